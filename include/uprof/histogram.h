@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * histogram.h - the distribution of durations, in fixed memory
+ *
+ * Buckets grow with the value: a percentile is exact below 128 ns and at most
+ * 1/64 too large above. Minimum, maximum, count and sum are exact.
+ */
+#pragma once
+
+#include <stdint.h>
+
+enum {
+    UPROF_HISTOGRAM_SUB = 64, /* buckets per power of two */
+    UPROF_HISTOGRAM_BUCKETS = UPROF_HISTOGRAM_SUB * 60,
+};
+
+typedef struct {
+    uint64_t count, min_ns, max_ns, total_ns;
+    uint32_t buckets[UPROF_HISTOGRAM_BUCKETS];
+} UprofHistogram;
+
+/** uprof_histogram_add: counts one duration of @ns */
+void uprof_histogram_add(UprofHistogram *histogram, uint64_t ns);
+
+/**
+ * uprof_histogram_percentile:
+ * @percent: 0 to 100
+ *
+ * Returns: nanoseconds that so many of the durations do not exceed; 0 if none were added
+ */
+uint64_t uprof_histogram_percentile(const UprofHistogram *histogram, unsigned percent);

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * run.h - the facts of one run over one domain
+ *
+ * What was asked, what was done, and how good it was. Filled while sampling or
+ * replaying; written into captures (what a replay cannot work out again) and
+ * into the sidecar. The table says which members a capture carries.
+ */
+#pragma once
+
+#include "uprof/histogram.h"
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/**
+ * UprofRunImage:
+ * @label: "[app]" as in stacks
+ * @path: (nullable): the symbol file, as it was opened
+ * @build_id: (nullable): in hex, of that file
+ * @digest: (nullable): SHA-256 of that file in hex
+ * @checked: whether the running guest could be compared with it
+ * @matched: and agreed
+ */
+typedef struct {
+    char *label;
+    char *path;
+    char *build_id;
+    char *digest;
+    bool checked;
+    bool matched;
+} UprofRunImage;
+
+typedef struct {
+    /* who */
+    char *program; /* "virt-uprof VERSION", which recorded it */
+    char *domain;  /* true name, any bytes but newline */
+    char *uuid;
+    char *driver; /* "QEMU", "Xen" */
+    char *type;   /* "kvm", "qemu", "xen" */
+    char *arch;
+    char *access; /* "monitor", "direct", "xen", "replay" */
+    char *why;    /* (nullable) why not a better access */
+    char *unwind; /* "auto", "cfi", "fp" */
+    uint64_t vcpus;
+
+    /* what was asked */
+    uint64_t started_utc_ns;
+    uint64_t rate_mhz; /* millihertz */
+    uint64_t asked_ns; /* duration; 0: until stopped */
+    uint64_t max_depth;
+    bool per_vcpu;
+    bool idle;
+    bool no_pause;
+
+    /* what happened */
+    char *ended_by; /* "duration", "signal", "gone", "limit", "error" */
+    uint64_t duration_ns;
+    uint64_t divisor; /* the asked rate was divided by this to fit the budget; 1: not */
+    uint64_t late, busy, skipped;
+    uint64_t cpu_ns; /* of the profiler */
+
+    /* how good it was; worked out again by a replay */
+    uint64_t samples, running, idles, torn;
+    uint64_t complete, truncated, unknown;
+    uint64_t frames, named, by_cfi, by_leaf, by_fp;
+    uint64_t calls_checked, calls_agreed;
+    uint64_t one_frame; /* stacks of a single frame */
+    UprofHistogram hold, stopped;
+
+    GPtrArray *images; /* of UprofRunImage, owned */
+    GPtrArray *files;  /* of char, owned: what was written */
+} UprofRun;
+
+/** UprofRunKind: type of a member: char *, uint64_t or bool */
+typedef enum { UPROF_RUN_TEXT, UPROF_RUN_UINT, UPROF_RUN_BOOL } UprofRunKind;
+
+/**
+ * UprofRunField:
+ * @key: in a capture
+ * @kind, @offset: of the member
+ * @at_end: known only when the run is over
+ */
+typedef struct {
+    const char *key;
+    UprofRunKind kind;
+    size_t offset;
+    bool at_end;
+} UprofRunField;
+
+extern const UprofRunField uprof_run_fields[];
+extern const size_t uprof_run_n_fields;
+
+UprofRun *uprof_run_new(void);
+void uprof_run_free(UprofRun *run);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofRun, uprof_run_free)
+
+/**
+ * uprof_run_add_image:
+ * @label, @path, @build_id, @digest: copied; all but @label may be %NULL
+ *
+ * Returns: (transfer none): the new image
+ */
+UprofRunImage *uprof_run_add_image(UprofRun *run, const char *label, const char *path,
+                                   const char *build_id, const char *digest);
+
+/** uprof_run_got_mhz: Returns: samples per second of one vCPU, in millihertz */
+uint64_t uprof_run_got_mhz(const UprofRun *run);
