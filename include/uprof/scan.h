@@ -71,6 +71,15 @@ bool uprof_slice_starts(UprofSlice slice, const char *text);
 bool uprof_slice_find(UprofSlice slice, const char *text, size_t *at);
 
 /**
+ * uprof_slice_split:
+ * @before: (out): what stands before the first @separator
+ * @behind: (out): what stands behind it
+ *
+ * Returns: false, outputs untouched, if there is no @separator
+ */
+bool uprof_slice_split(UprofSlice slice, char separator, UprofSlice *before, UprofSlice *behind);
+
+/**
  * uprof_slice_trim:
  *
  * Returns: @slice without blanks, tabs, "\r" and "\n" at both ends

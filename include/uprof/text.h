@@ -22,8 +22,8 @@ enum {
  * @raw: any bytes
  *
  * Makes a name of @raw, in this order: invalid UTF-8 becomes U+FFFD per maximal
- * bad piece (as g_utf8_make_valid() counts them); control, format (bidirectional
- * controls, zero width), private-use, surrogate and unassigned characters and
+ * bad piece (as g_utf8_make_valid() counts them); control (NUL too), format
+ * (bidirectional controls, zero width), private-use, surrogate and unassigned characters and
  * line and paragraph separators become '?'; other spaces one blank; ';' becomes
  * ':'; a blank before digits at the end becomes '_'; a leading '#' becomes '_';
  * a leading '[' becomes '{' and a trailing "_[x]" (any one character x) "_{x}",
@@ -48,6 +48,9 @@ char *uprof_text_clean(UprofSlice raw);
  */
 char *uprof_text_quote(const char *raw);
 
+/** uprof_text_quote_slice: the same for @raw bytes */
+char *uprof_text_quote_slice(UprofSlice raw);
+
 /**
  * uprof_text_append_json:
  * @out: gets @text with '"', '\', what is below 0x20, and "</" escaped
@@ -69,6 +72,7 @@ void uprof_text_append_xml(GString *out, const char *text);
  *
  * A name for files: bytes outside [A-Za-z0-9_.-], and a leading '.' or '-', as
  * %XX; cut at 100 bytes, never inside "%XX", then '~' and 8 digits of @uuid.
+ * An empty name is '~' and those digits.
  *
  * Returns: (transfer full): the file name, never empty, "." or ".."
  */

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "uprof/text.h"
+
+#include <string.h>
+
+static const char ellipsis[] = "...";
+
+/* Returns: what is shown for @c; @c itself if it is harmless */
+static gunichar
+make_harmless(gunichar c)
+{
+    switch (g_unichar_type(c)) {
+    case G_UNICODE_CONTROL:
+    case G_UNICODE_FORMAT:
+    case G_UNICODE_PRIVATE_USE:
+    case G_UNICODE_SURROGATE:
+    case G_UNICODE_UNASSIGNED:
+    case G_UNICODE_LINE_SEPARATOR:
+    case G_UNICODE_PARAGRAPH_SEPARATOR:
+        return '?';
+    case G_UNICODE_SPACE_SEPARATOR:
+        return ' ';
+    default:
+        return c;
+    }
+}
+
+static GString *
+decode(UprofSlice raw)
+{
+    const char *at = raw.data;
+    size_t left = MIN(raw.len, UPROF_TEXT_RAW_BYTES_MAX);
+    GString *out = g_string_sized_new(left);
+
+    while (left > 0) {
+        /* a NUL is a control character like others; g_utf8_*() would call it invalid */
+        const gunichar c = *at ? g_utf8_get_char_validated(at, left) : 0;
+        const bool is_valid = c != (gunichar)-1 && c != (gunichar)-2;
+        const size_t len = is_valid ? g_unichar_to_utf8(c, NULL) : 1;
+
+        g_string_append_unichar(out, is_valid ? make_harmless(c) : 0xfffd);
+        at += len;
+        left -= len;
+    }
+    return out;
+}
+
+/* folded stacks end in a blank and a number */
+static void
+join_count(GString *text)
+{
+    size_t at = text->len;
+
+    while (at > 0 && g_ascii_isdigit(text->str[at - 1]))
+        at--;
+    if (at > 0 && at < text->len && text->str[at - 1] == ' ')
+        text->str[at - 1] = '_';
+}
+
+static void
+disarm_suffix(GString *text)
+{
+    char *end = text->str + text->len;
+
+    if (text->len < 4 || end[-1] != ']')
+        return;
+
+    char *mark = g_utf8_find_prev_char(text->str, end - 1);
+    if (!mark || mark - text->str < 2 || mark[-1] != '[' || mark[-2] != '_')
+        return;
+    mark[-1] = '{';
+    end[-1] = '}';
+}
+
+static void
+replace_first(GString *text, char from, char to)
+{
+    if (text->str[0] == from)
+        text->str[0] = to;
+}
+
+static void
+cut(GString *text, bool force)
+{
+    if (text->len <= UPROF_TEXT_BYTES_MAX && !force)
+        return;
+
+    size_t len = MIN(text->len, UPROF_TEXT_BYTES_MAX - strlen(ellipsis));
+    while (len > 0 && (text->str[len] & 0xc0) == 0x80)
+        len--;
+    g_string_truncate(text, len);
+    g_string_append(text, ellipsis);
+}
+
+char *
+uprof_text_clean(UprofSlice raw)
+{
+    if (raw.len == 0)
+        return g_strdup("[unknown]");
+
+    GString *text = decode(raw);
+
+    for (char *c = text->str; *c; c++)
+        if (*c == ';')
+            *c = ':';
+    join_count(text);
+    replace_first(text, '#', '_');
+    replace_first(text, '[', '{');
+    disarm_suffix(text);
+    cut(text, raw.len > UPROF_TEXT_RAW_BYTES_MAX);
+    return g_string_free(text, FALSE);
+}
+
+char *
+uprof_text_quote(const char *raw)
+{
+    if (!raw)
+        return g_strdup("");
+    return uprof_text_quote_slice((UprofSlice){ raw, strlen(raw) });
+}
+
+char *
+uprof_text_quote_slice(UprofSlice raw)
+{
+    GString *text = decode(raw);
+
+    cut(text, raw.len > UPROF_TEXT_RAW_BYTES_MAX);
+    return g_string_free(text, FALSE);
+}
+
+void
+uprof_text_append_json(GString *out, const char *text)
+{
+    for (const char *c = text; *c; c++) {
+        if (*c == '"' || *c == '\\')
+            g_string_append_printf(out, "\\%c", *c);
+        else if ((unsigned char)*c < 0x20)
+            g_string_append_printf(out, "\\u%04x", *c);
+        else if (*c == '/' && c > text && c[-1] == '<')
+            g_string_append(out, "\\/"); /* "</script>" ends a script even in a string */
+        else
+            g_string_append_c(out, *c);
+    }
+}
+
+void
+uprof_text_append_xml(GString *out, const char *text)
+{
+    /* clang-format off */
+    static const struct {
+        char c;
+        const char *escape;
+    } escapes[] = {
+        { '&',  "&amp;"  },
+        { '<',  "&lt;"   },
+        { '>',  "&gt;"   },
+        { '"',  "&quot;" },
+        { '\'', "&#39;"  },
+    };
+    /* clang-format on */
+
+    for (const char *c = text; *c; c++) {
+        const char *escape = NULL;
+
+        for (size_t i = 0; i < G_N_ELEMENTS(escapes); i++)
+            if (escapes[i].c == *c)
+                escape = escapes[i].escape;
+        if (escape)
+            g_string_append(out, escape);
+        else
+            g_string_append_c(out, *c);
+    }
+}
+
+enum {
+    FILE_NAME_BYTES_MAX = 100,
+    UUID_DIGITS = 8,
+};
+
+static bool
+is_file_name_char(char c, bool is_first)
+{
+    if (c == '.' || c == '-')
+        return !is_first;
+    return g_ascii_isalnum(c) || c == '_';
+}
+
+static void
+append_uuid(GString *out, const char *uuid)
+{
+    unsigned n = 0;
+
+    for (; n < UUID_DIGITS && g_ascii_isxdigit(uuid[n]); n++)
+        g_string_append_c(out, g_ascii_tolower(uuid[n]));
+    for (; n < UUID_DIGITS; n++)
+        g_string_append_c(out, '0');
+}
+
+char *
+uprof_text_file_name(const char *name, const char *uuid)
+{
+    GString *out = g_string_new(NULL);
+
+    for (const char *c = name; *c; c++) {
+        const bool is_plain = is_file_name_char(*c, c == name);
+
+        if (out->len + (is_plain ? 1 : 3) > FILE_NAME_BYTES_MAX) {
+            g_string_append_c(out, '~');
+            append_uuid(out, uuid);
+            return g_string_free(out, FALSE);
+        }
+        if (is_plain)
+            g_string_append_c(out, *c);
+        else
+            g_string_append_printf(out, "%%%02X", (unsigned char)*c);
+    }
+    if (out->len == 0) {
+        g_string_append_c(out, '~');
+        append_uuid(out, uuid);
+    }
+    return g_string_free(out, FALSE);
+}
