@@ -57,7 +57,8 @@ enum {
  * @elf_machine: e_machine of its images
  * @n_regs: general registers, the program counter included
  * @pc, @sp, @fp: their DWARF numbers
- * @reg_names: by DWARF number, as people and QEMU call them
+ * @reg_names: by DWARF number, as people and QEMU call them; %NULL: has none
+ *   of that number
  */
 typedef struct {
     const char *name;

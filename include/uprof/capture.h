@@ -43,7 +43,7 @@ enum {
     UPROF_CAPTURE_VERSION = 1,
     UPROF_CAPTURE_PAGE_BYTES = 4096,
     UPROF_CAPTURE_TEXT_BYTES_MAX = 64 * 1024,
-    UPROF_CAPTURE_VALUE_BYTES_MAX = 16 * 1024,
+    UPROF_CAPTURE_VALUE_BYTES_MAX = 4 * 1024, /* longer ones are cut; all of RUN's fit */
 };
 
 typedef enum {

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "uprof/snapshot.h"
+
+#include <string.h>
+
+void
+uprof_snapshot_clear(UprofSnapshot *snapshot)
+{
+    memset(snapshot, 0, G_STRUCT_OFFSET(UprofSnapshot, bytes));
+}
+
+size_t
+uprof_snapshot_room(const UprofSnapshot *snapshot)
+{
+    size_t used = 0;
+
+    if (snapshot->n_windows >= UPROF_WINDOWS_MAX)
+        return 0;
+    for (unsigned i = 0; i < snapshot->n_windows; i++) {
+        const UprofWindow *window = &snapshot->windows[i];
+
+        used = MAX(used, (size_t)window->offset + window->len);
+    }
+    return used < UPROF_SNAPSHOT_BYTES_MAX ? UPROF_SNAPSHOT_BYTES_MAX - used : 0;
+}
+
+/* a window that ends at the top of the address space does not wrap */
+static bool
+has_bytes(const UprofWindow *window, uint64_t gva, size_t len)
+{
+    return gva >= window->gva && gva - window->gva < window->len &&
+           len <= window->len - (gva - window->gva);
+}
+
+bool
+uprof_snapshot_read(const UprofSnapshot *snapshot, uint64_t gva, void *into, size_t len)
+{
+    for (unsigned i = 0; i < snapshot->n_windows; i++) {
+        const UprofWindow *window = &snapshot->windows[i];
+
+        if (has_bytes(window, gva, len)) {
+            memcpy(into, snapshot->bytes + window->offset + (gva - window->gva), len);
+            return true;
+        }
+    }
+    return false;
+}
+
+const UprofWindow *
+uprof_snapshot_window_at(const UprofSnapshot *snapshot, uint64_t gva)
+{
+    for (unsigned i = 0; i < snapshot->n_windows; i++)
+        if (has_bytes(&snapshot->windows[i], gva, 1))
+            return &snapshot->windows[i];
+    return NULL;
+}

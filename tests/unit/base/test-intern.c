@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <string.h>
+
+#include "uprof/intern.h"
+
+static UprofSlice
+slice_of(const char *text)
+{
+    return (UprofSlice){ text, strlen(text) };
+}
+
+static void
+test_equal_is_same(void)
+{
+    g_autoptr(UprofNames) names = uprof_names_new();
+
+    const UprofName *a = uprof_names_intern(names, slice_of("a;b"));
+    const UprofName *b = uprof_names_intern(names, slice_of("a:b"));
+    const UprofName *c = uprof_names_intern(names, slice_of("a:c"));
+
+    g_assert_true(a == b && a != c);
+    g_assert_cmpstr(uprof_name_text(a), ==, "a:b");
+    g_assert_cmpuint(uprof_names_count(names), ==, 2);
+}
+
+static void
+test_marker_is_no_name(void)
+{
+    g_autoptr(UprofNames) names = uprof_names_new();
+
+    const UprofName *marker = uprof_names_marker(names, "[idle]");
+    const UprofName *forged = uprof_names_intern(names, slice_of("[idle]"));
+
+    g_assert_true(marker != forged);
+    g_assert_true(marker == uprof_names_marker(names, "[idle]"));
+    g_assert_cmpstr(uprof_name_text(marker), ==, "[idle]");
+    g_assert_cmpstr(uprof_name_text(forged), ==, "{idle]");
+}
+
+static void
+test_many(void)
+{
+    enum { N = 20000 };
+    g_autoptr(UprofNames) names = uprof_names_new();
+    g_autofree const UprofName **all = g_new0(const UprofName *, N);
+
+    for (unsigned i = 0; i < N; i++) {
+        g_autofree char *text = g_strdup_printf("function_%u", i);
+        all[i] = uprof_names_intern(names, slice_of(text));
+    }
+    g_assert_cmpuint(uprof_names_count(names), ==, N);
+    for (unsigned i = 0; i < N; i++) {
+        g_autofree char *text = g_strdup_printf("function_%u", i);
+        g_assert_true(uprof_names_intern(names, slice_of(text)) == all[i]);
+        g_assert_cmpstr(uprof_name_text(all[i]), ==, text);
+    }
+}
+
+static void
+test_free_null(void)
+{
+    uprof_names_free(NULL);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+
+    g_test_add_func("/intern/equal-is-same", test_equal_is_same);
+    g_test_add_func("/intern/marker-is-no-name", test_marker_is_no_name);
+    g_test_add_func("/intern/many", test_many);
+    g_test_add_func("/intern/free-null", test_free_null);
+    return g_test_run();
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <string.h>
+
+#include "uprof/clock.h"
+#include "uprof/error.h"
+#include "uprof/run.h"
+
+static size_t
+size_of(UprofRunKind kind)
+{
+    switch (kind) {
+    case UPROF_RUN_TEXT:
+        return sizeof(char *);
+    case UPROF_RUN_UINT:
+        return sizeof(uint64_t);
+    default:
+        return sizeof(bool);
+    }
+}
+
+/* Every member above "how good it was", once, in order, with no gap but padding. */
+static void
+test_fields_cover_the_struct(void)
+{
+    size_t end = 0;
+    bool at_end = false;
+
+    for (size_t i = 0; i < uprof_run_n_fields; i++) {
+        const UprofRunField *field = &uprof_run_fields[i];
+        const size_t size = size_of(field->kind);
+
+        g_assert_cmpuint(field->offset, ==, (end + size - 1) / size * size);
+        g_assert_true(field->at_end || !at_end);
+        at_end = field->at_end;
+        end = field->offset + size;
+    }
+    g_assert_true(at_end);
+    g_assert_cmpuint(end, ==, G_STRUCT_OFFSET(UprofRun, samples));
+}
+
+static void
+test_field_keys(void)
+{
+    for (size_t i = 0; i < uprof_run_n_fields; i++) {
+        g_assert_null(strpbrk(uprof_run_fields[i].key, "=\n"));
+        for (size_t j = 0; j < i; j++)
+            g_assert_cmpstr(uprof_run_fields[i].key, !=, uprof_run_fields[j].key);
+    }
+}
+
+static void
+test_images(void)
+{
+    g_autoptr(UprofRun) run = uprof_run_new();
+
+    UprofRunImage *image = uprof_run_add_image(run, "[app]", NULL, "00ff", NULL);
+    g_assert_cmpstr(image->label, ==, "[app]");
+    g_assert_null(image->path);
+    g_assert_cmpstr(image->build_id, ==, "00ff");
+    g_assert_true(g_ptr_array_index(run->images, 0) == image);
+
+    run->domain = g_strdup("web-1");
+    run->ended_by = g_strdup("signal");
+    g_ptr_array_add(run->files, g_strdup("web-1.svg"));
+    uprof_run_free(NULL);
+}
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    uint64_t samples, vcpus, duration_ns;
+    uint64_t mhz;
+} rates[] = {
+    { "one-vcpu",    990,        1, 10 * UPROF_NS_PER_S, 99000 },
+    { "two-vcpus",   990,        2, 10 * UPROF_NS_PER_S, 49500 },
+    { "no-vcpu",     990,        0, 10 * UPROF_NS_PER_S, 0 },
+    { "no-time",     990,        1, 0,                   0 },
+    { "long",        UINT64_C(1) << 50, 1, UINT64_C(1) << 60, 976562500 },
+    { "too-many",    UINT64_MAX, 1, 1,                   UINT64_MAX },
+};
+/* clang-format on */
+
+static void
+test_rate(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    g_autoptr(UprofRun) run = uprof_run_new();
+
+    run->samples = rates[i].samples;
+    run->vcpus = rates[i].vcpus;
+    run->duration_ns = rates[i].duration_ns;
+    g_assert_cmpuint(uprof_run_got_mhz(run), ==, rates[i].mhz);
+}
+
+static void
+test_error_domain(void)
+{
+    g_assert_cmpstr(g_quark_to_string(UPROF_ERROR), ==, "uprof-error-quark");
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+
+    g_test_add_func("/run/fields-cover-the-struct", test_fields_cover_the_struct);
+    g_test_add_func("/run/field-keys", test_field_keys);
+    g_test_add_func("/run/images", test_images);
+    for (size_t i = 0; i < G_N_ELEMENTS(rates); i++) {
+        g_autofree char *path = g_strdup_printf("/run/rate/%s", rates[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_rate);
+    }
+    g_test_add_func("/run/error-domain", test_error_domain);
+    return g_test_run();
+}
