@@ -14,15 +14,19 @@ enum {
     UPROF_XML_BYTES_MAX = 4 * 1024 * 1024,
     UPROF_METADATA_BYTES_MAX = 64 * 1024,
     UPROF_METADATA_SYMBOLS_MAX = 64,
+    UPROF_XML_VALUE_BYTES_MAX = 4096,
+    UPROF_XML_VCPUS_MAX = 65535,
 };
 
 /**
  * UprofMetadata: the element <uprof:profile>, as it stands there
  * @present: there is one, and its namespace is ours
- * @enabled, @rate, @duration, @budget, @unwind: (nullable): attribute values as
- *   text; what they mean is the business of settings/metadata.c
- * @symbols: of char, owned: file attributes of <uprof:symbols>
- * @unknown: (nullable): the first attribute or element that is not known
+ * @enabled, @rate, @duration, @budget: (nullable): its attributes, and
+ * @unwind: (nullable): <uprof:unwind>'s attribute method, as text; what they
+ *   mean is the business of settings/metadata.c
+ * @symbols: of char, owned: attributes file of <uprof:symbols>
+ * @unknown: (nullable): the first part that is not known, "@ATTRIBUTE",
+ *   "ELEMENT" or, inside one of those two, "ELEMENT/@ATTRIBUTE"; not clean
  */
 typedef struct {
     bool present;
