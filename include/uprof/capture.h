@@ -16,7 +16,7 @@
  * counts. Types:
  *
  *   1 RUN       text, lines "key=value": members of UprofRun (run.h) known at
- *               the start. First record.
+ *               the start. First record. Line ends in a value are '?'.
  *   2 IMAGE     text, lines "label=", "path=", "build_id=", "digest=": a symbol
  *               file that was used. In the order in which names were looked up.
  *   3 SNAPSHOT  u64 time_ns, hold, hold_ns, stopped_ns; u32 vcpu, weight, reset;
@@ -43,6 +43,7 @@ enum {
     UPROF_CAPTURE_VERSION = 1,
     UPROF_CAPTURE_PAGE_BYTES = 4096,
     UPROF_CAPTURE_TEXT_BYTES_MAX = 64 * 1024,
+    UPROF_CAPTURE_IMAGES_MAX = 1024,
     UPROF_CAPTURE_VALUE_BYTES_MAX = 4 * 1024, /* longer ones are cut; all of RUN's fit */
 };
 

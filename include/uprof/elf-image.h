@@ -15,8 +15,10 @@
 enum {
     UPROF_ELF_RANGES_MAX = 4096,
     UPROF_ELF_SECTIONS_MAX = 65535,
+    UPROF_ELF_SEGMENTS_MAX = 65535,
     UPROF_ELF_BUILD_ID_BYTES_MAX = 64,
 };
+#define UPROF_ELF_FILE_BYTES_MAX (UINT64_C(2) << 30)
 
 /**
  * UprofElfRange: executable bytes
@@ -39,7 +41,8 @@ typedef struct {
  * @build_id: borrowed; no bytes if there is none
  * @symbols: of UprofSymbol, owned; from .symtab, else .dynsym; empty if stripped
  * @text: of UprofElfRange, owned: the executable sections, or where there are
- *   no section headers the executable segments; sorted, not overlapping
+ *   no section headers the executable segments; sorted, not overlapping (what
+ *   two ranges claim is the first one's)
  */
 typedef struct {
     uint8_t word_bytes;

@@ -6,13 +6,19 @@
  *
  *   line    = address [ " " size ] " " type " " name [ TAB "[" module "]" ]
  *   address = 1 to 16 hexadecimal digits; blanks where nm has none (undefined)
+ *   type    = one character
  *
- * "nm -S" gives the size. Lines of undefined symbols and empty lines are skipped.
+ * "nm -S" gives the size, in more than one digit. Skipped are empty lines,
+ * symbols that are undefined, absolute, common or of debuggers, and the names
+ * that uprof_elf_parse() drops; "@VERSION" is stripped. Other symbols than of
+ * code are kept with code = false.
  */
 #pragma once
 
 #include "uprof/bytes.h"
 #include "uprof/symbol.h"
+
+enum { UPROF_NM_BYTES_MAX = 512 * 1024 * 1024 };
 
 /** uprof_nm_is: Returns: whether the first lines of @text look like this grammar */
 bool uprof_nm_is(UprofSlice text);
@@ -26,6 +32,7 @@ bool uprof_nm_is(UprofSlice text);
  * A text in which every address is 0 is refused: the kernel wrote it for
  * somebody who may not see addresses (kptr_restrict).
  *
- * Returns: false with %UPROF_ERROR_BAD_DATA, naming the line
+ * Returns: false with %UPROF_ERROR_BAD_DATA, naming the line; also if there is
+ *   no symbol at all
  */
 bool uprof_nm_parse(UprofSlice text, const char *name, GArray **symbols, GError **error);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * symbol-priv.h - what all symbol files have in common
+ */
+#pragma once
+
+#include <string.h>
+
+#include "uprof/symbol.h"
+
+/*
+ * Strips "@VERSION" and cuts what is too long. Returns: whether this is a name
+ * that people gave to something; local labels and the marks between code and
+ * data on ARM (AAELF64, "Mapping symbols") are not.
+ */
+static inline bool
+trim_symbol_name(UprofSlice *name)
+{
+    const char *text = name->data;
+
+    name->len = MIN(name->len, UPROF_SYMBOL_NAME_BYTES_MAX);
+    if (name->len == 0)
+        return false;
+
+    const char *version = memchr(text, '@', name->len);
+    if (version && version > text)
+        name->len = version - text;
+    if (name->len == 1)
+        return true;
+    if (text[0] == '.' && text[1] == 'L')
+        return false;
+    return !(text[0] == '$' && memchr("adtx", text[1], 4) && (name->len == 2 || text[2] == '.'));
+}
