@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""
+check-grep.py [ROOT] - what the C files may not say, and what to say instead
+
+One table of rules; each message names the alternative. Comments and literals
+are not code and are not searched. Exits 1 if anything was found.
+"""
+
+import pathlib
+import re
+import sys
+from typing import NamedTuple
+
+import csource
+
+PRODUCT = ("src/", "include/")
+SPDX = "/* SPDX-License-Identifier: LGPL-2.1-or-later */"
+PRINTING = ("src/cli/", "src/output/")
+
+
+class Rule(NamedTuple):
+    """Names that code may not use."""
+
+    pattern: str
+    except_in: tuple  # where it may, as beginnings of paths
+    instead: str
+
+
+def calls(names):
+    """A pattern for calls of functions, members of the same name excluded."""
+    return rf"(?<![\w.])(?<!->)(?:{names})(?=\s*\()"
+
+
+def words(names):
+    """A pattern for functions, called or pointed at, members excluded."""
+    return rf"(?<![\w.])(?<!->)(?:{names})(?!\w)"
+
+
+# fmt: off
+RULES = (
+    Rule(words(r"WITH_\w+"), ("src/cli/access.c",),
+         "what a build has is decided in src/cli/access.c alone; add a row to its table"),
+    Rule(calls(r"v?f?printf|v?dprintf|g_v?f?printf|g_print|g_printerr|f?puts|f?putc|putchar|perror"), PRINTING,
+         "return it, or set a GError; only src/cli and src/output write to the user"),
+    Rule(calls(r"exit|quick_exit"), PRINTING,
+         "return false and set a GError; only src/cli ends the program"),
+    Rule(words(r"strcpy|stpcpy"), (),
+         "use g_strlcpy() for a fixed buffer, g_strdup() for a new string"),
+    Rule(words(r"strcat|strncat"), (),
+         "use GString, or g_strlcat() for a fixed buffer"),
+    Rule(words(r"v?sprintf"), (),
+         "use g_snprintf() for a fixed buffer, g_strdup_printf() for a new string"),
+    Rule(words(r"strtok|strtok_r"), (),
+         "use the cursor of uprof/scan.h"),
+    Rule(words(r"v?f?scanf|v?sscanf"), (),
+         "use the cursors of uprof/scan.h and uprof/bytes.h"),
+    Rule(words(r"ato[fil]|atoll|strto[fdl]|strtold|strtoll|strtoul|strtoull|strto[iu]max"), (),
+         "use the number readers of uprof/scan.h, which have a base and a range"),
+    Rule(words(r"alloca|g_alloca|g_newa0?"), (),
+         "use a fixed array with a named bound, or the heap with g_autofree"),
+    Rule(words(r"goto"), (),
+         "use g_autoptr and return early, or make the part a function"),
+)
+# fmt: on
+
+
+def files_of(root):
+    return sorted(
+        path
+        for folder in ("src", "include", "tests")
+        for path in (root / folder).rglob("*.[ch]")
+        if path.is_file()
+    )
+
+
+def check_first_lines(shown, text):
+    """Faults of the file's first lines: license, and in a header of ours its name."""
+    lines = text.split("\n")
+    if lines[0] != SPDX:
+        yield 1, f"the first line must be: {SPDX}"
+    if not shown.startswith(PRODUCT) or not shown.endswith(".h"):
+        return
+    name = shown.rpartition("/")[2]
+    if len(lines) < 3 or lines[1] != "/*" or not lines[2].startswith(f" * {name} - "):
+        yield 2, f"the header's comment must begin: ' * {name} - ' and what it is in one clause"
+
+
+def check_rules(shown, text):
+    """Faults by the table."""
+    code = csource.code_only(text)
+    for rule in RULES:
+        if shown.startswith(rule.except_in):
+            continue
+        for match in re.finditer(rule.pattern, code):
+            yield csource.line_number(code, match.start()), f"'{match[0]}': {rule.instead}"
+
+
+def check_file(shown, text):
+    """The faults of one file as (line, message), in order."""
+    faults = list(check_first_lines(shown, text))
+    for position in csource.line_comments(text):
+        faults.append((csource.line_number(text, position), "'//': use /* */"))
+    if shown.startswith(PRODUCT):
+        faults.extend(check_rules(shown, text))
+    return sorted(faults)
+
+
+def main(arguments):
+    default = pathlib.Path(__file__).parents[2]
+    root = pathlib.Path(arguments[1]).resolve() if len(arguments) > 1 else default.resolve()
+    files = files_of(root)
+    if not files:
+        print(f"check-grep.py: no C file below '{root}'", file=sys.stderr)
+        return 2
+
+    n_faults = 0
+    for path in files:
+        shown = path.relative_to(root).as_posix()
+        for line, message in check_file(shown, csource.read(path)):
+            print(f"{shown}:{line}: {message}")
+            n_faults += 1
+    if n_faults:
+        print(f"check-grep.py: {n_faults} faults", file=sys.stderr)
+    return 1 if n_faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,305 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""
+check-layers.py [ROOT] - who may know whom, as tests/style/layers.ini says
+
+Reads the table and every source file of src/ and include/uprof, and prints one
+line for each fault. Exits 0 if there is none, 1 if there are, 2 if the table
+cannot be read. What the table means is said at its top.
+"""
+
+import configparser
+import pathlib
+import posixpath
+import re
+import sys
+
+import csource
+
+TABLE = "tests/style/layers.ini"
+PUBLIC = "include/uprof"
+# Sections of the table that are no modules.
+SHARED = "shared"
+EVERYWHERE = "everywhere"
+
+INCLUDE = re.compile(r"^[ \t]*#[ \t]*(?:include|include_next|import)\b[ \t]*(.*?)[ \t]*$", re.M)
+ARGUMENT = re.compile(r'(?:"(?P<quoted>[^"]+)"|<(?P<angled>[^>]+)>)$')
+
+
+class Module:
+    """One row of the table."""
+
+    def __init__(self, name, section):
+        self.name = name
+        self.uses = section.get("uses", "").split()
+        self.keeps = section.get("keeps", "").split()
+        self.headers = section.get("headers", "").split()
+
+
+class Table:
+    """layers.ini, read but not judged."""
+
+    def __init__(self, path):
+        # Keys of [shared] are header names, so their case must stay.
+        ini = configparser.ConfigParser(delimiters=("=",), interpolation=None)
+        ini.optionxform = str
+        with open(path, encoding="utf-8") as file:
+            ini.read_file(file)
+        self.modules = {
+            name: Module(name, ini[name])
+            for name in ini.sections()
+            if name not in (SHARED, EVERYWHERE)
+        }
+        self.shared = (
+            {header: modules.split() for header, modules in ini[SHARED].items()}
+            if ini.has_section(SHARED)
+            else {}
+        )
+        self.everywhere = ini.get(EVERYWHERE, "headers", fallback="").split()
+
+    def keepers(self, header):
+        """The modules that keep the outside @header to themselves, or share it."""
+        keepers = {
+            module.name
+            for module in self.modules.values()
+            if any(matches(pattern, header) for pattern in module.keeps)
+        }
+        for pattern, modules in self.shared.items():
+            if matches(pattern, header):
+                keepers.update(modules)
+        return keepers
+
+    def is_everywhere(self, header):
+        return any(matches(pattern, header) for pattern in self.everywhere)
+
+
+def matches(pattern, header):
+    """Whether @header is what a word of `keeps` means: a name, or a prefix."""
+    if pattern.endswith("*"):
+        return header.startswith(pattern[:-1])
+    if pattern.endswith("/"):
+        return header.startswith(pattern)
+    return header == pattern
+
+
+def find_cycle(modules, start):
+    """The names on a way through `uses` from @start back to it, or None."""
+    ways = [[start]]
+    seen = set()
+    while ways:
+        way = ways.pop()
+        for used in modules[way[-1]].uses if way[-1] in modules else []:
+            if used == start:
+                return way + [start]
+            if used not in seen:
+                seen.add(used)
+                ways.append(way + [used])
+    return None
+
+
+def check_table(table):
+    """Faults of the table itself: it must be a layering."""
+    names = list(table.modules)
+    for position, module in enumerate(table.modules.values()):
+        for used in module.uses:
+            if used not in table.modules:
+                yield f"{TABLE}: [{module.name}] uses '{used}', which is no module of the table"
+            elif used not in names[:position]:
+                yield (
+                    f"{TABLE}: [{module.name}] uses '{used}', which does not stand above it; "
+                    "modules use only those above"
+                )
+        cycle = find_cycle(table.modules, module.name)
+        # Each cycle is told once: at the module of it that stands first.
+        if cycle and module.name == min(cycle, key=names.index):
+            yield f"{TABLE}: cycle: {' -> '.join(cycle)}"
+    for header, modules in table.shared.items():
+        for name in modules:
+            if name not in table.modules:
+                yield f"{TABLE}: '{header}' is shared by '{name}', which is no module of the table"
+
+
+def module_of(root, path):
+    """The name of the folder of src/ that @path is in; None for src/ itself."""
+    parts = path.relative_to(root / "src").parts
+    return parts[0] if len(parts) > 1 else None
+
+
+def sources_of(root):
+    return sorted(path for path in (root / "src").rglob("*.[ch]") if path.is_file())
+
+
+def check_folders(root, table):
+    """Faults of src/: folders and files that no row of the table is for."""
+    for folder in sorted(path for path in (root / "src").glob("*") if path.is_dir()):
+        if folder.name not in table.modules:
+            yield f"src/{folder.name}/: not in {TABLE}; add it there, in order"
+    for path in sources_of(root):
+        shown = path.relative_to(root)
+        if module_of(root, path) is None:
+            yield f"{shown}: belongs to no module; move it into a folder of src/"
+        elif path.suffix == ".h" and not path.name.endswith("-priv.h"):
+            yield (
+                f"{shown}: a private header is named *-priv.h; "
+                f"what others may know of a module goes to {PUBLIC}/"
+            )
+
+
+def find_owners(root, table):
+    """Which modules each public header belongs to: name to list of modules.
+
+    A listing under `headers` is the explicit answer and goes before file names,
+    because a name may stand for different things in two modules (capture.h
+    belongs to snapshot although parse/capture.c reads what it specifies).
+    """
+    owners = {}
+    for path in sorted((root / PUBLIC).rglob("*.h")):
+        header = path.relative_to(root / PUBLIC).as_posix()
+        listed = [module.name for module in table.modules.values() if header in module.headers]
+        named = [
+            name for name in table.modules if (root / "src" / name / header).with_suffix(".c").exists()
+        ]
+        owners[header] = listed or named
+    return owners
+
+
+def check_owners(table, owners):
+    """Faults of ownership: a public header belongs to exactly one module."""
+    for header, modules in owners.items():
+        if not modules:
+            yield (
+                f"{PUBLIC}/{header}: belongs to nobody; no src/*/{header[:-2]}.c, "
+                f"and no module lists it under `headers` in {TABLE}"
+            )
+        elif len(modules) > 1:
+            yield (
+                f"{PUBLIC}/{header}: belongs to two modules, {' and '.join(modules)}; "
+                f"list it under `headers` of one in {TABLE}"
+            )
+    for module in table.modules.values():
+        for header in module.headers:
+            if header not in owners:
+                yield f"{TABLE}: [{module.name}] lists '{header}', but there is no {PUBLIC}/{header}"
+
+
+def check_public_include(table, owners, name, header):
+    """The fault, or None, of module @name including uprof/@header."""
+    if header not in owners:
+        return f"there is no {PUBLIC}/{header}"
+    # No owner, or two, is a fault of its own: check_owners() tells it.
+    allowed = {name, *table.modules[name].uses}
+    if owners[header] and allowed.isdisjoint(owners[header]):
+        return f"{name} may not use {owners[header][0]} ({TABLE})"
+    return None
+
+
+def check_outside_include(table, name, header):
+    """The fault, or None, of module @name including the outside @header."""
+    keepers = table.keepers(header)
+    if keepers:
+        return (
+            None
+            if name in keepers
+            else f"only {' and '.join(sorted(keepers))} may include it, {name} may not ({TABLE})"
+        )
+    if table.is_everywhere(header):
+        return None
+    return (
+        f"neither kept by {name} nor of libc or GLib; "
+        f"add it to `keeps` of a module or to [{EVERYWHERE}] in {TABLE}"
+    )
+
+
+def check_private_include(root, path, name, header):
+    """The fault, or None, of @path in module @name including a file of src/."""
+    for start in (path.parent, root / "src", root):
+        target = pathlib.Path(posixpath.normpath(start / header))
+        if not target.is_file():
+            continue
+        if root / "src" not in target.parents:
+            return "only headers of src/ and include/ may be included"
+        if root / "src" not in path.parents:
+            return "a private header; a public one must stand without it"
+        if module_of(root, target) != name:
+            return (
+                f"a private header of {module_of(root, target)}; "
+                f"what {name} may know of it is in {PUBLIC}/"
+            )
+        return None
+    # Also if it is not there: the name says what was meant.
+    if header.endswith("-priv.h"):
+        return f"no such private header in src/{name}/"
+    return "no such file; outside headers are included with <>"
+
+
+def check_include(root, table, owners, path, name, argument):
+    """The fault, or None, of one #include in @path, a file of module @name."""
+    match = ARGUMENT.match(argument)
+    if not match:
+        return "names no file; write the header's name out"
+    header = match["quoted"] or match["angled"]
+    if header.startswith("uprof/"):
+        return check_public_include(table, owners, name, header.removeprefix("uprof/"))
+    if match["quoted"] or header.endswith("-priv.h"):
+        return check_private_include(root, path, name, header)
+    return check_outside_include(table, name, header)
+
+
+def check_includes(root, table, owners):
+    """Faults of #include lines, in src/ and in public headers."""
+    files = [(path, module_of(root, path)) for path in sources_of(root)]
+    for header, modules in owners.items():
+        files.extend((root / PUBLIC / header, name) for name in modules[:1])
+    for path, name in files:
+        if name not in table.modules:
+            continue  # told by check_folders()
+        text = csource.without_comments(csource.read(path))
+        for match in INCLUDE.finditer(text):
+            fault = check_include(root, table, owners, path, name, match[1])
+            if fault:
+                line = csource.line_number(text, match.start(1))
+                yield f"{path.relative_to(root)}:{line}: {match[1]}: {fault}"
+
+
+def check_parsers(root):
+    """Faults of src/parse: each parser has a test, a fuzz target and a corpus."""
+    for path in sorted((root / "src/parse").glob("*.c")):
+        stem = path.stem
+        for needed in (f"tests/unit/parse/test-{stem}.c", f"tests/fuzz/fuzz-{stem}.c"):
+            if not (root / needed).is_file():
+                yield f"src/parse/{path.name}: no {needed}"
+        corpus = root / "tests/fuzz/corpus" / stem
+        if not corpus.is_dir() or not any(entry.is_file() for entry in corpus.iterdir()):
+            yield f"src/parse/{path.name}: no file in tests/fuzz/corpus/{stem}/"
+
+
+def check(root):
+    """Every fault of the tree at @root, one line each."""
+    table = Table(root / TABLE)
+    owners = find_owners(root, table)
+    return [
+        *check_table(table),
+        *check_folders(root, table),
+        *check_owners(table, owners),
+        *check_includes(root, table, owners),
+        *check_parsers(root),
+    ]
+
+
+def main(arguments):
+    default = pathlib.Path(__file__).parents[2]
+    root = pathlib.Path(arguments[1]).resolve() if len(arguments) > 1 else default.resolve()
+    try:
+        faults = check(root)
+    except (OSError, configparser.Error) as error:
+        print(f"check-layers.py: {error}", file=sys.stderr)
+        return 2
+    for fault in faults:
+        print(fault)
+    if faults:
+        print(f"check-layers.py: {len(faults)} faults", file=sys.stderr)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

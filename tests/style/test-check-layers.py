@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""
+test-check-layers.py - breaks small trees in every way that check-layers.py
+has a name for, and wants to hear of it
+
+Each case starts from a tree that passes, changes one thing, and expects
+exactly one fault, so that a check which says nothing or too much fails here.
+"""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+CHECK = pathlib.Path(__file__).with_name("check-layers.py")
+
+TABLE = """
+[base]
+uses =
+keeps =
+
+[parse]
+uses = base
+headers = image.h
+keeps = libelf.h libxml/
+
+[mem]
+uses = base
+keeps =
+
+[backend]
+uses = base parse
+keeps = xen* linux/kvm.h
+
+[shared]
+zlib.h = parse backend
+
+[everywhere]
+headers = glib.h stdint.h linux/
+"""
+
+GOOD = {
+    "tests/style/layers.ini": TABLE,
+    "include/uprof/bytes.h": "#include <stdint.h>\n",
+    "include/uprof/elf.h": '#include "uprof/bytes.h"\n',
+    "include/uprof/image.h": '#include "uprof/bytes.h"\n',
+    "include/uprof/mem.h": "",
+    "include/uprof/host.h": '#include "uprof/image.h"\n',
+    "src/base/bytes.c": '#include "uprof/bytes.h"\n#include <glib.h>\n#include <linux/types.h>\n',
+    "src/parse/elf.c": '#include "uprof/elf.h"\n#include "elf-priv.h"\n#include <libelf.h>\n'
+    "#include <libxml/tree.h>\n#include <zlib.h>\n",
+    "src/parse/elf-priv.h": "",
+    "src/mem/mem.c": '#include "uprof/mem.h"\n',
+    "src/backend/host.c": '#include "uprof/host.h"\n#include <xenctrl.h>\n#include <linux/kvm.h>\n'
+    "/* #include <popt.h> */\n",
+    "tests/unit/parse/test-elf.c": "",
+    "tests/fuzz/fuzz-elf.c": "",
+    "tests/fuzz/corpus/elf/empty": "",
+}
+
+# What is changed (None: the file is left out), and what must be said of it.
+CASES = {
+    "include-of-module-not-in-row": (
+        {"src/mem/mem.c": '\n#include "uprof/elf.h"\n'},
+        'src/mem/mem.c:2: "uprof/elf.h": mem may not use parse',
+    ),
+    "include-in-angle-brackets": (
+        {"src/mem/mem.c": "#include <uprof/elf.h>\n"},
+        "src/mem/mem.c:1: <uprof/elf.h>: mem may not use parse",
+    ),
+    "include-with-blanks": (
+        {"src/mem/mem.c": '  #  include   "uprof/elf.h" /* why */\n'},
+        "mem may not use parse",
+    ),
+    "include-after-quote-in-comment": (
+        {"src/mem/mem.c": '/* don\'t */\n#include "uprof/elf.h"\n'},
+        "src/mem/mem.c:2:",
+    ),
+    "include-by-listed-name": (
+        {"src/mem/mem.c": '#include "uprof/image.h"\n'},
+        "mem may not use parse",
+    ),
+    "include-of-module-below": (
+        {"src/base/bytes.c": '#include "uprof/mem.h"\n'},
+        "base may not use mem",
+    ),
+    "include-in-public-header": (
+        {"include/uprof/mem.h": '#include "uprof/elf.h"\n'},
+        'include/uprof/mem.h:1: "uprof/elf.h": mem may not use parse',
+    ),
+    "include-of-missing-public-header": (
+        {"src/mem/mem.c": '#include "uprof/nothing.h"\n'},
+        "there is no include/uprof/nothing.h",
+    ),
+    "include-by-macro": ({"src/mem/mem.c": "#include HEADER\n"}, "names no file"),
+    "kept-header": (
+        {"src/mem/mem.c": "#include <libelf.h>\n"},
+        "<libelf.h>: only parse may include it, mem may not",
+    ),
+    "kept-prefix-with-slash": (
+        {"src/mem/mem.c": "#include <libxml/parser.h>\n"},
+        "only parse may include it",
+    ),
+    "kept-prefix-with-star": (
+        {"src/mem/mem.c": "#include <xen/xen.h>\n"},
+        "only backend may include it",
+    ),
+    "kept-before-everywhere": (
+        {"src/mem/mem.c": "#include <linux/kvm.h>\n"},
+        "only backend may include it",
+    ),
+    "kept-header-in-public-header": (
+        {"include/uprof/mem.h": "#include <libelf.h>\n"},
+        "include/uprof/mem.h:1: <libelf.h>: only parse",
+    ),
+    "shared-header": (
+        {"src/mem/mem.c": "#include <zlib.h>\n"},
+        "only backend and parse may include it",
+    ),
+    "outside-header-of-nobody": (
+        {"src/mem/mem.c": "#include <curl/curl.h>\n"},
+        "neither kept by mem nor of libc or GLib",
+    ),
+    "private-header-of-another-module": (
+        {"src/backend/host.c": '#include "../parse/elf-priv.h"\n'},
+        'src/backend/host.c:1: "../parse/elf-priv.h": a private header of parse',
+    ),
+    "private-header-by-way-of-src": (
+        {"src/mem/mem.c": '#include "parse/elf-priv.h"\n'},
+        "a private header of parse",
+    ),
+    "private-header-that-is-not-there": (
+        {"src/mem/mem.c": '#include "elf-priv.h"\n'},
+        "no such private header in src/mem/",
+    ),
+    "private-header-in-public-header": (
+        {"include/uprof/elf.h": '#include "../../src/parse/elf-priv.h"\n'},
+        "include/uprof/elf.h:1: \"../../src/parse/elf-priv.h\": a private header; a public one",
+    ),
+    "quoted-outside-header": ({"src/mem/mem.c": '#include "glib.h"\n'}, "no such file"),
+    "include-of-a-test": (
+        {"src/mem/mem.c": '#include "../../tests/fuzz/fuzz-elf.c"\n'},
+        "only headers of src/ and include/",
+    ),
+    "private-header-with-public-name": ({"src/mem/walk.h": ""}, "is named *-priv.h"),
+    "file-in-no-module": ({"src/main.c": ""}, "src/main.c: belongs to no module"),
+    "folder-not-in-table": ({"src/extra/x.c": ""}, "src/extra/: not in tests/style/layers.ini"),
+    "header-of-nobody": ({"include/uprof/orphan.h": ""}, "orphan.h: belongs to nobody"),
+    "header-of-two-by-name": (
+        {"src/backend/mem.c": ""},
+        "mem.h: belongs to two modules, mem and backend",
+    ),
+    "header-of-two-by-listing": (
+        {
+            "tests/style/layers.ini": TABLE.replace(
+                "[mem]\nuses = base\n", "[mem]\nuses = base\nheaders = image.h\n"
+            )
+        },
+        "image.h: belongs to two modules, parse and mem",
+    ),
+    "listed-header-not-there": (
+        {"tests/style/layers.ini": TABLE.replace("image.h", "image.h gone.h")},
+        "[parse] lists 'gone.h', but there is no",
+    ),
+    "table-uses-unknown": (
+        {"tests/style/layers.ini": TABLE.replace("[mem]\nuses = base", "[mem]\nuses = base disk")},
+        "[mem] uses 'disk', which is no module",
+    ),
+    "table-uses-below": (
+        {"tests/style/layers.ini": TABLE.replace("[mem]\nuses = base", "[mem]\nuses = base backend")},
+        "[mem] uses 'backend', which does not stand above it",
+    ),
+    "table-shares-with-unknown": (
+        {"tests/style/layers.ini": TABLE.replace("parse backend\n", "parse backend disk\n")},
+        "'zlib.h' is shared by 'disk'",
+    ),
+    "parser-without-test": ({"tests/unit/parse/test-elf.c": None}, "no tests/unit/parse/test-elf.c"),
+    "parser-without-fuzz-target": ({"tests/fuzz/fuzz-elf.c": None}, "no tests/fuzz/fuzz-elf.c"),
+    "parser-without-corpus": ({"tests/fuzz/corpus/elf/empty": None}, "no file in tests/fuzz/corpus/elf/"),
+}
+
+
+def run_check(files):
+    """What the check says of a tree of @files: its exit code and its lines."""
+    with tempfile.TemporaryDirectory() as root:
+        for name, text in files.items():
+            if text is None:
+                continue
+            path = pathlib.Path(root, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, CHECK, root], capture_output=True, text=True, check=False
+        )
+    return done.returncode, done.stdout.splitlines()
+
+
+class CheckLayers(unittest.TestCase):
+    maxDiff = None
+
+    def test_good_tree_passes(self):
+        self.assertEqual(run_check(GOOD), (0, []))
+
+    def test_each_fault_is_told(self):
+        for name, (changes, expected) in CASES.items():
+            with self.subTest(name):
+                code, lines = run_check({**GOOD, **changes})
+                self.assertEqual(code, 1)
+                self.assertEqual(len(lines), 1, lines)
+                self.assertIn(expected, lines[0])
+
+    def test_cycle(self):
+        table = TABLE.replace("[base]\nuses =", "[base]\nuses = parse")
+        code, lines = run_check({**GOOD, "tests/style/layers.ini": table})
+        self.assertEqual(code, 1)
+        self.assertEqual(len(lines), 2, lines)
+        self.assertIn("[base] uses 'parse', which does not stand above it", lines[0])
+        self.assertIn("cycle: base -> parse -> base", lines[1])
+
+    def test_longer_cycle_is_told_once(self):
+        table = TABLE.replace("[base]\nuses =", "[base]\nuses = backend")
+        _, lines = run_check({**GOOD, "tests/style/layers.ini": table})
+        self.assertEqual(len([line for line in lines if "cycle: base -> " in line]), 1, lines)
+
+    def test_module_that_uses_itself(self):
+        table = TABLE.replace("[mem]\nuses = base", "[mem]\nuses = base mem")
+        _, lines = run_check({**GOOD, "tests/style/layers.ini": table})
+        self.assertTrue(any("cycle: mem -> mem" in line for line in lines), lines)
+
+    def test_listing_goes_before_file_name(self):
+        files = {
+            "include/uprof/elf.h": "",
+            "tests/style/layers.ini": TABLE.replace("[base]\nuses =\n", "[base]\nuses =\nheaders = elf.h\n"),
+        }
+        code, lines = run_check(
+            {**GOOD, **files, "src/mem/mem.c": '#include "uprof/elf.h"\n'}
+        )
+        self.assertEqual((code, lines), (0, []))
+
+    def test_table_that_is_none(self):
+        self.assertEqual(run_check({**GOOD, "tests/style/layers.ini": None})[0], 2)
+        self.assertEqual(run_check({**GOOD, "tests/style/layers.ini": "uses = base\n"})[0], 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
