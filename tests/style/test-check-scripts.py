@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""
+test-check-scripts.py - the style checks that are shell scripts do find what
+they look for
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).parent
+CC = os.environ.get("CC", "cc").split()
+
+
+def run(*command, **options):
+    """The exit code of @command and all it printed."""
+    done = subprocess.run(
+        [str(word) for word in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        **options,
+    )
+    return done.returncode, done.stdout
+
+
+class Scripts(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def check(self, script, *arguments, **options):
+        return run(HERE / script, *arguments, **options)
+
+    def assert_fails(self, result, code, expected):
+        self.assertEqual(result[0], code, result[1])
+        self.assertIn(expected, result[1])
+
+    def assert_passes(self, result):
+        self.assertEqual(result, (0, ""))
+
+    # check-headers.sh
+
+    def test_headers(self):
+        self.write("include/uprof/good.h", "#include <glib.h>\ngboolean good(void);\n")
+        self.assert_passes(self.check("check-headers.sh", self.root))
+        self.write("include/uprof/bad.h", "#pragma once\nuint64_t bad(void);\n")
+        self.assert_fails(
+            self.check("check-headers.sh", self.root), 1, "include/uprof/bad.h does not compile alone"
+        )
+
+    def test_headers_missing(self):
+        self.write("include/uprof/readme", "")
+        self.assert_fails(self.check("check-headers.sh", self.root), 2, "no header")
+
+    # check-linkage.sh
+
+    def link(self, name, *options):
+        """Links an ELF file that exports nothing but a function of its own name."""
+        symbol = name.replace(".", "_").replace("-", "_")
+        source = self.write(f"{name}.c", f"int {symbol}(void); int {symbol}(void) {{ return 0; }}\n")
+        output = self.root / name
+        code, text = run(
+            *CC, source, "-o", output, f"-L{self.root}", f"-Wl,-rpath,{self.root}",
+            "-Wl,--no-as-needed", *options,
+        )  # fmt: skip
+        self.assertEqual(code, 0, text)
+        return output
+
+    def library(self, name, *options):
+        return self.link(f"lib{name}.so", "-shared", "-fPIC", f"-Wl,-soname,lib{name}.so", *options)
+
+    def test_linkage(self):
+        for name in ("xenfoo", "xlutil", "virt"):
+            self.library(name)
+        # The one that brings another with it.
+        self.library("helper", "-lxenfoo")
+        self.library("other", "-lvirt")
+        shared = ("-shared", "-fPIC")
+        with_virt = self.link("with-virt", *shared, "-lvirt")
+        with_xen = self.link("with-xen", *shared, "-lxenfoo")
+        with_xl = self.link("with-xl", *shared, "-lxlutil")
+        by_helper = self.link("by-helper", *shared, "-lhelper")
+        by_other = self.link("by-other", *shared, "-lother")
+        check = "check-linkage.sh"
+        self.assert_passes(self.check(check, with_virt))
+        self.assert_passes(self.check(check, with_virt, with_xen))
+        self.assert_fails(self.check(check, with_xen), 1, "'with-xen' needs libxenfoo.so; only")
+        self.assert_fails(self.check(check, with_xl), 1, "needs libxlutil.so")
+        self.assert_fails(self.check(check, by_helper), 1, "needs libxenfoo.so")
+        self.assert_fails(self.check(check, with_virt, with_virt), 1, "needs libvirt.so; the Xen")
+        self.assert_fails(self.check(check, with_virt, by_other), 1, "needs libvirt.so")
+
+    def test_linkage_of_no_elf(self):
+        self.assert_fails(self.check("check-linkage.sh", self.write("script", "#!/bin/sh\n")), 2, "no ELF")
+        self.assert_fails(self.check("check-linkage.sh", self.root / "nothing"), 2, "no ELF")
+
+    # check-format.sh
+
+    def test_format(self):
+        if not shutil.which("clang-format"):
+            self.skipTest("clang-format is not installed")
+        shutil.copy(HERE.parents[1] / ".clang-format", self.root)
+        self.write("src/good.c", "int\ngood(void)\n{\n    return 0;\n}\n")
+        self.assert_passes(self.check("check-format.sh", self.root))
+        self.write("tests/unit/bad.c", "int bad(void) { return 0; }\n")
+        self.assert_fails(self.check("check-format.sh", self.root), 1, "tests/unit/bad.c:1:")
+
+    def test_format_is_skipped_with_a_reason(self):
+        environment = {**os.environ, "CLANG_FORMAT": "no-such-program"}
+        self.assertEqual(
+            self.check("check-format.sh", self.root, env=environment),
+            (77, "SKIP: 'no-such-program' is not installed\n"),
+        )
+
+    # check-paths.sh
+
+    def checkout(self, text):
+        run("git", "init", "-q", self.root)
+        self.write("file", text)
+        run("git", "-C", self.root, "add", "file")
+        return self.check("check-paths.sh", self.root)
+
+    @unittest.skipUnless(shutil.which("git"), "git is not installed")
+    def test_paths(self):
+        # Put together here, since this file is checked as well.
+        home, work, root = (f"/{tree}" + "/x" for tree in ("home/joe", "work", "root"))
+        for text in (home, f"at {work}", f'"{root}"', f"-I{work}", f"path={home}", f"({root})"):
+            with self.subTest(text):
+                self.assert_fails(self.checkout(text + "\n"), 1, "write paths relative")
+        for text in (f"src{work}", "${dir}" + work, "/root", f"https://example.org{home}", "/homepage/x"):
+            with self.subTest(text):
+                self.assert_passes(self.checkout(text + "\n"))
+
+    @unittest.skipUnless(shutil.which("git"), "git is not installed")
+    def test_hosts(self):
+        for host in ("mirror.example.org", "deb.example.org", "registry.example.net"):
+            with self.subTest(host):
+                self.assert_fails(self.checkout("https:/" + f"/{host}/x\n"), 1, "name packages")
+        self.assert_passes(self.checkout("https://www.example.org/x https://virt-uprof.org/\n"))
+
+    @unittest.skipUnless(shutil.which("git"), "git is not installed")
+    def test_paths_outside_a_checkout(self):
+        self.assert_fails(self.check("check-paths.sh", self.root), 77, "SKIP: ")
+
+
+if __name__ == "__main__":
+    unittest.main()
