@@ -1,0 +1,508 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+# shellcheck disable=SC2034 # most names are for those who source this
+#
+# setup.sh - what demo, tests and benchmarks need around them: packages, a
+# libvirt daemon, /dev/kvm and guests
+#
+# To be sourced by bash scripts. What it starts or changes it takes back when
+# the script ends, however it ends; what was there before it leaves alone.
+# Functions say what went wrong on stderr and return 1; none of them exits.
+
+# Shown before each message.
+script_name=${script_name:-${0##*/}}
+# The connection that guests are started on.
+libvirt_uri=${libvirt_uri:-qemu:///system}
+# Names of guests begin like this; stop_libvirtd takes such for ours.
+guest_prefix=${guest_prefix:-uprof-}
+# How long a daemon or a guest may take to answer. Firmware alone takes seconds
+# where KVM is itself emulated.
+daemon_seconds=${daemon_seconds:-60}
+guest_seconds=${guest_seconds:-120}
+
+# What tests/demo needs: to build, and to run a guest.
+build_packages=(
+    meson ninja-build pkg-config gcc libc6-dev binutils
+    libvirt-dev libglib2.0-dev libjson-glib-dev libxml2-dev libpopt-dev libelf-dev zlib1g-dev
+)
+live_packages=(libvirt-daemon-system libvirt-clients qemu-system-x86 util-linux procps python3)
+# What tests/all needs besides: the other compiler with its sanitizers, the style
+# checks, a foreign locale.
+check_packages=(
+    clang lld libclang-rt-14-dev clang-format git mandoc libxml2-utils locales
+)
+
+say()
+{
+    printf '%s: %s\n' "$script_name" "$*"
+}
+
+complain()
+{
+    printf '%s: %s\n' "$script_name" "$*" >&2
+}
+
+# ---- The end of the script ----
+
+exit_commands=()
+
+# at_exit COMMAND [ARGUMENT...]: runs it when the script ends, last one first
+at_exit()
+{
+    exit_commands+=("$(printf '%q ' "$@")")
+}
+
+run_exit_commands()
+{
+    local status=$? i
+    # A second Ctrl-C must not leave a guest or a daemon behind.
+    trap '' INT TERM HUP
+    trap - EXIT
+    set +e
+    for ((i = ${#exit_commands[@]} - 1; i >= 0; i--)); do
+        eval "${exit_commands[i]}"
+    done
+    exit "$status"
+}
+
+trap run_exit_commands EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# wait_until SECONDS COMMAND [ARGUMENT...]: asks COMMAND ten times a second;
+# false if it has not been true within SECONDS
+wait_until()
+{
+    local end=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        sleep 0.1
+    done
+}
+
+# ---- Packages ----
+
+# install_packages PACKAGE...: installs those of the Debian packages that are
+# missing; asks no package server if none is
+install_packages()
+{
+    local package missing=()
+    if ! command -v apt-get >/dev/null; then
+        complain "this system has no apt-get; install by hand what is missing of: $*"
+        return 1
+    fi
+    for package in "$@"; do
+        [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] ||
+            missing+=("$package")
+    done
+    [ "${#missing[@]}" -gt 0 ] || return 0
+
+    if [ "$(id -u)" != 0 ]; then
+        complain "only root can install packages; run as root: apt-get install ${missing[*]}"
+        return 1
+    fi
+    say "installing ${missing[*]}"
+    # Where systemd is not running nothing can start a service, so nothing does.
+    if ! { DEBIAN_FRONTEND=noninteractive apt-get -q update &&
+        DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends \
+            "${missing[@]}"; } >&2 </dev/null; then
+        complain "cannot install ${missing[*]}"
+        return 1
+    fi
+}
+
+# ---- Daemons ----
+
+# quiet_virsh ARGUMENT...: virsh on $libvirt_uri, its words in one language
+quiet_virsh()
+{
+    LC_ALL=C virsh -q -c "$libvirt_uri" "$@" </dev/null
+}
+
+libvirt_answers()
+{
+    quiet_virsh version >/dev/null 2>&1
+}
+
+# end_by_pid_file FILE NAME [SIGNAL]: ends the process in FILE if it still is the
+# program NAME, and waits until it is gone
+end_by_pid_file()
+{
+    local pid
+    pid=$(cat "$1" 2>/dev/null) || return 0
+    # The number may be somebody else's by now.
+    [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = "$2" ] || return 0
+    kill -s "${3:-TERM}" "$pid" || return 0
+    if ! wait_until 20 is_gone "$pid"; then
+        complain "'$2' ($pid) does not end; killing it"
+        kill -KILL "$pid"
+    fi
+    rm -f "$1"
+}
+
+# is_gone PID: also true of a process that ended and was not waited for
+is_gone()
+{
+    local state
+    state=$(awk '$1 == "State:" { print $2 }' "/proc/$1/status" 2>/dev/null) || return 0
+    [ -z "$state" ] || [ "$state" = Z ]
+}
+
+# Where the pid files of start_libvirtd are; empty if it started nothing.
+libvirtd_folder=
+
+# start_libvirtd: makes sure that qemu:///system answers. A daemon that does is
+# used; else one is started, the way a machine without systemd needs it, and
+# ended with the script.
+start_libvirtd()
+{
+    local libvirt_uri=qemu:///system
+    libvirt_answers && return 0
+
+    if [ -d /run/systemd/system ]; then
+        # It belongs to the machine then, and stays.
+        systemctl start libvirtd && wait_until "$daemon_seconds" libvirt_answers && return 0
+        complain "libvirt does not answer on $libvirt_uri; see: systemctl status libvirtd"
+        return 1
+    fi
+    if [ "$(id -u)" != 0 ]; then
+        complain "libvirt does not answer on $libvirt_uri, and only root can start it"
+        return 1
+    fi
+
+    libvirtd_folder=$(mktemp -d) || return 1
+    at_exit stop_libvirtd
+    mkdir -p /run/libvirt /run/lock /var/log/libvirt
+    # libvirtd would not start a guest without virtlogd.
+    if ! virt-admin -q -c virtlogd:///system srv-list >/dev/null 2>&1; then
+        virtlogd -d -p "$libvirtd_folder/virtlogd.pid" || return 1
+    fi
+    if ! libvirtd -d -p "$libvirtd_folder/libvirtd.pid" ||
+        ! wait_until "$daemon_seconds" libvirt_answers; then
+        complain "libvirtd does not answer on $libvirt_uri within $daemon_seconds s"
+        return 1
+    fi
+}
+
+# stop_libvirtd: ends what start_libvirtd started, if anything, and before that
+# the guests on it that are ours; they would survive it
+stop_libvirtd()
+{
+    [ -n "$libvirtd_folder" ] || return 0
+    libvirt_uri=qemu:///system destroy_guests "$guest_prefix"
+    end_by_pid_file "$libvirtd_folder/libvirtd.pid" libvirtd
+    end_by_pid_file "$libvirtd_folder/virtlogd.pid" virtlogd
+    rm -rf "$libvirtd_folder"
+    libvirtd_folder=
+}
+
+# free_tcp_port: prints a TCP port that nobody listens on
+free_tcp_port()
+{
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+# test_libvirtd_uri DIR: the URI of start_test_libvirtd's daemon
+test_libvirtd_uri()
+{
+    printf 'qemu+unix:///system?socket=%s/run/libvirt/libvirt-sock\n' "$1"
+}
+
+# start_test_libvirtd DIR [LINE...]: starts a daemon of our own beside the
+# machine's, for tests that restart it, or need what LINEs say in its libvirtd.conf,
+# such as
+#     'listen_tcp = 1' 'auth_tcp = "none"' "tcp_port = \"$(free_tcp_port)\""
+#     'auth_unix_rw = "none"' 'unix_sock_group = "users"' 'unix_sock_rw_perms = "0770"'
+#
+# DIR must be empty or missing, short (it holds sockets), and not below /run or
+# /var/lib/libvirt. It gets all that the daemon writes: two privileged daemons
+# share their folders, so this one sees DIR's in place of them, in a mount
+# namespace. libvirt-qemu must be able to search it: not below /root.
+#
+# The daemon and its guests end with the script.
+start_test_libvirtd()
+{
+    local dir=$1 line
+    shift
+    if [ "$(id -u)" != 0 ]; then
+        complain "only root can start a libvirtd for qemu:///system"
+        return 1
+    fi
+    # A path of a socket has at most 107 bytes.
+    if [ $((${#dir} + 40)) -gt 107 ]; then
+        complain "'$dir' is too long a path for sockets"
+        return 1
+    fi
+
+    mkdir -p "$dir"/{run/libvirt,run/lock,etc,lib,log,cache/qemu}
+    chmod 755 "$dir" "$dir"/{run,run/libvirt,etc,lib,log,cache,cache/qemu}
+    # What QEMU can do is known already; asking it again takes seconds.
+    cp -a /var/cache/libvirt/qemu/capabilities "$dir/cache/qemu/" 2>/dev/null
+    # One daemon less: virtlogd is not needed so.
+    echo 'stdio_handler = "file"' >"$dir/etc/qemu.conf"
+    echo 'listen_tls = 0' >"$dir/etc/libvirtd.conf"
+    for line in "$@"; do
+        printf '%s\n' "$line" >>"$dir/etc/libvirtd.conf"
+    done
+
+    at_exit stop_test_libvirtd "$dir"
+    run_test_libvirtd "$dir"
+}
+
+# run_test_libvirtd DIR: starts the daemon again that end_test_libvirtd ended
+run_test_libvirtd()
+{
+    local dir=$1 listen=() libvirt_uri
+    libvirt_uri=$(test_libvirtd_uri "$dir")
+    if grep -q '^listen_tcp *= *1' "$dir/etc/libvirtd.conf"; then
+        listen=(--listen)
+    fi
+    # shellcheck disable=SC2016 # the inner shell's $0 and $@
+    if ! unshare -m --propagation private bash -ec '
+        for pair in etc:/etc/libvirt lib:/var/lib/libvirt log:/var/log/libvirt \
+            cache:/var/cache/libvirt run:/run; do
+            mkdir -p "${pair#*:}"
+            mount --bind "$0/${pair%%:*}" "${pair#*:}"
+        done
+        exec libvirtd -d -p /run/libvirtd.pid -f /etc/libvirt/libvirtd.conf "$@"
+    ' "$dir" "${listen[@]}" </dev/null || ! wait_until "$daemon_seconds" libvirt_answers; then
+        complain "the libvirtd of '$dir' does not answer within $daemon_seconds s"
+        return 1
+    fi
+}
+
+# end_test_libvirtd DIR [SIGNAL]: ends the daemon alone; its guests run on
+end_test_libvirtd()
+{
+    end_by_pid_file "$1/run/libvirtd.pid" libvirtd "${2:-TERM}"
+}
+
+# stop_test_libvirtd DIR: ends the guests (all are ours), the daemon, and removes DIR
+stop_test_libvirtd()
+{
+    [ -d "$1/run" ] || return 0
+    # The guests have to go first, and only a daemon knows them.
+    [ -e "$1/run/libvirtd.pid" ] || run_test_libvirtd "$1"
+    libvirt_uri=$(test_libvirtd_uri "$1") destroy_guests ''
+    end_test_libvirtd "$1"
+    rm -rf "$1"
+}
+
+# ---- KVM ----
+
+# kvm_answers: whether /dev/kvm is there and speaks the API of version 12
+kvm_answers()
+{
+    python3 - 2>/dev/null <<'PYTHON'
+import fcntl, os, sys
+KVM_GET_API_VERSION = 0xAE00
+kvm = os.open("/dev/kvm", os.O_RDWR | os.O_CLOEXEC)
+sys.exit(fcntl.ioctl(kvm, KVM_GET_API_VERSION) != 12)
+PYTHON
+}
+
+# prepare_kvm: lets the QEMU that libvirt runs open /dev/kvm where only root may,
+# until the script ends; false if there is no KVM
+prepare_kvm()
+{
+    kvm_answers || return 1
+    [ "$(stat -c '%a %U' /dev/kvm)" = '600 root' ] || return 0
+    at_exit chown "$(stat -c '%u:%g' /dev/kvm)" /dev/kvm
+    at_exit chmod 600 /dev/kvm
+    chgrp kvm /dev/kvm && chmod 660 /dev/kvm
+}
+
+# What kvm_usable found out: yes, no, or nothing yet.
+kvm_found=
+
+# kvm_usable KERNEL: whether a guest boots with KVM, which a device that answers
+# does not promise. Tries once, says why not, and remembers.
+kvm_usable()
+{
+    local name="${guest_prefix}kvm-$$" why
+    why=$(mktemp) || return 1
+    if [ -z "$kvm_found" ]; then
+        kvm_found=no
+        if ! prepare_kvm; then
+            say "no KVM: /dev/kvm is missing or does not answer"
+        elif define_guest "$name" KVM "$1" '' 1 2>"$why"; then
+            kvm_found=yes
+        else
+            say "KVM answers, but no guest boots with it: $(cat "$why")"
+        fi
+        destroy_guest "$name"
+    fi
+    rm -f "$why"
+    [ "$kvm_found" = yes ]
+}
+
+# ---- Guests ----
+
+# By name: the guest's UUID, its folder, the URI it was started on.
+declare -gA guest_uuids guest_folders guest_uris
+
+# xml_escape TEXT: TEXT as it may stand in an element or between quotes
+xml_escape()
+{
+    # Quoted, because an unquoted & stands for the match since bash 5.2.
+    local text=${1//&/"&amp;"}
+    text=${text//</"&lt;"}
+    text=${text//>/"&gt;"}
+    text=${text//\"/"&quot;"}
+    printf '%s' "${text//\'/"&apos;"}"
+}
+
+# cpu_xml CPU: the <cpu> element for a model with features: 'max', 'qemu64,+la57,-avx'
+cpu_xml()
+{
+    local words word
+    IFS=, read -ra words <<<"$1"
+    if [ "${words[0]}" = max ]; then
+        echo "<cpu mode='maximum' check='none'>"
+    else
+        echo "<cpu mode='custom' match='exact' check='none'>"
+        echo "<model fallback='forbid'>$(xml_escape "${words[0]}")</model>"
+    fi
+    for word in "${words[@]:1}"; do
+        case $word in
+        -*) echo "<feature policy='disable' name='$(xml_escape "${word#-}")'/>" ;;
+        *) echo "<feature policy='require' name='$(xml_escape "${word#+}")'/>" ;;
+        esac
+    done
+    echo "</cpu>"
+}
+
+# guest_xml NAME UUID TYPE FOLDER CMDLINE VCPUS CPU MEM_MIB: a domain with as
+# little in it as libvirt allows
+guest_xml()
+{
+    cat <<XML
+<domain type='$3'>
+  <name>$(xml_escape "$1")</name>
+  <uuid>$2</uuid>
+  <title>virt-uprof test guest</title>
+  <memory unit='MiB'>$8</memory>
+  <vcpu>$6</vcpu>
+  <os>
+    <type arch='x86_64' machine='pc'>hvm</type>
+    <kernel>$(xml_escape "$4/kernel")</kernel>
+    <cmdline>$(xml_escape "$5")</cmdline>
+  </os>
+  <features><acpi/><apic/></features>
+  ${7:+$(cpu_xml "$7")}
+  <devices>
+    <controller type='usb' model='none'/>
+    <memballoon model='none'/>
+    <serial type='file'><source path='$(xml_escape "$4/serial")' append='off'/></serial>
+  </devices>
+</domain>
+XML
+}
+
+# guest_spoke_or_ended NAME: what define_guest waits for
+guest_spoke_or_ended()
+{
+    guest_spoke "$1" || ! guest_runs "$1"
+}
+
+guest_spoke()
+{
+    grep -qa 'virt-uprof guest:' "${guest_folders[$1]}/serial" 2>/dev/null
+}
+
+guest_runs()
+{
+    libvirt_uri=${guest_uris[$1]} quiet_virsh domid "${guest_uuids[$1]}" >/dev/null 2>&1
+}
+
+# guest_serial NAME: prints the path of the file with what the guest said
+guest_serial()
+{
+    printf '%s\n' "${guest_folders[$1]}/serial"
+}
+
+# define_guest NAME KVM|TCG KERNEL CMDLINE VCPUS [CPU] [MEM_MIB]: starts a
+# transient domain on $libvirt_uri and returns when the guest says on its serial
+# line that it runs. It ends with the script, or by destroy_guest.
+define_guest()
+{
+    local name=$1 way=$2 kernel=$3 cmdline=$4 vcpus=$5 cpu=${6:-} mem_mib=${7:-128}
+    local type folder
+    case $way in
+    KVM) type=kvm ;;
+    TCG) type=qemu ;;
+    *)
+        complain "define_guest: '$way' is neither KVM nor TCG"
+        return 1
+        ;;
+    esac
+
+    destroy_leftover "$name" || return 1
+    # Build trees are often closed to the user that QEMU runs as.
+    folder=$(mktemp -d /var/tmp/uprof-guest.XXXXXX) || return 1
+    guest_folders[$name]=$folder
+    guest_uris[$name]=$libvirt_uri
+    guest_uuids[$name]=$(cat /proc/sys/kernel/random/uuid)
+    at_exit destroy_guest "$name"
+    chmod 755 "$folder"
+    if ! cp "$kernel" "$folder/kernel"; then
+        complain "no kernel '$kernel' for guest '$name'"
+        return 1
+    fi
+    chmod 644 "$folder/kernel"
+    : >"$folder/serial"
+    guest_xml "$name" "${guest_uuids[$name]}" "$type" "$folder" "$cmdline" "$vcpus" "$cpu" \
+        "$mem_mib" >"$folder/domain.xml"
+
+    if ! quiet_virsh create "$folder/domain.xml" >/dev/null; then
+        complain "libvirt does not start guest '$name' ($way)"
+        return 1
+    fi
+    if ! wait_until "$guest_seconds" guest_spoke_or_ended "$name"; then
+        complain "guest '$name' ($way) says nothing within $guest_seconds s; its serial line: '$(tail -c 300 "$folder/serial")'"
+        return 1
+    fi
+    if ! guest_spoke "$name"; then
+        complain "guest '$name' ($way) ended without a word"
+        return 1
+    fi
+}
+
+# destroy_leftover NAME: ends a guest that a run which was killed has left; a
+# domain of that name which is somebody else's is an error
+destroy_leftover()
+{
+    local title
+    title=$(quiet_virsh desc --domain "$1" --title 2>/dev/null) || return 0
+    if [ "$title" != 'virt-uprof test guest' ]; then
+        complain "there is a domain '$1' on $libvirt_uri, and not by us"
+        return 1
+    fi
+    quiet_virsh destroy --domain "$1" >/dev/null
+}
+
+# destroy_guest NAME: ends a guest of define_guest and removes its folder; it may
+# have ended by itself
+destroy_guest()
+{
+    [ -n "${guest_folders[$1]:-}" ] || return 0
+    if guest_runs "$1"; then
+        libvirt_uri=${guest_uris[$1]} quiet_virsh destroy "${guest_uuids[$1]}" >/dev/null
+    fi
+    rm -rf "${guest_folders[$1]}"
+    # Not unset: it would run what a name like '$(id)' says.
+    guest_folders[$1]=
+}
+
+# destroy_guests PREFIX: ends all domains on $libvirt_uri whose names begin so
+destroy_guests()
+{
+    local uuid
+    for uuid in $(quiet_virsh list --uuid 2>/dev/null); do
+        if [[ $(quiet_virsh domname "$uuid" 2>/dev/null) == "$1"* ]]; then
+            quiet_virsh destroy "$uuid" >/dev/null 2>&1
+        fi
+    done
+}
