@@ -59,6 +59,7 @@ run_exit_commands()
     trap '' INT TERM HUP
     trap - EXIT
     set +e
+    end_group
     for ((i = ${#exit_commands[@]} - 1; i >= 0; i--)); do
         eval "${exit_commands[i]}"
     done
@@ -80,6 +81,41 @@ wait_until()
         [ "$SECONDS" -lt "$end" ] || return 1
         sleep 0.1
     done
+}
+
+# The process group of run_group's command, while there is one.
+group=
+
+# run_group COMMAND [ARGUMENT...]: runs COMMAND so that the script can be
+# interrupted meanwhile, and ends it and its children then. Without this bash
+# would see a signal only after COMMAND has ended.
+run_group()
+{
+    local status=0
+    set -m
+    "$@" </dev/null &
+    group=$!
+    set +m
+    wait "$group" || status=$?
+    group=
+    return "$status"
+}
+
+# end_group: ends what run_group runs, if anything
+end_group()
+{
+    [ -n "$group" ] || return 0
+    kill -TERM -- "-$group" 2>/dev/null
+    wait_until 20 is_gone "$group" || kill -KILL -- "-$group" 2>/dev/null
+    group=
+}
+
+# is_gone PID: also true of a process that ended and was not waited for
+is_gone()
+{
+    local state
+    state=$(awk '$1 == "State:" { print $2 }' "/proc/$1/status" 2>/dev/null) || return 0
+    [ -z "$state" ] || [ "$state" = Z ]
 }
 
 # ---- Packages ----
@@ -140,14 +176,6 @@ end_by_pid_file()
         kill -KILL "$pid"
     fi
     rm -f "$1"
-}
-
-# is_gone PID: also true of a process that ended and was not waited for
-is_gone()
-{
-    local state
-    state=$(awk '$1 == "State:" { print $2 }' "/proc/$1/status" 2>/dev/null) || return 0
-    [ -z "$state" ] || [ "$state" = Z ]
 }
 
 # Where the pid files of start_libvirtd are; empty if it started nothing.
