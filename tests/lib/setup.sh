@@ -29,7 +29,7 @@ live_packages=(libvirt-daemon-system libvirt-clients qemu-system-x86 util-linux 
 # What tests/all needs besides: the other compiler with its sanitizers, the style
 # checks, a foreign locale.
 check_packages=(
-    clang lld libclang-rt-14-dev clang-format git mandoc libxml2-utils locales
+    clang libclang-rt-14-dev clang-format git mandoc libxml2-utils locales
 )
 
 say()
@@ -52,21 +52,29 @@ at_exit()
     exit_commands+=("$(printf '%q ' "$@")")
 }
 
-run_exit_commands()
+# take_back: runs what at_exit was given, now instead of at the end
+take_back()
 {
-    local status=$? i
+    local i
+    end_group
+    for ((i = ${#exit_commands[@]} - 1; i >= 0; i--)); do
+        eval "${exit_commands[i]}" || true
+    done
+    exit_commands=()
+}
+
+end_script()
+{
+    local status=$?
     # A second Ctrl-C must not leave a guest or a daemon behind.
     trap '' INT TERM HUP
     trap - EXIT
     set +e
-    end_group
-    for ((i = ${#exit_commands[@]} - 1; i >= 0; i--)); do
-        eval "${exit_commands[i]}"
-    done
+    take_back
     exit "$status"
 }
 
-trap run_exit_commands EXIT
+trap end_script EXIT
 trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
@@ -502,13 +510,15 @@ define_guest()
 # domain of that name which is somebody else's is an error
 destroy_leftover()
 {
-    local title
+    local title folder
     title=$(quiet_virsh desc --domain "$1" --title 2>/dev/null) || return 0
     if [ "$title" != 'virt-uprof test guest' ]; then
         complain "there is a domain '$1' on $libvirt_uri, and not by us"
         return 1
     fi
+    folder=$(quiet_virsh dumpxml --domain "$1" | grep -oEm1 '/var/tmp/uprof-guest\.[A-Za-z0-9]{6}')
     quiet_virsh destroy --domain "$1" >/dev/null
+    [ -z "$folder" ] || rm -rf "$folder"
 }
 
 # destroy_guest NAME: ends a guest of define_guest and removes its folder; it may
