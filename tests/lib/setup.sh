@@ -25,7 +25,7 @@ build_packages=(
     meson ninja-build pkg-config gcc libc6-dev binutils
     libvirt-dev libglib2.0-dev libjson-glib-dev libxml2-dev libpopt-dev libelf-dev zlib1g-dev
 )
-live_packages=(libvirt-daemon-system libvirt-clients qemu-system-x86 util-linux procps python3)
+live_packages=(libvirt-daemon-system libvirt-clients qemu-system-x86 util-linux mount procps python3)
 # What tests/all needs besides: the other compiler with its sanitizers, the style
 # checks, a foreign locale.
 check_packages=(
