@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * backend.h - the backends there are
+ *
+ * `direct` (one vCPU by ptrace) and `xen` (a loadable module) join them here.
+ */
+#pragma once
+
+#include "uprof/capture.h"
+#include "uprof/guest.h"
+
+/** Stops the guest through libvirt, asks QEMU's monitor; works everywhere */
+extern const UprofGuestOps uprof_monitor_ops;
+
+/** A capture file, as a guest; @path of the target names it */
+extern const UprofGuestOps uprof_replay_ops;
+
+/**
+ * uprof_replay_run:
+ * @guest: of uprof_replay_ops
+ *
+ * Returns: (transfer none): the facts of the recorded run; those that are known
+ *   only at its end are there once uprof_guest_next() has said %UPROF_GONE
+ */
+UprofRun *uprof_replay_run(UprofGuest *guest);
+
+/**
+ * uprof_record_new:
+ * @guest: borrowed, must outlive what is returned
+ * @writer: borrowed
+ *
+ * A guest that reads what @guest reads and appends each page to a capture: for
+ * the worker's memory. It neither holds nor has registers; the sampler goes on
+ * with @guest itself.
+ *
+ * Returns: (transfer full): end it with uprof_guest_close()
+ */
+UprofGuest *uprof_record_new(UprofGuest *guest, UprofWriter *writer);
+
+/**
+ * uprof_record_error: Returns: (nullable) (transfer none): why a page could not be written
+ */
+const GError *uprof_record_error(UprofGuest *guest);
+
+/**
+ * UprofMonitorFacts: what `check` says of monitor access
+ * @pid: of QEMU, 0 if it is not on this host
+ * @reads: "process_vm_readv" or "virDomainMemoryPeek"
+ * @why_slow: (nullable): why not the former
+ */
+typedef struct {
+    int pid;
+    uint64_t pid_start;
+    unsigned n_ranges;
+    uint64_t ram_bytes;
+    const char *reads;
+    const char *why_slow;
+} UprofMonitorFacts;
+
+/** uprof_monitor_facts: @guest: of uprof_monitor_ops; @facts: (out): borrowed from it */
+void uprof_monitor_facts(UprofGuest *guest, UprofMonitorFacts *facts);

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * host.h - libvirt: the connection, its domains, and what happens to them
+ *
+ * Finds domains and reads their XML on any driver; touches no guest. libvirt's
+ * own error printing is silenced here and its errors become ours.
+ */
+#pragma once
+
+#include "uprof/guest.h"
+#include "uprof/xml.h"
+
+typedef struct _UprofHost UprofHost;
+
+typedef enum {
+    UPROF_DOMAIN_RUNNING,
+    UPROF_DOMAIN_PAUSED,
+    UPROF_DOMAIN_SHUTOFF,
+    UPROF_DOMAIN_OTHER, /* crashed, suspended by the guest, in shutdown, ... */
+} UprofDomainState;
+
+/**
+ * UprofDomain:
+ * @name: as libvirt has it: any bytes but '/' and newline; clean it before showing it
+ * @id: of the running domain, -1 if it does not run
+ * @state_name: in words
+ * @uri: of the connection it was found on, as libvirt calls it
+ * @driver: "QEMU", "Xen", "TEST", ...
+ * @is_local: the connection leads to this very host
+ */
+typedef struct {
+    char *name;
+    char uuid[UPROF_MARKER_UUID_BYTES];
+    int id;
+    UprofDomainState state;
+    const char *state_name;
+    char *uri;
+    char *driver;
+    bool is_local;
+    UprofDomainXml *xml;
+} UprofDomain;
+
+void uprof_domain_free(UprofDomain *domain);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofDomain, uprof_domain_free)
+
+/**
+ * uprof_host_init: silences libvirt and, with @events, starts the thread that
+ * runs its event loop. Before the first connection; with @events after the
+ * guardian was started. Once.
+ */
+void uprof_host_init(bool events);
+
+/**
+ * uprof_host_open:
+ * @uri: (nullable): %NULL: LIBVIRT_DEFAULT_URI, else libvirt's own choice
+ * @read_only: for what looks and does not touch
+ *
+ * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_DENIED: no
+ *   connection or no permission
+ */
+UprofHost *uprof_host_open(const char *uri, bool read_only, GError **error);
+void uprof_host_close(UprofHost *host);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofHost, uprof_host_close)
+
+/** uprof_host_uri: Returns: (transfer none): the connection, as libvirt calls it; clean */
+const char *uprof_host_uri(const UprofHost *host);
+
+/** uprof_host_describe: Returns: (transfer full): libvirt's version and kind of connection */
+char *uprof_host_describe(const UprofHost *host);
+
+/**
+ * uprof_host_list:
+ *
+ * Domains that vanish meanwhile are left out.
+ *
+ * Returns: (transfer full) (nullable): every domain, UprofDomain, sorted by name
+ */
+GPtrArray *uprof_host_list(UprofHost *host, GError **error);
+
+/**
+ * uprof_host_find:
+ * @word: id, UUID or name, tried in this order, as virsh does
+ *
+ * A number that is the id of one domain and the name of another is refused.
+ *
+ * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_NOT_FOUND and a
+ *   guess at what was meant, or %UPROF_ERROR_FAILED
+ */
+UprofDomain *uprof_host_find(UprofHost *host, const char *word, GError **error);
+
+/** uprof_host_job: Returns: (nullable): what libvirt does with it now ("migration"), %NULL: nothing */
+const char *uprof_host_job(UprofHost *host, const UprofDomain *domain);

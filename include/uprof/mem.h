@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * mem.h - guest memory by guest-virtual address
+ *
+ * Walks the guest's own page tables, which the guest may have written to hurt:
+ * the number of levels is fixed, every table and page address is checked by the
+ * guest (only RAM is ever read), there is no recursion.
+ *
+ * There are two per guest. The worker's remembers pages for the whole run, so
+ * that a capture of what it has read replays to the same result. The sampler's
+ * keeps nothing of the data, and of page tables only what slow guests make it
+ * keep (see uprof_mem_check()). All memory is allocated by uprof_mem_new().
+ */
+#pragma once
+
+#include "uprof/guest.h"
+
+enum {
+    UPROF_PAGE_BYTES = 4096,
+    UPROF_MEM_PAGES_MAX = 16 * 1024, /* remembered; 64 MiB */
+    UPROF_MEM_FRESH_MAX = 48,        /* fetched for one sample */
+};
+
+#define UPROF_MEM_KEEP_NS UINT64_C(5000000000)
+
+typedef struct _UprofMem UprofMem;
+
+/** UprofPagingMode: how addresses are translated on x86 */
+typedef enum {
+    UPROF_PAGING_OFF,
+    UPROF_PAGING_32BIT,
+    UPROF_PAGING_PAE,
+    UPROF_PAGING_4LEVEL,
+    UPROF_PAGING_5LEVEL,
+} UprofPagingMode;
+
+/**
+ * uprof_mem_new:
+ * @guest: borrowed, outlives what is returned
+ * @lane: sampler: remembers page tables of slow guests, a few; worker:
+ *   remembers every page
+ */
+UprofMem *uprof_mem_new(UprofGuest *guest, UprofLane lane);
+void uprof_mem_free(UprofMem *mem);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofMem, uprof_mem_free)
+
+/** uprof_mem_forget: drops all that is remembered, as when the guest was reset */
+void uprof_mem_forget(UprofMem *mem);
+
+/** uprof_mem_mode: Returns: paging mode of a vCPU with these registers */
+UprofPagingMode uprof_mem_mode(const UprofRegs *regs);
+
+/** uprof_mem_mode_name: Returns: its name, for people */
+const char *uprof_mem_mode_name(UprofPagingMode mode);
+
+/**
+ * uprof_mem_translate:
+ * @vcpu: whose registers @regs are
+ * @gva: guest-virtual address
+ * @gpa: (out): guest-physical address
+ * @left: (out): bytes from there to the end of the page, which may be large
+ * @executable: (out) (optional): whether code may run there
+ *
+ * Returns: false if it is not mapped, or the tables cannot be read
+ */
+bool uprof_mem_translate(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva,
+                         uint64_t *gpa, uint64_t *left, bool *executable);
+
+/**
+ * uprof_mem_copy:
+ * @into: (out): up to @len bytes
+ *
+ * Copies from @gva up to the first page that is missing, in as few reads of the
+ * guest as its pages allow, and remembers none of it. For stack windows.
+ *
+ * Returns: bytes copied
+ */
+size_t uprof_mem_copy(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva, void *into,
+                      size_t len);
+
+/**
+ * uprof_mem_read:
+ * @into: (out): @len bytes, or undefined
+ *
+ * Reads remembered pages, or fetches and remembers them. Worker only.
+ *
+ * Returns: whether all of it is there
+ */
+bool uprof_mem_read(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva, void *into,
+                    size_t len);
+
+/**
+ * uprof_mem_begin_sample:
+ * @time_ns: of the snapshot
+ * @resets: of the snapshot; another number than before drops all
+ *
+ * Worker, before each snapshot: what was remembered is dropped when it is
+ * %UPROF_MEM_KEEP_NS old by the snapshots' time, and as many pages as one
+ * sample may cost can be fetched again. Both depend on nothing but the
+ * snapshots, so that a replay does the same.
+ */
+void uprof_mem_begin_sample(UprofMem *mem, uint64_t time_ns, uint32_t resets);
+
+/**
+ * uprof_mem_check:
+ *
+ * Sampler, with nothing held: of a slow guest, fetches again the page tables
+ * that were used since the last call, and compares. For other guests tables
+ * are always read afresh and there is nothing to do.
+ *
+ * Returns: false if an entry that was used is not what it was: what was copied
+ *   since the last call may be of the wrong pages
+ */
+bool uprof_mem_check(UprofMem *mem);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * schedule.h - the moments at which samples are taken
+ *
+ * Ticks lie on an absolute grid, so that lateness never adds up, and each is
+ * moved a little at random, so that sampling falls in step with no timer of
+ * the guest. A tick that is missed is counted and not made up for.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/**
+ * UprofSchedule:
+ * @start_ns: monotonic time of the grid's first tick
+ * @interval_ns: between ticks
+ * @next: number of the next tick
+ * @state: of the random numbers
+ */
+typedef struct {
+    uint64_t start_ns;
+    uint64_t interval_ns;
+    uint64_t next;
+    uint64_t state;
+} UprofSchedule;
+
+/**
+ * uprof_schedule_init:
+ * @rate_mhz: ticks per second, in millihertz, not 0
+ * @seed: of the jitter
+ */
+void
+uprof_schedule_init(UprofSchedule *schedule, uint64_t start_ns, uint64_t rate_mhz, uint64_t seed);
+
+/**
+ * uprof_schedule_take:
+ * @now_ns: monotonic
+ * @stride: ticks to go on by, at least 1: a rate divided by so much
+ * @missed: (out): strides that were over before @now_ns
+ *
+ * Returns: when the next tick is to be: within a quarter of an interval of its
+ *   place on the grid, and not before @now_ns unless it is being missed by less
+ */
+uint64_t
+uprof_schedule_take(UprofSchedule *schedule, uint64_t now_ns, uint64_t stride, uint64_t *missed);

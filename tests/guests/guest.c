@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Test guests of virt-uprof: command line, serial line and the workloads
+ * which all guests have.
+ */
+#include "guest.h"
+
+#define COM1 0x3f8
+#define RTC_INDEX 0x70
+#define RTC_DATA 0x71
+#define PM1A_CONTROL 0x604
+#define PM1A_SLEEP_S5 0x2000
+#define KEYBOARD_CONTROL 0x64
+#define KEYBOARD_RESET 0xfe
+
+/* struct hvm_start_info of the PVH boot protocol, as far as it is used */
+struct start_info {
+    uint32_t magic;
+    uint32_t version;
+    uint32_t flags;
+    uint32_t nr_modules;
+    uint64_t modlist_paddr;
+    uint64_t cmdline_paddr;
+};
+
+#define START_INFO_MAGIC 0x336ec578
+
+struct workload {
+    const char *name;
+    void (*run)(void);
+    void (*finish)(void);       /* what main_loop() ends with, or NULL */
+};
+
+struct options options = { .unit = WORK_UNIT, .seconds = 2 };
+volatile uint64_t uprof_counter __attribute__((aligned(8)));
+volatile uint64_t uprof_counter_ap __attribute__((aligned(8)));
+
+struct stack_region stack_region
+    __attribute__((section(".bss.stacks"), aligned(0x400000)));
+
+unsigned long guest_setup(const struct start_info *info);
+void guest_main(void);
+
+static void power_off(void);
+static void reset(void);
+
+static const struct workload workloads[] = {
+    { "split", main_loop, NULL },       /* the default is the first one */
+    { "deep", deep_loop, NULL },
+    { "recursion", recursion_loop, NULL },
+    { "stop", main_loop, power_off },
+    { "reboot", main_loop, reset },
+#ifdef __x86_64__
+    { "smp", vcpu0_loop, NULL },
+    { "idle", idle_loop, NULL },
+    { "halfidle", halfidle_loop, NULL },
+    { "hostile", hostile_loop, NULL },
+#endif
+};
+
+static const struct workload *workload = workloads;
+
+void
+serial_puts(const char *text)
+{
+    for (; *text; text++) {
+        while (!(inb(COM1 + 5) & 0x20))
+            ;
+        outb(COM1, (uint8_t)*text);
+    }
+}
+
+void
+halt_forever(const char *reason)
+{
+    serial_puts("virt-uprof guest: ");
+    serial_puts(reason);
+    serial_puts("\n");
+    for (;;)
+        __asm__ volatile("cli; hlt");
+}
+
+static void
+power_off(void)
+{
+    outw(PM1A_CONTROL, PM1A_SLEEP_S5);
+    for (;;)
+        __asm__ volatile("cli; hlt");
+}
+
+static void
+reset(void)
+{
+    outb(KEYBOARD_CONTROL, KEYBOARD_RESET);
+    for (;;)
+        __asm__ volatile("cli; hlt");
+}
+
+/* Is the word at @text (ended by a blank, '=' or the end) @word? */
+static bool
+word_is(const char *text, const char *word)
+{
+    while (*word && *text == *word) {
+        text++;
+        word++;
+    }
+    return !*word && (!*text || *text == ' ' || *text == '=');
+}
+
+/* A word, and the number after its '=' or else 0 */
+static void
+parse_word(const char *text, unsigned long value)
+{
+    if (word_is(text, "high"))
+        options.high = true;
+    if (word_is(text, "large"))
+        options.large = true;
+    if (word_is(text, "huge"))
+        options.huge = true;
+    if (word_is(text, "unit") && value > 0)
+        options.unit = value;
+#ifndef __x86_64__
+    if (word_is(text, "nopaging"))
+        options.nopaging = true;
+#endif
+    for (size_t i = 0; i < sizeof(workloads) / sizeof(workloads[0]); i++) {
+        if (!word_is(text, workloads[i].name))
+            continue;
+        workload = &workloads[i];
+        if (value > 0)
+            options.seconds = value;
+    }
+}
+
+static void
+parse_command_line(const char *text)
+{
+    while (*text) {
+        const char *word = text;
+        unsigned long value = 0;
+
+        while (*text && *text != ' ' && *text != '=')
+            text++;
+        if (*text == '=')
+            text++;
+        for (; *text && *text != ' '; text++) {
+            if (*text >= '0' && *text <= '9')
+                value = value * 10 + (unsigned long)(*text - '0');
+        }
+        parse_word(word, value);
+        while (*text == ' ')
+            text++;
+    }
+}
+
+/* Called first, on the identity-mapped stack; returns the stack to use */
+unsigned long
+guest_setup(const struct start_info *info)
+{
+    if (info->magic == START_INFO_MAGIC && info->cmdline_paddr)
+        parse_command_line((const char *)(uintptr_t)info->cmdline_paddr);
+
+    if (options.nopaging)
+        return (unsigned long)(uintptr_t)stack_region.hole_above;
+    return paging_setup();
+}
+
+/* The only user of CPU time worth mentioning; keeps %rbp because of sum */
+NOINLINE void
+work(unsigned long iterations)
+{
+    volatile unsigned long sum = iterations;
+
+    while (iterations-- > 0)
+        sum = sum * 5 + 1;
+}
+
+NOINLINE static void
+function_1(void)
+{
+    work(1 * options.unit);
+}
+
+NOINLINE static void
+function_2(void)
+{
+    work(3 * options.unit);
+}
+
+NOINLINE static void
+function_3(void)
+{
+    work(6 * options.unit);
+}
+
+static uint8_t
+rtc_second(void)
+{
+    outb(RTC_INDEX, 0);
+    return inb(RTC_DATA);
+}
+
+/* Finish the workload after options.seconds changes of the RTC's second */
+NOINLINE static void
+check_time(void)
+{
+    static int last = -1;
+    static unsigned long passed;
+    int now = rtc_second();
+
+    if (last != -1 && now != last)
+        passed++;
+    last = now;
+    if (passed > options.seconds)
+        workload->finish();
+}
+
+NOINLINE void
+main_loop(void)
+{
+    for (;;) {
+        function_1();
+        function_2();
+        function_3();
+        uprof_counter++;
+        if (workload->finish && !(uprof_counter & 15))
+            check_time();
+    }
+}
+
+/* 64 nested functions, of some 400 bytes of stack each */
+#define DEEP(name, callee)                          \
+    NOINLINE static void                            \
+    name(unsigned long iterations)                  \
+    {                                               \
+        volatile unsigned char locals[368];         \
+                                                    \
+        locals[0] = 0;                              \
+        callee(iterations);                         \
+        locals[sizeof(locals) - 1] = 0;             \
+    }
+
+#define DEEP_10(tens, callee)                       \
+    DEEP(deep_##tens##9, callee)                    \
+    DEEP(deep_##tens##8, deep_##tens##9)            \
+    DEEP(deep_##tens##7, deep_##tens##8)            \
+    DEEP(deep_##tens##6, deep_##tens##7)            \
+    DEEP(deep_##tens##5, deep_##tens##6)            \
+    DEEP(deep_##tens##4, deep_##tens##5)            \
+    DEEP(deep_##tens##3, deep_##tens##4)            \
+    DEEP(deep_##tens##2, deep_##tens##3)            \
+    DEEP(deep_##tens##1, deep_##tens##2)            \
+    DEEP(deep_##tens##0, deep_##tens##1)
+
+/* deep_00 calls deep_01, ... deep_63 calls work */
+DEEP(deep_63, work)
+DEEP(deep_62, deep_63)
+DEEP(deep_61, deep_62)
+DEEP(deep_60, deep_61)
+DEEP_10(5, deep_60)
+DEEP_10(4, deep_50)
+DEEP_10(3, deep_40)
+DEEP_10(2, deep_30)
+DEEP_10(1, deep_20)
+DEEP_10(0, deep_10)
+
+NOINLINE void
+deep_loop(void)
+{
+    for (;;) {
+        deep_00(40 * options.unit);
+        uprof_counter++;
+    }
+}
+
+/* @depth frames of recurse(), the innermost of which works */
+NOINLINE static void
+recurse(unsigned int depth)
+{
+    if (depth > 1)
+        recurse(depth - 1);
+    else
+        work(40 * options.unit);
+}
+
+NOINLINE void
+recursion_loop(void)
+{
+    for (;;) {
+        recurse(40);
+        uprof_counter++;
+    }
+}
+
+NOINLINE void
+guest_main(void)
+{
+    serial_puts("virt-uprof guest: ");
+    serial_puts(workload->name);
+#if PAGING_LEVELS == 5
+    serial_puts(" la57");
+#endif
+    if (options.nopaging)
+        serial_puts(" nopaging");
+    if (options.high)
+        serial_puts(" high");
+    if (options.huge)
+        serial_puts(" huge");
+    else if (options.large)
+        serial_puts(" large");
+    serial_puts("\n");
+
+    workload->run();
+}

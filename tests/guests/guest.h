@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Test guests of virt-uprof: what the source files share.
+ *
+ * PAGING_LEVELS (2: 32-bit, 3: PAE, 4: 64-bit, 5: LA57) selects the guest.
+ */
+#ifndef VIRT_UPROF_GUEST_H
+#define VIRT_UPROF_GUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef __has_attribute
+# define __has_attribute(x) 0
+#endif
+
+/* Keep the function as it is written: its own symbol, frame and caller */
+#if __has_attribute(noipa)
+# define NOINLINE __attribute__((noinline, noclone, noipa))
+#else
+# define NOINLINE __attribute__((noinline))
+#endif
+
+#define PAGE_SIZE 4096UL
+#define STACK_PAGES 16          /* 64 KiB */
+
+#define LAPIC_BASE 0xfee00000UL
+#define HPET_BASE 0xfed00000UL
+
+/* The default of options.unit */
+#define WORK_UNIT 6000UL
+
+/* Parsed command line */
+struct options {
+    bool high;                  /* stack aliased in the upper half */
+    bool large;                 /* ... by a 2 MiB (4 MiB) page */
+    bool huge;                  /* ... by a 1 GiB page */
+    bool nopaging;              /* 32-bit only */
+    unsigned long unit;         /* of unit=: iterations in a 10 % slice */
+    unsigned long seconds;      /* of stop= and reboot= */
+};
+
+extern struct options options;
+extern volatile uint64_t uprof_counter;
+extern volatile uint64_t uprof_counter_ap;
+
+/*
+ * One unmapped page, the stack, one unmapped page.  The large page they lie
+ * in is mapped by 4 KiB pages.
+ */
+struct stack_region {
+    uint8_t hole_below[PAGE_SIZE];
+    uint8_t stack[STACK_PAGES * PAGE_SIZE];
+    uint8_t hole_above[PAGE_SIZE];
+};
+
+extern struct stack_region stack_region;
+
+void serial_puts(const char *text);
+void halt_forever(const char *reason);
+void work(unsigned long iterations);
+
+/* paging.c */
+unsigned long paging_setup(void);
+unsigned long paging_root_address(void);
+void paging_set_entry(unsigned long va, unsigned int level, uint64_t entry);
+
+/* The workloads, none of which returns */
+void main_loop(void);
+void deep_loop(void);
+void recursion_loop(void);
+#ifdef __x86_64__
+void idle_loop(void);
+void halfidle_loop(void);
+void vcpu0_loop(void);
+void hostile_loop(void);
+#endif
+
+static inline void
+outb(uint16_t port, uint8_t value)
+{
+    __asm__ volatile("outb %0, %1" : : "a"(value), "Nd"(port));
+}
+
+static inline void
+outw(uint16_t port, uint16_t value)
+{
+    __asm__ volatile("outw %0, %1" : : "a"(value), "Nd"(port));
+}
+
+static inline uint8_t
+inb(uint16_t port)
+{
+    uint8_t value;
+
+    __asm__ volatile("inb %1, %0" : "=a"(value) : "Nd"(port));
+    return value;
+}
+
+static inline void
+lapic_write(unsigned int reg, uint32_t value)
+{
+    *(volatile uint32_t *)(uintptr_t)(LAPIC_BASE + reg) = value;
+}
+
+#endif

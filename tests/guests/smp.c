@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Test guests of virt-uprof: a workload for two vCPUs, which are told apart
+ * by the names of their functions.  With one vCPU its part runs alone.
+ */
+#include "guest.h"
+
+#define TRAMPOLINE 0x8000UL
+#define LAPIC_COMMAND_LOW 0x300
+#define LAPIC_COMMAND_HIGH 0x310
+#define COMMAND_INIT 0x4500
+#define COMMAND_STARTUP 0x4600
+
+extern const uint8_t ap_trampoline[];
+extern const uint64_t ap_trampoline_size;
+
+uint32_t ap_root;
+static volatile bool ap_running;
+
+void ap_main(void);
+
+/* Some microseconds */
+static void
+delay(void)
+{
+    for (unsigned int i = 0; i < 1000; i++)
+        outb(0x80, 0);
+}
+
+static void
+send_command(uint32_t command)
+{
+    lapic_write(LAPIC_COMMAND_HIGH, 1U << 24);      /* to APIC id 1 */
+    lapic_write(LAPIC_COMMAND_LOW, command);
+}
+
+static void
+start_ap(void)
+{
+    volatile uint8_t *copy = (volatile uint8_t *)TRAMPOLINE;
+
+    for (size_t i = 0; i < ap_trampoline_size; i++)
+        copy[i] = ap_trampoline[i];
+    ap_root = (uint32_t)paging_root_address();
+
+    send_command(COMMAND_INIT);
+    delay();
+    for (unsigned int i = 0; i < 2 && !ap_running; i++) {
+        send_command(COMMAND_STARTUP | (TRAMPOLINE >> 12));
+        delay();
+    }
+}
+
+NOINLINE static void
+vcpu0_work(unsigned long iterations)
+{
+    volatile unsigned long sum = iterations;
+
+    while (iterations-- > 0)
+        sum = sum * 5 + 1;
+}
+
+NOINLINE static void
+vcpu1_work(unsigned long iterations)
+{
+    volatile unsigned long sum = iterations;
+
+    while (iterations-- > 0)
+        sum = sum * 5 + 1;
+}
+
+NOINLINE void
+vcpu0_loop(void)
+{
+    start_ap();
+    for (;;) {
+        vcpu0_work(10 * options.unit);
+        uprof_counter++;
+    }
+}
+
+NOINLINE static void
+vcpu1_loop(void)
+{
+    for (;;) {
+        vcpu1_work(10 * options.unit);
+        uprof_counter_ap++;
+    }
+}
+
+/* Called by guest_entry_ap */
+NOINLINE void
+ap_main(void)
+{
+    ap_running = true;
+    vcpu1_loop();
+}
