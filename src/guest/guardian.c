@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "uprof/guardian.h"
+
+#include "uprof/clock.h"
+#include "uprof/scan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    GUARDED_MAX = 1024,
+    MESSAGE_BYTES_MAX = 4096,
+    LOOK_MS = 250,              /* between looks at the holds' age */
+    STOPPED_HOLD_S = 2,         /* a hold of a profiler that is itself stopped */
+    STUCK_HOLD_S = 70,          /* of one that is not: it had its own 60 s to let go */
+    WATCH_REPLY_MS = 60 * 1000, /* a daemon may have to be started by its socket */
+    END_REPLY_MS = 75 * 1000,
+    RETRY_MAX_MS = 1000,
+    END_RETRY_S = 60,           /* while somebody waits for the answer */
+    ORPHAN_RETRY_S = 24 * 3600, /* when nobody does: a guest is stopped */
+    HEAL_RETRY_S = 5,
+};
+
+/* Requests, one per packet; WATCH carries the marker's descriptor. */
+enum { REQUEST_WATCH = 'W', REQUEST_END = 'E' };
+
+#define YES "+" /* else an answer is "CODE MESSAGE", an error of the guardian's */
+
+struct _UprofGuardian {
+    pid_t pid;
+    int fd;
+};
+
+typedef struct {
+    UprofMarker *marker;
+    UprofMarkerInfo info;
+    UprofGuest *guest; /* NULL while the connection is lost */
+} Guarded;
+
+typedef struct {
+    UprofGuardianFind find;
+    int fd;
+    int profiler; /* pidfd */
+    pid_t profiler_pid;
+    Guarded guarded[GUARDED_MAX];
+    unsigned n_guarded;
+} Guard;
+
+/* What a thread of the guardian lets go, and whether it could. */
+typedef struct {
+    UprofGuardianFind find;
+    Guarded *guarded;
+    unsigned seconds;
+    GError *error;
+} Rescue;
+
+static UprofGuest *
+open_for_rescue(UprofGuardianFind find, const UprofMarkerInfo *info, GError **error)
+{
+    const UprofGuestOps *ops = find(info->access);
+    const UprofTarget target = {
+        .uri = info->uri[0] ? info->uri : NULL,
+        .uuid = info->uuid,
+        .name = info->name,
+        .id = info->id,
+        .rescue_only = true,
+    };
+
+    if (!ops) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED, "this program has no access '%s'",
+                    info->access);
+        return NULL;
+    }
+    return uprof_guest_open(ops, &target, error);
+}
+
+/* The domain that was held has ended if its process has. */
+static bool
+is_same_guest(const UprofMarkerInfo *info)
+{
+    return info->qemu_pid == 0 || uprof_marker_process_start(info->qemu_pid) == info->qemu_start;
+}
+
+/* Lets one guest go; tries again, also with new connections, until it may give up. */
+static bool
+let_go(UprofGuardianFind find, Guarded *guarded, unsigned seconds, GError **error)
+{
+    const uint64_t until_ns = uprof_clock_now_ns() + seconds * UPROF_NS_PER_S;
+    unsigned wait_ms = 10;
+
+    for (;;) {
+        g_autoptr(GError) failure = NULL;
+        const UprofHeld held = uprof_marker_held(guarded->marker, NULL);
+
+        if (held == UPROF_HELD_NOT)
+            return true;
+        if (!is_same_guest(&guarded->info))
+            break;
+        if (!guarded->guest)
+            guarded->guest = open_for_rescue(find, &guarded->info, &failure);
+        if (guarded->guest &&
+            uprof_guest_rescue(guarded->guest, held == UPROF_HELD_ASKED, &failure))
+            break;
+        if (!guarded->guest && g_error_matches(failure, UPROF_ERROR, UPROF_ERROR_NOT_FOUND))
+            break; /* it has ended meanwhile */
+        g_clear_pointer(&guarded->guest, uprof_guest_close);
+        if (uprof_clock_now_ns() >= until_ns) {
+            g_propagate_error(error, g_steal_pointer(&failure));
+            return false;
+        }
+        g_usleep(wait_ms * 1000);
+        wait_ms = MIN(wait_ms * 2, (unsigned)RETRY_MAX_MS);
+    }
+    uprof_marker_set_held(guarded->marker, UPROF_HELD_NOT);
+    return true;
+}
+
+static gpointer
+rescue_one(gpointer data)
+{
+    Rescue *rescue = data;
+
+    let_go(rescue->find, rescue->guarded, rescue->seconds, &rescue->error);
+    return NULL;
+}
+
+/* All at once: one slow daemon must not keep another's guests waiting. */
+static bool
+let_all_go(Guard *guard, unsigned seconds, GError **error)
+{
+    g_autofree Rescue *rescues = g_new0(Rescue, guard->n_guarded + 1);
+    g_autofree GThread **threads = g_new0(GThread *, guard->n_guarded + 1);
+    bool ok = true;
+
+    for (unsigned i = 0; i < guard->n_guarded; i++) {
+        if (uprof_marker_held(guard->guarded[i].marker, NULL) == UPROF_HELD_NOT)
+            continue;
+        rescues[i] = (Rescue){ guard->find, &guard->guarded[i], seconds, NULL };
+        threads[i] = g_thread_new("rescue", rescue_one, &rescues[i]);
+    }
+    for (unsigned i = 0; i < guard->n_guarded; i++) {
+        if (!threads[i])
+            continue;
+        g_thread_join(threads[i]);
+        if (!rescues[i].error)
+            continue;
+        if (ok)
+            g_set_error(error, UPROF_ERROR, UPROF_ERROR_LEFT_HELD, "%s: %s",
+                        guard->guarded[i].info.name, rescues[i].error->message);
+        g_clear_error(&rescues[i].error);
+        ok = false;
+    }
+    return ok;
+}
+
+static void
+reply(const Guard *guard, const GError *error)
+{
+    g_autofree char *text =
+        error ? g_strdup_printf("%d %s", error->code, error->message) : g_strdup(YES);
+    const size_t len = MIN(strlen(text), (size_t)MESSAGE_BYTES_MAX);
+
+    /* MSG_NOSIGNAL and no check: a profiler that died meanwhile shows as end of file */
+    send(guard->fd, text, len, MSG_NOSIGNAL);
+}
+
+static void
+watch(Guard *guard, int fd)
+{
+    g_autoptr(GError) error = NULL;
+    Guarded *guarded = &guard->guarded[guard->n_guarded];
+
+    if (fd < 0 || guard->n_guarded == GUARDED_MAX) {
+        if (fd >= 0)
+            close(fd);
+        g_set_error(&error, UPROF_ERROR, UPROF_ERROR_FAILED, "too many guests for one guardian");
+        reply(guard, error);
+        return;
+    }
+    *guarded = (Guarded){ .marker = uprof_marker_adopt(fd, &error) };
+    if (guarded->marker && uprof_marker_get_info(guarded->marker, &guarded->info))
+        guarded->guest = open_for_rescue(guard->find, &guarded->info, &error);
+    else if (!error)
+        g_set_error(&error, UPROF_ERROR, UPROF_ERROR_FAILED, "the marker says nothing");
+    if (error)
+        g_clear_pointer(&guarded->marker, uprof_marker_close);
+    else
+        guard->n_guarded++;
+    reply(guard, error);
+}
+
+/* Returns: the request, 0 at end of file */
+static char
+receive(const Guard *guard, int *fd)
+{
+    char request = 0;
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec part = { &request, sizeof(request) };
+    struct msghdr message = { .msg_iov = &part,
+                              .msg_iovlen = 1,
+                              .msg_control = &control,
+                              .msg_controllen = sizeof(control) };
+    ssize_t n;
+
+    *fd = -1;
+    do
+        n = recvmsg(guard->fd, &message, MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
+    if (n <= 0)
+        return 0;
+    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (header && header->cmsg_type == SCM_RIGHTS)
+        memcpy(fd, CMSG_DATA(header), sizeof(*fd));
+    return request;
+}
+
+/* proc(5), /proc/PID/stat, third field: T stopped by a signal, t by a tracer */
+static bool
+is_stopped(pid_t pid)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/stat", (int)pid);
+    g_autofree char *text = NULL;
+
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        return false;
+    const char *rest = strrchr(text, ')');
+    return rest && rest[1] == ' ' && (rest[2] == 'T' || rest[2] == 't');
+}
+
+/* A profiler that cannot let go is made to: then the end of file says so. */
+static void
+look_at_holds(const Guard *guard)
+{
+    const uint64_t now_ns = uprof_clock_now_ns();
+
+    for (unsigned i = 0; i < guard->n_guarded; i++) {
+        uint64_t since_ns = 0;
+        if (uprof_marker_held(guard->guarded[i].marker, &since_ns) == UPROF_HELD_NOT)
+            continue;
+        if (now_ns < since_ns + STOPPED_HOLD_S * UPROF_NS_PER_S)
+            continue;
+        if (is_stopped(guard->profiler_pid) || now_ns > since_ns + STUCK_HOLD_S * UPROF_NS_PER_S)
+            syscall(SYS_pidfd_send_signal, guard->profiler, SIGKILL, NULL, 0);
+    }
+}
+
+static int
+serve(Guard *guard)
+{
+    for (;;) {
+        struct pollfd waits = { .fd = guard->fd, .events = POLLIN };
+        g_autoptr(GError) error = NULL;
+        int fd = -1;
+
+        if (poll(&waits, 1, guard->n_guarded > 0 ? LOOK_MS : -1) == 0) {
+            look_at_holds(guard);
+            continue;
+        }
+        switch (receive(guard, &fd)) {
+        case REQUEST_WATCH:
+            watch(guard, fd);
+            break;
+        case REQUEST_END:
+            let_all_go(guard, END_RETRY_S, &error);
+            reply(guard, error);
+            return 0;
+        default:
+            return let_all_go(guard, ORPHAN_RETRY_S, &error) ? 0 : 1;
+        }
+    }
+}
+
+/* Nothing of the profiler's may keep the guardian alive, or be kept by it. */
+static int
+leave_profiler(int fd)
+{
+    static const int ignored[] = { SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGTSTP,
+                                   SIGTTIN, SIGTTOU, SIGPIPE, SIGUSR1, SIGUSR2 };
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    const int keep = STDERR_FILENO + 1;
+
+    setsid();
+    for (size_t i = 0; i < G_N_ELEMENTS(ignored); i++)
+        signal(ignored[i], SIG_IGN);
+    prctl(PR_SET_NAME, "uprof-guardian");
+    if (fd != keep) {
+        dup2(fd, keep);
+        fcntl(keep, F_SETFD, FD_CLOEXEC);
+    }
+    for (int i = 0; i < keep; i++)
+        dup2(null, i);
+    closefrom(keep + 1);
+    return keep;
+}
+
+static G_GNUC_NORETURN void
+be_guardian(UprofGuardianFind find, int fd, pid_t profiler)
+{
+    Guard *guard = g_new0(Guard, 1);
+
+    guard->find = find;
+    guard->fd = leave_profiler(fd);
+    guard->profiler = (int)syscall(SYS_pidfd_open, profiler, 0);
+    guard->profiler_pid = profiler;
+    if (getppid() != profiler) {
+        /* it died, its number may be another's by now; end of file comes next */
+        close(guard->profiler);
+        guard->profiler = -1;
+    }
+    _exit(serve(guard));
+}
+
+UprofGuardian *
+uprof_guardian_start(UprofGuardianFind find, GError **error)
+{
+    int pair[2];
+    const pid_t profiler = getpid();
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "cannot make a socket pair: %s",
+                    g_strerror(errno));
+        return NULL;
+    }
+    const pid_t pid = fork();
+    if (pid == 0)
+        be_guardian(find, pair[1], profiler);
+    close(pair[1]);
+    if (pid < 0) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "cannot fork the guardian: %s",
+                    g_strerror(errno));
+        close(pair[0]);
+        return NULL;
+    }
+    UprofGuardian *guardian = g_new0(UprofGuardian, 1);
+    guardian->pid = pid;
+    guardian->fd = pair[0];
+    return guardian;
+}
+
+static bool
+read_answer(const UprofGuardian *guardian, int wait_ms, GError **error)
+{
+    char text[MESSAGE_BYTES_MAX + 1];
+    struct pollfd waits = { .fd = guardian->fd, .events = POLLIN };
+    struct iovec part = { text, MESSAGE_BYTES_MAX };
+    struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+    uint64_t code = UPROF_ERROR_FAILED;
+    ssize_t n = -1;
+    int ready;
+
+    do
+        ready = poll(&waits, 1, wait_ms);
+    while (ready < 0 && errno == EINTR);
+    if (ready > 0)
+        n = recvmsg(guardian->fd, &message, 0);
+    if (n <= 0) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "the guardian process %s",
+                    ready == 0 ? "does not answer" : "has died");
+        return false;
+    }
+    text[n] = '\0';
+    if (strcmp(text, YES) == 0)
+        return true;
+    const char *blank = strchr(text, ' ');
+    if (blank)
+        uprof_slice_to_uint((UprofSlice){ text, (size_t)(blank - text) }, 10, 0,
+                            UPROF_ERROR_LEFT_HELD, &code);
+    g_set_error(error, UPROF_ERROR, (gint)code, "%s", blank ? blank + 1 : text);
+    return false;
+}
+
+static bool
+send_request(const UprofGuardian *guardian, char request, int fd, GError **error)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = { 0 };
+    struct iovec part = { &request, sizeof(request) };
+    struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+
+    if (fd >= 0) {
+        message.msg_control = &control;
+        message.msg_controllen = sizeof(control);
+        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(sizeof(fd));
+        memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+    }
+    if (sendmsg(guardian->fd, &message, MSG_NOSIGNAL) == sizeof(request))
+        return true;
+    g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "the guardian process has died");
+    return false;
+}
+
+bool
+uprof_guardian_watch(UprofGuardian *guardian, UprofMarker *marker, GError **error)
+{
+    return send_request(guardian, REQUEST_WATCH, uprof_marker_fd(marker), error) &&
+           read_answer(guardian, WATCH_REPLY_MS, error);
+}
+
+int
+uprof_guardian_fd(const UprofGuardian *guardian)
+{
+    return guardian->fd;
+}
+
+bool
+uprof_guardian_end(UprofGuardian *guardian, GError **error)
+{
+    if (!guardian)
+        return true;
+    const bool ok = send_request(guardian, REQUEST_END, -1, error) &&
+                    read_answer(guardian, END_REPLY_MS, error);
+
+    close(guardian->fd);
+    while (waitpid(guardian->pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    g_free(guardian);
+    return ok;
+}
+
+/* Returns: false if the guest may still be stopped */
+static bool
+heal_one(UprofGuardianFind find, const char *uuid, UprofGuardianHealed healed, void *data)
+{
+    g_autoptr(GError) error = NULL;
+    bool taken = false;
+    g_autoptr(UprofMarker) marker = uprof_marker_open(uuid, &taken, &error);
+    Guarded guarded = { .marker = marker };
+
+    /* a marker that is locked has a run that looks after it */
+    if (!marker)
+        return true;
+    if (!uprof_marker_get_info(marker, &guarded.info) ||
+        uprof_marker_held(marker, NULL) == UPROF_HELD_NOT)
+        return true;
+    const bool ok = let_go(find, &guarded, HEAL_RETRY_S, &error);
+    uprof_guest_close(guarded.guest);
+    healed(guarded.info.name, error, data);
+    return ok;
+}
+
+bool
+uprof_guardian_heal(UprofGuardianFind find, UprofGuardianHealed healed, void *data)
+{
+    g_autoptr(GPtrArray) uuids = uprof_marker_list();
+    bool ok = true;
+
+    for (guint i = 0; i < uuids->len; i++)
+        ok = heal_one(find, g_ptr_array_index(uuids, i), healed, data) && ok;
+    return ok;
+}

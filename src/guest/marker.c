@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "uprof/marker.h"
+
+#include "uprof/clock.h"
+#include "uprof/error.h"
+#include "uprof/scan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    MARKER_VERSION = 1,
+    BOOT_ID_BYTES = 37,
+    STAT_START_FIELD = 22, /* proc(5), /proc/PID/stat: starttime */
+    FILE_BYTES = 8192,
+};
+
+/* The file as mapped by profiler and guardian; both are this program. */
+typedef struct {
+    uint32_t version; /* stored last: what stands before it is whole */
+    int32_t held;     /* UprofHeld */
+    uint64_t since_ns;
+    char boot_id[BOOT_ID_BYTES];
+    UprofMarkerInfo info;
+} Page;
+
+G_STATIC_ASSERT(sizeof(Page) <= FILE_BYTES);
+
+struct _UprofMarker {
+    int fd;
+    Page *page;
+};
+
+static bool
+fail_errno(GError **error, const char *what, const char *path)
+{
+    const int code = errno;
+
+    g_set_error(error, UPROF_ERROR,
+                code == EACCES || code == EPERM ? UPROF_ERROR_DENIED : UPROF_ERROR_FAILED,
+                "cannot %s '%s': %s", what, path, g_strerror(code));
+    return false;
+}
+
+static void
+read_boot_id(char boot_id[BOOT_ID_BYTES])
+{
+    g_autofree char *text = NULL;
+
+    if (!g_file_get_contents("/proc/sys/kernel/random/boot_id", &text, NULL, NULL))
+        text = g_strdup("unknown");
+    g_strlcpy(boot_id, g_strstrip(text), BOOT_ID_BYTES);
+}
+
+const char *
+uprof_marker_folder(void)
+{
+    static gsize folder;
+
+    if (g_once_init_enter(&folder)) {
+        char *path = geteuid() == 0
+                         ? g_strdup("/run/virt-uprof")
+                         : g_build_filename(g_get_user_runtime_dir(), "virt-uprof", NULL);
+        g_once_init_leave(&folder, (gsize)path);
+    }
+    return (const char *)folder;
+}
+
+/* A folder of ours and nobody else's, without following links. */
+static int
+open_folder(GError **error)
+{
+    const char *path = uprof_marker_folder();
+    struct stat info;
+
+    g_autofree char *parent = g_path_get_dirname(path);
+    if (g_mkdir_with_parents(parent, 0700) < 0 || (mkdir(path, 0700) < 0 && errno != EEXIST)) {
+        fail_errno(error, "make", path);
+        return -1;
+    }
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        fail_errno(error, "open", path);
+        return -1;
+    }
+    if (fstat(fd, &info) < 0 || info.st_uid != geteuid() || (info.st_mode & 0022)) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED,
+                    "'%s' belongs to somebody else or may be written by others; remove it", path);
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+UprofMarker *
+uprof_marker_adopt(int fd, GError **error)
+{
+    void *page = MAP_FAILED;
+    struct stat info;
+
+    /* the size is checked so that no access to the mapping can fault */
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+        (info.st_size >= FILE_BYTES || ftruncate(fd, FILE_BYTES) == 0))
+        page = mmap(NULL, FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (page == MAP_FAILED) {
+        fail_errno(error, "map a marker in", uprof_marker_folder());
+        close(fd);
+        return NULL;
+    }
+    UprofMarker *marker = g_new0(UprofMarker, 1);
+    marker->fd = fd;
+    marker->page = page;
+    return marker;
+}
+
+UprofMarker *
+uprof_marker_open(const char *uuid, bool *taken, GError **error)
+{
+    *taken = false;
+    if (!g_uuid_string_is_valid(uuid)) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA, "'%.40s' is no UUID", uuid);
+        return NULL;
+    }
+    const int folder = open_folder(error);
+    if (folder < 0)
+        return NULL;
+    const int fd = openat(folder, uuid, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    const int code = errno;
+    close(folder);
+    if (fd < 0) {
+        errno = code;
+        fail_errno(error, "open marker", uuid);
+        return NULL;
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        *taken = errno == EWOULDBLOCK;
+        if (!*taken)
+            fail_errno(error, "lock marker", uuid);
+        close(fd);
+        return NULL;
+    }
+    return uprof_marker_adopt(fd, error);
+}
+
+void
+uprof_marker_close(UprofMarker *marker)
+{
+    if (!marker)
+        return;
+    munmap(marker->page, FILE_BYTES);
+    close(marker->fd);
+    g_free(marker);
+}
+
+int
+uprof_marker_fd(const UprofMarker *marker)
+{
+    return marker->fd;
+}
+
+void
+uprof_marker_set_info(UprofMarker *marker, const UprofMarkerInfo *info)
+{
+    Page *page = marker->page;
+
+    g_atomic_int_set((gint *)&page->version, 0);
+    page->held = UPROF_HELD_NOT;
+    page->since_ns = 0;
+    read_boot_id(page->boot_id);
+    page->info = *info;
+    g_atomic_int_set((gint *)&page->version, MARKER_VERSION);
+}
+
+bool
+uprof_marker_get_info(const UprofMarker *marker, UprofMarkerInfo *info)
+{
+    const Page *page = marker->page;
+    char boot_id[BOOT_ID_BYTES];
+
+    if (g_atomic_int_get((gint *)&page->version) != MARKER_VERSION)
+        return false;
+    read_boot_id(boot_id);
+    if (strncmp(boot_id, page->boot_id, sizeof(boot_id)) != 0)
+        return false;
+    *info = page->info;
+    info->uuid[sizeof(info->uuid) - 1] = '\0';
+    info->uri[sizeof(info->uri) - 1] = '\0';
+    info->name[sizeof(info->name) - 1] = '\0';
+    info->access[sizeof(info->access) - 1] = '\0';
+    return true;
+}
+
+void
+uprof_marker_set_held(UprofMarker *marker, UprofHeld held)
+{
+    if (!marker)
+        return;
+    if (held == UPROF_HELD_ASKED)
+        __atomic_store_n(&marker->page->since_ns, uprof_clock_now_ns(), __ATOMIC_RELAXED);
+    g_atomic_int_set(&marker->page->held, (gint)held);
+}
+
+UprofHeld
+uprof_marker_held(const UprofMarker *marker, uint64_t *since_ns)
+{
+    const gint held = g_atomic_int_get(&marker->page->held);
+
+    if (since_ns)
+        *since_ns = __atomic_load_n(&marker->page->since_ns, __ATOMIC_RELAXED);
+    return held == UPROF_HELD_NOT || held == UPROF_HELD_ASKED ? (UprofHeld)held : UPROF_HELD_YES;
+}
+
+GPtrArray *
+uprof_marker_list(void)
+{
+    GPtrArray *uuids = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GDir) dir = g_dir_open(uprof_marker_folder(), 0, NULL);
+    const char *name;
+
+    while (dir && (name = g_dir_read_name(dir)))
+        if (g_uuid_string_is_valid(name))
+            g_ptr_array_add(uuids, g_strdup(name));
+    return uuids;
+}
+
+uint64_t
+uprof_marker_process_start(int pid)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/stat", pid);
+    g_autofree char *text = NULL;
+    uint64_t start = 0;
+
+    if (pid <= 0 || !g_file_get_contents(path, &text, NULL, NULL))
+        return 0;
+    /* the second field, the name in parentheses, may itself hold blanks and parentheses */
+    const char *rest = strrchr(text, ')');
+    if (!rest)
+        return 0;
+    UprofSlice line = { rest + 1, strlen(rest + 1) };
+    UprofSlice word = { NULL, 0 };
+    for (unsigned field = 3; field <= STAT_START_FIELD; field++)
+        if (!uprof_scan_word(&line, &word))
+            return 0;
+    return uprof_slice_to_uint(word, 10, 1, UINT64_MAX, &start) ? start : 0;
+}
