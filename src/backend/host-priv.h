@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * host-priv.h - libvirt's types, for the backends
+ */
+#pragma once
+
+#include "uprof/host.h"
+
+#include <libvirt/libvirt.h>
+#include <libvirt/virterror.h>
+
+typedef virConnect UprofVirConnect;
+typedef virDomain UprofVirDomain;
+
+static inline void
+uprof_vir_connect_close(virConnectPtr connection)
+{
+    if (connection)
+        virConnectClose(connection);
+}
+
+static inline void
+uprof_vir_domain_free(virDomainPtr domain)
+{
+    if (domain)
+        virDomainFree(domain);
+}
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofVirConnect, uprof_vir_connect_close)
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofVirDomain, uprof_vir_domain_free)
+
+/**
+ * uprof_host_fail: the one bridge from libvirt's errors to ours
+ * @error: set from libvirt's last error of this thread; "WHAT: its words", clean
+ *
+ * Returns: false, always
+ */
+bool uprof_host_fail(GError **error, const char *what);
+
+/** uprof_host_connect: as uprof_host_open(), libvirt's own type */
+virConnectPtr uprof_host_connect(const char *uri, bool read_only, GError **error);
+
+/** uprof_host_uri_is_local: Returns: whether a connection of this URI ends on this host */
+bool uprof_host_uri_is_local(const char *uri);

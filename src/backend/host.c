@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "host-priv.h"
+
+#include "uprof/scan.h"
+#include "uprof/text.h"
+
+#include <string.h>
+
+struct _UprofHost {
+    virConnectPtr connection;
+    char *uri;
+    bool read_only;
+};
+
+/* clang-format off */
+static const struct {
+    int libvirt; /* virDomainState */
+    UprofDomainState state;
+    const char *name;
+} states[] = {
+    { VIR_DOMAIN_NOSTATE,     UPROF_DOMAIN_RUNNING, "running" }, /* libxl says so of idle domains */
+    { VIR_DOMAIN_RUNNING,     UPROF_DOMAIN_RUNNING, "running" },
+    { VIR_DOMAIN_BLOCKED,     UPROF_DOMAIN_RUNNING, "running" },
+    { VIR_DOMAIN_PAUSED,      UPROF_DOMAIN_PAUSED,  "paused" },
+    { VIR_DOMAIN_SHUTDOWN,    UPROF_DOMAIN_OTHER,   "in shutdown" },
+    { VIR_DOMAIN_SHUTOFF,     UPROF_DOMAIN_SHUTOFF, "shut off" },
+    { VIR_DOMAIN_CRASHED,     UPROF_DOMAIN_OTHER,   "crashed" },
+    { VIR_DOMAIN_PMSUSPENDED, UPROF_DOMAIN_OTHER,   "suspended by its guest" },
+};
+
+static const struct {
+    int libvirt; /* virErrorNumber */
+    UprofErrorCode code;
+} codes[] = {
+    { VIR_ERR_NO_DOMAIN,         UPROF_ERROR_NOT_FOUND },
+    { VIR_ERR_OPERATION_INVALID, UPROF_ERROR_NOT_FOUND },
+    { VIR_ERR_OPERATION_DENIED,  UPROF_ERROR_DENIED },
+    { VIR_ERR_ACCESS_DENIED,     UPROF_ERROR_DENIED },
+    { VIR_ERR_AUTH_FAILED,       UPROF_ERROR_DENIED },
+    { VIR_ERR_AUTH_CANCELLED,    UPROF_ERROR_DENIED },
+    { VIR_ERR_AUTH_UNAVAILABLE,  UPROF_ERROR_DENIED },
+    { VIR_ERR_NO_SUPPORT,        UPROF_ERROR_UNSUPPORTED },
+};
+
+/* Remote transports of libvirt; "+unix" alone stays on this host. */
+static const char *const remote_transports[] = {
+    "+ssh", "+tls", "+tcp", "+libssh", "+libssh2", "+ext",
+};
+/* clang-format on */
+
+/* virErrorFunc: libvirt would print to stderr itself */
+static void
+ignore_error(void *data, virErrorPtr error)
+{
+}
+
+bool
+uprof_host_fail(GError **error, const char *what)
+{
+    const virError *last = virGetLastError();
+    UprofErrorCode code = UPROF_ERROR_FAILED;
+
+    for (size_t i = 0; last && i < G_N_ELEMENTS(codes); i++)
+        if (codes[i].libvirt == last->code)
+            code = codes[i].code;
+    g_autofree char *words = uprof_text_quote(last ? last->message : "no error said");
+    g_set_error(error, UPROF_ERROR, (gint)code, "%s: %s", what, words);
+    return false;
+}
+
+static gpointer
+run_events(gpointer data)
+{
+    for (;;)
+        if (virEventRunDefaultImpl() < 0)
+            return NULL;
+}
+
+/* Wakes the loop now and then, or it would sleep on descriptors it does not know of yet. */
+static void
+tick_events(int timer, void *data)
+{
+}
+
+void
+uprof_host_init(bool events)
+{
+    virSetErrorFunc(NULL, ignore_error);
+    if (!events || virEventRegisterDefaultImpl() < 0)
+        return;
+    virEventAddTimeout(1000, tick_events, NULL, NULL);
+    g_thread_unref(g_thread_new("events", run_events, NULL));
+}
+
+virConnectPtr
+uprof_host_connect(const char *uri, bool read_only, GError **error)
+{
+    virConnectPtr connection =
+        virConnectOpenAuth(uri, virConnectAuthPtrDefault, read_only ? VIR_CONNECT_RO : 0);
+
+    if (connection)
+        return connection;
+    const char *asked = uri ? uri : g_getenv("LIBVIRT_DEFAULT_URI");
+    g_autofree char *where = uprof_text_quote(asked ? asked : "libvirt's default");
+    const virError *last = virGetLastError();
+    g_autofree char *words = uprof_text_quote(last ? last->message : "no error said");
+    g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED,
+                "no connection to '%s': %s (is its daemon running, and may you use it? "
+                "try: virsh -c URI list)",
+                where, words);
+    return NULL;
+}
+
+bool
+uprof_host_uri_is_local(const char *uri)
+{
+    g_autofree char *scheme = NULL;
+    g_autofree char *server = NULL;
+
+    if (!g_uri_split(uri, G_URI_FLAGS_NONE, &scheme, NULL, &server, NULL, NULL, NULL, NULL, NULL))
+        return false;
+    for (size_t i = 0; i < G_N_ELEMENTS(remote_transports); i++)
+        if (g_str_has_suffix(scheme, remote_transports[i]))
+            return false;
+    return !server || !server[0];
+}
+
+UprofHost *
+uprof_host_open(const char *uri, bool read_only, GError **error)
+{
+    virConnectPtr connection = uprof_host_connect(uri, read_only, error);
+
+    if (!connection)
+        return NULL;
+    UprofHost *host = g_new0(UprofHost, 1);
+    host->connection = connection;
+    host->uri = virConnectGetURI(connection);
+    host->read_only = read_only;
+    return host;
+}
+
+void
+uprof_host_close(UprofHost *host)
+{
+    if (!host)
+        return;
+    virConnectClose(host->connection);
+    free(host->uri);
+    g_free(host);
+}
+
+const char *
+uprof_host_uri(const UprofHost *host)
+{
+    return host->uri ? host->uri : "libvirt's default";
+}
+
+char *
+uprof_host_describe(const UprofHost *host)
+{
+    unsigned long version = 0;
+
+    virConnectGetLibVersion(host->connection, &version);
+    return g_strdup_printf("libvirt %lu.%lu.%lu, %s", version / 1000000, version / 1000 % 1000,
+                           version % 1000, host->read_only ? "read-only" : "read-write");
+}
+
+void
+uprof_domain_free(UprofDomain *domain)
+{
+    if (!domain)
+        return;
+    g_free(domain->name);
+    g_free(domain->uri);
+    g_free(domain->driver);
+    uprof_domain_xml_free(domain->xml);
+    g_free(domain);
+}
+
+static UprofDomain *
+describe_domain(UprofHost *host, virDomainPtr vir, GError **error)
+{
+    g_autoptr(UprofDomain) domain = g_new0(UprofDomain, 1);
+    const char *driver = virConnectGetType(host->connection);
+    int state = VIR_DOMAIN_NOSTATE;
+    const unsigned id = virDomainGetID(vir);
+
+    domain->name = g_strdup(virDomainGetName(vir));
+    domain->id = id == (unsigned)-1 ? -1 : (int)id;
+    domain->uri = g_strdup(host->uri);
+    domain->driver = g_strdup(driver ? driver : "?");
+    domain->is_local = host->uri && uprof_host_uri_is_local(host->uri);
+    if (virDomainGetUUIDString(vir, domain->uuid) < 0 ||
+        virDomainGetState(vir, &state, NULL, 0) < 0) {
+        uprof_host_fail(error, "cannot ask for the state of a domain");
+        return NULL;
+    }
+    domain->state = UPROF_DOMAIN_OTHER;
+    domain->state_name = "in an unknown state";
+    for (size_t i = 0; i < G_N_ELEMENTS(states); i++) {
+        if (states[i].libvirt != state)
+            continue;
+        domain->state = states[i].state;
+        domain->state_name = states[i].name;
+    }
+    char *xml = virDomainGetXMLDesc(vir, 0);
+    if (!xml) {
+        uprof_host_fail(error, "cannot read the XML of a domain");
+        return NULL;
+    }
+    domain->xml = uprof_domain_xml_parse((UprofSlice){ xml, strlen(xml) }, error);
+    free(xml);
+    return domain->xml ? g_steal_pointer(&domain) : NULL;
+}
+
+static int
+compare_domains(gconstpointer a, gconstpointer b)
+{
+    const UprofDomain *const *one = a;
+    const UprofDomain *const *other = b;
+
+    return strcmp((*one)->name, (*other)->name);
+}
+
+GPtrArray *
+uprof_host_list(UprofHost *host, GError **error)
+{
+    virDomainPtr *all = NULL;
+    const int n = virConnectListAllDomains(host->connection, &all, 0);
+
+    if (n < 0) {
+        uprof_host_fail(error, "cannot list domains");
+        return NULL;
+    }
+    GPtrArray *domains = g_ptr_array_new_with_free_func((GDestroyNotify)uprof_domain_free);
+    for (int i = 0; i < n; i++) {
+        UprofDomain *domain = describe_domain(host, all[i], NULL);
+        if (domain)
+            g_ptr_array_add(domains, domain);
+        virDomainFree(all[i]);
+    }
+    free(all);
+    g_ptr_array_sort(domains, compare_domains);
+    return domains;
+}
+
+/* Levenshtein distance, no longer than @max; rows of fixed size bound the work */
+static unsigned
+distance(const char *a, const char *b, unsigned max)
+{
+    enum { LEN_MAX = 64 };
+    unsigned rows[2][LEN_MAX + 1];
+    const size_t a_len = strlen(a), b_len = strlen(b);
+
+    if (a_len > LEN_MAX || b_len > LEN_MAX)
+        return max + 1;
+    for (size_t j = 0; j <= b_len; j++)
+        rows[0][j] = (unsigned)j;
+    for (size_t i = 1; i <= a_len; i++) {
+        const unsigned *above = rows[(i - 1) % 2];
+        unsigned *row = rows[i % 2];
+        row[0] = (unsigned)i;
+        for (size_t j = 1; j <= b_len; j++) {
+            const unsigned change = above[j - 1] + (a[i - 1] != b[j - 1]);
+            row[j] = MIN(change, MIN(above[j], row[j - 1]) + 1);
+        }
+    }
+    return MIN(rows[a_len % 2][b_len], max + 1);
+}
+
+static bool
+fail_to_find(UprofHost *host, const char *word, GError **error)
+{
+    g_autoptr(GPtrArray) domains = uprof_host_list(host, NULL);
+    g_autofree char *quoted = uprof_text_quote(word);
+    const UprofDomain *best = NULL;
+    unsigned best_distance = 3; /* more edits than that are another name */
+
+    for (guint i = 0; domains && i < domains->len; i++) {
+        const UprofDomain *domain = g_ptr_array_index(domains, i);
+        const unsigned d = distance(word, domain->name, best_distance);
+        if (d < best_distance) {
+            best = domain;
+            best_distance = d;
+        }
+    }
+    if (best) {
+        g_autofree char *meant = uprof_text_quote(best->name);
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
+                    "no domain '%s' on %s (did you mean '%s'?)", quoted, uprof_host_uri(host),
+                    meant);
+    } else {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
+                    "no domain '%s' on %s; to see what there is: virt-uprof list", quoted,
+                    uprof_host_uri(host));
+    }
+    return false;
+}
+
+UprofDomain *
+uprof_host_find(UprofHost *host, const char *word, GError **error)
+{
+    g_autoptr(UprofVirDomain) by_id = NULL;
+    g_autoptr(UprofVirDomain) by_name = NULL;
+    g_autoptr(UprofVirDomain) by_uuid = NULL;
+    uint64_t id;
+
+    if (uprof_slice_to_uint((UprofSlice){ word, strlen(word) }, 10, 0, G_MAXINT, &id))
+        by_id = virDomainLookupByID(host->connection, (int)id);
+    if (g_uuid_string_is_valid(word))
+        by_uuid = virDomainLookupByUUIDString(host->connection, word);
+    by_name = virDomainLookupByName(host->connection, word);
+
+    if (by_id && by_name) {
+        char one[VIR_UUID_STRING_BUFLEN] = "", other[VIR_UUID_STRING_BUFLEN] = "";
+        virDomainGetUUIDString(by_id, one);
+        virDomainGetUUIDString(by_name, other);
+        if (strcmp(one, other) != 0) {
+            g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
+                        "'%s' is the id of one domain and the name of another; "
+                        "say which by its UUID: %s (id) or %s (name)",
+                        word, one, other);
+            return NULL;
+        }
+    }
+    virDomainPtr found = by_id ? by_id : by_uuid ? by_uuid : by_name;
+    if (!found) {
+        const virError *last = virGetLastError();
+        if (last && last->code != VIR_ERR_NO_DOMAIN && last->code != VIR_ERR_OK)
+            uprof_host_fail(error, "cannot look for a domain");
+        else
+            fail_to_find(host, word, error);
+        return NULL;
+    }
+    return describe_domain(host, found, error);
+}
+
+const char *
+uprof_host_job(UprofHost *host, const UprofDomain *domain)
+{
+    virDomainJobInfo info = { .type = VIR_DOMAIN_JOB_NONE };
+    g_autoptr(UprofVirDomain) vir = virDomainLookupByUUIDString(host->connection, domain->uuid);
+
+    if (!vir || virDomainGetJobInfo(vir, &info) < 0 || info.type == VIR_DOMAIN_JOB_NONE ||
+        info.type == VIR_DOMAIN_JOB_COMPLETED)
+        return NULL;
+    return "a job of libvirt's (migration, save, snapshot, dump or backup)";
+}

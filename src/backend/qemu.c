@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "qemu-priv.h"
+
+#include "uprof/clock.h"
+#include "uprof/scan.h"
+#include "uprof/text.h"
+
+#include <errno.h>
+#include <libvirt/libvirt-qemu.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum {
+    PROOF_BYTES = 64,
+    PROOF_TRIES = 10,           /* memory moves under a running guest */
+    PIECES_MAX = 512,           /* of one process_vm_readv; the kernel allows 1024 */
+    JOIN_BYTES_MAX = 64 * 1024, /* a gap smaller than that costs less than a second peek */
+    CMDLINE_BYTES_MAX = 1024 * 1024,
+};
+
+virDomainPtr
+uprof_qemu_vir(UprofQemu *qemu)
+{
+    g_mutex_lock(&qemu->vir_lock);
+    virDomainPtr vir = qemu->vir;
+    if (vir)
+        virDomainRef(vir);
+    g_mutex_unlock(&qemu->vir_lock);
+    return vir;
+}
+
+static bool
+fail_unconnected(const UprofQemu *qemu, GError **error)
+{
+    g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "no connection to libvirt for '%s'",
+                qemu->name);
+    return false;
+}
+
+char *
+uprof_qemu_ask_human(UprofQemu *qemu, const char *command, GError **error)
+{
+    g_autoptr(UprofVirDomain) vir = uprof_qemu_vir(qemu);
+    char *answer = NULL;
+
+    if (!vir) {
+        fail_unconnected(qemu, error);
+        return NULL;
+    }
+    if (virDomainQemuMonitorCommand(vir, command, &answer, VIR_DOMAIN_QEMU_MONITOR_COMMAND_HMP) <
+        0) {
+        uprof_host_fail(error, "libvirt's monitor passthrough");
+        return NULL;
+    }
+    return answer;
+}
+
+/* Returns: (transfer full) (nullable): the reply, malloc */
+static char *
+ask_machine(UprofQemu *qemu, const char *command, GError **error)
+{
+    g_autoptr(UprofVirDomain) vir = uprof_qemu_vir(qemu);
+    char *answer = NULL;
+
+    if (!vir) {
+        fail_unconnected(qemu, error);
+        return NULL;
+    }
+    if (virDomainQemuMonitorCommand(vir, command, &answer, 0) < 0) {
+        uprof_host_fail(error, "libvirt's monitor passthrough");
+        return NULL;
+    }
+    return answer;
+}
+
+bool
+uprof_qemu_ask_status(UprofQemu *qemu, UprofQmpStatus *status, GError **error)
+{
+    char *answer = ask_machine(qemu, UPROF_QMP_QUERY_STATUS, error);
+
+    if (!answer)
+        return false;
+    const bool ok = uprof_qmp_parse_status((UprofSlice){ answer, strlen(answer) }, status, error);
+    free(answer);
+    return ok;
+}
+
+/* virConnectDomainEventCallback: our own pauses come back as SUSPENDED and RESUMED */
+static int
+on_lifecycle(virConnectPtr connection, virDomainPtr vir, int event, int detail, void *data)
+{
+    UprofQemu *qemu = data;
+
+    if (event == VIR_DOMAIN_EVENT_STOPPED || event == VIR_DOMAIN_EVENT_CRASHED)
+        g_atomic_int_set(&qemu->guest->gone, 1);
+    return 0;
+}
+
+static void
+on_reboot(virConnectPtr connection, virDomainPtr vir, void *data)
+{
+    UprofQemu *qemu = data;
+
+    g_atomic_int_inc(&qemu->guest->resets);
+    g_atomic_int_set(&qemu->ram_stale, 1);
+}
+
+static void
+on_device(virConnectPtr connection, virDomainPtr vir, const char *alias, void *data)
+{
+    UprofQemu *qemu = data;
+
+    g_atomic_int_set(&qemu->ram_stale, 1);
+}
+
+static void
+watch_events(UprofQemu *qemu)
+{
+    static const struct {
+        int event;
+        virConnectDomainEventGenericCallback callback;
+    } watched[] = {
+        { VIR_DOMAIN_EVENT_ID_LIFECYCLE, VIR_DOMAIN_EVENT_CALLBACK(on_lifecycle) },
+        { VIR_DOMAIN_EVENT_ID_REBOOT, VIR_DOMAIN_EVENT_CALLBACK(on_reboot) },
+        { VIR_DOMAIN_EVENT_ID_DEVICE_ADDED, VIR_DOMAIN_EVENT_CALLBACK(on_device) },
+        { VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED, VIR_DOMAIN_EVENT_CALLBACK(on_device) },
+    };
+
+    G_STATIC_ASSERT(G_N_ELEMENTS(watched) == G_N_ELEMENTS(qemu->callbacks));
+    for (size_t i = 0; i < G_N_ELEMENTS(watched); i++)
+        qemu->callbacks[i] = virConnectDomainEventRegisterAny(
+            qemu->connection, qemu->vir, watched[i].event, watched[i].callback, qemu, NULL);
+}
+
+static void
+disconnect(UprofQemu *qemu)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(qemu->callbacks); i++)
+        if (qemu->connection && qemu->callbacks[i] >= 0)
+            virConnectDomainEventDeregisterAny(qemu->connection, qemu->callbacks[i]);
+    uprof_vir_domain_free(qemu->vir);
+    uprof_vir_connect_close(qemu->connection);
+    qemu->vir = NULL;
+    qemu->connection = NULL;
+}
+
+/* Under vir_lock, or before anybody else knows of @qemu. */
+static bool
+connect_domain(UprofQemu *qemu, bool events, GError **error)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(qemu->callbacks); i++)
+        qemu->callbacks[i] = -1;
+    qemu->connection = uprof_host_connect(qemu->uri, false, error);
+    if (!qemu->connection)
+        return false;
+    qemu->vir = virDomainLookupByUUIDString(qemu->connection, qemu->uuid);
+    if (!qemu->vir)
+        return uprof_host_fail(error, "cannot find the domain again");
+    if (events)
+        watch_events(qemu);
+    return true;
+}
+
+UprofQemu *
+uprof_qemu_open(const UprofTarget *target, UprofGuest *guest, GError **error)
+{
+    UprofQemu *qemu = g_new0(UprofQemu, 1);
+
+    g_mutex_init(&qemu->vir_lock);
+    g_mutex_init(&qemu->gate);
+    qemu->old_rams = g_ptr_array_new_with_free_func(g_free);
+    qemu->pidfd = -1;
+    qemu->guest = guest;
+    qemu->uri = g_strdup(target->uri);
+    qemu->name = uprof_text_quote(target->name);
+    qemu->id = target->id;
+    g_strlcpy(qemu->uuid, target->uuid, sizeof(qemu->uuid));
+    if (!connect_domain(qemu, !target->rescue_only, error)) {
+        uprof_qemu_close(qemu);
+        return NULL;
+    }
+    char *uri = virConnectGetURI(qemu->connection);
+    qemu->is_local = uri && uprof_host_uri_is_local(uri);
+    free(uri);
+    return qemu;
+}
+
+void
+uprof_qemu_close(UprofQemu *qemu)
+{
+    if (!qemu)
+        return;
+    disconnect(qemu);
+    if (qemu->pidfd >= 0)
+        close(qemu->pidfd);
+    for (size_t i = 0; i < G_N_ELEMENTS(qemu->bounce); i++)
+        g_free(qemu->bounce[i]);
+    g_ptr_array_unref(qemu->old_rams);
+    g_free(qemu->ram);
+    g_free(qemu->uri);
+    g_free(qemu->name);
+    g_mutex_clear(&qemu->vir_lock);
+    g_mutex_clear(&qemu->gate);
+    g_free(qemu);
+}
+
+bool
+uprof_qemu_is_gone(UprofQemu *qemu)
+{
+    struct pollfd waits = { .fd = qemu->pidfd, .events = POLLIN };
+
+    if (qemu->pidfd >= 0)
+        return poll(&waits, 1, 0) > 0;
+    g_autoptr(UprofVirDomain) vir = uprof_qemu_vir(qemu);
+    if (!vir)
+        return false;
+    /* asked anew: a domain's object does not learn that its id has changed */
+    g_autoptr(UprofVirDomain) now =
+        virDomainLookupByUUIDString(virDomainGetConnect(vir), qemu->uuid);
+    if (now)
+        return virDomainIsActive(now) == 0 ||
+               (qemu->id >= 0 && virDomainGetID(now) != (unsigned)qemu->id);
+    const virError *last = virGetLastError();
+    return last && last->code == VIR_ERR_NO_DOMAIN;
+}
+
+bool
+uprof_qemu_has_job(UprofQemu *qemu)
+{
+    g_autoptr(UprofVirDomain) vir = uprof_qemu_vir(qemu);
+    virDomainJobInfo info = { .type = VIR_DOMAIN_JOB_NONE };
+
+    return vir && virDomainGetJobInfo(vir, &info) == 0 &&
+           (info.type == VIR_DOMAIN_JOB_BOUNDED || info.type == VIR_DOMAIN_JOB_UNBOUNDED);
+}
+
+bool
+uprof_qemu_reconnect(UprofQemu *qemu)
+{
+    const uint64_t now_ns = uprof_clock_now_ns();
+
+    g_mutex_lock(&qemu->vir_lock);
+    bool alive = qemu->connection && qemu->vir && virConnectIsAlive(qemu->connection) == 1;
+    if (!alive && now_ns - qemu->tried_ns >= UPROF_NS_PER_S) {
+        qemu->tried_ns = now_ns;
+        disconnect(qemu);
+        alive = connect_domain(qemu, true, NULL);
+        if (!alive)
+            disconnect(qemu);
+    }
+    g_mutex_unlock(&qemu->vir_lock);
+    return alive;
+}
+
+/* The thread group of a thread, 0 if it is not there: proc(5), /proc/TID/status, Tgid */
+static int
+find_process(int thread)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/status", thread);
+    g_autofree char *text = NULL;
+    gsize len = 0;
+    UprofSlice line;
+    uint64_t pid = 0;
+
+    if (thread <= 0 || !g_file_get_contents(path, &text, &len, NULL))
+        return 0;
+    UprofScan scan = { .name = "status", .rest = { text, len } };
+    while (uprof_scan_line(&scan, &line)) {
+        UprofSlice word;
+        if (!uprof_scan_word(&line, &word) || !uprof_slice_is(word, "Tgid:"))
+            continue;
+        if (uprof_scan_word(&line, &word))
+            uprof_slice_to_uint(word, 10, 1, G_MAXINT32, &pid);
+        break;
+    }
+    return (int)pid;
+}
+
+/* libvirt starts QEMU with "-uuid UUID". */
+static bool
+is_process_of(int pid, const char *uuid)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/cmdline", pid);
+    g_autofree char *text = NULL;
+    gsize len = 0;
+
+    return g_file_get_contents(path, &text, &len, NULL) && len <= CMDLINE_BYTES_MAX &&
+           uprof_slice_find((UprofSlice){ text, len }, uuid, NULL);
+}
+
+static void
+find_qemu(UprofQemu *qemu, int thread)
+{
+    const int pid = find_process(thread);
+
+    if (!qemu->is_local || pid == 0 || !is_process_of(pid, qemu->uuid))
+        return;
+    const uint64_t start = uprof_marker_process_start(pid);
+    const int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    /* asked again with the descriptor in hand: now it is this process for good */
+    if (start == 0 || uprof_marker_process_start(pid) != start) {
+        if (pidfd >= 0)
+            close(pidfd);
+        return;
+    }
+    qemu->pid = pid;
+    qemu->pid_start = start;
+    qemu->pidfd = pidfd;
+}
+
+static void
+free_ram(UprofRam **ram)
+{
+    g_free(*ram);
+}
+
+static UprofRam *
+ask_ram(UprofQemu *qemu, GError **error)
+{
+    __attribute__((cleanup(free_ram))) UprofRam *ram = g_new0(UprofRam, 1);
+    char *text = uprof_qemu_ask_human(qemu, "info mtree -f", error);
+
+    if (!text)
+        return NULL;
+    const bool ok =
+        uprof_qemu_mtree_parse((UprofSlice){ text, strlen(text) }, ram->ranges, &ram->n, error);
+    free(text);
+    if (!ok)
+        return NULL;
+    for (unsigned i = 0; qemu->pid && i < ram->n; i++) {
+        g_autofree char *command =
+            g_strdup_printf("gpa2hva 0x%" G_GINT64_MODIFIER "x", ram->ranges[i].gpa);
+        char *answer = uprof_qemu_ask_human(qemu, command, NULL);
+        /* a range that cannot be found stays 0 and is then not read that way */
+        if (answer)
+            uprof_qemu_hva_parse((UprofSlice){ answer, strlen(answer) }, &ram->ranges[i].hva, NULL);
+        free(answer);
+    }
+    return g_steal_pointer(&ram);
+}
+
+void
+uprof_qemu_refresh(UprofQemu *qemu)
+{
+    if (!g_atomic_int_compare_and_exchange(&qemu->ram_stale, 1, 0))
+        return;
+    UprofRam *ram = ask_ram(qemu, NULL);
+    if (!ram)
+        return;
+    g_ptr_array_add(qemu->old_rams, g_atomic_pointer_get(&qemu->ram));
+    g_atomic_pointer_set(&qemu->ram, ram);
+}
+
+static const UprofRamRange *
+find_range(const UprofRam *ram, uint64_t gpa)
+{
+    for (unsigned i = 0; i < ram->n; i++)
+        if (gpa >= ram->ranges[i].gpa && gpa - ram->ranges[i].gpa < ram->ranges[i].len)
+            return &ram->ranges[i];
+    return NULL;
+}
+
+/* Pieces of QEMU's memory, and whose bytes they are. */
+typedef struct {
+    struct iovec local[PIECES_MAX];
+    struct iovec remote[PIECES_MAX];
+    unsigned span[PIECES_MAX];
+    unsigned n;
+} Pieces;
+
+/* A short count names the piece that failed; what stands behind it is read again. */
+static void
+read_pieces(const UprofQemu *qemu, Pieces *pieces, UprofSpan *spans)
+{
+    unsigned from = 0;
+
+    while (from < pieces->n) {
+        const unsigned n = pieces->n - from;
+        ssize_t got =
+            process_vm_readv(qemu->pid, pieces->local + from, n, pieces->remote + from, n, 0);
+        while (from < pieces->n && got >= (ssize_t)pieces->local[from].iov_len)
+            got -= (ssize_t)pieces->local[from++].iov_len;
+        if (from < pieces->n)
+            spans[pieces->span[from++]].missing = true;
+    }
+    pieces->n = 0;
+}
+
+static void
+read_process(const UprofQemu *qemu, const UprofRam *ram, UprofSpan *spans, unsigned n)
+{
+    Pieces pieces = { .n = 0 };
+
+    for (unsigned i = 0; i < n; i++) {
+        uint32_t done = 0;
+        spans[i].missing = false;
+        while (done < spans[i].len && !spans[i].missing) {
+            const uint64_t gpa = spans[i].gpa + done;
+            const UprofRamRange *range = find_range(ram, gpa);
+            if (!range || range->hva == 0) {
+                spans[i].missing = true;
+                break;
+            }
+            const uint64_t offset = gpa - range->gpa;
+            const uint32_t len = (uint32_t)MIN(range->len - offset, spans[i].len - done);
+            if (pieces.n == PIECES_MAX)
+                read_pieces(qemu, &pieces, spans);
+            pieces.local[pieces.n] = (struct iovec){ (uint8_t *)spans[i].into + done, len };
+            pieces.remote[pieces.n] = (struct iovec){ (void *)(range->hva + offset), len };
+            pieces.span[pieces.n++] = i;
+            done += len;
+        }
+    }
+    read_pieces(qemu, &pieces, spans);
+}
+
+static bool
+peek(UprofQemu *qemu, UprofLane lane, uint64_t gpa, void *into, size_t len)
+{
+    g_autoptr(UprofVirDomain) vir = uprof_qemu_vir(qemu);
+    bool ok = false;
+
+    if (!vir)
+        return false;
+    if (lane == UPROF_LANE_WORKER)
+        g_mutex_lock(&qemu->gate);
+    ok = virDomainMemoryPeek(vir, gpa, len, into, VIR_MEMORY_PHYSICAL) == 0;
+    if (lane == UPROF_LANE_WORKER)
+        g_mutex_unlock(&qemu->gate);
+    return ok;
+}
+
+/* Whether both lie in one range of RAM, so near that one peek serves them. */
+static bool
+can_join(const UprofRamRange *range, uint64_t start, uint64_t end, const UprofSpan *next)
+{
+    const uint64_t next_end = next->gpa + next->len;
+
+    return next->gpa >= end && next->gpa - end <= JOIN_BYTES_MAX &&
+           next_end - range->gpa <= range->len && next_end - start <= UPROF_QEMU_BOUNCE_BYTES;
+}
+
+static void
+read_peek(UprofQemu *qemu, UprofLane lane, const UprofRam *ram, UprofSpan *spans, unsigned n)
+{
+    for (unsigned i = 0; i < n;) {
+        const UprofRamRange *range = find_range(ram, spans[i].gpa);
+        const uint64_t start = spans[i].gpa;
+        uint64_t end = start + spans[i].len;
+        unsigned last = i;
+
+        /* never ask for anything but RAM: reading a device is an access to it */
+        if (!range || end - range->gpa > range->len || end - start > UPROF_QEMU_BOUNCE_BYTES) {
+            spans[i++].missing = true;
+            continue;
+        }
+        while (last + 1 < n && can_join(range, start, end, &spans[last + 1])) {
+            last++;
+            end = spans[last].gpa + spans[last].len;
+        }
+        const bool ok = peek(qemu, lane, start, qemu->bounce[lane], end - start);
+        for (; i <= last; i++) {
+            spans[i].missing = !ok;
+            if (ok)
+                memcpy(spans[i].into, qemu->bounce[lane] + (spans[i].gpa - start), spans[i].len);
+        }
+    }
+}
+
+void
+uprof_qemu_read(UprofQemu *qemu, UprofLane lane, UprofSpan *spans, unsigned n)
+{
+    const UprofRam *ram = g_atomic_pointer_get(&qemu->ram);
+
+    if (qemu->by_process)
+        read_process(qemu, ram, spans, n);
+    else
+        read_peek(qemu, lane, ram, spans, n);
+}
+
+/* The same bytes both ways show that map and process are right. */
+static const char *
+prove_process_reads(UprofQemu *qemu)
+{
+    uint8_t by_process[PROOF_BYTES], by_peek[PROOF_BYTES];
+    UprofSpan span = { .gpa = qemu->ram->ranges[0].gpa, .into = by_process, .len = PROOF_BYTES };
+
+    if (!qemu->is_local)
+        return "the connection is remote";
+    if (qemu->pid == 0)
+        return "the QEMU process was not found on this host";
+    for (unsigned i = 0; i < PROOF_TRIES; i++) {
+        read_process(qemu, qemu->ram, &span, 1);
+        if (span.missing)
+            return "reading the memory of the QEMU process is not permitted (CAP_SYS_PTRACE)";
+        if (!peek(qemu, UPROF_LANE_WORKER, span.gpa, by_peek, PROOF_BYTES))
+            return NULL; /* peeking is not allowed: nothing to compare with, nor to fall back on */
+        if (memcmp(by_process, by_peek, PROOF_BYTES) == 0)
+            return NULL;
+    }
+    return "the memory of the QEMU process is not what libvirt reads";
+}
+
+bool
+uprof_qemu_attach(UprofQemu *qemu, unsigned *n_vcpus, GError **error)
+{
+    g_autoptr(GArray) cpus = NULL;
+    char *reply = ask_machine(qemu, UPROF_QMP_QUERY_CPUS, error);
+
+    if (!reply)
+        return false;
+    const bool ok = uprof_qmp_parse_cpus((UprofSlice){ reply, strlen(reply) }, &cpus, error);
+    free(reply);
+    if (!ok)
+        return false;
+    if (cpus->len == 0) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA, "QEMU says that '%s' has no vCPUs",
+                    qemu->name);
+        return false;
+    }
+    const UprofQmpCpu *first = &g_array_index(cpus, UprofQmpCpu, 0);
+    const UprofQmpCpu *last = &g_array_index(cpus, UprofQmpCpu, cpus->len - 1);
+    find_qemu(qemu, first->thread);
+    UprofRam *ram = ask_ram(qemu, error);
+    if (!ram)
+        return false;
+    qemu->ram = ram;
+    for (size_t i = 0; i < G_N_ELEMENTS(qemu->bounce); i++)
+        qemu->bounce[i] = g_malloc0(UPROF_QEMU_BOUNCE_BYTES);
+    qemu->why_slow = prove_process_reads(qemu);
+    qemu->by_process = !qemu->why_slow;
+    *n_vcpus = MIN(last->index + 1, (unsigned)UPROF_VCPUS_MAX);
+    return true;
+}
