@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The page tables of x86, every mode: Intel SDM, volume 3, chapter 4.
+ */
+#include "mem-priv.h"
+
+#define ENTRY_PRESENT UINT64_C(0x1)
+#define ENTRY_LARGE UINT64_C(0x80)
+#define ENTRY_NX (UINT64_C(1) << 63)
+#define ENTRY_FRAME UINT64_C(0x000ffffffffff000)
+
+/**
+ * Layout: tables of 8-byte entries (4-byte ones in 32-bit mode)
+ * @levels: of the tables
+ * @index_bits: of an address per level
+ * @top_bits: of the topmost level
+ * @large_levels: the lowest levels (from 1) that may map a large page: bit N-1 for level N
+ */
+typedef struct {
+    const char *name;
+    uint64_t root_mask;
+    uint8_t levels;
+    uint8_t index_bits;
+    uint8_t top_bits;
+    uint8_t entry_bytes;
+    uint8_t address_bits;
+    uint8_t large_levels;
+} Layout;
+
+/* clang-format off */
+static const Layout layouts[] = {
+    [UPROF_PAGING_OFF]    = { "off",     0,                 0, 0,  0,  0, 32, 0x0 },
+    [UPROF_PAGING_32BIT]  = { "32-bit",  0xfffff000,        2, 10, 10, 4, 32, 0x2 },
+    [UPROF_PAGING_PAE]    = { "PAE",     0xffffffe0,        3, 9,  2,  8, 32, 0x2 },
+    [UPROF_PAGING_4LEVEL] = { "4-level", ENTRY_FRAME,       4, 9,  9,  8, 48, 0x6 },
+    [UPROF_PAGING_5LEVEL] = { "5-level", ENTRY_FRAME,       5, 9,  9,  8, 57, 0x6 },
+};
+/* clang-format on */
+
+UprofPagingMode
+uprof_mem_mode(const UprofRegs *regs)
+{
+    const uint64_t cr4 = regs->sys[UPROF_X86_CR4];
+
+    if (!(regs->sys[UPROF_X86_CR0] & UPROF_X86_CR0_PG))
+        return UPROF_PAGING_OFF;
+    if (regs->sys[UPROF_X86_EFER] & UPROF_X86_EFER_LMA)
+        return cr4 & UPROF_X86_CR4_LA57 ? UPROF_PAGING_5LEVEL : UPROF_PAGING_4LEVEL;
+    return cr4 & UPROF_X86_CR4_PAE ? UPROF_PAGING_PAE : UPROF_PAGING_32BIT;
+}
+
+const char *
+uprof_mem_mode_name(UprofPagingMode mode)
+{
+    return layouts[mode].name;
+}
+
+static bool
+is_canonical(uint64_t gva, unsigned bits)
+{
+    const int64_t high = (int64_t)gva >> (bits - 1);
+
+    return high == 0 || high == -1;
+}
+
+/* A 4 MiB page has bits 39:32 of its address in bits 20:13 of its entry (PSE-36). */
+static uint64_t
+large_frame(const Layout *layout, uint64_t entry, uint64_t page_len)
+{
+    if (layout->entry_bytes == 4)
+        return (entry & 0xffc00000) | (entry >> 13 & 0xff) << 32;
+    return entry & ENTRY_FRAME & ~(page_len - 1);
+}
+
+bool
+uprof_x86_translate(UprofMem *mem, const UprofRegs *regs, uint64_t gva, uint64_t *gpa,
+                    uint64_t *left, bool *executable)
+{
+    const UprofPagingMode mode = uprof_mem_mode(regs);
+    const Layout *layout = &layouts[mode];
+    const bool has_nx = regs->sys[UPROF_X86_EFER] & UPROF_X86_EFER_NXE;
+    bool may_execute = true;
+
+    if (layout->address_bits == 32)
+        gva &= UINT32_MAX;
+    else if (!is_canonical(gva, layout->address_bits))
+        return false;
+
+    uint64_t table = regs->sys[UPROF_X86_CR3] & layout->root_mask;
+    uint64_t page_len = UPROF_PAGE_BYTES;
+    uint64_t frame = gva & ~(page_len - 1);
+
+    for (unsigned level = layout->levels; level >= 1; level--) {
+        const unsigned shift = 12 + (level - 1) * layout->index_bits;
+        const unsigned bits = level == layout->levels ? layout->top_bits : layout->index_bits;
+        const uint64_t index = gva >> shift & ((UINT64_C(1) << bits) - 1);
+        uint64_t entry;
+
+        if (!uprof_mem_read_entry(mem, table + index * layout->entry_bytes, layout->entry_bytes,
+                                  &entry) ||
+            !(entry & ENTRY_PRESENT))
+            return false;
+        if (has_nx && layout->entry_bytes == 8 && (entry & ENTRY_NX))
+            may_execute = false;
+        /* without CR4.PSE bit 7 means nothing in 32-bit tables; elsewhere PSE is implied */
+        const bool large_ok =
+            mode != UPROF_PAGING_32BIT || (regs->sys[UPROF_X86_CR4] & UPROF_X86_CR4_PSE);
+        if (level > 1 && (entry & ENTRY_LARGE) && large_ok) {
+            if (!(layout->large_levels & 1u << (level - 1)))
+                return false;
+            page_len = UINT64_C(1) << shift;
+            frame = large_frame(layout, entry, page_len);
+            break;
+        }
+        table = frame = layout->entry_bytes == 4 ? entry & 0xfffff000 : entry & ENTRY_FRAME;
+    }
+
+    *gpa = frame + (gva & (page_len - 1));
+    *left = page_len - (gva & (page_len - 1));
+    if (executable)
+        *executable = may_execute;
+    return true;
+}
