@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "uprof/file.h"
+
+#include "uprof/error.h"
+#include "uprof/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { TEMPORARY_TRIES = 100 };
+
+struct _UprofFile {
+    char *path;
+    char *shown; /* clean */
+    char *base;  /* in its folder */
+    char *temporary;
+    int folder;
+    int fd;
+    bool is_stdout;
+};
+
+static bool
+fail_errno(const UprofFile *file, const char *what, GError **error)
+{
+    const int code = errno;
+
+    g_set_error(error, UPROF_ERROR,
+                code == EACCES || code == EPERM || code == EROFS ? UPROF_ERROR_DENIED
+                                                                 : UPROF_ERROR_FAILED,
+                "cannot %s '%s': %s", what, file->shown, g_strerror(code));
+    return false;
+}
+
+static void
+free_file(UprofFile *file)
+{
+    if (file->fd >= 0 && !file->is_stdout)
+        close(file->fd);
+    if (file->folder >= 0)
+        close(file->folder);
+    g_free(file->path);
+    g_free(file->shown);
+    g_free(file->base);
+    g_free(file->temporary);
+    g_free(file);
+}
+
+static bool
+open_folder(UprofFile *file, GError **error)
+{
+    g_autofree char *folder = g_path_get_dirname(file->path);
+    struct stat info;
+
+    file->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (file->folder < 0 || fstat(file->folder, &info) < 0)
+        return fail_errno(file, "open the folder of", error);
+    if (geteuid() == 0 && (info.st_mode & S_IWOTH) && !(info.st_mode & S_ISVTX)) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED,
+                    "the folder of '%s' may be written by everybody and is not sticky: "
+                    "root's files are not safe there",
+                    file->shown);
+        return false;
+    }
+    return true;
+}
+
+static bool
+open_temporary(UprofFile *file, mode_t mode, GError **error)
+{
+    for (unsigned i = 0; i < TEMPORARY_TRIES; i++) {
+        g_autofree char *name = g_strdup_printf(".virt-uprof-%08x.tmp", g_random_int());
+        file->fd =
+            openat(file->folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        if (file->fd >= 0) {
+            file->temporary = g_steal_pointer(&name);
+            return true;
+        }
+        if (errno != EEXIST)
+            break;
+    }
+    return fail_errno(file, "write", error);
+}
+
+UprofFile *
+uprof_file_open(const char *path, bool is_secret, GError **error)
+{
+    UprofFile *file = g_new0(UprofFile, 1);
+    struct stat info;
+    bool ok;
+
+    file->path = g_strdup(path);
+    file->shown = uprof_text_quote(path);
+    file->base = g_path_get_basename(path);
+    file->folder = file->fd = -1;
+    if (strcmp(path, "-") == 0) {
+        file->is_stdout = true;
+        file->fd = STDOUT_FILENO;
+        return file;
+    }
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
+        errno = EISDIR;
+        ok = fail_errno(file, "write", error);
+    } else if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode)) {
+        file->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+        ok = file->fd >= 0 || fail_errno(file, "write", error);
+    } else {
+        ok = open_folder(file, error) && open_temporary(file, is_secret ? 0600 : 0666, error);
+    }
+    if (ok)
+        return file;
+    free_file(file);
+    return NULL;
+}
+
+void
+uprof_file_abort(UprofFile *file)
+{
+    if (!file)
+        return;
+    if (file->temporary)
+        unlinkat(file->folder, file->temporary, 0);
+    free_file(file);
+}
+
+int
+uprof_file_fd(const UprofFile *file)
+{
+    return file->fd;
+}
+
+const char *
+uprof_file_path(const UprofFile *file)
+{
+    return file->path;
+}
+
+bool
+uprof_file_is_stdout(const UprofFile *file)
+{
+    return file->is_stdout;
+}
+
+bool
+uprof_file_write(UprofFile *file, const void *bytes, gsize len, GError **error)
+{
+    gsize done = 0;
+
+    while (done < len) {
+        const ssize_t n = write(file->fd, (const char *)bytes + done, len - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return fail_errno(file, "write", error);
+        done += (gsize)n;
+    }
+    return true;
+}
+
+bool
+uprof_file_commit(UprofFile *file, GError **error)
+{
+    bool ok = true;
+
+    if (file->temporary) {
+        ok = fsync(file->fd) == 0;
+        ok = close(file->fd) == 0 && ok;
+        file->fd = -1;
+        ok = ok && renameat(file->folder, file->temporary, file->folder, file->base) == 0;
+        if (!ok) {
+            fail_errno(file, "write", error);
+            unlinkat(file->folder, file->temporary, 0);
+        } else {
+            fsync(file->folder);
+        }
+    }
+    free_file(file);
+    return ok;
+}
+
+char *
+uprof_file_unused_path(const char *stem, const char *suffix)
+{
+    char *path = g_strconcat(stem, suffix, NULL);
+
+    for (unsigned i = 2; g_file_test(path, G_FILE_TEST_EXISTS | G_FILE_TEST_IS_SYMLINK); i++) {
+        g_free(path);
+        path = g_strdup_printf("%s-%u%s", stem, i, suffix);
+    }
+    return path;
+}

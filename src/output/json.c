@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The sidecar, NAME.meta.json: the facts of a run for scripts. Integers only;
+ * members are never renamed, and "version" rises when a meaning changes.
+ */
+#include "uprof/output.h"
+
+#include "uprof/clock.h"
+#include "uprof/text.h"
+
+#include <string.h>
+
+enum { SIDECAR_VERSION = 1 };
+
+static void *
+meta_begin(const UprofRun *run)
+{
+    return (gpointer)run;
+}
+
+/* Strings of a run come from outside: made valid text, then escaped. */
+static void
+append_string(GString *out, const char *text)
+{
+    g_autofree char *clean = uprof_text_quote(text);
+
+    g_string_append_c(out, '"');
+    uprof_text_append_json(out, clean);
+    g_string_append_c(out, '"');
+}
+
+static void
+append_member(GString *out, const char *key, const char *text)
+{
+    g_string_append_printf(out, "\"%s\": ", key);
+    append_string(out, text ? text : "");
+}
+
+static void
+append_count(GString *out, const char *key, uint64_t value)
+{
+    g_string_append_printf(out, "\"%s\": %" G_GUINT64_FORMAT, key, value);
+}
+
+static void
+append_counts(GString *out, const char *key, const char *const *names, const uint64_t *values,
+              unsigned n)
+{
+    g_string_append_printf(out, "\"%s\": {", key);
+    for (unsigned i = 0; i < n; i++) {
+        g_string_append(out, i > 0 ? ", " : "");
+        append_count(out, names[i], values[i]);
+    }
+    g_string_append(out, "}");
+}
+
+static uint64_t
+to_us(uint64_t ns)
+{
+    return (ns + UPROF_NS_PER_US / 2) / UPROF_NS_PER_US;
+}
+
+static void
+append_histogram(GString *out, const char *key, const UprofHistogram *histogram)
+{
+    static const char *const names[] = { "count", "min", "p50", "p90", "p99", "max", "total" };
+    const uint64_t values[] = {
+        histogram->count,
+        to_us(histogram->min_ns),
+        to_us(uprof_histogram_percentile(histogram, 50)),
+        to_us(uprof_histogram_percentile(histogram, 90)),
+        to_us(uprof_histogram_percentile(histogram, 99)),
+        to_us(histogram->max_ns),
+        to_us(histogram->total_ns),
+    };
+
+    append_counts(out, key, names, values, G_N_ELEMENTS(names));
+}
+
+static void
+append_domain(GString *out, const UprofRun *run)
+{
+    g_string_append(out, "\"domain\": {");
+    append_member(out, "name", run->domain);
+    g_string_append(out, ", ");
+    append_member(out, "uuid", run->uuid);
+    g_string_append(out, ", ");
+    append_member(out, "driver", run->driver);
+    g_string_append(out, ", ");
+    append_member(out, "arch", run->arch);
+    g_string_append(out, ", ");
+    append_count(out, "vcpus", run->vcpus);
+    g_string_append(out, "},\n ");
+}
+
+static void
+append_images(GString *out, const UprofRun *run)
+{
+    g_string_append(out, "\"images\": [");
+    for (guint i = 0; i < run->images->len; i++) {
+        const UprofRunImage *image = g_ptr_array_index(run->images, i);
+        g_string_append(out, i > 0 ? ", {" : "{");
+        append_member(out, "name", image->label);
+        g_string_append(out, ", ");
+        append_member(out, "build_id", image->build_id);
+        g_string_append(out, ", ");
+        append_member(out, "symbols", image->path);
+        g_string_append_printf(out, ", \"matched\": %s}", image->matched ? "true" : "false");
+    }
+    g_string_append(out, "],\n ");
+}
+
+static void
+append_files(GString *out, const UprofRun *run)
+{
+    g_string_append(out, "\"files\": [");
+    for (guint i = 0; i < run->files->len; i++) {
+        g_string_append(out, i > 0 ? ", " : "");
+        append_string(out, g_ptr_array_index(run->files, i));
+    }
+    g_string_append(out, "]");
+}
+
+static void
+append_numbers(GString *out, const UprofRun *run)
+{
+    static const char *const rate[] = { "asked_millihertz", "got_millihertz" };
+    static const char *const samples[] = { "total", "running", "idle" };
+    static const char *const ticks[] = { "late", "busy", "skipped" };
+    static const char *const stacks[] = { "complete", "truncated", "unknown" };
+    static const char *const frames[] = { "total", "named", "cfi", "leaf", "fp" };
+    static const char *const calls[] = { "checked", "agreed" };
+
+    append_counts(out, "rate", rate, (uint64_t[]){ run->rate_mhz, uprof_run_got_mhz(run) }, 2);
+    g_string_append(out, ", ");
+    append_member(out, "access", run->access);
+    g_string_append(out, ", ");
+    append_member(out, "unwind", run->unwind);
+    g_string_append(out, ",\n ");
+    append_counts(out, "samples", samples, (uint64_t[]){ run->samples, run->running, run->idles },
+                  3);
+    g_string_append(out, ", ");
+    append_counts(out, "ticks", ticks, (uint64_t[]){ run->late, run->busy, run->skipped }, 3);
+    g_string_append(out, ",\n ");
+    append_counts(out, "stacks", stacks,
+                  (uint64_t[]){ run->complete, run->truncated, run->unknown }, 3);
+    g_string_append(out, ",\n ");
+    append_counts(out, "frames", frames,
+                  (uint64_t[]){ run->frames, run->named, run->by_cfi, run->by_leaf, run->by_fp },
+                  5);
+    g_string_append(out, ", ");
+    append_counts(out, "call_sites", calls, (uint64_t[]){ run->calls_checked, run->calls_agreed },
+                  2);
+    g_string_append(out, ",\n ");
+}
+
+static void
+meta_end(void *state, GString *out)
+{
+    const UprofRun *run = state;
+    g_autofree char *started = uprof_clock_format_utc(run->started_utc_ns, FALSE);
+
+    g_string_append_printf(out, "{\"format\": \"virt-uprof-run\", \"version\": %d, ",
+                           SIDECAR_VERSION);
+    append_member(out, "program", run->program);
+    g_string_append(out, ",\n ");
+    append_domain(out, run);
+    append_member(out, "started", started);
+    g_string_append(out, ", ");
+    append_count(out, "duration_ms", run->duration_ns / UPROF_NS_PER_MS);
+    g_string_append(out, ", ");
+    append_member(out, "ended_by", run->ended_by);
+    g_string_append(out, ",\n ");
+    append_numbers(out, run);
+    append_histogram(out, "hold_us", &run->hold);
+    g_string_append(out, ",\n ");
+    append_histogram(out, "stopped_us", &run->stopped);
+    g_string_append(out, ",\n ");
+    append_count(out, "held_share_ppm",
+                 run->duration_ns > 0 ? run->hold.total_ns * UINT64_C(1000000) / run->duration_ns
+                                      : 0);
+    g_string_append(out, ", ");
+    append_count(out, "profiler_cpu_ms", run->cpu_ns / UPROF_NS_PER_MS);
+    g_string_append(out, ",\n ");
+    append_images(out, run);
+    append_files(out, run);
+    g_string_append(out, "}\n");
+}
+
+const UprofFormat uprof_format_meta = {
+    .name = "meta",
+    .suffixes = { ".meta.json" },
+    .begin = meta_begin,
+    .end = meta_end,
+};

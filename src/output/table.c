@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "uprof/output.h"
+
+/* Tenths of a percent, without floating point: output depends on no locale. */
+static void
+append_share(GString *out, uint64_t part, uint64_t whole)
+{
+    const uint64_t tenths = whole > 0 ? (part * 1000 + whole / 2) / whole : 0;
+
+    g_string_append_printf(out, "%4u.%u", (unsigned)(tenths / 10), (unsigned)(tenths % 10));
+}
+
+GString *
+uprof_table_render(const UprofProfile *profile, unsigned n_rows)
+{
+    g_autoptr(GArray) rows = uprof_profile_rows(profile);
+    const uint64_t total = uprof_profile_total(profile);
+    GString *out = g_string_new("  self   total  function\n");
+
+    for (guint i = 0; i < rows->len && i < n_rows; i++) {
+        const UprofProfileRow *row = &g_array_index(rows, UprofProfileRow, i);
+        append_share(out, row->self, total);
+        g_string_append(out, "  ");
+        append_share(out, row->total, total);
+        g_string_append_printf(out, "  %s\n", uprof_name_text(row->name));
+    }
+    if (rows->len > n_rows)
+        g_string_append_printf(out, "%u more functions; -n %u shows them all\n", rows->len - n_rows,
+                               rows->len);
+    return out;
+}
