@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What <uprof:profile> of a domain's metadata means for a run by hand. Whoever
+ * may edit the domain sets it, so it can lower a rate, not raise it at will,
+ * and its symbol files are looked for by the caller, in places root has chosen.
+ */
+#include "uprof/error.h"
+#include "uprof/settings.h"
+#include "uprof/text.h"
+
+#include <string.h>
+
+enum { METADATA_DURATION_MAX_S = 3600 };
+
+static bool
+fail_value(GError **error, const char *attribute, const char *value, const char *form)
+{
+    g_autofree char *quoted = uprof_text_quote(value);
+
+    g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
+                "metadata: %s='%s' is not %s; the profile element is ignored", attribute, quoted,
+                form);
+    return false;
+}
+
+static bool
+take_unwind(UprofSettings *settings, const char *value)
+{
+    static const char *const methods[] = { "auto", "fp", "cfi" };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(methods); i++) {
+        if (strcmp(value, methods[i]) != 0)
+            continue;
+        if (!settings->given.unwind)
+            settings->unwind = methods[i];
+        return true;
+    }
+    return false;
+}
+
+bool
+uprof_settings_take_metadata(UprofSettings *settings, const UprofMetadata *metadata,
+                             GPtrArray *symbols, GError **error)
+{
+    UprofSettings taken = *settings;
+    uint64_t value;
+
+    if (!metadata->present)
+        return true;
+    if (metadata->rate) {
+        if (!uprof_settings_parse_rate(metadata->rate, &value) ||
+            value > UPROF_METADATA_RATE_MAX_HZ * UINT64_C(1000))
+            return fail_value(error, "rate", metadata->rate, "1 to 1000");
+        if (!taken.given.rate)
+            taken.rate_mhz = value;
+    }
+    if (metadata->duration) {
+        if (!uprof_settings_parse_duration(metadata->duration, &value) || value == 0 ||
+            value > METADATA_DURATION_MAX_S * UINT64_C(1000000000))
+            return fail_value(error, "duration", metadata->duration, "a duration of up to 1h");
+        if (!taken.given.duration)
+            taken.duration_ns = value;
+    }
+    if (metadata->budget) {
+        if (!uprof_settings_parse_budget(metadata->budget, &value))
+            return fail_value(error, "budget", metadata->budget, UPROF_BUDGET_FORM);
+        if (!taken.given.budget)
+            taken.budget_ppm = value;
+    }
+    if (metadata->unwind && !take_unwind(&taken, metadata->unwind))
+        return fail_value(error, "method", metadata->unwind, "auto, cfi or fp");
+    *settings = taken;
+    for (guint i = 0; metadata->symbols && i < metadata->symbols->len; i++)
+        g_ptr_array_add(symbols, g_strdup(g_ptr_array_index(metadata->symbols, i)));
+    return true;
+}
