@@ -34,5 +34,5 @@ bool uprof_qemu_regs_find(UprofSlice text, unsigned cpu, UprofSlice *block);
  * Returns: false with %UPROF_ERROR_BAD_DATA naming the register that is missing
  *   or malformed, or %UPROF_ERROR_UNSUPPORTED for an architecture without a table
  */
-bool uprof_qemu_regs_parse(UprofSlice block, const UprofArch *arch, UprofRegs *regs,
-                           GError **error);
+bool
+uprof_qemu_regs_parse(UprofSlice block, const UprofArch *arch, UprofRegs *regs, GError **error);

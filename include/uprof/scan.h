@@ -45,8 +45,8 @@ bool uprof_scan_word(UprofSlice *line, UprofSlice *word);
  *
  * Returns: false, always
  */
-bool uprof_scan_fail(const UprofScan *scan, GError **error, const char *format, ...)
-    G_GNUC_PRINTF(3, 4);
+bool
+uprof_scan_fail(const UprofScan *scan, GError **error, const char *format, ...) G_GNUC_PRINTF(3, 4);
 
 /**
  * uprof_slice_is:
@@ -96,5 +96,5 @@ UprofSlice uprof_slice_trim(UprofSlice slice);
  *
  * Returns: whether all of @slice is a number in that range
  */
-bool uprof_slice_to_uint(UprofSlice slice, unsigned base, uint64_t min, uint64_t max,
-                         uint64_t *value);
+bool
+uprof_slice_to_uint(UprofSlice slice, unsigned base, uint64_t min, uint64_t max, uint64_t *value);

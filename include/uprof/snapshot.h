@@ -11,9 +11,9 @@
 
 enum {
     UPROF_WINDOWS_MAX = 4,
-    UPROF_WINDOW_BYTES_MIN = 16 * 1024,    /* copied from a stack at first */
-    UPROF_SNAPSHOT_BYTES_MAX = 64 * 1024,  /* all windows together */
-    UPROF_WINDOW_BELOW_SP_BYTES = 256,     /* red zone, and slots just popped */
+    UPROF_WINDOW_BYTES_MIN = 16 * 1024,   /* copied from a stack at first */
+    UPROF_SNAPSHOT_BYTES_MAX = 64 * 1024, /* all windows together */
+    UPROF_WINDOW_BELOW_SP_BYTES = 256,    /* red zone, and slots just popped */
 };
 
 /**

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * check: the doctor. One line per finding, and what to do about it. With a
+ * domain it takes a few samples, so that what it says was measured; without one
+ * it looks at the host only.
+ */
+#include "commands-priv.h"
+
+#include "exit-priv.h"
+#include "session-priv.h"
+#include "summary-priv.h"
+#include "uprof/clock.h"
+#include "uprof/text.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    PROBES = 16,
+    PROBE_PAUSE_US = 15 * 1000,
+    FRAME_POINTERS_PERCENT = 50,
+};
+
+typedef enum { LEVEL_OK, LEVEL_NOTE, LEVEL_WARN, LEVEL_FAIL } Level;
+
+static const char *const level_names[] = { "ok", "note", "warn", "FAIL" };
+
+typedef struct {
+    Level level;
+    const char *topic;
+    char *text;
+} Finding;
+
+/* What is said about one domain, or about the host. */
+typedef struct {
+    char *title;
+    GArray *findings; /* of Finding */
+    int code;
+} Diagnosis;
+
+static void
+clear_finding(gpointer data)
+{
+    g_free(((Finding *)data)->text);
+}
+
+static void
+init_diagnosis(Diagnosis *diagnosis, const char *title)
+{
+    *diagnosis = (Diagnosis){
+        .title = g_strdup(title),
+        .findings = g_array_new(FALSE, FALSE, sizeof(Finding)),
+    };
+    g_array_set_clear_func(diagnosis->findings, clear_finding);
+}
+
+static void
+clear_diagnosis(Diagnosis *diagnosis)
+{
+    g_free(diagnosis->title);
+    g_array_unref(diagnosis->findings);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Diagnosis, clear_diagnosis)
+
+static void find(Diagnosis *diagnosis, Level level, const char *topic, const char *format, ...)
+    G_GNUC_PRINTF(4, 5);
+
+static void
+find(Diagnosis *diagnosis, Level level, const char *topic, const char *format, ...)
+{
+    Finding finding = { .level = level, .topic = topic };
+    va_list arguments;
+
+    va_start(arguments, format);
+    finding.text = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    g_array_append_val(diagnosis->findings, finding);
+}
+
+static void
+find_error(Diagnosis *diagnosis, const char *topic, const GError *error)
+{
+    find(diagnosis, LEVEL_FAIL, topic, "%s", error->message);
+    diagnosis->code = uprof_exit_worse(diagnosis->code, uprof_exit_code(error));
+}
+
+static void
+print_text(const Diagnosis *diagnosis, bool quiet)
+{
+    bool has_title = false;
+
+    for (guint i = 0; i < diagnosis->findings->len; i++) {
+        const Finding *finding = &g_array_index(diagnosis->findings, Finding, i);
+        if (quiet && finding->level != LEVEL_FAIL)
+            continue;
+        if (!has_title)
+            printf("%s\n", diagnosis->title);
+        has_title = true;
+        printf("  %-5s %-14s %s\n", level_names[finding->level], finding->topic, finding->text);
+    }
+}
+
+static void
+append_json(GString *out, const Diagnosis *diagnosis)
+{
+    g_string_append(out, "{\"title\": \"");
+    uprof_text_append_json(out, diagnosis->title);
+    g_string_append_printf(out, "\", \"exit\": %d, \"findings\": [", diagnosis->code);
+    for (guint i = 0; i < diagnosis->findings->len; i++) {
+        const Finding *finding = &g_array_index(diagnosis->findings, Finding, i);
+        g_string_append_printf(out, "%s\n  {\"level\": \"%s\", \"topic\": \"%s\", \"text\": \"",
+                               i > 0 ? "," : "", level_names[finding->level], finding->topic);
+        uprof_text_append_json(out, finding->text);
+        g_string_append(out, "\"}");
+    }
+    g_string_append(out, "]}");
+}
+
+static void
+find_access(Diagnosis *diagnosis, const UprofSession *session)
+{
+    const UprofRun *run = session->run;
+    UprofMonitorFacts facts;
+
+    uprof_monitor_facts(session->guest, &facts);
+    if (run->hold.count > 0) {
+        g_autofree char *p50 = uprof_format_ns(uprof_histogram_percentile(&run->hold, 50));
+        g_autofree char *max = uprof_format_ns(run->hold.max_ns);
+        find(diagnosis, LEVEL_OK, "access",
+             "%s: %" G_GUINT64_FORMAT " probe holds of the whole guest, median %s, longest %s",
+             run->access, run->hold.count, p50, max);
+    } else {
+        find(diagnosis, LEVEL_OK, "access", "%s: nothing was held", run->access);
+    }
+    if (facts.why_slow)
+        find(diagnosis, LEVEL_WARN, "memory", "read by %s, milliseconds a piece: %s", facts.reads,
+             facts.why_slow);
+    else
+        find(diagnosis, LEVEL_OK, "memory",
+             "read by %s from QEMU's process %d: %u ranges, %" G_GUINT64_FORMAT " MiB", facts.reads,
+             facts.pid, facts.n_ranges, facts.ram_bytes / 1048576);
+    find(diagnosis, LEVEL_NOTE, "taint",
+         "monitor queries mark the domain 'custom-monitor' in libvirt until it stops");
+}
+
+static void
+find_rate(Diagnosis *diagnosis, const UprofSession *session)
+{
+    const UprofHistogram *hold = &session->run->hold;
+    const uint64_t p50_ns = uprof_histogram_percentile(hold, 50);
+    const uint64_t budget_ppm = uprof_session_budget_ppm(session);
+
+    if (hold->count == 0 || p50_ns == 0)
+        return;
+    const uint64_t max_mhz = budget_ppm * (UPROF_NS_PER_S / 1000) / p50_ns;
+    g_autofree char *rate = uprof_format_hz(MAX(max_mhz, 1));
+    g_autofree char *budget = uprof_format_hz(budget_ppm / 10);
+    find(diagnosis, LEVEL_NOTE, "rate",
+         "up to %s Hz within --budget %s: each sample stops the guest for so long", rate, budget);
+}
+
+static void
+find_mode(Diagnosis *diagnosis, const UprofSession *session, const UprofRegs *regs)
+{
+    find(diagnosis, LEVEL_OK, "guest", "%s, %u-bit code, paging %s, %u vCPU%s", session->run->arch,
+         regs->word_bytes * 8, uprof_mem_mode_name(uprof_mem_mode(regs)), session->guest->n_vcpus,
+         session->guest->n_vcpus == 1 ? "" : "s");
+}
+
+static void
+find_symbols(Diagnosis *diagnosis, const UprofSession *session)
+{
+    const UprofSym *sym = session->pipeline->sym;
+
+    if (uprof_sym_n_sources(sym) == 0)
+        find(diagnosis, LEVEL_WARN, "symbols", "none, stacks will be addresses: %s",
+             session->symbols_hint ? session->symbols_hint : "give them with -s");
+    for (unsigned i = 0; i < uprof_sym_n_sources(sym); i++) {
+        UprofSymSource source;
+        uprof_sym_source(sym, i, &source);
+        g_autofree char *path = uprof_text_quote(source.path);
+        if (source.match == UPROF_SYM_MATCHED) {
+            find(diagnosis, LEVEL_OK, "symbols",
+                 "'%s': %zu functions; its code is what the guest runs", path, source.n_symbols);
+        } else if (source.match == UPROF_SYM_MISMATCHED) {
+            find(diagnosis, LEVEL_FAIL, "symbols",
+                 "'%s' is not what the guest runs and would be ignored; give the right file "
+                 "with -s",
+                 path);
+            diagnosis->code = uprof_exit_worse(diagnosis->code, UPROF_EXIT_FAILED);
+        } else {
+            find(diagnosis, LEVEL_NOTE, "symbols",
+                 "'%s': %zu functions; could not be compared with the running guest (%s)", path,
+                 source.n_symbols,
+                 strcmp(source.kind, "text") == 0 ? "a table has no code"
+                                                  : "the guest did not run its code just now");
+        }
+    }
+}
+
+static void
+find_stacks(Diagnosis *diagnosis, const UprofSession *session)
+{
+    const UprofRun *run = session->run;
+
+    if (run->running == 0) {
+        find(diagnosis, LEVEL_NOTE, "stacks", "all of %" G_GUINT64_FORMAT " samples were idle",
+             run->idles);
+        return;
+    }
+    find(diagnosis, run->complete * 2 >= run->running ? LEVEL_OK : LEVEL_WARN, "stacks",
+         "%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " complete, %" G_GUINT64_FORMAT
+         " samples idle",
+         run->complete, run->running, run->idles);
+    const uint64_t percent = (run->running - run->one_frame) * 100 / run->running;
+    if (percent >= FRAME_POINTERS_PERCENT)
+        find(diagnosis, LEVEL_OK, "frame pointers", "seen in %" G_GUINT64_FORMAT " %% of stacks",
+             percent);
+    else
+        find(diagnosis, LEVEL_WARN, "frame pointers",
+             "%" G_GUINT64_FORMAT " %% of stacks have one frame only: was the guest built with "
+             "-fno-omit-frame-pointer? (Linux kernels are not, as a rule)",
+             100 - percent);
+}
+
+/* A few samples, as a run would take them. Returns: false with the failure noted */
+static bool
+probe(Diagnosis *diagnosis, UprofSession *session)
+{
+    g_autofree UprofSnapshot **slots = g_new0(UprofSnapshot *, session->guest->n_vcpus);
+    UprofSnapshot *pool = g_new0(UprofSnapshot, session->guest->n_vcpus);
+    g_autoptr(GError) error = NULL;
+    UprofAnswer answer = UPROF_OK;
+    bool has_mode = false;
+
+    for (unsigned i = 0; i < session->guest->n_vcpus; i++)
+        slots[i] = &pool[i];
+    for (unsigned i = 0; i < PROBES && answer == UPROF_OK; i++) {
+        unsigned n = 0;
+        answer = uprof_sampler_shoot(session->sampler, slots, &n, &error);
+        for (unsigned j = 0; answer == UPROF_OK && j < n; j++)
+            uprof_pipeline_take(session->pipeline, slots[j], NULL);
+        if (answer == UPROF_OK && n > 0 && !has_mode) {
+            find_mode(diagnosis, session, &slots[0]->regs);
+            has_mode = true;
+        }
+        g_usleep(PROBE_PAUSE_US + g_random_int_range(0, PROBE_PAUSE_US));
+    }
+    g_free(pool);
+    if (answer == UPROF_FAILED)
+        find_error(diagnosis, "access", error);
+    else if (answer != UPROF_OK)
+        find(diagnosis, LEVEL_FAIL, "access", "%s",
+             answer == UPROF_GONE ? "the domain has just ended"
+                                  : "somebody else stops, moves or saves the domain");
+    if (answer != UPROF_OK && answer != UPROF_FAILED)
+        diagnosis->code = uprof_exit_worse(diagnosis->code, UPROF_EXIT_DOMAIN);
+    return answer == UPROF_OK;
+}
+
+static void
+diagnose_domain(Diagnosis *diagnosis, UprofHost *host, UprofDomain *domain,
+                const UprofOptions *options, UprofGuardian *guardian)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *about = uprof_host_describe(host);
+    const char *job = uprof_host_job(host, domain);
+    bool locked = false;
+
+    find(diagnosis, job ? LEVEL_WARN : LEVEL_OK, "connection", "%s; %s", about,
+         job ? job : "no job, no migration");
+    g_autoptr(UprofSession) session =
+        uprof_session_open(domain, options, guardian, false, false, &locked, &error);
+    if (!session || !uprof_session_prepare(session, options, NULL, &error)) {
+        find_error(diagnosis, session ? "symbols" : "access", error);
+        if (locked)
+            diagnosis->code = UPROF_EXIT_LOCKED;
+        return;
+    }
+    if (!probe(diagnosis, session))
+        return;
+    find_access(diagnosis, session);
+    find_symbols(diagnosis, session);
+    find_stacks(diagnosis, session);
+    find_rate(diagnosis, session);
+}
+
+static char *
+describe_title(UprofHost *host, const UprofDomain *domain)
+{
+    g_autofree char *name = uprof_text_quote(domain->name);
+
+    return g_strdup_printf("%s: %s, %s/%s, %s, %u vCPU%s, on %s", name, domain->state_name,
+                           domain->driver, domain->xml->type,
+                           domain->xml->arch ? domain->xml->arch : "?", domain->xml->vcpus,
+                           domain->xml->vcpus == 1 ? "" : "s", uprof_host_uri(host));
+}
+
+static void
+diagnose_host(Diagnosis *diagnosis, UprofHost *host)
+{
+    g_autofree char *about = uprof_host_describe(host);
+    g_autoptr(GPtrArray) markers = uprof_marker_list();
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) domains = uprof_host_list(host, &error);
+    unsigned n_running = 0;
+
+    find(diagnosis, LEVEL_OK, "connection", "%s, on %s", about, uprof_host_uri(host));
+    for (guint i = 0; domains && i < domains->len; i++)
+        n_running += ((UprofDomain *)g_ptr_array_index(domains, i))->state == UPROF_DOMAIN_RUNNING;
+    if (domains)
+        find(diagnosis, LEVEL_OK, "domains",
+             "%u, of which %u run; for one of them: "
+             "virt-uprof check DOMAIN",
+             domains->len, n_running);
+    else
+        find_error(diagnosis, "domains", error);
+    if (geteuid() == 0)
+        find(diagnosis, LEVEL_OK, "rights", "root: guest memory is read from QEMU's process");
+    else
+        find(diagnosis, LEVEL_NOTE, "rights",
+             "not root: guest memory of system domains is read through libvirt, which is slower");
+    find(diagnosis, LEVEL_OK, "markers", "%u in %s, none of a dead run", markers->len,
+         uprof_marker_folder());
+}
+
+static int
+print(const Diagnosis *diagnosis, const UprofOptions *options, GString *json)
+{
+    if (options->json) {
+        g_string_append(json, json->len > 1 ? ",\n " : "");
+        append_json(json, diagnosis);
+    } else {
+        print_text(diagnosis, options->quiet);
+    }
+    return diagnosis->code;
+}
+
+static int
+check_host(const UprofOptions *options, UprofHost *host, const GError *error, GString *json)
+{
+    g_auto(Diagnosis) diagnosis = { 0 };
+
+    init_diagnosis(&diagnosis, "host");
+    if (host)
+        diagnose_host(&diagnosis, host);
+    else
+        find_error(&diagnosis, "connection", error);
+    return print(&diagnosis, options, json);
+}
+
+static int
+check_domain(const UprofOptions *options, UprofHost *host, const char *word,
+             UprofGuardian *guardian, GString *json)
+{
+    g_autoptr(GError) error = NULL;
+    g_auto(Diagnosis) diagnosis = { 0 };
+    UprofDomain *domain = uprof_host_find(host, word, &error);
+    g_autofree char *title = domain ? describe_title(host, domain) : uprof_text_quote(word);
+
+    init_diagnosis(&diagnosis, title);
+    if (domain)
+        diagnose_domain(&diagnosis, host, domain, options, guardian);
+    else
+        find_error(&diagnosis, "domain", error);
+    return print(&diagnosis, options, json);
+}
+
+int
+uprof_check_run(UprofOptions *options)
+{
+    g_autoptr(GError) error = NULL;
+    UprofGuardian *guardian = uprof_guardian_start(uprof_access_find, &error);
+    GString *json = g_string_new("[");
+    int code;
+
+    if (!guardian)
+        return uprof_say_error(error);
+    uprof_host_init(true);
+    code = uprof_session_heal(options->quiet);
+    g_autoptr(UprofHost) host = uprof_host_open(options->uri, false, &error);
+    if (!host || options->words->len == 0)
+        code = uprof_exit_worse(code, check_host(options, host, error, json));
+    for (guint i = 0; host && i < options->words->len; i++)
+        code =
+            uprof_exit_worse(code, check_domain(options, host, g_ptr_array_index(options->words, i),
+                                                guardian, json));
+    if (options->json)
+        printf("%s]\n", json->str);
+    g_string_free(json, TRUE);
+    if (fflush(stdout) != 0)
+        code = uprof_exit_worse(code, UPROF_EXIT_FAILED);
+    g_clear_error(&error);
+    if (!uprof_guardian_end(guardian, &error)) {
+        uprof_say("virt-uprof: MAY STILL BE STOPPED: %s. Run: virt-uprof check --heal",
+                  error->message);
+        code = UPROF_EXIT_LEFT_HELD;
+    }
+    return code;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * commands-priv.h - one function per command; each returns an exit code
+ */
+#pragma once
+
+#include "options-priv.h"
+
+int uprof_record_run(UprofOptions *options);
+int uprof_list_run(UprofOptions *options);
+int uprof_dump_run(UprofOptions *options);
+int uprof_check_run(UprofOptions *options);
+int uprof_report_run(UprofOptions *options);

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * dump: one stack per vCPU, now. A guest that somebody has paused is looked at
+ * and stays paused.
+ */
+#include "commands-priv.h"
+
+#include "exit-priv.h"
+#include "session-priv.h"
+#include "uprof/text.h"
+
+#include <stdio.h>
+
+static const char *
+name_how(UprofHow how)
+{
+    static const char *const names[] = {
+        [UPROF_HOW_PC] = "pc",
+        [UPROF_HOW_FP] = "fp",
+        [UPROF_HOW_CFI] = "cfi",
+        [UPROF_HOW_LEAF] = "leaf",
+    };
+
+    return names[how];
+}
+
+static void
+append_text(GString *out, const UprofSession *session, const UprofSnapshot *snapshot)
+{
+    const UprofPipeline *pipeline = session->pipeline;
+    const UprofStack *stack = pipeline->stack;
+
+    if (pipeline->is_idle) {
+        g_string_append_printf(out, "%s vcpu%u idle (halted)\n", session->shown, snapshot->vcpu);
+        return;
+    }
+    g_string_append_printf(out, "%s vcpu%u %s: %u frame%s, %s\n", session->shown, snapshot->vcpu,
+                           snapshot->regs.privilege == 0 ? "kernel" : "user", stack->n,
+                           stack->n == 1 ? "" : "s", uprof_end_name(stack->end));
+    for (unsigned i = 0; i < stack->n; i++) {
+        const UprofFrame *frame = &stack->frames[i];
+        const UprofSymAnswer answer =
+            uprof_sym_find(session->pipeline->sym, frame->pc, frame->is_return);
+        g_string_append_printf(out, "  #%-3u %016" G_GINT64_MODIFIER "x  %s\n", i, frame->pc,
+                               uprof_name_text(answer.name));
+    }
+}
+
+static void
+append_json(GString *out, const UprofSession *session, const UprofSnapshot *snapshot, bool first)
+{
+    const UprofPipeline *pipeline = session->pipeline;
+    const UprofStack *stack = pipeline->stack;
+
+    g_string_append_printf(out, "%s{\"vcpu\": %u, \"idle\": %s, \"mode\": \"%s\", ",
+                           first ? "" : ",\n  ", snapshot->vcpu,
+                           pipeline->is_idle ? "true" : "false",
+                           snapshot->regs.privilege == 0 ? "kernel" : "user");
+    g_string_append_printf(out, "\"complete\": %s, \"end\": \"%s\", \"frames\": [",
+                           !pipeline->is_idle && uprof_unwind_is_complete(stack) ? "true" : "false",
+                           pipeline->is_idle ? "idle" : uprof_end_name(stack->end));
+    for (unsigned i = 0; i < stack->n && !pipeline->is_idle; i++) {
+        const UprofFrame *frame = &stack->frames[i];
+        const UprofSymAnswer answer =
+            uprof_sym_find(session->pipeline->sym, frame->pc, frame->is_return);
+        g_string_append_printf(out, "%s{\"address\": \"0x%" G_GINT64_MODIFIER "x\", \"name\": \"",
+                               i > 0 ? ", " : "", frame->pc);
+        uprof_text_append_json(out, uprof_name_text(answer.name));
+        g_string_append_printf(out, "\", \"image\": \"%s\", \"how\": \"%s\"}",
+                               answer.kind == UPROF_SYM_OUTSIDE ? "" : "[app]",
+                               name_how(frame->how));
+    }
+    g_string_append(out, "]}");
+}
+
+static int
+print_stacks(UprofSession *session, UprofSnapshot **slots, unsigned n, bool json)
+{
+    GString *out = g_string_new(NULL);
+
+    if (json) {
+        g_string_append(out, "{\"domain\": \"");
+        uprof_text_append_json(out, session->shown);
+        g_string_append_printf(out, "\", \"uuid\": \"%s\", \"paused\": %s,\n \"vcpus\": [",
+                               session->domain->uuid, session->guest->paused ? "true" : "false");
+    }
+    for (unsigned i = 0; i < n; i++) {
+        uprof_pipeline_take(session->pipeline, slots[i], NULL);
+        if (json)
+            append_json(out, session, slots[i], i == 0);
+        else
+            append_text(out, session, slots[i]);
+    }
+    if (json)
+        g_string_append(out, "]}\n");
+    fputs(out->str, stdout);
+    g_string_free(out, TRUE);
+    return fflush(stdout) == 0 ? UPROF_EXIT_OK : UPROF_EXIT_FAILED;
+}
+
+static int
+shoot(UprofSession *session, bool json)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree UprofSnapshot **slots = g_new0(UprofSnapshot *, session->guest->n_vcpus);
+    UprofSnapshot *pool = g_new0(UprofSnapshot, session->guest->n_vcpus);
+    unsigned n = 0;
+    int code;
+
+    for (unsigned i = 0; i < session->guest->n_vcpus; i++)
+        slots[i] = &pool[i];
+    switch (uprof_sampler_shoot(session->sampler, slots, &n, &error)) {
+    case UPROF_OK:
+    case UPROF_ABSENT:
+        code = print_stacks(session, slots, n, json);
+        break;
+    case UPROF_BUSY:
+        uprof_say("virt-uprof: %s: somebody else stops, moves or saves it just now",
+                  session->shown);
+        code = UPROF_EXIT_DOMAIN;
+        break;
+    case UPROF_GONE:
+        uprof_say("virt-uprof: %s: it has just ended", session->shown);
+        code = UPROF_EXIT_DOMAIN;
+        break;
+    default:
+        code = uprof_say_error(error);
+    }
+    g_free(pool);
+    return code;
+}
+
+static int
+dump_domain(UprofHost *host, const char *word, UprofOptions *options, UprofGuardian *guardian)
+{
+    g_autoptr(GError) error = NULL;
+    bool locked = false;
+    UprofDomain *domain = uprof_host_find(host, word, &error);
+
+    if (!domain)
+        return uprof_say_error(error);
+    g_autoptr(UprofSession) session =
+        uprof_session_open(domain, options, guardian, true, true, &locked, &error);
+    if (!session || !uprof_session_prepare(session, options, NULL, &error)) {
+        const int code = uprof_say_error(error);
+        return locked ? UPROF_EXIT_LOCKED : code;
+    }
+    return shoot(session, options->json);
+}
+
+int
+uprof_dump_run(UprofOptions *options)
+{
+    g_autoptr(GError) error = NULL;
+    UprofGuardian *guardian = uprof_guardian_start(uprof_access_find, &error);
+    int code = UPROF_EXIT_OK;
+
+    if (!guardian)
+        return uprof_say_error(error);
+    uprof_host_init(true);
+    code = uprof_session_heal(options->quiet);
+    g_autoptr(UprofHost) host = uprof_host_open(options->uri, false, &error);
+    if (!host)
+        code = uprof_exit_worse(code, uprof_say_error(error));
+    for (guint i = 0; host && i < options->words->len; i++)
+        code = uprof_exit_worse(
+            code, dump_domain(host, g_ptr_array_index(options->words, i), options, guardian));
+    if (!uprof_guardian_end(guardian, &error)) {
+        uprof_say("virt-uprof: MAY STILL BE STOPPED: %s. Run: virt-uprof check --heal",
+                  error->message);
+        code = UPROF_EXIT_LEFT_HELD;
+    }
+    return code;
+}

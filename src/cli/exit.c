@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "exit-priv.h"
+
+#include "uprof/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* clang-format off */
+static const struct {
+    UprofErrorCode error;
+    int code;
+} codes[] = {
+    { UPROF_ERROR_FAILED,      UPROF_EXIT_FAILED },
+    { UPROF_ERROR_NOT_FOUND,   UPROF_EXIT_DOMAIN },
+    { UPROF_ERROR_DENIED,      UPROF_EXIT_DENIED },
+    { UPROF_ERROR_UNSUPPORTED, UPROF_EXIT_USELESS },
+    { UPROF_ERROR_BAD_DATA,    UPROF_EXIT_FAILED },
+    { UPROF_ERROR_LEFT_HELD,   UPROF_EXIT_LEFT_HELD },
+};
+
+static const struct {
+    int code;
+    const char *text;
+} texts[] = {
+    { UPROF_EXIT_OK,          "done, also when Ctrl-C ended it with data" },
+    { UPROF_EXIT_FAILED,      "failed: input, output, memory, or a bug" },
+    { UPROF_EXIT_USAGE,       "usage" },
+    { UPROF_EXIT_DOMAIN,      "the domain is missing or does not run" },
+    { UPROF_EXIT_DENIED,      "no connection or no permission" },
+    { UPROF_EXIT_USELESS,     "it ran, but nothing is usable: no sample, no stack" },
+    { UPROF_EXIT_SOME_FAILED, "some of several domains failed" },
+    { UPROF_EXIT_LEFT_HELD,   "a guest may have been left stopped" },
+    { UPROF_EXIT_LOCKED,      "another run has the lock" },
+};
+/* clang-format on */
+
+static size_t progress_len;
+
+int
+uprof_exit_code(const GError *error)
+{
+    if (!error)
+        return UPROF_EXIT_OK;
+    for (size_t i = 0; error->domain == UPROF_ERROR && i < G_N_ELEMENTS(codes); i++)
+        if ((gint)codes[i].error == error->code)
+            return codes[i].code;
+    return UPROF_EXIT_FAILED;
+}
+
+int
+uprof_exit_worse(int one, int other)
+{
+    if (one == UPROF_EXIT_LEFT_HELD || other == UPROF_EXIT_LEFT_HELD)
+        return UPROF_EXIT_LEFT_HELD;
+    return one != UPROF_EXIT_OK ? one : other;
+}
+
+const char *
+uprof_exit_text(int code)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
+        if (texts[i].code == code)
+            return texts[i].text;
+    return NULL;
+}
+
+void
+uprof_say_progress(const char *text)
+{
+    const size_t len = strlen(text);
+
+    if (progress_len > 0 || len > 0)
+        fprintf(stderr, "\r%s%*s%s", text, (int)(progress_len > len ? progress_len - len : 0), "",
+                len == 0 ? "\r" : "");
+    progress_len = len;
+    fflush(stderr);
+}
+
+void
+uprof_say(const char *format, ...)
+{
+    va_list arguments;
+
+    uprof_say_progress("");
+    va_start(arguments, format);
+    g_autofree char *text = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "%s\n", text);
+}
+
+int
+uprof_say_error(const GError *error)
+{
+    uprof_say("virt-uprof: %s", error->message);
+    return uprof_exit_code(error);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * session-priv.h - one domain, opened for sampling
+ *
+ * What record, dump and check have in common: from the domain's XML to a guest
+ * that may be held, with symbols found, a lock taken and a guardian told.
+ */
+#pragma once
+
+#include "access-priv.h"
+#include "options-priv.h"
+#include "pipeline-priv.h"
+#include "uprof/guardian.h"
+#include "uprof/sampler.h"
+
+/**
+ * UprofSession:
+ * @shown: the domain's name, clean
+ * @domain, @settings: its own
+ * @symbols_hint: (nullable): why the domain's own kernel gives no names
+ * @locked: another run has the domain's lock
+ */
+typedef struct {
+    char *shown;
+    UprofDomain *domain;
+    UprofSettings settings;
+    const char *why;
+    char *symbols_hint;
+    UprofMarker *marker;
+    UprofGuest *guest;
+    UprofRun *run;
+    UprofPipeline *pipeline;
+    UprofSampler *sampler;
+    UprofWindowSize *sizes;
+    bool *wanted;
+    bool locked;
+} UprofSession;
+
+/**
+ * uprof_session_open:
+ * @domain: (transfer full): taken in every case
+ * @guardian: (nullable): told of the guest; without one no whole guest is held
+ * @may_be_paused: to look at a guest that somebody else has stopped
+ * @wait: for another run's lock, up to a minute
+ *
+ * Returns: (transfer full) (nullable)
+ */
+UprofSession *
+uprof_session_open(UprofDomain *domain, const UprofOptions *options, UprofGuardian *guardian,
+                   bool may_be_paused, bool wait, bool *locked, GError **error);
+void uprof_session_close(UprofSession *session);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofSession, uprof_session_close)
+
+/**
+ * uprof_session_prepare:
+ * @writer: (nullable): borrowed
+ *
+ * Makes pipeline and sampler, and finds the symbols: those of -s must be
+ * readable, the domain's own kernel may lack them.
+ */
+bool uprof_session_prepare(UprofSession *session, const UprofOptions *options, UprofWriter *writer,
+                           GError **error);
+
+/** uprof_session_budget_ppm: Returns: share of time a vCPU may be held, in millionths */
+uint64_t uprof_session_budget_ppm(const UprofSession *session);
+
+/** uprof_session_check_state: false with the next thing to do unless it runs (or is paused) */
+bool uprof_session_check_state(const UprofDomain *domain, bool may_be_paused, GError **error);
+
+/** uprof_session_find_kernel: Returns: (transfer full) (nullable): symbol file of <os><kernel>, or
+ * NULL with @why it gives none */
+char *uprof_session_find_kernel(const UprofDomain *domain, char **why);
+
+/** uprof_session_heal: lets go what dead runs left; says so. Returns: exit code */
+int uprof_session_heal(bool quiet);

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "summary-priv.h"
+
+#include "exit-priv.h"
+#include "uprof/clock.h"
+#include "uprof/text.h"
+
+#include <string.h>
+
+enum { ONE_FRAME_PERCENT = 50, ONE_FRAME_STACKS_MIN = 30 };
+
+/* No floating point: what is printed depends on no locale. */
+static char *
+format_tenths(uint64_t tenths)
+{
+    return g_strdup_printf("%" G_GUINT64_FORMAT ".%u", tenths / 10, (unsigned)(tenths % 10));
+}
+
+char *
+uprof_format_hz(uint64_t mhz)
+{
+    if (mhz % 1000 == 0)
+        return g_strdup_printf("%" G_GUINT64_FORMAT, mhz / 1000);
+    if (mhz % 100 != 0 && mhz < 100000)
+        return g_strdup_printf("%" G_GUINT64_FORMAT ".%02u", mhz / 1000,
+                               (unsigned)(mhz % 1000 / 10));
+    return format_tenths((mhz + 50) / 100);
+}
+
+char *
+uprof_format_ns(uint64_t ns)
+{
+    if (ns < UPROF_NS_PER_MS)
+        return g_strdup_printf("%" G_GUINT64_FORMAT " us", (ns + 500) / UPROF_NS_PER_US);
+    if (ns < UPROF_NS_PER_S) {
+        g_autofree char *ms = format_tenths((ns + 50000) / 100000);
+        return ns % UPROF_NS_PER_MS == 0
+                   ? g_strdup_printf("%" G_GUINT64_FORMAT " ms", ns / UPROF_NS_PER_MS)
+                   : g_strdup_printf("%s ms", ms);
+    }
+    g_autofree char *s = format_tenths(ns / 100000000);
+    return ns % UPROF_NS_PER_S == 0
+               ? g_strdup_printf("%" G_GUINT64_FORMAT " s", ns / UPROF_NS_PER_S)
+               : g_strdup_printf("%s s", s);
+}
+
+char *
+uprof_format_percent(uint64_t part, uint64_t whole)
+{
+    return format_tenths(whole > 0 ? (part * 1000 + whole / 2) / whole : 0);
+}
+
+static const char *
+name_hypervisor(const UprofRun *run)
+{
+    if (g_strcmp0(run->type, "kvm") == 0)
+        return "QEMU/KVM";
+    if (g_strcmp0(run->type, "qemu") == 0)
+        return "QEMU (emulated)";
+    return run->driver ? run->driver : "?";
+}
+
+void
+uprof_summary_say_start(const UprofRun *run, const char *shown)
+{
+    g_autofree char *hz = uprof_format_hz(run->rate_mhz);
+    g_autofree char *time = uprof_format_ns(run->asked_ns);
+
+    uprof_say("%s: %s, %s, %" G_GUINT64_FORMAT " vCPU%s, %s Hz %s%s, access %s. "
+              "Ctrl-C stops early.",
+              shown, name_hypervisor(run), run->arch, run->vcpus, run->vcpus == 1 ? "" : "s", hz,
+              run->asked_ns > 0 ? "for " : "until stopped", run->asked_ns > 0 ? time : "",
+              run->access);
+}
+
+static void
+say_images(const UprofRun *run, const char *shown)
+{
+    for (guint i = 0; i < run->images->len; i++) {
+        const UprofRunImage *image = g_ptr_array_index(run->images, i);
+        g_autofree char *path = uprof_text_quote(image->path);
+        if (image->checked && !image->matched)
+            uprof_say("virt-uprof: %s: symbols do not match: the guest does not run the code of "
+                      "'%s'; ignored",
+                      shown, path);
+    }
+}
+
+static void
+say_hints(const UprofRun *run, const char *shown)
+{
+    say_images(run, shown);
+    if (run->running >= ONE_FRAME_STACKS_MIN &&
+        run->one_frame * 100 >= run->running * ONE_FRAME_PERCENT)
+        uprof_say("virt-uprof: %s: %" G_GUINT64_FORMAT
+                  " %% of stacks have one frame: built without "
+                  "frame pointers?",
+                  shown, run->one_frame * 100 / run->running);
+    if (run->torn > 0)
+        uprof_say("virt-uprof: %s: %" G_GUINT64_FORMAT " stacks changed while they were read and "
+                  "count as truncated",
+                  shown, run->torn);
+    if (run->late + run->busy + run->skipped > 0)
+        uprof_say("%s: ticks without a sample: %" G_GUINT64_FORMAT " late, %" G_GUINT64_FORMAT
+                  " busy, %" G_GUINT64_FORMAT " without room",
+                  shown, run->late, run->busy, run->skipped);
+}
+
+void
+uprof_summary_say_end(const UprofRun *run, const char *shown)
+{
+    g_autofree char *hz = uprof_format_hz(uprof_run_got_mhz(run));
+    g_autofree char *complete = uprof_format_percent(run->complete, run->running);
+    g_autofree char *truncated = uprof_format_percent(run->truncated, run->running);
+    g_autofree char *named = uprof_format_percent(run->named, run->frames);
+
+    uprof_say("%s: %" G_GUINT64_FORMAT " samples (%" G_GUINT64_FORMAT " running, %" G_GUINT64_FORMAT
+              " idle) at %s Hz, %s %% complete, %s %% truncated, %s %% of frames named",
+              shown, run->samples, run->running, run->idles, hz, complete, truncated, named);
+    if (run->hold.count > 0) {
+        g_autofree char *share = uprof_format_percent(run->hold.total_ns, run->duration_ns);
+        g_autofree char *p50 = uprof_format_ns(uprof_histogram_percentile(&run->hold, 50));
+        g_autofree char *p99 = uprof_format_ns(uprof_histogram_percentile(&run->hold, 99));
+        g_autofree char *max = uprof_format_ns(run->hold.max_ns);
+        uprof_say("%s: each vCPU held %s %% of the time or less: median %s, p99 %s, longest %s",
+                  shown, share, p50, p99, max);
+    }
+    say_hints(run, shown);
+}
