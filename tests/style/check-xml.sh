@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The schema of the metadata agrees with its examples: all of xml/examples
+# validate, but for those named bad-*, which must not.
+# usage: check-xml.sh SOURCE_ROOT
+set -u
+
+root=$1
+schema=$root/xml/virt-uprof.rng
+failed=0
+n=0
+
+if ! command -v xmllint >/dev/null; then
+    echo 'SKIP: xmllint is not installed'
+    exit 77
+fi
+for example in "$root"/xml/examples/*.xml; do
+    n=$((n + 1))
+    valid=yes
+    xmllint --nonet --noout --relaxng "$schema" "$example" 2>/dev/null || valid=no
+    case $(basename "$example") in
+    bad-*) wanted=no ;;
+    *) wanted=yes ;;
+    esac
+    if [ "$valid" != "$wanted" ]; then
+        echo "$example: validates: $valid, should be: $wanted"
+        failed=1
+    fi
+done
+if [ "$n" -lt 3 ]; then
+    echo "only $n examples found"
+    failed=1
+fi
+exit "$failed"
