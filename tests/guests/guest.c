@@ -28,15 +28,14 @@ struct start_info {
 struct workload {
     const char *name;
     void (*run)(void);
-    void (*finish)(void);       /* what main_loop() ends with, or NULL */
+    void (*finish)(void); /* what main_loop() ends with, or NULL */
 };
 
 struct options options = { .unit = WORK_UNIT, .seconds = 2 };
 volatile uint64_t uprof_counter __attribute__((aligned(8)));
 volatile uint64_t uprof_counter_ap __attribute__((aligned(8)));
 
-struct stack_region stack_region
-    __attribute__((section(".bss.stacks"), aligned(0x400000)));
+struct stack_region stack_region __attribute__((section(".bss.stacks"), aligned(0x400000)));
 
 unsigned long guest_setup(const struct start_info *info);
 void guest_main(void);
@@ -45,16 +44,12 @@ static void power_off(void);
 static void reset(void);
 
 static const struct workload workloads[] = {
-    { "split", main_loop, NULL },       /* the default is the first one */
-    { "deep", deep_loop, NULL },
-    { "recursion", recursion_loop, NULL },
-    { "stop", main_loop, power_off },
-    { "reboot", main_loop, reset },
+    { "split", main_loop, NULL }, /* the default is the first one */
+    { "deep", deep_loop, NULL },         { "recursion", recursion_loop, NULL },
+    { "stop", main_loop, power_off },    { "reboot", main_loop, reset },
 #ifdef __x86_64__
-    { "smp", vcpu0_loop, NULL },
-    { "idle", idle_loop, NULL },
-    { "halfidle", halfidle_loop, NULL },
-    { "hostile", hostile_loop, NULL },
+    { "smp", vcpu0_loop, NULL },         { "idle", idle_loop, NULL },
+    { "halfidle", halfidle_loop, NULL }, { "hostile", hostile_loop, NULL },
 #endif
 };
 
@@ -229,27 +224,26 @@ main_loop(void)
 }
 
 /* 64 nested functions, of some 400 bytes of stack each */
-#define DEEP(name, callee)                          \
-    NOINLINE static void                            \
-    name(unsigned long iterations)                  \
-    {                                               \
-        volatile unsigned char locals[368];         \
-                                                    \
-        locals[0] = 0;                              \
-        callee(iterations);                         \
-        locals[sizeof(locals) - 1] = 0;             \
+#define DEEP(name, callee)                                                                         \
+    NOINLINE static void name(unsigned long iterations)                                            \
+    {                                                                                              \
+        volatile unsigned char locals[368];                                                        \
+                                                                                                   \
+        locals[0] = 0;                                                                             \
+        callee(iterations);                                                                        \
+        locals[sizeof(locals) - 1] = 0;                                                            \
     }
 
-#define DEEP_10(tens, callee)                       \
-    DEEP(deep_##tens##9, callee)                    \
-    DEEP(deep_##tens##8, deep_##tens##9)            \
-    DEEP(deep_##tens##7, deep_##tens##8)            \
-    DEEP(deep_##tens##6, deep_##tens##7)            \
-    DEEP(deep_##tens##5, deep_##tens##6)            \
-    DEEP(deep_##tens##4, deep_##tens##5)            \
-    DEEP(deep_##tens##3, deep_##tens##4)            \
-    DEEP(deep_##tens##2, deep_##tens##3)            \
-    DEEP(deep_##tens##1, deep_##tens##2)            \
+#define DEEP_10(tens, callee)                                                                      \
+    DEEP(deep_##tens##9, callee)                                                                   \
+    DEEP(deep_##tens##8, deep_##tens##9)                                                           \
+    DEEP(deep_##tens##7, deep_##tens##8)                                                           \
+    DEEP(deep_##tens##6, deep_##tens##7)                                                           \
+    DEEP(deep_##tens##5, deep_##tens##6)                                                           \
+    DEEP(deep_##tens##4, deep_##tens##5)                                                           \
+    DEEP(deep_##tens##3, deep_##tens##4)                                                           \
+    DEEP(deep_##tens##2, deep_##tens##3)                                                           \
+    DEEP(deep_##tens##1, deep_##tens##2)                                                           \
     DEEP(deep_##tens##0, deep_##tens##1)
 
 /* deep_00 calls deep_01, ... deep_63 calls work */

@@ -12,18 +12,18 @@
 #include <stdint.h>
 
 #ifndef __has_attribute
-# define __has_attribute(x) 0
+#define __has_attribute(x) 0
 #endif
 
 /* Keep the function as it is written: its own symbol, frame and caller */
 #if __has_attribute(noipa)
-# define NOINLINE __attribute__((noinline, noclone, noipa))
+#define NOINLINE __attribute__((noinline, noclone, noipa))
 #else
-# define NOINLINE __attribute__((noinline))
+#define NOINLINE __attribute__((noinline))
 #endif
 
 #define PAGE_SIZE 4096UL
-#define STACK_PAGES 16          /* 64 KiB */
+#define STACK_PAGES 16 /* 64 KiB */
 
 #define LAPIC_BASE 0xfee00000UL
 #define HPET_BASE 0xfed00000UL
@@ -33,12 +33,12 @@
 
 /* Parsed command line */
 struct options {
-    bool high;                  /* stack aliased in the upper half */
-    bool large;                 /* ... by a 2 MiB (4 MiB) page */
-    bool huge;                  /* ... by a 1 GiB page */
-    bool nopaging;              /* 32-bit only */
-    unsigned long unit;         /* of unit=: iterations in a 10 % slice */
-    unsigned long seconds;      /* of stop= and reboot= */
+    bool high;             /* stack aliased in the upper half */
+    bool large;            /* ... by a 2 MiB (4 MiB) page */
+    bool huge;             /* ... by a 1 GiB page */
+    bool nopaging;         /* 32-bit only */
+    unsigned long unit;    /* of unit=: iterations in a 10 % slice */
+    unsigned long seconds; /* of stop= and reboot= */
 };
 
 extern struct options options;

@@ -11,7 +11,7 @@
 #define SPIN (100 * options.unit)
 #define LONG_CHAIN 4096
 #define BEYOND_RAM 0x7f00000000UL
-#define PRESENT 3UL                     /* and writable */
+#define PRESENT 3UL /* and writable */
 #define PRESENT_LARGE 0x83UL
 
 /* Addresses which nothing else uses: entries 3... of a level 4 table */
@@ -34,19 +34,18 @@ spin_on(uintptr_t fp, uintptr_t sp)
 {
     unsigned long count = SPIN;
 
-    __asm__ volatile(
-        "mov %%rbp, %%r12\n\t"
-        "mov %%rsp, %%r13\n\t"
-        "mov %[sp], %%rsp\n\t"
-        "mov %[fp], %%rbp\n"
-        "1:\n\t"
-        "dec %[count]\n\t"
-        "jnz 1b\n\t"
-        "mov %%r13, %%rsp\n\t"
-        "mov %%r12, %%rbp"
-        : [count] "+&r"(count)
-        : [fp] "r"(fp), [sp] "r"(sp)
-        : "r12", "r13", "memory", "cc");
+    __asm__ volatile("mov %%rbp, %%r12\n\t"
+                     "mov %%rsp, %%r13\n\t"
+                     "mov %[sp], %%rsp\n\t"
+                     "mov %[fp], %%rbp\n"
+                     "1:\n\t"
+                     "dec %[count]\n\t"
+                     "jnz 1b\n\t"
+                     "mov %%r13, %%rsp\n\t"
+                     "mov %%r12, %%rbp"
+                     : [count] "+&r"(count)
+                     : [fp] "r"(fp), [sp] "r"(sp)
+                     : "r12", "r13", "memory", "cc");
 }
 
 /* Spin with %rbp = @fp alone */
@@ -109,16 +108,12 @@ NOINLINE static void
 hostile_wild(void)
 {
     static const uintptr_t values[] = {
-        0x0000800000000000UL,           /* first non-canonical address */
-        0x00007ffffffffff8UL,           /* record ends outside canonical */
-        0xffff7fffffffffffUL,
-        0xdeadbeefdeadbee8UL,
-        0x8000000000000000UL,
-        0xfffffffffffffff8UL,           /* record wraps around */
-        0xfffffffffffffff0UL,
-        0xffffffffffffffffUL,
-        0x7fffffffffffffffUL,
-        8,
+        0x0000800000000000UL, /* first non-canonical address */
+        0x00007ffffffffff8UL, /* record ends outside canonical */
+        0xffff7fffffffffffUL, 0xdeadbeefdeadbee8UL,
+        0x8000000000000000UL, 0xfffffffffffffff8UL, /* record wraps around */
+        0xfffffffffffffff0UL, 0xffffffffffffffffUL,
+        0x7fffffffffffffffUL, 8,
     };
     uintptr_t text = (uintptr_t)hostile_wild + 4;
 
@@ -158,8 +153,7 @@ NOINLINE static void
 hostile_mmio(void)
 {
     static const uintptr_t values[] = {
-        LAPIC_BASE, LAPIC_BASE + 0x20, HPET_BASE, HPET_BASE + 0xf0,
-        0xfec00000, 0xb8000, 0xfffffff0,
+        LAPIC_BASE, LAPIC_BASE + 0x20, HPET_BASE, HPET_BASE + 0xf0, 0xfec00000, 0xb8000, 0xfffffff0,
     };
     uintptr_t text = (uintptr_t)hostile_mmio + 4;
 
@@ -207,14 +201,12 @@ static void
 prepare_page_tables(void)
 {
     /* The top table is the table of every level, and the page, too */
-    paging_set_entry(SELF_ADDRESS, PAGING_LEVELS - 1,
-                     paging_root_address() | PRESENT);
+    paging_set_entry(SELF_ADDRESS, PAGING_LEVELS - 1, paging_root_address() | PRESENT);
     /* 1: a table beyond the end of RAM */
     paging_set_entry(UNUSED_ADDRESS(1), 1, BEYOND_RAM | PRESENT);
     /* 2: a page beyond the end of RAM, small and large */
     paging_set_entry(UNUSED_ADDRESS(2), 0, BEYOND_RAM | PRESENT);
-    paging_set_entry(UNUSED_ADDRESS(2) + 0x40000000, 1,
-                     BEYOND_RAM | PRESENT_LARGE);
+    paging_set_entry(UNUSED_ADDRESS(2) + 0x40000000, 1, BEYOND_RAM | PRESENT_LARGE);
     /* 3: tables in device registers */
     paging_set_entry(UNUSED_ADDRESS(3), 1, LAPIC_BASE | PRESENT);
     paging_set_entry(UNUSED_ADDRESS(3) + 0x40000000, 2, HPET_BASE | PRESENT);

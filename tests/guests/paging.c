@@ -12,10 +12,10 @@
 
 #if PAGING_LEVELS == 2
 typedef uint32_t entry_t;
-# define INDEX_BITS 10
+#define INDEX_BITS 10
 #else
 typedef uint64_t entry_t;
-# define INDEX_BITS 9
+#define INDEX_BITS 9
 #endif
 
 #define ENTRIES (1UL << INDEX_BITS)
@@ -26,13 +26,13 @@ typedef uint64_t entry_t;
 #define TABLES 40
 
 /* The size of what one entry of a table of @level maps; level 0 maps pages */
-#define LEVEL_SHIFT(level) (12 + (level) * INDEX_BITS)
+#define LEVEL_SHIFT(level) (12 + (level)*INDEX_BITS)
 #define LEVEL_SIZE(level) ((uint64_t)1 << LEVEL_SHIFT(level))
 
 #ifdef __x86_64__
-# define IDENTITY_END 0x100000000ULL
+#define IDENTITY_END 0x100000000ULL
 #else
-# define IDENTITY_END 0xc0000000ULL
+#define IDENTITY_END 0xc0000000ULL
 #endif
 
 static entry_t tables[TABLES][ENTRIES] __attribute__((aligned(4096)));
@@ -151,8 +151,7 @@ map_stack(void)
     }
 
     for (unsigned long i = 0; i < STACK_PAGES; i++)
-        map(alias + i * PAGE_SIZE,
-            stack + (STACK_PAGES - 1 - i) * PAGE_SIZE, 0);
+        map(alias + i * PAGE_SIZE, stack + (STACK_PAGES - 1 - i) * PAGE_SIZE, 0);
     return alias + STACK_PAGES * PAGE_SIZE;
 }
 

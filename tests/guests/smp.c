@@ -30,7 +30,7 @@ delay(void)
 static void
 send_command(uint32_t command)
 {
-    lapic_write(LAPIC_COMMAND_HIGH, 1U << 24);      /* to APIC id 1 */
+    lapic_write(LAPIC_COMMAND_HIGH, 1U << 24); /* to APIC id 1 */
     lapic_write(LAPIC_COMMAND_LOW, command);
 }
 
