@@ -151,7 +151,7 @@ copy_vcpus(UprofSampler *sampler, const UprofHold *hold, UprofSnapshot **slots, 
             return answer;
         slot->idle = slot->regs.halted;
         const bool too_long =
-            hold->guest && uprof_clock_now_ns() - hold->began_ns > sampler->plan.max_pause_ns;
+            hold->guest && uprof_clock_now_ns() - hold->stood_ns > sampler->plan.max_pause_ns;
         if (!slot->idle && !slot->regs.smm && !too_long)
             uprof_windows_copy(sampler->mem, &sampler->plan.sizes[vcpu], slot);
         (*n)++;
