@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "fuzz.h"
+
+#include "uprof/elf-image.h"
+
+static void
+check_text(const GArray *text, UprofSlice file)
+{
+    uint64_t end = 0;
+
+    g_assert(text->len <= UPROF_ELF_RANGES_MAX);
+    for (unsigned i = 0; i < text->len; i++) {
+        const UprofElfRange *range = &g_array_index(text, UprofElfRange, i);
+
+        g_assert(range->start >= end && range->len > 0);
+        g_assert(!__builtin_add_overflow(range->start, range->len, &end));
+        g_assert(range->bytes.len <= range->len && is_part(range->bytes, file));
+    }
+}
+
+static void
+check_symbols(const GArray *symbols, UprofSlice file)
+{
+    uint64_t end;
+
+    g_assert(symbols->len <= UPROF_SYMBOLS_MAX);
+    for (unsigned i = 0; i < symbols->len; i++) {
+        const UprofSymbol *symbol = &g_array_index(symbols, UprofSymbol, i);
+
+        g_assert(symbol->name.len > 0 && symbol->name.len <= UPROF_SYMBOL_NAME_BYTES_MAX);
+        g_assert(is_part(symbol->name, file));
+        g_assert(!__builtin_add_overflow(symbol->start, symbol->size, &end));
+    }
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const UprofSlice file = { data, size };
+    g_auto(UprofElfImage) image = { 0 };
+    g_autoptr(GError) error = NULL;
+
+    const bool ok = uprof_elf_parse(file, "file", &image, &error);
+
+    check_answer(ok, error);
+    if (!ok) {
+        g_assert(!image.symbols && !image.text);
+        return 0;
+    }
+    g_assert(uprof_elf_is(file));
+    g_assert(image.word_bytes == 4 || image.word_bytes == 8);
+    g_assert(image.build_id.len <= UPROF_ELF_BUILD_ID_BYTES_MAX && is_part(image.build_id, file));
+    check_text(image.text, file);
+    check_symbols(image.symbols, file);
+    return 0;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * replay.c - feeds a corpus to a fuzz target, without libFuzzer
+ *
+ * Usage: replay-PARSER FOLDER. Each file as it is, every prefix of a short one,
+ * and some hundred mutations of it, the same ones in every run.
+ */
+#include "fuzz.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PREFIX_BYTES_MAX = 1024,
+    MUTATIONS = 400, /* per file */
+    CHANGES_MAX = 4, /* per mutation */
+};
+
+/* a copy of exactly that size, so that sanitizers see each byte too many */
+static void
+feed(const guint8 *data, size_t len)
+{
+    g_autofree uint8_t *copy = g_memdup2(data, len);
+
+    LLVMFuzzerTestOneInput(copy, len);
+}
+
+static void
+change(GByteArray *input, GRand *random)
+{
+    static const uint8_t bytes[] = { 0, 1, 0x7f, 0x80, 0xff, '\n', ' ', '"', '<', '=', '[', '{' };
+    const guint at = g_rand_int_range(random, 0, input->len);
+    const guint wanted = 1U << g_rand_int_range(random, 0, 6);
+    const guint len = MIN(input->len - at, wanted);
+
+    switch (g_rand_int_range(random, 0, 5)) {
+    case 0:
+        input->data[at] ^= 1 << g_rand_int_range(random, 0, 8);
+        break;
+    case 1:
+        input->data[at] = bytes[g_rand_int_range(random, 0, G_N_ELEMENTS(bytes))];
+        break;
+    case 2:
+        memset(input->data + at, g_rand_boolean(random) ? 0xff : 0, len);
+        break;
+    case 3:
+        if (len < input->len)
+            g_byte_array_remove_range(input, at, len);
+        break;
+    default: {
+        g_autofree guint8 *again = g_memdup2(input->data + at, len);
+        g_byte_array_append(input, again, len);
+        break;
+    }
+    }
+}
+
+static void
+mutate(const guint8 *data, size_t len)
+{
+    g_autoptr(GRand) random = g_rand_new_with_seed(len);
+
+    for (unsigned i = 0; len > 0 && i < MUTATIONS; i++) {
+        g_autoptr(GByteArray) input = g_byte_array_new();
+
+        g_byte_array_append(input, data, len);
+        for (int n = g_rand_int_range(random, 1, CHANGES_MAX + 1); n > 0; n--)
+            change(input, random);
+        feed(input->data, input->len);
+    }
+}
+
+static void
+replay(const char *path)
+{
+    g_autofree char *data = NULL;
+    g_autoptr(GError) error = NULL;
+    size_t len;
+
+    if (!g_file_get_contents(path, &data, &len, &error))
+        g_error("%s", error->message);
+    feed((const guint8 *)data, len);
+    for (size_t n = 0; len <= PREFIX_BYTES_MAX && n < len; n++)
+        feed((const guint8 *)data, n);
+    mutate((const guint8 *)data, len);
+}
+
+static int
+compare_names(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GDir) folder = argc == 2 ? g_dir_open(argv[1], 0, NULL) : NULL;
+    const char *name;
+
+    if (!folder) {
+        fprintf(stderr, "usage: %s FOLDER\n", argv[0]);
+        return EXIT_FAILURE;
+    }
+    while ((name = g_dir_read_name(folder)))
+        g_ptr_array_add(names, g_build_filename(argv[1], name, NULL));
+    g_ptr_array_sort(names, compare_names);
+
+    for (unsigned i = 0; i < names->len; i++) {
+        printf("%s\n", (const char *)g_ptr_array_index(names, i));
+        fflush(stdout); /* if it does not survive the next one */
+        replay(g_ptr_array_index(names, i));
+    }
+    return names->len > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
