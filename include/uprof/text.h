@@ -77,3 +77,13 @@ void uprof_text_append_xml(GString *out, const char *text);
  * Returns: (transfer full): the file name, never empty, "." or ".."
  */
 char *uprof_text_file_name(const char *name, const char *uuid);
+
+/**
+ * uprof_text_shell_word:
+ * @name: any bytes
+ * @fallback: what to say instead
+ *
+ * Returns: @name if no shell and no option parser would take it for anything
+ *   but a plain word, else @fallback
+ */
+const char *uprof_text_shell_word(const char *name, const char *fallback);

@@ -18,7 +18,7 @@
 #include "uprof/backend.h"
 #include "uprof/clock.h"
 #include "uprof/qemu-regs.h"
-#include "uprof/scan.h"
+#include "uprof/text.h"
 
 #include <string.h>
 
@@ -62,18 +62,31 @@ is_plainly_paused(const UprofQmpStatus *status)
 }
 
 static bool
+fail_stopped(const UprofQemu *qemu, const UprofTarget *target, const UprofQmpStatus *status,
+             GError **error)
+{
+    g_autofree char *why = uprof_text_quote(status->status);
+
+    if (is_plainly_paused(status))
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
+                    "domain '%s' is paused, not by us; resume it first: virsh resume %s",
+                    qemu->name, uprof_text_shell_word(target->name, qemu->uuid));
+    else
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
+                    "domain '%s' does not run: QEMU says '%s'; it can be sampled when it runs",
+                    qemu->name, why);
+    return false;
+}
+
+static bool
 attach(MonitorGuest *monitor, const UprofTarget *target, GError **error)
 {
     UprofQmpStatus status;
 
     if (!uprof_qemu_ask_status(monitor->qemu, &status, error))
         return false;
-    if (!status.running && !target->may_be_paused) {
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
-                    "domain '%s' is %s, not by us; resume it first: virsh resume %s",
-                    monitor->qemu->name, status.status, monitor->qemu->uuid);
-        return false;
-    }
+    if (!status.running && !target->may_be_paused)
+        return fail_stopped(monitor->qemu, target, &status, error);
     monitor->base.paused = !status.running;
     if (target->no_pause && !target->kvm) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED,
@@ -155,7 +168,7 @@ resume_ours(UprofQemu *qemu, GError **error)
     if (!vir || virDomainResume(vir) < 0) {
         if (is_let_go(qemu))
             return true;
-        return uprof_host_fail(error, "cannot resume the domain");
+        return uprof_qemu_fail(qemu, "domain:suspend", "cannot resume the domain", error);
     }
     if (!uprof_qemu_ask_status(qemu, &status, error))
         return false;
@@ -232,7 +245,7 @@ monitor_hold(UprofGuest *guest, unsigned vcpu, GError **error)
     if (code == VIR_ERR_OPERATION_TIMEOUT || code == VIR_ERR_OPERATION_INVALID)
         return UPROF_BUSY; /* refused: it was not stopped */
     g_autoptr(GError) failure = NULL;
-    uprof_host_fail(&failure, "cannot suspend the domain");
+    uprof_qemu_fail(qemu, "domain:suspend", "cannot suspend the domain", &failure);
     if (g_error_matches(failure, UPROF_ERROR, UPROF_ERROR_FAILED) && undo_suspend(guest))
         return UPROF_BUSY;
     g_propagate_error(error, g_steal_pointer(&failure));

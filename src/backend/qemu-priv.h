@@ -70,6 +70,14 @@ void uprof_qemu_close(UprofQemu *qemu);
 /** uprof_qemu_attach: finds process and RAM, proves how memory is best read */
 bool uprof_qemu_attach(UprofQemu *qemu, unsigned *n_vcpus, GError **error);
 
+/**
+ * uprof_qemu_fail: uprof_host_fail(), and where libvirt refused, which permission it wants
+ *
+ * Returns: false, always
+ */
+bool uprof_qemu_fail(const UprofQemu *qemu, const char *permission, const char *what,
+                     GError **error);
+
 /** uprof_qemu_vir: Returns: (transfer full): the domain, with a reference */
 virDomainPtr uprof_qemu_vir(UprofQemu *qemu);
 

@@ -32,6 +32,22 @@ uprof_qemu_vir(UprofQemu *qemu)
     return vir;
 }
 
+bool
+uprof_qemu_fail(const UprofQemu *qemu, const char *permission, const char *what, GError **error)
+{
+    g_autoptr(GError) failure = NULL;
+
+    uprof_host_fail(&failure, what);
+    if (failure->code != UPROF_ERROR_DENIED) {
+        g_propagate_error(error, g_steal_pointer(&failure));
+        return false;
+    }
+    g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED,
+                "libvirt refused '%s' on '%s'; run as root or see virt-uprof(1) PERMISSIONS",
+                permission, qemu->name);
+    return false;
+}
+
 static bool
 fail_unconnected(const UprofQemu *qemu, GError **error)
 {
@@ -52,7 +68,7 @@ uprof_qemu_ask_human(UprofQemu *qemu, const char *command, GError **error)
     }
     if (virDomainQemuMonitorCommand(vir, command, &answer, VIR_DOMAIN_QEMU_MONITOR_COMMAND_HMP) <
         0) {
-        uprof_host_fail(error, "libvirt's monitor passthrough");
+        uprof_qemu_fail(qemu, "domain:write", "libvirt's monitor passthrough", error);
         return NULL;
     }
     return answer;
@@ -70,7 +86,7 @@ ask_machine(UprofQemu *qemu, const char *command, GError **error)
         return NULL;
     }
     if (virDomainQemuMonitorCommand(vir, command, &answer, 0) < 0) {
-        uprof_host_fail(error, "libvirt's monitor passthrough");
+        uprof_qemu_fail(qemu, "domain:write", "libvirt's monitor passthrough", error);
         return NULL;
     }
     return answer;

@@ -220,3 +220,12 @@ uprof_text_file_name(const char *name, const char *uuid)
     }
     return g_string_free(out, FALSE);
 }
+
+const char *
+uprof_text_shell_word(const char *name, const char *fallback)
+{
+    static const char plain[] = G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "._+-";
+    const size_t len = strlen(name);
+
+    return len > 0 && name[0] != '-' && strspn(name, plain) == len ? name : fallback;
+}

@@ -64,8 +64,8 @@ bool uprof_session_prepare(UprofSession *session, const UprofOptions *options, U
 /** uprof_session_budget_ppm: Returns: share of time a vCPU may be held, in millionths */
 uint64_t uprof_session_budget_ppm(const UprofSession *session);
 
-/** uprof_session_check_state: false with the next thing to do unless it runs (or is paused) */
-bool uprof_session_check_state(const UprofDomain *domain, bool may_be_paused, GError **error);
+/** uprof_session_check_state: false with the next thing to do unless it runs or is paused */
+bool uprof_session_check_state(const UprofDomain *domain, GError **error);
 
 /** uprof_session_find_kernel: Returns: (transfer full) (nullable): symbol file of <os><kernel>, or
  * NULL with @why it gives none */

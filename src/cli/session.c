@@ -37,33 +37,18 @@ uprof_session_close(UprofSession *session)
     g_free(session);
 }
 
-/* What can be typed after virsh: the name if no shell would touch it, else the UUID. */
-static const char *
-name_for_shell(const UprofDomain *domain)
-{
-    static const char plain[] = G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "._+-";
-    const size_t len = strlen(domain->name);
-    const bool is_plain = len > 0 && domain->name[0] != '-' && strspn(domain->name, plain) == len;
-
-    return is_plain ? domain->name : domain->uuid;
-}
-
 bool
-uprof_session_check_state(const UprofDomain *domain, bool may_be_paused, GError **error)
+uprof_session_check_state(const UprofDomain *domain, GError **error)
 {
     g_autofree char *name = uprof_text_quote(domain->name);
 
-    if (domain->state == UPROF_DOMAIN_RUNNING ||
-        (domain->state == UPROF_DOMAIN_PAUSED && may_be_paused))
+    /* of a pause libvirt may only have heard late: the backend asks the hypervisor itself */
+    if (domain->state == UPROF_DOMAIN_RUNNING || domain->state == UPROF_DOMAIN_PAUSED)
         return true;
-    if (domain->state == UPROF_DOMAIN_PAUSED)
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
-                    "domain '%s' is paused, not by us; resume it first: virsh resume %s", name,
-                    name_for_shell(domain));
-    else if (domain->state == UPROF_DOMAIN_SHUTOFF)
+    if (domain->state == UPROF_DOMAIN_SHUTOFF)
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
                     "domain '%s' is shut off; start it with: virsh start %s", name,
-                    name_for_shell(domain));
+                    uprof_text_shell_word(domain->name, domain->uuid));
     else
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
                     "domain '%s' is %s; it can be sampled when it runs", name, domain->state_name);
@@ -194,7 +179,7 @@ uprof_session_open(UprofDomain *domain, const UprofOptions *options, UprofGuardi
     session->domain = domain;
     session->shown = uprof_text_quote(domain->name);
     copy_settings(&session->settings, &options->settings);
-    if (!uprof_session_check_state(domain, may_be_paused, error))
+    if (!uprof_session_check_state(domain, error))
         return NULL;
     session->marker = take_lock(session, wait, options->quiet, locked, error);
     if (!session->marker || !open_guest(session, options, guardian, may_be_paused, error)) {
