@@ -34,7 +34,7 @@ enum {
 
 /* clang-format off */
 const UprofCommand uprof_commands[] = {
-    { "record", RECORD, "DOMAIN...",   "sample, write files; needs not be written", uprof_record_run },
+    { "record", RECORD, "DOMAIN...",   "sample, and write files (if no command is named)", uprof_record_run },
     { "list",   LIST,   "",            "every domain, and how it would be sampled", uprof_list_run },
     { "dump",   DUMP,   "DOMAIN...",   "one stack per vCPU, now",                   uprof_dump_run },
     { "check",  CHECK,  "[DOMAIN...]", "the doctor: what works, what does not, and what to do", uprof_check_run },
@@ -74,7 +74,7 @@ static const struct {
     { "max-depth", '\0', OPTION_MAX_DEPTH, LIVE | REPORT,   "N",    "frames of a stack: 1 to 1024 (127)" },
     { "max-pause", '\0', OPTION_MAX_PAUSE, LIVE,            "T",    "copy nothing more in a hold this old (50ms)" },
     { "budget",    '\0', OPTION_BUDGET,    RECORD | CHECK,  "PCT",  "percent of time a vCPU may be held (10)" },
-    { "no-pause",  '\0', OPTION_NO_PAUSE,  LIVE,            NULL,   "KVM: read without stopping; torn stacks are dropped" },
+    { "no-pause",  '\0', OPTION_NO_PAUSE,  LIVE,            NULL,   "KVM: read without stopping; torn stacks count as truncated" },
     { "all",       '\0', OPTION_ALL,       RECORD,          NULL,   "all running domains" },
     { "heal",      '\0', OPTION_HEAL,      CHECK,           NULL,   "resume what a dead run left stopped" },
     { "rows",      'n',  OPTION_ROWS,      RECORD | REPORT, "N",    "rows of the table (15)" },

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The man page, --help and the exit codes say the same.
+# usage: check-man.sh PROGRAM MAN_PAGE
+set -u
+
+program=$1
+page=$2
+failed=0
+
+complain()
+{
+    echo "$page: $*"
+    failed=1
+}
+
+help=$("$program" --help) || complain "--help fails"
+options=$(printf '%s\n' "$help" | sed -n '/^Options:/,/^Exit codes:/p' |
+    grep -oE '\-\-[a-z][a-z-]*' | grep -v '^--version$' | sort -u)
+[ "$(printf '%s\n' "$options" | wc -l)" -ge 20 ] || complain "--help lists hardly any option"
+for option in $options; do
+    grep -qE "Fl Fl ${option#--}( |\$)" "$page" || complain "$option is in --help only"
+done
+# and the other way round; other spellings are in the page only
+for option in $(grep -oE 'Fl Fl [a-z-]+' "$page" | sed 's/Fl Fl //' | sort -u); do
+    case $option in frequency | time | version) continue ;; esac
+    printf '%s\n' "$options" | grep -qx -- "--$option" || complain "--$option is in the page only"
+done
+
+from_help=$(printf '%s\n' "$help" | sed -n '/^Exit codes:/,$p' | tail -n +2 |
+    sed -E 's/^ +([0-9]+) +/\1 /')
+from_page=$(sed -n '/^\.Sh EXIT STATUS/,/^\.El/p' "$page" |
+    awk '/^\.It / { code = $2; next } code != "" { print code, $0; code = "" }' | grep -v '^ ')
+[ "$from_help" = "$from_page" ] || {
+    complain "EXIT STATUS differs from --help:"
+    diff <(printf '%s\n' "$from_help") <(printf '%s\n' "$from_page")
+}
+
+if command -v mandoc >/dev/null; then
+    mandoc -Tlint -Wwarning "$page" || complain "mandoc finds fault with it"
+else
+    echo 'SKIP: mandoc is not installed'
+    [ "$failed" = 0 ] && exit 77
+fi
+exit "$failed"
