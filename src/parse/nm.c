@@ -69,15 +69,15 @@ find_type(UprofSlice word, Type *type, UprofSymbol *symbol)
     return false;
 }
 
-/* "name" or "name TAB [module]" */
+/* " name" or " name TAB [module]" */
 static bool
 read_name(UprofSlice rest, UprofSlice *name)
 {
     UprofSlice module;
 
-    rest = uprof_slice_trim(rest);
     if (!uprof_slice_split(rest, '\t', name, &module))
         *name = rest;
+    *name = uprof_slice_trim(*name);
     return name->len > 0;
 }
 

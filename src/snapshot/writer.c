@@ -133,7 +133,7 @@ put_line(UprofWriter *writer, const char *key, const char *value)
         return;
 
     g_autofree char *line = g_strndup(value, UPROF_CAPTURE_VALUE_BYTES_MAX);
-    g_strdelimit(line, "\n", '?');
+    g_strdelimit(line, "\r\n", '?');
     put(writer, key, strlen(key));
     put_u8(writer, '=');
     put(writer, line, strlen(line));
