@@ -16,6 +16,7 @@ typedef struct {
     uint64_t gpa;
     uint64_t last_use;
     bool fresh;     /* used since the last check */
+    bool is_new;    /* read since the last check */
     bool is_narrow; /* of 4-byte entries */
     uint64_t used[UPROF_PAGE_BYTES / 8 / 64];
     uint8_t bytes[UPROF_PAGE_BYTES];
@@ -35,6 +36,7 @@ struct _UprofMem {
     Table *tables;
     unsigned n_tables;
     uint64_t n_uses;
+    bool lost_any; /* a table was used as remembered, and its place is another's now */
     uint8_t check[UPROF_PAGE_BYTES];
 };
 
@@ -68,6 +70,7 @@ uprof_mem_forget(UprofMem *mem)
     if (mem->pages)
         g_hash_table_remove_all(mem->pages);
     mem->n_tables = 0;
+    mem->lost_any = false;
 }
 
 void
@@ -120,7 +123,9 @@ find_table(UprofMem *mem, uint64_t gpa)
         return NULL;
     if (table == &mem->tables[mem->n_tables])
         mem->n_tables++;
-    *table = (Table){ .gpa = gpa };
+    else if (table->fresh && !table->is_new)
+        mem->lost_any = true;
+    *table = (Table){ .gpa = gpa, .is_new = true };
     memcpy(table->bytes, mem->check, UPROF_PAGE_BYTES);
     return table;
 }
@@ -178,6 +183,29 @@ uprof_mem_translate(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_
     return uprof_x86_translate(mem, regs, gva, gpa, left, executable);
 }
 
+/* Of a span that is missing as a whole, its pages up to the first that is missing. */
+static size_t
+read_pages(UprofMem *mem, const UprofSpan *span)
+{
+    UprofSpan pages[SPANS_MAX];
+    unsigned n = 0;
+    size_t whole = 0;
+
+    for (uint32_t done = 0; done < span->len && n < SPANS_MAX; done += pages[n++].len) {
+        const uint64_t gpa = span->gpa + done;
+        const uint64_t left = UPROF_PAGE_BYTES - gpa % UPROF_PAGE_BYTES;
+        pages[n] = (UprofSpan){ .gpa = gpa,
+                                .into = (uint8_t *)span->into + done,
+                                .len = (uint32_t)MIN(left, span->len - done) };
+    }
+    if (n < 2)
+        return 0;
+    uprof_guest_read(mem->guest, mem->lane, pages, n);
+    for (unsigned i = 0; i < n && !pages[i].missing; i++)
+        whole += pages[i].len;
+    return whole;
+}
+
 size_t
 uprof_mem_copy(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva, void *into,
                size_t len)
@@ -204,8 +232,11 @@ uprof_mem_copy(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva
     uprof_guest_read(mem->guest, mem->lane, spans, n);
 
     size_t whole = 0;
-    for (unsigned i = 0; i < n && !spans[i].missing; i++)
+    for (unsigned i = 0; i < n; i++) {
+        if (spans[i].missing)
+            return whole + read_pages(mem, &spans[i]);
         whole += spans[i].len;
+    }
     return whole;
 }
 
@@ -251,10 +282,12 @@ is_same_table(const Table *table, const uint8_t *now)
 bool
 uprof_mem_check(UprofMem *mem)
 {
-    bool same = true;
+    bool same = !mem->lost_any;
 
+    mem->lost_any = false;
     for (unsigned i = 0; i < mem->n_tables; i++) {
         Table *table = &mem->tables[i];
+        table->is_new = false;
         if (!table->fresh)
             continue;
         UprofSpan span = { .gpa = table->gpa, .into = mem->check, .len = UPROF_PAGE_BYTES };
