@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "symbol-elf.h"
+
+#include <elf.h>
+#include <string.h>
+
+enum { SECTION_NULL, SECTION_TEXT, SECTION_SYMBOLS, SECTION_STRINGS, N_SECTIONS };
+
+static const char section_names[] = "\0.text\0.symtab\0.strtab";
+enum { NAME_TEXT = 1, NAME_SYMBOLS = 7, NAME_STRINGS = 15 };
+
+typedef struct {
+    uint32_t name, type, link, info;
+    uint64_t flags, address, offset, len, entry_len;
+} Section;
+
+static void
+append_number(GByteArray *file, unsigned width, uint64_t value)
+{
+    const uint64_t bytes = GUINT64_TO_LE(value);
+
+    g_byte_array_append(file, (const guint8 *)&bytes, width);
+}
+
+static void
+append_symbol(GByteArray *file, bool is_32, uint32_t name, uint8_t info, uint16_t section,
+              uint64_t start, uint64_t size)
+{
+    append_number(file, 4, name);
+    if (is_32) {
+        append_number(file, 4, start);
+        append_number(file, 4, size);
+    }
+    append_number(file, 1, info);
+    append_number(file, 1, 0);
+    append_number(file, 2, section);
+    if (!is_32) {
+        append_number(file, 8, start);
+        append_number(file, 8, size);
+    }
+}
+
+static void
+append_section(GByteArray *file, unsigned width, const Section *section)
+{
+    append_number(file, 4, section->name);
+    append_number(file, 4, section->type);
+    append_number(file, width, section->flags);
+    append_number(file, width, section->address);
+    append_number(file, width, section->offset);
+    append_number(file, width, section->len);
+    append_number(file, 4, section->link);
+    append_number(file, 4, section->info);
+    append_number(file, width, 1);
+    append_number(file, width, section->entry_len);
+}
+
+static void
+append_header(GByteArray *file, const ElfPlan *plan, uint64_t sections_at)
+{
+    const unsigned width = plan->is_32 ? 4 : 8;
+    const uint8_t ident[EI_NIDENT] = {
+        ELFMAG0,     ELFMAG1,   ELFMAG2, ELFMAG3, plan->is_32 ? ELFCLASS32 : ELFCLASS64,
+        ELFDATA2LSB, EV_CURRENT
+    };
+
+    g_byte_array_append(file, ident, sizeof(ident));
+    append_number(file, 2, ET_EXEC);
+    append_number(file, 2, plan->machine ? plan->machine : plan->is_32 ? EM_386 : EM_X86_64);
+    append_number(file, 4, EV_CURRENT);
+    append_number(file, width, plan->entry);
+    append_number(file, width, 0);
+    append_number(file, width, sections_at);
+    append_number(file, 4, 0);
+    append_number(file, 2, plan->is_32 ? sizeof(Elf32_Ehdr) : sizeof(Elf64_Ehdr));
+    append_number(file, 2, 0);
+    append_number(file, 2, 0);
+    append_number(file, 2, plan->is_32 ? sizeof(Elf32_Shdr) : sizeof(Elf64_Shdr));
+    append_number(file, 2, N_SECTIONS);
+    append_number(file, 2, SECTION_STRINGS);
+}
+
+GByteArray *
+symbol_elf_new(const ElfPlan *plan)
+{
+    const size_t header_len = plan->is_32 ? sizeof(Elf32_Ehdr) : sizeof(Elf64_Ehdr);
+    const size_t symbol_len = plan->is_32 ? sizeof(Elf32_Sym) : sizeof(Elf64_Sym);
+    g_autoptr(GByteArray) symbols = g_byte_array_new();
+    g_autoptr(GByteArray) strings = g_byte_array_new();
+    GByteArray *file = g_byte_array_new();
+    unsigned n_local = 1;
+
+    g_byte_array_append(strings, (const guint8 *)section_names, sizeof(section_names));
+    append_symbol(symbols, plan->is_32, 0, 0, 0, 0, 0);
+    /* locals stand before globals */
+    for (unsigned is_global = 0; is_global < 2; is_global++) {
+        for (size_t i = 0; i < plan->n_symbols; i++) {
+            const ElfSymbol *symbol = &plan->symbols[i];
+            if (symbol->is_global != is_global)
+                continue;
+            append_symbol(symbols, plan->is_32, strings->len,
+                          ELF64_ST_INFO(is_global ? STB_GLOBAL : STB_LOCAL, STT_FUNC), SECTION_TEXT,
+                          symbol->start, symbol->size);
+            g_byte_array_append(strings, (const guint8 *)symbol->name, strlen(symbol->name) + 1);
+            n_local += !is_global;
+        }
+    }
+
+    const uint64_t text_at = header_len, symbols_at = text_at + (plan->text_len + 7) / 8 * 8;
+    const uint64_t strings_at = symbols_at + symbols->len;
+    const uint64_t sections_at = (strings_at + strings->len + 7) / 8 * 8;
+    const Section sections[N_SECTIONS] = {
+        [SECTION_TEXT] = { .name = NAME_TEXT,
+                           .type = SHT_PROGBITS,
+                           .flags = SHF_ALLOC | SHF_EXECINSTR,
+                           .address = plan->text_gva,
+                           .offset = text_at,
+                           .len = plan->text_len },
+        [SECTION_SYMBOLS] = { .name = NAME_SYMBOLS,
+                              .type = plan->n_symbols > 0 ? SHT_SYMTAB : SHT_PROGBITS,
+                              .link = SECTION_STRINGS,
+                              .info = n_local,
+                              .offset = symbols_at,
+                              .len = symbols->len,
+                              .entry_len = symbol_len },
+        [SECTION_STRINGS] = { .name = NAME_STRINGS,
+                              .type = SHT_STRTAB,
+                              .offset = strings_at,
+                              .len = strings->len },
+    };
+
+    append_header(file, plan, sections_at);
+    g_byte_array_append(file, plan->text, (guint)plan->text_len);
+    g_byte_array_set_size(file, (guint)symbols_at);
+    memset(file->data + text_at + plan->text_len, 0, symbols_at - text_at - plan->text_len);
+    g_byte_array_append(file, symbols->data, symbols->len);
+    g_byte_array_append(file, strings->data, strings->len);
+    while (file->len < sections_at)
+        append_number(file, 1, 0);
+    for (unsigned i = 0; i < N_SECTIONS; i++)
+        append_section(file, plan->is_32 ? 4 : 8, &sections[i]);
+    return file;
+}
+
+void
+symbol_elf_write(const ElfPlan *plan, const char *path)
+{
+    g_autoptr(GByteArray) file = symbol_elf_new(plan);
+    g_autoptr(GError) error = NULL;
+
+    g_file_set_contents(path, (const char *)file->data, file->len, &error);
+    g_assert_no_error(error);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * symbol-elf.h - small ELF images with chosen symbols and code, for tests
+ */
+#pragma once
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/** ElfSymbol: @name: any bytes but NUL; @is_global: else local */
+typedef struct {
+    const char *name;
+    uint64_t start;
+    uint64_t size;
+    bool is_global;
+} ElfSymbol;
+
+/**
+ * ElfPlan:
+ * @machine: e_machine; 0: x86_64, or i386 for 32-bit files
+ * @text, @text_len: code, at link address @text_gva
+ * @symbols: @n_symbols of them, all of code; none: a stripped file
+ */
+typedef struct {
+    bool is_32;
+    uint16_t machine;
+    uint64_t entry;
+    uint64_t text_gva;
+    const uint8_t *text;
+    size_t text_len;
+    const ElfSymbol *symbols;
+    size_t n_symbols;
+} ElfPlan;
+
+/** symbol_elf_new: Returns: (transfer full): the bytes of the file */
+GByteArray *symbol_elf_new(const ElfPlan *plan);
+
+/** symbol_elf_write: writes that file to @path */
+void symbol_elf_write(const ElfPlan *plan, const char *path);

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <string.h>
+
+#include "memory-guest.h"
+#include "uprof/mem.h"
+
+/*
+ * Unless a test says otherwise: 4-level paging; the page at GVA + n x 4096 is
+ * mapped by entry n of the table LAST to what the test puts there.
+ */
+enum {
+    PAGE = UPROF_PAGE_BYTES,
+    RAM_PAGES = 128,
+    ROOT = 0x1000,
+    T1 = 0x2000,
+    T2 = 0x3000,
+    LAST = 0x4000,
+    GVA = 0x400000,
+    PRESENT = 1,
+    DATA_PAGE = 16, /* pages of RAM from here on hold their number in each byte */
+};
+
+static MemoryGuest *
+open_guest(bool slow, UprofRegs *regs)
+{
+    const MemoryPlan plan = {
+        .n_vcpus = 1, .grain = UPROF_GRAIN_GUEST, .ram_len = RAM_PAGES * PAGE, .slow_reads = slow
+    };
+    MemoryGuest *guest = memory_guest_open(&plan);
+
+    memory_guest_put_u64(guest, ROOT, T1 | PRESENT);
+    memory_guest_put_u64(guest, T1, T2 | PRESENT);
+    memory_guest_put_u64(guest, T2 + 2 * 8, LAST | PRESENT);
+    for (unsigned page = DATA_PAGE; page < RAM_PAGES; page++)
+        memset(guest->ram + page * PAGE, (int)page, PAGE);
+    *regs = (UprofRegs){ .word_bytes = 8 };
+    regs->sys[UPROF_X86_CR0] = UPROF_X86_CR0_PG;
+    regs->sys[UPROF_X86_CR3] = ROOT;
+    regs->sys[UPROF_X86_CR4] = UPROF_X86_CR4_PAE;
+    regs->sys[UPROF_X86_EFER] = UPROF_X86_EFER_LMA;
+    return guest;
+}
+
+static void
+map_page(MemoryGuest *guest, unsigned n, unsigned page)
+{
+    memory_guest_put_u64(guest, LAST + n * 8, (uint64_t)page * PAGE | PRESENT);
+}
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    unsigned pages[4]; /* physical page of each virtual one; 0: not mapped */
+    unsigned offset;   /* of the copy from GVA */
+    unsigned len;
+    unsigned got;
+    gint spans; /* of data */
+} copies[] = {
+    { "one-byte",           { 20 },             0,    1,        1,            1 },
+    { "one-page",           { 20 },             0,    PAGE,     PAGE,         1 },
+    { "neighbors-merge",    { 20, 21, 22, 23 }, 0,    4 * PAGE, 4 * PAGE,     1 },
+    { "scattered",          { 20, 30, 25, 24 }, 0,    4 * PAGE, 4 * PAGE,     4 },
+    { "some-merge",         { 20, 21, 30, 31 }, 0,    4 * PAGE, 4 * PAGE,     2 },
+    { "in-mid-page",        { 20, 21 },         100,  PAGE,     PAGE,         1 },
+    { "first-missing",      { 0, 21 },          0,    2 * PAGE, 0,            0 },
+    { "hole",               { 20, 0, 22 },      0,    3 * PAGE, PAGE,         1 },
+    { "hole-after-half",    { 20, 0, 22 },      2048, 3 * PAGE, PAGE - 2048,  1 },
+    { "same-page-twice",    { 20, 20 },         0,    2 * PAGE, 2 * PAGE,     2 },
+    { "going-down",         { 21, 20 },         0,    2 * PAGE, 2 * PAGE,     2 },
+};
+/* clang-format on */
+
+static void
+test_copy(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    UprofRegs regs;
+    g_autoptr(MemoryGuest) guest = open_guest(true, &regs);
+    g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_SAMPLER);
+    uint8_t into[4 * PAGE];
+    uint64_t gpa, left;
+
+    for (unsigned n = 0; n < 4; n++)
+        if (copies[i].pages[n])
+            map_page(guest, n, copies[i].pages[n]);
+    /* the tables are remembered from here on, and data is all that is read */
+    uprof_mem_translate(mem, 0, &regs, GVA, &gpa, &left, NULL);
+    guest->tally->spans = 0;
+    memset(into, 0, sizeof(into));
+    g_assert_cmpuint(uprof_mem_copy(mem, 0, &regs, GVA + copies[i].offset, into, copies[i].len), ==,
+                     copies[i].got);
+    g_assert_cmpint(guest->tally->spans, ==, copies[i].spans);
+    for (unsigned at = 0; at < copies[i].got; at++)
+        g_assert_cmpuint(into[at], ==, copies[i].pages[(copies[i].offset + at) / PAGE]);
+}
+
+/* Pages that follow each other, the last of them where the guest has no memory. */
+static void
+test_copy_to_end_of_ram(void)
+{
+    UprofRegs regs = { .word_bytes = 8 };
+    g_autoptr(MemoryGuest) guest = open_guest(false, &regs);
+    g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_SAMPLER);
+    const UprofRegs flat = { .word_bytes = 8 };
+    uint8_t into[4 * PAGE];
+
+    memset(into, 0, sizeof(into));
+    g_assert_cmpuint(
+        uprof_mem_copy(mem, 0, &flat, (RAM_PAGES - 2) * PAGE + 100, into, sizeof(into)), ==,
+        2 * PAGE - 100);
+    g_assert_cmpuint(into[0], ==, RAM_PAGES - 2);
+    g_assert_cmpuint(into[2 * PAGE - 101], ==, RAM_PAGES - 1);
+
+    for (unsigned n = 0; n < 4; n++)
+        map_page(guest, n, RAM_PAGES - 2 + n);
+    g_assert_cmpuint(uprof_mem_copy(mem, 0, &regs, GVA, into, sizeof(into)), ==, 2 * PAGE);
+    guest->hole = (RAM_PAGES - 1) * PAGE;
+    guest->hole_end = RAM_PAGES * PAGE;
+    g_assert_cmpuint(uprof_mem_copy(mem, 0, &regs, GVA, into, sizeof(into)), ==, PAGE);
+}
+
+static void
+test_copy_wraps(void)
+{
+    UprofRegs regs;
+    g_autoptr(MemoryGuest) guest = open_guest(false, &regs);
+    g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_SAMPLER);
+    uint8_t into[2 * PAGE];
+
+    /* the last page there is, and the first */
+    memory_guest_put_u64(guest, ROOT + 511 * 8, T1 | PRESENT);
+    memory_guest_put_u64(guest, T1 + 511 * 8, T2 | PRESENT);
+    memory_guest_put_u64(guest, T2 + 511 * 8, LAST | PRESENT);
+    memory_guest_put_u64(guest, T2, LAST | PRESENT);
+    map_page(guest, 511, 20);
+    map_page(guest, 0, 21);
+    g_assert_cmpuint(uprof_mem_copy(mem, 0, &regs, UINT64_MAX - 15, into, sizeof(into)), ==, 16);
+    g_assert_cmpuint(into[15], ==, 20);
+}
+
+static void
+test_copy_is_not_kept(void)
+{
+    UprofRegs regs;
+    g_autoptr(MemoryGuest) guest = open_guest(true, &regs);
+    g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_SAMPLER);
+    uint8_t byte;
+
+    map_page(guest, 0, 20);
+    g_assert_cmpuint(uprof_mem_copy(mem, 0, &regs, GVA, &byte, 1), ==, 1);
+    guest->ram[20 * PAGE] = 99;
+    g_assert_cmpuint(uprof_mem_copy(mem, 0, &regs, GVA, &byte, 1), ==, 1);
+    g_assert_cmpuint(byte, ==, 99);
+}
+
+static bool
+read_page(UprofMem *mem, const UprofRegs *regs, uint64_t gva, uint8_t *byte)
+{
+    return uprof_mem_read(mem, 0, regs, gva, byte, 1);
+}
+
+static void
+test_read_remembers(void)
+{
+    const UprofRegs flat = { .word_bytes = 8 };
+    UprofRegs regs;
+    g_autoptr(MemoryGuest) guest = open_guest(false, &regs);
+    g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_WORKER);
+    uint8_t byte;
+
+    uprof_mem_begin_sample(mem, 0, 0);
+    g_assert_true(read_page(mem, &flat, 20 * PAGE, &byte));
+    g_assert_false(read_page(mem, &flat, RAM_PAGES * PAGE, &byte)); /* remembered as well */
+    const gint spans = guest->tally->spans;
+    guest->ram[20 * PAGE] = 99;
+    for (unsigned i = 0; i < 3; i++) {
+        uprof_mem_begin_sample(mem, i, 0);
+        g_assert_true(read_page(mem, &flat, 20 * PAGE, &byte));
+        g_assert_cmpuint(byte, ==, 20);
+        g_assert_false(read_page(mem, &flat, RAM_PAGES * PAGE, &byte));
+    }
+    g_assert_cmpint(guest->tally->spans, ==, spans);
+}
+
+static void
+test_read_across_pages(void)
+{
+    UprofRegs regs;
+    g_autoptr(MemoryGuest) guest = open_guest(false, &regs);
+    g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_WORKER);
+    uint8_t into[2 * PAGE];
+
+    map_page(guest, 0, 30);
+    map_page(guest, 1, 20);
+    uprof_mem_begin_sample(mem, 0, 0);
+    g_assert_true(uprof_mem_read(mem, 0, &regs, GVA + PAGE - 1, into, 2));
+    g_assert_cmpuint(into[0], ==, 30);
+    g_assert_cmpuint(into[1], ==, 20);
+    g_assert_true(uprof_mem_read(mem, 0, &regs, GVA, into, sizeof(into)));
+    g_assert_false(uprof_mem_read(mem, 0, &regs, GVA + PAGE, into, PAGE + 1));
+}
+
+/* What is remembered is dropped by the snapshots' time and the guest's resets, and else not. */
+static void
+test_read_forgets(void)
+{
+    /* clang-format off */
+    static const struct {
+        const char *name;
+        uint64_t time_ns;
+        uint32_t resets;
+        bool forgets;
+    } steps[] = {
+        { "soon",          1,                         0, false },
+        { "not-yet",       UPROF_MEM_KEEP_NS - 1,     0, false },
+        { "old",           UPROF_MEM_KEEP_NS,         0, true },
+        { "again-not-yet", 2 * UPROF_MEM_KEEP_NS - 1, 0, false },
+        { "again-old",     2 * UPROF_MEM_KEEP_NS,     0, true },
+        { "reset",         2 * UPROF_MEM_KEEP_NS + 1, 1, true },
+        { "same-reset",    2 * UPROF_MEM_KEEP_NS + 2, 1, false },
+        { "time-goes-back", 0,                        1, true },
+    };
+    /* clang-format on */
+    const UprofRegs flat = { .word_bytes = 8 };
+    UprofRegs regs;
+    g_autoptr(MemoryGuest) guest = open_guest(false, &regs);
+    g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_WORKER);
+    uint8_t byte;
+
+    uprof_mem_begin_sample(mem, 0, 0);
+    g_assert_true(read_page(mem, &flat, 20 * PAGE, &byte));
+    for (size_t i = 0; i < G_N_ELEMENTS(steps); i++) {
+        const gint spans = guest->tally->spans;
+        g_test_message("%s", steps[i].name);
+        uprof_mem_begin_sample(mem, steps[i].time_ns, steps[i].resets);
+        g_assert_true(read_page(mem, &flat, 20 * PAGE, &byte));
+        g_assert_cmpint(guest->tally->spans - spans, ==, steps[i].forgets);
+    }
+    const gint spans = guest->tally->spans;
+    uprof_mem_forget(mem);
+    g_assert_true(read_page(mem, &flat, 20 * PAGE, &byte));
+    g_assert_cmpint(guest->tally->spans, ==, spans + 1);
+}
+
+static void
+test_read_costs_no_more_than_fresh_max(void)
+{
+    const UprofRegs flat = { .word_bytes = 8 };
+    UprofRegs regs;
+    g_autoptr(MemoryGuest) guest = open_guest(false, &regs);
+    g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_WORKER);
+    uint8_t byte;
+
+    uprof_mem_begin_sample(mem, 0, 0);
+    for (unsigned page = 0; page < UPROF_MEM_FRESH_MAX; page++)
+        g_assert_true(read_page(mem, &flat, page * PAGE, &byte));
+    g_assert_false(read_page(mem, &flat, UPROF_MEM_FRESH_MAX * PAGE, &byte));
+    g_assert_true(read_page(mem, &flat, 0, &byte)); /* costs nothing */
+    g_assert_cmpint(guest->tally->spans, ==, UPROF_MEM_FRESH_MAX);
+    uprof_mem_begin_sample(mem, 1, 0);
+    g_assert_true(read_page(mem, &flat, UPROF_MEM_FRESH_MAX * PAGE, &byte));
+}
+
+/* A guest that is large, and read everywhere: what is remembered stays bounded. */
+static void
+test_read_keeps_no_more_than_pages_max(void)
+{
+    const UprofRegs flat = { .word_bytes = 8 };
+    UprofRegs regs;
+    g_autoptr(MemoryGuest) guest = open_guest(false, &regs);
+    g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_WORKER);
+    uint8_t byte;
+
+    uprof_mem_begin_sample(mem, 0, 0);
+    g_assert_true(read_page(mem, &flat, 20 * PAGE, &byte));
+    /* holes are remembered as pages are */
+    for (uint64_t page = RAM_PAGES; page < RAM_PAGES + UPROF_MEM_PAGES_MAX; page++) {
+        if (page % UPROF_MEM_FRESH_MAX == 0)
+            uprof_mem_begin_sample(mem, 0, 0);
+        read_page(mem, &flat, page * PAGE, &byte);
+    }
+    const gint spans = guest->tally->spans;
+    uprof_mem_begin_sample(mem, 0, 0);
+    g_assert_true(read_page(mem, &flat, 20 * PAGE, &byte));
+    g_assert_cmpint(guest->tally->spans, ==, spans + 1);
+}
+
+typedef enum { CHANGE_NONE, CHANGE_USED, CHANGE_UNUSED, CHANGE_FLAGS, CHANGE_GONE } Change;
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    bool slow;
+    Change change;
+    uint64_t table; /* where */
+    bool same;
+} checks[] = {
+    { "nothing",             true,  CHANGE_NONE,   0,          true },
+    { "last-level",          true,  CHANGE_USED,   LAST,       false },
+    { "root",                true,  CHANGE_USED,   ROOT,       false },
+    { "middle",              true,  CHANGE_USED,   T2 + 2 * 8, false },
+    { "entry-not-used",      true,  CHANGE_UNUSED, LAST + 8,   true },
+    { "accessed-and-dirty",  true,  CHANGE_FLAGS,  LAST,       true },
+    { "accessed-on-top",     true,  CHANGE_FLAGS,  ROOT,       true },
+    { "table-vanished",      true,  CHANGE_GONE,   LAST,       false },
+    { "fast-guest",          false, CHANGE_USED,   LAST,       true },
+};
+/* clang-format on */
+
+static void
+test_check(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    UprofRegs regs;
+    g_autoptr(MemoryGuest) guest = open_guest(checks[i].slow, &regs);
+    g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_SAMPLER);
+    const uint64_t at = checks[i].table;
+    uint8_t byte;
+    uint64_t entry;
+
+    map_page(guest, 0, 20);
+    g_assert_cmpuint(uprof_mem_copy(mem, 0, &regs, GVA, &byte, 1), ==, 1);
+    g_assert_true(uprof_mem_check(mem));
+    g_assert_cmpuint(uprof_mem_copy(mem, 0, &regs, GVA, &byte, 1), ==, 1);
+    memcpy(&entry, guest->ram + at, sizeof(entry));
+    if (checks[i].change == CHANGE_USED || checks[i].change == CHANGE_UNUSED)
+        memory_guest_put_u64(guest, at, entry ^ 0x200000);
+    if (checks[i].change == CHANGE_FLAGS)
+        memory_guest_put_u64(guest, at, entry ^ 0x60);
+    if (checks[i].change == CHANGE_GONE) {
+        guest->hole = at;
+        guest->hole_end = at + PAGE;
+    }
+    g_assert_cmpint(uprof_mem_check(mem), ==, checks[i].same);
+    g_assert_true(uprof_mem_check(mem)); /* nothing was used since */
+    if (checks[i].slow && checks[i].change == CHANGE_USED && at == LAST) {
+        /* what is so now counts from now on */
+        map_page(guest, 0, 21);
+        g_assert_cmpuint(uprof_mem_copy(mem, 0, &regs, GVA, &byte, 1), ==, 1);
+        g_assert_cmpuint(byte, ==, 21);
+    }
+}
+
+/* 4-byte entries: the neighbor in the same 8 bytes has accessed and dirty bits as well. */
+static void
+test_check_narrow(void)
+{
+    UprofRegs regs = { .word_bytes = 4 };
+    UprofRegs unused;
+    g_autoptr(MemoryGuest) guest = open_guest(true, &unused);
+    g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_SAMPLER);
+    uint8_t byte;
+
+    regs.sys[UPROF_X86_CR0] = UPROF_X86_CR0_PG;
+    regs.sys[UPROF_X86_CR3] = 0x5000;
+    memory_guest_put_u32(guest, 0x5000, 0x6000 | PRESENT);
+    memory_guest_put_u32(guest, 0x6000, 20 * PAGE | PRESENT);
+    memory_guest_put_u32(guest, 0x6004, 21 * PAGE | PRESENT);
+    for (unsigned n = 0; n < 2; n++) {
+        g_assert_cmpuint(uprof_mem_copy(mem, 0, &regs, n * PAGE, &byte, 1), ==, 1);
+        g_assert_cmpuint(byte, ==, 20 + n);
+        memory_guest_put_u32(guest, 0x6000, 20 * PAGE | PRESENT | 0x60);
+        memory_guest_put_u32(guest, 0x6004, 21 * PAGE | PRESENT | (n ? 0x20 : 0x60));
+        g_assert_true(uprof_mem_check(mem));
+        g_assert_cmpuint(uprof_mem_copy(mem, 0, &regs, n * PAGE, &byte, 1), ==, 1);
+        memory_guest_put_u32(guest, 0x6000 + n * 4, (22 + n) * PAGE | PRESENT);
+        g_assert_false(uprof_mem_check(mem));
+        memory_guest_put_u32(guest, 0x6000 + n * 4, (20 + n) * PAGE | PRESENT);
+    }
+}
+
+/* More address spaces than tables are remembered: what was used and is not there any more counts. */
+static void
+test_check_more_tables_than_kept(void)
+{
+    enum { SPACES = 20 };
+    UprofRegs regs;
+    g_autoptr(MemoryGuest) guest = open_guest(true, &regs);
+    g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_SAMPLER);
+    uint8_t byte;
+
+    /* each with a root and a last table of its own; T1 and T2 would merge them */
+    for (unsigned space = 0; space < SPACES; space++) {
+        const uint64_t root = (DATA_PAGE + 4 * space) * PAGE;
+        for (unsigned level = 0; level < 3; level++) {
+            memset(guest->ram + root + level * PAGE, 0, PAGE);
+            memory_guest_put_u64(guest, root + level * PAGE + (level == 2 ? 2 * 8 : 0),
+                                 (root + (level + 1) * PAGE) | PRESENT);
+        }
+        memory_guest_put_u64(guest, root + 3 * PAGE, (uint64_t)(RAM_PAGES - 1) * PAGE | PRESENT);
+    }
+    for (unsigned round = 0; round < 3; round++) {
+        for (unsigned space = 0; space < SPACES; space++) {
+            regs.sys[UPROF_X86_CR3] = (DATA_PAGE + 4 * space) * PAGE;
+            g_assert_cmpuint(uprof_mem_copy(mem, 0, &regs, GVA, &byte, 1), ==, 1);
+            g_assert_cmpuint(byte, ==, RAM_PAGES - 1);
+        }
+        g_assert_true(uprof_mem_check(mem));
+    }
+    /* used from what was remembered, and then forgotten for others */
+    regs.sys[UPROF_X86_CR3] = (DATA_PAGE + 4 * (SPACES - 1)) * PAGE;
+    memory_guest_put_u64(guest, regs.sys[UPROF_X86_CR3] + 3 * PAGE, DATA_PAGE * PAGE | PRESENT);
+    for (unsigned space = SPACES; space-- > 0;) {
+        regs.sys[UPROF_X86_CR3] = (DATA_PAGE + 4 * space) * PAGE;
+        g_assert_cmpuint(uprof_mem_copy(mem, 0, &regs, GVA, &byte, 1), ==, 1);
+    }
+    g_assert_false(uprof_mem_check(mem));
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(copies); i++) {
+        g_autofree char *path = g_strdup_printf("/mem/copy/%s", copies[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_copy);
+    }
+    g_test_add_func("/mem/copy/to-end-of-ram", test_copy_to_end_of_ram);
+    g_test_add_func("/mem/copy/wraps", test_copy_wraps);
+    g_test_add_func("/mem/copy/is-not-kept", test_copy_is_not_kept);
+    g_test_add_func("/mem/read/remembers", test_read_remembers);
+    g_test_add_func("/mem/read/across-pages", test_read_across_pages);
+    g_test_add_func("/mem/read/forgets", test_read_forgets);
+    g_test_add_func("/mem/read/fresh-max", test_read_costs_no_more_than_fresh_max);
+    g_test_add_func("/mem/read/pages-max", test_read_keeps_no_more_than_pages_max);
+    for (size_t i = 0; i < G_N_ELEMENTS(checks); i++) {
+        g_autofree char *path = g_strdup_printf("/mem/check/%s", checks[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_check);
+    }
+    g_test_add_func("/mem/check/narrow", test_check_narrow);
+    g_test_add_func("/mem/check/more-tables-than-kept", test_check_more_tables_than_kept);
+    uprof_mem_free(NULL);
+    return g_test_run();
+}
