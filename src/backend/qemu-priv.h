@@ -75,8 +75,8 @@ bool uprof_qemu_attach(UprofQemu *qemu, unsigned *n_vcpus, GError **error);
  *
  * Returns: false, always
  */
-bool uprof_qemu_fail(const UprofQemu *qemu, const char *permission, const char *what,
-                     GError **error);
+bool
+uprof_qemu_fail(const UprofQemu *qemu, const char *permission, const char *what, GError **error);
 
 /** uprof_qemu_vir: Returns: (transfer full): the domain, with a reference */
 virDomainPtr uprof_qemu_vir(UprofQemu *qemu);

@@ -12,8 +12,10 @@
 #include "uprof/clock.h"
 #include "uprof/text.h"
 
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 enum {
@@ -143,6 +145,24 @@ find_access(Diagnosis *diagnosis, const UprofSession *session)
              facts.pid, facts.n_ranges, facts.ram_bytes / 1048576);
     find(diagnosis, LEVEL_NOTE, "taint",
          "monitor queries mark the domain 'custom-monitor' in libvirt until it stops");
+}
+
+/*
+ * libvirt saves the state of a domain with each query of its monitor (it marks
+ * the domain as tainted), and syncs it: on a disk that takes most of a hold.
+ */
+static void
+find_state_folder(Diagnosis *diagnosis, const UprofSession *session)
+{
+    static const char folder[] = "/run/libvirt/qemu";
+    struct statfs info;
+
+    if (session->domain->is_local && g_str_has_suffix(session->domain->uri, "/system") &&
+        statfs(folder, &info) == 0 && info.f_type != TMPFS_MAGIC)
+        find(diagnosis, LEVEL_WARN, "libvirt",
+             "%s is on a disk, to which each sample makes libvirt write several times: mount a "
+             "tmpfs on /run",
+             folder);
 }
 
 static void
@@ -282,6 +302,7 @@ diagnose_domain(Diagnosis *diagnosis, UprofHost *host, UprofDomain *domain,
     if (!probe(diagnosis, session))
         return;
     find_access(diagnosis, session);
+    find_state_folder(diagnosis, session);
     find_symbols(diagnosis, session);
     find_stacks(diagnosis, session);
     find_rate(diagnosis, session);

@@ -210,7 +210,8 @@ start_libvirtd()
 
     libvirtd_folder=$(mktemp -d) || return 1
     at_exit stop_libvirtd
-    mkdir -p /run/libvirt /run/lock /var/log/libvirt
+    mkdir -p /run/libvirt/qemu /run/lock /var/log/libvirt
+    keep_states_in_memory
     # libvirtd would not start a guest without virtlogd.
     if ! virt-admin -q -c virtlogd:///system srv-list >/dev/null 2>&1; then
         virtlogd -d -p "$libvirtd_folder/virtlogd.pid" || return 1
@@ -219,6 +220,19 @@ start_libvirtd()
         ! wait_until "$daemon_seconds" libvirt_answers; then
         complain "libvirtd does not answer on $libvirt_uri within $daemon_seconds s"
         return 1
+    fi
+}
+
+# keep_states_in_memory: libvirtd writes and syncs a guest's state for each query
+# of its monitor; where /run is a disk, as on machines without systemd, that
+# would be most of every hold
+keep_states_in_memory()
+{
+    [ "$(stat -f -c %T /run/libvirt/qemu)" != tmpfs ] || return 0
+    if mount -t tmpfs -o mode=755 tmpfs /run/libvirt/qemu 2>/dev/null; then
+        at_exit umount -l /run/libvirt/qemu
+    else
+        say "cannot mount a tmpfs on /run/libvirt/qemu: holds will be longer"
     fi
 }
 
