@@ -7,9 +7,10 @@
  * guest wrote the stack and may have meant harm, so every stack ends, and says
  * why. Reads the snapshot's windows, and of guest memory only code, remembered.
  *
- * An unwinder is one `step` in a file of its own, and a row in unwind.c; the
- * tables of CFI (cfi.c, expr.c), of a Linux kernel (orc.c) and the repair of
- * leaf functions (leaf-x86_64.c) join the frame pointers (fp.c) here.
+ * An unwinder is one `step` in a file of its own, and a row in unwind.c. There
+ * are frame pointers (fp.c) and, for the innermost frame, the edges of functions
+ * (leaf-x86_64.c); the tables of CFI (cfi.c, expr.c) and of a Linux kernel
+ * (orc.c) join them here.
  */
 #pragma once
 

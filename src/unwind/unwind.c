@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "uprof/unwind.h"
+#include "unwind-priv.h"
 
 #include <string.h>
 
@@ -14,9 +14,11 @@ enum {
 /* In the order of asking. */
 static const struct {
     UprofHow how;
+    bool innermost_only; /* behind a call a function is never at its edge */
     UprofStep (*step)(const UprofUnwindContext *context, UprofRegs *frame);
 } unwinders[] = {
-    { UPROF_HOW_FP, uprof_fp_step },
+    { UPROF_HOW_LEAF, true,  uprof_leaf_x86_64_step },
+    { UPROF_HOW_FP,   false, uprof_fp_step },
 };
 
 static const char *const end_names[UPROF_N_ENDS] = {
@@ -41,8 +43,8 @@ uprof_unwind_is_complete(const UprofStack *stack)
     return stack->end == UPROF_END_BASE;
 }
 
-static bool
-read_code(const UprofUnwindContext *context, uint64_t gva, void *into, size_t len)
+bool
+uprof_unwind_read_code(const UprofUnwindContext *context, uint64_t gva, void *into, size_t len)
 {
     const UprofSnapshot *snapshot = context->snapshot;
 
@@ -59,7 +61,7 @@ ends_call(const UprofUnwindContext *context, uint64_t pc)
     uint8_t code[CALL_BYTES_MAX];
 
     for (unsigned len = CALL_BYTES_MIN; len <= CALL_BYTES_MAX; len++) {
-        if (pc < len || !read_code(context, pc - len, code, 2))
+        if (pc < len || !uprof_unwind_read_code(context, pc - len, code, 2))
             continue;
         if (len == 5 && code[0] == 0xe8)
             return true;
@@ -89,9 +91,11 @@ is_return_address(const UprofUnwindContext *context, uint64_t pc)
 }
 
 static UprofStep
-step(const UprofUnwindContext *context, UprofRegs *frame, UprofHow *how)
+step(const UprofUnwindContext *context, UprofRegs *frame, bool is_innermost, UprofHow *how)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(unwinders); i++) {
+        if (unwinders[i].innermost_only && !is_innermost)
+            continue;
         const UprofStep answer = unwinders[i].step(context, frame);
         if (answer == UPROF_STEP_PASS)
             continue;
@@ -134,7 +138,7 @@ walk(const UprofUnwindContext *context, UprofStack *stack)
         const uint64_t sp = frame.sp;
         UprofHow how = UPROF_HOW_PC;
 
-        const UprofStep answer = step(context, &frame, &how);
+        const UprofStep answer = step(context, &frame, stack->n == 1, &how);
         if (answer != UPROF_STEP_OK)
             return end_of(answer);
         /* the one rule that makes loops impossible: a caller's stack lies higher */
@@ -167,7 +171,7 @@ uprof_unwind_is_idle(const UprofUnwindContext *context)
 
     if (regs->privilege != 0)
         return false;
-    if (!read_code(context, regs->pc - sizeof(code), code, sizeof(code)))
-        return read_code(context, regs->pc - 1, code, 1) && code[0] == HLT;
+    if (!uprof_unwind_read_code(context, regs->pc - sizeof(code), code, sizeof(code)))
+        return uprof_unwind_read_code(context, regs->pc - 1, code, 1) && code[0] == HLT;
     return code[sizeof(code) - 1] == HLT || memcmp(code, mwait, sizeof(mwait)) == 0;
 }
