@@ -280,8 +280,12 @@ find_divisor(UprofSampler *sampler, UprofSnapshot **slots)
         g_autoptr(GError) error = NULL;
         unsigned n;
         if (uprof_guest_vet(sampler->guest, &error) != UPROF_OK ||
-            take_sample(sampler, slots, &n, &holds_ns[n_holds], &error) != UPROF_OK)
-            break; /* the run itself will meet it and say so */
+            take_sample(sampler, slots, &n, &holds_ns[n_holds], &error) != UPROF_OK) {
+            /* the run itself will meet it and say so, unless there must be none */
+            if (sampler->guest->left_held)
+                sampler->error = g_steal_pointer(&error);
+            break;
+        }
         const uint64_t rest_ns = holds_ns[n_holds] * 1000000 / plan->budget_ppm;
         n_holds++;
         sleep_until(sampler, uprof_clock_now_ns() + MIN(rest_ns, UPROF_NS_PER_S));
@@ -376,6 +380,8 @@ run(UprofSampler *sampler)
         sampler->slots[i] = uprof_ring_slot(sampler->ring, i);
     sampler->start_ns = uprof_clock_now_ns();
     find_divisor(sampler, sampler->slots);
+    if (sampler->error)
+        return UPROF_SAMPLER_ERROR;
     sampler->n_holds = 0;
     g_mutex_lock(&sampler->counts_lock);
     sampler->start_ns = sampler->review_ns = uprof_clock_now_ns();
