@@ -21,7 +21,12 @@ as_memory(UprofGuest *guest)
 static UprofAnswer
 fail(GError **error, const char *what)
 {
+    const bool in_hold = memory_guest_in_hold;
+
+    /* what fails unexpectedly may allocate its error: the hold ends with it */
+    memory_guest_in_hold = false;
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "scripted failure of %s", what);
+    memory_guest_in_hold = in_hold;
     return UPROF_FAILED;
 }
 

@@ -1,0 +1,625 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <string.h>
+
+#include "alloc-watch.h"
+#include "memory-guest.h"
+#include "uprof/clock.h"
+#include "uprof/sampler.h"
+
+enum {
+    RAM_LEN = 0x20000,
+    STACK = 0x8000,
+    VCPUS_MAX = 4,
+    PROBES = 5, /* holds before the first sample that counts */
+    RATE_MHZ = 200 * 1000,
+    RUN_MS = 300,
+    FOR_EVER = G_MAXINT,
+};
+
+/* What came out of a run. */
+typedef struct {
+    UprofSamplerCounts counts;
+    GPtrArray *snapshots; /* of UprofSnapshot *, without windows' bytes */
+    GError *error;
+} Result;
+
+static void
+clear_result(Result *result)
+{
+    g_clear_pointer(&result->snapshots, g_ptr_array_unref);
+    g_clear_error(&result->error);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Result, clear_result)
+
+/* The guest and the plan that a test changes before it runs. */
+typedef struct {
+    MemoryGuest *guest;
+    UprofSamplerPlan plan;
+    UprofWindowSize sizes[VCPUS_MAX];
+    bool wanted[VCPUS_MAX];
+    bool nobody_drains;
+} Fixture;
+
+static bool
+is_in_hold(void)
+{
+    return memory_guest_in_hold;
+}
+
+static void
+init_fixture(Fixture *fixture, unsigned n_vcpus, UprofGrain grain)
+{
+    const MemoryPlan plan = { .n_vcpus = n_vcpus, .grain = grain, .ram_len = RAM_LEN };
+
+    memset(fixture, 0, sizeof(*fixture));
+    fixture->guest = memory_guest_open(&plan);
+    for (unsigned i = 0; i < n_vcpus; i++) {
+        memory_guest_identity(fixture->guest, i, 0x1000, STACK + 0x100 * i, STACK);
+        uprof_window_size_init(&fixture->sizes[i]);
+        fixture->wanted[i] = true;
+    }
+    fixture->plan = (UprofSamplerPlan){
+        .rate_mhz = RATE_MHZ,
+        .duration_ns = RUN_MS * UPROF_NS_PER_MS,
+        .budget_ppm = 1000 * 1000,
+        .max_pause_ns = UPROF_NS_PER_S,
+        .wanted = fixture->wanted,
+        .sizes = fixture->sizes,
+        .seed = 1,
+    };
+    alloc_watch_start(is_in_hold);
+}
+
+/* However a run went: what was held was released, and nothing was allocated meanwhile. */
+static void
+clear_fixture(Fixture *fixture)
+{
+    g_assert_cmpint(fixture->guest->tally->holds, ==, fixture->guest->tally->releases);
+    g_assert_cmpint(fixture->guest->tally->is_held, ==, 0);
+    g_assert_cmpint(alloc_watch_count(), ==, 0);
+    memory_guest_close(fixture->guest);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Fixture, clear_fixture)
+
+static void
+drain(UprofSampler *sampler, Result *result)
+{
+    const UprofSnapshot *snapshot;
+
+    while ((snapshot = uprof_ring_peek(uprof_sampler_ring(sampler)))) {
+        g_ptr_array_add(result->snapshots,
+                        g_memdup2(snapshot, G_STRUCT_OFFSET(UprofSnapshot, bytes)));
+        uprof_ring_drop(uprof_sampler_ring(sampler));
+    }
+}
+
+static void
+run(Fixture *fixture, Result *result)
+{
+    g_autoptr(UprofSampler) sampler = uprof_sampler_new(&fixture->guest->base, &fixture->plan);
+
+    *result = (Result){ .snapshots = g_ptr_array_new_with_free_func(g_free) };
+    uprof_sampler_start(sampler);
+    do {
+        uprof_sampler_counts(sampler, &result->counts);
+        if (!fixture->nobody_drains)
+            drain(sampler, result);
+        g_usleep(1000);
+    } while (result->counts.end == UPROF_SAMPLER_RUNNING);
+    const bool ok = uprof_sampler_join(sampler, &result->error);
+    g_assert_cmpint(ok, ==, result->error == NULL);
+    drain(sampler, result);
+    uprof_sampler_counts(sampler, &result->counts);
+}
+
+static const UprofSnapshot *
+snapshot_at(const Result *result, guint i)
+{
+    return g_ptr_array_index(result->snapshots, i);
+}
+
+/* Every tick of the run is a sample, or counted as late, busy or skipped. */
+static void
+check_ticks(const Fixture *fixture, const Result *result, uint64_t n_holds)
+{
+    const uint64_t interval_ns =
+        UPROF_NS_PER_S * 1000 / (fixture->plan.rate_mhz / result->counts.divisor);
+    const uint64_t ticks =
+        n_holds + result->counts.late + result->counts.busy + result->counts.skipped;
+
+    /* what a busy host makes the last tick miss is beyond the end */
+    if (result->counts.elapsed_ns < fixture->plan.duration_ns + interval_ns)
+        g_assert_cmpuint(ticks + 1, >=, fixture->plan.duration_ns / interval_ns);
+    g_assert_cmpuint(ticks, <=, fixture->plan.duration_ns / interval_ns + 1);
+}
+
+static void
+test_plain(gconstpointer data)
+{
+    const UprofGrain grain = GPOINTER_TO_INT(data);
+    g_auto(Fixture) fixture;
+    g_auto(Result) result;
+    uint64_t last_ns = 0, last_hold = 0;
+
+    init_fixture(&fixture, 2, grain);
+    run(&fixture, &result);
+    g_assert_no_error(result.error);
+    g_assert_cmpint(result.counts.end, ==, UPROF_SAMPLER_DURATION);
+    g_assert_cmpuint(result.counts.busy + result.counts.skipped, ==, 0);
+    g_assert_cmpuint(result.counts.divisor, ==, 1);
+    g_assert_cmpuint(result.counts.elapsed_ns, >=, fixture.plan.duration_ns);
+    g_assert_cmpuint(result.snapshots->len, >, 0);
+    g_assert_cmpuint(result.snapshots->len % 2, ==, 0);
+    check_ticks(&fixture, &result, result.snapshots->len / 2);
+    if (grain != UPROF_GRAIN_NONE)
+        g_assert_cmpint(fixture.guest->tally->holds, ==, (gint)result.snapshots->len / 2 + PROBES);
+    for (guint i = 0; i < result.snapshots->len; i++) {
+        const UprofSnapshot *snapshot = snapshot_at(&result, i);
+        g_assert_cmpuint(snapshot->vcpu, ==, i % 2);
+        g_assert_cmpuint(snapshot->hold, ==, i / 2);
+        g_assert_cmpuint(snapshot->time_ns, >=, last_ns);
+        g_assert_cmpuint(snapshot->weight, ==, 1);
+        g_assert_cmpuint(snapshot->grain, ==, grain);
+        g_assert_false(snapshot->stale || snapshot->idle);
+        g_assert_cmpuint(snapshot->hold_ns, >=, snapshot->stopped_ns);
+        g_assert_cmpint(snapshot->hold_ns > 0, ==, grain != UPROF_GRAIN_NONE);
+        g_assert_cmpuint(snapshot->n_windows, ==, 1);
+        g_assert_cmphex(snapshot->windows[0].gva, ==, STACK + 0x100 * snapshot->vcpu - 256);
+        g_assert_cmpuint(snapshot->windows[0].len, ==, UPROF_WINDOW_BYTES_MIN);
+        last_ns = snapshot->time_ns;
+        last_hold = snapshot->hold;
+    }
+    g_assert_cmpuint(last_hold, ==, result.snapshots->len / 2 - 1);
+}
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    MemoryRule rule;
+    UprofSamplerEnd end;
+    const char *error; /* NULL: none */
+    uint64_t busy_min;
+    bool samples;      /* some came out */
+    bool left_held;
+} answers[] = {
+    { "busy-for-a-while",    { MEMORY_VET, 10, 14, UPROF_BUSY },               UPROF_SAMPLER_DURATION, NULL, 5, true, false },
+    { "busy-when-held",      { MEMORY_HOLD, 10, 14, UPROF_BUSY },              UPROF_SAMPLER_DURATION, NULL, 5, true, false },
+    { "busy-registers",      { MEMORY_READ_REGS, 10, 10, UPROF_BUSY },         UPROF_SAMPLER_DURATION, NULL, 1, true, false },
+    { "busy-for-ever",       { MEMORY_VET, 1, FOR_EVER, UPROF_BUSY },          UPROF_SAMPLER_DURATION, NULL, 5, false, false },
+    { "gone",                { MEMORY_VET, 10, FOR_EVER, UPROF_GONE },         UPROF_SAMPLER_GONE,     NULL, 0, true, false },
+    { "gone-at-once",        { MEMORY_VET, 1, FOR_EVER, UPROF_GONE },          UPROF_SAMPLER_GONE,     NULL, 0, false, false },
+    { "gone-when-held",      { MEMORY_HOLD, 10, FOR_EVER, UPROF_GONE },        UPROF_SAMPLER_GONE,     NULL, 0, true, false },
+    { "gone-in-the-hold",    { MEMORY_READ_REGS, 10, FOR_EVER, UPROF_GONE },   UPROF_SAMPLER_GONE,     NULL, 0, true, false },
+    { "gone-when-released",  { MEMORY_RELEASE, 10, FOR_EVER, UPROF_GONE },     UPROF_SAMPLER_GONE,     NULL, 0, true, false },
+    { "four-failures",       { MEMORY_HOLD, 10, 13, UPROF_FAILED },            UPROF_SAMPLER_DURATION, NULL, 4, true, false },
+    { "five-failures",       { MEMORY_HOLD, 10, FOR_EVER, UPROF_FAILED },      UPROF_SAMPLER_ERROR, "scripted failure of hold", 5, true, false },
+    { "vet-fails",           { MEMORY_VET, 10, FOR_EVER, UPROF_FAILED },       UPROF_SAMPLER_ERROR, "scripted failure of vet", 5, true, false },
+    { "registers-fail",      { MEMORY_READ_REGS, 10, FOR_EVER, UPROF_FAILED }, UPROF_SAMPLER_ERROR, "scripted failure of read_regs", 5, true, false },
+    { "fails-from-the-start", { MEMORY_HOLD, 1, FOR_EVER, UPROF_FAILED },      UPROF_SAMPLER_ERROR, "scripted failure of hold", 5, false, false },
+    { "release-fails",       { MEMORY_RELEASE, 10, 10, UPROF_FAILED },         UPROF_SAMPLER_ERROR, "scripted failure of release", 1, true, true },
+    { "release-fails-early", { MEMORY_RELEASE, 1, 1, UPROF_FAILED },           UPROF_SAMPLER_ERROR, "scripted failure of release", 0, false, true },
+    { "release-fails-late",  { MEMORY_RELEASE, PROBES, PROBES, UPROF_FAILED }, UPROF_SAMPLER_ERROR, "scripted failure of release", 0, false, true },
+};
+/* clang-format on */
+
+static void
+test_answer(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    const MemoryRule *rule = &answers[i].rule;
+    g_auto(Fixture) fixture;
+    g_auto(Result) result;
+
+    init_fixture(&fixture, 1, UPROF_GRAIN_GUEST);
+    memory_guest_rule(fixture.guest, rule->call, rule->first, rule->last, rule->answer);
+    run(&fixture, &result);
+    g_assert_cmpint(result.counts.end, ==, answers[i].end);
+    g_assert_cmpuint(result.counts.busy, >=, answers[i].busy_min);
+    g_assert_cmpint(result.snapshots->len > 0, ==, answers[i].samples);
+    g_assert_cmpint(fixture.guest->base.left_held, ==, answers[i].left_held);
+    if (answers[i].error) {
+        g_assert_error(result.error, UPROF_ERROR, UPROF_ERROR_FAILED);
+        g_assert_cmpstr(result.error->message, ==, answers[i].error);
+    } else {
+        g_assert_no_error(result.error);
+    }
+    /* a guest that may still be stopped is not stopped again */
+    if (answers[i].left_held)
+        g_assert_cmpint(fixture.guest->tally->releases, ==, rule->first);
+}
+
+/* The n-th call of each kind fails, for every n: the guest always runs again. */
+static void
+test_every_call_fails(void)
+{
+    for (MemoryCall call = MEMORY_VET; call <= MEMORY_READ_REGS; call++) {
+        for (gint n = 1; n <= 12; n++) {
+            g_auto(Fixture) fixture;
+            g_auto(Result) result;
+            init_fixture(&fixture, 2, UPROF_GRAIN_GUEST);
+            fixture.plan.duration_ns = 15 * UPROF_NS_PER_MS;
+            fixture.plan.rate_mhz = 1000 * 1000;
+            memory_guest_rule(fixture.guest, call, n, n, UPROF_FAILED);
+            run(&fixture, &result);
+            g_assert_cmpint(fixture.guest->base.left_held, ==,
+                            call == MEMORY_RELEASE && fixture.guest->tally->calls[call] >= n);
+        }
+    }
+}
+
+static void
+set_hold_after(MemoryGuest *guest, MemoryCall call, gint n)
+{
+    if (call == MEMORY_HOLD && n == PROBES + 1)
+        guest->hold_ns = *(const uint64_t *)guest->hook_data;
+}
+
+static void
+test_budget(void)
+{
+    g_auto(Fixture) fixture;
+    g_auto(Result) result;
+
+    init_fixture(&fixture, 1, UPROF_GRAIN_GUEST);
+    fixture.guest->hold_ns = 5 * UPROF_NS_PER_MS; /* an interval, so 100 % */
+    fixture.plan.budget_ppm = 100 * 1000;
+    run(&fixture, &result);
+    g_assert_cmpuint(result.counts.probe_ns, >=, fixture.guest->hold_ns);
+    g_assert_cmpuint(result.counts.divisor, >=, 10);
+    g_assert_cmpuint(result.snapshots->len, >, 0);
+    g_assert_cmpuint(result.snapshots->len, <=, RUN_MS * RATE_MHZ / 1000 / 1000 / 10 + 1);
+    check_ticks(&fixture, &result, result.snapshots->len);
+}
+
+/* Holds become longer after the trial: each later sample stands for more ticks. */
+static void
+test_budget_in_mid_run(void)
+{
+    static const uint64_t slow_ns = 5 * UPROF_NS_PER_MS;
+    g_auto(Fixture) fixture;
+    g_auto(Result) result;
+    uint64_t last_weight = 1;
+
+    init_fixture(&fixture, 1, UPROF_GRAIN_GUEST);
+    fixture.plan.budget_ppm = 200 * 1000;
+    fixture.plan.duration_ns = UPROF_NS_PER_S;
+    fixture.guest->hook = set_hold_after;
+    fixture.guest->hook_data = (gpointer)&slow_ns;
+    run(&fixture, &result);
+    g_assert_cmpuint(result.counts.divisor, ==, 1);
+    g_assert_cmpuint(result.counts.stride, >=, 3);
+    for (guint i = 0; i < result.snapshots->len; i++) {
+        const UprofSnapshot *snapshot = snapshot_at(&result, i);
+        if (i < 16)
+            g_assert_cmpuint(snapshot->weight, ==, 1);
+        last_weight = snapshot->weight;
+    }
+    g_assert_cmpuint(last_weight, >, 1);
+}
+
+static void
+sleep_once(MemoryGuest *guest, MemoryCall call, gint n)
+{
+    if (call == MEMORY_VET && n == 10)
+        g_usleep(100 * 1000);
+}
+
+static void
+test_late(void)
+{
+    g_auto(Fixture) fixture;
+    g_auto(Result) result;
+
+    init_fixture(&fixture, 1, UPROF_GRAIN_GUEST);
+    fixture.guest->hook = sleep_once;
+    run(&fixture, &result);
+    /* 100 ms of ticks each 5 ms, none of them made up for */
+    g_assert_cmpuint(result.counts.late, >=, 18);
+    check_ticks(&fixture, &result, result.snapshots->len);
+}
+
+static void
+test_skipped(void)
+{
+    g_auto(Fixture) fixture;
+    g_auto(Result) result;
+
+    init_fixture(&fixture, 1, UPROF_GRAIN_GUEST);
+    fixture.nobody_drains = true;
+    run(&fixture, &result);
+    g_assert_cmpuint(result.counts.skipped, >, 0);
+    /* a tick without room stops nobody */
+    g_assert_cmpint(fixture.guest->tally->holds, ==, (gint)result.snapshots->len + PROBES);
+    check_ticks(&fixture, &result, result.snapshots->len);
+}
+
+static void
+test_stop(void)
+{
+    g_auto(Fixture) fixture;
+    UprofSamplerCounts counts;
+
+    init_fixture(&fixture, 1, UPROF_GRAIN_GUEST);
+    fixture.plan.duration_ns = 0;
+    g_autoptr(UprofSampler) sampler = uprof_sampler_new(&fixture.guest->base, &fixture.plan);
+    uprof_sampler_start(sampler);
+    g_usleep(100 * 1000);
+    uprof_sampler_counts(sampler, &counts);
+    g_assert_cmpint(counts.end, ==, UPROF_SAMPLER_RUNNING);
+    const uint64_t asked_ns = uprof_clock_now_ns();
+    uprof_sampler_stop(sampler);
+    g_assert_true(uprof_sampler_join(sampler, NULL));
+    g_assert_cmpuint(uprof_clock_now_ns() - asked_ns, <, UPROF_NS_PER_S);
+    uprof_sampler_counts(sampler, &counts);
+    g_assert_cmpint(counts.end, ==, UPROF_SAMPLER_STOPPED);
+}
+
+/* A sampler that sleeps for long still sees a stop soon. */
+static void
+test_stop_slow_rate(void)
+{
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture, 1, UPROF_GRAIN_GUEST);
+    fixture.plan.duration_ns = 0;
+    fixture.plan.rate_mhz = 10;
+    g_autoptr(UprofSampler) sampler = uprof_sampler_new(&fixture.guest->base, &fixture.plan);
+    uprof_sampler_start(sampler);
+    g_usleep(50 * 1000);
+    const uint64_t asked_ns = uprof_clock_now_ns();
+    uprof_sampler_stop(sampler);
+    g_assert_true(uprof_sampler_join(sampler, NULL));
+    g_assert_cmpuint(uprof_clock_now_ns() - asked_ns, <, UPROF_NS_PER_S);
+}
+
+static void
+test_park(void)
+{
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture, 1, UPROF_GRAIN_GUEST);
+    fixture.plan.duration_ns = 0;
+    fixture.guest->hold_ns = UPROF_NS_PER_MS;
+    g_autoptr(UprofSampler) sampler = uprof_sampler_new(&fixture.guest->base, &fixture.plan);
+    uprof_sampler_start(sampler);
+    g_usleep(50 * 1000);
+    for (unsigned i = 0; i < 5; i++) {
+        uprof_sampler_park(sampler);
+        g_assert_cmpint(g_atomic_int_get(&fixture.guest->tally->is_held), ==, 0);
+        const gint holds = g_atomic_int_get(&fixture.guest->tally->holds);
+        g_usleep(20 * 1000);
+        g_assert_cmpint(g_atomic_int_get(&fixture.guest->tally->holds), ==, holds);
+        uprof_sampler_unpark(sampler);
+        g_usleep(10 * 1000);
+    }
+    uprof_sampler_stop(sampler);
+    g_assert_true(uprof_sampler_join(sampler, NULL));
+}
+
+/* The stack pointer moves between the first and the second reading of every other sample. */
+static void
+move_sp(MemoryGuest *guest, MemoryCall call, gint n)
+{
+    if (call == MEMORY_READ_REGS && n % 4 == 2)
+        guest->regs[0].sp += 16;
+}
+
+static void
+test_torn(void)
+{
+    g_auto(Fixture) fixture;
+    g_auto(Result) result;
+
+    init_fixture(&fixture, 1, UPROF_GRAIN_NONE);
+    fixture.guest->hook = move_sp;
+    run(&fixture, &result);
+    g_assert_cmpint(fixture.guest->tally->calls[MEMORY_HOLD], ==, 0);
+    g_assert_cmpuint(result.snapshots->len, >, 10);
+    for (guint i = 0; i < result.snapshots->len; i++) {
+        const UprofSnapshot *snapshot = snapshot_at(&result, i);
+        /* the trial has taken five */
+        g_assert_cmpint(snapshot->stale, ==, (i + PROBES) % 2 == 0);
+        g_assert_cmpuint(snapshot->n_windows, ==, snapshot->stale ? 0 : 1);
+        g_assert_cmphex(snapshot->regs.pc, ==, 0x1000);
+    }
+}
+
+static void
+test_kinds_of_vcpus(void)
+{
+    enum { PLAIN, ABSENT, HALTED, SMM };
+    g_auto(Fixture) fixture;
+    g_auto(Result) result;
+
+    init_fixture(&fixture, VCPUS_MAX, UPROF_GRAIN_GUEST);
+    fixture.guest->is_absent[ABSENT] = true;
+    fixture.guest->regs[HALTED].halted = true;
+    fixture.guest->regs[SMM].smm = true;
+    run(&fixture, &result);
+    g_assert_cmpuint(result.snapshots->len, >, 0);
+    for (guint i = 0; i < result.snapshots->len; i++) {
+        const UprofSnapshot *snapshot = snapshot_at(&result, i);
+        g_assert_cmpuint(snapshot->vcpu, !=, ABSENT);
+        g_assert_cmpint(snapshot->idle, ==, snapshot->vcpu == HALTED);
+        g_assert_cmpuint(snapshot->n_windows, ==, snapshot->vcpu == PLAIN ? 1 : 0);
+    }
+}
+
+static void
+test_only_wanted(void)
+{
+    g_auto(Fixture) fixture;
+    g_auto(Result) result;
+
+    init_fixture(&fixture, VCPUS_MAX, UPROF_GRAIN_GUEST);
+    fixture.wanted[0] = fixture.wanted[2] = false;
+    run(&fixture, &result);
+    g_assert_cmpuint(result.snapshots->len, >, 0);
+    for (guint i = 0; i < result.snapshots->len; i++)
+        g_assert_cmpuint(snapshot_at(&result, i)->vcpu, ==, 1 + i % 2 * 2);
+}
+
+static void
+dawdle(MemoryGuest *guest, MemoryCall call, gint n)
+{
+    if (call == MEMORY_READ_REGS)
+        uprof_clock_sleep_until(uprof_clock_now_ns() + 3 * UPROF_NS_PER_MS);
+}
+
+static void
+test_max_pause(void)
+{
+    g_auto(Fixture) fixture;
+    g_auto(Result) result;
+
+    init_fixture(&fixture, 2, UPROF_GRAIN_GUEST);
+    fixture.guest->hook = dawdle;
+    fixture.plan.max_pause_ns = UPROF_NS_PER_MS;
+    run(&fixture, &result);
+    g_assert_cmpuint(result.snapshots->len, >, 0);
+    for (guint i = 0; i < result.snapshots->len; i++) {
+        g_assert_cmpuint(snapshot_at(&result, i)->n_windows, ==, 0);
+        g_assert_cmphex(snapshot_at(&result, i)->regs.pc, ==, 0x1000);
+    }
+}
+
+/* A slow guest whose page tables change after each hold: no window can be trusted. */
+static void
+change_tables(MemoryGuest *guest, MemoryCall call, gint n)
+{
+    if (call == MEMORY_RELEASE)
+        memory_guest_put_u64(guest, 0x4000, n % 2 ? 0x9003 : 0xa003);
+}
+
+static void
+test_stale_tables(void)
+{
+    const MemoryPlan plan = {
+        .n_vcpus = 1, .grain = UPROF_GRAIN_GUEST, .ram_len = RAM_LEN, .slow_reads = true
+    };
+    g_auto(Fixture) fixture;
+    g_auto(Result) result;
+
+    init_fixture(&fixture, 1, UPROF_GRAIN_GUEST);
+    memory_guest_close(fixture.guest);
+    fixture.guest = memory_guest_open(&plan);
+    UprofRegs *regs = &fixture.guest->regs[0];
+    memory_guest_identity(fixture.guest, 0, 0x1000, 0x800, 0x800);
+    regs->sys[UPROF_X86_CR0] = UPROF_X86_CR0_PG;
+    regs->sys[UPROF_X86_CR3] = 0x1000;
+    regs->sys[UPROF_X86_CR4] = UPROF_X86_CR4_PAE;
+    regs->sys[UPROF_X86_EFER] = UPROF_X86_EFER_LMA;
+    for (unsigned level = 1; level < 4; level++)
+        memory_guest_put_u64(fixture.guest, level * 0x1000, (level + 1) * 0x1000 + 3);
+    fixture.guest->hook = change_tables;
+    run(&fixture, &result);
+    g_assert_cmpuint(result.snapshots->len, >, 0);
+    for (guint i = 0; i < result.snapshots->len; i++) {
+        g_assert_true(snapshot_at(&result, i)->stale);
+        g_assert_cmpuint(snapshot_at(&result, i)->n_windows, ==, 0);
+    }
+}
+
+static void
+test_resets(void)
+{
+    g_auto(Fixture) fixture;
+    g_auto(Result) result;
+
+    init_fixture(&fixture, 1, UPROF_GRAIN_GUEST);
+    g_atomic_int_set(&fixture.guest->base.resets, 7);
+    run(&fixture, &result);
+    g_assert_cmpuint(result.snapshots->len, >, 0);
+    g_assert_cmpuint(snapshot_at(&result, 0)->reset, ==, 7);
+}
+
+static void
+shoot(UprofSampler *sampler, UprofAnswer expected, unsigned expected_n)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree UprofSnapshot *pool = g_new0(UprofSnapshot, 2);
+    UprofSnapshot *slots[] = { &pool[0], &pool[1] };
+    unsigned n = 99;
+
+    g_assert_cmpint(uprof_sampler_shoot(sampler, slots, &n, &error), ==, expected);
+    g_assert_cmpint(expected == UPROF_FAILED, ==, error != NULL);
+    g_assert_cmpuint(n, ==, expected_n);
+    for (unsigned i = 0; i < n; i++)
+        g_assert_cmpuint(pool[i].n_windows, ==, 1);
+}
+
+static void
+test_shoot(void)
+{
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture, 2, UPROF_GRAIN_GUEST);
+    g_autoptr(UprofSampler) sampler = uprof_sampler_new(&fixture.guest->base, &fixture.plan);
+    shoot(sampler, UPROF_OK, 2);
+    g_assert_cmpint(fixture.guest->tally->holds, ==, 1);
+    memory_guest_rule(fixture.guest, MEMORY_VET, 2, 2, UPROF_BUSY);
+    shoot(sampler, UPROF_BUSY, 0);
+    memory_guest_rule(fixture.guest, MEMORY_VET, 3, 3, UPROF_GONE);
+    shoot(sampler, UPROF_GONE, 0);
+    memory_guest_rule(fixture.guest, MEMORY_HOLD, 2, 2, UPROF_FAILED);
+    shoot(sampler, UPROF_FAILED, 0);
+    g_assert_cmpint(fixture.guest->tally->holds, ==, 1);
+    /* stopped by somebody else: looked at, and left as it is */
+    fixture.guest->base.paused = true;
+    shoot(sampler, UPROF_OK, 2);
+    g_assert_cmpint(fixture.guest->tally->calls[MEMORY_HOLD], ==, 2);
+    g_assert_cmpint(fixture.guest->tally->calls[MEMORY_VET], ==, 4);
+}
+
+static void
+allocate(MemoryGuest *guest, MemoryCall call, gint n)
+{
+    if (call == MEMORY_READ_REGS)
+        g_free(g_strdup("seen by alloc-watch"));
+}
+
+/* The watch itself: what is allocated in a hold is seen, also when GLib does it. */
+static void
+test_watch(void)
+{
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture, 1, UPROF_GRAIN_GUEST);
+    fixture.guest->hook = allocate;
+    g_autoptr(UprofSampler) sampler = uprof_sampler_new(&fixture.guest->base, &fixture.plan);
+    shoot(sampler, UPROF_OK, 1);
+    g_assert_cmpint(alloc_watch_count(), ==, 1);
+    alloc_watch_start(is_in_hold);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+
+    g_test_add_func("/sampler/watch", test_watch);
+    g_test_add_data_func("/sampler/plain/guest", GINT_TO_POINTER(UPROF_GRAIN_GUEST), test_plain);
+    g_test_add_data_func("/sampler/plain/none", GINT_TO_POINTER(UPROF_GRAIN_NONE), test_plain);
+    for (size_t i = 0; i < G_N_ELEMENTS(answers); i++) {
+        g_autofree char *path = g_strdup_printf("/sampler/answer/%s", answers[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_answer);
+    }
+    g_test_add_func("/sampler/every-call-fails", test_every_call_fails);
+    g_test_add_func("/sampler/budget", test_budget);
+    g_test_add_func("/sampler/budget-in-mid-run", test_budget_in_mid_run);
+    g_test_add_func("/sampler/late", test_late);
+    g_test_add_func("/sampler/skipped", test_skipped);
+    g_test_add_func("/sampler/stop", test_stop);
+    g_test_add_func("/sampler/stop-slow-rate", test_stop_slow_rate);
+    g_test_add_func("/sampler/park", test_park);
+    g_test_add_func("/sampler/torn", test_torn);
+    g_test_add_func("/sampler/kinds-of-vcpus", test_kinds_of_vcpus);
+    g_test_add_func("/sampler/only-wanted", test_only_wanted);
+    g_test_add_func("/sampler/max-pause", test_max_pause);
+    g_test_add_func("/sampler/stale-tables", test_stale_tables);
+    g_test_add_func("/sampler/resets", test_resets);
+    g_test_add_func("/sampler/shoot", test_shoot);
+    return g_test_run();
+}

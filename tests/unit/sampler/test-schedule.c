@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "uprof/clock.h"
+#include "uprof/schedule.h"
+
+#include <glib.h>
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    uint64_t rate_mhz;
+    uint64_t interval_ns;
+} rates[] = {
+    { "1-hz",       1000,     UPROF_NS_PER_S },
+    { "99-hz",      99000,    10101010 },
+    { "24.75-hz",   24750,    40404040 },
+    { "20000-hz",   20000000, 50000 },
+    { "millihertz", 1,        1000 * UPROF_NS_PER_S },
+};
+/* clang-format on */
+
+#define START_NS (UINT64_C(1000) * UPROF_NS_PER_S + 7)
+
+static uint64_t
+place_of(const UprofSchedule *schedule, uint64_t tick)
+{
+    return schedule->start_ns + tick * schedule->interval_ns;
+}
+
+/* In time: each tick once, near its place on an absolute grid, none missed. */
+static void
+test_grid(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    uint64_t now_ns = START_NS, missed = 99;
+    bool moved_down = false, moved_up = false;
+    UprofSchedule schedule;
+
+    uprof_schedule_init(&schedule, START_NS, rates[i].rate_mhz, 42);
+    g_assert_cmpuint(schedule.interval_ns, ==, rates[i].interval_ns);
+    const uint64_t quarter_ns = schedule.interval_ns / 4;
+    for (uint64_t tick = 0; tick < 1000; tick++) {
+        const uint64_t at_ns = uprof_schedule_take(&schedule, now_ns, 1, &missed);
+        const uint64_t place_ns = place_of(&schedule, tick);
+        g_assert_cmpuint(missed, ==, 0);
+        g_assert_cmpuint(schedule.next, ==, tick + 1);
+        g_assert_cmpuint(at_ns, >=, place_ns - quarter_ns);
+        g_assert_cmpuint(at_ns, <=, place_ns + quarter_ns);
+        g_assert_cmpuint(at_ns, >=, now_ns > quarter_ns ? now_ns - 2 * quarter_ns : 0);
+        moved_down |= at_ns < place_ns;
+        moved_up |= at_ns > place_ns;
+        now_ns = MAX(now_ns, at_ns);
+    }
+    g_assert_true(moved_down && moved_up);
+}
+
+/* Late by anything: what was missed and what was taken are all ticks there were, each once. */
+static void
+test_late(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+
+    for (uint64_t stride = 1; stride <= 5; stride++) {
+        uint64_t now_ns = START_NS, total_missed = 0, taken = 0, last_ns = 0;
+        UprofSchedule schedule;
+        uprof_schedule_init(&schedule, START_NS, rates[i].rate_mhz, (uint64_t)g_test_rand_int());
+        for (unsigned round = 0; round < 2000; round++) {
+            uint64_t missed;
+            const uint64_t at_ns = uprof_schedule_take(&schedule, now_ns, stride, &missed);
+            total_missed += missed;
+            taken++;
+            g_assert_cmpuint(schedule.next, ==, (total_missed + taken) * stride);
+            /* never a second time, and never so late that it had to be missed */
+            g_assert_cmpuint(at_ns, >, last_ns);
+            const uint64_t place_ns = place_of(&schedule, schedule.next - stride);
+            g_assert_cmpuint(now_ns, <=, place_ns + schedule.interval_ns / 4);
+            last_ns = at_ns;
+            now_ns = MAX(now_ns, at_ns);
+            if (g_test_rand_int_range(0, 4) == 0)
+                now_ns += schedule.interval_ns / 10 * (uint64_t)g_test_rand_int_range(0, 100);
+        }
+        g_assert_cmpuint(total_missed, >, 0);
+    }
+}
+
+static void
+test_missed_counts(void)
+{
+    /* clang-format off */
+    static const struct {
+        const char *name;
+        uint64_t now_ns; /* after the start, of ticks every 1000 */
+        uint64_t stride;
+        uint64_t missed;
+        uint64_t next;
+    } cases[] = {
+        { "at-start",           0,     1, 0, 1 },
+        { "within-jitter",      250,   1, 0, 1 },
+        { "just-missed",        251,   1, 1, 2 },
+        { "second-in-jitter",   1249,  1, 1, 2 },
+        { "second-missed",      1251,  1, 2, 3 },
+        { "ten",                9300,  1, 10, 11 },
+        { "stride",             251,   4, 1, 8 },
+        { "stride-in-time",     4100,  4, 1, 8 },
+        { "stride-two",         4251,  4, 2, 12 },
+    };
+    /* clang-format on */
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        UprofSchedule schedule;
+        uint64_t missed;
+        g_test_message("%s", cases[i].name);
+        uprof_schedule_init(&schedule, START_NS, 1000000000, 7);
+        g_assert_cmpuint(schedule.interval_ns, ==, 1000);
+        uprof_schedule_take(&schedule, START_NS + cases[i].now_ns, cases[i].stride, &missed);
+        g_assert_cmpuint(missed, ==, cases[i].missed);
+        g_assert_cmpuint(schedule.next, ==, cases[i].next);
+    }
+}
+
+static void
+test_seed(void)
+{
+    UprofSchedule one, same, other;
+    uint64_t missed;
+    bool differs = false;
+
+    uprof_schedule_init(&one, START_NS, 99000, 2);
+    uprof_schedule_init(&same, START_NS, 99000, 2);
+    uprof_schedule_init(&other, START_NS, 99000, 4);
+    for (unsigned i = 0; i < 100; i++) {
+        const uint64_t at_ns = uprof_schedule_take(&one, START_NS, 1, &missed);
+        g_assert_cmpuint(uprof_schedule_take(&same, START_NS, 1, &missed), ==, at_ns);
+        differs |= uprof_schedule_take(&other, START_NS, 1, &missed) != at_ns;
+    }
+    g_assert_true(differs);
+    /* a seed of nothing must not stop the jitter */
+    uprof_schedule_init(&one, START_NS, 99000, 0);
+    const uint64_t first_ns = uprof_schedule_take(&one, START_NS, 1, &missed);
+    const uint64_t second_ns = uprof_schedule_take(&one, START_NS, 1, &missed);
+    g_assert_cmpuint(second_ns - first_ns, !=, one.interval_ns);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(rates); i++) {
+        g_autofree char *grid = g_strdup_printf("/schedule/grid/%s", rates[i].name);
+        g_autofree char *late = g_strdup_printf("/schedule/late/%s", rates[i].name);
+        g_test_add_data_func(grid, GSIZE_TO_POINTER(i), test_grid);
+        g_test_add_data_func(late, GSIZE_TO_POINTER(i), test_late);
+    }
+    g_test_add_func("/schedule/missed-counts", test_missed_counts);
+    g_test_add_func("/schedule/seed", test_seed);
+    return g_test_run();
+}
