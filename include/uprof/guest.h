@@ -100,7 +100,7 @@ typedef struct {
  * @slow_reads: a read costs a round trip of milliseconds, not a microsecond
  * @paused: somebody else had stopped it when it was opened
  * @left_held: a release failed: it may still be stopped
- * @gone, @resets: set by other threads, read with g_atomic_int_get()
+ * @resets: of the guest, since it was opened; read with g_atomic_int_get()
  * @held: for the choke point's assertions
  */
 struct _UprofGuest {
@@ -113,7 +113,6 @@ struct _UprofGuest {
     bool paused;
     bool left_held;
     bool held;
-    gint gone;
     gint resets;
 };
 

@@ -22,13 +22,23 @@ typedef struct {
 } UprofRam;
 
 /**
+ * UprofQemuEvents: what libvirt's event thread has to say
+ *
+ * Reference-counted: a callback may still be under way when it is deregistered.
+ */
+typedef struct {
+    gint gone;      /* this running domain has ended */
+    gint resets;    /* of the guest */
+    gint ram_stale; /* the machine has changed */
+} UprofQemuEvents;
+
+/**
  * UprofQemu:
  * @vir_lock: of @connection and @vir, which a reconnect replaces
  * @gate: held by a hold, and by each slow read of the worker: so that a hold
  *   never waits in the daemon behind a read
  * @ram: atomic; the maps it had before are in @old_rams, since the other lane
  *   may still be reading by one
- * @ram_stale: set by events: the machine has changed
  * @pid, @pid_start, @pidfd: of the QEMU process; 0, 0, -1 if it is not on this host
  * @by_process: guest memory is read by process_vm_readv
  * @why_slow: (nullable): why it is not
@@ -49,7 +59,7 @@ typedef struct {
     GMutex gate;
     UprofRam *ram;
     GPtrArray *old_rams;
-    gint ram_stale;
+    UprofQemuEvents *events;
     int pid;
     uint64_t pid_start;
     int pidfd;
@@ -60,7 +70,7 @@ typedef struct {
 
 /**
  * uprof_qemu_open:
- * @guest: gets `gone` and `resets` set by events
+ * @guest: gets its `resets` set
  *
  * Connects and finds the domain by UUID.
  */
@@ -96,7 +106,7 @@ bool uprof_qemu_has_job(UprofQemu *qemu);
 /** uprof_qemu_reconnect: Returns: whether there is a connection (again); tries once a second */
 bool uprof_qemu_reconnect(UprofQemu *qemu);
 
-/** uprof_qemu_refresh: asks again where RAM is, if the machine has changed; nothing is held */
+/** uprof_qemu_refresh: takes note of events; asks again where RAM is; nothing is held */
 void uprof_qemu_refresh(UprofQemu *qemu);
 
 /** uprof_qemu_read: the backends' `read` */

@@ -108,28 +108,28 @@ uprof_qemu_ask_status(UprofQemu *qemu, UprofQmpStatus *status, GError **error)
 static int
 on_lifecycle(virConnectPtr connection, virDomainPtr vir, int event, int detail, void *data)
 {
-    UprofQemu *qemu = data;
+    UprofQemuEvents *events = data;
 
     if (event == VIR_DOMAIN_EVENT_STOPPED || event == VIR_DOMAIN_EVENT_CRASHED)
-        g_atomic_int_set(&qemu->guest->gone, 1);
+        g_atomic_int_set(&events->gone, 1);
     return 0;
 }
 
 static void
 on_reboot(virConnectPtr connection, virDomainPtr vir, void *data)
 {
-    UprofQemu *qemu = data;
+    UprofQemuEvents *events = data;
 
-    g_atomic_int_inc(&qemu->guest->resets);
-    g_atomic_int_set(&qemu->ram_stale, 1);
+    g_atomic_int_inc(&events->resets);
+    g_atomic_int_set(&events->ram_stale, 1);
 }
 
 static void
 on_device(virConnectPtr connection, virDomainPtr vir, const char *alias, void *data)
 {
-    UprofQemu *qemu = data;
+    UprofQemuEvents *events = data;
 
-    g_atomic_int_set(&qemu->ram_stale, 1);
+    g_atomic_int_set(&events->ram_stale, 1);
 }
 
 static void
@@ -146,9 +146,14 @@ watch_events(UprofQemu *qemu)
     };
 
     G_STATIC_ASSERT(G_N_ELEMENTS(watched) == G_N_ELEMENTS(qemu->callbacks));
-    for (size_t i = 0; i < G_N_ELEMENTS(watched); i++)
+    for (size_t i = 0; i < G_N_ELEMENTS(watched); i++) {
+        UprofQemuEvents *events = g_atomic_rc_box_acquire(qemu->events);
         qemu->callbacks[i] = virConnectDomainEventRegisterAny(
-            qemu->connection, qemu->vir, watched[i].event, watched[i].callback, qemu, NULL);
+            qemu->connection, qemu->vir, watched[i].event, watched[i].callback, events,
+            (virFreeCallback)g_atomic_rc_box_release);
+        if (qemu->callbacks[i] < 0)
+            g_atomic_rc_box_release(events);
+    }
 }
 
 static void
@@ -188,6 +193,7 @@ uprof_qemu_open(const UprofTarget *target, UprofGuest *guest, GError **error)
     g_mutex_init(&qemu->vir_lock);
     g_mutex_init(&qemu->gate);
     qemu->old_rams = g_ptr_array_new_with_free_func(g_free);
+    qemu->events = g_atomic_rc_box_new0(UprofQemuEvents);
     qemu->pidfd = -1;
     qemu->guest = guest;
     qemu->uri = g_strdup(target->uri);
@@ -215,6 +221,7 @@ uprof_qemu_close(UprofQemu *qemu)
     for (size_t i = 0; i < G_N_ELEMENTS(qemu->bounce); i++)
         g_free(qemu->bounce[i]);
     g_ptr_array_unref(qemu->old_rams);
+    g_atomic_rc_box_release(qemu->events);
     g_free(qemu->ram);
     g_free(qemu->uri);
     g_free(qemu->name);
@@ -228,6 +235,8 @@ uprof_qemu_is_gone(UprofQemu *qemu)
 {
     struct pollfd waits = { .fd = qemu->pidfd, .events = POLLIN };
 
+    if (g_atomic_int_get(&qemu->events->gone))
+        return true;
     if (qemu->pidfd >= 0)
         return poll(&waits, 1, 0) > 0;
     g_autoptr(UprofVirDomain) vir = uprof_qemu_vir(qemu);
@@ -361,7 +370,8 @@ ask_ram(UprofQemu *qemu, GError **error)
 void
 uprof_qemu_refresh(UprofQemu *qemu)
 {
-    if (!g_atomic_int_compare_and_exchange(&qemu->ram_stale, 1, 0))
+    g_atomic_int_set(&qemu->guest->resets, g_atomic_int_get(&qemu->events->resets));
+    if (!g_atomic_int_compare_and_exchange(&qemu->events->ram_stale, 1, 0))
         return;
     UprofRam *ram = ask_ram(qemu, NULL);
     if (!ram)
