@@ -10,7 +10,7 @@ enum {
     POOL_BYTES_MAX = 4 * 1024 * 1024, /* root's usual limit of locked memory is 8 MiB */
     SLOTS_PER_VCPU = 4,
     SLOTS_MIN = 16,
-    PROBES = 5,
+    PROBES = 9,
     PROBE_PERCENT = 125, /* holds vary: plan for a quarter more than was seen */
     REVIEW_HOLDS = 16,   /* between looks at the share of time held */
     FAILURES_MAX = 5,    /* in a row, before a guest is given up */
