@@ -18,6 +18,15 @@ void uprof_names_free(UprofNames *names);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofNames, uprof_names_free)
 
 /**
+ * uprof_names_limit:
+ * @max: how many names there may be; what would be one more is "[unknown]" from
+ *   then on
+ *
+ * A guest without symbols can make up a new address for every frame.
+ */
+void uprof_names_limit(UprofNames *names, size_t max);
+
+/**
  * uprof_names_intern:
  * @raw: any bytes
  *

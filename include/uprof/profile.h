@@ -11,9 +11,10 @@
 #include "uprof/run.h"
 
 enum {
-    UPROF_PROFILE_STACKS_MAX = 200 * 1000, /* of a live run; the rest counts as [unknown] */
-    UPROF_PROFILE_NAMES_MAX = 100 * 1000,
-    UPROF_PROFILE_DEPTH_MAX = 1100, /* frames, root and markers included */
+    UPROF_PROFILE_STACKS_MAX = 200 * 1000,      /* of a live run; the rest counts as [unknown] */
+    UPROF_PROFILE_FRAMES_MAX = 2 * 1000 * 1000, /* of all stacks, shared callers once */
+    UPROF_PROFILE_NAMES_MAX = 100 * 1000,       /* for uprof_names_limit() */
+    UPROF_PROFILE_DEPTH_MAX = 1100,             /* frames, root and markers included */
 };
 
 typedef struct _UprofProfile UprofProfile;
@@ -22,7 +23,7 @@ typedef struct _UprofProfile UprofProfile;
  * uprof_profile_new:
  * @names: borrowed, outlives what is returned
  * @root: the domain
- * @bounded: keep to the limits above, as a live run must
+ * @bounded: keep to the numbers of stacks and frames above, as a live run must
  */
 UprofProfile *uprof_profile_new(UprofNames *names, const UprofName *root, bool bounded);
 void uprof_profile_free(UprofProfile *profile);

@@ -11,6 +11,7 @@
  */
 struct _UprofNames {
     GTree *texts; /* of char, owned; key and value are the same */
+    size_t max;
 };
 
 static int
@@ -25,7 +26,14 @@ uprof_names_new(void)
     UprofNames *names = g_new0(UprofNames, 1);
 
     names->texts = g_tree_new_full(compare_texts, NULL, g_free, NULL);
+    names->max = SIZE_MAX;
     return names;
+}
+
+void
+uprof_names_limit(UprofNames *names, size_t max)
+{
+    names->max = max;
 }
 
 void
@@ -48,9 +56,13 @@ uprof_names_intern(UprofNames *names, UprofSlice raw)
 const UprofName *
 uprof_names_marker(UprofNames *names, const char *marker)
 {
+    static const char full[] = "[unknown]";
     char *text = g_tree_lookup(names->texts, marker);
 
     if (!text) {
+        /* one more than the limit, so that there is room for saying so */
+        if (uprof_names_count(names) >= names->max && strcmp(marker, full) != 0)
+            return uprof_names_marker(names, full);
         text = g_strdup(marker);
         g_tree_insert(names->texts, text, text);
     }

@@ -11,6 +11,7 @@ uprof_pipeline_new(UprofGuest *guest, UprofRun *run, UprofWriter *writer)
     g_mutex_init(&pipeline->lock);
     pipeline->run = run;
     pipeline->names = uprof_names_new();
+    uprof_names_limit(pipeline->names, UPROF_PROFILE_NAMES_MAX);
     pipeline->sym = uprof_sym_new(guest->arch, pipeline->names);
     const UprofName *root =
         uprof_names_intern(pipeline->names, (UprofSlice){ run->domain, strlen(run->domain) });

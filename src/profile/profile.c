@@ -95,7 +95,7 @@ uprof_profile_add(UprofProfile *profile, const UprofName *const *frames, unsigne
     g_assert(n >= 1 && n < UPROF_PROFILE_DEPTH_MAX);
     const bool full =
         profile->bounded && (profile->n_stacks >= UPROF_PROFILE_STACKS_MAX ||
-                             uprof_names_count(profile->names) >= UPROF_PROFILE_NAMES_MAX);
+                             g_hash_table_size(profile->edges) >= UPROF_PROFILE_FRAMES_MAX);
     Node *node = find_stack(profile, frames, n, !full);
 
     if (!node) {

@@ -56,6 +56,24 @@ test_many(void)
     }
 }
 
+/* What a guest makes up ends somewhere; what is known stays known. */
+static void
+test_limit(void)
+{
+    enum { MAX = 100 };
+    g_autoptr(UprofNames) names = uprof_names_new();
+    const UprofName *first = uprof_names_intern(names, slice_of("first"));
+
+    uprof_names_limit(names, MAX);
+    for (unsigned i = 0; i < 3 * MAX; i++) {
+        g_autofree char *text = g_strdup_printf("0x%x", i);
+        uprof_names_marker(names, text);
+    }
+    g_assert_cmpuint(uprof_names_count(names), ==, MAX + 1);
+    g_assert_cmpstr(uprof_name_text(uprof_names_intern(names, slice_of("late"))), ==, "[unknown]");
+    g_assert_true(uprof_names_intern(names, slice_of("first")) == first);
+}
+
 static void
 test_free_null(void)
 {
@@ -70,6 +88,7 @@ main(int argc, char **argv)
     g_test_add_func("/intern/equal-is-same", test_equal_is_same);
     g_test_add_func("/intern/marker-is-no-name", test_marker_is_no_name);
     g_test_add_func("/intern/many", test_many);
+    g_test_add_func("/intern/limit", test_limit);
     g_test_add_func("/intern/free-null", test_free_null);
     return g_test_run();
 }
