@@ -11,6 +11,8 @@
 #include "uprof/ring.h"
 #include "uprof/windows.h"
 
+enum { UPROF_SAMPLER_PROBES = 9 }; /* trial holds that nobody counts */
+
 /**
  * UprofSamplerPlan:
  * @rate_mhz: samples per second and vCPU, in millihertz

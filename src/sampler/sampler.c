@@ -10,7 +10,6 @@ enum {
     POOL_BYTES_MAX = 4 * 1024 * 1024, /* root's usual limit of locked memory is 8 MiB */
     SLOTS_PER_VCPU = 4,
     SLOTS_MIN = 16,
-    PROBES = 9,
     PROBE_PERCENT = 125, /* holds vary: plan for a quarter more than was seen */
     REVIEW_HOLDS = 16,   /* between looks at the share of time held */
     FAILURES_MAX = 5,    /* in a row, before a guest is given up */
@@ -273,10 +272,10 @@ static void
 find_divisor(UprofSampler *sampler, UprofSnapshot **slots)
 {
     const UprofSamplerPlan *plan = &sampler->plan;
-    uint64_t holds_ns[PROBES];
+    uint64_t holds_ns[UPROF_SAMPLER_PROBES];
     unsigned n_holds = 0;
 
-    for (unsigned i = 0; i < PROBES && !g_atomic_int_get(&sampler->stop); i++) {
+    for (unsigned i = 0; i < UPROF_SAMPLER_PROBES && !g_atomic_int_get(&sampler->stop); i++) {
         g_autoptr(GError) error = NULL;
         unsigned n;
         if (uprof_guest_vet(sampler->guest, &error) != UPROF_OK ||

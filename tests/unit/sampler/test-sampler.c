@@ -10,7 +10,6 @@ enum {
     RAM_LEN = 0x20000,
     STACK = 0x8000,
     VCPUS_MAX = 4,
-    PROBES = 5, /* holds before the first sample that counts */
     RATE_MHZ = 200 * 1000,
     RUN_MS = 300,
     FOR_EVER = G_MAXINT,
@@ -154,7 +153,8 @@ test_plain(gconstpointer data)
     g_assert_cmpuint(result.snapshots->len % 2, ==, 0);
     check_ticks(&fixture, &result, result.snapshots->len / 2);
     if (grain != UPROF_GRAIN_NONE)
-        g_assert_cmpint(fixture.guest->tally->holds, ==, (gint)result.snapshots->len / 2 + PROBES);
+        g_assert_cmpint(fixture.guest->tally->holds, ==,
+                        (gint)result.snapshots->len / 2 + UPROF_SAMPLER_PROBES);
     for (guint i = 0; i < result.snapshots->len; i++) {
         const UprofSnapshot *snapshot = snapshot_at(&result, i);
         g_assert_cmpuint(snapshot->vcpu, ==, i % 2);
@@ -184,23 +184,23 @@ static const struct {
     bool samples;      /* some came out */
     bool left_held;
 } answers[] = {
-    { "busy-for-a-while",    { MEMORY_VET, 10, 14, UPROF_BUSY },               UPROF_SAMPLER_DURATION, NULL, 5, true, false },
-    { "busy-when-held",      { MEMORY_HOLD, 10, 14, UPROF_BUSY },              UPROF_SAMPLER_DURATION, NULL, 5, true, false },
-    { "busy-registers",      { MEMORY_READ_REGS, 10, 10, UPROF_BUSY },         UPROF_SAMPLER_DURATION, NULL, 1, true, false },
+    { "busy-for-a-while",    { MEMORY_VET, 20, 24, UPROF_BUSY },               UPROF_SAMPLER_DURATION, NULL, 5, true, false },
+    { "busy-when-held",      { MEMORY_HOLD, 20, 24, UPROF_BUSY },              UPROF_SAMPLER_DURATION, NULL, 5, true, false },
+    { "busy-registers",      { MEMORY_READ_REGS, 20, 20, UPROF_BUSY },         UPROF_SAMPLER_DURATION, NULL, 1, true, false },
     { "busy-for-ever",       { MEMORY_VET, 1, FOR_EVER, UPROF_BUSY },          UPROF_SAMPLER_DURATION, NULL, 5, false, false },
-    { "gone",                { MEMORY_VET, 10, FOR_EVER, UPROF_GONE },         UPROF_SAMPLER_GONE,     NULL, 0, true, false },
+    { "gone",                { MEMORY_VET, 20, FOR_EVER, UPROF_GONE },         UPROF_SAMPLER_GONE,     NULL, 0, true, false },
     { "gone-at-once",        { MEMORY_VET, 1, FOR_EVER, UPROF_GONE },          UPROF_SAMPLER_GONE,     NULL, 0, false, false },
-    { "gone-when-held",      { MEMORY_HOLD, 10, FOR_EVER, UPROF_GONE },        UPROF_SAMPLER_GONE,     NULL, 0, true, false },
-    { "gone-in-the-hold",    { MEMORY_READ_REGS, 10, FOR_EVER, UPROF_GONE },   UPROF_SAMPLER_GONE,     NULL, 0, true, false },
-    { "gone-when-released",  { MEMORY_RELEASE, 10, FOR_EVER, UPROF_GONE },     UPROF_SAMPLER_GONE,     NULL, 0, true, false },
-    { "four-failures",       { MEMORY_HOLD, 10, 13, UPROF_FAILED },            UPROF_SAMPLER_DURATION, NULL, 4, true, false },
-    { "five-failures",       { MEMORY_HOLD, 10, FOR_EVER, UPROF_FAILED },      UPROF_SAMPLER_ERROR, "scripted failure of hold", 5, true, false },
-    { "vet-fails",           { MEMORY_VET, 10, FOR_EVER, UPROF_FAILED },       UPROF_SAMPLER_ERROR, "scripted failure of vet", 5, true, false },
-    { "registers-fail",      { MEMORY_READ_REGS, 10, FOR_EVER, UPROF_FAILED }, UPROF_SAMPLER_ERROR, "scripted failure of read_regs", 5, true, false },
+    { "gone-when-held",      { MEMORY_HOLD, 20, FOR_EVER, UPROF_GONE },        UPROF_SAMPLER_GONE,     NULL, 0, true, false },
+    { "gone-in-the-hold",    { MEMORY_READ_REGS, 20, FOR_EVER, UPROF_GONE },   UPROF_SAMPLER_GONE,     NULL, 0, true, false },
+    { "gone-when-released",  { MEMORY_RELEASE, 20, FOR_EVER, UPROF_GONE },     UPROF_SAMPLER_GONE,     NULL, 0, true, false },
+    { "four-failures",       { MEMORY_HOLD, 20, 23, UPROF_FAILED },            UPROF_SAMPLER_DURATION, NULL, 4, true, false },
+    { "five-failures",       { MEMORY_HOLD, 20, FOR_EVER, UPROF_FAILED },      UPROF_SAMPLER_ERROR, "scripted failure of hold", 5, true, false },
+    { "vet-fails",           { MEMORY_VET, 20, FOR_EVER, UPROF_FAILED },       UPROF_SAMPLER_ERROR, "scripted failure of vet", 5, true, false },
+    { "registers-fail",      { MEMORY_READ_REGS, 20, FOR_EVER, UPROF_FAILED }, UPROF_SAMPLER_ERROR, "scripted failure of read_regs", 5, true, false },
     { "fails-from-the-start", { MEMORY_HOLD, 1, FOR_EVER, UPROF_FAILED },      UPROF_SAMPLER_ERROR, "scripted failure of hold", 5, false, false },
-    { "release-fails",       { MEMORY_RELEASE, 10, 10, UPROF_FAILED },         UPROF_SAMPLER_ERROR, "scripted failure of release", 1, true, true },
+    { "release-fails",       { MEMORY_RELEASE, 20, 20, UPROF_FAILED },         UPROF_SAMPLER_ERROR, "scripted failure of release", 1, true, true },
     { "release-fails-early", { MEMORY_RELEASE, 1, 1, UPROF_FAILED },           UPROF_SAMPLER_ERROR, "scripted failure of release", 0, false, true },
-    { "release-fails-late",  { MEMORY_RELEASE, PROBES, PROBES, UPROF_FAILED }, UPROF_SAMPLER_ERROR, "scripted failure of release", 0, false, true },
+    { "release-fails-late",  { MEMORY_RELEASE, UPROF_SAMPLER_PROBES, UPROF_SAMPLER_PROBES, UPROF_FAILED }, UPROF_SAMPLER_ERROR, "scripted failure of release", 0, false, true },
 };
 /* clang-format on */
 
@@ -252,7 +252,7 @@ test_every_call_fails(void)
 static void
 set_hold_after(MemoryGuest *guest, MemoryCall call, gint n)
 {
-    if (call == MEMORY_HOLD && n == PROBES + 1)
+    if (call == MEMORY_HOLD && n == UPROF_SAMPLER_PROBES + 1)
         guest->hold_ns = *(const uint64_t *)guest->hook_data;
 }
 
@@ -331,7 +331,8 @@ test_skipped(void)
     run(&fixture, &result);
     g_assert_cmpuint(result.counts.skipped, >, 0);
     /* a tick without room stops nobody */
-    g_assert_cmpint(fixture.guest->tally->holds, ==, (gint)result.snapshots->len + PROBES);
+    g_assert_cmpint(fixture.guest->tally->holds, ==,
+                    (gint)result.snapshots->len + UPROF_SAMPLER_PROBES);
     check_ticks(&fixture, &result, result.snapshots->len);
 }
 
@@ -420,7 +421,7 @@ test_torn(void)
     for (guint i = 0; i < result.snapshots->len; i++) {
         const UprofSnapshot *snapshot = snapshot_at(&result, i);
         /* the trial has taken five */
-        g_assert_cmpint(snapshot->stale, ==, (i + PROBES) % 2 == 0);
+        g_assert_cmpint(snapshot->stale, ==, (i + UPROF_SAMPLER_PROBES) % 2 == 0);
         g_assert_cmpuint(snapshot->n_windows, ==, snapshot->stale ? 0 : 1);
         g_assert_cmphex(snapshot->regs.pc, ==, 0x1000);
     }
