@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <string.h>
+#include <unistd.h>
+
+#include "memory-guest.h"
+#include "uprof/unwind.h"
+
+/*
+ * A guest without paging: the function at CODE was called from CALLER, that one
+ * from ROOT. The frame pointer is the caller's until the function has made its
+ * own record.
+ */
+enum {
+    RAM_LEN = 0x40000,
+    CODE = 0x1000,
+    CALLER = 0x1800,
+    ROOT = 0x1c00,
+    STACK = 0x10000,
+    WINDOW_LEN = 0x1000,
+    CALLER_RECORD = STACK + 0x100,
+    CODE_MAX = 80,
+};
+
+/* where the return address to CALLER is */
+typedef enum { AT_SP, ABOVE_FP, IN_RECORD } Where;
+
+#define PUSH "\x55"
+#define MOV "\x48\x89\xe5"
+#define LOAD "\x48\x8b\xec"
+#define NOPS "\x90\x90\x90\x90\x90\x90"
+#define BODY NOPS NOPS
+#define LEAVE_RET "\xc9\xc3"
+#define POP_RET "\x5d\xc3"
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    const char *code;
+    unsigned at; /* of the program counter in it */
+    uint8_t word_bytes;
+    Where where;
+} cases[] = {
+    { "before-push",          PUSH MOV BODY LEAVE_RET,               0,  8, AT_SP },
+    { "before-mov",           PUSH MOV BODY LEAVE_RET,               1,  8, ABOVE_FP },
+    { "behind-mov",           PUSH MOV BODY LEAVE_RET,               4,  8, IN_RECORD },
+    { "body",                 PUSH MOV BODY LEAVE_RET,               10, 8, IN_RECORD },
+    { "leave",                PUSH MOV BODY LEAVE_RET,               16, 8, IN_RECORD },
+    { "ret-behind-leave",     PUSH MOV BODY LEAVE_RET,               17, 8, AT_SP },
+    { "ret-behind-pop",       PUSH MOV BODY POP_RET,                 17, 8, AT_SP },
+    { "ret-with-bytes",       PUSH MOV BODY "\x5d\xc2\x08",          17, 8, AT_SP },
+    { "rep-ret",              PUSH MOV BODY "\x5d\xf3\xc3",          17, 8, AT_SP },
+    { "tail-call",            PUSH MOV BODY "\x5d\xe9\1\0\0\0",      17, 8, AT_SP },
+    { "short-tail-call",      PUSH MOV BODY "\xc9\xeb\x10",          17, 8, AT_SP },
+    { "jump-in-body",         PUSH MOV BODY "\x90\xeb\x10" LEAVE_RET, 17, 8, IN_RECORD },
+    { "load-form",            PUSH LOAD BODY LEAVE_RET,              1,  8, ABOVE_FP },
+    { "endbr-first",          "\xf3\x0f\x1e\xfa" PUSH MOV BODY,      2,  8, AT_SP },
+    { "spread-apart",         PUSH NOPS MOV BODY,                    5,  8, ABOVE_FP },
+    { "spread-apart-behind",  PUSH NOPS MOV BODY,                    10, 8, IN_RECORD },
+    { "push-of-r13",          "\x41" PUSH PUSH MOV BODY,             1,  8, AT_SP },
+    { "no-prologue",          BODY BODY LEAVE_RET,                   3,  8, IN_RECORD },
+    { "32-bit-before-push",   PUSH "\x89\xe5" BODY LEAVE_RET,        0,  4, AT_SP },
+    { "32-bit-before-mov",    PUSH "\x89\xe5" BODY LEAVE_RET,        1,  4, ABOVE_FP },
+    { "32-bit-body",          PUSH "\x89\xe5" BODY LEAVE_RET,        8,  4, IN_RECORD },
+    { "32-bit-load-form",     PUSH "\x8b\xec" BODY LEAVE_RET,        1,  4, ABOVE_FP },
+    { "32-bit-ret",           PUSH "\x89\xe5" BODY LEAVE_RET,        16, 4, AT_SP },
+    { "16-bit",               PUSH MOV BODY LEAVE_RET,               0,  2, AT_SP },
+};
+/* clang-format on */
+
+static char *symbols;
+
+typedef struct {
+    MemoryGuest *guest;
+    UprofMem *mem;
+    UprofNames *names;
+    UprofSym *sym;
+    UprofSnapshot *snapshot;
+    UprofStack *stack;
+    UprofUnwindContext context;
+} Fixture;
+
+static void
+init_fixture(Fixture *fixture, const char *code, size_t len, unsigned at, uint8_t word_bytes)
+{
+    const MemoryPlan plan = { .n_vcpus = 1, .grain = UPROF_GRAIN_NONE, .ram_len = RAM_LEN };
+    g_autoptr(GError) error = NULL;
+
+    fixture->guest = memory_guest_open(&plan);
+    memory_guest_put(fixture->guest, CODE, code, len);
+    fixture->mem = uprof_mem_new(&fixture->guest->base, UPROF_LANE_WORKER);
+    fixture->names = uprof_names_new();
+    fixture->sym = uprof_sym_new(fixture->guest->base.arch, fixture->names);
+    uprof_sym_add_file(fixture->sym, symbols, true, &error);
+    g_assert_no_error(error);
+    fixture->snapshot = g_new0(UprofSnapshot, 1);
+    fixture->stack = g_new0(UprofStack, 1);
+    fixture->context = (UprofUnwindContext){ .snapshot = fixture->snapshot,
+                                             .mem = fixture->mem,
+                                             .sym = fixture->sym,
+                                             .max_depth = UPROF_DEPTH_DEFAULT };
+    fixture->snapshot->n_windows = 1;
+    fixture->snapshot->windows[0] = (UprofWindow){ .gva = STACK, .len = WINDOW_LEN };
+    fixture->snapshot->regs =
+        (UprofRegs){ .pc = CODE + at, .sp = STACK, .fp = CALLER_RECORD, .word_bytes = word_bytes };
+    uprof_mem_begin_sample(fixture->mem, 0, 0);
+}
+
+static void
+clear_fixture(Fixture *fixture)
+{
+    uprof_mem_free(fixture->mem);
+    uprof_sym_free(fixture->sym);
+    uprof_names_free(fixture->names);
+    memory_guest_close(fixture->guest);
+    g_free(fixture->snapshot);
+    g_free(fixture->stack);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Fixture, clear_fixture)
+
+static void
+put_word(Fixture *fixture, uint64_t at, uint64_t value)
+{
+    const uint64_t bytes = GUINT64_TO_LE(value);
+
+    memcpy(fixture->snapshot->bytes + (at - STACK), &bytes, fixture->snapshot->regs.word_bytes);
+}
+
+static void
+put_stack(Fixture *fixture, Where where)
+{
+    UprofRegs *regs = &fixture->snapshot->regs;
+    const unsigned word = regs->word_bytes;
+
+    put_word(fixture, CALLER_RECORD, 0);
+    put_word(fixture, CALLER_RECORD + word, ROOT);
+    if (where == AT_SP) {
+        put_word(fixture, STACK, CALLER);
+        return;
+    }
+    put_word(fixture, STACK, CALLER_RECORD);
+    put_word(fixture, STACK + word, CALLER);
+    if (where == IN_RECORD)
+        regs->fp = STACK;
+}
+
+static void
+test_case(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    char code[CODE_MAX] = { 0 };
+    g_auto(Fixture) fixture;
+
+    /* zeros follow in any case */
+    memcpy(code, cases[i].code, MIN(strlen(cases[i].code), sizeof(code) - 1));
+    init_fixture(&fixture, code, sizeof(code), cases[i].at, cases[i].word_bytes);
+    put_stack(&fixture, cases[i].where);
+
+    uprof_unwind(&fixture.context, fixture.stack);
+
+    const UprofStack *stack = fixture.stack;
+    if (cases[i].word_bytes == 2) {
+        g_assert_cmpint(stack->end, ==, UPROF_END_NO_RULE);
+        return;
+    }
+    g_assert_cmpint(stack->end, ==, UPROF_END_BASE);
+    g_assert_cmpuint(stack->n, ==, 3);
+    g_assert_cmphex(stack->frames[1].pc, ==, CALLER);
+    g_assert_cmphex(stack->frames[2].pc, ==, ROOT);
+    g_assert_cmpint(stack->frames[1].how, ==,
+                    cases[i].where == IN_RECORD ? UPROF_HOW_FP : UPROF_HOW_LEAF);
+}
+
+/* Any bytes as code, anywhere in them: it ends, and stays within what was copied. */
+static void
+test_random_code(void)
+{
+    for (unsigned round = 0; round < 2000; round++) {
+        char code[CODE_MAX];
+        g_auto(Fixture) fixture;
+        for (size_t i = 0; i < sizeof(code); i++)
+            code[i] = (char)(g_test_rand_int_range(0, 4) == 0 ? 0x55 : g_test_rand_int());
+        init_fixture(&fixture, code, sizeof(code), (unsigned)g_test_rand_int_range(0, sizeof(code)),
+                     round % 2 ? 8 : 4);
+        for (unsigned i = 0; i < WINDOW_LEN; i++)
+            fixture.snapshot->bytes[i] = (uint8_t)g_test_rand_int();
+        uprof_unwind(&fixture.context, fixture.stack);
+        g_assert_cmpuint(fixture.stack->n, >=, 1);
+        g_assert_cmpuint(fixture.stack->n, <=, UPROF_DEPTH_DEFAULT);
+    }
+}
+
+/* The stack pointer may be anything, the window anywhere else. */
+static void
+test_stack_is_missing(void)
+{
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture, PUSH MOV BODY, strlen(PUSH MOV BODY), 0, 8);
+    fixture.snapshot->regs.sp = UINT64_MAX - 3;
+    fixture.snapshot->regs.fp = UINT64_MAX - 7;
+    uprof_unwind(&fixture.context, fixture.stack);
+    g_assert_cmpuint(fixture.stack->n, ==, 1);
+    g_assert_false(uprof_unwind_is_complete(fixture.stack));
+}
+
+int
+main(int argc, char **argv)
+{
+    g_autoptr(GError) error = NULL;
+
+    g_test_init(&argc, &argv, NULL);
+    const int fd = g_file_open_tmp("uprof-XXXXXX.map", &symbols, &error);
+    g_assert_no_error(error);
+    g_file_set_contents(symbols,
+                        "0000000000001000 T function\n"
+                        "0000000000001700 T caller\n"
+                        "0000000000001b00 T root\n",
+                        -1, &error);
+    g_assert_no_error(error);
+    close(fd);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *path = g_strdup_printf("/leaf-x86_64/%s", cases[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_case);
+    }
+    g_test_add_func("/leaf-x86_64/random-code", test_random_code);
+    g_test_add_func("/leaf-x86_64/stack-is-missing", test_stack_is_missing);
+    const int result = g_test_run();
+    unlink(symbols);
+    g_free(symbols);
+    return result;
+}
