@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "private-run.h"
+#include "uprof/clock.h"
+#include "uprof/error.h"
+#include "uprof/marker.h"
+
+#define UUID "4dea22b3-1d52-48f3-a516-782e98ab3fa0"
+#define OTHER "4dea22b3-1d52-48f3-a516-782e98ab3fa1"
+
+static bool can_run;
+
+static bool
+skip(void)
+{
+    if (!can_run)
+        g_test_skip("no mount namespace with a /run of its own");
+    return !can_run;
+}
+
+static UprofMarker *
+open_marker(const char *uuid)
+{
+    g_autoptr(GError) error = NULL;
+    bool taken = true;
+    UprofMarker *marker = uprof_marker_open(uuid, &taken, &error);
+
+    g_assert_no_error(error);
+    g_assert_nonnull(marker);
+    g_assert_false(taken);
+    return marker;
+}
+
+static void
+assert_taken(const char *uuid)
+{
+    g_autoptr(GError) error = NULL;
+    bool taken = false;
+
+    g_assert_null(uprof_marker_open(uuid, &taken, &error));
+    g_assert_no_error(error);
+    g_assert_true(taken);
+}
+
+static char *
+path_of(const char *uuid)
+{
+    return g_build_filename(uprof_marker_folder(), uuid, NULL);
+}
+
+static void
+test_lock(void)
+{
+    if (skip())
+        return;
+    UprofMarker *marker = open_marker(UUID);
+    g_autoptr(UprofMarker) other = open_marker(OTHER);
+    g_autofree char *path = path_of(UUID);
+    struct stat info;
+
+    g_assert_cmpint(stat(path, &info), ==, 0);
+    g_assert_cmpint(info.st_mode & 0777, ==, 0600);
+    g_assert_cmpint(stat(uprof_marker_folder(), &info), ==, 0);
+    g_assert_cmpint(info.st_mode & 0777, ==, 0700);
+    assert_taken(UUID);
+    /* the guardian's descriptor keeps the lock when the profiler's is closed */
+    UprofMarker *adopted = uprof_marker_adopt(dup(uprof_marker_fd(marker)), NULL);
+    uprof_marker_close(marker);
+    assert_taken(UUID);
+    uprof_marker_close(adopted);
+    uprof_marker_close(open_marker(UUID));
+    g_assert_cmpint(access(path, F_OK), ==, 0); /* never deleted */
+}
+
+static void
+test_info(void)
+{
+    UprofMarkerInfo info = { .uuid = UUID,
+                             .uri = "qemu:///system",
+                             .name = "web-1",
+                             .access = "monitor",
+                             .id = 7,
+                             .qemu_pid = 8,
+                             .qemu_start = 9,
+                             .pid = 10,
+                             .start = 11 };
+    UprofMarkerInfo back;
+
+    if (skip())
+        return;
+    g_autoptr(UprofMarker) marker = open_marker(UUID);
+    uprof_marker_set_held(marker, UPROF_HELD_ASKED);
+    uprof_marker_set_info(marker, &info);
+    g_assert_cmpint(uprof_marker_held(marker, NULL), ==, UPROF_HELD_NOT);
+    memset(&back, 0xff, sizeof(back));
+    g_assert_true(uprof_marker_get_info(marker, &back));
+    g_assert_cmpmem(&back, sizeof(back), &info, sizeof(info));
+
+    /* whatever the file holds, strings end */
+    memset(&info, 'x', sizeof(info));
+    uprof_marker_set_info(marker, &info);
+    g_assert_true(uprof_marker_get_info(marker, &back));
+    g_assert_cmpuint(strlen(back.uuid), ==, sizeof(back.uuid) - 1);
+    g_assert_cmpuint(strlen(back.uri), ==, sizeof(back.uri) - 1);
+    g_assert_cmpuint(strlen(back.name), ==, sizeof(back.name) - 1);
+    g_assert_cmpuint(strlen(back.access), ==, sizeof(back.access) - 1);
+}
+
+static void
+test_held(void)
+{
+    uint64_t asked_ns = 0, since_ns = 0;
+
+    if (skip())
+        return;
+    const uint64_t before_ns = uprof_clock_now_ns();
+    UprofMarker *marker = open_marker(UUID);
+    uprof_marker_set_held(marker, UPROF_HELD_ASKED);
+    g_assert_cmpint(uprof_marker_held(marker, &asked_ns), ==, UPROF_HELD_ASKED);
+    g_assert_cmpuint(asked_ns, >=, before_ns);
+    uprof_marker_set_held(marker, UPROF_HELD_YES);
+    g_assert_cmpint(uprof_marker_held(marker, &since_ns), ==, UPROF_HELD_YES);
+    g_assert_cmpuint(since_ns, ==, asked_ns); /* of the first flag */
+    uprof_marker_close(marker);
+    /* and outlives who set it */
+    marker = open_marker(UUID);
+    g_assert_cmpint(uprof_marker_held(marker, NULL), ==, UPROF_HELD_YES);
+    uprof_marker_set_held(marker, UPROF_HELD_NOT);
+    uprof_marker_close(marker);
+    uprof_marker_set_held(NULL, UPROF_HELD_YES);
+    uprof_marker_close(NULL);
+}
+
+/* A file that is new, short, of random bytes, or of before the host was booted. */
+static void
+test_hostile_file(void)
+{
+    UprofMarkerInfo info = { .uuid = UUID }, back;
+    g_autofree char *path = NULL;
+
+    if (skip())
+        return;
+    path = path_of(UUID);
+    unlink(path);
+    UprofMarker *marker = open_marker(UUID);
+    g_assert_false(uprof_marker_get_info(marker, &back));
+    uprof_marker_set_info(marker, &info);
+    uprof_marker_close(marker);
+
+    g_autofree char *bytes = NULL;
+    gsize len;
+    g_assert_true(g_file_get_contents(path, &bytes, &len, NULL));
+    g_autofree char *boot_id = NULL;
+    g_assert_true(g_file_get_contents("/proc/sys/kernel/random/boot_id", &boot_id, NULL, NULL));
+    char *at = memmem(bytes, len, boot_id, 36);
+    g_assert_nonnull(at);
+    *at = *at == '0' ? '1' : '0';
+    g_assert_true(g_file_set_contents(path, bytes, (gssize)len, NULL));
+    marker = open_marker(UUID);
+    g_assert_false(uprof_marker_get_info(marker, &back));
+    uprof_marker_close(marker);
+
+    for (unsigned round = 0; round < 200; round++) {
+        const unsigned at_byte = (unsigned)g_test_rand_int_range(0, (gint)len);
+        for (unsigned i = 0; i < 16 && at_byte + i < len; i++)
+            bytes[at_byte + i] = (char)g_test_rand_int();
+        g_assert_true(
+            g_file_set_contents(path, bytes, g_test_rand_int_range(0, (gint)len + 1), NULL));
+        marker = open_marker(UUID);
+        if (uprof_marker_get_info(marker, &back))
+            g_assert_cmpuint(strlen(back.name), <, sizeof(back.name));
+        g_assert_cmpint(uprof_marker_held(marker, NULL), <=, UPROF_HELD_YES);
+        uprof_marker_close(marker);
+    }
+    unlink(path);
+}
+
+static void
+test_list(void)
+{
+    if (skip())
+        return;
+    g_autofree char *stranger = path_of("collect.lock");
+    g_autofree char *one = path_of(UUID);
+    g_autofree char *other = path_of(OTHER);
+
+    uprof_marker_close(open_marker(UUID));
+    uprof_marker_close(open_marker(OTHER));
+    g_assert_true(g_file_set_contents(stranger, "", 0, NULL));
+    g_autoptr(GPtrArray) uuids = uprof_marker_list();
+    g_assert_cmpuint(uuids->len, ==, 2);
+    for (guint i = 0; i < 2; i++)
+        g_assert_true(g_uuid_string_is_valid(g_ptr_array_index(uuids, i)));
+    unlink(stranger);
+    unlink(one);
+    unlink(other);
+}
+
+static void
+test_bad_uuid(void)
+{
+    static const char *const bad[] = { "", "..", "web-1", "../../etc/passwd", UUID "0" };
+
+    if (skip())
+        return;
+    for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_autoptr(GError) error = NULL;
+        bool taken;
+        g_assert_null(uprof_marker_open(bad[i], &taken, &error));
+        g_assert_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA);
+    }
+}
+
+static void
+assert_refused(const char *pattern)
+{
+    g_autoptr(GError) error = NULL;
+    bool taken;
+
+    g_assert_null(uprof_marker_open(UUID, &taken, &error));
+    g_assert_false(taken);
+    g_assert_nonnull(error);
+    g_assert_true(g_pattern_match_simple(pattern, error->message));
+}
+
+static void
+test_bad_folder(void)
+{
+    if (skip())
+        return;
+    const char *folder = uprof_marker_folder();
+    g_autofree char *away = g_strconcat(folder, ".away", NULL);
+    g_autofree char *one = path_of(UUID);
+
+    uprof_marker_close(open_marker(UUID));
+    g_assert_cmpint(chmod(folder, 0777), ==, 0);
+    assert_refused("*may be written by others; remove it");
+    g_assert_cmpint(chmod(folder, 0700), ==, 0);
+    if (geteuid() == 0) {
+        g_assert_cmpint(chown(folder, 65534, 0), ==, 0);
+        assert_refused("*belongs to somebody else*");
+        g_assert_cmpint(chown(folder, 0, 0), ==, 0);
+    }
+    g_assert_cmpint(rename(folder, away), ==, 0);
+    g_assert_cmpint(symlink(away, folder), ==, 0);
+    assert_refused("cannot open '*': *");
+    g_assert_cmpint(unlink(folder), ==, 0);
+    g_assert_true(g_file_set_contents(folder, "", 0, NULL));
+    assert_refused("cannot open '*': *");
+    g_assert_cmpint(unlink(folder), ==, 0);
+    g_assert_cmpint(rename(away, folder), ==, 0);
+
+    /* a marker that is a link or a folder */
+    unlink(one);
+    g_assert_cmpint(symlink("/etc/passwd", one), ==, 0);
+    assert_refused("cannot open marker '*': *");
+    unlink(one);
+    g_assert_cmpint(mkdir(one, 0700), ==, 0);
+    assert_refused("cannot open marker '*': *");
+    rmdir(one);
+}
+
+static void
+test_adopt_fails(void)
+{
+    g_autoptr(GError) error = NULL;
+    const int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    g_assert_null(uprof_marker_adopt(fd, &error));
+    g_assert_nonnull(error);
+    g_assert_cmpint(fcntl(fd, F_GETFD), ==, -1); /* it was given away */
+}
+
+static void
+test_process_start(void)
+{
+    char name[16];
+    const uint64_t start = uprof_marker_process_start(getpid());
+
+    g_assert_cmpuint(start, >, 0);
+    prctl(PR_GET_NAME, name);
+    prctl(PR_SET_NAME, "a) S 1 (2 3");
+    g_assert_cmpuint(uprof_marker_process_start(getpid()), ==, start);
+    prctl(PR_SET_NAME, name);
+    const pid_t pid = fork();
+    if (pid == 0)
+        _exit(0);
+    g_assert_cmpint(waitpid(pid, NULL, 0), ==, pid);
+    g_assert_cmpuint(uprof_marker_process_start(pid), ==, 0);
+    g_assert_cmpuint(uprof_marker_process_start(0), ==, 0);
+    g_assert_cmpuint(uprof_marker_process_start(-1), ==, 0);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    can_run = private_run_enter();
+
+    g_test_add_func("/marker/lock", test_lock);
+    g_test_add_func("/marker/info", test_info);
+    g_test_add_func("/marker/held", test_held);
+    g_test_add_func("/marker/hostile-file", test_hostile_file);
+    g_test_add_func("/marker/list", test_list);
+    g_test_add_func("/marker/bad-uuid", test_bad_uuid);
+    g_test_add_func("/marker/bad-folder", test_bad_folder);
+    g_test_add_func("/marker/adopt-fails", test_adopt_fails);
+    g_test_add_func("/marker/process-start", test_process_start);
+    const int code = g_test_run();
+    private_run_leave();
+    return code;
+}
