@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <elf.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "memory-guest.h"
+#include "symbol-elf.h"
+#include "uprof/error.h"
+#include "uprof/sym.h"
+
+enum { CODE = 0x1000, CODE_LEN = 0x2000, RAM_LEN = 0x10000 };
+
+static uint8_t text[CODE_LEN];
+
+/* clang-format off */
+static const ElfSymbol symbols[] = {
+    { "main",              CODE,         0x40, true },
+    { "work",              CODE + 0x40,  0x40, true },
+    { "a;b\x1b[31m\n 12",  CODE + 0x100, 0x40, true },
+    { "bad\xff" "utf",     CODE + 0x140, 0x40, false },
+};
+/* clang-format on */
+
+typedef struct {
+    char *folder;
+    UprofNames *names;
+    UprofSym *sym;
+} Fixture;
+
+static void
+init_fixture(Fixture *fixture)
+{
+    g_autoptr(GError) error = NULL;
+
+    fixture->folder = g_dir_make_tmp("uprof-test-XXXXXX", &error);
+    g_assert_no_error(error);
+    fixture->names = uprof_names_new();
+    fixture->sym = uprof_sym_new(uprof_arch_find("x86_64"), fixture->names);
+}
+
+static void
+clear_fixture(Fixture *fixture)
+{
+    g_autoptr(GDir) dir = g_dir_open(fixture->folder, 0, NULL);
+    const char *name;
+
+    while ((name = g_dir_read_name(dir))) {
+        g_autofree char *path = g_build_filename(fixture->folder, name, NULL);
+        if (unlink(path) < 0)
+            rmdir(path);
+    }
+    rmdir(fixture->folder);
+    uprof_sym_free(fixture->sym);
+    uprof_names_free(fixture->names);
+    g_free(fixture->folder);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Fixture, clear_fixture)
+
+static char *
+path_of(const Fixture *fixture, const char *name)
+{
+    return g_build_filename(fixture->folder, name, NULL);
+}
+
+static ElfPlan
+plan_elf(bool has_symbols)
+{
+    return (ElfPlan){
+        .entry = CODE + 8,
+        .text_gva = CODE,
+        .text = text,
+        .text_len = sizeof(text),
+        .symbols = symbols,
+        .n_symbols = has_symbols ? G_N_ELEMENTS(symbols) : 0,
+    };
+}
+
+static void
+add_file(const Fixture *fixture, const char *name)
+{
+    g_autofree char *path = path_of(fixture, name);
+    g_autoptr(GError) error = NULL;
+
+    g_assert_true(uprof_sym_add_file(fixture->sym, path, true, &error));
+    g_assert_no_error(error);
+}
+
+static void
+add_elf(const Fixture *fixture, const char *name)
+{
+    const ElfPlan plan = plan_elf(true);
+    g_autofree char *path = path_of(fixture, name);
+
+    symbol_elf_write(&plan, path);
+    add_file(fixture, name);
+}
+
+static void
+add_text(const Fixture *fixture, const char *name, const char *content)
+{
+    g_autofree char *path = path_of(fixture, name);
+
+    g_assert_true(g_file_set_contents(path, content, -1, NULL));
+    add_file(fixture, name);
+}
+
+static void
+assert_name(const Fixture *fixture, uint64_t pc, bool is_return, UprofSymKind kind,
+            const char *name)
+{
+    /* a second time from the cache */
+    for (unsigned i = 0; i < 2; i++) {
+        const UprofSymAnswer answer = uprof_sym_find(fixture->sym, pc, is_return);
+        g_assert_cmpstr(uprof_name_text(answer.name), ==, name);
+        g_assert_cmpint(answer.kind, ==, kind);
+    }
+}
+
+static void
+test_no_source(void)
+{
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture);
+    assert_name(&fixture, 0x1234, false, UPROF_SYM_OUTSIDE, "0x1234");
+    assert_name(&fixture, 0x1234, true, UPROF_SYM_OUTSIDE, "0x1233");
+    assert_name(&fixture, 0, true, UPROF_SYM_OUTSIDE, "0x0");
+    assert_name(&fixture, UINT64_MAX, false, UPROF_SYM_OUTSIDE, "0xffffffffffffffff");
+    g_assert_false(uprof_sym_is_code(fixture.sym, 0x1234));
+}
+
+static void
+test_elf(void)
+{
+    g_auto(Fixture) fixture;
+    UprofSymSource source;
+
+    init_fixture(&fixture);
+    add_elf(&fixture, "app");
+    assert_name(&fixture, CODE, false, UPROF_SYM_NAMED, "main");
+    assert_name(&fixture, CODE + 0x3f, false, UPROF_SYM_NAMED, "main");
+    assert_name(&fixture, CODE + 0x40, false, UPROF_SYM_NAMED, "work");
+    assert_name(&fixture, CODE + 0x40, true, UPROF_SYM_NAMED, "main"); /* the call before it */
+    assert_name(&fixture, CODE + 0x80, true, UPROF_SYM_NAMED, "work");
+    assert_name(&fixture, CODE + 0x80, false, UPROF_SYM_IN_IMAGE, "[app+0x80]");
+    assert_name(&fixture, CODE + 0x100, false, UPROF_SYM_NAMED, "a:b?[31m?_12");
+    assert_name(&fixture, CODE + 0x140, false, UPROF_SYM_NAMED, "bad\xef\xbf\xbdutf");
+    assert_name(&fixture, CODE + CODE_LEN - 1, false, UPROF_SYM_IN_IMAGE, "[app+0x1fff]");
+    assert_name(&fixture, CODE + CODE_LEN, false, UPROF_SYM_OUTSIDE, "[unknown]");
+    assert_name(&fixture, CODE + CODE_LEN, true, UPROF_SYM_IN_IMAGE, "[app+0x1fff]");
+    assert_name(&fixture, CODE - 1, false, UPROF_SYM_OUTSIDE, "[unknown]");
+    g_assert_true(uprof_sym_is_code(fixture.sym, CODE));
+    g_assert_false(uprof_sym_is_code(fixture.sym, CODE - 1));
+
+    g_assert_true(uprof_sym_find(fixture.sym, CODE, false).is_entry);
+    g_assert_false(uprof_sym_find(fixture.sym, CODE + 0x40, false).is_entry);
+    g_assert_cmphex(uprof_sym_find(fixture.sym, CODE + 0x50, false).start, ==, CODE + 0x40);
+
+    g_assert_cmpuint(uprof_sym_n_sources(fixture.sym), ==, 1);
+    uprof_sym_source(fixture.sym, 0, &source);
+    g_assert_cmpstr(source.label, ==, "[app]");
+    g_assert_cmpstr(source.kind, ==, "ELF");
+    g_assert_true(g_str_has_suffix(source.path, "/app"));
+    g_assert_cmpuint(source.n_symbols, ==, G_N_ELEMENTS(symbols));
+    g_assert_cmpuint(source.machine, ==, EM_X86_64);
+    g_assert_cmpuint(strlen(source.digest), ==, 64);
+    g_assert_null(source.build_id);
+    g_assert_cmpint(source.match, ==, UPROF_SYM_UNCHECKED);
+}
+
+static void
+test_text(void)
+{
+    g_auto(Fixture) fixture;
+    UprofSymSource source;
+
+    init_fixture(&fixture);
+    add_text(&fixture, "System.map",
+             "0000000000001000 T first\n0000000000001100 t second\n0000000000001200 D data\n"
+             "0000000000001300 T last\n");
+    assert_name(&fixture, 0x10ff, false, UPROF_SYM_NAMED, "first");
+    assert_name(&fixture, 0x1100, false, UPROF_SYM_NAMED, "second");
+    assert_name(&fixture, 0x1200, false, UPROF_SYM_IN_IMAGE, "[app+0x200]");
+    assert_name(&fixture, 0x1300, false, UPROF_SYM_NAMED, "last");
+    assert_name(&fixture, 0x22ff, false, UPROF_SYM_NAMED, "last");
+    assert_name(&fixture, 0x2300, false, UPROF_SYM_OUTSIDE, "[unknown]");
+    g_assert_false(uprof_sym_find(fixture.sym, 0x1000, false).is_entry);
+    uprof_sym_source(fixture.sym, 0, &source);
+    g_assert_cmpstr(source.kind, ==, "text");
+}
+
+/* The first that knows a name wins; an address that nobody names is the first image's. */
+static void
+test_order(void)
+{
+    g_auto(Fixture) fixture;
+    UprofSymSource source;
+
+    init_fixture(&fixture);
+    assert_name(&fixture, CODE + 0x50, false, UPROF_SYM_OUTSIDE, "0x1050");
+    add_elf(&fixture, "app");
+    assert_name(&fixture, CODE + 0x50, false, UPROF_SYM_NAMED, "work");
+    add_text(&fixture, "map", "1040 T other\n1080 T gap\n10c0 D end\n5000 T far\n");
+    assert_name(&fixture, CODE + 0x50, false, UPROF_SYM_NAMED, "work");
+    assert_name(&fixture, CODE + 0x90, false, UPROF_SYM_NAMED, "gap");
+    assert_name(&fixture, CODE + 0xd0, false, UPROF_SYM_IN_IMAGE, "[app+0xd0]");
+    assert_name(&fixture, CODE + 0x2100, false, UPROF_SYM_IN_IMAGE, "[app2+0x20c0]");
+    assert_name(&fixture, 0x5000, false, UPROF_SYM_NAMED, "far");
+    uprof_sym_source(fixture.sym, 1, &source);
+    g_assert_cmpstr(source.label, ==, "[app2]");
+}
+
+static void
+test_i386_on_x86_64(void)
+{
+    ElfPlan plan = plan_elf(true);
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture);
+    plan.is_32 = true;
+    g_autofree char *path = path_of(&fixture, "app32");
+    symbol_elf_write(&plan, path);
+    add_file(&fixture, "app32");
+    assert_name(&fixture, CODE + 0x50, false, UPROF_SYM_NAMED, "work");
+}
+
+static void
+make_stripped(const char *path)
+{
+    const ElfPlan plan = plan_elf(false);
+
+    symbol_elf_write(&plan, path);
+}
+
+static void
+make_arm(const char *path)
+{
+    ElfPlan plan = plan_elf(true);
+
+    plan.machine = EM_AARCH64;
+    symbol_elf_write(&plan, path);
+}
+
+static void
+make_cut(const char *path)
+{
+    const ElfPlan plan = plan_elf(true);
+    g_autoptr(GByteArray) file = symbol_elf_new(&plan);
+
+    g_assert_true(g_file_set_contents(path, (const char *)file->data, 100, NULL));
+}
+
+static void
+make_empty(const char *path)
+{
+    g_assert_true(g_file_set_contents(path, "", 0, NULL));
+}
+
+static void
+make_garbage(const char *path)
+{
+    g_assert_true(g_file_set_contents(path, "\1\2\3\4 what is this\n", -1, NULL));
+}
+
+static void
+make_zeros(const char *path)
+{
+    g_assert_true(
+        g_file_set_contents(path, "0000000000000000 T a\n0000000000000000 T b\n", -1, NULL));
+}
+
+static void
+make_folder(const char *path)
+{
+    g_assert_cmpint(mkdir(path, 0700), ==, 0);
+}
+
+static void
+make_fifo(const char *path)
+{
+    g_assert_cmpint(mkfifo(path, 0600), ==, 0);
+}
+
+static void
+make_unreadable(const char *path)
+{
+    make_stripped(path);
+    g_assert_cmpint(chmod(path, 0), ==, 0);
+}
+
+static void
+make_loop(const char *path)
+{
+    g_assert_cmpint(symlink(path, path), ==, 0);
+}
+
+static void
+make_device(const char *path)
+{
+    g_assert_cmpint(symlink("/dev/zero", path), ==, 0);
+}
+
+static void
+make_sparse(const char *path)
+{
+    make_empty(path);
+    g_assert_cmpint(truncate(path, (off_t)UPROF_SYM_FILE_BYTES_MAX_MIB << 20), ==, 0);
+}
+
+/* clang-format off */
+static const struct {
+    const char *name; /* of the file */
+    void (*make)(const char *path);
+    bool not_root;
+    UprofErrorCode code;
+    const char *error;
+} refusals[] = {
+    { "missing",    NULL,            false, UPROF_ERROR_FAILED,   "cannot open symbol file '*/missing': *" },
+    { "folder",     make_folder,     false, UPROF_ERROR_BAD_DATA, "'*/folder' is not a regular file" },
+    { "fifo",       make_fifo,       false, UPROF_ERROR_BAD_DATA, "'*/fifo' is not a regular file" },
+    { "device",     make_device,     false, UPROF_ERROR_BAD_DATA, "'*/device' is not a regular file" },
+    { "loop",       make_loop,       false, UPROF_ERROR_FAILED,   "cannot open symbol file '*/loop': *" },
+    { "unreadable", make_unreadable, true,  UPROF_ERROR_DENIED,   "cannot open symbol file '*/unreadable': *" },
+    { "empty",      make_empty,      false, UPROF_ERROR_BAD_DATA, "'*/empty' is empty: symbol files have up to 2048 MiB" },
+    { "too-large",  make_sparse,     false, UPROF_ERROR_BAD_DATA, "'*/too-large' is too large: symbol files have up to 2048 MiB" },
+    { "garbage",    make_garbage,    false, UPROF_ERROR_BAD_DATA, "'*/garbage' is neither an ELF file nor text as nm, System.map or kallsyms write it" },
+    { "zeros",      make_zeros,      false, UPROF_ERROR_BAD_DATA, "*/zeros*" },
+    { "cut",        make_cut,        false, UPROF_ERROR_BAD_DATA, "*/cut*" },
+    { "stripped",   make_stripped,   false, UPROF_ERROR_BAD_DATA, "'*/stripped' has no symbols (stripped?) and there is no '*/stripped.dbg' with them" },
+    { "arm",        make_arm,        false, UPROF_ERROR_BAD_DATA, "'*/arm' is an image of another architecture (ELF machine 183) than the guest's x86_64" },
+    { "hostile\x1b[31m;\n%s", make_garbage, false, UPROF_ERROR_BAD_DATA, "'*/hostile?[31m;?%s' is neither *" },
+};
+/* clang-format on */
+
+static void
+test_refusal(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    g_auto(Fixture) fixture;
+    g_autoptr(GError) error = NULL;
+
+    if (refusals[i].not_root && geteuid() == 0) {
+        g_test_skip("root may read everything");
+        return;
+    }
+    init_fixture(&fixture);
+    g_autofree char *path = path_of(&fixture, refusals[i].name);
+    if (refusals[i].make)
+        refusals[i].make(path);
+    g_assert_false(uprof_sym_add_file(fixture.sym, path, true, &error));
+    g_assert_error(error, UPROF_ERROR, (gint)refusals[i].code);
+    g_assert_true(g_pattern_match_simple(refusals[i].error, error->message));
+    g_assert_cmpuint(uprof_sym_n_sources(fixture.sym), ==, 0);
+    assert_name(&fixture, 0x1234, false, UPROF_SYM_OUTSIDE, "0x1234");
+}
+
+/* A stripped image has the file beside it, or counts for what it is. */
+static void
+test_debug_file(void)
+{
+    const ElfPlan plan = plan_elf(true);
+    g_auto(Fixture) fixture;
+    g_autoptr(GError) error = NULL;
+    UprofSymSource source;
+
+    init_fixture(&fixture);
+    g_autofree char *path = path_of(&fixture, "app");
+    g_autofree char *debug = path_of(&fixture, "app.dbg");
+    make_stripped(path);
+    g_assert_true(uprof_sym_add_file(fixture.sym, path, false, &error));
+    assert_name(&fixture, CODE + 0x50, false, UPROF_SYM_IN_IMAGE, "[app+0x50]");
+
+    make_garbage(debug);
+    g_assert_false(uprof_sym_add_file(fixture.sym, path, true, &error));
+    g_clear_error(&error);
+    symbol_elf_write(&plan, debug);
+    g_assert_true(uprof_sym_add_file(fixture.sym, path, true, &error));
+    assert_name(&fixture, CODE + 0x50, false, UPROF_SYM_NAMED, "work");
+    uprof_sym_source(fixture.sym, 1, &source);
+    g_assert_true(g_str_has_suffix(source.path, "/app.dbg"));
+}
+
+static void
+test_too_many(void)
+{
+    g_auto(Fixture) fixture;
+    g_autoptr(GError) error = NULL;
+
+    init_fixture(&fixture);
+    g_autofree char *path = path_of(&fixture, "map");
+    g_assert_true(g_file_set_contents(path, "1000 T f\n", -1, NULL));
+    for (unsigned i = 0; i < UPROF_SYM_SOURCES_MAX; i++)
+        g_assert_true(uprof_sym_add_file(fixture.sym, path, true, &error));
+    g_assert_false(uprof_sym_add_file(fixture.sym, path, true, &error));
+    g_assert_true(g_pattern_match_simple("'*' is one symbol file too many: *", error->message));
+}
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    unsigned damaged;  /* pieces of 256 bytes, of 8 that are compared */
+    bool is_there;     /* the guest has that memory */
+    UprofSymMatch match;
+} matches[] = {
+    { "same",          0, true,  UPROF_SYM_MATCHED },
+    { "patched",       2, true,  UPROF_SYM_MATCHED },
+    { "another",       3, true,  UPROF_SYM_MISMATCHED },
+    { "all-different", 8, true,  UPROF_SYM_MISMATCHED },
+    { "not-there",     0, false, UPROF_SYM_UNCHECKED },
+};
+/* clang-format on */
+
+static void
+test_match(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    const MemoryPlan plan = { .n_vcpus = 1, .grain = UPROF_GRAIN_NONE, .ram_len = RAM_LEN };
+    g_autoptr(MemoryGuest) guest = memory_guest_open(&plan);
+    g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_WORKER);
+    const UprofRegs regs = { .word_bytes = 8 };
+    g_auto(Fixture) fixture;
+    UprofSymSource source;
+
+    init_fixture(&fixture);
+    add_elf(&fixture, "app");
+    memory_guest_put(guest, CODE, text, sizeof(text));
+    for (unsigned piece = 0; piece < matches[i].damaged; piece++)
+        guest->ram[CODE + piece * (CODE_LEN / 8) + 17] ^= 1;
+    if (!matches[i].is_there) {
+        guest->hole = 0;
+        guest->hole_end = RAM_LEN;
+    }
+    uprof_mem_begin_sample(mem, 0, 0);
+    /* nothing is decided by code that is not the image's */
+    g_assert_false(uprof_sym_check(fixture.sym, mem, 0, &regs, CODE - 1));
+    assert_name(&fixture, CODE + 0x50, false, UPROF_SYM_NAMED, "work");
+    g_assert_cmpint(uprof_sym_check(fixture.sym, mem, 0, &regs, CODE + 0x50), ==,
+                    matches[i].match != UPROF_SYM_UNCHECKED);
+    uprof_sym_source(fixture.sym, 0, &source);
+    g_assert_cmpint(source.match, ==, matches[i].match);
+    if (matches[i].match == UPROF_SYM_MISMATCHED) {
+        /* what the cache said of it is forgotten, too */
+        assert_name(&fixture, CODE + 0x50, false, UPROF_SYM_OUTSIDE, "[unknown]");
+        g_assert_false(uprof_sym_is_code(fixture.sym, CODE + 0x50));
+    } else {
+        assert_name(&fixture, CODE + 0x50, false, UPROF_SYM_NAMED, "work");
+    }
+    if (matches[i].match != UPROF_SYM_UNCHECKED) {
+        const gint spans = guest->tally->spans;
+        g_assert_false(uprof_sym_check(fixture.sym, mem, 0, &regs, CODE + 0x50));
+        g_assert_cmpint(guest->tally->spans, ==, spans);
+    }
+}
+
+/* Every address of the code, in any order, with and without the cache. */
+static void
+test_cache(void)
+{
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture);
+    add_elf(&fixture, "app");
+    for (unsigned round = 0; round < 20000; round++) {
+        /* addresses that share a place of the cache among them */
+        const uint64_t pc = CODE + (uint64_t)g_test_rand_int_range(0, 0x100) +
+                            (uint64_t)g_test_rand_int_range(0, 4) * (UINT64_C(1) << 28);
+        const char *name = uprof_name_text(uprof_sym_find(fixture.sym, pc, false).name);
+        if (pc >= CODE + CODE_LEN)
+            g_assert_cmpstr(name, ==, "[unknown]");
+        else if (pc < CODE + 0x80)
+            g_assert_cmpstr(name, ==, pc < CODE + 0x40 ? "main" : "work");
+        else
+            g_assert_true(g_str_has_prefix(name, "[app+0x"));
+    }
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+
+    for (size_t i = 0; i < sizeof(text); i++)
+        text[i] = (uint8_t)(i * 7 + i / 256);
+    g_test_add_func("/sym/no-source", test_no_source);
+    g_test_add_func("/sym/elf", test_elf);
+    g_test_add_func("/sym/text", test_text);
+    g_test_add_func("/sym/order", test_order);
+    g_test_add_func("/sym/i386-on-x86_64", test_i386_on_x86_64);
+    for (size_t i = 0; i < G_N_ELEMENTS(refusals); i++) {
+        g_autofree char *path = g_strdup_printf("/sym/refusal/%zu-%.7s", i, refusals[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_refusal);
+    }
+    g_test_add_func("/sym/debug-file", test_debug_file);
+    g_test_add_func("/sym/too-many", test_too_many);
+    for (size_t i = 0; i < G_N_ELEMENTS(matches); i++) {
+        g_autofree char *path = g_strdup_printf("/sym/match/%s", matches[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_match);
+    }
+    g_test_add_func("/sym/cache", test_cache);
+    uprof_sym_free(NULL);
+    return g_test_run();
+}
