@@ -177,9 +177,9 @@ test_vet(void)
     g_assert_cmpint(uprof_guest_vet(&guest->base, &error), ==, UPROF_FAILED);
     g_assert_error(error, UPROF_ERROR, UPROF_ERROR_FAILED);
     g_clear_error(&error);
-    g_atomic_int_set(&guest->base.gone, 1);
+    memory_guest_rule(guest, MEMORY_VET, 4, 4, UPROF_GONE);
     g_assert_cmpint(uprof_guest_vet(&guest->base, &error), ==, UPROF_GONE);
-    g_assert_cmpint(guest->tally->calls[MEMORY_VET], ==, 3);
+    g_assert_cmpint(guest->tally->calls[MEMORY_VET], ==, 4);
 }
 
 static void
