@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# lib.sh - what the live tests have in common
+#
+# To be sourced by NAME.sh PROGRAM GUESTS [TCG|KVM]: the program, the folder of
+# the guests' images, and what runs them (TCG). A test fails (1) by `fail` or by
+# any command that fails; it is skipped (77), with the reason on stdout, only
+# where the machine lacks what it needs.
+set -euo pipefail
+
+script_name=live/$(basename "$0" .sh)
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+guest_prefix=uprof-live-
+# shellcheck source=tests/lib/setup.sh
+source "$here/../lib/setup.sh"
+
+if [ $# -lt 2 ]; then
+    echo "usage: $0 PROGRAM GUESTS [TCG|KVM]" >&2
+    exit 2
+fi
+program=$(realpath "$1")
+guests=$(realpath "$2")
+way=${3:-TCG}
+guest64=$guests/guest64.elf
+
+# As fast as it goes; the rate is lowered to what holds allow.
+# shellcheck disable=SC2034
+fast=(-F 1000 --budget 100)
+
+skip()
+{
+    printf 'SKIP: %s\n' "$*"
+    exit 77
+}
+
+fail()
+{
+    trap - ERR
+    printf '%s: FAILED: %s\n' "$script_name" "$*" >&2
+    [ ! -s "$work/err" ] || sed 's/^/    stderr of the last run: /' "$work/err" >&2
+    exit 1
+}
+
+trap 'printf "%s: FAILED: line %s: %s\n" "$script_name" "$LINENO" "$BASH_COMMAND" >&2' ERR
+
+[ "$(id -u)" = 0 ] || skip 'only root can start guests'
+command -v virsh >/dev/null || skip 'there is no libvirt'
+work=$(mktemp -d /var/tmp/uprof-live.XXXXXX)
+at_exit rm -rf "$work"
+: >"$work/err"
+
+# need_daemon: for tests that use the machine's daemon, and the guests on it
+need_daemon()
+{
+    start_libvirtd || skip 'no libvirt daemon can be started'
+    if [ "$way" = KVM ]; then
+        kvm_usable "$guest64" || skip 'no guest boots with KVM'
+    fi
+}
+
+# boot NAME CMDLINE [VCPUS [IMAGE [CPU]]]
+boot()
+{
+    local cmdline=$2
+    # Short slices of work: harmless on a fast KVM, needed on one that is itself emulated.
+    if [ "$way" = KVM ] && [[ $cmdline != *unit=* ]]; then
+        cmdline+=' unit=100'
+    fi
+    define_guest "$1" "$way" "$guests/${4:-guest64}.elf" "$cmdline" "${3:-1}" "${5:-}"
+}
+
+# profile STATUS ARGUMENT...: runs the program, which must exit so; its output is
+# in $work/out and $work/err
+profile()
+{
+    local want=$1 status=0
+    shift
+    "$program" "$@" >"$work/out" 2>"$work/err" </dev/null || status=$?
+    [ "$status" = "$want" ] || fail "virt-uprof $* exits $status, not $want"
+}
+
+# says PATTERN: whether the last run's stderr has a line of that form
+says()
+{
+    grep -qE -- "$1" "$work/err" || fail "no '$1' on stderr"
+}
+
+# qemu_status NAME: what QEMU itself says: running, paused, ...
+qemu_status()
+{
+    quiet_virsh qemu-monitor-command "$1" '{"execute":"query-status"}' 2>/dev/null |
+        sed -n 's/.*"status":"\([a-z-]*\)".*/\1/p'
+}
+
+# runs NAME: by libvirt's word and by QEMU's
+runs()
+{
+    [ "$(quiet_virsh domstate "$1" 2>/dev/null)" = running ] && [ "$(qemu_status "$1")" = running ]
+}
+
+# must_run NAME: now, and its work goes on
+must_run()
+{
+    local before
+    wait_until 3 runs "$1" || fail "'$1' does not run: $(quiet_virsh domstate "$1" --reason), QEMU: $(qemu_status "$1")"
+    before=$(counter "$1")
+    wait_until 20 counts_on "$1" "$before" || fail "'$1' runs, but does no work"
+}
+
+counts_on()
+{
+    [ "$(counter "$1")" != "$2" ]
+}
+
+# must_be_paused NAME
+must_be_paused()
+{
+    [ "$(quiet_virsh domstate "$1")" = paused ] || fail "libvirt says that '$1' is not paused"
+    [ "$(qemu_status "$1")" = paused ] || fail "QEMU says that '$1' is not paused"
+}
+
+# counter NAME [SYMBOL]: rounds of work the guest has done
+counter()
+{
+    local address
+    address=$(nm "${guest_folders[$1]}/kernel" | awk -v name="${2:-uprof_counter}" '$3 == name { print $1 }')
+    quiet_virsh qemu-monitor-command "$1" --hmp "xp/1gx 0x$address" | tr -d '\r' | awk '{ print $2 }'
+}
+
+# result COMMAND ARGUMENT...: asks result.py, which fails with words
+result()
+{
+    python3 "$here/result.py" "$@" || fail "result.py $*"
+}
+
+# no_leftovers FOLDER [PATTERN]: no temporary files there
+no_leftovers()
+{
+    local found
+    found=$(find "$1" -name '.virt-uprof-*')
+    [ -z "$found" ] || fail "left behind: $found"
+}

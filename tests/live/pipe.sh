@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# pipe.sh PROGRAM GUESTS TCG|KVM - the plainest command: folded stacks into a pipe
+# shellcheck source=tests/live/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+name=${guest_prefix}pipe-$way
+chain='guest_entry;guest_main;main_loop;function_[123];work'
+# As in result.py.
+prologue='guest_entry;guest_main;(main_loop|main_loop;function_[123]|function_[123]|main_loop;work)'
+
+need_daemon
+boot "$name" split
+
+"$program" -F 99 -d 5 "$name" 2>"$work/err" | sort | head >"$work/out" ||
+    fail "exit codes ${PIPESTATUS[*]}"
+[ -s "$work/out" ] || fail "nothing came out of the pipe"
+# Few samples at the default budget on a slow machine, and one may be a prologue.
+LC_ALL=C sort "$work/out" >"$work/sorted.folded"
+result stacks "$name" 75 "$chain" "$work/sorted.folded"
+result stacks "$name" 100 "$chain|$prologue" "$work/sorted.folded"
+must_run "$name"
+
+# A reader that leaves early: no words, exit 1, and the guest runs.
+status=0
+"$program" -d 1 "$name" 2>"$work/err" >/dev/full || status=$?
+[ "$status" = 1 ] || fail "exit $status when stdout is full"
+{
+    status=0
+    "$program" -q -d 1 "$name" 2>"$work/err" || status=$?
+    echo "$status" >"$work/status"
+} | true
+[ "$(cat "$work/status")" = 1 ] || fail "exit $(cat "$work/status") when stdout is closed"
+[ ! -s "$work/err" ] || fail "words about a closed pipe"
+must_run "$name"

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""
+result.py COMMAND ARGUMENT... - looks at what virt-uprof wrote
+
+    shares DOMAIN MIN FILE...      10/30/60 % in function_1/2/3 within 2 points, at
+                                   MIN samples or more, through the known chain
+    stacks DOMAIN PERCENT REGEX FILE  at least PERCENT of samples match REGEX, which
+                                   sees the frames below the domain, joined by ';'
+    total FILE...                  prints how many samples
+    sidecar FILE [EXPRESSION...]   the members of the sidecar are what they must be,
+                                   and each expression over them is true
+
+Exits 1 and says why if something is not so.
+"""
+
+import json
+import re
+import sys
+
+TOLERANCE_POINTS = 2
+# A function whose first or last instruction is running has no frame of its own
+# yet, so that its caller's frame pointer is followed and the caller itself is
+# missing: (function_N without main_loop, work without function_N). These are two
+# or three instructions of thousands. What runs in main_loop or in function_N
+# itself is no exception, but as rare.
+CHAIN = re.compile(r"guest_entry;guest_main;main_loop;function_([123]);work")
+PROLOGUES = re.compile(
+    r"guest_entry;guest_main;(main_loop|main_loop;function_[123]|function_[123]|main_loop;work)"
+)
+PROLOGUE_PERCENT_MAX = 4
+
+RUN = {
+    "format": str, "version": int, "program": str, "domain": dict, "started": str,
+    "duration_ms": int, "ended_by": str, "rate": dict, "access": str, "unwind": str,
+    "samples": dict, "ticks": dict, "stacks": dict, "frames": dict, "call_sites": dict,
+    "hold_us": dict, "stopped_us": dict, "held_share_ppm": int, "profiler_cpu_ms": int,
+    "images": list, "files": list,
+}
+HISTOGRAM = "count min p50 p90 p99 max total"
+MEMBERS = {
+    "domain": "name uuid driver arch vcpus",
+    "rate": "asked_millihertz got_millihertz",
+    "samples": "total running idle",
+    "ticks": "late busy skipped",
+    "stacks": "complete truncated unknown",
+    "frames": "total named cfi leaf fp",
+    "call_sites": "checked agreed",
+    "hold_us": HISTOGRAM,
+    "stopped_us": HISTOGRAM,
+}
+IMAGE = "name build_id symbols matched"
+ENDS = ("duration", "signal", "gone", "limit", "error")
+
+
+def fail(why):
+    sys.exit(f"result.py: {why}")
+
+
+def read_folded(path):
+    """Pairs of stack and count; the form of the lines is checked."""
+    with open(path, "rb") as file:
+        data = file.read()
+    if data and not data.endswith(b"\n"):
+        fail(f"{path}: the last line is cut")
+    lines = data.splitlines()
+    if lines != sorted(lines):
+        fail(f"{path}: not sorted")
+    stacks = []
+    for line in lines:
+        stack, blank, count = line.decode().rpartition(" ")
+        if not blank or not re.fullmatch("[1-9][0-9]*", count) or ";" not in stack:
+            fail(f"{path}: not a folded stack: {line!r}")
+        stacks.append((stack, int(count)))
+    return stacks
+
+
+def below(domain, path):
+    """The same without the domain, which must be the root of each."""
+    for stack, count in read_folded(path):
+        root, _, rest = stack.partition(";")
+        if root != domain:
+            fail(f"{path}: {stack!r} does not begin with {domain!r}")
+        yield rest, count
+
+
+def shares(domain, least, *paths):
+    counts = {"1": 0, "2": 0, "3": 0}
+    total = prologues = 0
+    for path in paths:
+        for stack, count in below(domain, path):
+            total += count
+            chain = CHAIN.fullmatch(stack)
+            if chain:
+                counts[chain[1]] += count
+            elif PROLOGUES.fullmatch(stack):
+                prologues += count
+                named = re.search("function_([123])", stack)
+                if named:
+                    counts[named[1]] += count
+            else:
+                fail(f"not the guest's chain: {stack!r}, {count} times")
+    if total < int(least):
+        fail(f"{total} samples, {least} are wanted")
+    if prologues * 100 > total * PROLOGUE_PERCENT_MAX:
+        fail(f"{prologues} of {total} stacks are not the whole chain")
+    for name, want in (("1", 10), ("2", 30), ("3", 60)):
+        share = 100 * counts[name] / total
+        print(f"{domain}: function_{name}: {share:.2f} %, should be {want}")
+        if abs(share - want) > TOLERANCE_POINTS:
+            fail(f"function_{name} has {share:.2f} % of {total} samples, should have {want}")
+    print(f"{domain}: {total} samples, {prologues} in prologues")
+
+
+def stacks(domain, percent, regex, path):
+    good = total = 0
+    bad = {}
+    for stack, count in below(domain, path):
+        total += count
+        if re.fullmatch(regex, stack):
+            good += count
+        else:
+            bad[stack] = count
+    if total == 0:
+        fail(f"{path}: no stacks")
+    print(f"{domain}: {good} of {total} samples are {regex}")
+    if good * 100 < total * float(percent):
+        worst = sorted(bad.items(), key=lambda pair: -pair[1])[:5]
+        fail(f"{good} of {total} samples are {regex!r}, the others: {worst}")
+
+
+def total(*paths):
+    print(sum(count for path in paths for _, count in read_folded(path)))
+
+
+def check_sidecar(facts):
+    """Exactly the members of section 8 of the format's text, of the right types."""
+    if set(facts) != set(RUN):
+        fail(f"members differ: {set(facts) ^ set(RUN)}")
+    for name, kind in RUN.items():
+        if type(facts[name]) is not kind:
+            fail(f"{name} is {facts[name]!r}")
+    for name, members in MEMBERS.items():
+        if set(facts[name]) != set(members.split()):
+            fail(f"members of {name} differ: {set(facts[name]) ^ set(members.split())}")
+        for member, value in facts[name].items():
+            wanted = str if name == "domain" and member != "vcpus" else int
+            if type(value) is not wanted or (wanted is int and value < 0):
+                fail(f"{name}.{member} is {value!r}")
+    for image in facts["images"]:
+        if set(image) != set(IMAGE.split()) or type(image["matched"]) is not bool:
+            fail(f"an image is {image}")
+    if (facts["format"], facts["version"]) != ("virt-uprof-run", 1):
+        fail(f"format {facts['format']!r}, version {facts['version']!r}")
+    if facts["ended_by"] not in ENDS:
+        fail(f"ended_by is {facts['ended_by']!r}")
+    if not re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", facts["started"]):
+        fail(f"started is {facts['started']!r}")
+    counts, ends = facts["samples"], facts["stacks"]
+    if counts["total"] != counts["running"] + counts["idle"]:
+        fail(f"samples do not add up: {counts}")
+    if counts["running"] != sum(ends.values()):
+        fail(f"running is not complete + truncated + unknown: {counts}, {ends}")
+    for name in ("hold_us", "stopped_us"):
+        hold = facts[name]
+        order = [hold[key] for key in ("min", "p50", "p90", "p99", "max")]
+        # Percentiles are those of bins a twelfth wide, and no more than the extremes.
+        if hold["count"] and order != sorted(order):
+            fail(f"{name} is not in order: {hold}")
+
+
+def sidecar(path, *expressions):
+    with open(path, encoding="utf-8") as file:
+        facts = json.load(file, parse_float=lambda text: fail(f"a fraction: {text}"))
+    check_sidecar(facts)
+    for expression in expressions:
+        # Of our own tests, over our own file.
+        if not eval(expression, {}, facts):  # pylint: disable=eval-used
+            fail(f"{path}: not so: {expression}; {json.dumps(facts)}")
+
+
+COMMANDS = {"shares": shares, "stacks": stacks, "total": total, "sidecar": sidecar}
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3 or sys.argv[1] not in COMMANDS:
+        sys.exit(__doc__)
+    COMMANDS[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,27 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# shares.sh PROGRAM GUESTS TCG|KVM - functions get the share of samples that they
+# have of the time: 10, 30 and 60 % within 2 points at 5000 samples
+# shellcheck source=tests/live/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+samples_wanted=5000
+seconds_max=600
+name=${guest_prefix}shares-$way
+
+need_daemon
+boot "$name" split
+files=()
+n=0
+while [ "$n" -lt "$samples_wanted" ]; do
+    [ "$SECONDS" -lt "$seconds_max" ] || fail "$n samples in $SECONDS s"
+    files+=("$work/${#files[@]}.folded")
+    profile 0 "${fast[@]}" -d 10 -o "${files[-1]}" -o "$work/last.meta.json" "$name"
+    n=$(result total "${files[@]}")
+    must_run "$name"
+    result sidecar "$work/last.meta.json" "ended_by == 'duration'" "access == 'monitor'" \
+        "stacks['complete'] == samples['running']" "images[0]['matched']"
+done
+result shares "$name" "$samples_wanted" "${files[@]}"
+no_leftovers "$work"
