@@ -13,7 +13,7 @@ prologue='guest_entry;guest_main;(main_loop|main_loop;function_[123]|function_[1
 need_daemon
 boot "$name" split
 
-"$program" -F 99 -d 5 "$name" 2>"$work/err" | sort | head >"$work/out" ||
+"$program" -F 99 -d 5 "${patient[@]}" "$name" 2>"$work/err" | sort | head >"$work/out" ||
     fail "exit codes ${PIPESTATUS[*]}"
 [ -s "$work/out" ] || fail "nothing came out of the pipe"
 # Few samples at the default budget on a slow machine, and one may be a prologue.

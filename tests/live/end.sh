@@ -1,0 +1,90 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# end.sh PROGRAM GUESTS TCG|KVM - what others do to a guest in mid-run: destroy it,
+# suspend it, save it; and what it does itself: shut down, reboot
+# shellcheck source=tests/live/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+name=${guest_prefix}end-$way
+rate=(-F 200 --budget 100 "${patient[@]}")
+
+# start ARGUMENT...: a run in the background
+start()
+{
+    rm -f "$work"/x.*
+    "$program" "${rate[@]}" -o "$work/x.folded" -o "$work/x.meta.json" "$@" "$name" \
+        >"$work/out" 2>"$work/err" </dev/null &
+    profiler=$!
+}
+
+# finish STATUS SECONDS: the run must end so, within SECONDS
+finish()
+{
+    local status=0
+    wait_until "$2" is_gone "$profiler" || fail "the run does not end within $2 s"
+    wait "$profiler" || status=$?
+    [ "$status" = "$1" ] || fail "exit $status, not $1"
+    no_leftovers "$work"
+}
+
+need_daemon
+
+say 'destroyed'
+boot "$name" split
+start -d 60
+sleep 4
+quiet_virsh destroy "$name" >/dev/null
+finish 0 10
+says "^virt-uprof: $name: the domain ended in mid-run; its samples stand$"
+result sidecar "$work/x.meta.json" "ended_by == 'gone'" "samples['running'] > 5" "duration_ms < 30000"
+[ -s "$work/x.folded" ] || fail 'no partial result'
+destroy_guest "$name"
+
+say 'shuts down by itself'
+boot "$name" stop=6
+start -d 120
+finish 0 100
+result sidecar "$work/x.meta.json" "ended_by == 'gone'" "samples['running'] > 5"
+destroy_guest "$name"
+
+say 'reboots'
+boot "$name" reboot=2
+start -d 20
+finish 0 60
+result sidecar "$work/x.meta.json" "ended_by == 'duration'" "stacks['complete'] > 5"
+# After the resets it is found again: the last stacks are named like the first.
+grep -q '^[^;]*;guest_entry;guest_main;main_loop;function_3;work ' "$work/x.folded" ||
+    fail "$(cat "$work/x.folded")"
+[ "$(grep -ac 'virt-uprof guest:' "$(guest_serial "$name")")" -ge 2 ] || fail 'it did not reboot'
+wait_until 30 runs "$name" || fail 'it does not run'
+destroy_guest "$name"
+
+say 'suspended by a user'
+boot "$name" split
+start -d 10
+sleep 3
+# A suspend during one of our holds succeeds without a word, and our resume undoes
+# it (safety.md, section 2), so it is said again until it lasts.
+for _ in $(seq 50); do
+    quiet_virsh suspend "$name" >/dev/null
+    sleep 0.3
+    [ "$(qemu_status "$name")" != paused ] || break
+done
+must_be_paused "$name"
+finish 0 60
+must_be_paused "$name"
+result sidecar "$work/x.meta.json" "ended_by == 'duration'" "ticks['busy'] > 0" "samples['running'] > 5"
+quiet_virsh resume "$name" >/dev/null
+must_run "$name"
+
+say 'saved and restored'
+start -d 120
+sleep 3
+quiet_virsh save "$name" "$work/saved" >/dev/null || fail 'virsh save in mid-run'
+finish 0 20
+result sidecar "$work/x.meta.json" "ended_by == 'gone'" "samples['running'] > 5"
+quiet_virsh restore "$work/saved" >/dev/null || fail 'virsh restore'
+must_run "$name"
+profile 0 -d 2 -o "$work/z.meta.json" "$name"
+result sidecar "$work/z.meta.json" "samples['running'] > 0" "stacks['truncated'] == 0"

@@ -1,0 +1,339 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""
+killstorm.py PROGRAM URI FOLDER COUNTER WAY ROUNDS NAME... - ends runs the hard way
+
+ROUNDS runs over the guests NAME... (at the same time, one after the other on
+each), each ended at a random moment as WAY says. Within a second the guest must
+run, and still run a second later; nothing of the run may live on. COUNTER is
+the physical address of the guest's counter, which must advance. FOLDER is empty
+and gets the outputs.
+
+WAY     what is done                         what must come of it
+kill    SIGKILL to the profiler              nothing; most of them inside a hold
+group   SIGKILL to its process group         the same: the guardian has its own
+term    SIGTERM                              exit 0, output written
+int     SIGINT                               the same
+hangup  its terminal is closed               the same, but for what it says
+stop    SIGSTOP, SIGCONT after 4 s           freed within 3.5 s; it was killed, or
+                                             has survived since it held nothing
+guardian  SIGKILL to the guardian            it ends by itself, exit 1
+"""
+
+import json
+import mmap
+import os
+import pathlib
+import pty
+import random
+import re
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+MARKERS = pathlib.Path("/run/virt-uprof")
+NOT_HELD, ASKED, HELD = range(3)
+WITHIN_S = {"stop": 3.5}  # 2 s until the guardian takes it for stuck
+START_S = 30
+# Moments: some at random, more of them at random in a hold, so that most are.
+IN_HOLD_SHARE = 0.7
+HOLD_S = 0.008
+# A run begins with so many holds that give no samples, to learn what one costs.
+PROBE_HOLDS = 5
+
+PROGRAM, URI, FOLDER, COUNTER, WAY, ROUNDS, *NAMES = sys.argv[1:]
+problems = []
+numbers = {"held": 0, "asked": 0, "rounds": 0, "survived": 0, "slowest_ms": 0}
+lock = threading.Lock()
+
+
+def virsh(*arguments):
+    done = subprocess.run(
+        ["virsh", "-q", "-c", URI, *arguments],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+        env={**os.environ, "LC_ALL": "C"},
+    )
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def status_of(name):
+    """What QEMU itself says, if it can be asked."""
+    reply = virsh("qemu-monitor-command", name, '{"execute":"query-status"}')
+    return json.loads(reply)["return"]["status"] if reply else "?"
+
+
+def count_of(name):
+    reply = virsh("qemu-monitor-command", name, "--hmp", f"xp/1gx {COUNTER}")
+    return reply.split()[-1] if reply else ""
+
+
+class Marker:
+    """The word that the profiler flags its holds in, before the stopping call."""
+
+    def __init__(self, uuid):
+        self.path = MARKERS / uuid
+        self.page = None
+
+    def read(self):
+        """What it says, and of which hold."""
+        if not self.page:
+            try:
+                with open(self.path, "rb") as file:
+                    self.page = mmap.mmap(file.fileno(), 4096, prot=mmap.PROT_READ)
+            except (OSError, ValueError):
+                return NOT_HELD, 0
+        return struct.unpack_from("<4xiQ", self.page)
+
+    def held(self):
+        return self.read()[0]
+
+    def count_holds(self, seen):
+        """Adds the present hold to those seen."""
+        held, since = self.read()
+        if held != NOT_HELD:
+            seen.add(since)
+        return len(seen)
+
+
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def guardian_of(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as file:
+            children = file.read().split()
+    except OSError:
+        return None
+    for child in children:
+        with open(f"/proc/{child}/comm", encoding="utf-8") as file:
+            if file.read().strip() == "uprof-guardian":
+                return int(child)
+    return None
+
+
+def wait_for(seconds, condition):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.002)
+    return True
+
+
+class Round:
+    def __init__(self, name, number, marker):
+        self.name, self.number, self.marker = name, number, marker
+        self.output = pathlib.Path(FOLDER) / f"{name}-{number}.folded"
+        self.errors = pathlib.Path(FOLDER) / f"{name}-{number}.err"
+        self.terminal = None
+        self.process = None
+
+    def complain(self, what):
+        with lock:
+            problems.append(f"{WAY} {self.name} round {self.number}: {what}")
+            print(problems[-1], file=sys.stderr, flush=True)
+
+    def start(self):
+        command = [PROGRAM, "-c", URI, "-F", "1000", "--budget", "100", "-d", "60",
+                   "-o", str(self.output), self.name]
+        if WAY == "hangup":
+            pid, self.terminal = pty.fork()
+            if pid == 0:
+                os.execv(PROGRAM, command)
+            self.pid = pid
+            return
+        with open(self.errors, "wb") as errors:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors,
+                start_new_session=True,
+            )
+        self.pid = self.process.pid
+
+    def wait_for_moment(self):
+        """Returns what the marker said at last."""
+        # What is killed may not even have begun; what shall save its samples must have some.
+        wanted = 1 if WAY in ("kill", "group", "stop") else PROBE_HOLDS + 2
+        seen = set()
+        if not wait_for(START_S, lambda: self.marker.count_holds(seen) >= wanted):
+            self.complain("it does not begin to sample")
+        time.sleep(random.uniform(0, 0.4))
+        if random.random() < IN_HOLD_SHARE:
+            wait_for(1, lambda: self.marker.held() == NOT_HELD)
+            wait_for(1, lambda: self.marker.held() != NOT_HELD)
+            time.sleep(random.uniform(0, HOLD_S) * random.choice((0.1, 1)))
+
+    def act(self):
+        if WAY == "kill":
+            os.kill(self.pid, signal.SIGKILL)
+        elif WAY == "group":
+            os.killpg(self.pid, signal.SIGKILL)
+        elif WAY in ("term", "int"):
+            os.kill(self.pid, signal.SIGTERM if WAY == "term" else signal.SIGINT)
+        elif WAY == "stop":
+            os.kill(self.pid, signal.SIGSTOP)
+        elif WAY == "guardian":
+            os.kill(self.guardian, signal.SIGKILL)
+        elif WAY == "hangup":
+            os.close(self.terminal)
+        else:
+            sys.exit(__doc__)
+
+    def end_of_process(self, seconds):
+        """The exit code; negative if a signal killed it, None if it lives on."""
+        box = []
+
+        def reap():
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                box.append(os.waitstatus_to_exitcode(status))
+            return pid != 0
+
+        if not wait_for(seconds, reap):
+            return None
+        if self.process:
+            self.process.returncode = box[0]
+        return box[0]
+
+    def check_runs(self, since, may_be_held):
+        """The guest must run WITHIN_S from now on; in a hold of a living run it may not."""
+        within = WITHIN_S.get(WAY, 1)
+        last_paused = 0
+        while (now := time.monotonic()) < since + within + 1:
+            state = status_of(self.name)
+            if state != "running" and not may_be_held():
+                last_paused = now - since
+            time.sleep(0.05)
+        with lock:
+            numbers["slowest_ms"] = max(numbers["slowest_ms"], int(last_paused * 1000))
+        if last_paused > within:
+            self.complain(f"the guest was still paused after {last_paused:.2f} s")
+        state, known = status_of(self.name), virsh("domstate", self.name)
+        if not may_be_held() and (state, known) != ("running", "running"):
+            self.complain(f"QEMU says {state!r}, libvirt {known!r}")
+
+    def check_advances(self):
+        before = count_of(self.name)
+        if not wait_for(20, lambda: count_of(self.name) != before):
+            self.complain("the guest's counter stands still")
+
+    def check_output(self, code):
+        if WAY in ("term", "int", "hangup"):
+            if code != 0:
+                self.complain(f"exit {code}, not 0: {self.read_errors()}")
+            elif not self.output.exists() or not self.output.read_bytes().endswith(b"\n"):
+                self.complain("no whole output")
+        elif WAY == "guardian":
+            if code != 1:
+                self.complain(f"exit {code}, not 1: {self.read_errors()}")
+            if "guardian" not in self.read_errors():
+                self.complain("no word of the guardian's death")
+        elif self.output.exists():
+            self.complain("there is an output of a killed run")
+
+    def read_errors(self):
+        return self.errors.read_text() if self.errors.exists() else ""
+
+    def run(self):
+        self.start()
+        if not wait_for(START_S, lambda: guardian_of(self.pid)):
+            self.complain(f"no guardian: {self.read_errors()}")
+            return
+        self.guardian = guardian_of(self.pid)
+        self.wait_for_moment()
+        held = self.marker.held()
+        self.act()
+        at = time.monotonic()
+        if WAY == "stop":
+            time.sleep(0.02)  # now all its threads stand still, and the word too
+            held = self.marker.held()
+        with lock:
+            numbers["rounds"] += 1
+            numbers["held"] += held != NOT_HELD
+            numbers["asked"] += held == ASKED
+
+        if WAY == "stop":
+            # One that held nothing has nothing to be freed, and goes on afterwards.
+            self.check_runs(at, lambda: False)
+            code = self.end_of_process(0)
+            if code is None:
+                with lock:
+                    numbers["survived"] += 1
+                os.kill(self.pid, signal.SIGCONT)
+                time.sleep(0.3)
+                os.kill(self.pid, signal.SIGTERM)
+                code = self.end_of_process(10)
+                if code != 0:
+                    self.complain(f"exit {code} after SIGCONT and SIGTERM")
+                if held != NOT_HELD:
+                    self.complain("it survived SIGSTOP in a hold")
+            elif code != -signal.SIGKILL:
+                self.complain(f"exit {code}, not by SIGKILL")
+        elif WAY in ("kill", "group"):
+            self.check_runs(at, lambda: False)
+            code = self.end_of_process(1)
+            if code != -signal.SIGKILL:
+                self.complain(f"exit {code}")
+            self.check_output(code)
+        else:
+            # It may take a moment to write: a hold while it lives is its own business.
+            code = self.end_of_process(20)
+            if code is None:
+                self.complain("it does not end")
+                os.kill(self.pid, signal.SIGKILL)
+            self.check_runs(time.monotonic(), lambda: False)
+            self.check_output(code)
+        if not wait_for(5, lambda: not is_alive(self.guardian)):
+            self.complain("the guardian lives on")
+        self.check_advances()
+        if self.marker.held() != NOT_HELD:
+            self.complain("the marker is still flagged")
+
+
+def storm(name, rounds):
+    marker = Marker(virsh("domuuid", name))
+    for number in rounds:
+        Round(name, number, marker).run()
+
+
+def main():
+    random.seed()
+    threads = [
+        threading.Thread(target=storm, args=(name, range(i, int(ROUNDS), len(NAMES))))
+        for i, name in enumerate(NAMES)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    # A killed run cannot remove its temporary file: hidden, beside the output.
+    left = [path for path in pathlib.Path(FOLDER).iterdir() if path.suffix == ".tmp"]
+    print(f"{WAY}: {numbers['rounds']} rounds, {numbers['held']} in a hold, of those "
+          f"{numbers['asked']} while it was asked for; guests ran after "
+          f"{numbers['slowest_ms']} ms at most; {numbers['survived']} survived; "
+          f"{len(left)} temporary files")
+    if numbers["rounds"] != int(ROUNDS):
+        problems.append(f"only {numbers['rounds']} rounds")
+    if numbers["held"] * 2 <= numbers["rounds"]:
+        problems.append(f"only {numbers['held']} of {numbers['rounds']} were in a hold")
+    if left and WAY not in ("kill", "group", "stop"):
+        problems.append(f"left behind: {left}")
+    if not all(re.fullmatch(r"\.virt-uprof-[0-9a-f]{8}\.tmp", path.name) for path in left):
+        problems.append(f"left behind: {left}")
+    for path in pathlib.Path(FOLDER).iterdir():
+        path.unlink()
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

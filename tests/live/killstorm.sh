@@ -1,0 +1,34 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# killstorm.sh PROGRAM GUESTS TCG|KVM - whatever ends the profiler, its guest runs
+# on within a second; killstorm.py says what is done
+# shellcheck source=tests/live/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+kills=100
+others=10
+names=("${guest_prefix}storm1-$way" "${guest_prefix}storm2-$way")
+
+# storm WAY ROUNDS
+storm()
+{
+    rm -rf "$work/out.d"
+    mkdir "$work/out.d"
+    python3 "$here/killstorm.py" "$program" "$libvirt_uri" "$work/out.d" "$counter_at" "$1" "$2" \
+        "${names[@]}" || fail "kill storm: $1"
+}
+
+need_daemon
+counter_at=0x$(nm "$guest64" | awk '$3 == "uprof_counter" { print $1 }')
+for name in "${names[@]}"; do
+    boot "$name" split
+done
+
+storm kill "$kills"
+for kind in group term int stop guardian hangup; do
+    storm "$kind" "$others"
+done
+for name in "${names[@]}"; do
+    must_run "$name"
+done

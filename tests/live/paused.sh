@@ -1,0 +1,83 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# paused.sh PROGRAM GUESTS TCG|KVM - a guest that somebody has paused stays paused:
+# record refuses it, dump looks at it, list and check leave it alone
+# shellcheck source=tests/live/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+name=${guest_prefix}paused-$way
+
+# stays_paused WHAT: and goes on not to work
+stays_paused()
+{
+    must_be_paused "$name"
+    [ "$(counter "$name")" = "$stands_at" ] || fail "the guest has worked after $1"
+}
+
+need_daemon
+boot "$name" split
+quiet_virsh suspend "$name" >/dev/null
+stands_at=$(counter "$name")
+
+profile 3 -d 1 -o "$work/x.folded" "$name"
+says "^virt-uprof: domain '$name' is paused, not by us; resume it first: virsh resume $name$"
+[ ! -e "$work/x.folded" ] || fail "an output of a refused run"
+stays_paused record
+
+profile 0 dump "$name"
+grep -qE "^$name vcpu0 kernel: [0-9]+ frames, complete" "$work/out" || fail "dump: $(cat "$work/out")"
+grep -qE '^  #[0-9]+ +[0-9a-f]{16}  guest_entry$' "$work/out" || fail "no guest_entry in the dump"
+stays_paused dump
+
+profile 0 dump --json "$name"
+python3 - "$work/out" <<'PYTHON' || fail "dump --json"
+import json, sys
+dump = json.load(open(sys.argv[1]))
+assert dump["paused"] is True, dump
+vcpu, = dump["vcpus"]
+assert vcpu["complete"] and vcpu["mode"] == "kernel" and not vcpu["idle"], vcpu
+assert vcpu["frames"][-1]["name"] == "guest_entry", vcpu
+PYTHON
+stays_paused 'dump --json'
+
+profile 0 list
+grep -qE "^$name +paused +QEMU +x86_64 +1 +monitor" "$work/out" || fail "list: $(cat "$work/out")"
+stays_paused list
+
+# What check says of a paused domain is its own business.
+"$program" check "$name" >"$work/out" 2>&1 </dev/null || true
+stays_paused check
+
+# Killed at any moment, dump has not held it either, nor will its guardian resume it.
+for delay in 0.02 0.05 0.1 0.2 0.4; do
+    "$program" dump "$name" >/dev/null 2>&1 </dev/null &
+    sleep "$delay"
+    kill -KILL $! 2>/dev/null || true
+    wait $! || true
+    stays_paused "dump, killed after $delay s"
+done
+sleep 2
+stays_paused 'killed dumps'
+
+# The same with the marker of a run that died while it held the guest and was healed.
+quiet_virsh resume "$name" >/dev/null
+must_run "$name"
+"$program" "${fast[@]}" -d 30 -o "$work/y.folded" "$name" 2>/dev/null </dev/null &
+profiler=$!
+sleep 2
+kill -KILL "$profiler"
+wait "$profiler" || true
+sleep 1.5
+must_run "$name"
+quiet_virsh suspend "$name" >/dev/null
+stands_at=$(counter "$name")
+sleep 2
+profile 3 -d 1 "$name"
+profile 0 list
+stays_paused 'a killed run before'
+
+# dump of a running guest leaves it running.
+quiet_virsh resume "$name" >/dev/null
+profile 0 dump "$name"
+must_run "$name"
