@@ -18,6 +18,12 @@ start()
     profiler=$!
 }
 
+# has_ended: QEMU's end is seen before libvirt's word of it
+has_ended()
+{
+    ! guest_runs "$name"
+}
+
 # finish STATUS SECONDS: the run must end so, within SECONDS
 finish()
 {
@@ -46,6 +52,7 @@ boot "$name" stop=6
 start -d 120
 finish 0 100
 result sidecar "$work/x.meta.json" "ended_by == 'gone'" "samples['running'] > 5"
+wait_until 20 has_ended || fail 'libvirt still has it'
 destroy_guest "$name"
 
 say 'reboots'
@@ -68,12 +75,16 @@ sleep 3
 # it (safety.md, section 2), so it is said again until it lasts.
 for _ in $(seq 50); do
     quiet_virsh suspend "$name" >/dev/null
-    sleep 0.3
-    [ "$(qemu_status "$name")" != paused ] || break
+    before=$(counter "$name")
+    sleep 0.5
+    if [ "$(counter "$name")" = "$before" ]; then
+        break
+    fi
 done
 must_be_paused "$name"
 finish 0 60
 must_be_paused "$name"
+[ "$(counter "$name")" = "$before" ] || fail 'it has worked since it was suspended'
 result sidecar "$work/x.meta.json" "ended_by == 'duration'" "ticks['busy'] > 0" "samples['running'] > 5"
 quiet_virsh resume "$name" >/dev/null
 must_run "$name"

@@ -1,0 +1,92 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# capture.sh PROGRAM GUESTS TCG|KVM - a run and the report of its capture are the
+# same bytes, and the sidecar says what it must
+# shellcheck source=tests/live/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+# record NAME SECONDS [ARGUMENT...]: a run with all outputs, and what is true of
+# each; $total is the number of samples in the folded file
+record()
+{
+    local name=$1 seconds=$2 i
+    shift 2
+    rm -f "$work"/x.*
+    profile 0 "${fast[@]}" -d "$seconds" -o "$work/x.folded" --capture "$work/x.capture" \
+        -o "$work/x.meta.json" "$@" "$name"
+    for i in 1 2; do
+        "$program" report -f folded -o - "$work/x.capture" >"$work/again$i" 2>"$work/err" ||
+            fail "report of $name"
+        cmp "$work/x.folded" "$work/again$i" || fail "report $i differs from the run of $name"
+    done
+    total=$(result total "$work/x.folded")
+    result sidecar "$work/x.meta.json" "domain['name'] == '$name'" "ended_by == 'duration'" \
+        "files == ['x.folded', 'x.meta.json', 'x.capture']" "rate['asked_millihertz'] == 1000000" \
+        "rate['got_millihertz'] > 0" "images[0]['matched'] and images[0]['build_id']" \
+        "hold_us['count'] > 0 and hold_us['total'] >= stopped_us['total']" "held_share_ppm > 0" \
+        "abs(duration_ms - $seconds * 1000) < 1000"
+    [ "$(stat -c %a "$work/x.capture")" = 600 ] || fail 'others may read the capture'
+    # The sidecar of the replay tells the same facts of the samples.
+    "$program" report -f meta -o "$work/again.meta.json" "$work/x.capture" 2>"$work/err" ||
+        fail 'report -f meta'
+    python3 - "$work"/x.meta.json "$work"/again.meta.json <<'PYTHON' || fail "the sidecars of $name differ"
+import json, sys
+one, two = (json.load(open(path)) for path in sys.argv[1:])
+for name in "domain started duration_ms ended_by rate samples ticks stacks frames call_sites hold_us".split():
+    assert one[name] == two[name], (name, one[name], two[name])
+PYTHON
+}
+
+# weighed CONDITION: about the samples in the folded file; each counts for more if
+# the rate was lowered in mid-run
+weighed()
+{
+    result sidecar "$work/x.meta.json" "$total >= $1"
+}
+
+need_daemon
+
+name=${guest_prefix}split-$way
+boot "$name" split
+record "$name" 6
+weighed "samples['running']"
+result stacks "$name" 85 'guest_entry;guest_main;main_loop;function_[123];work' "$work/x.folded"
+destroy_guest "$name"
+
+name=${guest_prefix}smp-$way
+boot "$name" smp 2
+record "$name" 6 --per-vcpu
+weighed "samples['running']"
+result stacks "$name" 100 'vcpu0;guest_entry;.*|vcpu1;guest_entry_ap;.*' "$work/x.folded"
+destroy_guest "$name"
+
+name=${guest_prefix}idle-$way
+boot "$name" idle
+record "$name" 6 --idle
+weighed "samples['total']"
+result stacks "$name" 80 '\[idle\]' "$work/x.folded"
+destroy_guest "$name"
+
+# The first stacks are cut: 16 KiB of stack are copied until more is seen to be used.
+name=${guest_prefix}deep-$way
+boot "$name" deep
+record "$name" 6
+deep=$(printf ';deep_%02d' {0..63})
+result stacks "$name" 60 "guest_entry;guest_main;deep_loop$deep;work" "$work/x.folded"
+result stacks "$name" 90 "guest_entry;guest_main;deep_loop.*|\\[truncated\\];.*" "$work/x.folded"
+python3 - "$work/x.folded" <<'PYTHON' || fail 'no complete stack of 68 frames'
+import sys
+depths = {len(line.rpartition(" ")[0].split(";")) - 1 for line in open(sys.argv[1]) if "[truncated]" not in line}
+assert 68 in depths and max(depths) == 68, depths
+PYTHON
+# One cut stack is enough to learn from; a few more are on their way by then.
+result sidecar "$work/x.meta.json" "stacks['truncated'] <= 8" "stacks['complete'] > 5 * stacks['truncated']"
+destroy_guest "$name"
+
+name=${guest_prefix}recursion-$way
+boot "$name" recursion
+record "$name" 6
+recursion=$(printf ';recurse%.0s' {1..40})
+result stacks "$name" 90 "guest_entry;guest_main;recursion_loop$recursion;work" "$work/x.folded"
+must_run "$name"

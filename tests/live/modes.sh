@@ -1,0 +1,62 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# modes.sh PROGRAM GUESTS TCG - every paging mode of x86: stacks are complete and
+# have names
+# shellcheck source=tests/live/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+name=${guest_prefix}modes
+
+# Images, command lines, CPUs.
+modes=(
+    'guest32  split           -'
+    'guest32  split,nopaging  -'
+    'guest32  split,high      -'
+    'guest32  split,large     -'
+    'guestpae split           -'
+    'guestpae split,high      -'
+    'guestpae split,large     -'
+    'guestpae split,nopaging  -'
+    'guest5   split           max'
+    'guest5   split,high      max'
+    'guest5   deep            max'
+    'guest64  split,high      -'
+    'guest64  split,large     -'
+    'guest64  split,huge      max'
+    'guest64  deep,high       -'
+    'guest32  deep,high       -'
+)
+
+need_daemon
+for mode in "${modes[@]}"; do
+    read -r image words cpu <<<"$mode"
+    words=${words//,/ }
+    boot "$name" "$words" 1 "$image" "${cpu#-}"
+    # The guest says what it does; it may lack what it needs.
+    for word in $words; do
+        case $word in
+        split | deep | recursion) grep -qa "virt-uprof guest: $word" "$(guest_serial "$name")" ;;
+        *) grep -qa " $word" "$(guest_serial "$name")" ;;
+        esac || fail "$mode: the guest says '$(cat "$(guest_serial "$name")")'"
+    done
+
+    profile 0 "${fast[@]}" -d 2 -o "$work/x.folded" -o "$work/x.meta.json" "$name"
+    if [ "${words%% *}" = deep ]; then
+        # A few are cut until more of the stack is copied.
+        result stacks "$name" 60 'guest_entry;guest_main;deep_loop(;deep_[0-9]{2}){64};work' "$work/x.folded"
+        result sidecar "$work/x.meta.json" "stacks['truncated'] <= 8" "stacks['unknown'] == 0"
+    else
+        result stacks "$name" 80 'guest_entry;guest_main;main_loop;function_[123];work' "$work/x.folded"
+        result stacks "$name" 100 'guest_entry;guest_main(;main_loop)?(;function_[123])?(;work)?' "$work/x.folded"
+        result sidecar "$work/x.meta.json" "stacks['complete'] == samples['running'] > 5"
+    fi
+    result sidecar "$work/x.meta.json" "frames['named'] == frames['total']" "images[0]['matched']" \
+        "domain['arch'] == 'x86_64'"
+
+    # And at one moment.
+    profile 0 dump "$name"
+    grep -qE "frames?, complete" "$work/out" || [ "${words%% *}" = deep ] || fail "dump: $(cat "$work/out")"
+    must_run "$name"
+    destroy_guest "$name"
+done

@@ -1,0 +1,50 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# smp.sh PROGRAM GUESTS TCG|KVM - two vCPUs that run different functions are never
+# mixed up
+# shellcheck source=tests/live/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+name=${guest_prefix}smp-$way
+# The function's own callers may be missing while its first instruction runs.
+vcpu0='guest_entry;guest_main(;vcpu0_loop)?(;vcpu0_work)?'
+vcpu1='guest_entry_ap;ap_main(;vcpu1_loop)?(;vcpu1_work)?'
+
+need_daemon
+boot "$name" smp 2
+
+profile 0 "${fast[@]}" -d 8 --per-vcpu -o "$work/x.folded" -o "$work/x.meta.json" "$name"
+result stacks "$name" 100 "vcpu0;$vcpu0|vcpu1;$vcpu1" "$work/x.folded"
+result stacks "$name" 40 "vcpu0;guest_entry;guest_main;vcpu0_loop;vcpu0_work" "$work/x.folded"
+result stacks "$name" 40 "vcpu1;guest_entry_ap;ap_main;vcpu1_loop;vcpu1_work" "$work/x.folded"
+# One hold serves both.
+result sidecar "$work/x.meta.json" "domain['vcpus'] == 2" "samples['total'] == 2 * hold_us['count']" \
+    "samples['total'] >= 20"
+
+profile 0 "${fast[@]}" -d 3 -o "$work/x.folded" "$name"
+result stacks "$name" 100 "$vcpu0|$vcpu1" "$work/x.folded"
+
+profile 0 "${fast[@]}" -d 3 --vcpu 1 -o "$work/x.folded" -o "$work/x.meta.json" "$name"
+result stacks "$name" 100 "$vcpu1" "$work/x.folded"
+result sidecar "$work/x.meta.json" "samples['total'] == hold_us['count'] > 5"
+
+profile 0 "${fast[@]}" -d 3 --vcpu 0 --per-vcpu -o "$work/x.folded" "$name"
+result stacks "$name" 100 "vcpu0;$vcpu0" "$work/x.folded"
+
+profile 3 -d 1 --vcpu 7 -o "$work/y.folded" "$name"
+says "^virt-uprof: $name: there is no vCPU 7: its vCPUs are 0 to 1$"
+profile 3 -d 1 --vcpu 0,2 -o "$work/y.folded" "$name"
+profile 2 -d 1 --vcpu x -o "$work/y.folded" "$name"
+[ ! -e "$work/y.folded" ] || fail 'an output of a refused run'
+no_leftovers "$work"
+
+profile 0 dump "$name"
+[ "$(grep -cE "^$name vcpu[01] kernel: [0-9]+ frames, complete" "$work/out")" = 2 ] ||
+    fail "dump: $(cat "$work/out")"
+
+# Both work on.
+must_run "$name"
+before=$(counter "$name" uprof_counter_ap)
+sleep 1
+[ "$(counter "$name" uprof_counter_ap)" != "$before" ] || fail 'vCPU 1 stands still'
