@@ -23,7 +23,7 @@ profile 0 "${fast[@]}" -d 4 --idle -o "$work/x.folded" -o "$work/x.meta.json" "$
 result stacks "$name" 80 '\[idle\]' "$work/x.folded"
 result stacks "$name" 100 '\[idle\]|guest_entry;.*' "$work/x.folded"
 
-profile 0 dump "$name"
+profile 0 dump "${patient[@]}" "$name"
 grep -qE "^$name vcpu0 (idle \(halted\)|kernel: )" "$work/out" || fail "dump: $(cat "$work/out")"
 must_run "$name"
 destroy_guest "$name"

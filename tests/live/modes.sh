@@ -55,7 +55,7 @@ for mode in "${modes[@]}"; do
         "domain['arch'] == 'x86_64'"
 
     # And at one moment.
-    profile 0 dump "$name"
+    profile 0 dump "${patient[@]}" "$name"
     grep -qE "frames?, complete" "$work/out" || [ "${words%% *}" = deep ] || fail "dump: $(cat "$work/out")"
     must_run "$name"
     destroy_guest "$name"

@@ -25,12 +25,12 @@ says "^virt-uprof: domain '$name' is paused, not by us; resume it first: virsh r
 [ ! -e "$work/x.folded" ] || fail "an output of a refused run"
 stays_paused record
 
-profile 0 dump "$name"
+profile 0 dump "${patient[@]}" "$name"
 grep -qE "^$name vcpu0 kernel: [0-9]+ frames, complete" "$work/out" || fail "dump: $(cat "$work/out")"
 grep -qE '^  #[0-9]+ +[0-9a-f]{16}  guest_entry$' "$work/out" || fail "no guest_entry in the dump"
 stays_paused dump
 
-profile 0 dump --json "$name"
+profile 0 dump --json "${patient[@]}" "$name"
 python3 - "$work/out" <<'PYTHON' || fail "dump --json"
 import json, sys
 dump = json.load(open(sys.argv[1]))
@@ -79,5 +79,5 @@ stays_paused 'a killed run before'
 
 # dump of a running guest leaves it running.
 quiet_virsh resume "$name" >/dev/null
-profile 0 dump "$name"
+profile 0 dump "${patient[@]}" "$name"
 must_run "$name"

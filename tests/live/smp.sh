@@ -39,7 +39,7 @@ profile 2 -d 1 --vcpu x -o "$work/y.folded" "$name"
 [ ! -e "$work/y.folded" ] || fail 'an output of a refused run'
 no_leftovers "$work"
 
-profile 0 dump "$name"
+profile 0 dump "${patient[@]}" "$name"
 [ "$(grep -cE "^$name vcpu[01] kernel: [0-9]+ frames, complete" "$work/out")" = 2 ] ||
     fail "dump: $(cat "$work/out")"
 

@@ -1,0 +1,101 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# daemon.sh PROGRAM GUESTS TCG|KVM - libvirt's daemon dies and comes back in
+# mid-run: the run goes on and ends with its data, and the guest is not left stopped
+# shellcheck source=tests/live/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+name=${guest_prefix}daemon-$way
+
+# kill_daemon: at once
+kill_daemon()
+{
+    end_test_libvirtd "$work/d" KILL
+}
+
+# held: what the marker says: 0 not, 1 asked for, 2 yes
+held()
+{
+    od -An -td4 -j4 -N4 "/run/virt-uprof/$uuid" | tr -d ' '
+}
+
+# in_hold: whether the daemon was killed in a hold; the daemon is asked for nothing
+# then, so the word stays
+in_hold()
+{
+    [ "$(held)" != 0 ]
+}
+
+start()
+{
+    rm -f "$work"/x.*
+    "$program" -c "$libvirt_uri" "${fast[@]}" -d "$1" -o "$work/x.folded" -o "$work/x.meta.json" "$name" \
+        >"$work/out" 2>"$work/err" </dev/null &
+    profiler=$!
+    sleep 4
+    ! is_gone "$profiler" || fail 'the run has ended early'
+}
+
+# finish SECONDS
+finish()
+{
+    wait_until "$1" is_gone "$profiler" || fail "the run does not end within $1 s"
+    wait "$profiler" || fail "exit $?"
+    result sidecar "$work/x.meta.json" "ended_by == 'duration'" "samples['running'] > 20" \
+        "stacks['truncated'] <= 2"
+    no_leftovers "$work"
+    must_run "$name"
+}
+
+if [ "$way" = KVM ]; then
+    prepare_kvm || skip 'there is no KVM'
+fi
+start_test_libvirtd "$work/d" || skip 'no libvirt daemon of our own can be started'
+libvirt_uri=$(test_libvirtd_uri "$work/d")
+boot "$name" split
+uuid=$(quiet_virsh domuuid "$name")
+
+say 'a restart'
+start 16
+end_test_libvirtd "$work/d"
+sleep 2
+run_test_libvirtd "$work/d"
+finish 60
+result sidecar "$work/x.meta.json" "ticks['busy'] > 0 or ticks['late'] > 0"
+
+say 'killed, in a hold if we can'
+n_held=0
+for _ in 1 2 3 4 5; do
+    start 14
+    wait_until 2 in_hold || fail 'it holds nothing'
+    kill_daemon
+    sleep 0.2
+    ! in_hold || n_held=$((n_held + 1))
+    run_test_libvirtd "$work/d"
+    finish 60
+done
+say "$n_held of 5 kills hit a hold"
+[ "$n_held" -gt 0 ] || fail 'no kill hit a hold'
+
+say 'killed with the profiler, in a hold if we can: the guardian waits for it'
+n_held=0
+for _ in 1 2 3 4 5; do
+    start 30
+    guardian=$(cat "/proc/$profiler/task/$profiler/children")
+    wait_until 2 in_hold || fail 'it holds nothing'
+    kill_daemon
+    kill -KILL "$profiler"
+    wait "$profiler" 2>/dev/null || true
+    ! in_hold || n_held=$((n_held + 1))
+    sleep 3
+    run_test_libvirtd "$work/d"
+    # Once it is back.
+    sleep 2
+    must_run "$name"
+    wait_until 5 is_gone "${guardian// /}" || fail 'the guardian lives on'
+    ! in_hold || fail 'the marker is still flagged'
+done
+say "$n_held of 5 kills hit a hold"
+[ "$n_held" -gt 0 ] || fail 'no kill hit a hold'
+rm -f "$work"/.virt-uprof-*.tmp

@@ -1,0 +1,64 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# hostile.sh PROGRAM GUESTS TCG|KVM - a guest that rewrites its stacks into loops
+# and wild pointers costs nothing but its samples: they are counted as truncated,
+# nothing hangs, memory stays flat, no device register is read
+# shellcheck source=tests/live/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+samples_wanted=3000
+seconds_max=500
+# Of what it holds at the first look; pages of code and tables come in late.
+growth_kib_max=4096
+name=${guest_prefix}hostile-$way
+
+need_daemon
+words=hostile
+# Each of its cases spins 100 units of work: ten thousand times are enough to be seen.
+[ "$way" = TCG ] || words='hostile unit=10'
+boot "$name" "$words"
+before=$(counter "$name")
+
+# memory_of PID: KiB of resident memory
+memory_of()
+{
+    awk '$1 == "VmRSS:" { print $2 }' "/proc/$1/status"
+}
+
+n=0
+first=
+last=0
+while [ "$n" -lt "$samples_wanted" ]; do
+    [ "$SECONDS" -lt "$seconds_max" ] || fail "$n samples in $SECONDS s"
+    "$program" "${fast[@]}" -d 20 -o "$work/x.folded" -o "$work/x.meta.json" --capture "$work/x.capture" \
+        "$name" >"$work/out" 2>"$work/err" </dev/null &
+    profiler=$!
+    sleep 5
+    first=$(memory_of "$profiler")
+    sleep 14
+    last=$(memory_of "$profiler")
+    wait_until 15 is_gone "$profiler" || fail 'it hangs'
+    wait "$profiler" || fail "exit $?"
+    [ $((last - first)) -le "$growth_kib_max" ] || fail "memory grew from $first to $last KiB"
+    # No more of the host's time than samples are worth: 20 ms each at the very most.
+    result sidecar "$work/x.meta.json" "stacks['truncated'] > 0" "ended_by == 'duration'" \
+        "duration_ms < 22000" "profiler_cpu_ms < 20 * samples['running']" \
+        "stacks['truncated'] >= samples['running'] // 4" "ticks['skipped'] == 0"
+    # Whatever it points at, it is not glued to a root: [truncated], or the whole chain.
+    result stacks "$name" 100 '\[truncated\];.*|guest_entry(;.*)?|hostile_.*' "$work/x.folded"
+    "$program" report -f folded -o "$work/y.folded" "$work/x.capture" 2>"$work/err" || fail 'report'
+    cmp "$work/x.folded" "$work/y.folded" || fail 'the capture gives other stacks'
+    n=$((n + $(result total "$work/x.folded")))
+done
+say "$n samples; memory $first KiB after 5 s, $last KiB after 19 s"
+
+# Reading a device register is an access to it, and shows in QEMU's log at least
+# where nothing is there to be read.
+profile 0 dump "${patient[@]}" "$name"
+log=/var/log/libvirt/qemu/$name.log
+if [ -r "$log" ] && tail -n 50 "$log" | grep -iE 'invalid|unassigned|bad (read|access)'; then
+    fail "QEMU complains in '$log'"
+fi
+must_run "$name"
+[ "$(counter "$name")" != "$before" ] || fail 'the guest stands still'

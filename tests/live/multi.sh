@@ -1,0 +1,87 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# multi.sh PROGRAM GUESTS TCG|KVM - several domains in one run, --all, and one of
+# them that ends in mid-run
+# shellcheck source=tests/live/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+one=${guest_prefix}one-$way
+two=${guest_prefix}two-$way
+off=${guest_prefix}off-$way
+chain='guest_entry;guest_main(;main_loop)?(;function_[123])?(;work)?'
+
+# complete NAME...: each has its folded file, which is its own, and its sidecar
+complete()
+{
+    local name
+    for name in "$@"; do
+        result stacks "$name" 100 "$chain" "$work/out.d/$name.folded"
+        result sidecar "$work/out.d/$name.meta.json" "domain['name'] == '$name'" \
+            "samples['running'] > 5" "files == ['$name.folded', '$name.meta.json']"
+    done
+    [ "$(find "$work/out.d" -type f | wc -l)" = $(($# * 2)) ] || fail "$(ls -A "$work/out.d")"
+    rm -rf "$work/out.d"
+    mkdir "$work/out.d"
+}
+
+# A daemon of our own: --all means all there are, and others' are none of ours.
+if [ "$way" = KVM ]; then
+    prepare_kvm || skip 'there is no KVM'
+fi
+start_test_libvirtd "$work/d" || skip 'no libvirt daemon of our own can be started'
+libvirt_uri=$(test_libvirtd_uri "$work/d")
+mkdir "$work/out.d"
+outputs=(-c "$libvirt_uri" -o "$work/out.d/%d.folded" -o "$work/out.d/%d.meta.json" "${fast[@]}")
+
+profile 3 "${outputs[@]}" -d 1 --all
+says 'no domain runs on'
+
+boot "$one" split
+boot "$two" split
+guest_xml "$off" "$(cat /proc/sys/kernel/random/uuid)" qemu "${guest_folders[$one]}" split 1 '' 128 \
+    >"$work/off.xml"
+quiet_virsh define "$work/off.xml" >/dev/null
+
+say 'two by name'
+profile 0 "${outputs[@]}" -d 6 "$one" "$two"
+complete "$one" "$two"
+
+say 'named twice, by name and by UUID'
+profile 0 "${outputs[@]}" -d 2 "$one" "${guest_uuids[$one]}"
+complete "$one"
+
+say 'all that run'
+profile 0 "${outputs[@]}" -d 6 --all
+complete "$one" "$two"
+
+say 'one is missing, one is shut off'
+profile 6 "${outputs[@]}" -d 3 "$one" uprof-live-nobody
+says "no domain 'uprof-live-nobody'"
+complete "$one"
+profile 6 "${outputs[@]}" -d 3 "$off" "$two"
+says "^virt-uprof: domain '$off' is shut off; start it with: virsh start $off$"
+complete "$two"
+profile 2 -c "$libvirt_uri" -d 1 -o "$work/x.folded" "$one" "$two"
+says '%d or %u in -o'
+
+say 'both on stdout'
+profile 0 -c "$libvirt_uri" "${fast[@]}" -d 3 "$one" "$two"
+for name in "$one" "$two"; do
+    grep -q "^$name;guest_entry;guest_main;main_loop;function_3;work [0-9]*$" "$work/out" ||
+        fail "no stacks of '$name' on stdout"
+done
+must_run "$one"
+
+say 'one ends in mid-run'
+"$program" "${outputs[@]}" -d 10 --all >"$work/out" 2>"$work/err" </dev/null &
+profiler=$!
+sleep 4
+quiet_virsh destroy "$two" >/dev/null
+wait "$profiler" || fail "exit $?"
+says "^virt-uprof: $two: the domain ended in mid-run; its samples stand$"
+result sidecar "$work/out.d/$one.meta.json" "ended_by == 'duration'" "duration_ms >= 9900"
+result sidecar "$work/out.d/$two.meta.json" "ended_by == 'gone'" "duration_ms < 9000"
+complete "$one" "$two"
+must_run "$one"
+quiet_virsh undefine "$off" >/dev/null
