@@ -42,7 +42,7 @@ START_S = 30
 IN_HOLD_SHARE = 0.7
 HOLD_S = 0.008
 # A run begins with so many holds that give no samples, to learn what one costs.
-PROBE_HOLDS = 5
+PROBE_HOLDS = 9
 
 PROGRAM, URI, FOLDER, COUNTER, WAY, ROUNDS, *NAMES = sys.argv[1:]
 problems = []
@@ -322,7 +322,8 @@ def main():
           f"{len(left)} temporary files")
     if numbers["rounds"] != int(ROUNDS):
         problems.append(f"only {numbers['rounds']} rounds")
-    if numbers["held"] * 2 <= numbers["rounds"]:
+    # of a few rounds chance may have put too many elsewhere
+    if numbers["rounds"] >= 50 and numbers["held"] * 2 <= numbers["rounds"]:
         problems.append(f"only {numbers['held']} of {numbers['rounds']} were in a hold")
     if left and WAY not in ("kill", "group", "stop"):
         problems.append(f"left behind: {left}")

@@ -6,8 +6,9 @@
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-kills=100
-others=10
+# With sanitizers, a third suite of the same rounds, fewer will do.
+kills=${UPROF_LIVE_KILLS:-100}
+others=$((kills / 10))
 names=("${guest_prefix}storm1-$way" "${guest_prefix}storm2-$way")
 
 # storm WAY ROUNDS

@@ -6,7 +6,7 @@
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-samples_wanted=5000
+samples_wanted=${UPROF_LIVE_SAMPLES:-5000}
 seconds_max=600
 name=${guest_prefix}shares-$way
 
