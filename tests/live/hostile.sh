@@ -7,7 +7,7 @@
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-samples_wanted=3000
+samples_wanted=${UPROF_LIVE_SAMPLES:-3000}
 seconds_max=500
 # Of what it holds at the first look; pages of code and tables come in late.
 growth_kib_max=4096
