@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "uprof/error.h"
+#include "uprof/file.h"
+
+static char *folder;
+
+static char *
+path_of(const char *name)
+{
+    return g_build_filename(folder, name, NULL);
+}
+
+static void
+put(const char *path, const char *text)
+{
+    g_assert_true(g_file_set_contents(path, text, -1, NULL));
+}
+
+static void
+assert_holds(const char *path, const char *text)
+{
+    g_autofree char *found = NULL;
+
+    g_assert_true(g_file_get_contents(path, &found, NULL, NULL));
+    g_assert_cmpstr(found, ==, text);
+}
+
+/* Returns: how many names there are, and removes them */
+static unsigned
+empty_folder(void)
+{
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    const char *name;
+    unsigned n = 0;
+
+    while ((name = g_dir_read_name(dir))) {
+        g_autofree char *path = path_of(name);
+        if (unlink(path) < 0)
+            g_assert_cmpint(rmdir(path), ==, 0);
+        n++;
+    }
+    return n;
+}
+
+static UprofFile *
+open_file(const char *path, bool is_secret)
+{
+    g_autoptr(GError) error = NULL;
+    UprofFile *file = uprof_file_open(path, is_secret, &error);
+
+    g_assert_no_error(error);
+    g_assert_nonnull(file);
+    g_assert_cmpstr(uprof_file_path(file), ==, path);
+    g_assert_false(uprof_file_is_stdout(file));
+    return file;
+}
+
+static void
+assert_refused(const char *path, UprofErrorCode code, const char *pattern)
+{
+    g_autoptr(GError) error = NULL;
+
+    g_assert_null(uprof_file_open(path, false, &error));
+    g_assert_error(error, UPROF_ERROR, (gint)code);
+    g_assert_true(g_pattern_match_simple(pattern, error->message));
+}
+
+static void
+test_commit(void)
+{
+    g_autofree char *path = path_of("x.folded");
+    g_autoptr(GError) error = NULL;
+    struct stat info;
+
+    /* what was there stays until the new one is whole */
+    put(path, "old");
+    UprofFile *file = open_file(path, false);
+    g_assert_true(uprof_file_write(file, "ne", 2, &error));
+    g_assert_true(uprof_file_write(file, "w", 1, &error));
+    g_assert_true(uprof_file_write(file, NULL, 0, &error));
+    assert_holds(path, "old");
+    g_assert_true(uprof_file_commit(file, &error));
+    assert_holds(path, "new");
+    g_assert_cmpint(stat(path, &info), ==, 0);
+    const mode_t mask = umask(0);
+    umask(mask);
+    g_assert_cmpint(info.st_mode & 0777, ==, 0666 & ~mask);
+    g_assert_cmpuint(empty_folder(), ==, 1);
+}
+
+static void
+test_secret(void)
+{
+    g_autofree char *path = path_of("x.capture");
+    struct stat info;
+
+    put(path, "old");
+    g_assert_cmpint(chmod(path, 0666), ==, 0);
+    const mode_t mask = umask(0);
+    UprofFile *file = open_file(path, true);
+    umask(mask);
+    g_assert_cmpint(fstat(uprof_file_fd(file), &info), ==, 0);
+    g_assert_cmpint(info.st_mode & 0777, ==, 0600);
+    g_assert_true(uprof_file_commit(file, NULL));
+    g_assert_cmpint(stat(path, &info), ==, 0);
+    g_assert_cmpint(info.st_mode & 0777, ==, 0600);
+    g_assert_cmpuint(empty_folder(), ==, 1);
+}
+
+static void
+test_abort(void)
+{
+    g_autofree char *path = path_of("x.folded");
+
+    UprofFile *file = open_file(path, false);
+    g_assert_true(uprof_file_write(file, "half", 4, NULL));
+    uprof_file_abort(file);
+    g_assert_cmpuint(empty_folder(), ==, 0);
+    uprof_file_abort(NULL);
+}
+
+static void
+test_link(void)
+{
+    g_autofree char *path = path_of("link");
+    g_autofree char *target = path_of("target");
+    struct stat info;
+
+    put(target, "untouched");
+    g_assert_cmpint(symlink(target, path), ==, 0);
+    UprofFile *file = open_file(path, false);
+    g_assert_true(uprof_file_write(file, "new", 3, NULL));
+    g_assert_true(uprof_file_commit(file, NULL));
+    assert_holds(target, "untouched");
+    assert_holds(path, "new");
+    g_assert_cmpint(lstat(path, &info), ==, 0);
+    g_assert_true(S_ISREG(info.st_mode));
+
+    /* and one that leads nowhere */
+    unlink(path);
+    g_assert_cmpint(symlink("/nonexistent/file", path), ==, 0);
+    file = open_file(path, false);
+    g_assert_true(uprof_file_commit(file, NULL));
+    assert_holds(path, "");
+    empty_folder();
+}
+
+static void
+test_refused(void)
+{
+    g_autofree char *missing = path_of("no/such/x");
+    g_autofree char *in_file = path_of("file/x");
+    g_autofree char *file = path_of("file");
+    g_autofree char *to_folder = path_of("to-folder");
+    g_autofree char *hostile = path_of("no\x1b[31m\n%s/x");
+
+    put(file, "");
+    g_assert_cmpint(symlink(folder, to_folder), ==, 0);
+    assert_refused(missing, UPROF_ERROR_FAILED, "cannot open the folder of '*': *");
+    assert_refused(in_file, UPROF_ERROR_FAILED, "cannot open the folder of '*': *");
+    assert_refused(folder, UPROF_ERROR_FAILED, "cannot write '*': *");
+    assert_refused(to_folder, UPROF_ERROR_FAILED, "cannot write '*': *");
+    assert_refused(hostile, UPROF_ERROR_FAILED, "cannot open the folder of '*?[31m?%s/x': *");
+    g_assert_cmpuint(empty_folder(), ==, 2);
+}
+
+static void
+test_read_only_folder(void)
+{
+    g_autofree char *path = path_of("x");
+
+    if (geteuid() == 0) {
+        g_test_skip("root may write everywhere");
+        return;
+    }
+    g_assert_cmpint(chmod(folder, 0500), ==, 0);
+    assert_refused(path, UPROF_ERROR_DENIED, "cannot write '*': *");
+    g_assert_cmpint(chmod(folder, 0700), ==, 0);
+    g_assert_cmpuint(empty_folder(), ==, 0);
+}
+
+static void
+test_folder_of_everybody(void)
+{
+    g_autofree char *path = path_of("x");
+
+    g_assert_cmpint(chmod(folder, 0777), ==, 0);
+    if (geteuid() == 0)
+        assert_refused(path, UPROF_ERROR_DENIED,
+                       "the folder of '*' may be written by everybody and is not sticky: *");
+    else
+        uprof_file_abort(open_file(path, false));
+    g_assert_cmpint(chmod(folder, 01777), ==, 0);
+    uprof_file_abort(open_file(path, false));
+    g_assert_cmpint(chmod(folder, 0700), ==, 0);
+    g_assert_cmpuint(empty_folder(), ==, 0);
+}
+
+static void
+test_direct(void)
+{
+    g_autofree char *fifo = path_of("fifo");
+    g_autoptr(GError) error = NULL;
+    struct stat info;
+
+    UprofFile *file = open_file("/dev/null", false);
+    g_assert_true(uprof_file_write(file, "x", 1, &error));
+    g_assert_true(uprof_file_commit(file, &error));
+    g_assert_cmpint(stat("/dev/null", &info), ==, 0);
+    g_assert_true(S_ISCHR(info.st_mode));
+
+    if (access("/dev/full", W_OK) != 0) {
+        g_test_skip("no /dev/full");
+        return;
+    }
+    file = open_file("/dev/full", false);
+    g_assert_false(uprof_file_write(file, "x", 1, &error));
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_FAILED);
+    g_assert_true(g_pattern_match_simple("cannot write '/dev/full': *", error->message));
+    uprof_file_abort(file);
+    g_assert_cmpint(stat("/dev/full", &info), ==, 0);
+}
+
+static void
+test_stdout(void)
+{
+    UprofFile *file = uprof_file_open("-", false, NULL);
+
+    g_assert_true(uprof_file_is_stdout(file));
+    g_assert_cmpint(uprof_file_fd(file), ==, STDOUT_FILENO);
+    g_assert_true(uprof_file_commit(file, NULL));
+    uprof_file_abort(uprof_file_open("-", true, NULL));
+    g_assert_cmpint(write(STDOUT_FILENO, "", 0), ==, 0); /* is still open */
+}
+
+/* A disk that is full: the old file stays, and nothing beside it. */
+static void
+test_no_space(void)
+{
+    g_autofree char *path = path_of("x");
+    g_autoptr(GError) error = NULL;
+    char block[4096] = "";
+    bool ok = true;
+
+    if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0 ||
+        mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("tmpfs", folder, "tmpfs", 0, "size=16k,mode=0700") < 0) {
+        g_test_skip("a small file system cannot be mounted here");
+        return;
+    }
+    put(path, "old");
+    UprofFile *file = open_file(path, false);
+    for (unsigned i = 0; i < 8 && ok; i++)
+        ok = uprof_file_write(file, block, sizeof(block), &error);
+    g_assert_false(ok);
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_FAILED);
+    g_assert_true(g_pattern_match_simple("cannot write '*/x': *", error->message));
+    uprof_file_abort(file);
+    assert_holds(path, "old");
+    g_assert_cmpuint(empty_folder(), ==, 1);
+    g_assert_cmpint(umount(folder), ==, 0);
+}
+
+/* The folder vanishes: no half file, and the error says so. */
+static void
+test_commit_fails(void)
+{
+    g_autofree char *path = path_of("x");
+    g_autoptr(GError) error = NULL;
+
+    UprofFile *file = open_file(path, false);
+    g_assert_cmpint(mkdir(path, 0700), ==, 0); /* nothing can be renamed over it */
+    g_assert_false(uprof_file_commit(file, &error));
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_FAILED);
+    g_assert_cmpuint(empty_folder(), ==, 1);
+}
+
+static void
+test_unused_path(void)
+{
+    g_autofree char *stem = path_of("vm-2026");
+    g_autofree char *first = uprof_file_unused_path(stem, ".svg");
+    g_autofree char *expected = g_strconcat(stem, ".svg", NULL);
+
+    g_assert_cmpstr(first, ==, expected);
+    put(first, "");
+    g_autofree char *second = uprof_file_unused_path(stem, ".svg");
+    g_assert_true(g_str_has_suffix(second, "/vm-2026-2.svg"));
+    /* a link that leads nowhere is in use as well */
+    g_assert_cmpint(symlink("/nonexistent/file", second), ==, 0);
+    g_autofree char *third = uprof_file_unused_path(stem, ".svg");
+    g_assert_true(g_str_has_suffix(third, "/vm-2026-3.svg"));
+    empty_folder();
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    folder = g_dir_make_tmp("uprof-test-XXXXXX", NULL);
+
+    g_test_add_func("/file/commit", test_commit);
+    g_test_add_func("/file/secret", test_secret);
+    g_test_add_func("/file/abort", test_abort);
+    g_test_add_func("/file/link", test_link);
+    g_test_add_func("/file/refused", test_refused);
+    g_test_add_func("/file/read-only-folder", test_read_only_folder);
+    g_test_add_func("/file/folder-of-everybody", test_folder_of_everybody);
+    g_test_add_func("/file/direct", test_direct);
+    g_test_add_func("/file/stdout", test_stdout);
+    g_test_add_func("/file/no-space", test_no_space);
+    g_test_add_func("/file/commit-fails", test_commit_fails);
+    g_test_add_func("/file/unused-path", test_unused_path);
+    const int code = g_test_run();
+    rmdir(folder);
+    g_free(folder);
+    return code;
+}
