@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "memory-guest.h"
+#include "uprof/backend.h"
+
+enum { PAGE = UPROF_CAPTURE_PAGE_BYTES, RAM_LEN = 8 * PAGE, SNAPSHOTS = 3 };
+
+static char *
+new_path(void)
+{
+    g_autoptr(GError) error = NULL;
+    char *path = NULL;
+
+    close(g_file_open_tmp("uprof-test-XXXXXX", &path, &error));
+    g_assert_no_error(error);
+    return path;
+}
+
+static UprofRun *
+make_run(const char *arch)
+{
+    UprofRun *run = uprof_run_new();
+
+    run->program = g_strdup("virt-uprof 0");
+    run->domain = g_strdup("web-1");
+    run->arch = g_strdup(arch);
+    run->vcpus = 2;
+    return run;
+}
+
+/* Three snapshots; with each, the recorder reads the page of its number, and one that is not there. */
+static void
+write_capture(const char *path, const UprofRun *run, bool is_whole)
+{
+    const MemoryPlan plan = { .n_vcpus = 2, .grain = UPROF_GRAIN_GUEST, .ram_len = RAM_LEN };
+    g_autoptr(MemoryGuest) guest = memory_guest_open(&plan);
+    const int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    g_autoptr(UprofWriter) writer = uprof_writer_new(fd);
+    g_autoptr(UprofGuest) recorder = uprof_record_new(&guest->base, writer);
+    g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
+    g_autofree uint8_t *bytes = g_malloc(2 * PAGE);
+    g_autoptr(GError) error = NULL;
+
+    g_assert_true(uprof_writer_run(writer, run, &error));
+    for (unsigned i = 0; i < SNAPSHOTS; i++) {
+        UprofSpan spans[] = { { .gpa = i * PAGE, .into = bytes, .len = PAGE },
+                              { .gpa = (100 + i) * PAGE, .into = bytes + PAGE, .len = PAGE } };
+        memset(guest->ram + i * PAGE, (int)i + 1, PAGE);
+        snapshot->time_ns = snapshot->hold = i;
+        snapshot->weight = 1;
+        snapshot->vcpu = i % 2;
+        snapshot->regs.word_bytes = 8;
+        snapshot->regs.pc = 0x1000 + i;
+        snapshot->n_windows = 1;
+        snapshot->windows[0] = (UprofWindow){ .gva = 0x8000, .len = 16 };
+        g_assert_true(uprof_writer_snapshot(writer, snapshot, &error));
+        uprof_guest_read(recorder, UPROF_LANE_WORKER, spans, 2);
+        g_assert_false(spans[0].missing);
+        g_assert_true(spans[1].missing);
+    }
+    if (is_whole)
+        g_assert_true(uprof_writer_end(writer, run, &error));
+    g_assert_true(uprof_writer_flush(writer, &error));
+    g_assert_null(uprof_record_error(recorder));
+    close(fd);
+}
+
+static UprofGuest *
+open_replay(const char *path, GError **error)
+{
+    const UprofTarget target = { .path = path };
+
+    return uprof_guest_open(&uprof_replay_ops, &target, error);
+}
+
+static bool
+read_byte(UprofGuest *guest, uint64_t gpa, uint8_t *byte)
+{
+    UprofSpan span = { .gpa = gpa, .into = byte, .len = 1 };
+
+    uprof_guest_read(guest, UPROF_LANE_WORKER, &span, 1);
+    return !span.missing;
+}
+
+static void
+test_round(void)
+{
+    g_autofree char *path = new_path();
+    g_autoptr(UprofRun) run = make_run("x86_64");
+    g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
+    g_autoptr(GError) error = NULL;
+    uint8_t byte;
+
+    run->ended_by = g_strdup("duration");
+    run->duration_ns = 42;
+    write_capture(path, run, true);
+    g_autoptr(UprofGuest) guest = open_replay(path, &error);
+    g_assert_no_error(error);
+    unlink(path);
+    g_assert_true(uprof_guest_is_recording(guest));
+    g_assert_cmpuint(guest->n_vcpus, ==, 2);
+    g_assert_cmpint(guest->grain, ==, UPROF_GRAIN_NONE);
+    g_assert_cmpstr(guest->arch->name, ==, "x86_64");
+    g_assert_cmpstr(uprof_replay_run(guest)->domain, ==, "web-1");
+    g_assert_cmpstr(uprof_replay_run(guest)->ended_by, ==, "duration");
+    g_assert_cmpuint(uprof_replay_run(guest)->duration_ns, ==, 42);
+    g_assert_false(read_byte(guest, 0, &byte)); /* before the first snapshot nothing is known */
+    for (unsigned i = 0; i < SNAPSHOTS; i++) {
+        g_assert_cmpint(uprof_guest_next(guest, snapshot, &error), ==, UPROF_OK);
+        g_assert_cmpuint(snapshot->time_ns, ==, i);
+        g_assert_cmphex(snapshot->regs.pc, ==, 0x1000 + i);
+        g_assert_true(read_byte(guest, i * PAGE + 17, &byte));
+        g_assert_cmpuint(byte, ==, i + 1);
+        g_assert_false(read_byte(guest, (i + 1) * PAGE, &byte)); /* comes with the next */
+        g_assert_false(read_byte(guest, (100 + i) * PAGE, &byte));
+    }
+    for (unsigned i = 0; i < 2; i++)
+        g_assert_cmpint(uprof_guest_next(guest, snapshot, &error), ==, UPROF_GONE);
+
+    /* a span across two pages is more than was recorded */
+    uint8_t two[2];
+    UprofSpan span = { .gpa = PAGE - 1, .into = two, .len = 2 };
+    uprof_guest_read(guest, UPROF_LANE_WORKER, &span, 1);
+    g_assert_true(span.missing);
+}
+
+static void
+test_killed_run(void)
+{
+    g_autofree char *path = new_path();
+    g_autoptr(UprofRun) run = make_run("x86_64");
+    g_autoptr(GError) error = NULL;
+
+    write_capture(path, run, false);
+    g_autoptr(UprofGuest) guest = open_replay(path, &error);
+    unlink(path);
+    g_assert_no_error(error);
+    g_assert_cmpstr(uprof_replay_run(guest)->ended_by, ==, "error");
+}
+
+/* A file that was cut anywhere opens with what is whole, or is refused. */
+static void
+test_cut(void)
+{
+    g_autofree char *path = new_path();
+    g_autoptr(UprofRun) run = make_run("x86_64");
+    g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
+    g_autofree char *bytes = NULL;
+    unsigned last = 0;
+    gsize len;
+
+    write_capture(path, run, true);
+    g_assert_true(g_file_get_contents(path, &bytes, &len, NULL));
+    for (gsize cut = 0; cut <= len; cut += cut < 1000 ? 1 : 97) {
+        g_autoptr(GError) error = NULL;
+        unsigned n = 0;
+        g_assert_true(g_file_set_contents(path, bytes, (gssize)cut, NULL));
+        g_autoptr(UprofGuest) guest = open_replay(path, &error);
+        g_assert_cmpint(guest != NULL, ==, error == NULL);
+        while (guest && uprof_guest_next(guest, snapshot, NULL) == UPROF_OK)
+            n++;
+        g_assert_cmpuint(n, >=, last);
+        last = n;
+    }
+    g_assert_cmpuint(last, ==, SNAPSHOTS);
+    unlink(path);
+}
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    const char *arch;
+    uint64_t vcpus;
+    const char *error;
+    UprofErrorCode code;
+} refusals[] = {
+    { "unknown-arch", "pdp11\x1b", 1,    "'*' is of architecture 'pdp11?', which this program does not know", UPROF_ERROR_UNSUPPORTED },
+    { "no-arch",      NULL,        1,    "'*' is of architecture '', which this program does not know", UPROF_ERROR_UNSUPPORTED },
+    { "no-vcpus",     "x86_64",    0,    "*a guest of 0 vCPUs", UPROF_ERROR_BAD_DATA },
+    { "many-vcpus",   "x86_64",    4097, "*a guest of 4097 vCPUs", UPROF_ERROR_BAD_DATA },
+};
+/* clang-format on */
+
+static void
+test_refusal(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    g_autofree char *path = new_path();
+    g_autoptr(UprofRun) run = make_run(refusals[i].arch);
+    g_autoptr(GError) error = NULL;
+
+    run->vcpus = refusals[i].vcpus;
+    write_capture(path, run, true);
+    g_assert_null(open_replay(path, &error));
+    unlink(path);
+    g_assert_error(error, UPROF_ERROR, (gint)refusals[i].code);
+    g_assert_true(g_pattern_match_simple(refusals[i].error, error->message));
+}
+
+static void
+test_no_file(void)
+{
+    static const char *const paths[] = { "/nonexistent/x.capture", "/", "/dev/null" };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(paths); i++) {
+        g_autoptr(GError) error = NULL;
+        g_assert_null(open_replay(paths[i], &error));
+        g_assert_nonnull(error);
+        g_assert_true(error->domain == UPROF_ERROR);
+    }
+}
+
+/* A capture that cannot be written is noticed, and does not disturb what is read. */
+static void
+test_record_fails(void)
+{
+    const MemoryPlan plan = { .n_vcpus = 1, .grain = UPROF_GRAIN_GUEST, .ram_len = RAM_LEN };
+    g_autoptr(MemoryGuest) guest = memory_guest_open(&plan);
+    const int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    g_autofree uint8_t *bytes = g_malloc(PAGE);
+
+    if (fd < 0) {
+        g_test_skip("no /dev/full");
+        return;
+    }
+    g_autoptr(UprofWriter) writer = uprof_writer_new(fd);
+    g_autoptr(UprofGuest) recorder = uprof_record_new(&guest->base, writer);
+    for (unsigned i = 0; i < 1000; i++) {
+        UprofSpan span = { .gpa = i % 8 * PAGE, .into = bytes, .len = PAGE };
+        uprof_guest_read(recorder, UPROF_LANE_WORKER, &span, 1);
+        g_assert_false(span.missing);
+    }
+    g_assert_nonnull(uprof_record_error(recorder));
+    close(fd);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+
+    g_test_add_func("/replay/round", test_round);
+    g_test_add_func("/replay/killed-run", test_killed_run);
+    g_test_add_func("/replay/cut", test_cut);
+    for (size_t i = 0; i < G_N_ELEMENTS(refusals); i++) {
+        g_autofree char *path = g_strdup_printf("/replay/refusal/%s", refusals[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_refusal);
+    }
+    g_test_add_func("/replay/no-file", test_no_file);
+    g_test_add_func("/replay/record-fails", test_record_fails);
+    return g_test_run();
+}
