@@ -89,6 +89,8 @@ check_lines(const char *folded)
     g_auto(GStrv) lines = g_strsplit(folded, "\n", -1);
     const guint n = g_strv_length(lines);
 
+    if (n == 0)
+        return;
     g_assert_true(g_utf8_validate(folded, -1, NULL));
     g_assert_cmpstr(lines[n - 1], ==, ""); /* the last line ends, too */
     for (guint i = 0; i + 1 < n; i++) {
