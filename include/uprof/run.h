@@ -107,3 +107,6 @@ UprofRunImage *uprof_run_add_image(UprofRun *run, const char *label, const char 
 
 /** uprof_run_got_mhz: Returns: samples per second of one vCPU, in millihertz */
 uint64_t uprof_run_got_mhz(const UprofRun *run);
+
+/** uprof_permille: Returns: @part of @whole in tenths of a percent, rounded; 0 if @whole is */
+uint64_t uprof_permille(uint64_t part, uint64_t whole);

@@ -102,3 +102,10 @@ uprof_run_got_mhz(const UprofRun *run)
     const unsigned __int128 mhz = samples * 1000 * UPROF_NS_PER_S / run->duration_ns / run->vcpus;
     return MIN(mhz, UINT64_MAX);
 }
+
+uint64_t
+uprof_permille(uint64_t part, uint64_t whole)
+{
+    /* wide: a capture may claim any weights */
+    return whole > 0 ? (uint64_t)(((unsigned __int128)part * 1000 + whole / 2) / whole) : 0;
+}

@@ -47,7 +47,7 @@ uprof_format_ns(uint64_t ns)
 char *
 uprof_format_percent(uint64_t part, uint64_t whole)
 {
-    return format_tenths(whole > 0 ? (part * 1000 + whole / 2) / whole : 0);
+    return format_tenths(uprof_permille(part, whole));
 }
 
 static const char *

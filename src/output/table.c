@@ -5,7 +5,7 @@
 static void
 append_share(GString *out, uint64_t part, uint64_t whole)
 {
-    const uint64_t tenths = whole > 0 ? (part * 1000 + whole / 2) / whole : 0;
+    const uint64_t tenths = uprof_permille(part, whole);
 
     g_string_append_printf(out, "%4u.%u", (unsigned)(tenths / 10), (unsigned)(tenths % 10));
 }
