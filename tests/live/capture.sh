@@ -23,7 +23,8 @@ record()
     total=$(result total "$work/x.folded")
     result sidecar "$work/x.meta.json" "domain['name'] == '$name'" "ended_by == 'duration'" \
         "files == ['x.folded', 'x.meta.json', 'x.capture']" "rate['asked_millihertz'] == 1000000" \
-        "rate['got_millihertz'] > 0" "images[0]['matched'] and images[0]['build_id']" \
+        "rate['got_millihertz'] > 0" "images[0]['build_id']" \
+        "images[0]['matched'] or samples['running'] == 0" \
         "hold_us['count'] > 0 and hold_us['total'] >= stopped_us['total']" "held_share_ppm > 0" \
         "abs(duration_ms - $seconds * 1000) < 1000"
     [ "$(stat -c %a "$work/x.capture")" = 600 ] || fail 'others may read the capture'

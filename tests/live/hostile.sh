@@ -12,12 +12,14 @@ seconds_max=500
 # Of what it holds at the first look; pages of code and tables come in late.
 growth_kib_max=4096
 name=${guest_prefix}hostile-$way
+# AddressSanitizer keeps what is freed; not that growth is meant.
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1}:quarantine_size_mb=1
 
 need_daemon
-words=hostile
+cmdline=hostile
 # Each of its cases spins 100 units of work: ten thousand times are enough to be seen.
-[ "$way" = TCG ] || words='hostile unit=10'
-boot "$name" "$words"
+[ "$way" = TCG ] || cmdline='hostile unit=10'
+boot "$name" "$cmdline"
 before=$(counter "$name")
 
 # memory_of PID: KiB of resident memory

@@ -54,7 +54,7 @@ for delay in 0.02 0.05 0.1 0.2 0.4; do
     "$program" dump "$name" >/dev/null 2>&1 </dev/null &
     sleep "$delay"
     kill -KILL $! 2>/dev/null || true
-    wait $! || true
+    wait $! 2>/dev/null || true
     stays_paused "dump, killed after $delay s"
 done
 sleep 2
@@ -67,7 +67,7 @@ must_run "$name"
 profiler=$!
 sleep 2
 kill -KILL "$profiler"
-wait "$profiler" || true
+wait "$profiler" 2>/dev/null || true
 sleep 1.5
 must_run "$name"
 quiet_virsh suspend "$name" >/dev/null
