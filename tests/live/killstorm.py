@@ -322,8 +322,8 @@ def main():
           f"{len(left)} temporary files")
     if numbers["rounds"] != int(ROUNDS):
         problems.append(f"only {numbers['rounds']} rounds")
-    # of a few rounds chance may have put too many elsewhere
-    if numbers["rounds"] >= 50 and numbers["held"] * 2 <= numbers["rounds"]:
+    # Most of the many; of a few, some.
+    if numbers["held"] * (2 if WAY == "kill" else 5) <= numbers["rounds"]:
         problems.append(f"only {numbers['held']} of {numbers['rounds']} were in a hold")
     if left and WAY not in ("kill", "group", "stop"):
         problems.append(f"left behind: {left}")
