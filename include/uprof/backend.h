@@ -24,6 +24,9 @@ extern const UprofGuestOps uprof_replay_ops;
  */
 UprofRun *uprof_replay_run(UprofGuest *guest);
 
+/** uprof_replay_is_whole: Returns: whether the capture was ended, not cut off */
+bool uprof_replay_is_whole(UprofGuest *guest);
+
 /**
  * uprof_record_new:
  * @guest: borrowed, must outlive what is returned
@@ -41,21 +44,3 @@ UprofGuest *uprof_record_new(UprofGuest *guest, UprofWriter *writer);
  * uprof_record_error: Returns: (nullable) (transfer none): why a page could not be written
  */
 const GError *uprof_record_error(UprofGuest *guest);
-
-/**
- * UprofMonitorFacts: what `check` says of monitor access
- * @pid: of QEMU, 0 if it is not on this host
- * @reads: "process_vm_readv" or "virDomainMemoryPeek"
- * @why_slow: (nullable): why not the former
- */
-typedef struct {
-    int pid;
-    uint64_t pid_start;
-    unsigned n_ranges;
-    uint64_t ram_bytes;
-    const char *reads;
-    const char *why_slow;
-} UprofMonitorFacts;
-
-/** uprof_monitor_facts: @guest: of uprof_monitor_ops; @facts: (out): borrowed from it */
-void uprof_monitor_facts(UprofGuest *guest, UprofMonitorFacts *facts);

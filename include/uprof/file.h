@@ -2,8 +2,9 @@
 /*
  * file.h - output files: whole or not at all
  *
- * A temporary file beside the target, synced and renamed over it when it is
- * complete: never half a file under the final name, never a link followed.
+ * A temporary file in the target's folder, without a name where the file system
+ * can do that, is synced and renamed over the target when it is complete: never
+ * half a file under the final name, never a link followed.
  * What is no regular file (a pipe, /dev/null) is written to directly.
  */
 #pragma once
@@ -37,6 +38,9 @@ const char *uprof_file_path(const UprofFile *file);
 
 /** uprof_file_is_stdout: Returns: whether it is "-" */
 bool uprof_file_is_stdout(const UprofFile *file);
+
+/** uprof_file_is_closed: Returns: whether a write failed because nobody reads stdout any more */
+bool uprof_file_is_closed(const UprofFile *file);
 
 /** uprof_file_write: @len: bytes. Returns: false with %UPROF_ERROR_FAILED */
 bool uprof_file_write(UprofFile *file, const void *bytes, gsize len, GError **error);

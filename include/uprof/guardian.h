@@ -43,6 +43,17 @@ UprofGuardian *uprof_guardian_start(UprofGuardianFind find, GError **error);
  */
 bool uprof_guardian_watch(UprofGuardian *guardian, UprofMarker *marker, GError **error);
 
+/**
+ * uprof_guardian_forget:
+ * @uuid: of a domain that is watched; others are no error
+ *
+ * Lets it verify that the domain is not held any more, and close its marker:
+ * with the profiler's own descriptor closed too, the lock is free.
+ *
+ * Returns: false with %UPROF_ERROR_LEFT_HELD if it may still be stopped
+ */
+bool uprof_guardian_forget(UprofGuardian *guardian, const char *uuid, GError **error);
+
 /** uprof_guardian_fd: Returns: readable when the guardian has died; borrowed */
 int uprof_guardian_fd(const UprofGuardian *guardian);
 
@@ -55,6 +66,16 @@ int uprof_guardian_fd(const UprofGuardian *guardian);
  * Returns: false with %UPROF_ERROR_LEFT_HELD if a guest may still be stopped
  */
 bool uprof_guardian_end(UprofGuardian *guardian, GError **error);
+
+/**
+ * uprof_guardian_heal_marker:
+ * @marker: locked by the caller
+ * @was_held: (out): whether a dead run had left it flagged
+ *
+ * Returns: false with %UPROF_ERROR_LEFT_HELD if the guest may still be stopped
+ */
+bool uprof_guardian_heal_marker(UprofGuardianFind find, UprofMarker *marker, bool *was_held,
+                                GError **error);
 
 /**
  * UprofGuardianHealed: called for each marker that a dead run had left flagged

@@ -95,6 +95,22 @@ typedef struct {
 } UprofTarget;
 
 /**
+ * UprofGuestFacts: what a backend has to say of itself
+ * @pid, @pid_start: of the process that runs the guest, 0 if it is not on this host
+ * @n_ranges, @ram_bytes: of the guest's RAM
+ * @reads: (nullable): how memory is read; literal
+ * @why_slow: (nullable): why not in a faster way; literal
+ */
+typedef struct {
+    int pid;
+    uint64_t pid_start;
+    unsigned n_ranges;
+    uint64_t ram_bytes;
+    const char *reads;
+    const char *why_slow;
+} UprofGuestFacts;
+
+/**
  * UprofGuest: what all guests have; backends put their own behind it
  * @n_vcpus, @grain, @arch: set by open
  * @slow_reads: a read costs a round trip of milliseconds, not a microsecond
@@ -140,6 +156,8 @@ struct _UprofGuestOps {
     /* Each span whole or not at all; marks what is missing. Guests have holes. */
     void (*read)(UprofGuest *guest, UprofLane lane, UprofSpan *spans, unsigned n);
 
+    /* Optional. For `check` and for the marker. */
+    void (*facts)(UprofGuest *guest, UprofGuestFacts *facts);
     /* Optional. Needed where registers come without page-table roots. */
     bool (*translate)(UprofGuest *guest, unsigned vcpu, uint64_t gva, uint64_t *gpa);
     /* Optional. A recording's next snapshot, in place of hold and read_regs. */
@@ -188,7 +206,8 @@ UprofAnswer uprof_guest_vet(UprofGuest *guest, GError **error);
  * @hold: (out): names the vCPUs it covers; empty unless this is %UPROF_OK.
  *   Where the grain is NONE nothing stands still and all vCPUs are covered.
  *
- * Flags the guardian before the stopping call.
+ * Flags the guardian before the stopping call. A failure marks the guest as left
+ * held, unless it was refused (%UPROF_ERROR_DENIED): then nothing was stopped.
  */
 UprofAnswer uprof_guest_hold(UprofGuest *guest, unsigned vcpu, UprofHold *hold, GError **error);
 
@@ -220,6 +239,9 @@ bool uprof_guest_is_recording(const UprofGuest *guest);
 
 /** uprof_guest_next: Returns: %UPROF_GONE behind the last snapshot */
 UprofAnswer uprof_guest_next(UprofGuest *guest, UprofSnapshot *snapshot, GError **error);
+
+/** uprof_guest_facts: @facts: (out): zero where the backend does not say */
+void uprof_guest_facts(UprofGuest *guest, UprofGuestFacts *facts);
 
 /** uprof_guest_rescue: for the guardian and for heal; see `rescue` above */
 bool uprof_guest_rescue(UprofGuest *guest, bool asked, GError **error);

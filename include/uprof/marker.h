@@ -24,11 +24,14 @@ enum {
  * UprofHeld: what the profiler says of the guest
  * @UPROF_HELD_ASKED: the stopping call is on its way
  * @UPROF_HELD_YES: it has returned
+ * @UPROF_HELD_LEFT: the profiler has given up on it and will not touch it again:
+ *   the guardian may let go at once
  */
 typedef enum {
     UPROF_HELD_NOT,
     UPROF_HELD_ASKED,
     UPROF_HELD_YES,
+    UPROF_HELD_LEFT,
 } UprofHeld;
 
 /**
@@ -98,6 +101,14 @@ void uprof_marker_set_held(UprofMarker *marker, UprofHeld held);
  * @since_ns: (out) (optional): monotonic time of the hold's first flag
  */
 UprofHeld uprof_marker_held(const UprofMarker *marker, uint64_t *since_ns);
+
+/**
+ * uprof_marker_is_flagged:
+ *
+ * Returns: whether the marker of domain @uuid says that something is held; takes
+ *   no lock, so this is a hint
+ */
+bool uprof_marker_is_flagged(const char *uuid);
 
 /** uprof_marker_list: Returns: (transfer full): UUIDs (char *) of all markers there are */
 GPtrArray *uprof_marker_list(void);

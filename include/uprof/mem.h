@@ -6,8 +6,9 @@
  * the number of levels is fixed, every table and page address is checked by the
  * guest (only RAM is ever read), there is no recursion.
  *
- * There are two per guest. The worker's remembers pages for the whole run, so
- * that a capture of what it has read replays to the same result. The sampler's
+ * There are two per guest. The worker's remembers pages for some seconds of the
+ * snapshots' time, so that a capture of what it has read replays to the same
+ * result. The sampler's
  * keeps nothing of the data, and of page tables only what slow guests make it
  * keep (see uprof_mem_check()). All memory is allocated by uprof_mem_new().
  */

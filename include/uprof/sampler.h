@@ -49,6 +49,7 @@ typedef enum {
  * @stride: ticks per sample now; more than 1 if holds have become longer since
  * @late: ticks missed; @busy: guest stopped or moved by others; @skipped: no free slot
  * @elapsed_ns: since the first tick
+ * @held_ns, @n_holds: of the holds since then
  * @probe_ns: median hold of the trial before the first sample
  */
 typedef struct {
@@ -57,7 +58,7 @@ typedef struct {
     uint64_t stride;
     uint64_t late, busy, skipped;
     uint64_t elapsed_ns;
-    uint64_t held_ns;
+    uint64_t held_ns, n_holds;
     uint64_t probe_ns;
 } UprofSamplerCounts;
 

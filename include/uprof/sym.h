@@ -35,12 +35,14 @@ typedef enum {
  * UprofSymAnswer:
  * @name: the symbol, or "[image+0x1a2b]", or "[unknown]", or, when there is no
  *   source at all, the address in hexadecimal
+ * @image: (nullable): label of the image; %NULL outside all
  * @start: of the symbol; 0 unless it is named
  * @is_entry: the image begins to run here: nobody called this
  */
 typedef struct {
     UprofSymKind kind;
     const UprofName *name;
+    const char *image; /* borrowed */
     uint64_t start;
     bool is_entry;
 } UprofSymAnswer;

@@ -67,10 +67,14 @@ typedef struct {
     bool is_return;
 } UprofFrame;
 
-/** UprofStack: innermost frame first */
+/**
+ * UprofStack: innermost frame first
+ * @top_sp: stack pointer of the outermost frame: as far as the stack was read
+ */
 typedef struct {
     unsigned n;
     UprofEnd end;
+    uint64_t top_sp;
     UprofFrame frames[UPROF_DEPTH_MAX];
 } UprofStack;
 

@@ -4,11 +4,13 @@
 #include "uprof/scan.h"
 #include "uprof/text.h"
 
+#include <signal.h>
 #include <string.h>
 
 struct _UprofHost {
     virConnectPtr connection;
     char *uri;
+    char *shown; /* clean */
     bool read_only;
 };
 
@@ -89,7 +91,12 @@ uprof_host_init(bool events)
     if (!events || virEventRegisterDefaultImpl() < 0)
         return;
     virEventAddTimeout(1000, tick_events, NULL, NULL);
+    /* signals are for other threads */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
     g_thread_unref(g_thread_new("events", run_events, NULL));
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 virConnectPtr
@@ -135,6 +142,7 @@ uprof_host_open(const char *uri, bool read_only, GError **error)
     UprofHost *host = g_new0(UprofHost, 1);
     host->connection = connection;
     host->uri = virConnectGetURI(connection);
+    host->shown = uprof_text_quote(host->uri ? host->uri : "libvirt's default");
     host->read_only = read_only;
     return host;
 }
@@ -146,13 +154,14 @@ uprof_host_close(UprofHost *host)
         return;
     virConnectClose(host->connection);
     free(host->uri);
+    g_free(host->shown);
     g_free(host);
 }
 
 const char *
 uprof_host_uri(const UprofHost *host)
 {
-    return host->uri ? host->uri : "libvirt's default";
+    return host->shown;
 }
 
 char *

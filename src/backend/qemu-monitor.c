@@ -26,14 +26,15 @@ enum {
     RELEASE_RETRY_S = 60,
     RELEASE_RETRY_MS = 20,
     RESCUE_LOOK_MS = 1000, /* a dead client's suspend may still come: up to 4 ms were seen */
+    RESCUE_QUICK_MS = 50,
     RESCUE_STEP_US = 1000,
 };
 
 typedef struct {
     UprofGuest base;
     UprofQemu *qemu;
-    bool kvm;
-    char *regs; /* answer of the monitor for this hold; malloc */
+    char *regs;      /* answer of the monitor for this hold; malloc */
+    UprofSlice rest; /* of it, from the block found last on */
     unsigned next_vcpu;
 } MonitorGuest;
 
@@ -95,7 +96,6 @@ attach(MonitorGuest *monitor, const UprofTarget *target, GError **error)
                     monitor->qemu->name);
         return false;
     }
-    monitor->kvm = target->kvm;
     monitor->base.arch = target->arch;
     monitor->base.grain = target->no_pause ? UPROF_GRAIN_NONE : UPROF_GRAIN_GUEST;
     if (!uprof_qemu_attach(monitor->qemu, &monitor->base.n_vcpus, error))
@@ -166,9 +166,12 @@ resume_ours(UprofQemu *qemu, GError **error)
     UprofQmpStatus status;
 
     if (!vir || virDomainResume(vir) < 0) {
+        g_autoptr(GError) failure = NULL;
+        uprof_qemu_fail(qemu, "domain:suspend", "cannot resume the domain", &failure);
         if (is_let_go(qemu))
             return true;
-        return uprof_qemu_fail(qemu, "domain:suspend", "cannot resume the domain", error);
+        g_propagate_error(error, g_steal_pointer(&failure));
+        return false;
     }
     if (!uprof_qemu_ask_status(qemu, &status, error))
         return false;
@@ -179,14 +182,20 @@ resume_ours(UprofQemu *qemu, GError **error)
     return true;
 }
 
+/*
+ * A suspend that a dead client had asked for may wait in the daemon for the same
+ * lock as our question, and run after it: only quick answers count towards the
+ * time in which nothing must happen.
+ */
 static bool
 monitor_rescue(UprofGuest *guest, bool asked, GError **error)
 {
     UprofQemu *qemu = as_monitor(guest)->qemu;
-    const uint64_t until_ns = uprof_clock_now_ns() + RESCUE_LOOK_MS * UPROF_NS_PER_MS;
+    uint64_t clear_ns = 0;
 
     for (;;) {
         g_autoptr(GError) failure = NULL;
+        const uint64_t asked_ns = uprof_clock_now_ns();
         UprofQmpStatus status;
 
         if (!uprof_qemu_ask_status(qemu, &status, &failure)) {
@@ -195,6 +204,7 @@ monitor_rescue(UprofGuest *guest, bool asked, GError **error)
             g_propagate_error(error, g_steal_pointer(&failure));
             return false;
         }
+        const uint64_t now_ns = uprof_clock_now_ns();
         if (is_plainly_paused(&status))
             return resume_ours(qemu, error);
         if (!status.running && !asked) {
@@ -202,7 +212,9 @@ monitor_rescue(UprofGuest *guest, bool asked, GError **error)
             g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "it is '%s'", status.status);
             return false;
         }
-        if (!asked || uprof_clock_now_ns() >= until_ns)
+        if (clear_ns == 0 || now_ns - asked_ns > RESCUE_QUICK_MS * UPROF_NS_PER_MS)
+            clear_ns = now_ns + RESCUE_LOOK_MS * UPROF_NS_PER_MS;
+        if (!asked || now_ns >= clear_ns)
             return true;
         g_usleep(RESCUE_STEP_US);
     }
@@ -238,16 +250,20 @@ monitor_hold(UprofGuest *guest, unsigned vcpu, GError **error)
         return UPROF_OK;
     g_mutex_unlock(&qemu->gate);
 
+    /* asked for before anything else is: libvirt keeps the last error only */
     const virError *last = virGetLastError();
     const int code = last ? last->code : VIR_ERR_OK;
-    if (uprof_qemu_is_gone(qemu))
-        return UPROF_GONE;
-    if (code == VIR_ERR_OPERATION_TIMEOUT || code == VIR_ERR_OPERATION_INVALID)
-        return UPROF_BUSY; /* refused: it was not stopped */
     g_autoptr(GError) failure = NULL;
     uprof_qemu_fail(qemu, "domain:suspend", "cannot suspend the domain", &failure);
-    if (g_error_matches(failure, UPROF_ERROR, UPROF_ERROR_FAILED) && undo_suspend(guest))
-        return UPROF_BUSY;
+    if (failure->code == UPROF_ERROR_DENIED) {
+        g_propagate_error(error, g_steal_pointer(&failure));
+        return UPROF_FAILED;
+    }
+    if (uprof_qemu_is_gone(qemu))
+        return UPROF_GONE;
+    if (code == VIR_ERR_OPERATION_TIMEOUT || code == VIR_ERR_OPERATION_INVALID ||
+        undo_suspend(guest))
+        return UPROF_BUSY; /* refused, so it was not stopped; or it runs again */
     g_propagate_error(error, g_steal_pointer(&failure));
     return UPROF_FAILED;
 }
@@ -293,6 +309,8 @@ monitor_read_regs(UprofGuest *guest, unsigned vcpu, UprofRegs *regs, GError **er
     const bool stands_still = guest->held && guest->grain == UPROF_GRAIN_GUEST;
     if (!stands_still && vcpu < monitor->next_vcpu)
         g_clear_pointer(&monitor->regs, free);
+    if (monitor->regs && vcpu < monitor->next_vcpu)
+        monitor->rest = (UprofSlice){ monitor->regs, strlen(monitor->regs) };
     if (!monitor->regs) {
         monitor->regs = uprof_qemu_ask_human(monitor->qemu, "info registers -a", error);
         if (!monitor->regs) {
@@ -302,10 +320,14 @@ monitor_read_regs(UprofGuest *guest, unsigned vcpu, UprofRegs *regs, GError **er
             }
             return UPROF_FAILED;
         }
+        monitor->rest = (UprofSlice){ monitor->regs, strlen(monitor->regs) };
     }
     monitor->next_vcpu = vcpu + 1;
-    if (!uprof_qemu_regs_find((UprofSlice){ monitor->regs, strlen(monitor->regs) }, vcpu, &block))
+    if (!uprof_qemu_regs_find(monitor->rest, vcpu, &block))
         return UPROF_ABSENT;
+    /* vCPUs come in rising order, here as there: the next one stands behind this one */
+    const size_t done = (size_t)((const char *)block.data - (const char *)monitor->rest.data);
+    monitor->rest = (UprofSlice){ block.data, monitor->rest.len - done };
     return uprof_qemu_regs_parse(block, guest->arch, regs, error) ? UPROF_OK : UPROF_FAILED;
 }
 
@@ -315,20 +337,21 @@ monitor_read(UprofGuest *guest, UprofLane lane, UprofSpan *spans, unsigned n)
     uprof_qemu_read(as_monitor(guest)->qemu, lane, spans, n);
 }
 
-void
-uprof_monitor_facts(UprofGuest *guest, UprofMonitorFacts *facts)
+static void
+monitor_facts(UprofGuest *guest, UprofGuestFacts *facts)
 {
-    const UprofQemu *qemu = as_monitor(guest)->qemu;
+    UprofQemu *qemu = as_monitor(guest)->qemu;
+    const UprofRam *ram = g_atomic_pointer_get(&qemu->ram);
 
-    *facts = (UprofMonitorFacts){
+    *facts = (UprofGuestFacts){
         .pid = qemu->pid,
         .pid_start = qemu->pid_start,
-        .n_ranges = qemu->ram->n,
+        .n_ranges = ram->n,
         .reads = qemu->by_process ? "process_vm_readv" : "virDomainMemoryPeek",
         .why_slow = qemu->why_slow,
     };
-    for (unsigned i = 0; i < qemu->ram->n; i++)
-        facts->ram_bytes += qemu->ram->ranges[i].len;
+    for (unsigned i = 0; i < ram->n; i++)
+        facts->ram_bytes += ram->ranges[i].len;
 }
 
 const UprofGuestOps uprof_monitor_ops = {
@@ -340,5 +363,6 @@ const UprofGuestOps uprof_monitor_ops = {
     .release = monitor_release,
     .read_regs = monitor_read_regs,
     .read = monitor_read,
+    .facts = monitor_facts,
     .rescue = monitor_rescue,
 };

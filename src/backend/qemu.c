@@ -180,6 +180,11 @@ connect_domain(UprofQemu *qemu, bool events, GError **error)
     qemu->vir = virDomainLookupByUUIDString(qemu->connection, qemu->uuid);
     if (!qemu->vir)
         return uprof_host_fail(error, "cannot find the domain again");
+    if (qemu->id >= 0 && virDomainGetID(qemu->vir) != (unsigned)qemu->id) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
+                    "domain '%s' has ended, or was started anew", qemu->name);
+        return false;
+    }
     if (events)
         watch_events(qemu);
     return true;
@@ -501,10 +506,15 @@ uprof_qemu_read(UprofQemu *qemu, UprofLane lane, UprofSpan *spans, unsigned n)
 {
     const UprofRam *ram = g_atomic_pointer_get(&qemu->ram);
 
-    if (qemu->by_process)
-        read_process(qemu, ram, spans, n);
-    else
+    if (!qemu->by_process) {
         read_peek(qemu, lane, ram, spans, n);
+        return;
+    }
+    read_process(qemu, ram, spans, n);
+    /* when QEMU has ended its number may be another's: asked behind the read */
+    struct pollfd ended = { .fd = qemu->pidfd, .events = POLLIN };
+    for (unsigned i = 0; i < n && poll(&ended, 1, 0) > 0; i++)
+        spans[i].missing = true;
 }
 
 /* The same bytes both ways show that map and process are right. */

@@ -12,6 +12,7 @@ typedef struct {
     char *name; /* of the file, clean */
     UprofBytes bytes;
     UprofRun *run;
+    bool is_whole;
     GHashTable *pages; /* gpa -> UprofSlice: the page as it was read last */
 } ReplayGuest;
 
@@ -71,7 +72,8 @@ load(ReplayGuest *replay, const char *path, GError **error)
     };
     if (!uprof_capture_begin(&replay->bytes, error) || !read_facts(replay, error))
         return false;
-    if (!replay->run->ended_by)
+    replay->is_whole = replay->run->ended_by != NULL;
+    if (!replay->is_whole)
         replay->run->ended_by = g_strdup("error");
     replay->base.arch = uprof_arch_find(replay->run->arch ? replay->run->arch : "");
     if (!replay->base.arch) {
@@ -163,6 +165,12 @@ UprofRun *
 uprof_replay_run(UprofGuest *guest)
 {
     return as_replay(guest)->run;
+}
+
+bool
+uprof_replay_is_whole(UprofGuest *guest)
+{
+    return as_replay(guest)->is_whole;
 }
 
 const UprofGuestOps uprof_replay_ops = {

@@ -18,8 +18,7 @@ const UprofGuestOps *uprof_access_find(const char *name);
  *
  * Touches no guest.
  *
- * Returns: (nullable): %NULL with %UPROF_ERROR_UNSUPPORTED, or
- *   %UPROF_ERROR_NOT_FOUND where the domain does not run
+ * Returns: (nullable): %NULL with %UPROF_ERROR_UNSUPPORTED
  */
 const UprofGuestOps *
 uprof_access_choose(const UprofDomain *domain, const char *asked, const char **why, GError **error);

@@ -21,6 +21,7 @@
 enum {
     PROBES = 16,
     PROBE_PAUSE_US = 15 * 1000,
+    PROBE_PAUSE_MAX_US = 500 * 1000,
     FRAME_POINTERS_PERCENT = 50,
 };
 
@@ -124,9 +125,9 @@ static void
 find_access(Diagnosis *diagnosis, const UprofSession *session)
 {
     const UprofRun *run = session->run;
-    UprofMonitorFacts facts;
+    UprofGuestFacts facts;
 
-    uprof_monitor_facts(session->guest, &facts);
+    uprof_guest_facts(session->guest, &facts);
     if (run->hold.count > 0) {
         g_autofree char *p50 = uprof_format_ns(uprof_histogram_percentile(&run->hold, 50));
         g_autofree char *max = uprof_format_ns(run->hold.max_ns);
@@ -176,7 +177,7 @@ find_rate(Diagnosis *diagnosis, const UprofSession *session)
         return;
     const uint64_t max_mhz = budget_ppm * (UPROF_NS_PER_S / 1000) / p50_ns;
     g_autofree char *rate = uprof_format_hz(MAX(max_mhz, 1));
-    g_autofree char *budget = uprof_format_hz(budget_ppm / 10);
+    g_autofree char *budget = uprof_format_budget(budget_ppm);
     find(diagnosis, LEVEL_NOTE, "rate",
          "up to %s Hz within --budget %s: each sample stops the guest for so long", rate, budget);
 }
@@ -266,7 +267,11 @@ probe(Diagnosis *diagnosis, UprofSession *session)
             find_mode(diagnosis, session, &slots[0]->regs);
             has_mode = true;
         }
-        g_usleep(PROBE_PAUSE_US + g_random_int_range(0, PROBE_PAUSE_US));
+        /* no more of the guest's time than a run would take */
+        const uint64_t rest_us = session->run->hold.max_ns / UPROF_NS_PER_US * 1000000 /
+                                 uprof_session_budget_ppm(session);
+        g_usleep(MIN(MAX(rest_us, (uint64_t)PROBE_PAUSE_US), (uint64_t)PROBE_PAUSE_MAX_US) +
+                 (gulong)g_random_int_range(0, PROBE_PAUSE_US));
     }
     g_free(pool);
     if (answer == UPROF_FAILED)
@@ -320,7 +325,7 @@ describe_title(UprofHost *host, const UprofDomain *domain)
 }
 
 static void
-diagnose_host(Diagnosis *diagnosis, UprofHost *host)
+diagnose_host(Diagnosis *diagnosis, UprofHost *host, bool healed)
 {
     g_autofree char *about = uprof_host_describe(host);
     g_autoptr(GPtrArray) markers = uprof_marker_list();
@@ -343,8 +348,12 @@ diagnose_host(Diagnosis *diagnosis, UprofHost *host)
     else
         find(diagnosis, LEVEL_NOTE, "rights",
              "not root: guest memory of system domains is read through libvirt, which is slower");
-    find(diagnosis, LEVEL_OK, "markers", "%u in %s, none of a dead run", markers->len,
-         uprof_marker_folder());
+    if (healed)
+        find(diagnosis, LEVEL_OK, "markers", "%u in %s, none of a dead run", markers->len,
+             uprof_marker_folder());
+    else
+        find(diagnosis, LEVEL_FAIL, "markers",
+             "a dead run may have left a guest stopped, see above");
 }
 
 static int
@@ -360,13 +369,14 @@ print(const Diagnosis *diagnosis, const UprofOptions *options, GString *json)
 }
 
 static int
-check_host(const UprofOptions *options, UprofHost *host, const GError *error, GString *json)
+check_host(const UprofOptions *options, UprofHost *host, bool healed, const GError *error,
+           GString *json)
 {
     g_auto(Diagnosis) diagnosis = { 0 };
 
     init_diagnosis(&diagnosis, "host");
     if (host)
-        diagnose_host(&diagnosis, host);
+        diagnose_host(&diagnosis, host, healed);
     else
         find_error(&diagnosis, "connection", error);
     return print(&diagnosis, options, json);
@@ -395,29 +405,23 @@ uprof_check_run(UprofOptions *options)
     g_autoptr(GError) error = NULL;
     UprofGuardian *guardian = uprof_guardian_start(uprof_access_find, &error);
     GString *json = g_string_new("[");
-    int code;
+    UprofExitTally tally = { 0 };
 
     if (!guardian)
         return uprof_say_error(error);
     uprof_host_init(true);
-    code = uprof_session_heal(options->quiet);
+    int code = uprof_session_heal(options->quiet);
     g_autoptr(UprofHost) host = uprof_host_open(options->uri, false, &error);
     if (!host || options->words->len == 0)
-        code = uprof_exit_worse(code, check_host(options, host, error, json));
+        uprof_exit_count(&tally, check_host(options, host, code == UPROF_EXIT_OK, error, json));
     for (guint i = 0; host && i < options->words->len; i++)
-        code =
-            uprof_exit_worse(code, check_domain(options, host, g_ptr_array_index(options->words, i),
-                                                guardian, json));
+        uprof_exit_count(&tally, check_domain(options, host, g_ptr_array_index(options->words, i),
+                                              guardian, json));
     if (options->json)
         printf("%s]\n", json->str);
     g_string_free(json, TRUE);
+    code = uprof_exit_worse(code, uprof_exit_of(&tally));
     if (fflush(stdout) != 0)
         code = uprof_exit_worse(code, UPROF_EXIT_FAILED);
-    g_clear_error(&error);
-    if (!uprof_guardian_end(guardian, &error)) {
-        uprof_say("virt-uprof: MAY STILL BE STOPPED: %s. Run: virt-uprof check --heal",
-                  error->message);
-        code = UPROF_EXIT_LEFT_HELD;
-    }
-    return code;
+    return uprof_exit_worse(code, uprof_session_end_guardian(guardian, false, options->quiet));
 }

@@ -67,8 +67,7 @@ append_json(GString *out, const UprofSession *session, const UprofSnapshot *snap
                                i > 0 ? ", " : "", frame->pc);
         uprof_text_append_json(out, uprof_name_text(answer.name));
         g_string_append_printf(out, "\", \"image\": \"%s\", \"how\": \"%s\"}",
-                               answer.kind == UPROF_SYM_OUTSIDE ? "" : "[app]",
-                               name_how(frame->how));
+                               answer.image ? answer.image : "", name_how(frame->how));
     }
     g_string_append(out, "]}");
 }
@@ -130,6 +129,14 @@ shoot(UprofSession *session, bool json)
     return code;
 }
 
+/* Nothing grows here from one sample to the next: take all there may be at once. */
+static void
+widen_windows(UprofSession *session)
+{
+    for (unsigned i = 0; i < session->guest->n_vcpus; i++)
+        session->sizes[i].wanted = UPROF_SNAPSHOT_BYTES_MAX;
+}
+
 static int
 dump_domain(UprofHost *host, const char *word, UprofOptions *options, UprofGuardian *guardian)
 {
@@ -145,6 +152,7 @@ dump_domain(UprofHost *host, const char *word, UprofOptions *options, UprofGuard
         const int code = uprof_say_error(error);
         return locked ? UPROF_EXIT_LOCKED : code;
     }
+    widen_windows(session);
     return shoot(session, options->json);
 }
 
@@ -153,22 +161,18 @@ uprof_dump_run(UprofOptions *options)
 {
     g_autoptr(GError) error = NULL;
     UprofGuardian *guardian = uprof_guardian_start(uprof_access_find, &error);
-    int code = UPROF_EXIT_OK;
+    UprofExitTally tally = { 0 };
 
     if (!guardian)
         return uprof_say_error(error);
     uprof_host_init(true);
-    code = uprof_session_heal(options->quiet);
+    int code = uprof_session_heal(options->quiet);
     g_autoptr(UprofHost) host = uprof_host_open(options->uri, false, &error);
     if (!host)
-        code = uprof_exit_worse(code, uprof_say_error(error));
+        uprof_exit_count(&tally, uprof_say_error(error));
     for (guint i = 0; host && i < options->words->len; i++)
-        code = uprof_exit_worse(
-            code, dump_domain(host, g_ptr_array_index(options->words, i), options, guardian));
-    if (!uprof_guardian_end(guardian, &error)) {
-        uprof_say("virt-uprof: MAY STILL BE STOPPED: %s. Run: virt-uprof check --heal",
-                  error->message);
-        code = UPROF_EXIT_LEFT_HELD;
-    }
-    return code;
+        uprof_exit_count(
+            &tally, dump_domain(host, g_ptr_array_index(options->words, i), options, guardian));
+    code = uprof_exit_worse(code, uprof_exit_of(&tally));
+    return uprof_exit_worse(code, uprof_session_end_guardian(guardian, false, options->quiet));
 }

@@ -24,6 +24,21 @@ int uprof_exit_code(const GError *error);
 /** uprof_exit_worse: Returns: which of two codes to leave with; 10 outranks all */
 int uprof_exit_worse(int one, int other);
 
+/**
+ * UprofExitTally: the codes of several domains
+ * @n, @n_failed: domains so far; @code: of the first that failed
+ */
+typedef struct {
+    unsigned n, n_failed;
+    int code;
+} UprofExitTally;
+
+/** uprof_exit_count: adds the exit code of one more domain */
+void uprof_exit_count(UprofExitTally *tally, int code);
+
+/** uprof_exit_of: Returns: the code for all: 6 if only some have failed */
+int uprof_exit_of(const UprofExitTally *tally);
+
 /** uprof_exit_text: Returns: (nullable): what a code means; %NULL: no such code */
 const char *uprof_exit_text(int code);
 

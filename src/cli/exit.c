@@ -3,6 +3,7 @@
 
 #include "uprof/error.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,6 +55,23 @@ uprof_exit_worse(int one, int other)
     if (one == UPROF_EXIT_LEFT_HELD || other == UPROF_EXIT_LEFT_HELD)
         return UPROF_EXIT_LEFT_HELD;
     return one != UPROF_EXIT_OK ? one : other;
+}
+
+void
+uprof_exit_count(UprofExitTally *tally, int code)
+{
+    tally->n++;
+    tally->n_failed += code != UPROF_EXIT_OK;
+    tally->code = uprof_exit_worse(tally->code, code);
+}
+
+int
+uprof_exit_of(const UprofExitTally *tally)
+{
+    const bool some_failed = tally->n_failed > 0 && tally->n_failed < tally->n;
+
+    return some_failed && tally->code != UPROF_EXIT_LEFT_HELD ? UPROF_EXIT_SOME_FAILED
+                                                              : tally->code;
 }
 
 const char *

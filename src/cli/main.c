@@ -17,7 +17,7 @@ open_standard_files(void)
     int fd;
 
     do
-        fd = open("/dev/null", O_RDWR);
+        fd = open("/dev/null", O_RDONLY); /* writing to what was closed shall fail */
     while (fd >= 0 && fd <= STDERR_FILENO);
     if (fd >= 0)
         close(fd);

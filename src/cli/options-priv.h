@@ -48,7 +48,6 @@ struct _UprofOptions {
     unsigned rows;
     bool given_depth;
     bool all;
-    bool heal;
     bool json;
     bool quiet;
     bool verbose;

@@ -87,7 +87,7 @@ static const struct {
 };
 /* clang-format on */
 
-/* Must stand after the includes: popt gives no way to free a poptContext by reference. */
+/* For the cleanup attribute: poptFreeContext() wants the context itself. */
 static void
 free_context(poptContext *context)
 {
@@ -304,8 +304,7 @@ take_option(UprofOptions *options, OptionId id, const char *value)
         options->all = true;
         return true;
     case OPTION_HEAL:
-        options->heal = true;
-        return true;
+        return true; /* every command that holds guests begins with it */
     case OPTION_JSON:
         options->json = true;
         return true;
@@ -334,8 +333,11 @@ check_belonging(const UprofOptions *options, const bool *given)
 static bool
 check_outputs(UprofOptions *options)
 {
-    unsigned n_stdout = 0;
+    const bool is_report = options->command->bit & REPORT;
+    unsigned n_stdout = 0, n_captures = 0;
 
+    if (options->format && options->format->is_capture && (is_report || options->outputs->len == 0))
+        return fail_usage("a capture is written by 'record', to a file: --capture FILE");
     for (guint i = 0; i < options->outputs->len; i++) {
         UprofWanted *wanted = g_ptr_array_index(options->outputs, i);
         const bool is_stdout = strcmp(wanted->path, "-") == 0;
@@ -354,10 +356,27 @@ check_outputs(UprofOptions *options)
             return fail_usage("only one output can go to stdout");
         if (is_stdout && options->json && (options->command->bit & RECORD))
             return fail_usage("--json and '-o -' both want stdout");
-        if (wanted->format->is_capture && (is_stdout || (options->command->bit & REPORT)))
-            return fail_usage("a capture is written by 'record', to a file");
+        if (wanted->format->is_capture && (is_stdout || is_report))
+            return fail_usage("a capture is written by 'record', to a file: --capture FILE");
+        if (wanted->format->is_capture && ++n_captures > 1)
+            return fail_usage("one run makes one capture");
     }
     return true;
+}
+
+/* Whether a path has %d or %u, and not just "%%d". */
+static bool
+names_domain(const char *path)
+{
+    for (const char *at = path; *at; at++) {
+        if (*at != '%')
+            continue;
+        if (at[1] == 'd' || at[1] == 'u')
+            return true;
+        if (at[1])
+            at++;
+    }
+    return false;
 }
 
 static bool
@@ -377,7 +396,7 @@ check_words(const UprofOptions *options)
     for (guint i = 0; i < options->outputs->len; i++) {
         const UprofWanted *wanted = g_ptr_array_index(options->outputs, i);
         if ((options->all || n > 1) && bit & RECORD && strcmp(wanted->path, "-") != 0 &&
-            !strstr(wanted->path, "%d") && !strstr(wanted->path, "%u"))
+            !names_domain(wanted->path))
             return fail_usage("several domains need %%d or %%u in -o");
     }
     return true;

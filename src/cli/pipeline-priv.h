@@ -43,7 +43,7 @@ typedef struct {
  * uprof_pipeline_new:
  * @guest: borrowed: to read memory of, outside holds
  * @run: with what is known at the start
- * @writer: (nullable): an empty capture; gets run and images with the first snapshot
+ * @writer: (nullable): an empty capture; gets run and images by uprof_pipeline_begin()
  */
 UprofPipeline *uprof_pipeline_new(UprofGuest *guest, UprofRun *run, UprofWriter *writer);
 void uprof_pipeline_free(UprofPipeline *pipeline);

@@ -81,9 +81,12 @@ push_marker(UprofPipeline *pipeline, const char *marker)
     push_frame(pipeline, uprof_names_marker(pipeline->names, marker));
 }
 
-/* Root first; neighbors in no known image become one. Returns: frames with a name of their own */
+/*
+ * Root first; neighbors in no known image become one. Returns: frames with a name
+ * of their own; @n_inside: those in a known image
+ */
 static unsigned
-name_frames(UprofPipeline *pipeline, const UprofStack *stack)
+name_frames(UprofPipeline *pipeline, const UprofStack *stack, unsigned *n_inside)
 {
     const bool has_sources = uprof_sym_n_sources(pipeline->sym) > 0;
     bool was_unknown = false;
@@ -97,6 +100,7 @@ name_frames(UprofPipeline *pipeline, const UprofStack *stack)
             push_frame(pipeline, answer.name);
         was_unknown = is_unknown;
         n_named += answer.kind == UPROF_SYM_NAMED;
+        *n_inside += answer.kind != UPROF_SYM_OUTSIDE;
     }
     return n_named;
 }
@@ -106,25 +110,22 @@ static void
 learn_window(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
 {
     const UprofStack *stack = pipeline->stack;
-    uint64_t used = 0;
-
     if (!pipeline->sizes || snapshot->n_windows == 0 || snapshot->stale)
         return;
-    /* what a complete stack reached is not known to the byte: the window was enough */
-    if (stack->end == UPROF_END_BASE && snapshot->windows[0].len > UPROF_WINDOW_BYTES_MIN)
-        used = snapshot->windows[0].len / 2;
+    const uint64_t start = snapshot->windows[0].gva;
+    const uint64_t used = stack->top_sp > start ? stack->top_sp - start : 0;
     uprof_window_size_learn(&pipeline->sizes[snapshot->vcpu], stack->end == UPROF_END_WINDOW, used);
 }
 
 static void
-count_stack(UprofPipeline *pipeline, unsigned n_named)
+count_stack(UprofPipeline *pipeline, unsigned n_named, unsigned n_inside)
 {
     const UprofStack *stack = pipeline->stack;
     UprofRun *run = pipeline->run;
     const bool has_sources = uprof_sym_n_sources(pipeline->sym) > 0;
 
     run->running++;
-    if (has_sources && n_named == 0)
+    if (has_sources && n_inside == 0)
         run->unknown++;
     else if (uprof_unwind_is_complete(stack))
         run->complete++;
@@ -168,7 +169,7 @@ work(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
         .max_depth = (unsigned)CLAMP(run->max_depth, 1, UPROF_DEPTH_MAX),
     };
     char vcpu[32];
-    unsigned n_named;
+    unsigned n_named, n_inside = 0;
 
     uprof_mem_begin_sample(pipeline->mem, snapshot->time_ns, snapshot->reset);
     pipeline->n_frames = 0;
@@ -192,8 +193,8 @@ work(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
     learn_window(pipeline, snapshot);
     if (!uprof_unwind_is_complete(pipeline->stack))
         push_marker(pipeline, "[truncated]");
-    n_named = name_frames(pipeline, pipeline->stack);
-    count_stack(pipeline, n_named);
+    n_named = name_frames(pipeline, pipeline->stack, &n_inside);
+    count_stack(pipeline, n_named, n_inside);
     uprof_profile_add(pipeline->profile, pipeline->frames, pipeline->n_frames, snapshot->weight);
 }
 

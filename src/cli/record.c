@@ -14,7 +14,6 @@
 #include "uprof/clock.h"
 #include "uprof/text.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,7 +25,6 @@ enum {
     LOOK_MS = 100,
     WORKER_WAIT_NS = 20 * 1000 * 1000,
     WORKER_SLEEP_US = 2000,
-    OOM_SCORE_ADJ = 500,
 };
 
 /* One file that is to be written at the end. */
@@ -43,10 +41,10 @@ typedef struct {
     UprofWriter *writer;
     GError *capture_error;
     bool table;
-    bool is_done;    /* its sampler has ended; read and written by main */
-    gint is_drained; /* so has its ring; set by the worker */
-    gint may_drain;  /* set by main */
-    bool said_rate;
+    bool is_done;         /* its sampler has ended; read and written by main */
+    gint is_drained;      /* so has its ring; set by the worker */
+    gint may_drain;       /* set by main */
+    uint64_t said_stride; /* of the rate that was said last, 0: none yet */
     int code;
 } Recording;
 
@@ -58,7 +56,6 @@ typedef struct {
     char *time;
     int signals;
     unsigned n_signals;
-    int code;
 } Record;
 
 static void
@@ -150,7 +147,7 @@ open_outputs(const Record *record, Recording *recording, const UprofDomain *doma
         return open_output(recording, "-", &uprof_format_meta, error);
     if (has_profile)
         return true;
-    if (!isatty(STDOUT_FILENO))
+    if (options->format || !isatty(STDOUT_FILENO))
         return open_output(recording, "-", options->format ? options->format : &uprof_format_folded,
                            error);
     g_autofree char *name = uprof_text_file_name(domain->name, domain->uuid);
@@ -176,7 +173,7 @@ note_files(Recording *recording)
 
 /* Returns: (nullable): NULL with the error said and the code noted */
 static Recording *
-open_recording(Record *record, UprofDomain *domain)
+open_recording(Record *record, UprofDomain *domain, UprofExitTally *tally)
 {
     Recording *recording = g_new0(Recording, 1);
     g_autoptr(GError) error = NULL;
@@ -194,9 +191,8 @@ open_recording(Record *record, UprofDomain *domain)
              uprof_session_prepare(recording->session, record->options, recording->writer, &error);
     }
     if (!ok) {
+        uprof_exit_count(tally, locked ? UPROF_EXIT_LOCKED : uprof_exit_code(error));
         uprof_say_error(error);
-        record->code =
-            uprof_exit_worse(record->code, locked ? UPROF_EXIT_LOCKED : uprof_exit_code(error));
         free_recording(recording);
         return NULL;
     }
@@ -205,9 +201,9 @@ open_recording(Record *record, UprofDomain *domain)
 }
 
 static void
-add_domain(Record *record, UprofDomain *domain)
+add_domain(Record *record, UprofDomain *domain, UprofExitTally *tally)
 {
-    Recording *recording = open_recording(record, domain);
+    Recording *recording = open_recording(record, domain, tally);
 
     if (recording)
         g_ptr_array_add(record->recordings, recording);
@@ -224,45 +220,49 @@ is_named_twice(const Record *record, const UprofDomain *domain)
     return false;
 }
 
-/* Returns: how many domains were asked for; fewer may have become recordings */
-static guint
-open_domains(Record *record, UprofHost *host)
+static void
+open_all(Record *record, UprofHost *host, UprofExitTally *tally)
 {
-    const UprofOptions *options = record->options;
-    guint n_asked = 0;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) domains = uprof_host_list(host, &error);
+    bool any = false;
 
-    if (options->all) {
-        g_autoptr(GError) error = NULL;
-        g_autoptr(GPtrArray) domains = uprof_host_list(host, &error);
-        if (!domains)
-            record->code = uprof_say_error(error);
-        while (domains && domains->len > 0) {
-            UprofDomain *domain = g_ptr_array_steal_index(domains, 0);
-            if (domain->state == UPROF_DOMAIN_RUNNING) {
-                n_asked++;
-                add_domain(record, domain);
-            } else {
-                uprof_domain_free(domain);
-            }
-        }
-        if (domains && n_asked == 0) {
-            uprof_say("virt-uprof: no domain runs on %s", uprof_host_uri(host));
-            record->code = UPROF_EXIT_DOMAIN;
-        }
-        return n_asked;
+    if (!domains) {
+        uprof_exit_count(tally, uprof_say_error(error));
+        return;
     }
-    for (guint i = 0; i < options->words->len; i++) {
+    while (domains->len > 0) {
+        UprofDomain *domain = g_ptr_array_steal_index(domains, 0);
+        if (domain->state != UPROF_DOMAIN_RUNNING) {
+            uprof_domain_free(domain);
+            continue;
+        }
+        any = true;
+        add_domain(record, domain, tally);
+    }
+    if (!any) {
+        uprof_say("virt-uprof: no domain runs on %s", uprof_host_uri(host));
+        uprof_exit_count(tally, UPROF_EXIT_DOMAIN);
+    }
+}
+
+static void
+open_domains(Record *record, UprofHost *host, UprofExitTally *tally)
+{
+    const GPtrArray *words = record->options->words;
+
+    if (record->options->all)
+        open_all(record, host, tally);
+    for (guint i = 0; i < words->len; i++) {
         g_autoptr(GError) error = NULL;
-        UprofDomain *domain = uprof_host_find(host, g_ptr_array_index(options->words, i), &error);
-        n_asked++;
+        UprofDomain *domain = uprof_host_find(host, g_ptr_array_index(words, i), &error);
         if (!domain)
-            record->code = uprof_exit_worse(record->code, uprof_say_error(error));
+            uprof_exit_count(tally, uprof_say_error(error));
         else if (is_named_twice(record, domain))
             uprof_domain_free(domain);
         else
-            add_domain(record, domain);
+            add_domain(record, domain, tally);
     }
-    return n_asked;
 }
 
 /* Returns: whether there was anything to work on */
@@ -373,16 +373,22 @@ say_rate(Recording *recording, const UprofSamplerCounts *counts)
 {
     const UprofSession *session = recording->session;
 
-    if (recording->said_rate || counts->probe_ns == 0)
+    if (counts->probe_ns == 0 || counts->stride == recording->said_stride)
         return;
-    recording->said_rate = true;
-    if (counts->divisor == 1)
+    const bool is_raised = counts->stride < recording->said_stride;
+    const bool is_first = recording->said_stride == 0;
+    recording->said_stride = counts->stride;
+    if ((is_first && counts->divisor == 1) || is_raised)
         return;
+    const uint64_t divisor = counts->divisor * counts->stride;
+    /* at first by what the trial holds took, later by what all have taken */
+    const uint64_t hold_ns =
+        is_first ? counts->probe_ns : counts->held_ns / MAX(counts->n_holds, 1);
     const uint64_t budget_ppm = uprof_session_budget_ppm(session);
-    g_autofree char *hold = uprof_format_ns(counts->probe_ns);
+    g_autofree char *hold = uprof_format_ns(hold_ns);
     g_autofree char *asked = uprof_format_hz(session->run->rate_mhz);
-    g_autofree char *got = uprof_format_hz(session->run->rate_mhz / counts->divisor);
-    g_autofree char *budget = uprof_format_hz(budget_ppm / 10);
+    g_autofree char *got = uprof_format_hz(session->run->rate_mhz / divisor);
+    g_autofree char *budget = uprof_format_budget(budget_ppm);
     uprof_say("virt-uprof: %s: each sample stops the guest %s; rate lowered from %s to %s Hz "
               "(--budget %s)",
               session->shown, hold, asked, got, budget);
@@ -404,13 +410,11 @@ show_progress(const Record *record)
         complete += pipeline->run->complete;
         g_mutex_unlock(&pipeline->lock);
         late += counts.late;
-        if (counts.held_ns * elapsed_ns >= held_ns * counts.elapsed_ns) {
-            held_ns = counts.held_ns;
-            elapsed_ns = MAX(counts.elapsed_ns, 1);
-        }
+        elapsed_ns = MAX(elapsed_ns, counts.elapsed_ns);
+        held_ns = MAX(held_ns, counts.held_ns);
     }
     g_autofree char *percent = uprof_format_percent(complete, running);
-    g_autofree char *held = uprof_format_percent(held_ns / 1000, elapsed_ns / 1000);
+    g_autofree char *held = uprof_format_percent(held_ns, elapsed_ns);
     g_autofree char *text = g_strdup_printf(
         "  %" G_GUINT64_FORMAT " s  %" G_GUINT64_FORMAT " samples  %" G_GUINT64_FORMAT
         " late  %s %% complete  each vCPU held %s %%",
@@ -527,7 +531,7 @@ static void
 say_output_error(Recording *recording, const UprofFile *file, const GError *error)
 {
     recording->code = uprof_exit_worse(recording->code, UPROF_EXIT_FAILED);
-    if (!(file && uprof_file_is_stdout(file) && errno == EPIPE))
+    if (!(file && uprof_file_is_closed(file)))
         uprof_say_error(error);
 }
 
@@ -620,50 +624,54 @@ finish(Record *record, Recording *recording)
         write_output(record, recording, &g_array_index(recording->outputs, Output, i));
 }
 
-/* With the guests let go and looked after, the guardian may leave. */
-static void
-end_guardian(Record *record)
-{
-    g_autoptr(GError) error = NULL;
-    UprofGuardian *guardian = g_steal_pointer(&record->guardian);
-
-    if (record->guardian_died) {
-        uprof_guardian_end(guardian, NULL);
-        record->code = uprof_exit_worse(record->code, uprof_session_heal(record->options->quiet));
-        record->code = uprof_exit_worse(record->code, UPROF_EXIT_FAILED);
-        return;
-    }
-    if (uprof_guardian_end(guardian, &error))
-        return;
-    uprof_say("virt-uprof: MAY STILL BE STOPPED: %s. Run: virt-uprof check --heal   or: "
-              "virsh resume DOMAIN",
-              error->message);
-    record->code = UPROF_EXIT_LEFT_HELD;
-}
-
-/* All signals are blocked, in every thread that starts from here on. */
+/* Blocked from here on, in this thread and in those it starts. */
 static int
 open_signals(void)
 {
-    sigset_t all;
+    static const int handled[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP };
+    sigset_t all, wanted;
 
+    sigemptyset(&wanted);
+    for (size_t i = 0; i < G_N_ELEMENTS(handled); i++)
+        sigaddset(&wanted, handled[i]);
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, NULL);
-    sigemptyset(&all);
-    for (int i = 1; i <= SIGSYS; i++)
-        if (i == SIGINT || i == SIGTERM || i == SIGHUP || i == SIGQUIT || i == SIGTSTP)
-            sigaddset(&all, i);
-    return signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+    return signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* When memory runs out the profiler shall go before its guardian. */
-static void
-offer_to_die_first(void)
-{
-    g_autofree char *score = g_strdup_printf("%d\n", OOM_SCORE_ADJ);
+static volatile sig_atomic_t n_ends;
 
-    g_file_set_contents_full("/proc/self/oom_score_adj", score, -1, G_FILE_SET_CONTENTS_NONE, 0644,
-                             NULL);
+/* While files are written nothing is held: the second signal ends it at once. */
+static void
+end_at_second(int number)
+{
+    if (++n_ends >= 2)
+        _exit(UPROF_EXIT_FAILED);
+}
+
+static void
+handle_signals(const Record *record)
+{
+    static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+    const struct sigaction action = { .sa_handler = end_at_second, .sa_flags = SA_RESTART };
+    sigset_t none;
+
+    n_ends = (sig_atomic_t)record->n_signals;
+    for (size_t i = 0; i < G_N_ELEMENTS(ending); i++)
+        sigaction(ending[i], &action, NULL);
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, NULL);
+}
+
+static void
+save(Record *record, UprofExitTally *tally)
+{
+    for (guint i = 0; i < record->recordings->len; i++) {
+        Recording *recording = g_ptr_array_index(record->recordings, i);
+        if (record->n_signals < 2)
+            finish(record, recording);
+        uprof_exit_count(tally, recording->code);
+    }
 }
 
 static int
@@ -671,35 +679,26 @@ run(Record *record)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(UprofHost) host = NULL;
+    UprofExitTally tally = { 0 };
 
-    record->code = uprof_session_heal(record->options->quiet);
-    if (record->code != UPROF_EXIT_OK)
-        return record->code;
+    const int healed = uprof_session_heal(record->options->quiet);
+    if (healed != UPROF_EXIT_OK)
+        return healed;
     host = uprof_host_open(record->options->uri, false, &error);
     if (!host)
         return uprof_say_error(error);
-    const guint n_asked = open_domains(record, host);
+    open_domains(record, host, &tally);
     if (record->recordings->len == 0)
-        return record->code;
+        return uprof_exit_of(&tally);
+    record->signals = open_signals();
     sample(record);
     for (guint i = 0; i < record->recordings->len; i++)
         note_end(record, g_ptr_array_index(record->recordings, i));
-    for (guint i = 0; i < record->recordings->len && record->n_signals < 2; i++) {
-        Recording *recording = g_ptr_array_index(record->recordings, i);
-        finish(record, recording);
-        if (recording->code != UPROF_EXIT_OK)
-            record->code = uprof_exit_worse(record->code, recording->code);
-    }
-    if (record->n_signals >= 2)
-        record->code = uprof_exit_worse(record->code, UPROF_EXIT_FAILED);
-    if (n_asked > 1 && record->code != UPROF_EXIT_OK && record->code != UPROF_EXIT_LEFT_HELD) {
-        bool all_failed = true;
-        for (guint i = 0; i < record->recordings->len; i++)
-            all_failed &= ((Recording *)g_ptr_array_index(record->recordings, i))->code != 0;
-        if (!all_failed)
-            record->code = UPROF_EXIT_SOME_FAILED;
-    }
-    return record->code;
+    handle_signals(record);
+    save(record, &tally);
+    close(record->signals);
+    return record->n_signals < 2 ? uprof_exit_of(&tally)
+                                 : uprof_exit_worse(uprof_exit_of(&tally), UPROF_EXIT_FAILED);
 }
 
 int
@@ -711,16 +710,13 @@ uprof_record_run(UprofOptions *options)
     record.guardian = uprof_guardian_start(uprof_access_find, &error);
     if (!record.guardian)
         return uprof_say_error(error);
-    offer_to_die_first();
-    record.signals = open_signals();
     record.recordings = g_ptr_array_new_with_free_func(free_recording);
     record.time = uprof_clock_format_utc(uprof_clock_utc_ns(), TRUE);
     uprof_host_init(true);
 
-    record.code = run(&record);
+    const int code = run(&record);
     g_ptr_array_unref(record.recordings);
-    end_guardian(&record);
     g_free(record.time);
-    close(record.signals);
-    return record.code;
+    return uprof_exit_worse(
+        code, uprof_session_end_guardian(record.guardian, record.guardian_died, options->quiet));
 }

@@ -11,7 +11,6 @@
 #include "summary-priv.h"
 #include "uprof/text.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -62,9 +61,8 @@ write_one(const UprofWanted *wanted, UprofPipeline *pipeline)
     if (!file)
         return uprof_say_error(error);
     text = uprof_output_render(wanted->format, pipeline->profile, pipeline->run);
-    const bool is_stdout = uprof_file_is_stdout(file);
     bool ok = uprof_file_write(file, text->str, text->len, &error);
-    const bool is_closed = !ok && is_stdout && errno == EPIPE;
+    const bool is_closed = !ok && uprof_file_is_closed(file);
     g_string_free(text, TRUE);
     ok = ok && uprof_file_commit(g_steal_pointer(&file), &error);
     if (!ok && !is_closed)
@@ -77,11 +75,6 @@ write_outputs(UprofOptions *options, UprofPipeline *pipeline)
 {
     int code = UPROF_EXIT_OK;
 
-    if (options->json || (options->format && options->outputs->len == 0)) {
-        UprofWanted wanted = { .path = (char *)"-",
-                               .format = options->json ? &uprof_format_meta : options->format };
-        return write_one(&wanted, pipeline);
-    }
     for (guint i = 0; i < options->outputs->len; i++) {
         const UprofWanted *wanted = g_ptr_array_index(options->outputs, i);
         if (strcmp(wanted->path, "-") != 0)
@@ -89,6 +82,11 @@ write_outputs(UprofOptions *options, UprofPipeline *pipeline)
     }
     for (guint i = 0; i < options->outputs->len; i++)
         code = uprof_exit_worse(code, write_one(g_ptr_array_index(options->outputs, i), pipeline));
+    if (options->json || (options->format && options->outputs->len == 0)) {
+        UprofWanted wanted = { .path = (char *)"-",
+                               .format = options->json ? &uprof_format_meta : options->format };
+        return uprof_exit_worse(code, write_one(&wanted, pipeline));
+    }
     if (options->outputs->len > 0)
         return code;
     GString *table = uprof_table_render(pipeline->profile, options->rows);
@@ -131,6 +129,10 @@ report_file(const char *path, UprofOptions *options)
         uprof_say("virt-uprof: '%s' holds no sample", name);
         return uprof_exit_worse(code, UPROF_EXIT_USELESS);
     }
+    if (!options->quiet && !uprof_replay_is_whole(guest))
+        uprof_say("virt-uprof: %s: the capture was cut off, as of a run that was killed; what is "
+                  "whole of it counts",
+                  shown);
     if (!options->quiet)
         uprof_summary_say_end(run, shown);
     return uprof_exit_worse(code, write_outputs(options, pipeline));
@@ -139,13 +141,13 @@ report_file(const char *path, UprofOptions *options)
 int
 uprof_report_run(UprofOptions *options)
 {
-    int code = UPROF_EXIT_OK;
+    UprofExitTally tally = { 0 };
 
     if (options->words->len > 1 && options->outputs->len > 0) {
         uprof_say("virt-uprof: several captures cannot share one output; report them one by one");
         return UPROF_EXIT_USAGE;
     }
     for (guint i = 0; i < options->words->len; i++)
-        code = uprof_exit_worse(code, report_file(g_ptr_array_index(options->words, i), options));
-    return code;
+        uprof_exit_count(&tally, report_file(g_ptr_array_index(options->words, i), options));
+    return uprof_exit_of(&tally);
 }

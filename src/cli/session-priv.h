@@ -18,7 +18,7 @@
  * @shown: the domain's name, clean
  * @domain, @settings: its own
  * @symbols_hint: (nullable): why the domain's own kernel gives no names
- * @locked: another run has the domain's lock
+ * @guardian: (nullable): borrowed; it watches the domain until the session is closed
  */
 typedef struct {
     char *shown;
@@ -27,13 +27,13 @@ typedef struct {
     const char *why;
     char *symbols_hint;
     UprofMarker *marker;
+    UprofGuardian *guardian;
     UprofGuest *guest;
     UprofRun *run;
     UprofPipeline *pipeline;
     UprofSampler *sampler;
     UprofWindowSize *sizes;
     bool *wanted;
-    bool locked;
 } UprofSession;
 
 /**
@@ -48,6 +48,14 @@ typedef struct {
 UprofSession *
 uprof_session_open(UprofDomain *domain, const UprofOptions *options, UprofGuardian *guardian,
                    bool may_be_paused, bool wait, bool *locked, GError **error);
+
+/**
+ * uprof_session_close:
+ * @session: (nullable)
+ *
+ * The guardian verifies that the domain is not held any more; what it says to
+ * the contrary is said. The domain's lock is free afterwards.
+ */
 void uprof_session_close(UprofSession *session);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofSession, uprof_session_close)
 
@@ -73,3 +81,12 @@ char *uprof_session_find_kernel(const UprofDomain *domain, char **why);
 
 /** uprof_session_heal: lets go what dead runs left; says so. Returns: exit code */
 int uprof_session_heal(bool quiet);
+
+/**
+ * uprof_session_end_guardian:
+ * @guardian: (nullable): freed
+ * @died: it is known to be dead: what it watched is healed here
+ *
+ * Returns: exit code; what it said is said
+ */
+int uprof_session_end_guardian(UprofGuardian *guardian, bool died, bool quiet);

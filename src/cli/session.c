@@ -5,6 +5,7 @@
 #include "uprof/clock.h"
 #include "uprof/text.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,6 +28,12 @@ uprof_session_close(UprofSession *session)
     uprof_pipeline_free(session->pipeline);
     uprof_guest_close(session->guest);
     uprof_marker_close(session->marker);
+    if (session->guardian) {
+        g_autoptr(GError) error = NULL;
+        if (!uprof_guardian_forget(session->guardian, session->domain->uuid, &error) &&
+            g_error_matches(error, UPROF_ERROR, UPROF_ERROR_LEFT_HELD))
+            uprof_say_error(error); /* the guardian says so again at its end */
+    }
     uprof_run_free(session->run);
     uprof_domain_free(session->domain);
     uprof_settings_clear(&session->settings);
@@ -55,35 +62,51 @@ uprof_session_check_state(const UprofDomain *domain, GError **error)
     return false;
 }
 
-char *
-uprof_session_find_kernel(const UprofDomain *domain, char **why)
+/* Returns: whether <os><kernel> is a source of names now; else @why not */
+static bool
+add_kernel(UprofSym *sym, const UprofDomain *domain, char **why)
 {
     const char *kernel = domain->xml->kernel;
     g_autofree char *shown = uprof_text_quote(kernel);
+    g_autoptr(GError) error = NULL;
 
     *why = NULL;
-    if (!kernel) {
+    if (!kernel)
         *why = g_strdup("it boots from a disk: give its symbols with -s");
-        return NULL;
-    }
-    if (!domain->is_local) {
+    else if (!domain->is_local)
         *why = g_strdup_printf("its kernel '%s' is on another host: copy it and give it with -s",
                                shown);
-        return NULL;
-    }
+    else if (!uprof_sym_add_file(sym, kernel, true, &error))
+        *why = g_strdup_printf("%s: give its symbols with -s", error->message);
+    return !*why;
+}
+
+char *
+uprof_session_find_kernel(const UprofDomain *domain, char **why)
+{
     const UprofArch *arch = domain->xml->arch ? uprof_arch_find(domain->xml->arch) : NULL;
+    g_autoptr(UprofNames) names = uprof_names_new();
+    UprofSymSource source;
+
+    *why = NULL;
     if (!arch)
         return NULL;
-    g_autoptr(GError) error = NULL;
-    g_autoptr(UprofNames) names = uprof_names_new();
     g_autoptr(UprofSym) sym = uprof_sym_new(arch, names);
-    if (!uprof_sym_add_file(sym, kernel, true, &error)) {
-        *why = g_strdup_printf("%s: give its symbols with -s", error->message);
+    if (!add_kernel(sym, domain, why))
         return NULL;
-    }
-    UprofSymSource source;
     uprof_sym_source(sym, 0, &source);
     return g_strdup(source.path);
+}
+
+/* Whether a signal that is blocked asks for the end. */
+static bool
+is_interrupted(void)
+{
+    sigset_t pending;
+
+    return sigpending(&pending) == 0 &&
+           (sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) ||
+            sigismember(&pending, SIGHUP) || sigismember(&pending, SIGQUIT));
 }
 
 /* Takes the domain's lock; another run is waited for, if asked to. */
@@ -94,10 +117,17 @@ take_lock(const UprofSession *session, bool wait, bool quiet, bool *locked, GErr
     bool said = false;
 
     for (;;) {
-        UprofMarker *marker = uprof_marker_open(session->domain->uuid, locked, error);
-        if (marker || !*locked)
-            return marker;
-        if (!wait || uprof_clock_now_ns() >= until_ns) {
+        g_autoptr(UprofMarker) marker = uprof_marker_open(session->domain->uuid, locked, error);
+        bool was_held;
+        if (marker) {
+            /* the run that had it may have died meanwhile, and its guardian with it */
+            return uprof_guardian_heal_marker(uprof_access_find, marker, &was_held, error)
+                       ? g_steal_pointer(&marker)
+                       : NULL;
+        }
+        if (!*locked)
+            return NULL;
+        if (!wait || uprof_clock_now_ns() >= until_ns || is_interrupted()) {
             g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
                         "%s: another run of virt-uprof samples it", session->shown);
             return NULL;
@@ -115,11 +145,17 @@ tell_guardian(UprofSession *session, UprofGuardian *guardian, const UprofOptions
               GError **error)
 {
     UprofMarkerInfo info = { .id = session->domain->id, .pid = getpid() };
-    UprofMonitorFacts facts;
+    const char *uri = options->uri ? options->uri : session->domain->uri;
+    UprofGuestFacts facts;
 
-    uprof_monitor_facts(session->guest, &facts);
+    uprof_guest_facts(session->guest, &facts);
     g_strlcpy(info.uuid, session->domain->uuid, sizeof(info.uuid));
-    g_strlcpy(info.uri, options->uri ? options->uri : session->domain->uri, sizeof(info.uri));
+    if (g_strlcpy(info.uri, uri, sizeof(info.uri)) >= sizeof(info.uri)) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
+                    "%s: the connection's URI is longer than the %d bytes that the guardian takes",
+                    session->shown, UPROF_MARKER_URI_BYTES_MAX - 1);
+        return false;
+    }
     g_strlcpy(info.name, session->shown, sizeof(info.name));
     g_strlcpy(info.access, session->guest->ops->name, sizeof(info.access));
     info.qemu_pid = facts.pid;
@@ -130,6 +166,7 @@ tell_guardian(UprofSession *session, UprofGuardian *guardian, const UprofOptions
         g_prefix_error(error, "%s: the guardian cannot watch it: ", session->shown);
         return false;
     }
+    session->guardian = guardian;
     return true;
 }
 
@@ -182,10 +219,8 @@ uprof_session_open(UprofDomain *domain, const UprofOptions *options, UprofGuardi
     if (!uprof_session_check_state(domain, error))
         return NULL;
     session->marker = take_lock(session, wait, options->quiet, locked, error);
-    if (!session->marker || !open_guest(session, options, guardian, may_be_paused, error)) {
-        /* it may have ended, or been paused, since it was looked at */
+    if (!session->marker || !open_guest(session, options, guardian, may_be_paused, error))
         return NULL;
-    }
     return g_steal_pointer(&session);
 }
 
@@ -217,17 +252,22 @@ fill_run(UprofSession *session)
     session->run = run;
 }
 
-/* Metadata names files only in the folder that root keeps for them, or the domain's own kernel. */
-static bool
-is_allowed(const UprofSession *session, const char *path)
+/*
+ * Metadata names files only in the folder that root keeps for them, or the
+ * domain's own kernel. Returns: (transfer full) (nullable): the file without links
+ */
+static char *
+resolve_allowed(const UprofSession *session, const char *path)
 {
-    g_autofree char *real = g_canonicalize_filename(path, "/");
-    char *resolved = realpath(real, NULL);
-    const bool ok = (resolved && g_str_has_prefix(resolved, SYMBOLS_FOLDER "/")) ||
-                    g_strcmp0(path, session->domain->xml->kernel) == 0;
+    g_autofree char *absolute = g_canonicalize_filename(path, "/");
+    char *resolved = realpath(absolute, NULL);
+    char *allowed = NULL;
 
+    if (resolved && (g_str_has_prefix(resolved, SYMBOLS_FOLDER "/") ||
+                     g_strcmp0(path, session->domain->xml->kernel) == 0))
+        allowed = g_strdup(resolved);
     free(resolved);
-    return ok;
+    return allowed;
 }
 
 static void
@@ -237,12 +277,13 @@ add_metadata_symbols(UprofSession *session, const GPtrArray *paths)
         const char *path = g_ptr_array_index(paths, i);
         g_autoptr(GError) error = NULL;
         g_autofree char *shown = uprof_text_quote(path);
-        if (!is_allowed(session, path))
+        g_autofree char *allowed = resolve_allowed(session, path);
+        if (!allowed)
             uprof_say(
                 "virt-uprof: %s: metadata names symbols '%s', which are not under " SYMBOLS_FOLDER
                 "; ignored",
                 session->shown, shown);
-        else if (!uprof_sym_add_file(session->pipeline->sym, path, true, &error))
+        else if (!uprof_sym_add_file(session->pipeline->sym, allowed, true, &error))
             uprof_say("virt-uprof: %s: metadata: %s; ignored", session->shown, error->message);
     }
 }
@@ -260,8 +301,8 @@ add_symbols(UprofSession *session, const UprofOptions *options, const GPtrArray 
         add_metadata_symbols(session, from_metadata);
     if (uprof_sym_n_sources(sym) > 0)
         return true;
-    g_autofree char *kernel = uprof_session_find_kernel(session->domain, &session->symbols_hint);
-    return !kernel || uprof_sym_add_file(sym, kernel, true, error);
+    add_kernel(sym, session->domain, &session->symbols_hint);
+    return true;
 }
 
 uint64_t
@@ -330,9 +371,7 @@ say_healed(const char *name, const GError *error, void *data)
     const bool *quiet = data;
 
     if (error)
-        uprof_say("virt-uprof: %s MAY STILL BE STOPPED (%s). Run: virt-uprof check --heal   or: "
-                  "virsh resume %s",
-                  name, error->message, name);
+        uprof_say_error(error);
     else if (!*quiet)
         uprof_say("virt-uprof: %s had been left by a run that died; it is not held any more", name);
 }
@@ -342,4 +381,19 @@ uprof_session_heal(bool quiet)
 {
     return uprof_guardian_heal(uprof_access_find, say_healed, &quiet) ? UPROF_EXIT_OK
                                                                       : UPROF_EXIT_LEFT_HELD;
+}
+
+int
+uprof_session_end_guardian(UprofGuardian *guardian, bool died, bool quiet)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (uprof_guardian_end(guardian, &error))
+        return UPROF_EXIT_OK;
+    if (g_error_matches(error, UPROF_ERROR, UPROF_ERROR_LEFT_HELD))
+        return uprof_say_error(error);
+    /* it cannot look any more: do it here */
+    if (!died)
+        uprof_say_error(error);
+    return uprof_exit_worse(uprof_session_heal(quiet), UPROF_EXIT_FAILED);
 }

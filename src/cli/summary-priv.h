@@ -15,6 +15,9 @@ char *uprof_format_ns(uint64_t ns);
 /** uprof_format_percent: Returns: (transfer full): "97.1" of @part in @whole */
 char *uprof_format_percent(uint64_t part, uint64_t whole);
 
+/** uprof_format_budget: Returns: (transfer full): "10" of 100000 ppm */
+char *uprof_format_budget(uint64_t ppm);
+
 /** uprof_summary_say_start: what is about to happen */
 void uprof_summary_say_start(const UprofRun *run, const char *shown);
 

@@ -50,6 +50,13 @@ uprof_format_percent(uint64_t part, uint64_t whole)
     return format_tenths(uprof_permille(part, whole));
 }
 
+char *
+uprof_format_budget(uint64_t ppm)
+{
+    /* a percent is 10000 ppm, as a hertz is 1000 mHz: two places behind the point, if any */
+    return uprof_format_hz(ppm / 10);
+}
+
 static const char *
 name_hypervisor(const UprofRun *run)
 {

@@ -3,6 +3,7 @@
 
 #include "uprof/clock.h"
 #include "uprof/scan.h"
+#include "uprof/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,10 +29,16 @@ enum {
     END_RETRY_S = 60,           /* while somebody waits for the answer */
     ORPHAN_RETRY_S = 24 * 3600, /* when nobody does: a guest is stopped */
     HEAL_RETRY_S = 5,
+    OOM_SCORE_ADJ = 500,
 };
 
-/* Requests, one per packet; WATCH carries the marker's descriptor. */
-enum { REQUEST_WATCH = 'W', REQUEST_END = 'E' };
+/* Requests, one per packet; WATCH carries the marker's descriptor, FORGET a UUID. */
+enum { REQUEST_WATCH = 'W', REQUEST_FORGET = 'F', REQUEST_END = 'E' };
+
+typedef struct {
+    char request;
+    char uuid[UPROF_MARKER_UUID_BYTES];
+} Request;
 
 #define YES "+" /* else an answer is "CODE MESSAGE", an error of the guardian's */
 
@@ -107,8 +114,7 @@ let_go(UprofGuardianFind find, Guarded *guarded, unsigned seconds, GError **erro
             break;
         if (!guarded->guest)
             guarded->guest = open_for_rescue(find, &guarded->info, &failure);
-        if (guarded->guest &&
-            uprof_guest_rescue(guarded->guest, held == UPROF_HELD_ASKED, &failure))
+        if (guarded->guest && uprof_guest_rescue(guarded->guest, held != UPROF_HELD_YES, &failure))
             break;
         if (!guarded->guest && g_error_matches(failure, UPROF_ERROR, UPROF_ERROR_NOT_FOUND))
             break; /* it has ended meanwhile */
@@ -133,6 +139,18 @@ rescue_one(gpointer data)
     return NULL;
 }
 
+/* The one message that nobody may overlook. */
+static void
+set_left_held(GError **error, const UprofMarkerInfo *info, const GError *why)
+{
+    const char *word = uprof_text_shell_word(info->name, info->uuid);
+
+    g_set_error(error, UPROF_ERROR, UPROF_ERROR_LEFT_HELD,
+                "%s MAY STILL BE STOPPED. Run: virt-uprof check --heal %s   or: virsh resume %s   "
+                "(%s)",
+                info->name, word, word, why->message);
+}
+
 /* All at once: one slow daemon must not keep another's guests waiting. */
 static bool
 let_all_go(Guard *guard, unsigned seconds, GError **error)
@@ -145,17 +163,18 @@ let_all_go(Guard *guard, unsigned seconds, GError **error)
         if (uprof_marker_held(guard->guarded[i].marker, NULL) == UPROF_HELD_NOT)
             continue;
         rescues[i] = (Rescue){ guard->find, &guard->guarded[i], seconds, NULL };
-        threads[i] = g_thread_new("rescue", rescue_one, &rescues[i]);
+        threads[i] = g_thread_try_new("rescue", rescue_one, &rescues[i], NULL);
+        /* no thread may be to be had when a profiler dies of a limit */
+        if (!threads[i])
+            rescue_one(&rescues[i]);
     }
     for (unsigned i = 0; i < guard->n_guarded; i++) {
-        if (!threads[i])
-            continue;
-        g_thread_join(threads[i]);
+        if (threads[i])
+            g_thread_join(threads[i]);
         if (!rescues[i].error)
             continue;
         if (ok)
-            g_set_error(error, UPROF_ERROR, UPROF_ERROR_LEFT_HELD, "%s: %s",
-                        guard->guarded[i].info.name, rescues[i].error->message);
+            set_left_held(error, &guard->guarded[i].info, rescues[i].error);
         g_clear_error(&rescues[i].error);
         ok = false;
     }
@@ -198,11 +217,34 @@ watch(Guard *guard, int fd)
     reply(guard, error);
 }
 
-/* Returns: the request, 0 at end of file */
-static char
-receive(const Guard *guard, int *fd)
+/* A guest that the profiler has done with: its lock is free when this is answered. */
+static void
+forget(Guard *guard, const char *uuid)
 {
-    char request = 0;
+    g_autoptr(GError) error = NULL;
+
+    for (unsigned i = 0; i < guard->n_guarded; i++) {
+        Guarded *guarded = &guard->guarded[i];
+        if (strcmp(guarded->info.uuid, uuid) != 0)
+            continue;
+        g_autoptr(GError) why = NULL;
+        if (!let_go(guard->find, guarded, END_RETRY_S, &why)) {
+            set_left_held(&error, &guarded->info, why);
+            break;
+        }
+        uprof_guest_close(guarded->guest);
+        uprof_marker_close(guarded->marker);
+        *guarded = guard->guarded[--guard->n_guarded];
+        break;
+    }
+    reply(guard, error);
+}
+
+/* Returns: the request, 0 at end of file; @uuid of %UPROF_MARKER_UUID_BYTES */
+static char
+receive(const Guard *guard, int *fd, char *uuid)
+{
+    Request request = { 0 };
     union {
         struct cmsghdr header;
         char bytes[CMSG_SPACE(sizeof(int))];
@@ -223,7 +265,9 @@ receive(const Guard *guard, int *fd)
     const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
     if (header && header->cmsg_type == SCM_RIGHTS)
         memcpy(fd, CMSG_DATA(header), sizeof(*fd));
-    return request;
+    request.uuid[sizeof(request.uuid) - 1] = '\0';
+    memcpy(uuid, request.uuid, sizeof(request.uuid));
+    return request.request;
 }
 
 /* proc(5), /proc/PID/stat, third field: T stopped by a signal, t by a tracer */
@@ -239,20 +283,38 @@ is_stopped(pid_t pid)
     return rest && rest[1] == ' ' && (rest[2] == 'T' || rest[2] == 't');
 }
 
-/* A profiler that cannot let go is made to: then the end of file says so. */
 static void
-look_at_holds(const Guard *guard)
+kill_profiler(const Guard *guard)
+{
+    if (guard->profiler >= 0)
+        syscall(SYS_pidfd_send_signal, guard->profiler, SIGKILL, NULL, 0);
+    else if (getppid() == guard->profiler_pid)
+        kill(guard->profiler_pid, SIGKILL);
+}
+
+/*
+ * What the profiler has given up on is let go here. A profiler that holds and is
+ * itself stopped is killed, and so is one that has held for longer than all its
+ * attempts to let go take; the end of file then says so. A stop that is only
+ * asked for may wait for the daemon as long as it takes.
+ */
+static void
+look_at_holds(Guard *guard)
 {
     const uint64_t now_ns = uprof_clock_now_ns();
 
     for (unsigned i = 0; i < guard->n_guarded; i++) {
+        Guarded *guarded = &guard->guarded[i];
         uint64_t since_ns = 0;
-        if (uprof_marker_held(guard->guarded[i].marker, &since_ns) == UPROF_HELD_NOT)
+        const UprofHeld held = uprof_marker_held(guarded->marker, &since_ns);
+        if (held == UPROF_HELD_LEFT)
+            let_go(guard->find, guarded, 0, NULL);
+        if (held == UPROF_HELD_NOT || held == UPROF_HELD_LEFT ||
+            now_ns < since_ns + STOPPED_HOLD_S * UPROF_NS_PER_S)
             continue;
-        if (now_ns < since_ns + STOPPED_HOLD_S * UPROF_NS_PER_S)
-            continue;
-        if (is_stopped(guard->profiler_pid) || now_ns > since_ns + STUCK_HOLD_S * UPROF_NS_PER_S)
-            syscall(SYS_pidfd_send_signal, guard->profiler, SIGKILL, NULL, 0);
+        if (is_stopped(guard->profiler_pid) ||
+            (held == UPROF_HELD_YES && now_ns > since_ns + STUCK_HOLD_S * UPROF_NS_PER_S))
+            kill_profiler(guard);
     }
 }
 
@@ -262,15 +324,19 @@ serve(Guard *guard)
     for (;;) {
         struct pollfd waits = { .fd = guard->fd, .events = POLLIN };
         g_autoptr(GError) error = NULL;
+        char uuid[UPROF_MARKER_UUID_BYTES];
         int fd = -1;
 
         if (poll(&waits, 1, guard->n_guarded > 0 ? LOOK_MS : -1) == 0) {
             look_at_holds(guard);
             continue;
         }
-        switch (receive(guard, &fd)) {
+        switch (receive(guard, &fd, uuid)) {
         case REQUEST_WATCH:
             watch(guard, fd);
+            break;
+        case REQUEST_FORGET:
+            forget(guard, uuid);
             break;
         case REQUEST_END:
             let_all_go(guard, END_RETRY_S, &error);
@@ -288,7 +354,8 @@ leave_profiler(int fd)
 {
     static const int ignored[] = { SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGTSTP,
                                    SIGTTIN, SIGTTOU, SIGPIPE, SIGUSR1, SIGUSR2 };
-    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    const int opened = open("/dev/null", O_RDWR | O_CLOEXEC);
+    const int null = fcntl(opened, F_DUPFD_CLOEXEC, 100); /* out of the way of what follows */
     const int keep = STDERR_FILENO + 1;
 
     setsid();
@@ -322,6 +389,16 @@ be_guardian(UprofGuardianFind find, int fd, pid_t profiler)
     _exit(serve(guard));
 }
 
+/* When memory runs out the profiler shall go before its guardian. */
+static void
+offer_to_die_first(void)
+{
+    g_autofree char *score = g_strdup_printf("%d\n", OOM_SCORE_ADJ);
+
+    g_file_set_contents_full("/proc/self/oom_score_adj", score, -1, G_FILE_SET_CONTENTS_NONE, 0644,
+                             NULL);
+}
+
 UprofGuardian *
 uprof_guardian_start(UprofGuardianFind find, GError **error)
 {
@@ -343,6 +420,7 @@ uprof_guardian_start(UprofGuardianFind find, GError **error)
         close(pair[0]);
         return NULL;
     }
+    offer_to_die_first();
     UprofGuardian *guardian = g_new0(UprofGuardian, 1);
     guardian->pid = pid;
     guardian->fd = pair[0];
@@ -368,6 +446,8 @@ read_answer(const UprofGuardian *guardian, int wait_ms, GError **error)
     if (n <= 0) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "the guardian process %s",
                     ready == 0 ? "does not answer" : "has died");
+        /* a late answer must not be taken for that of the next question */
+        shutdown(guardian->fd, SHUT_RDWR);
         return false;
     }
     text[n] = '\0';
@@ -382,8 +462,9 @@ read_answer(const UprofGuardian *guardian, int wait_ms, GError **error)
 }
 
 static bool
-send_request(const UprofGuardian *guardian, char request, int fd, GError **error)
+send_request(const UprofGuardian *guardian, char kind, const char *uuid, int fd, GError **error)
 {
+    Request request = { .request = kind };
     union {
         struct cmsghdr header;
         char bytes[CMSG_SPACE(sizeof(int))];
@@ -391,6 +472,7 @@ send_request(const UprofGuardian *guardian, char request, int fd, GError **error
     struct iovec part = { &request, sizeof(request) };
     struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
 
+    g_strlcpy(request.uuid, uuid, sizeof(request.uuid));
     if (fd >= 0) {
         message.msg_control = &control;
         message.msg_controllen = sizeof(control);
@@ -409,8 +491,15 @@ send_request(const UprofGuardian *guardian, char request, int fd, GError **error
 bool
 uprof_guardian_watch(UprofGuardian *guardian, UprofMarker *marker, GError **error)
 {
-    return send_request(guardian, REQUEST_WATCH, uprof_marker_fd(marker), error) &&
+    return send_request(guardian, REQUEST_WATCH, "", uprof_marker_fd(marker), error) &&
            read_answer(guardian, WATCH_REPLY_MS, error);
+}
+
+bool
+uprof_guardian_forget(UprofGuardian *guardian, const char *uuid, GError **error)
+{
+    return send_request(guardian, REQUEST_FORGET, uuid, -1, error) &&
+           read_answer(guardian, END_REPLY_MS, error);
 }
 
 int
@@ -424,7 +513,7 @@ uprof_guardian_end(UprofGuardian *guardian, GError **error)
 {
     if (!guardian)
         return true;
-    const bool ok = send_request(guardian, REQUEST_END, -1, error) &&
+    const bool ok = send_request(guardian, REQUEST_END, "", -1, error) &&
                     read_answer(guardian, END_REPLY_MS, error);
 
     close(guardian->fd);
@@ -434,24 +523,43 @@ uprof_guardian_end(UprofGuardian *guardian, GError **error)
     return ok;
 }
 
+bool
+uprof_guardian_heal_marker(UprofGuardianFind find, UprofMarker *marker, bool *was_held,
+                           GError **error)
+{
+    Guarded guarded = { .marker = marker };
+    g_autoptr(GError) why = NULL;
+
+    *was_held = uprof_marker_get_info(marker, &guarded.info) &&
+                uprof_marker_held(marker, NULL) != UPROF_HELD_NOT;
+    if (!*was_held)
+        return true;
+    const bool ok = let_go(find, &guarded, HEAL_RETRY_S, &why);
+    uprof_guest_close(guarded.guest);
+    if (!ok)
+        set_left_held(error, &guarded.info, why);
+    return ok;
+}
+
 /* Returns: false if the guest may still be stopped */
 static bool
 heal_one(UprofGuardianFind find, const char *uuid, UprofGuardianHealed healed, void *data)
 {
     g_autoptr(GError) error = NULL;
     bool taken = false;
-    g_autoptr(UprofMarker) marker = uprof_marker_open(uuid, &taken, &error);
-    Guarded guarded = { .marker = marker };
+    UprofMarkerInfo info;
+    bool was_held;
 
-    /* a marker that is locked has a run that looks after it */
-    if (!marker)
+    /* looked at before it is locked: a run that begins just now is not to find it taken */
+    if (!uprof_marker_is_flagged(uuid))
         return true;
-    if (!uprof_marker_get_info(marker, &guarded.info) ||
-        uprof_marker_held(marker, NULL) == UPROF_HELD_NOT)
+    g_autoptr(UprofMarker) marker = uprof_marker_open(uuid, &taken, NULL);
+    /* one that is locked has a run that looks after it */
+    if (!marker || !uprof_marker_get_info(marker, &info))
         return true;
-    const bool ok = let_go(find, &guarded, HEAL_RETRY_S, &error);
-    uprof_guest_close(guarded.guest);
-    healed(guarded.info.name, error, data);
+    const bool ok = uprof_guardian_heal_marker(find, marker, &was_held, &error);
+    if (was_held)
+        healed(info.name, error, data);
     return ok;
 }
 

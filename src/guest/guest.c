@@ -60,23 +60,35 @@ uprof_guest_vet(UprofGuest *guest, GError **error)
     return guest->ops->vet ? check_answer(guest->ops->vet(guest, error), error) : UPROF_OK;
 }
 
+/* A stop that failed: refused is not stopped; anything else may still be on its way. */
+static UprofAnswer
+note_failed_hold(UprofGuest *guest, UprofAnswer answer, GError *failure, GError **error)
+{
+    const bool is_left = guest->grain == UPROF_GRAIN_GUEST && answer == UPROF_FAILED &&
+                         failure->code != UPROF_ERROR_DENIED;
+
+    if (guest->grain == UPROF_GRAIN_GUEST)
+        uprof_marker_set_held(guest->marker, is_left ? UPROF_HELD_LEFT : UPROF_HELD_NOT);
+    guest->left_held |= is_left;
+    if (failure)
+        g_propagate_error(error, failure);
+    return answer;
+}
+
 UprofAnswer
 uprof_guest_hold(UprofGuest *guest, unsigned vcpu, UprofHold *hold, GError **error)
 {
-    g_assert(!guest->held && vcpu < guest->n_vcpus && !guest->ops->next);
+    g_assert(!guest->held && !guest->left_held && vcpu < guest->n_vcpus && !guest->ops->next);
     const bool whole = guest->grain == UPROF_GRAIN_GUEST;
     const uint64_t began_ns = uprof_clock_now_ns();
 
     if (guest->grain != UPROF_GRAIN_NONE) {
+        GError *failure = NULL;
         if (whole)
             uprof_marker_set_held(guest->marker, UPROF_HELD_ASKED);
-        const UprofAnswer answer = guest->ops->hold(guest, vcpu, error);
-        if (check_answer(answer, error) != UPROF_OK) {
-            /* a stop that failed may still be on its way: the flag stays, the guardian looks */
-            if (whole && answer != UPROF_FAILED)
-                uprof_marker_set_held(guest->marker, UPROF_HELD_NOT);
-            return answer;
-        }
+        const UprofAnswer answer = guest->ops->hold(guest, vcpu, &failure);
+        if (check_answer(answer, &failure) != UPROF_OK)
+            return note_failed_hold(guest, answer, failure, error);
         if (whole)
             uprof_marker_set_held(guest->marker, UPROF_HELD_YES);
     }
@@ -107,10 +119,8 @@ uprof_hold_release(UprofHold *hold, uint64_t *hold_ns, uint64_t *stopped_ns, GEr
     const uint64_t now_ns = uprof_clock_now_ns();
 
     if (guest->grain == UPROF_GRAIN_GUEST) {
-        if (answer == UPROF_FAILED)
-            guest->left_held = true;
-        else
-            uprof_marker_set_held(guest->marker, UPROF_HELD_NOT);
+        guest->left_held = answer == UPROF_FAILED;
+        uprof_marker_set_held(guest->marker, guest->left_held ? UPROF_HELD_LEFT : UPROF_HELD_NOT);
     }
     if (hold_ns)
         *hold_ns = guest->grain == UPROF_GRAIN_NONE ? 0 : now_ns - hold->began_ns;
@@ -169,6 +179,14 @@ uprof_guest_next(UprofGuest *guest, UprofSnapshot *snapshot, GError **error)
 {
     g_assert(guest->ops->next);
     return check_answer(guest->ops->next(guest, snapshot, error), error);
+}
+
+void
+uprof_guest_facts(UprofGuest *guest, UprofGuestFacts *facts)
+{
+    *facts = (UprofGuestFacts){ 0 };
+    if (guest->ops->facts)
+        guest->ops->facts(guest, facts);
 }
 
 bool

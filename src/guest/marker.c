@@ -212,7 +212,21 @@ uprof_marker_held(const UprofMarker *marker, uint64_t *since_ns)
 
     if (since_ns)
         *since_ns = __atomic_load_n(&marker->page->since_ns, __ATOMIC_RELAXED);
-    return held == UPROF_HELD_NOT || held == UPROF_HELD_ASKED ? (UprofHeld)held : UPROF_HELD_YES;
+    return held >= UPROF_HELD_NOT && held <= UPROF_HELD_LEFT ? (UprofHeld)held : UPROF_HELD_YES;
+}
+
+bool
+uprof_marker_is_flagged(const char *uuid)
+{
+    g_autofree char *path = g_build_filename(uprof_marker_folder(), uuid, NULL);
+    Page page = { .held = UPROF_HELD_NOT };
+    const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd < 0)
+        return false;
+    const bool ok = pread(fd, &page, sizeof(page), 0) == sizeof(page);
+    close(fd);
+    return ok && page.held != UPROF_HELD_NOT;
 }
 
 GPtrArray *

@@ -21,6 +21,7 @@ struct _UprofFile {
     int folder;
     int fd;
     bool is_stdout;
+    bool is_closed;
 };
 
 static bool
@@ -68,11 +69,22 @@ open_folder(UprofFile *file, GError **error)
     return true;
 }
 
+static char *
+make_temporary_name(void)
+{
+    return g_strdup_printf(".virt-uprof-%08x.tmp", g_random_int());
+}
+
+/* Has no name until it is whole where the file system can do that: then nothing is left of a
+ * run that is killed. */
 static bool
 open_temporary(UprofFile *file, mode_t mode, GError **error)
 {
+    file->fd = openat(file->folder, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
+    if (file->fd >= 0)
+        return true;
     for (unsigned i = 0; i < TEMPORARY_TRIES; i++) {
-        g_autofree char *name = g_strdup_printf(".virt-uprof-%08x.tmp", g_random_int());
+        g_autofree char *name = make_temporary_name();
         file->fd =
             openat(file->folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
         if (file->fd >= 0) {
@@ -83,6 +95,13 @@ open_temporary(UprofFile *file, mode_t mode, GError **error)
             break;
     }
     return fail_errno(file, "write", error);
+}
+
+/* Names of open files, such as /dev/stdout and /dev/fd/63: links that are not to be replaced. */
+static bool
+is_special(const char *path)
+{
+    return g_str_has_prefix(path, "/dev/") || g_str_has_prefix(path, "/proc/");
 }
 
 UprofFile *
@@ -101,10 +120,11 @@ uprof_file_open(const char *path, bool is_secret, GError **error)
         file->fd = STDOUT_FILENO;
         return file;
     }
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
+    const bool exists = stat(path, &info) == 0;
+    if (exists && S_ISDIR(info.st_mode)) {
         errno = EISDIR;
         ok = fail_errno(file, "write", error);
-    } else if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode)) {
+    } else if ((exists && !S_ISREG(info.st_mode)) || is_special(path)) {
         file->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
         ok = file->fd >= 0 || fail_errno(file, "write", error);
     } else {
@@ -145,6 +165,12 @@ uprof_file_is_stdout(const UprofFile *file)
 }
 
 bool
+uprof_file_is_closed(const UprofFile *file)
+{
+    return file->is_closed;
+}
+
+bool
 uprof_file_write(UprofFile *file, const void *bytes, gsize len, GError **error)
 {
     gsize done = 0;
@@ -153,11 +179,31 @@ uprof_file_write(UprofFile *file, const void *bytes, gsize len, GError **error)
         const ssize_t n = write(file->fd, (const char *)bytes + done, len - done);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0)
+        if (n < 0) {
+            file->is_closed = file->is_stdout && errno == EPIPE;
             return fail_errno(file, "write", error);
+        }
         done += (gsize)n;
     }
     return true;
+}
+
+/* Gives a file without a name one beside its final name, over which it can then be renamed. */
+static bool
+name_temporary(UprofFile *file)
+{
+    g_autofree char *self = g_strdup_printf("/proc/self/fd/%d", file->fd);
+
+    for (unsigned i = 0; i < TEMPORARY_TRIES; i++) {
+        g_autofree char *name = make_temporary_name();
+        if (linkat(AT_FDCWD, self, file->folder, name, AT_SYMLINK_FOLLOW) == 0) {
+            file->temporary = g_steal_pointer(&name);
+            return true;
+        }
+        if (errno != EEXIST)
+            break;
+    }
+    return false;
 }
 
 bool
@@ -165,14 +211,15 @@ uprof_file_commit(UprofFile *file, GError **error)
 {
     bool ok = true;
 
-    if (file->temporary) {
-        ok = fsync(file->fd) == 0;
+    if (file->folder >= 0) {
+        ok = fsync(file->fd) == 0 && (file->temporary || name_temporary(file));
         ok = close(file->fd) == 0 && ok;
         file->fd = -1;
         ok = ok && renameat(file->folder, file->temporary, file->folder, file->base) == 0;
         if (!ok) {
             fail_errno(file, "write", error);
-            unlinkat(file->folder, file->temporary, 0);
+            if (file->temporary)
+                unlinkat(file->folder, file->temporary, 0);
         } else {
             fsync(file->folder);
         }

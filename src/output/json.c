@@ -154,6 +154,12 @@ append_numbers(GString *out, const UprofRun *run)
     g_string_append(out, ",\n ");
 }
 
+static uint64_t
+find_share_ppm(uint64_t part_ns, uint64_t whole_ns)
+{
+    return whole_ns > 0 ? (uint64_t)((unsigned __int128)part_ns * 1000000 / whole_ns) : 0;
+}
+
 static void
 meta_end(void *state, GString *out)
 {
@@ -176,9 +182,7 @@ meta_end(void *state, GString *out)
     g_string_append(out, ",\n ");
     append_histogram(out, "stopped_us", &run->stopped);
     g_string_append(out, ",\n ");
-    append_count(out, "held_share_ppm",
-                 run->duration_ns > 0 ? run->hold.total_ns * UINT64_C(1000000) / run->duration_ns
-                                      : 0);
+    append_count(out, "held_share_ppm", find_share_ppm(run->hold.total_ns, run->duration_ns));
     g_string_append(out, ", ");
     append_count(out, "profiler_cpu_ms", run->cpu_ns / UPROF_NS_PER_MS);
     g_string_append(out, ",\n ");

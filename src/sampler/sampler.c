@@ -4,12 +4,15 @@
 #include "uprof/clock.h"
 #include "uprof/schedule.h"
 
+#include <signal.h>
 #include <string.h>
 
 enum {
     POOL_BYTES_MAX = 4 * 1024 * 1024, /* root's usual limit of locked memory is 8 MiB */
     SLOTS_PER_VCPU = 4,
     SLOTS_MIN = 16,
+    PROBES_MIN = 3, /* where holds are long and the budget is small, these must do */
+    PROBES_NS_MAX = 1000 * 1000 * 1000,
     PROBE_PERCENT = 125, /* holds vary: plan for a quarter more than was seen */
     REVIEW_HOLDS = 16,   /* between looks at the share of time held */
     FAILURES_MAX = 5,    /* in a row, before a guest is given up */
@@ -239,6 +242,7 @@ take_sample(UprofSampler *sampler, UprofSnapshot **slots, unsigned *n, uint64_t 
 UprofAnswer
 uprof_sampler_shoot(UprofSampler *sampler, UprofSnapshot **slots, unsigned *n, GError **error)
 {
+    sigset_t all, before;
     uint64_t held_ns;
 
     *n = 0;
@@ -247,7 +251,12 @@ uprof_sampler_shoot(UprofSampler *sampler, UprofSnapshot **slots, unsigned *n, G
         if (answer != UPROF_OK)
             return answer;
     }
-    return take_sample(sampler, slots, n, &held_ns, error);
+    /* Ctrl-Z and the like wait for the end of the hold */
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    const UprofAnswer answer = take_sample(sampler, slots, n, &held_ns, error);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return answer;
 }
 
 static void
@@ -287,7 +296,9 @@ find_divisor(UprofSampler *sampler, UprofSnapshot **slots)
         }
         const uint64_t rest_ns = holds_ns[n_holds] * 1000000 / plan->budget_ppm;
         n_holds++;
-        sleep_until(sampler, uprof_clock_now_ns() + MIN(rest_ns, UPROF_NS_PER_S));
+        sleep_until(sampler, uprof_clock_now_ns() + rest_ns);
+        if (n_holds >= PROBES_MIN && uprof_clock_now_ns() - sampler->start_ns > PROBES_NS_MAX)
+            break;
     }
     if (n_holds == 0)
         return;
@@ -332,11 +343,12 @@ static UprofSamplerEnd
 tick(UprofSampler *sampler, unsigned *n_failures)
 {
     g_autoptr(GError) error = NULL;
+    const uint64_t stride = sampler->counts.stride;
     uint64_t held_ns = 0;
     unsigned n = 0;
 
     if (uprof_ring_room(sampler->ring) < sampler->n_wanted) {
-        add_count(sampler, &sampler->counts.skipped, 1);
+        add_count(sampler, &sampler->counts.skipped, sampler->counts.stride);
         return UPROF_SAMPLER_RUNNING;
     }
     UprofAnswer answer = uprof_guest_vet(sampler->guest, &error);
@@ -345,6 +357,7 @@ tick(UprofSampler *sampler, unsigned *n_failures)
             sampler->slots[i] = uprof_ring_slot(sampler->ring, i);
         answer = take_sample(sampler, sampler->slots, &n, &held_ns, &error);
         add_count(sampler, &sampler->counts.held_ns, held_ns);
+        add_count(sampler, &sampler->counts.n_holds, 1);
         uprof_ring_publish(sampler->ring, n);
         review_budget(sampler, held_ns);
     }
@@ -354,12 +367,12 @@ tick(UprofSampler *sampler, unsigned *n_failures)
         *n_failures = 0;
         return UPROF_SAMPLER_RUNNING;
     case UPROF_BUSY:
-        add_count(sampler, &sampler->counts.busy, 1);
+        add_count(sampler, &sampler->counts.busy, stride);
         return UPROF_SAMPLER_RUNNING;
     case UPROF_GONE:
         return UPROF_SAMPLER_GONE;
     default:
-        add_count(sampler, &sampler->counts.busy, 1);
+        add_count(sampler, &sampler->counts.busy, stride);
         if (!sampler->guest->left_held && ++*n_failures < FAILURES_MAX)
             return UPROF_SAMPLER_RUNNING;
         sampler->error = g_steal_pointer(&error);
@@ -396,7 +409,7 @@ run(UprofSampler *sampler)
             if (!g_atomic_int_get(&sampler->stop))
                 return UPROF_SAMPLER_DURATION;
         }
-        add_count(sampler, &sampler->counts.late, missed);
+        add_count(sampler, &sampler->counts.late, missed * sampler->counts.stride);
         sleep_until(sampler, at_ns);
         if (g_atomic_int_get(&sampler->stop))
             return UPROF_SAMPLER_STOPPED;

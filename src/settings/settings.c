@@ -118,11 +118,11 @@ uprof_settings_parse_duration(const char *text, uint64_t *duration_ns)
 bool
 uprof_settings_parse_budget(const char *text, uint64_t *budget_ppm)
 {
-    uint64_t tenths_of_ppm; /* four places of a percent are a millionth */
+    uint64_t ppm; /* the fourth place of a percent is a millionth */
 
-    if (!parse_decimal(text, 4, 100, &tenths_of_ppm) || tenths_of_ppm < 1000)
+    if (!parse_decimal(text, 4, 100, &ppm) || ppm < 1000)
         return false;
-    *budget_ppm = tenths_of_ppm;
+    *budget_ppm = ppm;
     return true;
 }
 

@@ -101,6 +101,13 @@ format_hex(UprofSlice bytes)
     return g_string_free(hex, FALSE);
 }
 
+/* ELF machines (System V gABI, e_machine): EM_386 and EM_X86_64 */
+static bool
+is_x86(uint16_t machine)
+{
+    return machine == 3 || machine == 62;
+}
+
 static bool
 load_elf(UprofImage *image, const UprofArch *arch, const char *name, GError **error)
 {
@@ -108,14 +115,8 @@ load_elf(UprofImage *image, const UprofArch *arch, const char *name, GError **er
 
     if (!uprof_elf_parse((UprofSlice){ image->bytes, image->len }, name, &elf, error))
         return false;
-    /* 32-bit code on a 64-bit guest is an i386 image: both are x86 */
-    const UprofArch *row = NULL;
-    bool is_x86 = false;
-    for (size_t i = 0; (row = uprof_arch_at(i)); i++)
-        is_x86 |= row->elf_machine == elf.machine &&
-                  g_str_has_suffix(row->name, "86") |
-                      (row->elf_machine == elf.machine && strcmp(row->name, "x86_64") == 0);
-    if (elf.machine != arch->elf_machine && !is_x86) {
+    /* 32-bit code on a 64-bit guest is an i386 image */
+    if (elf.machine != arch->elf_machine && !(is_x86(elf.machine) && is_x86(arch->elf_machine))) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
                     "'%s' is an image of another architecture (ELF machine %u) than the guest's %s",
                     name, elf.machine, arch->name);
@@ -164,7 +165,8 @@ uprof_image_load(const char *path, const UprofArch *arch, GError **error)
     g_autoptr(UprofImage) image = g_new0(UprofImage, 1);
     g_autofree char *name = uprof_text_quote(path);
 
-    image->path = g_strdup(path);
+    /* as it can be found again from another folder, by whoever replays a capture */
+    image->path = g_canonicalize_filename(path, NULL);
     image->ranges = g_array_new(FALSE, FALSE, sizeof(UprofImageRange));
     if (!open_file(image, path, name, error))
         return NULL;

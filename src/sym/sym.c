@@ -140,6 +140,7 @@ look_up(const UprofSym *sym, uint64_t pc)
             return (UprofSymAnswer){
                 .kind = UPROF_SYM_NAMED,
                 .name = uprof_names_intern(sym->names, symbol->name),
+                .image = image->label,
                 .start = symbol->start,
                 .is_entry = image->entry != 0 && image->entry - symbol->start < symbol->size,
             };
@@ -150,13 +151,16 @@ look_up(const UprofSym *sym, uint64_t pc)
         const uint64_t base = g_array_index(within->ranges, UprofImageRange, 0).start;
         g_autofree char *label = g_strndup(within->label + 1, strlen(within->label) - 2);
         g_snprintf(text, sizeof(text), "[%s+0x%" G_GINT64_MODIFIER "x]", label, pc - base);
-        return (UprofSymAnswer){ UPROF_SYM_IN_IMAGE, uprof_names_marker(sym->names, text), 0, 0 };
+        return (UprofSymAnswer){ .kind = UPROF_SYM_IN_IMAGE,
+                                 .name = uprof_names_marker(sym->names, text),
+                                 .image = within->label };
     }
     if (sym->n_images > 0)
-        return (UprofSymAnswer){ UPROF_SYM_OUTSIDE, uprof_names_marker(sym->names, "[unknown]"), 0,
-                                 0 };
+        return (UprofSymAnswer){ .kind = UPROF_SYM_OUTSIDE,
+                                 .name = uprof_names_marker(sym->names, "[unknown]") };
     g_snprintf(text, sizeof(text), "0x%" G_GINT64_MODIFIER "x", pc);
-    return (UprofSymAnswer){ UPROF_SYM_OUTSIDE, uprof_names_marker(sym->names, text), 0, 0 };
+    return (UprofSymAnswer){ .kind = UPROF_SYM_OUTSIDE,
+                             .name = uprof_names_marker(sym->names, text) };
 }
 
 UprofSymAnswer

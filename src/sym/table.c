@@ -34,13 +34,21 @@ compare_symbols(gconstpointer a, gconstpointer b)
     return memcmp(one->name.data, other->name.data, one->name.len);
 }
 
+/* Ranges are sorted and do not overlap. */
 static uint64_t
 find_range_end(const GArray *ranges, uint64_t start)
 {
-    for (guint i = 0; i < ranges->len; i++) {
-        const UprofImageRange *range = &g_array_index(ranges, UprofImageRange, i);
+    guint low = 0, high = ranges->len;
+
+    while (low < high) {
+        const guint middle = low + (high - low) / 2;
+        const UprofImageRange *range = &g_array_index(ranges, UprofImageRange, middle);
         if (start >= range->start && start < range->end)
             return range->end;
+        if (start < range->start)
+            high = middle;
+        else
+            low = middle + 1;
     }
     return start + 1;
 }

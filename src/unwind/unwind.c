@@ -135,7 +135,7 @@ walk(const UprofUnwindContext *context, UprofStack *stack)
     stack->frames[0] = (UprofFrame){ .pc = frame.pc, .how = UPROF_HOW_PC };
     stack->n = 1;
     for (;;) {
-        const uint64_t sp = frame.sp;
+        const uint64_t sp = stack->top_sp = frame.sp;
         UprofHow how = UPROF_HOW_PC;
 
         const UprofStep answer = step(context, &frame, stack->n == 1, &how);

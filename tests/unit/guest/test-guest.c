@@ -54,9 +54,9 @@ static const struct {
     { "hold-busy",      MEMORY_HOLD,    UPROF_BUSY,   UPROF_HELD_NOT,   false },
     { "hold-gone",      MEMORY_HOLD,    UPROF_GONE,   UPROF_HELD_NOT,   false },
     { "hold-absent",    MEMORY_HOLD,    UPROF_ABSENT, UPROF_HELD_NOT,   false },
-    { "hold-failed",    MEMORY_HOLD,    UPROF_FAILED, UPROF_HELD_ASKED, false },
+    { "hold-failed",    MEMORY_HOLD,    UPROF_FAILED, UPROF_HELD_LEFT,  true },
     { "release-gone",   MEMORY_RELEASE, UPROF_GONE,   UPROF_HELD_NOT,   false },
-    { "release-failed", MEMORY_RELEASE, UPROF_FAILED, UPROF_HELD_YES,   true },
+    { "release-failed", MEMORY_RELEASE, UPROF_FAILED, UPROF_HELD_LEFT,  true },
 };
 /* clang-format on */
 

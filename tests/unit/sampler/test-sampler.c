@@ -193,11 +193,11 @@ static const struct {
     { "gone-when-held",      { MEMORY_HOLD, 20, FOR_EVER, UPROF_GONE },        UPROF_SAMPLER_GONE,     NULL, 0, true, false },
     { "gone-in-the-hold",    { MEMORY_READ_REGS, 20, FOR_EVER, UPROF_GONE },   UPROF_SAMPLER_GONE,     NULL, 0, true, false },
     { "gone-when-released",  { MEMORY_RELEASE, 20, FOR_EVER, UPROF_GONE },     UPROF_SAMPLER_GONE,     NULL, 0, true, false },
-    { "four-failures",       { MEMORY_HOLD, 20, 23, UPROF_FAILED },            UPROF_SAMPLER_DURATION, NULL, 4, true, false },
-    { "five-failures",       { MEMORY_HOLD, 20, FOR_EVER, UPROF_FAILED },      UPROF_SAMPLER_ERROR, "scripted failure of hold", 5, true, false },
+    { "four-failures",       { MEMORY_READ_REGS, 20, 23, UPROF_FAILED },       UPROF_SAMPLER_DURATION, NULL, 4, true, false },
+    { "hold-fails",          { MEMORY_HOLD, 20, FOR_EVER, UPROF_FAILED },      UPROF_SAMPLER_ERROR, "scripted failure of hold", 1, true, true },
     { "vet-fails",           { MEMORY_VET, 20, FOR_EVER, UPROF_FAILED },       UPROF_SAMPLER_ERROR, "scripted failure of vet", 5, true, false },
     { "registers-fail",      { MEMORY_READ_REGS, 20, FOR_EVER, UPROF_FAILED }, UPROF_SAMPLER_ERROR, "scripted failure of read_regs", 5, true, false },
-    { "fails-from-the-start", { MEMORY_HOLD, 1, FOR_EVER, UPROF_FAILED },      UPROF_SAMPLER_ERROR, "scripted failure of hold", 5, false, false },
+    { "fails-from-the-start", { MEMORY_HOLD, 1, FOR_EVER, UPROF_FAILED },      UPROF_SAMPLER_ERROR, "scripted failure of hold", 0, false, true },
     { "release-fails",       { MEMORY_RELEASE, 20, 20, UPROF_FAILED },         UPROF_SAMPLER_ERROR, "scripted failure of release", 1, true, true },
     { "release-fails-early", { MEMORY_RELEASE, 1, 1, UPROF_FAILED },           UPROF_SAMPLER_ERROR, "scripted failure of release", 0, false, true },
     { "release-fails-late",  { MEMORY_RELEASE, UPROF_SAMPLER_PROBES, UPROF_SAMPLER_PROBES, UPROF_FAILED }, UPROF_SAMPLER_ERROR, "scripted failure of release", 0, false, true },
@@ -244,7 +244,8 @@ test_every_call_fails(void)
             memory_guest_rule(fixture.guest, call, n, n, UPROF_FAILED);
             run(&fixture, &result);
             g_assert_cmpint(fixture.guest->base.left_held, ==,
-                            call == MEMORY_RELEASE && fixture.guest->tally->calls[call] >= n);
+                            (call == MEMORY_HOLD || call == MEMORY_RELEASE) &&
+                                fixture.guest->tally->calls[call] >= n);
         }
     }
 }
