@@ -14,7 +14,7 @@ enum {
     UPROF_XML_BYTES_MAX = 4 * 1024 * 1024,
     UPROF_METADATA_BYTES_MAX = 64 * 1024,
     UPROF_METADATA_SYMBOLS_MAX = 64,
-    UPROF_XML_VALUE_BYTES_MAX = 4096,
+    UPROF_XML_VALUE_BYTES_MAX = 16 * 1024, /* libvirt takes domain names of 5000 characters */
     UPROF_XML_VCPUS_MAX = 65535,
 };
 
