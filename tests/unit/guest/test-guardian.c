@@ -150,7 +150,7 @@ static const struct {
     { "killed-in-hold",       IN_HOLD,       SIGKILL, { 0 }, 1, 0 },
     { "killed-while-asking",  IN_ASKING,     SIGKILL, { 0 }, 1, 1 },
     { "killed-between-holds", BETWEEN_HOLDS, SIGKILL, { 0 }, 0, 0 },
-    { "crashed-in-hold",      IN_HOLD,       SIGSEGV, { 0 }, 1, 0 },
+    { "crashed-in-hold",      IN_HOLD,       SIGABRT, { 0 }, 1, 0 },
     { "ended-in-hold",        IN_HOLD,       SIGTERM, { 0 }, 1, 0 },
     { "stopped-in-hold",      IN_HOLD,       SIGSTOP, { 0 }, 1, 0 },
     { "rescue-fails-twice",   IN_HOLD,       SIGKILL, { MEMORY_RESCUE, 1, 2, UPROF_FAILED }, 3, 0 },

@@ -69,7 +69,9 @@ test_lock(void)
     g_assert_cmpint(info.st_mode & 0777, ==, 0600);
     g_assert_cmpint(stat(uprof_marker_folder(), &info), ==, 0);
     g_assert_cmpint(info.st_mode & 0777, ==, 0700);
+    g_assert_nonnull(other); /* another domain is another lock */
     assert_taken(UUID);
+    assert_taken(OTHER);
     /* the guardian's descriptor keeps the lock when the profiler's is closed */
     UprofMarker *adopted = uprof_marker_adopt(dup(uprof_marker_fd(marker)), NULL);
     uprof_marker_close(marker);

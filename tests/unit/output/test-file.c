@@ -206,7 +206,6 @@ test_folder_of_everybody(void)
 static void
 test_direct(void)
 {
-    g_autofree char *fifo = path_of("fifo");
     g_autoptr(GError) error = NULL;
     struct stat info;
 
