@@ -1,0 +1,530 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""
+test-cli.py PROGRAM MAKE-CAPTURE SOURCE-ROOT [PATTERN] - exit codes and exact messages
+
+What a command line gives on libvirt's test driver: no hypervisor, no network,
+no privilege. Prints TAP. As root it runs with a /run of its own, so that it
+shares no lock with real runs; else with an XDG_RUNTIME_DIR of its own.
+"""
+
+import fnmatch
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+DEFAULT = "test:///default"
+DONE, FAILED, USAGE, DOMAIN, DENIED, USELESS, SOME = 0, 1, 2, 3, 4, 5, 6
+NO_WAY = "libvirt's driver 'TEST' gives no way into its guests"
+TRY_HELP = "; try: virt-uprof --help"
+
+# names as libvirt takes them, and as they are shown (those of periodic-and-libvirt.md, section 8)
+NAMES = (
+    ("-rf", "-rf"),
+    ("a;b", "a;b"),
+    ("..", ".."),
+    (".", "."),
+    ("a<b", "a<b"),
+    ("$(id)", "$(id)"),
+    ("a%n%s", "a%n%s"),
+    ("tab\there", "tab?here"),
+    ("c1\u009bm", "c1?m"),
+    (" blanks ", " blanks "),
+    ("\u202eevil", "?evil"),
+    ("12", "12"),  # the twelfth, and so its id as well
+    ('quote"\\', 'quote"\\'),
+    ("n" * 5000, "n" * 1021 + "..."),
+)
+SHUT_OFF, PAUSED = 5, 3  # virDomainState
+
+# clang-format has nothing to say here, and black shall not fold the tables
+# fmt: off
+USAGE_CASES = (
+    # what follows the program's name, and what it answers
+    ("", "which DOMAIN? to see what there is: virt-uprof list"),
+    ("record", "which DOMAIN? to see what there is: virt-uprof list"),
+    ("dump", "which DOMAIN? to see what there is: virt-uprof list"),
+    ("report", "'report' needs a capture FILE"),
+    ("list web-1", "'list' takes no domain: it lists them all"),
+    ("record --all web-1", "--all takes no domains"),
+    ("--rate 0 x", "--rate '0' is not 1 to 20000 (per second)"),
+    ("--rate=-5 x", "--rate '-5' is not 1 to 20000 (per second)"),
+    ("-F 010x x", "--rate '010x' is not 1 to 20000 (per second)"),
+    ("--frequency 20001 x", "--rate '20001' is not 1 to 20000 (per second)"),
+    ("--rate= x", "--rate '' is not 1 to 20000 (per second)"),
+    ("-d 10q x", "--duration '10q' is not a number with ms, s, m or h, such as 10s or 500ms; 0: until stopped"),
+    ("--time 1.5s x", "--duration '1.5s' is not a number with ms, s, m or h, such as 10s or 500ms; 0: until stopped"),
+    ("--budget 0 x", "--budget '0' is not 0.1 to 100 (percent)"),
+    ("--budget 5% x", "--budget '5%' is not 0.1 to 100 (percent)"),
+    ("--vcpu 3-1 x", "--vcpu '3-1' is not numbers and ranges, such as 0,2-3"),
+    ("--vcpu= x", "--vcpu '' is not numbers and ranges, such as 0,2-3"),
+    ("--max-depth 0 x", "--max-depth '0' is not 1 to 1024"),
+    ("--max-depth 1025 x", "--max-depth '1025' is not 1 to 1024"),
+    ("--max-pause 0 x", "--max-pause '0' is not a duration of up to 1s, such as 50ms"),
+    ("--max-pause 1001ms x", "--max-pause '1001ms' is not a duration of up to 1s, such as 50ms"),
+    ("--rows 0 report x", "--rows '0' is not 1 to 1000000"),
+    ("-n 1000001 report x", "--rows '1000001' is not 1 to 1000000"),
+    ("--access xen x", "--access 'xen' is not auto or monitor"),
+    ("--unwind cfi x", "--unwind 'cfi' is not auto or fp (tables of unwind rules are not read yet)"),
+    ("--format png x", "--format 'png' is not one of: folded meta capture"),
+    ("-o= x", None),
+    ("--output= x", "--output needs a file name"),
+    ("--capture= x", "--capture needs a file name"),
+    ("--nonsense x", "--nonsense: unknown option"),
+    ("--Rate 5 x", "--Rate: unknown option"),
+    ("--rat 5 x", "--rat: unknown option"),
+    ("-Z x", "-Z: unknown option"),
+    ("x --rate", "--rate: missing argument"),
+    ("list --rate 5", "--rate does not belong to 'list'"),
+    ("list --per-vcpu", "--per-vcpu does not belong to 'list'"),
+    ("report --connect test:///default x", "--connect does not belong to 'report'"),
+    ("report --capture y x", "--capture does not belong to 'report'"),
+    ("dump -o y.folded x", "--output does not belong to 'dump'"),
+    ("record --heal x", "--heal does not belong to 'record'"),
+    ("check --all", "--all does not belong to 'check'"),
+    ("dump --frequency 5 x", "--rate does not belong to 'dump'"),
+    ("-o - -o - x", "only one output can go to stdout"),
+    ("-o - --json x", "--json and '-o -' both want stdout"),
+    ("-f capture -o - x", "a capture is written by 'record', to a file"),
+    ("report -f capture -o y x", "a capture is written by 'record', to a file"),
+    ("-o a.folded x y", "several domains need %d or %u in -o"),
+    ("--all -o a.folded", "several domains need %d or %u in -o"),
+)
+# fmt: on
+
+ENDING = (
+    "virt-uprof: cannot tell the format of '%s'; use -f or one of .folded .meta.json .capture"
+)
+
+
+class Suite:
+    """Runs the program and counts what went wrong."""
+
+    def __init__(self, program, pattern):
+        self.program = program
+        self.pattern = pattern
+        self.count = 0
+        self.failed = 0
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="uprof-cli-"))
+        self.environment = dict(os.environ, LC_ALL="C", XDG_RUNTIME_DIR=str(self.folder / "run"))
+        self.environment.pop("LIBVIRT_DEFAULT_URI", None)
+        (self.folder / "run").mkdir(mode=0o700)
+
+    def run(self, *words, **options):
+        return subprocess.run(
+            [self.program, *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            cwd=self.folder,
+            env=self.environment,
+            timeout=60,
+            check=False,
+            **options,
+        )
+
+    def say(self, name, faults):
+        self.count += 1
+        self.failed += bool(faults)
+        print("%s %d %s" % ("not ok" if faults else "ok", self.count, name.replace("#", "_")))
+        for fault in faults:
+            print("# " + fault.replace("\n", "\n# "))
+
+    def skip(self, name, why):
+        self.count += 1
+        print("ok %d %s # SKIP %s" % (self.count, name, why))
+
+    def expect(self, name, words, code, stderr="", stdout=""):
+        """@stderr, @stdout: patterns of the whole text; None: whatever it is"""
+        if self.pattern and not fnmatch.fnmatchcase(name, self.pattern):
+            return None
+        done = self.run(*words)
+        faults = check_bytes(done)
+        if done.returncode != code:
+            faults.append("exit code %d, not %d: %r" % (done.returncode, code, done.stderr))
+        for what, got, pattern in (("stderr", done.stderr, stderr), ("stdout", done.stdout, stdout)):
+            text = got.decode("utf-8", "replace").rstrip("\n")
+            if pattern is not None and text != pattern and not fnmatch.fnmatchcase(text, pattern):
+                faults.append("%s is %r and not %r" % (what, text, pattern))
+        self.say(name, faults)
+        return done
+
+
+def check_bytes(done):
+    """Whatever happens: valid text, one line or more, nothing that acts in a terminal."""
+    faults = []
+    for what, got in (("stdout", done.stdout), ("stderr", done.stderr)):
+        try:
+            text = got.decode("utf-8")
+        except UnicodeDecodeError:
+            faults.append("%s is not UTF-8: %r" % (what, got))
+            continue
+        if any((ord(c) < 0x20 and c != "\n") or 0x7F <= ord(c) < 0xA0 or c == "\u202e" for c in text):
+            faults.append("%s has control characters: %r" % (what, got))
+        if text and not text.endswith("\n"):
+            faults.append("%s ends in mid-line: %r" % (what, got))
+    return faults
+
+
+def escape_xml(text):
+    return "".join("&#%d;" % ord(c) if c in "&<>\"'" or ord(c) < 0x20 else c for c in text)
+
+
+def write_node(path, domains):
+    """A host of libvirt's test driver. @domains: of (name, uuid, state or 0)"""
+    parts = ["<node>"]
+    for name, uuid, state in domains:
+        parts.append(
+            "<domain type='test' xmlns:test='http://libvirt.org/schemas/domain/test/1.0'>"
+            "<name>%s</name><uuid>%s</uuid><memory>8192</memory><vcpu>2</vcpu>"
+            "<os><type arch='x86_64'>hvm</type></os>%s</domain>"
+            % (
+                escape_xml(name),
+                uuid,
+                "<test:runstate>%d</test:runstate>" % state if state else "",
+            )
+        )
+    parts.append("</node>")
+    path.write_text("\n".join(parts), encoding="utf-8")
+    return "test://" + str(path)
+
+
+def make_uuid(number):
+    return "4dea22b3-1d52-48f3-a516-%012x" % number
+
+
+def test_usage(suite):
+    for line, message in USAGE_CASES:
+        expected = "virt-uprof: %s%s" % (message, TRY_HELP) if message else None
+        suite.expect("usage/%s" % (line or "nothing"), line.split(), USAGE, expected)
+    for path in ("out", "x.json", "x.svg", "x.folded.gz", "\x1b[31m;%s"):
+        shown = path.replace("\x1b", "?")
+        suite.expect("ending/%s" % shown, ["-o", path, "x"], USAGE, ENDING % shown)
+    suite.expect(
+        "usage/hostile-value",
+        ["--rate", "\x1b]0;pwned\x07\n%n", "x"],
+        USAGE,
+        "virt-uprof: --rate '?]0;pwned??%n' is not 1 to 20000 (per second)" + TRY_HELP,
+    )
+    suite.expect(
+        "usage/hostile-option",
+        ["--\x1b[31m", "x"],
+        USAGE,
+        "virt-uprof: --?[31m: unknown option" + TRY_HELP,
+    )
+    suite.expect(
+        "report/several-to-one",
+        ["report", "-o", "x.folded", "a", "b"],
+        USAGE,
+        "virt-uprof: several captures cannot share one output; report them one by one",
+    )
+
+
+def test_help(suite, root):
+    source = (root / "src/cli/options.c").read_text()
+    longs = re.findall(r'^    \{ "([a-z-]+)",\s+\'.*OPTION_.*"[^"]*" \},$', source, re.M)
+    spelled_again = re.findall(r'^    \{ "([a-z-]+)",\s+\'.*OPTION_.*NULL \},$', source, re.M)
+    commands = re.findall(r'^    \{ "([a-z]+)",\s+[A-Z]+,', source, re.M)
+    exits = (root / "src/cli/exit.c").read_text()
+    codes = re.findall(r"UPROF_EXIT_\w+ = (\d+)", (root / "src/cli/exit-priv.h").read_text())
+    texts = re.findall(r'\{ UPROF_EXIT_\w+,\s+"([^"]+)" \}', exits)
+    for words in (["--help"], ["-h"], ["-?"], ["record", "--help"], ["--help", "--nonsense"]):
+        done = suite.run(*words)
+        text = done.stdout.decode()
+        faults = check_bytes(done)
+        if done.returncode != DONE or done.stderr:
+            faults.append("exit code %d, %r" % (done.returncode, done.stderr))
+        if len(longs) < 20 or len(commands) < 5 or len(codes) != len(texts):
+            faults.append("the tables could not be read")
+        faults += ["no --%s" % name for name in longs if " --%s" % name not in text]
+        faults += ["no %s" % name for name in commands if "\n  %s " % name not in text]
+        faults += ["no exit code %s" % code for code in codes if "\n  %-3s " % code not in text]
+        faults += ["no '%s'" % line for line in texts if line not in text]
+        faults += ["--%s again" % name for name in spelled_again if " --%s=" % name in text]
+        faults += ["a line of %d" % len(line) for line in text.splitlines() if len(line) > 100]
+        suite.say("help/%s" % " ".join(words), faults)
+    for words in (["--version"], ["-V"], ["list", "-V"]):
+        suite.expect("version/%s" % " ".join(words), words, DONE, "", "virt-uprof [0-9]*.[0-9]*.[0-9]*")
+
+
+def test_default(suite):
+    no_way = "virt-uprof: test: " + NO_WAY
+    suite.expect("record/no-access", ["-c", DEFAULT, "test"], USELESS, no_way)
+    suite.expect("record/by-id", ["-c", DEFAULT, "record", "1"], USELESS, no_way)
+    suite.expect(
+        "record/by-uuid",
+        ["-c", DEFAULT, "6695eb01-f6a4-8304-79aa-97f2502e193f"],
+        USELESS,
+        no_way,
+    )
+    suite.expect("record/quiet", ["-q", "-c", DEFAULT, "test"], USELESS, no_way)
+    suite.expect("record/all", ["-c", DEFAULT, "--all", "-o", "%d.folded"], USELESS, no_way)
+    suite.expect("dump/no-access", ["-c", DEFAULT, "dump", "test"], USELESS, no_way)
+    suite.expect("dump/json", ["-c", DEFAULT, "dump", "--json", "test"], USELESS, no_way)
+    for command in ("record", "dump"):
+        suite.expect(
+            command + "/unknown",
+            ["-c", DEFAULT, command, "tset"],
+            DOMAIN,
+            "virt-uprof: no domain 'tset' on test:///default (did you mean 'test'?)",
+        )
+        suite.expect(
+            command + "/unknown-at-all",
+            ["-c", DEFAULT, command, "\x1b[31mweb;1"],
+            DOMAIN,
+            "virt-uprof: no domain '?[31mweb;1' on test:///default; "
+            "to see what there is: virt-uprof list",
+        )
+    suite.expect(
+        "record/two-unknown",
+        ["-c", DEFAULT, "record", "-o", "-", "xxxxxx", "yyyyyy"],
+        DOMAIN,
+        "virt-uprof: no domain 'xxxxxx' on *\nvirt-uprof: no domain 'yyyyyy' on *",
+    )
+    for uri in ("qemu+unix:///system?socket=/nonexistent/socket", "nonsense://x"):
+        for words in (["list"], ["record", "x"], ["dump", "x"]):
+            suite.expect(
+                "connection/%s/%s" % (words[0], uri),
+                ["-c", uri] + words,
+                DENIED,
+                "virt-uprof: no connection to '%s': * (is its daemon running, and may you use it? "
+                "try: virsh -c URI list)" % uri.replace("?", "[?]"),
+            )
+
+
+def test_states(suite):
+    uri = write_node(
+        suite.folder / "states.xml",
+        (
+            ("runs", make_uuid(1), 0),
+            ("off", make_uuid(2), SHUT_OFF),
+            ("held", make_uuid(3), PAUSED),
+            ("-off;$(id)", make_uuid(4), SHUT_OFF),
+            ("1", make_uuid(5), 0),
+        ),
+    )
+    shut = "virt-uprof: domain '%s' is shut off; start it with: virsh start %s"
+    suite.expect("state/off", ["-c", uri, "off"], DOMAIN, shut % ("off", "off"))
+    suite.expect("state/off/dump", ["-c", uri, "dump", "off"], DOMAIN, shut % ("off", "off"))
+    # what is to be typed is safe to be typed
+    suite.expect(
+        "state/off/hostile",
+        ["-c", uri, "--", "-off;$(id)"],
+        DOMAIN,
+        shut % ("-off;$(id)", make_uuid(4)),
+    )
+    # whether it is paused would be QEMU's word; this driver has none
+    suite.expect("state/paused", ["-c", uri, "held"], USELESS, "virt-uprof: held: " + NO_WAY)
+    suite.expect(
+        "state/id-and-name",
+        ["-c", uri, "1"],
+        DOMAIN,
+        "virt-uprof: '1' is the id of one domain and the name of another; say which by its "
+        "UUID: %s (id) or %s (name)" % (make_uuid(1), make_uuid(5)),
+    )
+    suite.expect(
+        "state/some-fail",
+        ["-c", uri, "record", "-o", "-", "runs", "off"],
+        USELESS,
+        "virt-uprof: runs: %s\n%s" % (NO_WAY, shut % ("off", "off")),
+    )
+    suite.expect(
+        "state/all-with-locks",
+        ["-c", write_node(suite.folder / "none.xml", (("off", make_uuid(2), SHUT_OFF),)), "--all", "-o", "-"],
+        DOMAIN,
+        "virt-uprof: no domain runs on test://*/none.xml",
+    )
+
+
+def test_names(suite):
+    domains = [(name, make_uuid(i + 100), 0) for i, (name, _) in enumerate(NAMES)]
+    uri = write_node(suite.folder / "names.xml", domains)
+    before = sorted(os.listdir(suite.folder)), sorted(os.listdir(suite.folder / "run"))
+    done = suite.expect("list/hostile", ["-c", uri, "list"], DONE, "", None)
+    if done:
+        text = done.stdout.decode()
+        suite.say(
+            "list/hostile/all-there",
+            ["no %r" % shown for _, shown in NAMES if "\n" + shown not in text],
+        )
+    done = suite.expect("list/json", ["-c", uri, "list", "--json"], DONE, "", None)
+    if done:
+        rows = json.loads(done.stdout)
+        faults = []
+        for name, shown in NAMES:
+            found = [row for row in rows if row["name"] == shown]
+            if len(found) != 1:
+                faults.append("%d times %r" % (len(found), shown))
+        members = {"id", "vcpus", "name", "uuid", "state", "driver", "type", "arch", "access", "why"}
+        faults += ["members %r" % sorted(row) for row in rows if not members <= set(row)]
+        faults += ["vcpus %r" % row for row in rows if row["vcpus"] != 2 or row["access"] != "-"]
+        suite.say("list/json/parsed", faults)
+    after = sorted(os.listdir(suite.folder)), sorted(os.listdir(suite.folder / "run"))
+    suite.say("list/touches-nothing", ["%r became %r" % (before, after)] if before != after else [])
+    for name, shown in NAMES:
+        short = shown if len(shown) < 30 else shown[:10] + "..."
+        suite.expect(
+            "record/name/%s" % short,
+            ["-c", uri, "-o", "%d.folded", "--", "record", name]
+            if name.startswith("-")
+            else ["-c", uri, "-o", "%d.folded", "record", name],
+            USELESS,
+            "virt-uprof: %s: %s" % (shown, NO_WAY),
+        )
+    suite.say(
+        "record/leaves-no-file",
+        ["left: %s" % path for path in suite.folder.rglob("*") if path.suffix in (".folded", ".tmp")],
+    )
+    suite.expect("list/quiet", ["-q", "-c", uri, "list"], DONE, "", None)
+
+
+def test_outputs(suite):
+    """What cannot be written is said before any guest is opened."""
+    no_way = "virt-uprof: test: " + NO_WAY
+    folder = suite.folder / "outputs"
+    folder.mkdir()
+    suite.expect(
+        "output/missing-folder",
+        ["-c", DEFAULT, "-o", "no/such/x.folded", "test"],
+        FAILED,
+        "virt-uprof: cannot open the folder of 'no/such/x.folded': No such file or directory",
+    )
+    suite.expect(
+        "output/folder",
+        ["-c", DEFAULT, "-f", "folded", "-o", "outputs", "test"],
+        FAILED,
+        "virt-uprof: cannot write 'outputs': Is a directory",
+    )
+    folder.chmod(0o777)
+    if os.geteuid() == 0:
+        suite.expect(
+            "output/folder-of-everybody",
+            ["-c", DEFAULT, "-o", "outputs/x.folded", "test"],
+            DENIED,
+            "virt-uprof: the folder of 'outputs/x.folded' may be written by everybody and is not "
+            "sticky: root's files are not safe there",
+        )
+        suite.skip("output/read-only", "root may write everywhere")
+    else:
+        suite.skip("output/folder-of-everybody", "only root is in danger there")
+        folder.chmod(0o500)
+        suite.expect(
+            "output/read-only",
+            ["-c", DEFAULT, "-o", "outputs/x.folded", "test"],
+            DENIED,
+            "virt-uprof: cannot write 'outputs/x.folded': Permission denied",
+        )
+    folder.chmod(0o700)
+    (folder / "x.folded").write_text("old")
+    suite.expect("output/stays", ["-c", DEFAULT, "-o", "outputs/x.folded", "test"], USELESS, no_way)
+    faults = []
+    if sorted(os.listdir(folder)) != ["x.folded"] or (folder / "x.folded").read_text() != "old":
+        faults.append("left: %r" % os.listdir(folder))
+    suite.say("output/stays/as-it-was", faults)
+
+
+def test_report(suite, make_capture):
+    """Files that are read and written by `report`."""
+    subprocess.run([make_capture, "plain", str(suite.folder)], check=True)
+    capture, app = "guest.capture", "app"
+    suite.expect(
+        "report/table",
+        ["report", "-q", "-s", app, capture],
+        DONE,
+        "",
+        "  self   total  function\n  50.0    50.0  work\n  33.3    33.3  copy\n"
+        "  16.7    66.7  function_1\n   0.0   100.0  main",
+    )
+    suite.expect(
+        "report/rows",
+        ["report", "-q", "-n", "1", "-s", app, capture],
+        DONE,
+        "",
+        "  self   total  function\n  50.0    50.0  work\n3 more functions; -n 4 shows them all",
+    )
+    suite.expect("report/max-depth", ["report", "-q", "-f", "folded", "--max-depth", "1", "-s", app, capture],
+                 DONE, "", "web-1;[[]truncated];copy 2\nweb-1;[[]truncated];function_1 1\nweb-1;[[]truncated];work 3")
+    done = suite.expect("report/json", ["report", "-q", "--json", "-s", app, capture], DONE, "", None)
+    if done:
+        facts = json.loads(done.stdout)
+        suite.say("report/json/parsed", [] if facts["samples"]["total"] == 6 else [repr(facts)])
+    suite.expect("report/to-file", ["report", "-q", "-o", "r.folded", "-o", "r.meta.json", "-s", app, capture], DONE)
+    facts = json.loads((suite.folder / "r.meta.json").read_text())
+    suite.say("report/to-file/named", [] if facts["files"] == ["r.folded", "r.meta.json"] else [repr(facts)])
+    suite.expect(
+        "report/dev-full",
+        ["report", "-q", "-f", "folded", "-o", "/dev/full", "-s", app, capture],
+        FAILED,
+        "virt-uprof: cannot write '/dev/full': No space left on device",
+    )
+    suite.expect(
+        "report/missing-folder",
+        ["report", "-q", "-o", "no/such/x.folded", "-s", app, capture],
+        FAILED,
+        "virt-uprof: cannot open the folder of 'no/such/x.folded': No such file or directory",
+    )
+    suite.expect(
+        "report/no-symbol-file",
+        ["report", "-s", "nothing.dbg", capture],
+        FAILED,
+        "virt-uprof: cannot open symbol file 'nothing.dbg': No such file or directory",
+    )
+    suite.expect("report/symbols-are-capture", ["report", "-s", capture, capture], FAILED,
+                 "virt-uprof: 'guest.capture' is neither an ELF file nor text as nm, System.map or kallsyms write it")
+    suite.expect("report/symbols-are-folder", ["report", "-s", "run", capture], FAILED,
+                 "virt-uprof: 'run' is not a regular file")
+    suite.expect("report/no-file", ["report", "nothing.capture"], FAILED,
+                 "virt-uprof: *nothing.capture*: No such file or directory")
+    suite.expect("report/no-capture", ["report", app], FAILED, "virt-uprof: app byte 8: no capture of virt-uprof")
+    suite.expect("report/one-of-two", ["report", "-q", "-s", app, capture, "nothing.capture"], FAILED, None, None)
+    for name, to in (("full", "/dev/full"), ("closed", None)):
+        if to:
+            with open(to, "wb") as full:
+                done = subprocess.run([suite.program, "report", "-q", "-s", app, capture], stdout=full,
+                                      stderr=subprocess.PIPE, cwd=suite.folder, check=False)
+            suite.say("report/stdout-%s" % name, [] if done.returncode == FAILED else [repr(done)])
+            continue
+        for words in ([], ["-f", "folded"]):
+            read, write = os.pipe()
+            os.close(read)
+            done = subprocess.run([suite.program, "report", "-q", "-s", app, *words, capture], stdout=write,
+                                  stderr=subprocess.PIPE, cwd=suite.folder, check=False)
+            os.close(write)
+            suite.say("report/stdout-%s/%s" % (name, " ".join(words) or "table"),
+                      [] if done.returncode == FAILED and not done.stderr else [repr(done)])
+
+
+def enter_private_run():
+    """As root: this program again, with an empty /run that nobody else sees."""
+    if os.geteuid() != 0 or os.environ.get("UPROF_PRIVATE_RUN"):
+        return
+    os.environ["UPROF_PRIVATE_RUN"] = "1"
+    script = 'mount -t tmpfs tmpfs /run 2>/dev/null; exec "$@"'
+    if shutil.which("unshare") and subprocess.run(["unshare", "-m", "true"], check=False).returncode == 0:
+        os.execvp("unshare", ["unshare", "-m", "sh", "-c", script, "sh", sys.executable, *sys.argv])
+
+
+def main():
+    enter_private_run()
+    program, make_capture, root = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
+    suite = Suite(os.path.abspath(program), sys.argv[4] if len(sys.argv) > 4 else None)
+    try:
+        test_usage(suite)
+        test_help(suite, root)
+        test_default(suite)
+        test_states(suite)
+        test_names(suite)
+        test_outputs(suite)
+        test_report(suite, os.path.abspath(make_capture))
+    finally:
+        shutil.rmtree(suite.folder)
+    print("1..%d" % suite.count)
+    return 1 if suite.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
