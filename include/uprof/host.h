@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * host.h - libvirt: the connection, its domains, and what happens to them
+ * host.h - libvirt: the connection and its domains
  *
  * Finds domains and reads their XML on any driver; touches no guest. libvirt's
  * own error printing is silenced here and its errors become ours.
@@ -43,12 +43,8 @@ typedef struct {
 void uprof_domain_free(UprofDomain *domain);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofDomain, uprof_domain_free)
 
-/**
- * uprof_host_init: silences libvirt and, with @events, starts the thread that
- * runs its event loop. Before the first connection; with @events after the
- * guardian was started. Once.
- */
-void uprof_host_init(bool events);
+/** uprof_host_init: silences libvirt. Before the first connection */
+void uprof_host_init(void);
 
 /**
  * uprof_host_open:

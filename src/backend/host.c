@@ -4,7 +4,6 @@
 #include "uprof/scan.h"
 #include "uprof/text.h"
 
-#include <signal.h>
 #include <string.h>
 
 struct _UprofHost {
@@ -70,33 +69,10 @@ uprof_host_fail(GError **error, const char *what)
     return false;
 }
 
-static gpointer
-run_events(gpointer data)
-{
-    for (;;)
-        if (virEventRunDefaultImpl() < 0)
-            return NULL;
-}
-
-/* Wakes the loop now and then, or it would sleep on descriptors it does not know of yet. */
-static void
-tick_events(int timer, void *data)
-{
-}
-
 void
-uprof_host_init(bool events)
+uprof_host_init(void)
 {
     virSetErrorFunc(NULL, ignore_error);
-    if (!events || virEventRegisterDefaultImpl() < 0)
-        return;
-    virEventAddTimeout(1000, tick_events, NULL, NULL);
-    /* signals are for other threads */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    g_thread_unref(g_thread_new("events", run_events, NULL));
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 virConnectPtr

@@ -36,6 +36,7 @@ typedef struct {
     char *regs;      /* answer of the monitor for this hold; malloc */
     UprofSlice rest; /* of it, from the block found last on */
     unsigned next_vcpu;
+    bool was_paging; /* vCPU 0, when its registers were read last */
 } MonitorGuest;
 
 static MonitorGuest *
@@ -109,7 +110,7 @@ monitor_open(const UprofTarget *target, GError **error)
 {
     MonitorGuest *monitor = g_new0(MonitorGuest, 1);
 
-    monitor->qemu = uprof_qemu_open(target, &monitor->base, error);
+    monitor->qemu = uprof_qemu_open(target, error);
     if (!monitor->qemu || (!target->rescue_only && !attach(monitor, target, error))) {
         monitor_close(&monitor->base);
         return NULL;
@@ -299,6 +300,17 @@ monitor_release(UprofGuest *guest, unsigned vcpu, GError **error)
     return UPROF_FAILED;
 }
 
+/* The boot vCPU turns paging on once; where it is off again the guest was reset. */
+static void
+note_reset(MonitorGuest *monitor, const UprofRegs *regs)
+{
+    const bool is_paging = regs->sys[UPROF_X86_CR0] & UPROF_X86_CR0_PG;
+
+    if (monitor->was_paging && !is_paging)
+        g_atomic_int_inc(&monitor->base.resets);
+    monitor->was_paging = is_paging;
+}
+
 static UprofAnswer
 monitor_read_regs(UprofGuest *guest, unsigned vcpu, UprofRegs *regs, GError **error)
 {
@@ -328,7 +340,11 @@ monitor_read_regs(UprofGuest *guest, unsigned vcpu, UprofRegs *regs, GError **er
     /* vCPUs come in rising order, here as there: the next one stands behind this one */
     const size_t done = (size_t)((const char *)block.data - (const char *)monitor->rest.data);
     monitor->rest = (UprofSlice){ block.data, monitor->rest.len - done };
-    return uprof_qemu_regs_parse(block, guest->arch, regs, error) ? UPROF_OK : UPROF_FAILED;
+    if (!uprof_qemu_regs_parse(block, guest->arch, regs, error))
+        return UPROF_FAILED;
+    if (vcpu == 0)
+        note_reset(monitor, regs);
+    return UPROF_OK;
 }
 
 static void

@@ -22,17 +22,6 @@ typedef struct {
 } UprofRam;
 
 /**
- * UprofQemuEvents: what libvirt's event thread has to say
- *
- * Reference-counted: a callback may still be under way when it is deregistered.
- */
-typedef struct {
-    gint gone;      /* this running domain has ended */
-    gint resets;    /* of the guest */
-    gint ram_stale; /* the machine has changed */
-} UprofQemuEvents;
-
-/**
  * UprofQemu:
  * @vir_lock: of @connection and @vir, which a reconnect replaces
  * @gate: held by a hold, and by each slow read of the worker: so that a hold
@@ -44,7 +33,6 @@ typedef struct {
  * @why_slow: (nullable): why it is not
  */
 typedef struct {
-    UprofGuest *guest; /* borrowed: the guest this is part of */
     char *uri;
     char uuid[UPROF_MARKER_UUID_BYTES];
     char *name; /* clean */
@@ -53,13 +41,12 @@ typedef struct {
     GMutex vir_lock;
     virConnectPtr connection;
     virDomainPtr vir;
-    int callbacks[4];
     uint64_t lost_ns;
     uint64_t tried_ns;
     GMutex gate;
     UprofRam *ram;
     GPtrArray *old_rams;
-    UprofQemuEvents *events;
+    uint64_t ram_asked_ns;
     int pid;
     uint64_t pid_start;
     int pidfd;
@@ -70,11 +57,13 @@ typedef struct {
 
 /**
  * uprof_qemu_open:
- * @guest: gets its `resets` set
  *
- * Connects and finds the domain by UUID.
+ * Connects and finds the domain by UUID. Registers for none of libvirt's events:
+ * libvirtd 9.0.0 crashes when a client is killed while it does (the daemon frees
+ * the list of callbacks in one thread and extends it in another), and what they
+ * would say can be asked.
  */
-UprofQemu *uprof_qemu_open(const UprofTarget *target, UprofGuest *guest, GError **error);
+UprofQemu *uprof_qemu_open(const UprofTarget *target, GError **error);
 void uprof_qemu_close(UprofQemu *qemu);
 
 /** uprof_qemu_attach: finds process and RAM, proves how memory is best read */
@@ -106,7 +95,7 @@ bool uprof_qemu_has_job(UprofQemu *qemu);
 /** uprof_qemu_reconnect: Returns: whether there is a connection (again); tries once a second */
 bool uprof_qemu_reconnect(UprofQemu *qemu);
 
-/** uprof_qemu_refresh: takes note of events; asks again where RAM is; nothing is held */
+/** uprof_qemu_refresh: asks again where RAM is, now and then; nothing is held */
 void uprof_qemu_refresh(UprofQemu *qemu);
 
 /** uprof_qemu_read: the backends' `read` */

@@ -19,6 +19,7 @@ enum {
     PIECES_MAX = 512,           /* of one process_vm_readv; the kernel allows 1024 */
     JOIN_BYTES_MAX = 64 * 1024, /* a gap smaller than that costs less than a second peek */
     CMDLINE_BYTES_MAX = 1024 * 1024,
+    RAM_KEEP_S = 10, /* memory may be plugged */
 };
 
 virDomainPtr
@@ -104,64 +105,9 @@ uprof_qemu_ask_status(UprofQemu *qemu, UprofQmpStatus *status, GError **error)
     return ok;
 }
 
-/* virConnectDomainEventCallback: our own pauses come back as SUSPENDED and RESUMED */
-static int
-on_lifecycle(virConnectPtr connection, virDomainPtr vir, int event, int detail, void *data)
-{
-    UprofQemuEvents *events = data;
-
-    if (event == VIR_DOMAIN_EVENT_STOPPED || event == VIR_DOMAIN_EVENT_CRASHED)
-        g_atomic_int_set(&events->gone, 1);
-    return 0;
-}
-
-static void
-on_reboot(virConnectPtr connection, virDomainPtr vir, void *data)
-{
-    UprofQemuEvents *events = data;
-
-    g_atomic_int_inc(&events->resets);
-    g_atomic_int_set(&events->ram_stale, 1);
-}
-
-static void
-on_device(virConnectPtr connection, virDomainPtr vir, const char *alias, void *data)
-{
-    UprofQemuEvents *events = data;
-
-    g_atomic_int_set(&events->ram_stale, 1);
-}
-
-static void
-watch_events(UprofQemu *qemu)
-{
-    static const struct {
-        int event;
-        virConnectDomainEventGenericCallback callback;
-    } watched[] = {
-        { VIR_DOMAIN_EVENT_ID_LIFECYCLE, VIR_DOMAIN_EVENT_CALLBACK(on_lifecycle) },
-        { VIR_DOMAIN_EVENT_ID_REBOOT, VIR_DOMAIN_EVENT_CALLBACK(on_reboot) },
-        { VIR_DOMAIN_EVENT_ID_DEVICE_ADDED, VIR_DOMAIN_EVENT_CALLBACK(on_device) },
-        { VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED, VIR_DOMAIN_EVENT_CALLBACK(on_device) },
-    };
-
-    G_STATIC_ASSERT(G_N_ELEMENTS(watched) == G_N_ELEMENTS(qemu->callbacks));
-    for (size_t i = 0; i < G_N_ELEMENTS(watched); i++) {
-        UprofQemuEvents *events = g_atomic_rc_box_acquire(qemu->events);
-        qemu->callbacks[i] = virConnectDomainEventRegisterAny(
-            qemu->connection, qemu->vir, watched[i].event, watched[i].callback, events,
-            (virFreeCallback)g_atomic_rc_box_release);
-        if (qemu->callbacks[i] < 0)
-            g_atomic_rc_box_release(events);
-    }
-}
-
 static void
 disconnect(UprofQemu *qemu)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(qemu->callbacks); i++)
-        if (qemu->connection && qemu->callbacks[i] >= 0)
-            virConnectDomainEventDeregisterAny(qemu->connection, qemu->callbacks[i]);
     uprof_vir_domain_free(qemu->vir);
     uprof_vir_connect_close(qemu->connection);
     qemu->vir = NULL;
@@ -170,10 +116,8 @@ disconnect(UprofQemu *qemu)
 
 /* Under vir_lock, or before anybody else knows of @qemu. */
 static bool
-connect_domain(UprofQemu *qemu, bool events, GError **error)
+connect_domain(UprofQemu *qemu, GError **error)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(qemu->callbacks); i++)
-        qemu->callbacks[i] = -1;
     qemu->connection = uprof_host_connect(qemu->uri, false, error);
     if (!qemu->connection)
         return false;
@@ -185,27 +129,23 @@ connect_domain(UprofQemu *qemu, bool events, GError **error)
                     "domain '%s' has ended, or was started anew", qemu->name);
         return false;
     }
-    if (events)
-        watch_events(qemu);
     return true;
 }
 
 UprofQemu *
-uprof_qemu_open(const UprofTarget *target, UprofGuest *guest, GError **error)
+uprof_qemu_open(const UprofTarget *target, GError **error)
 {
     UprofQemu *qemu = g_new0(UprofQemu, 1);
 
     g_mutex_init(&qemu->vir_lock);
     g_mutex_init(&qemu->gate);
     qemu->old_rams = g_ptr_array_new_with_free_func(g_free);
-    qemu->events = g_atomic_rc_box_new0(UprofQemuEvents);
     qemu->pidfd = -1;
-    qemu->guest = guest;
     qemu->uri = g_strdup(target->uri);
     qemu->name = uprof_text_quote(target->name);
     qemu->id = target->id;
     g_strlcpy(qemu->uuid, target->uuid, sizeof(qemu->uuid));
-    if (!connect_domain(qemu, !target->rescue_only, error)) {
+    if (!connect_domain(qemu, error)) {
         uprof_qemu_close(qemu);
         return NULL;
     }
@@ -226,7 +166,6 @@ uprof_qemu_close(UprofQemu *qemu)
     for (size_t i = 0; i < G_N_ELEMENTS(qemu->bounce); i++)
         g_free(qemu->bounce[i]);
     g_ptr_array_unref(qemu->old_rams);
-    g_atomic_rc_box_release(qemu->events);
     g_free(qemu->ram);
     g_free(qemu->uri);
     g_free(qemu->name);
@@ -240,8 +179,6 @@ uprof_qemu_is_gone(UprofQemu *qemu)
 {
     struct pollfd waits = { .fd = qemu->pidfd, .events = POLLIN };
 
-    if (g_atomic_int_get(&qemu->events->gone))
-        return true;
     if (qemu->pidfd >= 0)
         return poll(&waits, 1, 0) > 0;
     g_autoptr(UprofVirDomain) vir = uprof_qemu_vir(qemu);
@@ -277,7 +214,7 @@ uprof_qemu_reconnect(UprofQemu *qemu)
     if (!alive && now_ns - qemu->tried_ns >= UPROF_NS_PER_S) {
         qemu->tried_ns = now_ns;
         disconnect(qemu);
-        alive = connect_domain(qemu, true, NULL);
+        alive = connect_domain(qemu, NULL);
         if (!alive)
             disconnect(qemu);
     }
@@ -372,16 +309,27 @@ ask_ram(UprofQemu *qemu, GError **error)
     return g_steal_pointer(&ram);
 }
 
+static bool
+is_same_ram(const UprofRam *one, const UprofRam *other)
+{
+    return one->n == other->n &&
+           memcmp(one->ranges, other->ranges, one->n * sizeof(one->ranges[0])) == 0;
+}
+
 void
 uprof_qemu_refresh(UprofQemu *qemu)
 {
-    g_atomic_int_set(&qemu->guest->resets, g_atomic_int_get(&qemu->events->resets));
-    if (!g_atomic_int_compare_and_exchange(&qemu->events->ram_stale, 1, 0))
+    const uint64_t now_ns = uprof_clock_now_ns();
+
+    if (now_ns - qemu->ram_asked_ns < RAM_KEEP_S * UPROF_NS_PER_S)
         return;
+    qemu->ram_asked_ns = now_ns;
     UprofRam *ram = ask_ram(qemu, NULL);
-    if (!ram)
+    if (!ram || is_same_ram(ram, qemu->ram)) {
+        g_free(ram);
         return;
-    g_ptr_array_add(qemu->old_rams, g_atomic_pointer_get(&qemu->ram));
+    }
+    g_ptr_array_add(qemu->old_rams, qemu->ram);
     g_atomic_pointer_set(&qemu->ram, ram);
 }
 
@@ -564,6 +512,7 @@ uprof_qemu_attach(UprofQemu *qemu, unsigned *n_vcpus, GError **error)
     if (!ram)
         return false;
     qemu->ram = ram;
+    qemu->ram_asked_ns = uprof_clock_now_ns();
     for (size_t i = 0; i < G_N_ELEMENTS(qemu->bounce); i++)
         qemu->bounce[i] = g_malloc0(UPROF_QEMU_BOUNCE_BYTES);
     qemu->why_slow = prove_process_reads(qemu);

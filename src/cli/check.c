@@ -409,7 +409,7 @@ uprof_check_run(UprofOptions *options)
 
     if (!guardian)
         return uprof_say_error(error);
-    uprof_host_init(true);
+    uprof_host_init();
     int code = uprof_session_heal(options->quiet);
     g_autoptr(UprofHost) host = uprof_host_open(options->uri, false, &error);
     if (!host || options->words->len == 0)

@@ -113,7 +113,7 @@ uprof_list_run(UprofOptions *options)
 {
     g_autoptr(GError) error = NULL;
 
-    uprof_host_init(false);
+    uprof_host_init();
     g_autoptr(UprofHost) host = uprof_host_open(options->uri, true, &error);
     if (!host)
         return uprof_say_error(error);

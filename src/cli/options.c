@@ -337,7 +337,7 @@ check_outputs(UprofOptions *options)
     unsigned n_stdout = 0, n_captures = 0;
 
     if (options->format && options->format->is_capture && (is_report || options->outputs->len == 0))
-        return fail_usage("a capture is written by 'record', to a file: --capture FILE");
+        return fail_usage("a capture is written by 'record', to a file");
     for (guint i = 0; i < options->outputs->len; i++) {
         UprofWanted *wanted = g_ptr_array_index(options->outputs, i);
         const bool is_stdout = strcmp(wanted->path, "-") == 0;
@@ -357,7 +357,7 @@ check_outputs(UprofOptions *options)
         if (is_stdout && options->json && (options->command->bit & RECORD))
             return fail_usage("--json and '-o -' both want stdout");
         if (wanted->format->is_capture && (is_stdout || is_report))
-            return fail_usage("a capture is written by 'record', to a file: --capture FILE");
+            return fail_usage("a capture is written by 'record', to a file");
         if (wanted->format->is_capture && ++n_captures > 1)
             return fail_usage("one run makes one capture");
     }

@@ -3,7 +3,7 @@
  * record: sample domains, write files.
  *
  * Threads: main (signals, progress, output), one sampler per domain, one worker
- * for all, one for libvirt's events. All of them block all signals; main reads
+ * for all. All of them block all signals; main reads
  * them from a descriptor, so that what a signal asks for happens between holds.
  */
 #include "commands-priv.h"
@@ -712,7 +712,7 @@ uprof_record_run(UprofOptions *options)
         return uprof_say_error(error);
     record.recordings = g_ptr_array_new_with_free_func(free_recording);
     record.time = uprof_clock_format_utc(uprof_clock_utc_ns(), TRUE);
-    uprof_host_init(true);
+    uprof_host_init();
 
     const int code = run(&record);
     g_ptr_array_unref(record.recordings);

@@ -149,5 +149,5 @@ uprof_report_run(UprofOptions *options)
     }
     for (guint i = 0; i < options->words->len; i++)
         uprof_exit_count(&tally, report_file(g_ptr_array_index(options->words, i), options));
-    return uprof_exit_of(&tally);
+    return tally.code;
 }

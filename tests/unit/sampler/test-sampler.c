@@ -227,7 +227,8 @@ test_answer(gconstpointer data)
     }
     /* a guest that may still be stopped is not stopped again */
     if (answers[i].left_held)
-        g_assert_cmpint(fixture.guest->tally->releases, ==, rule->first);
+        g_assert_cmpint(fixture.guest->tally->releases, ==,
+                        rule->first - (rule->call == MEMORY_HOLD));
 }
 
 /* The n-th call of each kind fails, for every n: the guest always runs again. */
