@@ -33,9 +33,10 @@ struct _UprofSampler {
     uint64_t start_ns;
     uint64_t n_holds;
 
-    /* budget: since the last review */
+    /* budget: since the last review, and of those before with less and less weight */
     uint64_t review_ns;
     uint64_t review_held_ns;
+    uint64_t review_elapsed_ns;
     unsigned review_holds;
 
     GMutex counts_lock;
@@ -313,19 +314,23 @@ find_divisor(UprofSampler *sampler, UprofSnapshot **slots)
     g_mutex_unlock(&sampler->counts_lock);
 }
 
-/* Holds may get longer in mid-run (disks, load): then each sample stands for more ticks. */
+/*
+ * Holds may get longer in mid-run (disks, load): then each sample stands for more
+ * ticks. One slow hold is not a change: what lies back counts, with three
+ * quarters of its weight after every look.
+ */
 static void
 review_budget(UprofSampler *sampler, uint64_t held_ns)
 {
     const uint64_t now_ns = uprof_clock_now_ns();
+    const uint64_t budget_ppm = sampler->plan.budget_ppm;
+    uint64_t stride = sampler->counts.stride;
 
     sampler->review_held_ns += held_ns;
     if (++sampler->review_holds < REVIEW_HOLDS)
         return;
-    const uint64_t elapsed_ns = MAX(now_ns - sampler->review_ns, 1);
-    const uint64_t share_ppm = sampler->review_held_ns * 1000000 / elapsed_ns;
-    const uint64_t budget_ppm = sampler->plan.budget_ppm;
-    uint64_t stride = sampler->counts.stride;
+    sampler->review_elapsed_ns += MAX(now_ns - sampler->review_ns, 1);
+    const uint64_t share_ppm = sampler->review_held_ns * 1000000 / sampler->review_elapsed_ns;
     if (share_ppm > budget_ppm)
         stride = (stride * share_ppm + budget_ppm - 1) / budget_ppm;
     else if (stride > 1 && share_ppm * 2 < budget_ppm)
@@ -334,7 +339,8 @@ review_budget(UprofSampler *sampler, uint64_t held_ns)
     sampler->counts.stride = MIN(stride, (uint64_t)G_MAXUINT16);
     g_mutex_unlock(&sampler->counts_lock);
     sampler->review_ns = now_ns;
-    sampler->review_held_ns = 0;
+    sampler->review_held_ns -= sampler->review_held_ns / 4;
+    sampler->review_elapsed_ns -= sampler->review_elapsed_ns / 4;
     sampler->review_holds = 0;
 }
 
