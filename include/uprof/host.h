@@ -27,6 +27,7 @@ typedef enum {
  * @uri: of the connection it was found on, as libvirt calls it
  * @driver: "QEMU", "Xen", "TEST", ...
  * @is_local: the connection leads to this very host
+ * @bad_xml: (nullable): why its XML could not be read; @xml holds next to nothing then
  */
 typedef struct {
     char *name;
@@ -38,6 +39,7 @@ typedef struct {
     char *driver;
     bool is_local;
     UprofDomainXml *xml;
+    char *bad_xml;
 } UprofDomain;
 
 void uprof_domain_free(UprofDomain *domain);

@@ -159,6 +159,7 @@ uprof_domain_free(UprofDomain *domain)
     g_free(domain->uri);
     g_free(domain->driver);
     uprof_domain_xml_free(domain->xml);
+    g_free(domain->bad_xml);
     g_free(domain);
 }
 
@@ -193,9 +194,20 @@ describe_domain(UprofHost *host, virDomainPtr vir, GError **error)
         uprof_host_fail(error, "cannot read the XML of a domain");
         return NULL;
     }
-    domain->xml = uprof_domain_xml_parse((UprofSlice){ xml, strlen(xml) }, error);
+    g_autoptr(GError) bad = NULL;
+    domain->xml = uprof_domain_xml_parse((UprofSlice){ xml, strlen(xml) }, &bad);
     free(xml);
-    return domain->xml ? g_steal_pointer(&domain) : NULL;
+    if (!domain->xml) {
+        /* it is there all the same, and listed; how to sample it is not known */
+        domain->xml = g_new0(UprofDomainXml, 1);
+        domain->xml->name = g_strdup(domain->name);
+        domain->xml->uuid = g_strdup(domain->uuid);
+        domain->xml->type = g_strdup("?");
+        domain->xml->vcpus = domain->xml->vcpus_max = 1;
+        domain->xml->metadata.symbols = g_ptr_array_new_with_free_func(g_free);
+        domain->bad_xml = g_steal_pointer(&bad->message);
+    }
+    return g_steal_pointer(&domain);
 }
 
 static int

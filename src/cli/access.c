@@ -41,6 +41,8 @@ uprof_access_choose(const UprofDomain *domain, const char *asked, const char **w
     const UprofGuestOps *monitor = uprof_access_find("monitor");
     g_autofree char *message = NULL;
 
+    if (domain->bad_xml)
+        return refuse(error, domain, domain->bad_xml);
     if (domain->xml->security) {
         g_autofree char *security = uprof_text_quote(domain->xml->security);
         message = g_strdup_printf("memory is encrypted (launchSecurity %s): neither registers nor "

@@ -554,8 +554,10 @@ heal_one(UprofGuardianFind find, const char *uuid, UprofGuardianHealed healed, v
     if (!uprof_marker_is_flagged(uuid))
         return true;
     g_autoptr(UprofMarker) marker = uprof_marker_open(uuid, &taken, NULL);
-    /* one that is locked has a run that looks after it */
-    if (!marker || !uprof_marker_get_info(marker, &info))
+    /* one that is locked has a run that looks after it; one that cannot be opened is a doubt */
+    if (!marker)
+        return taken;
+    if (!uprof_marker_get_info(marker, &info))
         return true;
     const bool ok = uprof_guardian_heal_marker(find, marker, &was_held, &error);
     if (was_held)
