@@ -6,8 +6,8 @@
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-# With sanitizers, a third suite of the same rounds, fewer will do.
-kills=${UPROF_LIVE_KILLS:-100}
+# What is tested is the same on emulation: fewer rounds will do there.
+kills=${UPROF_LIVE_KILLS:-$([ "$way" = KVM ] && echo 100 || echo 40)}
 others=$((kills / 10))
 names=("${guest_prefix}storm1-$way" "${guest_prefix}storm2-$way")
 

@@ -108,7 +108,7 @@ def shares(domain, least, *paths):
         print(f"{domain}: function_{name}: {share:.2f} %, should be {want}")
         if abs(share - want) > tolerance:
             fail(f"function_{name} has {share:.2f} % of {total} samples, should have {want}")
-    print(f"{domain}: {total} samples, {on_the_way} in on_the_way")
+    print(f"{domain}: {total} samples, {on_the_way} in callers of work")
 
 
 def stacks(domain, percent, regex, path):
