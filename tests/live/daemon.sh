@@ -48,11 +48,8 @@ finish()
     must_run "$name"
 }
 
-if [ "$way" = KVM ]; then
-    prepare_kvm || skip 'there is no KVM'
-fi
-start_test_libvirtd "$work/d" || skip 'no libvirt daemon of our own can be started'
-libvirt_uri=$(test_libvirtd_uri "$work/d")
+# shellcheck disable=SC2119
+need_own_daemon
 boot "$name" split
 uuid=$(quiet_virsh domuuid "$name")
 

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-killstorm.py PROGRAM URI FOLDER COUNTER WAY ROUNDS NAME... - ends runs the hard way
+killstorm.py PROGRAM URI FOLDER OUTAGES COUNTER WAY ROUNDS NAME... - ends runs the hard way
 
 ROUNDS runs over the guests NAME... (at the same time, one after the other on
 each), each ended at a random moment as WAY says. Within a second the guest must
 run, and still run a second later; nothing of the run may live on. COUNTER is
 the physical address of the guest's counter, which must advance. FOLDER is empty
-and gets the outputs.
+and gets the outputs. OUTAGES is a file that grows whenever the daemon had to be
+started again: libvirtd 9.0.0 now and then crashes when its clients are killed. The
+guests must run within a second after it is back, too; what else such a round
+brings is not counted against us.
 
 WAY     what is done                         what must come of it
 kill    SIGKILL to the profiler              nothing; most of them inside a hold
@@ -44,7 +47,7 @@ HOLD_S = 0.008
 # A run begins with so many holds that give no samples, to learn what one costs.
 PROBE_HOLDS = 9
 
-PROGRAM, URI, FOLDER, COUNTER, WAY, ROUNDS, *NAMES = sys.argv[1:]
+PROGRAM, URI, FOLDER, OUTAGES, COUNTER, WAY, ROUNDS, *NAMES = sys.argv[1:]
 problems = []
 numbers = {"held": 0, "asked": 0, "rounds": 0, "survived": 0, "slowest_ms": 0}
 lock = threading.Lock()
@@ -68,6 +71,10 @@ def status_of(name):
 def count_of(name):
     reply = virsh("qemu-monitor-command", name, "--hmp", f"xp/1gx {COUNTER}")
     return reply.split()[-1] if reply else ""
+
+
+def outages():
+    return os.path.getsize(OUTAGES)
 
 
 class Marker:
@@ -135,11 +142,10 @@ class Round:
         self.errors = pathlib.Path(FOLDER) / f"{name}-{number}.err"
         self.terminal = None
         self.process = None
+        self.faults = []
 
-    def complain(self, what):
-        with lock:
-            problems.append(f"{WAY} {self.name} round {self.number}: {what}")
-            print(problems[-1], file=sys.stderr, flush=True)
+    def complain(self, what, of_guest=False):
+        self.faults.append((f"{WAY} {self.name} round {self.number}: {what}", of_guest))
 
     def start(self):
         command = [PROGRAM, "-c", URI, "-F", "1000", "--budget", "100", "-d", "60",
@@ -206,23 +212,26 @@ class Round:
         """The guest must run WITHIN_S from now on; in a hold of a living run it may not."""
         within = WITHIN_S.get(WAY, 1)
         last_paused = 0
-        while (now := time.monotonic()) < since + within + 1:
+        give_up = since + START_S
+        while (now := time.monotonic()) < min(since + within + 1, give_up):
             state = status_of(self.name)
-            if state != "running" and not may_be_held():
+            if state == "?":
+                since = time.monotonic()  # the daemon is away
+            elif state != "running" and not may_be_held():
                 last_paused = now - since
             time.sleep(0.05)
         with lock:
             numbers["slowest_ms"] = max(numbers["slowest_ms"], int(last_paused * 1000))
         if last_paused > within:
-            self.complain(f"the guest was still paused after {last_paused:.2f} s")
+            self.complain(f"the guest was still paused after {last_paused:.2f} s", True)
         state, known = status_of(self.name), virsh("domstate", self.name)
         if not may_be_held() and (state, known) != ("running", "running"):
-            self.complain(f"QEMU says {state!r}, libvirt {known!r}")
+            self.complain(f"QEMU says {state!r}, libvirt {known!r}", True)
 
     def check_advances(self):
         before = count_of(self.name)
         if not wait_for(20, lambda: count_of(self.name) != before):
-            self.complain("the guest's counter stands still")
+            self.complain("the guest's counter stands still", True)
 
     def check_output(self, code):
         if WAY in ("term", "int", "hangup"):
@@ -245,6 +254,7 @@ class Round:
         self.start()
         if not wait_for(START_S, lambda: guardian_of(self.pid)):
             self.complain(f"no guardian: {self.read_errors()}")
+            self.end_of_process(START_S)
             return
         self.guardian = guardian_of(self.pid)
         self.wait_for_moment()
@@ -290,17 +300,36 @@ class Round:
                 os.kill(self.pid, signal.SIGKILL)
             self.check_runs(time.monotonic(), lambda: False)
             self.check_output(code)
-        if not wait_for(5, lambda: not is_alive(self.guardian)):
-            self.complain("the guardian lives on")
+        if not wait_for(10, lambda: not is_alive(self.guardian)):
+            self.complain("the guardian lives on", True)
         self.check_advances()
         if self.marker.held() != NOT_HELD:
-            self.complain("the marker is still flagged")
+            self.complain("the marker is still flagged", True)
+
+    def settle(self, outages_before):
+        """Takes over the faults that are ours."""
+        was_away = outages() != outages_before
+        with lock:
+            for text, of_guest in self.faults:
+                print(text + (" (the daemon crashed meanwhile)" if was_away else ""),
+                      file=sys.stderr, flush=True)
+                if of_guest or not was_away:
+                    problems.append(text)
 
 
 def storm(name, rounds):
     marker = Marker(virsh("domuuid", name))
     for number in rounds:
-        Round(name, number, marker).run()
+        if not wait_for(START_S, lambda: status_of(name) == "running"):
+            with lock:
+                problems.append(f"{name} does not run before round {number}")
+        before = outages()
+        one = Round(name, number, marker)
+        try:
+            one.run()
+        except OSError as error:
+            one.complain(f"{error}")
+        one.settle(before)
 
 
 def main():
@@ -319,8 +348,8 @@ def main():
     print(f"{WAY}: {numbers['rounds']} rounds, {numbers['held']} in a hold, of those "
           f"{numbers['asked']} while it was asked for; guests ran after "
           f"{numbers['slowest_ms']} ms at most; {numbers['survived']} survived; "
-          f"{len(left)} temporary files")
-    if numbers["rounds"] != int(ROUNDS):
+          f"{len(left)} temporary files; {outages()} crashes of the daemon so far")
+    if numbers["rounds"] + outages() < int(ROUNDS):
         problems.append(f"only {numbers['rounds']} rounds")
     # Most of the many; of a few, some.
     if numbers["held"] * (2 if WAY == "kill" else 5) <= numbers["rounds"]:

@@ -11,20 +11,38 @@ kills=${UPROF_LIVE_KILLS:-$([ "$way" = KVM ] && echo 100 || echo 40)}
 others=$((kills / 10))
 names=("${guest_prefix}storm1-$way" "${guest_prefix}storm2-$way")
 
+# keep_daemon: starts it again whenever it has crashed
+keep_daemon()
+{
+    while sleep 0.2; do
+        if is_gone "$(cat "$work/d/run/libvirtd.pid")"; then
+            printf x >>"$work/outages"
+            run_test_libvirtd "$work/d"
+        fi
+    done
+}
+
 # storm WAY ROUNDS
 storm()
 {
     rm -rf "$work/out.d"
     mkdir "$work/out.d"
-    python3 "$here/killstorm.py" "$program" "$libvirt_uri" "$work/out.d" "$counter_at" "$1" "$2" \
-        "${names[@]}" || fail "kill storm: $1"
+    python3 "$here/killstorm.py" "$program" "$libvirt_uri" "$work/out.d" "$work/outages" \
+        "$counter_at" "$1" "$2" "${names[@]}" || fail "kill storm: $1"
 }
 
-need_daemon
+# A daemon of our own: it may crash, and others' must not.
+# shellcheck disable=SC2119
+need_own_daemon
+: >"$work/outages"
 counter_at=0x$(nm "$guest64" | awk '$3 == "uprof_counter" { print $1 }')
 for name in "${names[@]}"; do
     boot "$name" split
 done
+
+keep_daemon &
+keeper=$!
+at_exit kill "$keeper"
 
 storm kill "$kills"
 for kind in group term int stop guardian hangup; do

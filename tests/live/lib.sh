@@ -63,6 +63,20 @@ need_daemon()
     fi
 }
 
+# need_own_daemon [LINE...]: the same with a daemon of the test's own, in $work/d, for
+# tests that might hurt it or others' guests; LINEs as for start_test_libvirtd
+# shellcheck disable=SC2120 # most need no lines
+need_own_daemon()
+{
+    if [ "$way" = KVM ]; then
+        prepare_kvm || skip 'there is no KVM'
+    fi
+    start_test_libvirtd "$work/d" "$@" || skip 'no libvirt daemon of our own can be started'
+    libvirt_uri=$(test_libvirtd_uri "$work/d")
+    # For the program as well.
+    export LIBVIRT_DEFAULT_URI=$libvirt_uri
+}
+
 # boot NAME CMDLINE [VCPUS [IMAGE [CPU]]]
 boot()
 {

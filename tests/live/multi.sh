@@ -26,11 +26,8 @@ complete()
 }
 
 # A daemon of our own: --all means all there are, and others' are none of ours.
-if [ "$way" = KVM ]; then
-    prepare_kvm || skip 'there is no KVM'
-fi
-start_test_libvirtd "$work/d" || skip 'no libvirt daemon of our own can be started'
-libvirt_uri=$(test_libvirtd_uri "$work/d")
+# shellcheck disable=SC2119
+need_own_daemon
 mkdir "$work/out.d"
 outputs=(-c "$libvirt_uri" -o "$work/out.d/%d.folded" -o "$work/out.d/%d.meta.json" "${fast[@]}")
 

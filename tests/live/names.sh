@@ -28,8 +28,8 @@ define()
 }
 
 # A daemon of our own, where such names can hurt nobody.
-start_test_libvirtd "$work/d" || skip 'no libvirt daemon of our own can be started'
-libvirt_uri=$(test_libvirtd_uri "$work/d")
+# shellcheck disable=SC2119
+need_own_daemon
 
 accepted=()
 for ((i = 0; i < ${#names[@]}; i += 3)); do

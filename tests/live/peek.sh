@@ -37,14 +37,10 @@ print(m["samples"]["total"], "samples, a hold takes", m["hold_us"]["p50"], "us")
     must_run "$name"
 }
 
-if [ "$way" = KVM ]; then
-    prepare_kvm || skip 'there is no KVM'
-fi
 port=$(free_tcp_port)
-start_test_libvirtd "$work/d" 'listen_tcp = 1' 'auth_tcp = "none"' "tcp_port = \"$port\"" \
+need_own_daemon 'listen_tcp = 1' 'auth_tcp = "none"' "tcp_port = \"$port\"" \
     'listen_addr = "127.0.0.1"' 'auth_unix_rw = "none"' "unix_sock_group = \"$(id -gn $user)\"" \
-    'unix_sock_rw_perms = "0770"' || skip 'no libvirt daemon of our own can be started'
-libvirt_uri=$(test_libvirtd_uri "$work/d")
+    'unix_sock_rw_perms = "0770"'
 boot "$name" split
 cp "$guest64" "$work/kernel.elf"
 
