@@ -173,6 +173,8 @@ work(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
 
     uprof_mem_begin_sample(pipeline->mem, snapshot->time_ns, snapshot->reset);
     pipeline->n_frames = 0;
+    uprof_sym_check(pipeline->sym, pipeline->mem, snapshot->vcpu, &snapshot->regs,
+                    snapshot->regs.pc);
     pipeline->is_idle = snapshot->idle || uprof_unwind_is_idle(&context);
     if (run->per_vcpu) {
         g_snprintf(vcpu, sizeof(vcpu), "vcpu%u", snapshot->vcpu);
@@ -187,8 +189,6 @@ work(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
         return;
     }
     run->torn += snapshot->stale;
-    uprof_sym_check(pipeline->sym, pipeline->mem, snapshot->vcpu, &snapshot->regs,
-                    snapshot->regs.pc);
     uprof_unwind(&context, pipeline->stack);
     learn_window(pipeline, snapshot);
     if (!uprof_unwind_is_complete(pipeline->stack))
