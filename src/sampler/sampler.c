@@ -13,7 +13,7 @@ enum {
     SLOTS_MIN = 16,
     PROBES_MIN = 3, /* where holds are long and the budget is small, these must do */
     PROBES_NS_MAX = 1000 * 1000 * 1000,
-    PROBE_PERCENT = 125, /* holds vary: plan for a quarter more than was seen */
+    PROBE_PERCENT = 175, /* holds in a row are short: caches are warm, QEMU and libvirt awake */
     REVIEW_HOLDS = 16,   /* between looks at the share of time held */
     FAILURES_MAX = 5,    /* in a row, before a guest is given up */
     SLEEP_MS = 20,       /* how late a stop may be noticed */
