@@ -116,8 +116,10 @@ let_go(UprofGuardianFind find, Guarded *guarded, unsigned seconds, GError **erro
             guarded->guest = open_for_rescue(find, &guarded->info, &failure);
         if (guarded->guest && uprof_guest_rescue(guarded->guest, held != UPROF_HELD_YES, &failure))
             break;
-        if (!guarded->guest && g_error_matches(failure, UPROF_ERROR, UPROF_ERROR_NOT_FOUND))
-            break; /* it has ended meanwhile */
+        /* it has ended; but a process that runs is believed before a daemon that starts */
+        if (!guarded->guest && guarded->info.qemu_pid == 0 &&
+            g_error_matches(failure, UPROF_ERROR, UPROF_ERROR_NOT_FOUND))
+            break;
         g_clear_pointer(&guarded->guest, uprof_guest_close);
         if (uprof_clock_now_ns() >= until_ns) {
             g_propagate_error(error, g_steal_pointer(&failure));
