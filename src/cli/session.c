@@ -5,7 +5,6 @@
 #include "uprof/clock.h"
 #include "uprof/text.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -98,17 +97,6 @@ uprof_session_find_kernel(const UprofDomain *domain, char **why)
     return g_strdup(source.path);
 }
 
-/* Whether a signal that is blocked asks for the end. */
-static bool
-is_interrupted(void)
-{
-    sigset_t pending;
-
-    return sigpending(&pending) == 0 &&
-           (sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) ||
-            sigismember(&pending, SIGHUP) || sigismember(&pending, SIGQUIT));
-}
-
 /* Takes the domain's lock; another run is waited for, if asked to. */
 static UprofMarker *
 take_lock(const UprofSession *session, bool wait, bool quiet, bool *locked, GError **error)
@@ -127,7 +115,7 @@ take_lock(const UprofSession *session, bool wait, bool quiet, bool *locked, GErr
         }
         if (!*locked)
             return NULL;
-        if (!wait || uprof_clock_now_ns() >= until_ns || is_interrupted()) {
+        if (!wait || uprof_clock_now_ns() >= until_ns) {
             g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
                         "%s: another run of virt-uprof samples it", session->shown);
             return NULL;
