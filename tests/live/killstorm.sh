@@ -7,7 +7,7 @@
 source "$(dirname "$0")/lib.sh"
 
 # What is tested is the same on emulation: fewer rounds will do there.
-kills=${UPROF_LIVE_KILLS:-$([ "$way" = KVM ] && echo 100 || echo 40)}
+kills=${UPROF_LIVE_KILLS:-$([ "$way" = KVM ] && echo 100 || echo 20)}
 others=$((kills / 20))
 names=("${guest_prefix}storm1-$way" "${guest_prefix}storm2-$way")
 
