@@ -352,8 +352,8 @@ def main():
     if numbers["rounds"] + outages() < int(ROUNDS):
         problems.append(f"only {numbers['rounds']} rounds")
     # Most of the many; of a few, some.
-    # of the few rounds of the other ways chance may put all elsewhere
-    if WAY == "kill" and numbers["held"] * 2 <= numbers["rounds"]:
+    # of a few rounds chance may put most elsewhere
+    if numbers["rounds"] >= 50 and numbers["held"] * 2 <= numbers["rounds"]:
         problems.append(f"only {numbers['held']} of {numbers['rounds']} were in a hold")
     if left and WAY not in ("kill", "group", "stop"):
         problems.append(f"left behind: {left}")
