@@ -37,11 +37,16 @@ enum {
     UPROF_X86_CR3,
     UPROF_X86_CR4,
     UPROF_X86_EFER,
-    UPROF_X86_IDT, /* base; a linear address */
+    UPROF_X86_IDT, /* base; a linear address; those below too */
+    UPROF_X86_GDT,
+    UPROF_X86_TR,
+    /* 32 or 64: a paravirtual guest of Xen, and its width: its tables hold machine frames */
+    UPROF_X86_XEN_PV,
 };
 
 /* Bits of those registers (Intel SDM, volume 3, 2.5 and 2.2.1) */
 #define UPROF_X86_CR0_PE UINT64_C(0x1)
+#define UPROF_X86_CR0_TS UINT64_C(0x8)
 #define UPROF_X86_CR0_PG UINT64_C(0x80000000)
 #define UPROF_X86_CR4_PSE UINT64_C(0x10)
 #define UPROF_X86_CR4_PAE UINT64_C(0x20)
@@ -57,6 +62,9 @@ enum {
  * @elf_machine: e_machine of its images
  * @n_regs: general registers, the program counter included
  * @pc, @sp, @fp: their DWARF numbers
+ * @dwarf_regs: our numbers by those of the architecture's own psABI, which its
+ *   unwind tables use; %NULL: they are the same
+ * @n_dwarf_regs: how many
  * @reg_names: by DWARF number, as people and QEMU call them; %NULL: has none
  *   of that number
  */
@@ -67,6 +75,8 @@ typedef struct {
     uint16_t elf_machine;
     uint8_t n_regs;
     uint8_t pc, sp, fp;
+    const uint8_t *dwarf_regs;
+    uint8_t n_dwarf_regs;
     const char *reg_names[UPROF_REGS_MAX];
 } UprofArch;
 
@@ -75,3 +85,15 @@ const UprofArch *uprof_arch_find(const char *name);
 
 /** uprof_arch_at: @i: from 0. Returns: (nullable): that row; %NULL behind the last */
 const UprofArch *uprof_arch_at(size_t i);
+
+/** uprof_arch_of_elf: @machine: e_machine. Returns: (nullable): the row of such images */
+const UprofArch *uprof_arch_of_elf(uint16_t machine);
+
+/**
+ * uprof_arch_dwarf_reg:
+ * @dwarf: number of a register in the images' unwind tables
+ * @reg: (out): our number of it
+ *
+ * Returns: false if no general register has that number
+ */
+bool uprof_arch_dwarf_reg(const UprofArch *arch, uint64_t dwarf, unsigned *reg);

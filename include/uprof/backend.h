@@ -2,12 +2,24 @@
 /*
  * backend.h - the backends there are
  *
- * `direct` (one vCPU by ptrace) and `xen` (a loadable module) join them here.
+ * Access `xen` is a module of its own: xen-module.h.
  */
 #pragma once
 
 #include "uprof/capture.h"
 #include "uprof/guest.h"
+
+/** Stops one vCPU at a time by ptrace; local guests on KVM */
+extern const UprofGuestOps uprof_direct_ops;
+
+/**
+ * uprof_direct_obstacle:
+ * @code: (out): %UPROF_ERROR_DENIED or %UPROF_ERROR_UNSUPPORTED
+ *
+ * Returns: (nullable): why this process on this host cannot use it, whatever
+ *   the guest; literal. %NULL: nothing is known that stands in the way
+ */
+const char *uprof_direct_obstacle(UprofErrorCode *code);
 
 /** Stops the guest through libvirt, asks QEMU's monitor; works everywhere */
 extern const UprofGuestOps uprof_monitor_ops;

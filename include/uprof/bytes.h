@@ -56,6 +56,19 @@ bool uprof_bytes_u16(UprofBytes *bytes, uint16_t *value);
 bool uprof_bytes_u32(UprofBytes *bytes, uint32_t *value);
 bool uprof_bytes_u64(UprofBytes *bytes, uint64_t *value);
 
+/*
+ * uprof_bytes_uleb, uprof_bytes_sleb:
+ * @value: (out): the number, unsigned or signed
+ *
+ * Read one number of seven bits a byte, lowest first (LEB128: DWARF 5, section
+ * 7.6). Padding is taken, as assemblers write it.
+ *
+ * Returns: false, with nothing changed, if it does not end, or needs more than
+ *   64 bits
+ */
+bool uprof_bytes_uleb(UprofBytes *bytes, uint64_t *value);
+bool uprof_bytes_sleb(UprofBytes *bytes, int64_t *value);
+
 /**
  * uprof_bytes_take:
  * @len: bytes wanted

@@ -37,7 +37,7 @@ bool uprof_capture_begin(UprofBytes *bytes, GError **error);
 bool uprof_capture_next(UprofBytes *bytes, UprofCaptureRecord *record);
 
 /*
- * uprof_capture_parse_run, _image, _snapshot, _page:
+ * uprof_capture_parse_run, _image, _snapshot, _rest, _page:
  * @body: of a record of that type (RUN and END are both parsed by _run)
  *
  * Outputs are untouched on failure, except that @run may have got some of the
@@ -48,5 +48,6 @@ bool uprof_capture_next(UprofBytes *bytes, UprofCaptureRecord *record);
 bool uprof_capture_parse_run(UprofSlice body, UprofRun *run, GError **error);
 bool uprof_capture_parse_image(UprofSlice body, UprofRun *run, GError **error);
 bool uprof_capture_parse_snapshot(UprofSlice body, UprofSnapshot *snapshot, GError **error);
+bool uprof_capture_parse_rest(UprofSlice body, UprofSnapshot *snapshot, GError **error);
 /** @page: (out): the 4096 bytes, borrowed from @body; no bytes if there is no memory there */
 bool uprof_capture_parse_page(UprofSlice body, uint64_t *gpa, UprofSlice *page, GError **error);

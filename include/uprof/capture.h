@@ -28,6 +28,9 @@
  *               is no memory there: a page that the analysis read of the guest
  *               while it worked on the snapshot before it.
  *   5 END       text, as RUN: members known only when the run is over.
+ *   6 REST      u64 time_ns; u32 vcpu, weight, count, reset; u8 grain, idle; u16 0:
+ *               a vCPU that had not run since its snapshot before, so that nothing
+ *               was read of it, in @count ticks from @time_ns on.
  *
  * A capture holds stack memory of the guest, so secrets: files are made with
  * mode 0600.
@@ -53,6 +56,7 @@ typedef enum {
     UPROF_CAPTURE_SNAPSHOT,
     UPROF_CAPTURE_PAGE,
     UPROF_CAPTURE_END,
+    UPROF_CAPTURE_REST,
 } UprofCaptureType;
 
 /** UprofWriter: appends to a capture; never used while a guest is held */
@@ -69,7 +73,8 @@ void uprof_writer_free(UprofWriter *writer);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofWriter, uprof_writer_free)
 
 /*
- * uprof_writer_run .. uprof_writer_end: append one record each.
+ * uprof_writer_run .. uprof_writer_end: append one record each; of a snapshot
+ * that is @same a REST.
  *
  * Returns: false with %UPROF_ERROR_FAILED if the file cannot be written; every
  * later call then fails in the same way.

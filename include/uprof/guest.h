@@ -28,17 +28,34 @@ enum { UPROF_VCPUS_MAX = 4096 };
 /**
  * UprofAnswer: what a guest answers; only %UPROF_FAILED is an error and sets one
  *
- * %UPROF_ABSENT: that vCPU is not plugged in. %UPROF_BUSY: somebody else has
- * stopped, migrates, saves or dumps the guest; the tick is skipped and counted.
+ * %UPROF_IDLE: that vCPU is halted; it need not be held to know it.
+ * %UPROF_SAME: it has not run since its last sample, though it is not halted
+ * (the hypervisor emulates a device for it): its last stack still stands.
+ * %UPROF_ABSENT: it is not plugged in. %UPROF_BUSY: somebody else has stopped,
+ * traces, migrates, saves or dumps the guest; the tick is skipped and counted.
+ * %UPROF_STUCK: it did not stop in time, and this is no hold; it may stop yet,
+ * and be let go then, which is what @unsettled says.
  * %UPROF_GONE: the guest has ended; its samples stand.
  */
 typedef enum {
     UPROF_OK,
+    UPROF_IDLE,
+    UPROF_SAME,
     UPROF_ABSENT,
     UPROF_BUSY,
+    UPROF_STUCK,
     UPROF_GONE,
     UPROF_FAILED,
 } UprofAnswer;
+
+/** UprofHindrance: what somebody else does with the guest while it is %UPROF_BUSY */
+typedef enum {
+    UPROF_HINDRANCE_NONE,    /* nothing, or the backend cannot tell */
+    UPROF_HINDRANCE_PAUSED,  /* paused, in libvirt's or the hypervisor's sense */
+    UPROF_HINDRANCE_JOB,     /* migration, save, snapshot, dump or backup */
+    UPROF_HINDRANCE_STOPPED, /* its process was stopped by a signal */
+    UPROF_HINDRANCE_TRACED,  /* its process has another tracer, such as gdb */
+} UprofHindrance;
 
 /**
  * UprofLane: who reads; each has memory of its own, so that a hold never waits
@@ -71,13 +88,17 @@ typedef struct {
  * @id: libvirt's number of the running domain, or -1
  * @path: (nullable): of a recording
  * @arch: of the guest; (nullable) where a recording will say
- * @n_vcpus: current number
+ * @n_vcpus: the most it may have
  * @kvm: runs on KVM, not on emulation
  * @no_pause: read without stopping the guest
+ * @idle_stacks: the last stack of a halted vCPU is wanted: it is held once after
+ *   it has run
  * @may_be_paused: a guest stopped by somebody else is opened too (to be looked
  *   at, not sampled)
  * @rescue_only: opened by the guardian, for `rescue` and nothing else
- * @marker: (nullable): flags holds for the guardian; borrowed, outlives the guest
+ * @max_pause_ns: a vCPU that does not stop for so long is given up; 0: what is usual
+ * @marker: (nullable): flags holds for the guardian, or says to `rescue` what is
+ *   known of the last; borrowed, outlives the guest
  */
 typedef struct {
     const char *uri;
@@ -89,8 +110,10 @@ typedef struct {
     unsigned n_vcpus;
     bool kvm;
     bool no_pause;
+    bool idle_stacks;
     bool may_be_paused;
     bool rescue_only;
+    uint64_t max_pause_ns;
     UprofMarker *marker;
 } UprofTarget;
 
@@ -112,11 +135,18 @@ typedef struct {
 
 /**
  * UprofGuest: what all guests have; backends put their own behind it
- * @n_vcpus, @grain, @arch: set by open
+ * @n_vcpus, @grain, @arch: set by open; @n_vcpus counts places: some may be empty
+ * @probe_ns: what an undisturbed hold takes, as open has tried it; 0: it has not
  * @slow_reads: a read costs a round trip of milliseconds, not a microsecond
+ * @maps_late: in a hold the sampler reads only what somebody has read before
+ * @times_holds: reading the clock is dear: in a hold nobody does, and after each
+ *   @last_hold_ns is how long it was by another clock, 0: that has failed; what took a
+ *   millisecond more as we see it counts as we see it
  * @paused: somebody else had stopped it when it was opened
  * @left_held: a release failed: it may still be stopped
  * @resets: of the guest, since it was opened; read with g_atomic_int_get()
+ * @hindrance: UprofHindrance; @tracer: process id of the other tracer; atomic too
+ * @unsettled: a hold that was given up has left something to let go; atomic
  * @held: for the choke point's assertions
  */
 struct _UprofGuest {
@@ -126,10 +156,17 @@ struct _UprofGuest {
     unsigned n_vcpus;
     UprofGrain grain;
     bool slow_reads;
+    bool maps_late;
+    bool times_holds;
     bool paused;
     bool left_held;
     bool held;
     gint resets;
+    gint hindrance;
+    gint tracer;
+    gint unsettled;
+    uint64_t probe_ns;
+    uint64_t last_hold_ns;
 };
 
 struct _UprofGuestOps {
@@ -141,13 +178,19 @@ struct _UprofGuestOps {
 
     /*
      * Before each hold, with everything running: BUSY if somebody else has
-     * stopped or moves the guest, GONE if it has ended. Optional.
+     * stopped or moves the guest, GONE if it has ended. If the grain is VCPU
+     * also IDLE, SAME, ABSENT and STUCK, for @vcpu; if it is GUEST also IDLE,
+     * when all its vCPUs are. Optional.
      */
-    UprofAnswer (*vet)(UprofGuest *guest, GError **error);
+    UprofAnswer (*vet)(UprofGuest *guest, unsigned vcpu, GError **error);
     /*
      * Both or neither: absent if the grain is NONE. @vcpu means something only
      * if the grain is VCPU. What somebody else had stopped is BUSY and stays as
      * it is: release undoes hold and no more, also after GONE.
+     *
+     * BUSY, and a failure that is DENIED: nothing was done, and nothing is to be
+     * undone. Whoever cannot tell fails otherwise: if the grain is GUEST it is then
+     * taken for stopped, and the guardian's `rescue` lets it go.
      */
     UprofAnswer (*hold)(UprofGuest *guest, unsigned vcpu, GError **error);
     UprofAnswer (*release)(UprofGuest *guest, unsigned vcpu, GError **error);
@@ -156,6 +199,18 @@ struct _UprofGuestOps {
     /* Each span whole or not at all; marks what is missing. Guests have holes. */
     void (*read)(UprofGuest *guest, UprofLane lane, UprofSpan *spans, unsigned n);
 
+    /*
+     * Optional. About once a second, from a thread that holds nothing, while the
+     * sampler goes on: looks at what changes rarely (pauses, jobs, plugged memory
+     * and vCPUs), so that a tick need not.
+     */
+    void (*tend)(UprofGuest *guest);
+    /*
+     * Optional. In the sampler's thread between holds, while @unsettled is set:
+     * lets go what has come to a stop after its hold was given up.
+     */
+    void (*settle)(UprofGuest *guest);
+
     /* Optional. For `check` and for the marker. */
     void (*facts)(UprofGuest *guest, UprofGuestFacts *facts);
     /* Optional. Needed where registers come without page-table roots. */
@@ -163,7 +218,7 @@ struct _UprofGuestOps {
     /* Optional. A recording's next snapshot, in place of hold and read_regs. */
     UprofAnswer (*next)(UprofGuest *guest, UprofSnapshot *snapshot, GError **error);
     /*
-     * Grain GUEST. Undoes the one hold that a dead process may have left, and
+     * Where anything is held. Undoes the one hold that a dead process may have left, and
      * no other: @asked says that the process may have died while its stop was
      * still on the way. True when nothing of ours is stopped any more.
      */
@@ -181,7 +236,7 @@ typedef struct {
     unsigned vcpu;
     unsigned n_vcpus; /* vCPUs that the hold covers, from vcpu on */
     uint64_t began_ns;
-    uint64_t stood_ns; /* stood still from here on */
+    uint64_t stood_ns; /* stood still from here on, or from began_ns if that is not known */
 } UprofHold;
 
 /**
@@ -197,8 +252,19 @@ UprofGuest *uprof_guest_open(const UprofGuestOps *ops, const UprofTarget *target
 void uprof_guest_close(UprofGuest *guest);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofGuest, uprof_guest_close)
 
-/** uprof_guest_vet: Returns: %UPROF_OK if the guest may be held now */
-UprofAnswer uprof_guest_vet(UprofGuest *guest, GError **error);
+/**
+ * uprof_guest_vet:
+ * @vcpu: means something only if the grain is VCPU
+ *
+ * Returns: %UPROF_OK if the guest, or that vCPU, may be held now
+ */
+UprofAnswer uprof_guest_vet(UprofGuest *guest, unsigned vcpu, GError **error);
+
+/** uprof_guest_tend: see `tend` above */
+void uprof_guest_tend(UprofGuest *guest);
+
+/** uprof_guest_settle: see `settle` above. Returns: whether nothing is left to let go */
+bool uprof_guest_settle(UprofGuest *guest);
 
 /**
  * uprof_guest_hold:

@@ -86,5 +86,16 @@ GPtrArray *uprof_host_list(UprofHost *host, GError **error);
  */
 UprofDomain *uprof_host_find(UprofHost *host, const char *word, GError **error);
 
+/**
+ * uprof_host_running:
+ *
+ * Returns: (transfer full) (nullable): ids (int) of the domains that are active
+ *   now; %NULL if they cannot be asked for
+ */
+GArray *uprof_host_running(UprofHost *host);
+
+/** uprof_host_find_id: Returns: (transfer full) (nullable): as uprof_host_find(), of a running domain */
+UprofDomain *uprof_host_find_id(UprofHost *host, int id, GError **error);
+
 /** uprof_host_job: Returns: (nullable): what libvirt does with it now ("migration"), %NULL: nothing */
 const char *uprof_host_job(UprofHost *host, const UprofDomain *domain);

@@ -43,6 +43,15 @@ const UprofName *uprof_names_intern(UprofNames *names, UprofSlice raw);
  */
 const UprofName *uprof_names_marker(UprofNames *names, const char *marker);
 
+/**
+ * uprof_names_read_back:
+ * @raw: a frame of a file that may be one of ours
+ *
+ * As uprof_names_intern(), but what only we add to names stays: "[idle]",
+ * "[truncated]", "[unknown]", "[image+0x1a2b]", and "_[k]" or "_[i]" at the end.
+ */
+const UprofName *uprof_names_read_back(UprofNames *names, UprofSlice raw);
+
 /** uprof_names_count: Returns: how many different names there are */
 size_t uprof_names_count(const UprofNames *names);
 

@@ -93,6 +93,12 @@ void uprof_marker_set_info(UprofMarker *marker, const UprofMarkerInfo *info);
  */
 bool uprof_marker_get_info(const UprofMarker *marker, UprofMarkerInfo *info);
 
+/**
+ * uprof_marker_ask: sets %UPROF_HELD_ASKED, which counts from
+ * @now_ns: by the monotonic clock; reading it may take longer than all the rest
+ */
+void uprof_marker_ask(UprofMarker *marker, uint64_t now_ns);
+
 /** uprof_marker_set_held: @marker: (nullable): stores what is so from now on, with the time */
 void uprof_marker_set_held(UprofMarker *marker, UprofHeld held);
 
@@ -101,6 +107,19 @@ void uprof_marker_set_held(UprofMarker *marker, UprofHeld held);
  * @since_ns: (out) (optional): monotonic time of the hold's first flag
  */
 UprofHeld uprof_marker_held(const UprofMarker *marker, uint64_t *since_ns);
+
+/**
+ * uprof_marker_set_ran: before a hold
+ * @marker: (nullable)
+ * @cpu_ns: of CPU time that the guest had had when it was looked at, not 0
+ * @at_ns: monotonic time of that look
+ *
+ * A guest that has run much longer since is not stopped by that hold any more.
+ */
+void uprof_marker_set_ran(UprofMarker *marker, uint64_t cpu_ns, uint64_t at_ns);
+
+/** uprof_marker_ran: @at_ns: (out). Returns: see uprof_marker_set_ran(); 0: not known */
+uint64_t uprof_marker_ran(const UprofMarker *marker, uint64_t *at_ns);
 
 /**
  * uprof_marker_is_flagged:

@@ -8,9 +8,10 @@
  *
  * There are two per guest. The worker's remembers pages for some seconds of the
  * snapshots' time, so that a capture of what it has read replays to the same
- * result. The sampler's
- * keeps nothing of the data, and of page tables only what slow guests make it
- * keep (see uprof_mem_check()). All memory is allocated by uprof_mem_new().
+ * result. The sampler's keeps nothing of the data. Of slow guests it keeps some
+ * page tables, which uprof_mem_check() looks at after the hold; of others some
+ * walks through the tables, which each copy checks for itself. All its memory
+ * is allocated by uprof_mem_new().
  */
 #pragma once
 
@@ -33,13 +34,15 @@ typedef enum {
     UPROF_PAGING_PAE,
     UPROF_PAGING_4LEVEL,
     UPROF_PAGING_5LEVEL,
+    UPROF_PAGING_XEN_PV32, /* the frames in these two's tables are the machine's, */
+    UPROF_PAGING_XEN_PV64, /* and all pages are small */
 } UprofPagingMode;
 
 /**
  * uprof_mem_new:
  * @guest: borrowed, outlives what is returned
- * @lane: sampler: remembers page tables of slow guests, a few; worker:
- *   remembers every page
+ * @lane: sampler: remembers page tables of slow guests, a few, and walks of
+ *   others; worker: remembers every page
  */
 UprofMem *uprof_mem_new(UprofGuest *guest, UprofLane lane);
 void uprof_mem_free(UprofMem *mem);
@@ -69,10 +72,19 @@ bool uprof_mem_translate(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, ui
 
 /**
  * uprof_mem_copy:
- * @into: (out): up to @len bytes
+ * @vcpu: whose registers @regs are
+ * @gva: guest-virtual address
+ * @into: (out): @len bytes, undefined behind those that were copied
+ * @len: bytes, up to %UPROF_SNAPSHOT_BYTES_MAX
  *
- * Copies from @gva up to the first page that is missing, in as few reads of the
- * guest as its pages allow, and remembers none of it. For stack windows.
+ * Copies from @gva up to the first page that is missing, and remembers none of
+ * it. For stack windows.
+ *
+ * The sampler of a guest that is not slow remembers where pages were: a copy
+ * is one read of the guest, in which it also finds out whether the tables
+ * still say so. Where they do not, and for pages that are new, the tables are
+ * walked by one read for each entry: no page more than twice, whatever they
+ * contain. Allocates nothing.
  *
  * Returns: bytes copied
  */
@@ -103,11 +115,18 @@ bool uprof_mem_read(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_
 void uprof_mem_begin_sample(UprofMem *mem, uint64_t time_ns, uint32_t resets);
 
 /**
+ * uprof_mem_is_spent: Returns: whether this sample has fetched as many pages as one may:
+ *   what is missing now the next sample may find
+ */
+bool uprof_mem_is_spent(const UprofMem *mem);
+
+/**
  * uprof_mem_check:
  *
  * Sampler, with nothing held: of a slow guest, fetches again the page tables
- * that were used since the last call, and compares. For other guests tables
- * are always read afresh and there is nothing to do.
+ * that were used since the last call, and compares. For other guests
+ * uprof_mem_copy() has compared; what it missed of a guest that maps late is
+ * looked for here, so that the next copy finds it.
  *
  * Returns: false if an entry that was used is not what it was: what was copied
  *   since the last call may be of the wrong pages

@@ -20,16 +20,24 @@
  * @path: (nullable): the symbol file, as it was opened
  * @build_id: (nullable): in hex, of that file
  * @digest: (nullable): SHA-256 of that file in hex
+ * @base: (nullable): in hex, where the guest has its first page; %NULL: as linked
  * @checked: whether the running guest could be compared with it
  * @matched: and agreed
+ * @mismatch: (nullable): why it did not agree
+ * @n_seen: samples in its code
+ * @lines_hint: (nullable): why inlined functions and lines could not all be found
  */
 typedef struct {
     char *label;
     char *path;
     char *build_id;
     char *digest;
+    char *base;
     bool checked;
     bool matched;
+    char *mismatch;
+    uint64_t n_seen;
+    char *lines_hint;
 } UprofRunImage;
 
 typedef struct {
@@ -51,18 +59,21 @@ typedef struct {
     uint64_t asked_ns; /* duration; 0: until stopped */
     uint64_t max_depth;
     bool per_vcpu;
-    bool idle;
+    bool idle;        /* halted vCPUs are shown ... */
+    bool idle_stacks; /* ... by their last stack */
     bool no_pause;
 
     /* what happened */
     char *ended_by; /* "duration", "signal", "gone", "limit", "error" */
     uint64_t duration_ns;
     uint64_t divisor; /* the asked rate was divided by this to fit the budget; 1: not */
-    uint64_t late, busy, skipped;
-    uint64_t cpu_ns; /* of the profiler */
+    uint64_t late, busy, skipped, stuck;
+    uint64_t held_ns; /* of the vCPU that was held longest, in all */
+    uint64_t cpu_ns;  /* of the profiler */
 
     /* how good it was; worked out again by a replay */
     uint64_t samples, running, idles, torn;
+    uint64_t unfiltered; /* what a filter has found as samples; 0: there was none */
     uint64_t complete, truncated, unknown;
     uint64_t frames, named, by_cfi, by_leaf, by_fp;
     uint64_t calls_checked, calls_agreed;
@@ -105,8 +116,22 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofRun, uprof_run_free)
 UprofRunImage *uprof_run_add_image(UprofRun *run, const char *label, const char *path,
                                    const char *build_id, const char *digest);
 
+/**
+ * uprof_run_merge: adds the facts of one more run
+ * @is_first: @run is new and knows nothing yet
+ *
+ * What the two do not agree upon is not known of both.
+ */
+void uprof_run_merge(UprofRun *run, const UprofRun *other, bool is_first);
+
 /** uprof_run_got_mhz: Returns: samples per second of one vCPU, in millihertz */
 uint64_t uprof_run_got_mhz(const UprofRun *run);
+
+/**
+ * uprof_run_held_ns: Returns: how long the vCPU that was held longest was held in
+ *   all; of a run that was killed, which could not say it, all holds together
+ */
+uint64_t uprof_run_held_ns(const UprofRun *run);
 
 /** uprof_permille: Returns: @part of @whole in tenths of a percent, rounded; 0 if @whole is */
 uint64_t uprof_permille(uint64_t part, uint64_t whole);

@@ -44,9 +44,10 @@ typedef struct {
     unsigned max_depth;
     GArray *vcpus;
     bool per_vcpu;
-    bool idle;
+    bool idle;        /* halted vCPUs are shown ... */
+    bool idle_stacks; /* ... by their last stack */
     bool no_pause;
-    const char *unwind; /* "auto", "fp" */
+    const char *unwind; /* "auto", "cfi", "fp" */
     UprofGiven given;
 } UprofSettings;
 

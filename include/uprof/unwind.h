@@ -8,9 +8,10 @@
  * why. Reads the snapshot's windows, and of guest memory only code, remembered.
  *
  * An unwinder is one `step` in a file of its own, and a row in unwind.c. There
- * are frame pointers (fp.c) and, for the innermost frame, the edges of functions
- * (leaf-x86_64.c); the tables of CFI (cfi.c, expr.c) and of a Linux kernel
- * (orc.c) join them here.
+ * are the tables of CFI (cfi.c, expr.c); where there are none, what the
+ * function's own code does to the stack (code-x86_64.c); where that cannot be
+ * followed, the edges of functions and calls (leaf-x86_64.c), and frame pointers
+ * (fp.c). The tables of a Linux kernel (orc.c) join them here.
  */
 #pragma once
 
@@ -51,10 +52,10 @@ typedef enum {
 
 /** UprofHow: how a frame was found */
 typedef enum {
-    UPROF_HOW_PC, /* the innermost: the program counter itself */
-    UPROF_HOW_FP,
-    UPROF_HOW_CFI,
-    UPROF_HOW_LEAF,
+    UPROF_HOW_PC,   /* the innermost: the program counter itself */
+    UPROF_HOW_FP,   /* the frame pointer's record */
+    UPROF_HOW_CFI,  /* unwind tables */
+    UPROF_HOW_LEAF, /* the function's code says that its record is not there */
 } UprofHow;
 
 /**
@@ -79,27 +80,87 @@ typedef struct {
 } UprofStack;
 
 /**
+ * UprofUnwindMethod: which unwinders are asked
+ * @UPROF_UNWIND_AUTO: tables, and frame pointers where there are none
+ * @UPROF_UNWIND_CFI: tables only
+ * @UPROF_UNWIND_FP: what is found without tables: by the function's code, and frame
+ *   pointers
+ */
+typedef enum {
+    UPROF_UNWIND_AUTO,
+    UPROF_UNWIND_CFI,
+    UPROF_UNWIND_FP,
+} UprofUnwindMethod;
+
+/** uprof_unwind_method: @name: (nullable): "cfi" or "fp"; all else is "auto" */
+UprofUnwindMethod uprof_unwind_method(const char *name);
+
+/**
+ * UprofUnwindCache: what the guest's code says, from one stack to the next
+ *
+ * Dropped by itself when images come or go, the guest is reset, and after
+ * %UPROF_MEM_KEEP_NS by the snapshots' time; a replay does the same.
+ */
+typedef struct _UprofUnwindCache UprofUnwindCache;
+
+UprofUnwindCache *uprof_unwind_cache_new(void);
+void uprof_unwind_cache_free(UprofUnwindCache *cache);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofUnwindCache, uprof_unwind_cache_free)
+
+/**
  * UprofUnwindContext: all of it borrowed
+ * @cache: (nullable): of one guest and its @sym; without it everything is found anew
+ * @method: %UPROF_UNWIND_AUTO if it is not set
  * @max_depth: 1 to %UPROF_DEPTH_MAX
  */
 typedef struct {
     const UprofSnapshot *snapshot;
     UprofMem *mem;
     UprofSym *sym;
+    UprofUnwindCache *cache;
+    UprofUnwindMethod method;
     unsigned max_depth;
 } UprofUnwindContext;
+
+/**
+ * UprofCursor: a frame, while its stack is walked
+ * @regs: its registers; the pc, sp and fp of @regs count, and not those in @regs.reg
+ * @unknown: bits, by number: registers that nobody knows any more; those of pc
+ *   and sp mean nothing, they are always known
+ * @is_return: the pc is a return address: the call stands before it
+ *
+ * The innermost frame: the snapshot's registers, and zeros.
+ */
+typedef struct {
+    UprofRegs regs;
+    uint64_t unknown;
+    bool is_return;
+} UprofCursor;
 
 /**
  * uprof_unwind:
  * @stack: (out): at least one frame
  *
- * Allocates nothing but remembered pages and cannot fail: half a stack is
- * still a sample.
+ * Allocates nothing but what is remembered of pages and functions, and cannot fail:
+ * half a stack is still a sample.
  */
 void uprof_unwind(const UprofUnwindContext *context, UprofStack *stack);
 
 /** uprof_unwind_is_complete: Returns: whether the stack reaches its root */
 bool uprof_unwind_is_complete(const UprofStack *stack);
+
+/**
+ * uprof_unwind_check_calls:
+ * @stack: that was unwound in this context
+ * @n_checked: (out): return addresses in it whose code can be read
+ * @n_agreed: (out): those behind a call, which, if it is direct, is one of the next
+ *   frame's function
+ *
+ * How right a stack is, by itself: what is no chain of calls cannot be right.
+ * Functions that end in a jump to another one disagree, and are right.
+ */
+void uprof_unwind_check_calls(const UprofUnwindContext *context, const UprofStack *stack,
+                              unsigned *n_checked, unsigned *n_agreed);
 
 /** uprof_end_name: Returns: the reason in words */
 const char *uprof_end_name(UprofEnd end);
@@ -124,3 +185,21 @@ bool uprof_unwind_is_idle(const UprofUnwindContext *context);
  * %UPROF_FRAME_BYTES_MAX bytes, and within what was copied.
  */
 UprofStep uprof_fp_step(const UprofUnwindContext *context, UprofRegs *frame);
+
+/**
+ * uprof_cfi_step:
+ * @context: of which the snapshot and the symbols are used
+ * @cursor: (inout): a frame; its caller's on %UPROF_STEP_OK, else untouched
+ *
+ * Applies the rule that the image's unwind tables have for the frame's code
+ * (.eh_frame, .debug_frame), to all registers.
+ *
+ * The file may have meant harm as well as the guest: expressions are bounded,
+ * and all that is read is in the snapshot's windows. The caller's stack pointer
+ * may be anything; whoever walks the stack has to see that it rises.
+ *
+ * Returns: %UPROF_STEP_PASS where there is no rule, or the rule wants a register
+ *   that is not known; %UPROF_STEP_BASE where the rule says so, or there is no
+ *   return address
+ */
+UprofStep uprof_cfi_step(const UprofUnwindContext *context, UprofCursor *cursor);

@@ -3,8 +3,8 @@
  * windows.h - which parts of a stack are copied
  *
  * The first window begins a little below the stack pointer. How far it reaches
- * is kept per vCPU: it doubles when a stack was longer, and shrinks again when
- * stacks have been short for long. Up to three linked windows (found
+ * is kept per vCPU: it doubles when a stack was longer, and shrinks when stacks
+ * have been short for long. Up to three linked windows (found
  * beforehand, so that nothing in a hold knows unwinding) will join it.
  */
 #pragma once
@@ -17,7 +17,7 @@ typedef struct {
     unsigned short_stacks; /* worker only: in a row that used less than half */
 } UprofWindowSize;
 
-/** uprof_window_size_init: to %UPROF_WINDOW_BYTES_MIN */
+/** uprof_window_size_init: to %UPROF_WINDOW_BYTES_FIRST */
 void uprof_window_size_init(UprofWindowSize *size);
 
 /**

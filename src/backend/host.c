@@ -87,10 +87,18 @@ uprof_host_connect(const char *uri, bool read_only, GError **error)
     g_autofree char *where = uprof_text_quote(asked ? asked : "libvirt's default");
     const virError *last = virGetLastError();
     g_autofree char *words = uprof_text_quote(last ? last->message : "no error said");
-    g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED,
-                "no connection to '%s': %s (is its daemon running, and may you use it? "
-                "try: virsh -c URI list)",
-                where, words);
+    if (asked && g_str_has_prefix(asked, "xen:"))
+        g_set_error(
+            error, UPROF_ERROR, UPROF_ERROR_DENIED,
+            "no connection to '%s': %s (this needs root in Xen's dom0, a libvirt daemon, and "
+            "the packages libvirt-daemon-driver-xen and virt-uprof-xen; try: virsh -c "
+            "xen:///system list)",
+            where, words);
+    else
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED,
+                    "no connection to '%s': %s (is its daemon running, and may you use it? "
+                    "try: virsh -c URI list)",
+                    where, words);
     return NULL;
 }
 
@@ -330,6 +338,33 @@ uprof_host_find(UprofHost *host, const char *word, GError **error)
         return NULL;
     }
     return describe_domain(host, found, error);
+}
+
+GArray *
+uprof_host_running(UprofHost *host)
+{
+    enum { SPARE = 16 }; /* domains may start between the two questions */
+    const int n = virConnectNumOfDomains(host->connection);
+
+    if (n < 0)
+        return NULL;
+    GArray *ids = g_array_new(FALSE, TRUE, sizeof(int));
+    g_array_set_size(ids, (guint)n + SPARE);
+    const int found = virConnectListDomains(host->connection, (int *)(void *)ids->data, n + SPARE);
+    g_array_set_size(ids, (guint)MAX(found, 0));
+    return ids;
+}
+
+UprofDomain *
+uprof_host_find_id(UprofHost *host, int id, GError **error)
+{
+    g_autoptr(UprofVirDomain) vir = virDomainLookupByID(host->connection, id);
+
+    if (!vir) {
+        uprof_host_fail(error, "cannot look for a domain");
+        return NULL;
+    }
+    return describe_domain(host, vir, error);
 }
 
 const char *

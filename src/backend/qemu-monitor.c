@@ -23,6 +23,7 @@
 #include <string.h>
 
 enum {
+    RAM_KEEP_S = 10, /* memory may be plugged */
     RELEASE_RETRY_S = 60,
     RELEASE_RETRY_MS = 20,
     RESCUE_LOOK_MS = 1000, /* a dead client's suspend may still come: up to 4 ms were seen */
@@ -36,7 +37,8 @@ typedef struct {
     char *regs;      /* answer of the monitor for this hold; malloc */
     UprofSlice rest; /* of it, from the block found last on */
     unsigned next_vcpu;
-    bool was_paging; /* vCPU 0, when its registers were read last */
+    uint64_t ram_ns; /* when it was asked for last */
+    UprofQemuPaging paging;
 } MonitorGuest;
 
 static MonitorGuest *
@@ -56,40 +58,11 @@ monitor_close(UprofGuest *guest)
     g_free(monitor);
 }
 
-/* QEMU's states that are nobody's but a user's who paused. */
-static bool
-is_plainly_paused(const UprofQmpStatus *status)
-{
-    return !status->running && strcmp(status->status, "paused") == 0;
-}
-
-static bool
-fail_stopped(const UprofQemu *qemu, const UprofTarget *target, const UprofQmpStatus *status,
-             GError **error)
-{
-    g_autofree char *why = uprof_text_quote(status->status);
-
-    if (is_plainly_paused(status))
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
-                    "domain '%s' is paused, not by us; resume it first: virsh resume %s",
-                    qemu->name, uprof_text_shell_word(target->name, qemu->uuid));
-    else
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
-                    "domain '%s' does not run: QEMU says '%s'; it can be sampled when it runs",
-                    qemu->name, why);
-    return false;
-}
-
 static bool
 attach(MonitorGuest *monitor, const UprofTarget *target, GError **error)
 {
-    UprofQmpStatus status;
-
-    if (!uprof_qemu_ask_status(monitor->qemu, &status, error))
+    if (!uprof_qemu_check_running(monitor->qemu, target, &monitor->base.paused, error))
         return false;
-    if (!status.running && !target->may_be_paused)
-        return fail_stopped(monitor->qemu, target, &status, error);
-    monitor->base.paused = !status.running;
     if (target->no_pause && !target->kvm) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED,
                     "'%s' runs on QEMU's emulation, which shows the registers of a stopped "
@@ -101,6 +74,7 @@ attach(MonitorGuest *monitor, const UprofTarget *target, GError **error)
     monitor->base.grain = target->no_pause ? UPROF_GRAIN_NONE : UPROF_GRAIN_GUEST;
     if (!uprof_qemu_attach(monitor->qemu, &monitor->base.n_vcpus, error))
         return false;
+    monitor->ram_ns = uprof_clock_now_ns();
     monitor->base.slow_reads = !monitor->qemu->by_process;
     return true;
 }
@@ -118,8 +92,19 @@ monitor_open(const UprofTarget *target, GError **error)
     return &monitor->base;
 }
 
+static void
+refresh(MonitorGuest *monitor)
+{
+    const uint64_t now_ns = uprof_clock_now_ns();
+
+    if (now_ns - monitor->ram_ns < RAM_KEEP_S * UPROF_NS_PER_S)
+        return;
+    monitor->ram_ns = now_ns;
+    uprof_qemu_refresh(monitor->qemu);
+}
+
 static UprofAnswer
-monitor_vet(UprofGuest *guest, GError **error)
+monitor_vet(UprofGuest *guest, unsigned vcpu, GError **error)
 {
     UprofQemu *qemu = as_monitor(guest)->qemu;
     g_autoptr(GError) failure = NULL;
@@ -127,7 +112,7 @@ monitor_vet(UprofGuest *guest, GError **error)
 
     if (uprof_qemu_is_gone(qemu))
         return UPROF_GONE;
-    uprof_qemu_refresh(qemu);
+    refresh(as_monitor(guest));
     if (uprof_qemu_has_job(qemu))
         return UPROF_BUSY;
     if (uprof_qemu_ask_status(qemu, &status, &failure)) {
@@ -156,7 +141,7 @@ is_let_go(UprofQemu *qemu)
 
     if (uprof_qemu_is_gone(qemu))
         return true;
-    return uprof_qemu_ask_status(qemu, &status, NULL) && !is_plainly_paused(&status);
+    return uprof_qemu_ask_status(qemu, &status, NULL) && !uprof_qemu_is_paused(&status);
 }
 
 /* Returns: false with the reason, if it is not certain that it runs */
@@ -176,7 +161,7 @@ resume_ours(UprofQemu *qemu, GError **error)
     }
     if (!uprof_qemu_ask_status(qemu, &status, error))
         return false;
-    if (is_plainly_paused(&status)) {
+    if (uprof_qemu_is_paused(&status)) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_LEFT_HELD, "it was resumed and is paused");
         return false;
     }
@@ -206,7 +191,7 @@ monitor_rescue(UprofGuest *guest, bool asked, GError **error)
             return false;
         }
         const uint64_t now_ns = uprof_clock_now_ns();
-        if (is_plainly_paused(&status))
+        if (uprof_qemu_is_paused(&status))
             return resume_ours(qemu, error);
         if (!status.running && !asked) {
             /* such as finish-migrate: whoever moves it decides whether it runs again */
@@ -300,17 +285,6 @@ monitor_release(UprofGuest *guest, unsigned vcpu, GError **error)
     return UPROF_FAILED;
 }
 
-/* The boot vCPU turns paging on once; where it is off again the guest was reset. */
-static void
-note_reset(MonitorGuest *monitor, const UprofRegs *regs)
-{
-    const bool is_paging = regs->sys[UPROF_X86_CR0] & UPROF_X86_CR0_PG;
-
-    if (monitor->was_paging && !is_paging)
-        g_atomic_int_inc(&monitor->base.resets);
-    monitor->was_paging = is_paging;
-}
-
 static UprofAnswer
 monitor_read_regs(UprofGuest *guest, unsigned vcpu, UprofRegs *regs, GError **error)
 {
@@ -342,8 +316,7 @@ monitor_read_regs(UprofGuest *guest, unsigned vcpu, UprofRegs *regs, GError **er
     monitor->rest = (UprofSlice){ block.data, monitor->rest.len - done };
     if (!uprof_qemu_regs_parse(block, guest->arch, regs, error))
         return UPROF_FAILED;
-    if (vcpu == 0)
-        note_reset(monitor, regs);
+    uprof_qemu_note_paging(guest, &monitor->paging, vcpu, regs);
     return UPROF_OK;
 }
 
@@ -356,18 +329,7 @@ monitor_read(UprofGuest *guest, UprofLane lane, UprofSpan *spans, unsigned n)
 static void
 monitor_facts(UprofGuest *guest, UprofGuestFacts *facts)
 {
-    UprofQemu *qemu = as_monitor(guest)->qemu;
-    const UprofRam *ram = g_atomic_pointer_get(&qemu->ram);
-
-    *facts = (UprofGuestFacts){
-        .pid = qemu->pid,
-        .pid_start = qemu->pid_start,
-        .n_ranges = ram->n,
-        .reads = qemu->by_process ? "process_vm_readv" : "virDomainMemoryPeek",
-        .why_slow = qemu->why_slow,
-    };
-    for (unsigned i = 0; i < ram->n; i++)
-        facts->ram_bytes += ram->ranges[i].len;
+    uprof_qemu_facts(as_monitor(guest)->qemu, facts);
 }
 
 const UprofGuestOps uprof_monitor_ops = {

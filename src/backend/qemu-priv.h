@@ -29,6 +29,7 @@ typedef struct {
  * @ram: atomic; the maps it had before are in @old_rams, since the other lane
  *   may still be reading by one
  * @pid, @pid_start, @pidfd: of the QEMU process; 0, 0, -1 if it is not on this host
+ * @cpus: of UprofQmpCpu: as query-cpus-fast said last
  * @by_process: guest memory is read by process_vm_readv
  * @why_slow: (nullable): why it is not
  */
@@ -46,10 +47,10 @@ typedef struct {
     GMutex gate;
     UprofRam *ram;
     GPtrArray *old_rams;
-    uint64_t ram_asked_ns;
     int pid;
     uint64_t pid_start;
     int pidfd;
+    GArray *cpus;
     bool by_process;
     const char *why_slow;
     uint8_t *bounce[UPROF_N_LANES];
@@ -68,6 +69,31 @@ void uprof_qemu_close(UprofQemu *qemu);
 
 /** uprof_qemu_attach: finds process and RAM, proves how memory is best read */
 bool uprof_qemu_attach(UprofQemu *qemu, unsigned *n_vcpus, GError **error);
+
+/** uprof_qemu_ask_cpus: into @cpus; asked again when vCPUs were plugged */
+bool uprof_qemu_ask_cpus(UprofQemu *qemu, GError **error);
+
+/**
+ * uprof_qemu_check_running:
+ * @may_be_paused: then a pause is no error
+ * @paused: (out): somebody has stopped it
+ *
+ * Returns: false with what to do, if the guest does not run by QEMU's own word
+ */
+bool
+uprof_qemu_check_running(UprofQemu *qemu, const UprofTarget *target, bool *paused, GError **error);
+
+/** uprof_qemu_is_paused: Returns: whether the state is nobody's but a user's who paused */
+bool uprof_qemu_is_paused(const UprofQmpStatus *status);
+
+/**
+ * uprof_qemu_same_bytes:
+ * @gpa: guest-physical address
+ *
+ * Returns: whether the process and libvirt show the same few bytes there; true
+ *   too if there is no RAM, or libvirt may not be asked
+ */
+bool uprof_qemu_same_bytes(UprofQemu *qemu, uint64_t gpa);
 
 /**
  * uprof_qemu_fail: uprof_host_fail(), and where libvirt refused, which permission it wants
@@ -95,8 +121,31 @@ bool uprof_qemu_has_job(UprofQemu *qemu);
 /** uprof_qemu_reconnect: Returns: whether there is a connection (again); tries once a second */
 bool uprof_qemu_reconnect(UprofQemu *qemu);
 
-/** uprof_qemu_refresh: asks again where RAM is, now and then; nothing is held */
+/** uprof_qemu_refresh: asks again where RAM is; nothing is held */
 void uprof_qemu_refresh(UprofQemu *qemu);
 
 /** uprof_qemu_read: the backends' `read` */
 void uprof_qemu_read(UprofQemu *qemu, UprofLane lane, UprofSpan *spans, unsigned n);
+
+/** uprof_qemu_read_held: the same from the process, of which a thread is held by the caller */
+void uprof_qemu_read_held(UprofQemu *qemu, UprofSpan *spans, unsigned n);
+
+/**
+ * UprofQemuPaging: what a vCPU's registers said of paging last
+ * @vcpu: the one that is watched: the first that was read
+ */
+typedef struct {
+    bool is_known;
+    bool is_on;
+    unsigned vcpu;
+} UprofQemuPaging;
+
+/**
+ * uprof_qemu_note_paging: the boot vCPU turns paging on once; where it is off
+ * again the guest was reset, which is counted in @guest
+ */
+void uprof_qemu_note_paging(UprofGuest *guest, UprofQemuPaging *paging, unsigned vcpu,
+                            const UprofRegs *regs);
+
+/** uprof_qemu_facts: the backends' `facts`, as far as they have them in common */
+void uprof_qemu_facts(UprofQemu *qemu, UprofGuestFacts *facts);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "qemu-priv.h"
+#include "thread-priv.h"
 
 #include "uprof/clock.h"
 #include "uprof/scan.h"
@@ -19,7 +20,6 @@ enum {
     PIECES_MAX = 512,           /* of one process_vm_readv; the kernel allows 1024 */
     JOIN_BYTES_MAX = 64 * 1024, /* a gap smaller than that costs less than a second peek */
     CMDLINE_BYTES_MAX = 1024 * 1024,
-    RAM_KEEP_S = 10, /* memory may be plugged */
 };
 
 virDomainPtr
@@ -166,6 +166,7 @@ uprof_qemu_close(UprofQemu *qemu)
     for (size_t i = 0; i < G_N_ELEMENTS(qemu->bounce); i++)
         g_free(qemu->bounce[i]);
     g_ptr_array_unref(qemu->old_rams);
+    g_clear_pointer(&qemu->cpus, g_array_unref);
     g_free(qemu->ram);
     g_free(qemu->uri);
     g_free(qemu->name);
@@ -222,30 +223,6 @@ uprof_qemu_reconnect(UprofQemu *qemu)
     return alive;
 }
 
-/* The thread group of a thread, 0 if it is not there: proc(5), /proc/TID/status, Tgid */
-static int
-find_process(int thread)
-{
-    g_autofree char *path = g_strdup_printf("/proc/%d/status", thread);
-    g_autofree char *text = NULL;
-    gsize len = 0;
-    UprofSlice line;
-    uint64_t pid = 0;
-
-    if (thread <= 0 || !g_file_get_contents(path, &text, &len, NULL))
-        return 0;
-    UprofScan scan = { .name = "status", .rest = { text, len } };
-    while (uprof_scan_line(&scan, &line)) {
-        UprofSlice word;
-        if (!uprof_scan_word(&line, &word) || !uprof_slice_is(word, "Tgid:"))
-            continue;
-        if (uprof_scan_word(&line, &word))
-            uprof_slice_to_uint(word, 10, 1, G_MAXINT32, &pid);
-        break;
-    }
-    return (int)pid;
-}
-
 /* libvirt starts QEMU with "-uuid UUID". */
 static bool
 is_process_of(int pid, const char *uuid)
@@ -261,9 +238,12 @@ is_process_of(int pid, const char *uuid)
 static void
 find_qemu(UprofQemu *qemu, int thread)
 {
-    const int pid = find_process(thread);
+    UprofThreadStatus status;
 
-    if (!qemu->is_local || pid == 0 || !is_process_of(pid, qemu->uuid))
+    if (!qemu->is_local || thread <= 0 || !uprof_thread_status(thread, &status))
+        return;
+    const int pid = status.process;
+    if (pid <= 0 || !is_process_of(pid, qemu->uuid))
         return;
     const uint64_t start = uprof_marker_process_start(pid);
     const int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -319,12 +299,8 @@ is_same_ram(const UprofRam *one, const UprofRam *other)
 void
 uprof_qemu_refresh(UprofQemu *qemu)
 {
-    const uint64_t now_ns = uprof_clock_now_ns();
-
-    if (now_ns - qemu->ram_asked_ns < RAM_KEEP_S * UPROF_NS_PER_S)
-        return;
-    qemu->ram_asked_ns = now_ns;
     UprofRam *ram = ask_ram(qemu, NULL);
+
     if (!ram || is_same_ram(ram, qemu->ram)) {
         g_free(ram);
         return;
@@ -371,8 +347,9 @@ read_pieces(const UprofQemu *qemu, Pieces *pieces, UprofSpan *spans)
 static void
 read_process(const UprofQemu *qemu, const UprofRam *ram, UprofSpan *spans, unsigned n)
 {
-    Pieces pieces = { .n = 0 };
+    Pieces pieces; /* large: nothing of it is set beforehand but the count */
 
+    pieces.n = 0;
     for (unsigned i = 0; i < n; i++) {
         uint32_t done = 0;
         spans[i].missing = false;
@@ -450,6 +427,13 @@ read_peek(UprofQemu *qemu, UprofLane lane, const UprofRam *ram, UprofSpan *spans
 }
 
 void
+uprof_qemu_read_held(UprofQemu *qemu, UprofSpan *spans, unsigned n)
+{
+    g_assert(qemu->by_process);
+    read_process(qemu, g_atomic_pointer_get(&qemu->ram), spans, n);
+}
+
+void
 uprof_qemu_read(UprofQemu *qemu, UprofLane lane, UprofSpan *spans, unsigned n)
 {
     const UprofRam *ram = g_atomic_pointer_get(&qemu->ram);
@@ -465,33 +449,47 @@ uprof_qemu_read(UprofQemu *qemu, UprofLane lane, UprofSpan *spans, unsigned n)
         spans[i].missing = true;
 }
 
+bool
+uprof_qemu_same_bytes(UprofQemu *qemu, uint64_t gpa)
+{
+    uint8_t by_process[PROOF_BYTES], by_peek[PROOF_BYTES];
+    UprofSpan span = { .gpa = gpa, .into = by_process, .len = PROOF_BYTES };
+
+    if (!find_range(qemu->ram, gpa))
+        return true;
+    for (unsigned i = 0; i < PROOF_TRIES; i++) {
+        read_process(qemu, qemu->ram, &span, 1);
+        if (!peek(qemu, UPROF_LANE_WORKER, gpa, by_peek, PROOF_BYTES))
+            return true;
+        if (!span.missing && memcmp(by_process, by_peek, PROOF_BYTES) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* The same bytes both ways show that map and process are right. */
 static const char *
 prove_process_reads(UprofQemu *qemu)
 {
-    uint8_t by_process[PROOF_BYTES], by_peek[PROOF_BYTES];
-    UprofSpan span = { .gpa = qemu->ram->ranges[0].gpa, .into = by_process, .len = PROOF_BYTES };
+    uint8_t bytes[PROOF_BYTES];
+    UprofSpan span = { .gpa = qemu->ram->ranges[0].gpa, .into = bytes, .len = PROOF_BYTES };
 
     if (!qemu->is_local)
         return "the connection is remote";
     if (qemu->pid == 0)
         return "the QEMU process was not found on this host";
-    for (unsigned i = 0; i < PROOF_TRIES; i++) {
-        read_process(qemu, qemu->ram, &span, 1);
-        if (span.missing)
-            return "reading the memory of the QEMU process is not permitted (CAP_SYS_PTRACE)";
-        if (!peek(qemu, UPROF_LANE_WORKER, span.gpa, by_peek, PROOF_BYTES))
-            return NULL; /* peeking is not allowed: nothing to compare with, nor to fall back on */
-        if (memcmp(by_process, by_peek, PROOF_BYTES) == 0)
-            return NULL;
-    }
-    return "the memory of the QEMU process is not what libvirt reads";
+    read_process(qemu, qemu->ram, &span, 1);
+    if (span.missing)
+        return "reading the memory of the QEMU process is not permitted (CAP_SYS_PTRACE)";
+    return uprof_qemu_same_bytes(qemu, span.gpa)
+               ? NULL
+               : "the memory of the QEMU process is not what libvirt reads";
 }
 
 bool
-uprof_qemu_attach(UprofQemu *qemu, unsigned *n_vcpus, GError **error)
+uprof_qemu_ask_cpus(UprofQemu *qemu, GError **error)
 {
-    g_autoptr(GArray) cpus = NULL;
+    GArray *cpus = NULL;
     char *reply = ask_machine(qemu, UPROF_QMP_QUERY_CPUS, error);
 
     if (!reply)
@@ -500,6 +498,45 @@ uprof_qemu_attach(UprofQemu *qemu, unsigned *n_vcpus, GError **error)
     free(reply);
     if (!ok)
         return false;
+    g_clear_pointer(&qemu->cpus, g_array_unref);
+    qemu->cpus = cpus;
+    return true;
+}
+
+bool
+uprof_qemu_is_paused(const UprofQmpStatus *status)
+{
+    return !status->running && strcmp(status->status, "paused") == 0;
+}
+
+bool
+uprof_qemu_check_running(UprofQemu *qemu, const UprofTarget *target, bool *paused, GError **error)
+{
+    UprofQmpStatus status;
+
+    if (!uprof_qemu_ask_status(qemu, &status, error))
+        return false;
+    *paused = !status.running;
+    if (status.running || target->may_be_paused)
+        return true;
+    g_autofree char *why = uprof_text_quote(status.status);
+    if (uprof_qemu_is_paused(&status))
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
+                    "domain '%s' is paused, not by us; resume it first: virsh resume %s",
+                    qemu->name, uprof_text_shell_word(target->name, qemu->uuid));
+    else
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
+                    "domain '%s' does not run: QEMU says '%s'; it can be sampled when it runs",
+                    qemu->name, why);
+    return false;
+}
+
+bool
+uprof_qemu_attach(UprofQemu *qemu, unsigned *n_vcpus, GError **error)
+{
+    if (!uprof_qemu_ask_cpus(qemu, error))
+        return false;
+    const GArray *cpus = qemu->cpus;
     if (cpus->len == 0) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA, "QEMU says that '%s' has no vCPUs",
                     qemu->name);
@@ -512,11 +549,41 @@ uprof_qemu_attach(UprofQemu *qemu, unsigned *n_vcpus, GError **error)
     if (!ram)
         return false;
     qemu->ram = ram;
-    qemu->ram_asked_ns = uprof_clock_now_ns();
     for (size_t i = 0; i < G_N_ELEMENTS(qemu->bounce); i++)
         qemu->bounce[i] = g_malloc0(UPROF_QEMU_BOUNCE_BYTES);
     qemu->why_slow = prove_process_reads(qemu);
     qemu->by_process = !qemu->why_slow;
     *n_vcpus = MIN(last->index + 1, (unsigned)UPROF_VCPUS_MAX);
     return true;
+}
+
+void
+uprof_qemu_note_paging(UprofGuest *guest, UprofQemuPaging *paging, unsigned vcpu,
+                       const UprofRegs *regs)
+{
+    const bool is_on = regs->sys[UPROF_X86_CR0] & UPROF_X86_CR0_PG;
+
+    if (!paging->is_known)
+        *paging = (UprofQemuPaging){ .is_known = true, .vcpu = vcpu };
+    if (vcpu != paging->vcpu)
+        return;
+    if (paging->is_on && !is_on)
+        g_atomic_int_inc(&guest->resets);
+    paging->is_on = is_on;
+}
+
+void
+uprof_qemu_facts(UprofQemu *qemu, UprofGuestFacts *facts)
+{
+    const UprofRam *ram = g_atomic_pointer_get(&qemu->ram);
+
+    *facts = (UprofGuestFacts){
+        .pid = qemu->pid,
+        .pid_start = qemu->pid_start,
+        .n_ranges = ram->n,
+        .reads = qemu->by_process ? "process_vm_readv" : "virDomainMemoryPeek",
+        .why_slow = qemu->why_slow,
+    };
+    for (unsigned i = 0; i < ram->n; i++)
+        facts->ram_bytes += ram->ranges[i].len;
 }

@@ -133,15 +133,17 @@ replay_next(UprofGuest *guest, UprofSnapshot *snapshot, GError **error)
             return found ? UPROF_OK : UPROF_GONE;
         if (record.type == UPROF_CAPTURE_PAGE && !take_page(replay, record.body, error))
             return UPROF_FAILED;
-        if (record.type != UPROF_CAPTURE_SNAPSHOT)
+        if (record.type != UPROF_CAPTURE_SNAPSHOT && record.type != UPROF_CAPTURE_REST)
             continue;
         if (found) {
             uprof_bytes_seek(&replay->bytes, at);
             return UPROF_OK;
         }
-        if (!uprof_capture_parse_snapshot(record.body, snapshot, error))
+        found = record.type == UPROF_CAPTURE_REST
+                    ? uprof_capture_parse_rest(record.body, snapshot, error)
+                    : uprof_capture_parse_snapshot(record.body, snapshot, error);
+        if (!found)
             return UPROF_FAILED;
-        found = true;
     }
 }
 

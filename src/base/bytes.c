@@ -62,6 +62,58 @@ uprof_bytes_u64(UprofBytes *bytes, uint64_t *value)
     return true;
 }
 
+/* What does not fit into 64 bits must be padding: zeros, or in the signed form the sign. */
+static bool
+read_leb(UprofBytes *bytes, bool is_signed, uint64_t *value)
+{
+    const uint8_t *data = bytes->all.data;
+    uint64_t found = 0;
+    unsigned shift = 0;
+    size_t at = bytes->at;
+    uint8_t byte;
+
+    do {
+        if (at == bytes->all.len)
+            return false;
+        byte = data[at++];
+        const uint8_t bits = byte & 0x7f;
+        if (shift < 63) {
+            found |= (uint64_t)bits << shift;
+            shift += 7;
+            continue;
+        }
+        /* the tenth byte has the last bit, which it repeats where there is a sign */
+        const uint8_t lowest = shift == 63 ? bits & 1 : 0;
+        found |= (uint64_t)lowest << 63;
+        if (bits != (is_signed ? (found >> 63 ? 0x7f : 0) : lowest))
+            return false;
+        shift = 64;
+    } while (byte & 0x80);
+
+    if (is_signed && shift < 64 && (byte & 0x40))
+        found |= UINT64_MAX << shift;
+    *value = found;
+    bytes->at = at;
+    return true;
+}
+
+bool
+uprof_bytes_uleb(UprofBytes *bytes, uint64_t *value)
+{
+    return read_leb(bytes, false, value);
+}
+
+bool
+uprof_bytes_sleb(UprofBytes *bytes, int64_t *value)
+{
+    uint64_t found;
+
+    if (!read_leb(bytes, true, &found))
+        return false;
+    *value = (int64_t)found;
+    return true;
+}
+
 bool
 uprof_bytes_take(UprofBytes *bytes, size_t len, UprofSlice *slice)
 {

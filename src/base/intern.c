@@ -69,6 +69,56 @@ uprof_names_marker(UprofNames *names, const char *marker)
     return (const UprofName *)text;
 }
 
+/* "[image+0x1a2b]", made of letters that need no cleaning */
+static bool
+is_place(const char *text)
+{
+    static const char image[] = G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "._-";
+    const size_t len = strspn(text + 1, image);
+    const char *offset = text + 1 + len;
+
+    if (text[0] != '[' || len == 0 || strncmp(offset, "+0x", 3) != 0)
+        return false;
+    const size_t digits = strspn(offset + 3, G_CSET_DIGITS "abcdef");
+    return digits > 0 && strcmp(offset + 3 + digits, "]") == 0;
+}
+
+static bool
+is_marker(const char *text)
+{
+    static const char *const markers[] = { "[idle]", "[truncated]", "[unknown]" };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(markers); i++)
+        if (strcmp(text, markers[i]) == 0)
+            return true;
+    return is_place(text);
+}
+
+const UprofName *
+uprof_names_read_back(UprofNames *names, UprofSlice raw)
+{
+    static const char *const suffixes[] = { "_[k]", "_[i]" };
+    const size_t suffix_len = strlen(suffixes[0]);
+    char marker[UPROF_TEXT_BYTES_MAX];
+
+    if (raw.len > 0 && raw.len < sizeof(marker) && ((const char *)raw.data)[0] == '[' &&
+        !memchr(raw.data, '\0', raw.len)) {
+        memcpy(marker, raw.data, raw.len);
+        marker[raw.len] = '\0';
+        if (is_marker(marker))
+            return uprof_names_marker(names, marker);
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(suffixes) && raw.len > suffix_len; i++) {
+        const size_t stem_len = raw.len - suffix_len;
+        if (memcmp((const char *)raw.data + stem_len, suffixes[i], suffix_len) != 0)
+            continue;
+        g_autofree char *stem = uprof_text_clean((UprofSlice){ raw.data, stem_len });
+        g_autofree char *whole = g_strconcat(stem, suffixes[i], NULL);
+        return uprof_names_marker(names, whole);
+    }
+    return uprof_names_intern(names, raw);
+}
+
 size_t
 uprof_names_count(const UprofNames *names)
 {

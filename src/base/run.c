@@ -26,6 +26,7 @@ const UprofRunField uprof_run_fields[] = {
     { UINT(max_depth),       false },
     { BOOL(per_vcpu),        false },
     { BOOL(idle),            false },
+    { BOOL(idle_stacks),     false },
     { BOOL(no_pause),        false },
     { TEXT(ended_by),        true  },
     { UINT(duration_ns),     true  },
@@ -33,6 +34,8 @@ const UprofRunField uprof_run_fields[] = {
     { UINT(late),            true  },
     { UINT(busy),            true  },
     { UINT(skipped),         true  },
+    { UINT(stuck),           true  },
+    { UINT(held_ns),         true  },
     { UINT(cpu_ns),          true  },
 };
 /* clang-format on */
@@ -48,6 +51,9 @@ free_image(gpointer data)
     g_free(image->path);
     g_free(image->build_id);
     g_free(image->digest);
+    g_free(image->base);
+    g_free(image->mismatch);
+    g_free(image->lines_hint);
     g_free(image);
 }
 
@@ -92,15 +98,106 @@ uprof_run_add_image(UprofRun *run, const char *label, const char *path, const ch
     return image;
 }
 
+static void
+merge_texts(UprofRun *run, const UprofRun *other, bool is_first)
+{
+    for (size_t i = 0; i < uprof_run_n_fields; i++) {
+        const UprofRunField *field = &uprof_run_fields[i];
+        if (field->kind != UPROF_RUN_TEXT)
+            continue;
+        char **text = G_STRUCT_MEMBER_P(run, field->offset);
+        const char *others = G_STRUCT_MEMBER(char *, other, field->offset);
+        if (!is_first && g_strcmp0(*text, others) == 0)
+            continue;
+        g_free(*text);
+        *text = is_first ? g_strdup(others) : NULL;
+    }
+}
+
+#define AT(member) G_STRUCT_OFFSET(UprofRun, member)
+
+static void
+add_counts(UprofRun *run, const UprofRun *other)
+{
+    /* clang-format off */
+    static const size_t counts[] = {
+        AT(asked_ns), AT(duration_ns), AT(late), AT(busy), AT(skipped), AT(stuck),
+        AT(held_ns), AT(cpu_ns), AT(samples), AT(running), AT(idles), AT(torn),
+        AT(complete), AT(truncated), AT(unknown), AT(frames), AT(named), AT(by_cfi),
+        AT(by_leaf), AT(by_fp), AT(calls_checked), AT(calls_agreed), AT(one_frame),
+    };
+    /* clang-format on */
+
+    for (size_t i = 0; i < G_N_ELEMENTS(counts); i++)
+        G_STRUCT_MEMBER(uint64_t, run, counts[i]) += G_STRUCT_MEMBER(uint64_t, other, counts[i]);
+}
+
+static void
+add_histogram(UprofHistogram *sum, const UprofHistogram *other)
+{
+    if (other->count == 0)
+        return;
+    sum->min_ns = sum->count > 0 ? MIN(sum->min_ns, other->min_ns) : other->min_ns;
+    sum->max_ns = MAX(sum->max_ns, other->max_ns);
+    sum->count += other->count;
+    sum->total_ns += other->total_ns;
+    for (unsigned i = 0; i < UPROF_HISTOGRAM_BUCKETS; i++)
+        sum->buckets[i] += other->buckets[i];
+}
+
+/* What was left out afterwards was sampled all the same. */
+static uint64_t
+count_taken(const UprofRun *run)
+{
+    return run->unfiltered > 0 ? run->unfiltered : run->samples;
+}
+
+void
+uprof_run_merge(UprofRun *run, const UprofRun *other, bool is_first)
+{
+    if (run->unfiltered > 0 || other->unfiltered > 0)
+        run->unfiltered = count_taken(run) + count_taken(other);
+    merge_texts(run, other, is_first);
+    add_counts(run, other);
+    add_histogram(&run->hold, &other->hold);
+    add_histogram(&run->stopped, &other->stopped);
+    run->vcpus = MAX(run->vcpus, other->vcpus);
+    run->max_depth = MAX(run->max_depth, other->max_depth);
+    run->divisor = MAX(run->divisor, other->divisor);
+    run->per_vcpu |= other->per_vcpu;
+    run->idle |= other->idle;
+    run->idle_stacks |= other->idle_stacks;
+    run->no_pause |= other->no_pause;
+    run->rate_mhz = is_first || run->rate_mhz == other->rate_mhz ? other->rate_mhz : 0;
+    run->started_utc_ns =
+        is_first ? other->started_utc_ns : MIN(run->started_utc_ns, other->started_utc_ns);
+    for (guint i = 0; i < other->images->len; i++) {
+        const UprofRunImage *image = g_ptr_array_index(other->images, i);
+        UprofRunImage *copy =
+            uprof_run_add_image(run, image->label, image->path, image->build_id, image->digest);
+        copy->base = g_strdup(image->base);
+        copy->checked = image->checked;
+        copy->matched = image->matched;
+        copy->mismatch = g_strdup(image->mismatch);
+        copy->n_seen = image->n_seen;
+    }
+}
+
 uint64_t
 uprof_run_got_mhz(const UprofRun *run)
 {
     if (run->vcpus == 0 || run->duration_ns == 0)
         return 0;
 
-    const unsigned __int128 samples = run->samples;
+    const unsigned __int128 samples = count_taken(run);
     const unsigned __int128 mhz = samples * 1000 * UPROF_NS_PER_S / run->duration_ns / run->vcpus;
     return MIN(mhz, UINT64_MAX);
+}
+
+uint64_t
+uprof_run_held_ns(const UprofRun *run)
+{
+    return run->held_ns > 0 ? run->held_ns : run->hold.total_ns;
 }
 
 uint64_t

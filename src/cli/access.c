@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Picks an access method; the only place that knows what was built in. `direct`
- * (KVM, one vCPU at a time) and the Xen module join the table here.
+ * Picks an access method; the only place that knows what was built in, and with
+ * module.c, what can be loaded.
  */
 #include "access-priv.h"
+
+#include "module-priv.h"
 
 #include "uprof/backend.h"
 #include "uprof/text.h"
@@ -11,6 +13,9 @@
 #include <string.h>
 
 static const UprofGuestOps *const backends[] = {
+#ifdef WITH_DIRECT
+    &uprof_direct_ops,
+#endif
 #ifdef WITH_QEMU
     &uprof_monitor_ops,
 #endif
@@ -23,22 +28,35 @@ uprof_access_find(const char *name)
     for (size_t i = 0; i < G_N_ELEMENTS(backends); i++)
         if (strcmp(backends[i]->name, name) == 0)
             return backends[i];
-    return NULL;
+    const UprofXenModule *xen = strcmp(name, "xen") == 0 ? uprof_module_xen(NULL) : NULL;
+    return xen ? xen->ops : NULL;
 }
 
-static const UprofGuestOps *
+bool
+uprof_access_is_host(const UprofDomain *domain)
+{
+    return strcmp(domain->driver, "Xen") == 0 && domain->id == 0;
+}
+
+void
+uprof_access_clear(UprofAccess *access)
+{
+    g_free(access->why);
+}
+
+static bool
 refuse(GError **error, const UprofDomain *domain, const char *why)
 {
     g_autofree char *name = uprof_text_quote(domain->name);
 
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED, "%s: %s", name, why);
-    return NULL;
+    return false;
 }
 
-const UprofGuestOps *
-uprof_access_choose(const UprofDomain *domain, const char *asked, const char **why, GError **error)
+/* What no way into a guest gets round. */
+static bool
+check_domain(const UprofDomain *domain, GError **error)
 {
-    const UprofGuestOps *monitor = uprof_access_find("monitor");
     g_autofree char *message = NULL;
 
     if (domain->bad_xml)
@@ -50,21 +68,100 @@ uprof_access_choose(const UprofDomain *domain, const char *asked, const char **w
                                   security);
         return refuse(error, domain, message);
     }
-    if (strcmp(domain->driver, "Xen") == 0)
-        return refuse(error, domain, "this build has no module for Xen domains");
-    if (strcmp(domain->driver, "QEMU") != 0) {
+    if (uprof_access_is_host(domain))
+        return refuse(error, domain,
+                      "it is dom0, in which this program itself runs: to pause it would be the end "
+                      "of both; to see what dom0 does: perf");
+    if (strcmp(domain->driver, "QEMU") != 0 && strcmp(domain->driver, "Xen") != 0) {
         g_autofree char *driver = uprof_text_quote(domain->driver);
         message = g_strdup_printf("libvirt's driver '%s' gives no way into its guests", driver);
         return refuse(error, domain, message);
     }
-    if (!monitor)
+    if (strcmp(domain->driver, "QEMU") == 0 && !uprof_access_find("monitor"))
         return refuse(error, domain, "this build was made without QEMU (-Dqemu=disabled)");
     if (!domain->xml->arch || !uprof_arch_find(domain->xml->arch)) {
         g_autofree char *arch = uprof_text_quote(domain->xml->arch ? domain->xml->arch : "?");
         message = g_strdup_printf("guests of architecture '%s' cannot be sampled yet", arch);
         return refuse(error, domain, message);
     }
-    *why = strcmp(domain->xml->type, "kvm") == 0 ? "works everywhere; stops the whole guest"
-                                                 : "emulated: the only way";
-    return monitor;
+    return true;
+}
+
+/* On Xen there is one way. */
+static bool
+choose_xen(const UprofDomain *domain, const char *asked, bool no_pause, UprofAccess *access,
+           GError **error)
+{
+    g_autoptr(GError) failure = NULL;
+    g_autofree char *message = NULL;
+
+    if (strcmp(asked, "auto") != 0 && strcmp(asked, "xen") != 0) {
+        message = g_strdup_printf("no access '%s' to a domain of Xen: leave out --access", asked);
+        return refuse(error, domain, message);
+    }
+    if (no_pause)
+        return refuse(error, domain, "--no-pause is for KVM: leave it out");
+    if (!domain->is_local)
+        return refuse(error, domain,
+                      "the connection is remote, and domains of Xen are sampled in their dom0: "
+                      "run virt-uprof there");
+    const UprofXenModule *xen = uprof_module_xen(&failure);
+    if (!xen)
+        return refuse(error, domain, failure->message);
+    access->ways[access->n++] = xen->ops;
+    access->why =
+        g_strdup(strcmp(asked, "auto") != 0 ? "asked for"
+                                            : "the whole domain, by Xen itself, for microseconds");
+    return true;
+}
+
+/* Returns: (nullable): why the vCPUs cannot be held one by one; literal */
+static const char *
+find_obstacle(const UprofDomain *domain, bool no_pause, UprofErrorCode *code)
+{
+    *code = UPROF_ERROR_UNSUPPORTED;
+    if (strcmp(domain->xml->type, "kvm") != 0)
+        return "it is emulated, and emulation can only be stopped as a whole";
+    if (!domain->is_local)
+        return "the connection is remote";
+    if (no_pause)
+        return "--no-pause was asked for";
+#ifdef WITH_DIRECT
+    return uprof_direct_obstacle(code);
+#else
+    return "this build is for a host that is not x86";
+#endif
+}
+
+bool
+uprof_access_choose(const UprofDomain *domain, const char *asked, bool no_pause,
+                    UprofAccess *access, GError **error)
+{
+    const UprofGuestOps *direct = uprof_access_find("direct");
+    UprofErrorCode code;
+
+    *access = (UprofAccess){ .n = 0 };
+    if (!check_domain(domain, error))
+        return false;
+    if (strcmp(domain->driver, "Xen") == 0)
+        return choose_xen(domain, asked, no_pause, access, error);
+    if (strcmp(asked, "xen") == 0)
+        return refuse(error, domain, "no access 'xen': it is not a domain of Xen");
+    const char *obstacle = find_obstacle(domain, no_pause, &code);
+    if (strcmp(asked, "direct") == 0 && obstacle) {
+        g_autofree char *name = uprof_text_quote(domain->name);
+        g_set_error(error, UPROF_ERROR, (gint)code, "%s: no access 'direct': %s", name, obstacle);
+        return false;
+    }
+    if (!obstacle && strcmp(asked, "monitor") != 0)
+        access->ways[access->n++] = direct;
+    if (strcmp(asked, "direct") != 0)
+        access->ways[access->n++] = uprof_access_find("monitor");
+    if (strcmp(asked, "auto") != 0)
+        access->why = g_strdup("asked for");
+    else if (access->n > 1)
+        access->why = g_strdup("local KVM: one vCPU at a time, for microseconds");
+    else
+        access->why = g_strdup_printf("stops the whole guest; not 'direct': %s", obstacle);
+    return true;
 }

@@ -6,7 +6,9 @@
  */
 #include "commands-priv.h"
 
+#include "domid-priv.h"
 #include "exit-priv.h"
+#include "module-priv.h"
 #include "session-priv.h"
 #include "summary-priv.h"
 #include "uprof/clock.h"
@@ -22,7 +24,8 @@ enum {
     PROBES = 16,
     PROBE_PAUSE_US = 15 * 1000,
     PROBE_PAUSE_MAX_US = 500 * 1000,
-    FRAME_POINTERS_PERCENT = 50,
+    ONE_FRAME_PERCENT = 50,
+    CALLS_PERCENT = 90,
 };
 
 typedef enum { LEVEL_OK, LEVEL_NOTE, LEVEL_WARN, LEVEL_FAIL } Level;
@@ -121,6 +124,12 @@ append_json(GString *out, const Diagnosis *diagnosis)
     g_string_append(out, "]}");
 }
 
+static bool
+is_qemu(const UprofSession *session)
+{
+    return strcmp(session->domain->driver, "QEMU") == 0;
+}
+
 static void
 find_access(Diagnosis *diagnosis, const UprofSession *session)
 {
@@ -132,20 +141,27 @@ find_access(Diagnosis *diagnosis, const UprofSession *session)
         g_autofree char *p50 = uprof_format_ns(uprof_histogram_percentile(&run->hold, 50));
         g_autofree char *max = uprof_format_ns(run->hold.max_ns);
         find(diagnosis, LEVEL_OK, "access",
-             "%s: %" G_GUINT64_FORMAT " probe holds of the whole guest, median %s, longest %s",
-             run->access, run->hold.count, p50, max);
+             "%s: %" G_GUINT64_FORMAT " probe holds of %s, median %s, longest %s", run->access,
+             run->hold.count,
+             session->guest->grain == UPROF_GRAIN_VCPU ? "one vCPU each" : "the whole guest", p50,
+             max);
     } else {
         find(diagnosis, LEVEL_OK, "access", "%s: nothing was held", run->access);
     }
+    find(diagnosis, LEVEL_NOTE, "access", "why: %s", session->why);
     if (facts.why_slow)
         find(diagnosis, LEVEL_WARN, "memory", "read by %s, milliseconds a piece: %s", facts.reads,
              facts.why_slow);
+    else if (facts.pid == 0)
+        find(diagnosis, LEVEL_OK, "memory", "read by %s: %" G_GUINT64_FORMAT " MiB", facts.reads,
+             facts.ram_bytes / 1048576);
     else
         find(diagnosis, LEVEL_OK, "memory",
              "read by %s from QEMU's process %d: %u ranges, %" G_GUINT64_FORMAT " MiB", facts.reads,
              facts.pid, facts.n_ranges, facts.ram_bytes / 1048576);
-    find(diagnosis, LEVEL_NOTE, "taint",
-         "monitor queries mark the domain 'custom-monitor' in libvirt until it stops");
+    if (is_qemu(session))
+        find(diagnosis, LEVEL_NOTE, "taint",
+             "monitor queries mark the domain 'custom-monitor' in libvirt until it stops");
 }
 
 /*
@@ -158,7 +174,8 @@ find_state_folder(Diagnosis *diagnosis, const UprofSession *session)
     static const char folder[] = "/run/libvirt/qemu";
     struct statfs info;
 
-    if (session->domain->is_local && g_str_has_suffix(session->domain->uri, "/system") &&
+    if (is_qemu(session) && session->guest->grain != UPROF_GRAIN_VCPU &&
+        session->domain->is_local && g_str_has_suffix(session->domain->uri, "/system") &&
         statfs(folder, &info) == 0 && info.f_type != TMPFS_MAGIC)
         find(diagnosis, LEVEL_WARN, "libvirt",
              "%s is on a disk, to which each sample makes libvirt write several times: mount a "
@@ -179,15 +196,38 @@ find_rate(Diagnosis *diagnosis, const UprofSession *session)
     g_autofree char *rate = uprof_format_hz(MAX(max_mhz, 1));
     g_autofree char *budget = uprof_format_budget(budget_ppm);
     find(diagnosis, LEVEL_NOTE, "rate",
-         "up to %s Hz within --budget %s: each sample stops the guest for so long", rate, budget);
+         "up to %s Hz within --budget %s: each sample stops %s for so long", rate, budget,
+         session->guest->grain == UPROF_GRAIN_VCPU ? "its vCPU" : "the guest");
 }
 
 static void
 find_mode(Diagnosis *diagnosis, const UprofSession *session, const UprofRegs *regs)
 {
     find(diagnosis, LEVEL_OK, "guest", "%s, %u-bit code, paging %s, %u vCPU%s", session->run->arch,
-         regs->word_bytes * 8, uprof_mem_mode_name(uprof_mem_mode(regs)), session->guest->n_vcpus,
-         session->guest->n_vcpus == 1 ? "" : "s");
+         regs->word_bytes * 8, uprof_mem_mode_name(uprof_mem_mode(regs)),
+         (unsigned)session->run->vcpus, session->run->vcpus == 1 ? "" : "s");
+}
+
+/* What callers are found by where this image's code runs. */
+static void
+find_tables(Diagnosis *diagnosis, const UprofSymSource *source)
+{
+    g_autofree char *path = uprof_text_quote(source->path);
+
+    if (!source->cfi) {
+        find(diagnosis, LEVEL_NOTE, "unwind tables",
+             "'%s' has none: callers are found by its code and frame pointers", path);
+        return;
+    }
+    const UprofCfiSummary summary = uprof_cfi_summary(source->cfi);
+    find(diagnosis, LEVEL_OK, "unwind tables",
+         "'%s': %zu entries for %zu functions, %zu KiB of memory; by its code and frame pointers "
+         "where there are none",
+         path, summary.n_fdes, source->n_symbols, summary.n_bytes / 1024);
+    if (summary.n_dropped > 0)
+        find(diagnosis, LEVEL_WARN, "unwind tables",
+             "'%s': %zu entries are broken, and as if they were not there", path,
+             summary.n_dropped);
 }
 
 static void
@@ -195,28 +235,39 @@ find_symbols(Diagnosis *diagnosis, const UprofSession *session)
 {
     const UprofSym *sym = session->pipeline->sym;
 
-    if (uprof_sym_n_sources(sym) == 0)
+    if (uprof_sym_n_sources(sym) == 0 || session->symbols_hint)
         find(diagnosis, LEVEL_WARN, "symbols", "none, stacks will be addresses: %s",
              session->symbols_hint ? session->symbols_hint : "give them with -s");
     for (unsigned i = 0; i < uprof_sym_n_sources(sym); i++) {
         UprofSymSource source;
         uprof_sym_source(sym, i, &source);
         g_autofree char *path = uprof_text_quote(source.path);
+        if (source.debug_path) {
+            g_autofree char *debug = uprof_text_quote(source.debug_path);
+            find(diagnosis, LEVEL_OK, "symbols", "'%s': with its debug file '%s'", path, debug);
+        }
+        if (strcmp(source.kind, "ELF") == 0)
+            find_tables(diagnosis, &source);
+        if (source.hint)
+            find(diagnosis, LEVEL_WARN, "symbols", "'%s': %s", path, source.hint);
         if (source.match == UPROF_SYM_MATCHED) {
             find(diagnosis, LEVEL_OK, "symbols",
                  "'%s': %zu functions; its code is what the guest runs", path, source.n_symbols);
         } else if (source.match == UPROF_SYM_MISMATCHED) {
             find(diagnosis, LEVEL_FAIL, "symbols",
-                 "'%s' is not what the guest runs and would be ignored; give the right file "
+                 "'%s' is not what the guest runs and would be ignored: %s; give the right file "
                  "with -s",
-                 path);
+                 path, source.mismatch);
             diagnosis->code = uprof_exit_worse(diagnosis->code, UPROF_EXIT_FAILED);
+        } else if (source.n_seen == 0) {
+            find(diagnosis, session->run->running > 0 ? LEVEL_WARN : LEVEL_NOTE, "symbols",
+                 "'%s': %zu functions; no sample lay in its code just now: if it is the right "
+                 "file, was it moved (FILE@BASE)?",
+                 path, source.n_symbols);
         } else {
             find(diagnosis, LEVEL_NOTE, "symbols",
-                 "'%s': %zu functions; could not be compared with the running guest (%s)", path,
-                 source.n_symbols,
-                 strcmp(source.kind, "text") == 0 ? "a table has no code"
-                                                  : "the guest did not run its code just now");
+                 "'%s': %zu functions; too little of its code could be compared with the guest's",
+                 path, source.n_symbols);
         }
     }
 }
@@ -224,6 +275,7 @@ find_symbols(Diagnosis *diagnosis, const UprofSession *session)
 static void
 find_stacks(Diagnosis *diagnosis, const UprofSession *session)
 {
+    const UprofPipeline *pipeline = session->pipeline;
     const UprofRun *run = session->run;
 
     if (run->running == 0) {
@@ -233,17 +285,20 @@ find_stacks(Diagnosis *diagnosis, const UprofSession *session)
     }
     find(diagnosis, run->complete * 2 >= run->running ? LEVEL_OK : LEVEL_WARN, "stacks",
          "%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " complete, %" G_GUINT64_FORMAT
-         " samples idle",
-         run->complete, run->running, run->idles);
-    const uint64_t percent = (run->running - run->one_frame) * 100 / run->running;
-    if (percent >= FRAME_POINTERS_PERCENT)
-        find(diagnosis, LEVEL_OK, "frame pointers", "seen in %" G_GUINT64_FORMAT " %% of stacks",
-             percent);
-    else
-        find(diagnosis, LEVEL_WARN, "frame pointers",
-             "%" G_GUINT64_FORMAT " %% of stacks have one frame only: was the guest built with "
-             "-fno-omit-frame-pointer? (Linux kernels are not, as a rule)",
-             100 - percent);
+         " truncated, %" G_GUINT64_FORMAT " unknown, %" G_GUINT64_FORMAT " samples idle",
+         run->complete, run->running, run->truncated, run->unknown, run->idles);
+    for (unsigned end = 0; end < UPROF_N_ENDS; end++)
+        if (end != UPROF_END_BASE && pipeline->ends[end] > 0)
+            find(diagnosis, LEVEL_NOTE, "stacks", "%" G_GUINT64_FORMAT " end by: %s",
+                 pipeline->ends[end], uprof_end_name(end));
+    g_autofree char *quality = uprof_format_quality(run);
+    const bool agree = run->calls_agreed * 100 >= run->calls_checked * CALLS_PERCENT;
+    find(diagnosis, agree ? LEVEL_OK : LEVEL_WARN, "callers", "%s", quality);
+    if (run->one_frame * 100 >= run->running * ONE_FRAME_PERCENT)
+        find(diagnosis, LEVEL_WARN, "callers",
+             "%" G_GUINT64_FORMAT " %% of stacks have one frame only: no unwind tables, or symbols "
+             "without sizes?",
+             run->one_frame * 100 / run->running);
 }
 
 /* A few samples, as a run would take them. Returns: false with the failure noted */
@@ -263,7 +318,8 @@ probe(Diagnosis *diagnosis, UprofSession *session)
         answer = uprof_sampler_shoot(session->sampler, slots, &n, &error);
         for (unsigned j = 0; answer == UPROF_OK && j < n; j++)
             uprof_pipeline_take(session->pipeline, slots[j], NULL);
-        if (answer == UPROF_OK && n > 0 && !has_mode) {
+        /* of a halted vCPU registers need not be known */
+        if (answer == UPROF_OK && n > 0 && !has_mode && slots[0]->regs.word_bytes > 0) {
             find_mode(diagnosis, session, &slots[0]->regs);
             has_mode = true;
         }
@@ -278,8 +334,9 @@ probe(Diagnosis *diagnosis, UprofSession *session)
         find_error(diagnosis, "access", error);
     else if (answer != UPROF_OK)
         find(diagnosis, LEVEL_FAIL, "access", "%s",
-             answer == UPROF_GONE ? "the domain has just ended"
-                                  : "somebody else stops, moves or saves the domain");
+             answer == UPROF_GONE    ? "the domain has just ended"
+             : answer == UPROF_STUCK ? "no vCPU has stopped within --max-pause"
+                                     : "somebody else stops, moves or saves the domain");
     if (answer != UPROF_OK && answer != UPROF_FAILED)
         diagnosis->code = uprof_exit_worse(diagnosis->code, UPROF_EXIT_DOMAIN);
     return answer == UPROF_OK;
@@ -298,7 +355,7 @@ diagnose_domain(Diagnosis *diagnosis, UprofHost *host, UprofDomain *domain,
          job ? job : "no job, no migration");
     g_autoptr(UprofSession) session =
         uprof_session_open(domain, options, guardian, false, false, &locked, &error);
-    if (!session || !uprof_session_prepare(session, options, NULL, &error)) {
+    if (!session || !uprof_session_prepare(session, options, NULL, NULL, NULL, &error)) {
         find_error(diagnosis, session ? "symbols" : "access", error);
         if (locked)
             diagnosis->code = UPROF_EXIT_LOCKED;
@@ -325,6 +382,17 @@ describe_title(UprofHost *host, const UprofDomain *domain)
 }
 
 static void
+find_xen(Diagnosis *diagnosis)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (uprof_module_xen(&error))
+        find(diagnosis, LEVEL_OK, "module", "the module for domains of Xen is there");
+    else
+        find_error(diagnosis, "module", error);
+}
+
+static void
 diagnose_host(Diagnosis *diagnosis, UprofHost *host, bool healed)
 {
     g_autofree char *about = uprof_host_describe(host);
@@ -343,7 +411,9 @@ diagnose_host(Diagnosis *diagnosis, UprofHost *host, bool healed)
              domains->len, n_running);
     else
         find_error(diagnosis, "domains", error);
-    if (geteuid() == 0)
+    if (g_str_has_prefix(uprof_host_uri(host), "xen:"))
+        find_xen(diagnosis);
+    else if (geteuid() == 0)
         find(diagnosis, LEVEL_OK, "rights", "root: guest memory is read from QEMU's process");
     else
         find(diagnosis, LEVEL_NOTE, "rights",
@@ -388,7 +458,7 @@ check_domain(const UprofOptions *options, UprofHost *host, const char *word,
 {
     g_autoptr(GError) error = NULL;
     g_auto(Diagnosis) diagnosis = { 0 };
-    UprofDomain *domain = uprof_host_find(host, word, &error);
+    UprofDomain *domain = uprof_domid_find(host, word, options->quiet, &error);
     g_autofree char *title = domain ? describe_title(host, domain) : uprof_text_quote(word);
 
     init_diagnosis(&diagnosis, title);

@@ -11,3 +11,5 @@ int uprof_list_run(UprofOptions *options);
 int uprof_dump_run(UprofOptions *options);
 int uprof_check_run(UprofOptions *options);
 int uprof_report_run(UprofOptions *options);
+int uprof_diff_run(UprofOptions *options);
+int uprof_top_run(UprofOptions *options);

@@ -5,6 +5,7 @@
  */
 #include "commands-priv.h"
 
+#include "domid-priv.h"
 #include "exit-priv.h"
 #include "session-priv.h"
 #include "uprof/text.h"
@@ -24,6 +25,15 @@ name_how(UprofHow how)
     return names[how];
 }
 
+/* Returns: how many functions stand there, outermost first: all but the first were inlined */
+static unsigned
+find_functions(const UprofSession *session, const UprofSymAnswer *answer,
+               const UprofName *const **functions)
+{
+    *functions = &answer->name;
+    return MAX(uprof_sym_expand(session->pipeline->sym, answer->place, functions), 1);
+}
+
 static void
 append_text(GString *out, const UprofSession *session, const UprofSnapshot *snapshot)
 {
@@ -41,8 +51,13 @@ append_text(GString *out, const UprofSession *session, const UprofSnapshot *snap
         const UprofFrame *frame = &stack->frames[i];
         const UprofSymAnswer answer =
             uprof_sym_find(session->pipeline->sym, frame->pc, frame->is_return);
+        const UprofName *const *functions;
+        const unsigned n = find_functions(session, &answer, &functions);
+        for (unsigned j = n; j-- > 1;)
+            g_string_append_printf(out, "       %016" G_GINT64_MODIFIER "x  %s\n", frame->pc,
+                                   uprof_name_text(functions[j]));
         g_string_append_printf(out, "  #%-3u %016" G_GINT64_MODIFIER "x  %s\n", i, frame->pc,
-                               uprof_name_text(answer.name));
+                               uprof_name_text(functions[0]));
     }
 }
 
@@ -63,10 +78,18 @@ append_json(GString *out, const UprofSession *session, const UprofSnapshot *snap
         const UprofFrame *frame = &stack->frames[i];
         const UprofSymAnswer answer =
             uprof_sym_find(session->pipeline->sym, frame->pc, frame->is_return);
+        const UprofName *const *functions;
+        const unsigned n = find_functions(session, &answer, &functions);
         g_string_append_printf(out, "%s{\"address\": \"0x%" G_GINT64_MODIFIER "x\", \"name\": \"",
                                i > 0 ? ", " : "", frame->pc);
-        uprof_text_append_json(out, uprof_name_text(answer.name));
-        g_string_append_printf(out, "\", \"image\": \"%s\", \"how\": \"%s\"}",
+        uprof_text_append_json(out, uprof_name_text(functions[0]));
+        g_string_append(out, "\", \"inlined\": [");
+        for (unsigned j = n; j-- > 1;) {
+            g_string_append(out, j + 1 < n ? ", \"" : "\"");
+            uprof_text_append_json(out, uprof_name_text(functions[j]));
+            g_string_append_c(out, '"');
+        }
+        g_string_append_printf(out, "], \"image\": \"%s\", \"how\": \"%s\"}",
                                answer.image ? answer.image : "", name_how(frame->how));
     }
     g_string_append(out, "]}");
@@ -85,6 +108,7 @@ print_stacks(UprofSession *session, UprofSnapshot **slots, unsigned n, bool json
     }
     for (unsigned i = 0; i < n; i++) {
         uprof_pipeline_take(session->pipeline, slots[i], NULL);
+        uprof_sym_resolve(session->pipeline->sym);
         if (json)
             append_json(out, session, slots[i], i == 0);
         else
@@ -118,6 +142,10 @@ shoot(UprofSession *session, bool json)
                   session->shown);
         code = UPROF_EXIT_DOMAIN;
         break;
+    case UPROF_STUCK:
+        uprof_say("virt-uprof: %s: no vCPU has stopped within --max-pause", session->shown);
+        code = UPROF_EXIT_USELESS;
+        break;
     case UPROF_GONE:
         uprof_say("virt-uprof: %s: it has just ended", session->shown);
         code = UPROF_EXIT_DOMAIN;
@@ -142,13 +170,13 @@ dump_domain(UprofHost *host, const char *word, UprofOptions *options, UprofGuard
 {
     g_autoptr(GError) error = NULL;
     bool locked = false;
-    UprofDomain *domain = uprof_host_find(host, word, &error);
+    UprofDomain *domain = uprof_domid_find(host, word, options->quiet, &error);
 
     if (!domain)
         return uprof_say_error(error);
     g_autoptr(UprofSession) session =
         uprof_session_open(domain, options, guardian, true, true, &locked, &error);
-    if (!session || !uprof_session_prepare(session, options, NULL, &error)) {
+    if (!session || !uprof_session_prepare(session, options, NULL, NULL, NULL, &error)) {
         const int code = uprof_say_error(error);
         return locked ? UPROF_EXIT_LOCKED : code;
     }

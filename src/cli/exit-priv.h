@@ -50,3 +50,9 @@ void uprof_say(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
 /** uprof_say_progress: rewrites the progress line on stderr; "" ends it */
 void uprof_say_progress(const char *text);
+
+/**
+ * uprof_say_divert: what would be said goes elsewhere, while the screen is another's
+ * @lines: (nullable): borrowed: of char, owned by it; %NULL: to stderr again
+ */
+void uprof_say_divert(GPtrArray *lines);

@@ -37,6 +37,7 @@ static const struct {
 /* clang-format on */
 
 static size_t progress_len;
+static GPtrArray *diverted; /* (nullable) */
 
 int
 uprof_exit_code(const GError *error)
@@ -104,7 +105,10 @@ uprof_say(const char *format, ...)
     va_start(arguments, format);
     g_autofree char *text = g_strdup_vprintf(format, arguments);
     va_end(arguments);
-    fprintf(stderr, "%s\n", text);
+    if (diverted)
+        g_ptr_array_add(diverted, g_steal_pointer(&text));
+    else
+        fprintf(stderr, "%s\n", text);
 }
 
 int
@@ -112,4 +116,10 @@ uprof_say_error(const GError *error)
 {
     uprof_say("virt-uprof: %s", error->message);
     return uprof_exit_code(error);
+}
+
+void
+uprof_say_divert(GPtrArray *lines)
+{
+    diverted = lines;
 }

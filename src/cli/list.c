@@ -37,13 +37,13 @@ static void
 fill_row(Row *row, const UprofDomain *domain)
 {
     g_autoptr(GError) error = NULL;
-    const char *why = NULL;
-    const UprofGuestOps *ops = uprof_access_choose(domain, "auto", &why, &error);
+    g_auto(UprofAccess) access = { 0 };
+    const bool ok = uprof_access_choose(domain, "auto", false, &access, &error);
 
     row->name = uprof_text_quote(domain->name);
-    row->access = g_strdup(ops ? ops->name : "-");
-    if (ops) {
-        row->why = g_strdup(why);
+    row->access = g_strdup(ok ? access.ways[0]->name : "-");
+    if (ok) {
+        row->why = g_strdup(access.why);
     } else {
         /* the name stands in its own column */
         const char *reason = strstr(error->message, ": ");

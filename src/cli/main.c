@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* Whoever starts us may have closed them; no file of ours shall take their place. */
@@ -23,14 +24,28 @@ open_standard_files(void)
         close(fd);
 }
 
+/* Each vCPU that is sampled takes a few; the usual limit is for programs with select(2). */
+static void
+raise_file_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
 int
 main(int argc, char **argv)
 {
     int code = UPROF_EXIT_USAGE;
 
     open_standard_files();
-    /* a closed stdout shows as a failed write */
+    raise_file_limit();
+    /* a closed stdout, or a file that may not grow, shows as a failed write */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     g_autoptr(UprofOptions) options = uprof_options_parse(argc, (const char **)argv, &code);
 
     return options ? options->command->run(options) : code;

@@ -8,6 +8,7 @@
 
 #include "uprof/output.h"
 #include "uprof/settings.h"
+#include "uprof/sym.h"
 
 typedef struct _UprofOptions UprofOptions;
 
@@ -30,11 +31,27 @@ typedef struct {
 } UprofWanted;
 
 /**
+ * UprofSymbolFile: one of --symbols
+ * @base: where the guest has it, if @is_moved
+ */
+typedef struct {
+    char *path;
+    uint64_t base;
+    bool is_moved;
+} UprofSymbolFile;
+
+/**
  * UprofOptions:
  * @uri: (nullable)
- * @access: "auto", "monitor", ...
- * @outputs: of UprofWanted *; @symbols, @words: of char *
+ * @access: "auto", "direct", "monitor" or "xen"
+ * @wait: for domains that do not run yet; @wait_ns: how long, 0: until stopped
+ * @outputs: of UprofWanted *; @symbols: of UprofSymbolFile *; @words: of char *,
+ *   each for uprof_domid_find()
+ * @debug_folders: of char *, the last one NULL
  * @format: (nullable): of --format, for all outputs
+ * @rows: of tables; 0: as many as the command thinks right
+ * @focus: (nullable): name of a function; @include, @exclude: (nullable)
+ * @sort: "self" or "total"; @rounds: 0: until stopped
  */
 struct _UprofOptions {
     const UprofCommand *command;
@@ -43,11 +60,23 @@ struct _UprofOptions {
     UprofSettings settings;
     GPtrArray *outputs;
     GPtrArray *symbols;
+    GPtrArray *debug_folders;
     GPtrArray *words;
     const UprofFormat *format;
     unsigned rows;
+    char *focus;
+    GRegex *include;
+    GRegex *exclude;
+    char *sort;
+    unsigned rounds;
+    bool batch;
+    bool is_top; /* shows what it samples, and writes nothing */
     bool given_depth;
     bool all;
+    bool wait;
+    uint64_t wait_ns;
+    bool no_demangle;
+    bool lines;
     bool json;
     bool quiet;
     bool verbose;
@@ -65,5 +94,12 @@ extern const UprofCommand uprof_commands[];
  * Returns: (transfer full) (nullable): %NULL: leave with @code
  */
 UprofOptions *uprof_options_parse(int argc, const char **argv, int *code);
+
+/** uprof_options_add_symbols: adds those of --symbols to @sym, all or with an error */
+bool uprof_options_add_symbols(const UprofOptions *options, UprofSym *sym, GError **error);
+
+/** uprof_options_sym_config: Returns: what they say about symbols; borrowed from @options */
+UprofSymConfig uprof_options_sym_config(const UprofOptions *options);
+
 void uprof_options_free(UprofOptions *options);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofOptions, uprof_options_free)

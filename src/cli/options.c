@@ -6,6 +6,7 @@
  */
 #include "options-priv.h"
 
+#include "domid-priv.h"
 #include "exit-priv.h"
 #include "uprof/scan.h"
 #include "uprof/text.h"
@@ -17,7 +18,7 @@
 #include "commands-priv.h"
 
 enum {
-    ROWS_DEFAULT = 15,
+    ROUNDS_MAX = 1000 * 1000,
     ROWS_MAX = 1000 * 1000,
     MAX_PAUSE_NS_MAX = 1000 * 1000 * 1000,
 };
@@ -28,8 +29,11 @@ enum {
     DUMP = 1 << 2,
     CHECK = 1 << 3,
     REPORT = 1 << 4,
-    ALL = RECORD | LIST | DUMP | CHECK | REPORT,
-    LIVE = RECORD | DUMP | CHECK,
+    DIFF = 1 << 5,
+    TOP = 1 << 6,
+    ALL = RECORD | LIST | DUMP | CHECK | REPORT | DIFF | TOP,
+    LIVE = RECORD | DUMP | CHECK | TOP,
+    FILES = REPORT | DIFF,
 };
 
 /* clang-format off */
@@ -38,14 +42,19 @@ const UprofCommand uprof_commands[] = {
     { "list",   LIST,   "",            "every domain, and how it would be sampled", uprof_list_run },
     { "dump",   DUMP,   "DOMAIN...",   "one stack per vCPU, now",                   uprof_dump_run },
     { "check",  CHECK,  "[DOMAIN...]", "the doctor: what works, what does not, and what to do", uprof_check_run },
-    { "report", REPORT, "FILE...",     "a capture again, as table or files",        uprof_report_run },
+    { "report", REPORT, "FILE...",     "profiles again, as table, picture or files", uprof_report_run },
+    { "diff",   DIFF,   "OLD NEW",     "what has changed between two profiles", uprof_diff_run },
+    { "top",    TOP,    "DOMAIN...",   "the hottest functions as it runs, once a second", uprof_top_run },
     { NULL,     0,      NULL,          NULL,                                        NULL },
 };
 
 typedef enum {
     OPTION_CONNECT = 1, OPTION_RATE, OPTION_DURATION, OPTION_OUTPUT, OPTION_FORMAT, OPTION_CAPTURE,
-    OPTION_SYMBOLS, OPTION_ACCESS, OPTION_UNWIND, OPTION_VCPU, OPTION_PER_VCPU, OPTION_IDLE,
-    OPTION_MAX_DEPTH, OPTION_MAX_PAUSE, OPTION_BUDGET, OPTION_NO_PAUSE, OPTION_ALL, OPTION_HEAL,
+    OPTION_SYMBOLS, OPTION_DEBUG_DIR,
+    OPTION_NO_DEMANGLE, OPTION_LINES, OPTION_ACCESS, OPTION_UNWIND, OPTION_VCPU, OPTION_PER_VCPU, OPTION_IDLE,
+    OPTION_MAX_DEPTH, OPTION_MAX_PAUSE, OPTION_BUDGET, OPTION_NO_PAUSE, OPTION_ALL,
+    OPTION_DOMID, OPTION_WAIT, OPTION_HEAL, OPTION_FOCUS, OPTION_INCLUDE, OPTION_EXCLUDE,
+    OPTION_SORT, OPTION_BATCH, OPTION_ROUNDS,
     OPTION_ROWS, OPTION_QUIET, OPTION_VERBOSE, OPTION_JSON, OPTION_VERSION, OPTION_HELP,
 } OptionId;
 
@@ -54,31 +63,43 @@ static const struct {
     char short_name;
     OptionId id;
     unsigned commands;
-    const char *argument; /* NULL: none */
+    const char *argument; /* NULL: none; "[=": it may be left out, and stands behind a "=" */
     const char *help;     /* NULL: another spelling of the row above */
+    const char *bare;     /* without its argument, if that may be left out */
 } rows[] = {
     { "connect",   'c',  OPTION_CONNECT,   LIVE | LIST,     "URI",  "libvirt connection, as virsh; LIBVIRT_DEFAULT_URI is honored" },
-    { "rate",      'F',  OPTION_RATE,      RECORD,          "HZ",   "samples per second of each vCPU: 1 to 20000 (99)" },
-    { "frequency", '\0', OPTION_RATE,      RECORD,          "HZ",   NULL },
+    { "rate",      'F',  OPTION_RATE,      RECORD | TOP,    "HZ",   "samples per second of each vCPU: 1 to 20000 (99)" },
+    { "frequency", '\0', OPTION_RATE,      RECORD | TOP,    "HZ",   NULL },
     { "duration",  'd',  OPTION_DURATION,  RECORD,          "T",    "10, 500ms, 2m, 1h; 0: until Ctrl-C (10s)" },
     { "time",      'T',  OPTION_DURATION,  RECORD,          "T",    NULL },
-    { "output",    'o',  OPTION_OUTPUT,    RECORD | REPORT, "FILE", "repeatable; %d domain, %t time, %u UUID; -: stdout" },
-    { "format",    'f',  OPTION_FORMAT,    RECORD | REPORT, "NAME", "folded, meta or capture (by the ending of FILE)" },
+    { "output",    'o',  OPTION_OUTPUT,    RECORD | FILES,  "FILE", "repeatable; %d domain, %t time, %u UUID; -: stdout" },
+    { "format",    'f',  OPTION_FORMAT,    RECORD | FILES,  "NAME", "folded[.gz], svg, pprof, speedscope, perf, meta, capture (by the ending)" },
     { "capture",   '\0', OPTION_CAPTURE,   RECORD,          "FILE", "keep what was sampled, for report: -f capture -o FILE" },
-    { "symbols",   's',  OPTION_SYMBOLS,   LIVE | REPORT,   "FILE", "repeatable; ELF, or text as nm, System.map, kallsyms" },
-    { "access",    '\0', OPTION_ACCESS,    LIVE,            "WAY",  "auto or monitor (auto)" },
-    { "unwind",    '\0', OPTION_UNWIND,    LIVE | REPORT,   "WAY",  "auto or fp (auto)" },
+    { "symbols",   's',  OPTION_SYMBOLS,   LIVE | FILES,   "FILE[@BASE]", "repeatable; ELF, or text as nm, System.map, kallsyms" },
+    { "debug-dir", '\0', OPTION_DEBUG_DIR, LIVE | FILES,  "DIR",  "repeatable; separate debug files (/usr/lib/debug)" },
+    { "no-demangle", '\0', OPTION_NO_DEMANGLE, LIVE | FILES, NULL, "names of C++, Rust, D and OCaml as they are in the file" },
+    { "lines",     '\0', OPTION_LINES,     LIVE | FILES,   NULL,   "file and line of the source in each frame, from DWARF" },
+    { "access",    '\0', OPTION_ACCESS,    LIVE,            "WAY",  "auto, direct, monitor or xen (auto)" },
+    { "unwind",    '\0', OPTION_UNWIND,    LIVE | FILES,   "WAY",  "auto, cfi or fp (auto)" },
     { "vcpu",      '\0', OPTION_VCPU,      LIVE,            "LIST", "vCPUs to sample, such as 0,2-3 (all)" },
     { "per-vcpu",  '\0', OPTION_PER_VCPU,  RECORD | REPORT, NULL,   "a level per vCPU" },
-    { "idle",      '\0', OPTION_IDLE,      RECORD | REPORT, NULL,   "show halted vCPUs; they are always counted" },
-    { "max-depth", '\0', OPTION_MAX_DEPTH, LIVE | REPORT,   "N",    "frames of a stack: 1 to 1024 (127)" },
+    { "idle",      '\0', OPTION_IDLE,      RECORD | REPORT, "[=stack]", "show halted vCPUs, or their last stack; they are always counted", "--idle=" },
+    { "max-depth", '\0', OPTION_MAX_DEPTH, LIVE | FILES,    "N",    "frames of a stack: 1 to 1024 (127)" },
     { "max-pause", '\0', OPTION_MAX_PAUSE, LIVE,            "T",    "copy nothing more in a hold this old (50ms)" },
-    { "budget",    '\0', OPTION_BUDGET,    RECORD | CHECK,  "PCT",  "percent of time a vCPU may be held (10)" },
+    { "budget",    '\0', OPTION_BUDGET,    RECORD | CHECK | TOP,  "PCT",  "percent of time a vCPU may be held (5; monitor: 10)" },
     { "no-pause",  '\0', OPTION_NO_PAUSE,  LIVE,            NULL,   "KVM: read without stopping; torn stacks count as truncated" },
-    { "all",       '\0', OPTION_ALL,       RECORD,          NULL,   "all running domains" },
+    { "all",       '\0', OPTION_ALL,       RECORD | TOP,    NULL,   "all running domains" },
+    { "domid",     '\0', OPTION_DOMID,     LIVE,            "N",    "a domain by Xen's own number, also one made by xl; repeatable" },
+    { "wait",      '\0', OPTION_WAIT,      RECORD,          "[=T]", "wait for a domain to start, and sample it from then on", "--wait=" },
     { "heal",      '\0', OPTION_HEAL,      CHECK,           NULL,   "resume what a dead run left stopped" },
-    { "rows",      'n',  OPTION_ROWS,      RECORD | REPORT, "N",    "rows of the table (15)" },
-    { "json",      '\0', OPTION_JSON,      ALL,             NULL,   "for machines; with record: the sidecar on stdout" },
+    { "focus",     '\0', OPTION_FOCUS,     REPORT,          "NAME", "who calls a function, and whom it calls" },
+    { "include",   '\0', OPTION_INCLUDE,   FILES,           "RE",   "keep stacks with a name that matches" },
+    { "exclude",   '\0', OPTION_EXCLUDE,   FILES,           "RE",   "drop stacks with a name that matches" },
+    { "sort",      '\0', OPTION_SORT,      TOP,             "KEY",  "self or total (self)" },
+    { "batch",     '\0', OPTION_BATCH,     TOP,             NULL,   "for scripts: plain text, no screen" },
+    { "rounds",    '\0', OPTION_ROUNDS,    TOP,             "N",    "end after so many seconds" },
+    { "rows",      'n',  OPTION_ROWS,      RECORD | FILES | TOP, "N", "rows of tables (15; of record's 10)" },
+    { "json",      '\0', OPTION_JSON,      ALL & ~TOP,      NULL,   "for machines; with record: the sidecar on stdout" },
     { "quiet",     'q',  OPTION_QUIET,     ALL,             NULL,   "errors only" },
     { "verbose",   'v',  OPTION_VERBOSE,   ALL,             NULL,   "more" },
     { "version",   'V',  OPTION_VERSION,   ALL,             NULL,   "print the version" },
@@ -103,6 +124,15 @@ free_wanted(gpointer data)
     g_free(wanted);
 }
 
+static void
+free_symbols(gpointer data)
+{
+    UprofSymbolFile *file = data;
+
+    g_free(file->path);
+    g_free(file);
+}
+
 void
 uprof_options_free(UprofOptions *options)
 {
@@ -110,9 +140,14 @@ uprof_options_free(UprofOptions *options)
         return;
     g_free(options->uri);
     g_free(options->access);
+    g_free(options->focus);
+    g_free(options->sort);
+    g_clear_pointer(&options->include, g_regex_unref);
+    g_clear_pointer(&options->exclude, g_regex_unref);
     uprof_settings_clear(&options->settings);
     g_ptr_array_unref(options->outputs);
     g_ptr_array_unref(options->symbols);
+    g_ptr_array_unref(options->debug_folders);
     g_ptr_array_unref(options->words);
     g_free(options);
 }
@@ -123,9 +158,11 @@ new_options(void)
     UprofOptions *options = g_new0(UprofOptions, 1);
 
     options->access = g_strdup("auto");
-    options->rows = ROWS_DEFAULT;
+    options->sort = g_strdup("self");
     options->outputs = g_ptr_array_new_with_free_func(free_wanted);
-    options->symbols = g_ptr_array_new_with_free_func(g_free);
+    options->symbols = g_ptr_array_new_with_free_func(free_symbols);
+    options->debug_folders = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(options->debug_folders, NULL);
     options->words = g_ptr_array_new_with_free_func(g_free);
     uprof_settings_init(&options->settings);
     return options;
@@ -153,6 +190,12 @@ fail_value(const char *option, const char *value, const char *form)
     return fail_usage("--%s '%s' is not %s", option, quoted, form);
 }
 
+static bool
+is_optional(size_t row)
+{
+    return rows[row].argument && rows[row].argument[0] == '[';
+}
+
 static void
 print_help(void)
 {
@@ -165,11 +208,11 @@ print_help(void)
         g_autofree char *spelling = NULL;
         if (!rows[i].help)
             continue;
-        spelling =
-            g_strdup_printf("%s%c%s --%s%s%s", rows[i].short_name ? "-" : " ",
-                            rows[i].short_name ? rows[i].short_name : ' ',
-                            rows[i].short_name ? "," : " ", rows[i].long_name,
-                            rows[i].argument ? "=" : "", rows[i].argument ? rows[i].argument : "");
+        spelling = g_strdup_printf("%s%c%s --%s%s%s", rows[i].short_name ? "-" : " ",
+                                   rows[i].short_name ? rows[i].short_name : ' ',
+                                   rows[i].short_name ? "," : " ", rows[i].long_name,
+                                   rows[i].argument && !is_optional(i) ? "=" : "",
+                                   rows[i].argument ? rows[i].argument : "");
         printf("  %-22s %s\n", spelling, rows[i].help);
     }
     printf("\nExit codes:\n");
@@ -215,6 +258,17 @@ take_choice(const char *option, const char *value, const char *const *choices, s
 }
 
 static bool
+take_regex(const char *option, const char *value, GRegex **regex)
+{
+    g_autoptr(GError) error = NULL;
+
+    g_clear_pointer(regex, g_regex_unref);
+    if (g_utf8_validate(value, -1, NULL))
+        *regex = g_regex_new(value, G_REGEX_OPTIMIZE, 0, &error);
+    return *regex || fail_value(option, value, "a regular expression");
+}
+
+static bool
 take_format(UprofOptions *options, const char *value)
 {
     options->format = uprof_format_by_name(value);
@@ -225,10 +279,30 @@ take_format(UprofOptions *options, const char *value)
     return fail_value("format", value, form);
 }
 
+/* FILE or FILE@BASE; a file that is called like that is one. */
+static bool
+take_symbols(UprofOptions *options, const char *value)
+{
+    UprofSymbolFile *file = g_new0(UprofSymbolFile, 1);
+    const char *at = strrchr(value, '@');
+
+    g_ptr_array_add(options->symbols, file);
+    if (!at || g_file_test(value, G_FILE_TEST_EXISTS)) {
+        file->path = g_strdup(value);
+        return true;
+    }
+    const char *digits = g_str_has_prefix(at + 1, "0x") ? at + 3 : at + 1;
+    file->path = g_strndup(value, (gsize)(at - value));
+    file->is_moved = true;
+    return uprof_slice_to_uint((UprofSlice){ digits, strlen(digits) }, 16, 0, UINT64_MAX,
+                               &file->base) ||
+           fail_value("symbols", value, "FILE, or FILE@BASE with BASE in hexadecimal");
+}
+
 static bool
 take_settings(UprofOptions *options, OptionId id, const char *value)
 {
-    static const char *const ways[] = { "auto", "fp" };
+    static const char *const ways[] = { "auto", "cfi", "fp" };
     UprofSettings *settings = &options->settings;
 
     switch (id) {
@@ -256,13 +330,14 @@ take_settings(UprofOptions *options, OptionId id, const char *value)
     case OPTION_UNWIND:
         settings->given.unwind = true;
         return take_choice("unwind", value, ways, G_N_ELEMENTS(ways), &settings->unwind,
-                           "auto or fp (tables of unwind rules are not read yet)");
+                           "auto, cfi or fp");
     case OPTION_PER_VCPU:
         settings->per_vcpu = true;
         return true;
     case OPTION_IDLE:
         settings->idle = true;
-        return true;
+        settings->idle_stacks = strcmp(value, "stack") == 0;
+        return settings->idle_stacks || value[0] == '\0' || fail_value("idle", value, "'stack'");
     default:
         settings->no_pause = true;
         return true;
@@ -272,8 +347,10 @@ take_settings(UprofOptions *options, OptionId id, const char *value)
 static bool
 take_option(UprofOptions *options, OptionId id, const char *value)
 {
-    static const char *const accesses[] = { "auto", "monitor" };
+    static const char *const accesses[] = { "auto", "direct", "monitor", "xen" };
+    static const char *const keys[] = { "self", "total" };
     const char *chosen = NULL;
+    unsigned domid;
 
     switch (id) {
     case OPTION_CONNECT:
@@ -289,20 +366,57 @@ take_option(UprofOptions *options, OptionId id, const char *value)
     case OPTION_FORMAT:
         return take_format(options, value);
     case OPTION_SYMBOLS:
-        g_ptr_array_add(options->symbols, g_strdup(value));
+        return take_symbols(options, value);
+    case OPTION_DEBUG_DIR:
+        g_ptr_array_insert(options->debug_folders, (gint)options->debug_folders->len - 1,
+                           g_strdup(value));
+        return g_file_test(value, G_FILE_TEST_IS_DIR) || fail_value("debug-dir", value, "a folder");
+    case OPTION_NO_DEMANGLE:
+        options->no_demangle = true;
+        return true;
+    case OPTION_LINES:
+        options->lines = true;
         return true;
     case OPTION_ACCESS:
         if (!take_choice("access", value, accesses, G_N_ELEMENTS(accesses), &chosen,
-                         "auto or monitor"))
+                         "auto, direct, monitor or xen"))
             return false;
         g_free(options->access);
         options->access = g_strdup(chosen);
         return true;
     case OPTION_ROWS:
         return take_number("rows", value, 1, ROWS_MAX, &options->rows);
+    case OPTION_SORT:
+        if (!take_choice("sort", value, keys, G_N_ELEMENTS(keys), &chosen, "self or total"))
+            return false;
+        g_free(options->sort);
+        options->sort = g_strdup(chosen);
+        return true;
+    case OPTION_BATCH:
+        options->batch = true;
+        return true;
+    case OPTION_ROUNDS:
+        return take_number("rounds", value, 1, ROUNDS_MAX, &options->rounds);
+    case OPTION_FOCUS:
+        g_free(options->focus);
+        options->focus = g_strdup(value);
+        return true;
+    case OPTION_INCLUDE:
+        return take_regex("include", value, &options->include);
+    case OPTION_EXCLUDE:
+        return take_regex("exclude", value, &options->exclude);
     case OPTION_ALL:
         options->all = true;
         return true;
+    case OPTION_DOMID:
+        if (!take_number("domid", value, 0, UPROF_DOMID_MAX, &domid))
+            return false;
+        g_ptr_array_add(options->words, uprof_domid_word(domid));
+        return true;
+    case OPTION_WAIT:
+        options->wait = true;
+        return value[0] == '\0' || uprof_settings_parse_duration(value, &options->wait_ns) ||
+               fail_value("wait", value, UPROF_DURATION_FORM);
     case OPTION_HEAL:
         return true; /* every command that holds guests begins with it */
     case OPTION_JSON:
@@ -333,9 +447,12 @@ check_belonging(const UprofOptions *options, const bool *given)
 static bool
 check_outputs(UprofOptions *options)
 {
-    const bool is_report = options->command->bit & REPORT;
+    const bool is_report = options->command->bit & FILES;
+    const bool is_diff = options->command->bit & DIFF;
     unsigned n_stdout = 0, n_captures = 0;
 
+    if (is_diff && options->format && options->format != &uprof_format_svg)
+        return fail_usage("'diff' writes pictures (.svg), and its table to stdout");
     if (options->format && options->format->is_capture && (is_report || options->outputs->len == 0))
         return fail_usage("a capture is written by 'record', to a file");
     for (guint i = 0; i < options->outputs->len; i++) {
@@ -344,12 +461,12 @@ check_outputs(UprofOptions *options)
         if (!wanted->format)
             wanted->format = options->format ? options->format : uprof_format_by_path(wanted->path);
         if (!wanted->format && is_stdout)
-            wanted->format = &uprof_format_folded;
+            wanted->format = is_diff ? &uprof_format_svg : &uprof_format_folded;
         if (!wanted->format) {
             g_autofree char *quoted = uprof_text_quote(wanted->path);
-            uprof_say("virt-uprof: cannot tell the format of '%s'; use -f or one of .folded "
-                      ".meta.json .capture",
-                      quoted);
+            g_autofree char *endings = uprof_format_endings();
+            uprof_say("virt-uprof: cannot tell the format of '%s'; use -f or one of %s", quoted,
+                      endings);
             return false;
         }
         if (is_stdout && ++n_stdout > 1)
@@ -358,6 +475,8 @@ check_outputs(UprofOptions *options)
             return fail_usage("--json and '-o -' both want stdout");
         if (wanted->format->is_capture && (is_stdout || is_report))
             return fail_usage("a capture is written by 'record', to a file");
+        if (is_diff && wanted->format != &uprof_format_svg)
+            return fail_usage("'diff' writes pictures (.svg), and its table to stdout");
         if (wanted->format->is_capture && ++n_captures > 1)
             return fail_usage("one run makes one capture");
     }
@@ -387,11 +506,15 @@ check_words(const UprofOptions *options)
 
     if (options->all && n > 0)
         return fail_usage("--all takes no domains");
+    if (strcmp(options->access, "direct") == 0 && options->settings.no_pause)
+        return fail_usage("--access direct holds a vCPU for each sample: leave out --no-pause");
     if (bit & LIST && n > 0)
         return fail_usage("'list' takes no domain: it lists them all");
     if (bit & REPORT && n == 0)
-        return fail_usage("'report' needs a capture FILE");
-    if (bit & (RECORD | DUMP) && n == 0 && !options->all)
+        return fail_usage("'report' needs a FILE: a capture, or folded stacks");
+    if (bit & DIFF && n != 2)
+        return fail_usage("'diff' needs two files, OLD and NEW");
+    if (bit & (RECORD | DUMP | TOP) && n == 0 && !options->all)
         return fail_usage("which DOMAIN? to see what there is: virt-uprof list");
     for (guint i = 0; i < options->outputs->len; i++) {
         const UprofWanted *wanted = g_ptr_array_index(options->outputs, i);
@@ -421,10 +544,54 @@ take_words(UprofOptions *options, poptContext context)
     }
 }
 
+/*
+ * popt lets an option without its argument take the next word instead, which is
+ * a domain: "--wait" becomes "--wait=". Returns: (transfer container): ends with NULL
+ */
+static const char **
+complete_words(int argc, const char **argv)
+{
+    const char **words = g_new0(const char *, (gsize)argc + 1);
+    bool is_end = false;
+
+    for (int i = 0; i < argc; i++) {
+        words[i] = argv[i];
+        is_end |= strcmp(argv[i], "--") == 0;
+        for (size_t row = 0; i > 0 && !is_end && row < G_N_ELEMENTS(rows); row++)
+            if (is_optional(row) && g_str_has_prefix(argv[i], "--") &&
+                strcmp(argv[i] + 2, rows[row].long_name) == 0)
+                words[i] = rows[row].bare;
+    }
+    return words;
+}
+
+bool
+uprof_options_add_symbols(const UprofOptions *options, UprofSym *sym, GError **error)
+{
+    for (guint i = 0; i < options->symbols->len; i++) {
+        const UprofSymbolFile *file = g_ptr_array_index(options->symbols, i);
+        if (!uprof_sym_add_file_at(sym, file->path, file->is_moved ? &file->base : NULL, true,
+                                   error))
+            return false;
+    }
+    return true;
+}
+
+UprofSymConfig
+uprof_options_sym_config(const UprofOptions *options)
+{
+    return (UprofSymConfig){
+        .debug_folders = (const char *const *)options->debug_folders->pdata,
+        .raw_names = options->no_demangle,
+        .lines = options->lines,
+    };
+}
+
 UprofOptions *
 uprof_options_parse(int argc, const char **argv, int *code)
 {
     struct poptOption table[G_N_ELEMENTS(rows) + 1] = { 0 };
+    g_autofree const char **words = complete_words(argc, argv);
     bool given[OPTION_HELP + 1] = { false };
     g_autoptr(UprofOptions) options = new_options();
     int id;
@@ -437,7 +604,7 @@ uprof_options_parse(int argc, const char **argv, int *code)
             .val = rows[i].id,
         };
     __attribute__((cleanup(free_context))) poptContext context =
-        poptGetContext(NULL, argc, argv, table, 0);
+        poptGetContext(NULL, argc, words, table, 0);
 
     *code = UPROF_EXIT_USAGE;
     while ((id = poptGetNextOpt(context)) > 0) {
@@ -464,6 +631,7 @@ uprof_options_parse(int argc, const char **argv, int *code)
         return NULL;
     }
     take_words(options, context);
+    options->is_top = options->command->bit & TOP;
     if (!check_belonging(options, given) || !check_outputs(options) || !check_words(options))
         return NULL;
     return g_steal_pointer(&options);

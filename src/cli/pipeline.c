@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { NAMES_AT_END = 4 }; /* times as many as while it runs */
+
 UprofPipeline *
 uprof_pipeline_new(UprofGuest *guest, UprofRun *run, UprofWriter *writer)
 {
@@ -22,6 +24,8 @@ uprof_pipeline_new(UprofGuest *guest, UprofRun *run, UprofWriter *writer)
     pipeline->mem =
         uprof_mem_new(pipeline->recorder ? pipeline->recorder : guest, UPROF_LANE_WORKER);
     pipeline->stack = g_new0(UprofStack, 1);
+    pipeline->cache = uprof_unwind_cache_new();
+    pipeline->lasts = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     return pipeline;
 }
 
@@ -36,8 +40,23 @@ uprof_pipeline_free(UprofPipeline *pipeline)
     uprof_sym_free(pipeline->sym);
     uprof_names_free(pipeline->names);
     g_free(pipeline->stack);
+    uprof_unwind_cache_free(pipeline->cache);
+    g_hash_table_unref(pipeline->lasts);
     g_mutex_clear(&pipeline->lock);
     g_free(pipeline);
+}
+
+void
+uprof_pipeline_move(UprofPipeline *pipeline, UprofGuest *guest)
+{
+    g_mutex_lock(&pipeline->lock);
+    uprof_mem_free(pipeline->mem);
+    uprof_guest_close(pipeline->recorder);
+    pipeline->recorder = pipeline->writer ? uprof_record_new(guest, pipeline->writer) : NULL;
+    pipeline->mem =
+        uprof_mem_new(pipeline->recorder ? pipeline->recorder : guest, UPROF_LANE_WORKER);
+    pipeline->any_hold = false; /* holds are numbered from 0 again */
+    g_mutex_unlock(&pipeline->lock);
 }
 
 bool
@@ -49,30 +68,99 @@ uprof_pipeline_begin(UprofPipeline *pipeline, GError **error)
     for (unsigned i = 0; i < uprof_sym_n_sources(pipeline->sym); i++) {
         UprofSymSource source;
         uprof_sym_source(pipeline->sym, i, &source);
-        const UprofRunImage *image = uprof_run_add_image(pipeline->run, source.label, source.path,
-                                                         source.build_id, source.digest);
+        UprofRunImage *image = uprof_run_add_image(pipeline->run, source.label, source.path,
+                                                   source.build_id, source.digest);
+        if (source.is_moved)
+            image->base = g_strdup_printf("%" G_GINT64_MODIFIER "x", source.base);
         if (pipeline->writer && !uprof_writer_image(pipeline->writer, image, error))
             return false;
     }
     return true;
 }
 
+static void
+push_frame(UprofPipeline *pipeline, const UprofName *name)
+{
+    g_assert(pipeline->n_frames < UPROF_PROFILE_DEPTH_MAX);
+    pipeline->frames[pipeline->n_frames++] = name;
+}
+
+/* One stack again, with the functions that stand at its places. */
+static unsigned
+expand_stack(const UprofName *const *frames, unsigned n, const UprofName **into, void *data)
+{
+    UprofPipeline *pipeline = data;
+    unsigned n_into = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        const unsigned room = UPROF_PROFILE_DEPTH_MAX - 1 - n_into - (n - 1 - i);
+        const UprofName *const *functions = &frames[i];
+        const unsigned n_functions = uprof_sym_expand(pipeline->sym, frames[i], &functions);
+        /* where there is no room for all: the one that is no inlined one */
+        const unsigned n_taken = n_functions <= room ? MAX(n_functions, 1) : 1;
+        for (unsigned j = 0; j < n_taken; j++)
+            into[n_into++] = functions[j];
+    }
+    return n_into;
+}
+
+static void
+expand_profile(UprofPipeline *pipeline)
+{
+    UprofProfile *profile = uprof_profile_map(pipeline->profile, expand_stack, pipeline);
+
+    uprof_profile_free(pipeline->profile);
+    pipeline->profile = profile;
+}
+
+/* So many different stacks that some would not be kept: functions must do. */
+static void
+coarsen(UprofPipeline *pipeline)
+{
+    pipeline->is_coarse = true;
+    uprof_sym_coarsen(pipeline->sym);
+    expand_profile(pipeline);
+}
+
+static void
+resolve(UprofPipeline *pipeline)
+{
+    /* names of what was inlined come on top of those of a run */
+    uprof_names_limit(pipeline->names, (size_t)UPROF_PROFILE_NAMES_MAX * NAMES_AT_END);
+    uprof_sym_resolve(pipeline->sym);
+    expand_profile(pipeline);
+}
+
+UprofProfile *
+uprof_pipeline_take_profile(UprofPipeline *pipeline)
+{
+    g_mutex_lock(&pipeline->lock);
+    if (!pipeline->is_coarse)
+        coarsen(pipeline);
+    UprofProfile *profile = pipeline->profile;
+    pipeline->profile = uprof_profile_new(pipeline->names, uprof_profile_root(profile), true);
+    g_mutex_unlock(&pipeline->lock);
+    return profile;
+}
+
 void
 uprof_pipeline_end(UprofPipeline *pipeline)
 {
+    resolve(pipeline);
     for (unsigned i = 0; i < uprof_sym_n_sources(pipeline->sym); i++) {
         UprofSymSource source;
         uprof_sym_source(pipeline->sym, i, &source);
         UprofRunImage *image = g_ptr_array_index(pipeline->run->images, i);
         image->checked = source.match != UPROF_SYM_UNCHECKED;
         image->matched = source.match == UPROF_SYM_MATCHED;
+        image->n_seen = source.n_seen;
+        g_free(image->mismatch);
+        image->mismatch = g_strdup(source.mismatch);
+        g_free(image->lines_hint);
+        image->lines_hint =
+            g_strdup(pipeline->is_coarse && source.has_lines ? "there are too many different stacks"
+                                                             : source.lines_hint);
     }
-}
-
-static void
-push_frame(UprofPipeline *pipeline, const UprofName *name)
-{
-    pipeline->frames[pipeline->n_frames++] = name;
 }
 
 static void
@@ -97,7 +185,7 @@ name_frames(UprofPipeline *pipeline, const UprofStack *stack, unsigned *n_inside
         const UprofSymAnswer answer = uprof_sym_find(pipeline->sym, frame->pc, frame->is_return);
         const bool is_unknown = has_sources && answer.kind == UPROF_SYM_OUTSIDE;
         if (!(is_unknown && was_unknown))
-            push_frame(pipeline, answer.name);
+            push_frame(pipeline, answer.place ? answer.place : answer.name);
         was_unknown = is_unknown;
         n_named += answer.kind == UPROF_SYM_NAMED;
         *n_inside += answer.kind != UPROF_SYM_OUTSIDE;
@@ -117,20 +205,21 @@ learn_window(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
     uprof_window_size_learn(&pipeline->sizes[snapshot->vcpu], stack->end == UPROF_END_WINDOW, used);
 }
 
-static void
+/* Returns: the member of @run that it was counted in */
+static uint64_t *
 count_stack(UprofPipeline *pipeline, unsigned n_named, unsigned n_inside)
 {
     const UprofStack *stack = pipeline->stack;
     UprofRun *run = pipeline->run;
     const bool has_sources = uprof_sym_n_sources(pipeline->sym) > 0;
+    uint64_t *tally = &run->truncated;
 
-    run->running++;
     if (has_sources && n_inside == 0)
-        run->unknown++;
+        tally = &run->unknown;
     else if (uprof_unwind_is_complete(stack))
-        run->complete++;
-    else
-        run->truncated++;
+        tally = &run->complete;
+    run->running++;
+    ++*tally;
     run->frames += stack->n;
     run->named += n_named;
     run->one_frame += stack->n == 1;
@@ -140,6 +229,17 @@ count_stack(UprofPipeline *pipeline, unsigned n_named, unsigned n_inside)
         run->by_leaf += stack->frames[i].how == UPROF_HOW_LEAF;
     }
     pipeline->ends[stack->end]++;
+    return tally;
+}
+
+static void
+count_calls(UprofPipeline *pipeline, const UprofUnwindContext *context)
+{
+    unsigned n_checked, n_agreed;
+
+    uprof_unwind_check_calls(context, pipeline->stack, &n_checked, &n_agreed);
+    pipeline->run->calls_checked += n_checked;
+    pipeline->run->calls_agreed += n_agreed;
 }
 
 /* One hold may have given several snapshots; it is counted once. */
@@ -159,6 +259,143 @@ count_hold(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
 }
 
 static void
+push_vcpu(UprofPipeline *pipeline, unsigned vcpu)
+{
+    char text[32];
+
+    pipeline->n_frames = 0;
+    if (!pipeline->run->per_vcpu)
+        return;
+    g_snprintf(text, sizeof(text), "vcpu%u", vcpu);
+    push_marker(pipeline, text);
+}
+
+static UprofPipelineLast *
+find_last(UprofPipeline *pipeline, unsigned vcpu)
+{
+    UprofPipelineLast *last = g_hash_table_lookup(pipeline->lasts, GUINT_TO_POINTER(vcpu));
+
+    if (!last) {
+        last = g_new0(UprofPipelineLast, 1);
+        g_hash_table_insert(pipeline->lasts, GUINT_TO_POINTER(vcpu), last);
+    }
+    return last;
+}
+
+/* For ticks in which the vCPU will not have run since. */
+static void
+remember(UprofPipeline *pipeline, const UprofSnapshot *snapshot, uint64_t *tally)
+{
+    UprofPipelineLast *last;
+
+    if (snapshot->grain != UPROF_GRAIN_VCPU)
+        return;
+    last = find_last(pipeline, snapshot->vcpu);
+    last->is_known = true;
+    last->is_idle = pipeline->is_idle;
+    last->tally = tally;
+    last->n_frames = pipeline->n_frames;
+    memcpy(last->frames, pipeline->frames, pipeline->n_frames * sizeof(pipeline->frames[0]));
+}
+
+/* Into the profile, and into the order of time; @counts: as for uprof_profile_add_tick() */
+static void
+add_stack(UprofPipeline *pipeline, const UprofSnapshot *snapshot, bool counts)
+{
+    const UprofTick tick = {
+        .time_ns = snapshot->time_ns,
+        .vcpu = snapshot->vcpu,
+        .count = snapshot->count,
+        .weight = snapshot->weight,
+    };
+
+    uprof_profile_add_tick(pipeline->profile, pipeline->frames, pipeline->n_frames, tick, counts);
+}
+
+static void
+count_idle(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
+{
+    pipeline->run->idles += snapshot->count;
+    push_marker(pipeline, "[idle]");
+    add_stack(pipeline, snapshot, pipeline->run->idle);
+}
+
+/* Images that have callers only are compared with the guest as well, before they are believed. */
+static void
+unwind(UprofPipeline *pipeline, const UprofUnwindContext *context)
+{
+    const UprofSnapshot *snapshot = context->snapshot;
+    const UprofStack *stack = pipeline->stack;
+    const uint32_t epoch = uprof_sym_epoch(pipeline->sym);
+
+    uprof_unwind(context, pipeline->stack);
+    if (!uprof_sym_is_unchecked(pipeline->sym))
+        return;
+    for (unsigned i = 1; i < stack->n; i++)
+        uprof_sym_check(pipeline->sym, pipeline->mem, snapshot->vcpu, &snapshot->regs,
+                        stack->frames[i].pc - stack->frames[i].is_return, snapshot->reset);
+    if (uprof_sym_epoch(pipeline->sym) != epoch)
+        uprof_unwind(context, pipeline->stack);
+}
+
+/* Returns: the member of @run that the stack was counted in */
+static uint64_t *
+push_stack(UprofPipeline *pipeline, const UprofUnwindContext *context)
+{
+    unsigned n_named, n_inside = 0;
+
+    unwind(pipeline, context);
+    learn_window(pipeline, context->snapshot);
+    if (!uprof_unwind_is_complete(pipeline->stack))
+        push_marker(pipeline, "[truncated]");
+    n_named = name_frames(pipeline, pipeline->stack, &n_inside);
+    if (pipeline->is_idle)
+        return NULL;
+    count_calls(pipeline, context);
+    return count_stack(pipeline, n_named, n_inside);
+}
+
+/* The vCPU has not run since its last snapshot: what that came to goes on. */
+static void
+work_same(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
+{
+    UprofRun *run = pipeline->run;
+    const UprofPipelineLast *last = find_last(pipeline, snapshot->vcpu);
+
+    pipeline->is_idle = snapshot->idle || (last->is_known && last->is_idle);
+    push_vcpu(pipeline, snapshot->vcpu);
+    if (last->is_known && (run->idle_stacks || !pipeline->is_idle)) {
+        pipeline->n_frames = last->n_frames;
+        memcpy(pipeline->frames, last->frames, last->n_frames * sizeof(last->frames[0]));
+    } else if (!pipeline->is_idle) {
+        push_marker(pipeline, "[unknown]");
+    }
+    if (pipeline->is_idle) {
+        count_idle(pipeline, snapshot);
+        return;
+    }
+    run->running += snapshot->count;
+    *(last->is_known ? last->tally : &run->unknown) += snapshot->count;
+    add_stack(pipeline, snapshot, true);
+}
+
+/* In system management mode, or in a guest of the guest: its memory is not what we read. */
+static void
+work_elsewhere(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
+{
+    UprofRun *run = pipeline->run;
+
+    pipeline->is_idle = false;
+    pipeline->stack->n = 0;
+    push_vcpu(pipeline, snapshot->vcpu);
+    push_marker(pipeline, "[unknown]");
+    remember(pipeline, snapshot, &run->unknown);
+    run->running++;
+    run->unknown++;
+    add_stack(pipeline, snapshot, true);
+}
+
+static void
 work(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
 {
     UprofRun *run = pipeline->run;
@@ -166,36 +403,29 @@ work(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
         .snapshot = snapshot,
         .mem = pipeline->mem,
         .sym = pipeline->sym,
+        .cache = pipeline->cache,
+        .method = uprof_unwind_method(run->unwind),
         .max_depth = (unsigned)CLAMP(run->max_depth, 1, UPROF_DEPTH_MAX),
     };
-    char vcpu[32];
-    unsigned n_named, n_inside = 0;
+    uint64_t *tally = NULL;
 
     uprof_mem_begin_sample(pipeline->mem, snapshot->time_ns, snapshot->reset);
-    pipeline->n_frames = 0;
-    uprof_sym_check(pipeline->sym, pipeline->mem, snapshot->vcpu, &snapshot->regs,
-                    snapshot->regs.pc);
-    pipeline->is_idle = snapshot->idle || uprof_unwind_is_idle(&context);
-    if (run->per_vcpu) {
-        g_snprintf(vcpu, sizeof(vcpu), "vcpu%u", snapshot->vcpu);
-        push_marker(pipeline, vcpu);
-    }
-    if (pipeline->is_idle) {
-        run->idles++;
-        push_marker(pipeline, "[idle]");
-        if (run->idle)
-            uprof_profile_add(pipeline->profile, pipeline->frames, pipeline->n_frames,
-                              snapshot->weight);
+    if (snapshot->regs.smm) {
+        work_elsewhere(pipeline, snapshot);
         return;
     }
-    run->torn += snapshot->stale;
-    uprof_unwind(&context, pipeline->stack);
-    learn_window(pipeline, snapshot);
-    if (!uprof_unwind_is_complete(pipeline->stack))
-        push_marker(pipeline, "[truncated]");
-    n_named = name_frames(pipeline, pipeline->stack, &n_inside);
-    count_stack(pipeline, n_named, n_inside);
-    uprof_profile_add(pipeline->profile, pipeline->frames, pipeline->n_frames, snapshot->weight);
+    uprof_sym_check(pipeline->sym, pipeline->mem, snapshot->vcpu, &snapshot->regs,
+                    snapshot->regs.pc, snapshot->reset);
+    pipeline->is_idle = snapshot->idle || uprof_unwind_is_idle(&context);
+    push_vcpu(pipeline, snapshot->vcpu);
+    run->torn += !pipeline->is_idle && snapshot->stale;
+    if (!pipeline->is_idle || (run->idle_stacks && snapshot->regs.word_bytes > 0))
+        tally = push_stack(pipeline, &context);
+    remember(pipeline, snapshot, tally);
+    if (pipeline->is_idle)
+        count_idle(pipeline, snapshot);
+    else
+        add_stack(pipeline, snapshot, true);
 }
 
 bool
@@ -203,14 +433,21 @@ uprof_pipeline_take(UprofPipeline *pipeline, const UprofSnapshot *snapshot, GErr
 {
     bool ok = true;
 
-    if (snapshot->vcpu >= pipeline->run->vcpus)
+    if (snapshot->vcpu >= UPROF_VCPUS_MAX)
         return true; /* a forged capture */
     if (pipeline->writer)
         ok = uprof_writer_snapshot(pipeline->writer, snapshot, error);
     g_mutex_lock(&pipeline->lock);
-    pipeline->run->samples++;
-    count_hold(pipeline, snapshot);
-    work(pipeline, snapshot);
+    pipeline->run->samples += snapshot->count;
+    if (snapshot->same) {
+        work_same(pipeline, snapshot);
+    } else {
+        count_hold(pipeline, snapshot);
+        work(pipeline, snapshot);
+    }
+    if (!pipeline->is_coarse &&
+        uprof_profile_n_stacks(pipeline->profile) >= UPROF_PROFILE_STACKS_MAX / 2)
+        coarsen(pipeline);
     g_mutex_unlock(&pipeline->lock);
     if (ok && pipeline->recorder && uprof_record_error(pipeline->recorder)) {
         if (error)

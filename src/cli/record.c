@@ -2,57 +2,63 @@
 /*
  * record: sample domains, write files.
  *
- * Threads: main (signals, progress, output), one sampler per domain, one worker
- * for all. All of them block all signals; main reads
- * them from a descriptor, so that what a signal asks for happens between holds.
+ * Threads: main (signals, progress, output, domains that come later), one loop
+ * for all guests that are held vCPU by vCPU and one for each that is held as a
+ * whole, a keeper, and one worker for all. All of them block all signals; main
+ * reads them from a descriptor, so that what a signal asks for happens between
+ * holds.
  */
 #include "commands-priv.h"
 
+#include "access-priv.h"
+#include "domid-priv.h"
 #include "exit-priv.h"
-#include "session-priv.h"
+#include "recording-priv.h"
 #include "summary-priv.h"
+#include "terminal-priv.h"
+#include "top-priv.h"
 #include "uprof/clock.h"
+#include "uprof/keeper.h"
 #include "uprof/text.h"
+#include "uprof/watch.h"
 
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 enum {
     LOOK_MS = 100,
-    WORKER_WAIT_NS = 20 * 1000 * 1000,
-    WORKER_SLEEP_US = 2000,
+    NEWCOMERS_MS = 1000,
+    WORKER_WAIT_MS = 20,
+    SETTLE_TRIES = 200,
+    SETTLE_STEP_US = 1000,
+    RING_BYTES = 4 * 1024 * 1024, /* root's usual limit of locked memory is 8 MiB */
 };
 
-/* One file that is to be written at the end. */
-typedef struct {
-    UprofFile *file;
-    const UprofFormat *format;
-} Output;
-
-/* One domain's part of the run. */
-typedef struct {
-    UprofSession *session;
-    GArray *outputs; /* of Output */
-    UprofFile *capture;
-    UprofWriter *writer;
-    GError *capture_error;
-    bool table;
-    bool is_done;         /* its sampler has ended; read and written by main */
-    gint is_drained;      /* so has its ring; set by the worker */
-    gint may_drain;       /* set by main */
-    uint64_t said_stride; /* of the rate that was said last, 0: none yet */
-    int code;
-} Recording;
-
+/*
+ * Recordings are added and never taken away while the run lasts. What changes
+ * them is main's alone; the worker finds its own through the snapshots.
+ */
 typedef struct {
     UprofOptions *options;
-    GPtrArray *recordings; /* of Recording */
+    UprofHost *host;
+    GPtrArray *recordings; /* of UprofRecording */
+    GPtrArray *awaited;    /* of char: words of domains that do not run yet; borrowed */
+    GHashTable *known;     /* ids that --all has met */
     UprofGuardian *guardian;
+    UprofWatch *watch;
+    UprofRing *ring;
+    UprofLoop *loop;
+    UprofKeeper *keeper;
+    UprofTop *top; /* (nullable): shows what is sampled; then nothing is saved */
+    UprofExitTally tally;
+    uint64_t start_ns;
+    uint64_t looked_ns; /* for newcomers */
+    gint may_end;       /* the worker, once the ring is empty */
     bool guardian_died;
+    bool is_sampling;
     char *time;
     int signals;
     unsigned n_signals;
@@ -61,272 +67,252 @@ typedef struct {
 static void
 free_recording(gpointer data)
 {
-    Recording *recording = data;
-
-    for (guint i = 0; i < recording->outputs->len; i++)
-        uprof_file_abort(g_array_index(recording->outputs, Output, i).file);
-    g_array_unref(recording->outputs);
-    uprof_session_close(recording->session);
-    uprof_writer_free(recording->writer);
-    uprof_file_abort(recording->capture);
-    g_clear_error(&recording->capture_error);
-    g_free(recording);
-}
-
-/* %d safe domain name, %u UUID, %t start in UTC, %% a percent sign */
-static char *
-expand_path(const Record *record, const UprofDomain *domain, const char *path)
-{
-    GString *expanded = g_string_new(NULL);
-    g_autofree char *name = uprof_text_file_name(domain->name, domain->uuid);
-
-    for (const char *at = path; *at; at++) {
-        if (*at != '%' || !at[1]) {
-            g_string_append_c(expanded, *at);
-            continue;
-        }
-        switch (*++at) {
-        case 'd':
-            g_string_append(expanded, name);
-            break;
-        case 'u':
-            g_string_append(expanded, domain->uuid);
-            break;
-        case 't':
-            g_string_append(expanded, record->time);
-            break;
-        case '%':
-            g_string_append_c(expanded, '%');
-            break;
-        default:
-            g_string_append_c(expanded, '%');
-            g_string_append_c(expanded, *at);
-        }
-    }
-    return g_string_free(expanded, FALSE);
-}
-
-static bool
-open_output(Recording *recording, const char *path, const UprofFormat *format, GError **error)
-{
-    Output output = { .format = format };
-
-    if (format->is_binary && strcmp(path, "-") == 0 && isatty(STDOUT_FILENO)) {
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "format '%s' is nothing for a terminal",
-                    format->name);
-        return false;
-    }
-    output.file = uprof_file_open(path, format->is_secret, error);
-    if (!output.file)
-        return false;
-    if (format->is_capture) {
-        uprof_file_abort(recording->capture);
-        recording->capture = output.file;
-        recording->writer = uprof_writer_new(uprof_file_fd(output.file));
-        return true;
-    }
-    g_array_append_val(recording->outputs, output);
-    return true;
-}
-
-/* All outputs are opened before the first hold: what cannot be written costs no guest anything. */
-static bool
-open_outputs(const Record *record, Recording *recording, const UprofDomain *domain, GError **error)
-{
-    const UprofOptions *options = record->options;
-    bool has_profile = false;
-
-    for (guint i = 0; i < options->outputs->len; i++) {
-        const UprofWanted *wanted = g_ptr_array_index(options->outputs, i);
-        g_autofree char *path = expand_path(record, domain, wanted->path);
-        if (!open_output(recording, path, wanted->format, error))
-            return false;
-        has_profile = true;
-    }
-    if (options->json)
-        return open_output(recording, "-", &uprof_format_meta, error);
-    if (has_profile)
-        return true;
-    if (options->format || !isatty(STDOUT_FILENO))
-        return open_output(recording, "-", options->format ? options->format : &uprof_format_folded,
-                           error);
-    g_autofree char *name = uprof_text_file_name(domain->name, domain->uuid);
-    g_autofree char *stem = g_strdup_printf("%s-%s", name, record->time);
-    g_autofree char *path = uprof_file_unused_path(stem, ".folded");
-    recording->table = true;
-    return open_output(recording, path, &uprof_format_folded, error);
+    uprof_recording_free(data);
 }
 
 static void
-note_files(Recording *recording)
+start(Record *record, UprofRecording *recording)
 {
-    GPtrArray *files = recording->session->run->files;
+    const UprofSession *session = recording->session;
 
-    for (guint i = 0; i < recording->outputs->len; i++) {
-        const UprofFile *file = g_array_index(recording->outputs, Output, i).file;
-        if (!uprof_file_is_stdout(file))
-            g_ptr_array_add(files, g_path_get_basename(uprof_file_path(file)));
-    }
-    if (recording->capture)
-        g_ptr_array_add(files, g_path_get_basename(uprof_file_path(recording->capture)));
+    if (!record->options->quiet)
+        uprof_summary_say_start(session->run, session->shown);
+    uprof_keeper_add(record->keeper, session->guest);
+    uprof_recording_start(recording, record->loop);
 }
 
-/* Returns: (nullable): NULL with the error said and the code noted */
-static Recording *
-open_recording(Record *record, UprofDomain *domain, UprofExitTally *tally)
+/* A domain that joins a run of limited time leaves it with the others. */
+static void
+shorten(const Record *record, UprofRecording *recording)
 {
-    Recording *recording = g_new0(Recording, 1);
+    const uint64_t asked_ns = record->options->settings.duration_ns;
+    const uint64_t gone_ns = uprof_clock_now_ns() - record->start_ns;
+
+    if (asked_ns > 0)
+        uprof_sampler_limit(recording->session->sampler,
+                            asked_ns > gone_ns ? asked_ns - gone_ns : 1);
+}
+
+/* @domain: (transfer full); @is_newcomer: as for shorten(). Errors are said and noted. */
+static void
+add_domain(Record *record, UprofDomain *domain, bool is_newcomer)
+{
     g_autoptr(GError) error = NULL;
-    bool locked = false;
-    bool ok;
+    bool locked;
+    /* in mid-run nobody waits for another run's end: main has signals to look at */
+    UprofRecording *recording =
+        uprof_recording_open(domain, record->options, record->time, record->guardian, record->ring,
+                             !record->is_sampling, &locked, &error);
 
-    recording->outputs = g_array_new(FALSE, FALSE, sizeof(Output));
-    ok = open_outputs(record, recording, domain, &error);
-    if (!ok) {
-        uprof_domain_free(domain);
-    } else {
-        recording->session = uprof_session_open(domain, record->options, record->guardian, false,
-                                                true, &locked, &error);
-        ok = recording->session &&
-             uprof_session_prepare(recording->session, record->options, recording->writer, &error);
-    }
-    if (!ok) {
-        uprof_exit_count(tally, locked ? UPROF_EXIT_LOCKED : uprof_exit_code(error));
+    if (!recording) {
+        uprof_exit_count(&record->tally, locked ? UPROF_EXIT_LOCKED : uprof_exit_code(error));
         uprof_say_error(error);
-        free_recording(recording);
-        return NULL;
+        return;
     }
-    note_files(recording);
-    return recording;
-}
-
-static void
-add_domain(Record *record, UprofDomain *domain, UprofExitTally *tally)
-{
-    Recording *recording = open_recording(record, domain, tally);
-
-    if (recording)
-        g_ptr_array_add(record->recordings, recording);
+    g_ptr_array_add(record->recordings, recording);
+    if (is_newcomer)
+        shorten(record, recording);
+    if (record->is_sampling)
+        start(record, recording);
 }
 
 static bool
-is_named_twice(const Record *record, const UprofDomain *domain)
+is_recorded(const Record *record, const UprofDomain *domain)
 {
     for (guint i = 0; i < record->recordings->len; i++) {
-        const Recording *recording = g_ptr_array_index(record->recordings, i);
-        if (strcmp(recording->session->domain->uuid, domain->uuid) == 0)
+        const UprofRecording *recording = g_ptr_array_index(record->recordings, i);
+        const UprofDomain *known = recording->session->domain;
+        /* what has the name has the files, though it may have been made anew */
+        if (strcmp(known->uuid, domain->uuid) == 0 || strcmp(known->name, domain->name) == 0)
             return true;
     }
     return false;
 }
 
 static void
-open_all(Record *record, UprofHost *host, UprofExitTally *tally)
+open_all(Record *record)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(GPtrArray) domains = uprof_host_list(host, &error);
-    bool any = false;
+    g_autoptr(GPtrArray) domains = uprof_host_list(record->host, &error);
+    bool any = record->options->wait;
 
     if (!domains) {
-        uprof_exit_count(tally, uprof_say_error(error));
+        uprof_exit_count(&record->tally, uprof_say_error(error));
         return;
     }
-    while (domains->len > 0) {
+    while (domains->len > 0 && !uprof_session_is_interrupted()) {
         UprofDomain *domain = g_ptr_array_steal_index(domains, 0);
-        if (domain->state != UPROF_DOMAIN_RUNNING) {
+        if (domain->state != UPROF_DOMAIN_RUNNING || uprof_access_is_host(domain)) {
             uprof_domain_free(domain);
             continue;
         }
         any = true;
-        add_domain(record, domain, tally);
+        g_hash_table_add(record->known, GINT_TO_POINTER(domain->id));
+        add_domain(record, domain, false);
     }
     if (!any) {
-        uprof_say("virt-uprof: no domain runs on %s", uprof_host_uri(host));
-        uprof_exit_count(tally, UPROF_EXIT_DOMAIN);
+        uprof_say("virt-uprof: no domain runs on %s", uprof_host_uri(record->host));
+        uprof_exit_count(&record->tally, UPROF_EXIT_DOMAIN);
     }
 }
 
+/* Returns: false if it does not run yet */
+static bool
+open_word(Record *record, const char *word)
+{
+    g_autoptr(GError) error = NULL;
+    UprofDomain *domain = uprof_domid_find(record->host, word, record->options->quiet, &error);
+    const bool may_come = record->options->wait;
+
+    if (!domain) {
+        if (may_come && g_error_matches(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND))
+            return false;
+        uprof_exit_count(&record->tally, uprof_say_error(error));
+    } else if (may_come && domain->state != UPROF_DOMAIN_RUNNING) {
+        uprof_domain_free(domain);
+        return false;
+    } else if (is_recorded(record, domain)) {
+        uprof_domain_free(domain);
+    } else {
+        add_domain(record, domain, false);
+    }
+    return true;
+}
+
 static void
-open_domains(Record *record, UprofHost *host, UprofExitTally *tally)
+open_domains(Record *record)
 {
     const GPtrArray *words = record->options->words;
 
     if (record->options->all)
-        open_all(record, host, tally);
-    for (guint i = 0; i < words->len; i++) {
-        g_autoptr(GError) error = NULL;
-        UprofDomain *domain = uprof_host_find(host, g_ptr_array_index(words, i), &error);
-        if (!domain)
-            uprof_exit_count(tally, uprof_say_error(error));
-        else if (is_named_twice(record, domain))
-            uprof_domain_free(domain);
-        else
-            add_domain(record, domain, tally);
+        open_all(record);
+    for (guint i = 0; i < words->len && !uprof_session_is_interrupted(); i++) {
+        char *word = g_ptr_array_index(words, i);
+        if (!open_word(record, word))
+            g_ptr_array_add(record->awaited, word);
+    }
+    for (guint i = 0; i < record->awaited->len && !record->options->quiet; i++) {
+        g_autofree char *shown = uprof_text_quote(g_ptr_array_index(record->awaited, i));
+        uprof_say("virt-uprof: waiting for '%s' to start", shown);
     }
 }
 
-/* Returns: whether there was anything to work on */
-static bool
-drain(Recording *recording)
+/* Those that --wait waits for, at the moment when something has started. */
+static void
+look_for_awaited(Record *record)
 {
-    UprofRing *ring = uprof_sampler_ring(recording->session->sampler);
-    UprofPipeline *pipeline = recording->session->pipeline;
-    const UprofSnapshot *snapshot;
-    bool any = false;
-
-    while ((snapshot = uprof_ring_peek(ring))) {
-        g_autoptr(GError) error = NULL;
-        if (!uprof_pipeline_take(pipeline, snapshot, &error) && pipeline->writer) {
-            /* the profile goes on without its capture */
-            recording->capture_error = g_steal_pointer(&error);
-            pipeline->writer = NULL;
-        }
-        uprof_ring_drop(ring);
-        any = true;
+    uprof_watch_clear(record->watch);
+    for (guint i = 0; i < record->awaited->len;) {
+        if (open_word(record, g_ptr_array_index(record->awaited, i)))
+            g_ptr_array_remove_index(record->awaited, i);
+        else
+            i++;
     }
-    return any;
+}
+
+static void
+give_up_waiting(Record *record)
+{
+    for (guint i = 0; i < record->awaited->len; i++) {
+        g_autofree char *shown = uprof_text_quote(g_ptr_array_index(record->awaited, i));
+        uprof_say("virt-uprof: '%s' has not started; start it with: virsh start %s", shown,
+                  uprof_text_shell_word(g_ptr_array_index(record->awaited, i), "DOMAIN"));
+        uprof_exit_count(&record->tally, UPROF_EXIT_DOMAIN);
+    }
+    g_ptr_array_set_size(record->awaited, 0);
+}
+
+/* One that may only be coming up is met again a second later. */
+static void
+meet(Record *record, int id)
+{
+    g_autoptr(GError) error = NULL;
+    UprofDomain *domain = uprof_host_find_id(record->host, id, &error);
+
+    if (!domain)
+        return;
+    if (domain->state != UPROF_DOMAIN_RUNNING || uprof_access_is_host(domain)) {
+        uprof_domain_free(domain);
+        return;
+    }
+    g_hash_table_add(record->known, GINT_TO_POINTER(id));
+    if (is_recorded(record, domain)) {
+        g_autofree char *shown = uprof_text_quote(domain->name);
+        uprof_say("virt-uprof: %s: it was started anew; this run keeps to what it had sampled",
+                  shown);
+        uprof_domain_free(domain);
+        return;
+    }
+    add_domain(record, domain, true);
+}
+
+/* With --all, domains that have started since. */
+static void
+look_for_newcomers(Record *record)
+{
+    g_autoptr(GArray) ids = NULL;
+    const uint64_t now_ns = uprof_clock_now_ns();
+
+    if (!record->options->all || now_ns - record->looked_ns < NEWCOMERS_MS * UPROF_NS_PER_MS)
+        return;
+    record->looked_ns = now_ns;
+    ids = uprof_host_running(record->host);
+    for (guint i = 0; ids && i < ids->len; i++) {
+        const int id = g_array_index(ids, int, i);
+        if (!g_hash_table_contains(record->known, GINT_TO_POINTER(id)))
+            meet(record, id);
+    }
 }
 
 static gpointer
 run_worker(gpointer data)
 {
-    const Record *record = data;
-    const GPtrArray *recordings = record->recordings;
-    guint n_open = recordings->len;
+    Record *record = data;
+    const UprofSnapshot *snapshot;
 
-    while (n_open > 0) {
-        bool any = false;
-        n_open = 0;
-        for (guint i = 0; i < recordings->len; i++) {
-            Recording *recording = g_ptr_array_index(recordings, i);
-            if (recording->is_drained)
-                continue;
-            /* asked before the last look, so that nothing comes after it */
-            const bool is_last = g_atomic_int_get(&recording->may_drain);
-            any |= drain(recording);
-            if (is_last)
-                g_atomic_int_set(&recording->is_drained, 1);
-            else
-                n_open++;
+    for (;;) {
+        /* asked before the last look, so that nothing comes after it */
+        const bool is_last = g_atomic_int_get(&record->may_end);
+        while ((snapshot = uprof_ring_peek(record->ring))) {
+            uprof_recording_take(snapshot->owner, snapshot);
+            uprof_ring_drop(record->ring);
         }
-        if (any || n_open == 0)
-            continue;
-        const Recording *only = g_ptr_array_index(recordings, 0);
-        if (recordings->len == 1)
-            uprof_ring_wait(uprof_sampler_ring(only->session->sampler),
-                            uprof_clock_now_ns() + WORKER_WAIT_NS);
-        else
-            g_usleep(WORKER_SLEEP_US);
+        if (is_last)
+            return NULL;
+        uprof_ring_wait(record->ring, uprof_clock_now_ns() + WORKER_WAIT_MS * UPROF_NS_PER_MS);
     }
-    return NULL;
 }
 
 static void
 stop_all(const Record *record)
 {
     for (guint i = 0; i < record->recordings->len; i++) {
-        const Recording *recording = g_ptr_array_index(record->recordings, i);
+        const UprofRecording *recording = g_ptr_array_index(record->recordings, i);
         uprof_sampler_stop(recording->session->sampler);
+    }
+}
+
+/* Whole guests need a guardian; a vCPU that is traced is let go by the kernel. */
+static void
+stop_guarded(const Record *record)
+{
+    for (guint i = 0; i < record->recordings->len; i++) {
+        const UprofRecording *recording = g_ptr_array_index(record->recordings, i);
+        if (recording->session->guest->grain == UPROF_GRAIN_GUEST)
+            uprof_sampler_stop(recording->session->sampler);
+    }
+}
+
+/* What did not stop in time may stop while nobody would let it go. */
+static void
+wait_until_settled(const Record *record)
+{
+    for (guint i = 0; i < record->recordings->len; i++) {
+        const UprofRecording *recording = g_ptr_array_index(record->recordings, i);
+        UprofGuest *guest = recording->session->guest;
+        for (unsigned tries = 0; g_atomic_int_get(&guest->unsettled) && tries < SETTLE_TRIES;
+             tries++)
+            g_usleep(SETTLE_STEP_US);
     }
 }
 
@@ -334,13 +320,22 @@ stop_all(const Record *record)
 static void
 suspend_process(const Record *record)
 {
+    const bool is_parked = uprof_keeper_park(record->keeper);
+
+    wait_until_settled(record);
     for (guint i = 0; i < record->recordings->len; i++)
         uprof_sampler_park(
-            ((Recording *)g_ptr_array_index(record->recordings, i))->session->sampler);
+            ((UprofRecording *)g_ptr_array_index(record->recordings, i))->session->sampler);
+    if (record->top)
+        uprof_top_leave(record->top);
     kill(getpid(), SIGSTOP);
+    if (record->top)
+        uprof_top_enter(record->top);
     for (guint i = 0; i < record->recordings->len; i++)
         uprof_sampler_unpark(
-            ((Recording *)g_ptr_array_index(record->recordings, i))->session->sampler);
+            ((UprofRecording *)g_ptr_array_index(record->recordings, i))->session->sampler);
+    if (is_parked)
+        uprof_keeper_unpark(record->keeper);
 }
 
 static void
@@ -358,6 +353,7 @@ read_signal(Record *record)
         if (++record->n_signals == 2)
             uprof_say("virt-uprof: stopped without saving");
         stop_all(record);
+        g_ptr_array_set_size(record->awaited, 0);
         break;
     case SIGTSTP:
         suspend_process(record);
@@ -367,40 +363,14 @@ read_signal(Record *record)
     }
 }
 
-/* A lowered rate is said when it is known, not when it is over. */
-static void
-say_rate(Recording *recording, const UprofSamplerCounts *counts)
-{
-    const UprofSession *session = recording->session;
-
-    if (counts->probe_ns == 0 || counts->stride == recording->said_stride)
-        return;
-    const bool is_raised = counts->stride < recording->said_stride;
-    const bool is_first = recording->said_stride == 0;
-    recording->said_stride = counts->stride;
-    if ((is_first && counts->divisor == 1) || is_raised)
-        return;
-    const uint64_t divisor = counts->divisor * counts->stride;
-    /* at first by what the trial holds took, later by what all have taken */
-    const uint64_t hold_ns =
-        is_first ? counts->probe_ns : counts->held_ns / MAX(counts->n_holds, 1);
-    const uint64_t budget_ppm = uprof_session_budget_ppm(session);
-    g_autofree char *hold = uprof_format_ns(hold_ns);
-    g_autofree char *asked = uprof_format_hz(session->run->rate_mhz);
-    g_autofree char *got = uprof_format_hz(session->run->rate_mhz / divisor);
-    g_autofree char *budget = uprof_format_budget(budget_ppm);
-    uprof_say("virt-uprof: %s: each sample stops the guest %s; rate lowered from %s to %s Hz "
-              "(--budget %s)",
-              session->shown, hold, asked, got, budget);
-}
-
 static void
 show_progress(const Record *record)
 {
-    uint64_t samples = 0, running = 0, complete = 0, late = 0, held_ns = 0, elapsed_ns = 1;
+    uint64_t samples = 0, running = 0, complete = 0, missed = 0, held_ns = 0, elapsed_ns = 1;
+    uint64_t rate_mhz = 0;
 
     for (guint i = 0; i < record->recordings->len; i++) {
-        const Recording *recording = g_ptr_array_index(record->recordings, i);
+        const UprofRecording *recording = g_ptr_array_index(record->recordings, i);
         UprofPipeline *pipeline = recording->session->pipeline;
         UprofSamplerCounts counts;
         uprof_sampler_counts(recording->session->sampler, &counts);
@@ -409,17 +379,59 @@ show_progress(const Record *record)
         running += pipeline->run->running;
         complete += pipeline->run->complete;
         g_mutex_unlock(&pipeline->lock);
-        late += counts.late;
+        missed += counts.late + counts.busy + counts.skipped + counts.stuck;
+        rate_mhz = MAX(rate_mhz,
+                       recording->session->run->rate_mhz / MAX(counts.divisor * counts.stride, 1));
         elapsed_ns = MAX(elapsed_ns, counts.elapsed_ns);
-        held_ns = MAX(held_ns, counts.held_ns);
+        held_ns = MAX(held_ns, counts.most_held_ns);
     }
     g_autofree char *percent = uprof_format_percent(complete, running);
     g_autofree char *held = uprof_format_percent(held_ns, elapsed_ns);
+    g_autofree char *hz = uprof_format_hz(rate_mhz);
     g_autofree char *text = g_strdup_printf(
-        "  %" G_GUINT64_FORMAT " s  %" G_GUINT64_FORMAT " samples  %" G_GUINT64_FORMAT
-        " late  %s %% complete  each vCPU held %s %%",
-        elapsed_ns / UPROF_NS_PER_S, samples, late, percent, held);
+        "  %" G_GUINT64_FORMAT " s  %s Hz  %" G_GUINT64_FORMAT " samples  %" G_GUINT64_FORMAT
+        " missed  %s %% complete  each vCPU held %s %%",
+        elapsed_ns / UPROF_NS_PER_S, hz, samples, missed, percent, held);
+    unsigned lines, columns;
+
+    uprof_terminal_size(STDERR_FILENO, &lines, &columns);
+    if (strlen(text) >= columns)
+        text[columns > 0 ? columns - 1 : 0] = '\0'; /* a line that wraps cannot be rewritten */
     uprof_say_progress(text);
+}
+
+/*
+ * From one vCPU at a time to the whole guest, in mid-run. What the one way has
+ * given is with the worker by now, and what it counted is noted.
+ */
+static void
+fall_back(Record *record, UprofRecording *recording)
+{
+    UprofSession *session = recording->session;
+    g_autoptr(GError) error = NULL;
+
+    recording->has_fallen_back = true;
+    uprof_loop_sync(record->loop);
+    uprof_keeper_remove(record->keeper, session->guest);
+    uprof_ring_flush(record->ring);
+    if (!uprof_session_fall_back(session, record->options, record->guardian, record->ring,
+                                 recording, &error)) {
+        recording->code = uprof_exit_worse(recording->code, uprof_say_error(error));
+        return;
+    }
+    uprof_say("virt-uprof: %s: a vCPU thread does not stop in time, again and again; going on "
+              "through the monitor, which stops the whole guest",
+              session->shown);
+    recording->said_stride = 0;
+    recording->is_done = false;
+    start(record, recording);
+}
+
+static bool
+may_fall_back(const Record *record, const UprofRecording *recording)
+{
+    return !recording->has_fallen_back && record->n_signals == 0 &&
+           strcmp(record->options->access, "auto") == 0;
 }
 
 /* Returns: whether any sampler still runs */
@@ -429,29 +441,92 @@ look_at_samplers(Record *record)
     bool any = false;
 
     for (guint i = 0; i < record->recordings->len; i++) {
-        Recording *recording = g_ptr_array_index(record->recordings, i);
+        UprofRecording *recording = g_ptr_array_index(record->recordings, i);
         UprofSamplerCounts counts;
         if (recording->is_done)
             continue;
         uprof_sampler_counts(recording->session->sampler, &counts);
-        if (!record->options->quiet)
-            say_rate(recording, &counts);
-        if (counts.end == UPROF_SAMPLER_RUNNING) {
-            any = true;
-            continue;
+        if (!record->options->quiet) {
+            uprof_recording_say_rate(recording, &counts);
+            uprof_recording_say_hindrance(recording);
         }
-        recording->is_done = true;
-        g_atomic_int_set(&recording->may_drain, 1);
+        recording->is_done = counts.end != UPROF_SAMPLER_RUNNING;
+        if (counts.end == UPROF_SAMPLER_STUCK && may_fall_back(record, recording))
+            fall_back(record, recording);
+        any |= !recording->is_done;
     }
     return any;
+}
+
+/* Returns: whether domains may still come that this run will sample */
+static bool
+may_come(const Record *record)
+{
+    const uint64_t asked_ns = record->options->settings.duration_ns;
+
+    if (record->n_signals > 0 || record->guardian_died)
+        return false;
+    if (record->awaited->len > 0)
+        return true;
+    return record->options->all &&
+           (asked_ns == 0 || uprof_clock_now_ns() - record->start_ns < asked_ns);
+}
+
+static bool
+has_waited_enough(const Record *record)
+{
+    const uint64_t wait_ns = record->options->wait_ns;
+
+    return wait_ns > 0 && uprof_clock_now_ns() - record->start_ns >= wait_ns;
 }
 
 static void
 watch_guardian(Record *record)
 {
-    uprof_say("virt-uprof: the guardian process has died; sampling ends here");
+    uprof_say("virt-uprof: the guardian process has died; sampling of guests that are held as a "
+              "whole ends here");
     record->guardian_died = true;
+    stop_guarded(record);
+}
+
+/* As a signal would. */
+static void
+end_top(Record *record)
+{
+    record->n_signals++;
     stop_all(record);
+}
+
+static void
+wait_for_something(Record *record)
+{
+    struct pollfd waits[] = {
+        { .fd = record->signals, .events = POLLIN },
+        { .fd = record->guardian_died ? -1 : uprof_guardian_fd(record->guardian),
+          .events = POLLIN },
+        { .fd = record->watch && record->awaited->len > 0 ? uprof_watch_fd(record->watch) : -1,
+          .events = POLLIN },
+        { .fd = record->top ? uprof_top_fd(record->top) : -1, .events = POLLIN },
+    };
+
+    poll(waits, G_N_ELEMENTS(waits), LOOK_MS);
+    if (waits[2].revents)
+        look_for_awaited(record);
+    if (waits[0].revents)
+        read_signal(record);
+    if (waits[1].revents)
+        watch_guardian(record);
+    /* a terminal that is gone has no keys, but would always have news */
+    if ((waits[3].revents & ~POLLIN) ||
+        (waits[3].revents && !uprof_top_read_key(record->top, record->recordings)))
+        end_top(record);
+}
+
+static void
+show_top(Record *record)
+{
+    if (record->top && record->n_signals == 0 && !uprof_top_round(record->top, record->recordings))
+        end_top(record);
 }
 
 static void
@@ -459,169 +534,27 @@ sample(Record *record)
 {
     const bool progress = isatty(STDERR_FILENO) && !record->options->quiet;
     uint64_t shown_ns = uprof_clock_now_ns();
-    GThread *worker;
+    GThread *worker = g_thread_new("worker", run_worker, record);
 
-    for (guint i = 0; i < record->recordings->len; i++) {
-        const Recording *recording = g_ptr_array_index(record->recordings, i);
-        if (!record->options->quiet)
-            uprof_summary_say_start(recording->session->run, recording->session->shown);
-        uprof_sampler_start(recording->session->sampler);
-    }
-    worker = g_thread_new("worker", run_worker, record);
-    while (look_at_samplers(record)) {
-        struct pollfd waits[] = {
-            { .fd = record->signals, .events = POLLIN },
-            { .fd = record->guardian_died ? -1 : uprof_guardian_fd(record->guardian),
-              .events = POLLIN },
-        };
-        poll(waits, G_N_ELEMENTS(waits), LOOK_MS);
-        if (waits[0].revents)
-            read_signal(record);
-        if (waits[1].revents)
-            watch_guardian(record);
+    record->is_sampling = true;
+    record->start_ns = record->looked_ns = uprof_clock_now_ns();
+    for (guint i = 0; i < record->recordings->len; i++)
+        start(record, g_ptr_array_index(record->recordings, i));
+    while (look_at_samplers(record) || may_come(record)) {
+        wait_for_something(record);
+        show_top(record);
+        if (record->n_signals == 0)
+            look_for_newcomers(record);
+        if (has_waited_enough(record))
+            give_up_waiting(record);
         if (progress && uprof_clock_now_ns() - shown_ns >= UPROF_NS_PER_S) {
             shown_ns = uprof_clock_now_ns();
             show_progress(record);
         }
     }
     uprof_say_progress("");
+    g_atomic_int_set(&record->may_end, 1);
     g_thread_join(worker);
-}
-
-static const char *
-name_end(const UprofSamplerCounts *counts)
-{
-    static const char *const names[] = {
-        [UPROF_SAMPLER_DURATION] = "duration", [UPROF_SAMPLER_STOPPED] = "signal",
-        [UPROF_SAMPLER_GONE] = "gone",         [UPROF_SAMPLER_ERROR] = "error",
-        [UPROF_SAMPLER_RUNNING] = "error",
-    };
-
-    return names[counts->end];
-}
-
-static void
-note_end(const Record *record, Recording *recording)
-{
-    UprofRun *run = recording->session->run;
-    UprofSamplerCounts counts;
-    g_autoptr(GError) error = NULL;
-
-    uprof_sampler_counts(recording->session->sampler, &counts);
-    run->ended_by = g_strdup(name_end(&counts));
-    run->duration_ns = counts.elapsed_ns;
-    run->divisor = counts.divisor;
-    run->late = counts.late;
-    run->busy = counts.busy;
-    run->skipped = counts.skipped;
-    run->cpu_ns = uprof_clock_cpu_ns() / record->recordings->len;
-    uprof_pipeline_end(recording->session->pipeline);
-    if (!uprof_sampler_join(recording->session->sampler, &error)) {
-        recording->code = uprof_exit_worse(recording->code, uprof_exit_code(error));
-        uprof_say("virt-uprof: %s: sampling ended early: %s", recording->session->shown,
-                  error->message);
-    } else if (counts.end == UPROF_SAMPLER_GONE) {
-        uprof_say("virt-uprof: %s: the domain ended in mid-run; its samples stand",
-                  recording->session->shown);
-    }
-}
-
-/* A closed stdout needs no words; the exit code says it. */
-static void
-say_output_error(Recording *recording, const UprofFile *file, const GError *error)
-{
-    recording->code = uprof_exit_worse(recording->code, UPROF_EXIT_FAILED);
-    if (!(file && uprof_file_is_closed(file)))
-        uprof_say_error(error);
-}
-
-static void
-write_capture(const Record *record, Recording *recording)
-{
-    g_autoptr(GError) error = NULL;
-    g_autofree char *path = NULL;
-
-    if (!recording->capture)
-        return;
-    path = uprof_text_quote(uprof_file_path(recording->capture));
-    bool ok = !recording->capture_error;
-    if (!ok)
-        g_propagate_error(&error, g_steal_pointer(&recording->capture_error));
-    ok = ok && uprof_writer_end(recording->writer, recording->session->run, &error) &&
-         uprof_writer_flush(recording->writer, &error);
-    if (ok)
-        ok = uprof_file_commit(g_steal_pointer(&recording->capture), &error);
-    if (!ok) {
-        g_prefix_error(&error, "no capture '%s': ", path);
-        say_output_error(recording, NULL, error);
-    } else if (!record->options->quiet) {
-        uprof_say("wrote %s", path);
-    }
-}
-
-static void
-write_output(const Record *record, Recording *recording, Output *output)
-{
-    const UprofSession *session = recording->session;
-    g_autoptr(GError) error = NULL;
-    g_autoptr(UprofFile) file = g_steal_pointer(&output->file);
-    g_autofree char *path = uprof_text_quote(uprof_file_path(file));
-    const bool is_stdout = uprof_file_is_stdout(file);
-    GString *text = uprof_output_render(output->format, session->pipeline->profile, session->run);
-
-    bool ok = uprof_file_write(file, text->str, text->len, &error);
-    if (!ok)
-        say_output_error(recording, file, error);
-    g_string_free(text, TRUE);
-    if (!ok)
-        return;
-    if (!uprof_file_commit(g_steal_pointer(&file), &error))
-        say_output_error(recording, NULL, error);
-    else if (!is_stdout && !record->options->quiet)
-        uprof_say("wrote %s", path);
-}
-
-static void
-write_table(const Record *record, Recording *recording)
-{
-    GString *table;
-
-    if (!recording->table)
-        return;
-    table = uprof_table_render(recording->session->pipeline->profile, record->options->rows);
-    fputs(table->str, stdout);
-    g_string_free(table, TRUE);
-    if (fflush(stdout) != 0)
-        recording->code = uprof_exit_worse(recording->code, UPROF_EXIT_FAILED);
-}
-
-static void
-finish(Record *record, Recording *recording)
-{
-    UprofRun *run = recording->session->run;
-    const bool quiet = record->options->quiet;
-
-    if (!quiet)
-        uprof_summary_say_end(run, recording->session->shown);
-    if (record->options->verbose) {
-        for (unsigned i = 0; i < UPROF_N_ENDS; i++)
-            if (recording->session->pipeline->ends[i] > 0)
-                uprof_say("%s: %" G_GUINT64_FORMAT " stacks end: %s", recording->session->shown,
-                          recording->session->pipeline->ends[i], uprof_end_name((UprofEnd)i));
-    }
-    if (run->samples == 0) {
-        uprof_say("virt-uprof: %s: no sample was taken%s", recording->session->shown,
-                  run->busy > 0 ? ": it was stopped or moved by others all the time" : "");
-        recording->code = uprof_exit_worse(recording->code, UPROF_EXIT_USELESS);
-        return;
-    }
-    if (run->running == 0 && !run->idle && !quiet)
-        uprof_say("virt-uprof: %s: it was idle all the time; --idle shows that as a stack",
-                  recording->session->shown);
-    write_table(record, recording);
-    write_capture(record, recording);
-    for (guint i = 0; i < recording->outputs->len; i++)
-        write_output(record, recording, &g_array_index(recording->outputs, Output, i));
 }
 
 /* Blocked from here on, in this thread and in those it starts. */
@@ -664,41 +597,57 @@ handle_signals(const Record *record)
 }
 
 static void
-save(Record *record, UprofExitTally *tally)
+save(Record *record)
 {
     for (guint i = 0; i < record->recordings->len; i++) {
-        Recording *recording = g_ptr_array_index(record->recordings, i);
-        if (record->n_signals < 2)
-            finish(record, recording);
-        uprof_exit_count(tally, recording->code);
+        UprofRecording *recording = g_ptr_array_index(record->recordings, i);
+        if (record->n_signals < 2 && !record->options->is_top)
+            uprof_recording_save(recording, record->options);
+        uprof_exit_count(&record->tally, recording->code);
     }
+}
+
+/* Nothing can come, or what could come has not: what was said before says why. */
+static int
+exit_code(const Record *record)
+{
+    const int code = uprof_exit_of(&record->tally);
+
+    if (record->recordings->len == 0 && record->tally.n == 0)
+        return UPROF_EXIT_DOMAIN;
+    return record->n_signals < 2 ? code : uprof_exit_worse(code, UPROF_EXIT_FAILED);
 }
 
 static int
 run(Record *record)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(UprofHost) host = NULL;
-    UprofExitTally tally = { 0 };
 
     const int healed = uprof_session_heal(record->options->quiet);
     if (healed != UPROF_EXIT_OK)
         return healed;
-    host = uprof_host_open(record->options->uri, false, &error);
-    if (!host)
+    if (record->options->wait)
+        record->watch = uprof_watch_new(record->options->uri, &error);
+    if (!error)
+        record->host = uprof_host_open(record->options->uri, false, &error);
+    if (error)
         return uprof_say_error(error);
-    open_domains(record, host, &tally);
-    if (record->recordings->len == 0)
-        return uprof_exit_of(&tally);
+    /* from here on vCPUs are held, and what was found in them is put back at the end */
     record->signals = open_signals();
+    open_domains(record);
+    if (record->recordings->len == 0 && !may_come(record))
+        return uprof_exit_of(&record->tally);
+    record->loop = uprof_loop_new();
+    record->keeper = uprof_keeper_new();
+    if (record->options->is_top)
+        record->top = uprof_top_new(record->options);
     sample(record);
+    g_clear_pointer(&record->top, uprof_top_free);
     for (guint i = 0; i < record->recordings->len; i++)
-        note_end(record, g_ptr_array_index(record->recordings, i));
+        uprof_recording_end(g_ptr_array_index(record->recordings, i), record->recordings->len);
     handle_signals(record);
-    save(record, &tally);
-    close(record->signals);
-    return record->n_signals < 2 ? uprof_exit_of(&tally)
-                                 : uprof_exit_worse(uprof_exit_of(&tally), UPROF_EXIT_FAILED);
+    save(record);
+    return exit_code(record);
 }
 
 int
@@ -710,13 +659,26 @@ uprof_record_run(UprofOptions *options)
     record.guardian = uprof_guardian_start(uprof_access_find, &error);
     if (!record.guardian)
         return uprof_say_error(error);
+    record.signals = -1;
+    record.ring = uprof_ring_new(RING_BYTES / sizeof(UprofSnapshot));
     record.recordings = g_ptr_array_new_with_free_func(free_recording);
+    record.awaited = g_ptr_array_new();
+    record.known = g_hash_table_new(NULL, NULL);
     record.time = uprof_clock_format_utc(uprof_clock_utc_ns(), TRUE);
     uprof_host_init();
 
     const int code = run(&record);
+    uprof_watch_free(record.watch);
+    uprof_keeper_free(record.keeper);
+    uprof_loop_free(record.loop);
     g_ptr_array_unref(record.recordings);
+    g_ptr_array_unref(record.awaited);
+    g_hash_table_unref(record.known);
+    uprof_ring_free(record.ring);
+    uprof_host_close(record.host);
     g_free(record.time);
+    if (record.signals >= 0)
+        close(record.signals);
     return uprof_exit_worse(
         code, uprof_session_end_guardian(record.guardian, record.guardian_died, options->quiet));
 }

@@ -1,69 +1,39 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * report: a capture again, on any machine, with its own symbol files or others.
- * Needs no rights and no hypervisor.
+ * report: profiles again, on any machine: as tables, as pictures, in other
+ * formats, several as one. Needs no rights and no hypervisor.
  */
 #include "commands-priv.h"
 
-#include "access-priv.h"
 #include "exit-priv.h"
-#include "pipeline-priv.h"
+#include "load-priv.h"
 #include "summary-priv.h"
+#include "terminal-priv.h"
 #include "uprof/text.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Symbol files that the capture names: the same files, or none. */
-static void
-add_recorded_symbols(UprofSym *sym, const UprofRun *run, bool quiet)
-{
-    for (guint i = 0; i < run->images->len; i++) {
-        const UprofRunImage *image = g_ptr_array_index(run->images, i);
-        g_autoptr(GError) error = NULL;
-        g_autoptr(UprofNames) names = uprof_names_new();
-        g_autoptr(UprofSym) trial = uprof_sym_new(uprof_arch_find(run->arch), names);
-        UprofSymSource source = { 0 };
-        if (!image->path)
-            continue;
-        g_autofree char *shown = uprof_text_quote(image->path);
-        if (uprof_sym_add_file(trial, image->path, false, &error))
-            uprof_sym_source(trial, 0, &source);
-        if (error || g_strcmp0(source.digest, image->digest) != 0) {
-            if (!quiet)
-                uprof_say("virt-uprof: symbols '%s' %s; give them with -s", shown,
-                          error ? "cannot be read here" : "have changed since the recording");
-            continue;
-        }
-        uprof_sym_add_file(sym, image->path, false, NULL);
-    }
-}
+enum { ROWS_USUAL = 15 };
 
-static bool
-replay(UprofGuest *guest, UprofPipeline *pipeline, GError **error)
-{
-    g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
-    UprofAnswer answer;
-
-    while ((answer = uprof_guest_next(guest, snapshot, error)) == UPROF_OK)
-        uprof_pipeline_take(pipeline, snapshot, NULL);
-    return answer != UPROF_FAILED;
-}
+/* ---- Files ---- */
 
 static int
-write_one(const UprofWanted *wanted, UprofPipeline *pipeline)
+write_one(const UprofWanted *wanted, const UprofLoad *load)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(UprofFile) file = uprof_file_open(wanted->path, wanted->format->is_secret, &error);
-    GString *text;
 
+    if (!uprof_load_may_write(load, wanted->path))
+        return UPROF_EXIT_FAILED;
+    if (wanted->format->is_binary && strcmp(wanted->path, "-") == 0 && isatty(STDOUT_FILENO)) {
+        uprof_say("virt-uprof: format '%s' is nothing for a terminal", wanted->format->name);
+        return UPROF_EXIT_FAILED;
+    }
+    g_autoptr(UprofFile) file = uprof_file_open(wanted->path, wanted->format->is_secret, &error);
     if (!file)
         return uprof_say_error(error);
-    text = uprof_output_render(wanted->format, pipeline->profile, pipeline->run);
-    bool ok = uprof_file_write(file, text->str, text->len, &error);
+    bool ok = uprof_output_write(wanted->format, load->profile, load->run, file, &error);
     const bool is_closed = !ok && uprof_file_is_closed(file);
-    g_string_free(text, TRUE);
     ok = ok && uprof_file_commit(g_steal_pointer(&file), &error);
     if (!ok && !is_closed)
         uprof_say_error(error);
@@ -71,83 +41,158 @@ write_one(const UprofWanted *wanted, UprofPipeline *pipeline)
 }
 
 static int
-write_outputs(UprofOptions *options, UprofPipeline *pipeline)
+write_files(const UprofOptions *options, const UprofLoad *load)
 {
     int code = UPROF_EXIT_OK;
 
     for (guint i = 0; i < options->outputs->len; i++) {
         const UprofWanted *wanted = g_ptr_array_index(options->outputs, i);
         if (strcmp(wanted->path, "-") != 0)
-            g_ptr_array_add(pipeline->run->files, g_path_get_basename(wanted->path));
+            g_ptr_array_add(load->run->files, g_path_get_basename(wanted->path));
     }
     for (guint i = 0; i < options->outputs->len; i++)
-        code = uprof_exit_worse(code, write_one(g_ptr_array_index(options->outputs, i), pipeline));
-    if (options->json || (options->format && options->outputs->len == 0)) {
-        UprofWanted wanted = { .path = (char *)"-",
-                               .format = options->json ? &uprof_format_meta : options->format };
-        return uprof_exit_worse(code, write_one(&wanted, pipeline));
+        code = uprof_exit_worse(code, write_one(g_ptr_array_index(options->outputs, i), load));
+    return code;
+}
+
+/* ---- Tables ---- */
+
+typedef struct {
+    const UprofLoad *load;
+    GPtrArray *profiles;  /* by vCPU: UprofProfile, or NULL */
+    uint64_t n_elsewhere; /* samples that do not say on which one */
+} Split;
+
+static void
+add_to_vcpu(const UprofName *const *frames, unsigned n, uint64_t weight, void *data)
+{
+    Split *split = data;
+    uint32_t vcpu;
+
+    if (n < 3 || !uprof_profile_level_is_vcpu(frames[1], &vcpu)) {
+        split->n_elsewhere += weight;
+        return;
     }
-    if (options->outputs->len > 0)
-        return code;
-    GString *table = uprof_table_render(pipeline->profile, options->rows);
-    fputs(table->str, stdout);
-    g_string_free(table, TRUE);
-    return fflush(stdout) == 0 ? code : UPROF_EXIT_FAILED;
+    if (vcpu >= split->profiles->len)
+        g_ptr_array_set_size(split->profiles, (gint)vcpu + 1);
+    gpointer *profile = &split->profiles->pdata[vcpu];
+    if (!*profile)
+        *profile = uprof_profile_new(split->load->names, frames[1], false);
+    uprof_profile_add(*profile, frames + 2, n - 2, weight);
+}
+
+static void
+free_profile(gpointer profile)
+{
+    uprof_profile_free(profile);
+}
+
+/* A table for each vCPU, with its share of all samples. */
+static int
+print_vcpus(const UprofLoad *load, const UprofTableStyle *style)
+{
+    g_autoptr(GPtrArray) profiles = g_ptr_array_new_with_free_func(free_profile);
+    Split split = { .load = load, .profiles = profiles };
+    GString *text = g_string_new(NULL);
+
+    if (uprof_profile_root(load->profile))
+        uprof_profile_walk(load->profile, add_to_vcpu, &split);
+    for (guint i = 0; i < profiles->len; i++) {
+        const UprofProfile *profile = g_ptr_array_index(profiles, i);
+        if (!profile)
+            continue;
+        const uint64_t weight = uprof_profile_total(profile);
+        g_autofree char *share = uprof_format_percent(weight, uprof_profile_total(load->profile));
+        g_string_append_printf(text, "%svcpu%u: %" G_GUINT64_FORMAT " samples, %s %% of all\n",
+                               text->len > 0 ? "\n" : "", i, weight, share);
+        GString *table = uprof_table_render(profile, style);
+        g_string_append_len(text, table->str, (gssize)table->len);
+        g_string_free(table, TRUE);
+    }
+    if (text->len > 0 && split.n_elsewhere > 0) {
+        g_autofree char *share =
+            uprof_format_percent(split.n_elsewhere, uprof_profile_total(load->profile));
+        g_string_append_printf(
+            text, "\nof no vCPU that is known: %" G_GUINT64_FORMAT " samples, %s %% of all\n",
+            split.n_elsewhere, share);
+    }
+    if (text->len > 0)
+        return uprof_terminal_print(text);
+    g_string_free(text, TRUE);
+    uprof_say("virt-uprof: these stacks do not say on which vCPU they ran; captures do, and what "
+              "was written with --per-vcpu");
+    return UPROF_EXIT_USELESS;
 }
 
 static int
-report_file(const char *path, UprofOptions *options)
+print_tables(const UprofOptions *options, const UprofLoad *load)
 {
-    g_autoptr(GError) error = NULL;
-    const UprofTarget target = { .path = path };
-    g_autoptr(UprofGuest) guest = uprof_guest_open(uprof_access_find("replay"), &target, &error);
+    const UprofTableStyle style =
+        uprof_terminal_style(options->rows > 0 ? options->rows : ROWS_USUAL);
+    g_autoptr(UprofFocus) focus =
+        options->focus ? uprof_focus_new(load->profile, options->focus) : NULL;
 
-    if (!guest)
-        return uprof_say_error(error);
-    UprofRun *run = uprof_replay_run(guest);
-    run->per_vcpu |= options->settings.per_vcpu;
-    run->idle |= options->settings.idle;
-    if (options->given_depth)
-        run->max_depth = options->settings.max_depth;
-    if (!run->domain)
-        run->domain = g_strdup("");
-    g_autofree char *shown = uprof_text_quote(run->domain);
-    g_autoptr(UprofPipeline) pipeline = uprof_pipeline_new(guest, run, NULL);
-    for (guint i = 0; i < options->symbols->len; i++)
-        if (!uprof_sym_add_file(pipeline->sym, g_ptr_array_index(options->symbols, i), true,
-                                &error))
-            return uprof_say_error(error);
-    if (options->symbols->len == 0)
-        add_recorded_symbols(pipeline->sym, run, options->quiet);
-    uprof_pipeline_begin(pipeline, NULL);
-    int code = UPROF_EXIT_OK;
-    if (!replay(guest, pipeline, &error))
-        code = uprof_say_error(error); /* what was whole before it counts */
-    uprof_pipeline_end(pipeline);
-    if (run->samples == 0) {
-        g_autofree char *name = uprof_text_quote(path);
-        uprof_say("virt-uprof: '%s' holds no sample", name);
-        return uprof_exit_worse(code, UPROF_EXIT_USELESS);
-    }
-    if (!options->quiet && !uprof_replay_is_whole(guest))
-        uprof_say("virt-uprof: %s: the capture was cut off, as of a run that was killed; what is "
-                  "whole of it counts",
+    if (options->focus && !focus) {
+        g_autofree char *shown = uprof_text_quote(options->focus);
+        uprof_say("virt-uprof: no stack has a function '%s'; names: virt-uprof report -n 1000000",
                   shown);
-    if (!options->quiet)
-        uprof_summary_say_end(run, shown);
-    return uprof_exit_worse(code, write_outputs(options, pipeline));
+        return UPROF_EXIT_USELESS;
+    }
+    if (options->json)
+        return uprof_terminal_print(uprof_json_report(load->profile, load->run, focus));
+    if (focus)
+        return uprof_terminal_print(uprof_table_render_focus(focus, &style));
+    if (options->settings.per_vcpu)
+        return print_vcpus(load, &style);
+    return uprof_terminal_print(uprof_table_render(load->profile, &style));
+}
+
+static int
+write_outputs(const UprofOptions *options, const UprofLoad *load)
+{
+    const UprofWanted on_stdout = { .path = (char *)"-", .format = options->format };
+    const int code = write_files(options, load);
+
+    if (options->outputs->len > 0 && !options->json)
+        return code;
+    if (options->format && options->outputs->len == 0 && !options->json)
+        return write_one(&on_stdout, load);
+    return uprof_exit_worse(code, print_tables(options, load));
+}
+
+/* Whether anything that is to be written tells when stacks were seen. */
+static bool
+wants_times(const UprofOptions *options)
+{
+    for (guint i = 0; i < options->outputs->len; i++)
+        if (((const UprofWanted *)g_ptr_array_index(options->outputs, i))->format->is_timed)
+            return true;
+    return options->format && options->format->is_timed;
 }
 
 int
 uprof_report_run(UprofOptions *options)
 {
-    UprofExitTally tally = { 0 };
+    const GPtrArray *paths = options->words;
+    g_autoptr(UprofNames) names = uprof_names_new();
+    g_autoptr(UprofLoad) load = uprof_load_new(names, paths->len == 1 && wants_times(options));
+    int code = UPROF_EXIT_OK;
 
-    if (options->words->len > 1 && options->outputs->len > 0) {
-        uprof_say("virt-uprof: several captures cannot share one output; report them one by one");
-        return UPROF_EXIT_USAGE;
+    for (guint i = 0; i < paths->len; i++)
+        code = uprof_exit_worse(code, uprof_load_add(load, g_ptr_array_index(paths, i), options));
+    if (load->n_files == 0)
+        return code;
+    const bool had_samples = load->run->samples > 0;
+    uprof_load_finish(load, options, false);
+    if (load->run->samples == 0) {
+        g_autofree char *name = uprof_text_quote(g_ptr_array_index(paths, 0));
+        uprof_say("virt-uprof: '%s' holds no sample%s", name,
+                  had_samples ? " that --include and --exclude let pass" : "");
+        return uprof_exit_worse(code, UPROF_EXIT_USELESS);
     }
-    for (guint i = 0; i < options->words->len; i++)
-        uprof_exit_count(&tally, report_file(g_ptr_array_index(options->words, i), options));
-    return tally.code;
+    if (!options->quiet && load->run->frames > 0) {
+        g_autofree char *shown = uprof_text_quote(load->run->domain);
+        uprof_summary_say_end(load->run, shown);
+    }
+    return uprof_exit_worse(code, write_outputs(options, load));
 }

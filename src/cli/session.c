@@ -13,6 +13,7 @@ enum {
     LOCK_WAIT_S = 60,
     LOCK_STEP_MS = 100,
     BUDGET_MONITOR_PPM = 100000, /* 10 %: a hold takes milliseconds */
+    BUDGET_DIRECT_PPM = 50000,   /* 5 %: microseconds */
 };
 
 /* Symbol files that metadata may name: it is not root's word. */
@@ -37,10 +38,38 @@ uprof_session_close(UprofSession *session)
     uprof_domain_free(session->domain);
     uprof_settings_clear(&session->settings);
     g_free(session->shown);
+    g_free(session->why);
     g_free(session->symbols_hint);
     g_free(session->sizes);
     g_free(session->wanted);
+    pthread_sigmask(SIG_SETMASK, &session->signals, NULL);
     g_free(session);
+}
+
+static const int ending_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+
+bool
+uprof_session_is_interrupted(void)
+{
+    sigset_t pending;
+
+    sigpending(&pending);
+    for (size_t i = 0; i < G_N_ELEMENTS(ending_signals); i++)
+        if (sigismember(&pending, ending_signals[i]))
+            return true;
+    return false;
+}
+
+static void
+block_signals(UprofSession *session)
+{
+    sigset_t blocked;
+
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGTSTP);
+    for (size_t i = 0; i < G_N_ELEMENTS(ending_signals); i++)
+        sigaddset(&blocked, ending_signals[i]);
+    pthread_sigmask(SIG_BLOCK, &blocked, &session->signals);
 }
 
 bool
@@ -75,8 +104,11 @@ add_kernel(UprofSym *sym, const UprofDomain *domain, char **why)
     else if (!domain->is_local)
         *why = g_strdup_printf("its kernel '%s' is on another host: copy it and give it with -s",
                                shown);
-    else if (!uprof_sym_add_file(sym, kernel, true, &error))
+    else if (!uprof_sym_add_file(sym, kernel, true, &error)) {
         *why = g_strdup_printf("%s: give its symbols with -s", error->message);
+        /* its code says where callers are, if not what they are called */
+        uprof_sym_add_file(sym, kernel, false, NULL);
+    }
     return !*why;
 }
 
@@ -115,7 +147,7 @@ take_lock(const UprofSession *session, bool wait, bool quiet, bool *locked, GErr
         }
         if (!*locked)
             return NULL;
-        if (!wait || uprof_clock_now_ns() >= until_ns) {
+        if (!wait || uprof_clock_now_ns() >= until_ns || uprof_session_is_interrupted()) {
             g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
                         "%s: another run of virt-uprof samples it", session->shown);
             return NULL;
@@ -158,31 +190,72 @@ tell_guardian(UprofSession *session, UprofGuardian *guardian, const UprofOptions
     return true;
 }
 
-static bool
-open_guest(UprofSession *session, const UprofOptions *options, UprofGuardian *guardian,
-           bool may_be_paused, GError **error)
+/* Returns: (nullable) (transfer full) */
+static UprofGuest *
+open_way(const UprofSession *session, const UprofGuestOps *ops, const UprofOptions *options,
+         bool may_be_paused, GError **error)
 {
     const UprofDomain *domain = session->domain;
-    const UprofGuestOps *ops = uprof_access_choose(domain, options->access, &session->why, error);
     const UprofTarget target = {
         .uri = options->uri ? options->uri : domain->uri,
         .uuid = domain->uuid,
         .name = domain->name,
         .id = domain->id,
         .arch = domain->xml->arch ? uprof_arch_find(domain->xml->arch) : NULL,
-        .n_vcpus = domain->xml->vcpus,
+        .n_vcpus = domain->xml->vcpus_max,
         .kvm = strcmp(domain->xml->type, "kvm") == 0,
         .no_pause = session->settings.no_pause,
+        .idle_stacks = session->settings.idle_stacks,
         .may_be_paused = may_be_paused,
+        .max_pause_ns = session->settings.max_pause_ns,
         .marker = session->marker,
     };
 
-    if (!ops)
+    return uprof_guest_open(ops, &target, error);
+}
+
+/* Whether another way may do better, after one has failed with @error. */
+static bool
+may_try_next(const GError *error)
+{
+    return g_error_matches(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED) ||
+           g_error_matches(error, UPROF_ERROR, UPROF_ERROR_DENIED);
+}
+
+/* Such errors begin with the domain's name, which stands before this anyway. */
+static char *
+describe_failure(const char *way, const GError *failure)
+{
+    g_autofree char *no_access = g_strdup_printf("no access '%s': ", way);
+    const char *reason = strstr(failure->message, no_access);
+
+    return g_strdup_printf("not '%s': %s", way,
+                           reason ? reason + strlen(no_access) : failure->message);
+}
+
+static bool
+open_guest(UprofSession *session, const UprofOptions *options, UprofGuardian *guardian,
+           bool may_be_paused, GError **error)
+{
+    g_auto(UprofAccess) access = { 0 };
+
+    if (!uprof_access_choose(session->domain, options->access, session->settings.no_pause, &access,
+                             error))
         return false;
-    session->guest = uprof_guest_open(ops, &target, error);
-    if (!session->guest)
-        return false;
-    return session->guest->grain != UPROF_GRAIN_GUEST || session->guest->paused ||
+    session->why = g_steal_pointer(&access.why);
+    for (unsigned i = 0; i < access.n; i++) {
+        g_autoptr(GError) failure = NULL;
+        session->guest = open_way(session, access.ways[i], options, may_be_paused, &failure);
+        if (session->guest)
+            break;
+        if (i + 1 == access.n || !may_try_next(failure)) {
+            g_propagate_error(error, g_steal_pointer(&failure));
+            return false;
+        }
+        g_free(session->why);
+        session->why = describe_failure(access.ways[i]->name, failure);
+    }
+    return session->guest->grain == UPROF_GRAIN_NONE || session->guest->paused ||
            tell_guardian(session, guardian, options, error);
 }
 
@@ -201,6 +274,7 @@ uprof_session_open(UprofDomain *domain, const UprofOptions *options, UprofGuardi
     g_autoptr(UprofSession) session = g_new0(UprofSession, 1);
 
     *locked = false;
+    block_signals(session);
     session->domain = domain;
     session->shown = uprof_text_quote(domain->name);
     copy_settings(&session->settings, &options->settings);
@@ -227,14 +301,16 @@ fill_run(UprofSession *session)
     run->arch = g_strdup(domain->xml->arch);
     run->access = g_strdup(session->guest->ops->name);
     run->why = g_strdup(session->why);
-    run->unwind = g_strdup("fp");
-    run->vcpus = session->guest->n_vcpus;
+    run->unwind = g_strdup(settings->unwind);
+    run->vcpus =
+        session->guest->grain == UPROF_GRAIN_VCPU ? domain->xml->vcpus : session->guest->n_vcpus;
     run->started_utc_ns = uprof_clock_utc_ns();
     run->rate_mhz = settings->rate_mhz;
     run->asked_ns = settings->duration_ns;
     run->max_depth = settings->max_depth;
     run->per_vcpu = settings->per_vcpu;
     run->idle = settings->idle;
+    run->idle_stacks = settings->idle_stacks;
     run->no_pause = settings->no_pause;
     run->divisor = 1;
     session->run = run;
@@ -281,10 +357,11 @@ add_symbols(UprofSession *session, const UprofOptions *options, const GPtrArray 
             GError **error)
 {
     UprofSym *sym = session->pipeline->sym;
+    const UprofSymConfig config = uprof_options_sym_config(options);
 
-    for (guint i = 0; i < options->symbols->len; i++)
-        if (!uprof_sym_add_file(sym, g_ptr_array_index(options->symbols, i), true, error))
-            return false;
+    uprof_sym_configure(sym, &config);
+    if (!uprof_options_add_symbols(options, sym, error))
+        return false;
     if (options->symbols->len == 0)
         add_metadata_symbols(session, from_metadata);
     if (uprof_sym_n_sources(sym) > 0)
@@ -296,15 +373,20 @@ add_symbols(UprofSession *session, const UprofOptions *options, const GPtrArray 
 uint64_t
 uprof_session_budget_ppm(const UprofSession *session)
 {
-    return session->settings.budget_ppm ? session->settings.budget_ppm
-                                        : (uint64_t)BUDGET_MONITOR_PPM;
+    if (session->settings.budget_ppm > 0)
+        return session->settings.budget_ppm;
+    return session->guest->grain == UPROF_GRAIN_VCPU ? (uint64_t)BUDGET_DIRECT_PPM
+                                                     : (uint64_t)BUDGET_MONITOR_PPM;
 }
 
+/* Returns: false if a vCPU was asked for that there is not, or none that there is */
 static bool
-make_sampler(UprofSession *session, GError **error)
+choose_vcpus(UprofSession *session, GError **error)
 {
     const UprofSettings *settings = &session->settings;
     const unsigned n_vcpus = session->guest->n_vcpus;
+    /* in mid-run one that was asked for may have been unplugged */
+    const bool is_strict = session->before.elapsed_ns == 0;
     unsigned n_wanted = 0;
 
     session->wanted = g_new0(bool, n_vcpus);
@@ -316,30 +398,52 @@ make_sampler(UprofSession *session, GError **error)
     }
     for (guint i = 0; settings->vcpus && i < settings->vcpus->len; i++) {
         const uint32_t vcpu = g_array_index(settings->vcpus, uint32_t, i);
-        if (vcpu < n_vcpus)
+        if (vcpu < n_vcpus || (!is_strict && n_wanted > 0))
             continue;
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
                     "%s: there is no vCPU %u: its vCPUs are 0 to %u", session->shown, vcpu,
                     n_vcpus - 1);
         return false;
     }
+    return true;
+}
+
+static bool
+make_sampler(UprofSession *session, uint64_t duration_ns, UprofRing *ring, void *owner,
+             GError **error)
+{
+    const UprofSettings *settings = &session->settings;
+    const UprofSamplerCounts *before = &session->before;
+
+    if (!choose_vcpus(session, error))
+        return false;
     const UprofSamplerPlan plan = {
-        .rate_mhz = settings->rate_mhz,
-        .duration_ns = settings->duration_ns,
+        .rate_mhz = MAX(settings->rate_mhz / MAX(before->divisor, 1), 1),
+        .duration_ns = duration_ns,
         .budget_ppm = uprof_session_budget_ppm(session),
         .max_pause_ns = settings->max_pause_ns,
+        .goes_on = before->elapsed_ns > 0,
+        .gone_ns = before->elapsed_ns,
+        .idle_stacks = settings->idle_stacks,
         .wanted = session->wanted,
         .sizes = session->sizes,
         .seed = uprof_clock_utc_ns(),
+        .owner = owner,
     };
-    session->sampler = uprof_sampler_new(session->guest, &plan);
+    session->sampler = uprof_sampler_new(session->guest, &plan, ring);
+    return true;
+}
+
+static bool
+begin_pipeline(UprofSession *session, GError **error)
+{
     session->pipeline->sizes = session->sizes;
-    return n_wanted > 0;
+    return uprof_pipeline_begin(session->pipeline, error);
 }
 
 bool
 uprof_session_prepare(UprofSession *session, const UprofOptions *options, UprofWriter *writer,
-                      GError **error)
+                      UprofRing *ring, void *owner, GError **error)
 {
     g_autoptr(GPtrArray) from_metadata = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GError) bad = NULL;
@@ -349,8 +453,86 @@ uprof_session_prepare(UprofSession *session, const UprofOptions *options, UprofW
         uprof_say("virt-uprof: %s: %s", session->shown, bad->message);
     fill_run(session);
     session->pipeline = uprof_pipeline_new(session->guest, session->run, writer);
-    return add_symbols(session, options, from_metadata, error) && make_sampler(session, error) &&
-           uprof_pipeline_begin(session->pipeline, error);
+    return add_symbols(session, options, from_metadata, error) &&
+           make_sampler(session, session->settings.duration_ns, ring, owner, error) &&
+           begin_pipeline(session, error);
+}
+
+/* What has to do with one way into the guest. */
+static void
+take_way(UprofSession *to, UprofSession *from)
+{
+    to->guest = g_steal_pointer(&from->guest);
+    to->sampler = g_steal_pointer(&from->sampler);
+    to->sizes = g_steal_pointer(&from->sizes);
+    to->wanted = g_steal_pointer(&from->wanted);
+    to->before = from->before;
+}
+
+static void
+free_way(UprofSession *way)
+{
+    uprof_sampler_free(way->sampler);
+    uprof_guest_close(way->guest);
+    g_free(way->sizes);
+    g_free(way->wanted);
+}
+
+/* Returns: false with what there is of the new way in the session */
+static bool
+open_monitor(UprofSession *session, const UprofOptions *options, UprofGuardian *guardian,
+             uint64_t left_ns, UprofRing *ring, void *owner, GError **error)
+{
+    session->guest = open_way(session, uprof_access_find("monitor"), options, false, error);
+    return session->guest && make_sampler(session, left_ns, ring, owner, error) &&
+           uprof_guardian_forget(guardian, session->domain->uuid, error) &&
+           tell_guardian(session, guardian, options, error);
+}
+
+bool
+uprof_session_fall_back(UprofSession *session, const UprofOptions *options, UprofGuardian *guardian,
+                        UprofRing *ring, void *owner, GError **error)
+{
+    const uint64_t asked_ns = uprof_sampler_asked_ns(session->sampler);
+    UprofSamplerCounts counts;
+    UprofSession old = { 0 };
+
+    uprof_sampler_counts(session->sampler, &counts);
+    const uint64_t left_ns =
+        asked_ns > counts.elapsed_ns ? asked_ns - counts.elapsed_ns : asked_ns > 0;
+    take_way(&old, session);
+    session->before = counts;
+    if (!open_monitor(session, options, guardian, left_ns, ring, owner, error)) {
+        free_way(session);
+        take_way(session, &old);
+        return false;
+    }
+    uprof_pipeline_move(session->pipeline, session->guest);
+    session->pipeline->sizes = session->sizes;
+    free_way(&old);
+    g_free(session->why);
+    session->why = g_strdup("a vCPU thread did not stop in time in mid-run; 'direct' before");
+    g_free(session->run->access);
+    session->run->access = g_strdup(session->guest->ops->name);
+    g_free(session->run->why);
+    session->run->why = g_strdup(session->why);
+    return true;
+}
+
+void
+uprof_session_note_counts(UprofSession *session, UprofSamplerCounts *counts)
+{
+    const UprofSamplerCounts *before = &session->before;
+    UprofRun *run = session->run;
+
+    uprof_sampler_counts(session->sampler, counts);
+    run->duration_ns = before->elapsed_ns + counts->elapsed_ns;
+    run->divisor = counts->divisor * MAX(before->divisor, 1);
+    run->late = before->late + counts->late;
+    run->busy = before->busy + counts->busy;
+    run->skipped = before->skipped + counts->skipped;
+    run->stuck = before->stuck + counts->stuck;
+    run->held_ns = before->most_held_ns + counts->most_held_ns;
 }
 
 static void

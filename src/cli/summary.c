@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { ONE_FRAME_PERCENT = 50, ONE_FRAME_STACKS_MIN = 30 };
+enum { ONE_FRAME_PERCENT = 50, ONE_FRAME_STACKS_MIN = 30, UNSEEN_STACKS_MIN = 30 };
 
 /* No floating point: what is printed depends on no locale. */
 static char *
@@ -78,6 +78,36 @@ uprof_summary_say_start(const UprofRun *run, const char *shown)
               shown, name_hypervisor(run), run->arch, run->vcpus, run->vcpus == 1 ? "" : "s", hz,
               run->asked_ns > 0 ? "for " : "until stopped", run->asked_ns > 0 ? time : "",
               run->access);
+    /* of a guest on KVM something better could be had */
+    if (g_strcmp0(run->type, "kvm") == 0 && g_strcmp0(run->access, "monitor") == 0)
+        uprof_say("%s: access monitor: %s", shown, run->why);
+}
+
+static void
+append_share(GString *text, const char *what, uint64_t part, uint64_t whole)
+{
+    g_autofree char *percent = uprof_format_percent(part, whole);
+
+    if (part > 0)
+        g_string_append_printf(text, "%s%s %% by %s", text->len > 0 ? ", " : "", percent, what);
+}
+
+char *
+uprof_format_quality(const UprofRun *run)
+{
+    const uint64_t callers = run->by_cfi + run->by_leaf + run->by_fp;
+    GString *text = g_string_new(NULL);
+
+    append_share(text, "unwind tables", run->by_cfi, callers);
+    append_share(text, "the function's code", run->by_leaf, callers);
+    append_share(text, "frame pointers", run->by_fp, callers);
+    if (callers == 0)
+        g_string_append(text, "none");
+    if (run->calls_checked > 0) {
+        g_autofree char *agreed = uprof_format_percent(run->calls_agreed, run->calls_checked);
+        g_string_append_printf(text, "; %s %% of calls agree", agreed);
+    }
+    return g_string_free(text, FALSE);
 }
 
 static void
@@ -86,9 +116,15 @@ say_images(const UprofRun *run, const char *shown)
     for (guint i = 0; i < run->images->len; i++) {
         const UprofRunImage *image = g_ptr_array_index(run->images, i);
         g_autofree char *path = uprof_text_quote(image->path);
+        if (image->lines_hint)
+            uprof_say("virt-uprof: %s: '%s': not all inlined functions are shown: %s", shown, path,
+                      image->lines_hint);
         if (image->checked && !image->matched)
-            uprof_say("virt-uprof: %s: symbols do not match: the guest does not run the code of "
-                      "'%s'; ignored",
+            uprof_say("virt-uprof: %s: symbols do not match: '%s': %s; ignored", shown, path,
+                      image->mismatch);
+        else if (run->running >= UNSEEN_STACKS_MIN && image->n_seen == 0)
+            uprof_say("virt-uprof: %s: no sample lies in the code of '%s'; of another guest, or "
+                      "moved? see FILE@BASE in virt-uprof(1)",
                       shown, path);
     }
 }
@@ -100,17 +136,17 @@ say_hints(const UprofRun *run, const char *shown)
     if (run->running >= ONE_FRAME_STACKS_MIN &&
         run->one_frame * 100 >= run->running * ONE_FRAME_PERCENT)
         uprof_say("virt-uprof: %s: %" G_GUINT64_FORMAT
-                  " %% of stacks have one frame: built without "
-                  "frame pointers?",
+                  " %% of stacks have one frame: no unwind tables, or symbols without sizes?",
                   shown, run->one_frame * 100 / run->running);
     if (run->torn > 0)
         uprof_say("virt-uprof: %s: %" G_GUINT64_FORMAT " stacks changed while they were read and "
                   "count as truncated",
                   shown, run->torn);
-    if (run->late + run->busy + run->skipped > 0)
+    if (run->late + run->busy + run->skipped + run->stuck > 0)
         uprof_say("%s: ticks without a sample: %" G_GUINT64_FORMAT " late, %" G_GUINT64_FORMAT
-                  " busy, %" G_GUINT64_FORMAT " without room",
-                  shown, run->late, run->busy, run->skipped);
+                  " busy, %" G_GUINT64_FORMAT " without room, %" G_GUINT64_FORMAT
+                  " not stopped in time",
+                  shown, run->late, run->busy, run->skipped, run->stuck);
 }
 
 void
@@ -119,13 +155,19 @@ uprof_summary_say_end(const UprofRun *run, const char *shown)
     g_autofree char *hz = uprof_format_hz(uprof_run_got_mhz(run));
     g_autofree char *complete = uprof_format_percent(run->complete, run->running);
     g_autofree char *truncated = uprof_format_percent(run->truncated, run->running);
+    g_autofree char *unknown = uprof_format_percent(run->unknown, run->running);
     g_autofree char *named = uprof_format_percent(run->named, run->frames);
 
-    uprof_say("%s: %" G_GUINT64_FORMAT " samples (%" G_GUINT64_FORMAT " running, %" G_GUINT64_FORMAT
-              " idle) at %s Hz, %s %% complete, %s %% truncated, %s %% of frames named",
-              shown, run->samples, run->running, run->idles, hz, complete, truncated, named);
+    uprof_say(
+        "%s: %" G_GUINT64_FORMAT " samples (%" G_GUINT64_FORMAT " running, %" G_GUINT64_FORMAT
+        " idle) at %s Hz, %s %% complete, %s %% truncated, %s %% unknown, %s %% of frames named",
+        shown, run->samples, run->running, run->idles, hz, complete, truncated, unknown, named);
+    if (run->running > 0) {
+        g_autofree char *quality = uprof_format_quality(run);
+        uprof_say("%s: callers found: %s", shown, quality);
+    }
     if (run->hold.count > 0) {
-        g_autofree char *share = uprof_format_percent(run->hold.total_ns, run->duration_ns);
+        g_autofree char *share = uprof_format_percent(uprof_run_held_ns(run), run->duration_ns);
         g_autofree char *p50 = uprof_format_ns(uprof_histogram_percentile(&run->hold, 50));
         g_autofree char *p99 = uprof_format_ns(uprof_histogram_percentile(&run->hold, 99));
         g_autofree char *max = uprof_format_ns(run->hold.max_ns);
@@ -133,4 +175,13 @@ uprof_summary_say_end(const UprofRun *run, const char *shown)
                   shown, share, p50, p99, max);
     }
     say_hints(run, shown);
+}
+
+void
+uprof_summary_say_untimed(const UprofProfile *profile, const char *shown)
+{
+    if (uprof_profile_n_untimed(profile) > 0)
+        uprof_say("virt-uprof: %s: files in the order of time end %" G_GUINT64_FORMAT
+                  " samples early: so many more are not kept; take less time, or a capture",
+                  shown, uprof_profile_n_untimed(profile));
 }

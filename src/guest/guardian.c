@@ -71,7 +71,8 @@ typedef struct {
 } Rescue;
 
 static UprofGuest *
-open_for_rescue(UprofGuardianFind find, const UprofMarkerInfo *info, GError **error)
+open_for_rescue(UprofGuardianFind find, UprofMarker *marker, const UprofMarkerInfo *info,
+                GError **error)
 {
     const UprofGuestOps *ops = find(info->access);
     const UprofTarget target = {
@@ -80,6 +81,7 @@ open_for_rescue(UprofGuardianFind find, const UprofMarkerInfo *info, GError **er
         .name = info->name,
         .id = info->id,
         .rescue_only = true,
+        .marker = marker,
     };
 
     if (!ops) {
@@ -113,7 +115,7 @@ let_go(UprofGuardianFind find, Guarded *guarded, unsigned seconds, GError **erro
         if (!is_same_guest(&guarded->info))
             break;
         if (!guarded->guest)
-            guarded->guest = open_for_rescue(find, &guarded->info, &failure);
+            guarded->guest = open_for_rescue(find, guarded->marker, &guarded->info, &failure);
         if (guarded->guest && uprof_guest_rescue(guarded->guest, held != UPROF_HELD_YES, &failure))
             break;
         /* it has ended; but a process that runs is believed before a daemon that starts */
@@ -146,11 +148,14 @@ static void
 set_left_held(GError **error, const UprofMarkerInfo *info, const GError *why)
 {
     const char *word = uprof_text_shell_word(info->name, info->uuid);
+    /* libvirt does not know of a pause that Xen was asked for */
+    g_autofree char *resume = strcmp(info->access, "xen") == 0
+                                  ? g_strdup_printf("xl unpause %d", (int)info->id)
+                                  : g_strdup_printf("virsh resume %s", word);
 
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_LEFT_HELD,
-                "%s MAY STILL BE STOPPED. Run: virt-uprof check --heal %s   or: virsh resume %s   "
-                "(%s)",
-                info->name, word, word, why->message);
+                "%s MAY STILL BE STOPPED. Run: virt-uprof check --heal %s   or: %s   (%s)",
+                info->name, word, resume, why->message);
 }
 
 /* All at once: one slow daemon must not keep another's guests waiting. */
@@ -209,7 +214,7 @@ watch(Guard *guard, int fd)
     }
     *guarded = (Guarded){ .marker = uprof_marker_adopt(fd, &error) };
     if (guarded->marker && uprof_marker_get_info(guarded->marker, &guarded->info))
-        guarded->guest = open_for_rescue(guard->find, &guarded->info, &error);
+        guarded->guest = open_for_rescue(guard->find, guarded->marker, &guarded->info, &error);
     else if (!error)
         g_set_error(&error, UPROF_ERROR, UPROF_ERROR_FAILED, "the marker says nothing");
     if (error)

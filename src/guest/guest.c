@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+enum { UNSEEN_NS_MAX = UPROF_NS_PER_MS }; /* what the way to a release and back may take */
+
 static void
 check_ops(const UprofGuestOps *ops)
 {
@@ -39,8 +41,8 @@ uprof_guest_open(const UprofGuestOps *ops, const UprofTarget *target, GError **e
     }
     g_assert(guest->arch && guest->n_vcpus >= 1 && guest->n_vcpus <= UPROF_VCPUS_MAX);
     g_assert(guest->grain == UPROF_GRAIN_NONE || ops->hold);
-    /* nobody stops a whole guest unless somebody else can let it go */
-    g_assert(guest->grain != UPROF_GRAIN_GUEST || ops->rescue);
+    /* nobody stops a guest unless somebody else can let it go */
+    g_assert(guest->grain == UPROF_GRAIN_NONE || ops->rescue);
     return guest;
 }
 
@@ -54,10 +56,31 @@ uprof_guest_close(UprofGuest *guest)
 }
 
 UprofAnswer
-uprof_guest_vet(UprofGuest *guest, GError **error)
+uprof_guest_vet(UprofGuest *guest, unsigned vcpu, GError **error)
+{
+    g_assert(!guest->held && vcpu < guest->n_vcpus);
+    if (!guest->ops->vet)
+        return UPROF_OK;
+    const UprofAnswer answer = check_answer(guest->ops->vet(guest, vcpu, error), error);
+    g_assert(guest->grain == UPROF_GRAIN_VCPU || (answer != UPROF_SAME && answer != UPROF_ABSENT));
+    g_assert(guest->grain != UPROF_GRAIN_NONE || answer != UPROF_IDLE);
+    return answer;
+}
+
+void
+uprof_guest_tend(UprofGuest *guest)
+{
+    if (guest->ops->tend)
+        guest->ops->tend(guest);
+}
+
+bool
+uprof_guest_settle(UprofGuest *guest)
 {
     g_assert(!guest->held);
-    return guest->ops->vet ? check_answer(guest->ops->vet(guest, error), error) : UPROF_OK;
+    if (g_atomic_int_get(&guest->unsettled) && guest->ops->settle)
+        guest->ops->settle(guest);
+    return !g_atomic_int_get(&guest->unsettled);
 }
 
 /* A stop that failed: refused is not stopped; anything else may still be on its way. */
@@ -67,8 +90,7 @@ note_failed_hold(UprofGuest *guest, UprofAnswer answer, GError *failure, GError 
     const bool is_left = guest->grain == UPROF_GRAIN_GUEST && answer == UPROF_FAILED &&
                          failure->code != UPROF_ERROR_DENIED;
 
-    if (guest->grain == UPROF_GRAIN_GUEST)
-        uprof_marker_set_held(guest->marker, is_left ? UPROF_HELD_LEFT : UPROF_HELD_NOT);
+    uprof_marker_set_held(guest->marker, is_left ? UPROF_HELD_LEFT : UPROF_HELD_NOT);
     guest->left_held |= is_left;
     if (failure)
         g_propagate_error(error, failure);
@@ -79,18 +101,15 @@ UprofAnswer
 uprof_guest_hold(UprofGuest *guest, unsigned vcpu, UprofHold *hold, GError **error)
 {
     g_assert(!guest->held && !guest->left_held && vcpu < guest->n_vcpus && !guest->ops->next);
-    const bool whole = guest->grain == UPROF_GRAIN_GUEST;
     const uint64_t began_ns = uprof_clock_now_ns();
 
     if (guest->grain != UPROF_GRAIN_NONE) {
         GError *failure = NULL;
-        if (whole)
-            uprof_marker_set_held(guest->marker, UPROF_HELD_ASKED);
+        uprof_marker_ask(guest->marker, began_ns);
         const UprofAnswer answer = guest->ops->hold(guest, vcpu, &failure);
         if (check_answer(answer, &failure) != UPROF_OK)
             return note_failed_hold(guest, answer, failure, error);
-        if (whole)
-            uprof_marker_set_held(guest->marker, UPROF_HELD_YES);
+        uprof_marker_set_held(guest->marker, UPROF_HELD_YES);
     }
 
     guest->held = true;
@@ -99,9 +118,26 @@ uprof_guest_hold(UprofGuest *guest, unsigned vcpu, UprofHold *hold, GError **err
         .vcpu = guest->grain == UPROF_GRAIN_VCPU ? vcpu : 0,
         .n_vcpus = guest->grain == UPROF_GRAIN_VCPU ? 1 : guest->n_vcpus,
         .began_ns = began_ns,
-        .stood_ns = uprof_clock_now_ns(),
+        .stood_ns = guest->times_holds ? began_ns : uprof_clock_now_ns(),
     };
     return UPROF_OK;
+}
+
+/*
+ * Of a guest that times its holds that counts, unless it is much less than we saw: then
+ * we did not have the CPU for a while, and perhaps before the guest was let go.
+ */
+static uint64_t
+measure(const UprofGuest *guest, uint64_t since_ns, uint64_t now_ns)
+{
+    const uint64_t seen_ns = now_ns - since_ns;
+
+    if (guest->grain == UPROF_GRAIN_NONE)
+        return 0;
+    if (guest->times_holds && guest->last_hold_ns > 0 &&
+        seen_ns < guest->last_hold_ns + UNSEEN_NS_MAX)
+        return guest->last_hold_ns;
+    return seen_ns;
 }
 
 UprofAnswer
@@ -116,16 +152,15 @@ uprof_hold_release(UprofHold *hold, uint64_t *hold_ns, uint64_t *stopped_ns, GEr
     UprofAnswer answer = UPROF_OK;
     if (guest->grain != UPROF_GRAIN_NONE)
         answer = check_answer(guest->ops->release(guest, hold->vcpu, error), error);
-    const uint64_t now_ns = uprof_clock_now_ns();
-
-    if (guest->grain == UPROF_GRAIN_GUEST) {
+    if (guest->grain != UPROF_GRAIN_NONE) {
         guest->left_held = answer == UPROF_FAILED;
         uprof_marker_set_held(guest->marker, guest->left_held ? UPROF_HELD_LEFT : UPROF_HELD_NOT);
     }
+    const uint64_t now_ns = uprof_clock_now_ns();
     if (hold_ns)
-        *hold_ns = guest->grain == UPROF_GRAIN_NONE ? 0 : now_ns - hold->began_ns;
+        *hold_ns = measure(guest, hold->began_ns, now_ns);
     if (stopped_ns)
-        *stopped_ns = guest->grain == UPROF_GRAIN_NONE ? 0 : now_ns - hold->stood_ns;
+        *stopped_ns = measure(guest, hold->stood_ns, now_ns);
     guest->held = false;
     *hold = (UprofHold){ 0 };
     return answer;

@@ -27,6 +27,8 @@ typedef struct {
     uint64_t since_ns;
     char boot_id[BOOT_ID_BYTES];
     UprofMarkerInfo info;
+    uint64_t ran_cpu_ns; /* 0: not known */
+    uint64_t ran_at_ns;
 } Page;
 
 G_STATIC_ASSERT(sizeof(Page) <= FILE_BYTES);
@@ -173,6 +175,7 @@ uprof_marker_set_info(UprofMarker *marker, const UprofMarkerInfo *info)
     page->since_ns = 0;
     read_boot_id(page->boot_id);
     page->info = *info;
+    page->ran_cpu_ns = 0;
     g_atomic_int_set((gint *)&page->version, MARKER_VERSION);
 }
 
@@ -196,6 +199,15 @@ uprof_marker_get_info(const UprofMarker *marker, UprofMarkerInfo *info)
 }
 
 void
+uprof_marker_ask(UprofMarker *marker, uint64_t now_ns)
+{
+    if (!marker)
+        return;
+    __atomic_store_n(&marker->page->since_ns, now_ns, __ATOMIC_RELAXED);
+    g_atomic_int_set(&marker->page->held, UPROF_HELD_ASKED);
+}
+
+void
 uprof_marker_set_held(UprofMarker *marker, UprofHeld held)
 {
     if (!marker)
@@ -213,6 +225,22 @@ uprof_marker_held(const UprofMarker *marker, uint64_t *since_ns)
     if (since_ns)
         *since_ns = __atomic_load_n(&marker->page->since_ns, __ATOMIC_RELAXED);
     return held >= UPROF_HELD_NOT && held <= UPROF_HELD_LEFT ? (UprofHeld)held : UPROF_HELD_YES;
+}
+
+void
+uprof_marker_set_ran(UprofMarker *marker, uint64_t cpu_ns, uint64_t at_ns)
+{
+    if (!marker)
+        return;
+    __atomic_store_n(&marker->page->ran_at_ns, at_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&marker->page->ran_cpu_ns, cpu_ns, __ATOMIC_RELAXED);
+}
+
+uint64_t
+uprof_marker_ran(const UprofMarker *marker, uint64_t *at_ns)
+{
+    *at_ns = __atomic_load_n(&marker->page->ran_at_ns, __ATOMIC_RELAXED);
+    return __atomic_load_n(&marker->page->ran_cpu_ns, __ATOMIC_RELAXED);
 }
 
 bool

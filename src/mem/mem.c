@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "mem-priv.h"
+#include "plan-priv.h"
 
 #include <string.h>
 
-enum {
-    TABLES_MAX = 32, /* page-table pages the sampler remembers of a slow guest */
-    SPANS_MAX = UPROF_SNAPSHOT_BYTES_MAX / UPROF_PAGE_BYTES + 2,
-};
-
-/* bits 5 and 6 (accessed, dirty) change by themselves */
-#define ENTRY_VOLATILE UINT64_C(0x60)
+enum { TABLES_MAX = 32 }; /* page-table pages the sampler remembers of a slow guest */
 
 /* A page of page tables, and which of its entries were used. */
 typedef struct {
@@ -21,6 +15,13 @@ typedef struct {
     uint64_t used[UPROF_PAGE_BYTES / 8 / 64];
     uint8_t bytes[UPROF_PAGE_BYTES];
 } Table;
+
+/** Cut: where the last copy of a vCPU ended too early; @len: 0: it did not */
+typedef struct {
+    UprofRegs regs;
+    uint64_t gva;
+    size_t len;
+} Cut;
 
 struct _UprofMem {
     UprofGuest *guest; /* borrowed */
@@ -38,6 +39,15 @@ struct _UprofMem {
     uint64_t n_uses;
     bool lost_any; /* a table was used as remembered, and its place is another's now */
     uint8_t check[UPROF_PAGE_BYTES];
+
+    /* sampler of any other guest that leaves walking to us */
+    UprofPredict *predict;
+    UprofPlan *plans; /* per vCPU */
+    unsigned n_plans;
+
+    /* sampler of a guest that maps late */
+    Cut *cuts; /* per vCPU */
+    unsigned n_cuts;
 };
 
 UprofMem *
@@ -51,6 +61,17 @@ uprof_mem_new(UprofGuest *guest, UprofLane lane)
         mem->pages = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
     else if (guest->slow_reads)
         mem->tables = g_new0(Table, TABLES_MAX);
+    else if (!uprof_guest_translates(guest)) {
+        mem->predict = uprof_predict_new();
+        mem->n_plans = guest->n_vcpus;
+        mem->plans = g_new(UprofPlan, mem->n_plans);
+        /* touched here, so that no page fault happens in a hold */
+        memset(mem->plans, 0, mem->n_plans * sizeof(mem->plans[0]));
+    }
+    if (lane == UPROF_LANE_SAMPLER && guest->maps_late) {
+        mem->n_cuts = guest->n_vcpus;
+        mem->cuts = g_new0(Cut, mem->n_cuts);
+    }
     return mem;
 }
 
@@ -61,6 +82,9 @@ uprof_mem_free(UprofMem *mem)
         return;
     g_clear_pointer(&mem->pages, g_hash_table_unref);
     g_free(mem->tables);
+    g_free(mem->cuts);
+    g_free(mem->plans);
+    uprof_predict_free(mem->predict);
     g_free(mem);
 }
 
@@ -69,6 +93,10 @@ uprof_mem_forget(UprofMem *mem)
 {
     if (mem->pages)
         g_hash_table_remove_all(mem->pages);
+    if (mem->predict)
+        uprof_predict_forget(mem->predict);
+    for (unsigned i = 0; i < mem->n_plans; i++)
+        uprof_plan_drop(&mem->plans[i]);
     mem->n_tables = 0;
     mem->lost_any = false;
 }
@@ -85,6 +113,12 @@ uprof_mem_begin_sample(UprofMem *mem, uint64_t time_ns, uint32_t resets)
     mem->n_fresh = 0;
 }
 
+bool
+uprof_mem_is_spent(const UprofMem *mem)
+{
+    return mem->pages && mem->n_fresh >= UPROF_MEM_FRESH_MAX;
+}
+
 /* Returns: (nullable): the page's bytes; NULL too if this sample has cost enough */
 static const uint8_t *
 remember_page(UprofMem *mem, uint64_t gpa)
@@ -93,7 +127,7 @@ remember_page(UprofMem *mem, uint64_t gpa)
 
     if (g_hash_table_lookup_extended(mem->pages, &gpa, NULL, &bytes))
         return bytes;
-    if (mem->n_fresh >= UPROF_MEM_FRESH_MAX)
+    if (uprof_mem_is_spent(mem))
         return NULL;
     mem->n_fresh++;
 
@@ -170,6 +204,19 @@ uprof_mem_read_entry(UprofMem *mem, uint64_t gpa, unsigned len, uint64_t *entry)
     return true;
 }
 
+/* Returns: whether the walk of @gva's page ends at one */
+static bool
+follow_walk(const UprofWalk *walk, uint64_t gva, uint64_t *gpa, uint64_t *left)
+{
+    const uint64_t offset = gva & (walk->page_len - 1);
+
+    if (!walk->mapped)
+        return false;
+    *gpa = walk->frame + offset;
+    *left = walk->page_len - offset;
+    return true;
+}
+
 bool
 uprof_mem_translate(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva,
                     uint64_t *gpa, uint64_t *left, bool *executable)
@@ -180,18 +227,41 @@ uprof_mem_translate(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_
             *executable = true;
         return uprof_guest_translate(mem->guest, vcpu, gva, gpa);
     }
-    return uprof_x86_translate(mem, regs, gva, gpa, left, executable);
+    UprofWalk walk;
+    uprof_x86_walk(mem, regs, gva, &walk);
+    if (!follow_walk(&walk, gva, gpa, left))
+        return false;
+    if (executable)
+        *executable = walk.executable;
+    return true;
+}
+
+/* As uprof_mem_translate(), or as predicted: then uprof_predict_check() has the last word. */
+static bool
+find_page(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva, uint64_t *gpa,
+          uint64_t *left)
+{
+    UprofWalk walk;
+
+    if (!mem->predict)
+        return uprof_mem_translate(mem, vcpu, regs, gva, gpa, left, NULL);
+    const uint64_t space = uprof_x86_space(regs);
+    if (!uprof_predict_find(mem->predict, space, gva, &walk)) {
+        uprof_x86_walk(mem, regs, gva, &walk);
+        uprof_predict_keep(mem->predict, space, gva, &walk);
+    }
+    return follow_walk(&walk, gva, gpa, left);
 }
 
 /* Of a span that is missing as a whole, its pages up to the first that is missing. */
 static size_t
 read_pages(UprofMem *mem, const UprofSpan *span)
 {
-    UprofSpan pages[SPANS_MAX];
+    UprofSpan pages[UPROF_COPY_PAGES_MAX];
     unsigned n = 0;
     size_t whole = 0;
 
-    for (uint32_t done = 0; done < span->len && n < SPANS_MAX; done += pages[n++].len) {
+    for (uint32_t done = 0; done < span->len && n < UPROF_COPY_PAGES_MAX; done += pages[n++].len) {
         const uint64_t gpa = span->gpa + done;
         const uint64_t left = UPROF_PAGE_BYTES - gpa % UPROF_PAGE_BYTES;
         pages[n] = (UprofSpan){ .gpa = gpa,
@@ -206,38 +276,100 @@ read_pages(UprofMem *mem, const UprofSpan *span)
     return whole;
 }
 
-size_t
-uprof_mem_copy(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva, void *into,
-               size_t len)
+/* Returns: how many spans hold @len bytes from @gva on, or those before the first hole */
+static unsigned
+find_spans(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva, void *into,
+           size_t len, UprofSpan *spans)
 {
-    UprofSpan spans[SPANS_MAX];
     unsigned n = 0;
     size_t done = 0;
 
     while (done < len && gva + done >= gva) {
         uint64_t gpa, left;
-        if (!uprof_mem_translate(mem, vcpu, regs, gva + done, &gpa, &left, NULL))
+        if (!find_page(mem, vcpu, regs, gva + done, &gpa, &left))
             break;
         const uint32_t part = (uint32_t)MIN(left, len - done);
         UprofSpan *last = n > 0 ? &spans[n - 1] : NULL;
         if (last && last->gpa + last->len == gpa) {
             last->len += part;
         } else {
-            if (n == SPANS_MAX)
+            if (n == UPROF_COPY_PAGES_MAX)
                 break;
             spans[n++] = (UprofSpan){ .gpa = gpa, .into = (uint8_t *)into + done, .len = part };
         }
         done += part;
     }
-    uprof_guest_read(mem->guest, mem->lane, spans, n);
+    return n;
+}
 
-    size_t whole = 0;
+/* Returns: false, with @whole untouched, if a prediction was wrong and so was what was copied */
+static bool
+try_copy(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva, void *into, size_t len,
+         size_t *whole)
+{
+    UprofSpan spans[UPROF_COPY_PAGES_MAX + UPROF_PREDICT_SPANS_MAX];
+    const unsigned n = find_spans(mem, vcpu, regs, gva, into, len, spans);
+    /* read behind the data: a guest may run on, and what is so then was so for the data */
+    const unsigned n_checks = mem->predict ? uprof_predict_spans(mem->predict, spans + n) : 0;
+
+    uprof_guest_read(mem->guest, mem->lane, spans, n + n_checks);
+    if (vcpu < mem->n_plans)
+        uprof_plan_keep(&mem->plans[vcpu], mem->predict, uprof_x86_space(regs), gva, len, spans, n);
+    if (mem->predict && !uprof_predict_check(mem->predict, spans + n, n_checks))
+        return false;
+
+    *whole = 0;
     for (unsigned i = 0; i < n; i++) {
-        if (spans[i].missing)
-            return whole + read_pages(mem, &spans[i]);
-        whole += spans[i].len;
+        if (spans[i].missing) {
+            *whole += read_pages(mem, &spans[i]);
+            break;
+        }
+        *whole += spans[i].len;
     }
+    return true;
+}
+
+size_t
+uprof_mem_copy(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva, void *into,
+               size_t len)
+{
+    size_t whole = 0;
+
+    g_assert(len <= UPROF_SNAPSHOT_BYTES_MAX);
+    if (vcpu < mem->n_plans && uprof_plan_copy(&mem->plans[vcpu], mem->guest, mem->lane,
+                                               uprof_x86_space(regs), gva, into, len))
+        return len;
+    if (mem->predict)
+        uprof_predict_begin(mem->predict);
+    /* predicts nothing the second time */
+    if (!try_copy(mem, vcpu, regs, gva, into, len, &whole))
+        try_copy(mem, vcpu, regs, gva, into, len, &whole);
+    if (vcpu < mem->n_cuts && whole < len)
+        mem->cuts[vcpu] = (Cut){ .regs = *regs, .gva = gva + whole, .len = len - whole };
     return whole;
+}
+
+/* A byte of each page that was missed, with the tables that lead there. */
+static void
+touch_cut(UprofMem *mem, Cut *cut)
+{
+    const size_t len = cut->len;
+
+    cut->len = 0;
+    for (size_t done = 0; done < len;) {
+        const uint64_t gva = cut->gva + done;
+        uint64_t gpa, left;
+        uint8_t byte;
+        UprofWalk walk;
+        uprof_x86_walk(mem, &cut->regs, gva, &walk);
+        if (!follow_walk(&walk, gva, &gpa, &left))
+            return;
+        UprofSpan span = { .gpa = gpa, .into = &byte, .len = sizeof(byte) };
+        uprof_guest_read(mem->guest, mem->lane, &span, 1);
+        if (span.missing)
+            return;
+        done += UPROF_PAGE_BYTES - gva % UPROF_PAGE_BYTES;
+    }
 }
 
 bool
@@ -272,7 +404,8 @@ is_same_table(const Table *table, const uint8_t *now)
             continue;
         memcpy(&before, table->bytes + i * 8, sizeof(before));
         memcpy(&after, now + i * 8, sizeof(after));
-        const uint64_t mask = ENTRY_VOLATILE | (table->is_narrow ? ENTRY_VOLATILE << 32 : 0);
+        const uint64_t mask =
+            UPROF_ENTRY_VOLATILE | (table->is_narrow ? UPROF_ENTRY_VOLATILE << 32 : 0);
         if ((before | mask) != (after | mask))
             return false;
     }
@@ -284,6 +417,9 @@ uprof_mem_check(UprofMem *mem)
 {
     bool same = !mem->lost_any;
 
+    for (unsigned i = 0; i < mem->n_cuts; i++)
+        if (mem->cuts[i].len > 0)
+            touch_cut(mem, &mem->cuts[i]);
     mem->lost_any = false;
     for (unsigned i = 0; i < mem->n_tables; i++) {
         Table *table = &mem->tables[i];

@@ -29,11 +29,13 @@ typedef struct {
 
 /* clang-format off */
 static const Layout layouts[] = {
-    [UPROF_PAGING_OFF]    = { "off",     0,                 0, 0,  0,  0, 32, 0x0 },
-    [UPROF_PAGING_32BIT]  = { "32-bit",  0xfffff000,        2, 10, 10, 4, 32, 0x2 },
-    [UPROF_PAGING_PAE]    = { "PAE",     0xffffffe0,        3, 9,  2,  8, 32, 0x2 },
-    [UPROF_PAGING_4LEVEL] = { "4-level", ENTRY_FRAME,       4, 9,  9,  8, 48, 0x6 },
-    [UPROF_PAGING_5LEVEL] = { "5-level", ENTRY_FRAME,       5, 9,  9,  8, 57, 0x6 },
+    [UPROF_PAGING_OFF]      = { "off",         0,           0, 0,  0,  0, 32, 0x0 },
+    [UPROF_PAGING_32BIT]    = { "32-bit",      0xfffff000,  2, 10, 10, 4, 32, 0x2 },
+    [UPROF_PAGING_PAE]      = { "PAE",         0xffffffe0,  3, 9,  2,  8, 32, 0x2 },
+    [UPROF_PAGING_4LEVEL]   = { "4-level",     ENTRY_FRAME, 4, 9,  9,  8, 48, 0x6 },
+    [UPROF_PAGING_5LEVEL]   = { "5-level",     ENTRY_FRAME, 5, 9,  9,  8, 57, 0x6 },
+    [UPROF_PAGING_XEN_PV32] = { "Xen PV PAE",  ENTRY_FRAME, 3, 9,  2,  8, 32, 0x0 },
+    [UPROF_PAGING_XEN_PV64] = { "Xen PV",      ENTRY_FRAME, 4, 9,  9,  8, 48, 0x0 },
 };
 /* clang-format on */
 
@@ -42,6 +44,10 @@ uprof_mem_mode(const UprofRegs *regs)
 {
     const uint64_t cr4 = regs->sys[UPROF_X86_CR4];
 
+    if (regs->sys[UPROF_X86_XEN_PV] == 64)
+        return UPROF_PAGING_XEN_PV64;
+    if (regs->sys[UPROF_X86_XEN_PV] == 32)
+        return UPROF_PAGING_XEN_PV32;
     if (!(regs->sys[UPROF_X86_CR0] & UPROF_X86_CR0_PG))
         return UPROF_PAGING_OFF;
     if (regs->sys[UPROF_X86_EFER] & UPROF_X86_EFER_LMA)
@@ -63,6 +69,14 @@ is_canonical(uint64_t gva, unsigned bits)
     return high == 0 || high == -1;
 }
 
+/* What a paravirtual guest sees of Xen itself (Xen, arch-x86/xen-x86_64.h) */
+static bool
+is_xens_own(UprofPagingMode mode, uint64_t gva)
+{
+    return mode == UPROF_PAGING_XEN_PV64 && gva >= UINT64_C(0xffff800000000000) &&
+           gva < UINT64_C(0xffff880000000000);
+}
+
 /* A 4 MiB page has bits 39:32 of its address in bits 20:13 of its entry (PSE-36). */
 static uint64_t
 large_frame(const Layout *layout, uint64_t entry, uint64_t page_len)
@@ -72,34 +86,49 @@ large_frame(const Layout *layout, uint64_t entry, uint64_t page_len)
     return entry & ENTRY_FRAME & ~(page_len - 1);
 }
 
-bool
-uprof_x86_translate(UprofMem *mem, const UprofRegs *regs, uint64_t gva, uint64_t *gpa,
-                    uint64_t *left, bool *executable)
+uint64_t
+uprof_x86_space(const UprofRegs *regs)
+{
+    const UprofPagingMode mode = uprof_mem_mode(regs);
+    const bool has_pse = regs->sys[UPROF_X86_CR4] & UPROF_X86_CR4_PSE;
+    const bool has_nx = regs->sys[UPROF_X86_EFER] & UPROF_X86_EFER_NXE;
+
+    /* no root has anything in its lowest five bits */
+    return (regs->sys[UPROF_X86_CR3] & layouts[mode].root_mask) | (uint64_t)mode << 2 |
+           (uint64_t)has_pse << 1 | (uint64_t)has_nx;
+}
+
+void
+uprof_x86_walk(UprofMem *mem, const UprofRegs *regs, uint64_t gva, UprofWalk *walk)
 {
     const UprofPagingMode mode = uprof_mem_mode(regs);
     const Layout *layout = &layouts[mode];
     const bool has_nx = regs->sys[UPROF_X86_EFER] & UPROF_X86_EFER_NXE;
-    bool may_execute = true;
 
+    *walk = (UprofWalk){ .page_len = UPROF_PAGE_BYTES, .entry_bytes = layout->entry_bytes };
     if (layout->address_bits == 32)
         gva &= UINT32_MAX;
-    else if (!is_canonical(gva, layout->address_bits))
-        return false;
+    else if (!is_canonical(gva, layout->address_bits) || is_xens_own(mode, gva))
+        return;
 
-    uint64_t table = regs->sys[UPROF_X86_CR3] & layout->root_mask;
+    bool may_execute = true;
     uint64_t page_len = UPROF_PAGE_BYTES;
+    uint64_t table = regs->sys[UPROF_X86_CR3] & layout->root_mask;
     uint64_t frame = gva & ~(page_len - 1);
 
     for (unsigned level = layout->levels; level >= 1; level--) {
         const unsigned shift = 12 + (level - 1) * layout->index_bits;
         const unsigned bits = level == layout->levels ? layout->top_bits : layout->index_bits;
         const uint64_t index = gva >> shift & ((UINT64_C(1) << bits) - 1);
+        const uint64_t at = table + index * layout->entry_bytes;
         uint64_t entry;
 
-        if (!uprof_mem_read_entry(mem, table + index * layout->entry_bytes, layout->entry_bytes,
-                                  &entry) ||
-            !(entry & ENTRY_PRESENT))
-            return false;
+        walk->cut = !uprof_mem_read_entry(mem, at, layout->entry_bytes, &entry);
+        if (walk->cut)
+            return;
+        walk->steps[walk->n_steps++] = (UprofStep){ .gpa = at, .value = entry };
+        if (!(entry & ENTRY_PRESENT))
+            return;
         if (has_nx && layout->entry_bytes == 8 && (entry & ENTRY_NX))
             may_execute = false;
         /* without CR4.PSE bit 7 means nothing in 32-bit tables; elsewhere PSE is implied */
@@ -107,7 +136,7 @@ uprof_x86_translate(UprofMem *mem, const UprofRegs *regs, uint64_t gva, uint64_t
             mode != UPROF_PAGING_32BIT || (regs->sys[UPROF_X86_CR4] & UPROF_X86_CR4_PSE);
         if (level > 1 && (entry & ENTRY_LARGE) && large_ok) {
             if (!(layout->large_levels & 1u << (level - 1)))
-                return false;
+                return;
             page_len = UINT64_C(1) << shift;
             frame = large_frame(layout, entry, page_len);
             break;
@@ -115,9 +144,8 @@ uprof_x86_translate(UprofMem *mem, const UprofRegs *regs, uint64_t gva, uint64_t
         table = frame = layout->entry_bytes == 4 ? entry & 0xfffff000 : entry & ENTRY_FRAME;
     }
 
-    *gpa = frame + (gva & (page_len - 1));
-    *left = page_len - (gva & (page_len - 1));
-    if (executable)
-        *executable = may_execute;
-    return true;
+    walk->frame = frame;
+    walk->page_len = page_len;
+    walk->mapped = true;
+    walk->executable = may_execute;
 }

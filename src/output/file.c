@@ -97,11 +97,12 @@ open_temporary(UprofFile *file, mode_t mode, GError **error)
     return fail_errno(file, "write", error);
 }
 
-/* Names of open files, such as /dev/stdout and /dev/fd/63: links that are not to be replaced. */
+/* Names of open files: links that are not to be replaced. */
 static bool
 is_special(const char *path)
 {
-    return g_str_has_prefix(path, "/dev/") || g_str_has_prefix(path, "/proc/");
+    return strcmp(path, "/dev/stdout") == 0 || strcmp(path, "/dev/stderr") == 0 ||
+           g_str_has_prefix(path, "/dev/fd/") || g_str_has_prefix(path, "/proc/self/fd/");
 }
 
 UprofFile *

@@ -7,50 +7,84 @@
  */
 #include "uprof/output.h"
 
+#include "deflate-priv.h"
+
+#include <stdlib.h>
 #include <string.h>
 
-static void *
-folded_begin(const UprofRun *run)
-{
-    return g_ptr_array_new_with_free_func(g_free);
-}
+/* Lines are kept apart from their bytes, which move when there are more of them. */
+typedef struct {
+    GString *bytes;
+    GArray *lines; /* of size_t: where they begin */
+} Folding;
 
 static void
-folded_stack(void *state, const UprofName *const *frames, unsigned n, uint64_t weight)
+fold_stack(const UprofName *const *frames, unsigned n, uint64_t weight, void *data)
 {
-    GPtrArray *lines = state;
-    GString *line = g_string_new(NULL);
+    Folding *folding = data;
+    const size_t line = folding->bytes->len;
 
+    g_array_append_val(folding->lines, line);
     for (unsigned i = 0; i < n; i++) {
         if (i > 0)
-            g_string_append_c(line, ';');
-        g_string_append(line, uprof_name_text(frames[i]));
+            g_string_append_c(folding->bytes, ';');
+        g_string_append(folding->bytes, uprof_name_text(frames[i]));
     }
-    g_string_append_printf(line, " %" G_GUINT64_FORMAT "\n", weight);
-    g_ptr_array_add(lines, g_string_free(line, FALSE));
+    g_string_append_printf(folding->bytes, " %" G_GUINT64_FORMAT, weight);
+    g_string_append_c(folding->bytes, '\0');
 }
 
 static int
-compare_lines(gconstpointer a, gconstpointer b)
+compare_lines(const void *a, const void *b, void *bytes)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
+    const size_t *one = a, *other = b;
+
+    return strcmp((const char *)bytes + *one, (const char *)bytes + *other);
 }
 
 static void
-folded_end(void *state, GString *out)
+folded_write(const UprofProfile *profile, const UprofRun *run, UprofSink *sink)
 {
-    GPtrArray *lines = state;
+    Folding folding = {
+        .bytes = g_string_new(NULL),
+        .lines = g_array_new(FALSE, FALSE, sizeof(size_t)),
+    };
 
-    g_ptr_array_sort(lines, compare_lines);
-    for (guint i = 0; i < lines->len; i++)
-        g_string_append(out, g_ptr_array_index(lines, i));
-    g_ptr_array_unref(lines);
+    uprof_profile_walk(profile, fold_stack, &folding);
+    if (folding.lines->len > 0)
+        qsort_r(folding.lines->data, folding.lines->len, sizeof(size_t), compare_lines,
+                folding.bytes->str);
+    for (guint i = 0; i < folding.lines->len; i++) {
+        g_string_append(sink->text, folding.bytes->str + g_array_index(folding.lines, size_t, i));
+        g_string_append_c(sink->text, '\n');
+        uprof_sink_drain(sink);
+    }
+    g_array_unref(folding.lines);
+    g_string_free(folding.bytes, TRUE);
 }
 
 const UprofFormat uprof_format_folded = {
     .name = "folded",
     .suffixes = { ".folded" },
-    .begin = folded_begin,
-    .stack = folded_stack,
-    .end = folded_end,
+    .write = folded_write,
+};
+
+/* The same, packed. */
+static void
+folded_gz_write(const UprofProfile *profile, const UprofRun *run, UprofSink *sink)
+{
+    UprofDeflate *packer = uprof_deflate_new(sink);
+    UprofSink plain = { .text = g_string_new(NULL) };
+
+    folded_write(profile, run, &plain);
+    uprof_deflate_write(packer, plain.text);
+    uprof_deflate_finish(packer);
+    g_string_free(plain.text, TRUE);
+}
+
+const UprofFormat uprof_format_folded_gz = {
+    .name = "folded.gz",
+    .suffixes = { ".folded.gz" },
+    .is_binary = true,
+    .write = folded_gz_write,
 };

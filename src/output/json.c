@@ -5,18 +5,13 @@
  */
 #include "uprof/output.h"
 
+#include "json-priv.h"
 #include "uprof/clock.h"
 #include "uprof/text.h"
 
 #include <string.h>
 
 enum { SIDECAR_VERSION = 1 };
-
-static void *
-meta_begin(const UprofRun *run)
-{
-    return (gpointer)run;
-}
 
 /* Strings of a run come from outside: made valid text, then escaped. */
 static void
@@ -126,7 +121,7 @@ append_numbers(GString *out, const UprofRun *run)
 {
     static const char *const rate[] = { "asked_millihertz", "got_millihertz" };
     static const char *const samples[] = { "total", "running", "idle" };
-    static const char *const ticks[] = { "late", "busy", "skipped" };
+    static const char *const ticks[] = { "late", "busy", "skipped", "stuck" };
     static const char *const stacks[] = { "complete", "truncated", "unknown" };
     static const char *const frames[] = { "total", "named", "cfi", "leaf", "fp" };
     static const char *const calls[] = { "checked", "agreed" };
@@ -135,12 +130,15 @@ append_numbers(GString *out, const UprofRun *run)
     g_string_append(out, ", ");
     append_member(out, "access", run->access);
     g_string_append(out, ", ");
+    append_member(out, "access_why", run->why);
+    g_string_append(out, ", ");
     append_member(out, "unwind", run->unwind);
     g_string_append(out, ",\n ");
     append_counts(out, "samples", samples, (uint64_t[]){ run->samples, run->running, run->idles },
                   3);
     g_string_append(out, ", ");
-    append_counts(out, "ticks", ticks, (uint64_t[]){ run->late, run->busy, run->skipped }, 3);
+    append_counts(out, "ticks", ticks,
+                  (uint64_t[]){ run->late, run->busy, run->skipped, run->stuck }, 4);
     g_string_append(out, ",\n ");
     append_counts(out, "stacks", stacks,
                   (uint64_t[]){ run->complete, run->truncated, run->unknown }, 3);
@@ -160,10 +158,9 @@ find_share_ppm(uint64_t part_ns, uint64_t whole_ns)
     return whole_ns > 0 ? (uint64_t)((unsigned __int128)part_ns * 1000000 / whole_ns) : 0;
 }
 
-static void
-meta_end(void *state, GString *out)
+void
+uprof_json_append_run(GString *out, const UprofRun *run, bool with_files)
 {
-    const UprofRun *run = state;
     g_autofree char *started = uprof_clock_format_utc(run->started_utc_ns, FALSE);
 
     g_string_append_printf(out, "{\"format\": \"virt-uprof-run\", \"version\": %d, ",
@@ -182,18 +179,135 @@ meta_end(void *state, GString *out)
     g_string_append(out, ",\n ");
     append_histogram(out, "stopped_us", &run->stopped);
     g_string_append(out, ",\n ");
-    append_count(out, "held_share_ppm", find_share_ppm(run->hold.total_ns, run->duration_ns));
+    append_count(out, "held_share_ppm", find_share_ppm(uprof_run_held_ns(run), run->duration_ns));
     g_string_append(out, ", ");
     append_count(out, "profiler_cpu_ms", run->cpu_ns / UPROF_NS_PER_MS);
     g_string_append(out, ",\n ");
     append_images(out, run);
-    append_files(out, run);
+    if (with_files)
+        append_files(out, run);
+    else
+        g_string_append(out, "\"files\": []");
     g_string_append(out, "}\n");
+}
+
+static void
+meta_write(const UprofProfile *profile, const UprofRun *run, UprofSink *sink)
+{
+    uprof_json_append_run(sink->text, run, true);
 }
 
 const UprofFormat uprof_format_meta = {
     .name = "meta",
     .suffixes = { ".meta.json" },
-    .begin = meta_begin,
-    .end = meta_end,
+    .write = meta_write,
 };
+
+/* ---- Tables for scripts ---- */
+
+static void
+append_relatives(GString *out, const char *key, const GArray *rows)
+{
+    g_string_append_printf(out, ",\n  \"%s\": [", key);
+    for (guint i = 0; i < rows->len; i++) {
+        const UprofProfileRow *row = &g_array_index(rows, UprofProfileRow, i);
+        g_string_append(out, i > 0 ? ", {" : "{");
+        append_member(out, "name", uprof_name_text(row->name));
+        g_string_append(out, ", ");
+        append_count(out, "total", row->total);
+        g_string_append_c(out, '}');
+    }
+    g_string_append_c(out, ']');
+}
+
+static void
+append_focus(GString *out, const UprofFocus *focus)
+{
+    g_string_append(out, ",\n \"focus\": {");
+    append_member(out, "name", uprof_name_text(focus->name));
+    g_string_append(out, ", ");
+    append_count(out, "self", focus->self);
+    g_string_append(out, ", ");
+    append_count(out, "total", focus->total);
+    append_relatives(out, "callers", focus->callers);
+    append_relatives(out, "callees", focus->callees);
+    g_string_append_c(out, '}');
+}
+
+static void
+append_side(GString *out, const char *key, const UprofRun *run)
+{
+    g_string_append_printf(out, ",\n \"%s\": ", key);
+    uprof_json_append_run(out, run, false);
+    g_string_truncate(out, out->len - 1); /* the line end */
+}
+
+GString *
+uprof_json_report(const UprofProfile *profile, const UprofRun *run, const UprofFocus *focus)
+{
+    g_autoptr(GArray) rows = uprof_profile_rows(profile, NULL);
+    GString *out = g_string_new(NULL);
+
+    uprof_json_append_run(out, run, true);
+    g_string_truncate(out, out->len - strlen("}\n"));
+    g_string_append(out, ",\n ");
+    append_count(out, "weight", uprof_profile_total(profile));
+    g_string_append(out, ", \"functions\": [");
+    for (guint i = 0; i < rows->len; i++) {
+        const UprofProfileRow *row = &g_array_index(rows, UprofProfileRow, i);
+        g_string_append(out, i > 0 ? ",\n  {" : "\n  {");
+        append_member(out, "name", uprof_name_text(row->name));
+        g_string_append(out, ", ");
+        append_count(out, "self", row->self);
+        g_string_append(out, ", ");
+        append_count(out, "total", row->total);
+        g_string_append_c(out, '}');
+    }
+    g_string_append_c(out, ']');
+    if (focus)
+        append_focus(out, focus);
+    g_string_append(out, "}\n");
+    return out;
+}
+
+static void
+append_change_row(GString *out, const UprofChangeRow *row)
+{
+    static const char *const weights[] = { "old_self", "new_self", "old_total", "new_total" };
+    const uint64_t values[] = { row->self[UPROF_OLD], row->self[UPROF_NEW], row->total[UPROF_OLD],
+                                row->total[UPROF_NEW] };
+
+    append_member(out, "name", uprof_name_text(row->name));
+    for (size_t i = 0; i < G_N_ELEMENTS(weights); i++) {
+        g_string_append(out, ", ");
+        append_count(out, weights[i], values[i]);
+    }
+    g_string_append_printf(
+        out,
+        ", \"self_change_ppm\": %" G_GINT64_FORMAT ", \"total_change_ppm\": %" G_GINT64_FORMAT
+        ", \"self_significant\": %s, \"total_significant\": %s",
+        row->own.ppm, row->inclusive.ppm, row->own.is_significant ? "true" : "false",
+        row->inclusive.is_significant ? "true" : "false");
+}
+
+GString *
+uprof_json_changes(const UprofTree *both, const UprofRun *old, const UprofRun *new)
+{
+    g_autoptr(GArray) rows = uprof_change_rows(both);
+    const uint64_t *all = uprof_tree_node(both, 0)->total;
+    GString *out = g_string_new("{\"format\": \"virt-uprof-diff\", \"version\": 1, ");
+
+    append_count(out, "old_total", all[UPROF_OLD]);
+    g_string_append(out, ", ");
+    append_count(out, "new_total", all[UPROF_NEW]);
+    append_side(out, "old", old);
+    append_side(out, "new", new);
+    g_string_append(out, ",\n \"functions\": [");
+    for (guint i = 0; i < rows->len; i++) {
+        g_string_append(out, i > 0 ? ",\n  {" : "\n  {");
+        append_change_row(out, &g_array_index(rows, UprofChangeRow, i));
+        g_string_append_c(out, '}');
+    }
+    g_string_append(out, "]}\n");
+    return out;
+}

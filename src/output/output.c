@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { DRAIN_BYTES = 1024 * 1024 };
+
 static const UprofFormat capture_format = {
     .name = "capture",
     .suffixes = { ".capture" },
@@ -11,11 +13,9 @@ static const UprofFormat capture_format = {
     .is_secret = true,
 };
 
-/* svg, pprof, speedscope and perf join here */
 static const UprofFormat *const formats[] = {
-    &uprof_format_folded,
-    &uprof_format_meta,
-    &capture_format,
+    &uprof_format_folded,     &uprof_format_folded_gz, &uprof_format_svg,  &uprof_format_pprof,
+    &uprof_format_speedscope, &uprof_format_perf,      &uprof_format_meta, &capture_format,
 };
 
 const UprofFormat *
@@ -54,27 +54,52 @@ uprof_format_names(void)
     return g_string_free(names, FALSE);
 }
 
-typedef struct {
-    const UprofFormat *format;
-    void *state;
-} Render;
+char *
+uprof_format_endings(void)
+{
+    GString *endings = g_string_new(NULL);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(formats); i++)
+        g_string_append_printf(endings, "%s%s", i > 0 ? " " : "", formats[i]->suffixes[0]);
+    return g_string_free(endings, FALSE);
+}
 
 static void
-render_stack(const UprofName *const *frames, unsigned n, uint64_t weight, void *data)
+drain(UprofSink *sink)
 {
-    const Render *render = data;
+    if (!sink->error)
+        uprof_file_write(sink->file, sink->text->str, sink->text->len, &sink->error);
+    g_string_truncate(sink->text, 0);
+}
 
-    if (render->format->stack)
-        render->format->stack(render->state, frames, n, weight);
+void
+uprof_sink_drain(UprofSink *sink)
+{
+    if (sink->file && sink->text->len >= DRAIN_BYTES)
+        drain(sink);
 }
 
 GString *
 uprof_output_render(const UprofFormat *format, const UprofProfile *profile, const UprofRun *run)
 {
-    GString *out = g_string_new(NULL);
-    Render render = { format, format->begin(run) };
+    UprofSink sink = { .text = g_string_new(NULL) };
 
-    uprof_profile_walk(profile, render_stack, &render);
-    format->end(render.state, out);
-    return out;
+    format->write(profile, run, &sink);
+    g_clear_error(&sink.error);
+    return sink.text;
+}
+
+bool
+uprof_output_write(const UprofFormat *format, const UprofProfile *profile, const UprofRun *run,
+                   UprofFile *file, GError **error)
+{
+    UprofSink sink = { .text = g_string_new(NULL), .file = file };
+
+    format->write(profile, run, &sink);
+    drain(&sink);
+    g_string_free(sink.text, TRUE);
+    if (!sink.error)
+        return true;
+    g_propagate_error(error, sink.error);
+    return false;
 }

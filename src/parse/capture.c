@@ -37,7 +37,7 @@ uprof_capture_next(UprofBytes *bytes, UprofCaptureRecord *record)
     while (uprof_bytes_u32(&cursor, &type) && uprof_bytes_u32(&cursor, &len) &&
            uprof_bytes_take(&cursor, len, &body)) {
         *bytes = cursor;
-        if (type < UPROF_CAPTURE_RUN || type > UPROF_CAPTURE_END)
+        if (type < UPROF_CAPTURE_RUN || type > UPROF_CAPTURE_REST)
             continue;
         *record = (UprofCaptureRecord){ .type = type, .body = body };
         return true;
@@ -112,7 +112,7 @@ typedef struct {
     char *value;
 } ImageLine;
 
-enum { IMAGE_LABEL, IMAGE_PATH, IMAGE_BUILD_ID, IMAGE_DIGEST, IMAGE_N_LINES };
+enum { IMAGE_LABEL, IMAGE_PATH, IMAGE_BUILD_ID, IMAGE_DIGEST, IMAGE_BASE, IMAGE_N_LINES };
 
 typedef struct {
     ImageLine lines[IMAGE_N_LINES];
@@ -145,6 +145,7 @@ uprof_capture_parse_image(UprofSlice body, UprofRun *run, GError **error)
         [IMAGE_PATH]     = { .key = "path" },
         [IMAGE_BUILD_ID] = { .key = "build_id", .is_hex = true },
         [IMAGE_DIGEST]   = { .key = "digest", .is_hex = true },
+        [IMAGE_BASE]     = { .key = "base", .is_hex = true },
     } };
     /* clang-format on */
     UprofSlice line, key, value;
@@ -164,8 +165,10 @@ uprof_capture_parse_image(UprofSlice body, UprofRun *run, GError **error)
     if (!lines.lines[IMAGE_LABEL].value)
         return uprof_scan_fail(&scan, error, "no 'label' up to here");
 
-    uprof_run_add_image(run, lines.lines[IMAGE_LABEL].value, lines.lines[IMAGE_PATH].value,
-                        lines.lines[IMAGE_BUILD_ID].value, lines.lines[IMAGE_DIGEST].value);
+    UprofRunImage *image =
+        uprof_run_add_image(run, lines.lines[IMAGE_LABEL].value, lines.lines[IMAGE_PATH].value,
+                            lines.lines[IMAGE_BUILD_ID].value, lines.lines[IMAGE_DIGEST].value);
+    image->base = g_steal_pointer(&lines.lines[IMAGE_BASE].value);
     return true;
 }
 
@@ -269,6 +272,7 @@ uprof_capture_parse_snapshot(UprofSlice body, UprofSnapshot *snapshot, GError **
     uint32_t used = 0;
 
     uprof_snapshot_clear(&found);
+    found.count = 1;
     if (!read_moment(&bytes, &found))
         return uprof_bytes_fail(&bytes, error, "bad description");
     if (!read_regs(&bytes, &found.regs))
@@ -280,6 +284,28 @@ uprof_capture_parse_snapshot(UprofSlice body, UprofSnapshot *snapshot, GError **
         return uprof_bytes_fail(&bytes, error, "more than a snapshot");
 
     memcpy(snapshot, &found, G_STRUCT_OFFSET(UprofSnapshot, bytes) + used);
+    return true;
+}
+
+bool
+uprof_capture_parse_rest(UprofSlice body, UprofSnapshot *snapshot, GError **error)
+{
+    UprofBytes bytes = { .name = "capture: rest", .all = body };
+    UprofSnapshot found;
+    uint16_t zero;
+
+    uprof_snapshot_clear(&found);
+    found.same = true;
+    if (!uprof_bytes_u64(&bytes, &found.time_ns) || !uprof_bytes_u32(&bytes, &found.vcpu) ||
+        !uprof_bytes_u32(&bytes, &found.weight) || !uprof_bytes_u32(&bytes, &found.count) ||
+        !uprof_bytes_u32(&bytes, &found.reset) ||
+        !read_small(&bytes, UPROF_GRAIN_GUEST, &found.grain) || !read_bool(&bytes, &found.idle) ||
+        !uprof_bytes_u16(&bytes, &zero) || zero != 0 || found.weight == 0 || found.count == 0)
+        return uprof_bytes_fail(&bytes, error, "bad description");
+    if (uprof_bytes_left(&bytes) > 0)
+        return uprof_bytes_fail(&bytes, error, "more than a rest");
+
+    memcpy(snapshot, &found, G_STRUCT_OFFSET(UprofSnapshot, bytes));
     return true;
 }
 

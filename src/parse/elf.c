@@ -4,8 +4,10 @@
 #include <gelf.h>
 #include <libelf.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "uprof/error.h"
+#include "uprof/unpack.h"
 
 #include "symbol-priv.h"
 
@@ -27,6 +29,8 @@ enum {
 
     NOTES_MAX = 4096, /* looked at in one file */
     NOTE_BUILD_ID = 3,
+
+    PAGE_BYTES = 4096,
 };
 
 /* where the numbers of the two classes stand */
@@ -233,6 +237,8 @@ open_elf(Reader *reader, GError **error)
     reader->image.big_endian = reader->bytes.big_endian;
     reader->image.machine = header.e_machine;
     reader->image.entry = header.e_entry;
+    reader->image.file = all;
+    reader->image.has_sections = n_sections > 0;
     return true;
 }
 
@@ -263,7 +269,7 @@ read_segment(const Reader *reader, size_t i, GElf_Phdr *segment, GError **error)
  * build-id is as good.
  */
 static void
-find_build_id(Reader *reader, uint64_t at, uint64_t len)
+find_build_id(Reader *reader, uint64_t at, uint64_t len, uint64_t gva)
 {
     UprofBytes notes = { .big_endian = reader->bytes.big_endian };
     uint32_t name_len, id_len, type;
@@ -278,8 +284,10 @@ find_build_id(Reader *reader, uint64_t at, uint64_t len)
             !uprof_bytes_take(&notes, -notes.at & 3, &id) || !uprof_bytes_take(&notes, id_len, &id))
             return;
         if (type == NOTE_BUILD_ID && name.len == 4 && memcmp(name.data, "GNU", 4) == 0 &&
-            id.len > 0 && id.len <= UPROF_ELF_BUILD_ID_BYTES_MAX)
+            id.len > 0 && id.len <= UPROF_ELF_BUILD_ID_BYTES_MAX) {
             reader->image.build_id = id;
+            reader->image.build_id_at = gva > 0 ? gva + notes.at - id.len : 0;
+        }
         if (!uprof_bytes_take(&notes, -notes.at & 3, &id))
             return;
     }
@@ -305,6 +313,127 @@ add_text(Reader *reader, uint64_t start, uint64_t len, uint64_t at, uint64_t fil
     return true;
 }
 
+/* The names of sections; no bytes if there are none. What is malformed is no error: see below. */
+static UprofSlice
+find_section_names(const Reader *reader)
+{
+    UprofSlice names = { NULL, 0 };
+    GElf_Shdr section;
+    size_t i;
+
+    if (elf_getshdrstrndx(reader->elf, &i) == 0 && i > 0 && i < reader->n_sections &&
+        read_section(reader, i, &section, NULL) && section.sh_type == SHT_STRTAB)
+        uprof_slice_sub(reader->bytes.all, section.sh_offset, section.sh_size, &names);
+    return names;
+}
+
+static bool
+is_named(UprofSlice names, uint64_t at, const char *name)
+{
+    const size_t len = strlen(name) + 1;
+    UprofSlice found;
+
+    return uprof_slice_sub(names, at, len, &found) && memcmp(found.data, name, len) == 0;
+}
+
+/*
+ * Elf32_Chdr = u32 type, u32 size, u32 alignment; Elf64_Chdr = u32 type, u32 0,
+ * u64 size, u64 alignment (System V gABI, "Section Compression")
+ */
+static bool
+read_compression(const Reader *reader, UprofBytes *bytes, uint64_t *len)
+{
+    uint32_t type, word;
+
+    if (!uprof_bytes_u32(bytes, &type) || type != ELFCOMPRESS_ZLIB ||
+        !uprof_bytes_u32(bytes, &word))
+        return false;
+    if (reader->layout->word_bytes == 8)
+        return uprof_bytes_u64(bytes, len) && uprof_bytes_seek(bytes, sizeof(Elf64_Chdr));
+    *len = word;
+    return uprof_bytes_seek(bytes, sizeof(Elf32_Chdr));
+}
+
+/* .zdebug = "ZLIB", u64 length, big-endian */
+static bool
+read_old_compression(UprofBytes *bytes, uint64_t *len)
+{
+    UprofSlice magic;
+
+    bytes->big_endian = true;
+    return uprof_bytes_take(bytes, 4, &magic) && memcmp(magic.data, "ZLIB", 4) == 0 &&
+           uprof_bytes_u64(bytes, len);
+}
+
+static void
+unpack_debug_frame(Reader *reader, UprofElfRange range, bool is_old)
+{
+    UprofBytes bytes = { .all = range.bytes, .big_endian = reader->bytes.big_endian };
+    UprofSlice packed;
+    uint64_t len;
+
+    if (reader->image.unpacked ||
+        !(is_old ? read_old_compression(&bytes, &len) : read_compression(reader, &bytes, &len)) ||
+        !uprof_bytes_take(&bytes, uprof_bytes_left(&bytes), &packed))
+        return;
+    reader->image.unpacked = uprof_unpack_zlib(packed, reader->bytes.name, len, NULL);
+    if (!reader->image.unpacked)
+        return;
+    range.len = len;
+    range.bytes = (UprofSlice){ reader->image.unpacked->data, len };
+    reader->image.debug_frame = range;
+}
+
+/* .gnu_debuglink = name, NUL, padding to 4, u32 CRC (gdb, "Separate Debug Files") */
+static void
+keep_debug_link(Reader *reader, UprofSlice section)
+{
+    UprofBytes bytes = { .all = section, .big_endian = reader->bytes.big_endian };
+    const char *end = section.len > 0 ? memchr(section.data, '\0', section.len) : NULL;
+    UprofSlice name;
+    uint32_t crc;
+
+    if (!end || end == section.data ||
+        !uprof_slice_sub(section, 0, end - (const char *)section.data, &name) ||
+        !uprof_bytes_seek(&bytes, (name.len + 4) / 4 * 4) || !uprof_bytes_u32(&bytes, &crc))
+        return;
+    reader->image.debug_link = name;
+    reader->image.debug_link_crc = crc;
+}
+
+/*
+ * Keeps what is known by its name. An image without these sections, or with
+ * broken ones, is as good.
+ */
+static void
+keep_named(Reader *reader, const GElf_Shdr *section, UprofSlice names)
+{
+    UprofElfImage *image = &reader->image;
+    UprofElfRange range = { .start = section->sh_addr, .len = section->sh_size };
+    const bool is_packed = section->sh_flags & SHF_COMPRESSED;
+
+    if (section->sh_type == SHT_NOBITS ||
+        !uprof_slice_sub(reader->bytes.all, section->sh_offset, section->sh_size, &range.bytes))
+        return;
+    if (is_named(names, section->sh_name, ".debug_frame") && !is_packed)
+        image->debug_frame = range;
+    else if (is_named(names, section->sh_name, ".debug_frame"))
+        unpack_debug_frame(reader, range, false);
+    else if (is_named(names, section->sh_name, ".zdebug_frame"))
+        unpack_debug_frame(reader, range, true);
+    else if (is_named(names, section->sh_name, ".debug_info") ||
+             is_named(names, section->sh_name, ".zdebug_info"))
+        image->has_lines = true;
+    else if (is_packed)
+        return;
+    else if (is_named(names, section->sh_name, ".eh_frame"))
+        image->eh_frame = range;
+    else if (is_named(names, section->sh_name, ".gnu_debugdata"))
+        image->debug_data = range.bytes;
+    else if (is_named(names, section->sh_name, ".gnu_debuglink"))
+        keep_debug_link(reader, range.bytes);
+}
+
 static bool
 is_symbol_table(const GElf_Shdr *section)
 {
@@ -315,6 +444,7 @@ is_symbol_table(const GElf_Shdr *section)
 static bool
 read_sections(Reader *reader, size_t *symbols, GError **error)
 {
+    const UprofSlice names = find_section_names(reader);
     uint32_t best = SHT_NULL;
 
     reader->is_code = g_new0(bool, reader->n_sections);
@@ -324,8 +454,10 @@ read_sections(Reader *reader, size_t *symbols, GError **error)
 
         if (!read_section(reader, i, &section, error))
             return false;
+        keep_named(reader, &section, names);
         if (section.sh_type == SHT_NOTE)
-            find_build_id(reader, section.sh_offset, section.sh_size);
+            find_build_id(reader, section.sh_offset, section.sh_size,
+                          section.sh_flags & SHF_ALLOC ? section.sh_addr : 0);
         if (is_symbol_table(&section) && best != SHT_SYMTAB && section.sh_type != best) {
             best = section.sh_type;
             *symbols = i;
@@ -345,13 +477,16 @@ read_sections(Reader *reader, size_t *symbols, GError **error)
 static bool
 read_segments(Reader *reader, GError **error)
 {
+    reader->image.first_page = UINT64_MAX;
     for (size_t i = 0; i < reader->n_segments; i++) {
         GElf_Phdr segment;
 
         if (!read_segment(reader, i, &segment, error))
             return false;
         if (segment.p_type == PT_NOTE)
-            find_build_id(reader, segment.p_offset, segment.p_filesz);
+            find_build_id(reader, segment.p_offset, segment.p_filesz, segment.p_vaddr);
+        if (segment.p_type == PT_LOAD)
+            reader->image.first_page = MIN(reader->image.first_page, segment.p_vaddr);
         if (reader->n_sections == 0 && segment.p_type == PT_LOAD && (segment.p_flags & PF_X) &&
             !add_text(reader, segment.p_vaddr, segment.p_memsz, segment.p_offset, segment.p_filesz,
                       error))
@@ -511,10 +646,21 @@ uprof_elf_parse(UprofSlice file, const char *name, UprofElfImage *image, GError 
     if (symbols != 0 && !read_symbols(&reader, symbols, error))
         return false;
     settle_text(reader.image.text);
+    if (reader.image.first_page == UINT64_MAX)
+        reader.image.first_page = reader.image.text->len > 0
+                                      ? g_array_index(reader.image.text, UprofElfRange, 0).start
+                                      : 0;
+    reader.image.first_page -= reader.image.first_page % PAGE_BYTES;
 
     *image = reader.image;
     reader.image = (UprofElfImage){ 0 };
     return true;
+}
+
+uint32_t
+uprof_elf_debug_link_crc(UprofSlice file)
+{
+    return (uint32_t)crc32_z(0, file.data, file.len);
 }
 
 void
@@ -522,4 +668,5 @@ uprof_elf_clear(UprofElfImage *image)
 {
     g_clear_pointer(&image->symbols, g_array_unref);
     g_clear_pointer(&image->text, g_array_unref);
+    g_clear_pointer(&image->unpacked, g_byte_array_unref);
 }

@@ -77,6 +77,8 @@ static const Field x86_fields[] = {
     { "CS",   3, FORM_ANY, UINT32_MAX, AT(cs_flags)            },
     { "SS",   1, FORM_ANY, UINT64_MAX, AT(ss_base)             },
     { "SS",   3, FORM_ANY, UINT32_MAX, AT(ss_flags)            },
+    { "TR",   1, FORM_ANY, UINT64_MAX, SYS(UPROF_X86_TR)       },
+    { "GDT",  0, FORM_ANY, UINT64_MAX, SYS(UPROF_X86_GDT)      },
     { "IDT",  0, FORM_ANY, UINT64_MAX, SYS(UPROF_X86_IDT)      },
     { "CR0",  0, FORM_ANY, UINT32_MAX, SYS(UPROF_X86_CR0)      },
     { "CR3",  0, FORM_ANY, UINT64_MAX, SYS(UPROF_X86_CR3)      },
@@ -88,10 +90,6 @@ static const Field x86_fields[] = {
 /* Bits of a segment's flags as QEMU prints them (Intel SDM, volume 3, 3.4.5) */
 #define SEGMENT_LONG UINT64_C(0x200000)
 #define SEGMENT_BIG UINT64_C(0x400000)
-
-/* Where a CPU begins after a reset (Intel SDM, volume 3, 10.1.1) */
-#define RESET_CS_BASE UINT64_C(0xffff0000)
-#define RESET_IP UINT64_C(0xfff0)
 
 static bool
 is_heading(UprofSlice line, uint64_t *cpu)
@@ -183,44 +181,26 @@ read_line(const UprofScan *scan, UprofSlice line, X86Dump *dump, bool *seen, GEr
     return true;
 }
 
-static uint8_t
-find_word_bytes(const X86Dump *dump)
-{
-    if ((dump->sys[UPROF_X86_EFER] & UPROF_X86_EFER_LMA) && (dump->cs_flags & SEGMENT_LONG))
-        return 8;
-    return dump->cs_flags & SEGMENT_BIG ? 4 : 2;
-}
-
-static bool
-was_never_started(const X86Dump *dump)
-{
-    return !(dump->sys[UPROF_X86_CR0] & UPROF_X86_CR0_PE) && dump->cs_base == RESET_CS_BASE &&
-           dump->reg[UPROF_X86_RIP] == RESET_IP;
-}
-
 static void
 fill_regs(const X86Dump *dump, UprofRegs *regs)
 {
+    const UprofX86Segments segments = {
+        .cs_base = dump->cs_base,
+        .ss_base = dump->ss_base,
+        .cs_long = dump->cs_flags & SEGMENT_LONG,
+        .cs_big = dump->cs_flags & SEGMENT_BIG,
+        .ss_big = dump->ss_flags & SEGMENT_BIG,
+    };
+
     *regs = (UprofRegs){
-        .pc = dump->reg[UPROF_X86_RIP],
-        .sp = dump->reg[UPROF_X86_RSP],
-        .fp = dump->reg[UPROF_X86_RBP],
         .flags = dump->flags,
-        .word_bytes = find_word_bytes(dump),
         .privilege = dump->privilege,
-        .halted = dump->halted || was_never_started(dump),
+        .halted = dump->halted,
         .smm = dump->smm,
     };
     memcpy(regs->reg, dump->reg, sizeof(dump->reg));
     memcpy(regs->sys, dump->sys, sizeof(dump->sys));
-
-    if (regs->word_bytes == 8)
-        return;
-    /* linear addresses of such code have 32 bits and wrap */
-    const uint64_t stack_mask = dump->ss_flags & SEGMENT_BIG ? UINT32_MAX : UINT16_MAX;
-    regs->pc = (uint32_t)(dump->cs_base + regs->pc);
-    regs->sp = (uint32_t)(dump->ss_base + (regs->sp & stack_mask));
-    regs->fp = (uint32_t)(dump->ss_base + (regs->fp & stack_mask));
+    uprof_x86_finish_regs(regs, &segments);
 }
 
 static bool
@@ -239,10 +219,12 @@ parse_x86(UprofSlice block, UprofRegs *regs, GError **error)
     for (size_t i = 0; i < G_N_ELEMENTS(x86_fields); i++)
         if ((x86_fields[i].form & form) && !seen[i])
             return uprof_scan_fail(&scan, error, "no '%s' up to here", x86_fields[i].name);
-    if (form == FORM_32 && find_word_bytes(&dump) == 8)
-        return uprof_scan_fail(&scan, error, "'EIP' of a CPU that runs 64-bit code");
 
-    fill_regs(&dump, regs);
+    UprofRegs found;
+    fill_regs(&dump, &found);
+    if (form == FORM_32 && found.word_bytes == 8)
+        return uprof_scan_fail(&scan, error, "'EIP' of a CPU that runs 64-bit code");
+    *regs = found;
     return true;
 }
 

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/profile.h"
 
+#include "uprof/scan.h"
+
 #include <string.h>
+
+enum { NODES_PER_BLOCK = 1024 };
 
 /* A frame with everything above it; children are a list, found through `edges`. */
 typedef struct Node Node;
@@ -13,11 +17,21 @@ struct Node {
     uint64_t weight; /* of stacks that end here */
 };
 
+typedef struct {
+    UprofTick tick;
+    const Node *stack;
+} Timed;
+
 struct _UprofProfile {
     UprofNames *names; /* borrowed */
     bool bounded;
-    Node *root;
+    Node *first;       /* owned */
+    Node *root;        /* the first, or what all stacks begin with */
     GHashTable *edges; /* (parent, name) -> Node; nodes are their own keys */
+    GPtrArray *blocks; /* of nodes */
+    unsigned n_used;   /* nodes of the last block */
+    GArray *timed;     /* (nullable): of Timed */
+    uint64_t n_untimed;
     uint64_t total;
     size_t n_stacks;
 };
@@ -26,8 +40,10 @@ static guint
 hash_node(gconstpointer key)
 {
     const Node *node = key;
+    const uint64_t mixed = ((uint64_t)(uintptr_t)node->parent >> 4) * UINT64_C(0x9e3779b97f4a7c15) +
+                           ((uint64_t)(uintptr_t)node->name >> 4);
 
-    return g_direct_hash(node->parent) * 31 + g_direct_hash(node->name);
+    return (guint)((mixed * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
 }
 
 static gboolean
@@ -45,9 +61,11 @@ uprof_profile_new(UprofNames *names, const UprofName *root, bool bounded)
 
     profile->names = names;
     profile->bounded = bounded;
-    profile->root = g_new0(Node, 1);
+    profile->first = profile->root = g_new0(Node, 1);
     profile->root->name = root;
-    profile->edges = g_hash_table_new_full(hash_node, equal_nodes, g_free, NULL);
+    profile->edges = g_hash_table_new(hash_node, equal_nodes);
+    profile->blocks = g_ptr_array_new_with_free_func(g_free);
+    profile->n_used = NODES_PER_BLOCK;
     return profile;
 }
 
@@ -57,8 +75,21 @@ uprof_profile_free(UprofProfile *profile)
     if (!profile)
         return;
     g_hash_table_unref(profile->edges);
-    g_free(profile->root);
+    g_ptr_array_unref(profile->blocks);
+    g_clear_pointer(&profile->timed, g_array_unref);
+    g_free(profile->first);
     g_free(profile);
+}
+
+static Node *
+take_node(UprofProfile *profile)
+{
+    if (profile->n_used == NODES_PER_BLOCK) {
+        g_ptr_array_add(profile->blocks, g_new(Node, NODES_PER_BLOCK));
+        profile->n_used = 0;
+    }
+    Node *block = g_ptr_array_index(profile->blocks, profile->blocks->len - 1);
+    return &block[profile->n_used++];
 }
 
 static Node *
@@ -69,7 +100,7 @@ find_child(UprofProfile *profile, Node *parent, const UprofName *name, bool make
 
     if (node || !make)
         return node;
-    node = g_new(Node, 1);
+    node = take_node(profile);
     *node = key;
     node->sibling = parent->children;
     parent->children = node;
@@ -88,9 +119,8 @@ find_stack(UprofProfile *profile, const UprofName *const *frames, unsigned n, bo
     return node;
 }
 
-void
-uprof_profile_add(UprofProfile *profile, const UprofName *const *frames, unsigned n,
-                  uint64_t weight)
+static const Node *
+add_stack(UprofProfile *profile, const UprofName *const *frames, unsigned n, uint64_t weight)
 {
     g_assert(n >= 1 && n < UPROF_PROFILE_DEPTH_MAX);
     const bool full =
@@ -102,10 +132,121 @@ uprof_profile_add(UprofProfile *profile, const UprofName *const *frames, unsigne
         const UprofName *unknown = uprof_names_marker(profile->names, "[unknown]");
         node = find_stack(profile, &unknown, 1, true);
     }
-    if (node->weight == 0)
+    if (node->weight == 0 && weight > 0)
         profile->n_stacks++;
     node->weight += weight;
     profile->total += weight;
+    return node;
+}
+
+void
+uprof_profile_add(UprofProfile *profile, const UprofName *const *frames, unsigned n,
+                  uint64_t weight)
+{
+    add_stack(profile, frames, n, weight);
+}
+
+void
+uprof_profile_keep_times(UprofProfile *profile)
+{
+    if (!profile->timed)
+        profile->timed = g_array_new(FALSE, FALSE, sizeof(Timed));
+}
+
+void
+uprof_profile_add_tick(UprofProfile *profile, const UprofName *const *frames, unsigned n,
+                       UprofTick tick, bool counts)
+{
+    if (!counts && !profile->timed)
+        return;
+    const uint64_t weight = counts ? (uint64_t)tick.count * tick.weight : 0;
+    const Timed timed = { .tick = tick, .stack = add_stack(profile, frames, n, weight) };
+    if (profile->timed && profile->timed->len < UPROF_PROFILE_TICKS_MAX)
+        g_array_append_val(profile->timed, timed);
+    else if (profile->timed)
+        profile->n_untimed += tick.count;
+}
+
+void
+uprof_profile_settle(UprofProfile *profile, const UprofName *name)
+{
+    Node *only = profile->root->children;
+
+    if (profile->root->name)
+        return;
+    if (!only)
+        profile->root->name = name;
+    else if (!only->sibling && only->weight == 0)
+        profile->root = only;
+}
+
+const UprofName *
+uprof_profile_root(const UprofProfile *profile)
+{
+    return profile->root->name;
+}
+
+UprofNames *
+uprof_profile_names(const UprofProfile *profile)
+{
+    return profile->names;
+}
+
+size_t
+uprof_profile_n_ticks(const UprofProfile *profile)
+{
+    return profile->timed ? profile->timed->len : 0;
+}
+
+uint64_t
+uprof_profile_n_untimed(const UprofProfile *profile)
+{
+    return profile->n_untimed;
+}
+
+/* Root first. Returns: how many */
+static unsigned
+find_frames(const Node *node, const UprofName **frames)
+{
+    unsigned n = 0;
+
+    for (const Node *up = node; up && up->name; up = up->parent)
+        n++;
+    unsigned i = n;
+    for (const Node *up = node; up && up->name; up = up->parent)
+        frames[--i] = up->name;
+    return n;
+}
+
+void
+uprof_profile_walk_ticks(const UprofProfile *profile, uint32_t vcpu, UprofProfileTickVisit visit,
+                         void *data)
+{
+    const UprofName *frames[UPROF_PROFILE_DEPTH_MAX];
+
+    for (guint i = 0; profile->timed && i < profile->timed->len; i++) {
+        const Timed *timed = &g_array_index(profile->timed, Timed, i);
+        if (vcpu == UPROF_PROFILE_ALL_VCPUS || vcpu == timed->tick.vcpu)
+            visit(frames, find_frames(timed->stack, frames), timed->tick, data);
+    }
+}
+
+void
+uprof_profile_add_untimed(UprofProfile *profile, uint64_t n)
+{
+    profile->n_untimed += n;
+}
+
+size_t
+uprof_profile_n_frames(const UprofProfile *profile)
+{
+    return g_hash_table_size(profile->edges);
+}
+
+size_t
+uprof_profile_n_stacks(const UprofProfile *profile)
+{
+    return profile->n_stacks;
 }
 
 uint64_t
@@ -149,38 +290,136 @@ uprof_profile_walk(const UprofProfile *profile, UprofProfileVisit visit, void *d
     push_children(todo, profile->root);
     while (todo->len > 0) {
         const Node *node = g_ptr_array_steal_index(todo, todo->len - 1);
-        if (node->weight > 0) {
-            unsigned n = 0;
-            for (const Node *up = node; up; up = up->parent)
-                n++;
-            unsigned i = n;
-            for (const Node *up = node; up; up = up->parent)
-                frames[--i] = up->name;
-            visit(frames, n, node->weight, data);
-        }
+        if (node->weight > 0)
+            visit(frames, find_frames(node, frames), node->weight, data);
         push_children(todo, node);
     }
 }
 
+/** Mapping: @stacks: Node of @from -> Node of @to */
+typedef struct {
+    const UprofProfile *from;
+    UprofProfile *to;
+    UprofProfileMap map;
+    void *data;
+    GHashTable *stacks;
+} Mapping;
+
+static const Node *
+map_stack(Mapping *mapping, const Node *node, uint64_t weight)
+{
+    const UprofName *frames[UPROF_PROFILE_DEPTH_MAX], *into[UPROF_PROFILE_DEPTH_MAX];
+    const Node *known = g_hash_table_lookup(mapping->stacks, node);
+
+    if (known)
+        return known;
+    const unsigned first = mapping->from->root->name ? 1 : 0;
+    const unsigned n = find_frames(node, frames);
+    const unsigned n_into = mapping->map(frames + first, n - first, into, mapping->data);
+    known = add_stack(mapping->to, into, n_into, weight);
+    g_hash_table_insert(mapping->stacks, (gpointer)node, (gpointer)known);
+    return known;
+}
+
+static void
+map_nodes(Mapping *mapping)
+{
+    g_autoptr(GPtrArray) todo = g_ptr_array_new();
+
+    push_children(todo, mapping->from->root);
+    while (todo->len > 0) {
+        const Node *node = g_ptr_array_steal_index(todo, todo->len - 1);
+        if (node->weight > 0)
+            map_stack(mapping, node, node->weight);
+        push_children(todo, node);
+    }
+}
+
+UprofProfile *
+uprof_profile_map(const UprofProfile *profile, UprofProfileMap map, void *data)
+{
+    g_autoptr(GHashTable) stacks = g_hash_table_new(NULL, NULL);
+    Mapping mapping = {
+        .from = profile,
+        .to = uprof_profile_new(profile->names, profile->root->name, profile->bounded),
+        .map = map,
+        .data = data,
+        .stacks = stacks,
+    };
+
+    map_nodes(&mapping);
+    if (!profile->timed)
+        return mapping.to;
+    uprof_profile_keep_times(mapping.to);
+    mapping.to->n_untimed = profile->n_untimed;
+    for (guint i = 0; i < profile->timed->len; i++) {
+        Timed timed = g_array_index(profile->timed, Timed, i);
+        /* what only has times, and no weight */
+        timed.stack = map_stack(&mapping, timed.stack, 0);
+        g_array_append_val(mapping.to->timed, timed);
+    }
+    return mapping.to;
+}
+
+bool
+uprof_profile_level_is_vcpu(const UprofName *name, uint32_t *vcpu)
+{
+    const char *text = uprof_name_text(name);
+    uint64_t number;
+
+    if (strncmp(text, "vcpu", 4) != 0 ||
+        !uprof_slice_to_uint((UprofSlice){ text + 4, strlen(text + 4) }, 10, 0, UINT16_MAX,
+                             &number))
+        return false;
+    *vcpu = (uint32_t)number;
+    return true;
+}
+
+bool
+uprof_profile_is_halt(const UprofName *const *frames, unsigned n)
+{
+    uint32_t vcpu;
+
+    if (strcmp(uprof_name_text(frames[n - 1]), "[idle]") != 0)
+        return false;
+    return n <= 2 || (n == 3 && uprof_profile_level_is_vcpu(frames[1], &vcpu));
+}
+
+/* @stack: numbers the stacks, so that a function counts once in each; @halted: (nullable) */
+typedef struct {
+    GHashTable *rows; /* UprofName -> Counted */
+    unsigned first;   /* frame that is no root */
+    uint64_t stack;
+    uint64_t *halted;
+} Counting;
+
+typedef struct {
+    UprofProfileRow row;
+    uint64_t stack;
+} Counted;
+
 static void
 count_rows(const UprofName *const *frames, unsigned n, uint64_t weight, void *data)
 {
-    GHashTable *rows = data;
+    Counting *counting = data;
 
-    for (unsigned i = 1; i < n; i++) {
-        bool again = false;
-        for (unsigned j = 1; j < i && !again; j++)
-            again = frames[j] == frames[i];
-        UprofProfileRow *row = g_hash_table_lookup(rows, frames[i]);
-        if (!row) {
-            row = g_new0(UprofProfileRow, 1);
-            row->name = frames[i];
-            g_hash_table_insert(rows, (gpointer)frames[i], row);
+    if (counting->halted && uprof_profile_is_halt(frames, n)) {
+        *counting->halted += weight;
+        return;
+    }
+    counting->stack++;
+    for (unsigned i = counting->first; i < n; i++) {
+        Counted *counted = g_hash_table_lookup(counting->rows, frames[i]);
+        if (!counted) {
+            counted = g_new0(Counted, 1);
+            counted->row.name = frames[i];
+            g_hash_table_insert(counting->rows, (gpointer)frames[i], counted);
         }
-        if (!again)
-            row->total += weight;
+        if (counted->stack != counting->stack)
+            counted->row.total += weight;
+        counted->stack = counting->stack;
         if (i == n - 1)
-            row->self += weight;
+            counted->row.self += weight;
     }
 }
 
@@ -197,17 +436,24 @@ compare_rows(gconstpointer a, gconstpointer b)
 }
 
 GArray *
-uprof_profile_rows(const UprofProfile *profile)
+uprof_profile_rows(const UprofProfile *profile, uint64_t *halted)
 {
     g_autoptr(GHashTable) found = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    Counting counting = {
+        .rows = found,
+        .first = profile->root->name ? 1 : 0,
+        .halted = halted,
+    };
     GArray *rows = g_array_new(FALSE, FALSE, sizeof(UprofProfileRow));
     GHashTableIter iter;
-    gpointer row;
+    gpointer counted;
 
-    uprof_profile_walk(profile, count_rows, found);
+    if (halted)
+        *halted = 0;
+    uprof_profile_walk(profile, count_rows, &counting);
     g_hash_table_iter_init(&iter, found);
-    while (g_hash_table_iter_next(&iter, NULL, &row))
-        g_array_append_vals(rows, row, 1);
+    while (g_hash_table_iter_next(&iter, NULL, &counted))
+        g_array_append_vals(rows, &((Counted *)counted)->row, 1);
     g_array_sort(rows, compare_rows);
     return rows;
 }

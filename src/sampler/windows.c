@@ -6,7 +6,7 @@ enum { SHORT_STACKS = 1000 }; /* so many in a row halve the window */
 void
 uprof_window_size_init(UprofWindowSize *size)
 {
-    *size = (UprofWindowSize){ .wanted = UPROF_WINDOW_BYTES_MIN };
+    *size = (UprofWindowSize){ .wanted = UPROF_WINDOW_BYTES_FIRST };
 }
 
 void
@@ -16,8 +16,8 @@ uprof_window_size_learn(UprofWindowSize *size, bool was_cut, uint64_t used)
 
     if (was_cut) {
         size->short_stacks = 0;
-        if (wanted < UPROF_SNAPSHOT_BYTES_MAX)
-            g_atomic_int_set(&size->wanted, wanted * 2);
+        g_atomic_int_set(&size->wanted,
+                         CLAMP(wanted * 2, UPROF_WINDOW_BYTES_FIRST, UPROF_SNAPSHOT_BYTES_MAX));
         return;
     }
     if (used * 2 >= (uint64_t)wanted) {

@@ -5,6 +5,12 @@
 
 enum { ELF_MACHINE_386 = 3, ELF_MACHINE_X86_64 = 62 };
 
+/* System V psABI, Intel386 supplement, table 2.14 */
+static const uint8_t dwarf_regs_386[] = {
+    UPROF_X86_RAX, UPROF_X86_RCX, UPROF_X86_RDX, UPROF_X86_RBX, UPROF_X86_RSP,
+    UPROF_X86_RBP, UPROF_X86_RSI, UPROF_X86_RDI, UPROF_X86_RIP,
+};
+
 /* clang-format off */
 #define X86_NUMBERS \
     .n_regs = UPROF_X86_N_REGS, .pc = UPROF_X86_RIP, .sp = UPROF_X86_RSP, .fp = UPROF_X86_RBP
@@ -18,6 +24,7 @@ static const UprofArch archs[] = {
     {
         /* numbered as x86_64, not by its own psABI: one set of numbers per family */
         .name = "i686", .word_bytes = 4, .elf_machine = ELF_MACHINE_386, X86_NUMBERS,
+        .dwarf_regs = dwarf_regs_386, .n_dwarf_regs = G_N_ELEMENTS(dwarf_regs_386),
         .reg_names = { "EAX", "EDX", "ECX", "EBX", "ESI", "EDI", "EBP", "ESP",
                        [UPROF_X86_RIP] = "EIP" },
     },
@@ -37,4 +44,22 @@ const UprofArch *
 uprof_arch_at(size_t i)
 {
     return i < G_N_ELEMENTS(archs) ? &archs[i] : NULL;
+}
+
+const UprofArch *
+uprof_arch_of_elf(uint16_t machine)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(archs); i++)
+        if (archs[i].elf_machine == machine)
+            return &archs[i];
+    return NULL;
+}
+
+bool
+uprof_arch_dwarf_reg(const UprofArch *arch, uint64_t dwarf, unsigned *reg)
+{
+    if (dwarf >= (arch->dwarf_regs ? arch->n_dwarf_regs : arch->n_regs))
+        return false;
+    *reg = arch->dwarf_regs ? arch->dwarf_regs[dwarf] : (unsigned)dwarf;
+    return true;
 }

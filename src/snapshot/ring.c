@@ -3,46 +3,66 @@
 
 #include <errno.h>
 #include <semaphore.h>
-#include <stdatomic.h>
 #include <sys/mman.h>
 
 #include "uprof/clock.h"
 
+enum { FLUSH_STEP_US = 200 };
+
+/* Slots that were mapped together. */
+typedef struct {
+    UprofSnapshot *slots;
+    size_t len; /* bytes mapped */
+} Chunk;
+
 /*
- * Both counters only rise; their difference is what is published and not yet
- * dropped. The producer alone writes `published`, the consumer alone
- * `dropped`. The semaphore wakes the consumer and decides nothing: posting to
- * it never waits, and that it is full does not matter.
+ * The slot that was given back last is taken next: its bytes may still be in the
+ * cache. The semaphore wakes the consumer and decides nothing.
  */
 struct _UprofRing {
-    UprofSnapshot *slots;
+    GMutex lock;     /* of all below but the semaphore; never taken in a hold */
+    GArray *chunks;  /* of Chunk */
+    GPtrArray *idle; /* of UprofSnapshot: free to be taken */
+    GQueue filled;   /* of UprofSnapshot: published */
+    GQueue links;    /* of GQueue links that are not in use: nothing is allocated in mid-run */
     size_t n_slots;
-    size_t len; /* bytes mapped */
+    uint64_t published, dropped;
     sem_t wakeup;
-    _Atomic uint64_t published;
-    _Atomic uint64_t dropped;
 };
+
+static void
+add_chunk(UprofRing *ring, size_t n_slots)
+{
+    Chunk chunk;
+
+    g_assert(n_slots > 0 && !__builtin_mul_overflow(n_slots, sizeof(UprofSnapshot), &chunk.len));
+    chunk.slots = mmap(NULL, chunk.len, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (chunk.slots == MAP_FAILED)
+        g_error("no memory for %zu slots: %s", n_slots, g_strerror(errno)); /* as g_malloc() */
+
+    /* Best effort: all is touched, and without the lock only swapping can undo it. */
+    mlock(chunk.slots, chunk.len);
+    g_array_append_val(ring->chunks, chunk);
+    for (size_t i = n_slots; i-- > 0;) {
+        g_ptr_array_add(ring->idle, &chunk.slots[i]);
+        g_queue_push_tail(&ring->links, NULL);
+    }
+    ring->n_slots += n_slots;
+}
 
 UprofRing *
 uprof_ring_new(size_t n_slots)
 {
-    size_t len;
-
-    g_assert(n_slots > 0 && !__builtin_mul_overflow(n_slots, sizeof(UprofSnapshot), &len));
-
-    void *slots =
-        mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (slots == MAP_FAILED)
-        g_error("no memory for %zu slots: %s", n_slots, g_strerror(errno)); /* as g_malloc() */
-
-    /* Best effort: all is touched, and without the lock only swapping can undo it. */
-    mlock(slots, len);
-
     UprofRing *ring = g_new0(UprofRing, 1);
-    ring->slots = slots;
-    ring->n_slots = n_slots;
-    ring->len = len;
+
+    g_mutex_init(&ring->lock);
+    g_queue_init(&ring->filled);
+    g_queue_init(&ring->links);
+    ring->chunks = g_array_new(FALSE, FALSE, sizeof(Chunk));
+    ring->idle = g_ptr_array_new();
     sem_init(&ring->wakeup, 0, 0);
+    add_chunk(ring, n_slots);
     return ring;
 }
 
@@ -51,54 +71,85 @@ uprof_ring_free(UprofRing *ring)
 {
     if (!ring)
         return;
-    munmap(ring->slots, ring->len);
+    for (guint i = 0; i < ring->chunks->len; i++) {
+        const Chunk *chunk = &g_array_index(ring->chunks, Chunk, i);
+        munmap(chunk->slots, chunk->len);
+    }
+    g_array_unref(ring->chunks);
+    g_ptr_array_unref(ring->idle);
+    g_queue_clear(&ring->filled);
+    g_queue_clear(&ring->links);
+    g_mutex_clear(&ring->lock);
     sem_destroy(&ring->wakeup);
     g_free(ring);
 }
 
-size_t
-uprof_ring_room(const UprofRing *ring)
+void
+uprof_ring_reserve(UprofRing *ring, size_t n_slots)
 {
-    const uint64_t dropped = atomic_load_explicit(&ring->dropped, memory_order_acquire);
-
-    return ring->n_slots - (atomic_load_explicit(&ring->published, memory_order_relaxed) - dropped);
+    g_mutex_lock(&ring->lock);
+    if (n_slots > ring->n_slots)
+        add_chunk(ring, n_slots - ring->n_slots);
+    g_mutex_unlock(&ring->lock);
 }
 
-UprofSnapshot *
-uprof_ring_slot(UprofRing *ring, size_t i)
+bool
+uprof_ring_take(UprofRing *ring, UprofSnapshot **slots, size_t n)
 {
-    const uint64_t published = atomic_load_explicit(&ring->published, memory_order_relaxed);
-
-    g_assert(i < uprof_ring_room(ring));
-    return &ring->slots[(published + i) % ring->n_slots];
+    g_mutex_lock(&ring->lock);
+    const bool ok = n <= ring->idle->len;
+    for (size_t i = 0; ok && i < n; i++)
+        slots[i] = g_ptr_array_steal_index_fast(ring->idle, ring->idle->len - 1);
+    g_mutex_unlock(&ring->lock);
+    return ok;
 }
 
 void
-uprof_ring_publish(UprofRing *ring, size_t n)
+uprof_ring_publish(UprofRing *ring, UprofSnapshot **slots, size_t n)
 {
-    g_assert(n <= uprof_ring_room(ring));
     if (n == 0)
         return;
-
-    atomic_fetch_add_explicit(&ring->published, n, memory_order_release);
+    g_mutex_lock(&ring->lock);
+    for (size_t i = 0; i < n; i++) {
+        GList *link = g_queue_pop_head_link(&ring->links);
+        g_assert(link); /* as many as slots */
+        link->data = slots[i];
+        g_queue_push_tail_link(&ring->filled, link);
+    }
+    ring->published += n;
+    g_mutex_unlock(&ring->lock);
     sem_post(&ring->wakeup);
+}
+
+void
+uprof_ring_give(UprofRing *ring, UprofSnapshot **slots, size_t n)
+{
+    g_mutex_lock(&ring->lock);
+    for (size_t i = n; i-- > 0;)
+        g_ptr_array_add(ring->idle, slots[i]);
+    g_assert(ring->idle->len <= ring->n_slots);
+    g_mutex_unlock(&ring->lock);
 }
 
 const UprofSnapshot *
 uprof_ring_peek(UprofRing *ring)
 {
-    const uint64_t dropped = atomic_load_explicit(&ring->dropped, memory_order_relaxed);
-
-    if (atomic_load_explicit(&ring->published, memory_order_acquire) == dropped)
-        return NULL;
-    return &ring->slots[dropped % ring->n_slots];
+    g_mutex_lock(&ring->lock);
+    const UprofSnapshot *snapshot = g_queue_peek_head(&ring->filled);
+    g_mutex_unlock(&ring->lock);
+    return snapshot;
 }
 
 void
 uprof_ring_drop(UprofRing *ring)
 {
-    g_assert(uprof_ring_peek(ring));
-    atomic_fetch_add_explicit(&ring->dropped, 1, memory_order_release);
+    g_mutex_lock(&ring->lock);
+    GList *link = g_queue_pop_head_link(&ring->filled);
+    g_assert(link);
+    g_ptr_array_add(ring->idle, link->data);
+    g_queue_push_head_link(&ring->links, link);
+    ring->dropped++;
+    g_mutex_unlock(&ring->lock);
 }
 
 void
@@ -113,4 +164,17 @@ uprof_ring_wait(UprofRing *ring, uint64_t until_ns)
     while (!uprof_ring_peek(ring))
         if (sem_clockwait(&ring->wakeup, CLOCK_MONOTONIC, &until) != 0 && errno == ETIMEDOUT)
             return;
+}
+
+void
+uprof_ring_flush(UprofRing *ring)
+{
+    g_mutex_lock(&ring->lock);
+    const uint64_t until = ring->published;
+    while (ring->dropped < until) {
+        g_mutex_unlock(&ring->lock);
+        g_usleep(FLUSH_STEP_US);
+        g_mutex_lock(&ring->lock);
+    }
+    g_mutex_unlock(&ring->lock);
 }

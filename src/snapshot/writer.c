@@ -216,6 +216,7 @@ uprof_writer_image(UprofWriter *writer, const UprofRunImage *image, GError **err
     put_line(writer, "path", image->path);
     put_line(writer, "build_id", image->build_id);
     put_line(writer, "digest", image->digest);
+    put_line(writer, "base", image->base);
     return end_record(writer, UPROF_CAPTURE_IMAGE, error);
 }
 
@@ -239,9 +240,26 @@ put_regs(UprofWriter *writer, const UprofRegs *regs)
         put_u64(writer, regs->reg[i]);
 }
 
+static bool
+write_rest(UprofWriter *writer, const UprofSnapshot *snapshot, GError **error)
+{
+    begin_record(writer);
+    put_u64(writer, snapshot->time_ns);
+    put_u32(writer, snapshot->vcpu);
+    put_u32(writer, snapshot->weight);
+    put_u32(writer, snapshot->count);
+    put_u32(writer, snapshot->reset);
+    put_u8(writer, snapshot->grain);
+    put_u8(writer, snapshot->idle);
+    put_u16(writer, 0);
+    return end_record(writer, UPROF_CAPTURE_REST, error);
+}
+
 bool
 uprof_writer_snapshot(UprofWriter *writer, const UprofSnapshot *snapshot, GError **error)
 {
+    if (snapshot->same)
+        return write_rest(writer, snapshot, error);
     begin_record(writer);
     put_u64(writer, snapshot->time_ns);
     put_u64(writer, snapshot->hold);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "image-priv.h"
+#include "place-priv.h"
 
+#include "uprof/demangle.h"
 #include "uprof/text.h"
 
 #include <string.h>
-#include <unistd.h>
 
-enum { CACHE_SLOTS = 16384 };
+enum { CACHE_SLOTS = 16384, PLACE_SLOTS = 8192 };
 
 typedef struct {
     uint64_t pc;
@@ -14,14 +14,34 @@ typedef struct {
     UprofSymAnswer answer;
 } CacheSlot;
 
+/* What unwinding wants to know of an address: much less, and much more often. */
+typedef struct {
+    uint64_t pc;
+    uint32_t epoch; /* 0: empty */
+    bool is_code;
+    const UprofCfi *cfi;
+    const UprofCfiRule *rule; /* of @cfi; NULL if there is none */
+} PlaceSlot;
+
 struct _UprofSym {
     const UprofArch *arch;
     UprofNames *names; /* borrowed */
+    char **debug_folders;
+    bool raw_names;
+    UprofPlaces *marks;
+    bool is_coarse;    /* no more of them */
+    GHashTable *named; /* UprofSymbol -> UprofName: each is demangled and cleaned once */
     UprofImage *images[UPROF_SYM_SOURCES_MAX];
     unsigned n_images;
-    uint32_t epoch; /* changes with what the images say */
+    uint64_t bytes, bytes_max; /* of their files; as many as there may be */
+    uint32_t epoch;            /* changes with what the images say */
+    uint32_t reset;            /* how often the guest was reset before */
     CacheSlot *cache;
+    PlaceSlot *places;
 };
+
+/* Debian's, and what gdb is built with */
+static const char *const default_debug_folders[] = { "/usr/lib/debug", NULL };
 
 UprofSym *
 uprof_sym_new(const UprofArch *arch, UprofNames *names)
@@ -30,8 +50,13 @@ uprof_sym_new(const UprofArch *arch, UprofNames *names)
 
     sym->arch = arch;
     sym->names = names;
+    sym->debug_folders = g_strdupv((char **)default_debug_folders);
+    sym->named = g_hash_table_new(NULL, NULL);
+    sym->marks = uprof_places_new(names);
+    sym->bytes_max = (uint64_t)UPROF_SYM_BYTES_MAX_MIB * 1024 * 1024;
     sym->epoch = 1;
     sym->cache = g_new0(CacheSlot, CACHE_SLOTS);
+    sym->places = g_new0(PlaceSlot, PLACE_SLOTS);
     return sym;
 }
 
@@ -42,12 +67,37 @@ uprof_sym_free(UprofSym *sym)
         return;
     for (unsigned i = 0; i < sym->n_images; i++)
         uprof_image_free(sym->images[i]);
+    g_strfreev(sym->debug_folders);
+    g_hash_table_unref(sym->named);
+    uprof_places_free(sym->marks);
     g_free(sym->cache);
+    g_free(sym->places);
     g_free(sym);
+}
+
+void
+uprof_sym_configure(UprofSym *sym, const UprofSymConfig *config)
+{
+    g_assert(sym->n_images == 0);
+    sym->raw_names = config->raw_names;
+    if (config->bytes_max > 0)
+        sym->bytes_max = config->bytes_max;
+    uprof_places_configure(sym->marks, config->lines, config->raw_names);
+    if (config->debug_folders && config->debug_folders[0]) {
+        g_strfreev(sym->debug_folders);
+        sym->debug_folders = g_strdupv((char **)config->debug_folders);
+    }
 }
 
 bool
 uprof_sym_add_file(UprofSym *sym, const char *path, bool required, GError **error)
+{
+    return uprof_sym_add_file_at(sym, path, NULL, required, error);
+}
+
+bool
+uprof_sym_add_file_at(UprofSym *sym, const char *path, const uint64_t *base, bool required,
+                      GError **error)
 {
     g_autofree char *name = uprof_text_quote(path);
 
@@ -57,24 +107,27 @@ uprof_sym_add_file(UprofSym *sym, const char *path, bool required, GError **erro
                     UPROF_SYM_SOURCES_MAX);
         return false;
     }
-    g_autoptr(UprofImage) image = uprof_image_load(path, sym->arch, error);
+    g_autoptr(UprofImage) image =
+        uprof_image_load(path, sym->arch, (const char *const *)sym->debug_folders, error);
     if (!image)
         return false;
-    if (image->symbols->len == 0) {
-        g_autofree char *debug = g_strconcat(path, ".dbg", NULL);
-        g_autoptr(UprofImage) other =
-            access(debug, R_OK) == 0 ? uprof_image_load(debug, sym->arch, NULL) : NULL;
-        if (other && other->symbols->len > 0) {
-            uprof_image_free(image);
-            image = g_steal_pointer(&other);
-        }
-    }
-    if (image->symbols->len == 0 && required) {
+    if (uprof_table_count(image->table) == 0 && required) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
-                    "'%s' has no symbols (stripped?) and there is no '%s.dbg' with them", name,
-                    name);
+                    "'%s' has no symbols (stripped?), and there is no debug file with them, such "
+                    "as '%s.dbg'%s%s",
+                    name, name, image->hint ? ": " : "", image->hint ? image->hint : "");
         return false;
     }
+    if (base && !uprof_image_move(image, *base, error))
+        return false;
+    const uint64_t bytes = uprof_image_bytes(image);
+    if (bytes > sym->bytes_max - sym->bytes) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
+                    "'%s' is too much: with it the symbol files would have %u MiB, and can have %u",
+                    name, (unsigned)((sym->bytes + bytes) >> 20), (unsigned)(sym->bytes_max >> 20));
+        return false;
+    }
+    sym->bytes += bytes;
     image->label =
         sym->n_images == 0 ? g_strdup("[app]") : g_strdup_printf("[app%u]", sym->n_images + 1);
     sym->images[sym->n_images++] = g_steal_pointer(&image);
@@ -96,65 +149,108 @@ uprof_sym_source(const UprofSym *sym, unsigned i, UprofSymSource *source)
 
     *source = (UprofSymSource){
         .label = image->label,
-        .path = image->path,
+        .path = image->copy->path,
+        .debug_path = image->debug ? image->debug->path : NULL,
+        .hint = image->hint,
+        .lines_hint = image->lines_hint,
+        .has_lines = image->lines.len > 0,
+        .base = image->first + image->bias,
+        .is_moved = image->is_moved,
         .build_id = image->build_id,
         .digest = image->digest,
         .kind = image->is_elf ? "ELF" : "text",
         .machine = image->machine,
-        .n_symbols = image->symbols->len,
+        .n_symbols = uprof_table_count(image->table),
+        .cfi = image->cfi,
         .match = image->match,
+        .mismatch = image->mismatch,
+        .n_seen = image->n_seen,
     };
 }
 
 bool
-uprof_sym_check(UprofSym *sym, UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t pc)
+uprof_sym_check(UprofSym *sym, UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t pc,
+                uint32_t reset)
 {
-    bool decided = false;
+    bool any = false;
 
     for (unsigned i = 0; i < sym->n_images; i++) {
         UprofImage *image = sym->images[i];
-        if (!image->is_elf || image->match != UPROF_SYM_UNCHECKED ||
-            !uprof_image_has_code(image, pc))
-            continue;
-        uprof_image_compare(image, mem, vcpu, regs);
-        if (image->match != UPROF_SYM_UNCHECKED)
-            decided = true;
-        if (image->match == UPROF_SYM_MISMATCHED)
+        const UprofSymMatch before = image->match;
+        if (reset != sym->reset)
+            uprof_image_recheck(image);
+        any |= uprof_image_compare(image, mem, vcpu, regs, pc);
+        if ((before == UPROF_SYM_MISMATCHED) != (image->match == UPROF_SYM_MISMATCHED))
             sym->epoch++;
     }
-    return decided;
+    sym->reset = reset;
+    return any;
+}
+
+static const UprofName *
+name_symbol(UprofSym *sym, const UprofSymbol *symbol)
+{
+    const UprofName *name = g_hash_table_lookup(sym->named, symbol);
+
+    if (name)
+        return name;
+    g_autofree char *text = sym->raw_names ? NULL : uprof_demangle(symbol->name);
+    name = uprof_names_intern(sym->names, text ? (UprofSlice){ text, strlen(text) } : symbol->name);
+    g_hash_table_insert(sym->named, (gpointer)symbol, (gpointer)name);
+    return name;
+}
+
+static const UprofName *
+mark_place(UprofSym *sym, UprofImage *image, uint64_t pc, const UprofName *function)
+{
+    return image->lines.len > 0 && !sym->is_coarse
+               ? uprof_places_mark(sym->marks, image, pc - image->bias, function)
+               : NULL;
 }
 
 static UprofSymAnswer
-look_up(const UprofSym *sym, uint64_t pc)
+name_gap(UprofSym *sym, UprofImage *image, uint64_t pc)
 {
-    const UprofImage *within = NULL;
+    const uint64_t base = g_array_index(image->ranges, UprofImageRange, 0).start + image->bias;
+    g_autofree char *label = g_strndup(image->label + 1, strlen(image->label) - 2);
+    char text[64];
+
+    g_snprintf(text, sizeof(text), "[%s+0x%" G_GINT64_MODIFIER "x]", label, pc - base);
+    const UprofName *name = uprof_names_marker(sym->names, text);
+    return (UprofSymAnswer){ .kind = UPROF_SYM_IN_IMAGE,
+                             .name = name,
+                             .place = mark_place(sym, image, pc, name),
+                             .image = image->label };
+}
+
+static UprofSymAnswer
+look_up(UprofSym *sym, uint64_t pc)
+{
+    UprofImage *within = NULL;
     char text[64];
 
     for (unsigned i = 0; i < sym->n_images; i++) {
-        const UprofImage *image = sym->images[i];
+        UprofImage *image = sym->images[i];
         if (image->match == UPROF_SYM_MISMATCHED || !uprof_image_has_code(image, pc))
             continue;
         const UprofSymbol *symbol = uprof_image_find(image, pc);
-        if (symbol)
+        if (symbol) {
+            const UprofName *name = name_symbol(sym, symbol);
             return (UprofSymAnswer){
                 .kind = UPROF_SYM_NAMED,
-                .name = uprof_names_intern(sym->names, symbol->name),
+                .name = name,
+                .place = mark_place(sym, image, pc, name),
                 .image = image->label,
-                .start = symbol->start,
-                .is_entry = image->entry != 0 && image->entry - symbol->start < symbol->size,
+                .start = symbol->start + image->bias,
+                .size = symbol->size,
+                .is_entry = uprof_image_is_entry(image, symbol, pc),
             };
+        }
         if (!within)
             within = image;
     }
-    if (within) {
-        const uint64_t base = g_array_index(within->ranges, UprofImageRange, 0).start;
-        g_autofree char *label = g_strndup(within->label + 1, strlen(within->label) - 2);
-        g_snprintf(text, sizeof(text), "[%s+0x%" G_GINT64_MODIFIER "x]", label, pc - base);
-        return (UprofSymAnswer){ .kind = UPROF_SYM_IN_IMAGE,
-                                 .name = uprof_names_marker(sym->names, text),
-                                 .image = within->label };
-    }
+    if (within)
+        return name_gap(sym, within, pc);
     if (sym->n_images > 0)
         return (UprofSymAnswer){ .kind = UPROF_SYM_OUTSIDE,
                                  .name = uprof_names_marker(sym->names, "[unknown]") };
@@ -175,11 +271,100 @@ uprof_sym_find(UprofSym *sym, uint64_t pc, bool is_return)
 }
 
 bool
-uprof_sym_is_code(const UprofSym *sym, uint64_t pc)
+uprof_sym_is_unchecked(const UprofSym *sym)
 {
     for (unsigned i = 0; i < sym->n_images; i++)
-        if (sym->images[i]->match != UPROF_SYM_MISMATCHED &&
-            uprof_image_has_code(sym->images[i], pc))
+        if (sym->images[i]->match == UPROF_SYM_UNCHECKED)
             return true;
     return false;
+}
+
+bool
+uprof_sym_function(UprofSym *sym, uint64_t pc, uint64_t *start, uint64_t *len, bool *is_entry)
+{
+    const UprofSymAnswer answer = uprof_sym_find(sym, pc, false);
+
+    *is_entry = answer.is_entry;
+    /* compilers move what hardly ever runs out of a function: jumped to, with its frame */
+    if (answer.kind == UPROF_SYM_NAMED && strstr(uprof_name_text(answer.name), ".cold"))
+        return false;
+    for (unsigned i = 0; i < sym->n_images; i++) {
+        UprofImage *image = sym->images[i];
+        if (image->match == UPROF_SYM_MISMATCHED || !uprof_image_has_code(image, pc))
+            continue;
+        /* who names it knows better */
+        if ((answer.kind != UPROF_SYM_NAMED || uprof_image_find(image, pc)) &&
+            uprof_image_function(image, pc, start, len))
+            return true;
+    }
+    return false;
+}
+
+uint32_t
+uprof_sym_epoch(const UprofSym *sym)
+{
+    return sym->epoch;
+}
+
+static PlaceSlot
+look_at(const UprofSym *sym, uint64_t pc)
+{
+    PlaceSlot slot = { .pc = pc, .epoch = sym->epoch };
+
+    for (unsigned i = 0; i < sym->n_images && !slot.rule; i++) {
+        const UprofImage *image = sym->images[i];
+        if (image->match == UPROF_SYM_MISMATCHED)
+            continue;
+        slot.is_code |= uprof_image_has_code(image, pc);
+        slot.cfi = image->cfi;
+        slot.rule = image->cfi ? uprof_cfi_find(image->cfi, pc - image->bias) : NULL;
+    }
+    return slot;
+}
+
+static const PlaceSlot *
+find_place(UprofSym *sym, uint64_t pc)
+{
+    PlaceSlot *slot = &sym->places[(pc ^ pc >> 13) % PLACE_SLOTS];
+
+    if (slot->pc != pc || slot->epoch != sym->epoch)
+        *slot = look_at(sym, pc);
+    return slot;
+}
+
+bool
+uprof_sym_is_code(UprofSym *sym, uint64_t pc)
+{
+    return find_place(sym, pc)->is_code;
+}
+
+const UprofCfiRule *
+uprof_sym_rule(UprofSym *sym, uint64_t pc, const UprofCfi **cfi)
+{
+    const PlaceSlot *slot = find_place(sym, pc);
+
+    if (slot->rule)
+        *cfi = slot->cfi;
+    return slot->rule;
+}
+
+void
+uprof_sym_coarsen(UprofSym *sym)
+{
+    sym->is_coarse = true;
+    sym->epoch++;
+}
+
+void
+uprof_sym_resolve(UprofSym *sym)
+{
+    for (unsigned i = 0; i < sym->n_images && !sym->is_coarse; i++)
+        if (sym->images[i]->lines.len > 0)
+            uprof_places_resolve(sym->marks, sym->images[i]);
+}
+
+unsigned
+uprof_sym_expand(const UprofSym *sym, const UprofName *name, const UprofName *const **frames)
+{
+    return uprof_places_expand(sym->marks, name, frames);
 }

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "cache-priv.h"
 #include "unwind-priv.h"
 
 #include <string.h>
 
-enum {
-    HLT = 0xf4,
-    CALL_BYTES_MIN = 2,
-    CALL_BYTES_MAX = 7,
-};
+/* the images' tables are of x86 */
+#define FP (UINT64_C(1) << UPROF_X86_RBP)
+
+enum { HLT = 0xf4 };
 
 /* clang-format off */
 
-/* In the order of asking. */
+/* Those that know pc, sp and fp alone, in the order of asking. */
 static const struct {
     UprofHow how;
-    bool innermost_only; /* behind a call a function is never at its edge */
+    bool exact_only; /* behind a call a function is never at its edge */
     UprofStep (*step)(const UprofUnwindContext *context, UprofRegs *frame);
 } unwinders[] = {
     { UPROF_HOW_LEAF, true,  uprof_leaf_x86_64_step },
@@ -30,6 +30,14 @@ static const char *const end_names[UPROF_N_ENDS] = {
     [UPROF_END_NO_RULE] = "code that cannot be unwound",
 };
 /* clang-format on */
+
+UprofUnwindMethod
+uprof_unwind_method(const char *name)
+{
+    if (g_strcmp0(name, "cfi") == 0)
+        return UPROF_UNWIND_CFI;
+    return g_strcmp0(name, "fp") == 0 ? UPROF_UNWIND_FP : UPROF_UNWIND_AUTO;
+}
 
 const char *
 uprof_end_name(UprofEnd end)
@@ -51,56 +59,94 @@ uprof_unwind_read_code(const UprofUnwindContext *context, uint64_t gva, void *in
     return uprof_mem_read(context->mem, snapshot->vcpu, &snapshot->regs, gva, into, len);
 }
 
-/*
- * Whether an x86 call ends at @pc: E8 with a 32-bit distance, or FF /2 in its
- * lengths of 2 to 7 bytes (Intel SDM, volume 2, CALL).
- */
-static bool
-ends_call(const UprofUnwindContext *context, uint64_t pc)
+bool
+uprof_unwind_read_word(const UprofUnwindContext *context, const UprofRegs *frame, uint64_t gva,
+                       uint64_t *word)
 {
-    uint8_t code[CALL_BYTES_MAX];
+    uint64_t wide;
+    uint32_t narrow;
 
-    for (unsigned len = CALL_BYTES_MIN; len <= CALL_BYTES_MAX; len++) {
-        if (pc < len || !uprof_unwind_read_code(context, pc - len, code, 2))
-            continue;
-        if (len == 5 && code[0] == 0xe8)
-            return true;
-        if (code[0] == 0xff && (code[1] >> 3 & 7) == 2)
-            return true;
+    if (frame->word_bytes == sizeof(wide)) {
+        if (!uprof_snapshot_read(context->snapshot, gva, &wide, sizeof(wide)))
+            return false;
+        *word = GUINT64_FROM_LE(wide);
+        return true;
     }
-    return false;
+    if (!uprof_snapshot_read(context->snapshot, gva, &narrow, sizeof(narrow)))
+        return false;
+    *word = GUINT32_FROM_LE(narrow);
+    return true;
+}
+
+bool
+uprof_unwind_function(const UprofUnwindContext *context, const UprofCursor *frame,
+                      UprofFunction *function)
+{
+    return uprof_sym_function(context->sym, frame->regs.pc - frame->is_return, &function->start,
+                              &function->len, &function->is_entry);
 }
 
 /*
  * A return address lies in the code of a known image, or else where the guest
  * may execute, right behind a call: what is mapped executable alone says little
- * in a unikernel, where that is everything.
+ * in a unikernel, where that is everything. What a trap interrupted has no call
+ * before it, and must be there at least.
  */
 static bool
-is_return_address(const UprofUnwindContext *context, uint64_t pc)
+is_caller(const UprofUnwindContext *context, const UprofCursor *caller)
 {
     const UprofSnapshot *snapshot = context->snapshot;
-    uint64_t gpa, left;
+    const uint64_t at = caller->regs.pc - caller->is_return;
+    uint64_t gpa, left, target;
     bool executable = false;
+    uint8_t code;
 
-    if (uprof_sym_is_code(context->sym, pc - 1))
+    if (uprof_sym_is_code(context->sym, at))
         return true;
-    return uprof_mem_translate(context->mem, snapshot->vcpu, &snapshot->regs, pc - 1, &gpa, &left,
-                               &executable) &&
-           executable && ends_call(context, pc);
+    if (!uprof_mem_translate(context->mem, snapshot->vcpu, &snapshot->regs, at, &gpa, &left,
+                             &executable) ||
+        !executable)
+        return false;
+    return caller->is_return
+               ? uprof_x86_64_call_before(context, caller->regs.pc, &target) >= UPROF_CALL_DIRECT
+               : uprof_unwind_read_code(context, at, &code, sizeof(code));
 }
 
+/* @how: (inout): how the frame was found, and its caller */
 static UprofStep
-step(const UprofUnwindContext *context, UprofRegs *frame, bool is_innermost, UprofHow *how)
+step(const UprofUnwindContext *context, UprofCursor *cursor, UprofHow *how)
 {
+    const UprofHow found_by = *how;
+
+    if (context->method != UPROF_UNWIND_FP) {
+        const UprofStep answer = uprof_cfi_step(context, cursor);
+        *how = UPROF_HOW_CFI;
+        if (answer != UPROF_STEP_PASS || context->method == UPROF_UNWIND_CFI)
+            return answer;
+    }
+    const UprofStep by_code = uprof_code_x86_64_step(context, cursor, how);
+    if (by_code != UPROF_STEP_PASS)
+        return by_code;
+    if (cursor->unknown & FP)
+        return UPROF_STEP_PASS;
     for (size_t i = 0; i < G_N_ELEMENTS(unwinders); i++) {
-        if (unwinders[i].innermost_only && !is_innermost)
+        if (unwinders[i].exact_only && cursor->is_return)
             continue;
-        const UprofStep answer = unwinders[i].step(context, frame);
+        const UprofStep answer = unwinders[i].step(context, &cursor->regs);
         if (answer == UPROF_STEP_PASS)
             continue;
         *how = unwinders[i].how;
-        return answer;
+        if (answer == UPROF_STEP_OK) {
+            /* the function may have saved the others, who knows where; pc and sp are found */
+            cursor->unknown = ~FP;
+            cursor->is_return = true;
+        }
+        /*
+         * Zeros are the root of a chain of frame records. Elsewhere they are any
+         * numbers: in code that uses the register for something else, and in what
+         * it happens to point at.
+         */
+        return answer == UPROF_STEP_BASE && found_by != UPROF_HOW_FP ? UPROF_STEP_PASS : answer;
     }
     return UPROF_STEP_PASS;
 }
@@ -130,25 +176,26 @@ is_entry(const UprofUnwindContext *context, const UprofFrame *frame)
 static UprofEnd
 walk(const UprofUnwindContext *context, UprofStack *stack)
 {
-    UprofRegs frame = context->snapshot->regs;
+    UprofCursor cursor = { .regs = context->snapshot->regs };
 
-    stack->frames[0] = (UprofFrame){ .pc = frame.pc, .how = UPROF_HOW_PC };
+    stack->frames[0] = (UprofFrame){ .pc = cursor.regs.pc, .how = UPROF_HOW_PC };
     stack->n = 1;
     for (;;) {
-        const uint64_t sp = stack->top_sp = frame.sp;
-        UprofHow how = UPROF_HOW_PC;
+        const uint64_t sp = stack->top_sp = cursor.regs.sp;
+        UprofHow how = stack->frames[stack->n - 1].how;
 
-        const UprofStep answer = step(context, &frame, stack->n == 1, &how);
+        const UprofStep answer = step(context, &cursor, &how);
         if (answer != UPROF_STEP_OK)
             return end_of(answer);
         /* the one rule that makes loops impossible: a caller's stack lies higher */
-        if (frame.sp <= sp)
+        if (cursor.regs.sp <= sp)
             return UPROF_END_RECORD;
-        if (!is_return_address(context, frame.pc))
+        if (!is_caller(context, &cursor))
             return UPROF_END_CODE;
         if (stack->n >= context->max_depth)
             return UPROF_END_DEPTH;
-        stack->frames[stack->n++] = (UprofFrame){ .pc = frame.pc, .how = how, .is_return = true };
+        stack->frames[stack->n++] =
+            (UprofFrame){ .pc = cursor.regs.pc, .how = how, .is_return = cursor.is_return };
     }
 }
 
@@ -156,6 +203,7 @@ void
 uprof_unwind(const UprofUnwindContext *context, UprofStack *stack)
 {
     g_assert(context->max_depth >= 1 && context->max_depth <= UPROF_DEPTH_MAX);
+    uprof_cache_begin(context);
     stack->end = walk(context, stack);
     if (stack->end != UPROF_END_BASE && stack->end != UPROF_END_DEPTH &&
         is_entry(context, &stack->frames[stack->n - 1]))

@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
 measure.py PROGRAM URI TCP-URI NAME TCG|KVM SYMBOLS COUNTER WINDOWS RESULT - measures one guest
-measure.py --join RESULT FILE... - puts results of several guests together
+measure.py --head many|one - prints the head of a table
+measure.py --many PROGRAM URI IDLE BUSY RESULT - measures the profiler over all domains of URI,
+    of which so many are idle and so many are busy
+measure.py --join RESULT FILE... - puts results together
 
-Prints a row for each access and budget; run says what is measured.
+Prints a row for each way in; run says what is measured.
 """
 
 import json
@@ -20,19 +23,25 @@ import time
 WINDOW_S = 4
 # After a run has begun: connecting and the trial holds are not what is measured.
 SETTLE_S = 2.5
-ROW = "{:<4} {:<26} {:>7} {:>9} {:>9} {:>9} {:>9} {:>7} {:>7} {:>9}"
-HEAD = ("", "access", "budget", "p50 us", "p90 us", "p99 us", "max us", "Hz", "held %", "slower %")
+ROW = "{:<4} {:<26} {:>8} {:>7} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>7} {:>9}"
+HEAD = ("", "access", "asked Hz", "budget", "p50 us", "p90 us", "p99 us", "max us", "got Hz",
+        "held %", "cpu us", "slower %")
+MANY_ROW = "{:>7} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}"
+MANY_HEAD = ("idle", "busy", "cpu %", "MiB", "later", "p50 us", "p99 us", "late %")
+MANY_S = 20
 
-# Label, arguments, whether memory comes by peeks over TCP, KVM only.
-ACCESSES = (
-    ("monitor", (), False, False),
-    ("monitor --no-pause", ("--no-pause",), False, True),
-    ("monitor, peeks over TCP", (), True, False),
-)
-# Label, arguments: as a user would have it, and as much as can be had.
-BUDGETS = (
-    ("default", ("-F", "99")),
-    ("100", ("-F", "1000", "--budget", "100", "--max-pause", "1s")),
+# Label, asked rate, budget (None: the default), arguments, whether memory comes by peeks over
+# TCP, KVM only.
+WAYS = (
+    ("direct", 99, None, ("--access", "direct"), False, True),
+    ("direct", 1000, None, ("--access", "direct"), False, True),
+    ("direct", 5000, 100, ("--access", "direct"), False, True),
+    ("direct", 20000, 100, ("--access", "direct"), False, True),
+    ("monitor", 99, None, ("--access", "monitor"), False, False),
+    ("monitor", 1000, 100, ("--access", "monitor", "--max-pause", "1s"), False, False),
+    ("monitor --no-pause", 99, None, ("--access", "monitor", "--no-pause"), False, True),
+    ("monitor --no-pause", 1000, 100, ("--access", "monitor", "--no-pause"), False, True),
+    ("monitor, peeks over TCP", 99, None, ("--access", "monitor"), True, False),
 )
 
 
@@ -99,31 +108,69 @@ def middle(facts, *keys):
     return statistics.median(values)
 
 
-def print_row(way, access, budget, facts):
+def print_row(way, access, rate, budget, facts):
     hold = [round(middle(facts, "hold_us", key)) for key in ("p50", "p90", "p99")]
     most = max(run["hold_us"]["max"] for run in facts["runs"])
+    cpu = [1000 * run["profiler_cpu_ms"] / run["samples"]["total"] for run in facts["runs"]]
     print(ROW.format(
-        way, access, budget, *hold, most,
+        way, access, rate, budget or "default", *hold, most,
         f"{middle(facts, 'rate', 'got_millihertz') / 1000:.1f}",
         f"{middle(facts, 'held_share_ppm') / 10000:.1f}",
+        f"{statistics.median(cpu):.0f}",
         f"{facts['slower_percent']:.1f}"), flush=True)
 
 
 def main(program, uri, tcp, name, way, symbols, address, windows, result):
     guest = Guest(uri, name, address)
     rows = []
-    print(ROW.format(*HEAD), flush=True)
-    for access, extra, over_tcp, only_kvm in ACCESSES:
+    for access, rate, budget, arguments, over_tcp, only_kvm in WAYS:
         if only_kvm and way != "KVM":
             continue
-        for budget, asked in BUDGETS:
-            facts = measure(program, guest, tcp if over_tcp else uri, name, symbols,
-                            asked + extra, int(windows))
-            if not facts["runs"] or not middle(facts, "samples", "total"):
-                sys.exit("measure.py: no samples")
-            print_row(way, access, budget, facts)
-            rows.append({"guest": way, "access": access, "budget": budget, **facts})
+        asked = ("-F", str(rate)) + (("--budget", str(budget)) if budget else ())
+        facts = measure(program, guest, tcp if over_tcp else uri, name, symbols,
+                        asked + arguments, int(windows))
+        if not facts["runs"] or not middle(facts, "samples", "total"):
+            sys.exit("measure.py: no samples")
+        print_row(way, access, rate, budget, facts)
+        rows.append({"guest": way, "access": access, "rate": rate, "budget": budget, **facts})
     pathlib.Path(result).write_text(json.dumps(rows), encoding="utf-8")
+
+
+def usage(pid):
+    """CPU seconds that a process has taken, and MiB it has in memory."""
+    times = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    pages = int(pathlib.Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1])
+    return ((int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK"),
+            pages * os.sysconf("SC_PAGE_SIZE") / 1048576)
+
+
+def many(program, uri, idle, busy, result):
+    with tempfile.TemporaryDirectory() as folder:
+        run = subprocess.Popen(
+            [program, "-q", "-c", uri, "-F", "99", "-d", "0", "--all", "-o",
+             f"{folder}/%d.meta.json"], stdin=subprocess.DEVNULL)
+        # Opening fifty domains is not what is measured.
+        time.sleep(5 + int(idle) / 5)
+        began, (cpu, memory) = time.monotonic(), usage(run.pid)
+        time.sleep(MANY_S)
+        ended, (cpu_later, memory_later) = time.monotonic(), usage(run.pid)
+        run.terminate()
+        if run.wait(timeout=120) != 0:
+            sys.exit(f"measure.py: exit {run.returncode}")
+        facts = [json.loads(path.read_text(encoding="utf-8"))
+                 for path in pathlib.Path(folder).iterdir()]
+    if len(facts) != int(idle) + int(busy) or any(one["access"] != "direct" for one in facts):
+        sys.exit("measure.py: not all domains were sampled by direct access")
+    hold = max(facts, key=lambda one: one["hold_us"]["count"])["hold_us"]
+    late = sum(one["ticks"]["late"] for one in facts)
+    ticks = late + sum(one["samples"]["total"] for one in facts)
+    row = {"idle": int(idle), "busy": int(busy),
+           "cpu_percent": 100 * (cpu_later - cpu) / (ended - began), "mib": memory,
+           "mib_later": memory_later, "hold_us": hold, "late": late, "ticks": ticks}
+    print(MANY_ROW.format(idle, busy, f"{row['cpu_percent']:.1f}", f"{memory:.1f}",
+                          f"{memory_later:.1f}", hold["p50"], hold["p99"],
+                          f"{100 * late / ticks:.1f}"), flush=True)
+    pathlib.Path(result).write_text(json.dumps([row]), encoding="utf-8")
 
 
 def join(result, *files):
@@ -137,6 +184,10 @@ def join(result, *files):
 if __name__ == "__main__":
     if len(sys.argv) >= 4 and sys.argv[1] == "--join":
         join(*sys.argv[2:])
+    elif sys.argv[1:2] == ["--head"]:
+        print(MANY_ROW.format(*MANY_HEAD) if sys.argv[2] == "many" else ROW.format(*HEAD))
+    elif len(sys.argv) == 7 and sys.argv[1] == "--many":
+        many(*sys.argv[2:])
     elif len(sys.argv) == 10:
         main(*sys.argv[1:])
     else:

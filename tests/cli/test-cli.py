@@ -49,7 +49,7 @@ USAGE_CASES = (
     ("", "which DOMAIN? to see what there is: virt-uprof list"),
     ("record", "which DOMAIN? to see what there is: virt-uprof list"),
     ("dump", "which DOMAIN? to see what there is: virt-uprof list"),
-    ("report", "'report' needs a capture FILE"),
+    ("report", "'report' needs a FILE: a capture, or folded stacks"),
     ("list web-1", "'list' takes no domain: it lists them all"),
     ("record --all web-1", "--all takes no domains"),
     ("--rate 0 x", "--rate '0' is not 1 to 20000 (per second)"),
@@ -69,9 +69,27 @@ USAGE_CASES = (
     ("--max-pause 1001ms x", "--max-pause '1001ms' is not a duration of up to 1s, such as 50ms"),
     ("--rows 0 report x", "--rows '0' is not 1 to 1000000"),
     ("-n 1000001 report x", "--rows '1000001' is not 1 to 1000000"),
-    ("--access xen x", "--access 'xen' is not auto or monitor"),
-    ("--unwind cfi x", "--unwind 'cfi' is not auto or fp (tables of unwind rules are not read yet)"),
-    ("--format png x", "--format 'png' is not one of: folded meta capture"),
+    ("--access kvm x", "--access 'kvm' is not auto, direct, monitor or xen"),
+    ("--access direct --no-pause x", "--access direct holds a vCPU for each sample: leave out --no-pause"),
+    ("--idle=x y", "--idle 'x' is not 'stack'"),
+    ("--idle=stacks y", "--idle 'stacks' is not 'stack'"),
+    ("--idle", "which DOMAIN? to see what there is: virt-uprof list"),
+    ("record --wait", "which DOMAIN? to see what there is: virt-uprof list"),
+    ("--wait=x y", "--wait 'x' is not a number with ms, s, m or h, such as 10s or 500ms; 0: until stopped"),
+    ("list --wait", "--wait does not belong to 'list'"),
+    ("dump --wait=5s x", "--wait does not belong to 'dump'"),
+    ("dump --idle x", "--idle does not belong to 'dump'"),
+    ("report --wait x", "--wait does not belong to 'report'"),
+    ("--debug-dir /nonexistent x", "--debug-dir '/nonexistent' is not a folder"),
+    ("--debug-dir= x", "--debug-dir '' is not a folder"),
+    ("-s app@ x", "--symbols 'app@' is not FILE, or FILE@BASE with BASE in hexadecimal"),
+    ("-s app@12g4 x", "--symbols 'app@12g4' is not FILE, or FILE@BASE with BASE in hexadecimal"),
+    ("-s app@10000000000000000 x", "--symbols 'app@10000000000000000' is not FILE, or FILE@BASE with BASE in hexadecimal"),
+    ("list --lines", "--lines does not belong to 'list'"),
+    ("list --no-demangle", "--no-demangle does not belong to 'list'"),
+    ("list --debug-dir /", "--debug-dir does not belong to 'list'"),
+    ("--unwind orc x", "--unwind 'orc' is not auto, cfi or fp"),
+    ("--format png x", "--format 'png' is not one of: folded folded.gz svg pprof speedscope perf meta capture"),
     ("-o= x", None),
     ("--output= x", "--output needs a file name"),
     ("--capture= x", "--capture needs a file name"),
@@ -89,6 +107,13 @@ USAGE_CASES = (
     ("check --all", "--all does not belong to 'check'"),
     ("dump --frequency 5 x", "--rate does not belong to 'dump'"),
     ("-o - -o - x", "only one output can go to stdout"),
+    ("top --sort name x", "--sort 'name' is not self or total"),
+    ("top --rounds 0 x", "--rounds '0' is not 1 to 1000000"),
+    ("top", "which DOMAIN? to see what there is: virt-uprof list"),
+    ("top -o x.svg x", "--output does not belong to 'top'"),
+    ("top --json x", "--json does not belong to 'top'"),
+    ("record --batch x", "--batch does not belong to 'record'"),
+    ("report --sort self x", "--sort does not belong to 'report'"),
     ("-o - --json x", "--json and '-o -' both want stdout"),
     ("-f capture -o - x", "a capture is written by 'record', to a file"),
     ("report -f capture -o y x", "a capture is written by 'record', to a file"),
@@ -98,7 +123,7 @@ USAGE_CASES = (
 # fmt: on
 
 ENDING = (
-    "virt-uprof: cannot tell the format of '%s'; use -f or one of .folded .meta.json .capture"
+    "virt-uprof: cannot tell the format of '%s'; use -f or one of .folded .folded.gz .svg .pb.gz .json .perf .meta.json .capture"
 )
 
 
@@ -202,7 +227,7 @@ def test_usage(suite):
     for line, message in USAGE_CASES:
         expected = "virt-uprof: %s%s" % (message, TRY_HELP) if message else None
         suite.expect("usage/%s" % (line or "nothing"), line.split(), USAGE, expected)
-    for path in ("out", "x.json", "x.svg", "x.folded.gz", "\x1b[31m;%s"):
+    for path in ("out", "x.png", "x.svg.gz", "\x1b[31m;%s"):
         shown = path.replace("\x1b", "?")
         suite.expect("ending/%s" % shown, ["-o", path, "x"], USAGE, ENDING % shown)
     suite.expect(
@@ -216,12 +241,6 @@ def test_usage(suite):
         ["--\x1b[31m", "x"],
         USAGE,
         "virt-uprof: --?[31m: unknown option" + TRY_HELP,
-    )
-    suite.expect(
-        "report/several-to-one",
-        ["report", "-o", "x.folded", "a", "b"],
-        USAGE,
-        "virt-uprof: several captures cannot share one output; report them one by one",
     )
 
 
@@ -295,6 +314,117 @@ def test_default(suite):
                 "virt-uprof: no connection to '%s': * (is its daemon running, and may you use it? "
                 "try: virsh -c URI list)" % uri.replace("?", "[?]"),
             )
+
+
+def test_optional(suite):
+    """An argument that may be left out stands behind a '='; the next word is a domain."""
+    no_way = "virt-uprof: test: " + NO_WAY
+    for option in ("--idle", "--idle=", "--idle=stack", "--wait", "--wait=", "--wait=5s", "--wait=0"):
+        for words in ([option, "test"], ["test", option], ["record", option, "test"]):
+            suite.expect("optional/%s" % " ".join(words), ["-c", DEFAULT] + words, USELESS, no_way)
+    # behind two dashes all are domains, as they are
+    for word in ("--idle", "--wait", "--idle=stack"):
+        suite.expect(
+            "optional/-- %s" % word,
+            ["-c", DEFAULT, "record", "--", word],
+            DOMAIN,
+            "virt-uprof: no domain '%s' on test:///default; to see what there is: virt-uprof list" % word,
+        )
+    suite.expect(
+        "optional/--wait -- --idle",
+        ["-c", DEFAULT, "--wait=1ms", "-q", "--", "--idle"],
+        DOMAIN,
+        "virt-uprof: '--idle' has not started; start it with: virsh start DOMAIN",
+    )
+
+
+def test_wait(suite):
+    no_way = "virt-uprof: runs: " + NO_WAY
+    uri = write_node(
+        suite.folder / "wait.xml", (("runs", make_uuid(1), 0), ("off", make_uuid(2), SHUT_OFF))
+    )
+    waiting = "virt-uprof: waiting for '%s' to start"
+    never = "virt-uprof: '%s' has not started; start it with: virsh start %s"
+    for word in ("off", "tset", make_uuid(2), make_uuid(3)):
+        suite.expect(
+            "wait/%s" % word,
+            ["-c", uri, "--wait=50ms", word],
+            DOMAIN,
+            waiting % word + "\n" + never % (word, word),
+        )
+        suite.expect(
+            "wait/quiet/%s" % word, ["-q", "-c", uri, "--wait=50ms", word], DOMAIN, never % (word, word)
+        )
+    # what is to be typed is safe to be typed
+    suite.expect(
+        "wait/hostile",
+        ["-q", "-c", uri, "--wait=50ms", "$(id)\x1b"],
+        DOMAIN,
+        never % ("$(id)[?]", "DOMAIN"),
+    )
+    suite.expect("wait/runs", ["-c", uri, "--wait=10s", "runs"], USELESS, no_way)
+    suite.expect(
+        "wait/several",
+        ["-c", uri, "--wait=50ms", "-o", "%d.folded", "off", "runs", "tset"],
+        USELESS,
+        "\n".join(
+            (no_way, waiting % "off", waiting % "tset", never % ("off", "off"), never % ("tset", "tset"))
+        ),
+    )
+    suite.say("wait/leaves-no-file", ["left: %s" % path for path in suite.folder.rglob("*.folded")])
+
+
+def test_access(suite):
+    for words in (["test"], ["record", "test"], ["dump", "test"]):
+        suite.expect(
+            "access/direct/%s" % " ".join(words),
+            ["-c", DEFAULT, "--access", "direct"] + words,
+            USELESS,
+            "virt-uprof: test: " + NO_WAY,
+        )
+    suite.expect(
+        "access/direct/check",
+        ["-c", DEFAULT, "check", "--access", "direct", "test"],
+        USELESS,
+        None,
+        "*FAIL  access * %s" % NO_WAY,
+    )
+
+
+def test_xen(suite):
+    """Where there is no Xen: what it would take is said; numbers are Xen's only."""
+    for words in (["list"], ["x"], ["dump", "x"], ["--domid", "7"]):
+        suite.expect(
+            "xen/missing/%s" % " ".join(words),
+            ["-c", "xen:///system"] + words,
+            DENIED,
+            "virt-uprof: no connection to 'xen:///system': * (this needs root in Xen's dom0, a "
+            "libvirt daemon, and the packages libvirt-daemon-driver-xen and virt-uprof-xen; try: "
+            "virsh -c xen:///system list)",
+        )
+    for domid in ("-1", "32752", "x", "0x7", ""):
+        suite.expect(
+            "xen/domid/%s" % (domid or "empty"),
+            ["-c", DEFAULT, "--domid=" + domid],
+            USAGE,
+            "virt-uprof: --domid '%s' is not 0 to 32751*" % domid,
+        )
+    for words in (["--domid", "7"], ["dump", "--domid", "7"]):
+        suite.expect(
+            "xen/domid/elsewhere/%s" % " ".join(words),
+            ["-c", DEFAULT] + words,
+            USELESS,
+            "virt-uprof: --domid 7: numbers are for domains of Xen on this host, and this "
+            "connection is 'test:///default'; try: -c xen:///system",
+        )
+    suite.expect(
+        "xen/domid/list", ["list", "--domid", "7"], USAGE,
+        "virt-uprof: --domid does not belong to 'list'*",
+    )
+    suite.expect(
+        "xen/access-elsewhere", ["-c", DEFAULT, "--access", "xen", "test"], USELESS,
+        "virt-uprof: test: *",
+    )
 
 
 def test_states(suite):
@@ -458,6 +588,23 @@ def test_report(suite, make_capture):
     suite.expect("report/to-file", ["report", "-q", "-o", "r.folded", "-o", "r.meta.json", "-s", app, capture], DONE)
     facts = json.loads((suite.folder / "r.meta.json").read_text())
     suite.say("report/to-file/named", [] if facts["files"] == ["r.folded", "r.meta.json"] else [repr(facts)])
+    # a rest counts as many samples as it is, and those are in the sidecar too
+    rests = suite.folder / "rests"
+    rests.mkdir()
+    subprocess.run([make_capture, "rests", str(rests)], check=True)
+    done = suite.expect(
+        "report/rests", ["report", "-q", "--json", "-s", "rests/app", "rests/guest.capture"], DONE, "", None
+    )
+    if done:
+        facts = json.loads(done.stdout)
+        suite.say(
+            "report/rests/counted",
+            []
+            if facts["samples"] == {"total": 41, "running": 16, "idle": 25}
+            and facts["stacks"] == {"complete": 10, "truncated": 0, "unknown": 6}
+            and facts["hold_us"]["count"] == 4
+            else [repr(facts)],
+        )
     suite.expect(
         "report/dev-full",
         ["report", "-q", "-f", "folded", "-o", "/dev/full", "-s", app, capture],
@@ -482,7 +629,7 @@ def test_report(suite, make_capture):
                  "virt-uprof: 'run' is not a regular file")
     suite.expect("report/no-file", ["report", "nothing.capture"], FAILED,
                  "virt-uprof: *nothing.capture*: No such file or directory")
-    suite.expect("report/no-capture", ["report", app], FAILED, "virt-uprof: app byte 8: no capture of virt-uprof")
+    suite.expect("report/no-capture", ["report", app], FAILED, "virt-uprof: 'app' is a program; symbols are given with -s")
     suite.expect("report/one-of-two", ["report", "-q", "-s", app, capture, "nothing.capture"], FAILED, None, None)
     for name, to in (("full", "/dev/full"), ("closed", None)):
         if to:
@@ -519,6 +666,10 @@ def main():
         test_usage(suite)
         test_help(suite, root)
         test_default(suite)
+        test_optional(suite)
+        test_wait(suite)
+        test_access(suite)
+        test_xen(suite)
         test_states(suite)
         test_names(suite)
         test_outputs(suite)

@@ -9,6 +9,8 @@ check_snapshot(const UprofSnapshot *snapshot)
     uint32_t used = 0;
 
     g_assert(snapshot->n_windows <= UPROF_WINDOWS_MAX && snapshot->weight > 0);
+    g_assert(snapshot->count > 0 && !snapshot->owner);
+    g_assert(snapshot->same ? snapshot->n_windows == 0 : snapshot->count == 1);
     for (unsigned i = 0; i < snapshot->n_windows; i++) {
         const UprofWindow *window = &snapshot->windows[i];
         uint8_t byte;
@@ -41,6 +43,11 @@ parse_record(const UprofCaptureRecord *record, UprofRun *run)
         break;
     case UPROF_CAPTURE_SNAPSHOT:
         ok = uprof_capture_parse_snapshot(record->body, &snapshot, &error);
+        if (ok)
+            check_snapshot(&snapshot);
+        break;
+    case UPROF_CAPTURE_REST:
+        ok = uprof_capture_parse_rest(record->body, &snapshot, &error);
         if (ok)
             check_snapshot(&snapshot);
         break;

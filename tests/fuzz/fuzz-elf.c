@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "fuzz.h"
 
+#include <string.h>
+
 #include "uprof/elf-image.h"
 
 static void
@@ -50,6 +52,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     g_assert(uprof_elf_is(file));
     g_assert(image.word_bytes == 4 || image.word_bytes == 8);
     g_assert(image.build_id.len <= UPROF_ELF_BUILD_ID_BYTES_MAX && is_part(image.build_id, file));
+    const UprofSlice unpacked = { image.unpacked ? image.unpacked->data : NULL,
+                                  image.unpacked ? image.unpacked->len : 0 };
+    g_assert(is_part(image.eh_frame.bytes, file));
+    g_assert(is_part(image.debug_frame.bytes, unpacked) || is_part(image.debug_frame.bytes, file));
+    g_assert(is_part(image.debug_data, file) && is_part(image.debug_link, file));
+    g_assert(!memchr(image.debug_link.data ? image.debug_link.data : "", 0, image.debug_link.len));
     check_text(image.text, file);
     check_symbols(image.symbols, file);
     return 0;

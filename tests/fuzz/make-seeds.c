@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * make-seeds.c - the seeds of corpus/elf and corpus/capture that are no text
+ * make-seeds.c - the seeds of corpus/cfi, cfi-entry, elf, capture, expr, image and unwind
  *
  * Usage: make-seeds CORPUS. Run by hand when a format or the builder changes;
  * the files are kept, since findings are kept beside them.
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "build-elf.h"
+#include "symbol-elf.h"
 #include "uprof/capture.h"
 
 /* clang-format off */
@@ -27,16 +28,154 @@ static const struct {
     { "wrapped",          { .is_wrapped = true } },
     { "wrapped-stripped", { .is_wrapped = true, .is_stripped = true } },
 };
+
+/* Unwind tables: the first byte as fuzz-cfi.c wants it, a CIE, FDEs of code at 1000 hex. */
+#define START "\x0c\x07\x08\x90\x01"
+#define EH_CIE "\x14\0\0\0\0\0\0\0\1zR\0\1\x78\x10\1\3" START "\0\0"
+#define EH_FDE(back, len, start) len "\0\0\0" back "\0\0\0" start "\0\0\x40\0\0\0\0"
+#define BYTES(text) text, sizeof(text) - 1
+static const struct {
+    const char *name, *bytes;
+    size_t len;
+} tables[] = {
+    { "eh", BYTES("\0" EH_CIE
+        EH_FDE("\x1c", "\x16", "\0\x10") "\x41\x0e\x10\x86\2\x43\x0d\6\x50"
+        EH_FDE("\x36", "\x1f", "\0\x11") "\x41\x0e\x10\x83\2\x0a\x41\xc3\x0e\x08\x41\x0b\x2e\x10\x41\x07\x10\0"
+        "\0\0\0\0") },
+    { "eh-expressions", BYTES("\0" EH_CIE
+        EH_FDE("\x1c", "\x2a", "\0\x10")
+        "\x41\x0f\x0b\x77\x08\x80\0\x3f\x1a\x3b\x2a\x33\x24\x22\x41\x10\6\2\x77\x08\x41\x16\7\2\x70\0\x14\7\1") },
+    { "eh-32", BYTES("\1\x12\0\0\0\0\0\0\0\1zR\0\1\x7c\x08\1\3\x0c\4\4\x88\1"
+        EH_FDE("\x1a", "\x13", "\0\x10") "\x41\x0e\x08\x85\2\x41") },
+    { "eh-letters", BYTES("\0\x1b\0\0\0\0\0\0\0\3zPLRS\0\1\x78\x10\7\x9b\1\2\3\4\xff\3" START
+        EH_FDE("\x23", "\x11", "\0\x10") "\x41\x0e\x10\x41") },
+    { "debug", BYTES("\2\x10\0\0\0\xff\xff\xff\xff\4\0\x08\0\1\x78\x10" START
+        "\x1b\0\0\0\0\0\0\0\0\x10\0\0\0\0\0\0\x40\0\0\0\0\0\0\0\x02\4\x0e\x10\3\4\0") },
+    { "debug-long", BYTES("\2\xff\xff\xff\xff\x12\0\0\0\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\3\0\1\x78\x10" START
+        "\xff\xff\xff\xff\x1c\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x10\0\0\0\0\0\0\x40\0\0\0\0\0\0\0\x41\x0e\x10\0") },
+    { "both", BYTES("\4" EH_CIE EH_FDE("\x1c", "\x10", "\x10\x10") "\x41\x0e\x10"
+        "\x10\0\0\0\xff\xff\xff\xff\3\0\1\x78\x10" START "\0\0"
+        "\x17\0\0\0\0\0\0\0\0\x10\0\0\0\0\0\0\x40\0\0\0\0\0\0\0\x41\x0e\x18") },
+};
+
+/* DWARF expressions, as fuzz-expr.c wants them. */
+static const struct {
+    const char *name, *bytes;
+    size_t len;
+} expressions[] = {
+    { "plt",        BYTES("\0\0\x77\x08\x80\0\x3f\x1a\x3b\x2a\x33\x24\x22") },
+    { "deref",      BYTES("\4\x10\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\x06\x94\4\x23\x08") },
+    { "32-big",     BYTES("\3\4\0\0\0\7\x0a\1\2\x0d\xff\xff\xff\xff\x1e\x30\x06\x14\x1b") },
+    { "loop",       BYTES("\0\0\x08\xff\x31\x1c\x12\x28\xfb\xff") },
+    { "endless",    BYTES("\0\0\x30\x2f\xfd\xff") },
+    { "stack",      BYTES("\0\0\x31\x32\x33\x12\x14\x15\2\x16\x17\x13\x19\x1f\x20\x21\x27\x1a\x2e\x96") },
+    { "constants",  BYTES("\0\0\x09\xff\x0b\xff\xff\x0f\xff\xff\xff\xff\xff\xff\xff\xff\x10\xff\1\x11\x7f\x92\7\0") },
+    { "divide",     BYTES("\0\0\x11\x7f\x0e\0\0\0\0\0\0\0\x80\x16\x1b\x30\x1d") },
+};
+
+/* Stacks, as fuzz-unwind.c wants them: called from 1031 hex, with a frame record at 10018. */
+#define LINES "\x31\x10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0" \
+    "\x31\x10\0\0\0\0\0\0"
+#define PAD16 "\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90"
+#define CALLER PAD16 PAD16 "\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\xe8\x0f\0\0\0" \
+    "\xc3\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90"
+static const struct {
+    const char *name, *bytes;
+    size_t len;
+} stacks[] = {
+    { "frameless", BYTES("\0\x43\0\0\0\x18\0\x50\0" CALLER PAD16 LINES) },
+    { "prologue",  BYTES("\0\x41\0\0\0\x18\0\x48\0" CALLER "\x55\x48\x89\xe5\x90\x90\x5d\xc3" LINES) },
+    { "body",      BYTES("\4\x45\0\0\0\x18\0\x48\0" CALLER "\x55\x48\x89\xe5\x90\x90\x5d\xc3" LINES) },
+    { "pushes",    BYTES("\2\x43\0\0\0\x18\0\x48\0" CALLER "\x53\x41\x57\x90\x41\x5f\x5b\xc3" LINES) },
+    { "stub",      BYTES("\0\x40\0\0\0\x18\0\x48\0" CALLER "\xff\x25\0\0\0\0\x66\x90" LINES) },
+    { "32-bit",    BYTES("\1\x41\0\0\0\x18\0\x48\0" CALLER "\x55\x89\xe5\x90\x90\x90\x5d\xc3" LINES) },
+};
 /* clang-format on */
 
 static void
-save(const char *corpus, const char *name, const GByteArray *bytes, size_t len)
+save_bytes(const char *corpus, const char *parser, const char *name, const void *bytes, size_t len)
 {
-    g_autofree char *path = g_build_filename(corpus, "elf", name, NULL);
+    g_autofree char *path = g_build_filename(corpus, parser, name, NULL);
     g_autoptr(GError) error = NULL;
 
-    if (!g_file_set_contents(path, (const char *)bytes->data, len, &error))
+    if (!g_file_set_contents(path, bytes, (gssize)len, &error))
         g_error("%s", error->message);
+}
+
+static void
+make_expressions(const char *corpus)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(expressions); i++)
+        save_bytes(corpus, "expr", expressions[i].name, expressions[i].bytes, expressions[i].len);
+}
+
+static void
+make_stacks(const char *corpus)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(stacks); i++)
+        save_bytes(corpus, "unwind", stacks[i].name, stacks[i].bytes, stacks[i].len);
+}
+
+/* An image and what lies beside it, as fuzz-image.c wants them. */
+static void
+save_image(const char *corpus, const char *name, const ElfPlan *image, const ElfPlan *debug)
+{
+    g_autoptr(GByteArray) file = symbol_elf_new(image), all = g_byte_array_new();
+    const uint8_t len[] = { (uint8_t)file->len, (uint8_t)(file->len >> 8) };
+
+    g_byte_array_append(all, len, sizeof(len));
+    g_byte_array_append(all, file->data, file->len);
+    if (debug) {
+        g_autoptr(GByteArray) beside = symbol_elf_new(debug);
+        g_byte_array_append(all, beside->data, beside->len);
+    }
+    save_bytes(corpus, "image", name, all->data, all->len);
+}
+
+static void
+make_images(const char *corpus)
+{
+    static const uint8_t text[] = { 0x55, 0x48, 0x89, 0xe5, 0xe8, 0x07, 0,    0,    0,    0x5d,
+                                    0xc3, 0x90, 0x90, 0x90, 0x90, 0x90, 0x31, 0xc0, 0xc3, 0x90 };
+    static const ElfSymbol symbols[] = { { "_start", 0x1000, 11, true },
+                                         { "leaf", 0x1010, 0, true },
+                                         { "_ZN1a1bEv", 0x1010, 3, false } };
+    static const char id[] = "\4\0\0\0\x08\0\0\0\3\0\0\0GNU\0abcdefgh";
+    static const char link[] = "app.debug\0\0\0\1\2\3\4";
+    const ElfExtra note = { ".note.gnu.build-id", 7, 2, 0x3000, id, sizeof(id) - 1 };
+    const ElfExtra extras[] = { note, { ".gnu_debuglink", 1, 0, 0, link, sizeof(link) - 1 } };
+    const ElfPlan named = { .entry = 0x1000,
+                            .text_gva = 0x1000,
+                            .text = text,
+                            .text_len = sizeof(text),
+                            .symbols = symbols,
+                            .n_symbols = G_N_ELEMENTS(symbols) };
+    ElfPlan stripped = named, linked = named, debug = named, narrow = named;
+
+    stripped.n_symbols = 0;
+    linked.n_symbols = 0;
+    linked.extras = extras;
+    linked.n_extras = G_N_ELEMENTS(extras);
+    debug.is_debug = true;
+    debug.extras = &note;
+    debug.n_extras = 1;
+    narrow.is_32 = true;
+    save_image(corpus, "named", &named, NULL);
+    save_image(corpus, "narrow", &narrow, NULL);
+    save_image(corpus, "stripped", &stripped, NULL);
+    save_image(corpus, "sibling", &stripped, &named);
+    save_image(corpus, "other", &stripped, &narrow);
+    save_image(corpus, "build-id", &linked, &debug);
+    save_image(corpus, "link", &linked, &named);
+}
+
+static void
+make_tables(const char *corpus)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(tables); i++) {
+        save_bytes(corpus, "cfi", tables[i].name, tables[i].bytes, tables[i].len);
+        save_bytes(corpus, "cfi-entry", tables[i].name, tables[i].bytes, tables[i].len);
+    }
 }
 
 static void
@@ -46,19 +185,20 @@ make_elves(const char *corpus)
         g_autoptr(GByteArray) file = build_elf(&elves[i].kind);
         g_autofree char *cut = g_strdup_printf("%s-cut", elves[i].name);
 
-        save(corpus, elves[i].name, file, file->len);
-        save(corpus, cut, file, file->len / 3);
+        save_bytes(corpus, "elf", elves[i].name, file->data, file->len);
+        save_bytes(corpus, "elf", cut, file->data, file->len / 3);
     }
 }
 
 static void
-make_capture(const char *corpus, const char *name, unsigned n_windows, unsigned len)
+make_capture(const char *corpus, const char *name, unsigned n_windows, unsigned len, bool rests)
 {
     g_autofree char *path = g_build_filename(corpus, "capture", name, NULL);
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     g_autoptr(UprofWriter) writer = uprof_writer_new(fd);
     g_autoptr(UprofRun) run = uprof_run_new();
     g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
+    g_autofree UprofSnapshot *rest = g_new0(UprofSnapshot, 1);
     const uint8_t page[UPROF_CAPTURE_PAGE_BYTES] = { 0 };
     g_autoptr(GError) error = NULL;
 
@@ -71,8 +211,14 @@ make_capture(const char *corpus, const char *name, unsigned n_windows, unsigned 
     for (unsigned i = 0; i < n_windows; i++)
         snapshot->windows[i] = (UprofWindow){ 0x1000 * (i + 1), i * len, len };
 
+    rest->weight = 2;
+    rest->count = 100;
+    rest->grain = UPROF_GRAIN_VCPU;
+    rest->idle = rest->same = true;
+
     if (!uprof_writer_run(writer, run, &error) || !uprof_writer_image(writer, image, &error) ||
         !uprof_writer_snapshot(writer, snapshot, &error) ||
+        (rests && !uprof_writer_snapshot(writer, rest, &error)) ||
         !uprof_writer_page(writer, 0x7000, n_windows > 1 ? page : NULL, &error) ||
         !uprof_writer_end(writer, run, &error) || !uprof_writer_flush(writer, &error))
         g_error("%s: %s", path, error->message);
@@ -86,9 +232,14 @@ main(int argc, char **argv)
         fprintf(stderr, "usage: %s CORPUS\n", argv[0]);
         return EXIT_FAILURE;
     }
+    make_tables(argv[1]);
     make_elves(argv[1]);
-    make_capture(argv[1], "no-window", 0, 0);
-    make_capture(argv[1], "one-window", 1, 64);
-    make_capture(argv[1], "four-windows", 4, 16);
+    make_expressions(argv[1]);
+    make_images(argv[1]);
+    make_stacks(argv[1]);
+    make_capture(argv[1], "no-window", 0, 0, false);
+    make_capture(argv[1], "one-window", 1, 64, false);
+    make_capture(argv[1], "four-windows", 4, 16, false);
+    make_capture(argv[1], "rest", 1, 16, true);
     return EXIT_SUCCESS;
 }

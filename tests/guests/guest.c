@@ -1,29 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Test guests of virt-uprof: command line, serial line and the workloads
- * which all guests have.
+ * Test guests of virt-uprof: command line and the workloads which all guests
+ * have. What they run on is in pc.c or pv.c.
  */
 #include "guest.h"
-
-#define COM1 0x3f8
-#define RTC_INDEX 0x70
-#define RTC_DATA 0x71
-#define PM1A_CONTROL 0x604
-#define PM1A_SLEEP_S5 0x2000
-#define KEYBOARD_CONTROL 0x64
-#define KEYBOARD_RESET 0xfe
-
-/* struct hvm_start_info of the PVH boot protocol, as far as it is used */
-struct start_info {
-    uint32_t magic;
-    uint32_t version;
-    uint32_t flags;
-    uint32_t nr_modules;
-    uint64_t modlist_paddr;
-    uint64_t cmdline_paddr;
-};
-
-#define START_INFO_MAGIC 0x336ec578
 
 struct workload {
     const char *name;
@@ -37,59 +17,22 @@ volatile uint64_t uprof_counter_ap __attribute__((aligned(8)));
 
 struct stack_region stack_region __attribute__((section(".bss.stacks"), aligned(0x400000)));
 
-unsigned long guest_setup(const struct start_info *info);
 void guest_main(void);
-
-static void power_off(void);
-static void reset(void);
 
 static const struct workload workloads[] = {
     { "split", main_loop, NULL }, /* the default is the first one */
-    { "deep", deep_loop, NULL },         { "recursion", recursion_loop, NULL },
-    { "stop", main_loop, power_off },    { "reboot", main_loop, reset },
+    { "deep", deep_loop, NULL },       { "recursion", recursion_loop, NULL },
+    { "stop", main_loop, power_off },  { "reboot", main_loop, reset },
 #ifdef __x86_64__
-    { "smp", vcpu0_loop, NULL },         { "idle", idle_loop, NULL },
-    { "halfidle", halfidle_loop, NULL }, { "hostile", hostile_loop, NULL },
+    { "idle", idle_loop, NULL },
+#ifndef XEN_PV
+    { "smp", vcpu0_loop, NULL },       { "halfidle", halfidle_loop, NULL },
+    { "hostile", hostile_loop, NULL },
+#endif
 #endif
 };
 
 static const struct workload *workload = workloads;
-
-void
-serial_puts(const char *text)
-{
-    for (; *text; text++) {
-        while (!(inb(COM1 + 5) & 0x20))
-            ;
-        outb(COM1, (uint8_t)*text);
-    }
-}
-
-void
-halt_forever(const char *reason)
-{
-    serial_puts("virt-uprof guest: ");
-    serial_puts(reason);
-    serial_puts("\n");
-    for (;;)
-        __asm__ volatile("cli; hlt");
-}
-
-static void
-power_off(void)
-{
-    outw(PM1A_CONTROL, PM1A_SLEEP_S5);
-    for (;;)
-        __asm__ volatile("cli; hlt");
-}
-
-static void
-reset(void)
-{
-    outb(KEYBOARD_CONTROL, KEYBOARD_RESET);
-    for (;;)
-        __asm__ volatile("cli; hlt");
-}
 
 /* Is the word at @text (ended by a blank, '=' or the end) @word? */
 static bool
@@ -114,6 +57,8 @@ parse_word(const char *text, unsigned long value)
         options.huge = true;
     if (word_is(text, "unit") && value > 0)
         options.unit = value;
+    if (word_is(text, "shift") && value < 6)
+        options.shift = value;
 #ifndef __x86_64__
     if (word_is(text, "nopaging"))
         options.nopaging = true;
@@ -127,7 +72,7 @@ parse_word(const char *text, unsigned long value)
     }
 }
 
-static void
+void
 parse_command_line(const char *text)
 {
     while (*text) {
@@ -148,19 +93,19 @@ parse_command_line(const char *text)
     }
 }
 
-/* Called first, on the identity-mapped stack; returns the stack to use */
-unsigned long
-guest_setup(const struct start_info *info)
+/* The only user of CPU time worth mentioning */
+#ifdef LEAF_WORK
+/* ... which has nothing on the stack, and so no frame where that is left out */
+NOINLINE void
+work(unsigned long iterations)
 {
-    if (info->magic == START_INFO_MAGIC && info->cmdline_paddr)
-        parse_command_line((const char *)(uintptr_t)info->cmdline_paddr);
+    unsigned long sum = iterations;
 
-    if (options.nopaging)
-        return (unsigned long)(uintptr_t)stack_region.hole_above;
-    return paging_setup();
+    while (iterations-- > 0)
+        __asm__ volatile("lea 1(%0, %0, 4), %0" : "+r"(sum));
 }
-
-/* The only user of CPU time worth mentioning; keeps %rbp because of sum */
+#else
+/* ... which keeps %rbp because of sum */
 NOINLINE void
 work(unsigned long iterations)
 {
@@ -169,11 +114,12 @@ work(unsigned long iterations)
     while (iterations-- > 0)
         sum = sum * 5 + 1;
 }
+#endif
 
 NOINLINE static void
 function_1(void)
 {
-    work(1 * options.unit);
+    work((1 + options.shift) * options.unit);
 }
 
 NOINLINE static void
@@ -185,26 +131,21 @@ function_2(void)
 NOINLINE static void
 function_3(void)
 {
-    work(6 * options.unit);
+    work((6 - options.shift) * options.unit);
 }
 
-static uint8_t
-rtc_second(void)
-{
-    outb(RTC_INDEX, 0);
-    return inb(RTC_DATA);
-}
-
-/* Finish the workload after options.seconds changes of the RTC's second */
+/* Finish the workload after options.seconds changes of the clock's second */
 NOINLINE static void
 check_time(void)
 {
-    static int last = -1;
+    static bool has_last;
+    static unsigned int last;
     static unsigned long passed;
-    int now = rtc_second();
+    const unsigned int now = clock_second();
 
-    if (last != -1 && now != last)
+    if (has_last && now != last)
         passed++;
+    has_last = true;
     last = now;
     if (passed > options.seconds)
         workload->finish();

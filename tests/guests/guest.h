@@ -38,6 +38,7 @@ struct options {
     bool huge;             /* ... by a 1 GiB page */
     bool nopaging;         /* 32-bit only */
     unsigned long unit;    /* of unit=: iterations in a 10 % slice */
+    unsigned long shift;   /* of shift=: slices that function_1 takes from function_3 */
     unsigned long seconds; /* of stop= and reboot= */
 };
 
@@ -57,9 +58,16 @@ struct stack_region {
 
 extern struct stack_region stack_region;
 
+/* guest.c */
+void parse_command_line(const char *text);
+void work(unsigned long iterations);
+
+/* pc.c or pv.c */
 void serial_puts(const char *text);
 void halt_forever(const char *reason);
-void work(unsigned long iterations);
+void power_off(void);
+void reset(void);
+unsigned int clock_second(void);
 
 /* paging.c */
 unsigned long paging_setup(void);

@@ -24,6 +24,9 @@ TAP_PLAN = re.compile(r"^1\.\.0\b\s*#\s*SKIP\S*\s*(?P<reason>.*)$", re.M | re.I)
 TAP_PART = re.compile(
     r"^\s*ok\b\s*\d*\s*-?\s*(?P<part>[^#\n]*?)\s*#\s*SKIP\S*\s*(?P<reason>.*)$", re.M | re.I
 )
+TAP_RESULT = re.compile(r"^\s*(not )?ok\b")
+PART_LINES_SHOWN = 20
+
 NO_REASON = "no reason given"
 
 
@@ -48,9 +51,25 @@ def skipped_parts(output):
     ]
 
 
+def failed_parts(lines):
+    """Of TAP, the parts that failed, each with the end of what was said behind it."""
+    part = None
+    for line in [*lines, "ok"]:
+        result = TAP_RESULT.match(line)
+        if result and part:
+            yield part[:1] + part[1:][-PART_LINES_SHOWN:]
+        if result:
+            part = [line] if result[1] and "# TODO" not in line else None
+        elif part:
+            part.append(line)
+
+
 def report_failure(name, test, out):
     lines = output_of(test).rstrip().split("\n")
     print(f"FAILED {name} ({test['result']}, {test['duration']:.1f} s)", file=out)
+    for part in failed_parts(lines):
+        for line in part:
+            print(f"    {line}", file=out)
     if len(lines) > LINES_SHOWN:
         print(f"    [{len(lines) - LINES_SHOWN} lines before]", file=out)
     for line in lines[-LINES_SHOWN:]:

@@ -37,6 +37,7 @@ answer(MemoryGuest *guest, MemoryCall call, GError **error)
         [MEMORY_VET] = "vet",         [MEMORY_HOLD] = "hold",
         [MEMORY_RELEASE] = "release", [MEMORY_READ_REGS] = "read_regs",
         [MEMORY_READ] = "read",       [MEMORY_RESCUE] = "rescue",
+        [MEMORY_TEND] = "tend",       [MEMORY_SETTLE] = "settle",
     };
     const gint n = g_atomic_int_add(&guest->tally->calls[call], 1) + 1;
 
@@ -65,6 +66,8 @@ memory_open(const UprofTarget *target, GError **error)
     guest->ram = g_malloc0(MAX(guest->ram_len, 1));
     guest->regs = g_new0(UprofRegs, next_plan.n_vcpus);
     guest->is_absent = g_new0(bool, next_plan.n_vcpus);
+    guest->vets = g_new0(gint, next_plan.n_vcpus);
+    guest->stops = g_new0(gint, next_plan.n_vcpus);
     guest->tally = tally;
     if (next_plan.rescue.last > 0)
         guest->rules[guest->n_rules++] = next_plan.rescue;
@@ -81,13 +84,19 @@ memory_close(UprofGuest *base)
     g_free(guest->ram);
     g_free(guest->regs);
     g_free(guest->is_absent);
+    g_free(guest->vets);
+    g_free(guest->stops);
     g_free(guest);
 }
 
 static UprofAnswer
-memory_vet(UprofGuest *base, GError **error)
+memory_vet(UprofGuest *base, unsigned vcpu, GError **error)
 {
-    return answer(as_memory(base), MEMORY_VET, error);
+    MemoryGuest *guest = as_memory(base);
+
+    guest->vcpu = vcpu;
+    const UprofAnswer said = answer(guest, MEMORY_VET, error);
+    return said == UPROF_OK ? (UprofAnswer)g_atomic_int_get(&guest->vets[vcpu]) : said;
 }
 
 static UprofAnswer
@@ -95,17 +104,30 @@ memory_hold(UprofGuest *base, unsigned vcpu, GError **error)
 {
     MemoryGuest *guest = as_memory(base);
 
+    guest->vcpu = vcpu;
     g_assert_false(memory_guest_in_hold);
     g_assert_cmpint(g_atomic_int_get(&guest->tally->is_held), ==, 0);
-    const UprofAnswer said = answer(guest, MEMORY_HOLD, error);
+    UprofAnswer said = answer(guest, MEMORY_HOLD, error);
+    if (said == UPROF_OK)
+        said = (UprofAnswer)g_atomic_int_get(&guest->stops[vcpu]);
     if (guest->hold_ns > 0)
         uprof_clock_sleep_until(uprof_clock_now_ns() + guest->hold_ns);
     if (said != UPROF_OK)
         return said;
     g_atomic_int_inc(&guest->tally->holds);
+    g_atomic_int_set(&guest->tally->held_vcpu, (gint)vcpu);
     g_atomic_int_set(&guest->tally->is_held, 1);
     memory_guest_in_hold = true;
     return UPROF_OK;
+}
+
+/* What is let go or looked at is what was held. */
+static void
+check_held(const MemoryGuest *guest, unsigned vcpu)
+{
+    g_assert_cmpint(g_atomic_int_get(&guest->tally->is_held), ==, 1);
+    if (guest->base.grain == UPROF_GRAIN_VCPU)
+        g_assert_cmpint(g_atomic_int_get(&guest->tally->held_vcpu), ==, (gint)vcpu);
 }
 
 static UprofAnswer
@@ -113,8 +135,9 @@ memory_release(UprofGuest *base, unsigned vcpu, GError **error)
 {
     MemoryGuest *guest = as_memory(base);
 
+    guest->vcpu = vcpu;
     memory_guest_in_hold = false;
-    g_assert_cmpint(g_atomic_int_get(&guest->tally->is_held), ==, 1);
+    check_held(guest, vcpu);
     g_atomic_int_inc(&guest->tally->releases);
     const UprofAnswer said = answer(guest, MEMORY_RELEASE, error);
     g_atomic_int_set(&guest->tally->is_held, 0);
@@ -126,6 +149,9 @@ memory_read_regs(UprofGuest *base, unsigned vcpu, UprofRegs *regs, GError **erro
 {
     MemoryGuest *guest = as_memory(base);
 
+    guest->vcpu = vcpu;
+    if (base->grain != UPROF_GRAIN_NONE && !base->paused)
+        check_held(guest, vcpu);
     if (guest->is_absent[vcpu])
         return UPROF_ABSENT;
     const UprofAnswer said = answer(guest, MEMORY_READ_REGS, error);
@@ -151,6 +177,7 @@ memory_read(UprofGuest *base, UprofLane lane, UprofSpan *spans, unsigned n)
     MemoryGuest *guest = as_memory(base);
 
     answer(guest, MEMORY_READ, NULL);
+    guest->first_gpa = spans[0].gpa;
     for (unsigned i = 0; i < n; i++) {
         g_assert_cmpuint(spans[i].len, >, 0);
         g_atomic_int_inc(&guest->tally->spans);
@@ -161,6 +188,21 @@ memory_read(UprofGuest *base, UprofLane lane, UprofSpan *spans, unsigned n)
         else
             memset(spans[i].into, 0xa5, spans[i].len); /* undefined: nobody may look at it */
     }
+}
+
+static void
+memory_tend(UprofGuest *base)
+{
+    answer(as_memory(base), MEMORY_TEND, NULL);
+}
+
+/* Lets go what was left, unless a rule says that it has not stopped yet. */
+static void
+memory_settle(UprofGuest *base)
+{
+    g_assert_false(memory_guest_in_hold);
+    if (answer(as_memory(base), MEMORY_SETTLE, NULL) == UPROF_OK)
+        g_atomic_int_set(&base->unsettled, 0);
 }
 
 static bool
@@ -184,17 +226,17 @@ const UprofGuestOps memory_guest_ops = {
     .release = memory_release,
     .read_regs = memory_read_regs,
     .read = memory_read,
+    .tend = memory_tend,
+    .settle = memory_settle,
     .rescue = memory_rescue,
 };
 
 void
 memory_guest_plan(const MemoryPlan *plan)
 {
-    if (!tally)
-        tally =
-            mmap(NULL, sizeof(*tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    /* never unmapped: guests that are still open, here or in a guardian, may have the last one */
+    tally = mmap(NULL, sizeof(*tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     g_assert(tally != MAP_FAILED);
-    memset(tally, 0, sizeof(*tally));
     memory_guest_in_hold = false;
     next_plan = *plan;
 }

@@ -3,8 +3,8 @@
  * memory-guest.h - a guest that is an array of bytes, for tests
  *
  * Answers as it is told to, counts what it is asked, and asserts that releases
- * undo holds. What it counts lies in memory that processes share, so that the
- * calls of a guardian are seen by whoever started it.
+ * undo holds, each of the vCPU that was held. What it counts lies in memory that
+ * processes share, so that the calls of a guardian are seen by whoever started it.
  */
 #pragma once
 
@@ -17,6 +17,8 @@ typedef enum {
     MEMORY_READ_REGS,
     MEMORY_READ,
     MEMORY_RESCUE,
+    MEMORY_TEND,
+    MEMORY_SETTLE,
     MEMORY_N_CALLS,
 } MemoryCall;
 
@@ -26,7 +28,8 @@ typedef enum {
  * @holds: that succeeded, and so must be released
  * @releases: of those
  * @spans, @bytes: that were read
- * @is_held: now
+ * @is_held: now; of one guest at most one thing is held at a time
+ * @held_vcpu: which, where each is held for itself
  * @asked: what the last rescue was told
  */
 typedef struct {
@@ -36,6 +39,7 @@ typedef struct {
     gint spans;
     gint bytes;
     gint is_held;
+    gint held_vcpu;
     gint asked;
 } MemoryTally;
 
@@ -56,7 +60,11 @@ typedef struct _MemoryGuest MemoryGuest;
  * @hole, @hole_end: guest-physical addresses in it where there is no memory
  * @regs: per vCPU
  * @is_absent: per vCPU
+ * @vets, @stops: per vCPU: what its vet and its hold answer (a UprofAnswer) unless a
+ *   rule says otherwise; atomic
  * @hold_ns: how long the stopping call takes
+ * @first_gpa: of the last read's first span
+ * @vcpu: of the present call of vet, hold, release or read_regs
  * @hook: (nullable): called before call number @n of a kind is answered
  */
 struct _MemoryGuest {
@@ -67,7 +75,10 @@ struct _MemoryGuest {
     uint64_t hole, hole_end;
     UprofRegs *regs;
     bool *is_absent;
+    gint *vets, *stops;
     uint64_t hold_ns;
+    uint64_t first_gpa;
+    unsigned vcpu;
     MemoryRule rules[MEMORY_RULES_MAX];
     unsigned n_rules;
     MemoryTally *tally;
@@ -92,7 +103,12 @@ extern const UprofGuestOps memory_guest_ops;
 /** memory_guest_in_hold: whether this thread holds a guest: between the two calls */
 extern _Thread_local bool memory_guest_in_hold;
 
-/** memory_guest_plan: @plan: copied; for whatever opens a guest from now on */
+/**
+ * memory_guest_plan:
+ * @plan: copied
+ *
+ * For whatever opens a guest from now on; guests that are open keep their own tally.
+ */
 void memory_guest_plan(const MemoryPlan *plan);
 
 /** memory_guest_tally: Returns: (transfer none): of all guests since the last plan */

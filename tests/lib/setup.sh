@@ -22,14 +22,29 @@ guest_seconds=${guest_seconds:-120}
 
 # What tests/demo needs: to build, and to run a guest.
 build_packages=(
-    meson ninja-build pkg-config gcc libc6-dev binutils
-    libvirt-dev libglib2.0-dev libjson-glib-dev libxml2-dev libpopt-dev libelf-dev zlib1g-dev
+    meson ninja-build pkg-config gcc g++ libc6-dev binutils
+    libvirt-dev libglib2.0-dev libjson-glib-dev libxml2-dev libpopt-dev libelf-dev libdw-dev zlib1g-dev liblzma-dev
+    libiberty-dev
 )
-live_packages=(libvirt-daemon-system libvirt-clients qemu-system-x86 util-linux mount procps python3)
+live_packages=(libvirt-daemon-system libvirt-clients qemu-system-x86 util-linux mount procps python3 gdb)
+# What the module for Xen is built with, and what the lab in which it is tested is
+# made with.
+xen_packages=(libxen-dev libc6-dev)
+lab_packages_here=(mmdebstrap e2fsprogs gzip cpio util-linux qemu-system-x86)
 # What tests/all needs besides: the other compiler with its sanitizers, the style
-# checks, a foreign locale.
+# checks, a foreign locale, a browser for pictures, and readers of what we write.
 check_packages=(
     clang libclang-rt-14-dev clang-format git mandoc libxml2-utils locales
+    chromium chromium-driver fonts-dejavu-core
+    protobuf-compiler golang-github-google-pprof-dev libdevel-nytprof-perl
+)
+# What fetches speedscope. Packages of node that are not Debian's bring it, and have no room for Debian's.
+command -v npm >/dev/null || check_packages+=(npm)
+# What tests look for, and are skipped without.
+check_tools=(
+    clang clang-format git mandoc xmllint localedef chromium chromedriver protoc npm perl
+    /usr/share/gocode/src/github.com/google/pprof/proto/profile.proto
+    /usr/share/perl5/Devel/NYTProf/flamegraph.pl
 )
 
 say()
@@ -425,7 +440,7 @@ cpu_xml()
 }
 
 # guest_xml NAME UUID TYPE FOLDER CMDLINE VCPUS CPU MEM_MIB: a domain with as
-# little in it as libvirt allows
+# little in it as libvirt allows; VCPUS is a number, or N/MAX where more can be plugged
 guest_xml()
 {
     cat <<XML
@@ -434,7 +449,7 @@ guest_xml()
   <uuid>$2</uuid>
   <title>virt-uprof test guest</title>
   <memory unit='MiB'>$8</memory>
-  <vcpu>$6</vcpu>
+  <vcpu current='${6%/*}'>${6#*/}</vcpu>
   <os>
     <type arch='x86_64' machine='pc'>hvm</type>
     <kernel>$(xml_escape "$4/kernel")</kernel>

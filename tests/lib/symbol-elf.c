@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <string.h>
 
+/* behind them the unwind tables, if there are any, and the extras */
 enum { SECTION_NULL, SECTION_TEXT, SECTION_SYMBOLS, SECTION_STRINGS, N_SECTIONS };
 
 static const char section_names[] = "\0.text\0.symtab\0.strtab";
@@ -76,7 +77,7 @@ append_header(GByteArray *file, const ElfPlan *plan, uint64_t sections_at)
     append_number(file, 2, 0);
     append_number(file, 2, 0);
     append_number(file, 2, plan->is_32 ? sizeof(Elf32_Shdr) : sizeof(Elf64_Shdr));
-    append_number(file, 2, N_SECTIONS);
+    append_number(file, 2, N_SECTIONS + (plan->eh_frame_len > 0) + plan->n_extras);
     append_number(file, 2, SECTION_STRINGS);
 }
 
@@ -106,12 +107,36 @@ symbol_elf_new(const ElfPlan *plan)
         }
     }
 
-    const uint64_t text_at = header_len, symbols_at = text_at + (plan->text_len + 7) / 8 * 8;
+    /* the unwind tables are but one more */
+    const ElfExtra frames = { .name = ".eh_frame",
+                              .type = SHT_PROGBITS,
+                              .flags = SHF_ALLOC,
+                              .address = plan->eh_frame_gva,
+                              .bytes = plan->eh_frame,
+                              .len = plan->eh_frame_len };
+    g_autoptr(GArray) extras = g_array_new(FALSE, FALSE, sizeof(ElfExtra));
+    if (plan->eh_frame_len > 0)
+        g_array_append_val(extras, frames);
+    if (plan->n_extras > 0)
+        g_array_append_vals(extras, plan->extras, (guint)plan->n_extras);
+    g_autofree uint32_t *names = g_new0(uint32_t, extras->len + 1);
+    for (guint i = 0; i < extras->len; i++) {
+        const char *name = g_array_index(extras, ElfExtra, i).name;
+        names[i] = strings->len;
+        g_byte_array_append(strings, (const guint8 *)name, (guint)strlen(name) + 1);
+    }
+
+    const size_t text_len = plan->is_debug ? 0 : plan->text_len;
+    const uint64_t text_at = header_len, symbols_at = text_at + (text_len + 7) / 8 * 8;
     const uint64_t strings_at = symbols_at + symbols->len;
-    const uint64_t sections_at = (strings_at + strings->len + 7) / 8 * 8;
+    const uint64_t extras_at = strings_at + strings->len;
+    uint64_t sections_at = extras_at;
+    for (guint i = 0; i < extras->len; i++)
+        sections_at += g_array_index(extras, ElfExtra, i).len;
+    sections_at = (sections_at + 7) / 8 * 8;
     const Section sections[N_SECTIONS] = {
         [SECTION_TEXT] = { .name = NAME_TEXT,
-                           .type = SHT_PROGBITS,
+                           .type = plan->is_debug ? SHT_NOBITS : SHT_PROGBITS,
                            .flags = SHF_ALLOC | SHF_EXECINSTR,
                            .address = plan->text_gva,
                            .offset = text_at,
@@ -130,15 +155,32 @@ symbol_elf_new(const ElfPlan *plan)
     };
 
     append_header(file, plan, sections_at);
-    g_byte_array_append(file, plan->text, (guint)plan->text_len);
-    g_byte_array_set_size(file, (guint)symbols_at);
-    memset(file->data + text_at + plan->text_len, 0, symbols_at - text_at - plan->text_len);
+    if (text_len > 0)
+        g_byte_array_append(file, plan->text, (guint)text_len);
+    while (file->len < symbols_at)
+        append_number(file, 1, 0);
     g_byte_array_append(file, symbols->data, symbols->len);
     g_byte_array_append(file, strings->data, strings->len);
+    for (guint i = 0; i < extras->len; i++) {
+        const ElfExtra *extra = &g_array_index(extras, ElfExtra, i);
+        g_byte_array_append(file, extra->bytes, (guint)extra->len);
+    }
     while (file->len < sections_at)
         append_number(file, 1, 0);
     for (unsigned i = 0; i < N_SECTIONS; i++)
         append_section(file, plan->is_32 ? 4 : 8, &sections[i]);
+    uint64_t at = extras_at;
+    for (guint i = 0; i < extras->len; i++) {
+        const ElfExtra *extra = &g_array_index(extras, ElfExtra, i);
+        const Section section = { .name = names[i],
+                                  .type = extra->type,
+                                  .flags = extra->flags,
+                                  .address = extra->address,
+                                  .offset = at,
+                                  .len = extra->len };
+        append_section(file, plan->is_32 ? 4 : 8, &section);
+        at += extra->len;
+    }
     return file;
 }
 

@@ -16,10 +16,23 @@ typedef struct {
     bool is_global;
 } ElfSymbol;
 
+/** ElfExtra: one more section, as it stands in its header; @bytes may have NULs */
+typedef struct {
+    const char *name;
+    uint32_t type;
+    uint64_t flags;
+    uint64_t address;
+    const void *bytes;
+    size_t len;
+} ElfExtra;
+
 /**
  * ElfPlan:
  * @machine: e_machine; 0: x86_64, or i386 for 32-bit files
  * @text, @text_len: code, at link address @text_gva
+ * @eh_frame, @eh_frame_len: unwind tables, at link address @eh_frame_gva
+ * @extras: @n_extras of them
+ * @is_debug: a debug file, which has no code in it
  * @symbols: @n_symbols of them, all of code; none: a stripped file
  */
 typedef struct {
@@ -29,6 +42,12 @@ typedef struct {
     uint64_t text_gva;
     const uint8_t *text;
     size_t text_len;
+    uint64_t eh_frame_gva;
+    const uint8_t *eh_frame;
+    size_t eh_frame_len;
+    const ElfExtra *extras;
+    size_t n_extras;
+    bool is_debug;
     const ElfSymbol *symbols;
     size_t n_symbols;
 } ElfPlan;

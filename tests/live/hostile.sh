@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# hostile.sh PROGRAM GUESTS TCG|KVM - a guest that rewrites its stacks into loops
+# hostile.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - a guest that rewrites its stacks into loops
 # and wild pointers costs nothing but its samples: they are counted as truncated,
 # nothing hangs, memory stays flat, no device register is read
 # shellcheck source=tests/live/lib.sh

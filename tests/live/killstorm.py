@@ -148,7 +148,7 @@ class Round:
         self.faults.append((f"{WAY} {self.name} round {self.number}: {what}", of_guest))
 
     def start(self):
-        command = [PROGRAM, "-c", URI, "-F", "1000", "--budget", "100", "-d", "60",
+        command = [PROGRAM, "-c", URI, "--access", "monitor", "-F", "1000", "--budget", "100", "-d", "60",
                    "-o", str(self.output), self.name]
         if WAY == "hangup":
             pid, self.terminal = pty.fork()

@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# killstorm.sh PROGRAM GUESTS TCG|KVM - whatever ends the profiler, its guest runs
-# on within a second; killstorm.py says what is done
+# killstorm.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - whatever ends the profiler, its guest
+# runs on within a second, or at once; killstorm.py and killdirect.py say what is done
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
 # What is tested is the same on emulation: fewer rounds will do there.
-kills=${UPROF_LIVE_KILLS:-$([ "$way" = KVM ] && echo 100 || echo 20)}
+declare -A many=([TCG]=20 [KVM]=40 [DIRECT]=200)
+kills=${UPROF_LIVE_KILLS:-${many[$way]}}
 others=$((kills / 20))
 names=("${guest_prefix}storm1-$way" "${guest_prefix}storm2-$way")
 
@@ -31,6 +32,17 @@ storm()
         "$counter_at" "$1" "$2" "${names[@]}" || fail "kill storm: $1"
 }
 
+storm_direct()
+{
+    local name qemus=()
+    for name in "${names[@]}"; do
+        qemus+=("$(qemu_pid "$name")" "$name")
+    done
+    mkdir "$work/out.d"
+    python3 "$here/killdirect.py" "$program" "$libvirt_uri" "$work/out.d" "$work/outages" \
+        "$counter_at" "$kills" "${qemus[@]}" || fail 'kill storm'
+}
+
 # A daemon of our own: it may crash, and others' must not.
 # shellcheck disable=SC2119
 need_own_daemon
@@ -44,10 +56,15 @@ keep_daemon &
 keeper=$!
 at_exit kill "$keeper"
 
-storm kill "$kills"
-for kind in group term int stop guardian hangup; do
-    storm "$kind" "$others"
-done
+if [ "$way" = DIRECT ]; then
+    storm_direct
+else
+    storm kill "$kills"
+    for kind in group term int stop guardian hangup; do
+        storm "$kind" "$others"
+    done
+fi
 for name in "${names[@]}"; do
+    must_be_free "$name"
     must_run "$name"
 done

@@ -3,10 +3,11 @@
 #
 # lib.sh - what the live tests have in common
 #
-# To be sourced by NAME.sh PROGRAM GUESTS [TCG|KVM]: the program, the folder of
-# the guests' images, and what runs them (TCG). A test fails (1) by `fail` or by
-# any command that fails; it is skipped (77), with the reason on stdout, only
-# where the machine lacks what it needs.
+# To be sourced by NAME.sh PROGRAM GUESTS [TCG|KVM|DIRECT]: the program, the folder
+# of the guests' images, and what runs them and how they are held: by emulation
+# (TCG) or by KVM, as a whole, or by KVM, one vCPU at a time (DIRECT). A test fails
+# (1) by `fail` or by any command that fails; it is skipped (77), with the reason on
+# stdout, only where the machine lacks what it needs.
 set -euo pipefail
 
 script_name=live/$(basename "$0" .sh)
@@ -16,18 +17,24 @@ guest_prefix=uprof-live-
 source "$here/../lib/setup.sh"
 
 if [ $# -lt 2 ]; then
-    echo "usage: $0 PROGRAM GUESTS [TCG|KVM]" >&2
+    echo "usage: $0 PROGRAM GUESTS [TCG|KVM|DIRECT]" >&2
     exit 2
 fi
 program=$(realpath "$1")
 guests=$(realpath "$2")
 way=${3:-TCG}
 guest64=$guests/guest64.elf
+# The same to define_guest, and to the program: never what it would choose by itself.
+case $way in
+DIRECT) machine=KVM access=direct ;;
+KVM) machine=KVM access=monitor ;;
+*) machine=TCG access=monitor ;;
+esac
 
 # A hold older than 50 ms copies no stack; on a machine with too much to do there
 # are such, and they are not what is tested.
 # shellcheck disable=SC2034
-patient=(--max-pause 1s)
+patient=(--max-pause 1s --access "$access")
 # As fast as it goes; the rate is lowered to what holds allow.
 # shellcheck disable=SC2034
 fast=(-F 1000 --budget 100 "${patient[@]}")
@@ -58,7 +65,7 @@ at_exit rm -rf "$work"
 need_daemon()
 {
     start_libvirtd || skip 'no libvirt daemon can be started'
-    if [ "$way" = KVM ]; then
+    if [ "$machine" = KVM ]; then
         kvm_usable "$guest64" || skip 'no guest boots with KVM'
     fi
 }
@@ -68,7 +75,7 @@ need_daemon()
 # shellcheck disable=SC2120 # most need no lines
 need_own_daemon()
 {
-    if [ "$way" = KVM ]; then
+    if [ "$machine" = KVM ]; then
         prepare_kvm || skip 'there is no KVM'
     fi
     start_test_libvirtd "$work/d" "$@" || skip 'no libvirt daemon of our own can be started'
@@ -82,10 +89,10 @@ boot()
 {
     local cmdline=$2
     # Short slices of work: harmless on a fast KVM, needed on one that is itself emulated.
-    if [ "$way" = KVM ] && [[ $cmdline != *unit=* ]]; then
+    if [ "$machine" = KVM ] && [[ $cmdline != *unit=* ]]; then
         cmdline+=' unit=100'
     fi
-    define_guest "$1" "$way" "$guests/${4:-guest64}.elf" "$cmdline" "${3:-1}" "${5:-}"
+    define_guest "$1" "$machine" "$guests/${4:-guest64}.elf" "$cmdline" "${3:-1}" "${5:-}"
 }
 
 # profile STATUS ARGUMENT...: runs the program, which must exit so; its output is
@@ -144,6 +151,21 @@ counter()
     local address
     address=$(nm "${guest_folders[$1]}/kernel" | awk -v name="${2:-uprof_counter}" '$3 == name { print $1 }')
     quiet_virsh qemu-monitor-command "$1" --hmp "xp/1gx 0x$address" | tr -d '\r' | awk '{ print $2 }'
+}
+
+# qemu_pid NAME
+qemu_pid()
+{
+    pgrep -o -f "^[^ ]*qemu-system.* -uuid ${guest_uuids[$1]}( |$)"
+}
+
+# must_be_free NAME: nobody traces a thread of its QEMU, and none is stopped
+must_be_free()
+{
+    local held
+    held=$(grep -HE '^TracerPid:[[:space:]]*[1-9]|^State:[[:space:]]*[tT]' \
+        "/proc/$(qemu_pid "$1")"/task/*/status || true)
+    [ -z "$held" ] || fail "threads of '$1' are stopped, or traced: $held"
 }
 
 # result COMMAND ARGUMENT...: asks result.py, which fails with words

@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# multi.sh PROGRAM GUESTS TCG|KVM - several domains in one run, --all, and one of
-# them that ends in mid-run
+# multi.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - several domains in one run, --all, and
+# in mid-run one of them that ends and another that starts
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
 one=${guest_prefix}one-$way
 two=${guest_prefix}two-$way
+three=${guest_prefix}three-$way
 off=${guest_prefix}off-$way
 chain='guest_entry;guest_main(;main_loop)?(;function_[123])?(;work)?'
 
@@ -70,15 +71,27 @@ for name in "$one" "$two"; do
 done
 must_run "$one"
 
-say 'one ends in mid-run'
-"$program" "${outputs[@]}" -d 10 --all >"$work/out" 2>"$work/err" </dev/null &
+say 'one ends in mid-run, another starts'
+"$program" "${outputs[@]}" -d 120 --all >"$work/out" 2>"$work/err" </dev/null &
 profiler=$!
 sleep 4
 quiet_virsh destroy "$two" >/dev/null
+boot "$three" split
+# Under a new UUID, but with the name of a file that is to be written.
+boot "$two" split
+sleep 3
+kill -INT "$profiler"
 wait "$profiler" || fail "exit $?"
 says "^virt-uprof: $two: the domain ended in mid-run; its samples stand$"
-result sidecar "$work/out.d/$one.meta.json" "ended_by == 'duration'" "duration_ms >= 9900"
-result sidecar "$work/out.d/$two.meta.json" "ended_by == 'gone'" "duration_ms < 9000"
+says "^virt-uprof: $two: it was started anew; this run keeps to what it had sampled$"
+result sidecar "$work/out.d/$one.meta.json" "ended_by == 'signal'"
+result sidecar "$work/out.d/$two.meta.json" "ended_by == 'gone'" "duration_ms < 10000"
+# Its boot was sampled as well.
+result sidecar "$work/out.d/$three.meta.json" "ended_by == 'signal'" \
+    "stacks['complete'] > 5"
+result stacks "$three" 100 'guest_entry(;.*)?|\[unknown\]|\[truncated\];.*' "$work/out.d/$three.folded"
+rm "$work/out.d/$three.folded" "$work/out.d/$three.meta.json"
 complete "$one" "$two"
 must_run "$one"
+must_run "$three"
 quiet_virsh undefine "$off" >/dev/null

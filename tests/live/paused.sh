@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# paused.sh PROGRAM GUESTS TCG|KVM - a guest that somebody has paused stays paused:
+# paused.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - a guest that somebody has paused stays paused:
 # record refuses it, dump looks at it, list and check leave it alone
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -27,12 +27,12 @@ says "^virt-uprof: domain '$name' is paused, not by us; resume it first: virsh r
 [ ! -e "$work/x.folded" ] || fail "an output of a refused run"
 stays_paused record
 
-profile 0 dump "${patient[@]}" "$name"
+profile 0 dump --max-pause 1s "$name"
 grep -qE "^$name vcpu0 kernel: [0-9]+ frames, complete" "$work/out" || fail "dump: $(cat "$work/out")"
 grep -qE '^  #[0-9]+ +[0-9a-f]{16}  guest_entry$' "$work/out" || fail "no guest_entry in the dump"
 stays_paused dump
 
-profile 0 dump --json "${patient[@]}" "$name"
+profile 0 dump --json --max-pause 1s "$name"
 python3 - "$work/out" <<'PYTHON' || fail "dump --json"
 import json, sys
 dump = json.load(open(sys.argv[1]))
@@ -43,8 +43,15 @@ assert vcpu["frames"][-1]["name"] == "guest_entry", vcpu
 PYTHON
 stays_paused 'dump --json'
 
+# Only the whole guest can be looked at: nobody is asked for a way that needs it to run.
+if [ "$access" = direct ]; then
+    profile 5 dump --access direct "$name"
+    says "^virt-uprof: $name: no access 'direct': it is paused"
+    stays_paused 'dump by direct'
+fi
+
 profile 0 list
-grep -qE "^$name +paused +QEMU +x86_64 +1 +monitor" "$work/out" || fail "list: $(cat "$work/out")"
+grep -qE "^$name +paused +QEMU +x86_64 +1 +$access" "$work/out" || fail "list: $(cat "$work/out")"
 stays_paused list
 
 # What check says of a paused domain is its own business.
@@ -81,5 +88,5 @@ stays_paused 'a killed run before'
 
 # dump of a running guest leaves it running.
 quiet_virsh resume "$name" >/dev/null
-profile 0 dump "${patient[@]}" "$name"
+profile 0 dump --max-pause 1s "$name"
 must_run "$name"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# pipe.sh PROGRAM GUESTS TCG|KVM - the plainest command: folded stacks into a pipe
+# pipe.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - the plainest command: folded stacks into a pipe
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 

@@ -3,10 +3,13 @@
 """
 result.py COMMAND ARGUMENT... - looks at what virt-uprof wrote
 
-    shares DOMAIN MIN FILE...      10/30/60 % in function_1/2/3 within 2 points (7 where
-                                   MIN is below 5000), at MIN samples or more, through the known chain
+    shares DOMAIN MIN FILE...      10/30/60 % in function_1/2/3 within 2 points (7 where MIN
+                                   is below 5000, 1 where it is 20000), at MIN samples or
+                                   more, through the known chain
     stacks DOMAIN PERCENT REGEX FILE  at least PERCENT of samples match REGEX, which
                                    sees the frames below the domain, joined by ';'
+    agree DOMAIN FILE FILE         functions have the same shares in both, within what chance
+                                   does to the smaller
     total FILE...                  prints how many samples
     sidecar FILE [EXPRESSION...]   the members of the sidecar are what they must be,
                                    and each expression over them is true
@@ -18,10 +21,10 @@ import json
 import re
 import sys
 
-TOLERANCE_POINTS = 2
-# Of fewer samples chance takes its part: four times its usual part for a share of 60 %.
-FEW_SAMPLES = 5000
-FEW_SAMPLES_POINTS = 7
+# Points by the least number of samples. Of few chance takes its part: four times its
+# usual part for a share of 60 %, less of many.
+FEW_SAMPLES = 100
+TOLERANCES = ((20000, 1), (5000, 2), (0, 7))
 CHAIN = re.compile(r"guest_entry;guest_main;main_loop;function_([123]);work")
 # What runs in main_loop or in function_N itself, which is rare; no function on
 # the way to it is ever missing, also not at the edges of functions.
@@ -30,7 +33,8 @@ ON_THE_WAY_PERCENT_MAX = 4
 
 RUN = {
     "format": str, "version": int, "program": str, "domain": dict, "started": str,
-    "duration_ms": int, "ended_by": str, "rate": dict, "access": str, "unwind": str,
+    "duration_ms": int, "ended_by": str, "rate": dict, "access": str,
+    "access_why": str, "unwind": str,
     "samples": dict, "ticks": dict, "stacks": dict, "frames": dict, "call_sites": dict,
     "hold_us": dict, "stopped_us": dict, "held_share_ppm": int, "profiler_cpu_ms": int,
     "images": list, "files": list,
@@ -40,7 +44,7 @@ MEMBERS = {
     "domain": "name uuid driver arch vcpus",
     "rate": "asked_millihertz got_millihertz",
     "samples": "total running idle",
-    "ticks": "late busy skipped",
+    "ticks": "late busy skipped stuck",
     "stacks": "complete truncated unknown",
     "frames": "total named cfi leaf fp",
     "call_sites": "checked agreed",
@@ -102,7 +106,7 @@ def shares(domain, least, *paths):
         fail(f"{total} samples, {least} are wanted")
     if on_the_way * 100 > total * ON_THE_WAY_PERCENT_MAX:
         fail(f"{on_the_way} of {total} stacks are not the whole chain")
-    tolerance = TOLERANCE_POINTS if int(least) >= FEW_SAMPLES else FEW_SAMPLES_POINTS
+    tolerance = next(points for samples, points in TOLERANCES if int(least) >= samples)
     for name, want in (("1", 10), ("2", 30), ("3", 60)):
         share = 100 * counts[name] / total
         print(f"{domain}: function_{name}: {share:.2f} %, should be {want}")
@@ -126,6 +130,29 @@ def stacks(domain, percent, regex, path):
     if good * 100 < total * float(percent):
         worst = sorted(bad.items(), key=lambda pair: -pair[1])[:5]
         fail(f"{good} of {total} samples are {regex!r}, the others: {worst}")
+
+
+def count_names(domain, path):
+    counts = {}
+    for stack, count in below(domain, path):
+        for name in set(stack.split(";")):
+            counts[name] = counts.get(name, 0) + count
+    return counts, sum(count for _, count in read_folded(path))
+
+
+def agree(domain, one, other):
+    counts, total_counts = zip(*(count_names(domain, path) for path in (one, other)))
+    if min(total_counts) < FEW_SAMPLES:
+        fail(f"only {min(total_counts)} samples")
+    for name in sorted(set(counts[0]) | set(counts[1])):
+        shares = [counts[i].get(name, 0) / total_counts[i] for i in (0, 1)]
+        share = sum(shares) / 2
+        # four times the usual part of chance; what is rare may be missing
+        tolerance = 4 * (share * (1 - share) / min(total_counts)) ** 0.5 + 0.01
+        print(f"{domain}: {name}: {shares[0]:.2%} and {shares[1]:.2%}, may differ by {tolerance:.2%}")
+        if abs(shares[0] - shares[1]) > tolerance:
+            fail(f"'{name}' has {shares[0]:.2%} of {total_counts[0]} and {shares[1]:.2%} of "
+                 f"{total_counts[1]} samples")
 
 
 def total(*paths):
@@ -178,7 +205,7 @@ def sidecar(path, *expressions):
             fail(f"{path}: not so: {expression}; {json.dumps(facts)}")
 
 
-COMMANDS = {"shares": shares, "stacks": stacks, "total": total, "sidecar": sidecar}
+COMMANDS = {"shares": shares, "stacks": stacks, "agree": agree, "total": total, "sidecar": sidecar}
 
 if __name__ == "__main__":
     if len(sys.argv) < 3 or sys.argv[1] not in COMMANDS:

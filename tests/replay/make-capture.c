@@ -4,6 +4,7 @@
  * symbols. What a capture is made of is in the tables; the frames of a stack
  * are numbers of functions, innermost first.
  */
+#include <elf.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,12 +16,13 @@
 
 enum {
     CODE = 0x100000,
+    LINKED_ELSEWHERE = 0x34567000,
     FUNCTION_LEN = 0x100,
     FUNCTIONS_MAX = 16,
     STACK = 0x8000,
     FRAME_LEN = 0x40,
     FRAMES_MAX = 8,
-    STACKS_MAX = 8,
+    STACKS_MAX = 12,
     OUTSIDE = -2, /* an address in no image */
     GAP = -3,     /* in the image, but in no function */
     CALLED = -4,  /* in no image, but right behind a call */
@@ -28,7 +30,8 @@ enum {
     END = -1,
 };
 
-typedef enum { PLAIN, IDLE, HALTED, CUT, LOOPING, TORN } Kind;
+/* From SAME on: rests of so many ticks, of a vCPU that had not run since. */
+typedef enum { PLAIN, IDLE, HALTED, CUT, LOOPING, TORN, SAME, HEAVY, RESTING } Kind;
 
 typedef struct {
     unsigned vcpu;
@@ -75,12 +78,28 @@ static char long_text[LONG_TEXT_LEN + 1];
     }
 
 /* clang-format off */
+#define RESTS 3, WHOLE, PLAIN_FUNCTIONS,                                                           \
+    { { 0, PLAIN, 2, { 2, 1, 0, END } }, { 0, SAME, 3 }, { 0, RESTING, 5 }, { 0, SAME, 2 },         \
+      { 1, RESTING, 4 }, { 1, SAME, 6 }, { 1, HALTED, 1, { 1, 0, END } }, { 1, SAME, 7 },           \
+      { 2, PLAIN, 1, { 3, 0, END } }, { 2, RESTING, 8 }, { 2, HEAVY, 2 } }
+
+#define MANGLED                                                                                    \
+    { "_ZN2ns3Foo3runEiPKc", "_ZN4core3fmt9Formatter3pad17h0123456789abcdefE",                     \
+      "_D3std5stdio7writelnFAyaZv", "camlStdlib__List__map_342", "camlMain.$3b$20$5bx_9",          \
+      "_ZN12_GLOBAL__N_14workEv.constprop.0", "_ZN3bad", "_RNvC6_123foou30____7hkackfecea1cbdathfdh9hlq6y" },  \
+    { { 0, PLAIN, 1, { 1, 0, END } }, { 0, PLAIN, 2, { 3, 2, END } }, { 0, PLAIN, 3, { 4, 5, END } },           \
+      { 0, PLAIN, 4, { 7, 6, END } } }
+
 static const Case cases[] = {
     { "plain", "web-1", 1, WHOLE, PLAIN_FUNCTIONS, PLAIN_STACKS },
     { "per-vcpu", "web-1", 2, WHOLE, PLAIN_FUNCTIONS,
       { { 0, PLAIN, 2, { 2, 1, 0, END } }, { 1, PLAIN, 3, { 1, 0, END } }, { 1, IDLE, 4, { END } } } },
     { "idle", "web-1", 1, WHOLE, PLAIN_FUNCTIONS,
       { { 0, PLAIN, 2, { 2, 1, 0, END } }, { 0, IDLE, 5, { END } }, { 0, HALTED, 1, { 0, END } } } },
+    { "rests", "web-1", RESTS },
+    { "rests-idle", "web-1", RESTS },
+    { "rests-idle-stack", "web-1", RESTS },
+    { "rests-per-vcpu", "web-1", RESTS },
     { "truncated", "web-1", 1, WHOLE, PLAIN_FUNCTIONS,
       { { 0, PLAIN, 1, { 2, 1, 0, END } }, { 0, CUT, 2, { 2, 1, END } }, { 0, LOOPING, 3, { 2, 1, END } },
         { 0, TORN, 4, { 2, 1, 0, END } } } },
@@ -93,6 +112,11 @@ static const Case cases[] = {
         "$(id)", "<script>", "%s%n", "a\xc2\x9b" "b", long_text },
       { { 0, PLAIN, 1, { 0, 1, 2, 3, END } }, { 0, PLAIN, 2, { 4, 5, 6, END } }, { 0, PLAIN, 3, { 7, 8, 9, END } },
         { 0, PLAIN, 4, { 13, 12, 11, 10, END } } } },
+    { "inlined", "web-1", 1, WHOLE, PLAIN_FUNCTIONS, PLAIN_STACKS },
+    { "inlined-times", "web-1", 1, WHOLE, PLAIN_FUNCTIONS, PLAIN_STACKS },
+    { "moved", "web-1", 1, WHOLE, PLAIN_FUNCTIONS, PLAIN_STACKS },
+    { "mangled", "web-1", 1, WHOLE, MANGLED },
+    { "no-demangle", "web-1", 1, WHOLE, MANGLED },
     { "hostile-domain", "a;b\x1b[31m\t\xff $(id) 12", 1, WHOLE, PLAIN_FUNCTIONS, PLAIN_STACKS },
     { "killed", "web-1", 1, KILLED, PLAIN_FUNCTIONS, PLAIN_STACKS },
     { "garbage-tail", "web-1", 1, GARBAGE, PLAIN_FUNCTIONS, PLAIN_STACKS },
@@ -153,8 +177,30 @@ fill_stack(UprofSnapshot *snapshot, const Stack *stack)
     }
 }
 
+static bool
+has_rests(const Case *made)
+{
+    for (unsigned i = 0; i < STACKS_MAX; i++)
+        if (made->stacks[i].kind >= SAME)
+            return true;
+    return false;
+}
+
 static void
-fill_snapshot(UprofSnapshot *snapshot, const Stack *stack, uint64_t number)
+fill_rest(UprofSnapshot *snapshot, const Stack *stack, uint64_t number)
+{
+    uprof_snapshot_clear(snapshot);
+    snapshot->time_ns = number * 10 * UPROF_NS_PER_MS;
+    snapshot->vcpu = stack->vcpu;
+    snapshot->weight = stack->kind == HEAVY ? 3 : 1;
+    snapshot->count = stack->times;
+    snapshot->grain = UPROF_GRAIN_VCPU;
+    snapshot->same = true;
+    snapshot->idle = stack->kind == RESTING;
+}
+
+static void
+fill_snapshot(UprofSnapshot *snapshot, const Stack *stack, UprofGrain grain, uint64_t number)
 {
     uprof_snapshot_clear(snapshot);
     snapshot->time_ns = number * 10 * UPROF_NS_PER_MS;
@@ -162,8 +208,8 @@ fill_snapshot(UprofSnapshot *snapshot, const Stack *stack, uint64_t number)
     snapshot->hold_ns = 20 * UPROF_NS_PER_US;
     snapshot->stopped_ns = 10 * UPROF_NS_PER_US;
     snapshot->vcpu = stack->vcpu;
-    snapshot->weight = 1;
-    snapshot->grain = UPROF_GRAIN_GUEST;
+    snapshot->weight = snapshot->count = 1;
+    snapshot->grain = grain;
     snapshot->regs.word_bytes = 8;
     snapshot->idle = snapshot->regs.halted = stack->kind == IDLE || stack->kind == HALTED;
     if (stack->kind != IDLE)
@@ -179,6 +225,7 @@ write_capture(const Case *made, const char *path)
     g_autoptr(UprofRun) run = uprof_run_new();
     g_autoptr(GError) error = NULL;
     uint8_t calls[UPROF_CAPTURE_PAGE_BYTES];
+    const UprofGrain grain = has_rests(made) ? UPROF_GRAIN_VCPU : UPROF_GRAIN_GUEST;
     uint64_t number = 0;
 
     for (size_t i = 0; i < sizeof(calls); i++)
@@ -198,8 +245,13 @@ write_capture(const Case *made, const char *path)
     run->divisor = 1;
     g_assert_true(uprof_writer_run(writer, run, &error));
     for (unsigned i = 0; i < STACKS_MAX && made->stacks[i].times > 0; i++) {
+        if (made->stacks[i].kind >= SAME) {
+            fill_rest(snapshot, &made->stacks[i], number++);
+            g_assert_true(uprof_writer_snapshot(writer, snapshot, &error));
+            continue;
+        }
         for (unsigned j = 0; j < made->stacks[i].times; j++) {
-            fill_snapshot(snapshot, &made->stacks[i], number++);
+            fill_snapshot(snapshot, &made->stacks[i], grain, number++);
             g_assert_true(uprof_writer_snapshot(writer, snapshot, &error));
             if (made->stacks[i].frames[0] == CALLED)
                 g_assert_true(uprof_writer_page(writer, CALLS, calls, &error));
@@ -207,6 +259,7 @@ write_capture(const Case *made, const char *path)
     }
     run->ended_by = g_strdup("duration");
     run->duration_ns = number * 10 * UPROF_NS_PER_MS;
+    run->held_ns = number * 20 * UPROF_NS_PER_US;
     if (made->damage != KILLED)
         g_assert_true(uprof_writer_end(writer, run, &error));
     g_assert_true(uprof_writer_flush(writer, &error));
@@ -234,21 +287,79 @@ write_capture(const Case *made, const char *path)
     close(fd);
 }
 
+/*
+ * DWARF 4: of the second function the part that all its samples are in was
+ * inlined there: "inner".
+ */
+static const uint8_t debug_abbrev[] =
+    "\1\x11\1\x11\1\x12\7\0\0"         /* unit: low pc, length */
+    "\2\x2e\0\x03\x08\x20\x0b\0\0"     /* function that is inlined: name */
+    "\3\x2e\1\x11\1\x12\7\0\0"         /* function: low pc, length */
+    "\4\x1d\0\x31\x13\x11\1\x12\7\0\0" /* what was inlined: of what, low pc, length */
+    "";
+
+static GByteArray *
+make_debug_info(void)
+{
+    GByteArray *info = g_byte_array_new();
+    const uint64_t function = CODE + FUNCTION_LEN;
+    const struct {
+        unsigned width;
+        uint64_t value;
+    } parts[] = {
+        { 4, 0 },
+        { 2, 4 },
+        { 4, 0 },
+        { 1, 8 },
+        { 1, 1 },
+        { 8, CODE },
+        { 8, FUNCTIONS_MAX * FUNCTION_LEN },
+        { 1, 2 },
+        { 6, 0x72656e6e69 /* "inner" */ },
+        { 1, 1 },
+        { 1, 3 },
+        { 8, function },
+        { 8, FUNCTION_LEN },
+        { 1, 4 },
+        { 4, 28 },
+        { 8, function + 0x10 },
+        { 8, 0x10 },
+        { 2, 0 },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(parts); i++) {
+        const uint64_t bytes = GUINT64_TO_LE(parts[i].value);
+        g_byte_array_append(info, (const guint8 *)&bytes, parts[i].width);
+    }
+    info->data[0] = (guint8)(info->len - 4);
+    return info;
+}
+
 static void
 write_symbols(const Case *made, const char *path)
 {
     static uint8_t text[(FUNCTIONS_MAX + 1) * FUNCTION_LEN];
     ElfSymbol symbols[FUNCTIONS_MAX];
+    const uint64_t linked = strcmp(made->name, "moved") == 0 ? LINKED_ELSEWHERE : CODE;
     size_t n = 0;
 
     for (; n < FUNCTIONS_MAX && made->functions[n]; n++)
         symbols[n] = (ElfSymbol){ .name = made->functions[n],
-                                  .start = CODE + n * FUNCTION_LEN,
+                                  .start = linked + n * FUNCTION_LEN,
                                   .size = FUNCTION_LEN,
                                   .is_global = true };
-    const ElfPlan plan = {
-        .text_gva = CODE, .text = text, .text_len = sizeof(text), .symbols = symbols, .n_symbols = n
+    g_autoptr(GByteArray) info = make_debug_info();
+    const ElfExtra extras[] = {
+        { ".debug_abbrev", SHT_PROGBITS, 0, 0, debug_abbrev, sizeof(debug_abbrev) },
+        { ".debug_info", SHT_PROGBITS, 0, 0, info->data, info->len },
     };
+    const ElfPlan plan = { .text_gva = linked,
+                           .text = text,
+                           .text_len = sizeof(text),
+                           .symbols = symbols,
+                           .n_symbols = n,
+                           .extras = extras,
+                           .n_extras = g_str_has_prefix(made->name, "inlined") ? 2 : 0 };
     symbol_elf_write(&plan, path);
 }
 

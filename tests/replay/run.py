@@ -4,7 +4,7 @@
 run.py PROGRAM MAKE-CAPTURE CASE-FOLDER - one capture through `virt-uprof report`
 
 A case is a folder: `command`, what follows "report" (CAPTURE and APP stand for
-the files that make-capture writes); `expected.folded`, stdout byte for byte;
+the files that make-capture writes, APP@BASE for one that was moved); `expected.folded`, stdout byte for byte;
 `expected.stderr`, patterns of its lines; `expected.exit`, if it is not 0;
 `expected.memory`, the most MiB it may use beside the capture. Runs twice in
 each locale: the same input gives the same bytes.
@@ -69,7 +69,10 @@ def main():
         folder = pathlib.Path(name)
         subprocess.run([make_capture, case.name, name], check=True)
         files = {"CAPTURE": str(folder / "guest.capture"), "APP": str(folder / "app")}
-        words = [files.get(word, word) for word in read(case, "command", "").split()]
+        words = []
+        for word in read(case, "command", "").split():
+            name, at, base = word.partition("@")
+            words.append(files.get(name, name) + at + base)
         expected = (case / "expected.folded").read_bytes()
         patterns = read(case, "expected.stderr", "").splitlines()
         code = int(read(case, "expected.exit", "0"))

@@ -262,10 +262,14 @@ def check_includes(root, table, owners):
 
 
 def check_parsers(root):
-    """Faults of src/parse: each parser has a test, a fuzz target and a corpus."""
+    """Faults of src/parse: each parser has a test, a fuzz target, a corpus and a dictionary."""
     for path in sorted((root / "src/parse").glob("*.c")):
         stem = path.stem
-        for needed in (f"tests/unit/parse/test-{stem}.c", f"tests/fuzz/fuzz-{stem}.c"):
+        for needed in (
+            f"tests/unit/parse/test-{stem}.c",
+            f"tests/fuzz/fuzz-{stem}.c",
+            f"tests/fuzz/dict/{stem}.dict",
+        ):
             if not (root / needed).is_file():
                 yield f"src/parse/{path.name}: no {needed}"
         corpus = root / "tests/fuzz/corpus" / stem

@@ -58,6 +58,7 @@ GOOD = {
     "tests/unit/parse/test-elf.c": "",
     "tests/fuzz/fuzz-elf.c": "",
     "tests/fuzz/corpus/elf/empty": "",
+    "tests/fuzz/dict/elf.dict": "",
 }
 
 # What is changed (None: the file is left out), and what must be said of it.
@@ -178,6 +179,7 @@ CASES = {
     ),
     "parser-without-test": ({"tests/unit/parse/test-elf.c": None}, "no tests/unit/parse/test-elf.c"),
     "parser-without-fuzz-target": ({"tests/fuzz/fuzz-elf.c": None}, "no tests/fuzz/fuzz-elf.c"),
+    "parser-without-dictionary": ({"tests/fuzz/dict/elf.dict": None}, "no tests/fuzz/dict/elf.dict"),
     "parser-without-corpus": ({"tests/fuzz/corpus/elf/empty": None}, "no file in tests/fuzz/corpus/elf/"),
 }
 

@@ -127,6 +127,77 @@ test_round(void)
     g_assert_true(span.missing);
 }
 
+/* Rests come in their place, and are none of the snapshot's before or after. */
+static void
+test_rests(void)
+{
+    static const char plan[] = "RsRRsR"; /* of the records: a rest, a snapshot */
+    g_autofree char *path = new_path();
+    g_autoptr(UprofRun) run = make_run("x86_64");
+    const int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    g_autoptr(UprofWriter) writer = uprof_writer_new(fd);
+    g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
+    const uint8_t page[PAGE] = { 42 };
+    g_autoptr(GError) error = NULL;
+    uint8_t byte;
+
+    g_assert_true(uprof_writer_run(writer, run, &error));
+    for (unsigned i = 0; plan[i]; i++) {
+        uprof_snapshot_clear(snapshot);
+        snapshot->time_ns = i;
+        snapshot->weight = 1;
+        snapshot->same = plan[i] == 'R';
+        snapshot->count = snapshot->same ? i + 2 : 1;
+        snapshot->idle = snapshot->same;
+        snapshot->regs.pc = 0x1000;
+        g_assert_true(uprof_writer_snapshot(writer, snapshot, &error));
+        if (plan[i] == 's')
+            g_assert_true(uprof_writer_page(writer, i * PAGE, page, &error));
+    }
+    g_assert_true(uprof_writer_end(writer, run, &error));
+    g_assert_true(uprof_writer_flush(writer, &error));
+    close(fd);
+
+    g_autoptr(UprofGuest) guest = open_replay(path, &error);
+    g_assert_no_error(error);
+    unlink(path);
+    for (unsigned i = 0; plan[i]; i++) {
+        const bool is_rest = plan[i] == 'R';
+        g_assert_cmpint(uprof_guest_next(guest, snapshot, &error), ==, UPROF_OK);
+        g_assert_cmpuint(snapshot->time_ns, ==, i);
+        g_assert_cmpint(snapshot->same, ==, is_rest);
+        g_assert_cmpuint(snapshot->count, ==, is_rest ? i + 2 : 1);
+        g_assert_cmpint(snapshot->idle, ==, is_rest);
+        g_assert_cmphex(snapshot->regs.pc, ==, is_rest ? 0 : 0x1000);
+        g_assert_cmpint(read_byte(guest, PAGE, &byte), ==, i >= 1);
+        g_assert_cmpint(read_byte(guest, 4 * PAGE, &byte), ==, i >= 4);
+    }
+    g_assert_cmpint(uprof_guest_next(guest, snapshot, &error), ==, UPROF_GONE);
+}
+
+/* One that is not as it must be ends the replay, and says so. */
+static void
+test_bad_rest(void)
+{
+    static const uint8_t rest[8 + 28] = { UPROF_CAPTURE_REST, 0, 0, 0, 28 }; /* of weight 0 */
+    g_autofree char *path = new_path();
+    g_autoptr(UprofRun) run = make_run("x86_64");
+    g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
+    g_autoptr(GError) error = NULL;
+
+    write_capture(path, run, false);
+    const int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    g_assert_cmpint(write(fd, rest, sizeof(rest)), ==, sizeof(rest));
+    close(fd);
+    g_autoptr(UprofGuest) guest = open_replay(path, &error);
+    unlink(path);
+    g_assert_no_error(error);
+    for (unsigned i = 0; i < SNAPSHOTS; i++)
+        g_assert_cmpint(uprof_guest_next(guest, snapshot, &error), ==, UPROF_OK);
+    g_assert_cmpint(uprof_guest_next(guest, snapshot, &error), ==, UPROF_FAILED);
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA);
+}
+
 static void
 test_killed_run(void)
 {
@@ -243,6 +314,8 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
 
     g_test_add_func("/replay/round", test_round);
+    g_test_add_func("/replay/rests", test_rests);
+    g_test_add_func("/replay/bad-rest", test_bad_rest);
     g_test_add_func("/replay/killed-run", test_killed_run);
     g_test_add_func("/replay/cut", test_cut);
     for (size_t i = 0; i < G_N_ELEMENTS(refusals); i++) {

@@ -168,6 +168,58 @@ test_sub_of_nothing(void)
     g_assert_false(uprof_slice_sub((UprofSlice){ NULL, 0 }, 0, 1, &sub));
 }
 
+#define LEB(text)                                                                                  \
+    {                                                                                              \
+        text, sizeof(text) - 1                                                                     \
+    }
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    UprofSlice bytes;
+    bool is_unsigned, is_signed; /* whether it can be read so */
+    uint64_t as_unsigned;
+    int64_t as_signed;
+    size_t len; /* of it */
+} lebs[] = {
+    { "zero",           LEB("\x00"),             true,  true,  0,      0,       1 },
+    { "small",          LEB("\x02\x7f"),         true,  true,  2,      2,       1 },
+    { "minus-2",        LEB("\x7e"),             true,  true,  126,    -2,      1 },
+    { "127",            LEB("\xff\x00"),         true,  true,  127,    127,     2 },
+    { "minus-127",      LEB("\x81\x7f"),         true,  true,  16257,  -127,    2 },
+    { "padded",         LEB("\x83\x80\x80\x00"), true,  true,  3,      3,       4 },
+    { "padded-sign",    LEB("\xfe\xff\x7f"),     true,  true,  0x1ffffe, -2,    3 },
+    { "padded-far",     LEB("\x83\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00"), true, true, 3, 3, 13 },
+    { "minus-1-far",    LEB("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), false, true, 0, -1, 12 },
+    { "highest",        LEB("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), true,  false, UINT64_MAX, 0, 10 },
+    { "lowest-signed",  LEB("\x80\x80\x80\x80\x80\x80\x80\x80\x80\x7f"), false, true,  0, INT64_MIN, 10 },
+    { "highest-signed", LEB("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x00"), true,  true,  INT64_MAX, INT64_MAX, 10 },
+    { "63-bits",        LEB("\x80\x80\x80\x80\x80\x80\x80\x80\x40"),     true,  true,  UINT64_C(1) << 62, -(INT64_C(1) << 62), 9 },
+    { "65-bits",        LEB("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02"), false, false, 0, 0, 0 },
+    { "71-bits",        LEB("\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"), false, false, 0, 0, 0 },
+    { "empty",          LEB(""),                 false, false, 0, 0, 0 },
+    { "cut",            LEB("\x80\x80"),         false, false, 0, 0, 0 },
+};
+/* clang-format on */
+
+static void
+test_leb(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    UprofBytes bytes = { .name = "leb", .all = lebs[i].bytes };
+    uint64_t as_unsigned = 42;
+    int64_t as_signed = 42;
+
+    g_assert_true(uprof_bytes_uleb(&bytes, &as_unsigned) == lebs[i].is_unsigned);
+    g_assert_cmpuint(bytes.at, ==, lebs[i].is_unsigned ? lebs[i].len : 0);
+    g_assert_cmphex(as_unsigned, ==, lebs[i].is_unsigned ? lebs[i].as_unsigned : 42);
+
+    bytes.at = 0;
+    g_assert_true(uprof_bytes_sleb(&bytes, &as_signed) == lebs[i].is_signed);
+    g_assert_cmpuint(bytes.at, ==, lebs[i].is_signed ? lebs[i].len : 0);
+    g_assert_cmpint(as_signed, ==, lebs[i].is_signed ? lebs[i].as_signed : 42);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -180,6 +232,10 @@ main(int argc, char **argv)
     for (size_t i = 0; i < G_N_ELEMENTS(subs); i++) {
         g_autofree char *path = g_strdup_printf("/bytes/sub/%s", subs[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_sub);
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(lebs); i++) {
+        g_autofree char *path = g_strdup_printf("/bytes/leb/%s", lebs[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_leb);
     }
     g_test_add_func("/bytes/sub/of-nothing", test_sub_of_nothing);
     g_test_add_func("/bytes/take", test_take);

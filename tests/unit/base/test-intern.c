@@ -74,6 +74,43 @@ test_limit(void)
     g_assert_true(uprof_names_intern(names, slice_of("first")) == first);
 }
 
+/* clang-format off */
+static const struct {
+    const char *raw;
+    const char *name;
+} files[] = {
+    { "main",          "main" },
+    { "[idle]",        "[idle]" },
+    { "[truncated]",   "[truncated]" },
+    { "[unknown]",     "[unknown]" },
+    { "[app+0x1a2b]",  "[app+0x1a2b]" },
+    { "copy_[k]",      "copy_[k]" },
+    { "memcpy_[i]",    "memcpy_[i]" },
+    { "a\n_[k]",      "a?_[k]" },
+    { "[x]_[k]",       "{x]_[k]" },
+    { "_[k]",          "_{k}" },
+    { "x_[j]",         "x_{j}" },
+    { "[idle] ",       "{idle] " },
+    { "[Idle]",        "{Idle]" },
+    { "[app+0x]",      "{app+0x]" },
+    { "[app+0xZ]",     "{app+0xZ]" },
+    { "[+0x1]",        "{+0x1]" },
+    { "[a b+0x1]",     "{a b+0x1]" },
+    { "[app+0x1]x",    "{app+0x1]x" },
+    { "",              "[unknown]" },
+};
+/* clang-format on */
+
+static void
+test_read_back(void)
+{
+    g_autoptr(UprofNames) names = uprof_names_new();
+
+    for (size_t i = 0; i < G_N_ELEMENTS(files); i++)
+        g_assert_cmpstr(uprof_name_text(uprof_names_read_back(names, slice_of(files[i].raw))), ==,
+                        files[i].name);
+}
+
 static void
 test_free_null(void)
 {
@@ -89,6 +126,7 @@ main(int argc, char **argv)
     g_test_add_func("/intern/marker-is-no-name", test_marker_is_no_name);
     g_test_add_func("/intern/many", test_many);
     g_test_add_func("/intern/limit", test_limit);
+    g_test_add_func("/intern/read-back", test_read_back);
     g_test_add_func("/intern/free-null", test_free_null);
     return g_test_run();
 }

@@ -92,6 +92,27 @@ test_rate(gconstpointer data)
     g_assert_cmpuint(uprof_run_got_mhz(run), ==, rates[i].mhz);
 }
 
+/* A part of the samples was taken at the rate of all, and several runs with filters add up. */
+static void
+test_rate_of_a_part(void)
+{
+    g_autoptr(UprofRun) run = uprof_run_new();
+    g_autoptr(UprofRun) both = uprof_run_new();
+
+    run->samples = 90;
+    run->unfiltered = 990;
+    run->vcpus = 1;
+    run->duration_ns = 10 * UPROF_NS_PER_S;
+    g_assert_cmpuint(uprof_run_got_mhz(run), ==, 99000);
+    uprof_run_merge(both, run, true);
+    uprof_run_merge(both, run, false);
+    g_assert_cmpuint(both->unfiltered, ==, 1980);
+    g_assert_cmpuint(uprof_run_got_mhz(both), ==, 99000);
+    run->unfiltered = 0;
+    uprof_run_merge(both, run, false);
+    g_assert_cmpuint(both->unfiltered, ==, 2070);
+}
+
 static void
 test_error_domain(void)
 {
@@ -110,6 +131,7 @@ main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/run/rate/%s", rates[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_rate);
     }
+    g_test_add_func("/run/rate-of-a-part", test_rate_of_a_part);
     g_test_add_func("/run/error-domain", test_error_domain);
     return g_test_run();
 }

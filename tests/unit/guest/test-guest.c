@@ -39,7 +39,7 @@ static const struct {
     UprofHeld in_hold, during, in_release; /* what the marker says */
 } grains[] = {
     { "none",  UPROF_GRAIN_NONE,  0, 4, 0, UPROF_HELD_NOT,   UPROF_HELD_NOT, UPROF_HELD_NOT },
-    { "vcpu",  UPROF_GRAIN_VCPU,  2, 1, 1, UPROF_HELD_NOT,   UPROF_HELD_NOT, UPROF_HELD_NOT },
+    { "vcpu",  UPROF_GRAIN_VCPU,  2, 1, 1, UPROF_HELD_ASKED, UPROF_HELD_YES, UPROF_HELD_YES },
     { "guest", UPROF_GRAIN_GUEST, 0, 4, 1, UPROF_HELD_ASKED, UPROF_HELD_YES, UPROF_HELD_YES },
 };
 
@@ -54,6 +54,7 @@ static const struct {
     { "hold-busy",      MEMORY_HOLD,    UPROF_BUSY,   UPROF_HELD_NOT,   false },
     { "hold-gone",      MEMORY_HOLD,    UPROF_GONE,   UPROF_HELD_NOT,   false },
     { "hold-absent",    MEMORY_HOLD,    UPROF_ABSENT, UPROF_HELD_NOT,   false },
+    { "hold-stuck",     MEMORY_HOLD,    UPROF_STUCK,  UPROF_HELD_NOT,   false },
     { "hold-failed",    MEMORY_HOLD,    UPROF_FAILED, UPROF_HELD_LEFT,  true },
     { "release-gone",   MEMORY_RELEASE, UPROF_GONE,   UPROF_HELD_NOT,   false },
     { "release-failed", MEMORY_RELEASE, UPROF_FAILED, UPROF_HELD_LEFT,  true },
@@ -172,14 +173,62 @@ test_vet(void)
 
     memory_guest_rule(guest, MEMORY_VET, 2, 2, UPROF_BUSY);
     memory_guest_rule(guest, MEMORY_VET, 3, 3, UPROF_FAILED);
-    g_assert_cmpint(uprof_guest_vet(&guest->base, &error), ==, UPROF_OK);
-    g_assert_cmpint(uprof_guest_vet(&guest->base, &error), ==, UPROF_BUSY);
-    g_assert_cmpint(uprof_guest_vet(&guest->base, &error), ==, UPROF_FAILED);
+    g_assert_cmpint(uprof_guest_vet(&guest->base, 0, &error), ==, UPROF_OK);
+    g_assert_cmpint(uprof_guest_vet(&guest->base, 0, &error), ==, UPROF_BUSY);
+    g_assert_cmpint(uprof_guest_vet(&guest->base, 0, &error), ==, UPROF_FAILED);
     g_assert_error(error, UPROF_ERROR, UPROF_ERROR_FAILED);
     g_clear_error(&error);
     memory_guest_rule(guest, MEMORY_VET, 4, 4, UPROF_GONE);
-    g_assert_cmpint(uprof_guest_vet(&guest->base, &error), ==, UPROF_GONE);
+    g_assert_cmpint(uprof_guest_vet(&guest->base, 0, &error), ==, UPROF_GONE);
     g_assert_cmpint(guest->tally->calls[MEMORY_VET], ==, 4);
+}
+
+/* Of a vCPU alone there is more to say than of a guest. */
+static void
+test_vet_vcpus(void)
+{
+    static const UprofAnswer vets[] = { UPROF_OK,     UPROF_IDLE, UPROF_SAME,
+                                        UPROF_ABSENT, UPROF_BUSY, UPROF_GONE };
+    const MemoryPlan plan = { .n_vcpus = G_N_ELEMENTS(vets), .grain = UPROF_GRAIN_VCPU };
+    g_autoptr(MemoryGuest) guest = memory_guest_open(&plan);
+    g_autoptr(GError) error = NULL;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(vets); i++)
+        guest->vets[i] = (gint)vets[i];
+    for (unsigned i = 0; i < G_N_ELEMENTS(vets); i++) {
+        g_assert_cmpint(uprof_guest_vet(&guest->base, i, &error), ==, vets[i]);
+        g_assert_cmpuint(guest->vcpu, ==, i);
+    }
+    g_assert_no_error(error);
+}
+
+/* Asked for only while something is unsettled; a backend need not have either. */
+static void
+test_settle_and_tend(void)
+{
+    const MemoryPlan plan = { .n_vcpus = 1, .grain = UPROF_GRAIN_VCPU };
+    g_autoptr(MemoryGuest) guest = memory_guest_open(&plan);
+    UprofGuestOps ops = memory_guest_ops;
+
+    memory_guest_rule(guest, MEMORY_SETTLE, 1, 1, UPROF_BUSY);
+    g_assert_true(uprof_guest_settle(&guest->base));
+    g_assert_cmpint(guest->tally->calls[MEMORY_SETTLE], ==, 0);
+    guest->base.unsettled = 1;
+    g_assert_false(uprof_guest_settle(&guest->base));
+    g_assert_true(uprof_guest_settle(&guest->base));
+    g_assert_true(uprof_guest_settle(&guest->base));
+    g_assert_cmpint(guest->tally->calls[MEMORY_SETTLE], ==, 2);
+    uprof_guest_tend(&guest->base);
+    g_assert_cmpint(guest->tally->calls[MEMORY_TEND], ==, 1);
+
+    ops.settle = NULL;
+    ops.tend = NULL;
+    guest->base.ops = &ops;
+    uprof_guest_tend(&guest->base);
+    guest->base.unsettled = 1;
+    g_assert_false(uprof_guest_settle(&guest->base));
+    guest->base.ops = &memory_guest_ops;
+    g_assert_cmpint(guest->tally->calls[MEMORY_TEND], ==, 1);
 }
 
 static void
@@ -236,13 +285,13 @@ open_refused(const UprofTarget *target, GError **error)
 }
 
 static UprofAnswer
-fail_silently(UprofGuest *guest, GError **error)
+fail_silently(UprofGuest *guest, unsigned vcpu, GError **error)
 {
     return UPROF_FAILED;
 }
 
 static UprofAnswer
-complain_loudly(UprofGuest *guest, GError **error)
+complain_loudly(UprofGuest *guest, unsigned vcpu, GError **error)
 {
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "all is well");
     return UPROF_OK;
@@ -260,13 +309,16 @@ typedef enum {
     WRONG_VCPU,
     WRONG_REGS_WITHOUT_HOLD,
     WRONG_VET_HELD,
+    WRONG_SETTLE_HELD,
+    WRONG_SAME_GUEST,
     WRONG_NEXT,
     N_WRONGS,
 } Wrong;
 
 static const char *const wrongs[N_WRONGS] = {
-    "no-release", "no-read",    "nothing-opened", "no-rescue",         "silent",   "loud",
-    "close-held", "hold-twice", "no-such-vcpu",   "regs-without-hold", "vet-held", "next",
+    "no-release", "no-read",     "nothing-opened", "no-rescue",    "silent",
+    "loud",       "close-held",  "hold-twice",     "no-such-vcpu", "regs-without-hold",
+    "vet-held",   "settle-held", "same-guest",     "next",
 };
 
 static void
@@ -293,7 +345,7 @@ do_wrong(Wrong wrong)
     case WRONG_SILENT:
     case WRONG_LOUD:
         guest->base.ops = &ops;
-        uprof_guest_vet(&guest->base, &error);
+        uprof_guest_vet(&guest->base, 0, &error);
         return;
     case WRONG_VCPU:
         uprof_guest_hold(&guest->base, 1, &hold, &error);
@@ -301,19 +353,26 @@ do_wrong(Wrong wrong)
     case WRONG_REGS_WITHOUT_HOLD:
         uprof_guest_read_regs(&guest->base, 0, &regs, &error);
         return;
+    case WRONG_SAME_GUEST:
+        guest->vets[0] = UPROF_SAME;
+        uprof_guest_vet(&guest->base, 0, &error);
+        return;
     case WRONG_NEXT:
         uprof_guest_next(&guest->base, NULL, &error);
         return;
     case WRONG_CLOSE_HELD:
     case WRONG_HOLD_TWICE:
     case WRONG_VET_HELD:
+    case WRONG_SETTLE_HELD:
         uprof_guest_hold(&guest->base, 0, &hold, &error);
         if (wrong == WRONG_CLOSE_HELD)
             uprof_guest_close(&guest->base);
         else if (wrong == WRONG_HOLD_TWICE)
             uprof_guest_hold(&guest->base, 0, &hold, &error);
+        else if (wrong == WRONG_VET_HELD)
+            uprof_guest_vet(&guest->base, 0, &error);
         else
-            uprof_guest_vet(&guest->base, &error);
+            uprof_guest_settle(&guest->base);
         return;
     default:
         uprof_guest_open(&ops, &target, &error);
@@ -363,6 +422,8 @@ main(int argc, char **argv)
     g_test_add_func("/guest/scope", test_scope);
     g_test_add_func("/guest/scope-fails", test_scope_fails);
     g_test_add_func("/guest/vet", test_vet);
+    g_test_add_func("/guest/vet-vcpus", test_vet_vcpus);
+    g_test_add_func("/guest/settle-and-tend", test_settle_and_tend);
     g_test_add_func("/guest/read-regs", test_read_regs);
     g_test_add_func("/guest/rescue-only", test_rescue_only);
     g_test_add_func("/guest/refused", test_refused);

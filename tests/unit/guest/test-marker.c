@@ -115,6 +115,27 @@ test_info(void)
     g_assert_cmpuint(strlen(back.access), ==, sizeof(back.access) - 1);
 }
 
+/* Outlives who wrote it, and not the run that it is of. */
+static void
+test_ran(void)
+{
+    const UprofMarkerInfo info = { .uuid = UUID };
+    uint64_t at_ns = 0;
+
+    if (skip())
+        return;
+    UprofMarker *marker = open_marker(UUID);
+    uprof_marker_set_ran(marker, 5, 6);
+    uprof_marker_close(marker);
+    marker = open_marker(UUID);
+    g_assert_cmpuint(uprof_marker_ran(marker, &at_ns), ==, 5);
+    g_assert_cmpuint(at_ns, ==, 6);
+    uprof_marker_set_info(marker, &info);
+    g_assert_cmpuint(uprof_marker_ran(marker, &at_ns), ==, 0);
+    uprof_marker_close(marker);
+    uprof_marker_set_ran(NULL, 5, 6);
+}
+
 static void
 test_held(void)
 {
@@ -308,6 +329,7 @@ main(int argc, char **argv)
 
     g_test_add_func("/marker/lock", test_lock);
     g_test_add_func("/marker/info", test_info);
+    g_test_add_func("/marker/ran", test_ran);
     g_test_add_func("/marker/held", test_held);
     g_test_add_func("/marker/hostile-file", test_hostile_file);
     g_test_add_func("/marker/list", test_list);

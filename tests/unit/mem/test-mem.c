@@ -407,6 +407,39 @@ test_check_more_tables_than_kept(void)
     g_assert_false(uprof_mem_check(mem));
 }
 
+/* What a copy missed is asked for again with nothing held, once, as far as it is there. */
+static void
+test_check_looks_for_missed(void)
+{
+    UprofRegs regs = { .word_bytes = 8 };
+    g_autoptr(MemoryGuest) guest = open_guest(false, &regs);
+    uint8_t into[4 * PAGE];
+
+    guest->base.maps_late = true;
+    guest->base.n_vcpus = 2;
+    g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_SAMPLER);
+    for (unsigned n = 0; n < 4; n++)
+        map_page(guest, n, DATA_PAGE + n);
+    guest->hole = (DATA_PAGE + 1) * PAGE;
+    guest->hole_end = (DATA_PAGE + 2) * PAGE;
+    g_assert_cmpuint(uprof_mem_copy(mem, 0, &regs, GVA, into, sizeof(into)), ==, PAGE);
+    /* that of another vCPU ends where nothing is mapped */
+    g_assert_cmpuint(uprof_mem_copy(mem, 1, &regs, GVA + 3 * PAGE, into, 2 * PAGE), ==, PAGE);
+    guest->hole_end = guest->hole;
+    gint before = guest->tally->bytes;
+    g_assert_true(uprof_mem_check(mem));
+    /* the four entries of each of four walks, and a byte of each of three pages */
+    g_assert_cmpint(guest->tally->bytes, ==, before + 4 * 4 * 8 + 3);
+
+    before = guest->tally->bytes;
+    g_assert_true(uprof_mem_check(mem));
+    g_assert_cmpint(guest->tally->bytes, ==, before);
+    g_assert_cmpuint(uprof_mem_copy(mem, 0, &regs, GVA, into, sizeof(into)), ==, 4 * PAGE);
+    before = guest->tally->bytes;
+    g_assert_true(uprof_mem_check(mem));
+    g_assert_cmpint(guest->tally->bytes, ==, before);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -428,6 +461,7 @@ main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/mem/check/%s", checks[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_check);
     }
+    g_test_add_func("/mem/check/looks-for-missed", test_check_looks_for_missed);
     g_test_add_func("/mem/check/narrow", test_check_narrow);
     g_test_add_func("/mem/check/more-tables-than-kept", test_check_more_tables_than_kept);
     uprof_mem_free(NULL);

@@ -44,6 +44,7 @@ static const struct {
     uint64_t gpa; /* NONE: not mapped */
     uint64_t left;
     bool no_execute;
+    uint64_t xen_pv;
 } cases[] = {
     { "off",                    0,  0, 0, 0x5000, { { 0 } }, 0x12345678, 0x12345678, 0x988, false },
     { "off-cuts-to-32-bits",    0,  0, 0, 0, { { 0 } }, 0x100000ffe, 0xffe, 2, false },
@@ -91,6 +92,13 @@ static const struct {
     { "5level",                 PG, PAE | LA57, LMA, ROOT, { { ROOT + 8, T1 | P }, { T1 + 8, T2 | P }, { T2 + 8, T3 | P }, { T3 + 8, T4 | P }, { T4 + 8, 0x9000 | P } }, UINT64_C(0x1008040201ff0), 0x9ff0, 0x10, false },
     { "5level-high",            PG, PAE | LA57, LMA, ROOT, { { ROOT + 256 * 8, T1 | P }, { T1, T2 | P }, { T2, UINT64_C(0x80000000) | PS | P } }, UINT64_C(0xff00000000000010), 0x80000010, 0x3ffffff0, false },
     { "5level-reserved-ps",     PG, PAE | LA57, LMA, ROOT, { { ROOT, T1 | P }, { T1, T2 | PS | P } }, 0, NONE, 0, false },
+    { "xen-pv64",       0,  0, 0, ROOT, { { ROOT, T1 | FLAGS }, { T1, T2 | FLAGS }, { T2 + 2 * 8, T3 | FLAGS }, { T3 + 16 * 8, 0x9000 | FLAGS } }, 0x410f80, 0x9f80, 0x80, false, 64 },
+    { "xen-pv64-no-large", 0, 0, 0, ROOT, { { ROOT, T1 | P }, { T1, T2 | P }, { T2, 0x200000 | PS | P } }, 0x10, NONE, 0, false, 64 },
+    { "xen-pv64-xens-own", 0, 0, 0, ROOT, { { ROOT + 256 * 8, T1 | P }, { T1, T2 | P }, { T2, T3 | P }, { T3, 0x9000 | P } }, UINT64_C(0xffff800000000010), NONE, 0, false, 64 },
+    { "xen-pv64-behind", 0, 0, 0, ROOT, { { ROOT + 272 * 8, T1 | P }, { T1, T2 | P }, { T2, T3 | P }, { T3, 0x9000 | P | NX } }, UINT64_C(0xffff880000000010), 0x9010, 0xff0, false, 64 },
+    { "xen-pv64-not-canonical", 0, 0, 0, ROOT, { { ROOT, T1 | P } }, UINT64_C(0x800000000000), NONE, 0, false, 64 },
+    { "xen-pv32",       0,  0, NXE, ROOT, { { ROOT + 3 * 8, T1 | P }, { T1, T2 | P }, { T2 + 8, UINT64_C(0x912345000) | P | NX } }, 0xc0001234, UINT64_C(0x912345234), 0xdcc, true, 32 },
+    { "xen-pv32-no-large", 0, 0, 0, ROOT, { { ROOT, T1 | P }, { T1, 0x200000 | PS | P } }, 0, NONE, 0, false, 32 },
     { "5level-not-canonical",   PG, PAE | LA57, LMA, ROOT, { { ROOT + 256 * 8, T1 | P }, { T1, T2 | P }, { T2, UINT64_C(0x80000000) | PS | P } }, UINT64_C(0x100000000000000), NONE, 0, false },
 };
 
@@ -129,7 +137,8 @@ check_walk(size_t i, UprofLane lane, bool slow)
     };
     g_autoptr(MemoryGuest) guest = memory_guest_open(&plan);
     g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, lane);
-    const UprofRegs regs = make_regs(cases[i].cr0, cases[i].cr4, cases[i].efer, cases[i].cr3);
+    UprofRegs regs = make_regs(cases[i].cr0, cases[i].cr4, cases[i].efer, cases[i].cr3);
+    regs.sys[UPROF_X86_XEN_PV] = cases[i].xen_pv;
     const bool narrow = uprof_mem_mode(&regs) == UPROF_PAGING_32BIT;
     uint64_t gpa = 1, left = 2;
     bool executable = false;

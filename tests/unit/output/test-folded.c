@@ -114,7 +114,7 @@ test_golden(gconstpointer data)
         add_stack(&fixture, cases[i].stacks[j].frames, cases[i].stacks[j].weight);
     GString *folded = uprof_output_render(&uprof_format_folded, fixture.profile, fixture.run);
     GString *again = uprof_output_render(&uprof_format_folded, fixture.profile, fixture.run);
-    GString *table = uprof_table_render(fixture.profile, 15);
+    GString *table = uprof_table_render(fixture.profile, &(UprofTableStyle){ .rows = 15 });
     g_assert_cmpstr(folded->str, ==, again->str);
     check_lines(folded->str);
     g_assert_cmpstr(folded->str, ==, cases[i].folded);
@@ -167,7 +167,7 @@ test_table_rows(void)
     add_stack(&fixture, (const char *const[]){ "a", NULL }, 3);
     add_stack(&fixture, (const char *const[]){ "b", NULL }, 2);
     add_stack(&fixture, (const char *const[]){ "c", NULL }, 1);
-    GString *table = uprof_table_render(fixture.profile, 2);
+    GString *table = uprof_table_render(fixture.profile, &(UprofTableStyle){ .rows = 2 });
     g_assert_cmpstr(table->str, ==,
                     "  self   total  function\n  50.0    50.0  a\n  33.3    33.3  b\n"
                     "1 more functions; -n 3 shows them all\n");
@@ -184,7 +184,8 @@ test_formats(void)
     } paths[] = {
         { "x.folded", "folded" }, { "a.b/x.folded", "folded" }, { ".folded", "folded" },
         { "x.meta.json", "meta" }, { "x.capture", "capture" },
-        { "x.json", NULL }, { "folded", NULL }, { "x.folded ", NULL }, { "x", NULL }, { "", NULL },
+        { "x.json", "speedscope" }, { "x.folded.gz", "folded.gz" }, { "x.pb.gz", "pprof" },
+        { "x.svg", "svg" }, { "x.perf", "perf" }, { "x.gz", NULL }, { "folded", NULL }, { "x.folded ", NULL }, { "x", NULL }, { "", NULL },
         { "x.FOLDED", NULL }, { "x.folded/", NULL },
     };
     /* clang-format on */
@@ -198,7 +199,7 @@ test_formats(void)
     for (char **word = words; *word; word++) {
         const UprofFormat *format = uprof_format_by_name(*word);
         g_assert_nonnull(format);
-        g_assert_cmpint(format->begin == NULL, ==, format->is_capture);
+        g_assert_cmpint(format->write == NULL, ==, format->is_capture);
         for (const char *const *suffix = format->suffixes; *suffix; suffix++) {
             g_autofree char *path = g_strconcat("name", *suffix, NULL);
             g_assert_true(uprof_format_by_path(path) == format);

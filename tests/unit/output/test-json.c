@@ -14,13 +14,13 @@ static const struct {
     const char *members[MEMBERS_MAX];
 } objects[] = {
     { "",           { "format", "version", "program", "domain", "started", "duration_ms", "ended_by",
-                      "rate", "access", "unwind", "samples", "ticks", "stacks", "frames",
+                      "rate", "access", "access_why", "unwind", "samples", "ticks", "stacks", "frames",
                       "call_sites", "hold_us", "stopped_us", "held_share_ppm", "profiler_cpu_ms",
                       "images", "files" } },
     { "domain",     { "name", "uuid", "driver", "arch", "vcpus" } },
     { "rate",       { "asked_millihertz", "got_millihertz" } },
     { "samples",    { "total", "running", "idle" } },
-    { "ticks",      { "late", "busy", "skipped" } },
+    { "ticks",      { "late", "busy", "skipped", "stuck" } },
     { "stacks",     { "complete", "truncated", "unknown" } },
     { "frames",     { "total", "named", "cfi", "leaf", "fp" } },
     { "call_sites", { "checked", "agreed" } },
@@ -33,11 +33,11 @@ static const struct {
     const char *member;
     gint64 value;
 } numbers[] = {
-    { "", "version", 1 }, { "", "duration_ms", 10001 }, { "", "held_share_ppm", 4999 },
+    { "", "version", 1 }, { "", "duration_ms", 10001 }, { "", "held_share_ppm", 3999 },
     { "", "profiler_cpu_ms", 96 }, { "domain", "vcpus", 2 },
     { "rate", "asked_millihertz", 99000 }, { "samples", "total", 1980 },
     { "samples", "running", 1168 }, { "samples", "idle", 812 }, { "ticks", "late", 1 },
-    { "ticks", "busy", 2 }, { "ticks", "skipped", 3 }, { "stacks", "complete", 1134 },
+    { "ticks", "busy", 2 }, { "ticks", "skipped", 3 }, { "ticks", "stuck", 4 }, { "stacks", "complete", 1134 },
     { "stacks", "truncated", 28 }, { "stacks", "unknown", 6 }, { "frames", "total", 14211 },
     { "frames", "named", 14068 }, { "frames", "cfi", 12890 }, { "frames", "leaf", 1101 },
     { "frames", "fp", 220 }, { "call_sites", "checked", 13040 }, { "call_sites", "agreed", 12988 },
@@ -62,6 +62,7 @@ make_run(const char *text)
     run->driver = g_strdup(text);
     run->arch = g_strdup(text);
     run->access = g_strdup(text);
+    run->why = g_strdup(text);
     run->unwind = g_strdup(text);
     run->ended_by = g_strdup(text);
     run->vcpus = 2;
@@ -71,6 +72,8 @@ make_run(const char *text)
     run->late = 1;
     run->busy = 2;
     run->skipped = 3;
+    run->stuck = 4;
+    run->held_ns = 40 * UPROF_NS_PER_MS;
     run->cpu_ns = 96 * UPROF_NS_PER_MS + 5;
     run->samples = 1980;
     run->running = 1168;

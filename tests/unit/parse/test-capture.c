@@ -68,6 +68,7 @@ make_snapshot(void)
     snapshot->stopped_ns = UINT64_MAX;
     snapshot->vcpu = 5;
     snapshot->weight = 6;
+    snapshot->count = 1;
     snapshot->reset = 7;
     snapshot->grain = UPROF_GRAIN_GUEST;
     snapshot->stale = true;
@@ -92,6 +93,21 @@ make_snapshot(void)
     return snapshot;
 }
 
+/* likewise: what a vCPU has that had not run */
+static void
+fill_rest(UprofSnapshot *snapshot)
+{
+    uprof_snapshot_clear(snapshot);
+    snapshot->time_ns = UINT64_MAX - 1;
+    snapshot->vcpu = 5;
+    snapshot->weight = UINT32_MAX - 2;
+    snapshot->count = UINT32_MAX - 3;
+    snapshot->reset = 7;
+    snapshot->grain = UPROF_GRAIN_VCPU;
+    snapshot->idle = true;
+    snapshot->same = true;
+}
+
 static GByteArray *
 write_capture(const UprofRun *run, const UprofSnapshot *snapshot)
 {
@@ -99,14 +115,18 @@ write_capture(const UprofRun *run, const UprofSnapshot *snapshot)
     g_autoptr(UprofWriter) writer = uprof_writer_new(fd);
     g_autoptr(UprofRun) images = uprof_run_new();
     g_autoptr(GError) error = NULL;
+    g_autofree UprofSnapshot *rest = g_new0(UprofSnapshot, 1);
     GByteArray *file = g_byte_array_new();
     uint8_t page[UPROF_CAPTURE_PAGE_BYTES];
 
     memset(page, 0xcc, sizeof(page));
     g_assert_true(uprof_writer_run(writer, run, &error));
-    g_assert_true(uprof_writer_image(
-        writer, uprof_run_add_image(images, "[app]", "/a", "00ff", NULL), &error));
+    UprofRunImage *image = uprof_run_add_image(images, "[app]", "/a", "00ff", NULL);
+    image->base = g_strdup("ffffffff9a000000");
+    g_assert_true(uprof_writer_image(writer, image, &error));
     g_assert_true(uprof_writer_snapshot(writer, snapshot, &error));
+    fill_rest(rest);
+    g_assert_true(uprof_writer_snapshot(writer, rest, &error));
     g_assert_true(uprof_writer_page(writer, 0x7000, page, &error));
     g_assert_true(uprof_writer_page(writer, 0x8000, NULL, &error));
     g_assert_true(uprof_writer_end(writer, run, &error));
@@ -147,10 +167,18 @@ test_round_trip(void)
     g_assert_cmpstr(image->path, ==, "/a");
     g_assert_cmpstr(image->build_id, ==, "00ff");
     g_assert_null(image->digest);
+    g_assert_cmpstr(image->base, ==, "ffffffff9a000000");
 
     g_assert_true(uprof_capture_next(&bytes, &record));
     g_assert_cmpint(record.type, ==, UPROF_CAPTURE_SNAPSHOT);
     g_assert_true(uprof_capture_parse_snapshot(record.body, read_snapshot, &error));
+    g_assert_cmpmem(read_snapshot, sizeof(*read_snapshot), snapshot, sizeof(*snapshot));
+
+    /* a rest has no bytes, and leaves those of a slot as they are */
+    g_assert_true(uprof_capture_next(&bytes, &record));
+    g_assert_cmpint(record.type, ==, UPROF_CAPTURE_REST);
+    fill_rest(snapshot);
+    g_assert_true(uprof_capture_parse_rest(record.body, read_snapshot, &error));
     g_assert_cmpmem(read_snapshot, sizeof(*read_snapshot), snapshot, sizeof(*snapshot));
 
     g_assert_true(uprof_capture_next(&bytes, &record));
@@ -195,7 +223,7 @@ test_cut_file(void)
         g_assert_cmpuint(n, <=, last + 1);
         last = n;
     }
-    g_assert_cmpuint(last, ==, 6);
+    g_assert_cmpuint(last, ==, 7);
 }
 
 /* clang-format off */
@@ -242,7 +270,7 @@ static void
 test_unknown_records(void)
 {
     static const char records[] = "\0\0\0\0\1\0\0\0x"
-                                  "\6\0\0\0\0\0\0\0"
+                                  "\7\0\0\0\0\0\0\0"
                                   "\xff\xff\xff\xff\2\0\0\0yz"
                                   "\5\0\0\0\0\0\0\0"
                                   "\3\0\0\0\xff\xff\xff\xff";
@@ -395,6 +423,16 @@ enum {
     WINDOW_LEN_AT = WINDOW_AT + 8,
 };
 
+/* And those of a rest's. */
+enum {
+    REST_WEIGHT_AT = 12,
+    REST_COUNT_AT = 16,
+    REST_GRAIN_AT = 24,
+    REST_IDLE_AT,
+    REST_ZERO_AT,
+    REST_LEN = 28,
+};
+
 /* clang-format off */
 static const struct {
     const char *name;
@@ -425,11 +463,35 @@ static const struct {
     { "window-huge",  WINDOW_LEN_AT + 3, 0xff,      "*: bad window 0" },
     { "window-wraps", WINDOW_AT, 0xf1,              "*: bad window 0" },
 };
+
+/* Bytes of a rest that are overwritten by what is given, from @at on. */
+static const struct {
+    const char *name;
+    size_t at;
+    const char *bytes;
+    size_t n;
+    const char *error; /* NULL: must parse */
+} rest_damages[] = {
+    { "unchanged",   0, "", 0,                               NULL },
+    { "smallest",    REST_WEIGHT_AT, "\1\0\0\0\1\0\0\0", 8, NULL },
+    { "weight-0",    REST_WEIGHT_AT, "\0\0\0\0", 4,          "capture: rest byte 28: bad description" },
+    { "count-0",     REST_COUNT_AT, "\0\0\0\0", 4,           "*: bad description" },
+    { "count-most",  REST_COUNT_AT, "\xff\xff\xff\xff", 4,   NULL },
+    { "grain-none",  REST_GRAIN_AT, "\0", 1,                 NULL },
+    { "grain-guest", REST_GRAIN_AT, "\2", 1,                 NULL },
+    { "grain-3",     REST_GRAIN_AT, "\3", 1,                 "capture: rest byte 25: bad description" },
+    { "not-idle",    REST_IDLE_AT, "\0", 1,                  NULL },
+    { "idle-2",      REST_IDLE_AT, "\2", 1,                  "capture: rest byte 26: bad description" },
+    { "idle-ff",     REST_IDLE_AT, "\xff", 1,                "*: bad description" },
+    { "not-0",       REST_ZERO_AT, "\1", 1,                  "*: bad description" },
+    { "not-0-high",  REST_ZERO_AT + 1, "\x80", 1,            "*: bad description" },
+    { "one-more",    REST_LEN, "\0", 1,                      "capture: rest byte 28: more than a rest" },
+};
 /* clang-format on */
 
-/* a snapshot with one window of 16 bytes at the top of the address space */
+/* a snapshot with one window of 16 bytes at the top of the address space; a rest as it is */
 static GByteArray *
-make_body(void)
+make_body(UprofCaptureType type)
 {
     g_autoptr(UprofRun) run = uprof_run_new();
     g_autofree UprofSnapshot *snapshot = make_snapshot();
@@ -442,7 +504,7 @@ make_body(void)
     g_assert_true(uprof_capture_begin(&bytes, NULL));
     do
         g_assert_true(uprof_capture_next(&bytes, &record));
-    while (record.type != UPROF_CAPTURE_SNAPSHOT);
+    while (record.type != type);
     return g_byte_array_append(body, record.body.data, record.body.len);
 }
 
@@ -450,7 +512,7 @@ static void
 test_damage(gconstpointer data)
 {
     const size_t i = GPOINTER_TO_SIZE(data);
-    g_autoptr(GByteArray) body = make_body();
+    g_autoptr(GByteArray) body = make_body(UPROF_CAPTURE_SNAPSHOT);
     g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
     g_autofree UprofSnapshot *untouched = g_new0(UprofSnapshot, 1);
     g_autoptr(GError) error = NULL;
@@ -467,7 +529,7 @@ test_damage(gconstpointer data)
 static void
 test_cut_snapshot(void)
 {
-    g_autoptr(GByteArray) body = make_body();
+    g_autoptr(GByteArray) body = make_body(UPROF_CAPTURE_SNAPSHOT);
     g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
 
     for (size_t len = 0; len <= body->len; len++) {
@@ -485,7 +547,7 @@ static void
 test_window_limit(void)
 {
     for (unsigned more = 0; more <= 1; more++) {
-        g_autoptr(GByteArray) body = make_body();
+        g_autoptr(GByteArray) body = make_body(UPROF_CAPTURE_SNAPSHOT);
         g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
         const uint32_t len = UPROF_SNAPSHOT_BYTES_MAX + more;
 
@@ -497,6 +559,54 @@ test_window_limit(void)
             uprof_capture_parse_snapshot((UprofSlice){ body->data, body->len }, snapshot, NULL);
         g_assert_true(ok == !more);
     }
+}
+
+static void
+test_rest_damage(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    g_autoptr(GByteArray) body = make_body(UPROF_CAPTURE_REST);
+    g_autofree UprofSnapshot *untouched = make_snapshot(), *snapshot = make_snapshot();
+    g_autoptr(GError) error = NULL;
+
+    g_assert_cmpuint(body->len, ==, REST_LEN);
+    if (rest_damages[i].at + rest_damages[i].n > body->len)
+        g_byte_array_set_size(body, (guint)(rest_damages[i].at + rest_damages[i].n));
+    memcpy(body->data + rest_damages[i].at, rest_damages[i].bytes, rest_damages[i].n);
+    const UprofSlice slice = { body->data, body->len };
+    const bool ok = uprof_capture_parse_rest(slice, snapshot, &error);
+
+    assert_answer(ok, error, rest_damages[i].error);
+    if (!ok)
+        g_assert_cmpmem(snapshot, sizeof(*snapshot), untouched, sizeof(*untouched));
+}
+
+static void
+test_cut_rest(void)
+{
+    g_autoptr(GByteArray) body = make_body(UPROF_CAPTURE_REST);
+    g_autofree UprofSnapshot *untouched = make_snapshot(), *snapshot = make_snapshot();
+
+    for (size_t len = 0; len < body->len; len++) {
+        g_autoptr(GError) error = NULL;
+
+        const bool ok = uprof_capture_parse_rest((UprofSlice){ body->data, len }, snapshot, &error);
+        assert_answer(ok, error, "*: bad description");
+        g_assert_cmpmem(snapshot, sizeof(*snapshot), untouched, sizeof(*untouched));
+    }
+}
+
+/* A rest is no snapshot, and a snapshot no rest. */
+static void
+test_mixed_up(void)
+{
+    g_autoptr(GByteArray) rest = make_body(UPROF_CAPTURE_REST);
+    g_autoptr(GByteArray) body = make_body(UPROF_CAPTURE_SNAPSHOT);
+    g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
+
+    g_assert_false(
+        uprof_capture_parse_snapshot((UprofSlice){ rest->data, rest->len }, snapshot, NULL));
+    g_assert_false(uprof_capture_parse_rest((UprofSlice){ body->data, body->len }, snapshot, NULL));
 }
 
 /* clang-format off */
@@ -547,6 +657,8 @@ main(int argc, char **argv)
     g_test_add_func("/capture/too-many-images", test_too_many_images);
     g_test_add_func("/capture/cut-snapshot", test_cut_snapshot);
     g_test_add_func("/capture/window-limit", test_window_limit);
+    g_test_add_func("/capture/cut-rest", test_cut_rest);
+    g_test_add_func("/capture/mixed-up", test_mixed_up);
     for (size_t i = 0; i < G_N_ELEMENTS(headers); i++) {
         g_autofree char *path = g_strdup_printf("/capture/header/%s", headers[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_header);
@@ -562,6 +674,10 @@ main(int argc, char **argv)
     for (size_t i = 0; i < G_N_ELEMENTS(damages); i++) {
         g_autofree char *path = g_strdup_printf("/capture/damage/%s", damages[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_damage);
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(rest_damages); i++) {
+        g_autofree char *path = g_strdup_printf("/capture/rest-damage/%s", rest_damages[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_rest_damage);
     }
     for (size_t i = 0; i < G_N_ELEMENTS(pages); i++) {
         g_autofree char *path = g_strdup_printf("/capture/page/%s", pages[i].name);

@@ -286,6 +286,159 @@ test_note(gconstpointer data)
     g_assert_cmpuint(image.build_id.len, ==, notes[i].len);
 }
 
+#define FRAME_NAMES "\0.eh_frame\0.debug_frame"
+enum { NAME_EH_FRAME = 1, NAME_DEBUG_FRAME = 11, NAME_CUT = 12 };
+
+/* A number of a 64-bit little-endian file is changed that names its data .eh_frame. */
+/* clang-format off */
+static const struct {
+    const char *name;
+    size_t at;
+    unsigned width;
+    uint64_t value;
+    bool is_eh, is_debug;
+} frames[] = {
+    { "eh",             SHDR(DATA, sh_name), 4, NAME_EH_FRAME,    true,  false },
+    { "debug",          SHDR(DATA, sh_name), 4, NAME_DEBUG_FRAME, false, true  },
+    { "x86-type",       SHDR(DATA, sh_type), 4, SHT_X86_64_UNWIND, true, false },
+    { "other-name",     SHDR(DATA, sh_name), 4, NAME_CUT,         false, false },
+    { "no-name",        SHDR(DATA, sh_name), 4, 0,                false, false },
+    { "name-beyond",    SHDR(DATA, sh_name), 4, UINT32_MAX,       false, false },
+    { "names-cut",      SHDR(STRINGS, sh_size), 8, 10,            false, false },
+    { "names-beyond",   EHDR(e_shstrndx), 2, BUILT_N_SECTIONS,    false, false },
+    { "no-names",       EHDR(e_shstrndx), 2, 0,                   false, false },
+    { "names-of-code",  EHDR(e_shstrndx), 2, BUILT_TEXT,          false, false },
+    { "debug-file",     SHDR(DATA, sh_type), 4, SHT_NOBITS,       false, false },
+    { "compressed",     SHDR(DATA, sh_flags), 8, SHF_COMPRESSED,  false, false },
+    { "beyond",         SHDR(DATA, sh_offset), 8, UINT64_MAX,     false, false },
+    { "too-long",       SHDR(DATA, sh_size), 8, 0x10000,          false, false },
+};
+/* clang-format on */
+
+static void
+test_frames(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    const BuiltElfKind kind = { 0 };
+    g_autoptr(GByteArray) built = build_elf(&kind);
+    g_auto(UprofElfImage) image = { 0 };
+    g_autoptr(GError) error = NULL;
+
+    memcpy(built->data + BUILT_STRINGS_AT, FRAME_NAMES, sizeof(FRAME_NAMES));
+    put_number(built, EHDR(e_shstrndx), 2, false, BUILT_STRINGS);
+    put_number(built, SHDR(DATA, sh_name), 4, false, NAME_EH_FRAME);
+    put_number(built, SHDR(SYMBOLS, sh_size), 8, false, 0);
+    put_number(built, frames[i].at, frames[i].width, false, frames[i].value);
+    g_auto(Guarded) guarded = guard(built->data, built->len);
+    g_assert_true(uprof_elf_parse(guarded.file, "app", &image, &error));
+    g_assert_no_error(error);
+    g_assert_cmpuint(image.eh_frame.bytes.len, ==, frames[i].is_eh ? 16 : 0);
+    g_assert_cmpuint(image.debug_frame.bytes.len, ==, frames[i].is_debug ? 16 : 0);
+    if (frames[i].is_eh) {
+        g_assert_cmphex(image.eh_frame.start, ==, 0x402000);
+        g_assert_cmpuint(((const uint8_t *)image.eh_frame.bytes.data)[9], ==, 9);
+    }
+}
+
+/* 3000 zeros, packed by zlib */
+#define ZEROS                                                                                      \
+    "\x78\xda\xed\xc1\x31\x01\x00\x00\x00\xc2\xa0\xf5\x4f\x6d\x0d\x0f\xa0\x00\x00\x80\x77\x03\x0b" \
+    "\xb8\x00\x01"
+#define PACKED(type, len) type "\0\0\0\0\0\0\0" len "\0\0\0\0\0\0\1\0\0\0\0\0\0\0" ZEROS
+#define BYTES(text) text, sizeof(text) - 1
+enum { ZEROS_LEN = 3000 };
+
+/* The data of a 64-bit little-endian file are these bytes, in a section of that name. */
+/* clang-format off */
+static const struct {
+    const char *name;
+    const char *section;
+    const char *bytes;
+    size_t len;
+    uint64_t flags;
+    size_t debug_frame_len, debug_data_len;
+    const char *link; /* (nullable) */
+    bool has_lines;
+} named[] = {
+    { "packed",          ".debug_frame", BYTES(PACKED("\1", "\xb8\x0b")), SHF_COMPRESSED, ZEROS_LEN },
+    { "packed-by-zstd",  ".debug_frame", BYTES(PACKED("\2", "\xb8\x0b")), SHF_COMPRESSED },
+    { "packed-longer",   ".debug_frame", BYTES(PACKED("\1", "\xb9\x0b")), SHF_COMPRESSED },
+    { "packed-shorter",  ".debug_frame", BYTES(PACKED("\1", "\xb7\x0b")), SHF_COMPRESSED },
+    { "packed-bomb",     ".debug_frame", BYTES(PACKED("\1", "\0\0")), SHF_COMPRESSED },
+    { "packed-header",   ".debug_frame", BYTES("\1\0\0\0\0\0\0\0\1\0\0\0"), SHF_COMPRESSED },
+    { "packed-cut",      ".debug_frame", BYTES("\1"), SHF_COMPRESSED },
+    { "packed-eh",       ".eh_frame",    BYTES(PACKED("\1", "\xb8\x0b")), SHF_COMPRESSED },
+    { "old-packed",      ".zdebug_frame", BYTES("ZLIB\0\0\0\0\0\0\x0b\xb8" ZEROS), 0, ZEROS_LEN },
+    { "old-huge",        ".zdebug_frame", BYTES("ZLIB\xff\xff\xff\xff\xff\xff\xff\xff" ZEROS), 0 },
+    { "old-magic",       ".zdebug_frame", BYTES("ZLIC\0\0\0\0\0\0\x0b\xb8" ZEROS), 0 },
+    { "old-cut",         ".zdebug_frame", BYTES("ZLIB\0\0"), 0 },
+    { "debug-data",      ".gnu_debugdata", BYTES("123"), 0, 0, 3 },
+    { "link",            ".gnu_debuglink", BYTES("app.debug\0\0\0\x78\x56\x34\x12"), 0, 0, 0, "app.debug" },
+    { "link-unpadded",   ".gnu_debuglink", BYTES("abc\0\x78\x56\x34\x12"), 0, 0, 0, "abc" },
+    { "link-no-crc",     ".gnu_debuglink", BYTES("app.debug\0\0\0\x78\x56\x34"), 0 },
+    { "link-no-end",     ".gnu_debuglink", BYTES("abcdefgh"), 0 },
+    { "link-empty",      ".gnu_debuglink", BYTES("\0\0\0\0\x78\x56\x34\x12"), 0 },
+    { "lines",           ".debug_info",  BYTES("x"), 0, 0, 0, NULL, true },
+    { "lines-packed",    ".debug_info",  BYTES("x"), SHF_COMPRESSED, 0, 0, NULL, true },
+    { "lines-old",       ".zdebug_info", BYTES("x"), 0, 0, 0, NULL, true },
+};
+/* clang-format on */
+
+static void
+test_named(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    const BuiltElfKind kind = { 0 };
+    g_autoptr(GByteArray) built = build_elf(&kind);
+    g_auto(UprofElfImage) image = { 0 };
+    g_autoptr(GError) error = NULL;
+    const size_t at = built->len;
+
+    g_byte_array_append(built, (const guint8 *)named[i].bytes, named[i].len);
+    strcpy((char *)built->data + BUILT_STRINGS_AT + 1, named[i].section);
+    put_number(built, EHDR(e_shstrndx), 2, false, BUILT_STRINGS);
+    put_number(built, SHDR(SYMBOLS, sh_size), 8, false, 0);
+    put_number(built, SHDR(DATA, sh_name), 4, false, 1);
+    put_number(built, SHDR(DATA, sh_flags), 8, false, named[i].flags);
+    put_number(built, SHDR(DATA, sh_offset), 8, false, at);
+    put_number(built, SHDR(DATA, sh_size), 8, false, named[i].len);
+    g_auto(Guarded) guarded = guard(built->data, built->len);
+    g_assert_true(uprof_elf_parse(guarded.file, "app", &image, &error));
+    g_assert_no_error(error);
+    g_assert_cmpuint(image.eh_frame.bytes.len, ==, 0);
+    g_assert_cmpuint(image.debug_frame.bytes.len, ==, named[i].debug_frame_len);
+    g_assert_cmpuint(image.debug_frame.len, ==, named[i].debug_frame_len);
+    g_assert_cmpuint(image.debug_data.len, ==, named[i].debug_data_len);
+    g_assert_true(image.has_lines == named[i].has_lines);
+    const size_t link_len = named[i].link ? strlen(named[i].link) : 0;
+    g_assert_cmpmem(image.debug_link.data, image.debug_link.len, named[i].link, link_len);
+    g_assert_cmphex(image.debug_link_crc, ==, link_len > 0 ? 0x12345678 : 0);
+}
+
+/* Where things are loaded. */
+static void
+test_loaded(void)
+{
+    const BuiltElfKind kinds_of[] = { { 0 }, { .is_stripped = true }, { .is_32 = true } };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(kinds_of); i++) {
+        g_autoptr(GByteArray) built = build_elf(&kinds_of[i]);
+        g_auto(UprofElfImage) image = { 0 };
+        g_assert_true(
+            uprof_elf_parse((UprofSlice){ built->data, built->len }, "app", &image, NULL));
+        g_assert_cmphex(image.first_page, ==, BUILT_TEXT_GVA);
+        g_assert_cmphex(image.build_id_at, ==, 0x400140 + 16);
+    }
+    const BuiltElfKind kind = { 0 };
+    g_autoptr(GByteArray) built = build_elf(&kind);
+    g_auto(UprofElfImage) image = { 0 };
+    put_number(built, SHDR(NOTE, sh_flags), 8, false, 0);
+    put_number(built, BUILT_SEGMENTS_AT, 4, false, PT_NULL);
+    g_assert_true(uprof_elf_parse((UprofSlice){ built->data, built->len }, "app", &image, NULL));
+    g_assert_cmphex(image.first_page, ==, BUILT_TEXT_GVA); /* of the first code */
+    g_assert_cmphex(image.build_id_at, ==, 0);
+}
+
 static void
 test_build_id_limit(void)
 {
@@ -438,6 +591,15 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
 
+    for (size_t i = 0; i < G_N_ELEMENTS(frames); i++) {
+        g_autofree char *path = g_strdup_printf("/elf/frames/%s", frames[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_frames);
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(named); i++) {
+        g_autofree char *path = g_strdup_printf("/elf/named/%s", named[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_named);
+    }
+    g_test_add_func("/elf/loaded", test_loaded);
     for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++) {
         g_autofree char *path = g_strdup_printf("/elf/kind/%s", kinds[i].name);
         g_autofree char *prefixes = g_strdup_printf("/elf/prefixes/%s", kinds[i].name);

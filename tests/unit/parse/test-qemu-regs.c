@@ -19,7 +19,7 @@ static const char long_mode[] =
     "FS =0000 0000000000000000 0000ffff 00009300 DPL=0 DS   [-WA]\r\n"
     "GS =0000 0000000000000000 0000ffff 00009300 DPL=0 DS   [-WA]\r\n"
     "LDT=0000 0000000000000000 0000ffff 00008200 DPL=0 LDT\r\n"
-    "TR =0000 0000000000000000 0000ffff 00008b00 DPL=0 TSS64-busy\r\n"
+    "TR =0040 fffffe0000003000 0000ffff 00008b00 DPL=0 TSS64-busy\r\n"
     "GDT=     0000000000007c78 0000001f\r\n"
     "IDT=     0000000000000000 000003ff\r\n"
     "CR0=80000011 CR2=0000000000000000 CR3=0000000000001000 CR4=00000020\r\n"
@@ -130,14 +130,14 @@ static const struct {
 } modes[] = {
     { "long", long_mode, "x86_64", .rax = UINT64_C(0xffffffff81234567), .regs = {
         .pc = 0x7cb9, .sp = 0x6000, .fp = 0x6100, .flags = 0x86, .word_bytes = 8,
-        .sys = { 0x80000011, 0x1000, 0x20, 0x500, 0 } } },
+        .sys = { 0x80000011, 0x1000, 0x20, 0x500, 0, 0x7c78, UINT64_C(0xfffffe0000003000) } } },
     { "compat", compat_mode, "x86_64", .rax = 0x80000010, .regs = {
         .pc = 0x7ca8, .sp = 0x6000, .fp = 0x6100, .flags = 0x86, .word_bytes = 4,
-        .sys = { 0x80000011, 0x1000, 0x20, 0x500, 0 } } },
+        .sys = { 0x80000011, 0x1000, 0x20, 0x500, 0, 0x7c78, 0 } } },
     { "protected", protected_mode, "x86_64", .rax = 0, .regs = {
         .pc = 0x03f3d000 + 0x00010424, .sp = 0x03f3d000 + 0x000a1f44,
         .fp = 0x03f3d000 + 0x02ade438, .flags = 0x46, .word_bytes = 4,
-        .sys = { 0x11, 0, 0, 0, 0x03f5cfb0 } } },
+        .sys = { 0x11, 0, 0, 0, 0x03f5cfb0, 0x0009cd30, 0 } } },
     { "real", real_mode, "i686", .rax = 0, .regs = {
         .pc = 0xf0000 + 0xb7b9, .sp = 0x6f94, .fp = 0xb79d, .flags = 0x246, .word_bytes = 2,
         .halted = true, .sys = { 0x10, 0, 0, 0, 0 } } },
@@ -191,6 +191,9 @@ static const struct {
     { "no-pc",             long_mode,   "RIP", "RIQ", "*: no 'EIP' up to here" },
     { "no-cr3",            long_mode,   "CR3", "CR9", "*: no 'CR3' up to here" },
     { "no-r8",             long_mode,   "R8 =", "R7 =", "*: no 'R8' up to here" },
+    { "no-tr",             long_mode,   "TR =", "TS =", "*: no 'TR' up to here" },
+    { "no-gdt",            long_mode,   "GDT=", "GDU=", "*: no 'GDT' up to here" },
+    { "task-cut",          long_mode,   "TR =0040 fffffe0000003000 0000ffff 00008b00 DPL=0 TSS64-busy", "TR =0040", "*: bad value of 'TR'" },
     { "no-efer",           long_mode,   "EFER=", "EFES=", "*: no 'EFER' up to here" },
     { "no-eax",            compat_mode, "EAX", "EAY", "*: no 'EAX' up to here" },
     { "no-value",          long_mode,   "R15=8899aabbccddeeff", "R15=",

@@ -67,7 +67,7 @@ walk(const Fixture *fixture)
 static char *
 list_rows(const Fixture *fixture)
 {
-    g_autoptr(GArray) rows = uprof_profile_rows(fixture->profile);
+    g_autoptr(GArray) rows = uprof_profile_rows(fixture->profile, NULL);
     GString *out = g_string_new(NULL);
 
     for (guint i = 0; i < rows->len; i++) {
@@ -230,7 +230,7 @@ test_too_many_stacks(void)
     uprof_profile_walk(fixture.profile, check_stack, &seen);
     g_assert_cmpuint(seen.stacks, ==, UPROF_PROFILE_STACKS_MAX + 1);
     g_assert_cmpuint(seen.weight, ==, UPROF_PROFILE_STACKS_MAX + ASIDE + 1);
-    g_autoptr(GArray) rows = uprof_profile_rows(fixture.profile);
+    g_autoptr(GArray) rows = uprof_profile_rows(fixture.profile, NULL);
     uint64_t unknown = 0;
     for (guint i = 0; i < rows->len; i++)
         if (strcmp(uprof_name_text(g_array_index(rows, UprofProfileRow, i).name), "[unknown]") == 0)
@@ -257,6 +257,52 @@ test_too_many_names(void)
     g_assert_cmpuint(seen.stacks, <=, UPROF_PROFILE_NAMES_MAX);
 }
 
+static void
+show_tick(const UprofName *const *frames, unsigned n, UprofTick tick, void *data)
+{
+    GString *text = data;
+
+    g_string_append_printf(text, "%u@%u+%ux%u ", tick.vcpu, (unsigned)tick.time_ns, tick.count,
+                           tick.weight);
+    for (unsigned i = 0; i < n; i++)
+        g_string_append_printf(text, "%s%s", i > 0 ? ";" : "", uprof_name_text(frames[i]));
+    g_string_append_c(text, '\n');
+}
+
+/* In the order in which they came; what does not count is told there alone. */
+static void
+test_ticks(void)
+{
+    g_autoptr(UprofNames) names = uprof_names_new();
+    g_autoptr(UprofProfile) profile =
+        uprof_profile_new(names, uprof_names_marker(names, "vm"), true);
+    const UprofName *b = uprof_names_marker(names, "b"), *a = uprof_names_marker(names, "a");
+    const UprofName *idle = uprof_names_marker(names, "[idle]");
+    g_autoptr(GString) all = g_string_new(NULL);
+    g_autoptr(GString) one = g_string_new(NULL);
+
+    uprof_profile_add_tick(profile, &a, 1, (UprofTick){ 5, 0, 1, 1 }, true);
+    g_assert_cmpuint(uprof_profile_n_ticks(profile), ==, 0);
+    uprof_profile_keep_times(profile);
+    uprof_profile_add_tick(profile, &b, 1, (UprofTick){ 7, 1, 1, 2 }, true);
+    uprof_profile_add_tick(profile, &idle, 1, (UprofTick){ 8, 0, 3, 2 }, false);
+    uprof_profile_add_tick(profile, &a, 1, (UprofTick){ 6, 0, 2, 2 }, true);
+    uprof_profile_walk_ticks(profile, UPROF_PROFILE_ALL_VCPUS, show_tick, all);
+    uprof_profile_walk_ticks(profile, 1, show_tick, one);
+    g_assert_cmpstr(all->str, ==, "1@7+1x2 vm;b\n0@8+3x2 vm;[idle]\n0@6+2x2 vm;a\n");
+    g_assert_cmpstr(one->str, ==, "1@7+1x2 vm;b\n");
+    g_assert_cmpuint(uprof_profile_total(profile), ==, 1 + 2 + 4);
+    g_assert_cmpuint(uprof_profile_n_ticks(profile), ==, 3);
+    for (unsigned i = 3; i < UPROF_PROFILE_TICKS_MAX; i++)
+        uprof_profile_add_tick(profile, &a, 1, (UprofTick){ i, 0, 1, 1 }, true);
+    g_assert_cmpuint(uprof_profile_n_untimed(profile), ==, 0);
+    uprof_profile_add_tick(profile, &a, 1, (UprofTick){ 9, 0, 4, 1 }, true);
+    g_assert_cmpuint(uprof_profile_n_ticks(profile), ==, UPROF_PROFILE_TICKS_MAX);
+    g_assert_cmpuint(uprof_profile_n_untimed(profile), ==, 4);
+    uprof_profile_add_untimed(profile, 3);
+    g_assert_cmpuint(uprof_profile_n_untimed(profile), ==, 7);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -271,5 +317,6 @@ main(int argc, char **argv)
     g_test_add_func("/profile/too-many-stacks", test_too_many_stacks);
     g_test_add_func("/profile/too-many-names", test_too_many_names);
     uprof_profile_free(NULL);
+    g_test_add_func("/profile/ticks", test_ticks);
     return g_test_run();
 }

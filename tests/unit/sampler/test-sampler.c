@@ -1,44 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <string.h>
-
 #include "alloc-watch.h"
-#include "memory-guest.h"
+#include "sampling.h"
 #include "uprof/clock.h"
-#include "uprof/sampler.h"
 
-enum {
-    RAM_LEN = 0x20000,
-    STACK = 0x8000,
-    VCPUS_MAX = 4,
-    RATE_MHZ = 200 * 1000,
-    RUN_MS = 300,
-    FOR_EVER = G_MAXINT,
-};
-
-/* What came out of a run. */
-typedef struct {
-    UprofSamplerCounts counts;
-    GPtrArray *snapshots; /* of UprofSnapshot *, without windows' bytes */
-    GError *error;
-} Result;
-
-static void
-clear_result(Result *result)
-{
-    g_clear_pointer(&result->snapshots, g_ptr_array_unref);
-    g_clear_error(&result->error);
-}
-
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Result, clear_result)
-
-/* The guest and the plan that a test changes before it runs. */
-typedef struct {
-    MemoryGuest *guest;
-    UprofSamplerPlan plan;
-    UprofWindowSize sizes[VCPUS_MAX];
-    bool wanted[VCPUS_MAX];
-    bool nobody_drains;
-} Fixture;
+enum { FOR_EVER = G_MAXINT };
 
 static bool
 is_in_hold(void)
@@ -47,116 +12,28 @@ is_in_hold(void)
 }
 
 static void
-init_fixture(Fixture *fixture, unsigned n_vcpus, UprofGrain grain)
-{
-    const MemoryPlan plan = { .n_vcpus = n_vcpus, .grain = grain, .ram_len = RAM_LEN };
-
-    memset(fixture, 0, sizeof(*fixture));
-    fixture->guest = memory_guest_open(&plan);
-    for (unsigned i = 0; i < n_vcpus; i++) {
-        memory_guest_identity(fixture->guest, i, 0x1000, STACK + 0x100 * i, STACK);
-        uprof_window_size_init(&fixture->sizes[i]);
-        fixture->wanted[i] = true;
-    }
-    fixture->plan = (UprofSamplerPlan){
-        .rate_mhz = RATE_MHZ,
-        .duration_ns = RUN_MS * UPROF_NS_PER_MS,
-        .budget_ppm = 1000 * 1000,
-        .max_pause_ns = UPROF_NS_PER_S,
-        .wanted = fixture->wanted,
-        .sizes = fixture->sizes,
-        .seed = 1,
-    };
-    alloc_watch_start(is_in_hold);
-}
-
-/* However a run went: what was held was released, and nothing was allocated meanwhile. */
-static void
-clear_fixture(Fixture *fixture)
-{
-    g_assert_cmpint(fixture->guest->tally->holds, ==, fixture->guest->tally->releases);
-    g_assert_cmpint(fixture->guest->tally->is_held, ==, 0);
-    g_assert_cmpint(alloc_watch_count(), ==, 0);
-    memory_guest_close(fixture->guest);
-}
-
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Fixture, clear_fixture)
-
-static void
-drain(UprofSampler *sampler, Result *result)
-{
-    const UprofSnapshot *snapshot;
-
-    while ((snapshot = uprof_ring_peek(uprof_sampler_ring(sampler)))) {
-        g_ptr_array_add(result->snapshots,
-                        g_memdup2(snapshot, G_STRUCT_OFFSET(UprofSnapshot, bytes)));
-        uprof_ring_drop(uprof_sampler_ring(sampler));
-    }
-}
-
-static void
-run(Fixture *fixture, Result *result)
-{
-    g_autoptr(UprofSampler) sampler = uprof_sampler_new(&fixture->guest->base, &fixture->plan);
-
-    *result = (Result){ .snapshots = g_ptr_array_new_with_free_func(g_free) };
-    uprof_sampler_start(sampler);
-    do {
-        uprof_sampler_counts(sampler, &result->counts);
-        if (!fixture->nobody_drains)
-            drain(sampler, result);
-        g_usleep(1000);
-    } while (result->counts.end == UPROF_SAMPLER_RUNNING);
-    const bool ok = uprof_sampler_join(sampler, &result->error);
-    g_assert_cmpint(ok, ==, result->error == NULL);
-    drain(sampler, result);
-    uprof_sampler_counts(sampler, &result->counts);
-}
-
-static const UprofSnapshot *
-snapshot_at(const Result *result, guint i)
-{
-    return g_ptr_array_index(result->snapshots, i);
-}
-
-/* Every tick of the run is a sample, or counted as late, busy or skipped. */
-static void
-check_ticks(const Fixture *fixture, const Result *result, uint64_t n_holds)
-{
-    const uint64_t interval_ns =
-        UPROF_NS_PER_S * 1000 / (fixture->plan.rate_mhz / result->counts.divisor);
-    const uint64_t ticks =
-        n_holds + result->counts.late + result->counts.busy + result->counts.skipped;
-
-    /* what a busy host makes the last tick miss is beyond the end */
-    if (result->counts.elapsed_ns < fixture->plan.duration_ns + interval_ns)
-        g_assert_cmpuint(ticks + 1, >=, fixture->plan.duration_ns / interval_ns);
-    g_assert_cmpuint(ticks, <=, fixture->plan.duration_ns / interval_ns + 1);
-}
-
-static void
 test_plain(gconstpointer data)
 {
     const UprofGrain grain = GPOINTER_TO_INT(data);
-    g_auto(Fixture) fixture;
-    g_auto(Result) result;
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
     uint64_t last_ns = 0, last_hold = 0;
 
-    init_fixture(&fixture, 2, grain);
-    run(&fixture, &result);
+    sampling_init(&sampling, 2, grain);
+    sampling_run(&sampling, &result);
     g_assert_no_error(result.error);
     g_assert_cmpint(result.counts.end, ==, UPROF_SAMPLER_DURATION);
     g_assert_cmpuint(result.counts.busy + result.counts.skipped, ==, 0);
     g_assert_cmpuint(result.counts.divisor, ==, 1);
-    g_assert_cmpuint(result.counts.elapsed_ns, >=, fixture.plan.duration_ns);
+    g_assert_cmpuint(result.counts.elapsed_ns, >=, sampling.plan.duration_ns);
     g_assert_cmpuint(result.snapshots->len, >, 0);
     g_assert_cmpuint(result.snapshots->len % 2, ==, 0);
-    check_ticks(&fixture, &result, result.snapshots->len / 2);
+    sampling_check_ticks(&sampling, &result, 1, result.snapshots->len / 2);
     if (grain != UPROF_GRAIN_NONE)
-        g_assert_cmpint(fixture.guest->tally->holds, ==,
+        g_assert_cmpint(sampling.guest->tally->holds, ==,
                         (gint)result.snapshots->len / 2 + UPROF_SAMPLER_PROBES);
     for (guint i = 0; i < result.snapshots->len; i++) {
-        const UprofSnapshot *snapshot = snapshot_at(&result, i);
+        const UprofSnapshot *snapshot = sampling_at(&result, i);
         g_assert_cmpuint(snapshot->vcpu, ==, i % 2);
         g_assert_cmpuint(snapshot->hold, ==, i / 2);
         g_assert_cmpuint(snapshot->time_ns, >=, last_ns);
@@ -166,8 +43,9 @@ test_plain(gconstpointer data)
         g_assert_cmpuint(snapshot->hold_ns, >=, snapshot->stopped_ns);
         g_assert_cmpint(snapshot->hold_ns > 0, ==, grain != UPROF_GRAIN_NONE);
         g_assert_cmpuint(snapshot->n_windows, ==, 1);
-        g_assert_cmphex(snapshot->windows[0].gva, ==, STACK + 0x100 * snapshot->vcpu - 256);
-        g_assert_cmpuint(snapshot->windows[0].len, ==, UPROF_WINDOW_BYTES_MIN);
+        g_assert_cmphex(snapshot->windows[0].gva, ==,
+                        SAMPLING_STACK + 0x100 * snapshot->vcpu - 256);
+        g_assert_cmpuint(snapshot->windows[0].len, ==, UPROF_WINDOW_BYTES_FIRST);
         last_ns = snapshot->time_ns;
         last_hold = snapshot->hold;
     }
@@ -209,16 +87,16 @@ test_answer(gconstpointer data)
 {
     const size_t i = GPOINTER_TO_SIZE(data);
     const MemoryRule *rule = &answers[i].rule;
-    g_auto(Fixture) fixture;
-    g_auto(Result) result;
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
 
-    init_fixture(&fixture, 1, UPROF_GRAIN_GUEST);
-    memory_guest_rule(fixture.guest, rule->call, rule->first, rule->last, rule->answer);
-    run(&fixture, &result);
+    sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
+    memory_guest_rule(sampling.guest, rule->call, rule->first, rule->last, rule->answer);
+    sampling_run(&sampling, &result);
     g_assert_cmpint(result.counts.end, ==, answers[i].end);
     g_assert_cmpuint(result.counts.busy, >=, answers[i].busy_min);
     g_assert_cmpint(result.snapshots->len > 0, ==, answers[i].samples);
-    g_assert_cmpint(fixture.guest->base.left_held, ==, answers[i].left_held);
+    g_assert_cmpint(sampling.guest->base.left_held, ==, answers[i].left_held);
     if (answers[i].error) {
         g_assert_error(result.error, UPROF_ERROR, UPROF_ERROR_FAILED);
         g_assert_cmpstr(result.error->message, ==, answers[i].error);
@@ -227,7 +105,7 @@ test_answer(gconstpointer data)
     }
     /* a guest that may still be stopped is not stopped again */
     if (answers[i].left_held)
-        g_assert_cmpint(fixture.guest->tally->releases, ==,
+        g_assert_cmpint(sampling.guest->tally->releases, ==,
                         rule->first - (rule->call == MEMORY_HOLD));
 }
 
@@ -237,16 +115,16 @@ test_every_call_fails(void)
 {
     for (MemoryCall call = MEMORY_VET; call <= MEMORY_READ_REGS; call++) {
         for (gint n = 1; n <= 12; n++) {
-            g_auto(Fixture) fixture;
-            g_auto(Result) result;
-            init_fixture(&fixture, 2, UPROF_GRAIN_GUEST);
-            fixture.plan.duration_ns = 15 * UPROF_NS_PER_MS;
-            fixture.plan.rate_mhz = 1000 * 1000;
-            memory_guest_rule(fixture.guest, call, n, n, UPROF_FAILED);
-            run(&fixture, &result);
-            g_assert_cmpint(fixture.guest->base.left_held, ==,
+            g_auto(Sampling) sampling;
+            g_auto(SamplingResult) result;
+            sampling_init(&sampling, 2, UPROF_GRAIN_GUEST);
+            sampling.plan.duration_ns = 15 * UPROF_NS_PER_MS;
+            sampling.plan.rate_mhz = 1000 * 1000;
+            memory_guest_rule(sampling.guest, call, n, n, UPROF_FAILED);
+            sampling_run(&sampling, &result);
+            g_assert_cmpint(sampling.guest->base.left_held, ==,
                             (call == MEMORY_HOLD || call == MEMORY_RELEASE) &&
-                                fixture.guest->tally->calls[call] >= n);
+                                sampling.guest->tally->calls[call] >= n);
         }
     }
 }
@@ -261,18 +139,19 @@ set_hold_after(MemoryGuest *guest, MemoryCall call, gint n)
 static void
 test_budget(void)
 {
-    g_auto(Fixture) fixture;
-    g_auto(Result) result;
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
 
-    init_fixture(&fixture, 1, UPROF_GRAIN_GUEST);
-    fixture.guest->hold_ns = 5 * UPROF_NS_PER_MS; /* an interval, so 100 % */
-    fixture.plan.budget_ppm = 100 * 1000;
-    run(&fixture, &result);
-    g_assert_cmpuint(result.counts.probe_ns, >=, fixture.guest->hold_ns);
+    sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
+    sampling.guest->hold_ns = 5 * UPROF_NS_PER_MS; /* an interval, so 100 % */
+    sampling.plan.budget_ppm = 100 * 1000;
+    sampling_run(&sampling, &result);
+    g_assert_cmpuint(result.counts.probe_ns, >=, sampling.guest->hold_ns);
     g_assert_cmpuint(result.counts.divisor, >=, 10);
     g_assert_cmpuint(result.snapshots->len, >, 0);
-    g_assert_cmpuint(result.snapshots->len, <=, RUN_MS * RATE_MHZ / 1000 / 1000 / 10 + 1);
-    check_ticks(&fixture, &result, result.snapshots->len);
+    g_assert_cmpuint(result.snapshots->len, <=,
+                     SAMPLING_RUN_MS * SAMPLING_RATE_MHZ / 1000 / 1000 / 10 + 1);
+    sampling_check_ticks(&sampling, &result, 1, result.snapshots->len);
 }
 
 /* Holds become longer after the trial: each later sample stands for more ticks. */
@@ -280,20 +159,20 @@ static void
 test_budget_in_mid_run(void)
 {
     static const uint64_t slow_ns = 5 * UPROF_NS_PER_MS;
-    g_auto(Fixture) fixture;
-    g_auto(Result) result;
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
     uint64_t last_weight = 1;
 
-    init_fixture(&fixture, 1, UPROF_GRAIN_GUEST);
-    fixture.plan.budget_ppm = 200 * 1000;
-    fixture.plan.duration_ns = UPROF_NS_PER_S;
-    fixture.guest->hook = set_hold_after;
-    fixture.guest->hook_data = (gpointer)&slow_ns;
-    run(&fixture, &result);
+    sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
+    sampling.plan.budget_ppm = 200 * 1000;
+    sampling.plan.duration_ns = UPROF_NS_PER_S;
+    sampling.guest->hook = set_hold_after;
+    sampling.guest->hook_data = (gpointer)&slow_ns;
+    sampling_run(&sampling, &result);
     g_assert_cmpuint(result.counts.divisor, ==, 1);
     g_assert_cmpuint(result.counts.stride, >=, 3);
     for (guint i = 0; i < result.snapshots->len; i++) {
-        const UprofSnapshot *snapshot = snapshot_at(&result, i);
+        const UprofSnapshot *snapshot = sampling_at(&result, i);
         if (i < 16)
             g_assert_cmpuint(snapshot->weight, ==, 1);
         last_weight = snapshot->weight;
@@ -311,50 +190,64 @@ sleep_once(MemoryGuest *guest, MemoryCall call, gint n)
 static void
 test_late(void)
 {
-    g_auto(Fixture) fixture;
-    g_auto(Result) result;
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
 
-    init_fixture(&fixture, 1, UPROF_GRAIN_GUEST);
-    fixture.guest->hook = sleep_once;
-    run(&fixture, &result);
+    sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
+    sampling.guest->hook = sleep_once;
+    sampling_run(&sampling, &result);
     /* 100 ms of ticks each 5 ms, none of them made up for */
     g_assert_cmpuint(result.counts.late, >=, 18);
-    check_ticks(&fixture, &result, result.snapshots->len);
+    sampling_check_ticks(&sampling, &result, 1, result.snapshots->len);
 }
 
 static void
 test_skipped(void)
 {
-    g_auto(Fixture) fixture;
-    g_auto(Result) result;
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
 
-    init_fixture(&fixture, 1, UPROF_GRAIN_GUEST);
-    fixture.nobody_drains = true;
-    run(&fixture, &result);
+    sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
+    sampling.nobody_drains = true;
+    sampling_run(&sampling, &result);
     g_assert_cmpuint(result.counts.skipped, >, 0);
     /* a tick without room stops nobody */
-    g_assert_cmpint(fixture.guest->tally->holds, ==,
+    g_assert_cmpint(sampling.guest->tally->holds, ==,
                     (gint)result.snapshots->len + UPROF_SAMPLER_PROBES);
-    check_ticks(&fixture, &result, result.snapshots->len);
+    sampling_check_ticks(&sampling, &result, 1, result.snapshots->len);
+}
+
+static void
+wait_for_end(UprofSampler *sampler)
+{
+    UprofSamplerCounts counts;
+
+    do {
+        g_usleep(1000);
+        uprof_sampler_counts(sampler, &counts);
+    } while (counts.end == UPROF_SAMPLER_RUNNING);
 }
 
 static void
 test_stop(void)
 {
-    g_auto(Fixture) fixture;
+    g_auto(Sampling) sampling;
     UprofSamplerCounts counts;
 
-    init_fixture(&fixture, 1, UPROF_GRAIN_GUEST);
-    fixture.plan.duration_ns = 0;
-    g_autoptr(UprofSampler) sampler = uprof_sampler_new(&fixture.guest->base, &fixture.plan);
-    uprof_sampler_start(sampler);
+    sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
+    sampling.plan.duration_ns = 0;
+    g_autoptr(UprofRing) ring = uprof_ring_new(sampling.n_slots);
+    g_autoptr(UprofSampler) sampler =
+        uprof_sampler_new(&sampling.guest->base, &sampling.plan, ring);
+    g_autoptr(UprofLoop) loop = uprof_loop_new();
+    uprof_loop_add(loop, sampler);
     g_usleep(100 * 1000);
     uprof_sampler_counts(sampler, &counts);
     g_assert_cmpint(counts.end, ==, UPROF_SAMPLER_RUNNING);
     const uint64_t asked_ns = uprof_clock_now_ns();
     uprof_sampler_stop(sampler);
-    g_assert_true(uprof_sampler_join(sampler, NULL));
-    g_assert_cmpuint(uprof_clock_now_ns() - asked_ns, <, UPROF_NS_PER_S);
+    wait_for_end(sampler);
+    g_assert_cmpuint(uprof_clock_now_ns() - asked_ns, <, 10 * UPROF_NS_PER_S);
     uprof_sampler_counts(sampler, &counts);
     g_assert_cmpint(counts.end, ==, UPROF_SAMPLER_STOPPED);
 }
@@ -363,42 +256,48 @@ test_stop(void)
 static void
 test_stop_slow_rate(void)
 {
-    g_auto(Fixture) fixture;
+    g_auto(Sampling) sampling;
 
-    init_fixture(&fixture, 1, UPROF_GRAIN_GUEST);
-    fixture.plan.duration_ns = 0;
-    fixture.plan.rate_mhz = 10;
-    g_autoptr(UprofSampler) sampler = uprof_sampler_new(&fixture.guest->base, &fixture.plan);
-    uprof_sampler_start(sampler);
+    sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
+    sampling.plan.duration_ns = 0;
+    sampling.plan.rate_mhz = 10;
+    g_autoptr(UprofRing) ring = uprof_ring_new(sampling.n_slots);
+    g_autoptr(UprofSampler) sampler =
+        uprof_sampler_new(&sampling.guest->base, &sampling.plan, ring);
+    g_autoptr(UprofLoop) loop = uprof_loop_new();
+    uprof_loop_add(loop, sampler);
     g_usleep(50 * 1000);
     const uint64_t asked_ns = uprof_clock_now_ns();
     uprof_sampler_stop(sampler);
-    g_assert_true(uprof_sampler_join(sampler, NULL));
-    g_assert_cmpuint(uprof_clock_now_ns() - asked_ns, <, UPROF_NS_PER_S);
+    wait_for_end(sampler);
+    g_assert_cmpuint(uprof_clock_now_ns() - asked_ns, <, 10 * UPROF_NS_PER_S);
 }
 
 static void
 test_park(void)
 {
-    g_auto(Fixture) fixture;
+    g_auto(Sampling) sampling;
 
-    init_fixture(&fixture, 1, UPROF_GRAIN_GUEST);
-    fixture.plan.duration_ns = 0;
-    fixture.guest->hold_ns = UPROF_NS_PER_MS;
-    g_autoptr(UprofSampler) sampler = uprof_sampler_new(&fixture.guest->base, &fixture.plan);
-    uprof_sampler_start(sampler);
+    sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
+    sampling.plan.duration_ns = 0;
+    sampling.guest->hold_ns = UPROF_NS_PER_MS;
+    g_autoptr(UprofRing) ring = uprof_ring_new(sampling.n_slots);
+    g_autoptr(UprofSampler) sampler =
+        uprof_sampler_new(&sampling.guest->base, &sampling.plan, ring);
+    g_autoptr(UprofLoop) loop = uprof_loop_new();
+    uprof_loop_add(loop, sampler);
     g_usleep(50 * 1000);
     for (unsigned i = 0; i < 5; i++) {
         uprof_sampler_park(sampler);
-        g_assert_cmpint(g_atomic_int_get(&fixture.guest->tally->is_held), ==, 0);
-        const gint holds = g_atomic_int_get(&fixture.guest->tally->holds);
+        g_assert_cmpint(g_atomic_int_get(&sampling.guest->tally->is_held), ==, 0);
+        const gint holds = g_atomic_int_get(&sampling.guest->tally->holds);
         g_usleep(20 * 1000);
-        g_assert_cmpint(g_atomic_int_get(&fixture.guest->tally->holds), ==, holds);
+        g_assert_cmpint(g_atomic_int_get(&sampling.guest->tally->holds), ==, holds);
         uprof_sampler_unpark(sampler);
         g_usleep(10 * 1000);
     }
     uprof_sampler_stop(sampler);
-    g_assert_true(uprof_sampler_join(sampler, NULL));
+    wait_for_end(sampler);
 }
 
 /* The stack pointer moves between the first and the second reading of every other sample. */
@@ -412,16 +311,16 @@ move_sp(MemoryGuest *guest, MemoryCall call, gint n)
 static void
 test_torn(void)
 {
-    g_auto(Fixture) fixture;
-    g_auto(Result) result;
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
 
-    init_fixture(&fixture, 1, UPROF_GRAIN_NONE);
-    fixture.guest->hook = move_sp;
-    run(&fixture, &result);
-    g_assert_cmpint(fixture.guest->tally->calls[MEMORY_HOLD], ==, 0);
+    sampling_init(&sampling, 1, UPROF_GRAIN_NONE);
+    sampling.guest->hook = move_sp;
+    sampling_run(&sampling, &result);
+    g_assert_cmpint(sampling.guest->tally->calls[MEMORY_HOLD], ==, 0);
     g_assert_cmpuint(result.snapshots->len, >, 10);
     for (guint i = 0; i < result.snapshots->len; i++) {
-        const UprofSnapshot *snapshot = snapshot_at(&result, i);
+        const UprofSnapshot *snapshot = sampling_at(&result, i);
         /* the trial has taken five */
         g_assert_cmpint(snapshot->stale, ==, (i + UPROF_SAMPLER_PROBES) % 2 == 0);
         g_assert_cmpuint(snapshot->n_windows, ==, snapshot->stale ? 0 : 1);
@@ -430,38 +329,41 @@ test_torn(void)
 }
 
 static void
-test_kinds_of_vcpus(void)
+test_kinds_of_vcpus(gconstpointer data)
 {
+    const bool idle_stacks = GPOINTER_TO_INT(data);
     enum { PLAIN, ABSENT, HALTED, SMM };
-    g_auto(Fixture) fixture;
-    g_auto(Result) result;
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
 
-    init_fixture(&fixture, VCPUS_MAX, UPROF_GRAIN_GUEST);
-    fixture.guest->is_absent[ABSENT] = true;
-    fixture.guest->regs[HALTED].halted = true;
-    fixture.guest->regs[SMM].smm = true;
-    run(&fixture, &result);
+    sampling_init(&sampling, SAMPLING_VCPUS_MAX, UPROF_GRAIN_GUEST);
+    sampling.guest->is_absent[ABSENT] = true;
+    sampling.guest->regs[HALTED].halted = true;
+    sampling.guest->regs[SMM].smm = true;
+    sampling.plan.idle_stacks = idle_stacks;
+    sampling_run(&sampling, &result);
     g_assert_cmpuint(result.snapshots->len, >, 0);
     for (guint i = 0; i < result.snapshots->len; i++) {
-        const UprofSnapshot *snapshot = snapshot_at(&result, i);
+        const UprofSnapshot *snapshot = sampling_at(&result, i);
         g_assert_cmpuint(snapshot->vcpu, !=, ABSENT);
         g_assert_cmpint(snapshot->idle, ==, snapshot->vcpu == HALTED);
-        g_assert_cmpuint(snapshot->n_windows, ==, snapshot->vcpu == PLAIN ? 1 : 0);
+        const bool has_stack = snapshot->vcpu == PLAIN || (idle_stacks && snapshot->vcpu == HALTED);
+        g_assert_cmpuint(snapshot->n_windows, ==, has_stack);
     }
 }
 
 static void
 test_only_wanted(void)
 {
-    g_auto(Fixture) fixture;
-    g_auto(Result) result;
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
 
-    init_fixture(&fixture, VCPUS_MAX, UPROF_GRAIN_GUEST);
-    fixture.wanted[0] = fixture.wanted[2] = false;
-    run(&fixture, &result);
+    sampling_init(&sampling, SAMPLING_VCPUS_MAX, UPROF_GRAIN_GUEST);
+    sampling.wanted[0] = sampling.wanted[2] = false;
+    sampling_run(&sampling, &result);
     g_assert_cmpuint(result.snapshots->len, >, 0);
     for (guint i = 0; i < result.snapshots->len; i++)
-        g_assert_cmpuint(snapshot_at(&result, i)->vcpu, ==, 1 + i % 2 * 2);
+        g_assert_cmpuint(sampling_at(&result, i)->vcpu, ==, 1 + i % 2 * 2);
 }
 
 static void
@@ -474,17 +376,17 @@ dawdle(MemoryGuest *guest, MemoryCall call, gint n)
 static void
 test_max_pause(void)
 {
-    g_auto(Fixture) fixture;
-    g_auto(Result) result;
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
 
-    init_fixture(&fixture, 2, UPROF_GRAIN_GUEST);
-    fixture.guest->hook = dawdle;
-    fixture.plan.max_pause_ns = UPROF_NS_PER_MS;
-    run(&fixture, &result);
+    sampling_init(&sampling, 2, UPROF_GRAIN_GUEST);
+    sampling.guest->hook = dawdle;
+    sampling.plan.max_pause_ns = UPROF_NS_PER_MS;
+    sampling_run(&sampling, &result);
     g_assert_cmpuint(result.snapshots->len, >, 0);
     for (guint i = 0; i < result.snapshots->len; i++) {
-        g_assert_cmpuint(snapshot_at(&result, i)->n_windows, ==, 0);
-        g_assert_cmphex(snapshot_at(&result, i)->regs.pc, ==, 0x1000);
+        g_assert_cmpuint(sampling_at(&result, i)->n_windows, ==, 0);
+        g_assert_cmphex(sampling_at(&result, i)->regs.pc, ==, 0x1000);
     }
 }
 
@@ -500,42 +402,42 @@ static void
 test_stale_tables(void)
 {
     const MemoryPlan plan = {
-        .n_vcpus = 1, .grain = UPROF_GRAIN_GUEST, .ram_len = RAM_LEN, .slow_reads = true
+        .n_vcpus = 1, .grain = UPROF_GRAIN_GUEST, .ram_len = SAMPLING_RAM_LEN, .slow_reads = true
     };
-    g_auto(Fixture) fixture;
-    g_auto(Result) result;
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
 
-    init_fixture(&fixture, 1, UPROF_GRAIN_GUEST);
-    memory_guest_close(fixture.guest);
-    fixture.guest = memory_guest_open(&plan);
-    UprofRegs *regs = &fixture.guest->regs[0];
-    memory_guest_identity(fixture.guest, 0, 0x1000, 0x800, 0x800);
+    sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
+    memory_guest_close(sampling.guest);
+    sampling.guest = memory_guest_open(&plan);
+    UprofRegs *regs = &sampling.guest->regs[0];
+    memory_guest_identity(sampling.guest, 0, 0x1000, 0x800, 0x800);
     regs->sys[UPROF_X86_CR0] = UPROF_X86_CR0_PG;
     regs->sys[UPROF_X86_CR3] = 0x1000;
     regs->sys[UPROF_X86_CR4] = UPROF_X86_CR4_PAE;
     regs->sys[UPROF_X86_EFER] = UPROF_X86_EFER_LMA;
     for (unsigned level = 1; level < 4; level++)
-        memory_guest_put_u64(fixture.guest, level * 0x1000, (level + 1) * 0x1000 + 3);
-    fixture.guest->hook = change_tables;
-    run(&fixture, &result);
+        memory_guest_put_u64(sampling.guest, level * 0x1000, (level + 1) * 0x1000 + 3);
+    sampling.guest->hook = change_tables;
+    sampling_run(&sampling, &result);
     g_assert_cmpuint(result.snapshots->len, >, 0);
     for (guint i = 0; i < result.snapshots->len; i++) {
-        g_assert_true(snapshot_at(&result, i)->stale);
-        g_assert_cmpuint(snapshot_at(&result, i)->n_windows, ==, 0);
+        g_assert_true(sampling_at(&result, i)->stale);
+        g_assert_cmpuint(sampling_at(&result, i)->n_windows, ==, 0);
     }
 }
 
 static void
 test_resets(void)
 {
-    g_auto(Fixture) fixture;
-    g_auto(Result) result;
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
 
-    init_fixture(&fixture, 1, UPROF_GRAIN_GUEST);
-    g_atomic_int_set(&fixture.guest->base.resets, 7);
-    run(&fixture, &result);
+    sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
+    g_atomic_int_set(&sampling.guest->base.resets, 7);
+    sampling_run(&sampling, &result);
     g_assert_cmpuint(result.snapshots->len, >, 0);
-    g_assert_cmpuint(snapshot_at(&result, 0)->reset, ==, 7);
+    g_assert_cmpuint(sampling_at(&result, 0)->reset, ==, 7);
 }
 
 static void
@@ -556,24 +458,25 @@ shoot(UprofSampler *sampler, UprofAnswer expected, unsigned expected_n)
 static void
 test_shoot(void)
 {
-    g_auto(Fixture) fixture;
+    g_auto(Sampling) sampling;
 
-    init_fixture(&fixture, 2, UPROF_GRAIN_GUEST);
-    g_autoptr(UprofSampler) sampler = uprof_sampler_new(&fixture.guest->base, &fixture.plan);
+    sampling_init(&sampling, 2, UPROF_GRAIN_GUEST);
+    g_autoptr(UprofSampler) sampler =
+        uprof_sampler_new(&sampling.guest->base, &sampling.plan, NULL);
     shoot(sampler, UPROF_OK, 2);
-    g_assert_cmpint(fixture.guest->tally->holds, ==, 1);
-    memory_guest_rule(fixture.guest, MEMORY_VET, 2, 2, UPROF_BUSY);
+    g_assert_cmpint(sampling.guest->tally->holds, ==, 1);
+    memory_guest_rule(sampling.guest, MEMORY_VET, 2, 2, UPROF_BUSY);
     shoot(sampler, UPROF_BUSY, 0);
-    memory_guest_rule(fixture.guest, MEMORY_VET, 3, 3, UPROF_GONE);
+    memory_guest_rule(sampling.guest, MEMORY_VET, 3, 3, UPROF_GONE);
     shoot(sampler, UPROF_GONE, 0);
-    memory_guest_rule(fixture.guest, MEMORY_HOLD, 2, 2, UPROF_FAILED);
+    memory_guest_rule(sampling.guest, MEMORY_HOLD, 2, 2, UPROF_FAILED);
     shoot(sampler, UPROF_FAILED, 0);
-    g_assert_cmpint(fixture.guest->tally->holds, ==, 1);
+    g_assert_cmpint(sampling.guest->tally->holds, ==, 1);
     /* stopped by somebody else: looked at, and left as it is */
-    fixture.guest->base.paused = true;
+    sampling.guest->base.paused = true;
     shoot(sampler, UPROF_OK, 2);
-    g_assert_cmpint(fixture.guest->tally->calls[MEMORY_HOLD], ==, 2);
-    g_assert_cmpint(fixture.guest->tally->calls[MEMORY_VET], ==, 4);
+    g_assert_cmpint(sampling.guest->tally->calls[MEMORY_HOLD], ==, 2);
+    g_assert_cmpint(sampling.guest->tally->calls[MEMORY_VET], ==, 4);
 }
 
 static void
@@ -587,14 +490,37 @@ allocate(MemoryGuest *guest, MemoryCall call, gint n)
 static void
 test_watch(void)
 {
-    g_auto(Fixture) fixture;
+    g_auto(Sampling) sampling;
 
-    init_fixture(&fixture, 1, UPROF_GRAIN_GUEST);
-    fixture.guest->hook = allocate;
-    g_autoptr(UprofSampler) sampler = uprof_sampler_new(&fixture.guest->base, &fixture.plan);
+    sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
+    sampling.guest->hook = allocate;
+    g_autoptr(UprofSampler) sampler =
+        uprof_sampler_new(&sampling.guest->base, &sampling.plan, NULL);
     shoot(sampler, UPROF_OK, 1);
     g_assert_cmpint(alloc_watch_count(), ==, 1);
     alloc_watch_start(is_in_hold);
+}
+
+/* A whole guest that is at rest is not held, and each of its vCPUs has all ticks. */
+static void
+test_guest_at_rest(void)
+{
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
+
+    sampling_init(&sampling, 3, UPROF_GRAIN_GUEST);
+    sampling.guest->vets[0] = UPROF_IDLE;
+    sampling_run(&sampling, &result);
+    g_assert_no_error(result.error);
+    g_assert_cmpint(sampling.guest->tally->holds, ==, 0);
+    g_assert_cmpuint(result.snapshots->len, ==, 3);
+    for (guint i = 0; i < result.snapshots->len; i++) {
+        const UprofSnapshot *snapshot = sampling_at(&result, i);
+        g_assert_cmpuint(snapshot->vcpu, ==, i);
+        g_assert_true(snapshot->same && snapshot->idle);
+        g_assert_cmpuint(snapshot->count, >, 1);
+        g_assert_cmpuint(snapshot->count, ==, sampling_at(&result, 0)->count);
+    }
 }
 
 int
@@ -618,11 +544,13 @@ main(int argc, char **argv)
     g_test_add_func("/sampler/stop-slow-rate", test_stop_slow_rate);
     g_test_add_func("/sampler/park", test_park);
     g_test_add_func("/sampler/torn", test_torn);
-    g_test_add_func("/sampler/kinds-of-vcpus", test_kinds_of_vcpus);
+    g_test_add_data_func("/sampler/kinds-of-vcpus", GINT_TO_POINTER(0), test_kinds_of_vcpus);
+    g_test_add_data_func("/sampler/idle-stacks", GINT_TO_POINTER(1), test_kinds_of_vcpus);
     g_test_add_func("/sampler/only-wanted", test_only_wanted);
     g_test_add_func("/sampler/max-pause", test_max_pause);
     g_test_add_func("/sampler/stale-tables", test_stale_tables);
     g_test_add_func("/sampler/resets", test_resets);
+    g_test_add_func("/sampler/guest-at-rest", test_guest_at_rest);
     g_test_add_func("/sampler/shoot", test_shoot);
     return g_test_run();
 }

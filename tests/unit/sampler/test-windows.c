@@ -12,7 +12,7 @@ test_learn(void)
     UprofWindowSize size;
 
     uprof_window_size_init(&size);
-    g_assert_cmpint(size.wanted, ==, UPROF_WINDOW_BYTES_MIN);
+    g_assert_cmpint(size.wanted, ==, UPROF_WINDOW_BYTES_FIRST);
     for (unsigned i = 0; i < 10; i++) {
         const gint before = size.wanted;
         uprof_window_size_learn(&size, true, 0);
@@ -30,6 +30,9 @@ test_learn(void)
     for (unsigned i = 0; i < 20000; i++)
         uprof_window_size_learn(&size, false, 0);
     g_assert_cmpint(size.wanted, ==, UPROF_WINDOW_BYTES_MIN);
+    /* one that is longer again is cut once */
+    uprof_window_size_learn(&size, true, 0);
+    g_assert_cmpint(size.wanted, ==, UPROF_WINDOW_BYTES_FIRST);
 }
 
 /* clang-format off */

@@ -51,6 +51,44 @@ test_names(void)
                         cases[i].reg_name);
 }
 
+/* clang-format off */
+static const struct {
+    const char *name;
+    uint64_t dwarf;
+    int reg; /* -1: none */
+} dwarf_regs[] = {
+    { "x86_64", 0,  UPROF_X86_RAX },
+    { "x86_64", 1,  UPROF_X86_RDX },
+    { "x86_64", 7,  UPROF_X86_RSP },
+    { "x86_64", 16, UPROF_X86_RIP },
+    { "x86_64", 17, -1 },
+    { "i686",   0,  UPROF_X86_RAX },
+    { "i686",   1,  UPROF_X86_RCX },
+    { "i686",   2,  UPROF_X86_RDX },
+    { "i686",   4,  UPROF_X86_RSP },
+    { "i686",   5,  UPROF_X86_RBP },
+    { "i686",   8,  UPROF_X86_RIP },
+    { "i686",   9,  -1 },
+    { "i686",   UINT64_C(1) << 32, -1 },
+};
+/* clang-format on */
+
+static void
+test_dwarf_regs(void)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(dwarf_regs); i++) {
+        unsigned reg = UPROF_REGS_MAX;
+
+        const bool found =
+            uprof_arch_dwarf_reg(uprof_arch_find(dwarf_regs[i].name), dwarf_regs[i].dwarf, &reg);
+        g_assert_true(found == (dwarf_regs[i].reg >= 0));
+        g_assert_cmpuint(reg, ==, found ? (unsigned)dwarf_regs[i].reg : UPROF_REGS_MAX);
+    }
+    for (size_t i = 0; uprof_arch_at(i); i++)
+        g_assert_true(uprof_arch_of_elf(uprof_arch_at(i)->elf_machine) == uprof_arch_at(i));
+    g_assert_null(uprof_arch_of_elf(0));
+}
+
 static void
 test_not_found(void)
 {
@@ -66,6 +104,7 @@ main(int argc, char **argv)
 
     g_test_add_func("/arch/rows", test_rows);
     g_test_add_func("/arch/names", test_names);
+    g_test_add_func("/arch/dwarf-regs", test_dwarf_regs);
     g_test_add_func("/arch/not-found", test_not_found);
     return g_test_run();
 }

@@ -2,6 +2,26 @@
 #include "uprof/clock.h"
 #include "uprof/ring.h"
 
+enum {
+    SLOTS_MAX = 64,
+    PASSED = 20000,
+    PRODUCERS = 3,
+    ALONE = UPROF_SNAPSHOT_BYTES_MAX - 1, /* a byte that tells whose slot it is */
+};
+
+/* Returns: how many slots are free, by taking them all */
+static size_t
+count_room(UprofRing *ring)
+{
+    UprofSnapshot *slots[SLOTS_MAX];
+    size_t n = 0;
+
+    while (uprof_ring_take(ring, slots + n, 1))
+        g_assert_cmpuint(++n, <, SLOTS_MAX);
+    uprof_ring_give(ring, slots, n);
+    return n;
+}
+
 static void
 test_order(void)
 {
@@ -11,30 +31,98 @@ test_order(void)
 
     g_assert_null(uprof_ring_peek(ring));
     for (unsigned round = 0; round < 10; round++) {
-        g_assert_cmpuint(uprof_ring_room(ring), ==, N);
+        UprofSnapshot *slots[N];
+        g_assert_cmpuint(count_room(ring), ==, N);
+        g_assert_true(uprof_ring_take(ring, slots, N));
         for (size_t i = 0; i < N; i++)
-            uprof_ring_slot(ring, i)->hold = next++;
-        uprof_ring_publish(ring, 2);
-        g_assert_cmpuint(uprof_ring_room(ring), ==, 1);
-        uprof_ring_publish(ring, 1);
-        g_assert_cmpuint(uprof_ring_room(ring), ==, 0);
+            slots[i]->hold = next++;
+        g_assert_null(uprof_ring_peek(ring));
+        uprof_ring_publish(ring, slots, 2);
+        uprof_ring_publish(ring, slots + 2, 1);
+        g_assert_cmpuint(count_room(ring), ==, 0);
         for (size_t i = 0; i < N; i++) {
             g_assert_cmpuint(uprof_ring_peek(ring)->hold, ==, expected++);
             uprof_ring_drop(ring);
-            g_assert_cmpuint(uprof_ring_room(ring), ==, i + 1);
+            g_assert_cmpuint(count_room(ring), ==, i + 1);
         }
         g_assert_null(uprof_ring_peek(ring));
     }
 }
 
+/* All that are asked for, or none: two that share a pool never wait for each other's half. */
 static void
-test_unpublished_is_reused(void)
+test_all_or_none(void)
 {
-    g_autoptr(UprofRing) ring = uprof_ring_new(2);
+    g_autoptr(UprofRing) ring = uprof_ring_new(4);
+    UprofSnapshot *some[3], *more[4] = { NULL };
 
-    UprofSnapshot *slot = uprof_ring_slot(ring, 0);
-    uprof_ring_publish(ring, 0);
-    g_assert_true(uprof_ring_slot(ring, 0) == slot);
+    g_assert_true(uprof_ring_take(ring, some, 3));
+    g_assert_false(uprof_ring_take(ring, more, 2));
+    g_assert_null(more[0]);
+    g_assert_cmpuint(count_room(ring), ==, 1);
+    g_assert_true(uprof_ring_take(ring, more, 0));
+    g_assert_false(uprof_ring_take(ring, more, 5));
+    uprof_ring_give(ring, some, 3);
+    g_assert_true(uprof_ring_take(ring, more, 4));
+    g_assert_cmpuint(count_room(ring), ==, 0);
+    uprof_ring_give(ring, more, 4);
+}
+
+static void
+test_given_back(void)
+{
+    g_autoptr(UprofRing) ring = uprof_ring_new(3);
+    UprofSnapshot *slots[2], *again[2];
+
+    g_assert_true(uprof_ring_take(ring, slots, 2));
+    g_assert_true(slots[0] != slots[1]);
+    uprof_ring_publish(ring, slots, 0);
+    uprof_ring_give(ring, slots, 0);
+    g_assert_cmpuint(count_room(ring), ==, 1);
+    uprof_ring_give(ring, slots, 2);
+    g_assert_null(uprof_ring_peek(ring));
+    /* what may still be in the cache comes first */
+    g_assert_true(uprof_ring_take(ring, again, 2));
+    g_assert_true(again[0] == slots[0] && again[1] == slots[1]);
+    /* one of two is used */
+    uprof_ring_publish(ring, again, 1);
+    uprof_ring_give(ring, again + 1, 1);
+    g_assert_true(uprof_ring_peek(ring) == again[0]);
+    uprof_ring_drop(ring);
+    g_assert_cmpuint(count_room(ring), ==, 3);
+}
+
+/* Slots that join later, while others are at the consumer's. */
+static void
+test_reserve(void)
+{
+    g_autoptr(UprofRing) ring = uprof_ring_new(1);
+    UprofSnapshot *slots[9];
+
+    uprof_ring_reserve(ring, 1);
+    g_assert_cmpuint(count_room(ring), ==, 1);
+    g_assert_true(uprof_ring_take(ring, slots, 1));
+    slots[0]->hold = 7;
+    uprof_ring_publish(ring, slots, 1);
+    uprof_ring_reserve(ring, 9);
+    g_assert_cmpuint(count_room(ring), ==, 8);
+    uprof_ring_reserve(ring, 4);
+    g_assert_cmpuint(count_room(ring), ==, 8);
+    g_assert_cmpuint(uprof_ring_peek(ring)->hold, ==, 7);
+    uprof_ring_drop(ring);
+
+    /* as many may be published, and each can be written to its last byte */
+    g_assert_true(uprof_ring_take(ring, slots, 9));
+    for (size_t i = 0; i < 9; i++) {
+        slots[i]->hold = i;
+        slots[i]->bytes[ALONE] = (uint8_t)i;
+    }
+    uprof_ring_publish(ring, slots, 9);
+    for (size_t i = 0; i < 9; i++) {
+        g_assert_cmpuint(uprof_ring_peek(ring)->hold, ==, i);
+        g_assert_cmpuint(uprof_ring_peek(ring)->bytes[ALONE], ==, i);
+        uprof_ring_drop(ring);
+    }
     g_assert_null(uprof_ring_peek(ring));
 }
 
@@ -43,56 +131,135 @@ test_wait_ends(void)
 {
     g_autoptr(UprofRing) ring = uprof_ring_new(1);
     const uint64_t until_ns = uprof_clock_now_ns() + 5 * UPROF_NS_PER_MS;
+    UprofSnapshot *slot;
 
     uprof_ring_wait(ring, until_ns);
     g_assert_cmpuint(uprof_clock_now_ns(), >=, until_ns);
 
     uprof_ring_wait(ring, 0);
-    uprof_ring_publish(ring, 1);
+    g_assert_true(uprof_ring_take(ring, &slot, 1));
+    uprof_ring_publish(ring, &slot, 1);
     uprof_ring_wait(ring, UINT64_MAX / 2); /* returns at once */
     uprof_ring_drop(ring);
     uprof_ring_wait(ring, uprof_clock_now_ns() + UPROF_NS_PER_MS); /* a stale wakeup */
     g_assert_null(uprof_ring_peek(ring));
 }
 
-enum { N_PASSED = 20000 };
+typedef struct {
+    UprofRing *ring;
+    gint is_done;
+} Flush;
 
+static gpointer
+flush(gpointer data)
+{
+    Flush *asked = data;
+
+    uprof_ring_flush(asked->ring);
+    g_atomic_int_set(&asked->is_done, 1);
+    return NULL;
+}
+
+/* Until the consumer is done with what there is now, though more may come. */
+static void
+test_flush(void)
+{
+    g_autoptr(UprofRing) ring = uprof_ring_new(4);
+    Flush asked = { .ring = ring };
+    UprofSnapshot *slots[4];
+
+    uprof_ring_flush(ring); /* nothing is there */
+    g_assert_true(uprof_ring_take(ring, slots, 4));
+    uprof_ring_flush(ring); /* what is only taken does not count */
+    uprof_ring_publish(ring, slots, 2);
+    GThread *thread = g_thread_new("flush", flush, &asked);
+    g_usleep(20 * 1000);
+    g_assert_cmpint(g_atomic_int_get(&asked.is_done), ==, 0);
+    uprof_ring_publish(ring, slots + 2, 2);
+    g_assert_nonnull(uprof_ring_peek(ring));
+    uprof_ring_drop(ring);
+    g_usleep(20 * 1000);
+    g_assert_cmpint(g_atomic_int_get(&asked.is_done), ==, 0);
+    uprof_ring_drop(ring);
+    g_thread_join(thread); /* two more are still there */
+    g_assert_cmpint(asked.is_done, ==, 1);
+    g_assert_cmpuint(count_room(ring), ==, 2);
+    uprof_ring_drop(ring);
+    uprof_ring_drop(ring);
+}
+
+typedef struct {
+    UprofRing *ring;
+    uint8_t number;
+    size_t n_at_once;
+} Producer;
+
+/* Whoever has a slot has it alone: what is written at first is there at last. */
 static gpointer
 produce(gpointer data)
 {
-    UprofRing *ring = data;
+    const Producer *producer = data;
+    UprofSnapshot *slots[SLOTS_MAX];
 
-    for (uint64_t i = 0; i < N_PASSED;) {
-        if (uprof_ring_room(ring) == 0) {
+    for (uint64_t i = 0; i < PASSED;) {
+        const size_t n = MIN(producer->n_at_once, PASSED - i);
+        if (!uprof_ring_take(producer->ring, slots, n)) {
             g_thread_yield();
             continue;
         }
-        UprofSnapshot *slot = uprof_ring_slot(ring, 0);
-        slot->hold = i;
-        slot->bytes[UPROF_SNAPSHOT_BYTES_MAX - 1] = i;
-        uprof_ring_publish(ring, 1);
-        i++;
+        for (size_t j = 0; j < n; j++) {
+            slots[j]->vcpu = producer->number;
+            slots[j]->bytes[ALONE] = producer->number;
+        }
+        if (i % 7 == 3)
+            g_thread_yield();
+        for (size_t j = 0; j < n; j++) {
+            g_assert_cmpuint(slots[j]->vcpu, ==, producer->number);
+            g_assert_cmpuint(slots[j]->bytes[ALONE], ==, producer->number);
+            slots[j]->hold = i + j;
+        }
+        /* now and then they were not needed after all */
+        if (g_random_int_range(0, 4) == 0) {
+            uprof_ring_give(producer->ring, slots, n);
+            continue;
+        }
+        uprof_ring_publish(producer->ring, slots, n);
+        i += n;
     }
     return NULL;
 }
 
+/* All that each has published comes out, in its order, and nothing twice. */
 static void
-test_two_threads(void)
+test_threads(gconstpointer data)
 {
-    g_autoptr(UprofRing) ring = uprof_ring_new(4);
-    GThread *producer = g_thread_new("producer", produce, ring);
+    const unsigned n_producers = GPOINTER_TO_UINT(data);
+    g_autoptr(UprofRing) ring = uprof_ring_new(8);
+    Producer producers[PRODUCERS];
+    GThread *threads[PRODUCERS];
+    uint64_t next[PRODUCERS] = { 0 };
 
-    for (uint64_t i = 0; i < N_PASSED; i++) {
+    for (unsigned i = 0; i < n_producers; i++) {
+        producers[i] = (Producer){ .ring = ring, .number = (uint8_t)i, .n_at_once = i + 1 };
+        threads[i] = g_thread_new("producer", produce, &producers[i]);
+    }
+    for (uint64_t i = 0; i < n_producers * PASSED; i++) {
         const UprofSnapshot *slot;
 
         while (!(slot = uprof_ring_peek(ring)))
             uprof_ring_wait(ring, uprof_clock_now_ns() + 10 * UPROF_NS_PER_S);
-        g_assert_cmpuint(slot->hold, ==, i);
-        g_assert_cmpuint(slot->bytes[UPROF_SNAPSHOT_BYTES_MAX - 1], ==, i & 0xff);
+        g_assert_cmpuint(slot->vcpu, <, n_producers);
+        g_assert_cmpuint(slot->bytes[ALONE], ==, slot->vcpu);
+        g_assert_cmpuint(slot->hold, ==, next[slot->vcpu]++);
+        if (i == PASSED / 2)
+            uprof_ring_reserve(ring, 16);
+        g_assert_true(uprof_ring_peek(ring) == slot);
         uprof_ring_drop(ring);
     }
-    g_thread_join(producer);
+    for (unsigned i = 0; i < n_producers; i++)
+        g_thread_join(threads[i]);
     g_assert_null(uprof_ring_peek(ring));
+    g_assert_cmpuint(count_room(ring), ==, 16);
 }
 
 static void
@@ -107,9 +274,13 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
 
     g_test_add_func("/ring/order", test_order);
-    g_test_add_func("/ring/unpublished-is-reused", test_unpublished_is_reused);
+    g_test_add_func("/ring/all-or-none", test_all_or_none);
+    g_test_add_func("/ring/given-back", test_given_back);
+    g_test_add_func("/ring/reserve", test_reserve);
     g_test_add_func("/ring/wait-ends", test_wait_ends);
-    g_test_add_func("/ring/two-threads", test_two_threads);
+    g_test_add_func("/ring/flush", test_flush);
+    g_test_add_data_func("/ring/threads/1", GUINT_TO_POINTER(1), test_threads);
+    g_test_add_data_func("/ring/threads/several", GUINT_TO_POINTER(PRODUCERS), test_threads);
     g_test_add_func("/ring/free-null", test_free_null);
     return g_test_run();
 }

@@ -81,7 +81,7 @@ test_end(void)
 {
     static const char body[] =
         "ended_by=gone\nduration_ns=18446744073709551615\ndivisor=0\nlate=1\nbusy=0\n"
-        "skipped=0\ncpu_ns=0\n";
+        "skipped=0\nstuck=7\nheld_ns=8\ncpu_ns=0\n";
     const int fd = open_memory();
     g_autoptr(UprofWriter) writer = uprof_writer_new(fd);
     g_autoptr(UprofRun) run = uprof_run_new();
@@ -91,6 +91,8 @@ test_end(void)
     run->ended_by = g_strdup("gone");
     run->duration_ns = UINT64_MAX;
     run->late = 1;
+    run->stuck = 7;
+    run->held_ns = 8;
     g_assert_true(uprof_writer_end(writer, run, &error));
     g_assert_true(uprof_writer_flush(writer, &error));
     assert_body(fd, UPROF_CAPTURE_END, body, strlen(body));
@@ -123,6 +125,59 @@ test_absent_page(void)
     g_assert_true(uprof_writer_page(writer, 0x1000, NULL, &error));
     g_assert_true(uprof_writer_flush(writer, &error));
     assert_body(fd, UPROF_CAPTURE_PAGE, body, sizeof(body));
+    close(fd);
+}
+
+/* What had not run has no registers, and no hold: the rest of its slot is never looked at. */
+static void
+test_rest(void)
+{
+    static const uint8_t body[] = {
+        0x08,
+        0x07,
+        0x06,
+        0x05,
+        0x04,
+        0x03,
+        0x02,
+        0x01, /* time_ns */
+        0x44,
+        0x33,
+        0x22,
+        0x11,
+        0x02,
+        0,
+        0,
+        0, /* vcpu, weight */
+        0x78,
+        0x56,
+        0x34,
+        0x12,
+        0x09,
+        0,
+        0,
+        0, /* count, reset */
+        UPROF_GRAIN_VCPU,
+        1,
+        0,
+        0, /* grain, idle */
+    };
+    const int fd = open_memory();
+    g_autoptr(UprofWriter) writer = uprof_writer_new(fd);
+    g_autofree UprofSnapshot *snapshot = g_new(UprofSnapshot, 1);
+    g_autoptr(GError) error = NULL;
+
+    memset(snapshot, 0xa5, sizeof(*snapshot));
+    snapshot->time_ns = UINT64_C(0x0102030405060708);
+    snapshot->vcpu = 0x11223344;
+    snapshot->weight = 2;
+    snapshot->count = 0x12345678;
+    snapshot->reset = 9;
+    snapshot->grain = UPROF_GRAIN_VCPU;
+    snapshot->idle = snapshot->same = true;
+    g_assert_true(uprof_writer_snapshot(writer, snapshot, &error));
+    g_assert_true(uprof_writer_flush(writer, &error));
+    assert_body(fd, UPROF_CAPTURE_REST, body, sizeof(body));
     close(fd);
 }
 
@@ -215,6 +270,7 @@ main(int argc, char **argv)
     g_test_add_func("/writer/end", test_end);
     g_test_add_func("/writer/page", test_page);
     g_test_add_func("/writer/absent-page", test_absent_page);
+    g_test_add_func("/writer/rest", test_rest);
     g_test_add_func("/writer/longest-run", test_longest_run);
     g_test_add_func("/writer/many-snapshots", test_many_snapshots);
     g_test_add_func("/writer/full-disk", test_full_disk);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <string.h>
 
-#include "../../../src/sym/image-priv.h"
+#include "../../../src/sym/table-priv.h"
 
-enum { SYMBOLS_MAX = 6, ASKS_MAX = 8 };
+enum { SYMBOLS_MAX = 6, ASKS_MAX = 8, UNSIZED_MAX = 0xf80 };
 
 #define G UPROF_BINDING_GLOBAL
 #define W UPROF_BINDING_WEAK
 #define L UPROF_BINDING_LOCAL
 
-/* Code from 0x1000 to 0x2000, and from 0x3000 to 0x3100. */
+/* Code from 0x1000 to 0x2000, and from 0x3000 to 0x3180 in two sections. */
 static const UprofImageRange ranges[] = { { 0x1000, 0x2000, { NULL, 0 } },
-                                          { 0x3000, 0x3100, { NULL, 0 } } };
+                                          { 0x3000, 0x3100, { NULL, 0 } },
+                                          { 0x3100, 0x3180, { NULL, 0 } } };
 
 /* clang-format off */
 static const struct {
@@ -43,7 +44,16 @@ static const struct {
     { "alias-knows-size", { { "f", 0x1100, 0, G }, { "f_alias", 0x1100, 0x20, G }, { "g", 0x1180, 8, G } }, { { 0x111f, "f" }, { 0x1120, NULL } } },
     { "nested", { { "outer", 0x1100, 0x100, G }, { "inner", 0x1140, 0x10, G } }, { { 0x113f, "outer" }, { 0x1140, "inner" }, { 0x114f, "inner" }, { 0x1150, "outer" }, { 0x11ff, "outer" }, { 0x1200, NULL } } },
     { "overlap", { { "a", 0x1100, 0x40, G }, { "b", 0x1120, 0x40, G } }, { { 0x111f, "a" }, { 0x1120, "b" }, { 0x113f, "b" }, { 0x115f, "b" }, { 0x1160, NULL } } },
-    { "huge-size", { { "f", 0x1100, UINT64_MAX, G } }, { { 0x10ff, NULL }, { 0x1100, "f" }, { UINT64_C(0xfffffffffffffff0), "f" } } },
+    { "huge-size", { { "f", 0x1100, UINT64_MAX, G } }, { { 0x10ff, NULL }, { 0x1100, "f" }, { 0x1fff, "f" }, { 0x2000, NULL } } },
+    { "huge-outside", { { "f", 0x2100, UINT64_MAX, G } }, { { 0x2100, "f" }, { UINT64_C(0xfffffffffffffff0), "f" } } },
+    { "ends-alike", { { "a", 0x1100, 0x40, G }, { "b", 0x1120, 0x20, G }, { "c", 0x1130, 0x10, G } }, { { 0x1100, "a" }, { 0x1120, "b" }, { 0x113f, "c" }, { 0x1140, NULL } } },
+    { "inner-outlives", { { "a", 0x1100, 0x80, G }, { "b", 0x1110, 0x20, G }, { "c", 0x1120, 0x20, G } }, { { 0x1128, "c" }, { 0x1138, "c" }, { 0x1140, "a" }, { 0x117f, "a" }, { 0x1180, NULL } } },
+    { "no-size-too-far", { { "f", 0x1000, 0, G }, { "g", 0x1f90, 8, G } }, { { 0x1f7f, "f" }, { 0x1f80, NULL }, { 0x1f90, "g" } } },
+    { "touching-code", { { "f", 0x30f0, 0x20, G }, { "g", 0x3100, 0, G } }, { { 0x30ff, "f" }, { 0x3100, "g" }, { 0x317f, "g" }, { 0x3180, NULL } } },
+    { "upper-half", { { "low", 0xfffffff0, 0x20, G }, { "high", UINT64_C(0xffffffff81000000), 0x10, G } },
+      { { 0xffffffef, NULL }, { 0xfffffff0, "low" }, { UINT64_C(0x10000000f), "low" }, { UINT64_C(0x100000010), NULL },
+        { UINT64_C(0xffffffff80ffffff), NULL }, { UINT64_C(0xffffffff81000008), "high" }, { UINT64_C(0x81000008), NULL } } },
+    { "same-name-twice", { { "f", 0x1100, 0x10, G }, { "f", 0x1100, 0x20, G } }, { { 0x111f, "f" }, { 0x1120, NULL } } },
     { "last-address", { { "f", UINT64_MAX, 0, G } }, { { UINT64_MAX - 1, NULL } } },
     { "zero-address", { { "f", 0, 0x10, G } }, { { 1, "f" }, { 0x10, NULL } } },
 };
@@ -73,12 +83,11 @@ check_table(size_t i, const unsigned *order, unsigned n)
 {
     g_autoptr(GArray) symbols = collect(i, order, n);
     g_autoptr(GArray) code = g_array_new(FALSE, FALSE, sizeof(UprofImageRange));
-    UprofImage image = { .ranges = code };
 
     g_array_append_vals(code, ranges, G_N_ELEMENTS(ranges));
-    image.symbols = uprof_table_symbols(symbols, code);
-    for (guint j = 0; j < image.symbols->len; j++) {
-        const UprofSymbol *symbol = &g_array_index(image.symbols, UprofSymbol, j);
+    g_autoptr(UprofTable) table = uprof_table_new(symbols, code, UNSIZED_MAX);
+    for (size_t j = 0; j < uprof_table_count(table); j++) {
+        const UprofSymbol *symbol = uprof_table_get(table, j);
         g_assert_true(symbol->code);
         g_assert_cmpuint(symbol->size, >, 0);
         g_assert_cmphex(symbol->start + symbol->size - 1, >=, symbol->start);
@@ -86,13 +95,12 @@ check_table(size_t i, const unsigned *order, unsigned n)
             g_assert_cmphex(symbol->start, >, symbol[-1].start);
     }
     for (unsigned j = 0; j < ASKS_MAX && cases[i].asks[j].pc; j++) {
-        const UprofSymbol *symbol = uprof_image_find(&image, cases[i].asks[j].pc);
+        const UprofSymbol *symbol = uprof_table_find(table, cases[i].asks[j].pc);
         g_assert_cmpint(symbol != NULL, ==, cases[i].asks[j].name != NULL);
         if (symbol)
             g_assert_cmpmem(symbol->name.data, symbol->name.len, cases[i].asks[j].name,
                             strlen(cases[i].asks[j].name));
     }
-    g_array_unref(image.symbols);
 }
 
 /* In any order of the file the same. */
@@ -118,35 +126,49 @@ test_table(gconstpointer data)
     }
 }
 
-/* Any symbols: what is found covers what was asked for. */
+/* The symbol that begins last among those that cover @pc, by looking at all. */
+static const UprofSymbol *
+look_at_all(const UprofTable *table, uint64_t pc)
+{
+    const UprofSymbol *found = NULL;
+
+    for (size_t i = 0; i < uprof_table_count(table); i++) {
+        const UprofSymbol *symbol = uprof_table_get(table, i);
+        if (pc >= symbol->start && pc - symbol->start < symbol->size)
+            found = symbol;
+    }
+    return found;
+}
+
+/* Any symbols: the search finds what looking at all of them does. */
 static void
 test_random(void)
 {
-    enum { N = 300 };
+    enum { N = 200, ASKS = 2000 };
     static const char name[] = "abcdefgh";
+    static const uint64_t bases[] = { 0, 0xfffff000, UINT64_C(0x7fffffff0000) };
 
-    for (unsigned round = 0; round < 50; round++) {
+    for (unsigned round = 0; round < 30; round++) {
         g_autoptr(GArray) symbols = g_array_new(FALSE, FALSE, sizeof(UprofSymbol));
         g_autoptr(GArray) code = g_array_new(FALSE, FALSE, sizeof(UprofImageRange));
-        UprofImage image = { .ranges = code };
         g_array_append_vals(code, ranges, G_N_ELEMENTS(ranges));
         for (unsigned j = 0; j < N; j++) {
             const UprofSymbol symbol = {
-                .start = (uint64_t)g_test_rand_int_range(0xf00, 0x2100),
-                .size = (uint64_t)g_test_rand_int_range(0, 64),
+                .start = bases[g_test_rand_int_range(0, G_N_ELEMENTS(bases))] +
+                         (uint64_t)g_test_rand_int_range(0xf00, 0x2100),
+                .size = (uint64_t)g_test_rand_int_range(0, 1 << g_test_rand_int_range(1, 12)),
                 .name = { name, (size_t)g_test_rand_int_range(1, 9) },
                 .binding = (UprofBinding)g_test_rand_int_range(0, 3),
                 .code = g_test_rand_int_range(0, 8) != 0,
             };
             g_array_append_val(symbols, symbol);
         }
-        image.symbols = uprof_table_symbols(symbols, code);
-        for (uint64_t pc = 0xe00; pc < 0x2200; pc++) {
-            const UprofSymbol *symbol = uprof_image_find(&image, pc);
-            if (symbol)
-                g_assert_cmphex(pc - symbol->start, <, symbol->size);
+        g_autoptr(UprofTable) table = uprof_table_new(symbols, code, UNSIZED_MAX);
+        for (unsigned j = 0; j < ASKS; j++) {
+            const uint64_t pc = bases[g_test_rand_int_range(0, G_N_ELEMENTS(bases))] +
+                                (uint64_t)g_test_rand_int_range(0xe00, 0x3200);
+            g_assert_true(uprof_table_find(table, pc) == look_at_all(table, pc));
         }
-        g_array_unref(image.symbols);
     }
 }
 

@@ -171,6 +171,108 @@ test_case(gconstpointer data)
                     cases[i].where == IN_RECORD ? UPROF_HOW_FP : UPROF_HOW_LEAF);
 }
 
+/* A call that ends at @at: direct, of @target, or "call *%rax" if that is 0. */
+static void
+put_call(Fixture *fixture, uint64_t at, uint64_t target)
+{
+    const uint32_t distance = GUINT32_TO_LE((uint32_t)(target - at));
+
+    if (target == 0) {
+        memory_guest_put(fixture->guest, at - 2, "\xff\xd0", 2);
+        return;
+    }
+    memory_guest_put(fixture->guest, at - 5, "\xe8", 1);
+    memory_guest_put(fixture->guest, at - 4, &distance, sizeof(distance));
+}
+
+enum { LOW = 0x20, HIGH = 0x40, ABOVE = 0x110, ELSEWHERE = CALLER + 0x80 };
+
+/* clang-format off */
+/*
+ * A function that rounds its stack pointer down, so that nobody can count, and
+ * has no frame pointer. There are return addresses in its stack, one to CALLER
+ * and one to ELSEWHERE, which have calls before them; CALLER_RECORD is at 0x100.
+ */
+static const struct {
+    const char *name;
+    unsigned caller_at, elsewhere_at; /* 0: not there */
+    uint64_t caller_calls, elsewhere_calls;
+    uint64_t fp;
+    uint64_t found; /* 0: none */
+} scans[] = {
+    { "direct",          LOW,   0,    CODE, 0,    CALLER_RECORD, CALLER },
+    { "direct-decides",  HIGH,  LOW,  CODE, 0,    CALLER_RECORD, CALLER },
+    { "without-fp",      HIGH,  LOW,  CODE, 0,    0x1234,        CALLER },
+    { "indirect",        0,     LOW,  0,    0,    CALLER_RECORD, ELSEWHERE },
+    { "indirect-first",  LOW,   HIGH, ROOT, 0,    CALLER_RECORD, ELSEWHERE },
+    { "tail-call",       LOW,   HIGH, ROOT, ROOT, CALLER_RECORD, CALLER },
+    { "no-fp-no-guess",  0,     LOW,  0,    0,    0x1234,        0 },
+    { "above-the-record", ABOVE, 0,   CODE, 0,    CALLER_RECORD, ROOT },
+    { "too-far",         0xd0,  0,    CODE, 0,    0x1234,        0 },
+};
+/* clang-format on */
+
+static void
+test_scan(gconstpointer data)
+{
+    static const char code[] = "\x48\x83\xe4\xe0" NOPS;
+    const size_t i = GPOINTER_TO_SIZE(data);
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture, code, sizeof(code), 5, 8);
+    put_call(&fixture, CALLER, scans[i].caller_calls);
+    put_call(&fixture, ELSEWHERE, scans[i].elsewhere_calls);
+    put_call(&fixture, ROOT, CALLER);
+    put_word(&fixture, CALLER_RECORD, 0);
+    put_word(&fixture, CALLER_RECORD + 8, ROOT);
+    put_word(&fixture, STACK + 8, CALLER + 0x40); /* behind no call */
+    if (scans[i].caller_at)
+        put_word(&fixture, STACK + scans[i].caller_at, CALLER);
+    if (scans[i].elsewhere_at)
+        put_word(&fixture, STACK + scans[i].elsewhere_at, ELSEWHERE);
+    fixture.snapshot->regs.fp = scans[i].fp;
+
+    uprof_unwind(&fixture.context, fixture.stack);
+
+    if (scans[i].found == 0) {
+        g_assert_cmpuint(fixture.stack->n, ==, 1);
+        g_assert_false(uprof_unwind_is_complete(fixture.stack));
+        return;
+    }
+    g_assert_cmpuint(fixture.stack->n, >=, 2);
+    g_assert_cmphex(fixture.stack->frames[1].pc, ==, scans[i].found);
+}
+
+/* Code without a name that goes on elsewhere, and was jumped to: no frame is its own. */
+static void
+test_stub(void)
+{
+    enum { STUB = 0x800 };
+    static const struct {
+        const char *code;
+        bool has_call, is_stub;
+    } stubs[] = {
+        { "\xff\x25\1\2\3\4", true, true },   { "\xf2\xff\x25\1\2\3\4", true, true },
+        { "\xff\x25\1\2\3\4", false, false }, /* nobody called what the word says */
+        { "\xff\xe0\1\2\3\4", true, false },  /* any jump in a function */
+        { "\xff\x15\1\2\3\4", true, false },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(stubs); i++) {
+        g_auto(Fixture) fixture;
+
+        init_fixture(&fixture, NOPS, strlen(NOPS), 0, 8);
+        memory_guest_put(fixture.guest, STUB, stubs[i].code, strlen(stubs[i].code) + 1);
+        fixture.snapshot->regs.pc = STUB;
+        put_stack(&fixture, AT_SP);
+        if (stubs[i].has_call)
+            put_call(&fixture, CALLER, ELSEWHERE);
+        uprof_unwind(&fixture.context, fixture.stack);
+        g_assert_cmpuint(fixture.stack->n, ==, stubs[i].is_stub ? 3 : 2);
+        g_assert_cmphex(fixture.stack->frames[1].pc, ==, stubs[i].is_stub ? CALLER : ROOT);
+    }
+}
+
 /* Any bytes as code, anywhere in them: it ends, and stays within what was copied. */
 static void
 test_random_code(void)
@@ -204,6 +306,40 @@ test_stack_is_missing(void)
     g_assert_false(uprof_unwind_is_complete(fixture.stack));
 }
 
+/*
+ * A sample that may fetch no more pages knows nothing of a function; the next one, at
+ * another of its addresses, does.
+ */
+static void
+test_spent(void)
+{
+    static const char code[] = "\x48\x81\xec\x00\x01\x00\x00" BODY; /* sub $0x100,%rsp */
+    enum { FRAME = 0x100, BEHIND = 7, FAR = 8 * UPROF_PAGE_BYTES };
+    g_auto(Fixture) fixture;
+    uint8_t byte;
+
+    init_fixture(&fixture, code, sizeof(code), BEHIND, 8);
+    UprofUnwindCache *cache = uprof_unwind_cache_new();
+    fixture.context.cache = cache;
+    fixture.snapshot->regs.fp = 0x1234;
+    put_word(&fixture, STACK + FRAME, CALLER);
+    put_call(&fixture, CALLER, CODE);
+    for (unsigned i = 0; i < UPROF_MEM_FRESH_MAX; i++)
+        g_assert_true(uprof_mem_read(fixture.mem, 0, &fixture.snapshot->regs,
+                                     FAR + i * UPROF_PAGE_BYTES, &byte, sizeof(byte)));
+    uprof_unwind(&fixture.context, fixture.stack);
+    g_assert_cmpuint(fixture.stack->n, ==, 1);
+
+    for (unsigned i = 0; i < 2; i++) {
+        uprof_mem_begin_sample(fixture.mem, 1 + i, 0);
+        fixture.snapshot->regs.pc = CODE + BEHIND + i;
+        uprof_unwind(&fixture.context, fixture.stack);
+        g_assert_cmpuint(fixture.stack->n, >=, 2);
+        g_assert_cmphex(fixture.stack->frames[1].pc, ==, CALLER);
+    }
+    uprof_unwind_cache_free(cache);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -224,7 +360,13 @@ main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/leaf-x86_64/%s", cases[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_case);
     }
+    for (size_t i = 0; i < G_N_ELEMENTS(scans); i++) {
+        g_autofree char *path = g_strdup_printf("/leaf-x86_64/scan/%s", scans[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_scan);
+    }
+    g_test_add_func("/leaf-x86_64/stub", test_stub);
     g_test_add_func("/leaf-x86_64/random-code", test_random_code);
+    g_test_add_func("/leaf-x86_64/spent", test_spent);
     g_test_add_func("/leaf-x86_64/stack-is-missing", test_stack_is_missing);
     const int result = g_test_run();
     unlink(symbols);

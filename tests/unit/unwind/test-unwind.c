@@ -101,12 +101,12 @@ static const struct {
     unsigned n;
     UprofEnd end;
 } chains[] = {
-    { "no-frame-pointer",   0, S(0), 0,       { { 0 } }, 0, 1, UPROF_END_BASE },
+    { "no-frame-pointer",   0, S(0), 0,       { { 0 } }, 0, 1, UPROF_END_NO_RULE },
     { "one-caller",         0, S(0), S(0x10), { { S(0x10), 0, R(0) } }, 0, 2, UPROF_END_BASE },
     { "three-callers",      0, S(0), S(0x10), { { S(0x10), S(0x40), R(0) }, { S(0x40), S(0x80), R(1) }, { S(0x80), 0, R(2) } }, 0, 4, UPROF_END_BASE },
     { "frame-at-sp",        0, S(0), S(0),    { { S(0), 0, R(0) } }, 0, 2, UPROF_END_BASE },
     { "zero-return",        0, S(0), S(0x10), { { S(0x10), S(0x40), R(0) }, { S(0x40), S(0x80), 0 } }, 0, 2, UPROF_END_BASE },
-    { "zero-record",        0, S(0), S(0x10), { { S(0x10), 0, 0 } }, 0, 1, UPROF_END_BASE },
+    { "zero-record",        0, S(0), S(0x10), { { S(0x10), 0, 0 } }, 0, 1, UPROF_END_NO_RULE },
     { "32-bit-chain",       4, S(0), S(0x10), { { S(0x10), S(0x18), R(0) }, { S(0x18), S(0x2c), R(1) }, { S(0x2c), 0, R(2) } }, 0, 4, UPROF_END_BASE },
     { "16-bit",             2, S(0), S(0x10), { { 0 } }, 0, 1, UPROF_END_NO_RULE },
     { "self-pointing",      0, S(0), S(0x10), { { S(0x10), S(0x10), R(0) } }, 0, 2, UPROF_END_RECORD },
@@ -329,6 +329,126 @@ test_entry(void)
     g_assert_cmpint(fixture.stack->end, ==, UPROF_END_DEPTH);
 }
 
+/*
+ * An image with tables. Functions of 64 bytes at CODE: the first saves RBX and
+ * has its frame by the stack pointer, the second by RBX, the third is the root;
+ * the fourth has no table. Behind them a trap's entry, 16 bytes.
+ */
+#define CIE "\x14\0\0\0\0\0\0\0\1zR\0\1\x78\x10\1\3\x0c\7\x08\x90\1\0\0"
+#define TRAP_CIE "\x13\0\0\0\0\0\0\0\1zRS\0\1\x78\x10\1\3\x0c\7\x08\x90\1"
+#define FDE(back, start, len) "\x11\0\0\0" back "\0\0\0" start "\x10\0\0" len "\0\0\0\0"
+static const uint8_t tables[] = CIE FDE("\x1c", "\x00", "\x40") "\x0e\x10\x83\x02" FDE(
+    "\x31", "\x40",
+    "\x40") "\x0c\x03\x10\0" FDE("\x46", "\x80",
+                                 "\x40") "\x07\x10\0\0" TRAP_CIE FDE("\x1b", "\xf0",
+                                                                     "\x10") "\0\0\0\0";
+enum {
+    FIRST = CODE,
+    BY_RBX = CODE + 0x40,
+    ROOT = CODE + 0x80,
+    BARE = CODE + 0xc0,
+    TRAP = CODE + 0xf0
+};
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    UprofUnwindMethod method;
+    uint64_t pc, fp;
+    uint64_t words[8]; /* from STACK on */
+    UprofEnd end;
+    unsigned n;
+    struct {
+        uint64_t pc;
+        UprofHow how;
+        bool is_exact;
+    } callers[3];
+} tabled[] = {
+    { "tables",        UPROF_UNWIND_AUTO, FIRST + 8, 0, { S(0x10), BY_RBX + 8, 0, ROOT + 8 }, UPROF_END_BASE, 3,
+      { { BY_RBX + 8, UPROF_HOW_CFI, false }, { ROOT + 8, UPROF_HOW_CFI, false } } },
+    { "tables-only",   UPROF_UNWIND_CFI, FIRST + 8, 0, { S(0x10), BY_RBX + 8, 0, ROOT + 8 }, UPROF_END_BASE, 3,
+      { { BY_RBX + 8, UPROF_HOW_CFI, false }, { ROOT + 8, UPROF_HOW_CFI, false } } },
+    { "fp-only",       UPROF_UNWIND_FP, FIRST + 8, S(0x10), { S(0x10), BY_RBX + 8, 0, ROOT + 8 }, UPROF_END_BASE, 2,
+      { { ROOT + 8, UPROF_HOW_FP, false } } },
+    { "hole",          UPROF_UNWIND_AUTO, FIRST + 8, S(0x18), { 0, BARE + 8, 0, 0, ROOT + 8 }, UPROF_END_BASE, 3,
+      { { BARE + 8, UPROF_HOW_CFI, false }, { ROOT + 8, UPROF_HOW_FP, false } } },
+    { "hole-tables-only", UPROF_UNWIND_CFI, FIRST + 8, S(0x18), { 0, BARE + 8, 0, 0, ROOT + 8 }, UPROF_END_NO_RULE, 2,
+      { { BARE + 8, UPROF_HOW_CFI, false } } },
+    { "rbx-is-lost",   UPROF_UNWIND_AUTO, BARE + 8, S(0x08), { 0, S(0x20), BY_RBX + 8, 0, 0, ROOT + 8 }, UPROF_END_BASE, 3,
+      { { BY_RBX + 8, UPROF_HOW_FP, false }, { ROOT + 8, UPROF_HOW_FP, false } } },
+    { "rbx-is-saved",  UPROF_UNWIND_AUTO, BARE + 8, S(0x00), { 0, FIRST + 8, S(0x20), BY_RBX + 8, 0, ROOT + 8 }, UPROF_END_BASE, 4,
+      { { FIRST + 8, UPROF_HOW_FP, false }, { BY_RBX + 8, UPROF_HOW_CFI, false }, { ROOT + 8, UPROF_HOW_CFI, false } } },
+    { "trap",          UPROF_UNWIND_AUTO, TRAP + 8, 0, { ROOT }, UPROF_END_BASE, 2,
+      { { ROOT, UPROF_HOW_CFI, true } } },
+    { "trap-and-leaf", UPROF_UNWIND_AUTO, TRAP + 8, S(0x20), { BARE, ROOT + 8 }, UPROF_END_BASE, 3,
+      { { BARE, UPROF_HOW_CFI, true }, { ROOT + 8, UPROF_HOW_LEAF, false } } },
+    { "trap-nowhere",  UPROF_UNWIND_AUTO, TRAP + 8, 0, { 0x80000000 }, UPROF_END_CODE, 1, { { 0 } } },
+    { "no-code",       UPROF_UNWIND_AUTO, FIRST + 8, 0, { 0, 0x3000 }, UPROF_END_CODE, 1, { { 0 } } },
+    { "cut",           UPROF_UNWIND_AUTO, FIRST + 8, 0, { S(WINDOW_LEN), BY_RBX + 8 }, UPROF_END_WINDOW, 2,
+      { { BY_RBX + 8, UPROF_HOW_CFI, false } } },
+    { "falling",       UPROF_UNWIND_AUTO, FIRST + 8, 0, { S(0) - 0x10, BY_RBX + 8 }, UPROF_END_WINDOW, 2,
+      { { BY_RBX + 8, UPROF_HOW_CFI, false } } },
+    { "standing",      UPROF_UNWIND_AUTO, FIRST + 8, 0, { S(0), BY_RBX + 8 }, UPROF_END_RECORD, 2,
+      { { BY_RBX + 8, UPROF_HOW_CFI, false } } },
+};
+/* clang-format on */
+
+static void
+add_tables(Fixture *fixture)
+{
+    static const ElfSymbol symbols[] = {
+        { "first", FIRST, 0x40, true }, { "by_rbx", BY_RBX, 0x40, true },
+        { "root", ROOT, 0x40, true },   { "bare", BARE, 0x30, true },
+        { "trap", TRAP, 0x10, true },
+    };
+    static const uint8_t text[0x100];
+    const ElfPlan plan = { .text_gva = CODE,
+                           .text = text,
+                           .text_len = sizeof(text),
+                           .eh_frame_gva = 0x8000,
+                           .eh_frame = tables,
+                           .eh_frame_len = sizeof(tables) - 1,
+                           .symbols = symbols,
+                           .n_symbols = G_N_ELEMENTS(symbols) };
+    static const uint8_t push_mov[] = { 0x55, 0x48, 0x89, 0xe5 };
+    g_autofree char *path = NULL;
+    g_autoptr(GError) error = NULL;
+
+    memory_guest_put(fixture->guest, BARE, push_mov, sizeof(push_mov));
+    close(g_file_open_tmp("uprof-test-XXXXXX", &path, &error));
+    g_assert_no_error(error);
+    symbol_elf_write(&plan, path);
+    g_assert_true(uprof_sym_add_file(fixture->sym, path, true, &error));
+    g_assert_no_error(error);
+    unlink(path);
+}
+
+static void
+test_tables(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture);
+    add_tables(&fixture);
+    fixture.context.method = tabled[i].method;
+    fixture.snapshot->regs.pc = tabled[i].pc;
+    fixture.snapshot->regs.fp = tabled[i].fp;
+    for (unsigned j = 0; j < G_N_ELEMENTS(tabled[i].words); j++) {
+        const uint64_t word = GUINT64_TO_LE(tabled[i].words[j]);
+        memcpy(fixture.snapshot->bytes + j * sizeof(word), &word, sizeof(word));
+    }
+    uprof_unwind(&fixture.context, fixture.stack);
+    g_assert_cmpstr(uprof_end_name(fixture.stack->end), ==, uprof_end_name(tabled[i].end));
+    g_assert_cmpuint(fixture.stack->n, ==, tabled[i].n);
+    for (unsigned j = 1; j < fixture.stack->n; j++) {
+        const UprofFrame *frame = &fixture.stack->frames[j];
+        g_assert_cmphex(frame->pc, ==, tabled[i].callers[j - 1].pc);
+        g_assert_cmpint(frame->how, ==, tabled[i].callers[j - 1].how);
+        g_assert_true(frame->is_return != tabled[i].callers[j - 1].is_exact);
+    }
+}
+
 /* Any stack, any registers: it ends, within its limits, and the stack pointer only rises. */
 static void
 test_random(void)
@@ -401,6 +521,17 @@ test_step_leaves_untouched(void)
 }
 
 static void
+test_methods(void)
+{
+    g_assert_cmpint(uprof_unwind_method("auto"), ==, UPROF_UNWIND_AUTO);
+    g_assert_cmpint(uprof_unwind_method("cfi"), ==, UPROF_UNWIND_CFI);
+    g_assert_cmpint(uprof_unwind_method("fp"), ==, UPROF_UNWIND_FP);
+    /* as a capture may say */
+    g_assert_cmpint(uprof_unwind_method("other"), ==, UPROF_UNWIND_AUTO);
+    g_assert_cmpint(uprof_unwind_method(NULL), ==, UPROF_UNWIND_AUTO);
+}
+
+static void
 test_end_names(void)
 {
     for (int i = 0; i < UPROF_N_ENDS; i++)
@@ -424,12 +555,17 @@ main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/unwind/idle/%s", idles[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_idle);
     }
+    for (size_t i = 0; i < G_N_ELEMENTS(tabled); i++) {
+        g_autofree char *path = g_strdup_printf("/unwind/tables/%s", tabled[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_tables);
+    }
     g_test_add_func("/unwind/call/where-nothing-runs", test_call_where_nothing_runs);
     g_test_add_func("/unwind/idle/at-start-of-memory", test_idle_at_start_of_memory);
     g_test_add_func("/unwind/entry", test_entry);
     g_test_add_func("/unwind/random", test_random);
     g_test_add_func("/unwind/deepest", test_deepest);
     g_test_add_func("/unwind/step-leaves-untouched", test_step_leaves_untouched);
+    g_test_add_func("/unwind/methods", test_methods);
     g_test_add_func("/unwind/end-names", test_end_names);
     return g_test_run();
 }

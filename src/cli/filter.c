@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "filter-priv.h"
+
+#include <string.h>
+
+typedef enum { SAYS_NOTHING = 1, SAYS_IN = 2, SAYS_OUT = 4 } Verdict;
+
+typedef struct {
+    const UprofFilter *filter;
+    GHashTable *verdicts; /* UprofName -> Verdict: names are asked once */
+    UprofProfile *passed;
+    UprofRun *run;
+    unsigned first; /* frame that is no root */
+} Filtering;
+
+bool
+uprof_filter_is_empty(const UprofFilter *filter)
+{
+    return !filter->include && !filter->exclude && !filter->drop_idle;
+}
+
+static unsigned
+judge(const Filtering *filtering, const UprofName *name)
+{
+    const UprofFilter *filter = filtering->filter;
+    const char *text = uprof_name_text(name);
+    unsigned verdict = GPOINTER_TO_UINT(g_hash_table_lookup(filtering->verdicts, name));
+
+    if (verdict == 0) {
+        verdict = SAYS_NOTHING;
+        if (filter->include && g_regex_match(filter->include, text, 0, NULL))
+            verdict |= SAYS_IN;
+        if (filter->exclude && g_regex_match(filter->exclude, text, 0, NULL))
+            verdict |= SAYS_OUT;
+        if (filter->drop_idle && strcmp(text, "[idle]") == 0)
+            verdict |= SAYS_OUT;
+        g_hash_table_insert(filtering->verdicts, (gpointer)name, GUINT_TO_POINTER(verdict));
+    }
+    return verdict;
+}
+
+static bool
+passes(const Filtering *filtering, const UprofName *const *frames, unsigned n)
+{
+    unsigned verdicts = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        verdicts |= judge(filtering, frames[i]);
+    return !(verdicts & SAYS_OUT) && (!filtering->filter->include || verdicts & SAYS_IN);
+}
+
+/* The marker stands under the domain, or under the level of a vCPU. */
+static bool
+is_truncated(const UprofName *const *frames, unsigned n)
+{
+    uint32_t vcpu;
+    const unsigned at = n > 2 && uprof_profile_level_is_vcpu(frames[1], &vcpu) ? 2 : 1;
+
+    return n > at && strcmp(uprof_name_text(frames[at]), "[truncated]") == 0;
+}
+
+void
+uprof_filter_count(UprofRun *run, const UprofName *const *frames, unsigned n, uint64_t weight)
+{
+    run->samples += weight;
+    if (strcmp(uprof_name_text(frames[n - 1]), "[idle]") == 0) {
+        run->idles += weight;
+        run->idle = true;
+        return;
+    }
+    run->running += weight;
+    if (is_truncated(frames, n))
+        run->truncated += weight;
+}
+
+static void
+pass_stack(const UprofName *const *frames, unsigned n, uint64_t weight, void *data)
+{
+    const Filtering *filtering = data;
+
+    if (!passes(filtering, frames, n))
+        return;
+    uprof_profile_add(filtering->passed, frames + filtering->first, n - filtering->first, weight);
+    if (filtering->run)
+        uprof_filter_count(filtering->run, frames, n, weight);
+}
+
+static void
+pass_tick(const UprofName *const *frames, unsigned n, UprofTick tick, void *data)
+{
+    const Filtering *filtering = data;
+
+    if (passes(filtering, frames, n))
+        uprof_profile_add_tick(filtering->passed, frames + filtering->first, n - filtering->first,
+                               tick, false);
+}
+
+/* What is told of the whole is not true of a part. */
+static void
+forget(UprofRun *run)
+{
+    run->unfiltered = run->samples;
+    run->samples = run->running = run->idles = run->torn = 0;
+    run->complete = run->truncated = run->unknown = 0;
+    run->frames = run->named = run->by_cfi = run->by_leaf = run->by_fp = 0;
+    run->one_frame = run->calls_checked = run->calls_agreed = 0;
+}
+
+UprofProfile *
+uprof_filter_apply(const UprofFilter *filter, const UprofProfile *profile, UprofRun *run)
+{
+    const UprofName *root = uprof_profile_root(profile);
+    g_autoptr(GHashTable) verdicts = g_hash_table_new(NULL, NULL);
+    Filtering filtering = {
+        .filter = filter,
+        .verdicts = verdicts,
+        .passed = uprof_profile_new(uprof_profile_names(profile), root, false),
+        .run = run,
+        .first = root ? 1 : 0,
+    };
+
+    /* without its idle time a run is still all of it */
+    if (filter->include || filter->exclude)
+        forget(run);
+    else
+        filtering.run = NULL;
+    uprof_profile_walk(profile, pass_stack, &filtering);
+    if (uprof_profile_n_ticks(profile) > 0) {
+        uprof_profile_keep_times(filtering.passed);
+        uprof_profile_walk_ticks(profile, UPROF_PROFILE_ALL_VCPUS, pass_tick, &filtering);
+        uprof_profile_add_untimed(filtering.passed, uprof_profile_n_untimed(profile));
+    }
+    return filtering.passed;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "terminal-priv.h"
+
+#include "exit-priv.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { ROWS_USUAL = 24, COLUMNS_USUAL = 80 };
+
+void
+uprof_terminal_size(int fd, unsigned *rows, unsigned *columns)
+{
+    struct winsize size = { 0 };
+    const bool is_known = ioctl(fd, TIOCGWINSZ, &size) == 0;
+
+    *rows = is_known && size.ws_row > 0 ? size.ws_row : ROWS_USUAL;
+    *columns = is_known && size.ws_col > 0 ? size.ws_col : COLUMNS_USUAL;
+}
+
+/* Not by setlocale(): the program speaks no other language, and numbers stay as they are. */
+static bool
+is_unicode(void)
+{
+    static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        const char *value = g_getenv(names[i]);
+        if (value && value[0])
+            return strstr(value, "UTF-8") || strstr(value, "utf8") || strstr(value, "utf-8");
+    }
+    return false;
+}
+
+static bool
+wants_colors(void)
+{
+    const char *none = g_getenv("NO_COLOR");
+
+    return !(none && none[0]) && g_strcmp0(g_getenv("TERM"), "dumb") != 0;
+}
+
+UprofTableStyle
+uprof_terminal_style(unsigned rows)
+{
+    UprofTableStyle style = { .rows = rows };
+    unsigned lines;
+
+    if (!isatty(STDOUT_FILENO))
+        return style;
+    uprof_terminal_size(STDOUT_FILENO, &lines, &style.width);
+    style.bars = true;
+    style.colors = wants_colors();
+    style.unicode = is_unicode();
+    return style;
+}
+
+int
+uprof_terminal_print(GString *text)
+{
+    const bool ok = fwrite(text->str, 1, text->len, stdout) == text->len && fflush(stdout) == 0;
+
+    g_string_free(text, TRUE);
+    return ok ? UPROF_EXIT_OK : UPROF_EXIT_FAILED;
+}

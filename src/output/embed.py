@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""
+embed.py OUT FILE... - text files as strings of C
+
+svg.js becomes `uprof_svg_js`. Indentation, empty lines and lines that are
+comments stay behind: the text goes into every picture.
+"""
+
+import pathlib
+import sys
+
+
+def lines_of(path):
+    """What of the file is more than looks."""
+    in_comment = False
+    for line in path.read_text(encoding="utf-8").splitlines():
+        text = line.strip()
+        in_comment = in_comment or text.startswith("/*")
+        if text and not in_comment and not text.startswith("//"):
+            yield text
+        in_comment = in_comment and not text.endswith("*/")
+
+
+def quote(text):
+    return '"%s\\n"' % text.replace("\\", "\\\\").replace('"', '\\"').replace("?", "\\?")
+
+
+def main(out, *names):
+    text = [
+        "/* SPDX-License-Identifier: LGPL-2.1-or-later */",
+        '#include "svg-files-priv.h"',
+    ]
+    for name in names:
+        path = pathlib.Path(name)
+        text.append("const char uprof_%s[] =" % path.name.replace(".", "_"))
+        text.append("\n".join("    " + quote(line) for line in lines_of(path)) + ";")
+    pathlib.Path(out).write_text("\n".join(text) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * pprof (google/pprof, proto/profile.proto), packed as it is on disk. Samples
+ * first, the tables that they refer to behind them: the order of fields is free.
+ *
+ * The domain and the vCPU are labels and no frames. Every location has a line,
+ * since speedscope drops those without; mapping and function agree that there
+ * is nothing left to look for in files of the host.
+ */
+#include "uprof/output.h"
+
+#include "deflate-priv.h"
+#include "place-priv.h"
+#include "ticks-priv.h"
+#include "uprof/text.h"
+
+#include <string.h>
+
+enum { VARINT = 0, LENGTH = 2 };
+enum { BLOCK = 64 * 1024 }; /* bytes that are packed at a time */
+enum { MAPPING_NONE, MAPPING_APP, MAPPING_KERNEL };
+
+/* @locations: of UprofName: number n has id n + 1, as location and as function */
+typedef struct {
+    UprofDeflate *packer;
+    GString *out;
+    const UprofRun *run;
+    GHashTable *strings; /* char -> index */
+    GPtrArray *texts;    /* of char, owned */
+    GHashTable *ids;     /* UprofName -> id */
+    GPtrArray *locations;
+    GString *message, *inner;
+    uint64_t period_ns;
+    bool has_root;
+    bool has_kernel;
+} Pprof;
+
+static void
+append_varint(GString *out, uint64_t value)
+{
+    for (; value >= 0x80; value >>= 7)
+        g_string_append_c(out, (char)(value | 0x80));
+    g_string_append_c(out, (char)value);
+}
+
+static void
+append_number(GString *out, unsigned field, uint64_t value)
+{
+    append_varint(out, field << 3 | VARINT);
+    append_varint(out, value);
+}
+
+static void
+append_bytes(GString *out, unsigned field, const char *bytes, size_t len)
+{
+    append_varint(out, field << 3 | LENGTH);
+    append_varint(out, len);
+    g_string_append_len(out, bytes, (gssize)len);
+}
+
+/* Appends what was put together as a field of what is around it, and empties it. */
+static void
+append_message(GString *out, unsigned field, GString *message)
+{
+    append_bytes(out, field, message->str, message->len);
+    g_string_truncate(message, 0);
+}
+
+static void
+pack(Pprof *pprof, size_t from)
+{
+    if (pprof->out->len >= from)
+        uprof_deflate_write(pprof->packer, pprof->out);
+}
+
+static uint64_t
+index_string(Pprof *pprof, const char *text)
+{
+    gpointer index;
+
+    if (!g_hash_table_lookup_extended(pprof->strings, text, NULL, &index)) {
+        char *copy = g_strdup(text);
+        index = GUINT_TO_POINTER(pprof->texts->len);
+        g_ptr_array_add(pprof->texts, copy);
+        g_hash_table_insert(pprof->strings, copy, index);
+    }
+    return GPOINTER_TO_UINT(index);
+}
+
+static uint64_t
+find_location(Pprof *pprof, const UprofName *name)
+{
+    gpointer id = g_hash_table_lookup(pprof->ids, name);
+
+    if (!id) {
+        g_ptr_array_add(pprof->locations, (gpointer)name);
+        id = GUINT_TO_POINTER(pprof->locations->len);
+        g_hash_table_insert(pprof->ids, (gpointer)name, id);
+    }
+    return GPOINTER_TO_UINT(id);
+}
+
+static void
+append_label(Pprof *pprof, const char *key, const char *text)
+{
+    append_number(pprof->inner, 1, index_string(pprof, key));
+    append_number(pprof->inner, 2, index_string(pprof, text));
+    append_message(pprof->message, 3, pprof->inner);
+}
+
+static bool
+is_kernel(const UprofName *name)
+{
+    const UprofKind kind = uprof_kind_of(name);
+
+    return kind == UPROF_KIND_KERNEL || kind == UPROF_KIND_INTERRUPT;
+}
+
+static void
+note_kernel(const UprofName *const *frames, unsigned n, uint64_t weight, void *data)
+{
+    Pprof *pprof = data;
+
+    for (unsigned i = 0; i < n && !pprof->has_kernel; i++)
+        pprof->has_kernel = is_kernel(frames[i]);
+}
+
+static void
+append_sample(const UprofName *const *frames, unsigned n, uint64_t weight, void *data)
+{
+    Pprof *pprof = data;
+    unsigned first = pprof->has_root ? 1 : 0;
+    uint32_t vcpu;
+    const bool has_vcpu = pprof->has_root && n > 2 && uprof_profile_level_is_vcpu(frames[1], &vcpu);
+
+    first += has_vcpu ? 1 : 0;
+    for (unsigned i = n; i-- > first;)
+        append_varint(pprof->inner, find_location(pprof, frames[i]));
+    append_message(pprof->message, 1, pprof->inner);
+    append_varint(pprof->inner, weight);
+    append_varint(pprof->inner,
+                  (uint64_t)MIN((unsigned __int128)weight * pprof->period_ns, INT64_MAX));
+    append_message(pprof->message, 2, pprof->inner);
+    if (pprof->has_root)
+        append_label(pprof, "domain", uprof_name_text(frames[0]));
+    if (has_vcpu)
+        append_label(pprof, "vcpu", uprof_name_text(frames[1]));
+    if (pprof->has_kernel)
+        append_label(pprof, "mode", is_kernel(frames[n - 1]) ? "kernel" : "user");
+    append_message(pprof->out, 2, pprof->message);
+    pack(pprof, BLOCK);
+}
+
+static void
+append_value_type(Pprof *pprof, unsigned field, const char *type, const char *unit)
+{
+    append_number(pprof->message, 1, index_string(pprof, type));
+    append_number(pprof->message, 2, index_string(pprof, unit));
+    append_message(pprof->out, field, pprof->message);
+}
+
+static void
+append_mapping(Pprof *pprof, uint64_t id, const char *module, const char *build_id)
+{
+    append_number(pprof->message, 1, id);
+    append_number(pprof->message, 5, index_string(pprof, module));
+    if (build_id)
+        append_number(pprof->message, 6, index_string(pprof, build_id));
+    append_number(pprof->message, 7, 1); /* it has functions */
+    append_message(pprof->out, 3, pprof->message);
+}
+
+static void
+append_mappings(Pprof *pprof)
+{
+    const GPtrArray *images = pprof->run->images;
+    const UprofRunImage *image = images->len > 0 ? g_ptr_array_index(images, 0) : NULL;
+    g_autofree char *build_id = image && image->build_id ? uprof_text_quote(image->build_id) : NULL;
+
+    append_mapping(pprof, MAPPING_APP, UPROF_PLACE_APP, build_id);
+    if (pprof->has_kernel)
+        append_mapping(pprof, MAPPING_KERNEL, UPROF_PLACE_KERNEL, NULL);
+}
+
+static void
+append_location(Pprof *pprof, uint64_t id, const UprofName *name)
+{
+    const UprofPlace place = uprof_place_of(name);
+    const uint64_t text = index_string(pprof, uprof_name_text(name));
+
+    append_number(pprof->message, 1, id);
+    if (place.is_code)
+        append_number(pprof->message, 2, is_kernel(name) ? MAPPING_KERNEL : MAPPING_APP);
+    if (place.address > 0)
+        append_number(pprof->message, 3, place.address);
+    append_number(pprof->inner, 1, id);
+    append_message(pprof->message, 4, pprof->inner);
+    append_message(pprof->out, 4, pprof->message);
+
+    append_number(pprof->message, 1, id);
+    append_number(pprof->message, 2, text);
+    append_number(pprof->message, 3, text);
+    append_message(pprof->out, 5, pprof->message);
+    pack(pprof, BLOCK);
+}
+
+static void
+append_comment(Pprof *pprof, const char *text)
+{
+    append_number(pprof->out, 13, index_string(pprof, text));
+}
+
+static void
+append_facts(Pprof *pprof)
+{
+    const UprofRun *run = pprof->run;
+    g_autofree char *program = uprof_text_quote(run->program ? run->program : "virt-uprof");
+    g_autofree char *domain = uprof_text_quote(run->domain);
+    g_autofree char *uuid = uprof_text_quote(run->uuid);
+    g_autofree char *who = g_strdup_printf("domain %s %s", domain, uuid);
+    g_autofree char *quality =
+        g_strdup_printf("%" G_GUINT64_FORMAT " samples, %" G_GUINT64_FORMAT
+                        " running, %" G_GUINT64_FORMAT " complete, %" G_GUINT64_FORMAT " truncated",
+                        run->samples, run->running, run->complete, run->truncated);
+    const char *what = run->idle ? "wall" : "cpu";
+
+    if (run->started_utc_ns > 0)
+        append_number(pprof->out, 9, run->started_utc_ns);
+    if (run->duration_ns > 0)
+        append_number(pprof->out, 10, run->duration_ns);
+    append_value_type(pprof, 11, what, "nanoseconds");
+    append_number(pprof->out, 12, pprof->period_ns);
+    append_comment(pprof, program);
+    append_comment(pprof, who);
+    append_comment(pprof, quality);
+    if (run->rate_mhz == 0)
+        append_comment(pprof, "the rate is not known: times are those of 100 samples a second");
+    append_number(pprof->out, 14, index_string(pprof, what));
+}
+
+static void
+append_all(Pprof *pprof, const UprofProfile *profile)
+{
+    index_string(pprof, ""); /* number 0, as it must be */
+    append_value_type(pprof, 1, "samples", "count");
+    append_value_type(pprof, 1, pprof->run->idle ? "wall" : "cpu", "nanoseconds");
+    uprof_profile_walk(profile, note_kernel, pprof);
+    uprof_profile_walk(profile, append_sample, pprof);
+    append_mappings(pprof);
+    for (guint i = 0; i < pprof->locations->len; i++)
+        append_location(pprof, i + 1, g_ptr_array_index(pprof->locations, i));
+    append_facts(pprof);
+    for (guint i = 0; i < pprof->texts->len; i++) {
+        const char *text = g_ptr_array_index(pprof->texts, i);
+        append_bytes(pprof->out, 6, text, strlen(text));
+        pack(pprof, BLOCK);
+    }
+    pack(pprof, 0);
+}
+
+static void
+pprof_write(const UprofProfile *profile, const UprofRun *run, UprofSink *sink)
+{
+    g_autoptr(GString) out = g_string_new(NULL);
+    g_autoptr(GString) message = g_string_new(NULL);
+    g_autoptr(GString) inner = g_string_new(NULL);
+    g_autoptr(GHashTable) strings = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) ids = g_hash_table_new(NULL, NULL);
+    g_autoptr(GPtrArray) texts = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) locations = g_ptr_array_new();
+    Pprof pprof = {
+        .packer = uprof_deflate_new(sink),
+        .out = out,
+        .run = run,
+        .strings = strings,
+        .texts = texts,
+        .ids = ids,
+        .locations = locations,
+        .message = message,
+        .inner = inner,
+        .period_ns = uprof_ticks_period_ns(run),
+        .has_root = uprof_profile_root(profile) != NULL,
+    };
+
+    append_all(&pprof, profile);
+    uprof_deflate_finish(pprof.packer);
+}
+
+const UprofFormat uprof_format_pprof = {
+    .name = "pprof",
+    .suffixes = { ".pb.gz" },
+    .is_binary = true,
+    .write = pprof_write,
+};

@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Flame graphs as one SVG file: right as it stands, in an image, on paper or
+ * with scripts off; a browser that runs the script draws from the table of
+ * frames instead and can zoom, search and turn it.
+ *
+ * Text from outside stands in text nodes only: labels, <title>, and the tables
+ * in <metadata>. Style and script are the same bytes in every file.
+ */
+#include "uprof/output.h"
+
+#include "facts-priv.h"
+#include "json-priv.h"
+#include "picture-priv.h"
+#include "svg-files-priv.h"
+#include "uprof/change.h"
+#include "uprof/kind.h"
+#include "uprof/text.h"
+
+#include <string.h>
+
+/* Lengths in tenths of a pixel. */
+enum {
+    WIDTH = 12000,
+    MARGIN = 120,
+    ROW = 180,
+    GAP = 10,      /* between frames */
+    CHAR = 67,     /* of 11 px in any font that has letters of one width, a little more */
+    CHARS_MIN = 5, /* a shorter label says nothing */
+    LABEL_INSET = 40,
+    BASELINE = 127,  /* of a label, below the top of its frame */
+    FACT_LABEL = 56, /* of a letter of a fact's label */
+    FACT_VALUE = 75, /* and of its value */
+    FACT_GAP = 260,
+    FACT_ROW = 380,
+    LEGEND_CHAR = 62,
+    GONE_MAX = 12, /* stacks that are listed as gone */
+};
+
+/* What is drawn: where it is, and what frames of two profiles have become. */
+typedef struct {
+    GString *out;
+    const UprofTree *tree;
+    UprofPicture *picture;
+    const UprofRun *runs[UPROF_N_SIDES];
+    uint64_t top; /* of the graph */
+    uint64_t bottom;
+} Drawing;
+
+static void
+append_tenths(GString *out, uint64_t tenths)
+{
+    g_string_append_printf(out, "%" G_GUINT64_FORMAT, tenths / 10);
+    if (tenths % 10 > 0)
+        g_string_append_printf(out, ".%u", (unsigned)(tenths % 10));
+}
+
+static void
+append_attribute(GString *out, const char *name, uint64_t tenths)
+{
+    g_string_append_printf(out, " %s=\"", name);
+    append_tenths(out, tenths);
+    g_string_append_c(out, '"');
+}
+
+static void
+append_text(GString *out, const char *class, uint64_t x, uint64_t y, const char *text)
+{
+    g_string_append_printf(out, "<text class=\"%s\"", class);
+    append_attribute(out, "x", x);
+    append_attribute(out, "y", y);
+    g_string_append_c(out, '>');
+    uprof_text_append_xml(out, text);
+    g_string_append(out, "</text>");
+}
+
+static UprofKind
+kind_of(const UprofTreeNode *node)
+{
+    return node->depth == 0 ? UPROF_KIND_DOMAIN : uprof_kind_of(node->name);
+}
+
+/* FNV-1a, 32 bits, of the whole name: similar names have different shades. */
+static uint32_t
+hash_name(const UprofName *name)
+{
+    uint32_t hash = UINT32_C(2166136261);
+
+    for (const char *c = uprof_name_text(name); *c; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT32_C(16777619);
+    return hash ^ hash >> 16;
+}
+
+/* Letters that a label takes: wide characters count twice. */
+static unsigned
+count_columns(gunichar c)
+{
+    return g_unichar_iszerowidth(c) ? 0 : g_unichar_iswide(c) ? 2 : 1;
+}
+
+/* Cut by characters. Returns: (transfer full) (nullable): NULL if too little fits */
+static char *
+fit_label(const char *text, uint64_t width)
+{
+    const uint64_t room = width > 2 * LABEL_INSET ? (width - 2 * LABEL_INSET) / CHAR : 0;
+    const char *cut = text;
+    uint64_t columns = 0;
+
+    if (room < CHARS_MIN)
+        return NULL;
+    for (const char *at = text; *at; at = g_utf8_next_char(at)) {
+        columns += count_columns(g_utf8_get_char(at));
+        if (columns > room)
+            return g_strdup_printf("%.*s..", (int)(cut - text), text);
+        if (columns + 2 <= room)
+            cut = g_utf8_next_char(at);
+    }
+    return g_strdup(text);
+}
+
+static uint64_t
+find_whole(const Drawing *drawing, UprofSide side)
+{
+    return uprof_tree_node(drawing->tree, 0)->total[side];
+}
+
+static UprofChange
+find_change(const Drawing *drawing, const UprofTreeNode *node)
+{
+    return uprof_change_of(node->total[UPROF_OLD], find_whole(drawing, UPROF_OLD),
+                           node->total[UPROF_NEW], find_whole(drawing, UPROF_NEW));
+}
+
+/* Name, weight, share; of a comparison both sides and the difference. */
+static char *
+describe(const Drawing *drawing, const UprofTreeNode *node)
+{
+    const char *name = uprof_name_text(node->name);
+    const uint64_t weight = node->total[UPROF_NEW];
+    g_autofree char *share = uprof_facts_percent(weight, find_whole(drawing, UPROF_NEW));
+
+    if (!drawing->tree->compares)
+        return g_strdup_printf("%s (%" G_GUINT64_FORMAT " samples, %s)", name, weight, share);
+    const UprofChange change = find_change(drawing, node);
+    g_autofree char *was =
+        uprof_facts_percent(node->total[UPROF_OLD], find_whole(drawing, UPROF_OLD));
+    g_autofree char *points = uprof_change_format(&change);
+    return g_strdup_printf("%s (%s, %s: %" G_GUINT64_FORMAT " samples, before %s: "
+                           "%" G_GUINT64_FORMAT ")",
+                           name, points, share, weight, was, node->total[UPROF_OLD]);
+}
+
+static void
+append_class(const Drawing *drawing, const UprofTreeNode *node)
+{
+    if (drawing->tree->compares) {
+        const UprofChange change = find_change(drawing, node);
+        g_string_append(drawing->out, uprof_change_class(&change));
+        return;
+    }
+    g_string_append_printf(drawing->out, "%c%u", uprof_kind_letter(kind_of(node)),
+                           hash_name(node->name) % 8);
+}
+
+/* Returns: (transfer full): its name; of a comparison, where something new begins, and that it does */
+static char *
+make_label(const Drawing *drawing, const UprofTreeNode *node)
+{
+    const bool is_new = drawing->tree->compares && node->total[UPROF_OLD] == 0 &&
+                        uprof_tree_node(drawing->tree, node->parent)->total[UPROF_OLD] > 0;
+
+    return g_strconcat(uprof_name_text(node->name), is_new ? " (new)" : NULL, NULL);
+}
+
+static void
+append_frame(const Drawing *drawing, const UprofPictureFrame *frame)
+{
+    const UprofTreeNode *node = uprof_tree_node(drawing->tree, frame->node);
+    const uint64_t whole = find_whole(drawing, UPROF_NEW);
+    const uint64_t inner = WIDTH - 2 * MARGIN;
+    const uint64_t left = uprof_picture_scale(frame->left, whole, inner);
+    const uint64_t right = uprof_picture_scale(frame->left + node->total[UPROF_NEW], whole, inner);
+    const uint64_t width = right - left > 3 * GAP ? right - left - GAP / 2 : MAX(right - left, 1);
+    const uint64_t y = drawing->bottom - (node->depth + 1) * ROW;
+    g_autofree char *title = describe(drawing, node);
+    g_autofree char *text = make_label(drawing, node);
+    g_autofree char *label = fit_label(text, width);
+
+    g_string_append(drawing->out, "<g><title>");
+    uprof_text_append_xml(drawing->out, title);
+    g_string_append(drawing->out, "</title><rect class=\"");
+    append_class(drawing, node);
+    g_string_append_c(drawing->out, '"');
+    append_attribute(drawing->out, "x", MARGIN + left);
+    append_attribute(drawing->out, "y", y);
+    append_attribute(drawing->out, "width", width);
+    append_attribute(drawing->out, "height", ROW - GAP);
+    g_string_append(drawing->out, "/>");
+    if (label)
+        append_text(drawing->out, "l", MARGIN + left + LABEL_INSET, y + BASELINE, label);
+    g_string_append(drawing->out, "</g>\n");
+}
+
+/*
+ * The table, one row per frame, callers first: "NAME UP REST[ HIDDEN[ REST HIDDEN]]", in base 36:
+ * index of its name; how many levels its caller stands above the frame before; weights as in
+ * UprofPictureFrame, of a comparison those of the old profile behind them.
+ */
+static void
+append_base36(GString *out, uint64_t value)
+{
+    char digits[16];
+    unsigned n = 0;
+
+    do {
+        digits[n++] = "0123456789abcdefghijklmnopqrstuvwxyz"[value % 36];
+        value /= 36;
+    } while (value > 0);
+    while (n > 0)
+        g_string_append_c(out, digits[--n]);
+}
+
+static void
+append_row(const Drawing *drawing, const UprofPictureFrame *frame, uint32_t up)
+{
+    const uint64_t values[] = {
+        frame->name,
+        up,
+        frame->rest[UPROF_NEW],
+        frame->hidden[UPROF_NEW],
+        frame->rest[UPROF_OLD],
+        frame->hidden[UPROF_OLD],
+    };
+    unsigned n = G_N_ELEMENTS(values);
+
+    while (n > 3 && values[n - 1] == 0)
+        n--;
+    for (unsigned i = 0; i < n; i++) {
+        if (i > 0)
+            g_string_append_c(drawing->out, ' ');
+        append_base36(drawing->out, values[i]);
+    }
+    g_string_append_c(drawing->out, '\n');
+}
+
+static void
+append_frame_table(const Drawing *drawing)
+{
+    const GArray *frames = drawing->picture->frames;
+    uint32_t depth = 0;
+
+    g_string_append(drawing->out, "<u:frames>");
+    for (guint i = 0; i < frames->len; i++) {
+        const UprofPictureFrame *frame = &g_array_index(frames, UprofPictureFrame, i);
+        const UprofTreeNode *node = uprof_tree_node(drawing->tree, frame->node);
+        append_row(drawing, frame, i > 0 ? depth + 1 - node->depth : 0);
+        depth = node->depth;
+    }
+    g_string_append(drawing->out, "</u:frames>\n");
+}
+
+/* Kind, two digits of hash, name; one a line: names have no line ends. */
+static void
+append_name_table(const Drawing *drawing)
+{
+    const GPtrArray *names = drawing->picture->names;
+    const UprofName *top = uprof_tree_node(drawing->tree, 0)->name;
+
+    g_string_append(drawing->out, "<u:names>");
+    for (guint i = 0; i < names->len; i++) {
+        const UprofName *name = g_ptr_array_index(names, i);
+        const UprofKind kind = name == top ? UPROF_KIND_DOMAIN : uprof_kind_of(name);
+        g_string_append_printf(drawing->out, "%c%02x", uprof_kind_letter(kind),
+                               hash_name(name) & 0xff);
+        uprof_text_append_xml(drawing->out, uprof_name_text(name));
+        g_string_append_c(drawing->out, '\n');
+    }
+    g_string_append(drawing->out, "</u:names>\n");
+}
+
+static void
+append_run(GString *out, const char *element, const UprofRun *run)
+{
+    g_autoptr(GString) json = g_string_new(NULL);
+
+    uprof_json_append_run(json, run, false);
+    g_string_append_printf(out, "<u:%s>", element);
+    uprof_text_append_xml(out, json->str);
+    g_string_append_printf(out, "</u:%s>\n", element);
+}
+
+static void
+append_metadata(const Drawing *drawing)
+{
+    const UprofPicture *picture = drawing->picture;
+
+    g_string_append_printf(drawing->out,
+                           "<metadata xmlns:u=\"https://virt-uprof.org/xmlns/flamegraph/1.0\">\n"
+                           "<u:graph type=\"%s\" all=\"%u\" sent=\"%u\"/>\n",
+                           drawing->tree->compares ? "diff" : "flame", picture->n_frames,
+                           picture->frames->len);
+    append_run(drawing->out, "run", drawing->runs[UPROF_NEW]);
+    if (drawing->runs[UPROF_OLD])
+        append_run(drawing->out, "old", drawing->runs[UPROF_OLD]);
+    append_name_table(drawing);
+    append_frame_table(drawing);
+    g_string_append(drawing->out, "</metadata>\n");
+}
+
+/* One fact: a small label over its value. Returns: how wide it is */
+static uint64_t
+append_fact(const Drawing *drawing, const UprofFact *fact, uint64_t x, uint64_t y)
+{
+    const uint64_t value = (uint64_t)g_utf8_strlen(fact->value, -1) * FACT_VALUE;
+
+    g_string_append(drawing->out, "<g class=\"fact\">");
+    append_text(drawing->out, "n", x, y, fact->label);
+    append_text(drawing->out, "v", x, y + 150, fact->value);
+    g_string_append(drawing->out, "</g>\n");
+    return MAX(value, strlen(fact->label) * FACT_LABEL);
+}
+
+static uint64_t
+measure_fact(const UprofFact *fact)
+{
+    return MAX((uint64_t)g_utf8_strlen(fact->value, -1) * FACT_VALUE,
+               strlen(fact->label) * FACT_LABEL);
+}
+
+static void
+clear_fact(gpointer data)
+{
+    g_free(((UprofFact *)data)->value);
+}
+
+static GArray *
+find_facts(const Drawing *drawing)
+{
+    if (!drawing->tree->compares)
+        return uprof_facts_new(drawing->runs[UPROF_NEW]);
+    GArray *facts = g_array_new(FALSE, FALSE, sizeof(UprofFact));
+    const UprofFact sides[] = {
+        { "old", uprof_facts_of_side(drawing->runs[UPROF_OLD]) },
+        { "new", uprof_facts_of_side(drawing->runs[UPROF_NEW]) },
+        { "compared by", g_strdup("share of running samples") },
+    };
+    g_array_set_clear_func(facts, clear_fact);
+    g_array_append_vals(facts, sides, G_N_ELEMENTS(sides));
+    return facts;
+}
+
+/* Returns: where they end */
+static uint64_t
+append_facts(const Drawing *drawing, uint64_t y)
+{
+    g_autoptr(GArray) facts = find_facts(drawing);
+    uint64_t x = MARGIN;
+
+    for (guint i = 0; i < facts->len; i++) {
+        const UprofFact *fact = &g_array_index(facts, UprofFact, i);
+        if (x > MARGIN && x + measure_fact(fact) > WIDTH - MARGIN) {
+            x = MARGIN;
+            y += FACT_ROW;
+        }
+        x += append_fact(drawing, fact, x, y) + FACT_GAP;
+    }
+    return y + FACT_ROW;
+}
+
+static uint64_t
+append_legend_entry(const Drawing *drawing, const char *class, const char *label, uint64_t x,
+                    uint64_t y)
+{
+    g_string_append_printf(drawing->out, "<g class=\"legend\"><rect class=\"%s\" rx=\"2\"", class);
+    append_attribute(drawing->out, "x", x);
+    append_attribute(drawing->out, "y", y - 90);
+    g_string_append(drawing->out, " width=\"11\" height=\"11\"/>");
+    append_text(drawing->out, "n", x + 160, y, label);
+    g_string_append(drawing->out, "</g>\n");
+    return 160 + strlen(label) * LEGEND_CHAR + 180;
+}
+
+static void
+append_legend(const Drawing *drawing, uint64_t y)
+{
+    bool seen[UPROF_N_KINDS] = { false };
+    uint64_t x = MARGIN;
+
+    if (drawing->tree->compares) {
+        for (unsigned i = 0; i < UPROF_N_CHANGE_LEGENDS; i++)
+            x += append_legend_entry(drawing, uprof_change_legends[i].class,
+                                     uprof_change_legends[i].label, x, y);
+        return;
+    }
+    for (guint i = 1; i < drawing->picture->names->len; i++)
+        seen[uprof_kind_of(g_ptr_array_index(drawing->picture->names, i))] = true;
+    for (unsigned kind = 0; kind < UPROF_N_KINDS; kind++) {
+        const char class[] = { uprof_kind_letter((UprofKind)kind), '4', '\0' };
+        if (seen[kind] && kind != UPROF_KIND_DOMAIN)
+            x += append_legend_entry(drawing, class, uprof_kind_label((UprofKind)kind), x, y);
+    }
+}
+
+/* What the picture does not show is said in it. */
+static void
+append_hidden(const Drawing *drawing, uint64_t y)
+{
+    const UprofPicture *picture = drawing->picture;
+    const uint32_t n = picture->n_frames - picture->n_drawn;
+    g_autofree char *share = uprof_facts_percent(picture->undrawn, find_whole(drawing, UPROF_NEW));
+    g_autofree char *text =
+        n == 0 ? g_strdup("all frames shown")
+               : g_strdup_printf("%u of %u frames (%s of samples end there) are too narrow to show",
+                                 n, picture->n_frames, share);
+
+    g_string_append(drawing->out, "<text id=\"hidden\" class=\"n\" text-anchor=\"end\"");
+    append_attribute(drawing->out, "x", WIDTH - MARGIN);
+    append_attribute(drawing->out, "y", y);
+    g_string_append_printf(drawing->out, ">%s</text>\n", text);
+}
+
+static void
+append_back(const Drawing *drawing, uint64_t height)
+{
+    g_string_append(drawing->out, "<rect class=\"back\"");
+    append_attribute(drawing->out, "width", WIDTH);
+    append_attribute(drawing->out, "height", height);
+    g_string_append(drawing->out, "/>\n");
+}
+
+static void
+append_head(Drawing *drawing)
+{
+    const UprofName *name = uprof_tree_node(drawing->tree, 0)->name;
+    g_autofree char *title = fit_label(uprof_name_text(name), WIDTH * 2 / 5);
+
+    append_text(drawing->out, "t", MARGIN, 290, title);
+    g_string_append(drawing->out, "<text class=\"n\" text-anchor=\"end\"");
+    append_attribute(drawing->out, "x", WIDTH - MARGIN);
+    g_string_append_printf(drawing->out, " y=\"29\">%s</text>\n",
+                           drawing->tree->compares ? "differential flame graph, virt-uprof"
+                                                   : "flame graph, virt-uprof");
+    const uint64_t y = append_facts(drawing, 550);
+    append_legend(drawing, y);
+    append_hidden(drawing, y);
+    drawing->top = y + 160;
+    drawing->bottom = drawing->top + (drawing->picture->depth + 1) * ROW;
+}
+
+/* Stacks that are only in the old profile have no place in the new one's picture. */
+static uint64_t
+append_gone(const Drawing *drawing)
+{
+    g_autoptr(GPtrArray) gone = uprof_change_gone(drawing->tree, GONE_MAX);
+    uint64_t y = drawing->bottom + 260;
+
+    if (gone->len == 0)
+        return drawing->bottom;
+    append_text(drawing->out, "v", MARGIN, y, "gone: frames of the old profile alone");
+    for (guint i = 0; i < gone->len; i++) {
+        const UprofTreeNode *node = g_ptr_array_index(gone, i);
+        g_autofree char *was =
+            uprof_facts_percent(node->total[UPROF_OLD], find_whole(drawing, UPROF_OLD));
+        g_autofree char *line = g_strdup_printf("%7s  %s", was, uprof_name_text(node->name));
+        g_autofree char *fitted = fit_label(line, WIDTH - 2 * MARGIN);
+        y += ROW;
+        g_string_append(drawing->out, "<g class=\"gone\">");
+        append_text(drawing->out, "v", MARGIN, y, fitted);
+        g_string_append(drawing->out, "</g>\n");
+    }
+    return y + 60;
+}
+
+static void
+append_document(Drawing *drawing, GString *body, uint64_t height)
+{
+    GString *out = drawing->out;
+    const UprofName *name = uprof_tree_node(drawing->tree, 0)->name;
+
+    g_string_append(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+                         "<svg xmlns=\"http://www.w3.org/2000/svg\"");
+    append_attribute(out, "width", WIDTH);
+    append_attribute(out, "height", height);
+    g_string_append(out, " viewBox=\"0 0 ");
+    append_tenths(out, WIDTH);
+    g_string_append_c(out, ' ');
+    append_tenths(out, height);
+    g_string_append(out, "\">\n<title>");
+    uprof_text_append_xml(out, uprof_name_text(name));
+    g_string_append(out, "</title>\n");
+    append_metadata(drawing);
+    g_string_append_printf(out, "<style>\n%s</style>\n<g id=\"static\">\n", uprof_svg_css);
+    append_back(drawing, height);
+    g_string_append_len(out, body->str, (gssize)body->len);
+    g_string_append_printf(out, "</g>\n<script><![CDATA[\n%s]]></script>\n</svg>\n", uprof_svg_js);
+}
+
+static void
+write_tree(const UprofTree *tree, const UprofRun *new, const UprofRun *old, UprofSink *sink)
+{
+    g_autoptr(UprofPicture) picture = uprof_picture_new(tree, WIDTH - 2 * MARGIN);
+    g_autoptr(GString) body = g_string_new(NULL);
+    Drawing drawing = { body, tree, picture, { [UPROF_NEW] = new, [UPROF_OLD] = old }, 0, 0 };
+    uint64_t bottom;
+
+    append_head(&drawing);
+    g_string_append(body, "<g id=\"f\">\n");
+    for (guint i = 0; i < picture->frames->len; i++) {
+        const UprofPictureFrame *frame = &g_array_index(picture->frames, UprofPictureFrame, i);
+        if (frame->is_drawn)
+            append_frame(&drawing, frame);
+    }
+    g_string_append(body, "</g>\n");
+    bottom = tree->compares ? append_gone(&drawing) : drawing.bottom;
+    drawing.out = sink->text;
+    append_document(&drawing, body, bottom + MARGIN);
+}
+
+static void
+svg_write(const UprofProfile *profile, const UprofRun *run, UprofSink *sink)
+{
+    g_autoptr(UprofTree) tree = uprof_tree_new(profile);
+
+    write_tree(tree, run, NULL, sink);
+}
+
+GString *
+uprof_svg_compare(const UprofTree *both, const UprofRun *old, const UprofRun *new)
+{
+    UprofSink sink = { .text = g_string_new(NULL) };
+
+    write_tree(both, new, old, &sink);
+    return sink.text;
+}
+
+const UprofFormat uprof_format_svg = {
+    .name = "svg",
+    .suffixes = { ".svg" },
+    .write = svg_write,
+};

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "uprof/x86-frame.h"
+
+#include <string.h>
+
+#include "uprof/x86-insn.h"
+
+enum {
+    ROUNDS = 8, /* over the code, while jumps back bring news */
+    ROWS_MAX = 2048,
+    DEPTH_MAX = 16 * 1024 * 1024,
+};
+
+/**
+ * State: before an instruction
+ * @depth: bytes from the stack pointer up to the CFA; 0: not known
+ * @base: bytes from the frame pointer up to the CFA; 0: it has nothing to do with it
+ * @saved: bytes from the slot of the caller's frame pointer up to the CFA; 0: none
+ * @is_own: the frame pointer is no more the caller's
+ * @is_zero: it is 0
+ */
+typedef struct {
+    bool is_known;
+    bool is_own, is_zero;
+    int32_t depth, base, saved;
+} State;
+
+/* From the byte at @at on, until the next one. */
+typedef struct {
+    uint16_t at;
+    bool is_known;
+    UprofX86Frame frame;
+} Row;
+
+struct _UprofX86Frames {
+    size_t len; /* of the code */
+    GArray *rows;
+};
+
+/**
+ * Walk:
+ * @states: by the byte where the instruction begins
+ * @table: before a jump through a table, if there is one
+ */
+typedef struct {
+    UprofSlice code;
+    int32_t word;
+    State states[UPROF_X86_FRAME_BYTES_MAX];
+    State table;
+    bool has_news;
+} Walk;
+
+G_STATIC_ASSERT(UPROF_X86_FRAME_BYTES_MAX <= UINT16_MAX);
+
+static void
+move_sp(State *state, int64_t by)
+{
+    const int64_t depth = state->depth - by;
+
+    if (state->depth != 0)
+        state->depth = depth > 0 && depth < DEPTH_MAX ? (int32_t)depth : 0;
+}
+
+static void
+push(State *state, int32_t word, uint8_t reg)
+{
+    move_sp(state, -word);
+    if (reg == UPROF_X86_INSN_FP && !state->is_own && state->saved == 0)
+        state->saved = state->depth;
+}
+
+static void
+pop(State *state, int32_t word, uint8_t reg)
+{
+    if (reg == UPROF_X86_INSN_FP) {
+        state->is_own = state->saved == 0 || state->depth != state->saved;
+        state->base = 0;
+        state->is_zero = false;
+        if (!state->is_own)
+            state->saved = 0;
+    }
+    move_sp(state, word);
+}
+
+static void
+save_fp(State *state, int32_t at)
+{
+    const int64_t saved = (int64_t)state->depth - at;
+
+    if (state->depth != 0 && !state->is_own && state->saved == 0 && saved > 0 && saved < DEPTH_MAX)
+        state->saved = (int32_t)saved;
+}
+
+/* One pointer becomes the other and @value. */
+static int32_t
+copy(int32_t from, int32_t value)
+{
+    const int64_t to = (int64_t)from - value;
+
+    return from != 0 && to > 0 && to < DEPTH_MAX ? (int32_t)to : 0;
+}
+
+static void
+apply(State *state, const UprofX86Insn *insn, int32_t word)
+{
+    switch (insn->kind) {
+    case UPROF_X86_PUSH:
+        push(state, word, insn->reg);
+        break;
+    case UPROF_X86_POP:
+        pop(state, word, insn->reg);
+        break;
+    case UPROF_X86_LEAVE:
+        state->depth = state->base;
+        pop(state, word, UPROF_X86_INSN_FP);
+        break;
+    case UPROF_X86_MOVE_SP:
+        move_sp(state, insn->value);
+        break;
+    case UPROF_X86_SP_FROM_FP:
+        state->depth = copy(state->base, insn->value);
+        break;
+    case UPROF_X86_FP_FROM_SP:
+        state->base = copy(state->depth, insn->value);
+        state->is_own = true;
+        state->is_zero = false;
+        break;
+    case UPROF_X86_SAVE_FP:
+        save_fp(state, insn->value);
+        break;
+    case UPROF_X86_SP_LOST:
+        state->depth = 0;
+        break;
+    case UPROF_X86_FP_LOST:
+    case UPROF_X86_ZERO_FP:
+        state->base = 0;
+        state->is_own = true;
+        state->is_zero = insn->kind == UPROF_X86_ZERO_FP;
+        break;
+    default:
+        break;
+    }
+}
+
+/* @other: what else is so at the same place. Returns: whether less is known than before */
+static bool
+merge(State *state, const State *other)
+{
+    const State before = *state;
+
+    if (state->depth != other->depth)
+        state->depth = 0;
+    if (state->base != other->base)
+        state->base = 0;
+    if (state->is_own != other->is_own || state->saved != other->saved) {
+        /* in one of them it cannot be had */
+        state->is_own = true;
+        state->saved = 0;
+    }
+    state->is_zero &= other->is_zero;
+    return state->depth != before.depth || state->base != before.base ||
+           state->saved != before.saved || state->is_own != before.is_own ||
+           state->is_zero != before.is_zero;
+}
+
+/* @state: also holds before the instruction at @at */
+static void
+reach(Walk *walk, size_t at, const State *state)
+{
+    State *here = &walk->states[at];
+
+    if (!here->is_known) {
+        *here = *state;
+        walk->has_news = true;
+    } else if (merge(here, state)) {
+        walk->has_news = true;
+    }
+}
+
+/* @to: may be anywhere; what is outside of the function is none of ours */
+static void
+jump(Walk *walk, int64_t to, const State *state)
+{
+    if (to >= 0 && (uint64_t)to < walk->code.len)
+        reach(walk, (size_t)to, state);
+}
+
+/* Returns: whether the next instruction is reached from this one; @state becomes what it finds */
+static bool
+follow(Walk *walk, size_t end, const UprofX86Insn *insn, State *state)
+{
+    switch (insn->kind) {
+    case UPROF_X86_BRANCH:
+        jump(walk, (int64_t)end + insn->value, state);
+        return true;
+    case UPROF_X86_JUMP:
+        jump(walk, (int64_t)end + insn->value, state);
+        return false;
+    case UPROF_X86_JUMP_ANY:
+        if (!walk->table.is_known)
+            walk->table = *state;
+        else
+            merge(&walk->table, state);
+        return false;
+    case UPROF_X86_RETURN:
+        return false;
+    case UPROF_X86_CALL:
+        /* of the next instruction: how 32-bit code finds out where it is */
+        if (insn->value == 0 && insn->len == 5)
+            push(state, walk->word, UPROF_X86_REG_NONE);
+        return true;
+    default:
+        apply(state, insn, walk->word);
+        return true;
+    }
+}
+
+/*
+ * One instruction after the other, with what those before say, or those that
+ * jump here. Behind one that goes elsewhere nothing is known, or else what a
+ * table's jump found, if @use_table.
+ */
+static void
+sweep(Walk *walk, bool use_table)
+{
+    const uint8_t *bytes = walk->code.data;
+    State state = { 0 };
+
+    for (size_t at = 0; at < walk->code.len;) {
+        const UprofSlice rest = { bytes + at, walk->code.len - at };
+        State *here = &walk->states[at];
+        UprofX86Insn insn;
+
+        if (!uprof_x86_insn(rest, (unsigned)walk->word, &insn))
+            return;
+        if (!here->is_known && !state.is_known && use_table)
+            state = walk->table;
+        if (state.is_known)
+            reach(walk, at, &state);
+        state = *here;
+        at += insn.len;
+        if (state.is_known && !follow(walk, at, &insn, &state))
+            state.is_known = false;
+    }
+}
+
+static bool
+describe(const State *state, UprofX86Frame *frame)
+{
+    /* what is not kept for a caller has none */
+    const bool is_root = state->is_zero && state->saved == 0;
+
+    if (state->base == 0 && state->depth == 0 && !is_root)
+        return false;
+    *frame = (UprofX86Frame){
+        .is_root = is_root,
+        .by_fp = state->base != 0,
+        .cfa = state->base != 0 ? state->base : state->depth,
+        .fp = !state->is_own      ? UPROF_X86_FP_KEPT
+              : state->saved != 0 ? UPROF_X86_FP_SAVED
+                                  : UPROF_X86_FP_GONE,
+        .saved = state->saved,
+    };
+    return true;
+}
+
+static bool
+is_same(const Row *one, const Row *other)
+{
+    const UprofX86Frame *a = &one->frame, *b = &other->frame;
+
+    return one->is_known == other->is_known &&
+           (!one->is_known || (a->is_root == b->is_root && a->by_fp == b->by_fp &&
+                               a->cfa == b->cfa && a->fp == b->fp && a->saved == b->saved));
+}
+
+/* The last one there is room for knows nothing: it is of all that follows. */
+static void
+add_row(GArray *rows, const Row *row)
+{
+    const Row last = { .at = row->at };
+
+    if (rows->len < ROWS_MAX &&
+        (rows->len == 0 || !is_same(&g_array_index(rows, Row, rows->len - 1), row)))
+        g_array_append_vals(rows, rows->len == ROWS_MAX - 1 ? &last : row, 1);
+}
+
+/* An instruction's row is that of all its bytes, but for those where another one begins. */
+static GArray *
+list_rows(const Walk *walk)
+{
+    const uint8_t *bytes = walk->code.data;
+    GArray *rows = g_array_new(FALSE, FALSE, sizeof(Row));
+    size_t end = 0;
+
+    for (size_t at = 0; at < walk->code.len && rows->len < ROWS_MAX; at++) {
+        const UprofSlice rest = { bytes + at, walk->code.len - at };
+        Row row = { .at = (uint16_t)at };
+        UprofX86Insn insn;
+        if (walk->states[at].is_known) {
+            const bool is_insn = uprof_x86_insn(rest, (unsigned)walk->word, &insn);
+            row.is_known = is_insn && describe(&walk->states[at], &row.frame);
+            end = at + (is_insn ? insn.len : 1);
+        } else if (at < end) {
+            continue;
+        }
+        add_row(rows, &row);
+    }
+    return rows;
+}
+
+static const Row *
+find_row(const GArray *rows, size_t at)
+{
+    guint low = 0, high = rows->len;
+
+    while (low < high) {
+        const guint middle = low + (high - low) / 2;
+        if (g_array_index(rows, Row, middle).at <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 ? &g_array_index(rows, Row, low - 1) : NULL;
+}
+
+/* Returns: the rows of @first, and where these know nothing those of @second */
+static GArray *
+join_rows(const GArray *first, const GArray *second)
+{
+    GArray *rows = g_array_new(FALSE, FALSE, sizeof(Row));
+    guint i = 0, j = 0;
+
+    while (i < first->len || j < second->len) {
+        const unsigned at = i < first->len ? g_array_index(first, Row, i).at : UINT_MAX;
+        const unsigned other = j < second->len ? g_array_index(second, Row, j).at : UINT_MAX;
+        const unsigned here = MIN(at, other);
+        i += at == here;
+        j += other == here;
+        Row row = *find_row(first, here);
+        if (!row.is_known)
+            row = *find_row(second, here);
+        row.at = (uint16_t)here;
+        add_row(rows, &row);
+    }
+    return rows;
+}
+
+/* Returns: whether it was understood to the end */
+static bool
+follow_all(Walk *walk, unsigned *rounds, bool use_table)
+{
+    for (; *rounds < ROUNDS; ++*rounds) {
+        walk->has_news = false;
+        sweep(walk, use_table);
+        if (!walk->has_news)
+            return true;
+    }
+    return false;
+}
+
+UprofX86Frames *
+uprof_x86_frames_new(UprofSlice code, unsigned word_bytes)
+{
+    UprofX86Frames *frames = g_new0(UprofX86Frames, 1);
+    g_autofree Walk *walk = g_new(Walk, 1);
+    unsigned rounds = 0;
+
+    code.len = MIN(code.len, (size_t)UPROF_X86_FRAME_BYTES_MAX);
+    frames->len = code.len;
+    if (code.len == 0 || (word_bytes != 8 && word_bytes != 4)) {
+        frames->rows = g_array_new(FALSE, FALSE, sizeof(Row));
+        return frames;
+    }
+    memset(walk->states, 0, code.len * sizeof(walk->states[0]));
+    walk->code = code;
+    walk->word = (int32_t)word_bytes;
+    walk->table.is_known = false;
+    walk->states[0] = (State){ .is_known = true, .depth = walk->word };
+    if (!follow_all(walk, &rounds, false)) {
+        frames->rows = g_array_new(FALSE, FALSE, sizeof(Row));
+        return frames;
+    }
+    frames->rows = list_rows(walk);
+    if (walk->table.is_known && follow_all(walk, &rounds, true)) {
+        g_autoptr(GArray) first = frames->rows, second = list_rows(walk);
+        frames->rows = join_rows(first, second);
+    }
+    return frames;
+}
+
+void
+uprof_x86_frames_free(UprofX86Frames *frames)
+{
+    if (!frames)
+        return;
+    g_array_unref(frames->rows);
+    g_free(frames);
+}
+
+bool
+uprof_x86_frames_find(const UprofX86Frames *frames, size_t at, UprofX86Frame *frame)
+{
+    const Row *row = at < frames->len ? find_row(frames->rows, at) : NULL;
+
+    if (!row || !row->is_known)
+        return false;
+    *frame = row->frame;
+    return true;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "uprof/focus.h"
+
+#include <string.h>
+
+/* @stack: numbers the stacks, so that a call counts once in each */
+typedef struct {
+    UprofProfileRow row;
+    uint64_t stack;
+} Relative;
+
+typedef struct {
+    UprofFocus *focus;
+    const char *name;
+    GHashTable *callers, *callees; /* UprofName -> Relative */
+    uint64_t stack;
+    unsigned first; /* frame that is no root */
+} Focusing;
+
+static void
+count_relative(const Focusing *focusing, GHashTable *relatives, const UprofName *name,
+               uint64_t weight)
+{
+    Relative *relative = g_hash_table_lookup(relatives, name);
+
+    if (!relative) {
+        relative = g_new0(Relative, 1);
+        relative->row.name = name;
+        g_hash_table_insert(relatives, (gpointer)name, relative);
+    }
+    if (relative->stack != focusing->stack)
+        relative->row.total += weight;
+    relative->stack = focusing->stack;
+}
+
+static void
+look_at_stack(const UprofName *const *frames, unsigned n, uint64_t weight, void *data)
+{
+    Focusing *focusing = data;
+    UprofFocus *focus = focusing->focus;
+    bool is_in = false;
+
+    focusing->stack++;
+    if (!uprof_profile_is_halt(frames, n))
+        focus->all += weight;
+    for (unsigned i = focusing->first; i < n; i++) {
+        if (strcmp(uprof_name_text(frames[i]), focusing->name) != 0)
+            continue;
+        is_in = true;
+        focus->name = frames[i];
+        if (i > 0)
+            count_relative(focusing, focusing->callers, frames[i - 1], weight);
+        if (i + 1 < n)
+            count_relative(focusing, focusing->callees, frames[i + 1], weight);
+        else
+            focus->self += weight;
+    }
+    focus->total += is_in ? weight : 0;
+}
+
+static int
+compare_rows(gconstpointer a, gconstpointer b)
+{
+    const UprofProfileRow *one = a, *other = b;
+
+    if (one->total != other->total)
+        return one->total > other->total ? -1 : 1;
+    return strcmp(uprof_name_text(one->name), uprof_name_text(other->name));
+}
+
+static GArray *
+sort_relatives(GHashTable *relatives)
+{
+    GArray *rows = g_array_new(FALSE, FALSE, sizeof(UprofProfileRow));
+    GHashTableIter iter;
+    gpointer relative;
+
+    g_hash_table_iter_init(&iter, relatives);
+    while (g_hash_table_iter_next(&iter, NULL, &relative))
+        g_array_append_val(rows, ((Relative *)relative)->row);
+    g_array_sort(rows, compare_rows);
+    return rows;
+}
+
+UprofFocus *
+uprof_focus_new(const UprofProfile *profile, const char *name)
+{
+    g_autoptr(GHashTable) callers = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    g_autoptr(GHashTable) callees = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    g_autoptr(UprofFocus) focus = g_new0(UprofFocus, 1);
+    Focusing focusing = {
+        .focus = focus,
+        .name = name,
+        .callers = callers,
+        .callees = callees,
+        .first = uprof_profile_root(profile) ? 1 : 0,
+    };
+
+    uprof_profile_walk(profile, look_at_stack, &focusing);
+    focus->callers = sort_relatives(callers);
+    focus->callees = sort_relatives(callees);
+    return focus->name ? g_steal_pointer(&focus) : NULL;
+}
+
+void
+uprof_focus_free(UprofFocus *focus)
+{
+    if (!focus)
+        return;
+    g_clear_pointer(&focus->callers, g_array_unref);
+    g_clear_pointer(&focus->callees, g_array_unref);
+    g_free(focus);
+}

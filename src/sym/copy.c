@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "image-priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void
+uprof_copy_free(UprofCopy *copy)
+{
+    if (!copy)
+        return;
+    if (copy->bytes)
+        munmap(copy->bytes, copy->len);
+    g_free(copy->path);
+    g_free(copy);
+}
+
+static bool
+read_file(UprofCopy *copy, int fd, const char *name, GError **error)
+{
+    struct stat info;
+    size_t done = 0;
+
+    if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode)) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA, "'%s' is not a regular file", name);
+        return false;
+    }
+    if (info.st_size <= 0 || info.st_size / 1048576 >= UPROF_SYM_FILE_BYTES_MAX_MIB) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
+                    "'%s' is %s: symbol files have up to %d MiB", name,
+                    info.st_size <= 0 ? "empty" : "too large", UPROF_SYM_FILE_BYTES_MAX_MIB);
+        return false;
+    }
+    const size_t len = (size_t)info.st_size;
+    void *bytes = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (bytes == MAP_FAILED) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "no memory for '%s'", name);
+        return false;
+    }
+    copy->bytes = bytes;
+    copy->len = len;
+    while (done < len) {
+        const ssize_t n = read(fd, copy->bytes + done, len - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "cannot read '%s': %s", name,
+                        n < 0 ? g_strerror(errno) : "it was cut meanwhile");
+            return false;
+        }
+        done += (size_t)n;
+    }
+    return true;
+}
+
+UprofCopy *
+uprof_copy_read(const char *path, const char *name, GError **error)
+{
+    g_autoptr(UprofCopy) copy = g_new0(UprofCopy, 1);
+    /* not to block on a pipe of that name */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    if (fd < 0) {
+        g_set_error(error, UPROF_ERROR, errno == EACCES ? UPROF_ERROR_DENIED : UPROF_ERROR_FAILED,
+                    "cannot open symbol file '%s': %s", name, g_strerror(errno));
+        return NULL;
+    }
+    /* as it can be found again from another folder, by whoever replays a capture */
+    copy->path = g_canonicalize_filename(path, NULL);
+    const bool ok = read_file(copy, fd, name, error);
+    close(fd);
+    return ok ? g_steal_pointer(&copy) : NULL;
+}
+
+UprofSlice
+uprof_copy_slice(const UprofCopy *copy)
+{
+    return (UprofSlice){ copy->bytes, copy->len };
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The file that has the symbols, unwind tables and lines which an image lacks.
+ * Looked for where Unikraft's build leaves it (IMAGE.dbg), where .gnu_debuglink
+ * says, and by build-id under the folders for debug files (gdb, "Separate Debug
+ * Files"). Only on this host: no server is asked.
+ */
+#include "debug-priv.h"
+
+#include "uprof/text.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* What is looked for, and why what was found would not do. */
+typedef struct {
+    const UprofCopy *copy; /* borrowed; of the image */
+    const UprofElfImage *image;
+    const char *const *folders;
+    UprofDebug *found;
+    char *hint;
+} Search;
+
+void
+uprof_debug_free(UprofDebug *debug)
+{
+    if (!debug)
+        return;
+    uprof_elf_clear(&debug->elf);
+    uprof_copy_free(debug->copy);
+    g_free(debug);
+}
+
+static bool
+have_same_bytes(const UprofElfRange *one, const UprofElfRange *other, uint64_t start, uint64_t end)
+{
+    UprofSlice a, b;
+
+    end = MIN(end, MIN(one->start + one->bytes.len, other->start + other->bytes.len));
+    if (start >= end)
+        return true;
+    return uprof_slice_sub(one->bytes, start - one->start, end - start, &a) &&
+           uprof_slice_sub(other->bytes, start - other->start, end - start, &b) &&
+           memcmp(a.data, b.data, a.len) == 0;
+}
+
+static uint64_t
+count_code(const UprofElfImage *image, bool with_bytes)
+{
+    uint64_t all = 0;
+
+    for (guint i = 0; i < image->text->len; i++) {
+        const UprofElfRange *range = &g_array_index(image->text, UprofElfRange, i);
+        all += with_bytes ? range->bytes.len : range->len;
+    }
+    return all;
+}
+
+/*
+ * Of files without build-ids. An image may lack its sections: most of the debug
+ * file's code must be the image's, and what both have must be the same. A debug
+ * file may lack the bytes: then its code must at least be where the image's is.
+ */
+static bool
+has_same_code(const UprofElfImage *image, const UprofElfImage *debug)
+{
+    const uint64_t all = count_code(debug, false);
+    uint64_t common = 0;
+    guint i = 0, j = 0;
+
+    while (i < image->text->len && j < debug->text->len) {
+        const UprofElfRange *one = &g_array_index(image->text, UprofElfRange, i);
+        const UprofElfRange *other = &g_array_index(debug->text, UprofElfRange, j);
+        const uint64_t start = MAX(one->start, other->start);
+        const uint64_t end = MIN(one->start + one->len, other->start + other->len);
+        if (start < end && !have_same_bytes(one, other, start, end))
+            return false;
+        common += start < end ? end - start : 0;
+        if (one->start + one->len == end)
+            i++;
+        else
+            j++;
+    }
+    if (count_code(debug, true) == 0)
+        return common > 0 && common == all && common == count_code(image, false);
+    return common > 0 && common >= all / 2;
+}
+
+static bool
+is_same_slice(UprofSlice one, UprofSlice other)
+{
+    return one.len == other.len && memcmp(one.data, other.data, one.len) == 0;
+}
+
+/* Returns: (nullable): why @debug is none of the image; a CRC that agrees is proof as well */
+static const char *
+find_difference(const Search *search, const UprofElfImage *debug, bool has_crc)
+{
+    const UprofElfImage *image = search->image;
+
+    if (debug->machine != image->machine || debug->word_bytes != image->word_bytes ||
+        debug->big_endian != image->big_endian)
+        return "it is of another architecture";
+    if (image->build_id.len > 0 && debug->build_id.len > 0)
+        return is_same_slice(image->build_id, debug->build_id) ? NULL : "its build-id is another";
+    return has_crc || has_same_code(image, debug) ? NULL : "its code is another";
+}
+
+static void
+refuse(Search *search, const char *name, const char *why)
+{
+    if (!search->hint)
+        search->hint = g_strdup_printf("'%s' is no debug file of it: %s", name, why);
+}
+
+/* @wants_crc: as .gnu_debuglink says. Returns: whether it was taken */
+static bool
+try_file(Search *search, const char *path, bool wants_crc)
+{
+    g_autofree char *name = uprof_text_quote(path);
+    g_autoptr(UprofDebug) debug = g_new0(UprofDebug, 1);
+    g_autoptr(GError) error = NULL;
+
+    if (access(path, F_OK) != 0)
+        return false;
+    debug->copy = uprof_copy_read(path, name, &error);
+    if (!debug->copy ||
+        !uprof_elf_parse(uprof_copy_slice(debug->copy), name, &debug->elf, &error)) {
+        refuse(search, name, error->message);
+        return false;
+    }
+    /* a link may name the image itself */
+    if (strcmp(debug->copy->path, search->copy->path) == 0)
+        return false;
+    const bool has_crc = wants_crc && uprof_elf_debug_link_crc(uprof_copy_slice(debug->copy)) ==
+                                          search->image->debug_link_crc;
+    const char *difference = wants_crc && !has_crc && search->image->build_id.len == 0
+                                 ? "its checksum is another"
+                                 : find_difference(search, &debug->elf, has_crc);
+    if (difference) {
+        refuse(search, name, difference);
+        return false;
+    }
+    search->found = g_steal_pointer(&debug);
+    return true;
+}
+
+static bool
+try_sibling(Search *search)
+{
+    g_autofree char *path = g_strconcat(search->copy->path, ".dbg", NULL);
+
+    return try_file(search, path, false);
+}
+
+static bool
+try_link(Search *search)
+{
+    const UprofSlice link = search->image->debug_link;
+    g_autofree char *folder = g_path_get_dirname(search->copy->path);
+    g_autofree char *name = g_strndup(link.data, link.len);
+
+    /* a name, not a way to other folders */
+    if (link.len == 0 || strchr(name, '/'))
+        return false;
+    g_autofree char *beside = g_build_filename(folder, name, NULL);
+    g_autofree char *below = g_build_filename(folder, ".debug", name, NULL);
+    if (try_file(search, beside, true) || try_file(search, below, true))
+        return true;
+    for (unsigned i = 0; search->folders[i]; i++) {
+        g_autofree char *path = g_build_filename(search->folders[i], folder, name, NULL);
+        if (try_file(search, path, true))
+            return true;
+    }
+    return false;
+}
+
+static bool
+try_build_id(Search *search)
+{
+    const UprofSlice id = search->image->build_id;
+
+    if (id.len < 2)
+        return false;
+    g_autofree char *hex = uprof_image_hex(id);
+    g_autofree char *part = g_strdup_printf(".build-id/%.2s/%s.debug", hex, hex + 2);
+    for (unsigned i = 0; search->folders[i]; i++) {
+        g_autofree char *path = g_build_filename(search->folders[i], part, NULL);
+        if (try_file(search, path, false))
+            return true;
+    }
+    return false;
+}
+
+UprofDebug *
+uprof_debug_find(const UprofCopy *copy, const UprofElfImage *image, const char *const *folders,
+                 char **hint)
+{
+    Search search = { .copy = copy, .image = image, .folders = folders };
+
+    if (try_sibling(&search) || try_link(&search) || try_build_id(&search))
+        g_clear_pointer(&search.hint, g_free);
+    *hint = search.hint;
+    return search.found;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "uprof/demangle.h"
+
+#include <libiberty/demangle.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    OPTIONS = DMGL_PARAMS | DMGL_ANSI, /* and its limit of recursion, which is on unless refused */
+
+    /*
+     * A mangled name may mention a part of itself again by its number, which is
+     * a few bytes for all that the part stands for: twice as much with each
+     * mention. What is printed is cut off; what is only walked through is not,
+     * so such names have few mentions.
+     */
+    PACK_MENTIONS_MAX = 24, /* C++: packs are looked for before they are printed */
+    PACKS_MAX = 8,
+    D_MENTIONS_MAX = 24, /* D: comes out as a whole */
+    D_BYTES_MAX = 1024,
+};
+
+typedef struct {
+    jmp_buf full;
+    size_t len;
+    char text[UPROF_DEMANGLE_BYTES_MAX + 1];
+} Output;
+
+/*
+ * Called by libiberty with one piece after the other. It has no way to stop it,
+ * so what is full is left by a jump: over functions of libiberty that have
+ * nothing to give back (their arrays are on the stack; of Rust's punycode one
+ * small block is lost).
+ */
+static void
+append(const char *piece, size_t len, void *data)
+{
+    Output *output = data;
+    const size_t n = MIN(len, UPROF_DEMANGLE_BYTES_MAX - output->len);
+
+    if (n == 0 && len == 0)
+        return; /* there may be no piece then */
+    memcpy(output->text + output->len, piece, n);
+    output->len += n;
+    if (n < len)
+        longjmp(output->full, 1);
+}
+
+typedef int (*Demangler)(const char *name, int options, demangle_callbackref append, void *data);
+
+/* Returns: whether @name is one of that language */
+static bool
+run(Demangler demangler, const char *name, Output *output)
+{
+    output->len = 0;
+    return setjmp(output->full) != 0 || demangler(name, OPTIONS, append, output) != 0;
+}
+
+static unsigned
+count(const char *name, const char *what)
+{
+    unsigned n = 0;
+
+    for (const char *at = strstr(name, what); at; at = strstr(at + 1, what))
+        n++;
+    return n;
+}
+
+/* Mentions of parts: S_, S0_ and so on; an identifier may look like one, too. */
+static unsigned
+count_mentions(const char *name)
+{
+    unsigned n = 0;
+
+    for (const char *at = strchr(name, 'S'); at; at = strchr(at + 1, 'S'))
+        n += at[1] == '_' || g_ascii_isdigit(at[1]) || g_ascii_isupper(at[1]);
+    return n;
+}
+
+static bool
+is_costly(const char *name)
+{
+    const unsigned n_packs = count(name, "Dp") + count(name, "sp") + count(name, "sZ");
+
+    return n_packs > PACKS_MAX || (n_packs > 0 && count_mentions(name) > PACK_MENTIONS_MAX);
+}
+
+static char *
+demangle_cxx_or_rust(const char *name)
+{
+    g_autofree Output *output = g_new(Output, 1);
+
+    /* Rust's legacy names are C++ names as well, with a hash at their end */
+    if (!run(rust_demangle_callback, name, output) &&
+        (is_costly(name) || !run(cplus_demangle_v3_callback, name, output)))
+        return NULL;
+    return g_strndup(output->text, output->len);
+}
+
+static char *
+demangle_d(const char *name)
+{
+    if (strlen(name) > D_BYTES_MAX || count(name, "Q") > D_MENTIONS_MAX)
+        return NULL;
+    char *found = dlang_demangle(name, OPTIONS);
+    char *text = found ? g_strndup(found, UPROF_DEMANGLE_BYTES_MAX) : NULL;
+    free(found);
+    return text;
+}
+
+/* "$2b" stands for the character of that number. */
+static void
+append_ocaml(GString *text, const char *from, const char *end)
+{
+    for (const char *at = from; at < end; at++) {
+        if (*at == '$' && end - at > 2 && g_ascii_isxdigit(at[1]) && g_ascii_isxdigit(at[2])) {
+            g_string_append_c(
+                text, (gchar)(g_ascii_xdigit_value(at[1]) << 4 | g_ascii_xdigit_value(at[2])));
+            at += 2;
+        } else {
+            g_string_append_c(text, *at);
+        }
+    }
+}
+
+/* Where "_123" begins, which the compiler adds, or the end. */
+static const char *
+find_stamp(const char *name, const char *end)
+{
+    const char *at = end;
+
+    while (at > name && g_ascii_isdigit(at[-1]))
+        at--;
+    return at < end && at - 1 > name && at[-1] == '_' ? at - 1 : end;
+}
+
+/*
+ * symbol = "caml" module { ("__" | ".") module } ("__" | ".") name [ "_" digits ]
+ *
+ * Modules begin with a capital letter (OCaml, asmcomp/compilenv.ml: make_symbol;
+ * "." instead of "__" before the name since 5.1).
+ */
+static char *
+demangle_ocaml(const char *name)
+{
+    const char *at = name + strlen("caml"), *end = name + strlen(name);
+    GString *text = g_string_new(NULL);
+
+    while (g_ascii_isupper(*at)) {
+        const char *bars = strstr(at, "__"), *point = strchr(at, '.');
+        const bool is_point = point && (!bars || point < bars);
+        const char *part_end = is_point ? point : bars;
+        if (!part_end || part_end == end)
+            break;
+        append_ocaml(text, at, part_end);
+        g_string_append_c(text, '.');
+        at = part_end + (is_point ? 1 : 2);
+    }
+    if (text->len == 0 || at == end) {
+        g_string_free(text, TRUE);
+        return NULL;
+    }
+    append_ocaml(text, at, find_stamp(at, end));
+    return g_string_free(text, FALSE);
+}
+
+char *
+uprof_demangle(UprofSlice raw)
+{
+    if (raw.len < 2 || raw.len > UPROF_DEMANGLE_BYTES_MAX || memchr(raw.data, '\0', raw.len))
+        return NULL;
+    g_autofree char *name = g_strndup(raw.data, raw.len);
+    if (g_str_has_prefix(name, "caml") && g_ascii_isupper(name[4]))
+        return demangle_ocaml(name);
+    if (g_str_has_prefix(name, "_Z") || g_str_has_prefix(name, "_R"))
+        return demangle_cxx_or_rust(name);
+    if (g_str_has_prefix(name, "_D"))
+        return demangle_d(name);
+    return NULL;
+}

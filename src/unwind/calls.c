@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "cache-priv.h"
+#include "unwind-priv.h"
+
+static UprofCachedCall
+check_call(const UprofUnwindContext *context, uint64_t pc, uint64_t callee)
+{
+    uint64_t target;
+    const UprofCall call = uprof_x86_64_call_before(context, pc, &target);
+
+    return (UprofCachedCall){
+        .pc = pc,
+        .callee = callee,
+        .is_checked = call != UPROF_CALL_UNREADABLE,
+        .is_agreed = call == UPROF_CALL_INDIRECT ||
+                     (call == UPROF_CALL_DIRECT && (callee == 0 || target == callee)),
+    };
+}
+
+void
+uprof_unwind_check_calls(const UprofUnwindContext *context, const UprofStack *stack,
+                         unsigned *n_checked, unsigned *n_agreed)
+{
+    *n_checked = *n_agreed = 0;
+    for (unsigned i = 1; i < stack->n; i++) {
+        const UprofFrame *frame = &stack->frames[i], *inner = &stack->frames[i - 1];
+        if (!frame->is_return)
+            continue;
+        /* 0 if it has no name */
+        const uint64_t callee = uprof_sym_find(context->sym, inner->pc, inner->is_return).start;
+        UprofCachedCall own = { 0 }, *call = uprof_cache_call(context, frame->pc);
+        if (!call)
+            call = &own;
+        if (call->pc != frame->pc || call->callee != callee)
+            *call = check_call(context, frame->pc, callee);
+        *n_checked += call->is_checked;
+        *n_agreed += call->is_agreed;
+    }
+}

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""
+driver.py - a browser without a window, driven by WebDriver's HTTP
+
+https://www.w3.org/TR/webdriver2/; `se/log` and `goog/cdp` are chromedriver's.
+"""
+
+import base64
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+
+KEYS = {"Enter": "\ue007", "Escape": "\ue00c", "Home": "\ue011", "Left": "\ue012", "Up": "\ue013",
+        "Right": "\ue014", "Down": "\ue015", "Shift": "\ue008"}  # fmt: skip
+ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+             "--hide-scrollbars", "--no-first-run", "--disable-background-networking")  # fmt: skip
+
+
+class Browser:
+    """One window. To be used with `with`."""
+
+    def __init__(self, size=(1280, 900)):
+        self.folder = tempfile.mkdtemp(prefix="uprof-browser-")
+        self.driver = subprocess.Popen(
+            ["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        self.base = None
+        for line in self.driver.stdout:
+            port = re.search(r"started successfully on port (\d+)", line)
+            if port:
+                self.base = "http://127.0.0.1:%s/session" % port[1]
+                break
+        options = {
+            "args": [*ARGUMENTS, "--user-data-dir=" + self.folder, "--window-size=%d,%d" % size],
+        }
+        self.base += "/" + self.call(
+            "",
+            {"capabilities": {"alwaysMatch": {
+                "goog:chromeOptions": options,
+                "goog:loggingPrefs": {"browser": "ALL"},
+                "unhandledPromptBehavior": "ignore",
+            }}},
+        )["sessionId"]  # fmt: skip
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        try:
+            urllib.request.urlopen(urllib.request.Request(self.base, method="DELETE"), timeout=30)
+        finally:
+            self.driver.terminate()
+            self.driver.wait(30)
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def call(self, path, body):
+        request = urllib.request.Request(self.base + path, json.dumps(body).encode())
+        try:
+            with urllib.request.urlopen(request, timeout=120) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as error:
+            raise RuntimeError("%s: %s" % (path, error.read().decode()[:600])) from None
+
+    def open(self, url):
+        self.call("/url", {"url": url})
+
+    def reload(self):
+        self.call("/refresh", {})
+
+    def run(self, script, *arguments):
+        """What the function body `script` returns."""
+        return self.call("/execute/sync", {"script": script, "args": list(arguments)})
+
+    def settle(self, condition="true"):
+        """Waits until the expression `condition` holds; events that were due have happened then."""
+        script = """
+            const done = arguments[arguments.length - 1], end = performance.now() + 20000;
+            const look = () => (%s) || performance.now() > end ? done() : setTimeout(look, 20);
+            setTimeout(look, 20);
+        """
+        self.call("/execute/async", {"script": script % condition, "args": []})
+
+    def click(self, x, y, kind="mouse"):
+        moves = [{"type": "pointerMove", "x": int(x), "y": int(y), "duration": 0},
+                 {"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}]  # fmt: skip
+        self.call("/actions", {"actions": [
+            {"type": "pointer", "id": kind, "parameters": {"pointerType": kind}, "actions": moves}
+        ]})  # fmt: skip
+
+    def press(self, *keys):
+        """Keys one after the other; texts are typed."""
+        actions = []
+        for key in keys:
+            for char in [KEYS[key]] if key in KEYS else key:
+                actions += [{"type": "keyDown", "value": char}, {"type": "keyUp", "value": char}]
+        self.call("/actions", {"actions": [{"type": "key", "id": "keys", "actions": actions}]})
+
+    def messages(self):
+        """What the console got since the last call."""
+        return [entry["level"] + " " + entry["message"] for entry in self.call("/se/log", {"type": "browser"})]
+
+    def emulate(self, feature, value):
+        parameters = {"features": [{"name": feature, "value": value}]}
+        self.call("/goog/cdp/execute", {"cmd": "Emulation.setEmulatedMedia", "params": parameters})
+
+    def resize(self, width, height):
+        self.call("/window/rect", {"width": width, "height": height})
+
+    def shoot(self, path):
+        with urllib.request.urlopen(self.base + "/screenshot", timeout=60) as answer:
+            path.write_bytes(base64.b64decode(json.load(answer)["value"]))

@@ -1,0 +1,328 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""
+test-svg.py PROGRAM [FOLDER] - flame graphs as a browser shows them
+
+Loads pictures of a profile with hostile names, of one of 120,000 frames, and of
+two compared; searches, zooms, turns and reloads them. Nothing may reach the
+console, and no name may run. Prints TAP; leaves screenshots in FOLDER.
+"""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from driver import Browser
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+import pictures  # noqa: E402
+
+ROW = 18
+HOSTILE = (
+    "<script>window.pwned=1</script>", "</script><script>window.pwned=1</script>", "]]>",
+    "</title><script>window.pwned=1</script>", '"><img src=x onerror="window.pwned=1">',
+    "javascript:window.pwned=1", "'onload='window.pwned=1", "${window.pwned=1}", "&lt;b&gt;", "a/b?c#d%2F",
+    "operator<< <char, int>(a, b)", "\x1b[31mred", "\u202eevil", "\xff", "\u6f22\u5b57" * 40, "x" * 10000,
+    "__proto__", "constructor", "toString", "%", "\\", "-->", "a b  c",
+)  # fmt: skip
+# where a frame stands; a label that is cut still begins as its name does
+FRAME = """
+    const name = arguments[0];
+    const label = [...document.querySelectorAll('.graph text')].find((text) => text.textContent === name ||
+        (text.textContent.endsWith('..') && name.startsWith(text.textContent.slice(0, -2))));
+    if (!label) return null;
+    const box = label.getBoundingClientRect();
+    return [box.left + 3, box.top + box.height / 2];
+"""
+# how many elements a view makes, and the milliseconds until it is laid out; the median of five
+VIEWS = """
+    const make = document.createElementNS.bind(document), found = [];
+    let made = 0;
+    document.createElementNS = (...words) => { made++; return make(...words); };
+    for (const place of arguments[0]) {
+        const times = [];
+        for (let i = 0; i < 5; i++) {
+            history.replaceState(null, '', '#/main');
+            window.dispatchEvent(new HashChangeEvent('hashchange'));
+            made = 0;
+            const begin = performance.now();
+            history.replaceState(null, '', place);
+            window.dispatchEvent(new HashChangeEvent('hashchange'));
+            document.documentElement.getBoundingClientRect();
+            times.push(performance.now() - begin);
+        }
+        found.push([place, made, times.sort((a, b) => a - b)[2]]);
+    }
+    document.createElementNS = make;
+    return found;
+"""
+
+
+class Test:
+    """Counts what went wrong."""
+
+    def __init__(self, browser, folder):
+        self.browser = browser
+        self.folder = folder
+        self.shots = None
+        self.count = self.failed = 0
+
+    def say(self, name, got, wanted=True):
+        self.count += 1
+        if got == wanted:
+            print("ok %d %s" % (self.count, name))
+            return
+        self.failed += 1
+        print("not ok %d %s\n# %r and not %r" % (self.count, name, got, wanted))
+
+    def text(self, selector):
+        return self.browser.run("return document.querySelector(arguments[0]).textContent", selector)
+
+    def labels(self):
+        return self.browser.run("return [...document.querySelectorAll('.graph text')].map((t) => t.textContent)")
+
+    def crumbs(self):
+        return self.browser.run(
+            "return [...document.querySelectorAll('.crumbs button')].map((b) => b.textContent)"
+        )
+
+    def find(self, name):
+        return self.browser.run(FRAME, name)
+
+    def quiet(self, name):
+        self.say(name + "/console", self.browser.messages(), [])
+        self.say(name + "/no-script-of-names", self.browser.run("return window.pwned === undefined"))
+
+    def shoot(self, name):
+        if self.shots:
+            self.browser.shoot(self.shots / (name + ".png"))
+
+
+def make_svg(program, folder, name, lines):
+    """A picture of folded stacks."""
+    folded = folder / (name + ".folded")
+    folded.write_bytes(b"".join(line.encode("utf-8", "surrogateescape") + b"\n" for line in lines))
+    svg = folder / (name + ".svg")
+    subprocess.run([program, "report", "-q", "-o", svg, folded], check=True)
+    return svg
+
+
+def hostile_lines():
+    for i, name in enumerate(HOSTILE):
+        clean = name.replace("\n", "?").replace("\xff", "\udcff").replace(";", ":")
+        yield "<b>vm</b>;main;%s;leaf %d" % (clean, 50 + i)
+    yield "<b>vm</b>;main;f_[k] 9"
+    yield "<b>vm</b>;[idle] 40"
+
+
+def large_lines():
+    """About 122,000 frames below functions of different width."""
+    for i in range(116000):
+        path = ["f%d_%d" % (level, i // 6 ** (6 - level)) for level in range(1, 7)]
+        yield "large;main;%s %d" % (";".join(path), 1 + i * i % 23)
+
+
+def test_hostile(test, svg):
+    browser, url = test.browser, svg.as_uri()
+    browser.open(url)
+    test.quiet("hostile/load")
+    test.say("hostile/title", test.text("h1"), "<b>vm</b>")
+    test.say("hostile/only-our-elements", browser.run("return document.querySelectorAll('b:not(.app b), img').length"), 0)
+    test.say("hostile/one-script", browser.run("return document.querySelectorAll('script').length + document"
+        ".getElementsByTagNameNS('http://www.w3.org/1999/xhtml', 'script').length"), 1)
+    test.shoot("hostile")
+
+    browser.click(*test.find(HOSTILE[0]))
+    test.say("hostile/zoom", test.crumbs(), ["<b>vm</b>", "main", HOSTILE[0], "\u00d7 reset"])
+    test.say("hostile/zoom-shows", test.labels().count("leaf"), 1)
+    test.say("hostile/details", HOSTILE[0] in test.text(".about"))
+    place = browser.run("return location.hash")
+    test.say("hostile/hash-is-encoded", "<" in place or '"' in place, False)
+    browser.reload()
+    test.say("hostile/restore", test.crumbs(), ["<b>vm</b>", "main", HOSTILE[0], "\u00d7 reset"])
+    browser.press("Home")
+    test.say("hostile/reset", test.crumbs(), ["<b>vm</b>"])
+    for i, name in enumerate(HOSTILE[:13]):
+        browser.run("location.hash = '#/main/' + encodeURIComponent(arguments[0])", name.replace(";", ":"))
+        browser.settle()
+        shown = test.crumbs()
+        browser.reload()
+        test.say("hostile/path-%d" % i, (test.crumbs(), len(test.crumbs())), (shown, 3 if "\x1b" in name or "\u202e" in name else 4))
+    for bad in ("#/%", "#/main/%ff%fe", "#?s=%28", "#/a?s=%3Cscript%3Ewindow.pwned%3D1&icicle&nothing", "#//////", "#" + "/x" * 3000):
+        browser.run("location.hash = arguments[0]", bad)
+        browser.settle()
+        browser.reload()
+    test.quiet("hostile/after-all")
+
+
+def test_search(test, svg):
+    browser = test.browser
+    browser.open(svg.as_uri())
+    browser.press("/", "leaf")
+    test.say("search/count", test.text(".found").split(" frame")[0], str(len(HOSTILE)))
+    test.say("search/marks", browser.run("return document.querySelectorAll('.graph path.hit').length > 0"))
+    browser.press("Enter", "Enter")
+    test.say("search/next", "leaf" in test.text(".about"))
+    browser.press("Escape")
+    test.say("search/escape", test.text(".found"), "")
+    browser.press("/", "LEAF")
+    test.say("search/any-case", test.text(".found").startswith("%d frames" % len(HOSTILE)))
+    browser.run("document.querySelector('.seek button').click()")
+    test.say("search/exact-case", test.text(".found"), "0 frames, 0.0\u00a0%")
+    browser.run("document.querySelector('.seek button').click()")
+    browser.press("(", "[")
+    test.say("search/bad", browser.run("return document.querySelector('input').className"), "bad")
+    browser.press("Escape", "/", "<script>")
+    test.say("search/in-address", browser.run("return location.hash"), "#/?s=%3Cscript%3E")
+    browser.reload()
+    test.say("search/restore", browser.run("return document.querySelector('input').value"), "<script>")
+    test.quiet("search")
+
+
+def test_views(test, svg):
+    browser = test.browser
+    browser.open(svg.as_uri())
+    top = test.find("<b>vm</b>")[1]
+    browser.press("i")
+    test.say("views/icicle", test.find("<b>vm</b>")[1] < top)
+    test.say("views/icicle-first-row", browser.run(
+        "return +[...document.querySelectorAll('.graph text')].find((t) => t.textContent === '<b>vm</b>').getAttribute('y') < arguments[0]", ROW))
+    test.shoot("icicle")
+    browser.press("o")
+    test.say("views/callees-first", test.find("leaf") is not None)
+    browser.click(*test.find("leaf"))
+    test.say("views/callees-zoom", test.crumbs(), ["<b>vm</b>", "leaf", "\u00d7 reset"])
+    browser.reload()
+    test.say("views/restore", (test.crumbs()[1], browser.run("return location.hash")), ("leaf", "#/leaf?icicle&callees"))
+    browser.press("Home", "o", "i", "h")
+    test.say("views/no-idle", test.find("[idle]"), None)
+    browser.press("h", "n")
+    test.say("views/by-name", browser.run("return document.querySelectorAll('.graph path[style]').length > 2"))
+    browser.press("n", "Up", "Up", "Up", "Right", "Left", "Down", "Enter")
+    test.say("views/keys", len(test.crumbs()) > 1)
+    browser.resize(420, 700)
+    browser.settle("window.innerWidth < 600 && document.querySelector('.graph').getBoundingClientRect().width <= window.innerWidth")
+    test.say("views/narrow-window", browser.run(
+        "return document.querySelector('.graph').getBoundingClientRect().width <= window.innerWidth"))
+    test.shoot("narrow")
+    browser.resize(1280, 900)
+    test.quiet("views")
+
+
+def test_hands(test, svg):
+    """Touch, the clipboard, and paper."""
+    browser = test.browser
+    browser.open(svg.as_uri())
+    browser.click(*test.find("main"), kind="touch")
+    test.say("hands/first-tap-tells", (len(test.crumbs()), test.text(".about b")), (1, "main"))
+    browser.click(*test.find("main"), kind="touch")
+    test.say("hands/second-tap-zooms", test.crumbs()[1:2], ["main"])
+    browser.run("window.copied = []; navigator.clipboard.writeText = (text) => { window.copied.push(text); return Promise.resolve(); }")
+    browser.press("c")
+    test.say("hands/copy", browser.run("return window.copied"), ["<b>vm</b>;main 1412"])
+    browser.run("window.dispatchEvent(new Event('beforeprint'))")
+    shown = "return [document.querySelector('#static'), document.querySelector('#app')].map((e) => getComputedStyle(e).display !== 'none')"
+    test.say("hands/paper", browser.run(shown), [True, False])
+    browser.run("window.dispatchEvent(new Event('afterprint'))")
+    test.say("hands/after-paper", browser.run(shown), [False, True])
+    test.quiet("hands")
+
+
+def test_dark(test, svg):
+    browser = test.browser
+    colors = []
+    for scheme in ("light", "dark"):
+        browser.emulate("prefers-color-scheme", scheme)
+        browser.open(svg.as_uri())
+        colors.append(browser.run("return getComputedStyle(document.querySelector('.app')).backgroundColor"))
+        test.shoot(scheme)
+    browser.emulate("prefers-color-scheme", "light")
+    test.say("dark/background", colors, ["rgb(255, 255, 255)", "rgb(20, 23, 28)"])
+
+
+def test_image(test, svg):
+    """In an image there are no scripts: the picture is there all the same."""
+    page = test.folder / "image.html"
+    page.write_text("<!DOCTYPE html><link rel=icon href=data:,><img src='%s'>" % svg.name)
+    test.browser.open(page.as_uri())
+    test.say("image/size", test.browser.run("const i = document.images[0]; return [i.complete, i.naturalWidth]"), [True, 1200])
+    test.shoot("image")
+    test.quiet("image")
+
+
+def test_large(test, svg):
+    browser = test.browser
+    test.say("large/bytes", svg.stat().st_size <= 3_000_000)
+    browser.open(svg.as_uri())
+    test.say("large/frames", int(browser.run("return document.querySelector('metadata').children[0].getAttribute('all')")) >= 120_000)
+    test.say("large/loaded", "large" in test.labels())
+    test.say("large/few-elements", browser.run("return document.querySelectorAll('.graph *').length < 3000"))
+    test.shoot("large")
+    browser.press("/", "f4_7$")
+    test.say("large/search", test.text(".found").split(",")[0], "1 frame")
+    browser.press("Enter")
+    test.say("large/zoom-to-match", test.labels().count("f4_7"), 1)
+    test.shoot("large-zoomed")
+    browser.press("Escape", "Home")
+    for name in ("f1_1", "f2_6"):
+        browser.click(*test.find(name))
+    test.say("large/zoom", test.crumbs(), ["large", "main", "f1_1", "f2_6", "\u00d7 reset"])
+    # smooth is what draws little, whatever the machine; how long it takes is for people
+    for place, made, spent in browser.run(VIEWS, ["#/", "#/main/f1_3", "#/main/f1_3/f2_20", "#/?icicle", "#/?callees", "#/?s=f3"]):
+        test.say("large/few-elements-made/" + place, made < 1000, True)
+        print("# %d elements, %.0f ms" % (made, spent))
+    browser.run("location.hash = '#/'")
+    browser.settle()
+    test.quiet("large")
+
+
+def test_diff(test, program):
+    old = test.folder / "old.folded"
+    new = test.folder / "new.folded"
+    old.write_text("vm;main;a 1000\nvm;main;b 3000\nvm;main;gone<i>;x 500\n")
+    new.write_text("vm;main;a 2000\nvm;main;b 2000\nvm;main;fresh 500\n")
+    svg = test.folder / "diff.svg"
+    subprocess.run([program, "diff", "-q", "-o", svg, old, new], check=True)
+    test.browser.open(svg.as_uri())
+    test.say("diff/new-layout", (test.find("fresh (new)") is not None, test.find("gone<i>")), (True, None))
+    test.say("diff/gone", test.text(".app .gone"), "gone:gone<i>  11.1\u00a0%")
+    test.shoot("diff")
+    test.browser.press("w")
+    test.say("diff/old-layout", (test.find("fresh (new)"), test.find("gone<i>") is not None), (None, True))
+    test.browser.press("w")
+    test.browser.run("document.querySelector('.gone button').click()")
+    test.say("diff/to-gone", test.crumbs(), ["vm", "main", "gone<i>", "\u00d7 reset"])
+    test.say("diff/details", "gone" in test.text(".about span"))
+    test.quiet("diff")
+
+
+def main():
+    program = sys.argv[1]
+    if not shutil.which("chromedriver"):
+        print("1..0 # SKIP no chromedriver; install chromium-driver")
+        return 0
+    with tempfile.TemporaryDirectory(prefix="uprof-svg-") as name, Browser() as browser:
+        folder = pathlib.Path(name)
+        test = Test(browser, folder)
+        if len(sys.argv) > 2:
+            test.shots = pathlib.Path(sys.argv[2])
+            test.shots.mkdir(exist_ok=True)
+        hostile = make_svg(program, folder, "hostile", hostile_lines())
+        large = make_svg(program, folder, "large", large_lines())
+        test_hostile(test, hostile)
+        test_search(test, hostile)
+        test_views(test, hostile)
+        test_hands(test, hostile)
+        test_dark(test, hostile)
+        test_image(test, hostile)
+        test_large(test, large)
+        test_diff(test, program)
+        test.say("xmllint", pictures.lint(folder), [])
+    print("1..%d" % test.count)
+    return 1 if test.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,435 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""
+test-files.py PROGRAM MAKE-CAPTURE - `report` and `diff`: tables, filters, merges, bad input
+
+Prints TAP. Needs no hypervisor and no privilege.
+"""
+
+import fcntl
+import fnmatch
+import gzip
+import json
+import os
+import pathlib
+import pty
+import re
+import resource
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+import pictures  # noqa: E402
+
+DONE, FAILED, USAGE, USELESS = 0, 1, 2, 5
+TRY_HELP = "; try: virt-uprof --help"
+
+OLD = "web-1;main;function_1;work 1000\nweb-1;main;function_2;work 3000\nweb-1;main;function_3;work 6000\nweb-1;[idle] 5000\n"
+NEW = "web-2;main;function_1;work 1000\nweb-2;main;function_2;work 1500\nweb-2;main;function_3;work 2500\n"
+VCPUS = "vm;vcpu0;a;b 3\nvm;vcpu1;a 1\nvm;vcpu1;[idle] 4\n"
+
+# fmt: off
+CASES = (
+    # name, files that are made, words, exit code, stdout, pattern of stderr
+    ("table", {"a.folded": OLD}, "report a.folded", DONE,
+     "  self   total  function\n 100.0   100.0  work\n   0.0   100.0  main\n   0.0    60.0  function_3\n"
+     "   0.0    30.0  function_2\n   0.0    10.0  function_1\n", ""),
+    ("rows", {"a.folded": OLD}, "report -n 1 a.folded", DONE,
+     "  self   total  function\n 100.0   100.0  work\n4 more functions; -n 5 shows them all\n", ""),
+    ("focus", {"a.folded": OLD}, "report --focus function_1 a.folded", DONE,
+     "function_1: self   0.0 %, total  10.0 % of samples; shares below are of that total\n"
+     "  share  callers\n 100.0   main\n  share  callees\n 100.0   work\n", ""),
+    ("focus-nothing", {"a.folded": OLD}, "report --focus x a.folded", USELESS, "",
+     "virt-uprof: no stack has a function 'x'; names: virt-uprof report -n 1000000"),
+    ("include", {"a.folded": OLD}, "report -f folded --include on_[12]$ a.folded", DONE,
+     "web-1;main;function_1;work 1000\nweb-1;main;function_2;work 3000\n", ""),
+    ("exclude", {"a.folded": OLD}, "report -f folded --exclude on_[12]$ --exclude idle|on_3 a.folded", DONE,
+     "web-1;main;function_1;work 1000\nweb-1;main;function_2;work 3000\n", ""),
+    ("include-and-exclude", {"a.folded": OLD}, "report -f folded --include function --exclude _1|_2 a.folded", DONE,
+     "web-1;main;function_3;work 6000\n", ""),
+    ("include-nothing", {"a.folded": OLD}, "report --include nothing a.folded", USELESS, "",
+     "virt-uprof: 'a.folded' holds no sample that --include and --exclude let pass"),
+    ("bad-regex", {}, "report --include ( x", USAGE, "", "virt-uprof: --include '(' is not a regular expression" + TRY_HELP),
+    ("per-vcpu", {"v.folded": VCPUS}, "report --per-vcpu v.folded", DONE,
+     "vcpu0: 3 samples, 37.5 % of all\n  self   total  function\n 100.0   100.0  b\n   0.0   100.0  a\n\n"
+     "vcpu1: 5 samples, 62.5 % of all\n  self   total  function\n 100.0   100.0  a\n", ""),
+    ("per-vcpu-truncated", {"v.folded": "vm;vcpu0;[truncated];b 3\nvm;vcpu0;a;b 1\n"}, "report --per-vcpu v.folded", DONE,
+     "vcpu0: 4 samples, 100.0 % of all\n  self   total  function\n 100.0   100.0  b\n   0.0    75.0  [truncated]\n   0.0    25.0  a\n", ""),
+    ("per-vcpu-some", {"v.folded": "vm;vcpu0;a 3\nvm;a 1\n"}, "report --per-vcpu v.folded", DONE,
+     "vcpu0: 3 samples, 75.0 % of all\n  self   total  function\n 100.0   100.0  a\n\n"
+     "of no vCPU that is known: 1 samples, 25.0 % of all\n", ""),
+    ("per-vcpu-nothing", {"a.folded": OLD}, "report --per-vcpu a.folded", USELESS, "",
+     "virt-uprof: these stacks do not say on which vCPU they ran; *"),
+    # halted, and in which stack: no share of what ran is larger than all of it, whatever the numbers
+    ("idle-stack", {"a": "vm;main;hlt;[idle] 6\nvm;main;work 4\n"}, "report a", DONE,
+     "  self   total  function\n  60.0    60.0  [idle]\n  40.0    40.0  work\n   0.0   100.0  main\n   0.0    60.0  hlt\n", ""),
+    ("idle-stack-small", {"a": "vm;main;hlt;[idle] 1\nvm;f;work 9\n"}, "report a", DONE,
+     "  self   total  function\n  90.0    90.0  work\n  10.0    10.0  [idle]\n   0.0    90.0  f\n   0.0    10.0  hlt\n   0.0    10.0  main\n", ""),
+    ("idle-both", {"a": "vm;main;hlt;[idle] 1\nvm;f;work 9\nvm;[idle] 70\n"}, "report a", DONE,
+     "  self   total  function\n  90.0    90.0  work\n  10.0    10.0  [idle]\n   0.0    90.0  f\n   0.0    10.0  hlt\n   0.0    10.0  main\n", ""),
+    ("idle-stack-focus", {"a": "vm;main;hlt;[idle] 6\nvm;main;work 4\nvm;[idle] 5\n"}, "report --focus main a", DONE,
+     "main: self   0.0 %, total 100.0 % of samples; shares below are of that total\n"
+     "  share  callers\n 100.0   vm\n  share  callees\n  60.0   hlt\n  40.0   work\n", ""),
+    ("idle-vcpu", {"a": "vm;vcpu0;a 3\nvm;vcpu0;[idle] 7\n"}, "report a", DONE,
+     "  self   total  function\n 100.0   100.0  a\n   0.0   100.0  vcpu0\n", ""),
+    ("merge", {"a": "vm;x 1\nvm;y 2\n", "b": "vm;y 3\n"}, "report -f folded a b", DONE, "vm;x 1\nvm;y 5\n", ""),
+    ("merge-domains", {"a": "v1;x 1\n", "b": "v2;y;z 3\n"}, "report -f folded a b", DONE, "v1;x 1\nv2;y;z 3\n", ""),
+    ("merge-one-missing", {"a": "vm;x 1\n"}, "report -f folded a b", FAILED, "vm;x 1\n",
+     "virt-uprof: cannot read 'b': No such file or directory"),
+    ("stdin", {"-": "vm;x 1\n"}, "report -f folded -", DONE, "vm;x 1\n", ""),
+    ("other-name", {"a.pb.gz": "vm;x 1\n"}, "report -f folded a.pb.gz", DONE, "vm;x 1\n", ""),
+    ("packed", {"a": gzip.compress(b"vm;x 1\n")}, "report -f folded a", DONE, "vm;x 1\n", ""),
+    ("no-roots", {"a": "main 3\nidle 4\n"}, "report a", DONE,
+     "  self   total  function\n  57.1    57.1  idle\n  42.9    42.9  main\n", ""),
+    ("name-like-perf", {"a": "vm:1;main 5\n"}, "report -f folded a", DONE, "vm:1;main 5\n", ""),
+    ("name-like-json", {"a": "{closure#0};main 5\n<svg>;f 2\n"}, "report -f folded a", DONE, "<svg>;f 2\n{closure#0};main 5\n", ""),
+    ("name-like-xml", {"a": "<?xml;main 5\n"}, "report -f folded a", DONE, "<?xml;main 5\n", ""),
+    ("name-like-perf-bad", {"a": "vm:1;main 5\nvm:1\n"}, "report -f folded a", FAILED, "vm:1;main 5\n", "virt-uprof: a line 2: no folded stack: *"),
+
+    ("capture-in-a-pipe", {"-": "UPROFCAP\1\0\0\0"}, "report -", FAILED, "", "virt-uprof: '-' is a capture in a pipe; give it as a file"),
+    ("empty", {"a": ""}, "report a", FAILED, "", "virt-uprof: 'a' is empty"),
+    ("only-comments", {"a": "# nothing\n\n"}, "report a", USELESS, "", "virt-uprof: 'a' holds no sample"),
+    ("prose", {"a": "hello world\n"}, "report a", FAILED, "", "virt-uprof: a line 1: no folded stack: frames with ';' between them, a blank and a count"),
+    ("half-bad", {"a": "vm;x 1\nvm;y\n"}, "report -f folded a", FAILED, "vm;x 1\n", "virt-uprof: a line 2: no folded stack: *"),
+    ("cut-gzip", {"a": gzip.compress(b"vm;x 1\n" * 99)[:-9]}, "report a", FAILED, "", "virt-uprof: a: the file is cut off"),
+    ("not-gzip", {"a": b"\x1f\x8bnothing"}, "report a", FAILED, "", "virt-uprof: a: what gzip packed is damaged"),
+    ("picture", {"a.svg": "<?xml version='1.0'?><svg/>"}, "report a.svg", FAILED, "", "virt-uprof: 'a.svg' is a picture or *"),
+    ("json", {"a.json": "{}"}, "report a.json", FAILED, "", "virt-uprof: 'a.json' is JSON *"),
+    ("perf-text", {"a.perf": "vm:web-1 1/1 [000] 1.000000: 1 cpu-clock:\n"}, "report a.perf", FAILED, "", "virt-uprof: 'a.perf' is text of 'perf script'; *"),
+    ("perf-data", {"a": b"PERFILE2\0\0"}, "report a", FAILED, "", "virt-uprof: 'a' is perf's data; fold it first: perf script | stackcollapse-perf.pl"),
+    ("zeros", {"a": bytes(5000)}, "report a", FAILED, "", "virt-uprof: 'a' is nothing that report reads: captures, folded stacks, pprof"),
+    ("cut-pprof", {"a": b"\x0a\x04\x08\x01\x10\x02\x12\x50\x0a"}, "report a", FAILED, "", "virt-uprof: a byte 6: no field of a pprof profile"),
+    ("folder", {}, "report .", FAILED, "", "virt-uprof: cannot read '.': Is a directory"),
+    ("hostile-path", {}, "report \x1b[31m", FAILED, "", "virt-uprof: cannot read '?[[]31m': No such file or directory"),
+    ("no-folder", {"a": "vm;x 1\n"}, "report -o no/x.svg a", FAILED, "", "virt-uprof: cannot open the folder of 'no/x.svg': No such file or directory"),
+
+    ("diff", {"a": OLD, "b": NEW}, "diff a b", DONE,
+     "old: 15000 samples, 66.7 % running; new: 5000 samples, 100.0 % running; percent of running samples, and points of change\n"
+     "   old   new  change    self       function\n"
+     "  10.0  20.0   +10.0     0.0       function_1\n  60.0  50.0   -10.0     0.0       function_3\n"
+     "3 functions within chance not shown (-v shows them)\n", ""),
+    ("diff-verbose", {"a": OLD, "b": NEW}, "diff -n 3 -v a b", DONE,
+     "old: 15000 samples, 66.7 % running; new: 5000 samples, 100.0 % running; percent of running samples, and points of change\n"
+     "   old   new  change    self       function\n"
+     "  10.0  20.0   +10.0     0.0       function_1\n  60.0  50.0   -10.0     0.0       function_3\n"
+     "  30.0  30.0     0.0     0.0       function_2\n2 more functions; -n 5 shows them all\n", ""),
+    ("diff-gone-and-new", {"a": "vm;x 100\nvm;y 100\n", "b": "vm;x 100\nvm;z 100\n"}, "diff a b", DONE,
+     "old: 200 samples, 100.0 % running; new: 200 samples, 100.0 % running; percent of running samples, and points of change\n"
+     "   old   new  change    self       function\n"
+     "  50.0   0.0   -50.0   -50.0  gone y\n   0.0  50.0   +50.0   +50.0  new  z\n1 function within chance not shown (-v shows them)\n", ""),
+    # stacks of other programs have no domain: what they all begin with may be one, or a function
+    ("diff-root-of-one", {"a": "main;f 100\nmain;g 100\n", "b": "main;f 100\nmain;g 100\nstart;h 200\n"}, "diff a b", DONE,
+     "old: 200 samples, 100.0 % running; new: 400 samples, 100.0 % running; percent of running samples, and points of change\n"
+     "   old   new  change    self       function\n"
+     "   0.0  50.0   +50.0   +50.0  new  h\n 100.0  50.0   -50.0     0.0       main\n   0.0  50.0   +50.0     0.0  new  start\n"
+     "  50.0  25.0   -25.0   -25.0       f\n  50.0  25.0   -25.0   -25.0       g\n", ""),
+    ("diff-domain-of-one", {"a": "web-1;main;f 100\nweb-1;main;g 100\n", "b": "main;f 100\nmain;g 100\n"}, "diff a b", DONE,
+     "old: 200 samples, 100.0 % running; new: 200 samples, 100.0 % running; percent of running samples, and points of change\n"
+     "   old   new  change    self       function\n3 functions within chance not shown (-v shows them)\n", ""),
+    ("diff-domain-of-several", {"a": "v1;main;f 100\nv2;main;f 100\n", "b": "v2;main;f 100\n"}, "diff a b", DONE,
+     "old: 200 samples, 100.0 % running; new: 100 samples, 100.0 % running; percent of running samples, and points of change\n"
+     "   old   new  change    self       function\n"
+     "  50.0   0.0   -50.0     0.0  gone v1\n  50.0 100.0   +50.0     0.0       v2\n2 functions within chance not shown (-v shows them)\n", ""),
+    # what both sides begin with may be called as well
+    ("diff-root-called-by-old", {"a": "main;a 900\nmain;main;a 100\n", "b": "main;a 1000\n"}, "diff a b", DONE,
+     "old: 1000 samples, 100.0 % running; new: 1000 samples, 100.0 % running; percent of running samples, and points of change\n"
+     "   old   new  change    self       function\n"
+     "  10.0   0.0   -10.0     0.0  gone main\n"
+     "1 function within chance not shown (-v shows them)\n", ""),
+    ("diff-root-called-by-new", {"a": "main;a 1000\n", "b": "main;a 900\nmain;main;a 100\n"}, "diff a b", DONE,
+     "old: 1000 samples, 100.0 % running; new: 1000 samples, 100.0 % running; percent of running samples, and points of change\n"
+     "   old   new  change    self       function\n"
+     "   0.0  10.0   +10.0     0.0  new  main\n"
+     "1 function within chance not shown (-v shows them)\n", ""),
+    ("diff-domain-called-by-old", {"a": "web;web;a 900\nweb;x 100\n", "b": "web;x 100\nweb;y 900\n"}, "diff a b", DONE,
+     "old: 1000 samples, 100.0 % running; new: 1000 samples, 100.0 % running; percent of running samples, and points of change\n"
+     "   old   new  change    self       function\n"
+     "  90.0   0.0   -90.0   -90.0  gone a\n   0.0  90.0   +90.0   +90.0  new  y\n  90.0   0.0   -90.0     0.0  gone web\n"
+     "1 function within chance not shown (-v shows them)\n", ""),
+    ("diff-domain-called-by-new", {"a": "web;x 100\nweb;y 900\n", "b": "web;web;a 900\nweb;x 100\n"}, "diff a b", DONE,
+     "old: 1000 samples, 100.0 % running; new: 1000 samples, 100.0 % running; percent of running samples, and points of change\n"
+     "   old   new  change    self       function\n"
+     "   0.0  90.0   +90.0   +90.0  new  a\n  90.0   0.0   -90.0   -90.0  gone y\n   0.0  90.0   +90.0     0.0  new  web\n"
+     "1 function within chance not shown (-v shows them)\n", ""),
+    ("diff-truncated", {"a": OLD, "b": "web-2;[truncated];work 500\nweb-2;main;work 500\n"}, "diff -n 1 a b", DONE, None,
+     "virt-uprof: of one profile far more stacks are truncated (0 %, 50 %): changes may come from that"),
+    ("diff-truncated-per-vcpu", {"a": OLD, "b": "web-2;vcpu0;[truncated];work 500\nweb-2;vcpu1;main;work 500\n"}, "diff -n 1 a b", DONE, None,
+     "virt-uprof: of one profile far more stacks are truncated (0 %, 50 %): changes may come from that"),
+    ("diff-idle", {"a": OLD, "b": "web-2;[idle] 5\n"}, "diff a b", USELESS, "", "virt-uprof: 'b' holds no running sample"),
+    ("diff-one", {}, "diff a", USAGE, "", "virt-uprof: 'diff' needs two files, OLD and NEW" + TRY_HELP),
+    ("diff-format", {}, "diff -o x.folded a b", USAGE, "", "virt-uprof: 'diff' writes pictures (.svg), and its table to stdout" + TRY_HELP),
+    ("diff-missing", {"a": OLD}, "diff a nothing", FAILED, "", "virt-uprof: cannot read 'nothing': No such file or directory"),
+)
+# fmt: on
+
+
+class Suite:
+    """Runs the program and counts what went wrong."""
+
+    def __init__(self, program, folder):
+        self.program = program
+        self.folder = folder
+        self.count = self.failed = 0
+
+    def run(self, words, given=b"", **options):
+        return subprocess.run([self.program, *words], cwd=self.folder, input=given, capture_output=True,
+                              timeout=60, check=False, **options)  # fmt: skip
+
+    def say(self, name, faults):
+        self.count += 1
+        self.failed += bool(faults)
+        print("%s %d %s" % ("not ok" if faults else "ok", self.count, name))
+        for fault in faults:
+            print("# " + str(fault).replace("\n", "\\n")[:600])
+
+
+def test_case(suite, case):
+    name, files, words, code, stdout, stderr = case
+    for path, text in files.items():
+        (suite.folder / path).write_bytes(text if isinstance(text, bytes) else text.encode())
+    done = suite.run(words.split(" "), (files.get("-") or "").encode())
+    faults = [] if done.returncode == code else ["exit code %d" % done.returncode]
+    got, said = done.stdout.decode(), done.stderr.decode().rstrip("\n")
+    if stdout is not None and got != stdout:
+        faults.append("stdout is %r" % got)
+    if not fnmatch.fnmatchcase(said, stderr):
+        faults.append("stderr is %r" % said)
+    suite.say(name, faults)
+    for path in files:
+        (suite.folder / path).unlink()
+
+
+def test_json(suite):
+    (suite.folder / "a").write_text(OLD)
+    (suite.folder / "b").write_text(NEW)
+    report = json.loads(suite.run(["report", "--json", "--focus", "function_3", "a"]).stdout)
+    rows = {row["name"]: (row["self"], row["total"]) for row in report["functions"]}
+    suite.say("json/report", [] if (rows["work"], rows["function_3"], report["samples"], report["focus"]["callers"]) == (
+        (10000, 10000), (0, 6000), {"total": 15000, "running": 10000, "idle": 5000}, [{"name": "main", "total": 6000}],
+    ) else [report])  # fmt: skip
+    (suite.folder / "a").write_text("vm;vcpu0;[truncated];x 3\nvm;vcpu1;y 4\nvm;[truncated];z 5\nvm;vcpu0;x;[truncated] 6\n")
+    stacks = json.loads(suite.run(["report", "--json", "a"]).stdout)["stacks"]
+    suite.say("json/truncated", [] if stacks["truncated"] == 8 else [stacks])
+    svg = suite.run(["report", "-f", "svg", "a"]).stdout.decode()
+    suite.say("svg/truncated", [] if ">truncated</text><text" in svg and ">44.4 %</text>" in svg else [svg[-3000:]])
+    (suite.folder / "a").write_text(OLD)
+    changes = json.loads(suite.run(["diff", "--json", "a", "b"]).stdout)
+    rows = {row["name"]: (row["total_change_ppm"], row["total_significant"]) for row in changes["functions"]}
+    wanted = {"function_1": (100000, True), "function_3": (-100000, True), "function_2": (0, False),
+              "main": (0, False), "work": (0, False)}  # fmt: skip
+    suite.say("json/diff", [] if rows == wanted and changes["old_total"] == 10000 else [changes])
+
+
+def test_same(suite):
+    """With itself, its half, and a shuffled copy nothing has changed."""
+    lines = ["vm;a;f%d %d" % (i, 2 + 2 * (i * 7919 % 97)) for i in range(500)]
+    (suite.folder / "a").write_text("\n".join(lines) + "\n")
+    (suite.folder / "half").write_text("".join("%s %d\n" % (l.split(" ")[0], int(l.split(" ")[1]) // 2) for l in lines))
+    (suite.folder / "shuffled").write_text("\n".join(reversed(lines)) + "\n")
+    for other in ("a", "half", "shuffled"):
+        out = suite.run(["diff", "a", other]).stdout.decode().splitlines()
+        suite.say("diff-same/" + other, [] if len(out) == 3 and out[2].startswith("501 functions within") else out)
+        svg = suite.run(["diff", "-q", "-o", "-", "a", other]).stdout.decode()
+        suite.say("diff-same/%s/gray" % other, [c for c in "rb" for n in range(1, 8) if '<rect class="%s%d" x' % (c, n) in svg.split('id="f"')[1]])
+
+
+def test_rate(suite, make_capture):
+    """What a filter leaves out was sampled all the same: the rate is that of the run."""
+    for case in ("many", "rests"):  # in the latter there are some that count more than once
+        subprocess.run([make_capture, case, suite.folder], check=True)
+        rates = {}
+        for name, words in (("all", ()), ("some", ("--include", "work")), ("fewer", ("--exclude", "work"))):
+            text = suite.run(["report", "-q", "-s", "app", "--json", *words, "guest.capture"]).stdout
+            facts = json.loads(text)
+            rates[name] = (facts["rate"], facts["samples"]["total"])
+        suite.say("rate/" + case, [] if rates["all"][0] == rates["some"][0] == rates["fewer"][0] and rates["all"][0]["got_millihertz"] > 0
+                  and 0 < rates["some"][1] < rates["all"][1] and 0 < rates["fewer"][1] < rates["all"][1] else [rates])  # fmt: skip
+
+
+def test_mixed(suite, make_capture):
+    """diff of folded, packed, pprof and captures in any mix; the same content is no change."""
+    subprocess.run([make_capture, "many", suite.folder], check=True)
+    text = suite.run(["report", "-q", "-s", "app", "-f", "folded", "guest.capture"]).stdout.decode()
+    names = {name for line in text.splitlines() for name in line.rpartition(" ")[0].split(";")[1:]}
+    total = sum(int(line.rpartition(" ")[2]) for line in text.splitlines())
+    for path in ("m.folded", "m.folded.gz", "m.pb.gz"):
+        suite.run(["report", "-q", "-s", "app", "-o", path, "guest.capture"])
+    for old in ("guest.capture", "m.folded", "m.folded.gz", "m.pb.gz"):
+        for new in ("guest.capture", "m.folded", "m.pb.gz"):
+            done = suite.run(["diff", "--json", "-q", "-s", "app", old, new])
+            found = json.loads(done.stdout) if done.returncode == 0 else {}
+            rows = found.get("functions", [])
+            faults = [row for row in rows if (row["total_change_ppm"], row["self_change_ppm"]) != (0, 0)]
+            if {row["name"] for row in rows} != names or (found.get("old_total"), found.get("new_total")) != (total, total):
+                faults.append("%r, of %r: %r" % (rows, names, done))
+            suite.say("diff-mixed/%s-%s" % (old, new), faults)
+
+
+def test_partial(suite, make_capture):
+    """What could not be read whole becomes no file, and replaces none; it is shown, and said."""
+    whole, cut = suite.folder / "good.svg", suite.folder / "cut"
+    cut.mkdir(exist_ok=True)
+    (suite.folder / "good").write_text("vm;x 1\n")
+    (suite.folder / "bad").write_text("vm;x 1\nvm;y\n")
+    (suite.folder / "bad.gz").write_bytes(gzip.compress(b"vm;x 1\n" * 99)[:-9])
+    for name, words in (("bad", ["report", "bad"]), ("missing", ["report", "good", "nothing"]), ("gzip", ["report", "good", "bad.gz"]),
+                        ("diff", ["diff", "good", "bad"]), ("diff-old", ["diff", "bad", "good"])):  # fmt: skip
+        whole.write_text("before")
+        done = suite.run([*words, "-o", "good.svg", "-o", "new.svg"])
+        faults = [] if done.returncode == FAILED and done.stderr.count(b"is not written: not all of the input could be read") == 2 else [done]
+        suite.say("partial/" + name, faults + ([] if whole.read_text() == "before" and not (suite.folder / "new.svg").exists() else ["written"]))
+    subprocess.run([make_capture, "killed", cut], check=True)
+    whole.write_text("before")
+    done = suite.run(["report", "-s", "cut/app", "-o", "good.svg", "-o", "new.svg", "cut/guest.capture"])
+    suite.say("partial/cut-capture", [] if done.returncode == FAILED and b"'good.svg' exists, and is not replaced" in done.stderr
+              and whole.read_text() == "before" and (suite.folder / "new.svg").exists() else [done])  # fmt: skip
+    whole.unlink()
+    done = suite.run(["report", "-s", "cut/app", "-o", "newer.svg", "-o", "/dev/null", "-f", "svg", "cut/guest.capture"])
+    suite.say("partial/cut-capture-new", [] if done.returncode == DONE and (suite.folder / "newer.svg").exists() else [done])
+
+
+def test_frames(suite, is_sanitized):
+    """Frames that are more than there is memory for: said, before 1.2 GiB of it are gone; sanitizers have their own."""
+    deep = ";f" * 1000
+    with open(suite.folder / "deep", "w") as out:
+        out.writelines("vm;%d%s 1\n" % (i, deep) for i in range(9000))
+    child = subprocess.Popen([suite.program, "report", "-f", "folded", "deep"], cwd=suite.folder, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.PIPE)  # fmt: skip
+    said = child.stderr.read().decode()
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = status
+    mib = usage.ru_maxrss >> 10
+    suite.say("frames", [] if (mib < 1200 or is_sanitized) and os.waitstatus_to_exitcode(status) == FAILED
+              and said.startswith("virt-uprof: 'deep' is too much: there is room for 8 million different frames") else [said, "%d MiB" % mib])  # fmt: skip
+    (suite.folder / "deep").unlink()
+
+
+def test_counts(suite):
+    """Counts of other programs, which may be bytes or nanoseconds: text of perf would never end."""
+    (suite.folder / "huge").write_text("vm;a;b 4000000000000\nvm;c 1\n")
+    for words, code in ((["-o", "huge.perf"], FAILED), (["-f", "perf"], FAILED), (["-o", "huge.perf", "-o", "huge.svg"], FAILED)):
+        done = suite.run(["report", *words, "huge"])
+        suite.say("counts/" + "-".join(words), [] if done.returncode == code and not done.stdout
+                  and done.stderr == b"virt-uprof: format 'perf' has a record for each sample, and 4000000000001 are too many; take .pb.gz, .json or .folded\n"
+                  and not (suite.folder / "huge.perf").exists() else [done])  # fmt: skip
+    (suite.folder / "deep").write_text("vm%s 9999999\n" % (";function" * 1000))
+    done = suite.run(["report", "-o", "deep.perf", "deep"])
+    suite.say("counts/bytes", [] if done.returncode == FAILED and not (suite.folder / "deep.perf").exists() and re.fullmatch(
+        rb"virt-uprof: format 'perf' has a record for each sample, and \d+ MiB of them are too many; take .pb.gz, .json or .folded\n",
+        done.stderr) else [done])  # fmt: skip
+    suite.say("counts/other-files", [] if (suite.folder / "huge.svg").exists() else ["no picture"])
+    document = json.loads(suite.run(["report", "-f", "speedscope", "huge"]).stdout)["profiles"][0]
+    suite.say("counts/speedscope", [] if (document["unit"], document["weights"], document["endValue"]) == (
+        "none", [4000000000000, 1], 4000000000001) else [document])  # fmt: skip
+    suite.run(["report", "-o", "huge.pb.gz", "huge"])
+    document = json.loads(suite.run(["report", "-f", "speedscope", "huge.pb.gz"]).stdout)["profiles"][0]
+    suite.say("counts/rate-but-too-long", [] if (document["unit"], document["endValue"]) == ("none", 4000000000001) else [document])
+    back = suite.run(["report", "-f", "folded", "huge.pb.gz"]).stdout
+    suite.say("counts/pprof", [] if back == (suite.folder / "huge").read_bytes() else [back])
+
+
+def test_full(suite):
+    """What cannot be written leaves no half of a file under its name."""
+    (suite.folder / "a").write_text("".join("vm;f%d;g%d %d\n" % (i, i, i + 1) for i in range(30000)))
+    for ending in ("folded", "svg", "pb.gz", "json", "perf"):
+        path = suite.folder / ("full." + ending)
+        path.write_text("before")
+        done = suite.run(["report", "-q", "-o", path.name, "a"],
+                         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))  # fmt: skip
+        faults = [] if done.returncode == FAILED and path.read_text() == "before" else [done, path.stat().st_size]
+        path.unlink()
+        suite.say("full/" + ending, faults + [p for p in os.listdir(suite.folder) if p.startswith(".virt-uprof")])
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([suite.program, "report", "-f", "svg", "a"], stdout=full, stderr=subprocess.PIPE,
+                              cwd=suite.folder, check=False)  # fmt: skip
+    suite.say("full/stdout", [] if done.returncode == FAILED else [done])
+
+
+def on_terminal(suite, words, environment):
+    """What a terminal of 60 columns gets."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+    child = subprocess.Popen([suite.program, *words], stdin=subprocess.DEVNULL, stdout=follower, stderr=follower,
+                             cwd=suite.folder, env=environment)  # fmt: skip
+    os.close(follower)
+    text = b""
+    try:
+        while piece := os.read(leader, 65536):
+            text += piece
+    except OSError:
+        pass
+    child.wait(60)
+    os.close(leader)
+    return text.decode().replace("\r\n", "\n")
+
+
+def test_terminal(suite):
+    (suite.folder / "a").write_text("vm;\x1b[2Jmain;%s 3\nvm;[unknown] 1\n" % ("long_" * 40))
+    plain = {"PATH": os.environ["PATH"], "TERM": "xterm", "LC_ALL": "C"}
+    colored = on_terminal(suite, ["report", "a"], plain)
+    suite.say("terminal/colors", [] if "\x1b[33m###" in colored and "\x1b[2J" not in colored else [colored])
+    wide = [line for line in colored.replace("\x1b[33m", "").replace("\x1b[37m", "").replace("\x1b[0m", "").split("\n") if len(line) > 60]
+    suite.say("terminal/width", wide)
+    for name, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
+        text = on_terminal(suite, ["report", "a"], dict(plain, **{name: value}))
+        suite.say("terminal/" + name, [text] if "\x1b" in text or "###" not in text else [])
+    text = on_terminal(suite, ["report", "a"], dict(plain, LC_ALL="C.UTF-8"))
+    suite.say("terminal/unicode", [] if "\u2588" in text else [text])
+    text = on_terminal(suite, ["report", "-f", "pprof", "a"], plain)
+    suite.say("terminal/binary", [] if text == "virt-uprof: format 'pprof' is nothing for a terminal\n" else [text])
+
+
+def test_large(suite, is_sanitized):
+    """A million different stacks; sanitizers see a tenth of them."""
+    n = 100000 if is_sanitized else 1000000
+    with open(suite.folder / "million", "w") as out:
+        out.writelines("vm;a%d;b%d;c%d 1\n" % (i // 10000, i // 100, i) for i in range(n))
+    for ending in ("folded", "svg"):
+        done = suite.run(["report", "-q", "-o", "million." + ending, "million"])
+        size = (suite.folder / ("million." + ending)).stat().st_size
+        suite.say("million/" + ending, [] if done.returncode == 0 and (ending != "svg" or size <= 3_000_000) else [done, size])
+
+
+def test_memory(suite, is_sanitized):
+    """A million samples of a hundred thousand stacks, in each format: less than 300 MiB."""
+    with open(suite.folder / "large", "w") as out:
+        for i in range(100000):
+            path = ("function_%d" % (i // 6 ** (7 - level)) for level in range(8))
+            out.write("vm;%s;leaf_%d %d\n" % (";".join(path), i, 1 + i % 19))
+    for ending in ("folded", "folded.gz", "svg", "pb.gz", "json"):
+        child = subprocess.Popen([suite.program, "report", "-q", "-o", "large." + ending, "large"], cwd=suite.folder)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = status
+        suite.say("memory/" + ending, ["%d MiB" % (usage.ru_maxrss >> 10)]
+                  if status or (usage.ru_maxrss >> 10 >= 300 and not is_sanitized) else [])
+
+
+def main():
+    program, make_capture = (str(pathlib.Path(path).resolve()) for path in sys.argv[1:3])
+    os.environ["LC_ALL"] = "C"
+    with tempfile.TemporaryDirectory(prefix="uprof-files-") as name:
+        suite = Suite(program, pathlib.Path(name))
+        for case in CASES:
+            test_case(suite, case)
+        test_json(suite)
+        test_same(suite)
+        test_rate(suite, make_capture)
+        test_mixed(suite, make_capture)
+        test_partial(suite, make_capture)
+        is_sanitized = b"__asan_init" in pathlib.Path(program).read_bytes()
+        test_frames(suite, is_sanitized)
+        test_counts(suite)
+        test_full(suite)
+        test_terminal(suite)
+        test_memory(suite, is_sanitized)
+        test_large(suite, is_sanitized)
+        suite.say("xmllint", pictures.lint(suite.folder))
+    print("1..%d" % suite.count)
+    return 1 if suite.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "fuzz.h"
+
+#include <string.h>
+
+#include "uprof/demangle.h"
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const UprofSlice raw = { data, size };
+    g_autofree char *name = uprof_demangle(raw);
+    g_autofree char *again = uprof_demangle(raw);
+
+    g_assert_cmpstr(name, ==, again);
+    if (name)
+        g_assert(size <= UPROF_DEMANGLE_BYTES_MAX && strlen(name) <= UPROF_DEMANGLE_BYTES_MAX);
+    return 0;
+}

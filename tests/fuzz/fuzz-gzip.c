@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "fuzz.h"
+
+#include "uprof/gzip.h"
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const UprofSlice bytes = { data, size };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GByteArray) out = uprof_gzip_inflate("file", bytes, &error);
+
+    check_answer(out != NULL, error);
+    g_assert(!out || uprof_gzip_is(bytes));
+    g_assert(!out || out->len <= (guint)UPROF_GZIP_BYTES_MAX_MIB << 20);
+    return 0;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * An image and its debug file, which must say of each other that they are of one
+ * build; names, tables and functions that come of both. The first two bytes say how
+ * long the image is; behind it is what lies beside it with ".dbg" after its name, if
+ * there is anything, and as "app.debug", which a link may name.
+ */
+#include "fuzz.h"
+
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <unistd.h>
+
+#include "uprof/sym.h"
+
+enum { ADDRESSES = 64, STEP = 0x101 };
+
+/* Thousands of files are written: into memory, where that can be. */
+static char *
+make_folder(void)
+{
+    char *folder = g_strdup("/dev/shm/fuzz-image-XXXXXX");
+
+    if (g_mkdtemp(folder))
+        return folder;
+    g_free(folder);
+    return g_dir_make_tmp("fuzz-image-XXXXXX", NULL);
+}
+
+static void
+write_file(const char *folder, const char *name, const uint8_t *data, size_t len)
+{
+    g_autofree char *path = g_build_filename(folder, name, NULL);
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    g_assert_cmpint(fd, >=, 0);
+    g_assert_cmpint(write(fd, data, len), ==, (ssize_t)len);
+    close(fd);
+}
+
+static void
+check_address(UprofSym *sym, uint64_t pc)
+{
+    const UprofSymAnswer answer = uprof_sym_find(sym, pc, false);
+    const UprofCfi *cfi = NULL;
+    uint64_t start, len;
+    bool is_entry;
+
+    g_assert(answer.name);
+    if (answer.kind == UPROF_SYM_NAMED)
+        g_assert(pc - answer.start < answer.size);
+    if (answer.kind != UPROF_SYM_OUTSIDE)
+        g_assert(uprof_sym_is_code(sym, pc));
+    if (uprof_sym_function(sym, pc, &start, &len, &is_entry))
+        g_assert(pc - start < len);
+    g_assert(!uprof_sym_rule(sym, pc, &cfi) || cfi);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char *const files[] = { "app", "app.dbg", "app.debug" };
+    g_autoptr(GError) error = NULL;
+
+    if (size < 2)
+        return 0;
+    g_autofree char *folder = make_folder();
+    const size_t image_len = MIN((size_t)(data[0] | data[1] << 8), size - 2);
+    const size_t debug_len = size - 2 - image_len;
+    write_file(folder, files[0], data + 2, image_len);
+    for (unsigned i = 1; debug_len > 0 && i < G_N_ELEMENTS(files); i++)
+        write_file(folder, files[i], data + 2 + image_len, debug_len);
+
+    const char *const folders[] = { folder, NULL };
+    g_autofree char *path = g_build_filename(folder, files[0], NULL);
+    g_autoptr(UprofNames) names = uprof_names_new();
+    g_autoptr(UprofSym) sym = uprof_sym_new(uprof_arch_find("x86_64"), names);
+    uprof_sym_configure(sym, &(UprofSymConfig){ .debug_folders = folders });
+    const bool ok = uprof_sym_add_file(sym, path, size % 2, &error);
+    check_answer(ok, error);
+    if (ok) {
+        UprofSymSource source;
+
+        uprof_sym_source(sym, 0, &source);
+        for (unsigned i = 0; i < ADDRESSES; i++)
+            check_address(sym, source.base + (uint64_t)i * STEP);
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(files); i++) {
+        g_autofree char *used = g_build_filename(folder, files[i], NULL);
+        g_unlink(used);
+    }
+    g_rmdir(folder);
+    return 0;
+}

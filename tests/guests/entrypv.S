@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Test guests of virt-uprof: entry of the paravirtual guest.
+ *
+ * Started by Xen's domain builder (Xen, xen/include/public/elfnote.h, and
+ * arch-x86/xen-x86_64.h): in 64-bit mode, in ring 3, on page tables that map
+ * the image and what the builder has put behind it to their own offsets;
+ * %rsi = struct start_info.
+ */
+    .macro note number, text:vararg
+    .section .note.Xen, "a", @note
+    .balign 4
+    .long 4, 2f - 1f, \number
+    .asciz "Xen"
+1:  \text
+2:  .balign 4
+    .endm
+
+    note 5, .asciz "xen-3.0"            /* XEN_ELFNOTE_XEN_VERSION */
+    note 6, .asciz "virt-uprof"         /* XEN_ELFNOTE_GUEST_OS */
+    note 8, .asciz "generic"            /* XEN_ELFNOTE_LOADER */
+    note 3, .quad 0                     /* XEN_ELFNOTE_VIRT_BASE */
+    note 4, .quad 0                     /* XEN_ELFNOTE_PADDR_OFFSET */
+    note 1, .quad _start                /* XEN_ELFNOTE_ENTRY */
+    note 2, .quad hypercall_page        /* XEN_ELFNOTE_HYPERCALL_PAGE */
+
+    .text
+    .globl _start
+    .type _start, @function
+_start:
+    cld
+    jmp guest_entry
+    .size _start, . - _start
+
+    /* The outermost function of every stack */
+    .globl guest_entry
+    .type guest_entry, @function
+guest_entry:
+    mov $stack_region + 0x11000, %esp   /* hole_above */
+    xor %ebp, %ebp
+    mov %rsi, %rdi
+    call guest_setup
+    mov %rax, %rsp
+    xor %ebp, %ebp
+    call guest_main
+1:
+    pause
+    jmp 1b
+    .size guest_entry, . - guest_entry
+
+    /* hypercall(number, first, second): Xen fills the page with stubs of 32 bytes */
+    .globl hypercall
+    .type hypercall, @function
+hypercall:
+    push %rbp
+    mov %rsp, %rbp
+    mov %edi, %eax
+    mov %rsi, %rdi
+    mov %rdx, %rsi
+    shl $5, %eax
+    add $hypercall_page, %rax
+    call *%rax
+    pop %rbp
+    ret
+    .size hypercall, . - hypercall
+
+    /* Not in the code's segment: in so small an image it would be a good part of
+     * what is compared with the guest's memory, and Xen writes to it */
+    .bss
+    .balign 4096
+    .globl hypercall_page
+    .type hypercall_page, @function
+hypercall_page:
+    .zero 4096
+    .size hypercall_page, . - hypercall_page
+
+    .section .note.GNU-stack, "", @progbits

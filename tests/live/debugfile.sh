@@ -1,0 +1,70 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# debugfile.sh PROGRAM GUESTS TCG - a guest that was stripped, without frame pointers: its
+# names, the unwind tables of its C code (.debug_frame only), its inlined functions and its
+# lines come from a debug file, which has to be the right one
+# shellcheck source=tests/live/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+chain='guest_entry;guest_main;main_loop(;function_[123](;work)?)?'
+name=${guest_prefix}debugfile-$way
+whole=$guests/guestdebug.elf
+
+# record_well WHAT ARGUMENT...: every stack is whole, and named
+record_well()
+{
+    local what=$1
+    shift
+    profile 0 "${fast[@]}" -d 2 -o "$work/$what.folded" -o "$work/$what.meta.json" "$@" "$name"
+    result stacks "$name" 100 "$chain" "$work/$what.folded"
+    result sidecar "$work/$what.meta.json" "stacks['complete'] == samples['running'] > 0" \
+        "frames['named'] == frames['total']" "frames['fp'] == frames['leaf'] == 0" \
+        "frames['cfi'] > 0" "images[0]['matched']"
+}
+
+# check_says PATTERN...
+check_says()
+{
+    local pattern
+    profile 0 check "${patient[@]}" "$name"
+    for pattern; do
+        grep -qE -- "$pattern" "$work/out" || fail "no '$pattern' in: $(cat "$work/out")"
+    done
+}
+
+need_daemon
+readelf -SW "$whole" | grep -q ' \.debug_frame ' || fail 'the guest has no .debug_frame'
+if readelf -SW "$whole" | grep -q ' \.eh_frame '; then fail 'the guest has .eh_frame'; fi
+objcopy --strip-all "$whole" "$work/stripped.elf"
+guests=$work
+boot "$name" split 1 stripped
+kernel=${guest_folders[$name]}/kernel
+
+check_says "warn +symbols .*'$kernel' has no symbols .* such as '$kernel.dbg'"
+cp "$guest64" "$kernel.dbg"
+check_says "warn +symbols .*'$kernel.dbg' is no debug file of it: its build-id is another"
+
+cp "$whole" "$kernel.dbg"
+record_well sibling
+check_says "ok +symbols +'$kernel': with its debug file '$kernel.dbg'" \
+    "ok +symbols +'$kernel': [0-9]+ functions; its code is what the guest runs"
+
+# By its build-id, and stripped itself.
+rm "$kernel.dbg"
+id=$(readelf -n "$whole" | sed -n 's/.*Build ID: //p')
+mkdir -p "$work/debug/.build-id/${id:0:2}"
+objcopy --only-keep-debug "$whole" "$work/debug/.build-id/${id:0:2}/${id:2}.debug"
+record_well build-id --debug-dir "$work/debug"
+
+# By its name and checksum.
+objcopy --only-keep-debug "$whole" "$work/linked.debug"
+(cd "$work" && objcopy --strip-all --add-gnu-debuglink=linked.debug "$whole" linked)
+record_well link -s "$work/linked"
+
+# The lines are those of the source, of callers those of their calls.
+profile 0 "${fast[@]}" -d 2 --lines -s "$whole" -o "$work/lines.folded" "$name"
+result stacks "$name" 100 \
+    'guest_entry \(entry64\.S:[0-9]+\);guest_main \(guest\.c:[0-9]+\);main_loop \(guest\.c:[0-9]+\)(;function_[123] \(guest\.c:[0-9]+\)(;work \((guest\.[ch]):[0-9]+\))?)?' \
+    "$work/lines.folded"
+no_leftovers "$work"

@@ -1,0 +1,33 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# diff.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - captures of two guests that differ in
+# what two functions take: `diff` shows those two, by as much, and nothing else
+# shellcheck source=tests/live/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+need_daemon
+name=${guest_prefix}diff-$way
+for shift in 0 1; do
+    boot "$name" "split shift=$shift"
+    profile 0 -F 500 --budget 100 "${patient[@]}" -d 20 --capture "$work/$shift.capture" \
+        -o "$work/$shift.pb.gz" "$name"
+    destroy_guest "$name"
+done
+for old in 0.capture 0.pb.gz; do
+    profile 0 diff -s "$guest64" --json -o "$work/x.svg" "$work/$old" "$work/1.capture"
+    python3 - "$work/out" <<'PYTHON' || fail "diff of $old: $(cat "$work/out")"
+import json, sys
+rows = {row["name"]: row for row in json.load(open(sys.argv[1]))["functions"]}
+significant = {name for name, row in rows.items() if row["total_significant"] or row["self_significant"]}
+points = {name: rows[name]["total_change_ppm"] / 10000 for name in ("function_1", "function_3")}
+print(significant, points, file=sys.stderr)
+sys.exit(significant != {"function_1", "function_3"} or abs(points["function_1"] - 10) > 3
+         or abs(points["function_3"] + 10) > 3)
+PYTHON
+    xmllint --noout "$work/x.svg" || fail 'the picture is no XML'
+done
+profile 0 diff -s "$guest64" "$work/0.capture" "$work/0.pb.gz"
+! grep -qE ' (function_[0-9]|work|main_loop)$' "$work/out" ||
+    fail "what is the same has changed: $(cat "$work/out")"
+no_leftovers "$work"

@@ -1,0 +1,59 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# fallback.sh PROGRAM GUESTS DIRECT - a vCPU that does not stop in time is let go, and
+# after some tries the run goes on through the monitor. The program's interrupts are
+# taken away in mid-run by a library that is preloaded: tests/lib/no-interrupt.c
+# shellcheck source=tests/live/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+name=${guest_prefix}fallback-$way
+library=$(dirname "$program")/../tests/live/libno-interrupt.so
+
+[ -e "$library" ] || fail "there is no $library"
+if nm -D "$program" | grep -q __asan_init; then
+    skip 'a program with sanitizers takes no library before its own'
+fi
+
+# starved ARGUMENT...: the program, with so many interrupts
+starved()
+{
+    UPROF_TEST_INTERRUPTS=200 LD_PRELOAD=$library "$program" "$@" \
+        >"$work/out" 2>"$work/err" </dev/null
+}
+
+# untouched: nobody traces QEMU's threads, and none is stopped
+untouched()
+{
+    local pid
+    pid=$(pgrep -f "guest=$name,") || fail 'there is no QEMU'
+    ! grep -hE '^(State:.[tT]|TracerPid:.[1-9])' "/proc/$pid/task/"*/status || fail 'left traced or stopped'
+}
+
+need_daemon
+boot "$name" split
+
+say 'auto goes on through the monitor'
+starved --access auto -d 10 -o "$work/x.folded" -o "$work/x.meta.json" "$name" || fail "exit $?"
+says "^virt-uprof: $name: a vCPU thread does not stop in time, again and again; going on through the monitor"
+says "^$name: access monitor: a vCPU thread did not stop in time in mid-run"
+untouched
+must_run "$name"
+result sidecar "$work/x.meta.json" "access == 'monitor'" "ended_by == 'duration'" \
+    "ticks['stuck'] >= 5" "samples['running'] >= 50" "duration_ms >= 9900"
+# Samples of the slow way weigh as much as the ticks they stand for.
+ticks=$(awk '{ n += $NF } END { print n }' "$work/x.folded")
+[ "$ticks" -ge 400 ] || fail "all of 10 s at 99 Hz is worth $ticks ticks"
+
+say 'direct alone ends, with what it has'
+status=0
+starved --access direct -d 10 -o "$work/y.folded" -o "$work/y.meta.json" "$name" || status=$?
+[ "$status" = 1 ] || fail "exit $status"
+says "^virt-uprof: $name: sampling ended early: a vCPU thread did not stop in time"
+untouched
+must_run "$name"
+result sidecar "$work/y.meta.json" "access == 'direct'" "ended_by == 'error'" "samples['running'] >= 100"
+
+say 'and the next run works'
+profile 0 --access direct -d 2 -o "$work/z.meta.json" "$name"
+result sidecar "$work/z.meta.json" "samples['running'] >= 50" "ticks['stuck'] == 0"

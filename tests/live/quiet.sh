@@ -1,0 +1,101 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# quiet.sh PROGRAM GUESTS DIRECT - where vCPUs are held one by one QEMU's monitor is
+# asked nothing while samples are taken, and answers others meanwhile; what comes
+# out is what holding the whole guest gives
+# shellcheck source=tests/live/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+commands=2000
+name=${guest_prefix}quiet
+log=$work/d/log/libvirtd.log
+
+# n_commands: that the daemon has sent to QEMUs so far
+n_commands()
+{
+    grep -c QEMU_MONITOR_SEND_MSG "$log" || true
+}
+
+# start SECONDS ARGUMENT...
+start()
+{
+    rm -f "$work"/x.* "$work/err"
+    "$program" -o "$work/x.folded" -o "$work/x.meta.json" --budget 100 -d "$@" "$name" \
+        >"$work/out" 2>"$work/err" </dev/null &
+    profiler=$!
+}
+
+finish()
+{
+    local status=0
+    wait_until 30 is_gone "$profiler" || fail 'the run does not end'
+    wait "$profiler" || status=$?
+    [ "$status" = 0 ] || fail "exit $status"
+}
+
+# count_commands: in three seconds of the run, one second after it has begun
+count_commands()
+{
+    local before
+    wait_until 10 grep -qs 'Ctrl-C stops early' "$work/err" || fail 'it does not begin'
+    sleep 1
+    before=$(n_commands)
+    sleep 3
+    ! is_gone "$profiler" || fail 'the run has ended early'
+    echo $(($(n_commands) - before))
+}
+
+need_own_daemon 'log_filters = "1:qemu.qemu_monitor"' \
+    'log_outputs = "1:file:/var/log/libvirt/libvirtd.log"'
+boot "$name" split 1/2
+
+say 'nothing is asked while samples are taken'
+start 6 -F 1000 --access direct
+n=$(count_commands)
+[ "$n" = 0 ] || fail "$n monitor commands: $(grep QEMU_MONITOR_SEND_MSG "$log" | tail -n "$n")"
+finish
+result sidecar "$work/x.meta.json" "samples['running'] > 200"
+
+say 'nor after a vCPU has come and gone'
+start 10 -F 1000 --access direct
+wait_until 10 grep -qs 'Ctrl-C stops early' "$work/err" || fail 'it does not begin'
+quiet_virsh setvcpus "$name" 2 --live >/dev/null
+sleep 1.5
+# What the guest's ACPI would do: see direct.sh.
+for command in 'device_del vcpu1' 'o /1 0xaf00 0' 'o /4 0xaf00 1' 'o /1 0xaf04 8'; do
+    quiet_virsh qemu-monitor-command "$name" --hmp "$command" >/dev/null
+done
+sleep 1
+n=$(count_commands)
+[ "$n" = 0 ] || fail "$n monitor commands: $(grep QEMU_MONITOR_SEND_MSG "$log" | tail -n "$n")"
+finish
+
+say 'the whole guest, for comparison: that they would be seen, and what it gives'
+start 12 -F 1000 --access monitor
+n=$(count_commands)
+[ "$n" -gt 30 ] || fail "only $n monitor commands in 3 s"
+finish
+cp "$work/x.folded" "$work/monitor.folded"
+profile 0 "${fast[@]}" -d 5 -o "$work/direct.folded" "$name"
+result agree "$name" "$work/direct.folded" "$work/monitor.folded"
+
+say "$commands commands while vCPUs are held as often as can be"
+for ((i = 0; i < commands; i++)); do
+    # Registers are asked of the vCPU's own thread: a signal gets it there.
+    echo "qemu-monitor-command $name --hmp 'info registers 0'"
+done >"$work/commands"
+start 60 -F 5000 --access direct
+wait_until 10 grep -qs 'Ctrl-C stops early' "$work/err" || fail 'it does not begin'
+began=$SECONDS
+timeout -k 2 50 virsh -q -c "$libvirt_uri" <"$work/commands" >"$work/answers" 2>&1 || fail 'commands were not answered'
+took=$((SECONDS - began))
+n=$(grep -c 'RIP=' "$work/answers" || true)
+[ "$n" = "$commands" ] || fail "$n of $commands commands were answered: $(tail -n 3 "$work/answers")"
+kill -INT "$profiler"
+finish
+result sidecar "$work/x.meta.json" "ended_by == 'signal'" "access == 'direct'" "samples['running'] > 200"
+result stacks "$name" 90 'guest_entry;guest_main;main_loop;function_[123];work' "$work/x.folded"
+say "$commands commands were answered within $took s, $(result total "$work/x.folded") samples"
+must_be_free "$name"
+must_run "$name"

@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# stacks.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - stacks are whole and right where leaf
+# functions have no frame: by unwind tables, frame pointers, or the code alone; and gdb
+# says the same of a guest that stands still
+# shellcheck source=tests/live/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+samples_wanted=${UPROF_LIVE_SAMPLES:-$([ "$way" = DIRECT ] && echo 2000 || echo 500)}
+chain='guest_entry;guest_main;main_loop(;function_[123](;work)?)?'
+
+# shares_are_right IMAGE: all stacks, and those of work have function_N in them
+shares_are_right()
+{
+    local image=$1 name=$guest_prefix$1-$way n=0 files=()
+    boot "$name" split 1 "$image"
+    while [ "$n" -lt "$samples_wanted" ]; do
+        [ "$SECONDS" -lt 500 ] || fail "$n samples in $SECONDS s"
+        files+=("$work/$image-${#files[@]}.folded")
+        profile 0 "${fast[@]}" -d 3 -o "${files[-1]}" -o "$work/$image.meta.json" "$name"
+        n=$(result total "${files[@]}")
+        result sidecar "$work/$image.meta.json" "stacks['complete'] == samples['running']" \
+            "frames['named'] == frames['total']" \
+            "0 < call_sites['agreed'] == call_sites['checked']" "${@:2}"
+        result stacks "$name" 100 "$chain" "${files[-1]}"
+    done
+    result shares "$name" "$samples_wanted" "${files[@]}"
+}
+
+# names_by_us NAME, names_by_gdb NAME IMAGE: the functions of a paused guest's stack
+names_by_us()
+{
+    "$program" dump --json "$1" 2>"$work/err" |
+        python3 -c 'import json, sys
+print(*[frame["name"] for frame in json.load(sys.stdin)["vcpus"][0]["frames"]], sep="\n")'
+}
+
+names_by_gdb()
+{
+    local socket=$work/gdb/socket
+    quiet_virsh qemu-monitor-command "$1" --hmp \
+        "gdbserver unix:$socket,server=on,wait=off" >/dev/null
+    timeout -k 5 60 gdb -nx -batch -ex "file $guests/$2.elf" -ex "target remote $socket" \
+        -ex 'bt -frame-info short-location' -ex detach 2>"$work/gdb.err" |
+        sed -n 's/^#[0-9]* *\(0x[0-9a-f]* in \)\?\([A-Za-z_0-9]*\).*/\2/p'
+    quiet_virsh qemu-monitor-command "$1" --hmp 'gdbserver none' >/dev/null
+}
+
+# gdb_agrees IMAGE: a few times
+gdb_agrees()
+{
+    local image=$1 name=$guest_prefix$1-$way ours theirs i
+    for i in 1 2 3 4 5; do
+        quiet_virsh suspend "$name" >/dev/null
+        ours=$(names_by_us "$name")
+        theirs=$(names_by_gdb "$name" "$image")
+        # ... which lets go of a guest by letting it run
+        quiet_virsh resume "$name" >/dev/null 2>&1 || true
+        if [ -z "$ours" ] || [ "$ours" != "$theirs" ]; then
+            fail "$image: we say $(xargs <<<"$ours"), gdb says $(xargs <<<"$theirs")"
+        fi
+    done
+}
+
+need_daemon
+command -v gdb >/dev/null || skip 'there is no gdb'
+# QEMU makes the socket, as a user of its own.
+chmod 711 "$work"
+mkdir -m 777 "$work/gdb"
+shares_are_right guestleaf "frames['cfi'] == 0" "frames['leaf'] > 0"
+shares_are_right guestbare "frames['cfi'] == 0" "frames['leaf'] > 0"
+shares_are_right guesttables "frames['leaf'] == frames['fp'] == 0"
+gdb_agrees guesttables
+no_leftovers "$work"

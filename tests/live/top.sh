@@ -1,0 +1,28 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# top.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - the live table: round by round for scripts;
+# on a terminal its own screen, which is given back however it ends
+# shellcheck source=tests/live/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+need_daemon
+name=${guest_prefix}top-$way
+boot "$name" split
+boot "$name-2" split
+
+profile 0 top "${patient[@]}" --batch --rounds 3 -n 3 "$name"
+[ "$(grep -c "^$name: [0-9.]* % busy, [0-9.]* % idle, " "$work/out")" = 3 ] || fail "$(cat "$work/out")"
+[ "$(grep -c ' work$' "$work/out")" = 3 ] || fail "not three tables: $(cat "$work/out")"
+[ ! -s "$work/err" ] || fail 'words on stderr'
+profile 0 top "${patient[@]}" --batch --rounds 1 --sort total "$name" "$name-2"
+grep -qE "100\.0  guest_entry  \($name\)|[0-9.]+  guest_entry  \($name\)" "$work/out" ||
+    fail "no domain beside its functions: $(cat "$work/out")"
+grep -q "($name-2)" "$work/out" || fail "no second domain: $(cat "$work/out")"
+profile 2 top "$name"
+says "'top' needs a terminal; for scripts: --batch --rounds N"
+python3 "$here/terminal.py" "$program" top "${patient[@]}" "$name" || fail 'the terminal'
+must_run "$name"
+cd "$work"
+ls ./*.svg >/dev/null 2>&1 && fail 'top has written a file'
+no_leftovers "$work"

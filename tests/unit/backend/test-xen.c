@@ -1,0 +1,888 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "fake-xen.h"
+#include "uprof/clock.h"
+#include "uprof/xen-module.h"
+
+#define UUID "01020304-0506-0708-090a-0b0c0d0e0f10"
+
+/* XEN_DOMINF_*, and where a shutdown's reason stands */
+enum { DYING = 1, HVM = 2, SHUTDOWN = 4, REASON = 16, SUSPEND = 2 };
+
+enum { DOMID = 7, RAM_PAGES = 256, VERSION = 0x15 };
+
+extern const UprofXenModule uprof_xen_module;
+
+static uint8_t ram[RAM_PAGES * FAKE_PAGE_BYTES];
+
+static void
+put(uint8_t *at, unsigned len, uint64_t value)
+{
+    for (unsigned i = 0; i < len; i++)
+        at[i] = (uint8_t)(value >> (8 * i));
+}
+
+static void
+reset_xen(unsigned n_vcpus)
+{
+    fake_xen = (FakeXen){
+        .version = VERSION,
+        .is_there = true,
+        .domid = DOMID,
+        .flags = HVM,
+        .tot_pages = RAM_PAGES,
+        .address_bits = 64,
+        .n_vcpus = n_vcpus,
+        .stop_at = -1,
+        .stop_errno = EFAULT,
+        .fault_at = -1,
+        .ram = ram,
+        .ram_pages = RAM_PAGES,
+    };
+    for (unsigned i = 0; i < 16; i++)
+        fake_xen.uuid[i] = (uint8_t)(i + 1);
+    for (unsigned i = 0; i < n_vcpus; i++) {
+        FakeVcpu *vcpu = &fake_xen.vcpus[i];
+        vcpu->online = true;
+        put(vcpu->context + 648, 8, 0x100000 + i); /* rip */
+        put(vcpu->context + 656, 2, 0x18);         /* cs */
+        put(vcpu->context + FAKE_CR0, 8, UPROF_X86_CR0_PG | UPROF_X86_CR0_PE);
+        put(vcpu->context + FAKE_CR4, 8, UPROF_X86_CR4_PAE);
+    }
+    for (unsigned i = 0; i < RAM_PAGES; i++)
+        memset(ram + i * FAKE_PAGE_BYTES, (int)i, FAKE_PAGE_BYTES);
+}
+
+static UprofGuest *
+open_as(const UprofTarget *how, GError **error)
+{
+    UprofTarget target = *how;
+
+    target.name = "g";
+    target.uuid = target.uuid ? target.uuid : UUID;
+    target.id = target.id ? target.id : DOMID;
+    return uprof_guest_open(uprof_xen_module.ops, &target, error);
+}
+
+static UprofGuest *
+open_usual(void)
+{
+    g_autoptr(GError) error = NULL;
+    UprofGuest *guest = open_as(&(UprofTarget){ 0 }, &error);
+
+    g_assert_no_error(error);
+    return guest;
+}
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    int open_errno, refused;
+    uint32_t version;
+    int id;
+    const char *uuid;
+    uint32_t flags;
+    unsigned pauses;
+    bool is_away;
+    int code; /* -1: it opens */
+    const char *message;
+} opens[] = {
+    { "oldest",      0, 0, 0x12, 0, NULL, HVM, 0, false, -1, NULL },
+    { "newest",      0, 0, 0x18, 0, NULL, HVM, 0, false, -1, NULL },
+    { "too-new",     0, 0, 0x19, 0, NULL, HVM, 0, false, UPROF_ERROR_UNSUPPORTED, "*takes none of the versions 0x12 to 0x18*" },
+    { "too-old",     0, 0, 0x11, 0, NULL, HVM, 0, false, UPROF_ERROR_UNSUPPORTED, "*takes none of the versions*" },
+    { "policy",      0, EACCES, VERSION, 0, NULL, HVM, 0, false, UPROF_ERROR_UNSUPPORTED, "*or its security policy refuses them*" },
+    { "not-root",    EACCES, 0, VERSION, 0, NULL, HVM, 0, false, UPROF_ERROR_DENIED, "g: Xen's control device cannot be opened: *; this needs root in dom0" },
+    { "no-xen",      ENOENT, 0, VERSION, 0, NULL, HVM, 0, false, UPROF_ERROR_UNSUPPORTED, "*is this Xen's dom0?" },
+    { "refused",     0, EPERM, VERSION, 0, NULL, HVM, 0, false, UPROF_ERROR_DENIED, "*this needs root in dom0" },
+    { "gone",        0, 0, VERSION, 0, NULL, HVM, 0, true, UPROF_ERROR_NOT_FOUND, "g: Xen has no domain of number 7; see: xl list" },
+    { "another",     0, 0, VERSION, 0, "01020304-0506-0708-090a-0b0c0d0e0f11", HVM, 0, false, UPROF_ERROR_NOT_FOUND, "domain 'g' has ended*" },
+    { "off",         0, 0, VERSION, -1, NULL, HVM, 0, false, UPROF_ERROR_UNSUPPORTED, "*it has no number" },
+    { "paused",      0, 0, VERSION, 0, NULL, HVM, 1, false, UPROF_ERROR_NOT_FOUND, "domain 'g' is paused, not by us*xl unpause 7" },
+    { "dying",       0, 0, VERSION, 0, NULL, HVM | DYING, 0, false, UPROF_ERROR_NOT_FOUND, "domain 'g' has shut down*" },
+    { "shut-down",   0, 0, VERSION, 0, NULL, HVM | SHUTDOWN, 0, false, UPROF_ERROR_NOT_FOUND, "domain 'g' has shut down*" },
+    { "paravirtual", 0, 0, VERSION, 0, NULL, 0, 0, false, -1, NULL },
+};
+
+static const struct {
+    const char *name;
+    uint32_t flags;
+    unsigned pauses;
+    bool is_away, is_another, is_blocked, was_held;
+    UprofAnswer answer;
+    UprofHindrance hindrance;
+} vets[] = {
+    { "runs",        HVM, 0, false, false, false, true, UPROF_OK, UPROF_HINDRANCE_NONE },
+    { "paused",      HVM, 1, false, false, false, true, UPROF_BUSY, UPROF_HINDRANCE_PAUSED },
+    { "saved",       HVM | SHUTDOWN | SUSPEND << REASON, 0, false, false, false, true, UPROF_BUSY, UPROF_HINDRANCE_JOB },
+    { "powered-off", HVM | SHUTDOWN, 0, false, false, false, true, UPROF_GONE, UPROF_HINDRANCE_NONE },
+    { "crashed",     HVM | SHUTDOWN | 3 << REASON, 0, false, false, false, true, UPROF_GONE, UPROF_HINDRANCE_NONE },
+    { "dying",       HVM | DYING, 0, false, false, false, true, UPROF_GONE, UPROF_HINDRANCE_NONE },
+    { "gone",        HVM, 0, true, false, false, true, UPROF_GONE, UPROF_HINDRANCE_NONE },
+    { "another",     HVM, 0, false, true, false, true, UPROF_GONE, UPROF_HINDRANCE_NONE },
+    { "rests",       HVM, 0, false, false, true, true, UPROF_IDLE, UPROF_HINDRANCE_NONE },
+    { "rests-first", HVM, 0, false, false, true, false, UPROF_OK, UPROF_HINDRANCE_NONE },
+};
+
+static const struct {
+    const char *name;
+    int number;
+    UprofAnswer answer;
+} pauses[] = {
+    { "gone",     ESRCH,     UPROF_GONE },
+    { "refused",  EPERM,     UPROF_FAILED },
+    { "policy",   EACCES,    UPROF_FAILED },
+    { "too-many", EOVERFLOW, UPROF_BUSY },
+    { "busy",     EAGAIN,    UPROF_BUSY },
+};
+
+static const struct {
+    const char *name;
+    int number;
+    UprofAnswer answer;
+} refusals[] = {
+    { "gone",      ESRCH,  UPROF_GONE },
+    { "refused",   EPERM,  UPROF_FAILED },
+    { "policy",    EACCES, UPROF_FAILED },
+    { "no-call",   ENOSYS, UPROF_BUSY },
+    { "no-memory", ENOMEM, UPROF_BUSY },
+};
+
+#define PG_PE (UPROF_X86_CR0_PG | UPROF_X86_CR0_PE)
+
+/* To these a vCPU changes from 64-bit mode with four levels of tables */
+static const struct {
+    const char *name;
+    uint64_t cr0, cr4;
+    bool is_other;
+} modes[] = {
+    { "no-paging", UPROF_X86_CR0_PE,           UPROF_X86_CR4_PAE,                      true },
+    { "real",      0,                          UPROF_X86_CR4_PAE,                      true },
+    { "no-pae",    PG_PE,                      0,                                      true },
+    { "5-levels",  PG_PE,                      UPROF_X86_CR4_PAE | UPROF_X86_CR4_LA57, true },
+    { "same",      PG_PE | UPROF_X86_CR0_TS,   UPROF_X86_CR4_PAE | UPROF_X86_CR4_PSE,  false },
+};
+
+static const struct {
+    const char *name;
+    unsigned before;  /* pauses by us and others */
+    bool is_away;
+    unsigned ran_ms;  /* each of two vCPUs, since the look before the hold; 0: not known */
+    unsigned late_ms; /* the hold was asked for, after that look */
+    unsigned after;
+} rescues[] = {
+    { "ours",       1, false, 0,    0,    0 },
+    { "and-users",  2, false, 0,    0,    1 },
+    { "runs",       0, false, 0,    0,    0 },
+    { "gone",       1, true,  0,    0,    1 },
+    { "held-since", 1, false, 900,  0,    0 },
+    { "ran-on",     1, false, 1100, 0,    1 },
+    { "late",       1, false, 5900, 5000, 0 },
+    { "late-on",    1, false, 6100, 5000, 1 },
+};
+/* clang-format on */
+
+static void
+test_open(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    const UprofTarget target = { .id = opens[i].id, .uuid = opens[i].uuid };
+    g_autoptr(GError) error = NULL;
+
+    reset_xen(1);
+    fake_xen.open_errno = opens[i].open_errno;
+    fake_xen.refused = opens[i].refused;
+    fake_xen.version = opens[i].version;
+    fake_xen.flags = opens[i].flags;
+    fake_xen.pauses = opens[i].pauses;
+    fake_xen.is_there = !opens[i].is_away;
+    UprofGuest *guest = open_as(&target, &error);
+    if (opens[i].code < 0) {
+        g_assert_no_error(error);
+        g_assert_cmpuint(guest->n_vcpus, ==, 1);
+        uprof_guest_close(guest);
+    } else {
+        g_assert_null(guest);
+        g_assert_error(error, UPROF_ERROR, opens[i].code);
+        g_assert_true(g_pattern_match_simple(opens[i].message, error->message));
+    }
+    g_assert_cmpuint(fake_xen.n_pauses + fake_xen.n_unpauses, ==, 0);
+}
+
+static void
+hold_once(UprofGuest *guest)
+{
+    g_auto(UprofHold) hold = { 0 };
+
+    g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
+    g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, NULL), ==, UPROF_OK);
+}
+
+static void
+test_vet(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+
+    reset_xen(2);
+    g_autoptr(UprofGuest) guest = open_usual();
+    if (vets[i].was_held)
+        hold_once(guest);
+    fake_xen.flags = vets[i].flags;
+    fake_xen.pauses = vets[i].pauses;
+    fake_xen.is_there = !vets[i].is_away;
+    fake_xen.uuid[0] ^= vets[i].is_another;
+    fake_xen.vcpus[0].blocked = fake_xen.vcpus[1].blocked = vets[i].is_blocked;
+    g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, vets[i].answer);
+    g_assert_cmpint(g_atomic_int_get(&guest->hindrance), ==, vets[i].hindrance);
+    g_assert_cmpuint(fake_xen.pauses, ==, vets[i].pauses);
+}
+
+/* Two hypercalls, whatever the number of vCPUs; what others pause meanwhile stays. */
+static void
+test_hold(void)
+{
+    UprofRegs regs;
+    UprofHold hold = { 0 };
+
+    reset_xen(4);
+    g_autoptr(UprofGuest) guest = open_usual();
+    fake_xen.vcpus[1].blocked = true;
+    fake_xen.vcpus[2].online = false;
+    g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
+    const unsigned before = fake_xen.n_calls;
+    g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, NULL), ==, UPROF_OK);
+    g_assert_cmpuint(fake_xen.pauses, ==, 1);
+    g_assert_cmpuint(hold.n_vcpus, ==, 4);
+    fake_xen.pauses++;
+
+    g_assert_cmpint(uprof_guest_read_regs(guest, 0, &regs, NULL), ==, UPROF_OK);
+    g_assert_cmphex(regs.pc, ==, 0x100000);
+    g_assert_cmpuint(regs.word_bytes, ==, 8);
+    g_assert_false(regs.halted);
+    g_assert_cmpint(uprof_guest_read_regs(guest, 1, &regs, NULL), ==, UPROF_OK);
+    g_assert_true(regs.halted);
+    g_assert_cmpint(uprof_guest_read_regs(guest, 2, &regs, NULL), ==, UPROF_ABSENT);
+    g_assert_cmpint(uprof_guest_read_regs(guest, 3, &regs, NULL), ==, UPROF_OK);
+    g_assert_cmphex(regs.pc, ==, 0x100003);
+    g_assert_cmpint(uprof_hold_release(&hold, NULL, NULL, NULL), ==, UPROF_OK);
+    g_assert_cmpuint(fake_xen.n_calls, ==, before + 2);
+    g_assert_cmpuint(fake_xen.pauses, ==, 1);
+    fake_xen.pauses = 0;
+}
+
+static void
+test_hold_refused(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    g_autoptr(GError) error = NULL;
+    UprofHold hold = { 0 };
+
+    reset_xen(2);
+    g_autoptr(UprofGuest) guest = open_usual();
+    g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
+    fake_xen.fail_at = fake_xen.n_domctls + 1;
+    fake_xen.fail_errno = pauses[i].number;
+    g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, &error), ==, pauses[i].answer);
+    g_assert_false(guest->left_held);
+    g_assert_cmpuint(fake_xen.pauses + fake_xen.n_unpauses, ==, 0);
+}
+
+static UprofMarker *
+new_marker(void)
+{
+    g_autoptr(GError) error = NULL;
+    UprofMarker *marker = uprof_marker_adopt(memfd_create("marker", MFD_CLOEXEC), &error);
+
+    g_assert_no_error(error);
+    return marker;
+}
+
+static void
+rescue(UprofMarker *marker)
+{
+    const UprofTarget target = { .rescue_only = true, .marker = marker };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(UprofGuest) guest = open_as(&target, &error);
+
+    g_assert_no_error(error);
+    g_assert_true(uprof_guest_rescue(guest, true, &error));
+    g_assert_no_error(error);
+}
+
+/* Where a multicall breaks off at the pause, nobody can tell whether before or after it. */
+static void
+test_hold_unclear(void)
+{
+    for (int is_done = 0; is_done <= 1; is_done++) {
+        UprofHold hold = { 0 };
+        g_autoptr(GError) error = NULL;
+        reset_xen(2);
+        g_autoptr(UprofGuest) guest = open_usual();
+        g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
+        *(is_done ? &fake_xen.fault_at : &fake_xen.stop_at) = 1;
+        g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, &error), ==, UPROF_FAILED);
+        g_assert_error(error, UPROF_ERROR, UPROF_ERROR_FAILED);
+        g_assert_true(guest->left_held);
+        g_assert_cmpint(fake_xen.pauses, ==, is_done);
+        rescue(NULL);
+        g_assert_cmpuint(fake_xen.pauses, ==, 0);
+    }
+}
+
+/* A multicall that is refused has done nothing. */
+static void
+test_hold_multicall_refused(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    g_autoptr(GError) error = NULL;
+    UprofHold hold = { 0 };
+
+    reset_xen(2);
+    g_autoptr(UprofGuest) guest = open_usual();
+    g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
+    fake_xen.stop_at = 0;
+    fake_xen.stop_errno = refusals[i].number;
+    g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, &error), ==, refusals[i].answer);
+    g_assert_false(guest->left_held);
+}
+
+/* A multicall that is broken off before the pause has done nothing either. */
+static void
+test_hold_not_reached(void)
+{
+    g_autoptr(GError) error = NULL;
+    UprofHold hold = { 0 };
+
+    reset_xen(2);
+    g_autoptr(UprofGuest) guest = open_usual();
+    g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
+    fake_xen.stop_at = 0;
+    fake_xen.stop_errno = EFAULT;
+    g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, &error), ==, UPROF_BUSY);
+    g_assert_false(guest->left_held);
+    g_assert_cmpuint(fake_xen.pauses, ==, 0);
+}
+
+/* The length of one hold, in which we sleep for @us */
+static uint64_t
+time_hold(UprofGuest *guest, unsigned us)
+{
+    uint64_t hold_ns = 0, stopped_ns = 0;
+    UprofHold hold = { 0 };
+
+    g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
+    g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, NULL), ==, UPROF_OK);
+    if (us > 0)
+        g_usleep(us);
+    g_assert_cmpint(uprof_hold_release(&hold, &hold_ns, &stopped_ns, NULL), ==, UPROF_OK);
+    g_assert_cmpuint(fake_xen.pauses, ==, 0);
+    g_assert_cmpuint(stopped_ns, ==, hold_ns);
+    return hold_ns;
+}
+
+/* A hold is as long as Xen says, up to the unpause: its two domctls. */
+static void
+test_hold_timed(void)
+{
+    uint64_t hold_ns = 0;
+
+    reset_xen(1);
+    g_autoptr(UprofGuest) guest = open_usual();
+    fake_xen.clock_ns = 77 * UPROF_NS_PER_S;
+    /* where we lose the CPU meanwhile it is as long as we see */
+    for (unsigned tries = 0; tries < 1000 && hold_ns != 2 * FAKE_DOMCTL_NS; tries++)
+        hold_ns = time_hold(guest, 0);
+    g_assert_cmpuint(hold_ns, ==, 2 * FAKE_DOMCTL_NS);
+}
+
+/* If Xen does not say it, or says much less than we see, it is as long as we see. */
+static void
+test_hold_untimed(void)
+{
+    for (int is_said = 0; is_said <= 1; is_said++) {
+        reset_xen(1);
+        g_autoptr(UprofGuest) guest = open_usual();
+        fake_xen.clock_ns = 77 * UPROF_NS_PER_S;
+        fake_xen.clock_errno = is_said ? 0 : EPERM;
+        g_assert_cmpuint(time_hold(guest, 5000), >=, 5 * UPROF_NS_PER_MS);
+    }
+}
+
+/* An unpause that fails for the moment is made again; how long that took Xen has not said. */
+static void
+test_release_again(void)
+{
+    uint64_t hold_ns = 0;
+    UprofHold hold = { 0 };
+
+    reset_xen(1);
+    g_autoptr(UprofGuest) guest = open_usual();
+    g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
+    g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, NULL), ==, UPROF_OK);
+    fake_xen.fail_at = fake_xen.n_domctls + 1;
+    fake_xen.fail_errno = EAGAIN;
+    g_assert_cmpint(uprof_hold_release(&hold, &hold_ns, NULL, NULL), ==, UPROF_OK);
+    g_assert_cmpuint(fake_xen.pauses, ==, 0);
+    g_assert_cmpuint(fake_xen.n_unpauses, ==, 1);
+    g_assert_cmpuint(hold_ns, >=, UPROF_NS_PER_MS);
+}
+
+/*
+ * A multicall that is to unpause and breaks off: before its deed it is made again; at it
+ * nobody can tell, and the guardian looks.
+ */
+static void
+test_release_broken_off(void)
+{
+    static const struct {
+        int stop_at, fault_at;
+        UprofAnswer answer;
+        unsigned pauses;
+    } breaks[] = {
+        { .stop_at = 0, .fault_at = -1, .answer = UPROF_OK, .pauses = 0 },
+        { .stop_at = 1, .fault_at = -1, .answer = UPROF_FAILED, .pauses = 1 },
+        { .stop_at = -1, .fault_at = 1, .answer = UPROF_FAILED, .pauses = 0 },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(breaks); i++) {
+        UprofHold hold = { 0 };
+        g_autoptr(GError) error = NULL;
+        reset_xen(1);
+        g_autoptr(UprofGuest) guest = open_usual();
+        g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
+        g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, NULL), ==, UPROF_OK);
+        fake_xen.stop_at = breaks[i].stop_at;
+        fake_xen.stop_errno = EFAULT;
+        fake_xen.fault_at = breaks[i].fault_at;
+        g_assert_cmpint(uprof_hold_release(&hold, NULL, NULL, &error), ==, breaks[i].answer);
+        g_assert_cmpint(guest->left_held, ==, breaks[i].answer == UPROF_FAILED);
+        g_assert_cmpuint(fake_xen.pauses, ==, breaks[i].pauses);
+        fake_xen.stop_at = fake_xen.fault_at = -1;
+        rescue(NULL);
+        g_assert_cmpuint(fake_xen.pauses, ==, 0);
+        g_assert_cmpuint(fake_xen.n_unpauses, ==, 1);
+    }
+}
+
+/* A multicall that is broken off behind the pause leaves the pause. */
+static void
+test_hold_broken_off(void)
+{
+    for (int stop_at = 2; stop_at < 4; stop_at++) {
+        UprofHold hold = { 0 };
+        UprofRegs regs;
+        g_autoptr(GError) error = NULL;
+        reset_xen(2);
+        g_autoptr(UprofGuest) guest = open_usual();
+        g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
+        fake_xen.stop_at = stop_at;
+        g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, &error), ==, UPROF_OK);
+        g_assert_cmpuint(fake_xen.pauses, ==, 1);
+        fake_xen.stop_at = -1;
+        g_assert_cmpint(uprof_guest_read_regs(guest, 1, &regs, &error), ==, UPROF_FAILED);
+        g_assert_cmpint(uprof_hold_release(&hold, NULL, NULL, NULL), ==, UPROF_OK);
+        g_assert_cmpuint(fake_xen.pauses, ==, 0);
+    }
+}
+
+/* One sample, whatever comes of it */
+static void
+try_sample(UprofGuest *guest)
+{
+    UprofHold hold = { 0 };
+    UprofRegs regs;
+    GError *error = NULL;
+
+    const UprofAnswer vetted = uprof_guest_vet(guest, 0, &error);
+    g_clear_error(&error);
+    if (vetted != UPROF_OK)
+        return;
+    if (uprof_guest_hold(guest, 0, &hold, &error) == UPROF_OK) {
+        uprof_guest_read_regs(guest, 0, &regs, &error);
+        g_clear_error(&error);
+        uprof_hold_release(&hold, NULL, NULL, &error);
+    }
+    g_clear_error(&error);
+}
+
+/* Whichever call fails, and how: what was paused is unpaused, or said to be left. */
+static void
+test_every_call_fails(void)
+{
+    static const int numbers[] = { ESRCH, EINVAL, EPERM, EAGAIN, EINTR, ENOMEM, EFAULT, ENODATA };
+    const unsigned n_calls = 24;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {
+        /* a domain that is said to have gone, or not to be paused, is believed */
+        const bool is_told = numbers[i] == ESRCH || numbers[i] == EINVAL;
+        for (unsigned at = 1; at <= n_calls; at++) {
+            reset_xen(2);
+            g_autoptr(UprofGuest) guest = open_usual();
+            fake_xen.fail_at = fake_xen.n_domctls + at;
+            fake_xen.fail_errno = numbers[i];
+            for (unsigned round = 0; round < 3 && !guest->left_held; round++)
+                try_sample(guest);
+            if (!guest->left_held && !is_told)
+                g_assert_cmpuint(fake_xen.pauses, ==, 0);
+            g_assert_cmpuint(fake_xen.n_unpauses, <=, fake_xen.n_pauses);
+        }
+    }
+}
+
+static void
+test_context_missing(void)
+{
+    static const struct {
+        int number;
+        UprofAnswer answer;
+    } answers[] = { { ENODATA, UPROF_ABSENT },
+                    { EINVAL, UPROF_ABSENT },
+                    { ESRCH, UPROF_GONE },
+                    { EFAULT, UPROF_FAILED } };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(answers); i++) {
+        UprofHold hold = { 0 };
+        UprofRegs regs;
+        g_autoptr(GError) error = NULL;
+        reset_xen(1);
+        g_autoptr(UprofGuest) guest = open_usual();
+        fake_xen.vcpus[0].context_errno = answers[i].number;
+        g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
+        g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, NULL), ==, UPROF_OK);
+        g_assert_cmpint(uprof_guest_read_regs(guest, 0, &regs, &error), ==, answers[i].answer);
+        g_assert_cmpint(uprof_hold_release(&hold, NULL, NULL, NULL), ==, UPROF_OK);
+        g_assert_cmpuint(fake_xen.pauses, ==, 0);
+    }
+}
+
+static UprofRegs
+regs_of_hold(UprofGuest *guest)
+{
+    g_auto(UprofHold) hold = { 0 };
+    UprofRegs regs;
+
+    g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
+    g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, NULL), ==, UPROF_OK);
+    g_assert_cmpint(uprof_guest_read_regs(guest, 0, &regs, NULL), ==, UPROF_OK);
+    return regs;
+}
+
+/* A mode that changed after it was asked for is not read by the old one, and learned. */
+static void
+test_mode(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    UprofHold hold = { 0 };
+    UprofRegs regs;
+
+    reset_xen(1);
+    FakeVcpu *vcpu = &fake_xen.vcpus[0];
+    g_autoptr(UprofGuest) guest = open_usual();
+    g_assert_false(regs_of_hold(guest).smm);
+    g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
+    put(vcpu->context + FAKE_CR0, 8, modes[i].cr0);
+    put(vcpu->context + FAKE_CR4, 8, modes[i].cr4);
+    g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, NULL), ==, UPROF_OK);
+    g_assert_cmpint(uprof_guest_read_regs(guest, 0, &regs, NULL), ==, UPROF_OK);
+    g_assert_cmpint(regs.smm, ==, modes[i].is_other);
+    uprof_hold_clear(&hold);
+    g_assert_false(regs_of_hold(guest).smm);
+}
+
+static void
+test_mode_unknown(void)
+{
+    reset_xen(1);
+    fake_xen.vcpus[0].hvm_errno = EBUSY;
+    g_autoptr(UprofGuest) guest = open_usual();
+    g_assert_true(regs_of_hold(guest).smm);
+    g_assert_true(regs_of_hold(guest).smm);
+    fake_xen.vcpus[0].hvm_errno = 0;
+    g_assert_false(regs_of_hold(guest).smm);
+}
+
+/* With idle stacks a vCPU that waits is held once after it has run. */
+static void
+test_idle_stacks(void)
+{
+    g_autoptr(GError) error = NULL;
+
+    reset_xen(1);
+    g_autoptr(UprofGuest) guest = open_as(&(UprofTarget){ .idle_stacks = true }, &error);
+    g_assert_no_error(error);
+    fake_xen.vcpus[0].blocked = true;
+    hold_once(guest);
+    g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_IDLE);
+    fake_xen.vcpus[0].time_ns++;
+    hold_once(guest);
+    g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_IDLE);
+}
+
+/* What somebody has paused is looked at without a pause of ours. */
+static void
+test_paused_by_others(void)
+{
+    g_autoptr(GError) error = NULL;
+    UprofRegs regs;
+
+    reset_xen(1);
+    fake_xen.pauses = 1;
+    g_autoptr(UprofGuest) guest = open_as(&(UprofTarget){ .may_be_paused = true }, &error);
+    g_assert_no_error(error);
+    g_assert_true(guest->paused);
+    g_assert_cmpint(uprof_guest_read_regs(guest, 0, &regs, &error), ==, UPROF_OK);
+    g_assert_cmphex(regs.pc, ==, 0x100000);
+    g_assert_cmpuint(fake_xen.pauses, ==, 1);
+    g_assert_cmpuint(fake_xen.n_pauses, ==, 0);
+}
+
+static void
+test_rescue(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    const uint64_t had_ns = 7 * UPROF_NS_PER_S;
+    g_autoptr(UprofMarker) marker = new_marker();
+    const UprofTarget target = { .rescue_only = true, .marker = marker };
+    g_autoptr(GError) error = NULL;
+
+    reset_xen(2);
+    g_autoptr(UprofGuest) guest = open_as(&target, &error);
+    g_assert_no_error(error);
+    fake_xen.pauses = rescues[i].before;
+    fake_xen.is_there = !rescues[i].is_away;
+    uprof_marker_set_held(marker, UPROF_HELD_ASKED);
+    if (rescues[i].ran_ms > 0)
+        uprof_marker_set_ran(marker, 2 * had_ns,
+                             uprof_clock_now_ns() - rescues[i].late_ms * UPROF_NS_PER_MS);
+    for (unsigned vcpu = 0; vcpu < 2; vcpu++)
+        fake_xen.vcpus[vcpu].time_ns = had_ns + rescues[i].ran_ms * UPROF_NS_PER_MS;
+    g_assert_true(uprof_guest_rescue(guest, true, &error));
+    g_assert_cmpuint(fake_xen.pauses, ==, rescues[i].after);
+    g_assert_cmpuint(fake_xen.n_pauses, ==, 0);
+}
+
+/* What the profiler's look says of the hold after it is what rescue goes by. */
+static void
+test_rescue_later(void)
+{
+    for (unsigned is_later = 0; is_later <= 1; is_later++) {
+        g_autoptr(UprofMarker) marker = new_marker();
+        g_autoptr(GError) error = NULL;
+        UprofHold hold = { 0 };
+        reset_xen(2);
+        fake_xen.vcpus[1].time_ns = 3 * UPROF_NS_PER_S;
+        g_autoptr(UprofGuest) guest = open_as(&(UprofTarget){ .marker = marker }, &error);
+        g_assert_no_error(error);
+        g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
+        g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, NULL), ==, UPROF_OK);
+        if (is_later)
+            fake_xen.vcpus[1].time_ns += 10 * UPROF_NS_PER_S;
+        rescue(marker);
+        g_assert_cmpuint(fake_xen.pauses, ==, is_later);
+        uprof_hold_clear(&hold);
+    }
+}
+
+static bool
+read_byte(UprofGuest *guest, UprofLane lane, uint64_t gpa, uint8_t *byte)
+{
+    UprofSpan span = { .gpa = gpa, .into = byte, .len = 1 };
+
+    uprof_guest_read(guest, lane, &span, 1);
+    return !span.missing;
+}
+
+/* In a hold nothing is mapped; what was read before is there. */
+static void
+test_memory(void)
+{
+    UprofHold hold = { 0 };
+    uint8_t byte = 0, two[2 * FAKE_PAGE_BYTES];
+
+    reset_xen(1);
+    UprofGuest *guest = open_usual();
+    g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
+    g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, NULL), ==, UPROF_OK);
+    g_assert_false(read_byte(guest, UPROF_LANE_SAMPLER, 0x5000, &byte));
+    g_assert_cmpuint(fake_xen.n_maps, ==, 0);
+    g_assert_true(read_byte(guest, UPROF_LANE_WORKER, 0x5000, &byte));
+    uprof_hold_release(&hold, NULL, NULL, NULL);
+    g_assert_true(read_byte(guest, UPROF_LANE_SAMPLER, 0x5000, &byte));
+    g_assert_cmpuint(byte, ==, 5);
+    const unsigned n_maps = fake_xen.n_maps;
+    g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, NULL), ==, UPROF_OK);
+    UprofSpan span = { .gpa = 0x6800, .into = two, .len = sizeof(two) };
+    uprof_guest_read(guest, UPROF_LANE_SAMPLER, &span, 1);
+    g_assert_false(span.missing);
+    g_assert_cmpuint(two[0], ==, 6);
+    g_assert_cmpuint(two[sizeof(two) - 1], ==, 8);
+    g_assert_cmpuint(fake_xen.n_maps, ==, n_maps);
+    uprof_hold_release(&hold, NULL, NULL, NULL);
+
+    /* outside of it, at its edge, and at the end of all */
+    g_assert_false(read_byte(guest, UPROF_LANE_SAMPLER, RAM_PAGES * FAKE_PAGE_BYTES, &byte));
+    g_assert_true(read_byte(guest, UPROF_LANE_SAMPLER, RAM_PAGES * FAKE_PAGE_BYTES - 1, &byte));
+    span = (UprofSpan){ .gpa = UINT64_MAX, .into = two, .len = 2 };
+    uprof_guest_read(guest, UPROF_LANE_SAMPLER, &span, 1);
+    g_assert_true(span.missing);
+    uprof_guest_close(guest);
+    g_assert_cmpint(fake_xen.n_mapped, ==, 0);
+}
+
+/* No page of a dead domain is kept, and none for long once it has given some back. */
+static void
+test_memory_is_dropped(void)
+{
+    uint8_t byte;
+
+    reset_xen(1);
+    g_autoptr(UprofGuest) guest = open_usual();
+    for (unsigned lane = 0; lane < UPROF_N_LANES; lane++)
+        g_assert_true(read_byte(guest, (UprofLane)lane, 0x5000, &byte));
+    uprof_guest_tend(guest);
+    g_assert_cmpint(fake_xen.n_mapped, ==, 2);
+    fake_xen.tot_pages--;
+    uprof_guest_tend(guest);
+    g_assert_cmpint(fake_xen.n_mapped, ==, 1);
+    g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
+    g_assert_cmpint(fake_xen.n_mapped, ==, 0);
+
+    for (unsigned lane = 0; lane < UPROF_N_LANES; lane++)
+        g_assert_true(read_byte(guest, (UprofLane)lane, 0x5000, &byte));
+    /* while it dies its pages could still be mapped */
+    fake_xen.flags |= DYING;
+    uprof_guest_tend(guest);
+    g_assert_cmpint(fake_xen.n_mapped, ==, 0);
+    for (unsigned lane = 0; lane < UPROF_N_LANES; lane++)
+        g_assert_false(read_byte(guest, (UprofLane)lane, 0x5000, &byte));
+    g_assert_cmpint(fake_xen.n_mapped, ==, 0);
+}
+
+/* What is not the guest's is remembered; what could not be had just now is not. */
+static void
+test_memory_later(void)
+{
+    static const int passing[] = { ENOMEM, ENOENT };
+    uint8_t byte;
+
+    for (size_t i = 0; i < 2 * G_N_ELEMENTS(passing); i++) {
+        reset_xen(1);
+        g_autoptr(UprofGuest) guest = open_usual();
+        *(i % 2 ? &fake_xen.map_errno : &fake_xen.frame_errno) = passing[i / 2];
+        g_assert_false(read_byte(guest, UPROF_LANE_WORKER, 0x5000, &byte));
+        g_assert_cmpint(fake_xen.n_mapped, ==, 0);
+        fake_xen.map_errno = fake_xen.frame_errno = 0;
+        g_assert_true(read_byte(guest, UPROF_LANE_WORKER, 0x5000, &byte));
+        g_assert_false(read_byte(guest, UPROF_LANE_WORKER, (uint64_t)1 << 40, &byte));
+        const unsigned n_maps = fake_xen.n_maps;
+        g_assert_false(read_byte(guest, UPROF_LANE_WORKER, (uint64_t)1 << 40, &byte));
+        g_assert_cmpuint(fake_xen.n_maps, ==, n_maps);
+        fake_xen.map_errno = EINVAL;
+        g_assert_false(read_byte(guest, UPROF_LANE_WORKER, 0x40000, &byte));
+        fake_xen.map_errno = 0;
+        g_assert_false(read_byte(guest, UPROF_LANE_WORKER, 0x40000, &byte));
+    }
+}
+
+/* However much is read, what is mapped is bounded. */
+static void
+test_memory_is_bounded(void)
+{
+    enum { PIECES = 2000, PIECE_PAGES = 32 };
+    uint8_t byte;
+
+    reset_xen(1);
+    fake_xen.ram_pages = 1;
+    g_autoptr(UprofGuest) guest = open_usual();
+    for (uint64_t i = 0; i < PIECES; i++)
+        g_assert_cmpint(
+            read_byte(guest, UPROF_LANE_WORKER, i * PIECE_PAGES * FAKE_PAGE_BYTES, &byte), ==,
+            i == 0);
+    g_assert_cmpint(fake_xen.n_mapped, <=, 768);
+    g_assert_true(read_byte(guest, UPROF_LANE_WORKER, 0, &byte));
+}
+
+static void
+test_paravirtual(void)
+{
+    UprofRegs regs;
+
+    for (unsigned bits = 32; bits <= 64; bits += 32) {
+        UprofHold hold = { 0 };
+        reset_xen(1);
+        fake_xen.flags = 0;
+        fake_xen.address_bits = bits;
+        g_autoptr(UprofGuest) guest = open_usual();
+        g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
+        g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, NULL), ==, UPROF_OK);
+        g_assert_cmpint(uprof_guest_read_regs(guest, 0, &regs, NULL), ==, UPROF_OK);
+        g_assert_cmpuint(regs.sys[UPROF_X86_XEN_PV], ==, bits);
+        g_assert_cmpuint(regs.word_bytes, ==, bits / 8);
+        uprof_hold_release(&hold, NULL, NULL, NULL);
+    }
+}
+
+static void
+test_find(void)
+{
+    UprofXenDomain domain;
+    g_autoptr(GError) error = NULL;
+
+    reset_xen(3);
+    g_assert_true(uprof_xen_module.find(DOMID, &domain, &error));
+    g_assert_cmpstr(domain.name, ==, "");
+    g_assert_cmpstr(domain.uuid, ==, UUID);
+    g_assert_cmpuint(domain.n_vcpus, ==, 3);
+    fake_xen.name = "of-xl";
+    g_assert_true(uprof_xen_module.find(DOMID, &domain, &error));
+    g_assert_cmpstr(domain.name, ==, "of-xl");
+    g_assert_false(uprof_xen_module.find(0, &domain, &error));
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED);
+    g_clear_error(&error);
+    g_assert_false(uprof_xen_module.find(DOMID + 1, &domain, &error));
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND);
+}
+
+#define ADD_CASES(folder, table, function)                                                         \
+    for (size_t i = 0; i < G_N_ELEMENTS(table); i++) {                                             \
+        g_autofree char *path = g_strdup_printf("/xen/" folder "/%s", table[i].name);              \
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), function);                                 \
+    }
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+
+    g_assert_cmpuint(uprof_xen_module.abi, ==, UPROF_XEN_MODULE_ABI);
+    ADD_CASES("open", opens, test_open);
+    ADD_CASES("vet", vets, test_vet);
+    ADD_CASES("hold-refused", pauses, test_hold_refused);
+    ADD_CASES("multicall-refused", refusals, test_hold_multicall_refused);
+    ADD_CASES("rescue", rescues, test_rescue);
+    ADD_CASES("mode", modes, test_mode);
+    g_test_add_func("/xen/mode-unknown", test_mode_unknown);
+    g_test_add_func("/xen/rescue-later", test_rescue_later);
+    g_test_add_func("/xen/hold-unclear", test_hold_unclear);
+    g_test_add_func("/xen/hold", test_hold);
+    g_test_add_func("/xen/hold-not-reached", test_hold_not_reached);
+    g_test_add_func("/xen/hold-timed", test_hold_timed);
+    g_test_add_func("/xen/hold-untimed", test_hold_untimed);
+    g_test_add_func("/xen/release-again", test_release_again);
+    g_test_add_func("/xen/release-broken-off", test_release_broken_off);
+    g_test_add_func("/xen/hold-broken-off", test_hold_broken_off);
+    g_test_add_func("/xen/every-call-fails", test_every_call_fails);
+    g_test_add_func("/xen/context-missing", test_context_missing);
+    g_test_add_func("/xen/idle-stacks", test_idle_stacks);
+    g_test_add_func("/xen/paused-by-others", test_paused_by_others);
+    g_test_add_func("/xen/memory", test_memory);
+    g_test_add_func("/xen/memory-is-dropped", test_memory_is_dropped);
+    g_test_add_func("/xen/memory-later", test_memory_later);
+    g_test_add_func("/xen/memory-is-bounded", test_memory_is_bounded);
+    g_test_add_func("/xen/paravirtual", test_paravirtual);
+    g_test_add_func("/xen/find", test_find);
+    return g_test_run();
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <libxml/parser.h>
+#include <libxml/xpath.h>
+#include <libxml/xpathInternals.h>
+#include <string.h>
+
+#include "uprof/output.h"
+
+enum { FILE_BYTES_MAX = 3 * 1000 * 1000 };
+
+typedef struct {
+    UprofNames *names;
+    UprofProfile *profile;
+    UprofRun *run;
+} Fixture;
+
+static void
+init_fixture(Fixture *fixture, const char *root)
+{
+    fixture->names = uprof_names_new();
+    fixture->run = uprof_run_new();
+    fixture->run->domain = g_strdup(root);
+    fixture->profile = uprof_profile_new(
+        fixture->names, uprof_names_intern(fixture->names, (UprofSlice){ root, strlen(root) }),
+        false);
+}
+
+static void
+clear_fixture(Fixture *fixture)
+{
+    uprof_profile_free(fixture->profile);
+    uprof_names_free(fixture->names);
+    uprof_run_free(fixture->run);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Fixture, clear_fixture)
+
+static void
+add(const Fixture *fixture, const char *one, const char *other, uint64_t weight)
+{
+    const UprofName *frames[] = {
+        uprof_names_intern(fixture->names, (UprofSlice){ one, strlen(one) }),
+        other ? uprof_names_intern(fixture->names, (UprofSlice){ other, strlen(other) }) : NULL,
+    };
+
+    uprof_profile_add(fixture->profile, frames, other ? 2 : 1, weight);
+}
+
+/* A document, and how to ask it. */
+typedef struct {
+    GString *text;
+    xmlDocPtr document;
+    xmlXPathContextPtr context;
+} Page;
+
+static void
+clear_page(Page *page)
+{
+    xmlXPathFreeContext(page->context);
+    xmlFreeDoc(page->document);
+    g_string_free(page->text, TRUE);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Page, clear_page)
+
+static void
+open_page(Page *page, GString *text)
+{
+    page->text = text;
+    page->document = xmlReadMemory(text->str, (int)text->len, "page", NULL, XML_PARSE_NONET);
+    g_assert_nonnull(page->document);
+    page->context = xmlXPathNewContext(page->document);
+    xmlXPathRegisterNs(page->context, BAD_CAST "s", BAD_CAST "http://www.w3.org/2000/svg");
+    xmlXPathRegisterNs(page->context, BAD_CAST "u",
+                       BAD_CAST "https://virt-uprof.org/xmlns/flamegraph/1.0");
+}
+
+static char *
+ask(const Page *page, const char *path)
+{
+    g_autofree char *whole = g_strdup_printf("string(%s)", path);
+    xmlXPathObjectPtr answer = xmlXPathEvalExpression(BAD_CAST whole, page->context);
+    g_assert_nonnull(answer);
+    char *text = g_strdup((const char *)answer->stringval);
+
+    xmlXPathFreeObject(answer);
+    return text;
+}
+
+static unsigned
+count(const Page *page, const char *path)
+{
+    g_autofree char *whole = g_strdup_printf("count(%s)", path);
+    xmlXPathObjectPtr answer = xmlXPathEvalExpression(BAD_CAST whole, page->context);
+    g_assert_nonnull(answer);
+    const unsigned n = (unsigned)answer->floatval;
+
+    xmlXPathFreeObject(answer);
+    return n;
+}
+
+/* The same twice, and a page that is one. */
+static void
+render(const Fixture *fixture, Page *page)
+{
+    GString *text = uprof_output_render(&uprof_format_svg, fixture->profile, fixture->run);
+    GString *again = uprof_output_render(&uprof_format_svg, fixture->profile, fixture->run);
+
+    g_assert_true(g_string_equal(text, again));
+    g_string_free(again, TRUE);
+    open_page(page, text);
+}
+
+/* clang-format off */
+static const char *const hostile[] = {
+    "plain", "a;b", "a\nb", "", " ", "\t", "\x1b[31m", "\x7f", "a\xc2\x9b" "31m", "\xff\xfe",
+    "\xe2\x80\xae" "evil", "[unknown]", "a_[k]", "$(id)", "<script>alert(1)</script>",
+    "</title><script>alert(1)</script>", "]]></style><script>alert(1)</script>", "-->", "<!--",
+    "&amp;", "&#60;", "\" onload=\"alert(1)", "' onclick='alert(1)", "javascript:alert(1)", "%s%n",
+    "\xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2\xe5\xad\x97", "a\xe2\x80\xa8" "b", "]]>",
+};
+
+/* What may be an attribute, and none of it says what a name says. */
+static const char *const attributes[] = {
+    "class", "x", "y", "width", "height", "rx", "id", "viewBox", "text-anchor", "type", "all", "sent",
+};
+/* clang-format on */
+
+static void
+check_harmless(const Page *page)
+{
+    GString *known = g_string_new("//@*[true()");
+
+    for (size_t i = 0; i < G_N_ELEMENTS(attributes); i++)
+        g_string_append_printf(known, " and name() != '%s'", attributes[i]);
+    g_string_append(known, "]");
+    g_assert_cmpuint(count(page, known->str), ==, 0);
+    g_string_free(known, TRUE);
+    g_assert_cmpuint(count(page, "//s:script"), ==, 1);
+    g_assert_cmpuint(count(page, "/s:svg/s:script"), ==, 1);
+    g_assert_cmpuint(count(page, "//s:style"), ==, 1);
+    g_assert_cmpuint(count(page, "//comment() | //processing-instruction()"), ==, 0);
+    g_assert_cmpuint(count(page, "//@*[contains(., 'alert')]"), ==, 0);
+    g_assert_cmpuint(count(page, "//s:script[contains(., 'alert')]"), ==, 0);
+    g_assert_cmpuint(count(page, "//s:image | //s:a | //s:use | //s:foreignObject"), ==, 0);
+}
+
+static void
+test_hostile(void)
+{
+    g_autofree char *script = NULL;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(hostile); i++) {
+        g_auto(Fixture) fixture = { 0 };
+        g_auto(Page) page = { 0 };
+        init_fixture(&fixture, hostile[i]);
+        fixture.run->samples = fixture.run->running = 12;
+        fixture.run->access = g_strdup(hostile[i]);
+        for (size_t j = 0; j < G_N_ELEMENTS(hostile); j++)
+            add(&fixture, hostile[i], hostile[j], j + 1);
+        render(&fixture, &page);
+        check_harmless(&page);
+        /* the root, one below it, and at least most of the names on top of that */
+        g_assert_cmpuint(count(&page, "//s:g[@id='f']/s:g"), >, G_N_ELEMENTS(hostile) - 5);
+        g_assert_cmpuint(count(&page, "//s:g[@id='f']/s:g"), <=, G_N_ELEMENTS(hostile) + 2);
+        g_autofree char *this_script = ask(&page, "//s:script");
+        g_assert_true(!script || strcmp(script, this_script) == 0);
+        g_free(script);
+        script = g_steal_pointer(&this_script);
+    }
+}
+
+static void
+test_frames(void)
+{
+    g_auto(Fixture) fixture = { 0 };
+    g_auto(Page) page = { 0 };
+
+    init_fixture(&fixture, "web-1");
+    fixture.run->samples = fixture.run->running = 100;
+    add(&fixture, "main", "work", 60);
+    add(&fixture, "main", NULL, 15);
+    add(&fixture, "[idle]", NULL, 25);
+    render(&fixture, &page);
+
+    g_autofree char *title = ask(&page, "//s:g[@id='f']/s:g[1]/s:title");
+    g_assert_cmpstr(title, ==, "web-1 (100 samples, 100.0 %)");
+    g_autofree char *width = ask(&page, "//s:g[@id='f']/s:g[s:text='work']/s:rect/@width");
+    g_autofree char *x = ask(&page, "//s:g[@id='f']/s:g[s:text='{idle]']/s:rect/@x");
+    g_assert_cmpstr(width, ==, "705.1"); /* 60 of 100 of 1176 pixels, less the gap */
+    g_assert_cmpstr(x, ==, "894");       /* behind main */
+    g_autofree char *hidden = ask(&page, "//s:text[@id='hidden']");
+    g_assert_cmpstr(hidden, ==, "all frames shown");
+    g_autofree char *table = ask(&page, "//u:frames");
+    g_assert_cmpstr(table, ==, "0 0 0\n1 0 f\n2 0 1o\n3 2 p\n");
+    g_autofree char *names = ask(&page, "//u:names");
+    g_auto(GStrv) lines = g_strsplit(names, "\n", -1);
+    g_assert_cmpuint(g_strv_length(lines), ==, 5);
+    g_assert_true(g_str_has_prefix(lines[0], "d") && g_str_has_suffix(lines[0], "web-1"));
+    g_autofree char *run = ask(&page, "//u:run");
+    g_assert_nonnull(strstr(run, "\"name\": \"web-1\""));
+}
+
+static void
+test_empty(void)
+{
+    g_auto(Fixture) fixture = { 0 };
+    g_auto(Page) page = { 0 };
+
+    init_fixture(&fixture, "vm");
+    render(&fixture, &page);
+    check_harmless(&page);
+    g_assert_cmpuint(count(&page, "//s:g[@id='f']/s:g"), ==, 0);
+}
+
+/* Labels are cut by characters, and fit. */
+static void
+test_labels(void)
+{
+    g_auto(Fixture) fixture = { 0 };
+    g_auto(Page) page = { 0 };
+    g_autofree char *wide = g_strnfill(300, 'w');
+    GString *cjk = g_string_new(NULL);
+
+    for (unsigned i = 0; i < 100; i++)
+        g_string_append(cjk, "\xe6\xbc\xa2");
+    init_fixture(&fixture, "vm");
+    add(&fixture, wide, NULL, 100);
+    add(&fixture, cjk->str, NULL, 100);
+    add(&fixture, "tiny_function", NULL, 4);
+    g_string_free(cjk, TRUE);
+    render(&fixture, &page);
+    g_assert_cmpuint(count(&page, "//s:g[@id='f']/s:g/s:text"), ==, 3);
+    g_autofree char *one = ask(&page, "//s:g[@id='f']//s:text[starts-with(., 'w')]");
+    g_autofree char *other = ask(&page, "//s:g[@id='f']//s:text[starts-with(., '\xe6\xbc\xa2')]");
+    g_assert_true(g_str_has_suffix(one, "w..") && g_str_has_suffix(other, "\xe6\xbc\xa2.."));
+    g_assert_cmpuint(strlen(one), >=, 70);
+    g_assert_cmpuint(strlen(one), <=, 90);
+    g_assert_cmpuint(g_utf8_strlen(other, -1), >=, 36);
+    g_assert_cmpuint(g_utf8_strlen(other, -1), <=, 46);
+}
+
+static void
+add_chain(const Fixture *fixture, unsigned number, size_t name_len)
+{
+    const UprofName *frames[4];
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(frames); i++) {
+        g_autofree char *fill = g_strnfill(name_len, 'x');
+        g_autofree char *name = g_strdup_printf("f%u_%s", number >> (3 * (3 - i)), fill);
+        frames[i] = uprof_names_intern(fixture->names, (UprofSlice){ name, strlen(name) });
+    }
+    uprof_profile_add(fixture->profile, frames, G_N_ELEMENTS(frames), 1 + number % 7);
+}
+
+/* Many frames, and long names: the file stays small, and says what it leaves out. */
+static void
+test_large(void)
+{
+    static const struct {
+        unsigned n;
+        size_t name_len;
+    } sizes[] = { { 110000, 12 }, { 20000, 1000 } };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        g_auto(Fixture) fixture = { 0 };
+        g_auto(Page) page = { 0 };
+        init_fixture(&fixture, "vm");
+        for (unsigned number = 0; number < sizes[i].n; number++)
+            add_chain(&fixture, number, sizes[i].name_len);
+        render(&fixture, &page);
+        g_assert_cmpuint(page.text->len, <=, FILE_BYTES_MAX);
+        g_autofree char *hidden = ask(&page, "//s:text[@id='hidden']");
+        g_assert_true(
+            g_pattern_match_simple("* of * frames (* % of samples end there) are *", hidden));
+        g_autofree char *all = ask(&page, "//u:graph/@all");
+        g_autofree char *sent = ask(&page, "//u:graph/@sent");
+        g_assert_cmpint(g_ascii_strtoll(all, NULL, 10), >, sizes[i].n);
+        g_assert_cmpint(g_ascii_strtoll(sent, NULL, 10), <=, g_ascii_strtoll(all, NULL, 10));
+    }
+}
+
+static void
+test_compare(void)
+{
+    g_auto(Fixture) old = { 0 }, new = { 0 };
+    g_auto(Page) page = { 0 };
+
+    init_fixture(&old, "vm");
+    uprof_names_free(old.names);
+    init_fixture(&new, "vm");
+    uprof_profile_free(old.profile);
+    old.names = new.names;
+    old.profile = uprof_profile_new(new.names, uprof_names_marker(new.names, "vm"), false);
+    add(&old, "grows", NULL, 100);
+    add(&old, "shrinks", NULL, 800);
+    add(&old, "stays<&>", NULL, 50);
+    add(&old, "vanishes", NULL, 50);
+    add(&new, "grows", NULL, 400);
+    add(&new, "shrinks", NULL, 550);
+    add(&new, "stays<&>", NULL, 50);
+    g_autoptr(UprofTree) old_tree = uprof_tree_new(old.profile);
+    g_autoptr(UprofTree) new_tree = uprof_tree_new(new.profile);
+    g_autoptr(UprofTree) both = uprof_tree_compare(old_tree, new_tree);
+    open_page(&page, uprof_svg_compare(both, old.run, new.run));
+    check_harmless(&page);
+
+    g_autofree char *grows = ask(&page, "//s:g[s:text='grows']/s:rect/@class");
+    g_autofree char *shrinks = ask(&page, "//s:g[s:text='shrinks']/s:rect/@class");
+    g_autofree char *stays = ask(&page, "//s:g[starts-with(s:title, 'stays')]/s:rect/@class");
+    g_autofree char *gone = ask(&page, "//s:g[@class='gone']/s:text");
+    g_assert_cmpstr(grows, ==, "r7");
+    g_assert_cmpstr(shrinks, ==, "b7");
+    g_assert_cmpstr(stays, ==, "g0");
+    g_assert_true(g_str_has_suffix(gone, "5.0 %  vanishes"));
+    old.names = NULL;
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/svg/hostile", test_hostile);
+    g_test_add_func("/svg/frames", test_frames);
+    g_test_add_func("/svg/empty", test_empty);
+    g_test_add_func("/svg/labels", test_labels);
+    g_test_add_func("/svg/large", test_large);
+    g_test_add_func("/svg/compare", test_compare);
+    return g_test_run();
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What each instruction does, from a table; and the lengths of all instructions
+ * of real programs, which are arguments, compared with those that objdump finds.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "uprof/x86-insn.h"
+
+enum { INSNS_MIN = 50000 };
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    const char *code;
+    size_t len;
+    unsigned word_bytes;
+    UprofX86Kind kind;
+    int32_t value;
+    uint8_t reg;
+} cases[] = {
+#define CODE(text) text, sizeof(text) - 1
+    { "push-rbp",         CODE("\x55"),                     8, UPROF_X86_PUSH, 0, 5 },
+    { "push-r13",         CODE("\x41\x55"),                 8, UPROF_X86_PUSH, 0, 13 },
+    { "push-imm8",        CODE("\x6a\x55"),                 8, UPROF_X86_PUSH, 0x55, 0xff },
+    { "push-memory",      CODE("\xff\x72\xf8"),             8, UPROF_X86_PUSH, 0, 0xff },
+    { "push-16-bit",      CODE("\x66\x50"),                 8, UPROF_X86_SP_LOST, 0, 0 },
+    { "push-32",          CODE("\x55"),                     4, UPROF_X86_PUSH, 0, 5 },
+    { "push-es-32",       CODE("\x06"),                     4, UPROF_X86_PUSH, 0, 0xff },
+    { "pop-rbp",          CODE("\x5d"),                     8, UPROF_X86_POP, 0, 5 },
+    { "pop-rsp",          CODE("\x5c"),                     8, UPROF_X86_SP_LOST, 0, 4 },
+    { "pop-r12",          CODE("\x41\x5c"),                 8, UPROF_X86_POP, 0, 12 },
+    { "popf",             CODE("\x9d"),                     8, UPROF_X86_POP, 0, 0xff },
+    { "leave",            CODE("\xc9"),                     8, UPROF_X86_LEAVE, 0, 0 },
+    { "ret",              CODE("\xc3"),                     8, UPROF_X86_RETURN, 0, 0 },
+    { "ret-bytes",        CODE("\xc2\x08\x00"),             8, UPROF_X86_RETURN, 8, 0 },
+    { "rep-ret",          CODE("\xf3\xc3"),                 8, UPROF_X86_RETURN, 0, 0 },
+    { "ud2",              CODE("\x0f\x0b"),                 8, UPROF_X86_RETURN, 0, 0 },
+    { "iretq",            CODE("\x48\xcf"),                 8, UPROF_X86_RETURN, 0, 0 },
+    { "mov-rbp-rsp",      CODE("\x48\x89\xe5"),             8, UPROF_X86_FP_FROM_SP, 0, 0 },
+    { "mov-rbp-rsp-load", CODE("\x48\x8b\xec"),             8, UPROF_X86_FP_FROM_SP, 0, 0 },
+    { "mov-ebp-esp",      CODE("\x89\xe5"),                 8, UPROF_X86_FP_LOST, 0, 0 },
+    { "mov-ebp-esp-32",   CODE("\x89\xe5"),                 4, UPROF_X86_FP_FROM_SP, 0, 0 },
+    { "mov-rsp-rbp",      CODE("\x48\x89\xec"),             8, UPROF_X86_SP_FROM_FP, 0, 0 },
+    { "mov-rsp-rax",      CODE("\x48\x89\xc4"),             8, UPROF_X86_SP_LOST, 0, 0 },
+    { "mov-rbp-rdi",      CODE("\x48\x89\xfd"),             8, UPROF_X86_FP_LOST, 0, 0 },
+    { "mov-r13-rdi",      CODE("\x49\x89\xfd"),             8, UPROF_X86_OTHER, 0, 0 },
+    { "mov-rbp-memory",   CODE("\x48\x8b\x2f"),             8, UPROF_X86_FP_LOST, 0, 0 },
+    { "mov-memory-rbp",   CODE("\x48\x89\x2f"),             8, UPROF_X86_OTHER, 0, 0 },
+    { "save-rbp",         CODE("\x48\x89\x6c\x24\x10"),     8, UPROF_X86_SAVE_FP, 16, 0 },
+    { "mov-ebp-imm",      CODE("\xbd\1\0\0\0"),             8, UPROF_X86_FP_LOST, 1, 0 },
+    { "mov-rax-imm64",    CODE("\x48\xb8\1\2\3\4\5\6\7\x8"), 8, UPROF_X86_OTHER, 0, 0 },
+    { "sub-rsp-imm8",     CODE("\x48\x83\xec\x18"),         8, UPROF_X86_MOVE_SP, -24, 0 },
+    { "sub-rsp-imm32",    CODE("\x48\x81\xec\0\1\0\0"),     8, UPROF_X86_MOVE_SP, -256, 0 },
+    { "add-rsp-imm8",     CODE("\x48\x83\xc4\x18"),         8, UPROF_X86_MOVE_SP, 24, 0 },
+    { "add-rsp-minus",    CODE("\x48\x83\xc4\x80"),         8, UPROF_X86_MOVE_SP, -128, 0 },
+    { "sub-esp-imm8-32",  CODE("\x83\xec\x18"),             4, UPROF_X86_MOVE_SP, -24, 0 },
+    { "and-rsp",          CODE("\x48\x83\xe4\xf0"),         8, UPROF_X86_SP_LOST, 0, 0 },
+    { "cmp-rsp",          CODE("\x48\x83\xfc\x00"),         8, UPROF_X86_OTHER, 0, 0 },
+    { "sub-rsp-rax",      CODE("\x48\x29\xc4"),             8, UPROF_X86_SP_LOST, 0, 0 },
+    { "add-rbp-rax",      CODE("\x48\x01\xc5"),             8, UPROF_X86_FP_LOST, 0, 0 },
+    { "cmp-rbp-rax",      CODE("\x48\x39\xc5"),             8, UPROF_X86_OTHER, 0, 0 },
+    { "lea-rsp-rsp",      CODE("\x48\x8d\x64\x24\x08"),     8, UPROF_X86_MOVE_SP, 8, 0 },
+    { "lea-rsp-rbp",      CODE("\x48\x8d\x65\xf0"),         8, UPROF_X86_SP_FROM_FP, -16, 0 },
+    { "lea-rbp-rsp",      CODE("\x48\x8d\x6c\x24\x10"),     8, UPROF_X86_FP_FROM_SP, 16, 0 },
+    { "lea-rbp-rip",      CODE("\x48\x8d\x2d\0\0\0\0"),     8, UPROF_X86_FP_LOST, 0, 0 },
+    { "lea-rsp-index",    CODE("\x48\x8d\x64\x04\x08"),     8, UPROF_X86_SP_LOST, 8, 0 },
+    { "call",             CODE("\xe8\xff\xff\xff\xff"),     8, UPROF_X86_CALL, -1, 0 },
+    { "call-memory",      CODE("\xff\x15\0\0\0\0"),         8, UPROF_X86_CALL, 0, 0 },
+    { "call-r11",         CODE("\x41\xff\xd3"),             8, UPROF_X86_CALL, 0, 0 },
+    { "jmp",              CODE("\xe9\x10\0\0\0"),           8, UPROF_X86_JUMP, 16, 0 },
+    { "jmp-short",        CODE("\xeb\xfe"),                 8, UPROF_X86_JUMP, -2, 0 },
+    { "jmp-rax",          CODE("\xff\xe0"),                 8, UPROF_X86_JUMP_ANY, 0, 0 },
+    { "notrack-jmp",      CODE("\x3e\xff\xe0"),             8, UPROF_X86_JUMP_ANY, 0, 0 },
+    { "je",               CODE("\x74\x80"),                 8, UPROF_X86_BRANCH, -128, 0 },
+    { "je-far",           CODE("\x0f\x84\0\1\0\0"),         8, UPROF_X86_BRANCH, 256, 0 },
+    { "loop",             CODE("\xe2\x02"),                 8, UPROF_X86_BRANCH, 2, 0 },
+    { "endbr64",          CODE("\xf3\x0f\x1e\xfa"),         8, UPROF_X86_OTHER, 0, 0 },
+    { "test-imm",         CODE("\xf7\xc5\1\0\0\0"),         8, UPROF_X86_OTHER, 0, 0 },
+    { "not-ebp",          CODE("\xf7\xd5"),                 8, UPROF_X86_FP_LOST, 0, 0 },
+    { "cmov-ebp",         CODE("\x0f\x44\xe8"),             8, UPROF_X86_FP_LOST, 0, 0 },
+    { "movaps-xmm5",      CODE("\x0f\x28\x28"),             8, UPROF_X86_OTHER, 0, 0 },
+    { "xor-ebp",          CODE("\x31\xed"),                 8, UPROF_X86_ZERO_FP, 0, 0 },
+    { "xor-rbp",          CODE("\x48\x33\xed"),             8, UPROF_X86_ZERO_FP, 0, 0 },
+    { "xor-r13",          CODE("\x45\x31\xed"),             8, UPROF_X86_OTHER, 0, 0 },
+    { "sete-ch",          CODE("\x0f\x94\xc5"),             8, UPROF_X86_OTHER, 0, 0 },
+    { "sete-bpl",         CODE("\x40\x0f\x94\xc5"),         8, UPROF_X86_FP_LOST, 0, 0 },
+    { "mov-bpl-imm",      CODE("\x40\xb5\x01"),             8, UPROF_X86_FP_LOST, 0, 0 },
+    { "mov-ch-imm",       CODE("\xb5\x01"),                 8, UPROF_X86_OTHER, 0, 0 },
+    { "rdrand-rbp",       CODE("\x48\x0f\xc7\xf5"),         8, UPROF_X86_FP_LOST, 0, 0 },
+    { "movbe-ebp",        CODE("\x0f\x38\xf0\x2f"),         8, UPROF_X86_FP_LOST, 0, 0 },
+    { "pextrd-ebp",       CODE("\x66\x0f\x3a\x16\xc5\x01"), 8, UPROF_X86_FP_LOST, 0, 0 },
+    { "shlx-ebp",         CODE("\xc4\xe2\x79\xf7\xef"),     8, UPROF_X86_FP_LOST, 0, 0 },
+    { "shlx-r13",         CODE("\xc4\x62\x79\xf7\xef"),     8, UPROF_X86_OTHER, 0, 0 },
+    { "rorx-ebp",         CODE("\xc4\xe3\x7b\xf0\xef\x05"), 8, UPROF_X86_FP_LOST, 0, 0 },
+    { "blsr-ebp",         CODE("\xc4\xe2\x50\xf3\xcf"),     8, UPROF_X86_FP_LOST, 0, 0 },
+    { "vmovd-ebp",        CODE("\xc5\xf9\x7e\xc5"),         8, UPROF_X86_FP_LOST, 0, 0 },
+    { "vmovaps-xmm5",     CODE("\xc5\xf8\x28\x2f"),         8, UPROF_X86_OTHER, 0, 0 },
+    { "vzeroupper",       CODE("\xc5\xf8\x77"),             8, UPROF_X86_OTHER, 0, 0 },
+    { "vpalignr",         CODE("\xc4\xe3\x75\x0f\xc2\x08"), 8, UPROF_X86_OTHER, 0, 0 },
+    { "evex-load",        CODE("\x62\xf1\xfe\x28\x6f\x06"), 8, UPROF_X86_OTHER, 0, 0 },
+    { "les-32",           CODE("\xc4\x06"),                 4, UPROF_X86_OTHER, 0, 0 },
+    { "inc-ebp-32",       CODE("\x45"),                     4, UPROF_X86_FP_LOST, 0, 0 },
+    { "pusha-32",         CODE("\x60"),                     4, UPROF_X86_MOVE_SP, -32, 0 },
+    { "moffs",            CODE("\xa1\1\2\3\4\5\6\7\x8"),    8, UPROF_X86_OTHER, 0, 0 },
+    { "moffs-32",         CODE("\xa1\1\2\3\4"),             4, UPROF_X86_OTHER, 0, 0 },
+    { "enter",            CODE("\xc8\x10\0\0"),             8, UPROF_X86_SP_LOST, 16, 0 },
+#undef CODE
+};
+
+/* What is no instruction, or goes on behind the end. */
+static const struct {
+    const char *name;
+    const char *code;
+    size_t len;
+    unsigned word_bytes;
+} bad[] = {
+#define CODE(text) text, sizeof(text) - 1
+    { "nothing",      CODE(""),                                 8 },
+    { "prefix-only",  CODE("\x66"),                             8 },
+    { "rex-only",     CODE("\x48"),                             8 },
+    { "no-modrm",     CODE("\x48\x89"),                         8 },
+    { "no-sib",       CODE("\x48\x8b\x44"),                     8 },
+    { "no-immediate", CODE("\xe8\0\0\0"),                       8 },
+    { "no-vex",       CODE("\xc5"),                             8 },
+    { "no-evex",      CODE("\x62\xf1\xfe\x28"),                 8 },
+    { "too-long",     CODE("\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x66\x90"), 8 },
+    { "push-es",      CODE("\x06"),                             8 },
+    { "far-call",     CODE("\x9a\0\0\0\0\0\0"),                 8 },
+    { "undefined",    CODE("\x0f\x04"),                         8 },
+    { "16-bit-base",  CODE("\x67\x8b\x07"),                     4 },
+#undef CODE
+};
+/* clang-format on */
+
+static void
+test_case(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    UprofX86Insn insn;
+
+    g_assert_true(
+        uprof_x86_insn((UprofSlice){ cases[i].code, cases[i].len }, cases[i].word_bytes, &insn));
+    g_assert_cmpuint(insn.len, ==, cases[i].len);
+    g_assert_cmpint(insn.kind, ==, cases[i].kind);
+    if (insn.kind != UPROF_X86_OTHER && insn.kind != UPROF_X86_SP_LOST &&
+        insn.kind != UPROF_X86_FP_LOST && insn.kind != UPROF_X86_RETURN)
+        g_assert_cmpint(insn.value, ==, cases[i].value);
+    if (insn.kind == UPROF_X86_PUSH || insn.kind == UPROF_X86_POP)
+        g_assert_cmpuint(insn.reg, ==, cases[i].reg);
+}
+
+static void
+test_bad(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    UprofX86Insn insn;
+
+    g_assert_false(
+        uprof_x86_insn((UprofSlice){ bad[i].code, bad[i].len }, bad[i].word_bytes, &insn));
+}
+
+/* A line of "objdump -dw": address, bytes, and words. Returns: how many bytes, 0 if it is none */
+static size_t
+parse_line(const char *line, uint8_t *code, size_t max, const char **words)
+{
+    const char *at = strchr(line, ':');
+    size_t len = 0;
+
+    if (line[0] != ' ' || !at || at[1] != '\t')
+        return 0;
+    for (at += 2; g_ascii_isxdigit(at[0]) && g_ascii_isxdigit(at[1]) && len < max; at += 3)
+        code[len++] = (uint8_t)(g_ascii_xdigit_value(at[0]) << 4 | g_ascii_xdigit_value(at[1]));
+    while (*at == ' ' || *at == '\t')
+        at++;
+    *words = at;
+    return len;
+}
+
+static void
+test_objdump(gconstpointer data)
+{
+    const char *arguments[] = { "objdump", "-dw", data, NULL };
+    g_autofree char *text = NULL;
+    g_autoptr(GError) error = NULL;
+    size_t n = 0, n_wrong = 0;
+
+    g_spawn_sync(NULL, (char **)arguments, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, &text, NULL, NULL,
+                 &error);
+    g_assert_no_error(error);
+    for (char *line = text, *next; *line; line = next) {
+        uint8_t code[UPROF_X86_INSN_BYTES_MAX];
+        const char *words;
+        UprofX86Insn insn;
+
+        next = strchr(line, '\n');
+        g_assert_nonnull(next);
+        *next++ = '\0';
+        const size_t len = parse_line(line, code, sizeof(code), &words);
+        /* which objdump takes for one instruction with the next, or for none */
+        if (len == 0 || strstr(words, "(bad)") || g_str_has_prefix(words, "fwait") ||
+            g_str_has_prefix(words, "rex"))
+            continue;
+        n++;
+        if (uprof_x86_insn((UprofSlice){ code, len }, 8, &insn) && insn.len == len)
+            continue;
+        if (n_wrong++ < 20)
+            g_test_message("%s", line);
+    }
+    g_test_message("%zu instructions, %zu wrong", n, n_wrong);
+    g_assert_cmpuint(n, >, INSNS_MIN);
+    g_assert_cmpuint(n_wrong, ==, 0);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *path = g_strdup_printf("/x86-insn/%s", cases[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_case);
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_autofree char *path = g_strdup_printf("/x86-insn/bad/%s", bad[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_bad);
+    }
+    for (int i = 1; i < argc; i++) {
+        g_autofree char *name = g_path_get_basename(argv[i]);
+        g_autofree char *path = g_strdup_printf("/x86-insn/objdump/%s", name);
+        g_test_add_data_func(path, argv[i], test_objdump);
+    }
+    return g_test_run();
+}

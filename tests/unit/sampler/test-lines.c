@@ -1,0 +1,844 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A guest whose vCPUs are held one by one: each has a line of ticks of its own. */
+#include <string.h>
+
+#include "sampling.h"
+#include "uprof/clock.h"
+
+enum {
+    PROBE_NS = 1000, /* as open has measured it: no trial, and the asked rate fits */
+    STEPS_MAX = 8,
+    LOOKS_MAX = 64,
+    FOR_EVER = G_MAXINT,
+};
+
+/* What the hook has seen, per vCPU. */
+static struct {
+    uint64_t vets[SAMPLING_VCPUS_MAX];
+    uint64_t vet_ns[LOOKS_MAX]; /* when the first of them were, of all vCPUs */
+    uint64_t n_vets;
+    uint64_t holds[SAMPLING_VCPUS_MAX];
+    uint64_t not_ticks; /* vets that were answered by ABSENT */
+} seen;
+
+static void
+count_calls(MemoryGuest *guest, MemoryCall call, gint n)
+{
+    if (call == MEMORY_VET) {
+        seen.vets[guest->vcpu]++;
+        if (seen.n_vets < LOOKS_MAX)
+            seen.vet_ns[seen.n_vets++] = uprof_clock_now_ns();
+        seen.not_ticks += g_atomic_int_get(&guest->vets[guest->vcpu]) == UPROF_ABSENT;
+    }
+    if (call == MEMORY_HOLD)
+        seen.holds[guest->vcpu]++;
+}
+
+static void
+init(Sampling *sampling, unsigned n_vcpus)
+{
+    memset(&seen, 0, sizeof(seen));
+    sampling_init(sampling, n_vcpus, UPROF_GRAIN_VCPU);
+    sampling->guest->base.probe_ns = PROBE_NS;
+    sampling->guest->hook = count_calls;
+}
+
+/* Returns: samples of @vcpu, each as often as it counts */
+static uint64_t
+count_samples(const SamplingResult *result, unsigned vcpu)
+{
+    uint64_t n = 0;
+
+    for (guint i = 0; i < result->snapshots->len; i++)
+        if (sampling_at(result, i)->vcpu == vcpu)
+            n += sampling_at(result, i)->count;
+    return n;
+}
+
+static uint64_t
+count_all(const SamplingResult *result)
+{
+    uint64_t n = 0;
+
+    for (unsigned vcpu = 0; vcpu < SAMPLING_VCPUS_MAX; vcpu++)
+        n += count_samples(result, vcpu);
+    return n;
+}
+
+/* Each look at a vCPU was a tick, and each tick is a sample or counted, once. */
+static void
+check_looks(const SamplingResult *result)
+{
+    const UprofSamplerCounts *counts = &result->counts;
+    uint64_t looks = 0;
+
+    for (unsigned vcpu = 0; vcpu < SAMPLING_VCPUS_MAX; vcpu++)
+        looks += seen.vets[vcpu];
+    g_assert_cmpuint(count_all(result) + counts->busy + counts->skipped + counts->stuck, ==,
+                     looks - seen.not_ticks);
+}
+
+static void
+test_plain(void)
+{
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
+    uint64_t last_ns = 0;
+
+    init(&sampling, 3);
+    sampling_run(&sampling, &result);
+    g_assert_cmpint(result.counts.end, ==, UPROF_SAMPLER_DURATION);
+    g_assert_cmpuint(result.counts.busy + result.counts.skipped + result.counts.stuck, ==, 0);
+    g_assert_cmpuint(result.counts.n_holds, ==, result.snapshots->len);
+    check_looks(&result);
+    sampling_check_ticks(&sampling, &result, 3, result.snapshots->len);
+    for (unsigned vcpu = 0; vcpu < 3; vcpu++) {
+        g_assert_cmpuint(count_samples(&result, vcpu), ==, seen.vets[vcpu]);
+        g_assert_cmpuint(seen.holds[vcpu], ==, seen.vets[vcpu]);
+        g_assert_cmpuint(count_samples(&result, vcpu), >, 0);
+    }
+    for (guint i = 0; i < result.snapshots->len; i++) {
+        const UprofSnapshot *snapshot = sampling_at(&result, i);
+        g_assert_cmpuint(snapshot->hold, ==, i);
+        g_assert_cmpuint(snapshot->time_ns, >=, last_ns);
+        g_assert_cmpuint(snapshot->grain, ==, UPROF_GRAIN_VCPU);
+        g_assert_cmpuint(snapshot->weight, ==, 1);
+        g_assert_cmpuint(snapshot->count, ==, 1);
+        g_assert_false(snapshot->same || snapshot->idle || snapshot->stale);
+        g_assert_true(snapshot->owner == &sampling);
+        g_assert_cmpuint(snapshot->n_windows, ==, 1);
+        g_assert_cmphex(snapshot->windows[0].gva, ==,
+                        SAMPLING_STACK + 0x100 * snapshot->vcpu - 256);
+        last_ns = snapshot->time_ns;
+    }
+}
+
+/* Returns: the middle of the places that ticks have in their interval */
+static uint64_t
+find_middle(const uint64_t *at_ns, unsigned n, uint64_t interval_ns)
+{
+    const int64_t half_ns = (int64_t)interval_ns / 2;
+    const uint64_t first_ns = at_ns[0] % interval_ns;
+    int64_t sum_ns = 0;
+
+    /* jitter is a quarter either way, so that no two are further apart than half */
+    for (unsigned i = 0; i < n; i++) {
+        int64_t from_first_ns = (int64_t)(at_ns[i] % interval_ns) - (int64_t)first_ns;
+        if (from_first_ns > half_ns)
+            from_first_ns -= (int64_t)interval_ns;
+        if (from_first_ns < -half_ns)
+            from_first_ns += (int64_t)interval_ns;
+        sum_ns += from_first_ns;
+    }
+    return (uint64_t)((int64_t)(first_ns + interval_ns) + sum_ns / n) % interval_ns;
+}
+
+/* The lines lie evenly in an interval: this is about the plan, however late a tick comes. */
+static void
+test_spread(void)
+{
+    enum { N = 20, VCPUS = 4 };
+    static const uint64_t interval_ns = 10 * UPROF_NS_PER_MS;
+    uint64_t at_ns[VCPUS][N], middle_ns[VCPUS];
+    unsigned n[VCPUS] = { 0 }, n_full = 0;
+    g_auto(Sampling) sampling;
+
+    init(&sampling, VCPUS);
+    sampling.plan.rate_mhz = 100 * 1000;
+    sampling.plan.duration_ns = 0;
+    g_autoptr(UprofRing) ring = uprof_ring_new(1);
+    g_autoptr(UprofSampler) sampler =
+        uprof_sampler_new(&sampling.guest->base, &sampling.plan, ring);
+    uprof_sampler_begin(sampler);
+    while (n_full < VCPUS) {
+        uint64_t early_ns = UINT64_MAX;
+        const uint64_t next_ns = uprof_sampler_next_ns(sampler, &early_ns);
+        g_assert_cmpuint(early_ns, <, interval_ns / 8);
+        uprof_clock_sleep_until(next_ns);
+        uprof_sampler_tick(sampler);
+        while (uprof_ring_peek(ring))
+            uprof_ring_drop(ring);
+        const unsigned vcpu = sampling.guest->vcpu;
+        if (n[vcpu] == N)
+            continue;
+        at_ns[vcpu][n[vcpu]++] = next_ns;
+        n_full += n[vcpu] == N;
+    }
+    for (unsigned i = 0; i < VCPUS; i++)
+        middle_ns[i] = find_middle(at_ns[i], N, interval_ns);
+    for (unsigned i = 0; i < VCPUS; i++) {
+        const uint64_t apart_ns =
+            (middle_ns[(i + 1) % VCPUS] + interval_ns - middle_ns[i]) % interval_ns;
+        g_assert_cmpuint(apart_ns, >, interval_ns * 10 / 100);
+        g_assert_cmpuint(apart_ns, <, interval_ns * 40 / 100);
+    }
+}
+
+static void
+test_only_wanted(void)
+{
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
+
+    init(&sampling, 4);
+    sampling.wanted[0] = sampling.wanted[2] = false;
+    sampling_run(&sampling, &result);
+    g_assert_cmpuint(seen.vets[0] + seen.vets[2] + seen.holds[0] + seen.holds[2], ==, 0);
+    g_assert_cmpuint(count_samples(&result, 1), ==, seen.vets[1]);
+    g_assert_cmpuint(count_samples(&result, 3), ==, seen.vets[3]);
+    check_looks(&result);
+    sampling_check_ticks(&sampling, &result, 2, count_all(&result));
+}
+
+/* One that is not plugged in has no ticks, also if it is pulled while it is held. */
+static void
+test_absent(void)
+{
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
+
+    init(&sampling, 3);
+    g_atomic_int_set(&sampling.guest->vets[1], UPROF_ABSENT);
+    sampling.guest->is_absent[2] = true;
+    sampling_run(&sampling, &result);
+    g_assert_cmpint(result.counts.end, ==, UPROF_SAMPLER_DURATION);
+    g_assert_cmpuint(result.counts.busy + result.counts.skipped + result.counts.stuck, ==, 0);
+    g_assert_cmpuint(count_samples(&result, 0), ==, seen.vets[0]);
+    g_assert_cmpuint(count_all(&result), ==, seen.vets[0]);
+    /* looked at ten times a second, not at each tick */
+    g_assert_cmpuint(seen.vets[1], >=, 2);
+    g_assert_cmpuint(seen.vets[1], <=, 6);
+    g_assert_cmpuint(seen.holds[1], ==, 0);
+    g_assert_cmpuint(seen.holds[2], >, SAMPLING_SLOTS); /* each gave its slot back */
+    g_assert_cmpuint(seen.vets[0], >, SAMPLING_SLOTS);
+}
+
+/* The trial goes over all lines, unless open has made one. */
+static void
+test_trial(void)
+{
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
+
+    init(&sampling, 3);
+    sampling.guest->base.probe_ns = 0;
+    sampling_run(&sampling, &result);
+    for (unsigned vcpu = 0; vcpu < 3; vcpu++)
+        g_assert_cmpuint(seen.holds[vcpu], ==,
+                         count_samples(&result, vcpu) + UPROF_SAMPLER_PROBES / 3);
+    g_assert_cmpuint(result.counts.probe_ns, >, 0);
+    g_assert_cmpuint(sampling_at(&result, 0)->hold, ==, 0);
+}
+
+static void
+test_known_hold(void)
+{
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
+
+    init(&sampling, 2);
+    sampling.guest->base.probe_ns = 5 * UPROF_NS_PER_MS; /* an interval, so 100 % */
+    sampling.plan.budget_ppm = 100 * 1000;
+    sampling_run(&sampling, &result);
+    g_assert_cmpuint(result.counts.probe_ns, ==, 5 * UPROF_NS_PER_MS);
+    g_assert_cmpuint(result.counts.divisor, ==, 10);
+    g_assert_cmpuint(seen.holds[0], ==, count_samples(&result, 0));
+    g_assert_cmpuint(seen.holds[1], ==, count_samples(&result, 1));
+    check_looks(&result);
+    sampling_check_ticks(&sampling, &result, 2, count_all(&result));
+}
+
+/* What goes on after another sampler keeps to its grid of ticks: samples weigh more. */
+static void
+test_goes_on(void)
+{
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
+
+    init(&sampling, 2);
+    sampling.guest->base.probe_ns = 5 * UPROF_NS_PER_MS;
+    sampling.plan.budget_ppm = 100 * 1000;
+    sampling.plan.goes_on = true;
+    sampling_run(&sampling, &result);
+    g_assert_cmpuint(result.counts.divisor, ==, 1);
+    g_assert_cmpuint(result.counts.stride, ==, 10);
+    for (guint i = 0; i < result.snapshots->len; i++)
+        g_assert_cmpuint(sampling_at(&result, i)->weight, ==, 10);
+    const uint64_t ticks = result.snapshots->len * 10 + result.counts.late;
+    g_assert_cmpuint(ticks + 2 * 10, >=, 2 * 60);
+    if (result.counts.elapsed_ns < sampling.plan.duration_ns + 5 * UPROF_NS_PER_MS)
+        g_assert_cmpuint(ticks, <=, 2 * (60 + 10));
+}
+
+static void
+slow_vcpu_1(MemoryGuest *guest, MemoryCall call, gint n)
+{
+    count_calls(guest, call, n);
+    if (call == MEMORY_READ_REGS && guest->vcpu == 1)
+        uprof_clock_sleep_until(uprof_clock_now_ns() + 8 * UPROF_NS_PER_MS);
+    /* later all are late once: what is missed counts as much as what is taken */
+    if (call == MEMORY_VET && guest->vcpu == 0 && seen.vets[0] == 45)
+        g_usleep(400 * 1000);
+}
+
+/* What one vCPU's holds cost lowers the rate of that vCPU alone. */
+static void
+test_budget(void)
+{
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
+    uint64_t weights[3] = { 0 };
+    unsigned n_slow = 0, last_weight = 1;
+
+    init(&sampling, 3);
+    sampling.plan.rate_mhz = 50 * 1000;
+    sampling.plan.duration_ns = 1600 * UPROF_NS_PER_MS;
+    sampling.plan.budget_ppm = 100 * 1000; /* and it takes 40 % */
+    sampling.guest->hook = slow_vcpu_1;
+    sampling_run(&sampling, &result);
+    g_assert_cmpuint(result.counts.divisor, ==, 1);
+    g_assert_cmpuint(result.counts.stride, >=, 3);
+    for (guint i = 0; i < result.snapshots->len; i++) {
+        const UprofSnapshot *snapshot = sampling_at(&result, i);
+        weights[snapshot->vcpu] += snapshot->weight;
+        if (snapshot->vcpu != 1 || n_slow++ < 16)
+            g_assert_cmpuint(snapshot->weight, ==, 1);
+        else
+            last_weight = snapshot->weight;
+    }
+    g_assert_cmpuint(last_weight, ==, result.counts.stride);
+    g_assert_cmpuint(weights[0], ==, seen.vets[0]);
+    g_assert_cmpuint(weights[2], ==, seen.vets[2]);
+    g_assert_cmpuint(weights[1], >, seen.vets[1]);
+    g_assert_cmpuint(result.counts.most_held_ns, >=, seen.vets[1] * 8 * UPROF_NS_PER_MS);
+    g_assert_cmpuint(result.counts.held_ns, >=, result.counts.most_held_ns);
+    /* all that is left of 80 ticks each is what lies behind the last, by a stride */
+    const uint64_t ticks = weights[0] + weights[1] + weights[2] + result.counts.late;
+    g_assert_cmpuint(ticks + 3 + result.counts.stride, >=, 3 * 80);
+    if (result.counts.elapsed_ns < sampling.plan.duration_ns + 20 * UPROF_NS_PER_MS)
+        g_assert_cmpuint(ticks, <=, 3 * 80 + 3 + result.counts.stride);
+}
+
+/*
+ * What becomes of ticks of every kind. The hook answers them in turn and ends the
+ * run after the last, so that nothing here depends on time.
+ */
+typedef enum { NOBODY, SOMEBODY } Who;
+
+typedef struct {
+    UprofAnswer answer;
+    unsigned times; /* 0: no more */
+    Who who;        /* has stopped the guest, where it is BUSY */
+} Step;
+
+typedef struct {
+    UprofAnswer answer; /* OK: samples; else rests */
+    unsigned count;     /* 0: no more */
+} Outcome;
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    Step steps[STEPS_MAX];
+    Outcome outcomes[STEPS_MAX];
+    unsigned busy, stuck;
+} rests[] = {
+    { "idle-to-the-end", { { UPROF_IDLE, 30 } }, { { UPROF_IDLE, 30 } }, 0, 0 },
+    { "same-to-the-end", { { UPROF_SAME, 30 } }, { { UPROF_SAME, 30 } }, 0, 0 },
+    { "runs-again", { { UPROF_IDLE, 10 }, { UPROF_OK, 5 }, { UPROF_IDLE, 7 }, { UPROF_OK, 1 } },
+      { { UPROF_IDLE, 10 }, { UPROF_OK, 5 }, { UPROF_IDLE, 7 }, { UPROF_OK, 1 } }, 0, 0 },
+    { "same-between", { { UPROF_OK, 3 }, { UPROF_SAME, 1 }, { UPROF_OK, 2 } },
+      { { UPROF_OK, 3 }, { UPROF_SAME, 1 }, { UPROF_OK, 2 } }, 0, 0 },
+    { "another-kind", { { UPROF_IDLE, 4 }, { UPROF_SAME, 5 }, { UPROF_IDLE, 6 }, { UPROF_OK, 1 } },
+      { { UPROF_IDLE, 4 }, { UPROF_SAME, 5 }, { UPROF_IDLE, 6 }, { UPROF_OK, 1 } }, 0, 0 },
+    /* a moment that somebody takes for himself */
+    { "busy-by-nobody", { { UPROF_IDLE, 4 }, { UPROF_BUSY, 3 }, { UPROF_IDLE, 5 }, { UPROF_OK, 1 } },
+      { { UPROF_IDLE, 9 }, { UPROF_OK, 1 } }, 3, 0 },
+    /* it had not run since because it was paused, as is known now */
+    { "busy-by-somebody", { { UPROF_OK, 2 }, { UPROF_SAME, 4 }, { UPROF_BUSY, 3, SOMEBODY }, { UPROF_OK, 1 } },
+      { { UPROF_OK, 3 } }, 7, 0 },
+    { "busy-then-rests-anew", { { UPROF_SAME, 4 }, { UPROF_BUSY, 3, SOMEBODY }, { UPROF_SAME, 5 } },
+      { { UPROF_SAME, 5 } }, 7, 0 },
+    /* what has been published stands */
+    { "busy-after-a-sample", { { UPROF_IDLE, 4 }, { UPROF_OK, 1 }, { UPROF_BUSY, 3, SOMEBODY } },
+      { { UPROF_IDLE, 4 }, { UPROF_OK, 1 } }, 3, 0 },
+    { "absent-between", { { UPROF_IDLE, 4 }, { UPROF_ABSENT, 3 }, { UPROF_IDLE, 5 }, { UPROF_OK, 1 } },
+      { { UPROF_IDLE, 9 }, { UPROF_OK, 1 } }, 0, 0 },
+    /* it ran: what it had rested before is over */
+    { "stuck-between", { { UPROF_IDLE, 4 }, { UPROF_STUCK, 3 }, { UPROF_IDLE, 5 }, { UPROF_OK, 1 } },
+      { { UPROF_IDLE, 4 }, { UPROF_IDLE, 5 }, { UPROF_OK, 1 } }, 0, 3 },
+    { "stuck-often", { { UPROF_OK, 1 }, { UPROF_STUCK, 40 }, { UPROF_OK, 2 } }, { { UPROF_OK, 3 } }, 0, 40 },
+};
+/* clang-format on */
+
+typedef struct {
+    const Step *steps;
+    unsigned n; /* vets so far */
+    UprofSampler *sampler;
+} Script;
+
+static const Step *
+find_step(const Script *script, unsigned n, bool *is_last)
+{
+    unsigned i = 0;
+
+    for (; n >= script->steps[i].times; i++)
+        n -= script->steps[i].times;
+    *is_last =
+        n + 1 == script->steps[i].times && (i + 1 == STEPS_MAX || !script->steps[i + 1].times);
+    return &script->steps[i];
+}
+
+static void
+follow_script(MemoryGuest *guest, MemoryCall call, gint n)
+{
+    Script *script = guest->hook_data;
+    bool is_last;
+
+    if (call == MEMORY_VET) {
+        const Step *step = find_step(script, script->n++, &is_last);
+        const bool is_stuck = step->answer == UPROF_STUCK; /* that comes of the hold */
+        g_atomic_int_set(&guest->vets[guest->vcpu], is_stuck ? UPROF_OK : step->answer);
+        g_atomic_int_set(&guest->stops[guest->vcpu], is_stuck ? UPROF_STUCK : UPROF_OK);
+        g_atomic_int_set(&guest->base.hindrance,
+                         step->who == SOMEBODY ? UPROF_HINDRANCE_PAUSED : UPROF_HINDRANCE_NONE);
+        if (is_last)
+            uprof_sampler_stop(script->sampler);
+    }
+    count_calls(guest, call, n);
+}
+
+static void
+run_script(Sampling *sampling, const Step *steps, SamplingResult *result)
+{
+    Script script = { .steps = steps };
+
+    sampling->plan.duration_ns = 0;
+    sampling->guest->hook = follow_script;
+    sampling->guest->hook_data = &script;
+    g_autoptr(UprofRing) ring = uprof_ring_new(sampling->n_slots);
+    g_autoptr(UprofSampler) sampler =
+        uprof_sampler_new(&sampling->guest->base, &sampling->plan, ring);
+    g_autoptr(UprofLoop) loop = uprof_loop_new();
+    script.sampler = sampler;
+    uprof_loop_add(loop, sampler);
+    sampling_end(sampling, loop, sampler, ring, result);
+}
+
+/* Runs of samples count as one outcome; @result's snapshots are in order. */
+static unsigned
+find_outcomes(const SamplingResult *result, Outcome *outcomes, unsigned max)
+{
+    unsigned n = 0;
+
+    for (guint i = 0; i < result->snapshots->len; i++) {
+        const UprofSnapshot *snapshot = sampling_at(result, i);
+        const UprofAnswer answer =
+            !snapshot->same ? UPROF_OK : (snapshot->idle ? UPROF_IDLE : UPROF_SAME);
+        if (answer == UPROF_OK && n > 0 && outcomes[n - 1].answer == UPROF_OK) {
+            outcomes[n - 1].count++;
+            continue;
+        }
+        g_assert_cmpuint(n, <, max);
+        outcomes[n++] = (Outcome){ answer, snapshot->count };
+    }
+    return n;
+}
+
+/*
+ * A rest's time is that of its first tick: between the looks at that and at the
+ * one after it, counted from the sample that follows, which is no earlier than
+ * its own look. For runs in which each look is a sample.
+ */
+static void
+check_times(const SamplingResult *result)
+{
+    uint64_t look = 0;
+
+    for (guint i = 0; i + 1 < result->snapshots->len; i++) {
+        const UprofSnapshot *rest = sampling_at(result, i), *next = sampling_at(result, i + 1);
+        const uint64_t first = look;
+        look += rest->count;
+        if (!rest->same || next->same || rest->count < 2)
+            continue;
+        g_assert_cmpuint(next->time_ns - rest->time_ns, >=,
+                         seen.vet_ns[look] - seen.vet_ns[first + 1]);
+    }
+}
+
+static void
+test_rest(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
+    Outcome outcomes[STEPS_MAX];
+    unsigned expected = 0;
+    uint64_t last_ns = 0;
+
+    init(&sampling, 2);
+    sampling.wanted[0] = false;
+    sampling.plan.rate_mhz = 1000 * 1000;
+    g_atomic_int_set(&sampling.guest->base.resets, 3);
+    run_script(&sampling, rests[i].steps, &result);
+
+    g_assert_cmpint(result.counts.end, ==, UPROF_SAMPLER_STOPPED);
+    g_assert_cmpuint(result.counts.busy, ==, rests[i].busy);
+    g_assert_cmpuint(result.counts.stuck, ==, rests[i].stuck);
+    g_assert_cmpuint(result.counts.skipped, ==, 0);
+    check_looks(&result);
+    if (count_all(&result) == seen.vets[1])
+        check_times(&result);
+    const unsigned n = find_outcomes(&result, outcomes, STEPS_MAX);
+    for (; expected < STEPS_MAX && rests[i].outcomes[expected].count > 0; expected++) {
+        g_assert_cmpuint(expected, <, n);
+        g_assert_cmpint(outcomes[expected].answer, ==, rests[i].outcomes[expected].answer);
+        g_assert_cmpuint(outcomes[expected].count, ==, rests[i].outcomes[expected].count);
+    }
+    g_assert_cmpuint(expected, ==, n);
+    for (guint j = 0; j < result.snapshots->len; j++) {
+        const UprofSnapshot *snapshot = sampling_at(&result, j);
+        g_assert_cmpuint(snapshot->vcpu, ==, 1);
+        g_assert_cmpuint(snapshot->weight, ==, 1);
+        g_assert_cmpuint(snapshot->grain, ==, UPROF_GRAIN_VCPU);
+        g_assert_cmpuint(snapshot->reset, ==, 3);
+        g_assert_true(snapshot->owner == &sampling);
+        g_assert_cmpuint(snapshot->time_ns, >=, last_ns); /* a rest's is that of its first tick */
+        last_ns = snapshot->time_ns;
+        if (!snapshot->same)
+            continue;
+        g_assert_cmpuint(snapshot->n_windows, ==, 0);
+        g_assert_cmpuint(snapshot->hold_ns + snapshot->stopped_ns, ==, 0);
+    }
+}
+
+/* A rest that does not end is told of all the same, every now and then. */
+static void
+test_long_rest(void)
+{
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
+    uint64_t last_ns = 0;
+
+    init(&sampling, 1);
+    sampling.plan.rate_mhz = 100 * 1000;
+    sampling.plan.duration_ns = 3500 * UPROF_NS_PER_MS;
+    g_atomic_int_set(&sampling.guest->vets[0], UPROF_IDLE);
+    sampling_run(&sampling, &result);
+    g_assert_cmpuint(result.snapshots->len, ==, 2);
+    g_assert_cmpuint(count_samples(&result, 0), ==, seen.vets[0]);
+    g_assert_cmpuint(seen.holds[0], ==, 0);
+    for (guint i = 0; i < 2; i++) {
+        g_assert_true(sampling_at(&result, i)->same && sampling_at(&result, i)->idle);
+        g_assert_cmpuint(sampling_at(&result, i)->time_ns - last_ns, <,
+                         2600 * UPROF_NS_PER_MS + 100 * UPROF_NS_PER_MS * result.counts.late);
+        last_ns = sampling_at(&result, i)->time_ns;
+    }
+    /* not after each tick, nor before a keeper has had its look */
+    g_assert_cmpuint(last_ns, >, 2 * UPROF_NS_PER_S);
+}
+
+/* Rests and runs by turns. */
+static void
+alternate(MemoryGuest *guest, MemoryCall call, gint n)
+{
+    static const UprofAnswer answers[] = { UPROF_IDLE, UPROF_IDLE, UPROF_OK, UPROF_SAME };
+
+    if (call == MEMORY_VET && guest->vcpu == 1)
+        g_atomic_int_set(&guest->vets[1], answers[seen.vets[1] / 3 % G_N_ELEMENTS(answers)]);
+    count_calls(guest, call, n);
+}
+
+/* Without room nothing is lost that is not counted. */
+static void
+test_full_ring(void)
+{
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
+
+    init(&sampling, 2);
+    sampling.guest->hook = alternate;
+    sampling.n_slots = 3;
+    sampling.nobody_drains = true;
+    sampling_run(&sampling, &result);
+    g_assert_cmpuint(result.snapshots->len, ==, 3);
+    g_assert_cmpuint(result.counts.skipped, >, 0);
+    g_assert_cmpuint(seen.holds[0] + seen.holds[1], <=, 3);
+    check_looks(&result);
+    sampling_check_ticks(&sampling, &result, 2, count_all(&result));
+}
+
+/* A consumer that is late gets what rested while it was away. */
+static void
+test_late_consumer(void)
+{
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
+
+    init(&sampling, 2);
+    sampling.plan.duration_ns = 0;
+    g_atomic_int_set(&sampling.guest->vets[1], UPROF_IDLE);
+    g_autoptr(UprofRing) ring = uprof_ring_new(1);
+    g_autoptr(UprofSampler) sampler =
+        uprof_sampler_new(&sampling.guest->base, &sampling.plan, ring);
+    g_autoptr(UprofLoop) loop = uprof_loop_new();
+    uprof_loop_add(loop, sampler);
+    g_usleep(100 * 1000);
+    uprof_sampler_stop(sampler);
+    sampling_end(&sampling, loop, sampler, ring, &result);
+    check_looks(&result);
+    g_assert_cmpuint(seen.vets[1], >, 1);
+    g_assert_cmpuint(result.counts.skipped, >, 0);
+    if (count_samples(&result, 1) == 0) {
+        g_test_skip(
+            "this machine is too busy: the end waits for a consumer for a tenth of a second");
+        return;
+    }
+    g_assert_cmpuint(count_samples(&result, 1), ==, seen.vets[1]);
+}
+
+/* For a second nothing but this: it is given up, and that is no error of a backend. */
+static void
+test_stuck(void)
+{
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
+
+    init(&sampling, 2);
+    sampling.plan.rate_mhz = 100 * 1000;
+    sampling.plan.duration_ns = 20 * UPROF_NS_PER_S;
+    g_atomic_int_set(&sampling.guest->stops[1], UPROF_STUCK);
+    sampling_run(&sampling, &result);
+    g_assert_cmpint(result.counts.end, ==, UPROF_SAMPLER_STUCK);
+    g_assert_cmpuint(result.counts.elapsed_ns, >=, UPROF_NS_PER_S);
+    g_assert_cmpuint(result.counts.elapsed_ns, <, 10 * UPROF_NS_PER_S);
+    g_assert_cmpuint(result.counts.stuck, >=, 5);
+    g_assert_cmpuint(result.counts.stuck, ==, seen.vets[1]);
+    g_assert_cmpuint(count_samples(&result, 0), ==, seen.vets[0]); /* slots were given back */
+    g_assert_cmpuint(result.counts.busy + result.counts.skipped, ==, 0);
+    g_assert_false(sampling.guest->base.left_held);
+}
+
+/* At a low rate a few in a row are more than a second, and prove nothing. */
+static void
+test_stuck_few(void)
+{
+    static const Step steps[STEPS_MAX] = { { UPROF_STUCK, 4 } };
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
+
+    init(&sampling, 1);
+    sampling.plan.rate_mhz = 2 * 1000;
+    run_script(&sampling, steps, &result);
+    g_assert_cmpuint(seen.vet_ns[3] - seen.vet_ns[0], >, UPROF_NS_PER_S);
+    g_assert_cmpint(result.counts.end, ==, UPROF_SAMPLER_STOPPED);
+    g_assert_cmpuint(result.counts.stuck, ==, 4);
+}
+
+static void
+stick_mostly(MemoryGuest *guest, MemoryCall call, gint n)
+{
+    if (call == MEMORY_HOLD)
+        g_atomic_int_set(&guest->stops[guest->vcpu],
+                         seen.holds[0] % 8 < 7 ? UPROF_STUCK : UPROF_OK);
+    count_calls(guest, call, n);
+}
+
+static void
+test_stuck_now_and_then(void)
+{
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
+
+    init(&sampling, 1);
+    sampling.plan.rate_mhz = 100 * 1000;
+    sampling.plan.duration_ns = 1500 * UPROF_NS_PER_MS;
+    sampling.guest->hook = stick_mostly;
+    sampling_run(&sampling, &result);
+    g_assert_cmpint(result.counts.end, ==, UPROF_SAMPLER_DURATION);
+    g_assert_cmpuint(result.counts.stuck, ==, seen.holds[0] - seen.holds[0] / 8);
+    g_assert_cmpuint(result.snapshots->len, ==, seen.holds[0] / 8);
+    check_looks(&result);
+}
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    MemoryRule rule;
+    UprofSamplerEnd end;
+    const char *error; /* NULL: none */
+    unsigned busy;
+} answers[] = {
+    { "hold-fails",         { MEMORY_HOLD, 20, FOR_EVER, UPROF_FAILED },    UPROF_SAMPLER_ERROR, "scripted failure of hold", 5 },
+    { "hold-fails-a-while", { MEMORY_HOLD, 20, 23, UPROF_FAILED },          UPROF_SAMPLER_DURATION, NULL, 4 },
+    { "hold-busy",          { MEMORY_HOLD, 20, 26, UPROF_BUSY },            UPROF_SAMPLER_DURATION, NULL, 7 },
+    { "release-gone",       { MEMORY_RELEASE, 20, FOR_EVER, UPROF_GONE },   UPROF_SAMPLER_GONE, NULL, 0 },
+    { "hold-gone",          { MEMORY_HOLD, 20, FOR_EVER, UPROF_GONE },      UPROF_SAMPLER_GONE, NULL, 0 },
+    { "registers-fail",     { MEMORY_READ_REGS, 20, FOR_EVER, UPROF_FAILED }, UPROF_SAMPLER_ERROR, "scripted failure of read_regs", 5 },
+    { "vet-fails",          { MEMORY_VET, 20, FOR_EVER, UPROF_FAILED },     UPROF_SAMPLER_ERROR, "scripted failure of vet", 5 },
+};
+/* clang-format on */
+
+/* A vCPU alone is not the guest: nothing is left held. */
+static void
+test_answer(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    const MemoryRule *rule = &answers[i].rule;
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
+
+    init(&sampling, 2);
+    memory_guest_rule(sampling.guest, rule->call, rule->first, rule->last, rule->answer);
+    sampling_run(&sampling, &result);
+    g_assert_cmpint(result.counts.end, ==, answers[i].end);
+    g_assert_cmpuint(result.counts.busy, ==, answers[i].busy);
+    g_assert_false(sampling.guest->base.left_held);
+    g_assert_cmpuint(result.snapshots->len, >=, 18);
+    if (answers[i].error)
+        g_assert_cmpstr(result.error->message, ==, answers[i].error);
+    else
+        g_assert_no_error(result.error);
+}
+
+/* One that fails now and then is not given up: only in a row. */
+static void
+test_failures_between(void)
+{
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
+
+    init(&sampling, 2);
+    for (gint first = 10; first < 35; first += 5)
+        memory_guest_rule(sampling.guest, MEMORY_HOLD, first, first + 3, UPROF_FAILED);
+    sampling_run(&sampling, &result);
+    g_assert_cmpint(result.counts.end, ==, UPROF_SAMPLER_DURATION);
+    g_assert_cmpuint(result.counts.busy, ==, 5 * 4);
+    check_looks(&result);
+}
+
+static void
+test_limit(void)
+{
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
+
+    init(&sampling, 2);
+    sampling.plan.duration_ns = 0;
+    g_autoptr(UprofRing) ring = uprof_ring_new(sampling.n_slots);
+    g_autoptr(UprofSampler) sampler =
+        uprof_sampler_new(&sampling.guest->base, &sampling.plan, ring);
+    g_autoptr(UprofLoop) loop = uprof_loop_new();
+    uprof_sampler_limit(sampler, 200 * UPROF_NS_PER_MS);
+    uprof_loop_add(loop, sampler);
+    sampling_end(&sampling, loop, sampler, ring, &result);
+    g_assert_cmpint(result.counts.end, ==, UPROF_SAMPLER_DURATION);
+    sampling.plan.duration_ns = 200 * UPROF_NS_PER_MS;
+    sampling_check_ticks(&sampling, &result, 2, count_all(&result));
+}
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    UprofAnswer vets[SAMPLING_VCPUS_MAX], stops[SAMPLING_VCPUS_MAX]; /* vCPU 2 is not wanted */
+    UprofAnswer answer;
+    const char *taken; /* vCPUs */
+    unsigned holds;
+} shots[] = {
+    { "plain",         { 0 }, { 0 }, UPROF_OK, "013", 3 },
+    { "resting",       { UPROF_IDLE, UPROF_SAME, UPROF_IDLE, UPROF_IDLE }, { 0 }, UPROF_OK, "013", 3 },
+    { "one-absent",    { UPROF_ABSENT }, { 0 }, UPROF_OK, "13", 2 },
+    { "all-absent",    { UPROF_ABSENT, UPROF_ABSENT, UPROF_ABSENT, UPROF_ABSENT }, { 0 }, UPROF_OK, "", 0 },
+    { "one-stuck",     { 0 }, { UPROF_OK, UPROF_STUCK }, UPROF_OK, "03", 3 },
+    { "all-stuck",     { 0 }, { UPROF_STUCK, UPROF_STUCK, UPROF_STUCK, UPROF_STUCK }, UPROF_STUCK, "", 3 },
+    { "busy",          { UPROF_BUSY, UPROF_BUSY, UPROF_BUSY, UPROF_BUSY }, { 0 }, UPROF_BUSY, "", 0 },
+    { "gone",          { UPROF_GONE }, { 0 }, UPROF_GONE, "", 0 },
+    { "gone-meanwhile", { UPROF_OK, UPROF_GONE }, { 0 }, UPROF_OK, "0", 1 },
+};
+/* clang-format on */
+
+static void
+test_shoot(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    g_auto(Sampling) sampling;
+    g_autofree UprofSnapshot *pool = g_new0(UprofSnapshot, SAMPLING_VCPUS_MAX);
+    UprofSnapshot *slots[SAMPLING_VCPUS_MAX];
+    g_autoptr(GError) error = NULL;
+    unsigned n = 99;
+
+    init(&sampling, SAMPLING_VCPUS_MAX);
+    sampling.wanted[2] = false;
+    for (unsigned vcpu = 0; vcpu < SAMPLING_VCPUS_MAX; vcpu++) {
+        slots[vcpu] = &pool[vcpu];
+        g_atomic_int_set(&sampling.guest->vets[vcpu], shots[i].vets[vcpu]);
+        g_atomic_int_set(&sampling.guest->stops[vcpu], shots[i].stops[vcpu]);
+    }
+    g_autoptr(UprofSampler) sampler =
+        uprof_sampler_new(&sampling.guest->base, &sampling.plan, NULL);
+    g_assert_cmpint(uprof_sampler_shoot(sampler, slots, &n, &error), ==, shots[i].answer);
+    g_assert_no_error(error);
+    g_assert_cmpuint(n, ==, strlen(shots[i].taken));
+    for (unsigned j = 0; j < n; j++) {
+        g_assert_cmpuint(pool[j].vcpu, ==, shots[i].taken[j] - '0');
+        g_assert_cmphex(pool[j].windows[0].gva, ==, SAMPLING_STACK + 0x100 * pool[j].vcpu - 256);
+        g_assert_false(pool[j].same);
+    }
+    g_assert_cmpuint(seen.holds[0] + seen.holds[1] + seen.holds[3], ==, shots[i].holds);
+    g_assert_cmpuint(seen.holds[2], ==, 0);
+}
+
+static void
+test_shoot_fails(void)
+{
+    g_auto(Sampling) sampling;
+    g_autofree UprofSnapshot *pool = g_new0(UprofSnapshot, 3);
+    UprofSnapshot *slots[] = { &pool[0], &pool[1], &pool[2] };
+    g_autoptr(GError) error = NULL;
+    unsigned n;
+
+    init(&sampling, 3);
+    memory_guest_rule(sampling.guest, MEMORY_HOLD, 2, 2, UPROF_FAILED);
+    g_autoptr(UprofSampler) sampler =
+        uprof_sampler_new(&sampling.guest->base, &sampling.plan, NULL);
+    g_assert_cmpint(uprof_sampler_shoot(sampler, slots, &n, &error), ==, UPROF_FAILED);
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_FAILED);
+    g_assert_cmpuint(seen.holds[2], ==, 0);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+
+    g_test_add_func("/lines/plain", test_plain);
+    g_test_add_func("/lines/spread", test_spread);
+    g_test_add_func("/lines/only-wanted", test_only_wanted);
+    g_test_add_func("/lines/absent", test_absent);
+    g_test_add_func("/lines/trial", test_trial);
+    g_test_add_func("/lines/known-hold", test_known_hold);
+    g_test_add_func("/lines/goes-on", test_goes_on);
+    g_test_add_func("/lines/budget", test_budget);
+    for (size_t i = 0; i < G_N_ELEMENTS(rests); i++) {
+        g_autofree char *path = g_strdup_printf("/lines/rest/%s", rests[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_rest);
+    }
+    g_test_add_func("/lines/long-rest", test_long_rest);
+    g_test_add_func("/lines/full-ring", test_full_ring);
+    g_test_add_func("/lines/late-consumer", test_late_consumer);
+    g_test_add_func("/lines/stuck", test_stuck);
+    g_test_add_func("/lines/stuck-few", test_stuck_few);
+    g_test_add_func("/lines/stuck-now-and-then", test_stuck_now_and_then);
+    for (size_t i = 0; i < G_N_ELEMENTS(answers); i++) {
+        g_autofree char *path = g_strdup_printf("/lines/answer/%s", answers[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_answer);
+    }
+    g_test_add_func("/lines/failures-between", test_failures_between);
+    g_test_add_func("/lines/limit", test_limit);
+    for (size_t i = 0; i < G_N_ELEMENTS(shots); i++) {
+        g_autofree char *path = g_strdup_printf("/lines/shoot/%s", shots[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_shoot);
+    }
+    g_test_add_func("/lines/shoot-fails", test_shoot_fails);
+    return g_test_run();
+}

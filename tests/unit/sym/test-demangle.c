@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <string.h>
+
+#include "uprof/demangle.h"
+
+enum { CXX_BYTES_MAX = 1024 }; /* libiberty's own limit on what it may take of the stack */
+
+/* clang-format off */
+static const struct {
+    const char *raw;
+    const char *name; /* NULL: as it is */
+} cases[] = {
+    { "main", NULL }, { "", NULL }, { "_", NULL }, { "_Z", NULL }, { "_R", NULL }, { "_D", NULL }, { "caml", NULL },
+    { "_Zen", NULL }, { "_Random", NULL }, { "_DYNAMIC", NULL }, { "_Z1", NULL }, { "Z3foov", NULL },
+    { "_Z3foov", "foo()" },
+    { "_ZN2ns3Foo3barEiPKc", "ns::Foo::bar(int, char const*)" },
+    { "_ZNSt6vectorIiSaIiEE9push_backERKi", "std::vector<int, std::allocator<int> >::push_back(int const&)" },
+    { "_ZZ4mainENKUlvE_clEv", "main::{lambda()#1}::operator()() const" },
+    { "_ZN12_GLOBAL__N_13fooEv", "(anonymous namespace)::foo()" },
+    { "_Z3fooi.constprop.0", "foo(int) [clone .constprop.0]" },
+    { "_Z3fooi.part.0.cold", "foo(int) [clone .part.0] [clone .cold]" },
+    { "_ZTV3Foo", "vtable for Foo" },
+    { "_ZSt11make_sharedIiJiEESt10shared_ptrIT_EDpOT0_", "std::shared_ptr<int> std::make_shared<int, int>(int&&)" },
+    { "_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "core::fmt::Formatter::pad" },
+    { "_ZN71_$LT$Test$u20$$u2b$$u20$$u27$static$u20$as$u20$foo..Bar$LT$Test$GT$$GT$3bar17h930b740aa94f1d3aE",
+      "<Test + 'static as foo::Bar<Test>>::bar" },
+    { "_RNvNtCs1234_7mycrate3foo3bar", "mycrate::foo::bar" },
+    { "_D3std5stdio7writelnFAyaZv", "std.stdio.writeln(immutable(char)[])" },
+    { "camlStdlib__List__map_342", "Stdlib.List.map" },
+    { "camlStdlib__List.map_342", "Stdlib.List.map" },
+    { "camlMain__entry", "Main.entry" },
+    { "camlMain__fun_1234", "Main.fun" },
+    { "camlMain.$2b$2b_12", "Main.++" },
+    { "camlMain__$3e$3e$3d_7", "Main.>>=" },
+    { "camlDune__exe__Main__go__there_5", "Dune.exe__Main__go__there" },
+    { "camlA__b_1_2", "A.b_1" },
+    { "camlA__b_", "A.b_" },
+    { "camlA__1", "A.1" },
+    { "camlA__$zz$2", "A.$zz$2" },
+    { "camlMain", NULL }, { "camlMain__", NULL }, { "caml_main", NULL }, { "caml_startup__code_begin", NULL },
+    { "camlA__$00b_1", "A." },
+};
+/* clang-format on */
+
+static void
+test_cases(void)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        /* exactly so many bytes: symbols do not end in a NUL */
+        g_autofree char *copy = g_memdup2(cases[i].raw, strlen(cases[i].raw));
+        g_autofree char *name = uprof_demangle((UprofSlice){ copy, strlen(cases[i].raw) });
+        g_assert_cmpstr(name, ==, cases[i].name);
+    }
+    g_assert_null(uprof_demangle((UprofSlice){ "_Z3foo\0v", 8 }));
+}
+
+/* The number of a part of a C++ name: S_, S0_, ... S9_, SA_, ... */
+static void
+append_mention(GString *name, unsigned i)
+{
+    static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    char text[8] = "";
+
+    for (unsigned n = i > 0 ? i - 1 : 0, at = 6; i > 0 && (n > 0 || at == 6); n /= 36)
+        text[at--] = digits[n % 36];
+    g_string_append_c(name, 'S');
+    for (unsigned at = 0; at < 7; at++)
+        if (text[at])
+            g_string_append_c(name, text[at]);
+    g_string_append_c(name, '_');
+}
+
+/* Each type is a pair of the one before, twice: 2 to the power of @n at last. */
+static void
+append_pairs(GString *name, unsigned pair, unsigned n)
+{
+    g_string_append(name, "1pIiiE");
+    for (unsigned i = 0; i < n; i++) {
+        append_mention(name, pair);
+        g_string_append_c(name, 'I');
+        append_mention(name, pair + 1 + i);
+        append_mention(name, pair + 1 + i);
+        g_string_append_c(name, 'E');
+    }
+}
+
+static void
+assert_quick(const GString *name, bool may_be_raw)
+{
+    const gint64 start = g_get_monotonic_time();
+    g_autofree char *text = uprof_demangle((UprofSlice){ name->str, name->len });
+
+    g_assert_cmpint(g_get_monotonic_time() - start, <, G_USEC_PER_SEC / 2);
+    g_assert_true(text || may_be_raw);
+    if (text)
+        g_assert_cmpuint(strlen(text), <=, UPROF_DEMANGLE_BYTES_MAX);
+}
+
+static void
+test_doubling(void)
+{
+    for (unsigned n = 1; n < 300; n += 7) {
+        g_autoptr(GString) printed = g_string_new("_Z1f");
+        g_autoptr(GString) walked = g_string_new("_Z1fIJEEvDp1qI");
+        append_pairs(printed, 0, n);
+        assert_quick(printed, printed->len >= CXX_BYTES_MAX);
+        append_pairs(walked, 2, n);
+        g_string_append_c(walked, 'E');
+        assert_quick(walked, true);
+    }
+    g_autoptr(GString) printed = g_string_new("_Z1f");
+    append_pairs(printed, 0, 2);
+    g_autofree char *text = uprof_demangle((UprofSlice){ printed->str, printed->len });
+    g_assert_cmpstr(text, ==,
+                    "f(p<int, int>, p<p<int, int>, p<int, int> >, p<p<p<int, int>, p<int, int> >, "
+                    "p<p<int, int>, p<int, int> > >)");
+}
+
+/* Deep, long, and back to themselves. */
+static void
+test_hostile(void)
+{
+    static const char *const starts[] = { "_Z1f", "_ZN",    "_R",     "_RINvC1a1b",
+                                          "_D1a", "_D1aFQ", "camlA__" };
+    static const char *const fills[] = { "P",   "PF", "I1aI",  "N1a", "T_",         "B_",
+                                         "RNv", "Q",  "1a",    "$",   "A__",        "Qb",
+                                         "Dp",  "Sp", "XsrT_", "_",   "9999999999", "\xff\xfe" };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(starts); i++) {
+        for (size_t j = 0; j < G_N_ELEMENTS(fills); j++) {
+            g_autoptr(GString) name = g_string_new(starts[i]);
+            while (name->len < UPROF_DEMANGLE_BYTES_MAX - 10)
+                g_string_append(name, fills[j]);
+            assert_quick(name, true);
+            g_string_append(name, "E");
+            assert_quick(name, true);
+        }
+    }
+}
+
+static void
+test_limits(void)
+{
+    g_autoptr(GString) name = g_string_new("_RC4089");
+
+    while (name->len < UPROF_DEMANGLE_BYTES_MAX)
+        g_string_append_c(name, 'x');
+    g_autofree char *text = uprof_demangle((UprofSlice){ name->str, name->len });
+    g_assert_nonnull(text);
+    g_assert_cmpuint(strlen(text), ==, 4089);
+    g_string_append_c(name, 'E');
+    g_assert_null(uprof_demangle((UprofSlice){ name->str, name->len }));
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/demangle/cases", test_cases);
+    g_test_add_func("/demangle/doubling", test_doubling);
+    g_test_add_func("/demangle/hostile", test_hostile);
+    g_test_add_func("/demangle/limits", test_limits);
+    return g_test_run();
+}

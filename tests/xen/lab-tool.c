@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * lab-tool - looks at domains by Xen's own word, and ends runs the hard way
+ *
+ * lab-tool state DOMID
+ *     prints "STATE CPU-NS": running, paused, shutdown, dying or gone
+ * lab-tool costs DOMID ROUNDS
+ *     prints what a hypercall that does nothing, and a hold without any copy, take
+ *     here, in ns: the first is the mean of an uninterrupted row, the other a median
+ * lab-tool storm WAY ROUNDS DOMID MARKER PROGRAM [ARGUMENT...]
+ *     runs PROGRAM, waits until its first hold and then a random moment, and
+ *     ends it: WAY is kill, group (its process group), stop, guardian or term.
+ *     Within 3.5 s nothing may be held, and the domain must run then and stay
+ *     so. Prints how often a hold was met; with too few it has tested nothing.
+ *
+ * Made to be independent of the program that it tests: it asks Xen by the
+ * structures of Xen's own headers.
+ */
+#define __XEN_TOOLS__
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <xen/xen.h>
+#include <xen/domctl.h>
+#include <xen/version.h>
+#include <xencall.h>
+
+enum {
+    PAGE_BYTES = 4096,
+    ROUNDS_MAX = 10000,
+    START_MS = 30000,
+    END_MS = 3500,
+    QUIET_MS = 60, /* after which a stop of a dead run would have come */
+    RANDOM_US = 50000,
+    SEEK_MS = 3000, /* a run that has just begun holds seldom, and this one takes CPU from it */
+    STOPPED_MS = 4000,
+};
+
+static xencall_handle *calls;
+static xen_domctl_t *domctls; /* two, and a context behind them */
+static void *context;
+
+static void __attribute__((noreturn, format(printf, 1, 2))) fail(const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    fputs("lab-tool: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    exit(1);
+}
+
+static uint64_t
+now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void
+sleep_us(long us)
+{
+    const struct timespec time = { us / 1000000, us % 1000000 * 1000 };
+
+    nanosleep(&time, NULL);
+}
+
+static void
+open_xen(void)
+{
+    calls = xencall_open(NULL, 0);
+    uint8_t *area = calls ? xencall_alloc_buffer_pages(calls, 4) : NULL;
+    if (!area)
+        fail("no way to Xen: %s", strerror(errno));
+    memset(area, 0, 4 * PAGE_BYTES);
+    domctls = (xen_domctl_t *)(void *)area;
+    context = area + PAGE_BYTES;
+}
+
+static xen_domctl_t *
+fill(unsigned i, uint32_t command, int domid)
+{
+    memset(&domctls[i], 0, sizeof(domctls[i]));
+    domctls[i].cmd = command;
+    domctls[i].interface_version = XEN_DOMCTL_INTERFACE_VERSION;
+    domctls[i].domain = (domid_t)domid;
+    return &domctls[i];
+}
+
+/* Returns: 0 or errno */
+static int
+make(xen_domctl_t *domctl)
+{
+    return xencall1(calls, __HYPERVISOR_domctl, (uintptr_t)domctl) < 0 ? errno : 0;
+}
+
+static const char *
+ask_state(int domid, uint64_t *cpu_ns)
+{
+    xen_domctl_t *domctl = fill(0, XEN_DOMCTL_getdomaininfo, domid);
+    const int number = make(domctl);
+    const uint32_t flags = domctl->u.getdomaininfo.flags;
+
+    *cpu_ns = 0;
+    if (number == ESRCH)
+        return "gone";
+    if (number != 0)
+        fail("Xen does not say how domain %d is: %s", domid, strerror(number));
+    *cpu_ns = domctl->u.getdomaininfo.cpu_time;
+    return flags & XEN_DOMINF_dying      ? "dying"
+           : flags & XEN_DOMINF_shutdown ? "shutdown"
+           : flags & XEN_DOMINF_paused   ? "paused"
+                                         : "running";
+}
+
+static int
+compare(const void *a, const void *b)
+{
+    const uint64_t one = *(const uint64_t *)a, other = *(const uint64_t *)b;
+
+    return one < other ? -1 : one > other;
+}
+
+static uint64_t
+median(uint64_t *values, size_t n)
+{
+    qsort(values, n, sizeof(values[0]), compare);
+    return values[n / 2];
+}
+
+static void
+measure_costs(int domid, size_t rounds)
+{
+    uint64_t *times = calloc(rounds, sizeof(times[0]));
+
+    /* reading the clock costs as much as a call, so it is read twice only */
+    const uint64_t row_ns = now_ns();
+    for (size_t i = 0; i < rounds; i++)
+        if (xencall2(calls, __HYPERVISOR_xen_version, XENVER_version, 0) < 0)
+            fail("Xen does not say its version: %s", strerror(errno));
+    const uint64_t call_ns = (now_ns() - row_ns) / rounds;
+    for (size_t i = 0; i < rounds; i++) {
+        fill(0, XEN_DOMCTL_pausedomain, domid);
+        xen_domctl_t *registers = fill(1, XEN_DOMCTL_getvcpucontext, domid);
+        registers->u.vcpucontext.vcpu = 0;
+        set_xen_guest_handle(registers->u.vcpucontext.ctxt, context);
+        const uint64_t began_ns = now_ns();
+        if (make(&domctls[0]) != 0)
+            fail("domain %d cannot be paused", domid);
+        make(&domctls[1]);
+        fill(0, XEN_DOMCTL_unpausedomain, domid);
+        if (make(&domctls[0]) != 0)
+            fail("domain %d cannot be unpaused", domid);
+        times[i] = now_ns() - began_ns;
+    }
+    printf("%" PRIu64 " %" PRIu64 "\n", call_ns, median(times, rounds));
+    free(times);
+}
+
+/* The profiler's own word for whether it holds: include/uprof/marker.h */
+static volatile const int32_t *
+map_marker(const char *path)
+{
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const uint64_t until_ns = now_ns() + (uint64_t)START_MS * 1000000;
+
+    if (file < 0)
+        return NULL;
+    while (lseek(file, 0, SEEK_END) < PAGE_BYTES && now_ns() < until_ns)
+        sleep_us(1000);
+    const uint8_t *page = mmap(NULL, PAGE_BYTES, PROT_READ, MAP_SHARED, file, 0);
+    close(file);
+    return page == MAP_FAILED ? NULL : (const void *)(page + 4);
+}
+
+static pid_t
+child_of(pid_t pid)
+{
+    char path[64];
+    int child = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)pid);
+    FILE *file = fopen(path, "re");
+    if (!file || fscanf(file, "%d", &child) != 1)
+        fail("the profiler has no guardian");
+    fclose(file);
+    return child;
+}
+
+static pid_t
+start(char **command)
+{
+    const pid_t pid = fork();
+
+    if (pid != 0)
+        return pid;
+    /* the killer is real-time, so that it meets holds; this is not */
+    const struct sched_param usual = { 0 };
+    sched_setscheduler(0, SCHED_OTHER, &usual);
+    setpgid(0, 0);
+    execvp(command[0], command);
+    _exit(127);
+}
+
+static void
+end(const char *way, pid_t pid, bool *may_live)
+{
+    *may_live = false;
+    if (strcmp(way, "kill") == 0) {
+        kill(pid, SIGKILL);
+    } else if (strcmp(way, "group") == 0) {
+        kill(-pid, SIGKILL);
+    } else if (strcmp(way, "guardian") == 0) {
+        kill(child_of(pid), SIGKILL);
+    } else if (strcmp(way, "term") == 0) {
+        kill(pid, SIGTERM);
+    } else if (strcmp(way, "stop") == 0) {
+        kill(pid, SIGSTOP);
+        *may_live = true;
+    } else {
+        fail("no way '%s'", way);
+    }
+}
+
+static void
+must_run(int domid, volatile const int32_t *held, unsigned round)
+{
+    const uint64_t until_ns = now_ns() + (uint64_t)END_MS * 1000000;
+    uint64_t before_ns, after_ns;
+
+    for (;;) {
+        const char *state = ask_state(domid, &before_ns);
+        if (strcmp(state, "running") == 0 && *held == 0) {
+            sleep_us(QUIET_MS * 1000L);
+            if (strcmp(ask_state(domid, &after_ns), "running") == 0 && *held == 0)
+                return;
+        }
+        if (now_ns() > until_ns)
+            fail("round %u: domain %d is %s, and the marker says %d", round, domid, state,
+                 (int)*held);
+        sleep_us(2000);
+    }
+}
+
+/* Where one kill in four is at random, most of the others meet a hold. */
+static void
+must_have_met(const char *way, unsigned n_met, unsigned rounds)
+{
+    const unsigned least = strcmp(way, "kill") == 0 ? rounds / 4 : 1;
+
+    if (n_met == 0 || n_met < least)
+        fail("%s: only %u of %u rounds were in a hold: nothing is tested", way, n_met, rounds);
+}
+
+static void
+storm(const char *way, unsigned rounds, int domid, const char *marker, char **command)
+{
+    const struct sched_param first = { .sched_priority = 50 };
+    unsigned n_met = 0;
+    uint64_t slowest_ns = 0;
+
+    if (sched_setscheduler(0, SCHED_FIFO, &first) < 0)
+        fail("cannot become a real-time process: %s", strerror(errno));
+    srandom((unsigned)now_ns());
+    for (unsigned round = 0; round < rounds; round++) {
+        const pid_t pid = start(command);
+        const uint64_t until_ns = now_ns() + (uint64_t)START_MS * 1000000;
+        volatile const int32_t *held = NULL;
+        bool may_live;
+        while (!held || *held == 0) {
+            if (!held)
+                held = map_marker(marker);
+            if (now_ns() > until_ns || waitpid(pid, NULL, WNOHANG) != 0)
+                fail("round %u: '%s' holds nothing", round, command[0]);
+            sleep_us(3000);
+        }
+        sleep_us(random() % RANDOM_US);
+        /* most of them in a hold: this process comes before the one that it looks at */
+        const bool is_sought = round % 4 != 0 || strcmp(way, "stop") == 0;
+        const uint64_t seek_ns = now_ns() + (uint64_t)SEEK_MS * 1000000;
+        while (is_sought && *held == 0 && now_ns() < seek_ns)
+            sleep_us(100 + random() % 100);
+        n_met += *held != 0;
+        end(way, pid, &may_live);
+        const uint64_t ended_ns = now_ns();
+        if (may_live) {
+            sleep_us(STOPPED_MS * 1000L);
+            must_run(domid, held, round);
+            kill(pid, SIGCONT);
+            kill(pid, SIGTERM);
+        }
+        waitpid(pid, NULL, 0);
+        must_run(domid, held, round);
+        if (now_ns() - ended_ns > slowest_ns)
+            slowest_ns = now_ns() - ended_ns;
+        munmap((void *)((uintptr_t)held - 4), PAGE_BYTES);
+    }
+    printf("%s: %u rounds, %u of them in a hold, the slowest free after %" PRIu64 " ms\n", way,
+           rounds, n_met, slowest_ns / 1000000);
+    must_have_met(way, n_met, rounds);
+}
+
+int
+main(int argc, char **argv)
+{
+    uint64_t cpu_ns;
+
+    open_xen();
+    if (argc == 3 && strcmp(argv[1], "state") == 0) {
+        const char *state = ask_state(atoi(argv[2]), &cpu_ns);
+        printf("%s %" PRIu64 "\n", state, cpu_ns);
+    } else if (argc == 4 && strcmp(argv[1], "costs") == 0) {
+        const int rounds = atoi(argv[3]);
+        if (rounds < 1 || rounds > ROUNDS_MAX)
+            fail("ROUNDS is 1 to %d", ROUNDS_MAX);
+        measure_costs(atoi(argv[2]), (size_t)rounds);
+    } else if (argc >= 7 && strcmp(argv[1], "storm") == 0) {
+        storm(argv[2], (unsigned)atoi(argv[3]), atoi(argv[4]), argv[5], argv + 6);
+    } else {
+        fail("see the head of its source for how it is called");
+    }
+    return 0;
+}

@@ -1,0 +1,475 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# tests.sh - the tests in the lab; to be sourced behind lib.sh. The table at the end
+# says which there are.
+
+# A hold older than 50 ms copies no stack; on an emulated machine with too much to
+# do there are such, and they are not what is tested.
+patient=(--max-pause 1s)
+fast=(-F 1000 --budget 100 "${patient[@]}")
+samples_wanted=5000
+# More are taken: one CPU runs guest and profiler in turns of a millisecond, so that
+# neighboring samples are alike by chance, the more so the busier the machine is.
+samples_taken=15000
+
+# guest_image KIND: the guest of known shares
+guest_image()
+{
+    case $1 in
+    pvh) echo "$guests/guest64.elf" ;;
+    pv) echo "$guests/guestpv.elf" ;;
+    esac
+}
+
+# boot NAME KIND [CMDLINE [VCPUS]]: the guest of known shares; sets $domid
+boot()
+{
+    local words=${3:-split}
+    # Emulated twice it is slow: short slices of work.
+    create "$1" "$2" "$(guest_image "$2")" "$words unit=500" 64 '' "${4:-1}"
+    if [ "$2" = pv ]; then
+        await_word "$1" "virt-uprof guest: ${words%%[= ]*}"
+    fi
+}
+
+# shares KIND: 10, 30 and 60 % within 2 points at 5000 samples, every stack to its end
+shares()
+{
+    local files=() n=0
+    boot g "$1"
+    while [ "$n" -lt "$samples_taken" ]; do
+        files+=("$work/${#files[@]}.folded")
+        profile 0 "${fast[@]}" -d 5 -o "${files[-1]}" -o "$work/run.meta.json" g
+        result sidecar "$work/run.meta.json" "ended_by == 'duration'" "access == 'xen'" \
+            "stacks['complete'] * 1000 >= samples['running'] * 998" "images[0]['matched']" \
+            "samples['idle'] == 0" "domain['driver'] == 'Xen'"
+        n=$(result total "${files[@]}")
+        [ "${#files[@]}" -lt 60 ] || fail "only $n samples"
+    done
+    cat "$work/err"
+    result shares g "$samples_wanted" "${files[@]}"
+    must_run "$domid"
+}
+
+# stacks KIND IMAGE: where leaf functions have no frame nobody is left out
+stacks()
+{
+    create g "$1" "$guests/$2.elf" 'split unit=500' 64 '' 1
+    [ "$1" != pv ] || await_word g 'virt-uprof guest: split'
+    profile 0 "${fast[@]}" -d 3 -o "$work/g.folded" -o "$work/run.meta.json" g
+    cat "$work/err"
+    result sidecar "$work/run.meta.json" \
+        "stacks['complete'] * 1000 >= samples['running'] * 998 > 0"
+    grep -qE '^g;guest_entry;guest_main;main_loop;function_3;work ' "$work/g.folded"
+    if grep -E 'truncated' -v "$work/g.folded" |
+        grep -vE '^g;guest_entry;guest_main;main_loop(;function_[123](;work)?)? [0-9]+$'; then
+        fail 'somebody is left out'
+    fi
+    must_run "$domid"
+}
+
+# A stack of 25 KiB, more than is copied at first, and one on other pages
+deep()
+{
+    boot g "$1" deep
+    profile 0 "${fast[@]}" -d 4 -o "$work/g.folded" g
+    result stacks g 80 "guest_entry;guest_main;deep_loop;(deep_[0-9]+;?){64};work" "$work/g.folded"
+}
+
+high()
+{
+    boot g pvh "split $1"
+    profile 0 "${fast[@]}" -d 2 -o "$work/g.folded" g
+    result stacks g 85 "guest_entry;guest_main;main_loop;function_[123];work" \
+        "$work/g.folded"
+}
+
+# What halts is not held
+idle()
+{
+    started_ns=1000000 boot g "$1" idle
+    profile 0 -F 99 -d 4 --idle -o "$work/g.folded" -o "$work/run.meta.json" g
+    cat "$work/err"
+    result sidecar "$work/run.meta.json" "samples['idle'] * 100 >= samples['total'] * 80" \
+        "hold_us['count'] * 4 <= samples['total']"
+    profile 0 dump g
+    is_in_state "$domid" running
+}
+
+# Stacks that are not to be trusted
+hostile()
+{
+    boot g pvh hostile
+    profile 0 "${fast[@]}" -d 3 -o "$work/g.folded" -o "$work/run.meta.json" g
+    cat "$work/err"
+    result stacks g 100 '\[truncated\];.*|guest_entry(;.*)?|hostile_.*' "$work/g.folded"
+    result sidecar "$work/run.meta.json" "stacks['truncated'] > 0" \
+        "frames['total'] > samples['total'] > 100"
+    must_run "$domid"
+}
+
+# create_by_xl TYPE MIB [LINE...]: a domain 'of-xl' that libvirt does not know, with
+# LINEs in its configuration; sets $domid. libvirtd 9.0 crashes when one of type hvm is
+# destroyed.
+create_by_xl()
+{
+    printf '%s\n' 'name = "of-xl"' "type = \"$1\"" "memory = $2" 'vcpus = 1' "${@:3}" \
+        >"$work/g.cfg"
+    xl create -q "$work/g.cfg"
+    domid=$(xl domid of-xl)
+    wait_until 60 has_run "$domid" 100000000
+}
+
+# foreign EXPRESSION TYPE MIB [LINE...]: a guest of somebody else's, without symbols: all
+# that its stacks have are addresses
+foreign()
+{
+    create_by_xl "${@:2}"
+    profile 0 "${fast[@]}" -d 3 --idle -o "$work/g.folded" -o "$work/run.meta.json" \
+        --domid "$domid"
+    cat "$work/err"
+    sed -n 1,4p "$work/g.folded"
+    result stacks of-xl 100 '\[idle\]|(\[truncated\];)?0x[0-9a-f]+(;0x[0-9a-f]+)*' \
+        "$work/g.folded"
+    result sidecar "$work/run.meta.json" "samples['running'] > 100" "$1"
+    profile 0 dump --domid "$domid"
+    cat "$work/out"
+    # it may have just halted
+    grep -qE '#0 .* 0x[0-9a-f]+|vcpu0 idle \(halted\)' "$work/out"
+    is_in_state "$domid" running
+}
+
+# A guest with firmware and devices of QEMU, and nothing to boot from
+foreign_hvm()
+{
+    foreign "frames['total'] >= samples['running']" hvm 64 'vga = "none"'
+}
+
+# foreign_grub TYPE NAME: GRUB, which runs from a heap; its 32-bit code has frame pointers
+foreign_grub()
+{
+    local wanted="frames['total'] >= samples['running']"
+    [ "$1" = pv ] || wanted="frames['total'] > samples['running']"
+    foreign "$wanted" "$1" 128 "kernel = \"/usr/lib/grub-xen/grub-$2.bin\""
+}
+
+# linux KIND VCPUS: Debian's kernel, which starts at its link addresses, as dom0's own does
+linux()
+{
+    grep -E ' [tTwW] ' /proc/kallsyms | grep -v '\[' >"$work/kernel.syms"
+    create g "$1" "$(echo /boot/vmlinuz-*)" 'console=hvc0 quiet' 256 /lab/initrd.cpio "$2"
+    await_word g 'lab init: running'
+    profile 0 "${fast[@]}" -d 4 --per-vcpu -s "$work/kernel.syms" -s "$guests/linux-init" \
+        -o "$work/g.folded" g
+    cat "$work/err"
+    sort -t ' ' -k 2 -rn "$work/g.folded" | sed -n 1,8p
+    grep -q 'vcpu0;.*spin_in_user_mode' "$work/g.folded"
+    [ "$2" = 1 ] || grep -q 'vcpu1;.*spin_in_user_mode' "$work/g.folded"
+    grep -qE 'chacha|urandom|random' "$work/g.folded"
+    must_run "$domid"
+}
+
+# What somebody else has paused stays paused, and is not sampled
+paused()
+{
+    local profiler
+    boot g pvh
+    xl pause "$domid"
+    touch "$work/paused-$domid"
+    profile 3 -d 1 g
+    says "is paused, not by us"
+    profile 0 dump g
+    grep -q guest_main "$work/out"
+    is_in_state "$domid" paused
+    xl unpause "$domid"
+
+    # in mid-run, and with holds all the time
+    virt-uprof -F 20000 --budget 100 -d 600 -o "$work/g.folded" -o "$work/run.meta.json" g \
+        >"$work/out" 2>"$work/err" &
+    profiler=$!
+    wait_until 20 grep -q 'access xen' "$work/err"
+    xl pause "$domid"
+    wait_until 20 grep -q 'not by us' "$work/err"
+    is_in_state "$domid" paused
+    kill -TERM "$profiler"
+    wait "$profiler"
+    is_in_state "$domid" paused
+    result sidecar "$work/run.meta.json" "ended_by == 'signal'" "ticks['busy'] > 0" \
+        "samples['total'] > 0"
+    xl unpause "$domid"
+    rm "$work/paused-$domid"
+    must_run "$domid"
+
+    # two pauses by others, by both tools
+    virsh -q suspend g
+    touch "$work/paused-$domid"
+    profile 3 -d 1 g
+    is_in_state "$domid" paused
+    virsh -q resume g
+    rm "$work/paused-$domid"
+    must_run "$domid"
+}
+
+# Ended by others in mid-run, it leaves no page behind; another guest is sampled on
+gone()
+{
+    local other
+    boot other pv
+    other=$domid
+    boot g pvh
+    virt-uprof -F 200 -d 8 -o "$work/%d.folded" g other >"$work/out" 2>"$work/err" &
+    wait_until 20 grep -q 'access xen' "$work/err"
+    virsh -q destroy g
+    wait_until 30 is_in_state "$domid" gone || fail "it is $(state_of "$domid"): $(xl list)"
+    if xl list | grep null; then
+        fail 'a dead domain is still there'
+    fi
+    wait $!
+    says 'the domain ended in mid-run; its samples stand'
+    [ -s "$work/g.folded" ]
+    [ -s "$work/other.folded" ]
+    must_run "$other"
+}
+
+# Saved in mid-run by its own kernel's help, it is saved whole, and runs on when restored
+saved()
+{
+    local before
+    create g pvh "$(echo /boot/vmlinuz-*)" 'console=hvc0 quiet' 128 /lab/initrd.cpio 1
+    await_word g 'lab init: running'
+    before=$domid
+    virt-uprof -F 200 -d 600 -o "$work/g.folded" g >"$work/out" 2>"$work/err" &
+    wait_until 20 grep -q 'access xen' "$work/err"
+    virsh -q save g "$work/saved"
+    wait_until 30 is_in_state "$before" gone || fail "it is $(state_of "$before"): $(xl list)"
+    wait $!
+    says 'the domain ended in mid-run; its samples stand'
+    [ -s "$work/g.folded" ]
+    virsh -q restore "$work/saved"
+    domid=$(virsh -q domid g)
+    must_run "$domid"
+    profile 0 -F 200 -d 1 -o "$work/g.folded" g
+}
+
+# After a reboot a domain is there again, with another number
+is_destroyed()
+{
+    virsh -q destroy g >/dev/null 2>&1 || true
+    no_domains
+}
+
+# The same by the guest's own wish; sampled from the moment it starts
+ends_itself()
+{
+    local word
+    for word in stop reboot; do
+        rm -f "$work/g.folded"
+        virt-uprof --wait -F 200 -d 60 -o "$work/g.folded" g >"$work/out" 2>"$work/err" &
+        wait_until 20 grep -q "waiting for 'g'" "$work/err"
+        boot g pv "$word=6"
+        wait $!
+        says 'the domain ended in mid-run; its samples stand'
+        result stacks g 100 'guest_entry(;.*)?' "$work/g.folded"
+        [ "$word" = reboot ] || wait_until 10 is_in_state "$domid" gone
+        wait_until 30 is_destroyed || fail "it is still there: $(xl list)"
+    done
+}
+
+# Ended the hard way, in holds and outside of them
+storm()
+{
+    local uuid
+    boot g "$3"
+    uuid=$(virsh -q domuuid g)
+    # once, so that there is a marker
+    profile 0 -d 100ms g
+    lab-tool storm "$1" "$2" "$domid" "/run/virt-uprof/$uuid" \
+        virt-uprof -q -F 20000 --budget 100 -d 60 -o "$work/g.folded" g 2>"$work/err" ||
+        fail "storm $*"
+    must_run "$domid"
+    # a user's pause that came in between is not taken away by what heals
+    xl pause "$domid"
+    touch "$work/paused-$domid"
+    profile 0 check --heal
+    is_in_state "$domid" paused
+    xl unpause "$domid"
+    rm "$work/paused-$domid"
+}
+
+# A domain of xl's, which libvirt does not know
+domid()
+{
+    create_by_xl pvh 64 "kernel = \"$(guest_image pvh)\"" 'cmdline = "split unit=500"'
+    profile 3 -d 1 of-xl
+    profile 0 "${fast[@]}" -d 2 -s "$(guest_image pvh)" -o "$work/%d.folded" --domid "$domid"
+    says 'of-xl: libvirt does not know domain'
+    result stacks of-xl 85 "guest_entry;guest_main;main_loop;function_[123];work" \
+        "$work/of-xl.folded"
+    profile 0 dump --domid "$domid"
+    profile 0 check --domid "$domid"
+}
+
+# Clear words, the documented code, and nothing else
+bad_input()
+{
+    local module
+    boot g pvh
+    profile 5 dump Domain-0
+    says 'it is dom0, in which this program itself runs'
+    profile 5 dump --domid 0
+    says 'it is dom0'
+    profile 3 dump --domid 32000
+    says 'Xen has no domain of number 32000; see: xl list'
+    profile 2 dump --domid 32752
+    says "--domid '32752' is not"
+    profile 5 dump --access monitor g
+    says "no access 'monitor' to a domain of Xen"
+    profile 5 dump --no-pause g
+    says '--no-pause is for KVM'
+    profile 3 dump nobody
+    says "no domain 'nobody' on xen:///system"
+    profile 0 list
+    grep -q 'g .*xen ' "$work/out"
+    profile 0 check g
+    cat "$work/out"
+    grep -q 'ok    access         xen: ' "$work/out"
+
+    # not root: libvirt itself refuses
+    if setpriv --reuid 65534 --regid 65534 --clear-groups \
+        /usr/local/bin/virt-uprof dump g >"$work/out" 2>"$work/err"; then
+        fail "not root, and yet it works"
+    fi
+    says 'no connection to'
+
+    # no module, a bad one, and one that others may write
+    module=$(echo /usr/local/lib/*/virt-uprof/xen.so)
+    mv "$module" "$module.away"
+    profile 5 dump g
+    says 'the module for Xen domains is missing .*install the package virt-uprof-xen'
+    profile 0 list
+    grep -q 'virt-uprof-xen' "$work/out"
+    profile 5 check
+    grep -q 'FAIL  module .*virt-uprof-xen' "$work/out"
+    echo nothing >"$module"
+    profile 5 dump g
+    says 'the module for Xen domains cannot be loaded'
+    cp "$module.away" "$module"
+    chmod 666 "$module"
+    profile 5 dump g
+    says 'others than root may write it'
+    mv "$module.away" "$module"
+    profile 0 dump g
+}
+
+# A capture is the same again
+capture()
+{
+    boot g pv
+    profile 0 "${fast[@]}" -d 2 -o "$work/live.folded" -f folded --capture "$work/g.capture" g
+    profile 0 report -o "$work/again.folded" "$work/g.capture"
+    cmp "$work/live.folded" "$work/again.folded"
+    result stacks g 85 "guest_entry;guest_main;main_loop;function_[123];work" \
+        "$work/again.folded"
+}
+
+# All at once, of both kinds, and not dom0
+all()
+{
+    local one
+    boot one pvh
+    one=$domid
+    boot other pv
+    profile 0 --all -F 100 -d 3 -o "$work/%d.folded"
+    [ -s "$work/one.folded" ]
+    [ -s "$work/other.folded" ]
+    [ ! -e "$work/Domain-0.folded" ]
+    must_run "$one"
+    must_run "$domid"
+}
+
+# What a hold takes, and what xenctx takes for a look at the same guest
+bench()
+{
+    local costs call_ns bare_ns began now n=0 kind
+    for kind in pvh pv; do
+        boot g "$kind"
+        costs=$(lab-tool costs "$domid" 300)
+        call_ns=${costs% *}
+        bare_ns=${costs#* }
+        profile 0 -F 20000 --budget 100 -d 5 -o "$work/g.folded" -o "$work/run.meta.json" g
+        n=0
+        began=$(date +%s%N)
+        now=$began
+        while [ $((now - began)) -lt 3000000000 ]; do
+            /usr/lib/xen-4.17/bin/xenctx --frame-pointers --stack-trace "$domid" 0 \
+                >"$work/xenctx" 2>&1 || fail "xenctx: $(cat "$work/xenctx")"
+            n=$((n + 1))
+            now=$(date +%s%N)
+        done
+        tail -n 4 "$work/xenctx"
+        python3 /lab/bench.py "$kind" "$work/run.meta.json" "$call_ns" "$bare_ns" \
+            "$n" $((now - began)) | tee -a /lab/bench.txt
+        must_run "$domid"
+        xl destroy "$domid"
+        wait_until 20 is_in_state "$domid" gone
+    done
+}
+
+lab_tests=(
+    'shares-pvh     shares pvh'
+    'shares-pv      shares pv'
+    'stacks-leaf    stacks pvh guestleaf'
+    'stacks-tables  stacks pvh guesttables'
+    'stacks-bare    stacks pvh guestbare'
+    'stacks-pv      stacks pv guestpvbare'
+    'deep-pv        deep pv'
+    'high           high high'
+    'idle-pvh       idle pvh'
+    'idle-pv        idle pv'
+    'hostile        hostile'
+    'grub-pv        foreign_grub pv x86_64-xen'
+    'hvm            foreign_hvm'
+    'grub-pvh32     foreign_grub pvh i386-xen_pvh'
+    'linux-pvh      linux pvh 1'
+    'linux-pv       linux pv 2'
+    'paused         paused'
+    'gone           gone'
+    'ends-itself    ends_itself'
+    'saved          saved'
+    'domid          domid'
+    'bad-input      bad_input'
+    'capture        capture'
+    'all            all'
+    'storm-pvh      storm kill 50 pvh'
+    'storm-pv       storm kill 5 pv'
+    'storm-group    storm group 3 pvh'
+    'storm-term     storm term 3 pvh'
+    'storm-guardian storm guardian 3 pvh'
+    'storm-stop     storm stop 2 pvh'
+    'bench          bench'
+)
+
+# is_wanted WHICH INDEX NAME: WHICH is nothing for all tests, names, or "2/3" for the
+# second of three shares of them
+is_wanted()
+{
+    if [[ $1 =~ ^([0-9]+)/([0-9]+)$ ]]; then
+        [ "$(($2 % BASH_REMATCH[2] + 1))" = "${BASH_REMATCH[1]}" ]
+    else
+        [ -z "$1" ] || [[ " $1 " == *" $3 "* ]]
+    fi
+}
+
+# run_all WHICH
+run_all()
+{
+    local row name i
+    for i in "${!lab_tests[@]}"; do
+        read -r name row <<<"${lab_tests[$i]}"
+        if is_wanted "$1" "$i" "$name"; then
+            # shellcheck disable=SC2086 # words
+            check "$name" $row
+        fi
+    done
+}
