@@ -21,6 +21,7 @@ enum {
 #define UPROF_RATE_FORM "1 to 20000 (per second)"
 #define UPROF_DURATION_FORM "a number with ms, s, m or h, such as 10s or 500ms; 0: until stopped"
 #define UPROF_BUDGET_FORM "0.1 to 100 (percent)"
+#define UPROF_CHANCE_FORM "0 to 1, such as 0.2"
 #define UPROF_VCPUS_FORM "numbers and ranges, such as 0,2-3"
 
 /** UprofGiven: which members were set by somebody */
@@ -68,6 +69,7 @@ bool uprof_settings_has_vcpu(const UprofSettings *settings, unsigned vcpu);
 bool uprof_settings_parse_rate(const char *text, uint64_t *rate_mhz);
 bool uprof_settings_parse_duration(const char *text, uint64_t *duration_ns);
 bool uprof_settings_parse_budget(const char *text, uint64_t *budget_ppm);
+bool uprof_settings_parse_chance(const char *text, uint64_t *chance_ppm);
 bool uprof_settings_parse_vcpus(const char *text, GArray **vcpus);
 
 /**

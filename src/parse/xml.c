@@ -8,6 +8,7 @@
 #include "uprof/error.h"
 #include "uprof/scan.h"
 #include "uprof/text.h"
+#include "xml-priv.h"
 
 /*
  * Without XML_PARSE_HUGE libxml2 bounds the depth (256) and thereby its own
@@ -16,7 +17,6 @@
  * UTF-8.
  */
 
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(xmlDoc, xmlFreeDoc)
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(xmlParserCtxt, xmlFreeParserCtxt)
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(xmlBuffer, xmlBufferFree)
 
@@ -293,14 +293,14 @@ refuse_doctype(void *context, const xmlChar *name, const xmlChar *external, cons
     xmlStopParser(parser);
 }
 
-static xmlDoc *
-load(UprofSlice text, GError **error)
+xmlDoc *
+uprof_xml_load(UprofSlice text, const char *what, size_t bytes_max, GError **error)
 {
     g_autoptr(xmlParserCtxt) parser = xmlNewParserCtxt();
     bool has_doctype = false;
 
-    if (text.len > UPROF_XML_BYTES_MAX) {
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA, "domain XML: %zu bytes are too many",
+    if (text.len > bytes_max) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA, "%s: %zu bytes are too many", what,
                     text.len);
         return NULL;
     }
@@ -312,8 +312,7 @@ load(UprofSlice text, GError **error)
         XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_NOCDATA);
 
     if (has_doctype) {
-        g_set_error_literal(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
-                            "domain XML: a DOCTYPE is refused");
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA, "%s: a DOCTYPE is refused", what);
         return NULL;
     }
     if (!doc || !xmlDocGetRootElement(doc)) {
@@ -321,7 +320,7 @@ load(UprofSlice text, GError **error)
         g_autofree char *raw = g_strdup(cause && cause->message ? cause->message : "no element");
         g_autofree char *quoted = uprof_text_quote(g_strchomp(raw));
 
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA, "domain XML line %d: %s",
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA, "%s line %d: %s", what,
                     cause ? cause->line : 0, quoted);
         return NULL;
     }
@@ -331,7 +330,7 @@ load(UprofSlice text, GError **error)
 UprofDomainXml *
 uprof_domain_xml_parse(UprofSlice text, GError **error)
 {
-    g_autoptr(xmlDoc) doc = load(text, error);
+    g_autoptr(xmlDoc) doc = uprof_xml_load(text, "domain XML", UPROF_XML_BYTES_MAX, error);
     if (!doc)
         return NULL;
 

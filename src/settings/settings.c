@@ -126,6 +126,12 @@ uprof_settings_parse_budget(const char *text, uint64_t *budget_ppm)
     return true;
 }
 
+bool
+uprof_settings_parse_chance(const char *text, uint64_t *chance_ppm)
+{
+    return parse_decimal(text, 6, 1, chance_ppm);
+}
+
 static int
 compare_numbers(gconstpointer a, gconstpointer b)
 {

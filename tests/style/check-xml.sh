@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# The schema of the metadata agrees with its examples: all of xml/examples
-# validate, but for those named bad-*, which must not.
+# The schema agrees with the configuration as it is installed and with its examples:
+# all validate, but for those named bad-*, which must not.
 # usage: check-xml.sh SOURCE_ROOT
 set -u
 
@@ -14,7 +14,7 @@ if ! command -v xmllint >/dev/null; then
     echo 'SKIP: xmllint is not installed'
     exit 77
 fi
-for example in "$root"/xml/examples/*.xml; do
+for example in "$root"/xml/virt-uprof.xml "$root"/xml/examples/*.xml; do
     n=$((n + 1))
     valid=yes
     xmllint --nonet --noout --relaxng "$schema" "$example" 2>/dev/null || valid=no
@@ -27,7 +27,7 @@ for example in "$root"/xml/examples/*.xml; do
         failed=1
     fi
 done
-if [ "$n" -lt 3 ]; then
+if [ "$n" -lt 18 ]; then
     echo "only $n examples found"
     failed=1
 fi

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "uprof/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "uprof/config-xml.h"
+#include "uprof/error.h"
+#include "uprof/scan.h"
+#include "uprof/settings.h"
+#include "uprof/text.h"
+
+#define WORDS_SEPARATORS " \t\r\n"
+#define PATH_FORM "absolute paths with ':' between them"
+#define DAYS_FORM "1 to 36500 (days)"
+#define MEGABYTES_FORM "0 to 1073741824 (megabytes)"
+
+/* Says whether @text is good; stores what it means, and frees what was there. */
+typedef bool (*TakeValue)(const char *text, void *member);
+
+static bool
+take_rate(const char *text, void *member)
+{
+    return uprof_settings_parse_rate(text, member);
+}
+
+/* Rounds end by themselves. */
+static bool
+take_duration(const char *text, void *member)
+{
+    uint64_t ns;
+
+    if (!uprof_settings_parse_duration(text, &ns) || ns == 0)
+        return false;
+    *(uint64_t *)member = ns;
+    return true;
+}
+
+static bool
+take_budget(const char *text, void *member)
+{
+    return uprof_settings_parse_budget(text, member);
+}
+
+static bool
+take_chance(const char *text, void *member)
+{
+    return uprof_settings_parse_chance(text, member);
+}
+
+static bool
+take_number(const char *text, uint64_t min, uint64_t max, void *member)
+{
+    return uprof_slice_to_uint((UprofSlice){ text, strlen(text) }, 10, min, max, member);
+}
+
+static bool
+take_days(const char *text, void *member)
+{
+    return take_number(text, 1, UPROF_CONFIG_DAYS_MAX, member);
+}
+
+static bool
+take_megabytes(const char *text, void *member)
+{
+    return take_number(text, 0, UPROF_CONFIG_MEGABYTES_MAX, member);
+}
+
+static void
+replace_list(void *member, GPtrArray *list)
+{
+    GPtrArray **old = member;
+
+    g_ptr_array_unref(*old);
+    *old = list;
+}
+
+static GPtrArray *
+split(const char *text, const char *separators)
+{
+    g_auto(GStrv) parts = g_strsplit_set(text, separators, -1);
+    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
+
+    for (unsigned i = 0; parts[i]; i++)
+        if (*parts[i])
+            g_ptr_array_add(list, g_strdup(parts[i]));
+    return list;
+}
+
+static bool
+take_words(const char *text, void *member)
+{
+    replace_list(member, split(text, WORDS_SEPARATORS));
+    return true;
+}
+
+static bool
+take_path(const char *text, void *member)
+{
+    g_autoptr(GPtrArray) folders = split(text, ":");
+
+    for (guint i = 0; i < folders->len; i++)
+        if (!g_path_is_absolute(g_ptr_array_index(folders, i)))
+            return false;
+    replace_list(member, g_steal_pointer(&folders));
+    return true;
+}
+
+static bool
+take_folder(const char *text, void *member)
+{
+    char **folder = member;
+
+    if (!g_path_is_absolute(text))
+        return false;
+    g_free(*folder);
+    *folder = g_strdup(text);
+    return true;
+}
+
+#define XML(member) G_STRUCT_OFFSET(UprofConfigXml, member)
+#define AT(member) G_STRUCT_OFFSET(UprofConfig, member)
+
+/* clang-format off */
+static const struct {
+    const char *name; /* in the file */
+    const char *built_in;
+    size_t text;
+    TakeValue take;
+    const char *form;
+    size_t value;
+} values[] = {
+    { "profile/@rate",           "99",   XML(profile_rate),       take_rate,      UPROF_RATE_FORM,      AT(rate_mhz)           },
+    { "profile/@duration",       "20s",  XML(profile_duration),   take_duration,  "1ms to 720h",        AT(duration_ns)        },
+    { "profile/@budget",         "1",    XML(profile_budget),     take_budget,    UPROF_BUDGET_FORM,    AT(budget_ppm)         },
+    { "collect/@connect",        "",     XML(connect),            take_words,     NULL,                 AT(uris)               },
+    { "collect/@domains",        "",     XML(domains),            take_words,     NULL,                 AT(domains)            },
+    { "collect/@chance",         "1",    XML(chance),             take_chance,    UPROF_CHANCE_FORM,    AT(chance_ppm)         },
+    { "collect/@longest",        "8m",   XML(longest),            take_duration,  "1ms to 720h",        AT(longest_ns)         },
+    { "limits/@rate",            "200",  XML(limits_rate),        take_rate,      UPROF_RATE_FORM,      AT(limit_rate_mhz)     },
+    { "limits/@duration",        "60s",  XML(limits_duration),    take_duration,  "1ms to 720h",        AT(limit_duration_ns)  },
+    { "limits/@budget",          "2",    XML(limits_budget),      take_budget,    UPROF_BUDGET_FORM,    AT(limit_budget_ppm)   },
+    { "symbols/@path",           "/var/lib/virt-uprof/symbols:/usr/lib/debug",
+                                         XML(symbols_path),       take_path,      PATH_FORM,            AT(symbol_folders)     },
+    { "store/@directory",        "/var/lib/virt-uprof",
+                                         XML(directory),          take_folder,    "an absolute path",   AT(store)              },
+    { "store/@sliceDays",        "7",    XML(slice_days),         take_days,      DAYS_FORM,            AT(slice_days)         },
+    { "store/@mergedDays",       "90",   XML(merged_days),        take_days,      DAYS_FORM,            AT(merged_days)        },
+    { "store/@maxMegabytes",     "512",  XML(max_megabytes),      take_megabytes, MEGABYTES_FORM,       AT(max_megabytes)      },
+    { "store/@minFreeMegabytes", "500",  XML(min_free_megabytes), take_megabytes, MEGABYTES_FORM,       AT(min_free_megabytes) },
+};
+/* clang-format on */
+
+UprofConfig *
+uprof_config_new(void)
+{
+    UprofConfig *config = g_new0(UprofConfig, 1);
+
+    config->uris = g_ptr_array_new();
+    config->domains = g_ptr_array_new();
+    config->symbol_folders = g_ptr_array_new();
+    for (size_t i = 0; i < G_N_ELEMENTS(values); i++) {
+        const bool ok =
+            values[i].take(values[i].built_in, G_STRUCT_MEMBER_P(config, values[i].value));
+        g_assert(ok);
+    }
+    return config;
+}
+
+void
+uprof_config_free(UprofConfig *config)
+{
+    if (!config)
+        return;
+    g_ptr_array_unref(config->uris);
+    g_ptr_array_unref(config->domains);
+    g_ptr_array_unref(config->symbol_folders);
+    g_free(config->store);
+    g_free(config);
+}
+
+UprofConfig *
+uprof_config_parse(UprofSlice text, GError **error)
+{
+    g_autoptr(UprofConfigXml) xml = uprof_config_xml_parse(text, error);
+    if (!xml)
+        return NULL;
+
+    g_autoptr(UprofConfig) config = uprof_config_new();
+    for (size_t i = 0; i < G_N_ELEMENTS(values); i++) {
+        const char *said = G_STRUCT_MEMBER(char *, xml, values[i].text);
+        if (!said || values[i].take(said, G_STRUCT_MEMBER_P(config, values[i].value)))
+            continue;
+        g_autofree char *quoted = uprof_text_quote(said);
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA, "%s='%s' is not %s", values[i].name,
+                    quoted, values[i].form);
+        return NULL;
+    }
+    return g_steal_pointer(&config);
+}
+
+/* Returns: (transfer full) (nullable): %NULL with @error */
+static char *
+read_all(int fd, size_t *len, GError **error)
+{
+    g_autofree char *bytes = g_malloc(UPROF_CONFIG_BYTES_MAX + 1);
+
+    for (*len = 0; *len <= UPROF_CONFIG_BYTES_MAX;) {
+        const ssize_t n = read(fd, bytes + *len, UPROF_CONFIG_BYTES_MAX + 1 - *len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "%s", g_strerror(errno));
+            return NULL;
+        }
+        if (n == 0)
+            break;
+        *len += n;
+    }
+    return g_steal_pointer(&bytes);
+}
+
+/* Whoever can write it chooses what root opens, and where root writes. */
+static bool
+check_owner(int fd, GError **error)
+{
+    struct stat facts;
+
+    if (fstat(fd, &facts) != 0) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "%s", g_strerror(errno));
+        return false;
+    }
+    if (!S_ISREG(facts.st_mode)) {
+        g_set_error_literal(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA, "it is not a regular file");
+        return false;
+    }
+    if (geteuid() == 0 && (facts.st_uid != 0 || (facts.st_mode & (S_IWGRP | S_IWOTH)))) {
+        g_set_error_literal(error, UPROF_ERROR, UPROF_ERROR_DENIED,
+                            "others than root may write it; run: chown root and chmod go-w on it");
+        return false;
+    }
+    return true;
+}
+
+static UprofConfig *
+load_file(int fd, GError **error)
+{
+    g_autofree char *text = NULL;
+    size_t len = 0;
+
+    if (!check_owner(fd, error))
+        return NULL;
+    text = read_all(fd, &len, error);
+    return text ? uprof_config_parse((UprofSlice){ text, len }, error) : NULL;
+}
+
+UprofConfig *
+uprof_config_load(const char *path, GError **error)
+{
+    const char *file = path ? path : UPROF_CONFIG_FILE;
+    g_autofree char *quoted = uprof_text_quote(file);
+    const int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    const int reason = errno;
+
+    if (fd < 0 && !path && reason == ENOENT)
+        return uprof_config_new();
+    if (fd < 0) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "cannot read configuration '%s': %s",
+                    quoted, g_strerror(reason));
+        return NULL;
+    }
+
+    UprofConfig *config = load_file(fd, error);
+    close(fd);
+    if (!config)
+        g_prefix_error(error, "configuration '%s': ", quoted);
+    return config;
+}
+
+/* Behind the first character of @text, which is not empty and may be any bytes. */
+static const char *
+next_character(const char *text)
+{
+    do
+        text++;
+    while (((unsigned char)*text & 0xc0) == 0x80);
+    return text;
+}
+
+/*
+ * Only the last '*' is ever tried again, so that no name makes this slow:
+ * fnmatch() and GPatternSpec go back to all of them.
+ */
+static bool
+matches(const char *pattern, const char *name)
+{
+    const char *star = NULL, *tried = NULL;
+
+    while (*name) {
+        if (*pattern == '*') {
+            star = ++pattern;
+            tried = name;
+        } else if (*pattern == '?') {
+            pattern++;
+            name = next_character(name);
+        } else if (*pattern == *name) {
+            pattern++;
+            name++;
+        } else if (star) {
+            pattern = star;
+            name = tried = next_character(tried);
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*')
+        pattern++;
+    return *pattern == '\0';
+}
+
+bool
+uprof_config_has_domain(const UprofConfig *config, const char *name)
+{
+    for (guint i = 0; i < config->domains->len; i++)
+        if (matches(g_ptr_array_index(config->domains, i), name))
+            return true;
+    return false;
+}
