@@ -1,0 +1,697 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Everything goes through descriptors of folders that were opened without
+ * following links; names are put together of parts that were checked.
+ */
+#include "store-priv.h"
+
+#include "uprof/clock.h"
+#include "uprof/error.h"
+#include "uprof/text.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    STAMP_DAY_LEN = 8,                /* 20261120 */
+    STAMP_LEN = 16,                   /* 20261120T091500Z */
+    FAILURES_BYTES_MAX = 1024 * 1024, /* of a day */
+    SECONDS_TRIED = 4096,
+    FOLDERS_MAX = 1024 * 1024,
+    YEAR_MIN = 1970,
+};
+
+static const char *const endings[] = { UPROF_STORE_SIDECAR, UPROF_STORE_PROFILE,
+                                       UPROF_STORE_FAILURES };
+
+struct _UprofStore {
+    char *path;
+    int fd;
+    int data; /* -1: there is none yet */
+};
+
+static bool
+fail_errno(GError **error, const char *what, const char *path)
+{
+    const int code = errno;
+    g_autofree char *shown = uprof_text_quote(path);
+
+    g_set_error(error, UPROF_ERROR,
+                code == EACCES || code == EPERM || code == EROFS ? UPROF_ERROR_DENIED
+                                                                 : UPROF_ERROR_FAILED,
+                "cannot %s '%s': %s", what, shown, g_strerror(code));
+    return false;
+}
+
+/* ---- Names ---- */
+
+char *
+uprof_store_safe_name(const char *name, const char *uuid)
+{
+    return uprof_text_file_name(name, uuid);
+}
+
+bool
+uprof_store_mark_of(const char *uuid, char mark[UPROF_STORE_MARK_BYTES])
+{
+    size_t n = 0;
+
+    if (!uuid || !g_uuid_string_is_valid(uuid))
+        return false;
+    for (const char *at = uuid; *at; at++)
+        if (*at != '-')
+            mark[n++] = g_ascii_tolower(*at);
+    mark[n] = '\0';
+    return true;
+}
+
+int64_t
+uprof_store_day_of(int64_t at_s)
+{
+    return at_s - ((at_s % UPROF_STORE_DAY_S) + UPROF_STORE_DAY_S) % UPROF_STORE_DAY_S;
+}
+
+char *
+uprof_store_format_day(int64_t at_s)
+{
+    char *text = uprof_clock_format_utc((uint64_t)MAX(at_s, 0) * UPROF_NS_PER_S, FALSE);
+
+    text[strlen("2026-11-20")] = '\0';
+    return text;
+}
+
+char *
+uprof_store_stem(const char *name, int64_t start_s, bool is_day, const char *mark)
+{
+    g_autofree char *stamp =
+        uprof_clock_format_utc((uint64_t)MAX(start_s, 0) * UPROF_NS_PER_S, TRUE);
+
+    if (is_day)
+        stamp[STAMP_DAY_LEN] = '\0';
+    return g_strconcat(name, "-", stamp, mark && mark[0] ? "~" : "", mark, NULL);
+}
+
+static bool
+take_digits(const char *text, size_t n, int *value)
+{
+    *value = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!g_ascii_isdigit(text[i]))
+            return false;
+        *value = *value * 10 + (text[i] - '0');
+    }
+    return true;
+}
+
+/* 20261120, or 20261120T091500Z; there must be such a moment. */
+static bool
+read_stamp(const char *text, size_t len, int64_t *start_s)
+{
+    struct tm parts = { 0 };
+
+    if ((len != STAMP_DAY_LEN && len != STAMP_LEN) || !take_digits(text, 4, &parts.tm_year) ||
+        !take_digits(text + 4, 2, &parts.tm_mon) || !take_digits(text + 6, 2, &parts.tm_mday))
+        return false;
+    if (len == STAMP_LEN &&
+        (text[8] != 'T' || text[15] != 'Z' || !take_digits(text + 9, 2, &parts.tm_hour) ||
+         !take_digits(text + 11, 2, &parts.tm_min) || !take_digits(text + 13, 2, &parts.tm_sec)))
+        return false;
+    if (parts.tm_year < YEAR_MIN)
+        return false;
+    parts.tm_year -= 1900;
+    parts.tm_mon -= 1;
+    const struct tm asked = parts;
+    *start_s = timegm(&parts);
+    return asked.tm_mon == parts.tm_mon && asked.tm_mday == parts.tm_mday &&
+           asked.tm_hour == parts.tm_hour && asked.tm_min == parts.tm_min &&
+           asked.tm_sec == parts.tm_sec;
+}
+
+/*
+ *   stem = NAME "-" stamp [ "~" mark ]
+ *
+ * @len: of the stem, in @text. Returns: false if it is no name of ours
+ */
+static bool
+read_stem(const char *name, const char *text, size_t len, UprofStoreItem *item)
+{
+    const size_t name_len = strlen(name);
+
+    if (len < name_len + 1 + STAMP_DAY_LEN || memcmp(text, name, name_len) != 0 ||
+        text[name_len] != '-')
+        return false;
+    const char *stamp = text + name_len + 1;
+    size_t stamp_len = len - name_len - 1;
+    const char *mark = memchr(stamp, '~', stamp_len);
+    if (mark) {
+        const size_t mark_len = stamp_len - (size_t)(mark - stamp) - 1;
+        stamp_len = (size_t)(mark - stamp);
+        if (mark_len != UPROF_STORE_MARK_BYTES - 1 ||
+            strspn(mark + 1, "0123456789abcdef") < mark_len)
+            return false;
+        memcpy(item->mark, mark + 1, mark_len);
+    }
+    item->is_day = stamp_len == STAMP_DAY_LEN;
+    return read_stamp(stamp, stamp_len, &item->start_s);
+}
+
+static bool
+is_temporary(const char *name)
+{
+    static const char beginning[] = ".virt-uprof-";
+    enum { DIGITS = 8 };
+    const size_t len = strlen(beginning);
+
+    return g_str_has_prefix(name, beginning) && strspn(name + len, "0123456789abcdef") == DIGITS &&
+           strcmp(name + len + DIGITS, ".tmp") == 0;
+}
+
+/* Whether uprof_store_safe_name() may have made it. */
+static bool
+is_folder_name(const char *name)
+{
+    static const char plain[] = G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "_.-%~";
+    const size_t len = strlen(name);
+
+    return len > 0 && len <= 112 && name[0] != '.' && name[0] != '-' && strspn(name, plain) == len;
+}
+
+/* ---- Folders ---- */
+
+static int
+open_folder(int parent, const char *name)
+{
+    return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* Returns: a descriptor, or -1 with errno set */
+static int
+make_folder(int parent, const char *name)
+{
+    if (mkdirat(parent, name, 0750) == 0)
+        fsync(parent);
+    else if (errno != EEXIST)
+        return -1;
+    return open_folder(parent, name);
+}
+
+static bool
+check_owner(int fd, const char *path, GError **error)
+{
+    struct stat info;
+
+    if (fstat(fd, &info) < 0)
+        return fail_errno(error, "look at", path);
+    if (geteuid() != 0 || (info.st_uid == 0 && !(info.st_mode & 0022)))
+        return true;
+    g_autofree char *shown = uprof_text_quote(path);
+    g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED,
+                "'%s' belongs to somebody else or may be written by others: "
+                "nothing of root's is safe there",
+                shown);
+    return false;
+}
+
+bool
+uprof_store_exists(const char *folder)
+{
+    struct stat info;
+
+    return lstat(folder, &info) == 0;
+}
+
+UprofStore *
+uprof_store_open(const char *folder, bool create, GError **error)
+{
+    if (create) {
+        umask(027);
+        if (mkdir(folder, 0750) < 0 && errno != EEXIST) {
+            fail_errno(error, "make", folder);
+            return NULL;
+        }
+    }
+    const int fd = open_folder(AT_FDCWD, folder);
+    if (fd < 0) {
+        fail_errno(error, "open", folder);
+        return NULL;
+    }
+    UprofStore *store = g_new0(UprofStore, 1);
+    store->path = g_strdup(folder);
+    store->fd = fd;
+    store->data = -1;
+    bool ok = check_owner(fd, folder, error);
+    if (ok) {
+        store->data = create ? make_folder(fd, "data") : open_folder(fd, "data");
+        if (store->data < 0 && (create || errno != ENOENT)) {
+            g_autofree char *data = g_build_filename(folder, "data", NULL);
+            ok = fail_errno(error, "open", data);
+        }
+    }
+    if (ok)
+        return store;
+    uprof_store_close(store);
+    return NULL;
+}
+
+void
+uprof_store_close(UprofStore *store)
+{
+    if (!store)
+        return;
+    if (store->data >= 0)
+        close(store->data);
+    close(store->fd);
+    g_free(store->path);
+    g_free(store);
+}
+
+bool
+uprof_store_lock(UprofStore *store, bool *taken, GError **error)
+{
+    *taken = false;
+    if (flock(store->fd, LOCK_EX | LOCK_NB) == 0)
+        return true;
+    *taken = errno == EWOULDBLOCK;
+    return *taken ? false : fail_errno(error, "lock", store->path);
+}
+
+const char *
+uprof_store_path(const UprofStore *store)
+{
+    return store->path;
+}
+
+bool
+uprof_store_has_room(UprofStore *store, uint64_t min_free_megabytes, GError **error)
+{
+    struct statvfs info;
+
+    if (fstatvfs(store->fd, &info) < 0)
+        return fail_errno(error, "look at", store->path);
+    const uint64_t free_megabytes = (uint64_t)info.f_bavail * info.f_frsize >> 20;
+    if (free_megabytes >= min_free_megabytes)
+        return true;
+    g_autofree char *shown = uprof_text_quote(store->path);
+    g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
+                "where '%s' is %" G_GUINT64_FORMAT " MB are free, and %" G_GUINT64_FORMAT
+                " are to stay free (minFreeMegabytes); make room, or keep less and run: "
+                "virt-uprof prune",
+                shown, free_megabytes, min_free_megabytes);
+    return false;
+}
+
+/* ---- What is in a folder ---- */
+
+static void
+clear_item(gpointer data)
+{
+    g_free(((UprofStoreItem *)data)->stem);
+}
+
+void
+uprof_store_folder_close(UprofStoreFolder *folder)
+{
+    if (!folder)
+        return;
+    if (folder->fd >= 0)
+        close(folder->fd);
+    g_free(folder->name);
+    g_free(folder->path);
+    g_array_unref(folder->items);
+    g_ptr_array_unref(folder->temporaries);
+    g_free(folder);
+}
+
+static int
+compare_items(const void *a, const void *b)
+{
+    const UprofStoreItem *one = a, *other = b;
+
+    if (one->start_s != other->start_s)
+        return one->start_s < other->start_s ? -1 : 1;
+    if (one->is_day != other->is_day)
+        return one->is_day ? -1 : 1;
+    return strcmp(one->stem, other->stem);
+}
+
+static int
+compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Calls @see with each name in a folder, in any order. */
+static void
+read_folder(int fd, void (*see)(const char *name, void *data), void *data)
+{
+    const int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
+    const struct dirent *entry;
+
+    if (!dir) {
+        if (copy >= 0)
+            close(copy);
+        return;
+    }
+    while ((entry = readdir(dir)))
+        see(entry->d_name, data);
+    closedir(dir);
+}
+
+typedef struct {
+    UprofStoreFolder *folder;
+    GHashTable *by_stem; /* index of the item, plus 1 */
+} Listing;
+
+static UprofStoreItem *
+find_or_add(Listing *listing, const char *stem, const UprofStoreItem *read)
+{
+    GArray *items = listing->folder->items;
+    const guint known = GPOINTER_TO_UINT(g_hash_table_lookup(listing->by_stem, stem));
+
+    if (known > 0)
+        return &g_array_index(items, UprofStoreItem, known - 1);
+    UprofStoreItem item = *read;
+    item.stem = g_strdup(stem);
+    g_array_append_val(items, item);
+    g_hash_table_insert(listing->by_stem, item.stem, GUINT_TO_POINTER(items->len));
+    return &g_array_index(items, UprofStoreItem, items->len - 1);
+}
+
+static void
+see_file(const char *name, void *data)
+{
+    Listing *listing = data;
+    UprofStoreItem read = { 0 };
+    struct stat info;
+    size_t kind = 0;
+
+    if (is_temporary(name)) {
+        g_ptr_array_add(listing->folder->temporaries, g_strdup(name));
+        return;
+    }
+    while (kind < G_N_ELEMENTS(endings) && !g_str_has_suffix(name, endings[kind]))
+        kind++;
+    if (kind == G_N_ELEMENTS(endings))
+        return;
+    g_autofree char *stem = g_strndup(name, strlen(name) - strlen(endings[kind]));
+    if (!read_stem(listing->folder->name, stem, strlen(stem), &read) ||
+        fstatat(listing->folder->fd, name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
+        !S_ISREG(info.st_mode))
+        return;
+    UprofStoreItem *item = find_or_add(listing, stem, &read);
+    item->has_sidecar |= kind == 0;
+    item->has_profile |= kind == 1;
+    item->has_failures |= kind == 2;
+    item->changed_s = MAX(item->changed_s, (int64_t)info.st_mtime);
+    item->bytes += (uint64_t)info.st_size;
+    item->bytes_used += (uint64_t)info.st_blocks * 512;
+}
+
+UprofStoreFolder *
+uprof_store_folder_open(UprofStore *store, const char *name, GError **error)
+{
+    g_autoptr(UprofStoreFolder) folder = g_new0(UprofStoreFolder, 1);
+
+    folder->name = g_strdup(name);
+    folder->path = g_build_filename(store->path, "data", name, NULL);
+    folder->items = g_array_new(FALSE, FALSE, sizeof(UprofStoreItem));
+    g_array_set_clear_func(folder->items, clear_item);
+    folder->temporaries = g_ptr_array_new_with_free_func(g_free);
+    errno = ENOENT;
+    folder->fd = store->data >= 0 ? open_folder(store->data, name) : -1;
+    if (folder->fd < 0) {
+        fail_errno(error, "open", folder->path);
+        return NULL;
+    }
+    g_autoptr(GHashTable) by_stem = g_hash_table_new(g_str_hash, g_str_equal);
+    Listing listing = { folder, by_stem };
+    read_folder(folder->fd, see_file, &listing);
+    if (folder->items->len > 0)
+        qsort(folder->items->data, folder->items->len, sizeof(UprofStoreItem), compare_items);
+    return g_steal_pointer(&folder);
+}
+
+typedef struct {
+    int data;
+    GPtrArray *names;
+} FolderListing;
+
+static void
+see_folder(const char *name, void *data)
+{
+    FolderListing *listing = data;
+    struct stat info;
+
+    if (is_folder_name(name) && listing->names->len < FOLDERS_MAX &&
+        fstatat(listing->data, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(info.st_mode))
+        g_ptr_array_add(listing->names, g_strdup(name));
+}
+
+GPtrArray *
+uprof_store_folders(UprofStore *store)
+{
+    FolderListing listing = { store->data, g_ptr_array_new_with_free_func(g_free) };
+
+    if (store->data >= 0)
+        read_folder(store->data, see_folder, &listing);
+    g_ptr_array_sort(listing.names, compare_texts);
+    return listing.names;
+}
+
+/* ---- Files ---- */
+
+static bool
+read_to_end(int fd, size_t bytes_max, const char *path, GByteArray *bytes, GError **error)
+{
+    enum { CHUNK = 64 * 1024 };
+    g_autofree guint8 *chunk = g_malloc(CHUNK);
+    ssize_t n;
+
+    while ((n = read(fd, chunk, CHUNK)) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return fail_errno(error, "read", path);
+        if (bytes->len + (size_t)n > bytes_max) {
+            g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA, "'%s' is too large", path);
+            return false;
+        }
+        g_byte_array_append(bytes, chunk, (guint)n);
+    }
+    return true;
+}
+
+GByteArray *
+uprof_store_read(const UprofStoreFolder *folder, const char *stem, const char *ending,
+                 size_t bytes_max, GError **error)
+{
+    g_autofree char *name = g_strconcat(stem, ending, NULL);
+    g_autofree char *path = g_build_filename(folder->path, name, NULL);
+    g_autoptr(GByteArray) bytes = g_byte_array_new();
+    struct stat info;
+
+    const int fd =
+        openat(folder->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    bool ok = fd >= 0 && fstat(fd, &info) == 0;
+    if (ok && !S_ISREG(info.st_mode)) {
+        errno = EINVAL;
+        ok = false;
+    }
+    ok = ok ? read_to_end(fd, bytes_max, path, bytes, error) : fail_errno(error, "read", path);
+    if (fd >= 0)
+        close(fd);
+    return ok ? g_steal_pointer(&bytes) : NULL;
+}
+
+bool
+uprof_store_remove(const UprofStoreFolder *folder, const char *stem, GError **error)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(endings); i++) {
+        g_autofree char *name = g_strconcat(stem, endings[i], NULL);
+        if (unlinkat(folder->fd, name, 0) < 0 && errno != ENOENT) {
+            g_autofree char *path = g_build_filename(folder->path, name, NULL);
+            return fail_errno(error, "remove", path);
+        }
+    }
+    return true;
+}
+
+void
+uprof_store_settle(UprofStore *store, const UprofStoreFolder *folder)
+{
+    fsync(folder->fd);
+    if (unlinkat(store->data, folder->name, AT_REMOVEDIR) == 0)
+        fsync(store->data);
+}
+
+/* ---- For collect ---- */
+
+static bool
+is_taken(int folder, const char *stem)
+{
+    struct stat info;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(endings); i++) {
+        g_autofree char *name = g_strconcat(stem, endings[i], NULL);
+        if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0)
+            return true;
+    }
+    return false;
+}
+
+char *
+uprof_store_slice_base(UprofStore *store, const char *name, const char *uuid, int64_t start_s,
+                       GError **error)
+{
+    g_autofree char *safe = uprof_store_safe_name(name, uuid);
+    g_autofree char *path = g_build_filename(store->path, "data", safe, NULL);
+    const int folder = make_folder(store->data, safe);
+
+    if (folder < 0) {
+        fail_errno(error, "make", path);
+        return NULL;
+    }
+    for (int64_t at_s = start_s; at_s < start_s + SECONDS_TRIED; at_s++) {
+        g_autofree char *stem = uprof_store_stem(safe, at_s, false, NULL);
+        if (is_taken(folder, stem))
+            continue;
+        close(folder);
+        return g_build_filename(path, stem, NULL);
+    }
+    close(folder);
+    errno = EEXIST;
+    fail_errno(error, "find a free name in", path);
+    return NULL;
+}
+
+int64_t
+uprof_store_newest(UprofStore *store, const char *name, const char *uuid)
+{
+    g_autofree char *safe = uprof_store_safe_name(name, uuid);
+    g_autoptr(UprofStoreFolder) folder = uprof_store_folder_open(store, safe, NULL);
+
+    for (guint i = folder ? folder->items->len : 0; i > 0; i--) {
+        const UprofStoreItem *item = uprof_store_item(folder, i - 1);
+        if (!item->is_day && uprof_store_item_is_whole(item))
+            return item->start_s;
+    }
+    return 0;
+}
+
+bool
+uprof_store_note_failure(UprofStore *store, const char *name, const char *uuid, int64_t at_s,
+                         const char *reason, GError **error)
+{
+    g_autofree char *safe = uprof_store_safe_name(name, uuid);
+    g_autofree char *stem = uprof_store_stem(safe, at_s, true, NULL);
+    g_autofree char *file = g_strconcat(stem, UPROF_STORE_FAILURES, NULL);
+    g_autofree char *path = g_build_filename(store->path, "data", safe, file, NULL);
+    g_autofree char *when = uprof_clock_format_utc((uint64_t)MAX(at_s, 0) * UPROF_NS_PER_S, FALSE);
+    g_autofree char *shown = uprof_text_quote(reason);
+    g_autofree char *line =
+        g_strdup_printf("%s %s %s\n", when, g_uuid_string_is_valid(uuid) ? uuid : "-", shown);
+    struct stat info;
+
+    const int folder = make_folder(store->data, safe);
+    const int fd =
+        folder < 0
+            ? -1
+            : openat(folder, file,
+                     O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+                     0640);
+    bool ok = fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+    /* one call: a line is there or not, as far as a disk that is full allows */
+    ok = ok && (info.st_size > FAILURES_BYTES_MAX ||
+                write(fd, line, strlen(line)) == (ssize_t)strlen(line));
+    if (!ok)
+        fail_errno(error, "write", path);
+    if (fd >= 0)
+        close(fd);
+    if (folder >= 0)
+        close(folder);
+    return ok;
+}
+
+/* ---- Sweeping ---- */
+
+typedef struct {
+    int64_t before_s;
+    bool dry_run;
+    UprofStoreVisit visit; /* (nullable) */
+    void *data;
+} Sweep;
+
+static void
+sweep_file(const Sweep *sweep, int folder, const char *shown_folder, const char *name)
+{
+    g_autofree char *path = g_build_filename(shown_folder, name, NULL);
+    struct stat info;
+
+    if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(info.st_mode) ||
+        info.st_mtime >= sweep->before_s)
+        return;
+    if (sweep->visit)
+        sweep->visit(path, sweep->data);
+    if (!sweep->dry_run)
+        unlinkat(folder, name, 0);
+}
+
+static void
+sweep_folder(const Sweep *sweep, const UprofStoreFolder *folder)
+{
+    g_autofree char *shown = g_build_filename("data", folder->name, NULL);
+
+    for (guint i = 0; i < folder->temporaries->len; i++)
+        sweep_file(sweep, folder->fd, shown, g_ptr_array_index(folder->temporaries, i));
+    for (guint i = 0; i < folder->items->len; i++) {
+        const UprofStoreItem *item = uprof_store_item(folder, i);
+        if (!item->has_profile || item->has_sidecar)
+            continue;
+        g_autofree char *name = g_strconcat(item->stem, UPROF_STORE_PROFILE, NULL);
+        sweep_file(sweep, folder->fd, shown, name);
+    }
+}
+
+static void
+collect_temporary(const char *name, void *data)
+{
+    if (is_temporary(name))
+        g_ptr_array_add(data, g_strdup(name));
+}
+
+static void
+sweep_temporaries(const Sweep *sweep, UprofStore *store, const char *name)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    const int fd = open_folder(store->fd, name);
+
+    if (fd < 0)
+        return;
+    read_folder(fd, collect_temporary, names);
+    for (guint i = 0; i < names->len; i++)
+        sweep_file(sweep, fd, name, g_ptr_array_index(names, i));
+    close(fd);
+}
+
+void
+uprof_store_sweep(UprofStore *store, int64_t now_s, bool dry_run, UprofStoreVisit visit, void *data)
+{
+    const Sweep sweep = { now_s - UPROF_STORE_DAY_S, dry_run, visit, data };
+    g_autoptr(GPtrArray) names = uprof_store_folders(store);
+
+    for (guint i = 0; i < names->len; i++) {
+        g_autoptr(UprofStoreFolder) folder =
+            uprof_store_folder_open(store, g_ptr_array_index(names, i), NULL);
+        if (folder)
+            sweep_folder(&sweep, folder);
+    }
+    sweep_temporaries(&sweep, store, "summary");
+}
