@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "uprof/config.h"
 #include "uprof/xml.h"
 
 enum {
@@ -49,6 +50,7 @@ typedef struct {
     bool idle_stacks; /* ... by their last stack */
     bool no_pause;
     const char *unwind; /* "auto", "cfi", "fp" */
+    bool enabled;       /* metadata wants periodic runs */
     UprofGiven given;
 } UprofSettings;
 
@@ -75,12 +77,27 @@ bool uprof_settings_parse_vcpus(const char *text, GArray **vcpus);
 /**
  * uprof_settings_take_metadata:
  * @settings: (inout): what the command line did not give is taken from @metadata
+ * @limits: (nullable): of periodic runs, beyond which rate, duration and budget do
+ *   not go, and for which it must say whether it is enabled
  * @symbols: (inout): gets the paths of symbol files (char *)
  *
- * Metadata is not root's word: rate and duration are limited. A bad value makes
- * the whole element count as absent.
+ * Metadata is not root's word: rate and duration are limited in any case. A bad
+ * value makes the whole element count as absent.
  *
  * Returns: false with %UPROF_ERROR_BAD_DATA that names the attribute
  */
 bool uprof_settings_take_metadata(UprofSettings *settings, const UprofMetadata *metadata,
-                                  GPtrArray *symbols, GError **error);
+                                  const UprofConfig *limits, GPtrArray *symbols, GError **error);
+
+/**
+ * uprof_settings_find_symbols:
+ * @config: with the folders that symbol files of metadata may lie in
+ * @path: that metadata names; any bytes
+ *
+ * Looks without following a link below the folder, so that nobody but who may
+ * write there chooses what is opened.
+ *
+ * Returns: (transfer full) (nullable): the file's path; %NULL with
+ *   %UPROF_ERROR_BAD_DATA that quotes @path
+ */
+char *uprof_settings_find_symbols(const UprofConfig *config, const char *path, GError **error);

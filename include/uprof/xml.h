@@ -1,43 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * xml.h - domain XML and our metadata, with libxml2 behind one door
+ * xml.h - domain XML, with libxml2 behind one door
  *
  * No network, no entities, no DOCTYPE, a size limit, no words on stderr.
  */
 #pragma once
 
-#include "uprof/bytes.h"
-
-#define UPROF_METADATA_NAMESPACE "https://virt-uprof.org/xmlns/domain/1.0"
+#include "uprof/profile-xml.h"
 
 enum {
     UPROF_XML_BYTES_MAX = 4 * 1024 * 1024,
-    UPROF_METADATA_BYTES_MAX = 64 * 1024,
-    UPROF_METADATA_SYMBOLS_MAX = 64,
     UPROF_XML_VALUE_BYTES_MAX = 16 * 1024, /* libvirt takes domain names of 5000 characters */
     UPROF_XML_VCPUS_MAX = 65535,
 };
-
-/**
- * UprofMetadata: the element <uprof:profile>, as it stands there
- * @present: there is one, and its namespace is ours
- * @enabled, @rate, @duration, @budget: (nullable): its attributes, and
- * @unwind: (nullable): <uprof:unwind>'s attribute method, as text; what they
- *   mean is the business of settings/metadata.c
- * @symbols: of char, owned: attributes file of <uprof:symbols>
- * @unknown: (nullable): the first part that is not known, "@ATTRIBUTE",
- *   "ELEMENT" or, inside one of those two, "ELEMENT/@ATTRIBUTE"; not clean
- */
-typedef struct {
-    bool present;
-    char *enabled;
-    char *rate;
-    char *duration;
-    char *budget;
-    char *unwind;
-    GPtrArray *symbols;
-    char *unknown;
-} UprofMetadata;
 
 /**
  * UprofDomainXml: what a run needs to know of a domain

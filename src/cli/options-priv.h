@@ -44,6 +44,7 @@ typedef struct {
  * UprofOptions:
  * @uri: (nullable)
  * @access: "auto", "direct", "monitor" or "xen"
+ * @config: (nullable): owned: of periodic runs; its limits hold for what metadata asks for
  * @wait: for domains that do not run yet; @wait_ns: how long, 0: until stopped
  * @outputs: of UprofWanted *; @symbols: of UprofSymbolFile *; @words: of char *,
  *   each for uprof_domid_find()
@@ -58,6 +59,7 @@ struct _UprofOptions {
     char *uri;
     char *access;
     UprofSettings settings;
+    UprofConfig *config;
     GPtrArray *outputs;
     GPtrArray *symbols;
     GPtrArray *debug_folders;

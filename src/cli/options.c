@@ -145,6 +145,7 @@ uprof_options_free(UprofOptions *options)
     g_clear_pointer(&options->include, g_regex_unref);
     g_clear_pointer(&options->exclude, g_regex_unref);
     uprof_settings_clear(&options->settings);
+    uprof_config_free(options->config);
     g_ptr_array_unref(options->outputs);
     g_ptr_array_unref(options->symbols);
     g_ptr_array_unref(options->debug_folders);

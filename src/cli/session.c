@@ -16,9 +16,6 @@ enum {
     BUDGET_DIRECT_PPM = 50000,   /* 5 %: microseconds */
 };
 
-/* Symbol files that metadata may name: it is not root's word. */
-#define SYMBOLS_FOLDER "/var/lib/virt-uprof/symbols"
-
 void
 uprof_session_close(UprofSession *session)
 {
@@ -317,39 +314,46 @@ fill_run(UprofSession *session)
 }
 
 /*
- * Metadata names files only in the folder that root keeps for them, or the
- * domain's own kernel. Returns: (transfer full) (nullable): the file without links
+ * Metadata names files only in the folders that root keeps for them, or the
+ * domain's own kernel. Returns: (transfer full) (nullable): the file
  */
 static char *
-resolve_allowed(const UprofSession *session, const char *path)
+resolve_allowed(const UprofSession *session, const UprofConfig *config, const char *path,
+                GError **error)
 {
-    g_autofree char *absolute = g_canonicalize_filename(path, "/");
-    char *resolved = realpath(absolute, NULL);
-    char *allowed = NULL;
-
-    if (resolved && (g_str_has_prefix(resolved, SYMBOLS_FOLDER "/") ||
-                     g_strcmp0(path, session->domain->xml->kernel) == 0))
-        allowed = g_strdup(resolved);
-    free(resolved);
-    return allowed;
+    if (g_strcmp0(path, session->domain->xml->kernel) == 0)
+        return g_strdup(path);
+    return uprof_settings_find_symbols(config, path, error);
 }
 
 static void
-add_metadata_symbols(UprofSession *session, const GPtrArray *paths)
+add_metadata_symbols(UprofSession *session, const UprofConfig *config, const GPtrArray *paths)
 {
     for (guint i = 0; i < paths->len; i++) {
-        const char *path = g_ptr_array_index(paths, i);
         g_autoptr(GError) error = NULL;
-        g_autofree char *shown = uprof_text_quote(path);
-        g_autofree char *allowed = resolve_allowed(session, path);
-        if (!allowed)
-            uprof_say(
-                "virt-uprof: %s: metadata names symbols '%s', which are not under " SYMBOLS_FOLDER
-                "; ignored",
-                session->shown, shown);
-        else if (!uprof_sym_add_file(session->pipeline->sym, allowed, true, &error))
+        g_autofree char *file =
+            resolve_allowed(session, config, g_ptr_array_index(paths, i), &error);
+        if (!file || !uprof_sym_add_file(session->pipeline->sym, file, true, &error))
             uprof_say("virt-uprof: %s: metadata: %s; ignored", session->shown, error->message);
     }
+}
+
+/* Only where metadata names symbols it must be known what it may name. */
+static void
+take_metadata_symbols(UprofSession *session, const UprofOptions *options, const GPtrArray *paths)
+{
+    g_autoptr(UprofConfig) loaded = NULL;
+    g_autoptr(GError) error = NULL;
+
+    if (paths->len == 0)
+        return;
+    if (!options->config)
+        loaded = uprof_config_load(NULL, &error);
+    if (error)
+        uprof_say("virt-uprof: %s: symbols of its metadata are ignored: %s", session->shown,
+                  error->message);
+    else
+        add_metadata_symbols(session, options->config ? options->config : loaded, paths);
 }
 
 static bool
@@ -363,7 +367,7 @@ add_symbols(UprofSession *session, const UprofOptions *options, const GPtrArray 
     if (!uprof_options_add_symbols(options, sym, error))
         return false;
     if (options->symbols->len == 0)
-        add_metadata_symbols(session, from_metadata);
+        take_metadata_symbols(session, options, from_metadata);
     if (uprof_sym_n_sources(sym) > 0)
         return true;
     add_kernel(sym, session->domain, &session->symbols_hint);
@@ -449,7 +453,7 @@ uprof_session_prepare(UprofSession *session, const UprofOptions *options, UprofW
     g_autoptr(GError) bad = NULL;
 
     if (!uprof_settings_take_metadata(&session->settings, &session->domain->xml->metadata,
-                                      from_metadata, &bad))
+                                      options->config, from_metadata, &bad))
         uprof_say("virt-uprof: %s: %s", session->shown, bad->message);
     fill_run(session);
     session->pipeline = uprof_pipeline_new(session->guest, session->run, writer);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What <uprof:profile> of a domain's metadata means for a run by hand. Whoever
- * may edit the domain sets it, so it can lower a rate, not raise it at will,
- * and its symbol files are looked for by the caller, in places root has chosen.
+ * What <uprof:profile> of a domain's metadata means. Whoever may edit the domain
+ * sets it, so it can lower a rate, not raise it at will, and its symbol files are
+ * looked for by the caller, in places root has chosen.
  */
+#include "uprof/config.h"
 #include "uprof/error.h"
 #include "uprof/settings.h"
 #include "uprof/text.h"
@@ -38,34 +39,57 @@ take_unwind(UprofSettings *settings, const char *value)
     return false;
 }
 
+/* Periodic runs must know whether the domain wants them. */
+static bool
+take_enabled(const UprofMetadata *metadata, bool *enabled, GError **error)
+{
+    const char *said = metadata->enabled ? metadata->enabled : "";
+
+    *enabled = strcmp(said, "yes") == 0;
+    return *enabled || strcmp(said, "no") == 0 || fail_value(error, "enabled", said, "yes or no");
+}
+
+static uint64_t
+clip(uint64_t value, uint64_t limit)
+{
+    return limit > 0 ? MIN(value, limit) : value;
+}
+
 bool
 uprof_settings_take_metadata(UprofSettings *settings, const UprofMetadata *metadata,
-                             GPtrArray *symbols, GError **error)
+                             const UprofConfig *limits, GPtrArray *symbols, GError **error)
 {
     UprofSettings taken = *settings;
     uint64_t value;
 
+    if (metadata->bad) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
+                    "metadata: %s; the profile element is ignored", metadata->bad);
+        return false;
+    }
     if (!metadata->present)
         return true;
+    if (limits && !take_enabled(metadata, &taken.enabled, error))
+        return false;
     if (metadata->rate) {
         if (!uprof_settings_parse_rate(metadata->rate, &value) ||
             value > UPROF_METADATA_RATE_MAX_HZ * UINT64_C(1000))
             return fail_value(error, "rate", metadata->rate, "1 to 1000");
         if (!taken.given.rate)
-            taken.rate_mhz = value;
+            taken.rate_mhz = clip(value, limits ? limits->limit_rate_mhz : 0);
     }
     if (metadata->duration) {
         if (!uprof_settings_parse_duration(metadata->duration, &value) || value == 0 ||
             value > METADATA_DURATION_MAX_S * UINT64_C(1000000000))
             return fail_value(error, "duration", metadata->duration, "a duration of up to 1h");
         if (!taken.given.duration)
-            taken.duration_ns = value;
+            taken.duration_ns = clip(value, limits ? limits->limit_duration_ns : 0);
     }
     if (metadata->budget) {
         if (!uprof_settings_parse_budget(metadata->budget, &value))
             return fail_value(error, "budget", metadata->budget, UPROF_BUDGET_FORM);
         if (!taken.given.budget)
-            taken.budget_ppm = value;
+            taken.budget_ppm = clip(value, limits ? limits->limit_budget_ppm : 0);
     }
     if (metadata->unwind && !take_unwind(&taken, metadata->unwind))
         return fail_value(error, "method", metadata->unwind, "auto, cfi or fp");

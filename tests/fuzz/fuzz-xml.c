@@ -22,5 +22,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     g_assert(xml->vcpus_max <= UPROF_XML_VCPUS_MAX);
     g_assert(metadata->symbols->len <= UPROF_METADATA_SYMBOLS_MAX);
     g_assert(metadata->present || (!metadata->enabled && !metadata->unknown));
+    g_assert(!metadata->present || !metadata->bad);
     return 0;
 }

@@ -181,7 +181,7 @@ test_metadata(gconstpointer data)
     g_ptr_array_add(said, (gpointer) "");
     element.symbols = said;
     uprof_settings_init(&settings);
-    const bool ok = uprof_settings_take_metadata(&settings, &element, symbols, &error);
+    const bool ok = uprof_settings_take_metadata(&settings, &element, NULL, symbols, &error);
     g_assert_cmpint(ok, ==, metadata[i].error == NULL);
     g_assert_cmpint(ok, ==, error == NULL);
     if (error) {
@@ -211,12 +211,70 @@ test_precedence(gconstpointer data)
     settings.budget_ppm = 7;
     settings.unwind = "fp";
     settings.given = (UprofGiven){ true, true, true, true };
-    const bool ok = uprof_settings_take_metadata(&settings, &metadata[i].metadata, symbols, NULL);
+    const bool ok =
+        uprof_settings_take_metadata(&settings, &metadata[i].metadata, NULL, symbols, NULL);
     g_assert_cmpint(ok, ==, metadata[i].error == NULL);
     g_assert_cmpuint(settings.rate_mhz, ==, 5000);
     g_assert_cmpuint(settings.duration_ns, ==, 3 * S);
     g_assert_cmpuint(settings.budget_ppm, ==, 7);
     g_assert_cmpstr(settings.unwind, ==, "fp");
+}
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    UprofMetadata metadata;
+    const char *error;
+    bool enabled;
+    uint64_t rate_mhz, duration_ns, budget_ppm;
+} limited[] = {
+    { "absent",     { .present = false }, NULL, false, 99000, 10 * S, 0 },
+    { "yes",        { .present = true, .enabled = (char *)"yes" }, NULL, true, 99000, 10 * S, 0 },
+    { "no",         { .present = true, .enabled = (char *)"no", .rate = (char *)"10" }, NULL, false, 10000, 10 * S, 0 },
+    { "at-limits",  { .present = true, .enabled = (char *)"yes", .rate = (char *)"200", .duration = (char *)"60s", .budget = (char *)"2" }, NULL, true, 200000, 60 * S, 20000 },
+    { "beyond",     { .present = true, .enabled = (char *)"yes", .rate = (char *)"201", .duration = (char *)"61s", .budget = (char *)"2.1" }, NULL, true, 200000, 60 * S, 20000 },
+    { "not-said",   { .present = true, .rate = (char *)"10" }, "metadata: enabled='' is not yes or no; *", false, 99000, 10 * S, 0 },
+    { "maybe",      { .present = true, .enabled = (char *)"Yes" }, "metadata: enabled='Yes' is not yes or no; *", false, 99000, 10 * S, 0 },
+    { "bad-value",  { .present = true, .enabled = (char *)"yes", .rate = (char *)"1e3" }, "metadata: rate='1e3' is not 1 to 1000; *", false, 99000, 10 * S, 0 },
+    { "bad",        { .bad = (char *)"more than one 'unwind'" }, "metadata: more than one 'unwind'; the profile element is ignored", false, 99000, 10 * S, 0 },
+};
+/* clang-format on */
+
+static void
+test_limited(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    g_autoptr(UprofConfig) limits = uprof_config_new();
+    g_autoptr(GError) error = NULL;
+    g_auto(UprofSettings) settings;
+
+    uprof_settings_init(&settings);
+    const bool ok =
+        uprof_settings_take_metadata(&settings, &limited[i].metadata, limits, NULL, &error);
+    g_assert_true(ok == !limited[i].error);
+    if (error)
+        g_assert_true(g_pattern_match_simple(limited[i].error, error->message));
+    g_assert_true(settings.enabled == limited[i].enabled);
+    g_assert_cmpuint(settings.rate_mhz, ==, limited[i].rate_mhz);
+    g_assert_cmpuint(settings.duration_ns, ==, limited[i].duration_ns);
+    g_assert_cmpuint(settings.budget_ppm, ==, limited[i].budget_ppm);
+}
+
+/* Limits are metadata's, not the command line's. */
+static void
+test_limits_spare_the_given(void)
+{
+    g_autoptr(UprofConfig) limits = uprof_config_new();
+    const UprofMetadata element = { .present = true,
+                                    .enabled = (char *)"yes",
+                                    .rate = (char *)"10" };
+    g_auto(UprofSettings) settings;
+
+    uprof_settings_init(&settings);
+    settings.rate_mhz = 5000000;
+    settings.given.rate = true;
+    g_assert_true(uprof_settings_take_metadata(&settings, &element, limits, NULL, NULL));
+    g_assert_cmpuint(settings.rate_mhz, ==, 5000000);
 }
 
 static void
@@ -253,6 +311,11 @@ main(int argc, char **argv)
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_metadata);
         g_test_add_data_func(given, GSIZE_TO_POINTER(i), test_precedence);
     }
+    for (size_t i = 0; i < G_N_ELEMENTS(limited); i++) {
+        g_autofree char *path = g_strdup_printf("/settings/limited/%s", limited[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_limited);
+    }
+    g_test_add_func("/settings/limited/given", test_limits_spare_the_given);
     g_test_add_func("/settings/built-in", test_built_in);
     return g_test_run();
 }
