@@ -60,6 +60,9 @@ UprofHost *uprof_host_open(const char *uri, bool read_only, GError **error);
 void uprof_host_close(UprofHost *host);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofHost, uprof_host_close)
 
+/** uprof_host_uri_is_local: Returns: whether a connection of this URI ends on this host */
+bool uprof_host_uri_is_local(const char *uri);
+
 /** uprof_host_uri: Returns: (transfer none): the connection, as libvirt calls it; clean */
 const char *uprof_host_uri(const UprofHost *host);
 
@@ -74,6 +77,13 @@ char *uprof_host_describe(const UprofHost *host);
  * Returns: (transfer full) (nullable): every domain, UprofDomain, sorted by name
  */
 GPtrArray *uprof_host_list(UprofHost *host, GError **error);
+
+/**
+ * uprof_host_names: the same at less cost: of each domain only name, id and UUID are there
+ *
+ * Returns: (transfer full) (nullable): UprofDomain, sorted by name
+ */
+GPtrArray *uprof_host_names(UprofHost *host, GError **error);
 
 /**
  * uprof_host_find:

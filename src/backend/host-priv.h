@@ -39,6 +39,3 @@ bool uprof_host_fail(GError **error, const char *what);
 
 /** uprof_host_connect: as uprof_host_open(), libvirt's own type */
 virConnectPtr uprof_host_connect(const char *uri, bool read_only, GError **error);
-
-/** uprof_host_uri_is_local: Returns: whether a connection of this URI ends on this host */
-bool uprof_host_uri_is_local(const char *uri);

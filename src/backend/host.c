@@ -249,6 +249,31 @@ uprof_host_list(UprofHost *host, GError **error)
     return domains;
 }
 
+GPtrArray *
+uprof_host_names(UprofHost *host, GError **error)
+{
+    virDomainPtr *all = NULL;
+    const int n = virConnectListAllDomains(host->connection, &all, 0);
+
+    if (n < 0) {
+        uprof_host_fail(error, "cannot list domains");
+        return NULL;
+    }
+    GPtrArray *domains = g_ptr_array_new_with_free_func((GDestroyNotify)uprof_domain_free);
+    for (int i = 0; i < n; i++) {
+        UprofDomain *domain = g_new0(UprofDomain, 1);
+        const unsigned id = virDomainGetID(all[i]);
+        domain->name = g_strdup(virDomainGetName(all[i]));
+        domain->id = id == (unsigned)-1 ? -1 : (int)id;
+        virDomainGetUUIDString(all[i], domain->uuid);
+        g_ptr_array_add(domains, domain);
+        virDomainFree(all[i]);
+    }
+    free(all);
+    g_ptr_array_sort(domains, compare_domains);
+    return domains;
+}
+
 /* Levenshtein distance, no longer than @max; rows of fixed size bound the work */
 static unsigned
 distance(const char *a, const char *b, unsigned max)

@@ -13,3 +13,10 @@ int uprof_check_run(UprofOptions *options);
 int uprof_report_run(UprofOptions *options);
 int uprof_diff_run(UprofOptions *options);
 int uprof_top_run(UprofOptions *options);
+
+/**
+ * uprof_complete_run: --complete, which only shells use
+ * @words: borrowed: @n words of a command line behind the program's name, the last one
+ *   up to where it is to be completed
+ */
+int uprof_complete_run(int n, const char *const *words);

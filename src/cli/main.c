@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -46,6 +47,8 @@ main(int argc, char **argv)
     /* a closed stdout, or a file that may not grow, shows as a failed write */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+    if (argc > 1 && strcmp(argv[1], "--complete") == 0)
+        return uprof_complete_run(argc - 2, (const char *const *)argv + 2);
     g_autoptr(UprofOptions) options = uprof_options_parse(argc, (const char **)argv, &code);
 
     return options ? options->command->run(options) : code;

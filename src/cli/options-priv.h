@@ -84,6 +84,23 @@ struct _UprofOptions {
     bool verbose;
 };
 
+/**
+ * UprofOptionInfo: one spelling of an option
+ * @long_name: (nullable); @short_name: 0: none
+ * @commands: bits of those that take it
+ * @argument: (nullable): what it is called; @is_optional: may be left out
+ */
+typedef struct {
+    const char *long_name;
+    char short_name;
+    unsigned commands;
+    const char *argument;
+    bool is_optional;
+} UprofOptionInfo;
+
+/** uprof_options_describe: the options one by one, from @i 0 on. Returns: false behind the last */
+bool uprof_options_describe(size_t i, UprofOptionInfo *info);
+
 /** uprof_commands: ends with a row without a name */
 extern const UprofCommand uprof_commands[];
 

@@ -197,6 +197,21 @@ is_optional(size_t row)
     return rows[row].argument && rows[row].argument[0] == '[';
 }
 
+bool
+uprof_options_describe(size_t i, UprofOptionInfo *info)
+{
+    if (i >= G_N_ELEMENTS(rows))
+        return false;
+    *info = (UprofOptionInfo){
+        .long_name = rows[i].long_name,
+        .short_name = rows[i].short_name,
+        .commands = rows[i].commands,
+        .argument = rows[i].argument,
+        .is_optional = is_optional(i),
+    };
+    return true;
+}
+
 static void
 print_help(void)
 {

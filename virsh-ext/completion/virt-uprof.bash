@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# Completion of virt-uprof for bash. What there is to offer only the program knows:
+# virt-uprof --complete WORD... says it, a line each. Names of domains may hold
+# anything, so no word is ever expanded again: no eval, no compgen -W.
+
+# _virt_uprof_split TEXT: splits TEXT, a command line up to the cursor, as bash would.
+# Sets $words (without their quotes), $raw (the last word as it stands) and $mode, the
+# quote that is open at the end: ', " or nothing.
+_virt_uprof_split()
+{
+    local text=$1 i c next word='' is_word=''
+    words=() raw='' mode=''
+    for ((i = 0; i < ${#text}; i++)); do
+        c=${text:i:1} next=${text:i+1:1}
+        if [[ $mode == "'" || $mode == '"' ]] && [[ $c == "$mode" ]]; then
+            mode=''
+        elif [[ $mode == "'" ]]; then
+            word+=$c
+        elif [[ $c == "\\" && ($mode == '' || $next == [\"\\\$\`]) ]]; then
+            word+=$next raw+=$c c=$next i=$((i + 1))
+        elif [[ $mode == '"' ]]; then
+            word+=$c
+        elif [[ $c == "'" || $c == '"' ]]; then
+            mode=$c
+        elif [[ $c == [$' \t\n'] ]]; then
+            [[ -z $is_word ]] || words+=("$word")
+            word='' raw='' is_word=''
+            continue
+        else
+            word+=$c
+        fi
+        raw+=$c is_word=yes
+    done
+    words+=("$word")
+}
+
+# _virt_uprof_quote TEXT: sets $quoted, TEXT as it may be typed where $mode is open
+_virt_uprof_quote()
+{
+    quoted=$1
+    case $mode in
+    "'") quoted=${quoted//\'/"'\\''"} ;;
+    '"')
+        quoted=${quoted//\\/\\\\}
+        quoted=${quoted//\"/\\\"}
+        quoted=${quoted//\$/\\\$}
+        quoted=${quoted//\`/\\\`}
+        ;;
+    *) [[ -z $quoted ]] || printf -v quoted %q "$quoted" ;;
+    esac
+}
+
+# _virt_uprof_common WORD...: sets $common, with what all of them begin
+_virt_uprof_common()
+{
+    local word
+    common=$1
+    for word in "$@"; do
+        while [[ ${word:0:${#common}} != "$common" ]]; do
+            common=${common:0:${#common}-1}
+        done
+    done
+}
+
+_virt_uprof()
+{
+    local words raw mode quoted common found=() i head cut
+    COMPREPLY=()
+    _virt_uprof_split "${COMP_LINE:0:COMP_POINT}"
+    mapfile -t found < <(command virt-uprof --complete "${words[@]:1}" 2>/dev/null </dev/null)
+    [[ ${#found[@]} -gt 0 ]] || return 0
+    case ${found[0]} in
+    /files*) compopt -o default && return 0 ;;
+    /folders*) compopt -o dirnames && return 0 ;;
+    esac
+
+    # Only what stands behind a quote, '=' or ':' is replaced, and $2 is that.
+    head=${raw%"$2"}
+    [[ $2 != [=:] ]] || head=$raw
+    _virt_uprof_split "x $head"
+    cut=${#words[1]}
+    _virt_uprof_common "${found[@]}"
+    # What several have in common is inserted first, without a blank behind it: what
+    # their quoted forms have in common may end within a quote.
+    _virt_uprof_split "${COMP_LINE:0:COMP_POINT}"
+    if [[ ${#found[@]} -gt 1 && ${#common} -gt ${#words[-1]} ]]; then
+        compopt -o nospace
+        found=("$common")
+    fi
+    _virt_uprof_split "x $head"
+    for ((i = 0; i < ${#found[@]}; i++)); do
+        _virt_uprof_quote "${found[i]:cut}"
+        COMPREPLY+=("$quoted")
+    done
+    if [[ ${#found[@]} -gt 1 ]]; then
+        _virt_uprof_common "${COMPREPLY[@]}"
+        # Another entry, of a blank, lets bash list them and insert nothing.
+        [[ $common == "$2" ]] || COMPREPLY+=(' ')
+    fi
+}
+
+complete -F _virt_uprof virt-uprof
