@@ -51,6 +51,23 @@ class Scripts(unittest.TestCase):
     def assert_passes(self, result):
         self.assertEqual(result, (0, ""))
 
+    # check-xml-man.py
+
+    def test_xml_man(self):
+        shutil.copytree(HERE.parents[1] / "xml", self.root / "xml")
+        page = self.root / "xml/virt-uprof.xml.5"
+        text = page.read_text(encoding="utf-8")
+        if shutil.which("mandoc"):
+            self.assert_passes(self.check("check-xml-man.py", self.root))
+        for old, new, expected in (
+            ("= Dq 99\n", "= Dq 98\n", "default of profile/@rate: '98' in the page, '99' in virt-uprof.xml"),
+            ("Cm store/@sliceDays", "Cm store/@slices", "store/@sliceDays is in the schema only"),
+            ("Cm store/@sliceDays", "Cm store/@slices", "store/@slices is in the page only"),
+            ("Cm symbols/@file", "Cm symbols/@path", "DOMAIN METADATA: symbols/@file is in the schema only"),
+        ):
+            page.write_text(text.replace(old, new), encoding="utf-8")
+            self.assert_fails(self.check("check-xml-man.py", self.root), 1, expected)
+
     # check-headers.sh
 
     def test_headers(self):
