@@ -38,13 +38,13 @@ check_packages=(
     clang libclang-rt-14-dev clang-format git mandoc libxml2-utils locales
     chromium chromium-driver fonts-dejavu-core
     protobuf-compiler golang-github-google-pprof-dev libdevel-nytprof-perl
-    zsh fish
+    zsh fish systemd curl
 )
 # What fetches speedscope. Packages of node that are not Debian's bring it, and have no room for Debian's.
 command -v npm >/dev/null || check_packages+=(npm)
 # What tests look for, and are skipped without.
 check_tools=(
-    clang clang-format git mandoc xmllint localedef chromium chromedriver protoc npm perl zsh fish
+    clang clang-format git mandoc xmllint localedef chromium chromedriver protoc npm perl zsh fish systemd-analyze curl
     /usr/share/gocode/src/github.com/google/pprof/proto/profile.proto
     /usr/share/perl5/Devel/NYTProf/flamegraph.pl
 )
