@@ -11,7 +11,7 @@ static void
 check_ops(const UprofGuestOps *ops)
 {
     g_assert(ops->name && ops->open && ops->close && ops->read);
-    g_assert(!ops->hold == !ops->release);
+    g_assert(!ops->hold == !ops->release && !ops->copied == !ops->note);
     /* a recording gives whole snapshots, a live guest registers */
     g_assert(!ops->next != !ops->read_regs);
     g_assert(!ops->next || !ops->hold);
@@ -188,6 +188,24 @@ uprof_guest_read(UprofGuest *guest, UprofLane lane, UprofSpan *spans, unsigned n
     g_assert(lane < UPROF_N_LANES);
     if (n > 0)
         guest->ops->read(guest, lane, spans, n);
+}
+
+bool
+uprof_guest_copied(UprofGuest *guest, unsigned vcpu, uint64_t gva, void *into, size_t len,
+                   size_t *got)
+{
+    if (!guest->held || !guest->ops->copied ||
+        !guest->ops->copied(guest, vcpu, gva, into, len, got))
+        return false;
+    g_assert(*got <= len);
+    return true;
+}
+
+void
+uprof_guest_note(UprofGuest *guest, unsigned vcpu, size_t got)
+{
+    if (guest->held && guest->ops->note)
+        guest->ops->note(guest, vcpu, got);
 }
 
 bool
