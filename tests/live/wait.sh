@@ -9,7 +9,7 @@ source "$(dirname "$0")/lib.sh"
 name=${guest_prefix}wait-$way
 other=${guest_prefix}other-$way
 # Firmware, the guest as it sets itself up, and its work.
-boot_stack='guest_entry(;.*)?|\[unknown\]|\[truncated\];.*'
+boot_stack='(_start|guest_entry)(;.*)?|\[unknown\]|\[truncated\];.*'
 work_stack='guest_entry;guest_main;main_loop;function_[123];work'
 
 # start ARGUMENT...: a run in the background that says what it waits for
