@@ -315,6 +315,8 @@ def main():
     fish_folder = suite.folder / "home/.config/fish/completions"
     fish_folder.mkdir(parents=True)
     shutil.copy(scripts / "virt-uprof.fish", fish_folder)
+    # without this folder fish fills it, in a process that lives on
+    (suite.folder / "home/.local/share/fish/generated_completions").mkdir(parents=True)
 
     test_program(suite)
     test_hanging_daemon(suite)
