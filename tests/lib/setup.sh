@@ -33,18 +33,19 @@ xen_packages=(libxen-dev libc6-dev)
 lab_packages_here=(mmdebstrap e2fsprogs gzip cpio util-linux qemu-system-x86)
 # What tests/all needs besides: the other compiler with its sanitizers, the style
 # checks, a foreign locale, a browser for pictures, readers of what we write, and the
-# shells that are completed in.
+# shells that are completed in; and what packages are built and tried with.
 check_packages=(
     clang libclang-rt-14-dev clang-format git mandoc libxml2-utils locales
     chromium chromium-driver fonts-dejavu-core
     protobuf-compiler golang-github-google-pprof-dev libdevel-nytprof-perl
     zsh fish systemd curl
+    debhelper dpkg-dev lintian
 )
 # What fetches speedscope. Packages of node that are not Debian's bring it, and have no room for Debian's.
 command -v npm >/dev/null || check_packages+=(npm)
 # What tests look for, and are skipped without.
 check_tools=(
-    clang clang-format git mandoc xmllint localedef chromium chromedriver protoc npm perl zsh fish systemd-analyze curl
+    clang clang-format git mandoc xmllint localedef chromium chromedriver protoc npm perl zsh fish systemd-analyze curl dh lintian
     /usr/share/gocode/src/github.com/google/pprof/proto/profile.proto
     /usr/share/perl5/Devel/NYTProf/flamegraph.pl
 )

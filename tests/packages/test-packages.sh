@@ -1,0 +1,271 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# test-packages.sh - Debian packages of this tree: built, installed, used and removed
+#
+# Built twice, in folders of different names, from what git would commit: the same
+# bytes. Installed into a Debian 12 of its own, which has what the packages depend on
+# and systemd besides, and is made once (the folder is said; it may be deleted). Needs
+# root for that. Prints TAP.
+set -euo pipefail
+
+script_name=tests/packages
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+# shellcheck source=tests/lib/setup.sh
+source "$root/tests/lib/setup.sh"
+# for debian_sources and $lab_suite; shellcheck disable=SC2034
+lab_folder=$root/tests/xen
+# shellcheck source=tests/xen/image.sh
+source "$root/tests/xen/image.sh"
+
+# What the packages depend on, by their own account: dpkg refuses them if something is
+# missing here. systemd is there for its analysis of units alone.
+root_packages=(
+    libc6 libdw1 libelf1 libglib2.0-0 libjson-glib-1.0-0 liblzma5 libpopt0 libvirt0 libxml2 zlib1g
+    libxencall1 libxenforeignmemory1 libxenstore4 libxentoollog1
+    systemd
+)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/virt-uprof/packages
+seconds_to_make_root=900
+
+n_tests=0
+
+# result NAME STATUS [FILE]: a line of TAP; a failure shows the end of FILE
+result()
+{
+    n_tests=$((n_tests + 1))
+    if [ "$2" = 0 ]; then
+        printf 'ok %d %s\n' "$n_tests" "$1"
+        return
+    fi
+    printf 'not ok %d %s\n' "$n_tests" "$1"
+    [ -z "${3:-}" ] || tail -n 40 "$3" | sed 's/^/# /'
+    n_failed=$((n_failed + 1))
+}
+n_failed=0
+
+# check NAME COMMAND [ARGUMENT...]: a test that passes if COMMAND does
+check()
+{
+    local name=$1 status=0
+    shift
+    "$@" >"$work/check.log" 2>&1 || status=$?
+    result "$name" "$status" "$work/check.log"
+}
+
+skip_all()
+{
+    printf '1..0 # SKIP %s\n' "$*"
+    exit 0
+}
+
+# make_root: makes the Debian that packages are installed into, unless it is there;
+# sets $base
+make_root()
+{
+    local key sources=() options=() making
+    key=$(printf '%s\n' "$lab_suite" "${root_packages[@]}" | sha256sum)
+    base=$cache/${key:0:16}
+    mkdir -p "$cache"
+    exec {root_lock}>"$cache/lock"
+    flock -w "$seconds_to_make_root" "$root_lock" || return 1
+    if [ ! -e "$base" ]; then
+        mapfile -t sources < <(debian_sources)
+        if [ "${#sources[@]}" = 0 ]; then
+            apt-get -q update || return 1
+            mapfile -t sources < <(debian_sources)
+        fi
+        making=$(mktemp -d "$cache/making.XXXXXX") || return 1
+        at_exit rm -rf "$making"
+        apt-config dump | grep -E '^Acquire::https?::Proxy' >"$making/apt" || true
+        [ ! -s "$making/apt" ] || options+=("--aptopt=$making/apt")
+        chmod 755 "$making"
+        mmdebstrap --quiet --variant=minbase --aptopt='Apt::Install-Recommends "false"' \
+            --dpkgopt='path-exclude=/usr/share/locale/*' \
+            --include="$(IFS=,; echo "${root_packages[*]}")" "${options[@]}" \
+            "$lab_suite" "$making/tree" "${sources[@]}" </dev/null || return 1
+        mv "$making/tree" "$base"
+    fi
+    exec {root_lock}>&-
+}
+
+# export_tree DIR: what git would commit, and no more
+export_tree()
+{
+    mkdir -p "$1"
+    git -c safe.directory='*' -C "$root" ls-files -z -co --exclude-standard --deduplicate |
+        (cd "$root" && while IFS= read -rd '' file; do
+            [ ! -e "$file" ] || printf '%s\0' "$file"
+        done) | tar -C "$root" --null -T - -c | tar -x -C "$1"
+}
+
+# build DIR: builds the packages of the tree in DIR/virt-uprof, into DIR
+build()
+{
+    (cd "$1/virt-uprof" && DEB_BUILD_OPTIONS='nocheck noautodbgsym parallel=2' \
+        dpkg-buildpackage -b -us -uc) >"$1.log" 2>&1 </dev/null
+}
+
+# start_build DIR: the same in the background; sets $second
+start_build()
+{
+    set -m
+    build "$1" &
+    second=$!
+    set +m
+    at_exit end_build "$second"
+}
+
+end_build()
+{
+    kill -TERM -- "-$1" 2>/dev/null
+}
+
+# in_root COMMAND [ARGUMENT...]: in the Debian of our own
+in_root()
+{
+    env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C HOME=/root DEBIAN_FRONTEND=noninteractive \
+        chroot "$tree" "$@" </dev/null
+}
+
+# list_root: what is in it, but for what dpkg writes down
+list_root()
+{
+    (cd "$tree" && find . \( -path ./proc -o -path ./tmp -o -path ./debs -o -path ./run/systemd \
+        -o -path ./var/lib/dpkg -o -path ./var/log -o -path ./var/cache/ldconfig \) -prune \
+        -o -print | sort)
+}
+
+same_packages()
+{
+    local deb status=0
+    for deb in "$work"/one/*.deb; do
+        cmp "$deb" "$work/another-folder/$(basename "$deb")" || status=1
+    done
+    return "$status"
+}
+
+has_no_errors()
+{
+    # what a lintian of another release says of this one's policy is no matter
+    lintian --fail-on error --allow-root "$work"/one/*.changes
+}
+
+holds_only_module()
+{
+    local files
+    files=$(dpkg-deb -c "$work"/one/virt-uprof-xen_*.deb | awk '!/\/$/ { print $6 }')
+    [ "$(grep -v '^./usr/share/doc/' <<<"$files")" = ./usr/lib/x86_64-linux-gnu/virt-uprof/xen.so ] || {
+        echo "$files"
+        return 1
+    }
+    # without it the program needs no library of Xen's
+    ! dpkg-deb -f "$work"/one/virt-uprof_*.deb Depends | grep -i xen
+}
+
+is_inactive()
+{
+    ! find "$tree/etc/systemd" "$tree/lib/systemd/system" -lname '*virt-uprof*' | grep . &&
+        ! find "$tree/etc" -path '*cron*' -name '*uprof*' | grep .
+}
+
+verifies()
+{
+    local said
+    said=$(in_root sh -c 'systemd-analyze verify --man=no /lib/systemd/system/virt-uprof-*' 2>&1) ||
+        return 1
+    # of other units it may say what it likes
+    ! grep uprof <<<"$said"
+}
+
+lists_domain()
+{
+    in_root virt-uprof -c test:///default list | grep '^test '
+}
+
+# has_files FILE...: each of these is installed
+has_files()
+{
+    local file status=0
+    for file in "$@"; do
+        [ -s "$tree/$file" ] || {
+            echo "no '$file'"
+            status=1
+        }
+    done
+    return "$status"
+}
+
+use()
+{
+    local doc=usr/share/doc/virt-uprof
+    check version in_root virt-uprof --version
+    check list lists_domain
+    check smoke in_root sh /debs/smoke
+    check units verifies
+    check inactive is_inactive
+    check files has_files etc/virt-uprof.xml usr/lib/tmpfiles.d/virt-uprof.conf \
+        usr/share/man/man1/virt-uprof.1.gz usr/share/man/man5/virt-uprof.xml.5.gz \
+        usr/share/bash-completion/completions/virt-uprof \
+        usr/share/zsh/vendor-completions/_virt-uprof \
+        usr/share/fish/vendor_completions.d/virt-uprof.fish "$doc/examples/crontab" \
+        "$doc/examples/hooks/qemu.d/virt-uprof" "$doc/copyright"
+}
+
+leaves_configuration()
+{
+    [ -e "$tree/etc/virt-uprof.xml" ] && [ ! -e "$tree/usr/bin/virt-uprof" ]
+}
+
+# remove: in the end the root is what it was
+remove()
+{
+    check remove-module in_root dpkg --purge virt-uprof-xen
+    check list-without-module lists_domain
+    check remove in_root dpkg --remove virt-uprof
+    check configuration-stays leaves_configuration
+    check purge in_root dpkg --purge virt-uprof
+    list_root >"$work/after"
+    check nothing-left diff "$work/before" "$work/after"
+}
+
+[ "$(id -u)" = 0 ] || skip_all "only root can make a Debian to install packages into"
+[ "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" = "$lab_suite" ] ||
+    skip_all "packages are built for Debian $lab_suite, and this is not one"
+for tool in mmdebstrap dpkg-buildpackage dh lintian git; do
+    command -v "$tool" >/dev/null || skip_all "'$tool' is not installed"
+done
+work=$(mktemp -d)
+at_exit rm -rf "$work"
+chmod 755 "$work"
+
+make_root >"$work/root.log" 2>&1 && status=0 || status=$?
+result root "$status" "$work/root.log"
+[ "$status" = 0 ] || exit 1
+for folder in one another-folder; do
+    export_tree "$work/$folder/virt-uprof"
+done
+build "$work/one" && status=0 || status=$?
+result build "$status" "$work/one.log"
+[ "$status" = 0 ] || exit 1
+# While the second is built the first can be tried.
+start_build "$work/another-folder"
+
+tree=$work/tree
+cp -a "$base" "$tree"
+mkdir "$tree/debs"
+cp "$work"/one/*.deb "$root/debian/tests/smoke" "$tree/debs/"
+mount -t proc proc "$tree/proc"
+at_exit umount -l "$tree/proc"
+list_root >"$work/before"
+check lintian has_no_errors
+check module-alone holds_only_module
+check install in_root sh -c 'dpkg -i /debs/*.deb'
+use
+remove
+wait "$second" && status=0 || status=$?
+result build-again "$status" "$work/another-folder.log"
+check reproducible same_packages
+printf '1..%d\n' "$n_tests"
+[ "$n_failed" = 0 ]
