@@ -109,3 +109,24 @@ UprofDomain *uprof_host_find_id(UprofHost *host, int id, GError **error);
 
 /** uprof_host_job: Returns: (nullable): what libvirt does with it now ("migration"), %NULL: nothing */
 const char *uprof_host_job(UprofHost *host, const UprofDomain *domain);
+
+/** UprofMetadataPlace: a running domain that is persistent has two; they may differ */
+typedef enum {
+    UPROF_METADATA_LIVE,   /* holds now */
+    UPROF_METADATA_CONFIG, /* holds from its next start on */
+} UprofMetadataPlace;
+
+/** uprof_host_has_metadata_place: Returns: whether there is such a place for @domain */
+bool
+uprof_host_has_metadata_place(UprofHost *host, const UprofDomain *domain, UprofMetadataPlace place);
+
+/**
+ * uprof_host_get_metadata:
+ * @xml: (out) (transfer full): the element in our namespace, bare; "" if there is none
+ */
+bool uprof_host_get_metadata(UprofHost *host, const UprofDomain *domain, UprofMetadataPlace place,
+                             char **xml, GError **error);
+
+/** uprof_host_set_metadata: @xml: the element, bare, in place of what is there */
+bool uprof_host_set_metadata(UprofHost *host, const UprofDomain *domain, UprofMetadataPlace place,
+                             const char *xml, GError **error);

@@ -134,3 +134,12 @@ GPtrArray *uprof_marker_list(void);
 
 /** uprof_marker_process_start: Returns: start time of process @pid as in /proc, 0: gone */
 uint64_t uprof_marker_process_start(int pid);
+
+/**
+ * uprof_marker_lock_round: the lock of a periodic round, beside the markers
+ * @taken: (out): -1 with no error set: another round has it
+ *
+ * Returns: a descriptor that keeps it until it is closed, also in other processes
+ *   that have it; -1 with @error
+ */
+int uprof_marker_lock_round(bool *taken, GError **error);

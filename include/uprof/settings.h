@@ -79,7 +79,7 @@ bool uprof_settings_parse_vcpus(const char *text, GArray **vcpus);
  * @settings: (inout): what the command line did not give is taken from @metadata
  * @limits: (nullable): of periodic runs, beyond which rate, duration and budget do
  *   not go, and for which it must say whether it is enabled
- * @symbols: (inout): gets the paths of symbol files (char *)
+ * @symbols: (nullable): gets the paths of symbol files (char *)
  *
  * Metadata is not root's word: rate and duration are limited in any case. A bad
  * value makes the whole element count as absent.

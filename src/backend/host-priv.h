@@ -39,3 +39,6 @@ bool uprof_host_fail(GError **error, const char *what);
 
 /** uprof_host_connect: as uprof_host_open(), libvirt's own type */
 virConnectPtr uprof_host_connect(const char *uri, bool read_only, GError **error);
+
+/** uprof_host_connection: Returns: borrowed */
+virConnectPtr uprof_host_connection(const UprofHost *host);

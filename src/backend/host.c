@@ -158,6 +158,12 @@ uprof_host_describe(const UprofHost *host)
                            version % 1000, host->read_only ? "read-only" : "read-write");
 }
 
+virConnectPtr
+uprof_host_connection(const UprofHost *host)
+{
+    return host->connection;
+}
+
 void
 uprof_domain_free(UprofDomain *domain)
 {
@@ -212,7 +218,7 @@ describe_domain(UprofHost *host, virDomainPtr vir, GError **error)
         domain->xml->uuid = g_strdup(domain->uuid);
         domain->xml->type = g_strdup("?");
         domain->xml->vcpus = domain->xml->vcpus_max = 1;
-        domain->xml->metadata.symbols = g_ptr_array_new_with_free_func(g_free);
+        uprof_metadata_init(&domain->xml->metadata);
         domain->bad_xml = g_steal_pointer(&bad->message);
     }
     return g_steal_pointer(&domain);

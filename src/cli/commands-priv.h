@@ -13,6 +13,10 @@ int uprof_check_run(UprofOptions *options);
 int uprof_report_run(UprofOptions *options);
 int uprof_diff_run(UprofOptions *options);
 int uprof_top_run(UprofOptions *options);
+int uprof_collect_run(UprofOptions *options);
+int uprof_mark_enable(UprofOptions *options);
+int uprof_mark_disable(UprofOptions *options);
+int uprof_mark_configure(UprofOptions *options);
 
 /**
  * uprof_complete_run: --complete, which only shells use

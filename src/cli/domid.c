@@ -35,7 +35,7 @@ describe(UprofHost *host, int domid, const UprofXenDomain *xen)
     domain->xml->uuid = g_strdup(domain->uuid);
     domain->xml->arch = g_strdup("x86_64");
     domain->xml->vcpus = domain->xml->vcpus_max = MAX(xen->n_vcpus, 1);
-    domain->xml->metadata.symbols = g_ptr_array_new_with_free_func(g_free);
+    uprof_metadata_init(&domain->xml->metadata);
     return domain;
 }
 

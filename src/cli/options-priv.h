@@ -42,7 +42,8 @@ typedef struct {
 
 /**
  * UprofOptions:
- * @uri: (nullable)
+ * @uri: (nullable): the last one that was given; @uris: of char *: all of them
+ * @config_path, @store: (nullable)
  * @access: "auto", "direct", "monitor" or "xen"
  * @config: (nullable): owned: of periodic runs; its limits hold for what metadata asks for
  * @wait: for domains that do not run yet; @wait_ns: how long, 0: until stopped
@@ -57,6 +58,9 @@ typedef struct {
 struct _UprofOptions {
     const UprofCommand *command;
     char *uri;
+    GPtrArray *uris;
+    char *config_path;
+    char *store;
     char *access;
     UprofSettings settings;
     UprofConfig *config;
@@ -82,6 +86,9 @@ struct _UprofOptions {
     bool json;
     bool quiet;
     bool verbose;
+    bool dry_run;
+    bool no_wait;  /* for another run's lock */
+    bool in_order; /* files behind one that could not be written are not written either */
 };
 
 /**

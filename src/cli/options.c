@@ -31,7 +31,12 @@ enum {
     REPORT = 1 << 4,
     DIFF = 1 << 5,
     TOP = 1 << 6,
-    ALL = RECORD | LIST | DUMP | CHECK | REPORT | DIFF | TOP,
+    COLLECT = 1 << 7,
+    ENABLE = 1 << 8,
+    DISABLE = 1 << 9,
+    CONFIGURE = 1 << 10,
+    MARK = ENABLE | DISABLE | CONFIGURE,
+    ALL = RECORD | LIST | DUMP | CHECK | REPORT | DIFF | TOP | COLLECT | MARK,
     LIVE = RECORD | DUMP | CHECK | TOP,
     FILES = REPORT | DIFF,
 };
@@ -45,6 +50,10 @@ const UprofCommand uprof_commands[] = {
     { "report", REPORT, "FILE...",     "profiles again, as table, picture or files", uprof_report_run },
     { "diff",   DIFF,   "OLD NEW",     "what has changed between two profiles", uprof_diff_run },
     { "top",    TOP,    "DOMAIN...",   "the hottest functions as it runs, once a second", uprof_top_run },
+    { "collect", COLLECT, "[DOMAIN...]", "one round over the domains that are enabled, into the store", uprof_collect_run },
+    { "enable", ENABLE, "DOMAIN...",   "have collect sample it: says so in its metadata", uprof_mark_enable },
+    { "disable", DISABLE, "DOMAIN...", "have collect leave it alone", uprof_mark_disable },
+    { "configure", CONFIGURE, "DOMAIN...", "how it is sampled: show, or set in its metadata", uprof_mark_configure },
     { NULL,     0,      NULL,          NULL,                                        NULL },
 };
 
@@ -54,7 +63,7 @@ typedef enum {
     OPTION_NO_DEMANGLE, OPTION_LINES, OPTION_ACCESS, OPTION_UNWIND, OPTION_VCPU, OPTION_PER_VCPU, OPTION_IDLE,
     OPTION_MAX_DEPTH, OPTION_MAX_PAUSE, OPTION_BUDGET, OPTION_NO_PAUSE, OPTION_ALL,
     OPTION_DOMID, OPTION_WAIT, OPTION_HEAL, OPTION_FOCUS, OPTION_INCLUDE, OPTION_EXCLUDE,
-    OPTION_SORT, OPTION_BATCH, OPTION_ROUNDS,
+    OPTION_SORT, OPTION_BATCH, OPTION_ROUNDS, OPTION_CONFIG, OPTION_STORE, OPTION_DRY_RUN,
     OPTION_ROWS, OPTION_QUIET, OPTION_VERBOSE, OPTION_JSON, OPTION_VERSION, OPTION_HELP,
 } OptionId;
 
@@ -67,26 +76,26 @@ static const struct {
     const char *help;     /* NULL: another spelling of the row above */
     const char *bare;     /* without its argument, if that may be left out */
 } rows[] = {
-    { "connect",   'c',  OPTION_CONNECT,   LIVE | LIST,     "URI",  "libvirt connection, as virsh; LIBVIRT_DEFAULT_URI is honored" },
-    { "rate",      'F',  OPTION_RATE,      RECORD | TOP,    "HZ",   "samples per second of each vCPU: 1 to 20000 (99)" },
-    { "frequency", '\0', OPTION_RATE,      RECORD | TOP,    "HZ",   NULL },
-    { "duration",  'd',  OPTION_DURATION,  RECORD,          "T",    "10, 500ms, 2m, 1h; 0: until Ctrl-C (10s)" },
-    { "time",      'T',  OPTION_DURATION,  RECORD,          "T",    NULL },
+    { "connect",   'c',  OPTION_CONNECT,   LIVE | LIST | COLLECT | MARK, "URI", "libvirt connection, as virsh (LIBVIRT_DEFAULT_URI); collect takes several" },
+    { "rate",      'F',  OPTION_RATE,      RECORD | TOP | COLLECT | MARK, "HZ",   "samples per second of each vCPU: 1 to 20000 (99)" },
+    { "frequency", '\0', OPTION_RATE,      RECORD | TOP | COLLECT | MARK, "HZ",   NULL },
+    { "duration",  'd',  OPTION_DURATION,  RECORD | COLLECT | MARK, "T",    "10, 500ms, 2m, 1h; 0: until Ctrl-C (10s)" },
+    { "time",      'T',  OPTION_DURATION,  RECORD | COLLECT | MARK, "T",    NULL },
     { "output",    'o',  OPTION_OUTPUT,    RECORD | FILES,  "FILE", "repeatable; %d domain, %t time, %u UUID; -: stdout" },
     { "format",    'f',  OPTION_FORMAT,    RECORD | FILES,  "NAME", "folded[.gz], svg, pprof, speedscope, perf, meta, capture (by the ending)" },
     { "capture",   '\0', OPTION_CAPTURE,   RECORD,          "FILE", "keep what was sampled, for report: -f capture -o FILE" },
-    { "symbols",   's',  OPTION_SYMBOLS,   LIVE | FILES,   "FILE[@BASE]", "repeatable; ELF, or text as nm, System.map, kallsyms" },
+    { "symbols",   's',  OPTION_SYMBOLS,   LIVE | FILES | COLLECT | MARK, "FILE[@BASE]", "repeatable; ELF, or text as nm, System.map, kallsyms" },
     { "debug-dir", '\0', OPTION_DEBUG_DIR, LIVE | FILES,  "DIR",  "repeatable; separate debug files (/usr/lib/debug)" },
     { "no-demangle", '\0', OPTION_NO_DEMANGLE, LIVE | FILES, NULL, "names of C++, Rust, D and OCaml as they are in the file" },
     { "lines",     '\0', OPTION_LINES,     LIVE | FILES,   NULL,   "file and line of the source in each frame, from DWARF" },
-    { "access",    '\0', OPTION_ACCESS,    LIVE,            "WAY",  "auto, direct, monitor or xen (auto)" },
-    { "unwind",    '\0', OPTION_UNWIND,    LIVE | FILES,   "WAY",  "auto, cfi or fp (auto)" },
+    { "access",    '\0', OPTION_ACCESS,    LIVE | COLLECT,  "WAY",  "auto, direct, monitor or xen (auto)" },
+    { "unwind",    '\0', OPTION_UNWIND,    LIVE | FILES | COLLECT | MARK, "WAY",  "auto, cfi or fp (auto)" },
     { "vcpu",      '\0', OPTION_VCPU,      LIVE,            "LIST", "vCPUs to sample, such as 0,2-3 (all)" },
     { "per-vcpu",  '\0', OPTION_PER_VCPU,  RECORD | REPORT, NULL,   "a level per vCPU" },
     { "idle",      '\0', OPTION_IDLE,      RECORD | REPORT, "[=stack]", "show halted vCPUs, or their last stack; they are always counted", "--idle=" },
     { "max-depth", '\0', OPTION_MAX_DEPTH, LIVE | FILES,    "N",    "frames of a stack: 1 to 1024 (127)" },
     { "max-pause", '\0', OPTION_MAX_PAUSE, LIVE,            "T",    "copy nothing more in a hold this old (50ms)" },
-    { "budget",    '\0', OPTION_BUDGET,    RECORD | CHECK | TOP,  "PCT",  "percent of time a vCPU may be held (5; monitor: 10)" },
+    { "budget",    '\0', OPTION_BUDGET,    RECORD | CHECK | TOP | COLLECT | MARK, "PCT",  "percent of time a vCPU may be held (5; monitor: 10)" },
     { "no-pause",  '\0', OPTION_NO_PAUSE,  LIVE,            NULL,   "KVM: read without stopping; torn stacks count as truncated" },
     { "all",       '\0', OPTION_ALL,       RECORD | TOP,    NULL,   "all running domains" },
     { "domid",     '\0', OPTION_DOMID,     LIVE,            "N",    "a domain by Xen's own number, also one made by xl; repeatable" },
@@ -98,8 +107,11 @@ static const struct {
     { "sort",      '\0', OPTION_SORT,      TOP,             "KEY",  "self or total (self)" },
     { "batch",     '\0', OPTION_BATCH,     TOP,             NULL,   "for scripts: plain text, no screen" },
     { "rounds",    '\0', OPTION_ROUNDS,    TOP,             "N",    "end after so many seconds" },
+    { "config",    '\0', OPTION_CONFIG,    COLLECT | MARK,  "FILE", "configuration (" UPROF_CONFIG_FILE ")" },
+    { "store",     '\0', OPTION_STORE,     COLLECT,         "DIR",  "where profiles are kept (as configured)" },
+    { "dry-run",   '\0', OPTION_DRY_RUN,   COLLECT,         NULL,   "say what would be done, and do nothing" },
     { "rows",      'n',  OPTION_ROWS,      RECORD | FILES | TOP, "N", "rows of tables (15; of record's 10)" },
-    { "json",      '\0', OPTION_JSON,      ALL & ~TOP,      NULL,   "for machines; with record: the sidecar on stdout" },
+    { "json",      '\0', OPTION_JSON,      ALL & ~TOP & ~MARK, NULL, "for machines; with record: the sidecar on stdout" },
     { "quiet",     'q',  OPTION_QUIET,     ALL,             NULL,   "errors only" },
     { "verbose",   'v',  OPTION_VERBOSE,   ALL,             NULL,   "more" },
     { "version",   'V',  OPTION_VERSION,   ALL,             NULL,   "print the version" },
@@ -139,6 +151,9 @@ uprof_options_free(UprofOptions *options)
     if (!options)
         return;
     g_free(options->uri);
+    g_ptr_array_unref(options->uris);
+    g_free(options->config_path);
+    g_free(options->store);
     g_free(options->access);
     g_free(options->focus);
     g_free(options->sort);
@@ -159,6 +174,7 @@ new_options(void)
     UprofOptions *options = g_new0(UprofOptions, 1);
 
     options->access = g_strdup("auto");
+    options->uris = g_ptr_array_new_with_free_func(g_free);
     options->sort = g_strdup("self");
     options->outputs = g_ptr_array_new_with_free_func(free_wanted);
     options->symbols = g_ptr_array_new_with_free_func(free_symbols);
@@ -218,7 +234,7 @@ print_help(void)
     printf("virt-uprof [COMMAND] [OPTION...] DOMAIN...\n"
            "Samples the call stacks of a running virtual machine from its host.\n\nCommands:\n");
     for (const UprofCommand *command = uprof_commands; command->name; command++)
-        printf("  %-8s %-12s %s\n", command->name, command->arguments, command->summary);
+        printf("  %-9s %-12s %s\n", command->name, command->arguments, command->summary);
     printf("\nOptions:\n");
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
         g_autofree char *spelling = NULL;
@@ -258,6 +274,14 @@ take_number(const char *option, const char *value, uint64_t min, uint64_t max, u
         return fail_value(option, value, form);
     *number = (unsigned)found;
     return true;
+}
+
+static bool
+take_text(const char *option, const char *value, char **text)
+{
+    g_free(*text);
+    *text = g_strdup(value);
+    return value[0] != '\0' || fail_usage("--%s is empty", option);
 }
 
 static bool
@@ -372,6 +396,7 @@ take_option(UprofOptions *options, OptionId id, const char *value)
     case OPTION_CONNECT:
         g_free(options->uri);
         options->uri = g_strdup(value);
+        g_ptr_array_add(options->uris, g_strdup(value));
         return true;
     case OPTION_OUTPUT:
         add_wanted(options, value, NULL);
@@ -433,6 +458,13 @@ take_option(UprofOptions *options, OptionId id, const char *value)
         options->wait = true;
         return value[0] == '\0' || uprof_settings_parse_duration(value, &options->wait_ns) ||
                fail_value("wait", value, UPROF_DURATION_FORM);
+    case OPTION_CONFIG:
+        return take_text("config", value, &options->config_path);
+    case OPTION_STORE:
+        return take_text("store", value, &options->store);
+    case OPTION_DRY_RUN:
+        options->dry_run = true;
+        return true;
     case OPTION_HEAL:
         return true; /* every command that holds guests begins with it */
     case OPTION_JSON:
@@ -530,7 +562,10 @@ check_words(const UprofOptions *options)
         return fail_usage("'report' needs a FILE: a capture, or folded stacks");
     if (bit & DIFF && n != 2)
         return fail_usage("'diff' needs two files, OLD and NEW");
-    if (bit & (RECORD | DUMP | TOP) && n == 0 && !options->all)
+    if (bit & (COLLECT | MARK) && options->settings.given.duration &&
+        options->settings.duration_ns == 0)
+        return fail_usage("'%s' needs a duration that ends", options->command->name);
+    if (bit & (RECORD | DUMP | TOP | MARK) && n == 0 && !options->all)
         return fail_usage("which DOMAIN? to see what there is: virt-uprof list");
     for (guint i = 0; i < options->outputs->len; i++) {
         const UprofWanted *wanted = g_ptr_array_index(options->outputs, i);

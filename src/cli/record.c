@@ -13,6 +13,7 @@
 #include "access-priv.h"
 #include "domid-priv.h"
 #include "exit-priv.h"
+#include "record-priv.h"
 #include "recording-priv.h"
 #include "summary-priv.h"
 #include "terminal-priv.h"
@@ -52,7 +53,9 @@ typedef struct {
     UprofRing *ring;
     UprofLoop *loop;
     UprofKeeper *keeper;
-    UprofTop *top; /* (nullable): shows what is sampled; then nothing is saved */
+    UprofTop *top;        /* (nullable): shows what is sampled; then nothing is saved */
+    UprofRecordTold told; /* (nullable) */
+    void *told_data;
     UprofExitTally tally;
     uint64_t start_ns;
     uint64_t looked_ns; /* for newcomers */
@@ -102,7 +105,7 @@ add_domain(Record *record, UprofDomain *domain, bool is_newcomer)
     /* in mid-run nobody waits for another run's end: main has signals to look at */
     UprofRecording *recording =
         uprof_recording_open(domain, record->options, record->time, record->guardian, record->ring,
-                             !record->is_sampling, &locked, &error);
+                             !record->is_sampling && !record->options->no_wait, &locked, &error);
 
     if (!recording) {
         uprof_exit_count(&record->tally, locked ? UPROF_EXIT_LOCKED : uprof_exit_code(error));
@@ -603,6 +606,8 @@ save(Record *record)
         UprofRecording *recording = g_ptr_array_index(record->recordings, i);
         if (record->n_signals < 2 && !record->options->is_top)
             uprof_recording_save(recording, record->options);
+        if (record->told)
+            record->told(recording->session->run, record->told_data);
         uprof_exit_count(&record->tally, recording->code);
     }
 }
@@ -653,8 +658,14 @@ run(Record *record)
 int
 uprof_record_run(UprofOptions *options)
 {
+    return uprof_record_run_told(options, NULL, NULL);
+}
+
+int
+uprof_record_run_told(UprofOptions *options, UprofRecordTold told, void *data)
+{
     g_autoptr(GError) error = NULL;
-    Record record = { .options = options };
+    Record record = { .options = options, .told = told, .told_data = data };
 
     record.guardian = uprof_guardian_start(uprof_access_find, &error);
     if (!record.guardian)

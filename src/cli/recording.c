@@ -315,7 +315,8 @@ write_capture(UprofRecording *recording, bool quiet)
     }
 }
 
-static void
+/* Returns: false if it could not be written */
+static bool
 write_output(UprofRecording *recording, Output *output, bool quiet)
 {
     const UprofSession *session = recording->session;
@@ -327,12 +328,15 @@ write_output(UprofRecording *recording, Output *output, bool quiet)
     if (!uprof_output_write(output->format, session->pipeline->profile, session->run, file,
                             &error)) {
         say_output_error(recording, file, error);
-        return;
+        return false;
     }
-    if (!uprof_file_commit(g_steal_pointer(&file), &error))
+    if (!uprof_file_commit(g_steal_pointer(&file), &error)) {
         say_output_error(recording, NULL, error);
-    else if (!is_stdout && !quiet)
+        return false;
+    }
+    if (!is_stdout && !quiet)
         uprof_say("wrote %s", path);
+    return true;
 }
 
 static void
@@ -373,5 +377,7 @@ uprof_recording_save(UprofRecording *recording, const UprofOptions *options)
     write_table(recording, options->rows);
     write_capture(recording, quiet);
     for (guint i = 0; i < recording->outputs->len; i++)
-        write_output(recording, &g_array_index(recording->outputs, Output, i), quiet);
+        if (!write_output(recording, &g_array_index(recording->outputs, Output, i), quiet) &&
+            options->in_order)
+            break;
 }

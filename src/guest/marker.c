@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define ROUND_LOCK "collect.lock"
+
 enum {
     MARKER_VERSION = 1,
     BOOT_ID_BYTES = 37,
@@ -147,6 +149,30 @@ uprof_marker_open(const char *uuid, bool *taken, GError **error)
         return NULL;
     }
     return uprof_marker_adopt(fd, error);
+}
+
+int
+uprof_marker_lock_round(bool *taken, GError **error)
+{
+    *taken = false;
+    const int folder = open_folder(error);
+    if (folder < 0)
+        return -1;
+    const int fd = openat(folder, ROUND_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    const int code = errno;
+    close(folder);
+    if (fd < 0) {
+        errno = code;
+        fail_errno(error, "open", ROUND_LOCK);
+        return -1;
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    *taken = errno == EWOULDBLOCK;
+    if (!*taken)
+        fail_errno(error, "lock", ROUND_LOCK);
+    close(fd);
+    return -1;
 }
 
 void

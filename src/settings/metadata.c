@@ -94,7 +94,7 @@ uprof_settings_take_metadata(UprofSettings *settings, const UprofMetadata *metad
     if (metadata->unwind && !take_unwind(&taken, metadata->unwind))
         return fail_value(error, "method", metadata->unwind, "auto, cfi or fp");
     *settings = taken;
-    for (guint i = 0; metadata->symbols && i < metadata->symbols->len; i++)
+    for (guint i = 0; symbols && metadata->symbols && i < metadata->symbols->len; i++)
         g_ptr_array_add(symbols, g_strdup(g_ptr_array_index(metadata->symbols, i)));
     return true;
 }

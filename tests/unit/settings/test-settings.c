@@ -245,12 +245,15 @@ test_limited(gconstpointer data)
 {
     const size_t i = GPOINTER_TO_SIZE(data);
     g_autoptr(UprofConfig) limits = uprof_config_new();
+    g_autoptr(GPtrArray) said = g_ptr_array_new();
     g_autoptr(GError) error = NULL;
+    UprofMetadata element = limited[i].metadata;
     g_auto(UprofSettings) settings;
 
+    g_ptr_array_add(said, (gpointer) "/var/lib/a.dbg");
+    element.symbols = said;
     uprof_settings_init(&settings);
-    const bool ok =
-        uprof_settings_take_metadata(&settings, &limited[i].metadata, limits, NULL, &error);
+    const bool ok = uprof_settings_take_metadata(&settings, &element, limits, NULL, &error);
     g_assert_true(ok == !limited[i].error);
     if (error)
         g_assert_true(g_pattern_match_simple(limited[i].error, error->message));

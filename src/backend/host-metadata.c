@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The element that domains keep for us. Without flags libvirt would write it to
+ * one of its two places only, so each is named.
+ */
+#include "host-priv.h"
+
+#include <stdlib.h>
+
+static virDomainPtr
+find(UprofHost *host, const UprofDomain *domain, GError **error)
+{
+    virDomainPtr vir = virDomainLookupByUUIDString(uprof_host_connection(host), domain->uuid);
+
+    if (!vir)
+        uprof_host_fail(error, "cannot look for a domain");
+    return vir;
+}
+
+static unsigned
+flags_of(UprofMetadataPlace place)
+{
+    return place == UPROF_METADATA_LIVE ? VIR_DOMAIN_AFFECT_LIVE : VIR_DOMAIN_AFFECT_CONFIG;
+}
+
+bool
+uprof_host_has_metadata_place(UprofHost *host, const UprofDomain *domain, UprofMetadataPlace place)
+{
+    g_autoptr(UprofVirDomain) vir = find(host, domain, NULL);
+
+    if (!vir)
+        return false;
+    return place == UPROF_METADATA_LIVE ? virDomainIsActive(vir) == 1
+                                        : virDomainIsPersistent(vir) == 1;
+}
+
+bool
+uprof_host_get_metadata(UprofHost *host, const UprofDomain *domain, UprofMetadataPlace place,
+                        char **xml, GError **error)
+{
+    g_autoptr(UprofVirDomain) vir = find(host, domain, error);
+
+    if (!vir)
+        return false;
+    char *found = virDomainGetMetadata(vir, VIR_DOMAIN_METADATA_ELEMENT, UPROF_METADATA_NAMESPACE,
+                                       flags_of(place));
+    const virError *last = found ? NULL : virGetLastError();
+    if (!found && (!last || last->code != VIR_ERR_NO_DOMAIN_METADATA))
+        return uprof_host_fail(error, "cannot read the metadata of a domain");
+    *xml = g_strdup(found ? found : "");
+    free(found);
+    return true;
+}
+
+bool
+uprof_host_set_metadata(UprofHost *host, const UprofDomain *domain, UprofMetadataPlace place,
+                        const char *xml, GError **error)
+{
+    g_autoptr(UprofVirDomain) vir = find(host, domain, error);
+
+    if (!vir)
+        return false;
+    return virDomainSetMetadata(vir, VIR_DOMAIN_METADATA_ELEMENT, xml, UPROF_METADATA_PREFIX,
+                                UPROF_METADATA_NAMESPACE, flags_of(place)) == 0 ||
+           uprof_host_fail(error, "cannot write the metadata of a domain");
+}

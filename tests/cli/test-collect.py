@@ -1,0 +1,382 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""
+test-collect.py PROGRAM CONFIGURATION - rounds, and what domains say of them, on libvirt's test driver
+
+The driver gives no way into its guests, so no round of these gets a sample: what is
+tested is which domains are taken, what is said of them, what is written, and the exit
+code. Prints TAP. As root it runs with a /run of its own; else with an XDG_RUNTIME_DIR.
+"""
+
+import fcntl
+import json
+import os
+import pathlib
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+from xml.sax.saxutils import escape, quoteattr
+
+DONE, FAILED, USAGE, DOMAIN, DENIED, USELESS, SOME, LOCKED = 0, 1, 2, 3, 4, 5, 6, 75
+NAMESPACE = "https://virt-uprof.org/xmlns/domain/1.0"
+NO_WAY = "failed: libvirt's driver 'TEST' gives no way into its guests"
+YES = {"enabled": "yes"}
+IGNORED = "; the profile element is ignored"
+
+# what <profile> says, and how that is answered
+BAD_METADATA = (
+    ({}, "enabled='' is not yes or no"),
+    ({"enabled": "maybe"}, "enabled='maybe' is not yes or no"),
+    ({**YES, "rate": "0"}, "rate='0' is not 1 to 1000"),
+    ({**YES, "rate": "1001"}, "rate='1001' is not 1 to 1000"),
+    ({**YES, "rate": "\u009b31m"}, "rate='?31m' is not 1 to 1000"),
+    ({**YES, "duration": "0"}, "duration='0' is not a duration of up to 1h"),
+    ({**YES, "duration": "$(id)"}, "duration='$(id)' is not a duration of up to 1h"),
+    ({**YES, "budget": "101"}, "budget='101' is not 0.1 to 100 (percent)"),
+)
+BAD_CHILDREN = (
+    ("<u:unwind method='orc'/>", "method='orc' is not auto, cfi or fp"),
+    ("<u:unwind/>", "no 'unwind/@method'"),
+    ("<u:unwind method='fp'/><u:unwind method='fp'/>", "more than one 'unwind'"),
+    ("<u:symbols/>", "no 'symbols/@file'"),
+)
+BAD_CONFIGURATION = (
+    ("<virt-uprof><store slicedays='7'/></virt-uprof>", "line 1: unknown attribute 'slicedays'"),
+    ("<virt-uprof>\n<shop/></virt-uprof>", "line 2: unknown element 'shop'"),
+    ("<virt-uprof><limits rate='0'/></virt-uprof>", "limits/@rate='0' is not 1 to 20000 (per second)"),
+    ("rate=99", "XML line 1: *"),
+)
+HOSTILE = (("-rf", "%2Drf"), ("a;b", "a%3Bb"), ("..", "%2E."), ("$(id)", "%24%28id%29"), ("a%n%s", "a%25n%25s"),
+           ("tab\there", "tab%09here"), ("c1\u009bm", "c1%C2%9Bm"))
+
+
+def clean(name):
+    return "".join("?" if ord(c) < 32 or 127 <= ord(c) < 160 else c for c in name)
+
+
+def uuid_of(number):
+    return "00000000-0000-0000-0000-%012x" % number
+
+
+def line(name, number, text):
+    return "%s (%s): %s" % (clean(name), uuid_of(number), text)
+
+
+class Suite:
+    def __init__(self, program):
+        self.program = program
+        self.count = self.failed = 0
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="uprof-collect-"))
+        self.store = self.folder / "store"
+        run = self.folder / "run"
+        run.mkdir(mode=0o700)
+        self.lock = (pathlib.Path("/run") if os.geteuid() == 0 else run) / "virt-uprof" / "collect.lock"
+        self.environment = dict(os.environ, LC_ALL="C", XDG_RUNTIME_DIR=str(run))
+        self.configuration = self.configure("<store minFreeMegabytes='0'/>")
+
+    def configure(self, inner, whole=None):
+        path = self.folder / ("config-%d.xml" % self.count)
+        path.write_text(whole or "<virt-uprof>%s</virt-uprof>" % inner, encoding="utf-8")
+        path.chmod(0o644)
+        return path
+
+    def node(self, domains):
+        """The URI of a host with these domains: (name, attributes of <profile> or None, children, state)."""
+        text = "<node>"
+        for number, (name, attributes, children, state) in enumerate(domains, 1):
+            profile = ""
+            if attributes is not None:
+                said = "".join(" %s=%s" % (key, quoteattr(value)) for key, value in attributes.items())
+                profile = "<metadata><u:profile xmlns:u='%s'%s>%s</u:profile></metadata>" % (NAMESPACE, said, children)
+            text += (
+                "<domain type='test'%s><name>%s</name><uuid>%s</uuid>%s<memory>8192</memory><vcpu>1</vcpu>"
+                "<os><type arch='x86_64'>hvm</type></os>%s</domain>"
+                % (" xmlns:test='http://libvirt.org/schemas/domain/test/1.0'" if state else "", escape(name),
+                   uuid_of(number), profile,
+                   "<test:runstate>%d</test:runstate>" % state if state else "")
+            )
+        path = self.folder / ("node-%d.xml" % self.count)
+        path.write_text(text + "</node>", encoding="utf-8")
+        return "test://%s" % path
+
+    def run(self, *words):
+        return subprocess.run([self.program, *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True,
+                              env=self.environment, cwd=self.folder, check=False, timeout=120)
+
+    def collect(self, *words, configuration=None):
+        return self.run("collect", "--store", self.store, "--config", configuration or self.configuration, *words)
+
+    def say(self, name, problems):
+        self.count += 1
+        print("%sok %d - %s" % ("not " if problems else "", self.count, name))
+        for problem in problems:
+            print("# %s" % problem.replace("\n", "\n# "))
+        self.failed += bool(problems)
+        shutil.rmtree(self.store, ignore_errors=True)
+
+    def skip(self, name, why):
+        self.count += 1
+        print("ok %d - %s # SKIP %s" % (self.count, name, why))
+
+    def expect(self, name, done, code, lines=None, stdout=None):
+        """@lines: all of stderr, in any order; a trailing * matches the rest of a line."""
+        problems = []
+        said = done.stderr.decode().splitlines()
+        if done.returncode != code:
+            problems.append("exit %d, not %d" % (done.returncode, code))
+        for wanted in lines if lines is not None else ():
+            found = [s for s in said if s == wanted or (wanted.endswith("*") and s.startswith(wanted[:-1]))]
+            if not found:
+                problems.append("nothing says: %s" % wanted)
+            for one in found[:1]:
+                said.remove(one)
+        if lines is not None and said:
+            problems.append("says too much: %s" % said)
+        if stdout is not None and done.stdout.decode().splitlines() != stdout:
+            problems.append("stdout: %r, not %r" % (done.stdout.decode(), stdout))
+        if any(byte < 32 and byte != 10 or byte == 127 for byte in done.stdout + done.stderr):
+            problems.append("control characters: %r" % (done.stdout + done.stderr))
+        self.say(name, problems + ([repr(done)] if problems else []))
+
+
+def test_choice(suite):
+    """Who is taken."""
+    uri = suite.node((
+        ("on", YES, "", 0), ("off", {"enabled": "no"}, "", 0), ("silent", None, "", 0),
+        ("paused", YES, "", 3), ("shut-off", YES, "", 5), ("web-1", None, "", 0), ("web-off", {"enabled": "no"}, "", 0),
+    ))
+    names = {"on": 1, "off": 2, "silent": 3, "paused": 4, "shut-off": 5, "web-1": 6, "web-off": 7}
+    paused = line("paused", 4, "skipped: it is paused")
+    suite.expect("by metadata", suite.collect("-c", uri), USELESS, [line("on", 1, NO_WAY), paused])
+    pattern = suite.configure("<collect domains='web-? nothing*'/><store minFreeMegabytes='0'/>")
+    suite.expect("by pattern", suite.collect("-c", uri, configuration=pattern), USELESS,
+                 [line("on", 1, NO_WAY), line("web-1", 6, NO_WAY), paused])
+    suite.expect("named", suite.collect("-c", uri, "off", "shut-off"), USELESS,
+                 [line("off", 2, NO_WAY), line("shut-off", 5, "skipped: it is shut off")])
+    suite.expect("named twice", suite.collect("-c", uri, "on", uuid_of(names["on"])), USELESS, [line("on", 1, NO_WAY)])
+    suite.expect("missing", suite.collect("-c", uri, "none"), DOMAIN, ["virt-uprof: no domain 'none' on %s*" % uri])
+    suite.expect("one missing", suite.collect("-c", uri, "on", "none"), USELESS,
+                 ["virt-uprof: no domain 'none' on %s*" % uri, line("on", 1, NO_WAY)])
+    suite.expect("quiet", suite.collect("-q", "-c", uri), USELESS, [line("on", 1, NO_WAY)])
+    suite.expect("quiet, nothing to do", suite.collect("-q", "-c", uri, "paused"), DONE, [])
+    suite.expect("nobody enabled", suite.collect("-c", "test:///default"), DONE,
+                 ["virt-uprof: no domain that runs is enabled; see: virt-uprof enable, *"])
+    never = suite.configure("<collect chance='0'/><store minFreeMegabytes='0'/>")
+    suite.expect("chance", suite.collect("-c", uri, configuration=never), DONE,
+                 [line("on", 1, "skipped: by chance"), paused])
+    suite.expect("same host twice", suite.collect("-c", uri, "-c", uri), USELESS, [line("on", 1, NO_WAY), paused])
+    done = suite.collect("--json", "-q", "-c", uri)
+    objects = [json.loads(text) for text in done.stdout.decode().splitlines()]
+    problems = [] if sorted((o["name"], o["result"]) for o in objects) == [("on", "failed"), ("paused", "skipped")] else [
+        repr(objects)]
+    suite.say("json", problems)
+
+
+def test_dry_run(suite):
+    uri = suite.node((("a", {**YES, "duration": "300ms"}, "", 0), ("b", {**YES, "duration": "2h"}, "", 0),
+                      ("c", {**YES, "duration": "1h"}, "", 0), ("d", {**YES, "rate": "x"}, "", 0)))
+    done = suite.collect("--dry-run", "-c", uri, configuration=suite.configure("<limits duration='90s'/>"))
+    problems = [] if not suite.store.exists() else ["it has made the store"]
+    if sorted(done.stdout.decode().splitlines()) != [line("a", 1, "would be sampled for 300 ms"),
+                                                     line("c", 3, "would be sampled for 90 s")]:
+        problems.append(repr(done))
+    suite.say("dry run", problems)
+    done = suite.collect("--dry-run", "-c", uri, "-d", "7s", "a", "d")
+    wanted = [line("a", 1, "would be sampled for 7 s"), line("d", 4, "would be sampled for 7 s")]
+    suite.say("dry run of a duration", [] if sorted(done.stdout.decode().splitlines()) == wanted else [repr(done)])
+
+
+def test_order(suite):
+    """The longest not profiled first, by the store's own files."""
+    uri = suite.node([(name, YES, "", 0) for name in ("new", "old", "never", "future")])
+    for name, number, start in (("new", 1, "20260102T000000Z"), ("old", 2, "20260101T000000Z"),
+                                ("future", 4, "20991231T000000Z")):
+        folder = suite.store / "data" / name
+        folder.mkdir(parents=True)
+        for ending in (".folded.gz", ".meta.json"):
+            (folder / ("%s-%s%s" % (name, start, ending))).write_text("{}")
+    suite.store.chmod(0o750)
+    done = suite.collect("--dry-run", "-c", uri)
+    order = [text.split(" ")[0] for text in done.stdout.decode().splitlines()]
+    good = sorted(order[:2]) == ["future", "never"] and order[2:] == ["old", "new"]
+    suite.say("order", [] if good and done.returncode == DONE else [repr(done)])
+
+    cap = suite.configure("<profile duration='20s'/><collect longest='50s'/>")
+    done = suite.collect("-c", uri, "-c", suite.node([("x", YES, "", 0)]), configuration=cap)
+    # failures take no time here, so that all of them have their turn
+    suite.say("all in time", [] if done.stderr.decode().count(NO_WAY) == 4 + 0 and done.returncode == USELESS else [
+        repr(done)])
+
+
+def test_metadata(suite):
+    rows = [(attributes, "", text) for attributes, text in BAD_METADATA]
+    rows += [(YES, children, text) for children, text in BAD_CHILDREN]
+    uri = suite.node([("bad-%d" % i, row[0], row[1], 0) for i, row in enumerate(rows)] + [("good", YES, "", 0)])
+    wanted = [line("bad-%d" % i, i + 1, "failed: metadata: %s%s" % (row[2], IGNORED)) for i, row in enumerate(rows)]
+    wanted.append(line("good", len(rows) + 1, NO_WAY))
+    suite.expect("bad metadata", suite.collect("-c", uri), USELESS, wanted)
+    everybody = suite.configure("<collect domains='*'/><store minFreeMegabytes='0'/>")
+    suite.expect("bad metadata, pattern", suite.collect("-c", uri, configuration=everybody), USELESS, wanted)
+    uri = suite.node((("a", {**YES, "color": "red"}, "", 0), ("b", {"enabled": "no"}, "<u:size/>", 0)))
+    suite.expect("unknown metadata", suite.collect("-c", uri), USELESS, [
+        "virt-uprof: a: metadata: unknown part '@color' is ignored",
+        "virt-uprof: b: metadata: unknown part 'size' is ignored", line("a", 1, NO_WAY)])
+
+
+def test_configuration(suite):
+    for text, message in BAD_CONFIGURATION:
+        path = suite.configure("", text)
+        suite.expect("configuration: %s" % text.splitlines()[0], suite.collect("-c", "test:///default", configuration=path),
+                     FAILED, ["virt-uprof: configuration '%s': %s" % (path, message)])
+    suite.expect("no configuration", suite.collect("-c", "test:///default", configuration=suite.folder / "none.xml"),
+                 FAILED, ["virt-uprof: cannot read configuration '%s/none.xml': No such file*" % suite.folder])
+    if os.geteuid() == 0:
+        path = suite.configure("")
+        path.chmod(0o666)
+        suite.expect("configuration of everybody", suite.collect("-c", "test:///default", configuration=path), DENIED,
+                     ["virt-uprof: configuration '%s': others than root may write it*" % path])
+
+
+def test_usage(suite):
+    for words, message in (
+        (["collect", "-d", "0"], "'collect' needs a duration that ends"),
+        (["enable", "-d", "0", "x"], "'enable' needs a duration that ends"),
+        (["enable"], "which DOMAIN? to see what there is: virt-uprof list"),
+        (["collect", "--config="], "--config is empty"),
+        (["collect", "-o", "x.folded"], "--output does not belong to 'collect'"),
+        (["configure", "--json", "x"], "--json does not belong to 'configure'"),
+        (["record", "--dry-run", "x"], "--dry-run does not belong to 'record'"),
+    ):
+        suite.expect(" ".join(words), suite.run(*words), USAGE, ["virt-uprof: %s; try: virt-uprof --help" % message])
+
+
+def test_connections(suite):
+    uri = suite.node([("a", YES, "", 0)])
+    none = "qemu+unix:///system?socket=%s" % (suite.folder / "none")
+    lost = "virt-uprof: %s: no connection to '%s': *" % (none, none)
+    suite.expect("no connection", suite.collect("-c", none), DENIED, [lost])
+    suite.expect("one of two connections", suite.collect("-c", none, "-c", uri), USELESS,
+                 [lost, line("a", 1, NO_WAY)])
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(suite.folder / "hung"))
+    listener.listen(8)
+    hung = "qemu+unix:///system?socket=%s" % (suite.folder / "hung")
+    soon = suite.configure("<collect longest='1s' connect='%s %s'/><profile duration='100ms'/>"
+                           "<store minFreeMegabytes='0'/>" % (hung, uri))
+    suite.expect("a daemon that hangs", suite.collect(configuration=soon), USELESS, [
+        "virt-uprof: %s: libvirt does not answer; is its daemon well?; its domains are left out" % hung,
+        line("a", 1, NO_WAY)])
+    listener.close()
+
+
+def test_lock(suite):
+    uri = suite.node([("a", YES, "", 0)])
+    suite.expect("makes the lock", suite.collect("-c", uri), USELESS, [line("a", 1, NO_WAY)])
+    with open(suite.lock, "rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        suite.expect("locked", suite.collect("-c", uri), LOCKED, ["virt-uprof: another round is running"])
+        suite.expect("locked, quiet", suite.collect("-q", "-c", uri), LOCKED, [])
+        suite.expect("locked, dry run", suite.collect("--dry-run", "-c", uri), DONE, [])
+    suite.expect("free again", suite.collect("-c", uri), USELESS, [line("a", 1, NO_WAY)])
+
+
+def test_store(suite):
+    uri = suite.node([("a", YES, "", 0), ("b", YES, "", 0)])
+    suite.store.write_text("a file")
+    suite.expect("store is a file", suite.collect("-c", uri), FAILED, ["virt-uprof: *"])
+    suite.store.unlink()
+    (suite.store / "data").mkdir(parents=True)
+    (suite.store / "data" / "a").write_text("a file")
+    done = suite.collect("-c", uri)
+    said = done.stderr.decode().splitlines()
+    good = done.returncode == USELESS and any(s.startswith(line("a", 1, "failed: cannot make ")) for s in said)
+    suite.say("a domain's folder cannot be made", [] if good and line("b", 2, NO_WAY) in said else [repr(done)])
+    done = suite.collect("-c", uri, configuration=suite.configure("<store minFreeMegabytes='1073741824'/>"))
+    said = done.stderr.decode().splitlines()
+    suite.say("no room", [] if done.returncode == USELESS and len([s for s in said if ": failed: " in s]) == 1 and
+              NO_WAY not in done.stderr.decode() else [repr(done)])
+
+    uri = suite.node([(name, YES, "", 0) for name, _ in HOSTILE])
+    done = suite.collect("-c", uri)
+    modes = []
+    for root, folders, files in os.walk(suite.store):
+        modes += [(name, stat.S_IMODE(os.stat(os.path.join(root, name)).st_mode)) for name in folders + files]
+    found = sorted(os.listdir(suite.store / "data"))
+    problems = [] if found == sorted(safe for _, safe in HOSTILE) else ["folders: %s" % found]
+    problems += ["mode of %s is %o" % pair for pair in modes if pair[1] & 0o027]
+    suite.say("hostile names", problems)
+    done = suite.collect("-c", uri)
+    suite.expect("hostile names are said", done, USELESS,
+                 [line(name, i + 1, NO_WAY) for i, (name, _) in enumerate(HOSTILE)])
+
+
+def test_mark(suite):
+    uri = suite.node([("a", {**YES, "rate": "500", "budget": "0.5", "color": "red"}, "<u:symbols file='/etc/passwd'/>", 0),
+                      ("-rf", None, "", 0), ("bad", {**YES, "rate": "x"}, "", 5)])
+    here = ["-c", uri, "--config", suite.configuration]
+    suite.expect("configure shows", suite.run("configure", *here, "a"), DONE, [], [
+        "a (%s):" % uuid_of(1),
+        "  enabled   yes        metadata",
+        "  rate      200 Hz     metadata asks for more than <limits> of the configuration",
+        "  duration  20s        built in",
+        "  budget    0.5 %      metadata",
+        "  unwind    auto       built in",
+        "  symbols   /etc/passwd symbols '/etc/passwd' are in none of the folders for them (see <symbols> in '%s')"
+        % suite.default_config,
+        "  unknown   @color     metadata; it is ignored"])
+    own = suite.configure("<profile rate='50'/><collect domains='-*'/>")
+    suite.expect("configure shows the configuration", suite.run("configure", "-c", uri, "--config", own, "--", "-rf"), DONE,
+                 [], ["-rf (%s):" % uuid_of(2), "  enabled   yes        <collect domains> of the configuration",
+                      "  rate      50 Hz      configuration", "  duration  20s        built in",
+                      "  budget    1 %        built in", "  unwind    auto       built in"])
+    suite.expect("enable", suite.run("enable", *here, "-F", "50", "--", "-rf"), DONE, ["virt-uprof: -rf: enabled"])
+    suite.expect("disable", suite.run("disable", *here, "a"), DONE, ["virt-uprof: a: disabled"])
+    suite.expect("enable what is bad", suite.run("enable", *here, "bad"), FAILED,
+                 ["virt-uprof: bad: metadata: rate='x' is not 1 to 1000%s" % IGNORED])
+    suite.expect("repair", suite.run("enable", *here, "-F", "10", "bad"), DONE, ["virt-uprof: bad: enabled"])
+    suite.expect("rate of a run by hand", suite.run("configure", *here, "-F", "2000", "a"), FAILED,
+                 ["virt-uprof: a: metadata: rate='2000' is not 1 to 1000%s" % IGNORED])
+    suite.expect("one is missing", suite.run("enable", *here, "none", "a"), SOME,
+                 ["virt-uprof: no domain 'none' on*", "virt-uprof: a: enabled"])
+    suite.expect("symbols with a base", suite.run("enable", *here, "-s", "/a@10", "a"), FAILED,
+                 ["virt-uprof: a: symbols '/a': metadata takes a path, in UTF-8, without @BASE"])
+    suite.expect("symbols elsewhere", suite.run("enable", *here, "-s", "/etc/../etc/passwd", "a"), FAILED,
+                 ["virt-uprof: a: symbols '/etc/passwd' are in none of the folders for them*"])
+
+
+def enter_private_run():
+    """As root: this program again, with an empty /run that nobody else sees."""
+    if os.geteuid() != 0 or os.environ.get("UPROF_PRIVATE_RUN"):
+        return
+    os.environ["UPROF_PRIVATE_RUN"] = "1"
+    script = 'mount -t tmpfs tmpfs /run 2>/dev/null; exec "$@"'
+    if shutil.which("unshare") and subprocess.run(["unshare", "-m", "true"], check=False).returncode == 0:
+        os.execvp("unshare", ["unshare", "-m", "sh", "-c", script, "sh", sys.executable, *sys.argv])
+
+
+def main():
+    enter_private_run()
+    suite = Suite(os.path.abspath(sys.argv[1]))
+    suite.default_config = sys.argv[2]
+    try:
+        test_choice(suite)
+        test_dry_run(suite)
+        test_order(suite)
+        test_metadata(suite)
+        test_configuration(suite)
+        test_usage(suite)
+        test_connections(suite)
+        test_lock(suite)
+        test_store(suite)
+        test_mark(suite)
+    finally:
+        shutil.rmtree(suite.folder)
+    print("1..%d" % suite.count)
+    return 1 if suite.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
