@@ -282,10 +282,10 @@ offer_arguments(const Line *line)
             offer(line, "", command->name);
     if (takes_files && !line->is_by_date)
         printf("/files \n");
-    else if (strstr(takes, "DAY") && !strstr(takes, "DOMAIN"))
-        offer_words(line, "", DAYS);
-    else if (strstr(takes, "DOMAIN"))
+    else if (takes_files || strstr(takes, "DOMAIN"))
         offer_domains(line);
+    else if (strstr(takes, "DAY"))
+        offer_words(line, "", DAYS);
 }
 
 int
