@@ -27,6 +27,17 @@ for option in $(grep -oE 'Fl Fl [a-z-]+' "$page" | sed 's/Fl Fl //' | sort -u); 
     printf '%s\n' "$options" | grep -qx -- "--$option" || complain "--$option is in the page only"
 done
 
+# commands, both ways
+commands=$(printf '%s\n' "$help" | sed -n '/^Commands:/,/^$/p' |
+    sed -nE 's/^  ([a-z]+) .*/\1/p' | sort)
+in_page=$(sed -n '/^\.Ss Commands/,/^\.Ss Options/p' "$page" | grep '^\.It Cm ' |
+    grep -oE 'Cm [a-z]+' | sed 's/Cm //' | sort)
+[ "$(printf '%s\n' "$commands" | wc -l)" -ge 5 ] || complain "--help lists hardly any command"
+[ "$commands" = "$in_page" ] || {
+    complain "the commands differ from those of --help:"
+    diff <(printf '%s\n' "$commands") <(printf '%s\n' "$in_page")
+}
+
 from_help=$(printf '%s\n' "$help" | sed -n '/^Exit codes:/,$p' | tail -n +2 |
     sed -E 's/^ +([0-9]+) +/\1 /')
 from_page=$(sed -n '/^\.Sh EXIT STATUS/,/^\.El/p' "$page" |

@@ -51,6 +51,32 @@ class Scripts(unittest.TestCase):
     def assert_passes(self, result):
         self.assertEqual(result, (0, ""))
 
+    # check-man.sh
+
+    def test_man(self):
+        options = ["option-%s" % letter for letter in "abcdefghijklmnopqrstu"]
+        commands = ["add", "bend", "cut", "draw", "eat"]
+        text = "program\n\nCommands:\n%s\nOptions:\n%s\nExit codes:\n  0   done\n  75  locked\n" % (
+            "".join("  %-8s FILE  what it does\n" % name for name in commands),
+            "".join("      --%s=N  what it does\n" % name for name in options),
+        )
+        program = self.write("program", "#!/bin/sh\ncat <<'END'\n%sEND\n" % text)
+        program.chmod(0o755)
+        page = ".Dd November 22, 2026\n.Dt PROGRAM 1\n.Os\n.Sh NAME\n.Nm program\n.Nd does\n.Sh DESCRIPTION\n"
+        page += ".Ss Commands\n.Bl -tag -width Ds\n%s.El\n" % "".join(".It Cm %s\nDoes.\n" % n for n in commands)
+        page += ".Ss Options\n.Bl -tag -width Ds\n%s.El\n" % "".join(".It Fl Fl %s Ar n\nIs.\n" % n for n in options)
+        page += ".Sh EXIT STATUS\n.Bl -tag -width Ds\n.It 0\ndone\n.It 75\nlocked\n.El\n"
+        if shutil.which("mandoc"):
+            self.assert_passes(self.check("check-man.sh", program, self.write("page", page)))
+        for old, new, expected in (
+            (".It Fl Fl option-b", ".It Fl Fl option-bb", "--option-b is in --help only"),
+            (".It Fl Fl option-b", ".It Fl Fl option-bb", "--option-bb is in the page only"),
+            (".It Cm bend", ".It Cm break", "the commands differ from those of --help"),
+            ("\nlocked\n", "\nopen\n", "EXIT STATUS differs from --help"),
+        ):
+            bad = self.write("bad-page", page.replace(old, new))
+            self.assert_fails(self.check("check-man.sh", program, bad), 1, expected)
+
     # check-xml-man.py
 
     def test_xml_man(self):
