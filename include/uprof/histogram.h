@@ -22,6 +22,9 @@ typedef struct {
 /** uprof_histogram_add: counts one duration of @ns */
 void uprof_histogram_add(UprofHistogram *histogram, uint64_t ns);
 
+/** uprof_histogram_add_many: counts @n durations of @ns each */
+void uprof_histogram_add_many(UprofHistogram *histogram, uint64_t ns, uint64_t n);
+
 /**
  * uprof_histogram_percentile:
  * @percent: 0 to 100

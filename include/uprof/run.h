@@ -82,6 +82,10 @@ typedef struct {
 
     GPtrArray *images; /* of UprofRunImage, owned */
     GPtrArray *files;  /* of char, owned: what was written */
+
+    /* of a closed day alone */
+    GArray *slices;       /* of uint32_t: seconds of the day in which its runs began */
+    char *profile_sha256; /* of the file with its stacks */
 } UprofRun;
 
 /** UprofRunKind: type of a member: char *, uint64_t or bool */
@@ -120,7 +124,8 @@ UprofRunImage *uprof_run_add_image(UprofRun *run, const char *label, const char 
  * uprof_run_merge: adds the facts of one more run
  * @is_first: @run is new and knows nothing yet
  *
- * What the two do not agree upon is not known of both.
+ * What the two do not agree upon is not known of both. An image that both have
+ * is there once. Slices are not added.
  */
 void uprof_run_merge(UprofRun *run, const UprofRun *other, bool is_first);
 

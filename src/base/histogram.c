@@ -25,19 +25,26 @@ last_ns(unsigned bucket)
 }
 
 void
-uprof_histogram_add(UprofHistogram *histogram, uint64_t ns)
+uprof_histogram_add_many(UprofHistogram *histogram, uint64_t ns, uint64_t n)
 {
     const unsigned shift = find_shift(ns);
     uint32_t *bucket = &histogram->buckets[shift * UPROF_HISTOGRAM_SUB + (ns >> shift)];
 
-    if (*bucket < UINT32_MAX)
-        (*bucket)++;
+    if (n == 0)
+        return;
+    *bucket += (uint32_t)MIN(n, UINT32_MAX - *bucket);
     if (histogram->count == 0 || ns < histogram->min_ns)
         histogram->min_ns = ns;
     if (ns > histogram->max_ns)
         histogram->max_ns = ns;
-    histogram->count++;
-    histogram->total_ns += ns;
+    histogram->count += n;
+    histogram->total_ns += ns * n;
+}
+
+void
+uprof_histogram_add(UprofHistogram *histogram, uint64_t ns)
+{
+    uprof_histogram_add_many(histogram, ns, 1);
 }
 
 uint64_t

@@ -3,6 +3,8 @@
 
 #include "uprof/clock.h"
 
+#include <string.h>
+
 #define TEXT(member) #member, UPROF_RUN_TEXT, G_STRUCT_OFFSET(UprofRun, member)
 #define UINT(member) #member, UPROF_RUN_UINT, G_STRUCT_OFFSET(UprofRun, member)
 #define BOOL(member) #member, UPROF_RUN_BOOL, G_STRUCT_OFFSET(UprofRun, member)
@@ -64,6 +66,7 @@ uprof_run_new(void)
 
     run->images = g_ptr_array_new_with_free_func(free_image);
     run->files = g_ptr_array_new_with_free_func(g_free);
+    run->slices = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     return run;
 }
 
@@ -81,6 +84,8 @@ uprof_run_free(UprofRun *run)
     }
     g_ptr_array_unref(run->images);
     g_ptr_array_unref(run->files);
+    g_array_unref(run->slices);
+    g_free(run->profile_sha256);
     g_free(run);
 }
 
@@ -152,6 +157,35 @@ count_taken(const UprofRun *run)
     return run->unfiltered > 0 ? run->unfiltered : run->samples;
 }
 
+static bool
+is_same_image(const UprofRunImage *one, const UprofRunImage *other)
+{
+    return strcmp(one->label, other->label) == 0 && g_strcmp0(one->path, other->path) == 0 &&
+           g_strcmp0(one->build_id, other->build_id) == 0 &&
+           g_strcmp0(one->digest, other->digest) == 0 && g_strcmp0(one->base, other->base) == 0 &&
+           one->checked == other->checked && one->matched == other->matched &&
+           g_strcmp0(one->mismatch, other->mismatch) == 0;
+}
+
+static void
+merge_image(UprofRun *run, const UprofRunImage *image)
+{
+    for (guint i = 0; i < run->images->len; i++) {
+        UprofRunImage *known = g_ptr_array_index(run->images, i);
+        if (is_same_image(known, image)) {
+            known->n_seen += image->n_seen;
+            return;
+        }
+    }
+    UprofRunImage *copy =
+        uprof_run_add_image(run, image->label, image->path, image->build_id, image->digest);
+    copy->base = g_strdup(image->base);
+    copy->checked = image->checked;
+    copy->matched = image->matched;
+    copy->mismatch = g_strdup(image->mismatch);
+    copy->n_seen = image->n_seen;
+}
+
 void
 uprof_run_merge(UprofRun *run, const UprofRun *other, bool is_first)
 {
@@ -171,16 +205,8 @@ uprof_run_merge(UprofRun *run, const UprofRun *other, bool is_first)
     run->rate_mhz = is_first || run->rate_mhz == other->rate_mhz ? other->rate_mhz : 0;
     run->started_utc_ns =
         is_first ? other->started_utc_ns : MIN(run->started_utc_ns, other->started_utc_ns);
-    for (guint i = 0; i < other->images->len; i++) {
-        const UprofRunImage *image = g_ptr_array_index(other->images, i);
-        UprofRunImage *copy =
-            uprof_run_add_image(run, image->label, image->path, image->build_id, image->digest);
-        copy->base = g_strdup(image->base);
-        copy->checked = image->checked;
-        copy->matched = image->matched;
-        copy->mismatch = g_strdup(image->mismatch);
-        copy->n_seen = image->n_seen;
-    }
+    for (guint i = 0; i < other->images->len; i++)
+        merge_image(run, g_ptr_array_index(other->images, i));
 }
 
 uint64_t

@@ -105,6 +105,21 @@ append_images(GString *out, const UprofRun *run)
     g_string_append(out, "],\n ");
 }
 
+/* Of a closed day alone. */
+static void
+append_slices(GString *out, const UprofRun *run)
+{
+    if (run->slices->len == 0)
+        return;
+    g_string_append(out, "\"slices\": [");
+    for (guint i = 0; i < run->slices->len; i++)
+        g_string_append_printf(out, "%s%u", i > 0 ? "," : "",
+                               g_array_index(run->slices, uint32_t, i));
+    g_string_append(out, "], ");
+    append_member(out, "profile_sha256", run->profile_sha256);
+    g_string_append(out, ",\n ");
+}
+
 static void
 append_files(GString *out, const UprofRun *run)
 {
@@ -184,6 +199,7 @@ uprof_json_append_run(GString *out, const UprofRun *run, bool with_files)
     append_count(out, "profiler_cpu_ms", run->cpu_ns / UPROF_NS_PER_MS);
     g_string_append(out, ",\n ");
     append_images(out, run);
+    append_slices(out, run);
     if (with_files)
         append_files(out, run);
     else

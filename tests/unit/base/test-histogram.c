@@ -88,6 +88,23 @@ test_full_bucket(void)
     g_assert_cmpuint(uprof_histogram_percentile(histogram, 99), ==, 5);
 }
 
+static void
+test_many(void)
+{
+    UprofHistogram one = { 0 }, many = { 0 };
+
+    for (unsigned i = 0; i < 5; i++)
+        uprof_histogram_add(&one, 1234567);
+    uprof_histogram_add_many(&many, 1234567, 5);
+    uprof_histogram_add_many(&many, 1, 0);
+    g_assert_cmpmem(&one, sizeof(one), &many, sizeof(many));
+    /* a bucket that is full stays so */
+    uprof_histogram_add_many(&many, 1234567, UINT32_MAX);
+    uprof_histogram_add_many(&many, 1234567, 1);
+    g_assert_cmpuint(many.count, ==, UINT64_C(6) + UINT32_MAX);
+    g_assert_cmpuint(uprof_histogram_percentile(&many, 50), ==, 1234567);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -99,5 +116,6 @@ main(int argc, char **argv)
     g_test_add_func("/histogram/exact-below-128", test_exact_below_128);
     g_test_add_func("/histogram/precision", test_precision);
     g_test_add_func("/histogram/full-bucket", test_full_bucket);
+    g_test_add_func("/histogram/many", test_many);
     return g_test_run();
 }

@@ -65,6 +65,23 @@ test_images(void)
     uprof_run_free(NULL);
 }
 
+/* What several runs of one program have in common is there once. */
+static void
+test_merge_images(void)
+{
+    g_autoptr(UprofRun) run = uprof_run_new();
+    g_autoptr(UprofRun) other = uprof_run_new();
+
+    uprof_run_add_image(run, "[app]", "app", "00ff", NULL)->n_seen = 5;
+    uprof_run_add_image(other, "[app]", "app", "00ff", NULL)->n_seen = 7;
+    uprof_run_add_image(other, "[app]", "app", "00fe", NULL);
+    uprof_run_add_image(other, "[app]", NULL, "00ff", NULL);
+    uprof_run_merge(run, other, false);
+    g_assert_cmpuint(run->images->len, ==, 3);
+    g_assert_cmpuint(((UprofRunImage *)g_ptr_array_index(run->images, 0))->n_seen, ==, 12);
+    g_assert_cmpuint(other->images->len, ==, 3);
+}
+
 /* clang-format off */
 static const struct {
     const char *name;
@@ -127,6 +144,7 @@ main(int argc, char **argv)
     g_test_add_func("/run/fields-cover-the-struct", test_fields_cover_the_struct);
     g_test_add_func("/run/field-keys", test_field_keys);
     g_test_add_func("/run/images", test_images);
+    g_test_add_func("/run/merge-images", test_merge_images);
     for (size_t i = 0; i < G_N_ELEMENTS(rates); i++) {
         g_autofree char *path = g_strdup_printf("/run/rate/%s", rates[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_rate);

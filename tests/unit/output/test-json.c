@@ -214,6 +214,25 @@ test_extremes(void)
     g_string_free(text, TRUE);
 }
 
+/* A closed day has two members more. */
+static void
+test_day(void)
+{
+    g_autoptr(UprofRun) run = make_run("web-1");
+    const uint32_t seconds[] = { 0, 600 };
+
+    g_array_append_vals(run->slices, seconds, G_N_ELEMENTS(seconds));
+    run->profile_sha256 = g_strdup("00ff");
+    GString *text = render(run);
+    g_autoptr(JsonParser) parser = parse(text);
+    JsonArray *slices = json_object_get_array_member(object_of(parser, ""), "slices");
+    g_assert_cmpuint(json_array_get_length(slices), ==, 2);
+    g_assert_cmpint(json_array_get_int_element(slices, 1), ==, 600);
+    g_assert_cmpstr(json_object_get_string_member(object_of(parser, ""), "profile_sha256"), ==,
+                    "00ff");
+    g_string_free(text, TRUE);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -222,5 +241,6 @@ main(int argc, char **argv)
     g_test_add_func("/json/members", test_members);
     g_test_add_func("/json/hostile", test_hostile);
     g_test_add_func("/json/extremes", test_extremes);
+    g_test_add_func("/json/day", test_day);
     return g_test_run();
 }

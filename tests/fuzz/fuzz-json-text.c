@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "fuzz.h"
+
+#include "../../src/parse/json-text-priv.h"
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(JsonParser) parser =
+        uprof_json_load("fuzz", (UprofSlice){ data, size }, 1024 * 1024, &error);
+
+    check_answer(parser != NULL, error);
+    if (parser)
+        uprof_json_member(json_parser_get_root(parser), "a", G_TYPE_INT64);
+    return 0;
+}
