@@ -17,6 +17,8 @@ int uprof_collect_run(UprofOptions *options);
 int uprof_mark_enable(UprofOptions *options);
 int uprof_mark_disable(UprofOptions *options);
 int uprof_mark_configure(UprofOptions *options);
+int uprof_prune_run(UprofOptions *options);
+int uprof_summary_run(UprofOptions *options);
 
 /**
  * uprof_complete_run: --complete, which only shells use

@@ -6,7 +6,7 @@
 #include "commands-priv.h"
 
 #include "exit-priv.h"
-#include "load-priv.h"
+#include "history-priv.h"
 #include "summary-priv.h"
 #include "terminal-priv.h"
 #include "uprof/text.h"
@@ -19,7 +19,13 @@ enum { ROWS_USUAL = 15, COMPLETE_PERMILLE_APART = 100 };
 static bool
 load_side(UprofLoad *load, const char *path, const UprofOptions *options, int *code)
 {
-    *code = uprof_exit_worse(*code, uprof_load_add(load, path, options));
+    g_autofree char *domain = NULL;
+    int64_t day_s;
+
+    *code = uprof_exit_worse(
+        *code, uprof_history_split(path, &domain, &day_s)
+                   ? uprof_history_add(load, domain, day_s, day_s + UPROF_STORE_DAY_S, options)
+                   : uprof_load_add(load, path, options));
     if (load->n_files == 0)
         return false;
     uprof_load_finish(load, options, true);

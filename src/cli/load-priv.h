@@ -7,12 +7,14 @@
 #pragma once
 
 #include "options-priv.h"
+#include "stored-priv.h"
 #include "uprof/profile.h"
 
 /**
  * UprofLoad:
  * @names: borrowed
  * @run: of several files, all together
+ * @n_profiles: of the store: slices; a day is as many as it is made of
  * @is_partial: something could not be read to its end, and that was said
  * @is_cut: a capture ends early, as that of a run that was killed
  */
@@ -21,6 +23,7 @@ typedef struct {
     UprofProfile *profile;
     UprofRun *run;
     unsigned n_files;
+    unsigned n_profiles;
     bool keeps_times;
     bool is_partial;
     bool is_cut;
@@ -47,6 +50,15 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofLoad, uprof_load_free)
  * Returns: exit code; also if it is not 0 what could be read counts
  */
 int uprof_load_add(UprofLoad *load, const char *path, const UprofOptions *options);
+
+/**
+ * uprof_load_add_stored:
+ * @stored: of the store
+ * @name: the domain's: what its stacks begin with, whatever it was called then
+ *
+ * Returns: exit code, as of uprof_load_add()
+ */
+int uprof_load_add_stored(UprofLoad *load, const UprofStored *stored, const char *name);
 
 /**
  * uprof_load_may_write: whether what was read may become the file @path: nothing

@@ -150,9 +150,11 @@ check_room(const UprofLoad *load, const char *shown, GError **error)
     return false;
 }
 
+/* @root: (nullable): in place of what the stacks begin with */
 typedef struct {
     UprofLoad *load;
     UprofRun *run;
+    const UprofName *root;
 } Adding;
 
 static void
@@ -167,7 +169,9 @@ add_slices(const UprofSlice *slices, unsigned n_slices, bool is_cut, uint64_t co
         return;
 
     for (unsigned i = 0; i < n_slices; i++) {
-        frames[n++] = uprof_names_read_back(names, slices[i]);
+        frames[n++] = i == 0 && n_slices > 1 && adding->root
+                          ? adding->root
+                          : uprof_names_read_back(names, slices[i]);
         if (i == 0 && is_cut)
             frames[n++] = uprof_names_marker(names, "[truncated]");
     }
@@ -311,6 +315,24 @@ uprof_load_add(UprofLoad *load, const char *path, const UprofOptions *options)
 
     load->is_partial |= code != UPROF_EXIT_OK;
     return code;
+}
+
+int
+uprof_load_add_stored(UprofLoad *load, const UprofStored *stored, const char *name)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(UprofRun) counts = uprof_run_new(); /* the sidecar has them, of idle vCPUs too */
+    g_autofree char *shown = uprof_text_quote(name);
+    Adding adding = { load, counts,
+                      uprof_names_intern(load->names, (UprofSlice){ name, strlen(name) }) };
+
+    uprof_stored_walk(stored, add_slices, &adding);
+    uprof_stored_merge(load->run, stored->run, load->n_files++ == 0);
+    load->n_profiles += MAX(stored->run->slices->len, 1);
+    if (check_room(load, shown, &error))
+        return UPROF_EXIT_OK;
+    load->is_partial = true;
+    return uprof_say_error(error);
 }
 
 bool

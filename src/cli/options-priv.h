@@ -54,6 +54,8 @@ typedef struct {
  * @rows: of tables; 0: as many as the command thinks right
  * @focus: (nullable): name of a function; @include, @exclude: (nullable)
  * @sort: "self" or "total"; @rounds: 0: until stopped
+ * @is_stored: of --since: @words are domains of the store
+ * @since_s, @until_s: since 1970
  */
 struct _UprofOptions {
     const UprofCommand *command;
@@ -75,6 +77,8 @@ struct _UprofOptions {
     GRegex *exclude;
     char *sort;
     unsigned rounds;
+    bool is_stored;
+    int64_t since_s, until_s;
     bool batch;
     bool is_top; /* shows what it samples, and writes nothing */
     bool given_depth;

@@ -8,6 +8,7 @@
 
 #include "domid-priv.h"
 #include "exit-priv.h"
+#include "moment-priv.h"
 #include "uprof/scan.h"
 #include "uprof/text.h"
 
@@ -35,10 +36,13 @@ enum {
     ENABLE = 1 << 8,
     DISABLE = 1 << 9,
     CONFIGURE = 1 << 10,
+    PRUNE = 1 << 11,
+    SUMMARY = 1 << 12,
     MARK = ENABLE | DISABLE | CONFIGURE,
-    ALL = RECORD | LIST | DUMP | CHECK | REPORT | DIFF | TOP | COLLECT | MARK,
+    ALL = RECORD | LIST | DUMP | CHECK | REPORT | DIFF | TOP | COLLECT | MARK | PRUNE | SUMMARY,
     LIVE = RECORD | DUMP | CHECK | TOP,
     FILES = REPORT | DIFF,
+    STORED = REPORT | DIFF | PRUNE | SUMMARY,
 };
 
 /* clang-format off */
@@ -47,13 +51,15 @@ const UprofCommand uprof_commands[] = {
     { "list",   LIST,   "",            "every domain, and how it would be sampled", uprof_list_run },
     { "dump",   DUMP,   "DOMAIN...",   "one stack per vCPU, now",                   uprof_dump_run },
     { "check",  CHECK,  "[DOMAIN...]", "the doctor: what works, what does not, and what to do", uprof_check_run },
-    { "report", REPORT, "FILE...",     "profiles again, as table, picture or files", uprof_report_run },
-    { "diff",   DIFF,   "OLD NEW",     "what has changed between two profiles", uprof_diff_run },
+    { "report", REPORT, "FILE...",     "profiles again, as table, picture or files; --since: stored ones", uprof_report_run },
+    { "diff",   DIFF,   "OLD NEW",     "what has changed between two profiles: files, or DOMAIN@DAY", uprof_diff_run },
     { "top",    TOP,    "DOMAIN...",   "the hottest functions as it runs, once a second", uprof_top_run },
     { "collect", COLLECT, "[DOMAIN...]", "one round over the domains that are enabled, into the store", uprof_collect_run },
     { "enable", ENABLE, "DOMAIN...",   "have collect sample it: says so in its metadata", uprof_mark_enable },
     { "disable", DISABLE, "DOMAIN...", "have collect leave it alone", uprof_mark_disable },
     { "configure", CONFIGURE, "DOMAIN...", "how it is sampled: show, or set in its metadata", uprof_mark_configure },
+    { "prune",  PRUNE,  "",            "close the store's days: merge, summarize, delete what is old", uprof_prune_run },
+    { "summary", SUMMARY, "[DAY]",     "what a day (yesterday) was like: functions, changes, cost", uprof_summary_run },
     { NULL,     0,      NULL,          NULL,                                        NULL },
 };
 
@@ -63,7 +69,7 @@ typedef enum {
     OPTION_NO_DEMANGLE, OPTION_LINES, OPTION_ACCESS, OPTION_UNWIND, OPTION_VCPU, OPTION_PER_VCPU, OPTION_IDLE,
     OPTION_MAX_DEPTH, OPTION_MAX_PAUSE, OPTION_BUDGET, OPTION_NO_PAUSE, OPTION_ALL,
     OPTION_DOMID, OPTION_WAIT, OPTION_HEAL, OPTION_FOCUS, OPTION_INCLUDE, OPTION_EXCLUDE,
-    OPTION_SORT, OPTION_BATCH, OPTION_ROUNDS, OPTION_CONFIG, OPTION_STORE, OPTION_DRY_RUN,
+    OPTION_SORT, OPTION_BATCH, OPTION_ROUNDS, OPTION_SINCE, OPTION_UNTIL, OPTION_CONFIG, OPTION_STORE, OPTION_DRY_RUN,
     OPTION_ROWS, OPTION_QUIET, OPTION_VERBOSE, OPTION_JSON, OPTION_VERSION, OPTION_HELP,
 } OptionId;
 
@@ -104,14 +110,16 @@ static const struct {
     { "focus",     '\0', OPTION_FOCUS,     REPORT,          "NAME", "who calls a function, and whom it calls" },
     { "include",   '\0', OPTION_INCLUDE,   FILES,           "RE",   "keep stacks with a name that matches" },
     { "exclude",   '\0', OPTION_EXCLUDE,   FILES,           "RE",   "drop stacks with a name that matches" },
+    { "since",     '\0', OPTION_SINCE,     REPORT,          "T",    "stored profiles: today, 2026-11-20, 2026-11-20T09:15, 3d, 12h (UTC)" },
+    { "until",     '\0', OPTION_UNTIL,     REPORT,          "T",    "of what began before" },
     { "sort",      '\0', OPTION_SORT,      TOP,             "KEY",  "self or total (self)" },
     { "batch",     '\0', OPTION_BATCH,     TOP,             NULL,   "for scripts: plain text, no screen" },
     { "rounds",    '\0', OPTION_ROUNDS,    TOP,             "N",    "end after so many seconds" },
-    { "config",    '\0', OPTION_CONFIG,    COLLECT | MARK,  "FILE", "configuration (" UPROF_CONFIG_FILE ")" },
-    { "store",     '\0', OPTION_STORE,     COLLECT,         "DIR",  "where profiles are kept (as configured)" },
-    { "dry-run",   '\0', OPTION_DRY_RUN,   COLLECT,         NULL,   "say what would be done, and do nothing" },
+    { "config",    '\0', OPTION_CONFIG,    COLLECT | MARK | STORED, "FILE", "configuration (" UPROF_CONFIG_FILE ")" },
+    { "store",     '\0', OPTION_STORE,     COLLECT | STORED, "DIR",  "where profiles are kept (as configured)" },
+    { "dry-run",   '\0', OPTION_DRY_RUN,   COLLECT | PRUNE, NULL,   "say what would be done, and do nothing" },
     { "rows",      'n',  OPTION_ROWS,      RECORD | FILES | TOP, "N", "rows of tables (15; of record's 10)" },
-    { "json",      '\0', OPTION_JSON,      ALL & ~TOP & ~MARK, NULL, "for machines; with record: the sidecar on stdout" },
+    { "json",      '\0', OPTION_JSON,      ALL & ~(TOP | MARK | PRUNE | SUMMARY), NULL, "for machines; with record: the sidecar on stdout" },
     { "quiet",     'q',  OPTION_QUIET,     ALL,             NULL,   "errors only" },
     { "verbose",   'v',  OPTION_VERBOSE,   ALL,             NULL,   "more" },
     { "version",   'V',  OPTION_VERSION,   ALL,             NULL,   "print the version" },
@@ -152,11 +160,11 @@ uprof_options_free(UprofOptions *options)
         return;
     g_free(options->uri);
     g_ptr_array_unref(options->uris);
-    g_free(options->config_path);
-    g_free(options->store);
     g_free(options->access);
     g_free(options->focus);
     g_free(options->sort);
+    g_free(options->config_path);
+    g_free(options->store);
     g_clear_pointer(&options->include, g_regex_unref);
     g_clear_pointer(&options->exclude, g_regex_unref);
     uprof_settings_clear(&options->settings);
@@ -176,6 +184,7 @@ new_options(void)
     options->access = g_strdup("auto");
     options->uris = g_ptr_array_new_with_free_func(g_free);
     options->sort = g_strdup("self");
+    options->until_s = INT64_MAX;
     options->outputs = g_ptr_array_new_with_free_func(free_wanted);
     options->symbols = g_ptr_array_new_with_free_func(free_symbols);
     options->debug_folders = g_ptr_array_new_with_free_func(g_free);
@@ -438,6 +447,13 @@ take_option(UprofOptions *options, OptionId id, const char *value)
         return true;
     case OPTION_ROUNDS:
         return take_number("rounds", value, 1, ROUNDS_MAX, &options->rounds);
+    case OPTION_SINCE:
+        options->is_stored = true;
+        return uprof_moment_parse(value, uprof_moment_now(), &options->since_s) ||
+               fail_value("since", value, UPROF_MOMENT_FORM);
+    case OPTION_UNTIL:
+        return uprof_moment_parse(value, uprof_moment_now(), &options->until_s) ||
+               fail_value("until", value, UPROF_MOMENT_FORM);
     case OPTION_FOCUS:
         g_free(options->focus);
         options->focus = g_strdup(value);
@@ -558,8 +574,18 @@ check_words(const UprofOptions *options)
         return fail_usage("--access direct holds a vCPU for each sample: leave out --no-pause");
     if (bit & LIST && n > 0)
         return fail_usage("'list' takes no domain: it lists them all");
+    if (bit & PRUNE && n > 0)
+        return fail_usage("'prune' takes no domain: it works on the whole store");
+    if (bit & SUMMARY && n > 1)
+        return fail_usage("'summary' takes one DAY");
+    if (bit & REPORT && !options->is_stored && options->until_s != INT64_MAX)
+        return fail_usage("--until needs --since");
+    if (bit & REPORT && options->is_stored && options->until_s <= options->since_s)
+        return fail_usage("--until is not after --since");
     if (bit & REPORT && n == 0)
-        return fail_usage("'report' needs a FILE: a capture, or folded stacks");
+        return fail_usage(options->is_stored
+                              ? "'report --since' needs a DOMAIN whose profiles are stored"
+                              : "'report' needs a FILE: a capture, or folded stacks");
     if (bit & DIFF && n != 2)
         return fail_usage("'diff' needs two files, OLD and NEW");
     if (bit & (COLLECT | MARK) && options->settings.given.duration &&

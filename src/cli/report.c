@@ -6,7 +6,7 @@
 #include "commands-priv.h"
 
 #include "exit-priv.h"
-#include "load-priv.h"
+#include "history-priv.h"
 #include "summary-priv.h"
 #include "terminal-priv.h"
 #include "uprof/text.h"
@@ -170,6 +170,14 @@ wants_times(const UprofOptions *options)
     return options->format && options->format->is_timed;
 }
 
+static int
+add_word(UprofLoad *load, const char *word, const UprofOptions *options)
+{
+    return options->is_stored
+               ? uprof_history_add(load, word, options->since_s, options->until_s, options)
+               : uprof_load_add(load, word, options);
+}
+
 int
 uprof_report_run(UprofOptions *options)
 {
@@ -179,7 +187,7 @@ uprof_report_run(UprofOptions *options)
     int code = UPROF_EXIT_OK;
 
     for (guint i = 0; i < paths->len; i++)
-        code = uprof_exit_worse(code, uprof_load_add(load, g_ptr_array_index(paths, i), options));
+        code = uprof_exit_worse(code, add_word(load, g_ptr_array_index(paths, i), options));
     if (load->n_files == 0)
         return code;
     const bool had_samples = load->run->samples > 0;

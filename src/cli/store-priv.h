@@ -5,6 +5,7 @@
  *   STORE/data/web-1/web-1-20261120T091500Z.folded.gz    a slice
  *                    web-1-20261120T091500Z.meta.json    its sidecar
  *                    web-1-20261119.folded.gz, .meta.json    a closed day
+ *                    web-1-20261119.pending    the sidecar of a day that is being written
  *                    web-1-20261120.failures             rounds without a slice
  *   STORE/summary/2026-11-19.txt
  *
@@ -27,7 +28,9 @@
 
 #define UPROF_STORE_PROFILE ".folded.gz"
 #define UPROF_STORE_SIDECAR ".meta.json"
+#define UPROF_STORE_PENDING ".pending"
 #define UPROF_STORE_FAILURES ".failures"
+#define UPROF_STORE_SUMMARY ".txt"
 
 enum {
     UPROF_STORE_MARK_BYTES = 33,
@@ -42,8 +45,8 @@ typedef struct _UprofStore UprofStore;
  * @start_s: since 1970; of a day its 00:00 UTC
  * @mark: "", or the UUID's digits where they are part of the name
  * @is_day: a day, not a slice
- * @has_profile, @has_sidecar, @has_failures: which of them are there
- * @changed_s: when the newest of them was written
+ * @has_profile, @has_sidecar, @has_pending, @has_failures: which of them are there
+ * @changed_ns: when the newest of them was written, since 1970
  * @bytes: in all; @bytes_used: as they take room on the disk
  */
 typedef struct {
@@ -53,8 +56,9 @@ typedef struct {
     bool is_day;
     bool has_profile;
     bool has_sidecar;
+    bool has_pending;
     bool has_failures;
-    int64_t changed_s;
+    int64_t changed_ns;
     uint64_t bytes;
     uint64_t bytes_used;
 } UprofStoreItem;
@@ -153,6 +157,14 @@ GPtrArray *uprof_store_folders(UprofStore *store);
  * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_FAILED
  */
 UprofStoreFolder *uprof_store_folder_open(UprofStore *store, const char *name, GError **error);
+
+/**
+ * uprof_store_summaries: the folder of summaries, each an item with the day as its stem
+ * @create: where missing
+ *
+ * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_FAILED
+ */
+UprofStoreFolder *uprof_store_summaries(UprofStore *store, bool create, GError **error);
 void uprof_store_folder_close(UprofStoreFolder *folder);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofStoreFolder, uprof_store_folder_close)
 
@@ -172,6 +184,15 @@ uprof_store_item_is_whole(const UprofStoreItem *item)
 
 /** uprof_store_day_of: Returns: 00:00 UTC of the day of @at_s, both since 1970 */
 int64_t uprof_store_day_of(int64_t at_s);
+
+/**
+ * uprof_store_read_day:
+ * @text: "2026-11-20", @len bytes
+ * @day_s: (out): its 00:00 UTC, since 1970
+ *
+ * Returns: false if there is no such day
+ */
+bool uprof_store_read_day(const char *text, size_t len, int64_t *day_s);
 
 /** uprof_store_format_day: Returns: (transfer full): "2026-11-20" */
 char *uprof_store_format_day(int64_t at_s);
@@ -205,6 +226,17 @@ GByteArray *uprof_store_read(const UprofStoreFolder *folder, const char *stem, c
  * Returns: false with %UPROF_ERROR_FAILED
  */
 bool uprof_store_remove(const UprofStoreFolder *folder, const char *stem, GError **error);
+
+/** uprof_store_has: Returns: whether there is something of that name now */
+bool uprof_store_has(const UprofStoreFolder *folder, const char *stem, const char *ending);
+
+/** uprof_store_rename: of a file of an item; another that is there is replaced */
+bool uprof_store_rename(const UprofStoreFolder *folder, const char *stem, const char *from,
+                        const char *to, GError **error);
+
+/** uprof_store_remove_one: one file of an item. Returns: false with %UPROF_ERROR_FAILED */
+bool uprof_store_remove_one(const UprofStoreFolder *folder, const char *stem, const char *ending,
+                            GError **error);
 
 /** uprof_store_settle: what was removed so far stays so; removes the folder if it is empty */
 void uprof_store_settle(UprofStore *store, const UprofStoreFolder *folder);

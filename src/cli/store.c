@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -28,8 +29,16 @@ enum {
     YEAR_MIN = 1970,
 };
 
-static const char *const endings[] = { UPROF_STORE_SIDECAR, UPROF_STORE_PROFILE,
-                                       UPROF_STORE_FAILURES };
+/* In the order in which they are removed: the commit mark first. */
+static const struct {
+    const char *ending;
+    size_t has; /* member of UprofStoreItem */
+} kinds[] = {
+    { UPROF_STORE_SIDECAR, G_STRUCT_OFFSET(UprofStoreItem, has_sidecar) },
+    { UPROF_STORE_PENDING, G_STRUCT_OFFSET(UprofStoreItem, has_pending) },
+    { UPROF_STORE_PROFILE, G_STRUCT_OFFSET(UprofStoreItem, has_profile) },
+    { UPROF_STORE_FAILURES, G_STRUCT_OFFSET(UprofStoreItem, has_failures) },
+};
 
 struct _UprofStore {
     char *path;
@@ -128,10 +137,26 @@ read_stamp(const char *text, size_t len, int64_t *start_s)
     parts.tm_year -= 1900;
     parts.tm_mon -= 1;
     const struct tm asked = parts;
-    *start_s = timegm(&parts);
-    return asked.tm_mon == parts.tm_mon && asked.tm_mday == parts.tm_mday &&
-           asked.tm_hour == parts.tm_hour && asked.tm_min == parts.tm_min &&
-           asked.tm_sec == parts.tm_sec;
+    const time_t seconds = timegm(&parts);
+    if (asked.tm_mon != parts.tm_mon || asked.tm_mday != parts.tm_mday ||
+        asked.tm_hour != parts.tm_hour || asked.tm_min != parts.tm_min ||
+        asked.tm_sec != parts.tm_sec)
+        return false;
+    *start_s = seconds;
+    return true;
+}
+
+bool
+uprof_store_read_day(const char *text, size_t len, int64_t *day_s)
+{
+    char stamp[STAMP_DAY_LEN];
+
+    if (len != strlen("2026-11-20") || text[4] != '-' || text[7] != '-')
+        return false;
+    memcpy(stamp, text, 4);
+    memcpy(stamp + 4, text + 5, 2);
+    memcpy(stamp + 6, text + 8, 2);
+    return read_stamp(stamp, STAMP_DAY_LEN, day_s);
 }
 
 /*
@@ -386,6 +411,17 @@ find_or_add(Listing *listing, const char *stem, const UprofStoreItem *read)
 }
 
 static void
+count_file(UprofStoreItem *item, const struct stat *info)
+{
+    const int64_t changed_ns =
+        (int64_t)info->st_mtim.tv_sec * (int64_t)UPROF_NS_PER_S + info->st_mtim.tv_nsec;
+
+    item->changed_ns = MAX(item->changed_ns, changed_ns);
+    item->bytes += (uint64_t)info->st_size;
+    item->bytes_used += (uint64_t)info->st_blocks * 512;
+}
+
+static void
 see_file(const char *name, void *data)
 {
     Listing *listing = data;
@@ -397,46 +433,79 @@ see_file(const char *name, void *data)
         g_ptr_array_add(listing->folder->temporaries, g_strdup(name));
         return;
     }
-    while (kind < G_N_ELEMENTS(endings) && !g_str_has_suffix(name, endings[kind]))
+    while (kind < G_N_ELEMENTS(kinds) && !g_str_has_suffix(name, kinds[kind].ending))
         kind++;
-    if (kind == G_N_ELEMENTS(endings))
+    if (kind == G_N_ELEMENTS(kinds))
         return;
-    g_autofree char *stem = g_strndup(name, strlen(name) - strlen(endings[kind]));
+    g_autofree char *stem = g_strndup(name, strlen(name) - strlen(kinds[kind].ending));
     if (!read_stem(listing->folder->name, stem, strlen(stem), &read) ||
         fstatat(listing->folder->fd, name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
         !S_ISREG(info.st_mode))
         return;
     UprofStoreItem *item = find_or_add(listing, stem, &read);
-    item->has_sidecar |= kind == 0;
-    item->has_profile |= kind == 1;
-    item->has_failures |= kind == 2;
-    item->changed_s = MAX(item->changed_s, (int64_t)info.st_mtime);
-    item->bytes += (uint64_t)info.st_size;
-    item->bytes_used += (uint64_t)info.st_blocks * 512;
+    G_STRUCT_MEMBER(bool, item, kinds[kind].has) = true;
+    count_file(item, &info);
 }
 
-UprofStoreFolder *
-uprof_store_folder_open(UprofStore *store, const char *name, GError **error)
+static UprofStoreFolder *
+list_folder(const char *name, char *path, int fd, void (*see)(const char *, void *), GError **error)
 {
     g_autoptr(UprofStoreFolder) folder = g_new0(UprofStoreFolder, 1);
 
     folder->name = g_strdup(name);
-    folder->path = g_build_filename(store->path, "data", name, NULL);
+    folder->path = path;
     folder->items = g_array_new(FALSE, FALSE, sizeof(UprofStoreItem));
     g_array_set_clear_func(folder->items, clear_item);
     folder->temporaries = g_ptr_array_new_with_free_func(g_free);
-    errno = ENOENT;
-    folder->fd = store->data >= 0 ? open_folder(store->data, name) : -1;
+    folder->fd = fd;
     if (folder->fd < 0) {
         fail_errno(error, "open", folder->path);
         return NULL;
     }
     g_autoptr(GHashTable) by_stem = g_hash_table_new(g_str_hash, g_str_equal);
     Listing listing = { folder, by_stem };
-    read_folder(folder->fd, see_file, &listing);
+    read_folder(folder->fd, see, &listing);
     if (folder->items->len > 0)
         qsort(folder->items->data, folder->items->len, sizeof(UprofStoreItem), compare_items);
     return g_steal_pointer(&folder);
+}
+
+UprofStoreFolder *
+uprof_store_folder_open(UprofStore *store, const char *name, GError **error)
+{
+    char *path = g_build_filename(store->path, "data", name, NULL);
+
+    errno = ENOENT;
+    return list_folder(name, path, store->data >= 0 ? open_folder(store->data, name) : -1, see_file,
+                       error);
+}
+
+static void
+see_summary(const char *name, void *data)
+{
+    Listing *listing = data;
+    UprofStoreItem item = { .is_day = true, .has_profile = true };
+    struct stat info;
+
+    if (is_temporary(name))
+        g_ptr_array_add(listing->folder->temporaries, g_strdup(name));
+    if (!g_str_has_suffix(name, UPROF_STORE_SUMMARY) ||
+        !uprof_store_read_day(name, strlen(name) - strlen(UPROF_STORE_SUMMARY), &item.start_s) ||
+        fstatat(listing->folder->fd, name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
+        !S_ISREG(info.st_mode))
+        return;
+    item.stem = g_strndup(name, strlen(name) - strlen(UPROF_STORE_SUMMARY));
+    count_file(&item, &info);
+    g_array_append_val(listing->folder->items, item);
+}
+
+UprofStoreFolder *
+uprof_store_summaries(UprofStore *store, bool create, GError **error)
+{
+    char *path = g_build_filename(store->path, "summary", NULL);
+    const int fd = create ? make_folder(store->fd, "summary") : open_folder(store->fd, "summary");
+
+    return list_folder("summary", path, fd, see_summary, error);
 }
 
 typedef struct {
@@ -512,16 +581,48 @@ uprof_store_read(const UprofStoreFolder *folder, const char *stem, const char *e
 }
 
 bool
+uprof_store_remove_one(const UprofStoreFolder *folder, const char *stem, const char *ending,
+                       GError **error)
+{
+    g_autofree char *name = g_strconcat(stem, ending, NULL);
+
+    if (unlinkat(folder->fd, name, 0) == 0 || errno == ENOENT)
+        return true;
+    g_autofree char *path = g_build_filename(folder->path, name, NULL);
+    return fail_errno(error, "remove", path);
+}
+
+bool
 uprof_store_remove(const UprofStoreFolder *folder, const char *stem, GError **error)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(endings); i++) {
-        g_autofree char *name = g_strconcat(stem, endings[i], NULL);
-        if (unlinkat(folder->fd, name, 0) < 0 && errno != ENOENT) {
-            g_autofree char *path = g_build_filename(folder->path, name, NULL);
-            return fail_errno(error, "remove", path);
-        }
-    }
+    for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++)
+        if (!uprof_store_remove_one(folder, stem, kinds[i].ending, error))
+            return false;
     return true;
+}
+
+bool
+uprof_store_has(const UprofStoreFolder *folder, const char *stem, const char *ending)
+{
+    g_autofree char *name = g_strconcat(stem, ending, NULL);
+    struct stat info;
+
+    return fstatat(folder->fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+bool
+uprof_store_rename(const UprofStoreFolder *folder, const char *stem, const char *from,
+                   const char *to, GError **error)
+{
+    g_autofree char *old = g_strconcat(stem, from, NULL);
+    g_autofree char *new = g_strconcat(stem, to, NULL);
+
+    if (renameat(folder->fd, old, folder->fd, new) == 0) {
+        fsync(folder->fd);
+        return true;
+    }
+    g_autofree char *path = g_build_filename(folder->path, old, NULL);
+    return fail_errno(error, "rename", path);
 }
 
 void
@@ -539,8 +640,8 @@ is_taken(int folder, const char *stem)
 {
     struct stat info;
 
-    for (size_t i = 0; i < G_N_ELEMENTS(endings); i++) {
-        g_autofree char *name = g_strconcat(stem, endings[i], NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        g_autofree char *name = g_strconcat(stem, kinds[i].ending, NULL);
         if (fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0)
             return true;
     }
@@ -660,27 +761,6 @@ sweep_folder(const Sweep *sweep, const UprofStoreFolder *folder)
     }
 }
 
-static void
-collect_temporary(const char *name, void *data)
-{
-    if (is_temporary(name))
-        g_ptr_array_add(data, g_strdup(name));
-}
-
-static void
-sweep_temporaries(const Sweep *sweep, UprofStore *store, const char *name)
-{
-    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-    const int fd = open_folder(store->fd, name);
-
-    if (fd < 0)
-        return;
-    read_folder(fd, collect_temporary, names);
-    for (guint i = 0; i < names->len; i++)
-        sweep_file(sweep, fd, name, g_ptr_array_index(names, i));
-    close(fd);
-}
-
 void
 uprof_store_sweep(UprofStore *store, int64_t now_s, bool dry_run, UprofStoreVisit visit, void *data)
 {
@@ -693,5 +773,7 @@ uprof_store_sweep(UprofStore *store, int64_t now_s, bool dry_run, UprofStoreVisi
         if (folder)
             sweep_folder(&sweep, folder);
     }
-    sweep_temporaries(&sweep, store, "summary");
+    g_autoptr(UprofStoreFolder) summaries = uprof_store_summaries(store, false, NULL);
+    for (guint i = 0; summaries && i < summaries->temporaries->len; i++)
+        sweep_file(&sweep, summaries->fd, "summary", g_ptr_array_index(summaries->temporaries, i));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "store-priv.h"
+#include "../../../src/cli/store-priv.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -172,6 +172,7 @@ static const struct {
     { "web-1-20261120.folded.gz",                     DAY_S,   true },
     { "web-1-20261120.meta.json",                     DAY_S,   true },
     { "web-1-20261120.failures",                      DAY_S,   true },
+    { "web-1-20261120.pending",                       DAY_S,   true },
     { "web-1-20261120~" DIGITS ".folded.gz",          DAY_S,   true },
     { "web-1-20240229.meta.json",                     1709164800, true },
     { "web-1-20230229.meta.json",                     -1,      true },
@@ -233,7 +234,7 @@ test_items(void)
     g_assert_cmpstr(slice->stem, ==, "web-1-20261120T091500Z");
     g_assert_true(uprof_store_item_is_whole(slice));
     g_assert_cmpuint(slice->bytes, ==, 7);
-    g_assert_cmpint(slice->changed_s, >=, time(NULL) - 15);
+    g_assert_cmpint(slice->changed_ns / 1000000000, >=, time(NULL) - 15);
     clear();
 }
 
@@ -392,6 +393,30 @@ test_remove(void)
 }
 
 static void
+test_rename(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(UprofStore) store = open_store();
+
+    put("data/web-1/web-1-20261120.pending", "new", 0);
+    put("data/web-1/web-1-20261120.meta.json", "old", 0);
+    g_autoptr(UprofStoreFolder) folder = uprof_store_folder_open(store, "web-1", NULL);
+    g_assert_true(uprof_store_rename(folder, "web-1-20261120", UPROF_STORE_PENDING,
+                                     UPROF_STORE_SIDECAR, &error));
+    g_assert_false(exists("data/web-1/web-1-20261120.pending"));
+    g_autoptr(GByteArray) bytes =
+        uprof_store_read(folder, "web-1-20261120", UPROF_STORE_SIDECAR, 9, NULL);
+    g_assert_cmpmem(bytes->data, bytes->len, "new", 3);
+    g_assert_false(uprof_store_rename(folder, "web-1-20261120", UPROF_STORE_PENDING,
+                                      UPROF_STORE_SIDECAR, &error));
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_FAILED);
+    g_assert_true(uprof_store_remove_one(folder, "web-1-20261120", UPROF_STORE_SIDECAR, NULL));
+    g_assert_true(uprof_store_remove_one(folder, "web-1-20261120", UPROF_STORE_SIDECAR, NULL));
+    g_assert_false(exists("data/web-1/web-1-20261120.meta.json"));
+    clear();
+}
+
+static void
 test_lock(void)
 {
     g_autoptr(GError) error = NULL;
@@ -514,6 +539,7 @@ main(int argc, char **argv)
     g_test_add_func("/store/read", test_read);
     g_test_add_func("/store/sweep", test_sweep);
     g_test_add_func("/store/remove", test_remove);
+    g_test_add_func("/store/rename", test_rename);
     g_test_add_func("/store/lock", test_lock);
     g_test_add_func("/store/room", test_room);
     g_test_add_func("/store/owner", test_owner);

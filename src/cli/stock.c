@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "stock-priv.h"
+
+#include "exit-priv.h"
+#include "uprof/error.h"
+#include "uprof/text.h"
+
+#include <string.h>
+
+struct _UprofStock {
+    GPtrArray *folders; /* of UprofStoreFolder */
+};
+
+static void
+free_folder(gpointer folder)
+{
+    uprof_store_folder_close(folder);
+}
+
+static void
+free_pick(gpointer data)
+{
+    UprofPick *pick = data;
+
+    if (pick->stored)
+        uprof_stored_free(pick->stored);
+    else
+        uprof_run_free(pick->run);
+    g_free(pick);
+}
+
+UprofStock *
+uprof_stock_new(UprofStore *store)
+{
+    UprofStock *stock = g_new0(UprofStock, 1);
+    g_autoptr(GPtrArray) names = uprof_store_folders(store);
+
+    stock->folders = g_ptr_array_new_with_free_func(free_folder);
+    for (guint i = 0; i < names->len; i++) {
+        g_autoptr(GError) error = NULL;
+        UprofStoreFolder *folder =
+            uprof_store_folder_open(store, g_ptr_array_index(names, i), &error);
+        if (folder)
+            g_ptr_array_add(stock->folders, folder);
+        else
+            uprof_say_error(error);
+    }
+    return stock;
+}
+
+void
+uprof_stock_free(UprofStock *stock)
+{
+    if (!stock)
+        return;
+    g_ptr_array_unref(stock->folders);
+    g_free(stock);
+}
+
+const GPtrArray *
+uprof_stock_folders(const UprofStock *stock)
+{
+    return stock->folders;
+}
+
+/* ---- Which domain ---- */
+
+/* Whether a domain called @word may have its profiles in that folder: long names are cut. */
+static bool
+may_be_folder(const char *folder, const char *word)
+{
+    g_autofree char *safe = uprof_store_safe_name(word, "");
+    const char *cut = strchr(safe, '~');
+
+    return cut ? strncmp(folder, safe, (size_t)(cut - safe) + 1) == 0 : strcmp(folder, safe) == 0;
+}
+
+/* Returns: (nullable): facts of the last profile of a domain of that name */
+static UprofRun *
+find_last(const UprofStoreFolder *folder, const char *shown, int64_t *start_s)
+{
+    for (guint i = folder->items->len; i > 0; i--) {
+        const UprofStoreItem *item = uprof_store_item(folder, i - 1);
+        if (!uprof_store_item_is_whole(item))
+            continue;
+        g_autoptr(UprofRun) run = uprof_stored_facts(folder, item, NULL);
+        if (!run || strcmp(run->domain, shown) != 0)
+            continue;
+        *start_s = item->start_s;
+        return g_steal_pointer(&run);
+    }
+    return NULL;
+}
+
+char *
+uprof_stock_find(const UprofStock *stock, const char *word, GError **error)
+{
+    g_autofree char *shown = uprof_text_quote(word);
+    g_autofree char *uuid = NULL;
+    int64_t start_s, last_s = -1;
+
+    if (g_uuid_string_is_valid(word))
+        return g_ascii_strdown(word, -1);
+    for (guint i = 0; i < stock->folders->len; i++) {
+        const UprofStoreFolder *folder = g_ptr_array_index(stock->folders, i);
+        if (!may_be_folder(folder->name, word))
+            continue;
+        g_autoptr(UprofRun) run = find_last(folder, shown, &start_s);
+        if (!run || start_s < last_s)
+            continue;
+        last_s = start_s;
+        g_free(uuid);
+        uuid = g_steal_pointer(&run->uuid);
+    }
+    if (uuid)
+        return g_steal_pointer(&uuid);
+    g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
+                "no profile of '%s' is stored; 'virt-uprof collect' stores them, of domains that "
+                "are enabled",
+                shown);
+    return NULL;
+}
+
+/* ---- What is there ---- */
+
+typedef struct {
+    int64_t since_s, until_s;
+    const char *uuid; /* (nullable) */
+    GPtrArray *picks;
+    UprofStockGaps *gaps;
+} Picking;
+
+/* What a folder has of a day. */
+typedef struct {
+    const UprofStoreFolder *folder;
+    int64_t day_s;
+    guint first, end;  /* of its items */
+    bool is_whole;     /* the day is asked for as a whole */
+    GPtrArray *closed; /* of UprofRun, borrowed: days that were read */
+} DayOf;
+
+static void
+complain(Picking *picking, const GError *error)
+{
+    picking->gaps->n_damaged++;
+    uprof_say("virt-uprof: %s; left out", error->message);
+}
+
+static bool
+is_wanted(const Picking *picking, const UprofRun *run)
+{
+    return !picking->uuid || strcmp(run->uuid, picking->uuid) == 0;
+}
+
+static void
+add_pick(Picking *picking, const DayOf *day, const UprofStoreItem *item, UprofRun *run,
+         UprofStored *stored)
+{
+    UprofPick *pick = g_new0(UprofPick, 1);
+
+    *pick = (UprofPick){ day->folder, item, run, stored };
+    g_ptr_array_add(picking->picks, pick);
+}
+
+static bool
+is_counted(const DayOf *day, int64_t start_s)
+{
+    for (guint i = 0; i < day->closed->len; i++)
+        if (uprof_stored_has_slice(g_ptr_array_index(day->closed, i), start_s))
+            return true;
+    return false;
+}
+
+static bool
+has_slice(const DayOf *day, int64_t start_s)
+{
+    for (guint i = day->first; i < day->end; i++) {
+        const UprofStoreItem *item = uprof_store_item(day->folder, i);
+        if (!item->is_day && item->start_s == start_s && uprof_store_item_is_whole(item))
+            return true;
+    }
+    return false;
+}
+
+/* Slices asked for that only their day still has. */
+static void
+count_gone(Picking *picking, const DayOf *day, const UprofRun *closed)
+{
+    for (guint i = 0; i < closed->slices->len; i++) {
+        const int64_t start_s = day->day_s + g_array_index(closed->slices, uint32_t, i);
+        picking->gaps->n_gone +=
+            start_s >= picking->since_s && start_s < picking->until_s && !has_slice(day, start_s);
+    }
+}
+
+/* A closed day: picked, if all of it is asked for, and it is of a domain that is wanted. */
+static void
+take_day(Picking *picking, DayOf *day, const UprofStoreItem *item)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(UprofRun) facts = uprof_stored_facts(day->folder, item, &error);
+    g_autoptr(UprofStored) stored = NULL;
+
+    if (facts && day->is_whole && is_wanted(picking, facts)) {
+        stored = uprof_stored_read(day->folder, item, &error);
+        if (stored) {
+            g_ptr_array_add(day->closed, stored->run);
+            add_pick(picking, day, item, stored->run, stored);
+            stored = NULL; /* the pick's now */
+        }
+    } else if (facts && is_wanted(picking, facts)) {
+        count_gone(picking, day, facts);
+    }
+    /* slices of other domains are told by their own sidecars */
+    if (error)
+        complain(picking, error);
+}
+
+static void
+take_slice(Picking *picking, const DayOf *day, const UprofStoreItem *item)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (item->start_s < picking->since_s || item->start_s >= picking->until_s ||
+        (day->is_whole && is_counted(day, item->start_s)))
+        return;
+    g_autoptr(UprofRun) run = uprof_stored_facts(day->folder, item, &error);
+    if (!run)
+        complain(picking, error);
+    else if (is_wanted(picking, run))
+        add_pick(picking, day, item, g_steal_pointer(&run), NULL);
+}
+
+static void
+pick_day(Picking *picking, DayOf *day)
+{
+    /* closed days stand before slices */
+    for (guint i = day->first; i < day->end; i++) {
+        const UprofStoreItem *item = uprof_store_item(day->folder, i);
+        if (uprof_store_item_is_whole(item) && item->is_day)
+            take_day(picking, day, item);
+    }
+    for (guint i = day->first; i < day->end; i++) {
+        const UprofStoreItem *item = uprof_store_item(day->folder, i);
+        if (uprof_store_item_is_whole(item) && !item->is_day)
+            take_slice(picking, day, item);
+    }
+}
+
+static void
+pick_folder(Picking *picking, const UprofStoreFolder *folder)
+{
+    guint i = 0;
+
+    while (i < folder->items->len) {
+        const int64_t day_s = uprof_store_day_of(uprof_store_item(folder, i)->start_s);
+        const int64_t end_s = day_s + UPROF_STORE_DAY_S;
+        DayOf day = {
+            .folder = folder,
+            .day_s = day_s,
+            .first = i,
+            .is_whole = picking->since_s <= day_s && end_s <= picking->until_s,
+        };
+        while (i < folder->items->len && uprof_store_item(folder, i)->start_s < end_s)
+            i++;
+        day.end = i;
+        if (end_s <= picking->since_s || day_s >= picking->until_s)
+            continue;
+        day.closed = g_ptr_array_new();
+        pick_day(picking, &day);
+        g_ptr_array_unref(day.closed);
+    }
+}
+
+GPtrArray *
+uprof_stock_pick(const UprofStock *stock, int64_t since_s, int64_t until_s, const char *uuid,
+                 UprofStockGaps *gaps)
+{
+    Picking picking = { since_s, until_s, uuid, g_ptr_array_new_with_free_func(free_pick), gaps };
+
+    for (guint i = 0; i < stock->folders->len; i++)
+        pick_folder(&picking, g_ptr_array_index(stock->folders, i));
+    return picking.picks;
+}
+
+/* ---- Together ---- */
+
+const char *
+uprof_stock_name(const GPtrArray *picks, const char *uuid)
+{
+    const UprofPick *last = NULL;
+
+    for (guint i = 0; i < picks->len; i++) {
+        const UprofPick *pick = g_ptr_array_index(picks, i);
+        if (strcmp(pick->run->uuid, uuid) == 0 &&
+            (!last || pick->item->start_s >= last->item->start_s))
+            last = pick;
+    }
+    return last ? last->run->domain : NULL;
+}
+
+int
+uprof_stock_load(UprofLoad *load, const GPtrArray *picks, const char *uuid)
+{
+    const char *name = uprof_stock_name(picks, uuid);
+    int code = UPROF_EXIT_OK;
+
+    for (guint i = 0; i < picks->len; i++) {
+        const UprofPick *pick = g_ptr_array_index(picks, i);
+        g_autoptr(GError) error = NULL;
+        if (strcmp(pick->run->uuid, uuid) != 0)
+            continue;
+        g_autoptr(UprofStored) read =
+            pick->stored ? NULL : uprof_stored_read(pick->folder, pick->item, &error);
+        if (!pick->stored && !read) {
+            uprof_say("virt-uprof: %s; left out", error->message);
+            load->is_partial = true;
+            code = uprof_exit_worse(code, UPROF_EXIT_FAILED);
+            continue;
+        }
+        code =
+            uprof_exit_worse(code, uprof_load_add_stored(load, read ? read : pick->stored, name));
+    }
+    return code;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "stored-priv.h"
+
+#include "uprof/error.h"
+#include "uprof/gzip.h"
+#include "uprof/sidecar.h"
+#include "uprof/text.h"
+
+#include <string.h>
+
+enum {
+    PROFILE_BYTES_MAX = 64 * 1024 * 1024, /* packed; of a day of stacks that are never the same */
+    TRIES = 50,
+    TRY_US = 10 * 1000,
+};
+
+void
+uprof_stored_free(UprofStored *stored)
+{
+    if (!stored)
+        return;
+    uprof_run_free(stored->run);
+    g_clear_pointer(&stored->text, g_byte_array_unref);
+    g_free(stored);
+}
+
+char *
+uprof_stored_digest(const void *bytes, size_t len)
+{
+    return g_compute_checksum_for_data(G_CHECKSUM_SHA256, bytes, len);
+}
+
+static char *
+path_of(const UprofStoreFolder *folder, const UprofStoreItem *item, const char *ending)
+{
+    return g_strconcat(folder->path, "/", item->stem, ending, NULL);
+}
+
+static bool
+fail(GError **error, const char *path, const char *what)
+{
+    g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA, "'%s' %s", path, what);
+    return false;
+}
+
+/* ---- Facts ---- */
+
+static UprofRun *
+read_facts(const UprofStoreFolder *folder, const UprofStoreItem *item, const char *ending,
+           GError **error)
+{
+    g_autofree char *path = path_of(folder, item, ending);
+    g_autofree char *shown = g_strdup_printf("'%s'", path);
+    g_autoptr(GByteArray) bytes =
+        uprof_store_read(folder, item->stem, ending, UPROF_SIDECAR_BYTES_MAX, error);
+
+    if (!bytes)
+        return NULL;
+    g_autoptr(UprofRun) run =
+        uprof_sidecar_parse(shown, (UprofSlice){ bytes->data, bytes->len }, error);
+    if (!run)
+        return NULL;
+    if (!run->uuid || !g_uuid_string_is_valid(run->uuid)) {
+        fail(error, path, "does not say of which domain it is: no UUID");
+        return NULL;
+    }
+    g_autofree char *lower = g_ascii_strdown(run->uuid, -1);
+    g_free(run->uuid);
+    run->uuid = g_steal_pointer(&lower);
+    if (!run->domain)
+        run->domain = g_strdup(run->uuid);
+    return g_steal_pointer(&run);
+}
+
+UprofRun *
+uprof_stored_facts(const UprofStoreFolder *folder, const UprofStoreItem *item, GError **error)
+{
+    return read_facts(folder, item, UPROF_STORE_SIDECAR, error);
+}
+
+/* ---- Both ---- */
+
+static void
+see_stack(const UprofSlice *frames, unsigned n, bool is_cut, uint64_t count, void *data)
+{
+}
+
+/* Packed stacks, of which every line is one. */
+static GByteArray *
+unpack(const GByteArray *packed, const char *path, GError **error)
+{
+    const UprofSlice bytes = { packed->data, packed->len };
+
+    if (!uprof_gzip_is(bytes)) {
+        fail(error, path, "is not packed");
+        return NULL;
+    }
+    g_autoptr(GByteArray) text = uprof_gzip_inflate(path, bytes, error);
+    if (!text ||
+        !uprof_folded_parse(path, (UprofSlice){ text->data, text->len }, see_stack, NULL, error))
+        return NULL;
+    return g_steal_pointer(&text);
+}
+
+/* Returns: whether @run tells of these stacks; slices do not say so, and are never replaced */
+static bool
+belongs(const UprofRun *run, const char *digest)
+{
+    return run && (!run->profile_sha256 || strcmp(run->profile_sha256, digest) == 0);
+}
+
+/* Facts and packed stacks of one state. @packed: (out): NULL with the error */
+static UprofRun *
+read_pair(const UprofStoreFolder *folder, const UprofStoreItem *item, GByteArray **packed,
+          GError **error)
+{
+    g_autofree char *path = path_of(folder, item, UPROF_STORE_PROFILE);
+
+    for (unsigned i = 0; i < TRIES; i++) {
+        g_autoptr(UprofRun) run = read_facts(folder, item, UPROF_STORE_SIDECAR, error);
+        g_autoptr(GByteArray) bytes =
+            run ? uprof_store_read(folder, item->stem, UPROF_STORE_PROFILE, PROFILE_BYTES_MAX,
+                                   error)
+                : NULL;
+        if (!bytes)
+            return NULL;
+        g_autofree char *digest = uprof_stored_digest(bytes->data, bytes->len);
+        g_autoptr(UprofRun) pending =
+            belongs(run, digest) ? NULL : read_facts(folder, item, UPROF_STORE_PENDING, NULL);
+        if (belongs(run, digest) || belongs(pending, digest)) {
+            *packed = g_steal_pointer(&bytes);
+            return belongs(run, digest) ? g_steal_pointer(&run) : g_steal_pointer(&pending);
+        }
+        /* damaged if nobody is at work; who is needs a moment from one file to the next */
+        g_usleep(i < TRIES - 1 ? TRY_US : 0);
+    }
+    fail(error, path, "is damaged: its sidecar tells of other stacks");
+    return NULL;
+}
+
+UprofStored *
+uprof_stored_read(const UprofStoreFolder *folder, const UprofStoreItem *item, GError **error)
+{
+    g_autofree char *path = path_of(folder, item, UPROF_STORE_PROFILE);
+    g_autoptr(UprofStored) stored = g_new0(UprofStored, 1);
+    g_autoptr(GByteArray) packed = NULL;
+
+    stored->run = read_pair(folder, item, &packed, error);
+    if (!stored->run)
+        return NULL;
+    stored->text = unpack(packed, path, error);
+    return stored->text ? g_steal_pointer(&stored) : NULL;
+}
+
+void
+uprof_stored_walk(const UprofStored *stored, UprofFoldedVisit visit, void *data)
+{
+    const UprofSlice text = { stored->text->data, stored->text->len };
+    const bool ok = uprof_folded_parse("", text, visit, data, NULL);
+
+    g_assert(ok); /* it was read before */
+}
+
+bool
+uprof_stored_recover(const UprofStoreFolder *folder, UprofStoreItem *item, GError **error)
+{
+    if (!item->has_pending)
+        return true;
+    g_autoptr(UprofRun) pending = read_facts(folder, item, UPROF_STORE_PENDING, NULL);
+    g_autoptr(GByteArray) bytes =
+        pending && item->has_profile
+            ? uprof_store_read(folder, item->stem, UPROF_STORE_PROFILE, PROFILE_BYTES_MAX, NULL)
+            : NULL;
+    g_autofree char *digest = bytes ? uprof_stored_digest(bytes->data, bytes->len) : NULL;
+
+    const bool is_new =
+        digest && pending->profile_sha256 && strcmp(pending->profile_sha256, digest) == 0;
+    if (is_new ? !uprof_store_rename(folder, item->stem, UPROF_STORE_PENDING, UPROF_STORE_SIDECAR,
+                                     error)
+               : !uprof_store_remove_one(folder, item->stem, UPROF_STORE_PENDING, error))
+        return false;
+    item->has_sidecar |= is_new;
+    item->has_pending = false;
+    return true;
+}
+
+/* ---- Together ---- */
+
+/* "direct", "direct+monitor": what stands between the signs, each once, in byte order. */
+static char *
+join_ways(const char *one, const char *other)
+{
+    g_autofree char *both = g_strjoin("+", one ? one : "", other ? other : "", NULL);
+    g_auto(GStrv) words = g_strsplit(both, "+", -1);
+    GString *text = g_string_new(NULL);
+    const char *last = "";
+
+    /* few of them: the least that is greater than the last, again and again */
+    for (;;) {
+        const char *next = NULL;
+        for (char **word = words; *word; word++)
+            if (strcmp(*word, last) > 0 && (!next || strcmp(*word, next) < 0))
+                next = *word;
+        if (!next)
+            break;
+        g_string_append_printf(text, "%s%s", text->len > 0 ? "+" : "", next);
+        last = next;
+    }
+    return g_string_free(text, text->len == 0);
+}
+
+static void
+replace(char **text, char *with)
+{
+    g_free(*text);
+    *text = with;
+}
+
+void
+uprof_stored_merge(UprofRun *run, const UprofRun *other, bool is_first)
+{
+    g_autofree char *access = join_ways(run->access, other->access);
+    g_autofree char *unwind = join_ways(run->unwind, other->unwind);
+    g_autofree char *name = g_strdup(is_first ? other->domain : run->domain);
+
+    uprof_run_merge(run, other, is_first);
+    replace(&run->access, g_steal_pointer(&access));
+    replace(&run->unwind, g_steal_pointer(&unwind));
+    replace(&run->domain, g_steal_pointer(&name));
+}
+
+bool
+uprof_stored_has_slice(const UprofRun *run, int64_t start_s)
+{
+    const uint32_t second = (uint32_t)(start_s - uprof_store_day_of(start_s));
+
+    for (guint i = 0; i < run->slices->len; i++)
+        if (g_array_index(run->slices, uint32_t, i) == second)
+            return true;
+    return false;
+}

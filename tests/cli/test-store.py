@@ -1,0 +1,641 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""
+test-store.py PROGRAM - `prune`, `summary`, and `report` and `diff` by dates, over made-up stores
+
+Prints TAP. Needs no hypervisor; a full disk needs root.
+"""
+
+import fcntl
+import gzip
+import hashlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+import storing  # noqa: E402
+from storing import DAY, put_slice, stamp, uuid_of  # noqa: E402
+
+DONE, FAILED, USAGE, DOMAIN, USELESS, LOCKED = 0, 1, 2, 3, 5, 75
+TODAY = storing.day_of(int(time.time()))
+A, B = uuid_of(1), uuid_of(2)
+EMPTY = "/no-such-config.xml"
+
+
+class Store:
+    """A folder that goes away, the program on it, and its files as they are."""
+
+    def __init__(self, program, **limits):
+        self.program = program
+        self.folder = tempfile.TemporaryDirectory(prefix="virt-uprof-store-")
+        self.path = pathlib.Path(self.folder.name, "store")
+        self.path.mkdir(mode=0o750)
+        self.config = pathlib.Path(self.folder.name, "config.xml")
+        self.limit(**limits)
+
+    def limit(self, slices=7, days=90, megabytes=512):
+        self.config.write_text(
+            f'<virt-uprof><store directory="{self.path}" sliceDays="{slices}" mergedDays="{days}" '
+            f'maxMegabytes="{megabytes}" minFreeMegabytes="0"/></virt-uprof>\n')
+        self.config.chmod(0o644)
+
+    def put(self, name, uuid, at, stacks, **more):
+        return put_slice(self.path, name, uuid, at, stacks, **more)
+
+    def run(self, *words, code=DONE, say=None):
+        done = subprocess.run([self.program, *words, "--config", str(self.config)],
+                              capture_output=True, timeout=120, cwd=self.folder.name)
+        out, err = done.stdout.decode(), done.stderr.decode()
+        assert done.returncode == code, (words, done.returncode, out, err)
+        assert "CRITICAL" not in err and "WARNING" not in err, err
+        if say is not None:
+            assert re.search(say, err), (say, err)
+        return out, err
+
+    def prune(self, code=DONE, say=None, *more):
+        return self.run("prune", *more, code=code, say=say)
+
+    def files(self):
+        return {str(path.relative_to(self.path)): path.read_bytes()
+                for path in sorted(self.path.rglob("*"))
+                if path.is_file() and not path.is_symlink()}
+
+    def names(self, part=""):
+        return [name for name in self.files() if part in name]
+
+    def facts(self, name):
+        return json.loads((self.path / "data" / (name + ".meta.json")).read_text())
+
+    def stacks(self, name):
+        text = gzip.decompress((self.path / "data" / (name + ".folded.gz")).read_bytes()).decode()
+        return dict((line.rsplit(" ", 1)[0], int(line.rsplit(" ", 1)[1]))
+                    for line in text.splitlines())
+
+    def count(self, *words, code=DONE):
+        """Samples in what `report` finds."""
+        out, _ = self.run("report", "-f", "folded", *words, code=code)
+        return sum(int(line.rsplit(" ", 1)[1]) for line in out.splitlines())
+
+
+def day_stem(name, ago):
+    safe = storing.safe_name(name)
+    return f"{safe}/{safe}-{stamp(TODAY - ago * DAY)[:8]}"
+
+
+def at(ago, hour=10, second=0):
+    return TODAY - ago * DAY + hour * 3600 + second
+
+
+# ---- Days ----
+
+def test_close(program):
+    store = Store(program)
+    store.put("web-1", A, at(1, 1), {"main;work": 100, "main;rest": 50})
+    store.put("web-1", A, at(1, 2), {"main;work": 7})
+    store.put("web-1", A, at(0, 0), {"main;work": 1000})
+    store.prune(say="2 profiles merged into 1 days, 1 summaries written, 0 profiles removed")
+    stem = day_stem("web-1", 1)
+    assert store.stacks(stem) == {"web-1;main;work": 107, "web-1;main;rest": 50}
+    facts = store.facts(stem)
+    assert facts["samples"] == {"total": 357, "running": 157, "idle": 200}, facts
+    assert facts["slices"] == [3600, 7200]
+    assert facts["duration_ms"] == 40002 and facts["profiler_cpu_ms"] == 192
+    assert facts["hold_us"]["count"] == 157 and facts["hold_us"]["max"] == 97
+    assert facts["access"] == "direct" and facts["domain"]["uuid"] == A
+    assert len(facts["images"]) == 1
+    packed = (store.path / "data" / (stem + ".folded.gz")).read_bytes()
+    assert facts["profile_sha256"] == hashlib.sha256(packed).hexdigest()
+    assert (store.path / "data" / (stem + ".meta.json")).stat().st_mode & 0o777 == 0o640
+    before = store.files()
+    store.prune(say="0 profiles merged into 0 days, 0 summaries written, 0 profiles removed")
+    assert store.files() == before
+
+
+def test_late(program):
+    """A slice that comes when its day is closed is added, once."""
+    store = Store(program)
+    store.put("web-1", A, at(2, 1), {"main;work": 100})
+    store.prune()
+    store.put("web-1", A, at(2, 0), {"main;late": 10}, access="monitor", unwind="fp")
+    assert store.count("--since", "3d", "web-1") == 110
+    store.prune(say="1 profiles merged into 1 days, 1 summaries written")
+    for _ in range(2):
+        assert store.stacks(day_stem("web-1", 2)) == {"web-1;main;late": 10, "web-1;main;work": 100}
+        facts = store.facts(day_stem("web-1", 2))
+        assert facts["slices"] == [0, 3600] and facts["samples"]["running"] == 110
+        assert (facts["access"], facts["unwind"]) == ("direct+monitor", "auto+fp")
+        assert store.count("--since", "3d", "web-1") == 110
+        store.prune(say="0 profiles merged into 0 days, 0 summaries")
+
+
+def test_many_days(program):
+    """A host that was down: all days are closed, each by itself."""
+    store = Store(program)
+    for ago in range(1, 5):
+        store.put("web-1", A, at(ago), {f"main;day_{ago}": ago})
+    store.prune(say="4 profiles merged into 4 days, 4 summaries")
+    for ago in range(1, 5):
+        assert store.stacks(day_stem("web-1", ago)) == {f"web-1;main;day_{ago}": ago}
+
+
+def test_future(program):
+    """A clock that was set back: what is of tomorrow waits, and is not deleted."""
+    store = Store(program, slices=1, days=1)
+    store.put("web-1", A, at(-3), {"main;work": 5})
+    before = store.files()
+    store.prune(say="0 profiles merged")
+    assert store.files() == before
+    assert store.count("--since", "today", "web-1") == 5
+
+
+def test_same_name(program):
+    """Two domains of one name on one day: told apart by UUID."""
+    store = Store(program)
+    store.put("web-1", A, at(1, 1), {"main;old": 10})
+    store.put("web-1", B, at(1, 2), {"main;new": 3})
+    store.prune(say="2 profiles merged into 2 days")
+    plain, marked = day_stem("web-1", 1), day_stem("web-1", 1) + "~" + B.replace("-", "")
+    assert store.facts(plain)["domain"]["uuid"] == A and store.facts(marked)["domain"]["uuid"] == B
+    assert store.stacks(plain) == {"web-1;main;old": 10}
+    assert store.stacks(marked) == {"web-1;main;new": 3}
+    for uuid, count in ((A, 10), (B, 3), (B.upper(), 3)):
+        assert store.count("--since", "yesterday", uuid) == count
+    store.put("web-1", B, at(1, 3), {"main;new": 4})
+    store.put("web-1", A, at(1, 4), {"main;old": 20})
+    store.prune(say="2 profiles merged into 2 days")
+    assert store.stacks(plain) == {"web-1;main;old": 30}
+    assert store.stacks(marked) == {"web-1;main;new": 7}
+    text = store.run("summary")[0]
+    assert f"web-1 ({A})" in text and f"web-1 ({B})" in text, text
+
+
+def test_last_of_a_name(program):
+    store = Store(program)
+    store.put("web-1", A, at(2), {"main;old": 10})
+    store.put("web-1", B, at(1), {"main;new": 3})
+    store.prune()
+    assert store.count("--since", "5d", "web-1") == 3
+    assert store.count("--since", "5d", A) == 10
+
+
+def test_renamed(program):
+    store = Store(program)
+    store.put("web-1", A, at(2), {"main;work": 10})
+    store.put("web-1", A, at(1, 1), {"main;work": 20})
+    store.put("web-2", A, at(1, 2), {"main;work": 30})
+    store.put("web-1", B, at(1, 3), {"main;other": 1})
+    for _ in range(2):
+        out, _ = store.run("report", "-f", "folded", "--since", "3d", "web-2")
+        assert out == "web-2;main;work 60\n", out
+        assert store.count("--since", "3d", A) == 60
+        assert store.count("--since", "3d", "web-1") == 1
+        store.prune()
+    text = store.run("summary")[0]
+    assert f"web-2 ({A})\n  2 profiles" in text and f"web-1 ({B})\n  1 profile of" in text, text
+
+
+def test_hostile_names(program):
+    store = Store(program)
+    names = ["a;b", "$(id)", "-rf", "a%n%s", "a\tb", " x ", "a\u009bb", "..", "summary", "a~b", "a<b"]
+    for i, name in enumerate(names):
+        shown = name.replace("\t", "?").replace("\u009b", "?")
+        folder = pathlib.Path(store.path, "data", storing.safe_name(name))
+        stem = store.put(shown.replace(";", ":"), uuid_of(i), at(1), {"main;work": i + 1})
+        source = pathlib.Path(store.path, "data", storing.safe_name(shown.replace(";", ":")))
+        # as collect does: the folder by the true name, the text cleaned
+        if source != folder:
+            folder.mkdir(exist_ok=True)
+            for path in source.glob(stem + ".*"):
+                path.rename(folder / path.name.replace(source.name, folder.name, 1))
+            source.rmdir()
+    store.prune(say=f"{len(names)} profiles merged into {len(names)} days")
+    assert len(store.names("folded.gz")) == 2 * len(names)
+    for i, name in enumerate(names):
+        assert store.count("--since", "yesterday", uuid_of(i)) == i + 1
+    text = store.run("summary")[0]
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x80-\x9f]", text), text
+
+
+# ---- What goes ----
+
+def test_retention(program):
+    store = Store(program, slices=2, days=4)
+    for ago in range(0, 8):
+        store.put("web-1", A, at(ago, 0), {"main;work": 10 ** ago})
+    store.prune(say="7 profiles merged into 7 days")
+    slices = [name for name in store.names("T000000Z.folded.gz")]
+    assert len(slices) == 3, slices  # today, and two days
+    assert len(store.names(".folded.gz")) - len(slices) == 4, store.names()
+    assert sorted(store.names("summary/")) == [
+        f"summary/{storing.day_name(TODAY - ago * DAY)}.txt" for ago in (4, 3, 2, 1)], store.names()
+    assert store.count("--since", "8d", "web-1") == 11111
+    before = store.files()
+    store.prune()
+    assert store.files() == before
+
+
+def test_unmerged_stays(program):
+    """What could not be merged is not deleted, however old: the folder of its day cannot be written."""
+    store = Store(program, slices=1, days=1)
+    store.put("web-1", A, at(5), {"main;work": 5})
+    # nothing can be renamed over a folder, not even by root
+    blocked = store.path / "data" / (day_stem("web-1", 5) + ".folded.gz")
+    blocked.mkdir()
+    store.prune(FAILED, say="cannot write '.*folded.gz'")
+    assert len(store.names("T100000Z")) == 2
+    blocked.rmdir()
+    store.limit(slices=1, days=30)
+    store.prune()
+    assert store.stacks(day_stem("web-1", 5)) == {"web-1;main;work": 5}
+    assert not store.names("T100000Z")
+
+
+def test_room(program):
+    """Oldest first over all domains; the newest day of each stays, and what is not merged."""
+    store = Store(program, megabytes=1)
+    big = {f"main;function_{i};{hashlib.sha256(str(i).encode()).hexdigest()}": 1 for i in range(3000)}
+    for ago in range(1, 6):
+        for number, name in ((1, "web-1"), (2, "web-2")):
+            store.put(name, uuid_of(number), at(ago, number), big)
+    store.put("old", uuid_of(3), at(6), {"main;work": 3})
+    store.put("web-1", A, at(0, 0), {"main;work": 4})
+    store.prune()
+    used = sum((store.path / name).stat().st_blocks * 512 for name in store.files())
+    assert used <= 1 << 20, used
+    for name, ago in (("web-1", 1), ("web-2", 1), ("old", 6)):
+        assert f"data/{day_stem(name, ago)}.meta.json" in store.names(), store.names()
+    assert f"data/{day_stem('web-1', 5)}.meta.json" not in store.names()
+    assert store.count("--since", "today", "web-1") == 4
+    days = sorted(name for name in store.names(".meta.json") if re.search(r"web-\d-\d{8}\.", name))
+    kept = [{name[-18:-10] for name in days if f"/{domain}/" in name} for domain in ("web-1", "web-2")]
+    assert min(kept[0]) <= min(kept[1]) or len(kept[0]) >= len(kept[1]) - 1, kept
+    store.limit(megabytes=1)
+    before = store.files()
+    store.prune()
+    assert store.files() == before
+
+
+def test_too_little_room(program):
+    store = Store(program, megabytes=1)
+    rng = __import__("random").Random(1)
+    big = {f"main;{rng.randbytes(60).hex()}": 1 for _ in range(20000)}
+    store.put("web-1", A, at(1), big)
+    store.prune(say="keeps 1 MB, more than maxMegabytes|keeps 2 MB, more than maxMegabytes")
+    assert f"data/{day_stem('web-1', 1)}.meta.json" in store.names()
+
+
+def test_foreign(program):
+    """Links, folders and files that are not ours: never touched, never followed."""
+    store = Store(program, slices=1, days=1, megabytes=1)
+    outside = pathlib.Path(store.folder.name, "outside")
+    outside.mkdir()
+    target = outside / ("web-9-" + stamp(at(200)) + ".folded.gz")
+    target.write_bytes(b"mine")
+    data = store.path / "data"
+    store.put("web-1", A, at(5), {"main;work": 5})
+    (data / "web-1" / "notes.txt").write_text("mine")
+    (data / "web-1" / ("web-2-" + stamp(at(200)) + ".folded.gz")).write_text("of another")
+    (data / "web-1" / ("web-1-" + stamp(at(200)) + ".meta.json")).symlink_to(target)
+    (data / "web-1" / "inner").mkdir()
+    (data / "web-1" / "inner" / ("web-1-" + stamp(at(200)) + ".folded.gz")).write_text("mine")
+    (data / "web-9").symlink_to(outside)
+    (data / ".hidden").mkdir()
+    (data / "a b").mkdir()
+    (data / "file").write_text("mine")
+    (store.path / "symbols").mkdir()
+    (store.path / "symbols" / "app.dbg").write_text("mine")
+    (store.path / "summary").mkdir()
+    (store.path / "summary" / "2020-01-01.txt.bak").write_text("mine")
+    (store.path / "summary" / "2020-01-02.txt").symlink_to(target)
+    os.utime(target, (1, 1))
+    for path in (data / "web-1").iterdir():
+        os.utime(path, (1, 1), follow_symlinks=False)
+    foreign = {name: content for name, content in store.files().items()
+               if not re.search(r"web-1/web-1-\d", name)}
+    links = sorted(str(path) for path in store.path.rglob("*") if path.is_symlink())
+    store.prune()
+    now = store.files()
+    assert not [name for name in now if "web-1/web-1-" in name], now.keys()
+    assert all(now.get(name) == content for name, content in foreign.items()), now.keys()
+    assert links == sorted(str(path) for path in store.path.rglob("*") if path.is_symlink())
+    assert target.read_bytes() == b"mine"
+    assert list(outside.iterdir()) == [target]
+
+
+def test_sweep(program):
+    store = Store(program)
+    store.put("web-1", A, at(3), {"main;work": 5})
+    store.put("web-1", A, at(0, 0), {"main;work": 5})
+    folder = store.path / "data" / "web-1"
+    for name, age in ((".virt-uprof-00c0ffee.tmp", 2), (".virt-uprof-00c0ffef.tmp", 0),
+                      (f"web-1-{stamp(at(3, 11))}.folded.gz", 2),
+                      (f"web-1-{stamp(at(0, 0, 5))}.folded.gz", 0)):
+        (folder / name).write_text("half")
+        os.utime(folder / name, (time.time() - age * DAY,) * 2)
+    store.prune()
+    left = {path.name for path in folder.iterdir()}
+    assert ".virt-uprof-00c0ffee.tmp" not in left and ".virt-uprof-00c0ffef.tmp" in left, left
+    assert f"web-1-{stamp(at(3, 11))}.folded.gz" not in left
+    assert f"web-1-{stamp(at(0, 0, 5))}.folded.gz" in left
+
+
+def test_dry_run(program):
+    store = Store(program, slices=1, days=3)
+    for ago in range(0, 6):
+        store.put("web-1", A, at(ago, 0), {"main;work": 1})
+    before = store.files()
+    out, err = store.run("prune", "--dry-run")
+    assert store.files() == before and not (store.path / "summary").exists()
+    assert out.count("merge data/web-1: 1 profiles of ") == 5, out
+    assert out.count("remove data/web-1/web-1-") == 4, out
+    assert "would be done: 5 profiles merged into 5 days" in err, err
+
+
+# ---- Accidents ----
+
+def test_damaged_slice(program):
+    store = Store(program)
+    store.put("web-1", A, at(3, 1), {"main;work": 1})
+    for hour, ending, content in ((2, ".folded.gz", b"\x1f\x8bgarbage"), (3, ".meta.json", b"{"),
+                                  (4, ".folded.gz", gzip.compress(b"no stack\n"))):
+        stem = store.put("web-1", A, at(3, hour), {"main;work": 10})
+        (store.path / "data" / "web-1" / (stem + ending)).write_bytes(content)
+    _, err = store.prune(FAILED)
+    assert err.count("; left out, and left as it is") == 3, err
+    assert store.stacks(day_stem("web-1", 3)) == {"web-1;main;work": 1}
+    assert len(store.names("Z.folded.gz")) == 4
+    assert store.count("--since", "5d", "web-1", code=FAILED) == 1
+    # they go when they are as old as others that go, and nobody is told again
+    store.limit(slices=1)
+    store.prune(FAILED)
+    assert not store.names("Z.folded.gz")
+    store.prune()
+
+
+def test_damaged_day(program):
+    """Its slices stay, and it is made of them again once it is gone."""
+    store = Store(program)
+    store.put("web-1", A, at(3, 1), {"main;work": 1})
+    store.prune()
+    stem = day_stem("web-1", 3)
+    profile = store.path / "data" / (stem + ".folded.gz")
+    profile.write_bytes(gzip.compress(b"web-1;main;forged 9\n"))
+    store.put("web-1", A, at(3, 2), {"main;work": 2})
+    store.limit(slices=1)
+    store.prune(FAILED, say="is damaged: its sidecar tells of other stacks; left out")
+    assert len(store.names("Z.folded.gz")) == 2
+    profile.unlink()
+    profile.with_name(profile.name.replace(".folded.gz", ".meta.json")).unlink()
+    store.prune()
+    assert store.stacks(stem) == {"web-1;main;work": 3}
+    assert not store.names("Z.folded.gz")
+
+
+def test_interrupted(program):
+    """Each state that a kill can leave: the next run ends it, and nothing counts twice."""
+    store = Store(program)
+    store.put("web-1", A, at(1, 1), {"main;work": 1})
+    store.prune()
+    stem = store.path / "data" / day_stem("web-1", 1)
+    paths = [stem.with_name(stem.name + ending) for ending in (".folded.gz", ".meta.json", ".pending")]
+    old = [path.read_bytes() for path in paths[:2]]
+    store.put("web-1", A, at(1, 2), {"main;work": 2})
+    store.prune()
+    new = [path.read_bytes() for path in paths[:2]]
+    states = {
+        "pending": (old[0], old[1], new[1]),
+        "profile": (new[0], old[1], new[1]),
+        "done": (new[0], new[1], None),
+        "before": (old[0], old[1], None),
+        "first, pending": (None, None, new[1]),
+        "first, profile": (new[0], None, new[1]),
+        "half a pending": (old[0], old[1], new[1][:100]),
+    }
+    for name, state in states.items():
+        for path, content in zip(paths, state):
+            path.unlink(missing_ok=True)
+            if content is not None:
+                path.write_bytes(content)
+        if not name.startswith("first"):
+            assert store.count("--since", "yesterday", "web-1") == 3, name
+        store.prune()
+        assert [path.read_bytes() for path in paths[:2]] == new, name
+        assert not paths[2].exists(), name
+        assert store.count("--since", "yesterday", "web-1") == 3, name
+
+
+def test_lock(program):
+    store = Store(program)
+    store.put("web-1", A, at(1), {"main;work": 1})
+    before = store.files()
+    fd = os.open(store.path, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    store.prune(LOCKED, say="another 'virt-uprof prune' is at work in")
+    _, err = store.prune(LOCKED, None, "-q")
+    assert err == "" and store.files() == before
+    os.close(fd)
+    _, err = store.prune(DONE, None, "-q")
+    assert err == ""
+
+
+def test_missing(program):
+    store = Store(program)
+    store.path.rmdir()
+    store.prune(say="nothing was collected yet: there is no")
+    assert not store.path.exists()
+    store.run("summary", code=FAILED, say="cannot open '.*store': No such file")
+    store.run("report", "--since", "today", "x", code=FAILED, say="cannot open '.*store'")
+    real = store.path.with_name("real")
+    real.mkdir(mode=0o750)
+    store.path.symlink_to(real)
+    store.prune(FAILED, say="cannot open '.*store'")
+
+
+def test_full_disk(program):
+    """No room for a day: the slices stay, and are merged when there is room."""
+    store = Store(program)
+    if os.geteuid() != 0 or subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=1m,mode=750", "tmpfs", store.path],
+            capture_output=True).returncode != 0:
+        return "a small file system cannot be mounted here"
+    try:
+        rng = __import__("random").Random(1)
+        stacks = {f"main;{rng.randbytes(30).hex()}": 1 for _ in range(2000)}
+        for ago in (2, 1):
+            for hour in range(2):
+                store.put("web-1", A, at(ago, hour), stacks)
+        filler = store.path / "filler"
+        with filler.open("wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(b"x" * 4096)
+            except OSError:
+                pass
+        before = store.files()
+        store.prune(FAILED, say="No space left on device")
+        assert store.files() == before
+        # room for one day and not for two
+        os.truncate(filler, filler.stat().st_size - 150 * 1024)
+        store.prune(FAILED, say="No space left on device")
+        assert store.count("--since", "5d", "web-1") == 8000
+        assert len(store.names("Z.meta.json")) == 4 and not store.names(".tmp")
+        filler.unlink()
+        store.prune()
+        assert store.count("--since", "5d", "web-1") == 8000
+        assert sum(store.stacks(day_stem("web-1", 1)).values()) == 4000
+    finally:
+        subprocess.run(["umount", "-l", store.path], check=True)
+    return None
+
+
+# ---- By dates ----
+
+def test_since(program):
+    store = Store(program)
+    for ago in range(0, 4):
+        for hour in (0, 6, 12):
+            if at(ago, hour) < time.time():
+                store.put("web-1", A, at(ago, hour), {"main;work": 10 ** ago})
+    today = store.count("--since", "today", "web-1")
+    day = storing.day_name
+    cases = (
+        (("--since", "yesterday"), 30 + today), (("--since", "yesterday", "--until", "today"), 30),
+        (("--since", day(TODAY - 2 * DAY), "--until", day(TODAY - DAY)), 300),
+        (("--since", day(TODAY - 2 * DAY) + "T06:00", "--until", day(TODAY - DAY)), 200),
+        (("--since", day(TODAY - 2 * DAY) + "T06:00:01Z", "--until", day(TODAY - DAY) + "T06:00"), 110),
+        (("--since", "1000h", "--until", "today"), 3330), (("--since", "-60d"), 3330 + today),
+    )
+    for _ in range(2):
+        for words, count in cases:
+            assert store.count(*words, "web-1") == count, (words, count)
+        store.prune()
+    # what is left only as part of a day is not counted, and that is said
+    store.limit(slices=1)
+    store.prune()
+    for words, count in (cases[0], cases[1], cases[2], cases[5], cases[6]):
+        assert store.count(*words, "web-1") == count, (words, count)
+    store.run("report", "--since", day(TODAY - 2 * DAY) + "T06:00", "--until", day(TODAY - DAY), "web-1",
+              code=USELESS, say="web-1: 2 profiles of that time are left only as part of a whole day")
+
+
+def test_since_words(program):
+    store = Store(program)
+    store.put("web-1", A, at(1), {"main;work": 1})
+    store.put("db", B, at(1), {"main;sql": 2})
+    assert store.count("--since", "yesterday", "web-1", "db") == 3
+    out, err = store.run("report", "--since", "yesterday", "web-1")
+    assert out.startswith("  self   total  function\n 100.0   100.0  work\n"), out
+    assert "101 samples (1 running, 100 idle)" in err, err
+    store.run("report", "--since", "yesterday", "nobody", code=DOMAIN,
+              say="no profile of 'nobody' is stored; 'virt-uprof collect' stores them")
+    store.run("report", "--since", "today", "web-1", code=USELESS,
+              say="no profile of 'web-1' is stored from .* to now")
+    store.run("report", "--since", "someday", "web-1", code=USAGE,
+              say="--since 'someday' is not today, yesterday, 2026-11-20, 2026-11-20T09:15, 3d or 12h;")
+    store.run("report", "--until", "today", "web-1", code=USAGE, say="--until needs --since")
+    store.run("report", "--since", "today", "--until", "today", "x", code=USAGE,
+              say="--until is not after --since")
+    store.run("report", "--since", "today", code=USAGE, say="needs a DOMAIN whose profiles are stored")
+    store.run("prune", "x", code=USAGE, say="'prune' takes no domain")
+    store.run("summary", "x", code=USAGE, say="'x' is not today, yesterday or a day such as 2026-11-20")
+
+
+def test_diff(program):
+    store = Store(program)
+    store.put("web-1", A, at(2), {"main;old": 900, "main;same": 100})
+    store.put("web-1", A, at(1), {"main;new": 900, "main;same": 100})
+    day = storing.day_name(TODAY - 2 * DAY)
+    for _ in range(2):
+        out, _ = store.run("diff", f"web-1@{day}", "web-1@yesterday")
+        assert "1100 samples, 90.9 % running; new: 1100 samples" in out, out
+        assert re.search(r"-90\.0 .*old", out) and re.search(r"\+90\.0 .*new", out), out
+        store.prune()
+    pathlib.Path(store.folder.name, "web-1@yesterday").write_text("web-1;main;file 5\n")
+    out, _ = store.run("diff", f"web-1@{day}", "web-1@yesterday")
+    assert "new: 5 samples" in out, out
+    store.run("diff", "nobody@yesterday", "web-1@yesterday", code=DOMAIN, say="no profile of 'nobody'")
+    store.run("diff", "web-1@today", f"web-1@{day}", code=USELESS, say="no profile of 'web-1' is stored from")
+
+
+# ---- Summaries ----
+
+def test_summary(program):
+    store = Store(program)
+    store.put("web-1", A, at(8), {"main;json": 500, "main;tls": 500})
+    store.put("web-1", A, at(2), {"main;json": 800, "main;tls": 190, "main;gone": 10})
+    store.put("web-1", A, at(1, 1), {"main;json": 400, "main;tls": 400, "main;fresh": 200}, ticks={"late": 3})
+    store.put("db", B, at(1, 1), {"main;sql": 50})
+    folder = store.path / "data" / "web-1"
+    moment = storing.day_name(at(1)) + "T10:00:00Z"
+    (folder / f"web-1-{stamp(at(1))[:8]}.failures").write_text(
+        f"{moment} {A} paused\n{moment} {A} paused\n{moment} {A.upper()} a job is active\n"
+        f"{moment} {uuid_of(7)} busy\nhalf a li")
+    store.prune()
+    text = (store.path / "summary" / f"{storing.day_name(TODAY - DAY)}.txt").read_text()
+    assert text == store.run("summary")[0] == store.run("summary", storing.day_name(TODAY - DAY))[0]
+    assert "UTC: 3 domains." in text, text
+    web = text[text.index(f"\nweb-1 ({A})"):]
+    for line in (r"  without a profile: 3 rounds: paused \(2\); a job is active \(1\)",
+                 r"  1 profile of 20\.0 s in all: 1100 samples, 90\.9 % running; 100\.0 % of stacks complete; access direct, unwind auto",
+                 r"  cost: a vCPU was held 0\.1 % of that time or less: median 18 us, p99 42 us, longest 97 us; profiler: 96 ms of CPU",
+                 r"  ticks without a sample: 3 late, 0 busy",
+                 r"    40\.0    40\.0       -40\.0        -10\.0  json\n",
+                 r"    40\.0    40\.0       \+21\.0        -10\.0  tls\n",
+                 r"    20\.0    20\.0         new          new  fresh   <- new among the top\n"):
+        assert re.search(line, web), (line, web)
+    assert f"\nweb-1 ({uuid_of(7)})\n  without a profile: 1 round: busy (1)\n" in text, text
+    assert re.search(r"   100\.0   100\.0           -            -  sql\n", text), text
+    # nothing new: not written again
+    path = store.path / "summary" / f"{storing.day_name(TODAY - DAY)}.txt"
+    before = path.stat()
+    store.prune()
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    store.put("web-1", A, at(1, 2), {"main;json": 1})
+    store.prune(say="1 summaries written")
+    assert "2 profiles of 40.0 s" in path.read_text()
+    store.run("summary", storing.day_name(TODAY - 20 * DAY), code=USELESS, say="nothing was collected on")
+
+
+def test_summary_today(program):
+    store = Store(program)
+    store.put("web-1", A, at(0, 0), {"main;work": 100})
+    text = store.run("summary", "today")[0]
+    assert "UTC, so far: 1 domain." in text and "1 profile of" in text, text
+    store.prune()
+    assert not store.names("summary/")
+
+
+TESTS = [(name[5:].replace("_", "-"), run) for name, run in sorted(globals().items())
+         if name.startswith("test_")]
+
+
+def main():
+    program = os.path.abspath(sys.argv[1])
+    if DAY - int(time.time()) % DAY < 120:
+        time.sleep(125)  # the day shall not end while it is tested
+        os.execv(sys.executable, [sys.executable, *sys.argv])
+    only = sys.argv[2:]
+    tests = [(name, run) for name, run in TESTS if not only or name in only]
+    failed = False
+    print(f"1..{len(tests)}")
+    for number, (name, run) in enumerate(tests, 1):
+        try:
+            skipped = run(program)
+            print(f"ok {number} {name}" + (f" # SKIP {skipped}" if skipped else ""))
+        except AssertionError as error:
+            failed = True
+            line = error.__traceback__
+            while line.tb_next:
+                line = line.tb_next
+            print(f"not ok {number} {name}\n# line {line.tb_lineno}: " + str(error).replace("\n", "\n# "))
+        sys.stdout.flush()
+    sys.exit(failed)
+
+
+main()
