@@ -373,6 +373,47 @@ def test_opting(suite):
     suite.expect("opt-in/unknown", suite.run(path, "$(x)", env={"LIBVIRT_DEFAULT_URI": "test:///default"}), 1)
 
 
+POLKIT = """
+const fs = require("fs");
+let rule;
+const polkit = { Result: { YES: "yes", NOT_HANDLED: "not handled" }, addRule: (f) => { rule = f; } };
+new Function("polkit", fs.readFileSync(process.argv[1], "utf8"))(polkit);
+for (const [id, name, group] of JSON.parse(process.argv[2]))
+    console.log(rule({ id: id, lookup: (key) => (key === "domain_name" ? name : undefined) },
+                     { isInGroup: (g) => g === group }));
+"""
+
+
+def test_polkit(suite):
+    if not shutil.which("node"):
+        suite.skip("polkit", "'node' is not installed")
+        return
+    path = suite.installed("share/doc/virt-uprof/examples/polkit.rules")
+    api = "org.libvirt.api."
+    cases = (
+        (api + "domain.suspend", "web-1", "virt-uprof", "yes"),
+        (api + "domain.mem-read", "web-2", "virt-uprof", "yes"),
+        (api + "connect.search-domains", None, "virt-uprof", "yes"),
+        ("org.libvirt.unix.manage", None, "virt-uprof", "yes"),
+        (api + "domain.suspend", "web-3", "virt-uprof", "not handled"),
+        (api + "domain.suspend", "web-1", "users", "not handled"),
+        (api + "domain.delete", "web-1", "virt-uprof", "not handled"),
+        (api + "domain.core-dump", "web-1", "virt-uprof", "not handled"),
+        (api + "connect.write", None, "virt-uprof", "not handled"),
+        ("org.freedesktop.systemd1.manage-units", None, "virt-uprof", "not handled"),
+    )
+    done = suite.run("node", "-e", POLKIT, path, json.dumps([case[:3] for case in cases]))
+    suite.expect("polkit", done, 0, "".join(case[3] + "\n" for case in cases).encode())
+    policies = pathlib.Path("/usr/share/polkit-1/actions")
+    known = "".join(file.read_text() for file in policies.glob("org.libvirt.*.policy"))
+    if not known:
+        suite.skip("polkit/actions", "libvirt's policies are not installed")
+        return
+    actions = re.findall(r'"(org\.libvirt\.[^"]+)"', path.read_text())
+    unknown = [action for action in actions if '"%s"' % action not in known]
+    suite.say("polkit/actions", unknown + ([] if len(actions) > 5 else ["no actions"]))
+
+
 class Receiver(http.server.BaseHTTPRequestHandler):
     """Keeps what is posted."""
 
@@ -424,6 +465,7 @@ def main():
     test_hook(suite)
     test_function(suite)
     test_opting(suite)
+    test_polkit(suite)
     test_push(suite)
     hacked = [path.name for path in suite.folder.iterdir() if path.name == "hacked"]
     suite.say("nothing-was-run", hacked)
