@@ -211,6 +211,14 @@ use()
         usr/share/zsh/vendor-completions/_virt-uprof \
         usr/share/fish/vendor_completions.d/virt-uprof.fish "$doc/examples/crontab" \
         "$doc/examples/hooks/qemu.d/virt-uprof" "$doc/copyright"
+    # with a store that has to go with a purge
+    check periodic in_root sh -ec '
+        echo "<virt-uprof><collect connect=\"test:///default\"/></virt-uprof>" >/tmp/config.xml
+        virt-uprof collect --config /tmp/config.xml -q
+        virt-uprof prune --config /tmp/config.xml -q'
+    check cron in_root sh -ec "
+        grep -v '^#' /$doc/examples/crontab | grep root | sed 's/.* root //' >/tmp/cron
+        [ \$(wc -l </tmp/cron) = 2 ] && LIBVIRT_DEFAULT_URI=test:///default sh -e /tmp/cron"
 }
 
 leaves_configuration()
