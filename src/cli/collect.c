@@ -251,6 +251,21 @@ judge(int code, UprofHelperEnd end)
     }
 }
 
+/* What was said on the way; the last of it is the reason, if there is to be one. */
+static void
+say_lines(const Round *round, const UprofCandidate *candidate, const UprofTaskResult *facts,
+          Result result)
+{
+    g_autofree char *name = uprof_text_quote(candidate->name);
+
+    if (round->options->quiet && result == DONE)
+        return;
+    for (guint i = 0; i < facts->lines->len; i++)
+        uprof_say("virt-uprof: %s: %s", name, (char *)g_ptr_array_index(facts->lines, i));
+    if (result == DONE && facts->reason)
+        uprof_say("virt-uprof: %s: %s", name, facts->reason);
+}
+
 static void
 sample(Round *round, const UprofCandidate *candidate, const char *base)
 {
@@ -281,8 +296,7 @@ sample(Round *round, const UprofCandidate *candidate, const char *base)
         reason = "it took too long, and was ended; does libvirt answer?";
     else if (end == UPROF_HELPER_DIED)
         reason = "the process that sampled it has died";
-    for (guint i = 0; i < facts.lines->len && !(round->options->quiet && result == DONE); i++)
-        uprof_say("virt-uprof: %s: %s", candidate->uuid, (char *)g_ptr_array_index(facts.lines, i));
+    say_lines(round, candidate, &facts, result);
     if (code == UPROF_EXIT_LEFT_HELD)
         round->worst = code;
     count(round, candidate, result, reason ? reason : "", &facts);
