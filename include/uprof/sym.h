@@ -187,6 +187,15 @@ bool uprof_sym_is_unchecked(const UprofSym *sym);
 UprofSymAnswer uprof_sym_find(UprofSym *sym, uint64_t pc, bool is_return);
 
 /**
+ * uprof_sym_code_start: Returns: where the code of source @i begins, from which on the address
+ *   in "[image+0x1a2b]" is counted; 0 if it has none
+ */
+uint64_t uprof_sym_code_start(const UprofSym *sym, unsigned i);
+
+/** uprof_sym_find_in: as uprof_sym_find(), but only source @i is asked, and asked always */
+UprofSymAnswer uprof_sym_find_in(UprofSym *sym, unsigned i, uint64_t pc);
+
+/**
  * uprof_sym_function:
  * @pc: address of an instruction
  * @start: (out): of the function that it is in

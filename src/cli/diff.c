@@ -28,7 +28,10 @@ load_side(UprofLoad *load, const char *path, const UprofOptions *options, int *c
                    : uprof_load_add(load, path, options));
     if (load->n_files == 0)
         return false;
-    uprof_load_finish(load, options, true);
+    const int refused = uprof_load_finish(load, options, true);
+    *code = uprof_exit_worse(*code, refused);
+    if (refused != UPROF_EXIT_OK)
+        return false;
     if (load->run->running == 0) {
         g_autofree char *shown = uprof_text_quote(path);
         uprof_say("virt-uprof: '%s' holds no running sample", shown);

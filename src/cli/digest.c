@@ -154,7 +154,7 @@ view_init(View *view, UprofNames *names, const GPtrArray *picks, const char *uui
     uint64_t halted = 0;
 
     view->load = uprof_load_new(names, false);
-    *code = uprof_exit_worse(*code, uprof_stock_load(view->load, picks, uuid));
+    *code = uprof_exit_worse(*code, uprof_stock_load(view->load, picks, uuid, NULL));
     uprof_profile_settle(view->load->profile, NULL);
     view->rows = uprof_profile_rows(view->load->profile, &halted);
     view->all = uprof_profile_total(view->load->profile) - halted;

@@ -39,7 +39,7 @@ say_nothing(const char *shown, int64_t since_s, int64_t until_s)
 
 static int
 add(UprofLoad *load, const UprofStock *stock, const char *word, int64_t since_s, int64_t until_s,
-    GError **error)
+    const UprofOptions *options, GError **error)
 {
     g_autofree char *shown = uprof_text_quote(word);
     g_autofree char *uuid = uprof_stock_find(stock, word, error);
@@ -57,7 +57,7 @@ add(UprofLoad *load, const UprofStock *stock, const char *word, int64_t since_s,
     int code = gaps.n_damaged > 0 ? UPROF_EXIT_FAILED : UPROF_EXIT_OK;
     if (picks->len == 0)
         return uprof_exit_worse(code, say_nothing(shown, since_s, until_s));
-    return uprof_exit_worse(code, uprof_stock_load(load, picks, uuid));
+    return uprof_exit_worse(code, uprof_stock_load(load, picks, uuid, options));
 }
 
 int
@@ -70,7 +70,7 @@ uprof_history_add(UprofLoad *load, const char *word, int64_t since_s, int64_t un
     if (!store)
         return uprof_say_error(error);
     g_autoptr(UprofStock) stock = uprof_stock_new(store);
-    const int code = add(load, stock, word, since_s, until_s, &error);
+    const int code = add(load, stock, word, since_s, until_s, options, &error);
     return error ? uprof_say_error(error) : code;
 }
 

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "naming-priv.h"
 #include "options-priv.h"
 #include "stored-priv.h"
 #include "uprof/profile.h"
@@ -15,6 +16,7 @@
  * @names: borrowed
  * @run: of several files, all together
  * @n_profiles: of the store: slices; a day is as many as it is made of
+ * @naming: (nullable): of --symbols, once there is something that it may name
  * @is_partial: something could not be read to its end, and that was said
  * @is_cut: a capture ends early, as that of a run that was killed
  */
@@ -22,6 +24,7 @@ typedef struct {
     UprofNames *names;
     UprofProfile *profile;
     UprofRun *run;
+    UprofNaming *naming;
     unsigned n_files;
     unsigned n_profiles;
     bool keeps_times;
@@ -55,10 +58,12 @@ int uprof_load_add(UprofLoad *load, const char *path, const UprofOptions *option
  * uprof_load_add_stored:
  * @stored: of the store
  * @name: the domain's: what its stacks begin with, whatever it was called then
+ * @options: (nullable): for their symbols
  *
  * Returns: exit code, as of uprof_load_add()
  */
-int uprof_load_add_stored(UprofLoad *load, const UprofStored *stored, const char *name);
+int uprof_load_add_stored(UprofLoad *load, const UprofStored *stored, const char *name,
+                          const UprofOptions *options);
 
 /**
  * uprof_load_may_write: whether what was read may become the file @path: nothing
@@ -72,5 +77,7 @@ bool uprof_load_may_write(const UprofLoad *load, const char *path);
  * @drop_idle: leaves halted vCPUs out
  *
  * Drops what --include and --exclude do not let pass.
+ *
+ * Returns: exit code: if none of the symbols is of what ran; that was said
  */
-void uprof_load_finish(UprofLoad *load, const UprofOptions *options, bool drop_idle);
+int uprof_load_finish(UprofLoad *load, const UprofOptions *options, bool drop_idle);

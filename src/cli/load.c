@@ -10,6 +10,7 @@
 #include "uprof/folded.h"
 #include "uprof/gzip.h"
 #include "uprof/pprof.h"
+#include "uprof/sidecar.h"
 #include "uprof/text.h"
 
 #include <errno.h>
@@ -36,6 +37,7 @@ uprof_load_free(UprofLoad *load)
 {
     if (!load)
         return;
+    uprof_naming_free(load->naming);
     uprof_profile_free(load->profile);
     uprof_run_free(load->run);
     g_free(load);
@@ -157,6 +159,14 @@ typedef struct {
     const UprofName *root;
 } Adding;
 
+static const UprofName *
+read_frame(UprofLoad *load, UprofSlice raw)
+{
+    const UprofName *frame = uprof_names_read_back(load->names, raw);
+
+    return load->naming ? uprof_naming_frame(load->naming, frame) : frame;
+}
+
 static void
 add_slices(const UprofSlice *slices, unsigned n_slices, bool is_cut, uint64_t count, void *data)
 {
@@ -169,9 +179,8 @@ add_slices(const UprofSlice *slices, unsigned n_slices, bool is_cut, uint64_t co
         return;
 
     for (unsigned i = 0; i < n_slices; i++) {
-        frames[n++] = i == 0 && n_slices > 1 && adding->root
-                          ? adding->root
-                          : uprof_names_read_back(names, slices[i]);
+        frames[n++] = i == 0 && n_slices > 1 && adding->root ? adding->root
+                                                             : read_frame(adding->load, slices[i]);
         if (i == 0 && is_cut)
             frames[n++] = uprof_names_marker(names, "[truncated]");
     }
@@ -228,6 +237,19 @@ load_bytes(UprofLoad *load, UprofRun *run, UprofSlice bytes, const char *shown, 
            load_plain(load, run, (UprofSlice){ inflated->data, inflated->len }, shown, error);
 }
 
+/* What comes next is one profile; @facts: (nullable) */
+static bool
+begin_naming(UprofLoad *load, const UprofOptions *options, const UprofRun *facts, GError **error)
+{
+    if (!options || options->symbols->len == 0)
+        return true;
+    if (!load->naming)
+        load->naming = uprof_naming_new(options, load->names, facts ? facts->arch : NULL, error);
+    if (load->naming)
+        uprof_naming_begin(load->naming, facts);
+    return load->naming != NULL;
+}
+
 /* ---- Captures ---- */
 
 static void
@@ -280,6 +302,25 @@ load_capture(UprofLoad *load, const char *path, const char *shown, const UprofOp
     return code;
 }
 
+/* Of NAME.folded the facts are in NAME.meta.json. Returns: (transfer full) (nullable): them */
+static UprofRun *
+read_sidecar(const char *path)
+{
+    static const char *const endings[] = { ".folded", ".folded.gz" };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(endings); i++) {
+        if (!g_str_has_suffix(path, endings[i]))
+            continue;
+        g_autofree char *stem = g_strndup(path, strlen(path) - strlen(endings[i]));
+        g_autofree char *sidecar = g_strconcat(stem, ".meta.json", NULL);
+        g_autoptr(GByteArray) bytes =
+            g_file_test(sidecar, G_FILE_TEST_IS_REGULAR) ? read_file(sidecar, sidecar, NULL) : NULL;
+        return bytes ? uprof_sidecar_parse(sidecar, (UprofSlice){ bytes->data, bytes->len }, NULL)
+                     : NULL;
+    }
+    return NULL;
+}
+
 static int
 add(UprofLoad *load, const char *path, const UprofOptions *options)
 {
@@ -301,6 +342,9 @@ add(UprofLoad *load, const char *path, const UprofOptions *options)
         fail(&error, shown, "is one too many: their counts are too large together");
         return uprof_say_error(error);
     }
+    g_autoptr(UprofRun) facts = options->symbols->len > 0 ? read_sidecar(path) : NULL;
+    if (!begin_naming(load, options, facts, &error))
+        return uprof_say_error(error);
     const bool ok = load_bytes(load, run, (UprofSlice){ bytes->data, bytes->len }, shown, &error) &&
                     check_room(load, shown, &error);
     if (ok || run->samples > 0)
@@ -318,7 +362,8 @@ uprof_load_add(UprofLoad *load, const char *path, const UprofOptions *options)
 }
 
 int
-uprof_load_add_stored(UprofLoad *load, const UprofStored *stored, const char *name)
+uprof_load_add_stored(UprofLoad *load, const UprofStored *stored, const char *name,
+                      const UprofOptions *options)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(UprofRun) counts = uprof_run_new(); /* the sidecar has them, of idle vCPUs too */
@@ -326,6 +371,10 @@ uprof_load_add_stored(UprofLoad *load, const UprofStored *stored, const char *na
     Adding adding = { load, counts,
                       uprof_names_intern(load->names, (UprofSlice){ name, strlen(name) }) };
 
+    if (!begin_naming(load, options, stored->run, &error)) {
+        load->is_partial = true;
+        return uprof_say_error(error);
+    }
     uprof_stored_walk(stored, add_slices, &adding);
     uprof_stored_merge(load->run, stored->run, load->n_files++ == 0);
     load->n_profiles += MAX(stored->run->slices->len, 1);
@@ -369,10 +418,16 @@ apply_filter(UprofLoad *load, const UprofOptions *options, bool drop_idle)
     load->profile = passed;
 }
 
-void
+int
 uprof_load_finish(UprofLoad *load, const UprofOptions *options, bool drop_idle)
 {
     UprofRun *run = load->run;
+
+    if (load->naming) {
+        load->profile = uprof_naming_end(load->naming, load->profile);
+        if (uprof_naming_is_refused(load->naming))
+            return UPROF_EXIT_FAILED;
+    }
     const UprofName *name =
         run->domain
             ? uprof_names_intern(load->names, (UprofSlice){ run->domain, strlen(run->domain) })
@@ -385,4 +440,5 @@ uprof_load_finish(UprofLoad *load, const UprofOptions *options, bool drop_idle)
     apply_filter(load, options, drop_idle);
     g_autofree char *shown = uprof_text_quote(run->domain);
     uprof_summary_say_untimed(load->profile, shown);
+    return UPROF_EXIT_OK;
 }

@@ -191,7 +191,9 @@ uprof_report_run(UprofOptions *options)
     if (load->n_files == 0)
         return code;
     const bool had_samples = load->run->samples > 0;
-    uprof_load_finish(load, options, false);
+    const int refused = uprof_load_finish(load, options, false);
+    if (refused != UPROF_EXIT_OK)
+        return uprof_exit_worse(code, refused);
     if (load->run->samples == 0) {
         g_autofree char *name = uprof_text_quote(g_ptr_array_index(paths, 0));
         uprof_say("virt-uprof: '%s' holds no sample%s", name,

@@ -63,10 +63,12 @@ const char *uprof_stock_name(const GPtrArray *picks, const char *uuid);
 
 /**
  * uprof_stock_load: adds those picks that are of @uuid
+ * @options: (nullable): for their symbols
  *
  * Returns: exit code; what is wrong was said
  */
-int uprof_stock_load(UprofLoad *load, const GPtrArray *picks, const char *uuid);
+int uprof_stock_load(UprofLoad *load, const GPtrArray *picks, const char *uuid,
+                     const UprofOptions *options);
 
 /** uprof_stock_folders: Returns: (transfer none): of UprofStoreFolder */
 const GPtrArray *uprof_stock_folders(const UprofStock *stock);

@@ -300,7 +300,8 @@ uprof_stock_name(const GPtrArray *picks, const char *uuid)
 }
 
 int
-uprof_stock_load(UprofLoad *load, const GPtrArray *picks, const char *uuid)
+uprof_stock_load(UprofLoad *load, const GPtrArray *picks, const char *uuid,
+                 const UprofOptions *options)
 {
     const char *name = uprof_stock_name(picks, uuid);
     int code = UPROF_EXIT_OK;
@@ -318,8 +319,8 @@ uprof_stock_load(UprofLoad *load, const GPtrArray *picks, const char *uuid)
             code = uprof_exit_worse(code, UPROF_EXIT_FAILED);
             continue;
         }
-        code =
-            uprof_exit_worse(code, uprof_load_add_stored(load, read ? read : pick->stored, name));
+        code = uprof_exit_worse(
+            code, uprof_load_add_stored(load, read ? read : pick->stored, name, options));
     }
     return code;
 }

@@ -224,6 +224,22 @@ name_gap(UprofSym *sym, UprofImage *image, uint64_t pc)
 }
 
 static UprofSymAnswer
+answer_symbol(UprofSym *sym, UprofImage *image, const UprofSymbol *symbol, uint64_t pc)
+{
+    const UprofName *name = name_symbol(sym, symbol);
+
+    return (UprofSymAnswer){
+        .kind = UPROF_SYM_NAMED,
+        .name = name,
+        .place = mark_place(sym, image, pc, name),
+        .image = image->label,
+        .start = symbol->start + image->bias,
+        .size = symbol->size,
+        .is_entry = uprof_image_is_entry(image, symbol, pc),
+    };
+}
+
+static UprofSymAnswer
 look_up(UprofSym *sym, uint64_t pc)
 {
     UprofImage *within = NULL;
@@ -234,18 +250,8 @@ look_up(UprofSym *sym, uint64_t pc)
         if (image->match == UPROF_SYM_MISMATCHED || !uprof_image_has_code(image, pc))
             continue;
         const UprofSymbol *symbol = uprof_image_find(image, pc);
-        if (symbol) {
-            const UprofName *name = name_symbol(sym, symbol);
-            return (UprofSymAnswer){
-                .kind = UPROF_SYM_NAMED,
-                .name = name,
-                .place = mark_place(sym, image, pc, name),
-                .image = image->label,
-                .start = symbol->start + image->bias,
-                .size = symbol->size,
-                .is_entry = uprof_image_is_entry(image, symbol, pc),
-            };
-        }
+        if (symbol)
+            return answer_symbol(sym, image, symbol, pc);
         if (!within)
             within = image;
     }
@@ -268,6 +274,33 @@ uprof_sym_find(UprofSym *sym, uint64_t pc, bool is_return)
     if (slot->pc != at || slot->epoch != sym->epoch)
         *slot = (CacheSlot){ at, sym->epoch, look_up(sym, at) };
     return slot->answer;
+}
+
+uint64_t
+uprof_sym_code_start(const UprofSym *sym, unsigned i)
+{
+    g_assert(i < sym->n_images);
+    const UprofImage *image = sym->images[i];
+
+    return image->ranges->len > 0
+               ? g_array_index(image->ranges, UprofImageRange, 0).start + image->bias
+               : 0;
+}
+
+UprofSymAnswer
+uprof_sym_find_in(UprofSym *sym, unsigned i, uint64_t pc)
+{
+    g_assert(i < sym->n_images);
+    UprofImage *image = sym->images[i];
+    const bool is_inside = uprof_image_has_code(image, pc);
+    const UprofSymbol *symbol = is_inside ? uprof_image_find(image, pc) : NULL;
+
+    if (symbol)
+        return answer_symbol(sym, image, symbol, pc);
+    if (is_inside)
+        return name_gap(sym, image, pc);
+    return (UprofSymAnswer){ .kind = UPROF_SYM_OUTSIDE,
+                             .name = uprof_names_marker(sym->names, "[unknown]") };
 }
 
 bool

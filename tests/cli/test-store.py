@@ -611,6 +611,93 @@ def test_summary_today(program):
     assert not store.names("summary/")
 
 
+# ---- Names for addresses ----
+
+SOURCE = "void work(void) { for (;;) ; }\nvoid rest(void) { work(); }\nvoid _start(void) { rest(); }\n"
+
+
+class App:
+    """A program with functions, and a build-id if one is given."""
+
+    def __init__(self, folder, name, build_id, filler=""):
+        self.path = os.path.join(folder, name)
+        words = [*os.environ.get("CC", "cc").split(), "-x", "c", "-O0", "-ffreestanding", "-nostdlib", "-static",
+                 "-no-pie", f"-Wl,--build-id={'0x' + build_id if build_id else 'none'}", "-o", self.path, "-"]
+        subprocess.run(words, input=(filler + SOURCE).encode(), check=True, capture_output=True)
+        symbols = subprocess.run(["nm", self.path], check=True, capture_output=True).stdout.decode()
+        self.at = {line.split()[2]: int(line.split()[0], 16) for line in symbols.splitlines()}
+        sections = subprocess.run(["readelf", "-SW", self.path], check=True, capture_output=True).stdout.decode()
+        self.text = int(re.search(r" \.text +PROGBITS +([0-9a-f]+)", sections).group(1), 16)
+
+    def stack(self, label="app"):
+        """rest calls work, as [app+0x1a2b]."""
+        return ";".join(f"[{label}+{self.at[name] + 1 - self.text:#x}]" for name in ("_start", "rest", "work"))
+
+    def bare(self):
+        return ";".join(f"{self.at[name] + 1:#x}" for name in ("_start", "rest", "work"))
+
+
+NAMED = "_start;rest;work"
+
+
+def images(*ids):
+    return [{"name": "[app]" if i == 0 else f"[app{i + 1}]", "build_id": build_id, "symbols": "", "matched": True}
+            for i, build_id in enumerate(ids)]
+
+
+def test_naming(program):
+    store = Store(program)
+    one = App(store.folder.name, "one", "3f2a91c0")
+    two = App(store.folder.name, "two", "91c07d11", "void other(void) { }\n")
+    none = App(store.folder.name, "none", "")
+    store.put("web-1", A, at(3), {one.stack(): 1}, images=images("3f2a91c0"))
+    store.put("web-1", A, at(2), {two.stack(): 2}, images=images("91c07d11"))
+    store.put("web-1", A, at(1), {two.stack("app2"): 4, one.stack(): 8}, images=images("3f2a91c0", "91c07d11"))
+    store.put("db", B, at(1), {one.bare(): 16}, images=[])
+
+    def report(*words, code=DONE, say="^$"):
+        return store.run("report", "-q", "-f", "folded", *words, code=code, say=say)[0]
+
+    for _ in range(2):
+        out = report("--since", "5d", "web-1", "-s", one.path, "-s", two.path)
+        assert out == f"web-1;{NAMED} 15\n", out
+        out = report("--since", "5d", "web-1", "-s", one.path,
+                     say="symbols do not match: guest build-id 91c07d11, '.*one' has 3f2a91c0; addresses stay in 2 profiles")
+        assert out == "".join(sorted((f"web-1;{two.stack('app2')} 4\n", f"web-1;{two.stack()} 2\n", f"web-1;{NAMED} 9\n"))), out
+        day = storing.day_name
+        out = report("--since", day(TODAY - 3 * DAY), "--until", day(TODAY - 2 * DAY), "web-1", "-s", two.path,
+                     code=FAILED, say="guest build-id 3f2a91c0, '.*two' has 91c07d11; addresses stay in 1 profile\n")
+        assert out == ""
+        out = report("--since", "5d", "db", "-s", one.path, say="build-ids could not be compared")
+        assert out == f"db;{NAMED} 16\n", out
+        out = report("--since", day(TODAY - 3 * DAY), "--until", day(TODAY - 2 * DAY), "web-1", "-s", none.path,
+                     say="build-ids could not be compared")
+        assert out == f"web-1;{NAMED} 1\n" or none.text != one.text, out
+        out, err = store.run("diff", "-v", f"web-1@{day(TODAY - 3 * DAY)}", "web-1@yesterday", "-s", one.path, "-s", two.path)
+        assert re.search(r" work$", out, re.M) and "[app" not in out and err == "", (out, err)
+        store.prune()
+
+
+def test_naming_of_files(program):
+    store = Store(program)
+    one = App(store.folder.name, "one", "3f2a91c0")
+    folded = pathlib.Path(store.folder.name, "x.folded")
+    sidecar = pathlib.Path(store.folder.name, "x.meta.json")
+    folded.write_text(f"vm;{one.stack()} 3\nvm;{one.bare()} 4\nvm;main;[app+0x] 1\nvm;[app+0xffffffffffffffff];0xg 1\n")
+    rest = "vm;[app+0xffffffffffffffff];0xg 1\n"
+    out, err = store.run("report", "-f", "folded", "-s", "one", "x.folded")
+    assert f"vm;{NAMED} 7\n" in out and rest in out and "build-ids could not be compared" in err, (out, err)
+    sidecar.write_text(json.dumps(storing.sidecar("vm", A, at(1), 1, 1, images=images("3f2a91c0"))))
+    out, err = store.run("report", "-f", "folded", "-s", "one", "x.folded")
+    assert f"vm;{NAMED} 7\n" in out and err == "", (out, err)
+    sidecar.write_text(json.dumps(storing.sidecar("vm", A, at(1), 1, 1, images=images("00ff"))))
+    store.run("report", "-f", "folded", "-s", "one", "x.folded", code=FAILED,
+              say="symbols do not match: guest build-id 00ff, '.*one' has 3f2a91c0")
+    out, err = store.run("report", "-f", "folded", "x.folded")
+    assert one.bare() in out and err == "", (out, err)
+    store.run("report", "-s", "missing", "x.folded", code=FAILED, say="'missing'")
+
+
 TESTS = [(name[5:].replace("_", "-"), run) for name, run in sorted(globals().items())
          if name.startswith("test_")]
 
