@@ -263,7 +263,7 @@ is_damaged(const UprofStoreFolder *folder, const UprofStoreItem *slice)
     g_autoptr(GError) error = NULL;
     g_autoptr(UprofStored) stored = uprof_stored_read(folder, slice, &error);
 
-    return g_error_matches(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA);
+    return !stored && g_error_matches(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA);
 }
 
 static void

@@ -153,6 +153,7 @@ test_modes(void)
     g_autoptr(UprofStore) store = open_store();
     g_autofree char *base = uprof_store_slice_base(store, "web-1", UUID, START_S, NULL);
 
+    g_assert_nonnull(base);
     g_assert_cmpuint(mode_of(""), ==, 0750);
     g_assert_cmpuint(mode_of("data"), ==, 0750);
     g_assert_cmpuint(mode_of("data/web-1"), ==, 0750);
