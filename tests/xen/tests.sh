@@ -388,6 +388,30 @@ all()
     must_run "$domid"
 }
 
+# What a domain says of rounds, written by virsh and by the program, and such a round
+metadata()
+{
+    local found part namespace=https://virt-uprof.org/xmlns/domain/1.0
+    boot g pvh
+    echo '<virt-uprof><store minFreeMegabytes="0"/></virt-uprof>' >"$work/config.xml"
+    virsh -q metadata g "$namespace" --key uprof --live --set '<profile enabled="no" rate="77"/>'
+    profile 0 configure --config "$work/config.xml" g
+    grep -qE '^  rate +77 Hz +metadata$' "$work/out" || fail "$(cat "$work/out")"
+    profile 0 enable --config "$work/config.xml" -d 2s g
+    found=$(virsh -q metadata g "$namespace")
+    for part in 'enabled="yes"' 'rate="77"' 'duration="2s"'; do
+        [[ $found = *"$part"* ]] || fail "no $part in: $found"
+    done
+    profile 0 collect --config "$work/config.xml" --store "$work/store"
+    cat "$work/err"
+    says '^g \(.*\): ok: '
+    result sidecar "$work"/store/data/g/*.meta.json "access == 'xen'" "samples['total'] > 0" \
+        "rate['asked_millihertz'] == 77000"
+    gzip -dc "$work"/store/data/g/*.folded.gz >"$work/g.folded"
+    result stacks g 85 "guest_entry;guest_main;main_loop;function_[123];work" "$work/g.folded"
+    must_run "$domid"
+}
+
 # What a hold takes, and what xenctx takes for a look at the same guest
 bench()
 {
@@ -441,6 +465,7 @@ lab_tests=(
     'bad-input      bad_input'
     'capture        capture'
     'all            all'
+    'metadata       metadata'
     'storm-pvh      storm kill 50 pvh'
     'storm-pv       storm kill 5 pv'
     'storm-group    storm group 3 pvh'
