@@ -155,6 +155,25 @@ must_be_paused "$paused"
 collect 0 -q
 [ ! -s "$work/err" ] || fail "a quiet round speaks: $(cat "$work/err")"
 
+say 'a daemon that hangs, and one that starts again in mid-round'
+sed 's/<collect /<collect longest="2s" /' "$work/config.xml" >"$work/short.xml"
+daemon=$(cat "$work/d/run/libvirtd.pid")
+kill -STOP "$daemon"
+profile 4 collect --config "$work/short.xml" --store "$store"
+kill -CONT "$daemon"
+says "^virt-uprof: .*: libvirt does not answer; is its daemon well\\?; its domains are left out$"
+[ "$(wc -l <"$work/err")" = 1 ] || fail 'not one line'
+"$program" collect --config "$work/config.xml" --store "$store" -d 3s "$kvm" "$tcg" \
+    >"$work/out" 2>"$work/err" </dev/null &
+round=$!
+wait_until 20 is_sampled "$kvm" || wait_until 20 is_sampled "$tcg" || fail 'nothing is sampled'
+end_test_libvirtd "$work/d" KILL
+run_test_libvirtd "$work/d"
+status=0
+wait "$round" || status=$?
+[[ $status =~ ^[056]$ ]] || fail "a round exits $status when libvirt starts again"
+collect 0
+
 say "$kills rounds that are killed"
 for ((i = 0; i < kills; i++)); do
     "$program" collect -q --config "$work/config.xml" --store "$store" >"$work/out" 2>"$work/err" </dev/null &
