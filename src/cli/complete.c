@@ -121,7 +121,8 @@ read_options(Line *line, const char *word, bool is_last, UprofOptionInfo *info)
             return false;
         const bool wants = info->argument && !(info->is_optional && !equals);
         const char *rest = is_long ? (equals ? equals + 1 : NULL) : (name[1] ? name + 1 : NULL);
-        rest += rest && !is_long && rest[0] == '='; /* as popt takes it */
+        if (rest && !is_long && rest[0] == '=') /* as popt takes it */
+            rest++;
         note_option(line, info, is_last ? NULL : rest);
         if (wants && rest && is_last) {
             line->option = info->long_name;
