@@ -155,6 +155,7 @@ test_silent(void)
     int code;
     g_autoptr(GPtrArray) silent = run(hang, NULL, 600 * S, 200 * MS, &code, &end, NULL);
     g_assert_cmpint(end, ==, UPROF_HELPER_SLOW);
+    g_assert_cmpuint(silent->len, ==, 1);
 
     g_autoptr(GPtrArray) talking = run(talk_on, NULL, 600 * S, 30 * S, &code, &end, NULL);
     g_assert_cmpint(end, ==, UPROF_HELPER_DONE);
