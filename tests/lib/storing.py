@@ -92,18 +92,22 @@ def put_slice(store, name, uuid, at, stacks, **more):
 class Program:
     """Call paths of one made-up program, and how often each of them runs."""
 
-    def __init__(self, seed, n_paths=500):
+    def __init__(self, seed, n_paths=400):
         rng = random.Random(seed)
         words = ["alloc", "read", "write", "poll", "parse", "copy", "hash", "lock", "send",
                  "recv", "flush", "encode", "decode", "lookup", "insert", "timer", "queue"]
         names = [f"{rng.choice(words)}_{rng.choice(words)}_{i:03d}" for i in range(220)]
-        self.paths, self.weights = [], []
-        trees = [[f"thread_{i}", "event_loop"] for i in range(4)]
-        for _ in range(n_paths):
-            path = ["_start", "main"] + list(rng.choice(trees))
-            path += rng.sample(names, rng.randint(3, 12))
-            self.paths.append(";".join(path))
-            self.weights.append(rng.paretovariate(1.1))
+        # each function calls a few later ones, so that stacks share their callers
+        callees = [rng.sample(range(i + 1, min(i + 25, 220)), min(3, 219 - i)) for i in range(220)]
+        paths = set()
+        while len(paths) < n_paths:
+            path, at = ["_start", "main", f"thread_{rng.randrange(4)}", "event_loop"], rng.randrange(4)
+            while callees[at] and len(path) < 24 and (len(path) < 7 or rng.random() < 0.85):
+                path.append(names[at])
+                at = rng.choice(callees[at])
+            paths.add(";".join(path))
+        self.paths = sorted(paths)
+        self.weights = [rng.paretovariate(1.1) for _ in self.paths]
 
     def stacks(self, rng, n=SAMPLES):
         counts = {}

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""
+store.py PROGRAM [DAYS [DOMAINS [ROUNDS]]] - what periodic profiles take on disk, and how long
+`prune`, `summary` and `report --since` take over them
+
+Makes the slices of 30 days of 20 domains, 144 a day, as `collect` writes them
+with its defaults (20 s at 99 Hz of two vCPUs: 1980 samples, about 300 different
+stacks); each domain has 60 different slices, which come again. Then closes the
+days as if the host had been off until today, and measures. Fails if `summary`
+takes 5 s, or if the store is larger than README.md says.
+"""
+
+import os
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+import storing  # noqa: E402
+from storing import DAY, put_slice, uuid_of  # noqa: E402
+
+VARIANTS = 60
+SUMMARY_S_MAX = 5
+BLOCK = 4096
+
+
+def make_domain(store, number, days, rounds, today):
+    name, rng = f"domain-{number:02d}", random.Random(number)
+    program = storing.Program(number)
+    first = put_slice(store, name, uuid_of(number), today - DAY, program.stacks(rng))
+    folder = pathlib.Path(store, "data", name)
+    sidecar = (folder / (first + ".meta.json")).read_bytes()
+    variants = []
+    for _ in range(VARIANTS):
+        stem = put_slice(store, name, uuid_of(number), today - DAY, program.stacks(rng))
+        variants.append((folder / (stem + ".folded.gz")).read_bytes())
+    for ending in (".folded.gz", ".meta.json"):
+        (folder / (first + ending)).unlink()
+    stamp = storing.stamp(today - DAY).encode()
+    for day in range(1, days + 1):
+        for i in range(rounds):
+            at = today - day * DAY + i * DAY // rounds + number
+            stem = folder / f"{name}-{storing.stamp(at)}"
+            started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at)).encode()
+            text = re.sub(rb'"started": "[^"]*"', b'"started": "' + started + b'"', sidecar)
+            pathlib.Path(f"{stem}.folded.gz").write_bytes(rng.choice(variants))
+            pathlib.Path(f"{stem}.meta.json").write_bytes(text.replace(stamp, storing.stamp(at).encode()))
+
+
+def measure(store):
+    """Bytes, bytes in blocks, and files of slices, of days and of all."""
+    kinds = {"slices": [0, 0, 0], "days": [0, 0, 0], "summaries": [0, 0, 0]}
+    for path in store.rglob("*"):
+        if not path.is_file():
+            continue
+        size = path.stat().st_size
+        kind = "summaries" if path.suffix == ".txt" else "slices" if "Z." in path.name else "days"
+        for i, value in enumerate((size, -(-size // BLOCK) * BLOCK, 1)):
+            kinds[kind][i] += value
+    return kinds
+
+
+def take_time(words, **more):
+    started = time.monotonic()
+    done = subprocess.run(words, capture_output=True, **more)
+    assert done.returncode == 0, (words, done.returncode, done.stderr)
+    return time.monotonic() - started, done.stdout
+
+
+def documented(readme):
+    """MB of 20 domains and 30 days that README.md tells: as they are, and in blocks."""
+    found = re.search(r"(\d+) MB\s+\((\d+) MB\s+in\s+blocks\s+of\s+4\s+KiB\)", readme)
+    assert found, "README.md does not tell the size"
+    return int(found.group(1)), int(found.group(2))
+
+
+def main():
+    program = os.path.abspath(sys.argv[1])
+    days, domains, rounds = [int(word) for word in sys.argv[2:]] + [30, 20, 144][len(sys.argv) - 2:]
+    readme = (pathlib.Path(__file__).resolve().parent.parent.parent / "README.md").read_text()
+    today = storing.day_of(int(time.time()))
+    with tempfile.TemporaryDirectory(prefix="virt-uprof-bench-") as folder:
+        store = pathlib.Path(folder, "store")
+        store.mkdir(mode=0o750)
+        for number in range(domains):
+            make_domain(store, number, days, rounds, today)
+        before = measure(store)
+        words = ["--store", store]
+        print(f"{days} days of {domains} domains, {rounds} rounds a day")
+        print(f"  a slice: {before['slices'][0] / (before['slices'][2] / 2):.0f} bytes in two files")
+        print(f"  prune of all days:  {take_time([program, 'prune', '-q', *words])[0]:8.2f} s")
+        print(f"  prune, nothing new: {take_time([program, 'prune', '-q', *words])[0]:8.2f} s")
+        summary_s, text = take_time([program, "summary", *words])
+        print(f"  summary:            {summary_s:8.2f} s, {len(text.splitlines())} lines")
+        for since in ("yesterday", "7d", f"{days}d"):
+            seconds, _ = take_time([program, "report", "-q", "--since", since, *words, "domain-00"])
+            print(f"  report --since {since:<10}{seconds:8.2f} s")
+        after = measure(store)
+        total = [sum(kind[i] for kind in after.values()) for i in range(2)]
+        for name, (size, used, n) in after.items():
+            print(f"  {name:<10} {n:7d} files {size / 1e6:8.1f} MB, in blocks of 4 KiB {used / 1e6:8.1f} MB")
+        print(f"  together                {total[0] / 1e6:12.1f} MB, in blocks of 4 KiB {total[1] / 1e6:8.1f} MB")
+    failed = summary_s >= SUMMARY_S_MAX
+    if (days, domains, rounds) == (30, 20, 144):
+        limits = documented(readme)
+        print(f"  README.md tells         {limits[0]:12.1f} MB, in blocks of 4 KiB {limits[1]:8.1f} MB")
+        failed = failed or any(size / 1e6 > limit for size, limit in zip(total, limits))
+    sys.exit(failed)
+
+
+main()
