@@ -5,7 +5,7 @@
  * What src/output/json.c writes. What it does not say is 0 or NULL; members that
  * are not known are skipped. Times have the grain that they are written in:
  * milliseconds and microseconds. Of the distribution of holds a few percentiles
- * are there: a histogram with these is made up.
+ * are there: a histogram with these is made up. Images count as seen once.
  */
 #pragma once
 

@@ -32,6 +32,7 @@ typedef struct {
     int64_t today_s;
     bool dry_run;
     bool verbose;
+    GHashTable *changed; /* of UprofStoreFolder: something was removed */
     int code;
     unsigned n_days, n_slices, n_summaries, n_removed;
     uint64_t bytes_kept;
@@ -244,6 +245,7 @@ remove_item(Pruning *pruning, const UprofStoreFolder *folder, const UprofStoreIt
         note_error(pruning, error);
         return;
     }
+    g_hash_table_add(pruning->changed, (gpointer)folder);
     pruning->n_removed++;
 }
 
@@ -419,8 +421,10 @@ expire(Pruning *pruning, const UprofStock *stock)
         expire_folder(pruning, kept, g_ptr_array_index(folders, i));
     expire_summaries(pruning);
     make_room(pruning, kept);
+    /* another's folder may be empty since collect has just made it */
     for (guint i = 0; i < folders->len && !pruning->dry_run; i++)
-        uprof_store_settle(pruning->store, g_ptr_array_index(folders, i));
+        if (g_hash_table_contains(pruning->changed, g_ptr_array_index(folders, i)))
+            uprof_store_settle(pruning->store, g_ptr_array_index(folders, i));
 }
 
 /* ---- The command ---- */
@@ -434,6 +438,9 @@ see_swept(const char *path, void *data)
 static void
 prune(Pruning *pruning, int64_t now_s)
 {
+    g_autoptr(GHashTable) changed = g_hash_table_new(NULL, NULL);
+
+    pruning->changed = changed;
     close_days(pruning);
     g_autoptr(UprofStock) stock = uprof_stock_new(pruning->store);
     summarize(pruning, stock);

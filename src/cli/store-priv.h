@@ -117,7 +117,10 @@ char *uprof_store_safe_name(const char *name, const char *uuid);
 char *uprof_store_slice_base(UprofStore *store, const char *name, const char *uuid, int64_t start_s,
                              GError **error);
 
-/** uprof_store_newest: Returns: when the domain's newest slice began, since 1970; 0: there is none */
+/**
+ * uprof_store_newest: Returns: when the newest slice in the domain's folder began, since 1970;
+ *   0: there is none. Of two domains of one name it is that of either.
+ */
 int64_t uprof_store_newest(UprofStore *store, const char *name, const char *uuid);
 
 /**

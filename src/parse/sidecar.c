@@ -255,8 +255,9 @@ read_image(const Reading *reading, JsonNode *node, UprofRun *run, GError **error
     if (!JSON_NODE_HOLDS_OBJECT(node) || !label[0] ||
         (id && strspn(id, "0123456789abcdef") < strlen(id)))
         return fail(reading, NULL, "images", error);
-    uprof_run_add_image(run, label, path, id, NULL)->matched =
-        matched && json_node_get_boolean(matched);
+    UprofRunImage *image = uprof_run_add_image(run, label, path, id, NULL);
+    image->matched = matched && json_node_get_boolean(matched);
+    image->n_seen = 1; /* how many is not told; 0 would be a reason to wonder */
     return true;
 }
 

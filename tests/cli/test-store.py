@@ -529,6 +529,11 @@ def test_since_words(program):
     store.put("web-1", A, at(1), {"main;work": 1})
     store.put("db", B, at(1), {"main;sql": 2})
     assert store.count("--since", "yesterday", "web-1", "db") == 3
+    store.put("many", uuid_of(3), at(1), {"main;work": 1000})
+    for _ in range(2):
+        err = store.run("report", "--since", "yesterday", "many")[1]
+        assert "1100 samples (1000 running, 100 idle)" in err and "no sample lies" not in err, err
+        store.prune()
     out, err = store.run("report", "--since", "yesterday", "web-1")
     assert out.startswith("  self   total  function\n 100.0   100.0  work\n"), out
     assert "101 samples (1 running, 100 idle)" in err, err
