@@ -79,13 +79,14 @@ cat >"$work/config.xml" <<XML
 </virt-uprof>
 XML
 mkdir "$work/symbols"
+define_guest "$paused" TCG "$guest64" split 1
+quiet_virsh suspend "$paused" >/dev/null
 for name in "$kvm" "$hostile"; do
     boot "$name" split
 done
-for name in "$tcg" "$paused" "$mortal"; do
+for name in "$tcg" "$mortal"; do
     define_guest "$name" TCG "$guest64" split 1
 done
-quiet_virsh suspend "$paused" >/dev/null
 
 say 'metadata by virsh, and by the program'
 collect 0 -- "$paused"
@@ -154,6 +155,34 @@ result stacks "$kvm" 95 "$stacks" "$work/kvm.folded"
 must_be_paused "$paused"
 collect 0 -q
 [ ! -s "$work/err" ] || fail "a quiet round speaks: $(cat "$work/err")"
+
+say 'another run samples it'
+"$program" -d 60s -o "$work/hand.folded" --access "$access" "$kvm" >/dev/null 2>&1 </dev/null &
+hand=$!
+wait_until 20 is_sampled "$kvm" || fail 'nothing is sampled by hand'
+collect 0 "$kvm"
+says "^$kvm \\(.*\\): skipped: another run of virt-uprof samples it$"
+kill -INT "$hand"
+wait "$hand" || true # it may have no sample yet
+
+say 'a store that is full'
+mkdir "$work/small"
+if mount -t tmpfs -o size=256k,mode=750 tmpfs "$work/small"; then
+    at_exit umount "$work/small"
+    sed 's/minFreeMegabytes="1"/minFreeMegabytes="0"/' "$work/config.xml" >"$work/full.xml"
+    store=$work/small
+    profile 0 collect --config "$work/full.xml" --store "$store" "$kvm"
+    dd if=/dev/zero of="$store/rest" bs=4k 2>/dev/null || true
+    profile 5 collect --config "$work/full.xml" --store "$store" "$kvm"
+    says "^$kvm \\(.*\\): failed: cannot write .*: No space left on device$"
+    collect 5 "$kvm"
+    says "^$kvm \\(.*\\): failed: .*free"
+    rm "$store/rest"
+    check_store "$kvm=1"
+    store=$work/store
+else
+    say 'SKIP: no tmpfs can be mounted here'
+fi
 
 say 'a daemon that hangs, and one that starts again in mid-round'
 sed 's/<collect /<collect longest="2s" /' "$work/config.xml" >"$work/short.xml"
