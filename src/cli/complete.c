@@ -277,16 +277,22 @@ offer_arguments(const Line *line)
 {
     const char *takes = line->command->arguments;
     const bool takes_files = strstr(takes, "FILE") || strstr(takes, "OLD");
+    const char *at = strchr(line->word, '@');
 
     if (!line->has_command && line->n_words == 0 && !line->is_behind_dashes)
         for (const UprofCommand *command = uprof_commands; command->name; command++)
             offer(line, "", command->name);
-    if (takes_files && !line->is_by_date)
+    if (strstr(takes, "OLD") && at) {
+        /* a day of the store */
+        g_autofree char *head = g_strndup(line->word, (size_t)(at + 1 - line->word));
+        offer_words(line, head, DAYS);
+    } else if (takes_files && !line->is_by_date) {
         printf("/files \n");
-    else if (takes_files || strstr(takes, "DOMAIN"))
+    } else if (takes_files || strstr(takes, "DOMAIN")) {
         offer_domains(line);
-    else if (strstr(takes, "DAY"))
+    } else if (strstr(takes, "DAY")) {
         offer_words(line, "", DAYS);
+    }
 }
 
 int
