@@ -147,6 +147,7 @@ typedef struct {
  * @resets: of the guest, since it was opened; read with g_atomic_int_get()
  * @hindrance: UprofHindrance; @tracer: process id of the other tracer; atomic too
  * @unsettled: a hold that was given up has left something to let go; atomic
+ * @is_over: set by `hold`: it has let the guest go already
  * @held: for the choke point's assertions
  */
 struct _UprofGuest {
@@ -160,6 +161,7 @@ struct _UprofGuest {
     bool times_holds;
     bool paused;
     bool left_held;
+    bool is_over;
     bool held;
     gint resets;
     gint hindrance;
@@ -202,11 +204,12 @@ struct _UprofGuestOps {
      * Optional, both or neither. A hold may have copied by itself what it expects to
      * be asked for, and be over: then only this has the memory of that hold, and
      * `read` of the sampler's lane has none. `copied` says whether it is so; `note`
-     * learns for the next hold how much there was where it was not.
+     * learns for the next hold how much there was where it was not, and whether all
+     * entries of tables on the way are marked as accessed.
      */
     bool (*copied)(UprofGuest *guest, unsigned vcpu, uint64_t gva, void *into, size_t len,
                    size_t *got);
-    void (*note)(UprofGuest *guest, unsigned vcpu, size_t got);
+    void (*note)(UprofGuest *guest, unsigned vcpu, size_t got, bool is_touched);
 
     /*
      * Optional. About once a second, from a thread that holds nothing, while the
@@ -316,7 +319,7 @@ void uprof_guest_read(UprofGuest *guest, UprofLane lane, UprofSpan *spans, unsig
  */
 bool uprof_guest_copied(UprofGuest *guest, unsigned vcpu, uint64_t gva, void *into, size_t len,
                         size_t *got);
-void uprof_guest_note(UprofGuest *guest, unsigned vcpu, size_t got);
+void uprof_guest_note(UprofGuest *guest, unsigned vcpu, size_t got, bool is_touched);
 
 /** uprof_guest_translates: Returns: whether only the backend can translate addresses */
 bool uprof_guest_translates(const UprofGuest *guest);

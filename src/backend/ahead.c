@@ -59,8 +59,10 @@ static bool
 learn_end(UprofAhead *ahead, uint64_t end, bool is_cut)
 {
     if (!is_cut) {
-        if (end > ahead->end)
+        if (end > ahead->end) {
+            ahead->end = 0;
             ahead->ends = false;
+        }
         return true;
     }
     ahead->ends = ahead->end == end;

@@ -133,8 +133,9 @@ typedef struct {
  * domain it does not look, so it is given none.)
  *
  * The unpause is made whatever becomes of the pause, so a pause must not fail where an
- * unpause would not: both must have succeeded before, and the domain must run. Somebody
- * who pauses it 255 times between a look at it and this call would lose one.
+ * unpause would not: both must have succeeded before, and the domain must run. What is
+ * left is that somebody else pauses it between a look at it and this call, and Xen cannot
+ * pause it once more (it counts to 255), or cannot read the order any more.
  *
  * Returns: as uprof_xen_call_contexts(); unless that is 0, or EINPROGRESS, @unpaused
  *   says nothing

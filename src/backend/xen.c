@@ -10,8 +10,15 @@
  * copies them as well, and the domain runs again before we see any of it. If they turn
  * out to be elsewhere, a hold as above follows at once.
  *
- * Xen counts pauses. One unpause for each pause that succeeded, and no other:
- * then a pause by somebody else stands whatever we do, and whenever it comes.
+ * Xen counts pauses. One unpause for each pause that succeeded, and no other: then a
+ * pause by somebody else stands whatever we do, and whenever it comes. (A shot unpauses
+ * unseen: xen-call-priv.h says what that takes.)
+ *
+ * Xen finds a shot's pages in the guest's tables, as the processor does, which marks the
+ * entries that it uses as accessed. Nothing is written to a guest: where Xen would do so
+ * too, in guests that are not PV, ranges are of pages whose entries are all marked
+ * already, and of the kernel's, which do not lose their marks. They end below 4 GiB,
+ * since of a guest in the 32-bit PAE mode Xen takes an address for what it is.
  *
  * Guests on Xen for ARM would need their registers' parser and walks; the calls
  * and the mappings are the same.
@@ -34,12 +41,15 @@ enum {
     CPU_KEEP_MS = 1000, /* what hvm_hw_cpu says changes with modes, not with every sample */
     MAP_KEEP_S = 120,
     SHOTS_IN_A_ROW = 64, /* then a hold that looks where stacks end, and how much is used */
+    UNASKED_MAX = 8,     /* holds, then nobody wants to know of that vCPU */
     SHOT_RESTS_MAX = 64, /* holds without one, after some that missed */
     RAN_ON_MS = 1000,    /* more than a pause takes, less than somebody who pauses thinks */
     RELEASE_TRIES = 100,
     RELEASE_STEP_US = 1000,
     DOMID_FIRST_RESERVED = 0x7ff0, /* Xen, xen/include/public/xen.h */
 };
+
+#define FOUR_GIB (UINT64_C(1) << 32)
 
 /* What code of one selector is, learned by and by: the registers name the selector only. */
 typedef struct {
@@ -51,11 +61,14 @@ typedef struct {
 typedef struct {
     uint64_t gva;
     size_t len, got;
+    bool is_touched;
 } Asked;
 
 typedef struct {
     uint64_t sp; /* in this hold */
-    Asked asked; /* likewise */
+    uint8_t privilege;
+    Asked asked;
+    unsigned n_unasked; /* holds in a row in which its registers were of no use */
     UprofAhead ahead;
     UprofXenHvmCpu cpu;
     uint64_t cpu_ns;       /* when it was asked for; 0: has to be */
@@ -410,22 +423,20 @@ look_at_regs(XenGuest *xen, unsigned vcpu, UprofRegs *regs, GError **error)
 static bool
 may_shoot(XenGuest *xen)
 {
-    bool knows_any = false;
-
     if (xen->base.n_vcpus > UPROF_XEN_COPIES_MAX || xen->makes_no_copies || !xen->was_held ||
         !xen->wanted[0] || xen->word_bytes == 4 || xen->n_shots >= SHOTS_IN_A_ROW)
         return false;
-    if (xen->n_rests > 0) {
-        xen->n_rests--;
-        return false;
-    }
     for (unsigned vcpu = 0; vcpu < xen->base.n_vcpus; vcpu++) {
-        const UprofAhead *ahead = &xen->vcpus[vcpu].ahead;
-        const uint64_t len = xen->wanted[vcpu] ? ahead->high - ahead->low : 0;
-        xen->copies[vcpu] = (UprofXenCopy){ .gva = ahead->low, .len = (uint32_t)len };
-        knows_any |= len > 0;
+        const Vcpu *own = &xen->vcpus[vcpu];
+        const uint64_t len = xen->wanted[vcpu] ? own->ahead.high - own->ahead.low : 0;
+        xen->copies[vcpu] = (UprofXenCopy){ .gva = own->ahead.low, .len = (uint32_t)len };
+        if (xen->wanted[vcpu] && len == 0 && own->n_unasked < UNASKED_MAX)
+            return false;
     }
-    return knows_any;
+    if (xen->n_rests == 0)
+        return true;
+    xen->n_rests--;
+    return false;
 }
 
 /* Whether the shot has what will be asked for of a vCPU with these registers. */
@@ -438,11 +449,32 @@ has_copied(XenGuest *xen, unsigned vcpu, const UprofRegs *regs)
     if (!uprof_ahead_covers(&own->ahead, regs->sp))
         return false;
     const int number = uprof_xen_call_copied(xen->call, vcpu, &bytes);
-    if (number == ENOSYS || number == EOPNOTSUPP)
+    if (number == ENOSYS || number == EOPNOTSUPP || number == EPERM || number == EACCES)
         xen->makes_no_copies = true;
     if (number != 0)
         own->ahead = (UprofAhead){ 0 };
     return number == 0;
+}
+
+/* Whether one's addresses mean the same to the other. */
+static bool
+is_same_space(const UprofRegs *one, const UprofRegs *other)
+{
+    static const struct {
+        unsigned number;
+        uint64_t mask;
+    } parts[] = {
+        { UPROF_X86_CR0, UPROF_X86_CR0_PG },
+        { UPROF_X86_CR3, ~UINT64_C(0x1f) }, /* PCIDs among it: who has them differs seldom */
+        { UPROF_X86_CR4, UPROF_X86_CR4_PSE | UPROF_X86_CR4_PAE | UPROF_X86_CR4_LA57 },
+        { UPROF_X86_EFER, UPROF_X86_EFER_LMA | UPROF_X86_EFER_NXE },
+        { UPROF_X86_XEN_PV, UINT64_MAX },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(parts); i++)
+        if ((one->sys[parts[i].number] ^ other->sys[parts[i].number]) & parts[i].mask)
+            return false;
+    return true;
 }
 
 static bool
@@ -462,9 +494,10 @@ was_shot_well(XenGuest *xen)
             continue; /* that is said when they are asked for */
         if (vcpu == 0)
             first = regs;
-        if (regs.smm || (regs.halted && !xen->idle_stacks))
+        if (regs.smm || (regs.halted && !xen->idle_stacks) ||
+            xen->vcpus[vcpu].n_unasked >= UNASKED_MAX)
             continue; /* without a stack */
-        if (memcmp(regs.sys, first.sys, sizeof(regs.sys)) != 0 || !has_copied(xen, vcpu, &regs))
+        if (!is_same_space(&regs, &first) || !has_copied(xen, vcpu, &regs))
             return false;
     }
     return true;
@@ -479,7 +512,7 @@ note_shot(XenGuest *xen, bool was_well)
         xen->rest /= 2;
         return;
     }
-    xen->rest = MIN(2 * xen->rest + 1, (unsigned)SHOT_RESTS_MAX);
+    xen->rest = MIN(4 * xen->rest + 3, (unsigned)SHOT_RESTS_MAX);
     xen->n_rests = xen->rest;
 }
 
@@ -508,10 +541,13 @@ shoot(XenGuest *xen, UprofAnswer *answer, GError **error)
     const bool was_well = was_shot_well(xen);
     const bool runs = xen->unpaused == 0 || xen->unpaused == EINVAL;
     note_shot(xen, was_well);
-    /* where it may be paused or not, it is not asked again: the release says what is wrong */
     xen->is_shot = was_well || !runs;
+    xen->base.is_over = was_well && runs;
     if (!xen->is_shot)
         xen->missed_ns = uprof_xen_call_paused_ns(xen->call);
+    /* where it may be paused or not, it is not asked again: the release says what is wrong */
+    for (unsigned vcpu = 0; vcpu < xen->base.n_vcpus && !was_well && !runs; vcpu++)
+        xen->vcpus[vcpu].ahead = (UprofAhead){ 0 };
     return xen->is_shot;
 }
 
@@ -532,6 +568,16 @@ xen_hold(UprofGuest *guest, unsigned vcpu, GError **error)
     return number == 0 ? UPROF_OK : fail_hold(xen, number, error);
 }
 
+/* Whether Xen may look for it: see above. */
+static bool
+may_be_ahead(const XenGuest *xen, const Vcpu *own)
+{
+    const Asked *asked = &own->asked;
+
+    return !xen->is_hvm || (asked->is_touched && own->privilege == 0 && asked->gva < FOUR_GIB &&
+                            asked->got <= FOUR_GIB - asked->gva);
+}
+
 /* With the guest running again: what the next shot is to copy. */
 static void
 learn_ahead(XenGuest *xen)
@@ -541,9 +587,12 @@ learn_ahead(XenGuest *xen)
     for (unsigned vcpu = 0; vcpu < xen->base.n_vcpus; vcpu++) {
         Vcpu *own = &xen->vcpus[vcpu];
         const Asked *asked = &own->asked;
+        if (!xen->wanted[vcpu])
+            continue;
+        own->n_unasked = asked->len > 0 ? 0 : own->n_unasked + 1;
         if (asked->len > 0 && xen->is_shot)
             uprof_ahead_use(&own->ahead, own->sp, asked->gva, asked->len);
-        else if (asked->len > 0)
+        else if (asked->len > 0 && may_be_ahead(xen, own))
             uprof_ahead_learn(&own->ahead, own->sp, asked->gva, asked->len, asked->got, renew);
     }
     if (!xen->is_shot)
@@ -634,6 +683,7 @@ xen_read_regs(UprofGuest *guest, unsigned vcpu, UprofRegs *regs, GError **error)
     if (number != 0)
         return fail_call(xen, "show its registers", number, error);
     xen->vcpus[vcpu].sp = regs->sp;
+    xen->vcpus[vcpu].privilege = regs->privilege;
     return UPROF_OK;
 }
 
@@ -659,7 +709,8 @@ xen_copied(UprofGuest *guest, unsigned vcpu, uint64_t gva, void *into, size_t le
     Vcpu *own = &xen->vcpus[vcpu];
     const uint8_t *bytes;
 
-    own->asked = (Asked){ .gva = gva, .len = len };
+    if (xen->wanted[vcpu])
+        own->asked = (Asked){ .gva = gva, .len = len };
     if (!xen->is_shot)
         return false;
     *got = uprof_xen_call_copied(xen->call, vcpu, &bytes) == 0
@@ -671,9 +722,12 @@ xen_copied(UprofGuest *guest, unsigned vcpu, uint64_t gva, void *into, size_t le
 }
 
 static void
-xen_note(UprofGuest *guest, unsigned vcpu, size_t got)
+xen_note(UprofGuest *guest, unsigned vcpu, size_t got, bool is_touched)
 {
-    as_xen(guest)->vcpus[vcpu].asked.got = got;
+    Asked *asked = &as_xen(guest)->vcpus[vcpu].asked;
+
+    asked->got = got;
+    asked->is_touched = is_touched;
 }
 
 /* Memory that the guest has given back must not be looked at for long. */

@@ -202,7 +202,10 @@ learn_window(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
         return;
     const uint64_t start = snapshot->windows[0].gva;
     const uint64_t used = stack->top_sp > start ? stack->top_sp - start : 0;
-    uprof_window_size_learn(&pipeline->sizes[snapshot->vcpu], stack->end == UPROF_END_WINDOW, used);
+    UprofWindowSize *size = &pipeline->sizes[snapshot->vcpu];
+    /* it may have been copied before the window grew, or there was no more to copy */
+    const bool was_short = snapshot->windows[0].len < (uint32_t)g_atomic_int_get(&size->wanted);
+    uprof_window_size_learn(size, stack->end == UPROF_END_WINDOW && !was_short, used);
 }
 
 /* Returns: the member of @run that it was counted in */

@@ -106,10 +106,12 @@ uprof_guest_hold(UprofGuest *guest, unsigned vcpu, UprofHold *hold, GError **err
     if (guest->grain != UPROF_GRAIN_NONE) {
         GError *failure = NULL;
         uprof_marker_ask(guest->marker, began_ns);
+        guest->is_over = false;
         const UprofAnswer answer = guest->ops->hold(guest, vcpu, &failure);
         if (check_answer(answer, &failure) != UPROF_OK)
             return note_failed_hold(guest, answer, failure, error);
-        uprof_marker_set_held(guest->marker, UPROF_HELD_YES);
+        /* what is stopped from here on somebody else has stopped */
+        uprof_marker_set_held(guest->marker, guest->is_over ? UPROF_HELD_NOT : UPROF_HELD_YES);
     }
 
     guest->held = true;
@@ -202,10 +204,10 @@ uprof_guest_copied(UprofGuest *guest, unsigned vcpu, uint64_t gva, void *into, s
 }
 
 void
-uprof_guest_note(UprofGuest *guest, unsigned vcpu, size_t got)
+uprof_guest_note(UprofGuest *guest, unsigned vcpu, size_t got, bool is_touched)
 {
     if (guest->held && guest->ops->note)
-        guest->ops->note(guest, vcpu, got);
+        guest->ops->note(guest, vcpu, got, is_touched);
 }
 
 bool

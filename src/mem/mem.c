@@ -341,7 +341,7 @@ uprof_mem_copy(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva
         return whole;
     if (vcpu < mem->n_plans && uprof_plan_copy(&mem->plans[vcpu], mem->guest, mem->lane,
                                                uprof_x86_space(regs), gva, into, len)) {
-        uprof_guest_note(mem->guest, vcpu, len);
+        uprof_guest_note(mem->guest, vcpu, len, uprof_plan_is_touched(&mem->plans[vcpu]));
         return len;
     }
     if (mem->predict)
@@ -351,7 +351,7 @@ uprof_mem_copy(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva
         try_copy(mem, vcpu, regs, gva, into, len, &whole);
     if (vcpu < mem->n_cuts && whole < len)
         mem->cuts[vcpu] = (Cut){ .regs = *regs, .gva = gva + whole, .len = len - whole };
-    uprof_guest_note(mem->guest, vcpu, whole);
+    uprof_guest_note(mem->guest, vcpu, whole, false);
     return whole;
 }
 

@@ -233,7 +233,8 @@ copy_vcpus(UprofSampler *sampler, const UprofHold *hold, UprofSnapshot **slots, 
         const bool too_long = hold->guest && (*n > 0 || !guest->maps_late) &&
                               uprof_clock_now_ns() - hold->stood_ns > sampler->plan.max_pause_ns;
         const bool has_stack = !slot->idle || sampler->plan.idle_stacks;
-        if (has_stack && !slot->regs.smm && !too_long)
+        /* of a vCPU at rest there may be no registers */
+        if (has_stack && !slot->regs.smm && slot->regs.word_bytes > 0 && !too_long)
             uprof_windows_copy(sampler->mem, &sampler->plan.sizes[vcpu], slot);
         (*n)++;
     }

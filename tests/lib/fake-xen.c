@@ -110,6 +110,9 @@ give_hvm(xen_domctl_t *domctl)
         return vcpu->hvm_errno;
     memcpy(&cpu.cr0, vcpu->context + FAKE_CR0, sizeof(cpu.cr0));
     memcpy(&cpu.cr4, vcpu->context + FAKE_CR4, sizeof(cpu.cr4));
+    /* of each vCPU its own, as usual */
+    cpu.gdtr_base = 0x7000 + 0x1000 * domctl->u.hvmcontext_partial.instance;
+    cpu.tr_base = cpu.gdtr_base + 0x800;
     memcpy(domctl->u.hvmcontext_partial.buffer.p, &cpu, sizeof(cpu));
     domctl->u.hvmcontext_partial.bufsz = sizeof(cpu);
     return 0;
@@ -131,6 +134,7 @@ copy_memory(xen_domctl_t *domctl)
         return EFAULT;
     memcpy((void *)(uintptr_t)copy->uva, fake_xen.ram + copy->gva, copy->len);
     fake_xen.n_copies++;
+    fake_xen.n_moving += fake_xen.pauses == 0;
     return 0;
 }
 

@@ -41,7 +41,7 @@ typedef struct {
  * @clock_ns: by Xen's clock; @clock_errno: why it is not said; 0: it is
  * @copy_errno: why no memory is copied; 0: it is, where a guest-virtual address is the
  *   guest-physical one, and there is RAM
- * @n_copies: domctls that have copied memory
+ * @n_copies: domctls that have copied memory; @n_moving: while the domain ran
  * @n_calls, @n_domctls, @n_pauses, @n_unpauses: that were made; the last two: and succeeded
  * @n_mapped: pieces of memory that are mapped now; @n_maps: that were ever
  * @map_errno: why nothing can be mapped; @frame_errno: why no frame can; 0: they can
@@ -72,7 +72,7 @@ typedef struct {
     unsigned n_maps;
     int map_errno, frame_errno;
     int copy_errno;
-    unsigned n_copies;
+    unsigned n_copies, n_moving;
     uint8_t *ram;
     size_t ram_pages;
     const char *name;
