@@ -4,7 +4,7 @@
  *
  * The first window begins a little below the stack pointer. How far it reaches
  * is kept per vCPU: it doubles when a stack was longer, and shrinks when stacks
- * have been short for long. Up to three linked windows (found
+ * have been short for long, which takes longer each time it was a mistake. Up to three linked windows (found
  * beforehand, so that nothing in a hold knows unwinding) will join it.
  */
 #pragma once
@@ -15,6 +15,7 @@
 typedef struct {
     gint wanted;           /* bytes */
     unsigned short_stacks; /* worker only: in a row that used less than half */
+    unsigned patience;     /* likewise: so many of them halve the window */
 } UprofWindowSize;
 
 /** uprof_window_size_init: to %UPROF_WINDOW_BYTES_FIRST */

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/windows.h"
 
-enum { SHORT_STACKS = 1000 }; /* so many in a row halve the window */
+/* So many short stacks in a row halve the window; each time that one is cut then, more. */
+enum { PATIENCE_FIRST = 400, PATIENCE_MAX = 16 * PATIENCE_FIRST };
 
 void
 uprof_window_size_init(UprofWindowSize *size)
 {
-    *size = (UprofWindowSize){ .wanted = UPROF_WINDOW_BYTES_FIRST };
+    *size = (UprofWindowSize){
+        .wanted = UPROF_WINDOW_BYTES_FIRST,
+        .patience = PATIENCE_FIRST,
+    };
 }
 
 void
@@ -16,6 +20,7 @@ uprof_window_size_learn(UprofWindowSize *size, bool was_cut, uint64_t used)
 
     if (was_cut) {
         size->short_stacks = 0;
+        size->patience = MIN(size->patience * 4, (unsigned)PATIENCE_MAX);
         g_atomic_int_set(&size->wanted,
                          CLAMP(wanted * 2, UPROF_WINDOW_BYTES_FIRST, UPROF_SNAPSHOT_BYTES_MAX));
         return;
@@ -24,7 +29,7 @@ uprof_window_size_learn(UprofWindowSize *size, bool was_cut, uint64_t used)
         size->short_stacks = 0;
         return;
     }
-    if (++size->short_stacks >= SHORT_STACKS && wanted > UPROF_WINDOW_BYTES_MIN) {
+    if (++size->short_stacks >= size->patience && wanted > UPROF_WINDOW_BYTES_MIN) {
         size->short_stacks = 0;
         g_atomic_int_set(&size->wanted, wanted / 2);
     }

@@ -13,21 +13,26 @@ test_learn(void)
 
     uprof_window_size_init(&size);
     g_assert_cmpint(size.wanted, ==, UPROF_WINDOW_BYTES_FIRST);
+    for (unsigned i = 0; i < 399; i++)
+        uprof_window_size_learn(&size, false, 100);
+    g_assert_cmpint(size.wanted, ==, UPROF_WINDOW_BYTES_FIRST);
+    uprof_window_size_learn(&size, false, 100);
+    g_assert_cmpint(size.wanted, ==, UPROF_WINDOW_BYTES_FIRST / 2);
     for (unsigned i = 0; i < 10; i++) {
         const gint before = size.wanted;
         uprof_window_size_learn(&size, true, 0);
         g_assert_cmpint(size.wanted, ==, MIN(before * 2, UPROF_SNAPSHOT_BYTES_MAX));
     }
     /* shrinks only when stacks have been short for long, and one long stack starts anew */
-    for (unsigned i = 0; i < 900; i++)
+    for (unsigned i = 0; i < 6000; i++)
         uprof_window_size_learn(&size, false, 100);
     uprof_window_size_learn(&size, false, UPROF_SNAPSHOT_BYTES_MAX / 2);
-    for (unsigned i = 0; i < 999; i++)
+    for (unsigned i = 0; i < 16 * 400 - 1; i++)
         uprof_window_size_learn(&size, false, 100);
     g_assert_cmpint(size.wanted, ==, UPROF_SNAPSHOT_BYTES_MAX);
     uprof_window_size_learn(&size, false, 100);
     g_assert_cmpint(size.wanted, ==, UPROF_SNAPSHOT_BYTES_MAX / 2);
-    for (unsigned i = 0; i < 20000; i++)
+    for (unsigned i = 0; i < 50000; i++)
         uprof_window_size_learn(&size, false, 0);
     g_assert_cmpint(size.wanted, ==, UPROF_WINDOW_BYTES_MIN);
     /* one that is longer again is cut once */
