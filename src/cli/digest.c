@@ -226,6 +226,8 @@ append_top(GString *out, const View views[N_SIDES])
     g_string_append(out, "    self   total  day before  week before  function\n");
     for (guint i = 0; i < view->rows->len && i < TOP; i++) {
         const UprofProfileRow *row = &g_array_index(view->rows, UprofProfileRow, i);
+        if (row->self == 0)
+            return;
         g_autofree char *self = uprof_format_percent(row->self, view->all);
         g_autofree char *total = uprof_format_percent(row->total, view->all);
         g_autofree char *day = format_change(view, before, row->name);
