@@ -362,7 +362,7 @@ take_all(Round *round)
     if (candidates->len == 0 && round->n_lost == 0 && round->options->words->len == 0 &&
         !round->options->quiet)
         uprof_say("virt-uprof: no domain that runs is enabled; see: virt-uprof enable, or "
-                  "<collect domains> in '" UPROF_CONFIG_FILE "'");
+                  "<collect domains> in virt-uprof.xml(5)");
 }
 
 static int
