@@ -301,6 +301,42 @@ test_adopt_fails(void)
     g_assert_cmpint(fcntl(fd, F_GETFD), ==, -1); /* it was given away */
 }
 
+/* One round at a time, beside whatever is sampled; a link is not followed. */
+static void
+test_round_lock(void)
+{
+    if (skip())
+        return;
+    g_autoptr(UprofMarker) marker = open_marker(UUID);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = path_of("collect.lock");
+    bool taken = true;
+
+    const int round = uprof_marker_lock_round(&taken, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(round, >=, 0);
+    g_assert_false(taken);
+    g_assert_cmpint(uprof_marker_lock_round(&taken, &error), ==, -1);
+    g_assert_no_error(error);
+    g_assert_true(taken);
+    /* a step of the round keeps it as well */
+    const int step = dup(round);
+    close(round);
+    g_assert_cmpint(uprof_marker_lock_round(&taken, NULL), ==, -1);
+    g_assert_true(taken);
+    close(step);
+    const int next = uprof_marker_lock_round(&taken, &error);
+    g_assert_cmpint(next, >=, 0);
+    close(next);
+
+    g_assert_cmpint(unlink(path), ==, 0);
+    g_assert_cmpint(symlink("/dev/null", path), ==, 0);
+    g_assert_cmpint(uprof_marker_lock_round(&taken, &error), ==, -1);
+    g_assert_nonnull(error);
+    g_assert_false(taken);
+    g_assert_cmpint(unlink(path), ==, 0);
+}
+
 static void
 test_process_start(void)
 {
@@ -336,6 +372,7 @@ main(int argc, char **argv)
     g_test_add_func("/marker/bad-uuid", test_bad_uuid);
     g_test_add_func("/marker/bad-folder", test_bad_folder);
     g_test_add_func("/marker/adopt-fails", test_adopt_fails);
+    g_test_add_func("/marker/round-lock", test_round_lock);
     g_test_add_func("/marker/process-start", test_process_start);
     const int code = g_test_run();
     private_run_leave();
