@@ -29,6 +29,24 @@ collect()
     profile "$status" collect --config "$work/config.xml" --store "$store" "$@"
 }
 
+# round: over all. On a busy machine whose KVM is itself emulated QEMU was seen to leave
+# its monitor unanswered for minutes, once in hundreds of rounds: such a domain is given
+# up, which is said, and the others are sampled.
+slow=0
+round()
+{
+    local status=0
+    "$program" collect --config "$work/config.xml" --store "$store" >"$work/out" 2>"$work/err" </dev/null ||
+        status=$?
+    if [ "$status" = 6 ] && [ "$(grep -c ': failed: ' "$work/err")" = 1 ] &&
+        grep -q ': failed: it took too long, and was ended' "$work/err"; then
+        slow=$((slow + 1))
+    elif [ "$status" != 0 ]; then
+        fail "a round exits $status"
+    fi
+    [ "$slow" -le 1 ] || fail 'domains are given up again and again'
+}
+
 # check_store [NAME=COUNT...]
 check_store()
 {
@@ -130,8 +148,8 @@ result sidecar "$(newest "$tcg")" "images[0]['symbols'] == '$work/symbols/app.db
 rm -rf "$store"
 
 say "$rounds rounds"
-for ((round = 1; round <= rounds; round++)); do
-    if [ "$round" = 2 ]; then
+for ((n = 1; n <= rounds; n++)); do
+    if [ "$n" = 2 ]; then
         profile 0 enable --config "$work/config.xml" -d 20s "$mortal"
         # Killed when it is its turn, and it has samples.
         (
@@ -141,11 +159,13 @@ for ((round = 1; round <= rounds; round++)); do
         ) &
         killer=$!
     fi
-    collect 0
-    [ "$round" != 2 ] || wait "$killer"
+    round
+    [ "$n" != 2 ] || wait "$killer"
     says "^$paused \\(.*\\): skipped: it is paused$"
 done
+[ "$slow" = 0 ] || rounds=$((rounds - slow))+
 check_store "$kvm=$rounds" "$tcg=$rounds" "$hostile=$rounds" "$mortal=2"
+rounds=${rounds%+}
 result sidecar "$(newest "$mortal")" "ended_by == 'gone'" "samples['total'] > 0" 'duration_ms < 20000'
 result sidecar "$(newest "$kvm")" "access == '$access'" "ended_by == 'duration'"
 result sidecar "$(newest "$tcg")" "access == 'monitor'"
@@ -153,7 +173,7 @@ slice=$(newest "$kvm")
 gunzip -c "${slice%.meta.json}.folded.gz" >"$work/kvm.folded"
 result stacks "$kvm" 95 "$stacks" "$work/kvm.folded"
 must_be_paused "$paused"
-collect 0 -q
+collect 0 -q "$tcg"
 [ ! -s "$work/err" ] || fail "a quiet round speaks: $(cat "$work/err")"
 
 say 'another run samples it'
@@ -194,32 +214,32 @@ says "^virt-uprof: .*: libvirt does not answer; is its daemon well\\?; its domai
 [ "$(wc -l <"$work/err")" = 1 ] || fail 'not one line'
 "$program" collect --config "$work/config.xml" --store "$store" -d 3s "$kvm" "$tcg" \
     >"$work/out" 2>"$work/err" </dev/null &
-round=$!
+running=$!
 wait_until 20 is_sampled "$kvm" || wait_until 20 is_sampled "$tcg" || fail 'nothing is sampled'
 end_test_libvirtd "$work/d" KILL
 run_test_libvirtd "$work/d"
 status=0
-wait "$round" || status=$?
+wait "$running" || status=$?
 [[ $status =~ ^[056]$ ]] || fail "a round exits $status when libvirt starts again"
-collect 0
+round
 
 say "$kills rounds that are killed"
 for ((i = 0; i < kills; i++)); do
     "$program" collect -q --config "$work/config.xml" --store "$store" >"$work/out" 2>"$work/err" </dev/null &
-    round=$!
+    running=$!
     ms=$((RANDOM % 1200))
     sleep "$((ms / 1000)).$(printf %03d $((ms % 1000)))"
     if [ $((i % 4)) = 3 ]; then
         # A step of it: the round goes on.
-        step=$(cat "/proc/$round/task/$round/children" 2>/dev/null || true)
+        step=$(cat "/proc/$running/task/$running/children" 2>/dev/null || true)
         # shellcheck disable=SC2086 # one word or none
         [ -z "$step" ] || kill -KILL ${step%% *} 2>/dev/null || true
         status=0
-        wait "$round" || status=$?
+        wait "$running" || status=$?
         [[ $status =~ ^[056]$ ]] || fail "a round of which a step was killed exits $status"
     else
-        kill -KILL "$round" 2>/dev/null || true
-        wait "$round" 2>/dev/null || true
+        kill -KILL "$running" 2>/dev/null || true
+        wait "$running" 2>/dev/null || true
     fi
     wait_until 5 lock_is_free || fail 'the lock is not free'
     wait_until 5 no_round_is_left || fail 'a step of a dead round lives on'
@@ -234,4 +254,4 @@ for name in "$kvm" "$tcg" "$hostile"; do
     must_be_free "$name"
     must_run "$name"
 done
-collect 0
+round
