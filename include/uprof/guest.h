@@ -147,7 +147,6 @@ typedef struct {
  * @resets: of the guest, since it was opened; read with g_atomic_int_get()
  * @hindrance: UprofHindrance; @tracer: process id of the other tracer; atomic too
  * @unsettled: a hold that was given up has left something to let go; atomic
- * @is_over: set by `hold`: it has let the guest go already
  * @held: for the choke point's assertions
  */
 struct _UprofGuest {
@@ -161,7 +160,6 @@ struct _UprofGuest {
     bool times_holds;
     bool paused;
     bool left_held;
-    bool is_over;
     bool held;
     gint resets;
     gint hindrance;
@@ -200,16 +198,6 @@ struct _UprofGuestOps {
     UprofAnswer (*read_regs)(UprofGuest *guest, unsigned vcpu, UprofRegs *regs, GError **error);
     /* Each span whole or not at all; marks what is missing. Guests have holes. */
     void (*read)(UprofGuest *guest, UprofLane lane, UprofSpan *spans, unsigned n);
-    /*
-     * Optional, both or neither. A hold may have copied by itself what it expects to
-     * be asked for, and be over: then only this has the memory of that hold, and
-     * `read` of the sampler's lane has none. `copied` says whether it is so; `note`
-     * learns for the next hold how much there was where it was not, and whether all
-     * entries of tables on the way are marked as accessed.
-     */
-    bool (*copied)(UprofGuest *guest, unsigned vcpu, uint64_t gva, void *into, size_t len,
-                   size_t *got);
-    void (*note)(UprofGuest *guest, unsigned vcpu, size_t got, bool is_touched);
 
     /*
      * Optional. About once a second, from a thread that holds nothing, while the
@@ -307,19 +295,6 @@ uprof_guest_read_regs(UprofGuest *guest, unsigned vcpu, UprofRegs *regs, GError 
 
 /** uprof_guest_read: reads guest-physical memory; see UprofSpan */
 void uprof_guest_read(UprofGuest *guest, UprofLane lane, UprofSpan *spans, unsigned n);
-
-/**
- * uprof_guest_copied:
- * @gva: guest-virtual, by the registers of @vcpu in this hold
- * @into: (out): @len bytes
- * @got: (out): bytes from @gva on that are there
- *
- * Sampler, in a hold. Returns: whether this hold's memory is what it has copied itself;
- *   if not, what was then read is said to uprof_guest_note()
- */
-bool uprof_guest_copied(UprofGuest *guest, unsigned vcpu, uint64_t gva, void *into, size_t len,
-                        size_t *got);
-void uprof_guest_note(UprofGuest *guest, unsigned vcpu, size_t got, bool is_touched);
 
 /** uprof_guest_translates: Returns: whether only the backend can translate addresses */
 bool uprof_guest_translates(const UprofGuest *guest);

@@ -12,7 +12,7 @@
 #include "uprof/guest.h"
 
 /* One more with every change of UprofGuestOps, of what its members take, or of this file. */
-enum { UPROF_XEN_MODULE_ABI = 3 };
+enum { UPROF_XEN_MODULE_ABI = 2 };
 
 #define UPROF_XEN_MODULE_SYMBOL "uprof_xen_module"
 

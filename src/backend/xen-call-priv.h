@@ -11,12 +11,10 @@
 #pragma once
 
 #include "uprof/xen-vcpu.h"
-#include "ahead-priv.h"
 
 enum {
     UPROF_XEN_VCPUS_MAX = 512, /* Xen's own limit is 128 for PVH and HVM, more for PV */
     UPROF_XEN_NAME_BYTES = 64,
-    UPROF_XEN_COPIES_MAX = 16, /* vCPUs of a domain whose stacks Xen may copy */
 };
 
 typedef struct _UprofXenCall UprofXenCall;
@@ -113,43 +111,6 @@ int uprof_xen_call_contexts(UprofXenCall *call, bool pause, const bool *wanted);
  * Returns: 0; ENODATA: it was never brought up; EINVAL: no such vCPU, or not asked for
  */
 int uprof_xen_call_context(UprofXenCall *call, unsigned vcpu, size_t len, UprofSlice *context);
-
-/** UprofXenCopy: memory of a domain: @len bytes from guest-virtual @gva on; @len 0: none */
-typedef struct {
-    uint64_t gva;
-    uint32_t len; /* up to UPROF_AHEAD_BYTES_MAX */
-} UprofXenCopy;
-
-/**
- * uprof_xen_call_shoot:
- * @wanted: of all vCPUs, those whose contexts are copied
- * @copies: of all vCPUs, up to %UPROF_XEN_COPIES_MAX; addresses are what they are to vCPU 0
- * @unpaused: (out): of the unpause, as of uprof_xen_call_unpause_timed(); EAGAIN: it was
- *   not made, and the domain is still paused
- *
- * All of a hold in one hypercall: pause, contexts, copies, unpause. Xen makes the copies,
- * as for its debugger: it walks the tables that vCPU 0 uses at that moment. (It would walk
- * others too, from a frame that it is given; but whether that still holds tables of the
- * domain it does not look, so it is given none.)
- *
- * The unpause is made whatever becomes of the pause, so a pause must not fail where an
- * unpause would not: both must have succeeded before, and the domain must run. What is
- * left is that somebody else pauses it between a look at it and this call, and Xen cannot
- * pause it once more (it counts to 255), or cannot read the order any more.
- *
- * Returns: as uprof_xen_call_contexts(); unless that is 0, or EINPROGRESS, @unpaused
- *   says nothing
- */
-int uprof_xen_call_shoot(UprofXenCall *call, const bool *wanted, const UprofXenCopy *copies,
-                         int *unpaused);
-
-/**
- * uprof_xen_call_copied:
- * @bytes: (out): those of the last uprof_xen_call_shoot(), all of them
- *
- * Returns: 0; EFAULT: some are not there; ENOSYS, EOPNOTSUPP: this Xen makes no copies
- */
-int uprof_xen_call_copied(UprofXenCall *call, unsigned vcpu, const uint8_t **bytes);
 
 /** uprof_xen_call_unpause: takes back one pause; EINVAL: there is none */
 int uprof_xen_call_unpause(UprofXenCall *call);

@@ -17,7 +17,6 @@ enum {
     DOMCTL_VCPU_INFO = 14,
     DOMCTL_ADDRESS_SIZE = 36,
     DOMCTL_HVM_PARTIAL = 55,
-    DOMCTL_COPY = 1000, /* gdbsx_guestmemio */
 };
 
 enum {
@@ -68,15 +67,6 @@ typedef struct {
 } HvmPart;
 
 typedef struct {
-    uint64_t root; /* of the tables to walk; 0: those of vCPU 0 */
-    uint64_t gva;
-    uint64_t into;
-    uint32_t len;
-    uint8_t is_write;
-    uint32_t left;
-} CopyPart;
-
-typedef struct {
     uint32_t command;
     uint32_t version;
     uint16_t domain;
@@ -86,7 +76,6 @@ typedef struct {
         ContextPart context;
         VcpuPart vcpu;
         HvmPart hvm;
-        CopyPart copy;
         uint32_t address_bits;
         uint8_t bytes[128];
     } part;
@@ -98,7 +87,6 @@ G_STATIC_ASSERT(G_STRUCT_OFFSET(InfoPart, cpu_ns) == 56);
 G_STATIC_ASSERT(G_STRUCT_OFFSET(InfoPart, n_online) == 64);
 G_STATIC_ASSERT(G_STRUCT_OFFSET(InfoPart, handle) == 76);
 G_STATIC_ASSERT(G_STRUCT_OFFSET(VcpuPart, time_ns) == 8);
-G_STATIC_ASSERT(G_STRUCT_OFFSET(CopyPart, is_write) == 28);
 
 /* One call of a multicall (Xen, xen/include/public/xen.h) */
 typedef struct {
@@ -150,12 +138,10 @@ struct _UprofXenCall {
     Batch look;
     Batch contexts;
     Batch unpause;
-    unsigned *index; /* of each vCPU's entry in contexts; 0: has none */
-    unsigned *copy_index;
+    unsigned *index;  /* of each vCPU's entry in contexts; 0: has none */
     Runstate *before; /* the pause; the time is 0 if Xen has not said it */
     Runstate *after;  /* it, and before it is taken back */
     uint8_t *bytes;   /* UPROF_XEN_CONTEXT_BYTES for each vCPU */
-    uint8_t *copies;  /* UPROF_AHEAD_BYTES_MAX for each, if they are few enough */
 };
 
 /* The libraries would print to stderr; all they know is in errno. */
@@ -284,7 +270,6 @@ uprof_xen_call_close(UprofXenCall *call)
     if (call->handle)
         xencall_close(call->handle);
     g_free(call->index);
-    g_free(call->copy_index);
     g_free(call->name);
     g_free(call);
 }
@@ -341,11 +326,9 @@ take_part(void *area, size_t *at, size_t n, size_t len)
 bool
 uprof_xen_call_reserve(UprofXenCall *call, unsigned n_vcpus, GError **error)
 {
-    const size_t n = 2 * (size_t)n_vcpus + 4;
-    const size_t n_copies = n_vcpus <= UPROF_XEN_COPIES_MAX ? n_vcpus : 0;
-    const size_t len = 3 * n * (sizeof(Entry) + sizeof(Domctl)) +
-                       n_vcpus * UPROF_XEN_CONTEXT_BYTES + n_copies * UPROF_AHEAD_BYTES_MAX +
-                       10 * 64;
+    const size_t n = n_vcpus + 2;
+    const size_t len =
+        3 * n * (sizeof(Entry) + sizeof(Domctl)) + n * UPROF_XEN_CONTEXT_BYTES + 9 * 64;
     size_t at = 0;
 
     g_assert(!call->area && n_vcpus > 0 && n_vcpus <= UPROF_XEN_VCPUS_MAX);
@@ -366,11 +349,8 @@ uprof_xen_call_reserve(UprofXenCall *call, unsigned n_vcpus, GError **error)
     call->unpause.domctls = take_part(call->area, &at, n, sizeof(Domctl));
     call->before = take_part(call->area, &at, 1, sizeof(Runstate));
     call->after = take_part(call->area, &at, 1, sizeof(Runstate));
-    call->bytes = take_part(call->area, &at, n_vcpus, UPROF_XEN_CONTEXT_BYTES);
-    call->copies = take_part(call->area, &at, n_copies, UPROF_AHEAD_BYTES_MAX);
-    g_assert(at <= call->area_pages * PAGE_BYTES);
+    call->bytes = take_part(call->area, &at, n, UPROF_XEN_CONTEXT_BYTES);
     call->index = g_new0(unsigned, n_vcpus);
-    call->copy_index = g_new0(unsigned, n_vcpus);
     return true;
 }
 
@@ -428,12 +408,15 @@ is_refusal(int number)
 }
 
 /*
- * Entry @deed of a batch that was made, with errno @number. Returns: 0 or its errno;
- * EINPROGRESS: it may have been done, or not
+ * @deed: the entry that counts. Returns: 0 or its errno; EINPROGRESS: it may have been
+ * done, or not
  */
 static int
-judge(const Batch *batch, int number, unsigned deed)
+make_batch(UprofXenCall *call, Batch *batch, unsigned n, unsigned deed)
 {
+    const int made = xencall2(call->handle, __HYPERVISOR_multicall, (uintptr_t)batch->entries, n);
+    const int number = made < 0 ? errno : 0;
+
     /* whatever became of the rest: what was done was done */
     if (batch->entries[deed].result != NO_RESULT)
         return result_of(batch, deed);
@@ -441,22 +424,6 @@ judge(const Batch *batch, int number, unsigned deed)
         return number;
     /* a result is written after the deed, which stands where that cannot be */
     return deed > 0 && batch->entries[deed - 1].result == NO_RESULT ? EAGAIN : EINPROGRESS;
-}
-
-/* Returns: errno of the whole */
-static int
-make_entries(UprofXenCall *call, Batch *batch, unsigned n)
-{
-    const int made = xencall2(call->handle, __HYPERVISOR_multicall, (uintptr_t)batch->entries, n);
-
-    return made < 0 ? errno : 0;
-}
-
-/* @deed: the entry that counts. Returns: see judge() */
-static int
-make_batch(UprofXenCall *call, Batch *batch, unsigned n, unsigned deed)
-{
-    return judge(batch, make_entries(call, batch, n), deed);
 }
 
 int
@@ -502,23 +469,17 @@ uprof_xen_call_hvm_cpu(UprofXenCall *call, unsigned vcpu, UprofSlice *record)
     return 0;
 }
 
-enum { PAUSE = 1 }; /* its entry, behind the clock */
-
-/* The clock, a pause or what stands for it, and the contexts; and the way back. Returns: entries */
-static unsigned
-fill_contexts(UprofXenCall *call, uint32_t deed, const bool *wanted)
+int
+uprof_xen_call_contexts(UprofXenCall *call, bool pause, const bool *wanted)
 {
     Batch *batch = &call->contexts;
-    unsigned n = PAUSE;
+    const unsigned deed = 1;
+    unsigned n = 0;
 
-    /* behind it the guest might run before the clock is asked, on the same CPU */
-    fill_clock(&call->unpause, 0, call->after);
-    fill_entry(call, &call->unpause, 1, DOMCTL_UNPAUSE);
-    fill_clock(batch, 0, call->before);
-    fill_entry(call, batch, n++, deed);
+    fill_clock(batch, n++, call->before);
+    fill_entry(call, batch, n++, pause ? DOMCTL_PAUSE : DOMCTL_INFO);
     for (unsigned vcpu = 0; vcpu < call->n_vcpus; vcpu++) {
         call->index[vcpu] = wanted[vcpu] ? n : 0;
-        call->copy_index[vcpu] = 0;
         if (!wanted[vcpu])
             continue;
         fill_entry(call, batch, n++, DOMCTL_CONTEXT)->part.context = (ContextPart){
@@ -526,57 +487,10 @@ fill_contexts(UprofXenCall *call, uint32_t deed, const bool *wanted)
             .context = (uintptr_t)(call->bytes + (size_t)vcpu * UPROF_XEN_CONTEXT_BYTES),
         };
     }
-    return n;
-}
-
-int
-uprof_xen_call_contexts(UprofXenCall *call, bool pause, const bool *wanted)
-{
-    const unsigned n = fill_contexts(call, pause ? DOMCTL_PAUSE : DOMCTL_INFO, wanted);
-
-    return make_batch(call, &call->contexts, n, PAUSE);
-}
-
-static uint8_t *
-copy_of(const UprofXenCall *call, unsigned vcpu)
-{
-    return call->copies + (size_t)vcpu * UPROF_AHEAD_BYTES_MAX;
-}
-
-int
-uprof_xen_call_shoot(UprofXenCall *call, const bool *wanted, const UprofXenCopy *copies,
-                     int *unpaused)
-{
-    Batch *batch = &call->contexts;
-    unsigned n = fill_contexts(call, DOMCTL_PAUSE, wanted);
-
-    g_assert(call->n_vcpus <= UPROF_XEN_COPIES_MAX);
-    for (unsigned vcpu = 0; vcpu < call->n_vcpus; vcpu++) {
-        g_assert(copies[vcpu].len <= UPROF_AHEAD_BYTES_MAX);
-        if (copies[vcpu].len == 0)
-            continue;
-        call->copy_index[vcpu] = n;
-        fill_entry(call, batch, n++, DOMCTL_COPY)->part.copy = (CopyPart){
-            .gva = copies[vcpu].gva,
-            .into = (uintptr_t)copy_of(call, vcpu),
-            .len = copies[vcpu].len,
-        };
-    }
-    fill_clock(batch, n++, call->after);
-    const unsigned last = n;
-    fill_entry(call, batch, n++, DOMCTL_UNPAUSE);
-    const int number = make_entries(call, batch, n);
-    *unpaused = judge(batch, number, last);
-    return judge(batch, number, PAUSE);
-}
-
-int
-uprof_xen_call_copied(UprofXenCall *call, unsigned vcpu, const uint8_t **bytes)
-{
-    const unsigned i = call->copy_index[vcpu];
-
-    *bytes = copy_of(call, vcpu);
-    return i == 0 ? EFAULT : result_of(&call->contexts, i);
+    /* behind it the guest might run before the clock is asked, on the same CPU */
+    fill_clock(&call->unpause, 0, call->after);
+    fill_entry(call, &call->unpause, deed, DOMCTL_UNPAUSE);
+    return make_batch(call, batch, n, deed);
 }
 
 int

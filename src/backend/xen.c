@@ -6,19 +6,12 @@
  * its suspend goes through the device model, takes milliseconds and is seen by
  * everybody.
  *
- * Where stacks are where they were, one hypercall is the whole hold (a shot): Xen
- * copies them as well, and the domain runs again before we see any of it. If they turn
- * out to be elsewhere, a hold as above follows at once.
+ * (Xen could copy a stack itself, within the hypercall that pauses, as for the debugger
+ * gdbsx. Debian's Xen is built without that, and elsewhere it would walk the guest's
+ * tables as the processor does, and mark their entries as accessed.)
  *
- * Xen counts pauses. One unpause for each pause that succeeded, and no other: then a
- * pause by somebody else stands whatever we do, and whenever it comes. (A shot unpauses
- * unseen: xen-call-priv.h says what that takes.)
- *
- * Xen finds a shot's pages in the guest's tables, as the processor does, which marks the
- * entries that it uses as accessed. Nothing is written to a guest: where Xen would do so
- * too, in guests that are not PV, ranges are of pages whose entries are all marked
- * already, and of the kernel's, which do not lose their marks. They end below 4 GiB,
- * since of a guest in the 32-bit PAE mode Xen takes an address for what it is.
+ * Xen counts pauses. One unpause for each pause that succeeded, and no other:
+ * then a pause by somebody else stands whatever we do, and whenever it comes.
  *
  * Guests on Xen for ARM would need their registers' parser and walks; the calls
  * and the mappings are the same.
@@ -27,7 +20,6 @@
 
 #include "uprof/clock.h"
 #include "uprof/text.h"
-#include "ahead-priv.h"
 #include "xen-call-priv.h"
 #include "xen-map-priv.h"
 
@@ -40,16 +32,11 @@ enum {
     SEGMENTS_MAX = 16,
     CPU_KEEP_MS = 1000, /* what hvm_hw_cpu says changes with modes, not with every sample */
     MAP_KEEP_S = 120,
-    SHOTS_IN_A_ROW = 64, /* then a hold that looks where stacks end, and how much is used */
-    UNASKED_MAX = 8,     /* holds, then nobody wants to know of that vCPU */
-    SHOT_RESTS_MAX = 64, /* holds without one, after some that missed */
-    RAN_ON_MS = 1000,    /* more than a pause takes, less than somebody who pauses thinks */
+    RAN_ON_MS = 1000, /* more than a pause takes, less than somebody who pauses thinks */
     RELEASE_TRIES = 100,
     RELEASE_STEP_US = 1000,
     DOMID_FIRST_RESERVED = 0x7ff0, /* Xen, xen/include/public/xen.h */
 };
-
-#define FOUR_GIB (UINT64_C(1) << 32)
 
 /* What code of one selector is, learned by and by: the registers name the selector only. */
 typedef struct {
@@ -57,19 +44,7 @@ typedef struct {
     UprofX86Segments segments;
 } CodeSegment;
 
-/* A copy that was asked for in a hold: @len bytes at @gva, of which @got were there; 0: none */
 typedef struct {
-    uint64_t gva;
-    size_t len, got;
-    bool is_touched;
-} Asked;
-
-typedef struct {
-    uint64_t sp; /* in this hold */
-    uint8_t privilege;
-    Asked asked;
-    unsigned n_unasked; /* holds in a row in which its registers were of no use */
-    UprofAhead ahead;
     UprofXenHvmCpu cpu;
     uint64_t cpu_ns;       /* when it was asked for; 0: has to be */
     bool has_cpu;          /* the last time, it was answered */
@@ -93,15 +68,6 @@ typedef struct {
     CodeSegment segments[SEGMENTS_MAX];
     unsigned n_segments;
     bool was_held;
-
-    /* shots */
-    UprofXenCopy *copies;   /* of each vCPU */
-    bool is_shot;           /* this hold */
-    int unpaused;           /* what became of its unpause */
-    uint64_t missed_ns;     /* of this hold: the shot before it */
-    bool makes_no_copies;   /* this Xen */
-    unsigned n_shots;       /* in a row */
-    unsigned rest, n_rests; /* holds without one: after the next miss, and still to come */
 
     /* between tend and the sampler */
     gint must_remap;
@@ -129,7 +95,6 @@ xen_close(UprofGuest *guest)
     g_free(xen->vcpus);
     g_free(xen->runs);
     g_free(xen->wanted);
-    g_free(xen->copies);
     g_free(xen);
 }
 
@@ -247,7 +212,6 @@ attach(XenGuest *xen, const UprofTarget *target, const UprofXenInfo *info, GErro
     xen->vcpus = g_new0(Vcpu, info->n_vcpus);
     xen->runs = g_new0(UprofXenRun, info->n_vcpus);
     xen->wanted = g_new0(bool, info->n_vcpus);
-    xen->copies = g_new0(UprofXenCopy, info->n_vcpus);
     if (!xen->is_hvm) {
         const int number = uprof_xen_call_word_bytes(xen->call, &xen->word_bytes);
         if (number != 0) {
@@ -367,6 +331,52 @@ choose_contexts(XenGuest *xen)
         xen->wanted[vcpu] = !is_at_rest(xen, vcpu);
 }
 
+static UprofAnswer
+xen_hold(UprofGuest *guest, unsigned vcpu, GError **error)
+{
+    XenGuest *xen = as_xen(guest);
+
+    choose_contexts(xen);
+    const int number = uprof_xen_call_contexts(xen->call, true, xen->wanted);
+    if (number == 0)
+        return UPROF_OK;
+    if (number == ESRCH)
+        return be_gone(xen);
+    if (number == EPERM || number == EACCES)
+        return fail_call(xen, "pause it", number, error);
+    if (number == EINPROGRESS)
+        return fail_call(xen, "say whether it is paused now", number, error);
+    return UPROF_BUSY; /* nothing was done, and may be the next time */
+}
+
+static UprofAnswer
+xen_release(UprofGuest *guest, unsigned vcpu, GError **error)
+{
+    XenGuest *xen = as_xen(guest);
+    int number = uprof_xen_call_unpause_timed(xen->call);
+
+    /* interrupted, or out of memory for a moment; never done in part */
+    for (unsigned tries = 0;
+         (number == EINTR || number == EAGAIN || number == ENOMEM) && tries < RELEASE_TRIES;
+         tries++) {
+        g_usleep(RELEASE_STEP_US);
+        number = uprof_xen_call_unpause(xen->call);
+    }
+    guest->last_hold_ns = uprof_xen_call_paused_ns(xen->call);
+    xen->was_held = true;
+    for (unsigned i = 0; i < guest->n_vcpus; i++) {
+        xen->vcpus[i].was_held |= xen->wanted[i];
+        if (xen->wanted[i])
+            xen->vcpus[i].held_time_ns = xen->runs[i].time_ns;
+    }
+    /* EINVAL: it is not paused: somebody has taken back one pause too many */
+    if (number == 0 || number == EINVAL)
+        return UPROF_OK;
+    if (number == ESRCH)
+        return be_gone(xen);
+    return fail_call(xen, "unpause it", number, error);
+}
+
 /* The registers of a guest that is not PV name a selector; what it stands for was learned. */
 static const UprofX86Segments *
 find_segments(const XenGuest *xen, uint16_t cs)
@@ -401,243 +411,6 @@ parse_hvm(XenGuest *xen, unsigned vcpu, UprofSlice context, UprofRegs *regs, GEr
     return uprof_xen_hvm_regs_parse(context, &cpu, regs, NULL, error);
 }
 
-/* Returns: 0; an errno value where there are no registers; EBADMSG, with an error, of bad ones */
-static int
-look_at_regs(XenGuest *xen, unsigned vcpu, UprofRegs *regs, GError **error)
-{
-    const size_t len = !xen->is_hvm && xen->word_bytes == 4 ? UPROF_XEN_NARROW_CONTEXT_BYTES
-                                                            : UPROF_XEN_CONTEXT_BYTES;
-    UprofSlice context;
-    const int number = uprof_xen_call_context(xen->call, vcpu, len, &context);
-
-    if (number != 0)
-        return number;
-    if (!(xen->is_hvm ? parse_hvm(xen, vcpu, context, regs, error)
-                      : uprof_xen_pv_regs_parse(context, xen->word_bytes, regs, error)))
-        return EBADMSG;
-    regs->halted |= xen->runs[vcpu].blocked;
-    return 0;
-}
-
-/* A pause and an unpause must have been granted once; addresses are what they are to vCPU 0. */
-static bool
-may_shoot(XenGuest *xen)
-{
-    if (xen->base.n_vcpus > UPROF_XEN_COPIES_MAX || xen->makes_no_copies || !xen->was_held ||
-        !xen->wanted[0] || xen->word_bytes == 4 || xen->n_shots >= SHOTS_IN_A_ROW)
-        return false;
-    for (unsigned vcpu = 0; vcpu < xen->base.n_vcpus; vcpu++) {
-        const Vcpu *own = &xen->vcpus[vcpu];
-        const uint64_t len = xen->wanted[vcpu] ? own->ahead.high - own->ahead.low : 0;
-        xen->copies[vcpu] = (UprofXenCopy){ .gva = own->ahead.low, .len = (uint32_t)len };
-        if (xen->wanted[vcpu] && len == 0 && own->n_unasked < UNASKED_MAX)
-            return false;
-    }
-    if (xen->n_rests == 0)
-        return true;
-    xen->n_rests--;
-    return false;
-}
-
-/* Whether the shot has what will be asked for of a vCPU with these registers. */
-static bool
-has_copied(XenGuest *xen, unsigned vcpu, const UprofRegs *regs)
-{
-    Vcpu *own = &xen->vcpus[vcpu];
-    const uint8_t *bytes;
-
-    if (!uprof_ahead_covers(&own->ahead, regs->sp))
-        return false;
-    const int number = uprof_xen_call_copied(xen->call, vcpu, &bytes);
-    if (number == ENOSYS || number == EOPNOTSUPP || number == EPERM || number == EACCES)
-        xen->makes_no_copies = true;
-    if (number != 0)
-        own->ahead = (UprofAhead){ 0 };
-    return number == 0;
-}
-
-/* Whether one's addresses mean the same to the other. */
-static bool
-is_same_space(const UprofRegs *one, const UprofRegs *other)
-{
-    static const struct {
-        unsigned number;
-        uint64_t mask;
-    } parts[] = {
-        { UPROF_X86_CR0, UPROF_X86_CR0_PG },
-        { UPROF_X86_CR3, ~UINT64_C(0x1f) }, /* PCIDs among it: who has them differs seldom */
-        { UPROF_X86_CR4, UPROF_X86_CR4_PSE | UPROF_X86_CR4_PAE | UPROF_X86_CR4_LA57 },
-        { UPROF_X86_EFER, UPROF_X86_EFER_LMA | UPROF_X86_EFER_NXE },
-        { UPROF_X86_XEN_PV, UINT64_MAX },
-    };
-
-    for (size_t i = 0; i < G_N_ELEMENTS(parts); i++)
-        if ((one->sys[parts[i].number] ^ other->sys[parts[i].number]) & parts[i].mask)
-            return false;
-    return true;
-}
-
-static bool
-was_shot_well(XenGuest *xen)
-{
-    UprofRegs first = { 0 };
-
-    for (unsigned vcpu = 0; vcpu < xen->base.n_vcpus; vcpu++) {
-        g_autoptr(GError) error = NULL;
-        UprofRegs regs;
-        if (!xen->wanted[vcpu])
-            continue;
-        const int number = look_at_regs(xen, vcpu, &regs, &error);
-        if (number != 0 && vcpu == 0)
-            return false;
-        if (number != 0)
-            continue; /* that is said when they are asked for */
-        if (vcpu == 0)
-            first = regs;
-        if (regs.smm || (regs.halted && !xen->idle_stacks) ||
-            xen->vcpus[vcpu].n_unasked >= UNASKED_MAX)
-            continue; /* without a stack */
-        if (!is_same_space(&regs, &first) || !has_copied(xen, vcpu, &regs))
-            return false;
-    }
-    return true;
-}
-
-/* A shot that misses costs the guest a second pause: the more do, the fewer are tried. */
-static void
-note_shot(XenGuest *xen, bool was_well)
-{
-    if (was_well) {
-        xen->n_shots++;
-        xen->rest /= 2;
-        return;
-    }
-    xen->rest = MIN(4 * xen->rest + 3, (unsigned)SHOT_RESTS_MAX);
-    xen->n_rests = xen->rest;
-}
-
-static UprofAnswer
-fail_hold(XenGuest *xen, int number, GError **error)
-{
-    if (number == ESRCH)
-        return be_gone(xen);
-    if (number == EPERM || number == EACCES)
-        return fail_call(xen, "pause it", number, error);
-    if (number == EINPROGRESS)
-        return fail_call(xen, "say whether it is paused now", number, error);
-    return UPROF_BUSY; /* nothing was done, and may be the next time */
-}
-
-/* Returns: whether there is no more to do: the hold is as @answer says */
-static bool
-shoot(XenGuest *xen, UprofAnswer *answer, GError **error)
-{
-    const int number = uprof_xen_call_shoot(xen->call, xen->wanted, xen->copies, &xen->unpaused);
-
-    *answer = number == 0 ? UPROF_OK : fail_hold(xen, number, error);
-    /* without the unpause it is a hold like others: what was to be copied can be read */
-    if (number != 0 || xen->unpaused == EAGAIN)
-        return true;
-    const bool was_well = was_shot_well(xen);
-    const bool runs = xen->unpaused == 0 || xen->unpaused == EINVAL;
-    note_shot(xen, was_well);
-    xen->is_shot = was_well || !runs;
-    xen->base.is_over = was_well && runs;
-    if (!xen->is_shot)
-        xen->missed_ns = uprof_xen_call_paused_ns(xen->call);
-    /* where it may be paused or not, it is not asked again: the release says what is wrong */
-    for (unsigned vcpu = 0; vcpu < xen->base.n_vcpus && !was_well && !runs; vcpu++)
-        xen->vcpus[vcpu].ahead = (UprofAhead){ 0 };
-    return xen->is_shot;
-}
-
-static UprofAnswer
-xen_hold(UprofGuest *guest, unsigned vcpu, GError **error)
-{
-    XenGuest *xen = as_xen(guest);
-    UprofAnswer answer;
-
-    choose_contexts(xen);
-    xen->is_shot = false;
-    xen->missed_ns = 0;
-    for (unsigned i = 0; i < guest->n_vcpus; i++)
-        xen->vcpus[i].asked.len = 0;
-    if (may_shoot(xen) && shoot(xen, &answer, error))
-        return answer;
-    const int number = uprof_xen_call_contexts(xen->call, true, xen->wanted);
-    return number == 0 ? UPROF_OK : fail_hold(xen, number, error);
-}
-
-/* Whether Xen may look for it: see above. */
-static bool
-may_be_ahead(const XenGuest *xen, const Vcpu *own)
-{
-    const Asked *asked = &own->asked;
-
-    return !xen->is_hvm || (asked->is_touched && own->privilege == 0 && asked->gva < FOUR_GIB &&
-                            asked->got <= FOUR_GIB - asked->gva);
-}
-
-/* With the guest running again: what the next shot is to copy. */
-static void
-learn_ahead(XenGuest *xen)
-{
-    const bool renew = xen->n_shots >= SHOTS_IN_A_ROW;
-
-    for (unsigned vcpu = 0; vcpu < xen->base.n_vcpus; vcpu++) {
-        Vcpu *own = &xen->vcpus[vcpu];
-        const Asked *asked = &own->asked;
-        if (!xen->wanted[vcpu])
-            continue;
-        own->n_unasked = asked->len > 0 ? 0 : own->n_unasked + 1;
-        if (asked->len > 0 && xen->is_shot)
-            uprof_ahead_use(&own->ahead, own->sp, asked->gva, asked->len);
-        else if (asked->len > 0 && may_be_ahead(xen, own))
-            uprof_ahead_learn(&own->ahead, own->sp, asked->gva, asked->len, asked->got, renew);
-    }
-    if (!xen->is_shot)
-        xen->n_shots = 0;
-}
-
-static int
-unpause(XenGuest *xen)
-{
-    int number = xen->is_shot ? xen->unpaused : uprof_xen_call_unpause_timed(xen->call);
-
-    /* interrupted, or out of memory for a moment; never done in part */
-    for (unsigned tries = 0;
-         (number == EINTR || number == EAGAIN || number == ENOMEM) && tries < RELEASE_TRIES;
-         tries++) {
-        g_usleep(RELEASE_STEP_US);
-        number = uprof_xen_call_unpause(xen->call);
-    }
-    return number;
-}
-
-static UprofAnswer
-xen_release(UprofGuest *guest, unsigned vcpu, GError **error)
-{
-    XenGuest *xen = as_xen(guest);
-    const int number = unpause(xen);
-
-    guest->last_hold_ns = uprof_xen_call_paused_ns(xen->call);
-    if (guest->last_hold_ns > 0)
-        guest->last_hold_ns += xen->missed_ns;
-    learn_ahead(xen);
-    xen->was_held = true;
-    for (unsigned i = 0; i < guest->n_vcpus; i++) {
-        xen->vcpus[i].was_held |= xen->wanted[i];
-        if (xen->wanted[i])
-            xen->vcpus[i].held_time_ns = xen->runs[i].time_ns;
-    }
-    /* EINVAL: it is not paused: somebody has taken back one pause too many */
-    if (number == 0 || number == EINVAL)
-        return UPROF_OK;
-    if (number == ESRCH)
-        return be_gone(xen);
-    return fail_call(xen, "unpause it", number, error);
-}
-
 /* The contexts of a guest that somebody else has paused. */
 static UprofAnswer
 look_at_paused(XenGuest *xen, GError **error)
@@ -661,6 +434,7 @@ static UprofAnswer
 xen_read_regs(UprofGuest *guest, unsigned vcpu, UprofRegs *regs, GError **error)
 {
     XenGuest *xen = as_xen(guest);
+    UprofSlice context;
 
     if (!guest->held) {
         const UprofAnswer answer = look_at_paused(xen, error);
@@ -673,61 +447,28 @@ xen_read_regs(UprofGuest *guest, unsigned vcpu, UprofRegs *regs, GError **error)
         *regs = (UprofRegs){ .halted = true };
         return UPROF_OK;
     }
-    const int number = look_at_regs(xen, vcpu, regs, error);
+    const size_t len = !xen->is_hvm && xen->word_bytes == 4 ? UPROF_XEN_NARROW_CONTEXT_BYTES
+                                                            : UPROF_XEN_CONTEXT_BYTES;
+    const int number = uprof_xen_call_context(xen->call, vcpu, len, &context);
     if (number == ENODATA || number == EINVAL)
         return UPROF_ABSENT;
     if (number == ESRCH)
         return UPROF_GONE;
-    if (number == EBADMSG)
-        return UPROF_FAILED;
     if (number != 0)
         return fail_call(xen, "show its registers", number, error);
-    xen->vcpus[vcpu].sp = regs->sp;
-    xen->vcpus[vcpu].privilege = regs->privilege;
+    if (!(xen->is_hvm ? parse_hvm(xen, vcpu, context, regs, error)
+                      : uprof_xen_pv_regs_parse(context, xen->word_bytes, regs, error)))
+        return UPROF_FAILED;
+    regs->halted |= xen->runs[vcpu].blocked;
     return UPROF_OK;
 }
 
 static void
 xen_read(UprofGuest *guest, UprofLane lane, UprofSpan *spans, unsigned n)
 {
-    XenGuest *xen = as_xen(guest);
-    const bool is_held = lane == UPROF_LANE_SAMPLER && guest->held;
+    const bool may_map = lane == UPROF_LANE_WORKER || !guest->held;
 
-    if (!is_held || !xen->is_shot) {
-        uprof_xen_map_read(xen->map, lane, !is_held, spans, n);
-        return;
-    }
-    /* it runs already */
-    for (unsigned i = 0; i < n; i++)
-        spans[i].missing = true;
-}
-
-static bool
-xen_copied(UprofGuest *guest, unsigned vcpu, uint64_t gva, void *into, size_t len, size_t *got)
-{
-    XenGuest *xen = as_xen(guest);
-    Vcpu *own = &xen->vcpus[vcpu];
-    const uint8_t *bytes;
-
-    if (xen->wanted[vcpu])
-        own->asked = (Asked){ .gva = gva, .len = len };
-    if (!xen->is_shot)
-        return false;
-    *got = uprof_xen_call_copied(xen->call, vcpu, &bytes) == 0
-               ? uprof_ahead_cut(&own->ahead, gva, len)
-               : 0;
-    if (*got > 0)
-        memcpy(into, bytes + (gva - own->ahead.low), *got);
-    return true;
-}
-
-static void
-xen_note(UprofGuest *guest, unsigned vcpu, size_t got, bool is_touched)
-{
-    Asked *asked = &as_xen(guest)->vcpus[vcpu].asked;
-
-    asked->got = got;
-    asked->is_touched = is_touched;
+    uprof_xen_map_read(as_xen(guest)->map, lane, may_map, spans, n);
 }
 
 /* Memory that the guest has given back must not be looked at for long. */
@@ -862,8 +603,6 @@ static const UprofGuestOps ops = {
     .release = xen_release,
     .read_regs = xen_read_regs,
     .read = xen_read,
-    .copied = xen_copied,
-    .note = xen_note,
     .tend = xen_tend,
     .facts = xen_facts,
     .rescue = xen_rescue,

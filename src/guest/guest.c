@@ -11,7 +11,7 @@ static void
 check_ops(const UprofGuestOps *ops)
 {
     g_assert(ops->name && ops->open && ops->close && ops->read);
-    g_assert(!ops->hold == !ops->release && !ops->copied == !ops->note);
+    g_assert(!ops->hold == !ops->release);
     /* a recording gives whole snapshots, a live guest registers */
     g_assert(!ops->next != !ops->read_regs);
     g_assert(!ops->next || !ops->hold);
@@ -106,12 +106,10 @@ uprof_guest_hold(UprofGuest *guest, unsigned vcpu, UprofHold *hold, GError **err
     if (guest->grain != UPROF_GRAIN_NONE) {
         GError *failure = NULL;
         uprof_marker_ask(guest->marker, began_ns);
-        guest->is_over = false;
         const UprofAnswer answer = guest->ops->hold(guest, vcpu, &failure);
         if (check_answer(answer, &failure) != UPROF_OK)
             return note_failed_hold(guest, answer, failure, error);
-        /* what is stopped from here on somebody else has stopped */
-        uprof_marker_set_held(guest->marker, guest->is_over ? UPROF_HELD_NOT : UPROF_HELD_YES);
+        uprof_marker_set_held(guest->marker, UPROF_HELD_YES);
     }
 
     guest->held = true;
@@ -190,24 +188,6 @@ uprof_guest_read(UprofGuest *guest, UprofLane lane, UprofSpan *spans, unsigned n
     g_assert(lane < UPROF_N_LANES);
     if (n > 0)
         guest->ops->read(guest, lane, spans, n);
-}
-
-bool
-uprof_guest_copied(UprofGuest *guest, unsigned vcpu, uint64_t gva, void *into, size_t len,
-                   size_t *got)
-{
-    if (!guest->held || !guest->ops->copied ||
-        !guest->ops->copied(guest, vcpu, gva, into, len, got))
-        return false;
-    g_assert(*got <= len);
-    return true;
-}
-
-void
-uprof_guest_note(UprofGuest *guest, unsigned vcpu, size_t got, bool is_touched)
-{
-    if (guest->held && guest->ops->note)
-        guest->ops->note(guest, vcpu, got, is_touched);
 }
 
 bool

@@ -336,14 +336,9 @@ uprof_mem_copy(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva
     size_t whole = 0;
 
     g_assert(len <= UPROF_SNAPSHOT_BYTES_MAX);
-    if (mem->lane == UPROF_LANE_SAMPLER &&
-        uprof_guest_copied(mem->guest, vcpu, gva, into, len, &whole))
-        return whole;
     if (vcpu < mem->n_plans && uprof_plan_copy(&mem->plans[vcpu], mem->guest, mem->lane,
-                                               uprof_x86_space(regs), gva, into, len)) {
-        uprof_guest_note(mem->guest, vcpu, len, uprof_plan_is_touched(&mem->plans[vcpu]));
+                                               uprof_x86_space(regs), gva, into, len))
         return len;
-    }
     if (mem->predict)
         uprof_predict_begin(mem->predict);
     /* predicts nothing the second time */
@@ -351,7 +346,6 @@ uprof_mem_copy(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva
         try_copy(mem, vcpu, regs, gva, into, len, &whole);
     if (vcpu < mem->n_cuts && whole < len)
         mem->cuts[vcpu] = (Cut){ .regs = *regs, .gva = gva + whole, .len = len - whole };
-    uprof_guest_note(mem->guest, vcpu, whole, false);
     return whole;
 }
 

@@ -59,11 +59,5 @@ void uprof_plan_keep(UprofPlan *plan, UprofPredict *predict, uint64_t space, uin
 bool uprof_plan_copy(UprofPlan *plan, UprofGuest *guest, UprofLane lane, uint64_t space,
                      uint64_t gva, void *into, size_t len);
 
-/**
- * uprof_plan_is_touched: Returns: whether every entry of the tables, as the last copy read
- *   it, says that it was used before: then a walk changes none of them
- */
-bool uprof_plan_is_touched(const UprofPlan *plan);
-
 /** uprof_plan_drop: there is no plan any more */
 void uprof_plan_drop(UprofPlan *plan);

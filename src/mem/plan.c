@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#define ENTRY_ACCESSED UINT64_C(0x20) /* Intel SDM, volume 3, 4.8 */
-
 static unsigned
 count_pages(uint64_t gva, size_t len)
 {
@@ -106,16 +104,4 @@ uprof_plan_copy(UprofPlan *plan, UprofGuest *guest, UprofLane lane, uint64_t spa
         return true;
     uprof_plan_drop(plan);
     return false;
-}
-
-bool
-uprof_plan_is_touched(const UprofPlan *plan)
-{
-    for (unsigned i = 0; i < plan->n_steps; i++) {
-        uint64_t entry = 0;
-        memcpy(&entry, plan->bytes + (size_t)i * plan->entry_bytes, plan->entry_bytes);
-        if (!(GUINT64_FROM_LE(entry) & ENTRY_ACCESSED))
-            return false;
-    }
-    return plan->n_steps > 0;
 }

@@ -110,31 +110,8 @@ give_hvm(xen_domctl_t *domctl)
         return vcpu->hvm_errno;
     memcpy(&cpu.cr0, vcpu->context + FAKE_CR0, sizeof(cpu.cr0));
     memcpy(&cpu.cr4, vcpu->context + FAKE_CR4, sizeof(cpu.cr4));
-    /* of each vCPU its own, as usual */
-    cpu.gdtr_base = 0x7000 + 0x1000 * domctl->u.hvmcontext_partial.instance;
-    cpu.tr_base = cpu.gdtr_base + 0x800;
     memcpy(domctl->u.hvmcontext_partial.buffer.p, &cpu, sizeof(cpu));
     domctl->u.hvmcontext_partial.bufsz = sizeof(cpu);
-    return 0;
-}
-
-/* For Xen's debugger; of a copy that it has not made in full it does not say how much */
-static int
-copy_memory(xen_domctl_t *domctl)
-{
-    const struct xen_domctl_gdbsx_memio *copy = &domctl->u.gdbsx_guest_memio;
-    const uint64_t end = fake_xen.ram_pages * FAKE_PAGE_BYTES;
-
-    if (fake_xen.copy_errno != 0)
-        return fake_xen.copy_errno;
-    /* nothing is written to a guest, and no tables are named */
-    if (copy->gwr || copy->pgd3val != 0)
-        abort();
-    if (copy->gva >= end || copy->len > end - copy->gva)
-        return EFAULT;
-    memcpy((void *)(uintptr_t)copy->uva, fake_xen.ram + copy->gva, copy->len);
-    fake_xen.n_copies++;
-    fake_xen.n_moving += fake_xen.pauses == 0;
     return 0;
 }
 
@@ -183,8 +160,6 @@ do_domctl(xen_domctl_t *domctl)
         return give_context(domctl);
     case XEN_DOMCTL_gethvmcontext_partial:
         return give_hvm(domctl);
-    case XEN_DOMCTL_gdbsx_guestmemio:
-        return copy_memory(domctl);
     case XEN_DOMCTL_get_address_size:
         domctl->u.address_size.size = fake_xen.address_bits;
         return 0;

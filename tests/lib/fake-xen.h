@@ -15,8 +15,8 @@
 enum { FAKE_VCPUS_MAX = 4, FAKE_CONTEXT_BYTES = 5168, FAKE_PAGE_BYTES = 4096 };
 enum { FAKE_DOMCTL_NS = 1000 }; /* that one of a multicall takes by Xen's clock */
 
-/* In a context: the stack pointer, ctrlreg[0], [3] and [4] */
-enum { FAKE_RSP = 672, FAKE_CR0 = 4984, FAKE_CR3 = 5008, FAKE_CR4 = 5016 };
+/* In a context: ctrlreg[0] and [4] */
+enum { FAKE_CR0 = 4984, FAKE_CR4 = 5016 };
 
 /** FakeVcpu: @context_errno, @hvm_errno: what is answered in place of its context, and its modes */
 typedef struct {
@@ -39,9 +39,6 @@ typedef struct {
  *   @stop_errno; -1: all are
  * @fault_at: number of the one that is done, but whose result cannot be written; -1: none
  * @clock_ns: by Xen's clock; @clock_errno: why it is not said; 0: it is
- * @copy_errno: why no memory is copied; 0: it is, where a guest-virtual address is the
- *   guest-physical one, and there is RAM
- * @n_copies: domctls that have copied memory; @n_moving: while the domain ran
  * @n_calls, @n_domctls, @n_pauses, @n_unpauses: that were made; the last two: and succeeded
  * @n_mapped: pieces of memory that are mapped now; @n_maps: that were ever
  * @map_errno: why nothing can be mapped; @frame_errno: why no frame can; 0: they can
@@ -71,8 +68,6 @@ typedef struct {
     int n_mapped;
     unsigned n_maps;
     int map_errno, frame_errno;
-    int copy_errno;
-    unsigned n_copies, n_moving;
     uint8_t *ram;
     size_t ram_pages;
     const char *name;

@@ -276,12 +276,11 @@ ends_itself()
     done
 }
 
-# storm WAY ROUNDS KIND [CMDLINE]: ended the hard way, in holds and outside of them; of a
-# guest whose stack is too long for Xen to copy it, so that holds are not over at once
+# Ended the hard way, in holds and outside of them
 storm()
 {
     local uuid
-    boot g "$3" "${4:-deep}"
+    boot g "$3"
     uuid=$(virsh -q domuuid g)
     # once, so that there is a marker
     profile 0 -d 100ms g
@@ -469,7 +468,6 @@ lab_tests=(
     'metadata       metadata'
     'storm-pvh      storm kill 50 pvh'
     'storm-pv       storm kill 5 pv'
-    'storm-shot     storm kill 8 pvh split'
     'storm-group    storm group 3 pvh'
     'storm-term     storm term 3 pvh'
     'storm-guardian storm guardian 3 pvh'

@@ -14,8 +14,6 @@ enum { DYING = 1, HVM = 2, SHUTDOWN = 4, REASON = 16, SUSPEND = 2 };
 
 enum { DOMID = 7, RAM_PAGES = 256, VERSION = 0x15 };
 
-enum { STACK = 0x20800, WINDOW = 0x4000 }; /* the stack pointer, and what is copied from it on */
-
 extern const UprofXenModule uprof_xen_module;
 
 static uint8_t ram[RAM_PAGES * FAKE_PAGE_BYTES];
@@ -51,7 +49,6 @@ reset_xen(unsigned n_vcpus)
         vcpu->online = true;
         put(vcpu->context + 648, 8, 0x100000 + i); /* rip */
         put(vcpu->context + 656, 2, 0x18);         /* cs */
-        put(vcpu->context + FAKE_RSP, 8, STACK);
         put(vcpu->context + FAKE_CR0, 8, UPROF_X86_CR0_PG | UPROF_X86_CR0_PE);
         put(vcpu->context + FAKE_CR4, 8, UPROF_X86_CR4_PAE);
     }
@@ -491,32 +488,6 @@ test_hold_broken_off(void)
     }
 }
 
-/* What the tables say of the pages that are copied */
-static bool is_touched = true;
-
-/*
- * In a hold, as the sampler: copies @len bytes from the stack pointer of @vcpu on, and
- * checks them. Returns: whether the hold had copied them itself
- */
-static bool
-copy_stack(UprofGuest *guest, unsigned vcpu, uint64_t sp, size_t len)
-{
-    uint8_t bytes[WINDOW * 2];
-    size_t got = 0;
-
-    g_assert_cmpuint(len, <=, sizeof(bytes));
-    const bool is_shot = uprof_guest_copied(guest, vcpu, sp, bytes, len, &got);
-    if (!is_shot) {
-        UprofSpan span = { .gpa = sp, .into = bytes, .len = (uint32_t)len };
-        uprof_guest_read(guest, UPROF_LANE_SAMPLER, &span, 1);
-        got = span.missing ? 0 : len;
-        uprof_guest_note(guest, vcpu, got, is_touched);
-    }
-    for (size_t i = 0; i < got; i++)
-        g_assert_cmpuint(bytes[i], ==, (uint8_t)((sp + i) / FAKE_PAGE_BYTES));
-    return is_shot && got == len;
-}
-
 /* One sample, whatever comes of it */
 static void
 try_sample(UprofGuest *guest)
@@ -530,358 +501,11 @@ try_sample(UprofGuest *guest)
     if (vetted != UPROF_OK)
         return;
     if (uprof_guest_hold(guest, 0, &hold, &error) == UPROF_OK) {
-        for (unsigned vcpu = 0; vcpu < guest->n_vcpus; vcpu++) {
-            if (uprof_guest_read_regs(guest, vcpu, &regs, &error) == UPROF_OK)
-                copy_stack(guest, vcpu, regs.sp, WINDOW);
-            g_clear_error(&error);
-        }
+        uprof_guest_read_regs(guest, 0, &regs, &error);
+        g_clear_error(&error);
         uprof_hold_release(&hold, NULL, NULL, &error);
     }
     g_clear_error(&error);
-}
-
-/* What the sampler has to map before a copy can be made */
-static void
-warm(UprofGuest *guest)
-{
-    for (uint64_t gpa = 0; gpa < RAM_PAGES * FAKE_PAGE_BYTES; gpa += FAKE_PAGE_BYTES) {
-        uint8_t byte;
-        UprofSpan span = { .gpa = gpa, .into = &byte, .len = 1 };
-        uprof_guest_read(guest, UPROF_LANE_SAMPLER, &span, 1);
-    }
-}
-
-static UprofGuest *
-open_warm(void)
-{
-    UprofGuest *guest = open_usual();
-
-    warm(guest);
-    return guest;
-}
-
-typedef struct {
-    bool is_shot;     /* of all vCPUs */
-    unsigned n_calls; /* from the hold to the release */
-} Sample;
-
-/* One sample of all vCPUs, which have @len bytes of stack */
-static Sample
-take_sample(UprofGuest *guest, size_t len)
-{
-    UprofHold hold = { 0 };
-    Sample sample = { .is_shot = true };
-
-    g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
-    const unsigned before = fake_xen.n_calls;
-    g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, NULL), ==, UPROF_OK);
-    for (unsigned vcpu = 0; vcpu < guest->n_vcpus; vcpu++) {
-        UprofRegs regs;
-        g_assert_cmpint(uprof_guest_read_regs(guest, vcpu, &regs, NULL), ==, UPROF_OK);
-        if (!regs.halted)
-            sample.is_shot &= copy_stack(guest, vcpu, regs.sp, len);
-    }
-    g_assert_cmpint(uprof_hold_release(&hold, NULL, NULL, NULL), ==, UPROF_OK);
-    sample.n_calls = fake_xen.n_calls - before;
-    g_assert_cmpuint(fake_xen.pauses, ==, 0);
-    g_assert_cmpuint(fake_xen.n_moving, ==, 0);
-    g_assert_cmpuint(fake_xen.n_unpauses, ==, fake_xen.n_pauses);
-    return sample;
-}
-
-static void
-move_stack(unsigned vcpu, uint64_t sp)
-{
-    put(fake_xen.vcpus[vcpu].context + FAKE_RSP, 8, sp);
-}
-
-/* Once it is known where stacks are, a hold is one hypercall, which is over when it returns. */
-static void
-test_shot(void)
-{
-    UprofHold hold = { 0 };
-    UprofRegs regs;
-    uint8_t byte;
-
-    reset_xen(2);
-    move_stack(1, STACK + 0x10000);
-    g_autoptr(UprofGuest) guest = open_warm();
-    g_assert_cmpuint(take_sample(guest, WINDOW).n_calls, ==, 2);
-    for (unsigned i = 0; i < 8; i++) {
-        move_stack(0, STACK + i * 64);
-        const Sample sample = take_sample(guest, WINDOW);
-        g_assert_true(sample.is_shot);
-        g_assert_cmpuint(sample.n_calls, ==, 1);
-    }
-    g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
-    g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, NULL), ==, UPROF_OK);
-    g_assert_cmpuint(fake_xen.pauses, ==, 0);
-    /* it runs: what is read now is not of this hold */
-    g_assert_false(uprof_guest_read_regs(guest, 0, &regs, NULL));
-    UprofSpan span = { .gpa = STACK, .into = &byte, .len = 1 };
-    uprof_guest_read(guest, UPROF_LANE_SAMPLER, &span, 1);
-    g_assert_true(span.missing);
-    fake_xen.pauses++; /* somebody else's */
-    g_assert_cmpint(uprof_hold_release(&hold, NULL, NULL, NULL), ==, UPROF_OK);
-    g_assert_cmpuint(fake_xen.pauses, ==, 1);
-}
-
-/* Somebody else's pause behind a shot is not taken back for a profiler that dies there. */
-static void
-test_shot_rescue(void)
-{
-    g_autoptr(UprofMarker) marker = new_marker();
-    g_autoptr(GError) error = NULL;
-    UprofHold hold = { 0 };
-
-    reset_xen(1);
-    g_autoptr(UprofGuest) guest = open_as(&(UprofTarget){ .marker = marker }, &error);
-    g_assert_no_error(error);
-    warm(guest);
-    take_sample(guest, WINDOW);
-    g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
-    g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, NULL), ==, UPROF_OK);
-    g_assert_cmpint(uprof_marker_held(marker, NULL), ==, UPROF_HELD_NOT);
-    fake_xen.pauses++;
-    uprof_hold_clear(&hold);
-    g_assert_cmpuint(fake_xen.pauses, ==, 1);
-    g_assert_cmpuint(fake_xen.n_unpauses, ==, 2);
-}
-
-/*
- * Xen's walk marks entries as accessed, but of PV guests; of those that have been, and
- * where it can be trusted, are shots made.
- */
-static void
-test_shot_writes_nothing(void)
-{
-    static const struct {
-        uint32_t flags;
-        bool is_touched;
-        uint64_t sp;
-        bool is_shot;
-    } rows[] = {
-        { HVM, true, STACK, true },
-        { HVM, false, STACK, false },
-        { 0, false, STACK, true },
-    };
-
-    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
-        reset_xen(1);
-        fake_xen.flags = rows[i].flags;
-        move_stack(0, rows[i].sp);
-        g_autoptr(UprofGuest) guest = open_warm();
-        is_touched = rows[i].is_touched;
-        for (unsigned round = 0; round < 4; round++)
-            take_sample(guest, WINDOW);
-        g_assert_cmpint(take_sample(guest, WINDOW).is_shot, ==, rows[i].is_shot);
-        g_assert_cmpint(fake_xen.n_copies > 0, ==, rows[i].is_shot);
-        is_touched = true;
-    }
-}
-
-/* A vCPU that nobody asks for is in nobody's way. */
-static void
-test_shot_unasked(void)
-{
-    unsigned n_calls = 0;
-
-    reset_xen(2);
-    g_autoptr(UprofGuest) guest = open_warm();
-    for (unsigned i = 0; i < 60; i++) {
-        UprofHold hold = { 0 };
-        UprofRegs regs;
-        g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
-        const unsigned before = fake_xen.n_calls;
-        g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, NULL), ==, UPROF_OK);
-        g_assert_cmpint(uprof_guest_read_regs(guest, 0, &regs, NULL), ==, UPROF_OK);
-        copy_stack(guest, 0, regs.sp, WINDOW);
-        uprof_hold_release(&hold, NULL, NULL, NULL);
-        n_calls += fake_xen.n_calls - before;
-    }
-    g_assert_cmpuint(n_calls, <, 60 + 12);
-}
-
-/* A shot whose unpause is not known to be made fails, and gives no memory. */
-static void
-test_shot_unclear(void)
-{
-    UprofHold hold = { 0 };
-    g_autoptr(GError) error = NULL;
-    UprofRegs regs;
-    uint8_t byte;
-    size_t got = 1;
-
-    reset_xen(2);
-    g_autoptr(UprofGuest) guest = open_warm();
-    take_sample(guest, WINDOW);
-    g_assert_true(take_sample(guest, WINDOW).is_shot);
-    put(fake_xen.vcpus[1].context + FAKE_CR3, 8, 0x5000);
-    g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
-    fake_xen.fault_at = 7; /* clock, pause, 2 contexts, 2 copies, clock, and this */
-    g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, &error), ==, UPROF_OK);
-    fake_xen.fault_at = -1;
-    g_assert_cmpint(uprof_guest_read_regs(guest, 1, &regs, NULL), ==, UPROF_OK);
-    g_assert_true(uprof_guest_copied(guest, 1, regs.sp, &byte, 1, &got));
-    g_assert_cmpuint(got, ==, 0);
-    g_assert_cmpint(uprof_hold_release(&hold, NULL, NULL, &error), ==, UPROF_FAILED);
-    g_assert_cmpuint(fake_xen.pauses, ==, 0);
-}
-
-/* Where its pause is refused, a shot's unpause must not take another's. */
-static void
-test_shot_refused_pause(void)
-{
-    UprofHold hold = { 0 };
-
-    reset_xen(1);
-    g_autoptr(UprofGuest) guest = open_warm();
-    take_sample(guest, WINDOW);
-    g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
-    fake_xen.refused = EPERM;
-    fake_xen.pauses = 1;
-    g_autoptr(GError) error = NULL;
-    g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, &error), ==, UPROF_FAILED);
-    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_DENIED);
-    g_assert_false(guest->left_held);
-    g_assert_cmpuint(fake_xen.pauses, ==, 1);
-}
-
-/* A stack that has moved away is copied by a hold of the usual kind, at once. */
-static void
-test_shot_missed(void)
-{
-    unsigned n_calls = 0, n_shots = 0;
-
-    reset_xen(1);
-    g_autoptr(UprofGuest) guest = open_warm();
-    take_sample(guest, WINDOW);
-    g_assert_true(take_sample(guest, WINDOW).is_shot);
-    move_stack(0, STACK + 0x40000);
-    Sample sample = take_sample(guest, WINDOW);
-    g_assert_false(sample.is_shot);
-    g_assert_cmpuint(sample.n_calls, ==, 3);
-    /* one that is never where it was is soon not guessed at any more */
-    for (unsigned i = 0; i < 100; i++) {
-        move_stack(0, STACK + (i % 2) * 0x40000);
-        sample = take_sample(guest, WINDOW);
-        n_calls += sample.n_calls;
-        n_shots += sample.is_shot;
-    }
-    g_assert_cmpuint(n_shots, <=, 10);
-    g_assert_cmpuint(n_calls, <=, 208);
-    /* and is again when it stays */
-    for (unsigned i = 0; i < 70; i++)
-        sample = take_sample(guest, WINDOW);
-    g_assert_true(sample.is_shot);
-}
-
-/* From time to time a hold of the usual kind sees how much there is. */
-static void
-test_shot_renewed(void)
-{
-    unsigned n_shots = 0;
-
-    reset_xen(1);
-    g_autoptr(UprofGuest) guest = open_warm();
-    for (unsigned i = 0; i < 10 * 65 + 5; i++)
-        n_shots += take_sample(guest, WINDOW).is_shot;
-    g_assert_cmpuint(n_shots, ==, 10 * 64 + 4);
-    /* a larger window is seen when the next one is asked for */
-    g_assert_false(take_sample(guest, WINDOW + 0x1000).is_shot);
-    g_assert_false(take_sample(guest, WINDOW + 0x1000).is_shot);
-    for (unsigned i = 0; i < 6; i++)
-        n_shots += take_sample(guest, WINDOW + 0x1000).is_shot;
-    g_assert_cmpuint(n_shots, ==, 10 * 64 + 4 + 3);
-}
-
-/* Xen walks the tables of vCPU 0: what another's are is not copied by those. */
-static void
-test_shot_tables(void)
-{
-    reset_xen(2);
-    g_autoptr(UprofGuest) guest = open_warm();
-    take_sample(guest, WINDOW);
-    g_assert_true(take_sample(guest, WINDOW).is_shot);
-    put(fake_xen.vcpus[1].context + FAKE_CR3, 8, 0x5000);
-    g_assert_false(take_sample(guest, WINDOW).is_shot);
-    /* nor what vCPU 0 would have said, while it waits */
-    put(fake_xen.vcpus[1].context + FAKE_CR3, 8, 0);
-    fake_xen.vcpus[0].blocked = true;
-    for (unsigned i = 0; i < 5; i++)
-        g_assert_cmpuint(take_sample(guest, WINDOW).n_calls, ==, 2);
-}
-
-/* Without such copies in this Xen, or of that memory, holds are of the usual kind. */
-static void
-test_shot_refused(void)
-{
-    static const int numbers[] = { ENOSYS, EOPNOTSUPP, EFAULT };
-
-    for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {
-        unsigned n_calls = 0;
-        reset_xen(1);
-        fake_xen.copy_errno = numbers[i];
-        g_autoptr(UprofGuest) guest = open_warm();
-        for (unsigned round = 0; round < 50; round++)
-            n_calls += take_sample(guest, WINDOW).n_calls;
-        g_assert_cmpuint(n_calls, >=, 101);
-        g_assert_cmpuint(n_calls, <=, numbers[i] == EFAULT ? 110 : 101);
-    }
-}
-
-/*
- * One hypercall that breaks off, or an entry whose result cannot be written: what is
- * paused then is unpaused once, by us or by the guardian.
- */
-static void
-test_shot_broken_off(void)
-{
-    for (int at = 0; at < 12; at++) {
-        UprofHold hold = { 0 };
-        g_autoptr(GError) error = NULL;
-        reset_xen(2);
-        g_autoptr(UprofGuest) guest = open_warm();
-        take_sample(guest, WINDOW);
-        g_assert_true(take_sample(guest, WINDOW).is_shot);
-        g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
-        *(at % 2 ? &fake_xen.fault_at : &fake_xen.stop_at) = at / 2 + 2;
-        const UprofAnswer answer = uprof_guest_hold(guest, 0, &hold, &error);
-        fake_xen.stop_at = fake_xen.fault_at = -1;
-        if (answer == UPROF_OK) {
-            UprofRegs regs;
-            if (uprof_guest_read_regs(guest, 0, &regs, NULL) == UPROF_OK)
-                copy_stack(guest, 0, regs.sp, WINDOW);
-            uprof_hold_release(&hold, NULL, NULL, NULL);
-        }
-        if (guest->left_held)
-            rescue(NULL);
-        g_assert_cmpuint(fake_xen.pauses, ==, 0);
-        g_assert_cmpuint(fake_xen.n_unpauses, ==, fake_xen.n_pauses);
-    }
-}
-
-/* A hold's length is the clock's within the one call; with a miss before it, of both. */
-static void
-test_shot_timed(void)
-{
-    uint64_t hold_ns = 0, missed_ns = 0;
-
-    reset_xen(1);
-    g_autoptr(UprofGuest) guest = open_warm();
-    fake_xen.clock_ns = 77 * UPROF_NS_PER_S;
-    /* where we lose the CPU meanwhile it is as long as we see */
-    for (unsigned tries = 0; tries < 1000 && hold_ns != 3 * FAKE_DOMCTL_NS; tries++) {
-        take_sample(guest, WINDOW);
-        hold_ns = time_hold(guest, 0);
-    }
-    g_assert_cmpuint(hold_ns, ==, 3 * FAKE_DOMCTL_NS);
-    for (unsigned tries = 0; tries < 1000 && missed_ns != 5 * FAKE_DOMCTL_NS; tries++) {
-        move_stack(0, STACK + (tries % 2) * 0x40000);
-        missed_ns = time_hold(guest, 0);
-        take_sample(guest, WINDOW);
-    }
-    g_assert_cmpuint(missed_ns, ==, 5 * FAKE_DOMCTL_NS);
 }
 
 /* Whichever call fails, and how: what was paused is unpaused, or said to be left. */
@@ -889,17 +513,17 @@ static void
 test_every_call_fails(void)
 {
     static const int numbers[] = { ESRCH, EINVAL, EPERM, EAGAIN, EINTR, ENOMEM, EFAULT, ENODATA };
-    const unsigned n_calls = 32;
+    const unsigned n_calls = 24;
 
     for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {
         /* a domain that is said to have gone, or not to be paused, is believed */
         const bool is_told = numbers[i] == ESRCH || numbers[i] == EINVAL;
-        for (unsigned at = 1; at <= 2 * n_calls; at++) {
+        for (unsigned at = 1; at <= n_calls; at++) {
             reset_xen(2);
-            g_autoptr(UprofGuest) guest = at % 2 ? open_usual() : open_warm();
-            fake_xen.fail_at = fake_xen.n_domctls + (at + 1) / 2;
+            g_autoptr(UprofGuest) guest = open_usual();
+            fake_xen.fail_at = fake_xen.n_domctls + at;
             fake_xen.fail_errno = numbers[i];
-            for (unsigned round = 0; round < 4 && !guest->left_held; round++)
+            for (unsigned round = 0; round < 3 && !guest->left_held; round++)
                 try_sample(guest);
             if (!guest->left_held && !is_told)
                 g_assert_cmpuint(fake_xen.pauses, ==, 0);
@@ -1259,18 +883,6 @@ main(int argc, char **argv)
     g_test_add_func("/xen/memory-later", test_memory_later);
     g_test_add_func("/xen/memory-is-bounded", test_memory_is_bounded);
     g_test_add_func("/xen/paravirtual", test_paravirtual);
-    g_test_add_func("/xen/shot", test_shot);
-    g_test_add_func("/xen/shot-missed", test_shot_missed);
-    g_test_add_func("/xen/shot-rescue", test_shot_rescue);
-    g_test_add_func("/xen/shot-writes-nothing", test_shot_writes_nothing);
-    g_test_add_func("/xen/shot-unasked", test_shot_unasked);
-    g_test_add_func("/xen/shot-unclear", test_shot_unclear);
-    g_test_add_func("/xen/shot-refused-pause", test_shot_refused_pause);
-    g_test_add_func("/xen/shot-renewed", test_shot_renewed);
-    g_test_add_func("/xen/shot-tables", test_shot_tables);
-    g_test_add_func("/xen/shot-refused", test_shot_refused);
-    g_test_add_func("/xen/shot-broken-off", test_shot_broken_off);
-    g_test_add_func("/xen/shot-timed", test_shot_timed);
     g_test_add_func("/xen/find", test_find);
     return g_test_run();
 }

@@ -142,26 +142,6 @@ test_entry_changed(void)
     g_assert_true(copy_planned(&fixture, SPACE, STACK, N_PAGES * PAGE));
 }
 
-/* Entries are marked as accessed all, or there is no telling what a walk would change. */
-static void
-test_touched(void)
-{
-    g_auto(Fixture) fixture = { 0 };
-
-    set_up(&fixture);
-    g_assert_true(copy_planned(&fixture, SPACE, STACK, N_PAGES * PAGE));
-    g_assert_false(uprof_plan_is_touched(&fixture.plan));
-    for (unsigned i = 0; i < N_PAGES; i++) {
-        g_assert_false(uprof_plan_is_touched(&fixture.plan));
-        memory_guest_put_u64(fixture.guest, TABLE + 16 * i, entry_of(i) | ACCESSED);
-        g_assert_true(copy_planned(&fixture, SPACE, STACK, N_PAGES * PAGE));
-    }
-    g_assert_true(uprof_plan_is_touched(&fixture.plan));
-    memory_guest_put_u64(fixture.guest, TABLE, entry_of(0));
-    g_assert_true(copy_planned(&fixture, SPACE, STACK, N_PAGES * PAGE));
-    g_assert_false(uprof_plan_is_touched(&fixture.plan));
-}
-
 /* Without its data, or its tables. */
 static void
 test_memory_gone(void)
@@ -196,7 +176,6 @@ main(int argc, char **argv)
     g_test_add_func("/plan/same-pages", test_same_pages);
     g_test_add_func("/plan/other-pages", test_other_pages);
     g_test_add_func("/plan/entry-changed", test_entry_changed);
-    g_test_add_func("/plan/touched", test_touched);
     g_test_add_func("/plan/memory-gone", test_memory_gone);
     g_test_add_func("/plan/walked", test_walked);
     return g_test_run();
