@@ -91,8 +91,9 @@ struct _UprofOptions {
     bool quiet;
     bool verbose;
     bool dry_run;
-    bool no_wait;  /* for another run's lock */
-    bool in_order; /* files behind one that could not be written are not written either */
+    bool no_wait;      /* for another run's lock */
+    bool only_enabled; /* what metadata, or @config, does not want is refused */
+    bool in_order;     /* files behind one that could not be written are not written either */
 };
 
 /**

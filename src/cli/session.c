@@ -87,6 +87,26 @@ uprof_session_check_state(const UprofDomain *domain, GError **error)
     return false;
 }
 
+/* A round may be long: what it saw of metadata at its begin may have changed. */
+static bool
+check_enabled(const UprofSession *session, const UprofOptions *options, GError **error)
+{
+    const UprofMetadata *metadata = &session->domain->xml->metadata;
+    UprofSettings settings = options->settings;
+    g_autoptr(GError) bad = NULL;
+
+    if (!uprof_settings_take_metadata(&settings, metadata, options->config, NULL, &bad)) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "%s: %s", session->shown, bad->message);
+        return false;
+    }
+    if (!metadata->present)
+        settings.enabled = uprof_config_has_domain(options->config, session->domain->name);
+    if (!settings.enabled)
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND, "%s: it is not enabled any more",
+                    session->shown);
+    return settings.enabled;
+}
+
 /* Returns: whether <os><kernel> is a source of names now; else @why not */
 static bool
 add_kernel(UprofSym *sym, const UprofDomain *domain, char **why)
@@ -276,6 +296,8 @@ uprof_session_open(UprofDomain *domain, const UprofOptions *options, UprofGuardi
     session->shown = uprof_text_quote(domain->name);
     copy_settings(&session->settings, &options->settings);
     if (!uprof_session_check_state(domain, error))
+        return NULL;
+    if (options->only_enabled && !check_enabled(session, options, error))
         return NULL;
     session->marker = take_lock(session, wait, options->quiet, locked, error);
     if (!session->marker || !open_guest(session, options, guardian, may_be_paused, error))

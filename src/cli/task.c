@@ -251,6 +251,7 @@ uprof_task_sample(int fd, void *data)
 
     g_free(options->uri);
     options->uri = g_strdup(task->candidate->uri);
+    options->only_enabled = options->words->len == 0; /* who was named is wanted anyway */
     g_ptr_array_set_size(options->words, 0);
     g_ptr_array_add(options->words, g_strdup(task->candidate->uuid));
     options->quiet = options->no_wait = options->in_order = true;

@@ -18,6 +18,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from xml.sax.saxutils import escape, quoteattr
 
 DONE, FAILED, USAGE, DOMAIN, DENIED, USELESS, SOME, LOCKED = 0, 1, 2, 3, 4, 5, 6, 75
@@ -109,6 +110,18 @@ class Suite:
     def collect(self, *words, configuration=None):
         return self.run("collect", "--store", self.store, "--config", configuration or self.configuration, *words)
 
+    def begin(self, *words):
+        """A round in the background."""
+        return subprocess.Popen(
+            [self.program, "collect", "--store", str(self.store), "--config", str(self.configuration), *map(str, words)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment,
+            cwd=self.folder)
+
+    @staticmethod
+    def end(running):
+        stdout, stderr = running.communicate(timeout=120)
+        return subprocess.CompletedProcess(running.args, running.returncode, stdout, stderr)
+
     def say(self, name, problems):
         self.count += 1
         print("%sok %d - %s" % ("not " if problems else "", self.count, name))
@@ -173,6 +186,59 @@ def test_choice(suite):
     problems = [] if sorted((o["name"], o["result"]) for o in objects) == [("on", "failed"), ("paused", "skipped")] else [
         repr(objects)]
     suite.say("json", problems)
+
+
+class Feed:
+    """A host whose XML is a new pipe each time that it is opened: what it says changes between steps of a round."""
+
+    def __init__(self, suite, uri):
+        self.path = uri[len("test://"):]
+        self.pipe = None
+        os.unlink(self.path)
+        os.mkfifo(self.path)
+
+    def wait(self, then):
+        """Until it is opened; @then: the file that is opened next, None: another pipe."""
+        end = time.monotonic() + 60
+        while not self.pipe:
+            try:
+                self.pipe = os.fdopen(os.open(self.path, os.O_WRONLY | os.O_NONBLOCK), "w", encoding="utf-8")
+            except OSError:  # there is no reader yet
+                assert time.monotonic() < end, "nobody opens %s" % self.path
+                time.sleep(0.01)
+        if then:
+            os.replace(then[len("test://"):], self.path)
+        else:
+            os.unlink(self.path)
+            os.mkfifo(self.path)
+
+    def answer(self, text):
+        with self.pipe:
+            self.pipe.write(text)
+        self.pipe = None
+
+
+def test_change(suite):
+    """What has changed when a domain's turn comes."""
+    def read(uri):
+        return pathlib.Path(uri[len("test://"):]).read_text(encoding="utf-8")
+
+    for name, words, before, after, code, said in (
+            ("disabled", [], YES, {"enabled": "no"}, DONE, "skipped: it is not enabled any more"),
+            ("disabled, but named", ["a"], YES, {"enabled": "no"}, USELESS, NO_WAY),
+            ("metadata is gone", [], YES, None, DONE, "skipped: it is not enabled any more"),
+            ("metadata is bad now", [], YES, {"enabled": "x"}, USELESS,
+             "failed: metadata: enabled='x' is not yes or no" + IGNORED)):
+        uri = suite.node((("a", before, "", 0),))
+        text = read(uri)
+        feed = Feed(suite, uri)
+        suite.count += 1  # names of files
+        then = suite.node((("a", after, "", 0),))
+        suite.count -= 1
+        with suite.begin("-c", uri, *words) as running:
+            feed.wait(then)
+            feed.answer(text)
+            suite.expect("in mid-round: " + name, suite.end(running), code, [line("a", 1, said)])
 
 
 def test_dry_run(suite):
@@ -363,6 +429,7 @@ def main():
     suite.default_config = sys.argv[2]
     try:
         test_choice(suite)
+        test_change(suite)
         test_dry_run(suite)
         test_order(suite)
         test_metadata(suite)
