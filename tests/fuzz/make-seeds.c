@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * make-seeds.c - the seeds of corpus/cfi, cfi-entry, elf, capture, expr, image and unwind
+ * make-seeds.c - the seeds of corpus/cfi, cfi-entry, elf, capture, expr, image, kallsyms
+ *   and unwind
  *
  * Usage: make-seeds CORPUS. Run by hand when a format or the builder changes;
  * the files are kept, since findings are kept beside them.
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "build-elf.h"
+#include "build-kallsyms.h"
 #include "symbol-elf.h"
 #include "uprof/capture.h"
 
@@ -169,6 +171,37 @@ make_images(const char *corpus)
     save_image(corpus, "link", &linked, &named);
 }
 
+/* Without the page of text before the tables, which no address is relative to. */
+static void
+make_kallsyms(const char *corpus)
+{
+    static const struct {
+        const char *name;
+        KallsymsPlan plan;
+    } kernels[] = {
+        { "absolute", { .n = 6, .addresses = KALLSYMS_ABSOLUTE, .wide_markers = true } },
+        { "relative", { .n = 6, .addresses = KALLSYMS_RELATIVE, .long_bytes = 130 } },
+        { "percpu", { .n = 8, .addresses = KALLSYMS_PERCPU, .wide_lengths = true } },
+        { "relative-last",
+          { .n = 6,
+            .addresses = KALLSYMS_RELATIVE,
+            .wide_lengths = true,
+            .addresses_last = true } },
+        { "long",
+          { .n = 6,
+            .addresses = KALLSYMS_RELATIVE,
+            .wide_lengths = true,
+            .long_bytes = 200,
+            .has_seqs = true } },
+        { "many", { .n = 300, .addresses = KALLSYMS_RELATIVE, .wide_lengths = true } },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(kernels); i++) {
+        g_autoptr(GByteArray) image = build_kallsyms(&kernels[i].plan);
+        save_bytes(corpus, "kallsyms", kernels[i].name, image->data + 4096, image->len - 4096);
+    }
+}
+
 static void
 make_tables(const char *corpus)
 {
@@ -236,6 +269,7 @@ main(int argc, char **argv)
     make_elves(argv[1]);
     make_expressions(argv[1]);
     make_images(argv[1]);
+    make_kallsyms(argv[1]);
     make_stacks(argv[1]);
     make_capture(argv[1], "no-window", 0, 0, false);
     make_capture(argv[1], "one-window", 1, 64, false);
