@@ -12,6 +12,7 @@
 #include "store-priv.h"
 #include "summary-priv.h"
 #include "task-priv.h"
+#include "verdict-priv.h"
 #include "uprof/clock.h"
 #include "uprof/marker.h"
 #include "uprof/text.h"
@@ -43,9 +44,6 @@ typedef struct {
     unsigned n_missing; /* domains that were named */
     int worst;          /* what outranks the rest */
 } Round;
-
-/* How a domain fared. */
-typedef enum { DONE, SKIPPED, FAILED } Result;
 
 static int64_t
 now_s(void)
@@ -102,8 +100,8 @@ print_json(const UprofCandidate *candidate, const char *result, const char *reas
 
 /* One line per domain, which the journal or cron keeps. */
 static void
-say_domain(const Round *round, const UprofCandidate *candidate, Result result, const char *reason,
-           const UprofTaskResult *facts)
+say_domain(const Round *round, const UprofCandidate *candidate, UprofVerdict result,
+           const char *reason, const UprofTaskResult *facts)
 {
     static const char *const words[] = { "ok", "skipped", "failed" };
     g_autofree char *name = uprof_text_quote(candidate->name);
@@ -112,9 +110,9 @@ say_domain(const Round *round, const UprofCandidate *candidate, Result result, c
 
     if (round->options->json)
         print_json(candidate, words[result], why, facts);
-    if (round->options->quiet && result != FAILED)
+    if (round->options->quiet && result != UPROF_VERDICT_FAILED)
         return;
-    if (result != DONE) {
+    if (result != UPROF_VERDICT_DONE) {
         uprof_say("%s (%s): %s: %s", name, candidate->uuid, words[result], why);
         return;
     }
@@ -125,16 +123,16 @@ say_domain(const Round *round, const UprofCandidate *candidate, Result result, c
 }
 
 static void
-count(Round *round, const UprofCandidate *candidate, Result result, const char *reason,
+count(Round *round, const UprofCandidate *candidate, UprofVerdict result, const char *reason,
       const UprofTaskResult *facts)
 {
     g_autoptr(GError) error = NULL;
 
     say_domain(round, candidate, result, reason, facts);
-    round->n_done += result == DONE;
-    round->n_skipped += result == SKIPPED;
-    round->n_failed += result == FAILED;
-    if (result == FAILED && round->store && !round->options->dry_run &&
+    round->n_done += result == UPROF_VERDICT_DONE;
+    round->n_skipped += result == UPROF_VERDICT_SKIPPED;
+    round->n_failed += result == UPROF_VERDICT_FAILED;
+    if (result == UPROF_VERDICT_FAILED && round->store && !round->options->dry_run &&
         !uprof_store_note_failure(round->store, candidate->name, candidate->uuid, now_s(), reason,
                                   &error))
         uprof_say_error(error);
@@ -235,34 +233,18 @@ look_everywhere(Round *round)
 
 /* ---- Sampling ---- */
 
-static Result
-judge(int code, UprofHelperEnd end)
-{
-    if (end != UPROF_HELPER_DONE)
-        return FAILED;
-    switch (code) {
-    case UPROF_EXIT_OK:
-        return DONE;
-    case UPROF_EXIT_LOCKED:
-    case UPROF_EXIT_DOMAIN: /* it has ended, or was paused, since it was looked at */
-        return SKIPPED;
-    default:
-        return FAILED;
-    }
-}
-
 /* What was said on the way; the last of it is the reason, if there is to be one. */
 static void
 say_lines(const Round *round, const UprofCandidate *candidate, const UprofTaskResult *facts,
-          Result result)
+          UprofVerdict result)
 {
     g_autofree char *name = uprof_text_quote(candidate->name);
 
-    if (round->options->quiet && result == DONE)
+    if (round->options->quiet && result == UPROF_VERDICT_DONE)
         return;
     for (guint i = 0; i < facts->lines->len; i++)
         uprof_say("virt-uprof: %s: %s", name, (char *)g_ptr_array_index(facts->lines, i));
-    if (result == DONE && facts->reason)
+    if (result == UPROF_VERDICT_DONE && facts->reason)
         uprof_say("virt-uprof: %s: %s", name, facts->reason);
 }
 
@@ -286,20 +268,20 @@ sample(Round *round, const UprofCandidate *candidate, const char *base)
     g_autoptr(GPtrArray) texts = uprof_helper_run(&plan, &code, &end, &error);
 
     if (!texts) {
-        count(round, candidate, FAILED, error->message, NULL);
+        count(round, candidate, UPROF_VERDICT_FAILED, error->message, NULL);
         return;
     }
     uprof_task_read_sample(texts, &facts);
-    const Result result = judge(code, end);
-    const char *reason = facts.reason;
-    if (end == UPROF_HELPER_SLOW)
-        reason = "it took too long, and was ended; does libvirt answer?";
-    else if (end == UPROF_HELPER_DIED)
-        reason = "the process that sampled it has died";
+    const UprofVerdict result = uprof_verdict(code, end, round->signaled);
+    const char *reason = uprof_verdict_reason(result, end, round->signaled, facts.reason);
     say_lines(round, candidate, &facts, result);
+    if (result == UPROF_VERDICT_DONE && end == UPROF_HELPER_SLOW && !round->options->quiet) {
+        g_autofree char *name = uprof_text_quote(candidate->name);
+        uprof_say("virt-uprof: %s: it took too long, and was ended; what it had is stored", name);
+    }
     if (code == UPROF_EXIT_LEFT_HELD)
         round->worst = code;
-    count(round, candidate, result, reason ? reason : "", &facts);
+    count(round, candidate, result, reason, &facts);
 }
 
 /* Returns: false if the round is over: the next would fare the same */
@@ -310,11 +292,12 @@ take(Round *round, const UprofCandidate *candidate)
     g_autofree char *base = NULL;
 
     if (candidate->obstacle) {
-        count(round, candidate, candidate->is_fault ? FAILED : SKIPPED, candidate->obstacle, NULL);
+        count(round, candidate, candidate->is_fault ? UPROF_VERDICT_FAILED : UPROF_VERDICT_SKIPPED,
+              candidate->obstacle, NULL);
         return true;
     }
     if (!uprof_order_draws(round->options->config->chance_ppm, round->random)) {
-        count(round, candidate, SKIPPED, "by chance", NULL);
+        count(round, candidate, UPROF_VERDICT_SKIPPED, "by chance", NULL);
         return true;
     }
     if (!uprof_order_has_time(gone_ns(round), candidate->duration_ns, longest_ns(round),
@@ -332,14 +315,14 @@ take(Round *round, const UprofCandidate *candidate)
         return true;
     }
     if (!uprof_store_has_room(round->store, round->options->config->min_free_megabytes, &error)) {
-        count(round, candidate, FAILED, error->message, NULL);
+        count(round, candidate, UPROF_VERDICT_FAILED, error->message, NULL);
         return false;
     }
     base = uprof_store_slice_base(round->store, candidate->name, candidate->uuid, now_s(), &error);
     if (base)
         sample(round, candidate, base);
     else
-        count(round, candidate, FAILED, error->message, NULL);
+        count(round, candidate, UPROF_VERDICT_FAILED, error->message, NULL);
     return true;
 }
 

@@ -241,6 +241,26 @@ def test_change(suite):
             suite.expect("in mid-round: " + name, suite.end(running), code, [line("a", 1, said)])
 
 
+def test_end(suite):
+    """A round that is ended while a domain is opened: that is not the domain's failure."""
+    uri = suite.node((("a", YES, "", 0), ("b", YES, "", 0)))
+    text = pathlib.Path(uri[len("test://"):]).read_text(encoding="utf-8")
+    feed = Feed(suite, uri)
+    with suite.begin("-c", uri) as running:
+        feed.wait(None)
+        feed.answer(text)
+        feed.wait(None)  # a step reads, and nothing comes
+        running.terminate()
+        done = suite.end(running)
+        feed.answer("")
+    said = done.stderr.decode().splitlines()
+    problems = [] if done.returncode == DONE else ["exit %d" % done.returncode]
+    if len(said) != 1 or not said[0].endswith(": skipped: the round was ended"):
+        problems.append(repr(said))
+    problems += ["noted as a failure: %s" % path for path in suite.store.rglob("*fail*")]
+    suite.say("ended in mid-round", problems)
+
+
 def test_dry_run(suite):
     uri = suite.node((("a", {**YES, "duration": "300ms"}, "", 0), ("b", {**YES, "duration": "2h"}, "", 0),
                       ("c", {**YES, "duration": "1h"}, "", 0), ("d", {**YES, "rate": "x"}, "", 0)))
@@ -430,6 +450,7 @@ def main():
     try:
         test_choice(suite)
         test_change(suite)
+        test_end(suite)
         test_dry_run(suite)
         test_order(suite)
         test_metadata(suite)
