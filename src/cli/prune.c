@@ -25,6 +25,7 @@ enum { SUMMARY_BYTES_MAX = 64 * 1024 * 1024 };
  * Pruning:
  * @today_s: 00:00 UTC
  * @n_days: closed, or added to; @n_slices: so many were merged; @n_removed: profiles
+ * @newest: of UprofStoreItem: newest day of its domain, which stays whatever its age
  */
 typedef struct {
     UprofStore *store;
@@ -33,6 +34,7 @@ typedef struct {
     bool dry_run;
     bool verbose;
     GHashTable *changed; /* of UprofStoreFolder: something was removed */
+    GHashTable *newest;
     int code;
     unsigned n_days, n_slices, n_summaries, n_removed;
     uint64_t bytes_kept;
@@ -307,7 +309,7 @@ expire_slice(Pruning *pruning, GArray *kept, DayOf *day, const UprofStoreItem *i
 }
 
 static void
-expire_day(Pruning *pruning, GArray *kept, DayOf *day, int64_t newest_s)
+expire_day(Pruning *pruning, GArray *kept, DayOf *day)
 {
     day->closed = g_ptr_array_new_with_free_func(free_run);
     read_closed(day);
@@ -320,32 +322,18 @@ expire_day(Pruning *pruning, GArray *kept, DayOf *day, int64_t newest_s)
         const UprofStoreItem *item = uprof_store_item(day->folder, i);
         if (!item->is_day)
             continue;
-        if (day->day_s < oldest_day(pruning) && !day->keeps_slices)
+        const bool is_newest = g_hash_table_contains(pruning->newest, item);
+        if (day->day_s < oldest_day(pruning) && !day->keeps_slices && !is_newest)
             remove_item(pruning, day->folder, item);
         else
-            keep(pruning, kept, day, item, day->day_s < newest_s);
+            keep(pruning, kept, day, item, !is_newest);
     }
     g_ptr_array_unref(day->closed);
-}
-
-/* Returns: 00:00 of the last day that is closed */
-static int64_t
-find_newest(const UprofStoreFolder *folder)
-{
-    int64_t newest_s = 0;
-
-    for (guint i = 0; i < folder->items->len; i++) {
-        const UprofStoreItem *item = uprof_store_item(folder, i);
-        if (item->is_day && uprof_store_item_is_whole(item))
-            newest_s = MAX(newest_s, item->start_s);
-    }
-    return newest_s;
 }
 
 static void
 expire_folder(Pruning *pruning, GArray *kept, const UprofStoreFolder *folder)
 {
-    const int64_t newest_s = find_newest(folder);
     guint i = 0;
 
     while (i < folder->items->len) {
@@ -355,8 +343,50 @@ expire_folder(Pruning *pruning, GArray *kept, const UprofStoreFolder *folder)
                uprof_store_item(folder, i)->start_s < day_s + UPROF_STORE_DAY_S)
             i++;
         day.end = i;
-        expire_day(pruning, kept, &day, newest_s);
+        expire_day(pruning, kept, &day);
     }
+}
+
+/* Remembers the newest profile of its domain, wherever it stands. @newest: item of each UUID */
+static void
+see_newest(GHashTable *newest, const UprofStoreFolder *folder, const UprofStoreItem *item)
+{
+    g_autoptr(UprofRun) run = uprof_stored_facts(folder, item, NULL);
+    const UprofStoreItem *other = run ? g_hash_table_lookup(newest, run->uuid) : NULL;
+
+    /* a day stands before its slices */
+    if (run && (!other || uprof_store_day_of(item->start_s) > uprof_store_day_of(other->start_s)))
+        g_hash_table_replace(newest, g_strdup(run->uuid), (gpointer)item);
+}
+
+/*
+ * A domain may have been off for longer than days are kept, and a clock that is
+ * wrong makes everything old: what was last known of it stays.
+ *
+ * Returns: (transfer full): of UprofStoreItem
+ */
+static GHashTable *
+find_newest(const Pruning *pruning, const GPtrArray *folders)
+{
+    g_autoptr(GHashTable) newest = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    GHashTable *items = g_hash_table_new(NULL, NULL);
+    GHashTableIter at;
+    gpointer item;
+
+    for (guint i = 0; i < folders->len; i++) {
+        const UprofStoreFolder *folder = g_ptr_array_index(folders, i);
+        for (guint j = 0; j < folder->items->len; j++) {
+            const UprofStoreItem *one = uprof_store_item(folder, j);
+            /* a slice that is not merged yet would be, and its day the newest */
+            const bool would_be = pruning->dry_run && one->start_s < pruning->today_s;
+            if (uprof_store_item_is_whole(one) && (one->is_day || would_be))
+                see_newest(newest, folder, one);
+        }
+    }
+    g_hash_table_iter_init(&at, newest);
+    while (g_hash_table_iter_next(&at, NULL, &item))
+        g_hash_table_add(items, item);
+    return items;
 }
 
 static void
@@ -416,7 +446,9 @@ expire(Pruning *pruning, const UprofStock *stock)
 {
     const GPtrArray *folders = uprof_stock_folders(stock);
     g_autoptr(GArray) kept = g_array_new(FALSE, FALSE, sizeof(Kept));
+    g_autoptr(GHashTable) newest = find_newest(pruning, folders);
 
+    pruning->newest = newest;
     for (guint i = 0; i < folders->len; i++)
         expire_folder(pruning, kept, g_ptr_array_index(folders, i));
     expire_summaries(pruning);

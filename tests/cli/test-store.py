@@ -240,6 +240,29 @@ def test_retention(program):
     assert store.files() == before
 
 
+def test_newest_day_stays(program):
+    """However old it is: domains that are off, also of one name, and a clock that jumps by a year."""
+    store = Store(program, slices=1, days=4)
+    for ago in (101, 100):
+        store.put("off", uuid_of(3), at(ago), {"main;off": ago})
+    for uuid, ago in ((A, 400), (A, 390), (B, 380), (B, 370)):
+        store.put("web-1", uuid, at(ago), {"main;work": ago})
+        store.put("web-1", uuid, at(ago, 11), {"main;work": 1000})
+    store.put("old", uuid_of(4), at(50), {"main;work": 1})  # off, then called otherwise
+    store.put("new", uuid_of(4), at(2), {"main;work": 2})
+    out, _ = store.run("prune", "--dry-run")
+    assert len(re.findall(r"^remove data/.*Z$", out, re.M)) == 12, out
+    for _ in range(2):
+        assert store.prune()[1].count("0 profiles removed") == _
+        assert sorted(store.names(".folded.gz")) == sorted(
+            f"data/{day_stem(name, ago)}.folded.gz"
+            for name, ago in (("off", 100), ("web-1", 390), ("web-1", 370), ("new", 2))), store.names()
+    for uuid, count in ((A, 1390), (B, 1370), (uuid_of(3), 100)):
+        assert store.count("--since", "500d", uuid) == count
+    out, _ = store.run("prune", "--dry-run")
+    assert "remove" not in out, out
+
+
 def test_unmerged_stays(program):
     """What could not be merged is not deleted, however old: the folder of its day cannot be written."""
     store = Store(program, slices=1, days=1)
@@ -321,7 +344,8 @@ def test_foreign(program):
     links = sorted(str(path) for path in store.path.rglob("*") if path.is_symlink())
     store.prune()
     now = store.files()
-    assert not [name for name in now if "web-1/web-1-" in name], now.keys()
+    own = {f"data/{day_stem('web-1', 5)}{ending}" for ending in (".folded.gz", ".meta.json")}
+    assert {name for name in now if "web-1/web-1-" in name} == own, now.keys()
     assert all(now.get(name) == content for name, content in foreign.items()), now.keys()
     assert links == sorted(str(path) for path in store.path.rglob("*") if path.is_symlink())
     assert target.read_bytes() == b"mine"
