@@ -333,7 +333,8 @@ take_all(Round *round)
 
     for (guint i = 0; i < candidates->len && round->store; i++) {
         UprofCandidate *candidate = g_ptr_array_index(candidates, i);
-        candidate->newest_s = uprof_store_newest(round->store, candidate->name, candidate->uuid);
+        candidate->newest_s =
+            uprof_store_newest(round->store, candidate->name, candidate->uuid, now_s());
     }
     uprof_order_sort(candidates, now_s(), round->random);
     for (guint i = 0; i < candidates->len && !round->signaled; i++)

@@ -118,10 +118,13 @@ char *uprof_store_slice_base(UprofStore *store, const char *name, const char *uu
                              GError **error);
 
 /**
- * uprof_store_newest: Returns: when the newest slice in the domain's folder began, since 1970;
- *   0: there is none. Of two domains of one name it is that of either.
+ * uprof_store_newest:
+ * @now_s: since 1970. What began later, by a clock that was ahead, is passed over.
+ *
+ * Returns: when the newest slice in the domain's folder began, since 1970; 0: there is none.
+ *   Of two domains of one name it is that of either.
  */
-int64_t uprof_store_newest(UprofStore *store, const char *name, const char *uuid);
+int64_t uprof_store_newest(UprofStore *store, const char *name, const char *uuid, int64_t now_s);
 
 /**
  * uprof_store_note_failure: that a round had no slice of a domain, for the summary of the day

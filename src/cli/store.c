@@ -674,14 +674,14 @@ uprof_store_slice_base(UprofStore *store, const char *name, const char *uuid, in
 }
 
 int64_t
-uprof_store_newest(UprofStore *store, const char *name, const char *uuid)
+uprof_store_newest(UprofStore *store, const char *name, const char *uuid, int64_t now_s)
 {
     g_autofree char *safe = uprof_store_safe_name(name, uuid);
     g_autoptr(UprofStoreFolder) folder = uprof_store_folder_open(store, safe, NULL);
 
     for (guint i = folder ? folder->items->len : 0; i > 0; i--) {
         const UprofStoreItem *item = uprof_store_item(folder, i - 1);
-        if (!item->is_day && uprof_store_item_is_whole(item))
+        if (!item->is_day && item->start_s <= now_s && uprof_store_item_is_whole(item))
             return item->start_s;
     }
     return 0;

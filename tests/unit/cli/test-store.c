@@ -257,14 +257,19 @@ test_newest(void)
 {
     g_autoptr(UprofStore) store = open_store();
 
-    g_assert_cmpint(uprof_store_newest(store, "web-1", UUID), ==, 0);
+    g_assert_cmpint(uprof_store_newest(store, "web-1", UUID, START_S), ==, 0);
     put("data/web-1/web-1-20261120T091500Z.folded.gz", "x", 0);
-    g_assert_cmpint(uprof_store_newest(store, "web-1", UUID), ==, 0);
+    g_assert_cmpint(uprof_store_newest(store, "web-1", UUID, START_S), ==, 0);
     put("data/web-1/web-1-20261120T091500Z.meta.json", "x", 0);
     put("data/web-1/web-1-20261121.folded.gz", "x", 0);
     put("data/web-1/web-1-20261121.meta.json", "x", 0);
     put("data/web-1/web-1-20261122T000000Z.folded.gz", "x", 0);
-    g_assert_cmpint(uprof_store_newest(store, "web-1", UUID), ==, START_S);
+    g_assert_cmpint(uprof_store_newest(store, "web-1", UUID, START_S), ==, START_S);
+    /* of a clock that was ahead */
+    put("data/web-1/web-1-20271120T091500Z.folded.gz", "x", 0);
+    put("data/web-1/web-1-20271120T091500Z.meta.json", "x", 0);
+    g_assert_cmpint(uprof_store_newest(store, "web-1", UUID, START_S), ==, START_S);
+    g_assert_cmpint(uprof_store_newest(store, "web-1", UUID, START_S - 1), ==, 0);
     clear();
 }
 
