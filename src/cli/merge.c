@@ -85,15 +85,15 @@ write_day(const UprofStoreFolder *folder, const char *stem, const UprofProfile *
     g_ptr_array_set_size(run->files, 0);
     g_ptr_array_add(run->files, g_strconcat(stem, UPROF_STORE_PROFILE, NULL));
     GString *facts = uprof_output_render(&uprof_format_meta, profile, run);
-    const bool ok =
-        write_file(folder, stem, UPROF_STORE_PENDING, facts, error) &&
-        write_file(folder, stem, UPROF_STORE_PROFILE, packed, error) &&
-        uprof_store_rename(folder, stem, UPROF_STORE_PENDING, UPROF_STORE_SIDECAR, error);
-    if (!ok)
+    const bool is_replaced = write_file(folder, stem, UPROF_STORE_PENDING, facts, error) &&
+                             write_file(folder, stem, UPROF_STORE_PROFILE, packed, error);
+    /* once the stacks are new, only the pending sidecar tells of them: the next run renames it */
+    if (!is_replaced)
         uprof_store_remove_one(folder, stem, UPROF_STORE_PENDING, NULL);
     g_string_free(packed, TRUE);
     g_string_free(facts, TRUE);
-    return ok;
+    return is_replaced &&
+           uprof_store_rename(folder, stem, UPROF_STORE_PENDING, UPROF_STORE_SIDECAR, error);
 }
 
 /* ---- One domain's slices of a day ---- */

@@ -454,6 +454,27 @@ def test_interrupted(program):
         assert store.count("--since", "yesterday", "web-1") == 3, name
 
 
+def test_sidecar_blocked(program):
+    """The stacks are written and their sidecar cannot be: it waits, and is not made again."""
+    store = Store(program)
+    store.put("web-1", A, at(1, 1), {"main;work": 1})
+    stem = day_stem("web-1", 1)
+    marked = stem + "~" + A.replace("-", "")
+    blocks = [store.path / "data" / (name + ".meta.json") for name in (stem, marked)]
+    for block in blocks:
+        block.mkdir()
+    store.prune(FAILED, say="cannot rename '.*pending'")
+    written = store.files()
+    assert f"data/{marked}.pending" in written and f"data/{marked}.folded.gz" in written, written.keys()
+    for block in blocks:
+        block.rmdir()
+    store.prune(say="0 profiles merged into 0 days, 1 summaries")
+    now = store.files()
+    assert now[f"data/{marked}.meta.json"] == written[f"data/{marked}.pending"]
+    assert store.stacks(marked) == {"web-1;main;work": 1} and not store.names(".pending")
+    assert store.count("--since", "yesterday", "web-1") == 1
+
+
 def test_lock(program):
     store = Store(program)
     store.put("web-1", A, at(1), {"main;work": 1})
