@@ -24,7 +24,8 @@ typedef void (*UprofMergeVisit)(const UprofStoreFolder *folder, const char *day,
  * @dry_run: writes nothing
  * @visit: told of each day that gets slices
  *
- * Says which files are damaged; these are left out, and stay.
+ * Says which files are damaged; these are left out, and stay. Nothing is added to a day of which
+ * it cannot be read what it has counted.
  *
  * Returns: exit code
  */

@@ -13,11 +13,13 @@ enum { NAMES_MAX = 4 * UPROF_PROFILE_NAMES_MAX };
 /**
  * Closing: one day of a folder
  * @days: of Day: what is closed already, of one or several UUIDs
+ * @is_unsure: more is closed, and cannot be read: who knows which slices it has counted
  */
 typedef struct {
     UprofStoreFolder *folder;
     int64_t day_s;
     GArray *days;
+    bool is_unsure;
     bool dry_run;
     UprofMergeVisit visit;
     void *data;
@@ -196,6 +198,17 @@ merge_group(Closing *closing, const char *uuid, const GPtrArray *slices)
 
 /* ---- A day ---- */
 
+static void
+give_up_day(Closing *closing, const GError *error)
+{
+    g_autofree char *day = uprof_store_format_day(closing->day_s);
+
+    uprof_say("virt-uprof: %s; profiles of %s are not merged while that is so", error->message,
+              day);
+    closing->is_unsure = true;
+    closing->code = uprof_exit_worse(closing->code, UPROF_EXIT_FAILED);
+}
+
 /* Reads what is closed of it already. */
 static void
 read_days(Closing *closing)
@@ -208,7 +221,7 @@ read_days(Closing *closing)
         if (!item->is_day || item->start_s != closing->day_s)
             continue;
         if (!closing->dry_run && !uprof_stored_recover(folder, item, &error)) {
-            complain(closing, error);
+            give_up_day(closing, error);
             continue;
         }
         if (!uprof_store_item_is_whole(item))
@@ -217,7 +230,7 @@ read_days(Closing *closing)
         if (day.run)
             g_array_append_val(closing->days, day);
         else
-            complain(closing, error);
+            give_up_day(closing, error);
     }
 }
 
@@ -259,6 +272,8 @@ close_day(Closing *closing)
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_group);
 
     read_days(closing);
+    if (closing->is_unsure)
+        return;
     for (guint i = 0; i < closing->folder->items->len; i++)
         sort_slice(closing, uprof_store_item(closing->folder, i), groups);
     g_autoptr(GList) uuids = g_list_sort(g_hash_table_get_keys(groups), (GCompareFunc)strcmp);

@@ -421,6 +421,34 @@ def test_damaged_day(program):
     assert not store.names("Z.folded.gz")
 
 
+def test_damaged_facts(program):
+    """A day that does not say what it has counted: nothing is merged a second time."""
+    store = Store(program)
+    for uuid in (A, B):
+        store.put("web-1", uuid, at(3, 1 if uuid == A else 2), {"main;work": 1})
+    store.prune()
+    stem = day_stem("web-1", 3)
+    sidecar = store.path / "data" / (stem + ".meta.json")
+    good = sidecar.read_bytes()
+    sidecar.write_bytes(b"{")
+    store.put("web-1", A, at(3, 3), {"main;work": 2})
+    store.put("web-1", A, at(2), {"main;work": 4})
+    store.limit(slices=1)
+    before = store.files()
+    day = storing.day_name(TODAY - 3 * DAY)
+    store.prune(FAILED, say=f"meta.json'.*; profiles of {day} are not merged while that is so\n")
+    now = store.files()
+    gone = {name for name in before if name not in now}
+    # that of B is in a day that can be read
+    assert {name[-26:-10] for name in gone if name.endswith(".meta.json")} == {stamp(at(3, 2)), stamp(at(2))}, gone
+    assert sorted(name for name in now if name not in before and "summary/" not in name) == [
+        f"data/{day_stem('web-1', 2)}{ending}" for ending in (".folded.gz", ".meta.json")]
+    sidecar.write_bytes(good)
+    store.prune()
+    assert store.stacks(stem) == {"web-1;main;work": 3}
+    assert store.count("--since", "5d", A) == 7
+
+
 def test_interrupted(program):
     """Each state that a kill can leave: the next run ends it, and nothing counts twice."""
     store = Store(program)
@@ -466,6 +494,8 @@ def test_sidecar_blocked(program):
     store.prune(FAILED, say="cannot rename '.*pending'")
     written = store.files()
     assert f"data/{marked}.pending" in written and f"data/{marked}.folded.gz" in written, written.keys()
+    store.prune(FAILED, say="cannot rename '.*pending'.*are not merged while that is so\n.*: 0 profiles merged")
+    assert store.files() == written
     for block in blocks:
         block.rmdir()
     store.prune(say="0 profiles merged into 0 days, 1 summaries")
