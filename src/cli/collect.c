@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 enum {
+    HEAL_S = 15,
     LOOK_SILENCE_S = 15, /* of libvirt: a call that takes longer hangs */
     TASK_GRACE_S = 30,   /* more than its duration: to open, to unwind, to write */
 };
@@ -138,7 +139,7 @@ count(Round *round, const UprofCandidate *candidate, UprofVerdict result, const 
         uprof_say_error(error);
 }
 
-/* ---- Looking ---- */
+/* ---- Healing ---- */
 
 /* Returns: (nullable): why there is no answer; literal */
 static const char *
@@ -155,6 +156,44 @@ describe_end(UprofHelperEnd end)
     return NULL;
 }
 
+/*
+ * Once for the round. What cannot be let go stops no other domain from being
+ * sampled; the domain itself is healed, or refused, when it is its turn.
+ */
+static void
+heal(Round *round)
+{
+    const uint64_t time_ns = MIN(HEAL_S * UPROF_NS_PER_S, longest_ns(round));
+    g_autoptr(GError) error = NULL;
+    UprofHelperEnd end;
+    int code;
+    const UprofHelperPlan plan = {
+        .work = uprof_task_heal,
+        .data = round->options,
+        .time_ns = time_ns,
+        .signals = round->signals,
+        .mask = round->mask,
+        .signaled = &round->signaled,
+    };
+    g_autoptr(GPtrArray) texts = uprof_helper_run(&plan, &code, &end, &error);
+
+    if (texts && end == UPROF_HELPER_DONE) {
+        round->worst = uprof_exit_worse(round->worst, code);
+        return;
+    }
+    if (round->signaled)
+        return;
+    uprof_say("virt-uprof: whether a dead run has left a domain stopped could not be looked at: "
+              "%s; try: virt-uprof check --heal",
+              texts ? describe_end(end) : error->message);
+    if (end == UPROF_HELPER_SLOW)
+        round->worst = UPROF_EXIT_LEFT_HELD;
+    else
+        round->n_lost++;
+}
+
+/* ---- Looking ---- */
+
 static void
 lose(Round *round, const char *uri, const char *why)
 {
@@ -165,9 +204,9 @@ lose(Round *round, const char *uri, const char *why)
 }
 
 static void
-look(Round *round, const char *uri, bool heals)
+look(Round *round, const char *uri)
 {
-    UprofLook data = { .options = round->options, .uri = uri, .heals = heals };
+    UprofLook data = { .options = round->options, .uri = uri };
     g_autoptr(GError) error = NULL;
     UprofHelperEnd end;
     int code;
@@ -189,9 +228,7 @@ look(Round *round, const char *uri, bool heals)
         return;
     }
     uprof_task_read_look(texts, uri, &round->found);
-    if (code == UPROF_EXIT_LEFT_HELD)
-        round->worst = code;
-    else if (describe_end(end) && !round->signaled)
+    if (describe_end(end) && !round->signaled)
         lose(round, uri, describe_end(end));
     else if (round->found.errors->len > n_errors)
         lose(round, uri, g_ptr_array_index(round->found.errors, n_errors));
@@ -219,9 +256,9 @@ look_everywhere(Round *round)
     const GPtrArray *uris = options->uris->len > 0 ? options->uris : options->config->uris;
 
     if (uris->len == 0)
-        look(round, NULL, !options->dry_run);
+        look(round, NULL);
     for (guint i = 0; i < uris->len && !round->signaled; i++)
-        look(round, g_ptr_array_index(uris, i), i == 0 && !options->dry_run);
+        look(round, g_ptr_array_index(uris, i));
     drop_doubles(round);
     for (guint i = 0; i < round->found.warnings->len && !options->quiet; i++)
         uprof_say("virt-uprof: %s", (char *)g_ptr_array_index(round->found.warnings, i));
@@ -442,9 +479,11 @@ run(Round *round)
         return code;
     open_signals(round);
     round->start_ns = uprof_clock_now_ns();
-    look_everywhere(round);
-    if (round->worst == UPROF_EXIT_OK)
-        take_all(round);
+    if (!round->options->dry_run)
+        heal(round);
+    if (!round->signaled)
+        look_everywhere(round);
+    take_all(round);
     return fflush(stdout) == 0 ? exit_code(round) : UPROF_EXIT_FAILED;
 }
 

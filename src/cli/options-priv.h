@@ -92,6 +92,7 @@ struct _UprofOptions {
     bool verbose;
     bool dry_run;
     bool no_wait;      /* for another run's lock */
+    bool no_heal;      /* of other domains: that was tried already */
     bool only_enabled; /* what metadata, or @config, does not want is refused */
     bool in_order;     /* files behind one that could not be written are not written either */
 };

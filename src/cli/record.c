@@ -628,7 +628,8 @@ run(Record *record)
 {
     g_autoptr(GError) error = NULL;
 
-    const int healed = uprof_session_heal(record->options->quiet);
+    const int healed =
+        record->options->no_heal ? UPROF_EXIT_OK : uprof_session_heal(record->options->quiet);
     if (healed != UPROF_EXIT_OK)
         return healed;
     if (record->options->wait)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * task-priv.h - the two steps of a round that talk to libvirt
+ * task-priv.h - the steps of a round that talk to libvirt
  *
  * Each runs in a helper's process (helper-priv.h), and answers with texts.
  */
@@ -10,16 +10,22 @@
 #include "order-priv.h"
 
 /**
+ * uprof_task_heal: lets go what dead runs have left, and says so
+ * @data: UprofOptions
+ *
+ * Returns: exit code
+ */
+int uprof_task_heal(int fd, void *data);
+
+/**
  * UprofLook: one connection is looked at
  * @options: borrowed: with words, the domains that were named; without, those that
  *   metadata or configuration wants
  * @uri: (nullable): borrowed
- * @heals: lets go first what dead runs have left
  */
 typedef struct {
     UprofOptions *options;
     const char *uri;
-    bool heals;
 } UprofLook;
 
 /** uprof_task_look: @data: UprofLook. Returns: exit code */

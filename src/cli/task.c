@@ -131,14 +131,21 @@ look_at_named(int fd, const UprofLook *look, UprofHost *host)
 }
 
 int
+uprof_task_heal(int fd, void *data)
+{
+    const UprofOptions *options = data;
+
+    uprof_host_init();
+    return uprof_session_heal(options->quiet);
+}
+
+int
 uprof_task_look(int fd, void *data)
 {
     const UprofLook *look = data;
     g_autoptr(GError) error = NULL;
 
     uprof_host_init();
-    if (look->heals && uprof_session_heal(look->options->quiet) != UPROF_EXIT_OK)
-        return UPROF_EXIT_LEFT_HELD;
     put_row(fd, ROW_ALIVE, "");
     g_autoptr(UprofHost) host = uprof_host_open(look->uri, true, &error);
     if (!host)
@@ -254,7 +261,7 @@ uprof_task_sample(int fd, void *data)
     options->only_enabled = options->words->len == 0; /* who was named is wanted anyway */
     g_ptr_array_set_size(options->words, 0);
     g_ptr_array_add(options->words, g_strdup(task->candidate->uuid));
-    options->quiet = options->no_wait = options->in_order = true;
+    options->quiet = options->no_wait = options->in_order = options->no_heal = true;
     options->json = false;
     /* the sidecar goes last: it says that all is there */
     want(options, task->base, UPROF_STORE_PROFILE);

@@ -15,6 +15,7 @@ import pathlib
 import shutil
 import socket
 import stat
+import struct
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,8 @@ import time
 from xml.sax.saxutils import escape, quoteattr
 
 DONE, FAILED, USAGE, DOMAIN, DENIED, USELESS, SOME, LOCKED = 0, 1, 2, 3, 4, 5, 6, 75
+HELD = 10
+HELD_YES, URI_BYTES, NAME_BYTES = 2, 1024, 1024  # of a marker
 NAMESPACE = "https://virt-uprof.org/xmlns/domain/1.0"
 NO_WAY = "failed: libvirt's driver 'TEST' gives no way into its guests"
 YES = {"enabled": "yes"}
@@ -358,6 +361,36 @@ def test_connections(suite):
     listener.close()
 
 
+def leave_held(suite, number, uri):
+    """As a run that died leaves a domain: its marker is flagged. The page is that of src/guest/marker.c."""
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
+    uuid = uuid_of(number)
+    page = struct.pack("=IiQ37s3x37s%ds%ds16s" % (URI_BYTES, NAME_BYTES), 1, HELD_YES, 1, boot, uuid.encode(),
+                       uri.encode(), b"left", b"monitor")
+    marker = suite.lock.parent / uuid
+    marker.write_bytes(page.ljust(8192, b"\0"))
+    marker.chmod(0o600)
+    return marker
+
+
+def test_left_held(suite):
+    """A marker that nobody can heal costs no other domain its turn."""
+    uri = suite.node([("a", YES, "", 0)])
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(suite.folder / "hung-too"))
+    listener.listen(8)
+    hung = "qemu+unix:///system?socket=%s" % (suite.folder / "hung-too")
+    soon = suite.configure("<collect longest='1s'/><profile duration='100ms'/><store minFreeMegabytes='0'/>")
+    suite.collect("-c", uri)  # makes the folder
+    marker = leave_held(suite, 99, hung)
+    suite.expect("a marker that hangs", suite.collect("-c", uri, configuration=soon), HELD, [
+        "virt-uprof: whether a dead run has left a domain stopped could not be looked at: "
+        "libvirt does not answer; is its daemon well?; try: virt-uprof check --heal", line("a", 1, NO_WAY)])
+    suite.expect("a marker, dry run", suite.collect("--dry-run", "-c", uri, configuration=soon), DONE, [])
+    marker.unlink()
+    listener.close()
+
+
 def test_lock(suite):
     uri = suite.node([("a", YES, "", 0)])
     suite.expect("makes the lock", suite.collect("-c", uri), USELESS, [line("a", 1, NO_WAY)])
@@ -457,6 +490,7 @@ def main():
         test_configuration(suite)
         test_usage(suite)
         test_connections(suite)
+        test_left_held(suite)
         test_lock(suite)
         test_store(suite)
         test_mark(suite)
