@@ -49,6 +49,19 @@ warn_of_unknown(int fd, const UprofDomain *domain)
         put_row(fd, ROW_WARNING, text);
 }
 
+/* Whether such a domain is enabled is not known: it is not left out without a word. */
+static void
+warn_of_bad_xml(int fd, const UprofDomain *domain)
+{
+    g_autofree char *name = uprof_text_quote(domain->name);
+    g_autofree char *why = uprof_text_quote(domain->bad_xml ? domain->bad_xml : "");
+    g_autofree char *text =
+        g_strdup_printf("%s: its metadata cannot be read: %s; see: virsh dumpxml", name, why);
+
+    if (domain->bad_xml)
+        put_row(fd, ROW_WARNING, text);
+}
+
 /* Returns: (transfer full) (nullable): why it is not sampled, though it is wanted */
 static char *
 find_obstacle(UprofHost *host, const UprofDomain *domain)
@@ -79,6 +92,7 @@ look_at(int fd, const UprofLook *look, UprofHost *host, const UprofDomain *domai
     else if (!domain->xml->metadata.present)
         settings.enabled = uprof_config_has_domain(config, domain->name);
     warn_of_unknown(fd, domain);
+    warn_of_bad_xml(fd, domain);
     if (!bad && !settings.enabled && !is_named)
         return;
     if (domain->state == UPROF_DOMAIN_SHUTOFF && !is_named)

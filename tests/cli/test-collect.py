@@ -309,6 +309,15 @@ def test_metadata(suite):
     suite.expect("bad metadata", suite.collect("-c", uri), USELESS, wanted)
     everybody = suite.configure("<collect domains='*'/><store minFreeMegabytes='0'/>")
     suite.expect("bad metadata, pattern", suite.collect("-c", uri, configuration=everybody), USELESS, wanted)
+    unread = suite.node((("a", YES, "", 0), ("b\u009bm", None, "", 0)))
+    path = pathlib.Path(unread[len("test://"):])
+    text = path.read_text(encoding="utf-8")
+    # libvirt takes a path that is longer than what is taken here
+    path.write_text(text.replace("</os>", "<kernel>/%s</kernel></os>" % ("k" * 17000)), encoding="utf-8")
+    bad = ": its metadata cannot be read: domain XML: too long a value of 'os/kernel'; see: virsh dumpxml"
+    suite.expect("XML that cannot be read", suite.collect("-c", unread), DONE, [
+        "virt-uprof: a" + bad, "virt-uprof: b?m" + bad,
+        "virt-uprof: no domain that runs is enabled; see: virt-uprof enable, *"])
     uri = suite.node((("a", {**YES, "color": "red"}, "", 0), ("b", {"enabled": "no"}, "<u:size/>", 0)))
     suite.expect("unknown metadata", suite.collect("-c", uri), USELESS, [
         "virt-uprof: a: metadata: unknown part '@color' is ignored",
