@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * prune: closes days, writes their summaries, and deletes what is old. In this
- * order, so that nothing goes before it is merged and checked; what was
- * interrupted is done by the next run.
+ * prune: closes days, deletes what is old, and writes summaries of days. In this
+ * order, so that nothing goes before it is merged and checked, and the disk does
+ * not fill where a summary cannot be made; what was interrupted is done by the
+ * next run.
  */
 #include "commands-priv.h"
 
@@ -474,10 +475,11 @@ prune(Pruning *pruning, int64_t now_s)
 
     pruning->changed = changed;
     close_days(pruning);
-    g_autoptr(UprofStock) stock = uprof_stock_new(pruning->store);
-    summarize(pruning, stock);
-    expire(pruning, stock);
+    g_autoptr(UprofStock) before = uprof_stock_new(pruning->store);
+    expire(pruning, before);
     uprof_store_sweep(pruning->store, now_s, pruning->dry_run, see_swept, pruning);
+    g_autoptr(UprofStock) after = uprof_stock_new(pruning->store);
+    summarize(pruning, after);
 }
 
 static void

@@ -369,6 +369,17 @@ def test_sweep(program):
     assert f"web-1-{stamp(at(0, 0, 5))}.folded.gz" in left
 
 
+def test_order(program):
+    """What is old goes before summaries are made, which may take much memory."""
+    store = Store(program, slices=1, days=3)
+    for ago in range(1, 6):
+        store.put("web-1", A, at(ago), {"main;work": 1})
+    _, err = store.run("prune", "-v")
+    acts = re.findall(r"^(merge|remove|write summary)\b", err, re.M)
+    assert acts == ["merge"] * 5 + ["remove"] * 6 + ["write summary"] * 3, err
+    assert len(store.names("summary/")) == 3
+
+
 def test_dry_run(program):
     store = Store(program, slices=1, days=3)
     for ago in range(0, 6):
