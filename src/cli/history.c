@@ -69,9 +69,10 @@ uprof_history_add(UprofLoad *load, const char *word, int64_t since_s, int64_t un
 
     if (!store)
         return uprof_say_error(error);
-    g_autoptr(UprofStock) stock = uprof_stock_new(store);
+    int opened = UPROF_EXIT_OK;
+    g_autoptr(UprofStock) stock = uprof_stock_new(store, &opened);
     const int code = add(load, stock, word, since_s, until_s, options, &error);
-    return error ? uprof_say_error(error) : code;
+    return uprof_exit_worse(opened, error ? uprof_say_error(error) : code);
 }
 
 bool

@@ -348,13 +348,21 @@ expire_folder(Pruning *pruning, GArray *kept, const UprofStoreFolder *folder)
     }
 }
 
-/* Remembers the newest profile of its domain, wherever it stands. @newest: item of each UUID */
+/*
+ * Remembers the newest profile of its domain, wherever it stands. @newest: item of each UUID;
+ * @items: what stays
+ */
 static void
-see_newest(GHashTable *newest, const UprofStoreFolder *folder, const UprofStoreItem *item)
+see_newest(GHashTable *newest, GHashTable *items, const UprofStoreFolder *folder,
+           const UprofStoreItem *item)
 {
-    g_autoptr(UprofRun) run = uprof_stored_facts(folder, item, NULL);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(UprofRun) run = uprof_stored_facts(folder, item, &error);
     const UprofStoreItem *other = run ? g_hash_table_lookup(newest, run->uuid) : NULL;
 
+    /* that it cannot be read now does not make it old */
+    if (!run && !g_error_matches(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA))
+        g_hash_table_add(items, (gpointer)item);
     /* a day stands before its slices */
     if (run && (!other || uprof_store_day_of(item->start_s) > uprof_store_day_of(other->start_s)))
         g_hash_table_replace(newest, g_strdup(run->uuid), (gpointer)item);
@@ -381,7 +389,7 @@ find_newest(const Pruning *pruning, const GPtrArray *folders)
             /* a slice that is not merged yet would be, and its day the newest */
             const bool would_be = pruning->dry_run && one->start_s < pruning->today_s;
             if (uprof_store_item_is_whole(one) && (one->is_day || would_be))
-                see_newest(newest, folder, one);
+                see_newest(newest, items, folder, one);
         }
     }
     g_hash_table_iter_init(&at, newest);
@@ -475,10 +483,11 @@ prune(Pruning *pruning, int64_t now_s)
 
     pruning->changed = changed;
     close_days(pruning);
-    g_autoptr(UprofStock) before = uprof_stock_new(pruning->store);
+    UprofStock *before = uprof_stock_new(pruning->store, &pruning->code);
     expire(pruning, before);
+    uprof_stock_free(before);
     uprof_store_sweep(pruning->store, now_s, pruning->dry_run, see_swept, pruning);
-    g_autoptr(UprofStock) after = uprof_stock_new(pruning->store);
+    g_autoptr(UprofStock) after = uprof_stock_new(pruning->store, &pruning->code);
     summarize(pruning, after);
 }
 
@@ -560,7 +569,7 @@ uprof_summary_run(UprofOptions *options)
         uprof_store_open(options->store ? options->store : config->store, false, &error);
     if (!store)
         return uprof_say_error(error);
-    g_autoptr(UprofStock) stock = uprof_stock_new(store);
+    g_autoptr(UprofStock) stock = uprof_stock_new(store, &code);
     GString *text = uprof_digest_render(stock, day_s, day_s < uprof_store_day_of(now_s), &code);
     if (text)
         return uprof_exit_worse(code, uprof_terminal_print(text));

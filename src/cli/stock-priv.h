@@ -34,8 +34,13 @@ typedef struct {
 
 typedef struct _UprofStock UprofStock;
 
-/** uprof_stock_new: Returns: (transfer full): what is there now */
-UprofStock *uprof_stock_new(UprofStore *store);
+/**
+ * uprof_stock_new:
+ * @code: (inout): worse if a folder cannot be opened; that was said
+ *
+ * Returns: (transfer full): what is there now
+ */
+UprofStock *uprof_stock_new(UprofStore *store, int *code);
 void uprof_stock_free(UprofStock *stock);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofStock, uprof_stock_free)
 

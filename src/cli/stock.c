@@ -30,7 +30,7 @@ free_pick(gpointer data)
 }
 
 UprofStock *
-uprof_stock_new(UprofStore *store)
+uprof_stock_new(UprofStore *store, int *code)
 {
     UprofStock *stock = g_new0(UprofStock, 1);
     g_autoptr(GPtrArray) names = uprof_store_folders(store);
@@ -43,7 +43,7 @@ uprof_stock_new(UprofStore *store)
         if (folder)
             g_ptr_array_add(stock->folders, folder);
         else
-            uprof_say_error(error);
+            *code = uprof_exit_worse(*code, uprof_say_error(error));
     }
     return stock;
 }

@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -514,6 +515,20 @@ def test_sidecar_blocked(program):
     assert now[f"data/{marked}.meta.json"] == written[f"data/{marked}.pending"]
     assert store.stacks(marked) == {"web-1;main;work": 1} and not store.names(".pending")
     assert store.count("--since", "yesterday", "web-1") == 1
+
+
+def test_folders_closed(program):
+    """Folders that cannot be opened: prune fails, and what it cannot read stays."""
+    store = Store(program, slices=1, days=4)
+    for i in range(40):
+        store.put(f"web-{i}", uuid_of(i), at(20), {"main;work": 1})
+    store.prune()
+    before = store.files()
+    done = subprocess.run([program, "prune", "--dry-run", "--config", str(store.config)], capture_output=True,
+                          timeout=60, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24)))
+    assert b"Too many open files" in done.stderr, done.stderr
+    assert (done.returncode, done.stdout) == (FAILED, b""), (done.returncode, done.stdout)
+    assert store.files() == before and len(before) == 80
 
 
 def test_lock(program):
