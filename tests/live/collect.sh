@@ -19,6 +19,7 @@ hostile='-rf;$(touch x) %n'
 mortal=${guest_prefix}mortal
 off=${guest_prefix}off
 store=$work/store
+skipped= # parts that could not be tested
 stacks='guest_entry;guest_main(;main_loop)?(;function_[123])?(;work)?'
 
 # collect STATUS OPTION...
@@ -201,7 +202,7 @@ if mount -t tmpfs -o size=256k,mode=750 tmpfs "$work/small"; then
     check_store "$kvm=1"
     store=$work/store
 else
-    say 'SKIP: no tmpfs can be mounted here'
+    skipped+='no tmpfs can be mounted here; '
 fi
 
 say 'a daemon that hangs, and one that starts again in mid-round'
@@ -224,6 +225,7 @@ wait "$running" || status=$?
 round
 
 say "$kills rounds that are killed"
+steps=0
 for ((i = 0; i < kills; i++)); do
     "$program" collect -q --config "$work/config.xml" --store "$store" >"$work/out" 2>"$work/err" </dev/null &
     running=$!
@@ -233,7 +235,7 @@ for ((i = 0; i < kills; i++)); do
         # A step of it: the round goes on.
         step=$(cat "/proc/$running/task/$running/children" 2>/dev/null || true)
         # shellcheck disable=SC2086 # one word or none
-        [ -z "$step" ] || kill -KILL ${step%% *} 2>/dev/null || true
+        [ -z "$step" ] || ! kill -KILL ${step%% *} 2>/dev/null || steps=$((steps + 1))
         status=0
         wait "$running" || status=$?
         [[ $status =~ ^[0456]$ ]] || fail "a round of which a step was killed exits $status"
@@ -255,3 +257,18 @@ for name in "$kvm" "$tcg" "$hostile"; do
     must_run "$name"
 done
 round
+[ "$steps" -gt 0 ] || skipped+='no step of a round was there to be killed; '
+
+say 'what is stored is read'
+profile 0 summary --config "$work/config.xml" --store "$store" today
+for name in "$kvm" "$tcg"; do
+    grep -qF -- "$name (" "$work/out" || fail "no $name in the summary: $(cat "$work/out")"
+done
+grep -qE '^  [0-9]+ profiles? of ' "$work/out" || fail "no profile in the summary: $(cat "$work/out")"
+profile 0 report --config "$work/config.xml" --store "$store" -f folded --since today "$kvm"
+result stacks "$kvm" 90 "$stacks" "$work/out"
+profile 0 prune --config "$work/config.xml" --store "$store"
+says ': [0-9]+ profiles merged into [0-9]+ days, [0-9]+ summaries written, 0 profiles removed, '
+[ -s "$(newest "$kvm")" ] || fail 'prune has taken the newest profile'
+
+[ -z "$skipped" ] || skip "$skipped"
