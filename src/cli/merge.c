@@ -2,6 +2,7 @@
 #include "merge-priv.h"
 
 #include "exit-priv.h"
+#include "fit-priv.h"
 #include "stored-priv.h"
 #include "uprof/error.h"
 #include "uprof/output.h"
@@ -76,11 +77,35 @@ write_file(const UprofStoreFolder *folder, const char *stem, const char *ending,
            uprof_file_commit(g_steal_pointer(&file), error);
 }
 
+/* Packs what can be read back: what is too much for that is [unknown], and said. */
+static GString *
+pack(const UprofStoreFolder *folder, const char *stem, const UprofProfile *profile,
+     const UprofRun *run)
+{
+    uint64_t n_lost = 0;
+
+    for (uint64_t max = UPROF_STORED_TEXT_MAX;; max /= 2) {
+        g_autoptr(UprofProfile) fitted = uprof_fit_profile(profile, max, &n_lost);
+        GString *packed =
+            uprof_output_render(&uprof_format_folded_gz, fitted ? fitted : profile, run);
+        if (packed->len > UPROF_STORED_PACKED_MAX) {
+            g_string_free(packed, TRUE);
+            continue;
+        }
+        if (n_lost > 0)
+            uprof_say(
+                "virt-uprof: data/%s/%s is too large; its rarest stacks, of %" G_GUINT64_FORMAT
+                " samples, are [unknown] now",
+                folder->name, stem, n_lost);
+        return packed;
+    }
+}
+
 static bool
 write_day(const UprofStoreFolder *folder, const char *stem, const UprofProfile *profile,
           UprofRun *run, GError **error)
 {
-    GString *packed = uprof_output_render(&uprof_format_folded_gz, profile, run);
+    GString *packed = pack(folder, stem, profile, run);
 
     g_free(run->profile_sha256);
     run->profile_sha256 = uprof_stored_digest(packed->str, packed->len);

@@ -12,6 +12,11 @@
 #include "uprof/folded.h"
 #include "uprof/run.h"
 
+enum {
+    UPROF_STORED_PACKED_MAX = 64 * 1024 * 1024, /* of a day of stacks that are never the same */
+    UPROF_STORED_TEXT_MAX = 255 * 1024 * 1024,  /* within what is unpacked and parsed */
+};
+
 /**
  * UprofStored:
  * @run: of the sidecar; its UUID is one, in lower case

@@ -9,7 +9,6 @@
 #include <string.h>
 
 enum {
-    PROFILE_BYTES_MAX = 64 * 1024 * 1024, /* packed; of a day of stacks that are never the same */
     TRIES = 50,
     TRY_US = 10 * 1000,
 };
@@ -119,7 +118,7 @@ read_pair(const UprofStoreFolder *folder, const UprofStoreItem *item, GByteArray
     for (unsigned i = 0; i < TRIES; i++) {
         g_autoptr(UprofRun) run = read_facts(folder, item, UPROF_STORE_SIDECAR, error);
         g_autoptr(GByteArray) bytes =
-            run ? uprof_store_read(folder, item->stem, UPROF_STORE_PROFILE, PROFILE_BYTES_MAX,
+            run ? uprof_store_read(folder, item->stem, UPROF_STORE_PROFILE, UPROF_STORED_PACKED_MAX,
                                    error)
                 : NULL;
         if (!bytes)
@@ -167,10 +166,10 @@ uprof_stored_recover(const UprofStoreFolder *folder, UprofStoreItem *item, GErro
     if (!item->has_pending)
         return true;
     g_autoptr(UprofRun) pending = read_facts(folder, item, UPROF_STORE_PENDING, NULL);
-    g_autoptr(GByteArray) bytes =
-        pending && item->has_profile
-            ? uprof_store_read(folder, item->stem, UPROF_STORE_PROFILE, PROFILE_BYTES_MAX, NULL)
-            : NULL;
+    g_autoptr(GByteArray) bytes = pending && item->has_profile
+                                      ? uprof_store_read(folder, item->stem, UPROF_STORE_PROFILE,
+                                                         UPROF_STORED_PACKED_MAX, NULL)
+                                      : NULL;
     g_autofree char *digest = bytes ? uprof_stored_digest(bytes->data, bytes->len) : NULL;
 
     const bool is_new =
