@@ -68,3 +68,11 @@ const char *uprof_kallsyms_name(const UprofKallsyms *kallsyms, const UprofKallsy
  * Looks at all of them. Returns: false if there is none
  */
 bool uprof_kallsyms_find(const UprofKallsyms *kallsyms, const char *name, uint64_t *address);
+
+/**
+ * uprof_kallsyms_digest:
+ *
+ * Returns: 64-bit FNV-1a of the text that /proc/kallsyms has of them, for root with
+ *   kptr_restrict at 0
+ */
+uint64_t uprof_kallsyms_digest(const UprofKallsyms *kallsyms);

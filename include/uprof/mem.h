@@ -71,6 +71,27 @@ bool uprof_mem_translate(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, ui
                          uint64_t *gpa, uint64_t *left, bool *executable);
 
 /**
+ * UprofMapping: of one page
+ * @gpa: of the address that was asked for
+ * @left: bytes from there to the end of the page, which may be large
+ * @executable, @writable: code may run there, the kernel may write there
+ */
+typedef struct {
+    uint64_t gpa;
+    uint64_t left;
+    bool executable;
+    bool writable;
+} UprofMapping;
+
+/**
+ * uprof_mem_find: as uprof_mem_translate(), with all that is known
+ *
+ * Where the backend translates, pages are taken for executable and not writable.
+ */
+bool uprof_mem_find(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva,
+                    UprofMapping *mapping);
+
+/**
  * uprof_mem_copy:
  * @vcpu: whose registers @regs are
  * @gva: guest-virtual address
@@ -101,6 +122,20 @@ size_t uprof_mem_copy(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint6
  */
 bool uprof_mem_read(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva, void *into,
                     size_t len);
+
+/**
+ * uprof_mem_read_bulk:
+ * @gva: of the first page
+ * @into: (out): @len bytes; untouched where nothing is mapped
+ * @len: bytes, whole pages
+ *
+ * Reads what is too much to be remembered, in pieces as large as the guest's
+ * pages lie together. Tables are remembered, and none is too many. Worker only.
+ *
+ * Returns: bytes that are there
+ */
+size_t uprof_mem_read_bulk(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva,
+                           void *into, size_t len);
 
 /**
  * uprof_mem_begin_sample:

@@ -149,7 +149,35 @@ bool uprof_sym_add_file(UprofSym *sym, const char *path, bool required, GError *
 bool uprof_sym_add_file_at(UprofSym *sym, const char *path, const uint64_t *base, bool required,
                            GError **error);
 
-/** uprof_sym_n_sources: Returns: how many were added */
+/** UprofSymCode: a range of code, by the guest's addresses; @end is behind it */
+typedef struct {
+    uint64_t start;
+    uint64_t end;
+} UprofSymCode;
+
+/** UprofSymOwn: what is found in the guest's memory, and asked behind all files */
+typedef enum {
+    UPROF_SYM_KERNEL,
+    UPROF_SYM_MODULES,
+    UPROF_SYM_N_OWN,
+} UprofSymOwn;
+
+/**
+ * uprof_sym_set_own:
+ * @symbols: (nullable): of UprofSymbol, by the guest's addresses, names in @names;
+ *   %NULL: there are none any more
+ * @names: (transfer full) (nullable): bytes
+ * @ranges: (nullable): of UprofSymCode, sorted, without overlaps
+ *
+ * In place of those there were. Names of its symbols end in "_[k]".
+ */
+void uprof_sym_set_own(UprofSym *sym, UprofSymOwn which, const GArray *symbols, GByteArray *names,
+                       const GArray *ranges);
+
+/** uprof_sym_has_names: Returns: whether there is any source, file or not */
+bool uprof_sym_has_names(const UprofSym *sym);
+
+/** uprof_sym_n_sources: Returns: how many files were added */
 unsigned uprof_sym_n_sources(const UprofSym *sym);
 
 /** uprof_sym_source: @i: less than that; @source: (out): borrowed strings */

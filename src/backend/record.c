@@ -32,12 +32,16 @@ record_read(UprofGuest *guest, UprofLane lane, UprofSpan *spans, unsigned n)
     RecordGuest *record = as_record(guest);
 
     g_assert(lane == UPROF_LANE_WORKER);
+    for (unsigned i = 0; i < n; i++)
+        g_assert(spans[i].gpa % UPROF_CAPTURE_PAGE_BYTES == 0 &&
+                 spans[i].len % UPROF_CAPTURE_PAGE_BYTES == 0);
     uprof_guest_read(record->inner, lane, spans, n);
-    for (unsigned i = 0; i < n && !record->error; i++) {
-        g_assert(spans[i].len == UPROF_CAPTURE_PAGE_BYTES);
-        uprof_writer_page(record->writer, spans[i].gpa, spans[i].missing ? NULL : spans[i].into,
-                          &record->error);
-    }
+    for (unsigned i = 0; i < n; i++)
+        for (uint32_t done = 0; done < spans[i].len && !record->error;
+             done += UPROF_CAPTURE_PAGE_BYTES)
+            uprof_writer_page(record->writer, spans[i].gpa + done,
+                              spans[i].missing ? NULL : (uint8_t *)spans[i].into + done,
+                              &record->error);
 }
 
 static const UprofGuestOps record_ops = {

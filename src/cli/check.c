@@ -230,12 +230,33 @@ find_tables(Diagnosis *diagnosis, const UprofSymSource *source)
              summary.n_dropped);
 }
 
+/* Returns: whether the guest's kernel gives names */
+static bool
+find_linux(Diagnosis *diagnosis, const UprofSession *session)
+{
+    UprofLinuxFacts facts;
+
+    uprof_linux_facts(session->pipeline->kernel, &facts);
+    if (facts.state != UPROF_LINUX_FOUND) {
+        if (facts.why)
+            find(diagnosis, LEVEL_NOTE, "linux", "no: %s", facts.why);
+        return false;
+    }
+    g_autofree char *took = uprof_format_ns(facts.attach_ns);
+    find(diagnosis, LEVEL_OK, "linux", "release %s, found in memory in %s", facts.release, took);
+    find(diagnosis, LEVEL_OK, "kernel symbols",
+         "%zu, %s, digest %016" G_GINT64_MODIFIER "x; at %" G_GINT64_MODIFIER "x", facts.n_symbols,
+         facts.layout, facts.digest, facts.base);
+    return true;
+}
+
 static void
 find_symbols(Diagnosis *diagnosis, const UprofSession *session)
 {
     const UprofSym *sym = session->pipeline->sym;
+    const bool is_linux = find_linux(diagnosis, session);
 
-    if (uprof_sym_n_sources(sym) == 0 || session->symbols_hint)
+    if (!is_linux && (uprof_sym_n_sources(sym) == 0 || session->symbols_hint))
         find(diagnosis, LEVEL_WARN, "symbols", "none, stacks will be addresses: %s",
              session->symbols_hint ? session->symbols_hint : "give them with -s");
     for (unsigned i = 0; i < uprof_sym_n_sources(sym); i++) {
@@ -361,6 +382,7 @@ diagnose_domain(Diagnosis *diagnosis, UprofHost *host, UprofDomain *domain,
             diagnosis->code = UPROF_EXIT_LOCKED;
         return;
     }
+    uprof_linux_want_digest(session->pipeline->kernel);
     if (!probe(diagnosis, session))
         return;
     find_access(diagnosis, session);

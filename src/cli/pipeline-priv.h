@@ -8,6 +8,7 @@
 #pragma once
 
 #include "uprof/backend.h"
+#include "uprof/linux.h"
 #include "uprof/profile.h"
 #include "uprof/unwind.h"
 #include "uprof/windows.h"
@@ -24,6 +25,7 @@ typedef struct {
 /**
  * UprofPipeline:
  * @run: borrowed; its facts on quality are filled here
+ * @kernel: the guest's own, if it is Linux
  * @profile: until the end with places (sym.h) in its stacks
  * @is_coarse: no places any more: there were too many stacks, or somebody looks on
  * @sizes: (nullable): borrowed; windows that learn from the stacks
@@ -36,6 +38,7 @@ typedef struct {
     UprofRun *run;
     UprofNames *names;
     UprofSym *sym;
+    UprofLinux *kernel;
     UprofProfile *profile;
     bool is_coarse;
     UprofGuest *recorder;

@@ -15,6 +15,7 @@ uprof_pipeline_new(UprofGuest *guest, UprofRun *run, UprofWriter *writer)
     pipeline->names = uprof_names_new();
     uprof_names_limit(pipeline->names, UPROF_PROFILE_NAMES_MAX);
     pipeline->sym = uprof_sym_new(guest->arch, pipeline->names);
+    pipeline->kernel = uprof_linux_new(pipeline->sym);
     const UprofName *root =
         uprof_names_intern(pipeline->names, (UprofSlice){ run->domain, strlen(run->domain) });
     pipeline->profile = uprof_profile_new(pipeline->names, root, true);
@@ -37,6 +38,7 @@ uprof_pipeline_free(UprofPipeline *pipeline)
     uprof_mem_free(pipeline->mem);
     uprof_guest_close(pipeline->recorder);
     uprof_profile_free(pipeline->profile);
+    uprof_linux_free(pipeline->kernel);
     uprof_sym_free(pipeline->sym);
     uprof_names_free(pipeline->names);
     g_free(pipeline->stack);
@@ -176,7 +178,7 @@ push_marker(UprofPipeline *pipeline, const char *marker)
 static unsigned
 name_frames(UprofPipeline *pipeline, const UprofStack *stack, unsigned *n_inside)
 {
-    const bool has_sources = uprof_sym_n_sources(pipeline->sym) > 0;
+    const bool has_sources = uprof_sym_has_names(pipeline->sym);
     bool was_unknown = false;
     unsigned n_named = 0;
 
@@ -214,7 +216,7 @@ count_stack(UprofPipeline *pipeline, unsigned n_named, unsigned n_inside)
 {
     const UprofStack *stack = pipeline->stack;
     UprofRun *run = pipeline->run;
-    const bool has_sources = uprof_sym_n_sources(pipeline->sym) > 0;
+    const bool has_sources = uprof_sym_has_names(pipeline->sym);
     uint64_t *tally = &run->truncated;
 
     if (has_sources && n_inside == 0)
@@ -417,6 +419,7 @@ work(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
         work_elsewhere(pipeline, snapshot);
         return;
     }
+    uprof_linux_look(pipeline->kernel, pipeline->mem, snapshot);
     uprof_sym_check(pipeline->sym, pipeline->mem, snapshot->vcpu, &snapshot->regs,
                     snapshot->regs.pc, snapshot->reset);
     pipeline->is_idle = snapshot->idle || uprof_unwind_is_idle(&context);

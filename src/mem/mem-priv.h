@@ -25,7 +25,7 @@ typedef struct {
  * @frame: guest-physical address of the page, if it is mapped
  * @page_len: of the page; 4096 of what is not mapped
  * @mapped: the way ends at a page
- * @executable: code may run there
+ * @executable, @writable: code may run there, the kernel may write there
  * @cut: an entry lies where there is no memory
  * @entry_bytes: 4 or 8
  * @steps: the @n_steps entries that were read, from the root on
@@ -35,6 +35,7 @@ typedef struct {
     uint64_t page_len;
     bool mapped;
     bool executable;
+    bool writable;
     bool cut;
     uint8_t entry_bytes;
     uint8_t n_steps;

@@ -3,7 +3,11 @@
 
 #include <string.h>
 
-enum { TABLES_MAX = 32 }; /* page-table pages the sampler remembers of a slow guest */
+enum {
+    TABLES_MAX = 32,             /* page-table pages the sampler remembers of a slow guest */
+    BULK_SPANS = 32,             /* in one read of the guest */
+    BULK_SPAN_BYTES = 64 * 1024, /* one peek of a slow guest */
+};
 
 /* A page of page tables, and which of its entries were used. */
 typedef struct {
@@ -32,6 +36,7 @@ struct _UprofMem {
     uint64_t kept_since_ns;
     uint32_t resets;
     unsigned n_fresh;
+    bool is_bulk; /* nothing is too much */
 
     /* sampler of a slow guest */
     Table *tables;
@@ -116,7 +121,7 @@ uprof_mem_begin_sample(UprofMem *mem, uint64_t time_ns, uint32_t resets)
 bool
 uprof_mem_is_spent(const UprofMem *mem)
 {
-    return mem->pages && mem->n_fresh >= UPROF_MEM_FRESH_MAX;
+    return mem->pages && !mem->is_bulk && mem->n_fresh >= UPROF_MEM_FRESH_MAX;
 }
 
 /* Returns: (nullable): the page's bytes; NULL too if this sample has cost enough */
@@ -218,21 +223,34 @@ follow_walk(const UprofWalk *walk, uint64_t gva, uint64_t *gpa, uint64_t *left)
 }
 
 bool
+uprof_mem_find(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva,
+               UprofMapping *mapping)
+{
+    UprofWalk walk;
+
+    if (uprof_guest_translates(mem->guest)) {
+        *mapping =
+            (UprofMapping){ .left = UPROF_PAGE_BYTES - gva % UPROF_PAGE_BYTES, .executable = true };
+        return uprof_guest_translate(mem->guest, vcpu, gva, &mapping->gpa);
+    }
+    uprof_x86_walk(mem, regs, gva, &walk);
+    mapping->executable = walk.executable;
+    mapping->writable = walk.writable;
+    return follow_walk(&walk, gva, &mapping->gpa, &mapping->left);
+}
+
+bool
 uprof_mem_translate(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva,
                     uint64_t *gpa, uint64_t *left, bool *executable)
 {
-    if (uprof_guest_translates(mem->guest)) {
-        *left = UPROF_PAGE_BYTES - gva % UPROF_PAGE_BYTES;
-        if (executable)
-            *executable = true;
-        return uprof_guest_translate(mem->guest, vcpu, gva, gpa);
-    }
-    UprofWalk walk;
-    uprof_x86_walk(mem, regs, gva, &walk);
-    if (!follow_walk(&walk, gva, gpa, left))
+    UprofMapping mapping;
+
+    if (!uprof_mem_find(mem, vcpu, regs, gva, &mapping))
         return false;
+    *gpa = mapping.gpa;
+    *left = mapping.left;
     if (executable)
-        *executable = walk.executable;
+        *executable = mapping.executable;
     return true;
 }
 
@@ -392,6 +410,50 @@ uprof_mem_read(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva
         done += part;
     }
     return true;
+}
+
+/* Returns: bytes that were there; a piece with a hole is read again by its pages */
+static size_t
+read_batch(UprofMem *mem, UprofSpan *spans, unsigned n)
+{
+    size_t got = 0;
+
+    uprof_guest_read(mem->guest, mem->lane, spans, n);
+    for (unsigned i = 0; i < n; i++)
+        got += spans[i].missing ? read_pages(mem, &spans[i]) : spans[i].len;
+    return got;
+}
+
+size_t
+uprof_mem_read_bulk(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva, void *into,
+                    size_t len)
+{
+    UprofSpan spans[BULK_SPANS];
+    unsigned n = 0;
+    size_t got = 0;
+
+    g_assert(mem->pages && gva % UPROF_PAGE_BYTES == 0 && len % UPROF_PAGE_BYTES == 0);
+    mem->is_bulk = true;
+    for (size_t done = 0; done < len; done += UPROF_PAGE_BYTES) {
+        UprofSpan *last = n > 0 ? &spans[n - 1] : NULL;
+        uint8_t *page = (uint8_t *)into + done;
+        UprofMapping mapping;
+        if (!uprof_mem_find(mem, vcpu, regs, gva + done, &mapping))
+            continue;
+        if (last && last->gpa + last->len == mapping.gpa && last->len < BULK_SPAN_BYTES &&
+            (uint8_t *)last->into + last->len == page) {
+            last->len += UPROF_PAGE_BYTES;
+            continue;
+        }
+        if (n == BULK_SPANS) {
+            got += read_batch(mem, spans, n);
+            n = 0;
+        }
+        spans[n++] = (UprofSpan){ .gpa = mapping.gpa, .into = page, .len = UPROF_PAGE_BYTES };
+    }
+    got += read_batch(mem, spans, n);
+    mem->is_bulk = false;
+    return got;
 }
 
 /* Returns: whether the entries that were used say the same as before */

@@ -5,6 +5,7 @@
 #include "mem-priv.h"
 
 #define ENTRY_PRESENT UINT64_C(0x1)
+#define ENTRY_WRITABLE UINT64_C(0x2)
 #define ENTRY_LARGE UINT64_C(0x80)
 #define ENTRY_NX (UINT64_C(1) << 63)
 #define ENTRY_FRAME UINT64_C(0x000ffffffffff000)
@@ -111,7 +112,7 @@ uprof_x86_walk(UprofMem *mem, const UprofRegs *regs, uint64_t gva, UprofWalk *wa
     else if (!is_canonical(gva, layout->address_bits) || is_xens_own(mode, gva))
         return;
 
-    bool may_execute = true;
+    bool may_execute = true, may_write = true;
     uint64_t page_len = UPROF_PAGE_BYTES;
     uint64_t table = regs->sys[UPROF_X86_CR3] & layout->root_mask;
     uint64_t frame = gva & ~(page_len - 1);
@@ -131,6 +132,7 @@ uprof_x86_walk(UprofMem *mem, const UprofRegs *regs, uint64_t gva, UprofWalk *wa
             return;
         if (has_nx && layout->entry_bytes == 8 && (entry & ENTRY_NX))
             may_execute = false;
+        may_write = may_write && (entry & ENTRY_WRITABLE);
         /* without CR4.PSE bit 7 means nothing in 32-bit tables; elsewhere PSE is implied */
         const bool large_ok =
             mode != UPROF_PAGING_32BIT || (regs->sys[UPROF_X86_CR4] & UPROF_X86_CR4_PSE);
@@ -148,4 +150,5 @@ uprof_x86_walk(UprofMem *mem, const UprofRegs *regs, uint64_t gva, UprofWalk *wa
     walk->page_len = page_len;
     walk->mapped = true;
     walk->executable = may_execute;
+    walk->writable = may_write;
 }

@@ -475,7 +475,7 @@ uprof_kallsyms_free(UprofKallsyms *kallsyms)
     if (!kallsyms)
         return;
     g_array_unref(kallsyms->symbols);
-    g_byte_array_unref(kallsyms->names);
+    g_clear_pointer(&kallsyms->names, g_byte_array_unref); /* somebody may have taken them */
     g_free(kallsyms);
 }
 
@@ -496,4 +496,30 @@ uprof_kallsyms_find(const UprofKallsyms *kallsyms, const char *name, uint64_t *a
         return true;
     }
     return false;
+}
+
+/* FNV-1a, 64 bits (draft-eastlake-fnv, section 2): for its speed, not against forgery */
+static uint64_t
+add_to_digest(uint64_t digest, const char *text)
+{
+    for (; *text; text++)
+        digest = (digest ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+    return digest;
+}
+
+uint64_t
+uprof_kallsyms_digest(const UprofKallsyms *kallsyms)
+{
+    uint64_t digest = UINT64_C(0xcbf29ce484222325);
+
+    for (guint i = 0; i < kallsyms->symbols->len; i++) {
+        const UprofKallsym *symbol = &g_array_index(kallsyms->symbols, UprofKallsym, i);
+        char head[32];
+        g_snprintf(head, sizeof(head), "%016" G_GINT64_MODIFIER "x %c ", symbol->address,
+                   symbol->type);
+        digest = add_to_digest(digest, head);
+        digest = add_to_digest(digest, uprof_kallsyms_name(kallsyms, symbol));
+        digest = add_to_digest(digest, "\n");
+    }
+    return digest;
 }

@@ -55,6 +55,7 @@ UprofSlice uprof_copy_slice(const UprofCopy *copy);
  * @lines: the ELF file of the two that says which lines its code is of; no bytes if none does
  * @lines_hint: (nullable): why these could not be read
  * @entry: where it begins to run, 0: not known
+ * @is_own: no file: it was found in the guest's memory, and so is what the guest runs
  */
 typedef struct {
     char *label;
@@ -84,6 +85,7 @@ typedef struct {
     uint64_t n_seen, next_look;
     uint64_t n_calls, n_calls_agreed;
     bool is_elsewhere;
+    bool is_own;
 } UprofImage;
 
 /**
@@ -92,6 +94,17 @@ typedef struct {
  */
 UprofImage *uprof_image_load(const char *path, const UprofArch *arch,
                              const char *const *debug_folders, GError **error);
+
+/**
+ * uprof_image_make: of what was found in the guest's memory; by the guest's addresses
+ * @label: "[kernel]"
+ * @symbols: of UprofSymbol; their names lie in @names
+ * @names: (transfer full)
+ * @ranges: of UprofSymCode, sorted, without overlaps
+ * @unsized_max: how far a symbol may reach at most
+ */
+UprofImage *uprof_image_make(const char *label, const GArray *symbols, GByteArray *names,
+                             const GArray *ranges, uint64_t unsized_max);
 
 /** uprof_image_move: says where the guest has it; see uprof_sym_add_file_at() */
 bool uprof_image_move(UprofImage *image, uint64_t base, GError **error);

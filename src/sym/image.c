@@ -266,6 +266,28 @@ uprof_image_load(const char *path, const UprofArch *arch, const char *const *deb
     return g_steal_pointer(&image);
 }
 
+UprofImage *
+uprof_image_make(const char *label, const GArray *symbols, GByteArray *names, const GArray *ranges,
+                 uint64_t unsized_max)
+{
+    UprofImage *image = g_new0(UprofImage, 1);
+
+    image->label = g_strdup(label);
+    image->copy = g_new0(UprofCopy, 1);
+    image->unpacked = g_ptr_array_new_with_free_func((GDestroyNotify)g_byte_array_unref);
+    g_ptr_array_add(image->unpacked, names);
+    image->ranges = g_array_new(FALSE, FALSE, sizeof(UprofImageRange));
+    for (guint i = 0; i < ranges->len; i++) {
+        const UprofSymCode *code = &g_array_index(ranges, UprofSymCode, i);
+        const UprofImageRange range = { .start = code->start, .end = code->end };
+        g_array_append_val(image->ranges, range);
+    }
+    image->table = uprof_table_new(symbols, image->ranges, unsized_max);
+    image->match = UPROF_SYM_MATCHED;
+    image->is_own = true;
+    return image;
+}
+
 bool
 uprof_image_has_code(const UprofImage *image, uint64_t pc)
 {

@@ -6,7 +6,11 @@
 
 #include <string.h>
 
-enum { CACHE_SLOTS = 16384, PLACE_SLOTS = 8192 };
+enum {
+    CACHE_SLOTS = 16384,
+    PLACE_SLOTS = 8192,
+    OWN_SYMBOL_BYTES_MAX = 64 * 1024, /* no kernel says how long its functions are */
+};
 
 typedef struct {
     uint64_t pc;
@@ -33,9 +37,10 @@ struct _UprofSym {
     GHashTable *named; /* UprofSymbol -> UprofName: each is demangled and cleaned once */
     UprofImage *images[UPROF_SYM_SOURCES_MAX];
     unsigned n_images;
-    uint64_t bytes, bytes_max; /* of their files; as many as there may be */
-    uint32_t epoch;            /* changes with what the images say */
-    uint32_t reset;            /* how often the guest was reset before */
+    UprofImage *own[UPROF_SYM_N_OWN]; /* (nullable) */
+    uint64_t bytes, bytes_max;        /* of their files; as many as there may be */
+    uint32_t epoch;                   /* changes with what the images say */
+    uint32_t reset;                   /* how often the guest was reset before */
     CacheSlot *cache;
     PlaceSlot *places;
 };
@@ -67,6 +72,8 @@ uprof_sym_free(UprofSym *sym)
         return;
     for (unsigned i = 0; i < sym->n_images; i++)
         uprof_image_free(sym->images[i]);
+    for (unsigned i = 0; i < UPROF_SYM_N_OWN; i++)
+        uprof_image_free(sym->own[i]);
     g_strfreev(sym->debug_folders);
     g_hash_table_unref(sym->named);
     uprof_places_free(sym->marks);
@@ -135,6 +142,45 @@ uprof_sym_add_file_at(UprofSym *sym, const char *path, const uint64_t *base, boo
     return true;
 }
 
+void
+uprof_sym_set_own(UprofSym *sym, UprofSymOwn which, const GArray *symbols, GByteArray *names,
+                  const GArray *ranges)
+{
+    static const char *const labels[UPROF_SYM_N_OWN] = { "[kernel]", "[modules]" };
+
+    /* a symbol that comes may have the place of one that goes */
+    g_hash_table_remove_all(sym->named);
+    g_clear_pointer(&sym->own[which], uprof_image_free);
+    if (symbols)
+        sym->own[which] =
+            uprof_image_make(labels[which], symbols, names, ranges, OWN_SYMBOL_BYTES_MAX);
+    sym->epoch++;
+}
+
+bool
+uprof_sym_has_names(const UprofSym *sym)
+{
+    return sym->n_images > 0 || sym->own[UPROF_SYM_KERNEL];
+}
+
+/*
+ * In the order of asking: files, and then what the guest itself says. Returns:
+ * (nullable): %NULL if there is none at @i, or it is another guest's
+ */
+static UprofImage *
+image_at(const UprofSym *sym, unsigned i)
+{
+    UprofImage *image = i < sym->n_images ? sym->images[i] : sym->own[i - sym->n_images];
+
+    return image && image->match != UPROF_SYM_MISMATCHED ? image : NULL;
+}
+
+static unsigned
+count_images(const UprofSym *sym)
+{
+    return sym->n_images + UPROF_SYM_N_OWN;
+}
+
 unsigned
 uprof_sym_n_sources(const UprofSym *sym)
 {
@@ -187,15 +233,26 @@ uprof_sym_check(UprofSym *sym, UprofMem *mem, unsigned vcpu, const UprofRegs *re
     return any;
 }
 
+/* The kernel's functions are marked, so that pictures can tell them from programs'. */
 static const UprofName *
-name_symbol(UprofSym *sym, const UprofSymbol *symbol)
+name_own(UprofSym *sym, const UprofSymbol *symbol)
+{
+    g_autofree char *clean = uprof_text_clean(symbol->name);
+    g_autofree char *text = g_strconcat(clean, "_[k]", NULL);
+
+    return uprof_names_marker(sym->names, text);
+}
+
+static const UprofName *
+name_symbol(UprofSym *sym, const UprofImage *image, const UprofSymbol *symbol)
 {
     const UprofName *name = g_hash_table_lookup(sym->named, symbol);
 
     if (name)
         return name;
-    g_autofree char *text = sym->raw_names ? NULL : uprof_demangle(symbol->name);
-    name = uprof_names_intern(sym->names, text ? (UprofSlice){ text, strlen(text) } : symbol->name);
+    g_autofree char *text = sym->raw_names || image->is_own ? NULL : uprof_demangle(symbol->name);
+    const UprofSlice words = text ? (UprofSlice){ text, strlen(text) } : symbol->name;
+    name = image->is_own ? name_own(sym, symbol) : uprof_names_intern(sym->names, words);
     g_hash_table_insert(sym->named, (gpointer)symbol, (gpointer)name);
     return name;
 }
@@ -226,7 +283,7 @@ name_gap(UprofSym *sym, UprofImage *image, uint64_t pc)
 static UprofSymAnswer
 answer_symbol(UprofSym *sym, UprofImage *image, const UprofSymbol *symbol, uint64_t pc)
 {
-    const UprofName *name = name_symbol(sym, symbol);
+    const UprofName *name = name_symbol(sym, image, symbol);
 
     return (UprofSymAnswer){
         .kind = UPROF_SYM_NAMED,
@@ -245,9 +302,9 @@ look_up(UprofSym *sym, uint64_t pc)
     UprofImage *within = NULL;
     char text[64];
 
-    for (unsigned i = 0; i < sym->n_images; i++) {
-        UprofImage *image = sym->images[i];
-        if (image->match == UPROF_SYM_MISMATCHED || !uprof_image_has_code(image, pc))
+    for (unsigned i = 0; i < count_images(sym); i++) {
+        UprofImage *image = image_at(sym, i);
+        if (!image || !uprof_image_has_code(image, pc))
             continue;
         const UprofSymbol *symbol = uprof_image_find(image, pc);
         if (symbol)
@@ -257,7 +314,7 @@ look_up(UprofSym *sym, uint64_t pc)
     }
     if (within)
         return name_gap(sym, within, pc);
-    if (sym->n_images > 0)
+    if (uprof_sym_has_names(sym))
         return (UprofSymAnswer){ .kind = UPROF_SYM_OUTSIDE,
                                  .name = uprof_names_marker(sym->names, "[unknown]") };
     g_snprintf(text, sizeof(text), "0x%" G_GINT64_MODIFIER "x", pc);
@@ -321,9 +378,9 @@ uprof_sym_function(UprofSym *sym, uint64_t pc, uint64_t *start, uint64_t *len, b
     /* compilers move what hardly ever runs out of a function: jumped to, with its frame */
     if (answer.kind == UPROF_SYM_NAMED && strstr(uprof_name_text(answer.name), ".cold"))
         return false;
-    for (unsigned i = 0; i < sym->n_images; i++) {
-        UprofImage *image = sym->images[i];
-        if (image->match == UPROF_SYM_MISMATCHED || !uprof_image_has_code(image, pc))
+    for (unsigned i = 0; i < count_images(sym); i++) {
+        UprofImage *image = image_at(sym, i);
+        if (!image || !uprof_image_has_code(image, pc))
             continue;
         /* who names it knows better */
         if ((answer.kind != UPROF_SYM_NAMED || uprof_image_find(image, pc)) &&
@@ -344,9 +401,9 @@ look_at(const UprofSym *sym, uint64_t pc)
 {
     PlaceSlot slot = { .pc = pc, .epoch = sym->epoch };
 
-    for (unsigned i = 0; i < sym->n_images && !slot.rule; i++) {
-        const UprofImage *image = sym->images[i];
-        if (image->match == UPROF_SYM_MISMATCHED)
+    for (unsigned i = 0; i < count_images(sym) && !slot.rule; i++) {
+        const UprofImage *image = image_at(sym, i);
+        if (!image)
             continue;
         slot.is_code |= uprof_image_has_code(image, pc);
         slot.cfi = image->cfi;

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * linux.h - a Linux guest, of which nobody has files
+ *
+ * Its kernel carries its own symbols, unwind tables and types; all of them are read
+ * out of the guest's memory (x86_64), outside any hold, once, and again after it has
+ * booted anew. What is read may have been made to mislead: nothing of it is believed
+ * that is not bounded and checked, and what is wrong turns off what depends on it.
+ */
+#pragma once
+
+#include "uprof/sym.h"
+
+typedef struct _UprofLinux UprofLinux;
+
+/** UprofLinuxState: whether the guest runs Linux */
+typedef enum {
+    UPROF_LINUX_UNKNOWN, /* it may yet boot */
+    UPROF_LINUX_NONE,    /* no: looked at often enough */
+    UPROF_LINUX_FOUND,
+} UprofLinuxState;
+
+/**
+ * UprofLinuxFacts:
+ * @release: (nullable): as `uname -r` says it; clean
+ * @n_symbols: of the kernel's own table
+ * @layout: (nullable): how that is written; literal
+ * @digest: of the text of /proc/kallsyms without modules, 64-bit FNV-1a; 0 unless it
+ *   was asked for
+ * @base: of the kernel's image
+ * @attach_ns: how long it took to find all that
+ * @why: (nullable): what is missing, and why; literal
+ */
+typedef struct {
+    UprofLinuxState state;
+    const char *release;
+    size_t n_symbols;
+    const char *layout;
+    uint64_t digest;
+    uint64_t base;
+    uint64_t attach_ns;
+    const char *why;
+} UprofLinuxFacts;
+
+/**
+ * uprof_linux_new:
+ * @sym: borrowed; gets the kernel's symbols
+ */
+UprofLinux *uprof_linux_new(UprofSym *sym);
+void uprof_linux_free(UprofLinux *kernel);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofLinux, uprof_linux_free)
+
+/** uprof_linux_want_digest: before the first look */
+void uprof_linux_want_digest(UprofLinux *kernel);
+
+/**
+ * uprof_linux_look:
+ * @mem: the worker's
+ * @snapshot: with its registers
+ *
+ * For each snapshot, before it is unwound. Looks for a kernel where none is known: at
+ * once, and while the guest boots now and then. That takes some hundredths of a second.
+ * Depends on nothing but snapshots and memory, so that a replay finds the same.
+ */
+void uprof_linux_look(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot);
+
+/** uprof_linux_facts: @facts: (out): borrowed strings, until the next look */
+void uprof_linux_facts(const UprofLinux *kernel, UprofLinuxFacts *facts);

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "linux-priv.h"
+
+#include "uprof/clock.h"
+#include "uprof/kallsyms.h"
+#include "uprof/text.h"
+
+#include <string.h>
+
+enum {
+    BANNER_BYTES = 256,
+    TRIES_MAX = 12, /* from one boot to the next */
+};
+
+#define TRY_APART_NS UINT64_C(250000000) /* and more after each in vain */
+
+static const char banner_start[] = "Linux version ";
+
+/* What is looked up in the kernel's table; 0: it has none of that name. */
+typedef struct {
+    uint64_t text;
+    uint64_t banner;
+    uint64_t root; /* of page tables that map the kernel, and no process */
+} Places;
+
+struct _UprofLinux {
+    UprofSym *sym; /* borrowed */
+    bool wants_digest;
+
+    UprofLinuxState state;
+    uint32_t resets;
+    unsigned n_tries;
+    uint64_t next_try_ns;
+    uint64_t checked_ns;
+
+    UprofRegs regs; /* to read the kernel's memory by, whatever runs */
+    unsigned vcpu;
+    Places places;
+    char banner[BANNER_BYTES];
+    char *release;
+    size_t n_symbols;
+    const char *layout;
+    uint64_t digest;
+    uint64_t base;
+    uint64_t attach_ns;
+    const char *why;
+};
+
+UprofLinux *
+uprof_linux_new(UprofSym *sym)
+{
+    UprofLinux *kernel = g_new0(UprofLinux, 1);
+
+    kernel->sym = sym;
+    return kernel;
+}
+
+void
+uprof_linux_free(UprofLinux *kernel)
+{
+    if (!kernel)
+        return;
+    g_free(kernel->release);
+    g_free(kernel);
+}
+
+void
+uprof_linux_want_digest(UprofLinux *kernel)
+{
+    kernel->wants_digest = true;
+}
+
+static void
+forget(UprofLinux *kernel)
+{
+    if (kernel->state == UPROF_LINUX_FOUND)
+        uprof_sym_set_own(kernel->sym, UPROF_SYM_KERNEL, NULL, NULL, NULL);
+    kernel->state = UPROF_LINUX_UNKNOWN;
+    kernel->n_tries = 0;
+    kernel->next_try_ns = 0;
+    g_clear_pointer(&kernel->release, g_free);
+    kernel->why = NULL;
+}
+
+/* ---- What is found ---- */
+
+static void
+find_places(const UprofKallsyms *kallsyms, Places *places)
+{
+    const struct {
+        const char *name;
+        uint64_t *place;
+    } wanted[] = {
+        { "_text", &places->text },
+        { "linux_banner", &places->banner },
+        { "init_top_pgt", &places->root },
+        { "init_level4_pgt", &places->root }, /* until 4.12 */
+    };
+
+    *places = (Places){ 0 };
+    for (size_t i = 0; i < G_N_ELEMENTS(wanted); i++)
+        if (*wanted[i].place == 0)
+            uprof_kallsyms_find(kallsyms, wanted[i].name, wanted[i].place);
+}
+
+static bool
+is_code(char type)
+{
+    return type == 'T' || type == 't' || type == 'W' || type == 'w';
+}
+
+static UprofBinding
+find_binding(char type)
+{
+    if (type == 'W' || type == 'w')
+        return UPROF_BINDING_WEAK;
+    return g_ascii_isupper(type) ? UPROF_BINDING_GLOBAL : UPROF_BINDING_LOCAL;
+}
+
+static void
+publish_symbols(UprofLinux *kernel, UprofKallsyms *kallsyms, const UprofLinuxImage *image)
+{
+    g_autoptr(GArray) symbols =
+        g_array_sized_new(FALSE, FALSE, sizeof(UprofSymbol), kallsyms->symbols->len);
+
+    for (guint i = 0; i < kallsyms->symbols->len; i++) {
+        const UprofKallsym *from = &g_array_index(kallsyms->symbols, UprofKallsym, i);
+        const char *name = uprof_kallsyms_name(kallsyms, from);
+        const UprofSymbol symbol = {
+            .start = from->address,
+            .name = { name, strlen(name) },
+            .binding = find_binding(from->type),
+            .code = is_code(from->type),
+        };
+        if (symbol.name.len > 0)
+            g_array_append_val(symbols, symbol);
+    }
+    uprof_sym_set_own(kernel->sym, UPROF_SYM_KERNEL, symbols, g_steal_pointer(&kallsyms->names),
+                      image->code);
+}
+
+/* "Linux version 6.1.0-18-cloud-amd64 (somebody@somewhere) ..." */
+static bool
+read_banner(const UprofLinux *kernel, UprofMem *mem, char *banner)
+{
+    memset(banner, 0, BANNER_BYTES);
+    return kernel->places.banner != 0 &&
+           uprof_mem_read(mem, kernel->vcpu, &kernel->regs, kernel->places.banner, banner,
+                          BANNER_BYTES - 1) &&
+           g_str_has_prefix(banner, banner_start);
+}
+
+static void
+note_release(UprofLinux *kernel)
+{
+    const char *start = kernel->banner + strlen(banner_start);
+    const UprofSlice release = { start, strcspn(start, " \n") };
+
+    g_free(kernel->release);
+    kernel->release = uprof_text_quote_slice(release);
+}
+
+/*
+ * The tables that a process has go with it. Those of the kernel alone stay; on Xen a
+ * paravirtual guest's hold other frames than its symbols say.
+ */
+static void
+take_root(UprofLinux *kernel, UprofMem *mem)
+{
+    UprofRegs *regs = &kernel->regs;
+    UprofRegs with_root = *regs;
+    uint64_t gpa, left;
+    char banner[BANNER_BYTES];
+
+    if (kernel->places.root == 0 || regs->sys[UPROF_X86_XEN_PV] != 0 ||
+        !uprof_mem_translate(mem, kernel->vcpu, regs, kernel->places.root, &gpa, &left, NULL))
+        return;
+    with_root.sys[UPROF_X86_CR3] = gpa;
+    const UprofRegs before = *regs;
+    *regs = with_root;
+    if (!read_banner(kernel, mem, banner) || strcmp(banner, kernel->banner) != 0)
+        *regs = before;
+}
+
+/* ---- The search ---- */
+
+static UprofKallsyms *
+find_kallsyms(UprofLinuxImage *image, UprofMem *mem, unsigned vcpu)
+{
+    const UprofSlice bytes = uprof_linux_image_slice(image);
+    UprofKallsyms *kallsyms = uprof_kallsyms_parse(bytes, image->base, UPROF_KALLSYMS_MIN, NULL);
+
+    if (kallsyms)
+        return kallsyms;
+    /* while it boots, and with rodata=off, its constants can be written to */
+    uprof_linux_image_copy_all(image, mem, vcpu);
+    return uprof_kallsyms_parse(bytes, image->base, UPROF_KALLSYMS_MIN, NULL);
+}
+
+/* Returns: whether it is Linux; @kallsyms loses its names to the symbols */
+static bool
+take_kernel(UprofLinux *kernel, UprofMem *mem, const UprofLinuxImage *image,
+            UprofKallsyms *kallsyms)
+{
+    kernel->regs = image->regs;
+    find_places(kallsyms, &kernel->places);
+    if (kernel->places.text != image->base || !read_banner(kernel, mem, kernel->banner))
+        return false;
+    note_release(kernel);
+    take_root(kernel, mem);
+    kernel->base = image->base;
+    kernel->n_symbols = kallsyms->symbols->len;
+    kernel->layout = kallsyms->layout;
+    kernel->digest = kernel->wants_digest ? uprof_kallsyms_digest(kallsyms) : 0;
+    publish_symbols(kernel, kallsyms, image);
+    return true;
+}
+
+static bool
+attach(UprofLinux *kernel, UprofMem *mem, UprofLinuxImage *image)
+{
+    g_autoptr(UprofKallsyms) kallsyms = find_kallsyms(image, mem, kernel->vcpu);
+
+    if (!kallsyms || !take_kernel(kernel, mem, image, kallsyms)) {
+        kernel->why = kallsyms ? "a table of symbols is there, but not where Linux has its kernel"
+                               : "what lies where Linux has its kernel has no table of symbols";
+        return false;
+    }
+    kernel->why = NULL;
+    return true;
+}
+
+static void
+try_attach(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
+{
+    const uint64_t began_ns = uprof_clock_now_ns();
+
+    if (snapshot->time_ns < kernel->next_try_ns)
+        return;
+    kernel->next_try_ns = snapshot->time_ns + TRY_APART_NS;
+    kernel->vcpu = snapshot->vcpu;
+    g_autoptr(UprofLinuxImage) image = uprof_linux_image_find(mem, kernel->vcpu, &snapshot->regs);
+    if (!image)
+        return;
+    if (attach(kernel, mem, image)) {
+        kernel->state = UPROF_LINUX_FOUND;
+        kernel->checked_ns = snapshot->time_ns;
+        kernel->attach_ns = uprof_clock_now_ns() - began_ns;
+        return;
+    }
+    /* each costs more than a look at where a kernel might be */
+    kernel->next_try_ns += TRY_APART_NS << kernel->n_tries;
+    if (++kernel->n_tries == TRIES_MAX)
+        kernel->state = UPROF_LINUX_NONE;
+}
+
+/* A kernel can start another one (kexec) without a reset. */
+static void
+check_again(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
+{
+    char banner[BANNER_BYTES];
+
+    if (snapshot->time_ns - kernel->checked_ns < UPROF_MEM_KEEP_NS)
+        return;
+    kernel->checked_ns = snapshot->time_ns;
+    if (!read_banner(kernel, mem, banner) || strcmp(banner, kernel->banner) != 0)
+        forget(kernel);
+}
+
+void
+uprof_linux_look(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
+{
+    if (snapshot->reset != kernel->resets) {
+        kernel->resets = snapshot->reset;
+        forget(kernel);
+    }
+    if (snapshot->regs.word_bytes == 0)
+        return;
+    if (kernel->state == UPROF_LINUX_FOUND)
+        check_again(kernel, mem, snapshot);
+    if (kernel->state == UPROF_LINUX_UNKNOWN)
+        try_attach(kernel, mem, snapshot);
+}
+
+void
+uprof_linux_facts(const UprofLinux *kernel, UprofLinuxFacts *facts)
+{
+    const bool is_found = kernel->state == UPROF_LINUX_FOUND;
+
+    *facts = (UprofLinuxFacts){ .state = kernel->state, .why = kernel->why };
+    if (!is_found)
+        return;
+    facts->release = kernel->release;
+    facts->n_symbols = kernel->n_symbols;
+    facts->layout = kernel->layout;
+    facts->digest = kernel->digest;
+    facts->base = kernel->base;
+    facts->attach_ns = kernel->attach_ns;
+}
