@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * make-seeds.c - the seeds of corpus/cfi, cfi-entry, elf, capture, expr, image, kallsyms
- *   and unwind
+ * make-seeds.c - the seeds of corpus/cfi, cfi-entry, elf, capture, expr, image, kallsyms,
+ *   orc and unwind
  *
  * Usage: make-seeds CORPUS. Run by hand when a format or the builder changes;
  * the files are kept, since findings are kept beside them.
@@ -13,8 +13,10 @@
 
 #include "build-elf.h"
 #include "build-kallsyms.h"
+#include "build-orc.h"
 #include "symbol-elf.h"
 #include "uprof/capture.h"
+#include "uprof/orc.h"
 
 /* clang-format off */
 static const struct {
@@ -202,6 +204,40 @@ make_kallsyms(const char *corpus)
     }
 }
 
+/* As fuzz-orc.c wants them. @flags: of the entries, 4096 bytes from one to the next; 0 ends them */
+static void
+save_orc(const char *corpus, const char *name, UprofOrcVersion version, const uint16_t *flags)
+{
+    const uint64_t table = UINT64_C(0xffffffff82400000);
+    const uint8_t header[] = { (uint8_t)(version - UPROF_ORC_4_14), 0 };
+    g_autoptr(GByteArray) all = g_byte_array_new(), entries = g_byte_array_new();
+    OrcLine lines[16];
+    unsigned n = 0;
+
+    for (; flags[n] != 0; n++)
+        lines[n] = (OrcLine){ table - 0xc000 + 0x1000 * n, 16, -16, flags[n] };
+    lines[n] = (OrcLine){ .pc = table - 0xc000 + 0x1000 * n };
+    g_byte_array_append(all, header, sizeof(header));
+    build_orc(lines, n + 1, table, all, entries);
+    g_byte_array_append(all, entries->data, entries->len);
+    save_bytes(corpus, "orc", name, all->data, all->len);
+}
+
+static void
+make_orc(const char *corpus)
+{
+    static const uint16_t old[] = { 0x15, 0x105, 0x205, 0x400, 0x46, 0x9, 0 };
+    static const uint16_t signals[] = { 0x15, 0x505, 0x605, 0x800, 0x400, 0 };
+    static const uint16_t types[] = { 0x215, 0xb05, 0xc05, 0x100, 0x248, 0x20a, 0x515, 0 };
+    static const uint16_t now[] = { 0x283, 0xb03, 0xc03, 0x100, 0x244, 0x209, 0 };
+
+    save_orc(corpus, "4.14", UPROF_ORC_4_14, old);
+    save_orc(corpus, "5.12", UPROF_ORC_5_12, old);
+    save_orc(corpus, "6.3", UPROF_ORC_6_3, signals);
+    save_orc(corpus, "6.4", UPROF_ORC_6_4, types);
+    save_orc(corpus, "7.1", UPROF_ORC_7_1, now);
+}
+
 static void
 make_tables(const char *corpus)
 {
@@ -270,6 +306,7 @@ main(int argc, char **argv)
     make_expressions(argv[1]);
     make_images(argv[1]);
     make_kallsyms(argv[1]);
+    make_orc(argv[1]);
     make_stacks(argv[1]);
     make_capture(argv[1], "no-window", 0, 0, false);
     make_capture(argv[1], "one-window", 1, 64, false);
