@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "fuzz.h"
+
+#include <string.h>
+
+#include "uprof/vmcoreinfo.h"
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(UprofVmcoreinfo) info = uprof_vmcoreinfo_parse((UprofSlice){ data, size }, &error);
+    uint64_t value;
+
+    check_answer(info != NULL, error);
+    if (!info)
+        return 0;
+    const char *build_id = uprof_vmcoreinfo_build_id(info);
+    g_assert(size <= UPROF_VMCOREINFO_BYTES_MAX);
+    g_assert(g_utf8_validate(uprof_vmcoreinfo_release(info), -1, NULL));
+    g_assert(strlen(uprof_vmcoreinfo_release(info)) > 0);
+    g_assert(!build_id || (strlen(build_id) % 2 == 0 && strlen(build_id) <= 40));
+    for (unsigned kind = 0; kind < UPROF_VMCOREINFO_N_KINDS; kind++)
+        uprof_vmcoreinfo_find(info, kind, kind == UPROF_VMCOREINFO_KERNEL_OFFSET ? NULL : "a",
+                              &value);
+    return 0;
+}
