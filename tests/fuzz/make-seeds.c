@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * make-seeds.c - the seeds of corpus/cfi, cfi-entry, elf, capture, expr, image, kallsyms,
- *   orc and unwind
+ * make-seeds.c - the seeds of corpus/btf, cfi, cfi-entry, elf, capture, expr, image,
+ *   kallsyms, orc and unwind
  *
  * Usage: make-seeds CORPUS. Run by hand when a format or the builder changes;
  * the files are kept, since findings are kept beside them.
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "build-btf.h"
 #include "build-elf.h"
 #include "build-kallsyms.h"
 #include "build-orc.h"
@@ -239,6 +240,24 @@ make_orc(const char *corpus)
 }
 
 static void
+make_btf(const char *corpus)
+{
+    const uint32_t rest[] = { 1, 2, 3 };
+    const BtfMember itself[] = { { NULL, 1, 0 }, { "pid", 1, 0 }, { NULL, 1, 32 } };
+    g_autoptr(GByteArray) usual = build_btf();
+    g_auto(BtfBuilder) builder;
+
+    save_bytes(corpus, "btf", "usual", usual->data, usual->len);
+    btf_init(&builder);
+    btf_add_struct(&builder, "task_struct", BTF_STRUCT, false, 8, itself, 3);
+    for (unsigned kind = 0; kind <= 20; kind++)
+        btf_add_layout(&builder, 4, 8);
+    btf_add(&builder, NULL, 20, false, 1, 0, rest, 3);
+    g_autoptr(GByteArray) later = btf_finish(&builder);
+    save_bytes(corpus, "btf", "later", later->data, later->len);
+}
+
+static void
 make_tables(const char *corpus)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(tables); i++) {
@@ -301,6 +320,7 @@ main(int argc, char **argv)
         fprintf(stderr, "usage: %s CORPUS\n", argv[0]);
         return EXIT_FAILURE;
     }
+    make_btf(argv[1]);
     make_tables(argv[1]);
     make_elves(argv[1]);
     make_expressions(argv[1]);
