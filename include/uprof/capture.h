@@ -31,6 +31,8 @@
  *   6 REST      u64 time_ns; u32 vcpu, weight, count, reset; u8 grain, idle; u16 0:
  *               a vCPU that had not run since its snapshot before, so that nothing
  *               was read of it, in @count ticks from @time_ns on.
+ *   7 PRIME     as SNAPSHOT, without windows: no sample, but registers by which the
+ *               analysis found out what the guest is; before the first SNAPSHOT.
  *
  * A capture holds stack memory of the guest, so secrets: files are made with
  * mode 0600.
@@ -57,6 +59,7 @@ typedef enum {
     UPROF_CAPTURE_PAGE,
     UPROF_CAPTURE_END,
     UPROF_CAPTURE_REST,
+    UPROF_CAPTURE_PRIME,
 } UprofCaptureType;
 
 /** UprofWriter: appends to a capture; never used while a guest is held */
@@ -74,7 +77,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofWriter, uprof_writer_free)
 
 /*
  * uprof_writer_run .. uprof_writer_end: append one record each; of a snapshot
- * that is @same a REST.
+ * that is @same a REST, that is @is_prime a PRIME.
  *
  * Returns: false with %UPROF_ERROR_FAILED if the file cannot be written; every
  * later call then fails in the same way.

@@ -9,7 +9,10 @@
  */
 #pragma once
 
+#include "uprof/links.h"
 #include "uprof/sym.h"
+
+enum { UPROF_LINUX_NAME_BYTES = 16 };
 
 typedef struct _UprofLinux UprofLinux;
 
@@ -28,6 +31,7 @@ typedef enum {
  * @digest: of the text of /proc/kallsyms without modules, 64-bit FNV-1a; 0 unless it
  *   was asked for
  * @base: of the kernel's image
+ * @has_tasks: it is known where to see which process runs
  * @attach_ns: how long it took to find all that
  * @why: (nullable): what is missing, and why; literal
  */
@@ -38,6 +42,7 @@ typedef struct {
     const char *layout;
     uint64_t digest;
     uint64_t base;
+    bool has_tasks;
     uint64_t attach_ns;
     const char *why;
 } UprofLinuxFacts;
@@ -45,8 +50,9 @@ typedef struct {
 /**
  * uprof_linux_new:
  * @sym: borrowed; gets the kernel's symbols
+ * @n_vcpus: of the guest
  */
-UprofLinux *uprof_linux_new(UprofSym *sym);
+UprofLinux *uprof_linux_new(UprofSym *sym, unsigned n_vcpus);
 void uprof_linux_free(UprofLinux *kernel);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofLinux, uprof_linux_free)
 
@@ -63,6 +69,31 @@ void uprof_linux_want_digest(UprofLinux *kernel);
  * Depends on nothing but snapshots and memory, so that a replay finds the same.
  */
 void uprof_linux_look(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot);
+
+/**
+ * uprof_linux_links: for the sampler's plan
+ *
+ * Returns: a place that holds %NULL while no kernel is known, to be read atomically from
+ *   any thread; what it has ever held lives as long as @kernel
+ */
+const UprofLinks **uprof_linux_links(UprofLinux *kernel);
+
+/**
+ * UprofLinuxTask: a thread of a process, or of the kernel
+ * @pid, @process: its own number, and its process's
+ * @memory: address of what says what it has mapped; 0: a thread of the kernel
+ * @name: of 15 bytes at most; not clean
+ */
+typedef struct {
+    uint32_t pid;
+    uint32_t process;
+    uint64_t memory;
+    char name[UPROF_LINUX_NAME_BYTES];
+} UprofLinuxTask;
+
+/** uprof_linux_task: @task: (out): which ran. Returns: false if that was not copied, or is nonsense */
+bool
+uprof_linux_task(const UprofLinux *kernel, const UprofSnapshot *snapshot, UprofLinuxTask *task);
 
 /** uprof_linux_facts: @facts: (out): borrowed strings, until the next look */
 void uprof_linux_facts(const UprofLinux *kernel, UprofLinuxFacts *facts);

@@ -23,6 +23,7 @@ enum { UPROF_SAMPLER_PROBES = 9 }; /* trial holds that nobody counts */
  * @duration_ns: 0: until stopped
  * @budget_ppm: share of time that a vCPU may be held, in millionths; not 0
  * @max_pause_ns: once a hold is that old nothing more is copied in it
+ * @links: (nullable): borrowed: where to find, atomically, what else belongs to a sample
  * @goes_on: after another sampler of the asked rate: a rate that must be lowered
  *   makes samples weigh more from the first on
  * @gone_ns: how long that other one has sampled
@@ -37,6 +38,7 @@ typedef struct {
     uint64_t duration_ns;
     uint64_t budget_ppm;
     uint64_t max_pause_ns;
+    const UprofLinks **links;
     bool goes_on;
     uint64_t gone_ns;
     bool idle_stacks;

@@ -10,7 +10,7 @@
 #include "uprof/arch.h"
 
 enum {
-    UPROF_WINDOWS_MAX = 4,
+    UPROF_WINDOWS_MAX = 6,
     UPROF_WINDOW_BYTES_FIRST = 16 * 1024, /* copied from a stack at first */
     UPROF_WINDOW_BYTES_MIN = 4 * 1024,    /* and when stacks are short */
     UPROF_SNAPSHOT_BYTES_MAX = 64 * 1024, /* all windows together */
@@ -86,6 +86,7 @@ typedef struct {
  * @stale: the windows' translation changed meanwhile; they were dropped
  * @same: the vCPU has not run since its snapshot before this one, so that nothing
  *   was held or read: there are no registers and no windows
+ * @is_prime: no sample: before the first one, to learn from what the guest is
  * @owner: borrowed, opaque: whose snapshot it is where several guests share a
  *   ring; not part of a capture
  */
@@ -102,6 +103,7 @@ typedef struct {
     bool idle;
     bool stale;
     bool same;
+    bool is_prime;
     void *owner;
     UprofRegs regs;
     uint32_t n_windows;

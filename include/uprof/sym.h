@@ -174,6 +174,30 @@ typedef enum {
 void uprof_sym_set_own(UprofSym *sym, UprofSymOwn which, const GArray *symbols, GByteArray *names,
                        const GArray *ranges);
 
+/* Places of modules: addresses that no guest has, each module's in a part of its own. */
+#define UPROF_SYM_MODULE_BYTES_MAX (UINT64_C(1) << 40)
+enum { UPROF_SYM_MODULES_MAX = 4096 };
+
+/**
+ * uprof_sym_add_module: a file that processes of the guest have mapped
+ * @name: of the file in the guest, without folders; a label, never opened
+ * @build_id: (nullable): in hex; a file of this host that has it gives names and rules
+ *
+ * Returns: its number, from 1; 0 if there are too many
+ */
+unsigned uprof_sym_add_module(UprofSym *sym, const char *name, const char *build_id);
+
+/**
+ * uprof_sym_module_place:
+ * @offset: from the module's first page, less than %UPROF_SYM_MODULE_BYTES_MAX
+ *
+ * Returns: an address to ask for
+ */
+uint64_t uprof_sym_module_place(unsigned module, uint64_t offset);
+
+/** uprof_sym_hex: Returns: (transfer full): two digits a byte */
+char *uprof_sym_hex(UprofSlice bytes);
+
 /** uprof_sym_has_names: Returns: whether there is any source, file or not */
 bool uprof_sym_has_names(const UprofSym *sym);
 

@@ -15,7 +15,7 @@
  */
 #pragma once
 
-#include "uprof/sym.h"
+#include "uprof/space.h"
 
 enum {
     UPROF_DEPTH_MAX = 1024,
@@ -60,10 +60,12 @@ typedef enum {
 
 /**
  * UprofFrame:
+ * @place: what to ask the symbols for: @pc, or that of a module of a process
  * @is_return: @pc is a return address: the call stands before it
  */
 typedef struct {
     uint64_t pc;
+    uint64_t place;
     UprofHow how;
     bool is_return;
 } UprofFrame;
@@ -110,6 +112,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofUnwindCache, uprof_unwind_cache_free)
 /**
  * UprofUnwindContext: all of it borrowed
  * @cache: (nullable): of one guest and its @sym; without it everything is found anew
+ * @space: (nullable): where the guest's processes have what, begun with this snapshot
  * @method: %UPROF_UNWIND_AUTO if it is not set
  * @max_depth: 1 to %UPROF_DEPTH_MAX
  */
@@ -118,6 +121,7 @@ typedef struct {
     UprofMem *mem;
     UprofSym *sym;
     UprofUnwindCache *cache;
+    UprofSpace *space;
     UprofUnwindMethod method;
     unsigned max_depth;
 } UprofUnwindContext;

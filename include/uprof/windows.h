@@ -2,13 +2,15 @@
 /*
  * windows.h - which parts of a stack are copied
  *
- * The first window begins a little below the stack pointer. How far it reaches
+ * The stack's window begins a little below the stack pointer. How far it reaches
  * is kept per vCPU: it doubles when a stack was longer, and shrinks when stacks
- * have been short for long, which takes longer each time it was a mistake. Up to three linked windows (found
- * beforehand, so that nothing in a hold knows unwinding) will join it.
+ * have been short for long, which takes longer each time it was a mistake. What
+ * else belongs to a sample (links.h) is found out beforehand, so that nothing in a
+ * hold knows unwinding.
  */
 #pragma once
 
+#include "uprof/links.h"
 #include "uprof/mem.h"
 
 /** UprofWindowSize: of one vCPU; @wanted is set by the worker, read by the sampler */
@@ -31,6 +33,8 @@ void uprof_window_size_learn(UprofWindowSize *size, bool was_cut, uint64_t used)
 /**
  * uprof_windows_copy: in the hold
  * @mem: the sampler's
+ * @links: (nullable): what else belongs to the sample
  * @snapshot: (inout): with its registers; gets its windows
  */
-void uprof_windows_copy(UprofMem *mem, const UprofWindowSize *size, UprofSnapshot *snapshot);
+void uprof_windows_copy(UprofMem *mem, const UprofWindowSize *size, const UprofLinks *links,
+                        UprofSnapshot *snapshot);

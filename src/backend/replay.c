@@ -133,7 +133,8 @@ replay_next(UprofGuest *guest, UprofSnapshot *snapshot, GError **error)
             return found ? UPROF_OK : UPROF_GONE;
         if (record.type == UPROF_CAPTURE_PAGE && !take_page(replay, record.body, error))
             return UPROF_FAILED;
-        if (record.type != UPROF_CAPTURE_SNAPSHOT && record.type != UPROF_CAPTURE_REST)
+        if (record.type != UPROF_CAPTURE_SNAPSHOT && record.type != UPROF_CAPTURE_REST &&
+            record.type != UPROF_CAPTURE_PRIME)
             continue;
         if (found) {
             uprof_bytes_seek(&replay->bytes, at);
@@ -144,6 +145,7 @@ replay_next(UprofGuest *guest, UprofSnapshot *snapshot, GError **error)
                     : uprof_capture_parse_snapshot(record.body, snapshot, error);
         if (!found)
             return UPROF_FAILED;
+        snapshot->is_prime = record.type == UPROF_CAPTURE_PRIME;
     }
 }
 

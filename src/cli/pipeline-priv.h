@@ -9,6 +9,7 @@
 
 #include "uprof/backend.h"
 #include "uprof/linux.h"
+#include "uprof/space.h"
 #include "uprof/profile.h"
 #include "uprof/unwind.h"
 #include "uprof/windows.h"
@@ -26,6 +27,7 @@ typedef struct {
  * UprofPipeline:
  * @run: borrowed; its facts on quality are filled here
  * @kernel: the guest's own, if it is Linux
+ * @space: and its processes
  * @profile: until the end with places (sym.h) in its stacks
  * @is_coarse: no places any more: there were too many stacks, or somebody looks on
  * @sizes: (nullable): borrowed; windows that learn from the stacks
@@ -39,6 +41,7 @@ typedef struct {
     UprofNames *names;
     UprofSym *sym;
     UprofLinux *kernel;
+    UprofSpace *space;
     UprofProfile *profile;
     bool is_coarse;
     UprofGuest *recorder;
@@ -80,6 +83,8 @@ bool uprof_pipeline_begin(UprofPipeline *pipeline, GError **error);
 
 /**
  * uprof_pipeline_take:
+ *
+ * Of one that is @is_prime only what the guest is is looked at.
  *
  * Returns: false with %UPROF_ERROR_FAILED if the capture cannot be written; the
  *   snapshot is counted all the same

@@ -15,7 +15,8 @@ uprof_pipeline_new(UprofGuest *guest, UprofRun *run, UprofWriter *writer)
     pipeline->names = uprof_names_new();
     uprof_names_limit(pipeline->names, UPROF_PROFILE_NAMES_MAX);
     pipeline->sym = uprof_sym_new(guest->arch, pipeline->names);
-    pipeline->kernel = uprof_linux_new(pipeline->sym);
+    pipeline->kernel = uprof_linux_new(pipeline->sym, guest->n_vcpus);
+    pipeline->space = uprof_space_new(pipeline->kernel, pipeline->sym);
     const UprofName *root =
         uprof_names_intern(pipeline->names, (UprofSlice){ run->domain, strlen(run->domain) });
     pipeline->profile = uprof_profile_new(pipeline->names, root, true);
@@ -38,6 +39,7 @@ uprof_pipeline_free(UprofPipeline *pipeline)
     uprof_mem_free(pipeline->mem);
     uprof_guest_close(pipeline->recorder);
     uprof_profile_free(pipeline->profile);
+    uprof_space_free(pipeline->space);
     uprof_linux_free(pipeline->kernel);
     uprof_sym_free(pipeline->sym);
     uprof_names_free(pipeline->names);
@@ -184,7 +186,7 @@ name_frames(UprofPipeline *pipeline, const UprofStack *stack, unsigned *n_inside
 
     for (unsigned i = stack->n; i-- > 0;) {
         const UprofFrame *frame = &stack->frames[i];
-        const UprofSymAnswer answer = uprof_sym_find(pipeline->sym, frame->pc, frame->is_return);
+        const UprofSymAnswer answer = uprof_sym_find(pipeline->sym, frame->place, frame->is_return);
         const bool is_unknown = has_sources && answer.kind == UPROF_SYM_OUTSIDE;
         if (!(is_unknown && was_unknown))
             push_frame(pipeline, answer.place ? answer.place : answer.name);
@@ -195,18 +197,20 @@ name_frames(UprofPipeline *pipeline, const UprofStack *stack, unsigned *n_inside
     return n_named;
 }
 
-/* How much of the first window the stack took. */
+/* How much of the window in which it ends the stack took. */
 static void
 learn_window(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
 {
     const UprofStack *stack = pipeline->stack;
     if (!pipeline->sizes || snapshot->n_windows == 0 || snapshot->stale)
         return;
-    const uint64_t start = snapshot->windows[0].gva;
+    const UprofWindow *last = uprof_snapshot_window_at(snapshot, stack->top_sp - 1);
+    const UprofWindow *window = last ? last : &snapshot->windows[0];
+    const uint64_t start = window->gva;
     const uint64_t used = stack->top_sp > start ? stack->top_sp - start : 0;
     UprofWindowSize *size = &pipeline->sizes[snapshot->vcpu];
     /* it may have been copied before the window grew, or there was no more to copy */
-    const bool was_short = snapshot->windows[0].len < (uint32_t)g_atomic_int_get(&size->wanted);
+    const bool was_short = window->len < (uint32_t)g_atomic_int_get(&size->wanted);
     uprof_window_size_learn(size, stack->end == UPROF_END_WINDOW && !was_short, used);
 }
 
@@ -273,6 +277,22 @@ push_vcpu(UprofPipeline *pipeline, unsigned vcpu)
         return;
     g_snprintf(text, sizeof(text), "vcpu%u", vcpu);
     push_marker(pipeline, text);
+}
+
+/* Which process ran, where there are processes. */
+static void
+push_task(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
+{
+    UprofLinuxTask task;
+
+    if (!*uprof_linux_links(pipeline->kernel))
+        return;
+    if (!uprof_linux_task(pipeline->kernel, snapshot, &task)) {
+        push_marker(pipeline, "[unknown]");
+        return;
+    }
+    const UprofSlice name = { task.name, strnlen(task.name, sizeof(task.name)) };
+    push_frame(pipeline, uprof_names_intern(pipeline->names, name));
 }
 
 static UprofPipelineLast *
@@ -409,6 +429,7 @@ work(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
         .mem = pipeline->mem,
         .sym = pipeline->sym,
         .cache = pipeline->cache,
+        .space = pipeline->space,
         .method = uprof_unwind_method(run->unwind),
         .max_depth = (unsigned)CLAMP(run->max_depth, 1, UPROF_DEPTH_MAX),
     };
@@ -420,18 +441,29 @@ work(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
         return;
     }
     uprof_linux_look(pipeline->kernel, pipeline->mem, snapshot);
+    uprof_space_begin(pipeline->space, pipeline->mem, snapshot);
     uprof_sym_check(pipeline->sym, pipeline->mem, snapshot->vcpu, &snapshot->regs,
                     snapshot->regs.pc, snapshot->reset);
     pipeline->is_idle = snapshot->idle || uprof_unwind_is_idle(&context);
     push_vcpu(pipeline, snapshot->vcpu);
     run->torn += !pipeline->is_idle && snapshot->stale;
-    if (!pipeline->is_idle || (run->idle_stacks && snapshot->regs.word_bytes > 0))
+    if (!pipeline->is_idle || (run->idle_stacks && snapshot->regs.word_bytes > 0)) {
+        push_task(pipeline, snapshot);
         tally = push_stack(pipeline, &context);
+    }
     remember(pipeline, snapshot, tally);
     if (pipeline->is_idle)
         count_idle(pipeline, snapshot);
     else
         add_stack(pipeline, snapshot, true);
+}
+
+/* What the guest is takes long to find out; nobody waits for that yet. */
+static void
+prime(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
+{
+    uprof_mem_begin_sample(pipeline->mem, snapshot->time_ns, snapshot->reset);
+    uprof_linux_look(pipeline->kernel, pipeline->mem, snapshot);
 }
 
 bool
@@ -444,6 +476,11 @@ uprof_pipeline_take(UprofPipeline *pipeline, const UprofSnapshot *snapshot, GErr
     if (pipeline->writer)
         ok = uprof_writer_snapshot(pipeline->writer, snapshot, error);
     g_mutex_lock(&pipeline->lock);
+    if (snapshot->is_prime) {
+        prime(pipeline, snapshot);
+        g_mutex_unlock(&pipeline->lock);
+        return ok;
+    }
     pipeline->run->samples += snapshot->count;
     if (snapshot->same) {
         work_same(pipeline, snapshot);

@@ -176,8 +176,10 @@ uprof_recording_start(UprofRecording *recording, UprofLoop *shared)
 
     if (session->guest->grain != UPROF_GRAIN_VCPU)
         loop = recording->loop = uprof_loop_new();
-    if (!recording->has_fallen_back)
+    if (!recording->has_fallen_back) {
+        uprof_session_prime(session);
         session->run->started_utc_ns = uprof_clock_utc_ns();
+    }
     uprof_loop_add(loop, session->sampler);
 }
 

@@ -79,6 +79,12 @@ bool uprof_session_prepare(UprofSession *session, const UprofOptions *options, U
                            UprofRing *ring, void *owner, GError **error);
 
 /**
+ * uprof_session_prime: before the sampler begins: one look at each vCPU, from which the
+ * analysis learns what the guest is while no sample waits for it
+ */
+void uprof_session_prime(UprofSession *session);
+
+/**
  * uprof_session_fall_back: to the monitor, in mid-run
  *
  * Its sampler has ended and nobody else uses it or the guest. The new one is

@@ -454,6 +454,7 @@ make_sampler(UprofSession *session, uint64_t duration_ns, UprofRing *ring, void 
         .wanted = session->wanted,
         .sizes = session->sizes,
         .seed = uprof_clock_utc_ns(),
+        .links = uprof_linux_links(session->pipeline->kernel),
         .owner = owner,
     };
     session->sampler = uprof_sampler_new(session->guest, &plan, ring);
@@ -482,6 +483,26 @@ uprof_session_prepare(UprofSession *session, const UprofOptions *options, UprofW
     return add_symbols(session, options, from_metadata, error) &&
            make_sampler(session, session->settings.duration_ns, ring, owner, error) &&
            begin_pipeline(session, error);
+}
+
+void
+uprof_session_prime(UprofSession *session)
+{
+    const unsigned n_vcpus = session->guest->n_vcpus;
+    g_autofree UprofSnapshot **slots = g_new0(UprofSnapshot *, n_vcpus);
+    g_autofree UprofSnapshot *pool = g_new0(UprofSnapshot, n_vcpus);
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < n_vcpus; i++)
+        slots[i] = &pool[i];
+    /* if it fails the run itself will meet why, and say so */
+    if (uprof_sampler_shoot(session->sampler, slots, &n, NULL) != UPROF_OK)
+        return;
+    for (unsigned i = 0; i < n; i++) {
+        slots[i]->is_prime = true;
+        slots[i]->time_ns = 0;
+        uprof_pipeline_take(session->pipeline, slots[i], NULL);
+    }
 }
 
 /* What has to do with one way into the guest. */

@@ -5,6 +5,7 @@
 
 enum {
     TABLES_MAX = 32,             /* page-table pages the sampler remembers of a slow guest */
+    PLANS = 4,                   /* that a vCPU's copies may be in turn: its stacks, and who runs */
     BULK_SPANS = 32,             /* in one read of the guest */
     BULK_SPAN_BYTES = 64 * 1024, /* one peek of a slow guest */
 };
@@ -47,8 +48,9 @@ struct _UprofMem {
 
     /* sampler of any other guest that leaves walking to us */
     UprofPredict *predict;
-    UprofPlan *plans; /* per vCPU */
+    UprofPlan *plans; /* PLANS per vCPU */
     unsigned n_plans;
+    unsigned *next_plan; /* per vCPU: which goes next */
 
     /* sampler of a guest that maps late */
     Cut *cuts; /* per vCPU */
@@ -68,7 +70,8 @@ uprof_mem_new(UprofGuest *guest, UprofLane lane)
         mem->tables = g_new0(Table, TABLES_MAX);
     else if (!uprof_guest_translates(guest)) {
         mem->predict = uprof_predict_new();
-        mem->n_plans = guest->n_vcpus;
+        mem->n_plans = guest->n_vcpus * PLANS;
+        mem->next_plan = g_new0(unsigned, guest->n_vcpus);
         mem->plans = g_new(UprofPlan, mem->n_plans);
         /* touched here, so that no page fault happens in a hold */
         memset(mem->plans, 0, mem->n_plans * sizeof(mem->plans[0]));
@@ -89,6 +92,7 @@ uprof_mem_free(UprofMem *mem)
     g_free(mem->tables);
     g_free(mem->cuts);
     g_free(mem->plans);
+    g_free(mem->next_plan);
     uprof_predict_free(mem->predict);
     g_free(mem);
 }
@@ -320,6 +324,28 @@ find_spans(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva, vo
     return n;
 }
 
+/* Returns: (nullable): the place of a new plan */
+static UprofPlan *
+next_plan(UprofMem *mem, unsigned vcpu)
+{
+    if (vcpu >= mem->n_plans / PLANS)
+        return NULL;
+    return &mem->plans[vcpu * PLANS + mem->next_plan[vcpu]++ % PLANS];
+}
+
+static bool
+copy_as_planned(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva, void *into,
+                size_t len)
+{
+    const unsigned n = vcpu < mem->n_plans / PLANS ? PLANS : 0;
+
+    for (unsigned i = 0; i < n; i++)
+        if (uprof_plan_copy(&mem->plans[vcpu * PLANS + i], mem->guest, mem->lane,
+                            uprof_x86_space(regs), gva, into, len))
+            return true;
+    return false;
+}
+
 /* Returns: false, with @whole untouched, if a prediction was wrong and so was what was copied */
 static bool
 try_copy(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva, void *into, size_t len,
@@ -331,10 +357,14 @@ try_copy(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva, void
     const unsigned n_checks = mem->predict ? uprof_predict_spans(mem->predict, spans + n) : 0;
 
     uprof_guest_read(mem->guest, mem->lane, spans, n + n_checks);
-    if (vcpu < mem->n_plans)
-        uprof_plan_keep(&mem->plans[vcpu], mem->predict, uprof_x86_space(regs), gva, len, spans, n);
-    if (mem->predict && !uprof_predict_check(mem->predict, spans + n, n_checks))
+    UprofPlan *plan = next_plan(mem, vcpu);
+    if (plan)
+        uprof_plan_keep(plan, mem->predict, uprof_x86_space(regs), gva, len, spans, n);
+    if (mem->predict && !uprof_predict_check(mem->predict, spans + n, n_checks)) {
+        if (plan)
+            uprof_plan_drop(plan);
         return false;
+    }
 
     *whole = 0;
     for (unsigned i = 0; i < n; i++) {
@@ -354,8 +384,7 @@ uprof_mem_copy(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva
     size_t whole = 0;
 
     g_assert(len <= UPROF_SNAPSHOT_BYTES_MAX);
-    if (vcpu < mem->n_plans && uprof_plan_copy(&mem->plans[vcpu], mem->guest, mem->lane,
-                                               uprof_x86_space(regs), gva, into, len))
+    if (copy_as_planned(mem, vcpu, regs, gva, into, len))
         return len;
     if (mem->predict)
         uprof_predict_begin(mem->predict);

@@ -214,6 +214,15 @@ begin_slot(const UprofSampler *sampler, UprofSnapshot *slot, unsigned vcpu)
     slot->owner = sampler->plan.owner;
 }
 
+static void
+copy_windows(UprofSampler *sampler, UprofSnapshot *slot)
+{
+    const UprofLinks *links =
+        sampler->plan.links ? g_atomic_pointer_get(sampler->plan.links) : NULL;
+
+    uprof_windows_copy(sampler->mem, &sampler->plan.sizes[slot->vcpu], links, slot);
+}
+
 /* In the hold, into slots that have begun: registers, and the stack unless it were too long. */
 static UprofAnswer
 copy_vcpus(UprofSampler *sampler, const UprofHold *hold, UprofSnapshot **slots, unsigned *n,
@@ -240,7 +249,7 @@ copy_vcpus(UprofSampler *sampler, const UprofHold *hold, UprofSnapshot **slots, 
         const bool has_stack = !slot->idle || sampler->plan.idle_stacks;
         /* of a vCPU at rest there may be no registers */
         if (has_stack && !slot->regs.smm && slot->regs.word_bytes > 0 && !too_long)
-            uprof_windows_copy(sampler->mem, &sampler->plan.sizes[vcpu], slot);
+            copy_windows(sampler, slot);
         (*n)++;
     }
     return UPROF_OK;
@@ -319,7 +328,7 @@ rehearse(UprofSampler *sampler, const Line *line, UprofSnapshot **slots)
             continue;
         slot->vcpu = vcpu;
         slot->regs = sampler->lasts[vcpu];
-        uprof_windows_copy(sampler->mem, &sampler->plan.sizes[vcpu], slot);
+        copy_windows(sampler, slot);
         begin_slot(sampler, slot, line->vcpu);
     }
 }

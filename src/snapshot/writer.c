@@ -258,6 +258,8 @@ write_rest(UprofWriter *writer, const UprofSnapshot *snapshot, GError **error)
 bool
 uprof_writer_snapshot(UprofWriter *writer, const UprofSnapshot *snapshot, GError **error)
 {
+    const uint8_t n_windows = snapshot->is_prime ? 0 : (uint8_t)snapshot->n_windows;
+
     if (snapshot->same)
         return write_rest(writer, snapshot, error);
     begin_record(writer);
@@ -271,16 +273,17 @@ uprof_writer_snapshot(UprofWriter *writer, const UprofSnapshot *snapshot, GError
     put_u8(writer, snapshot->grain);
     put_u8(writer, snapshot->idle);
     put_u8(writer, snapshot->stale);
-    put_u8(writer, snapshot->n_windows);
+    put_u8(writer, n_windows);
     put_regs(writer, &snapshot->regs);
-    for (unsigned i = 0; i < snapshot->n_windows; i++) {
+    for (unsigned i = 0; i < n_windows; i++) {
         const UprofWindow *window = &snapshot->windows[i];
 
         put_u64(writer, window->gva);
         put_u32(writer, window->len);
         put(writer, snapshot->bytes + window->offset, window->len);
     }
-    return end_record(writer, UPROF_CAPTURE_SNAPSHOT, error);
+    return end_record(writer, snapshot->is_prime ? UPROF_CAPTURE_PRIME : UPROF_CAPTURE_SNAPSHOT,
+                      error);
 }
 
 bool

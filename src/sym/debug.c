@@ -182,7 +182,7 @@ try_build_id(Search *search)
 
     if (id.len < 2)
         return false;
-    g_autofree char *hex = uprof_image_hex(id);
+    g_autofree char *hex = uprof_sym_hex(id);
     g_autofree char *part = g_strdup_printf(".build-id/%.2s/%s.debug", hex, hex + 2);
     for (unsigned i = 0; search->folders[i]; i++) {
         g_autofree char *path = g_build_filename(search->folders[i], part, NULL);

@@ -56,6 +56,7 @@ UprofSlice uprof_copy_slice(const UprofCopy *copy);
  * @lines_hint: (nullable): why these could not be read
  * @entry: where it begins to run, 0: not known
  * @is_own: no file: it was found in the guest's memory, and so is what the guest runs
+ * @module_base: of a module: the place of its first page; 0: it is none
  */
 typedef struct {
     char *label;
@@ -86,6 +87,7 @@ typedef struct {
     uint64_t n_calls, n_calls_agreed;
     bool is_elsewhere;
     bool is_own;
+    uint64_t module_base;
 } UprofImage;
 
 /**
@@ -114,9 +116,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofImage, uprof_image_free)
 
 /** uprof_image_bytes: Returns: how many it has of files, and of what was unpacked of them */
 uint64_t uprof_image_bytes(const UprofImage *image);
-
-/** uprof_image_hex: Returns: (transfer full): two digits a byte */
-char *uprof_image_hex(UprofSlice bytes);
 
 /** uprof_image_has_code: Returns: whether @pc, the guest's address, lies in its code */
 bool uprof_image_has_code(const UprofImage *image, uint64_t pc);

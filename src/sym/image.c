@@ -47,7 +47,7 @@ uprof_image_bytes(const UprofImage *image)
 }
 
 char *
-uprof_image_hex(UprofSlice bytes)
+uprof_sym_hex(UprofSlice bytes)
 {
     const uint8_t *data = bytes.data;
     GString *hex = g_string_new(NULL);
@@ -171,7 +171,7 @@ load_elf(UprofImage *image, const UprofArch *arch, const char *name,
     image->big_endian = elf.big_endian;
     image->build_id_at = elf.build_id_at;
     if (elf.build_id.len > 0)
-        image->build_id = uprof_image_hex(elf.build_id);
+        image->build_id = uprof_sym_hex(elf.build_id);
     compile_cfi(image, &elf, debug ? &debug->elf : NULL, name);
     add_debug_data(image, &elf, name, elf.symbols);
     if (debug)

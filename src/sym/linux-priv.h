@@ -4,11 +4,102 @@
  */
 #pragma once
 
+#include "uprof/btf.h"
+#include "uprof/kallsyms.h"
 #include "uprof/linux.h"
 
 enum {
     UPROF_LINUX_IMAGE_BYTES_MAX = 256 * 1024 * 1024,
 };
+
+/**
+ * UprofLinuxPlaces: what the kernel's own table of symbols says; 0: it has none of that name
+ * @root: of page tables that map the kernel, and no process
+ * @areas: array: where each CPU's own variables are; those below are offsets in them
+ * @hot: a structure with the two below, from 6.2 to 6.14
+ * @current: pointer to the task that runs
+ * @irq: pointer to the last word of the interrupt stack
+ * @all_memory: pointer to where all memory is mapped; @all_pages: to its struct pages
+ * @fred: of kernels that keep two words more above a task's registers, if they are built so
+ */
+typedef struct {
+    uint64_t text;
+    uint64_t banner;
+    uint64_t root;
+    uint64_t btf_start, btf_end;
+    uint64_t orc_ips_start, orc_ips_end;
+    uint64_t orc_start, orc_end;
+    uint64_t orc_header_start, orc_header_end;
+    uint64_t areas;
+    uint64_t hot;
+    uint64_t current;
+    uint64_t irq;
+    uint64_t all_memory;
+    uint64_t all_pages;
+    uint64_t fred;
+} UprofLinuxPlaces;
+
+/** uprof_linux_places_find: @places: (out) */
+void uprof_linux_places_find(const UprofKallsyms *kallsyms, UprofLinuxPlaces *places);
+
+/**
+ * UprofLinuxOffsets: members of structures
+ * @name, @pid, @process, @memory: of a task: its name and numbers; pointer to what it has mapped
+ * @hot_current, @hot_irq: of what is hot of a CPU
+ * @has_areas: all below are known
+ * @is_tree: what is mapped is in a maple tree (from 6.1), else in a red-black one
+ * @root: of what a task has mapped: the tree's root
+ * @pivots, @slots, @n_slots: of a maple tree's node, of ranges; @inner_: of one with gaps
+ * @node, @left, @right: of an area, in a red-black tree; of its node
+ * @start, @end, @page, @file, @flags: of an area; @page: where in the file, in pages
+ * @entry: of a file: its directory entry
+ * @entry_name, @entry_parent: of that
+ * @has_pages: all below are known
+ * @mapping: of a file: what is in memory of it
+ * @pages: of that: the tree's root; @page_slots: of its nodes; @page_bytes: of a struct page
+ */
+typedef struct {
+    uint64_t name, pid, process, memory;
+    uint64_t hot_current, hot_irq;
+    bool has_areas;
+    bool is_tree;
+    uint64_t root;
+    uint64_t pivots, slots, n_slots;
+    uint64_t inner_pivots, inner_slots, inner_n_slots;
+    uint64_t node, left, right;
+    uint64_t start, end, page, file, flags;
+    uint64_t entry;
+    uint64_t entry_name, entry_parent;
+    bool has_pages;
+    uint64_t mapping;
+    uint64_t pages, page_slots, page_bytes;
+} UprofLinuxOffsets;
+
+/** uprof_linux_offsets_find: @offsets: (out). Returns: false if one is missing */
+bool uprof_linux_offsets_find(const UprofBtf *btf, bool has_hot, UprofLinuxOffsets *offsets);
+
+/** uprof_linux_offsets: Returns: (nullable): %NULL while they are not known */
+const UprofLinuxOffsets *uprof_linux_offsets(const UprofLinux *kernel);
+
+/** uprof_linux_places: Returns: what its symbols say */
+const UprofLinuxPlaces *uprof_linux_places(const UprofLinux *kernel);
+
+/** uprof_linux_regs: @vcpu: (out). Returns: to read the kernel's memory by */
+const UprofRegs *uprof_linux_regs(const UprofLinux *kernel, unsigned *vcpu);
+
+/**
+ * uprof_linux_links_make:
+ * @regs: to read the kernel's memory by
+ *
+ * Returns: (transfer full): end it with g_free()
+ */
+UprofLinks *
+uprof_linux_links_make(const UprofLinuxPlaces *places, const UprofLinuxOffsets *offsets,
+                       UprofMem *mem, unsigned vcpu, const UprofRegs *regs, unsigned n_vcpus);
+
+/** uprof_linux_task_read: see uprof_linux_task() */
+bool uprof_linux_task_read(const UprofLinks *links, const UprofLinuxOffsets *offsets,
+                           const UprofSnapshot *snapshot, UprofLinuxTask *task);
 
 /**
  * UprofLinuxImage:

@@ -2,30 +2,27 @@
 #include "linux-priv.h"
 
 #include "uprof/clock.h"
-#include "uprof/kallsyms.h"
 #include "uprof/text.h"
 
 #include <string.h>
 
 enum {
     BANNER_BYTES = 256,
-    TRIES_MAX = 12, /* from one boot to the next */
+    LINKS_MAX = 1024, /* of a run: CPUs that start, and boots */
+    TRIES_MAX = 12,   /* from one boot to the next */
 };
 
 #define TRY_APART_NS UINT64_C(250000000) /* and more after each in vain */
 
 static const char banner_start[] = "Linux version ";
 
-/* What is looked up in the kernel's table; 0: it has none of that name. */
-typedef struct {
-    uint64_t text;
-    uint64_t banner;
-    uint64_t root; /* of page tables that map the kernel, and no process */
-} Places;
-
 struct _UprofLinux {
     UprofSym *sym; /* borrowed */
+    unsigned n_vcpus;
     bool wants_digest;
+
+    const UprofLinks *links; /* (nullable): read by others */
+    GPtrArray *all_links;    /* that there ever were: somebody may still have the last but one */
 
     UprofLinuxState state;
     uint32_t resets;
@@ -35,7 +32,9 @@ struct _UprofLinux {
 
     UprofRegs regs; /* to read the kernel's memory by, whatever runs */
     unsigned vcpu;
-    Places places;
+    UprofLinuxPlaces places;
+    bool has_offsets;
+    UprofLinuxOffsets offsets;
     char banner[BANNER_BYTES];
     char *release;
     size_t n_symbols;
@@ -47,11 +46,13 @@ struct _UprofLinux {
 };
 
 UprofLinux *
-uprof_linux_new(UprofSym *sym)
+uprof_linux_new(UprofSym *sym, unsigned n_vcpus)
 {
     UprofLinux *kernel = g_new0(UprofLinux, 1);
 
     kernel->sym = sym;
+    kernel->n_vcpus = n_vcpus;
+    kernel->all_links = g_ptr_array_new_with_free_func(g_free);
     return kernel;
 }
 
@@ -60,6 +61,7 @@ uprof_linux_free(UprofLinux *kernel)
 {
     if (!kernel)
         return;
+    g_ptr_array_unref(kernel->all_links);
     g_free(kernel->release);
     g_free(kernel);
 }
@@ -70,9 +72,41 @@ uprof_linux_want_digest(UprofLinux *kernel)
     kernel->wants_digest = true;
 }
 
+const UprofLinks **
+uprof_linux_links(UprofLinux *kernel)
+{
+    return &kernel->links;
+}
+
+bool
+uprof_linux_task(const UprofLinux *kernel, const UprofSnapshot *snapshot, UprofLinuxTask *task)
+{
+    return kernel->links && uprof_linux_task_read(kernel->links, &kernel->offsets, snapshot, task);
+}
+
+const UprofLinuxOffsets *
+uprof_linux_offsets(const UprofLinux *kernel)
+{
+    return kernel->links ? &kernel->offsets : NULL;
+}
+
+const UprofLinuxPlaces *
+uprof_linux_places(const UprofLinux *kernel)
+{
+    return &kernel->places;
+}
+
+const UprofRegs *
+uprof_linux_regs(const UprofLinux *kernel, unsigned *vcpu)
+{
+    *vcpu = kernel->vcpu;
+    return &kernel->regs;
+}
+
 static void
 forget(UprofLinux *kernel)
 {
+    g_atomic_pointer_set(&kernel->links, NULL);
     if (kernel->state == UPROF_LINUX_FOUND)
         uprof_sym_set_own(kernel->sym, UPROF_SYM_KERNEL, NULL, NULL, NULL);
     kernel->state = UPROF_LINUX_UNKNOWN;
@@ -83,25 +117,6 @@ forget(UprofLinux *kernel)
 }
 
 /* ---- What is found ---- */
-
-static void
-find_places(const UprofKallsyms *kallsyms, Places *places)
-{
-    const struct {
-        const char *name;
-        uint64_t *place;
-    } wanted[] = {
-        { "_text", &places->text },
-        { "linux_banner", &places->banner },
-        { "init_top_pgt", &places->root },
-        { "init_level4_pgt", &places->root }, /* until 4.12 */
-    };
-
-    *places = (Places){ 0 };
-    for (size_t i = 0; i < G_N_ELEMENTS(wanted); i++)
-        if (*wanted[i].place == 0)
-            uprof_kallsyms_find(kallsyms, wanted[i].name, wanted[i].place);
-}
 
 static bool
 is_code(char type)
@@ -182,6 +197,37 @@ take_root(UprofLinux *kernel, UprofMem *mem)
         *regs = before;
 }
 
+static void
+take_types(UprofLinux *kernel, const UprofLinuxImage *image)
+{
+    UprofSlice bytes;
+
+    kernel->has_offsets = false;
+    if (!uprof_linux_image_part(image, kernel->places.btf_start, kernel->places.btf_end, &bytes))
+        return;
+    g_autoptr(UprofBtf) btf = uprof_btf_parse(bytes, NULL);
+    kernel->has_offsets =
+        btf && uprof_linux_offsets_find(btf, kernel->places.hot != 0, &kernel->offsets);
+}
+
+/* CPUs start one after the other, and so their stacks come to be known. */
+static void
+update_links(UprofLinux *kernel, UprofMem *mem)
+{
+    const size_t len = sizeof(UprofLinks) + kernel->n_vcpus * sizeof(UprofLinksVcpu);
+
+    if (!kernel->has_offsets || kernel->all_links->len >= LINKS_MAX)
+        return;
+    UprofLinks *links = uprof_linux_links_make(&kernel->places, &kernel->offsets, mem, kernel->vcpu,
+                                               &kernel->regs, kernel->n_vcpus);
+    if (kernel->links && memcmp(kernel->links, links, len) == 0) {
+        g_free(links);
+        return;
+    }
+    g_ptr_array_add(kernel->all_links, links);
+    g_atomic_pointer_set(&kernel->links, links);
+}
+
 /* ---- The search ---- */
 
 static UprofKallsyms *
@@ -203,7 +249,7 @@ take_kernel(UprofLinux *kernel, UprofMem *mem, const UprofLinuxImage *image,
             UprofKallsyms *kallsyms)
 {
     kernel->regs = image->regs;
-    find_places(kallsyms, &kernel->places);
+    uprof_linux_places_find(kallsyms, &kernel->places);
     if (kernel->places.text != image->base || !read_banner(kernel, mem, kernel->banner))
         return false;
     note_release(kernel);
@@ -213,6 +259,8 @@ take_kernel(UprofLinux *kernel, UprofMem *mem, const UprofLinuxImage *image,
     kernel->layout = kallsyms->layout;
     kernel->digest = kernel->wants_digest ? uprof_kallsyms_digest(kallsyms) : 0;
     publish_symbols(kernel, kallsyms, image);
+    take_types(kernel, image);
+    update_links(kernel, mem);
     return true;
 }
 
@@ -265,6 +313,8 @@ check_again(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
     kernel->checked_ns = snapshot->time_ns;
     if (!read_banner(kernel, mem, banner) || strcmp(banner, kernel->banner) != 0)
         forget(kernel);
+    else
+        update_links(kernel, mem);
 }
 
 void
@@ -295,5 +345,6 @@ uprof_linux_facts(const UprofLinux *kernel, UprofLinuxFacts *facts)
     facts->layout = kernel->layout;
     facts->digest = kernel->digest;
     facts->base = kernel->base;
+    facts->has_tasks = kernel->links != NULL;
     facts->attach_ns = kernel->attach_ns;
 }

@@ -58,7 +58,7 @@ compare_build_id(UprofImage *image, UprofMem *mem, unsigned vcpu, const UprofReg
         !uprof_mem_read(mem, vcpu, regs, at + NOTE_HEADER_BYTES, note + NOTE_HEADER_BYTES, len) ||
         !uprof_bytes_take(&bytes, len, &id))
         return false;
-    g_autofree char *found = uprof_image_hex(id);
+    g_autofree char *found = uprof_sym_hex(id);
     if (strcmp(found, image->build_id) == 0)
         decide(image, UPROF_SYM_MATCHED, NULL);
     else

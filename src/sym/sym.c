@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "module-priv.h"
 #include "place-priv.h"
 
 #include "uprof/demangle.h"
@@ -38,6 +39,7 @@ struct _UprofSym {
     UprofImage *images[UPROF_SYM_SOURCES_MAX];
     unsigned n_images;
     UprofImage *own[UPROF_SYM_N_OWN]; /* (nullable) */
+    GPtrArray *modules;               /* of UprofImage; the first one is number 1 */
     uint64_t bytes, bytes_max;        /* of their files; as many as there may be */
     uint32_t epoch;                   /* changes with what the images say */
     uint32_t reset;                   /* how often the guest was reset before */
@@ -58,6 +60,7 @@ uprof_sym_new(const UprofArch *arch, UprofNames *names)
     sym->debug_folders = g_strdupv((char **)default_debug_folders);
     sym->named = g_hash_table_new(NULL, NULL);
     sym->marks = uprof_places_new(names);
+    sym->modules = g_ptr_array_new_with_free_func((GDestroyNotify)uprof_image_free);
     sym->bytes_max = (uint64_t)UPROF_SYM_BYTES_MAX_MIB * 1024 * 1024;
     sym->epoch = 1;
     sym->cache = g_new0(CacheSlot, CACHE_SLOTS);
@@ -74,6 +77,7 @@ uprof_sym_free(UprofSym *sym)
         uprof_image_free(sym->images[i]);
     for (unsigned i = 0; i < UPROF_SYM_N_OWN; i++)
         uprof_image_free(sym->own[i]);
+    g_ptr_array_unref(sym->modules);
     g_strfreev(sym->debug_folders);
     g_hash_table_unref(sym->named);
     uprof_places_free(sym->marks);
@@ -163,22 +167,66 @@ uprof_sym_has_names(const UprofSym *sym)
     return sym->n_images > 0 || sym->own[UPROF_SYM_KERNEL];
 }
 
+/* A place: this bit, the module's number, and how far it lies in the module. */
+#define PLACE_BIT (UINT64_C(1) << 56)
+#define PLACE_MODULE(pc) ((pc) / UPROF_SYM_MODULE_BYTES_MAX & 0xffff)
+
+uint64_t
+uprof_sym_module_place(unsigned module, uint64_t offset)
+{
+    g_assert(module <= UPROF_SYM_MODULES_MAX && offset < UPROF_SYM_MODULE_BYTES_MAX);
+    return PLACE_BIT + module * UPROF_SYM_MODULE_BYTES_MAX + offset;
+}
+
+/* Returns: (nullable): the module that the place @pc is in */
+static UprofImage *
+module_at(const UprofSym *sym, uint64_t pc)
+{
+    const uint64_t number = PLACE_MODULE(pc);
+
+    return pc >> 56 == 1 && number > 0 && number <= sym->modules->len
+               ? g_ptr_array_index(sym->modules, number - 1)
+               : NULL;
+}
+
+unsigned
+uprof_sym_add_module(UprofSym *sym, const char *name, const char *build_id)
+{
+    const unsigned number = sym->modules->len + 1;
+    const UprofModuleSearch search = {
+        .arch = sym->arch,
+        .build_id = build_id,
+        .debug_folders = (const char *const *)sym->debug_folders,
+        .given = sym->images,
+        .n_given = sym->n_images,
+    };
+
+    if (number > UPROF_SYM_MODULES_MAX)
+        return 0;
+    UprofImage *image = uprof_module_open(&search, name, uprof_sym_module_place(number, 0));
+    sym->bytes += uprof_image_bytes(image);
+    g_ptr_array_add(sym->modules, image);
+    return number;
+}
+
 /*
- * In the order of asking: files, and then what the guest itself says. Returns:
- * (nullable): %NULL if there is none at @i, or it is another guest's
+ * In the order of asking: the module if @pc is a place; else files, and then what the
+ * guest itself says. Returns: (nullable): %NULL if there is none at @i, or it is another guest's
  */
 static UprofImage *
-image_at(const UprofSym *sym, unsigned i)
+image_at(const UprofSym *sym, uint64_t pc, unsigned i)
 {
-    UprofImage *image = i < sym->n_images ? sym->images[i] : sym->own[i - sym->n_images];
+    UprofImage *image = module_at(sym, pc);
 
+    if (!image)
+        image = i < sym->n_images ? sym->images[i] : sym->own[i - sym->n_images];
     return image && image->match != UPROF_SYM_MISMATCHED ? image : NULL;
 }
 
 static unsigned
-count_images(const UprofSym *sym)
+count_images(const UprofSym *sym, uint64_t pc)
 {
-    return sym->n_images + UPROF_SYM_N_OWN;
+    return module_at(sym, pc) ? 1 : sym->n_images + UPROF_SYM_N_OWN;
 }
 
 unsigned
@@ -268,7 +316,10 @@ mark_place(UprofSym *sym, UprofImage *image, uint64_t pc, const UprofName *funct
 static UprofSymAnswer
 name_gap(UprofSym *sym, UprofImage *image, uint64_t pc)
 {
-    const uint64_t base = g_array_index(image->ranges, UprofImageRange, 0).start + image->bias;
+    const uint64_t base =
+        image->module_base > 0
+            ? image->module_base
+            : g_array_index(image->ranges, UprofImageRange, 0).start + image->bias;
     g_autofree char *label = g_strndup(image->label + 1, strlen(image->label) - 2);
     char text[64];
 
@@ -302,8 +353,8 @@ look_up(UprofSym *sym, uint64_t pc)
     UprofImage *within = NULL;
     char text[64];
 
-    for (unsigned i = 0; i < count_images(sym); i++) {
-        UprofImage *image = image_at(sym, i);
+    for (unsigned i = 0; i < count_images(sym, pc); i++) {
+        UprofImage *image = image_at(sym, pc, i);
         if (!image || !uprof_image_has_code(image, pc))
             continue;
         const UprofSymbol *symbol = uprof_image_find(image, pc);
@@ -378,8 +429,8 @@ uprof_sym_function(UprofSym *sym, uint64_t pc, uint64_t *start, uint64_t *len, b
     /* compilers move what hardly ever runs out of a function: jumped to, with its frame */
     if (answer.kind == UPROF_SYM_NAMED && strstr(uprof_name_text(answer.name), ".cold"))
         return false;
-    for (unsigned i = 0; i < count_images(sym); i++) {
-        UprofImage *image = image_at(sym, i);
+    for (unsigned i = 0; i < count_images(sym, pc); i++) {
+        UprofImage *image = image_at(sym, pc, i);
         if (!image || !uprof_image_has_code(image, pc))
             continue;
         /* who names it knows better */
@@ -401,8 +452,8 @@ look_at(const UprofSym *sym, uint64_t pc)
 {
     PlaceSlot slot = { .pc = pc, .epoch = sym->epoch };
 
-    for (unsigned i = 0; i < count_images(sym) && !slot.rule; i++) {
-        const UprofImage *image = image_at(sym, i);
+    for (unsigned i = 0; i < count_images(sym, pc) && !slot.rule; i++) {
+        const UprofImage *image = image_at(sym, pc, i);
         if (!image)
             continue;
         slot.is_code |= uprof_image_has_code(image, pc);
@@ -451,6 +502,11 @@ uprof_sym_resolve(UprofSym *sym)
     for (unsigned i = 0; i < sym->n_images && !sym->is_coarse; i++)
         if (sym->images[i]->lines.len > 0)
             uprof_places_resolve(sym->marks, sym->images[i]);
+    for (guint i = 0; i < sym->modules->len && !sym->is_coarse; i++) {
+        UprofImage *module = g_ptr_array_index(sym->modules, i);
+        if (module->lines.len > 0)
+            uprof_places_resolve(sym->marks, module);
+    }
 }
 
 unsigned

@@ -57,7 +57,7 @@ uprof_x86_64_call_before(const UprofUnwindContext *context, uint64_t pc, uint64_
         if (context->snapshot->regs.word_bytes == 4)
             *target &= UINT32_MAX;
         is_direct = true;
-        if (uprof_sym_is_code(context->sym, *target))
+        if (uprof_sym_is_code(context->sym, uprof_unwind_place(context, *target)))
             return UPROF_CALL_DIRECT;
     }
     for (unsigned n = CALL_BYTES_MIN; n <= len; n++)

@@ -2,18 +2,20 @@
 #include "cache-priv.h"
 #include "unwind-priv.h"
 
+/* @callee: place of the function that was called, 0: it has no name; @callee_pc: where it is */
 static UprofCachedCall
-check_call(const UprofUnwindContext *context, uint64_t pc, uint64_t callee)
+check_call(const UprofUnwindContext *context, const UprofFrame *frame, uint64_t callee,
+           uint64_t callee_pc)
 {
     uint64_t target;
-    const UprofCall call = uprof_x86_64_call_before(context, pc, &target);
+    const UprofCall call = uprof_x86_64_call_before(context, frame->pc, &target);
 
     return (UprofCachedCall){
-        .pc = pc,
+        .pc = frame->place,
         .callee = callee,
         .is_checked = call != UPROF_CALL_UNREADABLE,
         .is_agreed = call == UPROF_CALL_INDIRECT ||
-                     (call == UPROF_CALL_DIRECT && (callee == 0 || target == callee)),
+                     (call == UPROF_CALL_DIRECT && (callee == 0 || target == callee_pc)),
     };
 }
 
@@ -27,12 +29,12 @@ uprof_unwind_check_calls(const UprofUnwindContext *context, const UprofStack *st
         if (!frame->is_return)
             continue;
         /* 0 if it has no name */
-        const uint64_t callee = uprof_sym_find(context->sym, inner->pc, inner->is_return).start;
-        UprofCachedCall own = { 0 }, *call = uprof_cache_call(context, frame->pc);
+        const uint64_t callee = uprof_sym_find(context->sym, inner->place, inner->is_return).start;
+        UprofCachedCall own = { 0 }, *call = uprof_cache_call(context, frame->place);
         if (!call)
             call = &own;
-        if (call->pc != frame->pc || call->callee != callee)
-            *call = check_call(context, frame->pc, callee);
+        if (call->pc != frame->place || call->callee != callee)
+            *call = check_call(context, frame, callee, callee + (inner->pc - inner->place));
         *n_checked += call->is_checked;
         *n_agreed += call->is_agreed;
     }

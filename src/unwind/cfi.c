@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "uprof/unwind.h"
+#include "unwind-priv.h"
 
 #include <string.h>
 
@@ -94,11 +94,12 @@ static const UprofCfiRule *
 find_rule(const UprofUnwindContext *context, const UprofCursor *cursor, const UprofCfi **cfi)
 {
     const uint64_t pc = cursor->regs.pc;
-    const UprofCfiRule *rule = uprof_sym_rule(context->sym, pc - cursor->is_return, cfi);
+    const UprofCfiRule *rule =
+        uprof_sym_rule(context->sym, uprof_unwind_place(context, pc - cursor->is_return), cfi);
 
     if (rule || !cursor->is_return)
         return rule;
-    rule = uprof_sym_rule(context->sym, pc, cfi);
+    rule = uprof_sym_rule(context->sym, uprof_unwind_place(context, pc), cfi);
     return rule && (rule->flags & UPROF_CFI_SIGNAL) ? rule : NULL;
 }
 

@@ -34,7 +34,7 @@ follow_function(const UprofUnwindContext *context, const UprofFunction *function
 static bool
 is_of(const UprofCachedCode *cached, const UprofFunction *function, unsigned word_bytes)
 {
-    return cached->frames && cached->start == function->start && cached->len == function->len &&
+    return cached->frames && cached->start == function->place && cached->len == function->len &&
            cached->word_bytes == word_bytes;
 }
 
@@ -51,7 +51,7 @@ follow_code(const UprofUnwindContext *context, const UprofCursor *cursor, UprofX
     const uint64_t at = cursor->regs.pc - cursor->is_return - function.start;
     if (at >= UPROF_X86_FRAME_BYTES_MAX)
         return false;
-    UprofCachedCode *cached = uprof_cache_code(context, function.start);
+    UprofCachedCode *cached = uprof_cache_code(context, function.place);
     if (cached && is_of(cached, &function, word_bytes))
         return uprof_x86_frames_find(cached->frames, (size_t)at, frame);
     own = follow_function(context, &function, word_bytes);
@@ -59,7 +59,7 @@ follow_code(const UprofUnwindContext *context, const UprofCursor *cursor, UprofX
     if (cached && !uprof_mem_is_spent(context->mem)) {
         uprof_x86_frames_free(cached->frames);
         *cached =
-            (UprofCachedCode){ function.start, function.len, word_bytes, g_steal_pointer(&own) };
+            (UprofCachedCode){ function.place, function.len, word_bytes, g_steal_pointer(&own) };
     }
     return is_known;
 }
@@ -68,7 +68,7 @@ follow_code(const UprofUnwindContext *context, const UprofCursor *cursor, UprofX
 static bool
 find_frame(const UprofUnwindContext *context, const UprofCursor *cursor, UprofX86Frame *frame)
 {
-    const uint64_t at = cursor->regs.pc - cursor->is_return;
+    const uint64_t at = uprof_unwind_place(context, cursor->regs.pc - cursor->is_return);
     UprofCachedFrame *cached = uprof_cache_frame(context, at);
 
     if (!cached)

@@ -127,7 +127,7 @@ find_return(const UprofUnwindContext *context, const UprofFunction *function,
         uint64_t word, target;
         if ((has_end && at >= frame->fp) || !uprof_unwind_read_word(context, frame, at, &word))
             break;
-        if (word == 0 || !uprof_sym_is_code(context->sym, word - 1))
+        if (word == 0 || !uprof_sym_is_code(context->sym, uprof_unwind_place(context, word - 1)))
             continue;
         const UprofCall call = uprof_x86_64_call_before(context, word, &target);
         if (call == UPROF_CALL_DIRECT && target == function->start)

@@ -22,9 +22,16 @@ typedef enum {
 UprofCall
 uprof_x86_64_call_before(const UprofUnwindContext *context, uint64_t pc, uint64_t *target);
 
-/** UprofFunction: @start: its first instruction; @len: bytes; @is_entry: nobody called it */
+/** uprof_unwind_place: Returns: what to ask the context's symbols for */
+uint64_t uprof_unwind_place(const UprofUnwindContext *context, uint64_t pc);
+
+/**
+ * UprofFunction: @start: its first instruction; @place: the place of that; @len: bytes;
+ * @is_entry: nobody called it
+ */
 typedef struct {
     uint64_t start;
+    uint64_t place;
     uint64_t len;
     bool is_entry;
 } UprofFunction;

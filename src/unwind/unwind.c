@@ -78,12 +78,24 @@ uprof_unwind_read_word(const UprofUnwindContext *context, const UprofRegs *frame
     return true;
 }
 
+uint64_t
+uprof_unwind_place(const UprofUnwindContext *context, uint64_t pc)
+{
+    return context->space ? uprof_space_place(context->space, pc) : pc;
+}
+
 bool
 uprof_unwind_function(const UprofUnwindContext *context, const UprofCursor *frame,
                       UprofFunction *function)
 {
-    return uprof_sym_function(context->sym, frame->regs.pc - frame->is_return, &function->start,
-                              &function->len, &function->is_entry);
+    const uint64_t pc = frame->regs.pc - frame->is_return;
+    const uint64_t place = uprof_unwind_place(context, pc);
+
+    if (!uprof_sym_function(context->sym, place, &function->place, &function->len,
+                            &function->is_entry))
+        return false;
+    function->start = function->place + (pc - place);
+    return true;
 }
 
 /*
@@ -101,7 +113,7 @@ is_caller(const UprofUnwindContext *context, const UprofCursor *caller)
     bool executable = false;
     uint8_t code;
 
-    if (uprof_sym_is_code(context->sym, at))
+    if (uprof_sym_is_code(context->sym, uprof_unwind_place(context, at)))
         return true;
     if (!uprof_mem_translate(context->mem, snapshot->vcpu, &snapshot->regs, at, &gpa, &left,
                              &executable) ||
@@ -170,7 +182,21 @@ end_of(UprofStep answer)
 static bool
 is_entry(const UprofUnwindContext *context, const UprofFrame *frame)
 {
-    return uprof_sym_find(context->sym, frame->pc, frame->is_return).is_entry;
+    return uprof_sym_find(context->sym, frame->place, frame->is_return).is_entry;
+}
+
+static void
+push_frame(const UprofUnwindContext *context, UprofStack *stack, const UprofCursor *cursor,
+           UprofHow how)
+{
+    const uint64_t pc = cursor->regs.pc;
+
+    stack->frames[stack->n++] = (UprofFrame){
+        .pc = pc,
+        .place = uprof_unwind_place(context, pc - cursor->is_return) + cursor->is_return,
+        .how = how,
+        .is_return = cursor->is_return,
+    };
 }
 
 static UprofEnd
@@ -178,8 +204,8 @@ walk(const UprofUnwindContext *context, UprofStack *stack)
 {
     UprofCursor cursor = { .regs = context->snapshot->regs };
 
-    stack->frames[0] = (UprofFrame){ .pc = cursor.regs.pc, .how = UPROF_HOW_PC };
-    stack->n = 1;
+    stack->n = 0;
+    push_frame(context, stack, &cursor, UPROF_HOW_PC);
     for (;;) {
         const uint64_t sp = stack->top_sp = cursor.regs.sp;
         UprofHow how = stack->frames[stack->n - 1].how;
@@ -194,8 +220,7 @@ walk(const UprofUnwindContext *context, UprofStack *stack)
             return UPROF_END_CODE;
         if (stack->n >= context->max_depth)
             return UPROF_END_DEPTH;
-        stack->frames[stack->n++] =
-            (UprofFrame){ .pc = cursor.regs.pc, .how = how, .is_return = cursor.is_return };
+        push_frame(context, stack, &cursor, how);
     }
 }
 

@@ -42,6 +42,7 @@ parse_record(const UprofCaptureRecord *record, UprofRun *run)
         g_assert(run->images->len <= UPROF_CAPTURE_IMAGES_MAX);
         break;
     case UPROF_CAPTURE_SNAPSHOT:
+    case UPROF_CAPTURE_PRIME:
         ok = uprof_capture_parse_snapshot(record->body, &snapshot, &error);
         if (ok)
             check_snapshot(&snapshot);

@@ -270,7 +270,7 @@ static void
 test_unknown_records(void)
 {
     static const char records[] = "\0\0\0\0\1\0\0\0x"
-                                  "\7\0\0\0\0\0\0\0"
+                                  "\x08\0\0\0\0\0\0\0"
                                   "\xff\xff\xff\xff\2\0\0\0yz"
                                   "\5\0\0\0\0\0\0\0"
                                   "\3\0\0\0\xff\xff\xff\xff";
@@ -447,7 +447,7 @@ static const struct {
     { "stale",        STALE_AT, 2,                  "*: bad description" },
     { "windows-none", N_WINDOWS_AT, 0,              "*: more than a snapshot" },
     { "windows-2",    N_WINDOWS_AT, 2,              "*: bad window 1" },
-    { "windows-5",    N_WINDOWS_AT, 5,              "*: bad description" },
+    { "windows-7",    N_WINDOWS_AT, 7,              "*: bad description" },
     { "no-registers", WORD_BYTES_AT, 0,             NULL },
     { "word-bytes-4", WORD_BYTES_AT, 4,             NULL },
     { "word-bytes-3", WORD_BYTES_AT, 3,             "*: bad registers" },

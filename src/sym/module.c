@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The file on this host that a module of the guest is: one that carries the same
+ * build-id. What the guest calls it is never opened.
+ */
+#include "module-priv.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* Where Fedora and others link programs by their build-ids */
+static const char programs_folder[] = "/usr/lib";
+
+/* Returns: (transfer full) (nullable): @path, if it is of that build */
+static UprofImage *
+try_file(const char *path, const UprofModuleSearch *search)
+{
+    if (access(path, R_OK) != 0)
+        return NULL;
+    g_autoptr(UprofImage) image = uprof_image_load(path, search->arch, search->debug_folders, NULL);
+    if (!image || g_strcmp0(image->build_id, search->build_id) != 0)
+        return NULL;
+    return g_steal_pointer(&image);
+}
+
+static UprofImage *
+try_folder(const char *folder, const UprofModuleSearch *search)
+{
+    static const char *const suffixes[] = { "", ".debug" };
+    const char *id = search->build_id;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(suffixes); i++) {
+        g_autofree char *path =
+            g_strdup_printf("%s/.build-id/%.2s/%s%s", folder, id, id + 2, suffixes[i]);
+        UprofImage *image = try_file(path, search);
+        if (image)
+            return image;
+    }
+    return NULL;
+}
+
+static UprofImage *
+find_file(const UprofModuleSearch *search)
+{
+    UprofImage *image = NULL;
+
+    if (!search->build_id || strlen(search->build_id) <= 2)
+        return NULL;
+    for (unsigned i = 0; i < search->n_given && !image; i++)
+        if (g_strcmp0(search->given[i]->build_id, search->build_id) == 0)
+            image = try_file(search->given[i]->copy->path, search);
+    for (unsigned i = 0; search->debug_folders[i] && !image; i++)
+        image = try_folder(search->debug_folders[i], search);
+    return image ? image : try_folder(programs_folder, search);
+}
+
+/* "[libc.so.6]", of letters, digits and what file names have besides */
+static char *
+make_label(const char *name)
+{
+    g_autofree char *clean = g_strndup(name, UPROF_MODULE_LABEL_BYTES_MAX);
+
+    g_strcanon(clean, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "_.-", '_');
+    return g_strdup_printf("[%s]", clean);
+}
+
+/* Of a module of which nobody has the file only its code is known: all of it may be. */
+static UprofImage *
+make_bare(const UprofModuleSearch *search, const char *label)
+{
+    g_autoptr(GArray) symbols = g_array_new(FALSE, FALSE, sizeof(UprofSymbol));
+    g_autoptr(GArray) ranges = g_array_new(FALSE, FALSE, sizeof(UprofSymCode));
+    const UprofSymCode all = { 0, UPROF_SYM_MODULE_BYTES_MAX };
+
+    g_array_append_val(ranges, all);
+    UprofImage *image = uprof_image_make(label, symbols, g_byte_array_new(), ranges, 1);
+    image->build_id = g_strdup(search->build_id);
+    return image;
+}
+
+UprofImage *
+uprof_module_open(const UprofModuleSearch *search, const char *name, uint64_t base)
+{
+    g_autofree char *label = make_label(name);
+    g_autoptr(UprofImage) image = find_file(search);
+
+    if (!image || !uprof_image_move(image, base, NULL)) {
+        g_clear_pointer(&image, uprof_image_free);
+        image = make_bare(search, label);
+        image->bias = base;
+    }
+    g_free(image->label);
+    image->label = g_steal_pointer(&label);
+    image->match = UPROF_SYM_MATCHED;
+    image->module_base = base;
+    return g_steal_pointer(&image);
+}
