@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Process 1 of the tests' Linux guests, whose initial file system has nothing else.
+ *
+ * Says on the console, in lines that scripts can read, what the guest is and what
+ * the program under test is to find out from outside; then works. Behind " -- " on
+ * the kernel's command line stands what to do, in this order:
+ *
+ *     kallsyms    KALLSYMS HASH LINES, the FNV-1a hash of /proc/kallsyms, modules left out
+ *     LOAD        starts a load (loads.c)
+ *     plain:LOAD  the same as released code is built: without frame pointers, and
+ *                 loaded anywhere
+ *     tasks       TASK PID COMM of each process, THREAD TID PID COMM of its threads
+ *     maps        MAP PID LINE, /proc/PID/maps of all processes of loads
+ *     stop        ends all loads
+ *     reboot      boots again, with the same words
+ *     listen      when all is done, takes lines of such words from the second serial line
+ *
+ * Always said are RELEASE, BUILDID (of the kernel), LEVELS (of page tables) and PTI;
+ * READY when it is done with the command line, and DONE N with the Nth line it was
+ * told. What goes wrong ends in a line FAILED.
+ *
+ * The same sources, built otherwise, are the program `plain`, which runs one load.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "init.h"
+
+enum { STARTED_MAX = 64, LOADS_MAX = 32, LINE_BYTES = 256, COMMAND_LINE_BYTES = 2048 };
+
+/* Processes of loads. */
+static pid_t started[STARTED_MAX];
+static unsigned n_started;
+/* The first one of each is the leader of a process group. */
+static pid_t groups[LOADS_MAX];
+static unsigned n_groups;
+static bool listens;
+
+void
+die(const char *what)
+{
+    fprintf(stdout, "FAILED %s: %s\n", what, strerror(errno));
+    fflush(stdout);
+    _exit(1);
+}
+
+/* Becomes the program `plain`, with the load that it is to run. */
+static void __attribute__((noreturn)) run_plain(const char *word, int ready)
+{
+    char number[16];
+
+    snprintf(number, sizeof(number), "%d", ready);
+    execl("/plain", "/plain", word, number, (char *)NULL);
+    die("/plain");
+}
+
+/* Waits until all processes of the load are at work. */
+static void
+await_processes(const struct load *load, int ready)
+{
+    for (unsigned i = 0; i < count_processes(load); i++) {
+        errno = 0;
+        if (n_started == STARTED_MAX)
+            die("more loads than fit");
+        if (read(ready, &started[n_started], sizeof(started[0])) != sizeof(started[0]))
+            die(load->word);
+        n_started++;
+    }
+}
+
+static void
+start_load(const char *word)
+{
+    static const char prefix[] = "plain:";
+    const bool plain = strncmp(word, prefix, sizeof(prefix) - 1) == 0;
+    const char *name = plain ? word + sizeof(prefix) - 1 : word;
+    const struct load *load = find_load(name);
+    int ready[2];
+
+    errno = EINVAL;
+    if (!load || n_groups == LOADS_MAX || pipe(ready) != 0)
+        die(word);
+    const pid_t child = fork();
+    if (child < 0)
+        die(word);
+    if (child == 0) {
+        setpgid(0, 0);
+        close(ready[0]);
+        if (plain)
+            run_plain(name, ready[1]);
+        run_load(load, ready[1]);
+    }
+    groups[n_groups++] = child;
+    close(ready[1]);
+    await_processes(load, ready[0]);
+    close(ready[0]);
+}
+
+/* Ends all loads, and waits for that; children of theirs have become ours. */
+static void
+stop_loads(void)
+{
+    for (unsigned i = 0; i < n_groups; i++)
+        kill(-groups[i], SIGKILL);
+    while (wait(NULL) > 0 || errno == EINTR)
+        continue;
+    n_groups = n_started = 0;
+}
+
+static void
+report_all_maps(void)
+{
+    for (unsigned i = 0; i < n_started; i++)
+        report_maps(started[i]);
+}
+
+static void
+boot_again(void)
+{
+    reboot(RB_AUTOBOOT);
+    die("reboot");
+}
+
+static void
+listen_later(void)
+{
+    listens = true;
+}
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    void (*act)(void);
+} words[] = {
+    { "kallsyms", report_kallsyms },
+    { "tasks",    report_tasks },
+    { "maps",     report_all_maps },
+    { "stop",     stop_loads },
+    { "reboot",   boot_again },
+    { "listen",   listen_later },
+};
+/* clang-format on */
+
+static void
+do_word(const char *word)
+{
+    for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(words[i].name, word) == 0) {
+            words[i].act();
+            return;
+        }
+    }
+    start_load(word);
+}
+
+static void
+mount_all(void)
+{
+    static const char *const types[] = { "proc", "sysfs", "devtmpfs" };
+    static const char *const folders[] = { "/proc", "/sys", "/dev" };
+
+    for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        /* devtmpfs may have been mounted by the kernel */
+        if (mount(types[i], folders[i], types[i], 0, NULL) != 0 && errno != EBUSY)
+            die(folders[i]);
+    }
+}
+
+static void
+show_addresses(void)
+{
+    const int file = open("/proc/sys/kernel/kptr_restrict", O_WRONLY | O_CLOEXEC);
+
+    if (file < 0 || write(file, "0", 1) != 1)
+        die("kptr_restrict");
+    close(file);
+}
+
+/* Loads never end by themselves. */
+static void
+check_loads(void)
+{
+    errno = 0;
+    if (waitpid(-1, NULL, WNOHANG) > 0)
+        die("a load has ended");
+}
+
+/* A child that ends interrupts poll(). */
+static void
+wake_up(int number)
+{
+    (void)number;
+}
+
+/* Opens the second serial line; without ears there is none. */
+static int
+open_lines(void)
+{
+    struct termios how;
+
+    if (!listens)
+        return -1;
+    const int lines = open("/dev/ttyS1", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+    if (lines < 0 || tcgetattr(lines, &how) != 0)
+        die("/dev/ttyS1");
+    /* whole lines, and no echo: nobody reads there */
+    how.c_lflag = ICANON;
+    if (tcsetattr(lines, TCSANOW, &how) != 0)
+        die("/dev/ttyS1");
+    return lines;
+}
+
+static void
+do_words(char *text)
+{
+    for (char *word; (word = strsep(&text, " \r\n"));) {
+        if (*word != '\0')
+            do_word(word);
+    }
+}
+
+/* Not of argv: the kernel gives us words before the dashes, too, that it does not know. */
+static void
+do_command_line(void)
+{
+    static const char dashes[] = " -- ";
+    char text[COMMAND_LINE_BYTES];
+    const int file = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
+    const ssize_t len = file < 0 ? -1 : read(file, text, sizeof(text) - 1);
+
+    if (len < 0)
+        die("/proc/cmdline");
+    close(file);
+    text[len] = '\0';
+    char *ours = strstr(text, dashes);
+    if (ours)
+        do_words(ours + sizeof(dashes) - 1);
+}
+
+static void
+do_line(int lines)
+{
+    static unsigned n_lines;
+    char text[LINE_BYTES];
+    const ssize_t len = read(lines, text, sizeof(text) - 1);
+
+    if (len <= 0)
+        die("/dev/ttyS1");
+    text[len] = '\0';
+    do_words(text);
+    printf("DONE %u\n", ++n_lines);
+}
+
+int
+main(int argc, char **argv)
+{
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
+    if (getpid() != 1) {
+        const struct load *load = argc == 3 ? find_load(argv[1]) : NULL;
+        if (!load)
+            return 2;
+        run_load(load, (int)strtol(argv[2], NULL, 10));
+    }
+
+    signal(SIGCHLD, wake_up);
+    mount_all();
+    show_addresses();
+    report_release();
+    report_build_id();
+    report_paging();
+    do_command_line();
+    struct pollfd lines = { .fd = open_lines(), .events = POLLIN };
+    puts("READY");
+
+    for (;;) {
+        if (poll(&lines, 1, -1) > 0)
+            do_line(lines.fd);
+        check_loads();
+    }
+}

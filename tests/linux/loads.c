@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Loads of the Linux guest. Each is one process or two, named by what is in the
+ * table, and does one thing for ever.
+ *
+ * Where shares or stacks are compared (user, threads, syscalls), the kernel is called
+ * from the function itself and not from one of libc's, which keep no frame pointer.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "init.h"
+
+#define NOINLINE __attribute__((noinline))
+
+enum {
+    SPINS = 2000,         /* rounds of spin(): some 20 us where it is emulated */
+    CALLS = 100,          /* of one kind, before those of the other */
+    ZERO_BYTES = 4096,    /* read at once */
+    PAGE_BYTES = 4096,    /* of x86 */
+    PAGES = 64,           /* touched, and given back; too few for a huge one */
+    MESSAGE_BYTES = 1000, /* less than goes into a segment */
+    TIMER_US = 1000,
+    SLEEP_NS = 200000,
+    THREADS = 3,
+    CHILDREN = 256, /* that there are at once */
+};
+
+static inline long
+call_kernel(long number, long first, long second, long third)
+{
+    long result;
+
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "0"(number), "D"(first), "S"(second), "d"(third)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+static void
+say_ready(const struct ends *ends)
+{
+    const pid_t self = getpid();
+
+    if (write(ends->ready, &self, sizeof(self)) != sizeof(self))
+        die("say_ready");
+    close(ends->ready);
+}
+
+static int
+open_zero(void)
+{
+    const int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+
+    if (zero < 0)
+        die("/dev/zero");
+    return zero;
+}
+
+/* ---- user, threads: 10, 30 and 60 percent in three functions ---- */
+
+static NOINLINE void
+spin(void)
+{
+    unsigned long sum = 0;
+
+    for (unsigned i = 0; i < SPINS; i++)
+        __asm__ volatile("lea 1(%0, %0, 4), %0" : "+r"(sum));
+}
+
+/* @zero is read from after each round, unless it is negative. */
+static inline void
+work(unsigned rounds, int zero)
+{
+    char bytes[ZERO_BYTES];
+
+    for (unsigned i = 0; i < rounds; i++) {
+        spin();
+        if (zero >= 0)
+            call_kernel(SYS_read, zero, (long)bytes, sizeof(bytes));
+    }
+}
+
+static NOINLINE void
+split_10(int zero)
+{
+    work(1, zero);
+}
+
+static NOINLINE void
+split_30(int zero)
+{
+    work(3, zero);
+}
+
+static NOINLINE void
+split_60(int zero)
+{
+    work(6, zero);
+}
+
+static NOINLINE void
+split_loop(int zero)
+{
+    for (;;) {
+        split_10(zero);
+        split_30(zero);
+        split_60(zero);
+    }
+}
+
+static void
+run_user(const struct ends *ends)
+{
+    say_ready(ends);
+    split_loop(-1);
+}
+
+static void *
+run_thread(void *zero)
+{
+    split_loop((int)(intptr_t)zero);
+    return NULL;
+}
+
+static void
+run_threads(const struct ends *ends)
+{
+    const int zero = open_zero();
+    pthread_t threads[THREADS];
+
+    for (unsigned i = 0; i < THREADS; i++) {
+        char name[] = "worker-1";
+        name[sizeof(name) - 2] += (char)i;
+        if (pthread_create(&threads[i], NULL, run_thread, (void *)(intptr_t)zero) != 0 ||
+            pthread_setname_np(threads[i], name) != 0)
+            die("run_threads");
+    }
+    say_ready(ends);
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* ---- syscalls ---- */
+
+static NOINLINE void
+call_getpid(void)
+{
+    for (unsigned i = 0; i < CALLS; i++)
+        call_kernel(SYS_getpid, 0, 0, 0);
+}
+
+static NOINLINE void
+read_zero(int zero)
+{
+    char bytes[ZERO_BYTES];
+
+    for (unsigned i = 0; i < CALLS; i++)
+        call_kernel(SYS_read, zero, (long)bytes, sizeof(bytes));
+}
+
+static void
+run_syscalls(const struct ends *ends)
+{
+    const int zero = open_zero();
+
+    say_ready(ends);
+    for (;;) {
+        call_getpid();
+        read_zero(zero);
+    }
+}
+
+/* ---- faults ---- */
+
+static NOINLINE void
+touch_pages(char *area)
+{
+    for (unsigned i = 0; i < PAGES; i++)
+        *(volatile char *)(area + (size_t)i * PAGE_BYTES) = 1;
+}
+
+static void
+run_faults(const struct ends *ends)
+{
+    say_ready(ends);
+    for (;;) {
+        char *area = mmap(NULL, (size_t)PAGES * PAGE_BYTES, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (area == MAP_FAILED)
+            die("mmap");
+        touch_pages(area);
+        munmap(area, (size_t)PAGES * PAGE_BYTES);
+    }
+}
+
+/* ---- timers: a signal each millisecond, and short sleeps ---- */
+
+static void
+take_signal(int number)
+{
+    (void)number;
+}
+
+static void
+run_timers(const struct ends *ends)
+{
+    const struct itimerval each = { { 0, TIMER_US }, { 0, TIMER_US } };
+    const struct timespec pause = { 0, SLEEP_NS };
+
+    signal(SIGALRM, take_signal);
+    if (setitimer(ITIMER_REAL, &each, NULL) != 0)
+        die("setitimer");
+    say_ready(ends);
+    for (;;) {
+        for (unsigned i = 0; i < CALLS; i++)
+            spin();
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* ---- switch: one byte goes to and fro ---- */
+
+static void
+connect_pipes(struct ends ends[PROCESSES_MAX])
+{
+    int there[2], back[2];
+
+    if (pipe2(there, O_CLOEXEC) != 0 || pipe2(back, O_CLOEXEC) != 0)
+        die("pipe2");
+    ends[0].out = there[1];
+    ends[1].in = there[0];
+    ends[1].out = back[1];
+    ends[0].in = back[0];
+}
+
+static void
+run_ping(const struct ends *ends)
+{
+    char byte = 0;
+
+    say_ready(ends);
+    while (write(ends->out, &byte, 1) == 1 && read(ends->in, &byte, 1) == 1)
+        continue;
+}
+
+static void
+run_pong(const struct ends *ends)
+{
+    char byte;
+
+    say_ready(ends);
+    while (read(ends->in, &byte, 1) == 1 && write(ends->out, &byte, 1) == 1)
+        continue;
+}
+
+/* ---- network: requests and answers over loopback ---- */
+
+static void
+start_loopback(void)
+{
+    struct ifreq interface = { .ifr_name = "lo" };
+    const int any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    if (any < 0 || ioctl(any, SIOCGIFFLAGS, &interface) != 0)
+        die("lo");
+    interface.ifr_flags |= IFF_UP | IFF_RUNNING;
+    if (ioctl(any, SIOCSIFFLAGS, &interface) != 0)
+        die("lo");
+    close(any);
+}
+
+static void
+connect_sockets(struct ends ends[PROCESSES_MAX])
+{
+    struct sockaddr_in where = { .sin_family = AF_INET };
+    socklen_t len = sizeof(where);
+    const int one = 1;
+
+    start_loopback();
+    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (listener < 0 || client < 0 || bind(listener, (struct sockaddr *)&where, len) != 0 ||
+        listen(listener, 1) != 0 || getsockname(listener, (struct sockaddr *)&where, &len) != 0 ||
+        connect(client, (struct sockaddr *)&where, len) != 0)
+        die("loopback");
+    const int server = accept(listener, NULL, NULL);
+    if (server < 0 || setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) != 0 ||
+        setsockopt(server, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) != 0)
+        die("loopback");
+    close(listener);
+    ends[0].in = ends[0].out = server;
+    ends[1].in = ends[1].out = client;
+}
+
+static NOINLINE bool
+send_message(int to)
+{
+    static const char message[MESSAGE_BYTES];
+
+    return send(to, message, sizeof(message), 0) == sizeof(message);
+}
+
+static NOINLINE bool
+receive_message(int from)
+{
+    char message[MESSAGE_BYTES];
+
+    return recv(from, message, sizeof(message), MSG_WAITALL) == sizeof(message);
+}
+
+static void
+run_server(const struct ends *ends)
+{
+    say_ready(ends);
+    while (receive_message(ends->in) && send_message(ends->out))
+        continue;
+}
+
+static void
+run_client(const struct ends *ends)
+{
+    say_ready(ends);
+    while (send_message(ends->out) && receive_message(ends->in))
+        continue;
+}
+
+/* ---- forks: processes that end as soon as they are there ---- */
+
+static void
+run_forks(const struct ends *ends)
+{
+    say_ready(ends);
+    for (;;) {
+        for (unsigned i = 0; i < CHILDREN; i++) {
+            const pid_t child = fork();
+            if (child == 0) {
+                prctl(PR_SET_NAME, "forked");
+                spin();
+                _exit(0);
+            }
+            if (child < 0)
+                die("fork");
+        }
+        while (wait(NULL) > 0)
+            continue;
+    }
+}
+
+/* ---- idle: there, and asleep ---- */
+
+static void
+run_idle(const struct ends *ends)
+{
+    say_ready(ends);
+    for (;;)
+        pause();
+}
+
+/* ---- The table ---- */
+
+/* clang-format off */
+static const struct load loads[] = {
+    { "user",     { { "user", run_user } },                                   NULL },
+    { "threads",  { { "threads", run_threads } },                             NULL },
+    { "syscalls", { { "syscalls", run_syscalls } },                           NULL },
+    { "faults",   { { "faults", run_faults } },                               NULL },
+    { "timers",   { { "timers", run_timers } },                               NULL },
+    { "switch",   { { "ping-proc", run_ping }, { "pong-proc", run_pong } },   connect_pipes },
+    { "network",  { { "net-server", run_server }, { "net-client", run_client } }, connect_sockets },
+    { "forks",    { { "forks", run_forks } },                                 NULL },
+    { "idle",     { { "idle-proc", run_idle } },                              NULL },
+};
+/* clang-format on */
+
+const struct load *
+find_load(const char *word)
+{
+    for (unsigned i = 0; i < sizeof(loads) / sizeof(loads[0]); i++) {
+        if (strcmp(loads[i].word, word) == 0)
+            return &loads[i];
+    }
+    return NULL;
+}
+
+unsigned
+count_processes(const struct load *load)
+{
+    return load->processes[1].name ? 2 : 1;
+}
+
+static void __attribute__((noreturn))
+run_process(const struct process *process, const struct ends *ends)
+{
+    prctl(PR_SET_NAME, process->name);
+    process->run(ends);
+    die(process->name);
+}
+
+void
+run_load(const struct load *load, int ready)
+{
+    struct ends ends[PROCESSES_MAX] = { { -1, -1, ready }, { -1, -1, ready } };
+
+    if (load->connect)
+        load->connect(ends);
+    if (count_processes(load) == 2) {
+        const pid_t child = fork();
+        if (child < 0)
+            die(load->word);
+        if (child == 0)
+            run_process(&load->processes[0], &ends[0]);
+    }
+    run_process(&load->processes[count_processes(load) - 1], &ends[count_processes(load) - 1]);
+}

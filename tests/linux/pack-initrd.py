@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""
+pack-initrd.py OUTPUT PROGRAM... - an initial file system of a few programs
+
+They stand in its root under their own names, beside the folders that things are mounted
+on. Needs no root: the kernel brings /dev/console itself. The same input gives the same
+bytes.
+
+The form is cpio's "newc": Linux, Documentation/driver-api/early-userspace/buffer-format.rst.
+"""
+
+import pathlib
+import stat
+import sys
+
+FOLDERS = ("dev", "proc", "sys")
+END = "TRAILER!!!"
+
+
+def padded(data):
+    """To a multiple of four bytes."""
+    return data + b"\0" * (-len(data) % 4)
+
+
+def entry(inode, name, mode, data=b""):
+    """A member of the archive."""
+    name_bytes = name.encode() + b"\0"
+    links = 2 if stat.S_ISDIR(mode) else 1
+    # ino mode uid gid nlink mtime filesize devmajor devminor rdevmajor rdevminor namesize check
+    numbers = (inode, mode, 0, 0, links, 0, len(data), 0, 0, 0, 0, len(name_bytes), 0)
+    header = b"070701" + b"".join(b"%08X" % number for number in numbers)
+    return padded(header + name_bytes) + padded(data)
+
+
+def main(arguments):
+    if len(arguments) < 3:
+        sys.exit("usage: pack-initrd.py OUTPUT PROGRAM...")
+    members = [(name, stat.S_IFDIR | 0o755, b"") for name in FOLDERS]
+    for path in map(pathlib.Path, arguments[2:]):
+        members.append((path.name, stat.S_IFREG | 0o755, path.read_bytes()))
+    members.append((END, 0, b""))
+    pathlib.Path(arguments[1]).write_bytes(
+        b"".join(entry(inode, *member) for inode, member in enumerate(members, 1))
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv)

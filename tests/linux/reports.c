@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the Linux guest says of itself: facts that the program under test finds out
+ * from outside, in the kernel's own words.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "init.h"
+
+/* https://www.rfc-editor.org/rfc/rfc9923, FNV-1a of 64 bits */
+static const uint64_t fnv_offset = 0xcbf29ce484222325;
+static const uint64_t fnv_prime = 0x100000001b3;
+
+enum {
+    NOTES_MAX = 4096,
+    PATH_BYTES = 64,
+    NOTE_HEADER = 12, /* elf(5): n_namesz, n_descsz, n_type */
+    NOTE_BUILD_ID = 3,
+    COMM_BYTES = 16, /* Linux, TASK_COMM_LEN */
+};
+
+/* Opens a file that must be there. */
+static FILE *
+open_file(const char *path)
+{
+    FILE *file = fopen(path, "re");
+
+    if (!file)
+        die(path);
+    return file;
+}
+
+void
+report_release(void)
+{
+    struct utsname names;
+
+    if (uname(&names) != 0)
+        die("uname");
+    printf("RELEASE %s\n", names.release);
+}
+
+/* What a note takes in the file, with what fills it up. */
+static size_t
+padded(uint32_t len)
+{
+    return ((size_t)len + 3) & ~(size_t)3;
+}
+
+void
+report_build_id(void)
+{
+    static unsigned char notes[NOTES_MAX];
+    FILE *file = open_file("/sys/kernel/notes");
+    const size_t len = fread(notes, 1, sizeof(notes), file);
+    uint32_t header[3];
+
+    fclose(file);
+    for (size_t at = 0; at + NOTE_HEADER <= len;
+         at += NOTE_HEADER + padded(header[0]) + padded(header[1])) {
+        memcpy(header, notes + at, sizeof(header));
+        const unsigned char *name = notes + at + NOTE_HEADER;
+        if (header[2] != NOTE_BUILD_ID || header[0] != 4 || memcmp(name, "GNU", 4) != 0)
+            continue;
+        printf("BUILDID ");
+        for (uint32_t i = 0; i < header[1]; i++)
+            printf("%02x", name[4 + i]);
+        printf("\n");
+        return;
+    }
+    errno = ENOENT;
+    die("the kernel's build-id");
+}
+
+/* Is @word among the flags that the kernel says its processor has? */
+static bool
+processor_has(const char *word)
+{
+    FILE *file = open_file("/proc/cpuinfo");
+    char *line = NULL;
+    size_t size = 0;
+    bool found = false;
+
+    while (!found && getline(&line, &size, file) > 0) {
+        if (strncmp(line, "flags", 5) != 0)
+            continue;
+        for (char *rest = line, *flag; !found && (flag = strsep(&rest, " \n"));)
+            found = strcmp(flag, word) == 0;
+    }
+    free(line);
+    fclose(file);
+    return found;
+}
+
+/* The kernel takes back the flag of five levels where it does not use them. */
+void
+report_paging(void)
+{
+    printf("LEVELS %d\n", processor_has("la57") ? 5 : 4);
+    printf("PTI %s\n", processor_has("pti") ? "on" : "off");
+}
+
+/* What stands behind a tab and in brackets is of a module, or of BPF. */
+static bool
+is_of_kernel(const char *line, ssize_t len)
+{
+    return len < 2 || line[len - 2] != ']';
+}
+
+void
+report_kallsyms(void)
+{
+    FILE *file = open_file("/proc/kallsyms");
+    char *line = NULL;
+    size_t size = 0;
+    ssize_t len;
+    uint64_t hash = fnv_offset;
+    unsigned n_lines = 0;
+
+    while ((len = getline(&line, &size, file)) > 0) {
+        if (!is_of_kernel(line, len))
+            continue;
+        for (ssize_t i = 0; i < len; i++)
+            hash = (hash ^ (unsigned char)line[i]) * fnv_prime;
+        n_lines++;
+    }
+    free(line);
+    fclose(file);
+    printf("KALLSYMS %016" PRIx64 " %u\n", hash, n_lines);
+}
+
+/*
+ * Reads the name that the kernel keeps in the task. Of its own threads /proc shows
+ * more: all of a long name, and what a worker works on, behind '-' or '+'. The workers
+ * named "kworker/R-..." (v6.9) are called so.
+ */
+static bool
+read_comm(const char *path, char comm[COMM_BYTES])
+{
+    FILE *file = fopen(path, "re");
+    char *line = NULL;
+    size_t size = 0;
+
+    if (!file)
+        return false;
+    const bool found = getline(&line, &size, file) > 0;
+    fclose(file);
+    if (found) {
+        static const char worker[] = "kworker/";
+        size_t len = strcspn(line, "\n");
+        if (strncmp(line, worker, sizeof(worker) - 1) == 0 && line[sizeof(worker) - 1] != 'R')
+            len = strcspn(line, "-+\n");
+        if (len > COMM_BYTES - 1)
+            len = COMM_BYTES - 1;
+        memcpy(comm, line, len);
+        comm[len] = '\0';
+    }
+    free(line);
+    return found;
+}
+
+static void
+report_threads(const char *pid)
+{
+    char path[2 * PATH_BYTES], comm[COMM_BYTES];
+
+    snprintf(path, sizeof(path), "/proc/%.16s/task", pid);
+    DIR *folder = opendir(path);
+    if (!folder)
+        return; /* ended meanwhile */
+    for (const struct dirent *entry; (entry = readdir(folder));) {
+        if (!isdigit((unsigned char)entry->d_name[0]))
+            continue;
+        snprintf(path, sizeof(path), "/proc/%.16s/task/%.16s/comm", pid, entry->d_name);
+        if (!read_comm(path, comm))
+            continue;
+        if (strcmp(entry->d_name, pid) == 0)
+            printf("TASK %s %s\n", pid, comm);
+        else
+            printf("THREAD %s %s %s\n", entry->d_name, pid, comm);
+    }
+    closedir(folder);
+}
+
+void
+report_tasks(void)
+{
+    DIR *folder = opendir("/proc");
+
+    if (!folder)
+        die("/proc");
+    for (const struct dirent *entry; (entry = readdir(folder));) {
+        if (isdigit((unsigned char)entry->d_name[0]))
+            report_threads(entry->d_name);
+    }
+    closedir(folder);
+}
+
+void
+report_maps(pid_t pid)
+{
+    char path[PATH_BYTES];
+    char *line = NULL;
+    size_t size = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+    FILE *file = open_file(path);
+    while (getline(&line, &size, file) > 0)
+        printf("MAP %d %s", (int)pid, line);
+    free(line);
+    fclose(file);
+}
