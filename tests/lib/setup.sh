@@ -442,8 +442,9 @@ cpu_xml()
     echo "</cpu>"
 }
 
-# guest_xml NAME UUID TYPE FOLDER CMDLINE VCPUS CPU MEM_MIB: a domain with as
-# little in it as libvirt allows; VCPUS is a number, or N/MAX where more can be plugged
+# guest_xml NAME UUID TYPE FOLDER CMDLINE VCPUS CPU MEM_MIB [INITRD]: a domain with as
+# little in it as libvirt allows; VCPUS is a number, or N/MAX where more can be plugged.
+# One with an INITRD has a second serial line, to be told what to do.
 guest_xml()
 {
     cat <<XML
@@ -456,6 +457,7 @@ guest_xml()
   <os>
     <type arch='x86_64' machine='pc'>hvm</type>
     <kernel>$(xml_escape "$4/kernel")</kernel>
+    ${9:+<initrd>$(xml_escape "$9")</initrd>}
     <cmdline>$(xml_escape "$5")</cmdline>
   </os>
   <features><acpi/><apic/></features>
@@ -464,12 +466,16 @@ guest_xml()
     <controller type='usb' model='none'/>
     <memballoon model='none'/>
     <serial type='file'><source path='$(xml_escape "$4/serial")' append='off'/></serial>
+    ${9:+<serial type='pipe'><source path='$(xml_escape "$4/words")'/></serial>}
   </devices>
 </domain>
 XML
 }
 
-# guest_spoke_or_ended NAME: what define_guest waits for
+# What a guest's serial line has once it runs, as a pattern.
+guest_word='virt-uprof guest:'
+
+# guest_spoke_or_ended NAME: what await_guest waits for
 guest_spoke_or_ended()
 {
     guest_spoke "$1" || ! guest_runs "$1"
@@ -477,7 +483,7 @@ guest_spoke_or_ended()
 
 guest_spoke()
 {
-    grep -qa 'virt-uprof guest:' "${guest_folders[$1]}/serial" 2>/dev/null
+    grep -qaE "$guest_word" "${guest_folders[$1]}/serial" 2>/dev/null
 }
 
 guest_runs()
@@ -491,18 +497,17 @@ guest_serial()
     printf '%s\n' "${guest_folders[$1]}/serial"
 }
 
-# define_guest NAME KVM|TCG KERNEL CMDLINE VCPUS [CPU] [MEM_MIB]: starts a
-# transient domain on $libvirt_uri and returns when the guest says on its serial
-# line that it runs. It ends with the script, or by destroy_guest.
-define_guest()
+# create_guest NAME KVM|TCG KERNEL CMDLINE VCPUS [CPU [MEM_MIB [INITRD]]]: starts a
+# transient domain on $libvirt_uri. It ends with the script, or by destroy_guest.
+create_guest()
 {
     local name=$1 way=$2 kernel=$3 cmdline=$4 vcpus=$5 cpu=${6:-} mem_mib=${7:-128}
-    local type folder
+    local initrd=${8:-} type folder
     case $way in
     KVM) type=kvm ;;
     TCG) type=qemu ;;
     *)
-        complain "define_guest: '$way' is neither KVM nor TCG"
+        complain "create_guest: '$way' is neither KVM nor TCG"
         return 1
         ;;
     esac
@@ -515,27 +520,49 @@ define_guest()
     guest_uuids[$name]=$(cat /proc/sys/kernel/random/uuid)
     at_exit destroy_guest "$name"
     chmod 755 "$folder"
-    if ! cp "$kernel" "$folder/kernel"; then
-        complain "no kernel '$kernel' for guest '$name'"
-        return 1
+    copy_for_guest "$name" "$kernel" kernel || return 1
+    if [ -n "$initrd" ]; then
+        copy_for_guest "$name" "$initrd" initrd && mkfifo "$folder"/words.{in,out} || return 1
     fi
-    chmod 644 "$folder/kernel"
     : >"$folder/serial"
     guest_xml "$name" "${guest_uuids[$name]}" "$type" "$folder" "$cmdline" "$vcpus" "$cpu" \
-        "$mem_mib" >"$folder/domain.xml"
+        "$mem_mib" "${initrd:+$folder/initrd}" >"$folder/domain.xml"
 
     if ! quiet_virsh create "$folder/domain.xml" >/dev/null; then
         complain "libvirt does not start guest '$name' ($way)"
         return 1
     fi
-    if ! wait_until "$guest_seconds" guest_spoke_or_ended "$name"; then
-        complain "guest '$name' ($way) says nothing within $guest_seconds s; its serial line: '$(tail -c 300 "$folder/serial")'"
+}
+
+# copy_for_guest NAME FILE AS: into the guest's folder, for QEMU to read
+copy_for_guest()
+{
+    if ! cp "$2" "${guest_folders[$1]}/$3"; then
+        complain "no $3 '$2' for guest '$1'"
         return 1
     fi
-    if ! guest_spoke "$name"; then
-        complain "guest '$name' ($way) ended without a word"
+    chmod 644 "${guest_folders[$1]}/$3"
+}
+
+# await_guest NAME [SECONDS]: returns when its serial line has $guest_word
+await_guest()
+{
+    local seconds=${2:-$guest_seconds} serial=${guest_folders[$1]}/serial
+    if ! wait_until "$seconds" guest_spoke_or_ended "$1"; then
+        complain "guest '$1' does not say '$guest_word' within $seconds s; its serial line: '$(tail -c 300 "$serial")'"
         return 1
     fi
+    if ! guest_spoke "$1"; then
+        complain "guest '$1' ended without a word"
+        return 1
+    fi
+}
+
+# define_guest NAME KVM|TCG KERNEL CMDLINE VCPUS [CPU [MEM_MIB]]: create_guest, and
+# returns when the guest says on its serial line that it runs
+define_guest()
+{
+    create_guest "$@" && await_guest "$1"
 }
 
 # destroy_leftover NAME: ends a guest that a run which was killed has left; a

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# cache.sh - what tests make or fetch once, of Debian's packages, and keep
+#
+# To be sourced behind setup.sh. What is kept may be deleted at any time.
+
+cache_folder=${XDG_CACHE_HOME:-$HOME/.cache}/virt-uprof
+
+# debian_indexes SUITE FORMAT: prints FORMAT (apt-get(8), indextargets) for each place that
+# this machine gets Debian's packages of SUITE from, its updates among them
+debian_indexes()
+{
+    apt-get indextargets --format "\$(CODENAME) $2" 'Created-By: Packages' 'Origin: Debian' |
+        awk -v suite="$1" 'index($1, suite) == 1 { sub(/^[^ ]* /, ""); print }' |
+        sort -u
+}
+
+# need_indexes SUITE: asks the package servers if nobody has yet
+need_indexes()
+{
+    [ -n "$(debian_indexes "$1" x)" ] || apt-get -q update
+    [ -n "$(debian_indexes "$1" x)" ] && return 0
+    complain "apt knows no packages of Debian $1 here (try: apt-get update)"
+    return 1
+}
+
+# make_once FOLDER WHAT SECONDS COMMAND [ARGUMENT...]: makes FOLDER unless it is there, by
+# `COMMAND ARGUMENT... WORK`, where WORK is a new folder that takes its place when that is
+# done; somebody else who makes it already, or its neighbor, is waited for
+make_once()
+{
+    local folder=$1 what=$2 seconds=$3 beside work lock started=$SECONDS
+    shift 3
+    beside=$(dirname "$folder")
+    mkdir -p "$beside" || return 1
+    exec {lock}>"$beside/lock"
+    if ! flock -n "$lock"; then
+        say "waiting for another run that makes $what (at most $seconds s)"
+        flock -w "$seconds" "$lock" || {
+            complain "$what is still being made by somebody else"
+            return 1
+        }
+    fi
+    if [ ! -e "$folder" ]; then
+        say "making $what, once, in $folder"
+        work=$(mktemp -d "$beside/making.XXXXXX") || return 1
+        at_exit rm -rf "$work"
+        if ! "$@" "$work" >"$beside/log" 2>&1; then
+            complain "cannot make $what; the end of $beside/log:"
+            tail -n 30 "$beside/log" >&2
+            return 1
+        fi
+        mv "$work" "$folder" || return 1
+        say "made $what in $((SECONDS - started)) s"
+    fi
+    exec {lock}>&-
+}
