@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# linux-lib.sh - what the live tests with Linux guests have in common
+#
+# To be sourced by NAME.sh PROGRAM GUESTS TCG|KVM|DIRECT SERIES, in place of lib.sh; of
+# the SERIES (6.1) Debian's newest kernel is taken that is kept, or fetched if none is.
+# shellcheck source=tests/live/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source=tests/lib/cache.sh
+source "$here/../lib/cache.sh"
+# shellcheck source=tests/linux/kernels.sh
+source "$here/../linux/kernels.sh"
+# shellcheck source=tests/linux/guests.sh
+source "$here/../linux/guests.sh"
+
+series=${4:-6.1}
+linux_initrd=$guests/../linux/initrd.cpio
+
+# need_linux: sets $release
+need_linux()
+{
+    release=$(kept_linux "$series")
+    if [ -z "$release" ]; then
+        fetch_linux "$series" >&2 || skip "there is no kernel $series, and none can be fetched"
+        release=$(kept_linux "$series")
+    fi
+}
+
+# must_say NAME WORD VALUE: what the guest says of itself
+must_say()
+{
+    local value
+    value=$(console_value "$1" "$2") || fail "no '$2'"
+    [ "$value" = "$3" ] || fail "'$1' says '$2 $value', not '$3'"
+}
