@@ -90,14 +90,20 @@ bool uprof_settings_take_metadata(UprofSettings *settings, const UprofMetadata *
                                   const UprofConfig *limits, GPtrArray *symbols, GError **error);
 
 /**
- * uprof_settings_find_symbols:
+ * uprof_settings_open_symbols:
  * @config: with the folders that symbol files of metadata may lie in
  * @path: that metadata names; any bytes
  *
- * Looks without following a link below the folder, so that nobody but who may
+ * Opens it without following a link below the folder, so that nobody but who may
  * write there chooses what is opened.
  *
- * Returns: (transfer full) (nullable): the file's path; %NULL with
+ * Returns: a descriptor of a regular file, to read from, the caller's; -1 with
  *   %UPROF_ERROR_BAD_DATA that quotes @path
  */
-char *uprof_settings_find_symbols(const UprofConfig *config, const char *path, GError **error);
+int uprof_settings_open_symbols(const UprofConfig *config, const char *path, GError **error);
+
+/**
+ * uprof_settings_check_symbols: Returns: whether uprof_settings_open_symbols() opens it now; what
+ *   is to be read later is to be opened then
+ */
+bool uprof_settings_check_symbols(const UprofConfig *config, const char *path, GError **error);

@@ -149,6 +149,23 @@ bool uprof_sym_add_file(UprofSym *sym, const char *path, bool required, GError *
 bool uprof_sym_add_file_at(UprofSym *sym, const char *path, const uint64_t *base, bool required,
                            GError **error);
 
+/**
+ * UprofSymOpener: how files are opened whose paths somebody else has chosen
+ * @open: Returns: a descriptor to read from, the caller's, or -1 with an error that names @path
+ */
+typedef struct {
+    int (*open)(const char *path, void *data, GError **error);
+    void *data;
+} UprofSymOpener;
+
+/**
+ * uprof_sym_add_file_by: uprof_sym_add_file() of a file that is opened once, by @opener
+ * @opener: (nullable): also opens debug files that lie beside it, but not those in the debug
+ *   folders, which nobody but the user has chosen
+ */
+bool uprof_sym_add_file_by(UprofSym *sym, const char *path, const UprofSymOpener *opener,
+                           bool required, GError **error);
+
 /** UprofSymCode: a range of code, by the guest's addresses; @end is behind it */
 typedef struct {
     uint64_t start;

@@ -105,13 +105,10 @@ list_symbols(const Mark *mark, GError **error)
             return NULL;
         }
         /* on another host it is looked for there, in time */
-        g_autofree char *found =
-            mark->domain->is_local && g_strcmp0(path, mark->domain->xml->kernel) != 0
-                ? uprof_settings_find_symbols(mark->options->config, path, error)
-                : g_strdup(path);
-        if (!found)
+        if (mark->domain->is_local && g_strcmp0(path, mark->domain->xml->kernel) != 0 &&
+            !uprof_settings_check_symbols(mark->options->config, path, error))
             return NULL;
-        g_ptr_array_add(paths, g_steal_pointer(&found));
+        g_ptr_array_add(paths, g_steal_pointer(&path));
     }
     return g_steal_pointer(&paths);
 }
@@ -215,11 +212,10 @@ show_settings(const Mark *mark, const UprofMetadata *metadata, const UprofSettin
     for (guint i = 0; i < metadata->symbols->len; i++) {
         const char *path = g_ptr_array_index(metadata->symbols, i);
         g_autoptr(GError) error = NULL;
-        g_autofree char *found =
-            g_strcmp0(path, mark->domain->xml->kernel) == 0 || !mark->domain->is_local
-                ? g_strdup(path)
-                : uprof_settings_find_symbols(mark->options->config, path, &error);
-        show_row("symbols", path, "", found ? "metadata" : error->message);
+        const bool ok = g_strcmp0(path, mark->domain->xml->kernel) == 0 ||
+                        !mark->domain->is_local ||
+                        uprof_settings_check_symbols(mark->options->config, path, &error);
+        show_row("symbols", path, "", ok ? "metadata" : error->message);
     }
     if (metadata->symbols->len == 0 && mark->domain->xml->kernel)
         show_row("symbols", mark->domain->xml->kernel, "", "the domain's kernel");

@@ -335,27 +335,24 @@ fill_run(UprofSession *session)
     session->run = run;
 }
 
-/*
- * Metadata names files only in the folders that root keeps for them, or the
- * domain's own kernel. Returns: (transfer full) (nullable): the file
- */
-static char *
-resolve_allowed(const UprofSession *session, const UprofConfig *config, const char *path,
-                GError **error)
+static int
+open_allowed(const char *path, void *config, GError **error)
 {
-    if (g_strcmp0(path, session->domain->xml->kernel) == 0)
-        return g_strdup(path);
-    return uprof_settings_find_symbols(config, path, error);
+    return uprof_settings_open_symbols(config, path, error);
 }
 
+/* Metadata names files only in the folders that root keeps for them, or the domain's own kernel. */
 static void
-add_metadata_symbols(UprofSession *session, const UprofConfig *config, const GPtrArray *paths)
+add_metadata_symbols(UprofSession *session, UprofConfig *config, const GPtrArray *paths)
 {
+    const UprofSymOpener opener = { open_allowed, config };
+
     for (guint i = 0; i < paths->len; i++) {
+        const char *path = g_ptr_array_index(paths, i);
+        const bool is_kernel = g_strcmp0(path, session->domain->xml->kernel) == 0;
         g_autoptr(GError) error = NULL;
-        g_autofree char *file =
-            resolve_allowed(session, config, g_ptr_array_index(paths, i), &error);
-        if (!file || !uprof_sym_add_file(session->pipeline->sym, file, true, &error))
+        if (!uprof_sym_add_file_by(session->pipeline->sym, path, is_kernel ? NULL : &opener, true,
+                                   &error))
             uprof_say("virt-uprof: %s: metadata: %s; ignored", session->shown, error->message);
     }
 }

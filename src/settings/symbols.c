@@ -30,9 +30,9 @@ find_rest(const char *folder, const char *path)
     return path[len] ? path + len : NULL;
 }
 
-/* Returns: 0, or why not, as of errno */
+/* Returns: a descriptor, or -1 and why, as of errno */
 static int
-look_beneath(const char *folder, const char *rest)
+open_beneath(const char *folder, const char *rest, int *reason)
 {
     const struct open_how how = {
         .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW,
@@ -41,19 +41,19 @@ look_beneath(const char *folder, const char *rest)
     const int beneath = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct stat facts;
 
+    *reason = errno;
     if (beneath < 0)
-        return errno;
+        return -1;
     const int fd = (int)syscall(SYS_openat2, beneath, rest, &how, sizeof(how));
-    int reason = fd < 0 ? errno : 0;
+    *reason = errno;
     close(beneath);
     if (fd < 0)
-        return reason;
-    if (fstat(fd, &facts) != 0)
-        reason = errno;
-    else if (!S_ISREG(facts.st_mode))
-        reason = EISDIR;
+        return -1;
+    if (fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode))
+        return fd;
+    *reason = EISDIR;
     close(fd);
-    return reason;
+    return -1;
 }
 
 static const char *
@@ -74,26 +74,37 @@ describe_reason(int reason)
     }
 }
 
-char *
-uprof_settings_find_symbols(const UprofConfig *config, const char *path, GError **error)
+int
+uprof_settings_open_symbols(const UprofConfig *config, const char *path, GError **error)
 {
     g_autofree char *quoted = uprof_text_quote(path);
+    int reason;
 
     for (guint i = 0; i < config->symbol_folders->len; i++) {
         const char *folder = g_ptr_array_index(config->symbol_folders, i);
         const char *rest = find_rest(folder, path);
-        const int reason = rest ? look_beneath(folder, rest) : 0;
+        const int fd = rest ? open_beneath(folder, rest, &reason) : -1;
 
-        if (rest && reason == 0)
-            return g_strdup(path);
+        if (fd >= 0)
+            return fd;
         if (!rest)
             continue;
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA, "symbols '%s': %s", quoted,
                     describe_reason(reason));
-        return NULL;
+        return -1;
     }
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
                 "symbols '%s' are in none of the folders for them (see <symbols> in '%s')", quoted,
                 UPROF_CONFIG_FILE);
-    return NULL;
+    return -1;
+}
+
+bool
+uprof_settings_check_symbols(const UprofConfig *config, const char *path, GError **error)
+{
+    const int fd = uprof_settings_open_symbols(config, path, error);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
 }

@@ -56,18 +56,28 @@ read_file(UprofCopy *copy, int fd, const char *name, GError **error)
     return true;
 }
 
-UprofCopy *
-uprof_copy_read(const char *path, const char *name, GError **error)
+/* Returns: a descriptor, or -1 with the error */
+static int
+open_by_path(const char *path, const char *name, GError **error)
 {
-    g_autoptr(UprofCopy) copy = g_new0(UprofCopy, 1);
     /* not to block on a pipe of that name */
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
-    if (fd < 0) {
+    if (fd < 0)
         g_set_error(error, UPROF_ERROR, errno == EACCES ? UPROF_ERROR_DENIED : UPROF_ERROR_FAILED,
                     "cannot open symbol file '%s': %s", name, g_strerror(errno));
+    return fd;
+}
+
+UprofCopy *
+uprof_copy_read(const char *path, const char *name, const UprofSymOpener *opener, GError **error)
+{
+    g_autoptr(UprofCopy) copy = g_new0(UprofCopy, 1);
+    const int fd =
+        opener ? opener->open(path, opener->data, error) : open_by_path(path, name, error);
+
+    if (fd < 0)
         return NULL;
-    }
     /* as it can be found again from another folder, by whoever replays a capture */
     copy->path = g_canonicalize_filename(path, NULL);
     const bool ok = read_file(copy, fd, name, error);

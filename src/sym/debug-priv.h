@@ -17,6 +17,7 @@ typedef struct {
  * @copy: the image's file
  * @image: what was found in it
  * @folders: for debug files; ends with %NULL
+ * @opener: (nullable): of what lies beside the image
  * @hint: (out) (nullable) (transfer full): why a file that was found is not taken
  *
  * Only a file of the same build is taken: the build-ids are equal; where one of
@@ -26,6 +27,6 @@ typedef struct {
  * Returns: (transfer full) (nullable): %NULL if there is none
  */
 UprofDebug *uprof_debug_find(const UprofCopy *copy, const UprofElfImage *image,
-                             const char *const *folders, char **hint);
+                             const char *const *folders, const UprofSymOpener *opener, char **hint);
 void uprof_debug_free(UprofDebug *debug);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofDebug, uprof_debug_free)

@@ -17,6 +17,7 @@ typedef struct {
     const UprofCopy *copy; /* borrowed; of the image */
     const UprofElfImage *image;
     const char *const *folders;
+    const UprofSymOpener *opener; /* (nullable): of what lies beside the image */
     UprofDebug *found;
     char *hint;
 } Search;
@@ -115,7 +116,7 @@ refuse(Search *search, const char *name, const char *why)
 
 /* @wants_crc: as .gnu_debuglink says. Returns: whether it was taken */
 static bool
-try_file(Search *search, const char *path, bool wants_crc)
+try_file(Search *search, const char *path, const UprofSymOpener *opener, bool wants_crc)
 {
     g_autofree char *name = uprof_text_quote(path);
     g_autoptr(UprofDebug) debug = g_new0(UprofDebug, 1);
@@ -123,7 +124,7 @@ try_file(Search *search, const char *path, bool wants_crc)
 
     if (access(path, F_OK) != 0)
         return false;
-    debug->copy = uprof_copy_read(path, name, &error);
+    debug->copy = uprof_copy_read(path, name, opener, &error);
     if (!debug->copy ||
         !uprof_elf_parse(uprof_copy_slice(debug->copy), name, &debug->elf, &error)) {
         refuse(search, name, error->message);
@@ -150,7 +151,7 @@ try_sibling(Search *search)
 {
     g_autofree char *path = g_strconcat(search->copy->path, ".dbg", NULL);
 
-    return try_file(search, path, false);
+    return try_file(search, path, search->opener, false);
 }
 
 static bool
@@ -165,11 +166,12 @@ try_link(Search *search)
         return false;
     g_autofree char *beside = g_build_filename(folder, name, NULL);
     g_autofree char *below = g_build_filename(folder, ".debug", name, NULL);
-    if (try_file(search, beside, true) || try_file(search, below, true))
+    if (try_file(search, beside, search->opener, true) ||
+        try_file(search, below, search->opener, true))
         return true;
     for (unsigned i = 0; search->folders[i]; i++) {
         g_autofree char *path = g_build_filename(search->folders[i], folder, name, NULL);
-        if (try_file(search, path, true))
+        if (try_file(search, path, NULL, true))
             return true;
     }
     return false;
@@ -186,7 +188,7 @@ try_build_id(Search *search)
     g_autofree char *part = g_strdup_printf(".build-id/%.2s/%s.debug", hex, hex + 2);
     for (unsigned i = 0; search->folders[i]; i++) {
         g_autofree char *path = g_build_filename(search->folders[i], part, NULL);
-        if (try_file(search, path, false))
+        if (try_file(search, path, NULL, false))
             return true;
     }
     return false;
@@ -194,9 +196,9 @@ try_build_id(Search *search)
 
 UprofDebug *
 uprof_debug_find(const UprofCopy *copy, const UprofElfImage *image, const char *const *folders,
-                 char **hint)
+                 const UprofSymOpener *opener, char **hint)
 {
-    Search search = { .copy = copy, .image = image, .folders = folders };
+    Search search = { .copy = copy, .image = image, .folders = folders, .opener = opener };
 
     if (try_sibling(&search) || try_link(&search) || try_build_id(&search))
         g_clear_pointer(&search.hint, g_free);

@@ -24,11 +24,13 @@ typedef struct {
 /**
  * uprof_copy_read:
  * @name: of the file, for messages
+ * @opener: (nullable): %NULL: it is opened by its path, as the user may
  *
  * Returns: (transfer full) (nullable): %NULL if it is no regular file, empty,
  *   too large or cannot be read
  */
-UprofCopy *uprof_copy_read(const char *path, const char *name, GError **error);
+UprofCopy *
+uprof_copy_read(const char *path, const char *name, const UprofSymOpener *opener, GError **error);
 void uprof_copy_free(UprofCopy *copy);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofCopy, uprof_copy_free)
 
@@ -93,9 +95,11 @@ typedef struct {
 /**
  * uprof_image_load: reads and sorts a symbol file; see uprof_sym_add_file()
  * @debug_folders: where separate debug files are looked for; ends with %NULL
+ * @opener: (nullable): see uprof_sym_add_file_by()
  */
-UprofImage *uprof_image_load(const char *path, const UprofArch *arch,
-                             const char *const *debug_folders, GError **error);
+UprofImage *
+uprof_image_load(const char *path, const UprofArch *arch, const char *const *debug_folders,
+                 const UprofSymOpener *opener, GError **error);
 
 /**
  * uprof_image_make: of what was found in the guest's memory; by the guest's addresses

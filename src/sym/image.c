@@ -147,7 +147,7 @@ digest_elf(UprofImage *image, const UprofDebug *debug)
 
 static bool
 load_elf(UprofImage *image, const UprofArch *arch, const char *name,
-         const char *const *debug_folders, GError **error)
+         const char *const *debug_folders, const UprofSymOpener *opener, GError **error)
 {
     g_auto(UprofElfImage) elf = { 0 };
     g_autoptr(UprofDebug) debug = NULL;
@@ -163,7 +163,7 @@ load_elf(UprofImage *image, const UprofArch *arch, const char *name,
     }
     /* one that says which lines it is of was not stripped */
     if (!elf.has_lines)
-        debug = uprof_debug_find(image->copy, &elf, debug_folders, &image->hint);
+        debug = uprof_debug_find(image->copy, &elf, debug_folders, opener, &image->hint);
     image->is_elf = true;
     image->machine = elf.machine;
     image->entry = elf.entry;
@@ -239,20 +239,20 @@ uprof_image_move(UprofImage *image, uint64_t base, GError **error)
 
 UprofImage *
 uprof_image_load(const char *path, const UprofArch *arch, const char *const *debug_folders,
-                 GError **error)
+                 const UprofSymOpener *opener, GError **error)
 {
     g_autoptr(UprofImage) image = g_new0(UprofImage, 1);
     g_autofree char *name = uprof_text_quote(path);
 
     image->ranges = g_array_new(FALSE, FALSE, sizeof(UprofImageRange));
     image->unpacked = g_ptr_array_new_with_free_func((GDestroyNotify)g_byte_array_unref);
-    image->copy = uprof_copy_read(path, name, error);
+    image->copy = uprof_copy_read(path, name, opener, error);
     if (!image->copy)
         return NULL;
 
     const UprofSlice bytes = uprof_copy_slice(image->copy);
     if (uprof_elf_is(bytes)) {
-        if (!load_elf(image, arch, name, debug_folders, error))
+        if (!load_elf(image, arch, name, debug_folders, opener, error))
             return NULL;
     } else if (uprof_nm_is(bytes)) {
         if (!load_text(image, arch, name, error))

@@ -100,15 +100,9 @@ uprof_sym_configure(UprofSym *sym, const UprofSymConfig *config)
     }
 }
 
-bool
-uprof_sym_add_file(UprofSym *sym, const char *path, bool required, GError **error)
-{
-    return uprof_sym_add_file_at(sym, path, NULL, required, error);
-}
-
-bool
-uprof_sym_add_file_at(UprofSym *sym, const char *path, const uint64_t *base, bool required,
-                      GError **error)
+static bool
+add_file(UprofSym *sym, const char *path, const UprofSymOpener *opener, const uint64_t *base,
+         bool required, GError **error)
 {
     g_autofree char *name = uprof_text_quote(path);
 
@@ -119,7 +113,7 @@ uprof_sym_add_file_at(UprofSym *sym, const char *path, const uint64_t *base, boo
         return false;
     }
     g_autoptr(UprofImage) image =
-        uprof_image_load(path, sym->arch, (const char *const *)sym->debug_folders, error);
+        uprof_image_load(path, sym->arch, (const char *const *)sym->debug_folders, opener, error);
     if (!image)
         return false;
     if (uprof_table_count(image->table) == 0 && required) {
@@ -144,6 +138,26 @@ uprof_sym_add_file_at(UprofSym *sym, const char *path, const uint64_t *base, boo
     sym->images[sym->n_images++] = g_steal_pointer(&image);
     sym->epoch++;
     return true;
+}
+
+bool
+uprof_sym_add_file(UprofSym *sym, const char *path, bool required, GError **error)
+{
+    return add_file(sym, path, NULL, NULL, required, error);
+}
+
+bool
+uprof_sym_add_file_at(UprofSym *sym, const char *path, const uint64_t *base, bool required,
+                      GError **error)
+{
+    return add_file(sym, path, NULL, base, required, error);
+}
+
+bool
+uprof_sym_add_file_by(UprofSym *sym, const char *path, const UprofSymOpener *opener, bool required,
+                      GError **error)
+{
+    return add_file(sym, path, opener, NULL, required, error);
 }
 
 void

@@ -95,16 +95,39 @@ test_case(gconstpointer data)
 
     g_ptr_array_add(config->symbol_folders, in_tree("/in"));
     g_ptr_array_add(config->symbol_folders, in_tree("/in2/"));
-    g_autofree char *found = uprof_settings_find_symbols(config, path, &error);
+    const bool ok = uprof_settings_check_symbols(config, path, &error);
     if (!cases[i].error) {
         g_assert_no_error(error);
-        g_assert_cmpstr(found, ==, path);
+        g_assert_true(ok);
         return;
     }
-    g_assert_null(found);
+    g_assert_false(ok);
     g_assert_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA);
     g_test_message("%s", error->message);
     g_assert_true(g_pattern_match_simple(cases[i].error, error->message));
+}
+
+/* What was opened is what was looked at, whatever its path leads to afterwards. */
+static void
+test_swapped(void)
+{
+    g_autoptr(UprofConfig) config = uprof_config_new();
+    g_autofree char *path = in_tree("/in/sub/app.dbg");
+    g_autofree char *secret = in_tree("/secret");
+    g_autoptr(GError) error = NULL;
+    char bytes[8] = "";
+
+    g_assert_true(g_file_set_contents(secret, "secret", -1, NULL));
+    g_ptr_array_add(config->symbol_folders, in_tree("/in"));
+    const int fd = uprof_settings_open_symbols(config, path, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(unlink(path), ==, 0);
+    g_assert_cmpint(symlink(secret, path), ==, 0);
+    g_assert_cmpint(read(fd, bytes, sizeof(bytes)), ==, 1);
+    g_assert_cmpstr(bytes, ==, "x");
+    close(fd);
+    g_assert_cmpint(uprof_settings_open_symbols(config, path, &error), ==, -1);
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA);
 }
 
 int
@@ -116,6 +139,7 @@ main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/symbols/%s", cases[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_case);
     }
+    g_test_add_func("/symbols/swapped", test_swapped);
     const int result = g_test_run();
     remove_tree();
     return result;

@@ -4,11 +4,13 @@
  * folder of the test's own, which is the folder for debug files as well.
  */
 #include <elf.h>
+#include <fcntl.h>
 #include <lzma.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "symbol-elf.h"
+#include "uprof/error.h"
 #include "uprof/sym.h"
 
 enum { CODE = 0x1000, CODE_LEN = 0x1000, FRAMES = 0x8000 };
@@ -261,6 +263,56 @@ test_link(gconstpointer data)
     remove_all(old_folder);
 }
 
+/* Opens "app" and "app.dbg" as what lies in another folder, and nothing else. */
+static int
+open_hidden(const char *path, void *data, GError **error)
+{
+    const Fixture *fixture = data;
+    g_autofree char *base = g_path_get_basename(path);
+    g_autofree char *hidden = g_build_filename(fixture->folder, "hidden", base, NULL);
+    const int fd = open(hidden, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA, "symbols '%s': refused", path);
+    return fd;
+}
+
+/* Files whose paths somebody else has chosen are read as they were opened, and not by their paths. */
+static void
+test_opener(void)
+{
+    const Part image = { 0 }, debug = { .is_debug = true }, other = { .is_other = true };
+    g_autoptr(GByteArray) file = make_elf(&image, NULL, 0, NULL);
+    g_auto(Fixture) fixture;
+    const UprofSymOpener opener = { open_hidden, &fixture };
+    g_autoptr(GError) error = NULL;
+    UprofSymSource source;
+
+    init_fixture(&fixture);
+    put_image(&fixture, &other, NULL);
+    put_debug(&fixture, "app.dbg", &image);
+    g_assert_false(uprof_sym_add_file_by(fixture.sym, fixture.image, &opener, false, &error));
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA);
+    g_assert_true(g_str_has_suffix(error->message, "/app': refused"));
+    g_clear_error(&error);
+
+    /* its debug file is not opened by its path either */
+    put_file(&fixture, "hidden/app", file);
+    g_assert_true(uprof_sym_add_file_by(fixture.sym, fixture.image, &opener, false, &error));
+    g_assert_no_error(error);
+    uprof_sym_source(fixture.sym, 0, &source);
+    g_assert_cmpstr(source.path, ==, fixture.image);
+    g_assert_null(source.debug_path);
+    g_assert_true(strstr(source.hint, "/app.dbg': refused") != NULL);
+    assert_name(&fixture, CODE + 0x50, "[app+0x50]");
+
+    put_debug(&fixture, "hidden/app.dbg", &debug);
+    g_autoptr(UprofSym) sym = uprof_sym_new(uprof_arch_find("x86_64"), fixture.names);
+    g_assert_true(uprof_sym_add_file_by(sym, fixture.image, &opener, true, &error));
+    g_assert_no_error(error);
+    g_assert_cmpstr(uprof_name_text(uprof_sym_find(sym, CODE + 0x50, false).name), ==, "work");
+}
+
 /* Rules of both files count; where both have one that of .eh_frame does. */
 static void
 test_cfi(void)
@@ -386,6 +438,7 @@ main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/debug/link/%s", links[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_link);
     }
+    g_test_add_func("/debug/opener", test_opener);
     g_test_add_func("/debug/cfi", test_cfi);
     g_test_add_func("/debug/debug-data", test_debug_data);
     g_test_add_func("/debug/bad-debug-data", test_bad_debug_data);
