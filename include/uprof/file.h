@@ -26,6 +26,15 @@ typedef struct _UprofFile UprofFile;
  */
 UprofFile *uprof_file_open(const char *path, bool is_secret, GError **error);
 
+/**
+ * uprof_file_open_own: in a folder that is the program's own
+ *
+ * As uprof_file_open(), but whatever has that name is replaced, and nothing is opened that
+ * somebody else may have put there. The folder is made, 0750, if it is missing, also between
+ * this call and uprof_file_commit(); those above it must be there.
+ */
+UprofFile *uprof_file_open_own(const char *path, GError **error);
+
 /** uprof_file_abort: @file: (nullable): removes what was written, unless it is stdout */
 void uprof_file_abort(UprofFile *file);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofFile, uprof_file_abort)

@@ -9,7 +9,7 @@
 
 #include "exit-priv.h"
 #include "helper-priv.h"
-#include "store-priv.h"
+#include "stored-priv.h"
 #include "summary-priv.h"
 #include "task-priv.h"
 #include "verdict-priv.h"
@@ -321,6 +321,18 @@ sample(Round *round, const UprofCandidate *candidate, const char *base)
     count(round, candidate, result, reason, &facts);
 }
 
+/* Returns: (transfer full) (nullable): of the files that are to be written */
+static char *
+choose_base(const Round *round, const UprofCandidate *candidate, GError **error)
+{
+    const int64_t start_s = now_s();
+    g_autoptr(GHashTable) counted =
+        uprof_stored_counted(round->store, candidate->name, candidate->uuid, start_s);
+
+    return uprof_store_slice_base(round->store, candidate->name, candidate->uuid, start_s, counted,
+                                  error);
+}
+
 /* Returns: false if the round is over: the next would fare the same */
 static bool
 take(Round *round, const UprofCandidate *candidate)
@@ -355,7 +367,7 @@ take(Round *round, const UprofCandidate *candidate)
         count(round, candidate, UPROF_VERDICT_FAILED, error->message, NULL);
         return false;
     }
-    base = uprof_store_slice_base(round->store, candidate->name, candidate->uuid, now_s(), &error);
+    base = choose_base(round, candidate, &error);
     if (base)
         sample(round, candidate, base);
     else
@@ -370,8 +382,8 @@ take_all(Round *round)
 
     for (guint i = 0; i < candidates->len && round->store; i++) {
         UprofCandidate *candidate = g_ptr_array_index(candidates, i);
-        candidate->newest_s =
-            uprof_store_newest(round->store, candidate->name, candidate->uuid, now_s());
+        candidate->last_s =
+            uprof_store_last_turn(round->store, candidate->name, candidate->uuid, now_s());
     }
     uprof_order_sort(candidates, now_s(), round->random);
     for (guint i = 0; i < candidates->len && !round->signaled; i++)

@@ -71,7 +71,7 @@ write_file(const UprofStoreFolder *folder, const char *stem, const char *ending,
            const GString *bytes, GError **error)
 {
     g_autofree char *path = g_strconcat(folder->path, "/", stem, ending, NULL);
-    g_autoptr(UprofFile) file = uprof_file_open(path, false, error);
+    g_autoptr(UprofFile) file = uprof_file_open_own(path, error);
 
     return file && uprof_file_write(file, bytes->str, bytes->len, error) &&
            uprof_file_commit(g_steal_pointer(&file), error);

@@ -94,7 +94,7 @@ struct _UprofOptions {
     bool no_wait;      /* for another run's lock */
     bool no_heal;      /* of other domains: that was tried already */
     bool only_enabled; /* what metadata, or @config, does not want is refused */
-    bool in_order;     /* files behind one that could not be written are not written either */
+    bool in_store;     /* files replace what is there, and none is written behind one that failed */
 };
 
 /**

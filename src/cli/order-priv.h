@@ -2,8 +2,9 @@
 /*
  * order-priv.h - which domains a round takes, and in which order
  *
- * There is no state but the store: a domain is the longer ago the older its
- * newest profile is. A round that runs out of time is made up for by the next.
+ * There is no state but the store: a domain's last turn is when its newest profile
+ * began, or when it failed to give one. A round that runs out of time is made up for
+ * by the next, also if it was a domain that fails which took the time.
  */
 #pragma once
 
@@ -15,7 +16,7 @@
  * UprofCandidate: a domain that a round may take
  * @name: any bytes but newline
  * @uri: of its connection; (nullable): libvirt's own
- * @newest_s: when its newest profile began, since 1970; 0: never
+ * @last_s: when it had its last turn, since 1970; 0: never
  * @duration_ns: how long it is to be sampled
  * @obstacle: (nullable): why it is not taken
  * @is_fault: the obstacle is somebody's mistake
@@ -24,7 +25,7 @@ typedef struct {
     char *name;
     char *uuid;
     char *uri;
-    int64_t newest_s;
+    int64_t last_s;
     uint64_t duration_ns;
     char *obstacle;
     bool is_fault;
@@ -34,7 +35,7 @@ typedef struct {
 void uprof_candidate_free(UprofCandidate *candidate);
 
 /**
- * uprof_order_sort: longest not profiled first, what is equal at random
+ * uprof_order_sort: whose last turn is longest ago first, what is equal at random
  * @candidates: of UprofCandidate *
  * @now_s: since 1970. What began later, by a clock that has been set back, counts as never.
  */

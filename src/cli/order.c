@@ -19,8 +19,8 @@ compare(gconstpointer a, gconstpointer b)
     const UprofCandidate *one = *(UprofCandidate *const *)a;
     const UprofCandidate *other = *(UprofCandidate *const *)b;
 
-    if (one->newest_s != other->newest_s)
-        return one->newest_s < other->newest_s ? -1 : 1;
+    if (one->last_s != other->last_s)
+        return one->last_s < other->last_s ? -1 : 1;
     return one->lot < other->lot ? -1 : one->lot > other->lot;
 }
 
@@ -30,8 +30,8 @@ uprof_order_sort(GPtrArray *candidates, int64_t now_s, GRand *random)
     for (guint i = 0; i < candidates->len; i++) {
         UprofCandidate *candidate = g_ptr_array_index(candidates, i);
         candidate->lot = g_rand_int(random);
-        if (candidate->newest_s > now_s)
-            candidate->newest_s = 0;
+        if (candidate->last_s > now_s)
+            candidate->last_s = 0;
     }
     g_ptr_array_sort(candidates, compare);
 }

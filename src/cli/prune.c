@@ -169,7 +169,7 @@ write_summary(const UprofStoreFolder *summaries, const char *day, const GString 
               GError **error)
 {
     g_autofree char *path = g_strconcat(summaries->path, "/", day, UPROF_STORE_SUMMARY, NULL);
-    g_autoptr(UprofFile) file = uprof_file_open(path, false, error);
+    g_autoptr(UprofFile) file = uprof_file_open_own(path, error);
 
     return file && uprof_file_write(file, text->str, text->len, error) &&
            uprof_file_commit(g_steal_pointer(&file), error);

@@ -66,7 +66,8 @@ expand_path(const UprofDomain *domain, const char *time, const char *path)
 }
 
 static bool
-open_output(UprofRecording *recording, const char *path, const UprofFormat *format, GError **error)
+open_output(UprofRecording *recording, const char *path, const UprofFormat *format, bool in_store,
+            GError **error)
 {
     Output output = { .format = format };
 
@@ -75,7 +76,8 @@ open_output(UprofRecording *recording, const char *path, const UprofFormat *form
                     format->name);
         return false;
     }
-    output.file = uprof_file_open(path, format->is_secret, error);
+    output.file = in_store ? uprof_file_open_own(path, error)
+                           : uprof_file_open(path, format->is_secret, error);
     if (!output.file)
         return false;
     if (format->is_capture) {
@@ -99,22 +101,22 @@ open_outputs(UprofRecording *recording, const UprofDomain *domain, const UprofOp
     for (guint i = 0; i < options->outputs->len; i++) {
         const UprofWanted *wanted = g_ptr_array_index(options->outputs, i);
         g_autofree char *path = expand_path(domain, time, wanted->path);
-        if (!open_output(recording, path, wanted->format, error))
+        if (!open_output(recording, path, wanted->format, options->in_store, error))
             return false;
         has_profile = true;
     }
     if (options->json)
-        return open_output(recording, "-", &uprof_format_meta, error);
+        return open_output(recording, "-", &uprof_format_meta, false, error);
     if (has_profile)
         return true;
     if (options->format || !isatty(STDOUT_FILENO))
         return open_output(recording, "-", options->format ? options->format : &uprof_format_folded,
-                           error);
+                           false, error);
     g_autofree char *name = uprof_text_file_name(domain->name, domain->uuid);
     g_autofree char *stem = g_strdup_printf("%s-%s", name, time);
     g_autofree char *path = uprof_file_unused_path(stem, ".svg");
     recording->table = true;
-    return open_output(recording, path, &uprof_format_svg, error);
+    return open_output(recording, path, &uprof_format_svg, false, error);
 }
 
 static bool
@@ -380,6 +382,6 @@ uprof_recording_save(UprofRecording *recording, const UprofOptions *options)
     write_capture(recording, quiet);
     for (guint i = 0; i < recording->outputs->len; i++)
         if (!write_output(recording, &g_array_index(recording->outputs, Output, i), quiet) &&
-            options->in_order)
+            options->in_store)
             break;
 }

@@ -46,7 +46,7 @@ typedef struct _UprofStore UprofStore;
  * @mark: "", or the UUID's digits where they are part of the name
  * @is_day: a day, not a slice
  * @has_profile, @has_sidecar, @has_pending, @has_failures: which of them are there
- * @changed_ns: when the newest of them was written, since 1970
+ * @changed_ns: when the newest of them was written, since 1970; @failed_s: when that of failures was
  * @bytes: in all; @bytes_used: as they take room on the disk
  */
 typedef struct {
@@ -59,6 +59,7 @@ typedef struct {
     bool has_pending;
     bool has_failures;
     int64_t changed_ns;
+    int64_t failed_s;
     uint64_t bytes;
     uint64_t bytes_used;
 } UprofStoreItem;
@@ -110,21 +111,22 @@ char *uprof_store_safe_name(const char *name, const char *uuid);
  * uprof_store_slice_base: makes the domain's folder
  * @start_s: since 1970. If there is a slice of that second already, as when the clock was set
  *   back, the next free second is taken.
+ * @counted: (nullable): of int64_t: seconds that are not free though there is no slice of them
  *
  * Returns: (transfer full) (nullable): path without an ending; write %UPROF_STORE_PROFILE,
  *   then %UPROF_STORE_SIDECAR
  */
 char *uprof_store_slice_base(UprofStore *store, const char *name, const char *uuid, int64_t start_s,
-                             GError **error);
+                             GHashTable *counted, GError **error);
 
 /**
- * uprof_store_newest:
- * @now_s: since 1970. What began later, by a clock that was ahead, is passed over.
+ * uprof_store_last_turn:
+ * @now_s: since 1970. What is later, by a clock that was ahead, is passed over.
  *
- * Returns: when the newest slice in the domain's folder began, since 1970; 0: there is none.
- *   Of two domains of one name it is that of either.
+ * Returns: when the newest slice in the domain's folder began, or a round failed to get one if
+ *   that is later, since 1970; 0: neither. Of two domains of one name it is that of either.
  */
-int64_t uprof_store_newest(UprofStore *store, const char *name, const char *uuid, int64_t now_s);
+int64_t uprof_store_last_turn(UprofStore *store, const char *name, const char *uuid, int64_t now_s);
 
 /**
  * uprof_store_note_failure: that a round had no slice of a domain, for the summary of the day

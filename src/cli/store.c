@@ -244,12 +244,38 @@ check_owner(int fd, const char *path, GError **error)
     return false;
 }
 
+/* Returns: @fd, or -1 with the error: @what was to be done, or it is not safe */
+static int
+check_folder(int fd, const char *what, const char *path, GError **error)
+{
+    if (fd < 0) {
+        fail_errno(error, what, path);
+        return -1;
+    }
+    if (check_owner(fd, path, error))
+        return fd;
+    close(fd);
+    return -1;
+}
+
 bool
 uprof_store_exists(const char *folder)
 {
     struct stat info;
 
     return lstat(folder, &info) == 0;
+}
+
+static bool
+open_data(UprofStore *store, bool create, GError **error)
+{
+    g_autofree char *path = g_build_filename(store->path, "data", NULL);
+    const int fd = create ? make_folder(store->fd, "data") : open_folder(store->fd, "data");
+
+    if (fd < 0 && !create && errno == ENOENT)
+        return true; /* there is none yet */
+    store->data = check_folder(fd, "open", path, error);
+    return store->data >= 0;
 }
 
 UprofStore *
@@ -271,15 +297,7 @@ uprof_store_open(const char *folder, bool create, GError **error)
     store->path = g_strdup(folder);
     store->fd = fd;
     store->data = -1;
-    bool ok = check_owner(fd, folder, error);
-    if (ok) {
-        store->data = create ? make_folder(fd, "data") : open_folder(fd, "data");
-        if (store->data < 0 && (create || errno != ENOENT)) {
-            g_autofree char *data = g_build_filename(folder, "data", NULL);
-            ok = fail_errno(error, "open", data);
-        }
-    }
-    if (ok)
+    if (check_owner(fd, folder, error) && open_data(store, create, error))
         return store;
     uprof_store_close(store);
     return NULL;
@@ -445,6 +463,8 @@ see_file(const char *name, void *data)
     UprofStoreItem *item = find_or_add(listing, stem, &read);
     G_STRUCT_MEMBER(bool, item, kinds[kind].has) = true;
     count_file(item, &info);
+    if (strcmp(kinds[kind].ending, UPROF_STORE_FAILURES) == 0)
+        item->failed_s = info.st_mtime;
 }
 
 static UprofStoreFolder *
@@ -457,11 +477,9 @@ list_folder(const char *name, char *path, int fd, void (*see)(const char *, void
     folder->items = g_array_new(FALSE, FALSE, sizeof(UprofStoreItem));
     g_array_set_clear_func(folder->items, clear_item);
     folder->temporaries = g_ptr_array_new_with_free_func(g_free);
-    folder->fd = fd;
-    if (folder->fd < 0) {
-        fail_errno(error, "open", folder->path);
+    folder->fd = check_folder(fd, "open", path, error);
+    if (folder->fd < 0)
         return NULL;
-    }
     g_autoptr(GHashTable) by_stem = g_hash_table_new(g_str_hash, g_str_equal);
     Listing listing = { folder, by_stem };
     read_folder(folder->fd, see, &listing);
@@ -650,19 +668,17 @@ is_taken(int folder, const char *stem)
 
 char *
 uprof_store_slice_base(UprofStore *store, const char *name, const char *uuid, int64_t start_s,
-                       GError **error)
+                       GHashTable *counted, GError **error)
 {
     g_autofree char *safe = uprof_store_safe_name(name, uuid);
     g_autofree char *path = g_build_filename(store->path, "data", safe, NULL);
-    const int folder = make_folder(store->data, safe);
+    const int folder = check_folder(make_folder(store->data, safe), "make", path, error);
 
-    if (folder < 0) {
-        fail_errno(error, "make", path);
+    if (folder < 0)
         return NULL;
-    }
     for (int64_t at_s = start_s; at_s < start_s + SECONDS_TRIED; at_s++) {
         g_autofree char *stem = uprof_store_stem(safe, at_s, false, NULL);
-        if (is_taken(folder, stem))
+        if (is_taken(folder, stem) || (counted && g_hash_table_contains(counted, &at_s)))
             continue;
         close(folder);
         return g_build_filename(path, stem, NULL);
@@ -674,17 +690,20 @@ uprof_store_slice_base(UprofStore *store, const char *name, const char *uuid, in
 }
 
 int64_t
-uprof_store_newest(UprofStore *store, const char *name, const char *uuid, int64_t now_s)
+uprof_store_last_turn(UprofStore *store, const char *name, const char *uuid, int64_t now_s)
 {
     g_autofree char *safe = uprof_store_safe_name(name, uuid);
     g_autoptr(UprofStoreFolder) folder = uprof_store_folder_open(store, safe, NULL);
+    int64_t last_s = 0;
 
-    for (guint i = folder ? folder->items->len : 0; i > 0; i--) {
-        const UprofStoreItem *item = uprof_store_item(folder, i - 1);
+    for (guint i = 0; folder && i < folder->items->len; i++) {
+        const UprofStoreItem *item = uprof_store_item(folder, i);
         if (!item->is_day && item->start_s <= now_s && uprof_store_item_is_whole(item))
-            return item->start_s;
+            last_s = MAX(last_s, item->start_s);
+        if (item->failed_s <= now_s)
+            last_s = MAX(last_s, item->failed_s);
     }
-    return 0;
+    return last_s;
 }
 
 bool
@@ -694,20 +713,20 @@ uprof_store_note_failure(UprofStore *store, const char *name, const char *uuid, 
     g_autofree char *safe = uprof_store_safe_name(name, uuid);
     g_autofree char *stem = uprof_store_stem(safe, at_s, true, NULL);
     g_autofree char *file = g_strconcat(stem, UPROF_STORE_FAILURES, NULL);
-    g_autofree char *path = g_build_filename(store->path, "data", safe, file, NULL);
+    g_autofree char *where = g_build_filename(store->path, "data", safe, NULL);
+    g_autofree char *path = g_build_filename(where, file, NULL);
     g_autofree char *when = uprof_clock_format_utc((uint64_t)MAX(at_s, 0) * UPROF_NS_PER_S, FALSE);
     g_autofree char *shown = uprof_text_quote(reason);
     g_autofree char *line =
         g_strdup_printf("%s %s %s\n", when, g_uuid_string_is_valid(uuid) ? uuid : "-", shown);
+    const int folder = check_folder(make_folder(store->data, safe), "make", where, error);
     struct stat info;
 
-    const int folder = make_folder(store->data, safe);
-    const int fd =
-        folder < 0
-            ? -1
-            : openat(folder, file,
-                     O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-                     0640);
+    if (folder < 0)
+        return false;
+    const int fd = openat(
+        folder, file,
+        O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640);
     bool ok = fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
     /* one call: a line is there or not, as far as a disk that is full allows */
     ok = ok && (info.st_size > FAILURES_BYTES_MAX ||
@@ -716,8 +735,7 @@ uprof_store_note_failure(UprofStore *store, const char *name, const char *uuid, 
         fail_errno(error, "write", path);
     if (fd >= 0)
         close(fd);
-    if (folder >= 0)
-        close(folder);
+    close(folder);
     return ok;
 }
 

@@ -46,12 +46,22 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofStored, uprof_stored_free)
 UprofRun *
 uprof_stored_facts(const UprofStoreFolder *folder, const UprofStoreItem *item, GError **error);
 
+/**
+ * uprof_stored_facts_of_stacks: the facts of the stacks that are there, which are not unpacked
+ *
+ * Returns: (transfer full) (nullable): %NULL as of uprof_stored_read()
+ */
+UprofRun *uprof_stored_facts_of_stacks(const UprofStoreFolder *folder, const UprofStoreItem *item,
+                                       GError **error);
+
 /** uprof_stored_walk: visits its stacks, with their first frame: the domain */
 void uprof_stored_walk(const UprofStored *stored, UprofFoldedVisit visit, void *data);
 
 /**
  * uprof_stored_recover: ends what a process that was killed has begun to write: the day is as
  *   before, or as it was to be
+ *
+ * Returns: false with the error, and nothing changed, if what there is cannot be read now
  */
 bool uprof_stored_recover(const UprofStoreFolder *folder, UprofStoreItem *item, GError **error);
 
@@ -66,3 +76,16 @@ void uprof_stored_merge(UprofRun *run, const UprofRun *other, bool is_first);
 
 /** uprof_stored_has_slice: Returns: whether the day @run has counted what began at @start_s */
 bool uprof_stored_has_slice(const UprofRun *run, int64_t start_s);
+
+/**
+ * uprof_stored_counted: what the closed days in a domain's folder have counted
+ * @since_s: since 1970; from the date of that on. Days are closed when they are over: of later
+ *   ones there are some only if the clock was set back.
+ *
+ * A slice of such a second would be taken for the one that was counted, which may be deleted
+ * long since.
+ *
+ * Returns: (transfer full): of int64_t: when slices began, since 1970
+ */
+GHashTable *
+uprof_stored_counted(UprofStore *store, const char *name, const char *uuid, int64_t since_s);

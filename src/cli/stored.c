@@ -137,6 +137,15 @@ read_pair(const UprofStoreFolder *folder, const UprofStoreItem *item, GByteArray
     return NULL;
 }
 
+UprofRun *
+uprof_stored_facts_of_stacks(const UprofStoreFolder *folder, const UprofStoreItem *item,
+                             GError **error)
+{
+    g_autoptr(GByteArray) packed = NULL;
+
+    return read_pair(folder, item, &packed, error);
+}
+
 UprofStored *
 uprof_stored_read(const UprofStoreFolder *folder, const UprofStoreItem *item, GError **error)
 {
@@ -160,20 +169,41 @@ uprof_stored_walk(const UprofStored *stored, UprofFoldedVisit visit, void *data)
     g_assert(ok); /* it was read before */
 }
 
+/*
+ * Whether the pending sidecar tells of the stacks that are there.
+ *
+ * @is_new: (out). Returns: false if that cannot be read now: who knows
+ */
+static bool
+compare_pending(const UprofStoreFolder *folder, const UprofStoreItem *item, bool *is_new,
+                GError **error)
+{
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(UprofRun) pending = read_facts(folder, item, UPROF_STORE_PENDING, &failure);
+    g_autoptr(GByteArray) bytes = pending && item->has_profile
+                                      ? uprof_store_read(folder, item->stem, UPROF_STORE_PROFILE,
+                                                         UPROF_STORED_PACKED_MAX, &failure)
+                                      : NULL;
+
+    /* half a sidecar is none, and stacks that are too large are not those that were written */
+    if (failure && !g_error_matches(failure, UPROF_ERROR, UPROF_ERROR_BAD_DATA)) {
+        g_propagate_error(error, g_steal_pointer(&failure));
+        return false;
+    }
+    g_autofree char *digest = bytes ? uprof_stored_digest(bytes->data, bytes->len) : NULL;
+    *is_new = digest && pending->profile_sha256 && strcmp(pending->profile_sha256, digest) == 0;
+    return true;
+}
+
 bool
 uprof_stored_recover(const UprofStoreFolder *folder, UprofStoreItem *item, GError **error)
 {
+    bool is_new;
+
     if (!item->has_pending)
         return true;
-    g_autoptr(UprofRun) pending = read_facts(folder, item, UPROF_STORE_PENDING, NULL);
-    g_autoptr(GByteArray) bytes = pending && item->has_profile
-                                      ? uprof_store_read(folder, item->stem, UPROF_STORE_PROFILE,
-                                                         UPROF_STORED_PACKED_MAX, NULL)
-                                      : NULL;
-    g_autofree char *digest = bytes ? uprof_stored_digest(bytes->data, bytes->len) : NULL;
-
-    const bool is_new =
-        digest && pending->profile_sha256 && strcmp(pending->profile_sha256, digest) == 0;
+    if (!compare_pending(folder, item, &is_new, error))
+        return false;
     if (is_new ? !uprof_store_rename(folder, item->stem, UPROF_STORE_PENDING, UPROF_STORE_SIDECAR,
                                      error)
                : !uprof_store_remove_one(folder, item->stem, UPROF_STORE_PENDING, error))
@@ -237,4 +267,32 @@ uprof_stored_has_slice(const UprofRun *run, int64_t start_s)
         if (g_array_index(run->slices, uint32_t, i) == second)
             return true;
     return false;
+}
+
+static void
+add_counted(GHashTable *counted, const UprofStoreItem *day, const UprofRun *run)
+{
+    for (guint i = 0; i < run->slices->len; i++) {
+        int64_t *start_s = g_new(int64_t, 1);
+        *start_s = day->start_s + g_array_index(run->slices, uint32_t, i);
+        g_hash_table_add(counted, start_s);
+    }
+}
+
+GHashTable *
+uprof_stored_counted(UprofStore *store, const char *name, const char *uuid, int64_t since_s)
+{
+    g_autofree char *safe = uprof_store_safe_name(name, uuid);
+    g_autoptr(UprofStoreFolder) folder = uprof_store_folder_open(store, safe, NULL);
+    GHashTable *counted = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+
+    for (guint i = 0; folder && i < folder->items->len; i++) {
+        const UprofStoreItem *item = uprof_store_item(folder, i);
+        if (!item->is_day || item->start_s < uprof_store_day_of(since_s) || !item->has_sidecar)
+            continue;
+        g_autoptr(UprofRun) run = uprof_stored_facts(folder, item, NULL);
+        if (run)
+            add_counted(counted, item, run);
+    }
+    return counted;
 }

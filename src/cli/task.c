@@ -275,7 +275,7 @@ uprof_task_sample(int fd, void *data)
     options->only_enabled = options->words->len == 0; /* who was named is wanted anyway */
     g_ptr_array_set_size(options->words, 0);
     g_ptr_array_add(options->words, g_strdup(task->candidate->uuid));
-    options->quiet = options->no_wait = options->in_order = options->no_heal = true;
+    options->quiet = options->no_wait = options->in_store = options->no_heal = true;
     options->json = false;
     /* the sidecar goes last: it says that all is there */
     want(options, task->base, UPROF_STORE_PROFILE);

@@ -22,6 +22,7 @@ struct _UprofFile {
     int fd;
     bool is_stdout;
     bool is_closed;
+    bool is_own; /* the folder is made if it is missing */
 };
 
 static bool
@@ -50,14 +51,26 @@ free_file(UprofFile *file)
     g_free(file);
 }
 
+/* Returns: false with errno set */
+static bool
+find_folder(UprofFile *file)
+{
+    g_autofree char *folder = g_path_get_dirname(file->path);
+    const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (file->is_own ? O_NOFOLLOW : 0);
+
+    file->folder = open(folder, flags);
+    if (file->folder < 0 && errno == ENOENT && file->is_own &&
+        (mkdir(folder, 0750) == 0 || errno == EEXIST))
+        file->folder = open(folder, flags);
+    return file->folder >= 0;
+}
+
 static bool
 open_folder(UprofFile *file, GError **error)
 {
-    g_autofree char *folder = g_path_get_dirname(file->path);
     struct stat info;
 
-    file->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (file->folder < 0 || fstat(file->folder, &info) < 0)
+    if (!find_folder(file) || fstat(file->folder, &info) < 0)
         return fail_errno(file, "open the folder of", error);
     if (geteuid() == 0 && (info.st_mode & S_IWOTH) && !(info.st_mode & S_ISVTX)) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED,
@@ -75,15 +88,25 @@ make_temporary_name(void)
     return g_strdup_printf(".virt-uprof-%08x.tmp", g_random_int());
 }
 
+/* Of a folder that somebody has removed. Returns: whether there is one again */
+static bool
+renew_folder(UprofFile *file)
+{
+    if (!file->is_own || errno != ENOENT)
+        return false;
+    close(file->folder);
+    return open_folder(file, NULL);
+}
+
 /* Has no name until it is whole where the file system can do that: then nothing is left of a
  * run that is killed. */
 static bool
 open_temporary(UprofFile *file, mode_t mode, GError **error)
 {
-    file->fd = openat(file->folder, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
-    if (file->fd >= 0)
-        return true;
     for (unsigned i = 0; i < TEMPORARY_TRIES; i++) {
+        file->fd = openat(file->folder, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
+        if (file->fd >= 0)
+            return true;
         g_autofree char *name = make_temporary_name();
         file->fd =
             openat(file->folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
@@ -91,7 +114,7 @@ open_temporary(UprofFile *file, mode_t mode, GError **error)
             file->temporary = g_steal_pointer(&name);
             return true;
         }
-        if (errno != EEXIST)
+        if (errno != EEXIST && !renew_folder(file))
             break;
     }
     return fail_errno(file, "write", error);
@@ -105,17 +128,25 @@ is_special(const char *path)
            g_str_has_prefix(path, "/dev/fd/") || g_str_has_prefix(path, "/proc/self/fd/");
 }
 
-UprofFile *
-uprof_file_open(const char *path, bool is_secret, GError **error)
+static UprofFile *
+new_file(const char *path)
 {
     UprofFile *file = g_new0(UprofFile, 1);
-    struct stat info;
-    bool ok;
 
     file->path = g_strdup(path);
     file->shown = uprof_text_quote(path);
     file->base = g_path_get_basename(path);
     file->folder = file->fd = -1;
+    return file;
+}
+
+UprofFile *
+uprof_file_open(const char *path, bool is_secret, GError **error)
+{
+    UprofFile *file = new_file(path);
+    struct stat info;
+    bool ok;
+
     if (strcmp(path, "-") == 0) {
         file->is_stdout = true;
         file->fd = STDOUT_FILENO;
@@ -132,6 +163,18 @@ uprof_file_open(const char *path, bool is_secret, GError **error)
         ok = open_folder(file, error) && open_temporary(file, is_secret ? 0600 : 0666, error);
     }
     if (ok)
+        return file;
+    free_file(file);
+    return NULL;
+}
+
+UprofFile *
+uprof_file_open_own(const char *path, GError **error)
+{
+    UprofFile *file = new_file(path);
+
+    file->is_own = true;
+    if (open_folder(file, error) && open_temporary(file, 0666, error))
         return file;
     free_file(file);
     return NULL;
@@ -201,7 +244,7 @@ name_temporary(UprofFile *file)
             file->temporary = g_steal_pointer(&name);
             return true;
         }
-        if (errno != EEXIST)
+        if (errno != EEXIST && !renew_folder(file))
             break;
     }
     return false;

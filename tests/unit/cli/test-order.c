@@ -6,12 +6,12 @@
 #define S G_GUINT64_CONSTANT(1000000000)
 
 static UprofCandidate *
-make(const char *name, int64_t newest_s)
+make(const char *name, int64_t last_s)
 {
     UprofCandidate *candidate = g_new0(UprofCandidate, 1);
 
     candidate->name = g_strdup(name);
-    candidate->newest_s = newest_s;
+    candidate->last_s = last_s;
     return candidate;
 }
 
@@ -96,7 +96,7 @@ test_fair(gconstpointer data)
     enum { DOMAINS = 50, ROUNDS = 60 };
     const bool is_set_back = GPOINTER_TO_INT(data);
     g_autoptr(GRand) random = g_rand_new_with_seed(3);
-    int64_t newest_s[DOMAINS] = { 0 }, now_s = 1000000;
+    int64_t last_s[DOMAINS] = { 0 }, now_s = 1000000;
     unsigned turns[DOMAINS] = { 0 }, least = G_MAXUINT, most = 0;
 
     for (unsigned round = 0; round < ROUNDS; round++, now_s += 600) {
@@ -106,7 +106,7 @@ test_fair(gconstpointer data)
             now_s -= 1200;
         for (unsigned i = 0; i < DOMAINS; i++) {
             g_autofree char *name = g_strdup_printf("%u", i);
-            g_ptr_array_add(candidates, make(name, newest_s[i]));
+            g_ptr_array_add(candidates, make(name, last_s[i]));
         }
         uprof_order_sort(candidates, now_s, random);
         for (guint i = 0; i < DOMAINS; i++) {
@@ -116,7 +116,7 @@ test_fair(gconstpointer data)
                 break;
             gone_ns += 20 * S;
             turns[number]++;
-            newest_s[number] = now_s + i;
+            last_s[number] = now_s + i;
         }
         for (unsigned i = 0; i < DOMAINS && round == 7; i++)
             g_assert_cmpuint(turns[i], >=, 1);

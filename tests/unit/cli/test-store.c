@@ -134,7 +134,7 @@ test_hostile_folders(void)
     for (size_t i = 0; i < G_N_ELEMENTS(safe_names); i++) {
         g_autoptr(GError) error = NULL;
         g_autofree char *base =
-            uprof_store_slice_base(store, safe_names[i].domain, UUID, START_S, &error);
+            uprof_store_slice_base(store, safe_names[i].domain, UUID, START_S, NULL, &error);
         g_autofree char *wanted =
             g_strdup_printf("%s/data/%s/%s-20261120T091500Z", uprof_store_path(store),
                             safe_names[i].file, safe_names[i].file);
@@ -151,7 +151,7 @@ test_modes(void)
 {
     const mode_t before = umask(0);
     g_autoptr(UprofStore) store = open_store();
-    g_autofree char *base = uprof_store_slice_base(store, "web-1", UUID, START_S, NULL);
+    g_autofree char *base = uprof_store_slice_base(store, "web-1", UUID, START_S, NULL, NULL);
 
     g_assert_nonnull(base);
     g_assert_cmpuint(mode_of(""), ==, 0750);
@@ -247,29 +247,91 @@ test_same_second(void)
 
     put("data/web-1/web-1-20261120T091500Z.folded.gz", "x", 0);
     put("data/web-1/web-1-20261120T091501Z.meta.json", "x", 0);
-    g_autofree char *base = uprof_store_slice_base(store, "web-1", UUID, START_S, NULL);
+    g_autofree char *base = uprof_store_slice_base(store, "web-1", UUID, START_S, NULL, NULL);
     g_assert_true(g_str_has_suffix(base, "/web-1-20261120T091502Z"));
+    /* nor that of one which is deleted, and counted in its day */
+    const int64_t seconds[] = { START_S + 2, START_S + 3 };
+    g_autoptr(GHashTable) counted = g_hash_table_new(g_int64_hash, g_int64_equal);
+    for (size_t i = 0; i < G_N_ELEMENTS(seconds); i++)
+        g_hash_table_add(counted, (gpointer)&seconds[i]);
+    g_autofree char *next = uprof_store_slice_base(store, "web-1", UUID, START_S, counted, NULL);
+    g_assert_true(g_str_has_suffix(next, "/web-1-20261120T091504Z"));
     clear();
 }
 
 static void
-test_newest(void)
+assert_others(bool was_refused, GError **error)
+{
+    g_assert_true(was_refused);
+    g_assert_error(*error, UPROF_ERROR, UPROF_ERROR_DENIED);
+    g_assert_true(g_pattern_match_simple("'*' belongs to somebody else or may be written by "
+                                         "others: nothing of root's is safe there",
+                                         (*error)->message));
+    g_clear_error(error);
+}
+
+/* Folders that others may write to, who could put links there, or take files away. */
+static void
+test_others(void)
+{
+    enum { NOBODY = 65534 };
+    g_autofree char *data = path_of("data");
+    g_autofree char *web = path_of("data/web-1");
+    g_autofree char *store_path = path_of("");
+    g_autoptr(GError) error = NULL;
+
+    if (geteuid() != 0) {
+        g_test_skip("only root can give folders to others");
+        return;
+    }
+    g_autoptr(UprofStore) store = open_store();
+    put("data/web-1/web-1-20261120T091500Z.folded.gz", "x", 0);
+    for (unsigned i = 0; i < 2; i++) {
+        g_assert_cmpint(chown(web, i == 0 ? NOBODY : 0, 0), ==, 0);
+        g_assert_cmpint(chmod(web, i == 0 ? 0750 : 0770), ==, 0);
+        assert_others(!uprof_store_slice_base(store, "web-1", UUID, START_S, NULL, &error), &error);
+        assert_others(!uprof_store_note_failure(store, "web-1", UUID, START_S, "x", &error),
+                      &error);
+        assert_others(!uprof_store_folder_open(store, "web-1", &error), &error);
+    }
+    g_autofree char *base = uprof_store_slice_base(store, "db", UUID, START_S, NULL, &error);
+    g_assert_no_error(error);
+    g_assert_nonnull(base);
+    g_assert_cmpint(chmod(web, 0750), ==, 0);
+    g_autoptr(UprofStoreFolder) folder = uprof_store_folder_open(store, "web-1", &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(folder->items->len, ==, 1);
+
+    g_assert_cmpint(chown(data, NOBODY, 0), ==, 0);
+    assert_others(!uprof_store_open(store_path, true, &error), &error);
+    assert_others(!uprof_store_open(store_path, false, &error), &error);
+    g_assert_cmpint(chown(data, 0, 0), ==, 0);
+    clear();
+}
+
+static void
+test_last_turn(void)
 {
     g_autoptr(UprofStore) store = open_store();
 
-    g_assert_cmpint(uprof_store_newest(store, "web-1", UUID, START_S), ==, 0);
+    g_assert_cmpint(uprof_store_last_turn(store, "web-1", UUID, START_S), ==, 0);
     put("data/web-1/web-1-20261120T091500Z.folded.gz", "x", 0);
-    g_assert_cmpint(uprof_store_newest(store, "web-1", UUID, START_S), ==, 0);
+    g_assert_cmpint(uprof_store_last_turn(store, "web-1", UUID, START_S), ==, 0);
     put("data/web-1/web-1-20261120T091500Z.meta.json", "x", 0);
     put("data/web-1/web-1-20261121.folded.gz", "x", 0);
     put("data/web-1/web-1-20261121.meta.json", "x", 0);
     put("data/web-1/web-1-20261122T000000Z.folded.gz", "x", 0);
-    g_assert_cmpint(uprof_store_newest(store, "web-1", UUID, START_S), ==, START_S);
+    g_assert_cmpint(uprof_store_last_turn(store, "web-1", UUID, START_S), ==, START_S);
     /* of a clock that was ahead */
     put("data/web-1/web-1-20271120T091500Z.folded.gz", "x", 0);
     put("data/web-1/web-1-20271120T091500Z.meta.json", "x", 0);
-    g_assert_cmpint(uprof_store_newest(store, "web-1", UUID, START_S), ==, START_S);
-    g_assert_cmpint(uprof_store_newest(store, "web-1", UUID, START_S - 1), ==, 0);
+    g_assert_cmpint(uprof_store_last_turn(store, "web-1", UUID, START_S), ==, START_S);
+    g_assert_cmpint(uprof_store_last_turn(store, "web-1", UUID, START_S - 1), ==, 0);
+    /* one that failed had its turn, too */
+    const int64_t now_s = time(NULL);
+    put("data/web-1/web-1-20261120.failures", "x", now_s - START_S - 60);
+    g_assert_cmpint(uprof_store_last_turn(store, "web-1", UUID, START_S + 120), >=, START_S + 60);
+    g_assert_cmpint(uprof_store_last_turn(store, "web-1", UUID, START_S), ==, START_S);
     clear();
 }
 
@@ -292,7 +354,7 @@ test_links(void)
     g_autofree char *folder_link = path_of("data/web-1");
     g_assert_cmpint(g_mkdir_with_parents(elsewhere, 0700), ==, 0);
     g_assert_cmpint(symlink(elsewhere, folder_link), ==, 0);
-    g_assert_null(uprof_store_slice_base(store, "web-1", UUID, START_S, &error));
+    g_assert_null(uprof_store_slice_base(store, "web-1", UUID, START_S, NULL, &error));
     g_assert_nonnull(error);
     g_clear_error(&error);
     g_assert_false(uprof_store_note_failure(store, "web-1", UUID, START_S, "x", &error));
@@ -540,7 +602,8 @@ main(int argc, char **argv)
     g_test_add_func("/store/stems", test_stems);
     g_test_add_func("/store/items", test_items);
     g_test_add_func("/store/same-second", test_same_second);
-    g_test_add_func("/store/newest", test_newest);
+    g_test_add_func("/store/others", test_others);
+    g_test_add_func("/store/last-turn", test_last_turn);
     g_test_add_func("/store/links", test_links);
     g_test_add_func("/store/read", test_read);
     g_test_add_func("/store/sweep", test_sweep);

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "../../../src/cli/stored-priv.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "uprof/clock.h"
+#include "uprof/error.h"
 #include "uprof/output.h"
 #include "uprof/sidecar.h"
 
@@ -121,6 +125,187 @@ test_has_slice(void)
     g_assert_false(uprof_stored_has_slice(run, day_s + 1));
 }
 
+/* ---- In a store ---- */
+
+#define UUID "4dea22b3-1d52-d8f3-2516-782e98ab3fa0"
+
+enum { DAY_S = 1795132800 }; /* 2026-11-20T00:00:00Z */
+
+/* A store with one domain's folder, which holds what is put there. */
+typedef struct {
+    char *top;
+    char *folder;
+    UprofStore *store;
+} Place;
+
+static void
+begin(Place *place)
+{
+    g_autoptr(GError) error = NULL;
+
+    place->top = g_dir_make_tmp("uprof-stored-XXXXXX", NULL);
+    place->folder = g_build_filename(place->top, "data", "web-1", NULL);
+    place->store = uprof_store_open(place->top, true, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(mkdir(place->folder, 0750), ==, 0);
+}
+
+static char *
+path_in(const Place *place, const char *name)
+{
+    return g_build_filename(place->folder, name, NULL);
+}
+
+static void
+put(const Place *place, const char *name, const char *text)
+{
+    g_autofree char *path = path_in(place, name);
+
+    g_assert_true(g_file_set_contents(path, text, -1, NULL));
+}
+
+static bool
+exists(const Place *place, const char *name)
+{
+    g_autofree char *path = path_in(place, name);
+
+    return g_file_test(path, G_FILE_TEST_IS_REGULAR);
+}
+
+static void
+move(const Place *place, const char *from, const char *to)
+{
+    g_autofree char *old = path_in(place, from);
+    g_autofree char *new = path_in(place, to);
+
+    g_assert_cmpint(rename(old, new), ==, 0);
+}
+
+static void
+end(Place *place)
+{
+    g_autoptr(GDir) dir = g_dir_open(place->folder, 0, NULL);
+    g_autofree char *data = g_path_get_dirname(place->folder);
+    const char *name;
+
+    while ((name = g_dir_read_name(dir))) {
+        g_autofree char *path = path_in(place, name);
+        unlink(path);
+    }
+    uprof_store_close(place->store);
+    g_assert_cmpint(rmdir(place->folder), ==, 0);
+    g_assert_cmpint(rmdir(data), ==, 0);
+    g_assert_cmpint(rmdir(place->top), ==, 0);
+    g_free(place->folder);
+    g_free(place->top);
+}
+
+/* Facts of a day whose stacks are the one byte "x". */
+static char *
+render_day(void)
+{
+    g_autoptr(UprofRun) run = make_run();
+
+    g_free(run->uuid);
+    run->uuid = g_strdup(UUID);
+    return render(run);
+}
+
+/* What cannot be read for a moment is not thrown away, nor is what waits for it. */
+static void
+test_recover(void)
+{
+    static const char day[] = "web-1-20261120";
+    static const char *const moved[] = { "web-1-20261120.folded.gz", "web-1-20261120.pending" };
+    g_autofree char *facts = render_day();
+    g_autoptr(GError) error = NULL;
+    Place place;
+
+    begin(&place);
+    put(&place, "web-1-20261120.folded.gz", "x");
+    put(&place, "web-1-20261120.meta.json", "{}");
+    put(&place, "web-1-20261120.pending", facts);
+    g_autoptr(UprofStoreFolder) folder = uprof_store_folder_open(place.store, "web-1", NULL);
+    UprofStoreItem *item = uprof_store_item(folder, 0);
+    g_assert_cmpstr(item->stem, ==, day);
+    for (size_t i = 0; i < G_N_ELEMENTS(moved); i++) {
+        move(&place, moved[i], "away");
+        g_assert_false(uprof_stored_recover(folder, item, &error));
+        g_assert_error(error, UPROF_ERROR, UPROF_ERROR_FAILED);
+        g_clear_error(&error);
+        g_assert_true(item->has_pending);
+        move(&place, "away", moved[i]);
+        g_assert_true(exists(&place, "web-1-20261120.pending"));
+    }
+    g_assert_true(uprof_stored_recover(folder, item, &error));
+    g_assert_no_error(error);
+    g_assert_false(item->has_pending);
+    g_assert_false(exists(&place, "web-1-20261120.pending"));
+    g_autoptr(UprofRun) run = uprof_stored_facts(folder, item, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(run->slices->len, ==, 3);
+    end(&place);
+}
+
+/* Of other stacks, or half: it is as if nothing had been begun. */
+static void
+test_recover_before(void)
+{
+    g_autofree char *facts = render_day();
+    g_autofree char *half = g_strndup(facts, strlen(facts) / 2);
+    const char *const states[][2] = { { "y", facts }, { "x", half }, { NULL, facts } };
+    g_autoptr(GError) error = NULL;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(states); i++) {
+        Place place;
+        begin(&place);
+        if (states[i][0])
+            put(&place, "web-1-20261120.folded.gz", states[i][0]);
+        put(&place, "web-1-20261120.meta.json", "{}");
+        put(&place, "web-1-20261120.pending", states[i][1]);
+        g_autoptr(UprofStoreFolder) folder = uprof_store_folder_open(place.store, "web-1", NULL);
+        g_assert_true(uprof_stored_recover(folder, uprof_store_item(folder, 0), &error));
+        g_assert_no_error(error);
+        g_assert_false(exists(&place, "web-1-20261120.pending"));
+        g_assert_true(exists(&place, "web-1-20261120.meta.json"));
+        end(&place);
+    }
+}
+
+static bool
+is_in(GHashTable *counted, int64_t at_s)
+{
+    return g_hash_table_contains(counted, &at_s);
+}
+
+/* A clock that was set back: what days have counted is not free, though its files are gone. */
+static void
+test_counted(void)
+{
+    g_autofree char *facts = render_day();
+    Place place;
+
+    begin(&place);
+    put(&place, "web-1-20261120.folded.gz", "x");
+    put(&place, "web-1-20261120.meta.json", facts);
+    put(&place, "web-1-20261121.meta.json", "{");
+    g_autoptr(GHashTable) same =
+        uprof_stored_counted(place.store, "web-1", UUID, DAY_S + UPROF_STORE_DAY_S - 1);
+    g_assert_cmpuint(g_hash_table_size(same), ==, 3);
+    g_assert_true(is_in(same, DAY_S) && is_in(same, DAY_S + 600) && is_in(same, DAY_S + 86399));
+    g_autofree char *base =
+        uprof_store_slice_base(place.store, "web-1", UUID, DAY_S + 600, same, NULL);
+    g_assert_true(g_str_has_suffix(base, "/web-1-20261120T001001Z"));
+    g_autoptr(GHashTable) before = uprof_stored_counted(place.store, "web-1", UUID, DAY_S - 1);
+    g_assert_cmpuint(g_hash_table_size(before), ==, 3);
+    g_autoptr(GHashTable) later =
+        uprof_stored_counted(place.store, "web-1", UUID, DAY_S + UPROF_STORE_DAY_S);
+    g_assert_cmpuint(g_hash_table_size(later), ==, 0);
+    g_autoptr(GHashTable) other = uprof_stored_counted(place.store, "db", UUID, DAY_S);
+    g_assert_cmpuint(g_hash_table_size(other), ==, 0);
+    end(&place);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -128,5 +313,8 @@ main(int argc, char **argv)
     g_test_add_func("/stored/round-trip", test_round_trip);
     g_test_add_func("/stored/ways", test_ways);
     g_test_add_func("/stored/has-slice", test_has_slice);
+    g_test_add_func("/stored/recover", test_recover);
+    g_test_add_func("/stored/recover-before", test_recover_before);
+    g_test_add_func("/stored/counted", test_counted);
     return g_test_run();
 }

@@ -283,6 +283,82 @@ test_commit_fails(void)
     g_assert_cmpuint(empty_folder(), ==, 1);
 }
 
+static UprofFile *
+open_own(const char *path)
+{
+    g_autoptr(GError) error = NULL;
+    UprofFile *file = uprof_file_open_own(path, &error);
+
+    g_assert_no_error(error);
+    g_assert_nonnull(file);
+    g_assert_true(uprof_file_write(file, "new", 3, &error));
+    return file;
+}
+
+/* Whatever somebody has put there is replaced, and not opened: a pipe would never answer. */
+static void
+test_own(void)
+{
+    g_autofree char *path = path_of("x.folded.gz");
+    g_autofree char *pipe = path_of("pipe");
+    g_autofree char *target = path_of("target");
+    const char *const targets[] = { pipe, target, "/dev/null", "/nonexistent/file" };
+    struct stat info;
+
+    g_assert_cmpint(mkfifo(pipe, 0600), ==, 0);
+    put(target, "untouched");
+    for (size_t i = 0; i < G_N_ELEMENTS(targets); i++) {
+        g_assert_cmpint(symlink(targets[i], path), ==, 0);
+        g_assert_true(uprof_file_commit(open_own(path), NULL));
+        g_assert_cmpint(lstat(path, &info), ==, 0);
+        g_assert_true(S_ISREG(info.st_mode));
+        assert_holds(path, "new");
+        unlink(path);
+    }
+    assert_holds(target, "untouched");
+    g_assert_cmpint(mkfifo(path, 0600), ==, 0);
+    g_assert_true(uprof_file_commit(open_own(path), NULL));
+    assert_holds(path, "new");
+    g_assert_cmpuint(empty_folder(), ==, 3);
+}
+
+/* A folder that is tidied away just now is made again; one that is a link is none of ours. */
+static void
+test_own_folder(void)
+{
+    g_autofree char *inner = path_of("web-1");
+    g_autofree char *path = g_build_filename(inner, "x.folded.gz", NULL);
+    g_autofree char *elsewhere = path_of("elsewhere");
+    g_autoptr(GError) error = NULL;
+    const mode_t mask = umask(027);
+    struct stat info;
+
+    UprofFile *file = open_own(path);
+    g_assert_cmpint(stat(inner, &info), ==, 0);
+    g_assert_cmpint(info.st_mode & 0777, ==, 0750);
+    if (rmdir(inner) != 0)
+        g_test_message("this file system knows no files without names");
+    g_assert_true(uprof_file_commit(file, &error));
+    g_assert_no_error(error);
+    assert_holds(path, "new");
+    g_assert_cmpint(stat(inner, &info), ==, 0);
+    g_assert_cmpint(info.st_mode & 0777, ==, 0750);
+    unlink(path);
+    g_assert_cmpint(rmdir(inner), ==, 0);
+    umask(mask);
+
+    g_assert_cmpint(mkdir(elsewhere, 0700), ==, 0);
+    g_assert_cmpint(symlink("elsewhere", inner), ==, 0);
+    g_assert_null(uprof_file_open_own(path, &error));
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_FAILED);
+    g_assert_true(g_pattern_match_simple("cannot open the folder of '*': *", error->message));
+    g_assert_cmpuint(empty_folder(), ==, 2);
+    g_clear_error(&error);
+    g_autofree char *deeper = path_of("no/such/x");
+    g_assert_null(uprof_file_open_own(deeper, &error));
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_FAILED);
+}
+
 static void
 test_unused_path(void)
 {
@@ -318,6 +394,8 @@ main(int argc, char **argv)
     g_test_add_func("/file/stdout", test_stdout);
     g_test_add_func("/file/no-space", test_no_space);
     g_test_add_func("/file/commit-fails", test_commit_fails);
+    g_test_add_func("/file/own", test_own);
+    g_test_add_func("/file/own-folder", test_own_folder);
     g_test_add_func("/file/unused-path", test_unused_path);
     const int code = g_test_run();
     rmdir(folder);
