@@ -13,13 +13,12 @@
 
 /**
  * UprofPick: one profile
- * @run: its facts; @stored: (nullable): all of it, of a closed day
+ * @run: its facts; stacks, of which there may be many, are read when they are needed
  */
 typedef struct {
     const UprofStoreFolder *folder; /* borrowed */
     const UprofStoreItem *item;     /* borrowed */
-    UprofRun *run;                  /* borrowed from @stored if that is there */
-    UprofStored *stored;
+    UprofRun *run;
 } UprofPick;
 
 /**
@@ -67,7 +66,8 @@ GPtrArray *uprof_stock_pick(const UprofStock *stock, int64_t since_s, int64_t un
 const char *uprof_stock_name(const GPtrArray *picks, const char *uuid);
 
 /**
- * uprof_stock_load: adds those picks that are of @uuid
+ * uprof_stock_load: adds those picks that are of @uuid, one after the other
+ * @picks: of uprof_stock_pick(), in its order
  * @options: (nullable): for their symbols
  *
  * Returns: exit code; what is wrong was said

@@ -22,11 +22,14 @@ free_pick(gpointer data)
 {
     UprofPick *pick = data;
 
-    if (pick->stored)
-        uprof_stored_free(pick->stored);
-    else
-        uprof_run_free(pick->run);
+    uprof_run_free(pick->run);
     g_free(pick);
+}
+
+static void
+free_run(gpointer run)
+{
+    uprof_run_free(run);
 }
 
 UprofStock *
@@ -136,7 +139,7 @@ typedef struct {
     int64_t day_s;
     guint first, end;  /* of its items */
     bool is_whole;     /* the day is asked for as a whole */
-    GPtrArray *closed; /* of UprofRun, borrowed: days that were read */
+    GPtrArray *closed; /* of UprofRun, borrowed: days that are among the picks */
 } DayOf;
 
 static void
@@ -153,20 +156,20 @@ is_wanted(const Picking *picking, const UprofRun *run)
 }
 
 static void
-add_pick(Picking *picking, const DayOf *day, const UprofStoreItem *item, UprofRun *run,
-         UprofStored *stored)
+add_pick(Picking *picking, const DayOf *day, const UprofStoreItem *item, UprofRun *run)
 {
     UprofPick *pick = g_new0(UprofPick, 1);
 
-    *pick = (UprofPick){ day->folder, item, run, stored };
+    *pick = (UprofPick){ day->folder, item, run };
     g_ptr_array_add(picking->picks, pick);
 }
 
+/* @days: of UprofRun, of the day of @start_s */
 static bool
-is_counted(const DayOf *day, int64_t start_s)
+is_counted(const GPtrArray *days, int64_t start_s)
 {
-    for (guint i = 0; i < day->closed->len; i++)
-        if (uprof_stored_has_slice(g_ptr_array_index(day->closed, i), start_s))
+    for (guint i = 0; i < days->len; i++)
+        if (uprof_stored_has_slice(g_ptr_array_index(days, i), start_s))
             return true;
     return false;
 }
@@ -199,14 +202,13 @@ take_day(Picking *picking, DayOf *day, const UprofStoreItem *item)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(UprofRun) facts = uprof_stored_facts(day->folder, item, &error);
-    g_autoptr(UprofStored) stored = NULL;
 
     if (facts && day->is_whole && is_wanted(picking, facts)) {
-        stored = uprof_stored_read(day->folder, item, &error);
-        if (stored) {
-            g_ptr_array_add(day->closed, stored->run);
-            add_pick(picking, day, item, stored->run, stored);
-            stored = NULL; /* the pick's now */
+        /* if it is damaged its slices may still be there */
+        UprofRun *run = uprof_stored_facts_of_stacks(day->folder, item, &error);
+        if (run) {
+            g_ptr_array_add(day->closed, run);
+            add_pick(picking, day, item, run);
         }
     } else if (facts && is_wanted(picking, facts)) {
         count_gone(picking, day, facts);
@@ -222,13 +224,13 @@ take_slice(Picking *picking, const DayOf *day, const UprofStoreItem *item)
     g_autoptr(GError) error = NULL;
 
     if (item->start_s < picking->since_s || item->start_s >= picking->until_s ||
-        (day->is_whole && is_counted(day, item->start_s)))
+        (day->is_whole && is_counted(day->closed, item->start_s)))
         return;
     g_autoptr(UprofRun) run = uprof_stored_facts(day->folder, item, &error);
     if (!run)
         complain(picking, error);
     else if (is_wanted(picking, run))
-        add_pick(picking, day, item, g_steal_pointer(&run), NULL);
+        add_pick(picking, day, item, g_steal_pointer(&run));
 }
 
 static void
@@ -299,28 +301,61 @@ uprof_stock_name(const GPtrArray *picks, const char *uuid)
     return last ? last->run->domain : NULL;
 }
 
+/*
+ * Days that were added, of one folder and one date: what they have counted may be more
+ * than it was when slices were picked.
+ */
+typedef struct {
+    const UprofStoreFolder *folder;
+    int64_t day_s;
+    GPtrArray *runs;
+} Added;
+
+static void
+begin_day(Added *added, const UprofPick *pick)
+{
+    const int64_t day_s = uprof_store_day_of(pick->item->start_s);
+
+    if (added->folder != pick->folder || added->day_s != day_s)
+        g_ptr_array_set_size(added->runs, 0);
+    added->folder = pick->folder;
+    added->day_s = day_s;
+}
+
+static int
+load_pick(UprofLoad *load, const UprofPick *pick, Added *added, const char *name,
+          const UprofOptions *options)
+{
+    g_autoptr(GError) error = NULL;
+
+    begin_day(added, pick);
+    if (!pick->item->is_day && is_counted(added->runs, pick->item->start_s))
+        return UPROF_EXIT_OK;
+    g_autoptr(UprofStored) stored = uprof_stored_read(pick->folder, pick->item, &error);
+    if (!stored) {
+        uprof_say("virt-uprof: %s; left out", error->message);
+        load->is_partial = true;
+        return UPROF_EXIT_FAILED;
+    }
+    const int code = uprof_load_add_stored(load, stored, name, options);
+    if (pick->item->is_day)
+        g_ptr_array_add(added->runs, g_steal_pointer(&stored->run));
+    return code;
+}
+
 int
 uprof_stock_load(UprofLoad *load, const GPtrArray *picks, const char *uuid,
                  const UprofOptions *options)
 {
+    g_autoptr(GPtrArray) runs = g_ptr_array_new_with_free_func(free_run);
     const char *name = uprof_stock_name(picks, uuid);
+    Added added = { .runs = runs };
     int code = UPROF_EXIT_OK;
 
     for (guint i = 0; i < picks->len; i++) {
         const UprofPick *pick = g_ptr_array_index(picks, i);
-        g_autoptr(GError) error = NULL;
-        if (strcmp(pick->run->uuid, uuid) != 0)
-            continue;
-        g_autoptr(UprofStored) read =
-            pick->stored ? NULL : uprof_stored_read(pick->folder, pick->item, &error);
-        if (!pick->stored && !read) {
-            uprof_say("virt-uprof: %s; left out", error->message);
-            load->is_partial = true;
-            code = uprof_exit_worse(code, UPROF_EXIT_FAILED);
-            continue;
-        }
-        code = uprof_exit_worse(
-            code, uprof_load_add_stored(load, read ? read : pick->stored, name, options));
+        if (strcmp(pick->run->uuid, uuid) == 0)
+            code = uprof_exit_worse(code, load_pick(load, pick, &added, name, options));
     }
     return code;
 }
