@@ -20,7 +20,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SUMMARY_BYTES_MAX = 64 * 1024 * 1024 };
+enum {
+    SUMMARY_BYTES_MAX = 64 * 1024 * 1024,
+    SUMMARY_BLOCK = 4096, /* what it may take on the disk beyond its bytes */
+};
 
 /**
  * Pruning:
@@ -188,6 +191,7 @@ summarize_day(Pruning *pruning, const UprofStock *stock, const UprofStoreFolder 
     if (!is_written(summaries, day, text)) {
         tell(pruning, "write summary/%s.txt", day);
         pruning->n_summaries++;
+        pruning->bytes_kept += text->len + SUMMARY_BLOCK;
         if (!write_summary(summaries, day, text, &error))
             note_error(pruning, error);
     }
@@ -348,24 +352,40 @@ expire_folder(Pruning *pruning, GArray *kept, const UprofStoreFolder *folder)
     }
 }
 
+static void
+free_items(gpointer data)
+{
+    g_ptr_array_unref(data);
+}
+
 /*
- * Remembers the newest profile of its domain, wherever it stands. @newest: item of each UUID;
- * @items: what stays
+ * Remembers the newest profiles of its domain, wherever they stand: a domain that was called
+ * otherwise has several of one day. @newest: of each UUID, UprofStoreItem of one day; @items:
+ * what stays
  */
 static void
 see_newest(GHashTable *newest, GHashTable *items, const UprofStoreFolder *folder,
-           const UprofStoreItem *item)
+           UprofStoreItem *item)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(UprofRun) run = uprof_stored_facts(folder, item, &error);
-    const UprofStoreItem *other = run ? g_hash_table_lookup(newest, run->uuid) : NULL;
+    GPtrArray *others = run ? g_hash_table_lookup(newest, run->uuid) : NULL;
+    const int64_t day_s = uprof_store_day_of(item->start_s);
 
-    /* that it cannot be read now does not make it old */
-    if (!run && !g_error_matches(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA))
-        g_hash_table_add(items, (gpointer)item);
-    /* a day stands before its slices */
-    if (run && (!other || uprof_store_day_of(item->start_s) > uprof_store_day_of(other->start_s)))
-        g_hash_table_replace(newest, g_strdup(run->uuid), (gpointer)item);
+    if (!run) {
+        /* that it cannot be read now does not make it old */
+        if (!g_error_matches(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA))
+            g_hash_table_add(items, item);
+        return;
+    }
+    const UprofStoreItem *other = others ? g_ptr_array_index(others, 0) : NULL;
+    if (other && day_s < uprof_store_day_of(other->start_s))
+        return;
+    if (!other || day_s > uprof_store_day_of(other->start_s)) {
+        others = g_ptr_array_new();
+        g_hash_table_replace(newest, g_strdup(run->uuid), others);
+    }
+    g_ptr_array_add(others, item);
 }
 
 /*
@@ -377,15 +397,16 @@ see_newest(GHashTable *newest, GHashTable *items, const UprofStoreFolder *folder
 static GHashTable *
 find_newest(const Pruning *pruning, const GPtrArray *folders)
 {
-    g_autoptr(GHashTable) newest = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) newest =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_items);
     GHashTable *items = g_hash_table_new(NULL, NULL);
     GHashTableIter at;
-    gpointer item;
+    gpointer found;
 
     for (guint i = 0; i < folders->len; i++) {
         const UprofStoreFolder *folder = g_ptr_array_index(folders, i);
         for (guint j = 0; j < folder->items->len; j++) {
-            const UprofStoreItem *one = uprof_store_item(folder, j);
+            UprofStoreItem *one = uprof_store_item(folder, j);
             /* a slice that is not merged yet would be, and its day the newest */
             const bool would_be = pruning->dry_run && one->start_s < pruning->today_s;
             if (uprof_store_item_is_whole(one) && (one->is_day || would_be))
@@ -393,8 +414,9 @@ find_newest(const Pruning *pruning, const GPtrArray *folders)
         }
     }
     g_hash_table_iter_init(&at, newest);
-    while (g_hash_table_iter_next(&at, NULL, &item))
-        g_hash_table_add(items, item);
+    while (g_hash_table_iter_next(&at, NULL, &found))
+        for (guint i = 0; i < ((GPtrArray *)found)->len; i++)
+            g_hash_table_add(items, g_ptr_array_index((GPtrArray *)found, i));
     return items;
 }
 
@@ -428,26 +450,25 @@ compare_kept(const void *a, const void *b)
     return names != 0 ? names : strcmp(one->item->stem, other->item->stem);
 }
 
+static bool
+has_too_much(const Pruning *pruning)
+{
+    const uint64_t max_megabytes = pruning->config->max_megabytes;
+
+    return max_megabytes > 0 && pruning->bytes_kept > max_megabytes << 20;
+}
+
 /* What takes more room than it may goes, the oldest first. */
 static void
 make_room(Pruning *pruning, GArray *kept)
 {
-    const uint64_t max_megabytes = pruning->config->max_megabytes;
-
     if (kept->len > 0)
         qsort(kept->data, kept->len, sizeof(Kept), compare_kept);
-    for (guint i = 0; max_megabytes > 0 && i < kept->len; i++) {
+    for (guint i = 0; i < kept->len && has_too_much(pruning); i++) {
         const Kept *one = &g_array_index(kept, Kept, i);
-        if (pruning->bytes_kept <= max_megabytes << 20)
-            return;
         pruning->bytes_kept -= one->item->bytes_used;
         remove_item(pruning, one->folder, one->item);
     }
-    if (max_megabytes > 0 && pruning->bytes_kept > max_megabytes << 20)
-        uprof_say("virt-uprof: '%s' keeps %" G_GUINT64_FORMAT
-                  " MB, more than maxMegabytes: the newest day of each domain, and what is not "
-                  "merged yet, stay",
-                  uprof_store_path(pruning->store), pruning->bytes_kept >> 20);
 }
 
 static void
@@ -456,8 +477,11 @@ expire(Pruning *pruning, const UprofStock *stock)
     const GPtrArray *folders = uprof_stock_folders(stock);
     g_autoptr(GArray) kept = g_array_new(FALSE, FALSE, sizeof(Kept));
     g_autoptr(GHashTable) newest = find_newest(pruning, folders);
+    g_autoptr(GHashTable) changed = g_hash_table_new(NULL, NULL);
 
     pruning->newest = newest;
+    pruning->changed = changed;
+    pruning->bytes_kept = 0;
     for (guint i = 0; i < folders->len; i++)
         expire_folder(pruning, kept, g_ptr_array_index(folders, i));
     expire_summaries(pruning);
@@ -479,9 +503,6 @@ see_swept(const char *path, void *data)
 static void
 prune(Pruning *pruning, int64_t now_s)
 {
-    g_autoptr(GHashTable) changed = g_hash_table_new(NULL, NULL);
-
-    pruning->changed = changed;
     close_days(pruning);
     UprofStock *before = uprof_stock_new(pruning->store, &pruning->code);
     expire(pruning, before);
@@ -489,6 +510,14 @@ prune(Pruning *pruning, int64_t now_s)
     uprof_store_sweep(pruning->store, now_s, pruning->dry_run, see_swept, pruning);
     g_autoptr(UprofStock) after = uprof_stock_new(pruning->store, &pruning->code);
     summarize(pruning, after);
+    /* summaries take room, too */
+    if (pruning->n_summaries > 0 && has_too_much(pruning))
+        expire(pruning, after);
+    if (has_too_much(pruning))
+        uprof_say("virt-uprof: '%s' keeps %" G_GUINT64_FORMAT
+                  " MB, more than maxMegabytes: the newest day of each domain, summaries, and "
+                  "what is not merged yet, stay",
+                  uprof_store_path(pruning->store), pruning->bytes_kept >> 20);
 }
 
 static void
