@@ -72,9 +72,11 @@ char *uprof_host_describe(const UprofHost *host);
 /**
  * uprof_host_list:
  *
- * Domains that vanish meanwhile are left out.
+ * Domains that vanish meanwhile are left out. One of which libvirt cannot tell state or XML
+ * is there, with @bad_xml; its state is %UPROF_DOMAIN_OTHER if that is what is not known.
  *
- * Returns: (transfer full) (nullable): every domain, UprofDomain, sorted by name
+ * Returns: (transfer full) (nullable): every domain, UprofDomain, sorted by name; %NULL also if
+ *   the connection is lost meanwhile
  */
 GPtrArray *uprof_host_list(UprofHost *host, GError **error);
 

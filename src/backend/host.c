@@ -177,12 +177,12 @@ uprof_domain_free(UprofDomain *domain)
     g_free(domain);
 }
 
+/* Returns: (transfer full): what is known without asking */
 static UprofDomain *
-describe_domain(UprofHost *host, virDomainPtr vir, GError **error)
+name_domain(UprofHost *host, virDomainPtr vir)
 {
-    g_autoptr(UprofDomain) domain = g_new0(UprofDomain, 1);
+    UprofDomain *domain = g_new0(UprofDomain, 1);
     const char *driver = virConnectGetType(host->connection);
-    int state = VIR_DOMAIN_NOSTATE;
     const unsigned id = virDomainGetID(vir);
 
     domain->name = g_strdup(virDomainGetName(vir));
@@ -190,13 +190,33 @@ describe_domain(UprofHost *host, virDomainPtr vir, GError **error)
     domain->uri = g_strdup(host->uri);
     domain->driver = g_strdup(driver ? driver : "?");
     domain->is_local = host->uri && uprof_host_uri_is_local(host->uri);
-    if (virDomainGetUUIDString(vir, domain->uuid) < 0 ||
-        virDomainGetState(vir, &state, NULL, 0) < 0) {
-        uprof_host_fail(error, "cannot ask for the state of a domain");
-        return NULL;
-    }
     domain->state = UPROF_DOMAIN_OTHER;
     domain->state_name = "in an unknown state";
+    return domain;
+}
+
+/* It is there all the same, and listed; how to sample it is not known. */
+static void
+mark_unread(UprofDomain *domain, const char *why)
+{
+    domain->xml = g_new0(UprofDomainXml, 1);
+    domain->xml->name = g_strdup(domain->name);
+    domain->xml->uuid = g_strdup(domain->uuid);
+    domain->xml->type = g_strdup("?");
+    domain->xml->vcpus = domain->xml->vcpus_max = 1;
+    uprof_metadata_init(&domain->xml->metadata);
+    domain->bad_xml = g_strdup(why);
+}
+
+/* Returns: false if libvirt does not say what it is */
+static bool
+ask_for_domain(UprofDomain *domain, virDomainPtr vir, GError **error)
+{
+    int state = VIR_DOMAIN_NOSTATE;
+
+    if (virDomainGetUUIDString(vir, domain->uuid) < 0 ||
+        virDomainGetState(vir, &state, NULL, 0) < 0)
+        return uprof_host_fail(error, "cannot ask for the state of a domain");
     for (size_t i = 0; i < G_N_ELEMENTS(states); i++) {
         if (states[i].libvirt != state)
             continue;
@@ -204,24 +224,43 @@ describe_domain(UprofHost *host, virDomainPtr vir, GError **error)
         domain->state_name = states[i].name;
     }
     char *xml = virDomainGetXMLDesc(vir, 0);
-    if (!xml) {
-        uprof_host_fail(error, "cannot read the XML of a domain");
-        return NULL;
-    }
+    if (!xml)
+        return uprof_host_fail(error, "cannot read the XML of a domain");
     g_autoptr(GError) bad = NULL;
     domain->xml = uprof_domain_xml_parse((UprofSlice){ xml, strlen(xml) }, &bad);
     free(xml);
-    if (!domain->xml) {
-        /* it is there all the same, and listed; how to sample it is not known */
-        domain->xml = g_new0(UprofDomainXml, 1);
-        domain->xml->name = g_strdup(domain->name);
-        domain->xml->uuid = g_strdup(domain->uuid);
-        domain->xml->type = g_strdup("?");
-        domain->xml->vcpus = domain->xml->vcpus_max = 1;
-        uprof_metadata_init(&domain->xml->metadata);
-        domain->bad_xml = g_steal_pointer(&bad->message);
+    if (!domain->xml)
+        mark_unread(domain, bad->message);
+    return true;
+}
+
+static UprofDomain *
+describe_domain(UprofHost *host, virDomainPtr vir, GError **error)
+{
+    g_autoptr(UprofDomain) domain = name_domain(host, vir);
+
+    return ask_for_domain(domain, vir, error) ? g_steal_pointer(&domain) : NULL;
+}
+
+/* Returns: false if nothing more can be asked for */
+static bool
+add_domain(UprofHost *host, virDomainPtr vir, GPtrArray *domains, GError **error)
+{
+    g_autoptr(UprofDomain) domain = name_domain(host, vir);
+    g_autoptr(GError) failure = NULL;
+
+    if (!ask_for_domain(domain, vir, &failure)) {
+        const virError *last = virGetLastError();
+        if (last && last->code == VIR_ERR_NO_DOMAIN)
+            return true; /* it ended meanwhile */
+        if (virConnectIsAlive(host->connection) != 1) {
+            g_propagate_error(error, g_steal_pointer(&failure));
+            return false;
+        }
+        mark_unread(domain, failure->message);
     }
-    return g_steal_pointer(&domain);
+    g_ptr_array_add(domains, g_steal_pointer(&domain));
+    return true;
 }
 
 static int
@@ -243,16 +282,18 @@ uprof_host_list(UprofHost *host, GError **error)
         uprof_host_fail(error, "cannot list domains");
         return NULL;
     }
-    GPtrArray *domains = g_ptr_array_new_with_free_func((GDestroyNotify)uprof_domain_free);
+    g_autoptr(GPtrArray) domains =
+        g_ptr_array_new_with_free_func((GDestroyNotify)uprof_domain_free);
+    bool ok = true;
     for (int i = 0; i < n; i++) {
-        UprofDomain *domain = describe_domain(host, all[i], NULL);
-        if (domain)
-            g_ptr_array_add(domains, domain);
+        ok = ok && add_domain(host, all[i], domains, error);
         virDomainFree(all[i]);
     }
     free(all);
+    if (!ok)
+        return NULL;
     g_ptr_array_sort(domains, compare_domains);
-    return domains;
+    return g_steal_pointer(&domains);
 }
 
 GPtrArray *

@@ -262,6 +262,8 @@ look_everywhere(Round *round)
     drop_doubles(round);
     for (guint i = 0; i < round->found.warnings->len && !options->quiet; i++)
         uprof_say("virt-uprof: %s", (char *)g_ptr_array_index(round->found.warnings, i));
+    for (guint i = 0; i < round->found.troubles->len; i++)
+        uprof_say("virt-uprof: %s", (char *)g_ptr_array_index(round->found.troubles, i));
     if (round->found.candidates->len >= options->words->len)
         return;
     for (guint i = 0; i < round->found.missing->len; i++, round->n_missing++)
@@ -512,6 +514,7 @@ uprof_collect_run(UprofOptions *options)
     round.found = (UprofLookResult){
         .candidates = g_ptr_array_new_with_free_func((GDestroyNotify)uprof_candidate_free),
         .warnings = g_ptr_array_new_with_free_func(g_free),
+        .troubles = g_ptr_array_new_with_free_func(g_free),
         .missing = g_ptr_array_new_with_free_func(g_free),
         .errors = g_ptr_array_new_with_free_func(g_free),
     };
@@ -520,6 +523,7 @@ uprof_collect_run(UprofOptions *options)
     const int code = run(&round);
     g_ptr_array_unref(round.found.candidates);
     g_ptr_array_unref(round.found.warnings);
+    g_ptr_array_unref(round.found.troubles);
     g_ptr_array_unref(round.found.missing);
     g_ptr_array_unref(round.found.errors);
     g_hash_table_unref(round.known);

@@ -34,12 +34,13 @@ int uprof_task_look(int fd, void *data);
 /**
  * UprofLookResult:
  * @candidates: of UprofCandidate *: domains that are wanted
- * @warnings, @missing, @errors: of char *: lines; @missing of domains that were
- *   named and are not there
+ * @warnings, @troubles, @missing, @errors: of char *: lines; @troubles of domains of which
+ *   it is not known whether they are wanted, @missing of those that were named and are not there
  */
 typedef struct {
     GPtrArray *candidates;
     GPtrArray *warnings;
+    GPtrArray *troubles;
     GPtrArray *missing;
     GPtrArray *errors;
 } UprofLookResult;

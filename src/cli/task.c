@@ -16,6 +16,7 @@
 /* What stands before each row of the answer to uprof_task_look(). */
 #define ROW_ERROR "error"
 #define ROW_WARNING "warning"
+#define ROW_TROUBLE "trouble"
 #define ROW_DOMAIN "domain"
 #define ROW_MISSING "missing"
 #define ROW_ALIVE "alive"
@@ -59,7 +60,7 @@ warn_of_bad_xml(int fd, const UprofDomain *domain)
         g_strdup_printf("%s: its metadata cannot be read: %s; see: virsh dumpxml", name, why);
 
     if (domain->bad_xml)
-        put_row(fd, ROW_WARNING, text);
+        put_row(fd, ROW_TROUBLE, text);
 }
 
 /* Returns: (transfer full) (nullable): why it is not sampled, though it is wanted */
@@ -92,10 +93,10 @@ look_at(int fd, const UprofLook *look, UprofHost *host, const UprofDomain *domai
     else if (!domain->xml->metadata.present)
         settings.enabled = uprof_config_has_domain(config, domain->name);
     warn_of_unknown(fd, domain);
+    if (domain->state == UPROF_DOMAIN_SHUTOFF && !is_named)
+        return;
     warn_of_bad_xml(fd, domain);
     if (!bad && !settings.enabled && !is_named)
-        return;
-    if (domain->state == UPROF_DOMAIN_SHUTOFF && !is_named)
         return;
     if (!obstacle)
         obstacle = find_obstacle(host, domain);
@@ -214,6 +215,8 @@ uprof_task_read_look(const GPtrArray *texts, const char *uri, UprofLookResult *r
         }
         if (strcmp(kind, ROW_WARNING) == 0)
             lines = result->warnings;
+        else if (strcmp(kind, ROW_TROUBLE) == 0)
+            lines = result->troubles;
         else if (strcmp(kind, ROW_MISSING) == 0)
             lines = result->missing;
         else if (strcmp(kind, ROW_ERROR) == 0)

@@ -65,11 +65,19 @@ def measure(store):
     return kinds
 
 
-def take_time(words, **more):
-    started = time.monotonic()
-    done = subprocess.run(words, capture_output=True, **more)
-    assert done.returncode == 0, (words, done.returncode, done.stderr)
-    return time.monotonic() - started, done.stdout
+def take_time(words):
+    """Seconds, the most MB of memory that were seen, and what was printed."""
+    with tempfile.TemporaryFile() as out:
+        started, most = time.monotonic(), 0
+        with subprocess.Popen(words, stdout=out) as process:
+            while process.poll() is None:
+                found = re.search(r"VmHWM:\s+(\d+) kB", pathlib.Path(f"/proc/{process.pid}/status").read_text())
+                most = max(most, int(found.group(1)) if found else 0)
+                time.sleep(0.002)
+        seconds = time.monotonic() - started
+        assert process.returncode == 0, (words, process.returncode)
+        out.seek(0)
+        return seconds, most * 1024 / 1e6, out.read()
 
 
 def documented(readme):
@@ -93,13 +101,14 @@ def main():
         words = ["--store", store]
         print(f"{days} days of {domains} domains, {rounds} rounds a day")
         print(f"  a slice: {before['slices'][0] / (before['slices'][2] / 2):.0f} bytes in two files")
-        print(f"  prune of all days:  {take_time([program, 'prune', '-q', *words])[0]:8.2f} s")
-        print(f"  prune, nothing new: {take_time([program, 'prune', '-q', *words])[0]:8.2f} s")
-        summary_s, text = take_time([program, "summary", *words])
-        print(f"  summary:            {summary_s:8.2f} s, {len(text.splitlines())} lines")
+        for what in ("prune of all days:", "prune, nothing new:"):
+            seconds, memory, _ = take_time([program, "prune", "-q", *words])
+            print(f"  {what:<20}{seconds:8.2f} s, {memory:6.1f} MB of memory", flush=True)
+        summary_s, memory, text = take_time([program, "summary", *words])
+        print(f"  summary:            {summary_s:8.2f} s, {memory:6.1f} MB of memory, {len(text.splitlines())} lines")
         for since in ("yesterday", "7d", f"{days}d"):
-            seconds, _ = take_time([program, "report", "-q", "--since", since, *words, "domain-00"])
-            print(f"  report --since {since:<10}{seconds:8.2f} s")
+            seconds, memory, _ = take_time([program, "report", "-q", "--since", since, *words, "domain-00"])
+            print(f"  report --since {since:<10}{seconds:8.2f} s, {memory:6.1f} MB of memory")
         after = measure(store)
         total = [sum(kind[i] for kind in after.values()) for i in range(2)]
         for name, (size, used, n) in after.items():

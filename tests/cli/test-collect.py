@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-test-collect.py PROGRAM CONFIGURATION - rounds, and what domains say of them, on libvirt's test driver
+test-collect.py PROGRAM CONFIGURATION MUTE CLOCK - rounds, and what domains say of them, on libvirt's test driver
 
 The driver gives no way into its guests, so no round of these gets a sample: what is
 tested is which domains are taken, what is said of them, what is written, and the exit
-code. Prints TAP. As root it runs with a /run of its own; else with an XDG_RUNTIME_DIR.
+code. MUTE is preloaded where libvirt is to fail, CLOCK where the time of day is to be
+another. Prints TAP. As root it runs with a /run of its own; else with an XDG_RUNTIME_DIR.
 """
 
+import contextlib
 import fcntl
 import json
 import os
 import pathlib
+import random
+import re
 import shutil
 import socket
 import stat
@@ -22,6 +26,8 @@ import tempfile
 import time
 from xml.sax.saxutils import escape, quoteattr
 
+KILLS = 60
+NOBODY = 65534
 DONE, FAILED, USAGE, DOMAIN, DENIED, USELESS, SOME, LOCKED = 0, 1, 2, 3, 4, 5, 6, 75
 HELD = 10
 HELD_YES, URI_BYTES, NAME_BYTES = 2, 1024, 1024  # of a marker
@@ -29,6 +35,7 @@ NAMESPACE = "https://virt-uprof.org/xmlns/domain/1.0"
 NO_WAY = "failed: libvirt's driver 'TEST' gives no way into its guests"
 YES = {"enabled": "yes"}
 IGNORED = "; the profile element is ignored"
+FAILURE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ [0-9a-f-]{36} [^\n]+\n)+")
 
 # what <profile> says, and how that is answered
 BAD_METADATA = (
@@ -113,12 +120,31 @@ class Suite:
     def collect(self, *words, configuration=None):
         return self.run("collect", "--store", self.store, "--config", configuration or self.configuration, *words)
 
-    def begin(self, *words):
-        """A round in the background."""
+    @contextlib.contextmanager
+    def muted(self, domain, how):
+        """While libvirt says nothing of a domain; how: see mute-libvirt.c"""
+        before = self.environment
+        self.environment = dict(before, LD_PRELOAD=self.mute, UPROF_TEST_MUTE=domain, UPROF_TEST_MUTE_HOW=how)
+        yield
+        self.environment = before
+
+    @contextlib.contextmanager
+    def at_another_time(self, seconds):
+        """What is run meanwhile takes it to be so much later."""
+        before = self.environment
+        clock = self.folder / "clock"
+        clock.write_text(str(seconds))
+        self.environment = dict(before, LD_PRELOAD=self.clock, UPROF_TEST_CLOCK=str(clock))
+        yield
+        self.environment = before
+
+    def begin(self, *words, configuration=None):
+        """A round in the background, in a session of its own."""
         return subprocess.Popen(
-            [self.program, "collect", "--store", str(self.store), "--config", str(self.configuration), *map(str, words)],
+            [self.program, "collect", "--store", str(self.store), "--config", str(configuration or self.configuration),
+             *map(str, words)],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment,
-            cwd=self.folder)
+            cwd=self.folder, start_new_session=True)
 
     @staticmethod
     def end(running):
@@ -185,10 +211,11 @@ def test_choice(suite):
                  [line("on", 1, "skipped: by chance"), paused])
     suite.expect("same host twice", suite.collect("-c", uri, "-c", uri), USELESS, [line("on", 1, NO_WAY), paused])
     done = suite.collect("--json", "-q", "-c", uri)
-    objects = [json.loads(text) for text in done.stdout.decode().splitlines()]
-    problems = [] if sorted((o["name"], o["result"]) for o in objects) == [("on", "failed"), ("paused", "skipped")] else [
-        repr(objects)]
-    suite.say("json", problems)
+    objects = sorted((json.loads(text) for text in done.stdout.decode().splitlines()), key=lambda o: o["name"])
+    wanted = [{"name": "on", "uuid": uuid_of(1), "result": "failed", "reason": NO_WAY[len("failed: "):], "samples": 0,
+               "duration_ms": 0, "held_us": 0},
+              {"name": "paused", "uuid": uuid_of(4), "result": "skipped", "reason": "it is paused"}]
+    suite.say("json", [] if objects == wanted and done.returncode == USELESS else [repr(done)])
 
 
 class Feed:
@@ -281,13 +308,7 @@ def test_dry_run(suite):
 def test_order(suite):
     """The longest not profiled first, by the store's own files."""
     uri = suite.node([(name, YES, "", 0) for name in ("new", "old", "never", "future")])
-    for name, number, start in (("new", 1, "20260102T000000Z"), ("old", 2, "20260101T000000Z"),
-                                ("future", 4, "20991231T000000Z")):
-        folder = suite.store / "data" / name
-        folder.mkdir(parents=True)
-        for ending in (".folded.gz", ".meta.json"):
-            (folder / ("%s-%s%s" % (name, start, ending))).write_text("{}")
-    suite.store.chmod(0o750)
+    put_slices(suite, ("new", "20260102T000000Z"), ("old", "20260101T000000Z"), ("future", "20991231T000000Z"))
     done = suite.collect("--dry-run", "-c", uri)
     order = [text.split(" ")[0] for text in done.stdout.decode().splitlines()]
     good = sorted(order[:2]) == ["future", "never"] and order[2:] == ["old", "new"]
@@ -322,6 +343,32 @@ def test_metadata(suite):
     suite.expect("unknown metadata", suite.collect("-c", uri), USELESS, [
         "virt-uprof: a: metadata: unknown part '@color' is ignored",
         "virt-uprof: b: metadata: unknown part 'size' is ignored", line("a", 1, NO_WAY)])
+
+
+def test_mute(suite):
+    """libvirt does not say of a domain what it is: that is said, and the others are taken."""
+    uri = suite.node((("a", YES, "", 0), ("mute", YES, "", 0), ("off", None, "", 5)))
+    said = "virt-uprof: mute: its metadata cannot be read: cannot %s: muted ?[31mby a test; see: virsh dumpxml"
+    state, xml = said % "ask for the state of a domain", said % "read the XML of a domain"
+    for how, code, lines in (("state", USELESS, [state, line("a", 1, NO_WAY)]),
+                             ("xml", USELESS, [xml, line("a", 1, NO_WAY)]),
+                             ("gone", USELESS, [line("a", 1, NO_WAY)]),
+                             ("lost", DENIED, ["virt-uprof: %s: cannot ask for the state of a domain: muted ?[31mby a "
+                                               "test; its domains are left out" % uri])):
+        with suite.muted("mute", how):
+            suite.expect("libvirt is mute: %s" % how, suite.collect("-c", uri), code, lines)
+    with suite.muted("mute", "state"):
+        suite.expect("libvirt is mute, quiet", suite.collect("-q", "-c", uri), USELESS, [state, line("a", 1, NO_WAY)])
+        everybody = suite.configure("<collect domains='*'/><store minFreeMegabytes='0'/>")
+        suite.expect("libvirt is mute, pattern", suite.collect("-c", uri, configuration=everybody), USELESS,
+                     [state, line("mute", 2, "skipped: it is in an unknown state"), line("a", 1, NO_WAY)])
+        done = suite.run("list", "-q", "-c", uri)
+        rows = [text.split() for text in done.stdout.decode().splitlines()]
+        good = done.returncode == DONE and ["mute", "in", "an", "unknown", "state"] in [row[:5] for row in rows]
+        suite.say("libvirt is mute, list", [] if good and len(rows) == 4 else [repr(done)])
+    with suite.muted("off", "xml"):
+        suite.expect("libvirt is mute of what is off", suite.collect("-c", uri), USELESS,
+                     [line("a", 1, NO_WAY), line("mute", 2, NO_WAY)])
 
 
 def test_configuration(suite):
@@ -441,6 +488,144 @@ def test_store(suite):
                  [line(name, i + 1, NO_WAY) for i, (name, _) in enumerate(HOSTILE)])
 
 
+def test_others(suite):
+    """Folders that somebody else may write to."""
+    if os.geteuid() != 0:
+        suite.skip("folder of others", "only root can give folders to others")
+        return
+    uri = suite.node([("a", YES, "", 0), ("b", YES, "", 0)])
+    suite.collect("-c", uri)
+    line_of = "'%s' belongs to somebody else or may be written by others: nothing of root's is safe there"
+    folder, data = suite.store / "data" / "a", suite.store / "data"
+    os.chown(folder, NOBODY, 0)
+    refused = line_of % folder
+    suite.expect("folder of others", suite.collect("-c", uri), USELESS,
+                 [line("a", 1, "failed: " + refused), "virt-uprof: " + refused, line("b", 2, NO_WAY)])
+    (data / "b").mkdir(parents=True, mode=0o750)
+    suite.store.chmod(0o750)
+    os.chown(data, NOBODY, 0)
+    suite.expect("data of others", suite.collect("-c", uri), DENIED, ["virt-uprof: " + line_of % data])
+
+
+def put_slices(suite, *slices):
+    """Empty ones, of (name, start)."""
+    for name, start in slices:
+        folder = suite.store / "data" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        for ending in (".folded.gz", ".meta.json"):
+            (folder / ("%s-%s%s" % (name, start, ending))).write_text("{}")
+    suite.store.chmod(0o750)
+
+
+def test_late(suite):
+    """A round that runs out of time: the others are told, and come first in the next one."""
+    uri = suite.node([(name, YES, "", 0) for name in ("first", "second", "third")])
+    text = pathlib.Path(uri[len("test://"):]).read_text(encoding="utf-8")
+    short = suite.configure("<collect longest='1s'/><profile duration='800ms'/><store minFreeMegabytes='0'/>")
+    put_slices(suite, ("first", "20260101T000000Z"), ("second", "20260102T000000Z"), ("third", "20260103T000000Z"))
+    feed = Feed(suite, uri)
+    with suite.begin("-c", uri, configuration=short) as running:
+        feed.wait(None)
+        feed.answer(text)
+        done = suite.end(running)  # a step reads, and nothing comes
+    slow = "failed: it took too long, and was ended"
+    said = done.stderr.decode().splitlines()
+    problems = [] if done.returncode == USELESS and len(said) == 2 else [repr(done)]
+    problems += [] if said[0].startswith(line("first", 1, slow)) else [said[0]]
+    problems += [] if said[-1] == "virt-uprof: no time for 2 more; they come first in the next round" else [said[-1]]
+    os.unlink(feed.path)
+    pathlib.Path(feed.path).write_text(text, encoding="utf-8")
+    done = suite.collect("--dry-run", "-c", uri)
+    order = [said.split(" ")[0] for said in done.stdout.decode().splitlines()]
+    problems += [] if order == ["second", "third", "first"] else [repr(order)]
+    suite.say("a round runs out of time", problems)
+
+
+def test_clock(suite):
+    """A clock that jumps forward by more than a year, and back again."""
+    uri = suite.node([("a", YES, "", 0), ("b", YES, "", 0)])
+    put_slices(suite, ("a", "20260101T000000Z"), ("b", "20260102T000000Z"))
+    with suite.at_another_time(500 * 24 * 3600):
+        done = suite.collect("-c", uri)
+        problems = [] if done.returncode == USELESS and done.stderr.decode().count(NO_WAY) == 2 else [repr(done)]
+        days = sorted({path.name[2:10] for path in suite.store.rglob("*.failures")})
+        year = str(time.gmtime(time.time() + 500 * 24 * 3600).tm_year)
+        problems += [] if len(days) == 1 and days[0].startswith(year) else [repr(days)]
+    for path in suite.store.rglob("*.failures"):
+        os.utime(path, (time.time() + 500 * 24 * 3600,) * 2)
+    put_slices(suite, ("a", "20990101T000000Z"))
+    done = suite.collect("--dry-run", "-c", uri)
+    order = [said.split(" ")[0] for said in done.stdout.decode().splitlines()]
+    problems += [] if order == ["a", "b"] else [repr(order)]
+    done = suite.collect("-c", uri)
+    problems += [] if done.returncode == USELESS and done.stderr.decode().count(NO_WAY) == 2 else [repr(done)]
+    kept = sorted(path.name for path in suite.store.rglob("*.folded.gz"))
+    problems += [] if kept == ["a-20260101T000000Z.folded.gz", "a-20990101T000000Z.folded.gz",
+                               "b-20260102T000000Z.folded.gz"] else [repr(kept)]
+    suite.say("a clock that jumps forward", problems)
+
+
+def is_free(path):
+    with open(path, "rb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except OSError:
+            return False
+
+
+def is_gone(session):
+    try:
+        os.killpg(session, 0)
+        return False
+    except ProcessLookupError:
+        return True
+
+
+def wait_for(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.005)
+    return condition()
+
+
+def test_killed(suite):
+    """Rounds that are killed at any time: the lock is free, nobody is left, and what is written is whole."""
+    rng = random.Random(int(os.environ.get("SEED", time.time_ns())))
+    uri = suite.node([(name, YES, "", 0) for name, _ in HOSTILE])
+    put_slices(suite, ("a", "20260101T000000Z"))
+    started = time.monotonic()
+    suite.collect("-c", uri)
+    longest, n_killed, problems = time.monotonic() - started, 0, []
+    for n in range(20 * KILLS):
+        running = suite.begin("-q", "-c", uri)
+        try:
+            running.wait(rng.uniform(0, longest))
+        except subprocess.TimeoutExpired:
+            running.kill()
+            n_killed += 1
+        # whoever has the lock, or writes, is gone before its pipes are
+        suite.end(running)
+        if not wait_for(lambda: is_gone(running.pid)):
+            problems.append("round %d: a step of it lives on" % n)
+        if not wait_for(lambda: is_free(suite.lock)):
+            problems.append("round %d: the lock is not free" % n)
+        if problems or n_killed == KILLS:
+            break
+    if n_killed < KILLS:
+        problems.append("only %d were killed" % n_killed)
+    for path in suite.store.rglob("*"):
+        if path.is_file() and path.name.endswith(".failures"):
+            text = path.read_text()
+            problems += ["%s: %r" % (path, text)] if not FAILURE.fullmatch(text) else []
+        elif path.is_file() and not path.name.startswith("a-20260101T000000Z."):
+            problems.append("left behind: %s" % path)
+    done = suite.collect("-c", uri)
+    if done.returncode != USELESS or done.stderr.decode().count(NO_WAY) != len(HOSTILE):
+        problems.append(repr(done))
+    suite.say("killed %d times" % KILLS, problems)
+
+
 def test_mark(suite):
     uri = suite.node([("a", {**YES, "rate": "500", "budget": "0.5", "color": "red"}, "<u:symbols file='/etc/passwd'/>", 0),
                       ("-rf", None, "", 0), ("bad", {**YES, "rate": "x"}, "", 5)])
@@ -489,6 +674,7 @@ def main():
     enter_private_run()
     suite = Suite(os.path.abspath(sys.argv[1]))
     suite.default_config = sys.argv[2]
+    suite.mute, suite.clock = os.path.abspath(sys.argv[3]), os.path.abspath(sys.argv[4])
     try:
         test_choice(suite)
         test_change(suite)
@@ -496,12 +682,17 @@ def main():
         test_dry_run(suite)
         test_order(suite)
         test_metadata(suite)
+        test_mute(suite)
         test_configuration(suite)
         test_usage(suite)
         test_connections(suite)
         test_left_held(suite)
         test_lock(suite)
         test_store(suite)
+        test_others(suite)
+        test_late(suite)
+        test_clock(suite)
+        test_killed(suite)
         test_mark(suite)
     finally:
         shutil.rmtree(suite.folder)

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-test-kill-prune.py PROGRAM - `prune` killed a hundred times: no damaged file, no count lost or twice
+test-kill-prune.py PROGRAM - `prune` killed again and again: no damaged file, no count lost or twice
 
 Each round makes slices come late, starts `prune`, and kills it after a random
-time, up to as long as one takes; then every file is read. Prints TAP.
+time, up to as long as one takes; then every file is read. Once with room enough, and
+once on a disk on which there is too little, more or less, in each round; that needs
+root. Prints TAP.
 """
 
 import gzip
@@ -23,7 +25,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 import storing  # noqa: E402
 from storing import DAY, put_slice, uuid_of  # noqa: E402
 
-ROUNDS = 100
+KILLS, KILLS_FULL = 100, 40
 DOMAINS = 3
 DAYS = 9
 TODAY = storing.day_of(int(time.time()))
@@ -58,86 +60,163 @@ def count(program, store, uuid):
     return sum(int(line.rsplit(" ", 1)[1]) for line in done.stdout.decode().splitlines())
 
 
-def prune(program, config, seconds=None):
-    """Returns whether it was killed."""
-    process = subprocess.Popen([program, "prune", "-q", "--config", config], stderr=subprocess.PIPE)
-    try:
-        _, err = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        return True
-    assert process.returncode == 0 and err == b"", (process.returncode, err)
-    return False
+class Rounds:
+    """A store that slices come to, and that is pruned."""
 
-
-def run(program):
-    rng = random.Random(int(os.environ.get("SEED", time.time_ns())))
-    program_of = storing.Program(1, 60)
-    expected = [0] * DOMAINS
-    used = set()
-
-    def add(store):
-        number, day = rng.randrange(DOMAINS), rng.randint(1, DAYS)
-        at = TODAY - day * DAY + rng.randrange(DAY)
-        if (number, at) in used:
-            return
-        used.add((number, at))
-        stacks = program_of.stacks(rng, 50)
-        put_slice(store, f"web-{number}", uuid_of(number), at, stacks)
-        expected[number] += sum(stacks.values())
-
-    with tempfile.TemporaryDirectory(prefix="virt-uprof-kill-") as folder:
-        store = pathlib.Path(folder, "store")
-        store.mkdir(mode=0o750)
-        config = pathlib.Path(folder, "config.xml")
+    def __init__(self, program, folder, rng):
+        self.program, self.rng = program, rng
+        self.path = pathlib.Path(folder, "store")
+        self.path.mkdir(mode=0o750, exist_ok=True)
+        self.config = pathlib.Path(folder, "config.xml")
         # old slices go while others come
-        config.write_text(f'<virt-uprof><store directory="{store}" sliceDays="3" mergedDays="30"/></virt-uprof>\n')
-        config.chmod(0o644)
-        for _ in range(120):
-            add(store)
+        self.config.write_text(f'<virt-uprof><store directory="{self.path}" sliceDays="3" mergedDays="30"/></virt-uprof>\n')
+        self.config.chmod(0o644)
+        self.paths = storing.Program(1, 60)
+        self.expected = [0] * DOMAINS
+        self.used = set()
+        self.longest = 0.0
+        self.n_full = 0
+
+    def add(self):
+        number, day = self.rng.randrange(DOMAINS), self.rng.randint(1, DAYS)
+        at = TODAY - day * DAY + self.rng.randrange(DAY)
+        if (number, at) in self.used:
+            return
+        self.used.add((number, at))
+        stacks = self.paths.stacks(self.rng, 50)
+        put_slice(self.path, f"web-{number}", uuid_of(number), at, stacks)
+        self.expected[number] += sum(stacks.values())
+
+    def prune(self, seconds=None, may_be_full=False):
+        """Returns whether it was killed."""
+        process = subprocess.Popen([self.program, "prune", "-q", "--config", self.config], stderr=subprocess.PIPE)
+        try:
+            _, err = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            return True
+        if may_be_full and process.returncode == 1:
+            lines = err.decode().splitlines()
+            assert lines and all("No space left on device" in line for line in lines), err
+            self.n_full += 1
+        else:
+            assert process.returncode == 0 and err == b"", (process.returncode, err)
+        return False
+
+    def prune_and_kill(self, may_be_full=False):
+        """After a time within that of whole ones. Returns whether it was killed."""
         started = time.monotonic()
-        assert not prune(program, config)
-        longest, n_killed, n_rounds = time.monotonic() - started, 0, 0
-        while n_killed < ROUNDS:
-            n_rounds += 1
-            assert n_rounds < 20 * ROUNDS, f"only {n_killed} of {n_rounds} were killed"
-            for _ in range(3):
-                add(store)
-            started = time.monotonic()
-            if prune(program, config, rng.uniform(0, longest)):
-                n_killed += 1
-                longest *= 1.05
-            else:
-                longest = max(0.005, 0.5 * longest + 0.5 * (time.monotonic() - started))
-            check_files(store)
-            if n_rounds % 5 == 0:
-                for number in range(DOMAINS):
-                    found = count(program, store, uuid_of(number))
-                    assert found == expected[number], (n_rounds, number, found, expected[number])
-        assert not prune(program, config)
-        check_files(store)
+        if self.prune(self.rng.uniform(0, self.longest), may_be_full):
+            self.longest *= 1.05
+            return True
+        self.longest = max(0.005, 0.5 * self.longest + 0.5 * (time.monotonic() - started))
+        return False
+
+    def count_all(self, why):
         for number in range(DOMAINS):
-            assert count(program, store, uuid_of(number)) == expected[number], number
-        left = [path.name for path in store.rglob("*") if path.name.endswith(".pending")]
+            found = count(self.program, self.path, uuid_of(number))
+            assert found == self.expected[number], (why, number, found, self.expected[number])
+
+    def begin(self):
+        for _ in range(120):
+            self.add()
+        started = time.monotonic()
+        assert not self.prune()
+        self.longest = time.monotonic() - started
+
+    def end(self):
+        """All that was begun is ended, and nothing is left of it."""
+        assert not self.prune()
+        check_files(self.path)
+        self.count_all("at the end")
+        left = [path.name for path in self.path.rglob("*") if path.name.endswith(".pending")]
         assert not left, left
         # what was left of writing has no name of ours, and goes when it is a day old
-        for path in store.rglob(".virt-uprof-*.tmp"):
+        for path in self.path.rglob(".virt-uprof-*.tmp"):
             os.utime(path, (1, 1))
-        assert not prune(program, config)
-        foreign = [path.name for path in store.glob("*/*/*") if not re.fullmatch(
+        assert not self.prune()
+        foreign = [path.name for path in self.path.glob("*/*/*") if not re.fullmatch(
             r"web-\d-\d{8}(T\d{6}Z)?\.(folded\.gz|meta\.json)", path.name)]
         assert not foreign, foreign
-        print(f"# {n_killed} killed of {n_rounds}")
 
 
-print("1..1")
-try:
-    run(os.path.abspath(sys.argv[1]))
-    print("ok 1 kill-prune")
-except AssertionError as error:
-    line = error.__traceback__
-    while line.tb_next:
-        line = line.tb_next
-    print(f"not ok 1 kill-prune\n# line {line.tb_lineno}: {error}")
-    sys.exit(1)
+def run(program, folder, rng):
+    rounds = Rounds(program, folder, rng)
+    rounds.begin()
+    n_killed = n_rounds = 0
+    while n_killed < KILLS:
+        n_rounds += 1
+        assert n_rounds < 20 * KILLS, f"only {n_killed} of {n_rounds} were killed"
+        for _ in range(3):
+            rounds.add()
+        n_killed += rounds.prune_and_kill()
+        check_files(rounds.path)
+        if n_rounds % 5 == 0:
+            rounds.count_all(n_rounds)
+    rounds.end()
+    print(f"# {n_killed} killed of {n_rounds}")
+
+
+def fill_disk(path, spare):
+    """A file that leaves so many bytes free."""
+    with path.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(65536))
+        except OSError:
+            pass
+    os.truncate(path, max(0, path.stat().st_size - spare))
+
+
+def run_full(program, folder, rng):
+    store = pathlib.Path(folder, "store")
+    store.mkdir(mode=0o750)
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=750", "tmpfs", store],
+                                           capture_output=True).returncode != 0:
+        return "a small file system cannot be mounted here"
+    try:
+        rounds = Rounds(program, folder, rng)
+        rounds.begin()
+        filler = store / "filler"
+        n_killed = n_rounds = 0
+        while n_killed < KILLS_FULL or rounds.n_full < 3:
+            n_rounds += 1
+            assert n_rounds < 20 * KILLS_FULL, f"{n_killed} of {n_rounds} were killed, {rounds.n_full} had no room"
+            filler.unlink(missing_ok=True)
+            for _ in range(3):
+                rounds.add()
+            fill_disk(filler, rng.randrange(6) * 4096)
+            n_killed += rounds.prune_and_kill(may_be_full=True)
+            check_files(store)
+            if n_rounds % 5 == 0:
+                rounds.count_all(n_rounds)
+        filler.unlink()
+        rounds.end()
+        print(f"# {n_killed} killed of {n_rounds}, {rounds.n_full} others had no room")
+    finally:
+        subprocess.run(["umount", "-l", store], check=True)
+    return None
+
+
+def main():
+    program = os.path.abspath(sys.argv[1])
+    seed = int(os.environ.get("SEED", time.time_ns()))
+    failed = False
+    print("1..2")
+    for number, (name, test) in enumerate((("kill-prune", run), ("kill-prune-full", run_full)), 1):
+        try:
+            with tempfile.TemporaryDirectory(prefix="virt-uprof-kill-") as folder:
+                skipped = test(program, folder, random.Random(seed))
+            print(f"ok {number} {name}" + (f" # SKIP {skipped}" if skipped else ""))
+        except AssertionError as error:
+            failed = True
+            line = error.__traceback__
+            while line.tb_next:
+                line = line.tb_next
+            print(f"not ok {number} {name}\n# seed {seed}, line {line.tb_lineno}: {error}")
+        sys.stdout.flush()
+    sys.exit(failed)
+
+
+main()

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-test-store.py PROGRAM - `prune`, `summary`, and `report` and `diff` by dates, over made-up stores
+test-store.py PROGRAM CLOCK [TEST...] - `prune`, `summary`, and `report` and `diff` by dates, over
+made-up stores
 
-Prints TAP. Needs no hypervisor; a full disk needs root.
+CLOCK is preloaded where the time of day is to be another. Prints TAP. Needs no hypervisor;
+a full disk needs root.
 """
 
+import contextlib
 import fcntl
 import gzip
 import hashlib
@@ -23,7 +26,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 import storing  # noqa: E402
 from storing import DAY, put_slice, stamp, uuid_of  # noqa: E402
 
-DONE, FAILED, USAGE, DOMAIN, USELESS, LOCKED = 0, 1, 2, 3, 5, 75
+DONE, FAILED, USAGE, DOMAIN, DENIED, USELESS, LOCKED = 0, 1, 2, 3, 4, 5, 75
+NOBODY = 65534
+F_SETPIPE_SZ = 1031
 TODAY = storing.day_of(int(time.time()))
 A, B = uuid_of(1), uuid_of(2)
 EMPTY = "/no-such-config.xml"
@@ -34,6 +39,7 @@ class Store:
 
     def __init__(self, program, **limits):
         self.program = program
+        self.environment = None
         self.folder = tempfile.TemporaryDirectory(prefix="virt-uprof-store-")
         self.path = pathlib.Path(self.folder.name, "store")
         self.path.mkdir(mode=0o750)
@@ -49,9 +55,18 @@ class Store:
     def put(self, name, uuid, at, stacks, **more):
         return put_slice(self.path, name, uuid, at, stacks, **more)
 
+    @contextlib.contextmanager
+    def at_another_time(self, seconds):
+        """What is run meanwhile takes it to be so much later."""
+        clock = pathlib.Path(self.folder.name, "clock")
+        clock.write_text(str(seconds))
+        self.environment = dict(os.environ, LD_PRELOAD=os.path.abspath(sys.argv[2]), UPROF_TEST_CLOCK=str(clock))
+        yield
+        self.environment = None
+
     def run(self, *words, code=DONE, say=None):
         done = subprocess.run([self.program, *words, "--config", str(self.config)],
-                              capture_output=True, timeout=120, cwd=self.folder.name)
+                              capture_output=True, timeout=120, cwd=self.folder.name, env=self.environment)
         out, err = done.stdout.decode(), done.stderr.decode()
         assert done.returncode == code, (words, done.returncode, out, err)
         assert "CRITICAL" not in err and "WARNING" not in err, err
@@ -153,6 +168,33 @@ def test_future(program):
     store.prune(say="0 profiles merged")
     assert store.files() == before
     assert store.count("--since", "today", "web-1") == 5
+
+
+def test_clock_ahead(program):
+    """A clock that jumps by more than a year, rounds and a prune meanwhile, and back again."""
+    store = Store(program)
+    ahead = 500 * DAY
+    for ago in range(5):
+        store.put("web-1", A, at(ago, 0), {"main;work": 10 ** ago})
+        store.put("off", B, at(ago + 1, 0), {"main;off": 1})
+    store.prune()
+    assert store.count("--since", "10d", "web-1") == 11111
+    with store.at_another_time(ahead):
+        # what is today is over then, and is the newest that is known
+        store.put("web-1", A, at(0, 1) + ahead, {"main;ahead": 100000})
+        store.prune(say="1 profiles merged into 1 days, 0 summaries written, ")
+        assert store.count("--since", "today", "web-1") == 100000
+        assert store.stacks(day_stem("web-1", 0)) == {"web-1;main;work": 1}
+        assert store.stacks(day_stem("off", 1)) == {"off;main;off": 1}
+    # right again: new slices come to the day that was closed too early
+    store.put("web-1", A, at(0, 0, 7), {"main;work": 5})
+    store.prune(say="0 profiles merged into 0 days, 1 summaries written, 0 profiles removed")
+    assert store.count("--since", "today", "--until", storing.day_name(TODAY + DAY), "web-1") == 6
+    with store.at_another_time(DAY):
+        store.prune(say="1 profiles merged into 1 days, 1 summaries written, 0 profiles removed")
+        assert store.stacks(day_stem("web-1", 0)) == {"web-1;main;work": 6}
+        assert store.count("--since", "2d", "--until", "today", "web-1") == 6
+    assert store.count("--since", storing.day_name(TODAY + DAY), "web-1") == 100000
 
 
 def test_same_name(program):
@@ -264,6 +306,23 @@ def test_newest_day_stays(program):
     assert "remove" not in out, out
 
 
+def test_newest_day_in_two_folders(program):
+    """Called otherwise since that very day: what both folders have of it is the newest."""
+    store = Store(program, slices=1, days=4)
+    store.put("old", A, at(51), {"main;work": 1})
+    store.put("old", A, at(50, 1), {"main;work": 2})
+    store.put("new", A, at(50, 2), {"main;work": 4})
+    for _ in range(2):
+        store.prune()
+        assert store.names(".folded.gz") == [f"data/{day_stem(name, 50)}.folded.gz" for name in ("new", "old")]
+        assert store.count("--since", "60d", A) == 6
+    # nor do they go when there is too little room
+    store.limit(slices=1, days=4, megabytes=1)
+    (store.path / "data" / "new").joinpath(f"new-{stamp(at(0, 0))}.folded.gz").write_bytes(b"x" * (2 << 20))
+    store.prune()
+    assert store.count("--since", "60d", "--until", "today", A) == 6
+
+
 def test_unmerged_stays(program):
     """What could not be merged is not deleted, however old: the folder of its day cannot be written."""
     store = Store(program, slices=1, days=1)
@@ -314,6 +373,24 @@ def test_too_little_room(program):
     assert f"data/{day_stem('web-1', 1)}.meta.json" in store.names()
 
 
+def test_room_of_summaries(program):
+    """Summaries that are written now take room as well: the oldest days go for them in the same run."""
+    store = Store(program, slices=1, megabytes=2)
+    names = [f"function_{i:02d}_" + "x" * 900 for i in range(15)]
+    for number in range(20):
+        for ago in range(1, 6):
+            store.put(f"web-{number}", uuid_of(number), at(ago), {f"main;{name}": 10 for name in names})
+    _, err = store.prune()
+    used = sum((store.path / name).stat().st_blocks * 512 for name in store.files())
+    assert used <= 2 << 20, (used, err)
+    assert len(store.names("summary/")) == 5 and "more than maxMegabytes" not in err, err
+    kept = [len(store.names(stamp(TODAY - ago * DAY)[:8] + ".meta.json")) for ago in range(1, 6)]
+    assert kept[0] == 20 and kept[4] == 0, kept
+    before = store.files()
+    store.prune(say="0 profiles merged into 0 days, 0 summaries written, 0 profiles removed")
+    assert store.files() == before
+
+
 def test_foreign(program):
     """Links, folders and files that are not ours: never touched, never followed."""
     store = Store(program, slices=1, days=1, megabytes=1)
@@ -351,6 +428,59 @@ def test_foreign(program):
     assert links == sorted(str(path) for path in store.path.rglob("*") if path.is_symlink())
     assert target.read_bytes() == b"mine"
     assert list(outside.iterdir()) == [target]
+
+
+def test_put_by_others(program):
+    """Pipes and links in place of what is to be written: replaced, and nobody waits for them."""
+    store = Store(program)
+    store.put("web-1", A, at(1), {"main;work": 5})
+    outside = pathlib.Path(store.folder.name, "outside")
+    pipe = pathlib.Path(store.folder.name, "pipe")
+    outside.write_text("mine")
+    os.mkfifo(pipe)
+    stem = store.path / "data" / day_stem("web-1", 1)
+    os.mkfifo(f"{stem}.pending")
+    pathlib.Path(f"{stem}.folded.gz").symlink_to(pipe)
+    (store.path / "summary").mkdir(mode=0o750)
+    summary = store.path / "summary" / f"{storing.day_name(TODAY - DAY)}.txt"
+    for target in (pipe, "/dev/null", outside):
+        summary.unlink(missing_ok=True)
+        summary.symlink_to(target)
+        store.prune(say="1 summaries written")
+        assert summary.is_file() and not summary.is_symlink() and "web-1" in summary.read_text()
+    assert store.stacks(day_stem("web-1", 1)) == {"web-1;main;work": 5}
+    assert not [path for path in store.path.rglob("*") if path.is_symlink() or path.is_fifo()]
+    assert outside.read_text() == "mine" and pipe.is_fifo()
+
+
+def test_folder_of_others(program):
+    """Folders that are not root's: refused with a line, and the others are pruned."""
+    if os.geteuid() != 0:
+        return "only root can give folders to others"
+    store = Store(program)
+    for number, name in ((1, "web-1"), (2, "db")):
+        store.put(name, uuid_of(number), at(1), {"main;work": number})
+    folder, data = store.path / "data" / "web-1", store.path / "data"
+    before = {name: content for name, content in store.files().items() if "web-1" in name}
+    line = "'.*/%s' belongs to somebody else or may be written by others: nothing of root's is safe there\n"
+    for owner, mode in ((NOBODY, 0o750), (0, 0o770)):
+        os.chown(folder, owner, 0)
+        folder.chmod(mode)
+        store.prune(DENIED, say=line % "data/web-1")
+        assert store.stacks(day_stem("db", 1)) == {"db;main;work": 2}
+        assert {name: content for name, content in store.files().items() if "web-1" in name} == before
+        store.run("summary", code=DENIED, say=line % "data/web-1")
+    folder.chmod(0o750)
+    os.chown(data, NOBODY, 0)
+    for words in (["prune"], ["summary"], ["report", "--since", "3d", "db"]):
+        store.run(*words, code=DENIED, say=line % "data")
+    os.chown(data, 0, 0)
+    os.chown(store.path / "summary", NOBODY, 0)
+    store.prune(DENIED, say=line % "summary")
+    assert store.stacks(day_stem("web-1", 1)) == {"web-1;main;work": 1}
+    os.chown(store.path / "summary", 0, 0)
+    store.prune(say="1 summaries written")
+    return None
 
 
 def test_sweep(program):
@@ -708,6 +838,41 @@ def test_summary(program):
     store.run("summary", storing.day_name(TODAY - 20 * DAY), code=USELESS, say="nothing was collected on")
 
 
+def test_memory(program):
+    """It takes no more memory to summarize many domains, or to report many days, than a few."""
+    stacks = {f"main;{'x' * 900}_{i}": 1 for i in range(500)}
+
+    def peak(store, *words):
+        """KiB; without what a sanitizer keeps of what was freed."""
+        options = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1:thread_local_quarantine_size_kb=64"
+        reader, writer = os.pipe()
+        fcntl.fcntl(writer, F_SETPIPE_SZ, 4096)
+        with subprocess.Popen([program, *words, "--config", str(store.config)], stdout=writer,
+                              env=dict(os.environ, ASAN_OPTIONS=options)) as process, os.fdopen(reader, "rb") as out:
+            os.close(writer)
+            # all has been done when it prints, and the pipe has no room for that
+            out.read(1)
+            status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+            out.read()
+        assert process.returncode == DONE, words
+        return int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1))
+
+    def fill(n_domains, n_days):
+        store = Store(program)
+        for number in range(n_domains):
+            for ago in range(1, n_days + 1):
+                store.put(f"web-{number}", uuid_of(number), at(ago), stacks)
+        store.prune()
+        return store
+
+    few, domains, days = fill(1, 2), fill(25, 2), fill(1, 25)
+    spare = 6 * 1024
+    one, many = peak(few, "summary"), peak(domains, "summary")
+    assert many < one + spare, (one, many)
+    one, many = peak(few, "report", "-q", "--since", "60d", "web-0"), peak(days, "report", "-q", "--since", "60d", "web-0")
+    assert many < one + spare, (one, many)
+
+
 def test_summary_today(program):
     store = Store(program)
     store.put("web-1", A, at(0, 0), {"main;work": 100})
@@ -813,7 +978,7 @@ def main():
     if DAY - int(time.time()) % DAY < 120:
         time.sleep(125)  # the day shall not end while it is tested
         os.execv(sys.executable, [sys.executable, *sys.argv])
-    only = sys.argv[2:]
+    only = sys.argv[3:]
     tests = [(name, run) for name, run in TESTS if not only or name in only]
     failed = False
     print(f"1..{len(tests)}")
