@@ -17,7 +17,8 @@ try_file(const char *path, const UprofModuleSearch *search)
 {
     if (access(path, R_OK) != 0)
         return NULL;
-    g_autoptr(UprofImage) image = uprof_image_load(path, search->arch, search->debug_folders, NULL);
+    g_autoptr(UprofImage) image =
+        uprof_image_load(path, search->arch, search->debug_folders, NULL, NULL);
     if (!image || g_strcmp0(image->build_id, search->build_id) != 0)
         return NULL;
     return g_steal_pointer(&image);
