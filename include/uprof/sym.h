@@ -15,6 +15,7 @@
 #include "uprof/cfi.h"
 #include "uprof/intern.h"
 #include "uprof/mem.h"
+#include "uprof/orc.h"
 
 enum {
     UPROF_SYM_SOURCES_MAX = 64,
@@ -186,7 +187,8 @@ typedef enum {
  * @names: (transfer full) (nullable): bytes
  * @ranges: (nullable): of UprofSymCode, sorted, without overlaps
  *
- * In place of those there were. Names of its symbols end in "_[k]".
+ * In place of those there were, which take their unwind tables with them. Names of its
+ * symbols end in "_[k]".
  */
 void uprof_sym_set_own(UprofSym *sym, UprofSymOwn which, const GArray *symbols, GByteArray *names,
                        const GArray *ranges);
@@ -281,7 +283,7 @@ bool uprof_sym_function(UprofSym *sym, uint64_t pc, uint64_t *start, uint64_t *l
 /** uprof_sym_epoch: Returns: another number whenever answers may be others than before */
 uint32_t uprof_sym_epoch(const UprofSym *sym);
 
-/** uprof_sym_is_code: Returns: whether @pc lies in code of a known image */
+/** uprof_sym_is_code: Returns: whether @pc lies in code of a known image, or of a Linux kernel */
 bool uprof_sym_is_code(UprofSym *sym, uint64_t pc);
 
 /**
@@ -292,6 +294,25 @@ bool uprof_sym_is_code(UprofSym *sym, uint64_t pc);
  * Returns: (nullable): how to unwind there, by the first source that knows
  */
 const UprofCfiRule *uprof_sym_rule(UprofSym *sym, uint64_t pc, const UprofCfi **cfi);
+
+/**
+ * uprof_sym_add_orc:
+ * @orc: (transfer full): of a Linux kernel, or of one of its modules, of which there are
+ *   none without the kernel's
+ *
+ * For the code from its first address to its last, or as far as it is limited; until
+ * uprof_sym_set_own() for the same. Of several that know an address the first counts.
+ */
+void uprof_sym_add_orc(UprofSym *sym, UprofSymOwn which, UprofOrc *orc);
+
+/**
+ * uprof_sym_orc:
+ * @pc: address of an instruction, not behind it
+ * @rule: (out): how to unwind there, by a Linux kernel's own tables
+ *
+ * Returns: false, @rule untouched, if none does
+ */
+bool uprof_sym_orc(UprofSym *sym, uint64_t pc, UprofOrcRule *rule);
 
 /**
  * uprof_sym_resolve:

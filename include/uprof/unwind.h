@@ -8,10 +8,10 @@
  * why. Reads the snapshot's windows, and of guest memory only code, remembered.
  *
  * An unwinder is one `step` in a file of its own, and a row in unwind.c. There
- * are the tables of CFI (cfi.c, expr.c); where there are none, what the
- * function's own code does to the stack (code-x86_64.c); where that cannot be
- * followed, the edges of functions and calls (leaf-x86_64.c), and frame pointers
- * (fp.c). The tables of a Linux kernel (orc.c) join them here.
+ * are the tables of a Linux kernel (orc.c) and those of CFI (cfi.c, expr.c);
+ * where there are none, what the function's own code does to the stack
+ * (code-x86_64.c); where that cannot be followed, the edges of functions and
+ * calls (leaf-x86_64.c), and frame pointers (fp.c).
  */
 #pragma once
 
@@ -54,6 +54,7 @@ typedef enum {
 typedef enum {
     UPROF_HOW_PC,   /* the innermost: the program counter itself */
     UPROF_HOW_FP,   /* the frame pointer's record */
+    UPROF_HOW_ORC,  /* the Linux kernel's own tables */
     UPROF_HOW_CFI,  /* unwind tables */
     UPROF_HOW_LEAF, /* the function's code says that its record is not there */
 } UprofHow;
@@ -72,7 +73,8 @@ typedef struct {
 
 /**
  * UprofStack: innermost frame first
- * @top_sp: stack pointer of the outermost frame: as far as the stack was read
+ * @top_sp: stack pointer of the outermost frame of those on the stack that the innermost is
+ *   on: as far as that was read
  */
 typedef struct {
     unsigned n;
@@ -132,6 +134,7 @@ typedef struct {
  * @unknown: bits, by number: registers that nobody knows any more; those of pc
  *   and sp mean nothing, they are always known
  * @is_return: the pc is a return address: the call stands before it
+ * @is_switched: the frame may be on another stack than the one it called
  *
  * The innermost frame: the snapshot's registers, and zeros.
  */
@@ -139,6 +142,7 @@ typedef struct {
     UprofRegs regs;
     uint64_t unknown;
     bool is_return;
+    bool is_switched;
 } UprofCursor;
 
 /**
@@ -207,3 +211,22 @@ UprofStep uprof_fp_step(const UprofUnwindContext *context, UprofRegs *frame);
  *   return address
  */
 UprofStep uprof_cfi_step(const UprofUnwindContext *context, UprofCursor *cursor);
+
+/**
+ * uprof_orc_step:
+ * @context: of which the snapshot and the symbols are used
+ * @cursor: (inout): a frame; its caller's on %UPROF_STEP_OK, else untouched
+ *
+ * Applies the rule that a Linux kernel has for its own code (orc.h). It goes before
+ * CFI, which is wrong where the kernel changes stacks.
+ *
+ * The guest wrote the rules as well as the stack, and may have meant harm: all that is
+ * read is in the snapshot's windows. The caller's stack pointer may be anything, and
+ * lower than the frame's if it is said to be switched; whoever walks the stack has to
+ * see that it ends.
+ *
+ * Returns: %UPROF_STEP_PASS where there is no rule, or the rule wants a register that is
+ *   not known; %UPROF_STEP_BASE where the rule says so, and where user space was left;
+ *   %UPROF_STEP_LOST where the kernel says that nobody knows
+ */
+UprofStep uprof_orc_step(const UprofUnwindContext *context, UprofCursor *cursor);

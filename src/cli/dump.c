@@ -15,12 +15,15 @@
 static const char *
 name_how(UprofHow how)
 {
+    /* clang-format off */
     static const char *const names[] = {
         [UPROF_HOW_PC] = "pc",
         [UPROF_HOW_FP] = "fp",
+        [UPROF_HOW_ORC] = "orc",
         [UPROF_HOW_CFI] = "cfi",
         [UPROF_HOW_LEAF] = "leaf",
     };
+    /* clang-format on */
 
     return names[how];
 }

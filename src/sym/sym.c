@@ -24,6 +24,8 @@ typedef struct {
     uint64_t pc;
     uint32_t epoch; /* 0: empty */
     bool is_code;
+    bool has_orc;
+    UprofOrcRule orc;
     const UprofCfi *cfi;
     const UprofCfiRule *rule; /* of @cfi; NULL if there is none */
 } PlaceSlot;
@@ -40,6 +42,7 @@ struct _UprofSym {
     unsigned n_images;
     UprofImage *own[UPROF_SYM_N_OWN]; /* (nullable) */
     GPtrArray *modules;               /* of UprofImage; the first one is number 1 */
+    GPtrArray *orcs[UPROF_SYM_N_OWN]; /* of UprofOrc, owned */
     uint64_t bytes, bytes_max;        /* of their files; as many as there may be */
     uint32_t epoch;                   /* changes with what the images say */
     uint32_t reset;                   /* how often the guest was reset before */
@@ -61,6 +64,8 @@ uprof_sym_new(const UprofArch *arch, UprofNames *names)
     sym->named = g_hash_table_new(NULL, NULL);
     sym->marks = uprof_places_new(names);
     sym->modules = g_ptr_array_new_with_free_func((GDestroyNotify)uprof_image_free);
+    for (unsigned i = 0; i < UPROF_SYM_N_OWN; i++)
+        sym->orcs[i] = g_ptr_array_new_with_free_func((GDestroyNotify)uprof_orc_free);
     sym->bytes_max = (uint64_t)UPROF_SYM_BYTES_MAX_MIB * 1024 * 1024;
     sym->epoch = 1;
     sym->cache = g_new0(CacheSlot, CACHE_SLOTS);
@@ -75,8 +80,10 @@ uprof_sym_free(UprofSym *sym)
         return;
     for (unsigned i = 0; i < sym->n_images; i++)
         uprof_image_free(sym->images[i]);
-    for (unsigned i = 0; i < UPROF_SYM_N_OWN; i++)
+    for (unsigned i = 0; i < UPROF_SYM_N_OWN; i++) {
         uprof_image_free(sym->own[i]);
+        g_ptr_array_unref(sym->orcs[i]);
+    }
     g_ptr_array_unref(sym->modules);
     g_strfreev(sym->debug_folders);
     g_hash_table_unref(sym->named);
@@ -169,6 +176,7 @@ uprof_sym_set_own(UprofSym *sym, UprofSymOwn which, const GArray *symbols, GByte
     /* a symbol that comes may have the place of one that goes */
     g_hash_table_remove_all(sym->named);
     g_clear_pointer(&sym->own[which], uprof_image_free);
+    g_ptr_array_set_size(sym->orcs[which], 0);
     if (symbols)
         sym->own[which] =
             uprof_image_make(labels[which], symbols, names, ranges, OWN_SYMBOL_BYTES_MAX);
@@ -461,11 +469,23 @@ uprof_sym_epoch(const UprofSym *sym)
     return sym->epoch;
 }
 
+static bool
+find_orc(const UprofSym *sym, uint64_t pc, UprofOrcRule *rule)
+{
+    for (unsigned which = 0; which < UPROF_SYM_N_OWN; which++)
+        for (guint i = 0; i < sym->orcs[which]->len; i++)
+            if (uprof_orc_find(g_ptr_array_index(sym->orcs[which], i), pc, rule))
+                return true;
+    return false;
+}
+
 static PlaceSlot
 look_at(const UprofSym *sym, uint64_t pc)
 {
     PlaceSlot slot = { .pc = pc, .epoch = sym->epoch };
 
+    slot.has_orc = find_orc(sym, pc, &slot.orc);
+    slot.is_code = slot.has_orc && slot.orc.type != UPROF_ORC_UNDEFINED;
     for (unsigned i = 0; i < count_images(sym, pc) && !slot.rule; i++) {
         const UprofImage *image = image_at(sym, pc, i);
         if (!image)
@@ -501,6 +521,25 @@ uprof_sym_rule(UprofSym *sym, uint64_t pc, const UprofCfi **cfi)
     if (slot->rule)
         *cfi = slot->cfi;
     return slot->rule;
+}
+
+void
+uprof_sym_add_orc(UprofSym *sym, UprofSymOwn which, UprofOrc *orc)
+{
+    g_ptr_array_add(sym->orcs[which], orc);
+    sym->epoch++;
+}
+
+bool
+uprof_sym_orc(UprofSym *sym, uint64_t pc, UprofOrcRule *rule)
+{
+    /* modules have none where the kernel has none, and most guests have no kernel */
+    if (sym->orcs[UPROF_SYM_KERNEL]->len == 0)
+        return false;
+    const PlaceSlot *slot = find_place(sym, pc);
+    if (slot->has_orc)
+        *rule = slot->orc;
+    return slot->has_orc;
 }
 
 void

@@ -131,6 +131,10 @@ step(const UprofUnwindContext *context, UprofCursor *cursor, UprofHow *how)
     const UprofHow found_by = *how;
 
     if (context->method != UPROF_UNWIND_FP) {
+        const UprofStep by_orc = uprof_orc_step(context, cursor);
+        *how = UPROF_HOW_ORC;
+        if (by_orc != UPROF_STEP_PASS)
+            return by_orc;
         const UprofStep answer = uprof_cfi_step(context, cursor);
         *how = UPROF_HOW_CFI;
         if (answer != UPROF_STEP_PASS || context->method == UPROF_UNWIND_CFI)
@@ -199,23 +203,42 @@ push_frame(const UprofUnwindContext *context, UprofStack *stack, const UprofCurs
     };
 }
 
+/* Whether it is another stack than the one that the snapshot begins with. */
+static bool
+is_elsewhere(const UprofUnwindContext *context, uint64_t sp)
+{
+    const UprofSnapshot *snapshot = context->snapshot;
+
+    return snapshot->n_windows == 0 ||
+           uprof_snapshot_window_at(snapshot, sp) != &snapshot->windows[0];
+}
+
 static UprofEnd
 walk(const UprofUnwindContext *context, UprofStack *stack)
 {
     UprofCursor cursor = { .regs = context->snapshot->regs };
+    bool has_left = false;
+    unsigned n_falls = 0;
 
     stack->n = 0;
     push_frame(context, stack, &cursor, UPROF_HOW_PC);
     for (;;) {
-        const uint64_t sp = stack->top_sp = cursor.regs.sp;
+        const uint64_t sp = cursor.regs.sp;
         UprofHow how = stack->frames[stack->n - 1].how;
 
+        if (!has_left)
+            stack->top_sp = sp;
+        cursor.is_switched = false;
         const UprofStep answer = step(context, &cursor, &how);
         if (answer != UPROF_STEP_OK)
             return end_of(answer);
-        /* the one rule that makes loops impossible: a caller's stack lies higher */
-        if (cursor.regs.sp <= sp)
+        /*
+         * The one rule that makes loops impossible: a caller's stack lies higher. Only
+         * of the stacks that a kernel changes between any may be the lower one.
+         */
+        if (cursor.regs.sp <= sp && !(cursor.is_switched && n_falls++ < UPROF_WINDOWS_MAX))
             return UPROF_END_RECORD;
+        has_left |= cursor.is_switched && is_elsewhere(context, cursor.regs.sp);
         if (!is_caller(context, &cursor))
             return UPROF_END_CODE;
         if (stack->n >= context->max_depth)

@@ -2,7 +2,8 @@
 /*
  * The stack and the code of a guest, as its unwinders see them: what its code does
  * to its stack, the edges of functions, and frame pointers. The first byte says what it
- * is like: bit 0, 32-bit code; bit 1, in kernel mode; bit 2, by frame pointers alone. Then
+ * is like: bit 0, 32-bit code; bit 1, in kernel mode; bit 2, by frame pointers alone; bit 3,
+ * its functions have the unwind tables of a Linux kernel, one rule each. Then
  * 16-bit numbers, from where code and stack begin: program counter, stack pointer,
  * frame pointer. Then the length of the code, 16 bits; the code; and the stack. Functions are
  * where the symbols say.
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "build-orc.h"
 #include "memory-guest.h"
 #include "uprof/unwind.h"
 
@@ -20,6 +22,7 @@ enum {
     IS_32 = 1,
     IS_KERNEL = 2,
     BY_FP = 4,
+    BY_ORC = 8,
     HEADER = 9,
     CODE = 0x1000,
     CODE_LEN = 0x2000,
@@ -36,14 +39,40 @@ static const char symbols[] = "0000000000001000 T _start\n"
                               "0000000000001200 T third\n"
                               "0000000000002000 T last\n";
 
+/* Of 6.4: as fuzz-orc.c has them; one that begins where a function does. */
+static const OrcLine lines[] = {
+    { 0x1000, 8, 0, 0x205 }, { 0x1020, 16, -16, 0x214 }, { 0x1040, 24, -16, 0x215 },
+    { 0x1080, 0, 0, 0xb05 }, { 0x1100, 0, 0, 0xc05 },    { 0x1140, 8, 0, 0x209 },
+    { 0x1180, 0, 0, 0x100 }, { 0x11c0, 0, 0, 0 },        { 0x1200, -16, 0, 0x248 },
+    { 0x1400, 0, 0, 0x246 }, { 0x1600, -40, 0, 0xb05 },  { 0x1800, 0, 0, 0xb09 },
+    { 0x1a00, 8, 0, 0xc02 }, { 0x2000, 16, -16, 0xa15 }, { 0x3000, 0, 0, 0 },
+};
+
+/* All that is known, without those tables and with them. */
+typedef struct {
+    UprofSym *sym;
+    UprofUnwindCache *cache;
+} Known;
+
 typedef struct {
     MemoryGuest *guest;
     UprofNames *names;
-    UprofSym *sym;
-    UprofUnwindCache *cache;
+    Known known[2];
     UprofSnapshot snapshot;
     UprofStack stacks[2];
 } Fixture;
+
+static void
+add_orc(UprofSym *sym)
+{
+    g_autoptr(GByteArray) ips = g_byte_array_new(), entries = g_byte_array_new();
+
+    build_orc(lines, G_N_ELEMENTS(lines), CODE, ips, entries);
+    UprofOrc *orc =
+        uprof_orc_parse((UprofSlice){ ips->data, ips->len }, CODE,
+                        (UprofSlice){ entries->data, entries->len }, UPROF_ORC_6_4, NULL);
+    uprof_sym_add_orc(sym, UPROF_SYM_KERNEL, orc);
+}
 
 /* The same for all inputs, but for the guest's memory, which each has for itself. */
 static Fixture *
@@ -58,9 +87,13 @@ make_fixture(void)
     g_assert_true(g_file_set_contents(path, symbols, -1, NULL));
     fixture->guest = memory_guest_open(&plan);
     fixture->names = uprof_names_new();
-    fixture->sym = uprof_sym_new(fixture->guest->base.arch, fixture->names);
-    g_assert_true(uprof_sym_add_file(fixture->sym, path, true, &error));
-    fixture->cache = uprof_unwind_cache_new();
+    for (unsigned i = 0; i < G_N_ELEMENTS(fixture->known); i++) {
+        Known *known = &fixture->known[i];
+        known->sym = uprof_sym_new(fixture->guest->base.arch, fixture->names);
+        g_assert_true(uprof_sym_add_file(known->sym, path, true, &error));
+        known->cache = uprof_unwind_cache_new();
+    }
+    add_orc(fixture->known[1].sym);
     g_unlink(path);
     return fixture;
 }
@@ -75,9 +108,14 @@ static void
 check_stack(const Fixture *fixture, const UprofStack *stack)
 {
     const UprofRegs *regs = &fixture->snapshot.regs;
+    bool has_orc = false;
 
+    for (unsigned i = 1; i < stack->n; i++)
+        has_orc |= stack->frames[i].how == UPROF_HOW_ORC;
     g_assert(stack->n >= 1 && stack->n <= DEPTH && stack->end < UPROF_N_ENDS);
     g_assert(stack->frames[0].pc == regs->pc && !stack->frames[0].is_return);
+    if (has_orc)
+        return; /* from one stack to another, and down to what was interrupted */
     g_assert(stack->n == 1 ? stack->top_sp == regs->sp : stack->top_sp > regs->sp);
     for (unsigned i = 1; i < stack->n; i++)
         g_assert(stack->frames[i].is_return);
@@ -97,6 +135,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const size_t code_len = MIN(MIN(left, (size_t)CODE_LEN), read_number(data + 7));
     const size_t stack_len = MIN(left - code_len, (size_t)STACK_LEN);
     UprofSnapshot *snapshot = &fixture->snapshot;
+    const Known *known = &fixture->known[data[0] & BY_ORC ? 1 : 0];
 
     memset(fixture->guest->ram, 0, RAM_LEN);
     memory_guest_put(fixture->guest, CODE, data + HEADER, code_len);
@@ -111,7 +150,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     g_autoptr(UprofMem) mem = uprof_mem_new(&fixture->guest->base, UPROF_LANE_WORKER);
     UprofUnwindContext context = { .snapshot = snapshot,
                                    .mem = mem,
-                                   .sym = fixture->sym,
+                                   .sym = known->sym,
                                    .method = data[0] & BY_FP ? UPROF_UNWIND_FP : UPROF_UNWIND_AUTO,
                                    .max_depth = DEPTH };
 
@@ -123,7 +162,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     /* what is remembered says the same as what is found anew */
     snapshot->reset++;
-    context.cache = fixture->cache;
+    context.cache = known->cache;
     for (unsigned i = 0; i < 2; i++) {
         uprof_unwind(&context, &fixture->stacks[1]);
         g_assert(fixture->stacks[1].n == fixture->stacks[0].n);

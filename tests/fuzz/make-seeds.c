@@ -114,11 +114,33 @@ make_expressions(const char *corpus)
         save_bytes(corpus, "expr", expressions[i].name, expressions[i].bytes, expressions[i].len);
 }
 
+/*
+ * By the tables of fuzz-unwind.c, from 1140 hex on: to where the word at the stack pointer
+ * leads, to what was interrupted there, lower on the stack, and to the end.
+ */
+static void
+make_orc_stack(const char *corpus)
+{
+    static const uint8_t header[] = { 8, 0x40, 0x01, 0, 0, 0x18, 0, 0, 0 };
+    const uint64_t words[24] = {
+        [0] = 0x10010, [1] = 0x1181, [2] = 0x1081, [19] = 0x1005, [20] = 0x10, [22] = 0x10008
+    };
+    g_autoptr(GByteArray) all = g_byte_array_new();
+
+    g_byte_array_append(all, header, sizeof(header));
+    for (size_t i = 0; i < G_N_ELEMENTS(words); i++) {
+        const uint64_t word = GUINT64_TO_LE(words[i]);
+        g_byte_array_append(all, (const uint8_t *)&word, sizeof(word));
+    }
+    save_bytes(corpus, "unwind", "orc", all->data, all->len);
+}
+
 static void
 make_stacks(const char *corpus)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(stacks); i++)
         save_bytes(corpus, "unwind", stacks[i].name, stacks[i].bytes, stacks[i].len);
+    make_orc_stack(corpus);
 }
 
 /* An image and what lies beside it, as fuzz-image.c wants them. */

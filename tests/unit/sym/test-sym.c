@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "build-orc.h"
 #include "symbol-elf.h"
 #include "uprof/error.h"
 #include "uprof/sym.h"
@@ -569,6 +570,64 @@ test_rule(void)
     g_assert_cmpuint(source.n_symbols, ==, G_N_ELEMENTS(symbols));
 }
 
+static UprofOrc *
+make_orc(uint64_t start, uint64_t len, int16_t offset)
+{
+    const OrcLine lines[] = { { start, offset, 0, 0x215 },
+                              { start + len / 2, 0, 0, 0 },
+                              { start + len, 0, 0, 0 } };
+    g_autoptr(GByteArray) ips = g_byte_array_new(), entries = g_byte_array_new();
+
+    build_orc(lines, G_N_ELEMENTS(lines), start, ips, entries);
+    return uprof_orc_parse((UprofSlice){ ips->data, ips->len }, start,
+                           (UprofSlice){ entries->data, entries->len }, UPROF_ORC_6_4, NULL);
+}
+
+static void
+assert_orc(const Fixture *fixture, uint64_t pc, int offset)
+{
+    /* a second time from the cache */
+    for (unsigned i = 0; i < 2; i++) {
+        UprofOrcRule rule = { .sp_offset = 42 };
+        g_assert_true(uprof_sym_orc(fixture->sym, pc, &rule) == (offset > 0));
+        g_assert_cmpint(rule.sp_offset, ==, offset > 0 ? offset : 42);
+    }
+}
+
+/* Tables of a kernel and of its modules come and go, each with what it is of. */
+static void
+test_orc(void)
+{
+    const uint64_t kernel = UINT64_C(0xffffffff81000000), module = UINT64_C(0xffffffffc0100000);
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture);
+    assert_orc(&fixture, kernel, 0);
+    const uint32_t before = uprof_sym_epoch(fixture.sym);
+    uprof_sym_add_orc(fixture.sym, UPROF_SYM_KERNEL, make_orc(kernel, 0x1000, 8));
+    uprof_sym_add_orc(fixture.sym, UPROF_SYM_MODULES, make_orc(module, 0x100, 16));
+    uprof_sym_add_orc(fixture.sym, UPROF_SYM_MODULES, make_orc(module + 0x80, 0x200, 24));
+    g_assert_cmpuint(uprof_sym_epoch(fixture.sym), !=, before);
+    assert_orc(&fixture, kernel - 1, 0);
+    assert_orc(&fixture, kernel, 8);
+    assert_orc(&fixture, kernel + 0x7ff, 8);
+    assert_orc(&fixture, kernel + 0x1000, 0);
+    assert_orc(&fixture, module, 16);
+    assert_orc(&fixture, module + 0x100, 24);
+    g_assert_true(uprof_sym_is_code(fixture.sym, kernel + 0x7ff));
+    /* what no entry knows is no code, and so is what lies behind the last one */
+    g_assert_false(uprof_sym_is_code(fixture.sym, kernel + 0x800));
+    g_assert_false(uprof_sym_is_code(fixture.sym, kernel + 0x1000));
+    g_assert_true(uprof_sym_is_code(fixture.sym, module));
+
+    uprof_sym_set_own(fixture.sym, UPROF_SYM_MODULES, NULL, NULL, NULL);
+    assert_orc(&fixture, module, 0);
+    assert_orc(&fixture, kernel, 8);
+    uprof_sym_set_own(fixture.sym, UPROF_SYM_KERNEL, NULL, NULL, NULL);
+    assert_orc(&fixture, kernel, 0);
+    g_assert_false(uprof_sym_is_code(fixture.sym, kernel));
+}
+
 int
 main(int argc, char **argv)
 {
@@ -593,5 +652,6 @@ main(int argc, char **argv)
     g_test_add_func("/sym/cache", test_cache);
     uprof_sym_free(NULL);
     g_test_add_func("/sym/rule", test_rule);
+    g_test_add_func("/sym/orc", test_orc);
     return g_test_run();
 }

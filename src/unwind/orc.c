@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "unwind-priv.h"
+
+/* What an interrupt leaves on the stack, in words (Intel SDM, volume 3, 6.14.2). */
+enum { FRAME_IP, FRAME_CS, FRAME_FLAGS, FRAME_SP };
+
+/* And below it what the kernel saves (Linux, arch/x86/include/asm/ptrace.h): a pt_regs. */
+enum { PT_REGS_FRAME = 16, PT_REGS_WORDS = 21 };
+
+enum { WORD = 8, USER = 3 };
+
+/* clang-format off */
+static const uint8_t pt_regs[] = {
+    UPROF_X86_R15, UPROF_X86_R15 - 1, UPROF_X86_R15 - 2, UPROF_X86_R15 - 3, UPROF_X86_RBP,
+    UPROF_X86_RBX, UPROF_X86_R8 + 3, UPROF_X86_R8 + 2, UPROF_X86_R8 + 1, UPROF_X86_R8,
+    UPROF_X86_RAX, UPROF_X86_RCX, UPROF_X86_RDX, UPROF_X86_RSI, UPROF_X86_RDI,
+};
+
+/*
+ * What the CFA counts from; where it is what stands in memory, the offset is added before
+ * that is read, or behind. (The kernel does not add it to AX, DX, DI, R10 and R13, where it
+ * is 0 but for DX: where an NMI changes stacks, and what is said to be there is.)
+ */
+static const struct {
+    uint8_t reg;
+    bool is_at, is_behind;
+} bases[] = {
+    [UPROF_ORC_REG_SP]           = { UPROF_X86_RSP, false, false },
+    [UPROF_ORC_REG_BP]           = { UPROF_X86_RBP, false, false },
+    [UPROF_ORC_REG_AX]           = { UPROF_X86_RAX, false, false },
+    [UPROF_ORC_REG_DX]           = { UPROF_X86_RDX, false, false },
+    [UPROF_ORC_REG_DI]           = { UPROF_X86_RDI, false, false },
+    [UPROF_ORC_REG_R10]          = { UPROF_X86_R8 + 2, false, false },
+    [UPROF_ORC_REG_R13]          = { UPROF_X86_R8 + 5, false, false },
+    [UPROF_ORC_REG_AT_SP]        = { UPROF_X86_RSP, true, true },
+    [UPROF_ORC_REG_AT_SP_OFFSET] = { UPROF_X86_RSP, true, false },
+    [UPROF_ORC_REG_AT_BP_OFFSET] = { UPROF_X86_RBP, true, false },
+};
+/* clang-format on */
+
+typedef struct {
+    const UprofUnwindContext *context;
+    UprofCursor *cursor; /* the frame, until its caller is known */
+    UprofOrcRule rule;
+    uint64_t cfa;
+    bool is_switched; /* the CFA may be on another stack */
+} Frame;
+
+#define BIT(reg) (UINT64_C(1) << (reg))
+
+static uint64_t *
+place_of(UprofRegs *regs, unsigned reg)
+{
+    return reg == UPROF_X86_RSP ? &regs->sp : reg == UPROF_X86_RBP ? &regs->fp : &regs->reg[reg];
+}
+
+static bool
+read_word(const Frame *frame, uint64_t gva, uint64_t *word)
+{
+    return uprof_unwind_read_word(frame->context, &frame->cursor->regs, gva, word);
+}
+
+static uint64_t
+add(uint64_t base, int16_t offset)
+{
+    return base + (uint64_t)(int64_t)offset;
+}
+
+/*
+ * On the frame's own stack, above its stack pointer; or a little below it, where an
+ * interrupt is left and part of what it had left is popped.
+ */
+static bool
+is_near(const Frame *frame)
+{
+    const uint64_t below = frame->rule.type == UPROF_ORC_CALL ? 0 : PT_REGS_WORDS * WORD;
+
+    return frame->cfa - (frame->cursor->regs.sp - below) <= UPROF_FRAME_BYTES_MAX + below;
+}
+
+/* On another stack that was copied. */
+static bool
+is_elsewhere(const Frame *frame)
+{
+    const UprofSnapshot *snapshot = frame->context->snapshot;
+    const UprofWindow *window = uprof_snapshot_window_at(snapshot, frame->cfa - WORD);
+
+    return window && window != uprof_snapshot_window_at(snapshot, frame->cursor->regs.sp - WORD);
+}
+
+static UprofStep
+find_cfa(Frame *frame)
+{
+    const UprofOrcRule *rule = &frame->rule;
+    const unsigned reg = bases[rule->sp_reg].reg;
+    const bool is_at = bases[rule->sp_reg].is_at, is_behind = bases[rule->sp_reg].is_behind;
+
+    if (reg != UPROF_X86_RSP && frame->cursor->unknown & BIT(reg))
+        return UPROF_STEP_PASS;
+    const uint64_t base = *place_of(&frame->cursor->regs, reg);
+    frame->cfa = is_behind ? base : add(base, rule->sp_offset);
+    if (is_at && !read_word(frame, frame->cfa, &frame->cfa))
+        return UPROF_STEP_CUT;
+    if (is_behind)
+        frame->cfa = add(frame->cfa, rule->sp_offset);
+    /* the word at the stack pointer is what leads to another stack; others may, up to 5.11 */
+    frame->is_switched = (is_at && reg == UPROF_X86_RSP) || !is_near(frame);
+    const bool is_lost = frame->is_switched && !is_at && !is_elsewhere(frame);
+    return is_lost || frame->cfa % WORD != 0 ? UPROF_STEP_LOST : UPROF_STEP_OK;
+}
+
+/* @bp: (inout): what it is if it was not saved. Returns: whether it is known */
+static bool
+find_bp(const Frame *frame, bool is_known, uint64_t *bp)
+{
+    const UprofOrcRule *rule = &frame->rule;
+
+    if (rule->bp_reg == UPROF_ORC_REG_SAME)
+        return is_known;
+    if (rule->bp_reg == UPROF_ORC_REG_CFA)
+        return read_word(frame, add(frame->cfa, rule->bp_offset), bp);
+    return !(frame->cursor->unknown & BIT(UPROF_X86_RBP)) &&
+           read_word(frame, add(frame->cursor->regs.fp, rule->bp_offset), bp);
+}
+
+/* What else the function has saved, and where, nobody says. */
+static UprofStep
+leave_call(const Frame *frame)
+{
+    UprofCursor *cursor = frame->cursor;
+    uint64_t pc, bp = cursor->regs.fp;
+
+    if (!read_word(frame, frame->cfa - WORD, &pc))
+        return UPROF_STEP_CUT;
+    const bool is_known = find_bp(frame, !(cursor->unknown & BIT(UPROF_X86_RBP)), &bp);
+    cursor->regs.pc = pc;
+    cursor->regs.sp = frame->cfa;
+    cursor->regs.fp = bp;
+    cursor->unknown = is_known ? ~BIT(UPROF_X86_RBP) : UINT64_MAX;
+    cursor->is_return = !frame->rule.is_signal;
+    cursor->is_switched = frame->is_switched;
+    return UPROF_STEP_OK;
+}
+
+/* All that was saved. What is below the stack pointer was popped, and is there already. */
+static void
+restore_regs(const Frame *frame, UprofCursor *caller)
+{
+    uint64_t unknown = 0;
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(pt_regs); i++) {
+        const uint64_t slot = frame->cfa + i * WORD, bit = BIT(pt_regs[i]);
+        if (!frame->is_switched && slot < frame->cursor->regs.sp)
+            unknown |= caller->unknown & bit;
+        else if (!read_word(frame, slot, place_of(&caller->regs, pt_regs[i])))
+            unknown |= bit;
+    }
+    caller->unknown = unknown;
+}
+
+static UprofStep
+leave_interrupt(const Frame *frame)
+{
+    const bool has_all = frame->rule.type == UPROF_ORC_REGS;
+    const uint64_t left = frame->cfa + (has_all ? PT_REGS_FRAME * WORD : 0);
+    UprofCursor caller = *frame->cursor;
+    uint64_t cs;
+
+    if (!read_word(frame, left + FRAME_IP * WORD, &caller.regs.pc) ||
+        !read_word(frame, left + FRAME_CS * WORD, &cs) ||
+        !read_word(frame, left + FRAME_FLAGS * WORD, &caller.regs.flags) ||
+        !read_word(frame, left + FRAME_SP * WORD, &caller.regs.sp))
+        return UPROF_STEP_CUT;
+    if (has_all)
+        restore_regs(frame, &caller);
+    const bool is_known = find_bp(frame, !(caller.unknown & BIT(UPROF_X86_RBP)), &caller.regs.fp);
+    caller.unknown = (caller.unknown & ~BIT(UPROF_X86_RBP)) | (is_known ? 0 : BIT(UPROF_X86_RBP));
+    caller.is_return = !frame->rule.is_signal;
+    caller.is_switched = true;
+    /*
+     * The kernel's part ends where user space was left. @caller has the registers
+     * that user space goes on from, with privilege 3, once its stacks are walked too.
+     */
+    if ((cs & USER) == USER)
+        return UPROF_STEP_BASE;
+    *frame->cursor = caller;
+    return UPROF_STEP_OK;
+}
+
+UprofStep
+uprof_orc_step(const UprofUnwindContext *context, UprofCursor *cursor)
+{
+    Frame frame = { .context = context, .cursor = cursor };
+
+    if (cursor->regs.word_bytes != WORD ||
+        !uprof_sym_orc(context->sym, cursor->regs.pc - cursor->is_return, &frame.rule))
+        return UPROF_STEP_PASS;
+    if (frame.rule.type == UPROF_ORC_UNDEFINED)
+        return UPROF_STEP_LOST;
+    if (frame.rule.type == UPROF_ORC_END)
+        return UPROF_STEP_BASE;
+    const UprofStep answer = find_cfa(&frame);
+    if (answer != UPROF_STEP_OK)
+        return answer;
+    return frame.rule.type == UPROF_ORC_CALL ? leave_call(&frame) : leave_interrupt(&frame);
+}
