@@ -75,7 +75,7 @@ typedef struct {
     uint64_t samples, running, idles, torn;
     uint64_t unfiltered; /* what a filter has found as samples; 0: there was none */
     uint64_t complete, truncated, unknown;
-    uint64_t frames, named, by_cfi, by_leaf, by_fp;
+    uint64_t frames, named, by_orc, by_cfi, by_leaf, by_fp;
     uint64_t calls_checked, calls_agreed;
     uint64_t one_frame; /* stacks of a single frame */
     UprofHistogram hold, stopped;

@@ -128,8 +128,8 @@ add_counts(UprofRun *run, const UprofRun *other)
     static const size_t counts[] = {
         AT(asked_ns), AT(duration_ns), AT(late), AT(busy), AT(skipped), AT(stuck),
         AT(held_ns), AT(cpu_ns), AT(samples), AT(running), AT(idles), AT(torn),
-        AT(complete), AT(truncated), AT(unknown), AT(frames), AT(named), AT(by_cfi),
-        AT(by_leaf), AT(by_fp), AT(calls_checked), AT(calls_agreed), AT(one_frame),
+        AT(complete), AT(truncated), AT(unknown), AT(frames), AT(named), AT(by_orc),
+        AT(by_cfi), AT(by_leaf), AT(by_fp), AT(calls_checked), AT(calls_agreed), AT(one_frame),
     };
     /* clang-format on */
 

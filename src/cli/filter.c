@@ -102,7 +102,8 @@ forget(UprofRun *run)
     run->unfiltered = run->samples;
     run->samples = run->running = run->idles = run->torn = 0;
     run->complete = run->truncated = run->unknown = 0;
-    run->frames = run->named = run->by_cfi = run->by_leaf = run->by_fp = 0;
+    run->frames = run->named = 0;
+    run->by_orc = run->by_cfi = run->by_leaf = run->by_fp = 0;
     run->one_frame = run->calls_checked = run->calls_agreed = 0;
 }
 

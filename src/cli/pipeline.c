@@ -234,6 +234,7 @@ count_stack(UprofPipeline *pipeline, unsigned n_named, unsigned n_inside)
     run->one_frame += stack->n == 1;
     for (unsigned i = 0; i < stack->n; i++) {
         run->by_fp += stack->frames[i].how == UPROF_HOW_FP;
+        run->by_orc += stack->frames[i].how == UPROF_HOW_ORC;
         run->by_cfi += stack->frames[i].how == UPROF_HOW_CFI;
         run->by_leaf += stack->frames[i].how == UPROF_HOW_LEAF;
     }

@@ -138,7 +138,7 @@ append_numbers(GString *out, const UprofRun *run)
     static const char *const samples[] = { "total", "running", "idle" };
     static const char *const ticks[] = { "late", "busy", "skipped", "stuck" };
     static const char *const stacks[] = { "complete", "truncated", "unknown" };
-    static const char *const frames[] = { "total", "named", "cfi", "leaf", "fp" };
+    static const char *const frames[] = { "total", "named", "orc", "cfi", "leaf", "fp" };
     static const char *const calls[] = { "checked", "agreed" };
 
     append_counts(out, "rate", rate, (uint64_t[]){ run->rate_mhz, uprof_run_got_mhz(run) }, 2);
@@ -158,9 +158,10 @@ append_numbers(GString *out, const UprofRun *run)
     append_counts(out, "stacks", stacks,
                   (uint64_t[]){ run->complete, run->truncated, run->unknown }, 3);
     g_string_append(out, ",\n ");
-    append_counts(out, "frames", frames,
-                  (uint64_t[]){ run->frames, run->named, run->by_cfi, run->by_leaf, run->by_fp },
-                  5);
+    append_counts(
+        out, "frames", frames,
+        (uint64_t[]){ run->frames, run->named, run->by_orc, run->by_cfi, run->by_leaf, run->by_fp },
+        6);
     g_string_append(out, ", ");
     append_counts(out, "call_sites", calls, (uint64_t[]){ run->calls_checked, run->calls_agreed },
                   2);

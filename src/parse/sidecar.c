@@ -64,6 +64,7 @@ static const struct {
     { "stacks",     "unknown",          UPROF_SIDECAR_COUNT_MAX, 1,               AT(unknown) },
     { "frames",     "total",            UPROF_SIDECAR_COUNT_MAX, 1,               AT(frames) },
     { "frames",     "named",            UPROF_SIDECAR_COUNT_MAX, 1,               AT(named) },
+    { "frames",     "orc",              UPROF_SIDECAR_COUNT_MAX, 1,               AT(by_orc) },
     { "frames",     "cfi",              UPROF_SIDECAR_COUNT_MAX, 1,               AT(by_cfi) },
     { "frames",     "leaf",             UPROF_SIDECAR_COUNT_MAX, 1,               AT(by_leaf) },
     { "frames",     "fp",               UPROF_SIDECAR_COUNT_MAX, 1,               AT(by_fp) },

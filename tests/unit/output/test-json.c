@@ -22,7 +22,7 @@ static const struct {
     { "samples",    { "total", "running", "idle" } },
     { "ticks",      { "late", "busy", "skipped", "stuck" } },
     { "stacks",     { "complete", "truncated", "unknown" } },
-    { "frames",     { "total", "named", "cfi", "leaf", "fp" } },
+    { "frames",     { "total", "named", "orc", "cfi", "leaf", "fp" } },
     { "call_sites", { "checked", "agreed" } },
     { "hold_us",    { "count", "min", "p50", "p90", "p99", "max", "total" } },
     { "stopped_us", { "count", "min", "p50", "p90", "p99", "max", "total" } },
@@ -39,7 +39,7 @@ static const struct {
     { "samples", "running", 1168 }, { "samples", "idle", 812 }, { "ticks", "late", 1 },
     { "ticks", "busy", 2 }, { "ticks", "skipped", 3 }, { "ticks", "stuck", 4 }, { "stacks", "complete", 1134 },
     { "stacks", "truncated", 28 }, { "stacks", "unknown", 6 }, { "frames", "total", 14211 },
-    { "frames", "named", 14068 }, { "frames", "cfi", 12890 }, { "frames", "leaf", 1101 },
+    { "frames", "named", 14068 }, { "frames", "orc", 77 }, { "frames", "cfi", 12890 }, { "frames", "leaf", 1101 },
     { "frames", "fp", 220 }, { "call_sites", "checked", 13040 }, { "call_sites", "agreed", 12988 },
     { "hold_us", "count", 2 }, { "hold_us", "min", 20000 }, { "hold_us", "max", 30000 },
     { "hold_us", "total", 50000 }, { "stopped_us", "count", 0 }, { "stopped_us", "p99", 0 },
@@ -83,6 +83,7 @@ make_run(const char *text)
     run->unknown = 6;
     run->frames = 14211;
     run->named = 14068;
+    run->by_orc = 77;
     run->by_cfi = 12890;
     run->by_leaf = 1101;
     run->by_fp = 220;

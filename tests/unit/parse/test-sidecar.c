@@ -17,7 +17,7 @@ static const char whole[] = WITH(
     " \"rate\": {\"asked_millihertz\": 99000, \"got_millihertz\": 98940}, \"access\": \"direct\", \"access_why\": \"\", \"unwind\": \"cfi\",\n"
     " \"samples\": {\"total\": 1980, \"running\": 1168, \"idle\": 812}, \"ticks\": {\"late\": 1, \"busy\": 2, \"skipped\": 3, \"stuck\": 4},\n"
     " \"stacks\": {\"complete\": 1134, \"truncated\": 28, \"unknown\": 6},\n"
-    " \"frames\": {\"total\": 14211, \"named\": 14068, \"cfi\": 12890, \"leaf\": 1101, \"fp\": 220}, \"call_sites\": {\"checked\": 13040, \"agreed\": 12988},\n"
+    " \"frames\": {\"total\": 14211, \"named\": 14068, \"orc\": 77, \"cfi\": 12890, \"leaf\": 1101, \"fp\": 220}, \"call_sites\": {\"checked\": 13040, \"agreed\": 12988},\n"
     " \"hold_us\": {\"count\": 1168, \"min\": 16, \"p50\": 18, \"p90\": 21, \"p99\": 42, \"max\": 97, \"total\": 22140},\n"
     " \"stopped_us\": {\"count\": 0, \"min\": 0, \"p50\": 0, \"p90\": 0, \"p99\": 0, \"max\": 0, \"total\": 0},\n"
     " \"held_share_ppm\": 1180, \"profiler_cpu_ms\": 96,\n"
@@ -116,11 +116,11 @@ test_whole(void)
     g_assert_cmpstr(run->unwind, ==, "cfi");
     g_assert_cmpstr(run->ended_by, ==, "duration");
     const uint64_t found[] = {
-        run->vcpus,      run->duration_ns,   run->rate_mhz,     run->samples,       run->running,
-        run->idles,      run->late,          run->busy,         run->skipped,       run->stuck,
-        run->complete,   run->truncated,     run->unknown,      run->frames,        run->named,
-        run->by_cfi,     run->by_leaf,       run->by_fp,        run->cpu_ns,        run->held_ns,
-        run->hold.count, run->calls_checked, run->calls_agreed, run->stopped.count,
+        run->vcpus,    run->duration_ns, run->rate_mhz,      run->samples,      run->running,
+        run->idles,    run->late,        run->busy,          run->skipped,      run->stuck,
+        run->complete, run->truncated,   run->unknown,       run->frames,       run->named,
+        run->by_orc,   run->by_cfi,      run->by_leaf,       run->by_fp,        run->cpu_ns,
+        run->held_ns,  run->hold.count,  run->calls_checked, run->calls_agreed, run->stopped.count,
     };
     const uint64_t wanted[] = {
         2,        UINT64_C(10001000000),
@@ -130,11 +130,12 @@ test_whole(void)
         3,        4,
         1134,     28,
         6,        14211,
-        14068,    12890,
-        1101,     220,
-        96000000, 11801180,
-        1168,     13040,
-        12988,    0,
+        14068,    77,
+        12890,    1101,
+        220,      96000000,
+        11801180, 1168,
+        13040,    12988,
+        0,
     };
     g_assert_cmpmem(found, sizeof(found), wanted, sizeof(wanted));
     g_assert_cmpuint(run->images->len, ==, 2);
