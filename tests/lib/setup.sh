@@ -30,7 +30,7 @@ live_packages=(libvirt-daemon-system libvirt-clients qemu-system-x86 util-linux 
 # What the module for Xen is built with, and what the lab in which it is tested is
 # made with.
 xen_packages=(libxen-dev libc6-dev)
-lab_packages_here=(mmdebstrap e2fsprogs gzip cpio util-linux qemu-system-x86)
+lab_packages_here=(mmdebstrap e2fsprogs gzip util-linux qemu-system-x86)
 # What tests/all needs besides: the other compiler with its sanitizers, the style
 # checks, a foreign locale, a browser for pictures, readers of what we write, and the
 # shells that are completed in; and what packages are built and tried with.

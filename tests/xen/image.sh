@@ -3,7 +3,7 @@
 #
 # image.sh - the disk that the lab's dom0 boots from, made of Debian packages
 #
-# To be sourced by tests/xen-lab, behind setup.sh. The image is made once and
+# To be sourced by tests/xen-lab, behind setup.sh and cache.sh. The image is made once and
 # kept in ${XDG_CACHE_HOME:-~/.cache}/virt-uprof/xen-lab, in a folder named by
 # what went into it: the list of packages, this script and lab-init. It is never
 # written to afterwards, and may be deleted at any time.
@@ -27,7 +27,7 @@ lab_initrd_modules=(virtio_pci virtio_blk ext4)
 # Not read by anybody inside.
 lab_left_out=('/usr/share/doc/*' '/usr/share/man/*' '/usr/share/locale/*' '/usr/share/info/*')
 
-lab_cache=${XDG_CACHE_HOME:-$HOME/.cache}/virt-uprof/xen-lab
+lab_cache=$cache_folder/xen-lab
 
 # image_folder: prints where the image is, or would be
 image_folder()
@@ -44,25 +44,15 @@ image_folder()
 # come from; the image uses the same, and nothing else
 debian_sources()
 {
-    apt-get indextargets --format '$(CODENAME) $(SOURCESENTRY)' \
-        'Created-By: Packages' 'Origin: Debian' |
-        awk -v suite="$lab_suite" 'index($1, suite) == 1 { sub(/:[0-9]+$/, "", $2); print $2 }' |
-        sort -u
+    debian_indexes "$lab_suite" '$(SOURCESENTRY)' | sed 's/:[0-9]*$//' | sort -u
 }
 
 # build_root DIR: a Debian system in DIR
 build_root()
 {
     local sources=() options=() path
+    need_indexes "$lab_suite" || return 1
     mapfile -t sources < <(debian_sources)
-    if [ "${#sources[@]}" = 0 ]; then
-        apt-get -q update || return 1
-        mapfile -t sources < <(debian_sources)
-    fi
-    if [ "${#sources[@]}" = 0 ]; then
-        complain "apt knows no packages of Debian $lab_suite here (try: apt-get update)"
-        return 1
-    fi
     for path in "${lab_left_out[@]}"; do
         options+=("--dpkgopt=path-exclude=$path")
     done
@@ -89,36 +79,16 @@ adapt_root()
     install -m 755 "$lab_folder/lab-init" "$1/lab-init"
 }
 
-# build_image: makes the image unless it is there; another that makes it already is
-# waited for
+# make_image DIR: the image, in DIR
+make_image()
+{
+    build_root "$1/tree" && adapt_root "$1/tree" && pack_root "$1" && rm -rf "$1/tree"
+}
+
+# build_image: makes the image unless it is there
 build_image()
 {
-    local folder work
-    folder=$(image_folder)
-    mkdir -p "$lab_cache" || return 1
-    exec {lab_lock}>"$lab_cache/lock"
-    if ! flock -n "$lab_lock"; then
-        say "waiting for another run that makes the image (at most $lab_seconds_to_build s)"
-        flock -w "$lab_seconds_to_build" "$lab_lock" || {
-            complain "the image is still being made by somebody else"
-            return 1
-        }
-    fi
-    if [ ! -e "$folder/lab.img" ]; then
-        say "making the image of dom0, once, in $folder"
-        work=$(mktemp -d "$lab_cache/making.XXXXXX") || return 1
-        at_exit rm -rf "$work"
-        if ! build_root "$work/tree" >"$lab_cache/log" 2>&1 || ! adapt_root "$work/tree" ||
-            ! pack_root "$work" >>"$lab_cache/log" 2>&1; then
-            complain "cannot make the image; the end of $lab_cache/log:"
-            tail -n 30 "$lab_cache/log" >&2
-            return 1
-        fi
-        rm -rf "$work/tree" "$folder"
-        mv "$work" "$folder"
-        say "made the image in $SECONDS s"
-    fi
-    exec {lab_lock}>&-
+    make_once "$(image_folder)" "the image of dom0" "$lab_seconds_to_build" make_image
 }
 
 # pack_root DIR: DIR/tree as a disk; beside it what is loaded before the disk is read

@@ -11,7 +11,7 @@ fast=(-F 1000 --budget 100 "${patient[@]}")
 samples_wanted=5000
 # More are taken: one CPU runs guest and profiler in turns of a millisecond, so that
 # neighboring samples are alike by chance, the more so the busier the machine is.
-samples_taken=10000
+samples_taken=15000
 
 # guest_image KIND: the guest of known shares
 guest_image()
@@ -57,7 +57,7 @@ stacks()
 {
     create g "$1" "$guests/$2.elf" 'split unit=500' 64 '' 1
     [ "$1" != pv ] || await_word g 'virt-uprof guest: split'
-    profile 0 "${fast[@]}" -d 2 -o "$work/g.folded" -o "$work/run.meta.json" g
+    profile 0 "${fast[@]}" -d 3 -o "$work/g.folded" -o "$work/run.meta.json" g
     cat "$work/err"
     result sidecar "$work/run.meta.json" \
         "stacks['complete'] * 1000 >= samples['running'] * 998 > 0"
@@ -73,7 +73,7 @@ stacks()
 deep()
 {
     boot g "$1" deep
-    profile 0 "${fast[@]}" -d 3 -o "$work/g.folded" g
+    profile 0 "${fast[@]}" -d 4 -o "$work/g.folded" g
     result stacks g 80 "guest_entry;guest_main;deep_loop;(deep_[0-9]+;?){64};work" "$work/g.folded"
 }
 
@@ -89,7 +89,7 @@ high()
 idle()
 {
     started_ns=1000000 boot g "$1" idle
-    profile 0 -F 99 -d 3 --idle -o "$work/g.folded" -o "$work/run.meta.json" g
+    profile 0 -F 99 -d 4 --idle -o "$work/g.folded" -o "$work/run.meta.json" g
     cat "$work/err"
     result sidecar "$work/run.meta.json" "samples['idle'] * 100 >= samples['total'] * 80" \
         "hold_us['count'] * 4 <= samples['total']"
@@ -101,7 +101,7 @@ idle()
 hostile()
 {
     boot g pvh hostile
-    profile 0 "${fast[@]}" -d 2 -o "$work/g.folded" -o "$work/run.meta.json" g
+    profile 0 "${fast[@]}" -d 3 -o "$work/g.folded" -o "$work/run.meta.json" g
     cat "$work/err"
     result stacks g 100 '\[truncated\];.*|guest_entry(;.*)?|hostile_.*' "$work/g.folded"
     result sidecar "$work/run.meta.json" "stacks['truncated'] > 0" \
@@ -126,7 +126,7 @@ create_by_xl()
 foreign()
 {
     create_by_xl "${@:2}"
-    profile 0 "${fast[@]}" -d 2 --idle -o "$work/g.folded" -o "$work/run.meta.json" \
+    profile 0 "${fast[@]}" -d 3 --idle -o "$work/g.folded" -o "$work/run.meta.json" \
         --domid "$domid"
     cat "$work/err"
     sed -n 1,4p "$work/g.folded"
@@ -158,15 +158,16 @@ foreign_grub()
 linux()
 {
     grep -E ' [tTwW] ' /proc/kallsyms | grep -v '\[' >"$work/kernel.syms"
-    create g "$1" "$(echo /boot/vmlinuz-*)" 'console=hvc0 quiet' 256 /lab/initrd.cpio "$2"
-    await_word g 'lab init: running'
-    profile 0 "${fast[@]}" -d 3 --per-vcpu -s "$work/kernel.syms" -s "$guests/linux-init" \
+    create g "$1" "$(echo /boot/vmlinuz-*)" 'console=hvc0 quiet -- user syscalls' 256 \
+        /lab/initrd.cpio "$2"
+    await_word g '^READY'
+    profile 0 "${fast[@]}" -d 4 --per-vcpu -s "$work/kernel.syms" -s "$guests/init" \
         -o "$work/g.folded" g
     cat "$work/err"
     sort -t ' ' -k 2 -rn "$work/g.folded" | sed -n 1,8p
-    grep -q 'vcpu0;.*spin_in_user_mode' "$work/g.folded"
-    [ "$2" = 1 ] || grep -q 'vcpu1;.*spin_in_user_mode' "$work/g.folded"
-    grep -qE 'chacha|urandom|random' "$work/g.folded"
+    grep -qE 'vcpu0;.*(split_loop|read_zero|call_getpid)' "$work/g.folded"
+    [ "$2" = 1 ] || grep -qE 'vcpu1;.*(split_loop|read_zero|call_getpid)' "$work/g.folded"
+    grep -qE 'vfs_read|sys_read|read_iter_zero|clear_user' "$work/g.folded"
     must_run "$domid"
 }
 
@@ -236,8 +237,9 @@ gone()
 saved()
 {
     local before
-    create g pvh "$(echo /boot/vmlinuz-*)" 'console=hvc0 quiet' 128 /lab/initrd.cpio 1
-    await_word g 'lab init: running'
+    create g pvh "$(echo /boot/vmlinuz-*)" 'console=hvc0 quiet -- user' 128 \
+        /lab/initrd.cpio 1
+    await_word g '^READY'
     before=$domid
     virt-uprof -F 200 -d 600 -o "$work/g.folded" g >"$work/out" 2>"$work/err" &
     wait_until 20 grep -q 'access xen' "$work/err"
@@ -380,7 +382,7 @@ all()
     boot one pvh
     one=$domid
     boot other pv
-    profile 0 --all -F 100 -d 2 -o "$work/%d.folded"
+    profile 0 --all -F 100 -d 3 -o "$work/%d.folded"
     [ -s "$work/one.folded" ]
     [ -s "$work/other.folded" ]
     [ ! -e "$work/Domain-0.folded" ]
@@ -421,7 +423,7 @@ bench()
         costs=$(lab-tool costs "$domid" 300)
         call_ns=${costs% *}
         bare_ns=${costs#* }
-        profile 0 -F 20000 --budget 100 -d 4 -o "$work/g.folded" -o "$work/run.meta.json" g
+        profile 0 -F 20000 --budget 100 -d 5 -o "$work/g.folded" -o "$work/run.meta.json" g
         n=0
         began=$(date +%s%N)
         now=$began
