@@ -8,7 +8,8 @@
 #
 # Options of virsh that say which connection hold for it too, as in
 # `virsh -c xen:///system uprof list`. Everything else goes to virsh unchanged.
-# sudo runs programs and no functions: use virt-uprof behind it.
+# sudo runs programs and no functions: use virt-uprof behind it. Behind `uprof` words are
+# completed as behind virt-uprof; in zsh, if its completion was initialized before this.
 virsh()
 {
     local uri=${VIRSH_DEFAULT_CONNECT_URI:-${LIBVIRT_DEFAULT_URI-}} word expected='' n=0
@@ -37,3 +38,13 @@ virsh()
     done
     command virsh "$@"
 }
+
+if [ -n "${BASH_VERSION-}" ]; then
+    if [ -r "${BASH_SOURCE[0]%/*}/../bash-completion/completions/virt-uprof" ]; then
+        # shellcheck source=virsh-ext/completion/virt-uprof.bash
+        . "${BASH_SOURCE[0]%/*}/../bash-completion/completions/virt-uprof"
+        complete -F _virsh_uprof virsh
+    fi
+elif command -v compdef >/dev/null; then
+    compdef _virt-uprof virsh
+fi

@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 
+BASH_COMPLETION = "/usr/share/bash-completion/bash_completion"
 SECONDS = 60  # for a shell to answer on a busy machine
 RUNNING, SHUT_OFF = 0, 5
 
@@ -261,13 +262,13 @@ class Shell:
                 return words
         return None
 
-    def expect(self, name, keys, expected, end="\r"):
+    def expect(self, name, keys, expected, end="\r", command="virt-uprof"):
         """@keys and TAB are pressed, then @end, and @expected are to be the arguments."""
         name = "%s/%s" % (self.name, name)
         if not self.suite.wants(name):
             return
         self.seen = b""
-        self.press("virt-uprof " + keys + "\t" + end)
+        self.press(command + " " + keys + "\t" + end)
         got = self.arguments()
         faults = [] if got == expected else ["%r arrived, not %r; the terminal: %r" % (got, expected, self.seen)]
         if got is None:
@@ -313,6 +314,56 @@ def test_shell(suite, name, words, setup):
     shell.close()
 
 
+def test_virsh(suite, name, words, setup, own):
+    """virsh uprof; and @own: (keys, arguments) of virsh alone, (nullable)"""
+    if not suite.wants("virsh/%s/x" % name):
+        return
+    if not shutil.which(words[0]) or not shutil.which("virsh"):
+        suite.skip("virsh/" + name, "'%s' or 'virsh' is not installed" % words[0])
+        return
+    shell = Shell(suite, "virsh/" + name, words, setup)
+    if not shell.ready:
+        suite.say("virsh/" + name, ["it does not come up; the terminal: %r" % shell.seen])
+        shell.close()
+        return
+    for what, keys, expected in (
+        ("command", "uprof rec", ["record"]),
+        ("option", "-q uprof record --max-p", ["record", "--max-pause"]),
+        ("choice", "uprof record --access=mon", ["record", "--access=monitor"]),
+        ("file", "uprof report a\\ f", ["report", "a file;x"]),
+        ("of-uri", "-c test:///default uprof record te", ["record", "test"]),
+        ("of-uri/equals", "--connect=test:///default uprof check te", ["check", "test"]),
+        ("hostile", "uprof record \\$", ["record", "$(touch hacked)"]),
+        ("quoted", "uprof record 'b c d", ["record", "b c d"]),
+        ("uprof", "-c test:///default upr", [""]),
+    ):
+        shell.expect(what, keys, expected, command="virsh")
+    if own:
+        shell.expect("own", own[0], own[1], command="virsh")
+    else:
+        suite.skip("virsh/%s/own" % name, "no completion of virsh's own is installed")
+    shell.expect("behind-own", "uprof rec", ["record"], command="virsh")
+    shell.close()
+
+
+def prepare_virsh(suite, source):
+    """virsh-uprof.sh beside the completion, as they are installed. Returns: its path"""
+    share = suite.folder / "share"
+    (share / "virt-uprof").mkdir(parents=True)
+    (share / "bash-completion/completions").mkdir(parents=True)
+    shutil.copy(source / "completion/virt-uprof.bash", share / "bash-completion/completions/virt-uprof")
+    # What completion asks is the real program; what is run then says its arguments.
+    wrapper = suite.folder / "bin/virsh"
+    wrapper.write_text(
+        "#!/bin/bash\n"
+        'for word; do [[ $word != @(complete|help) ]] || exec %s "$@"; done\n'
+        'printf "%%s\\0" "$@" >"$UPROF_ARGUMENTS.new" && mv "$UPROF_ARGUMENTS.new" "$UPROF_ARGUMENTS"\n'
+        % shutil.which("virsh")
+    )
+    wrapper.chmod(0o755)
+    return shutil.copy(source / "virsh-uprof.sh", share / "virt-uprof")
+
+
 def main():
     suite = Suite(os.path.abspath(sys.argv[1]), sys.argv[3] if len(sys.argv) > 3 else None)
     scripts = pathlib.Path(sys.argv[2]).resolve() / "virsh-ext/completion"
@@ -340,6 +391,24 @@ def main():
         ["fpath=('%s' $fpath)" % (suite.folder / "zsh"), "autoload -U compinit; compinit -u -D", "unsetopt list_beep zle_bracketed_paste"],
     )
     test_shell(suite, "fish", ["fish", "-i"], ["set fish_greeting"])
+    function = prepare_virsh(suite, scripts.parent)
+    has_own = pathlib.Path(BASH_COMPLETION).exists()
+    test_virsh(
+        suite,
+        "bash",
+        ["bash", "--norc", "--noprofile", "-i"],
+        ["bind 'set completion-query-items 0'", "bind 'set bell-style none'"]
+        + (["source '%s'" % BASH_COMPLETION] if has_own else []) + ["source '%s'" % function],
+        ("-c test:///default domna", ["-c", "test:///default", "domname"]) if has_own else None,
+    )
+    test_virsh(
+        suite,
+        "zsh",
+        ["zsh", "-f", "-i"],
+        ["fpath=('%s' $fpath)" % (suite.folder / "zsh"), "autoload -U compinit; compinit -u -D",
+         "unsetopt list_beep zle_bracketed_paste", "source '%s'" % function],
+        ("-c test:///default domna", ["-c", "test:///default", "domname"]),
+    )
     hacked = sorted(path.name for path in (suite.folder / "here").iterdir() if path.name.startswith("hacked"))
     suite.say("nothing-was-run", ["a name was run: %r" % hacked] if hacked else [])
 

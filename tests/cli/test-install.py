@@ -356,21 +356,28 @@ def test_opting(suite):
         "virsh",
         '#!/bin/sh\nprintf "%%s|" "$@" >>"%s"\nexec %s -q "$@"\n' % (calls, shutil.which("virsh")),
     )
+    node = suite.folder / "node.xml"
+    node.write_text(
+        "<node><domain type='test'><name>test</name><uuid>%s</uuid><metadata>"
+        "<u:profile xmlns:u='https://virt-uprof.org/xmlns/domain/1.0' enabled='yes'/></metadata>"
+        "<memory>8192</memory><os><type arch='x86_64'>hvm</type></os></domain></node>" % UUID
+    )
     # What is set in libvirt's test driver is gone with the connection: the calls have to do.
-    for script, ending in (("opt-in", '--config|--live|--key|uprof|--set|<profile enabled="yes"/>|'),
-                           ("opt-out", "--config|--live|--remove|")):  # fmt: skip
+    for script, uri, ending in (
+        ("opt-in", "test:///default", '--config|--live|--key|uprof|--set|<profile enabled="yes"/>|'),
+        ("opt-out", "test://%s" % node, "--config|--live|--remove|"),
+    ):
         path = suite.installed("share/doc/virt-uprof/examples/" + script)
         calls.write_text("")
-        done = suite.run(path, "test", env={"LIBVIRT_DEFAULT_URI": "test:///default"})
+        done = suite.run(path, "test", env={"LIBVIRT_DEFAULT_URI": uri})
         wanted = "metadata|--domain|test|https://virt-uprof.org/xmlns/domain/1.0|" + ending
         faults = [] if calls.read_text().endswith(wanted) else [calls.read_text()]
-        # the test driver has nothing to remove
-        if done.returncode != 0 and script == "opt-in":
-            faults.append(done)
-        suite.say(script, faults)
+        suite.say(script, faults + ([] if done.returncode == 0 else [done]))
     (suite.bin / "virsh").unlink()
-    path = suite.installed("share/doc/virt-uprof/examples/opt-in")
-    suite.expect("opt-in/unknown", suite.run(path, "$(x)", env={"LIBVIRT_DEFAULT_URI": "test:///default"}), 1)
+    for script in ("opt-in", "opt-out"):
+        path = suite.installed("share/doc/virt-uprof/examples/" + script)
+        done = suite.run(path, "$(x)", env={"LIBVIRT_DEFAULT_URI": "test:///default"})
+        suite.expect(script + "/unknown", done, 1)
 
 
 POLKIT = """

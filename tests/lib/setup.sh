@@ -38,7 +38,7 @@ check_packages=(
     clang libclang-rt-14-dev clang-format git mandoc libxml2-utils locales
     chromium chromium-driver fonts-dejavu-core
     protobuf-compiler golang-github-google-pprof-dev libdevel-nytprof-perl
-    zsh fish systemd curl
+    bash-completion zsh fish systemd curl
     debhelper dpkg-dev lintian
 )
 # What fetches speedscope. Packages of node that are not Debian's bring it, and have no room for Debian's.
@@ -46,6 +46,7 @@ command -v npm >/dev/null || check_packages+=(npm)
 # What tests look for, and are skipped without.
 check_tools=(
     clang clang-format git mandoc xmllint localedef chromium chromedriver protoc npm perl zsh fish systemd-analyze curl dh lintian
+    /usr/share/bash-completion/bash_completion
     /usr/share/gocode/src/github.com/google/pprof/proto/profile.proto
     /usr/share/perl5/Devel/NYTProf/flamegraph.pl
 )

@@ -11,6 +11,9 @@ schema=$here/../../xml/virt-uprof.rng
 # shellcheck disable=SC2016 # names, and no commands
 names=('-rf' 'a;b' 'a<b>&"' '$(touch x)' 'a%n%s' ' x ' $'tab\there' '..')
 
+skipped= # parts that could not be tested
+command -v xmllint >/dev/null || skipped="'xmllint' is not installed, and nothing was held against the schema"
+
 # configured PATTERN...: lines of the last `configure`
 configured()
 {
@@ -20,14 +23,18 @@ configured()
     done
 }
 
+# is_valid FILE: the schema takes it
+is_valid()
+{
+    [ -n "$skipped" ] || xmllint --nonet --noout --relaxng "$schema" "$1" 2>"$work/lint" ||
+        fail "the schema does not take $(cat "$1" "$work/lint")"
+}
+
 # written DOMAIN PLACE: the element as virsh shows it there; the schema takes it
 written()
 {
     quiet_virsh metadata --domain "$1" "$namespace" "$2" >"$work/element.xml"
-    if command -v xmllint >/dev/null; then
-        xmllint --nonet --noout --relaxng "$schema" "$work/element.xml" 2>"$work/lint" ||
-            fail "the schema does not take $(cat "$work/element.xml" "$work/lint")"
-    fi
+    is_valid "$work/element.xml"
     cat "$work/element.xml"
 }
 
@@ -59,10 +66,7 @@ says '^virt-uprof: test: enabled$'
 [ "$(written test --config)" = '<profile enabled="yes" rate="24.75" duration="1500ms" budget="0.5"/>' ] ||
     fail "config: $(written test --config)"
 quiet_virsh dumpxml test | sed -n '/<uprof:profile/,/<\/uprof:profile>/p' >"$work/qualified.xml"
-if command -v xmllint >/dev/null; then
-    xmllint --nonet --noout --relaxng "$schema" "$work/qualified.xml" 2>"$work/lint" ||
-        fail "the schema does not take $(cat "$work/qualified.xml" "$work/lint")"
-fi
+is_valid "$work/qualified.xml"
 profile 0 disable "${mark[@]}" test
 [ "$(written test --config)" = '<profile enabled="no" rate="24.75" duration="1500ms" budget="0.5"/>' ] ||
     fail "config: $(written test --config)"
@@ -91,3 +95,4 @@ for name in "${names[@]}"; do
 done
 [ ! -e x ] || fail 'a name was run'
 exec {stay}>&-
+[ -z "$skipped" ] || skip "$skipped"

@@ -64,12 +64,14 @@ _virt_uprof_common()
     done
 }
 
-_virt_uprof()
+# _virt_uprof_offer N CURRENT: sets $COMPREPLY for the program's words, which are those
+# behind the first N of the line; CURRENT is what bash takes for the last one
+_virt_uprof_offer()
 {
     local words raw mode quoted common found=() i head cut
     COMPREPLY=()
     _virt_uprof_split "${COMP_LINE:0:COMP_POINT}"
-    mapfile -t found < <(command virt-uprof --complete "${words[@]:1}" 2>/dev/null </dev/null)
+    mapfile -t found < <(command virt-uprof --complete "${words[@]:$1}" 2>/dev/null </dev/null)
     [[ ${#found[@]} -gt 0 ]] || return 0
     case ${found[0]} in
     /files*) compopt -o default && return 0 ;;
@@ -99,6 +101,54 @@ _virt_uprof()
         # Another entry, of a blank, lets bash list them and insert nothing.
         [[ $common == "$2" ]] || COMPREPLY+=(' ')
     fi
+}
+
+_virt_uprof()
+{
+    _virt_uprof_offer 1 "$2"
+}
+
+# _virsh_uprof_virsh ARGUMENT...: what virsh's own completion says, if there is one
+_virsh_uprof_virsh()
+{
+    if ! declare -F _virsh_complete >/dev/null && declare -F _completion_loader >/dev/null; then
+        _completion_loader virsh
+        complete -F _virsh_uprof virsh # it has put itself there
+    fi
+    declare -F _virsh_complete >/dev/null || return 0
+    compopt -o default -o filenames
+    _virsh_complete "$@"
+}
+
+# For shells that have `virsh uprof` (virsh-uprof.sh), which reads its words as it does.
+_virsh_uprof()
+{
+    local words raw mode i last uri=${VIRSH_DEFAULT_CONNECT_URI:-${LIBVIRT_DEFAULT_URI-}}
+    _virt_uprof_split "${COMP_LINE:0:COMP_POINT}"
+    last=$((${#words[@]} - 1))
+    for ((i = 1; i < last; i++)); do
+        case ${words[i]} in
+        -c | --connect) i=$((i + 1)) uri=${words[i]} ;;
+        --connect=*) uri=${words[i]#--connect=} ;;
+        -c?*) uri=${words[i]#-c} ;;
+        -q | --quiet) ;;
+        uprof)
+            LIBVIRT_DEFAULT_URI=$uri _virt_uprof_offer $((i + 1)) "$2"
+            return
+            ;;
+        *)
+            _virsh_uprof_virsh "$@"
+            return
+            ;;
+        esac
+    done
+    if [[ $i -gt $last ]]; then
+        _virt_uprof_offer 1 "$2" # a connection, as behind virt-uprof
+        return
+    fi
+    COMPREPLY=()
+    _virsh_uprof_virsh "$@"
+    [[ -z $2 || uprof != "$2"* ]] || COMPREPLY+=(uprof)
 }
 
 complete -F _virt_uprof virt-uprof
