@@ -31,6 +31,8 @@ typedef enum {
  * @digest: of the text of /proc/kallsyms without modules, 64-bit FNV-1a; 0 unless it
  *   was asked for
  * @base: of the kernel's image
+ * @n_modules: that are loaded
+ * @n_rules: of its unwind tables; 0: it has none that are known
  * @has_tasks: it is known where to see which process runs
  * @attach_ns: how long it took to find all that
  * @why: (nullable): what is missing, and why; literal
@@ -42,6 +44,8 @@ typedef struct {
     const char *layout;
     uint64_t digest;
     uint64_t base;
+    unsigned n_modules;
+    size_t n_rules;
     bool has_tasks;
     uint64_t attach_ns;
     const char *why;

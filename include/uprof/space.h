@@ -37,6 +37,9 @@ void uprof_space_begin(UprofSpace *space, UprofMem *mem, const UprofSnapshot *sn
 /** uprof_space_has_processes: Returns: whether the guest has any: its kernel says where they are */
 bool uprof_space_has_processes(const UprofSpace *space);
 
+/** uprof_space_has_process: Returns: whether it is known what the process that ran has mapped */
+bool uprof_space_has_process(const UprofSpace *space);
+
 /**
  * uprof_space_place:
  * @pc: an address of the process that ran, or of the kernel

@@ -73,8 +73,7 @@ typedef struct {
 
 /**
  * UprofStack: innermost frame first
- * @top_sp: stack pointer of the outermost frame of those on the stack that the innermost is
- *   on: as far as that was read
+ * @top_sp: stack pointer of the outermost frame: as far as the last of its stacks was read
  */
 typedef struct {
     unsigned n;

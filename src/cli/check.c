@@ -247,6 +247,21 @@ find_linux(Diagnosis *diagnosis, const UprofSession *session)
     find(diagnosis, LEVEL_OK, "kernel symbols",
          "%zu, %s, digest %016" G_GINT64_MODIFIER "x; at %" G_GINT64_MODIFIER "x", facts.n_symbols,
          facts.layout, facts.digest, facts.base);
+    if (facts.n_modules > 0)
+        find(diagnosis, LEVEL_OK, "kernel symbols", "and those of %u modules", facts.n_modules);
+    if (facts.n_rules > 0)
+        find(diagnosis, LEVEL_OK, "kernel stacks", "by the kernel's own tables, %zu rules",
+             facts.n_rules);
+    else
+        find(diagnosis, LEVEL_WARN, "kernel stacks",
+             "by its code: the kernel has no unwind tables (ORC), or of a version that is not "
+             "known");
+    if (facts.has_tasks)
+        find(diagnosis, LEVEL_OK, "processes", "their names, and what they have mapped");
+    else
+        find(diagnosis, LEVEL_WARN, "processes",
+             "not known, nor what runs in user mode: the kernel has no types (BTF), or unusual "
+             "ones");
     return true;
 }
 

@@ -176,6 +176,18 @@ uprof_linux_image_copy_all(UprofLinuxImage *image, UprofMem *mem, unsigned vcpu)
     copy_pieces(image, mem, vcpu, false);
 }
 
+void
+uprof_linux_image_copy(UprofLinuxImage *image, UprofMem *mem, unsigned vcpu, uint64_t start,
+                       uint64_t end)
+{
+    const uint64_t first = start - start % UPROF_PAGE_BYTES;
+
+    if (first < image->base || end <= start || end > image->end)
+        return;
+    const uint64_t len = (end - first + UPROF_PAGE_BYTES - 1) / UPROF_PAGE_BYTES * UPROF_PAGE_BYTES;
+    uprof_mem_read_bulk(mem, vcpu, &image->regs, first, image->bytes + (first - image->base), len);
+}
+
 UprofSlice
 uprof_linux_image_slice(const UprofLinuxImage *image)
 {

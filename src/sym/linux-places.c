@@ -28,6 +28,7 @@ static const struct {
     { "hardirq_stack_ptr", PLACE(irq) },
     { "page_offset_base", PLACE(all_memory) },
     { "vmemmap_base", PLACE(all_pages) },
+    { "modules", PLACE(modules) },
     { "asm_fred_entrypoint_user", PLACE(fred) },
 };
 

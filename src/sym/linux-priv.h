@@ -7,6 +7,7 @@
 #include "uprof/btf.h"
 #include "uprof/kallsyms.h"
 #include "uprof/linux.h"
+#include "uprof/orc.h"
 
 enum {
     UPROF_LINUX_IMAGE_BYTES_MAX = 256 * 1024 * 1024,
@@ -20,6 +21,7 @@ enum {
  * @current: pointer to the task that runs
  * @irq: pointer to the last word of the interrupt stack
  * @all_memory: pointer to where all memory is mapped; @all_pages: to its struct pages
+ * @modules: head of the list of what is loaded
  * @fred: of kernels that keep two words more above a task's registers, if they are built so
  */
 typedef struct {
@@ -36,6 +38,7 @@ typedef struct {
     uint64_t irq;
     uint64_t all_memory;
     uint64_t all_pages;
+    uint64_t modules;
     uint64_t fred;
 } UprofLinuxPlaces;
 
@@ -77,6 +80,60 @@ typedef struct {
 
 /** uprof_linux_offsets_find: @offsets: (out). Returns: false if one is missing */
 bool uprof_linux_offsets_find(const UprofBtf *btf, bool has_hot, UprofLinuxOffsets *offsets);
+
+/**
+ * UprofLinuxModuleOffsets: members of what is loaded into the kernel
+ * @list: its place among others; @state: whether it runs
+ * @code, @code_len: where its code lies
+ * @kallsyms: pointer to what has @symbols, @n_symbols and @names
+ * @n_orcs, @orc_ips, @orcs: its unwind tables
+ */
+typedef struct {
+    uint64_t list, state;
+    uint64_t code, code_len;
+    uint64_t kallsyms;
+    uint64_t symbols, n_symbols, names;
+    uint64_t n_orcs, orc_ips, orcs;
+} UprofLinuxModuleOffsets;
+
+/** uprof_linux_module_offsets_find: @offsets: (out). Returns: false if one is missing */
+bool uprof_linux_module_offsets_find(const UprofBtf *btf, UprofLinuxModuleOffsets *offsets);
+
+/** UprofLinuxModuleSymbol: @size: 0: not known; @name: where it begins in the names */
+typedef struct {
+    uint64_t start, size;
+    size_t name;
+    UprofBinding binding;
+} UprofLinuxModuleSymbol;
+
+/**
+ * UprofLinuxModules: what is loaded
+ * @n: how many
+ * @symbols: of UprofLinuxModuleSymbol; @names: bytes; not clean
+ * @code: of UprofSymCode, sorted, without overlaps
+ * @orcs: of UprofOrc
+ */
+typedef struct {
+    unsigned n;
+    GArray *symbols;
+    GByteArray *names;
+    GArray *code;
+    GPtrArray *orcs;
+} UprofLinuxModules;
+
+/**
+ * uprof_linux_modules_read:
+ * @head: address of the list's head
+ * @version: of the kernel's unwind tables
+ * @regs: to read the kernel's memory by
+ *
+ * Returns: (transfer full): what could be read, perhaps nothing
+ */
+UprofLinuxModules *uprof_linux_modules_read(const UprofLinuxModuleOffsets *offsets, uint64_t head,
+                                            UprofOrcVersion version, UprofMem *mem, unsigned vcpu,
+                                            const UprofRegs *regs);
+void uprof_linux_modules_free(UprofLinuxModules *modules);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofLinuxModules, uprof_linux_modules_free)
 
 /** uprof_linux_offsets: Returns: (nullable): %NULL while they are not known */
 const UprofLinuxOffsets *uprof_linux_offsets(const UprofLinux *kernel);
@@ -128,6 +185,10 @@ UprofLinuxImage *uprof_linux_image_find(UprofMem *mem, unsigned vcpu, const Upro
 
 /** uprof_linux_image_copy_all: copies the rest as well: data, before it is made read-only */
 void uprof_linux_image_copy_all(UprofLinuxImage *image, UprofMem *mem, unsigned vcpu);
+
+/** uprof_linux_image_copy: copies one part, whatever it is; what lies outside is left out */
+void uprof_linux_image_copy(UprofLinuxImage *image, UprofMem *mem, unsigned vcpu, uint64_t start,
+                            uint64_t end);
 
 /** uprof_linux_image_slice: Returns: @bytes */
 UprofSlice uprof_linux_image_slice(const UprofLinuxImage *image);

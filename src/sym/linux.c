@@ -12,6 +12,7 @@ enum {
     TRIES_MAX = 12,   /* from one boot to the next */
 };
 
+#define MODULES_APART_NS UINT64_C(1000000000)
 #define TRY_APART_NS UINT64_C(250000000) /* and more after each in vain */
 
 static const char banner_start[] = "Linux version ";
@@ -35,6 +36,12 @@ struct _UprofLinux {
     UprofLinuxPlaces places;
     bool has_offsets;
     UprofLinuxOffsets offsets;
+    bool has_module_offsets;
+    UprofLinuxModuleOffsets module_offsets;
+    UprofOrcVersion orc_version;
+    size_t n_rules;
+    unsigned n_modules;
+    uint64_t modules_ns; /* when they were read */
     char banner[BANNER_BYTES];
     char *release;
     size_t n_symbols;
@@ -108,7 +115,8 @@ forget(UprofLinux *kernel)
 {
     g_atomic_pointer_set(&kernel->links, NULL);
     if (kernel->state == UPROF_LINUX_FOUND)
-        uprof_sym_set_own(kernel->sym, UPROF_SYM_KERNEL, NULL, NULL, NULL);
+        for (unsigned i = 0; i < UPROF_SYM_N_OWN; i++)
+            uprof_sym_set_own(kernel->sym, i, NULL, NULL, NULL);
     kernel->state = UPROF_LINUX_UNKNOWN;
     kernel->n_tries = 0;
     kernel->next_try_ns = 0;
@@ -198,16 +206,78 @@ take_root(UprofLinux *kernel, UprofMem *mem)
 }
 
 static void
+take_rules(UprofLinux *kernel, UprofMem *mem, UprofLinuxImage *image)
+{
+    const UprofLinuxPlaces *places = &kernel->places;
+    UprofSlice ips, entries, header = { NULL, 0 };
+
+    if (places->orc_header_start != 0 &&
+        !uprof_linux_image_part(image, places->orc_header_start, places->orc_header_end, &header))
+        header = (UprofSlice){ NULL, 0 };
+    kernel->orc_version = uprof_orc_version(header, kernel->release);
+    kernel->n_rules = 0;
+    /* they lie among data */
+    uprof_linux_image_copy(image, mem, kernel->vcpu, places->orc_ips_start, places->orc_ips_end);
+    uprof_linux_image_copy(image, mem, kernel->vcpu, places->orc_start, places->orc_end);
+    if (kernel->orc_version == UPROF_ORC_UNKNOWN ||
+        !uprof_linux_image_part(image, places->orc_ips_start, places->orc_ips_end, &ips) ||
+        !uprof_linux_image_part(image, places->orc_start, places->orc_end, &entries))
+        return;
+    UprofOrc *orc = uprof_orc_parse(ips, places->orc_ips_start, entries, kernel->orc_version, NULL);
+    if (!orc)
+        return;
+    kernel->n_rules = uprof_orc_n(orc);
+    uprof_sym_add_orc(kernel->sym, UPROF_SYM_KERNEL, orc);
+}
+
+/* Where modules are loaded, behind the kernel (Linux, mm.rst as above). */
+#define MODULES_START UINT64_C(0xffffffffc0000000)
+#define MODULES_END UINT64_C(0xffffffffff000000)
+
+static void
+update_modules(UprofLinux *kernel, UprofMem *mem)
+{
+    if (!kernel->has_module_offsets || kernel->places.modules == 0)
+        return;
+    g_autoptr(UprofLinuxModules) modules =
+        uprof_linux_modules_read(&kernel->module_offsets, kernel->places.modules,
+                                 kernel->orc_version, mem, kernel->vcpu, &kernel->regs);
+    g_autoptr(GArray) symbols =
+        g_array_sized_new(FALSE, FALSE, sizeof(UprofSymbol), modules->symbols->len);
+    for (guint i = 0; i < modules->symbols->len; i++) {
+        const UprofLinuxModuleSymbol *from =
+            &g_array_index(modules->symbols, UprofLinuxModuleSymbol, i);
+        const char *name = (const char *)modules->names->data + from->name;
+        const UprofSymbol symbol = {
+            .start = from->start,
+            .size = from->size,
+            .name = { name, strlen(name) },
+            .binding = from->binding,
+            .code = true,
+        };
+        g_array_append_val(symbols, symbol);
+    }
+    kernel->n_modules = modules->n;
+    uprof_sym_set_own(kernel->sym, UPROF_SYM_MODULES, symbols, g_steal_pointer(&modules->names),
+                      modules->code);
+    while (modules->orcs->len > 0)
+        uprof_sym_add_orc(kernel->sym, UPROF_SYM_MODULES,
+                          g_ptr_array_steal_index(modules->orcs, modules->orcs->len - 1));
+}
+
+static void
 take_types(UprofLinux *kernel, const UprofLinuxImage *image)
 {
     UprofSlice bytes;
 
-    kernel->has_offsets = false;
+    kernel->has_offsets = kernel->has_module_offsets = false;
     if (!uprof_linux_image_part(image, kernel->places.btf_start, kernel->places.btf_end, &bytes))
         return;
     g_autoptr(UprofBtf) btf = uprof_btf_parse(bytes, NULL);
     kernel->has_offsets =
         btf && uprof_linux_offsets_find(btf, kernel->places.hot != 0, &kernel->offsets);
+    kernel->has_module_offsets =
+        btf && uprof_linux_module_offsets_find(btf, &kernel->module_offsets);
 }
 
 /* CPUs start one after the other, and so their stacks come to be known. */
@@ -245,8 +315,7 @@ find_kallsyms(UprofLinuxImage *image, UprofMem *mem, unsigned vcpu)
 
 /* Returns: whether it is Linux; @kallsyms loses its names to the symbols */
 static bool
-take_kernel(UprofLinux *kernel, UprofMem *mem, const UprofLinuxImage *image,
-            UprofKallsyms *kallsyms)
+take_kernel(UprofLinux *kernel, UprofMem *mem, UprofLinuxImage *image, UprofKallsyms *kallsyms)
 {
     kernel->regs = image->regs;
     uprof_linux_places_find(kallsyms, &kernel->places);
@@ -259,8 +328,10 @@ take_kernel(UprofLinux *kernel, UprofMem *mem, const UprofLinuxImage *image,
     kernel->layout = kallsyms->layout;
     kernel->digest = kernel->wants_digest ? uprof_kallsyms_digest(kallsyms) : 0;
     publish_symbols(kernel, kallsyms, image);
+    take_rules(kernel, mem, image);
     take_types(kernel, image);
     update_links(kernel, mem);
+    update_modules(kernel, mem);
     return true;
 }
 
@@ -317,6 +388,20 @@ check_again(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
         update_links(kernel, mem);
 }
 
+/* What runs may have been loaded just now. */
+static void
+look_for_modules(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
+{
+    const uint64_t pc = snapshot->regs.pc;
+
+    if (kernel->state != UPROF_LINUX_FOUND || pc < MODULES_START || pc >= MODULES_END ||
+        snapshot->time_ns - kernel->modules_ns < MODULES_APART_NS ||
+        uprof_sym_is_code(kernel->sym, pc))
+        return;
+    kernel->modules_ns = snapshot->time_ns;
+    update_modules(kernel, mem);
+}
+
 void
 uprof_linux_look(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
 {
@@ -326,8 +411,10 @@ uprof_linux_look(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapsho
     }
     if (snapshot->regs.word_bytes == 0)
         return;
-    if (kernel->state == UPROF_LINUX_FOUND)
+    if (kernel->state == UPROF_LINUX_FOUND) {
         check_again(kernel, mem, snapshot);
+        look_for_modules(kernel, mem, snapshot);
+    }
     if (kernel->state == UPROF_LINUX_UNKNOWN)
         try_attach(kernel, mem, snapshot);
 }
@@ -345,6 +432,8 @@ uprof_linux_facts(const UprofLinux *kernel, UprofLinuxFacts *facts)
     facts->layout = kernel->layout;
     facts->digest = kernel->digest;
     facts->base = kernel->base;
+    facts->n_modules = kernel->n_modules;
+    facts->n_rules = kernel->n_rules;
     facts->has_tasks = kernel->links != NULL;
     facts->attach_ns = kernel->attach_ns;
 }

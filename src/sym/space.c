@@ -18,6 +18,7 @@ enum {
 
 };
 
+#define RENEW_APART_NS UINT64_C(50000000)
 #define KEEP_NS (2 * UPROF_MEM_KEEP_NS)
 #define AREA_CODE UINT64_C(0x4) /* VM_EXEC */
 
@@ -64,6 +65,7 @@ struct _UprofSpace {
     const UprofSnapshot *snapshot;
     Process *process; /* (nullable): that ran */
     unsigned n_lookups;
+    uint64_t renewed_ns; /* when what was remembered was last dropped */
 };
 
 static void
@@ -103,6 +105,12 @@ uprof_space_has_processes(const UprofSpace *space)
     const UprofLinuxOffsets *offsets = uprof_linux_offsets(space->kernel);
 
     return offsets && offsets->has_areas;
+}
+
+bool
+uprof_space_has_process(const UprofSpace *space)
+{
+    return space->process != NULL;
 }
 
 /* ---- Memory of the kernel ---- */
@@ -345,6 +353,22 @@ find_module(UprofSpace *space, const Mapped *mapped, Area *area)
 
 /* ---- Places ---- */
 
+/*
+ * A tree that changes all the time is remembered in parts that do not belong to each
+ * other: look at it as it is now, but not all the time.
+ */
+static bool
+find_again(UprofSpace *space, uint64_t pc, Mapped *mapped)
+{
+    const uint64_t now_ns = space->snapshot->time_ns;
+
+    if (now_ns - space->renewed_ns < RENEW_APART_NS)
+        return false;
+    space->renewed_ns = now_ns;
+    uprof_mem_forget(space->mem);
+    return find_mapped(space, pc, mapped);
+}
+
 static const Area *
 find_area(UprofSpace *space, uint64_t pc)
 {
@@ -360,7 +384,7 @@ find_area(UprofSpace *space, uint64_t pc)
             return area;
         }
     }
-    if (!find_mapped(space, pc, &mapped))
+    if (!find_mapped(space, pc, &mapped) && !find_again(space, pc, &mapped))
         return NULL;
     Area area = { .start = mapped.start, .end = mapped.end };
     find_module(space, &mapped, &area);

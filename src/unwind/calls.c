@@ -2,6 +2,20 @@
 #include "cache-priv.h"
 #include "unwind-priv.h"
 
+/*
+ * What calls go through in a Linux kernel that could lead anywhere: those by a register
+ * where processors must not guess, and those that are patched (Linux, arch/x86/lib/retpoline.S
+ * and arch/x86/include/asm/static_call.h).
+ */
+static bool
+is_thunk(const UprofUnwindContext *context, uint64_t target)
+{
+    const char *name = uprof_name_text(
+        uprof_sym_find(context->sym, uprof_unwind_place(context, target), false).name);
+
+    return g_str_has_prefix(name, "__x86_indirect_") || g_str_has_prefix(name, "__SCT__");
+}
+
 /* @callee: place of the function that was called, 0: it has no name; @callee_pc: where it is */
 static UprofCachedCall
 check_call(const UprofUnwindContext *context, const UprofFrame *frame, uint64_t callee,
@@ -15,7 +29,8 @@ check_call(const UprofUnwindContext *context, const UprofFrame *frame, uint64_t 
         .callee = callee,
         .is_checked = call != UPROF_CALL_UNREADABLE,
         .is_agreed = call == UPROF_CALL_INDIRECT ||
-                     (call == UPROF_CALL_DIRECT && (callee == 0 || target == callee_pc)),
+                     (call == UPROF_CALL_DIRECT &&
+                      (callee == 0 || target == callee_pc || is_thunk(context, target))),
     };
 }
 

@@ -7,7 +7,11 @@ enum { FRAME_IP, FRAME_CS, FRAME_FLAGS, FRAME_SP };
 /* And below it what the kernel saves (Linux, arch/x86/include/asm/ptrace.h): a pt_regs. */
 enum { PT_REGS_FRAME = 16, PT_REGS_WORDS = 21 };
 
-enum { WORD = 8, USER = 3 };
+enum {
+    WORD = 8,
+    USER = 3,
+    CODE_64_BIT = 0x33, /* a process's 64-bit code (Linux, arch/x86/include/asm/segment.h) */
+};
 
 /* clang-format off */
 static const uint8_t pt_regs[] = {
@@ -158,6 +162,23 @@ restore_regs(const Frame *frame, UprofCursor *caller)
     caller->unknown = unknown;
 }
 
+/* The process goes on with what it called the kernel from, if that is known, and was copied. */
+static UprofStep
+enter_user_space(const Frame *frame, UprofCursor *caller, uint64_t cs)
+{
+    const UprofUnwindContext *context = frame->context;
+    uint64_t word;
+
+    if (!context->space || !uprof_space_has_process(context->space) ||
+        !uprof_snapshot_read(context->snapshot, caller->regs.sp, &word, sizeof(word)))
+        return UPROF_STEP_BASE;
+    caller->regs.privilege = USER;
+    caller->regs.word_bytes = cs == CODE_64_BIT ? WORD : WORD / 2;
+    caller->is_return = false;
+    *frame->cursor = *caller;
+    return UPROF_STEP_OK;
+}
+
 static UprofStep
 leave_interrupt(const Frame *frame)
 {
@@ -177,12 +198,8 @@ leave_interrupt(const Frame *frame)
     caller.unknown = (caller.unknown & ~BIT(UPROF_X86_RBP)) | (is_known ? 0 : BIT(UPROF_X86_RBP));
     caller.is_return = !frame->rule.is_signal;
     caller.is_switched = true;
-    /*
-     * The kernel's part ends where user space was left. @caller has the registers
-     * that user space goes on from, with privilege 3, once its stacks are walked too.
-     */
     if ((cs & USER) == USER)
-        return UPROF_STEP_BASE;
+        return enter_user_space(frame, &caller, cs);
     *frame->cursor = caller;
     return UPROF_STEP_OK;
 }

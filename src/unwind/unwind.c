@@ -203,21 +203,10 @@ push_frame(const UprofUnwindContext *context, UprofStack *stack, const UprofCurs
     };
 }
 
-/* Whether it is another stack than the one that the snapshot begins with. */
-static bool
-is_elsewhere(const UprofUnwindContext *context, uint64_t sp)
-{
-    const UprofSnapshot *snapshot = context->snapshot;
-
-    return snapshot->n_windows == 0 ||
-           uprof_snapshot_window_at(snapshot, sp) != &snapshot->windows[0];
-}
-
 static UprofEnd
 walk(const UprofUnwindContext *context, UprofStack *stack)
 {
     UprofCursor cursor = { .regs = context->snapshot->regs };
-    bool has_left = false;
     unsigned n_falls = 0;
 
     stack->n = 0;
@@ -226,8 +215,7 @@ walk(const UprofUnwindContext *context, UprofStack *stack)
         const uint64_t sp = cursor.regs.sp;
         UprofHow how = stack->frames[stack->n - 1].how;
 
-        if (!has_left)
-            stack->top_sp = sp;
+        stack->top_sp = sp;
         cursor.is_switched = false;
         const UprofStep answer = step(context, &cursor, &how);
         if (answer != UPROF_STEP_OK)
@@ -238,7 +226,6 @@ walk(const UprofUnwindContext *context, UprofStack *stack)
          */
         if (cursor.regs.sp <= sp && !(cursor.is_switched && n_falls++ < UPROF_WINDOWS_MAX))
             return UPROF_END_RECORD;
-        has_left |= cursor.is_switched && is_elsewhere(context, cursor.regs.sp);
         if (!is_caller(context, &cursor))
             return UPROF_END_CODE;
         if (stack->n >= context->max_depth)
