@@ -215,7 +215,7 @@ unsigned
 uprof_sym_add_module(UprofSym *sym, const char *name, const char *build_id)
 {
     const unsigned number = sym->modules->len + 1;
-    const UprofModuleSearch search = {
+    UprofModuleSearch search = {
         .arch = sym->arch,
         .build_id = build_id,
         .debug_folders = (const char *const *)sym->debug_folders,
@@ -226,6 +226,12 @@ uprof_sym_add_module(UprofSym *sym, const char *name, const char *build_id)
     if (number > UPROF_SYM_MODULES_MAX)
         return 0;
     UprofImage *image = uprof_module_open(&search, name, uprof_sym_module_place(number, 0));
+    if (uprof_image_bytes(image) > sym->bytes_max - sym->bytes) {
+        /* a guest may have all there is on this host mapped */
+        uprof_image_free(image);
+        search.build_id = NULL;
+        image = uprof_module_open(&search, name, uprof_sym_module_place(number, 0));
+    }
     sym->bytes += uprof_image_bytes(image);
     g_ptr_array_add(sym->modules, image);
     return number;
