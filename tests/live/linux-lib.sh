@@ -34,3 +34,22 @@ must_say()
     value=$(console_value "$1" "$2") || fail "no '$2'"
     [ "$value" = "$3" ] || fail "'$1' says '$2 $value', not '$3'"
 }
+
+# must_know_kernel NAME: the last `check` has found the kernel that the guest says it has
+must_know_kernel()
+{
+    local symbols
+    read -ra symbols <<<"$(console_value "$1" KALLSYMS)"
+    out_has 'linux ' "release $release, "
+    out_has 'kernel symbols ' "${symbols[1]}, " "digest ${symbols[0]};"
+}
+
+# out_has WHAT PART...: the last run's line `ok WHAT` has all parts
+out_has()
+{
+    local line part
+    line=$(grep -E "^ +ok +$1" "$work/out") || fail "no 'ok $1': $(cat "$work/out")"
+    for part in "${@:2}"; do
+        [[ $line == *" $part"* ]] || fail "no '$part' in '$line'"
+    done
+}

@@ -3,7 +3,7 @@
 #
 # linux.sh PROGRAM GUESTS TCG|KVM|DIRECT SERIES - Debian's kernel with each number of
 # page-table levels, with page tables of its own for user mode and without: what the
-# program finds out from outside is what the guest says of itself
+# program finds in memory is what the guest says of itself
 # shellcheck source=tests/live/linux-lib.sh
 source "$(dirname "$0")/linux-lib.sh"
 
@@ -21,12 +21,14 @@ boot_cell()
     must_say "$name" PTI "$2"
 }
 
-# look_at NAME: what is found out while the guest is in user mode, or in the kernel
+# look_at PROCESS: what is found while the guest does nothing else
 look_at()
 {
-    profile 0 check "$1"
-    profile 0 "${fast[@]}" -d 1 -o "$work/x.folded" -o "$work/x.meta.json" "$1"
+    profile 0 check "${patient[@]}" "$name"
+    must_know_kernel "$name"
+    profile 0 "${fast[@]}" -d 1 -o "$work/x.folded" -o "$work/x.meta.json" "$name"
     result sidecar "$work/x.meta.json" "samples['running'] >= 2"
+    grep -q "^$name;$1;" "$work/x.folded" || fail "no process '$1': $(cat "$work/x.folded")"
 }
 
 need_daemon
@@ -34,9 +36,9 @@ need_linux
 for levels in 5 4; do
     for pti in on off; do
         boot_cell "$levels" "$pti"
-        look_at "$name"
+        look_at user
         tell_linux "$name" 'stop syscalls' >"$work/said" || fail 'it does not listen'
-        look_at "$name"
+        look_at syscalls
         runs "$name" || fail "'$name' does not run any more"
         destroy_guest "$name"
     done
