@@ -258,10 +258,9 @@ write_rest(UprofWriter *writer, const UprofSnapshot *snapshot, GError **error)
 bool
 uprof_writer_snapshot(UprofWriter *writer, const UprofSnapshot *snapshot, GError **error)
 {
-    const uint8_t n_windows = snapshot->is_prime ? 0 : (uint8_t)snapshot->n_windows;
-
     if (snapshot->same)
         return write_rest(writer, snapshot, error);
+    const uint8_t n_windows = snapshot->is_prime ? 0 : (uint8_t)snapshot->n_windows;
     begin_record(writer);
     put_u64(writer, snapshot->time_ns);
     put_u64(writer, snapshot->hold);
