@@ -211,12 +211,16 @@ take_rules(UprofLinux *kernel, UprofMem *mem, UprofLinuxImage *image)
     const UprofLinuxPlaces *places = &kernel->places;
     UprofSlice ips, entries, header = { NULL, 0 };
 
-    if (places->orc_header_start != 0 &&
-        !uprof_linux_image_part(image, places->orc_header_start, places->orc_header_end, &header))
-        header = (UprofSlice){ NULL, 0 };
-    kernel->orc_version = uprof_orc_version(header, kernel->release);
     kernel->n_rules = 0;
     /* they lie among data */
+    if (places->orc_header_start != 0) {
+        uprof_linux_image_copy(image, mem, kernel->vcpu, places->orc_header_start,
+                               places->orc_header_end);
+        if (!uprof_linux_image_part(image, places->orc_header_start, places->orc_header_end,
+                                    &header))
+            header = (UprofSlice){ NULL, 0 };
+    }
+    kernel->orc_version = uprof_orc_version(header, kernel->release);
     uprof_linux_image_copy(image, mem, kernel->vcpu, places->orc_ips_start, places->orc_ips_end);
     uprof_linux_image_copy(image, mem, kernel->vcpu, places->orc_start, places->orc_end);
     if (kernel->orc_version == UPROF_ORC_UNKNOWN ||

@@ -42,6 +42,8 @@ must_know_kernel()
     read -ra symbols <<<"$(console_value "$1" KALLSYMS)"
     out_has 'linux ' "release $release, "
     out_has 'kernel symbols ' "${symbols[1]}, " "digest ${symbols[0]};"
+    out_has 'kernel stacks ' "by the kernel's own tables, "
+    out_has 'processes ' 'their names, and what they have mapped'
 }
 
 # out_has WHAT PART...: the last run's line `ok WHAT` has all parts
