@@ -224,8 +224,8 @@ UprofStep uprof_cfi_step(const UprofUnwindContext *context, UprofCursor *cursor)
  * lower than the frame's if it is said to be switched; whoever walks the stack has to
  * see that it ends.
  *
- * Returns: %UPROF_STEP_PASS where there is no rule, or the rule wants a register that is
- *   not known; %UPROF_STEP_BASE where the rule says so, and where user space was left;
- *   %UPROF_STEP_LOST where the kernel says that nobody knows
+ * Returns: %UPROF_STEP_PASS where there is no rule, the kernel says that it knows none, or
+ *   the rule wants a register that is not known; %UPROF_STEP_BASE where the rule says so,
+ *   and where user space was left
  */
 UprofStep uprof_orc_step(const UprofUnwindContext *context, UprofCursor *cursor);

@@ -10,7 +10,8 @@ enum { PT_REGS_FRAME = 16, PT_REGS_WORDS = 21 };
 enum {
     WORD = 8,
     USER = 3,
-    CODE_64_BIT = 0x33, /* a process's 64-bit code (Linux, arch/x86/include/asm/segment.h) */
+    FILLERS_MAX = 2,
+    FILLER_REACH = 8, /* bytes; a call has 5, and a trap stands behind it */
 };
 
 /* clang-format off */
@@ -18,6 +19,18 @@ static const uint8_t pt_regs[] = {
     UPROF_X86_R15, UPROF_X86_R15 - 1, UPROF_X86_R15 - 2, UPROF_X86_R15 - 3, UPROF_X86_RBP,
     UPROF_X86_RBX, UPROF_X86_R8 + 3, UPROF_X86_R8 + 2, UPROF_X86_R8 + 1, UPROF_X86_R8,
     UPROF_X86_RAX, UPROF_X86_RCX, UPROF_X86_RDX, UPROF_X86_RSI, UPROF_X86_RDI,
+};
+
+/*
+ * Of code: the kernel's, and user space's of both widths (Linux, arch/x86/include/asm/segment.h);
+ * and the same on Xen, which has its own (Xen, xen/include/public/arch-x86/xen-x86_64.h).
+ */
+static const struct {
+    uint16_t selector;
+    uint8_t word_bytes;
+} segments[] = {
+    { 0x10, 8 },   { 0x23, 4 },   { 0x33, 8 },
+    { 0xe030, 8 }, { 0xe023, 4 }, { 0xe033, 8 },
 };
 
 /*
@@ -127,6 +140,20 @@ find_bp(const Frame *frame, bool is_known, uint64_t *bp)
            read_word(frame, add(frame->cursor->regs.fp, rule->bp_offset), bp);
 }
 
+/*
+ * A task that is new has never called anything: it is made to return to where it begins,
+ * right behind what is no code (Linux, copy_thread()).
+ */
+static bool
+is_made_up(const Frame *frame, uint64_t pc)
+{
+    UprofSym *sym = frame->context->sym;
+    UprofOrcRule rule;
+
+    return uprof_sym_orc(sym, pc - 1, &rule) && rule.type == UPROF_ORC_UNDEFINED &&
+           uprof_sym_orc(sym, pc, &rule) && rule.type == UPROF_ORC_END;
+}
+
 /* What else the function has saved, and where, nobody says. */
 static UprofStep
 leave_call(const Frame *frame)
@@ -141,7 +168,7 @@ leave_call(const Frame *frame)
     cursor->regs.sp = frame->cfa;
     cursor->regs.fp = bp;
     cursor->unknown = is_known ? ~BIT(UPROF_X86_RBP) : UINT64_MAX;
-    cursor->is_return = !frame->rule.is_signal;
+    cursor->is_return = !frame->rule.is_signal && !is_made_up(frame, pc);
     cursor->is_switched = frame->is_switched;
     return UPROF_STEP_OK;
 }
@@ -162,9 +189,19 @@ restore_regs(const Frame *frame, UprofCursor *caller)
     caller->unknown = unknown;
 }
 
+/* Newer processors have more in the rest of the word. Returns: 0 if it is no code's */
+static unsigned
+find_word_bytes(uint64_t cs)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(segments); i++)
+        if ((uint16_t)cs == segments[i].selector)
+            return segments[i].word_bytes;
+    return 0;
+}
+
 /* The process goes on with what it called the kernel from, if that is known, and was copied. */
 static UprofStep
-enter_user_space(const Frame *frame, UprofCursor *caller, uint64_t cs)
+enter_user_space(const Frame *frame, UprofCursor *caller, unsigned word_bytes)
 {
     const UprofUnwindContext *context = frame->context;
     uint64_t word;
@@ -173,7 +210,7 @@ enter_user_space(const Frame *frame, UprofCursor *caller, uint64_t cs)
         !uprof_snapshot_read(context->snapshot, caller->regs.sp, &word, sizeof(word)))
         return UPROF_STEP_BASE;
     caller->regs.privilege = USER;
-    caller->regs.word_bytes = cs == CODE_64_BIT ? WORD : WORD / 2;
+    caller->regs.word_bytes = (uint8_t)word_bytes;
     caller->is_return = false;
     *frame->cursor = *caller;
     return UPROF_STEP_OK;
@@ -192,6 +229,9 @@ leave_interrupt(const Frame *frame)
         !read_word(frame, left + FRAME_FLAGS * WORD, &caller.regs.flags) ||
         !read_word(frame, left + FRAME_SP * WORD, &caller.regs.sp))
         return UPROF_STEP_CUT;
+    const unsigned word_bytes = find_word_bytes(cs);
+    if (word_bytes == 0)
+        return UPROF_STEP_LOST;
     if (has_all)
         restore_regs(frame, &caller);
     const bool is_known = find_bp(frame, !(caller.unknown & BIT(UPROF_X86_RBP)), &caller.regs.fp);
@@ -199,9 +239,105 @@ leave_interrupt(const Frame *frame)
     caller.is_return = !frame->rule.is_signal;
     caller.is_switched = true;
     if ((cs & USER) == USER)
-        return enter_user_space(frame, &caller, cs);
+        return enter_user_space(frame, &caller, word_bytes);
     *frame->cursor = caller;
     return UPROF_STEP_OK;
+}
+
+static UprofStep
+leave(const Frame *frame)
+{
+    return frame->rule.type == UPROF_ORC_CALL ? leave_call(frame) : leave_interrupt(frame);
+}
+
+/* Where tables are wrong, nothing is: no code, and no user space. */
+static bool
+is_plausible(const Frame *frame, UprofStep answer)
+{
+    const UprofCursor *cursor = frame->cursor;
+
+    if (answer != UPROF_STEP_OK || cursor->regs.privilege == USER)
+        return answer == UPROF_STEP_OK || answer == UPROF_STEP_BASE;
+    return uprof_sym_is_code(frame->context->sym, cursor->regs.pc - cursor->is_return);
+}
+
+/*
+ * Return addresses that nobody will return to: calls to right behind the call, which the
+ * kernel does to fill the processor's own stack of them when it changes tasks. (Linux,
+ * arch/x86/include/asm/nospec-branch.h, __FILL_RETURN_BUFFER; it is one of several
+ * pieces of code for the same place, and the table may be that of another one.)
+ */
+static unsigned
+count_fillers(const Frame *frame)
+{
+    const UprofRegs *regs = &frame->cursor->regs;
+    uint64_t word;
+    unsigned n = 0;
+
+    while (n < FILLERS_MAX && read_word(frame, regs->sp + n * WORD, &word) && word < regs->pc &&
+           regs->pc - word <= FILLER_REACH)
+        n++;
+    return n;
+}
+
+/* Returns: false if there is no other way to see it */
+static bool
+correct(Frame *frame)
+{
+    if (frame->rule.type == UPROF_ORC_PARTIAL) {
+        /* what is called first saves the rest, below its own return address (error_entry()) */
+        frame->rule.type = UPROF_ORC_REGS;
+        frame->cfa = frame->cursor->regs.sp;
+        return true;
+    }
+    const unsigned n = frame->rule.type == UPROF_ORC_CALL ? count_fillers(frame) : 0;
+    frame->cfa += n * WORD;
+    return n > 0;
+}
+
+/*
+ * Tables are right where the kernel uses them, and it mostly begins at a call. The other
+ * places where they are not were found by looking at stacks.
+ */
+static UprofStep
+leave_and_check(Frame *frame)
+{
+    const UprofCursor before = *frame->cursor;
+    const UprofStep answer = leave(frame);
+
+    if (is_plausible(frame, answer))
+        return answer;
+    const UprofCursor first = *frame->cursor;
+    *frame->cursor = before;
+    if (correct(frame)) {
+        const UprofStep other = leave(frame);
+        if (is_plausible(frame, other))
+            return other;
+    }
+    *frame->cursor = first;
+    return answer;
+}
+
+/*
+ * Whether a function that is said to have no caller was called, and has just begun: so up to
+ * 6.1 are the thunks that indirect calls go through. What they call pushes a word or two.
+ */
+static bool
+was_called(const Frame *frame)
+{
+    const UprofUnwindContext *context = frame->context;
+    UprofFunction function;
+    uint64_t word, target;
+
+    if (frame->cursor->is_return || !uprof_unwind_function(context, frame->cursor, &function))
+        return false;
+    for (unsigned i = 0; i <= FILLERS_MAX; i++)
+        if (read_word(frame, frame->cursor->regs.sp + i * WORD, &word) &&
+            uprof_sym_is_code(context->sym, word - 1) &&
+            uprof_x86_64_call_before(context, word, &target) == UPROF_CALL_DIRECT &&
+            target == function.start)
+            return true;
+    return false;
 }
 
 UprofStep
@@ -213,11 +349,12 @@ uprof_orc_step(const UprofUnwindContext *context, UprofCursor *cursor)
         !uprof_sym_orc(context->sym, cursor->regs.pc - cursor->is_return, &frame.rule))
         return UPROF_STEP_PASS;
     if (frame.rule.type == UPROF_ORC_UNDEFINED)
-        return UPROF_STEP_LOST;
+        return UPROF_STEP_PASS;
     if (frame.rule.type == UPROF_ORC_END)
-        return UPROF_STEP_BASE;
+        return was_called(&frame) ? UPROF_STEP_PASS : UPROF_STEP_BASE;
     const UprofStep answer = find_cfa(&frame);
     if (answer != UPROF_STEP_OK)
         return answer;
-    return frame.rule.type == UPROF_ORC_CALL ? leave_call(&frame) : leave_interrupt(&frame);
+    return frame.rule.type == UPROF_ORC_CALL && cursor->is_return ? leave(&frame)
+                                                                  : leave_and_check(&frame);
 }

@@ -82,7 +82,7 @@ static const struct {
     { "bp-by-wild",     0, CALL | BP_BP | BY_SP, 8, 8, { { 0 } }, 0, UINT64_MAX - 7, 0, UPROF_STEP_OK, W(0x100), S(0x108), UINT64_MAX - 7, NOTHING, false, false },
 
     { "end",            0, END, 0, 0, { { 0 } }, 0, 0, 0, UPROF_STEP_BASE, 0, 0, 0, 0, false, false },
-    { "undefined",      0, UNDEFINED, 0, 0, { { 0 } }, 0, 0, 0, UPROF_STEP_LOST, 0, 0, 0, 0, false, false },
+    { "undefined",      0, UNDEFINED, 0, 0, { { 0 } }, 0, 0, 0, UPROF_STEP_PASS, 0, 0, 0, 0, false, false },
     { "no-such-type",   0, 0x505, 8, 0, { { 0 } }, 0, 0, 0, UPROF_STEP_PASS, 0, 0, 0, 0, false, false },
     { "no-such-reg",    0, CALL | 15, 8, 0, { { 0 } }, 0, 0, 0, UPROF_STEP_PASS, 0, 0, 0, 0, false, false },
 
@@ -121,6 +121,9 @@ static const struct {
     { "regs-too-low",   0, REGS | BY_SP, -0xb0, 0, { { S(0xd8), KERNEL_CS } }, 0, 0, 0, UPROF_STEP_LOST, 0, 0, 0, 0, false, false },
     { "regs-of-user",   0, REGS | BY_SP, 0, 0, { { S(0x188), USER_CS } }, 0, 0, 0, UPROF_STEP_BASE, 0, 0, 0, 0, false, false },
     { "regs-at-sp",     0, REGS | AT_SP, 0, 0, { { S(0x100), LOW }, { LOW + 0x88, KERNEL_CS } }, 0, 0, 0, UPROF_STEP_OK, LOW_WORD + 0x80, LOW_WORD + 0x98, LOW_WORD + 0x20, 0, true, true },
+    { "regs-of-nobody", 0, REGS | BY_SP, 0, 0, { { S(0x188), 0x2b } }, 0, 0, 0, UPROF_STEP_LOST, 0, 0, 0, 0, false, false },
+    { "regs-of-xen",    0, REGS | BY_SP, 0, 0, { { S(0x188), 0xe030 } }, 0, 0, 0, UPROF_STEP_OK, W(0x180), W(0x198), W(0x120), 0, true, true },
+    { "regs-of-fred",   0, REGS | BY_SP, 0, 0, { { S(0x188), 0x300000010 } }, 0, 0, 0, UPROF_STEP_OK, W(0x180), W(0x198), W(0x120), 0, true, true },
     { "regs-are-cut",   0, REGS | BY_SP, 0, 0, { { 0 } }, S(0x368), 0, 0, UPROF_STEP_CUT, 0, 0, 0, 0, false, false },
     { "regs-fit",       0, REGS | BY_SP, 0, 0, { { S(0x3e8), KERNEL_CS } }, S(0x360), 0, 0, UPROF_STEP_OK, W(0x3e0), W(0x3f8), W(0x380), 0, true, true },
     { "regs-half-below", 0, REGS | AT_SP, 0, 0, { { S(0x100), LOW - 0x20 }, { LOW + 0x68, KERNEL_CS } }, 0, 0, 0, UPROF_STEP_OK, LOW_WORD + 0x60, LOW_WORD + 0x78, LOW_WORD + 0, BIT(UPROF_X86_R15) | BIT(UPROF_X86_R15 - 1) | BIT(UPROF_X86_R15 - 2) | BIT(UPROF_X86_R15 - 3), true, true },
@@ -163,7 +166,7 @@ put_word(Fixture *fixture, uint64_t at, uint64_t value)
 static void
 init_fixture(Fixture *fixture)
 {
-    const MemoryPlan plan = { .n_vcpus = 1, .grain = UPROF_GRAIN_NONE, .ram_len = 0x1000 };
+    const MemoryPlan plan = { .n_vcpus = 1, .grain = UPROF_GRAIN_NONE, .ram_len = 0x6000 };
     UprofRegs *regs = &fixture->cursor.regs;
 
     fixture->guest = memory_guest_open(&plan);
@@ -330,7 +333,7 @@ test_no_table(void)
 /* ---- Whole stacks ---- */
 
 /* Functions of a kernel, by number; F(n) is in the midst of one. */
-enum { LEAF, FRAMED, INTERRUPT, TO_TASK, ENTRY, ROOT, HOLE, N_FUNCTIONS };
+enum { LEAF, SWITCH, FRAMED, INTERRUPT, TO_TASK, ENTRY, ROOT, HOLE, FORK, N_FUNCTIONS };
 #define F(n) (TEXT + (n) * (uint64_t)FUNCTION_LEN + 8)
 
 static void
@@ -338,12 +341,14 @@ add_kernel(Fixture *fixture)
 {
     OrcLine lines[N_FUNCTIONS + 1] = {
         [LEAF] = { 0, 8, 0, CALL | BY_SP },
+        [SWITCH] = { 0, 0x20, 0, CALL | BY_SP },
         [FRAMED] = { 0, 0x10, -0x10, CALL | BP_CFA | BY_BP },
         [INTERRUPT] = { 0, 0, 0, REGS | BY_SP },
         [TO_TASK] = { 0, 8, 0, CALL | AT_SP },
         [ENTRY] = { 0, 0, 0, PARTIAL | BY_SP },
         [ROOT] = { 0, 0, 0, END },
         [HOLE] = { 0, 0, 0, UNDEFINED },
+        [FORK] = { 0, 0, 0, END },
     };
 
     add_orc(fixture, lines, G_N_ELEMENTS(lines), VERSION);
@@ -425,6 +430,158 @@ test_user(void)
     const uint64_t hole[] = { F(HOLE) };
     /* what nobody knows is no code either */
     assert_stack(&fixture, UPROF_END_CODE, hole, 0);
+}
+
+/* A new task returns to the first byte of what it has never called. */
+static void
+test_fork(void)
+{
+    const uint64_t callers[] = { F(FORK) - 8 };
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture);
+    add_kernel(&fixture);
+    fixture.snapshot->regs.pc = F(LEAF);
+    put_word(&fixture, SP, F(FORK) - 8);
+    uprof_unwind(&fixture.context, fixture.stack);
+    assert_stack(&fixture, UPROF_END_BASE, callers, 1);
+    g_assert_false(fixture.stack->frames[1].is_return);
+}
+
+/* Where the tables know nothing, others are asked. */
+static void
+test_hole(void)
+{
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture);
+    add_kernel(&fixture);
+    fixture.snapshot->regs.pc = F(HOLE);
+    put_word(&fixture, FP + 8, F(FRAMED));
+    put_word(&fixture, FP, FP + 0x20);
+    put_word(&fixture, FP + 0x28, F(ROOT));
+    uprof_unwind(&fixture.context, fixture.stack);
+    g_assert_cmpuint(fixture.stack->n, ==, 3);
+    g_assert_cmpint(fixture.stack->end, ==, UPROF_END_BASE);
+    g_assert_cmphex(fixture.stack->frames[1].pc, ==, F(FRAMED));
+    g_assert_cmpint(fixture.stack->frames[1].how, ==, UPROF_HOW_FP);
+    g_assert_cmpint(fixture.stack->frames[2].how, ==, UPROF_HOW_ORC);
+}
+
+/* The kernel's memory, and in it a call of ROOT that ends at F(LEAF); and ROOT has a name. */
+static void
+add_call_of_root(Fixture *fixture)
+{
+    static const char name[] = "root";
+    const uint64_t root = F(ROOT) - 8;
+    const uint32_t distance = GUINT32_TO_LE((uint32_t)(root - F(LEAF)));
+    const UprofSymbol symbol = {
+        .start = root, .size = FUNCTION_LEN, .name = { name, strlen(name) }, .code = true
+    };
+    const UprofSymCode code = { TEXT, TEXT + 0x1000 };
+    g_autoptr(GArray) symbols = g_array_new(FALSE, FALSE, sizeof(symbol));
+    g_autoptr(GArray) ranges = g_array_new(FALSE, FALSE, sizeof(code));
+
+    g_array_append_val(symbols, symbol);
+    g_array_append_val(ranges, code);
+    uprof_sym_set_own(fixture->sym, UPROF_SYM_KERNEL, symbols, g_byte_array_new(), ranges);
+    memory_guest_put(fixture->guest, F(LEAF) - 5 - TEXT, "\xe8", 1);
+    memory_guest_put(fixture->guest, F(LEAF) - 4 - TEXT, &distance, sizeof(distance));
+
+    /* a page of 2 MiB, at TEXT, of the guest's first memory */
+    UprofRegs *regs = &fixture->cursor.regs;
+    memory_guest_put_u64(fixture->guest, 0x3000 + 511 * 8, 0x4000 | 1);
+    memory_guest_put_u64(fixture->guest, 0x4000 + 510 * 8, 0x5000 | 1);
+    memory_guest_put_u64(fixture->guest, 0x5000 + 8 * 8, 0x81);
+    regs->sys[UPROF_X86_CR0] = UPROF_X86_CR0_PG;
+    regs->sys[UPROF_X86_CR3] = 0x3000;
+    regs->sys[UPROF_X86_CR4] = UPROF_X86_CR4_PAE;
+    regs->sys[UPROF_X86_EFER] = UPROF_X86_EFER_LMA;
+}
+
+/* What is said to be the end, and was called. */
+static void
+test_called_end(void)
+{
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture);
+    add_call_of_root(&fixture);
+    add_kernel(&fixture);
+    put_word(&fixture, SP + 8, F(ROOT));
+    fixture.snapshot->regs.pc = F(ROOT) - 8;
+    uprof_unwind(&fixture.context, fixture.stack);
+    g_assert_cmpuint(fixture.stack->n, ==, 1);
+    g_assert_cmpint(fixture.stack->end, ==, UPROF_END_BASE);
+
+    put_word(&fixture, SP, F(LEAF));
+    uprof_unwind(&fixture.context, fixture.stack);
+    g_assert_cmpuint(fixture.stack->n, ==, 3);
+    g_assert_cmpint(fixture.stack->end, ==, UPROF_END_BASE);
+    g_assert_cmphex(fixture.stack->frames[1].pc, ==, F(LEAF));
+    g_assert_cmpint(fixture.stack->frames[1].how, ==, UPROF_HOW_LEAF);
+    g_assert_cmpint(fixture.stack->frames[2].how, ==, UPROF_HOW_ORC);
+
+    /* behind a call of its own, to right behind that */
+    fixture.snapshot->regs.pc = F(ROOT) - 2;
+    put_word(&fixture, SP, F(ROOT) - 3);
+    put_word(&fixture, SP + 8, F(LEAF));
+    put_word(&fixture, SP + 0x10, F(ROOT));
+    uprof_unwind(&fixture.context, fixture.stack);
+    g_assert_cmpuint(fixture.stack->n, ==, 3);
+    g_assert_cmphex(fixture.stack->frames[1].pc, ==, F(LEAF));
+    g_assert_cmpint(fixture.stack->frames[2].how, ==, UPROF_HOW_ORC);
+}
+
+/* Where a kernel's tables are wrong, as far as that is known. */
+static void
+test_corrections(void)
+{
+    const uint64_t callers[] = { F(ROOT) };
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture);
+    add_kernel(&fixture);
+    for (unsigned n = 1; n <= 3; n++) {
+        fixture.snapshot->regs.pc = F(SWITCH);
+        for (unsigned i = 0; i < n; i++)
+            put_word(&fixture, SP + 8 * i, F(SWITCH) - 1 - 2 * i);
+        put_word(&fixture, SP + 0x18 + 8 * n, F(ROOT));
+        uprof_unwind(&fixture.context, fixture.stack);
+        if (n <= 2)
+            assert_stack(&fixture, UPROF_END_BASE, callers, 1);
+        else
+            assert_stack(&fixture, UPROF_END_CODE, callers, 0);
+        put_word(&fixture, SP + 0x18 + 8 * n, WORD);
+    }
+    /* what lies in code counts, and is not put right */
+    put_word(&fixture, SP + 0x18, F(ROOT));
+    uprof_unwind(&fixture.context, fixture.stack);
+    assert_stack(&fixture, UPROF_END_BASE, callers, 1);
+
+    /* the whole pt_regs at the stack pointer, where a part of it is said to be */
+    fixture.snapshot->regs.pc = F(ENTRY);
+    put_word(&fixture, SP, WORD);
+    put_word(&fixture, SP + 0x80, F(ROOT));
+    put_word(&fixture, SP + 0x88, KERNEL_CS);
+    put_word(&fixture, SP + 0x98, SP - 0x40);
+    uprof_unwind(&fixture.context, fixture.stack);
+    assert_stack(&fixture, UPROF_END_BASE, callers, 1);
+    put_word(&fixture, SP + 0x88, USER_CS);
+    uprof_unwind(&fixture.context, fixture.stack);
+    assert_stack(&fixture, UPROF_END_BASE, callers, 0);
+    put_word(&fixture, SP + 0x88, WORD);
+    uprof_unwind(&fixture.context, fixture.stack);
+    assert_stack(&fixture, UPROF_END_RECORD, callers, 0);
+
+    /* the same while it is still in what saves it */
+    const uint64_t entry[] = { F(ENTRY) };
+    fixture.snapshot->regs.pc = F(LEAF);
+    fixture.snapshot->regs.sp = SP - 8;
+    put_word(&fixture, SP - 8, F(ENTRY));
+    put_word(&fixture, SP + 0x88, USER_CS);
+    uprof_unwind(&fixture.context, fixture.stack);
+    assert_stack(&fixture, UPROF_END_BASE, entry, 1);
 }
 
 /* From one stack to the other and back, for ever: after some times it is enough. */
@@ -518,6 +675,10 @@ main(int argc, char **argv)
     g_test_add_func("/unwind-orc/no-table", test_no_table);
     g_test_add_func("/unwind-orc/interrupt", test_interrupt);
     g_test_add_func("/unwind-orc/user", test_user);
+    g_test_add_func("/unwind-orc/fork", test_fork);
+    g_test_add_func("/unwind-orc/hole", test_hole);
+    g_test_add_func("/unwind-orc/called-end", test_called_end);
+    g_test_add_func("/unwind-orc/corrections", test_corrections);
     g_test_add_func("/unwind-orc/loop", test_loop);
     g_test_add_func("/unwind-orc/random", test_random);
     return g_test_run();
