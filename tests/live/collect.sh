@@ -2,21 +2,21 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # collect.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - rounds over several domains, good and bad,
-# and rounds that are killed
+# and rounds that are killed, also while the disk is full
 #
-# UPROF_LIVE_KILLS: how many are killed
+# rounds.sh does more of those that go well. UPROF_LIVE_KILLS: how many are killed
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-rounds=20
+rounds=4
 kills=${UPROF_LIVE_KILLS:-40}
+kills_full=8
 namespace=https://virt-uprof.org/xmlns/domain/1.0
 kvm=${guest_prefix}kvm
 tcg=${guest_prefix}tcg
 paused=${guest_prefix}paused
 # shellcheck disable=SC2016 # a name, and no command
 hostile='-rf;$(touch x) %n'
-mortal=${guest_prefix}mortal
 off=${guest_prefix}off
 store=$work/store
 skipped= # parts that could not be tested
@@ -77,6 +77,23 @@ no_round_is_left()
     ! pgrep -f "^$program collect .*--store $store" >/dev/null
 }
 
+# rest MS: some time up to that
+rest()
+{
+    local ms=$((RANDOM % $1))
+    sleep "$((ms / 1000)).$(printf %03d $((ms % 1000)))"
+}
+
+# kill_round PID MS: at any time up to that; nothing of it is left
+kill_round()
+{
+    rest "$2"
+    kill -KILL "$1" 2>/dev/null || true
+    wait "$1" 2>/dev/null || true
+    wait_until 5 lock_is_free || fail 'the lock is not free'
+    wait_until 5 no_round_is_left || fail 'a step of a dead round lives on'
+}
+
 # is_sampled NAME: a run has the lock of that domain; to try it would be in the way
 is_sampled()
 {
@@ -103,9 +120,7 @@ quiet_virsh suspend "$paused" >/dev/null
 for name in "$kvm" "$hostile"; do
     boot "$name" split
 done
-for name in "$tcg" "$mortal"; do
-    define_guest "$name" TCG "$guest64" split 1
-done
+define_guest "$tcg" TCG "$guest64" split 1
 
 say 'metadata by virsh, and by the program'
 collect 0 -- "$paused"
@@ -126,7 +141,7 @@ shows '^  unknown +@color +metadata'
 profile 0 disable --config "$work/config.xml" "$tcg"
 shows '^  enabled +no +metadata$'
 shows '^  rate +77 Hz +metadata$'
-profile 0 enable --config "$work/config.xml" -F 500 -d 200ms --unwind auto "$kvm" "$tcg" "$paused" "$mortal"
+profile 0 enable --config "$work/config.xml" -F 500 -d 200ms --unwind auto "$kvm" "$tcg" "$paused"
 
 say 'a domain that is persistent: both places'
 guest_xml "$off" "$(cat /proc/sys/kernel/random/uuid)" qemu "${guest_folders[$tcg]}" split 1 '' 128 >"$work/off.xml"
@@ -150,24 +165,12 @@ rm -rf "$store"
 
 say "$rounds rounds"
 for ((n = 1; n <= rounds; n++)); do
-    if [ "$n" = 2 ]; then
-        profile 0 enable --config "$work/config.xml" -d 20s "$mortal"
-        # Killed when it is its turn, and it has samples.
-        (
-            wait_until 60 is_sampled "$mortal"
-            sleep 4
-            quiet_virsh destroy "$mortal" >/dev/null
-        ) &
-        killer=$!
-    fi
     round
-    [ "$n" != 2 ] || wait "$killer"
     says "^$paused \\(.*\\): skipped: it is paused$"
 done
 [ "$slow" = 0 ] || rounds=$((rounds - slow))+
-check_store "$kvm=$rounds" "$tcg=$rounds" "$hostile=$rounds" "$mortal=2"
+check_store "$kvm=$rounds" "$tcg=$rounds" "$hostile=$rounds"
 rounds=${rounds%+}
-result sidecar "$(newest "$mortal")" "ended_by == 'gone'" "samples['total'] > 0" 'duration_ms < 20000'
 result sidecar "$(newest "$kvm")" "access == '$access'" "ended_by == 'duration'"
 result sidecar "$(newest "$tcg")" "access == 'monitor'"
 slice=$(newest "$kvm")
@@ -198,8 +201,19 @@ if mount -t tmpfs -o size=256k,mode=750 tmpfs "$work/small"; then
     says "^$kvm \\(.*\\): failed: cannot write .*: No space left on device$"
     collect 5 "$kvm"
     says "^$kvm \\(.*\\): failed: .*free"
+    say "$kills_full rounds that are killed while it is full"
+    for ((i = 0; i < kills_full; i++)); do
+        # room for nothing, for the stacks alone, or for both files
+        dd if=/dev/zero of="$store/rest" bs=4k 2>/dev/null || true
+        truncate -s "-$((RANDOM % 4 * 4))k" "$store/rest"
+        "$program" collect -q --config "$work/full.xml" --store "$store" "$kvm" >"$work/out" 2>"$work/err" </dev/null &
+        kill_round $! 900
+        check_store "$kvm=1+"
+        runs "$kvm" || wait_until 5 runs "$kvm" || fail "'$kvm' was left stopped"
+    done
     rm "$store/rest"
-    check_store "$kvm=1"
+    profile 0 collect --config "$work/full.xml" --store "$store" "$kvm"
+    check_store "$kvm=2+"
     store=$work/store
 else
     skipped+='no tmpfs can be mounted here; '
@@ -229,9 +243,8 @@ steps=0
 for ((i = 0; i < kills; i++)); do
     "$program" collect -q --config "$work/config.xml" --store "$store" >"$work/out" 2>"$work/err" </dev/null &
     running=$!
-    ms=$((RANDOM % 1200))
-    sleep "$((ms / 1000)).$(printf %03d $((ms % 1000)))"
     if [ $((i % 4)) = 3 ]; then
+        rest 1200
         # A step of it: the round goes on.
         step=$(cat "/proc/$running/task/$running/children" 2>/dev/null || true)
         # shellcheck disable=SC2086 # one word or none
@@ -240,8 +253,7 @@ for ((i = 0; i < kills; i++)); do
         wait "$running" || status=$?
         [[ $status =~ ^[0456]$ ]] || fail "a round of which a step was killed exits $status"
     else
-        kill -KILL "$running" 2>/dev/null || true
-        wait "$running" 2>/dev/null || true
+        kill_round "$running" 1200
     fi
     wait_until 5 lock_is_free || fail 'the lock is not free'
     wait_until 5 no_round_is_left || fail 'a step of a dead round lives on'
@@ -249,7 +261,7 @@ for ((i = 0; i < kills; i++)); do
         wait_until 5 runs "$name" || fail "'$name' was left stopped by round $i"
     done
 done
-check_store "$kvm=$rounds+" "$tcg=$rounds+" "$hostile=$rounds+" "$mortal=2"
+check_store "$kvm=$rounds+" "$tcg=$rounds+" "$hostile=$rounds+"
 must_be_paused "$paused"
 no_leftovers "$store"
 for name in "$kvm" "$tcg" "$hostile"; do

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# test-packages.sh - Debian packages of this tree: built, installed, used and removed
+# test-packages.sh [GUESTS] - Debian packages of this tree: built, installed, used and removed
 #
 # Built twice, in folders of different names, from what git would commit: the same
 # bytes. Installed into a Debian 12 of its own, which has what the packages depend on
 # and systemd besides, and is made once (the folder is said; it may be deleted). Needs
-# root for that. Prints TAP.
+# root for that. What is installed then samples guests, whose images are in the folder
+# GUESTS, on a libvirtd of our own outside. Prints TAP.
 set -euo pipefail
 
 script_name=tests/packages
@@ -14,6 +15,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 # shellcheck source=tests/lib/setup.sh
 source "$root/tests/lib/setup.sh"
+# shellcheck source=tests/lib/cache.sh
+source "$root/tests/lib/cache.sh"
 # for debian_sources and $lab_suite; shellcheck disable=SC2034
 lab_folder=$root/tests/xen
 # shellcheck source=tests/xen/image.sh
@@ -26,7 +29,6 @@ root_packages=(
     libxencall1 libxenforeignmemory1 libxenstore4 libxentoollog1
     systemd
 )
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/virt-uprof/packages
 seconds_to_make_root=900
 
 n_tests=0
@@ -54,40 +56,42 @@ check()
     result "$name" "$status" "$work/check.log"
 }
 
+# skip NAME WHY
+skip()
+{
+    n_tests=$((n_tests + 1))
+    printf 'ok %d %s # SKIP %s\n' "$n_tests" "$1" "$2"
+}
+
 skip_all()
 {
     printf '1..0 # SKIP %s\n' "$*"
     exit 0
 }
 
+# fill_root DIR: that Debian, in DIR/tree
+fill_root()
+{
+    local sources=() options=()
+    need_indexes "$lab_suite" || return 1
+    mapfile -t sources < <(debian_sources)
+    apt-config dump | grep -E '^Acquire::https?::Proxy' >"$1/apt" || true
+    [ ! -s "$1/apt" ] || options+=("--aptopt=$1/apt")
+    chmod 755 "$1"
+    mmdebstrap --quiet --variant=minbase --aptopt='Apt::Install-Recommends "false"' \
+        --dpkgopt='path-exclude=/usr/share/locale/*' \
+        --include="$(IFS=,; echo "${root_packages[*]}")" "${options[@]}" \
+        "$lab_suite" "$1/tree" "${sources[@]}" </dev/null
+}
+
 # make_root: makes the Debian that packages are installed into, unless it is there;
 # sets $base
 make_root()
 {
-    local key sources=() options=() making
+    local key
     key=$(printf '%s\n' "$lab_suite" "${root_packages[@]}" | sha256sum)
-    base=$cache/${key:0:16}
-    mkdir -p "$cache"
-    exec {root_lock}>"$cache/lock"
-    flock -w "$seconds_to_make_root" "$root_lock" || return 1
-    if [ ! -e "$base" ]; then
-        mapfile -t sources < <(debian_sources)
-        if [ "${#sources[@]}" = 0 ]; then
-            apt-get -q update || return 1
-            mapfile -t sources < <(debian_sources)
-        fi
-        making=$(mktemp -d "$cache/making.XXXXXX") || return 1
-        at_exit rm -rf "$making"
-        apt-config dump | grep -E '^Acquire::https?::Proxy' >"$making/apt" || true
-        [ ! -s "$making/apt" ] || options+=("--aptopt=$making/apt")
-        chmod 755 "$making"
-        mmdebstrap --quiet --variant=minbase --aptopt='Apt::Install-Recommends "false"' \
-            --dpkgopt='path-exclude=/usr/share/locale/*' \
-            --include="$(IFS=,; echo "${root_packages[*]}")" "${options[@]}" \
-            "$lab_suite" "$making/tree" "${sources[@]}" </dev/null || return 1
-        mv "$making/tree" "$base"
-    fi
-    exec {root_lock}>&-
+    base=$cache_folder/packages/${key:0:16}
+    make_once "$base" 'a Debian to install packages into' "$seconds_to_make_root" fill_root
 }
 
 # export_tree DIR: what git would commit, and no more
@@ -184,6 +188,27 @@ lists_domain()
     in_root virt-uprof -c test:///default list | grep '^test '
 }
 
+# run_rounds: tests/live/rounds.sh with what is installed, in a namespace of its own: what is
+# mounted there cannot be in the way of what is deleted here. Guests and store are at the
+# same place inside and outside, and so are the locks.
+run_rounds()
+{
+    cat >"$work/installed" <<SH
+#!/bin/sh
+exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C HOME=/root LD_PRELOAD="\$LD_PRELOAD" \\
+    UPROF_TEST_CLOCK="\$UPROF_TEST_CLOCK" LIBVIRT_DEFAULT_URI="\$LIBVIRT_DEFAULT_URI" \\
+    chroot $(printf %q "$tree") /usr/bin/virt-uprof "\$@"
+SH
+    chmod 755 "$work/installed"
+    install -d -m 700 /run/virt-uprof "$tree/run/virt-uprof"
+    # shellcheck disable=SC2016 # the inner shell's
+    unshare -m --propagation private bash -ec '
+        mount --bind /var/tmp "$0/var/tmp"
+        mount --bind /run/virt-uprof "$0/run/virt-uprof"
+        exec bash "$@"' "$tree" "$root/tests/live/rounds.sh" "$work/installed" "$guests" DIRECT \
+        >"$work/rounds.log" 2>&1 </dev/null
+}
+
 # has_files FILE...: each of these is installed
 has_files()
 {
@@ -221,14 +246,37 @@ use()
         [ \$(wc -l </tmp/cron) = 2 ] && LIBVIRT_DEFAULT_URI=test:///default sh -e /tmp/cron"
 }
 
+rounds()
+{
+    local status=0
+    if [ -z "$guests" ]; then
+        skip rounds 'no folder of guests was given'
+        return
+    fi
+    run_group run_rounds || status=$?
+    if [ "$status" = 77 ]; then
+        skip rounds "$(sed -n 's/^SKIP: //p' "$work/rounds.log")"
+    else
+        result rounds "$status" "$work/rounds.log"
+    fi
+}
+
+# enables: as an administrator does; the links are where systemd looks for them
+enables()
+{
+    in_root systemctl enable virt-uprof-collect.timer virt-uprof-prune.timer &&
+        [ "$(find "$tree/etc/systemd" -lname '*virt-uprof*' | wc -l)" = 2 ] && verifies
+}
+
 leaves_configuration()
 {
     [ -e "$tree/etc/virt-uprof.xml" ] && [ ! -e "$tree/usr/bin/virt-uprof" ]
 }
 
-# remove: in the end the root is what it was
+# remove: in the end the root is what it was, also if the timers were enabled
 remove()
 {
+    check enable enables
     check remove-module in_root dpkg --purge virt-uprof-xen
     check list-without-module lists_domain
     check remove in_root dpkg --remove virt-uprof
@@ -238,6 +286,7 @@ remove()
     check nothing-left diff "$work/before" "$work/after"
 }
 
+guests=${1:+$(realpath "$1")}
 [ "$(id -u)" = 0 ] || skip_all "only root can make a Debian to install packages into"
 [ "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" = "$lab_suite" ] ||
     skip_all "packages are built for Debian $lab_suite, and this is not one"
@@ -261,7 +310,7 @@ result build "$status" "$work/one.log"
 start_build "$work/another-folder"
 
 tree=$work/tree
-cp -a "$base" "$tree"
+cp -a "$base/tree" "$tree"
 mkdir "$tree/debs"
 cp "$work"/one/*.deb "$root/debian/tests/smoke" "$tree/debs/"
 mount -t proc proc "$tree/proc"
@@ -271,6 +320,7 @@ check lintian has_no_errors
 check module-alone holds_only_module
 check install in_root sh -c 'dpkg -i /debs/*.deb'
 use
+rounds
 remove
 wait "$second" && status=0 || status=$?
 result build-again "$status" "$work/another-folder.log"
