@@ -66,18 +66,27 @@ def measure(store):
 
 
 def take_time(words):
-    """Seconds, the most MB of memory that were seen, and what was printed."""
+    """Seconds, seconds of CPU, the most MB of memory that were seen, and what was printed."""
     with tempfile.TemporaryFile() as out:
         started, most = time.monotonic(), 0
         with subprocess.Popen(words, stdout=out) as process:
-            while process.poll() is None:
-                found = re.search(r"VmHWM:\s+(\d+) kB", pathlib.Path(f"/proc/{process.pid}/status").read_text())
+            status = pathlib.Path(f"/proc/{process.pid}/status")
+            while True:
+                found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text())
                 most = max(most, int(found.group(1)) if found else 0)
+                pid, code, usage = os.wait4(process.pid, os.WNOHANG)
+                if pid:
+                    break
                 time.sleep(0.002)
+            process.returncode = os.waitstatus_to_exitcode(code)
         seconds = time.monotonic() - started
         assert process.returncode == 0, (words, process.returncode)
         out.seek(0)
-        return seconds, most * 1024 / 1e6, out.read()
+        return seconds, usage.ru_utime + usage.ru_stime, most * 1024 / 1e6, out.read()
+
+
+def tell(what, seconds, cpu_seconds, memory, more=""):
+    print(f"  {what:<26}{seconds:8.2f} s, {cpu_seconds:8.2f} s of CPU, {memory:6.1f} MB of memory{more}", flush=True)
 
 
 def documented(readme):
@@ -102,13 +111,13 @@ def main():
         print(f"{days} days of {domains} domains, {rounds} rounds a day")
         print(f"  a slice: {before['slices'][0] / (before['slices'][2] / 2):.0f} bytes in two files")
         for what in ("prune of all days:", "prune, nothing new:"):
-            seconds, memory, _ = take_time([program, "prune", "-q", *words])
-            print(f"  {what:<20}{seconds:8.2f} s, {memory:6.1f} MB of memory", flush=True)
-        summary_s, memory, text = take_time([program, "summary", *words])
-        print(f"  summary:            {summary_s:8.2f} s, {memory:6.1f} MB of memory, {len(text.splitlines())} lines")
+            tell(what, *take_time([program, "prune", "-q", *words])[:3])
+        *found, text = take_time([program, "summary", *words])
+        summary_s = found[0]
+        tell("summary:", *found, f", {len(text.splitlines())} lines")
         for since in ("yesterday", "7d", f"{days}d"):
-            seconds, memory, _ = take_time([program, "report", "-q", "--since", since, *words, "domain-00"])
-            print(f"  report --since {since:<10}{seconds:8.2f} s, {memory:6.1f} MB of memory")
+            found = take_time([program, "report", "-q", "--since", since, *words, "domain-00"])
+            tell(f"report --since {since}:", *found[:3])
         after = measure(store)
         total = [sum(kind[i] for kind in after.values()) for i in range(2)]
         for name, (size, used, n) in after.items():
