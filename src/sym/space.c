@@ -183,7 +183,10 @@ find_in_maple(const UprofSpace *space, uint64_t root, uint64_t address, Mapped *
 
     if (!read_word(space, root, &entry))
         return false;
-    for (unsigned depth = 0; depth < DEPTH_MAX && IS_NODE(entry); depth++) {
+    /* a tree of one entry has no node; and only the root says that it is one */
+    if (!IS_NODE(entry))
+        return entry > 4096 && (entry & 3) == 0 && read_area(space, entry, mapped);
+    for (unsigned depth = 0; depth < DEPTH_MAX; depth++) {
         const uint64_t type = MAPLE_TYPE(entry);
         if (type < MAPLE_LEAF || type > MAPLE_WITH_GAPS || !find_slot(space, entry, address, &at) ||
             !read_word(space, at, &entry))
@@ -191,8 +194,7 @@ find_in_maple(const UprofSpace *space, uint64_t root, uint64_t address, Mapped *
         if (type == MAPLE_LEAF)
             return read_area(space, entry, mapped);
     }
-    /* a tree of one entry has no node */
-    return entry > 4096 && (entry & 3) == 0 && read_area(space, entry, mapped);
+    return false;
 }
 
 static bool
