@@ -3,8 +3,8 @@
  * schedule.h - the moments at which samples are taken
  *
  * Ticks lie on an absolute grid, so that lateness never adds up, and each is
- * moved a little at random, so that sampling falls in step with no timer of
- * the guest. A tick that is missed is counted and not made up for.
+ * anywhere in its interval by chance, so that sampling falls in step with nothing
+ * the guest does. A tick that is missed is counted and not made up for.
  */
 #pragma once
 
@@ -37,10 +37,11 @@ uprof_schedule_init(UprofSchedule *schedule, uint64_t start_ns, uint64_t rate_mh
  * uprof_schedule_take:
  * @now_ns: monotonic
  * @stride: ticks to go on by, at least 1: a rate divided by so much
- * @missed: (out): strides that were over before @now_ns
+ * @missed: (out): strides that were over at @now_ns
  *
- * Returns: when the next tick is to be: within a quarter of an interval of its
- *   place on the grid, and not before @now_ns unless it is being missed by less
+ * Returns: when the next tick is to be: at a moment of its stride, which begins half an
+ *   interval before its place on the grid. That may be over, if the stride is not: the tick
+ *   is due at once then.
  */
 uint64_t
 uprof_schedule_take(UprofSchedule *schedule, uint64_t now_ns, uint64_t stride, uint64_t *missed);

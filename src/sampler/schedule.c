@@ -3,15 +3,14 @@
 
 #include "uprof/clock.h"
 
-enum { JITTER_PARTS = 4 }; /* a tick moves by up to this part of an interval, either way */
-
 void
 uprof_schedule_init(UprofSchedule *schedule, uint64_t start_ns, uint64_t rate_mhz, uint64_t seed)
 {
     *schedule = (UprofSchedule){
         .start_ns = start_ns,
         .interval_ns = UPROF_NS_PER_S * 1000 / rate_mhz,
-        .state = seed | 1, /* xorshift never leaves 0 */
+        /* seeds that are neighbors must not be the same odd number; xorshift never leaves 0 */
+        .state = seed * UINT64_C(0x9e3779b97f4a7c15) | 1,
     };
 }
 
@@ -25,22 +24,21 @@ next_random(uint64_t *state)
     return *state * UINT64_C(0x2545f4914f6cdd1d);
 }
 
+/*
+ * A tick may lie anywhere in the interval around its place, and one for several intervals
+ * anywhere in all of them. With less, what a guest does as often as it is sampled is met in
+ * some of its phases only.
+ */
 uint64_t
 uprof_schedule_take(UprofSchedule *schedule, uint64_t now_ns, uint64_t stride, uint64_t *missed)
 {
     const uint64_t interval_ns = schedule->interval_ns;
-    const uint64_t jitter_ns = interval_ns / JITTER_PARTS;
+    const uint64_t span_ns = stride * interval_ns;
+    const uint64_t place_ns = schedule->start_ns + schedule->next * interval_ns;
+    uint64_t from_ns = place_ns - MIN(interval_ns / 2, place_ns);
 
-    *missed = 0;
-    /* a tick is missed when even its latest place has passed */
-    if (now_ns > schedule->start_ns + schedule->next * interval_ns + jitter_ns) {
-        const uint64_t ticks = (now_ns - jitter_ns - schedule->start_ns) / interval_ns + 1;
-        *missed = (ticks - schedule->next + stride - 1) / stride;
-        schedule->next += *missed * stride;
-    }
-    const uint64_t middle_ns = schedule->start_ns + schedule->next * interval_ns;
-    const uint64_t move_ns = jitter_ns > 0 ? next_random(&schedule->state) % (2 * jitter_ns) : 0;
-
-    schedule->next += stride;
-    return middle_ns + move_ns - jitter_ns;
+    *missed = now_ns > from_ns ? (now_ns - from_ns) / span_ns : 0;
+    from_ns += *missed * span_ns;
+    schedule->next += (*missed + 1) * stride;
+    return from_ns + next_random(&schedule->state) % span_ns;
 }

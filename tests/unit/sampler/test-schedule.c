@@ -37,15 +37,14 @@ test_grid(gconstpointer data)
 
     uprof_schedule_init(&schedule, START_NS, rates[i].rate_mhz, 42);
     g_assert_cmpuint(schedule.interval_ns, ==, rates[i].interval_ns);
-    const uint64_t quarter_ns = schedule.interval_ns / 4;
+    const uint64_t half_ns = schedule.interval_ns / 2;
     for (uint64_t tick = 0; tick < 1000; tick++) {
         const uint64_t at_ns = uprof_schedule_take(&schedule, now_ns, 1, &missed);
         const uint64_t place_ns = place_of(&schedule, tick);
         g_assert_cmpuint(missed, ==, 0);
         g_assert_cmpuint(schedule.next, ==, tick + 1);
-        g_assert_cmpuint(at_ns, >=, place_ns - quarter_ns);
-        g_assert_cmpuint(at_ns, <=, place_ns + quarter_ns);
-        g_assert_cmpuint(at_ns, >=, now_ns > quarter_ns ? now_ns - 2 * quarter_ns : 0);
+        g_assert_cmpuint(at_ns, >=, place_ns - half_ns);
+        g_assert_cmpuint(at_ns, <=, place_ns + half_ns);
         moved_down |= at_ns < place_ns;
         moved_up |= at_ns > place_ns;
         now_ns = MAX(now_ns, at_ns);
@@ -71,8 +70,10 @@ test_late(gconstpointer data)
             g_assert_cmpuint(schedule.next, ==, (total_missed + taken) * stride);
             /* never a second time, and never so late that it had to be missed */
             g_assert_cmpuint(at_ns, >, last_ns);
-            const uint64_t place_ns = place_of(&schedule, schedule.next - stride);
-            g_assert_cmpuint(now_ns, <=, place_ns + schedule.interval_ns / 4);
+            const uint64_t end_ns = place_of(&schedule, schedule.next) - schedule.interval_ns / 2;
+            g_assert_cmpuint(now_ns, <, end_ns);
+            g_assert_cmpuint(at_ns, <, end_ns);
+            g_assert_cmpuint(at_ns, >=, end_ns - stride * schedule.interval_ns);
             last_ns = at_ns;
             now_ns = MAX(now_ns, at_ns);
             if (g_test_rand_int_range(0, 4) == 0)
@@ -94,14 +95,15 @@ test_missed_counts(void)
         uint64_t next;
     } cases[] = {
         { "at-start",           0,     1, 0, 1 },
-        { "within-jitter",      250,   1, 0, 1 },
-        { "just-missed",        251,   1, 1, 2 },
-        { "second-in-jitter",   1249,  1, 1, 2 },
-        { "second-missed",      1251,  1, 2, 3 },
-        { "ten",                9300,  1, 10, 11 },
-        { "stride",             251,   4, 1, 8 },
-        { "stride-in-time",     4100,  4, 1, 8 },
-        { "stride-two",         4251,  4, 2, 12 },
+        { "within-jitter",      499,   1, 0, 1 },
+        { "just-missed",        500,   1, 1, 2 },
+        { "second-in-jitter",   1499,  1, 1, 2 },
+        { "second-missed",      1500,  1, 2, 3 },
+        { "ten",                9600,  1, 10, 11 },
+        { "stride",             501,   4, 0, 4 },
+        { "stride-in-time",     3499,  4, 0, 4 },
+        { "stride-missed",      3500,  4, 1, 8 },
+        { "stride-two",         7500,  4, 2, 12 },
     };
     /* clang-format on */
 
@@ -114,6 +116,35 @@ test_missed_counts(void)
         uprof_schedule_take(&schedule, START_NS + cases[i].now_ns, cases[i].stride, &missed);
         g_assert_cmpuint(missed, ==, cases[i].missed);
         g_assert_cmpuint(schedule.next, ==, cases[i].next);
+    }
+}
+
+/* What the guest does as often as it is sampled is met in each phase as often as it has it. */
+static void
+test_in_step(void)
+{
+    enum { TICKS = 20000, PHASES = 10 };
+    static const double multiples[] = { 0.5, 1, 2, 3, 10 }; /* of the rate */
+    static const uint64_t strides[] = { 1, 3, 10 };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(multiples) * G_N_ELEMENTS(strides); i++) {
+        const uint64_t stride = strides[i % G_N_ELEMENTS(strides)];
+        const double multiple = multiples[i / G_N_ELEMENTS(strides)];
+        unsigned met[PHASES] = { 0 };
+        UprofSchedule schedule;
+        uint64_t missed;
+        uprof_schedule_init(&schedule, START_NS, 99000, 42);
+        const double step_ns = (double)(schedule.interval_ns * stride);
+        for (unsigned tick = 0; tick < TICKS; tick++) {
+            const uint64_t at_ns = uprof_schedule_take(&schedule, START_NS, stride, &missed);
+            const double rounds =
+                (double)(at_ns - START_NS + schedule.interval_ns) / step_ns * multiple;
+            met[(unsigned)(rounds * PHASES) % PHASES]++;
+        }
+        for (unsigned phase = 0; phase < PHASES; phase++) {
+            g_assert_cmpuint(met[phase], >, TICKS / PHASES * 9 / 10);
+            g_assert_cmpuint(met[phase], <, TICKS / PHASES * 11 / 10);
+        }
     }
 }
 
@@ -133,6 +164,10 @@ test_seed(void)
         differs |= uprof_schedule_take(&other, START_NS, 1, &missed) != at_ns;
     }
     g_assert_true(differs);
+    /* nor neighbors be the same */
+    uprof_schedule_init(&other, START_NS, 99000, 3);
+    uprof_schedule_init(&one, START_NS, 99000, 2);
+    g_assert_cmpuint(one.state, !=, other.state);
     /* a seed of nothing must not stop the jitter */
     uprof_schedule_init(&one, START_NS, 99000, 0);
     const uint64_t first_ns = uprof_schedule_take(&one, START_NS, 1, &missed);
@@ -152,6 +187,7 @@ main(int argc, char **argv)
         g_test_add_data_func(late, GSIZE_TO_POINTER(i), test_late);
     }
     g_test_add_func("/schedule/missed-counts", test_missed_counts);
+    g_test_add_func("/schedule/in-step", test_in_step);
     g_test_add_func("/schedule/seed", test_seed);
     return g_test_run();
 }
