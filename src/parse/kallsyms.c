@@ -10,7 +10,8 @@
  * digits and letters mostly for themselves. So the strings "0" to "9" stand one behind
  * the other in the table of tokens, and its index (256 offsets, 16 bits each) says
  * whether what surrounds them is that table. Packed names lie before it, headed by
- * their number; the addresses before that, or behind the index (from Linux 6.4 on).
+ * their number; the addresses before that, or behind the index (from Linux 6.4 on). From
+ * 7.0 on tables are aligned to 4 bytes, and to 8 before.
  *
  * All numbers are little-endian.
  */
@@ -20,8 +21,9 @@ enum {
     TOKEN_BYTES_MAX = 512,
     INDEX_GAP_MAX = 64, /* between the tokens and their index: padding */
     INDEX_BYTES = TOKENS * 2,
-    COUNT_STEP = 8,     /* tables are aligned so */
-    COUNT_BYTES = 8,    /* a long, or 32 bits and padding */
+    COUNT_STEP = 4,     /* tables are aligned so, up to 6.19 twice as far */
+    COUNT_BYTES = 4,    /* their number of names, from 7.0 on */
+    LONG_BYTES = 8,     /* before that: a long, or 32 bits and padding */
     MARKER_NAMES = 256, /* each has a marker, where it begins */
     TYPES_LOOKED_AT = 64,
     TABLE_GAP_MAX =
@@ -217,11 +219,11 @@ has_markers(const Search *search, size_t names_end, size_t second)
     return false;
 }
 
-/* Whether as many names as are said stand behind the number at @count_at */
+/* Whether as many names as the number at @count_at says stand behind its @bytes */
 static bool
-try_names(Search *search, bool is_wide)
+try_names(Search *search, size_t bytes, bool is_wide)
 {
-    const size_t names = search->count_at + COUNT_BYTES;
+    const size_t names = search->count_at + bytes;
     size_t place = names, second = 0, body, len;
 
     for (unsigned i = 0; i < search->n; i++) {
@@ -251,14 +253,17 @@ find_names(Search *search)
     /* aligned in the guest, and so in the copy, which begins with a page */
     for (size_t place = search->tokens / COUNT_STEP * COUNT_STEP; place >= lowest + COUNT_STEP;) {
         place -= COUNT_STEP;
-        if (++search->steps > UPROF_KALLSYMS_STEPS_MAX || place + COUNT_BYTES > search->tokens)
+        if (++search->steps > UPROF_KALLSYMS_STEPS_MAX)
             return false;
-        const uint64_t n = read64(search, place);
-        if (n < search->n_min || n > UPROF_KALLSYMS_MAX)
-            continue;
         search->count_at = place;
-        search->n = (unsigned)n;
-        if (try_names(search, true) || try_names(search, false))
+        search->n = read32(search, place);
+        if (search->n < search->n_min || search->n > UPROF_KALLSYMS_MAX)
+            continue;
+        const bool may_be_long = place % LONG_BYTES == 0 && read32(search, place + 4) == 0;
+        if (may_be_long &&
+            (try_names(search, LONG_BYTES, true) || try_names(search, LONG_BYTES, false)))
+            return true;
+        if (try_names(search, COUNT_BYTES, true))
             return true;
     }
     return false;

@@ -10,6 +10,8 @@ static const char word[] = "function_";
 char *
 kallsyms_name(const KallsymsPlan *plan, unsigned i)
 {
+    if (i >= plan->n)
+        return g_strdup(plan->named[i - plan->n].name);
     if (i < plan->n_percpu)
         return g_strdup_printf("cpu_%04u", i);
     if (i == plan->n_percpu)
@@ -24,8 +26,24 @@ kallsyms_name(const KallsymsPlan *plan, unsigned i)
 uint64_t
 kallsyms_address(const KallsymsPlan *plan, unsigned i)
 {
+    if (i >= plan->n)
+        return plan->named[i - plan->n].address;
     return i < plan->n_percpu ? 8 * (uint64_t)i
                               : KALLSYMS_BASE + 16 * (uint64_t)(i - plan->n_percpu);
+}
+
+static char
+find_type(const KallsymsPlan *plan, unsigned i)
+{
+    if (i >= plan->n)
+        return plan->named[i - plan->n].type;
+    return i < plan->n_percpu ? 'A' : i % 2 ? 't' : 'T';
+}
+
+static unsigned
+count_all(const KallsymsPlan *plan)
+{
+    return plan->n + plan->n_named;
 }
 
 static void
@@ -44,6 +62,22 @@ align(GByteArray *image, unsigned len)
         put(image, 0, 1);
 }
 
+/* What tables are aligned to: 4 bytes from 7.0 on */
+static unsigned
+table_bytes(const KallsymsPlan *plan)
+{
+    return plan->addresses == KALLSYMS_PLACE ? 4 : 8;
+}
+
+/* Where it can be they lie between multiples of 8, as they happen to. */
+static void
+align_table(GByteArray *image, const KallsymsPlan *plan)
+{
+    align(image, table_bytes(plan));
+    if (table_bytes(plan) == 4 && image->len % 8 == 0)
+        put(image, 0, 4);
+}
+
 static uint32_t
 offset_of(const KallsymsPlan *plan, unsigned i, uint64_t place)
 {
@@ -53,7 +87,8 @@ offset_of(const KallsymsPlan *plan, unsigned i, uint64_t place)
     case KALLSYMS_PLACE:
         return (uint32_t)(address - place);
     case KALLSYMS_PERCPU:
-        return i < plan->n_percpu ? (uint32_t)address : (uint32_t)(KALLSYMS_BASE - 1 - address);
+        return address < KALLSYMS_BASE ? (uint32_t)address
+                                       : (uint32_t)(KALLSYMS_BASE - 1 - address);
     default:
         return (uint32_t)(address - KALLSYMS_BASE);
     }
@@ -62,8 +97,8 @@ offset_of(const KallsymsPlan *plan, unsigned i, uint64_t place)
 static void
 put_addresses(GByteArray *image, const KallsymsPlan *plan)
 {
-    align(image, plan->addresses == KALLSYMS_PLACE ? 4 : 8);
-    for (unsigned i = 0; i < plan->n; i++) {
+    align(image, table_bytes(plan));
+    for (unsigned i = 0; i < count_all(plan); i++) {
         if (plan->addresses == KALLSYMS_ABSOLUTE)
             put(image, kallsyms_address(plan, i), 8);
         else
@@ -88,7 +123,7 @@ put_name(GByteArray *image, const KallsymsPlan *plan, unsigned i)
     } else {
         put(image, len, 1);
     }
-    put(image, i < plan->n_percpu ? 'A' : i % 2 ? 't' : 'T', 1);
+    put(image, (uint8_t)find_type(plan, i), 1);
     if (has_word)
         put(image, TOKEN_WORD, 1);
     g_byte_array_append(image, (const uint8_t *)rest, (guint)strlen(rest));
@@ -99,29 +134,29 @@ put_names(GByteArray *image, const KallsymsPlan *plan)
 {
     g_autoptr(GArray) markers = g_array_new(FALSE, FALSE, sizeof(uint64_t));
 
-    align(image, 8);
-    put(image, plan->n, plan->wide_markers ? 8 : 4);
-    align(image, 8);
+    align_table(image, plan);
+    put(image, count_all(plan), plan->wide_markers ? 8 : 4);
+    align(image, table_bytes(plan));
     const guint names = image->len;
-    for (unsigned i = 0; i < plan->n; i++) {
+    for (unsigned i = 0; i < count_all(plan); i++) {
         const uint64_t at = image->len - names;
         if (i % 256 == 0)
             g_array_append_val(markers, at);
         put_name(image, plan, i);
     }
-    align(image, plan->addresses == KALLSYMS_PLACE ? 4 : 8);
+    align(image, table_bytes(plan));
     for (guint i = 0; i < markers->len; i++)
         put(image, g_array_index(markers, uint64_t, i), plan->wide_markers ? 8 : 4);
-    for (unsigned i = 0; plan->has_seqs && i < plan->n; i++)
+    for (unsigned i = 0; plan->has_seqs && i < count_all(plan); i++)
         put(image, i, 3);
 }
 
 static void
-put_tokens(GByteArray *image)
+put_tokens(GByteArray *image, const KallsymsPlan *plan)
 {
     uint16_t starts[TOKENS];
 
-    align(image, 8);
+    align_table(image, plan);
     const guint table = image->len;
     for (unsigned i = 0; i < TOKENS; i++) {
         starts[i] = (uint16_t)(image->len - table);
@@ -131,7 +166,7 @@ put_tokens(GByteArray *image)
             put(image, i, 1);
         put(image, 0, 1);
     }
-    align(image, 8);
+    align_table(image, plan);
     for (unsigned i = 0; i < TOKENS; i++)
         put(image, starts[i], 2);
 }
@@ -145,7 +180,7 @@ build_kallsyms(const KallsymsPlan *plan)
     if (!plan->addresses_last)
         put_addresses(image, plan);
     put_names(image, plan);
-    put_tokens(image);
+    put_tokens(image, plan);
     if (plan->addresses_last)
         put_addresses(image, plan);
     /* all that is named lies in it */

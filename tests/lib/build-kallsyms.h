@@ -21,6 +21,13 @@ typedef enum {
     KALLSYMS_PLACE,    /* from 7.0 */
 } KallsymsAddresses;
 
+/** KallsymsNamed: @address: in the image, or below all code: in the area of each CPU */
+typedef struct {
+    const char *name;
+    uint64_t address;
+    char type;
+} KallsymsNamed;
+
 /**
  * KallsymsPlan:
  * @n: symbols: "_text", and from there on "function_0001" and so on, 16 bytes each
@@ -29,6 +36,7 @@ typedef enum {
  * @wide_markers: 64 bits each, and the number of names as well (up to 4.19)
  * @long_bytes: length of the name of the last one; 0: as the others
  * @has_seqs: numbers of names stand between the markers and the tokens (6.2, 6.3)
+ * @named: (nullable): @n_named symbols behind these
  */
 typedef struct {
     unsigned n, n_percpu;
@@ -38,6 +46,8 @@ typedef struct {
     bool wide_lengths;
     unsigned long_bytes;
     bool has_seqs;
+    const KallsymsNamed *named;
+    unsigned n_named;
 } KallsymsPlan;
 
 /** build_kallsyms: Returns: (transfer full): the image, at %KALLSYMS_BASE */
