@@ -42,6 +42,9 @@ enum {
     UPROF_X86_TR,
     /* 32 or 64: a paravirtual guest of Xen, and its width: its tables hold machine frames */
     UPROF_X86_XEN_PV,
+    /* Of such a guest, which has no tables of its own for the processor, in their place: */
+    UPROF_X86_XEN_ENTRY = UPROF_X86_IDT, /* where Xen enters its kernel for an event */
+    UPROF_X86_XEN_ROOT = UPROF_X86_TR,   /* as CR3: tables that map its kernel, in user mode, too */
 };
 
 /* Bits of those registers (Intel SDM, volume 3, 2.5 and 2.2.1) */

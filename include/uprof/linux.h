@@ -26,6 +26,7 @@ typedef enum {
 /**
  * UprofLinuxFacts:
  * @release: (nullable): as `uname -r` says it; clean
+ * @build_id: (nullable): in hex; %NULL before Linux 5.14, and while it boots
  * @n_symbols: of the kernel's own table
  * @layout: (nullable): how that is written; literal
  * @digest: of the text of /proc/kallsyms without modules, 64-bit FNV-1a; 0 unless it
@@ -33,6 +34,8 @@ typedef enum {
  * @base: of the kernel's image
  * @n_modules: that are loaded
  * @n_rules: of its unwind tables; 0: it has none that are known
+ * @rules_version: UprofOrcVersion of these
+ * @has_types: it says where members are in its structures (BTF), as far as is needed
  * @has_tasks: it is known where to see which process runs
  * @attach_ns: how long it took to find all that
  * @why: (nullable): what is missing, and why; literal
@@ -40,12 +43,15 @@ typedef enum {
 typedef struct {
     UprofLinuxState state;
     const char *release;
+    const char *build_id;
     size_t n_symbols;
     const char *layout;
     uint64_t digest;
     uint64_t base;
     unsigned n_modules;
     size_t n_rules;
+    unsigned rules_version;
+    bool has_types;
     bool has_tasks;
     uint64_t attach_ns;
     const char *why;

@@ -124,6 +124,15 @@ bool uprof_mem_read(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_
                     size_t len);
 
 /**
+ * uprof_mem_read_always: as uprof_mem_read(), however many pages this sample has fetched
+ *
+ * For what is looked for seldom, and counts as nothing that the sample has fetched; whoever
+ * looks says how much it may be.
+ */
+bool uprof_mem_read_always(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva,
+                           void *into, size_t len);
+
+/**
  * uprof_mem_read_bulk:
  * @gva: of the first page
  * @into: (out): @len bytes; untouched where nothing is mapped

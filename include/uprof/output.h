@@ -99,6 +99,7 @@ GString *uprof_svg_compare(const UprofTree *both, const UprofRun *old, const Upr
  * @width: columns that there are; names are cut to fit. 0: any number
  * @bars: of the shares
  * @colors, @unicode: what a terminal can do
+ * @by_process: rows are not functions but processes (processes.h)
  */
 typedef struct {
     unsigned rows;
@@ -106,12 +107,14 @@ typedef struct {
     bool bars;
     bool colors;
     bool unicode;
+    bool by_process;
 } UprofTableStyle;
 
 /**
  * uprof_table_render:
  *
- * Returns: (transfer full): functions by self weight, as text for people
+ * Returns: (transfer full): functions by self weight, or processes by all of theirs, as text
+ *   for people
  */
 GString *uprof_table_render(const UprofProfile *profile, const UprofTableStyle *style);
 

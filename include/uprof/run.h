@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+enum { UPROF_RUN_MODULES_MAX = 512 }; /* that are noted; and no more than that with other images */
+
 /**
  * UprofRunImage:
  * @label: "[app]" as in stacks
@@ -26,6 +28,8 @@
  * @mismatch: (nullable): why it did not agree
  * @n_seen: samples in its code
  * @lines_hint: (nullable): why inlined functions and lines could not all be found
+ * @is_module: no file that was given: what processes of the guest have mapped; addresses in it
+ *   count from its first page
  */
 typedef struct {
     char *label;
@@ -38,7 +42,26 @@ typedef struct {
     char *mismatch;
     uint64_t n_seen;
     char *lines_hint;
+    bool is_module;
 } UprofRunImage;
+
+/**
+ * UprofRunLinux: what was found of a guest that runs Linux
+ * @release: (nullable): as `uname -r` says it; %NULL: it runs none, or several do not agree
+ * @symbols, @modules: of its kernel; how many
+ * @rules, @rules_version: of the kernel's unwind tables; 0: none
+ * @has_types, @has_tasks: whether the kernel's types are known, and which process runs
+ * @kernel_stacks: that have a part in the kernel; @kernel_complete: all of it
+ * @user_stacks: that have a part in user mode, or would; @user_complete: all of it
+ */
+typedef struct {
+    char *release;
+    uint64_t symbols, modules;
+    uint64_t rules, rules_version;
+    bool has_types, has_tasks;
+    uint64_t kernel_stacks, kernel_complete;
+    uint64_t user_stacks, user_complete;
+} UprofRunLinux;
 
 typedef struct {
     /* who */
@@ -59,6 +82,7 @@ typedef struct {
     uint64_t asked_ns; /* duration; 0: until stopped */
     uint64_t max_depth;
     bool per_vcpu;
+    bool pids;        /* processes are shown with their numbers */
     bool idle;        /* halted vCPUs are shown ... */
     bool idle_stacks; /* ... by their last stack */
     bool no_pause;
@@ -79,6 +103,7 @@ typedef struct {
     uint64_t calls_checked, calls_agreed;
     uint64_t one_frame; /* stacks of a single frame */
     UprofHistogram hold, stopped;
+    UprofRunLinux kernel;
 
     GPtrArray *images; /* of UprofRunImage, owned */
     GPtrArray *files;  /* of char, owned: what was written */
@@ -119,6 +144,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofRun, uprof_run_free)
  */
 UprofRunImage *uprof_run_add_image(UprofRun *run, const char *label, const char *path,
                                    const char *build_id, const char *digest);
+
+/**
+ * uprof_run_leave_module_out: there are more than %UPROF_RUN_MODULES_MAX: of those that are
+ * called @label it is not known any more which is meant
+ */
+void uprof_run_leave_module_out(UprofRun *run, const char *label);
 
 /**
  * uprof_run_merge: adds the facts of one more run

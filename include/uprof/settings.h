@@ -46,6 +46,7 @@ typedef struct {
     unsigned max_depth;
     GArray *vcpus;
     bool per_vcpu;
+    bool pids;        /* processes are shown with their numbers */
     bool idle;        /* halted vCPUs are shown ... */
     bool idle_stacks; /* ... by their last stack */
     bool no_pause;

@@ -111,6 +111,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofSym, uprof_sym_free)
  * UprofSymConfig: what the user may choose
  * @debug_folders: (nullable): where separate debug files are looked for; ends
  *   with %NULL; without any it is the system's folder
+ * @sysroots: (nullable): folders that have the files of a guest where the guest has them;
+ *   ends with %NULL. Whoever has filled them may have meant harm: no link in them leads out
  * @raw_names: do not demangle
  * @lines: frames have file and line of the source in their names
  * @bytes_max: of all files together, debug files and what is unpacked of them among them;
@@ -118,6 +120,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofSym, uprof_sym_free)
  */
 typedef struct {
     const char *const *debug_folders;
+    const char *const *sysroots;
     bool raw_names;
     bool lines;
     uint64_t bytes_max;
@@ -153,10 +156,12 @@ bool uprof_sym_add_file_at(UprofSym *sym, const char *path, const uint64_t *base
 /**
  * UprofSymOpener: how files are opened whose paths somebody else has chosen
  * @open: Returns: a descriptor to read from, the caller's, or -1 with an error that names @path
+ * @debug_folder: (nullable): where it opens separate debug files too, behind those of the user
  */
 typedef struct {
     int (*open)(const char *path, void *data, GError **error);
     void *data;
+    const char *debug_folder;
 } UprofSymOpener;
 
 /**
@@ -188,7 +193,8 @@ typedef enum {
  * @ranges: (nullable): of UprofSymCode, sorted, without overlaps
  *
  * In place of those there were, which take their unwind tables with them. Names of its
- * symbols end in "_[k]".
+ * symbols end in "_[k]"; so do those of files, of addresses that no process has. With a kernel's
+ * functions known, files of a kernel that was linked elsewhere are taken to be where it is.
  */
 void uprof_sym_set_own(UprofSym *sym, UprofSymOwn which, const GArray *symbols, GByteArray *names,
                        const GArray *ranges);
@@ -200,11 +206,28 @@ enum { UPROF_SYM_MODULES_MAX = 4096 };
 /**
  * uprof_sym_add_module: a file that processes of the guest have mapped
  * @name: of the file in the guest, without folders; a label, never opened
+ * @path: (nullable): in the guest, "/usr/sbin/nginx"; opened in sysroots alone
  * @build_id: (nullable): in hex; a file of this host that has it gives names and rules
  *
  * Returns: its number, from 1; 0 if there are too many
  */
-unsigned uprof_sym_add_module(UprofSym *sym, const char *name, const char *build_id);
+unsigned
+uprof_sym_add_module(UprofSym *sym, const char *name, const char *path, const char *build_id);
+
+/**
+ * UprofSymModule:
+ * @label: "[libc.so.6]"
+ * @build_id: (nullable): in hex
+ * @path: (nullable): of the file on this host that gives names
+ */
+typedef struct {
+    const char *label;
+    const char *build_id;
+    const char *path;
+} UprofSymModule;
+
+/** uprof_sym_module: @number: from 1. @module: (out): borrowed. Returns: false behind the last */
+bool uprof_sym_module(const UprofSym *sym, unsigned number, UprofSymModule *module);
 
 /**
  * uprof_sym_module_place:

@@ -74,9 +74,13 @@ typedef struct {
 /**
  * UprofStack: innermost frame first
  * @top_sp: stack pointer of the outermost frame: as far as the last of its stacks was read
+ * @n_kernel: frames of a Linux kernel, which are innermost
+ * @has_whole_kernel: and these are all of them, up to user space or to the thread's start
  */
 typedef struct {
     unsigned n;
+    unsigned n_kernel;
+    bool has_whole_kernel;
     UprofEnd end;
     uint64_t top_sp;
     UprofFrame frames[UPROF_DEPTH_MAX];
@@ -161,10 +165,10 @@ bool uprof_unwind_is_complete(const UprofStack *stack);
  * @stack: that was unwound in this context
  * @n_checked: (out): return addresses in it whose code can be read
  * @n_agreed: (out): those behind a call, which, if it is direct, is one of the next
- *   frame's function
+ *   frame's function, or of one that jumps there
  *
- * How right a stack is, by itself: what is no chain of calls cannot be right.
- * Functions that end in a jump to another one disagree, and are right.
+ * How right a stack is, by itself: what is no chain of calls cannot be right. What would
+ * take too much to find out is not checked this time.
  */
 void uprof_unwind_check_calls(const UprofUnwindContext *context, const UprofStack *stack,
                               unsigned *n_checked, unsigned *n_agreed);

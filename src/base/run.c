@@ -27,6 +27,7 @@ const UprofRunField uprof_run_fields[] = {
     { UINT(asked_ns),        false },
     { UINT(max_depth),       false },
     { BOOL(per_vcpu),        false },
+    { BOOL(pids),            false },
     { BOOL(idle),            false },
     { BOOL(idle_stacks),     false },
     { BOOL(no_pause),        false },
@@ -86,6 +87,7 @@ uprof_run_free(UprofRun *run)
     g_ptr_array_unref(run->files);
     g_array_unref(run->slices);
     g_free(run->profile_sha256);
+    g_free(run->kernel.release);
     g_free(run);
 }
 
@@ -130,11 +132,32 @@ add_counts(UprofRun *run, const UprofRun *other)
         AT(held_ns), AT(cpu_ns), AT(samples), AT(running), AT(idles), AT(torn),
         AT(complete), AT(truncated), AT(unknown), AT(frames), AT(named), AT(by_orc),
         AT(by_cfi), AT(by_leaf), AT(by_fp), AT(calls_checked), AT(calls_agreed), AT(one_frame),
+        AT(kernel.kernel_stacks), AT(kernel.kernel_complete), AT(kernel.user_stacks),
+        AT(kernel.user_complete),
     };
     /* clang-format on */
 
     for (size_t i = 0; i < G_N_ELEMENTS(counts); i++)
         G_STRUCT_MEMBER(uint64_t, run, counts[i]) += G_STRUCT_MEMBER(uint64_t, other, counts[i]);
+}
+
+/* Of several kernels nothing is known that is not of all of them. */
+static void
+merge_linux(UprofRunLinux *kernel, const UprofRunLinux *other, bool is_first)
+{
+    const bool is_same = g_strcmp0(kernel->release, other->release) == 0;
+
+    if (is_first)
+        kernel->release = g_strdup(other->release);
+    else if (!is_same)
+        g_clear_pointer(&kernel->release, g_free);
+    kernel->symbols = is_first || is_same ? MAX(kernel->symbols, other->symbols) : 0;
+    kernel->modules = is_first || is_same ? MAX(kernel->modules, other->modules) : 0;
+    kernel->rules = is_first || is_same ? MAX(kernel->rules, other->rules) : 0;
+    kernel->rules_version =
+        is_first || is_same ? MAX(kernel->rules_version, other->rules_version) : 0;
+    kernel->has_types = other->has_types && (is_first || kernel->has_types);
+    kernel->has_tasks = other->has_tasks && (is_first || kernel->has_tasks);
 }
 
 static void
@@ -164,7 +187,17 @@ is_same_image(const UprofRunImage *one, const UprofRunImage *other)
            g_strcmp0(one->build_id, other->build_id) == 0 &&
            g_strcmp0(one->digest, other->digest) == 0 && g_strcmp0(one->base, other->base) == 0 &&
            one->checked == other->checked && one->matched == other->matched &&
-           g_strcmp0(one->mismatch, other->mismatch) == 0;
+           one->is_module == other->is_module && g_strcmp0(one->mismatch, other->mismatch) == 0;
+}
+
+void
+uprof_run_leave_module_out(UprofRun *run, const char *label)
+{
+    for (guint i = 0; i < run->images->len; i++) {
+        UprofRunImage *image = g_ptr_array_index(run->images, i);
+        if (image->is_module && strcmp(image->label, label) == 0)
+            g_clear_pointer(&image->build_id, g_free);
+    }
 }
 
 static void
@@ -177,11 +210,17 @@ merge_image(UprofRun *run, const UprofRunImage *image)
             return;
         }
     }
+    /* days of days add up, and are to be read again */
+    if (image->is_module && run->images->len >= UPROF_RUN_MODULES_MAX) {
+        uprof_run_leave_module_out(run, image->label);
+        return;
+    }
     UprofRunImage *copy =
         uprof_run_add_image(run, image->label, image->path, image->build_id, image->digest);
     copy->base = g_strdup(image->base);
     copy->checked = image->checked;
     copy->matched = image->matched;
+    copy->is_module = image->is_module;
     copy->mismatch = g_strdup(image->mismatch);
     copy->n_seen = image->n_seen;
 }
@@ -192,6 +231,7 @@ uprof_run_merge(UprofRun *run, const UprofRun *other, bool is_first)
     if (run->unfiltered > 0 || other->unfiltered > 0)
         run->unfiltered = count_taken(run) + count_taken(other);
     merge_texts(run, other, is_first);
+    merge_linux(&run->kernel, &other->kernel, is_first);
     add_counts(run, other);
     add_histogram(&run->hold, &other->hold);
     add_histogram(&run->stopped, &other->stopped);
@@ -199,6 +239,7 @@ uprof_run_merge(UprofRun *run, const UprofRun *other, bool is_first)
     run->max_depth = MAX(run->max_depth, other->max_depth);
     run->divisor = MAX(run->divisor, other->divisor);
     run->per_vcpu |= other->per_vcpu;
+    run->pids |= other->pids;
     run->idle |= other->idle;
     run->idle_stacks |= other->idle_stacks;
     run->no_pause |= other->no_pause;

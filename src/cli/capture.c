@@ -56,6 +56,7 @@ static void
 apply_options(UprofRun *run, const UprofOptions *options)
 {
     run->per_vcpu |= options->settings.per_vcpu;
+    run->pids |= options->settings.pids;
     run->idle |= options->settings.idle;
     run->idle_stacks |= options->settings.idle_stacks;
     if (options->given_depth)

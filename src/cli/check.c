@@ -26,6 +26,7 @@ enum {
     PROBE_PAUSE_MAX_US = 500 * 1000,
     ONE_FRAME_PERCENT = 50,
     CALLS_PERCENT = 90,
+    MODULES_SHOWN = 5,
 };
 
 typedef enum { LEVEL_OK, LEVEL_NOTE, LEVEL_WARN, LEVEL_FAIL } Level;
@@ -230,6 +231,29 @@ find_tables(Diagnosis *diagnosis, const UprofSymSource *source)
              summary.n_dropped);
 }
 
+/* Of what processes have mapped, as far as samples lay in it: what nobody here has. */
+static void
+find_modules(Diagnosis *diagnosis, const UprofSym *sym)
+{
+    UprofSymModule module;
+    unsigned n_named = 0, n_bare = 0;
+
+    for (unsigned i = 1; uprof_sym_module(sym, i, &module); i++) {
+        n_named += module.path != NULL;
+        if (module.path || n_bare++ >= MODULES_SHOWN)
+            continue;
+        find(diagnosis, LEVEL_NOTE, "symbols",
+             "no file for %s, build-id %s: its frames will be addresses; give it with -s, or the "
+             "guest's files with --sysroot",
+             module.label, module.build_id ? module.build_id : "not known");
+    }
+    if (n_bare > MODULES_SHOWN)
+        find(diagnosis, LEVEL_NOTE, "symbols", "no files for %u more", n_bare - MODULES_SHOWN);
+    if (n_named > 0)
+        find(diagnosis, LEVEL_OK, "symbols", "of %u files of its processes, by their build-ids",
+             n_named);
+}
+
 /* Returns: whether the guest's kernel gives names */
 static bool
 find_linux(Diagnosis *diagnosis, const UprofSession *session)
@@ -243,7 +267,9 @@ find_linux(Diagnosis *diagnosis, const UprofSession *session)
         return false;
     }
     g_autofree char *took = uprof_format_ns(facts.attach_ns);
-    find(diagnosis, LEVEL_OK, "linux", "release %s, found in memory in %s", facts.release, took);
+    find(diagnosis, LEVEL_OK, "linux", "release %s, %s%s%sfound in memory in %s", facts.release,
+         facts.build_id ? "build-id " : "", facts.build_id ? facts.build_id : "",
+         facts.build_id ? ", " : "", took);
     find(diagnosis, LEVEL_OK, "kernel symbols",
          "%zu, %s, digest %016" G_GINT64_MODIFIER "x; at %" G_GINT64_MODIFIER "x", facts.n_symbols,
          facts.layout, facts.digest, facts.base);
@@ -262,6 +288,7 @@ find_linux(Diagnosis *diagnosis, const UprofSession *session)
         find(diagnosis, LEVEL_WARN, "processes",
              "not known, nor what runs in user mode: the kernel has no types (BTF), or unusual "
              "ones");
+    find_modules(diagnosis, session->pipeline->sym);
     return true;
 }
 
@@ -308,6 +335,25 @@ find_symbols(Diagnosis *diagnosis, const UprofSession *session)
     }
 }
 
+/* Of Linux: each of the two by itself, if there is any. */
+static void
+find_parts(Diagnosis *diagnosis, const UprofRunLinux *kernel)
+{
+    const struct {
+        const char *what;
+        uint64_t complete, all;
+    } parts[] = {
+        { "kernel stacks", kernel->kernel_complete, kernel->kernel_stacks },
+        { "user stacks", kernel->user_complete, kernel->user_stacks },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(parts); i++)
+        if (parts[i].all > 0)
+            find(diagnosis, parts[i].complete * 2 >= parts[i].all ? LEVEL_OK : LEVEL_WARN,
+                 parts[i].what, "%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " complete",
+                 parts[i].complete, parts[i].all);
+}
+
 static void
 find_stacks(Diagnosis *diagnosis, const UprofSession *session)
 {
@@ -327,6 +373,7 @@ find_stacks(Diagnosis *diagnosis, const UprofSession *session)
         if (end != UPROF_END_BASE && pipeline->ends[end] > 0)
             find(diagnosis, LEVEL_NOTE, "stacks", "%" G_GUINT64_FORMAT " end by: %s",
                  pipeline->ends[end], uprof_end_name(end));
+    find_parts(diagnosis, &run->kernel);
     g_autofree char *quality = uprof_format_quality(run);
     const bool agree = run->calls_agreed * 100 >= run->calls_checked * CALLS_PERCENT;
     find(diagnosis, agree ? LEVEL_OK : LEVEL_WARN, "callers", "%s", quality);

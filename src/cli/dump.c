@@ -11,6 +11,7 @@
 #include "uprof/text.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const char *
 name_how(UprofHow how)
@@ -37,6 +38,25 @@ find_functions(const UprofSession *session, const UprofSymAnswer *answer,
     return MAX(uprof_sym_expand(session->pipeline->sym, answer->place, functions), 1);
 }
 
+static UprofSymAnswer
+name_frame(const UprofSession *session, const UprofFrame *frame)
+{
+    return uprof_sym_find(session->pipeline->sym, frame->place, frame->is_return);
+}
+
+/* Returns: (transfer full): which process ran, as words behind its mode; perhaps none */
+static char *
+describe_process(const UprofSession *session, const UprofSnapshot *snapshot)
+{
+    UprofLinuxTask task;
+
+    if (!uprof_linux_task(session->pipeline->kernel, snapshot, &task))
+        return g_strdup("");
+    g_autofree char *name =
+        uprof_text_quote_slice((UprofSlice){ task.name, strnlen(task.name, sizeof(task.name)) });
+    return g_strdup_printf(", process %s[%u]", name, task.process);
+}
+
 static void
 append_text(GString *out, const UprofSession *session, const UprofSnapshot *snapshot)
 {
@@ -47,13 +67,13 @@ append_text(GString *out, const UprofSession *session, const UprofSnapshot *snap
         g_string_append_printf(out, "%s vcpu%u idle (halted)\n", session->shown, snapshot->vcpu);
         return;
     }
-    g_string_append_printf(out, "%s vcpu%u %s: %u frame%s, %s\n", session->shown, snapshot->vcpu,
-                           snapshot->regs.privilege == 0 ? "kernel" : "user", stack->n,
+    g_autofree char *process = describe_process(session, snapshot);
+    g_string_append_printf(out, "%s vcpu%u %s%s: %u frame%s, %s\n", session->shown, snapshot->vcpu,
+                           snapshot->regs.privilege == 0 ? "kernel" : "user", process, stack->n,
                            stack->n == 1 ? "" : "s", uprof_end_name(stack->end));
     for (unsigned i = 0; i < stack->n; i++) {
         const UprofFrame *frame = &stack->frames[i];
-        const UprofSymAnswer answer =
-            uprof_sym_find(session->pipeline->sym, frame->pc, frame->is_return);
+        const UprofSymAnswer answer = name_frame(session, frame);
         const UprofName *const *functions;
         const unsigned n = find_functions(session, &answer, &functions);
         for (unsigned j = n; j-- > 1;)
@@ -74,13 +94,20 @@ append_json(GString *out, const UprofSession *session, const UprofSnapshot *snap
                            first ? "" : ",\n  ", snapshot->vcpu,
                            pipeline->is_idle ? "true" : "false",
                            snapshot->regs.privilege == 0 ? "kernel" : "user");
+    UprofLinuxTask task;
+    if (uprof_linux_task(pipeline->kernel, snapshot, &task)) {
+        g_autofree char *name = uprof_text_quote_slice(
+            (UprofSlice){ task.name, strnlen(task.name, sizeof(task.name)) });
+        g_string_append(out, "\"process\": \"");
+        uprof_text_append_json(out, name);
+        g_string_append_printf(out, "\", \"pid\": %u, ", task.process);
+    }
     g_string_append_printf(out, "\"complete\": %s, \"end\": \"%s\", \"frames\": [",
                            !pipeline->is_idle && uprof_unwind_is_complete(stack) ? "true" : "false",
                            pipeline->is_idle ? "idle" : uprof_end_name(stack->end));
     for (unsigned i = 0; i < stack->n && !pipeline->is_idle; i++) {
         const UprofFrame *frame = &stack->frames[i];
-        const UprofSymAnswer answer =
-            uprof_sym_find(session->pipeline->sym, frame->pc, frame->is_return);
+        const UprofSymAnswer answer = name_frame(session, frame);
         const UprofName *const *functions;
         const unsigned n = find_functions(session, &answer, &functions);
         g_string_append_printf(out, "%s{\"address\": \"0x%" G_GINT64_MODIFIER "x\", \"name\": \"",
@@ -124,6 +151,25 @@ print_stacks(UprofSession *session, UprofSnapshot **slots, unsigned n, bool json
     return fflush(stdout) == 0 ? UPROF_EXIT_OK : UPROF_EXIT_FAILED;
 }
 
+/*
+ * What belongs to a sample of a Linux guest, such as which process runs, is known once the
+ * kernel is: then another one is taken.
+ */
+static UprofAnswer
+take_stacks(UprofSession *session, UprofSnapshot **slots, unsigned *n, GError **error)
+{
+    const UprofAnswer answer = uprof_sampler_shoot(session->sampler, slots, n, error);
+
+    for (unsigned i = 0; answer == UPROF_OK && i < *n; i++) {
+        slots[i]->is_prime = true;
+        uprof_pipeline_take(session->pipeline, slots[i], NULL);
+        slots[i]->is_prime = false;
+    }
+    return *uprof_linux_links(session->pipeline->kernel)
+               ? uprof_sampler_shoot(session->sampler, slots, n, error)
+               : answer;
+}
+
 static int
 shoot(UprofSession *session, bool json)
 {
@@ -135,7 +181,7 @@ shoot(UprofSession *session, bool json)
 
     for (unsigned i = 0; i < session->guest->n_vcpus; i++)
         slots[i] = &pool[i];
-    switch (uprof_sampler_shoot(session->sampler, slots, &n, &error)) {
+    switch (take_stacks(session, slots, &n, &error)) {
     case UPROF_OK:
     case UPROF_ABSENT:
         code = print_stacks(session, slots, n, json);

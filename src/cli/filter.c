@@ -49,14 +49,20 @@ passes(const Filtering *filtering, const UprofName *const *frames, unsigned n)
     return !(verdicts & SAYS_OUT) && (!filtering->filter->include || verdicts & SAYS_IN);
 }
 
-/* The marker stands under the domain, or under the level of a vCPU. */
+static bool
+is_cut_mark(const UprofName *name)
+{
+    return strcmp(uprof_name_text(name), "[truncated]") == 0;
+}
+
+/* The marker stands under the domain, or under the level of a vCPU, or under the process there. */
 static bool
 is_truncated(const UprofName *const *frames, unsigned n)
 {
     uint32_t vcpu;
     const unsigned at = n > 2 && uprof_profile_level_is_vcpu(frames[1], &vcpu) ? 2 : 1;
 
-    return n > at && strcmp(uprof_name_text(frames[at]), "[truncated]") == 0;
+    return (n > at && is_cut_mark(frames[at])) || (n > at + 2 && is_cut_mark(frames[at + 1]));
 }
 
 void
@@ -105,6 +111,8 @@ forget(UprofRun *run)
     run->frames = run->named = 0;
     run->by_orc = run->by_cfi = run->by_leaf = run->by_fp = 0;
     run->one_frame = run->calls_checked = run->calls_agreed = 0;
+    run->kernel.kernel_stacks = run->kernel.kernel_complete = 0;
+    run->kernel.user_stacks = run->kernel.user_complete = 0;
 }
 
 UprofProfile *

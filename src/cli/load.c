@@ -237,11 +237,19 @@ load_bytes(UprofLoad *load, UprofRun *run, UprofSlice bytes, const char *shown, 
            load_plain(load, run, (UprofSlice){ inflated->data, inflated->len }, shown, error);
 }
 
+static bool
+wants_naming(const UprofOptions *options)
+{
+    /* the last ones of these are NULL */
+    return options && (options->symbols->len > 0 || options->debug_folders->len > 1 ||
+                       options->sysroots->len > 1);
+}
+
 /* What comes next is one profile; @facts: (nullable) */
 static bool
 begin_naming(UprofLoad *load, const UprofOptions *options, const UprofRun *facts, GError **error)
 {
-    if (!options || options->symbols->len == 0)
+    if (!wants_naming(options))
         return true;
     if (!load->naming)
         load->naming = uprof_naming_new(options, load->names, facts ? facts->arch : NULL, error);
@@ -342,7 +350,7 @@ add(UprofLoad *load, const char *path, const UprofOptions *options)
         fail(&error, shown, "is one too many: their counts are too large together");
         return uprof_say_error(error);
     }
-    g_autoptr(UprofRun) facts = options->symbols->len > 0 ? read_sidecar(path) : NULL;
+    g_autoptr(UprofRun) facts = wants_naming(options) ? read_sidecar(path) : NULL;
     if (!begin_naming(load, options, facts, &error))
         return uprof_say_error(error);
     const bool ok = load_bytes(load, run, (UprofSlice){ bytes->data, bytes->len }, shown, &error) &&

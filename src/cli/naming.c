@@ -12,6 +12,7 @@
 /**
  * UprofNaming:
  * @known: UprofName to UprofName, of the profile at hand
+ * @modules: build-id to its number, for uprof_sym_module_place()
  * @is_counted: something of the profile at hand was refused, and is counted
  * @n_refused: profiles; @refused_id: build-id of one of them
  * @is_unsure: names were given that could not be checked
@@ -21,6 +22,7 @@ struct _UprofNaming {
     UprofSym *sym;
     const UprofRun *facts; /* (nullable): borrowed */
     GHashTable *known;
+    GHashTable *modules;
     bool is_counted;
     unsigned n_refused;
     char *refused_id;
@@ -36,6 +38,7 @@ uprof_naming_new(const UprofOptions *options, UprofNames *names, const char *arc
 
     naming->names = names;
     naming->known = g_hash_table_new(NULL, NULL);
+    naming->modules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     const UprofArch *known = arch ? uprof_arch_find(arch) : NULL;
     naming->sym = uprof_sym_new(known ? known : uprof_arch_at(0), names);
     uprof_sym_configure(naming->sym, &config);
@@ -49,6 +52,7 @@ uprof_naming_free(UprofNaming *naming)
         return;
     uprof_sym_free(naming->sym);
     g_hash_table_unref(naming->known);
+    g_hash_table_unref(naming->modules);
     g_free(naming->refused_id);
     g_free(naming);
 }
@@ -63,33 +67,58 @@ uprof_naming_begin(UprofNaming *naming, const UprofRun *facts)
 
 /* ---- Which file ---- */
 
+static bool
+is_called(const UprofRunImage *image, const char *label, size_t len)
+{
+    return strlen(image->label) == len + 2 && memcmp(image->label + 1, label, len) == 0;
+}
+
+/*
+ * Of what processes had mapped. Returns: (nullable): the build-id of the only module that is
+ * called @label, "libc.so.6"
+ */
+static const char *
+find_module_id(const UprofNaming *naming, const char *label, size_t len)
+{
+    const char *id = NULL;
+
+    for (guint i = 0; naming->facts && i < naming->facts->images->len; i++) {
+        const UprofRunImage *image = g_ptr_array_index(naming->facts->images, i);
+        if (!image->is_module || !is_called(image, label, len))
+            continue;
+        if (!image->build_id || (id && strcmp(image->build_id, id) != 0))
+            return NULL;
+        id = image->build_id;
+    }
+    return id;
+}
+
 /* Returns: (nullable): the build-id of what ran as @label, "app"; NULL label: of anything */
 static const char *
 find_id(const UprofNaming *naming, const char *label, size_t len)
 {
     for (guint i = 0; naming->facts && i < naming->facts->images->len; i++) {
         const UprofRunImage *image = g_ptr_array_index(naming->facts->images, i);
-        const bool is_it = !label || (strlen(image->label) == len + 2 &&
-                                      memcmp(image->label + 1, label, len) == 0);
-        if (image->build_id && is_it)
+        if (image->build_id && !image->is_module && (!label || is_called(image, label, len)))
             return image->build_id;
     }
     return NULL;
 }
 
-/* "app" is the first file of a run, "app2" the second. */
-static unsigned
-find_position(const char *label, size_t len)
+/* "app" is the first file of a run, "app2" the second. Returns: false: it is none of them */
+static bool
+find_position(const char *label, size_t len, unsigned *position)
 {
     static const char first[] = "app";
     const size_t first_len = strlen(first);
-    uint64_t number;
+    uint64_t number = 1;
 
-    if (len > first_len && memcmp(label, first, first_len) == 0 &&
-        uprof_slice_to_uint((UprofSlice){ label + first_len, len - first_len }, 10, 2,
-                            UPROF_SYM_SOURCES_MAX, &number))
-        return (unsigned)number - 1;
-    return 0;
+    if (len < first_len || memcmp(label, first, first_len) != 0 ||
+        (len > first_len && !uprof_slice_to_uint((UprofSlice){ label + first_len, len - first_len },
+                                                 10, 2, UPROF_SYM_SOURCES_MAX, &number)))
+        return false;
+    *position = (unsigned)number - 1;
+    return true;
 }
 
 static void
@@ -111,6 +140,8 @@ choose_file(UprofNaming *naming, const char *id, unsigned position, unsigned *fi
     const unsigned n = uprof_sym_n_sources(naming->sym);
     UprofSymSource source;
 
+    if (n == 0)
+        return false; /* these are for modules alone */
     for (unsigned i = 0; id && i < n; i++) {
         uprof_sym_source(naming->sym, i, &source);
         if (source.build_id && strcmp(source.build_id, id) == 0) {
@@ -141,14 +172,38 @@ read_hex(const char *text, size_t len, uint64_t *value)
 }
 
 static const UprofName *
-take_name(UprofNaming *naming, unsigned file, uint64_t pc)
+take_answer(UprofNaming *naming, UprofSymAnswer answer)
 {
-    const UprofSymAnswer answer = uprof_sym_find_in(naming->sym, file, pc);
-
     if (answer.kind != UPROF_SYM_NAMED)
         return NULL;
     naming->n_named++;
     return answer.place ? answer.place : answer.name;
+}
+
+static const UprofName *
+take_name(UprofNaming *naming, unsigned file, uint64_t pc)
+{
+    return take_answer(naming, uprof_sym_find_in(naming->sym, file, pc));
+}
+
+/* "[libc.so.6+0x1a2b]": by the file of that build alone, whoever has it */
+static const UprofName *
+name_in_module(UprofNaming *naming, const char *label, size_t len, uint64_t offset)
+{
+    const char *id = find_module_id(naming, label, len);
+
+    if (!id || offset >= UPROF_SYM_MODULE_BYTES_MAX)
+        return NULL;
+    unsigned number = GPOINTER_TO_UINT(g_hash_table_lookup(naming->modules, id));
+    if (number == 0) {
+        g_autofree char *name = g_strndup(label, len);
+        number = uprof_sym_add_module(naming->sym, name, NULL, id);
+        g_hash_table_insert(naming->modules, g_strdup(id), GUINT_TO_POINTER(number));
+    }
+    if (number == 0)
+        return NULL;
+    const uint64_t place = uprof_sym_module_place(number, offset);
+    return take_answer(naming, uprof_sym_find(naming->sym, place, false));
 }
 
 /* "[app+0x1a2b]" */
@@ -158,14 +213,17 @@ name_place(UprofNaming *naming, const char *text)
     const char *label = text + 1, *plus = strrchr(text, '+');
     const size_t len = strlen(text);
     uint64_t offset;
-    unsigned file;
+    unsigned file, position;
 
     if (!plus || text[len - 1] != ']' ||
         !read_hex(plus + 1, (size_t)(text + len - 1 - (plus + 1)), &offset))
         return NULL;
     const size_t label_len = (size_t)(plus - label);
-    if (!choose_file(naming, find_id(naming, label, label_len), find_position(label, label_len),
-                     &file))
+    const char *id = find_id(naming, label, label_len);
+    if (!find_position(label, label_len, &position) ||
+        (!id && find_module_id(naming, label, label_len)))
+        return name_in_module(naming, label, label_len, offset);
+    if (!choose_file(naming, id, position, &file))
         return NULL;
     return take_name(naming, file, uprof_sym_code_start(naming->sym, file) + offset);
 }

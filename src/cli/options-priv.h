@@ -49,11 +49,12 @@ typedef struct {
  * @wait: for domains that do not run yet; @wait_ns: how long, 0: until stopped
  * @outputs: of UprofWanted *; @symbols: of UprofSymbolFile *; @words: of char *,
  *   each for uprof_domid_find()
- * @debug_folders: of char *, the last one NULL
+ * @debug_folders, @sysroots: of char *, the last one NULL
  * @format: (nullable): of --format, for all outputs
  * @rows: of tables; 0: as many as the command thinks right
  * @focus: (nullable): name of a function; @include, @exclude: (nullable)
  * @sort: "self" or "total"; @rounds: 0: until stopped
+ * @by_process: tables have processes, not functions
  * @is_stored: of --since: @words are domains of the store
  * @since_s, @until_s: since 1970
  */
@@ -69,6 +70,7 @@ struct _UprofOptions {
     GPtrArray *outputs;
     GPtrArray *symbols;
     GPtrArray *debug_folders;
+    GPtrArray *sysroots;
     GPtrArray *words;
     const UprofFormat *format;
     unsigned rows;
@@ -76,6 +78,7 @@ struct _UprofOptions {
     GRegex *include;
     GRegex *exclude;
     char *sort;
+    bool by_process;
     unsigned rounds;
     bool is_stored;
     int64_t since_s, until_s;

@@ -65,11 +65,11 @@ const UprofCommand uprof_commands[] = {
 
 typedef enum {
     OPTION_CONNECT = 1, OPTION_RATE, OPTION_DURATION, OPTION_OUTPUT, OPTION_FORMAT, OPTION_CAPTURE,
-    OPTION_SYMBOLS, OPTION_DEBUG_DIR,
-    OPTION_NO_DEMANGLE, OPTION_LINES, OPTION_ACCESS, OPTION_UNWIND, OPTION_VCPU, OPTION_PER_VCPU, OPTION_IDLE,
+    OPTION_SYMBOLS, OPTION_DEBUG_DIR, OPTION_SYSROOT,
+    OPTION_NO_DEMANGLE, OPTION_LINES, OPTION_ACCESS, OPTION_UNWIND, OPTION_VCPU, OPTION_PER_VCPU, OPTION_PIDS, OPTION_IDLE,
     OPTION_MAX_DEPTH, OPTION_MAX_PAUSE, OPTION_BUDGET, OPTION_NO_PAUSE, OPTION_ALL,
     OPTION_DOMID, OPTION_WAIT, OPTION_HEAL, OPTION_FOCUS, OPTION_INCLUDE, OPTION_EXCLUDE,
-    OPTION_SORT, OPTION_BATCH, OPTION_ROUNDS, OPTION_SINCE, OPTION_UNTIL, OPTION_CONFIG, OPTION_STORE, OPTION_DRY_RUN,
+    OPTION_SORT, OPTION_BY, OPTION_BATCH, OPTION_ROUNDS, OPTION_SINCE, OPTION_UNTIL, OPTION_CONFIG, OPTION_STORE, OPTION_DRY_RUN,
     OPTION_ROWS, OPTION_QUIET, OPTION_VERBOSE, OPTION_JSON, OPTION_VERSION, OPTION_HELP,
 } OptionId;
 
@@ -92,12 +92,14 @@ static const struct {
     { "capture",   '\0', OPTION_CAPTURE,   RECORD,          "FILE", "keep what was sampled, for report: -f capture -o FILE" },
     { "symbols",   's',  OPTION_SYMBOLS,   LIVE | FILES | COLLECT | MARK, "FILE[@BASE]", "repeatable; ELF, or text as nm, System.map, kallsyms" },
     { "debug-dir", '\0', OPTION_DEBUG_DIR, LIVE | FILES,  "DIR",  "repeatable; separate debug files (/usr/lib/debug)" },
+    { "sysroot",   '\0', OPTION_SYSROOT,   LIVE | FILES,  "DIR",  "repeatable; files of a Linux guest, as it has them" },
     { "no-demangle", '\0', OPTION_NO_DEMANGLE, LIVE | FILES, NULL, "names of C++, Rust, D and OCaml as they are in the file" },
     { "lines",     '\0', OPTION_LINES,     LIVE | FILES,   NULL,   "file and line of the source in each frame, from DWARF" },
     { "access",    '\0', OPTION_ACCESS,    LIVE | COLLECT,  "WAY",  "auto, direct, monitor or xen (auto)" },
     { "unwind",    '\0', OPTION_UNWIND,    LIVE | FILES | COLLECT | MARK, "WAY",  "auto, cfi or fp (auto)" },
     { "vcpu",      '\0', OPTION_VCPU,      LIVE,            "LIST", "vCPUs to sample, such as 0,2-3 (all)" },
     { "per-vcpu",  '\0', OPTION_PER_VCPU,  RECORD | REPORT, NULL,   "a level per vCPU" },
+    { "pids",      '\0', OPTION_PIDS,      RECORD | REPORT | TOP | COLLECT, NULL, "processes of a Linux guest with their numbers: nginx-812" },
     { "idle",      '\0', OPTION_IDLE,      RECORD | REPORT, "[=stack]", "show halted vCPUs, or their last stack; they are always counted", "--idle=" },
     { "max-depth", '\0', OPTION_MAX_DEPTH, LIVE | FILES,    "N",    "frames of a stack: 1 to 1024 (127)" },
     { "max-pause", '\0', OPTION_MAX_PAUSE, LIVE,            "T",    "copy nothing more in a hold this old (50ms)" },
@@ -113,6 +115,7 @@ static const struct {
     { "since",     '\0', OPTION_SINCE,     REPORT,          "T",    "stored profiles: today, 2026-11-20, 2026-11-20T09:15, 3d, 12h (UTC)" },
     { "until",     '\0', OPTION_UNTIL,     REPORT,          "T",    "of what began before" },
     { "sort",      '\0', OPTION_SORT,      TOP,             "KEY",  "self or total (self)" },
+    { "by",        '\0', OPTION_BY,        TOP | REPORT,    "KEY",  "function, or process of a Linux guest (function)" },
     { "batch",     '\0', OPTION_BATCH,     TOP,             NULL,   "for scripts: plain text, no screen" },
     { "rounds",    '\0', OPTION_ROUNDS,    TOP,             "N",    "end after so many seconds" },
     { "config",    '\0', OPTION_CONFIG,    COLLECT | MARK | STORED, "FILE", "configuration (" UPROF_CONFIG_FILE ")" },
@@ -172,6 +175,7 @@ uprof_options_free(UprofOptions *options)
     g_ptr_array_unref(options->outputs);
     g_ptr_array_unref(options->symbols);
     g_ptr_array_unref(options->debug_folders);
+    g_ptr_array_unref(options->sysroots);
     g_ptr_array_unref(options->words);
     g_free(options);
 }
@@ -189,6 +193,8 @@ new_options(void)
     options->symbols = g_ptr_array_new_with_free_func(free_symbols);
     options->debug_folders = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(options->debug_folders, NULL);
+    options->sysroots = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(options->sysroots, NULL);
     options->words = g_ptr_array_new_with_free_func(g_free);
     uprof_settings_init(&options->settings);
     return options;
@@ -383,6 +389,9 @@ take_settings(UprofOptions *options, OptionId id, const char *value)
     case OPTION_PER_VCPU:
         settings->per_vcpu = true;
         return true;
+    case OPTION_PIDS:
+        settings->pids = true;
+        return true;
     case OPTION_IDLE:
         settings->idle = true;
         settings->idle_stacks = strcmp(value, "stack") == 0;
@@ -398,6 +407,7 @@ take_option(UprofOptions *options, OptionId id, const char *value)
 {
     static const char *const accesses[] = { "auto", "direct", "monitor", "xen" };
     static const char *const keys[] = { "self", "total" };
+    static const char *const rows_of[] = { "function", "process" };
     const char *chosen = NULL;
     unsigned domid;
 
@@ -421,6 +431,9 @@ take_option(UprofOptions *options, OptionId id, const char *value)
         g_ptr_array_insert(options->debug_folders, (gint)options->debug_folders->len - 1,
                            g_strdup(value));
         return g_file_test(value, G_FILE_TEST_IS_DIR) || fail_value("debug-dir", value, "a folder");
+    case OPTION_SYSROOT:
+        g_ptr_array_insert(options->sysroots, (gint)options->sysroots->len - 1, g_strdup(value));
+        return g_file_test(value, G_FILE_TEST_IS_DIR) || fail_value("sysroot", value, "a folder");
     case OPTION_NO_DEMANGLE:
         options->no_demangle = true;
         return true;
@@ -441,6 +454,12 @@ take_option(UprofOptions *options, OptionId id, const char *value)
             return false;
         g_free(options->sort);
         options->sort = g_strdup(chosen);
+        return true;
+    case OPTION_BY:
+        if (!take_choice("by", value, rows_of, G_N_ELEMENTS(rows_of), &chosen,
+                         "function or process"))
+            return false;
+        options->by_process = strcmp(chosen, "process") == 0;
         return true;
     case OPTION_BATCH:
         options->batch = true;
@@ -586,6 +605,8 @@ check_words(const UprofOptions *options)
         return fail_usage(options->is_stored
                               ? "'report --since' needs a DOMAIN whose profiles are stored"
                               : "'report' needs a FILE: a capture, or folded stacks");
+    if (bit & REPORT && options->focus && options->by_process)
+        return fail_usage("--focus is about a function: leave out --by process");
     if (bit & DIFF && n != 2)
         return fail_usage("'diff' needs two files, OLD and NEW");
     if (bit & (COLLECT | MARK) && options->settings.given.duration &&
@@ -659,6 +680,7 @@ uprof_options_sym_config(const UprofOptions *options)
 {
     return (UprofSymConfig){
         .debug_folders = (const char *const *)options->debug_folders->pdata,
+        .sysroots = (const char *const *)options->sysroots->pdata,
         .raw_names = options->no_demangle,
         .lines = options->lines,
     };

@@ -147,10 +147,48 @@ uprof_pipeline_take_profile(UprofPipeline *pipeline)
     return profile;
 }
 
+/* So that what has no name can be named later, by files of the same build. */
+static void
+note_modules(UprofPipeline *pipeline)
+{
+    UprofRun *run = pipeline->run;
+    UprofSymModule module;
+
+    for (unsigned i = 1; uprof_sym_module(pipeline->sym, i, &module); i++) {
+        if (run->images->len >= UPROF_RUN_MODULES_MAX) {
+            uprof_run_leave_module_out(run, module.label);
+            continue;
+        }
+        UprofRunImage *image =
+            uprof_run_add_image(run, module.label, module.path, module.build_id, NULL);
+        image->is_module = true;
+        image->checked = image->matched = module.path != NULL;
+        image->n_seen = 1;
+    }
+}
+
+static void
+note_linux(UprofPipeline *pipeline)
+{
+    UprofRunLinux *kernel = &pipeline->run->kernel;
+    UprofLinuxFacts facts;
+
+    uprof_linux_facts(pipeline->kernel, &facts);
+    g_free(kernel->release);
+    kernel->release = g_strdup(facts.release);
+    kernel->symbols = facts.n_symbols;
+    kernel->modules = facts.n_modules;
+    kernel->rules = facts.n_rules;
+    kernel->rules_version = facts.n_rules > 0 ? facts.rules_version : 0;
+    kernel->has_types = facts.has_types;
+    kernel->has_tasks = facts.has_tasks;
+}
+
 void
 uprof_pipeline_end(UprofPipeline *pipeline)
 {
     resolve(pipeline);
+    note_linux(pipeline);
     for (unsigned i = 0; i < uprof_sym_n_sources(pipeline->sym); i++) {
         UprofSymSource source;
         uprof_sym_source(pipeline->sym, i, &source);
@@ -165,6 +203,7 @@ uprof_pipeline_end(UprofPipeline *pipeline)
             g_strdup(pipeline->is_coarse && source.has_lines ? "there are too many different stacks"
                                                              : source.lines_hint);
     }
+    note_modules(pipeline);
 }
 
 static void
@@ -242,6 +281,29 @@ count_stack(UprofPipeline *pipeline, unsigned n_named, unsigned n_inside)
     return tally;
 }
 
+/*
+ * Kernel and process each for itself. Threads of the kernel have no other part; of a process
+ * it is not known whether that would be whole that was not reached.
+ */
+static void
+count_parts(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
+{
+    const UprofStack *stack = pipeline->stack;
+    UprofRunLinux *kernel = &pipeline->run->kernel;
+    UprofLinuxFacts facts;
+    UprofLinuxTask task;
+
+    uprof_linux_facts(pipeline->kernel, &facts);
+    if (facts.state != UPROF_LINUX_FOUND)
+        return;
+    const bool has_user = stack->n > stack->n_kernel;
+    kernel->kernel_stacks += stack->n_kernel > 0;
+    kernel->kernel_complete += stack->has_whole_kernel;
+    kernel->user_stacks +=
+        has_user || (uprof_linux_task(pipeline->kernel, snapshot, &task) && task.memory != 0);
+    kernel->user_complete += has_user && uprof_unwind_is_complete(stack);
+}
+
 static void
 count_calls(UprofPipeline *pipeline, const UprofUnwindContext *context)
 {
@@ -280,11 +342,12 @@ push_vcpu(UprofPipeline *pipeline, unsigned vcpu)
     push_marker(pipeline, text);
 }
 
-/* Which process ran, where there are processes. */
+/* Which process ran, where there are processes: "nginx", or "nginx-812". */
 static void
 push_task(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
 {
     UprofLinuxTask task;
+    char text[UPROF_LINUX_NAME_BYTES + 16];
 
     if (!*uprof_linux_links(pipeline->kernel))
         return;
@@ -292,8 +355,12 @@ push_task(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
         push_marker(pipeline, "[unknown]");
         return;
     }
-    const UprofSlice name = { task.name, strnlen(task.name, sizeof(task.name)) };
-    push_frame(pipeline, uprof_names_intern(pipeline->names, name));
+    const int len = (int)strnlen(task.name, sizeof(task.name));
+    if (pipeline->run->pids)
+        g_snprintf(text, sizeof(text), "%.*s-%u", len, task.name, task.process);
+    else
+        g_snprintf(text, sizeof(text), "%.*s", len, task.name);
+    push_frame(pipeline, uprof_names_intern(pipeline->names, (UprofSlice){ text, strlen(text) }));
 }
 
 static UprofPipelineLast *
@@ -378,6 +445,7 @@ push_stack(UprofPipeline *pipeline, const UprofUnwindContext *context)
     if (pipeline->is_idle)
         return NULL;
     count_calls(pipeline, context);
+    count_parts(pipeline, context->snapshot);
     return count_stack(pipeline, n_named, n_inside);
 }
 

@@ -9,6 +9,7 @@
 #include "history-priv.h"
 #include "summary-priv.h"
 #include "terminal-priv.h"
+#include "uprof/processes.h"
 #include "uprof/text.h"
 
 #include <string.h>
@@ -127,8 +128,7 @@ print_vcpus(const UprofLoad *load, const UprofTableStyle *style)
 static int
 print_tables(const UprofOptions *options, const UprofLoad *load)
 {
-    const UprofTableStyle style =
-        uprof_terminal_style(options->rows > 0 ? options->rows : ROWS_USUAL);
+    UprofTableStyle style = uprof_terminal_style(options->rows > 0 ? options->rows : ROWS_USUAL);
     g_autoptr(UprofFocus) focus =
         options->focus ? uprof_focus_new(load->profile, options->focus) : NULL;
 
@@ -142,6 +142,13 @@ print_tables(const UprofOptions *options, const UprofLoad *load)
         return uprof_terminal_print(uprof_json_report(load->profile, load->run, focus));
     if (focus)
         return uprof_terminal_print(uprof_table_render_focus(focus, &style));
+    style.by_process = options->by_process;
+    if (options->by_process && !load->run->kernel.has_tasks &&
+        !uprof_processes_are_in(load->profile)) {
+        uprof_say("virt-uprof: these stacks do not say which process ran; those of Linux guests "
+                  "do");
+        return UPROF_EXIT_USELESS;
+    }
     if (options->settings.per_vcpu)
         return print_vcpus(load, &style);
     return uprof_terminal_print(uprof_table_render(load->profile, &style));

@@ -328,6 +328,7 @@ fill_run(UprofSession *session)
     run->asked_ns = settings->duration_ns;
     run->max_depth = settings->max_depth;
     run->per_vcpu = settings->per_vcpu;
+    run->pids = settings->pids;
     run->idle = settings->idle;
     run->idle_stacks = settings->idle_stacks;
     run->no_pause = settings->no_pause;

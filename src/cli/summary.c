@@ -116,6 +116,8 @@ say_images(const UprofRun *run, const char *shown)
 {
     for (guint i = 0; i < run->images->len; i++) {
         const UprofRunImage *image = g_ptr_array_index(run->images, i);
+        if (image->is_module)
+            continue;
         g_autofree char *path = uprof_text_quote(image->path);
         if (image->lines_hint)
             uprof_say("virt-uprof: %s: '%s': not all inlined functions are shown: %s", shown, path,
@@ -150,6 +152,24 @@ say_hints(const UprofRun *run, const char *shown)
                   shown, run->late, run->busy, run->skipped, run->stuck);
 }
 
+static void
+say_linux(const UprofRun *run, const char *shown)
+{
+    const UprofRunLinux *kernel = &run->kernel;
+
+    if (!kernel->release)
+        return;
+    g_autofree char *in_kernel =
+        uprof_format_percent(kernel->kernel_complete, kernel->kernel_stacks);
+    g_autofree char *in_user = uprof_format_percent(kernel->user_complete, kernel->user_stacks);
+    uprof_say("%s: Linux %s: %" G_GUINT64_FORMAT " symbols and %" G_GUINT64_FORMAT
+              " modules, %s unwind tables, %s; %s %% of stacks complete in the kernel, %s %% in "
+              "user mode",
+              shown, kernel->release, kernel->symbols, kernel->modules,
+              kernel->rules > 0 ? "with" : "no",
+              kernel->has_tasks ? "with processes" : "no processes", in_kernel, in_user);
+}
+
 void
 uprof_summary_say_end(const UprofRun *run, const char *shown)
 {
@@ -167,6 +187,7 @@ uprof_summary_say_end(const UprofRun *run, const char *shown)
         g_autofree char *quality = uprof_format_quality(run);
         uprof_say("%s: callers found: %s", shown, quality);
     }
+    say_linux(run, shown);
     if (run->hold.count > 0) {
         g_autofree char *share = uprof_format_percent(uprof_run_held_ns(run), run->duration_ns);
         g_autofree char *p50 = uprof_format_ns(uprof_histogram_percentile(&run->hold, 50));

@@ -5,6 +5,7 @@
 #include "summary-priv.h"
 #include "terminal-priv.h"
 #include "uprof/clock.h"
+#include "uprof/processes.h"
 #include "uprof/text.h"
 
 #include <stdio.h>
@@ -33,10 +34,11 @@ enum {
     FADE_DEN = 4,
 };
 
-/* A function of a domain. */
+/* A function of a domain, or a process. */
 typedef struct {
     UprofProfileRow row; /* in parts of a sample */
     guint domain;
+    bool is_process;
 } Hot;
 
 /*
@@ -58,6 +60,7 @@ struct _UprofTop {
     GHashTable *hots; /* Hot by itself: domain and name */
     GArray *seen;     /* of Seen, by domain */
     bool by_total;
+    bool by_process;
     uint64_t next_ns;
     unsigned n_rounds;
 };
@@ -67,7 +70,7 @@ hash_hot(gconstpointer key)
 {
     const Hot *hot = key;
 
-    return g_direct_hash(hot->row.name) * 31 + hot->domain;
+    return (g_direct_hash(hot->row.name) * 31 + hot->domain) * 2 + hot->is_process;
 }
 
 static gboolean
@@ -75,7 +78,8 @@ equal_hots(gconstpointer a, gconstpointer b)
 {
     const Hot *one = a, *other = b;
 
-    return one->row.name == other->row.name && one->domain == other->domain;
+    return one->row.name == other->row.name && one->domain == other->domain &&
+           one->is_process == other->is_process;
 }
 
 /* ---- The screen ---- */
@@ -138,6 +142,7 @@ uprof_top_new(const UprofOptions *options)
     top->options = options;
     top->is_screen = !options->batch && tcgetattr(STDIN_FILENO, &top->before) == 0;
     top->by_total = strcmp(options->sort, "total") == 0;
+    top->by_process = options->by_process;
     top->said = g_ptr_array_new_with_free_func(g_free);
     top->hots = g_hash_table_new_full(hash_hot, equal_hots, g_free, NULL);
     top->seen = g_array_new(FALSE, TRUE, sizeof(Seen));
@@ -186,13 +191,11 @@ fade(UprofTop *top)
 }
 
 static void
-add_rows(UprofTop *top, guint domain, const UprofProfile *profile)
+add_rows(UprofTop *top, guint domain, const GArray *rows, bool are_processes)
 {
-    g_autoptr(GArray) rows = uprof_profile_rows(profile, NULL);
-
     for (guint i = 0; i < rows->len; i++) {
         const UprofProfileRow *row = &g_array_index(rows, UprofProfileRow, i);
-        Hot key = { .row.name = row->name, .domain = domain };
+        Hot key = { .row.name = row->name, .domain = domain, .is_process = are_processes };
         Hot *hot = g_hash_table_lookup(top->hots, &key);
         if (!hot) {
             hot = g_new(Hot, 1);
@@ -202,6 +205,24 @@ add_rows(UprofTop *top, guint domain, const UprofProfile *profile)
         hot->row.self += row->self * WEIGHT_UNIT;
         hot->row.total += row->total * WEIGHT_UNIT;
     }
+}
+
+static bool
+has_processes(const UprofSession *session)
+{
+    return g_atomic_pointer_get(uprof_linux_links(session->pipeline->kernel)) != NULL;
+}
+
+static void
+add_profile(UprofTop *top, guint domain, const UprofSession *session, const UprofProfile *profile)
+{
+    g_autoptr(GArray) functions = uprof_profile_rows(profile, NULL);
+
+    add_rows(top, domain, functions, false);
+    if (!has_processes(session))
+        return;
+    g_autoptr(GArray) processes = uprof_processes_find(profile);
+    add_rows(top, domain, processes, true);
 }
 
 static uint64_t
@@ -240,7 +261,7 @@ look_at_domain(UprofTop *top, guint domain, const UprofSession *session)
     seen->ticks = MAX(due > new_missed ? due - new_missed : 0, seen->ran);
     seen->missed = missed;
     seen->elapsed_ns = counts.elapsed_ns;
-    add_rows(top, domain, profile);
+    add_profile(top, domain, session, profile);
 }
 
 static int
@@ -278,10 +299,13 @@ sort_rows(const UprofTop *top, guint max, GArray **labels, uint64_t *total)
     *total = 0;
     g_hash_table_iter_init(&iter, top->hots);
     while (g_hash_table_iter_next(&iter, &key, NULL)) {
-        *total += ((Hot *)key)->row.self;
+        const Hot *hot = key;
+        if (hot->is_process != top->by_process)
+            continue;
+        *total += top->by_process ? hot->row.total : hot->row.self;
         g_ptr_array_add(hots, key);
     }
-    g_ptr_array_sort(hots, top->by_total ? compare_total : compare_self);
+    g_ptr_array_sort(hots, top->by_total || top->by_process ? compare_total : compare_self);
     for (guint i = 0; i < hots->len && i < max; i++) {
         const Hot *hot = g_ptr_array_index(hots, i);
         g_array_append_val(rows, hot->row);
@@ -293,7 +317,7 @@ sort_rows(const UprofTop *top, guint max, GArray **labels, uint64_t *total)
 /* ---- Text ---- */
 
 static void
-append_domain(GString *out, const UprofSession *session, const Seen *seen)
+append_domain(GString *out, const UprofTop *top, const UprofSession *session, const Seen *seen)
 {
     UprofSamplerCounts counts;
 
@@ -304,8 +328,9 @@ append_domain(GString *out, const UprofSession *session, const Seen *seen)
     g_string_append_printf(out,
                            "%s: %s %% busy, %s %% idle, %" G_GUINT64_FORMAT
                            " samples in this round, %" G_GUINT64_FORMAT
-                           " missed in all, each vCPU held %s %%%s\n",
+                           " missed in all, each vCPU held %s %%%s%s\n",
                            session->shown, busy, idle, seen->ran, seen->missed, held,
+                           top->by_process && !has_processes(session) ? ", no processes known" : "",
                            counts.end != UPROF_SAMPLER_RUNNING ? " (ended)" : "");
 }
 
@@ -318,7 +343,7 @@ append_domains(GString *out, const UprofTop *top, const GPtrArray *recordings)
             g_string_append_printf(out, "and %u more domains\n", recordings->len - i);
             return;
         }
-        append_domain(out, recording->session, &g_array_index(top->seen, Seen, i));
+        append_domain(out, top, recording->session, &g_array_index(top->seen, Seen, i));
     }
 }
 
@@ -349,8 +374,10 @@ append_table(GString *out, const UprofTop *top, const GPtrArray *recordings,
 static GString *
 make_batch(const UprofTop *top, const GPtrArray *recordings)
 {
-    const UprofTableStyle style = { .rows =
-                                        top->options->rows > 0 ? top->options->rows : ROWS_USUAL };
+    const UprofTableStyle style = {
+        .rows = top->options->rows > 0 ? top->options->rows : ROWS_USUAL,
+        .by_process = top->by_process,
+    };
     GString *out = g_string_new(top->n_rounds > 1 ? "\n" : NULL);
 
     append_domains(out, top, recordings);
@@ -373,10 +400,12 @@ make_screen(const UprofTop *top, const GPtrArray *recordings)
         uprof_terminal_style(top->options->rows > 0 ? MIN(top->options->rows, room) : room);
     /* names of domains stand behind those of functions */
     style.width = recordings->len > 1 && style.width > 60 ? style.width - 20 : style.width;
+    style.by_process = top->by_process;
     append_domains(text, top, recordings);
-    g_string_append_printf(text, "%ssorted by %s; keys: s self, t total, q quit%s\n\n",
-                           style.colors ? BOLD : "", top->by_total ? "total" : "self",
-                           style.colors ? PLAIN : "");
+    g_string_append_printf(
+        text, "%s%s sorted by %s; keys: s self, t total, p processes, q quit%s\n\n",
+        style.colors ? BOLD : "", top->by_process ? "processes" : "functions",
+        top->by_total || top->by_process ? "total" : "self", style.colors ? PLAIN : "");
     append_table(text, top, recordings, &style);
     for (guint i = top->said->len > SAID_SHOWN ? top->said->len - SAID_SHOWN : 0;
          i < top->said->len; i++)
@@ -404,7 +433,8 @@ uprof_top_read_key(UprofTop *top, const GPtrArray *recordings)
     while (read(STDIN_FILENO, &key, 1) == 1) {
         if (key == 'q' || key == 'Q')
             return false;
-        if (key == 's' || key == 't') {
+        if (key == 's' || key == 't' || key == 'p') {
+            top->by_process = key == 'p';
             top->by_total = key == 't';
             show(top, recordings);
         }

@@ -138,7 +138,10 @@ remember_page(UprofMem *mem, uint64_t gpa)
         return bytes;
     if (uprof_mem_is_spent(mem))
         return NULL;
-    mem->n_fresh++;
+    if (!mem->is_bulk)
+        mem->n_fresh++;
+    else if (g_hash_table_size(mem->pages) >= 2 * UPROF_MEM_PAGES_MAX)
+        g_hash_table_remove_all(mem->pages);
 
     g_autofree uint8_t *page = g_malloc(UPROF_PAGE_BYTES);
     UprofSpan span = { .gpa = gpa, .into = page, .len = UPROF_PAGE_BYTES };
@@ -439,6 +442,16 @@ uprof_mem_read(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva
         done += part;
     }
     return true;
+}
+
+bool
+uprof_mem_read_always(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva, void *into,
+                      size_t len)
+{
+    mem->is_bulk = true;
+    const bool ok = uprof_mem_read(mem, vcpu, regs, gva, into, len);
+    mem->is_bulk = false;
+    return ok;
 }
 
 /* Returns: bytes that were there; a piece with a hole is read again by its pages */

@@ -100,9 +100,35 @@ append_images(GString *out, const UprofRun *run)
         append_member(out, "build_id", image->build_id);
         g_string_append(out, ", ");
         append_member(out, "symbols", image->path);
-        g_string_append_printf(out, ", \"matched\": %s}", image->matched ? "true" : "false");
+        g_string_append_printf(out, ", \"matched\": %s, \"module\": %s}",
+                               image->matched ? "true" : "false",
+                               image->is_module ? "true" : "false");
     }
     g_string_append(out, "],\n ");
+}
+
+/* Of a Linux guest alone. */
+static void
+append_linux(GString *out, const UprofRunLinux *kernel)
+{
+    static const char *const names[] = {
+        "symbols",       "modules",         "orc_rules",   "orc_version",
+        "kernel_stacks", "kernel_complete", "user_stacks", "user_complete",
+    };
+    const uint64_t values[] = {
+        kernel->symbols,       kernel->modules,         kernel->rules,       kernel->rules_version,
+        kernel->kernel_stacks, kernel->kernel_complete, kernel->user_stacks, kernel->user_complete,
+    };
+
+    if (kernel->symbols == 0 && kernel->kernel_stacks == 0 && kernel->user_stacks == 0)
+        return;
+    append_counts(out, "linux", names, values, G_N_ELEMENTS(names));
+    g_string_truncate(out, out->len - 1); /* the brace */
+    g_string_append(out, ", ");
+    append_member(out, "release", kernel->release);
+    g_string_append_printf(out, ", \"btf\": %s, \"processes\": %s},\n ",
+                           kernel->has_types ? "true" : "false",
+                           kernel->has_tasks ? "true" : "false");
 }
 
 /* Of a closed day alone. */
@@ -199,6 +225,7 @@ uprof_json_append_run(GString *out, const UprofRun *run, bool with_files)
     g_string_append(out, ", ");
     append_count(out, "profiler_cpu_ms", run->cpu_ns / UPROF_NS_PER_MS);
     g_string_append(out, ",\n ");
+    append_linux(out, &run->kernel);
     append_images(out, run);
     append_slices(out, run);
     if (with_files)

@@ -2,6 +2,7 @@
 #include "uprof/output.h"
 
 #include "uprof/kind.h"
+#include "uprof/processes.h"
 
 #include <string.h>
 
@@ -87,12 +88,12 @@ uprof_table_append(GString *out, const UprofTableStyle *style, const GArray *row
 {
     unsigned used = NUMBER_COLUMNS;
 
-    g_string_append(out, "  self   total  ");
+    g_string_append(out, style->by_process ? "kernel   total  " : "  self   total  ");
     if (style->bars) {
         g_string_append_printf(out, "%*s", BAR_COLUMNS + 2, "");
         used += BAR_COLUMNS + 2;
     }
-    g_string_append(out, "function\n");
+    g_string_append_printf(out, "%s\n", style->by_process ? "process" : "function");
     for (guint i = 0; i < rows->len && i < style->rows; i++) {
         const UprofProfileRow *row = &g_array_index(rows, UprofProfileRow, i);
         append_share(out, row->self, total);
@@ -111,14 +112,16 @@ GString *
 uprof_table_render(const UprofProfile *profile, const UprofTableStyle *style)
 {
     uint64_t halted;
-    g_autoptr(GArray) rows = uprof_profile_rows(profile, &halted);
+    g_autoptr(GArray) functions = uprof_profile_rows(profile, &halted);
+    g_autoptr(GArray) processes = style->by_process ? uprof_processes_find(profile) : NULL;
+    const GArray *rows = processes ? processes : functions;
     const uint64_t total = uprof_profile_total(profile) - halted; /* shares are of what ran */
     GString *out = g_string_new(NULL);
 
     uprof_table_append(out, style, rows, total);
     if (rows->len > style->rows)
-        g_string_append_printf(out, "%u more functions; -n %u shows them all\n",
-                               rows->len - style->rows, rows->len);
+        g_string_append_printf(out, "%u more %s; -n %u shows them all\n", rows->len - style->rows,
+                               processes ? "processes" : "functions", rows->len);
     return out;
 }
 

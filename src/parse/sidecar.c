@@ -40,6 +40,16 @@ static const struct {
     { NULL,     "unwind",     AT(unwind) },
     { NULL,     "ended_by",   AT(ended_by) },
     { NULL,     "profile_sha256", AT(profile_sha256) },
+    { "linux",  "release",    AT(kernel.release) },
+};
+
+static const struct {
+    const char *object;
+    const char *key;
+    size_t offset; /* of a bool */
+} switches[] = {
+    { "linux", "btf",       AT(kernel.has_types) },
+    { "linux", "processes", AT(kernel.has_tasks) },
 };
 
 static const struct {
@@ -71,6 +81,14 @@ static const struct {
     { "call_sites", "checked",          UPROF_SIDECAR_COUNT_MAX, 1,               AT(calls_checked) },
     { "call_sites", "agreed",           UPROF_SIDECAR_COUNT_MAX, 1,               AT(calls_agreed) },
     { NULL,         "profiler_cpu_ms",  UPROF_SIDECAR_MS_MAX,    UPROF_NS_PER_MS, AT(cpu_ns) },
+    { "linux",      "symbols",          UPROF_SIDECAR_COUNT_MAX, 1,               AT(kernel.symbols) },
+    { "linux",      "modules",          UPROF_SIDECAR_COUNT_MAX, 1,               AT(kernel.modules) },
+    { "linux",      "orc_rules",        UPROF_SIDECAR_COUNT_MAX, 1,               AT(kernel.rules) },
+    { "linux",      "orc_version",      UINT32_MAX,              1,               AT(kernel.rules_version) },
+    { "linux",      "kernel_stacks",    UPROF_SIDECAR_COUNT_MAX, 1,               AT(kernel.kernel_stacks) },
+    { "linux",      "kernel_complete",  UPROF_SIDECAR_COUNT_MAX, 1,               AT(kernel.kernel_complete) },
+    { "linux",      "user_stacks",      UPROF_SIDECAR_COUNT_MAX, 1,               AT(kernel.user_stacks) },
+    { "linux",      "user_complete",    UPROF_SIDECAR_COUNT_MAX, 1,               AT(kernel.user_complete) },
 };
 
 /* What a histogram is told by, and the share that lies at or below each. */
@@ -136,6 +154,18 @@ read_number(const Reading *reading, const char *object, const char *key, uint64_
     if (value < 0 || (uint64_t)value > max)
         return fail(reading, object, key, error);
     *number = (uint64_t)value;
+    return true;
+}
+
+static bool
+read_switch(const Reading *reading, const char *object, const char *key, bool *is_on,
+            GError **error)
+{
+    JsonNode *node;
+
+    if (!find_value(reading, object, key, G_TYPE_BOOLEAN, &node, error))
+        return false;
+    *is_on = node && json_node_get_boolean(node);
     return true;
 }
 
@@ -248,6 +278,7 @@ static bool
 read_image(const Reading *reading, JsonNode *node, UprofRun *run, GError **error)
 {
     JsonNode *matched = uprof_json_member(node, "matched", G_TYPE_BOOLEAN);
+    JsonNode *module = uprof_json_member(node, "module", G_TYPE_BOOLEAN);
     g_autofree char *label = uprof_text_quote(text_of(node, "name"));
     const char *const id = text_of(node, "build_id");
     const char *const symbols = text_of(node, "symbols");
@@ -258,6 +289,7 @@ read_image(const Reading *reading, JsonNode *node, UprofRun *run, GError **error
         return fail(reading, NULL, "images", error);
     UprofRunImage *image = uprof_run_add_image(run, label, path, id, NULL);
     image->matched = matched && json_node_get_boolean(matched);
+    image->is_module = module && json_node_get_boolean(module);
     image->n_seen = 1; /* how many is not told; 0 would be a reason to wonder */
     return true;
 }
@@ -339,6 +371,10 @@ read_run(const Reading *reading, UprofRun *run, GError **error)
             return false;
         G_STRUCT_MEMBER(uint64_t, run, numbers[i].offset) = number * numbers[i].unit;
     }
+    for (size_t i = 0; i < G_N_ELEMENTS(switches); i++)
+        if (!read_switch(reading, switches[i].object, switches[i].key,
+                         G_STRUCT_MEMBER_P(run, switches[i].offset), error))
+            return false;
     if (!read_number(reading, NULL, "held_share_ppm", HELD_PPM_MAX, &held_ppm, error))
         return false;
     run->held_ns = (uint64_t)((unsigned __int128)run->duration_ns * held_ppm / (1000 * 1000));

@@ -29,6 +29,7 @@ typedef struct {
     uint64_t rflags;
     uint64_t cs;
     uint64_t control[5]; /* CR0 to CR4; in place of CR1 the root of user mode */
+    uint64_t entry;      /* where events are taken; wide ones only */
 } Context;
 
 typedef struct {
@@ -67,6 +68,7 @@ static const Field wide_fields[] = {
     { 4992, 8, CONTROL(1)               },
     { 5008, 8, CONTROL(3)               },
     { 5016, 8, CONTROL(4)               },
+    { 5112, 8, AT(Context, entry)       },
 };
 
 static const Field narrow_fields[] = {
@@ -272,9 +274,11 @@ uprof_xen_pv_regs_parse(UprofSlice slice, unsigned word_bytes, UprofRegs *regs, 
     found.privilege = in_kernel ? 0 : 3;
     found.sys[UPROF_X86_XEN_PV] = word_bytes * 8;
     found.sys[UPROF_X86_EFER] = UPROF_X86_EFER_NXE | (is_wide ? UPROF_X86_EFER_LMA : 0);
+    found.sys[UPROF_X86_XEN_ENTRY] = context.entry;
     if (!is_wide)
         found.sys[UPROF_X86_CR3] = narrow_root(context.control[3]);
-    else if (!in_kernel && context.control[1] != 0)
+    found.sys[UPROF_X86_XEN_ROOT] = found.sys[UPROF_X86_CR3];
+    if (is_wide && !in_kernel && context.control[1] != 0)
         found.sys[UPROF_X86_CR3] = context.control[1] & FRAME_MASK;
     uprof_x86_finish_regs(&found, &flat);
     *regs = found;

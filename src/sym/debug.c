@@ -122,7 +122,7 @@ try_file(Search *search, const char *path, const UprofSymOpener *opener, bool wa
     g_autoptr(UprofDebug) debug = g_new0(UprofDebug, 1);
     g_autoptr(GError) error = NULL;
 
-    if (access(path, F_OK) != 0)
+    if (!opener && access(path, F_OK) != 0)
         return false;
     debug->copy = uprof_copy_read(path, name, opener, &error);
     if (!debug->copy ||
@@ -191,7 +191,10 @@ try_build_id(Search *search)
         if (try_file(search, path, NULL, false))
             return true;
     }
-    return false;
+    if (!search->opener || !search->opener->debug_folder)
+        return false;
+    g_autofree char *path = g_build_filename(search->opener->debug_folder, part, NULL);
+    return try_file(search, path, search->opener, false);
 }
 
 UprofDebug *

@@ -57,6 +57,7 @@ UprofSlice uprof_copy_slice(const UprofCopy *copy);
  * @lines: the ELF file of the two that says which lines its code is of; no bytes if none does
  * @lines_hint: (nullable): why these could not be read
  * @entry: where it begins to run, 0: not known
+ * @is_following: it lies where the guest's own symbols say, not where it was linked
  * @is_own: no file: it was found in the guest's memory, and so is what the guest runs
  * @module_base: of a module: the place of its first page; 0: it is none
  */
@@ -88,6 +89,7 @@ typedef struct {
     uint64_t n_seen, next_look;
     uint64_t n_calls, n_calls_agreed;
     bool is_elsewhere;
+    bool is_following;
     bool is_own;
     uint64_t module_base;
 } UprofImage;
@@ -114,6 +116,14 @@ UprofImage *uprof_image_make(const char *label, const GArray *symbols, GByteArra
 
 /** uprof_image_move: says where the guest has it; see uprof_sym_add_file_at() */
 bool uprof_image_move(UprofImage *image, uint64_t base, GError **error);
+
+/**
+ * uprof_image_follow: a kernel may have been moved when it booted (KASLR): a file that is
+ * given without a base goes to where functions of it are by @own, if all that both know were
+ * moved alike. Whether it is the same kernel is for uprof_image_compare() to say.
+ * @own: (nullable): what was found in the guest's memory; %NULL: back to where it was linked
+ */
+void uprof_image_follow(UprofImage *image, const UprofImage *own);
 
 void uprof_image_free(UprofImage *image);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofImage, uprof_image_free)

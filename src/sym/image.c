@@ -237,6 +237,48 @@ uprof_image_move(UprofImage *image, uint64_t base, GError **error)
     return true;
 }
 
+/* Returns: (nullable) */
+static const UprofSymbol *
+find_by_name(const UprofImage *image, const char *name)
+{
+    const size_t len = strlen(name);
+
+    for (size_t i = 0; i < uprof_table_count(image->table); i++) {
+        const UprofSymbol *symbol = uprof_table_get(image->table, i);
+        if (symbol->name.len == len && memcmp(symbol->name.data, name, len) == 0)
+            return symbol;
+    }
+    return NULL;
+}
+
+void
+uprof_image_follow(UprofImage *image, const UprofImage *own)
+{
+    /* every kernel has these; where one has another name, too, a table may have that */
+    static const char *const landmarks[] = { "schedule", "vfs_read", "do_exit", "kfree", "panic" };
+
+    if (image->is_moved)
+        return;
+    const uint64_t before = image->bias;
+    unsigned n_agreed = 0, n_both = 0;
+    image->bias = 0;
+    for (size_t i = 0; own && i < G_N_ELEMENTS(landmarks); i++) {
+        const UprofSymbol *here = find_by_name(own, landmarks[i]);
+        const UprofSymbol *linked = here ? find_by_name(image, landmarks[i]) : NULL;
+        if (!linked || linked->start >> 63 == 0)
+            continue;
+        if (n_both++ == 0)
+            image->bias = here->start - linked->start;
+        n_agreed += here->start - linked->start == image->bias;
+    }
+    /* those of another build have not all moved alike */
+    image->is_following = n_both > 0 && n_agreed == n_both;
+    if (!image->is_following)
+        image->bias = 0;
+    if (image->bias != before)
+        uprof_image_recheck(image);
+}
+
 UprofImage *
 uprof_image_load(const char *path, const UprofArch *arch, const char *const *debug_folders,
                  const UprofSymOpener *opener, GError **error)

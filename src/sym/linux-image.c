@@ -49,13 +49,16 @@ read_gate(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t *handler
     return true;
 }
 
-/* An address in the kernel: what runs, or what the first interrupt would run. */
+/* An address in the kernel: what runs, or what an interrupt would run. */
 static bool
 find_anchor(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t *anchor)
 {
     *anchor = regs->pc;
-    return (regs->privilege == 0 && is_kernel(regs->pc)) ||
-           (read_gate(mem, vcpu, regs, anchor) && is_kernel(*anchor));
+    if (regs->privilege == 0 && is_kernel(regs->pc))
+        return true;
+    *anchor = regs->sys[UPROF_X86_XEN_ENTRY];
+    return (regs->sys[UPROF_X86_XEN_PV] != 0 || read_gate(mem, vcpu, regs, anchor)) &&
+           is_kernel(*anchor);
 }
 
 static bool
@@ -72,6 +75,10 @@ take_kernel_root(UprofMem *mem, unsigned vcpu, UprofRegs *regs, uint64_t anchor)
 {
     const uint64_t root = regs->sys[UPROF_X86_CR3];
 
+    if (regs->sys[UPROF_X86_XEN_PV] != 0 && regs->sys[UPROF_X86_XEN_ROOT] != 0) {
+        regs->sys[UPROF_X86_CR3] = regs->sys[UPROF_X86_XEN_ROOT];
+        return;
+    }
     if (is_mapped(mem, vcpu, regs, anchor - STEP_BYTES) ||
         is_mapped(mem, vcpu, regs, anchor + STEP_BYTES) || !(root & USER_ROOT_BIT))
         return;

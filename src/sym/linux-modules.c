@@ -18,16 +18,18 @@ enum {
     NAMES_BYTES_MAX = 16 * 1024 * 1024, /* of one */
     NAME_BYTES_MAX = 512,
     CODE_BYTES_MAX = 64 * 1024 * 1024,
-    LIVE = 0, /* MODULE_STATE_LIVE */
+    BYTES_MAX = 128 * 1024 * 1024, /* of symbols, names and rules of all */
+    LIVE = 0,                      /* MODULE_STATE_LIVE */
 };
 
-/* What is being read, and what was found. */
+/* What is being read, and what was found. @left: bytes that may yet be read */
 typedef struct {
     const UprofLinuxModuleOffsets *offsets;
     UprofMem *mem;
     unsigned vcpu;
     const UprofRegs *regs;
     UprofLinuxModules *found;
+    size_t left;
 } Reader;
 
 bool
@@ -70,7 +72,7 @@ uprof_linux_module_offsets_find(const UprofBtf *btf, UprofLinuxModuleOffsets *of
 static bool
 read_word(const Reader *reader, uint64_t gva, uint64_t *word)
 {
-    if (!uprof_mem_read(reader->mem, reader->vcpu, reader->regs, gva, word, sizeof(*word)))
+    if (!uprof_mem_read_always(reader->mem, reader->vcpu, reader->regs, gva, word, sizeof(*word)))
         return false;
     *word = GUINT64_FROM_LE(*word);
     return true;
@@ -79,21 +81,28 @@ read_word(const Reader *reader, uint64_t gva, uint64_t *word)
 static bool
 read_number(const Reader *reader, uint64_t gva, uint32_t *number)
 {
-    if (!uprof_mem_read(reader->mem, reader->vcpu, reader->regs, gva, number, sizeof(*number)))
+    if (!uprof_mem_read_always(reader->mem, reader->vcpu, reader->regs, gva, number,
+                               sizeof(*number)))
         return false;
     *number = GUINT32_FROM_LE(*number);
     return true;
 }
 
-/* Returns: (transfer full): @len bytes from @gva on, and zeros where nothing is mapped */
+/*
+ * Returns: (transfer full) (nullable): @len bytes from @gva on, and zeros where nothing is
+ * mapped; %NULL if there were too many already
+ */
 static uint8_t *
-read_bytes(const Reader *reader, uint64_t gva, size_t len)
+read_bytes(Reader *reader, uint64_t gva, size_t len)
 {
     const size_t before = gva % UPROF_PAGE_BYTES;
     const size_t pages =
         (before + len + UPROF_PAGE_BYTES - 1) / UPROF_PAGE_BYTES * UPROF_PAGE_BYTES;
-    g_autofree uint8_t *bytes = g_malloc0(pages + 1);
 
+    if (pages > reader->left)
+        return NULL;
+    reader->left -= pages;
+    g_autofree uint8_t *bytes = g_malloc0(pages + 1);
     uprof_mem_read_bulk(reader->mem, reader->vcpu, reader->regs, gva - before, bytes, pages);
     memmove(bytes, bytes + before, len);
     bytes[len] = '\0';
@@ -144,7 +153,7 @@ add_symbol(const Reader *reader, const Elf64_Sym *symbol, UprofSlice names, size
 }
 
 static void
-read_symbols(const Reader *reader, uint64_t module, const UprofSymCode *code)
+read_symbols(Reader *reader, uint64_t module, const UprofSymCode *code)
 {
     const UprofLinuxModuleOffsets *offsets = reader->offsets;
     GByteArray *all = reader->found->names;
@@ -157,10 +166,10 @@ read_symbols(const Reader *reader, uint64_t module, const UprofSymCode *code)
         !read_word(reader, table + offsets->names, &names_at) || n == 0 || n > SYMBOLS_MAX)
         return;
     g_autofree Elf64_Sym *symbols = (void *)read_bytes(reader, symbols_at, n * sizeof(symbols[0]));
-    const size_t len = count_names(symbols, n);
-    g_autofree uint8_t *names = read_bytes(reader, names_at, len);
+    const size_t len = symbols ? count_names(symbols, n) : 0;
     const size_t before = all->len;
-    if (before + len + 1 > UPROF_KALLSYMS_BYTES_MAX)
+    g_autofree uint8_t *names = len > 0 ? read_bytes(reader, names_at, len) : NULL;
+    if (!names || before + len + 1 > UPROF_KALLSYMS_BYTES_MAX)
         return;
     g_byte_array_append(all, names, (guint)len + 1);
     for (uint32_t i = 0; i < n; i++)
@@ -168,7 +177,7 @@ read_symbols(const Reader *reader, uint64_t module, const UprofSymCode *code)
 }
 
 static void
-read_rules(const Reader *reader, uint64_t module, const UprofSymCode *code, UprofOrcVersion version)
+read_rules(Reader *reader, uint64_t module, const UprofSymCode *code, UprofOrcVersion version)
 {
     const UprofLinuxModuleOffsets *offsets = reader->offsets;
     uint64_t ips_at, orcs_at;
@@ -182,6 +191,8 @@ read_rules(const Reader *reader, uint64_t module, const UprofSymCode *code, Upro
     const size_t orcs_len = (size_t)n * UPROF_ORC_ENTRY_BYTES;
     g_autofree uint8_t *ips = read_bytes(reader, ips_at, ips_len);
     g_autofree uint8_t *orcs = read_bytes(reader, orcs_at, orcs_len);
+    if (!ips || !orcs)
+        return;
     UprofOrc *orc = uprof_orc_parse((UprofSlice){ ips, ips_len }, ips_at,
                                     (UprofSlice){ orcs, orcs_len }, version, NULL);
     if (!orc)
@@ -190,22 +201,25 @@ read_rules(const Reader *reader, uint64_t module, const UprofSymCode *code, Upro
     g_ptr_array_add(reader->found->orcs, orc);
 }
 
-static void
-read_module(const Reader *reader, uint64_t module, UprofOrcVersion version)
+/* Returns: whether there is one */
+static bool
+read_module(Reader *reader, uint64_t module, UprofOrcVersion version)
 {
     const UprofLinuxModuleOffsets *offsets = reader->offsets;
     UprofSymCode code;
     uint32_t state, len;
 
-    if (!read_number(reader, module + offsets->state, &state) || state != LIVE ||
-        !read_word(reader, module + offsets->code, &code.start) ||
+    if (!read_number(reader, module + offsets->state, &state))
+        return false;
+    if (state != LIVE || !read_word(reader, module + offsets->code, &code.start) ||
         !read_number(reader, module + offsets->code_len, &len) || len == 0 ||
         len > CODE_BYTES_MAX || code.start >> 63 == 0 || code.start > UINT64_MAX - len)
-        return;
+        return true;
     code.end = code.start + len;
     g_array_append_val(reader->found->code, code);
     read_symbols(reader, module, &code);
     read_rules(reader, module, &code, version);
+    return true;
 }
 
 static int
@@ -236,7 +250,8 @@ uprof_linux_modules_read(const UprofLinuxModuleOffsets *offsets, uint64_t head,
                          const UprofRegs *regs)
 {
     UprofLinuxModules *modules = g_new0(UprofLinuxModules, 1);
-    const Reader reader = { offsets, mem, vcpu, regs, modules };
+    Reader reader = { offsets, mem, vcpu, regs, modules, BYTES_MAX };
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     uint64_t node;
 
     modules->symbols = g_array_new(FALSE, FALSE, sizeof(UprofLinuxModuleSymbol));
@@ -245,9 +260,11 @@ uprof_linux_modules_read(const UprofLinuxModuleOffsets *offsets, uint64_t head,
     modules->orcs = g_ptr_array_new_with_free_func((GDestroyNotify)uprof_orc_free);
     if (!read_word(&reader, head, &node))
         return modules;
-    while (node != head && modules->n < MODULES_MAX) {
+    /* the list may come back to where it was */
+    while (node != head && modules->n < MODULES_MAX &&
+           g_hash_table_add(seen, g_memdup2(&node, sizeof(node))) &&
+           read_module(&reader, node - offsets->list, version)) {
         modules->n++;
-        read_module(&reader, node - offsets->list, version);
         if (!read_word(&reader, node, &node))
             break;
     }

@@ -30,6 +30,10 @@ static const struct {
     { "vmemmap_base", PLACE(all_pages) },
     { "modules", PLACE(modules) },
     { "asm_fred_entrypoint_user", PLACE(fred) },
+    { "vmcoreinfo_data", PLACE(info) },
+    { "vmcoreinfo_size", PLACE(info_bytes) },
+    { "__entry_text_start", PLACE(entry_start) },
+    { "__entry_text_end", PLACE(entry_end) },
 };
 
 void

@@ -11,6 +11,8 @@
 
 enum {
     UPROF_LINUX_IMAGE_BYTES_MAX = 256 * 1024 * 1024,
+    UPROF_LINUX_PATH_BYTES_MAX = 4096, /* Linux, include/uapi/linux/limits.h, PATH_MAX */
+    UPROF_LINUX_PATH_PARTS_MAX = 128,  /* mounts on the way to it included */
 };
 
 /**
@@ -19,10 +21,12 @@ enum {
  * @areas: array: where each CPU's own variables are; those below are offsets in them
  * @hot: a structure with the two below, from 6.2 to 6.14
  * @current: pointer to the task that runs
- * @irq: pointer to the last word of the interrupt stack
+ * @irq: pointer to the last word of the interrupt stack, or to its end
  * @all_memory: pointer to where all memory is mapped; @all_pages: to its struct pages
  * @modules: head of the list of what is loaded
  * @fred: of kernels that keep two words more above a task's registers, if they are built so
+ * @info: pointer to what the kernel says of itself; @info_bytes: its length
+ * @entry_start, @entry_end: code by which the kernel is entered and left
  */
 typedef struct {
     uint64_t text;
@@ -40,6 +44,8 @@ typedef struct {
     uint64_t all_pages;
     uint64_t modules;
     uint64_t fred;
+    uint64_t info, info_bytes;
+    uint64_t entry_start, entry_end;
 } UprofLinuxPlaces;
 
 /** uprof_linux_places_find: @places: (out) */
@@ -52,11 +58,16 @@ void uprof_linux_places_find(const UprofKallsyms *kallsyms, UprofLinuxPlaces *pl
  * @has_areas: all below are known
  * @is_tree: what is mapped is in a maple tree (from 6.1), else in a red-black one
  * @root: of what a task has mapped: the tree's root
+ * @tables: of that: pointer to the page tables
  * @pivots, @slots, @n_slots: of a maple tree's node, of ranges; @inner_: of one with gaps
  * @node, @left, @right: of an area, in a red-black tree; of its node
  * @start, @end, @page, @file, @flags: of an area; @page: where in the file, in pages
  * @entry: of a file: its directory entry
  * @entry_name, @entry_parent: of that
+ * @has_mounts: all below are known
+ * @mount: of a file: as what its file system is mounted, a part @mounted of a mount
+ * @mount_root: of that part: the directory entry that is its root
+ * @mount_parent, @mount_point: of a mount: the one it is mounted in, and the directory entry there
  * @has_pages: all below are known
  * @mapping: of a file: what is in memory of it
  * @pages: of that: the tree's root; @page_slots: of its nodes; @page_bytes: of a struct page
@@ -66,13 +77,16 @@ typedef struct {
     uint64_t hot_current, hot_irq;
     bool has_areas;
     bool is_tree;
-    uint64_t root;
+    uint64_t root, tables;
     uint64_t pivots, slots, n_slots;
     uint64_t inner_pivots, inner_slots, inner_n_slots;
     uint64_t node, left, right;
     uint64_t start, end, page, file, flags;
     uint64_t entry;
     uint64_t entry_name, entry_parent;
+    bool has_mounts;
+    uint64_t mount, mounted, mount_root;
+    uint64_t mount_parent, mount_point;
     bool has_pages;
     uint64_t mapping;
     uint64_t pages, page_slots, page_bytes;
@@ -135,8 +149,23 @@ UprofLinuxModules *uprof_linux_modules_read(const UprofLinuxModuleOffsets *offse
 void uprof_linux_modules_free(UprofLinuxModules *modules);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofLinuxModules, uprof_linux_modules_free)
 
-/** uprof_linux_offsets: Returns: (nullable): %NULL while they are not known */
+/** uprof_linux_offsets: Returns: (nullable): %NULL while it is not known who runs */
 const UprofLinuxOffsets *uprof_linux_offsets(const UprofLinux *kernel);
+
+/**
+ * uprof_linux_path_read: where a file is in the guest
+ * @offsets: with areas
+ * @regs: to read the kernel's memory by
+ * @file: address of the structure
+ *
+ * Of less than %UPROF_LINUX_PATH_BYTES_MAX bytes, which are not clean; no part of it is
+ * empty, "." or "..", and if mounts are not known it begins at its file system's root.
+ *
+ * Returns: (transfer full) (nullable): "/usr/sbin/nginx"; %NULL if it cannot be read, or is
+ *   nonsense
+ */
+char *uprof_linux_path_read(const UprofLinuxOffsets *offsets, UprofMem *mem, unsigned vcpu,
+                            const UprofRegs *regs, uint64_t file);
 
 /** uprof_linux_places: Returns: what its symbols say */
 const UprofLinuxPlaces *uprof_linux_places(const UprofLinux *kernel);
@@ -146,13 +175,14 @@ const UprofRegs *uprof_linux_regs(const UprofLinux *kernel, unsigned *vcpu);
 
 /**
  * uprof_linux_links_make:
+ * @before: (nullable): of the same kernel and as many vCPUs; what it says is not looked for again
  * @regs: to read the kernel's memory by
  *
  * Returns: (transfer full): end it with g_free()
  */
-UprofLinks *
-uprof_linux_links_make(const UprofLinuxPlaces *places, const UprofLinuxOffsets *offsets,
-                       UprofMem *mem, unsigned vcpu, const UprofRegs *regs, unsigned n_vcpus);
+UprofLinks *uprof_linux_links_make(const UprofLinuxPlaces *places, const UprofLinuxOffsets *offsets,
+                                   const UprofLinks *before, UprofMem *mem, unsigned vcpu,
+                                   const UprofRegs *regs, unsigned n_vcpus);
 
 /** uprof_linux_task_read: see uprof_linux_task() */
 bool uprof_linux_task_read(const UprofLinks *links, const UprofLinuxOffsets *offsets,

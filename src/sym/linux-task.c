@@ -41,6 +41,7 @@ static bool
 find_area_offsets(const UprofBtf *btf, UprofLinuxOffsets *offsets)
 {
     return find_tree_offsets(btf, offsets) &&
+           uprof_btf_member(btf, "mm_struct", "pgd", &offsets->tables) &&
            uprof_btf_member(btf, "vm_area_struct", "vm_start", &offsets->start) &&
            uprof_btf_member(btf, "vm_area_struct", "vm_end", &offsets->end) &&
            uprof_btf_member(btf, "vm_area_struct", "vm_pgoff", &offsets->page) &&
@@ -49,6 +50,16 @@ find_area_offsets(const UprofBtf *btf, UprofLinuxOffsets *offsets)
            uprof_btf_member(btf, "file", "f_path.dentry", &offsets->entry) &&
            uprof_btf_member(btf, "dentry", "d_name.name", &offsets->entry_name) &&
            uprof_btf_member(btf, "dentry", "d_parent", &offsets->entry_parent);
+}
+
+static bool
+find_mount_offsets(const UprofBtf *btf, UprofLinuxOffsets *offsets)
+{
+    return uprof_btf_member(btf, "file", "f_path.mnt", &offsets->mount) &&
+           uprof_btf_member(btf, "vfsmount", "mnt_root", &offsets->mount_root) &&
+           uprof_btf_member(btf, "mount", "mnt", &offsets->mounted) &&
+           uprof_btf_member(btf, "mount", "mnt_parent", &offsets->mount_parent) &&
+           uprof_btf_member(btf, "mount", "mnt_mountpoint", &offsets->mount_point);
 }
 
 static bool
@@ -65,6 +76,7 @@ uprof_linux_offsets_find(const UprofBtf *btf, bool has_hot, UprofLinuxOffsets *o
 {
     *offsets = (UprofLinuxOffsets){ 0 };
     offsets->has_areas = find_area_offsets(btf, offsets);
+    offsets->has_mounts = find_mount_offsets(btf, offsets);
     offsets->has_pages = find_page_offsets(btf, offsets);
     return uprof_btf_member(btf, "task_struct", "comm", &offsets->name) &&
            uprof_btf_member(btf, "task_struct", "mm", &offsets->memory) &&
@@ -75,10 +87,11 @@ uprof_linux_offsets_find(const UprofBtf *btf, bool has_hot, UprofLinuxOffsets *o
              uprof_btf_member(btf, "pcpu_hot", "hardirq_stack_ptr", &offsets->hot_irq)));
 }
 
+/* There may be hundreds of CPUs. */
 static bool
 read_pointer(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva, uint64_t *pointer)
 {
-    if (!uprof_mem_read(mem, vcpu, regs, gva, pointer, sizeof(*pointer)))
+    if (!uprof_mem_read_always(mem, vcpu, regs, gva, pointer, sizeof(*pointer)))
         return false;
     *pointer = GUINT64_FROM_LE(*pointer);
     return *pointer >= KERNEL_FROM;
@@ -100,8 +113,10 @@ find_vcpu(const UprofLinuxPlaces *places, const UprofLinuxOffsets *offsets, Upro
     /* on a CPU that has not started yet there is none */
     if (current != 0 && read_pointer(mem, vcpu, regs, area + current, &task))
         links->task_at = area + current;
-    if (irq != 0)
-        read_pointer(mem, vcpu, regs, area + irq, &links->irq_at);
+    uint64_t top;
+    /* up to 5.10 it points behind that word, to the end of the stack */
+    if (irq != 0 && read_pointer(mem, vcpu, regs, area + irq, &top))
+        links->irq_at = top % UPROF_PAGE_BYTES == 0 ? top - sizeof(top) : top;
 }
 
 /* From the first to the last member, if that is not too much. */
@@ -119,9 +134,17 @@ find_task_part(const UprofLinuxOffsets *offsets, UprofLinks *links)
     links->task_len = (uint32_t)(end - from);
 }
 
+/* Where a CPU has its variables, and its interrupt stack, it keeps them. */
+static bool
+is_complete(const UprofLinksVcpu *links, bool has_irq)
+{
+    return links->task_at != 0 && (links->irq_at != 0 || !has_irq);
+}
+
 UprofLinks *
 uprof_linux_links_make(const UprofLinuxPlaces *places, const UprofLinuxOffsets *offsets,
-                       UprofMem *mem, unsigned vcpu, const UprofRegs *regs, unsigned n_vcpus)
+                       const UprofLinks *before, UprofMem *mem, unsigned vcpu,
+                       const UprofRegs *regs, unsigned n_vcpus)
 {
     UprofLinks *links = g_malloc0(sizeof(UprofLinks) + n_vcpus * sizeof(UprofLinksVcpu));
 
@@ -134,8 +157,12 @@ uprof_linux_links_make(const UprofLinuxPlaces *places, const UprofLinuxOffsets *
     links->regs_sp = REGS_SP;
     links->n_vcpus = n_vcpus;
     find_task_part(offsets, links);
-    for (unsigned i = 0; i < n_vcpus && links->task_len > 0; i++)
-        find_vcpu(places, offsets, mem, vcpu, regs, i, &links->vcpus[i]);
+    for (unsigned i = 0; i < n_vcpus && links->task_len > 0; i++) {
+        if (before && is_complete(&before->vcpus[i], places->hot != 0 || places->irq != 0))
+            links->vcpus[i] = before->vcpus[i];
+        else
+            find_vcpu(places, offsets, mem, vcpu, regs, i, &links->vcpus[i]);
+    }
     return links;
 }
 

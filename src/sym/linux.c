@@ -3,16 +3,21 @@
 
 #include "uprof/clock.h"
 #include "uprof/text.h"
+#include "uprof/vmcoreinfo.h"
 
 #include <string.h>
 
 enum {
     BANNER_BYTES = 256,
-    LINKS_MAX = 1024, /* of a run: CPUs that start, and boots */
-    TRIES_MAX = 12,   /* from one boot to the next */
+    LINKS_MAX = 1024,       /* of a run: CPUs that start, and boots */
+    TRIES_MAX = 12,         /* from one boot to the next */
+    COMPANY_MAX = 64,       /* symbols of one address that are looked at, to each side */
+    MARK_BYTES = 72,        /* of a module: its place in the list, and behind that its name */
+    MARK_MODULES_MAX = 256, /* that are looked at to see whether they are the same */
 };
 
-#define MODULES_APART_NS UINT64_C(1000000000)
+#define MODULES_APART_NS UINT64_C(1000000000) /* and more after each in vain, up to: */
+#define MODULES_APART_MAX_NS UINT64_C(16000000000)
 #define TRY_APART_NS UINT64_C(250000000) /* and more after each in vain */
 
 static const char banner_start[] = "Linux version ";
@@ -24,6 +29,8 @@ struct _UprofLinux {
 
     const UprofLinks *links; /* (nullable): read by others */
     GPtrArray *all_links;    /* that there ever were: somebody may still have the last but one */
+
+    bool has_tasks; /* these say of a CPU what it runs */
 
     UprofLinuxState state;
     uint32_t resets;
@@ -41,9 +48,12 @@ struct _UprofLinux {
     UprofOrcVersion orc_version;
     size_t n_rules;
     unsigned n_modules;
-    uint64_t modules_ns; /* when they were read */
+    uint64_t modules_ns;       /* when they were read */
+    uint64_t modules_apart_ns; /* from then on */
+    uint64_t modules_mark;     /* of those that were read */
     char banner[BANNER_BYTES];
     char *release;
+    char *build_id;
     size_t n_symbols;
     const char *layout;
     uint64_t digest;
@@ -59,6 +69,7 @@ uprof_linux_new(UprofSym *sym, unsigned n_vcpus)
 
     kernel->sym = sym;
     kernel->n_vcpus = n_vcpus;
+    kernel->modules_apart_ns = MODULES_APART_NS;
     kernel->all_links = g_ptr_array_new_with_free_func(g_free);
     return kernel;
 }
@@ -70,6 +81,7 @@ uprof_linux_free(UprofLinux *kernel)
         return;
     g_ptr_array_unref(kernel->all_links);
     g_free(kernel->release);
+    g_free(kernel->build_id);
     g_free(kernel);
 }
 
@@ -94,7 +106,7 @@ uprof_linux_task(const UprofLinux *kernel, const UprofSnapshot *snapshot, UprofL
 const UprofLinuxOffsets *
 uprof_linux_offsets(const UprofLinux *kernel)
 {
-    return kernel->links ? &kernel->offsets : NULL;
+    return kernel->has_tasks ? &kernel->offsets : NULL;
 }
 
 const UprofLinuxPlaces *
@@ -114,13 +126,16 @@ static void
 forget(UprofLinux *kernel)
 {
     g_atomic_pointer_set(&kernel->links, NULL);
+    kernel->has_tasks = false;
     if (kernel->state == UPROF_LINUX_FOUND)
         for (unsigned i = 0; i < UPROF_SYM_N_OWN; i++)
             uprof_sym_set_own(kernel->sym, i, NULL, NULL, NULL);
     kernel->state = UPROF_LINUX_UNKNOWN;
     kernel->n_tries = 0;
     kernel->next_try_ns = 0;
+    kernel->modules_apart_ns = MODULES_APART_NS;
     g_clear_pointer(&kernel->release, g_free);
+    g_clear_pointer(&kernel->build_id, g_free);
     kernel->why = NULL;
 }
 
@@ -140,6 +155,31 @@ find_binding(char type)
     return g_ascii_isupper(type) ? UPROF_BINDING_GLOBAL : UPROF_BINDING_LOCAL;
 }
 
+/* What the linker puts where a part of the code begins or ends, as "__sched_text_start". */
+static bool
+is_mark(const char *name)
+{
+    return g_str_has_prefix(name, "__") &&
+           (g_str_has_suffix(name, "_start") || g_str_has_suffix(name, "_end"));
+}
+
+/* Whether something else begins there, too; they are sorted. */
+static bool
+has_company(const UprofKallsyms *kallsyms, guint i)
+{
+    const UprofKallsym *all = &g_array_index(kallsyms->symbols, UprofKallsym, 0);
+    const guint first = i - MIN(i, (guint)COMPANY_MAX);
+    const guint end = MIN(i + COMPANY_MAX, kallsyms->symbols->len);
+
+    for (guint k = i; k > first && all[k - 1].address == all[i].address; k--)
+        if (is_code(all[k - 1].type) && !is_mark(uprof_kallsyms_name(kallsyms, &all[k - 1])))
+            return true;
+    for (guint k = i + 1; k < end && all[k].address == all[i].address; k++)
+        if (is_code(all[k].type) && !is_mark(uprof_kallsyms_name(kallsyms, &all[k])))
+            return true;
+    return false;
+}
+
 static void
 publish_symbols(UprofLinux *kernel, UprofKallsyms *kallsyms, const UprofLinuxImage *image)
 {
@@ -153,7 +193,7 @@ publish_symbols(UprofLinux *kernel, UprofKallsyms *kallsyms, const UprofLinuxIma
             .start = from->address,
             .name = { name, strlen(name) },
             .binding = find_binding(from->type),
-            .code = is_code(from->type),
+            .code = is_code(from->type) && !(is_mark(name) && has_company(kallsyms, i)),
         };
         if (symbol.name.len > 0)
             g_array_append_val(symbols, symbol);
@@ -183,10 +223,30 @@ note_release(UprofLinux *kernel)
     kernel->release = uprof_text_quote_slice(release);
 }
 
-/*
- * The tables that a process has go with it. Those of the kernel alone stay; on Xen a
- * paravirtual guest's hold other frames than its symbols say.
- */
+/* What it says for those who read a dead kernel's memory; a little after it began to boot. */
+static void
+note_build_id(UprofLinux *kernel, UprofMem *mem)
+{
+    const UprofLinuxPlaces *places = &kernel->places;
+    uint64_t at, len;
+
+    g_clear_pointer(&kernel->build_id, g_free);
+    if (places->info == 0 || places->info_bytes == 0 ||
+        !uprof_mem_read(mem, kernel->vcpu, &kernel->regs, places->info, &at, sizeof(at)) ||
+        !uprof_mem_read(mem, kernel->vcpu, &kernel->regs, places->info_bytes, &len, sizeof(len)))
+        return;
+    len = GUINT64_FROM_LE(len);
+    if (len == 0 || len > UPROF_VMCOREINFO_BYTES_MAX)
+        return;
+    g_autofree char *text = g_malloc(len);
+    if (!uprof_mem_read(mem, kernel->vcpu, &kernel->regs, GUINT64_FROM_LE(at), text, len))
+        return;
+    g_autoptr(UprofVmcoreinfo) info = uprof_vmcoreinfo_parse((UprofSlice){ text, len }, NULL);
+    if (info && strcmp(uprof_vmcoreinfo_release(info), kernel->release) == 0)
+        kernel->build_id = g_strdup(uprof_vmcoreinfo_build_id(info));
+}
+
+/* The tables that a process has go with it; those of the kernel alone stay. */
 static void
 take_root(UprofLinux *kernel, UprofMem *mem)
 {
@@ -195,7 +255,7 @@ take_root(UprofLinux *kernel, UprofMem *mem)
     uint64_t gpa, left;
     char banner[BANNER_BYTES];
 
-    if (kernel->places.root == 0 || regs->sys[UPROF_X86_XEN_PV] != 0 ||
+    if (kernel->places.root == 0 ||
         !uprof_mem_translate(mem, kernel->vcpu, regs, kernel->places.root, &gpa, &left, NULL))
         return;
     with_root.sys[UPROF_X86_CR3] = gpa;
@@ -238,11 +298,48 @@ take_rules(UprofLinux *kernel, UprofMem *mem, UprofLinuxImage *image)
 #define MODULES_START UINT64_C(0xffffffffc0000000)
 #define MODULES_END UINT64_C(0xffffffffff000000)
 
+/* FNV-1a, of 64 bits */
+static uint64_t
+add_to_mark(uint64_t mark, const void *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        mark = (mark ^ ((const uint8_t *)bytes)[i]) * UINT64_C(0x100000001b3);
+    return mark;
+}
+
+/*
+ * Where the modules are, and the beginning of the one that was loaded last: another may lie
+ * where one was that is gone, or even be called by the same address.
+ */
+static bool
+read_modules_mark(const UprofLinux *kernel, UprofMem *mem, uint64_t *mark)
+{
+    const uint64_t head = kernel->places.modules;
+    uint8_t first[MARK_BYTES];
+    uint64_t node = head;
+
+    if (!kernel->has_module_offsets || head == 0)
+        return false;
+    *mark = UINT64_C(0xcbf29ce484222325);
+    for (unsigned i = 0; i < MARK_MODULES_MAX && (i == 0 || node != head); i++) {
+        if (!uprof_mem_read_always(mem, kernel->vcpu, &kernel->regs, node, &node, sizeof(node)))
+            return i > 0;
+        node = GUINT64_FROM_LE(node);
+        *mark = add_to_mark(*mark, &node, sizeof(node));
+        if (i == 0 && node != head &&
+            uprof_mem_read_always(mem, kernel->vcpu, &kernel->regs, node, first, sizeof(first)))
+            *mark = add_to_mark(*mark, first, sizeof(first));
+    }
+    return true;
+}
+
 static void
 update_modules(UprofLinux *kernel, UprofMem *mem)
 {
     if (!kernel->has_module_offsets || kernel->places.modules == 0)
         return;
+    if (!read_modules_mark(kernel, mem, &kernel->modules_mark))
+        kernel->modules_mark = 0;
     g_autoptr(UprofLinuxModules) modules =
         uprof_linux_modules_read(&kernel->module_offsets, kernel->places.modules,
                                  kernel->orc_version, mem, kernel->vcpu, &kernel->regs);
@@ -292,12 +389,14 @@ update_links(UprofLinux *kernel, UprofMem *mem)
 
     if (!kernel->has_offsets || kernel->all_links->len >= LINKS_MAX)
         return;
-    UprofLinks *links = uprof_linux_links_make(&kernel->places, &kernel->offsets, mem, kernel->vcpu,
-                                               &kernel->regs, kernel->n_vcpus);
+    UprofLinks *links = uprof_linux_links_make(&kernel->places, &kernel->offsets, kernel->links,
+                                               mem, kernel->vcpu, &kernel->regs, kernel->n_vcpus);
     if (kernel->links && memcmp(kernel->links, links, len) == 0) {
         g_free(links);
         return;
     }
+    for (unsigned i = 0; i < links->n_vcpus; i++)
+        kernel->has_tasks |= links->vcpus[i].task_at != 0;
     g_ptr_array_add(kernel->all_links, links);
     g_atomic_pointer_set(&kernel->links, links);
 }
@@ -327,6 +426,7 @@ take_kernel(UprofLinux *kernel, UprofMem *mem, UprofLinuxImage *image, UprofKall
         return false;
     note_release(kernel);
     take_root(kernel, mem);
+    note_build_id(kernel, mem);
     kernel->base = image->base;
     kernel->n_symbols = kallsyms->symbols->len;
     kernel->layout = kallsyms->layout;
@@ -377,6 +477,39 @@ try_attach(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
         kernel->state = UPROF_LINUX_NONE;
 }
 
+static void
+check_modules(UprofLinux *kernel, UprofMem *mem, uint64_t now_ns)
+{
+    uint64_t mark;
+
+    if (now_ns - kernel->modules_ns < kernel->modules_apart_ns ||
+        !read_modules_mark(kernel, mem, &mark) || mark == kernel->modules_mark)
+        return;
+    kernel->modules_ns = now_ns;
+    /* a list that changes all the time is read more and more seldom */
+    kernel->modules_apart_ns = MIN(kernel->modules_apart_ns * 2, MODULES_APART_MAX_NS);
+    update_modules(kernel, mem);
+}
+
+/*
+ * By the page tables that the kernel uses now: whether those by which it is read say the same.
+ * Where another kernel was started, the memory of the one before may be as it was.
+ */
+static bool
+is_still_there(const UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
+{
+    const UprofRegs *ran = &snapshot->regs;
+    const UprofLinuxPlaces *places = &kernel->places;
+    uint64_t before, now, left;
+
+    if (ran->privilege != 0 || (ran->pc >= places->entry_start && ran->pc < places->entry_end))
+        return true;
+    return uprof_mem_translate(mem, snapshot->vcpu, ran, places->banner, &now, &left, NULL) &&
+           uprof_mem_translate(mem, kernel->vcpu, &kernel->regs, places->banner, &before, &left,
+                               NULL) &&
+           before == now;
+}
+
 /* A kernel can start another one (kexec) without a reset. */
 static void
 check_again(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
@@ -386,24 +519,30 @@ check_again(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
     if (snapshot->time_ns - kernel->checked_ns < UPROF_MEM_KEEP_NS)
         return;
     kernel->checked_ns = snapshot->time_ns;
-    if (!read_banner(kernel, mem, banner) || strcmp(banner, kernel->banner) != 0)
+    if (!read_banner(kernel, mem, banner) || strcmp(banner, kernel->banner) != 0 ||
+        !is_still_there(kernel, mem, snapshot)) {
         forget(kernel);
-    else
-        update_links(kernel, mem);
+        return;
+    }
+    update_links(kernel, mem);
+    check_modules(kernel, mem, snapshot->time_ns);
 }
 
-/* What runs may have been loaded just now. */
+/* What runs may have been loaded just now; or it is code that the kernel has made itself. */
 static void
 look_for_modules(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
 {
     const uint64_t pc = snapshot->regs.pc;
 
     if (kernel->state != UPROF_LINUX_FOUND || pc < MODULES_START || pc >= MODULES_END ||
-        snapshot->time_ns - kernel->modules_ns < MODULES_APART_NS ||
+        snapshot->time_ns - kernel->modules_ns < kernel->modules_apart_ns ||
         uprof_sym_is_code(kernel->sym, pc))
         return;
     kernel->modules_ns = snapshot->time_ns;
     update_modules(kernel, mem);
+    kernel->modules_apart_ns = uprof_sym_is_code(kernel->sym, pc)
+                                   ? MODULES_APART_NS
+                                   : MIN(kernel->modules_apart_ns * 2, MODULES_APART_MAX_NS);
 }
 
 void
@@ -432,12 +571,15 @@ uprof_linux_facts(const UprofLinux *kernel, UprofLinuxFacts *facts)
     if (!is_found)
         return;
     facts->release = kernel->release;
+    facts->build_id = kernel->build_id;
     facts->n_symbols = kernel->n_symbols;
     facts->layout = kernel->layout;
     facts->digest = kernel->digest;
     facts->base = kernel->base;
     facts->n_modules = kernel->n_modules;
     facts->n_rules = kernel->n_rules;
-    facts->has_tasks = kernel->links != NULL;
+    facts->rules_version = kernel->orc_version;
+    facts->has_types = kernel->has_offsets;
+    facts->has_tasks = kernel->has_tasks;
     facts->attach_ns = kernel->attach_ns;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The file on this host that a module of the guest is: one that carries the same
- * build-id. What the guest calls it is never opened.
+ * build-id. What the guest calls it is opened nowhere but in folders of its files.
  */
 #include "module-priv.h"
 
@@ -13,15 +13,20 @@ static const char programs_folder[] = "/usr/lib";
 
 /* Returns: (transfer full) (nullable): @path, if it is of that build */
 static UprofImage *
-try_file(const char *path, const UprofModuleSearch *search)
+load_file(const char *path, const UprofModuleSearch *search, const UprofSymOpener *opener)
 {
-    if (access(path, R_OK) != 0)
-        return NULL;
     g_autoptr(UprofImage) image =
-        uprof_image_load(path, search->arch, search->debug_folders, NULL, NULL);
+        uprof_image_load(path, search->arch, search->debug_folders, opener, NULL);
+
     if (!image || g_strcmp0(image->build_id, search->build_id) != 0)
         return NULL;
     return g_steal_pointer(&image);
+}
+
+static UprofImage *
+try_file(const char *path, const UprofModuleSearch *search)
+{
+    return access(path, R_OK) == 0 ? load_file(path, search, NULL) : NULL;
 }
 
 static UprofImage *
@@ -40,6 +45,29 @@ try_folder(const char *folder, const UprofModuleSearch *search)
     return NULL;
 }
 
+/*
+ * Where the guest has it; or where Fedora has it, or a debug file of it, by its build-id.
+ * As the guest chooses the path, only the first page is read of what is of another build.
+ */
+static UprofImage *
+try_sysroot(const char *folder, const UprofModuleSearch *search)
+{
+    const char *id = search->build_id;
+    g_autofree char *debug_folder = g_build_filename(folder, "usr/lib/debug", NULL);
+    g_autofree char *by_path = search->path ? g_build_filename(folder, search->path, NULL) : NULL;
+    g_autofree char *by_id = g_strdup_printf("%s/usr/lib/.build-id/%.2s/%s", folder, id, id + 2);
+    g_autofree char *debug =
+        g_strdup_printf("%s/.build-id/%.2s/%s.debug", debug_folder, id, id + 2);
+    const UprofSymOpener opener = { uprof_sysroot_open, (void *)folder, debug_folder };
+    UprofImage *image = NULL;
+
+    if (by_path && uprof_sysroot_has_build(folder, by_path, id))
+        image = load_file(by_path, search, &opener);
+    if (!image && uprof_sysroot_has_build(folder, by_id, id))
+        image = load_file(by_id, search, &opener);
+    return image ? image : load_file(debug, search, &opener);
+}
+
 static UprofImage *
 find_file(const UprofModuleSearch *search)
 {
@@ -50,6 +78,8 @@ find_file(const UprofModuleSearch *search)
     for (unsigned i = 0; i < search->n_given && !image; i++)
         if (g_strcmp0(search->given[i]->build_id, search->build_id) == 0)
             image = try_file(search->given[i]->copy->path, search);
+    for (unsigned i = 0; search->sysroots[i] && !image; i++)
+        image = try_sysroot(search->sysroots[i], search);
     for (unsigned i = 0; search->debug_folders[i] && !image; i++)
         image = try_folder(search->debug_folders[i], search);
     return image ? image : try_folder(programs_folder, search);
@@ -62,6 +92,10 @@ make_label(const char *name)
     g_autofree char *clean = g_strndup(name, UPROF_MODULE_LABEL_BYTES_MAX);
 
     g_strcanon(clean, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "_.-", '_');
+    /* what others are called: files that are given, and the kernel's own symbols */
+    if (strcmp(clean, "kernel") == 0 || strcmp(clean, "modules") == 0 ||
+        (g_str_has_prefix(clean, "app") && strspn(clean + 3, G_CSET_DIGITS) == strlen(clean + 3)))
+        return g_strdup_printf("[%s_]", clean);
     return g_strdup_printf("[%s]", clean);
 }
 

@@ -26,6 +26,9 @@ enum {
 #define MAPLE_LOW_BITS UINT64_C(0xff)
 #define NODE_LOW_BITS UINT64_C(0x3) /* of a pointer to an xarray's node */
 #define IS_NODE(entry) (((entry)&3) == 2 && (entry) > 4096)
+/* Of CR3, where page tables are, without what names them to the TLB; and the bit of user mode. */
+#define ROOT_BITS UINT64_C(0x000ffffffffff000)
+#define USER_ROOT_BIT UINT64_C(0x1000)
 #define MAPLE_TYPE(entry) ((entry) >> 3 & 0xf)
 enum { MAPLE_LEAF = 1, MAPLE_RANGE = 2, MAPLE_WITH_GAPS = 3 };
 
@@ -320,9 +323,19 @@ find_base(const Mapped *code, const UprofElfHead *head)
     return code->start - code->page * UPROF_PAGE_BYTES;
 }
 
-/* Returns: the module's number; 0: there is no room for it */
+/* Returns: (transfer full) (nullable): where in the guest a mapped file is */
+static char *
+read_path(const UprofSpace *space, uint64_t file)
+{
+    unsigned vcpu;
+    const UprofRegs *regs = uprof_linux_regs(space->kernel, &vcpu);
+
+    return uprof_linux_path_read(uprof_linux_offsets(space->kernel), space->mem, vcpu, regs, file);
+}
+
+/* Returns: the module's number; 0: there is no room for it, or this sample has read enough */
 static unsigned
-take_module(UprofSpace *space, const char *name, const UprofElfHead *head)
+take_module(UprofSpace *space, uint64_t file, const char *name, const UprofElfHead *head)
 {
     const UprofSlice id = { head->build_id, head->build_id_len };
     g_autofree char *build_id = id.len > 0 ? uprof_sym_hex(id) : NULL;
@@ -330,27 +343,33 @@ take_module(UprofSpace *space, const char *name, const UprofElfHead *head)
     unsigned number = GPOINTER_TO_UINT(g_hash_table_lookup(space->modules, key));
 
     if (number == 0 && g_hash_table_size(space->modules) < UPROF_SYM_MODULES_MAX) {
-        number = uprof_sym_add_module(space->sym, name, build_id);
-        g_hash_table_insert(space->modules, g_steal_pointer(&key), GUINT_TO_POINTER(number));
+        g_autofree char *path = read_path(space, file);
+        /* what could not be read is found by a later one */
+        if (!uprof_mem_is_spent(space->mem)) {
+            number = uprof_sym_add_module(space->sym, name, path, build_id);
+            g_hash_table_insert(space->modules, g_steal_pointer(&key), GUINT_TO_POINTER(number));
+        }
     }
     g_free(key);
     return number;
 }
 
-static void
+/* Returns: false if this sample has read too much to find it */
+static bool
 find_module(UprofSpace *space, const Mapped *mapped, Area *area)
 {
     UprofElfHead head = { 0 };
 
     if (mapped->file == 0 || !mapped->is_code)
-        return;
+        return true;
     g_autofree char *name = read_name(space, mapped->file);
     if (!name)
-        return;
+        return !uprof_mem_is_spent(space->mem);
     if (!read_head(space, mapped, &head))
         head = (UprofElfHead){ 0 };
     area->base = find_base(mapped, &head);
-    area->module = take_module(space, name, &head);
+    area->module = take_module(space, mapped->file, name, &head);
+    return area->module > 0 || !uprof_mem_is_spent(space->mem);
 }
 
 /* ---- Places ---- */
@@ -389,7 +408,8 @@ find_area(UprofSpace *space, uint64_t pc)
     if (!find_mapped(space, pc, &mapped) && !find_again(space, pc, &mapped))
         return NULL;
     Area area = { .start = mapped.start, .end = mapped.end };
-    find_module(space, &mapped, &area);
+    if (!find_module(space, &mapped, &area))
+        return NULL;
     if (areas->len >= UPROF_SPACE_AREAS_MAX)
         g_array_set_size(areas, 0);
     process->last = areas->len;
@@ -404,6 +424,38 @@ is_current(const Process *process, const UprofLinuxTask *task, const UprofSnapsh
            snapshot->time_ns - process->since_ns < KEEP_NS;
 }
 
+static bool
+is_entry(const UprofSpace *space, uint64_t pc)
+{
+    const UprofLinuxPlaces *places = uprof_linux_places(space->kernel);
+
+    return pc >= places->entry_start && pc < places->entry_end;
+}
+
+/*
+ * While the kernel changes from one task to the next, the page tables are the next one's
+ * already: what was copied by them of user mode is not of the process that ran (Linux,
+ * kernel/sched/core.c, context_switch). Those for user mode lie behind the kernel's, and are
+ * in use until it is entered (Linux, Documentation/arch/x86/pti.rst).
+ */
+static bool
+has_own_tables(const UprofSpace *space, uint64_t memory)
+{
+    const UprofRegs *ran = &space->snapshot->regs;
+    const uint64_t offset = uprof_linux_offsets(space->kernel)->tables;
+    uint64_t tables, gpa, left;
+    unsigned vcpu;
+    const UprofRegs *regs = uprof_linux_regs(space->kernel, &vcpu);
+
+    if (ran->privilege != 0)
+        return true;
+    if (!read_word(space, memory + offset, &tables) ||
+        !uprof_mem_translate(space->mem, vcpu, regs, tables, &gpa, &left, NULL))
+        return false;
+    const uint64_t difference = (ran->sys[UPROF_X86_CR3] ^ gpa) & ROOT_BITS;
+    return difference == 0 || (difference == USER_ROOT_BIT && is_entry(space, ran->pc));
+}
+
 void
 uprof_space_begin(UprofSpace *space, UprofMem *mem, const UprofSnapshot *snapshot)
 {
@@ -414,7 +466,7 @@ uprof_space_begin(UprofSpace *space, UprofMem *mem, const UprofSnapshot *snapsho
     space->process = NULL;
     space->n_lookups = 0;
     if (!uprof_space_has_processes(space) || !uprof_linux_task(space->kernel, snapshot, &task) ||
-        task.memory == 0)
+        task.memory == 0 || !has_own_tables(space, task.memory))
         return;
     Process *process = g_hash_table_lookup(space->processes, &task.memory);
     if (!is_current(process, &task, snapshot)) {

@@ -34,6 +34,7 @@ struct _UprofSym {
     const UprofArch *arch;
     UprofNames *names; /* borrowed */
     char **debug_folders;
+    char **sysroots; /* absolute */
     bool raw_names;
     UprofPlaces *marks;
     bool is_coarse;    /* no more of them */
@@ -61,6 +62,7 @@ uprof_sym_new(const UprofArch *arch, UprofNames *names)
     sym->arch = arch;
     sym->names = names;
     sym->debug_folders = g_strdupv((char **)default_debug_folders);
+    sym->sysroots = g_new0(char *, 1);
     sym->named = g_hash_table_new(NULL, NULL);
     sym->marks = uprof_places_new(names);
     sym->modules = g_ptr_array_new_with_free_func((GDestroyNotify)uprof_image_free);
@@ -86,11 +88,23 @@ uprof_sym_free(UprofSym *sym)
     }
     g_ptr_array_unref(sym->modules);
     g_strfreev(sym->debug_folders);
+    g_strfreev(sym->sysroots);
     g_hash_table_unref(sym->named);
     uprof_places_free(sym->marks);
     g_free(sym->cache);
     g_free(sym->places);
     g_free(sym);
+}
+
+static char **
+copy_sysroots(const char *const *sysroots)
+{
+    const guint n = sysroots ? g_strv_length((char **)sysroots) : 0;
+    char **copies = g_new0(char *, n + 1);
+
+    for (guint i = 0; i < n; i++)
+        copies[i] = g_canonicalize_filename(sysroots[i], NULL);
+    return copies;
 }
 
 void
@@ -105,6 +119,8 @@ uprof_sym_configure(UprofSym *sym, const UprofSymConfig *config)
         g_strfreev(sym->debug_folders);
         sym->debug_folders = g_strdupv((char **)config->debug_folders);
     }
+    g_strfreev(sym->sysroots);
+    sym->sysroots = copy_sysroots(config->sysroots);
 }
 
 static bool
@@ -180,6 +196,8 @@ uprof_sym_set_own(UprofSym *sym, UprofSymOwn which, const GArray *symbols, GByte
     if (symbols)
         sym->own[which] =
             uprof_image_make(labels[which], symbols, names, ranges, OWN_SYMBOL_BYTES_MAX);
+    for (unsigned i = 0; i < sym->n_images && which == UPROF_SYM_KERNEL; i++)
+        uprof_image_follow(sym->images[i], sym->own[which]);
     sym->epoch++;
 }
 
@@ -212,13 +230,15 @@ module_at(const UprofSym *sym, uint64_t pc)
 }
 
 unsigned
-uprof_sym_add_module(UprofSym *sym, const char *name, const char *build_id)
+uprof_sym_add_module(UprofSym *sym, const char *name, const char *path, const char *build_id)
 {
     const unsigned number = sym->modules->len + 1;
     UprofModuleSearch search = {
         .arch = sym->arch,
+        .path = path,
         .build_id = build_id,
         .debug_folders = (const char *const *)sym->debug_folders,
+        .sysroots = (const char *const *)sym->sysroots,
         .given = sym->images,
         .n_given = sym->n_images,
     };
@@ -235,6 +255,20 @@ uprof_sym_add_module(UprofSym *sym, const char *name, const char *build_id)
     sym->bytes += uprof_image_bytes(image);
     g_ptr_array_add(sym->modules, image);
     return number;
+}
+
+bool
+uprof_sym_module(const UprofSym *sym, unsigned number, UprofSymModule *module)
+{
+    if (number == 0 || number > sym->modules->len)
+        return false;
+    const UprofImage *image = g_ptr_array_index(sym->modules, number - 1);
+    *module = (UprofSymModule){
+        .label = image->label,
+        .build_id = image->build_id,
+        .path = image->copy->path,
+    };
+    return true;
 }
 
 /*
@@ -309,9 +343,20 @@ uprof_sym_check(UprofSym *sym, UprofMem *mem, unsigned vcpu, const UprofRegs *re
     return any;
 }
 
+/* Linux: no process has an address from here on. */
+#define KERNEL_FROM (UINT64_C(1) << 63)
+
+/* A file that is given may have names of a kernel, too. */
+static bool
+is_kernel(const UprofSym *sym, const UprofImage *image, const UprofSymbol *symbol)
+{
+    return image->is_own ||
+           (sym->own[UPROF_SYM_KERNEL] && symbol->start + image->bias >= KERNEL_FROM);
+}
+
 /* The kernel's functions are marked, so that pictures can tell them from programs'. */
 static const UprofName *
-name_own(UprofSym *sym, const UprofSymbol *symbol)
+name_kernel(UprofSym *sym, const UprofSymbol *symbol)
 {
     g_autofree char *clean = uprof_text_clean(symbol->name);
     g_autofree char *text = g_strconcat(clean, "_[k]", NULL);
@@ -326,9 +371,10 @@ name_symbol(UprofSym *sym, const UprofImage *image, const UprofSymbol *symbol)
 
     if (name)
         return name;
-    g_autofree char *text = sym->raw_names || image->is_own ? NULL : uprof_demangle(symbol->name);
+    const bool has_mark = is_kernel(sym, image, symbol);
+    g_autofree char *text = sym->raw_names || has_mark ? NULL : uprof_demangle(symbol->name);
     const UprofSlice words = text ? (UprofSlice){ text, strlen(text) } : symbol->name;
-    name = image->is_own ? name_own(sym, symbol) : uprof_names_intern(sym->names, words);
+    name = has_mark ? name_kernel(sym, symbol) : uprof_names_intern(sym->names, words);
     g_hash_table_insert(sym->named, (gpointer)symbol, (gpointer)name);
     return name;
 }

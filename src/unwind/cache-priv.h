@@ -41,5 +41,5 @@ typedef struct {
 /** uprof_cache_code: Returns: (nullable): the place of the function at @start; %NULL without a cache */
 UprofCachedCode *uprof_cache_code(const UprofUnwindContext *context, uint64_t start);
 
-/** uprof_cache_call: Returns: (nullable): its place; %NULL without a cache */
-UprofCachedCall *uprof_cache_call(const UprofUnwindContext *context, uint64_t pc);
+/** uprof_cache_call: Returns: (nullable): the place of both; %NULL without a cache */
+UprofCachedCall *uprof_cache_call(const UprofUnwindContext *context, uint64_t pc, uint64_t callee);

@@ -65,9 +65,9 @@ uprof_cache_frame(const UprofUnwindContext *context, uint64_t pc)
 }
 
 UprofCachedCall *
-uprof_cache_call(const UprofUnwindContext *context, uint64_t pc)
+uprof_cache_call(const UprofUnwindContext *context, uint64_t pc, uint64_t callee)
 {
-    return context->cache ? &context->cache->calls[find_slot(pc)] : NULL;
+    return context->cache ? &context->cache->calls[find_slot(pc ^ callee >> 4)] : NULL;
 }
 
 UprofCachedCode *

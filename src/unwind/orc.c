@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "unwind-priv.h"
 
+#include <string.h>
+
 /* What an interrupt leaves on the stack, in words (Intel SDM, volume 3, 6.14.2). */
 enum { FRAME_IP, FRAME_CS, FRAME_FLAGS, FRAME_SP };
 
@@ -62,6 +64,9 @@ typedef struct {
     uint64_t cfa;
     bool is_switched; /* the CFA may be on another stack */
 } Frame;
+
+/* Linux: no process has an address from here on. */
+#define KERNEL_FROM (UINT64_C(1) << 63)
 
 #define BIT(reg) (UINT64_C(1) << (reg))
 
@@ -216,6 +221,26 @@ enter_user_space(const Frame *frame, UprofCursor *caller, unsigned word_bytes)
     return UPROF_STEP_OK;
 }
 
+/*
+ * A system call begins, and ends, on the stack of the process, and the processor keeps in RCX
+ * where it was called from (Intel SDM, volume 2, SYSCALL). What comes by an interrupt has the
+ * kernel's stack from the beginning. Calls by 32-bit code are not told from others by that.
+ */
+static UprofStep
+leave_system_call(const Frame *frame)
+{
+    UprofCursor caller = *frame->cursor;
+    const UprofSymAnswer where = uprof_sym_find(frame->context->sym, caller.regs.pc, false);
+
+    if (caller.is_return || caller.regs.privilege == USER || caller.unknown & BIT(UPROF_X86_RCX) ||
+        caller.regs.sp >= KERNEL_FROM || strstr(uprof_name_text(where.name), "compat"))
+        return UPROF_STEP_BASE;
+    caller.regs.pc = caller.regs.reg[UPROF_X86_RCX];
+    caller.unknown = BIT(UPROF_X86_RCX) | BIT(UPROF_X86_R8 + 3);
+    caller.is_switched = true;
+    return caller.regs.pc < KERNEL_FROM ? enter_user_space(frame, &caller, WORD) : UPROF_STEP_BASE;
+}
+
 static UprofStep
 leave_interrupt(const Frame *frame)
 {
@@ -351,7 +376,7 @@ uprof_orc_step(const UprofUnwindContext *context, UprofCursor *cursor)
     if (frame.rule.type == UPROF_ORC_UNDEFINED)
         return UPROF_STEP_PASS;
     if (frame.rule.type == UPROF_ORC_END)
-        return was_called(&frame) ? UPROF_STEP_PASS : UPROF_STEP_BASE;
+        return was_called(&frame) ? UPROF_STEP_PASS : leave_system_call(&frame);
     const UprofStep answer = find_cfa(&frame);
     if (answer != UPROF_STEP_OK)
         return answer;

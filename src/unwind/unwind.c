@@ -203,13 +203,32 @@ push_frame(const UprofUnwindContext *context, UprofStack *stack, const UprofCurs
     };
 }
 
+/* Of the two halves of all addresses a Linux kernel has the upper one, on every x86_64. */
+static bool
+is_upper(uint64_t gva)
+{
+    return gva >> 63;
+}
+
+/* @cursor: behind the frame on top of @stack, if @answer says so */
+static void
+note_kernel(UprofStack *stack, const UprofCursor *cursor, UprofStep answer)
+{
+    if (!is_upper(stack->frames[stack->n - 1].pc))
+        return;
+    stack->n_kernel = stack->n;
+    stack->has_whole_kernel =
+        answer == UPROF_STEP_BASE || (answer == UPROF_STEP_OK && !is_upper(cursor->regs.pc));
+}
+
 static UprofEnd
 walk(const UprofUnwindContext *context, UprofStack *stack)
 {
     UprofCursor cursor = { .regs = context->snapshot->regs };
     unsigned n_falls = 0;
 
-    stack->n = 0;
+    stack->n = stack->n_kernel = 0;
+    stack->has_whole_kernel = false;
     push_frame(context, stack, &cursor, UPROF_HOW_PC);
     for (;;) {
         const uint64_t sp = cursor.regs.sp;
@@ -218,6 +237,7 @@ walk(const UprofUnwindContext *context, UprofStack *stack)
         stack->top_sp = sp;
         cursor.is_switched = false;
         const UprofStep answer = step(context, &cursor, &how);
+        note_kernel(stack, &cursor, answer);
         if (answer != UPROF_STEP_OK)
             return end_of(answer);
         /*

@@ -188,6 +188,7 @@ def test_program(suite):
     suite.expect("domains/since", ["report", "--since=today", "web"], ["web-1", "web-2"])
     suite.expect("choice/config", ["prune", "--config", ""], ["/files "])
     suite.expect("folders/store", ["collect", "--store="], ["/folders --store="])
+    suite.expect("choice/by", ["top", "--by", "p"], ["process"])
     suite.expect("folders", ["report", "--debug-dir", ""], ["/folders "])
     suite.expect("uri", ["-c", "test:"], ["test:///default"])
     suite.expect("domains", ["record", "web"], ["web-1", "web-2"])

@@ -29,6 +29,7 @@ TRY_HELP = "; try: virt-uprof --help"
 
 OLD = "web-1;main;function_1;work 1000\nweb-1;main;function_2;work 3000\nweb-1;main;function_3;work 6000\nweb-1;[idle] 5000\n"
 NEW = "web-2;main;function_1;work 1000\nweb-2;main;function_2;work 1500\nweb-2;main;function_3;work 2500\n"
+LINUX = "vm;nginx;main;write;entry_[k];tcp_[k] 5\nvm;nginx;main 2\nvm;sh;[truncated];f 3\nvm;[idle] 9\n"
 VCPUS = "vm;vcpu0;a;b 3\nvm;vcpu1;a 1\nvm;vcpu1;[idle] 4\n"
 
 # fmt: off
@@ -63,6 +64,16 @@ CASES = (
      "of no vCPU that is known: 1 samples, 25.0 % of all\n", ""),
     ("per-vcpu-nothing", {"a.folded": OLD}, "report --per-vcpu a.folded", USELESS, "",
      "virt-uprof: these stacks do not say on which vCPU they ran; *"),
+    ("by-process", {"a": LINUX}, "report --by process a", DONE,
+     "kernel   total  process\n  50.0    70.0  nginx\n   0.0    30.0  sh\n", ""),
+    ("by-process-rows", {"a": LINUX}, "report -n 1 --by process a", DONE,
+     "kernel   total  process\n  50.0    70.0  nginx\n1 more processes; -n 2 shows them all\n", ""),
+    ("by-process-per-vcpu", {"a": LINUX.replace("vm;", "vm;vcpu1;")}, "report --per-vcpu --by process a", DONE,
+     "vcpu1: 19 samples, 100.0 % of all\nkernel   total  process\n  50.0    70.0  nginx\n   0.0    30.0  sh\n", ""),
+    ("by-process-nothing", {"a": OLD}, "report --by process a", USELESS, "",
+     "virt-uprof: these stacks do not say which process ran; those of Linux guests do"),
+    ("by-function", {"a": LINUX}, "report --by process --by function -n 1 a", DONE,
+     "  self   total  function\n  50.0    50.0  tcp_[k]\n7 more functions; -n 8 shows them all\n", ""),
     # halted, and in which stack: no share of what ran is larger than all of it, whatever the numbers
     ("idle-stack", {"a": "vm;main;hlt;[idle] 6\nvm;main;work 4\n"}, "report a", DONE,
      "  self   total  function\n  60.0    60.0  [idle]\n  40.0    40.0  work\n   0.0   100.0  main\n   0.0    60.0  hlt\n", ""),
@@ -157,6 +168,8 @@ CASES = (
     ("diff-truncated", {"a": OLD, "b": "web-2;[truncated];work 500\nweb-2;main;work 500\n"}, "diff -n 1 a b", DONE, None,
      "virt-uprof: of one profile far more stacks are truncated (0 %, 50 %): changes may come from that"),
     ("diff-truncated-per-vcpu", {"a": OLD, "b": "web-2;vcpu0;[truncated];work 500\nweb-2;vcpu1;main;work 500\n"}, "diff -n 1 a b", DONE, None,
+     "virt-uprof: of one profile far more stacks are truncated (0 %, 50 %): changes may come from that"),
+    ("diff-truncated-process", {"a": OLD, "b": "web-2;nginx;[truncated];work 500\nweb-2;nginx;main;work 500\n"}, "diff -n 1 a b", DONE, None,
      "virt-uprof: of one profile far more stacks are truncated (0 %, 50 %): changes may come from that"),
     ("diff-idle", {"a": OLD, "b": "web-2;[idle] 5\n"}, "diff a b", USELESS, "", "virt-uprof: 'b' holds no running sample"),
     ("diff-one", {}, "diff a", USAGE, "", "virt-uprof: 'diff' needs two files, OLD and NEW" + TRY_HELP),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * make-seeds.c - the seeds of corpus/btf, cfi, cfi-entry, elf, capture, expr, image,
- *   kallsyms, orc and unwind
+ *   kallsyms, linux, orc and unwind
  *
  * Usage: make-seeds CORPUS. Run by hand when a format or the builder changes;
  * the files are kept, since findings are kept beside them.
@@ -15,6 +15,7 @@
 #include "build-elf.h"
 #include "build-kallsyms.h"
 #include "build-orc.h"
+#include "linux-guest.h"
 #include "symbol-elf.h"
 #include "uprof/capture.h"
 #include "uprof/orc.h"
@@ -261,6 +262,48 @@ make_orc(const char *corpus)
     save_orc(corpus, "7.1", UPROF_ORC_7_1, now);
 }
 
+/* A change, as fuzz-linux.c wants it; @later: when the guest is known already */
+static void
+add_change(GByteArray *changes, uint64_t gpa, bool later, uint64_t difference)
+{
+    uint8_t change[11] = { (uint8_t)(gpa / 8), (uint8_t)(gpa / 8 >> 8), later ? 5 : 1 };
+
+    for (unsigned i = 0; i < 8; i++)
+        change[3 + i] = (uint8_t)(difference >> 8 * i);
+    g_byte_array_append(changes, change, sizeof(change));
+}
+
+/* Some words from @gpa on, each a little other than it was; @step: from one to the next */
+static void
+save_linux(const char *corpus, const char *name, uint8_t kind, uint64_t gpa, unsigned step,
+           unsigned n, bool later)
+{
+    g_autoptr(GByteArray) all = g_byte_array_new();
+
+    g_byte_array_append(all, &kind, 1);
+    for (unsigned i = 0; i < n; i++)
+        add_change(all, gpa + (uint64_t)i * step, later, i % 2 ? 0 : 8);
+    save_bytes(corpus, "linux", name, all->data, all->len);
+}
+
+static void
+make_linux(const char *corpus)
+{
+    const LinuxPlan plan = { .n_vcpus = 2, .n_modules = 3 };
+    const LinuxPlan red_plan = { .n_vcpus = 2, .n_modules = 3, .is_red_black = true };
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&plan);
+    g_autoptr(LinuxGuest) red = linux_guest_new(&red_plan);
+
+    save_linux(corpus, "image", 8, linux_guest_image(LINUX_TABLES + 0x10), 0x1fa0, 7, false);
+    save_linux(corpus, "page-tables", 4, guest->root + 8 * 511, 0x1000, 4, false);
+    save_linux(corpus, "modules", 2, guest->modules[1], 0x10, 10, false);
+    save_linux(corpus, "task", 8 | 16, guest->task + TASK_MM, 8, 6, true);
+    save_linux(corpus, "maple-tree", 0, guest->nodes[0] + 8, 8, 10, true);
+    save_linux(corpus, "area", 0, guest->areas[1], 8, 8, true);
+    save_linux(corpus, "file", 4, guest->files[1] + FILE_MAPPING, 8, 8, true);
+    save_linux(corpus, "red-black-tree", 1, red->areas[3] + AREA_NODE, AREA_BYTES, 4, true);
+}
+
 static void
 make_btf(const char *corpus)
 {
@@ -348,6 +391,7 @@ main(int argc, char **argv)
     make_expressions(argv[1]);
     make_images(argv[1]);
     make_kallsyms(argv[1]);
+    make_linux(argv[1]);
     make_orc(argv[1]);
     make_stacks(argv[1]);
     make_capture(argv[1], "no-window", 0, 0, false);

@@ -184,6 +184,37 @@ symbol_elf_new(const ElfPlan *plan)
     return file;
 }
 
+static void
+append_segment(GByteArray *file, uint32_t type, uint64_t offset, uint64_t address, uint64_t len)
+{
+    const Elf64_Phdr segment = {
+        .p_type = GUINT32_TO_LE(type),
+        .p_flags = GUINT32_TO_LE(PF_R | PF_X),
+        .p_offset = GUINT64_TO_LE(offset),
+        .p_vaddr = GUINT64_TO_LE(address),
+        .p_filesz = GUINT64_TO_LE(len),
+        .p_memsz = GUINT64_TO_LE(len),
+    };
+
+    g_byte_array_append(file, (const guint8 *)&segment, sizeof(segment));
+}
+
+void
+symbol_elf_map(GByteArray *file, uint64_t first, const void *note, size_t note_len)
+{
+    const guint at = file->len;
+    const uint8_t *found = memmem(file->data, file->len, note, note_len);
+    const uint64_t phoff = GUINT64_TO_LE(at);
+    const uint16_t sizes[] = { GUINT16_TO_LE(sizeof(Elf64_Phdr)), GUINT16_TO_LE(2) };
+
+    g_assert_nonnull(found);
+    const uint64_t note_at = (uint64_t)(found - file->data);
+    append_segment(file, PT_LOAD, 0, first, at);
+    append_segment(file, PT_NOTE, note_at, first + note_at, note_len);
+    memcpy(file->data + G_STRUCT_OFFSET(Elf64_Ehdr, e_phoff), &phoff, sizeof(phoff));
+    memcpy(file->data + G_STRUCT_OFFSET(Elf64_Ehdr, e_phentsize), sizes, sizeof(sizes));
+}
+
 void
 symbol_elf_write(const ElfPlan *plan, const char *path)
 {

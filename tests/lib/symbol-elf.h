@@ -55,5 +55,13 @@ typedef struct {
 /** symbol_elf_new: Returns: (transfer full): the bytes of the file */
 GByteArray *symbol_elf_new(const ElfPlan *plan);
 
+/**
+ * symbol_elf_map: adds what a kernel maps it by, and finds its build-id by
+ * @file: (inout): of symbol_elf_new(), for 64-bit code
+ * @first: link address of its first byte
+ * @note, @note_len: one of its extras
+ */
+void symbol_elf_map(GByteArray *file, uint64_t first, const void *note, size_t note_len);
+
 /** symbol_elf_write: writes that file to @path */
 void symbol_elf_write(const ElfPlan *plan, const char *path);

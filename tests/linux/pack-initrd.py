@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
 pack-initrd.py OUTPUT PROGRAM... - an initial file system of a few programs
+pack-initrd.py OUTPUT FOLDER     - one of all that is in a folder
 
-They stand in its root under their own names, beside the folders that things are mounted
-on. Needs no root: the kernel brings /dev/console itself. The same input gives the same
-bytes.
+Programs stand in its root under their own names, beside the folders that things are mounted
+on. All is root's. Needs no root: the kernel brings /dev/console itself. The same input gives
+the same bytes.
 
 The form is cpio's "newc": Linux, Documentation/driver-api/early-userspace/buffer-format.rst.
 """
 
+import os
 import pathlib
 import stat
 import sys
@@ -33,12 +35,31 @@ def entry(inode, name, mode, data=b""):
     return padded(header + name_bytes) + padded(data)
 
 
+def programs(paths):
+    """Members: folders to mount on, and programs."""
+    for name in FOLDERS:
+        yield name, stat.S_IFDIR | 0o755, b""
+    for path in paths:
+        yield path.name, stat.S_IFREG | 0o755, path.read_bytes()
+
+
+def tree(folder):
+    """Members: folders before what is in them, files and links."""
+    for path in sorted(folder.rglob("*")):
+        name, mode = str(path.relative_to(folder)), path.lstat().st_mode
+        if path.is_symlink():
+            yield name, mode, os.fsencode(os.readlink(path))
+        elif path.is_dir():
+            yield name, mode, b""
+        elif path.is_file():
+            yield name, mode, path.read_bytes()
+
+
 def main(arguments):
     if len(arguments) < 3:
         sys.exit("usage: pack-initrd.py OUTPUT PROGRAM...")
-    members = [(name, stat.S_IFDIR | 0o755, b"") for name in FOLDERS]
-    for path in map(pathlib.Path, arguments[2:]):
-        members.append((path.name, stat.S_IFREG | 0o755, path.read_bytes()))
+    paths = [pathlib.Path(word) for word in arguments[2:]]
+    members = list(tree(paths[0]) if paths[0].is_dir() else programs(paths))
     members.append((END, 0, b""))
     pathlib.Path(arguments[1]).write_bytes(
         b"".join(entry(inode, *member) for inode, member in enumerate(members, 1))

@@ -21,14 +21,63 @@ boot_cell()
     must_say "$name" PTI "$2"
 }
 
-# look_at PROCESS: what is found while the guest does nothing else
+# look_at PROCESS EXPRESSION PART: what is found while the guest does nothing else; of the
+# facts, and where its stacks are (user, kernel)
 look_at()
 {
+    local pid
+    pid=$(tell_linux "$name" tasks | sed -n "s/^TASK \([0-9]*\) $1$/\1/p")
     profile 0 check "${patient[@]}" "$name"
     must_know_kernel "$name"
-    profile 0 "${fast[@]}" -d 1 -o "$work/x.folded" -o "$work/x.meta.json" "$name"
-    result sidecar "$work/x.meta.json" "samples['running'] >= 2"
-    grep -q "^$name;$1;" "$work/x.folded" || fail "no process '$1': $(cat "$work/x.folded")"
+    grep -qE "^ +(ok|warn) +$3 stacks +[0-9]+ of [0-9]+ complete$" "$work/out" ||
+        fail "no '$3 stacks': $(cat "$work/out")"
+    profile 0 "${fast[@]}" -d 1 --pids -o "$work/x.folded" -o "$work/x.meta.json" "$name"
+    says "^$name: Linux [^ ]+: [0-9]+ symbols and [0-9]+ modules, with unwind tables, with processes; "
+    result sidecar "$work/x.meta.json" "samples['running'] >= 2" "linux['release'] == '$release'" \
+        "linux['btf'] and linux['processes'] and linux['orc_rules'] > 300000" \
+        "linux['kernel_stacks'] + linux['user_stacks'] >= samples['running']" "$2"
+    grep -q "^$name;$1-$pid;" "$work/x.folded" ||
+        fail "no process '$1', number '$pid': $(cat "$work/x.folded")"
+}
+
+# dumps PATTERN [ARGUMENT...]: soon; a thread of the kernel may run for a moment
+dumps()
+{
+    local i
+    for i in 1 2 3 4 5; do
+        profile 0 dump "${@:2}" "${patient[@]}" "$name"
+        if grep -qE "$1" "$work/out"; then
+            return
+        fi
+    done
+    fail "no '$1' in: $(cat "$work/out")"
+}
+
+# by_process PROCESS: tables of processes, live and of what was stored
+by_process()
+{
+    local top row="^ +[0-9.]+ +[0-9.]+  $1"
+    "$program" top "${patient[@]}" --batch --by process "$name" >"$work/out" 2>"$work/err" </dev/null &
+    top=$!
+    wait_until 60 grep -qE "$row$" "$work/out" || fail "no '$1' in: $(cat "$work/out")"
+    kill -INT "$top"
+    wait "$top" || fail "top exits $?"
+    grep -qx 'kernel   total  process' "$work/out" || fail "no table: $(cat "$work/out")"
+    dumps "^$name vcpu0 (user|kernel), process $1\[[0-9]+\]: [0-9]+ frame"
+    dumps '"process": "'"$1"'"' --json
+    python3 -m json.tool "$work/out" >/dev/null || fail "no JSON: $(cat "$work/out")"
+    profile 0 report -n 1 --by process "$work/x.folded"
+    grep -qE "$row-[0-9]+$" "$work/out" || fail "no '$1' in: $(cat "$work/out")"
+}
+
+# replays PROCESS: a capture has what is known of the kernel, and of who ran
+replays()
+{
+    profile 0 "${fast[@]}" -d 1 --capture "$work/x.capture" -o "$work/y.folded" "$name"
+    profile 0 report -q -f folded "$work/x.capture"
+    cmp -s "$work/out" "$work/y.folded" || fail "not the same: $(diff "$work/out" "$work/y.folded")"
+    profile 0 report -q -f folded --pids "$work/x.capture"
+    grep -qE "^$name;$1-[0-9]+;.*_\[k\] [0-9]+$" "$work/out" || fail "no process: $(cat "$work/out")"
 }
 
 need_daemon
@@ -36,9 +85,14 @@ need_linux
 for levels in 5 4; do
     for pti in on off; do
         boot_cell "$levels" "$pti"
-        look_at user
+        look_at user "any(i['name'] == '[init]' and i['module'] and i['build_id'] for i in images)" \
+            user
         tell_linux "$name" 'stop syscalls' >"$work/said" || fail 'it does not listen'
-        look_at syscalls
+        look_at syscalls "linux['kernel_complete'] > 0" kernel
+        if [ "$levels $pti" = '4 off' ]; then
+            by_process syscalls
+            replays syscalls
+        fi
         runs "$name" || fail "'$name' does not run any more"
         destroy_guest "$name"
     done

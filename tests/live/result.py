@@ -8,6 +8,8 @@ result.py COMMAND ARGUMENT... - looks at what virt-uprof wrote
                                    more, through the known chain
     stacks DOMAIN PERCENT REGEX FILE  at least PERCENT of samples match REGEX, which
                                    sees the frames below the domain, joined by ';'
+    split DOMAIN POINTS MIN NAME=PERCENT,... FILE...  of the samples with any of the names,
+                                   MIN or more, each has its share, within POINTS
     agree DOMAIN FILE FILE         functions have the same shares in both, within what chance
                                    does to the smaller
     total FILE...                  prints how many samples
@@ -51,7 +53,13 @@ MEMBERS = {
     "hold_us": HISTOGRAM,
     "stopped_us": HISTOGRAM,
 }
-IMAGE = "name build_id symbols matched"
+IMAGE = "name build_id symbols matched module"
+# Of Linux guests alone.
+LINUX = {
+    "release": str, "btf": bool, "processes": bool, "symbols": int, "modules": int,
+    "orc_rules": int, "orc_version": int, "kernel_stacks": int, "kernel_complete": int,
+    "user_stacks": int, "user_complete": int,
+}
 ENDS = ("duration", "signal", "gone", "limit", "error")
 
 
@@ -155,14 +163,48 @@ def agree(domain, one, other):
                  f"{total_counts[1]} samples")
 
 
+def split(domain, points, least, names, *paths):
+    wanted = {name: float(percent) for name, _, percent in
+              (pair.partition("=") for pair in names.split(","))}
+    counts = dict.fromkeys(wanted, 0)
+    for path in paths:
+        for stack, count in below(domain, path):
+            # The innermost one has the sample.
+            owner = next((name for name in reversed(stack.split(";")) if name in wanted), None)
+            if owner:
+                counts[owner] += count
+    n_samples = sum(counts.values())
+    if n_samples < int(least):
+        fail(f"{n_samples} samples with {list(wanted)}, {least} are wanted")
+    for name, percent in wanted.items():
+        share = 100 * counts[name] / n_samples
+        print(f"{domain}: {name}: {share:.2f} %, should be {percent:g}")
+        if abs(share - percent) > float(points):
+            fail(f"'{name}' has {share:.2f} % of {n_samples} samples, should have {percent:g}")
+
+
 def total(*paths):
     print(sum(count for path in paths for _, count in read_folded(path)))
 
 
+def check_linux(linux):
+    """What is told of a Linux guest, of the right types; no part is larger than its whole."""
+    if set(linux) != set(LINUX):
+        fail(f"members of linux differ: {set(linux) ^ set(LINUX)}")
+    for name, kind in LINUX.items():
+        if type(linux[name]) is not kind or (kind is int and linux[name] < 0):
+            fail(f"linux.{name} is {linux[name]!r}")
+    for part in ("kernel", "user"):
+        if linux[f"{part}_complete"] > linux[f"{part}_stacks"]:
+            fail(f"more {part} stacks are complete than there are: {linux}")
+
+
 def check_sidecar(facts):
     """Exactly the members of section 8 of the format's text, of the right types."""
-    if set(facts) != set(RUN):
+    if set(facts) - {"linux"} != set(RUN):
         fail(f"members differ: {set(facts) ^ set(RUN)}")
+    if "linux" in facts:
+        check_linux(facts["linux"])
     for name, kind in RUN.items():
         if type(facts[name]) is not kind:
             fail(f"{name} is {facts[name]!r}")
@@ -174,7 +216,8 @@ def check_sidecar(facts):
             if type(value) is not wanted or (wanted is int and value < 0):
                 fail(f"{name}.{member} is {value!r}")
     for image in facts["images"]:
-        if set(image) != set(IMAGE.split()) or type(image["matched"]) is not bool:
+        if set(image) != set(IMAGE.split()) or type(image["matched"]) is not bool or \
+                type(image["module"]) is not bool:
             fail(f"an image is {image}")
     if (facts["format"], facts["version"]) != ("virt-uprof-run", 1):
         fail(f"format {facts['format']!r}, version {facts['version']!r}")
@@ -205,7 +248,8 @@ def sidecar(path, *expressions):
             fail(f"{path}: not so: {expression}; {json.dumps(facts)}")
 
 
-COMMANDS = {"shares": shares, "stacks": stacks, "agree": agree, "total": total, "sidecar": sidecar}
+COMMANDS = {"shares": shares, "stacks": stacks, "split": split, "agree": agree, "total": total,
+            "sidecar": sidecar}
 
 if __name__ == "__main__":
     if len(sys.argv) < 3 or sys.argv[1] not in COMMANDS:

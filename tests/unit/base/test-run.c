@@ -82,6 +82,61 @@ test_merge_images(void)
     g_assert_cmpuint(other->images->len, ==, 3);
 }
 
+/* A guest may have any number of files mapped, one day after the other. */
+static void
+test_merge_many_modules(void)
+{
+    g_autoptr(UprofRun) run = uprof_run_new();
+
+    for (unsigned i = 0; i < 2 * UPROF_RUN_MODULES_MAX; i++) {
+        g_autoptr(UprofRun) other = uprof_run_new();
+        g_autofree char *id = g_strdup_printf("%08x", i);
+        uprof_run_add_image(other, "[lib.so]", NULL, id, NULL)->is_module = true;
+        uprof_run_merge(run, other, i == 0);
+        uprof_run_merge(run, other, false);
+    }
+    g_assert_cmpuint(run->images->len, ==, UPROF_RUN_MODULES_MAX);
+    g_assert_true(((UprofRunImage *)g_ptr_array_index(run->images, 5))->is_module);
+    /* one that was left out may have been meant */
+    g_assert_null(((UprofRunImage *)g_ptr_array_index(run->images, 5))->build_id);
+}
+
+/* Counts of all are all; what else is known of a kernel is of one. */
+static void
+test_merge_linux(void)
+{
+    g_autoptr(UprofRun) run = uprof_run_new();
+    g_autoptr(UprofRun) same = uprof_run_new();
+    g_autoptr(UprofRun) other = uprof_run_new();
+
+    same->kernel = (UprofRunLinux){ .release = g_strdup("6.1.0"),
+                                    .symbols = 5,
+                                    .rules = 7,
+                                    .rules_version = 2,
+                                    .has_types = true,
+                                    .has_tasks = true,
+                                    .kernel_stacks = 10,
+                                    .kernel_complete = 9,
+                                    .user_stacks = 4,
+                                    .user_complete = 3 };
+    other->kernel = (UprofRunLinux){ .release = g_strdup("6.12.0"), .has_types = true };
+    uprof_run_merge(run, same, true);
+    uprof_run_merge(run, same, false);
+    g_assert_cmpstr(run->kernel.release, ==, "6.1.0");
+    g_assert_cmpuint(run->kernel.symbols, ==, 5);
+    g_assert_cmpuint(run->kernel.rules_version, ==, 2);
+    g_assert_cmpuint(run->kernel.kernel_stacks, ==, 20);
+    g_assert_cmpuint(run->kernel.kernel_complete, ==, 18);
+    g_assert_cmpuint(run->kernel.user_stacks, ==, 8);
+    g_assert_cmpuint(run->kernel.user_complete, ==, 6);
+    g_assert_true(run->kernel.has_types && run->kernel.has_tasks);
+    uprof_run_merge(run, other, false);
+    g_assert_null(run->kernel.release);
+    g_assert_cmpuint(run->kernel.symbols + run->kernel.rules + run->kernel.rules_version, ==, 0);
+    g_assert_true(run->kernel.has_types && !run->kernel.has_tasks);
+    g_assert_cmpuint(run->kernel.kernel_stacks, ==, 20);
+}
+
 /* clang-format off */
 static const struct {
     const char *name;
@@ -143,6 +198,8 @@ main(int argc, char **argv)
 
     g_test_add_func("/run/fields-cover-the-struct", test_fields_cover_the_struct);
     g_test_add_func("/run/field-keys", test_field_keys);
+    g_test_add_func("/run/merge-linux", test_merge_linux);
+    g_test_add_func("/run/merge-many-modules", test_merge_many_modules);
     g_test_add_func("/run/images", test_images);
     g_test_add_func("/run/merge-images", test_merge_images);
     for (size_t i = 0; i < G_N_ELEMENTS(rates); i++) {

@@ -259,6 +259,14 @@ test_read_costs_no_more_than_fresh_max(void)
     g_assert_cmpint(guest->tally->spans, ==, UPROF_MEM_FRESH_MAX);
     uprof_mem_begin_sample(mem, 1, 0);
     g_assert_true(read_page(mem, &flat, UPROF_MEM_FRESH_MAX * PAGE, &byte));
+    /* but for what must be known: that is remembered as well, and takes nothing away */
+    for (unsigned page = 1; page <= UPROF_MEM_FRESH_MAX; page++)
+        g_assert_true(uprof_mem_read_always(mem, 0, &flat, (UPROF_MEM_FRESH_MAX + page) * PAGE,
+                                            &byte, sizeof(byte)));
+    g_assert_false(uprof_mem_is_spent(mem));
+    const gint spans = guest->tally->spans;
+    g_assert_true(read_page(mem, &flat, 2 * UPROF_MEM_FRESH_MAX * PAGE, &byte));
+    g_assert_cmpint(guest->tally->spans, ==, spans);
 }
 
 /* A guest that is large, and read everywhere: what is remembered stays bounded. */

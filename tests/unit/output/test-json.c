@@ -16,7 +16,7 @@ static const struct {
     { "",           { "format", "version", "program", "domain", "started", "duration_ms", "ended_by",
                       "rate", "access", "access_why", "unwind", "samples", "ticks", "stacks", "frames",
                       "call_sites", "hold_us", "stopped_us", "held_share_ppm", "profiler_cpu_ms",
-                      "images", "files" } },
+                      "linux", "images", "files" } },
     { "domain",     { "name", "uuid", "driver", "arch", "vcpus" } },
     { "rate",       { "asked_millihertz", "got_millihertz" } },
     { "samples",    { "total", "running", "idle" } },
@@ -24,6 +24,8 @@ static const struct {
     { "stacks",     { "complete", "truncated", "unknown" } },
     { "frames",     { "total", "named", "orc", "cfi", "leaf", "fp" } },
     { "call_sites", { "checked", "agreed" } },
+    { "linux",      { "release", "symbols", "modules", "orc_rules", "orc_version", "btf", "processes",
+                      "kernel_stacks", "kernel_complete", "user_stacks", "user_complete" } },
     { "hold_us",    { "count", "min", "p50", "p90", "p99", "max", "total" } },
     { "stopped_us", { "count", "min", "p50", "p90", "p99", "max", "total" } },
 };
@@ -41,6 +43,9 @@ static const struct {
     { "stacks", "truncated", 28 }, { "stacks", "unknown", 6 }, { "frames", "total", 14211 },
     { "frames", "named", 14068 }, { "frames", "orc", 77 }, { "frames", "cfi", 12890 }, { "frames", "leaf", 1101 },
     { "frames", "fp", 220 }, { "call_sites", "checked", 13040 }, { "call_sites", "agreed", 12988 },
+    { "linux", "symbols", 87347 }, { "linux", "modules", 12 }, { "linux", "orc_rules", 368456 },
+    { "linux", "orc_version", 4 }, { "linux", "kernel_stacks", 500 }, { "linux", "kernel_complete", 499 },
+    { "linux", "user_stacks", 900 }, { "linux", "user_complete", 800 },
     { "hold_us", "count", 2 }, { "hold_us", "min", 20000 }, { "hold_us", "max", 30000 },
     { "hold_us", "total", 50000 }, { "stopped_us", "count", 0 }, { "stopped_us", "p99", 0 },
 };
@@ -89,6 +94,16 @@ make_run(const char *text)
     run->by_fp = 220;
     run->calls_checked = 13040;
     run->calls_agreed = 12988;
+    run->kernel = (UprofRunLinux){ .release = g_strdup(text),
+                                   .symbols = 87347,
+                                   .modules = 12,
+                                   .rules = 368456,
+                                   .rules_version = 4,
+                                   .has_types = true,
+                                   .kernel_stacks = 500,
+                                   .kernel_complete = 499,
+                                   .user_stacks = 900,
+                                   .user_complete = 800 };
     uprof_histogram_add(&run->hold, 20 * UPROF_NS_PER_MS);
     uprof_histogram_add(&run->hold, 30 * UPROF_NS_PER_MS);
     uprof_run_add_image(run, "[app]", text, text, "00ff")->matched = true;
@@ -150,7 +165,8 @@ check_integers(JsonObject *object, const char *name, JsonNode *node, gpointer da
 static void
 test_members(void)
 {
-    static const char *const image[MEMBERS_MAX] = { "name", "build_id", "symbols", "matched" };
+    static const char *const image[MEMBERS_MAX] = { "name", "build_id", "symbols", "matched",
+                                                    "module" };
     g_autoptr(UprofRun) run = make_run("web-1");
     GString *text = render(run);
     g_autoptr(JsonParser) parser = parse(text);
@@ -204,7 +220,12 @@ test_extremes(void)
     GString *text = render(empty);
     g_autoptr(JsonParser) parser = parse(text);
 
-    check_members(object_of(parser, ""), objects[0].members);
+    g_assert_false(json_object_has_member(object_of(parser, ""), "linux"));
+    g_string_free(text, TRUE);
+    empty->kernel.symbols = 1;
+    text = render(empty);
+    g_autoptr(JsonParser) least = parse(text);
+    check_members(object_of(least, ""), objects[0].members);
     g_string_free(text, TRUE);
     for (size_t i = 0; i < uprof_run_n_fields; i++)
         if (uprof_run_fields[i].kind == UPROF_RUN_UINT)

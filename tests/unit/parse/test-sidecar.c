@@ -21,7 +21,9 @@ static const char whole[] = WITH(
     " \"hold_us\": {\"count\": 1168, \"min\": 16, \"p50\": 18, \"p90\": 21, \"p99\": 42, \"max\": 97, \"total\": 22140},\n"
     " \"stopped_us\": {\"count\": 0, \"min\": 0, \"p50\": 0, \"p90\": 0, \"p99\": 0, \"max\": 0, \"total\": 0},\n"
     " \"held_share_ppm\": 1180, \"profiler_cpu_ms\": 96,\n"
-    " \"images\": [{\"name\": \"[app]\", \"build_id\": \"3f2a91c0\", \"symbols\": \"app.dbg\", \"matched\": true},"
+    " \"linux\": {\"release\": \"6.1.0-56-cloud-amd64\", \"symbols\": 87347, \"modules\": 12, \"orc_rules\": 368456, \"orc_version\": 4,"
+    " \"btf\": true, \"processes\": true, \"kernel_stacks\": 500, \"kernel_complete\": 499, \"user_stacks\": 900, \"user_complete\": 800},\n"
+    " \"images\": [{\"name\": \"[app]\", \"build_id\": \"3f2a91c0\", \"symbols\": \"app.dbg\", \"matched\": true, \"module\": true},"
     " {\"name\": \"[app2]\", \"build_id\": \"\", \"symbols\": \"\", \"matched\": false}],\n"
     " \"slices\": [600,0, 86399],\n"
     " \"files\": [\"web-1-20261120T091500Z.folded.gz\"], \"of-tomorrow\": [{}]");
@@ -66,6 +68,10 @@ static const struct {
     { "images-text",     WITH("\"images\": [\"x\"]"),                BAD("images") },
     { "images-nameless", WITH("\"images\": [{}]"),                   BAD("images") },
     { "images-id",       WITH("\"images\": [{\"name\": \"a\", \"build_id\": \"../x\"}]"), BAD("images") },
+    { "linux-text",      WITH("\"linux\": \"6.1\""),                BAD("linux") },
+    { "linux-release",   WITH("\"linux\": {\"release\": 6}"),       BAD("linux.release") },
+    { "linux-btf",       WITH("\"linux\": {\"btf\": 1}"),           BAD("linux.btf") },
+    { "linux-symbols",   WITH("\"linux\": {\"symbols\": -1}"),      BAD("linux.symbols") },
     { "slices-object",   WITH("\"slices\": {}"),                     BAD("slices") },
     { "slices-text",     WITH("\"slices\": [\"0\"]"),                BAD("slices") },
     { "slices-negative", WITH("\"slices\": [-1]"),                   BAD("slices") },
@@ -115,12 +121,42 @@ test_whole(void)
     g_assert_null(run->why);
     g_assert_cmpstr(run->unwind, ==, "cfi");
     g_assert_cmpstr(run->ended_by, ==, "duration");
+    g_assert_cmpstr(run->kernel.release, ==, "6.1.0-56-cloud-amd64");
+    g_assert_true(run->kernel.has_types && run->kernel.has_tasks);
     const uint64_t found[] = {
-        run->vcpus,    run->duration_ns, run->rate_mhz,      run->samples,      run->running,
-        run->idles,    run->late,        run->busy,          run->skipped,      run->stuck,
-        run->complete, run->truncated,   run->unknown,       run->frames,       run->named,
-        run->by_orc,   run->by_cfi,      run->by_leaf,       run->by_fp,        run->cpu_ns,
-        run->held_ns,  run->hold.count,  run->calls_checked, run->calls_agreed, run->stopped.count,
+        run->vcpus,
+        run->duration_ns,
+        run->rate_mhz,
+        run->samples,
+        run->running,
+        run->idles,
+        run->late,
+        run->busy,
+        run->skipped,
+        run->stuck,
+        run->complete,
+        run->truncated,
+        run->unknown,
+        run->frames,
+        run->named,
+        run->by_orc,
+        run->by_cfi,
+        run->by_leaf,
+        run->by_fp,
+        run->cpu_ns,
+        run->held_ns,
+        run->hold.count,
+        run->calls_checked,
+        run->calls_agreed,
+        run->stopped.count,
+        run->kernel.symbols,
+        run->kernel.modules,
+        run->kernel.rules,
+        run->kernel.rules_version,
+        run->kernel.kernel_stacks,
+        run->kernel.kernel_complete,
+        run->kernel.user_stacks,
+        run->kernel.user_complete,
     };
     const uint64_t wanted[] = {
         2,        UINT64_C(10001000000),
@@ -135,7 +171,11 @@ test_whole(void)
         220,      96000000,
         11801180, 1168,
         13040,    12988,
-        0,
+        0,        87347,
+        12,       368456,
+        4,        500,
+        499,      900,
+        800,
     };
     g_assert_cmpmem(found, sizeof(found), wanted, sizeof(wanted));
     g_assert_cmpuint(run->images->len, ==, 2);
@@ -144,6 +184,7 @@ test_whole(void)
     g_assert_cmpstr(image->build_id, ==, "3f2a91c0");
     g_assert_cmpstr(image->path, ==, "app.dbg");
     g_assert_true(image->matched);
+    g_assert_true(image->is_module);
     image = g_ptr_array_index(run->images, 1);
     g_assert_null(image->build_id);
     g_assert_null(image->path);

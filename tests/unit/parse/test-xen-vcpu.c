@@ -11,6 +11,7 @@ enum {
     WIDE_FLAGS = 512,
     WIDE_REGS = 520, /* struct cpu_user_regs: r15 first */
     WIDE_CONTROL = 4984,
+    WIDE_EVENT_CALLBACK = 5112,
     NARROW_FLAGS = 512,
     NARROW_REGS = 516, /* ebx first */
     NARROW_CONTROL = 2716,
@@ -181,12 +182,15 @@ test_pv(gconstpointer data)
 
     put_wide(bytes.wide, pv_cases[i].cs, pv_cases[i].flags, PG_PE, pv_cases[i].user_root,
              pv_cases[i].root, 0x2660);
+    put(bytes.wide + WIDE_EVENT_CALLBACK, 8, UINT64_C(0xffffffff81001234));
     g_assert_true(uprof_xen_pv_regs_parse(SLICE(bytes.wide), 8, &regs, NULL));
     g_assert_cmpuint(regs.word_bytes, ==, pv_cases[i].word_bytes);
     g_assert_cmpuint(regs.privilege, ==, pv_cases[i].privilege);
     g_assert_cmphex(regs.sys[UPROF_X86_CR3], ==, pv_cases[i].cr3);
     g_assert_cmphex(regs.sys[UPROF_X86_CR4], ==, 0x2660);
     g_assert_cmpuint(regs.sys[UPROF_X86_XEN_PV], ==, 64);
+    g_assert_cmphex(regs.sys[UPROF_X86_XEN_ENTRY], ==, UINT64_C(0xffffffff81001234));
+    g_assert_cmphex(regs.sys[UPROF_X86_XEN_ROOT], ==, pv_cases[i].root);
 }
 
 static void

@@ -292,7 +292,7 @@ test_built_in(void)
     g_assert_cmpuint(settings.max_depth, ==, 127);
     g_assert_cmpuint(settings.budget_ppm, ==, 0);
     g_assert_cmpstr(settings.unwind, ==, "auto");
-    g_assert_false(settings.per_vcpu || settings.idle || settings.no_pause);
+    g_assert_false(settings.per_vcpu || settings.pids || settings.idle || settings.no_pause);
     g_assert_false(settings.given.rate || settings.given.duration || settings.given.budget ||
                    settings.given.unwind);
 }

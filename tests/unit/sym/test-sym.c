@@ -628,6 +628,82 @@ test_orc(void)
     g_assert_false(uprof_sym_is_code(fixture.sym, kernel));
 }
 
+/* A kernel as it was found in the guest: two functions, of 256 bytes each, from @start on */
+static void
+set_kernel(const Fixture *fixture, uint64_t start)
+{
+    static const char text_names[] = "vfs_read\0kfree";
+    const UprofSymCode code = { start, start + 0x200 };
+    const UprofSymbol both[] = {
+        { .start = start, .name = { text_names, 8 }, .code = true },
+        { .start = start + 0x100, .name = { text_names + 9, 5 }, .code = true },
+    };
+    g_autoptr(GArray) functions = g_array_new(FALSE, FALSE, sizeof(UprofSymbol));
+    g_autoptr(GArray) ranges = g_array_new(FALSE, FALSE, sizeof(UprofSymCode));
+
+    g_array_append_vals(functions, both, G_N_ELEMENTS(both));
+    g_array_append_val(ranges, code);
+    uprof_sym_set_own(fixture->sym, UPROF_SYM_KERNEL, functions, g_byte_array_new(), ranges);
+}
+
+/* Whoever names it, a kernel's function is marked; and a file of it goes where the guest has it. */
+static void
+test_kernel(void)
+{
+    const uint64_t linked = UINT64_C(0xffffffff81000000), moved = UINT64_C(0xffffffff9e000000);
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture);
+    add_text(&fixture, "System.map",
+             "ffffffff81000000 T vfs_read\nffffffff81000080 t from_file\n"
+             "ffffffff81000100 T kfree\n");
+    add_text(&fixture, "program", "401000 T main\n401100 T vfs_read\n");
+    assert_name(&fixture, linked, false, UPROF_SYM_NAMED, "vfs_read");
+    set_kernel(&fixture, linked);
+    assert_name(&fixture, linked, false, UPROF_SYM_NAMED, "vfs_read_[k]");
+    assert_name(&fixture, linked + 0x80, false, UPROF_SYM_NAMED, "from_file_[k]");
+    set_kernel(&fixture, moved);
+    assert_name(&fixture, moved + 0x80, false, UPROF_SYM_NAMED, "from_file_[k]");
+    assert_name(&fixture, moved + 0x100, false, UPROF_SYM_NAMED, "kfree_[k]");
+    assert_name(&fixture, linked + 0x80, false, UPROF_SYM_OUTSIDE, "[unknown]");
+    /* what is no kernel stays where it is */
+    assert_name(&fixture, 0x401000, false, UPROF_SYM_NAMED, "main");
+    uprof_sym_set_own(fixture.sym, UPROF_SYM_KERNEL, NULL, NULL, NULL);
+    assert_name(&fixture, linked + 0x80, false, UPROF_SYM_NAMED, "from_file");
+    assert_name(&fixture, moved + 0x80, false, UPROF_SYM_OUTSIDE, "[unknown]");
+}
+
+/* A kernel of another build: its functions have not all moved alike. */
+static void
+test_kernel_of_another_build(void)
+{
+    const uint64_t moved = UINT64_C(0xffffffff9e000000);
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture);
+    add_text(&fixture, "System.map", "ffffffff81000000 T vfs_read\nffffffff81000120 T kfree\n");
+    set_kernel(&fixture, moved);
+    assert_name(&fixture, moved + 0x20, false, UPROF_SYM_NAMED, "vfs_read_[k]");
+    assert_name(&fixture, moved + 0x110, false, UPROF_SYM_NAMED, "kfree_[k]");
+}
+
+/* A base that the user gives is not changed. */
+static void
+test_kernel_given_base(void)
+{
+    const uint64_t moved = UINT64_C(0xffffffff9e000000), base = UINT64_C(0xffffffff90000000);
+    g_auto(Fixture) fixture;
+    g_autoptr(GError) error = NULL;
+
+    init_fixture(&fixture);
+    g_autofree char *path = path_of(&fixture, "System.map");
+    g_assert_true(g_file_set_contents(path, "ffffffff81000000 T vfs_read\n", -1, &error));
+    g_assert_true(uprof_sym_add_file_at(fixture.sym, path, &base, true, &error));
+    g_assert_no_error(error);
+    set_kernel(&fixture, moved);
+    assert_name(&fixture, base, false, UPROF_SYM_NAMED, "vfs_read_[k]");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -647,6 +723,9 @@ main(int argc, char **argv)
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_refusal);
     }
     g_test_add_func("/sym/debug-file", test_debug_file);
+    g_test_add_func("/sym/kernel", test_kernel);
+    g_test_add_func("/sym/kernel-given-base", test_kernel_given_base);
+    g_test_add_func("/sym/kernel-of-another-build", test_kernel_of_another_build);
     g_test_add_func("/sym/too-many", test_too_many);
     g_test_add_func("/sym/too-much", test_too_much);
     g_test_add_func("/sym/cache", test_cache);

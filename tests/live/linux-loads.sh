@@ -1,0 +1,142 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# linux-loads.sh PROGRAM GUESTS TCG|KVM|DIRECT SERIES - known loads on Debian's kernel:
+# whose each sample is, what the kernel does for it, and where it is in its program; hundreds
+# of processes that come and go, and a boot in mid-run
+#
+# $UPROF_LOADS_SAMPLES (800): of threads whose shares are known. Of 3000 and more these are
+# within 3 points, of fewer within 5, since chance does more to them.
+# shellcheck source=tests/live/linux-lib.sh
+source "$(dirname "$0")/linux-lib.sh"
+
+name=${guest_prefix}loads-$series-$way
+rounds_max=60
+samples=${UPROF_LOADS_SAMPLES:-800}
+points=5
+[ "$samples" -lt 3000 ] || points=3
+
+# Loads that share the processor. A row: process, a function that no other process is in,
+# one of the kernel's that it must be seen in.
+loads='switch network syscalls faults timers'
+rows=(
+    ping-proc   run_ping      '(anon_)?pipe_(read|write)'
+    pong-proc   run_pong      '(anon_)?pipe_(read|write)'
+    net-client  run_client    'tcp_(sendmsg|recvmsg)'
+    net-server  run_server    'tcp_(sendmsg|recvmsg)'
+    syscalls    run_syscalls  'vfs_read|read_zero|read_iter_zero'
+    faults      run_faults    'asm_exc_page_fault|__munmap'
+    timers      run_timers    'nanosleep|hrtimer.*'
+)
+
+# What is rare is in so many samples as well.
+few=250
+
+# sample FILE ARGUMENT...: some seconds, and where holds take long some more, into FILE.folded
+# and FILE.meta.json
+sample()
+{
+    local seconds
+    for seconds in 5 40; do
+        profile 0 "${fast[@]}" -d "$seconds" "${@:2}" -o "$work/$1.folded" \
+            -o "$work/$1.meta.json" "$name"
+        [ "$(result total "$work/$1.folded")" -lt "$few" ] || break
+    done
+}
+
+# sample_enough MIN NAMES ARGUMENT...: until so many samples have one of the names; sets $files
+sample_enough()
+{
+    local round=0
+    files=()
+    while [ "$round" -lt "$rounds_max" ]; do
+        round=$((round + 1))
+        sample "round$round" "${@:3}"
+        files+=("$work/round$round.folded")
+        [ "$(cat "${files[@]}" | grep -E ";($2)(;| )" | awk '{ n += $NF } END { print n + 0 }')" -lt "$1" ] ||
+            return 0
+    done
+    fail "not $1 samples of $2 in $rounds_max rounds"
+}
+
+# keep_by_build_id FILE FOLDER: where debuggers look for it
+keep_by_build_id()
+{
+    local id
+    id=$(readelf -n "$1" | sed -n 's/^ *Build ID: //p')
+    mkdir -p "$2/.build-id/${id:0:2}"
+    cp "$1" "$2/.build-id/${id:0:2}/${id:2}.debug"
+}
+
+# whose_samples: each is of a task that there is, and functions are of their own processes;
+# sets $tasks, a pattern of the former
+whose_samples()
+{
+    local i owners=''
+    for ((i = 0; i < ${#rows[@]}; i += 3)); do
+        owners+="(?!(?!${rows[i]};).*;${rows[i + 1]}(;|$))"
+    done
+    tasks=$(tell_linux "$name" tasks | awk '{ print $NF }' | sort -u | sed 's/[.+]/\\&/g' | paste -sd '|')
+    tasks+='|kworker/[^;]*|\[idle\]'
+    result stacks "$name" 99.9 "($tasks)(;.*)?" "$work/all.folded"
+    result stacks "$name" 100 "$owners.*" "$work/all.folded"
+    for ((i = 0; i < ${#rows[@]}; i += 3)); do
+        grep -qE "^$name;${rows[i]};.*;(${rows[i + 2]})_\[k\]" "$work/all.folded" ||
+            fail "'${rows[i]}' is in no ${rows[i + 2]}"
+        grep -qE "^$name;${rows[i]};.*;${rows[i + 1]};" "$work/all.folded" ||
+            fail "'${rows[i]}' is not in ${rows[i + 1]}"
+    done
+}
+
+need_daemon
+need_linux
+boot_linux "$name" "$release" "$machine" "pti=on -- $loads" 1 || fail 'no guest'
+init=$guests/../linux/init
+
+sample all -s "$init"
+result sidecar "$work/all.meta.json" "stacks['complete'] * 100 >= samples['running'] * 99" \
+    "call_sites['agreed'] * 100 >= call_sites['checked'] * 97"
+whose_samples
+
+tell_linux "$name" 'stop threads' >"$work/said"
+sample_enough "$samples" 'split_[136]0' -s "$init"
+result split "$name" "$points" "$samples" split_10=10,split_30=30,split_60=60 "${files[@]}"
+result stacks "$name" 99 'worker-[123](;.*)?' "${files[0]}"
+
+tell_linux "$name" 'stop plain:threads' >"$work/said"
+keep_by_build_id "$guests/../linux/plain" "$work/files"
+sample_enough "$samples" 'split_[136]0' --debug-dir "$work/files"
+result split "$name" "$points" "$samples" split_10=10,split_30=30,split_60=60 "${files[@]}"
+# Without its file only the module has a name.
+sample bare
+grep -qE '\[plain\+0x[0-9a-f]+\]' "$work/bare.folded" || fail "no module 'plain'"
+if grep -qE 'split_|\[init\+' "$work/bare.folded"; then
+    fail 'names that nobody knows'
+fi
+
+# Processes that live for moments: each sample is of one, or of who starts them.
+tell_linux "$name" 'stop forks' >"$work/said"
+sample forks -s "$init"
+result stacks "$name" 99.9 "($tasks|forks|forked)(;.*)?" "$work/forks.folded"
+grep -qE "^$name;forked;" "$work/forks.folded" || fail 'nobody sees the forked ones'
+
+# It boots while it is sampled, and its kernel is elsewhere then: it is found again. The loads
+# of its command line are there only behind that.
+has_booted()
+{
+    [ "$(grep -ac '^READY' "$(guest_serial "$name")")" -ge 2 ]
+}
+"$program" "${fast[@]}" -d 600 -s "$init" -o "$work/boot.folded" -o "$work/boot.meta.json" "$name" \
+    >"$work/out" 2>"$work/err" </dev/null &
+profiler=$!
+wait_until 60 grep -q ', access ' "$work/err" || fail 'it does not begin'
+sleep 8
+virsh -q reset "$name"
+wait_until "$linux_seconds" has_booted || fail 'it does not boot again'
+# What is not there while it boots is looked for more and more seldom.
+sleep 20
+kill -INT "$profiler"
+wait "$profiler" || fail "virt-uprof exits $?"
+for row in 'forked;' 'ping-proc;.*;run_ping;' 'net-client;.*;tcp_sendmsg_\[k\]'; do
+    grep -qE "^$name;$row" "$work/boot.folded" || fail "no '$row' in one of two boots"
+done

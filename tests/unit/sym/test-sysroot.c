@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Modules of a guest, found in a folder with its files. All of these are made here, in a
+ * folder of the test's own: some in "root", and some beside it, where nothing may be found.
+ */
+#include <elf.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "symbol-elf.h"
+#include "uprof/sym.h"
+
+enum { FIRST = 0x1000, CODE = 0x1040, CODE_LEN = 0x200 };
+
+/* "GNU", 4 bytes of build-id, the last one to be chosen */
+#define NOTE(last) "\4\0\0\0\4\0\0\0\3\0\0\0GNU\0\xab\xcd\xef" last
+#define BUILD_ID "abcdef01"
+enum { NOTE_LEN = 20 };
+
+/* What lies there: a file of that build, or of another one, or a link to elsewhere. */
+typedef enum { NOTHING, SAME, OTHER, DEBUG, LINK, PIPE, FOLDER, GARBAGE } What;
+
+typedef struct {
+    const char *at; /* in the test's folder */
+    What what;
+    const char *to;
+} Thing;
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    Thing things[4];
+    const char *path; /* in the guest */
+    const char *build_id;
+    const char *found; /* name of a function; NULL: an address */
+} cases[] = {
+    { "by-path", { { "root/usr/bin/app", SAME, NULL } }, "/usr/bin/app", BUILD_ID, "work" },
+    { "other-build", { { "root/usr/bin/app", OTHER, NULL } }, "/usr/bin/app", BUILD_ID, NULL },
+    { "no-build-id", { { "root/usr/bin/app", SAME, NULL } }, "/usr/bin/app", NULL, NULL },
+    { "another-path", { { "root/usr/bin/app", SAME, NULL } }, "/usr/sbin/app", BUILD_ID, NULL },
+    { "no-path", { { "root/usr/bin/app", SAME, NULL } }, NULL, BUILD_ID, NULL },
+    { "link-inside", { { "root/usr/lib/app", SAME, NULL }, { "root/lib", LINK, "usr/lib" } }, "/lib/app", BUILD_ID, "work" },
+    { "link-from-root", { { "root/usr/lib/app", SAME, NULL }, { "root/lib", LINK, "/usr/lib" } }, "/lib/app", BUILD_ID, "work" },
+    { "by-id", { { "root/usr/lib/.build-id/ab/cdef01", SAME, NULL } }, "/x", BUILD_ID, "work" },
+    { "debug-by-id", { { "root/usr/lib/debug/.build-id/ab/cdef01.debug", SAME, NULL } }, NULL, BUILD_ID, "work" },
+    { "with-debug", { { "root/app", DEBUG, NULL }, { "root/usr/lib/debug/.build-id/ab/cdef01.debug", SAME, NULL } },
+      "/app", BUILD_ID, "work" },
+    /* what must not be found */
+    { "link-out", { { "app", SAME, NULL }, { "root/app", LINK, "../app" } }, "/app", BUILD_ID, NULL },
+    { "folder-out", { { "bin/app", SAME, NULL }, { "root/bin", LINK, "../bin" } }, "/bin/app", BUILD_ID, NULL },
+    { "id-out", { { "app", SAME, NULL }, { "root/usr/lib/.build-id/ab/cdef01", LINK, "../../../../../app" } },
+      "/x", BUILD_ID, NULL },
+    { "debug-out", { { "app", SAME, NULL }, { "root/app", DEBUG, NULL },
+      { "root/usr/lib/debug/.build-id/ab/cdef01.debug", LINK, "../../../../../../app" } }, "/app", BUILD_ID, NULL },
+    { "dots", { { "app", SAME, NULL } }, "/../app", BUILD_ID, NULL },
+    { "dots-behind", { { "app", SAME, NULL }, { "root/usr", FOLDER, NULL } }, "/usr/../../app", BUILD_ID, NULL },
+    { "root-itself", { { "rooted/app", SAME, NULL } }, "ed/app", BUILD_ID, NULL },
+    { "pipe", { { "root/app", PIPE, NULL } }, "/app", BUILD_ID, NULL },
+    { "folder", { { "root/app", FOLDER, NULL } }, "/app", BUILD_ID, NULL },
+    { "garbage", { { "root/app", GARBAGE, NULL } }, "/app", BUILD_ID, NULL },
+    { "circle", { { "root/app", LINK, "app" } }, "/app", BUILD_ID, NULL },
+    { "id-is-short", { { "root/app", SAME, NULL } }, "/app", "ab", NULL },
+};
+/* clang-format on */
+
+static const ElfSymbol symbols[] = { { "work", CODE, 0x40, true } };
+
+/* With what a kernel maps it by, in its first page. */
+static GByteArray *
+make_elf(const char *note, bool has_symbols)
+{
+    static const uint8_t code[CODE_LEN];
+    const ElfExtra id = { ".note.gnu.build-id", SHT_NOTE, SHF_ALLOC, 0x400, note, NOTE_LEN };
+    const ElfPlan plan = { .text_gva = CODE,
+                           .text = code,
+                           .text_len = CODE_LEN,
+                           .entry = CODE,
+                           .symbols = symbols,
+                           .n_symbols = has_symbols ? G_N_ELEMENTS(symbols) : 0,
+                           .extras = &id,
+                           .n_extras = 1 };
+    GByteArray *file = symbol_elf_new(&plan);
+
+    symbol_elf_map(file, FIRST, note, NOTE_LEN);
+    return file;
+}
+
+static void
+put_thing(const char *folder, const Thing *thing)
+{
+    g_autofree char *path = g_build_filename(folder, thing->at, NULL);
+    g_autofree char *parent = g_path_get_dirname(path);
+
+    g_assert_cmpint(g_mkdir_with_parents(parent, 0700), ==, 0);
+    if (thing->what == LINK) {
+        g_assert_cmpint(symlink(thing->to, path), ==, 0);
+    } else if (thing->what == PIPE) {
+        g_assert_cmpint(mkfifo(path, 0600), ==, 0);
+    } else if (thing->what == FOLDER) {
+        g_assert_cmpint(mkdir(path, 0700), ==, 0);
+    } else if (thing->what == GARBAGE) {
+        g_assert_true(g_file_set_contents(path,
+                                          "\x7f"
+                                          "ELF",
+                                          4, NULL));
+    } else {
+        g_autoptr(GByteArray) file =
+            make_elf(thing->what == OTHER ? NOTE("\2") : NOTE("\1"), thing->what != DEBUG);
+        g_assert_true(g_file_set_contents(path, (const char *)file->data, (gssize)file->len, NULL));
+    }
+}
+
+static void
+remove_all(const char *folder)
+{
+    const char *const words[] = { "rm", "-rf", "--", folder, NULL };
+
+    g_assert_true(g_spawn_sync(NULL, (char **)words, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL,
+                               NULL, NULL, NULL));
+}
+
+static void
+test_case(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    g_autofree char *folder = g_dir_make_tmp("uprof-test-XXXXXX", NULL);
+    g_autofree char *root = g_build_filename(folder, "root", NULL);
+    g_autoptr(UprofNames) names = uprof_names_new();
+    g_autoptr(UprofSym) sym = uprof_sym_new(uprof_arch_find("x86_64"), names);
+    const char *const none[] = { "/nonexistent", NULL };
+    const char *const sysroots[] = { "/nonexistent", root, NULL };
+    const UprofSymConfig config = { .debug_folders = none, .sysroots = sysroots };
+
+    g_assert_cmpint(g_mkdir_with_parents(root, 0700), ==, 0);
+    for (size_t n = 0; n < G_N_ELEMENTS(cases[i].things) && cases[i].things[n].what; n++)
+        put_thing(folder, &cases[i].things[n]);
+    uprof_sym_configure(sym, &config);
+    const unsigned number = uprof_sym_add_module(sym, "app", cases[i].path, cases[i].build_id);
+    g_assert_cmpuint(number, ==, 1);
+    const uint64_t place = uprof_sym_module_place(number, CODE - FIRST + 4);
+    g_assert_cmpstr(uprof_name_text(uprof_sym_find(sym, place, false).name), ==,
+                    cases[i].found ? cases[i].found : "[app_+0x44]");
+    remove_all(folder);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *path = g_strdup_printf("/sysroot/%s", cases[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_case);
+    }
+    return g_test_run();
+}
