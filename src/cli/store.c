@@ -25,6 +25,7 @@ enum {
     STAMP_LEN = 16,                   /* 20261120T091500Z */
     FAILURES_BYTES_MAX = 1024 * 1024, /* of a day */
     SECONDS_TRIED = 4096,
+    FOLDER_TRIES = 100,
     FOLDERS_MAX = 1024 * 1024,
     YEAR_MIN = 1970,
 };
@@ -220,11 +221,17 @@ open_folder(int parent, const char *name)
 static int
 make_folder(int parent, const char *name)
 {
-    if (mkdirat(parent, name, 0750) == 0)
-        fsync(parent);
-    else if (errno != EEXIST)
-        return -1;
-    return open_folder(parent, name);
+    for (unsigned i = 0; i < FOLDER_TRIES; i++) {
+        if (mkdirat(parent, name, 0750) == 0)
+            fsync(parent);
+        else if (errno != EEXIST)
+            return -1;
+        const int fd = open_folder(parent, name);
+        if (fd >= 0 || errno != ENOENT)
+            return fd;
+        /* it was empty, and another process has removed it: see uprof_store_settle() */
+    }
+    return -1;
 }
 
 static bool
@@ -706,6 +713,32 @@ uprof_store_last_turn(UprofStore *store, const char *name, const char *uuid, int
     return last_s;
 }
 
+/* Of the day's failures, in a folder that is empty, and so removed, at any time before. */
+static int
+open_failures(UprofStore *store, const char *safe, const char *file, GError **error)
+{
+    g_autofree char *where = g_build_filename(store->path, "data", safe, NULL);
+    g_autofree char *path = g_build_filename(where, file, NULL);
+    const int flags =
+        O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+
+    for (unsigned i = 0; i < FOLDER_TRIES; i++) {
+        const int folder = check_folder(make_folder(store->data, safe), "make", where, error);
+        if (folder < 0)
+            return -1;
+        const int fd = openat(folder, file, flags, 0640);
+        const int code = errno;
+        close(folder);
+        if (fd >= 0)
+            return fd;
+        errno = code;
+        if (code != ENOENT)
+            break;
+    }
+    fail_errno(error, "write", path);
+    return -1;
+}
+
 bool
 uprof_store_note_failure(UprofStore *store, const char *name, const char *uuid, int64_t at_s,
                          const char *reason, GError **error)
@@ -713,29 +746,23 @@ uprof_store_note_failure(UprofStore *store, const char *name, const char *uuid, 
     g_autofree char *safe = uprof_store_safe_name(name, uuid);
     g_autofree char *stem = uprof_store_stem(safe, at_s, true, NULL);
     g_autofree char *file = g_strconcat(stem, UPROF_STORE_FAILURES, NULL);
-    g_autofree char *where = g_build_filename(store->path, "data", safe, NULL);
-    g_autofree char *path = g_build_filename(where, file, NULL);
+    g_autofree char *path = g_build_filename(store->path, "data", safe, file, NULL);
     g_autofree char *when = uprof_clock_format_utc((uint64_t)MAX(at_s, 0) * UPROF_NS_PER_S, FALSE);
     g_autofree char *shown = uprof_text_quote(reason);
     g_autofree char *line =
         g_strdup_printf("%s %s %s\n", when, g_uuid_string_is_valid(uuid) ? uuid : "-", shown);
-    const int folder = check_folder(make_folder(store->data, safe), "make", where, error);
+    const int fd = open_failures(store, safe, file, error);
     struct stat info;
 
-    if (folder < 0)
+    if (fd < 0)
         return false;
-    const int fd = openat(
-        folder, file,
-        O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640);
-    bool ok = fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+    bool ok = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
     /* one call: a line is there or not, as far as a disk that is full allows */
     ok = ok && (info.st_size > FAILURES_BYTES_MAX ||
                 write(fd, line, strlen(line)) == (ssize_t)strlen(line));
     if (!ok)
         fail_errno(error, "write", path);
-    if (fd >= 0)
-        close(fd);
-    close(folder);
+    close(fd);
     return ok;
 }
 

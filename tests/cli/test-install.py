@@ -174,9 +174,9 @@ def test_units(suite):
         suite.expect("verify/" + unit.name, done, 0, b"", b"")
     # That it finds something can be relied on.
     bad = folder / "bad.service"
-    bad.write_text((folder / "virt-uprof-collect.service").read_text().replace("Nice=10", "Nicer=10"))
+    bad.write_text((folder / "virt-uprof-collect.service").read_text().replace("TasksMax=", "TasksMost="))
     done = suite.run("systemd-analyze", "verify", "--man=no", bad)
-    suite.say("verify/bad", [] if b"Nicer" in done.stderr else [repr(done.stderr)])
+    suite.say("verify/bad", [] if b"TasksMost" in done.stderr else [repr(done.stderr)])
     for name, threshold in (("collect", 40), ("prune", 20)):
         done = suite.run(
             "systemd-analyze", "security", "--no-pager", "--offline=true",

@@ -197,6 +197,30 @@ def test_clock_ahead(program):
     assert store.count("--since", storing.day_name(TODAY + DAY), "web-1") == 100000
 
 
+def test_clock_back(program):
+    """A clock that is set back by more than slices are kept, rounds and a prune meanwhile, and right again."""
+    store = Store(program, slices=3)
+    for ago in range(5):
+        store.put("web-1", A, at(ago, 0), {"main;work": 10 ** ago})
+    store.prune(say="4 profiles merged into 4 days, 4 summaries written, 1 profiles removed")
+    before = store.files()
+    with store.at_another_time(-20 * DAY):
+        store.put("web-1", A, at(21, 1), {"main;back": 100000})
+        store.put("web-1", A, at(20, 0), {"main;back": 200000})
+        store.prune(say="1 profiles merged into 1 days, 1 summaries written, 0 profiles removed")
+        # what is of days that are still to come stays as it is
+        assert before.items() <= store.files().items()
+        assert store.count("--since", "yesterday", "--until", "today", "web-1") == 100000
+    # a slice of a day that has been closed long since
+    store.put("web-1", A, at(4, 2), {"main;late": 5})
+    store.prune(say="2 profiles merged into 2 days, 2 summaries written, 3 profiles removed")
+    assert store.stacks(day_stem("web-1", 20)) == {"web-1;main;back": 200000}
+    assert store.stacks(day_stem("web-1", 4)) == {"web-1;main;work": 10000, "web-1;main;late": 5}
+    assert store.count("--since", "30d", "web-1") == 311116
+    assert sorted({name[-26:-18] for name in store.names("Z.meta.json")}) == sorted(
+        stamp(at(ago))[:8] for ago in range(4)), store.names()
+
+
 def test_same_name(program):
     """Two domains of one name on one day: told apart by UUID."""
     store = Store(program)
@@ -341,13 +365,16 @@ def test_unmerged_stays(program):
 
 def test_room(program):
     """Oldest first over all domains; the newest day of each stays, and what is not merged."""
-    store = Store(program, megabytes=1)
+    store = Store(program, megabytes=100)
     big = {f"main;function_{i};{hashlib.sha256(str(i).encode()).hexdigest()}": 1 for i in range(3000)}
     for ago in range(1, 6):
         for number, name in ((1, "web-1"), (2, "web-2")):
             store.put(name, uuid_of(number), at(ago, number), big)
     store.put("old", uuid_of(3), at(6), {"main;work": 3})
     store.put("web-1", A, at(0, 0), {"main;work": 4})
+    store.prune(say=" 0 profiles removed")
+    all_of_them = store.names()
+    store.limit(megabytes=1)
     store.prune()
     used = sum((store.path / name).stat().st_blocks * 512 for name in store.files())
     assert used <= 1 << 20, used
@@ -355,13 +382,49 @@ def test_room(program):
         assert f"data/{day_stem(name, ago)}.meta.json" in store.names(), store.names()
     assert f"data/{day_stem('web-1', 5)}.meta.json" not in store.names()
     assert store.count("--since", "today", "web-1") == 4
-    days = sorted(name for name in store.names(".meta.json") if re.search(r"web-\d-\d{8}\.", name))
-    kept = [{name[-18:-10] for name in days if f"/{domain}/" in name} for domain in ("web-1", "web-2")]
-    assert min(kept[0]) <= min(kept[1]) or len(kept[0]) >= len(kept[1]) - 1, kept
+    # a slice is as old as its time, a day as its end; nothing that stays could have gone before what went
+    def age(name):
+        day, clock = re.search(r"-(\d{8})(T\d{6})?", name).groups()
+        return day + (clock or "T24")
+
+    newest = {day_stem(name, ago) for name, ago in (("web-1", 1), ("web-2", 1), ("old", 6))}
+    may_go = [name for name in store.names(".meta.json")
+              if name[len("data/"):-len(".meta.json")] not in newest and stamp(TODAY)[:8] not in name]
+    gone = [name for name in all_of_them if ".meta.json" in name and name not in store.names()]
+    assert gone and may_go and max(map(age, gone)) <= min(map(age, may_go)), (gone, may_go)
     store.limit(megabytes=1)
     before = store.files()
     store.prune()
     assert store.files() == before
+
+
+def test_documented_size(program):
+    """What 20 domains take after 30 days, by what a day of one takes: README.md tells as much, and no less."""
+    store = Store(program)
+    made_up = storing.Program(1)
+    rng = __import__("random").Random(1)
+    rounds, domains = 144, 20
+    for i in range(rounds):
+        store.put("domain-01", A, TODAY - DAY + i * DAY // rounds, made_up.stacks(rng))
+    store.prune()
+
+    def measure(*names):
+        sizes = [len(content) for name, content in store.files().items() if name in names]
+        return sum(sizes) / 1e6, sum(-(-size // 4096) * 4096 for size in sizes) / 1e6
+
+    slices = measure(*store.names("Z."))
+    day = measure(*(name for name in store.names("data/") if "Z." not in name))
+    summary = measure(*store.names("summary/"))
+    readme = (pathlib.Path(__file__).resolve().parent.parent.parent / "README.md").read_text()
+    numbers = re.search(r"A round is some (\d+) kB of a domain, its day ([0-9.]+) MB, and (\d+) kB when\s+closed\."
+                        r"\s+Kept are (\d+) days of rounds.*After (\d+) days 20 domains have (\d+) MB"
+                        r" \((\d+) MB in blocks of 4 KiB\)", " ".join(readme.split()))
+    kb_of_round, mb_of_day, kb_of_closed, slice_days, days, *limits = map(float, numbers.groups())
+    assert slices[0] / rounds * 1000 <= 1.2 * kb_of_round and slices[0] <= mb_of_day, slices
+    assert round(day[0] * 1000) <= kb_of_closed, day
+    for i, limit in enumerate(limits):
+        found = domains * (slice_days * slices[i] + days * day[i] + days * summary[0])
+        assert 0.5 * limit < found <= 1.1 * limit, (i, found, limit)
 
 
 def test_too_little_room(program):
@@ -967,6 +1030,49 @@ def test_naming_of_files(program):
     out, err = store.run("report", "-f", "folded", "x.folded")
     assert one.bare() in out and err == "", (out, err)
     store.run("report", "-s", "missing", "x.folded", code=FAILED, say="'missing'")
+
+
+def test_naming_of_modules(program):
+    """What processes of a Linux guest had mapped, by build-ids alone, and counted from the first page."""
+    store = Store(program)
+    lib = App(store.folder.name, "lib", "3f2a91c0")
+    other = App(store.folder.name, "other", "91c07d11", "void other(void) { }\n")
+    folder = pathlib.Path(store.folder.name, "debug")
+    (folder / ".build-id/3f").mkdir(parents=True)
+    (folder / ".build-id/3f/2a91c0").symlink_to(lib.path)
+    segments = subprocess.run(["readelf", "-lW", lib.path], check=True, capture_output=True).stdout.decode()
+    first = min(int(text, 16) for text in re.findall(r"^ +LOAD +0x[0-9a-f]+ 0x([0-9a-f]+)", segments, re.M)) & ~0xfff
+    places = ";".join(f"[lib.so.6+{lib.at[name] + 1 - first:#x}]" for name in ("_start", "rest", "work"))
+    stack = f"nginx;{places};write_[k]"
+    folded = pathlib.Path(store.folder.name, "x.folded")
+    sidecar = pathlib.Path(store.folder.name, "x.meta.json")
+    folded.write_text(f"vm;{stack} 3\n")
+
+    def module(label, build_id):
+        return {"name": label, "build_id": build_id, "symbols": "", "matched": False, "module": True}
+
+    def expect(named, *words, modules):
+        sidecar.write_text(json.dumps(storing.sidecar("vm", A, at(1), 1, 1, images=modules)))
+        out, err = store.run("report", "-q", "-f", "folded", *words, "x.folded")
+        assert out == f"vm;nginx;{NAMED if named else places};write_[k] 3\n" and err == "", (out, err)
+
+    one = [module("[lib.so.6]", "3f2a91c0")]
+    expect(True, "-s", lib.path, modules=one)
+    expect(True, "-s", other.path, "-s", lib.path, modules=one)
+    expect(True, "--debug-dir", str(folder), modules=one)
+    expect(True, "-s", lib.path, modules=images("91c07d11") + one)
+    # rather no name than a wrong one
+    expect(False, "-s", other.path, modules=one)
+    expect(False, "-s", lib.path, modules=[])
+    expect(False, "-s", lib.path, modules=[module("[lib.so.6]", "")])
+    expect(False, "-s", lib.path, modules=one + [module("[lib.so.6]", "91c07d11")])
+    expect(False, modules=one)
+    # in the store as well
+    store.put("vm", A, at(1), {stack: 5}, images=one)
+    for _ in range(2):
+        out, _ = store.run("report", "-q", "-f", "folded", "--since", "3d", "vm", "-s", lib.path)
+        assert out == f"vm;nginx;{NAMED};write_[k] 5\n", out
+        store.prune()
 
 
 TESTS = [(name[5:].replace("_", "-"), run) for name, run in sorted(globals().items())

@@ -3,7 +3,8 @@
  * mute-libvirt.c - to be preloaded: libvirt does not say what one domain is
  *
  * UPROF_TEST_MUTE: the domain's name. UPROF_TEST_MUTE_HOW: "state" or "xml", what is refused;
- * "gone": all, as of a domain that has ended; "lost": all, as of a daemon that has.
+ * "gone": all, as of a domain that has ended; "lost": all, as of a daemon that has; "job":
+ * nothing, but it is at work on the domain.
  */
 #include <dlfcn.h>
 #include <libvirt/libvirt.h>
@@ -66,6 +67,20 @@ virDomainGetXMLDesc(virDomainPtr domain, unsigned flags)
 
     *(void **)&real = dlsym(RTLD_NEXT, "virDomainGetXMLDesc");
     return refuse(domain, "xml") ? NULL : real(domain, flags);
+}
+
+int
+virDomainGetJobInfo(virDomainPtr domain, virDomainJobInfoPtr info)
+{
+    const char *name = getenv("UPROF_TEST_MUTE");
+    int (*real)(virDomainPtr, virDomainJobInfoPtr);
+
+    if (is_how("job") && name && strcmp(virDomainGetName(domain), name) == 0) {
+        *info = (virDomainJobInfo){ .type = VIR_DOMAIN_JOB_UNBOUNDED };
+        return 0;
+    }
+    *(void **)&real = dlsym(RTLD_NEXT, "virDomainGetJobInfo");
+    return real(domain, info);
 }
 
 int

@@ -40,12 +40,13 @@ check_packages=(
     protobuf-compiler golang-github-google-pprof-dev libdevel-nytprof-perl
     bash-completion zsh fish systemd curl
     debhelper dpkg-dev lintian
+    ccache
 )
 # What fetches speedscope. Packages of node that are not Debian's bring it, and have no room for Debian's.
 command -v npm >/dev/null || check_packages+=(npm)
 # What tests look for, and are skipped without.
 check_tools=(
-    clang clang-format git mandoc xmllint localedef chromium chromedriver protoc npm perl zsh fish systemd-analyze curl dh lintian
+    clang clang-format git mandoc xmllint localedef chromium chromedriver protoc npm perl zsh fish systemd-analyze curl dh lintian ccache
     /usr/share/bash-completion/bash_completion
     /usr/share/gocode/src/github.com/google/pprof/proto/profile.proto
     /usr/share/perl5/Devel/NYTProf/flamegraph.pl

@@ -1,16 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# collect.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - rounds over several domains, good and bad,
-# and rounds that are killed, also while the disk is full
+# collect.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - rounds over several domains, good and bad;
+# with what rights the units leave them; and killed, also while the disk is full
 #
-# rounds.sh does more of those that go well. UPROF_LIVE_KILLS: how many are killed
+# rounds.sh does more of those that go well.
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-rounds=4
-kills=${UPROF_LIVE_KILLS:-40}
-kills_full=8
+rounds=2
 namespace=https://virt-uprof.org/xmlns/domain/1.0
 kvm=${guest_prefix}kvm
 tcg=${guest_prefix}tcg
@@ -67,33 +65,6 @@ shows()
     grep -qE -- "$1" "$work/out" || fail "configure says nothing of '$1': $(cat "$work/out")"
 }
 
-lock_is_free()
-{
-    flock -n /run/virt-uprof/collect.lock true
-}
-
-no_round_is_left()
-{
-    ! pgrep -f "^$program collect .*--store $store" >/dev/null
-}
-
-# rest MS: some time up to that
-rest()
-{
-    local ms=$((RANDOM % $1))
-    sleep "$((ms / 1000)).$(printf %03d $((ms % 1000)))"
-}
-
-# kill_round PID MS: at any time up to that; nothing of it is left
-kill_round()
-{
-    rest "$2"
-    kill -KILL "$1" 2>/dev/null || true
-    wait "$1" 2>/dev/null || true
-    wait_until 5 lock_is_free || fail 'the lock is not free'
-    wait_until 5 no_round_is_left || fail 'a step of a dead round lives on'
-}
-
 # is_sampled NAME: a run has the lock of that domain; to try it would be in the way
 is_sampled()
 {
@@ -102,6 +73,7 @@ is_sampled()
         grep -q "FLOCK.*:$inode " /proc/locks
 }
 
+only_collector
 # A daemon of our own, where hostile names can hurt nobody.
 # shellcheck disable=SC2119
 need_own_daemon
@@ -201,19 +173,15 @@ if mount -t tmpfs -o size=256k,mode=750 tmpfs "$work/small"; then
     says "^$kvm \\(.*\\): failed: cannot write .*: No space left on device$"
     collect 5 "$kvm"
     says "^$kvm \\(.*\\): failed: .*free"
-    say "$kills_full rounds that are killed while it is full"
-    for ((i = 0; i < kills_full; i++)); do
-        # room for nothing, for the stacks alone, or for both files
-        dd if=/dev/zero of="$store/rest" bs=4k 2>/dev/null || true
-        truncate -s "-$((RANDOM % 4 * 4))k" "$store/rest"
-        "$program" collect -q --config "$work/full.xml" --store "$store" "$kvm" >"$work/out" 2>"$work/err" </dev/null &
-        kill_round $! 900
-        check_store "$kvm=1+"
-        runs "$kvm" || wait_until 5 runs "$kvm" || fail "'$kvm' was left stopped"
-    done
     rm "$store/rest"
     profile 0 collect --config "$work/full.xml" --store "$store" "$kvm"
-    check_store "$kvm=2+"
+    check_store "$kvm=2"
+    say 'a store that cannot be written'
+    mount -o remount,ro "$work/small"
+    profile 5 collect --config "$work/full.xml" --store "$store" "$kvm"
+    says "^$kvm \\(.*\\): failed: cannot .*: Read-only file system$"
+    mount -o remount,rw "$work/small"
+    check_store "$kvm=2"
     store=$work/store
 else
     skipped+='no tmpfs can be mounted here; '
@@ -237,39 +205,55 @@ status=0
 wait "$running" || status=$?
 [[ $status =~ ^[0456]$ ]] || fail "a round exits $status when libvirt starts again"
 round
-
-say "$kills rounds that are killed"
-steps=0
-for ((i = 0; i < kills; i++)); do
-    "$program" collect -q --config "$work/config.xml" --store "$store" >"$work/out" 2>"$work/err" </dev/null &
-    running=$!
-    if [ $((i % 4)) = 3 ]; then
-        rest 1200
-        # A step of it: the round goes on.
-        step=$(cat "/proc/$running/task/$running/children" 2>/dev/null || true)
-        # shellcheck disable=SC2086 # one word or none
-        [ -z "$step" ] || ! kill -KILL ${step%% *} 2>/dev/null || steps=$((steps + 1))
-        status=0
-        wait "$running" || status=$?
-        [[ $status =~ ^[0456]$ ]] || fail "a round of which a step was killed exits $status"
-    else
-        kill_round "$running" 1200
-    fi
-    wait_until 5 lock_is_free || fail 'the lock is not free'
-    wait_until 5 no_round_is_left || fail 'a step of a dead round lives on'
-    for name in "$kvm" "$tcg" "$hostile"; do
-        wait_until 5 runs "$name" || fail "'$name' was left stopped by round $i"
-    done
-done
-check_store "$kvm=$rounds+" "$tcg=$rounds+" "$hostile=$rounds+"
-must_be_paused "$paused"
 no_leftovers "$store"
+
+say 'a hundred that are killed, of collect and of prune'
+mkdir "$work/kills"
+if mount -t tmpfs -o size=8m,mode=750 tmpfs "$work/kills"; then
+    at_exit umount "$work/kills"
+    python3 "$here/killrounds.py" "$program" "$libvirt_uri" "$work/kills" "$kvm" "$tcg" "$hostile" >"$work/out" ||
+        fail 'killrounds.py'
+    say "$(cat "$work/out")"
+else
+    skipped+='no tmpfs can be mounted here; '
+fi
+must_be_paused "$paused"
 for name in "$kvm" "$tcg" "$hostile"; do
     must_be_free "$name"
     must_run "$name"
 done
-round
-[ "$steps" -gt 0 ] || skipped+='no step of a round was there to be killed; '
+
+say 'as the units do it'
+for command in collect prune; do
+    sed "s,@bindir@,/usr/bin," "$here/../../data/virt-uprof-$command.service.in" >"$work/$command.service"
+done
+cp "$program" "$work/virt-uprof" # from where the units see it
+# as_unit UNIT SCRIPT: for sh; $0 is the program, $1 the configuration, $2 the store
+as_unit()
+{
+    local status=0
+    "$here/../lib/as-unit.py" "$work/$1.service" "$store" -- sh -ec "$2" "$work/virt-uprof" "$work/config.xml" \
+        "$store" "$kvm" "$tcg" >"$work/out" 2>"$work/err" || status=$?
+    [ "$status" = 0 ] || [ "$status" = 77 ] || fail "as the unit of $1 it exits $status: $(cat "$work/out")"
+    return "$status"
+}
+# Behind what the program does: that these are restrictions.
+# shellcheck disable=SC2016 # the inner shell's
+if as_unit collect '
+    "$0" collect --config "$1" --store "$2" "$3" "$4"
+    "$0" check --heal --quiet
+    ! touch /etc/uprof 2>/dev/null && ! python3 -c "import socket; socket.socket(socket.AF_INET)" 2>/dev/null'; then
+    says "^$kvm \\(.*\\): ok: "
+    says "^$tcg \\(.*\\): ok: "
+    result sidecar "$(newest "$kvm")" "access == '$access'" "ended_by == 'duration'"
+    as_unit prune '
+        "$0" prune --config "$1" --store "$2"
+        status=0
+        "$0" collect -q --config "$1" --store "$2" "$3" 2>/dev/null || status=$?
+        [ "$status" = 4 ]'
+else
+    skipped+="$(cat "$work/out"); "
+fi
 
 say 'what is stored is read'
 profile 0 summary --config "$work/config.xml" --store "$store" today

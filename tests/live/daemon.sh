@@ -27,8 +27,8 @@ in_hold()
     [ "$(held)" != 0 ]
 }
 
-# catch_hold: waits for one. The looks are spread by chance: evenly spaced ones can
-# fall between the holds each time, which are evenly spaced too.
+# catch_hold: waits for one. The looks are spread by chance: evenly spaced ones could
+# fall between the holds each time.
 catch_hold()
 {
     local end=$((SECONDS + 20))
@@ -65,7 +65,7 @@ boot "$name" split
 uuid=$(quiet_virsh domuuid "$name")
 
 say 'a restart'
-start 16
+start 12
 end_test_libvirtd "$work/d"
 sleep 2
 run_test_libvirtd "$work/d"
@@ -74,8 +74,8 @@ result sidecar "$work/x.meta.json" "ticks['busy'] > 0 or ticks['late'] > 0"
 
 say 'killed, in a hold if we can'
 n_held=0
-for ((n = 0; n < 5 || (n < 15 && n_held == 0); n++)); do
-    start 14
+for ((n = 0; n < 3 || (n < 15 && n_held == 0); n++)); do
+    start 11
     catch_hold
     kill_daemon
     sleep 0.2
@@ -88,7 +88,7 @@ say "$n_held of $n kills hit a hold"
 
 say 'killed with the profiler, in a hold if we can: the guardian waits for it'
 n_held=0
-for ((n = 0; n < 5 || (n < 15 && n_held == 0); n++)); do
+for ((n = 0; n < 3 || (n < 15 && n_held == 0); n++)); do
     start 30
     guardian=$(cat "/proc/$profiler/task/$profiler/children")
     catch_hold

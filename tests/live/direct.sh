@@ -19,7 +19,8 @@ start()
     "$program" "${rate[@]}" -o "$work/x.folded" -o "$work/x.meta.json" -d "$@" "$name" \
         >"$work/out" 2>"$work/err" </dev/null &
     profiler=$!
-    sleep 2
+    wait_until 20 grep -qs ', access direct' "$work/err" || fail 'it does not begin'
+    sleep 1
 }
 
 # finish [EXPRESSION...]: the run must end well, and have left nothing

@@ -84,6 +84,14 @@ need_own_daemon()
     export LIBVIRT_DEFAULT_URI=$libvirt_uri
 }
 
+# only_collector: for tests of rounds, whose lock is the machine's: one after the other
+only_collector()
+{
+    local lock
+    exec {lock}>/run/lock/virt-uprof-tests
+    flock "$lock"
+}
+
 # boot NAME CMDLINE [VCPUS [IMAGE [CPU]]]
 boot()
 {

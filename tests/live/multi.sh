@@ -89,7 +89,7 @@ result sidecar "$work/out.d/$two.meta.json" "ended_by == 'gone'" "duration_ms < 
 # Its boot was sampled as well.
 result sidecar "$work/out.d/$three.meta.json" "ended_by == 'signal'" \
     "stacks['complete'] > 5"
-result stacks "$three" 100 'guest_entry(;.*)?|\[unknown\]|\[truncated\];.*' "$work/out.d/$three.folded"
+result stacks "$three" 100 '(_start|guest_entry)(;.*)?|\[unknown\]|\[truncated\];.*' "$work/out.d/$three.folded"
 rm "$work/out.d/$three.folded" "$work/out.d/$three.meta.json"
 complete "$one" "$two"
 must_run "$one"

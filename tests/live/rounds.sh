@@ -54,15 +54,25 @@ newest()
     find "$store/data/$1" -name '*Z.meta.json' | sort | tail -n 1
 }
 
-# samples_of NAME: running samples of all its slices and days that are not merged from them
+# samples_of NAME: in its folded files: all slices, and days that are not merged from them.
+# Not by the sidecars: a sample counts there once, and in a profile for as many ticks as it
+# stands for.
 samples_of()
 {
     python3 - "$store/data/$1" <<'PYTHON'
-import json, pathlib, sys
-runs = {path.name: json.loads(path.read_text()) for path in pathlib.Path(sys.argv[1]).glob("*.meta.json")}
-days = {name.split("-")[-1][:8] for name, run in runs.items() if "slices" in run}
-print(sum(run["samples"]["running"] for name, run in runs.items()
-          if "slices" in run or name.split("-")[-1][:8] not in days))
+import gzip, json, pathlib, sys
+total = 0
+runs = {path: json.loads(path.read_text()) for path in pathlib.Path(sys.argv[1]).glob("*.meta.json")}
+days = {path.name.split("-")[-1][:8] for path, run in runs.items() if "slices" in run}
+for path, run in runs.items():
+    if "slices" not in run and path.name.split("-")[-1][:8] in days:
+        continue
+    with gzip.open(str(path).removesuffix(".meta.json") + ".folded.gz", "rt") as lines:
+        found = sum(int(line.rpartition(" ")[2]) for line in lines)
+    if found < run["samples"]["running"]:
+        sys.exit(f"{path}: {run['samples']['running']} samples, and {found} in the profile")
+    total += found
+print(total)
 PYTHON
 }
 
@@ -85,6 +95,7 @@ is_sampled()
         grep -q "FLOCK.*:$inode " /proc/locks
 }
 
+only_collector
 # A daemon of our own, where hostile names can hurt nobody.
 # shellcheck disable=SC2119
 need_own_daemon

@@ -573,6 +573,41 @@ test_failures(void)
     clear();
 }
 
+static int is_noted; /* atomic */
+
+static gpointer
+remove_again_and_again(gpointer data)
+{
+    UprofStore *store = data;
+
+    while (!g_atomic_int_get(&is_noted)) {
+        g_autoptr(UprofStoreFolder) folder = uprof_store_folder_open(store, "web-1", NULL);
+        if (!folder)
+            continue;
+        g_assert_true(uprof_store_remove(folder, "web-1-20261120", NULL));
+        uprof_store_settle(store, folder);
+    }
+    return NULL;
+}
+
+/* While another process removes the folder each time that it is empty. */
+static void
+test_failures_removed(void)
+{
+    g_autoptr(UprofStore) store = open_store();
+    g_autoptr(UprofStore) other = open_store();
+    GThread *thread = g_thread_new("prune", remove_again_and_again, other);
+
+    for (unsigned i = 0; i < 20000; i++) {
+        g_autoptr(GError) error = NULL;
+        g_assert_true(uprof_store_note_failure(store, "web-1", UUID, START_S, "busy", &error));
+        g_assert_no_error(error);
+    }
+    g_atomic_int_set(&is_noted, 1);
+    g_thread_join(thread);
+    clear();
+}
+
 static void
 test_days(void)
 {
@@ -614,6 +649,7 @@ main(int argc, char **argv)
     g_test_add_func("/store/owner", test_owner);
     g_test_add_func("/store/missing", test_missing);
     g_test_add_func("/store/failures", test_failures);
+    g_test_add_func("/store/failures-removed", test_failures_removed);
     g_test_add_func("/store/days", test_days);
     const int code = g_test_run();
     remove_all(top);
