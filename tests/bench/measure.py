@@ -10,10 +10,13 @@ measure.py --join RESULT FILE... - puts results together
 Prints a row for each way in; run says what is measured.
 """
 
+import contextlib
 import json
 import os
 import pathlib
 import platform
+import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -23,9 +26,13 @@ import time
 WINDOW_S = 4
 # After a run has begun: connecting and the trial holds are not what is measured.
 SETTLE_S = 2.5
-ROW = "{:<4} {:<26} {:>8} {:>7} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>7} {:>9}"
+# Where one run is stopped and goes on.
+SHORT_S = 0.25
+SHORT_SETTLE_S = 0.05
+SHORT_PER_WINDOW = 20
+ROW = "{:<4} {:<26} {:>8} {:>7} {:>8} {:>8} {:>8} {:>8} {:>8} {:>7} {:>7} {:>9} {:>6}"
 HEAD = ("", "access", "asked Hz", "budget", "p50 us", "p90 us", "p99 us", "max us", "got Hz",
-        "held %", "cpu us", "slower %")
+        "held %", "cpu us", "slower %", "noise")
 MANY_ROW = "{:>7} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}"
 MANY_HEAD = ("idle", "busy", "cpu %", "MiB", "later", "p50 us", "p99 us", "late %")
 MANY_S = 20
@@ -46,55 +53,106 @@ WAYS = (
 
 
 class Guest:
+    """Reads the guest's counter out of QEMU's memory, which stops and wakes nobody."""
+
     def __init__(self, uri, name, address):
-        self.command = ["virsh", "-q", "-c", uri, "qemu-monitor-command", name, "--hmp",
-                        f"xp/1gx {address}"]
+        info = subprocess.run(
+            ["virsh", "-q", "-c", uri, "dominfo", name], stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"},
+        ).stdout
+        size = 1024 * int(re.search(r"^Max memory:\s+(\d+) KiB$", info, re.M)[1])
+        process = self.find_process(name)
+        for line in (process / "maps").read_text(encoding="utf-8").splitlines():
+            first, last = (int(part, 16) for part in line.split()[0].split("-"))
+            if last - first == size:
+                break
+        else:
+            sys.exit(f"measure.py: QEMU of '{name}' has no {size} bytes in one piece")
+        self.place = first + int(address, 16)
+        self.memory = (process / "mem").open("rb", buffering=0)
+
+    @staticmethod
+    def find_process(name):
+        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                if f"\0guest={name},".encode() in path.read_bytes():
+                    return path.parent
+        sys.exit(f"measure.py: no QEMU of '{name}'")
 
     def count(self):
-        """The counter, and the moment at which it was read, as near as we know."""
-        before = time.monotonic()
-        reply = subprocess.run(
-            self.command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
-            env={**os.environ, "LC_ALL": "C"},
-        )
-        return int(reply.stdout.split()[-1], 16), (before + time.monotonic()) / 2
+        self.memory.seek(self.place)
+        return int.from_bytes(self.memory.read(8), "little"), time.monotonic()
 
-    def speed(self):
+    def speed(self, seconds=WINDOW_S):
         """Rounds of work in a second, over one window."""
         one, began = self.count()
-        time.sleep(WINDOW_S)
+        time.sleep(seconds)
         other, ended = self.count()
         return (other - one) / (ended - began)
 
 
+def compare(free, sampled):
+    """By how many percent the guest is slower, and how far two halves of the free windows differ."""
+    def slower(one, other):
+        return 100 * (1 - statistics.median(one) / statistics.median(other))
+    return {"free_per_s": free, "sampled_per_s": sampled,
+            "slower_percent": slower(sampled, free),
+            "noise_percent": abs(slower(free[::2], free[1::2]))}
+
+
+def alternate(guest, run, windows):
+    """One run that is stopped and goes on, in turns: many short windows, since a machine's
+    speed drifts by more than sampling takes. Only for a way that leaves nothing in the guest
+    between two holds."""
+    free, sampled = [], []
+    for window in range(windows * SHORT_PER_WINDOW):
+        # Either goes first as often as the other.
+        for is_sampled in (True, False) if window % 2 else (False, True):
+            run.send_signal(signal.SIGCONT if is_sampled else signal.SIGTSTP)
+            time.sleep(SHORT_SETTLE_S)
+            (sampled if is_sampled else free).append(guest.speed(SHORT_S))
+    run.send_signal(signal.SIGCONT)
+    return compare(free, sampled)
+
+
 def measure(program, guest, uri, name, symbols, arguments, windows):
-    """Alternating windows; the facts are those of the last run."""
-    free, sampled, facts = [], [], None
+    """Alternating windows; how long holds take is asked of runs that nobody stops."""
+    facts = {"runs": []}
+    free, sampled = [], []
+
+    def begin():
+        run = subprocess.Popen(
+            [program, "-q", "-c", uri, "-d", "0", "-s", symbols, "-o", str(sidecar), *arguments,
+             name], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        time.sleep(SETTLE_S)
+        return run
+
+    def end(run):
+        if run.poll() is not None:
+            sys.exit(f"measure.py: the run has ended early: {run.returncode}")
+        run.terminate()
+        if run.wait(timeout=60) != 0:
+            sys.exit(f"measure.py: exit {run.returncode}")
+
     with tempfile.TemporaryDirectory() as folder:
         sidecar = pathlib.Path(folder) / "x.meta.json"
         for _ in range(windows):
             free.append(guest.speed())
-            run = subprocess.Popen(
-                [program, "-q", "-c", uri, "-d", "60", "-s", symbols, "-o", str(sidecar),
-                 *arguments, name],
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            )
-            time.sleep(SETTLE_S)
+            run = begin()
             sampled.append(guest.speed())
-            if run.poll() is not None:
-                sys.exit(f"measure.py: the run has ended early: {run.returncode}")
-            run.terminate()
-            if run.wait(timeout=60) != 0:
-                sys.exit(f"measure.py: exit {run.returncode}")
+            end(run)
             now = json.loads(sidecar.read_text(encoding="utf-8"))
-            facts = facts or {"runs": []}
             facts["runs"].append({
                 key: now[key]
                 for key in ("samples", "rate", "ticks", "stacks", "hold_us", "stopped_us",
                             "held_share_ppm", "profiler_cpu_ms", "duration_ms")
             })
-    facts["free_per_s"], facts["sampled_per_s"] = free, sampled
-    facts["slower_percent"] = 100 * (1 - statistics.median(sampled) / statistics.median(free))
+        if "direct" in arguments:
+            run = begin()
+            facts |= alternate(guest, run, windows)
+            end(run)
+        else:
+            facts |= compare(free, sampled)
     return facts
 
 
@@ -117,7 +175,7 @@ def print_row(way, access, rate, budget, facts):
         f"{middle(facts, 'rate', 'got_millihertz') / 1000:.1f}",
         f"{middle(facts, 'held_share_ppm') / 10000:.1f}",
         f"{statistics.median(cpu):.0f}",
-        f"{facts['slower_percent']:.1f}"), flush=True)
+        f"{facts['slower_percent']:.1f}", f"{facts['noise_percent']:.1f}"), flush=True)
 
 
 def main(program, uri, tcp, name, way, symbols, address, windows, result):
