@@ -9,9 +9,14 @@
 patient=(--max-pause 1s)
 fast=(-F 1000 --budget 100 "${patient[@]}")
 samples_wanted=5000
-# More are taken: one CPU runs guest and profiler in turns of a millisecond, so that
-# neighboring samples are alike by chance, the more so the busier the machine is.
-samples_taken=15000
+# Half as many again are taken, so that it is not chance that decides.
+samples_taken=7500
+# For how many turns of its loop a guest works in the shortest of its three functions: for a
+# millisecond or so. Xen lets a vCPU run for a whole millisecond before another one gets its
+# CPU (sched_ratelimit_us), so that on our one CPU the guest runs for just that time between
+# two samples; with work that comes round within 25 us neighbors were alike: the variance of
+# runs' shares was 4 times that of independent samples, with this it is half of that.
+long_work=300000
 
 # guest_image KIND: the guest of known shares
 guest_image()
@@ -22,12 +27,12 @@ guest_image()
     esac
 }
 
-# boot NAME KIND [CMDLINE [VCPUS]]: the guest of known shares; sets $domid
+# boot NAME KIND [CMDLINE [VCPUS [UNIT]]]: the guest of known shares; sets $domid
 boot()
 {
     local words=${3:-split}
-    # Emulated twice it is slow: short slices of work.
-    create "$1" "$2" "$(guest_image "$2")" "$words unit=500" 64 '' "${4:-1}"
+    # Emulated it is slow: short slices of work.
+    create "$1" "$2" "$(guest_image "$2")" "$words unit=${5:-500}" 64 '' "${4:-1}"
     if [ "$2" = pv ]; then
         await_word "$1" "virt-uprof guest: ${words%%[= ]*}"
     fi
@@ -37,10 +42,10 @@ boot()
 shares()
 {
     local files=() n=0
-    boot g "$1"
+    boot g "$1" split 1 "$long_work"
     while [ "$n" -lt "$samples_taken" ]; do
         files+=("$work/${#files[@]}.folded")
-        profile 0 "${fast[@]}" -d 5 -o "${files[-1]}" -o "$work/run.meta.json" g
+        profile 0 "${fast[@]}" -d 4 -o "${files[-1]}" -o "$work/run.meta.json" g
         result sidecar "$work/run.meta.json" "ended_by == 'duration'" "access == 'xen'" \
             "stacks['complete'] * 1000 >= samples['running'] * 998" "images[0]['matched']" \
             "samples['idle'] == 0" "domain['driver'] == 'Xen'"
@@ -57,7 +62,7 @@ stacks()
 {
     create g "$1" "$guests/$2.elf" 'split unit=500' 64 '' 1
     [ "$1" != pv ] || await_word g 'virt-uprof guest: split'
-    profile 0 "${fast[@]}" -d 3 -o "$work/g.folded" -o "$work/run.meta.json" g
+    profile 0 "${fast[@]}" -d 2 -o "$work/g.folded" -o "$work/run.meta.json" g
     cat "$work/err"
     result sidecar "$work/run.meta.json" \
         "stacks['complete'] * 1000 >= samples['running'] * 998 > 0"
@@ -73,7 +78,7 @@ stacks()
 deep()
 {
     boot g "$1" deep
-    profile 0 "${fast[@]}" -d 4 -o "$work/g.folded" g
+    profile 0 "${fast[@]}" -d 3 -o "$work/g.folded" g
     result stacks g 80 "guest_entry;guest_main;deep_loop;(deep_[0-9]+;?){64};work" "$work/g.folded"
 }
 
@@ -101,7 +106,7 @@ idle()
 hostile()
 {
     boot g pvh hostile
-    profile 0 "${fast[@]}" -d 3 -o "$work/g.folded" -o "$work/run.meta.json" g
+    profile 0 "${fast[@]}" -d 2 -o "$work/g.folded" -o "$work/run.meta.json" g
     cat "$work/err"
     result stacks g 100 '\[truncated\];.*|guest_entry(;.*)?|hostile_.*' "$work/g.folded"
     result sidecar "$work/run.meta.json" "stacks['truncated'] > 0" \
@@ -126,7 +131,7 @@ create_by_xl()
 foreign()
 {
     create_by_xl "${@:2}"
-    profile 0 "${fast[@]}" -d 3 --idle -o "$work/g.folded" -o "$work/run.meta.json" \
+    profile 0 "${fast[@]}" -d 2 --idle -o "$work/g.folded" -o "$work/run.meta.json" \
         --domid "$domid"
     cat "$work/err"
     sed -n 1,4p "$work/g.folded"
@@ -154,17 +159,37 @@ foreign_grub()
     foreign "$wanted" "$1" 128 "kernel = \"/usr/lib/grub-xen/grub-$2.bin\""
 }
 
+# boot_debian KIND VCPUS WORDS MIB: a guest 'g' of Debian's kernel; sets $domid. On the emulated
+# processor a program of the guest's crashes now and then, its first as well: not what is tested.
+boot_debian()
+{
+    local try
+    for try in 1 2 3; do
+        create g "$1" "$(echo /boot/vmlinuz-*)" "console=hvc0 quiet -- $3" "$4" /lab/initrd.cpio "$2"
+        await_word g '^READY|Kernel panic'
+        ! console_says g 'Kernel panic' && return
+        printf 'boot %s: %s\n' "$try" "$(console_of g | grep -a 'Kernel panic')"
+        virsh -q destroy g || true
+        wait_until 30 is_in_state "$domid" gone
+    done
+    fail 'it panics each time it boots'
+}
+
 # linux KIND VCPUS: Debian's kernel, which starts at its link addresses, as dom0's own does
 linux()
 {
-    grep -E ' [tTwW] ' /proc/kallsyms | grep -v '\[' >"$work/kernel.syms"
-    create g "$1" "$(echo /boot/vmlinuz-*)" 'console=hvc0 quiet -- user syscalls' 256 \
-        /lab/initrd.cpio "$2"
-    await_word g '^READY'
-    profile 0 "${fast[@]}" -d 4 --per-vcpu -s "$work/kernel.syms" -s "$guests/init" \
-        -o "$work/g.folded" g
+    boot_debian "$1" "$2" 'user syscalls' 256
+    profile 0 "${fast[@]}" -d 4 --per-vcpu -s "$guests/init" -o "$work/g.folded" \
+        -o "$work/run.meta.json" g
     cat "$work/err"
     sort -t ' ' -k 2 -rn "$work/g.folded" | sed -n 1,8p
+    result sidecar "$work/run.meta.json" \
+        "stacks['complete'] * 100 >= samples['running'] * 95" \
+        "call_sites['agreed'] * 100 >= call_sites['checked'] * 95"
+    # each sample is of a task (rcu_preempt among them), and many are of those that work;
+    # without one there would be a function of the kernel, _start, or a marker
+    result stacks g 99 'vcpu[01];[a-z][^;[]*(;.*)?' "$work/g.folded"
+    result stacks g 40 'vcpu[01];(user|syscalls);.*' "$work/g.folded"
     grep -qE 'vcpu0;.*(split_loop|read_zero|call_getpid)' "$work/g.folded"
     [ "$2" = 1 ] || grep -qE 'vcpu1;.*(split_loop|read_zero|call_getpid)' "$work/g.folded"
     grep -qE 'vfs_read|sys_read|read_iter_zero|clear_user' "$work/g.folded"
@@ -237,14 +262,13 @@ gone()
 saved()
 {
     local before
-    create g pvh "$(echo /boot/vmlinuz-*)" 'console=hvc0 quiet -- user' 128 \
-        /lab/initrd.cpio 1
-    await_word g '^READY'
+    boot_debian pvh 1 user 128
     before=$domid
     virt-uprof -F 200 -d 600 -o "$work/g.folded" g >"$work/out" 2>"$work/err" &
     wait_until 20 grep -q 'access xen' "$work/err"
-    virsh -q save g "$work/saved"
-    wait_until 30 is_in_state "$before" gone || fail "it is $(state_of "$before"): $(xl list)"
+    # virsh was seen to crash here once, on the emulated processor; the daemon goes on by itself
+    virsh -q save g "$work/saved" || [ $? -ge 128 ]
+    wait_until 60 is_in_state "$before" gone || fail "it is $(state_of "$before"): $(xl list)"
     wait $!
     says 'the domain ended in mid-run; its samples stand'
     [ -s "$work/g.folded" ]
