@@ -35,7 +35,9 @@ typedef enum {
  * @n_modules: that are loaded
  * @n_rules: of its unwind tables; 0: it has none that are known
  * @rules_version: UprofOrcVersion of these
- * @has_types: it says where members are in its structures (BTF), as far as is needed
+ * @has_btf: it describes its types (BTF)
+ * @has_types: and says where members are in its structures, as far as is needed
+ * @has_module_types: likewise, for its modules
  * @has_tasks: it is known where to see which process runs
  * @attach_ns: how long it took to find all that
  * @why: (nullable): what is missing, and why; literal
@@ -51,7 +53,9 @@ typedef struct {
     unsigned n_modules;
     size_t n_rules;
     unsigned rules_version;
+    bool has_btf;
     bool has_types;
+    bool has_module_types;
     bool has_tasks;
     uint64_t attach_ns;
     const char *why;

@@ -102,6 +102,9 @@ typedef struct _UprofOrc UprofOrc;
  */
 UprofOrcVersion uprof_orc_version(UprofSlice header, const char *release);
 
+/** uprof_orc_version_name: Returns: the release from which on entries mean it, "6.4"; literal */
+const char *uprof_orc_version_name(unsigned version);
+
 /**
  * uprof_orc_parse:
  * @ips: %UPROF_ORC_IP_BYTES each; copied

@@ -168,7 +168,7 @@ bool uprof_unwind_is_complete(const UprofStack *stack);
  *   frame's function, or of one that jumps there
  *
  * How right a stack is, by itself: what is no chain of calls cannot be right. What would
- * take too much to find out is not checked this time.
+ * take too much to find out is not checked, if not by itself, then not this time.
  */
 void uprof_unwind_check_calls(const UprofUnwindContext *context, const UprofStack *stack,
                               unsigned *n_checked, unsigned *n_agreed);

@@ -254,6 +254,25 @@ find_modules(Diagnosis *diagnosis, const UprofSym *sym)
              n_named);
 }
 
+/* Where members are in the kernel's structures, and what that is needed for. */
+static void
+find_types(Diagnosis *diagnosis, const UprofLinuxFacts *facts)
+{
+    if (!facts->has_btf) {
+        find(diagnosis, LEVEL_WARN, "kernel types",
+             "none (BTF): no processes, and no symbols of modules");
+        return;
+    }
+    if (facts->has_types && facts->has_module_types)
+        find(diagnosis, LEVEL_OK, "kernel types", "by its own description (BTF)");
+    if (!facts->has_types)
+        find(diagnosis, LEVEL_WARN, "kernel types",
+             "its description (BTF) lacks members of tasks, or is unusual: no processes");
+    if (!facts->has_module_types)
+        find(diagnosis, LEVEL_WARN, "kernel types",
+             "its description (BTF) lacks members of modules: none of their symbols");
+}
+
 /* Returns: whether the guest's kernel gives names */
 static bool
 find_linux(Diagnosis *diagnosis, const UprofSession *session)
@@ -275,9 +294,11 @@ find_linux(Diagnosis *diagnosis, const UprofSession *session)
          facts.layout, facts.digest, facts.base);
     if (facts.n_modules > 0)
         find(diagnosis, LEVEL_OK, "kernel symbols", "and those of %u modules", facts.n_modules);
+    find_types(diagnosis, &facts);
     if (facts.n_rules > 0)
-        find(diagnosis, LEVEL_OK, "kernel stacks", "by the kernel's own tables, %zu rules",
-             facts.n_rules);
+        find(diagnosis, LEVEL_OK, "kernel stacks",
+             "by the kernel's own tables, %zu rules (ORC as of Linux %s)", facts.n_rules,
+             uprof_orc_version_name(facts.rules_version));
     else
         find(diagnosis, LEVEL_WARN, "kernel stacks",
              "by its code: the kernel has no unwind tables (ORC), or of a version that is not "
@@ -285,9 +306,8 @@ find_linux(Diagnosis *diagnosis, const UprofSession *session)
     if (facts.has_tasks)
         find(diagnosis, LEVEL_OK, "processes", "their names, and what they have mapped");
     else
-        find(diagnosis, LEVEL_WARN, "processes",
-             "not known, nor what runs in user mode: the kernel has no types (BTF), or unusual "
-             "ones");
+        find(diagnosis, LEVEL_WARN, "processes", "not known, nor what runs in user mode%s",
+             facts.has_types ? ": no vCPU says yet what it runs" : "");
     find_modules(diagnosis, session->pipeline->sym);
     return true;
 }

@@ -172,6 +172,17 @@ uprof_orc_version(UprofSlice header, const char *release)
     return UPROF_ORC_UNKNOWN;
 }
 
+const char *
+uprof_orc_version_name(unsigned version)
+{
+    static const char *const names[UPROF_ORC_N_VERSIONS] = {
+        [UPROF_ORC_UNKNOWN] = "?", [UPROF_ORC_4_14] = "4.14", [UPROF_ORC_5_12] = "5.12",
+        [UPROF_ORC_6_3] = "6.3",   [UPROF_ORC_6_4] = "6.4",   [UPROF_ORC_7_1] = "7.1",
+    };
+
+    return names[version < UPROF_ORC_N_VERSIONS ? version : UPROF_ORC_UNKNOWN];
+}
+
 /* ---- The table ---- */
 
 /* Addresses wrap as the kernel's do: what is sorted and near can only be right. */

@@ -45,9 +45,6 @@ uprof_linux_module_offsets_find(const UprofBtf *btf, UprofLinuxModuleOffsets *of
         { "mod_kallsyms", "symtab", OFFSET(symbols) },
         { "mod_kallsyms", "num_symtab", OFFSET(n_symbols) },
         { "mod_kallsyms", "strtab", OFFSET(names) },
-        { "module", "arch.num_orcs", OFFSET(n_orcs) },
-        { "module", "arch.orc_unwind_ip", OFFSET(orc_ips) },
-        { "module", "arch.orc_unwind", OFFSET(orcs) },
     };
     uint64_t part, base, len;
 
@@ -56,6 +53,10 @@ uprof_linux_module_offsets_find(const UprofBtf *btf, UprofLinuxModuleOffsets *of
         if (!uprof_btf_member(btf, needed[i].type, needed[i].member,
                               G_STRUCT_MEMBER_P(offsets, needed[i].offset)))
             return false;
+    /* a kernel may be built without */
+    offsets->has_orcs = uprof_btf_member(btf, "module", "arch.num_orcs", &offsets->n_orcs) &&
+                        uprof_btf_member(btf, "module", "arch.orc_unwind_ip", &offsets->orc_ips) &&
+                        uprof_btf_member(btf, "module", "arch.orc_unwind", &offsets->orcs);
     /* until 6.3 all of a module was one piece, code first */
     if (uprof_btf_member(btf, "module", "core_layout.base", &offsets->code))
         return uprof_btf_member(btf, "module", "core_layout.text_size", &offsets->code_len);
@@ -183,8 +184,9 @@ read_rules(Reader *reader, uint64_t module, const UprofSymCode *code, UprofOrcVe
     uint64_t ips_at, orcs_at;
     uint32_t n;
 
-    if (version == UPROF_ORC_UNKNOWN || !read_number(reader, module + offsets->n_orcs, &n) ||
-        n == 0 || n > SYMBOLS_MAX || !read_word(reader, module + offsets->orc_ips, &ips_at) ||
+    if (!offsets->has_orcs || version == UPROF_ORC_UNKNOWN ||
+        !read_number(reader, module + offsets->n_orcs, &n) || n == 0 || n > SYMBOLS_MAX ||
+        !read_word(reader, module + offsets->orc_ips, &ips_at) ||
         !read_word(reader, module + offsets->orcs, &orcs_at))
         return;
     const size_t ips_len = (size_t)n * UPROF_ORC_IP_BYTES;

@@ -100,13 +100,14 @@ bool uprof_linux_offsets_find(const UprofBtf *btf, bool has_hot, UprofLinuxOffse
  * @list: its place among others; @state: whether it runs
  * @code, @code_len: where its code lies
  * @kallsyms: pointer to what has @symbols, @n_symbols and @names
- * @n_orcs, @orc_ips, @orcs: its unwind tables
+ * @has_orcs: it may have unwind tables: @n_orcs, @orc_ips, @orcs
  */
 typedef struct {
     uint64_t list, state;
     uint64_t code, code_len;
     uint64_t kallsyms;
     uint64_t symbols, n_symbols, names;
+    bool has_orcs;
     uint64_t n_orcs, orc_ips, orcs;
 } UprofLinuxModuleOffsets;
 

@@ -14,7 +14,10 @@ enum {
     COMPANY_MAX = 64,       /* symbols of one address that are looked at, to each side */
     MARK_BYTES = 72,        /* of a module: its place in the list, and behind that its name */
     MARK_MODULES_MAX = 256, /* that are looked at to see whether they are the same */
+    DOUBTS_MIN = 8,         /* samples that all say that another kernel runs */
 };
+
+#define DOUBT_NS UINT64_C(1000000000) /* and for how long */
 
 #define MODULES_APART_NS UINT64_C(1000000000) /* and more after each in vain, up to: */
 #define MODULES_APART_MAX_NS UINT64_C(16000000000)
@@ -37,10 +40,13 @@ struct _UprofLinux {
     unsigned n_tries;
     uint64_t next_try_ns;
     uint64_t checked_ns;
+    unsigned n_doubts; /* one after the other: samples by whose tables the kernel is elsewhere */
+    uint64_t doubted_ns;
 
     UprofRegs regs; /* to read the kernel's memory by, whatever runs */
     unsigned vcpu;
     UprofLinuxPlaces places;
+    bool has_btf;
     bool has_offsets;
     UprofLinuxOffsets offsets;
     bool has_module_offsets;
@@ -48,7 +54,7 @@ struct _UprofLinux {
     UprofOrcVersion orc_version;
     size_t n_rules;
     unsigned n_modules;
-    uint64_t modules_ns;       /* when they were read */
+    uint64_t modules_ns;       /* when they were looked for, after the first time */
     uint64_t modules_apart_ns; /* from then on */
     uint64_t modules_mark;     /* of those that were read */
     char banner[BANNER_BYTES];
@@ -133,6 +139,7 @@ forget(UprofLinux *kernel)
     kernel->state = UPROF_LINUX_UNKNOWN;
     kernel->n_tries = 0;
     kernel->next_try_ns = 0;
+    kernel->n_doubts = 0;
     kernel->modules_apart_ns = MODULES_APART_NS;
     g_clear_pointer(&kernel->release, g_free);
     g_clear_pointer(&kernel->build_id, g_free);
@@ -371,10 +378,11 @@ take_types(UprofLinux *kernel, const UprofLinuxImage *image)
 {
     UprofSlice bytes;
 
-    kernel->has_offsets = kernel->has_module_offsets = false;
+    kernel->has_btf = kernel->has_offsets = kernel->has_module_offsets = false;
     if (!uprof_linux_image_part(image, kernel->places.btf_start, kernel->places.btf_end, &bytes))
         return;
     g_autoptr(UprofBtf) btf = uprof_btf_parse(bytes, NULL);
+    kernel->has_btf = btf != NULL;
     kernel->has_offsets =
         btf && uprof_linux_offsets_find(btf, kernel->places.hot != 0, &kernel->offsets);
     kernel->has_module_offsets =
@@ -491,39 +499,64 @@ check_modules(UprofLinux *kernel, UprofMem *mem, uint64_t now_ns)
     update_modules(kernel, mem);
 }
 
+/* By the page tables that were used in the sample: whether the kernel is where it was. */
+static bool
+is_at_its_place(const UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
+{
+    const uint64_t banner = kernel->places.banner;
+    uint64_t before, now, left;
+
+    return uprof_mem_translate(mem, snapshot->vcpu, &snapshot->regs, banner, &now, &left, NULL) &&
+           uprof_mem_translate(mem, kernel->vcpu, &kernel->regs, banner, &before, &left, NULL) &&
+           before == now;
+}
+
 /*
- * By the page tables that the kernel uses now: whether those by which it is read say the same.
- * Where another kernel was started, the memory of the one before may be as it was.
+ * Where another kernel was started, the memory of the one before may be as it was, and only
+ * the tables that are used now tell. One sample's do not: its process may have ended since,
+ * and anything may lie there by now. All do, and for a while.
  */
 static bool
-is_still_there(const UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
+is_replaced(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
 {
     const UprofRegs *ran = &snapshot->regs;
     const UprofLinuxPlaces *places = &kernel->places;
-    uint64_t before, now, left;
 
     if (ran->privilege != 0 || (ran->pc >= places->entry_start && ran->pc < places->entry_end))
-        return true;
-    return uprof_mem_translate(mem, snapshot->vcpu, ran, places->banner, &now, &left, NULL) &&
-           uprof_mem_translate(mem, kernel->vcpu, &kernel->regs, places->banner, &before, &left,
-                               NULL) &&
-           before == now;
+        return false; /* the tables may be those of user space */
+    if (is_at_its_place(kernel, mem, snapshot)) {
+        kernel->n_doubts = 0;
+        return false;
+    }
+    if (kernel->n_doubts == 0)
+        kernel->doubted_ns = snapshot->time_ns;
+    kernel->n_doubts++;
+    return kernel->n_doubts >= DOUBTS_MIN && snapshot->time_ns - kernel->doubted_ns >= DOUBT_NS;
+}
+
+static bool
+has_same_banner(const UprofLinux *kernel, UprofMem *mem)
+{
+    char banner[BANNER_BYTES];
+
+    return read_banner(kernel, mem, banner) && strcmp(banner, kernel->banner) == 0;
 }
 
 /* A kernel can start another one (kexec) without a reset. */
 static void
 check_again(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
 {
-    char banner[BANNER_BYTES];
+    const bool is_due = snapshot->time_ns - kernel->checked_ns >= UPROF_MEM_KEEP_NS;
 
-    if (snapshot->time_ns - kernel->checked_ns < UPROF_MEM_KEEP_NS)
+    if (!is_due && kernel->n_doubts == 0)
         return;
-    kernel->checked_ns = snapshot->time_ns;
-    if (!read_banner(kernel, mem, banner) || strcmp(banner, kernel->banner) != 0 ||
-        !is_still_there(kernel, mem, snapshot)) {
+    if ((is_due && !has_same_banner(kernel, mem)) || is_replaced(kernel, mem, snapshot)) {
         forget(kernel);
         return;
     }
+    if (!is_due)
+        return;
+    kernel->checked_ns = snapshot->time_ns;
     update_links(kernel, mem);
     check_modules(kernel, mem, snapshot->time_ns);
 }
@@ -579,7 +612,9 @@ uprof_linux_facts(const UprofLinux *kernel, UprofLinuxFacts *facts)
     facts->n_modules = kernel->n_modules;
     facts->n_rules = kernel->n_rules;
     facts->rules_version = kernel->orc_version;
+    facts->has_btf = kernel->has_btf;
     facts->has_types = kernel->has_offsets;
+    facts->has_module_types = kernel->has_module_offsets;
     facts->has_tasks = kernel->has_tasks;
     facts->attach_ns = kernel->attach_ns;
 }

@@ -436,7 +436,8 @@ is_entry(const UprofSpace *space, uint64_t pc)
  * While the kernel changes from one task to the next, the page tables are the next one's
  * already: what was copied by them of user mode is not of the process that ran (Linux,
  * kernel/sched/core.c, context_switch). Those for user mode lie behind the kernel's, and are
- * in use until it is entered (Linux, Documentation/arch/x86/pti.rst).
+ * in use until it is entered (Linux, Documentation/arch/x86/pti.rst). In user mode they are
+ * others where a vCPU is not the CPU of that number, or the process has ended since.
  */
 static bool
 has_own_tables(const UprofSpace *space, uint64_t memory)
@@ -447,13 +448,15 @@ has_own_tables(const UprofSpace *space, uint64_t memory)
     unsigned vcpu;
     const UprofRegs *regs = uprof_linux_regs(space->kernel, &vcpu);
 
-    if (ran->privilege != 0)
+    /* in user mode Xen's paravirtual guests use tables that lie anywhere */
+    if (ran->privilege != 0 && ran->sys[UPROF_X86_XEN_PV] != 0)
         return true;
     if (!read_word(space, memory + offset, &tables) ||
         !uprof_mem_translate(space->mem, vcpu, regs, tables, &gpa, &left, NULL))
         return false;
     const uint64_t difference = (ran->sys[UPROF_X86_CR3] ^ gpa) & ROOT_BITS;
-    return difference == 0 || (difference == USER_ROOT_BIT && is_entry(space, ran->pc));
+    const bool may_be_users = ran->privilege != 0 || is_entry(space, ran->pc);
+    return difference == 0 || (difference == USER_ROOT_BIT && may_be_users);
 }
 
 void

@@ -184,6 +184,7 @@ check_call(const UprofUnwindContext *context, const UprofFrame *frame, const Upr
            uint64_t distance, size_t *n_left)
 {
     const uint64_t start = callee->start + distance;
+    const bool is_first = *n_left == STACK_BYTES_MAX;
     uint64_t target;
     const UprofCall call = uprof_x86_64_call_before(context, frame->pc, &target);
     Led led = call == UPROF_CALL_INDIRECT ? YES : NO;
@@ -192,8 +193,10 @@ check_call(const UprofUnwindContext *context, const UprofFrame *frame, const Upr
         led = callee->start == 0 || target == start || is_thunk(context, target)
                   ? YES
                   : is_led_to(context, target, start, callee->size, n_left);
+    /* what takes too much by itself would do so each time */
+    const bool is_known = led != TOO_MUCH || (is_first && !uprof_mem_is_spent(context->mem));
     return (UprofCachedCall){
-        .pc = led == TOO_MUCH ? 0 : frame->place,
+        .pc = is_known ? frame->place : 0,
         .callee = callee->start,
         .is_checked = call != UPROF_CALL_UNREADABLE && led != TOO_MUCH,
         .is_agreed = led == YES,

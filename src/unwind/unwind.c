@@ -210,7 +210,7 @@ is_upper(uint64_t gva)
     return gva >> 63;
 }
 
-/* @cursor: behind the frame on top of @stack, if @answer says so */
+/* @cursor: behind the frame on top of @stack, if @answer says so. Garbage leads nowhere. */
 static void
 note_kernel(UprofStack *stack, const UprofCursor *cursor, UprofStep answer)
 {
@@ -218,7 +218,7 @@ note_kernel(UprofStack *stack, const UprofCursor *cursor, UprofStep answer)
         return;
     stack->n_kernel = stack->n;
     stack->has_whole_kernel =
-        answer == UPROF_STEP_BASE || (answer == UPROF_STEP_OK && !is_upper(cursor->regs.pc));
+        answer == UPROF_STEP_BASE || (answer == UPROF_STEP_OK && cursor->regs.privilege != 0);
 }
 
 static UprofEnd

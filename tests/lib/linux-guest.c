@@ -188,8 +188,9 @@ make_types(const LinuxPlan *plan)
     const unsigned path = STRUCT("path", 16, { "mnt", word, 0 }, { "dentry", word, 64 });
     const unsigned text = STRUCT("qstr", 16, { "hash_len", word, 0 }, { "name", word, 64 });
     const unsigned tree = STRUCT("xarray", 16, { "xa_head", word, 64 });
-    const unsigned arch = STRUCT("mod_arch_specific", 24, { "num_orcs", word, 0 },
-                                 { "orc_unwind_ip", word, 64 }, { "orc_unwind", word, 128 });
+    const unsigned arch =
+        STRUCT("mod_arch_specific", 24, { plan->no_module_rules ? "number" : "num_orcs", word, 0 },
+               { "orc_unwind_ip", word, 64 }, { "orc_unwind", word, 128 });
     const unsigned layout =
         plan->is_old_module
             ? STRUCT("module_layout", 16, { "base", word, 0 }, { "size", word, 64 },

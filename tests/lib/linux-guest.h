@@ -130,6 +130,7 @@ enum { LINUX_AREAS_MAX = 32, LINUX_FILES = 2, LINUX_CPUS_MAX = 128 };
  * @has_isolation: a process's own tables map hardly any of the kernel
  * @is_xen: Xen's hypervisor runs it, paravirtualized
  * @no_symbols, @no_types, @no_rules: it was built without
+ * @no_module_rules: its types know of no unwind tables of modules
  * @no_cpus: nothing says where CPUs have their own variables
  * @name_at: where a task's name is, as its types say; 0: where it is
  * @n_modules: each has a page of its own
@@ -144,7 +145,7 @@ typedef struct {
     bool has_irq_end;
     bool has_isolation;
     bool is_xen;
-    bool no_symbols, no_types, no_rules;
+    bool no_symbols, no_types, no_rules, no_module_rules;
     bool no_cpus;
     uint32_t name_at;
     unsigned n_modules;

@@ -42,6 +42,7 @@ must_know_kernel()
     read -ra symbols <<<"$(console_value "$1" KALLSYMS)"
     out_has 'linux ' "release $release, build-id $(console_value "$1" BUILDID), "
     out_has 'kernel symbols ' "${symbols[1]}, " "digest ${symbols[0]};"
+    out_has 'kernel types ' 'by its own description (BTF)'
     out_has 'kernel stacks ' "by the kernel's own tables, "
     out_has 'processes ' 'their names, and what they have mapped'
 }

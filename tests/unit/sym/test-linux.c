@@ -334,12 +334,40 @@ test_kexec_beside(void)
     view->time_ns += UPROF_MEM_KEEP_NS;
     linux_view_sample(view, 0);
     check_facts(view, "6.4.0-test");
+    /* sample after sample says so */
     regs->sys[UPROF_X86_CR3] = UINT64_C(0xffffffffff000);
     view->time_ns += UPROF_MEM_KEEP_NS;
+    for (unsigned i = 0; i < 10; i++) {
+        linux_view_sample(view, 0);
+        check_facts(view, "6.4.0-test");
+        view->time_ns += SECOND / 10;
+    }
     linux_view_sample(view, 0);
     uprof_linux_facts(view->kernel, &facts);
     g_assert_cmpint(facts.state, ==, UPROF_LINUX_UNKNOWN);
     check_name(view, LINUX_IMAGE + 0x58, "0xffffffff81000058");
+}
+
+/* Processes that have ended when their samples are looked at: their tables are no tables any more. */
+static void
+test_ended(void)
+{
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&(LinuxPlan){ .n_modules = 2 });
+    g_autoptr(LinuxView) view = linux_view_new(guest);
+    UprofRegs *regs = &guest->memory->regs[0];
+    const uint64_t root = regs->sys[UPROF_X86_CR3];
+
+    linux_view_sample(view, 0);
+    linux_guest_run(guest, 0, guest->task, true);
+    regs->pc = LINUX_IMAGE + 0x58;
+    for (unsigned i = 0; i < 100; i++) {
+        /* one of twenty still runs */
+        regs->sys[UPROF_X86_CR3] = i % 20 == 19 ? root : UINT64_C(0xffffffffff000);
+        view->time_ns += i % 20 == 0 ? UPROF_MEM_KEEP_NS : SECOND / 25;
+        linux_view_sample(view, 0);
+        check_facts(view, "6.4.0-test");
+        check_name(view, LINUX_IMAGE + 0x58, "function_0005_[k]");
+    }
 }
 
 static void
@@ -510,6 +538,23 @@ test_modules_unloaded(void)
     linux_view_sample(view, 0);
     check_name(view, LINUX_MODULES + 0x20000, "[unknown]");
     check_name(view, LINUX_MODULES + 0x30000, "module_3_open_[k]");
+}
+
+/* A kernel that has no unwind tables has none of its modules either, and their names. */
+static void
+test_modules_bare(void)
+{
+    g_autoptr(LinuxGuest) guest =
+        linux_guest_new(&(LinuxPlan){ .n_modules = 3, .no_rules = true, .no_module_rules = true });
+    g_autoptr(LinuxView) view = linux_view_new(guest);
+    UprofLinuxFacts facts;
+
+    linux_view_sample(view, 0);
+    uprof_linux_facts(view->kernel, &facts);
+    g_assert_true(facts.has_btf && facts.has_types && facts.has_module_types);
+    g_assert_cmpuint(facts.n_modules, ==, 3);
+    g_assert_cmpuint(facts.n_rules, ==, 0);
+    check_name(view, LINUX_MODULES, "module_0_open_[k]");
 }
 
 /* Another one lies where one was, by the same addresses, or was loaded behind it. */
@@ -833,7 +878,9 @@ main(int argc, char **argv)
     g_test_add_func("/linux/before-text", test_before_text);
     g_test_add_func("/linux/root-lies", test_root_lies);
     g_test_add_func("/linux/kexec", test_kexec);
+    g_test_add_func("/linux/modules-bare", test_modules_bare);
     g_test_add_func("/linux/kexec-beside", test_kexec_beside);
+    g_test_add_func("/linux/ended", test_ended);
     g_test_add_func("/linux/reset", test_reset);
     g_test_add_func("/linux/modules-many", test_modules_many);
     g_test_add_func("/linux/modules-too-many", test_modules_too_many);

@@ -307,6 +307,7 @@ static const struct {
     { "kernels",         false, true,  0x58,  -1, false },
     { "another",         false, true,  0x58,  2,  false },
     { "user-mode",       false, false, 0,     0,  true },
+    { "user-others",     false, false, 0,     2,  false },
     { "isolated",        true,  false, 0,     1,  true },
     { "isolated-kernel", true,  true,  0x58,  0,  true },
     { "isolated-entry",  true,  true,  LINUX_ENTRY + 4, 1, true },
