@@ -442,7 +442,7 @@ def test_connections(suite):
     listener.bind(str(suite.folder / "hung"))
     listener.listen(8)
     hung = "qemu+unix:///system?socket=%s" % (suite.folder / "hung")
-    soon = suite.configure("<collect longest='1s' connect='%s %s'/><profile duration='100ms'/>"
+    soon = suite.configure("<collect longest='5s' connect='%s %s'/><profile duration='100ms'/>"
                            "<store minFreeMegabytes='0'/>" % (hung, uri))
     suite.expect("a daemon that hangs", suite.collect(configuration=soon), USELESS, [
         "virt-uprof: %s: libvirt does not answer; is its daemon well?; its domains are left out" % hung,
@@ -469,7 +469,7 @@ def test_left_held(suite):
     listener.bind(str(suite.folder / "hung-too"))
     listener.listen(8)
     hung = "qemu+unix:///system?socket=%s" % (suite.folder / "hung-too")
-    soon = suite.configure("<collect longest='1s'/><profile duration='100ms'/><store minFreeMegabytes='0'/>")
+    soon = suite.configure("<collect longest='5s'/><profile duration='100ms'/><store minFreeMegabytes='0'/>")
     suite.collect("-c", uri)  # makes the folder
     marker = leave_held(suite, 99, hung)
     suite.expect("a marker that hangs", suite.collect("-c", uri, configuration=soon), HELD, [
@@ -554,7 +554,7 @@ def test_late(suite):
     """A round that runs out of time: the others are told, and come first in the next one."""
     uri = suite.node([(name, YES, "", 0) for name in ("first", "second", "third")])
     text = pathlib.Path(uri[len("test://"):]).read_text(encoding="utf-8")
-    short = suite.configure("<collect longest='1s'/><profile duration='800ms'/><store minFreeMegabytes='0'/>")
+    short = suite.configure("<collect longest='5s'/><profile duration='4s'/><store minFreeMegabytes='0'/>")
     put_slices(suite, ("first", "20260101T000000Z"), ("second", "20260102T000000Z"), ("third", "20260103T000000Z"))
     feed = Feed(suite, uri)
     with suite.begin("-c", uri, configuration=short) as running:

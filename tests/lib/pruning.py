@@ -39,7 +39,9 @@ def check_files(store, seen=None):
         text = gzip.decompress(packed).decode()
         total = sum(int(line.rsplit(" ", 1)[1]) for line in text.splitlines())
         if "slices" not in facts:
-            assert total == facts["samples"]["running"], sidecar
+            # of a real run one may stand for several ticks: its rate was lowered
+            is_real = not sidecar.name.startswith("web-")
+            assert total == facts["samples"]["running"] or (is_real and total > facts["samples"]["running"]), sidecar
             continue
         pending = sidecar.with_name(sidecar.name.replace(".meta.json", ".pending"))
         known = [facts] + ([json.loads(pending.read_text())] if pending.exists() else [])

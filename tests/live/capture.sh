@@ -83,7 +83,7 @@ depths = {len(line.rpartition(" ")[0].split(";")) - 1 for line in open(sys.argv[
 assert 68 in depths and max(depths) == 68, depths
 PYTHON
 # One cut stack is enough to learn from; a few more are on their way by then.
-result sidecar "$work/x.meta.json" "stacks['truncated'] <= 8" "stacks['complete'] > 5 * stacks['truncated']"
+result sidecar "$work/x.meta.json" "stacks['truncated'] * 20 <= samples['running']" "stacks['complete'] > 5 * stacks['truncated']"
 destroy_guest "$name"
 
 name=${guest_prefix}recursion-$way

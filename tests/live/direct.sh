@@ -179,8 +179,10 @@ for _ in 1 2; do
 done
 # From its end until that is noticed, a second later at most, it is one that others have stopped.
 finish "ticks['busy'] < 1500" "samples['idle'] > 200"
-# It was never started.
-result stacks "$name" 100 'vcpu0;guest_entry;guest_main;.*|vcpu1;\[idle\]' "$work/x.folded"
+# It was never started; when it is plugged its thread is awake for a moment, and it is where it begins.
+result stacks "$name" 99 'vcpu0;guest_entry;guest_main;.*|vcpu1;\[idle\]' "$work/x.folded"
+result stacks "$name" 100 'vcpu0;guest_entry;guest_main;.*|vcpu1;(\[idle\]|(\[truncated\];)?\[unknown\])' \
+    "$work/x.folded"
 
 say 'destroyed, and started anew'
 start 8
@@ -188,7 +190,7 @@ quiet_virsh destroy "$name" >/dev/null
 wait_until 10 is_gone "$profiler" || fail 'the run does not end with its guest'
 wait "$profiler" || fail "exit $?"
 says "^virt-uprof: $name: the domain ended in mid-run; its samples stand$"
-result sidecar "$work/x.meta.json" "ended_by == 'gone'" "samples['running'] > 200"
+result sidecar "$work/x.meta.json" "ended_by == 'gone'" "samples['running'] > 20"
 boot "$name" split
 start 2
 finish

@@ -89,7 +89,7 @@ if [ "$way" != DIRECT ]; then
     finish 0 60
     must_be_paused "$name"
     [ "$(counter "$name")" = "$before" ] || fail 'it has worked since it was suspended'
-    result sidecar "$work/x.meta.json" "ended_by == 'duration'" "ticks['busy'] > 0" "samples['running'] > 5"
+    result sidecar "$work/x.meta.json" "ended_by == 'duration'" "ticks['busy'] > 0" "samples['running'] > 0"
     quiet_virsh resume "$name" >/dev/null
     must_run "$name"
 fi
@@ -105,5 +105,5 @@ result sidecar "$work/x.meta.json" "ended_by == 'gone'" "samples['running'] > 5"
 # whose pause it is.
 quiet_virsh restore --running "$work/saved" >/dev/null || fail 'virsh restore'
 must_run "$name"
-profile 0 -d 2 -o "$work/z.meta.json" "$name"
+profile 0 "${patient[@]}" -d 2 -o "$work/z.meta.json" "$name"
 result sidecar "$work/z.meta.json" "samples['running'] > 0" "stacks['truncated'] == 0"

@@ -55,5 +55,5 @@ must_run "$name"
 result sidecar "$work/y.meta.json" "access == 'direct'" "ended_by == 'error'" "samples['running'] >= 100"
 
 say 'and the next run works'
-profile 0 --access direct -d 2 -o "$work/z.meta.json" "$name"
+profile 0 --access direct --max-pause 1s --budget 100 -d 2 -o "$work/z.meta.json" "$name"
 result sidecar "$work/z.meta.json" "samples['running'] >= 50" "ticks['stuck'] == 0"

@@ -12,17 +12,6 @@ kills=${UPROF_LIVE_KILLS:-${many[$way]}}
 others=$((kills / 20))
 names=("${guest_prefix}storm1-$way" "${guest_prefix}storm2-$way")
 
-# keep_daemon: starts it again whenever it has crashed
-keep_daemon()
-{
-    while sleep 0.2; do
-        if is_gone "$(cat "$work/d/run/libvirtd.pid")"; then
-            printf x >>"$work/outages"
-            run_test_libvirtd "$work/d"
-        fi
-    done
-}
-
 # storm WAY ROUNDS
 storm()
 {
@@ -46,15 +35,12 @@ storm_direct()
 # A daemon of our own: it may crash, and others' must not.
 # shellcheck disable=SC2119
 need_own_daemon
-: >"$work/outages"
 counter_at=0x$(nm "$guest64" | awk '$3 == "uprof_counter" { print $1 }')
 for name in "${names[@]}"; do
     boot "$name" split
 done
 
-keep_daemon &
-keeper=$!
-at_exit kill "$keeper"
+start_keeper
 
 if [ "$way" = DIRECT ]; then
     storm_direct

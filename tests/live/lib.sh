@@ -84,6 +84,26 @@ need_own_daemon()
     export LIBVIRT_DEFAULT_URI=$libvirt_uri
 }
 
+# keep_daemon: starts our own again whenever it has crashed: libvirtd 9.0.0 now and then does when
+# its clients are killed
+keep_daemon()
+{
+    while sleep 0.2; do
+        if is_gone "$(cat "$work/d/run/libvirtd.pid")"; then
+            printf x >>"$work/outages"
+            run_test_libvirtd "$work/d"
+        fi
+    done
+}
+
+# start_keeper: in the background, until the end; counts in $work/outages
+start_keeper()
+{
+    : >"$work/outages"
+    keep_daemon &
+    at_exit kill "$!"
+}
+
 # only_collector: for tests of rounds, whose lock is the machine's: one after the other
 only_collector()
 {

@@ -45,7 +45,7 @@ for mode in "${modes[@]}"; do
     if [ "${words%% *}" = deep ]; then
         # A few are cut until more of the stack is copied.
         result stacks "$name" 60 'guest_entry;guest_main;deep_loop(;deep_[0-9]{2}){64};work' "$work/x.folded"
-        result sidecar "$work/x.meta.json" "stacks['truncated'] <= 8" "stacks['unknown'] == 0"
+        result sidecar "$work/x.meta.json" "stacks['truncated'] * 10 <= samples['running']" "stacks['unknown'] == 0"
     else
         result stacks "$name" 80 'guest_entry;guest_main;main_loop;function_[123];work' "$work/x.folded"
         result stacks "$name" 100 'guest_entry;guest_main(;main_loop)?(;function_[123])?(;work)?' "$work/x.folded"

@@ -79,6 +79,7 @@ quiet_virsh destroy "$two" >/dev/null
 boot "$three" split
 # Under a new UUID, but with the name of a file that is to be written.
 boot "$two" split
+wait_until 30 grep -q ": it was started anew;" "$work/err" || fail 'it is not seen that it was started anew'
 sleep 3
 kill -INT "$profiler"
 wait "$profiler" || fail "exit $?"

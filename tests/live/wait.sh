@@ -103,7 +103,8 @@ kill -INT "$profiler"
 finish 3
 [ ! -e "$work/x.folded" ] || fail 'an output of nothing'
 start --wait -d 60 --json "$name"
-sleep 3
+wait_until 20 grep -qs ', access ' "$work/err" || fail 'it does not begin'
+sleep 2
 kill -TERM "$profiler"
 finish 0
 result sidecar "$work/x.meta.json" "ended_by == 'signal'" "samples['running'] > 5"

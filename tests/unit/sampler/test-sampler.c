@@ -208,6 +208,7 @@ test_skipped(void)
     g_auto(SamplingResult) result;
 
     sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
+    sampling.n_slots = 16;
     sampling.nobody_drains = true;
     sampling_run(&sampling, &result);
     g_assert_cmpuint(result.counts.skipped, >, 0);
