@@ -21,6 +21,7 @@
  * @UPROF_ERROR_UNSUPPORTED: this cannot be done with this guest, host or build
  * @UPROF_ERROR_BAD_DATA: bytes from outside are not what they should be
  * @UPROF_ERROR_LEFT_HELD: a guest may have been left stopped
+ * @UPROF_ERROR_NO_FILE: there is no file of that name
  */
 typedef enum {
     UPROF_ERROR_FAILED,
@@ -29,6 +30,7 @@ typedef enum {
     UPROF_ERROR_UNSUPPORTED,
     UPROF_ERROR_BAD_DATA,
     UPROF_ERROR_LEFT_HELD,
+    UPROF_ERROR_NO_FILE,
 } UprofErrorCode;
 
 GQuark uprof_error_quark(void);

@@ -99,7 +99,7 @@ bool uprof_settings_take_metadata(UprofSettings *settings, const UprofMetadata *
  * write there chooses what is opened.
  *
  * Returns: a descriptor of a regular file, to read from, the caller's; -1 with
- *   %UPROF_ERROR_BAD_DATA that quotes @path
+ *   %UPROF_ERROR_BAD_DATA, or %UPROF_ERROR_NO_FILE, that quotes @path
  */
 int uprof_settings_open_symbols(const UprofConfig *config, const char *path, GError **error);
 

@@ -155,7 +155,8 @@ bool uprof_sym_add_file_at(UprofSym *sym, const char *path, const uint64_t *base
 
 /**
  * UprofSymOpener: how files are opened whose paths somebody else has chosen
- * @open: Returns: a descriptor to read from, the caller's, or -1 with an error that names @path
+ * @open: Returns: a descriptor to read from, the caller's, or -1 with an error that names @path,
+ *   which is %UPROF_ERROR_NO_FILE if nothing is there
  * @debug_folder: (nullable): where it opens separate debug files too, behind those of the user
  */
 typedef struct {

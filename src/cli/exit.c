@@ -18,6 +18,7 @@ static const struct {
     { UPROF_ERROR_UNSUPPORTED, UPROF_EXIT_USELESS },
     { UPROF_ERROR_BAD_DATA,    UPROF_EXIT_FAILED },
     { UPROF_ERROR_LEFT_HELD,   UPROF_EXIT_LEFT_HELD },
+    { UPROF_ERROR_NO_FILE,     UPROF_EXIT_FAILED },
 };
 
 static const struct {

@@ -56,13 +56,18 @@ open_beneath(const char *folder, const char *rest, int *reason)
     return -1;
 }
 
+static bool
+is_missing(int reason)
+{
+    return reason == ENOENT || reason == ENOTDIR;
+}
+
 static const char *
 describe_reason(int reason)
 {
-    switch (reason) {
-    case ENOENT:
-    case ENOTDIR:
+    if (is_missing(reason))
         return "there is no such file";
+    switch (reason) {
     case ELOOP:
         return "there is a link in its path";
     case EXDEV:
@@ -89,8 +94,9 @@ uprof_settings_open_symbols(const UprofConfig *config, const char *path, GError 
             return fd;
         if (!rest)
             continue;
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA, "symbols '%s': %s", quoted,
-                    describe_reason(reason));
+        g_set_error(error, UPROF_ERROR,
+                    is_missing(reason) ? UPROF_ERROR_NO_FILE : UPROF_ERROR_BAD_DATA,
+                    "symbols '%s': %s", quoted, describe_reason(reason));
         return -1;
     }
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,

@@ -7,6 +7,7 @@
  */
 #include "debug-priv.h"
 
+#include "uprof/error.h"
 #include "uprof/text.h"
 
 #include <string.h>
@@ -125,6 +126,9 @@ try_file(Search *search, const char *path, const UprofSymOpener *opener, bool wa
     if (!opener && access(path, F_OK) != 0)
         return false;
     debug->copy = uprof_copy_read(path, name, opener, &error);
+    /* most images have none, which is nothing to complain about */
+    if (g_error_matches(error, UPROF_ERROR, UPROF_ERROR_NO_FILE))
+        return false;
     if (!debug->copy ||
         !uprof_elf_parse(uprof_copy_slice(debug->copy), name, &debug->elf, &error)) {
         refuse(search, name, error->message);

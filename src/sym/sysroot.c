@@ -83,8 +83,10 @@ uprof_sysroot_open(const char *path, void *folder, GError **error)
     if (found >= 0)
         close(found);
     if (fd < 0)
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "cannot open '%s': %s", shown,
-                    g_strerror(reason));
+        g_set_error(error, UPROF_ERROR,
+                    reason == ENOENT || reason == ENOTDIR ? UPROF_ERROR_NO_FILE
+                                                          : UPROF_ERROR_FAILED,
+                    "cannot open '%s': %s", shown, g_strerror(reason));
     return fd;
 }
 
