@@ -22,6 +22,7 @@ bool uprof_processes_are_in(const UprofProfile *profile);
  * uprof_processes_find: of a profile that has processes
  *
  * Returns: (transfer full): UprofProfileRow per name, without halted vCPUs: @total is the
- *   weight of its stacks, @self that of those in the kernel; most total first, then by name
+ *   weight of its stacks, @self that of those in the kernel; most total first, then by name.
+ *   Stacks that begin with what is no process, as before the kernel was known, are "[unknown]".
  */
 GArray *uprof_processes_find(const UprofProfile *profile);

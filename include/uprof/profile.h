@@ -85,6 +85,12 @@ uint64_t uprof_profile_total(const UprofProfile *profile);
 /** uprof_profile_root: Returns: (nullable): the domain */
 const UprofName *uprof_profile_root(const UprofProfile *profile);
 
+/**
+ * uprof_profile_unknown: Returns: "[unknown]", of the table that its names are from, to which
+ *   nothing is added
+ */
+const UprofName *uprof_profile_unknown(const UprofProfile *profile);
+
 /** uprof_profile_names: Returns: (transfer none): the table that its names are from */
 UprofNames *uprof_profile_names(const UprofProfile *profile);
 

@@ -20,6 +20,29 @@ find_process(const UprofName *const *frames, unsigned n)
     return MIN(at, n);
 }
 
+/* "0x1a2b", "[app+0x1a2b]" */
+static bool
+is_address(const char *text)
+{
+    if (text[0] == '[')
+        return strstr(text, "+0x") != NULL;
+    return strncmp(text, "0x", 2) == 0 && text[2] != '\0' &&
+           strspn(text + 2, "0123456789abcdef") == strlen(text + 2);
+}
+
+/*
+ * Until the guest's kernel is known stacks begin with a function. What could be a
+ * task's name as well is taken for one: there are no others that tell.
+ */
+static bool
+can_be_process(const UprofName *name)
+{
+    const UprofKind kind = uprof_kind_of(name);
+
+    return (kind == UPROF_KIND_APP || kind == UPROF_KIND_DOMAIN) &&
+           !is_address(uprof_name_text(name));
+}
+
 static bool
 is_kernel(const UprofName *name)
 {
@@ -45,8 +68,7 @@ look_for_process(const UprofName *const *frames, unsigned n, uint64_t weight, vo
     const unsigned at = find_process(frames, n);
 
     (void)weight;
-    if (at < n && uprof_kind_of(frames[at]) == UPROF_KIND_APP &&
-        uprof_name_text(frames[at])[0] != '[')
+    if (at < n && can_be_process(frames[at]) && uprof_name_text(frames[at])[0] != '[')
         *is_in |= is_in_kernel(frames, at + 1, n);
 }
 
@@ -59,21 +81,27 @@ uprof_processes_are_in(const UprofProfile *profile)
     return is_in;
 }
 
+typedef struct {
+    const UprofName *unknown;
+    GHashTable *rows; /* of UprofProfileRow, by name */
+} Count;
+
 static void
 count_stack(const UprofName *const *frames, unsigned n, uint64_t weight, void *data)
 {
-    GHashTable *rows = data;
+    const Count *count = data;
     const unsigned at = find_process(frames, n);
 
-    if (at == n || uprof_profile_is_halt(frames, n))
+    if (uprof_profile_is_halt(frames, n))
         return;
-    UprofProfileRow *row = g_hash_table_lookup(rows, frames[at]);
+    const UprofName *name = at < n && can_be_process(frames[at]) ? frames[at] : count->unknown;
+    UprofProfileRow *row = g_hash_table_lookup(count->rows, name);
     if (!row) {
         row = g_new0(UprofProfileRow, 1);
-        row->name = frames[at];
-        g_hash_table_insert(rows, (gpointer)row->name, row);
+        row->name = name;
+        g_hash_table_insert(count->rows, (gpointer)name, row);
     }
-    row->self += is_in_kernel(frames, at + 1, n) ? weight : 0;
+    row->self += is_in_kernel(frames, at, n) ? weight : 0;
     row->total += weight;
 }
 
@@ -91,11 +119,12 @@ GArray *
 uprof_processes_find(const UprofProfile *profile)
 {
     g_autoptr(GHashTable) rows = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    Count count = { .unknown = uprof_profile_unknown(profile), .rows = rows };
     GArray *sorted = g_array_new(FALSE, FALSE, sizeof(UprofProfileRow));
     GHashTableIter iter;
     gpointer row;
 
-    uprof_profile_walk(profile, count_stack, rows);
+    uprof_profile_walk(profile, count_stack, &count);
     g_hash_table_iter_init(&iter, rows);
     while (g_hash_table_iter_next(&iter, NULL, &row))
         g_array_append_val(sorted, *(UprofProfileRow *)row);

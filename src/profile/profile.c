@@ -24,6 +24,7 @@ typedef struct {
 
 struct _UprofProfile {
     UprofNames *names; /* borrowed */
+    const UprofName *unknown;
     bool bounded;
     Node *first;       /* owned */
     Node *root;        /* the first, or what all stacks begin with */
@@ -60,6 +61,7 @@ uprof_profile_new(UprofNames *names, const UprofName *root, bool bounded)
     UprofProfile *profile = g_new0(UprofProfile, 1);
 
     profile->names = names;
+    profile->unknown = uprof_names_marker(names, "[unknown]");
     profile->bounded = bounded;
     profile->first = profile->root = g_new0(Node, 1);
     profile->root->name = root;
@@ -128,10 +130,8 @@ add_stack(UprofProfile *profile, const UprofName *const *frames, unsigned n, uin
                              g_hash_table_size(profile->edges) >= UPROF_PROFILE_FRAMES_MAX);
     Node *node = find_stack(profile, frames, n, !full);
 
-    if (!node) {
-        const UprofName *unknown = uprof_names_marker(profile->names, "[unknown]");
-        node = find_stack(profile, &unknown, 1, true);
-    }
+    if (!node)
+        node = find_stack(profile, &profile->unknown, 1, true);
     if (node->weight == 0 && weight > 0)
         profile->n_stacks++;
     node->weight += weight;
@@ -184,6 +184,12 @@ const UprofName *
 uprof_profile_root(const UprofProfile *profile)
 {
     return profile->root->name;
+}
+
+const UprofName *
+uprof_profile_unknown(const UprofProfile *profile)
+{
+    return profile->unknown;
 }
 
 UprofNames *
