@@ -137,11 +137,12 @@ uprof_table_render_changes(const UprofTree *both, const UprofTableStyle *style, 
 /**
  * uprof_json_report:
  * @focus: (nullable)
+ * @by_process: processes too (processes.h)
  *
  * Returns: (transfer full): the sidecar, and in it every function with its weights
  */
-GString *
-uprof_json_report(const UprofProfile *profile, const UprofRun *run, const UprofFocus *focus);
+GString *uprof_json_report(const UprofProfile *profile, const UprofRun *run,
+                           const UprofFocus *focus, bool by_process);
 
 /** uprof_json_changes: Returns: (transfer full): facts of both runs, every function on both sides */
 GString *uprof_json_changes(const UprofTree *both, const UprofRun *old, const UprofRun *new);

@@ -138,17 +138,18 @@ print_tables(const UprofOptions *options, const UprofLoad *load)
                   shown);
         return UPROF_EXIT_USELESS;
     }
-    if (options->json)
-        return uprof_terminal_print(uprof_json_report(load->profile, load->run, focus));
-    if (focus)
-        return uprof_terminal_print(uprof_table_render_focus(focus, &style));
-    style.by_process = options->by_process;
     if (options->by_process && !load->run->kernel.has_tasks &&
         !uprof_processes_are_in(load->profile)) {
         uprof_say("virt-uprof: these stacks do not say which process ran; those of Linux guests "
                   "do");
         return UPROF_EXIT_USELESS;
     }
+    if (options->json)
+        return uprof_terminal_print(
+            uprof_json_report(load->profile, load->run, focus, options->by_process));
+    if (focus)
+        return uprof_terminal_print(uprof_table_render_focus(focus, &style));
+    style.by_process = options->by_process;
     if (options->settings.per_vcpu)
         return print_vcpus(load, &style);
     return uprof_terminal_print(uprof_table_render(load->profile, &style));

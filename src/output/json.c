@@ -7,6 +7,7 @@
 
 #include "json-priv.h"
 #include "uprof/clock.h"
+#include "uprof/processes.h"
 #include "uprof/text.h"
 
 #include <string.h>
@@ -286,28 +287,42 @@ append_side(GString *out, const char *key, const UprofRun *run)
     g_string_truncate(out, out->len - 1); /* the line end */
 }
 
-GString *
-uprof_json_report(const UprofProfile *profile, const UprofRun *run, const UprofFocus *focus)
+/* @self: what weight of a row's own is called */
+static void
+append_rows(GString *out, const char *key, const GArray *rows, const char *self)
 {
-    g_autoptr(GArray) rows = uprof_profile_rows(profile, NULL);
+    g_string_append_printf(out, "\"%s\": [", key);
+    for (guint i = 0; i < rows->len; i++) {
+        const UprofProfileRow *row = &g_array_index(rows, UprofProfileRow, i);
+        g_string_append(out, i > 0 ? ",\n  {" : "\n  {");
+        append_member(out, "name", uprof_name_text(row->name));
+        g_string_append(out, ", ");
+        append_count(out, self, row->self);
+        g_string_append(out, ", ");
+        append_count(out, "total", row->total);
+        g_string_append_c(out, '}');
+    }
+    g_string_append_c(out, ']');
+}
+
+GString *
+uprof_json_report(const UprofProfile *profile, const UprofRun *run, const UprofFocus *focus,
+                  bool by_process)
+{
+    g_autoptr(GArray) functions = uprof_profile_rows(profile, NULL);
+    g_autoptr(GArray) processes = by_process ? uprof_processes_find(profile) : NULL;
     GString *out = g_string_new(NULL);
 
     uprof_json_append_run(out, run, true);
     g_string_truncate(out, out->len - strlen("}\n"));
     g_string_append(out, ",\n ");
     append_count(out, "weight", uprof_profile_total(profile));
-    g_string_append(out, ", \"functions\": [");
-    for (guint i = 0; i < rows->len; i++) {
-        const UprofProfileRow *row = &g_array_index(rows, UprofProfileRow, i);
-        g_string_append(out, i > 0 ? ",\n  {" : "\n  {");
-        append_member(out, "name", uprof_name_text(row->name));
-        g_string_append(out, ", ");
-        append_count(out, "self", row->self);
-        g_string_append(out, ", ");
-        append_count(out, "total", row->total);
-        g_string_append_c(out, '}');
+    g_string_append(out, ", ");
+    append_rows(out, "functions", functions, "self");
+    if (processes) {
+        g_string_append(out, ",\n ");
+        append_rows(out, "processes", processes, "kernel");
     }
-    g_string_append_c(out, ']');
     if (focus)
         append_focus(out, focus);
     g_string_append(out, "}\n");

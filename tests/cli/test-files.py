@@ -72,6 +72,8 @@ CASES = (
      "vcpu1: 19 samples, 100.0 % of all\nkernel   total  process\n  50.0    70.0  nginx\n   0.0    30.0  sh\n", ""),
     ("by-process-nothing", {"a": OLD}, "report --by process a", USELESS, "",
      "virt-uprof: these stacks do not say which process ran; those of Linux guests do"),
+    ("by-process-nothing-json", {"a": OLD}, "report --json --by process a", USELESS, "",
+     "virt-uprof: these stacks do not say which process ran; those of Linux guests do"),
     ("by-function", {"a": LINUX}, "report --by process --by function -n 1 a", DONE,
      "  self   total  function\n  50.0    50.0  tcp_[k]\n7 more functions; -n 8 shows them all\n", ""),
     # halted, and in which stack: no share of what ran is larger than all of it, whatever the numbers
@@ -223,6 +225,12 @@ def test_json(suite):
     suite.say("json/report", [] if (rows["work"], rows["function_3"], report["samples"], report["focus"]["callers"]) == (
         (10000, 10000), (0, 6000), {"total": 15000, "running": 10000, "idle": 5000}, [{"name": "main", "total": 6000}],
     ) else [report])  # fmt: skip
+    (suite.folder / "a").write_text(LINUX)
+    report = json.loads(suite.run(["report", "--json", "--by", "process", "a"]).stdout)
+    wanted = [{"name": "nginx", "kernel": 5, "total": 7}, {"name": "sh", "kernel": 0, "total": 3}]
+    suite.say("json/by-process", [] if report["processes"] == wanted and len(report["functions"]) == 9 else [report])
+    report = json.loads(suite.run(["report", "--json", "a"]).stdout)
+    suite.say("json/by-function", [] if "processes" not in report else [report])
     (suite.folder / "a").write_text("vm;vcpu0;[truncated];x 3\nvm;vcpu1;y 4\nvm;[truncated];z 5\nvm;vcpu0;x;[truncated] 6\n")
     stacks = json.loads(suite.run(["report", "--json", "a"]).stdout)["stacks"]
     suite.say("json/truncated", [] if stacks["truncated"] == 8 else [stacks])
