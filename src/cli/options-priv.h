@@ -53,7 +53,7 @@ typedef struct {
  * @format: (nullable): of --format, for all outputs
  * @rows: of tables; 0: as many as the command thinks right
  * @focus: (nullable): name of a function; @include, @exclude: (nullable)
- * @sort: "self" or "total"; @rounds: 0: until stopped
+ * @sort: (nullable): "self" or "total", if it was given; @rounds: 0: until stopped
  * @by_process: tables have processes, not functions
  * @is_stored: of --since: @words are domains of the store
  * @since_s, @until_s: since 1970

@@ -187,7 +187,6 @@ new_options(void)
 
     options->access = g_strdup("auto");
     options->uris = g_ptr_array_new_with_free_func(g_free);
-    options->sort = g_strdup("self");
     options->until_s = INT64_MAX;
     options->outputs = g_ptr_array_new_with_free_func(free_wanted);
     options->symbols = g_ptr_array_new_with_free_func(free_symbols);
@@ -607,6 +606,8 @@ check_words(const UprofOptions *options)
                               : "'report' needs a FILE: a capture, or folded stacks");
     if (bit & REPORT && options->focus && options->by_process)
         return fail_usage("--focus is about a function: leave out --by process");
+    if (options->by_process && g_strcmp0(options->sort, "self") == 0)
+        return fail_usage("--sort self is about functions: leave out --by process");
     if (bit & DIFF && n != 2)
         return fail_usage("'diff' needs two files, OLD and NEW");
     if (bit & (COLLECT | MARK) && options->settings.given.duration &&

@@ -141,7 +141,7 @@ uprof_top_new(const UprofOptions *options)
 
     top->options = options;
     top->is_screen = !options->batch && tcgetattr(STDIN_FILENO, &top->before) == 0;
-    top->by_total = strcmp(options->sort, "total") == 0;
+    top->by_total = g_strcmp0(options->sort, "total") == 0;
     top->by_process = options->by_process;
     top->said = g_ptr_array_new_with_free_func(g_free);
     top->hots = g_hash_table_new_full(hash_hot, equal_hots, g_free, NULL);

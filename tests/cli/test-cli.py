@@ -113,6 +113,8 @@ USAGE_CASES = (
     ("top --by pid x", "--by 'pid' is not function or process"),
     ("record --by process x", "--by does not belong to 'record'"),
     ("report --by process --focus f x", "--focus is about a function: leave out --by process"),
+    ("top --sort self --by process x", "--sort self is about functions: leave out --by process"),
+    ("top --by process --sort total --sort self x", "--sort self is about functions: leave out --by process"),
     ("diff --pids x y", "--pids does not belong to 'diff'"),
     ("top --rounds 0 x", "--rounds '0' is not 1 to 1000000"),
     ("top", "which DOMAIN? to see what there is: virt-uprof list"),
@@ -236,6 +238,9 @@ def test_usage(suite):
     for path in ("out", "x.png", "x.svg.gz", "\x1b[31m;%s"):
         shown = path.replace("\x1b", "?")
         suite.expect("ending/%s" % shown, ["-o", path, "x"], USAGE, ENDING % shown)
+    for line in ("top --by process x", "top --by process --sort total x", "top --by process --by function --sort self x"):
+        said = "virt-uprof: 'top' needs a terminal; for scripts: --batch --rounds N"
+        suite.expect("usage/%s" % line, line.split(), USAGE, said)
     suite.expect(
         "usage/hostile-value",
         ["--rate", "\x1b]0;pwned\x07\n%n", "x"],
