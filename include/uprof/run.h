@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { UPROF_RUN_MODULES_MAX = 512 }; /* that are noted; and no more than that with other images */
+enum { UPROF_RUN_MODULES_MAX = 512 }; /* to so many images no more modules are added */
 
 /**
  * UprofRunImage:

@@ -57,7 +57,6 @@ UprofSlice uprof_copy_slice(const UprofCopy *copy);
  * @lines: the ELF file of the two that says which lines its code is of; no bytes if none does
  * @lines_hint: (nullable): why these could not be read
  * @entry: where it begins to run, 0: not known
- * @is_following: it lies where the guest's own symbols say, not where it was linked
  * @is_own: no file: it was found in the guest's memory, and so is what the guest runs
  * @module_base: of a module: the place of its first page; 0: it is none
  */
@@ -89,7 +88,6 @@ typedef struct {
     uint64_t n_seen, next_look;
     uint64_t n_calls, n_calls_agreed;
     bool is_elsewhere;
-    bool is_following;
     bool is_own;
     uint64_t module_base;
 } UprofImage;

@@ -272,8 +272,8 @@ uprof_image_follow(UprofImage *image, const UprofImage *own)
         n_agreed += here->start - linked->start == image->bias;
     }
     /* those of another build have not all moved alike */
-    image->is_following = n_both > 0 && n_agreed == n_both;
-    if (!image->is_following)
+    const bool is_following = n_both > 0 && n_agreed == n_both;
+    if (!is_following)
         image->bias = 0;
     if (image->bias != before)
         uprof_image_recheck(image);
