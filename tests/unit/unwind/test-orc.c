@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "build-orc.h"
+#include "linux-guest.h"
 #include "memory-guest.h"
 #include "uprof/unwind.h"
 
@@ -210,7 +211,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Fixture, clear_fixture)
 
 /* One function after another, from TEXT on. */
 static void
-add_orc(Fixture *fixture, OrcLine *lines, unsigned n, UprofOrcVersion version)
+add_orc_to(UprofSym *sym, OrcLine *lines, unsigned n, UprofOrcVersion version)
 {
     g_autoptr(GByteArray) ips = g_byte_array_new(), entries = g_byte_array_new();
     g_autoptr(GError) error = NULL;
@@ -221,7 +222,13 @@ add_orc(Fixture *fixture, OrcLine *lines, unsigned n, UprofOrcVersion version)
     UprofOrc *orc = uprof_orc_parse((UprofSlice){ ips->data, ips->len }, TABLE,
                                     (UprofSlice){ entries->data, entries->len }, version, &error);
     g_assert_no_error(error);
-    uprof_sym_add_orc(fixture->sym, UPROF_SYM_KERNEL, orc);
+    uprof_sym_add_orc(sym, UPROF_SYM_KERNEL, orc);
+}
+
+static void
+add_orc(Fixture *fixture, OrcLine *lines, unsigned n, UprofOrcVersion version)
+{
+    add_orc_to(fixture->sym, lines, n, version);
 }
 
 static void
@@ -424,12 +431,96 @@ test_user(void)
     uprof_unwind(&fixture.context, fixture.stack);
     assert_stack(&fixture, UPROF_END_BASE, callers, 1);
     g_assert_cmphex(fixture.stack->top_sp, ==, SP + 8);
+    g_assert_cmpuint(fixture.stack->n_kernel, ==, 2);
+    g_assert_true(fixture.stack->has_whole_kernel);
 
     put_word(&fixture, SP, F(HOLE));
     uprof_unwind(&fixture.context, fixture.stack);
+    g_assert_false(fixture.stack->has_whole_kernel);
     const uint64_t hole[] = { F(HOLE) };
     /* what nobody knows is no code either */
     assert_stack(&fixture, UPROF_END_CODE, hole, 0);
+}
+
+/* What stands where a return address should is no way to user space, however low it is. */
+static void
+test_garbage(void)
+{
+    const uint64_t words[] = { 0, 1, 0x401000, 0x7ffff7e00000, UINT64_MAX };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(words); i++) {
+        g_auto(Fixture) fixture;
+        init_fixture(&fixture);
+        add_kernel(&fixture);
+        fixture.snapshot->regs.pc = F(SWITCH);
+        put_word(&fixture, SP + 0x18, words[i]);
+        uprof_unwind(&fixture.context, fixture.stack);
+        assert_stack(&fixture, UPROF_END_CODE, NULL, 0);
+        g_assert_cmpuint(fixture.stack->n_kernel, ==, 1);
+        g_assert_false(fixture.stack->has_whole_kernel);
+    }
+}
+
+/* ---- System calls ---- */
+
+/* clang-format off */
+#define USER_SP (LINUX_ANONYMOUS + 0x100)
+#define USER_PC (LINUX_PROGRAM + 0x1234)
+static const struct {
+    const char *name;
+    uint64_t sp, rcx, unknown;
+    bool is_return, has_process;
+    UprofStep answer;
+} calls[] = {
+    { "begins",         USER_SP, USER_PC, 0, false, true, UPROF_STEP_OK },
+    { "rcx-unknown",    USER_SP, USER_PC, BIT(UPROF_X86_RCX), false, true, UPROF_STEP_BASE },
+    { "rcx-of-kernel",  USER_SP, TEXT, 0, false, true, UPROF_STEP_BASE },
+    { "kernel-stack",   STACK, USER_PC, 0, false, true, UPROF_STEP_BASE },
+    { "not-copied",     USER_SP + 0x10000, USER_PC, 0, false, true, UPROF_STEP_BASE },
+    { "called",         USER_SP, USER_PC, 0, true, true, UPROF_STEP_BASE },
+    { "no-process",     USER_SP, USER_PC, 0, false, false, UPROF_STEP_BASE },
+};
+/* clang-format on */
+
+/* At the first instructions of a system call the stack is the process's, and RCX says where it was. */
+static void
+test_system_call(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&(LinuxPlan){ .no_rules = true });
+    OrcLine lines[] = { { 0, 0, 0, END }, { 0, 0, 0, 0 } };
+
+    linux_guest_run(guest, 0, guest->task, true);
+    g_autoptr(LinuxView) view = linux_view_new(guest);
+    linux_view_sample(view, 0);
+    linux_view_sample(view, 0);
+    g_assert_true(uprof_space_has_process(view->space));
+    add_orc_to(view->sym, lines, G_N_ELEMENTS(lines), VERSION);
+    view->snapshot->n_windows = 1;
+    view->snapshot->windows[0] = (UprofWindow){ .gva = LINUX_ANONYMOUS, .len = WINDOW_LEN };
+    const UprofUnwindContext context = {
+        .snapshot = view->snapshot,
+        .mem = view->mem,
+        .sym = view->sym,
+        .space = calls[i].has_process ? view->space : NULL,
+        .max_depth = UPROF_DEPTH_DEFAULT,
+    };
+    UprofCursor cursor = { .regs = { .pc = TEXT + 8, .sp = calls[i].sp, .word_bytes = 8 },
+                           .unknown = calls[i].unknown,
+                           .is_return = calls[i].is_return };
+    cursor.regs.reg[UPROF_X86_RCX] = calls[i].rcx;
+    const UprofCursor before = cursor;
+    g_assert_cmpint(uprof_orc_step(&context, &cursor), ==, calls[i].answer);
+    if (calls[i].answer != UPROF_STEP_OK) {
+        g_assert_cmpmem(&cursor, sizeof(cursor), &before, sizeof(before));
+        return;
+    }
+    g_assert_cmphex(cursor.regs.pc, ==, USER_PC);
+    g_assert_cmphex(cursor.regs.sp, ==, USER_SP);
+    g_assert_cmpint(cursor.regs.privilege, ==, 3);
+    /* both are the processor's own by then */
+    g_assert_cmphex(cursor.unknown, ==, BIT(UPROF_X86_RCX) | BIT(UPROF_X86_R8 + 3));
+    g_assert_true(cursor.is_switched && !cursor.is_return);
 }
 
 /* A new task returns to the first byte of what it has never called. */
@@ -675,6 +766,11 @@ main(int argc, char **argv)
     g_test_add_func("/unwind-orc/no-table", test_no_table);
     g_test_add_func("/unwind-orc/interrupt", test_interrupt);
     g_test_add_func("/unwind-orc/user", test_user);
+    g_test_add_func("/unwind-orc/garbage", test_garbage);
+    for (size_t i = 0; i < G_N_ELEMENTS(calls); i++) {
+        g_autofree char *path = g_strdup_printf("/unwind-orc/system-call/%s", calls[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_system_call);
+    }
     g_test_add_func("/unwind-orc/fork", test_fork);
     g_test_add_func("/unwind-orc/hole", test_hole);
     g_test_add_func("/unwind-orc/called-end", test_called_end);
