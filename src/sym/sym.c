@@ -11,6 +11,7 @@ enum {
     CACHE_SLOTS = 16384,
     PLACE_SLOTS = 8192,
     OWN_SYMBOL_BYTES_MAX = 64 * 1024, /* no kernel says how long its functions are */
+    REFUSED_MAX = 16,
 };
 
 typedef struct {
@@ -45,6 +46,7 @@ struct _UprofSym {
     GPtrArray *modules;               /* of UprofImage; the first one is number 1 */
     GPtrArray *orcs[UPROF_SYM_N_OWN]; /* of UprofOrc, owned */
     uint64_t bytes, bytes_max;        /* of their files; as many as there may be */
+    unsigned n_refused;               /* files of modules, for that */
     uint32_t epoch;                   /* changes with what the images say */
     uint32_t reset;                   /* how often the guest was reset before */
     CacheSlot *cache;
@@ -245,9 +247,13 @@ uprof_sym_add_module(UprofSym *sym, const char *name, const char *path, const ch
 
     if (number > UPROF_SYM_MODULES_MAX)
         return 0;
+    /* to read what there is no room for costs as much as if there was */
+    if (sym->n_refused >= REFUSED_MAX)
+        search.build_id = NULL;
     UprofImage *image = uprof_module_open(&search, name, uprof_sym_module_place(number, 0));
     if (uprof_image_bytes(image) > sym->bytes_max - sym->bytes) {
         /* a guest may have all there is on this host mapped */
+        sym->n_refused++;
         uprof_image_free(image);
         search.build_id = NULL;
         image = uprof_module_open(&search, name, uprof_sym_module_place(number, 0));

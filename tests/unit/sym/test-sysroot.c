@@ -143,6 +143,36 @@ test_case(gconstpointer data)
     remove_all(folder);
 }
 
+/* A guest may map all there is: what there is no room for is not read again and again. */
+static void
+test_refused(void)
+{
+    enum { TRIES = 16 };
+    g_autofree char *folder = g_dir_make_tmp("uprof-test-XXXXXX", NULL);
+    g_autofree char *root = g_build_filename(folder, "root", NULL);
+    const char *const sysroots[] = { root, NULL };
+    const Thing thing = { "root/app", SAME, NULL };
+
+    g_assert_cmpint(g_mkdir_with_parents(root, 0700), ==, 0);
+    put_thing(folder, &thing);
+    for (unsigned n = TRIES - 1; n <= TRIES; n++) {
+        g_autoptr(UprofNames) names = uprof_names_new();
+        g_autoptr(UprofSym) sym = uprof_sym_new(uprof_arch_find("x86_64"), names);
+        unsigned number = 0;
+        uprof_sym_configure(sym, &(UprofSymConfig){ .sysroots = sysroots, .bytes_max = 1 });
+        for (unsigned i = 0; i < n; i++)
+            number = uprof_sym_add_module(sym, "app", "/app", BUILD_ID);
+        uint64_t place = uprof_sym_module_place(number, CODE - FIRST);
+        g_assert_cmpstr(uprof_name_text(uprof_sym_find(sym, place, false).name), ==, "[app_+0x40]");
+        uprof_sym_configure(sym, &(UprofSymConfig){ .sysroots = sysroots, .bytes_max = 1 << 20 });
+        number = uprof_sym_add_module(sym, "app", "/app", BUILD_ID);
+        place = uprof_sym_module_place(number, CODE - FIRST);
+        g_assert_cmpstr(uprof_name_text(uprof_sym_find(sym, place, false).name), ==,
+                        n < TRIES ? "work" : "[app_+0x40]");
+    }
+    remove_all(folder);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -151,5 +181,6 @@ main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/sysroot/%s", cases[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_case);
     }
+    g_test_add_func("/sysroot/refused", test_refused);
     return g_test_run();
 }
