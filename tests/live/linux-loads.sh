@@ -5,17 +5,17 @@
 # whose each sample is, what the kernel does for it, and where it is in its program; hundreds
 # of processes that come and go, and a boot in mid-run
 #
-# $UPROF_LOADS_SAMPLES (2500): of threads whose shares are known. Of 5000 and more these are
-# within 3 points, of fewer within 4, since chance does more to them: four times what it
+# $UPROF_LOADS_SAMPLES (1600): of threads whose shares are known. Of 4500 and more these are
+# within 3 points, of fewer within 5, since chance does more to them: four times what it
 # usually does.
 # shellcheck source=tests/live/linux-lib.sh
 source "$(dirname "$0")/linux-lib.sh"
 
 name=${guest_prefix}loads-$series-$way
 rounds_max=60
-samples=${UPROF_LOADS_SAMPLES:-2500}
-points=4
-[ "$samples" -lt 5000 ] || points=3
+samples=${UPROF_LOADS_SAMPLES:-1600}
+points=5
+[ "$samples" -lt 4500 ] || points=3
 
 # Loads that share the processor. A row: process, a function that no other process is in,
 # one of the kernel's that it must be seen in.
@@ -31,14 +31,14 @@ rows=(
 )
 
 # What is rare is in so many samples as well.
-few=600
+few=400
 
 # sample FILE ARGUMENT...: some seconds, and where holds take long some more, into FILE.folded
 # and FILE.meta.json
 sample()
 {
     local seconds
-    for seconds in 5 40; do
+    for seconds in 5 12 40; do
         profile 0 "${fast[@]}" -d "$seconds" "${@:2}" -o "$work/$1.folded" \
             -o "$work/$1.meta.json" "$name"
         [ "$(result total "$work/$1.folded")" -lt "$few" ] || break
