@@ -142,6 +142,8 @@ typedef struct {
  * @times_holds: reading the clock is dear: in a hold nobody does, and after each
  *   @last_hold_ns is how long it was by another clock, 0: that has failed; what took a
  *   millisecond more as we see it counts as we see it
+ * @asked_ns, @freed_ns: of the last hold: when the backend asked for the stop, and when
+ *   it had let go; 0: at the call of hold, and at the return of release
  * @paused: somebody else had stopped it when it was opened
  * @left_held: a release failed: it may still be stopped
  * @resets: of the guest, since it was opened; read with g_atomic_int_get()
@@ -167,6 +169,8 @@ struct _UprofGuest {
     gint unsettled;
     uint64_t probe_ns;
     uint64_t last_hold_ns;
+    uint64_t asked_ns;
+    uint64_t freed_ns;
 };
 
 struct _UprofGuestOps {

@@ -181,16 +181,17 @@ static bool
 hold_once(const DirectGuest *direct, UprofKvmVcpu *vcpu, UprofTracer *tracer, UprofRegs *regs,
           uint64_t *hold_ns)
 {
-    const uint64_t began_ns = uprof_clock_now_ns();
+    UprofTracee *tracee = &vcpu->tracee;
     bool ok = false;
 
-    if (uprof_tracee_stop(tracer, &vcpu->tracee, direct->stop_limit_ns) == UPROF_TRACE_STOPPED) {
+    *hold_ns = 0;
+    if (uprof_tracee_stop(tracer, tracee, direct->stop_limit_ns) == UPROF_TRACE_STOPPED) {
         ok = uprof_kvm_vcpu_prime(vcpu);
         if (ok)
             uprof_kvm_vcpu_regs(vcpu, regs);
-        uprof_tracee_release(&vcpu->tracee);
+        uprof_tracee_release(tracee);
+        *hold_ns = tracee->freed_ns - tracee->asked_ns;
     }
-    *hold_ns = uprof_clock_now_ns() - began_ns;
     uprof_tracer_disarm(tracer);
     return ok;
 }
@@ -515,6 +516,7 @@ direct_hold(UprofGuest *guest, unsigned index, GError **error)
     const UprofTraceAnswer answer =
         uprof_tracee_stop(&direct->tracer, &vcpu->tracee, direct->stop_limit_ns);
 
+    guest->asked_ns = vcpu->tracee.asked_ns;
     if (answer == UPROF_TRACE_STOPPED && uprof_kvm_vcpu_prime(vcpu))
         return UPROF_OK;
     if (answer == UPROF_TRACE_STOPPED)
@@ -530,8 +532,10 @@ direct_release(UprofGuest *guest, unsigned index, GError **error)
 {
     DirectGuest *direct = as_direct(guest);
 
-    const UprofTraceAnswer answer = uprof_tracee_release(&direct->vcpus[index].tracee);
+    UprofTracee *tracee = &direct->vcpus[index].tracee;
+    const UprofTraceAnswer answer = uprof_tracee_release(tracee);
 
+    guest->freed_ns = tracee->freed_ns;
     uprof_tracer_disarm(&direct->tracer);
     /* killed in the hold: it must be reaped, or QEMU cannot end */
     if (answer == UPROF_TRACE_LATE)

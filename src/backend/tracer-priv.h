@@ -52,6 +52,8 @@ typedef enum { UPROF_TRACEE_FREE, UPROF_TRACEE_STOPPED, UPROF_TRACEE_LATE } Upro
  * @signal: that stopped it and is handed on at the release; 0: our interrupt
  * @owner: the thread of ours that traces it, unless it is free
  * @taken_by: after %UPROF_TRACE_TAKEN: who traces it
+ * @asked_ns: when it was asked to stop, the last time: until then it ran undisturbed
+ * @freed_ns: when it was let go, the last time
  */
 typedef struct {
     pid_t thread;
@@ -59,6 +61,8 @@ typedef struct {
     int signal;
     pid_t owner;
     pid_t taken_by;
+    uint64_t asked_ns;
+    uint64_t freed_ns;
 } UprofTracee;
 
 /**

@@ -142,6 +142,7 @@ detach(UprofTracee *tracee, int signal)
 {
     const bool ok = ptrace(PTRACE_DETACH, tracee->thread, NULL, (void *)(intptr_t)signal) == 0;
 
+    tracee->freed_ns = uprof_clock_now_ns();
     tracee->state = ok ? UPROF_TRACEE_FREE : UPROF_TRACEE_LATE;
     return ok;
 }
@@ -203,6 +204,7 @@ uprof_tracee_stop(UprofTracer *tracer, UprofTracee *tracee, uint64_t limit_ns)
     if (ptrace(PTRACE_SEIZE, tracee->thread, NULL, NULL) < 0)
         return explain_refusal(tracee, errno);
     tracee->owner = tracer->thread;
+    tracee->asked_ns = uprof_clock_now_ns();
     /* fails for one that has ended since: so says the wait */
     ptrace(PTRACE_INTERRUPT, tracee->thread, NULL, NULL);
     const pid_t waited = wait_for_stop(tracer, tracee->thread, until_ns, &status);

@@ -103,6 +103,7 @@ uprof_guest_hold(UprofGuest *guest, unsigned vcpu, UprofHold *hold, GError **err
     g_assert(!guest->held && !guest->left_held && vcpu < guest->n_vcpus && !guest->ops->next);
     const uint64_t began_ns = uprof_clock_now_ns();
 
+    guest->asked_ns = guest->freed_ns = 0;
     if (guest->grain != UPROF_GRAIN_NONE) {
         GError *failure = NULL;
         uprof_marker_ask(guest->marker, began_ns);
@@ -117,7 +118,7 @@ uprof_guest_hold(UprofGuest *guest, unsigned vcpu, UprofHold *hold, GError **err
         .guest = guest,
         .vcpu = guest->grain == UPROF_GRAIN_VCPU ? vcpu : 0,
         .n_vcpus = guest->grain == UPROF_GRAIN_VCPU ? 1 : guest->n_vcpus,
-        .began_ns = began_ns,
+        .began_ns = guest->asked_ns > 0 ? guest->asked_ns : began_ns,
         .stood_ns = guest->times_holds ? began_ns : uprof_clock_now_ns(),
     };
     return UPROF_OK;
@@ -156,7 +157,7 @@ uprof_hold_release(UprofHold *hold, uint64_t *hold_ns, uint64_t *stopped_ns, GEr
         guest->left_held = answer == UPROF_FAILED;
         uprof_marker_set_held(guest->marker, guest->left_held ? UPROF_HELD_LEFT : UPROF_HELD_NOT);
     }
-    const uint64_t now_ns = uprof_clock_now_ns();
+    const uint64_t now_ns = guest->freed_ns > 0 ? guest->freed_ns : uprof_clock_now_ns();
     if (hold_ns)
         *hold_ns = measure(guest, hold->began_ns, now_ns);
     if (stopped_ns)

@@ -100,6 +100,41 @@ test_grain(gconstpointer data)
 }
 
 static void
+say_times(MemoryGuest *guest, MemoryCall call, gint n)
+{
+    if (call == MEMORY_HOLD)
+        guest->base.asked_ns = uprof_clock_now_ns();
+    if (call == MEMORY_RELEASE)
+        guest->base.freed_ns = uprof_clock_now_ns();
+}
+
+/* A backend that knows better when a hold began and ended is believed, for that hold. */
+static void
+test_times(void)
+{
+    const MemoryPlan plan = { .n_vcpus = 1, .grain = UPROF_GRAIN_VCPU };
+    g_autoptr(MemoryGuest) guest = memory_guest_open(&plan);
+    uint64_t hold_ns, stopped_ns;
+    UprofHold hold = { 0 };
+
+    guest->hook = say_times;
+    guest->hold_ns = UPROF_NS_PER_MS;
+    g_assert_cmpint(uprof_guest_hold(&guest->base, 0, &hold, NULL), ==, UPROF_OK);
+    const uint64_t stood_ns = hold.stood_ns;
+    g_assert_cmpint(uprof_hold_release(&hold, &hold_ns, &stopped_ns, NULL), ==, UPROF_OK);
+    g_assert_cmpuint(hold_ns, ==, guest->base.freed_ns - guest->base.asked_ns);
+    g_assert_cmpuint(stopped_ns, ==, guest->base.freed_ns - stood_ns);
+    g_assert_cmpuint(hold_ns, >=, stopped_ns + UPROF_NS_PER_MS);
+
+    guest->hook = NULL;
+    const uint64_t before_ns = uprof_clock_now_ns();
+    g_assert_cmpint(uprof_guest_hold(&guest->base, 0, &hold, NULL), ==, UPROF_OK);
+    g_assert_cmpint(uprof_hold_release(&hold, &hold_ns, NULL, NULL), ==, UPROF_OK);
+    g_assert_cmpuint(hold_ns, >=, UPROF_NS_PER_MS);
+    g_assert_cmpuint(hold_ns, <=, uprof_clock_now_ns() - before_ns);
+}
+
+static void
 test_answer(gconstpointer data)
 {
     const size_t i = GPOINTER_TO_SIZE(data);
@@ -419,6 +454,7 @@ main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/guest/answer/%s", answers[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_answer);
     }
+    g_test_add_func("/guest/times", test_times);
     g_test_add_func("/guest/scope", test_scope);
     g_test_add_func("/guest/scope-fails", test_scope_fails);
     g_test_add_func("/guest/vet", test_vet);
