@@ -196,6 +196,16 @@ fail_number(const UprofXenCall *call, int number, GError **error)
     return false;
 }
 
+/*
+ * Asked for a domain that is not there, Xen 4.17 tells of the next one (Xen,
+ * xen/common/domctl.c). Returns: 0, or ESRCH
+ */
+static int
+check_number(const UprofXenCall *call, const Domctl *domctl)
+{
+    return domctl->part.info.domain == call->domid ? 0 : ESRCH;
+}
+
 static bool
 find_version(UprofXenCall *call, GError **error)
 {
@@ -206,6 +216,8 @@ find_version(UprofXenCall *call, GError **error)
         if (number != EACCES)
             break;
     }
+    if (number == 0)
+        number = check_number(call, call->single);
     if (number == EACCES || (number == 0 && call->version > VERSION_MAX))
         return fail_version(error);
     return number == 0 || fail_number(call, number, error);
@@ -296,8 +308,10 @@ read_info(const InfoPart *part, UprofXenInfo *info)
 int
 uprof_xen_call_info(UprofXenCall *call, UprofXenInfo *info)
 {
-    const int number = do_domctl(call, fill(call, call->asking, DOMCTL_INFO));
+    int number = do_domctl(call, fill(call, call->asking, DOMCTL_INFO));
 
+    if (number == 0)
+        number = check_number(call, call->asking);
     if (number == 0)
         read_info(&call->asking->part.info, info);
     return number;
@@ -434,7 +448,9 @@ uprof_xen_call_look(UprofXenCall *call, UprofXenInfo *info, UprofXenRun *runs)
     fill_entry(call, batch, 0, DOMCTL_INFO);
     for (unsigned vcpu = 0; vcpu < call->n_vcpus; vcpu++)
         fill_entry(call, batch, vcpu + 1, DOMCTL_VCPU_INFO)->part.vcpu.vcpu = vcpu;
-    const int number = make_batch(call, batch, call->n_vcpus + 1, 0);
+    int number = make_batch(call, batch, call->n_vcpus + 1, 0);
+    if (number == 0)
+        number = check_number(call, &batch->domctls[0]);
     if (number != 0)
         return number;
 

@@ -4,6 +4,8 @@
  *
  * lab-tool state DOMID
  *     prints "STATE CPU-NS": running, paused, shutdown, dying or gone
+ * lab-tool list
+ *     prints the numbers of all domains but dom0
  * lab-tool costs DOMID ROUNDS
  *     prints what a hypercall that does nothing, and a hold without any copy, take
  *     here, in ns: the first is the mean of an uninterrupted row, the other a median
@@ -119,7 +121,8 @@ ask_state(int domid, uint64_t *cpu_ns)
     const uint32_t flags = domctl->u.getdomaininfo.flags;
 
     *cpu_ns = 0;
-    if (number == ESRCH)
+    /* if there is none of that number, it is the next one that Xen tells of */
+    if (number == ESRCH || (number == 0 && domctl->u.getdomaininfo.domain != domid))
         return "gone";
     if (number != 0)
         fail("Xen does not say how domain %d is: %s", domid, strerror(number));
@@ -128,6 +131,21 @@ ask_state(int domid, uint64_t *cpu_ns)
            : flags & XEN_DOMINF_shutdown ? "shutdown"
            : flags & XEN_DOMINF_paused   ? "paused"
                                          : "running";
+}
+
+static void
+list_domains(void)
+{
+    for (int domid = 1; domid < (int)DOMID_FIRST_RESERVED; domid++) {
+        xen_domctl_t *domctl = fill(0, XEN_DOMCTL_getdomaininfo, domid);
+        const int number = make(domctl);
+        if (number == ESRCH)
+            return;
+        if (number != 0)
+            fail("Xen does not say which domains there are: %s", strerror(number));
+        domid = domctl->u.getdomaininfo.domain;
+        printf("%d\n", domid);
+    }
 }
 
 static int
@@ -326,6 +344,8 @@ main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "state") == 0) {
         const char *state = ask_state(atoi(argv[2]), &cpu_ns);
         printf("%s %" PRIu64 "\n", state, cpu_ns);
+    } else if (argc == 2 && strcmp(argv[1], "list") == 0) {
+        list_domains();
     } else if (argc == 4 && strcmp(argv[1], "costs") == 0) {
         const int rounds = atoi(argv[3]);
         if (rounds < 1 || rounds > ROUNDS_MAX)

@@ -80,31 +80,26 @@ check()
 all_is_well()
 {
     local id paused=()
-    for id in $(domids); do
+    for id in $(lab-tool list); do
         if [ "$(state_of "$id")" = paused ] && [ ! -e "$work/paused-$id" ]; then
             paused+=("$id")
         fi
     done
-    # by libvirt first: what is destroyed behind its back it learns of later
-    for id in $(virsh -q list --uuid) $(domids); do
+    # by libvirt first, which is not asked for dom0: what is destroyed behind its back it
+    # learns of later
+    for id in $(virsh -q list --uuid | grep -v '^00000000-'); do
         virsh -q destroy "$id" >/dev/null 2>&1 || true
     done
-    for id in $(domids); do
+    for id in $(lab-tool list); do
         xl destroy "$id" >/dev/null 2>&1 || true
     done
     [ "${#paused[@]}" = 0 ] || fail "left paused: domains ${paused[*]}"
     wait_until 20 no_domains || fail "a dead domain is still there: $(xl list)"
 }
 
-# domids: of all domains but dom0
-domids()
-{
-    xl list 2>/dev/null | awk 'NR > 1 && $2 > 0 { print $2 }'
-}
-
 no_domains()
 {
-    [ -z "$(domids)" ] && [ "$(virsh -q list --all --name | grep -c .)" = 1 ]
+    [ -z "$(lab-tool list)" ] && [ "$(virsh -q list --all --name | grep -c .)" = 1 ]
 }
 
 # state_of DOMID: running, paused, shutdown, dying or gone, by Xen's own word
@@ -166,8 +161,8 @@ create()
 {
     rm -f "/var/log/xen/guest-$1.log"
     domain_xml "$@" >"$work/$1.xml"
-    virsh -q create "$work/$1.xml"
-    domid=$(virsh -q domid "$1")
+    # each start of virsh takes a second here
+    domid=$(virsh -q "create $work/$1.xml; domid $1")
     wait_until 60 has_run "$domid" "${started_ns:-200000000}" || fail "'$1' does not run: $(xl list)"
 }
 
@@ -208,7 +203,7 @@ says()
 # result COMMAND ARGUMENT...: asks result.py, which fails with words
 result()
 {
-    python3 /lab/result.py "$@" || fail "result.py $*"
+    python3 -IS /lab/result.py "$@" || fail "result.py $*"
 }
 
 # must_run DOMID: now, and it gets CPU time

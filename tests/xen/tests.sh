@@ -412,6 +412,12 @@ all()
     [ ! -e "$work/Domain-0.folded" ]
     must_run "$one"
     must_run "$domid"
+
+    # Xen, asked for a number that is free, tells of the domain of the next one
+    virsh -q destroy one
+    wait_until 30 is_in_state "$one" gone
+    profile 3 dump --domid "$one"
+    says "Xen has no domain of number $one; see: xl list"
 }
 
 # What a domain says of rounds, written by virsh and by the program, and such a round
