@@ -39,7 +39,8 @@ typedef enum {
  * @has_types: and says where members are in its structures, as far as is needed
  * @has_module_types: likewise, for its modules
  * @has_tasks: it is known where to see which process runs
- * @attach_ns: how long it took to find all that
+ * @attach_ns: how long it took to find all that; or the last look that found no kernel, 0
+ *   before the first
  * @why: (nullable): what is missing, and why; literal
  */
 typedef struct {

@@ -280,12 +280,13 @@ find_linux(Diagnosis *diagnosis, const UprofSession *session)
     UprofLinuxFacts facts;
 
     uprof_linux_facts(session->pipeline->kernel, &facts);
+    g_autofree char *took = uprof_format_ns(facts.attach_ns);
     if (facts.state != UPROF_LINUX_FOUND) {
-        if (facts.why)
-            find(diagnosis, LEVEL_NOTE, "linux", "no: %s", facts.why);
+        if (facts.attach_ns > 0)
+            find(diagnosis, LEVEL_NOTE, "linux", "no, as a look of %s says: %s", took,
+                 facts.why ? facts.why : "no kernel is where Linux has its own");
         return false;
     }
-    g_autofree char *took = uprof_format_ns(facts.attach_ns);
     find(diagnosis, LEVEL_OK, "linux", "release %s, %s%s%sfound in memory in %s", facts.release,
          facts.build_id ? "build-id " : "", facts.build_id ? facts.build_id : "",
          facts.build_id ? ", " : "", took);

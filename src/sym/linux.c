@@ -464,10 +464,6 @@ attach(UprofLinux *kernel, UprofMem *mem, UprofLinuxImage *image)
 static void
 try_attach(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
 {
-    const uint64_t began_ns = uprof_clock_now_ns();
-
-    if (snapshot->time_ns < kernel->next_try_ns)
-        return;
     kernel->next_try_ns = snapshot->time_ns + TRY_APART_NS;
     kernel->vcpu = snapshot->vcpu;
     g_autoptr(UprofLinuxImage) image = uprof_linux_image_find(mem, kernel->vcpu, &snapshot->regs);
@@ -476,13 +472,24 @@ try_attach(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
     if (attach(kernel, mem, image)) {
         kernel->state = UPROF_LINUX_FOUND;
         kernel->checked_ns = snapshot->time_ns;
-        kernel->attach_ns = uprof_clock_now_ns() - began_ns;
         return;
     }
     /* each costs more than a look at where a kernel might be */
     kernel->next_try_ns += TRY_APART_NS << kernel->n_tries;
     if (++kernel->n_tries == TRIES_MAX)
         kernel->state = UPROF_LINUX_NONE;
+}
+
+/* Now and then. */
+static void
+look_for_kernel(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
+{
+    const uint64_t began_ns = uprof_clock_now_ns();
+
+    if (snapshot->time_ns < kernel->next_try_ns)
+        return;
+    try_attach(kernel, mem, snapshot);
+    kernel->attach_ns = uprof_clock_now_ns() - began_ns;
 }
 
 static void
@@ -592,7 +599,7 @@ uprof_linux_look(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapsho
         look_for_modules(kernel, mem, snapshot);
     }
     if (kernel->state == UPROF_LINUX_UNKNOWN)
-        try_attach(kernel, mem, snapshot);
+        look_for_kernel(kernel, mem, snapshot);
 }
 
 void
@@ -600,7 +607,11 @@ uprof_linux_facts(const UprofLinux *kernel, UprofLinuxFacts *facts)
 {
     const bool is_found = kernel->state == UPROF_LINUX_FOUND;
 
-    *facts = (UprofLinuxFacts){ .state = kernel->state, .why = kernel->why };
+    *facts = (UprofLinuxFacts){
+        .state = kernel->state,
+        .attach_ns = kernel->attach_ns,
+        .why = kernel->why,
+    };
     if (!is_found)
         return;
     facts->release = kernel->release;
@@ -616,5 +627,4 @@ uprof_linux_facts(const UprofLinux *kernel, UprofLinuxFacts *facts)
     facts->has_types = kernel->has_offsets;
     facts->has_module_types = kernel->has_module_offsets;
     facts->has_tasks = kernel->has_tasks;
-    facts->attach_ns = kernel->attach_ns;
 }

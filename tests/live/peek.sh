@@ -21,6 +21,9 @@ check_says()
     grep -qE '^  ok +access ' "$work/out" || fail "check: no access: $(cat "$work/out")"
     grep -E '^  (note|warn) ' "$work/out" | grep virDomainMemoryPeek | grep -qiE "$why" ||
         fail "check does not say why reads are slow: $(cat "$work/out")"
+    grep -qE '^  note +linux +no, as a look of .* says: ' "$work/out" ||
+        fail "check does not say that it is no Linux: $(cat "$work/out")"
+    say "$(grep -E '^  note +linux ' "$work/out")"
 }
 
 # sample_by_peek COMMAND...: stacks are complete; of root and of $user
