@@ -29,6 +29,7 @@ look_at()
     pid=$(tell_linux "$name" tasks | sed -n "s/^TASK \([0-9]*\) $1$/\1/p")
     profile 0 check "${patient[@]}" "$name"
     must_know_kernel "$name"
+    say "$name: $(sed -nE 's/^ +ok +linux +//p' "$work/out")"
     grep -qE "^ +(ok|warn) +$3 stacks +[0-9]+ of [0-9]+ complete$" "$work/out" ||
         fail "no '$3 stacks': $(cat "$work/out")"
     profile 0 "${fast[@]}" -d 1 --pids -o "$work/x.folded" -o "$work/x.meta.json" "$name"
