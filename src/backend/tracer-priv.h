@@ -52,8 +52,9 @@ typedef enum { UPROF_TRACEE_FREE, UPROF_TRACEE_STOPPED, UPROF_TRACEE_LATE } Upro
  * @signal: that stopped it and is handed on at the release; 0: our interrupt
  * @owner: the thread of ours that traces it, unless it is free
  * @taken_by: after %UPROF_TRACE_TAKEN: who traces it
- * @asked_ns: when it was asked to stop, the last time: until then it ran undisturbed
- * @freed_ns: when it was let go, the last time
+ * @asked_ns: of the last stop, when it was asked for: until then the thread ran undisturbed;
+ *   if a signal has stopped it, when it was attached
+ * @freed_ns: of that stop, when the thread was let go, or was found killed; 0: not yet
  */
 typedef struct {
     pid_t thread;

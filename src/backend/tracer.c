@@ -199,8 +199,10 @@ uprof_tracee_stop(UprofTracer *tracer, UprofTracee *tracee, uint64_t limit_ns)
     }
     const uint64_t until_ns = uprof_clock_now_ns() + limit_ns;
     tracee->taken_by = 0;
+    tracee->freed_ns = 0;
     adopt(tracer);
     set_timer(tracer, limit_ns);
+    const uint64_t attached_ns = uprof_clock_now_ns();
     if (ptrace(PTRACE_SEIZE, tracee->thread, NULL, NULL) < 0)
         return explain_refusal(tracee, errno);
     tracee->owner = tracer->thread;
@@ -208,7 +210,11 @@ uprof_tracee_stop(UprofTracer *tracer, UprofTracee *tracee, uint64_t limit_ns)
     /* fails for one that has ended since: so says the wait */
     ptrace(PTRACE_INTERRUPT, tracee->thread, NULL, NULL);
     const pid_t waited = wait_for_stop(tracer, tracee->thread, until_ns, &status);
-    return judge(tracee, waited, status);
+    const UprofTraceAnswer answer = judge(tracee, waited, status);
+    /* a signal stops what is traced; it may have come before our request */
+    if (tracee->signal != 0)
+        tracee->asked_ns = attached_ns;
+    return answer;
 }
 
 UprofTraceAnswer

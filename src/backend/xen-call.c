@@ -216,10 +216,10 @@ find_version(UprofXenCall *call, GError **error)
         if (number != EACCES)
             break;
     }
-    if (number == 0)
-        number = check_number(call, call->single);
     if (number == EACCES || (number == 0 && call->version > VERSION_MAX))
         return fail_version(error);
+    if (number == 0)
+        number = check_number(call, call->single);
     return number == 0 || fail_number(call, number, error);
 }
 
@@ -506,7 +506,8 @@ uprof_xen_call_contexts(UprofXenCall *call, bool pause, const bool *wanted)
     /* behind it the guest might run before the clock is asked, on the same CPU */
     fill_clock(&call->unpause, 0, call->after);
     fill_entry(call, &call->unpause, deed, DOMCTL_UNPAUSE);
-    return make_batch(call, batch, n, deed);
+    const int number = make_batch(call, batch, n, deed);
+    return number == 0 && !pause ? check_number(call, &batch->domctls[deed]) : number;
 }
 
 int

@@ -283,8 +283,8 @@ find_linux(Diagnosis *diagnosis, const UprofSession *session)
     g_autofree char *took = uprof_format_ns(facts.attach_ns);
     if (facts.state != UPROF_LINUX_FOUND) {
         if (facts.attach_ns > 0)
-            find(diagnosis, LEVEL_NOTE, "linux", "no, as a look of %s says: %s", took,
-                 facts.why ? facts.why : "no kernel is where Linux has its own");
+            find(diagnosis, LEVEL_NOTE, "linux", "not found, in %s: %s", took,
+                 facts.why ? facts.why : "no 64-bit kernel is where Linux has its own");
         return false;
     }
     find(diagnosis, LEVEL_OK, "linux", "release %s, %s%s%sfound in memory in %s", facts.release,

@@ -114,12 +114,13 @@ uprof_guest_hold(UprofGuest *guest, unsigned vcpu, UprofHold *hold, GError **err
     }
 
     guest->held = true;
+    const uint64_t asked_ns = guest->asked_ns > 0 ? guest->asked_ns : began_ns;
     *hold = (UprofHold){
         .guest = guest,
         .vcpu = guest->grain == UPROF_GRAIN_VCPU ? vcpu : 0,
         .n_vcpus = guest->grain == UPROF_GRAIN_VCPU ? 1 : guest->n_vcpus,
-        .began_ns = guest->asked_ns > 0 ? guest->asked_ns : began_ns,
-        .stood_ns = guest->times_holds ? began_ns : uprof_clock_now_ns(),
+        .began_ns = asked_ns,
+        .stood_ns = guest->times_holds ? asked_ns : uprof_clock_now_ns(),
     };
     return UPROF_OK;
 }
@@ -131,7 +132,7 @@ uprof_guest_hold(UprofGuest *guest, unsigned vcpu, UprofHold *hold, GError **err
 static uint64_t
 measure(const UprofGuest *guest, uint64_t since_ns, uint64_t now_ns)
 {
-    const uint64_t seen_ns = now_ns - since_ns;
+    const uint64_t seen_ns = now_ns > since_ns ? now_ns - since_ns : 0;
 
     if (guest->grain == UPROF_GRAIN_NONE)
         return 0;

@@ -141,6 +141,7 @@ forget(UprofLinux *kernel)
     kernel->next_try_ns = 0;
     kernel->n_doubts = 0;
     kernel->modules_apart_ns = MODULES_APART_NS;
+    kernel->attach_ns = 0;
     g_clear_pointer(&kernel->release, g_free);
     g_clear_pointer(&kernel->build_id, g_free);
     kernel->why = NULL;
@@ -457,7 +458,6 @@ attach(UprofLinux *kernel, UprofMem *mem, UprofLinuxImage *image)
                                : "what lies where Linux has its kernel has no table of symbols";
         return false;
     }
-    kernel->why = NULL;
     return true;
 }
 
@@ -466,6 +466,7 @@ try_attach(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
 {
     kernel->next_try_ns = snapshot->time_ns + TRY_APART_NS;
     kernel->vcpu = snapshot->vcpu;
+    kernel->why = NULL;
     g_autoptr(UprofLinuxImage) image = uprof_linux_image_find(mem, kernel->vcpu, &snapshot->regs);
     if (!image)
         return;

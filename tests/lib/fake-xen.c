@@ -59,7 +59,7 @@ give_info(xen_domctl_t *domctl)
     struct xen_domctl_getdomaininfo *info = &domctl->u.getdomaininfo;
 
     memset(info, 0, sizeof(*info));
-    info->domain = (domid_t)fake_xen.domid;
+    info->domain = (domid_t)(fake_xen.is_there ? fake_xen.domid : fake_xen.next_domid);
     info->flags = fake_xen.flags | (fake_xen.pauses > 0 ? XEN_DOMINF_paused : 0);
     info->tot_pages = fake_xen.tot_pages;
     for (unsigned i = 0; i < fake_xen.n_vcpus; i++)
@@ -144,7 +144,10 @@ do_domctl(xen_domctl_t *domctl)
         return EACCES;
     if (fake_xen.n_domctls == fake_xen.fail_at)
         return fake_xen.fail_errno;
-    if (!fake_xen.is_there || domctl->domain != fake_xen.domid)
+    const bool is_there = fake_xen.is_there && domctl->domain == fake_xen.domid;
+    /* as Xen 4.17: of a domain that is not there the next one is told of */
+    if (!is_there &&
+        (domctl->cmd != XEN_DOMCTL_getdomaininfo || domctl->domain > fake_xen.next_domid))
         return ESRCH;
     switch (domctl->cmd) {
     case XEN_DOMCTL_pausedomain:

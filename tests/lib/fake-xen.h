@@ -32,6 +32,7 @@ typedef struct {
  * @version: of the interface
  * @refused: errno of every domctl; 0: none
  * @is_there: there is the domain @domid
+ * @next_domid: while that is not there: the next one's number, which has its UUID; 0: none
  * @flags: XEN_DOMINF_* besides paused
  * @pauses: of the domain, by whomever
  * @fail_at: number of the domctl (from 1) that fails with @fail_errno; 0: none
@@ -51,6 +52,7 @@ typedef struct {
     int refused;
     bool is_there;
     int domid;
+    int next_domid;
     uint8_t uuid[16];
     uint32_t flags;
     unsigned pauses;

@@ -41,7 +41,7 @@ guests=$work
 boot "$name" split 1 stripped
 kernel=${guest_folders[$name]}/kernel
 
-check_says 'note +linux +no, as a look of' "warn +symbols .*'$kernel' has no symbols .* such as '$kernel.dbg'"
+check_says 'note +linux +not found, in ' "warn +symbols .*'$kernel' has no symbols .* such as '$kernel.dbg'"
 cp "$guest64" "$kernel.dbg"
 check_says "warn +symbols .*'$kernel.dbg' is no debug file of it: its build-id is another"
 

@@ -21,7 +21,7 @@ check_says()
     grep -qE '^  ok +access ' "$work/out" || fail "check: no access: $(cat "$work/out")"
     grep -E '^  (note|warn) ' "$work/out" | grep virDomainMemoryPeek | grep -qiE "$why" ||
         fail "check does not say why reads are slow: $(cat "$work/out")"
-    grep -qE '^  note +linux +no, as a look of .* says: ' "$work/out" ||
+    grep -qE '^  note +linux +not found, in .*: ' "$work/out" ||
         fail "check does not say that it is no Linux: $(cat "$work/out")"
     say "$(grep -E '^  note +linux ' "$work/out")"
 }

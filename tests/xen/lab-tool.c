@@ -5,7 +5,7 @@
  * lab-tool state DOMID
  *     prints "STATE CPU-NS": running, paused, shutdown, dying or gone
  * lab-tool list
- *     prints the numbers of all domains but dom0
+ *     prints the numbers of all domains but dom0, at most 64
  * lab-tool costs DOMID ROUNDS
  *     prints what a hypercall that does nothing, and a hold without any copy, take
  *     here, in ns: the first is the mean of an uninterrupted row, the other a median
@@ -37,12 +37,14 @@
 
 #include <xen/xen.h>
 #include <xen/domctl.h>
+#include <xen/sysctl.h>
 #include <xen/version.h>
 #include <xencall.h>
 
 enum {
     PAGE_BYTES = 4096,
     ROUNDS_MAX = 10000,
+    DOMAINS_MAX = 64,
     START_MS = 30000,
     END_MS = 3500,
     QUIET_MS = 60, /* after which a stop of a dead run would have come */
@@ -136,16 +138,19 @@ ask_state(int domid, uint64_t *cpu_ns)
 static void
 list_domains(void)
 {
-    for (int domid = 1; domid < (int)DOMID_FIRST_RESERVED; domid++) {
-        xen_domctl_t *domctl = fill(0, XEN_DOMCTL_getdomaininfo, domid);
-        const int number = make(domctl);
-        if (number == ESRCH)
-            return;
-        if (number != 0)
-            fail("Xen does not say which domains there are: %s", strerror(number));
-        domid = domctl->u.getdomaininfo.domain;
-        printf("%d\n", domid);
-    }
+    xen_sysctl_t *sysctl = (xen_sysctl_t *)domctls;
+    xen_domctl_getdomaininfo_t *infos = context;
+
+    memset(sysctl, 0, sizeof(*sysctl));
+    sysctl->cmd = XEN_SYSCTL_getdomaininfolist;
+    sysctl->interface_version = XEN_SYSCTL_INTERFACE_VERSION;
+    sysctl->u.getdomaininfolist.first_domain = 1;
+    sysctl->u.getdomaininfolist.max_domains = DOMAINS_MAX;
+    set_xen_guest_handle(sysctl->u.getdomaininfolist.buffer, infos);
+    if (xencall1(calls, __HYPERVISOR_sysctl, (uintptr_t)sysctl) < 0)
+        fail("Xen does not say which domains there are: %s", strerror(errno));
+    for (unsigned i = 0; i < sysctl->u.getdomaininfolist.num_domains; i++)
+        printf("%d\n", infos[i].domain);
 }
 
 static int

@@ -79,18 +79,21 @@ check()
 # all_is_well: nothing is left of a test, once what it has paused itself is destroyed
 all_is_well()
 {
-    local id paused=()
-    for id in $(lab-tool list); do
+    local id ids paused=()
+    ids=$(lab-tool list)
+    for id in $ids; do
         if [ "$(state_of "$id")" = paused ] && [ ! -e "$work/paused-$id" ]; then
             paused+=("$id")
         fi
     done
     # by libvirt first, which is not asked for dom0: what is destroyed behind its back it
     # learns of later
-    for id in $(virsh -q list --uuid | grep -v '^00000000-'); do
-        virsh -q destroy "$id" >/dev/null 2>&1 || true
+    ids=$(virsh -q list --uuid || virsh -q list --uuid)
+    for id in $ids; do
+        [[ $id = 00000000-* ]] || virsh -q destroy "$id" >/dev/null 2>&1 || true
     done
-    for id in $(lab-tool list); do
+    ids=$(lab-tool list)
+    for id in $ids; do
         xl destroy "$id" >/dev/null 2>&1 || true
     done
     [ "${#paused[@]}" = 0 ] || fail "left paused: domains ${paused[*]}"
@@ -99,7 +102,8 @@ all_is_well()
 
 no_domains()
 {
-    [ -z "$(lab-tool list)" ] && [ "$(virsh -q list --all --name | grep -c .)" = 1 ]
+    local ids
+    ids=$(lab-tool list) && [ -z "$ids" ] && [ "$(virsh -q list --all --name | grep -c .)" = 1 ]
 }
 
 # state_of DOMID: running, paused, shutdown, dying or gone, by Xen's own word
@@ -159,10 +163,13 @@ XML
 # $started_ns if that is set.
 create()
 {
+    local before
+    before=$(lab-tool list)
     rm -f "/var/log/xen/guest-$1.log"
     domain_xml "$@" >"$work/$1.xml"
-    # each start of virsh takes a second here
+    # each start of virsh takes a second here; it goes on after a command that has failed
     domid=$(virsh -q "create $work/$1.xml; domid $1")
+    ! grep -qx "$domid" <<<"$before" || fail "'$1' is not new: domain $domid"
     wait_until 60 has_run "$domid" "${started_ns:-200000000}" || fail "'$1' does not run: $(xl list)"
 }
 

@@ -80,10 +80,16 @@ is_forbidden(void)
 static UprofTraceAnswer
 stop(UprofTracer *tracer, UprofTracee *tracee, uint64_t limit_ns)
 {
+    const uint64_t before_ns = uprof_clock_now_ns();
     forbids_allocation = true;
     const UprofTraceAnswer answer = uprof_tracee_stop(tracer, tracee, limit_ns);
     forbids_allocation = false;
     n_stops += answer == UPROF_TRACE_STOPPED;
+    if (answer == UPROF_TRACE_STOPPED) {
+        g_assert_cmpuint(tracee->asked_ns, >=, before_ns);
+        g_assert_cmpuint(tracee->asked_ns, <=, uprof_clock_now_ns());
+        g_assert_cmpuint(tracee->freed_ns, ==, 0);
+    }
     g_assert_cmpint(tracee->state == UPROF_TRACEE_STOPPED, ==, answer == UPROF_TRACE_STOPPED);
     g_assert_cmpint(tracee->state == UPROF_TRACEE_LATE, ==, answer == UPROF_TRACE_LATE);
     return answer;
@@ -92,10 +98,17 @@ stop(UprofTracer *tracer, UprofTracee *tracee, uint64_t limit_ns)
 static UprofTraceAnswer
 release(UprofTracee *tracee)
 {
-    n_releases += tracee->state == UPROF_TRACEE_STOPPED;
+    const bool is_held = tracee->state == UPROF_TRACEE_STOPPED;
+    const uint64_t before_ns = uprof_clock_now_ns();
+    n_releases += is_held;
     forbids_allocation = true;
     const UprofTraceAnswer answer = uprof_tracee_release(tracee);
     forbids_allocation = false;
+    /* whatever became of it: killed meanwhile, too */
+    if (is_held) {
+        g_assert_cmpuint(tracee->freed_ns, >=, before_ns);
+        g_assert_cmpuint(tracee->freed_ns, <=, uprof_clock_now_ns());
+    }
     return answer;
 }
 

@@ -212,6 +212,42 @@ test_open(gconstpointer data)
     g_assert_cmpuint(fake_xen.n_pauses + fake_xen.n_unpauses, ==, 0);
 }
 
+static UprofMarker *
+new_marker(void)
+{
+    g_autoptr(GError) error = NULL;
+    UprofMarker *marker = uprof_marker_adopt(memfd_create("marker", MFD_CLOEXEC), &error);
+
+    g_assert_no_error(error);
+    return marker;
+}
+
+/* One that has rebooted: its UUID is another number's, and asked for the old one Xen tells of it. */
+static void
+test_next(void)
+{
+    g_autoptr(UprofMarker) marker = new_marker();
+    const UprofTarget rescue_only = { .rescue_only = true, .marker = marker };
+    g_autoptr(GError) error = NULL;
+
+    reset_xen(1);
+    g_autoptr(UprofGuest) guest = open_usual();
+    g_autoptr(UprofGuest) rescuer = open_as(&rescue_only, &error);
+    g_assert_no_error(error);
+    fake_xen.is_there = false;
+    fake_xen.next_domid = DOMID + 1;
+    fake_xen.pauses = 1;
+    uprof_marker_set_held(marker, UPROF_HELD_ASKED);
+    g_assert_true(uprof_guest_rescue(rescuer, true, &error));
+    g_assert_no_error(error);
+    g_assert_cmpint(uprof_guest_vet(guest, 0, &error), ==, UPROF_GONE);
+    g_assert_no_error(error);
+    g_assert_null(open_as(&(UprofTarget){ 0 }, &error));
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND);
+    g_assert_true(g_pattern_match_simple("*no domain of number*", error->message));
+    g_assert_cmpuint(fake_xen.n_pauses + fake_xen.n_unpauses, ==, 0);
+}
+
 static void
 hold_once(UprofGuest *guest)
 {
@@ -288,16 +324,6 @@ test_hold_refused(gconstpointer data)
     g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, &error), ==, pauses[i].answer);
     g_assert_false(guest->left_held);
     g_assert_cmpuint(fake_xen.pauses + fake_xen.n_unpauses, ==, 0);
-}
-
-static UprofMarker *
-new_marker(void)
-{
-    g_autoptr(GError) error = NULL;
-    UprofMarker *marker = uprof_marker_adopt(memfd_create("marker", MFD_CLOEXEC), &error);
-
-    g_assert_no_error(error);
-    return marker;
 }
 
 static void
@@ -867,6 +893,7 @@ main(int argc, char **argv)
     g_test_add_func("/xen/mode-unknown", test_mode_unknown);
     g_test_add_func("/xen/rescue-later", test_rescue_later);
     g_test_add_func("/xen/hold-unclear", test_hold_unclear);
+    g_test_add_func("/xen/next", test_next);
     g_test_add_func("/xen/hold", test_hold);
     g_test_add_func("/xen/hold-not-reached", test_hold_not_reached);
     g_test_add_func("/xen/hold-timed", test_hold_timed);

@@ -230,6 +230,20 @@ test_none(void)
     g_assert_cmpuint(linux_view_sample(view, 0), >, 0);
     uprof_linux_facts(view->kernel, &facts);
     g_assert_cmpint(facts.state, ==, UPROF_LINUX_UNKNOWN);
+    g_assert_nonnull(facts.why);
+    /* what is said last is of the last look */
+    view->time_ns += 3600 * SECOND;
+    guest->memory->regs[0].sys[UPROF_X86_IDT] = LINUX_STACK;
+    linux_view_sample(view, 0);
+    uprof_linux_facts(view->kernel, &facts);
+    g_assert_null(facts.why);
+    g_assert_cmpuint(facts.attach_ns, >, 0);
+    /* and of none, nothing */
+    guest->memory->regs[0].word_bytes = 0;
+    view->reset++;
+    linux_view_sample(view, 0);
+    uprof_linux_facts(view->kernel, &facts);
+    g_assert_cmpuint(facts.attach_ns, ==, 0);
 }
 
 /* Nothing is where a kernel may be: a look costs next to nothing. */
