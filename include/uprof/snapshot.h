@@ -75,8 +75,8 @@ typedef struct {
  * UprofSnapshot:
  * @time_ns: since the run began
  * @hold: number of the hold in this run, from 0; one hold may cover several vCPUs
- * @hold_ns: from the call that stops to the return of the call that releases;
- *   0 where nothing was held
+ * @hold_ns: from the call that stops to the return of the call that releases, where the
+ *   backend has not asked for the stop later and let go earlier; 0 where nothing was held
  * @stopped_ns: from the moment it stood still to the release, and as much of the
  *   time before as it may have stood still unseen; on Xen, which says itself how
  *   long it was, both are the same
