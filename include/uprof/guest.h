@@ -214,6 +214,11 @@ struct _UprofGuestOps {
      * lets go what has come to a stop after its hold was given up.
      */
     void (*settle)(UprofGuest *guest);
+    /*
+     * Optional. In the sampler's thread between holds: for how many nanoseconds @vcpu
+     * stood still, at most, in stops that became no hold, since this was last asked.
+     */
+    uint64_t (*take_lost)(UprofGuest *guest, unsigned vcpu);
 
     /* Optional. For `check` and for the marker. */
     void (*facts)(UprofGuest *guest, UprofGuestFacts *facts);
@@ -269,6 +274,9 @@ void uprof_guest_tend(UprofGuest *guest);
 
 /** uprof_guest_settle: see `settle` above. Returns: whether nothing is left to let go */
 bool uprof_guest_settle(UprofGuest *guest);
+
+/** uprof_guest_take_lost: see `take_lost` above. Returns: 0 if nothing was lost */
+uint64_t uprof_guest_take_lost(UprofGuest *guest, unsigned vcpu);
 
 /**
  * uprof_guest_hold:

@@ -519,8 +519,10 @@ direct_hold(UprofGuest *guest, unsigned index, GError **error)
     guest->asked_ns = vcpu->tracee.asked_ns;
     if (answer == UPROF_TRACE_STOPPED && uprof_kvm_vcpu_prime(vcpu))
         return UPROF_OK;
-    if (answer == UPROF_TRACE_STOPPED)
+    if (answer == UPROF_TRACE_STOPPED) {
         uprof_tracee_release(&vcpu->tracee);
+        vcpu->tracee.lost_ns += vcpu->tracee.freed_ns - vcpu->tracee.asked_ns;
+    }
     uprof_tracer_disarm(&direct->tracer);
     if (answer != UPROF_TRACE_STOPPED)
         return note_refusal(direct, vcpu, answer, error);
@@ -543,6 +545,16 @@ direct_release(UprofGuest *guest, unsigned index, GError **error)
     if (answer == UPROF_TRACE_GONE && uprof_qemu_is_gone(direct->qemu))
         return end_guest(direct);
     return UPROF_OK;
+}
+
+static uint64_t
+direct_take_lost(UprofGuest *guest, unsigned index)
+{
+    UprofTracee *tracee = &as_direct(guest)->vcpus[index].tracee;
+    const uint64_t lost_ns = tracee->lost_ns;
+
+    tracee->lost_ns = 0;
+    return lost_ns;
 }
 
 static UprofAnswer
@@ -688,6 +700,7 @@ const UprofGuestOps uprof_direct_ops = {
     .read = direct_read,
     .tend = direct_tend,
     .settle = direct_settle,
+    .take_lost = direct_take_lost,
     .facts = direct_facts,
     .rescue = direct_rescue,
 };

@@ -55,6 +55,9 @@ typedef enum { UPROF_TRACEE_FREE, UPROF_TRACEE_STOPPED, UPROF_TRACEE_LATE } Upro
  * @asked_ns: of the last stop, when it was asked for: until then the thread ran undisturbed;
  *   if a signal has stopped it, when it was attached
  * @freed_ns: of that stop, when the thread was let go, or was found killed; 0: not yet
+ * @looked_ns: of a late one: when it had last not stopped
+ * @lost_ns: how long it has stood still, at most, after stops that were given up, in
+ *   all; for the caller to add to and to set back
  */
 typedef struct {
     pid_t thread;
@@ -64,6 +67,8 @@ typedef struct {
     pid_t taken_by;
     uint64_t asked_ns;
     uint64_t freed_ns;
+    uint64_t looked_ns;
+    uint64_t lost_ns;
 } UprofTracee;
 
 /**

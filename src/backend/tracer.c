@@ -153,6 +153,7 @@ judge(UprofTracee *tracee, pid_t waited, int status)
 {
     if (waited == 0) {
         tracee->state = UPROF_TRACEE_LATE;
+        tracee->looked_ns = uprof_clock_now_ns();
         return UPROF_TRACE_LATE;
     }
     if (waited < 0 || !WIFSTOPPED(status)) {
@@ -240,7 +241,9 @@ uprof_tracee_settle(UprofTracee *tracee)
     const UprofTraceAnswer answer = judge(tracee, waited, status);
     if (answer != UPROF_TRACE_STOPPED)
         return answer;
-    return detach(tracee, tracee->signal) ? UPROF_TRACE_RELEASED : UPROF_TRACE_LATE;
+    const bool is_free = detach(tracee, tracee->signal);
+    tracee->lost_ns += tracee->freed_ns - tracee->looked_ns;
+    return is_free ? UPROF_TRACE_RELEASED : UPROF_TRACE_LATE;
 }
 
 bool

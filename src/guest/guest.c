@@ -83,6 +83,13 @@ uprof_guest_settle(UprofGuest *guest)
     return !g_atomic_int_get(&guest->unsettled);
 }
 
+uint64_t
+uprof_guest_take_lost(UprofGuest *guest, unsigned vcpu)
+{
+    g_assert(!guest->held && vcpu < guest->n_vcpus);
+    return guest->ops->take_lost ? guest->ops->take_lost(guest, vcpu) : 0;
+}
+
 /* A stop that failed: refused is not stopped; anything else may still be on its way. */
 static UprofAnswer
 note_failed_hold(UprofGuest *guest, UprofAnswer answer, GError *failure, GError **error)

@@ -681,6 +681,16 @@ note_hold(UprofSampler *sampler, Line *line, uint64_t held_ns)
     review_budget(sampler, line, held_ns);
 }
 
+/* What a vCPU lost in stops without a sample is the budget's too. */
+static void
+note_lost(UprofSampler *sampler, Line *line)
+{
+    const uint64_t lost_ns = uprof_guest_take_lost(sampler->guest, line->vcpu);
+
+    if (lost_ns > 0)
+        note_hold(sampler, line, lost_ns);
+}
+
 /* Returns: what became of the tick; %UPROF_OK too if there was no room */
 static UprofAnswer
 sample_line(UprofSampler *sampler, Line *line, GError **error)
@@ -699,7 +709,7 @@ sample_line(UprofSampler *sampler, Line *line, GError **error)
     answer = take_sample(sampler, line, sampler->slots, &n, &held_ns, error);
     uprof_ring_publish(sampler->ring, sampler->slots, n);
     uprof_ring_give(sampler->ring, sampler->slots + n, sampler->n_slots - n);
-    if (answer == UPROF_OK)
+    if (answer == UPROF_OK || held_ns > 0) /* a hold counts, whatever came of it */
         note_hold(sampler, line, held_ns);
     return answer;
 }
@@ -711,6 +721,7 @@ tick(UprofSampler *sampler, Line *line)
     g_autoptr(GError) error = NULL;
     const UprofAnswer answer = sample_line(sampler, line, &error);
 
+    note_lost(sampler, line);
     if (answer != UPROF_FAILED)
         sampler->n_failures = 0;
     if (answer != UPROF_STUCK)
@@ -791,6 +802,7 @@ uprof_sampler_begin(UprofSampler *sampler)
         Line *line = &sampler->lines[i];
         const uint64_t offset_ns = line_offset_ns(sampler, i, UPROF_NS_PER_S * 1000 / rate_mhz);
         line->review_ns = sampler->start_ns;
+        uprof_guest_take_lost(sampler->guest, line->vcpu); /* not in this run */
         uprof_schedule_init(&line->schedule, sampler->start_ns + offset_ns, rate_mhz,
                             sampler->plan.seed + i);
         plan_tick(sampler, line);

@@ -68,6 +68,7 @@ memory_open(const UprofTarget *target, GError **error)
     guest->is_absent = g_new0(bool, next_plan.n_vcpus);
     guest->vets = g_new0(gint, next_plan.n_vcpus);
     guest->stops = g_new0(gint, next_plan.n_vcpus);
+    guest->lost_ns = g_new0(uint64_t, next_plan.n_vcpus);
     guest->tally = tally;
     if (next_plan.rescue.last > 0)
         guest->rules[guest->n_rules++] = next_plan.rescue;
@@ -86,6 +87,7 @@ memory_close(UprofGuest *base)
     g_free(guest->is_absent);
     g_free(guest->vets);
     g_free(guest->stops);
+    g_free(guest->lost_ns);
     g_free(guest);
 }
 
@@ -112,8 +114,10 @@ memory_hold(UprofGuest *base, unsigned vcpu, GError **error)
         said = (UprofAnswer)g_atomic_int_get(&guest->stops[vcpu]);
     if (guest->hold_ns > 0)
         uprof_clock_sleep_until(uprof_clock_now_ns() + guest->hold_ns);
-    if (said != UPROF_OK)
+    if (said != UPROF_OK) {
+        guest->lost_ns[vcpu] += guest->failed_ns;
         return said;
+    }
     g_atomic_int_inc(&guest->tally->holds);
     g_atomic_int_set(&guest->tally->held_vcpu, (gint)vcpu);
     g_atomic_int_set(&guest->tally->is_held, 1);
@@ -205,6 +209,17 @@ memory_settle(UprofGuest *base)
         g_atomic_int_set(&base->unsettled, 0);
 }
 
+static uint64_t
+memory_take_lost(UprofGuest *base, unsigned vcpu)
+{
+    MemoryGuest *guest = as_memory(base);
+    const uint64_t lost_ns = guest->lost_ns[vcpu];
+
+    g_assert_false(memory_guest_in_hold);
+    guest->lost_ns[vcpu] = 0;
+    return lost_ns;
+}
+
 static bool
 memory_rescue(UprofGuest *base, bool asked, GError **error)
 {
@@ -228,6 +243,7 @@ const UprofGuestOps memory_guest_ops = {
     .read = memory_read,
     .tend = memory_tend,
     .settle = memory_settle,
+    .take_lost = memory_take_lost,
     .rescue = memory_rescue,
 };
 

@@ -63,6 +63,8 @@ typedef struct _MemoryGuest MemoryGuest;
  * @vets, @stops: per vCPU: what its vet and its hold answer (a UprofAnswer) unless a
  *   rule says otherwise; atomic
  * @hold_ns: how long the stopping call takes
+ * @failed_ns: how long a vCPU stands still, so it says, by a stop that becomes no hold
+ * @lost_ns: per vCPU: of those, what was not asked for yet
  * @first_gpa: of the last read's first span
  * @vcpu: of the present call of vet, hold, release or read_regs
  * @hook: (nullable): called before call number @n of a kind is answered
@@ -77,6 +79,7 @@ struct _MemoryGuest {
     bool *is_absent;
     gint *vets, *stops;
     uint64_t hold_ns;
+    uint64_t failed_ns, *lost_ns;
     uint64_t first_gpa;
     unsigned vcpu;
     MemoryRule rules[MEMORY_RULES_MAX];

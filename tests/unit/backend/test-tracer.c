@@ -985,8 +985,10 @@ late_then_settled(void)
         g_assert_cmpint(stop(&tracer, &tracee, SHORT_NS), ==, UPROF_TRACE_LATE); /* at once */
     }
     g_assert_cmpint(tracer_of(child.pid), ==, gettid());
+    g_assert_cmpuint(tracee.lost_ns, ==, 0);
     end_vfork(&child);
     g_assert_cmpint(wait_settled(&tracee), ==, UPROF_TRACE_RELEASED);
+    g_assert_cmpuint(tracee.lost_ns, ==, tracee.freed_ns - tracee.looked_ns);
     assert_free(&child);
 
     /* and from now on it is held like any other */
@@ -1017,8 +1019,12 @@ test_late_then_stop(void)
     assert_late(&tracer, &tracee);
     end_vfork(&child);
     g_assert_true(wait_for_state(child.pid, 't'));
+    g_usleep(5000);
     g_assert_cmpint(stop(&tracer, &tracee, LIMIT_NS), ==, UPROF_TRACE_STOPPED);
+    g_assert_cmpuint(tracee.lost_ns, >=, 5 * UPROF_NS_PER_MS);
+    const uint64_t lost_ns = tracee.lost_ns;
     g_assert_cmpint(release(&tracee), ==, UPROF_TRACE_RELEASED);
+    g_assert_cmpuint(tracee.lost_ns, ==, lost_ns); /* no such stop */
     assert_free(&child);
 }
 

@@ -308,6 +308,49 @@ test_budget(void)
         g_assert_cmpuint(ticks, <=, 3 * 80 + 3 + result.counts.stride);
 }
 
+/* What is lost in stops that become no samples lowers the rate as samples do. */
+static void
+test_lost(void)
+{
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
+
+    init(&sampling, 2);
+    sampling.plan.rate_mhz = 100 * 1000;
+    sampling.plan.duration_ns = 1600 * UPROF_NS_PER_MS;
+    sampling.plan.budget_ppm = 100 * 1000; /* and it takes 40 % */
+    sampling.guest->failed_ns = 4 * UPROF_NS_PER_MS;
+    g_atomic_int_set(&sampling.guest->stops[1], UPROF_BUSY);
+    sampling_run(&sampling, &result);
+    g_assert_cmpuint(count_samples(&result, 1), ==, 0);
+    g_assert_cmpuint(count_samples(&result, 0), >, 0);
+    g_assert_cmpuint(result.counts.stride, >=, 3);
+    g_assert_cmpuint(result.counts.busy, >, seen.holds[1]);
+    g_assert_cmpuint(result.counts.most_held_ns, ==, seen.holds[1] * 4 * UPROF_NS_PER_MS);
+    for (guint i = 0; i < result.snapshots->len; i++)
+        g_assert_cmpuint(sampling_at(&result, i)->weight, ==, 1);
+}
+
+/* So does a hold in which nothing could be read. */
+static void
+test_held_in_vain(void)
+{
+    g_auto(Sampling) sampling;
+    g_auto(SamplingResult) result;
+
+    init(&sampling, 2);
+    sampling.plan.rate_mhz = 50 * 1000;
+    sampling.plan.duration_ns = 1600 * UPROF_NS_PER_MS;
+    sampling.plan.budget_ppm = 100 * 1000; /* and it takes 40 % */
+    sampling.guest->hook = slow_vcpu_1;
+    memory_guest_rule(sampling.guest, MEMORY_READ_REGS, 1, G_MAXINT, UPROF_BUSY);
+    sampling_run(&sampling, &result);
+    g_assert_cmpuint(count_all(&result), ==, 0);
+    g_assert_cmpuint(result.counts.stride, >=, 3);
+    g_assert_cmpuint(result.counts.n_holds, ==, seen.holds[0] + seen.holds[1]);
+    g_assert_cmpuint(result.counts.most_held_ns, >=, seen.holds[1] * 8 * UPROF_NS_PER_MS);
+}
+
 /*
  * What becomes of ticks of every kind. The hook answers them in turn and ends the
  * run after the last, so that nothing here depends on time.
@@ -808,6 +851,8 @@ main(int argc, char **argv)
     g_test_add_func("/lines/known-hold", test_known_hold);
     g_test_add_func("/lines/goes-on", test_goes_on);
     g_test_add_func("/lines/budget", test_budget);
+    g_test_add_func("/lines/lost", test_lost);
+    g_test_add_func("/lines/held-in-vain", test_held_in_vain);
     for (size_t i = 0; i < G_N_ELEMENTS(rests); i++) {
         g_autofree char *path = g_strdup_printf("/lines/rest/%s", rests[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_rest);
