@@ -192,9 +192,10 @@ struct _UprofGuestOps {
      * if the grain is VCPU. What somebody else had stopped is BUSY and stays as
      * it is: release undoes hold and no more, also after GONE.
      *
-     * BUSY, and a failure that is DENIED: nothing was done, and nothing is to be
-     * undone. Whoever cannot tell fails otherwise: if the grain is GUEST it is then
-     * taken for stopped, and the guardian's `rescue` lets it go.
+     * BUSY, and a failure that is DENIED: there is nothing to undo: nothing was done, or
+     * it is undone, and `take_lost` tells of it. Whoever cannot tell fails otherwise: if
+     * the grain is GUEST it is then taken for stopped, and the guardian's `rescue` lets
+     * it go.
      */
     UprofAnswer (*hold)(UprofGuest *guest, unsigned vcpu, GError **error);
     UprofAnswer (*release)(UprofGuest *guest, unsigned vcpu, GError **error);

@@ -67,8 +67,8 @@ typedef enum {
  * @late: ticks missed; @busy: guest stopped or moved by others; @skipped: no free
  *   slot; @stuck: the vCPU did not stop in time
  * @elapsed_ns: since the first tick
- * @held_ns, @n_holds: of the holds since then; of holds of single vCPUs only the
- *   part in which they stood still, or may have
+ * @held_ns, @n_holds: of the holds since then, and of stops that gave no sample; of
+ *   single vCPUs only the time in which they stood still, or may have
  * @most_held_ns: likewise, of the vCPU that was held longest in all
  * @probe_ns: median hold of the trial before the first sample
  */

@@ -461,10 +461,15 @@ direct_vet(UprofGuest *guest, unsigned index, GError **error)
 static bool
 settle_vcpu(UprofKvmVcpu *vcpu)
 {
+    UprofTracee *tracee = &vcpu->tracee;
+
     /* the thread that tried to stop it has ended, and so let it go */
-    if (vcpu->tracee.owner != gettid())
-        vcpu->tracee = (UprofTracee){ .thread = vcpu->tracee.thread };
-    return uprof_tracee_settle(&vcpu->tracee) != UPROF_TRACE_LATE;
+    if (tracee->owner != gettid())
+        *tracee = (UprofTracee){
+            .thread = tracee->thread,
+            .lost_ns = tracee->lost_ns + uprof_clock_now_ns() - tracee->looked_ns,
+        };
+    return uprof_tracee_settle(tracee) != UPROF_TRACE_LATE;
 }
 
 static void
@@ -509,27 +514,6 @@ note_refusal(DirectGuest *direct, UprofKvmVcpu *vcpu, UprofTraceAnswer answer, G
 }
 
 static UprofAnswer
-direct_hold(UprofGuest *guest, unsigned index, GError **error)
-{
-    DirectGuest *direct = as_direct(guest);
-    UprofKvmVcpu *vcpu = &direct->vcpus[index];
-    const UprofTraceAnswer answer =
-        uprof_tracee_stop(&direct->tracer, &vcpu->tracee, direct->stop_limit_ns);
-
-    guest->asked_ns = vcpu->tracee.asked_ns;
-    if (answer == UPROF_TRACE_STOPPED && uprof_kvm_vcpu_prime(vcpu))
-        return UPROF_OK;
-    if (answer == UPROF_TRACE_STOPPED) {
-        uprof_tracee_release(&vcpu->tracee);
-        vcpu->tracee.lost_ns += vcpu->tracee.freed_ns - vcpu->tracee.asked_ns;
-    }
-    uprof_tracer_disarm(&direct->tracer);
-    if (answer != UPROF_TRACE_STOPPED)
-        return note_refusal(direct, vcpu, answer, error);
-    return UPROF_BUSY; /* it has not been in the guest since the page was mapped */
-}
-
-static UprofAnswer
 direct_release(UprofGuest *guest, unsigned index, GError **error)
 {
     DirectGuest *direct = as_direct(guest);
@@ -547,13 +531,36 @@ direct_release(UprofGuest *guest, unsigned index, GError **error)
     return UPROF_OK;
 }
 
+static UprofAnswer
+direct_hold(UprofGuest *guest, unsigned index, GError **error)
+{
+    DirectGuest *direct = as_direct(guest);
+    UprofKvmVcpu *vcpu = &direct->vcpus[index];
+    const UprofTraceAnswer answer =
+        uprof_tracee_stop(&direct->tracer, &vcpu->tracee, direct->stop_limit_ns);
+
+    guest->asked_ns = vcpu->tracee.asked_ns;
+    if (answer == UPROF_TRACE_STOPPED && uprof_kvm_vcpu_prime(vcpu))
+        return UPROF_OK;
+    if (answer != UPROF_TRACE_STOPPED) {
+        uprof_tracer_disarm(&direct->tracer);
+        return note_refusal(direct, vcpu, answer, error);
+    }
+    /* it has not been in the guest since the page was mapped */
+    const UprofAnswer released = direct_release(guest, index, error);
+    vcpu->tracee.lost_ns += vcpu->tracee.freed_ns - vcpu->tracee.asked_ns;
+    return released == UPROF_OK ? UPROF_BUSY : released;
+}
+
 static uint64_t
 direct_take_lost(UprofGuest *guest, unsigned index)
 {
-    UprofTracee *tracee = &as_direct(guest)->vcpus[index].tracee;
-    const uint64_t lost_ns = tracee->lost_ns;
+    UprofKvmVcpu *vcpu = &as_direct(guest)->vcpus[index];
 
-    tracee->lost_ns = 0;
+    if (g_atomic_int_get(&vcpu->state) != UPROF_KVM_VCPU_READY)
+        return 0; /* nobody's, or somebody else's */
+    const uint64_t lost_ns = vcpu->tracee.lost_ns;
+    vcpu->tracee.lost_ns = 0;
     return lost_ns;
 }
 

@@ -57,7 +57,7 @@ typedef enum { UPROF_TRACEE_FREE, UPROF_TRACEE_STOPPED, UPROF_TRACEE_LATE } Upro
  * @freed_ns: of that stop, when the thread was let go, or was found killed; 0: not yet
  * @looked_ns: of a late one: when it had last not stopped
  * @lost_ns: how long it has stood still, at most, after stops that were given up, in
- *   all; for the caller to add to and to set back
+ *   all; for the caller to set back, and to add other stops to that came to nothing
  */
 typedef struct {
     pid_t thread;

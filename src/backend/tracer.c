@@ -142,7 +142,7 @@ detach(UprofTracee *tracee, int signal)
 {
     const bool ok = ptrace(PTRACE_DETACH, tracee->thread, NULL, (void *)(intptr_t)signal) == 0;
 
-    tracee->freed_ns = uprof_clock_now_ns();
+    tracee->freed_ns = tracee->looked_ns = uprof_clock_now_ns();
     tracee->state = ok ? UPROF_TRACEE_FREE : UPROF_TRACEE_LATE;
     return ok;
 }
@@ -153,7 +153,6 @@ judge(UprofTracee *tracee, pid_t waited, int status)
 {
     if (waited == 0) {
         tracee->state = UPROF_TRACEE_LATE;
-        tracee->looked_ns = uprof_clock_now_ns();
         return UPROF_TRACE_LATE;
     }
     if (waited < 0 || !WIFSTOPPED(status)) {
@@ -212,6 +211,8 @@ uprof_tracee_stop(UprofTracer *tracer, UprofTracee *tracee, uint64_t limit_ns)
     ptrace(PTRACE_INTERRUPT, tracee->thread, NULL, NULL);
     const pid_t waited = wait_for_stop(tracer, tracee->thread, until_ns, &status);
     const UprofTraceAnswer answer = judge(tracee, waited, status);
+    if (waited == 0)
+        tracee->looked_ns = until_ns; /* which has passed */
     /* a signal stops what is traced; it may have come before our request */
     if (tracee->signal != 0)
         tracee->asked_ns = attached_ns;
@@ -237,12 +238,15 @@ uprof_tracee_settle(UprofTracee *tracee)
     if (tracee->state == UPROF_TRACEE_FREE)
         return UPROF_TRACE_RELEASED;
     g_assert(tracee->owner == gettid());
+    const uint64_t since_ns = tracee->looked_ns, now_ns = uprof_clock_now_ns();
     const pid_t waited = waitpid(tracee->thread, &status, __WALL | WNOHANG);
     const UprofTraceAnswer answer = judge(tracee, waited, status);
+    if (waited == 0)
+        tracee->looked_ns = now_ns;
     if (answer != UPROF_TRACE_STOPPED)
         return answer;
     const bool is_free = detach(tracee, tracee->signal);
-    tracee->lost_ns += tracee->freed_ns - tracee->looked_ns;
+    tracee->lost_ns += tracee->freed_ns - since_ns;
     return is_free ? UPROF_TRACE_RELEASED : UPROF_TRACE_LATE;
 }
 

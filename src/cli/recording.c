@@ -204,7 +204,7 @@ uprof_recording_say_rate(UprofRecording *recording, const UprofSamplerCounts *co
     const UprofSession *session = recording->session;
 
     /* it may go up and down; each new low is said */
-    if (counts->probe_ns == 0 || counts->stride <= recording->said_stride)
+    if ((counts->probe_ns == 0 && counts->n_holds == 0) || counts->stride <= recording->said_stride)
         return;
     const bool is_first = recording->said_stride == 0;
     recording->said_stride = counts->stride;
@@ -212,8 +212,9 @@ uprof_recording_say_rate(UprofRecording *recording, const UprofSamplerCounts *co
         return;
     const uint64_t divisor = counts->divisor * counts->stride * MAX(session->before.divisor, 1);
     /* at first by what the trial holds took, later by what all have taken */
-    const uint64_t hold_ns =
-        is_first ? counts->probe_ns : counts->held_ns / MAX(counts->n_holds, 1);
+    const uint64_t hold_ns = is_first && counts->probe_ns > 0
+                                 ? counts->probe_ns
+                                 : counts->held_ns / MAX(counts->n_holds, 1);
     const uint64_t budget_ppm = uprof_session_budget_ppm(session);
     g_autofree char *hold = uprof_format_ns(hold_ns);
     g_autofree char *asked = uprof_format_hz(session->run->rate_mhz);

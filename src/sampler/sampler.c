@@ -349,7 +349,7 @@ note_regs(UprofSampler *sampler, UprofSnapshot *const *slots, unsigned n)
  */
 static UprofAnswer
 take_sample(UprofSampler *sampler, const Line *line, UprofSnapshot **slots, unsigned *n,
-            uint64_t *lost_ns, GError **error)
+            uint64_t *held_ns, GError **error)
 {
     UprofGuest *guest = sampler->guest;
     const bool as_it_is = guest->paused;
@@ -385,7 +385,7 @@ take_sample(UprofSampler *sampler, const Line *line, UprofSnapshot **slots, unsi
             slots[i]->stale = true;
     note_regs(sampler, slots, *n);
     finish_slots(sampler, line, slots, *n, time_ns, hold_ns, stopped_ns);
-    *lost_ns = guest->grain == UPROF_GRAIN_VCPU ? stopped_ns : hold_ns;
+    *held_ns = guest->grain == UPROF_GRAIN_VCPU ? stopped_ns : hold_ns;
     if (released == UPROF_FAILED) {
         g_clear_error(error);
         g_propagate_error(error, g_steal_pointer(&release_error));
@@ -669,9 +669,13 @@ note_stuck(UprofSampler *sampler, Line *line)
                : UPROF_SAMPLER_RUNNING;
 }
 
+/* @held_ns: 0: there was none; what was lost in stops that became none is the budget's, too */
 static void
 note_hold(UprofSampler *sampler, Line *line, uint64_t held_ns)
 {
+    held_ns += uprof_guest_take_lost(sampler->guest, line->vcpu);
+    if (held_ns == 0)
+        return;
     line->held_ns += held_ns;
     g_mutex_lock(&sampler->counts_lock);
     sampler->counts.held_ns += held_ns;
@@ -681,21 +685,13 @@ note_hold(UprofSampler *sampler, Line *line, uint64_t held_ns)
     review_budget(sampler, line, held_ns);
 }
 
-/* What a vCPU lost in stops without a sample is the budget's too. */
-static void
-note_lost(UprofSampler *sampler, Line *line)
-{
-    const uint64_t lost_ns = uprof_guest_take_lost(sampler->guest, line->vcpu);
-
-    if (lost_ns > 0)
-        note_hold(sampler, line, lost_ns);
-}
-
-/* Returns: what became of the tick; %UPROF_OK too if there was no room */
+/*
+ * Returns: what became of the tick; %UPROF_OK too if there was no room
+ * @held_ns: (inout): of a hold, whatever came of it
+ */
 static UprofAnswer
-sample_line(UprofSampler *sampler, Line *line, GError **error)
+sample_line(UprofSampler *sampler, Line *line, uint64_t *held_ns, GError **error)
 {
-    uint64_t held_ns = 0;
     unsigned n = 0;
 
     UprofAnswer answer = uprof_guest_vet(sampler->guest, line->vcpu, error);
@@ -706,22 +702,16 @@ sample_line(UprofSampler *sampler, Line *line, GError **error)
         add_count(sampler, &sampler->counts.skipped, line->stride);
         return UPROF_OK;
     }
-    answer = take_sample(sampler, line, sampler->slots, &n, &held_ns, error);
+    answer = take_sample(sampler, line, sampler->slots, &n, held_ns, error);
     uprof_ring_publish(sampler->ring, sampler->slots, n);
     uprof_ring_give(sampler->ring, sampler->slots + n, sampler->n_slots - n);
-    if (answer == UPROF_OK || held_ns > 0) /* a hold counts, whatever came of it */
-        note_hold(sampler, line, held_ns);
     return answer;
 }
 
-/* One tick whose moment has come. Returns: why sampling ends here, or that it goes on */
+/* Returns: why sampling ends here, or that it goes on */
 static UprofSamplerEnd
-tick(UprofSampler *sampler, Line *line)
+note_answer(UprofSampler *sampler, Line *line, UprofAnswer answer, GError **error)
 {
-    g_autoptr(GError) error = NULL;
-    const UprofAnswer answer = sample_line(sampler, line, &error);
-
-    note_lost(sampler, line);
     if (answer != UPROF_FAILED)
         sampler->n_failures = 0;
     if (answer != UPROF_STUCK)
@@ -746,9 +736,23 @@ tick(UprofSampler *sampler, Line *line)
         add_count(sampler, &sampler->counts.busy, line->stride);
         if (!sampler->guest->left_held && ++sampler->n_failures < FAILURES_MAX)
             return UPROF_SAMPLER_RUNNING;
-        sampler->error = g_steal_pointer(&error);
+        sampler->error = g_steal_pointer(error);
         return UPROF_SAMPLER_ERROR;
     }
+}
+
+/* One tick whose moment has come. */
+static UprofSamplerEnd
+tick(UprofSampler *sampler, Line *line)
+{
+    g_autoptr(GError) error = NULL;
+    uint64_t held_ns = 0;
+    const UprofAnswer answer = sample_line(sampler, line, &held_ns, &error);
+    const UprofSamplerEnd why = note_answer(sampler, line, answer, &error);
+
+    /* the last, since it may change the stride that the tick was planned and counted with */
+    note_hold(sampler, line, held_ns);
+    return why;
 }
 
 static void
@@ -759,6 +763,7 @@ end(UprofSampler *sampler, UprofSamplerEnd why)
         for (unsigned tries = 0; !publish_rest(sampler, line) && tries < FLUSH_TRIES; tries++)
             g_usleep(FLUSH_STEP_US);
         add_count(sampler, &sampler->counts.skipped, line->n_rests * line->stride);
+        note_hold(sampler, line, 0);
     }
     g_mutex_lock(&sampler->counts_lock);
     sampler->counts.elapsed_ns = uprof_clock_now_ns() - sampler->start_ns;

@@ -237,7 +237,7 @@ test_vet_vcpus(void)
     g_assert_no_error(error);
 }
 
-/* Asked for only while something is unsettled; a backend need not have either. */
+/* Settling is asked for only while there is something; a backend need have none of them. */
 static void
 test_settle_and_tend(void)
 {
@@ -256,12 +256,19 @@ test_settle_and_tend(void)
     uprof_guest_tend(&guest->base);
     g_assert_cmpint(guest->tally->calls[MEMORY_TEND], ==, 1);
 
+    guest->lost_ns[0] = 7;
+    g_assert_cmpuint(uprof_guest_take_lost(&guest->base, 0), ==, 7);
+    g_assert_cmpuint(uprof_guest_take_lost(&guest->base, 0), ==, 0);
+
+    guest->lost_ns[0] = 7;
     ops.settle = NULL;
     ops.tend = NULL;
+    ops.take_lost = NULL;
     guest->base.ops = &ops;
     uprof_guest_tend(&guest->base);
     guest->base.unsettled = 1;
     g_assert_false(uprof_guest_settle(&guest->base));
+    g_assert_cmpuint(uprof_guest_take_lost(&guest->base, 0), ==, 0);
     guest->base.ops = &memory_guest_ops;
     g_assert_cmpint(guest->tally->calls[MEMORY_TEND], ==, 1);
 }

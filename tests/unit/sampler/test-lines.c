@@ -320,6 +320,7 @@ test_lost(void)
     sampling.plan.duration_ns = 1600 * UPROF_NS_PER_MS;
     sampling.plan.budget_ppm = 100 * 1000; /* and it takes 40 % */
     sampling.guest->failed_ns = 4 * UPROF_NS_PER_MS;
+    sampling.guest->lost_ns[1] = UPROF_NS_PER_S; /* before the run, and so not in it */
     g_atomic_int_set(&sampling.guest->stops[1], UPROF_BUSY);
     sampling_run(&sampling, &result);
     g_assert_cmpuint(count_samples(&result, 1), ==, 0);
