@@ -548,8 +548,10 @@ direct_hold(UprofGuest *guest, unsigned index, GError **error)
     }
     /* it has not been in the guest since the page was mapped */
     const UprofAnswer released = direct_release(guest, index, error);
+    if (released != UPROF_OK)
+        return released;
     vcpu->tracee.lost_ns += vcpu->tracee.freed_ns - vcpu->tracee.asked_ns;
-    return released == UPROF_OK ? UPROF_BUSY : released;
+    return UPROF_BUSY;
 }
 
 static uint64_t

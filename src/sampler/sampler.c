@@ -669,20 +669,23 @@ note_stuck(UprofSampler *sampler, Line *line)
                : UPROF_SAMPLER_RUNNING;
 }
 
-/* @held_ns: 0: there was none; what was lost in stops that became none is the budget's, too */
-static void
-note_hold(UprofSampler *sampler, Line *line, uint64_t held_ns)
+/*
+ * @held_ns: of a hold, 0: there was none; what was lost in stops that became none counts, too
+ * Returns: both
+ */
+static uint64_t
+count_hold(UprofSampler *sampler, Line *line, uint64_t held_ns)
 {
     held_ns += uprof_guest_take_lost(sampler->guest, line->vcpu);
     if (held_ns == 0)
-        return;
+        return 0;
     line->held_ns += held_ns;
     g_mutex_lock(&sampler->counts_lock);
     sampler->counts.held_ns += held_ns;
     sampler->counts.n_holds++;
     sampler->counts.most_held_ns = MAX(sampler->counts.most_held_ns, line->held_ns);
     g_mutex_unlock(&sampler->counts_lock);
-    review_budget(sampler, line, held_ns);
+    return held_ns;
 }
 
 /*
@@ -750,8 +753,12 @@ tick(UprofSampler *sampler, Line *line)
     const UprofAnswer answer = sample_line(sampler, line, &held_ns, &error);
     const UprofSamplerEnd why = note_answer(sampler, line, answer, &error);
 
-    /* the last, since it may change the stride that the tick was planned and counted with */
-    note_hold(sampler, line, held_ns);
+    /* the last, since it may change the stride by which ticks are counted: rests that wait, too */
+    if (line->n_rests == 0) {
+        held_ns = count_hold(sampler, line, held_ns);
+        if (held_ns > 0)
+            review_budget(sampler, line, held_ns);
+    }
     return why;
 }
 
@@ -763,7 +770,7 @@ end(UprofSampler *sampler, UprofSamplerEnd why)
         for (unsigned tries = 0; !publish_rest(sampler, line) && tries < FLUSH_TRIES; tries++)
             g_usleep(FLUSH_STEP_US);
         add_count(sampler, &sampler->counts.skipped, line->n_rests * line->stride);
-        note_hold(sampler, line, 0);
+        count_hold(sampler, line, 0);
     }
     g_mutex_lock(&sampler->counts_lock);
     sampler->counts.elapsed_ns = uprof_clock_now_ns() - sampler->start_ns;

@@ -476,7 +476,7 @@ bench()
             n=$((n + 1))
             now=$(date +%s%N)
         done
-        wait_until 20 xenctx_shows_stack
+        wait_until 20 xenctx_shows_stack || fail "$(cat "$work/xenctx")"
         python3 /lab/bench.py "$kind" "$work/run.meta.json" "$call_ns" "$bare_ns" \
             "$n" $((now - began)) | tee -a /lab/bench.txt
         must_run "$domid"
