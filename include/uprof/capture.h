@@ -27,7 +27,8 @@
  *   4 PAGE      u64 gpa (a multiple of 4096), then 4096 bytes, or none if there
  *               is no memory there: a page that the analysis read of the guest
  *               while it worked on the snapshot before it.
- *   5 END       text, as RUN: members known only when the run is over.
+ *   5 END       text, as RUN: members known only when the run is over, and those that may
+ *               be different from what RUN says; what stands here counts.
  *   6 REST      u64 time_ns; u32 vcpu, weight, count, reset; u8 grain, idle; u16 0:
  *               a vCPU that had not run since its snapshot before, so that nothing
  *               was read of it, in @count ticks from @time_ns on.

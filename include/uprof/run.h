@@ -117,16 +117,26 @@ typedef struct {
 typedef enum { UPROF_RUN_TEXT, UPROF_RUN_UINT, UPROF_RUN_BOOL } UprofRunKind;
 
 /**
+ * UprofRunWhen: what is known at the start, only when the run is over, or at the start but
+ * may be different in the end: the way into the guest is chosen anew where one fails
+ */
+typedef enum {
+    UPROF_RUN_AT_START = 1,
+    UPROF_RUN_AT_END = 2,
+    UPROF_RUN_AT_BOTH = UPROF_RUN_AT_START | UPROF_RUN_AT_END,
+} UprofRunWhen;
+
+/**
  * UprofRunField:
  * @key: in a capture
  * @kind, @offset: of the member
- * @at_end: known only when the run is over
+ * @when: it is known
  */
 typedef struct {
     const char *key;
     UprofRunKind kind;
     size_t offset;
-    bool at_end;
+    UprofRunWhen when;
 } UprofRunField;
 
 extern const UprofRunField uprof_run_fields[];

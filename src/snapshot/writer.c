@@ -193,11 +193,12 @@ end_record(UprofWriter *writer, UprofCaptureType type, GError **error)
 }
 
 static bool
-write_run(UprofWriter *writer, UprofCaptureType type, const UprofRun *run, GError **error)
+write_run(UprofWriter *writer, UprofCaptureType type, UprofRunWhen when, const UprofRun *run,
+          GError **error)
 {
     begin_record(writer);
     for (size_t i = 0; i < uprof_run_n_fields; i++)
-        if (uprof_run_fields[i].at_end == (type == UPROF_CAPTURE_END))
+        if (uprof_run_fields[i].when & when)
             put_field(writer, run, &uprof_run_fields[i]);
     return end_record(writer, type, error);
 }
@@ -205,7 +206,7 @@ write_run(UprofWriter *writer, UprofCaptureType type, const UprofRun *run, GErro
 bool
 uprof_writer_run(UprofWriter *writer, const UprofRun *run, GError **error)
 {
-    return write_run(writer, UPROF_CAPTURE_RUN, run, error);
+    return write_run(writer, UPROF_CAPTURE_RUN, UPROF_RUN_AT_START, run, error);
 }
 
 bool
@@ -298,7 +299,7 @@ uprof_writer_page(UprofWriter *writer, uint64_t gpa, const void *page, GError **
 bool
 uprof_writer_end(UprofWriter *writer, const UprofRun *run, GError **error)
 {
-    return write_run(writer, UPROF_CAPTURE_END, run, error);
+    return write_run(writer, UPROF_CAPTURE_END, UPROF_RUN_AT_END, run, error);
 }
 
 bool

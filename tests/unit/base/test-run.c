@@ -23,18 +23,18 @@ static void
 test_fields_cover_the_struct(void)
 {
     size_t end = 0;
-    bool at_end = false;
+    UprofRunWhen when = UPROF_RUN_AT_START;
 
     for (size_t i = 0; i < uprof_run_n_fields; i++) {
         const UprofRunField *field = &uprof_run_fields[i];
         const size_t size = size_of(field->kind);
 
         g_assert_cmpuint(field->offset, ==, (end + size - 1) / size * size);
-        g_assert_true(field->at_end || !at_end);
-        at_end = field->at_end;
+        g_assert_true(field->when == UPROF_RUN_AT_END || when != UPROF_RUN_AT_END);
+        when = field->when;
         end = field->offset + size;
     }
-    g_assert_true(at_end);
+    g_assert_cmpint(when, ==, UPROF_RUN_AT_END);
     g_assert_cmpuint(end, ==, G_STRUCT_OFFSET(UprofRun, samples));
 }
 

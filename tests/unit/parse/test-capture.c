@@ -113,14 +113,18 @@ write_capture(const UprofRun *run, const UprofSnapshot *snapshot)
 {
     const int fd = memfd_create("capture", MFD_CLOEXEC);
     g_autoptr(UprofWriter) writer = uprof_writer_new(fd);
-    g_autoptr(UprofRun) images = uprof_run_new();
+    g_autoptr(UprofRun) images = uprof_run_new(), start = make_run();
     g_autoptr(GError) error = NULL;
     g_autofree UprofSnapshot *rest = g_new0(UprofSnapshot, 1);
     GByteArray *file = g_byte_array_new();
     uint8_t page[UPROF_CAPTURE_PAGE_BYTES];
 
     memset(page, 0xcc, sizeof(page));
-    g_assert_true(uprof_writer_run(writer, run, &error));
+    /* in the end these were different */
+    start->started_utc_ns = 1;
+    g_free(start->access);
+    start->access = g_strdup("another");
+    g_assert_true(uprof_writer_run(writer, start, &error));
     UprofRunImage *image = uprof_run_add_image(images, "[app]", "/a", "00ff", NULL);
     image->base = g_strdup("ffffffff9a000000");
     g_assert_true(uprof_writer_image(writer, image, &error));

@@ -80,6 +80,7 @@ static void
 test_end(void)
 {
     static const char body[] =
+        "access=monitor\nwhy=it did not stop\nstarted_utc_ns=9\n"
         "ended_by=gone\nduration_ns=18446744073709551615\ndivisor=0\nlate=1\nbusy=0\n"
         "skipped=0\nstuck=7\nheld_ns=8\ncpu_ns=0\n";
     const int fd = open_memory();
@@ -88,6 +89,9 @@ test_end(void)
     g_autoptr(GError) error = NULL;
 
     run->domain = g_strdup("not at the end");
+    run->access = g_strdup("monitor");
+    run->why = g_strdup("it did not stop");
+    run->started_utc_ns = 9;
     run->ended_by = g_strdup("gone");
     run->duration_ns = UINT64_MAX;
     run->late = 1;
