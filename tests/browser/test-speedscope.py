@@ -15,11 +15,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 import npm
 from driver import Browser
 
 VERSION = "1.25.0"
+SECONDS = 60  # for a file to be understood
 # what is exported goes where a test can look at it
 CATCH = """
     window.caught = null;
@@ -91,7 +93,8 @@ def understand(browser, page, path):
     browser.open("about:blank")
     browser.open("%s#localProfilePath=%s" % (page.as_uri(), str(empty).lstrip("/")))
     browser.run(CATCH, path.name, base64.b64encode(path.read_bytes()).decode())
-    for _ in range(300):
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
         text = browser.run(EXPORT)
         if text:
             return totals_of_export(text)

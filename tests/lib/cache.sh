@@ -19,10 +19,18 @@ debian_indexes()
 # need_indexes SUITE: asks the package servers if nobody has yet
 need_indexes()
 {
-    [ -n "$(debian_indexes "$1" x)" ] || apt-get -q update
+    [ -n "$(debian_indexes "$1" x)" ] || try_often apt-get -q update
     [ -n "$(debian_indexes "$1" x)" ] && return 0
     complain "apt knows no packages of Debian $1 here (try: apt-get update)"
     return 1
+}
+
+# make_anew WORK COMMAND [ARGUMENT...]: `COMMAND ARGUMENT... WORK`, where WORK is empty
+make_anew()
+{
+    local work=$1
+    shift
+    rm -rf "$work" && mkdir -m 700 "$work" && "$@" "$work"
 }
 
 # make_once FOLDER WHAT SECONDS COMMAND [ARGUMENT...]: makes FOLDER unless it is there, by
@@ -46,7 +54,7 @@ make_once()
         say "making $what, once, in $folder"
         work=$(mktemp -d "$beside/making.XXXXXX") || return 1
         at_exit rm -rf "$work"
-        if ! "$@" "$work" >"$beside/log" 2>&1; then
+        if ! try_often make_anew "$work" "$@" >"$beside/log" 2>&1; then
             complain "cannot make $what; the end of $beside/log:"
             tail -n 30 "$beside/log" >&2
             return 1

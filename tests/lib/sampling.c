@@ -72,6 +72,15 @@ sampling_drain(UprofRing *ring, SamplingResult *result)
     }
 }
 
+static void
+take_end(UprofSampler *sampler, UprofRing *ring, SamplingResult *result)
+{
+    sampling_drain(ring, result);
+    uprof_sampler_counts(sampler, &result->counts);
+    result->error = uprof_sampler_take_error(sampler);
+    g_assert_cmpint(result->counts.end == UPROF_SAMPLER_ERROR, ==, result->error != NULL);
+}
+
 void
 sampling_end(Sampling *sampling, UprofLoop *loop, UprofSampler *sampler, UprofRing *ring,
              SamplingResult *result)
@@ -84,10 +93,7 @@ sampling_end(Sampling *sampling, UprofLoop *loop, UprofSampler *sampler, UprofRi
         g_usleep(DRAIN_US);
     } while (result->counts.end == UPROF_SAMPLER_RUNNING);
     uprof_loop_sync(loop);
-    result->error = uprof_sampler_take_error(sampler);
-    g_assert_cmpint(result->counts.end == UPROF_SAMPLER_ERROR, ==, result->error != NULL);
-    sampling_drain(ring, result);
-    uprof_sampler_counts(sampler, &result->counts);
+    take_end(sampler, ring, result);
 }
 
 void
@@ -100,6 +106,23 @@ sampling_run(Sampling *sampling, SamplingResult *result)
 
     uprof_loop_add(loop, sampler);
     sampling_end(sampling, loop, sampler, ring, result);
+}
+
+void
+sampling_run_early(Sampling *sampling, SamplingResult *result)
+{
+    g_autoptr(UprofRing) ring = uprof_ring_new(sampling->n_slots);
+    g_autoptr(UprofSampler) sampler =
+        uprof_sampler_new(&sampling->guest->base, &sampling->plan, ring);
+
+    *result = (SamplingResult){ .snapshots = g_ptr_array_new_with_free_func(g_free) };
+    uprof_sampler_begin(sampler);
+    while (!uprof_sampler_has_ended(sampler)) {
+        uprof_sampler_tick(sampler);
+        if (!sampling->nobody_drains)
+            sampling_drain(ring, result);
+    }
+    take_end(sampler, ring, result);
 }
 
 const UprofSnapshot *

@@ -53,6 +53,13 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(SamplingResult, sampling_result_clear)
 /** sampling_run: through a loop of its own, to its end; @result: (out) */
 void sampling_run(Sampling *sampling, SamplingResult *result);
 
+/**
+ * sampling_run_early: without a loop, each tick before its time and drained at once, to the
+ *   end of the plan: what a busy machine does to threads is not in it
+ * @result: (out)
+ */
+void sampling_run_early(Sampling *sampling, SamplingResult *result);
+
 /** sampling_drain: @result: (inout): gets what is in @ring */
 void sampling_drain(UprofRing *ring, SamplingResult *result);
 

@@ -148,6 +148,26 @@ is_gone()
 
 # ---- Packages ----
 
+# try_often COMMAND [ARGUMENT...]: until it succeeds, at most four times: what asks a package
+# server may meet it in the middle of a change
+try_often()
+{
+    local pause
+    for pause in 10 30 60; do
+        "$@" && return 0
+        say "$1 has failed; again in $pause s"
+        sleep "$pause"
+    done
+    "$@"
+}
+
+# Where systemd is not running nothing can start a service, so nothing does.
+fetch_packages()
+{
+    DEBIAN_FRONTEND=noninteractive apt-get -q update &&
+        DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "$@"
+}
+
 # install_packages PACKAGE...: installs those of the Debian packages that are
 # missing; asks no package server if none is
 install_packages()
@@ -168,10 +188,7 @@ install_packages()
         return 1
     fi
     say "installing ${missing[*]}"
-    # Where systemd is not running nothing can start a service, so nothing does.
-    if ! { DEBIAN_FRONTEND=noninteractive apt-get -q update &&
-        DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends \
-            "${missing[@]}"; } >&2 </dev/null; then
+    if ! try_often fetch_packages "${missing[@]}" >&2 </dev/null; then
         complain "cannot install ${missing[*]}"
         return 1
     fi

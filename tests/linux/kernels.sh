@@ -59,7 +59,7 @@ Dir::Etc::SourceParts "/dev/null";
 Acquire::Languages "none";
 APT::Sandbox::User "root";
 CONF
-    APT_CONFIG=$1/apt.conf apt-get -q update
+    APT_CONFIG=$1/apt.conf try_often apt-get -q -o APT::Update::Error-Mode=any update
 }
 
 # take_linux RELEASE FOLDER: the image of the release's package, which apt checks, to FOLDER

@@ -913,8 +913,13 @@ test_short_threads(void)
     g_assert_cmpuint(n[UPROF_TRACE_STOPPED], >, 0);
     g_assert_cmpuint(n[UPROF_TRACE_GONE], >, 0);
     g_assert_cmpint(child.shared->count, ==, THREADS * THREAD_COUNT);
-    g_autoptr(GArray) threads = uprof_thread_list(child.pid, NULL);
-    g_assert_cmpuint(threads->len, ==, 1);
+    guint n_threads = 0; /* joined is not yet gone */
+    for (unsigned i = 0; i < WAIT_MS && n_threads != 1; i++) {
+        g_autoptr(GArray) threads = uprof_thread_list(child.pid, NULL);
+        n_threads = threads->len;
+        g_usleep(1000);
+    }
+    g_assert_cmpuint(n_threads, ==, 1);
 }
 
 /* --- uninterruptible sleep --- */

@@ -86,6 +86,7 @@ test_plain(void)
     uint64_t last_ns = 0;
 
     init(&sampling, 3);
+    sampling.n_slots = 256; /* for all of the run */
     sampling_run(&sampling, &result);
     g_assert_cmpint(result.counts.end, ==, UPROF_SAMPLER_DURATION);
     g_assert_cmpuint(result.counts.busy + result.counts.skipped + result.counts.stuck, ==, 0);
@@ -189,14 +190,14 @@ test_absent(void)
     sampling.n_slots = 32;
     g_atomic_int_set(&sampling.guest->vets[1], UPROF_ABSENT);
     sampling.guest->is_absent[2] = true;
-    sampling_run(&sampling, &result);
+    sampling_run_early(&sampling, &result);
     g_assert_cmpint(result.counts.end, ==, UPROF_SAMPLER_DURATION);
     g_assert_cmpuint(result.counts.busy + result.counts.skipped + result.counts.stuck, ==, 0);
     g_assert_cmpuint(count_samples(&result, 0), ==, seen.vets[0]);
     g_assert_cmpuint(count_all(&result), ==, seen.vets[0]);
     /* looked at ten times a second, not at each tick */
-    g_assert_cmpuint(seen.vets[1], >=, 2);
-    g_assert_cmpuint(seen.vets[1], <=, 6);
+    g_assert_cmpuint(seen.vets[1], >=, 3);
+    g_assert_cmpuint(seen.vets[1], <=, 4);
     g_assert_cmpuint(seen.holds[1], ==, 0);
     g_assert_cmpuint(seen.holds[2], >, sampling.n_slots); /* each gave its slot back */
     g_assert_cmpuint(seen.vets[0], >, sampling.n_slots);
@@ -270,9 +271,22 @@ slow_vcpu_1(MemoryGuest *guest, MemoryCall call, gint n)
         g_usleep(400 * 1000);
 }
 
+/*
+ * The rate is lowered by what the first holds have cost in their time. Where that is much
+ * longer than planned, since the machine was busy, there is little to lower.
+ */
+static bool
+was_away_at_first(unsigned n_vcpus, uint64_t interval_ns)
+{
+    enum { REVIEW_HOLDS = 16 };
+    const uint64_t first_ns = seen.vet_ns[0], last_ns = seen.vet_ns[n_vcpus * (REVIEW_HOLDS + 1)];
+
+    return last_ns < first_ns || last_ns - first_ns > 3 * REVIEW_HOLDS * interval_ns / 2;
+}
+
 /* What one vCPU's holds cost lowers the rate of that vCPU alone. */
-static void
-test_budget(void)
+static bool
+try_budget(void)
 {
     g_auto(Sampling) sampling;
     g_auto(SamplingResult) result;
@@ -285,6 +299,8 @@ test_budget(void)
     sampling.plan.budget_ppm = 100 * 1000; /* and it takes 40 % */
     sampling.guest->hook = slow_vcpu_1;
     sampling_run(&sampling, &result);
+    if (was_away_at_first(3, 20 * UPROF_NS_PER_MS))
+        return false;
     g_assert_cmpuint(result.counts.divisor, ==, 1);
     g_assert_cmpuint(result.counts.stride, >=, 3);
     for (guint i = 0; i < result.snapshots->len; i++) {
@@ -306,6 +322,7 @@ test_budget(void)
     g_assert_cmpuint(ticks + 3 + result.counts.stride, >=, 3 * 80);
     if (result.counts.elapsed_ns < sampling.plan.duration_ns + 20 * UPROF_NS_PER_MS)
         g_assert_cmpuint(ticks, <=, 3 * 80 + 3 + result.counts.stride);
+    return true;
 }
 
 /* What is lost in stops that become no samples lowers the rate as samples do. */
@@ -333,8 +350,8 @@ test_lost(void)
 }
 
 /* So does a hold in which nothing could be read. */
-static void
-test_held_in_vain(void)
+static bool
+try_held_in_vain(void)
 {
     g_auto(Sampling) sampling;
     g_auto(SamplingResult) result;
@@ -346,10 +363,25 @@ test_held_in_vain(void)
     sampling.guest->hook = slow_vcpu_1;
     memory_guest_rule(sampling.guest, MEMORY_READ_REGS, 1, G_MAXINT, UPROF_BUSY);
     sampling_run(&sampling, &result);
+    if (was_away_at_first(2, 20 * UPROF_NS_PER_MS))
+        return false;
     g_assert_cmpuint(count_all(&result), ==, 0);
     g_assert_cmpuint(result.counts.stride, >=, 3);
     g_assert_cmpuint(result.counts.n_holds, ==, seen.holds[0] + seen.holds[1]);
     g_assert_cmpuint(result.counts.most_held_ns, >=, seen.holds[1] * 8 * UPROF_NS_PER_MS);
+    return true;
+}
+
+/* Runs that a busy machine spoils are made again. */
+static void
+test_tries(gconstpointer data)
+{
+    enum { TRIES_MAX = 20 };
+    bool (*const *try)(void) = data;
+    unsigned n = 1;
+
+    for (; !(*try)(); n++)
+        g_assert_cmpuint(n, <, TRIES_MAX);
 }
 
 /*
@@ -616,7 +648,10 @@ test_late_consumer(void)
         uprof_sampler_new(&sampling.guest->base, &sampling.plan, ring);
     g_autoptr(UprofLoop) loop = uprof_loop_new();
     uprof_loop_add(loop, sampler);
-    g_usleep(100 * 1000);
+    do {
+        g_usleep(1000);
+        uprof_sampler_counts(sampler, &result.counts);
+    } while (result.counts.skipped < 4 && result.counts.elapsed_ns < 30 * UPROF_NS_PER_S);
     uprof_sampler_stop(sampler);
     sampling_end(&sampling, loop, sampler, ring, &result);
     check_looks(&result);
@@ -723,7 +758,7 @@ test_answer(gconstpointer data)
 
     init(&sampling, 2);
     memory_guest_rule(sampling.guest, rule->call, rule->first, rule->last, rule->answer);
-    sampling_run(&sampling, &result);
+    sampling_run_early(&sampling, &result);
     g_assert_cmpint(result.counts.end, ==, answers[i].end);
     g_assert_cmpuint(result.counts.busy, ==, answers[i].busy);
     g_assert_false(sampling.guest->base.left_held);
@@ -744,7 +779,7 @@ test_failures_between(void)
     init(&sampling, 2);
     for (gint first = 10; first < 35; first += 5)
         memory_guest_rule(sampling.guest, MEMORY_HOLD, first, first + 3, UPROF_FAILED);
-    sampling_run(&sampling, &result);
+    sampling_run_early(&sampling, &result);
     g_assert_cmpint(result.counts.end, ==, UPROF_SAMPLER_DURATION);
     g_assert_cmpuint(result.counts.busy, ==, 5 * 4);
     check_looks(&result);
@@ -842,6 +877,9 @@ test_shoot_fails(void)
 int
 main(int argc, char **argv)
 {
+    static bool (*const budget)(void) = try_budget;
+    static bool (*const held_in_vain)(void) = try_held_in_vain;
+
     g_test_init(&argc, &argv, NULL);
 
     g_test_add_func("/lines/plain", test_plain);
@@ -851,9 +889,9 @@ main(int argc, char **argv)
     g_test_add_func("/lines/trial", test_trial);
     g_test_add_func("/lines/known-hold", test_known_hold);
     g_test_add_func("/lines/goes-on", test_goes_on);
-    g_test_add_func("/lines/budget", test_budget);
+    g_test_add_data_func("/lines/budget", &budget, test_tries);
     g_test_add_func("/lines/lost", test_lost);
-    g_test_add_func("/lines/held-in-vain", test_held_in_vain);
+    g_test_add_data_func("/lines/held-in-vain", &held_in_vain, test_tries);
     for (size_t i = 0; i < G_N_ELEMENTS(rests); i++) {
         g_autofree char *path = g_strdup_printf("/lines/rest/%s", rests[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_rest);

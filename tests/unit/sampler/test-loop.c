@@ -131,7 +131,7 @@ test_come_and_go(void)
     g_auto(Sampling) stays, goes;
 
     init(&stays, &stays_seen, 500 * 1000, 0);
-    init(&goes, &goes_seen, 500 * 1000, 100);
+    init(&goes, &goes_seen, 500 * 1000, 0);
     g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS);
     g_autoptr(UprofSampler) sampler = uprof_sampler_new(&stays.guest->base, &stays.plan, ring);
     g_autoptr(UprofLoop) loop = uprof_loop_new();
@@ -142,7 +142,8 @@ test_come_and_go(void)
         uprof_loop_add(loop, other);
         wait_for_holds(&goes, ring, 10);
         wait_for_holds(&stays, ring, 10);
-        wait_for_end(other, loop, ring, UPROF_SAMPLER_DURATION);
+        uprof_sampler_stop(other);
+        wait_for_end(other, loop, ring, UPROF_SAMPLER_STOPPED);
         /* from here on it may be freed: nobody looks at it any more */
         const gint holds = count_holds(&goes);
         g_clear_pointer(&other, uprof_sampler_free);
@@ -326,7 +327,7 @@ static void
 test_unsettled(gconstpointer data)
 {
     const size_t i = GPOINTER_TO_SIZE(data);
-    Seen stays_seen = { 0 }, sticks_seen = { .unsettled_at = 4 };
+    Seen stays_seen = { 0 }, sticks_seen = { .unsettled_at = 1 };
     g_auto(Sampling) stays, sticks;
 
     init(&stays, &stays_seen, 500 * 1000, 0);

@@ -92,7 +92,7 @@ test_answer(gconstpointer data)
 
     sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
     memory_guest_rule(sampling.guest, rule->call, rule->first, rule->last, rule->answer);
-    sampling_run(&sampling, &result);
+    sampling_run_early(&sampling, &result);
     g_assert_cmpint(result.counts.end, ==, answers[i].end);
     g_assert_cmpuint(result.counts.busy, >=, answers[i].busy_min);
     g_assert_cmpint(result.snapshots->len > 0, ==, answers[i].samples);
@@ -210,7 +210,7 @@ test_skipped(void)
     sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
     sampling.n_slots = 16;
     sampling.nobody_drains = true;
-    sampling_run(&sampling, &result);
+    sampling_run_early(&sampling, &result);
     g_assert_cmpuint(result.counts.skipped, >, 0);
     /* a tick without room stops nobody */
     g_assert_cmpint(sampling.guest->tally->holds, ==,
@@ -317,7 +317,7 @@ test_torn(void)
 
     sampling_init(&sampling, 1, UPROF_GRAIN_NONE);
     sampling.guest->hook = move_sp;
-    sampling_run(&sampling, &result);
+    sampling_run_early(&sampling, &result);
     g_assert_cmpint(sampling.guest->tally->calls[MEMORY_HOLD], ==, 0);
     g_assert_cmpuint(result.snapshots->len, >, 10);
     for (guint i = 0; i < result.snapshots->len; i++) {
