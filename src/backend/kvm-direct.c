@@ -37,7 +37,8 @@ enum {
     CHECK_STEP_US = 500,
     PRIME_TRIES = 200,
     PRIME_STEP_US = 1000,
-    ADOPTIONS_MAX = 5,
+    ADOPT_TRIES = 10,  /* at the start; each waits a fifth of a second for a vCPU to stop */
+    ADOPTIONS_MAX = 5, /* later, one in each of the keeper's looks */
     PROBES = 16,
     PROBE_STEP_US = 300,
     CAP_PTRACE = 19, /* CAP_SYS_PTRACE, linux/capability.h */
@@ -323,12 +324,83 @@ prove(DirectGuest *direct, UprofTracer *tracer, GError **error)
 }
 
 static bool
-attach(DirectGuest *direct, const UprofTarget *target, UprofTracer *tracer, GError **error)
+adopt(DirectGuest *direct, UprofTracer *tracer, GError **error)
+{
+    const char *why = "no vCPU is there";
+
+    return adopt_vcpus(direct, tracer, &why) == direct->n_present ||
+           fail_direct(direct, why, error);
+}
+
+typedef struct {
+    DirectGuest *direct;
+    bool (*work)(DirectGuest *direct, UprofTracer *tracer, GError **error);
+    GError **error;
+    pid_t thread;
+    bool ok;
+} Tracing;
+
+static gpointer
+run_tracing(gpointer data)
+{
+    Tracing *tracing = data;
+    UprofTracer tracer;
+
+    tracing->thread = gettid();
+    uprof_tracer_init(&tracer);
+    tracing->ok = tracing->work(tracing->direct, &tracer, tracing->error);
+    uprof_tracer_clear(&tracer);
+    return NULL;
+}
+
+/*
+ * Holds of vCPUs that are no samples: in a thread of their own, whose end lets go
+ * whatever did not stop in time, and with all signals blocked, so that none stops
+ * this process in a hold.
+ * @is_late: (out): something did not
+ */
+static bool
+trace_apart(DirectGuest *direct,
+            bool (*work)(DirectGuest *direct, UprofTracer *tracer, GError **error), bool *is_late,
+            GError **error)
+{
+    Tracing tracing = { .direct = direct, .work = work, .error = error };
+    sigset_t all, before;
+
+    *is_late = false;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    g_thread_join(g_thread_new("tracer", run_tracing, &tracing));
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    for (unsigned i = 0; i < direct->base.n_vcpus; i++) {
+        UprofKvmVcpu *vcpu = &direct->vcpus[i];
+        if (vcpu->tracee.state == UPROF_TRACEE_LATE && vcpu->tracee.owner == tracing.thread) {
+            vcpu->tracee = (UprofTracee){ .thread = vcpu->tracee.thread };
+            *is_late = true;
+        }
+    }
+    return tracing.ok;
+}
+
+/* A thread that gets no CPU to stop on may have one a moment later. */
+static bool
+adopt_patiently(DirectGuest *direct, GError **error)
+{
+    bool is_late = true, ok = false;
+
+    for (unsigned i = 0; i < ADOPT_TRIES && is_late && !ok; i++) {
+        g_clear_error(error);
+        ok = trace_apart(direct, adopt, &is_late, error);
+    }
+    return ok;
+}
+
+static bool
+attach(DirectGuest *direct, const UprofTarget *target, GError **error)
 {
     UprofQemu *qemu = direct->qemu;
-    const char *why = "no vCPU is there";
     unsigned n_vcpus;
-    bool paused;
+    bool is_late, paused;
 
     if (!uprof_qemu_check_running(qemu, target, &paused, error))
         return false;
@@ -345,57 +417,10 @@ attach(DirectGuest *direct, const UprofTarget *target, UprofTracer *tracer, GErr
     direct->base.n_vcpus = MIN(MAX(n_vcpus, target->n_vcpus), (unsigned)UPROF_VCPUS_MAX);
     direct->vcpus = g_new0(UprofKvmVcpu, direct->base.n_vcpus);
     direct->n_present = qemu->cpus->len;
-    if (adopt_vcpus(direct, tracer, &why) < direct->n_present)
-        return fail_direct(direct, why, error);
+    if (!adopt_patiently(direct, error))
+        return false;
     direct->n_adoptions = ADOPTIONS_MAX;
-    return prove(direct, tracer, error);
-}
-
-typedef struct {
-    DirectGuest *direct;
-    const UprofTarget *target; /* NULL: only new vCPUs are taken over */
-    GError **error;
-    pid_t thread;
-    bool ok;
-} Tracing;
-
-static gpointer
-run_tracing(gpointer data)
-{
-    Tracing *tracing = data;
-    UprofTracer tracer;
-    const char *why;
-
-    tracing->thread = gettid();
-    uprof_tracer_init(&tracer);
-    tracing->ok = tracing->target
-                      ? attach(tracing->direct, tracing->target, &tracer, tracing->error)
-                      : adopt_vcpus(tracing->direct, &tracer, &why) == tracing->direct->n_present;
-    uprof_tracer_clear(&tracer);
-    return NULL;
-}
-
-/*
- * Holds of vCPUs that are no samples: in a thread of their own, whose end lets go
- * whatever did not stop in time, and with all signals blocked, so that none stops
- * this process in a hold.
- */
-static bool
-trace_apart(DirectGuest *direct, const UprofTarget *target, GError **error)
-{
-    Tracing tracing = { .direct = direct, .target = target, .error = error };
-    sigset_t all, before;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    g_thread_join(g_thread_new("tracer", run_tracing, &tracing));
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    for (unsigned i = 0; direct->vcpus && i < direct->base.n_vcpus; i++) {
-        UprofKvmVcpu *vcpu = &direct->vcpus[i];
-        if (vcpu->tracee.state == UPROF_TRACEE_LATE && vcpu->tracee.owner == tracing.thread)
-            vcpu->tracee = (UprofTracee){ .thread = vcpu->tracee.thread };
-    }
-    return tracing.ok;
+    return trace_apart(direct, prove, &is_late, error);
 }
 
 static UprofGuest *
@@ -410,7 +435,7 @@ direct_open(const UprofTarget *target, GError **error)
     direct->stop_limit_ns =
         target->max_pause_ns > 0 ? target->max_pause_ns : STOP_LIMIT_MS * UPROF_NS_PER_MS;
     direct->qemu = uprof_qemu_open(target, error);
-    if (!direct->qemu || !trace_apart(direct, target, error)) {
+    if (!direct->qemu || !attach(direct, target, error)) {
         direct_close(&direct->base);
         return NULL;
     }
@@ -640,13 +665,15 @@ has_lost_vcpu(const DirectGuest *direct)
 static void
 look_for_vcpus(DirectGuest *direct, unsigned n_present)
 {
+    bool is_late;
+
     if (n_present != direct->n_present || has_lost_vcpu(direct))
         direct->n_adoptions = 0;
     direct->n_present = n_present;
     if (direct->n_adoptions >= ADOPTIONS_MAX || !uprof_qemu_ask_cpus(direct->qemu, NULL))
         return;
     direct->n_adoptions++;
-    if (trace_apart(direct, NULL, NULL))
+    if (trace_apart(direct, adopt, &is_late, NULL))
         direct->n_adoptions = ADOPTIONS_MAX;
 }
 

@@ -3,7 +3,8 @@
  * no-interrupt.c - to be preloaded: after a while threads that are traced are
  * not interrupted any more, as if they were in an uninterruptible sleep
  *
- * UPROF_TEST_INTERRUPTS: how many PTRACE_INTERRUPT come through before.
+ * UPROF_TEST_INTERRUPTS: how many PTRACE_INTERRUPT come through before (0).
+ * UPROF_TEST_LOST: how many do not before that (0).
  */
 #include <dlfcn.h>
 #include <stdarg.h>
@@ -13,10 +14,18 @@
 
 long ptrace(enum __ptrace_request request, ...);
 
+static int
+ask_number(const char *variable)
+{
+    const char *asked = getenv(variable);
+
+    return asked ? atoi(asked) : 0;
+}
+
 long
 ptrace(enum __ptrace_request request, ...)
 {
-    static int n_left = -1;
+    static int n_left = -1, n_lost;
     long (*real)(enum __ptrace_request, pid_t, void *, void *);
     va_list arguments;
 
@@ -27,8 +36,12 @@ ptrace(enum __ptrace_request request, ...)
     va_end(arguments);
 
     if (n_left < 0) {
-        const char *asked = getenv("UPROF_TEST_INTERRUPTS");
-        n_left = asked ? atoi(asked) : 0;
+        n_left = ask_number("UPROF_TEST_INTERRUPTS");
+        n_lost = ask_number("UPROF_TEST_LOST");
+    }
+    if (request == PTRACE_INTERRUPT && n_lost > 0) {
+        n_lost--;
+        return 0;
     }
     if (request == PTRACE_INTERRUPT && n_left-- <= 0) {
         n_left = 0;
