@@ -117,8 +117,9 @@ typedef struct {
 typedef enum { UPROF_RUN_TEXT, UPROF_RUN_UINT, UPROF_RUN_BOOL } UprofRunKind;
 
 /**
- * UprofRunWhen: what is known at the start, only when the run is over, or at the start but
- * may be different in the end: the way into the guest is chosen anew where one fails
+ * UprofRunWhen: what is known at the start, only when the run is over, or at the start but may be
+ * different in the end: a capture begins before the first sample, and the way into the guest
+ * is chosen anew where one fails
  */
 typedef enum {
     UPROF_RUN_AT_START = 1,

@@ -98,6 +98,7 @@ def understand(browser, page, path):
         text = browser.run(EXPORT)
         if text:
             return totals_of_export(text)
+        time.sleep(0.1)
     return {}
 
 

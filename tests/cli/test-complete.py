@@ -129,7 +129,7 @@ class Suite:
             "        start=${EPOCHREALTIME/./}\n"
             '        %s "$@" >"$UPROF_ARGUMENTS.$$"\n'
             "        code=$?\n"
-            "        [ $((${EPOCHREALTIME/./} - start)) -ge %d ] || break\n"
+            "        [ $code = 0 ] && [ $((${EPOCHREALTIME/./} - start)) -ge %d ] || break\n"
             "    done\n"
             '    cat "$UPROF_ARGUMENTS.$$"\n'
             '    rm "$UPROF_ARGUMENTS.$$"\n'
@@ -167,7 +167,7 @@ class Suite:
                 timeout=SECONDS,
                 check=False,
             )
-            if time.monotonic() - start < BUSY_S:
+            if done.returncode != 0 or done.stderr or time.monotonic() - start < BUSY_S:
                 break
         if done.returncode != 0 or done.stderr:
             return ["exit code %d, %r" % (done.returncode, done.stderr)]

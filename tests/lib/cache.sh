@@ -16,21 +16,31 @@ debian_indexes()
         sort -u
 }
 
+has_indexes()
+{
+    [ -n "$(debian_indexes "$1" x)" ]
+}
+
+# fetch_indexes SUITE: those of all that apt knows, of which some may fail
+fetch_indexes()
+{
+    apt-get -q update
+    has_indexes "$1"
+}
+
 # need_indexes SUITE: asks the package servers if nobody has yet
 need_indexes()
 {
-    [ -n "$(debian_indexes "$1" x)" ] || try_often apt-get -q update
-    [ -n "$(debian_indexes "$1" x)" ] && return 0
+    has_indexes "$1" || try_often fetch_indexes "$1" && return 0
     complain "apt knows no packages of Debian $1 here (try: apt-get update)"
     return 1
 }
 
-# make_anew WORK COMMAND [ARGUMENT...]: `COMMAND ARGUMENT... WORK`, where WORK is empty
-make_anew()
+# bootstrap TARGET ARGUMENT...: `mmdebstrap ARGUMENT...`, of which TARGET is one
+bootstrap()
 {
-    local work=$1
-    shift
-    rm -rf "$work" && mkdir -m 700 "$work" && "$@" "$work"
+    rm -rf "$1"
+    mmdebstrap "${@:2}" </dev/null
 }
 
 # make_once FOLDER WHAT SECONDS COMMAND [ARGUMENT...]: makes FOLDER unless it is there, by
@@ -54,7 +64,7 @@ make_once()
         say "making $what, once, in $folder"
         work=$(mktemp -d "$beside/making.XXXXXX") || return 1
         at_exit rm -rf "$work"
-        if ! try_often make_anew "$work" "$@" >"$beside/log" 2>&1; then
+        if ! "$@" "$work" >"$beside/log" 2>&1; then
             complain "cannot make $what; the end of $beside/log:"
             tail -n 30 "$beside/log" >&2
             return 1

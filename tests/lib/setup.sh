@@ -155,7 +155,7 @@ try_often()
     local pause
     for pause in 10 30 60; do
         "$@" && return 0
-        say "$1 has failed; again in $pause s"
+        complain "$1 has failed; again in $pause s"
         sleep "$pause"
     done
     "$@"

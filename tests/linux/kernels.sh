@@ -66,7 +66,7 @@ CONF
 take_linux()
 {
     (
-        cd "$2" && apt-get -q -o APT::Sandbox::User=root download "linux-image-$1" &&
+        cd "$2" && try_often apt-get -q -o APT::Sandbox::User=root download "linux-image-$1" &&
             dpkg-deb --fsys-tarfile "linux-image-$1"_*.deb |
             tar -x --strip-components=2 "./boot/vmlinuz-$1" && rm -f ./*.deb &&
             mv "vmlinuz-$1" vmlinuz && chmod 755 .

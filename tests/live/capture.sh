@@ -35,7 +35,7 @@ record()
     python3 - "$work"/x.meta.json "$work"/again.meta.json <<'PYTHON' || fail "the sidecars of $name differ"
 import json, sys
 one, two = (json.load(open(path)) for path in sys.argv[1:])
-for name in "domain started duration_ms ended_by rate samples ticks stacks frames call_sites hold_us".split():
+for name in "domain access access_why started duration_ms ended_by rate samples ticks stacks frames call_sites hold_us".split():
     assert one[name] == two[name], (name, one[name], two[name])
 PYTHON
 }
@@ -58,6 +58,7 @@ destroy_guest "$name"
 
 name=${guest_prefix}smp-$way
 boot "$name" smp 2
+wait_until "$guest_seconds" second_vcpu_works "$name" || fail 'vCPU 1 does not begin'
 record "$name" 3 --per-vcpu
 weighed "samples['running']"
 result stacks "$name" 100 'vcpu0;guest_entry;.*|vcpu1;guest_entry_ap;.*' "$work/x.folded"
@@ -73,7 +74,7 @@ destroy_guest "$name"
 # The first stacks are cut: 16 KiB of stack are copied until more is seen to be used.
 name=${guest_prefix}deep-$way
 boot "$name" deep
-record "$name" 3
+record "$name" 10
 deep=$(printf ';deep_%02d' {0..63})
 result stacks "$name" 60 "guest_entry;guest_main;deep_loop$deep;work" "$work/x.folded"
 result stacks "$name" 90 "guest_entry;guest_main;deep_loop.*|\\[truncated\\];.*" "$work/x.folded"

@@ -38,7 +38,7 @@ round()
     "$program" collect --config "$work/config.xml" --store "$store" >"$work/out" 2>"$work/err" </dev/null ||
         status=$?
     if [ "$status" = 6 ] && [ "$(grep -c ': failed: ' "$work/err")" = 1 ] &&
-        grep -q ': failed: it took too long, and was ended' "$work/err"; then
+        grep -qE ": failed: ($missed)" "$work/err"; then
         slow=$((slow + 1))
     elif [ "$status" != 0 ]; then
         fail "a round exits $status"
@@ -54,7 +54,7 @@ collect_one()
         status=0
         "$program" collect --config "$work/config.xml" --store "$store" "${@:2}" >"$work/out" 2>"$work/err" \
             </dev/null || status=$?
-        grep -q ': failed: it took too long, and was ended' "$work/err" || break
+        grep -qE ": failed: ($missed)" "$work/err" || break
     done
     [ "$status" = "$1" ] || fail "collect ${*:2} exits $status, not $1"
 }

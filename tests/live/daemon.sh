@@ -11,6 +11,8 @@ name=${guest_prefix}daemon-$way
 # kill_daemon: at once
 kill_daemon()
 {
+    kill -KILL "$daemon" 2>/dev/null || true
+    wait_until 20 is_gone "$daemon" || fail 'the daemon lives on'
     end_test_libvirtd "$work/d" KILL
 }
 
@@ -44,6 +46,7 @@ start()
     "$program" -c "$libvirt_uri" "${fast[@]}" -d "$1" -o "$work/x.folded" -o "$work/x.meta.json" "$name" \
         >"$work/out" 2>"$work/err" </dev/null &
     profiler=$!
+    daemon=$(cat "$work/d/run/libvirtd.pid")
     sleep 4
     ! is_gone "$profiler" || fail 'the run has ended early'
 }
@@ -90,7 +93,7 @@ say 'killed with the profiler, in a hold if we can: the guardian waits for it'
 n_held=0
 for ((n = 0; n < 3 || (n < 15 && n_held == 0); n++)); do
     start 30
-    guardian=$(cat "/proc/$profiler/task/$profiler/children")
+    guardian=$(guardian_of "$profiler")
     catch_hold
     kill_daemon
     kill -KILL "$profiler"
@@ -101,7 +104,7 @@ for ((n = 0; n < 3 || (n < 15 && n_held == 0); n++)); do
     # Once it is back.
     wait_until 30 runs "$name" || fail 'the guest is left stopped'
     must_run "$name"
-    wait_until 30 is_gone "${guardian// /}" || fail 'the guardian lives on'
+    wait_until 30 is_gone "$guardian" || fail 'the guardian lives on'
     ! in_hold || fail 'the marker is still flagged'
 done
 say "$n_held of $n kills hit a hold"

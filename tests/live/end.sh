@@ -24,6 +24,12 @@ has_ended()
     ! guest_runs "$name"
 }
 
+# has_rebooted: it has said again what it does
+has_rebooted()
+{
+    [ "$(grep -ac 'virt-uprof guest:' "$(guest_serial "$name")")" -ge 2 ]
+}
+
 # finish STATUS SECONDS: the run must end so, within SECONDS
 finish()
 {
@@ -60,13 +66,15 @@ destroy_guest "$name"
 
 say 'reboots'
 boot "$name" reboot=2
-start -d 20
+start -d 600
+wait_until "$guest_seconds" has_rebooted || fail 'it did not reboot'
+sleep 8
+kill -INT "$profiler"
 finish 0 60
-result sidecar "$work/x.meta.json" "ended_by == 'duration'" "stacks['complete'] > 5"
+result sidecar "$work/x.meta.json" "ended_by == 'signal'" "stacks['complete'] > 5"
 # After the resets it is found again: the last stacks are named like the first.
 grep -q '^[^;]*;guest_entry;guest_main;main_loop;function_3;work ' "$work/x.folded" ||
     fail "$(cat "$work/x.folded")"
-[ "$(grep -ac 'virt-uprof guest:' "$(guest_serial "$name")")" -ge 2 ] || fail 'it did not reboot'
 wait_until 30 runs "$name" || fail 'it does not run'
 destroy_guest "$name"
 
@@ -74,7 +82,7 @@ if [ "$way" != DIRECT ]; then
     say 'suspended by a user'
     boot "$name" split
     # Seldom held: a suspend in one of our holds succeeds without a word, and our resume
-    # undoes it (safety.md, section 2).
+    # undoes it.
     start -F 10 --budget 10 -d 12
     sleep 5
     for _ in $(seq 10); do

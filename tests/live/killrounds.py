@@ -51,8 +51,8 @@ def virsh(*words):
         time.sleep(0.5)
 
 
-def wait_until(condition, why):
-    end = time.monotonic() + SECONDS
+def wait_until(condition, why, seconds=SECONDS):
+    end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, why
         time.sleep(0.02)
@@ -123,7 +123,7 @@ class Kills(Rounds):
         return found
 
     def check(self):
-        wait_until(lambda: not find_processes(PROGRAM, str(self.config)), "something of it lives on")
+        wait_until(lambda: not find_processes(PROGRAM, str(self.config)), "something of it lives on", AWAY_SECONDS)
         for path in (LOCK, self.path):
             assert is_free(path), f"'{path}' is locked"
         wait_until(lambda: {guest.uuid for guest in self.guests} <= set(virsh("list", "--uuid", "--state-running").split()),
@@ -198,7 +198,7 @@ class Kills(Rounds):
         """One that nobody disturbs. On a busy machine QEMU was seen not to answer its monitor for long, and a daemon
         that has just crashed is away: then once more."""
         for _ in range(2):
-            process = self.start("collect")
+            process = self.start("collect", "-d", "1s")
             said = process.communicate(timeout=ROUND_SECONDS)[1].decode()
             if process.returncode != UNREACHED and (process.returncode != 6
                                                     or "it took too long, and was ended" not in said):

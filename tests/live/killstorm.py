@@ -166,7 +166,7 @@ class Round:
     def wait_for_moment(self):
         """Returns what the marker said at last."""
         # What is killed may not even have begun; what shall save its samples must have some.
-        wanted = 1 if WAY in ("kill", "group", "stop") else PROBE_HOLDS + 2
+        wanted = 1 if WAY in ("kill", "group") else PROBE_HOLDS + 2
         seen = set()
         if not wait_for(START_S, lambda: self.marker.count_holds(seen) >= wanted):
             self.complain("it does not begin to sample")

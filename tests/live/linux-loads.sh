@@ -30,20 +30,8 @@ rows=(
     timers      run_timers    'nanosleep|hrtimer.*'
 )
 
-# What is rare is in so many samples as well.
-few=400
-
-# sample FILE ARGUMENT...: some seconds, and where holds take long some more, into FILE.folded
-# and FILE.meta.json
-sample()
-{
-    local seconds
-    for seconds in 5 12 40; do
-        profile 0 "${fast[@]}" -d "$seconds" "${@:2}" -o "$work/$1.folded" \
-            -o "$work/$1.meta.json" "$name"
-        [ "$(result total "$work/$1.folded")" -lt "$few" ] || break
-    done
-}
+# What is rare is in so many samples as well, and one of another kind is no 0.2 % of them.
+few=600
 
 # sample_enough MIN NAMES ARGUMENT...: until so many samples have one of the names; sets $files
 sample_enough()
@@ -52,7 +40,7 @@ sample_enough()
     files=()
     while [ "$round" -lt "$rounds_max" ]; do
         round=$((round + 1))
-        sample "round$round" "${@:3}"
+        sample 400 "$work/round$round" "${@:3}" "$name"
         files+=("$work/round$round.folded")
         [ "$(cat "${files[@]}" | grep -E ";($2)(;| )" | awk '{ n += $NF } END { print n + 0 }')" -lt "$1" ] ||
             return 0
@@ -95,7 +83,7 @@ need_linux
 boot_linux "$name" "$release" "$machine" "pti=on -- $loads" 1 || fail 'no guest'
 init=$guests/../linux/init
 
-sample all -s "$init"
+sample "$few" "$work/all" -s "$init" "$name"
 result sidecar "$work/all.meta.json" "stacks['complete'] * 100 >= samples['running'] * 99" \
     "call_sites['agreed'] * 100 >= call_sites['checked'] * 97"
 whose_samples
@@ -111,7 +99,7 @@ keep_by_build_id "$guests/../linux/plain" "$work/files"
 sample_enough "$samples" 'split_[136]0' --debug-dir "$work/files"
 result split "$name" "$points" "$samples" split_10=10,split_30=30,split_60=60 "${files[@]}"
 # Without its file only the module has a name.
-sample bare
+sample "$few" "$work/bare" "$name"
 # Addresses in it are right if its own symbols say that threads work there.
 python3 - "$guests/../linux/plain" "$work/bare.folded" <<'PYTHON' || fail "no module 'plain', or addresses of another"
 import collections, re, subprocess, sys
@@ -137,7 +125,7 @@ fi
 
 # Processes that live for moments: each sample is of one, or of who starts them.
 tell_linux "$name" 'stop forks' >"$work/said"
-sample forks -s "$init"
+sample "$few" "$work/forks" -s "$init" "$name"
 result stacks "$name" 99.8 "($tasks|forks|forked)(;.*)?" "$work/forks.folded"
 grep -qE "^$name;forked;" "$work/forks.folded" || fail 'nobody sees the forked ones'
 

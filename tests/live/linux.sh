@@ -32,7 +32,7 @@ look_at()
     say "$name: $(sed -nE 's/^ +ok +linux +//p' "$work/out")"
     grep -qE "^ +(ok|warn) +$3 stacks +[0-9]+ of [0-9]+ complete$" "$work/out" ||
         fail "no '$3 stacks': $(cat "$work/out")"
-    profile 0 "${fast[@]}" -d 1 --pids -o "$work/x.folded" -o "$work/x.meta.json" "$name"
+    sample 20 "$work/x" --pids "$name"
     says "^$name: Linux [^ ]+: [0-9]+ symbols and [0-9]+ modules, with unwind tables, with processes; "
     result sidecar "$work/x.meta.json" "samples['running'] >= 2" "linux['release'] == '$release'" \
         "linux['btf'] and linux['processes'] and linux['orc_rules'] > 300000" \
@@ -74,7 +74,7 @@ by_process()
 # replays PROCESS: a capture has what is known of the kernel, and of who ran
 replays()
 {
-    profile 0 "${fast[@]}" -d 1 --capture "$work/x.capture" -o "$work/y.folded" "$name"
+    sample 20 "$work/y" --capture "$work/x.capture" "$name"
     profile 0 report -q -f folded "$work/x.capture"
     cmp -s "$work/out" "$work/y.folded" || fail "not the same: $(diff "$work/out" "$work/y.folded")"
     profile 0 report -q -f folded --pids "$work/x.capture"
@@ -83,6 +83,7 @@ replays()
 
 need_daemon
 need_linux
+sample_seconds=(1 4 40)
 for levels in 5 4; do
     for pti in on off; do
         boot_cell "$levels" "$pti"
@@ -94,7 +95,7 @@ for levels in 5 4; do
             by_process syscalls
             replays syscalls
         fi
-        runs "$name" || fail "'$name' does not run any more"
+        wait_until 3 runs "$name" || fail "'$name' does not run any more"
         destroy_guest "$name"
     done
 done

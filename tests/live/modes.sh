@@ -36,12 +36,12 @@ for mode in "${modes[@]}"; do
     # The guest says what it does; it may lack what it needs.
     for word in $words; do
         case $word in
-        split | deep | recursion) grep -qa "virt-uprof guest: $word" "$(guest_serial "$name")" ;;
-        *) grep -qa " $word" "$(guest_serial "$name")" ;;
+        split | deep | recursion) wait_until 5 grep -qa "virt-uprof guest: $word" "$(guest_serial "$name")" ;;
+        *) wait_until 5 grep -qa " $word" "$(guest_serial "$name")" ;;
         esac || fail "$mode: the guest says '$(cat "$(guest_serial "$name")")'"
     done
 
-    profile 0 "${fast[@]}" -d 2 -o "$work/x.folded" -o "$work/x.meta.json" "$name"
+    sample 100 "$work/x" "$name"
     if [ "${words%% *}" = deep ]; then
         # A few are cut until more of the stack is copied.
         result stacks "$name" 60 'guest_entry;guest_main;deep_loop(;deep_[0-9]{2}){64};work' "$work/x.folded"

@@ -11,6 +11,7 @@ name=${guest_prefix}paused-$way
 # stays_paused WHAT: and goes on not to work
 stays_paused()
 {
+    wait_until "$daemon_seconds" libvirt_answers || fail 'the daemon is away'
     must_be_paused "$name"
     [ "$(counter "$name")" = "$stands_at" ] || fail "the guest has worked after $1"
 }
@@ -18,6 +19,7 @@ stays_paused()
 # Clients are killed: their daemon may crash, and others' must not.
 # shellcheck disable=SC2119
 need_own_daemon
+start_keeper
 boot "$name" split
 quiet_virsh suspend "$name" >/dev/null
 stands_at=$(counter "$name")
@@ -75,9 +77,11 @@ must_run "$name"
 "$program" "${fast[@]}" -d 30 -o "$work/y.folded" "$name" 2>/dev/null </dev/null &
 profiler=$!
 sleep 2
+guardian=$(guardian_of "$profiler")
 kill -KILL "$profiler"
 wait "$profiler" 2>/dev/null || true
-sleep 1.5
+# Until then it resumes whatever it finds paused.
+wait_until 30 is_gone "$guardian" || fail 'the guardian lives on'
 must_run "$name"
 quiet_virsh suspend "$name" >/dev/null
 stands_at=$(counter "$name")

@@ -44,6 +44,7 @@ port=$(free_tcp_port)
 need_own_daemon 'listen_tcp = 1' 'auth_tcp = "none"' "tcp_port = \"$port\"" \
     'listen_addr = "127.0.0.1"' 'auth_unix_rw = "none"' "unix_sock_group = \"$(id -gn $user)\"" \
     'unix_sock_rw_perms = "0770"'
+start_keeper
 boot "$name" split
 cp "$guest64" "$work/kernel.elf"
 
@@ -73,6 +74,7 @@ sleep 5
 kill -KILL "$profiler"
 wait "$profiler" 2>/dev/null || true
 sleep 1
+wait_until "$daemon_seconds" libvirt_answers || fail 'the daemon is away'
 must_run "$name"
 
 # No access at all: the socket's group is not theirs.

@@ -21,7 +21,7 @@ n_commands()
 start()
 {
     rm -f "$work"/x.* "$work/err"
-    "$program" -o "$work/x.folded" -o "$work/x.meta.json" --budget 100 -d "$@" "$name" \
+    "$program" -o "$work/x.folded" -o "$work/x.meta.json" --budget 100 --max-pause 1s -d "$@" "$name" \
         >"$work/out" 2>"$work/err" </dev/null &
     profiler=$!
 }
@@ -56,9 +56,10 @@ need_own_daemon 'log_filters = "1:qemu.qemu_monitor"' \
 boot "$name" split 1/2
 
 say 'nothing is asked while samples are taken'
-start 6 -F 1000 --access direct
+start 30 -F 1000 --access direct
 n=$(count_commands)
 [ "$n" = 0 ] || fail "$n monitor commands: $(grep QEMU_MONITOR_SEND_MSG "$log" | tail -n "$n")"
+kill -INT "$profiler"
 finish
 result sidecar "$work/x.meta.json" "samples['running'] > 200"
 

@@ -125,7 +125,7 @@ slow_max=3
 gave_up()
 {
     [ "$(grep -c ': failed: ' "$work/err")" = 1 ] &&
-        grep -q ': failed: it took too long, and was ended' "$work/err" || return 1
+        grep -qE ": failed: ($missed)" "$work/err" || return 1
     slow=$((slow + 1))
     [ "$slow" -le "$slow_max" ] || fail 'domains are given up again and again'
 }

@@ -13,6 +13,7 @@ vcpu1='guest_entry_ap;ap_main(;vcpu1_loop)?(;vcpu1_work)?'
 
 need_daemon
 boot "$name" smp 2
+wait_until "$guest_seconds" second_vcpu_works "$name" || fail 'vCPU 1 does not begin'
 
 profile 0 "${fast[@]}" -d 8 --per-vcpu -o "$work/x.folded" -o "$work/x.meta.json" "$name"
 result stacks "$name" 100 "vcpu0;$vcpu0|vcpu1;$vcpu1" "$work/x.folded"
@@ -49,5 +50,4 @@ profile 0 dump "${patient[@]}" "$name"
 # Both work on.
 must_run "$name"
 before=$(counter "$name" uprof_counter_ap)
-sleep 1
-[ "$(counter "$name" uprof_counter_ap)" != "$before" ] || fail 'vCPU 1 stands still'
+wait_until 20 counts_on "$name" "$before" uprof_counter_ap || fail 'vCPU 1 stands still'

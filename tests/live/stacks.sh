@@ -7,7 +7,7 @@
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-samples_wanted=${UPROF_LIVE_SAMPLES:-$([ "$way" = DIRECT ] && echo 2000 || echo 500)}
+samples_wanted=${UPROF_LIVE_SAMPLES:-$([ "$way" = DIRECT ] && echo 2000 || echo 1000)}
 chain='guest_entry;guest_main;main_loop(;function_[123](;work)?)?'
 
 # shares_are_right IMAGE: all stacks, and those of work have function_N in them

@@ -15,7 +15,7 @@ profile 0 top "${patient[@]}" --batch --rounds 3 -n 3 "$name"
 [ "$(grep -c "^$name: [0-9.]* % busy, [0-9.]* % idle, " "$work/out")" = 3 ] || fail "$(cat "$work/out")"
 [ "$(grep -c ' work$' "$work/out")" = 3 ] || fail "not three tables: $(cat "$work/out")"
 [ ! -s "$work/err" ] || fail 'words on stderr'
-profile 0 top "${patient[@]}" --batch --rounds 1 --sort total "$name" "$name-2"
+profile 0 top "${patient[@]}" --batch --rounds 3 --sort total "$name" "$name-2"
 grep -qE "100\.0  guest_entry  \($name\)|[0-9.]+  guest_entry  \($name\)" "$work/out" ||
     fail "no domain beside its functions: $(cat "$work/out")"
 grep -q "($name-2)" "$work/out" || fail "no second domain: $(cat "$work/out")"

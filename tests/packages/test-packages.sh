@@ -78,10 +78,10 @@ fill_root()
     apt-config dump | grep -E '^Acquire::https?::Proxy' >"$1/apt" || true
     [ ! -s "$1/apt" ] || options+=("--aptopt=$1/apt")
     chmod 755 "$1"
-    mmdebstrap --quiet --variant=minbase --aptopt='Apt::Install-Recommends "false"' \
+    try_often bootstrap "$1/tree" --quiet --variant=minbase --aptopt='Apt::Install-Recommends "false"' \
         --dpkgopt='path-exclude=/usr/share/locale/*' \
         --include="$(IFS=,; echo "${root_packages[*]}")" "${options[@]}" \
-        "$lab_suite" "$1/tree" "${sources[@]}" </dev/null
+        "$lab_suite" "$1/tree" "${sources[@]}"
 }
 
 # make_root: makes the Debian that packages are installed into, unless it is there;

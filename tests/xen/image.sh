@@ -60,12 +60,12 @@ build_root()
     apt-config dump | grep -E '^Acquire::https?::Proxy' >"$1.apt" || true
     [ ! -s "$1.apt" ] || options+=("--aptopt=$1.apt")
     # shellcheck disable=SC2016 # $1 is the inner shell's
-    mmdebstrap --quiet --variant=minbase --aptopt='Apt::Install-Recommends "false"' \
+    try_often bootstrap "$1" --quiet --variant=minbase --aptopt='Apt::Install-Recommends "false"' \
         --include="$(IFS=,; echo "${lab_packages[*]}")" "${options[@]}" \
         --setup-hook='mkdir -p "$1/etc/initramfs-tools/conf.d" "$1/usr/share/initramfs-tools/modules.d"' \
         --setup-hook='echo MODULES=list >"$1/etc/initramfs-tools/conf.d/lab"' \
         --setup-hook="printf '%s\n' ${lab_initrd_modules[*]} >\"\$1/usr/share/initramfs-tools/modules.d/lab\"" \
-        "$lab_suite" "$1" "${sources[@]}" </dev/null
+        "$lab_suite" "$1" "${sources[@]}"
 }
 
 # adapt_root DIR: what libvirt 9.0 trips over in such a dom0

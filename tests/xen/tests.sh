@@ -245,18 +245,20 @@ gone()
     boot other pv
     other=$domid
     boot g pvh
-    virt-uprof -F 200 -d 600 -o "$work/%d.folded" g other >"$work/out" 2>"$work/err" &
+    virt-uprof -F 200 -d 600 -o "$work/%d.folded" -o "$work/%d.meta.json" g other >"$work/out" 2>"$work/err" &
     wait_until 20 grep -q 'access xen' "$work/err"
     virsh -q destroy g
     wait_until 30 is_in_state "$domid" gone || fail "it is $(state_of "$domid"): $(xl list)"
     if xl list | grep null; then
         fail 'a dead domain is still there'
     fi
+    sleep 1
     kill -INT $!
     wait $!
     says 'the domain ended in mid-run; its samples stand'
     [ -s "$work/g.folded" ]
     [ -s "$work/other.folded" ]
+    result sidecar "$work/other.meta.json" "ended_by == 'signal'"
     must_run "$other"
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <glib.h>
+#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 
 static int signals = -1;
 static sigset_t mask;
+static gint *has_begun; /* shared with children */
 
 static int
 answer(int fd, void *data)
@@ -44,6 +46,7 @@ cut_answer(int fd, void *data)
 static int
 hang(int fd, void *data)
 {
+    g_atomic_int_set(has_begun, 1);
     uprof_helper_put(fd, "alive");
     for (;;)
         pause();
@@ -60,6 +63,7 @@ hang_gently(int fd, void *data)
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigprocmask(SIG_BLOCK, &set, NULL);
+    g_atomic_int_set(has_begun, 1);
     if (data)
         kill(getppid(), SIGINT);
     sigwait(&set, &number);
@@ -105,10 +109,11 @@ run_begun(int (*work)(int, void *), uint64_t time_ns, uint64_t silence_ns, int *
           UprofHelperEnd *end)
 {
     enum { TRIES_MAX = 10 };
-    GPtrArray *texts = run(work, NULL, time_ns, silence_ns, code, end, NULL);
+    GPtrArray *texts = NULL;
 
-    for (unsigned n = 1; texts->len == 0 && n < TRIES_MAX; n++) {
-        g_ptr_array_unref(texts);
+    g_atomic_int_set(has_begun, 0);
+    for (unsigned n = 0; !g_atomic_int_get(has_begun) && n < TRIES_MAX; n++) {
+        g_clear_pointer(&texts, g_ptr_array_unref);
         texts = run(work, NULL, time_ns, silence_ns, code, end, NULL);
     }
     return texts;
@@ -225,6 +230,9 @@ main(int argc, char **argv)
     sigset_t wanted;
 
     g_test_init(&argc, &argv, NULL);
+    has_begun =
+        mmap(NULL, sizeof(*has_begun), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    g_assert_true(has_begun != MAP_FAILED);
     sigemptyset(&wanted);
     sigaddset(&wanted, SIGINT);
     sigprocmask(SIG_BLOCK, &wanted, &mask);
