@@ -37,8 +37,9 @@ enum {
     CHECK_STEP_US = 500,
     PRIME_TRIES = 200,
     PRIME_STEP_US = 1000,
-    ADOPT_TRIES = 10,  /* at the start; each waits a fifth of a second for a vCPU to stop */
-    ADOPTIONS_MAX = 5, /* later, one in each of the keeper's looks */
+    LATE_MS = 2000, /* so long is a vCPU waited for at the start that does not stop in time */
+    LATE_STEP_US = 1000,
+    ADOPTIONS_MAX = 5,
     PROBES = 16,
     PROBE_STEP_US = 300,
     CAP_PTRACE = 19, /* CAP_SYS_PTRACE, linux/capability.h */
@@ -152,11 +153,18 @@ fail_direct(const DirectGuest *direct, const char *why, GError **error)
     return false;
 }
 
+static bool
+has_place(const DirectGuest *direct, const UprofQmpCpu *cpu)
+{
+    return cpu->index < direct->base.n_vcpus && cpu->thread > 0;
+}
+
 /* vCPUs that QEMU has and we have not yet. Returns: how many are ready, with the reason if not all */
 static unsigned
 adopt_vcpus(DirectGuest *direct, UprofTracer *tracer, const char **why)
 {
     const UprofQemu *qemu = direct->qemu;
+    bool is_late = false;
     unsigned n_ready = 0;
 
     for (unsigned i = 0; i < direct->base.n_vcpus; i++) {
@@ -166,13 +174,19 @@ adopt_vcpus(DirectGuest *direct, UprofTracer *tracer, const char **why)
     }
     for (guint i = 0; i < qemu->cpus->len; i++) {
         const UprofQmpCpu *cpu = &g_array_index(qemu->cpus, UprofQmpCpu, i);
-        if (cpu->index >= direct->base.n_vcpus || cpu->thread <= 0)
+        if (has_place(direct, cpu))
+            g_atomic_int_set(&direct->vcpus[cpu->index].is_plugged, 1);
+    }
+    for (guint i = 0; i < qemu->cpus->len && !is_late; i++) {
+        const UprofQmpCpu *cpu = &g_array_index(qemu->cpus, UprofQmpCpu, i);
+        if (!has_place(direct, cpu))
             continue;
         UprofKvmVcpu *vcpu = &direct->vcpus[cpu->index];
-        g_atomic_int_set(&vcpu->is_plugged, 1);
         if (g_atomic_int_get(&vcpu->state) == UPROF_KVM_VCPU_READY ||
             uprof_kvm_vcpu_open(vcpu, tracer, qemu->pid, qemu->pidfd, cpu->thread, why))
             n_ready++;
+        else
+            is_late = vcpu->tracee.state == UPROF_TRACEE_LATE; /* our end alone lets it go */
     }
     return n_ready;
 }
@@ -257,6 +271,24 @@ prime_vcpu(DirectGuest *direct, UprofKvmVcpu *vcpu, UprofTracer *tracer)
     return false;
 }
 
+/*
+ * A vCPU that has not stopped in time does as soon as it can, and stands until it is let go
+ * here. To ask the monitor for its registers meanwhile would be to wait for ourselves.
+ * Returns: whether it is let go
+ */
+static bool
+settle_soon(UprofKvmVcpu *vcpu)
+{
+    const uint64_t until_ns = uprof_clock_now_ns() + PRIME_TRIES * PRIME_STEP_US * UPROF_NS_PER_US;
+
+    while (uprof_tracee_settle(&vcpu->tracee) == UPROF_TRACE_LATE) {
+        if (uprof_clock_now_ns() >= until_ns)
+            return false;
+        g_usleep(LATE_STEP_US);
+    }
+    return true;
+}
+
 /* What the page says must be what the monitor says. Returns: (nullable): why it is not; literal */
 static const char *
 check_vcpu(DirectGuest *direct, unsigned index, UprofTracer *tracer)
@@ -267,7 +299,7 @@ check_vcpu(DirectGuest *direct, unsigned index, UprofTracer *tracer)
 
     if (!prime_vcpu(direct, &direct->vcpus[index], tracer))
         return differs;
-    for (unsigned i = 0; i < CHECK_TRIES; i++) {
+    for (unsigned i = 0; i < CHECK_TRIES && settle_soon(&direct->vcpus[index]); i++) {
         if (ask_regs(direct, index, &before) &&
             hold_once(direct, &direct->vcpus[index], tracer, &held, &hold_ns) &&
             ask_regs(direct, index, &after)) {
@@ -314,6 +346,8 @@ prove(DirectGuest *direct, UprofTracer *tracer, GError **error)
         const char *differs = check_vcpu(direct, i, tracer);
         if (!differs)
             continue;
+        if (direct->vcpus[i].tracee.state == UPROF_TRACEE_LATE)
+            return fail_direct(direct, UPROF_KVM_LATE, error);
         g_autofree char *why = g_strdup_printf("vCPU %u: what the kernel says does not agree with "
                                                "QEMU's monitor: %s",
                                                i, differs);
@@ -330,6 +364,22 @@ adopt(DirectGuest *direct, UprofTracer *tracer, GError **error)
 
     return adopt_vcpus(direct, tracer, &why) == direct->n_present ||
            fail_direct(direct, why, error);
+}
+
+static bool
+adopt_and_prove(DirectGuest *direct, UprofTracer *tracer, GError **error)
+{
+    return adopt(direct, tracer, error) && prove(direct, tracer, error);
+}
+
+/* Joined is not yet gone: what it was attached to is let go in between. */
+static void
+wait_until_gone(pid_t thread)
+{
+    const uint64_t until_ns = uprof_clock_now_ns() + LATE_MS * UPROF_NS_PER_MS;
+
+    while (syscall(SYS_tgkill, getpid(), thread, 0) == 0 && uprof_clock_now_ns() < until_ns)
+        g_usleep(LATE_STEP_US);
 }
 
 typedef struct {
@@ -379,19 +429,22 @@ trace_apart(DirectGuest *direct,
             *is_late = true;
         }
     }
+    if (*is_late)
+        wait_until_gone(tracing.thread);
     return tracing.ok;
 }
 
 /* A thread that gets no CPU to stop on may have one a moment later. */
 static bool
-adopt_patiently(DirectGuest *direct, GError **error)
+trace_patiently(DirectGuest *direct, GError **error)
 {
-    bool is_late = true, ok = false;
+    const uint64_t until_ns = uprof_clock_now_ns() + LATE_MS * UPROF_NS_PER_MS;
+    bool is_late, ok;
 
-    for (unsigned i = 0; i < ADOPT_TRIES && is_late && !ok; i++) {
+    do {
         g_clear_error(error);
-        ok = trace_apart(direct, adopt, &is_late, error);
-    }
+        ok = trace_apart(direct, adopt_and_prove, &is_late, error);
+    } while (!ok && is_late && uprof_clock_now_ns() < until_ns);
     return ok;
 }
 
@@ -400,7 +453,7 @@ attach(DirectGuest *direct, const UprofTarget *target, GError **error)
 {
     UprofQemu *qemu = direct->qemu;
     unsigned n_vcpus;
-    bool is_late, paused;
+    bool paused;
 
     if (!uprof_qemu_check_running(qemu, target, &paused, error))
         return false;
@@ -417,10 +470,8 @@ attach(DirectGuest *direct, const UprofTarget *target, GError **error)
     direct->base.n_vcpus = MIN(MAX(n_vcpus, target->n_vcpus), (unsigned)UPROF_VCPUS_MAX);
     direct->vcpus = g_new0(UprofKvmVcpu, direct->base.n_vcpus);
     direct->n_present = qemu->cpus->len;
-    if (!adopt_patiently(direct, error))
-        return false;
     direct->n_adoptions = ADOPTIONS_MAX;
-    return trace_apart(direct, prove, &is_late, error);
+    return trace_patiently(direct, error);
 }
 
 static UprofGuest *

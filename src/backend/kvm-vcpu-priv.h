@@ -18,6 +18,9 @@
 
 #include "uprof/guest.h"
 
+/* Why there is no access, in words. */
+#define UPROF_KVM_LATE "a vCPU thread did not stop in time"
+
 struct kvm_run;
 
 /**

@@ -49,7 +49,7 @@ name_answer(UprofTraceAnswer answer)
 {
     switch (answer) {
     case UPROF_TRACE_LATE:
-        return "a vCPU thread did not stop in time";
+        return UPROF_KVM_LATE;
     case UPROF_TRACE_GROUP_STOP:
         return "a signal has stopped QEMU";
     case UPROF_TRACE_TAKEN:

@@ -5,14 +5,23 @@
  *
  * UPROF_TEST_INTERRUPTS: how many PTRACE_INTERRUPT come through before (0).
  * UPROF_TEST_LOST: how many do not before that (0).
+ * UPROF_TEST_HIDDEN: of so many (0) that come through each second one's stop is not seen in time:
+ *   only who looks without waiting sees it.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
 #include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 long ptrace(enum __ptrace_request request, ...);
+pid_t waitpid(pid_t thread, int *status, int options);
+
+static bool is_hidden;
 
 static int
 ask_number(const char *variable)
@@ -25,7 +34,7 @@ ask_number(const char *variable)
 long
 ptrace(enum __ptrace_request request, ...)
 {
-    static int n_left = -1, n_lost;
+    static int n_left = -1, n_lost, n_hidden, n_sent;
     long (*real)(enum __ptrace_request, pid_t, void *, void *);
     va_list arguments;
 
@@ -38,6 +47,7 @@ ptrace(enum __ptrace_request request, ...)
     if (n_left < 0) {
         n_left = ask_number("UPROF_TEST_INTERRUPTS");
         n_lost = ask_number("UPROF_TEST_LOST");
+        n_hidden = ask_number("UPROF_TEST_HIDDEN");
     }
     if (request == PTRACE_INTERRUPT && n_lost > 0) {
         n_lost--;
@@ -47,6 +57,24 @@ ptrace(enum __ptrace_request request, ...)
         n_left = 0;
         return 0;
     }
+    if (request == PTRACE_INTERRUPT) {
+        n_sent++;
+        is_hidden = n_sent % 2 == 0 && n_sent <= n_hidden;
+    }
     *(void **)&real = dlsym(RTLD_NEXT, "ptrace");
     return real(request, thread, address, data);
+}
+
+pid_t
+waitpid(pid_t thread, int *status, int options)
+{
+    pid_t (*real)(pid_t, int *, int);
+
+    if (is_hidden && (options & __WALL) && !(options & WNOHANG)) {
+        usleep(1000);
+        errno = EINTR;
+        return -1;
+    }
+    *(void **)&real = dlsym(RTLD_NEXT, "waitpid");
+    return real(thread, status, options);
 }
