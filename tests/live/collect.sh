@@ -140,11 +140,11 @@ profile 1 enable --config "$work/config.xml" -s /etc/passwd "$tcg"
 says "^virt-uprof: $tcg: symbols '/etc/passwd' are in none of the folders for them"
 quiet_virsh metadata "$tcg" "$namespace" --key uprof --live --set \
     '<profile enabled="yes" duration="200ms"><symbols file="/etc/passwd"/></profile>' >/dev/null
-collect 0 -- "$tcg"
+collect_one 0 -- "$tcg"
 says "symbols '/etc/passwd' are in none of the folders for them .*; ignored$"
 cp "$guest64" "$work/symbols/app.dbg"
 profile 0 enable --config "$work/config.xml" -s "$work/symbols/app.dbg" "$tcg"
-collect 0 -- "$tcg"
+collect_one 0 -- "$tcg"
 result sidecar "$(newest "$tcg")" "images[0]['symbols'] == '$work/symbols/app.dbg'"
 rm -rf "$store"
 
@@ -162,7 +162,7 @@ slice=$(newest "$kvm")
 gunzip -c "${slice%.meta.json}.folded.gz" >"$work/kvm.folded"
 result stacks "$kvm" 95 "$stacks" "$work/kvm.folded"
 must_be_paused "$paused"
-collect 0 -q "$tcg"
+collect_one 0 -q "$tcg"
 [ ! -s "$work/err" ] || fail "a quiet round speaks: $(cat "$work/err")"
 
 say 'another run samples it'

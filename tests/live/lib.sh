@@ -213,8 +213,8 @@ counter()
 # guardian_of PID: of a run's process, its only child
 guardian_of()
 {
-    local children
-    read -ra children <"/proc/$1/task/$1/children"
+    local children=()
+    read -ra children <"/proc/$1/task/$1/children" || true # no line's end there
     [ "${#children[@]}" = 1 ] || fail "children of the run: '${children[*]}'"
     echo "${children[0]}"
 }

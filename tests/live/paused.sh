@@ -82,6 +82,7 @@ kill -KILL "$profiler"
 wait "$profiler" 2>/dev/null || true
 # Until then it resumes whatever it finds paused.
 wait_until 30 is_gone "$guardian" || fail 'the guardian lives on'
+wait_until "$daemon_seconds" libvirt_answers || fail 'the daemon is away'
 must_run "$name"
 quiet_virsh suspend "$name" >/dev/null
 stands_at=$(counter "$name")

@@ -75,6 +75,7 @@ kill -KILL "$profiler"
 wait "$profiler" 2>/dev/null || true
 sleep 1
 wait_until "$daemon_seconds" libvirt_answers || fail 'the daemon is away'
+wait_until 30 runs "$name" || fail 'the guest is left stopped'
 must_run "$name"
 
 # No access at all: the socket's group is not theirs.

@@ -24,11 +24,11 @@ must_run "$name"
 
 # A reader that leaves early: no words, exit 1, and the guest runs.
 status=0
-"$program" -d 1 "$name" 2>"$work/err" >/dev/full || status=$?
+"$program" "${patient[@]}" -d 3 "$name" 2>"$work/err" >/dev/full || status=$?
 [ "$status" = 1 ] || fail "exit $status when stdout is full"
 {
     status=0
-    "$program" -q -d 1 "$name" 2>"$work/err" || status=$?
+    "$program" "${patient[@]}" -q -d 3 "$name" 2>"$work/err" || status=$?
     echo "$status" >"$work/status"
 } | true
 [ "$(cat "$work/status")" = 1 ] || fail "exit $(cat "$work/status") when stdout is closed"

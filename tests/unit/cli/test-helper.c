@@ -46,8 +46,8 @@ cut_answer(int fd, void *data)
 static int
 hang(int fd, void *data)
 {
-    g_atomic_int_set(has_begun, 1);
     uprof_helper_put(fd, "alive");
+    g_atomic_int_set(has_begun, 1);
     for (;;)
         pause();
     return 0;
