@@ -13,6 +13,9 @@ result.py COMMAND ARGUMENT... - looks at what virt-uprof wrote
     agree DOMAIN FILE FILE         functions have the same shares in both, within what chance
                                    does to the smaller
     total FILE...                  prints how many samples
+    holds CAPTURE SIDECAR          of a busy guest whose vCPUs are held one by one: each sample is
+                                   a hold of its own, or a tick in which its vCPU had not run since
+                                   the one before; of the latter there are few
     sidecar FILE [EXPRESSION...]   the members of the sidecar are what they must be,
                                    and each expression over them is true
 
@@ -21,12 +24,19 @@ Exits 1 and says why if something is not so.
 
 import json
 import re
+import struct
 import sys
 
 # Points by the least number of samples. Of few chance takes its part: four times its
 # usual part for a share of 60 %, less of many.
 FEW_SAMPLES = 100
 TOLERANCES = ((20000, 1), (5000, 2), (0, 7))
+# The capture file, as include/uprof/capture.h has it: its header, the head of a record, kinds of
+# records, and how a rest begins: its time, vCPU, weight, count.
+HEADER_BYTES = 16
+RECORD = struct.Struct("<II")
+SNAPSHOT, REST = 3, 6
+REST_HEAD = struct.Struct("<QIII")
 CHAIN = re.compile(r"guest_entry;guest_main;main_loop;function_([123]);work")
 # What runs in main_loop or in function_N itself, which is rare; no function on
 # the way to it is ever missing, also not at the edges of functions.
@@ -187,6 +197,24 @@ def total(*paths):
     print(sum(count for path in paths for _, count in read_folded(path)))
 
 
+def holds(capture, path):
+    with open(capture, "rb") as file:
+        data = file.read()
+    at, held, rested = HEADER_BYTES, 0, 0
+    while at + RECORD.size <= len(data):
+        kind, size = RECORD.unpack_from(data, at)
+        at += RECORD.size
+        held += kind == SNAPSHOT
+        rested += REST_HEAD.unpack_from(data, at)[3] if kind == REST else 0
+        at += size
+    with open(path, encoding="utf-8") as file:
+        run = json.load(file)
+    if run["hold_us"]["count"] != held or run["samples"]["total"] != held + rested:
+        fail(f"{held} holds and {rested} rests in the capture; {run['hold_us']}, {run['samples']}")
+    if rested * 5 > held:
+        fail(f"{held} holds, and {rested} ticks without one")
+
+
 def check_linux(linux):
     """What is told of a Linux guest, of the right types; no part is larger than its whole."""
     if set(linux) != set(LINUX):
@@ -249,7 +277,7 @@ def sidecar(path, *expressions):
 
 
 COMMANDS = {"shares": shares, "stacks": stacks, "split": split, "agree": agree, "total": total,
-            "sidecar": sidecar}
+            "holds": holds, "sidecar": sidecar}
 
 if __name__ == "__main__":
     if len(sys.argv) < 3 or sys.argv[1] not in COMMANDS:
