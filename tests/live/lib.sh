@@ -104,11 +104,6 @@ start_keeper()
     at_exit kill "$!"
 }
 
-# How a round may miss a domain on a busy machine whose KVM is itself emulated: QEMU was seen to
-# leave its monitor unanswered for minutes; and the time of a slice may pass without one tick.
-# shellcheck disable=SC2034
-missed='it took too long, and was ended|no sample was taken$'
-
 # only_collector: for tests of rounds, whose lock is the machine's: one after the other
 only_collector()
 {
