@@ -2,9 +2,9 @@
 /*
  * arch.h - the table of architectures: word size, byte order, registers
  *
- * General registers are kept by DWARF number (System V psABI AMD64 supplement,
- * figure 3.36), so that unwind tables find them without another table. A vCPU
- * that runs 32-bit code keeps the numbers of its 64-bit architecture.
+ * General registers have their DWARF numbers (System V psABI AMD64 supplement, figure
+ * 3.36), so that unwind tables need no other table to find them. A vCPU that runs 32-bit
+ * code keeps the numbers of its 64-bit architecture.
  */
 #pragma once
 
@@ -31,20 +31,22 @@ enum {
     UPROF_X86_N_REGS,
 };
 
-/* Places in UprofRegs.sys on x86 */
+/* Indices of UprofRegs.sys on x86 */
 enum {
     UPROF_X86_CR0,
     UPROF_X86_CR3,
     UPROF_X86_CR4,
     UPROF_X86_EFER,
-    UPROF_X86_IDT, /* base; a linear address; those below too */
+    UPROF_X86_IDT, /* base of the table: a linear address, like the next two */
     UPROF_X86_GDT,
     UPROF_X86_TR,
-    /* 32 or 64: a paravirtual guest of Xen, and its width: its tables hold machine frames */
+    /* 32 or 64: the word size of a paravirtual guest of Xen, whose page tables hold machine
+     * frame numbers; 0 for all other guests */
     UPROF_X86_XEN_PV,
-    /* Of such a guest, which has no tables of its own for the processor, in their place: */
-    UPROF_X86_XEN_ENTRY = UPROF_X86_IDT, /* where Xen enters its kernel for an event */
-    UPROF_X86_XEN_ROOT = UPROF_X86_TR,   /* as CR3: tables that map its kernel, in user mode, too */
+    /* A paravirtual guest has no IDT and no TR. Their indices have other values: */
+    UPROF_X86_XEN_ENTRY = UPROF_X86_IDT, /* where Xen enters the guest's kernel for an event */
+    UPROF_X86_XEN_ROOT = UPROF_X86_TR,   /* like CR3: tables that map the kernel even while
+                                          * the vCPU is in user mode */
 };
 
 /* Bits of those registers (Intel SDM, volume 3, 2.5 and 2.2.1) */
@@ -57,46 +59,36 @@ enum {
 #define UPROF_X86_EFER_LMA UINT64_C(0x400)
 #define UPROF_X86_EFER_NXE UINT64_C(0x800)
 
-/**
- * UprofArch:
- * @name: as libvirt writes it in domain XML
- * @word_bytes: size of an address
- * @big_endian: byte order
- * @elf_machine: e_machine of its images
- * @n_regs: general registers, the program counter included
- * @pc, @sp, @fp: their DWARF numbers
- * @dwarf_regs: our numbers by those of the architecture's own psABI, which its
- *   unwind tables use; %NULL: they are the same
- * @n_dwarf_regs: how many
- * @reg_names: by DWARF number, as people and QEMU call them; %NULL: has none
- *   of that number
- */
+/** UprofArch: one row */
 typedef struct {
-    const char *name;
-    uint8_t word_bytes;
+    const char *name;   /* as libvirt writes it in domain XML */
+    uint8_t word_bytes; /* of an address */
     bool big_endian;
-    uint16_t elf_machine;
-    uint8_t n_regs;
-    uint8_t pc, sp, fp;
+    uint16_t elf_machine; /* e_machine of ELF files */
+    uint8_t n_regs;       /* general registers, including the program counter */
+    uint8_t pc, sp, fp;   /* DWARF numbers of these registers */
+    /* (nullable): maps numbers of the architecture's own psABI, which its unwind tables use,
+     * to the numbers here; %NULL if both are the same */
     const uint8_t *dwarf_regs;
     uint8_t n_dwarf_regs;
+    /* By DWARF number: names that people and QEMU use; %NULL if no register has the number */
     const char *reg_names[UPROF_REGS_MAX];
 } UprofArch;
 
 /** uprof_arch_find: @name: as in domain XML. Returns: (nullable): its row */
 const UprofArch *uprof_arch_find(const char *name);
 
-/** uprof_arch_at: @i: from 0. Returns: (nullable): that row; %NULL behind the last */
+/** uprof_arch_at: Returns: (nullable): row @i, from 0; %NULL after the last */
 const UprofArch *uprof_arch_at(size_t i);
 
-/** uprof_arch_of_elf: @machine: e_machine. Returns: (nullable): the row of such images */
+/** uprof_arch_of_elf: @machine: e_machine. Returns: (nullable): the row for such files */
 const UprofArch *uprof_arch_of_elf(uint16_t machine);
 
 /**
- * uprof_arch_dwarf_reg:
- * @dwarf: number of a register in the images' unwind tables
- * @reg: (out): our number of it
+ * uprof_arch_dwarf_reg: translates a register number of unwind tables
+ * @dwarf: a number in the tables of an image for @arch
+ * @reg: (out): the number here
  *
- * Returns: false if no general register has that number
+ * Returns: false if @dwarf is not the number of a general register
  */
 bool uprof_arch_dwarf_reg(const UprofArch *arch, uint64_t dwarf, unsigned *reg);

@@ -1,58 +1,56 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * backend.h - the backends there are
- *
- * Access `xen` is a module of its own: xen-module.h.
+ * backend.h - all backends but `xen`, which is a loadable module: xen-module.h
  */
 #pragma once
 
 #include "uprof/capture.h"
 #include "uprof/guest.h"
 
-/** Stops one vCPU at a time by ptrace; local guests on KVM */
+/** uprof_direct_ops: stops one vCPU at a time by ptrace; for local guests on KVM */
 extern const UprofGuestOps uprof_direct_ops;
 
 /**
  * uprof_direct_obstacle:
  * @code: (out): %UPROF_ERROR_DENIED or %UPROF_ERROR_UNSUPPORTED
  *
- * Returns: (nullable): why this process on this host cannot use it, whatever
- *   the guest; literal. %NULL: nothing is known that stands in the way
+ * Returns: (nullable): why this process cannot use access `direct` on this host, for any guest;
+ *   literal. %NULL: no obstacle is known
  */
 const char *uprof_direct_obstacle(UprofErrorCode *code);
 
-/** Stops the guest through libvirt, asks QEMU's monitor; works everywhere */
+/**
+ * uprof_monitor_ops: stops the guest through libvirt, and asks QEMU's monitor; for all QEMU guests
+ */
 extern const UprofGuestOps uprof_monitor_ops;
 
-/** A capture file, as a guest; @path of the target names it */
+/** uprof_replay_ops: a capture file as a guest; the target's @path names the file */
 extern const UprofGuestOps uprof_replay_ops;
 
 /**
  * uprof_replay_run:
  * @guest: of uprof_replay_ops
  *
- * Returns: (transfer none): the facts of the recorded run; those that are known
- *   only at its end are there once uprof_guest_next() has said %UPROF_GONE
+ * Returns: (transfer none): the facts of the recorded run
  */
 UprofRun *uprof_replay_run(UprofGuest *guest);
 
-/** uprof_replay_is_whole: Returns: whether the capture was ended, not cut off */
-bool uprof_replay_is_whole(UprofGuest *guest);
+/** uprof_replay_is_complete: the capture was written to its end, not cut off */
+bool uprof_replay_is_complete(UprofGuest *guest);
 
 /**
- * uprof_record_new:
- * @guest: borrowed, must outlive what is returned
+ * uprof_recorder_new:
+ * @guest: borrowed: must outlive the result
  * @writer: borrowed
  *
- * A guest that reads what @guest reads and appends each page to a capture: for
- * the worker's memory. It neither holds nor has registers; the sampler goes on
- * with @guest itself.
+ * Wraps @guest for the worker, and appends each page that the worker reads to a capture. The
+ * result cannot be held and has no registers. The sampler uses @guest itself.
  *
- * Returns: (transfer full): end it with uprof_guest_close()
+ * Returns: (transfer full): close it with uprof_guest_close()
  */
-UprofGuest *uprof_record_new(UprofGuest *guest, UprofWriter *writer);
+UprofGuest *uprof_recorder_new(UprofGuest *guest, UprofWriter *writer);
 
 /**
- * uprof_record_error: Returns: (nullable) (transfer none): why a page could not be written
+ * uprof_recorder_error: Returns: (nullable) (transfer none): why a page could not be written
  */
-const GError *uprof_record_error(UprofGuest *guest);
+const GError *uprof_recorder_error(UprofGuest *guest);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * btf.h - where members are in a Linux kernel's structures, as the kernel itself says
+ * btf.h - finds members of a Linux kernel's structures in the kernel's own type information
  *
- * A list of types and a list of names, from __start_BTF to __stop_BTF in its image (Linux,
- * include/uapi/linux/btf.h and Documentation/bpf/btf.rst). Offsets differ from one
- * kernel to the next, so that this is the only place to ask. The bytes are the guest's,
- * and may be made to hurt: what is said of a structure may be wrong, but it lies in it.
+ * The kernel's image has a list of types and a list of names, from __start_BTF to __stop_BTF
+ * (Linux, include/uapi/linux/btf.h and Documentation/bpf/btf.rst). Offsets differ from kernel
+ * to kernel, and the image has no other source of offsets. A hostile guest may write any
+ * bytes. Such bytes can give wrong offsets, but never an offset outside the structure.
  */
 #pragma once
 
@@ -14,65 +14,53 @@
 enum {
     UPROF_BTF_BYTES_MAX = 64 * 1024 * 1024,
     UPROF_BTF_TYPES_MAX = 1000 * 1000,
-    UPROF_BTF_DEPTH_MAX = 8,          /* structures without a name, in each other */
+    UPROF_BTF_DEPTH_MAX = 8,          /* unnamed structures inside each other */
     UPROF_BTF_ALIASES_MAX = 32,       /* typedef of typedef of const ... */
-    UPROF_BTF_STEPS_MAX = 100 * 1000, /* members looked at for one answer */
+    UPROF_BTF_STEPS_MAX = 100 * 1000, /* members read for one answer */
 };
 
 typedef struct _UprofBtf UprofBtf;
 
 /**
  * uprof_btf_parse:
- * @bytes: borrowed, outlive what is returned
+ * @bytes: borrowed; must outlive the returned table
  *
- * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_BAD_DATA if this is no list
- *   of types, or has a type of a kind that is not known
+ * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_BAD_DATA if the bytes are not
+ *   BTF, or have a type of an unknown kind
  */
 UprofBtf *uprof_btf_parse(UprofSlice bytes, GError **error);
 void uprof_btf_free(UprofBtf *btf);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofBtf, uprof_btf_free)
 
-/** uprof_btf_n: Returns: types */
-unsigned uprof_btf_n(const UprofBtf *btf);
-
 /**
  * uprof_btf_size:
- * @type: name of a structure or a union, else of a typedef of one
- * @size: (out): bytes
+ * @type: name of a structure, of a union, or of a typedef of one of them
+ * @size: (out): bytes; unchanged on failure
  *
- * Of several types of one name the first counts, here and in all that follows.
+ * If several types have this name, the first counts, here and in the other functions.
  *
- * Returns: false, @size untouched, if there is none
+ * Returns: false if there is no such type
  */
 bool uprof_btf_size(const UprofBtf *btf, const char *type, uint64_t *size);
 
 /**
  * uprof_btf_member:
  * @type: as for uprof_btf_size()
- * @member: its name, or a path of names, "f_path.dentry"
- * @offset: (out): bytes before it
+ * @member: name, or a path of names like "f_path.dentry"
+ * @offset: (out): bytes from the start of the structure; unchanged on failure
  *
- * Looks into members that have no name themselves.
+ * Searches unnamed members too.
  *
- * Returns: false, @offset untouched, if there is none, it does not begin with a byte, or
- *   it is a bit field
+ * Returns: false if there is no such member, or the member is a bit field or does not begin
+ *   at a byte
  */
 bool uprof_btf_member(const UprofBtf *btf, const char *type, const char *member, uint64_t *offset);
 
 /**
  * uprof_btf_array:
  * @type, @member: as for uprof_btf_member()
- * @n: (out): elements, of the outermost dimension
+ * @n: (out): elements of the outermost dimension; unchanged on failure
  *
- * Returns: false, @n untouched, if there is no such member or it is no array
+ * Returns: false if there is no such member, or the member is not an array
  */
 bool uprof_btf_array(const UprofBtf *btf, const char *type, const char *member, uint64_t *n);
-
-/**
- * uprof_btf_enum:
- * @name: of a constant in any enum
- * @value: (out): a negative one in two's complement
- *
- * Looks at all of them. Returns: false, @value untouched, if there is none
- */
-bool uprof_btf_enum(const UprofBtf *btf, const char *name, uint64_t *value);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * bytes.h - a bounded cursor over binary data that nobody vouches for
+ * bytes.h - a bounded cursor over untrusted binary data
  *
- * Every read checks what is left, honors the byte order and moves on; the
- * cursor knows its position, so that errors can name it. It owns nothing and
- * allocates nothing but error messages.
+ * Each read checks the remaining length, converts the byte order and moves the cursor.
+ * Errors name the cursor's position. Only error messages are allocated.
  */
 #pragma once
 
@@ -13,43 +12,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/**
- * UprofSlice:
- * @data: (nullable): borrowed bytes; %NULL only if @len is 0
- * @len: bytes
- */
+/** UprofSlice: bytes that somebody else owns */
 typedef struct {
-    const void *data; /* borrowed */
-    size_t len;
+    const void *data; /* (nullable): borrowed; %NULL only if @len is 0 */
+    size_t len;       /* bytes */
 } UprofSlice;
 
-/**
- * UprofBytes:
- * @name: what is read, for messages; borrowed
- * @all: all of it
- * @at: bytes from the start of @all; never beyond its end
- * @big_endian: byte order of the numbers
- */
+/** UprofBytes: the cursor */
 typedef struct {
-    const char *name; /* borrowed */
-    UprofSlice all;
-    size_t at;
-    bool big_endian;
+    const char *name; /* borrowed: of the data, for messages */
+    UprofSlice all;   /* the data */
+    size_t at;        /* offset of the next byte; at most the length of @all */
+    bool big_endian;  /* byte order of numbers */
 } UprofBytes;
 
-/**
- * uprof_bytes_left:
- *
- * Returns: bytes not read yet
- */
+/** uprof_bytes_left: Returns: bytes after the cursor */
 size_t uprof_bytes_left(const UprofBytes *bytes);
 
 /*
  * uprof_bytes_u8 .. uprof_bytes_u64:
- * @bytes: a cursor; moves behind the number
+ * @bytes: the cursor moves behind the number
  * @value: (out): the number
  *
- * Returns: false, with nothing changed, if too little is left
+ * Returns: false, with nothing changed, if too few bytes are left
  */
 bool uprof_bytes_u8(UprofBytes *bytes, uint8_t *value);
 bool uprof_bytes_u16(UprofBytes *bytes, uint16_t *value);
@@ -60,11 +45,10 @@ bool uprof_bytes_u64(UprofBytes *bytes, uint64_t *value);
  * uprof_bytes_uleb, uprof_bytes_sleb:
  * @value: (out): the number, unsigned or signed
  *
- * Read one number of seven bits a byte, lowest first (LEB128: DWARF 5, section
- * 7.6). Padding is taken, as assemblers write it.
+ * Read a LEB128 number (DWARF 5, section 7.6): seven bits in each byte, lowest first.
+ * Padding is accepted, because assemblers write it.
  *
- * Returns: false, with nothing changed, if it does not end, or needs more than
- *   64 bits
+ * Returns: false, with nothing changed, if the number does not end, or needs more than 64 bits
  */
 bool uprof_bytes_uleb(UprofBytes *bytes, uint64_t *value);
 bool uprof_bytes_sleb(UprofBytes *bytes, int64_t *value);
@@ -72,17 +56,17 @@ bool uprof_bytes_sleb(UprofBytes *bytes, int64_t *value);
 /**
  * uprof_bytes_take:
  * @len: bytes wanted
- * @slice: (out): those bytes, borrowed from what the cursor reads
+ * @slice: (out): these bytes, borrowed from the data
  *
- * Returns: false, with nothing changed, if less than @len is left
+ * Returns: false, with nothing changed, if fewer than @len bytes are left
  */
 bool uprof_bytes_take(UprofBytes *bytes, size_t len, UprofSlice *slice);
 
 /**
  * uprof_bytes_seek:
- * @at: bytes from the start
+ * @at: offset from the start
  *
- * Returns: false, with nothing changed, if that is beyond the end
+ * Returns: false, with nothing changed, if @at is behind the end
  */
 bool uprof_bytes_seek(UprofBytes *bytes, size_t at);
 
@@ -102,6 +86,6 @@ bool uprof_bytes_fail(const UprofBytes *bytes, GError **error, const char *forma
  * @len: bytes wanted
  * @sub: (out): that part of @slice
  *
- * Returns: false, @sub untouched, unless all of it lies in @slice
+ * Returns: false, @sub untouched, unless @slice has all of these bytes
  */
 bool uprof_slice_sub(UprofSlice slice, uint64_t offset, uint64_t len, UprofSlice *sub);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * capture.h - the capture file: everything that passes the narrow waist
+ * capture.h - the capture file: all that the analysis reads of a guest
  *
  * THE FORMAT, version 1. Numbers are little-endian.
  *
@@ -11,36 +11,34 @@
  *            u32      len, bytes of the body
  *            len      body
  *
- * Readers skip records of types they do not know. A file that ends inside a
- * record, or without END, is that of a run that was killed: what is whole
- * counts. Types:
+ * Readers skip records of unknown types. A file that ends inside a record, or without END,
+ * comes from a run that was killed; its complete records are valid. Types:
  *
- *   1 RUN       text, lines "key=value": members of UprofRun (run.h) known at
- *               the start. First record. Line ends in a value are '?'.
- *   2 IMAGE     text, lines "label=", "path=", "build_id=", "digest=": a symbol
- *               file that was used. In the order in which names were looked up.
+ *   1 RUN       text, lines "key=value": members of UprofRun (run-facts.h) that are known at
+ *               the start. First record. A line end inside a value becomes '?'.
+ *   2 IMAGE     text, lines "label=", "path=", "build_id=", "digest=": a symbol file of the
+ *               run. Images stand in the order in which symbols are looked up.
  *   3 SNAPSHOT  u64 time_ns, hold, hold_ns, stopped_ns; u32 vcpu, weight, reset;
  *               u8 grain, idle, stale, n_windows; u8 word_bytes, privilege,
  *               halted, smm; u64 pc, sp, fp, flags; u8 n_sys, n_regs, u16 0;
- *               u64 sys[n_sys], reg[n_regs]; then per window u64 gva, u32 len
+ *               u64 sys[n_sys], reg[n_regs]; then for each window u64 gva, u32 len
  *               and the bytes.
- *   4 PAGE      u64 gpa (a multiple of 4096), then 4096 bytes, or none if there
- *               is no memory there: a page that the analysis read of the guest
- *               while it worked on the snapshot before it.
- *   5 END       text, as RUN: members known only when the run is over, and those that may
- *               be different from what RUN says; what stands here counts.
+ *   4 PAGE      u64 gpa (a multiple of 4096), then 4096 bytes, or none if the guest has no
+ *               memory there: a page that the analysis of the previous snapshot read.
+ *   5 END       text, like RUN: members that are known only after the run. If a member is in
+ *               RUN, too, the value in END counts.
  *   6 REST      u64 time_ns; u32 vcpu, weight, count, reset; u8 grain, idle; u16 0:
- *               a vCPU that had not run since its snapshot before, so that nothing
- *               was read of it, in @count ticks from @time_ns on.
- *   7 PRIME     as SNAPSHOT, without windows: no sample, but registers by which the
- *               analysis found out what the guest is; before the first SNAPSHOT.
+ *               a vCPU has not run since its previous snapshot, so nothing was read. The
+ *               record stands for @count ticks from @time_ns on.
+ *   7 PRIME     like SNAPSHOT, without windows: not a sample, but registers from which the
+ *               analysis detected the guest's kernel. Stands before the first SNAPSHOT.
  *
- * A capture holds stack memory of the guest, so secrets: files are made with
- * mode 0600.
+ * A capture holds stack memory of the guest, which may contain secrets, so its file has mode
+ * 0600.
  */
 #pragma once
 
-#include "uprof/run.h"
+#include "uprof/run-facts.h"
 #include "uprof/snapshot.h"
 
 #define UPROF_CAPTURE_MAGIC "UPROFCAP"
@@ -50,7 +48,7 @@ enum {
     UPROF_CAPTURE_PAGE_BYTES = 4096,
     UPROF_CAPTURE_TEXT_BYTES_MAX = 64 * 1024,
     UPROF_CAPTURE_IMAGES_MAX = 1024,
-    UPROF_CAPTURE_VALUE_BYTES_MAX = 4 * 1024, /* longer ones are cut; all of RUN's fit */
+    UPROF_CAPTURE_VALUE_BYTES_MAX = 4 * 1024, /* longer values are cut; RUN has only shorter ones */
 };
 
 typedef enum {
@@ -63,25 +61,25 @@ typedef enum {
     UPROF_CAPTURE_PRIME,
 } UprofCaptureType;
 
-/** UprofWriter: appends to a capture; never used while a guest is held */
+/** UprofWriter: appends records to a capture. Not for use while a guest is held. */
 typedef struct _UprofWriter UprofWriter;
 
 /**
  * uprof_writer_new:
- * @fd: an empty file open for writing; borrowed
+ * @fd: borrowed: an empty file that is open for writing
  *
- * Writes the header with the first record.
+ * The first record writes the header, too.
  */
 UprofWriter *uprof_writer_new(int fd);
 void uprof_writer_free(UprofWriter *writer);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofWriter, uprof_writer_free)
 
 /*
- * uprof_writer_run .. uprof_writer_end: append one record each; of a snapshot
- * that is @same a REST, that is @is_prime a PRIME.
+ * uprof_writer_run .. uprof_writer_end: append one record each. uprof_writer_snapshot()
+ * appends a REST if the snapshot is @same, and a PRIME if the snapshot is @is_prime.
  *
- * Returns: false with %UPROF_ERROR_FAILED if the file cannot be written; every
- * later call then fails in the same way.
+ * Returns: false with %UPROF_ERROR_FAILED if the file cannot be written; every later call
+ * then fails in the same way.
  */
 bool uprof_writer_run(UprofWriter *writer, const UprofRun *run, GError **error);
 bool uprof_writer_image(UprofWriter *writer, const UprofRunImage *image, GError **error);
@@ -89,5 +87,5 @@ bool uprof_writer_snapshot(UprofWriter *writer, const UprofSnapshot *snapshot, G
 bool uprof_writer_page(UprofWriter *writer, uint64_t gpa, const void *page, GError **error);
 bool uprof_writer_end(UprofWriter *writer, const UprofRun *run, GError **error);
 
-/** uprof_writer_flush: writes out what is buffered */
+/** uprof_writer_flush: writes all buffered records to the file */
 bool uprof_writer_flush(UprofWriter *writer, GError **error);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * child.h - a function that may fail in any way, in a process of its own
+ * child.h - runs a function in a child process, so that the function may fail in any way
  *
- * For libraries that are given foreign bytes and were not made for bad ones. The
- * child has what the parent has in memory, as a copy, and nothing else: nothing of
- * what is shared with other processes, no open file but the pipe that its answer
- * goes through, no system call but those for memory and for writing (seccomp), and
- * a limit on memory and on time. Whatever
- * happens to it, the parent gets what was written up to then.
+ * The child process is for libraries that read foreign bytes but do not expect malicious ones. It
+ * has a private copy of the parent's memory, and none of the memory that the parent shares
+ * with other processes. It has no open file except the pipe for its answer, and no system
+ * calls except those for memory, for writing and for ending (seccomp). Its memory and
+ * time are limited. If the child dies, the parent gets the answer up to that point.
  */
 #pragma once
 
@@ -16,44 +15,38 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** UprofChildOutput: where the child's answer goes */
+/** UprofChildOutput: the child's end of the pipe, with a buffer */
 typedef struct _UprofChildOutput UprofChildOutput;
 
-/**
- * UprofChildPlan:
- * @work: runs in the child, on a copy of @data; what it changes is lost. It must
- *   not take locks that another thread of the parent may have held.
- * @memory_max: bytes that it may allocate
- * @time_max_ms: of processor, and of time altogether
- * @answer_max: bytes of its answer that are read
- */
+/** UprofChildPlan: what the child does, and its limits */
 typedef struct {
+    /* Runs in the child. Changes to @data are lost. Must not take locks that another thread
+     * of the parent may hold at the time of the fork. */
     void (*work)(UprofChildOutput *output, void *data);
-    void *data;
-    uint64_t memory_max;
-    unsigned time_max_ms;
-    size_t answer_max;
+    void *data;           /* borrowed; passed to @work */
+    uint64_t memory_max;  /* bytes that @work may allocate */
+    unsigned time_max_ms; /* of processor time (rounded up to seconds), and of elapsed time */
+    size_t answer_max;    /* bytes */
 } UprofChildPlan;
 
-/** UprofChildEnd: how it ended */
+/** UprofChildEnd: how the child ended */
 typedef enum {
     UPROF_CHILD_DONE,
-    UPROF_CHILD_DIED,  /* by a signal, or for want of memory */
-    UPROF_CHILD_SLOW,  /* it took more than @time_max_ms and was killed */
-    UPROF_CHILD_WORDY, /* it had more to say than @answer_max */
+    UPROF_CHILD_DIED,  /* by a signal, or because it ran out of memory */
+    UPROF_CHILD_SLOW,  /* it was killed after @time_max_ms */
+    UPROF_CHILD_WORDY, /* its answer is longer than @answer_max */
 } UprofChildEnd;
 
-/** uprof_child_put: in the child: @len bytes more of the answer */
+/** uprof_child_put: in the child: appends @len bytes to the answer */
 void uprof_child_put(UprofChildOutput *output, const void *bytes, size_t len);
 
-/** uprof_child_is_bound: Returns: false in a build with sanitizers, which need rights of their own */
-bool uprof_child_is_bound(void);
-
 /**
- * uprof_child_run:
- * @end: (out): how it ended
+ * uprof_child_run: forks, runs the work, and waits for its end
+ * @end: (out): how the child ended
  *
- * Returns: (transfer full) (nullable): the answer, which may be cut anywhere unless
- *   @end is %UPROF_CHILD_DONE; %NULL with %UPROF_ERROR_FAILED if there can be no child
+ * A build with address sanitizer has no limit on memory and allows all system calls.
+ *
+ * Returns: (transfer full) (nullable): the answer, which may stop at any byte unless
+ *   @end is %UPROF_CHILD_DONE; %NULL if there can be no child
  */
 GByteArray *uprof_child_run(const UprofChildPlan *plan, UprofChildEnd *end, GError **error);

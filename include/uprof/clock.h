@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * clock.h - monotonic nanoseconds, and UTC for people
+ * clock.h - clocks in nanoseconds, and UTC as text
  */
 #pragma once
 
@@ -17,14 +17,17 @@ uint64_t uprof_clock_now_ns(void);
 /** uprof_clock_utc_ns: Returns: CLOCK_REALTIME in nanoseconds since 1970 */
 uint64_t uprof_clock_utc_ns(void);
 
+/** uprof_clock_utc_s: Returns: CLOCK_REALTIME in seconds since 1970 */
+int64_t uprof_clock_utc_s(void);
+
 /** uprof_clock_cpu_ns: Returns: CPU time of this process, user and system, in nanoseconds */
 uint64_t uprof_clock_cpu_ns(void);
 
 /**
  * uprof_clock_sleep_until:
- * @at_ns: a moment as of uprof_clock_now_ns(); the past returns at once
+ * @at_ns: a time of uprof_clock_now_ns(); if this time has passed, the function returns at once
  *
- * Interrupted sleeps are continued.
+ * Signals do not end the sleep.
  */
 void uprof_clock_sleep_until(uint64_t at_ns);
 

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * config-xml.h - the configuration file, as it stands there
+ * config-xml.h - reads the configuration file
  *
- * Grammar: <virt-uprof>, in it each of these at most once, with these attributes:
- * profile (rate duration budget), collect (connect domains chance longest),
- * limits (rate duration budget), symbols (path), store (directory sliceDays
- * mergedDays maxMegabytes minFreeMegabytes). The file is an administrator's own:
- * a part that is not known is a mistake of theirs, and refused.
+ * Grammar: the root element is <virt-uprof>. It has at most one of each of these children,
+ * with these attributes:
+ *   profile (rate duration budget)
+ *   collect (connect domains chance longest)
+ *   limits (rate duration budget)
+ *   symbols (path)
+ *   store (directory sliceDays mergedDays maxMegabytes minFreeMegabytes)
+ *
+ * An administrator writes the file. The parser refuses unknown parts, because they are
+ * mistakes that the administrator wants to know.
  */
 #pragma once
 
@@ -18,10 +23,10 @@ enum {
 };
 
 /**
- * UprofConfigXml: the attributes, as text
+ * UprofConfigXml: the attributes as text, owned
  *
- * Each is %NULL where the file does not say; what they mean is the business of
- * settings/config.c.
+ * An attribute that the file does not have is %NULL. settings/config.c gives the values
+ * their meaning.
  */
 typedef struct {
     char *profile_rate, *profile_duration, *profile_budget;
@@ -33,9 +38,10 @@ typedef struct {
 
 /**
  * uprof_config_xml_parse:
- * @text: the file
+ * @text: contents of the file
  *
- * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_BAD_DATA, "line N: ..."
+ * Returns: (transfer full) (nullable): free with
+ *   uprof_config_xml_free(); %NULL with %UPROF_ERROR_BAD_DATA, "line N: ..."
  */
 UprofConfigXml *uprof_config_xml_parse(UprofSlice text, GError **error);
 void uprof_config_xml_free(UprofConfigXml *xml);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * elf-head.h - which file a process has mapped, by the first page of it
+ * elf-head.h - recognizes the file that a process has mapped, by the first page of the file
  *
- * 64-bit, little-endian (System V gABI, "ELF Header" and "Program Header"). The page is
- * the guest's, and may be made to hurt.
+ * Reads 64-bit little-endian files (System V gABI, "ELF Header" and "Program Header"). A
+ * hostile guest may write any page.
  */
 #pragma once
 
@@ -14,29 +14,22 @@ enum {
     UPROF_ELF_HEAD_BUILD_ID_BYTES_MAX = 64,
 };
 
-/**
- * UprofElfHead:
- * @first_page: link address of the first page that is loaded
- * @loads: the first @n_loads pieces that are loaded: by pages, where in the file, and their
- *   link addresses
- * @build_id: bytes, @build_id_len of them; none if it has none, or not in this page
- */
 typedef struct {
-    uint64_t first_page;
+    uint64_t first_page; /* link address of the first loaded page */
     struct {
-        uint64_t offset;
-        uint64_t address;
-    } loads[UPROF_ELF_HEAD_LOADS_MAX];
+        uint64_t offset;               /* in the file, rounded down to a page */
+        uint64_t address;              /* link address, rounded down to a page */
+    } loads[UPROF_ELF_HEAD_LOADS_MAX]; /* the first @n_loads loaded segments */
     unsigned n_loads;
     uint8_t build_id[UPROF_ELF_HEAD_BUILD_ID_BYTES_MAX];
-    unsigned build_id_len;
+    unsigned build_id_len; /* bytes; 0 if the page has no build-id */
 } UprofElfHead;
 
 /**
  * uprof_elf_head_parse:
- * @page: the file's first bytes
+ * @page: first bytes of the file
  * @head: (out)
  *
- * Returns: false if it is none of such files
+ * Returns: false if the page does not begin such a file, or has no loaded segment
  */
 bool uprof_elf_head_parse(UprofSlice page, UprofElfHead *head);

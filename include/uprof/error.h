@@ -1,36 +1,56 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * error.h - the one error domain
+ * error.h - the error domain of virt-uprof
  *
- * What is unexpected is a GError of this domain; what can be expected (a busy
- * guest, unmapped memory, an address with no name) is a value and never gets
- * here. A code exists only because some caller acts on it: the program turns
- * it into its exit code (cli/exit.c).
+ * Unexpected failures are a GError of this domain. Expected conditions (a busy guest,
+ * unmapped memory, an address without a name) are return values instead. Each code exists
+ * because a caller acts on it. cli/exit.c turns the codes into exit codes of the program.
  */
 #pragma once
 
 #include <glib.h>
+#include <stdbool.h>
 
 #define UPROF_ERROR (uprof_error_quark())
 
-/**
- * UprofErrorCode:
- * @UPROF_ERROR_FAILED: input or output failed, or something broke
- * @UPROF_ERROR_NOT_FOUND: no such domain, or it does not run
- * @UPROF_ERROR_DENIED: no connection, or no permission
- * @UPROF_ERROR_UNSUPPORTED: this cannot be done with this guest, host or build
- * @UPROF_ERROR_BAD_DATA: bytes from outside are not what they should be
- * @UPROF_ERROR_LEFT_HELD: a guest may have been left stopped
- * @UPROF_ERROR_NO_FILE: there is no file of that name
- */
+/** UprofErrorCode: the code of a GError, or of a function that reports its errors as notices */
 typedef enum {
-    UPROF_ERROR_FAILED,
-    UPROF_ERROR_NOT_FOUND,
-    UPROF_ERROR_DENIED,
-    UPROF_ERROR_UNSUPPORTED,
-    UPROF_ERROR_BAD_DATA,
-    UPROF_ERROR_LEFT_HELD,
-    UPROF_ERROR_NO_FILE,
+    UPROF_ERROR_NONE,        /* no error; never the code of a GError */
+    UPROF_ERROR_FAILED,      /* input or output failed, or another unexpected failure */
+    UPROF_ERROR_NOT_FOUND,   /* there is no such domain, or it does not run */
+    UPROF_ERROR_DENIED,      /* no connection, or no permission */
+    UPROF_ERROR_UNSUPPORTED, /* this guest, host or build does not allow it */
+    UPROF_ERROR_BAD_DATA,    /* bytes from outside are malformed */
+    UPROF_ERROR_LEFT_HELD,   /* a guest may have been left stopped */
+    UPROF_ERROR_NO_FILE,     /* there is no file of that name */
+    UPROF_ERROR_LOCKED,      /* another run of virt-uprof has the lock */
+    UPROF_ERROR_EMPTY,       /* there is no usable sample or stack */
 } UprofErrorCode;
 
 GQuark uprof_error_quark(void);
+
+/** uprof_error_code_of: Returns: the code of @error (nullable); FAILED if it has another domain */
+UprofErrorCode uprof_error_code_of(const GError *error);
+
+/**
+ * uprof_error_fail_errno: sets @error for a system call that has just failed
+ * @format: what failed; ": " and the text of errno are added
+ *
+ * Returns: false, always, so that a function can end with it
+ */
+bool uprof_error_fail_errno(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+/**
+ * uprof_error_merge: Returns: LEFT_HELD if one code is LEFT_HELD; else the first that is not NONE
+ */
+UprofErrorCode uprof_error_merge(UprofErrorCode one, UprofErrorCode other);
+
+/** UprofErrorTally: how several domains ended */
+typedef struct {
+    unsigned n;          /* domains so far */
+    unsigned n_failed;   /* of these, domains that ended with an error */
+    UprofErrorCode code; /* of the first that failed; LEFT_HELD outranks it */
+} UprofErrorTally;
+
+/** uprof_error_count: adds one more domain that ended with @code */
+void uprof_error_count(UprofErrorTally *tally, UprofErrorCode code);

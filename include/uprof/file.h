@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * file.h - output files: whole or not at all
+ * file.h - output files that are complete or do not exist
  *
- * A temporary file in the target's folder, without a name where the file system
- * can do that, is synced and renamed over the target when it is complete: never
- * half a file under the final name, never a link followed.
- * What is no regular file (a pipe, /dev/null) is written to directly.
+ * Data goes to a temporary file in the folder of the target. The temporary file has no
+ * name if the file system allows that. Commit syncs it and renames it over the target. So
+ * the target never holds a part of the data, and no link is followed. A target that is not
+ * a regular file (a pipe, /dev/null) is written directly.
  */
 #pragma once
 
@@ -17,55 +17,55 @@ typedef struct _UprofFile UprofFile;
 /**
  * uprof_file_open:
  * @path: "-" is stdout
- * @is_secret: mode 0600 whatever the umask
+ * @is_secret: mode 0600 with every umask
  *
- * As root, refuses a folder that everybody may write to, unless it is sticky.
+ * If this process runs as root, a folder that everybody may write is refused unless it is
+ * sticky.
  *
- * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_FAILED or
- *   %UPROF_ERROR_DENIED; nothing is left behind
+ * Returns: (transfer full) (nullable): %NULL with an error; no file is left behind
  */
 UprofFile *uprof_file_open(const char *path, bool is_secret, GError **error);
 
 /**
- * uprof_file_open_own: in a folder that is the program's own
+ * uprof_file_open_own: opens a file in a folder that belongs to the program
  *
- * As uprof_file_open(), but whatever has that name is replaced, and nothing is opened that
- * somebody else may have put there. The folder is made, 0750, if it is missing, also between
- * this call and uprof_file_commit(); those above it must be there.
+ * Like uprof_file_open(), but a target of any type is replaced, and links of others are not
+ * followed. The folder is created with mode 0750 if it is missing. If somebody removes the folder
+ * before uprof_file_commit(), the folder is created again. Its parent folder must exist.
  */
 UprofFile *uprof_file_open_own(const char *path, GError **error);
 
-/** uprof_file_abort: @file: (nullable): removes what was written, unless it is stdout */
+/** uprof_file_abort: @file: (nullable): removes the written data, except from stdout */
 void uprof_file_abort(UprofFile *file);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofFile, uprof_file_abort)
 
-/** uprof_file_fd: Returns: borrowed descriptor, for what writes by itself */
+/** uprof_file_fd: Returns: borrowed: the descriptor */
 int uprof_file_fd(const UprofFile *file);
 
-/** uprof_file_path: Returns: (transfer none): as it was given */
+/** uprof_file_path: Returns: (transfer none): the path given to uprof_file_open() */
 const char *uprof_file_path(const UprofFile *file);
 
-/** uprof_file_is_stdout: Returns: whether it is "-" */
+/** uprof_file_is_stdout: was the path "-"? */
 bool uprof_file_is_stdout(const UprofFile *file);
 
-/** uprof_file_is_closed: Returns: whether a write failed because nobody reads stdout any more */
+/** uprof_file_is_closed: did a write fail because the reader closed stdout? */
 bool uprof_file_is_closed(const UprofFile *file);
 
-/** uprof_file_write: @len: bytes. Returns: false with %UPROF_ERROR_FAILED */
+/** uprof_file_write: appends @len bytes */
 bool uprof_file_write(UprofFile *file, const void *bytes, gsize len, GError **error);
 
 /**
- * uprof_file_commit:
+ * uprof_file_commit: makes the file complete
  * @file: freed in every case
  *
- * Returns: false, with no file left behind, if it could not be made whole
+ * Returns: false, with no file left behind, if that failed
  */
 bool uprof_file_commit(UprofFile *file, GError **error);
 
 /**
  * uprof_file_unused_path:
- * @stem, @suffix: STEM SUFFIX, else STEM "-2" SUFFIX and so on
  *
- * Returns: (transfer full): the first of those that does not exist
+ * Returns: (transfer full): the first path that does not exist of @stem @suffix,
+ *   @stem "-2" @suffix, @stem "-3" @suffix and so on
  */
 char *uprof_file_unused_path(const char *stem, const char *suffix);

@@ -1,28 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * focus.h - one function of a profile: who called it, and whom it called
+ * focus.h - the callers and callees of one function in a profile
  */
 #pragma once
 
 #include "uprof/profile.h"
 
-/**
- * UprofFocus:
- * @self, @total: as of UprofProfileRow
- * @all: weight of the whole profile, idle stacks left out
- * @callers, @callees: of UprofProfileRow: @total is the weight of stacks with that
- *   call in them, each once; the heaviest first
- */
+/** UprofFocus: the function, its callers and its callees */
 typedef struct {
-    const UprofName *name;
-    uint64_t self;
-    uint64_t total;
-    uint64_t all;
+    const UprofName *name; /* borrowed */
+    uint64_t self;         /* weight of stacks that end in the function */
+    uint64_t total;        /* weight of stacks that contain it */
+    uint64_t all;          /* weight of all stacks, without idle ones */
+    /* (element-type UprofProfileRow): owned; @total is the weight of stacks that contain the call,
+     * counted once for each stack; heaviest first */
     GArray *callers;
     GArray *callees;
 } UprofFocus;
 
-/** uprof_focus_new: Returns: (transfer full) (nullable): %NULL: no stack has a frame called @name */
+/** uprof_focus_new: Returns: (transfer full) (nullable): %NULL if no stack contains @name */
 UprofFocus *uprof_focus_new(const UprofProfile *profile, const char *name);
 void uprof_focus_free(UprofFocus *focus);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofFocus, uprof_focus_free)

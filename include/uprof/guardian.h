@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * guardian.h - the process that lets go what a dead profiler held
+ * guardian.h - the process that resumes guests that a dead profiler left stopped
  *
- * Forked before any thread or connection. It is told of each guest, opens it
- * by itself (rescue_only) and answers; no whole guest is held before that. It
- * shares the guest's marker with the profiler. When the profiler's end of the
- * socket closes, however that came about, it calls `rescue` for each guest
- * that is flagged; a hold that grows 2 s old means a profiler that was itself
- * stopped: it is killed first. The guardian ignores the terminal and its
+ * The profiler forks its guardian before its first thread and connection. For each guest,
+ * the guardian opens its own connection (rescue_only) and confirms. Only then may the
+ * profiler stop the guest as a whole. Both processes share the guest's marker.
+ *
+ * When the profiler's end of their socket closes for any reason, the guardian calls `rescue` for
+ * each guest that is flagged as held. A hold that is older than 2 s means that the profiler itself
+ * is stopped: the guardian then kills the profiler first. The guardian ignores the terminal and its
  * signals, and waits for a hypervisor daemon that is down.
  */
 #pragma once
@@ -17,9 +18,9 @@
 typedef struct _UprofGuardian UprofGuardian;
 
 /**
- * UprofGuardianFind: gives the ops table for an access name, in the guardian
+ * UprofGuardianFind: called in the guardian
  *
- * Returns: (nullable): %NULL if there is none
+ * Returns: (nullable): the backend of that name; %NULL if there is none
  */
 typedef const UprofGuestOps *(*UprofGuardianFind)(const char *access);
 
@@ -29,15 +30,16 @@ typedef const UprofGuestOps *(*UprofGuardianFind)(const char *access);
  *
  * Forks. Call it before the first thread and the first connection.
  *
- * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_FAILED
+ * Returns: (transfer full) (nullable): end it with uprof_guardian_end(); %NULL with
+ *   %UPROF_ERROR_FAILED
  */
 UprofGuardian *uprof_guardian_start(UprofGuardianFind find, GError **error);
 
 /**
  * uprof_guardian_watch:
- * @marker: with its info set; the guardian gets its own descriptor of it
+ * @marker: with its info set; borrowed: the guardian gets its own descriptor
  *
- * Waits until the guardian has opened the guest and found that it may resume it.
+ * Waits until the guardian has opened the guest and found that it is permitted to resume it.
  *
  * Returns: false with the guardian's error
  */
@@ -45,23 +47,23 @@ bool uprof_guardian_watch(UprofGuardian *guardian, UprofMarker *marker, GError *
 
 /**
  * uprof_guardian_forget:
- * @uuid: of a domain that is watched; others are no error
+ * @uuid: of the domain; nothing happens if it is not watched
  *
- * Lets it verify that the domain is not held any more, and close its marker:
- * with the profiler's own descriptor closed too, the lock is free.
+ * The guardian makes sure that the domain is not held any more, and closes its descriptor of the
+ * marker. The lock of the marker is free after the profiler has closed its own descriptor, too.
  *
- * Returns: false with %UPROF_ERROR_LEFT_HELD if it may still be stopped
+ * Returns: false with %UPROF_ERROR_LEFT_HELD if the domain may still be stopped
  */
 bool uprof_guardian_forget(UprofGuardian *guardian, const char *uuid, GError **error);
 
-/** uprof_guardian_fd: Returns: readable when the guardian has died; borrowed */
+/** uprof_guardian_fd: Returns: borrowed descriptor, readable when the guardian has died */
 int uprof_guardian_fd(const UprofGuardian *guardian);
 
 /**
  * uprof_guardian_end:
  * @guardian: (nullable): freed
  *
- * Lets it verify that nothing is held any more, and waits for its end.
+ * The guardian makes sure that nothing is held any more, and ends.
  *
  * Returns: false with %UPROF_ERROR_LEFT_HELD if a guest may still be stopped
  */
@@ -69,8 +71,11 @@ bool uprof_guardian_end(UprofGuardian *guardian, GError **error);
 
 /**
  * uprof_guardian_heal_marker:
+ * @find: called in this process
  * @marker: locked by the caller
- * @was_held: (out): whether a dead run had left it flagged
+ * @was_held: (out): a dead run had left it flagged
+ *
+ * Resumes one guest. A profiler and a guardian that died together may have left it stopped.
  *
  * Returns: false with %UPROF_ERROR_LEFT_HELD if the guest may still be stopped
  */
@@ -79,20 +84,17 @@ bool uprof_guardian_heal_marker(UprofGuardianFind find, UprofMarker *marker, boo
 
 /**
  * UprofGuardianHealed: called for each marker that a dead run had left flagged
- * @name: clean name of the domain
- * @error: (nullable): why it may still be stopped; %NULL: it runs, or was never ours
+ * @name: of the domain, safe to print
+ * @error: (nullable): why the guest may still be stopped; %NULL: the guest runs
  */
 typedef void (*UprofGuardianHealed)(const char *name, const GError *error, void *data);
 
 /**
- * uprof_guardian_heal:
- * @find: as for uprof_guardian_start()
- * @healed: called for each leftover
+ * uprof_guardian_heal: uprof_guardian_heal_marker() for all markers that are not locked
+ * @healed: called for each guest that was flagged
  *
- * Looks through all markers that nobody holds locked and lets go what a
- * profiler and a guardian that died together had left stopped. What cannot be
- * verified stays flagged.
+ * A guest that cannot be resumed for certain stays flagged.
  *
- * Returns: false if something may still be stopped
+ * Returns: false if some guest may still be stopped
  */
 bool uprof_guardian_heal(UprofGuardianFind find, UprofGuardianHealed healed, void *data);

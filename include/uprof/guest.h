@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * guest.h - the choke point: every call into a backend passes here
+ * guest.h - a running virtual machine, through one of several backends
  *
- * A backend opens a guest and answers for it through one ops table. The rules
- * of the table are asserted here, before and after each call, so that no
- * backend repeats them: releases undo holds, registers are read under a hold,
- * reads are whole or marked missing. Knows nothing of stacks and names.
+ * Every call into a backend passes through the functions below. They assert the rules of the
+ * ops table before and after each call, so that no backend has to check them: a release
+ * undoes one hold, registers are read in a hold, a read is complete or marked as missing.
+ * This module knows nothing of stacks and names.
  *
- * A backend, step by step: (1) src/backend/NAME.c: a struct that begins with
- * `UprofGuest base`, one checked downcast, the ops table. (2) `extern` in
- * backend.h and a row in cli/access.c. (3) Outside headers in layers.ini.
- * (4) What the hypervisor answers gets a parser in src/parse. (5) Grain GUEST
- * needs `rescue`, and the kill test in tests/live. (6) A capture made through
- * it becomes a case in tests/replay. (7) The man page.
+ * How to write a backend:
+ *
+ *  1. Write src/backend/NAME.c: a struct that begins with `UprofGuest base`, one checked
+ *     downcast, and the ops table.
+ *  2. Declare the table in backend.h and add a row to run/access.c.
+ *  3. Add the source and its outside headers to the [backend] section of src/modules.ini.
+ *  4. Give each reply of the hypervisor a parser in src/parse.
+ *  5. If a hold stops the whole guest (grain GUEST), implement `rescue`, and add the backend
+ *     to the kill test in tests/live.
+ *  6. Make a capture through the new backend a case in tests/replay.
+ *  7. Describe the access method in the man page.
  */
 #pragma once
 
@@ -25,25 +30,29 @@ typedef struct _UprofGuestOps UprofGuestOps;
 
 enum { UPROF_VCPUS_MAX = 4096 };
 
-/**
- * UprofAnswer: what a guest answers; only %UPROF_FAILED is an error and sets one
- *
- * %UPROF_IDLE: that vCPU is halted; it need not be held to know it.
- * %UPROF_SAME: it has not run since its last sample, though it is not halted
- * (the hypervisor emulates a device for it): its last stack still stands.
- * %UPROF_ABSENT: it is not plugged in. %UPROF_BUSY: somebody else has stopped,
- * traces, migrates, saves or dumps the guest; the tick is skipped and counted.
- * %UPROF_STUCK: it did not stop in time, and this is no hold; it may stop yet,
- * and be let go then, which is what @unsettled says.
- * %UPROF_GONE: the guest has ended; its samples stand.
- */
+/** UprofAnswer: what a backend answers; only %UPROF_FAILED is an error and sets one */
 typedef enum {
     UPROF_OK,
+    /* The vCPU is halted. This is known without a hold. */
     UPROF_IDLE,
+    /*
+     * The vCPU is not halted, but has not run since its last sample, because the hypervisor
+     * emulates a device for it. Its last stack is still its stack.
+     */
     UPROF_SAME,
+    /* The vCPU is not plugged in. */
     UPROF_ABSENT,
+    /*
+     * Somebody else has stopped, traces, migrates, saves or dumps the guest. The tick is
+     * skipped and counted.
+     */
     UPROF_BUSY,
+    /*
+     * The vCPU did not stop in time, so this is not a hold. The vCPU may still stop later:
+     * `release_late` releases it then.
+     */
     UPROF_STUCK,
+    /* The guest has ended. Its samples remain valid. */
     UPROF_GONE,
     UPROF_FAILED,
 } UprofAnswer;
@@ -51,15 +60,14 @@ typedef enum {
 /** UprofHindrance: what somebody else does with the guest while it is %UPROF_BUSY */
 typedef enum {
     UPROF_HINDRANCE_NONE,    /* nothing, or the backend cannot tell */
-    UPROF_HINDRANCE_PAUSED,  /* paused, in libvirt's or the hypervisor's sense */
+    UPROF_HINDRANCE_PAUSED,  /* libvirt or the hypervisor has paused it */
     UPROF_HINDRANCE_JOB,     /* migration, save, snapshot, dump or backup */
-    UPROF_HINDRANCE_STOPPED, /* its process was stopped by a signal */
+    UPROF_HINDRANCE_STOPPED, /* a signal has stopped its process */
     UPROF_HINDRANCE_TRACED,  /* its process has another tracer, such as gdb */
 } UprofHindrance;
 
 /**
- * UprofLane: who reads; each has memory of its own, so that a hold never waits
- * for the worker
+ * UprofLane: who reads memory. Each lane has its own cache, so a hold never waits for the worker.
  */
 typedef enum {
     UPROF_LANE_SAMPLER,
@@ -67,170 +75,165 @@ typedef enum {
     UPROF_N_LANES,
 } UprofLane;
 
-/**
- * UprofSpan: a piece of guest-physical memory to read
- * @gpa: guest-physical address
- * @into: where @len bytes go
- * @missing: (out): no memory there, or it could not be read; @into is undefined then
- */
+/** UprofSpan: a piece of guest-physical memory to read */
 typedef struct {
     uint64_t gpa;
-    void *into; /* borrowed */
-    uint32_t len;
-    bool missing;
+    void *into;   /* borrowed: where len bytes go; undefined if they are missing */
+    uint32_t len; /* bytes */
+    bool missing; /* (out): there is no memory, or it could not be read */
 } UprofSpan;
 
-/**
- * UprofTarget: which guest to open, and how
- * @uri: (nullable): libvirt connection; %NULL: libvirt's default
- * @uuid: of the domain
- * @name: of the domain, as it is; for messages clean it first
- * @id: libvirt's number of the running domain, or -1
- * @path: (nullable): of a recording
- * @arch: of the guest; (nullable) where a recording will say
- * @n_vcpus: the most it may have
- * @kvm: runs on KVM, not on emulation
- * @no_pause: read without stopping the guest
- * @idle_stacks: the last stack of a halted vCPU is wanted: it is held once after
- *   it has run
- * @may_be_paused: a guest stopped by somebody else is opened too (to be looked
- *   at, not sampled)
- * @rescue_only: opened by the guardian, for `rescue` and nothing else
- * @max_pause_ns: a vCPU that does not stop for so long is given up; 0: what is usual
- * @marker: (nullable): flags holds for the guardian, or says to `rescue` what is
- *   known of the last; borrowed, outlives the guest
- */
+/** UprofTarget: which guest to open, and how. All pointers are borrowed for the call. */
 typedef struct {
+    /* (nullable): libvirt connection; %NULL: libvirt's default */
     const char *uri;
+    /* of the domain */
     const char *uuid;
+    /* of the domain, as libvirt has it: not safe to print */
     const char *name;
+    /* libvirt's number of the running domain; -1: not known */
     int id;
+    /* (nullable): file name of a recording */
     const char *path;
+    /* of the guest; (nullable): a recording names its own */
     const UprofArch *arch;
+    /* the most that the guest may have */
     unsigned n_vcpus;
+    /* the guest runs on KVM, not on QEMU's emulation */
     bool kvm;
+    /* read without stopping the guest */
     bool no_pause;
+    /* the stacks of halted vCPUs are wanted: a halted vCPU is held once after it has run */
     bool idle_stacks;
+    /* also open a guest that somebody else has paused; such a guest gives snapshots, but no run */
     bool may_be_paused;
+    /* the guardian opens it, only for `rescue` */
     bool rescue_only;
+    /* how long a hold waits for a vCPU to stop; 0: the backend's default */
     uint64_t max_pause_ns;
+    /*
+     * (nullable): flags holds for the guardian, and tells `rescue` about the last hold. It
+     * must outlive the guest.
+     */
     UprofMarker *marker;
 } UprofTarget;
 
-/**
- * UprofGuestFacts: what a backend has to say of itself
- * @pid, @pid_start: of the process that runs the guest, 0 if it is not on this host
- * @n_ranges, @ram_bytes: of the guest's RAM
- * @reads: (nullable): how memory is read; literal
- * @why_slow: (nullable): why not in a faster way; literal
- */
+/** UprofGuestFacts: what a backend reports about its guest */
 typedef struct {
-    int pid;
-    uint64_t pid_start;
-    unsigned n_ranges;
-    uint64_t ram_bytes;
-    const char *reads;
-    const char *why_slow;
+    int pid;              /* of the process that runs the guest; 0: not on this host */
+    uint64_t pid_start;   /* start time of that process: see process-stat.h */
+    unsigned n_ranges;    /* of RAM */
+    uint64_t ram_bytes;   /* sum of the ranges */
+    const char *reads;    /* (nullable): how memory is read; literal */
+    const char *why_slow; /* (nullable): why memory is not read in a faster way; literal */
 } UprofGuestFacts;
 
 /**
- * UprofGuest: what all guests have; backends put their own behind it
- * @n_vcpus, @grain, @arch: set by open; @n_vcpus counts places: some may be empty
- * @probe_ns: what an undisturbed hold takes, as open has tried it; 0: it has not
- * @slow_reads: a read costs a round trip of milliseconds, not a microsecond
- * @maps_late: in a hold the sampler reads only what somebody has read before
- * @times_holds: reading the clock is dear: in a hold nobody does, and after each
- *   @last_hold_ns is how long it was by another clock, 0: that has failed; what took a
- *   millisecond more as we see it counts as we see it
- * @asked_ns, @freed_ns: of the last hold: when the backend asked for the stop, and when
- *   it had let go; 0: at the call of hold, and at the return of release
- * @paused: somebody else had stopped it when it was opened
- * @left_held: a release failed: it may still be stopped
- * @resets: of the guest, since it was opened; read with g_atomic_int_get()
- * @hindrance: UprofHindrance; @tracer: process id of the other tracer; atomic too
- * @unsettled: a hold that was given up has left something to let go; atomic
- * @held: for the choke point's assertions
+ * UprofGuest: the part that all backends share; each puts its own members behind it
+ *
+ * The sampler's thread uses all members but the atomic ones.
  */
 struct _UprofGuest {
     const UprofGuestOps *ops;
-    const UprofArch *arch;
-    UprofMarker *marker; /* borrowed */
-    unsigned n_vcpus;
-    UprofGrain grain;
-    bool slow_reads;
-    bool maps_late;
-    bool times_holds;
-    bool paused;
-    bool left_held;
-    bool held;
-    gint resets;
-    gint hindrance;
-    gint tracer;
-    gint unsettled;
-    uint64_t probe_ns;
-    uint64_t last_hold_ns;
-    uint64_t asked_ns;
-    uint64_t freed_ns;
+    const UprofArch *arch; /* set by open */
+    UprofMarker *marker;   /* borrowed; NULL: nobody guards this guest */
+    unsigned n_vcpus;      /* set by open: highest number of a vCPU + 1; some may be absent */
+    UprofGrain grain;      /* set by open: what a hold stops */
+    bool slow_reads;       /* a read takes a round trip of milliseconds, not a microsecond */
+    /* A hold can only read memory that was read outside of a hold before. */
+    bool maps_outside_holds;
+    /*
+     * The backend measures holds itself, because reading the clock is expensive. If the clock of
+     * this process shows at least a millisecond more, the time by this clock counts.
+     */
+    bool measures_holds;
+    bool paused;    /* somebody else had stopped the guest when it was opened */
+    bool left_held; /* a release failed: the guest may still be stopped */
+    bool held;      /* for assertions */
+
+    gint resets;         /* atomic: resets of the guest since open */
+    gint hindrance;      /* atomic: UprofHindrance */
+    gint tracer;         /* atomic: process id of the other tracer */
+    gint has_late_stops; /* atomic: a vCPU did not stop in time and is still to be released */
+
+    uint64_t probe_ns;     /* length of an undisturbed hold, measured by open; 0: not measured */
+    uint64_t last_hold_ns; /* if measures_holds: length of the last hold; 0: not measured */
+    uint64_t asked_ns;     /* when the backend asked for the last stop; 0: at the call of hold */
+    uint64_t released_ns;  /* when the last hold ended; 0: at the return of release */
 };
 
+/** UprofGuestOps: a backend. A member is required unless its comment says otherwise. */
 struct _UprofGuestOps {
     const char *name; /* as in --access NAME */
 
-    /* Sets arch, n_vcpus and grain. Proves itself once; costs what it costs. */
+    /*
+     * Sets arch, n_vcpus and grain. Proves once that the guest can be read; this may take
+     * as long as it needs.
+     */
     UprofGuest *(*open)(const UprofTarget *target, GError **error);
     void (*close)(UprofGuest *guest);
 
     /*
-     * Before each hold, with everything running: BUSY if somebody else has
-     * stopped or moves the guest, GONE if it has ended. If the grain is VCPU
-     * also IDLE, SAME, ABSENT and STUCK, for @vcpu; if it is GUEST also IDLE,
-     * when all its vCPUs are. Optional.
+     * Optional. Called before each hold, while everything runs. Answers BUSY if somebody else
+     * has stopped or moves the guest, GONE if the guest has ended. With grain VCPU also IDLE,
+     * SAME, ABSENT and STUCK, about @vcpu. With grain GUEST also IDLE, if all vCPUs are idle.
      */
     UprofAnswer (*vet)(UprofGuest *guest, unsigned vcpu, GError **error);
+
     /*
-     * Both or neither: absent if the grain is NONE. @vcpu means something only
-     * if the grain is VCPU. What somebody else had stopped is BUSY and stays as
-     * it is: release undoes hold and no more, also after GONE.
+     * A backend has both hold and release, or neither if the grain is NONE. @vcpu has a meaning
+     * only if the grain is VCPU.
      *
-     * BUSY, and a failure that is DENIED: there is nothing to undo: nothing was done, or
-     * it is undone, and `take_lost` tells of it. Whoever cannot tell fails otherwise: if
-     * the grain is GUEST it is then taken for stopped, and the guardian's `rescue` lets
-     * it go.
+     * If somebody else has stopped the guest, the answer of hold is BUSY, and the guest stays
+     * stopped. A release undoes one hold and nothing else, also after GONE.
+     *
+     * After BUSY, and after a failure with the code DENIED, nothing is stopped. Either the
+     * backend made no stop, or it undid the stop, and `take_lost_ns` counts the lost time. A
+     * backend that cannot be sure fails with another code. With grain GUEST the guest then counts
+     * as stopped, and the guardian's `rescue` resumes it.
      */
     UprofAnswer (*hold)(UprofGuest *guest, unsigned vcpu, GError **error);
     UprofAnswer (*release)(UprofGuest *guest, unsigned vcpu, GError **error);
-    /* Under a hold that covers @vcpu, or any time if the grain is NONE. */
+
+    /* Absent for recordings. Called in a hold of @vcpu; if the grain is NONE, at any time. */
     UprofAnswer (*read_regs)(UprofGuest *guest, unsigned vcpu, UprofRegs *regs, GError **error);
-    /* Each span whole or not at all; marks what is missing. Guests have holes. */
+
+    /* Reads each span completely, or marks it as missing. Missing memory is not an error. */
     void (*read)(UprofGuest *guest, UprofLane lane, UprofSpan *spans, unsigned n);
 
     /*
-     * Optional. About once a second, from a thread that holds nothing, while the
-     * sampler goes on: looks at what changes rarely (pauses, jobs, plugged memory
-     * and vCPUs), so that a tick need not.
+     * Optional. Called about once a second, in a thread that holds nothing, while the sampler
+     * goes on. Checks for pauses, jobs, and plugged memory and vCPUs. These change rarely, so
+     * that a tick need not check for them.
      */
-    void (*tend)(UprofGuest *guest);
+    void (*poll)(UprofGuest *guest);
+
     /*
-     * Optional. In the sampler's thread between holds, while @unsettled is set:
-     * lets go what has come to a stop after its hold was given up.
+     * Optional. Called in the sampler's thread between holds, while @has_late_stops is set.
+     * Releases the vCPUs that did not stop in time and have stopped since.
      */
-    void (*settle)(UprofGuest *guest);
+    void (*release_late)(UprofGuest *guest);
+
     /*
-     * Optional. In the sampler's thread between holds: for how many nanoseconds @vcpu
-     * stood still, at most, in stops that became no hold, since this was last asked.
+     * Optional. Called in the sampler's thread between holds. Some stops do not
+     * become a hold. Returns an upper bound of the time that @vcpu stood still in such stops since
+     * the last call.
      */
-    uint64_t (*take_lost)(UprofGuest *guest, unsigned vcpu);
+    uint64_t (*take_lost_ns)(UprofGuest *guest, unsigned vcpu);
 
     /* Optional. For `check` and for the marker. */
     void (*facts)(UprofGuest *guest, UprofGuestFacts *facts);
-    /* Optional. Needed where registers come without page-table roots. */
+
+    /* Optional. For backends whose registers have no page-table roots. */
     bool (*translate)(UprofGuest *guest, unsigned vcpu, uint64_t gva, uint64_t *gpa);
-    /* Optional. A recording's next snapshot, in place of hold and read_regs. */
+
+    /* Only for recordings: the next snapshot, in place of hold and read_regs. */
     UprofAnswer (*next)(UprofGuest *guest, UprofSnapshot *snapshot, GError **error);
+
     /*
-     * Where anything is held. Undoes the one hold that a dead process may have left, and
-     * no other: @asked says that the process may have died while its stop was
-     * still on the way. True when nothing of ours is stopped any more.
+     * Required unless the grain is NONE. Undoes the one hold that a dead process may have
+     * left, and nothing else. @asked: the process may have died while its stop was on its
+     * way. Returns true when no hold of this program is left.
      */
     bool (*rescue)(UprofGuest *guest, bool asked, GError **error);
 };
@@ -238,15 +241,15 @@ struct _UprofGuestOps {
 /**
  * UprofHold: a hold as a scope: g_auto(UprofHold) hold = { 0 };
  *
- * However a function is left, its hold ends there; what the release said is
- * then in the guest's @left_held.
+ * The hold ends with the scope, however the function returns. If that release fails, the guest's
+ * @left_held is set.
  */
 typedef struct {
-    UprofGuest *guest; /* borrowed; NULL: nothing is held */
-    unsigned vcpu;
-    unsigned n_vcpus; /* vCPUs that the hold covers, from vcpu on */
-    uint64_t began_ns;
-    uint64_t stood_ns; /* stood still from here on, or from began_ns if that is not known */
+    UprofGuest *guest;         /* borrowed; NULL: nothing is held */
+    unsigned vcpu;             /* the first one that is held */
+    unsigned n_vcpus;          /* how many are held, from vcpu on */
+    uint64_t began_ns;         /* monotonic: time of the request to stop */
+    uint64_t stopped_since_ns; /* monotonic: from this time on everything stood still */
 } UprofHold;
 
 /**
@@ -263,64 +266,71 @@ void uprof_guest_close(UprofGuest *guest);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofGuest, uprof_guest_close)
 
 /**
- * uprof_guest_vet:
- * @vcpu: means something only if the grain is VCPU
+ * uprof_guest_vet: see `vet` above
  *
  * Returns: %UPROF_OK if the guest, or that vCPU, may be held now
  */
 UprofAnswer uprof_guest_vet(UprofGuest *guest, unsigned vcpu, GError **error);
 
-/** uprof_guest_tend: see `tend` above */
-void uprof_guest_tend(UprofGuest *guest);
+/** uprof_guest_poll: see `poll` above */
+void uprof_guest_poll(UprofGuest *guest);
 
-/** uprof_guest_settle: see `settle` above. Returns: whether nothing is left to let go */
-bool uprof_guest_settle(UprofGuest *guest);
+/**
+ * uprof_guest_release_late: see `release_late` above
+ *
+ * Returns: false if some vCPU has still not stopped
+ */
+bool uprof_guest_release_late(UprofGuest *guest);
 
-/** uprof_guest_take_lost: see `take_lost` above. Returns: 0 if nothing was lost */
-uint64_t uprof_guest_take_lost(UprofGuest *guest, unsigned vcpu);
+/** uprof_guest_take_lost_ns: see `take_lost_ns` above. Returns: 0 if nothing was lost */
+uint64_t uprof_guest_take_lost_ns(UprofGuest *guest, unsigned vcpu);
 
 /**
  * uprof_guest_hold:
  * @vcpu: the first vCPU wanted
- * @hold: (out): names the vCPUs it covers; empty unless this is %UPROF_OK.
- *   Where the grain is NONE nothing stands still and all vCPUs are covered.
+ * @hold: (out): empty unless the answer is %UPROF_OK. If the grain is NONE, the hold covers all
+ *   vCPUs, although nothing stands still.
  *
- * Flags the guardian before the stopping call. A failure marks the guest as left
- * held, unless it was refused (%UPROF_ERROR_DENIED): then nothing was stopped.
+ * Flags the hold for the guardian before the guest is stopped. If the stop fails with
+ * another code than %UPROF_ERROR_DENIED, the guest counts as left held.
  */
 UprofAnswer uprof_guest_hold(UprofGuest *guest, unsigned vcpu, UprofHold *hold, GError **error);
 
 /**
  * uprof_hold_release:
- * @hold: does nothing if it is empty; empty afterwards
- * @hold_ns, @stopped_ns: (out) (optional): how long it lasted
+ * @hold: (inout): if it is empty, nothing happens; always empty on return
+ * @hold_ns: (out) (optional): time since the request to stop
+ * @stopped_ns: (out) (optional): how long everything stood still
  *
- * A failure marks the guest as left held and keeps the guardian's flag.
+ * If the release fails, the guest counts as left held, and stays flagged for the guardian.
  */
 UprofAnswer
 uprof_hold_release(UprofHold *hold, uint64_t *hold_ns, uint64_t *stopped_ns, GError **error);
+
+/** uprof_hold_clear: uprof_hold_release() at the end of a scope */
 void uprof_hold_clear(UprofHold *hold);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UprofHold, uprof_hold_clear)
 
-/** uprof_guest_read_regs: @regs: (out): untouched unless %UPROF_OK */
+/** uprof_guest_read_regs: @regs: (out): untouched unless the answer is %UPROF_OK */
 UprofAnswer
 uprof_guest_read_regs(UprofGuest *guest, unsigned vcpu, UprofRegs *regs, GError **error);
 
 /** uprof_guest_read: reads guest-physical memory; see UprofSpan */
 void uprof_guest_read(UprofGuest *guest, UprofLane lane, UprofSpan *spans, unsigned n);
 
-/** uprof_guest_translates: Returns: whether only the backend can translate addresses */
+/** uprof_guest_translates: only the backend can translate virtual addresses of this guest */
 bool uprof_guest_translates(const UprofGuest *guest);
+
+/**
+ * uprof_guest_translate: only if uprof_guest_translates()
+ * @gpa: (out): untouched on failure
+ *
+ * Returns: false if @gva is not mapped
+ */
 bool uprof_guest_translate(UprofGuest *guest, unsigned vcpu, uint64_t gva, uint64_t *gpa);
 
-/** uprof_guest_is_recording: Returns: whether uprof_guest_next() is the way */
-bool uprof_guest_is_recording(const UprofGuest *guest);
-
-/** uprof_guest_next: Returns: %UPROF_GONE behind the last snapshot */
+/** uprof_guest_next: only for recordings. Returns: %UPROF_GONE after the last snapshot */
 UprofAnswer uprof_guest_next(UprofGuest *guest, UprofSnapshot *snapshot, GError **error);
 
-/** uprof_guest_facts: @facts: (out): zero where the backend does not say */
+/** uprof_guest_facts: @facts: (out): zero where the backend reports nothing */
 void uprof_guest_facts(UprofGuest *guest, UprofGuestFacts *facts);
-
-/** uprof_guest_rescue: for the guardian and for heal; see `rescue` above */
-bool uprof_guest_rescue(UprofGuest *guest, bool asked, GError **error);

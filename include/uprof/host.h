@@ -2,13 +2,13 @@
 /*
  * host.h - libvirt: the connection and its domains
  *
- * Finds domains and reads their XML on any driver; touches no guest. libvirt's
- * own error printing is silenced here and its errors become ours.
+ * Finds domains and reads their XML, with any driver of libvirt. Touches no guest. libvirt's
+ * own error messages are silenced here, and its errors become errors of this program.
  */
 #pragma once
 
 #include "uprof/guest.h"
-#include "uprof/xml.h"
+#include "uprof/domain-xml.h"
 
 typedef struct _UprofHost UprofHost;
 
@@ -19,51 +19,51 @@ typedef enum {
     UPROF_DOMAIN_OTHER, /* crashed, suspended by the guest, in shutdown, ... */
 } UprofDomainState;
 
-/**
- * UprofDomain:
- * @name: as libvirt has it: any bytes but '/' and newline; clean it before showing it
- * @id: of the running domain, -1 if it does not run
- * @state_name: in words
- * @uri: of the connection it was found on, as libvirt calls it
- * @driver: "QEMU", "Xen", "TEST", ...
- * @is_local: the connection leads to this very host
- * @bad_xml: (nullable): why its XML could not be read; @xml holds next to nothing then
- */
+/** UprofDomain: a domain as libvirt describes it; all pointers but @state_name are owned */
 typedef struct {
-    char *name;
+    char *name; /* any bytes but '/' and newline: not safe to print */
     char uuid[UPROF_MARKER_UUID_BYTES];
-    int id;
+    int id; /* of the running domain; -1: it does not run */
     UprofDomainState state;
-    const char *state_name;
-    char *uri;
-    char *driver;
-    bool is_local;
+    const char *state_name; /* in words; literal */
+    char *uri;              /* of the connection, as libvirt calls it */
+    char *driver;           /* "QEMU", "Xen", "TEST", ... */
+    bool is_local;          /* the connection ends on this host */
     UprofDomainXml *xml;
-    char *bad_xml;
+    char *bad_xml; /* (nullable): why its XML cannot be read; @xml is almost empty then */
 } UprofDomain;
 
 void uprof_domain_free(UprofDomain *domain);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofDomain, uprof_domain_free)
 
-/** uprof_host_init: silences libvirt. Before the first connection */
+/** uprof_host_init: silences libvirt. Call it before the first connection. */
 void uprof_host_init(void);
 
 /**
  * uprof_host_open:
- * @uri: (nullable): %NULL: LIBVIRT_DEFAULT_URI, else libvirt's own choice
- * @read_only: for what looks and does not touch
+ * @uri: (nullable): %NULL: LIBVIRT_DEFAULT_URI; if that is not set, libvirt's own choice
+ * @read_only: the connection is not used to change anything
  *
- * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_DENIED: no
+ * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_DENIED if there is no
  *   connection or no permission
  */
 UprofHost *uprof_host_open(const char *uri, bool read_only, GError **error);
 void uprof_host_close(UprofHost *host);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofHost, uprof_host_close)
 
-/** uprof_host_uri_is_local: Returns: whether a connection of this URI ends on this host */
+/** uprof_host_uri_is_local: a connection with this URI ends on this host */
 bool uprof_host_uri_is_local(const char *uri);
 
-/** uprof_host_uri: Returns: (transfer none): the connection, as libvirt calls it; clean */
+/**
+ * uprof_host_uri_hint:
+ *
+ * Returns: (transfer none): what a message adds if the connection @uri lacks a domain; may be ""
+ *
+ * Without root, libvirt's default is the user's session, which rarely has the user's domains.
+ */
+const char *uprof_host_uri_hint(const char *uri);
+
+/** uprof_host_uri: Returns: (transfer none): the connection, as libvirt calls it; safe to print */
 const char *uprof_host_uri(const UprofHost *host);
 
 /** uprof_host_describe: Returns: (transfer full): libvirt's version and kind of connection */
@@ -72,16 +72,16 @@ char *uprof_host_describe(const UprofHost *host);
 /**
  * uprof_host_list:
  *
- * Domains that vanish meanwhile are left out. One of which libvirt cannot tell state or XML
- * is there, with @bad_xml; its state is %UPROF_DOMAIN_OTHER if that is what is not known.
+ * Domains that end meanwhile are left out. If libvirt cannot tell the state or the XML of a
+ * domain, it is listed with @bad_xml, and a state that is not known is %UPROF_DOMAIN_OTHER.
  *
- * Returns: (transfer full) (nullable): every domain, UprofDomain, sorted by name; %NULL also if
+ * Returns: (transfer full) (nullable): all domains (UprofDomain), sorted by name; %NULL also if
  *   the connection is lost meanwhile
  */
 GPtrArray *uprof_host_list(UprofHost *host, GError **error);
 
 /**
- * uprof_host_names: the same at less cost: of each domain only name, id and UUID are there
+ * uprof_host_names: as uprof_host_list(), but cheaper: only name, id and UUID are set
  *
  * Returns: (transfer full) (nullable): UprofDomain, sorted by name
  */
@@ -93,42 +93,43 @@ GPtrArray *uprof_host_names(UprofHost *host, GError **error);
  *
  * A number that is the id of one domain and the name of another is refused.
  *
- * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_NOT_FOUND and a
- *   guess at what was meant, or %UPROF_ERROR_FAILED
+ * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_NOT_FOUND and the most similar
+ *   name, or with %UPROF_ERROR_FAILED
  */
 UprofDomain *uprof_host_find(UprofHost *host, const char *word, GError **error);
 
 /**
  * uprof_host_running:
  *
- * Returns: (transfer full) (nullable): ids (int) of the domains that are active
- *   now; %NULL if they cannot be asked for
+ * Returns: (transfer full) (nullable): the ids (int) of all domains that run now; %NULL if
+ *   libvirt does not tell
  */
 GArray *uprof_host_running(UprofHost *host);
 
-/** uprof_host_find_id: Returns: (transfer full) (nullable): as uprof_host_find(), of a running domain */
+/** uprof_host_find_id: as uprof_host_find(), for the id of a running domain */
 UprofDomain *uprof_host_find_id(UprofHost *host, int id, GError **error);
 
-/** uprof_host_job: Returns: (nullable): what libvirt does with it now ("migration"), %NULL: nothing */
+/** uprof_host_job: Returns: (nullable): the job that libvirt runs for @domain, in words; literal */
 const char *uprof_host_job(UprofHost *host, const UprofDomain *domain);
 
-/** UprofMetadataPlace: a running domain that is persistent has two; they may differ */
+/** UprofMetadataScope: a domain that runs and is persistent has both, and they may differ */
 typedef enum {
-    UPROF_METADATA_LIVE,   /* holds now */
-    UPROF_METADATA_CONFIG, /* holds from its next start on */
-} UprofMetadataPlace;
+    UPROF_METADATA_LIVE,   /* of the running domain */
+    UPROF_METADATA_CONFIG, /* from its next start on */
+} UprofMetadataScope;
 
-/** uprof_host_has_metadata_place: Returns: whether there is such a place for @domain */
+/** uprof_host_has_metadata_scope: LIVE: @domain runs; CONFIG: it is persistent */
 bool
-uprof_host_has_metadata_place(UprofHost *host, const UprofDomain *domain, UprofMetadataPlace place);
+uprof_host_has_metadata_scope(UprofHost *host, const UprofDomain *domain, UprofMetadataScope scope);
 
 /**
  * uprof_host_get_metadata:
- * @xml: (out) (transfer full): the element in our namespace, bare; "" if there is none
+ * @xml: (out) (transfer full): the element in virt-uprof's namespace, without its prefix; "" if
+ *   there is none
  */
-bool uprof_host_get_metadata(UprofHost *host, const UprofDomain *domain, UprofMetadataPlace place,
+bool uprof_host_get_metadata(UprofHost *host, const UprofDomain *domain, UprofMetadataScope scope,
                              char **xml, GError **error);
 
-/** uprof_host_set_metadata: @xml: the element, bare, in place of what is there */
-bool uprof_host_set_metadata(UprofHost *host, const UprofDomain *domain, UprofMetadataPlace place,
+/** uprof_host_set_metadata: @xml: the element, without its prefix; replaces the present one */
+bool uprof_host_set_metadata(UprofHost *host, const UprofDomain *domain, UprofMetadataScope scope,
                              const char *xml, GError **error);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * intern.h - clean names, stored once and compared by pointer
+ * intern.h - clean names, each stored once and compared by pointer
  *
- * UprofName is a type of its own so that raw bytes cannot be printed where a
- * name is due: the only ways to get one clean what they are given.
+ * UprofName has a type of its own so that raw bytes cannot be printed by mistake: all
+ * functions that make a name from foreign bytes clean them.
  */
 #pragma once
 
@@ -11,6 +11,8 @@
 
 /** UprofName: a clean text (see text.h), owned by its table */
 typedef struct _UprofName UprofName;
+
+/** UprofNames: a table of names. Only one thread may use it at a time. */
 typedef struct _UprofNames UprofNames;
 
 UprofNames *uprof_names_new(void);
@@ -18,42 +20,36 @@ void uprof_names_free(UprofNames *names);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofNames, uprof_names_free)
 
 /**
- * uprof_names_limit:
- * @max: how many names there may be; what would be one more is "[unknown]" from
- *   then on
+ * uprof_names_limit: bounds the memory of the table
+ * @max: names; each further name becomes "[unknown]"
  *
- * A guest without symbols can make up a new address for every frame.
+ * Without a limit, a guest without symbols could create a name for every address.
  */
 void uprof_names_limit(UprofNames *names, size_t max);
 
 /**
  * uprof_names_intern:
- * @raw: any bytes
+ * @raw: any bytes, which uprof_text_clean() cleans
  *
- * Cleans @raw by uprof_text_clean().
- *
- * Returns: the name; equal names are the same pointer, valid as long as @names
+ * Returns: (transfer none): the name, valid as long as @names; equal names are the same pointer
  */
 const UprofName *uprof_names_intern(UprofNames *names, UprofSlice raw);
 
 /**
- * uprof_names_marker:
- * @marker: a literal of ours, such as "[idle]" or a hexadecimal address;
- *   taken as it is, so never anything that came from outside
+ * uprof_names_marker: interns a text without cleaning it
+ * @marker: written by virt-uprof itself, such as "[idle]" or a hexadecimal address; never text
+ *   from outside
  */
 const UprofName *uprof_names_marker(UprofNames *names, const char *marker);
 
 /**
- * uprof_names_read_back:
- * @raw: a frame of a file that may be one of ours
+ * uprof_names_read_back: interns a frame of a file that virt-uprof may have written
+ * @raw: any bytes
  *
- * As uprof_names_intern(), but what only we add to names stays: "[idle]",
+ * Cleans like uprof_names_intern(), but keeps what virt-uprof adds to names: "[idle]",
  * "[truncated]", "[unknown]", "[image+0x1a2b]", and "_[k]" or "_[i]" at the end.
  */
 const UprofName *uprof_names_read_back(UprofNames *names, UprofSlice raw);
 
-/** uprof_names_count: Returns: how many different names there are */
-size_t uprof_names_count(const UprofNames *names);
-
-/** uprof_name_text: Returns: the text, NUL-terminated */
+/** uprof_name_text: Returns: (transfer none): the text, NUL-terminated */
 const char *uprof_name_text(const UprofName *name);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * kind.h - what sort of code a frame is, by its name alone
+ * kind.h - the kind of code of a frame, from its name alone
  *
- * So that profiles of other programs, which have nothing but names, look like
- * ours. Suffixes are those that flame graph tools have agreed on.
+ * Names are all that profiles of other programs have. Common flame graph tools use
+ * the same suffixes, "_[k]" and "_[i]".
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 typedef enum {
     UPROF_KIND_APP,
     UPROF_KIND_KERNEL,    /* of a guest: "_[k]" */
-    UPROF_KIND_INTERRUPT, /* the guest kernel's entries for interrupts */
+    UPROF_KIND_INTERRUPT, /* interrupt entry of the guest's kernel */
     UPROF_KIND_INLINED,   /* "_[i]" */
     UPROF_KIND_IDLE,      /* "[idle]" */
     UPROF_KIND_MARKER,    /* "[unknown]", "[truncated]" */
@@ -20,11 +20,11 @@ typedef enum {
     UPROF_N_KINDS,
 } UprofKind;
 
-/** uprof_kind_of: Returns: the kind of a frame that is not the root */
+/** uprof_kind_of: @name: of a frame that is not the root */
 UprofKind uprof_kind_of(const UprofName *name);
 
-/** uprof_kind_label: Returns: in two words or less, for a legend */
+/** uprof_kind_label: Returns: one or two words for a legend */
 const char *uprof_kind_label(UprofKind kind);
 
-/** uprof_kind_letter: Returns: one letter for tables and classes of styles */
+/** uprof_kind_letter: Returns: a letter for tables and classes of the style sheet */
 char uprof_kind_letter(UprofKind kind);

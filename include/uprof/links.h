@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * links.h - what belongs to a sample besides the stack under its stack pointer
+ * links.h - where a hold finds the other stacks of a sample, and its task
  *
- * In a kernel that runs processes a stack goes on elsewhere: an interrupt's on the
- * stack of what it interrupted, that of a system call on the process's own. And which
- * process runs is known only as long as it is held. Whoever knows the kernel says
- * beforehand where all that is found; in a hold these are a few reads.
+ * In a kernel that runs processes, the frames of a sample can be on several stacks: an
+ * interrupt continues on the stack of the code that it interrupted, and a system call on
+ * the process's own stack. Which process runs is known only during the hold. The module
+ * that knows the kernel publishes these addresses beforehand, so that a hold needs only a
+ * few reads.
  */
 #pragma once
 
@@ -16,41 +17,28 @@
 enum {
     UPROF_LINKS_TASK_BYTES_MAX = 4096,
     UPROF_LINKS_REGS_BYTES_MAX = 512,
-    UPROF_LINKS_STACK_BYTES_MAX = 64 * 1024,
 };
 
-/**
- * UprofLinksVcpu: guest-virtual addresses; 0: not known
- * @task_at: of the pointer to the task that runs
- * @irq_at: of the last word of the interrupt stack: the stack pointer of what was interrupted
- */
+/** UprofLinksVcpu: guest-virtual addresses; 0 if unknown */
 typedef struct {
-    uint64_t task_at;
-    uint64_t irq_at;
+    uint64_t task_at; /* of the pointer to the running task */
+    uint64_t irq_at;  /* of the last word of the interrupt stack; this word has the stack pointer
+                       * of the interrupted code */
 } UprofLinksVcpu;
 
-/**
- * UprofLinks: never changed once it is published
- * @root: of page tables that map the kernel (CR3); 0: those of the sample do
- * @kernel_from: addresses from here on are the kernel's
- * @stack_bytes: of a task's kernel stack, which begins at a multiple of it
- * @irq_bytes: of an interrupt stack
- * @regs_bytes: at the top of a task's kernel stack: the registers it had in user mode;
- *   0: not known
- * @regs_len: how many bytes from there on are registers
- * @regs_cs, @regs_sp: places in these
- * @task_from, @task_len: part of a task that is wanted
- * @n_vcpus: of @vcpus
- */
+/** UprofLinks: constant once published */
 typedef struct {
-    uint64_t root;
-    uint64_t kernel_from;
-    uint32_t stack_bytes;
-    uint32_t irq_bytes;
-    uint32_t regs_bytes;
-    uint32_t regs_len;
-    uint32_t regs_cs, regs_sp;
-    uint32_t task_from, task_len;
+    uint64_t root; /* of page tables that map the kernel (CR3); 0: the page tables of the sample */
+    uint64_t kernel_from; /* the kernel's addresses begin here */
+    uint32_t stack_bytes; /* of a task's kernel stack, which is aligned to its size */
+    uint32_t irq_bytes;   /* of an interrupt stack */
+    uint32_t regs_bytes;  /* from the saved user registers to the top of a task's kernel stack;
+                            * 0 if unknown */
+    uint32_t regs_len;    /* bytes of saved registers */
+    uint32_t regs_cs;     /* offset of the code segment in the saved registers */
+    uint32_t regs_sp;     /* offset of the stack pointer in the saved registers */
+    uint32_t task_from;   /* offset of the bytes to copy from the task */
+    uint32_t task_len;    /* bytes to copy from the task */
     unsigned n_vcpus;
-    UprofLinksVcpu vcpus[];
+    UprofLinksVcpu vcpus[]; /* @n_vcpus of them */
 } UprofLinks;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * linux.h - a Linux guest, of which nobody has files
+ * linux.h - a Linux guest whose files are not on this host
  *
- * Its kernel carries its own symbols, unwind tables and types; all of them are read
- * out of the guest's memory (x86_64), outside any hold, once, and again after it has
- * booted anew. What is read may have been made to mislead: nothing of it is believed
- * that is not bounded and checked, and what is wrong turns off what depends on it.
+ * The kernel carries its own symbols, unwind tables and types. virt-uprof reads them out of
+ * guest memory, outside holds: once, and again after a boot. The guest may have changed them
+ * to mislead, so every value is bounded and checked. A wrong value turns off the features that
+ * need the value. linux-arch.h has all that depends on the architecture.
  */
 #pragma once
 
@@ -16,50 +16,32 @@ enum { UPROF_LINUX_NAME_BYTES = 16 };
 
 typedef struct _UprofLinux UprofLinux;
 
-/** UprofLinuxState: whether the guest runs Linux */
+/** UprofLinuxState: does the guest run Linux? */
 typedef enum {
-    UPROF_LINUX_UNKNOWN, /* it may yet boot */
-    UPROF_LINUX_NONE,    /* no: looked at often enough */
+    UPROF_LINUX_UNKNOWN, /* not found yet; it may still boot */
+    UPROF_LINUX_NONE,    /* the guest does not run Linux: enough searches have found no kernel */
     UPROF_LINUX_FOUND,
 } UprofLinuxState;
 
-/**
- * UprofLinuxFacts:
- * @release: (nullable): as `uname -r` says it; clean
- * @build_id: (nullable): in hex; %NULL before Linux 5.14, and while it boots
- * @n_symbols: of the kernel's own table
- * @layout: (nullable): how that is written; literal
- * @digest: of the text of /proc/kallsyms without modules, 64-bit FNV-1a; 0 unless it
- *   was asked for
- * @base: of the kernel's image
- * @n_modules: that are loaded
- * @n_rules: of its unwind tables; 0: it has none that are known
- * @rules_version: UprofOrcVersion of these
- * @has_btf: it describes its types (BTF)
- * @has_types: and says where members are in its structures, as far as is needed
- * @has_module_types: likewise, for its modules
- * @has_tasks: it is known where to see which process runs
- * @attach_ns: how long it took to find all that; or the last look that found no kernel, 0
- *   before the first
- * @why: (nullable): what is missing, and why; literal
- */
+/** UprofLinuxFacts: strings are borrowed and end with the next uprof_linux_update() */
 typedef struct {
     UprofLinuxState state;
-    const char *release;
-    const char *build_id;
-    size_t n_symbols;
-    const char *layout;
+    const char *release;  /* (nullable): as `uname -r` prints it; clean */
+    const char *build_id; /* (nullable): in hex; %NULL before Linux 5.14 and during boot */
+    size_t n_symbols;     /* in the kernel's own table */
+    const char *layout;   /* (nullable): how the table is encoded; literal */
+    /* 64-bit FNV-1a of the text of /proc/kallsyms without modules; 0 unless asked for */
     uint64_t digest;
-    uint64_t base;
-    unsigned n_modules;
-    size_t n_rules;
-    unsigned rules_version;
-    bool has_btf;
-    bool has_types;
-    bool has_module_types;
-    bool has_tasks;
-    uint64_t attach_ns;
-    const char *why;
+    uint64_t base;          /* guest-virtual address of the kernel's image */
+    unsigned n_modules;     /* loaded modules */
+    size_t n_rules;         /* in the ORC unwind tables; 0 if the kernel has none that are known */
+    unsigned rules_version; /* UprofOrcVersion of the tables */
+    bool has_btf;           /* the kernel describes its types (BTF) */
+    bool has_types;         /* BTF has all members that virt-uprof needs */
+    bool has_module_types;  /* BTF has all members of modules that virt-uprof needs */
+    bool has_tasks;         /* the running task of each CPU can be found */
+    uint64_t attach_ns;     /* time that the last search for the kernel took; 0 before the first */
+    const char *why;        /* (nullable): what is missing, and why; literal */
 } UprofLinuxFacts;
 
 /**
@@ -71,44 +53,44 @@ UprofLinux *uprof_linux_new(UprofSym *sym, unsigned n_vcpus);
 void uprof_linux_free(UprofLinux *kernel);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofLinux, uprof_linux_free)
 
-/** uprof_linux_want_digest: before the first look */
+/** uprof_linux_want_digest: call it before the first uprof_linux_update() */
 void uprof_linux_want_digest(UprofLinux *kernel);
 
 /**
- * uprof_linux_look:
+ * uprof_linux_update:
  * @mem: the worker's
  * @snapshot: with its registers
  *
- * For each snapshot, before it is unwound. Looks for a kernel where none is known: at
- * once, and while the guest boots now and then. That takes some hundredths of a second.
- * Depends on nothing but snapshots and memory, so that a replay finds the same.
+ * Call it for each snapshot, before it is unwound. Searches for a kernel while none is known:
+ * at once, and now and then while the guest boots. A search takes some hundredths of a second.
+ * The result depends on snapshots and memory only, so that a replay finds the same.
  */
-void uprof_linux_look(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot);
+void uprof_linux_update(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot);
 
 /**
- * uprof_linux_links: for the sampler's plan
+ * uprof_linux_links: where the sampler finds stacks and tasks
  *
- * Returns: a place that holds %NULL while no kernel is known, to be read atomically from
- *   any thread; what it has ever held lives as long as @kernel
+ * Returns: a pointer that any thread may read atomically; it is %NULL while no kernel is known.
+ *   Links that were published once stay valid as long as @kernel.
  */
 const UprofLinks **uprof_linux_links(UprofLinux *kernel);
 
-/**
- * UprofLinuxTask: a thread of a process, or of the kernel
- * @pid, @process: its own number, and its process's
- * @memory: address of what says what it has mapped; 0: a thread of the kernel
- * @name: of 15 bytes at most; not clean
- */
+/** UprofLinuxTask: a thread of a process, or of the kernel */
 typedef struct {
-    uint32_t pid;
-    uint32_t process;
-    uint64_t memory;
-    char name[UPROF_LINUX_NAME_BYTES];
+    uint32_t pid;                      /* of the thread */
+    uint32_t process;                  /* of the process (the kernel's tgid) */
+    uint64_t memory;                   /* address of its struct mm_struct; 0 for a kernel thread */
+    char name[UPROF_LINUX_NAME_BYTES]; /* up to 15 bytes; printable */
 } UprofLinuxTask;
 
-/** uprof_linux_task: @task: (out): which ran. Returns: false if that was not copied, or is nonsense */
+/**
+ * uprof_linux_task:
+ * @task: (out): the task that ran
+ *
+ * Returns: false if the task was not copied, or is malformed
+ */
 bool
 uprof_linux_task(const UprofLinux *kernel, const UprofSnapshot *snapshot, UprofLinuxTask *task);
 
-/** uprof_linux_facts: @facts: (out): borrowed strings, until the next look */
+/** uprof_linux_facts: @facts: (out) */
 void uprof_linux_facts(const UprofLinux *kernel, UprofLinuxFacts *facts);

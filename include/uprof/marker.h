@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * marker.h - the page that says what is held and outlives who held it
+ * marker.h - a shared page that says which guest is held, and outlives the profiler
  *
- * One file per domain, named by its UUID, in /run/virt-uprof (for those who
- * are not root in their own runtime directory): locked with flock() while a run
- * lasts, and mapped by the profiler and its guardian. In a hold only one word
- * of the mapping changes: a store, no system call. Files are never deleted:
- * deleting a lock races with whoever opens it next.
+ * Each domain has one file, named by its UUID, in /run/virt-uprof (for users other than root
+ * in their own runtime directory). It is locked with flock() while a run lasts, and mapped
+ * by the profiler and its guardian. A hold changes one word of the mapping: a store, no
+ * system call. The files are never deleted, because deleting a lock file races with
+ * processes that open it.
  */
 #pragma once
 
@@ -20,126 +20,81 @@ enum {
     UPROF_MARKER_NAME_BYTES_MAX = 1024,
 };
 
-/**
- * UprofHeld: what the profiler says of the guest
- * @UPROF_HELD_ASKED: the stopping call is on its way
- * @UPROF_HELD_YES: it has returned
- * @UPROF_HELD_LEFT: the profiler has given up on it and will not touch it again:
- *   the guardian may let go at once
- */
+/** UprofHeld: the state of the guest, as the profiler reports it */
 typedef enum {
     UPROF_HELD_NOT,
-    UPROF_HELD_ASKED,
-    UPROF_HELD_YES,
-    UPROF_HELD_LEFT,
+    UPROF_HELD_ASKED, /* the call that stops the guest has not returned */
+    UPROF_HELD_YES,   /* that call has returned */
+    UPROF_HELD_LEFT,  /* the profiler could not resume the guest: the guardian may do so at once */
 } UprofHeld;
 
-/**
- * UprofMarkerInfo: whose guest it is; set once, before the first hold
- * @uri: libvirt connection; "" for libvirt's default
- * @access: name of the backend
- * @id: libvirt's number of the running domain
- * @qemu_pid, @qemu_start: process and its start time (/proc/PID/stat, field 22), 0: not known
- * @pid, @start: of the profiler
- */
+/** UprofMarkerInfo: which guest the marker is about; set once, before the first hold */
 typedef struct {
     char uuid[UPROF_MARKER_UUID_BYTES];
-    char uri[UPROF_MARKER_URI_BYTES_MAX];
-    char name[UPROF_MARKER_NAME_BYTES_MAX]; /* clean, for messages */
-    char access[16];
-    int32_t id;
-    int32_t qemu_pid;
-    uint64_t qemu_start;
-    int32_t pid;
-    uint64_t start;
+    char uri[UPROF_MARKER_URI_BYTES_MAX];   /* libvirt connection; "" for libvirt's default */
+    char name[UPROF_MARKER_NAME_BYTES_MAX]; /* of the domain, safe to print */
+    char access[16];                        /* name of the backend */
+    int32_t id;                             /* libvirt's number of the running domain */
+    int32_t qemu_pid;                       /* process that runs the guest; 0: not known */
+    uint64_t qemu_start;                    /* its start time: see process-stat.h */
+    int32_t pid;                            /* of the profiler */
+    uint64_t start;                         /* its start time */
 } UprofMarkerInfo;
 
 typedef struct _UprofMarker UprofMarker;
 
-/** uprof_marker_folder: Returns: (transfer none): where markers are */
+/** uprof_marker_folder: Returns: (transfer none): the folder of all markers */
 const char *uprof_marker_folder(void);
 
 /**
  * uprof_marker_open:
  * @uuid: of the domain
- * @taken: (out): false with no error set: another run has the lock
+ * @taken: (out): another run has the lock; no error is set then
  *
- * Makes folder and file where missing; refuses a folder that is a link or
- * somebody else's. A hold that a dead run left is still flagged in what is
- * returned: look with uprof_marker_held().
+ * Makes the folder and the file if necessary, and locks the file. Refuses a folder that is a
+ * link or belongs to somebody else. A hold that a dead run has left is still flagged in the
+ * result: ask uprof_marker_held().
  *
- * Returns: (transfer full) (nullable): the marker, locked
+ * Returns: (transfer full) (nullable)
  */
 UprofMarker *uprof_marker_open(const char *uuid, bool *taken, GError **error);
 
-/** uprof_marker_adopt: @fd: of an open marker, now owned. Returns: (nullable): it, mapped */
-UprofMarker *uprof_marker_adopt(int fd, GError **error);
-
-/** uprof_marker_close: @marker: (nullable): unlocks unless the guardian has it too */
+/** uprof_marker_close: @marker: (nullable): unlocked unless the guardian has it, too */
 void uprof_marker_close(UprofMarker *marker);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofMarker, uprof_marker_close)
 
-/** uprof_marker_fd: Returns: borrowed descriptor, to be passed to the guardian */
-int uprof_marker_fd(const UprofMarker *marker);
-
-/** uprof_marker_set_info: once, while nothing is held */
+/** uprof_marker_set_info: call it once, while nothing is held */
 void uprof_marker_set_info(UprofMarker *marker, const UprofMarkerInfo *info);
 
-/**
- * uprof_marker_get_info:
- * @info: (out): copied, strings terminated whatever the file holds
- *
- * Returns: false if the file holds none, or one of before the host was booted
- */
-bool uprof_marker_get_info(const UprofMarker *marker, UprofMarkerInfo *info);
-
-/**
- * uprof_marker_ask: sets %UPROF_HELD_ASKED, which counts from
- * @now_ns: by the monotonic clock; reading it may take longer than all the rest
- */
-void uprof_marker_ask(UprofMarker *marker, uint64_t now_ns);
-
-/** uprof_marker_set_held: @marker: (nullable): stores what is so from now on, with the time */
-void uprof_marker_set_held(UprofMarker *marker, UprofHeld held);
-
-/**
- * uprof_marker_held:
- * @since_ns: (out) (optional): monotonic time of the hold's first flag
- */
+/** uprof_marker_held: @since_ns: (out) (optional): monotonic time of the last %UPROF_HELD_ASKED */
 UprofHeld uprof_marker_held(const UprofMarker *marker, uint64_t *since_ns);
 
 /**
  * uprof_marker_set_ran: before a hold
  * @marker: (nullable)
- * @cpu_ns: of CPU time that the guest had had when it was looked at, not 0
- * @at_ns: monotonic time of that look
+ * @cpu_ns: CPU time that the guest has had so far; not 0
+ * @at_ns: monotonic time of that measurement
  *
- * A guest that has run much longer since is not stopped by that hold any more.
+ * If the guest's CPU time has grown much since @at_ns, the hold does not stop the guest any more.
  */
 void uprof_marker_set_ran(UprofMarker *marker, uint64_t cpu_ns, uint64_t at_ns);
 
-/** uprof_marker_ran: @at_ns: (out). Returns: see uprof_marker_set_ran(); 0: not known */
+/**
+ * uprof_marker_ran:
+ * @at_ns: (out): monotonic time of the measurement
+ *
+ * Returns: the CPU time of uprof_marker_set_ran(); 0: not known
+ */
 uint64_t uprof_marker_ran(const UprofMarker *marker, uint64_t *at_ns);
 
-/**
- * uprof_marker_is_flagged:
- *
- * Returns: whether the marker of domain @uuid says that something is held; takes
- *   no lock, so this is a hint
- */
-bool uprof_marker_is_flagged(const char *uuid);
-
-/** uprof_marker_list: Returns: (transfer full): UUIDs (char *) of all markers there are */
+/** uprof_marker_list: Returns: (transfer full): the UUIDs (char *) of all markers */
 GPtrArray *uprof_marker_list(void);
 
-/** uprof_marker_process_start: Returns: start time of process @pid as in /proc, 0: gone */
-uint64_t uprof_marker_process_start(int pid);
-
 /**
- * uprof_marker_lock_round: the lock of a periodic round, beside the markers
- * @taken: (out): -1 with no error set: another round has it
+ * uprof_marker_lock_round: takes the lock of periodic rounds, a file beside the markers
+ * @taken: (out): another round has the lock; no error is set then
  *
- * Returns: a descriptor that keeps it until it is closed, also in other processes
- *   that have it; -1 with @error
+ * Returns: a descriptor, owned by the caller. The lock is free when all processes that have
+ *   the descriptor have closed it. -1 on failure
  */
 int uprof_marker_lock_round(bool *taken, GError **error);

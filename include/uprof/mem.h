@@ -2,60 +2,42 @@
 /*
  * mem.h - guest memory by guest-virtual address
  *
- * Walks the guest's own page tables, which the guest may have written to hurt:
- * the number of levels is fixed, every table and page address is checked by the
- * guest (only RAM is ever read), there is no recursion.
+ * Walks the guest's own page tables, which the guest may have written to do harm: the number of
+ * levels is fixed, there is no recursion, and uprof_guest_read() reads RAM only.
  *
- * There are two per guest. The worker's remembers pages for some seconds of the
- * snapshots' time, so that a capture of what it has read replays to the same
- * result. The sampler's keeps nothing of the data. Of slow guests it keeps some
- * page tables, which uprof_mem_check() looks at after the hold; of others some
- * walks through the tables, which each copy checks for itself. All its memory
- * is allocated by uprof_mem_new().
+ * Each guest has two UprofMem. The UprofMem of the worker remembers pages for some seconds of the
+ * snapshots' time, so that a capture of the pages that were read replays to the same result. The
+ * UprofMem of the sampler remembers no data, and uprof_mem_new() allocates all of its memory. For a
+ * slow guest the sampler's UprofMem remembers some page tables, and uprof_mem_check() compares
+ * them after the hold. For other guests it remembers some page-table walks, and each copy confirms
+ * the walks that the copy uses.
  */
 #pragma once
 
 #include "uprof/guest.h"
+#include "uprof/x86-paging.h"
 
 enum {
-    UPROF_PAGE_BYTES = 4096,
-    UPROF_MEM_PAGES_MAX = 16 * 1024, /* remembered; 64 MiB */
-    UPROF_MEM_FRESH_MAX = 48,        /* fetched for one sample */
+    UPROF_MEM_PAGES_MAX = 16 * 1024, /* pages that are remembered: 64 MiB */
+    UPROF_MEM_FRESH_MAX = 48,        /* pages that are fetched for one sample */
 };
 
 #define UPROF_MEM_KEEP_NS UINT64_C(5000000000)
 
 typedef struct _UprofMem UprofMem;
 
-/** UprofPagingMode: how addresses are translated on x86 */
-typedef enum {
-    UPROF_PAGING_OFF,
-    UPROF_PAGING_32BIT,
-    UPROF_PAGING_PAE,
-    UPROF_PAGING_4LEVEL,
-    UPROF_PAGING_5LEVEL,
-    UPROF_PAGING_XEN_PV32, /* the frames in these two's tables are the machine's, */
-    UPROF_PAGING_XEN_PV64, /* and all pages are small */
-} UprofPagingMode;
-
 /**
  * uprof_mem_new:
- * @guest: borrowed, outlives what is returned
- * @lane: sampler: remembers page tables of slow guests, a few, and walks of
- *   others; worker: remembers every page
+ * @guest: borrowed; must outlive the result
+ * @lane: who reads. For the sampler, the result remembers a few page tables of a slow guest, or
+ *   walks of another guest. For the worker, the result remembers every page.
  */
 UprofMem *uprof_mem_new(UprofGuest *guest, UprofLane lane);
 void uprof_mem_free(UprofMem *mem);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofMem, uprof_mem_free)
 
-/** uprof_mem_forget: drops all that is remembered, as when the guest was reset */
+/** uprof_mem_forget: drops all remembered memory, as after a reset of the guest */
 void uprof_mem_forget(UprofMem *mem);
-
-/** uprof_mem_mode: Returns: paging mode of a vCPU with these registers */
-UprofPagingMode uprof_mem_mode(const UprofRegs *regs);
-
-/** uprof_mem_mode_name: Returns: its name, for people */
-const char *uprof_mem_mode_name(UprofPagingMode mode);
 
 /**
  * uprof_mem_translate:
@@ -63,30 +45,25 @@ const char *uprof_mem_mode_name(UprofPagingMode mode);
  * @gva: guest-virtual address
  * @gpa: (out): guest-physical address
  * @left: (out): bytes from there to the end of the page, which may be large
- * @executable: (out) (optional): whether code may run there
+ * @executable: (out) (optional): code may run there
  *
  * Returns: false if it is not mapped, or the tables cannot be read
  */
 bool uprof_mem_translate(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva,
                          uint64_t *gpa, uint64_t *left, bool *executable);
 
-/**
- * UprofMapping: of one page
- * @gpa: of the address that was asked for
- * @left: bytes from there to the end of the page, which may be large
- * @executable, @writable: code may run there, the kernel may write there
- */
+/** UprofMapping: how one page is mapped */
 typedef struct {
-    uint64_t gpa;
-    uint64_t left;
-    bool executable;
-    bool writable;
+    uint64_t gpa;    /* of the address that was asked for */
+    uint64_t left;   /* bytes from there to the end of the page, which may be large */
+    bool executable; /* code may run there */
+    bool writable;   /* the kernel may write there */
 } UprofMapping;
 
 /**
- * uprof_mem_find: as uprof_mem_translate(), with all that is known
+ * uprof_mem_find: as uprof_mem_translate(), with access rights
  *
- * Where the backend translates, pages are taken for executable and not writable.
+ * If the backend translates addresses, pages are treated as executable and not writable.
  */
 bool uprof_mem_find(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva,
                     UprofMapping *mapping);
@@ -95,17 +72,15 @@ bool uprof_mem_find(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_
  * uprof_mem_copy:
  * @vcpu: whose registers @regs are
  * @gva: guest-virtual address
- * @into: (out): @len bytes, undefined behind those that were copied
+ * @into: (out): @len bytes; bytes that are not copied are undefined
  * @len: bytes, up to %UPROF_SNAPSHOT_BYTES_MAX
  *
- * Copies from @gva up to the first page that is missing, and remembers none of
- * it. For stack windows.
+ * Copies from @gva up to the first missing page, for stack windows. Remembers no data.
  *
- * The sampler of a guest that is not slow remembers where pages were: a copy
- * is one read of the guest, in which it also finds out whether the tables
- * still say so. Where they do not, and for pages that are new, the tables are
- * walked by one read for each entry: no page more than twice, whatever they
- * contain. Allocates nothing.
+ * The sampler of a guest that is not slow remembers where pages were: one read of the guest
+ * copies them and confirms the page tables. If the tables have changed, or a page is new, the
+ * copy walks the tables with one read for each entry. Each page takes two walks at most,
+ * even if the tables are hostile. Allocates nothing.
  *
  * Returns: bytes copied
  */
@@ -118,16 +93,15 @@ size_t uprof_mem_copy(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint6
  *
  * Reads remembered pages, or fetches and remembers them. Worker only.
  *
- * Returns: whether all of it is there
+ * Returns: false if a page is missing, or this sample has fetched too many
  */
 bool uprof_mem_read(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva, void *into,
                     size_t len);
 
 /**
- * uprof_mem_read_always: as uprof_mem_read(), however many pages this sample has fetched
+ * uprof_mem_read_always: as uprof_mem_read(), without the limit for one sample
  *
- * For what is looked for seldom, and counts as nothing that the sample has fetched; whoever
- * looks says how much it may be.
+ * For rare searches, which do not count towards the limit. The caller bounds how much it reads.
  */
 bool uprof_mem_read_always(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva,
                            void *into, size_t len);
@@ -136,12 +110,12 @@ bool uprof_mem_read_always(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, 
  * uprof_mem_read_bulk:
  * @gva: of the first page
  * @into: (out): @len bytes; untouched where nothing is mapped
- * @len: bytes, whole pages
+ * @len: bytes, complete pages
  *
- * Reads what is too much to be remembered, in pieces as large as the guest's
- * pages lie together. Tables are remembered, and none is too many. Worker only.
+ * Reads large ranges, which are not remembered, in pieces that are contiguous in guest-physical
+ * memory. Page tables are remembered, without the limit for one sample. Worker only.
  *
- * Returns: bytes that are there
+ * Returns: bytes that were read
  */
 size_t uprof_mem_read_bulk(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva,
                            void *into, size_t len);
@@ -149,30 +123,29 @@ size_t uprof_mem_read_bulk(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, 
 /**
  * uprof_mem_begin_sample:
  * @time_ns: of the snapshot
- * @resets: of the snapshot; another number than before drops all
+ * @resets: of the snapshot; a change drops all remembered memory
  *
- * Worker, before each snapshot: what was remembered is dropped when it is
- * %UPROF_MEM_KEEP_NS old by the snapshots' time, and as many pages as one
- * sample may cost can be fetched again. Both depend on nothing but the
- * snapshots, so that a replay does the same.
+ * Worker, before each snapshot. Remembered memory is dropped when it is %UPROF_MEM_KEEP_NS old
+ * by the snapshots' time, and the limit for one sample starts again. Both depend on snapshots
+ * only, so that a replay does the same.
  */
 void uprof_mem_begin_sample(UprofMem *mem, uint64_t time_ns, uint32_t resets);
 
 /**
- * uprof_mem_is_spent: Returns: whether this sample has fetched as many pages as one may:
- *   what is missing now the next sample may find
+ * uprof_mem_is_spent: has this sample fetched as many pages as it may?
+ *
+ * If so, the next sample may find a page that is missing now.
  */
 bool uprof_mem_is_spent(const UprofMem *mem);
 
 /**
  * uprof_mem_check:
  *
- * Sampler, with nothing held: of a slow guest, fetches again the page tables
- * that were used since the last call, and compares. For other guests
- * uprof_mem_copy() has compared; what it missed of a guest that maps late is
- * looked for here, so that the next copy finds it.
+ * For the sampler, with nothing held. For a slow guest, this fetches the page tables that were used
+ * since the last call a second time, and compares them. For a guest that maps outside holds, this
+ * reads the pages that copies have missed, so that the next copy finds them.
  *
- * Returns: false if an entry that was used is not what it was: what was copied
- *   since the last call may be of the wrong pages
+ * Returns: false if an entry that was used has changed: copies since the last call may be of the
+ *   wrong pages
  */
 bool uprof_mem_check(UprofMem *mem);

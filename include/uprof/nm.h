@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * nm.h - symbols as text: nm, nm -S, nm -n, System.map, /proc/kallsyms
+ * nm.h - reads symbols as text: nm, nm -S, nm -n, System.map, /proc/kallsyms
  *
- * One grammar, a symbol per line:
+ * All of them have one grammar, with a symbol on each line:
  *
  *   line    = address [ " " size ] " " type " " name [ TAB "[" module "]" ]
- *   address = 1 to 16 hexadecimal digits; blanks where nm has none (undefined)
+ *   address = 1 to 16 hexadecimal digits; blanks if the symbol is undefined
  *   type    = one character
  *
- * "nm -S" gives the size, in more than one digit. Skipped are empty lines,
- * symbols that are undefined, absolute, common or of debuggers, and the names
- * that uprof_elf_parse() drops; "@VERSION" is stripped. Other symbols than of
- * code are kept with code = false.
+ * A size has more than one digit, and a type is one character. The reader skips empty lines,
+ * symbols that are undefined, absolute, common or for debuggers, and names that uprof_elf_parse()
+ * drops.
+ * "@VERSION" is stripped. Symbols that do not name code have code = false.
  */
 #pragma once
 
@@ -20,19 +20,19 @@
 
 enum { UPROF_NM_BYTES_MAX = 512 * 1024 * 1024 };
 
-/** uprof_nm_is: Returns: whether the first lines of @text look like this grammar */
+/** uprof_nm_is: Checks whether the first lines of @text follow this grammar. */
 bool uprof_nm_is(UprofSlice text);
 
 /**
  * uprof_nm_parse:
- * @text: must outlive what is returned in @symbols
+ * @text: must outlive @symbols
  * @name: of the file, for messages
  * @symbols: (out) (transfer full): array of UprofSymbol in the order of the file
  *
- * A text in which every address is 0 is refused: the kernel wrote it for
- * somebody who may not see addresses (kptr_restrict).
+ * Refuses a text in which every address is 0. The kernel writes such a text for users who may
+ * not see addresses (kptr_restrict).
  *
- * Returns: false with %UPROF_ERROR_BAD_DATA, naming the line; also if there is
- *   no symbol at all
+ * Returns: false with %UPROF_ERROR_BAD_DATA and the line number if a line is malformed, or the
+ *   text has no symbols
  */
 bool uprof_nm_parse(UprofSlice text, const char *name, GArray **symbols, GError **error);

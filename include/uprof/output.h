@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * output.h - the table of formats
+ * output.h - the table of output formats, and tables for people and scripts
  *
- * A format is a file of its own in src/output and a row here. It asks the
- * profile for its stacks, or for its ticks in the order of time, and appends to
- * a sink. Every name arrives clean (text.h); a writer only escapes for its own
- * syntax. The same profile gives the same bytes. Captures are written while
- * sampling, not here, and have a row so that their name and ending are known.
+ * A format is a file of its own in src/output and a row here. It reads the stacks of a
+ * profile, or its ticks in the order of time, and appends text to a sink. All names are
+ * clean already (text.h), so that a format only escapes for its own syntax. The same
+ * profile gives the same bytes. Captures are written during the run and not here; they
+ * have a row for their name and suffix.
  */
 #pragma once
 
@@ -17,38 +17,21 @@
 
 typedef struct _UprofFormat UprofFormat;
 
-/**
- * UprofSink: where a writer appends to
- * @text: what was appended and not drained yet
- * @file: (nullable): what it drains into, borrowed; %NULL: all stays in @text
- * @error: (nullable): why nothing can be written any more
- */
+/** UprofSink: takes the text of a format */
 typedef struct {
-    GString *text;
-    UprofFile *file;
-    GError *error;
+    GString *text;   /* not yet written to @file */
+    UprofFile *file; /* (nullable): borrowed; %NULL keeps everything in @text */
+    GError *error;   /* (nullable): owned; the first failure, after which nothing is written */
 } UprofSink;
 
-/** uprof_sink_drain: to be called now and then by whoever may append much */
-void uprof_sink_drain(UprofSink *sink);
-
-/**
- * UprofFormat:
- * @name: as in --format NAME
- * @suffixes: endings of file names, NULL-terminated; the longest match of all formats wins
- * @is_binary: nothing for a terminal
- * @is_capture: written while sampling
- * @is_secret: mode 0600
- * @is_timed: tells when stacks were seen: wants uprof_profile_keep_times()
- * @write: all of the profile
- */
+/** UprofFormat: a row of the table */
 struct _UprofFormat {
-    const char *name;
-    const char *suffixes[3];
-    bool is_binary;
-    bool is_capture;
-    bool is_secret;
-    bool is_timed;
+    const char *name;        /* as in --format NAME */
+    const char *suffixes[3]; /* of file names, NULL-terminated; the longest match counts */
+    bool is_binary;          /* not for a terminal */
+    bool is_capture;         /* written during the run */
+    bool is_secret;          /* files have mode 0600 */
+    bool is_timed;           /* needs the times of uprof_profile_keep_times() */
     void (*write)(const UprofProfile *profile, const UprofRun *run, UprofSink *sink);
 };
 
@@ -63,73 +46,68 @@ extern const UprofFormat uprof_format_meta;
 /** uprof_format_by_name: Returns: (nullable): the format called @name */
 const UprofFormat *uprof_format_by_name(const char *name);
 
-/** uprof_format_by_path: Returns: (nullable): the format whose ending @path has */
+/** uprof_format_by_path: Returns: (nullable): the format whose suffix @path has */
 const UprofFormat *uprof_format_by_path(const char *path);
 
 /** uprof_format_names: Returns: (transfer full): all names, for messages */
 char *uprof_format_names(void);
 
-/** uprof_format_endings: Returns: (transfer full): of each the usual ending, for messages */
+/** uprof_format_endings: Returns: (transfer full): the usual suffix of each format, for messages */
 char *uprof_format_endings(void);
 
 /**
  * uprof_output_render:
  *
- * Returns: (transfer full): the profile in that format; empty if that cannot hold it
+ * Returns: (transfer full): the profile in @format; empty if the format cannot show it
  */
 GString *
 uprof_output_render(const UprofFormat *format, const UprofProfile *profile, const UprofRun *run);
 
-/** uprof_output_write: the same into @file. Returns: false with %UPROF_ERROR_FAILED */
+/** uprof_output_write: writes the profile in @format to @file */
 bool uprof_output_write(const UprofFormat *format, const UprofProfile *profile, const UprofRun *run,
                         UprofFile *file, GError **error);
 
 /**
  * uprof_svg_compare:
- * @both: of uprof_tree_compare()
+ * @both: from uprof_tree_compare()
  *
- * Returns: (transfer full): a differential flame graph: the layout of the new
- *   profile, red what has grown, blue what has shrunk
+ * Returns: (transfer full): a differential flame graph with the layout of the new profile:
+ *   frames that grew are red, frames that shrank are blue
  */
 GString *uprof_svg_compare(const UprofTree *both, const UprofRun *old, const UprofRun *new);
 
-/**
- * UprofTableStyle: how a table is to look
- * @rows: at most so many functions
- * @width: columns that there are; names are cut to fit. 0: any number
- * @bars: of the shares
- * @colors, @unicode: what a terminal can do
- * @by_process: rows are not functions but processes (processes.h)
- */
+/** UprofTableStyle: the look of a table */
 typedef struct {
-    unsigned rows;
-    unsigned width;
-    bool bars;
-    bool colors;
-    bool unicode;
-    bool by_process;
+    unsigned rows;   /* at most */
+    unsigned width;  /* columns; longer names are cut; 0: no limit */
+    bool bars;       /* draw a bar for each share */
+    bool colors;     /* the terminal shows colors */
+    bool unicode;    /* the terminal shows UTF-8 */
+    bool by_process; /* rows are processes (processes.h) instead of functions */
 } UprofTableStyle;
 
 /**
  * uprof_table_render:
  *
- * Returns: (transfer full): functions by self weight, or processes by all of theirs, as text
- *   for people
+ * Returns: (transfer full): functions by self weight, or processes by total weight
  */
 GString *uprof_table_render(const UprofProfile *profile, const UprofTableStyle *style);
 
-/** uprof_table_append: @rows: of UprofProfileRow, of @total in all */
+/**
+ * uprof_table_append: appends a table; @rows: (element-type UprofProfileRow); @total: weight of 100
+ * percent
+ */
 void
 uprof_table_append(GString *out, const UprofTableStyle *style, const GArray *rows, uint64_t total);
 
-/** uprof_table_render_focus: Returns: (transfer full): who called a function, and whom it called */
+/** uprof_table_render_focus: Returns: (transfer full): the callers and callees of a function */
 GString *uprof_table_render_focus(const UprofFocus *focus, const UprofTableStyle *style);
 
 /**
  * uprof_table_render_changes:
- * @with_noise: also what chance may explain
+ * @with_noise: includes changes that are not significant
  *
- * Returns: (transfer full): functions of a comparison, the largest change first
+ * Returns: (transfer full): the functions of a comparison, largest change first
  */
 GString *
 uprof_table_render_changes(const UprofTree *both, const UprofTableStyle *style, bool with_noise);
@@ -137,12 +115,14 @@ uprof_table_render_changes(const UprofTree *both, const UprofTableStyle *style, 
 /**
  * uprof_json_report:
  * @focus: (nullable)
- * @by_process: processes too (processes.h)
+ * @by_process: includes processes (processes.h)
  *
- * Returns: (transfer full): the sidecar, and in it every function with its weights
+ * Returns: (transfer full): the sidecar, extended by all functions with their weights
  */
 GString *uprof_json_report(const UprofProfile *profile, const UprofRun *run,
                            const UprofFocus *focus, bool by_process);
 
-/** uprof_json_changes: Returns: (transfer full): facts of both runs, every function on both sides */
+/**
+ * uprof_json_changes: Returns: (transfer full): both sidecars, and all functions with both weights
+ */
 GString *uprof_json_changes(const UprofTree *both, const UprofRun *old, const UprofRun *new);

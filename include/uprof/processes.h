@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * processes.h - a profile by the processes that ran
+ * processes.h - the processes of a profile
  *
- * Of a guest with processes the first frame behind the domain's is the name of the one
- * that ran, or behind that of the vCPU. Where the stack goes on into the guest's
- * kernel, its functions say so themselves: "_[k]".
+ * In a guest with processes, the first frame below the domain (or below the vCPU, if vCPUs
+ * are shown separately) is the name of the process. Kernel functions of its stack end in
+ * "_[k]".
  */
 #pragma once
 
 #include "uprof/profile.h"
 
 /**
- * uprof_processes_are_in: by the stacks alone
+ * uprof_processes_are_in: are the first frames of the stacks processes?
  *
- * Returns: whether some stack goes from a process into the kernel, so that what stands
- *   first in all of them is a process
+ * The first frames are processes if some stack has a kernel function after its first frame.
  */
 bool uprof_processes_are_in(const UprofProfile *profile);
 
 /**
- * uprof_processes_find: of a profile that has processes
+ * uprof_processes_find:
+ * @profile: a profile that has processes
  *
- * Returns: (transfer full): UprofProfileRow per name, without halted vCPUs: @total is the
- *   weight of its stacks, @self that of those in the kernel; most total first, then by name.
- *   Stacks that begin with what is no process, as before the kernel was known, are "[unknown]".
+ * Returns: (transfer full) (element-type UprofProfileRow): a row for each process, without halted
+ *   vCPUs: @total is the weight of its stacks, @self the weight of its stacks in the kernel; by
+ *   total, then by name. Stacks without a process, such as those from before the kernel was
+ *   detected, count as "[unknown]".
  */
 GArray *uprof_processes_find(const UprofProfile *profile);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * profile-xml.h - <uprof:profile> of a domain's metadata, as it stands there
+ * profile-xml.h - reads and edits <uprof:profile> in the metadata of a domain
  *
- * Qualified in domain XML, bare as virDomainGetMetadata() gives it: both are
- * read. Whoever may edit the domain writes it. What the values mean is the
- * business of settings/metadata.c.
+ * The element is qualified in the XML of a domain and bare in what virDomainGetMetadata()
+ * returns. The parser accepts both forms. Whoever may edit the domain writes the element, so
+ * the parser treats it as hostile. settings/metadata.c gives the values their meaning.
  */
 #pragma once
 
@@ -19,25 +19,18 @@ enum {
     UPROF_METADATA_VALUE_BYTES_MAX = 16 * 1024,
 };
 
-/**
- * UprofMetadata:
- * @present: there is one, it could be read, and its namespace is ours
- * @bad: (nullable): why it could not be read; nothing else is known of it then
- * @enabled, @rate, @duration, @budget: (nullable): its attributes, and
- * @unwind: (nullable): <uprof:unwind>'s attribute method, as text
- * @symbols: of char, owned: attributes file of <uprof:symbols>
- * @unknown: (nullable): the first part that is not known, "@ATTRIBUTE",
- *   "ELEMENT" or, inside one of those two, "ELEMENT/@ATTRIBUTE"; not clean
- */
+/** UprofMetadata: attributes and children of the element; all strings are owned */
 typedef struct {
-    bool present;
-    char *bad;
-    char *enabled;
-    char *rate;
-    char *duration;
-    char *budget;
-    char *unwind;
-    GPtrArray *symbols;
+    bool present;       /* the element exists in this namespace, and was readable */
+    char *bad;          /* (nullable): why the element is unreadable; then all else is empty */
+    char *enabled;      /* @enabled; (nullable) */
+    char *rate;         /* @rate; (nullable) */
+    char *duration;     /* @duration; (nullable) */
+    char *budget;       /* @budget; (nullable) */
+    char *unwind;       /* <uprof:unwind>'s attribute method; (nullable) */
+    GPtrArray *symbols; /* of char *, owned: attribute file of each <uprof:symbols> */
+    /* (nullable): the first unknown part: "@ATTRIBUTE", "ELEMENT", or "ELEMENT/@ATTRIBUTE" inside
+     * one of the known elements; may have control characters */
     char *unknown;
 } UprofMetadata;
 
@@ -48,33 +41,29 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UprofMetadata, uprof_metadata_clear)
 /**
  * uprof_metadata_parse:
  * @text: one element, qualified or bare
- * @metadata: (inout): initialized, and empty
+ * @metadata: (inout): initialized and empty; @bad says what is wrong with the element
  *
- * Returns: false with %UPROF_ERROR_BAD_DATA if it is no XML, or another element;
- *   what is wrong with the right one is in @bad
+ * Returns: false with %UPROF_ERROR_BAD_DATA if @text is not XML, or is another element
  */
 bool uprof_metadata_parse(UprofSlice text, UprofMetadata *metadata, GError **error);
 
-/**
- * UprofMetadataEdit: what is to be so; %NULL: as it was
- * @symbols: of char: in place of all there are
- */
+/** UprofMetadataEdit: new values, borrowed; %NULL leaves the old value */
 typedef struct {
     const char *enabled;
     const char *rate;
     const char *duration;
     const char *budget;
     const char *unwind;
-    const GPtrArray *symbols;
+    const GPtrArray *symbols; /* of char *: replace all files of symbols */
 } UprofMetadataEdit;
 
 /**
  * uprof_metadata_edit:
- * @text: as for uprof_metadata_parse(); empty: there was none
+ * @text: as for uprof_metadata_parse(); empty if the domain has no such element
  *
- * What is not to be changed stays, also what is not known here.
+ * Keeps all other parts of the element, unknown ones included.
  *
- * Returns: (transfer full) (nullable): the element, in the form that it had;
+ * Returns: (transfer full) (nullable): the element, qualified or bare as before;
  *   %NULL with %UPROF_ERROR_BAD_DATA
  */
 char *uprof_metadata_edit(UprofSlice text, const UprofMetadataEdit *edit, GError **error);

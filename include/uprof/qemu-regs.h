@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * qemu-regs.h - QEMU's "info registers [-a]", which is text and no ABI
+ * qemu-regs.h - reads registers from QEMU's "info registers [-a]"
  *
- * Forms: target/i386/cpu-dump.c of QEMU 2.x to 9.x. Used while a guest is held:
- * allocates nothing unless it fails.
+ * The output is text for people and has no stable format. The reader knows the forms of
+ * target/i386/cpu-dump.c of QEMU 2.x to 9.x. It is used while a guest is held, so it allocates
+ * only error messages.
  */
 #pragma once
 
@@ -13,23 +14,22 @@ enum { UPROF_QEMU_REGS_BYTES_MAX = 4 * 1024 * 1024 };
 
 /**
  * uprof_qemu_regs_find:
- * @text: answer to "info registers -a"
+ * @text: reply to "info registers -a"
  * @cpu: QEMU's CPU index
- * @block: (out): that CPU's part
+ * @block: (out): the part of this CPU, borrowed; unchanged on failure
  *
  * A text without any "CPU#" heading is the block of CPU 0.
  *
- * Returns: false, @block untouched, if there is none
+ * Returns: false if @text has no such part
  */
 bool uprof_qemu_regs_find(UprofSlice text, unsigned cpu, UprofSlice *block);
 
 /**
  * uprof_qemu_regs_parse:
- * @block: one CPU's part
- * @arch: of the guest
- * @regs: (out): all registers that the architecture's row names, page-table
- *   roots and modes; a CPU that was never started (x86: CR0.PE clear at the
- *   reset vector) is halted
+ * @block: the part of one CPU
+ * @arch: the guest's
+ * @regs: (out): all registers of @arch, page-table roots and modes; a CPU that has not been
+ *   started (x86: CR0.PE clear at the reset vector) is halted; unchanged on failure
  *
  * Returns: false with %UPROF_ERROR_BAD_DATA naming the register that is missing
  *   or malformed, or %UPROF_ERROR_UNSUPPORTED for an architecture without a table

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * qmp.h - the few questions that QEMU is asked in QMP, and its answers
+ * qmp.h - the QMP commands that virt-uprof sends to QEMU, and their replies
  *
- * Questions are literals: nothing from outside is ever part of a command.
+ * Commands are literals: no text from outside is ever part of a command.
  */
 #pragma once
 
@@ -17,34 +17,28 @@ enum {
     UPROF_QMP_STATUS_BYTES_MAX = 32,
 };
 
-/**
- * UprofQmpStatus:
- * @running: vCPUs run
- * @status: RunState of qapi/run-state.json, such as "paused"; cut if longer
- */
 typedef struct {
-    bool running;
-    char status[UPROF_QMP_STATUS_BYTES_MAX];
+    bool running;                            /* vCPUs run */
+    char status[UPROF_QMP_STATUS_BYTES_MAX]; /* RunState of qapi/run-state.json, like "paused" */
 } UprofQmpStatus;
 
-/** UprofQmpCpu: @index: QEMU's CPU index; @thread: its thread on QEMU's host, 0: not said */
 typedef struct {
-    uint32_t index;
-    int32_t thread;
+    uint32_t index; /* QEMU's CPU index */
+    int32_t thread; /* id of the thread on QEMU's host; 0: unknown */
 } UprofQmpCpu;
 
 /**
  * uprof_qmp_parse_status:
- * @reply: answer to %UPROF_QMP_QUERY_STATUS as libvirt passes it on
+ * @reply: reply to %UPROF_QMP_QUERY_STATUS, as libvirt returns it
  *
  * Returns: false with %UPROF_ERROR_BAD_DATA, or %UPROF_ERROR_FAILED with QEMU's
- *   own words if the reply is an error
+ *   message if the reply is an error
  */
 bool uprof_qmp_parse_status(UprofSlice reply, UprofQmpStatus *status, GError **error);
 
 /**
  * uprof_qmp_parse_cpus:
- * @reply: answer to %UPROF_QMP_QUERY_CPUS
+ * @reply: reply to %UPROF_QMP_QUERY_CPUS
  * @cpus: (out) (transfer full): array of UprofQmpCpu, sorted by index
  *
  * Returns: as uprof_qmp_parse_status()

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * ring.h - the way from samplers to the worker: fixed slots, used over and over
+ * ring.h - snapshots on their way from the samplers to the worker, in reused slots
  *
- * One pool of slots for all samplers of a run, one queue of those that are
- * filled, one consumer. A sampler takes its slots before a hold; in one it only
- * fills them. Slots are touched and locked in memory beforehand, so that no page
- * fault happens in a hold, and few, so that a stack is unwound while its bytes
- * are still in the processor's cache.
+ * All samplers of a run share one pool of slots and one queue of filled slots, which one
+ * consumer reads. A sampler takes slots before a hold, and only fills them during the hold.
+ * All slots are locked in memory, so that a hold has no page faults. There are few slots,
+ * so that the bytes of a stack are still in the processor's cache when it is unwound.
  */
 #pragma once
 
@@ -14,49 +13,45 @@
 
 typedef struct _UprofRing UprofRing;
 
-/**
- * uprof_ring_new:
- * @n_slots: at least 1
- */
+/** uprof_ring_new: @n_slots: at least 1 */
 UprofRing *uprof_ring_new(size_t n_slots);
 void uprof_ring_free(UprofRing *ring);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofRing, uprof_ring_free)
 
-/** uprof_ring_reserve: makes sure that there are @n_slots in all, so that as many can be taken */
+/** uprof_ring_reserve: adds slots until the ring has @n_slots */
 void uprof_ring_reserve(UprofRing *ring, size_t n_slots);
 
 /**
- * uprof_ring_take: any producer
- * @slots: (out): @n slots, the caller's until they are published or given back
+ * uprof_ring_take: for any sampler
+ * @slots: (out): @n slots, which the caller must publish or return with uprof_ring_give()
  *
- * Returns: false, with none taken, if there are not as many
+ * Returns: false, without any slot, if fewer than @n are free
  */
 bool uprof_ring_take(UprofRing *ring, UprofSnapshot **slots, size_t n);
 
-/** uprof_ring_publish: hands @n taken slots to the consumer, in this order */
+/** uprof_ring_publish: passes @n taken slots to the consumer, in this order */
 void uprof_ring_publish(UprofRing *ring, UprofSnapshot **slots, size_t n);
 
-/** uprof_ring_give: gives @n taken slots back unused */
+/** uprof_ring_give: returns @n taken slots unused */
 void uprof_ring_give(UprofRing *ring, UprofSnapshot **slots, size_t n);
 
-/** uprof_ring_peek: Returns: (nullable) (transfer none): the oldest published slot */
+/**
+ * uprof_ring_peek: for the consumer. Returns: (nullable) (transfer none): the oldest filled slot
+ */
 const UprofSnapshot *uprof_ring_peek(UprofRing *ring);
 
-/** uprof_ring_drop: the consumer is done with the slot of uprof_ring_peek() */
+/** uprof_ring_drop: for the consumer: frees the slot that uprof_ring_peek() returns */
 void uprof_ring_drop(UprofRing *ring);
 
 /**
- * uprof_ring_wait:
- * @until_ns: monotonic; returns then at the latest
- *
- * Waits in the consumer until something is published.
+ * uprof_ring_wait: for the consumer: waits until a slot is filled
+ * @until_ns: monotonic time of the timeout
  */
 void uprof_ring_wait(UprofRing *ring, uint64_t until_ns);
 
 /**
- * uprof_ring_flush:
+ * uprof_ring_flush: waits until the consumer has dropped all slots that are filled now
  *
- * Waits in another thread until the consumer has dropped all that has been
- * published so far.
+ * Not for the consumer's own thread.
  */
 void uprof_ring_flush(UprofRing *ring);

@@ -2,84 +2,96 @@
 /*
  * sampler.h - takes the samples of one guest: vet, hold, copy, release, publish
  *
- * Knows when each is due and what it may cost, counts what became of every
- * tick, and knows nothing of names and unwinding: in a hold it only copies. A
- * loop (loop.h) calls it.
+ * A sampler knows when each sample is due and what it may cost, and counts the outcome of
+ * every tick. It knows nothing of names and unwinding: in a hold it only copies. A loop
+ * (loop.h) calls it.
  *
- * What is held at once has one line of ticks: the whole guest, or each vCPU for
- * itself. The lines of vCPUs are spread, so that their holds do not coincide.
+ * Each vCPU has its own ticks. They are spread, so that holds of two vCPUs do not coincide.
+ * A guest that is held as a whole has one series of ticks for all vCPUs.
  */
 #pragma once
 
 #include "uprof/guest.h"
+#include "uprof/links.h"
+#include "uprof/mem.h"
 #include "uprof/ring.h"
-#include "uprof/windows.h"
+#include "uprof/window-size.h"
 
-enum { UPROF_SAMPLER_PROBES = 9 }; /* trial holds that nobody counts */
+enum { UPROF_SAMPLER_PROBES = 9 }; /* trial holds at most, before the first tick */
 
-/**
- * UprofSamplerPlan:
- * @rate_mhz: samples per second and vCPU, in millihertz
- * @duration_ns: 0: until stopped
- * @budget_ppm: share of time that a vCPU may be held, in millionths; not 0
- * @max_pause_ns: once a hold is that old nothing more is copied in it
- * @links: (nullable): borrowed: where to find, atomically, what else belongs to a sample
- * @goes_on: after another sampler of the asked rate: a rate that must be lowered
- *   makes samples weigh more from the first on
- * @gone_ns: how long that other one has sampled
- * @idle_stacks: of a halted vCPU the stack is copied too
- * @wanted: of each vCPU, whether it is sampled; borrowed
- * @sizes: of each vCPU's window; borrowed
- * @seed: of the jitter
- * @owner: borrowed: goes into each snapshot
- */
+/** UprofSamplerSettings: copied by uprof_sampler_new(); the pointers in it are borrowed */
 typedef struct {
+    /* samples per second and vCPU, in millihertz; not 0 */
     uint64_t rate_mhz;
+    /* length of the run; 0: until stopped */
     uint64_t duration_ns;
+    /* share of time that a vCPU may be held, in millionths; not 0 */
     uint64_t budget_ppm;
+    /* a hold that lasts longer copies no more stacks */
     uint64_t max_pause_ns;
+    /* (nullable): what to copy besides the stack; read atomically at each sample */
     const UprofLinks **links;
-    bool goes_on;
-    uint64_t gone_ns;
+    /*
+     * An earlier sampler has begun this run at the same rate. If holds are too long for the
+     * budget, the rate of ticks stays, and each sample stands for more ticks from the start.
+     */
+    bool continues_run;
+    /* how long the earlier sampler has sampled */
+    uint64_t run_offset_ns;
+    /* copy the stacks of halted vCPUs, too */
     bool idle_stacks;
+    /* per vCPU: the run samples it */
     const bool *wanted;
+    /* per vCPU: how much of its stack to copy */
     UprofWindowSize *sizes;
+    /* seed of the random offsets of ticks */
     uint64_t seed;
+    /* stored in each snapshot: see UprofSnapshot */
     void *owner;
-} UprofSamplerPlan;
+} UprofSamplerSettings;
 
 /** UprofSamplerEnd: why sampling ended */
 typedef enum {
-    UPROF_SAMPLER_RUNNING,
-    UPROF_SAMPLER_DURATION,
-    UPROF_SAMPLER_STOPPED,
-    UPROF_SAMPLER_GONE,
-    UPROF_SAMPLER_STUCK, /* a vCPU did not stop in time, again and again */
-    UPROF_SAMPLER_ERROR,
+    UPROF_SAMPLER_RUNNING,  /* sampling has not ended */
+    UPROF_SAMPLER_DURATION, /* the time is over */
+    UPROF_SAMPLER_STOPPED,  /* uprof_sampler_stop() */
+    UPROF_SAMPLER_GONE,     /* the guest has ended */
+    UPROF_SAMPLER_STUCK,    /* a vCPU did not stop in time, again and again */
+    UPROF_SAMPLER_ERROR,    /* uprof_sampler_take_error() says which */
 } UprofSamplerEnd;
 
-/**
- * UprofSamplerCounts:
- * @divisor: the asked rate was divided by this, to keep to the budget, before
- *   the first sample; ticks below are ticks of that rate
- * @stride: ticks per sample now; more than 1 if holds have become longer since;
- *   of the line where it is largest
- * @late: ticks missed; @busy: guest stopped or moved by others; @skipped: no free
- *   slot; @stuck: the vCPU did not stop in time
- * @elapsed_ns: since the first tick
- * @held_ns, @n_holds: of the holds since then, and of stops that gave no sample; of
- *   single vCPUs only the time in which they stood still, or may have
- * @most_held_ns: likewise, of the vCPU that was held longest in all
- * @probe_ns: median hold of the trial before the first sample
- */
+/** UprofSamplerCounts: the outcome of all ticks so far */
 typedef struct {
     UprofSamplerEnd end;
+    /*
+     * The asked rate was divided by this before the first tick, to keep to the budget. All
+     * ticks below are ticks of the divided rate.
+     */
     uint64_t divisor;
+    /*
+     * Ticks per sample now, of the vCPU that has the most. This number exceeds 1 if holds have
+     * become longer since the first tick.
+     */
     uint64_t stride;
-    uint64_t late, busy, skipped, stuck;
+    /* ticks that were missed because the sampler was late */
+    uint64_t late;
+    /* ticks at which somebody else had stopped the guest, or moved it */
+    uint64_t busy;
+    /* ticks for which no slot of the ring was free */
+    uint64_t skipped;
+    /* ticks at which the vCPU did not stop in time */
+    uint64_t stuck;
+    /* since the first tick */
     uint64_t elapsed_ns;
-    uint64_t held_ns, n_holds;
+    /*
+     * Length of all holds since the first tick, and of stops that did not become a hold. If vCPUs
+     * are held one by one, only the time in which the vCPU may have stood still counts.
+     */
+    uint64_t held_ns;
+    uint64_t n_holds;
+    /* as @held_ns, of the vCPU that was held longest */
     uint64_t most_held_ns;
+    /* median of the trial holds before the first tick; 0: none */
     uint64_t probe_ns;
 } UprofSamplerCounts;
 
@@ -88,26 +100,28 @@ typedef struct _UprofSampler UprofSampler;
 /**
  * uprof_sampler_new:
  * @guest: borrowed; open, not held
- * @plan: copied
- * @ring: (nullable): borrowed: where snapshots go; needed for all but
- *   uprof_sampler_shoot(). It gets as many slots as two holds need.
+ * @settings: copied
+ * @ring: (nullable): borrowed: where snapshots go; it is extended to the slots of two
+ *   holds. Only uprof_sampler_sample_once() works without a ring.
  */
-UprofSampler *uprof_sampler_new(UprofGuest *guest, const UprofSamplerPlan *plan, UprofRing *ring);
+UprofSampler *
+uprof_sampler_new(UprofGuest *guest, const UprofSamplerSettings *settings, UprofRing *ring);
 void uprof_sampler_free(UprofSampler *sampler);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofSampler, uprof_sampler_free)
 
-/** uprof_sampler_limit: before it is begun: another duration than its plan's */
+/** uprof_sampler_limit: replaces the duration, before uprof_sampler_begin() */
 void uprof_sampler_limit(UprofSampler *sampler, uint64_t duration_ns);
 
-/** uprof_sampler_asked_ns: Returns: for how long it is to sample; 0: until stopped */
+/** uprof_sampler_asked_ns: Returns: the duration; 0: until stopped */
 uint64_t uprof_sampler_asked_ns(const UprofSampler *sampler);
 
-/** uprof_sampler_stop: from any thread; ends it after the present hold */
+/** uprof_sampler_stop: from any thread: ends sampling after the present hold */
 void uprof_sampler_stop(UprofSampler *sampler);
 
-/*
- * uprof_sampler_park, uprof_sampler_unpark: between the two no guest is held;
- * for a process that is about to be stopped itself.
+/**
+ * uprof_sampler_park, uprof_sampler_unpark: from any thread
+ *
+ * Between the two calls no guest is held. For a process that is about to be stopped itself.
  */
 void uprof_sampler_park(UprofSampler *sampler);
 void uprof_sampler_unpark(UprofSampler *sampler);
@@ -116,38 +130,24 @@ void uprof_sampler_unpark(UprofSampler *sampler);
 void uprof_sampler_counts(UprofSampler *sampler, UprofSamplerCounts *counts);
 
 /**
- * uprof_sampler_take_error: once it has ended
+ * uprof_sampler_take_error: after sampling has ended
  *
- * Returns: (transfer full) (nullable): why, if it was an error
+ * Returns: (transfer full) (nullable): the error that ended it; %NULL if none did
  */
 GError *uprof_sampler_take_error(UprofSampler *sampler);
 
-/** uprof_sampler_guest: Returns: (transfer none): the guest it samples */
-UprofGuest *uprof_sampler_guest(UprofSampler *sampler);
-
 /*
- * For the loop, all in one thread; each may end the sampler:
- *
- * uprof_sampler_begin: finds the rate that fits the budget, by a few holds that
- * nobody counts unless the guest's open has measured some; then time begins.
- * uprof_sampler_next_ns: Returns: when it is to be called again, monotonic; @early_ns:
- * (out) (optional): by how much it may be earlier, to save a wake-up.
- * uprof_sampler_tick: does what is due.
- * uprof_sampler_has_ended: Returns: whether nothing will be due any more, also
- * when it was told to stop; what was not yet published is then.
+ * The functions from here on are for the loop, all in one thread. Each of them may end
+ * the sampling.
  */
-void uprof_sampler_begin(UprofSampler *sampler);
-uint64_t uprof_sampler_next_ns(const UprofSampler *sampler, uint64_t *early_ns);
-void uprof_sampler_tick(UprofSampler *sampler);
-bool uprof_sampler_has_ended(UprofSampler *sampler);
 
 /**
- * uprof_sampler_shoot:
- * @slots: at least as many as vCPUs are wanted
- * @n: (out): how many were filled
+ * uprof_sampler_sample_once:
+ * @slots: (out): one for each wanted vCPU; owned by the caller
+ * @n: (out): how many of them were filled
  *
- * One sample of all wanted vCPUs, now, without a thread. A guest that somebody
- * else had stopped is looked at as it is.
+ * Takes one sample of all wanted vCPUs now, without a loop. A guest that somebody else
+ * has paused is copied as it is.
  */
-UprofAnswer
-uprof_sampler_shoot(UprofSampler *sampler, UprofSnapshot **slots, unsigned *n, GError **error);
+UprofAnswer uprof_sampler_sample_once(UprofSampler *sampler, UprofSnapshot **slots, unsigned *n,
+                                      GError **error);

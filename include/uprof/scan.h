@@ -1,41 +1,36 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * scan.h - a bounded cursor over text that nobody vouches for
+ * scan.h - a bounded cursor over untrusted text
  *
- * Text here is bytes with line ends: no locale, no NUL at the end, no copies.
- * Line ends are "\n" or "\r\n". Numbers are parsed whole or not at all.
+ * Text is a slice of bytes with line ends "\n" or "\r\n", independent of the locale, and
+ * without NUL at the end. Functions return parts of the text, not copies.
  */
 #pragma once
 
 #include "uprof/bytes.h"
 
-/**
- * UprofScan:
- * @name: what is read, for messages; borrowed
- * @rest: what has not been read yet
- * @line: number of the line read last, from 1; 0 before the first
- */
+/** UprofScan: the cursor */
 typedef struct {
-    const char *name; /* borrowed */
-    UprofSlice rest;
-    unsigned line;
+    const char *name; /* borrowed: of the text, for messages */
+    UprofSlice rest;  /* the text after the cursor */
+    unsigned line;    /* number of the last line read, from 1; 0 before the first */
 } UprofScan;
 
 /**
  * uprof_scan_line:
- * @scan: a cursor; moves behind the line
- * @line: (out): the line without its end; the last one needs none
+ * @scan: the cursor moves behind the line
+ * @line: (out): the line without its line end, which the last line need not have
  *
- * Returns: false, @line untouched, when nothing is left
+ * Returns: false, @line untouched, at the end of the text
  */
 bool uprof_scan_line(UprofScan *scan, UprofSlice *line);
 
 /**
  * uprof_scan_word:
- * @line: (inout): text; moves behind the word
- * @word: (out): the next run of bytes that are neither blank nor tab
+ * @line: (inout): the text after the word
+ * @word: (out): the next bytes that are neither blank nor tab
  *
- * Returns: false, @word untouched, if there is none
+ * Returns: false, @word untouched, if there is no word
  */
 bool uprof_scan_word(UprofSlice *line, UprofSlice *word);
 
@@ -48,34 +43,27 @@ bool uprof_scan_word(UprofSlice *line, UprofSlice *word);
 bool
 uprof_scan_fail(const UprofScan *scan, GError **error, const char *format, ...) G_GNUC_PRINTF(3, 4);
 
-/**
- * uprof_slice_is:
- *
- * Returns: whether @slice is exactly the string @text
- */
+/** uprof_slice_is: is @slice exactly the string @text? */
 bool uprof_slice_is(UprofSlice slice, const char *text);
 
-/**
- * uprof_slice_starts:
- *
- * Returns: whether @slice begins with the string @text
- */
+/** uprof_slice_starts: does @slice begin with the string @text? */
 bool uprof_slice_starts(UprofSlice slice, const char *text);
 
 /**
- * uprof_slice_find:
- * @at: (out) (optional): bytes from the start of @slice
+ * uprof_slice_find: searches for a string
+ * @text: not empty
+ * @at: (out) (optional): offset of the first occurrence
  *
- * Returns: whether the string @text, not empty, occurs in @slice
+ * Returns: false, @at untouched, if @slice does not contain @text
  */
 bool uprof_slice_find(UprofSlice slice, const char *text, size_t *at);
 
 /**
  * uprof_slice_split:
- * @before: (out): what stands before the first @separator
- * @behind: (out): what stands behind it
+ * @before: (out): the part before the first @separator
+ * @behind: (out): the part after it
  *
- * Returns: false, outputs untouched, if there is no @separator
+ * Returns: false, outputs untouched, if @slice has no @separator
  */
 bool uprof_slice_split(UprofSlice slice, char separator, UprofSlice *before, UprofSlice *behind);
 
@@ -88,13 +76,13 @@ UprofSlice uprof_slice_trim(UprofSlice slice);
 
 /**
  * uprof_slice_to_uint:
- * @slice: digits of @base and nothing else: no sign, blank or prefix
+ * @slice: only digits: no sign, blank or prefix
  * @base: 10 or 16
  * @min: smallest value allowed
  * @max: largest value allowed
  * @value: (out): the number; untouched on failure
  *
- * Returns: whether all of @slice is a number in that range
+ * Returns: false if @slice is not a number in that range
  */
 bool
 uprof_slice_to_uint(UprofSlice slice, unsigned base, uint64_t min, uint64_t max, uint64_t *value);

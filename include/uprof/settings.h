@@ -1,89 +1,81 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * settings.h - what a run is to do, with units
+ * settings.h - what a run does, with units
  *
- * Values come as text from the command line and from domain metadata; each is
- * parsed here, whole and within its range, or refused. The command line wins
- * over metadata, metadata over what is built in.
+ * Values come as text from the command line and from domain metadata. Text that is not a
+ * value of its range is refused. The command line takes precedence over metadata, and
+ * metadata over the defaults.
  */
 #pragma once
 
 #include "uprof/config.h"
-#include "uprof/xml.h"
+#include "uprof/domain-xml.h"
 
 enum {
     UPROF_RATE_MAX_HZ = 20000,
     UPROF_DURATION_MAX_S = 30 * 24 * 3600,
-    UPROF_MAX_PAUSE_MAX_S = 10,
+    UPROF_DEPTH_DEFAULT = 127,
     UPROF_METADATA_RATE_MAX_HZ = 1000,
 };
 
-/** What each value may be, for messages */
+/* Forms of values, for messages */
 #define UPROF_RATE_FORM "1 to 20000 (per second)"
 #define UPROF_DURATION_FORM "a number with ms, s, m or h, such as 10s or 500ms; 0: until stopped"
 #define UPROF_BUDGET_FORM "0.1 to 100 (percent)"
 #define UPROF_CHANCE_FORM "0 to 1, such as 0.2"
 #define UPROF_VCPUS_FORM "numbers and ranges, such as 0,2-3"
 
-/** UprofGiven: which members were set by somebody */
+/** UprofGiven: members of UprofSettings that are not defaults */
 typedef struct {
     bool rate, duration, budget, unwind;
 } UprofGiven;
 
-/**
- * UprofSettings:
- * @rate_mhz: samples per second and vCPU, in millihertz
- * @duration_ns: 0: until stopped
- * @budget_ppm: share of time that a vCPU may be held, in millionths; 0: what is usual for the access
- * @max_pause_ns: a hold that old copies nothing more
- * @vcpus: (nullable): uint32_t numbers, sorted, each once; %NULL: all
- */
+/** UprofSettings: initialize with uprof_settings_init() */
 typedef struct {
-    uint64_t rate_mhz;
-    uint64_t duration_ns;
-    uint64_t budget_ppm;
-    uint64_t max_pause_ns;
-    unsigned max_depth;
-    GArray *vcpus;
-    bool per_vcpu;
-    bool pids;        /* processes are shown with their numbers */
-    bool idle;        /* halted vCPUs are shown ... */
-    bool idle_stacks; /* ... by their last stack */
-    bool no_pause;
-    const char *unwind; /* "auto", "cfi", "fp" */
-    bool enabled;       /* metadata wants periodic runs */
+    uint64_t rate_mhz;     /* samples per second of each vCPU, in millihertz */
+    uint64_t duration_ns;  /* 0: until stopped */
+    uint64_t budget_ppm;   /* share of time that a vCPU may be held, in millionths; 0: the default
+                            * of the access method */
+    uint64_t max_pause_ns; /* a longer hold stops copying */
+    unsigned max_depth;    /* frames of a stack */
+    GArray *vcpus;         /* (nullable) (element-type uint32_t): sorted, unique; %NULL: all */
+    bool per_vcpu;         /* show each vCPU separately */
+    bool pids;             /* show processes with their numbers */
+    bool idle;             /* show halted vCPUs */
+    bool idle_stacks;      /* show halted vCPUs by their last stack */
+    bool no_pause;         /* read without a hold */
+    const char *unwind;    /* "auto", "cfi" or "fp" */
+    bool enabled;          /* metadata allows periodic runs */
     UprofGiven given;
 } UprofSettings;
 
-/** uprof_settings_init: what is built in */
+/** uprof_settings_init: sets the defaults */
 void uprof_settings_init(UprofSettings *settings);
 void uprof_settings_clear(UprofSettings *settings);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UprofSettings, uprof_settings_clear)
 
-/** uprof_settings_has_vcpu: Returns: whether that vCPU is to be sampled */
+/** uprof_settings_has_vcpu: is that vCPU to be sampled? */
 bool uprof_settings_has_vcpu(const UprofSettings *settings, unsigned vcpu);
 
 /*
  * uprof_settings_parse_rate .. _vcpus:
- * @text: of one option or attribute
+ * @text: of an option or attribute
  *
- * Returns: false, output untouched, if it is not of the form above
+ * Returns: false, output untouched, if @text does not have the form above
  */
 bool uprof_settings_parse_rate(const char *text, uint64_t *rate_mhz);
 bool uprof_settings_parse_duration(const char *text, uint64_t *duration_ns);
 bool uprof_settings_parse_budget(const char *text, uint64_t *budget_ppm);
-bool uprof_settings_parse_chance(const char *text, uint64_t *chance_ppm);
 bool uprof_settings_parse_vcpus(const char *text, GArray **vcpus);
 
 /**
- * uprof_settings_take_metadata:
- * @settings: (inout): what the command line did not give is taken from @metadata
- * @limits: (nullable): of periodic runs, beyond which rate, duration and budget do
- *   not go, and for which it must say whether it is enabled
- * @symbols: (nullable): gets the paths of symbol files (char *)
+ * uprof_settings_take_metadata: sets the members that the command line did not give
+ * @limits: (nullable): for a periodic run: upper limits of rate, duration and budget; the
+ *   metadata must then say whether it is enabled
+ * @symbols: (nullable) (element-type utf8): the paths of symbol files are added
  *
- * Metadata is not root's word: rate and duration are limited in any case. A bad
- * value makes the whole element count as absent.
+ * Other users than root can write metadata, so rate and duration are always limited. One
+ * bad value makes the complete element invalid.
  *
  * Returns: false with %UPROF_ERROR_BAD_DATA that names the attribute
  */
@@ -91,20 +83,21 @@ bool uprof_settings_take_metadata(UprofSettings *settings, const UprofMetadata *
                                   const UprofConfig *limits, GPtrArray *symbols, GError **error);
 
 /**
- * uprof_settings_open_symbols:
- * @config: with the folders that symbol files of metadata may lie in
- * @path: that metadata names; any bytes
+ * uprof_settings_open_symbols: opens a symbol file that metadata names
+ * @config: has the folders in which such files may lie
+ * @path: any bytes
  *
- * Opens it without following a link below the folder, so that nobody but who may
- * write there chooses what is opened.
+ * No link below these folders is followed, so that only users who may write there choose
+ * the file.
  *
- * Returns: a descriptor of a regular file, to read from, the caller's; -1 with
- *   %UPROF_ERROR_BAD_DATA, or %UPROF_ERROR_NO_FILE, that quotes @path
+ * Returns: a descriptor of a regular file for reading, which the caller must close; -1 with
+ *   %UPROF_ERROR_BAD_DATA or %UPROF_ERROR_NO_FILE, which quotes @path
  */
 int uprof_settings_open_symbols(const UprofConfig *config, const char *path, GError **error);
 
 /**
- * uprof_settings_check_symbols: Returns: whether uprof_settings_open_symbols() opens it now; what
- *   is to be read later is to be opened then
+ * uprof_settings_check_symbols: would uprof_settings_open_symbols() open the file now?
+ *
+ * For checks only: the file may change until it is read.
  */
 bool uprof_settings_check_symbols(const UprofConfig *config, const char *path, GError **error);

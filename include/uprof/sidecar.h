@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * sidecar.h - the facts of a run, as they stand beside its profile in NAME.meta.json
+ * sidecar.h - reads the facts of a run from NAME.meta.json beside its profile
  *
- * What src/output/json.c writes. What it does not say is 0 or NULL; members that
- * are not known are skipped. Times have the grain that they are written in:
- * milliseconds and microseconds. Of the distribution of holds a few percentiles
- * are there: a histogram with these is made up. Images count as seen once.
+ * src/output/json.c writes the file. Absent values are 0 or NULL, and unknown members are
+ * skipped. Times are in milliseconds or microseconds. The file has only a few percentiles of the
+ * holds; the histogram is built from them. Each image counts as seen once.
  */
 #pragma once
 
-#include "uprof/run.h"
+#include "uprof/run-facts.h"
 #include "uprof/scan.h"
 
 enum {
@@ -18,15 +17,16 @@ enum {
     UPROF_SIDECAR_VERSION = 1,
 };
 
-/* Samples and frames of one file, and its milliseconds: thousands of files add up to no overflow. */
+/* Samples or frames, and milliseconds, of one file. Sums of thousands of files do not overflow. */
 #define UPROF_SIDECAR_COUNT_MAX (UINT64_C(1) << 52)
 #define UPROF_SIDECAR_MS_MAX (UINT64_C(1) << 33)
 
 /**
  * uprof_sidecar_parse:
- * @name: of what is read, for messages
+ * @name: of the file, for messages
+ * @text: contents of the file
  *
- * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_BAD_DATA: it is no sidecar, of a
- *   later version, or a member has a type or a value that it cannot have
+ * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_BAD_DATA if @text is not a
+ *   sidecar, has another version, or a member has a bad type or value
  */
 UprofRun *uprof_sidecar_parse(const char *name, UprofSlice text, GError **error);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * space.h - what the processes of a Linux guest have mapped where
+ * space.h - the address spaces of a Linux guest's processes
  *
- * The same address means something else in each process, and the same code of a
- * library lies elsewhere in each. So each file that is mapped as code, a module, gets
- * addresses of its own, places, which no guest can have; by these its symbols and rules are
- * asked for, and what was found of them is remembered once for all processes.
+ * An address has different code in each process, and a library lies at a different address in
+ * each process. So every file that is mapped as code (a module) gets its own symbol addresses,
+ * which no guest address can equal. Symbols and unwind rules are found by symbol address, and
+ * remembered once for all processes.
  *
- * Looked up in the guest's memory as it is needed, outside holds: an area of a process
- * when an address first falls in it.
+ * An area of a process is read from guest memory, outside holds, when an address first falls
+ * into it.
  */
 #pragma once
 
@@ -16,7 +16,7 @@
 
 enum {
     UPROF_SPACE_PROCESSES_MAX = 4096, /* remembered */
-    UPROF_SPACE_AREAS_MAX = 1024,     /* of a process; code only */
+    UPROF_SPACE_AREAS_MAX = 1024,     /* remembered of a process; code only */
     UPROF_SPACE_LOOKUPS_MAX = 64,     /* for one sample */
 };
 
@@ -28,23 +28,21 @@ void uprof_space_free(UprofSpace *space);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofSpace, uprof_space_free)
 
 /**
- * uprof_space_begin: before each stack
+ * uprof_space_begin: call it before each stack
  * @mem: the worker's; borrowed until the next call
- * @snapshot: likewise
+ * @snapshot: borrowed until the next call
  */
 void uprof_space_begin(UprofSpace *space, UprofMem *mem, const UprofSnapshot *snapshot);
 
-/** uprof_space_has_processes: Returns: whether the guest has any: its kernel says where they are */
-bool uprof_space_has_processes(const UprofSpace *space);
-
-/** uprof_space_has_process: Returns: whether it is known what the process that ran has mapped */
+/** uprof_space_has_process: are the areas of the process that ran known? */
 bool uprof_space_has_process(const UprofSpace *space);
 
 /**
- * uprof_space_place:
+ * uprof_space_symbol_address:
  * @pc: an address of the process that ran, or of the kernel
  *
- * Returns: what to ask @sym for. Of the kernel's addresses, and where there are no
- *   processes, @pc itself; of code that is in no module a place that is in none either
+ * Returns: the address by which @sym knows @pc. It is @pc itself for the kernel's addresses and
+ *   in guests without processes. Code outside of modules gets an address outside of
+ *   modules, which differs between processes.
  */
-uint64_t uprof_space_place(UprofSpace *space, uint64_t pc);
+uint64_t uprof_space_symbol_address(UprofSpace *space, uint64_t pc);

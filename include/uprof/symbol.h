@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * symbol.h - what the parsers of symbol files give
+ * symbol.h - one symbol of a symbol file, in any format
  */
 #pragma once
 
@@ -11,25 +11,17 @@ enum {
     UPROF_SYMBOL_NAME_BYTES_MAX = 4096,
 };
 
-/** UprofBinding: the stronger one names an address that has several symbols */
+/** UprofBinding: if an address has several symbols, the one with the strongest binding names it */
 typedef enum {
     UPROF_BINDING_LOCAL,
     UPROF_BINDING_WEAK,
     UPROF_BINDING_GLOBAL,
 } UprofBinding;
 
-/**
- * UprofSymbol:
- * @start: link address
- * @size: bytes; 0 if the file does not say
- * @name: borrowed from the file's bytes; not empty; not clean
- * @binding: its strength
- * @code: whether it names code; others only bound what stands before them
- */
 typedef struct {
-    uint64_t start;
-    uint64_t size;
-    UprofSlice name;
+    uint64_t start;  /* link address */
+    uint64_t size;   /* bytes; 0 if the file does not say */
+    UprofSlice name; /* borrowed from the file; not empty; may have control characters */
     UprofBinding binding;
-    bool code;
+    bool code; /* names code; other symbols only bound the symbol before them */
 } UprofSymbol;

@@ -1,37 +1,40 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * text.h - any bytes made safe to show, and escapes per syntax
+ * text.h - makes foreign text safe to show, and escapes text for a syntax
  *
- * The one place where text from outside (symbols, domain names, messages of
- * other programs) is cleaned. What comes out is valid UTF-8 without control
- * characters, is never empty and never looks like one of our markers; it may
- * stand in a terminal, a folded stack or a message as it is. Writers only
- * escape for their own syntax.
+ * All text from outside (symbols, domain names, messages of other programs) is cleaned
+ * here. Clean text is valid UTF-8 without control characters, never empty, and never looks
+ * like a marker of virt-uprof. It can be written to a terminal, a folded stack or a message
+ * as it is. Output formats only escape it for their syntax.
  */
 #pragma once
 
 #include "uprof/bytes.h"
 
 enum {
-    UPROF_TEXT_BYTES_MAX = 1024,     /* of a clean text, "..." of a cut included */
-    UPROF_TEXT_RAW_BYTES_MAX = 4096, /* of the input that is looked at */
+    UPROF_TEXT_BYTES_MAX = 1024,     /* of a clean text, with the "..." of a cut */
+    UPROF_TEXT_RAW_BYTES_MAX = 4096, /* of the input; the rest is ignored */
 };
 
 /**
  * uprof_text_clean:
  * @raw: any bytes
  *
- * Makes a name of @raw, in this order: invalid UTF-8 becomes U+FFFD per maximal
- * bad piece (as g_utf8_make_valid() counts them); control (NUL too), format
- * (bidirectional controls, zero width), private-use, surrogate and unassigned characters and
- * line and paragraph separators become '?'; other spaces one blank; ';' becomes
- * ':'; a blank before digits at the end becomes '_'; a leading '#' becomes '_';
- * a leading '[' becomes '{' and a trailing "_[x]" (any one character x) "_{x}",
- * so that nothing from outside passes for a marker of ours; what is longer than
- * %UPROF_TEXT_BYTES_MAX is cut between characters and ends in "...". Empty
- * becomes "[unknown]", the only marker this function makes.
+ * Makes a name of @raw, in these steps:
  *
- * Deterministic, and idempotent on what it returns (other than the marker).
+ *   1. Each byte that is not valid UTF-8 becomes U+FFFD, as with g_utf8_make_valid().
+ *   2. Control characters (NUL, too), format characters (bidirectional controls, zero width),
+ *      private-use, surrogate and unassigned characters, and separators of lines and paragraphs
+ *      become '?'. Each other space becomes a blank.
+ *   3. ';' becomes ':'.
+ *   4. A blank before digits at the end becomes '_'. A leading '#' becomes '_'.
+ *   5. A leading '[' becomes '{', and a trailing "_[x]" (any one character x) becomes "_{x}". So
+ *      no foreign text looks like a marker.
+ *   6. Text longer than %UPROF_TEXT_BYTES_MAX is cut between characters and ends in "...".
+ *
+ * Empty text becomes "[unknown]", the only marker that this function returns.
+ *
+ * A clean text other than that marker stays the same if it is cleaned again.
  *
  * Returns: (transfer full): the clean text
  */
@@ -41,26 +44,19 @@ char *uprof_text_clean(UprofSlice raw);
  * uprof_text_quote:
  * @raw: (nullable): a NUL-terminated string from outside
  *
- * As uprof_text_clean() for messages: same characters, but markers, blanks
- * before digits and ';' stay as they are, and %NULL or empty gives "".
+ * Replaces the same characters as uprof_text_clean(), for messages. Markers, blanks before
+ * digits and ';' stay as they are. %NULL and empty text give "".
  *
  * Returns: (transfer full): text for the argument of a "%s"
  */
 char *uprof_text_quote(const char *raw);
 
-/** uprof_text_quote_slice: the same for @raw bytes */
+/** uprof_text_quote_slice: the same for any bytes */
 char *uprof_text_quote_slice(UprofSlice raw);
 
 /**
- * uprof_text_append_json:
- * @out: gets @text with '"', '\', what is below 0x20, and "</" escaped
- * @text: valid UTF-8
- */
-void uprof_text_append_json(GString *out, const char *text);
-
-/**
  * uprof_text_append_xml:
- * @out: gets @text with & < > " ' escaped
+ * @out: @text is appended, with & < > " ' escaped
  * @text: valid UTF-8
  */
 void uprof_text_append_xml(GString *out, const char *text);
@@ -68,11 +64,11 @@ void uprof_text_append_xml(GString *out, const char *text);
 /**
  * uprof_text_file_name:
  * @name: a domain's name, any bytes
- * @uuid: the domain's UUID; its first 8 digits mark a name that was cut
+ * @uuid: the domain's UUID; its first 8 digits distinguish names that were cut
  *
- * A name for files: bytes outside [A-Za-z0-9_.-], and a leading '.' or '-', as
- * %XX; cut at 100 bytes, never inside "%XX", then '~' and 8 digits of @uuid.
- * An empty name is '~' and those digits.
+ * Makes a file name: bytes outside [A-Za-z0-9_.-], and a leading '.' or '-', become %XX. A
+ * name longer than 100 bytes is cut, not inside "%XX", and ends in '~' and 8 digits of @uuid.
+ * An empty name becomes '~' and these digits.
  *
  * Returns: (transfer full): the file name, never empty, "." or ".."
  */
@@ -81,9 +77,7 @@ char *uprof_text_file_name(const char *name, const char *uuid);
 /**
  * uprof_text_shell_word:
  * @name: any bytes
- * @fallback: what to say instead
  *
- * Returns: @name if no shell and no option parser would take it for anything
- *   but a plain word, else @fallback
+ * Returns: @name if shells and option parsers read it as a plain word, else @fallback
  */
 const char *uprof_text_shell_word(const char *name, const char *fallback);

@@ -1,58 +1,43 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * tree.h - a profile laid out: every frame with what it weighs in all
+ * tree.h - all frames of a profile with their weights, in order
  *
- * Frames stand in one array, each before those that it called, its callees in
- * byte order of their names: what lies below a frame is one piece of the array.
- * A tree may compare two profiles: then every frame has two weights.
+ * Frames stand in one array, callers before their callees, and callees in byte order of
+ * their names. So all frames below a frame are contiguous in the array. A tree can compare
+ * two profiles: each frame then has two weights.
  */
 #pragma once
 
 #include "uprof/profile.h"
 
-/** UprofSide: of a comparison; a tree of one profile has %UPROF_NEW alone */
+/** UprofSide: a side of a comparison; a tree of one profile has only %UPROF_NEW */
 typedef enum { UPROF_NEW, UPROF_OLD, UPROF_N_SIDES } UprofSide;
 
-/**
- * UprofTreeNode:
- * @parent: index of its caller; of the first node, its own
- * @end: index behind the last frame below it
- * @depth: 0 for the first node
- * @self: weight of stacks that end here
- * @total: of all that go through
- */
+/** UprofTreeNode: a frame with all its callers */
 typedef struct {
-    const UprofName *name;
-    uint32_t parent;
-    uint32_t end;
-    uint32_t depth;
-    uint64_t self[UPROF_N_SIDES];
-    uint64_t total[UPROF_N_SIDES];
+    const UprofName *name;         /* borrowed */
+    uint32_t parent;               /* index of the caller; the first node is its own parent */
+    uint32_t end;                  /* index after the last frame below this one */
+    uint32_t depth;                /* 0 for the first node */
+    uint64_t self[UPROF_N_SIDES];  /* weight of stacks that end here */
+    uint64_t total[UPROF_N_SIDES]; /* weight of all stacks through this frame */
 } UprofTreeNode;
 
-/**
- * UprofTree:
- * @nodes: of UprofTreeNode; never empty: the first is the root, or stands for
- *   all roots
- * @compares: whether there are two sides
- * @is_made_up: whether the first node is no frame of the stacks
- */
+/** UprofTree: one profile, or two that are compared */
 typedef struct {
-    GArray *nodes;
-    bool compares;
-    bool is_made_up;
+    GArray *nodes;   /* (element-type UprofTreeNode): owned; the first is the root */
+    bool compares;   /* has two sides */
+    bool is_made_up; /* the root is not a frame of the stacks, but a parent for several roots */
 } UprofTree;
 
-/** uprof_tree_new: Returns: (transfer full): with the profile's names */
+/** uprof_tree_new: Returns: (transfer full): a tree that borrows the names of @profile */
 UprofTree *uprof_tree_new(const UprofProfile *profile);
 
-/** uprof_tree_new_rootless: the same, with the profile's root as a frame like others */
+/** uprof_tree_new_rootless: as uprof_tree_new(), with the root of the profile as an ordinary frame
+ */
 UprofTree *uprof_tree_new_rootless(const UprofProfile *profile);
 
-/**
- * uprof_tree_has_callee: Returns: whether a frame called @name stands right under
- *   the first node
- */
+/** uprof_tree_has_callee: is a frame called @name directly below the root? */
 bool uprof_tree_has_callee(const UprofTree *tree, const UprofName *name);
 
 void uprof_tree_free(UprofTree *tree);
@@ -60,11 +45,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofTree, uprof_tree_free)
 
 /**
  * uprof_tree_compare:
- * @old, @new: with names from one table
+ * @old, @new: with names of one table
  *
- * First nodes count as the same frame whatever they are called.
+ * The two roots count as the same frame, even if their names differ.
  *
- * Returns: (transfer full): both in one
+ * Returns: (transfer full): a tree with all frames of both
  */
 UprofTree *uprof_tree_compare(const UprofTree *old, const UprofTree *new);
 

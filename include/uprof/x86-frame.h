@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * x86-frame.h - where a function's caller is, from the function's own code
+ * x86-frame.h - finds the caller of a function from the function's own code
  *
- * For code that no unwind table covers. The function is followed from its start
- * on all ways through it, counting what it pushes; nothing is run. Ways through
- * a table of jumps are taken to begin as the jump found the stack. What cannot be
- * followed (data in the code, a stack pointer that is computed, ways that nobody
- * sees) has no answer rather than a wrong one, but code that was written to
- * mislead gets one: whoever uses it must see whether it makes sense.
+ * This helps if no unwind table covers the code. The analysis follows the function from its
+ * start on all paths and counts the bytes on the stack. No code is run. Paths that begin behind
+ * a jump through a table are assumed to begin with the stack of the jump. The analysis gives no
+ * answer after data in the code, a computed stack pointer or an unseen path. Code that is
+ * written to mislead the analysis gets wrong answers, so callers must check their
+ * plausibility.
  */
 #pragma once
 
@@ -15,43 +15,39 @@
 
 enum { UPROF_X86_FRAME_BYTES_MAX = 16 * 1024 }; /* of a function, from its start */
 
-/** UprofX86FramePointer: what the caller's frame pointer is */
+/** UprofX86FramePointer: the caller's frame pointer */
 typedef enum {
-    UPROF_X86_FP_KEPT,  /* in its register still, or again */
-    UPROF_X86_FP_SAVED, /* in memory */
-    UPROF_X86_FP_GONE,  /* nobody knows */
+    UPROF_X86_FP_KEPT,  /* is in its register */
+    UPROF_X86_FP_SAVED, /* is in memory */
+    UPROF_X86_FP_GONE,  /* is unknown */
 } UprofX86FramePointer;
 
 /**
- * UprofX86Frame: with the canonical frame address (CFA), which is what the stack
- *   pointer was before the call, one word above the return address
- * @is_root: nobody called it: it has set the frame pointer to 0, and kept none for a
- *   caller; of the others nothing may be known then
- * @by_fp: the CFA is counted from the frame pointer, else from the stack pointer
- * @cfa: bytes from that register up to the CFA
- * @saved: bytes from the saved frame pointer up to the CFA
+ * UprofX86Frame:
+ *
+ * The canonical frame address (CFA) is the value of the stack pointer before the call, one word
+ * above the return address.
  */
 typedef struct {
-    bool is_root;
-    bool by_fp;
-    int32_t cfa;
+    bool is_root; /* sets the frame pointer to 0 without saving it; other members may be unknown */
+    bool by_fp;   /* the CFA counts from the frame pointer, else from the stack pointer */
+    int32_t cfa;  /* bytes from this register up to the CFA */
     UprofX86FramePointer fp;
-    int32_t saved;
+    int32_t saved; /* bytes from the saved frame pointer up to the CFA */
 } UprofX86Frame;
 
-/** UprofX86Frames: of all instructions of one function */
+/** UprofX86Frames: the frames of all instructions of one function */
 typedef struct _UprofX86Frames UprofX86Frames;
 
 /**
  * uprof_x86_frames_new:
- * @code: of one function, from its first instruction on, not kept; of longer ones than
- *   %UPROF_X86_FRAME_BYTES_MAX as much is looked at
- * @word_bytes: 8 or 4: of 64 or 32-bit code
+ * @code: one function from its first instruction on, not stored; only the first
+ *   %UPROF_X86_FRAME_BYTES_MAX bytes are read
+ * @word_bytes: 8 for 64-bit code, 4 for 32-bit code
  *
- * Takes time linear in the code: some microseconds for most functions, a
- * millisecond for the longest with many jumps back. What it has not understood to
- * the end after a few rounds it does not know, nor what is behind some 2000 changes;
- * so it never keeps more than 64 KiB.
+ * Takes time linear in the code: some microseconds for most functions, a millisecond for the
+ * longest with many jumps back. A function whose states still change after several rounds has
+ * no answers, and neither has code behind 2000 changes. The result has at most 64 KiB.
  */
 UprofX86Frames *uprof_x86_frames_new(UprofSlice code, unsigned word_bytes);
 void uprof_x86_frames_free(UprofX86Frames *frames);
@@ -59,8 +55,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofX86Frames, uprof_x86_frames_free)
 
 /**
  * uprof_x86_frames_find:
- * @at: a byte of an instruction; what holds before that instruction is wanted
+ * @at: offset of any byte of an instruction
+ * @frame: (out): the frame before this instruction; unchanged on failure
  *
- * Returns: false if it is not known
+ * Returns: false if the frame is unknown
  */
 bool uprof_x86_frames_find(const UprofX86Frames *frames, size_t at, UprofX86Frame *frame);

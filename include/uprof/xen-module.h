@@ -1,42 +1,34 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * xen-module.h - what the loadable module for Xen shows the program
+ * xen-module.h - the interface of the loadable module for Xen
  *
- * The module is the only part that needs Xen's libraries. It lies in a folder
- * that is compiled into the program, links its own copies of what it uses of
- * base, snapshot, parse and guest, and exports one symbol: %UPROF_XEN_MODULE_SYMBOL, a
- * UprofXenModule.
+ * Only this module needs Xen's libraries. The program has the module's folder compiled in.
+ * The module links its own copies of the functions of base, snapshot, parse and guest that it
+ * calls. It exports one symbol: %UPROF_XEN_MODULE_SYMBOL, a UprofXenModule.
  */
 #pragma once
 
 #include "uprof/guest.h"
 
-/* One more with every change of UprofGuestOps, of what its members take, or of this file. */
+/* Raise this with every change of UprofGuestOps, of its parameters, or of this file. */
 enum { UPROF_XEN_MODULE_ABI = 2 };
 
 #define UPROF_XEN_MODULE_SYMBOL "uprof_xen_module"
 
-/**
- * UprofXenDomain: a domain as Xen knows it
- * @name: as the toolstack calls it, or ""; not clean
- * @uuid: as text
- * @n_vcpus: places, some of which may be empty
- */
+/** UprofXenDomain: a domain as Xen knows it */
 typedef struct {
+    /* of the toolstack; "" if the toolstack has none; not safe to print */
     char name[UPROF_MARKER_NAME_BYTES_MAX];
-    char uuid[UPROF_MARKER_UUID_BYTES];
-    unsigned n_vcpus;
+    char uuid[UPROF_MARKER_UUID_BYTES]; /* as text */
+    unsigned n_vcpus;                   /* highest number of a vCPU + 1; some may be absent */
 } UprofXenDomain;
 
-/**
- * UprofXenModule:
- * @abi: %UPROF_XEN_MODULE_ABI
- * @ops: access `xen`
- * @find: looks for the domain of number @domid, which libvirt need not know;
- *   false with %UPROF_ERROR_NOT_FOUND, or as `open` would fail
- */
 typedef struct {
-    uint32_t abi;
-    const UprofGuestOps *ops;
+    uint32_t abi;             /* %UPROF_XEN_MODULE_ABI */
+    const UprofGuestOps *ops; /* access `xen` */
+    /*
+     * Finds the domain with the number @domid, which libvirt need not know. Returns false with
+     * %UPROF_ERROR_NOT_FOUND, or with the errors of `open`.
+     */
     bool (*find)(int domid, UprofXenDomain *domain, GError **error);
 } UprofXenModule;

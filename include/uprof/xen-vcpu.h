@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * xen-vcpu.h - what Xen tells of a vCPU, as registers
+ * xen-vcpu.h - reads registers from Xen's structures of a vCPU
  *
- * Xen gives the registers of a vCPU in one of two structures, by the width of
- * the guest if it is paravirtual, and always in the wide one if it is not; for
- * such a guest a second record says what the first leaves out. All are the same
- * from Xen 4.14 to 4.22 (xen/include/public: arch-x86/xen.h, foreign/reference.size,
- * arch-x86/hvm/save.h). Allocates nothing but error messages, so that it may be
- * used in a hold.
+ * Xen returns the registers of a vCPU in one of two structures. A paravirtual guest gets the
+ * structure of its own width, other guests always get the wide one. For these guests a second
+ * record has the registers that the wide structure lacks. The structures are the same from Xen
+ * 4.14 to 4.22 (xen/include/public: arch-x86/xen.h, foreign/reference.size, arch-x86/hvm/save.h).
+ * The functions run in a hold, so they allocate only error messages.
  */
 #pragma once
 
@@ -20,26 +19,19 @@ enum {
     UPROF_XEN_HVM_CPU_BYTES = 1032,        /* struct hvm_hw_cpu */
 };
 
-/**
- * UprofXenHvmCpu: what the registers of a PVH or HVM guest do not say
- * @efer: the MSR
- * @cr0, @cr4: which mode it was in then; the registers have their own
- * @idt, @gdt, @tr: bases, linear addresses
- * @cs: selector that @segments were read with
- * @segments: what decides which code runs, and where
- */
+/** UprofXenHvmCpu: registers of a PVH or HVM guest that vcpu_guest_context lacks */
 typedef struct {
-    uint64_t efer;
-    uint64_t cr0, cr4;
-    uint64_t idt, gdt, tr;
-    uint16_t cs;
+    uint64_t efer;         /* the MSR */
+    uint64_t cr0, cr4;     /* mode of the vCPU when the record was read */
+    uint64_t idt, gdt, tr; /* bases, linear addresses */
+    uint16_t cs;           /* selector that @segments belong to */
     UprofX86Segments segments;
 } UprofXenHvmCpu;
 
 /**
  * uprof_xen_hvm_cpu_parse:
  * @record: struct hvm_hw_cpu; newer versions of Xen may append to it
- * @cpu: (out): untouched on failure
+ * @cpu: (out): unchanged on failure
  *
  * Returns: false with %UPROF_ERROR_BAD_DATA
  */
@@ -47,20 +39,20 @@ bool uprof_xen_hvm_cpu_parse(UprofSlice record, UprofXenHvmCpu *cpu, GError **er
 
 /**
  * uprof_xen_hvm_cpu_fits:
- * @cpu: of some earlier moment
+ * @cpu: a record that may be older than @regs
  * @regs: of the same vCPU
  *
- * Returns: whether it was in the same mode then; else @regs, which are read by @cpu,
- *   are wrong
+ * Returns: false if the mode of the vCPU has changed since @cpu was read. Then @regs are wrong,
+ *   because they depend on @cpu.
  */
 bool uprof_xen_hvm_cpu_fits(const UprofXenHvmCpu *cpu, const UprofRegs *regs);
 
 /**
  * uprof_xen_hvm_regs_parse:
  * @context: struct vcpu_guest_context of a PVH or HVM guest
- * @cpu: of the same vCPU, from some earlier moment
- * @regs: (out): untouched on failure
- * @cs: (out) (optional): selector of the code; @cpu's segments are right for its own only
+ * @cpu: of the same vCPU; may be older than @context
+ * @regs: (out): unchanged on failure
+ * @cs: (out) (optional): selector of the code; if it differs from @cpu's, @cpu is too old
  *
  * Returns: false with %UPROF_ERROR_BAD_DATA
  */
@@ -71,8 +63,8 @@ bool uprof_xen_hvm_regs_parse(UprofSlice context, const UprofXenHvmCpu *cpu, Upr
  * uprof_xen_pv_regs_parse:
  * @context: struct vcpu_guest_context of a paravirtual guest, as wide as the guest
  * @word_bytes: width of the guest: 4 or 8
- * @regs: (out): untouched on failure; its page-table root is that of the mode it
- *   is in, and a machine address
+ * @regs: (out): unchanged on failure; the page-table root belongs to the current mode, and is a
+ *   machine address
  *
  * Returns: false with %UPROF_ERROR_BAD_DATA
  */

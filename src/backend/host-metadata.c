@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The element that domains keep for us. Without flags libvirt would write it to
- * one of its two places only, so each is named.
+ * virt-uprof's element in the metadata of a domain. Without flags libvirt would write only
+ * one of the two scopes, so each call names its scope.
  */
 #include "host-priv.h"
 
 #include <stdlib.h>
 
 static virDomainPtr
-find(UprofHost *host, const UprofDomain *domain, GError **error)
+find_domain(UprofHost *host, const UprofDomain *domain, GError **error)
 {
     virDomainPtr vir = virDomainLookupByUUIDString(uprof_host_connection(host), domain->uuid);
 
@@ -18,32 +18,32 @@ find(UprofHost *host, const UprofDomain *domain, GError **error)
 }
 
 static unsigned
-flags_of(UprofMetadataPlace place)
+find_flags(UprofMetadataScope scope)
 {
-    return place == UPROF_METADATA_LIVE ? VIR_DOMAIN_AFFECT_LIVE : VIR_DOMAIN_AFFECT_CONFIG;
+    return scope == UPROF_METADATA_LIVE ? VIR_DOMAIN_AFFECT_LIVE : VIR_DOMAIN_AFFECT_CONFIG;
 }
 
 bool
-uprof_host_has_metadata_place(UprofHost *host, const UprofDomain *domain, UprofMetadataPlace place)
+uprof_host_has_metadata_scope(UprofHost *host, const UprofDomain *domain, UprofMetadataScope scope)
 {
-    g_autoptr(UprofVirDomain) vir = find(host, domain, NULL);
+    g_autoptr(UprofVirDomain) vir = find_domain(host, domain, NULL);
 
     if (!vir)
         return false;
-    return place == UPROF_METADATA_LIVE ? virDomainIsActive(vir) == 1
+    return scope == UPROF_METADATA_LIVE ? virDomainIsActive(vir) == 1
                                         : virDomainIsPersistent(vir) == 1;
 }
 
 bool
-uprof_host_get_metadata(UprofHost *host, const UprofDomain *domain, UprofMetadataPlace place,
+uprof_host_get_metadata(UprofHost *host, const UprofDomain *domain, UprofMetadataScope scope,
                         char **xml, GError **error)
 {
-    g_autoptr(UprofVirDomain) vir = find(host, domain, error);
+    g_autoptr(UprofVirDomain) vir = find_domain(host, domain, error);
 
     if (!vir)
         return false;
     char *found = virDomainGetMetadata(vir, VIR_DOMAIN_METADATA_ELEMENT, UPROF_METADATA_NAMESPACE,
-                                       flags_of(place));
+                                       find_flags(scope));
     const virError *last = found ? NULL : virGetLastError();
     if (!found && (!last || last->code != VIR_ERR_NO_DOMAIN_METADATA))
         return uprof_host_fail(error, "cannot read the metadata of a domain");
@@ -53,14 +53,14 @@ uprof_host_get_metadata(UprofHost *host, const UprofDomain *domain, UprofMetadat
 }
 
 bool
-uprof_host_set_metadata(UprofHost *host, const UprofDomain *domain, UprofMetadataPlace place,
+uprof_host_set_metadata(UprofHost *host, const UprofDomain *domain, UprofMetadataScope scope,
                         const char *xml, GError **error)
 {
-    g_autoptr(UprofVirDomain) vir = find(host, domain, error);
+    g_autoptr(UprofVirDomain) vir = find_domain(host, domain, error);
 
     if (!vir)
         return false;
     return virDomainSetMetadata(vir, VIR_DOMAIN_METADATA_ELEMENT, xml, UPROF_METADATA_PREFIX,
-                                UPROF_METADATA_NAMESPACE, flags_of(place)) == 0 ||
+                                UPROF_METADATA_NAMESPACE, find_flags(scope)) == 0 ||
            uprof_host_fail(error, "cannot write the metadata of a domain");
 }

@@ -30,15 +30,15 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofVirConnect, uprof_vir_connect_close)
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofVirDomain, uprof_vir_domain_free)
 
 /**
- * uprof_host_fail: the one bridge from libvirt's errors to ours
- * @error: set from libvirt's last error of this thread; "WHAT: its words", clean
+ * uprof_host_fail: turns libvirt's last error of this thread into a GError
+ * @what: begins the message, which ends with libvirt's text, made safe to print
  *
- * Returns: false, always
+ * Returns: always false
  */
 bool uprof_host_fail(GError **error, const char *what);
 
-/** uprof_host_connect: as uprof_host_open(), libvirt's own type */
+/** uprof_host_connect: as uprof_host_open(), with libvirt's own type */
 virConnectPtr uprof_host_connect(const char *uri, bool read_only, GError **error);
 
-/** uprof_host_connection: Returns: borrowed */
+/** uprof_host_connection: Returns: (transfer none) */
 virConnectPtr uprof_host_connection(const UprofHost *host);

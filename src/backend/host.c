@@ -9,7 +9,7 @@
 struct _UprofHost {
     virConnectPtr connection;
     char *uri;
-    char *shown; /* clean */
+    char *shown; /* uri, safe to print */
     bool read_only;
 };
 
@@ -19,7 +19,7 @@ static const struct {
     UprofDomainState state;
     const char *name;
 } states[] = {
-    { VIR_DOMAIN_NOSTATE,     UPROF_DOMAIN_RUNNING, "running" }, /* libxl says so of idle domains */
+    { VIR_DOMAIN_NOSTATE,     UPROF_DOMAIN_RUNNING, "running" }, /* libxl's state of idle domains */
     { VIR_DOMAIN_RUNNING,     UPROF_DOMAIN_RUNNING, "running" },
     { VIR_DOMAIN_BLOCKED,     UPROF_DOMAIN_RUNNING, "running" },
     { VIR_DOMAIN_PAUSED,      UPROF_DOMAIN_PAUSED,  "paused" },
@@ -43,13 +43,13 @@ static const struct {
     { VIR_ERR_NO_SUPPORT,        UPROF_ERROR_UNSUPPORTED },
 };
 
-/* Remote transports of libvirt; "+unix" alone stays on this host. */
+/* Remote transports of libvirt. Only "+unix" stays on this host. */
 static const char *const remote_transports[] = {
     "+ssh", "+tls", "+tcp", "+libssh", "+libssh2", "+ext",
 };
 /* clang-format on */
 
-/* virErrorFunc: libvirt would print to stderr itself */
+/* virErrorFunc: without it libvirt prints to stderr */
 static void
 ignore_error(void *data, virErrorPtr error)
 {
@@ -64,7 +64,7 @@ uprof_host_fail(GError **error, const char *what)
     for (size_t i = 0; last && i < G_N_ELEMENTS(codes); i++)
         if (codes[i].libvirt == last->code)
             code = codes[i].code;
-    g_autofree char *words = uprof_text_quote(last ? last->message : "no error said");
+    g_autofree char *words = uprof_text_quote(last ? last->message : "libvirt gave no reason");
     g_set_error(error, UPROF_ERROR, (gint)code, "%s: %s", what, words);
     return false;
 }
@@ -86,7 +86,7 @@ uprof_host_connect(const char *uri, bool read_only, GError **error)
     const char *asked = uri ? uri : g_getenv("LIBVIRT_DEFAULT_URI");
     g_autofree char *where = uprof_text_quote(asked ? asked : "libvirt's default");
     const virError *last = virGetLastError();
-    g_autofree char *words = uprof_text_quote(last ? last->message : "no error said");
+    g_autofree char *words = uprof_text_quote(last ? last->message : "libvirt gave no reason");
     if (asked && g_str_has_prefix(asked, "xen:"))
         g_set_error(
             error, UPROF_ERROR, UPROF_ERROR_DENIED,
@@ -143,6 +143,13 @@ uprof_host_close(UprofHost *host)
 }
 
 const char *
+uprof_host_uri_hint(const char *uri)
+{
+    return g_str_has_suffix(uri, ":///session") ? "; to try the system's domains: -c qemu:///system"
+                                                : "";
+}
+
+const char *
 uprof_host_uri(const UprofHost *host)
 {
     return host->shown;
@@ -177,7 +184,7 @@ uprof_domain_free(UprofDomain *domain)
     g_free(domain);
 }
 
-/* Returns: (transfer full): what is known without asking */
+/* Returns: (transfer full): with the members that need no call to the daemon */
 static UprofDomain *
 name_domain(UprofHost *host, virDomainPtr vir)
 {
@@ -195,9 +202,9 @@ name_domain(UprofHost *host, virDomainPtr vir)
     return domain;
 }
 
-/* It is there all the same, and listed; how to sample it is not known. */
+/* Keeps the domain in the list. Without its XML it is not known how to sample the domain. */
 static void
-mark_unread(UprofDomain *domain, const char *why)
+mark_unreadable(UprofDomain *domain, const char *why)
 {
     domain->xml = g_new0(UprofDomainXml, 1);
     domain->xml->name = g_strdup(domain->name);
@@ -208,7 +215,7 @@ mark_unread(UprofDomain *domain, const char *why)
     domain->bad_xml = g_strdup(why);
 }
 
-/* Returns: false if libvirt does not say what it is */
+/* Returns: false if libvirt does not describe it */
 static bool
 ask_for_domain(UprofDomain *domain, virDomainPtr vir, GError **error)
 {
@@ -230,7 +237,7 @@ ask_for_domain(UprofDomain *domain, virDomainPtr vir, GError **error)
     domain->xml = uprof_domain_xml_parse((UprofSlice){ xml, strlen(xml) }, &bad);
     free(xml);
     if (!domain->xml)
-        mark_unread(domain, bad->message);
+        mark_unreadable(domain, bad->message);
     return true;
 }
 
@@ -242,7 +249,7 @@ describe_domain(UprofHost *host, virDomainPtr vir, GError **error)
     return ask_for_domain(domain, vir, error) ? g_steal_pointer(&domain) : NULL;
 }
 
-/* Returns: false if nothing more can be asked for */
+/* Returns: false if the connection is lost */
 static bool
 add_domain(UprofHost *host, virDomainPtr vir, GPtrArray *domains, GError **error)
 {
@@ -257,7 +264,7 @@ add_domain(UprofHost *host, virDomainPtr vir, GPtrArray *domains, GError **error
             g_propagate_error(error, g_steal_pointer(&failure));
             return false;
         }
-        mark_unread(domain, failure->message);
+        mark_unreadable(domain, failure->message);
     }
     g_ptr_array_add(domains, g_steal_pointer(&domain));
     return true;
@@ -321,9 +328,9 @@ uprof_host_names(UprofHost *host, GError **error)
     return domains;
 }
 
-/* Levenshtein distance, no longer than @max; rows of fixed size bound the work */
+/* Levenshtein distance of two words, limited to @max + 1. Long words are not compared. */
 static unsigned
-distance(const char *a, const char *b, unsigned max)
+find_distance(const char *a, const char *b, unsigned max)
 {
     enum { LEN_MAX = 64 };
     unsigned rows[2][LEN_MAX + 1];
@@ -351,11 +358,11 @@ fail_to_find(UprofHost *host, const char *word, GError **error)
     g_autoptr(GPtrArray) domains = uprof_host_list(host, NULL);
     g_autofree char *quoted = uprof_text_quote(word);
     const UprofDomain *best = NULL;
-    unsigned best_distance = 3; /* more edits than that are another name */
+    unsigned best_distance = 3; /* with more edits it is another name */
 
     for (guint i = 0; domains && i < domains->len; i++) {
         const UprofDomain *domain = g_ptr_array_index(domains, i);
-        const unsigned d = distance(word, domain->name, best_distance);
+        const unsigned d = find_distance(word, domain->name, best_distance);
         if (d < best_distance) {
             best = domain;
             best_distance = d;
@@ -368,8 +375,8 @@ fail_to_find(UprofHost *host, const char *word, GError **error)
                     meant);
     } else {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
-                    "no domain '%s' on %s; to see what there is: virt-uprof list", quoted,
-                    uprof_host_uri(host));
+                    "no domain '%s' on %s; to list them: virt-uprof list%s", quoted,
+                    uprof_host_uri(host), uprof_host_uri_hint(uprof_host_uri(host)));
     }
     return false;
 }
@@ -415,7 +422,7 @@ uprof_host_find(UprofHost *host, const char *word, GError **error)
 GArray *
 uprof_host_running(UprofHost *host)
 {
-    enum { SPARE = 16 }; /* domains may start between the two questions */
+    enum { SPARE = 16 }; /* domains may start between the two calls */
     const int n = virConnectNumOfDomains(host->connection);
 
     if (n < 0)
@@ -448,5 +455,5 @@ uprof_host_job(UprofHost *host, const UprofDomain *domain)
     if (!vir || virDomainGetJobInfo(vir, &info) < 0 || info.type == VIR_DOMAIN_JOB_NONE ||
         info.type == VIR_DOMAIN_JOB_COMPLETED)
         return NULL;
-    return "a job of libvirt's (migration, save, snapshot, dump or backup)";
+    return "a libvirt job is active (migration, save, snapshot, dump or backup)";
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Access `direct`: local guests on KVM, one vCPU at a time. Its thread is stopped
- * by ptrace, attached for the length of the hold only; registers come from the
- * page that the kernel shares with QEMU, memory from QEMU's process. QEMU is
- * asked nothing while samples are taken, unless the machine changes its shape, and a profiler that dies leaves nothing
- * stopped: the kernel detaches.
+ * Access `direct`: local guests on KVM, one vCPU at a time. ptrace stops the thread of the
+ * vCPU and is attached for the length of the hold only. Registers come from the page that
+ * the kernel shares with QEMU, memory from QEMU's process. During sampling virt-uprof asks QEMU
+ * nothing, unless memory or vCPUs are plugged. A profiler that dies leaves nothing stopped,
+ * because the kernel detaches its tracees.
  *
- * Three threads: main opens and closes; the sampler vets, holds and reads; the
- * keeper tends. A vCPU's place is the keeper's while it is empty or lost, and the
- * sampler's while it is ready; what else they share is atomic.
+ * Three threads use a guest: main opens and closes; the sampler vets, holds and reads; the
+ * poller polls. kvm-vcpu-priv.h says who owns a vCPU in which state. Everything else that
+ * threads share is atomic.
  *
- * Only whole guests need a guardian to let them go. This one has it for a
- * profiler that is itself stopped in a hold, by SIGSTOP: it is killed.
+ * The guardian has nothing to release here. The guardian only kills a profiler that SIGSTOP has
+ * stopped in a hold.
  */
 #include "kvm-vcpu-priv.h"
 #include "qemu-priv.h"
@@ -21,45 +21,45 @@
 #include "uprof/histogram.h"
 #include "uprof/qemu-regs.h"
 #include "uprof/scan.h"
+#include "uprof/signal-mask.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kvm.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 enum {
-    STOP_LIMIT_MS = 50, /* for a vCPU to stop: it may have to wait for a CPU */
+    STOP_LIMIT_MS = 50, /* default; a vCPU may have to wait for a CPU before it stops */
     CHECK_TRIES = 10,
     CHECK_STEP_US = 500,
-    PRIME_TRIES = 200,
-    PRIME_STEP_US = 1000,
-    LATE_MS = 2000, /* so long is a vCPU waited for at the start that does not stop in time */
+    VALID_TRIES = 200,
+    VALID_STEP_US = 1000,
+    LATE_MS = 2000, /* how long open retries if a vCPU does not stop in time */
     LATE_STEP_US = 1000,
-    ADOPTIONS_MAX = 5,
-    PROBES = 16,
-    PROBE_STEP_US = 300,
+    OPEN_TRIES_MAX = 5, /* to open vCPUs that were plugged in */
+    MEASURED_HOLDS = 16,
+    MEASURED_STEP_US = 300,
     CAP_PTRACE = 19, /* CAP_SYS_PTRACE, linux/capability.h */
     YAMA_NOBODY = 3, /* Documentation/admin-guide/LSM/Yama.rst */
 };
 
 typedef struct {
     UprofGuest base;
-    UprofQemu *qemu;
-    UprofTracer tracer; /* of the sampler's thread */
-    UprofKvmVcpu *vcpus;
-    uint64_t stop_limit_ns;
-    bool idle_stacks;
-    UprofQemuPaging paging;
+    UprofQemu *qemu;        /* owned */
+    UprofTracer tracer;     /* of the sampler's thread */
+    UprofKvmVcpu *vcpus;    /* owned: base.n_vcpus of them */
+    uint64_t stop_limit_ns; /* how long a hold waits for a vCPU to stop */
+    bool idle_stacks;       /* see UprofTarget */
+    UprofQemuPaging paging; /* the sampler's */
 
-    /* the keeper's */
-    unsigned long memory_kib; /* by libvirt, when it was asked last */
-    unsigned n_present;       /* vCPUs, likewise */
-    unsigned n_adoptions;     /* tries to get at all of them */
-    gint seen_resets;
+    /* the poller's */
+    unsigned long memory_kib; /* by libvirt's last answer */
+    unsigned n_present;       /* vCPUs, by libvirt's last answer */
+    unsigned n_open_tries;    /* since n_present changed */
+    gint seen_resets;         /* base.resets at the last poll */
 } DirectGuest;
 
 static DirectGuest *
@@ -69,7 +69,7 @@ as_direct(UprofGuest *guest)
     return (DirectGuest *)guest;
 }
 
-/* A number from a small file of /proc. Returns: false if there is no such file or number */
+/* Reads a number from a small file of /proc. Returns: false if there is no such file or number */
 static bool
 read_number(const char *path, uint64_t *number)
 {
@@ -81,7 +81,7 @@ read_number(const char *path, uint64_t *number)
                                number);
 }
 
-/* proc(5), /proc/PID/status, CapEff: hexadecimal */
+/* Reads CapEff, a hexadecimal number (proc(5), /proc/PID/status). */
 static bool
 has_capability(unsigned capability)
 {
@@ -100,9 +100,9 @@ has_capability(unsigned capability)
     return effective >> capability & 1;
 }
 
-/* Returns: false only if the kernel says so; who may not open the device learns it by the self-check */
+/* True also if this process may not open /dev/kvm. In that case the check in open decides. */
 static bool
-may_sync_regs(void)
+kvm_shares_regs(void)
 {
     const int wanted = KVM_SYNC_X86_REGS | KVM_SYNC_X86_SREGS;
     const int kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
@@ -128,8 +128,8 @@ uprof_direct_obstacle(UprofErrorCode *code)
     if ((syscall(SYS_pidfd_open, -1, 0) < 0 && errno == ENOSYS) ||
         (syscall(SYS_pidfd_getfd, -1, 0, 0) < 0 && errno == ENOSYS))
         return "this kernel has no pidfd_getfd: it needs Linux 5.6";
-    return may_sync_regs() ? NULL
-                           : "this kernel's KVM does not share registers (KVM_CAP_SYNC_REGS)";
+    return kvm_shares_regs() ? NULL
+                             : "this kernel's KVM does not share registers (KVM_CAP_SYNC_REGS)";
 }
 
 static void
@@ -154,44 +154,60 @@ fail_direct(const DirectGuest *direct, const char *why, GError **error)
 }
 
 static bool
-has_place(const DirectGuest *direct, const UprofQmpCpu *cpu)
+is_known_cpu(const DirectGuest *direct, const UprofQmpCpu *cpu)
 {
     return cpu->index < direct->base.n_vcpus && cpu->thread > 0;
 }
 
-/* vCPUs that QEMU has and we have not yet. Returns: how many are ready, with the reason if not all */
-static unsigned
-adopt_vcpus(DirectGuest *direct, UprofTracer *tracer, const char **why)
+static void
+close_lost_vcpus(DirectGuest *direct)
 {
-    const UprofQemu *qemu = direct->qemu;
-    bool is_late = false;
-    unsigned n_ready = 0;
-
-    for (unsigned i = 0; i < direct->base.n_vcpus; i++) {
-        if (g_atomic_int_get(&direct->vcpus[i].state) == UPROF_KVM_VCPU_LOST)
+    for (unsigned i = 0; i < direct->base.n_vcpus; i++)
+        if (uprof_kvm_vcpu_is_lost(&direct->vcpus[i]))
             uprof_kvm_vcpu_close(&direct->vcpus[i]);
-        g_atomic_int_set(&direct->vcpus[i].is_plugged, 0);
-    }
-    for (guint i = 0; i < qemu->cpus->len; i++) {
-        const UprofQmpCpu *cpu = &g_array_index(qemu->cpus, UprofQmpCpu, i);
-        if (has_place(direct, cpu))
-            g_atomic_int_set(&direct->vcpus[cpu->index].is_plugged, 1);
-    }
-    for (guint i = 0; i < qemu->cpus->len && !is_late; i++) {
-        const UprofQmpCpu *cpu = &g_array_index(qemu->cpus, UprofQmpCpu, i);
-        if (!has_place(direct, cpu))
-            continue;
-        UprofKvmVcpu *vcpu = &direct->vcpus[cpu->index];
-        if (g_atomic_int_get(&vcpu->state) == UPROF_KVM_VCPU_READY ||
-            uprof_kvm_vcpu_open(vcpu, tracer, qemu->pid, qemu->pidfd, cpu->thread, why))
-            n_ready++;
-        else
-            is_late = vcpu->tracee.state == UPROF_TRACEE_LATE; /* our end alone lets it go */
-    }
-    return n_ready;
 }
 
-/* Held in the calling thread. Returns: whether the registers could be read */
+/* Sets is_plugged of all vCPUs by QEMU's last list of vCPUs. */
+static void
+mark_plugged_vcpus(DirectGuest *direct)
+{
+    const GArray *cpus = direct->qemu->cpus;
+
+    for (unsigned i = 0; i < direct->base.n_vcpus; i++)
+        g_atomic_int_set(&direct->vcpus[i].is_plugged, 0);
+    for (guint i = 0; i < cpus->len; i++) {
+        const UprofQmpCpu *cpu = &g_array_index(cpus, UprofQmpCpu, i);
+        if (is_known_cpu(direct, cpu))
+            g_atomic_int_set(&direct->vcpus[cpu->index].is_plugged, 1);
+    }
+}
+
+/*
+ * @why: (out): why a vCPU could not be opened; literal
+ *
+ * Returns: how many vCPUs are open
+ */
+static unsigned
+open_plugged_vcpus(DirectGuest *direct, UprofTracer *tracer, const char **why)
+{
+    const UprofQemu *qemu = direct->qemu;
+    unsigned n_open = 0;
+
+    for (guint i = 0; i < qemu->cpus->len; i++) {
+        const UprofQmpCpu *cpu = &g_array_index(qemu->cpus, UprofQmpCpu, i);
+        if (!is_known_cpu(direct, cpu))
+            continue;
+        UprofKvmVcpu *vcpu = &direct->vcpus[cpu->index];
+        if (uprof_kvm_vcpu_is_open(vcpu) ||
+            uprof_kvm_vcpu_open(vcpu, tracer, qemu->pid, qemu->pidfd, cpu->thread, why))
+            n_open++;
+        else if (vcpu->tracee.state == UPROF_TRACEE_LATE)
+            break; /* only the end of this thread detaches the vCPU */
+    }
+    return n_open;
+}
+
+/* One hold in the calling thread. Returns: false if the registers could not be read */
 static bool
 hold_once(const DirectGuest *direct, UprofKvmVcpu *vcpu, UprofTracer *tracer, UprofRegs *regs,
           uint64_t *hold_ns)
@@ -201,11 +217,11 @@ hold_once(const DirectGuest *direct, UprofKvmVcpu *vcpu, UprofTracer *tracer, Up
 
     *hold_ns = 0;
     if (uprof_tracee_stop(tracer, tracee, direct->stop_limit_ns) == UPROF_TRACE_STOPPED) {
-        ok = uprof_kvm_vcpu_prime(vcpu);
+        ok = uprof_kvm_vcpu_check_page(vcpu);
         if (ok)
             uprof_kvm_vcpu_regs(vcpu, regs);
         uprof_tracee_release(tracee);
-        *hold_ns = tracee->freed_ns - tracee->asked_ns;
+        *hold_ns = tracee->released_ns - tracee->asked_ns;
     }
     uprof_tracer_disarm(tracer);
     return ok;
@@ -221,7 +237,7 @@ ask_regs(const DirectGuest *direct, unsigned index, UprofRegs *regs)
     if (!answer)
         return false;
     const UprofSlice text = { answer, strlen(answer) };
-    /* older versions print only the current CPU, whatever they are asked for */
+    /* older versions of QEMU print only the current CPU, whatever the command names */
     const bool ok = uprof_qemu_regs_find(text, index, &block) &&
                     uprof_qemu_regs_parse(block, direct->base.arch, regs, NULL);
     free(answer);
@@ -233,10 +249,10 @@ static const char *
 compare_regs(const UprofRegs *before, const UprofRegs *held, const UprofRegs *after)
 {
     static const struct {
-        unsigned place;
-        uint64_t ignore;
+        unsigned reg;
+        uint64_t ignored_bits;
         const char *name;
-    } same[] = {
+    } constant[] = {
         { UPROF_X86_CR0, UPROF_X86_CR0_TS, "CR0" },
         { UPROF_X86_CR4, 0, "CR4" },
         { UPROF_X86_EFER, 0, "EFER" },
@@ -245,43 +261,45 @@ compare_regs(const UprofRegs *before, const UprofRegs *held, const UprofRegs *af
         { UPROF_X86_TR, 0, "TR's base" },
     };
 
-    for (size_t i = 0; i < G_N_ELEMENTS(same); i++)
-        if ((before->sys[same[i].place] | same[i].ignore) !=
-            (held->sys[same[i].place] | same[i].ignore))
-            return same[i].name;
-    /* changes with each process; two answers that agree leave no room for that */
+    for (size_t i = 0; i < G_N_ELEMENTS(constant); i++)
+        if ((before->sys[constant[i].reg] | constant[i].ignored_bits) !=
+            (held->sys[constant[i].reg] | constant[i].ignored_bits))
+            return constant[i].name;
+    /* CR3 changes with each process, so it is compared only if the monitor gave it twice */
     if (before->sys[UPROF_X86_CR3] == after->sys[UPROF_X86_CR3] &&
         before->sys[UPROF_X86_CR3] != held->sys[UPROF_X86_CR3])
         return "CR3";
     return NULL;
 }
 
-/* Until it is found in the guest once; where a host is busy that may take a while. */
+/* Repeats holds until the vCPU has run in the guest once. On a busy host this may take a while. */
 static bool
-prime_vcpu(DirectGuest *direct, UprofKvmVcpu *vcpu, UprofTracer *tracer)
+hold_until_valid(DirectGuest *direct, UprofKvmVcpu *vcpu, UprofTracer *tracer)
 {
     UprofRegs regs;
     uint64_t hold_ns;
 
-    for (unsigned i = 0; i < PRIME_TRIES; i++) {
+    for (unsigned i = 0; i < VALID_TRIES; i++) {
         if (hold_once(direct, vcpu, tracer, &regs, &hold_ns))
             return true;
-        g_usleep(PRIME_STEP_US);
+        g_usleep(VALID_STEP_US);
     }
     return false;
 }
 
 /*
- * A vCPU that has not stopped in time does as soon as it can, and stands until it is let go
- * here. To ask the monitor for its registers meanwhile would be to wait for ourselves.
- * Returns: whether it is let go
+ * Releases a vCPU that did not stop in time. Such a vCPU stops as soon as it can, and stands
+ * still until the release. Before the release the monitor must not be asked for registers: QEMU
+ * would wait for the vCPU, and this thread for QEMU.
+ *
+ * Returns: false if the vCPU has still not stopped
  */
 static bool
-settle_soon(UprofKvmVcpu *vcpu)
+release_soon(UprofKvmVcpu *vcpu)
 {
-    const uint64_t until_ns = uprof_clock_now_ns() + PRIME_TRIES * PRIME_STEP_US * UPROF_NS_PER_US;
+    const uint64_t until_ns = uprof_clock_now_ns() + VALID_TRIES * VALID_STEP_US * UPROF_NS_PER_US;
 
-    while (uprof_tracee_settle(&vcpu->tracee) == UPROF_TRACE_LATE) {
+    while (uprof_tracee_release_late(&vcpu->tracee) == UPROF_TRACE_LATE) {
         if (uprof_clock_now_ns() >= until_ns)
             return false;
         g_usleep(LATE_STEP_US);
@@ -289,7 +307,11 @@ settle_soon(UprofKvmVcpu *vcpu)
     return true;
 }
 
-/* What the page says must be what the monitor says. Returns: (nullable): why it is not; literal */
+/*
+ * Compares the registers in the page with those that the monitor shows.
+ *
+ * Returns: (nullable): what differs; literal
+ */
 static const char *
 check_vcpu(DirectGuest *direct, unsigned index, UprofTracer *tracer)
 {
@@ -297,9 +319,9 @@ check_vcpu(DirectGuest *direct, unsigned index, UprofTracer *tracer)
     const char *differs = "its registers could not be read";
     uint64_t hold_ns;
 
-    if (!prime_vcpu(direct, &direct->vcpus[index], tracer))
+    if (!hold_until_valid(direct, &direct->vcpus[index], tracer))
         return differs;
-    for (unsigned i = 0; i < CHECK_TRIES && settle_soon(&direct->vcpus[index]); i++) {
+    for (unsigned i = 0; i < CHECK_TRIES && release_soon(&direct->vcpus[index]); i++) {
         if (ask_regs(direct, index, &before) &&
             hold_once(direct, &direct->vcpus[index], tracer, &held, &hold_ns) &&
             ask_regs(direct, index, &after)) {
@@ -311,14 +333,14 @@ check_vcpu(DirectGuest *direct, unsigned index, UprofTracer *tracer)
     }
     if (differs)
         return differs;
-    /* memory is one for all vCPUs */
+    /* all vCPUs have the same memory */
     if (index == 0 && (held.sys[UPROF_X86_CR0] & UPROF_X86_CR0_PG) &&
         !uprof_qemu_same_bytes(direct->qemu, held.sys[UPROF_X86_CR3] & ~UINT64_C(0xfff)))
-        return "the page tables' memory";
+        return "the memory of the page tables";
     return NULL;
 }
 
-/* How long a hold takes here, for the budget. */
+/* Measures what a hold takes on this host, for the budget. */
 static void
 measure_holds(DirectGuest *direct, UprofTracer *tracer)
 {
@@ -326,31 +348,31 @@ measure_holds(DirectGuest *direct, UprofTracer *tracer)
     UprofRegs regs;
     uint64_t hold_ns;
 
-    for (unsigned i = 0; i < PROBES; i++) {
+    for (unsigned i = 0; i < MEASURED_HOLDS; i++) {
         UprofKvmVcpu *vcpu = &direct->vcpus[i % direct->base.n_vcpus];
-        if (g_atomic_int_get(&vcpu->state) == UPROF_KVM_VCPU_READY &&
-            hold_once(direct, vcpu, tracer, &regs, &hold_ns))
+        if (uprof_kvm_vcpu_is_open(vcpu) && hold_once(direct, vcpu, tracer, &regs, &hold_ns))
             uprof_histogram_add(&holds, hold_ns);
-        g_usleep(PROBE_STEP_US);
+        g_usleep(MEASURED_STEP_US);
     }
-    /* what a hold takes when nothing disturbs it; the sampler sees what it really takes */
+    /* a low percentile: an undisturbed hold. The sampler corrects this value by real holds. */
     direct->base.probe_ns = holds.count > 0 ? uprof_histogram_percentile(&holds, 25) : 0;
 }
 
 static bool
-prove(DirectGuest *direct, UprofTracer *tracer, GError **error)
+prove_vcpus(DirectGuest *direct, UprofTracer *tracer, GError **error)
 {
     for (unsigned i = 0; i < direct->base.n_vcpus; i++) {
-        if (g_atomic_int_get(&direct->vcpus[i].state) != UPROF_KVM_VCPU_READY)
+        if (!uprof_kvm_vcpu_is_open(&direct->vcpus[i]))
             continue;
         const char *differs = check_vcpu(direct, i, tracer);
         if (!differs)
             continue;
-        if (direct->vcpus[i].tracee.state == UPROF_TRACEE_LATE)
+        if (uprof_kvm_vcpu_status(&direct->vcpus[i]) == UPROF_KVM_VCPU_LATE)
             return fail_direct(direct, UPROF_KVM_LATE, error);
-        g_autofree char *why = g_strdup_printf("vCPU %u: what the kernel says does not agree with "
-                                               "QEMU's monitor: %s",
-                                               i, differs);
+        g_autofree char *why =
+            g_strdup_printf("vCPU %u: the registers that the kernel shows differ from "
+                            "those of QEMU's monitor: %s",
+                            i, differs);
         return fail_direct(direct, why, error);
     }
     measure_holds(direct, tracer);
@@ -358,21 +380,26 @@ prove(DirectGuest *direct, UprofTracer *tracer, GError **error)
 }
 
 static bool
-adopt(DirectGuest *direct, UprofTracer *tracer, GError **error)
+open_vcpus(DirectGuest *direct, UprofTracer *tracer, GError **error)
 {
-    const char *why = "no vCPU is there";
+    const char *why = "QEMU reports no vCPU";
 
-    return adopt_vcpus(direct, tracer, &why) == direct->n_present ||
+    close_lost_vcpus(direct);
+    mark_plugged_vcpus(direct);
+    return open_plugged_vcpus(direct, tracer, &why) == direct->n_present ||
            fail_direct(direct, why, error);
 }
 
 static bool
-adopt_and_prove(DirectGuest *direct, UprofTracer *tracer, GError **error)
+open_and_prove_vcpus(DirectGuest *direct, UprofTracer *tracer, GError **error)
 {
-    return adopt(direct, tracer, error) && prove(direct, tracer, error);
+    return open_vcpus(direct, tracer, error) && prove_vcpus(direct, tracer, error);
 }
 
-/* Joined is not yet gone: what it was attached to is let go in between. */
+/*
+ * pthread_join() returns before the kernel has ended the thread, and only that end detaches
+ * its tracees.
+ */
 static void
 wait_until_gone(pid_t thread)
 {
@@ -382,8 +409,9 @@ wait_until_gone(pid_t thread)
         g_usleep(LATE_STEP_US);
 }
 
+/* Work in a tracing thread, and its result. */
 typedef struct {
-    DirectGuest *direct;
+    DirectGuest *direct; /* borrowed */
     bool (*work)(DirectGuest *direct, UprofTracer *tracer, GError **error);
     GError **error;
     pid_t thread;
@@ -404,24 +432,19 @@ run_tracing(gpointer data)
 }
 
 /*
- * Holds of vCPUs that are no samples: in a thread of their own, whose end lets go
- * whatever did not stop in time, and with all signals blocked, so that none stops
- * this process in a hold.
- * @is_late: (out): something did not
+ * Runs @work, which holds vCPUs but takes no samples, in a thread of its own. The end of the
+ * thread detaches vCPUs that did not stop in time.
+ * @is_late: (out): a vCPU did not stop in time
  */
 static bool
-trace_apart(DirectGuest *direct,
-            bool (*work)(DirectGuest *direct, UprofTracer *tracer, GError **error), bool *is_late,
-            GError **error)
+trace_in_thread(DirectGuest *direct,
+                bool (*work)(DirectGuest *direct, UprofTracer *tracer, GError **error),
+                bool *is_late, GError **error)
 {
     Tracing tracing = { .direct = direct, .work = work, .error = error };
-    sigset_t all, before;
 
     *is_late = false;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    g_thread_join(g_thread_new("tracer", run_tracing, &tracing));
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    uprof_signal_mask_run("tracer", run_tracing, &tracing);
     for (unsigned i = 0; i < direct->base.n_vcpus; i++) {
         UprofKvmVcpu *vcpu = &direct->vcpus[i];
         if (vcpu->tracee.state == UPROF_TRACEE_LATE && vcpu->tracee.owner == tracing.thread) {
@@ -434,22 +457,22 @@ trace_apart(DirectGuest *direct,
     return tracing.ok;
 }
 
-/* A thread that gets no CPU to stop on may have one a moment later. */
+/* Retries, because a vCPU that waits for a CPU cannot stop, and may soon get one. */
 static bool
-trace_patiently(DirectGuest *direct, GError **error)
+open_with_retries(DirectGuest *direct, GError **error)
 {
     const uint64_t until_ns = uprof_clock_now_ns() + LATE_MS * UPROF_NS_PER_MS;
     bool is_late, ok;
 
     do {
         g_clear_error(error);
-        ok = trace_apart(direct, adopt_and_prove, &is_late, error);
+        ok = trace_in_thread(direct, open_and_prove_vcpus, &is_late, error);
     } while (!ok && is_late && uprof_clock_now_ns() < until_ns);
     return ok;
 }
 
 static bool
-attach(DirectGuest *direct, const UprofTarget *target, GError **error)
+attach_guest(DirectGuest *direct, const UprofTarget *target, GError **error)
 {
     UprofQemu *qemu = direct->qemu;
     unsigned n_vcpus;
@@ -470,8 +493,8 @@ attach(DirectGuest *direct, const UprofTarget *target, GError **error)
     direct->base.n_vcpus = MIN(MAX(n_vcpus, target->n_vcpus), (unsigned)UPROF_VCPUS_MAX);
     direct->vcpus = g_new0(UprofKvmVcpu, direct->base.n_vcpus);
     direct->n_present = qemu->cpus->len;
-    direct->n_adoptions = ADOPTIONS_MAX;
-    return trace_patiently(direct, error);
+    direct->n_open_tries = OPEN_TRIES_MAX;
+    return open_with_retries(direct, error);
 }
 
 static UprofGuest *
@@ -481,106 +504,112 @@ direct_open(const UprofTarget *target, GError **error)
 
     uprof_tracer_init(&direct->tracer);
     if (target->rescue_only)
-        return &direct->base; /* the kernel has let go what a dead profiler held */
+        return &direct->base; /* the kernel has detached the tracees of a dead profiler */
     direct->idle_stacks = target->idle_stacks;
     direct->stop_limit_ns =
         target->max_pause_ns > 0 ? target->max_pause_ns : STOP_LIMIT_MS * UPROF_NS_PER_MS;
     direct->qemu = uprof_qemu_open(target, error);
-    if (!direct->qemu || !attach(direct, target, error)) {
+    if (!direct->qemu || !attach_guest(direct, target, error)) {
         direct_close(&direct->base);
         return NULL;
     }
     return &direct->base;
 }
 
-/* A mapping keeps the dead guest's memory alive: away with it at once. */
+/* A mapped page would keep the memory of the dead guest allocated. */
 static UprofAnswer
 end_guest(DirectGuest *direct)
 {
     for (unsigned i = 0; i < direct->base.n_vcpus; i++)
-        if (g_atomic_int_get(&direct->vcpus[i].state) == UPROF_KVM_VCPU_READY)
+        if (uprof_kvm_vcpu_is_open(&direct->vcpus[i]))
             uprof_kvm_vcpu_close(&direct->vcpus[i]);
     return UPROF_GONE;
 }
 
 static void
-hinder(DirectGuest *direct, UprofHindrance hindrance)
+set_hindrance(DirectGuest *direct, UprofHindrance hindrance)
 {
     g_atomic_int_set(&direct->base.hindrance, (gint)hindrance);
+}
+
+static UprofAnswer
+vet_vcpu(DirectGuest *direct, UprofKvmVcpu *vcpu)
+{
+    const UprofKvmVcpuStatus status = uprof_kvm_vcpu_status(vcpu);
+
+    switch (status) {
+    case UPROF_KVM_VCPU_UNPLUGGED:
+    case UPROF_KVM_VCPU_LOST:
+        return UPROF_ABSENT;
+    case UPROF_KVM_VCPU_UNOPENED:
+        return UPROF_BUSY; /* it exists and runs, so its ticks count as missed */
+    default:
+        if (g_atomic_int_get(&direct->base.hindrance) != UPROF_HINDRANCE_NONE)
+            return UPROF_BUSY;
+        return status == UPROF_KVM_VCPU_LATE ? UPROF_STUCK
+                                             : uprof_kvm_vcpu_check(vcpu, direct->idle_stacks);
+    }
 }
 
 static UprofAnswer
 direct_vet(UprofGuest *guest, unsigned index, GError **error)
 {
     DirectGuest *direct = as_direct(guest);
-    UprofKvmVcpu *vcpu = &direct->vcpus[index];
-    UprofAnswer answer;
+    const UprofAnswer answer = vet_vcpu(direct, &direct->vcpus[index]);
 
-    /* one that is there but not ours has ticks that are missed; one that is not has none */
-    if (g_atomic_int_get(&vcpu->state) == UPROF_KVM_VCPU_EMPTY &&
-        g_atomic_int_get(&vcpu->is_plugged))
-        answer = UPROF_BUSY;
-    else if (g_atomic_int_get(&vcpu->state) != UPROF_KVM_VCPU_READY)
-        answer = UPROF_ABSENT;
-    else if (g_atomic_int_get(&guest->hindrance) != UPROF_HINDRANCE_NONE)
-        answer = UPROF_BUSY;
-    else if (vcpu->tracee.state == UPROF_TRACEE_LATE)
-        answer = UPROF_STUCK;
-    else
-        answer = uprof_kvm_vcpu_look(vcpu, direct->idle_stacks);
     if (answer == UPROF_OK || answer == UPROF_IDLE || answer == UPROF_SAME)
         return answer;
     return uprof_qemu_is_gone(direct->qemu) ? end_guest(direct) : answer;
 }
 
-/* Returns: whether it is let go */
+/* Returns: false if the vCPU has still not stopped */
 static bool
-settle_vcpu(UprofKvmVcpu *vcpu)
+release_late_vcpu(UprofKvmVcpu *vcpu)
 {
     UprofTracee *tracee = &vcpu->tracee;
 
-    /* the thread that tried to stop it has ended, and so let it go */
+    /* the thread that tried to stop the vCPU has ended, so the kernel has detached the vCPU */
     if (tracee->owner != gettid())
         *tracee = (UprofTracee){
             .thread = tracee->thread,
-            .lost_ns = tracee->lost_ns + uprof_clock_now_ns() - tracee->looked_ns,
+            .lost_ns = tracee->lost_ns + uprof_clock_now_ns() - tracee->checked_ns,
         };
-    return uprof_tracee_settle(tracee) != UPROF_TRACE_LATE;
+    return uprof_tracee_release_late(tracee) != UPROF_TRACE_LATE;
 }
 
 static void
-direct_settle(UprofGuest *guest)
+direct_release_late(UprofGuest *guest)
 {
     DirectGuest *direct = as_direct(guest);
     bool any = false;
 
     for (unsigned i = 0; i < guest->n_vcpus; i++) {
         UprofKvmVcpu *vcpu = &direct->vcpus[i];
-        if (g_atomic_int_get(&vcpu->state) == UPROF_KVM_VCPU_READY &&
-            vcpu->tracee.state == UPROF_TRACEE_LATE && !settle_vcpu(vcpu))
+        if (uprof_kvm_vcpu_status(vcpu) == UPROF_KVM_VCPU_LATE && !release_late_vcpu(vcpu))
             any = true;
     }
-    g_atomic_int_set(&guest->unsettled, any);
+    g_atomic_int_set(&guest->has_late_stops, any);
 }
 
 static UprofAnswer
-note_refusal(DirectGuest *direct, UprofKvmVcpu *vcpu, UprofTraceAnswer answer, GError **error)
+explain_failed_stop(DirectGuest *direct, UprofKvmVcpu *vcpu, UprofTraceAnswer answer,
+                    GError **error)
 {
     switch (answer) {
     case UPROF_TRACE_LATE:
-        g_atomic_int_set(&direct->base.unsettled, 1);
+        g_atomic_int_set(&direct->base.has_late_stops, 1);
         return UPROF_STUCK;
     case UPROF_TRACE_GROUP_STOP:
-        hinder(direct, UPROF_HINDRANCE_STOPPED);
+        set_hindrance(direct, UPROF_HINDRANCE_STOPPED);
         return UPROF_BUSY;
-    case UPROF_TRACE_TAKEN:
-        g_atomic_int_set(&direct->base.tracer, vcpu->tracee.taken_by);
-        hinder(direct, UPROF_HINDRANCE_TRACED);
+    case UPROF_TRACE_OTHER_TRACER:
+        g_atomic_int_set(&direct->base.tracer, vcpu->tracee.other_tracer);
+        set_hindrance(direct, UPROF_HINDRANCE_TRACED);
         return UPROF_BUSY;
     case UPROF_TRACE_GONE:
         if (uprof_qemu_is_gone(direct->qemu))
             return end_guest(direct);
-        g_atomic_int_set(&vcpu->state, UPROF_KVM_VCPU_LOST);
+        uprof_kvm_vcpu_lose(vcpu);
         return UPROF_ABSENT;
     default:
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED,
@@ -597,11 +626,11 @@ direct_release(UprofGuest *guest, unsigned index, GError **error)
     UprofTracee *tracee = &direct->vcpus[index].tracee;
     const UprofTraceAnswer answer = uprof_tracee_release(tracee);
 
-    guest->freed_ns = tracee->freed_ns;
+    guest->released_ns = tracee->released_ns;
     uprof_tracer_disarm(&direct->tracer);
-    /* killed in the hold: it must be reaped, or QEMU cannot end */
+    /* the thread was killed in the hold: QEMU cannot end until the thread is reaped */
     if (answer == UPROF_TRACE_LATE)
-        g_atomic_int_set(&guest->unsettled, 1);
+        g_atomic_int_set(&guest->has_late_stops, 1);
     if (answer == UPROF_TRACE_GONE && uprof_qemu_is_gone(direct->qemu))
         return end_guest(direct);
     return UPROF_OK;
@@ -616,27 +645,27 @@ direct_hold(UprofGuest *guest, unsigned index, GError **error)
         uprof_tracee_stop(&direct->tracer, &vcpu->tracee, direct->stop_limit_ns);
 
     guest->asked_ns = vcpu->tracee.asked_ns;
-    if (answer == UPROF_TRACE_STOPPED && uprof_kvm_vcpu_prime(vcpu))
+    if (answer == UPROF_TRACE_STOPPED && uprof_kvm_vcpu_check_page(vcpu))
         return UPROF_OK;
     if (answer != UPROF_TRACE_STOPPED) {
         uprof_tracer_disarm(&direct->tracer);
-        return note_refusal(direct, vcpu, answer, error);
+        return explain_failed_stop(direct, vcpu, answer, error);
     }
-    /* it has not been in the guest since the page was mapped */
+    /* the vCPU was not in the guest since the page was mapped, so this stop gives no sample */
     const UprofAnswer released = direct_release(guest, index, error);
     if (released != UPROF_OK)
         return released;
-    vcpu->tracee.lost_ns += vcpu->tracee.freed_ns - vcpu->tracee.asked_ns;
+    vcpu->tracee.lost_ns += vcpu->tracee.released_ns - vcpu->tracee.asked_ns;
     return UPROF_BUSY;
 }
 
 static uint64_t
-direct_take_lost(UprofGuest *guest, unsigned index)
+direct_take_lost_ns(UprofGuest *guest, unsigned index)
 {
     UprofKvmVcpu *vcpu = &as_direct(guest)->vcpus[index];
 
-    if (g_atomic_int_get(&vcpu->state) != UPROF_KVM_VCPU_READY)
-        return 0; /* nobody's, or somebody else's */
+    if (!uprof_kvm_vcpu_is_open(vcpu))
+        return 0;
     const uint64_t lost_ns = vcpu->tracee.lost_ns;
     vcpu->tracee.lost_ns = 0;
     return lost_ns;
@@ -657,14 +686,14 @@ direct_read(UprofGuest *guest, UprofLane lane, UprofSpan *spans, unsigned n)
 {
     UprofQemu *qemu = as_direct(guest)->qemu;
 
-    /* a process of which we hold a thread cannot end unseen */
+    /* QEMU cannot end unnoticed while one of its threads is held */
     if (lane == UPROF_LANE_SAMPLER)
         uprof_qemu_read_held(qemu, spans, n);
     else
         uprof_qemu_read(qemu, lane, spans, n);
 }
 
-/* Whether a thread is one of ours: a tracer is a thread, and the sampler may be at it. */
+/* The tracer of a vCPU may be the sampler's thread. */
 static bool
 is_ours(pid_t thread)
 {
@@ -673,15 +702,14 @@ is_ours(pid_t thread)
     return uprof_thread_status(thread, &status) && status.process == getpid();
 }
 
-/* Who else traces or has stopped the threads that run vCPUs. */
+/* Looks for other tracers of the vCPU threads, and for signals that have stopped them. */
 static UprofHindrance
-look_at_threads(DirectGuest *direct)
+check_threads(DirectGuest *direct)
 {
     for (unsigned i = 0; i < direct->base.n_vcpus; i++) {
         const UprofKvmVcpu *vcpu = &direct->vcpus[i];
         UprofThreadStatus status;
-        if (g_atomic_int_get(&vcpu->state) != UPROF_KVM_VCPU_READY ||
-            !uprof_thread_status(vcpu->tracee.thread, &status))
+        if (!uprof_kvm_vcpu_is_open(vcpu) || !uprof_thread_status(vcpu->tracee.thread, &status))
             continue;
         if (status.tracer > 0 && !is_ours(status.tracer)) {
             g_atomic_int_set(&direct->base.tracer, status.tracer);
@@ -700,37 +728,37 @@ find_hindrance(DirectGuest *direct, const virDomainInfo *info)
         return UPROF_HINDRANCE_PAUSED;
     if (uprof_qemu_has_job(direct->qemu))
         return UPROF_HINDRANCE_JOB;
-    return look_at_threads(direct);
+    return check_threads(direct);
 }
 
 static bool
 has_lost_vcpu(const DirectGuest *direct)
 {
     for (unsigned i = 0; i < direct->base.n_vcpus; i++)
-        if (g_atomic_int_get(&direct->vcpus[i].state) == UPROF_KVM_VCPU_LOST)
+        if (uprof_kvm_vcpu_is_lost(&direct->vcpus[i]))
             return true;
     return false;
 }
 
-/* Takes over vCPUs that were plugged; those that cannot be had are not tried for ever. */
+/* Opens vCPUs that were plugged in. If some cannot be opened, it stops trying after a while. */
 static void
-look_for_vcpus(DirectGuest *direct, unsigned n_present)
+open_new_vcpus(DirectGuest *direct, unsigned n_present)
 {
     bool is_late;
 
     if (n_present != direct->n_present || has_lost_vcpu(direct))
-        direct->n_adoptions = 0;
+        direct->n_open_tries = 0;
     direct->n_present = n_present;
-    if (direct->n_adoptions >= ADOPTIONS_MAX || !uprof_qemu_ask_cpus(direct->qemu, NULL))
+    if (direct->n_open_tries >= OPEN_TRIES_MAX || !uprof_qemu_ask_cpus(direct->qemu, NULL))
         return;
-    direct->n_adoptions++;
-    if (trace_apart(direct, adopt, &is_late, NULL))
-        direct->n_adoptions = ADOPTIONS_MAX;
+    direct->n_open_tries++;
+    if (trace_in_thread(direct, open_vcpus, &is_late, NULL))
+        direct->n_open_tries = OPEN_TRIES_MAX;
 }
 
-/* The machine may have another shape: asks for it anew. */
+/* Asks QEMU for its memory and vCPUs if they may have changed. */
 static void
-look_again(DirectGuest *direct, const virDomainInfo *info)
+check_machine(DirectGuest *direct, const virDomainInfo *info)
 {
     const gint resets = g_atomic_int_get(&direct->base.resets);
 
@@ -738,11 +766,11 @@ look_again(DirectGuest *direct, const virDomainInfo *info)
         uprof_qemu_refresh(direct->qemu);
     direct->memory_kib = info->maxMem;
     direct->seen_resets = resets;
-    look_for_vcpus(direct, info->nrVirtCpu);
+    open_new_vcpus(direct, info->nrVirtCpu);
 }
 
 static void
-direct_tend(UprofGuest *guest)
+direct_poll(UprofGuest *guest)
 {
     DirectGuest *direct = as_direct(guest);
     g_autoptr(UprofVirDomain) vir = uprof_qemu_vir(direct->qemu);
@@ -751,17 +779,17 @@ direct_tend(UprofGuest *guest)
     if (uprof_qemu_is_gone(direct->qemu))
         return;
     if (!vir || virDomainGetInfo(vir, &info) < 0) {
-        /* the daemon is away: what can be seen without it is seen */
-        hinder(direct, look_at_threads(direct));
+        /* the daemon is away: /proc still tells some hindrances */
+        set_hindrance(direct, check_threads(direct));
         uprof_qemu_reconnect(direct->qemu);
         return;
     }
     if (direct->memory_kib == 0)
         direct->memory_kib = info.maxMem;
     const UprofHindrance hindrance = find_hindrance(direct, &info);
-    hinder(direct, hindrance);
+    set_hindrance(direct, hindrance);
     if (hindrance == UPROF_HINDRANCE_NONE)
-        look_again(direct, &info);
+        check_machine(direct, &info);
 }
 
 static void
@@ -785,9 +813,9 @@ const UprofGuestOps uprof_direct_ops = {
     .release = direct_release,
     .read_regs = direct_read_regs,
     .read = direct_read,
-    .tend = direct_tend,
-    .settle = direct_settle,
-    .take_lost = direct_take_lost,
+    .poll = direct_poll,
+    .release_late = direct_release_late,
+    .take_lost_ns = direct_take_lost_ns,
     .facts = direct_facts,
     .rescue = direct_rescue,
 };

@@ -1,15 +1,34 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * kvm-vcpu-priv.h - one vCPU of a local KVM guest on x86: its thread, and the
- * page in which the kernel leaves its registers
+ * kvm-vcpu-priv.h - one vCPU of a local KVM guest on x86: its thread, and the page in which
+ * the kernel leaves its registers
  *
  * `struct kvm_run` (linux/kvm.h, Documentation/virt/kvm/api.rst, "KVM_RUN" and
- * "KVM_CAP_SYNC_REGS") is a page that the kernel shares with QEMU for each vCPU.
- * With bits set in its kvm_valid_regs the kernel stores the registers there at
- * every exit to QEMU; a thread that is stopped by ptrace has just made one. That
- * one word is all that is ever written outside of this process, and it is put
- * back at the end. Never its neighbour kvm_dirty_regs: with that the kernel
- * would load what stands in the page into the guest.
+ * "KVM_CAP_SYNC_REGS") is a page that the kernel shares with QEMU for each vCPU. If bits are
+ * set in its kvm_valid_regs, the kernel stores the registers in the page at every exit to
+ * QEMU. A thread that ptrace has stopped has just made such an exit.
+ *
+ * kvm_valid_regs is the only word that virt-uprof writes outside of its own process, and it
+ * is restored at the end. virt-uprof never writes the neighboring kvm_dirty_regs: the kernel
+ * would then load the registers of the page into the guest.
+ *
+ * The states of a vCPU. Its owner alone may use and change its other members. An atomic word
+ * hands it from owner to owner, so no lock is needed:
+ *
+ *   status     owner    what ends it
+ *   UNPLUGGED  poller   QEMU reports the vCPU as plugged in      -> UNOPENED
+ *   UNOPENED   poller   uprof_kvm_vcpu_open() succeeds           -> OPEN
+ *                       QEMU reports the vCPU as unplugged       -> UNPLUGGED
+ *   OPEN       sampler  a hold stops it                          -> HELD
+ *                       a hold times out                         -> LATE
+ *                       its thread has ended                     -> LOST
+ *   HELD       sampler  the release detaches it                  -> OPEN
+ *                       it was killed in the hold                -> LATE
+ *   LATE       sampler  it stops after all and is detached       -> OPEN
+ *   LOST       poller   uprof_kvm_vcpu_close()                   -> UNOPENED, UNPLUGGED
+ *
+ * If the guest has ended, the sampler closes all vCPUs that it owns. Before sampling begins,
+ * the thread that opens the guest is poller and sampler at once.
  */
 #pragma once
 
@@ -18,88 +37,110 @@
 
 #include "uprof/guest.h"
 
-/* Why there is no access, in words. */
+/* Why there is no access, for messages. */
 #define UPROF_KVM_LATE "a vCPU thread did not stop in time"
 
 struct kvm_run;
 
-/**
- * UprofKvmVcpuState: whose it is
- *
- * The keeper fills an empty place, the sampler uses a ready one, and gives it
- * back when its thread is gone.
- */
 typedef enum {
-    UPROF_KVM_VCPU_EMPTY,
-    UPROF_KVM_VCPU_READY,
+    UPROF_KVM_VCPU_UNPLUGGED,
+    UPROF_KVM_VCPU_UNOPENED,
+    UPROF_KVM_VCPU_OPEN,
+    UPROF_KVM_VCPU_HELD,
+    UPROF_KVM_VCPU_LATE,
     UPROF_KVM_VCPU_LOST,
-} UprofKvmVcpuState;
+} UprofKvmVcpuStatus;
 
-/**
- * UprofKvmVcpu:
- * @state: UprofKvmVcpuState, atomic
- * @run: mapped, shared with QEMU and the kernel
- * @found_valid: what kvm_valid_regs was before
- * @fd: of KVM_RUN, as QEMU's process has it
- * @is_primed: it was found in KVM_RUN since the bits were set: what the page says
- *   is true from then on
- * @is_asleep: when looked at last it slept in KVM_RUN: halted, or never started
- * @is_plugged: QEMU has it, by its own word; atomic
- * @has_sample: it was held; @times: of its thread before that, or since;
- *   @was_just_held: the hold itself may be all that has changed them
- * @is_waking: it was held, and not seen asleep since: it may wait for a CPU
- */
+/** UprofKvmVcpuOwner: the word that hands a vCPU from owner to owner */
+typedef enum {
+    UPROF_KVM_VCPU_CLOSED,   /* the poller's: nothing is open */
+    UPROF_KVM_VCPU_SAMPLED,  /* the sampler's */
+    UPROF_KVM_VCPU_RETURNED, /* the poller's: to be closed */
+} UprofKvmVcpuOwner;
+
+/** UprofKvmVcpu: all zero: closed */
 typedef struct {
-    gint state;
-    gint is_plugged;
+    gint owner;      /* UprofKvmVcpuOwner; atomic */
+    gint is_plugged; /* QEMU has this vCPU, by its own report; atomic, set by the poller */
     UprofTracee tracee;
-    UprofThread *thread;
-    volatile struct kvm_run *run;
-    uint64_t found_valid;
-    int fd;
-    bool is_primed;
+    UprofThread *thread;          /* owned */
+    volatile struct kvm_run *run; /* owned: mapped, shared with QEMU and the kernel */
+    uint64_t found_valid;         /* kvm_valid_regs before virt-uprof changed it */
+    int fd;                       /* QEMU calls KVM_RUN with it; a number in QEMU's process */
+    /* the vCPU was in KVM_RUN since the bits were set: the page has its registers */
+    bool is_page_valid;
+    /* at the last check the thread slept in KVM_RUN: the vCPU was halted, or never started */
     bool is_asleep;
+    /* the vCPU was held at least once, so @times is set */
     bool has_sample;
+    /* @times are from before the last hold: the hold itself may have changed them */
     bool was_just_held;
+    /* no check has seen the thread asleep since the last hold: it may wait for a CPU */
     bool is_waking;
-    UprofThreadTimes times;
+    UprofThreadTimes times; /* of the thread, at the last check or hold */
 } UprofKvmVcpu;
+
+/** uprof_kvm_vcpu_status: only in the owner's thread */
+UprofKvmVcpuStatus uprof_kvm_vcpu_status(const UprofKvmVcpu *vcpu);
+
+/** uprof_kvm_vcpu_is_open: from any thread; true for OPEN, HELD and LATE */
+static inline bool
+uprof_kvm_vcpu_is_open(const UprofKvmVcpu *vcpu)
+{
+    return g_atomic_int_get(&vcpu->owner) == UPROF_KVM_VCPU_SAMPLED;
+}
+
+/** uprof_kvm_vcpu_is_lost: from any thread */
+static inline bool
+uprof_kvm_vcpu_is_lost(const UprofKvmVcpu *vcpu)
+{
+    return g_atomic_int_get(&vcpu->owner) == UPROF_KVM_VCPU_RETURNED;
+}
+
+/** uprof_kvm_vcpu_lose: hands an open vCPU whose thread has ended to the poller */
+void uprof_kvm_vcpu_lose(UprofKvmVcpu *vcpu);
 
 /**
  * uprof_kvm_vcpu_open:
- * @pidfd: of the process; @thread: one of its threads, that runs a vCPU
+ * @vcpu: closed
  * @tracer: of the calling thread
- * @why: (out): literal: why not
+ * @pid: of QEMU
+ * @pidfd: of QEMU
+ * @thread: number of the thread that runs the vCPU
+ * @why: (out): literal: why the vCPU cannot be opened; untouched on success
  *
- * In a thread that ends soon afterwards: what did not stop in time is let go for
- * good by that. Holds the vCPU's thread a few times to see by which descriptor it calls KVM_RUN (the
- * name of a descriptor has the APIC id, not QEMU's number of the vCPU), copies
- * that descriptor and maps its page. Leaves the vCPU ready.
+ * Holds the thread a few times to learn which descriptor it calls KVM_RUN with. (The names
+ * of descriptors contain the APIC id, which is not QEMU's number of the vCPU.) Then copies
+ * that descriptor and maps its page.
  *
- * Returns: false if that cannot be had, or cannot be had now
+ * If the vCPU's thread does not stop in time, @vcpu's tracee is late. Only the end of the calling
+ * thread detaches it then, so the calling thread must end soon.
+ *
+ * Returns: false if the vCPU cannot be opened now, or at all
  */
 bool uprof_kvm_vcpu_open(UprofKvmVcpu *vcpu, UprofTracer *tracer, int pid, int pidfd, int thread,
                          const char **why);
 
-/** uprof_kvm_vcpu_close: puts back what was found, unmaps; empty afterwards */
+/** uprof_kvm_vcpu_close: restores kvm_valid_regs; does nothing if @vcpu is closed */
 void uprof_kvm_vcpu_close(UprofKvmVcpu *vcpu);
 
 /**
- * uprof_kvm_vcpu_look: without touching it
- * @exact: whether a halted vCPU that may have run since its last sample counts
- *   as one to hold
+ * uprof_kvm_vcpu_check: before a hold; only reads /proc
+ * @vcpu: open
+ * @exact: hold a halted vCPU once more if it has run since its last sample
  *
- * Returns: %UPROF_OK to hold it, %UPROF_IDLE, %UPROF_SAME, or %UPROF_ABSENT if
- *   its thread has ended
+ * Returns: %UPROF_OK to hold it; %UPROF_IDLE; %UPROF_SAME; or %UPROF_ABSENT if its thread
+ *   has ended, and the vCPU is lost
  */
-UprofAnswer uprof_kvm_vcpu_look(UprofKvmVcpu *vcpu, bool exact);
+UprofAnswer uprof_kvm_vcpu_check(UprofKvmVcpu *vcpu, bool exact);
 
 /**
- * uprof_kvm_vcpu_prime: stopped
+ * uprof_kvm_vcpu_check_page: in a hold
  *
- * Returns: whether its page can be believed in this hold
+ * Returns: false if the page does not have the registers of this hold. The bits are set
+ *   then, so that a later hold may succeed.
  */
-bool uprof_kvm_vcpu_prime(UprofKvmVcpu *vcpu);
+bool uprof_kvm_vcpu_check_page(UprofKvmVcpu *vcpu);
 
-/** uprof_kvm_vcpu_regs: stopped and primed; what the page says */
+/** uprof_kvm_vcpu_regs: in a hold, after uprof_kvm_vcpu_check_page() */
 void uprof_kvm_vcpu_regs(const UprofKvmVcpu *vcpu, UprofRegs *regs);

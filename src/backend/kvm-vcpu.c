@@ -10,23 +10,52 @@
 #include <unistd.h>
 
 enum {
-    PAGE_BYTES = 4096, /* all of struct kvm_run; what the kernel maps behind it is not needed */
-    FIND_TRIES = 200,  /* where a host is busy a vCPU may take a while to get into the guest */
+    PAGE_BYTES = 4096, /* struct kvm_run; the pages that the kernel maps behind it are not needed */
+    FIND_TRIES = 200,  /* on a busy host a vCPU may take a while to enter the guest */
     FIND_STEP_US = 1000,
     FIND_LIMIT_MS = 200,
-    /* what a hold itself makes the thread of a halted vCPU do */
+    /* the most that a hold itself makes the thread of a halted vCPU run */
     HOLD_SLICES = 3,
     HOLD_RUN_NS = 100 * 1000,
 };
 
+/* The bits that virt-uprof sets in kvm_valid_regs. */
 #define OUR_REGS ((uint64_t)(KVM_SYNC_X86_REGS | KVM_SYNC_X86_SREGS))
 
-/* Newer kernels say whether the registers are those of a guest's guest (linux/kvm.h). */
+/* Newer kernels flag registers of a nested guest (linux/kvm.h). */
 #ifndef KVM_RUN_X86_GUEST_MODE
 #define KVM_RUN_X86_GUEST_MODE (1 << 2)
 #endif
 
 _Static_assert(sizeof(struct kvm_run) <= PAGE_BYTES, "struct kvm_run fits a page");
+
+UprofKvmVcpuStatus
+uprof_kvm_vcpu_status(const UprofKvmVcpu *vcpu)
+{
+    switch (g_atomic_int_get(&vcpu->owner)) {
+    case UPROF_KVM_VCPU_CLOSED:
+        return g_atomic_int_get(&vcpu->is_plugged) ? UPROF_KVM_VCPU_UNOPENED
+                                                   : UPROF_KVM_VCPU_UNPLUGGED;
+    case UPROF_KVM_VCPU_RETURNED:
+        return UPROF_KVM_VCPU_LOST;
+    default:
+        break;
+    }
+    switch (vcpu->tracee.state) {
+    case UPROF_TRACEE_STOPPED:
+        return UPROF_KVM_VCPU_HELD;
+    case UPROF_TRACEE_LATE:
+        return UPROF_KVM_VCPU_LATE;
+    default:
+        return UPROF_KVM_VCPU_OPEN;
+    }
+}
+
+void
+uprof_kvm_vcpu_lose(UprofKvmVcpu *vcpu)
+{
+    g_atomic_int_set(&vcpu->owner, UPROF_KVM_VCPU_RETURNED);
+}
 
 static bool
 is_kvm_run(const UprofThreadCall *call)
@@ -34,9 +63,9 @@ is_kvm_run(const UprofThreadCall *call)
     return call->number == SYS_ioctl && call->args[1] == KVM_RUN;
 }
 
-/* Returns: the descriptor that a stopped thread calls KVM_RUN with, -1 if it does not */
+/* Returns: the descriptor that a stopped thread calls KVM_RUN with; -1: it is not in KVM_RUN */
 static int
-ask_fd(const UprofTracee *tracee)
+find_run_fd(const UprofTracee *tracee)
 {
     UprofThreadCall call;
     int64_t result;
@@ -45,14 +74,14 @@ ask_fd(const UprofTracee *tracee)
 }
 
 static const char *
-name_answer(UprofTraceAnswer answer)
+describe_answer(UprofTraceAnswer answer)
 {
     switch (answer) {
     case UPROF_TRACE_LATE:
         return UPROF_KVM_LATE;
     case UPROF_TRACE_GROUP_STOP:
         return "a signal has stopped QEMU";
-    case UPROF_TRACE_TAKEN:
+    case UPROF_TRACE_OTHER_TRACER:
         return "another process, such as a debugger, traces QEMU";
     case UPROF_TRACE_GONE:
         return "a vCPU thread has just ended";
@@ -62,7 +91,7 @@ name_answer(UprofTraceAnswer answer)
 }
 
 static bool
-find_fd(UprofKvmVcpu *vcpu, UprofTracer *tracer, const char **why)
+hold_until_in_run(UprofKvmVcpu *vcpu, UprofTracer *tracer, const char **why)
 {
     vcpu->fd = -1;
     *why = "a vCPU was never found in the guest: is it paused?";
@@ -72,19 +101,19 @@ find_fd(UprofKvmVcpu *vcpu, UprofTracer *tracer, const char **why)
         const UprofTraceAnswer answer =
             uprof_tracee_stop(tracer, &vcpu->tracee, FIND_LIMIT_MS * UPROF_NS_PER_MS);
         if (answer == UPROF_TRACE_STOPPED) {
-            vcpu->fd = ask_fd(&vcpu->tracee);
+            vcpu->fd = find_run_fd(&vcpu->tracee);
             uprof_tracee_release(&vcpu->tracee);
         }
         uprof_tracer_disarm(tracer);
         if (answer != UPROF_TRACE_STOPPED) {
-            *why = name_answer(answer);
+            *why = describe_answer(answer);
             return false;
         }
     }
     return vcpu->fd >= 0;
 }
 
-/* A number of a descriptor may have been given to another file meanwhile. */
+/* QEMU may have closed the descriptor and used its number for another file. */
 static bool
 is_vcpu_fd(int fd)
 {
@@ -113,7 +142,7 @@ map_page(UprofKvmVcpu *vcpu, int pidfd, const char **why)
     return true;
 }
 
-/* One store of a whole word; the kernel reads it when the vCPU enters and leaves the guest. */
+/* One atomic store, because the kernel reads the word when the vCPU enters and leaves the guest. */
 static void
 set_valid_regs(const UprofKvmVcpu *vcpu, uint64_t bits)
 {
@@ -129,35 +158,38 @@ uprof_kvm_vcpu_open(UprofKvmVcpu *vcpu, UprofTracer *tracer, int pid, int pidfd,
     if (!vcpu->thread)
         return false;
     vcpu->tracee = (UprofTracee){ .thread = thread };
-    if (!find_fd(vcpu, tracer, why) || !map_page(vcpu, pidfd, why)) {
+    if (!hold_until_in_run(vcpu, tracer, why) || !map_page(vcpu, pidfd, why)) {
         g_clear_pointer(&vcpu->thread, uprof_thread_close);
         return false;
     }
     vcpu->found_valid = vcpu->run->kvm_valid_regs;
-    /* we hold the domain's lock: what looks like ours was left by a run that was killed */
+    /* this run has the domain's lock, so a run that was killed has left these bits */
     if (vcpu->found_valid == OUR_REGS)
         vcpu->found_valid = 0;
     set_valid_regs(vcpu, vcpu->found_valid | OUR_REGS);
-    vcpu->is_primed = vcpu->is_asleep = vcpu->has_sample = vcpu->was_just_held = false;
+    vcpu->is_page_valid = vcpu->is_asleep = vcpu->has_sample = vcpu->was_just_held = false;
     vcpu->is_waking = true;
-    g_atomic_int_set(&vcpu->state, UPROF_KVM_VCPU_READY);
+    g_atomic_int_set(&vcpu->owner, UPROF_KVM_VCPU_SAMPLED);
     return true;
 }
 
 void
 uprof_kvm_vcpu_close(UprofKvmVcpu *vcpu)
 {
-    if (g_atomic_int_get(&vcpu->state) == UPROF_KVM_VCPU_EMPTY)
+    if (g_atomic_int_get(&vcpu->owner) == UPROF_KVM_VCPU_CLOSED)
         return;
     if ((vcpu->run->kvm_valid_regs & OUR_REGS) == OUR_REGS)
         set_valid_regs(vcpu, vcpu->found_valid);
     munmap((void *)vcpu->run, PAGE_BYTES);
     vcpu->run = NULL;
     g_clear_pointer(&vcpu->thread, uprof_thread_close);
-    g_atomic_int_set(&vcpu->state, UPROF_KVM_VCPU_EMPTY);
+    g_atomic_int_set(&vcpu->owner, UPROF_KVM_VCPU_CLOSED);
 }
 
-/* Whether the thread of a vCPU that sleeps has done no more than its last hold made it do. */
+/*
+ * Has the sleeping thread of a vCPU not run since the last check or hold? The short time that a
+ * hold itself makes it run does not count.
+ */
 static bool
 has_not_run(UprofKvmVcpu *vcpu)
 {
@@ -175,15 +207,15 @@ has_not_run(UprofKvmVcpu *vcpu)
 }
 
 static void
-note_times(UprofKvmVcpu *vcpu)
+store_times(UprofKvmVcpu *vcpu)
 {
     if (!uprof_thread_times(vcpu->thread, &vcpu->times))
         vcpu->times = (UprofThreadTimes){ 0 };
 }
 
 /*
- * What a hold has stopped seems to sleep in KVM_RUN until it gets a CPU again,
- * which on a busy host takes until the next tick: not a halted vCPU.
+ * After a release the thread seems to sleep in KVM_RUN until it gets a CPU again. On a busy
+ * host this may last until the next tick. Such a vCPU must not be reported as halted.
  */
 static UprofThreadWhere
 find_thread(UprofKvmVcpu *vcpu, UprofThreadCall *call)
@@ -198,33 +230,33 @@ find_thread(UprofKvmVcpu *vcpu, UprofThreadCall *call)
     return where;
 }
 
-/* Without root the kernel does not say where a thread sleeps: then its times must do. */
+/* Without root the kernel does not tell where a thread sleeps, so only its times are left. */
 static UprofAnswer
-look_from_afar(UprofKvmVcpu *vcpu)
+check_times(UprofKvmVcpu *vcpu)
 {
     UprofThreadTimes times;
 
     if (!uprof_thread_times(vcpu->thread, &times)) {
-        g_atomic_int_set(&vcpu->state, UPROF_KVM_VCPU_LOST);
+        uprof_kvm_vcpu_lose(vcpu);
         return UPROF_ABSENT;
     }
     if (!uprof_thread_is_asleep(vcpu->thread))
         return UPROF_OK;
     if (has_not_run(vcpu))
         return UPROF_SAME;
-    note_times(vcpu);
+    store_times(vcpu);
     return UPROF_OK;
 }
 
 UprofAnswer
-uprof_kvm_vcpu_look(UprofKvmVcpu *vcpu, bool exact)
+uprof_kvm_vcpu_check(UprofKvmVcpu *vcpu, bool exact)
 {
     UprofThreadCall call;
 
     vcpu->is_asleep = false;
     switch (find_thread(vcpu, &call)) {
     case UPROF_THREAD_GONE:
-        g_atomic_int_set(&vcpu->state, UPROF_KVM_VCPU_LOST);
+        uprof_kvm_vcpu_lose(vcpu);
         return UPROF_ABSENT;
     case UPROF_THREAD_IN_CALL:
         if (is_kvm_run(&call)) {
@@ -234,32 +266,32 @@ uprof_kvm_vcpu_look(UprofKvmVcpu *vcpu, bool exact)
         } else if (has_not_run(vcpu)) {
             return UPROF_SAME;
         }
-        note_times(vcpu);
+        store_times(vcpu);
         return UPROF_OK;
     case UPROF_THREAD_BLOCKED:
         if (has_not_run(vcpu))
             return UPROF_SAME;
-        note_times(vcpu);
+        store_times(vcpu);
         return UPROF_OK;
     case UPROF_THREAD_UNKNOWN:
-        return look_from_afar(vcpu);
+        return check_times(vcpu);
     default:
-        return UPROF_OK; /* runs: its times are not what they were */
+        return UPROF_OK; /* it runs, so its times have changed */
     }
 }
 
 bool
-uprof_kvm_vcpu_prime(UprofKvmVcpu *vcpu)
+uprof_kvm_vcpu_check_page(UprofKvmVcpu *vcpu)
 {
     vcpu->is_waking = true;
     if ((vcpu->run->kvm_valid_regs & OUR_REGS) != OUR_REGS) {
         set_valid_regs(vcpu, vcpu->found_valid | OUR_REGS);
-        vcpu->is_primed = false;
+        vcpu->is_page_valid = false;
         return false;
     }
-    if (!vcpu->is_primed)
-        vcpu->is_primed = ask_fd(&vcpu->tracee) == vcpu->fd;
-    if (!vcpu->is_primed)
+    if (!vcpu->is_page_valid)
+        vcpu->is_page_valid = find_run_fd(&vcpu->tracee) == vcpu->fd;
+    if (!vcpu->is_page_valid)
         return false;
     vcpu->has_sample = vcpu->was_just_held = true;
     return true;
@@ -305,10 +337,10 @@ uprof_kvm_vcpu_regs(const UprofKvmVcpu *vcpu, UprofRegs *regs)
                  [UPROF_X86_IDT] = s->idt.base,
                  [UPROF_X86_GDT] = s->gdt.base,
                  [UPROF_X86_TR] = s->tr.base },
-        /* the privilege is that of SS: Intel SDM, volume 3, 5.5 and 25.4.1 */
+        /* the CPL is the DPL of SS: Intel SDM, volume 3, 5.5 and 25.4.1 */
         .privilege = s->ss.dpl & 3,
         .halted = vcpu->is_asleep,
-        /* a guest's guest has page tables that do not lead through the RAM map either */
+        /* as in SMM, the page tables of a nested guest do not lead through the RAM map */
         .smm = run->flags & (KVM_RUN_X86_SMM | KVM_RUN_X86_GUEST_MODE),
     };
     uprof_x86_finish_regs(regs, &segments);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Access `monitor`: the whole guest is suspended through libvirt, all registers
- * come in one answer of QEMU's monitor, memory by process_vm_readv or libvirt's
- * peeks. Works on TCG, for every architecture with a register table, remotely
- * and without rights on the host beyond libvirt's.
+ * Access `monitor`: libvirt suspends the whole guest. One answer of QEMU's monitor has all
+ * registers. Memory is read by process_vm_readv or libvirt's peeks. This works on TCG, for
+ * every architecture with a register table, remotely, and with no permissions on the host
+ * but libvirt's.
  *
- * Stopping is virDomainSuspend and virDomainResume, never QEMU's own stop and
- * cont: libvirt gives up lock-manager leases when QEMU stops by itself and does
- * not take them back when it goes on.
+ * The guest is stopped by virDomainSuspend and resumed by virDomainResume, never by QEMU's
+ * own stop and cont: libvirt releases the leases of its lock manager when QEMU stops by
+ * itself, and does not acquire them again when QEMU continues.
  *
- * libvirt's idea of the state lags behind QEMU when suspends and resumes come
- * fast (events are worked off later, and overwrite newer states), so QEMU
- * itself is asked before each hold.
+ * libvirt's state lags behind QEMU's when suspends and resumes follow each other fast
+ * (libvirt handles events later, and they overwrite newer states). So QEMU itself is asked
+ * before each hold.
  */
 #include "qemu-priv.h"
 
@@ -23,10 +23,10 @@
 #include <string.h>
 
 enum {
-    RAM_KEEP_S = 10, /* memory may be plugged */
+    RAM_KEEP_S = 10, /* the map is asked for again after that: memory may be plugged */
     RELEASE_RETRY_S = 60,
     RELEASE_RETRY_MS = 20,
-    RESCUE_LOOK_MS = 1000, /* a dead client's suspend may still come: up to 4 ms were seen */
+    RESCUE_WATCH_MS = 1000, /* a dead client's suspend may still arrive: up to 4 ms were seen */
     RESCUE_QUICK_MS = 50,
     RESCUE_STEP_US = 1000,
 };
@@ -34,10 +34,10 @@ enum {
 typedef struct {
     UprofGuest base;
     UprofQemu *qemu;
-    char *regs;      /* answer of the monitor for this hold; malloc */
-    UprofSlice rest; /* of it, from the block found last on */
-    unsigned next_vcpu;
-    uint64_t ram_ns; /* when it was asked for last */
+    char *regs;         /* owned, malloc: the monitor's answer in this hold; NULL: not asked yet */
+    UprofSlice rest;    /* of regs, from the last block that was found */
+    unsigned next_vcpu; /* the block of this one is in rest */
+    uint64_t ram_ns;    /* monotonic: when the map of RAM was last asked for */
     UprofQemuPaging paging;
 } MonitorGuest;
 
@@ -59,7 +59,7 @@ monitor_close(UprofGuest *guest)
 }
 
 static bool
-attach(MonitorGuest *monitor, const UprofTarget *target, GError **error)
+attach_guest(MonitorGuest *monitor, const UprofTarget *target, GError **error)
 {
     if (!uprof_qemu_check_running(monitor->qemu, target, &monitor->base.paused, error))
         return false;
@@ -85,7 +85,7 @@ monitor_open(const UprofTarget *target, GError **error)
     MonitorGuest *monitor = g_new0(MonitorGuest, 1);
 
     monitor->qemu = uprof_qemu_open(target, error);
-    if (!monitor->qemu || (!target->rescue_only && !attach(monitor, target, error))) {
+    if (!monitor->qemu || (!target->rescue_only && !attach_guest(monitor, target, error))) {
         monitor_close(&monitor->base);
         return NULL;
     }
@@ -93,7 +93,7 @@ monitor_open(const UprofTarget *target, GError **error)
 }
 
 static void
-refresh(MonitorGuest *monitor)
+refresh_ram(MonitorGuest *monitor)
 {
     const uint64_t now_ns = uprof_clock_now_ns();
 
@@ -112,7 +112,7 @@ monitor_vet(UprofGuest *guest, unsigned vcpu, GError **error)
 
     if (uprof_qemu_is_gone(qemu))
         return UPROF_GONE;
-    refresh(as_monitor(guest));
+    refresh_ram(as_monitor(guest));
     if (uprof_qemu_has_job(qemu))
         return UPROF_BUSY;
     if (uprof_qemu_ask_status(qemu, &status, &failure)) {
@@ -130,12 +130,12 @@ monitor_vet(UprofGuest *guest, unsigned vcpu, GError **error)
             return UPROF_FAILED;
         }
     }
-    return UPROF_BUSY; /* the daemon is restarting, or has too much to do */
+    return UPROF_BUSY; /* the daemon is restarting or overloaded */
 }
 
-/* After a resume that failed: whether the guest runs, or somebody else has it now. */
+/* After a failed resume: does the guest run, or does somebody else control it now? */
 static bool
-is_let_go(UprofQemu *qemu)
+is_released(UprofQemu *qemu)
 {
     UprofQmpStatus status;
 
@@ -144,9 +144,9 @@ is_let_go(UprofQemu *qemu)
     return uprof_qemu_ask_status(qemu, &status, NULL) && !uprof_qemu_is_paused(&status);
 }
 
-/* Returns: false with the reason, if it is not certain that it runs */
+/* Returns: false with an error, unless the guest certainly runs */
 static bool
-resume_ours(UprofQemu *qemu, GError **error)
+resume_guest(UprofQemu *qemu, GError **error)
 {
     g_autoptr(UprofVirDomain) vir = uprof_qemu_vir(qemu);
     UprofQmpStatus status;
@@ -154,7 +154,7 @@ resume_ours(UprofQemu *qemu, GError **error)
     if (!vir || virDomainResume(vir) < 0) {
         g_autoptr(GError) failure = NULL;
         uprof_qemu_fail(qemu, "domain:suspend", "cannot resume the domain", &failure);
-        if (is_let_go(qemu))
+        if (is_released(qemu))
             return true;
         g_propagate_error(error, g_steal_pointer(&failure));
         return false;
@@ -162,16 +162,17 @@ resume_ours(UprofQemu *qemu, GError **error)
     if (!uprof_qemu_ask_status(qemu, &status, error))
         return false;
     if (uprof_qemu_is_paused(&status)) {
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_LEFT_HELD, "it was resumed and is paused");
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_LEFT_HELD,
+                    "it was resumed, but is paused again");
         return false;
     }
     return true;
 }
 
 /*
- * A suspend that a dead client had asked for may wait in the daemon for the same
- * lock as our question, and run after it: only quick answers count towards the
- * time in which nothing must happen.
+ * The daemon may still carry out a suspend that a dead client has asked for: the suspend may wait
+ * for the same lock as the query below, and get the lock after the query. So the guest must be
+ * seen running for RESCUE_WATCH_MS, and a slow answer starts that time again.
  */
 static bool
 monitor_rescue(UprofGuest *guest, bool asked, GError **error)
@@ -192,21 +193,21 @@ monitor_rescue(UprofGuest *guest, bool asked, GError **error)
         }
         const uint64_t now_ns = uprof_clock_now_ns();
         if (uprof_qemu_is_paused(&status))
-            return resume_ours(qemu, error);
+            return resume_guest(qemu, error);
         if (!status.running && !asked) {
-            /* such as finish-migrate: whoever moves it decides whether it runs again */
+            /* such as finish-migrate: the migration decides whether the guest is resumed */
             g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "it is '%s'", status.status);
             return false;
         }
         if (clear_ns == 0 || now_ns - asked_ns > RESCUE_QUICK_MS * UPROF_NS_PER_MS)
-            clear_ns = now_ns + RESCUE_LOOK_MS * UPROF_NS_PER_MS;
+            clear_ns = now_ns + RESCUE_WATCH_MS * UPROF_NS_PER_MS;
         if (!asked || now_ns >= clear_ns)
             return true;
         g_usleep(RESCUE_STEP_US);
     }
 }
 
-/* A suspend that failed half-way, as when the daemon went away: makes sure that it is undone. */
+/* Undoes a suspend that failed. If the daemon ended half-way, the guest may be stopped. */
 static bool
 undo_suspend(UprofGuest *guest)
 {
@@ -236,7 +237,7 @@ monitor_hold(UprofGuest *guest, unsigned vcpu, GError **error)
         return UPROF_OK;
     g_mutex_unlock(&qemu->gate);
 
-    /* asked for before anything else is: libvirt keeps the last error only */
+    /* read before any other call, because libvirt keeps only the last error */
     const virError *last = virGetLastError();
     const int code = last ? last->code : VIR_ERR_OK;
     g_autoptr(GError) failure = NULL;
@@ -249,7 +250,7 @@ monitor_hold(UprofGuest *guest, unsigned vcpu, GError **error)
         return UPROF_GONE;
     if (code == VIR_ERR_OPERATION_TIMEOUT || code == VIR_ERR_OPERATION_INVALID ||
         undo_suspend(guest))
-        return UPROF_BUSY; /* refused, so it was not stopped; or it runs again */
+        return UPROF_BUSY; /* the suspend was refused, or is undone */
     g_propagate_error(error, g_steal_pointer(&failure));
     return UPROF_FAILED;
 }
@@ -270,7 +271,7 @@ monitor_release(UprofGuest *guest, unsigned vcpu, GError **error)
             break;
         g_clear_error(&failure);
         uprof_host_fail(&failure, "cannot resume the domain");
-        running = is_let_go(qemu);
+        running = is_released(qemu);
         if (running || uprof_clock_now_ns() >= until_ns)
             break;
         uprof_qemu_reconnect(qemu);
@@ -291,7 +292,7 @@ monitor_read_regs(UprofGuest *guest, unsigned vcpu, UprofRegs *regs, GError **er
     MonitorGuest *monitor = as_monitor(guest);
     UprofSlice block;
 
-    /* in a hold nothing changes; else an answer is good for one round of the vCPUs */
+    /* in a hold nothing changes; without one, an answer serves each vCPU once */
     const bool stands_still = guest->held && guest->grain == UPROF_GRAIN_GUEST;
     if (!stands_still && vcpu < monitor->next_vcpu)
         g_clear_pointer(&monitor->regs, free);
@@ -311,7 +312,7 @@ monitor_read_regs(UprofGuest *guest, unsigned vcpu, UprofRegs *regs, GError **er
     monitor->next_vcpu = vcpu + 1;
     if (!uprof_qemu_regs_find(monitor->rest, vcpu, &block))
         return UPROF_ABSENT;
-    /* vCPUs come in rising order, here as there: the next one stands behind this one */
+    /* both the sampler and the answer have vCPUs in rising order, so the search goes on here */
     const size_t done = (size_t)((const char *)block.data - (const char *)monitor->rest.data);
     monitor->rest = (UprofSlice){ block.data, monitor->rest.len - done };
     if (!uprof_qemu_regs_parse(block, guest->arch, regs, error))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * qemu-priv.h - what both ways into a QEMU guest need
+ * qemu-priv.h - what access `direct` and access `monitor` share
  *
- * The connection, the monitor through libvirt's passthrough, the QEMU process,
- * the map of guest RAM and reads of it. No second monitor socket is ever
- * opened, and the monitor is only asked: nothing is changed through it.
+ * Both use the libvirt connection, QEMU's monitor through libvirt's passthrough, the QEMU process
+ * and the map of guest RAM. No second monitor socket is opened. virt-uprof only queries the
+ * monitor, and changes nothing through it.
  */
 #pragma once
 
@@ -15,90 +15,87 @@
 
 enum { UPROF_QEMU_BOUNCE_BYTES = 256 * 1024 };
 
-/** UprofRam: the map of guest RAM; never changed once it is in use */
+/** UprofRam: the map of guest RAM; constant once it is in use */
 typedef struct {
     unsigned n;
     UprofRamRange ranges[UPROF_RAM_RANGES_MAX];
 } UprofRam;
 
-/**
- * UprofQemu:
- * @vir_lock: of @connection and @vir, which a reconnect replaces
- * @gate: held by a hold, and by each slow read of the worker: so that a hold
- *   never waits in the daemon behind a read
- * @ram: atomic; the maps it had before are in @old_rams, since the other lane
- *   may still be reading by one
- * @pid, @pid_start, @pidfd: of the QEMU process; 0, 0, -1 if it is not on this host
- * @cpus: of UprofQmpCpu: as query-cpus-fast said last
- * @by_process: guest memory is read by process_vm_readv
- * @why_slow: (nullable): why it is not
- */
+/** UprofQemu: a domain, its connection and its process */
 typedef struct {
-    char *uri;
+    char *uri; /* owned; NULL: libvirt's default */
     char uuid[UPROF_MARKER_UUID_BYTES];
-    char *name; /* clean */
+    char *name; /* owned; safe to print */
     int id;
-    bool is_local;
-    GMutex vir_lock;
-    virConnectPtr connection;
-    virDomainPtr vir;
-    uint64_t lost_ns;
-    uint64_t tried_ns;
+    bool is_local; /* the connection ends on this host */
+
+    GMutex vir_lock;          /* guards the next two members, which a reconnect replaces */
+    virConnectPtr connection; /* owned */
+    virDomainPtr vir;         /* owned */
+    uint64_t lost_ns;         /* monotonic: of the first failure since the last answer; 0: none */
+    uint64_t tried_ns;        /* monotonic: of the last reconnect */
+
+    /*
+     * Each hold locks this, and so does each slow read of the worker. So a hold never waits in
+     * the daemon for a read.
+     */
     GMutex gate;
-    UprofRam *ram;
-    GPtrArray *old_rams;
-    int pid;
-    uint64_t pid_start;
-    int pidfd;
-    GArray *cpus;
-    bool by_process;
-    const char *why_slow;
-    uint8_t *bounce[UPROF_N_LANES];
+
+    UprofRam *ram;       /* owned; atomic pointer */
+    GPtrArray *old_rams; /* owned: earlier maps, which the other lane may still use */
+
+    int pid;                        /* of the QEMU process; 0: not on this host */
+    uint64_t pid_start;             /* its start time */
+    int pidfd;                      /* owned; -1: none */
+    GArray *cpus;                   /* owned: UprofQmpCpu, from the last query-cpus-fast */
+    bool by_process;                /* guest memory is read by process_vm_readv */
+    const char *why_slow;           /* NULL if @by_process; else the reason; literal */
+    uint8_t *bounce[UPROF_N_LANES]; /* owned: for peeks that several spans share */
 } UprofQemu;
 
 /**
  * uprof_qemu_open:
  *
- * Connects and finds the domain by UUID. Registers for none of libvirt's events:
- * libvirtd 9.0.0 crashes when a client is killed while it does (the daemon frees
- * the list of callbacks in one thread and extends it in another), and what they
- * would say can be asked.
+ * Connects and finds the domain by UUID. Does not register for events of libvirt, because
+ * libvirtd 9.0.0 crashes if a client is killed while it registers (the daemon frees the list
+ * of callbacks in one thread and extends it in another). The backends ask instead.
  */
 UprofQemu *uprof_qemu_open(const UprofTarget *target, GError **error);
 void uprof_qemu_close(UprofQemu *qemu);
 
-/** uprof_qemu_attach: finds process and RAM, proves how memory is best read */
+/** uprof_qemu_attach: finds the process and the RAM, and chooses how to read memory */
 bool uprof_qemu_attach(UprofQemu *qemu, unsigned *n_vcpus, GError **error);
 
-/** uprof_qemu_ask_cpus: into @cpus; asked again when vCPUs were plugged */
+/** uprof_qemu_ask_cpus: fills @cpus; call it again when vCPUs were plugged */
 bool uprof_qemu_ask_cpus(UprofQemu *qemu, GError **error);
 
 /**
  * uprof_qemu_check_running:
- * @may_be_paused: then a pause is no error
- * @paused: (out): somebody has stopped it
+ * @target: if may_be_paused is set, a pause is not an error
+ * @paused: (out): somebody has stopped the guest
  *
- * Returns: false with what to do, if the guest does not run by QEMU's own word
+ * Returns: false with an error that says what to do, if QEMU reports that the guest does not run
  */
 bool
 uprof_qemu_check_running(UprofQemu *qemu, const UprofTarget *target, bool *paused, GError **error);
 
-/** uprof_qemu_is_paused: Returns: whether the state is nobody's but a user's who paused */
+/** uprof_qemu_is_paused: a user has paused it; false for states such as finish-migrate */
 bool uprof_qemu_is_paused(const UprofQmpStatus *status);
 
 /**
  * uprof_qemu_same_bytes:
  * @gpa: guest-physical address
  *
- * Returns: whether the process and libvirt show the same few bytes there; true
- *   too if there is no RAM, or libvirt may not be asked
+ * Compares a few bytes as the process and libvirt show them. True also if there is no RAM at
+ * @gpa, or libvirt refuses to show it.
  */
 bool uprof_qemu_same_bytes(UprofQemu *qemu, uint64_t gpa);
 
 /**
- * uprof_qemu_fail: uprof_host_fail(), and where libvirt refused, which permission it wants
+ * uprof_qemu_fail: as uprof_host_fail(), but a refusal names the missing permission
+ * @permission: of libvirt's access control, such as "domain:write"
  *
- * Returns: false, always
+ * Returns: always false
  */
 bool
 uprof_qemu_fail(const UprofQemu *qemu, const char *permission, const char *what, GError **error);
@@ -106,46 +103,49 @@ uprof_qemu_fail(const UprofQemu *qemu, const char *permission, const char *what,
 /** uprof_qemu_vir: Returns: (transfer full): the domain, with a reference */
 virDomainPtr uprof_qemu_vir(UprofQemu *qemu);
 
-/** uprof_qemu_ask_human: @command: a literal or numbers. Returns: (transfer full) (nullable): malloc */
+/**
+ * uprof_qemu_ask_human: sends a command of the human monitor
+ * @command: without text from outside
+ *
+ * Returns: (transfer full) (nullable): the reply; end it with free()
+ */
 char *uprof_qemu_ask_human(UprofQemu *qemu, const char *command, GError **error);
 
-/** uprof_qemu_ask_status: whether the vCPUs run, by QEMU's own word */
+/** uprof_qemu_ask_status: asks QEMU itself whether the vCPUs run */
 bool uprof_qemu_ask_status(UprofQemu *qemu, UprofQmpStatus *status, GError **error);
 
-/** uprof_qemu_is_gone: Returns: whether this running domain has ended */
+/** uprof_qemu_is_gone: the domain has ended since it was opened */
 bool uprof_qemu_is_gone(UprofQemu *qemu);
 
-/** uprof_qemu_has_job: Returns: whether migration, save, snapshot, dump or backup is going on */
+/** uprof_qemu_has_job: a migration, save, snapshot, dump or backup is going on */
 bool uprof_qemu_has_job(UprofQemu *qemu);
 
-/** uprof_qemu_reconnect: Returns: whether there is a connection (again); tries once a second */
+/** uprof_qemu_reconnect: tries at most once a second. Returns: false if there is no connection */
 bool uprof_qemu_reconnect(UprofQemu *qemu);
 
-/** uprof_qemu_refresh: asks again where RAM is; nothing is held */
+/** uprof_qemu_refresh: asks for the map of RAM again; never in a hold */
 void uprof_qemu_refresh(UprofQemu *qemu);
 
 /** uprof_qemu_read: the backends' `read` */
 void uprof_qemu_read(UprofQemu *qemu, UprofLane lane, UprofSpan *spans, unsigned n);
 
-/** uprof_qemu_read_held: the same from the process, of which a thread is held by the caller */
+/** uprof_qemu_read_held: the same, while the caller holds a thread of the process */
 void uprof_qemu_read_held(UprofQemu *qemu, UprofSpan *spans, unsigned n);
 
-/**
- * UprofQemuPaging: what a vCPU's registers said of paging last
- * @vcpu: the one that is watched: the first that was read
- */
+/** UprofQemuPaging: the paging of one vCPU, by its last registers; all zero: not known */
 typedef struct {
     bool is_known;
     bool is_on;
-    unsigned vcpu;
+    unsigned vcpu; /* the first one whose registers were read */
 } UprofQemuPaging;
 
 /**
- * uprof_qemu_note_paging: the boot vCPU turns paging on once; where it is off
- * again the guest was reset, which is counted in @guest
+ * uprof_qemu_note_paging: counts resets in @guest
+ *
+ * The boot vCPU turns paging on once. If paging is off again, the guest was reset.
  */
 void uprof_qemu_note_paging(UprofGuest *guest, UprofQemuPaging *paging, unsigned vcpu,
                             const UprofRegs *regs);
 
-/** uprof_qemu_facts: the backends' `facts`, as far as they have them in common */
+/** uprof_qemu_facts: the backends' `facts` */
 void uprof_qemu_facts(UprofQemu *qemu, UprofGuestFacts *facts);

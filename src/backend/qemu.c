@@ -3,6 +3,7 @@
 #include "thread-priv.h"
 
 #include "uprof/clock.h"
+#include "uprof/process-stat.h"
 #include "uprof/scan.h"
 #include "uprof/text.h"
 
@@ -16,9 +17,9 @@
 
 enum {
     PROOF_BYTES = 64,
-    PROOF_TRIES = 10,           /* memory moves under a running guest */
+    PROOF_TRIES = 10,           /* a running guest changes its memory */
     PIECES_MAX = 512,           /* of one process_vm_readv; the kernel allows 1024 */
-    JOIN_BYTES_MAX = 64 * 1024, /* a gap smaller than that costs less than a second peek */
+    JOIN_BYTES_MAX = 64 * 1024, /* reading a smaller gap costs less than another peek */
     CMDLINE_BYTES_MAX = 1024 * 1024,
 };
 
@@ -106,7 +107,7 @@ uprof_qemu_ask_status(UprofQemu *qemu, UprofQmpStatus *status, GError **error)
 }
 
 static void
-disconnect(UprofQemu *qemu)
+close_connection(UprofQemu *qemu)
 {
     uprof_vir_domain_free(qemu->vir);
     uprof_vir_connect_close(qemu->connection);
@@ -114,7 +115,7 @@ disconnect(UprofQemu *qemu)
     qemu->connection = NULL;
 }
 
-/* Under vir_lock, or before anybody else knows of @qemu. */
+/* Called with vir_lock, or before other threads have @qemu. */
 static bool
 connect_domain(UprofQemu *qemu, GError **error)
 {
@@ -126,7 +127,7 @@ connect_domain(UprofQemu *qemu, GError **error)
         return uprof_host_fail(error, "cannot find the domain again");
     if (qemu->id >= 0 && virDomainGetID(qemu->vir) != (unsigned)qemu->id) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
-                    "domain '%s' has ended, or was started anew", qemu->name);
+                    "domain '%s' has ended, or was started again", qemu->name);
         return false;
     }
     return true;
@@ -160,7 +161,7 @@ uprof_qemu_close(UprofQemu *qemu)
 {
     if (!qemu)
         return;
-    disconnect(qemu);
+    close_connection(qemu);
     if (qemu->pidfd >= 0)
         close(qemu->pidfd);
     for (size_t i = 0; i < G_N_ELEMENTS(qemu->bounce); i++)
@@ -185,7 +186,7 @@ uprof_qemu_is_gone(UprofQemu *qemu)
     g_autoptr(UprofVirDomain) vir = uprof_qemu_vir(qemu);
     if (!vir)
         return false;
-    /* asked anew: a domain's object does not learn that its id has changed */
+    /* looked up again: virDomainGetID() of an old object still returns the old id */
     g_autoptr(UprofVirDomain) now =
         virDomainLookupByUUIDString(virDomainGetConnect(vir), qemu->uuid);
     if (now)
@@ -214,10 +215,10 @@ uprof_qemu_reconnect(UprofQemu *qemu)
     bool alive = qemu->connection && qemu->vir && virConnectIsAlive(qemu->connection) == 1;
     if (!alive && now_ns - qemu->tried_ns >= UPROF_NS_PER_S) {
         qemu->tried_ns = now_ns;
-        disconnect(qemu);
+        close_connection(qemu);
         alive = connect_domain(qemu, NULL);
         if (!alive)
-            disconnect(qemu);
+            close_connection(qemu);
     }
     g_mutex_unlock(&qemu->vir_lock);
     return alive;
@@ -236,7 +237,7 @@ is_process_of(int pid, const char *uuid)
 }
 
 static void
-find_qemu(UprofQemu *qemu, int thread)
+find_process(UprofQemu *qemu, int thread)
 {
     UprofThreadStatus status;
 
@@ -245,10 +246,10 @@ find_qemu(UprofQemu *qemu, int thread)
     const int pid = status.process;
     if (pid <= 0 || !is_process_of(pid, qemu->uuid))
         return;
-    const uint64_t start = uprof_marker_process_start(pid);
+    const uint64_t start = uprof_process_stat_start(pid);
     const int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-    /* asked again with the descriptor in hand: now it is this process for good */
-    if (start == 0 || uprof_marker_process_start(pid) != start) {
+    /* the same start time as before pidfd_open(): the descriptor is of this process */
+    if (start == 0 || uprof_process_stat_start(pid) != start) {
         if (pidfd >= 0)
             close(pidfd);
         return;
@@ -281,7 +282,7 @@ ask_ram(UprofQemu *qemu, GError **error)
         g_autofree char *command =
             g_strdup_printf("gpa2hva 0x%" G_GINT64_MODIFIER "x", ram->ranges[i].gpa);
         char *answer = uprof_qemu_ask_human(qemu, command, NULL);
-        /* a range that cannot be found stays 0 and is then not read that way */
+        /* a range whose hva remains 0 is not read from the process */
         if (answer)
             uprof_qemu_hva_parse((UprofSlice){ answer, strlen(answer) }, &ram->ranges[i].hva, NULL);
         free(answer);
@@ -318,7 +319,7 @@ find_range(const UprofRam *ram, uint64_t gpa)
     return NULL;
 }
 
-/* Pieces of QEMU's memory, and whose bytes they are. */
+/* Pieces of QEMU's memory for one system call, and the spans to which they belong. */
 typedef struct {
     struct iovec local[PIECES_MAX];
     struct iovec remote[PIECES_MAX];
@@ -326,7 +327,7 @@ typedef struct {
     unsigned n;
 } Pieces;
 
-/* A short count names the piece that failed; what stands behind it is read again. */
+/* A short count tells which piece failed. The pieces behind it are read again. */
 static void
 read_pieces(const UprofQemu *qemu, Pieces *pieces, UprofSpan *spans)
 {
@@ -347,7 +348,7 @@ read_pieces(const UprofQemu *qemu, Pieces *pieces, UprofSpan *spans)
 static void
 read_process(const UprofQemu *qemu, const UprofRam *ram, UprofSpan *spans, unsigned n)
 {
-    Pieces pieces; /* large: nothing of it is set beforehand but the count */
+    Pieces pieces; /* large, so it is not initialized except for the count */
 
     pieces.n = 0;
     for (unsigned i = 0; i < n; i++) {
@@ -374,7 +375,7 @@ read_process(const UprofQemu *qemu, const UprofRam *ram, UprofSpan *spans, unsig
 }
 
 static bool
-peek(UprofQemu *qemu, UprofLane lane, uint64_t gpa, void *into, size_t len)
+peek_memory(UprofQemu *qemu, UprofLane lane, uint64_t gpa, void *into, size_t len)
 {
     g_autoptr(UprofVirDomain) vir = uprof_qemu_vir(qemu);
     bool ok = false;
@@ -389,7 +390,7 @@ peek(UprofQemu *qemu, UprofLane lane, uint64_t gpa, void *into, size_t len)
     return ok;
 }
 
-/* Whether both lie in one range of RAM, so near that one peek serves them. */
+/* Both spans are in one range of RAM, and so close that one peek can read both. */
 static bool
 can_join(const UprofRamRange *range, uint64_t start, uint64_t end, const UprofSpan *next)
 {
@@ -408,7 +409,7 @@ read_peek(UprofQemu *qemu, UprofLane lane, const UprofRam *ram, UprofSpan *spans
         uint64_t end = start + spans[i].len;
         unsigned last = i;
 
-        /* never ask for anything but RAM: reading a device is an access to it */
+        /* only RAM is read, because reading a device may change its state */
         if (!range || end - range->gpa > range->len || end - start > UPROF_QEMU_BOUNCE_BYTES) {
             spans[i++].missing = true;
             continue;
@@ -417,7 +418,7 @@ read_peek(UprofQemu *qemu, UprofLane lane, const UprofRam *ram, UprofSpan *spans
             last++;
             end = spans[last].gpa + spans[last].len;
         }
-        const bool ok = peek(qemu, lane, start, qemu->bounce[lane], end - start);
+        const bool ok = peek_memory(qemu, lane, start, qemu->bounce[lane], end - start);
         for (; i <= last; i++) {
             spans[i].missing = !ok;
             if (ok)
@@ -443,7 +444,7 @@ uprof_qemu_read(UprofQemu *qemu, UprofLane lane, UprofSpan *spans, unsigned n)
         return;
     }
     read_process(qemu, ram, spans, n);
-    /* when QEMU has ended its number may be another's: asked behind the read */
+    /* checked after the read: when QEMU has ended, another process may have its number */
     struct pollfd ended = { .fd = qemu->pidfd, .events = POLLIN };
     for (unsigned i = 0; i < n && poll(&ended, 1, 0) > 0; i++)
         spans[i].missing = true;
@@ -459,7 +460,7 @@ uprof_qemu_same_bytes(UprofQemu *qemu, uint64_t gpa)
         return true;
     for (unsigned i = 0; i < PROOF_TRIES; i++) {
         read_process(qemu, qemu->ram, &span, 1);
-        if (!peek(qemu, UPROF_LANE_WORKER, gpa, by_peek, PROOF_BYTES))
+        if (!peek_memory(qemu, UPROF_LANE_WORKER, gpa, by_peek, PROOF_BYTES))
             return true;
         if (!span.missing && memcmp(by_process, by_peek, PROOF_BYTES) == 0)
             return true;
@@ -467,7 +468,11 @@ uprof_qemu_same_bytes(UprofQemu *qemu, uint64_t gpa)
     return false;
 }
 
-/* The same bytes both ways show that map and process are right. */
+/*
+ * If both methods read the same bytes, the map and the process are right.
+ *
+ * Returns: (nullable): why memory cannot be read from the process; literal
+ */
 static const char *
 prove_process_reads(UprofQemu *qemu)
 {
@@ -522,7 +527,7 @@ uprof_qemu_check_running(UprofQemu *qemu, const UprofTarget *target, bool *pause
     g_autofree char *why = uprof_text_quote(status.status);
     if (uprof_qemu_is_paused(&status))
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
-                    "domain '%s' is paused, not by us; resume it first: virsh resume %s",
+                    "domain '%s' is paused, not by virt-uprof; resume it first: virsh resume %s",
                     qemu->name, uprof_text_shell_word(target->name, qemu->uuid));
     else
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
@@ -544,7 +549,7 @@ uprof_qemu_attach(UprofQemu *qemu, unsigned *n_vcpus, GError **error)
     }
     const UprofQmpCpu *first = &g_array_index(cpus, UprofQmpCpu, 0);
     const UprofQmpCpu *last = &g_array_index(cpus, UprofQmpCpu, cpus->len - 1);
-    find_qemu(qemu, first->thread);
+    find_process(qemu, first->thread);
     UprofRam *ram = ask_ram(qemu, error);
     if (!ram)
         return false;

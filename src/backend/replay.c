@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/backend.h"
 
-#include "uprof/capture-parse.h"
+#include "uprof/capture-reader.h"
 #include "uprof/text.h"
 
 #include <string.h>
 
 typedef struct {
     UprofGuest base;
-    GMappedFile *file;
-    char *name; /* of the file, clean */
-    UprofBytes bytes;
-    UprofRun *run;
-    bool is_whole;
-    GHashTable *pages; /* gpa -> UprofSlice: the page as it was read last */
+    GMappedFile *file; /* owned */
+    char *name;        /* owned: of the file, safe to print */
+    UprofBytes bytes;  /* of the file, behind the last record that was read */
+    UprofRun *run;     /* owned */
+    bool is_complete;
+    GHashTable *pages; /* gpa -> UprofSlice: the page as it was last read */
 } ReplayGuest;
 
 static ReplayGuest *
@@ -35,7 +35,7 @@ replay_close(UprofGuest *guest)
     g_free(replay);
 }
 
-/* The facts of the run stand at both ends of the file: one pass over its records. */
+/* The file has facts of the run at its beginning and its end, so all records are visited. */
 static bool
 read_facts(ReplayGuest *replay, GError **error)
 {
@@ -56,7 +56,7 @@ read_facts(ReplayGuest *replay, GError **error)
 }
 
 static bool
-load(ReplayGuest *replay, const char *path, GError **error)
+load_capture(ReplayGuest *replay, const char *path, GError **error)
 {
     g_autoptr(GError) failure = NULL;
 
@@ -72,8 +72,8 @@ load(ReplayGuest *replay, const char *path, GError **error)
     };
     if (!uprof_capture_begin(&replay->bytes, error) || !read_facts(replay, error))
         return false;
-    replay->is_whole = replay->run->ended_by != NULL;
-    if (!replay->is_whole)
+    replay->is_complete = replay->run->ended_by != NULL;
+    if (!replay->is_complete)
         replay->run->ended_by = g_strdup("error");
     replay->base.arch = uprof_arch_find(replay->run->arch ? replay->run->arch : "");
     if (!replay->base.arch) {
@@ -99,7 +99,7 @@ replay_open(const UprofTarget *target, GError **error)
     replay->run = uprof_run_new();
     replay->pages = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
     replay->base.grain = UPROF_GRAIN_NONE;
-    if (!load(replay, target->path, error)) {
+    if (!load_capture(replay, target->path, error)) {
         replay_close(&replay->base);
         return NULL;
     }
@@ -127,7 +127,7 @@ replay_next(UprofGuest *guest, UprofSnapshot *snapshot, GError **error)
     bool found = false;
 
     for (;;) {
-        /* pages behind a snapshot belong to it: take them all before it is worked on */
+        /* the pages behind a snapshot belong to it, so they are taken before it is returned */
         const size_t at = replay->bytes.at;
         if (!uprof_capture_next(&replay->bytes, &record))
             return found ? UPROF_OK : UPROF_GONE;
@@ -172,9 +172,9 @@ uprof_replay_run(UprofGuest *guest)
 }
 
 bool
-uprof_replay_is_whole(UprofGuest *guest)
+uprof_replay_is_complete(UprofGuest *guest)
 {
-    return as_replay(guest)->is_whole;
+    return as_replay(guest)->is_complete;
 }
 
 const UprofGuestOps uprof_replay_ops = {

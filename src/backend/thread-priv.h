@@ -2,10 +2,10 @@
 /*
  * thread-priv.h - what /proc says of one thread, without touching it
  *
- * For the vCPU threads of QEMU, and for looking before a hold. The files are
- * opened once and read again and again; what was opened stays bound to that one
- * thread, whoever gets its number later. Only opening and listing allocate.
- * What a thread is for, and what a system call means, is not known here.
+ * Used for the vCPU threads of QEMU, mostly before a hold. The files are opened once and
+ * read many times. An open file stays bound to its thread, even if another thread gets the
+ * same number later. Only uprof_thread_open() allocates. This file does not know what a thread
+ * is for, or what a system call means.
  */
 #pragma once
 
@@ -14,23 +14,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum {
-    UPROF_THREAD_NAME_BYTES = 16, /* TASK_COMM_LEN of Linux, with its NUL */
-    UPROF_THREADS_MAX = 65536,    /* of one process */
-};
+enum { UPROF_THREAD_NAME_BYTES = 16 }; /* TASK_COMM_LEN of Linux, with its NUL */
 
-/**
- * UprofThread:
- * @process, @thread: their numbers
- * @start: of the thread, in clock ticks after the boot (/proc/PID/task/TID/stat, field 22)
- * @name: the thread's own, raw bytes
- * @schedstat_fd, @stat_fd, @syscall_fd: -1 if there is no such file, or no right to open it
- */
+/** UprofThread: an open thread */
 typedef struct {
     pid_t process;
     pid_t thread;
-    uint64_t start;
-    char name[UPROF_THREAD_NAME_BYTES];
+    uint64_t start; /* in clock ticks since the boot (/proc/PID/task/TID/stat, field 22) */
+    char name[UPROF_THREAD_NAME_BYTES]; /* of the thread, raw bytes */
+    /* owned; -1: there is no such file, or no permission to open it */
     int schedstat_fd;
     int stat_fd;
     int syscall_fd;
@@ -38,66 +30,43 @@ typedef struct {
 
 /**
  * UprofThreadTimes:
- * @is_known: false where the kernel does not count (no CONFIG_SCHED_INFO): all is 0
- * @run_ns: on a CPU; while the thread runs, brought up to date at the scheduler's ticks only
- * @wait_ns: runnable, but waiting for a CPU
- * @slices: times it was given one
  *
- * A thread of which none of the three has moved may have run all the time:
- * uprof_thread_where() tells.
+ * A thread may have run all the time although none of the three numbers has changed.
+ * uprof_thread_where() shows whether the thread runs.
  */
 typedef struct {
-    bool is_known;
-    uint64_t run_ns;
-    uint64_t wait_ns;
-    uint64_t slices;
+    bool is_known;    /* false: the kernel does not count (no CONFIG_SCHED_INFO); all is 0 */
+    uint64_t run_ns;  /* on a CPU; while it runs, updated at the scheduler's ticks only */
+    uint64_t wait_ns; /* ready to run, but waiting for a CPU */
+    uint64_t slices;  /* how often it was given a CPU */
 } UprofThreadTimes;
 
-/**
- * UprofThreadWhere:
- * @UPROF_THREAD_RUNNING: on a CPU, or waiting for one
- * @UPROF_THREAD_IN_CALL: sleeps in a system call
- * @UPROF_THREAD_BLOCKED: sleeps or is stopped elsewhere: a page fault, a signal
- * @UPROF_THREAD_UNKNOWN: the kernel does not say, or not to us
- * @UPROF_THREAD_GONE: the thread has ended
- */
 typedef enum {
-    UPROF_THREAD_RUNNING,
-    UPROF_THREAD_IN_CALL,
-    UPROF_THREAD_BLOCKED,
-    UPROF_THREAD_UNKNOWN,
-    UPROF_THREAD_GONE,
+    UPROF_THREAD_RUNNING, /* on a CPU, or waiting for one */
+    UPROF_THREAD_IN_CALL, /* sleeps in a system call */
+    UPROF_THREAD_BLOCKED, /* sleeps or is stopped elsewhere: a page fault, a signal */
+    UPROF_THREAD_UNKNOWN, /* the kernel does not tell, or not to this process */
+    UPROF_THREAD_GONE,    /* it has ended */
 } UprofThreadWhere;
 
-/**
- * UprofThreadCall: a system call
- * @number: by the thread's own architecture
- * @args: the first two
- */
+/** UprofThreadCall: a system call */
 typedef struct {
-    uint64_t number;
-    uint64_t args[2];
+    uint64_t number;  /* by the architecture of the thread */
+    uint64_t args[2]; /* the first two */
 } UprofThreadCall;
 
-/**
- * UprofThreadStatus:
- * @process: to which the thread belongs
- * @tracer: the thread that traces it; 0: none, or none in our PID namespace
- * @has_ended: a zombie, or on the way out
- * @is_stopped: by a signal, not by a tracer
- */
 typedef struct {
-    pid_t process;
-    pid_t tracer;
-    bool has_ended;
-    bool is_stopped;
+    pid_t process;   /* the process of the thread */
+    pid_t tracer;    /* the thread that traces it; 0: none, or none in this PID namespace */
+    bool has_ended;  /* a zombie, or just ending */
+    bool is_stopped; /* a signal has stopped it, not a tracer */
 } UprofThreadStatus;
 
 /**
  * uprof_thread_open:
  *
  * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_NOT_FOUND if
- *   @process has no such thread (any more)
+ *   @process has no such thread
  */
 UprofThread *uprof_thread_open(pid_t process, pid_t thread, GError **error);
 void uprof_thread_close(UprofThread *thread);
@@ -108,7 +77,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofThread, uprof_thread_close)
  * uprof_thread_times:
  * @times: (out): untouched if the thread has ended
  *
- * One read of about a microsecond; never waits, allocates nothing.
+ * One read of about a microsecond. Does not wait, allocates nothing.
  *
  * Returns: false if the thread has ended
  */
@@ -116,21 +85,22 @@ bool uprof_thread_times(const UprofThread *thread, UprofThreadTimes *times);
 
 /**
  * uprof_thread_where:
- * @call: (out) (optional): where it sleeps; untouched unless %UPROF_THREAD_IN_CALL
+ * @call: (out) (optional): the system call in which it sleeps; untouched unless the answer is
+ *   %UPROF_THREAD_IN_CALL
  *
- * Needs the rights of a tracer. One read of one to three microseconds, with no
- * effect on the thread; allocates nothing.
+ * Needs the permissions of a tracer. One read of one to three microseconds, with no effect on
+ * the thread. Allocates nothing.
  */
 UprofThreadWhere uprof_thread_where(const UprofThread *thread, UprofThreadCall *call);
 
 /**
  * uprof_thread_is_asleep:
  *
- * To be asked of a thread that was just let go by its tracer: until it has got a
- * CPU again, uprof_thread_where() says that it sleeps where it was stopped. One
- * read of one to three microseconds, with no effect on the thread; allocates nothing.
+ * For a thread that was just detached: until it gets a CPU, uprof_thread_where() says that it
+ * sleeps where it was stopped. One read of one to three microseconds, with no effect on the
+ * thread. Allocates nothing.
  *
- * Returns: false if it runs, waits for a CPU, is stopped or is gone
+ * False if it runs, waits for a CPU, is stopped or has ended.
  */
 bool uprof_thread_is_asleep(const UprofThread *thread);
 
@@ -139,16 +109,8 @@ bool uprof_thread_is_asleep(const UprofThread *thread);
  * @thread: number of any thread on this host
  * @status: (out): untouched on failure
  *
- * Opens, reads and closes; allocates nothing.
+ * Opens, reads and closes a file. Allocates nothing.
  *
- * Returns: false if there is no such thread, or none that we may see
+ * Returns: false if there is no such thread, or this process may not see it
  */
 bool uprof_thread_status(pid_t thread, UprofThreadStatus *status);
-
-/**
- * uprof_thread_list:
- *
- * Returns: (transfer full) (nullable) (element-type pid_t): the threads of
- *   @process at about this moment, rising; %NULL with %UPROF_ERROR_NOT_FOUND if it is gone
- */
-GArray *uprof_thread_list(pid_t process, GError **error);

@@ -7,17 +7,16 @@
 #include <unistd.h>
 
 #include "uprof/error.h"
+#include "uprof/process-stat.h"
 #include "uprof/scan.h"
 
 enum {
     PATH_BYTES = 64,
-    /* longer than any of these files; of status, what is asked for stands at its beginning */
+    /* longer than any of these files; only the beginning of status is needed */
     TEXT_BYTES_MAX = 1024,
-    STATE_FIELD = 3,  /* proc(5), /proc/PID/stat: state */
-    START_FIELD = 22, /* starttime */
 };
 
-/* What a zombie's syscall file says: its stack was given back (Linux lib/syscall.c). */
+/* The syscall file of a zombie: its stack has been freed (Linux lib/syscall.c). */
 #define NO_STACK "-1 0x0 0x0"
 
 /* Returns: bytes read, -1 with errno; never more than @text has */
@@ -31,7 +30,6 @@ read_text(int fd, char text[static TEXT_BYTES_MAX], UprofSlice *read)
     return len;
 }
 
-/* Returns: as read_text() */
 static ssize_t
 read_file(int folder, const char *name, char text[static TEXT_BYTES_MAX], UprofSlice *read)
 {
@@ -44,31 +42,12 @@ read_file(int folder, const char *name, char text[static TEXT_BYTES_MAX], UprofS
     return len;
 }
 
-/* The field of that number of stat; 3 or more. */
-static bool
-find_field(UprofSlice text, unsigned number, UprofSlice *word)
-{
-    /* the second field, the name in parentheses, may itself hold blanks and parentheses */
-    const char *behind = text.len > 0 ? memrchr(text.data, ')', text.len) : NULL;
-    UprofSlice line;
-
-    if (!behind)
-        return false;
-    const size_t offset = (size_t)(behind + 1 - (const char *)text.data);
-    if (!uprof_slice_sub(text, offset, text.len - offset, &line))
-        return false;
-    for (unsigned field = STATE_FIELD; field <= number; field++)
-        if (!uprof_scan_word(&line, word))
-            return false;
-    return true;
-}
-
 static bool
 parse_start(UprofSlice text, uint64_t *start)
 {
     UprofSlice word = { NULL, 0 };
 
-    return find_field(text, START_FIELD, &word) &&
+    return uprof_process_stat_find(text, UPROF_PROCESS_STAT_START, &word) &&
            uprof_slice_to_uint(word, 10, 0, UINT64_MAX, start);
 }
 
@@ -80,7 +59,7 @@ fail_to_find(pid_t process, pid_t thread, GError **error)
     return false;
 }
 
-/* Everything by way of @folder, which is bound to one thread. */
+/* @folder: a descriptor that stays bound to one thread, whoever gets its number later */
 static bool
 open_files(UprofThread *thread, int folder, GError **error)
 {
@@ -175,7 +154,7 @@ uprof_thread_times(const UprofThread *thread, UprofThreadTimes *times)
 }
 
 static bool
-take_hex(UprofSlice *line, uint64_t *value)
+parse_hex(UprofSlice *line, uint64_t *value)
 {
     UprofSlice word;
 
@@ -204,7 +183,7 @@ parse_where(UprofSlice text, UprofThreadCall *call)
     if (uprof_slice_is(word, "-1"))
         return UPROF_THREAD_BLOCKED;
     if (!uprof_slice_to_uint(word, 10, 0, INT32_MAX, &found.number) ||
-        !take_hex(&line, &found.args[0]) || !take_hex(&line, &found.args[1]))
+        !parse_hex(&line, &found.args[0]) || !parse_hex(&line, &found.args[1]))
         return UPROF_THREAD_UNKNOWN;
     if (call)
         *call = found;
@@ -231,10 +210,11 @@ uprof_thread_is_asleep(const UprofThread *thread)
     UprofSlice read, state = { NULL, 0 };
 
     return thread->stat_fd >= 0 && read_text(thread->stat_fd, text, &read) >= 0 &&
-           find_field(read, STATE_FIELD, &state) && uprof_slice_is(state, "S");
+           uprof_process_stat_find(read, UPROF_PROCESS_STAT_STATE, &state) &&
+           uprof_slice_is(state, "S");
 }
 
-/* The value of status's line @key. */
+/* @value: (out): of the line of a status file that begins with @key */
 static bool
 find_line(UprofSlice text, const char *key, UprofSlice *value)
 {
@@ -271,37 +251,4 @@ uprof_thread_status(pid_t thread, UprofThreadStatus *status)
         .is_stopped = uprof_slice_starts(state, "T"),
     };
     return true;
-}
-
-static gint
-compare_threads(gconstpointer a, gconstpointer b)
-{
-    const pid_t *one = a;
-    const pid_t *other = b;
-
-    return (*one > *other) - (*one < *other);
-}
-
-GArray *
-uprof_thread_list(pid_t process, GError **error)
-{
-    char path[PATH_BYTES];
-    const char *name;
-
-    g_snprintf(path, sizeof(path), "/proc/%d/task", process);
-    g_autoptr(GArray) threads = g_array_new(FALSE, FALSE, sizeof(pid_t));
-    g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
-    while (dir && threads->len < UPROF_THREADS_MAX && (name = g_dir_read_name(dir))) {
-        uint64_t number;
-        if (!uprof_slice_to_uint((UprofSlice){ name, strlen(name) }, 10, 1, INT32_MAX, &number))
-            continue;
-        const pid_t thread = (pid_t)number;
-        g_array_append_val(threads, thread);
-    }
-    if (threads->len == 0) {
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND, "there is no process %d", process);
-        return NULL;
-    }
-    g_array_sort(threads, compare_threads);
-    return g_steal_pointer(&threads);
 }

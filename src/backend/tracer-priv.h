@@ -2,17 +2,15 @@
 /*
  * tracer-priv.h - holds one thread of another process for microseconds, by ptrace
  *
- * Attached for the length of a hold only: a thread that is traced stops at
- * every signal, and QEMU kicks its vCPU threads with signals. No signal is
- * swallowed: one that stopped the thread before our interrupt did is handed on
- * at the release. Interrupted system calls of the thread restart as ptrace lets
- * them; nothing is written to it. Never PTRACE_O_EXITKILL: a tracer that dies,
- * however it does, lets its thread run on.
+ * The tracer is attached for the length of a hold only, because a traced thread stops at every
+ * signal, and QEMU kicks its vCPU threads with signals. No signal is lost: if a signal stopped the
+ * thread before the tracer's interrupt, the release delivers the signal. Interrupted system calls
+ * of the thread restart as after every stop by ptrace. Nothing is written to the thread.
+ * PTRACE_O_EXITKILL is never set: if the tracer dies, its tracee runs on.
  *
- * Tracing belongs to a thread: the one that has stopped makes all other calls
- * for that tracee. No other thread of the program may wait for "any" child
- * meanwhile. What a held thread is, and what is read in the hold, is not known
- * here. Nothing here allocates.
+ * Linux binds a tracee to one thread: the thread that has stopped it makes all other calls
+ * for it. No other thread of the program may wait for "any" child meanwhile. This file does
+ * not know what the held thread is for. Nothing here allocates.
  */
 #pragma once
 
@@ -20,137 +18,140 @@
 
 #include <time.h>
 
-/**
- * UprofTraceAnswer:
- * @UPROF_TRACE_STOPPED: by us; to be released
- * @UPROF_TRACE_RELEASED: it runs on, not traced
- * @UPROF_TRACE_LATE: attached but not stopped: it has not stopped in time, or was
- *   killed and has not ended yet; to be settled
- * @UPROF_TRACE_GROUP_STOP: somebody else has stopped the process, which stays
- *   so; not traced
- * @UPROF_TRACE_TAKEN: somebody else traces it
- * @UPROF_TRACE_DENIED: capability, yama's ptrace_scope or a security module;
- *   also a tracer outside of our PID namespace, or one that left as we looked
- * @UPROF_TRACE_GONE: the thread has ended, and is reaped
- */
 typedef enum {
+    /* stopped by this tracer; must be released */
     UPROF_TRACE_STOPPED,
+    /* it runs on and is not traced */
     UPROF_TRACE_RELEASED,
+    /*
+     * Attached but not stopped: it did not stop in time, or was killed and has not ended
+     * yet. Call uprof_tracee_release_late() until that changes.
+     */
     UPROF_TRACE_LATE,
+    /* a signal has stopped the process, which stays stopped; not traced */
     UPROF_TRACE_GROUP_STOP,
-    UPROF_TRACE_TAKEN,
+    /* another process traces it */
+    UPROF_TRACE_OTHER_TRACER,
+    /*
+     * A missing capability, yama's ptrace_scope or a security module. Also a tracer outside
+     * of this PID namespace, or a tracer that detached just now.
+     */
     UPROF_TRACE_DENIED,
+    /* the thread has ended and is reaped */
     UPROF_TRACE_GONE,
 } UprofTraceAnswer;
 
-typedef enum { UPROF_TRACEE_FREE, UPROF_TRACEE_STOPPED, UPROF_TRACEE_LATE } UprofTraceeState;
+typedef enum {
+    UPROF_TRACEE_DETACHED,
+    UPROF_TRACEE_STOPPED, /* attached and stopped */
+    UPROF_TRACEE_LATE,    /* attached, not stopped yet, or killed and not ended yet */
+} UprofTraceeState;
 
-/**
- * UprofTracee: begins as `{ .thread = TID }`
- * @thread: of another process; that the number still means the same thread is the caller's care
- * @state: whether it is attached
- * @signal: that stopped it and is handed on at the release; 0: our interrupt
- * @owner: the thread of ours that traces it, unless it is free
- * @taken_by: after %UPROF_TRACE_TAKEN: who traces it
- * @asked_ns: of the last stop, when it was asked for: until then the thread ran undisturbed;
- *   if a signal has stopped it, when it was attached
- * @freed_ns: of that stop, when the thread was let go, or was found killed; 0: not yet
- * @looked_ns: of a late one: when it had last not stopped
- * @lost_ns: how long it has stood still, at most, after stops that were given up, in
- *   all; for the caller to set back, and to add other stops to that came to nothing
- */
+/** UprofTracee: begins as `{ .thread = TID }` */
 typedef struct {
+    /* of another process; the caller makes sure that the number still means the same thread */
     pid_t thread;
     UprofTraceeState state;
+    /* the signal that stopped it, delivered at the release; 0: the interrupt stopped it */
     int signal;
+    /* the thread of this process that traces it; has a meaning only while it is attached */
     pid_t owner;
-    pid_t taken_by;
+    /* after %UPROF_TRACE_OTHER_TRACER: the thread that traces it */
+    pid_t other_tracer;
+    /*
+     * monotonic: time of the last request to stop. The thread ran undisturbed until then. If a
+     * signal has stopped the thread: the time of the attach.
+     */
     uint64_t asked_ns;
-    uint64_t freed_ns;
-    uint64_t looked_ns;
+    /* monotonic: when the last stop ended by detach, or the thread was found killed; 0: not yet */
+    uint64_t released_ns;
+    /* monotonic: when a late thread was last found not to have stopped */
+    uint64_t checked_ns;
+    /*
+     * An upper bound of the time that the thread has stood still in stops that did not become a
+     * hold. The caller sets this to 0, and may add the time of other stops.
+     */
     uint64_t lost_ns;
 } UprofTracee;
 
-/**
- * UprofTracer: what bounds the waits of one tracing thread
- * @process, @thread: whose timer it is
- * @has_timer: false if the kernel gave none (RLIMIT_SIGPENDING): waits poll then
- */
+/** UprofTracer: the timer that limits the waits of one tracing thread; all zero: none yet */
 typedef struct {
-    pid_t process;
-    pid_t thread;
-    bool has_timer;
+    pid_t process;  /* the process that owns the timer */
+    pid_t thread;   /* the thread that the timer signals */
+    bool has_timer; /* false if the kernel gave none (RLIMIT_SIGPENDING): waits poll then */
     timer_t timer;
 } UprofTracer;
 
 /**
  * uprof_tracer_init:
  *
- * Takes a real-time signal of the process, SIGRTMIN + 1, for all tracers. Its
- * handler does nothing and stays.
+ * Uses a real-time signal of the process, SIGRTMIN + 1, for all tracers. Its handler does
+ * nothing and remains installed.
  */
 void uprof_tracer_init(UprofTracer *tracer);
 
-/** uprof_tracer_clear: stops the timer; detaches nothing */
+/** uprof_tracer_clear: deletes the timer; detaches nothing */
 void uprof_tracer_clear(UprofTracer *tracer);
 
 /**
- * uprof_tracer_disarm: stops the timer, after a hold; half a microsecond
+ * uprof_tracer_disarm: stops the timer, after a hold; takes half a microsecond
  *
- * Left running it would ring, ten thousand times a second, in the waits of other
- * tracers of this thread too.
+ * A running timer would fire ten thousand times a second, and interrupt the waits of other
+ * tracers of this thread, too.
  */
 void uprof_tracer_disarm(const UprofTracer *tracer);
 
 /**
  * uprof_tracee_stop:
- * @tracer: of the calling thread; if it was another's, it becomes this one's
- * @tracee: free, or late: then it is settled first
+ * @tracer: belongs to the calling thread from now on
+ * @tracee: detached, or late: then uprof_tracee_release_late() is called first
  * @limit_ns: how long to wait for the stop, from the call
  *
- * Attaches, interrupts and waits. A thread that runs, or sleeps where signals
- * wake it, stops in microseconds; one in uninterruptible sleep, or that gets no
- * CPU, does later. The wait is waitpid(), asleep, ended by a timer of this
- * thread: the timer is set here and runs until uprof_tracer_disarm(), but its signal
- * is let through in the wait alone and blocked in this thread otherwise, so
- * that no other system call of the thread sees an EINTR of it, and no later
- * stop is hurt by an earlier one's timer. Other signals do not end the wait.
+ * Attaches, interrupts and waits. A thread stops within microseconds if it runs, or sleeps
+ * where signals wake it. It stops later if it is in uninterruptible sleep or gets no CPU.
  *
- * Returns: all but %UPROF_TRACE_RELEASED
+ * The wait sleeps in waitpid(). A timer of this thread ends it; the timer is set here and
+ * runs until uprof_tracer_disarm(). Its signal is blocked in this thread except during the
+ * wait. So no other system call of the thread fails with EINTR because of it, and the timer
+ * of an earlier stop cannot disturb a later one. Other signals do not end the wait.
+ *
+ * Returns: any answer but %UPROF_TRACE_RELEASED
  */
 UprofTraceAnswer uprof_tracee_stop(UprofTracer *tracer, UprofTracee *tracee, uint64_t limit_ns);
 
 /**
  * uprof_tracee_release: in the thread that stopped it
- * @tracee: stopped; or free, which does nothing
+ * @tracee: stopped; or detached: nothing happens
  *
- * Returns: %UPROF_TRACE_RELEASED; or, if it was killed meanwhile,
- *   %UPROF_TRACE_GONE, or %UPROF_TRACE_LATE until it has ended
+ * Returns: %UPROF_TRACE_RELEASED. If it was killed meanwhile, %UPROF_TRACE_GONE, or
+ *   %UPROF_TRACE_LATE until it has ended
  */
 UprofTraceAnswer uprof_tracee_release(UprofTracee *tracee);
 
 /**
- * uprof_tracee_settle: in the thread that tried to stop it
- * @tracee: late; or free, which does nothing
+ * uprof_tracee_release_late: in the thread that tried to stop it
+ * @tracee: late; or detached: nothing happens
  *
- * Looks, without waiting, whether a late one has stopped or ended, and lets go
- * of it at once. To be called now and then for as long as there is one: until
- * then the thread stops as soon as it can and stays so, and a dead one remains
- * a zombie, which keeps its process from ending. What never stops can be let go
- * of in one way only: as the tracing thread ends, the kernel detaches it, and
- * drops the interrupt; @tracee then begins anew.
+ * Does not wait. If a late thread has stopped or ended, detaches it.
+ * Call this now and then as long as the thread is late. A late thread stops as soon as it can,
+ * and stays stopped until this call. A dead one remains a zombie until this call, and its process
+ * cannot end.
  *
- * Returns: %UPROF_TRACE_LATE if it is so still; else %UPROF_TRACE_RELEASED,
+ * A thread that never stops can be detached in one way only: when the tracing thread ends,
+ * the kernel detaches it and drops the interrupt. @tracee must be initialized again then.
+ *
+ * Returns: %UPROF_TRACE_LATE if nothing has changed; else %UPROF_TRACE_RELEASED,
  *   %UPROF_TRACE_GROUP_STOP or %UPROF_TRACE_GONE
  */
-UprofTraceAnswer uprof_tracee_settle(UprofTracee *tracee);
+UprofTraceAnswer uprof_tracee_release_late(UprofTracee *tracee);
 
 /**
  * uprof_tracee_call: in the hold, in the thread that stopped it
  * @tracee: stopped
  * @call: (out): the system call that the stop has interrupted
- * @result: (out): what it is about to return, as in the kernel: -errno, ERESTARTSYS among it
+ * @result: (out): what the call is about to return, as in the kernel: -errno, also ERESTARTSYS
  *
- * Returns: false, outputs untouched, if it was in none, or on hosts other than x86-64
+ * Returns: false, outputs untouched, if it was in no system call, or on hosts other than
+ *   x86-64
  */
 bool uprof_tracee_call(const UprofTracee *tracee, UprofThreadCall *call, int64_t *result);

@@ -17,67 +17,67 @@
 #endif
 
 enum {
-    RING_AGAIN_NS = 100 * 1000, /* should the first have come before waitpid() was entered */
-    POLL_NS = 50 * 1000,        /* without a timer */
+    REPEAT_NS = 100 * 1000, /* the first signal may have come before waitpid() was entered */
+    POLL_NS = 50 * 1000,    /* if there is no timer */
 };
 
-/* Not a constant in glibc. */
+/* SIGRTMIN is not a constant in glibc. */
 static int
-ring_signal(void)
+timer_signal(void)
 {
     return SIGRTMIN + 1;
 }
 
 static sigset_t
-ring_set(void)
+timer_signal_set(void)
 {
     sigset_t set;
 
     sigemptyset(&set);
-    sigaddset(&set, ring_signal());
+    sigaddset(&set, timer_signal());
     return set;
 }
 
 static void
-ignore_ring(int number)
+ignore_timer_signal(int number)
 {
 }
 
 void
 uprof_tracer_init(UprofTracer *tracer)
 {
-    /* no SA_RESTART: waitpid() shall return */
-    const struct sigaction action = { .sa_handler = ignore_ring };
+    /* no SA_RESTART, so that waitpid() returns */
+    const struct sigaction action = { .sa_handler = ignore_timer_signal };
 
     *tracer = (UprofTracer){ 0 };
-    sigaction(ring_signal(), &action, NULL);
+    sigaction(timer_signal(), &action, NULL);
 }
 
 void
 uprof_tracer_clear(UprofTracer *tracer)
 {
-    /* a child of fork() has none of its parent's timers; the number may mean another one */
+    /* fork() copies no timers: in a child the same number may mean another timer */
     if (tracer->has_timer && tracer->process == getpid())
         timer_delete(tracer->timer);
     *tracer = (UprofTracer){ 0 };
 }
 
-/* A timer's signal goes to the one thread it was made for. */
+/* The signal of a timer goes to the thread for which it was created. */
 static void
-adopt(UprofTracer *tracer)
+use_own_timer(UprofTracer *tracer)
 {
     const pid_t self = gettid();
     struct sigevent event = {
         .sigev_notify = SIGEV_THREAD_ID,
-        .sigev_signo = ring_signal(),
+        .sigev_signo = timer_signal(),
         .sigev_notify_thread_id = self,
     };
-    const sigset_t ring = ring_set();
+    const sigset_t signals = timer_signal_set();
 
     if (tracer->thread == self)
         return;
     uprof_tracer_clear(tracer);
-    pthread_sigmask(SIG_BLOCK, &ring, NULL);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
     tracer->process = getpid();
     tracer->thread = self;
     tracer->has_timer = timer_create(CLOCK_MONOTONIC, &event, &tracer->timer) == 0;
@@ -95,11 +95,11 @@ uprof_tracer_disarm(const UprofTracer *tracer)
 static void
 set_timer(const UprofTracer *tracer, uint64_t limit_ns)
 {
-    const uint64_t at_ns = MAX(limit_ns, 1); /* 0 would stop it */
+    const uint64_t at_ns = MAX(limit_ns, 1); /* 0 would disarm the timer */
     const struct itimerspec when = {
         .it_value = { .tv_sec = (time_t)(at_ns / UPROF_NS_PER_S),
                       .tv_nsec = (long)(at_ns % UPROF_NS_PER_S) },
-        .it_interval = { .tv_nsec = RING_AGAIN_NS },
+        .it_interval = { .tv_nsec = REPEAT_NS },
     };
 
     if (tracer->has_timer)
@@ -107,9 +107,9 @@ set_timer(const UprofTracer *tracer, uint64_t limit_ns)
 }
 
 /*
- * Asleep from the start: looking with WNOHANG for the first 5 to 40 us made
- * holds of a running vCPU no shorter (median 25 to 31 us with and without),
- * and by just that time longer where it shares our CPU.
+ * The wait sleeps from the start. Polling with WNOHANG for the first 5 to 40 us did not
+ * shorten holds of a running vCPU (median 25 to 31 us with and without). If the vCPU shares
+ * the CPU of this thread, polling lengthened holds by just that time.
  *
  * Returns: as waitpid(); 0 at the limit
  */
@@ -117,11 +117,11 @@ static pid_t
 wait_for_stop(const UprofTracer *tracer, pid_t thread, uint64_t until_ns, int *status)
 {
     const int options = __WALL | (tracer->has_timer ? 0 : WNOHANG);
-    const sigset_t ring = ring_set();
+    const sigset_t signals = timer_signal_set();
     pid_t waited;
     bool again;
 
-    pthread_sigmask(SIG_UNBLOCK, &ring, NULL);
+    pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
     do {
         waited = waitpid(thread, status, options);
         const bool is_open = waited == 0 || (waited < 0 && errno == EINTR);
@@ -132,43 +132,43 @@ wait_for_stop(const UprofTracer *tracer, pid_t thread, uint64_t until_ns, int *s
         if (is_open)
             waited = 0;
     } while (again);
-    pthread_sigmask(SIG_BLOCK, &ring, NULL);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
     return waited;
 }
 
-/* Returns: false if it has been killed: it is not stopped any more, but attached */
+/* Returns: false if the thread was killed: it is still attached then, but no longer stopped */
 static bool
-detach(UprofTracee *tracee, int signal)
+detach_tracee(UprofTracee *tracee, int signal)
 {
     const bool ok = ptrace(PTRACE_DETACH, tracee->thread, NULL, (void *)(intptr_t)signal) == 0;
 
-    tracee->freed_ns = tracee->looked_ns = uprof_clock_now_ns();
-    tracee->state = ok ? UPROF_TRACEE_FREE : UPROF_TRACEE_LATE;
+    tracee->released_ns = tracee->checked_ns = uprof_clock_now_ns();
+    tracee->state = ok ? UPROF_TRACEE_DETACHED : UPROF_TRACEE_LATE;
     return ok;
 }
 
-/* What an attached thread has come to. @waited, @status: waitpid()'s; 0: nothing new. */
+/* Sets the state of an attached thread by the result of waitpid() (0: nothing new). */
 static UprofTraceAnswer
-judge(UprofTracee *tracee, pid_t waited, int status)
+classify_wait(UprofTracee *tracee, pid_t waited, int status)
 {
     if (waited == 0) {
         tracee->state = UPROF_TRACEE_LATE;
         return UPROF_TRACE_LATE;
     }
     if (waited < 0 || !WIFSTOPPED(status)) {
-        tracee->state = UPROF_TRACEE_FREE;
+        tracee->state = UPROF_TRACEE_DETACHED;
         return UPROF_TRACE_GONE;
     }
     const int event = status >> 16;
     const int signal = WSTOPSIG(status);
     if (event == PTRACE_EVENT_STOP && signal != SIGTRAP) /* SIGSTOP, TSTP, TTIN, TTOU */
-        return detach(tracee, 0) ? UPROF_TRACE_GROUP_STOP : UPROF_TRACE_LATE;
+        return detach_tracee(tracee, 0) ? UPROF_TRACE_GROUP_STOP : UPROF_TRACE_LATE;
     tracee->state = UPROF_TRACEE_STOPPED;
     tracee->signal = event == 0 ? signal : 0;
     return UPROF_TRACE_STOPPED;
 }
 
-/* After a PTRACE_SEIZE that failed with @code. */
+/* Returns: the answer to a PTRACE_SEIZE that failed with @code */
 static UprofTraceAnswer
 explain_refusal(UprofTracee *tracee, int code)
 {
@@ -176,14 +176,14 @@ explain_refusal(UprofTracee *tracee, int code)
 
     if (code == ESRCH)
         return UPROF_TRACE_GONE;
-    /* /proc may be out of reach, by its hidepid or by our own limit of files */
+    /* /proc may be hidden (hidepid), or this process has no file descriptor left */
     if (!uprof_thread_status(tracee->thread, &status))
         return kill(tracee->thread, 0) < 0 && errno == ESRCH ? UPROF_TRACE_GONE
                                                              : UPROF_TRACE_DENIED;
-    if (status.has_ended) /* refused with EPERM, too */
+    if (status.has_ended) /* the kernel refuses a zombie with EPERM, too */
         return UPROF_TRACE_GONE;
-    tracee->taken_by = status.tracer;
-    return status.tracer != 0 ? UPROF_TRACE_TAKEN : UPROF_TRACE_DENIED;
+    tracee->other_tracer = status.tracer;
+    return status.tracer != 0 ? UPROF_TRACE_OTHER_TRACER : UPROF_TRACE_DENIED;
 }
 
 UprofTraceAnswer
@@ -193,27 +193,27 @@ uprof_tracee_stop(UprofTracer *tracer, UprofTracee *tracee, uint64_t limit_ns)
 
     g_assert(tracee->state != UPROF_TRACEE_STOPPED);
     if (tracee->state == UPROF_TRACEE_LATE) {
-        const UprofTraceAnswer answer = uprof_tracee_settle(tracee);
+        const UprofTraceAnswer answer = uprof_tracee_release_late(tracee);
         if (answer != UPROF_TRACE_RELEASED)
             return answer;
     }
     const uint64_t until_ns = uprof_clock_now_ns() + limit_ns;
-    tracee->taken_by = 0;
-    tracee->freed_ns = 0;
-    adopt(tracer);
+    tracee->other_tracer = 0;
+    tracee->released_ns = 0;
+    use_own_timer(tracer);
     set_timer(tracer, limit_ns);
     const uint64_t attached_ns = uprof_clock_now_ns();
     if (ptrace(PTRACE_SEIZE, tracee->thread, NULL, NULL) < 0)
         return explain_refusal(tracee, errno);
     tracee->owner = tracer->thread;
     tracee->asked_ns = uprof_clock_now_ns();
-    /* fails for one that has ended since: so says the wait */
+    /* fails if the thread has ended since: the wait will tell */
     ptrace(PTRACE_INTERRUPT, tracee->thread, NULL, NULL);
     const pid_t waited = wait_for_stop(tracer, tracee->thread, until_ns, &status);
-    const UprofTraceAnswer answer = judge(tracee, waited, status);
+    const UprofTraceAnswer answer = classify_wait(tracee, waited, status);
     if (waited == 0)
-        tracee->looked_ns = until_ns; /* which has passed */
-    /* a signal stops what is traced; it may have come before our request */
+        tracee->checked_ns = until_ns; /* it was not stopped at that time */
+    /* a signal stops a traced thread, perhaps before the interrupt was asked for */
     if (tracee->signal != 0)
         tracee->asked_ns = attached_ns;
     return answer;
@@ -223,30 +223,31 @@ UprofTraceAnswer
 uprof_tracee_release(UprofTracee *tracee)
 {
     g_assert(tracee->state != UPROF_TRACEE_LATE);
-    if (tracee->state == UPROF_TRACEE_FREE)
+    if (tracee->state == UPROF_TRACEE_DETACHED)
         return UPROF_TRACE_RELEASED;
     g_assert(tracee->owner == gettid());
-    return detach(tracee, tracee->signal) ? UPROF_TRACE_RELEASED : uprof_tracee_settle(tracee);
+    return detach_tracee(tracee, tracee->signal) ? UPROF_TRACE_RELEASED
+                                                 : uprof_tracee_release_late(tracee);
 }
 
 UprofTraceAnswer
-uprof_tracee_settle(UprofTracee *tracee)
+uprof_tracee_release_late(UprofTracee *tracee)
 {
     int status = 0;
 
     g_assert(tracee->state != UPROF_TRACEE_STOPPED);
-    if (tracee->state == UPROF_TRACEE_FREE)
+    if (tracee->state == UPROF_TRACEE_DETACHED)
         return UPROF_TRACE_RELEASED;
     g_assert(tracee->owner == gettid());
-    const uint64_t since_ns = tracee->looked_ns, now_ns = uprof_clock_now_ns();
+    const uint64_t since_ns = tracee->checked_ns, now_ns = uprof_clock_now_ns();
     const pid_t waited = waitpid(tracee->thread, &status, __WALL | WNOHANG);
-    const UprofTraceAnswer answer = judge(tracee, waited, status);
+    const UprofTraceAnswer answer = classify_wait(tracee, waited, status);
     if (waited == 0)
-        tracee->looked_ns = now_ns;
+        tracee->checked_ns = now_ns;
     if (answer != UPROF_TRACE_STOPPED)
         return answer;
-    const bool is_free = detach(tracee, tracee->signal);
-    tracee->lost_ns += tracee->freed_ns - since_ns;
+    const bool is_free = detach_tracee(tracee, tracee->signal);
+    tracee->lost_ns += tracee->released_ns - since_ns;
     return is_free ? UPROF_TRACE_RELEASED : UPROF_TRACE_LATE;
 }
 

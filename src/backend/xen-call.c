@@ -22,7 +22,7 @@ enum {
 enum {
     VERSION_MIN = 0x12,    /* Xen 4.14 */
     VERSION_MAX = 0x18,    /* Xen 4.22 */
-    VERSION_PROBED = 0x1f, /* to say of a newer one that it is newer */
+    VERSION_PROBED = 0x1f, /* newer versions, probed only for the message */
     HVM_SAVE_CPU = 2,      /* arch-x86/hvm/save.h */
     FLAG_DYING = 1 << 0,
     FLAG_HVM = 1 << 1,
@@ -30,7 +30,7 @@ enum {
     FLAG_PAUSED = 1 << 3,
     SHUTDOWN_SHIFT = 16,
     PAGE_BYTES = 4096,
-    HVM_RECORD_BYTES = 2048, /* of hvm_hw_cpu, and what may have been appended */
+    HVM_RECORD_BYTES = 2048, /* hvm_hw_cpu, and room for what newer versions append */
 };
 
 typedef struct {
@@ -98,8 +98,9 @@ typedef struct {
 G_STATIC_ASSERT(sizeof(Entry) == 64);
 
 /*
- * Xen's clock: what one of our own vCPUs has spent in all states since it was made,
- * the present one included (Xen, xen/include/public/vcpu.h)
+ * The clock: Xen tells how long vCPU 0 of our own domain has been in each of its states, the
+ * present state included. The sum is the time since this vCPU was created (Xen,
+ * xen/include/public/vcpu.h).
  */
 enum { VCPUOP_RUNSTATE = 4, RUNSTATES = 4 };
 
@@ -111,10 +112,10 @@ typedef struct {
 
 G_STATIC_ASSERT(sizeof(Runstate) == 48);
 
-/* What Xen cannot have answered: the entry was not reached. */
+/* The result before the call. Xen never answers with this value. */
 #define NO_RESULT INT64_MIN
 
-/* A batch: calls that are made by one multicall, each with its entry, domctls most of them. */
+/* The calls of one multicall. Entry I uses domctl I, unless it reads the clock. */
 typedef struct {
     Entry *entries;
     Domctl *domctls;
@@ -129,22 +130,22 @@ struct _UprofXenCall {
     unsigned n_vcpus;
 
     /* buffers that Xen reads and writes */
-    Domctl *single;  /* in the sampler's thread */
-    Domctl *asking;  /* in another's */
-    uint8_t *record; /* hvm_hw_cpu */
-    void *fixed;     /* the three above */
-    void *area;      /* those below */
+    Domctl *single;  /* for the sampler's thread; in @fixed */
+    Domctl *asking;  /* for uprof_xen_call_info(), which another thread may call; in @fixed */
+    uint8_t *record; /* hvm_hw_cpu; in @fixed */
+    void *fixed;     /* owned: memory of the three buffers above */
+    void *area;      /* owned: memory of the batches, clocks and bytes below */
     size_t area_pages;
     Batch look;
     Batch contexts;
     Batch unpause;
-    unsigned *index;  /* of each vCPU's entry in contexts; 0: has none */
-    Runstate *before; /* the pause; the time is 0 if Xen has not said it */
-    Runstate *after;  /* it, and before it is taken back */
-    uint8_t *bytes;   /* UPROF_XEN_CONTEXT_BYTES for each vCPU */
+    unsigned *index;  /* owned, per vCPU: its entry in @contexts; 0: it has none */
+    Runstate *before; /* the clock before the pause; zeros if Xen did not write it */
+    Runstate *after;  /* the clock before the unpause; the same */
+    uint8_t *bytes;   /* contexts: UPROF_XEN_CONTEXT_BYTES for each vCPU */
 };
 
-/* The libraries would print to stderr; all they know is in errno. */
+/* Without this logger the libraries print to stderr. errno has all that they know. */
 static void
 log_nothing(xentoollog_logger *logger, xentoollog_level level, int errno_or_minus_1,
             const char *context, const char *format, va_list arguments)
@@ -152,7 +153,7 @@ log_nothing(xentoollog_logger *logger, xentoollog_level level, int errno_or_minu
 }
 
 static Domctl *
-fill(const UprofXenCall *call, Domctl *domctl, uint32_t command)
+fill_domctl(const UprofXenCall *call, Domctl *domctl, uint32_t command)
 {
     *domctl = (Domctl){ .command = command, .version = call->version, .domain = call->domid };
     return domctl;
@@ -190,15 +191,17 @@ fail_number(const UprofXenCall *call, int number, GError **error)
                     call->name);
         break;
     default:
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "%s: Xen does not say what it is: %s",
-                    call->name, g_strerror(number));
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
+                    "%s: Xen gives no information about the domain: %s", call->name,
+                    g_strerror(number));
     }
     return false;
 }
 
 /*
- * Asked for a domain that is not there, Xen 4.17 tells of the next one (Xen,
- * xen/common/domctl.c). Returns: 0, or ESRCH
+ * If the domain does not exist, Xen 4.17 describes the next one (Xen, xen/common/domctl.c).
+ *
+ * Returns: 0, or ESRCH
  */
 static int
 check_number(const UprofXenCall *call, const Domctl *domctl)
@@ -212,7 +215,7 @@ find_version(UprofXenCall *call, GError **error)
     int number = EACCES;
 
     for (call->version = VERSION_MIN; call->version <= VERSION_PROBED; call->version++) {
-        number = do_domctl(call, fill(call, call->single, DOMCTL_INFO));
+        number = do_domctl(call, fill_domctl(call, call->single, DOMCTL_INFO));
         if (number != EACCES)
             break;
     }
@@ -299,7 +302,7 @@ read_info(const InfoPart *part, UprofXenInfo *info)
         },
         .tot_pages = part->tot_pages,
         .cpu_ns = part->cpu_ns,
-        /* all ones: it has no vCPU yet */
+        /* max_vcpu_id is all ones if the domain has no vCPU yet: the sum is 0 then */
         .n_vcpus = MIN(part->max_vcpu_id + 1, (uint32_t)UPROF_XEN_VCPUS_MAX),
     };
     memcpy(info->uuid, part->handle, sizeof(info->uuid));
@@ -308,7 +311,7 @@ read_info(const InfoPart *part, UprofXenInfo *info)
 int
 uprof_xen_call_info(UprofXenCall *call, UprofXenInfo *info)
 {
-    int number = do_domctl(call, fill(call, call->asking, DOMCTL_INFO));
+    int number = do_domctl(call, fill_domctl(call, call->asking, DOMCTL_INFO));
 
     if (number == 0)
         number = check_number(call, call->asking);
@@ -320,14 +323,14 @@ uprof_xen_call_info(UprofXenCall *call, UprofXenInfo *info)
 int
 uprof_xen_call_word_bytes(UprofXenCall *call, unsigned *word_bytes)
 {
-    const int number = do_domctl(call, fill(call, call->single, DOMCTL_ADDRESS_SIZE));
+    const int number = do_domctl(call, fill_domctl(call, call->single, DOMCTL_ADDRESS_SIZE));
 
     if (number == 0)
         *word_bytes = call->single->part.address_bits == 32 ? 4 : 8;
     return number;
 }
 
-/* A part of the area of @n things of @len bytes; @at moves behind it. */
+/* @at: (inout): offset in @area; moves behind the part. Returns: @n elements of @len bytes */
 static void *
 take_part(void *area, size_t *at, size_t n, size_t len)
 {
@@ -376,10 +379,10 @@ fill_entry(const UprofXenCall *call, Batch *batch, unsigned i, uint32_t command)
         .result = NO_RESULT,
         .args = { (uintptr_t)&batch->domctls[i] },
     };
-    return fill(call, &batch->domctls[i], command);
+    return fill_domctl(call, &batch->domctls[i], command);
 }
 
-/* Entry @i asks for the time. */
+/* Makes entry @i a call that writes the time to @clock. */
 static void
 fill_clock(Batch *batch, unsigned i, Runstate *clock)
 {
@@ -391,7 +394,7 @@ fill_clock(Batch *batch, unsigned i, Runstate *clock)
     };
 }
 
-/* Returns: 0: Xen has not said it */
+/* Returns: nanoseconds; 0 if Xen did not write the clock */
 static uint64_t
 read_clock(const Runstate *clock)
 {
@@ -402,7 +405,7 @@ read_clock(const Runstate *clock)
     return now_ns;
 }
 
-/* Returns: 0 or errno of entry @i of a batch that was made */
+/* Returns: 0, or the errno of entry @i; EAGAIN if Xen did not reach the entry */
 static int
 result_of(const Batch *batch, unsigned i)
 {
@@ -413,7 +416,7 @@ result_of(const Batch *batch, unsigned i)
     return result < 0 ? (int)-result : 0;
 }
 
-/* Whether a multicall that fails so has not begun. */
+/* A multicall that fails with one of these numbers has made none of its calls. */
 static bool
 is_refusal(int number)
 {
@@ -422,8 +425,9 @@ is_refusal(int number)
 }
 
 /*
- * @deed: the entry that counts. Returns: 0 or its errno; EINPROGRESS: it may have been
- * done, or not
+ * @deed: index of the entry whose result counts
+ *
+ * Returns: 0, or the errno of entry @deed; EINPROGRESS: Xen may have made this call, or not
  */
 static int
 make_batch(UprofXenCall *call, Batch *batch, unsigned n, unsigned deed)
@@ -431,17 +435,20 @@ make_batch(UprofXenCall *call, Batch *batch, unsigned n, unsigned deed)
     const int made = xencall2(call->handle, __HYPERVISOR_multicall, (uintptr_t)batch->entries, n);
     const int number = made < 0 ? errno : 0;
 
-    /* whatever became of the rest: what was done was done */
+    /* the result is valid even if the multicall failed at a later entry */
     if (batch->entries[deed].result != NO_RESULT)
         return result_of(batch, deed);
     if (is_refusal(number))
         return number;
-    /* a result is written after the deed, which stands where that cannot be */
+    /*
+     * Xen makes a call before it writes the result, so a call without a result may have been
+     * made. If the entry before has no result either, Xen did not reach @deed.
+     */
     return deed > 0 && batch->entries[deed - 1].result == NO_RESULT ? EAGAIN : EINPROGRESS;
 }
 
 int
-uprof_xen_call_look(UprofXenCall *call, UprofXenInfo *info, UprofXenRun *runs)
+uprof_xen_call_read_info(UprofXenCall *call, UprofXenInfo *info, UprofXenRun *runs)
 {
     Batch *batch = &call->look;
 
@@ -470,7 +477,7 @@ uprof_xen_call_look(UprofXenCall *call, UprofXenInfo *info, UprofXenRun *runs)
 int
 uprof_xen_call_hvm_cpu(UprofXenCall *call, unsigned vcpu, UprofSlice *record)
 {
-    Domctl *domctl = fill(call, call->single, DOMCTL_HVM_PARTIAL);
+    Domctl *domctl = fill_domctl(call, call->single, DOMCTL_HVM_PARTIAL);
 
     domctl->part.hvm = (HvmPart){
         .type = HVM_SAVE_CPU,
@@ -503,7 +510,7 @@ uprof_xen_call_contexts(UprofXenCall *call, bool pause, const bool *wanted)
             .context = (uintptr_t)(call->bytes + (size_t)vcpu * UPROF_XEN_CONTEXT_BYTES),
         };
     }
-    /* behind it the guest might run before the clock is asked, on the same CPU */
+    /* the clock comes first: after the unpause the guest may run on this CPU before it is read */
     fill_clock(&call->unpause, 0, call->after);
     fill_entry(call, &call->unpause, deed, DOMCTL_UNPAUSE);
     const int number = make_batch(call, batch, n, deed);
@@ -532,7 +539,7 @@ uprof_xen_call_unpause(UprofXenCall *call)
 {
     if (call->after)
         *call->after = (Runstate){ 0 };
-    return do_domctl(call, fill(call, call->single, DOMCTL_UNPAUSE));
+    return do_domctl(call, fill_domctl(call, call->single, DOMCTL_UNPAUSE));
 }
 
 uint64_t

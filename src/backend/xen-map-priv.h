@@ -2,16 +2,16 @@
 /*
  * xen-map-priv.h - a domain's memory, mapped piece by piece and kept mapped
  *
- * Mapping costs ten to a hundred microseconds, reading what is mapped nothing.
- * So memory is mapped in pieces of some pages when it is first read outside of a
- * hold, and kept; a hold reads what there is. Frames are guest frames, of
- * paravirtual guests the machine's. A frame that is not the guest's cannot be
- * mapped; that is remembered as well, while a piece of which nothing could be mapped
- * for another reason is tried again when it is read again.
+ * Mapping takes ten to a hundred microseconds; reading mapped memory takes almost nothing. So
+ * memory is mapped in pieces of 32 pages when it is first read outside of a hold, and stays
+ * mapped. A hold only reads what is mapped. Frames have the guest's numbers; frames of
+ * paravirtual guests have the machine's. Xen maps no frame that does not belong to the guest.
+ * The map remembers such frames, and does not try them again. If a piece cannot be mapped for
+ * another reason, the next read tries again.
  *
- * A mapping keeps its page alive: one that is left keeps a whole dead domain,
- * and after the guest has given memory back it shows what is not the guest's any
- * more. So all are dropped when the domain ends, and from time to time.
+ * A mapping keeps its page allocated. Xen cannot free a dead domain while one of its pages is
+ * mapped. A page that the guest has returned to Xen may belong to another domain. So all
+ * mappings are dropped when the domain ends, and from time to time.
  */
 #pragma once
 
@@ -26,7 +26,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofXenMap, uprof_xen_map_free)
 
 /**
  * uprof_xen_map_read:
- * @may_map: false in a hold: what is not mapped yet is missing
+ * @may_map: false in a hold: memory that is not mapped yet is missing then
  *
  * Lanes do not wait for each other.
  */
@@ -36,5 +36,5 @@ uprof_xen_map_read(UprofXenMap *map, UprofLane lane, bool may_map, UprofSpan *sp
 /** uprof_xen_map_drop: from any thread: unmaps what @lane has mapped */
 void uprof_xen_map_drop(UprofXenMap *map, UprofLane lane);
 
-/** uprof_xen_map_end: from any thread: unmaps all, and from now on all is missing */
+/** uprof_xen_map_end: from any thread: unmaps everything; all later reads are missing */
 void uprof_xen_map_end(UprofXenMap *map);

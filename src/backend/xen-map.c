@@ -18,22 +18,16 @@ enum {
     PAGED_OUT_TRIES = 3,
 };
 
-/**
- * Piece: PIECE_PAGES frames
- * @number: of its first frame, divided by their number
- * @bytes: (nullable): where they are; %NULL: none could be mapped
- * @missing: bit I: frame I could not; touching it would raise SIGBUS
- * @used: the slot is not empty
- */
+/** Piece: PIECE_PAGES frames of the guest */
 typedef struct {
-    uint64_t number;
-    uint8_t *bytes;
-    uint32_t missing;
-    bool used;
+    uint64_t number;  /* of the first frame, divided by PIECE_PAGES */
+    uint8_t *bytes;   /* (nullable): the mapping, owned; NULL: no frame could be mapped */
+    uint32_t missing; /* bit I: frame I is not mapped; a read of its bytes would raise SIGBUS */
+    bool used;        /* the slot is not empty */
 } Piece;
 
 typedef struct {
-    GMutex lock; /* its reader's, but for drops */
+    GMutex lock; /* of all below; drops come from any thread */
     Piece slots[SLOTS];
     unsigned n;
     bool has_ended;
@@ -57,7 +51,7 @@ uprof_xen_map_new(int domid, GError **error)
 {
     UprofXenMap *map = g_new(UprofXenMap, 1);
 
-    /* touched here, so that no page fault happens in a hold */
+    /* the host allocates the pages here, so that no page fault happens in a hold */
     memset(map, 0, sizeof(*map));
     map->domid = (uint32_t)domid;
     map->logger.vmessage = log_nothing;
@@ -121,7 +115,7 @@ uprof_xen_map_free(UprofXenMap *map)
     g_free(map);
 }
 
-/* Returns: the piece, or the empty slot where it would be; there always is one */
+/* Returns: the piece, or an empty slot for it. PIECES_MAX leaves some slots empty. */
 static Piece *
 find_piece(Lane *lane, uint64_t number)
 {
@@ -133,7 +127,7 @@ find_piece(Lane *lane, uint64_t number)
     return &lane->slots[i];
 }
 
-/* Whether no frame of a piece of which nothing could be mapped is the guest's. */
+/* Does no frame belong to the guest? @errors: of a piece without mapped frames */
 static bool
 is_hole(const int errors[PIECE_PAGES])
 {
@@ -144,8 +138,9 @@ is_hole(const int errors[PIECE_PAGES])
 }
 
 /*
- * One call, and more only while frames are being paged in. Returns: false if nothing
- * could be mapped, for a reason that may pass
+ * Makes one call, and a few more if Xen has to page frames in.
+ *
+ * Returns: false if nothing could be mapped, for a reason that may pass
  */
 static bool
 map_piece(const UprofXenMap *map, Piece *piece)

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Access `xen`: the whole domain is paused by Xen itself, for as long as one
- * hypercall (the pause and the registers of all vCPUs that run), a copy from
- * memory that is mapped already, and another (the unpause). libvirt is not asked:
- * its suspend goes through the device model, takes milliseconds and is seen by
- * everybody.
+ * Access `xen`: Xen itself pauses the whole domain. A hold is one hypercall (the pause, and
+ * the registers of all vCPUs that run), a copy from memory that is already mapped, and one
+ * more hypercall (the unpause). libvirt is not asked: its suspend goes through the device
+ * model, takes milliseconds, and other tools see it.
  *
- * (Xen could copy a stack itself, within the hypercall that pauses, as for the debugger
- * gdbsx. Debian's Xen is built without that, and elsewhere it would walk the guest's
- * tables as the processor does, and mark their entries as accessed.)
+ * Xen could copy a stack itself in the hypercall that pauses, as for the debugger gdbsx. But
+ * Debian builds Xen without this function. The function also walks the guest's page tables like
+ * the processor, and marks their entries as accessed.
  *
- * Xen counts pauses. One unpause for each pause that succeeded, and no other:
- * then a pause by somebody else stands whatever we do, and whenever it comes.
+ * Xen counts pauses. virt-uprof makes one unpause for each pause of its own that succeeded,
+ * and no other. So a pause by somebody else stays, whenever it begins.
  *
- * Guests on Xen for ARM would need their registers' parser and walks; the calls
- * and the mappings are the same.
+ * Guests on Xen for ARM would need a parser of registers and page-table walks. The calls and
+ * the mappings are the same.
  */
 #include "uprof/xen-module.h"
 
@@ -30,15 +29,15 @@
 
 enum {
     SEGMENTS_MAX = 16,
-    CPU_KEEP_MS = 1000, /* what hvm_hw_cpu says changes with modes, not with every sample */
+    CPU_KEEP_MS = 1000, /* hvm_hw_cpu changes with the mode of a vCPU, not with every sample */
     MAP_KEEP_S = 120,
-    RAN_ON_MS = 1000, /* more than a pause takes, less than somebody who pauses thinks */
+    RAN_ON_MS = 1000, /* a hold is shorter; a person who pauses a domain takes longer */
     RELEASE_TRIES = 100,
     RELEASE_STEP_US = 1000,
     DOMID_FIRST_RESERVED = 0x7ff0, /* Xen, xen/include/public/xen.h */
 };
 
-/* What code of one selector is, learned by and by: the registers name the selector only. */
+/* A context has only the selector of a code segment. hvm_hw_cpu tells what the selector means. */
 typedef struct {
     uint16_t cs;
     UprofX86Segments segments;
@@ -46,9 +45,9 @@ typedef struct {
 
 typedef struct {
     UprofXenHvmCpu cpu;
-    uint64_t cpu_ns;       /* when it was asked for; 0: has to be */
-    bool has_cpu;          /* the last time, it was answered */
-    uint64_t held_time_ns; /* CPU time when it was held last */
+    uint64_t cpu_ns;       /* monotonic: when @cpu was read; 0: @cpu must be read */
+    bool has_cpu;          /* the last read of @cpu succeeded */
+    uint64_t held_time_ns; /* CPU time of the vCPU at its last hold */
     bool was_held;
 } Vcpu;
 
@@ -57,22 +56,21 @@ typedef struct {
     UprofXenCall *call;
     UprofXenMap *map;
     int domid;
-    char *name; /* clean */
+    char *name; /* owned; safe to print */
     uint8_t uuid[16];
     bool is_hvm;
     bool idle_stacks;
     unsigned word_bytes; /* of a PV guest */
     Vcpu *vcpus;
     UprofXenRun *runs;
-    bool *wanted; /* of each vCPU, whether its context is asked for in a hold */
+    bool *wanted; /* owned, per vCPU: a hold copies its context */
     CodeSegment segments[SEGMENTS_MAX];
     unsigned n_segments;
     bool was_held;
 
-    /* between tend and the sampler */
-    gint must_remap;
-    uint64_t tot_pages;
-    uint64_t mapped_ns;
+    gint must_remap;    /* atomic: the poller tells the sampler to drop its mappings */
+    uint64_t tot_pages; /* the poller's: memory of the domain when mappings were dropped last */
+    uint64_t mapped_ns; /* the poller's, monotonic: when that was */
 } XenGuest;
 
 static const UprofGuestOps ops;
@@ -114,7 +112,7 @@ read_uuid(const char *text, uint8_t uuid[16])
     return true;
 }
 
-/* Numbers are given anew once all have been used: a domain is its number and its UUID. */
+/* Xen reuses the numbers of ended domains, so the UUID is compared, too. */
 static bool
 is_ours(const XenGuest *xen, const UprofXenInfo *info)
 {
@@ -143,7 +141,7 @@ check_state(XenGuest *xen, const UprofXenInfo *info, const UprofTarget *target, 
     if (!info->flags.paused || target->may_be_paused)
         return true;
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
-                "domain '%s' is paused, not by us; whoever has paused it must resume it first: "
+                "domain '%s' is paused, not by virt-uprof; resume it first: "
                 "virsh resume %s, or if xl has paused it: xl unpause %d",
                 xen->name, uprof_text_shell_word(target->name, target->uuid), xen->domid);
     return false;
@@ -154,7 +152,7 @@ connect_xen(XenGuest *xen, const UprofTarget *target, UprofXenInfo *info, GError
 {
     if (xen->domid <= 0 || xen->domid >= DOMID_FIRST_RESERVED) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED,
-                    "'%s' is no domain that can be sampled: %s", xen->name,
+                    "domain '%s' cannot be sampled: %s", xen->name,
                     xen->domid == 0 ? "it is dom0, in which this program itself runs"
                                     : "it has no number");
         return false;
@@ -168,7 +166,7 @@ connect_xen(XenGuest *xen, const UprofTarget *target, UprofXenInfo *info, GError
     return true;
 }
 
-/* Asked with the guest running; costs Xen a moment of the vCPU. */
+/* Called outside holds: Xen stops the vCPU for a moment. */
 static void
 ask_cpu(XenGuest *xen, unsigned vcpu)
 {
@@ -186,13 +184,13 @@ ask_cpu(XenGuest *xen, unsigned vcpu)
         xen->segments[i].segments = own->cpu.segments;
         return;
     }
-    /* a guest that has more of them than any needs is at fault itself */
-    const unsigned place = xen->n_segments < SEGMENTS_MAX ? xen->n_segments++ : 0;
-    xen->segments[place] = (CodeSegment){ own->cpu.cs, own->cpu.segments };
+    /* usual guests have fewer code segments; another one replaces the first */
+    const unsigned index = xen->n_segments < SEGMENTS_MAX ? xen->n_segments++ : 0;
+    xen->segments[index] = (CodeSegment){ own->cpu.cs, own->cpu.segments };
 }
 
 static bool
-attach(XenGuest *xen, const UprofTarget *target, const UprofXenInfo *info, GError **error)
+attach_guest(XenGuest *xen, const UprofTarget *target, const UprofXenInfo *info, GError **error)
 {
     if (!check_state(xen, info, target, error))
         return false;
@@ -202,8 +200,8 @@ attach(XenGuest *xen, const UprofTarget *target, const UprofXenInfo *info, GErro
     xen->base.arch = target->arch ? target->arch : uprof_arch_find("x86_64");
     xen->base.grain = UPROF_GRAIN_GUEST;
     xen->base.n_vcpus = info->n_vcpus;
-    xen->base.maps_late = true;
-    xen->base.times_holds = true;
+    xen->base.maps_outside_holds = true;
+    xen->base.measures_holds = true;
     if (info->n_vcpus == 0) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
                     "domain '%s' has no vCPU yet: it is being built", xen->name);
@@ -216,8 +214,8 @@ attach(XenGuest *xen, const UprofTarget *target, const UprofXenInfo *info, GErro
         const int number = uprof_xen_call_word_bytes(xen->call, &xen->word_bytes);
         if (number != 0) {
             g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
-                        "domain '%s': Xen does not say how wide it is: %s", xen->name,
-                        g_strerror(number));
+                        "domain '%s': Xen does not tell whether the guest is 32-bit or 64-bit: %s",
+                        xen->name, g_strerror(number));
             return false;
         }
     }
@@ -235,15 +233,15 @@ xen_open(const UprofTarget *target, GError **error)
     xen->domid = target->id;
     xen->name = uprof_text_quote(target->name);
     if (connect_xen(xen, target, &info, error) &&
-        (target->rescue_only || attach(xen, target, &info, error)))
+        (target->rescue_only || attach_guest(xen, target, &info, error)))
         return &xen->base;
     xen_close(&xen->base);
     return NULL;
 }
 
-/* A page that we keep keeps the whole domain, though it is dead. */
+/* Xen cannot free a dead domain while one of its pages is mapped. */
 static UprofAnswer
-be_gone(XenGuest *xen)
+end_guest(XenGuest *xen)
 {
     uprof_xen_map_end(xen->map);
     return UPROF_GONE;
@@ -259,13 +257,13 @@ fail_call(const XenGuest *xen, const char *what, int number, GError **error)
 }
 
 static UprofAnswer
-be_busy(XenGuest *xen, UprofHindrance hindrance)
+report_busy(XenGuest *xen, UprofHindrance hindrance)
 {
     g_atomic_int_set(&xen->base.hindrance, (gint)hindrance);
     return UPROF_BUSY;
 }
 
-/* Whether @vcpu waits for an event, and nothing is wanted of it that is not known. */
+/* Can the sample do without the vCPU's context: is it offline, or blocked with no new stack? */
 static bool
 is_at_rest(const XenGuest *xen, unsigned vcpu)
 {
@@ -276,7 +274,7 @@ is_at_rest(const XenGuest *xen, unsigned vcpu)
                                              (own->was_held && own->held_time_ns == run->time_ns)));
 }
 
-/* What the segments of a guest that is not PV are, where that may have changed. */
+/* Reads hvm_hw_cpu again where it may have changed. PV guests have none. */
 static void
 refresh_cpus(XenGuest *xen, uint64_t now_ns)
 {
@@ -302,21 +300,21 @@ xen_vet(UprofGuest *guest, unsigned vcpu, GError **error)
     const uint64_t now_ns = uprof_clock_now_ns();
     UprofXenInfo info;
 
-    const int number = uprof_xen_call_look(xen->call, &info, xen->runs);
+    const int number = uprof_xen_call_read_info(xen->call, &info, xen->runs);
     if (number == ESRCH || (number == 0 && (info.flags.dying || !is_ours(xen, &info))))
-        return be_gone(xen);
+        return end_guest(xen);
     if (number != 0)
-        return fail_call(xen, "say how it is", number, error);
+        return fail_call(xen, "report its state", number, error);
     if (info.flags.shut_down)
         return info.flags.shutdown_reason == UPROF_XEN_SHUTDOWN_SUSPEND
-                   ? be_busy(xen, UPROF_HINDRANCE_JOB)
-                   : be_gone(xen);
+                   ? report_busy(xen, UPROF_HINDRANCE_JOB)
+                   : end_guest(xen);
     if (info.flags.paused)
-        return be_busy(xen, UPROF_HINDRANCE_PAUSED);
+        return report_busy(xen, UPROF_HINDRANCE_PAUSED);
     g_atomic_int_set(&guest->hindrance, UPROF_HINDRANCE_NONE);
     if (g_atomic_int_compare_and_exchange(&xen->must_remap, 1, 0))
         uprof_xen_map_drop(xen->map, UPROF_LANE_SAMPLER);
-    /* once it is held whatever it does: which places are empty is seen then */
+    /* the first hold happens even if all vCPUs rest, because it shows which ones exist */
     if (xen->was_held && is_all_at_rest(xen))
         return UPROF_IDLE;
     uprof_marker_set_ran(guest->marker, info.cpu_ns, now_ns);
@@ -341,12 +339,12 @@ xen_hold(UprofGuest *guest, unsigned vcpu, GError **error)
     if (number == 0)
         return UPROF_OK;
     if (number == ESRCH)
-        return be_gone(xen);
+        return end_guest(xen);
     if (number == EPERM || number == EACCES)
         return fail_call(xen, "pause it", number, error);
     if (number == EINPROGRESS)
         return fail_call(xen, "say whether it is paused now", number, error);
-    return UPROF_BUSY; /* nothing was done, and may be the next time */
+    return UPROF_BUSY; /* nothing was done; the next hold may succeed */
 }
 
 static UprofAnswer
@@ -355,7 +353,7 @@ xen_release(UprofGuest *guest, unsigned vcpu, GError **error)
     XenGuest *xen = as_xen(guest);
     int number = uprof_xen_call_unpause_timed(xen->call);
 
-    /* interrupted, or out of memory for a moment; never done in part */
+    /* these failures may pass, and Xen has not unpaused the domain then */
     for (unsigned tries = 0;
          (number == EINTR || number == EAGAIN || number == ENOMEM) && tries < RELEASE_TRIES;
          tries++) {
@@ -369,15 +367,15 @@ xen_release(UprofGuest *guest, unsigned vcpu, GError **error)
         if (xen->wanted[i])
             xen->vcpus[i].held_time_ns = xen->runs[i].time_ns;
     }
-    /* EINVAL: it is not paused: somebody has taken back one pause too many */
+    /* EINVAL: the domain is not paused, because somebody else has made one unpause too many */
     if (number == 0 || number == EINVAL)
         return UPROF_OK;
     if (number == ESRCH)
-        return be_gone(xen);
+        return end_guest(xen);
     return fail_call(xen, "unpause it", number, error);
 }
 
-/* The registers of a guest that is not PV name a selector; what it stands for was learned. */
+/* Returns: (nullable): what the selector @cs means; NULL if hvm_hw_cpu has not told yet */
 static const UprofX86Segments *
 find_segments(const XenGuest *xen, uint16_t cs)
 {
@@ -387,7 +385,7 @@ find_segments(const XenGuest *xen, uint16_t cs)
     return NULL;
 }
 
-/* Without a mode that is known to be this one's, no address means anything: no stack then. */
+/* If the mode of the vCPU is unknown, addresses have no meaning: with @smm no stack is copied. */
 static bool
 parse_hvm(XenGuest *xen, unsigned vcpu, UprofSlice context, UprofRegs *regs, GError **error)
 {
@@ -399,7 +397,7 @@ parse_hvm(XenGuest *xen, unsigned vcpu, UprofSlice context, UprofRegs *regs, GEr
         return false;
     const bool fits = own->has_cpu && uprof_xen_hvm_cpu_fits(&cpu, regs);
     if (!fits || !(regs->sys[UPROF_X86_CR0] & UPROF_X86_CR0_PG))
-        own->cpu_ns = 0; /* on its way to another mode, or come from one */
+        own->cpu_ns = 0; /* the vCPU changes its mode, or has just changed it */
     regs->smm = !fits;
     if (!fits || cs == cpu.cs)
         return true;
@@ -411,12 +409,12 @@ parse_hvm(XenGuest *xen, unsigned vcpu, UprofSlice context, UprofRegs *regs, GEr
     return uprof_xen_hvm_regs_parse(context, &cpu, regs, NULL, error);
 }
 
-/* The contexts of a guest that somebody else has paused. */
+/* Reads the contexts of a guest that somebody else has paused. */
 static UprofAnswer
 look_at_paused(XenGuest *xen, GError **error)
 {
     UprofXenInfo info;
-    int number = uprof_xen_call_look(xen->call, &info, xen->runs);
+    int number = uprof_xen_call_read_info(xen->call, &info, xen->runs);
 
     for (unsigned vcpu = 0; number == 0 && vcpu < xen->base.n_vcpus; vcpu++) {
         xen->wanted[vcpu] = xen->runs[vcpu].online;
@@ -426,7 +424,7 @@ look_at_paused(XenGuest *xen, GError **error)
     if (number == 0)
         number = uprof_xen_call_contexts(xen->call, false, xen->wanted);
     if (number == ESRCH)
-        return be_gone(xen);
+        return end_guest(xen);
     return number == 0 ? UPROF_OK : fail_call(xen, "show its registers", number, error);
 }
 
@@ -471,9 +469,9 @@ xen_read(UprofGuest *guest, UprofLane lane, UprofSpan *spans, unsigned n)
     uprof_xen_map_read(as_xen(guest)->map, lane, may_map, spans, n);
 }
 
-/* Memory that the guest has given back must not be looked at for long. */
+/* Pages that the guest has returned to Xen must not stay mapped for long. */
 static void
-xen_tend(UprofGuest *guest)
+xen_poll(UprofGuest *guest)
 {
     XenGuest *xen = as_xen(guest);
     const uint64_t now_ns = uprof_clock_now_ns();
@@ -481,7 +479,7 @@ xen_tend(UprofGuest *guest)
 
     const int number = uprof_xen_call_info(xen->call, &info);
     if (number == ESRCH || (number == 0 && (info.flags.dying || !is_ours(xen, &info)))) {
-        be_gone(xen);
+        end_guest(xen);
         return;
     }
     if (number != 0 ||
@@ -504,8 +502,10 @@ xen_facts(UprofGuest *guest, UprofGuestFacts *facts)
 }
 
 /*
- * Whether the domain has run on after the look before the hold that the marker
- * flags: for longer than it took to ask for the pause, and a while for the pause.
+ * Has the domain run since the hold that the marker flags? The marker has the domain's CPU time
+ * at the last check. Every vCPU may have run from this check until the stop was asked for, and
+ * for RAN_ON_MS until the pause. If the domain has had more CPU time than that, it has run since
+ * the hold.
  */
 static bool
 has_run_on(const XenGuest *xen, const UprofXenInfo *info)
@@ -522,10 +522,9 @@ has_run_on(const XenGuest *xen, const UprofXenInfo *info)
 }
 
 /*
- * A hypercall is made or not made, and the process that made it is gone: there
- * is nothing to wait for. What is paused now and was running when the dead
- * process began is paused by it, once, unless it has run on meanwhile: then that
- * pause is over, and this is another's.
+ * A hypercall of the dead process is complete or was never made, so there is nothing to wait
+ * for. The domain ran when that process began. If the domain is paused now, the dead process has
+ * paused it once. But if the domain has run since the hold, somebody else has paused it.
  */
 static bool
 xen_rescue(UprofGuest *guest, bool asked, GError **error)
@@ -581,7 +580,8 @@ xen_find(int domid, UprofXenDomain *domain, GError **error)
     const int number = uprof_xen_call_info(call, &info);
     if (number != 0) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
-                    "%s: Xen does not say what it is: %s; see: xl list", shown, g_strerror(number));
+                    "%s: Xen gives no information about the domain: %s; see: xl list", shown,
+                    g_strerror(number));
         return false;
     }
     const uint8_t *u = info.uuid;
@@ -603,7 +603,7 @@ static const UprofGuestOps ops = {
     .release = xen_release,
     .read_regs = xen_read_regs,
     .read = xen_read,
-    .tend = xen_tend,
+    .poll = xen_poll,
     .facts = xen_facts,
     .rescue = xen_rescue,
 };

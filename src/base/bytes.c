@@ -62,7 +62,7 @@ uprof_bytes_u64(UprofBytes *bytes, uint64_t *value)
     return true;
 }
 
-/* What does not fit into 64 bits must be padding: zeros, or in the signed form the sign. */
+/* Bits beyond 64 must be padding: zeros, or copies of the sign bit in the signed form. */
 static bool
 read_leb(UprofBytes *bytes, bool is_signed, uint64_t *value)
 {
@@ -82,7 +82,7 @@ read_leb(UprofBytes *bytes, bool is_signed, uint64_t *value)
             shift += 7;
             continue;
         }
-        /* the tenth byte has the last bit, which it repeats where there is a sign */
+        /* The tenth byte has bit 63; in the signed form its other bits are copies of it. */
         const uint8_t lowest = shift == 63 ? bits & 1 : 0;
         found |= (uint64_t)lowest << 63;
         if (bits != (is_signed ? (found >> 63 ? 0x7f : 0) : lowest))
@@ -152,7 +152,7 @@ uprof_slice_sub(UprofSlice slice, uint64_t offset, uint64_t len, UprofSlice *sub
     if (offset > slice.len || len > slice.len - offset)
         return false;
 
-    /* no arithmetic on a NULL pointer, not even by 0 */
+    /* Arithmetic on a NULL pointer is undefined, even with 0. */
     sub->data = slice.data ? (const uint8_t *)slice.data + offset : NULL;
     sub->len = len;
     return true;

@@ -6,12 +6,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <poll.h>
+#include <seccomp.h>
 #include <signal.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -20,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Sanitizers map terabytes, and have system calls of their own. */
+/* Sanitizers map terabytes and make system calls of their own. */
 #if defined(__SANITIZE_ADDRESS__)
 #define IS_SANITIZED true
 #elif defined(__has_feature)
@@ -32,16 +29,10 @@
 #define IS_SANITIZED false
 #endif
 
-#if defined(__x86_64__)
-#define CALLS_ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define CALLS_ARCH AUDIT_ARCH_AARCH64
-#endif
-
 enum {
     BUFFER_BYTES = 64 * 1024,
     PIPE_FD = 3,
-    EXIT_UNSAFE = 99, /* the child could not give up its rights: it has done nothing */
+    EXIT_UNSAFE = 99, /* the child could not drop its rights, and did nothing else */
 };
 
 struct _UprofChildOutput {
@@ -51,7 +42,7 @@ struct _UprofChildOutput {
 };
 
 static void
-flush(UprofChildOutput *output)
+flush_output(UprofChildOutput *output)
 {
     size_t done = 0;
 
@@ -60,7 +51,7 @@ flush(UprofChildOutput *output)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            _exit(1); /* nobody reads it any more */
+            _exit(1); /* the parent closed the pipe */
         done += (size_t)n;
     }
     output->len = 0;
@@ -78,19 +69,19 @@ uprof_child_put(UprofChildOutput *output, const void *bytes, size_t len)
         at += n;
         len -= n;
         if (output->len == BUFFER_BYTES)
-            flush(output);
+            flush_output(output);
     }
 }
 
 static bool
-limit(int resource, uint64_t value)
+set_limit(int resource, uint64_t value)
 {
     const struct rlimit limits = { value, value };
 
     return setrlimit((__rlimit_resource_t)resource, &limits) == 0;
 }
 
-/* Bytes of address space that this process has by now. */
+/* Returns: bytes of address space that this process uses now; 0 if unknown */
 static uint64_t
 read_address_space(void)
 {
@@ -101,73 +92,54 @@ read_address_space(void)
     return g_ascii_strtoull(text, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-#ifdef CALLS_ARCH
-#define ALLOW(name)                                                                                \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1),                                         \
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+/* Calls for private memory, for writing to open descriptors, and for ending. */
+static const int allowed_calls[] = {
+    SCMP_SYS(write),          SCMP_SYS(brk),          SCMP_SYS(munmap),
+    SCMP_SYS(mremap),         SCMP_SYS(mprotect),     SCMP_SYS(madvise),
+    SCMP_SYS(futex),          SCMP_SYS(getpid),       SCMP_SYS(gettid),
+    SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigreturn),
+    SCMP_SYS(sigaltstack),    SCMP_SYS(sched_yield),  SCMP_SYS(clock_gettime),
+    SCMP_SYS(getrandom),      SCMP_SYS(exit),         SCMP_SYS(exit_group),
+};
 
-/* Memory that is nobody else's, writing to what is open, and its end. All else is refused. */
+/* Compares the low 32 bits of argument @n: the kernel ignores the upper bits of an int. */
+#define INT_ARGUMENT_IS(n, value) SCMP_CMP64(n, SCMP_CMP_MASKED_EQ, UINT32_MAX, (uint32_t)(value))
+
+static bool
+add_rules(scmp_filter_ctx filter)
+{
+    bool ok = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) == 0;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(allowed_calls); i++)
+        ok = ok && seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed_calls[i], 0) == 0;
+    /* abort() sends the signal to this process, and malloc() maps memory without a file. */
+    return ok &&
+           seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+                            INT_ARGUMENT_IS(0, getpid())) == 0 &&
+           seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1, INT_ARGUMENT_IS(4, -1)) == 0;
+}
+
+/* All other calls fail with EPERM from now on. */
 static bool
 forbid_calls(void)
 {
-    struct sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CALLS_ARCH, 1, 0),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        ALLOW(write),
-        ALLOW(brk),
-        ALLOW(munmap),
-        ALLOW(mremap),
-        ALLOW(mprotect),
-        ALLOW(madvise),
-        ALLOW(futex),
-        ALLOW(getpid),
-        ALLOW(gettid),
-        ALLOW(rt_sigprocmask),
-        ALLOW(rt_sigaction),
-        ALLOW(rt_sigreturn),
-        ALLOW(sigaltstack),
-        ALLOW(sched_yield),
-        ALLOW(clock_gettime),
-        ALLOW(getrandom),
-        ALLOW(exit),
-        ALLOW(exit_group),
-        /* for abort(), of itself */
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 0, 4),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)getpid(), 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        /* without a file */
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 3),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[4])),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, UINT32_MAX, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-    };
-    const struct sock_fprog program = { G_N_ELEMENTS(filter), filter };
+    const scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+    const bool ok = filter && add_rules(filter) && seccomp_load(filter) == 0;
 
-    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+    seccomp_release(filter);
+    return ok;
 }
-#else
-static bool
-forbid_calls(void)
-{
-    return true; /* there remain no files and no rights to get any */
-}
-#endif
 
-/* Keeps the pipe as PIPE_FD, and /dev/null for what a library says. */
+/* The pipe becomes PIPE_FD. Standard streams lead to /dev/null, because libraries print. */
 static bool
-give_up_files(int fd)
+close_files(int fd)
 {
-    const int nothing = open("/dev/null", O_RDWR);
+    const int null = open("/dev/null", O_RDWR);
 
-    if (nothing < 0 || dup2(fd, PIPE_FD) < 0)
+    if (null < 0 || dup2(fd, PIPE_FD) < 0)
         return false;
     for (int i = 0; i < PIPE_FD; i++)
-        if (dup2(nothing, i) < 0)
+        if (dup2(null, i) < 0)
             return false;
     if (syscall(SYS_close_range, PIPE_FD + 1, UINT32_MAX, 0) == 0)
         return true;
@@ -177,11 +149,12 @@ give_up_files(int fd)
 }
 
 /*
- * @maps: lines of /proc/self/maps: "START-END rwxs ...". What is shared and may be
- * written is somebody else's as well: a vCPU's page, the guardian's.
+ * Unmaps memory that other processes share, such as the page of a vCPU or of the guardian.
+ *
+ * @maps: lines of /proc/self/maps: "START-END rwxs ..."
  */
 static void
-give_up_shared_memory(const char *maps)
+unmap_shared_memory(const char *maps)
 {
     for (const char *line = maps; line && *line; line = strchr(line, '\n')) {
         char *at;
@@ -196,13 +169,13 @@ give_up_shared_memory(const char *maps)
 }
 
 static bool
-give_up_rights(const UprofChildPlan *plan, uint64_t address_space)
+drop_rights(const UprofChildPlan *plan, uint64_t address_space)
 {
     const unsigned seconds = (plan->time_max_ms + 999) / 1000;
 
-    return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && limit(RLIMIT_CPU, seconds) &&
-           (IS_SANITIZED || limit(RLIMIT_AS, address_space + plan->memory_max)) &&
-           limit(RLIMIT_CORE, 0) && limit(RLIMIT_NOFILE, 0) &&
+    return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && set_limit(RLIMIT_CPU, seconds) &&
+           (IS_SANITIZED || set_limit(RLIMIT_AS, address_space + plan->memory_max)) &&
+           set_limit(RLIMIT_CORE, 0) && set_limit(RLIMIT_NOFILE, 0) &&
            prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && (IS_SANITIZED || forbid_calls());
 }
 
@@ -212,19 +185,19 @@ run_child(const UprofChildPlan *plan, int fd, UprofChildOutput *output, const ch
 {
     static const int handled[] = { SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGXCPU };
 
-    /* who dies here does so quietly */
+    /* The handlers of the parent must not run in the child. */
     for (size_t i = 0; i < G_N_ELEMENTS(handled); i++)
         signal(handled[i], SIG_DFL);
-    give_up_shared_memory(maps);
-    if (!give_up_files(fd) || !give_up_rights(plan, address_space))
+    unmap_shared_memory(maps);
+    if (!close_files(fd) || !drop_rights(plan, address_space))
         _exit(EXIT_UNSAFE);
     output->fd = PIPE_FD;
     plan->work(output, plan->data);
-    flush(output);
+    flush_output(output);
     _exit(0);
 }
 
-/* Returns: whether there may be more */
+/* Returns: false at the end of the answer, or if a limit is reached */
 static bool
 read_some(int fd, const UprofChildPlan *plan, uint64_t deadline_ns, GByteArray *answer,
           UprofChildEnd *end)
@@ -273,12 +246,6 @@ read_answer(pid_t pid, int fd, const UprofChildPlan *plan, UprofChildEnd *end)
     return answer;
 }
 
-bool
-uprof_child_is_bound(void)
-{
-    return !IS_SANITIZED;
-}
-
 GByteArray *
 uprof_child_run(const UprofChildPlan *plan, UprofChildEnd *end, GError **error)
 {
@@ -292,17 +259,16 @@ uprof_child_run(const UprofChildPlan *plan, UprofChildEnd *end, GError **error)
         return NULL;
     }
     if (pipe2(fds, O_CLOEXEC) < 0) {
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "no pipe to a child: %s",
-                    g_strerror(errno));
+        uprof_error_fail_errno(error, "no pipe to a child process");
         return NULL;
     }
     const pid_t pid = fork();
     if (pid == 0)
         run_child(plan, fds[1], output, maps, address_space);
+    if (pid < 0)
+        uprof_error_fail_errno(error, "no child process");
     close(fds[1]);
     if (pid < 0) {
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "no child process: %s",
-                    g_strerror(errno));
         close(fds[0]);
         return NULL;
     }

@@ -26,6 +26,12 @@ uprof_clock_utc_ns(void)
     return read_clock(CLOCK_REALTIME);
 }
 
+int64_t
+uprof_clock_utc_s(void)
+{
+    return (int64_t)(uprof_clock_utc_ns() / UPROF_NS_PER_S);
+}
+
 uint64_t
 uprof_clock_cpu_ns(void)
 {

@@ -4,8 +4,8 @@
 #include <glib.h>
 
 /*
- * Values below 128 have buckets of their own. Above, the leading seven bits,
- * 64 to 127, choose the bucket, and how far they were shifted its group of 64.
+ * Each value below 128 has a bucket of its own. For a larger value, its leading seven bits
+ * (64 to 127) choose the bucket in a group of 64, and their shift chooses the group.
  */
 static unsigned
 find_shift(uint64_t ns)
@@ -63,5 +63,5 @@ uprof_histogram_percentile(const UprofHistogram *histogram, unsigned percent)
         if (sum >= wanted)
             return MIN(last_ns(i), histogram->max_ns);
     }
-    return histogram->max_ns; /* a bucket was full */
+    return histogram->max_ns; /* a bucket counter is saturated */
 }

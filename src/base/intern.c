@@ -6,12 +6,12 @@
 #include "uprof/text.h"
 
 /*
- * A name is its text, behind a type that is never completed. They are kept in
- * a tree and not in a hash table, whose keys a guest could choose to collide.
+ * A UprofName is a pointer to its text; the type is never defined. Names are kept in a tree
+ * because a guest could choose names that collide in a hash table.
  */
 struct _UprofNames {
-    GTree *texts; /* of char, owned; key and value are the same */
-    size_t max;
+    GTree *texts; /* (element-type utf8): owned; key and value are the same pointer */
+    size_t max;   /* names */
 };
 
 static int
@@ -60,8 +60,8 @@ uprof_names_marker(UprofNames *names, const char *marker)
     char *text = g_tree_lookup(names->texts, marker);
 
     if (!text) {
-        /* one more than the limit, so that there is room for saying so */
-        if (uprof_names_count(names) >= names->max && strcmp(marker, full) != 0)
+        /* "[unknown]" itself may exceed the limit by one. */
+        if ((size_t)g_tree_nnodes(names->texts) >= names->max && strcmp(marker, full) != 0)
             return uprof_names_marker(names, full);
         text = g_strdup(marker);
         g_tree_insert(names->texts, text, text);
@@ -69,9 +69,9 @@ uprof_names_marker(UprofNames *names, const char *marker)
     return (const UprofName *)text;
 }
 
-/* "[image+0x1a2b]", made of letters that need no cleaning */
+/* Is @text like "[image+0x1a2b]", with only characters that need no cleaning? */
 static bool
-is_place(const char *text)
+is_image_offset(const char *text)
 {
     static const char image[] = G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "._-";
     const size_t len = strspn(text + 1, image);
@@ -91,7 +91,7 @@ is_marker(const char *text)
     for (size_t i = 0; i < G_N_ELEMENTS(markers); i++)
         if (strcmp(text, markers[i]) == 0)
             return true;
-    return is_place(text);
+    return is_image_offset(text);
 }
 
 const UprofName *
@@ -117,12 +117,6 @@ uprof_names_read_back(UprofNames *names, UprofSlice raw)
         return uprof_names_marker(names, whole);
     }
     return uprof_names_intern(names, raw);
-}
-
-size_t
-uprof_names_count(const UprofNames *names)
-{
-    return g_tree_nnodes(names->texts);
 }
 
 const char *

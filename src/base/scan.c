@@ -13,7 +13,7 @@ byte_at(UprofSlice slice, size_t i)
 }
 
 static UprofSlice
-skip(UprofSlice slice, size_t len)
+skip_bytes(UprofSlice slice, size_t len)
 {
     uprof_slice_sub(slice, len, slice.len - len, &slice);
     return slice;
@@ -30,7 +30,7 @@ uprof_scan_line(UprofScan *scan, UprofSlice *line)
     const char *end = memchr(rest.data, '\n', rest.len);
     const size_t len = end ? (size_t)(end - (const char *)rest.data) : rest.len;
 
-    scan->rest = skip(rest, end ? len + 1 : len);
+    scan->rest = skip_bytes(rest, end ? len + 1 : len);
     scan->line++;
     line->data = rest.data;
     line->len = len > 0 && byte_at(rest, len - 1) == '\r' ? len - 1 : len;
@@ -56,7 +56,7 @@ uprof_scan_word(UprofSlice *line, UprofSlice *word)
         end++;
 
     uprof_slice_sub(*line, start, end - start, word);
-    *line = skip(*line, end);
+    *line = skip_bytes(*line, end);
     return true;
 }
 
@@ -111,7 +111,7 @@ uprof_slice_split(UprofSlice slice, char separator, UprofSlice *before, UprofSli
 
     const size_t at = found - (const char *)slice.data;
     *before = (UprofSlice){ slice.data, at };
-    *behind = skip(slice, at + 1);
+    *behind = skip_bytes(slice, at + 1);
     return true;
 }
 
@@ -127,7 +127,7 @@ uprof_slice_trim(UprofSlice slice)
     while (slice.len > 0 && is_space(byte_at(slice, slice.len - 1)))
         slice.len--;
     while (slice.len > 0 && is_space(byte_at(slice, 0)))
-        slice = skip(slice, 1);
+        slice = skip_bytes(slice, 1);
     return slice;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "uprof/text.h"
+#include "text-priv.h"
 
 #include <string.h>
 
 static const char ellipsis[] = "...";
 
-/* Returns: what is shown for @c; @c itself if it is harmless */
+/* Returns: the character to show for @c */
 static gunichar
 make_harmless(gunichar c)
 {
@@ -26,14 +26,14 @@ make_harmless(gunichar c)
 }
 
 static GString *
-decode(UprofSlice raw)
+make_utf8(UprofSlice raw)
 {
     const char *at = raw.data;
     size_t left = MIN(raw.len, UPROF_TEXT_RAW_BYTES_MAX);
     GString *out = g_string_sized_new(left);
 
     while (left > 0) {
-        /* a NUL is a control character like others; g_utf8_*() would call it invalid */
+        /* NUL is an ordinary control character here, but invalid for g_utf8_*(). */
         const gunichar c = *at ? g_utf8_get_char_validated(at, left) : 0;
         const bool is_valid = c != (gunichar)-1 && c != (gunichar)-2;
         const size_t len = is_valid ? g_unichar_to_utf8(c, NULL) : 1;
@@ -45,7 +45,7 @@ decode(UprofSlice raw)
     return out;
 }
 
-/* folded stacks end in a blank and a number */
+/* A folded stack ends in a blank and a number; a name must not. */
 static void
 join_count(GString *text)
 {
@@ -80,7 +80,7 @@ replace_first(GString *text, char from, char to)
 }
 
 static void
-cut(GString *text, bool force)
+shorten_text(GString *text, bool force)
 {
     if (text->len <= UPROF_TEXT_BYTES_MAX && !force)
         return;
@@ -98,7 +98,7 @@ uprof_text_clean(UprofSlice raw)
     if (raw.len == 0)
         return g_strdup("[unknown]");
 
-    GString *text = decode(raw);
+    GString *text = make_utf8(raw);
 
     for (char *c = text->str; *c; c++)
         if (*c == ';')
@@ -107,7 +107,7 @@ uprof_text_clean(UprofSlice raw)
     replace_first(text, '#', '_');
     replace_first(text, '[', '{');
     disarm_suffix(text);
-    cut(text, raw.len > UPROF_TEXT_RAW_BYTES_MAX);
+    shorten_text(text, raw.len > UPROF_TEXT_RAW_BYTES_MAX);
     return g_string_free(text, FALSE);
 }
 
@@ -122,9 +122,9 @@ uprof_text_quote(const char *raw)
 char *
 uprof_text_quote_slice(UprofSlice raw)
 {
-    GString *text = decode(raw);
+    GString *text = make_utf8(raw);
 
-    cut(text, raw.len > UPROF_TEXT_RAW_BYTES_MAX);
+    shorten_text(text, raw.len > UPROF_TEXT_RAW_BYTES_MAX);
     return g_string_free(text, FALSE);
 }
 

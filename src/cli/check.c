@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * check: the doctor. One line per finding, and what to do about it. With a
- * domain it takes a few samples, so that what it says was measured; without one
- * it looks at the host only.
+ * check.c - the command check: what works, what does not, and what to do about it
+ *
+ * The command prints one line per finding. The findings about a domain come from a few samples.
+ * Without a domain, the command checks the host.
  */
 #include "commands-priv.h"
 
-#include "domid-priv.h"
+#include "uprof/domid.h"
 #include "exit-priv.h"
-#include "module-priv.h"
-#include "session-priv.h"
-#include "summary-priv.h"
+#include "uprof/json-writer.h"
+#include "uprof/xen-loader.h"
+#include "uprof/session.h"
+#include "run-summary-priv.h"
 #include "uprof/clock.h"
 #include "uprof/text.h"
 
@@ -22,10 +24,10 @@
 
 enum {
     PROBES = 16,
-    PROBE_PAUSE_US = 15 * 1000,
-    PROBE_PAUSE_MAX_US = 500 * 1000,
-    ONE_FRAME_PERCENT = 50,
-    CALLS_PERCENT = 90,
+    PROBE_PAUSE_US = 15 * 1000,      /* the shortest pause after a probe */
+    PROBE_PAUSE_MAX_US = 500 * 1000, /* the longest one, whatever the budget is */
+    ONE_FRAME_PERCENT = 50,          /* a larger share of stacks with one frame gets a warning */
+    CALLS_PERCENT = 90,              /* a smaller share of calls that agree gets a warning */
     MODULES_SHOWN = 5,
 };
 
@@ -35,15 +37,15 @@ static const char *const level_names[] = { "ok", "note", "warn", "FAIL" };
 
 typedef struct {
     Level level;
-    const char *topic;
-    char *text;
+    const char *topic; /* literal */
+    char *text;        /* owned */
 } Finding;
 
-/* What is said about one domain, or about the host. */
+/* The findings about one domain, or about the host. */
 typedef struct {
-    char *title;
-    GArray *findings; /* of Finding */
-    int code;
+    char *title;         /* owned */
+    GArray *findings;    /* of Finding; owned */
+    UprofErrorCode code; /* of the worst finding */
 } Diagnosis;
 
 static void
@@ -71,11 +73,11 @@ clear_diagnosis(Diagnosis *diagnosis)
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Diagnosis, clear_diagnosis)
 
-static void find(Diagnosis *diagnosis, Level level, const char *topic, const char *format, ...)
-    G_GNUC_PRINTF(4, 5);
+static void add_finding(Diagnosis *diagnosis, Level level, const char *topic, const char *format,
+                        ...) G_GNUC_PRINTF(4, 5);
 
 static void
-find(Diagnosis *diagnosis, Level level, const char *topic, const char *format, ...)
+add_finding(Diagnosis *diagnosis, Level level, const char *topic, const char *format, ...)
 {
     Finding finding = { .level = level, .topic = topic };
     va_list arguments;
@@ -87,10 +89,10 @@ find(Diagnosis *diagnosis, Level level, const char *topic, const char *format, .
 }
 
 static void
-find_error(Diagnosis *diagnosis, const char *topic, const GError *error)
+add_error(Diagnosis *diagnosis, const char *topic, const GError *error)
 {
-    find(diagnosis, LEVEL_FAIL, topic, "%s", error->message);
-    diagnosis->code = uprof_exit_worse(diagnosis->code, uprof_exit_code(error));
+    add_finding(diagnosis, LEVEL_FAIL, topic, "%s", error->message);
+    diagnosis->code = uprof_error_merge(diagnosis->code, uprof_error_code_of(error));
 }
 
 static void
@@ -110,19 +112,23 @@ print_text(const Diagnosis *diagnosis, bool quiet)
 }
 
 static void
-append_json(GString *out, const Diagnosis *diagnosis)
+write_json(UprofJsonWriter *json, const Diagnosis *diagnosis)
 {
-    g_string_append(out, "{\"title\": \"");
-    uprof_text_append_json(out, diagnosis->title);
-    g_string_append_printf(out, "\", \"exit\": %d, \"findings\": [", diagnosis->code);
+    uprof_json_begin(json, NULL, UPROF_JSON_OBJECT);
+    uprof_json_string(json, "title", diagnosis->title);
+    uprof_json_int(json, "exit", uprof_exit_of_code(diagnosis->code));
+    uprof_json_begin(json, "findings", UPROF_JSON_ARRAY);
     for (guint i = 0; i < diagnosis->findings->len; i++) {
         const Finding *finding = &g_array_index(diagnosis->findings, Finding, i);
-        g_string_append_printf(out, "%s\n  {\"level\": \"%s\", \"topic\": \"%s\", \"text\": \"",
-                               i > 0 ? "," : "", level_names[finding->level], finding->topic);
-        uprof_text_append_json(out, finding->text);
-        g_string_append(out, "\"}");
+        uprof_json_break_line(json, "\n  ");
+        uprof_json_begin(json, NULL, UPROF_JSON_OBJECT);
+        uprof_json_string(json, "level", level_names[finding->level]);
+        uprof_json_string(json, "topic", finding->topic);
+        uprof_json_string(json, "text", finding->text);
+        uprof_json_end(json, UPROF_JSON_OBJECT);
     }
-    g_string_append(out, "]}");
+    uprof_json_end(json, UPROF_JSON_ARRAY);
+    uprof_json_end(json, UPROF_JSON_OBJECT);
 }
 
 static bool
@@ -132,7 +138,7 @@ is_qemu(const UprofSession *session)
 }
 
 static void
-find_access(Diagnosis *diagnosis, const UprofSession *session)
+describe_access(Diagnosis *diagnosis, const UprofSession *session)
 {
     const UprofRun *run = session->run;
     UprofGuestFacts facts;
@@ -141,36 +147,38 @@ find_access(Diagnosis *diagnosis, const UprofSession *session)
     if (run->hold.count > 0) {
         g_autofree char *p50 = uprof_format_ns(uprof_histogram_percentile(&run->hold, 50));
         g_autofree char *max = uprof_format_ns(run->hold.max_ns);
-        find(diagnosis, LEVEL_OK, "access",
-             "%s: %" G_GUINT64_FORMAT " probe holds of %s, median %s, longest %s", run->access,
-             run->hold.count,
-             session->guest->grain == UPROF_GRAIN_VCPU ? "one vCPU each" : "the whole guest", p50,
-             max);
+        add_finding(diagnosis, LEVEL_OK, "access",
+                    "%s: %" G_GUINT64_FORMAT " test holds of %s, median %s, longest %s",
+                    run->access, run->hold.count,
+                    session->guest->grain == UPROF_GRAIN_VCPU ? "one vCPU" : "the complete guest",
+                    p50, max);
     } else {
-        find(diagnosis, LEVEL_OK, "access", "%s: nothing was held", run->access);
+        add_finding(diagnosis, LEVEL_OK, "access", "%s: no hold was needed", run->access);
     }
-    find(diagnosis, LEVEL_NOTE, "access", "why: %s", session->why);
+    add_finding(diagnosis, LEVEL_NOTE, "access", "why: %s", session->why);
     if (facts.why_slow)
-        find(diagnosis, LEVEL_WARN, "memory", "read by %s, milliseconds a piece: %s", facts.reads,
-             facts.why_slow);
+        add_finding(diagnosis, LEVEL_WARN, "memory",
+                    "read by %s, which takes milliseconds for each read: %s", facts.reads,
+                    facts.why_slow);
     else if (facts.pid == 0)
-        find(diagnosis, LEVEL_OK, "memory", "read by %s: %" G_GUINT64_FORMAT " MiB", facts.reads,
-             facts.ram_bytes / 1048576);
+        add_finding(diagnosis, LEVEL_OK, "memory", "read by %s: %" G_GUINT64_FORMAT " MiB",
+                    facts.reads, facts.ram_bytes / 1048576);
     else
-        find(diagnosis, LEVEL_OK, "memory",
-             "read by %s from QEMU's process %d: %u ranges, %" G_GUINT64_FORMAT " MiB", facts.reads,
-             facts.pid, facts.n_ranges, facts.ram_bytes / 1048576);
+        add_finding(diagnosis, LEVEL_OK, "memory",
+                    "read by %s from QEMU's process %d: %u ranges, %" G_GUINT64_FORMAT " MiB",
+                    facts.reads, facts.pid, facts.n_ranges, facts.ram_bytes / 1048576);
     if (is_qemu(session))
-        find(diagnosis, LEVEL_NOTE, "taint",
-             "monitor queries mark the domain 'custom-monitor' in libvirt until it stops");
+        add_finding(diagnosis, LEVEL_NOTE, "taint",
+                    "queries of QEMU's monitor make libvirt mark the domain as 'custom-monitor' "
+                    "until it stops");
 }
 
 /*
- * libvirt saves the state of a domain with each query of its monitor (it marks
- * the domain as tainted), and syncs it: on a disk that takes most of a hold.
+ * Each query of the monitor makes libvirt mark the domain as tainted, save the domain's state
+ * and sync the file. On a disk, the sync takes most of a hold.
  */
 static void
-find_state_folder(Diagnosis *diagnosis, const UprofSession *session)
+describe_state_folder(Diagnosis *diagnosis, const UprofSession *session)
 {
     static const char folder[] = "/run/libvirt/qemu";
     struct statfs info;
@@ -178,14 +186,15 @@ find_state_folder(Diagnosis *diagnosis, const UprofSession *session)
     if (is_qemu(session) && session->guest->grain != UPROF_GRAIN_VCPU &&
         session->domain->is_local && g_str_has_suffix(session->domain->uri, "/system") &&
         statfs(folder, &info) == 0 && info.f_type != TMPFS_MAGIC)
-        find(diagnosis, LEVEL_WARN, "libvirt",
-             "%s is on a disk, to which each sample makes libvirt write several times: mount a "
-             "tmpfs on /run",
-             folder);
+        add_finding(
+            diagnosis, LEVEL_WARN, "libvirt",
+            "%s is on a disk, and each sample makes libvirt write there several times: mount a "
+            "tmpfs on /run",
+            folder);
 }
 
 static void
-find_rate(Diagnosis *diagnosis, const UprofSession *session)
+describe_rate(Diagnosis *diagnosis, const UprofSession *session)
 {
     const UprofHistogram *hold = &session->run->hold;
     const uint64_t p50_ns = uprof_histogram_percentile(hold, 50);
@@ -196,44 +205,44 @@ find_rate(Diagnosis *diagnosis, const UprofSession *session)
     const uint64_t max_mhz = budget_ppm * (UPROF_NS_PER_S / 1000) / p50_ns;
     g_autofree char *rate = uprof_format_hz(MAX(max_mhz, 1));
     g_autofree char *budget = uprof_format_budget(budget_ppm);
-    find(diagnosis, LEVEL_NOTE, "rate",
-         "up to %s Hz within --budget %s: each sample stops %s for so long", rate, budget,
-         session->guest->grain == UPROF_GRAIN_VCPU ? "its vCPU" : "the guest");
+    add_finding(diagnosis, LEVEL_NOTE, "rate",
+                "up to %s Hz within --budget %s: each sample stops %s for the median hold time",
+                rate, budget, session->guest->grain == UPROF_GRAIN_VCPU ? "its vCPU" : "the guest");
 }
 
 static void
-find_mode(Diagnosis *diagnosis, const UprofSession *session, const UprofRegs *regs)
+describe_mode(Diagnosis *diagnosis, const UprofSession *session, const UprofRegs *regs)
 {
-    find(diagnosis, LEVEL_OK, "guest", "%s, %u-bit code, paging %s, %u vCPU%s", session->run->arch,
-         regs->word_bytes * 8, uprof_mem_mode_name(uprof_mem_mode(regs)),
-         (unsigned)session->run->vcpus, session->run->vcpus == 1 ? "" : "s");
+    add_finding(diagnosis, LEVEL_OK, "guest", "%s, %u-bit code, paging %s, %u vCPU%s",
+                session->run->arch, regs->word_bytes * 8,
+                uprof_paging_mode_name(uprof_paging_mode(regs)), (unsigned)session->run->vcpus,
+                session->run->vcpus == 1 ? "" : "s");
 }
 
-/* What callers are found by where this image's code runs. */
 static void
-find_tables(Diagnosis *diagnosis, const UprofSymSource *source)
+describe_tables(Diagnosis *diagnosis, const UprofSymSource *source)
 {
     g_autofree char *path = uprof_text_quote(source->path);
 
     if (!source->cfi) {
-        find(diagnosis, LEVEL_NOTE, "unwind tables",
-             "'%s' has none: callers are found by its code and frame pointers", path);
+        add_finding(diagnosis, LEVEL_NOTE, "unwind tables",
+                    "'%s' has none: callers are found by code and frame pointers", path);
         return;
     }
     const UprofCfiSummary summary = uprof_cfi_summary(source->cfi);
-    find(diagnosis, LEVEL_OK, "unwind tables",
-         "'%s': %zu entries for %zu functions, %zu KiB of memory; by its code and frame pointers "
-         "where there are none",
-         path, summary.n_fdes, source->n_symbols, summary.n_bytes / 1024);
+    add_finding(
+        diagnosis, LEVEL_OK, "unwind tables",
+        "'%s': %zu entries for %zu functions, %zu KiB of memory; for code without an entry, "
+        "callers are found by code and frame pointers",
+        path, summary.n_fdes, source->n_symbols, summary.n_bytes / 1024);
     if (summary.n_dropped > 0)
-        find(diagnosis, LEVEL_WARN, "unwind tables",
-             "'%s': %zu entries are broken, and as if they were not there", path,
-             summary.n_dropped);
+        add_finding(diagnosis, LEVEL_WARN, "unwind tables",
+                    "'%s': %zu entries are damaged and are ignored", path, summary.n_dropped);
 }
 
-/* Of what processes have mapped, as far as samples lay in it: what nobody here has. */
+/* Lists the files of guest processes that samples were in and that have no symbol file. */
 static void
-find_modules(Diagnosis *diagnosis, const UprofSym *sym)
+describe_modules(Diagnosis *diagnosis, const UprofSym *sym)
 {
     UprofSymModule module;
     unsigned n_named = 0, n_bare = 0;
@@ -242,40 +251,45 @@ find_modules(Diagnosis *diagnosis, const UprofSym *sym)
         n_named += module.path != NULL;
         if (module.path || n_bare++ >= MODULES_SHOWN)
             continue;
-        find(diagnosis, LEVEL_NOTE, "symbols",
-             "no file for %s, build-id %s: its frames will be addresses; give it with -s, or the "
-             "guest's files with --sysroot",
-             module.label, module.build_id ? module.build_id : "not known");
+        add_finding(
+            diagnosis, LEVEL_NOTE, "symbols",
+            "no symbol file for %s, build-id %s: its frames will be addresses; give the file with "
+            "-s, or the guest's files with --sysroot",
+            module.label, module.build_id ? module.build_id : "unknown");
     }
     if (n_bare > MODULES_SHOWN)
-        find(diagnosis, LEVEL_NOTE, "symbols", "no files for %u more", n_bare - MODULES_SHOWN);
+        add_finding(diagnosis, LEVEL_NOTE, "symbols", "no symbol files for %u more files",
+                    n_bare - MODULES_SHOWN);
     if (n_named > 0)
-        find(diagnosis, LEVEL_OK, "symbols", "of %u files of its processes, by their build-ids",
-             n_named);
+        add_finding(diagnosis, LEVEL_OK, "symbols",
+                    "%u files of the guest's processes, found by build-id", n_named);
 }
 
-/* Where members are in the kernel's structures, and what that is needed for. */
 static void
-find_types(Diagnosis *diagnosis, const UprofLinuxFacts *facts)
+describe_types(Diagnosis *diagnosis, const UprofLinuxFacts *facts)
 {
     if (!facts->has_btf) {
-        find(diagnosis, LEVEL_WARN, "kernel types",
-             "none (BTF): no processes, and no symbols of modules");
+        add_finding(diagnosis, LEVEL_WARN, "kernel types",
+                    "the kernel has no type information (BTF): processes and symbols of modules "
+                    "are unknown");
         return;
     }
     if (facts->has_types && facts->has_module_types)
-        find(diagnosis, LEVEL_OK, "kernel types", "by its own description (BTF)");
+        add_finding(diagnosis, LEVEL_OK, "kernel types",
+                    "from the kernel's type information (BTF)");
     if (!facts->has_types)
-        find(diagnosis, LEVEL_WARN, "kernel types",
-             "its description (BTF) lacks members of tasks, or is unusual: no processes");
+        add_finding(diagnosis, LEVEL_WARN, "kernel types",
+                    "the type information (BTF) lacks members of tasks, or is unusual: processes "
+                    "are unknown");
     if (!facts->has_module_types)
-        find(diagnosis, LEVEL_WARN, "kernel types",
-             "its description (BTF) lacks members of modules: none of their symbols");
+        add_finding(
+            diagnosis, LEVEL_WARN, "kernel types",
+            "the type information (BTF) lacks members of modules: their symbols are unknown");
 }
 
-/* Returns: whether the guest's kernel gives names */
+/* Returns: true if the guest's Linux kernel was found, so that its symbols are known */
 static bool
-find_linux(Diagnosis *diagnosis, const UprofSession *session)
+describe_linux(Diagnosis *diagnosis, const UprofSession *session)
 {
     UprofLinuxFacts facts;
 
@@ -283,82 +297,97 @@ find_linux(Diagnosis *diagnosis, const UprofSession *session)
     g_autofree char *took = uprof_format_ns(facts.attach_ns);
     if (facts.state != UPROF_LINUX_FOUND) {
         if (facts.attach_ns > 0)
-            find(diagnosis, LEVEL_NOTE, "linux", "not found, in %s: %s", took,
-                 facts.why ? facts.why : "no 64-bit kernel is where Linux has its own");
+            add_finding(diagnosis, LEVEL_NOTE, "linux", "not found after %s: %s", took,
+                        facts.why ? facts.why
+                                  : "there is no 64-bit kernel at the addresses of Linux");
         return false;
     }
-    find(diagnosis, LEVEL_OK, "linux", "release %s, %s%s%sfound in memory in %s", facts.release,
-         facts.build_id ? "build-id " : "", facts.build_id ? facts.build_id : "",
-         facts.build_id ? ", " : "", took);
-    find(diagnosis, LEVEL_OK, "kernel symbols",
-         "%zu, %s, digest %016" G_GINT64_MODIFIER "x; at %" G_GINT64_MODIFIER "x", facts.n_symbols,
-         facts.layout, facts.digest, facts.base);
+    add_finding(diagnosis, LEVEL_OK, "linux", "release %s, %s%s%sfound in memory in %s",
+                facts.release, facts.build_id ? "build-id " : "",
+                facts.build_id ? facts.build_id : "", facts.build_id ? ", " : "", took);
+    add_finding(diagnosis, LEVEL_OK, "kernel symbols",
+                "%zu, %s, digest %016" G_GINT64_MODIFIER "x; kernel at %" G_GINT64_MODIFIER "x",
+                facts.n_symbols, facts.layout, facts.digest, facts.base);
     if (facts.n_modules > 0)
-        find(diagnosis, LEVEL_OK, "kernel symbols", "and those of %u modules", facts.n_modules);
-    find_types(diagnosis, &facts);
+        add_finding(diagnosis, LEVEL_OK, "kernel symbols", "also those of %u modules",
+                    facts.n_modules);
+    describe_types(diagnosis, &facts);
     if (facts.n_rules > 0)
-        find(diagnosis, LEVEL_OK, "kernel stacks",
-             "by the kernel's own tables, %zu rules (ORC as of Linux %s)", facts.n_rules,
-             uprof_orc_version_name(facts.rules_version));
+        add_finding(diagnosis, LEVEL_OK, "kernel stacks",
+                    "callers are found by the kernel's own tables, %zu rules (ORC as of Linux %s)",
+                    facts.n_rules, uprof_orc_version_name(facts.rules_version));
     else
-        find(diagnosis, LEVEL_WARN, "kernel stacks",
-             "by its code: the kernel has no unwind tables (ORC), or of a version that is not "
-             "known");
+        add_finding(
+            diagnosis, LEVEL_WARN, "kernel stacks",
+            "callers are found by code: the kernel has no unwind tables (ORC), or tables of an "
+            "unknown version");
     if (facts.has_tasks)
-        find(diagnosis, LEVEL_OK, "processes", "their names, and what they have mapped");
+        add_finding(diagnosis, LEVEL_OK, "processes", "names and mapped files are known");
     else
-        find(diagnosis, LEVEL_WARN, "processes", "not known, nor what runs in user mode%s",
-             facts.has_types ? ": no vCPU says yet what it runs" : "");
-    find_modules(diagnosis, session->pipeline->sym);
+        add_finding(diagnosis, LEVEL_WARN, "processes",
+                    "unknown: frames in user mode have no names%s",
+                    facts.has_types ? "; no vCPU has shown yet which task it runs" : "");
+    describe_modules(diagnosis, session->pipeline->sym);
     return true;
 }
 
 static void
-find_symbols(Diagnosis *diagnosis, const UprofSession *session)
+describe_match(Diagnosis *diagnosis, const UprofSession *session, const UprofSymSource *source)
+{
+    g_autofree char *path = uprof_text_quote(source->path);
+
+    if (source->match == UPROF_SYM_MATCHED) {
+        add_finding(diagnosis, LEVEL_OK, "symbols",
+                    "'%s': %zu functions; its code is equal to the guest's", path,
+                    source->n_symbols);
+    } else if (source->match == UPROF_SYM_MISMATCHED) {
+        add_finding(diagnosis, LEVEL_FAIL, "symbols",
+                    "'%s' does not match the guest's code and would be ignored: %s; give the right "
+                    "file with -s",
+                    path, source->mismatch);
+        diagnosis->code = uprof_error_merge(diagnosis->code, UPROF_ERROR_FAILED);
+    } else if (source->n_seen == 0) {
+        add_finding(diagnosis, session->run->running > 0 ? LEVEL_WARN : LEVEL_NOTE, "symbols",
+                    "'%s': %zu functions, but no sample was in its code; if the file is right, its "
+                    "load address may be missing (-s FILE@BASE)",
+                    path, source->n_symbols);
+    } else {
+        add_finding(diagnosis, LEVEL_NOTE, "symbols",
+                    "'%s': %zu functions; too little of its code was read to compare it with the "
+                    "guest's",
+                    path, source->n_symbols);
+    }
+}
+
+static void
+describe_symbols(Diagnosis *diagnosis, const UprofSession *session)
 {
     const UprofSym *sym = session->pipeline->sym;
-    const bool is_linux = find_linux(diagnosis, session);
+    const bool is_linux = describe_linux(diagnosis, session);
 
     if (!is_linux && (uprof_sym_n_sources(sym) == 0 || session->symbols_hint))
-        find(diagnosis, LEVEL_WARN, "symbols", "none, stacks will be addresses: %s",
-             session->symbols_hint ? session->symbols_hint : "give them with -s");
+        add_finding(diagnosis, LEVEL_WARN, "symbols", "none, so frames will be addresses: %s",
+                    session->symbols_hint ? session->symbols_hint : "give them with -s");
     for (unsigned i = 0; i < uprof_sym_n_sources(sym); i++) {
         UprofSymSource source;
         uprof_sym_source(sym, i, &source);
         g_autofree char *path = uprof_text_quote(source.path);
         if (source.debug_path) {
             g_autofree char *debug = uprof_text_quote(source.debug_path);
-            find(diagnosis, LEVEL_OK, "symbols", "'%s': with its debug file '%s'", path, debug);
+            add_finding(diagnosis, LEVEL_OK, "symbols", "'%s': uses its debug file '%s'", path,
+                        debug);
         }
         if (strcmp(source.kind, "ELF") == 0)
-            find_tables(diagnosis, &source);
+            describe_tables(diagnosis, &source);
         if (source.hint)
-            find(diagnosis, LEVEL_WARN, "symbols", "'%s': %s", path, source.hint);
-        if (source.match == UPROF_SYM_MATCHED) {
-            find(diagnosis, LEVEL_OK, "symbols",
-                 "'%s': %zu functions; its code is what the guest runs", path, source.n_symbols);
-        } else if (source.match == UPROF_SYM_MISMATCHED) {
-            find(diagnosis, LEVEL_FAIL, "symbols",
-                 "'%s' is not what the guest runs and would be ignored: %s; give the right file "
-                 "with -s",
-                 path, source.mismatch);
-            diagnosis->code = uprof_exit_worse(diagnosis->code, UPROF_EXIT_FAILED);
-        } else if (source.n_seen == 0) {
-            find(diagnosis, session->run->running > 0 ? LEVEL_WARN : LEVEL_NOTE, "symbols",
-                 "'%s': %zu functions; no sample lay in its code just now: if it is the right "
-                 "file, was it moved (FILE@BASE)?",
-                 path, source.n_symbols);
-        } else {
-            find(diagnosis, LEVEL_NOTE, "symbols",
-                 "'%s': %zu functions; too little of its code could be compared with the guest's",
-                 path, source.n_symbols);
-        }
+            add_finding(diagnosis, LEVEL_WARN, "symbols", "'%s': %s", path, source.hint);
+        describe_match(diagnosis, session, &source);
     }
 }
 
-/* Of Linux: each of the two by itself, if there is any. */
+/* Shows for a Linux guest how many stacks are complete in the kernel and in user mode. */
 static void
-find_parts(Diagnosis *diagnosis, const UprofRunLinux *kernel)
+describe_parts(Diagnosis *diagnosis, const UprofRunLinux *kernel)
 {
     const struct {
         const char *what;
@@ -370,44 +399,45 @@ find_parts(Diagnosis *diagnosis, const UprofRunLinux *kernel)
 
     for (size_t i = 0; i < G_N_ELEMENTS(parts); i++)
         if (parts[i].all > 0)
-            find(diagnosis, parts[i].complete * 2 >= parts[i].all ? LEVEL_OK : LEVEL_WARN,
-                 parts[i].what, "%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " complete",
-                 parts[i].complete, parts[i].all);
+            add_finding(diagnosis, parts[i].complete * 2 >= parts[i].all ? LEVEL_OK : LEVEL_WARN,
+                        parts[i].what, "%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " complete",
+                        parts[i].complete, parts[i].all);
 }
 
 static void
-find_stacks(Diagnosis *diagnosis, const UprofSession *session)
+describe_stacks(Diagnosis *diagnosis, const UprofSession *session)
 {
     const UprofPipeline *pipeline = session->pipeline;
     const UprofRun *run = session->run;
 
     if (run->running == 0) {
-        find(diagnosis, LEVEL_NOTE, "stacks", "all of %" G_GUINT64_FORMAT " samples were idle",
-             run->idles);
+        add_finding(diagnosis, LEVEL_NOTE, "stacks", "all %" G_GUINT64_FORMAT " samples were idle",
+                    run->idles);
         return;
     }
-    find(diagnosis, run->complete * 2 >= run->running ? LEVEL_OK : LEVEL_WARN, "stacks",
-         "%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " complete, %" G_GUINT64_FORMAT
-         " truncated, %" G_GUINT64_FORMAT " unknown, %" G_GUINT64_FORMAT " samples idle",
-         run->complete, run->running, run->truncated, run->unknown, run->idles);
+    add_finding(diagnosis, run->complete * 2 >= run->running ? LEVEL_OK : LEVEL_WARN, "stacks",
+                "%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " are complete, %" G_GUINT64_FORMAT
+                " truncated, %" G_GUINT64_FORMAT " unknown, %" G_GUINT64_FORMAT " samples idle",
+                run->complete, run->running, run->truncated, run->unknown, run->idles);
     for (unsigned end = 0; end < UPROF_N_ENDS; end++)
         if (end != UPROF_END_BASE && pipeline->ends[end] > 0)
-            find(diagnosis, LEVEL_NOTE, "stacks", "%" G_GUINT64_FORMAT " end by: %s",
-                 pipeline->ends[end], uprof_end_name(end));
-    find_parts(diagnosis, &run->kernel);
+            add_finding(diagnosis, LEVEL_NOTE, "stacks", "%" G_GUINT64_FORMAT " are cut off: %s",
+                        pipeline->ends[end], uprof_end_name(end));
+    describe_parts(diagnosis, &run->kernel);
     g_autofree char *quality = uprof_format_quality(run);
     const bool agree = run->calls_agreed * 100 >= run->calls_checked * CALLS_PERCENT;
-    find(diagnosis, agree ? LEVEL_OK : LEVEL_WARN, "callers", "%s", quality);
+    add_finding(diagnosis, agree ? LEVEL_OK : LEVEL_WARN, "callers", "%s", quality);
     if (run->one_frame * 100 >= run->running * ONE_FRAME_PERCENT)
-        find(diagnosis, LEVEL_WARN, "callers",
-             "%" G_GUINT64_FORMAT " %% of stacks have one frame only: no unwind tables, or symbols "
-             "without sizes?",
-             run->one_frame * 100 / run->running);
+        add_finding(diagnosis, LEVEL_WARN, "callers",
+                    "%" G_GUINT64_FORMAT
+                    " %% of stacks have only one frame; unwind tables or the sizes of "
+                    "symbols may be missing",
+                    run->one_frame * 100 / run->running);
 }
 
-/* A few samples, as a run would take them. Returns: false with the failure noted */
+/* Takes a few samples, as a run does. Returns: false if that failed; a finding says why */
 static bool
-probe(Diagnosis *diagnosis, UprofSession *session)
+take_probes(Diagnosis *diagnosis, UprofSession *session)
 {
     g_autofree UprofSnapshot **slots = g_new0(UprofSnapshot *, session->guest->n_vcpus);
     UprofSnapshot *pool = g_new0(UprofSnapshot, session->guest->n_vcpus);
@@ -419,15 +449,15 @@ probe(Diagnosis *diagnosis, UprofSession *session)
         slots[i] = &pool[i];
     for (unsigned i = 0; i < PROBES && answer == UPROF_OK; i++) {
         unsigned n = 0;
-        answer = uprof_sampler_shoot(session->sampler, slots, &n, &error);
+        answer = uprof_sampler_sample_once(session->sampler, slots, &n, &error);
         for (unsigned j = 0; answer == UPROF_OK && j < n; j++)
             uprof_pipeline_take(session->pipeline, slots[j], NULL);
-        /* of a halted vCPU registers need not be known */
+        /* The registers of a halted vCPU may be unknown. */
         if (answer == UPROF_OK && n > 0 && !has_mode && slots[0]->regs.word_bytes > 0) {
-            find_mode(diagnosis, session, &slots[0]->regs);
+            describe_mode(diagnosis, session, &slots[0]->regs);
             has_mode = true;
         }
-        /* no more of the guest's time than a run would take */
+        /* The pause keeps the probes within the budget of a run. */
         const uint64_t rest_us = session->run->hold.max_ns / UPROF_NS_PER_US * 1000000 /
                                  uprof_session_budget_ppm(session);
         g_usleep(MIN(MAX(rest_us, (uint64_t)PROBE_PAUSE_US), (uint64_t)PROBE_PAUSE_MAX_US) +
@@ -435,14 +465,15 @@ probe(Diagnosis *diagnosis, UprofSession *session)
     }
     g_free(pool);
     if (answer == UPROF_FAILED)
-        find_error(diagnosis, "access", error);
+        add_error(diagnosis, "access", error);
     else if (answer != UPROF_OK)
-        find(diagnosis, LEVEL_FAIL, "access", "%s",
-             answer == UPROF_GONE    ? "the domain has just ended"
-             : answer == UPROF_STUCK ? "no vCPU has stopped within --max-pause"
-                                     : "somebody else stops, moves or saves the domain");
+        add_finding(diagnosis, LEVEL_FAIL, "access", "%s",
+                    answer == UPROF_GONE ? "the domain has just ended"
+                    : answer == UPROF_STUCK
+                        ? "no vCPU stopped within --max-pause; try a longer one"
+                        : "somebody else stops, migrates or saves the domain; try again later");
     if (answer != UPROF_OK && answer != UPROF_FAILED)
-        diagnosis->code = uprof_exit_worse(diagnosis->code, UPROF_EXIT_DOMAIN);
+        diagnosis->code = uprof_error_merge(diagnosis->code, UPROF_ERROR_NOT_FOUND);
     return answer == UPROF_OK;
 }
 
@@ -453,26 +484,25 @@ diagnose_domain(Diagnosis *diagnosis, UprofHost *host, UprofDomain *domain,
     g_autoptr(GError) error = NULL;
     g_autofree char *about = uprof_host_describe(host);
     const char *job = uprof_host_job(host, domain);
-    bool locked = false;
+    const UprofNotices notices = uprof_options_notices(options);
+    const UprofSessionSettings settings = uprof_options_session(options, &notices);
 
-    find(diagnosis, job ? LEVEL_WARN : LEVEL_OK, "connection", "%s; %s", about,
-         job ? job : "no job, no migration");
+    add_finding(diagnosis, job ? LEVEL_WARN : LEVEL_OK, "connection", "%s; %s", about,
+                job ? job : "no job or migration");
     g_autoptr(UprofSession) session =
-        uprof_session_open(domain, options, guardian, false, false, &locked, &error);
-    if (!session || !uprof_session_prepare(session, options, NULL, NULL, NULL, &error)) {
-        find_error(diagnosis, session ? "symbols" : "access", error);
-        if (locked)
-            diagnosis->code = UPROF_EXIT_LOCKED;
+        uprof_session_open(domain, &settings, guardian, UPROF_SESSION_PLAIN, &error);
+    if (!session || !uprof_session_prepare(session, NULL, NULL, NULL, &error)) {
+        add_error(diagnosis, session ? "symbols" : "access", error);
         return;
     }
     uprof_linux_want_digest(session->pipeline->kernel);
-    if (!probe(diagnosis, session))
+    if (!take_probes(diagnosis, session))
         return;
-    find_access(diagnosis, session);
-    find_state_folder(diagnosis, session);
-    find_symbols(diagnosis, session);
-    find_stacks(diagnosis, session);
-    find_rate(diagnosis, session);
+    describe_access(diagnosis, session);
+    describe_state_folder(diagnosis, session);
+    describe_symbols(diagnosis, session);
+    describe_stacks(diagnosis, session);
+    describe_rate(diagnosis, session);
 }
 
 static char *
@@ -487,14 +517,14 @@ describe_title(UprofHost *host, const UprofDomain *domain)
 }
 
 static void
-find_xen(Diagnosis *diagnosis)
+describe_xen(Diagnosis *diagnosis)
 {
     g_autoptr(GError) error = NULL;
 
-    if (uprof_module_xen(&error))
-        find(diagnosis, LEVEL_OK, "module", "the module for domains of Xen is there");
+    if (uprof_xen_loader_load(&error))
+        add_finding(diagnosis, LEVEL_OK, "module", "the module for domains of Xen can be loaded");
     else
-        find_error(diagnosis, "module", error);
+        add_error(diagnosis, "module", error);
 }
 
 static void
@@ -506,46 +536,48 @@ diagnose_host(Diagnosis *diagnosis, UprofHost *host, bool healed)
     g_autoptr(GPtrArray) domains = uprof_host_list(host, &error);
     unsigned n_running = 0;
 
-    find(diagnosis, LEVEL_OK, "connection", "%s, on %s", about, uprof_host_uri(host));
+    add_finding(diagnosis, LEVEL_OK, "connection", "%s, on %s", about, uprof_host_uri(host));
     for (guint i = 0; domains && i < domains->len; i++)
         n_running += ((UprofDomain *)g_ptr_array_index(domains, i))->state == UPROF_DOMAIN_RUNNING;
     if (domains)
-        find(diagnosis, LEVEL_OK, "domains",
-             "%u, of which %u run; for one of them: "
-             "virt-uprof check DOMAIN",
-             domains->len, n_running);
+        add_finding(diagnosis, LEVEL_OK, "domains",
+                    "%u, of which %u run; to check one: "
+                    "virt-uprof check DOMAIN",
+                    domains->len, n_running);
     else
-        find_error(diagnosis, "domains", error);
+        add_error(diagnosis, "domains", error);
     if (g_str_has_prefix(uprof_host_uri(host), "xen:"))
-        find_xen(diagnosis);
+        describe_xen(diagnosis);
     else if (geteuid() == 0)
-        find(diagnosis, LEVEL_OK, "rights", "root: guest memory is read from QEMU's process");
+        add_finding(diagnosis, LEVEL_OK, "rights",
+                    "root: guest memory can be read from QEMU's process");
     else
-        find(diagnosis, LEVEL_NOTE, "rights",
-             "not root: guest memory of system domains is read through libvirt, which is slower");
+        add_finding(
+            diagnosis, LEVEL_NOTE, "rights",
+            "not root: guest memory of system domains is read through libvirt, which is slower");
     if (healed)
-        find(diagnosis, LEVEL_OK, "markers", "%u in %s, none of a dead run", markers->len,
-             uprof_marker_folder());
+        add_finding(diagnosis, LEVEL_OK, "markers", "%u in %s, none from a dead run", markers->len,
+                    uprof_marker_folder());
     else
-        find(diagnosis, LEVEL_FAIL, "markers",
-             "a dead run may have left a guest stopped, see above");
+        add_finding(diagnosis, LEVEL_FAIL, "markers",
+                    "a dead run may have left a guest stopped; see the messages on stderr");
 }
 
-static int
-print(const Diagnosis *diagnosis, const UprofOptions *options, GString *json)
+static UprofErrorCode
+print_diagnosis(const Diagnosis *diagnosis, const UprofOptions *options, UprofJsonWriter *json)
 {
     if (options->json) {
-        g_string_append(json, json->len > 1 ? ",\n " : "");
-        append_json(json, diagnosis);
+        write_json(json, diagnosis);
+        uprof_json_break_line(json, "\n ");
     } else {
         print_text(diagnosis, options->quiet);
     }
     return diagnosis->code;
 }
 
-static int
+static UprofErrorCode
 check_host(const UprofOptions *options, UprofHost *host, bool healed, const GError *error,
-           GString *json)
+           UprofJsonWriter *json)
 {
     g_auto(Diagnosis) diagnosis = { 0 };
 
@@ -553,50 +585,56 @@ check_host(const UprofOptions *options, UprofHost *host, bool healed, const GErr
     if (host)
         diagnose_host(&diagnosis, host, healed);
     else
-        find_error(&diagnosis, "connection", error);
-    return print(&diagnosis, options, json);
+        add_error(&diagnosis, "connection", error);
+    return print_diagnosis(&diagnosis, options, json);
 }
 
-static int
+static UprofErrorCode
 check_domain(const UprofOptions *options, UprofHost *host, const char *word,
-             UprofGuardian *guardian, GString *json)
+             UprofGuardian *guardian, UprofJsonWriter *json)
 {
     g_autoptr(GError) error = NULL;
     g_auto(Diagnosis) diagnosis = { 0 };
-    UprofDomain *domain = uprof_domid_find(host, word, options->quiet, &error);
+    const UprofNotices notices = uprof_options_notices(options);
+    UprofDomain *domain = uprof_domid_find(host, word, &notices, &error);
     g_autofree char *title = domain ? describe_title(host, domain) : uprof_text_quote(word);
 
     init_diagnosis(&diagnosis, title);
     if (domain)
         diagnose_domain(&diagnosis, host, domain, options, guardian);
     else
-        find_error(&diagnosis, "domain", error);
-    return print(&diagnosis, options, json);
+        add_error(&diagnosis, "domain", error);
+    return print_diagnosis(&diagnosis, options, json);
 }
 
 int
 uprof_check_run(UprofOptions *options)
 {
+    const UprofNotices notices = uprof_options_notices(options);
     g_autoptr(GError) error = NULL;
     UprofGuardian *guardian = uprof_guardian_start(uprof_access_find, &error);
-    GString *json = g_string_new("[");
-    UprofExitTally tally = { 0 };
+    g_autoptr(GString) out = g_string_new(NULL);
+    UprofJsonWriter json = { .out = out };
+    UprofErrorTally tally = { 0 };
 
     if (!guardian)
         return uprof_say_error(error);
     uprof_host_init();
-    int code = uprof_session_heal(options->quiet);
+    uprof_json_begin(&json, NULL, UPROF_JSON_ARRAY);
+    const UprofErrorCode recovered = uprof_session_recover(&notices);
     g_autoptr(UprofHost) host = uprof_host_open(options->uri, false, &error);
     if (!host || options->words->len == 0)
-        uprof_exit_count(&tally, check_host(options, host, code == UPROF_EXIT_OK, error, json));
+        uprof_error_count(&tally,
+                          check_host(options, host, recovered == UPROF_ERROR_NONE, error, &json));
     for (guint i = 0; host && i < options->words->len; i++)
-        uprof_exit_count(&tally, check_domain(options, host, g_ptr_array_index(options->words, i),
-                                              guardian, json));
+        uprof_error_count(&tally, check_domain(options, host, g_ptr_array_index(options->words, i),
+                                               guardian, &json));
+    uprof_json_end(&json, UPROF_JSON_ARRAY);
     if (options->json)
-        printf("%s]\n", json->str);
-    g_string_free(json, TRUE);
-    code = uprof_exit_worse(code, uprof_exit_of(&tally));
+        puts(out->str);
+    int code = uprof_exit_worse(uprof_exit_of_code(recovered), uprof_exit_of_tally(&tally));
     if (fflush(stdout) != 0)
         code = uprof_exit_worse(code, UPROF_EXIT_FAILED);
-    return uprof_exit_worse(code, uprof_session_end_guardian(guardian, false, options->quiet));
+    return uprof_exit_worse(
+        code, uprof_exit_of_code(uprof_session_end_guardian(guardian, false, &notices)));
 }

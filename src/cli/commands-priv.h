@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * commands-priv.h - one function per command; each returns an exit code
+ * commands-priv.h - one function for each command; each returns an exit code
  */
 #pragma once
 
@@ -14,15 +14,17 @@ int uprof_report_run(UprofOptions *options);
 int uprof_diff_run(UprofOptions *options);
 int uprof_top_run(UprofOptions *options);
 int uprof_collect_run(UprofOptions *options);
-int uprof_mark_enable(UprofOptions *options);
-int uprof_mark_disable(UprofOptions *options);
-int uprof_mark_configure(UprofOptions *options);
+int uprof_enable_run(UprofOptions *options);
+int uprof_disable_run(UprofOptions *options);
+int uprof_configure_run(UprofOptions *options);
 int uprof_prune_run(UprofOptions *options);
 int uprof_summary_run(UprofOptions *options);
 
 /**
- * uprof_complete_run: --complete, which only shells use
- * @words: borrowed: @n words of a command line behind the program's name, the last one
- *   up to where it is to be completed
+ * uprof_complete_run: the command `--complete WORD...`, for the completion of shells
+ * @commands: the table of commands; the first one is the default
+ * @words: borrowed; the @n words after the program's name. The last one ends at the cursor.
+ *
+ * complete.c describes the output. The exit code is always 0.
  */
-int uprof_complete_run(int n, const char *const *words);
+int uprof_complete_run(const UprofCommand *commands, int n, const char *const *words);

@@ -1,40 +1,64 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * diff: two profiles, by share of running samples, so that rate, duration and
- * load cancel out.
+ * diff.c - the command diff: compares two profiles
+ *
+ * The command compares shares of running samples. So the profiles can differ in rate, duration and
+ * load.
  */
 #include "commands-priv.h"
 
 #include "exit-priv.h"
-#include "history-priv.h"
-#include "summary-priv.h"
+#include "load-options-priv.h"
+#include "run-summary-priv.h"
 #include "terminal-priv.h"
+#include "uprof/clock.h"
+#include "uprof/store.h"
 #include "uprof/text.h"
+#include "uprof/time-text.h"
 
 #include <string.h>
 
-enum { ROWS_USUAL = 15, COMPLETE_PERMILLE_APART = 100 };
+enum { DEFAULT_ROWS = 15, TRUNCATED_PERMILLE_APART = 100 };
 
-/* Returns: false with @code */
+/* Parses DOMAIN@DAY, such as web-1@yesterday. Returns: false also if @word is an existing file */
 static bool
-load_side(UprofLoad *load, const char *path, const UprofOptions *options, int *code)
+parse_stored_day(const char *word, char **domain, int64_t *day_s)
+{
+    const char *at = strrchr(word, '@');
+
+    if (!at || at == word || g_file_test(word, G_FILE_TEST_EXISTS) ||
+        !uprof_time_parse_day(at + 1, uprof_clock_utc_s(), day_s))
+        return false;
+    *domain = g_strndup(word, (gsize)(at - word));
+    return true;
+}
+
+/* @word: a file, or DOMAIN@DAY. Returns: exit code */
+static int
+add_profile(UprofLoad *load, const char *word, const UprofLoadOptions *load_options)
 {
     g_autofree char *domain = NULL;
     int64_t day_s;
 
-    *code = uprof_exit_worse(
-        *code, uprof_history_split(path, &domain, &day_s)
-                   ? uprof_history_add(load, domain, day_s, day_s + UPROF_STORE_DAY_S, options)
-                   : uprof_load_add(load, path, options));
+    if (!parse_stored_day(word, &domain, &day_s))
+        return uprof_exit_of_code(uprof_load_add_file(load, word));
+    return uprof_load_options_add_stored(load_options, load, domain, day_s, day_s + UPROF_DAY_S);
+}
+
+/* Returns: false if there is nothing to compare; @code: (inout): exit code */
+static bool
+load_side(UprofLoad *load, const char *word, const UprofLoadOptions *load_options, int *code)
+{
+    *code = uprof_exit_worse(*code, add_profile(load, word, load_options));
     if (load->n_files == 0)
         return false;
-    const int refused = uprof_load_finish(load, options, true);
-    *code = uprof_exit_worse(*code, refused);
-    if (refused != UPROF_EXIT_OK)
+    if (!uprof_load_finish(load)) {
+        *code = uprof_exit_worse(*code, UPROF_EXIT_FAILED);
         return false;
+    }
     if (load->run->running == 0) {
-        g_autofree char *shown = uprof_text_quote(path);
-        uprof_say("virt-uprof: '%s' holds no running sample", shown);
+        g_autofree char *shown = uprof_text_quote(word);
+        uprof_say("virt-uprof: '%s' has no running sample", shown);
         *code = uprof_exit_worse(*code, UPROF_EXIT_USELESS);
         return false;
     }
@@ -50,20 +74,20 @@ describe_side(const UprofLoad *load)
                            running);
 }
 
-/* What is seen through other eyes looks different without being so. */
+/* Warns if the profiles were unwound differently, because this alone can cause changes. */
 static void
-warn(const UprofRun *old, const UprofRun *new)
+warn_of_unwinding(const UprofRun *old, const UprofRun *new)
 {
     const uint64_t was = uprof_permille(old->truncated, old->running);
     const uint64_t is = uprof_permille(new->truncated, new->running);
 
     if (old->unwind && new->unwind && strcmp(old->unwind, new->unwind) != 0)
-        uprof_say("virt-uprof: stacks were unwound in different ways (%s, %s): changes may come "
+        uprof_say("virt-uprof: stacks were unwound by different methods (%s, %s): changes may come "
                   "from that",
                   old->unwind, new->unwind);
-    if (MAX(was, is) - MIN(was, is) > COMPLETE_PERMILLE_APART)
-        uprof_say("virt-uprof: of one profile far more stacks are truncated (%u %%, %u %%): "
-                  "changes may come from that",
+    if (MAX(was, is) - MIN(was, is) > TRUNCATED_PERMILLE_APART)
+        uprof_say("virt-uprof: one profile has far more truncated stacks (%u %%, %u %%): changes "
+                  "may come from that",
                   (unsigned)(was / 10), (unsigned)(is / 10));
 }
 
@@ -72,8 +96,8 @@ write_picture(const char *path, const UprofTree *both, const UprofLoad *old, con
 {
     g_autoptr(GError) error = NULL;
 
-    if (!uprof_load_may_write(old, path) || !uprof_load_may_write(new, path))
-        return UPROF_EXIT_FAILED;
+    if (!uprof_load_check_output(old, path, &error) || !uprof_load_check_output(new, path, &error))
+        return uprof_say_error(error);
     g_autoptr(UprofFile) file = uprof_file_open(path, false, &error);
     if (!file)
         return uprof_say_error(error);
@@ -92,7 +116,7 @@ print_table(const UprofOptions *options, const UprofTree *both, const UprofLoad 
             const UprofLoad *new)
 {
     const UprofTableStyle style =
-        uprof_terminal_style(options->rows > 0 ? options->rows : ROWS_USUAL);
+        uprof_terminal_style(options->rows > 0 ? options->rows : DEFAULT_ROWS);
     g_autofree char *was = describe_side(old);
     g_autofree char *is = describe_side(new);
 
@@ -125,13 +149,12 @@ write_outputs(const UprofOptions *options, const UprofTree *both, const UprofLoa
 }
 
 /*
- * The root of a profile is its domain, and two domains may be compared. Files of
- * other programs know none: what all of their stacks begin with is a function,
- * if the other side has it below its own root. What both sides begin with is the
- * root of both.
+ * The root of a tree is the domain, so that two domains can be compared. A profile of another
+ * program has no domain. If all its stacks begin with one function, this function looks like a
+ * root. If the other profile has this function below its own root, the function is a callee.
  */
 static UprofTree *
-plant(const UprofProfile *profile, const UprofTree *other)
+new_rooted_tree(const UprofProfile *profile, const UprofTree *other)
 {
     const UprofName *root = uprof_profile_root(profile);
 
@@ -140,12 +163,13 @@ plant(const UprofProfile *profile, const UprofTree *other)
 }
 
 static UprofTree *
-compare(const UprofProfile *old, const UprofProfile *new)
+compare_profiles(const UprofProfile *old, const UprofProfile *new)
 {
     const bool is_shared = uprof_profile_root(old) == uprof_profile_root(new);
     g_autoptr(UprofTree) seen = uprof_tree_new(new);
-    g_autoptr(UprofTree) old_tree = is_shared ? uprof_tree_new(old) : plant(old, seen);
-    g_autoptr(UprofTree) new_tree = is_shared ? uprof_tree_new(new) : plant(new, old_tree);
+    g_autoptr(UprofTree) old_tree = is_shared ? uprof_tree_new(old) : new_rooted_tree(old, seen);
+    g_autoptr(UprofTree) new_tree =
+        is_shared ? uprof_tree_new(new) : new_rooted_tree(new, old_tree);
 
     return uprof_tree_compare(old_tree, new_tree);
 }
@@ -153,16 +177,19 @@ compare(const UprofProfile *old, const UprofProfile *new)
 int
 uprof_diff_run(UprofOptions *options)
 {
+    UprofLoadOptions load_options;
     g_autoptr(UprofNames) names = uprof_names_new();
-    g_autoptr(UprofLoad) old = uprof_load_new(names, false);
-    g_autoptr(UprofLoad) new = uprof_load_new(names, false);
     int code = UPROF_EXIT_OK;
 
-    if (!load_side(old, g_ptr_array_index(options->words, 0), options, &code) ||
-        !load_side(new, g_ptr_array_index(options->words, 1), options, &code))
+    uprof_load_options_init(&load_options, options);
+    load_options.settings.drop_idle = true;
+    g_autoptr(UprofLoad) old = uprof_load_new(names, &load_options.settings);
+    g_autoptr(UprofLoad) new = uprof_load_new(names, &load_options.settings);
+    if (!load_side(old, g_ptr_array_index(options->words, 0), &load_options, &code) ||
+        !load_side(new, g_ptr_array_index(options->words, 1), &load_options, &code))
         return code;
-    g_autoptr(UprofTree) both = compare(old->profile, new->profile);
+    g_autoptr(UprofTree) both = compare_profiles(old->profile, new->profile);
     if (!options->quiet)
-        warn(old->run, new->run);
+        warn_of_unwinding(old->run, new->run);
     return uprof_exit_worse(code, write_outputs(options, both, old, new));
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * dump: one stack per vCPU, now. A guest that somebody has paused is looked at
- * and stays paused.
+ * dump.c - the command dump: the current stack of each vCPU
+ *
+ * The command also reads a guest that somebody has paused, and leaves it paused.
  */
 #include "commands-priv.h"
 
-#include "domid-priv.h"
+#include "uprof/domid.h"
 #include "exit-priv.h"
-#include "session-priv.h"
+#include "uprof/json-writer.h"
+#include "uprof/session.h"
 #include "uprof/text.h"
 
 #include <stdio.h>
@@ -29,22 +31,26 @@ name_how(UprofHow how)
     return names[how];
 }
 
-/* Returns: how many functions stand there, outermost first: all but the first were inlined */
+/*
+ * @functions: (out): the functions at the frame, outermost first. All but the first are inlined.
+ *
+ * Returns: the number of functions
+ */
 static unsigned
 find_functions(const UprofSession *session, const UprofSymAnswer *answer,
                const UprofName *const **functions)
 {
     *functions = &answer->name;
-    return MAX(uprof_sym_expand(session->pipeline->sym, answer->place, functions), 1);
+    return MAX(uprof_sym_expand(session->pipeline->sym, answer->site, functions), 1);
 }
 
 static UprofSymAnswer
 name_frame(const UprofSession *session, const UprofFrame *frame)
 {
-    return uprof_sym_find(session->pipeline->sym, frame->place, frame->is_return);
+    return uprof_sym_find(session->pipeline->sym, frame->symbol_address, frame->is_return);
 }
 
-/* Returns: (transfer full): which process ran, as words behind its mode; perhaps none */
+/* Returns: (transfer full): ", process NAME[ID]", or "" if the process is unknown */
 static char *
 describe_process(const UprofSession *session, const UprofSnapshot *snapshot)
 {
@@ -85,80 +91,99 @@ append_text(GString *out, const UprofSession *session, const UprofSnapshot *snap
 }
 
 static void
-append_json(GString *out, const UprofSession *session, const UprofSnapshot *snapshot, bool first)
+write_frame(UprofJsonWriter *json, const UprofSession *session, const UprofFrame *frame)
+{
+    const UprofSymAnswer answer = name_frame(session, frame);
+    g_autofree char *address = g_strdup_printf("0x%" G_GINT64_MODIFIER "x", frame->pc);
+    const UprofName *const *functions;
+    const unsigned n = find_functions(session, &answer, &functions);
+
+    uprof_json_begin(json, NULL, UPROF_JSON_OBJECT);
+    uprof_json_string(json, "address", address);
+    uprof_json_string(json, "name", uprof_name_text(functions[0]));
+    uprof_json_begin(json, "inlined", UPROF_JSON_ARRAY);
+    for (unsigned i = n; i-- > 1;)
+        uprof_json_string(json, NULL, uprof_name_text(functions[i]));
+    uprof_json_end(json, UPROF_JSON_ARRAY);
+    uprof_json_string(json, "image", answer.image ? answer.image : "");
+    uprof_json_string(json, "how", name_how(frame->how));
+    uprof_json_end(json, UPROF_JSON_OBJECT);
+}
+
+static void
+write_task(UprofJsonWriter *json, const UprofLinuxTask *task)
+{
+    g_autofree char *name =
+        uprof_text_quote_slice((UprofSlice){ task->name, strnlen(task->name, sizeof(task->name)) });
+
+    uprof_json_string(json, "process", name);
+    uprof_json_uint(json, "pid", task->process);
+}
+
+static void
+write_stack(UprofJsonWriter *json, const UprofSession *session, const UprofSnapshot *snapshot)
 {
     const UprofPipeline *pipeline = session->pipeline;
     const UprofStack *stack = pipeline->stack;
-
-    g_string_append_printf(out, "%s{\"vcpu\": %u, \"idle\": %s, \"mode\": \"%s\", ",
-                           first ? "" : ",\n  ", snapshot->vcpu,
-                           pipeline->is_idle ? "true" : "false",
-                           snapshot->regs.privilege == 0 ? "kernel" : "user");
+    const bool is_idle = pipeline->is_idle;
     UprofLinuxTask task;
-    if (uprof_linux_task(pipeline->kernel, snapshot, &task)) {
-        g_autofree char *name = uprof_text_quote_slice(
-            (UprofSlice){ task.name, strnlen(task.name, sizeof(task.name)) });
-        g_string_append(out, "\"process\": \"");
-        uprof_text_append_json(out, name);
-        g_string_append_printf(out, "\", \"pid\": %u, ", task.process);
-    }
-    g_string_append_printf(out, "\"complete\": %s, \"end\": \"%s\", \"frames\": [",
-                           !pipeline->is_idle && uprof_unwind_is_complete(stack) ? "true" : "false",
-                           pipeline->is_idle ? "idle" : uprof_end_name(stack->end));
-    for (unsigned i = 0; i < stack->n && !pipeline->is_idle; i++) {
-        const UprofFrame *frame = &stack->frames[i];
-        const UprofSymAnswer answer = name_frame(session, frame);
-        const UprofName *const *functions;
-        const unsigned n = find_functions(session, &answer, &functions);
-        g_string_append_printf(out, "%s{\"address\": \"0x%" G_GINT64_MODIFIER "x\", \"name\": \"",
-                               i > 0 ? ", " : "", frame->pc);
-        uprof_text_append_json(out, uprof_name_text(functions[0]));
-        g_string_append(out, "\", \"inlined\": [");
-        for (unsigned j = n; j-- > 1;) {
-            g_string_append(out, j + 1 < n ? ", \"" : "\"");
-            uprof_text_append_json(out, uprof_name_text(functions[j]));
-            g_string_append_c(out, '"');
-        }
-        g_string_append_printf(out, "], \"image\": \"%s\", \"how\": \"%s\"}",
-                               answer.image ? answer.image : "", name_how(frame->how));
-    }
-    g_string_append(out, "]}");
+
+    uprof_json_begin(json, NULL, UPROF_JSON_OBJECT);
+    uprof_json_uint(json, "vcpu", snapshot->vcpu);
+    uprof_json_bool(json, "idle", is_idle);
+    uprof_json_string(json, "mode", snapshot->regs.privilege == 0 ? "kernel" : "user");
+    if (uprof_linux_task(pipeline->kernel, snapshot, &task))
+        write_task(json, &task);
+    uprof_json_bool(json, "complete", !is_idle && uprof_unwind_is_complete(stack));
+    uprof_json_string(json, "end", is_idle ? "idle" : uprof_end_name(stack->end));
+    uprof_json_begin(json, "frames", UPROF_JSON_ARRAY);
+    for (unsigned i = 0; i < stack->n && !is_idle; i++)
+        write_frame(json, session, &stack->frames[i]);
+    uprof_json_end(json, UPROF_JSON_ARRAY);
+    uprof_json_end(json, UPROF_JSON_OBJECT);
+    uprof_json_break_line(json, "\n  ");
 }
 
-static int
-print_stacks(UprofSession *session, UprofSnapshot **slots, unsigned n, bool json)
+static UprofErrorCode
+print_stacks(UprofSession *session, UprofSnapshot **slots, unsigned n, bool as_json)
 {
     GString *out = g_string_new(NULL);
+    UprofJsonWriter json = { .out = out };
 
-    if (json) {
-        g_string_append(out, "{\"domain\": \"");
-        uprof_text_append_json(out, session->shown);
-        g_string_append_printf(out, "\", \"uuid\": \"%s\", \"paused\": %s,\n \"vcpus\": [",
-                               session->domain->uuid, session->guest->paused ? "true" : "false");
+    if (as_json) {
+        uprof_json_begin(&json, NULL, UPROF_JSON_OBJECT);
+        uprof_json_string(&json, "domain", session->shown);
+        uprof_json_string(&json, "uuid", session->domain->uuid);
+        uprof_json_bool(&json, "paused", session->guest->paused);
+        uprof_json_break_line(&json, "\n ");
+        uprof_json_begin(&json, "vcpus", UPROF_JSON_ARRAY);
     }
     for (unsigned i = 0; i < n; i++) {
         uprof_pipeline_take(session->pipeline, slots[i], NULL);
         uprof_sym_resolve(session->pipeline->sym);
-        if (json)
-            append_json(out, session, slots[i], i == 0);
+        if (as_json)
+            write_stack(&json, session, slots[i]);
         else
             append_text(out, session, slots[i]);
     }
-    if (json)
-        g_string_append(out, "]}\n");
+    if (as_json) {
+        uprof_json_end(&json, UPROF_JSON_ARRAY);
+        uprof_json_end(&json, UPROF_JSON_OBJECT);
+        g_string_append_c(out, '\n');
+    }
     fputs(out->str, stdout);
     g_string_free(out, TRUE);
-    return fflush(stdout) == 0 ? UPROF_EXIT_OK : UPROF_EXIT_FAILED;
+    return fflush(stdout) == 0 ? UPROF_ERROR_NONE : UPROF_ERROR_FAILED;
 }
 
 /*
- * What belongs to a sample of a Linux guest, such as which process runs, is known once the
- * kernel is: then another one is taken.
+ * Takes the snapshots twice. The first ones find the kernel of a Linux guest. The second ones
+ * contain what only a known kernel tells, such as the running process.
  */
 static UprofAnswer
 take_stacks(UprofSession *session, UprofSnapshot **slots, unsigned *n, GError **error)
 {
-    const UprofAnswer answer = uprof_sampler_shoot(session->sampler, slots, n, error);
+    const UprofAnswer answer = uprof_sampler_sample_once(session->sampler, slots, n, error);
 
     for (unsigned i = 0; answer == UPROF_OK && i < *n; i++) {
         slots[i]->is_prime = true;
@@ -166,47 +191,46 @@ take_stacks(UprofSession *session, UprofSnapshot **slots, unsigned *n, GError **
         slots[i]->is_prime = false;
     }
     return *uprof_linux_links(session->pipeline->kernel)
-               ? uprof_sampler_shoot(session->sampler, slots, n, error)
+               ? uprof_sampler_sample_once(session->sampler, slots, n, error)
                : answer;
 }
 
-static int
-shoot(UprofSession *session, bool json)
+static UprofErrorCode
+fail_dump(const UprofSession *session, const UprofNotices *notices, UprofErrorCode code,
+          const char *why)
+{
+    uprof_notice(notices, UPROF_NOTICE_WARNING, "%s: %s", session->shown, why);
+    return code;
+}
+
+static UprofErrorCode
+dump_stacks(UprofSession *session, bool json, const UprofNotices *notices)
 {
     g_autoptr(GError) error = NULL;
     g_autofree UprofSnapshot **slots = g_new0(UprofSnapshot *, session->guest->n_vcpus);
-    UprofSnapshot *pool = g_new0(UprofSnapshot, session->guest->n_vcpus);
+    g_autofree UprofSnapshot *pool = g_new0(UprofSnapshot, session->guest->n_vcpus);
     unsigned n = 0;
-    int code;
 
     for (unsigned i = 0; i < session->guest->n_vcpus; i++)
         slots[i] = &pool[i];
     switch (take_stacks(session, slots, &n, &error)) {
     case UPROF_OK:
     case UPROF_ABSENT:
-        code = print_stacks(session, slots, n, json);
-        break;
+        return print_stacks(session, slots, n, json);
     case UPROF_BUSY:
-        uprof_say("virt-uprof: %s: somebody else stops, moves or saves it just now",
-                  session->shown);
-        code = UPROF_EXIT_DOMAIN;
-        break;
+        return fail_dump(session, notices, UPROF_ERROR_NOT_FOUND,
+                         "somebody else stops, migrates or saves the domain; try again later");
     case UPROF_STUCK:
-        uprof_say("virt-uprof: %s: no vCPU has stopped within --max-pause", session->shown);
-        code = UPROF_EXIT_USELESS;
-        break;
+        return fail_dump(session, notices, UPROF_ERROR_EMPTY,
+                         "no vCPU stopped within --max-pause; try a longer one");
     case UPROF_GONE:
-        uprof_say("virt-uprof: %s: it has just ended", session->shown);
-        code = UPROF_EXIT_DOMAIN;
-        break;
+        return fail_dump(session, notices, UPROF_ERROR_NOT_FOUND, "the domain has just ended");
     default:
-        code = uprof_say_error(error);
+        return uprof_notice_error(notices, error);
     }
-    g_free(pool);
-    return code;
 }
 
-/* Nothing grows here from one sample to the next: take all there may be at once. */
+/* A run copies more stack after a sample needed it. A dump copies the largest window at once. */
 static void
 widen_windows(UprofSession *session)
 {
@@ -214,42 +238,44 @@ widen_windows(UprofSession *session)
         session->sizes[i].wanted = UPROF_SNAPSHOT_BYTES_MAX;
 }
 
-static int
-dump_domain(UprofHost *host, const char *word, UprofOptions *options, UprofGuardian *guardian)
+static UprofErrorCode
+dump_domain(UprofHost *host, const char *word, const UprofOptions *options, UprofGuardian *guardian)
 {
+    const UprofNotices notices = uprof_options_notices(options);
+    const UprofSessionSettings settings = uprof_options_session(options, &notices);
     g_autoptr(GError) error = NULL;
-    bool locked = false;
-    UprofDomain *domain = uprof_domid_find(host, word, options->quiet, &error);
+    UprofDomain *domain = uprof_domid_find(host, word, &notices, &error);
 
     if (!domain)
-        return uprof_say_error(error);
+        return uprof_notice_error(&notices, error);
     g_autoptr(UprofSession) session =
-        uprof_session_open(domain, options, guardian, true, true, &locked, &error);
-    if (!session || !uprof_session_prepare(session, options, NULL, NULL, NULL, &error)) {
-        const int code = uprof_say_error(error);
-        return locked ? UPROF_EXIT_LOCKED : code;
-    }
+        uprof_session_open(domain, &settings, guardian,
+                           UPROF_SESSION_MAY_BE_PAUSED | UPROF_SESSION_WAIT_FOR_LOCK, &error);
+    if (!session || !uprof_session_prepare(session, NULL, NULL, NULL, &error))
+        return uprof_notice_error(&notices, error);
     widen_windows(session);
-    return shoot(session, options->json);
+    return dump_stacks(session, options->json, &notices);
 }
 
 int
 uprof_dump_run(UprofOptions *options)
 {
+    const UprofNotices notices = uprof_options_notices(options);
     g_autoptr(GError) error = NULL;
     UprofGuardian *guardian = uprof_guardian_start(uprof_access_find, &error);
-    UprofExitTally tally = { 0 };
+    UprofErrorTally tally = { 0 };
 
     if (!guardian)
         return uprof_say_error(error);
     uprof_host_init();
-    int code = uprof_session_heal(options->quiet);
+    int code = uprof_exit_of_code(uprof_session_recover(&notices));
     g_autoptr(UprofHost) host = uprof_host_open(options->uri, false, &error);
     if (!host)
-        uprof_exit_count(&tally, uprof_say_error(error));
+        uprof_error_count(&tally, uprof_notice_error(&notices, error));
     for (guint i = 0; host && i < options->words->len; i++)
-        uprof_exit_count(
+        uprof_error_count(
             &tally, dump_domain(host, g_ptr_array_index(options->words, i), options, guardian));
-    code = uprof_exit_worse(code, uprof_exit_of(&tally));
-    return uprof_exit_worse(code, uprof_session_end_guardian(guardian, false, options->quiet));
+    code = uprof_exit_worse(code, uprof_exit_of_tally(&tally));
+    return uprof_exit_worse(
+        code, uprof_exit_of_code(uprof_session_end_guardian(guardian, false, &notices)));
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * exit-priv.h - exit codes, and how errors are said
+ * exit-priv.h - exit codes, and lines on stderr
  */
 #pragma once
 
-#include <glib.h>
+#include "uprof/error.h"
 
 enum {
     UPROF_EXIT_OK = 0,
@@ -18,41 +18,33 @@ enum {
     UPROF_EXIT_LOCKED = 75,
 };
 
-/** uprof_exit_code: Returns: the exit code of an error of ours */
+/** uprof_exit_of_code: Returns: the exit code of an error code */
+int uprof_exit_of_code(UprofErrorCode code);
+
+/** uprof_exit_code: Returns: the exit code of an error */
 int uprof_exit_code(const GError *error);
 
-/** uprof_exit_worse: Returns: which of two codes to leave with; 10 outranks all */
+/** uprof_exit_worse: Returns: LEFT_HELD if a code is LEFT_HELD; else the first that is not OK */
 int uprof_exit_worse(int one, int other);
 
-/**
- * UprofExitTally: the codes of several domains
- * @n, @n_failed: domains so far; @code: of the first that failed
- */
-typedef struct {
-    unsigned n, n_failed;
-    int code;
-} UprofExitTally;
+/** uprof_exit_of_tally: Returns: the exit code for all domains; SOME_FAILED if some did not fail */
+int uprof_exit_of_tally(const UprofErrorTally *tally);
 
-/** uprof_exit_count: adds the exit code of one more domain */
-void uprof_exit_count(UprofExitTally *tally, int code);
-
-/** uprof_exit_of: Returns: the code for all: 6 if only some have failed */
-int uprof_exit_of(const UprofExitTally *tally);
-
-/** uprof_exit_text: Returns: (nullable): what a code means; %NULL: no such code */
+/** uprof_exit_text: Returns: (nullable): the meaning of @code, for --help; %NULL: no such code */
 const char *uprof_exit_text(int code);
 
-/** uprof_say_error: one line on stderr, "virt-uprof: " before it. Returns: its exit code */
+/** uprof_say_error: prints "virt-uprof: " and the message. Returns: the exit code of @error */
 int uprof_say_error(const GError *error);
 
-/** uprof_say: one line on stderr, after the progress line if there is one */
+/** uprof_say: prints one line on stderr and ends the progress line, if there is one */
 void uprof_say(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
-/** uprof_say_progress: rewrites the progress line on stderr; "" ends it */
+/** uprof_say_progress: replaces the progress line on stderr by @text; "" clears the line */
 void uprof_say_progress(const char *text);
 
 /**
- * uprof_say_divert: what would be said goes elsewhere, while the screen is another's
- * @lines: (nullable): borrowed: of char, owned by it; %NULL: to stderr again
+ * uprof_say_divert: collects the lines of uprof_say() while a full screen is shown
+ * @lines: (nullable): of char; gets the lines; borrowed until the next call. %NULL: uprof_say()
+ *   prints on stderr again.
  */
 void uprof_say_divert(GPtrArray *lines);

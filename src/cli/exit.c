@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * exit.c - exit codes, and lines on stderr
+ */
 #include "exit-priv.h"
 
 #include "uprof/error.h"
@@ -12,6 +15,7 @@ static const struct {
     UprofErrorCode error;
     int code;
 } codes[] = {
+    { UPROF_ERROR_NONE,        UPROF_EXIT_OK },
     { UPROF_ERROR_FAILED,      UPROF_EXIT_FAILED },
     { UPROF_ERROR_NOT_FOUND,   UPROF_EXIT_DOMAIN },
     { UPROF_ERROR_DENIED,      UPROF_EXIT_DENIED },
@@ -19,36 +23,42 @@ static const struct {
     { UPROF_ERROR_BAD_DATA,    UPROF_EXIT_FAILED },
     { UPROF_ERROR_LEFT_HELD,   UPROF_EXIT_LEFT_HELD },
     { UPROF_ERROR_NO_FILE,     UPROF_EXIT_FAILED },
+    { UPROF_ERROR_LOCKED,      UPROF_EXIT_LOCKED },
+    { UPROF_ERROR_EMPTY,       UPROF_EXIT_USELESS },
 };
 
 static const struct {
     int code;
     const char *text;
 } texts[] = {
-    { UPROF_EXIT_OK,          "done, also when Ctrl-C ended it with data" },
-    { UPROF_EXIT_FAILED,      "failed: input, output, memory, or a bug" },
-    { UPROF_EXIT_USAGE,       "usage" },
+    { UPROF_EXIT_OK,          "success, also if Ctrl-C ended a run that has data" },
+    { UPROF_EXIT_FAILED,      "failure: input, output, memory, or a bug" },
+    { UPROF_EXIT_USAGE,       "wrong usage" },
     { UPROF_EXIT_DOMAIN,      "the domain is missing or does not run" },
     { UPROF_EXIT_DENIED,      "no connection or no permission" },
-    { UPROF_EXIT_USELESS,     "it ran, but nothing is usable: no sample, no stack" },
+    { UPROF_EXIT_USELESS,     "no usable samples or stacks" },
     { UPROF_EXIT_SOME_FAILED, "some of several domains failed" },
     { UPROF_EXIT_LEFT_HELD,   "a guest may have been left stopped" },
     { UPROF_EXIT_LOCKED,      "another run has the lock" },
 };
 /* clang-format on */
 
-static size_t progress_len;
-static GPtrArray *diverted; /* (nullable) */
+static size_t progress_len; /* the length of the progress line on the terminal; 0: none */
+static GPtrArray *diverted; /* (nullable): borrowed: gets the lines instead of stderr */
+
+int
+uprof_exit_of_code(UprofErrorCode code)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(codes); i++)
+        if (codes[i].error == code)
+            return codes[i].code;
+    return UPROF_EXIT_FAILED;
+}
 
 int
 uprof_exit_code(const GError *error)
 {
-    if (!error)
-        return UPROF_EXIT_OK;
-    for (size_t i = 0; error->domain == UPROF_ERROR && i < G_N_ELEMENTS(codes); i++)
-        if ((gint)codes[i].error == error->code)
-            return codes[i].code;
-    return UPROF_EXIT_FAILED;
+    return uprof_exit_of_code(uprof_error_code_of(error));
 }
 
 int
@@ -59,21 +69,13 @@ uprof_exit_worse(int one, int other)
     return one != UPROF_EXIT_OK ? one : other;
 }
 
-void
-uprof_exit_count(UprofExitTally *tally, int code)
-{
-    tally->n++;
-    tally->n_failed += code != UPROF_EXIT_OK;
-    tally->code = uprof_exit_worse(tally->code, code);
-}
-
 int
-uprof_exit_of(const UprofExitTally *tally)
+uprof_exit_of_tally(const UprofErrorTally *tally)
 {
     const bool some_failed = tally->n_failed > 0 && tally->n_failed < tally->n;
 
-    return some_failed && tally->code != UPROF_EXIT_LEFT_HELD ? UPROF_EXIT_SOME_FAILED
-                                                              : tally->code;
+    return some_failed && tally->code != UPROF_ERROR_LEFT_HELD ? UPROF_EXIT_SOME_FAILED
+                                                               : uprof_exit_of_code(tally->code);
 }
 
 const char *

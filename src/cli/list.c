@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * list: every domain, and how it would be sampled. Asks libvirt and reads
- * files; touches no guest. Which access is *expected*: `check` finds out.
+ * list.c - the command list: every domain, and how it would be sampled
+ *
+ * The command asks libvirt and reads files, but touches no guest. So the list shows the access
+ * method that a run would try first. `check` tries this method.
  */
 #include "commands-priv.h"
 
-#include "access-priv.h"
+#include "uprof/access.h"
 #include "exit-priv.h"
-#include "session-priv.h"
+#include "uprof/json-writer.h"
+#include "uprof/session.h"
 #include "uprof/text.h"
 
 #include <stdio.h>
 #include <string.h>
 
 typedef struct {
-    char *name;
-    char *access;
-    char *why;
-    char *symbols;
-    char *hint;
+    char *name;    /* safe to print */
+    char *access;  /* the access method, or "-" */
+    char *why;     /* why this method, or why none */
+    char *symbols; /* path of the symbol file, or "-" */
+    char *hint;    /* (nullable): what is wrong with the symbols */
 } Row;
 
 static void
@@ -41,11 +44,11 @@ fill_row(Row *row, const UprofDomain *domain)
     const bool ok = uprof_access_choose(domain, "auto", false, &access, &error);
 
     row->name = uprof_text_quote(domain->name);
-    row->access = g_strdup(ok ? access.ways[0]->name : "-");
+    row->access = g_strdup(ok ? access.methods[0]->name : "-");
     if (ok) {
         row->why = g_strdup(access.why);
     } else {
-        /* the name stands in its own column */
+        /* The message begins with the name, which has a column of its own. */
         const char *reason = strstr(error->message, ": ");
         row->why = g_strdup(reason ? reason + 2 : error->message);
     }
@@ -54,7 +57,7 @@ fill_row(Row *row, const UprofDomain *domain)
 }
 
 static void
-print_json(GString *out, const UprofDomain *domain, const Row *row)
+write_json(UprofJsonWriter *json, const UprofDomain *domain, const Row *row)
 {
     const char *const members[][2] = {
         { "name", row->name },           { "uuid", domain->uuid },
@@ -64,22 +67,26 @@ print_json(GString *out, const UprofDomain *domain, const Row *row)
         { "symbols", row->symbols },     { "hint", row->hint ? row->hint : "" },
     };
 
-    g_string_append_printf(out, "{\"id\": %d, \"vcpus\": %u", domain->id, domain->xml->vcpus);
+    uprof_json_begin(json, NULL, UPROF_JSON_OBJECT);
+    uprof_json_int(json, "id", domain->id);
+    uprof_json_uint(json, "vcpus", domain->xml->vcpus);
     for (size_t i = 0; i < G_N_ELEMENTS(members); i++) {
         g_autofree char *clean = uprof_text_quote(members[i][1]);
-        g_string_append_printf(out, ", \"%s\": \"", members[i][0]);
-        uprof_text_append_json(out, clean);
-        g_string_append_c(out, '"');
+        uprof_json_string(json, members[i][0], clean);
     }
-    g_string_append_c(out, '}');
+    uprof_json_end(json, UPROF_JSON_OBJECT);
+    uprof_json_break_line(json, "\n ");
 }
 
 static int
 print_all(const GPtrArray *domains, const UprofOptions *options)
 {
-    GString *out = g_string_new(options->json ? "[" : NULL);
+    GString *out = g_string_new(NULL);
+    UprofJsonWriter json = { .out = out };
 
-    if (!options->json)
+    if (options->json)
+        uprof_json_begin(&json, NULL, UPROF_JSON_ARRAY);
+    else
         g_string_append_printf(out, "%-20s %-10s %-6s %-8s %5s  %-8s %s\n", "name", "state",
                                "driver", "arch", "vCPUs", "access", "symbols");
     for (guint i = 0; i < domains->len; i++) {
@@ -87,8 +94,7 @@ print_all(const GPtrArray *domains, const UprofOptions *options)
         g_auto(Row) row = { 0 };
         fill_row(&row, domain);
         if (options->json) {
-            g_string_append(out, i > 0 ? ",\n " : "");
-            print_json(out, domain, &row);
+            write_json(&json, domain, &row);
             continue;
         }
         g_string_append_printf(out, "%-20s %-10s %-6s %-8s %5u  %-8s %s\n", row.name,
@@ -101,8 +107,10 @@ print_all(const GPtrArray *domains, const UprofOptions *options)
                 g_string_append_printf(out, "%-20s   symbols: %s\n", "", row.hint);
         }
     }
-    if (options->json)
-        g_string_append(out, "]\n");
+    if (options->json) {
+        uprof_json_end(&json, UPROF_JSON_ARRAY);
+        g_string_append_c(out, '\n');
+    }
     fputs(out->str, stdout);
     g_string_free(out, TRUE);
     return fflush(stdout) == 0 ? UPROF_EXIT_OK : UPROF_EXIT_FAILED;

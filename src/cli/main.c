@@ -1,31 +1,87 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Composition: options, then one command. What is global to the process
- * (signals, locale) is set here and nowhere else.
+ * main.c - the table of commands, and the start of the program
+ *
+ * Only this file sets what is global to the process, such as signal handlers and limits.
  */
 #include "commands-priv.h"
 #include "exit-priv.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Whoever starts us may have closed them; no file of ours shall take their place. */
+#define NEEDS_DOMAIN 1, UINT_MAX, "no DOMAIN is given; to list them: virt-uprof list"
+#define ANY_NUMBER 0, UINT_MAX, NULL
+
+/* clang-format off */
+static const UprofCommand commands[] = {
+    { "record", UPROF_COMMAND_RECORD, "DOMAIN...",
+      "sample, and write files (the default command)",
+      uprof_record_run, NEEDS_DOMAIN },
+    { "list", UPROF_COMMAND_LIST, "",
+      "list all domains, and how each would be sampled",
+      uprof_list_run, 0, 0, "'list' takes no domain: it lists them all" },
+    { "dump", UPROF_COMMAND_DUMP, "DOMAIN...",
+      "print the current stack of each vCPU",
+      uprof_dump_run, NEEDS_DOMAIN },
+    { "check", UPROF_COMMAND_CHECK, "[DOMAIN...]",
+      "diagnose: what works, what does not, and what to do about it",
+      uprof_check_run, ANY_NUMBER },
+    { "report", UPROF_COMMAND_REPORT, "FILE...",
+      "show saved profiles as table, picture or files; --since: stored ones",
+      uprof_report_run, 1, UINT_MAX, "'report' needs a FILE: a capture, or folded stacks" },
+    { "diff", UPROF_COMMAND_DIFF, "OLD NEW",
+      "compare two profiles: files, or stored ones as DOMAIN@DAY",
+      uprof_diff_run, 2, 2, "'diff' needs two files, OLD and NEW" },
+    { "top", UPROF_COMMAND_TOP, "DOMAIN...",
+      "show the hottest functions, once a second",
+      uprof_top_run, NEEDS_DOMAIN },
+    { "collect", UPROF_COMMAND_COLLECT, "[DOMAIN...]",
+      "sample each enabled domain once, into the store",
+      uprof_collect_run, ANY_NUMBER },
+    { "enable", UPROF_COMMAND_ENABLE, "DOMAIN...",
+      "allow collect to sample a domain, in its metadata",
+      uprof_enable_run, NEEDS_DOMAIN },
+    { "disable", UPROF_COMMAND_DISABLE, "DOMAIN...",
+      "forbid collect to sample a domain, in its metadata",
+      uprof_disable_run, NEEDS_DOMAIN },
+    { "configure", UPROF_COMMAND_CONFIGURE, "DOMAIN...",
+      "show how collect samples a domain, or change it in its metadata",
+      uprof_configure_run, NEEDS_DOMAIN },
+    { "prune", UPROF_COMMAND_PRUNE, "",
+      "close past days of the store: merge, summarize, delete old profiles",
+      uprof_prune_run, 0, 0, "'prune' takes no domain: it works on the whole store" },
+    { "summary", UPROF_COMMAND_SUMMARY, "[DAY]",
+      "print a day (default: yesterday): functions, changes, cost",
+      uprof_summary_run, 0, 1, "'summary' takes one DAY" },
+    { NULL },
+};
+/* clang-format on */
+
+/*
+ * Opens stdin, stdout and stderr if the caller has closed them, so that no other file gets their
+ * numbers. Opens them for reading only, so that writing to stdout or stderr fails.
+ */
 static void
 open_standard_files(void)
 {
     int fd;
 
     do
-        fd = open("/dev/null", O_RDONLY); /* writing to what was closed shall fail */
+        fd = open("/dev/null", O_RDONLY);
     while (fd >= 0 && fd <= STDERR_FILENO);
     if (fd >= 0)
         close(fd);
 }
 
-/* Each vCPU that is sampled takes a few; the usual limit is for programs with select(2). */
+/*
+ * Raises the soft limit of open files, because each sampled vCPU needs several descriptors. The
+ * usual limit protects programs that use select(2), and this program does not.
+ */
 static void
 raise_file_limit(void)
 {
@@ -44,12 +100,13 @@ main(int argc, char **argv)
 
     open_standard_files();
     raise_file_limit();
-    /* a closed stdout, or a file that may not grow, shows as a failed write */
+    /* A write to a closed pipe or beyond the file-size limit must not end the program, but fail. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     if (argc > 1 && strcmp(argv[1], "--complete") == 0)
-        return uprof_complete_run(argc - 2, (const char *const *)argv + 2);
-    g_autoptr(UprofOptions) options = uprof_options_parse(argc, (const char **)argv, &code);
+        return uprof_complete_run(commands, argc - 2, (const char *const *)argv + 2);
+    g_autoptr(UprofOptions) options =
+        uprof_options_parse(argc, (const char **)argv, commands, &code);
 
     return options ? options->command->run(options) : code;
 }

@@ -2,139 +2,153 @@
 /*
  * options-priv.h - the command line, parsed
  *
- * Parsed before any lock, fork or connection.
+ * The command line is parsed before the program takes a lock, forks or connects.
  */
 #pragma once
 
+#include "uprof/record-domains.h"
+#include "uprof/notice.h"
 #include "uprof/output.h"
 #include "uprof/settings.h"
-#include "uprof/sym.h"
+#include "uprof/symbol-settings.h"
 
 typedef struct _UprofOptions UprofOptions;
 
-/** UprofCommand: @run: Returns: exit code (exit-priv.h) */
+/** UprofCommandBit: one bit for each command, so that an option can name all that take it */
+typedef enum {
+    UPROF_COMMAND_RECORD = 1 << 0,
+    UPROF_COMMAND_LIST = 1 << 1,
+    UPROF_COMMAND_DUMP = 1 << 2,
+    UPROF_COMMAND_CHECK = 1 << 3,
+    UPROF_COMMAND_REPORT = 1 << 4,
+    UPROF_COMMAND_DIFF = 1 << 5,
+    UPROF_COMMAND_TOP = 1 << 6,
+    UPROF_COMMAND_COLLECT = 1 << 7,
+    UPROF_COMMAND_ENABLE = 1 << 8,
+    UPROF_COMMAND_DISABLE = 1 << 9,
+    UPROF_COMMAND_CONFIGURE = 1 << 10,
+    UPROF_COMMAND_PRUNE = 1 << 11,
+    UPROF_COMMAND_SUMMARY = 1 << 12,
+} UprofCommandBit;
+
+/** UprofCommand: a row of the table of commands, which ends with a row without a name */
 typedef struct {
     const char *name;
-    unsigned bit;
-    const char *arguments;
-    const char *summary;
-    int (*run)(UprofOptions *options);
+    UprofCommandBit bit;
+    const char *arguments; /* for --help; completion finds DOMAIN, FILE, OLD or DAY in it */
+    const char *summary;   /* for --help */
+    int (*run)(UprofOptions *options); /* returns an exit code (exit-priv.h) */
+    unsigned min_words, max_words;     /* how many arguments the command takes */
+    const char *words_message;         /* (nullable): the message for another number of arguments */
 } UprofCommand;
 
-/**
- * UprofWanted: one output
- * @path: as given, %d and the like not yet replaced; "-" is stdout
- */
+/** UprofWanted: an output that the user asked for */
 typedef struct {
-    char *path;
+    char *path; /* owned; with %d, %t and %u as the user gave them; "-" is stdout */
     const UprofFormat *format;
 } UprofWanted;
 
-/**
- * UprofSymbolFile: one of --symbols
- * @base: where the guest has it, if @is_moved
- */
-typedef struct {
-    char *path;
-    uint64_t base;
-    bool is_moved;
-} UprofSymbolFile;
-
-/**
- * UprofOptions:
- * @uri: (nullable): the last one that was given; @uris: of char *: all of them
- * @config_path, @store: (nullable)
- * @access: "auto", "direct", "monitor" or "xen"
- * @config: (nullable): owned: of periodic runs; its limits hold for what metadata asks for
- * @wait: for domains that do not run yet; @wait_ns: how long, 0: until stopped
- * @outputs: of UprofWanted *; @symbols: of UprofSymbolFile *; @words: of char *,
- *   each for uprof_domid_find()
- * @debug_folders, @sysroots: of char *, the last one NULL
- * @format: (nullable): of --format, for all outputs
- * @rows: of tables; 0: as many as the command thinks right
- * @focus: (nullable): name of a function; @include, @exclude: (nullable)
- * @sort: (nullable): "self" or "total", if it was given; @rounds: 0: until stopped
- * @by_process: tables have processes, not functions
- * @is_stored: of --since: @words are domains of the store
- * @since_s, @until_s: since 1970
- */
+/** UprofOptions: what the command line says. All members are owned unless they say "borrowed". */
 struct _UprofOptions {
-    const UprofCommand *command;
-    char *uri;
-    GPtrArray *uris;
-    char *config_path;
-    char *store;
-    char *access;
-    UprofSettings settings;
-    UprofConfig *config;
-    GPtrArray *outputs;
-    GPtrArray *symbols;
-    GPtrArray *debug_folders;
-    GPtrArray *sysroots;
-    GPtrArray *words;
-    const UprofFormat *format;
-    unsigned rows;
-    char *focus;
-    GRegex *include;
-    GRegex *exclude;
-    char *sort;
-    bool by_process;
-    unsigned rounds;
-    bool is_stored;
-    int64_t since_s, until_s;
-    bool batch;
-    bool is_top; /* shows what it samples, and writes nothing */
-    bool given_depth;
-    bool all;
-    bool wait;
-    uint64_t wait_ns;
-    bool no_demangle;
-    bool lines;
+    const UprofCommand *command; /* borrowed */
+    GPtrArray *words;            /* of char: arguments of the command, for uprof_domid_find() */
+
+    /* which domains */
+    GPtrArray *uris;  /* of char: every --connect */
+    const char *uri;  /* (nullable): borrowed from @uris: the last --connect */
+    bool all;         /* every running domain, instead of @words */
+    bool wait;        /* also waits for domains that do not run yet ... */
+    uint64_t wait_ns; /* ... at most for this time; 0: until a signal */
+
+    /* how to sample them */
+    const char *access;     /* borrowed; "auto", "direct", "monitor" or "xen" */
+    UprofSettings settings; /* rate, duration and the like */
+    bool given_depth;       /* --max-depth was given */
+    char *config_path;      /* (nullable): of --config */
+    UprofConfig *config;    /* (nullable): only of periodic runs; limits what metadata asks for */
+
+    /* symbols */
+    GPtrArray *symbols;       /* of UprofSymbolFile */
+    GPtrArray *debug_folders; /* of char; the last one is NULL */
+    GPtrArray *sysroots;      /* of char; the last one is NULL */
+    bool no_demangle;         /* names as the symbol file has them */
+    bool lines;               /* source file and line in each frame */
+
+    /* outputs */
+    GPtrArray *outputs;        /* of UprofWanted */
+    const UprofFormat *format; /* (nullable): borrowed: of --format, for all outputs */
+    unsigned rows;             /* the most rows of a table; 0: the command's default */
+    bool by_process;           /* tables have a row per process, not per function */
+    const char *sort;          /* (nullable): borrowed; of --sort: "self" or "total" */
     bool json;
     bool quiet;
     bool verbose;
-    bool dry_run;
-    bool no_wait;      /* for another run's lock */
-    bool no_heal;      /* of other domains: that was tried already */
-    bool only_enabled; /* what metadata, or @config, does not want is refused */
-    bool in_store;     /* files replace what is there, and none is written behind one that failed */
+
+    /* top */
+    bool batch;      /* plain text instead of a screen */
+    unsigned rounds; /* how many rounds, each of a second; 0: until a signal */
+
+    /* report and diff */
+    char *focus;     /* (nullable): the function whose callers and callees are shown */
+    GRegex *include; /* (nullable): drops stacks in which no name matches */
+    GRegex *exclude; /* (nullable): drops stacks in which a name matches */
+
+    /* the store */
+    char *store;     /* (nullable): of --store */
+    bool is_stored;  /* --since was given: @words are domains of the store, not files */
+    int64_t since_s; /* runs that began then or later, in seconds since 1970 */
+    int64_t until_s; /* ... and before; INT64_MAX: no limit */
+    bool dry_run;    /* show what would be done */
 };
 
-/**
- * UprofOptionInfo: one spelling of an option
- * @long_name: (nullable); @short_name: 0: none
- * @commands: bits of those that take it
- * @argument: (nullable): what it is called; @is_optional: may be left out
- */
+/* Values of UprofOptionInfo.choices that stand for a kind of word. */
+#define UPROF_COMPLETE_FILES "/files"
+#define UPROF_COMPLETE_FOLDERS "/folders"
+#define UPROF_COMPLETE_FORMATS "/formats"
+
+/** UprofOptionInfo: one spelling of an option; all text is literal */
 typedef struct {
-    const char *long_name;
-    char short_name;
-    unsigned commands;
-    const char *argument;
-    bool is_optional;
+    const char *long_name; /* (nullable) */
+    char short_name;       /* '\0': none */
+    unsigned commands;     /* bits of the commands that take the option */
+    const char *argument;  /* (nullable): the name of its argument */
+    bool is_optional;      /* the argument can be left out */
+    const char *choices;   /* (nullable): possible values, between blanks, or UPROF_COMPLETE_... */
 } UprofOptionInfo;
 
-/** uprof_options_describe: the options one by one, from @i 0 on. Returns: false behind the last */
+/** uprof_options_describe: describes option @i. Returns: false if there are fewer options */
 bool uprof_options_describe(size_t i, UprofOptionInfo *info);
-
-/** uprof_commands: ends with a row without a name */
-extern const UprofCommand uprof_commands[];
 
 /**
  * uprof_options_parse:
- * @code: (out): exit code if there is nothing to do
+ * @commands: borrowed by the result; the first one runs if the command line names none
+ * @code: (out): the exit code if there is nothing to run
  *
- * Prints help, version and usage errors.
+ * Prints the help, the version, or one message about a usage error.
  *
- * Returns: (transfer full) (nullable): %NULL: leave with @code
+ * Returns: (transfer full) (nullable): %NULL if the program must exit with @code
  */
-UprofOptions *uprof_options_parse(int argc, const char **argv, int *code);
+UprofOptions *
+uprof_options_parse(int argc, const char **argv, const UprofCommand *commands, int *code);
 
-/** uprof_options_add_symbols: adds those of --symbols to @sym, all or with an error */
-bool uprof_options_add_symbols(const UprofOptions *options, UprofSym *sym, GError **error);
+/** uprof_options_symbols: Returns: the options about symbols; borrows from @options */
+UprofSymbolSettings uprof_options_symbols(const UprofOptions *options);
 
-/** uprof_options_sym_config: Returns: what they say about symbols; borrowed from @options */
-UprofSymConfig uprof_options_sym_config(const UprofOptions *options);
+/**
+ * uprof_options_notices: Returns: a receiver that prints notices on stderr, only warnings with
+ * --quiet; borrows @options
+ */
+UprofNotices uprof_options_notices(const UprofOptions *options);
+
+/** uprof_options_session: Returns: how to open domains; borrows @options and @notices */
+UprofSessionSettings
+uprof_options_session(const UprofOptions *options, const UprofNotices *notices);
+
+/**
+ * uprof_options_record: Returns: the run that the user asked for, without outputs and
+ *   observer; borrows @options and @notices
+ */
+UprofRecordSettings uprof_options_record(const UprofOptions *options, const UprofNotices *notices);
 
 void uprof_options_free(UprofOptions *options);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofOptions, uprof_options_free)

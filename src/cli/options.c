@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The popt table, and nothing else. Every value is taken as text and parsed
- * whole: popt's own integers take "-5" for a rate and "010" for 8. popt's
- * configuration files are never read: a line in ~/.popt can run programs.
+ * options.c - the table of options, and the rules for combinations of options
+ *
+ * popt gets every value as text, because popt's own integers accept "-5" as a rate and read "010"
+ * as 8. popt does not read its configuration files, because a line in ~/.popt can run programs.
  */
 #include "options-priv.h"
 
-#include "domid-priv.h"
+#include "uprof/domid.h"
 #include "exit-priv.h"
-#include "moment-priv.h"
+#include "uprof/clock.h"
 #include "uprof/scan.h"
 #include "uprof/text.h"
+#include "uprof/time-text.h"
 
 #include <popt.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "commands-priv.h"
 
 enum {
     ROUNDS_MAX = 1000 * 1000,
@@ -24,114 +24,503 @@ enum {
     MAX_PAUSE_NS_MAX = 1000 * 1000 * 1000,
 };
 
+/* Sets of commands, for the table of options. */
 enum {
-    RECORD = 1 << 0,
-    LIST = 1 << 1,
-    DUMP = 1 << 2,
-    CHECK = 1 << 3,
-    REPORT = 1 << 4,
-    DIFF = 1 << 5,
-    TOP = 1 << 6,
-    COLLECT = 1 << 7,
-    ENABLE = 1 << 8,
-    DISABLE = 1 << 9,
-    CONFIGURE = 1 << 10,
-    PRUNE = 1 << 11,
-    SUMMARY = 1 << 12,
-    MARK = ENABLE | DISABLE | CONFIGURE,
-    ALL = RECORD | LIST | DUMP | CHECK | REPORT | DIFF | TOP | COLLECT | MARK | PRUNE | SUMMARY,
+    RECORD = UPROF_COMMAND_RECORD,
+    LIST = UPROF_COMMAND_LIST,
+    DUMP = UPROF_COMMAND_DUMP,
+    CHECK = UPROF_COMMAND_CHECK,
+    REPORT = UPROF_COMMAND_REPORT,
+    DIFF = UPROF_COMMAND_DIFF,
+    TOP = UPROF_COMMAND_TOP,
+    COLLECT = UPROF_COMMAND_COLLECT,
+    PRUNE = UPROF_COMMAND_PRUNE,
+    SUMMARY = UPROF_COMMAND_SUMMARY,
+    METADATA = UPROF_COMMAND_ENABLE | UPROF_COMMAND_DISABLE | UPROF_COMMAND_CONFIGURE,
     LIVE = RECORD | DUMP | CHECK | TOP,
     FILES = REPORT | DIFF,
     STORED = REPORT | DIFF | PRUNE | SUMMARY,
+    ALL = LIVE | LIST | FILES | COLLECT | METADATA | STORED,
 };
+
+typedef struct _Option Option;
+
+/* Checks @value and stores it in @options. Returns: false after a message if @value is bad */
+typedef bool (*TakeFunc)(const Option *option, UprofOptions *options, const char *value);
+
+/*
+ * A row of the table. A row without help is another spelling of the row above it, and has only
+ * names.
+ */
+struct _Option {
+    const char *long_name;
+    char short_name;      /* '\0' if the option has none */
+    unsigned commands;    /* bits of the commands that take the option */
+    const char *argument; /* NULL: none; "[=X]": optional, and must follow a "=" */
+    const char *help;
+    TakeFunc take;
+    size_t member;     /* the offset in UprofOptions of the member that @take sets */
+    size_t given;      /* the offset of a bool that says that the option was given; 0: none */
+    unsigned min, max; /* the range of numbers */
+    /* The values for completion, as in UprofOptionInfo; take_choice() allows no others. */
+    const char *choices;
+    const char *form;                                 /* what the value must be, for messages */
+    bool (*parse)(const char *text, uint64_t *value); /* for take_value() */
+};
+
+/* ---- Usage errors ---- */
+
+static bool fail_usage(const char *format, ...) G_GNUC_PRINTF(1, 2);
+
+static bool
+fail_usage(const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    g_autofree char *text = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    uprof_say("virt-uprof: %s; try: virt-uprof --help", text);
+    return false;
+}
+
+static bool
+fail_value(const Option *option, const char *value, const char *form)
+{
+    g_autofree char *quoted = uprof_text_quote(value);
+
+    return fail_usage("--%s '%s' is not %s", option->long_name, quoted, form);
+}
+
+/* ---- Values of options ---- */
+
+static bool
+take_nothing(const Option *option, UprofOptions *options, const char *value)
+{
+    return true;
+}
+
+static bool
+take_flag(const Option *option, UprofOptions *options, const char *value)
+{
+    G_STRUCT_MEMBER(bool, options, option->member) = true;
+    return true;
+}
+
+static bool
+take_text(const Option *option, UprofOptions *options, const char *value)
+{
+    char **member = G_STRUCT_MEMBER_P(options, option->member);
+
+    g_free(*member);
+    *member = g_strdup(value);
+    return true;
+}
+
+static bool
+take_path(const Option *option, UprofOptions *options, const char *value)
+{
+    return take_text(option, options, value) &&
+           (value[0] != '\0' || fail_usage("--%s is empty", option->long_name));
+}
+
+static bool
+parse_number(const Option *option, const char *value, unsigned *number)
+{
+    uint64_t found;
+    g_autofree char *form = g_strdup_printf("%u to %u", option->min, option->max);
+
+    if (!uprof_slice_to_uint((UprofSlice){ value, strlen(value) }, 10, option->min, option->max,
+                             &found))
+        return fail_value(option, value, form);
+    *number = (unsigned)found;
+    return true;
+}
+
+static bool
+take_number(const Option *option, UprofOptions *options, const char *value)
+{
+    return parse_number(option, value, G_STRUCT_MEMBER_P(options, option->member));
+}
+
+static bool
+take_value(const Option *option, UprofOptions *options, const char *value)
+{
+    return option->parse(value, G_STRUCT_MEMBER_P(options, option->member)) ||
+           fail_value(option, value, option->form);
+}
+
+static bool
+take_max_pause(const Option *option, UprofOptions *options, const char *value)
+{
+    uint64_t *pause_ns = G_STRUCT_MEMBER_P(options, option->member);
+
+    return (uprof_settings_parse_duration(value, pause_ns) && *pause_ns > 0 &&
+            *pause_ns <= MAX_PAUSE_NS_MAX) ||
+           fail_value(option, value, option->form);
+}
+
+static bool
+take_wait(const Option *option, UprofOptions *options, const char *value)
+{
+    return value[0] == '\0' || take_value(option, options, value);
+}
+
+static bool
+take_vcpus(const Option *option, UprofOptions *options, const char *value)
+{
+    return uprof_settings_parse_vcpus(value, &options->settings.vcpus) ||
+           fail_value(option, value, option->form);
+}
+
+static bool
+take_idle(const Option *option, UprofOptions *options, const char *value)
+{
+    options->settings.idle_stacks = strcmp(value, "stack") == 0;
+    return options->settings.idle_stacks || value[0] == '\0' ||
+           fail_value(option, value, option->form);
+}
+
+static bool
+check_choice(const Option *option, const char *value)
+{
+    g_auto(GStrv) choices = g_strsplit(option->choices, " ", -1);
+
+    return g_strv_contains((const char *const *)choices, value) ||
+           fail_value(option, value, option->form);
+}
+
+/* Sets a member of type const char * to an interned string, which is never freed. */
+static bool
+take_choice(const Option *option, UprofOptions *options, const char *value)
+{
+    G_STRUCT_MEMBER(const char *, options, option->member) = g_intern_string(value);
+    return check_choice(option, value);
+}
+
+static bool
+take_by(const Option *option, UprofOptions *options, const char *value)
+{
+    options->by_process = strcmp(value, "process") == 0;
+    return check_choice(option, value);
+}
+
+static bool
+take_format(const Option *option, UprofOptions *options, const char *value)
+{
+    options->format = uprof_format_by_name(value);
+    if (options->format)
+        return true;
+    g_autofree char *names = uprof_format_names();
+    g_autofree char *form = g_strdup_printf("one of: %s", names);
+    return fail_value(option, value, form);
+}
+
+static bool
+take_regex(const Option *option, UprofOptions *options, const char *value)
+{
+    GRegex **regex = G_STRUCT_MEMBER_P(options, option->member);
+
+    g_clear_pointer(regex, g_regex_unref);
+    if (g_utf8_validate(value, -1, NULL))
+        *regex = g_regex_new(value, G_REGEX_OPTIMIZE, 0, NULL);
+    return *regex || fail_value(option, value, option->form);
+}
+
+static bool
+take_moment(const Option *option, UprofOptions *options, const char *value)
+{
+    return uprof_time_parse(value, uprof_clock_utc_s(),
+                            G_STRUCT_MEMBER_P(options, option->member)) ||
+           fail_value(option, value, option->form);
+}
+
+static bool
+take_uri(const Option *option, UprofOptions *options, const char *value)
+{
+    g_ptr_array_add(options->uris, g_strdup(value));
+    options->uri = options->uris->pdata[options->uris->len - 1];
+    return true;
+}
+
+static bool
+add_wanted(const Option *option, UprofOptions *options, const char *path, const UprofFormat *format)
+{
+    UprofWanted *wanted = g_new0(UprofWanted, 1);
+
+    wanted->path = g_strdup(path);
+    wanted->format = format;
+    g_ptr_array_add(options->outputs, wanted);
+    return path[0] != '\0' || fail_usage("--%s needs a file name", option->long_name);
+}
+
+static bool
+take_output(const Option *option, UprofOptions *options, const char *value)
+{
+    return add_wanted(option, options, value, NULL);
+}
+
+static bool
+take_capture(const Option *option, UprofOptions *options, const char *value)
+{
+    return add_wanted(option, options, value, uprof_format_by_name("capture"));
+}
+
+/* Adds a folder in front of the NULL at the end of the list. */
+static bool
+take_folder(const Option *option, UprofOptions *options, const char *value)
+{
+    GPtrArray *folders = G_STRUCT_MEMBER(GPtrArray *, options, option->member);
+
+    g_ptr_array_insert(folders, (gint)folders->len - 1, g_strdup(value));
+    return g_file_test(value, G_FILE_TEST_IS_DIR) || fail_value(option, value, option->form);
+}
+
+/* @value: FILE or FILE@BASE. If a file with the name @value exists, @value is a FILE. */
+static bool
+take_symbols(const Option *option, UprofOptions *options, const char *value)
+{
+    UprofSymbolFile *file = g_new0(UprofSymbolFile, 1);
+    const char *at = strrchr(value, '@');
+
+    g_ptr_array_add(options->symbols, file);
+    if (!at || g_file_test(value, G_FILE_TEST_EXISTS)) {
+        file->path = g_strdup(value);
+        return true;
+    }
+    const char *digits = g_str_has_prefix(at + 1, "0x") ? at + 3 : at + 1;
+    file->path = g_strndup(value, (gsize)(at - value));
+    file->is_moved = true;
+    return uprof_slice_to_uint((UprofSlice){ digits, strlen(digits) }, 16, 0, UINT64_MAX,
+                               &file->base) ||
+           fail_value(option, value, option->form);
+}
+
+/* Adds the domain to the words, so that all domains keep the order of the command line. */
+static bool
+take_domid(const Option *option, UprofOptions *options, const char *value)
+{
+    unsigned domid;
+
+    if (!parse_number(option, value, &domid))
+        return false;
+    g_ptr_array_add(options->words, uprof_domid_word(domid));
+    return true;
+}
+
+/* ---- The table ---- */
+
+#define MEMBER(name) .member = G_STRUCT_OFFSET(UprofOptions, name)
+#define GIVEN(name) .given = G_STRUCT_OFFSET(UprofOptions, name)
+#define DAYS "today yesterday"
 
 /* clang-format off */
-const UprofCommand uprof_commands[] = {
-    { "record", RECORD, "DOMAIN...",   "sample, and write files (if no command is named)", uprof_record_run },
-    { "list",   LIST,   "",            "every domain, and how it would be sampled", uprof_list_run },
-    { "dump",   DUMP,   "DOMAIN...",   "one stack per vCPU, now",                   uprof_dump_run },
-    { "check",  CHECK,  "[DOMAIN...]", "the doctor: what works, what does not, and what to do", uprof_check_run },
-    { "report", REPORT, "FILE...",     "profiles again, as table, picture or files; --since: stored ones", uprof_report_run },
-    { "diff",   DIFF,   "OLD NEW",     "what has changed between two profiles: files, or DOMAIN@DAY", uprof_diff_run },
-    { "top",    TOP,    "DOMAIN...",   "the hottest functions as it runs, once a second", uprof_top_run },
-    { "collect", COLLECT, "[DOMAIN...]", "one round over the domains that are enabled, into the store", uprof_collect_run },
-    { "enable", ENABLE, "DOMAIN...",   "have collect sample it: says so in its metadata", uprof_mark_enable },
-    { "disable", DISABLE, "DOMAIN...", "have collect leave it alone", uprof_mark_disable },
-    { "configure", CONFIGURE, "DOMAIN...", "how it is sampled: show, or set in its metadata", uprof_mark_configure },
-    { "prune",  PRUNE,  "",            "close the store's days: merge, summarize, delete what is old", uprof_prune_run },
-    { "summary", SUMMARY, "[DAY]",     "what a day (yesterday) was like: functions, changes, cost", uprof_summary_run },
-    { NULL,     0,      NULL,          NULL,                                        NULL },
-};
-
-typedef enum {
-    OPTION_CONNECT = 1, OPTION_RATE, OPTION_DURATION, OPTION_OUTPUT, OPTION_FORMAT, OPTION_CAPTURE,
-    OPTION_SYMBOLS, OPTION_DEBUG_DIR, OPTION_SYSROOT,
-    OPTION_NO_DEMANGLE, OPTION_LINES, OPTION_ACCESS, OPTION_UNWIND, OPTION_VCPU, OPTION_PER_VCPU, OPTION_PIDS, OPTION_IDLE,
-    OPTION_MAX_DEPTH, OPTION_MAX_PAUSE, OPTION_BUDGET, OPTION_NO_PAUSE, OPTION_ALL,
-    OPTION_DOMID, OPTION_WAIT, OPTION_HEAL, OPTION_FOCUS, OPTION_INCLUDE, OPTION_EXCLUDE,
-    OPTION_SORT, OPTION_BY, OPTION_BATCH, OPTION_ROUNDS, OPTION_SINCE, OPTION_UNTIL, OPTION_CONFIG, OPTION_STORE, OPTION_DRY_RUN,
-    OPTION_ROWS, OPTION_QUIET, OPTION_VERBOSE, OPTION_JSON, OPTION_VERSION, OPTION_HELP,
-} OptionId;
-
-static const struct {
-    const char *long_name;
-    char short_name;
-    OptionId id;
-    unsigned commands;
-    const char *argument; /* NULL: none; "[=": it may be left out, and stands behind a "=" */
-    const char *help;     /* NULL: another spelling of the row above */
-    const char *bare;     /* without its argument, if that may be left out */
-} rows[] = {
-    { "connect",   'c',  OPTION_CONNECT,   LIVE | LIST | COLLECT | MARK, "URI", "libvirt connection, as virsh (LIBVIRT_DEFAULT_URI); collect takes several" },
-    { "rate",      'F',  OPTION_RATE,      RECORD | TOP | COLLECT | MARK, "HZ",   "samples per second of each vCPU: 1 to 20000 (99)" },
-    { "frequency", '\0', OPTION_RATE,      RECORD | TOP | COLLECT | MARK, "HZ",   NULL },
-    { "duration",  'd',  OPTION_DURATION,  RECORD | COLLECT | MARK, "T",    "10, 500ms, 2m, 1h; 0: until Ctrl-C (10s)" },
-    { "time",      'T',  OPTION_DURATION,  RECORD | COLLECT | MARK, "T",    NULL },
-    { "output",    'o',  OPTION_OUTPUT,    RECORD | FILES,  "FILE", "repeatable; %d domain, %t time, %u UUID; -: stdout" },
-    { "format",    'f',  OPTION_FORMAT,    RECORD | FILES,  "NAME", "folded[.gz], svg, pprof, speedscope, perf, meta, capture (by the ending)" },
-    { "capture",   '\0', OPTION_CAPTURE,   RECORD,          "FILE", "keep what was sampled, for report: -f capture -o FILE" },
-    { "symbols",   's',  OPTION_SYMBOLS,   LIVE | FILES | COLLECT | MARK, "FILE[@BASE]", "repeatable; ELF, or text as nm, System.map, kallsyms" },
-    { "debug-dir", '\0', OPTION_DEBUG_DIR, LIVE | FILES,  "DIR",  "repeatable; separate debug files (/usr/lib/debug)" },
-    { "sysroot",   '\0', OPTION_SYSROOT,   LIVE | FILES,  "DIR",  "repeatable; files of a Linux guest, as it has them" },
-    { "no-demangle", '\0', OPTION_NO_DEMANGLE, LIVE | FILES, NULL, "names of C++, Rust, D and OCaml as they are in the file" },
-    { "lines",     '\0', OPTION_LINES,     LIVE | FILES,   NULL,   "file and line of the source in each frame, from DWARF" },
-    { "access",    '\0', OPTION_ACCESS,    LIVE | COLLECT,  "WAY",  "auto, direct, monitor or xen (auto)" },
-    { "unwind",    '\0', OPTION_UNWIND,    LIVE | FILES | COLLECT | MARK, "WAY",  "auto, cfi or fp (auto)" },
-    { "vcpu",      '\0', OPTION_VCPU,      LIVE,            "LIST", "vCPUs to sample, such as 0,2-3 (all)" },
-    { "per-vcpu",  '\0', OPTION_PER_VCPU,  RECORD | REPORT, NULL,   "a level per vCPU" },
-    { "pids",      '\0', OPTION_PIDS,      RECORD | REPORT | TOP | COLLECT, NULL, "processes of a Linux guest with their numbers: nginx-812" },
-    { "idle",      '\0', OPTION_IDLE,      RECORD | REPORT, "[=stack]", "show halted vCPUs, or their last stack; they are always counted", "--idle=" },
-    { "max-depth", '\0', OPTION_MAX_DEPTH, LIVE | FILES,    "N",    "frames of a stack: 1 to 1024 (127)" },
-    { "max-pause", '\0', OPTION_MAX_PAUSE, LIVE,            "T",    "copy nothing more in a hold this old (50ms)" },
-    { "budget",    '\0', OPTION_BUDGET,    RECORD | CHECK | TOP | COLLECT | MARK, "PCT",  "percent of time a vCPU may be held (5; monitor: 10)" },
-    { "no-pause",  '\0', OPTION_NO_PAUSE,  LIVE,            NULL,   "KVM: read without stopping; torn stacks count as truncated" },
-    { "all",       '\0', OPTION_ALL,       RECORD | TOP,    NULL,   "all running domains" },
-    { "domid",     '\0', OPTION_DOMID,     LIVE,            "N",    "a domain by Xen's own number, also one made by xl; repeatable" },
-    { "wait",      '\0', OPTION_WAIT,      RECORD,          "[=T]", "wait for a domain to start, and sample it from then on", "--wait=" },
-    { "heal",      '\0', OPTION_HEAL,      CHECK,           NULL,   "resume what a dead run left stopped" },
-    { "focus",     '\0', OPTION_FOCUS,     REPORT,          "NAME", "who calls a function, and whom it calls" },
-    { "include",   '\0', OPTION_INCLUDE,   FILES,           "RE",   "keep stacks with a name that matches" },
-    { "exclude",   '\0', OPTION_EXCLUDE,   FILES,           "RE",   "drop stacks with a name that matches" },
-    { "since",     '\0', OPTION_SINCE,     REPORT,          "T",    "stored profiles: today, 2026-11-20, 2026-11-20T09:15, 3d, 12h (UTC)" },
-    { "until",     '\0', OPTION_UNTIL,     REPORT,          "T",    "of what began before" },
-    { "sort",      '\0', OPTION_SORT,      TOP,             "KEY",  "self or total (self)" },
-    { "by",        '\0', OPTION_BY,        TOP | REPORT,    "KEY",  "function, or process of a Linux guest (function)" },
-    { "batch",     '\0', OPTION_BATCH,     TOP,             NULL,   "for scripts: plain text, no screen" },
-    { "rounds",    '\0', OPTION_ROUNDS,    TOP,             "N",    "end after so many seconds" },
-    { "config",    '\0', OPTION_CONFIG,    COLLECT | MARK | STORED, "FILE", "configuration (" UPROF_CONFIG_FILE ")" },
-    { "store",     '\0', OPTION_STORE,     COLLECT | STORED, "DIR",  "where profiles are kept (as configured)" },
-    { "dry-run",   '\0', OPTION_DRY_RUN,   COLLECT | PRUNE, NULL,   "say what would be done, and do nothing" },
-    { "rows",      'n',  OPTION_ROWS,      RECORD | FILES | TOP, "N", "rows of tables (15; of record's 10)" },
-    { "json",      '\0', OPTION_JSON,      ALL & ~(TOP | MARK | PRUNE | SUMMARY), NULL, "for machines; with record: the sidecar on stdout" },
-    { "quiet",     'q',  OPTION_QUIET,     ALL,             NULL,   "errors only" },
-    { "verbose",   'v',  OPTION_VERBOSE,   ALL,             NULL,   "more" },
-    { "version",   'V',  OPTION_VERSION,   ALL,             NULL,   "print the version" },
-    { "help",      'h',  OPTION_HELP,      ALL,             NULL,   "print this" },
-    { NULL,        '?',  OPTION_HELP,      ALL,             NULL,   NULL },
+static const Option table[] = {
+    { "connect", 'c', LIVE | LIST | COLLECT | METADATA, "URI",
+      "libvirt URI (default: LIBVIRT_DEFAULT_URI); collect takes several",
+      take_uri, .choices = "qemu:///system qemu:///session xen:///system test:///default" },
+    { "rate", 'F', RECORD | TOP | COLLECT | METADATA, "HZ",
+      "samples per second of each vCPU, 1 to 20000 (default: 99)",
+      take_value, MEMBER(settings.rate_mhz), GIVEN(settings.given.rate),
+      .parse = uprof_settings_parse_rate, .form = UPROF_RATE_FORM },
+    { .long_name = "frequency" },
+    { "duration", 'd', RECORD | COLLECT | METADATA, "T",
+      "10, 500ms, 2m or 1h; 0: until Ctrl-C (default: 10s)",
+      take_value, MEMBER(settings.duration_ns), GIVEN(settings.given.duration),
+      .parse = uprof_settings_parse_duration, .form = UPROF_DURATION_FORM },
+    { .long_name = "time", .short_name = 'T' },
+    { "output", 'o', RECORD | FILES, "FILE",
+      "write to FILE (repeatable); %d: domain, %t: time, %u: UUID; -: stdout",
+      take_output, .choices = UPROF_COMPLETE_FILES },
+    { "format", 'f', RECORD | FILES, "NAME",
+      "folded[.gz], svg, pprof, speedscope, perf, meta, capture (default: by FILE)",
+      take_format, .choices = UPROF_COMPLETE_FORMATS },
+    { "capture", '\0', RECORD, "FILE",
+      "save the raw samples to FILE, for report",
+      take_capture, .choices = UPROF_COMPLETE_FILES },
+    { "symbols", 's', LIVE | FILES | COLLECT | METADATA, "FILE[@BASE]",
+      "ELF file, or text as nm, System.map or kallsyms (repeatable)",
+      take_symbols, .choices = UPROF_COMPLETE_FILES,
+      .form = "FILE, or FILE@BASE with BASE in hexadecimal" },
+    { "debug-dir", '\0', LIVE | FILES, "DIR",
+      "folder of separate debug files (repeatable; default: /usr/lib/debug)",
+      take_folder, MEMBER(debug_folders), .choices = UPROF_COMPLETE_FOLDERS, .form = "a folder" },
+    { "sysroot", '\0', LIVE | FILES, "DIR",
+      "folder with the files of a Linux guest (repeatable)",
+      take_folder, MEMBER(sysroots), .choices = UPROF_COMPLETE_FOLDERS, .form = "a folder" },
+    { "no-demangle", '\0', LIVE | FILES, NULL,
+      "show names of C++, Rust, D and OCaml as the symbol file spells them",
+      take_flag, MEMBER(no_demangle) },
+    { "lines", '\0', LIVE | FILES, NULL,
+      "show the source file and line of each frame (needs DWARF)",
+      take_flag, MEMBER(lines) },
+    { "access", '\0', LIVE | COLLECT, "METHOD",
+      "how to read the guest: auto, direct, monitor or xen (default: auto)",
+      take_choice, MEMBER(access), .choices = "auto direct monitor xen",
+      .form = "auto, direct, monitor or xen" },
+    { "unwind", '\0', LIVE | FILES | COLLECT | METADATA, "METHOD",
+      "how to find callers: auto, cfi or fp (default: auto)",
+      take_choice, MEMBER(settings.unwind), GIVEN(settings.given.unwind),
+      .choices = "auto cfi fp", .form = "auto, cfi or fp" },
+    { "vcpu", '\0', LIVE, "LIST",
+      "vCPUs to sample, such as 0,2-3 (default: all)",
+      take_vcpus, .form = UPROF_VCPUS_FORM },
+    { "per-vcpu", '\0', RECORD | REPORT, NULL,
+      "show each vCPU separately",
+      take_flag, MEMBER(settings.per_vcpu) },
+    { "pids", '\0', RECORD | REPORT | TOP | COLLECT, NULL,
+      "show the process ids of a Linux guest, as in nginx-812",
+      take_flag, MEMBER(settings.pids) },
+    { "idle", '\0', RECORD | REPORT, "[=stack]",
+      "show halted vCPUs, or their last stack (both are always counted)",
+      take_idle, GIVEN(settings.idle), .choices = "stack", .form = "'stack'" },
+    { "max-depth", '\0', LIVE | FILES, "N",
+      "frames of a stack, 1 to 1024 (default: 127)",
+      take_number, MEMBER(settings.max_depth), GIVEN(given_depth),
+      .min = 1, .max = UPROF_DEPTH_MAX },
+    { "max-pause", '\0', LIVE, "T",
+      "stop copying when a hold is as old as T, up to 1s (default: 50ms)",
+      take_max_pause, MEMBER(settings.max_pause_ns),
+      .form = "a duration of up to 1s, such as 50ms" },
+    { "budget", '\0', RECORD | CHECK | TOP | COLLECT | METADATA, "PCT",
+      "percent of time that a vCPU may be held (default: 5; monitor, xen: 10)",
+      take_value, MEMBER(settings.budget_ppm), GIVEN(settings.given.budget),
+      .parse = uprof_settings_parse_budget, .form = UPROF_BUDGET_FORM },
+    { "no-pause", '\0', LIVE, NULL,
+      "KVM: read without stopping the guest; torn stacks count as truncated",
+      take_flag, MEMBER(settings.no_pause) },
+    { "all", '\0', RECORD | TOP, NULL,
+      "sample all running domains",
+      take_flag, MEMBER(all) },
+    { "domid", '\0', LIVE, "N",
+      "a domain by its number in Xen, even if xl made it (repeatable)",
+      take_domid, .min = 0, .max = UPROF_DOMID_MAX },
+    { "wait", '\0', RECORD, "[=T]",
+      "wait for a domain to start (at most T), then sample it",
+      take_wait, MEMBER(wait_ns), GIVEN(wait),
+      .parse = uprof_settings_parse_duration, .form = UPROF_DURATION_FORM },
+    { "heal", '\0', CHECK, NULL,
+      "resume guests that a dead run left stopped",
+      take_nothing }, /* every command that holds guests does this first */
+    { "focus", '\0', REPORT, "NAME",
+      "show the callers and callees of the function NAME",
+      take_text, MEMBER(focus) },
+    { "include", '\0', FILES, "RE",
+      "keep only stacks with a name that matches RE",
+      take_regex, MEMBER(include), .form = "a regular expression" },
+    { "exclude", '\0', FILES, "RE",
+      "drop stacks with a name that matches RE",
+      take_regex, MEMBER(exclude), .form = "a regular expression" },
+    { "since", '\0', REPORT, "T",
+      "use stored profiles since T (UTC): today, 2026-11-20T09:15, 3d or 12h",
+      take_moment, MEMBER(since_s), GIVEN(is_stored), .choices = DAYS, .form = UPROF_TIME_FORMS },
+    { "until", '\0', REPORT, "T",
+      "use stored profiles of runs that began before T",
+      take_moment, MEMBER(until_s), .choices = DAYS, .form = UPROF_TIME_FORMS },
+    { "sort", '\0', TOP, "KEY",
+      "sort by self or total (default: self)",
+      take_choice, MEMBER(sort), .choices = "self total", .form = "self or total" },
+    { "by", '\0', TOP | REPORT, "KEY",
+      "a row per function, or process of a Linux guest (default: function)",
+      take_by, .choices = "function process", .form = "function or process" },
+    { "batch", '\0', TOP, NULL,
+      "print plain text, for scripts",
+      take_flag, MEMBER(batch) },
+    { "rounds", '\0', TOP, "N",
+      "stop after N seconds",
+      take_number, MEMBER(rounds), .min = 1, .max = ROUNDS_MAX },
+    { "config", '\0', COLLECT | METADATA | STORED, "FILE",
+      "configuration (default: " UPROF_CONFIG_FILE ")",
+      take_path, MEMBER(config_path), .choices = UPROF_COMPLETE_FILES },
+    { "store", '\0', COLLECT | STORED, "DIR",
+      "folder of stored profiles (default: as configured)",
+      take_path, MEMBER(store), .choices = UPROF_COMPLETE_FOLDERS },
+    { "dry-run", '\0', COLLECT | PRUNE, NULL,
+      "show what would be done, and change nothing",
+      take_flag, MEMBER(dry_run) },
+    { "rows", 'n', RECORD | FILES | TOP, "N",
+      "rows of a table (default: 15; record: 10)",
+      take_number, MEMBER(rows), .min = 1, .max = ROWS_MAX },
+    { "json", '\0', ALL & ~(TOP | METADATA | PRUNE | SUMMARY), NULL,
+      "print JSON; with record: the facts of the run, on stdout",
+      take_flag, MEMBER(json) },
+    { "quiet", 'q', ALL, NULL,
+      "print errors only",
+      take_flag, MEMBER(quiet) },
+    { "verbose", 'v', ALL, NULL,
+      "print more, such as why stacks end",
+      take_flag, MEMBER(verbose) },
+    { "version", 'V', ALL, NULL,
+      "print the version",
+      take_nothing },
+    { "help", 'h', ALL, NULL,
+      "print this text",
+      take_nothing },
+    { .short_name = '?' },
 };
 /* clang-format on */
 
-/* For the cleanup attribute: poptFreeContext() wants the context itself. */
+/* Returns: the option that row @i spells */
+static const Option *
+find_option(size_t i)
+{
+    while (!table[i].help)
+        i--;
+    return &table[i];
+}
+
+static bool
+has_optional_argument(const Option *option)
+{
+    return option->argument && option->argument[0] == '[';
+}
+
+bool
+uprof_options_describe(size_t i, UprofOptionInfo *info)
+{
+    if (i >= G_N_ELEMENTS(table))
+        return false;
+    const Option *option = find_option(i);
+    *info = (UprofOptionInfo){
+        .long_name = table[i].long_name,
+        .short_name = table[i].short_name,
+        .commands = option->commands,
+        .argument = option->argument,
+        .is_optional = has_optional_argument(option),
+        .choices = option->choices,
+    };
+    return true;
+}
+
+static void
+print_help(const UprofCommand *commands)
+{
+    printf("virt-uprof [COMMAND] [OPTION...] DOMAIN...\n"
+           "Samples the call stacks of a running virtual machine from its host.\n\nCommands:\n");
+    for (const UprofCommand *command = commands; command->name; command++)
+        printf("  %-9s %-12s %s\n", command->name, command->arguments, command->summary);
+    printf("\nOptions:\n");
+    for (size_t i = 0; i < G_N_ELEMENTS(table); i++) {
+        const Option *option = &table[i];
+        g_autofree char *spelling = NULL;
+        if (!option->help)
+            continue;
+        spelling = g_strdup_printf("%s%c%s --%s%s%s", option->short_name ? "-" : " ",
+                                   option->short_name ? option->short_name : ' ',
+                                   option->short_name ? "," : " ", option->long_name,
+                                   option->argument && !has_optional_argument(option) ? "=" : "",
+                                   option->argument ? option->argument : "");
+        printf("  %-22s %s\n", spelling, option->help);
+    }
+    printf("\nExit codes:\n");
+    for (int code = 0; code <= UPROF_EXIT_LOCKED; code++)
+        if (uprof_exit_text(code))
+            printf("  %-3d %s\n", code, uprof_exit_text(code));
+}
+
+/* ---- Memory ---- */
+
+/* poptFreeContext() takes the context; the cleanup attribute passes a pointer to it. */
 static void
 free_context(poptContext *context)
 {
@@ -161,11 +550,8 @@ uprof_options_free(UprofOptions *options)
 {
     if (!options)
         return;
-    g_free(options->uri);
     g_ptr_array_unref(options->uris);
-    g_free(options->access);
     g_free(options->focus);
-    g_free(options->sort);
     g_free(options->config_path);
     g_free(options->store);
     g_clear_pointer(&options->include, g_regex_unref);
@@ -185,7 +571,7 @@ new_options(void)
 {
     UprofOptions *options = g_new0(UprofOptions, 1);
 
-    options->access = g_strdup("auto");
+    options->access = "auto";
     options->uris = g_ptr_array_new_with_free_func(g_free);
     options->until_s = INT64_MAX;
     options->outputs = g_ptr_array_new_with_free_func(free_wanted);
@@ -199,373 +585,83 @@ new_options(void)
     return options;
 }
 
-static bool fail_usage(const char *format, ...) G_GNUC_PRINTF(1, 2);
+/* ---- Rules for combinations of options ---- */
 
 static bool
-fail_usage(const char *format, ...)
+check_commands(const UprofOptions *options, const bool *given)
 {
-    va_list arguments;
+    for (size_t i = 0; i < G_N_ELEMENTS(table); i++)
+        if (given[i] && !(table[i].commands & options->command->bit))
+            return fail_usage("--%s does not belong to '%s'", table[i].long_name,
+                              options->command->name);
+    return true;
+}
 
-    va_start(arguments, format);
-    g_autofree char *text = g_strdup_vprintf(format, arguments);
-    va_end(arguments);
-    uprof_say("virt-uprof: %s; try: virt-uprof --help", text);
+static bool
+fail_capture(void)
+{
+    return fail_usage("a capture is written by 'record', to a file");
+}
+
+/* Sets the format of an output, from --format or from the ending of its path. */
+static bool
+choose_format(const UprofOptions *options, UprofWanted *wanted)
+{
+    const bool is_diff = options->command->bit & DIFF;
+
+    if (!wanted->format)
+        wanted->format = options->format ? options->format : uprof_format_by_path(wanted->path);
+    if (!wanted->format && strcmp(wanted->path, "-") == 0)
+        wanted->format = is_diff ? &uprof_format_svg : &uprof_format_folded;
+    if (wanted->format)
+        return true;
+    g_autofree char *quoted = uprof_text_quote(wanted->path);
+    g_autofree char *endings = uprof_format_endings();
+    uprof_say("virt-uprof: cannot tell the format of '%s'; use -f or one of %s", quoted, endings);
     return false;
 }
 
 static bool
-fail_value(const char *option, const char *value, const char *form)
+check_output(const UprofOptions *options, const UprofWanted *wanted)
 {
-    g_autofree char *quoted = uprof_text_quote(value);
+    const unsigned bit = options->command->bit;
+    const bool is_stdout = strcmp(wanted->path, "-") == 0;
 
-    return fail_usage("--%s '%s' is not %s", option, quoted, form);
-}
-
-static bool
-is_optional(size_t row)
-{
-    return rows[row].argument && rows[row].argument[0] == '[';
-}
-
-bool
-uprof_options_describe(size_t i, UprofOptionInfo *info)
-{
-    if (i >= G_N_ELEMENTS(rows))
-        return false;
-    *info = (UprofOptionInfo){
-        .long_name = rows[i].long_name,
-        .short_name = rows[i].short_name,
-        .commands = rows[i].commands,
-        .argument = rows[i].argument,
-        .is_optional = is_optional(i),
-    };
-    return true;
-}
-
-static void
-print_help(void)
-{
-    printf("virt-uprof [COMMAND] [OPTION...] DOMAIN...\n"
-           "Samples the call stacks of a running virtual machine from its host.\n\nCommands:\n");
-    for (const UprofCommand *command = uprof_commands; command->name; command++)
-        printf("  %-9s %-12s %s\n", command->name, command->arguments, command->summary);
-    printf("\nOptions:\n");
-    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
-        g_autofree char *spelling = NULL;
-        if (!rows[i].help)
-            continue;
-        spelling = g_strdup_printf("%s%c%s --%s%s%s", rows[i].short_name ? "-" : " ",
-                                   rows[i].short_name ? rows[i].short_name : ' ',
-                                   rows[i].short_name ? "," : " ", rows[i].long_name,
-                                   rows[i].argument && !is_optional(i) ? "=" : "",
-                                   rows[i].argument ? rows[i].argument : "");
-        printf("  %-22s %s\n", spelling, rows[i].help);
-    }
-    printf("\nExit codes:\n");
-    for (int code = 0; code <= UPROF_EXIT_LOCKED; code++)
-        if (uprof_exit_text(code))
-            printf("  %-3d %s\n", code, uprof_exit_text(code));
-}
-
-static void
-add_wanted(UprofOptions *options, const char *path, const UprofFormat *format)
-{
-    UprofWanted *wanted = g_new0(UprofWanted, 1);
-
-    wanted->path = g_strdup(path);
-    wanted->format = format;
-    g_ptr_array_add(options->outputs, wanted);
-}
-
-static bool
-take_number(const char *option, const char *value, uint64_t min, uint64_t max, unsigned *number)
-{
-    uint64_t found;
-    g_autofree char *form =
-        g_strdup_printf("%" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT, min, max);
-
-    if (!uprof_slice_to_uint((UprofSlice){ value, strlen(value) }, 10, min, max, &found))
-        return fail_value(option, value, form);
-    *number = (unsigned)found;
-    return true;
-}
-
-static bool
-take_text(const char *option, const char *value, char **text)
-{
-    g_free(*text);
-    *text = g_strdup(value);
-    return value[0] != '\0' || fail_usage("--%s is empty", option);
-}
-
-static bool
-take_choice(const char *option, const char *value, const char *const *choices, size_t n,
-            const char **chosen, const char *form)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(value, choices[i]) == 0) {
-            *chosen = choices[i];
-            return true;
-        }
-    }
-    return fail_value(option, value, form);
-}
-
-static bool
-take_regex(const char *option, const char *value, GRegex **regex)
-{
-    g_autoptr(GError) error = NULL;
-
-    g_clear_pointer(regex, g_regex_unref);
-    if (g_utf8_validate(value, -1, NULL))
-        *regex = g_regex_new(value, G_REGEX_OPTIMIZE, 0, &error);
-    return *regex || fail_value(option, value, "a regular expression");
-}
-
-static bool
-take_format(UprofOptions *options, const char *value)
-{
-    options->format = uprof_format_by_name(value);
-    if (options->format)
-        return true;
-    g_autofree char *names = uprof_format_names();
-    g_autofree char *form = g_strdup_printf("one of: %s", names);
-    return fail_value("format", value, form);
-}
-
-/* FILE or FILE@BASE; a file that is called like that is one. */
-static bool
-take_symbols(UprofOptions *options, const char *value)
-{
-    UprofSymbolFile *file = g_new0(UprofSymbolFile, 1);
-    const char *at = strrchr(value, '@');
-
-    g_ptr_array_add(options->symbols, file);
-    if (!at || g_file_test(value, G_FILE_TEST_EXISTS)) {
-        file->path = g_strdup(value);
-        return true;
-    }
-    const char *digits = g_str_has_prefix(at + 1, "0x") ? at + 3 : at + 1;
-    file->path = g_strndup(value, (gsize)(at - value));
-    file->is_moved = true;
-    return uprof_slice_to_uint((UprofSlice){ digits, strlen(digits) }, 16, 0, UINT64_MAX,
-                               &file->base) ||
-           fail_value("symbols", value, "FILE, or FILE@BASE with BASE in hexadecimal");
-}
-
-static bool
-take_settings(UprofOptions *options, OptionId id, const char *value)
-{
-    static const char *const ways[] = { "auto", "cfi", "fp" };
-    UprofSettings *settings = &options->settings;
-
-    switch (id) {
-    case OPTION_RATE:
-        settings->given.rate = true;
-        return uprof_settings_parse_rate(value, &settings->rate_mhz) ||
-               fail_value("rate", value, UPROF_RATE_FORM);
-    case OPTION_DURATION:
-        settings->given.duration = true;
-        return uprof_settings_parse_duration(value, &settings->duration_ns) ||
-               fail_value("duration", value, UPROF_DURATION_FORM);
-    case OPTION_BUDGET:
-        settings->given.budget = true;
-        return uprof_settings_parse_budget(value, &settings->budget_ppm) ||
-               fail_value("budget", value, UPROF_BUDGET_FORM);
-    case OPTION_VCPU:
-        return uprof_settings_parse_vcpus(value, &settings->vcpus) ||
-               fail_value("vcpu", value, UPROF_VCPUS_FORM);
-    case OPTION_MAX_PAUSE:
-        return (uprof_settings_parse_duration(value, &settings->max_pause_ns) &&
-                settings->max_pause_ns > 0 && settings->max_pause_ns <= MAX_PAUSE_NS_MAX) ||
-               fail_value("max-pause", value, "a duration of up to 1s, such as 50ms");
-    case OPTION_MAX_DEPTH:
-        return take_number("max-depth", value, 1, 1024, &settings->max_depth);
-    case OPTION_UNWIND:
-        settings->given.unwind = true;
-        return take_choice("unwind", value, ways, G_N_ELEMENTS(ways), &settings->unwind,
-                           "auto, cfi or fp");
-    case OPTION_PER_VCPU:
-        settings->per_vcpu = true;
-        return true;
-    case OPTION_PIDS:
-        settings->pids = true;
-        return true;
-    case OPTION_IDLE:
-        settings->idle = true;
-        settings->idle_stacks = strcmp(value, "stack") == 0;
-        return settings->idle_stacks || value[0] == '\0' || fail_value("idle", value, "'stack'");
-    default:
-        settings->no_pause = true;
-        return true;
-    }
-}
-
-static bool
-take_option(UprofOptions *options, OptionId id, const char *value)
-{
-    static const char *const accesses[] = { "auto", "direct", "monitor", "xen" };
-    static const char *const keys[] = { "self", "total" };
-    static const char *const rows_of[] = { "function", "process" };
-    const char *chosen = NULL;
-    unsigned domid;
-
-    switch (id) {
-    case OPTION_CONNECT:
-        g_free(options->uri);
-        options->uri = g_strdup(value);
-        g_ptr_array_add(options->uris, g_strdup(value));
-        return true;
-    case OPTION_OUTPUT:
-        add_wanted(options, value, NULL);
-        return value[0] != '\0' || fail_usage("--output needs a file name");
-    case OPTION_CAPTURE:
-        add_wanted(options, value, uprof_format_by_name("capture"));
-        return value[0] != '\0' || fail_usage("--capture needs a file name");
-    case OPTION_FORMAT:
-        return take_format(options, value);
-    case OPTION_SYMBOLS:
-        return take_symbols(options, value);
-    case OPTION_DEBUG_DIR:
-        g_ptr_array_insert(options->debug_folders, (gint)options->debug_folders->len - 1,
-                           g_strdup(value));
-        return g_file_test(value, G_FILE_TEST_IS_DIR) || fail_value("debug-dir", value, "a folder");
-    case OPTION_SYSROOT:
-        g_ptr_array_insert(options->sysroots, (gint)options->sysroots->len - 1, g_strdup(value));
-        return g_file_test(value, G_FILE_TEST_IS_DIR) || fail_value("sysroot", value, "a folder");
-    case OPTION_NO_DEMANGLE:
-        options->no_demangle = true;
-        return true;
-    case OPTION_LINES:
-        options->lines = true;
-        return true;
-    case OPTION_ACCESS:
-        if (!take_choice("access", value, accesses, G_N_ELEMENTS(accesses), &chosen,
-                         "auto, direct, monitor or xen"))
-            return false;
-        g_free(options->access);
-        options->access = g_strdup(chosen);
-        return true;
-    case OPTION_ROWS:
-        return take_number("rows", value, 1, ROWS_MAX, &options->rows);
-    case OPTION_SORT:
-        if (!take_choice("sort", value, keys, G_N_ELEMENTS(keys), &chosen, "self or total"))
-            return false;
-        g_free(options->sort);
-        options->sort = g_strdup(chosen);
-        return true;
-    case OPTION_BY:
-        if (!take_choice("by", value, rows_of, G_N_ELEMENTS(rows_of), &chosen,
-                         "function or process"))
-            return false;
-        options->by_process = strcmp(chosen, "process") == 0;
-        return true;
-    case OPTION_BATCH:
-        options->batch = true;
-        return true;
-    case OPTION_ROUNDS:
-        return take_number("rounds", value, 1, ROUNDS_MAX, &options->rounds);
-    case OPTION_SINCE:
-        options->is_stored = true;
-        return uprof_moment_parse(value, uprof_moment_now(), &options->since_s) ||
-               fail_value("since", value, UPROF_MOMENT_FORM);
-    case OPTION_UNTIL:
-        return uprof_moment_parse(value, uprof_moment_now(), &options->until_s) ||
-               fail_value("until", value, UPROF_MOMENT_FORM);
-    case OPTION_FOCUS:
-        g_free(options->focus);
-        options->focus = g_strdup(value);
-        return true;
-    case OPTION_INCLUDE:
-        return take_regex("include", value, &options->include);
-    case OPTION_EXCLUDE:
-        return take_regex("exclude", value, &options->exclude);
-    case OPTION_ALL:
-        options->all = true;
-        return true;
-    case OPTION_DOMID:
-        if (!take_number("domid", value, 0, UPROF_DOMID_MAX, &domid))
-            return false;
-        g_ptr_array_add(options->words, uprof_domid_word(domid));
-        return true;
-    case OPTION_WAIT:
-        options->wait = true;
-        return value[0] == '\0' || uprof_settings_parse_duration(value, &options->wait_ns) ||
-               fail_value("wait", value, UPROF_DURATION_FORM);
-    case OPTION_CONFIG:
-        return take_text("config", value, &options->config_path);
-    case OPTION_STORE:
-        return take_text("store", value, &options->store);
-    case OPTION_DRY_RUN:
-        options->dry_run = true;
-        return true;
-    case OPTION_HEAL:
-        return true; /* every command that holds guests begins with it */
-    case OPTION_JSON:
-        options->json = true;
-        return true;
-    case OPTION_QUIET:
-        options->quiet = true;
-        return true;
-    case OPTION_VERBOSE:
-        options->verbose = true;
-        return true;
-    default:
-        return take_settings(options, id, value);
-    }
-}
-
-/* Options that were given, once the command is known. */
-static bool
-check_belonging(const UprofOptions *options, const bool *given)
-{
-    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++)
-        if (given[rows[i].id] && !(rows[i].commands & options->command->bit) && rows[i].help)
-            return fail_usage("--%s does not belong to '%s'", rows[i].long_name,
-                              options->command->name);
+    if (is_stdout && options->json && bit & RECORD)
+        return fail_usage("--json and '-o -' both write to stdout");
+    if (wanted->format->is_capture && (is_stdout || bit & FILES))
+        return fail_capture();
     return true;
 }
 
 static bool
 check_outputs(UprofOptions *options)
 {
-    const bool is_report = options->command->bit & FILES;
-    const bool is_diff = options->command->bit & DIFF;
+    const UprofFormat *format = options->format;
     unsigned n_stdout = 0, n_captures = 0;
+    bool are_pictures = !format || format == &uprof_format_svg;
 
-    if (is_diff && options->format && options->format != &uprof_format_svg)
-        return fail_usage("'diff' writes pictures (.svg), and its table to stdout");
-    if (options->format && options->format->is_capture && (is_report || options->outputs->len == 0))
-        return fail_usage("a capture is written by 'record', to a file");
+    if (format && format->is_capture &&
+        (options->command->bit & FILES || options->outputs->len == 0))
+        return fail_capture();
     for (guint i = 0; i < options->outputs->len; i++) {
         UprofWanted *wanted = g_ptr_array_index(options->outputs, i);
-        const bool is_stdout = strcmp(wanted->path, "-") == 0;
-        if (!wanted->format)
-            wanted->format = options->format ? options->format : uprof_format_by_path(wanted->path);
-        if (!wanted->format && is_stdout)
-            wanted->format = is_diff ? &uprof_format_svg : &uprof_format_folded;
-        if (!wanted->format) {
-            g_autofree char *quoted = uprof_text_quote(wanted->path);
-            g_autofree char *endings = uprof_format_endings();
-            uprof_say("virt-uprof: cannot tell the format of '%s'; use -f or one of %s", quoted,
-                      endings);
+        if (!choose_format(options, wanted) || !check_output(options, wanted))
             return false;
-        }
-        if (is_stdout && ++n_stdout > 1)
-            return fail_usage("only one output can go to stdout");
-        if (is_stdout && options->json && (options->command->bit & RECORD))
-            return fail_usage("--json and '-o -' both want stdout");
-        if (wanted->format->is_capture && (is_stdout || is_report))
-            return fail_usage("a capture is written by 'record', to a file");
-        if (is_diff && wanted->format != &uprof_format_svg)
-            return fail_usage("'diff' writes pictures (.svg), and its table to stdout");
-        if (wanted->format->is_capture && ++n_captures > 1)
-            return fail_usage("one run makes one capture");
+        n_stdout += strcmp(wanted->path, "-") == 0;
+        n_captures += wanted->format->is_capture;
+        are_pictures = are_pictures && wanted->format == &uprof_format_svg;
     }
+    if (n_stdout > 1)
+        return fail_usage("only one output can go to stdout");
+    if (n_captures > 1)
+        return fail_usage("a run writes only one capture");
+    if (options->command->bit & DIFF && !are_pictures)
+        return fail_usage("'diff' writes pictures (.svg), and its table to stdout");
     return true;
 }
 
-/* Whether a path has %d or %u, and not just "%%d". */
+/* The path contains %d or %u. "%%d" does not count: it stands for a percent sign and a letter. */
 static bool
 names_domain(const char *path)
 {
@@ -580,59 +676,78 @@ names_domain(const char *path)
     return false;
 }
 
+/* Refuses output names that would be the same for several domains. */
 static bool
-check_words(const UprofOptions *options)
+check_output_names(const UprofOptions *options)
 {
-    const unsigned bit = options->command->bit;
-    const guint n = options->words->len;
-
-    if (options->all && n > 0)
-        return fail_usage("--all takes no domains");
-    if (strcmp(options->access, "direct") == 0 && options->settings.no_pause)
-        return fail_usage("--access direct holds a vCPU for each sample: leave out --no-pause");
-    if (bit & LIST && n > 0)
-        return fail_usage("'list' takes no domain: it lists them all");
-    if (bit & PRUNE && n > 0)
-        return fail_usage("'prune' takes no domain: it works on the whole store");
-    if (bit & SUMMARY && n > 1)
-        return fail_usage("'summary' takes one DAY");
-    if (bit & REPORT && !options->is_stored && options->until_s != INT64_MAX)
-        return fail_usage("--until needs --since");
-    if (bit & REPORT && options->is_stored && options->until_s <= options->since_s)
-        return fail_usage("--until is not after --since");
-    if (bit & REPORT && n == 0)
-        return fail_usage(options->is_stored
-                              ? "'report --since' needs a DOMAIN whose profiles are stored"
-                              : "'report' needs a FILE: a capture, or folded stacks");
-    if (bit & REPORT && options->focus && options->by_process)
-        return fail_usage("--focus is about a function: leave out --by process");
-    if (options->by_process && g_strcmp0(options->sort, "self") == 0)
-        return fail_usage("--sort self is about functions: leave out --by process");
-    if (bit & DIFF && n != 2)
-        return fail_usage("'diff' needs two files, OLD and NEW");
-    if (bit & (COLLECT | MARK) && options->settings.given.duration &&
-        options->settings.duration_ns == 0)
-        return fail_usage("'%s' needs a duration that ends", options->command->name);
-    if (bit & (RECORD | DUMP | TOP | MARK) && n == 0 && !options->all)
-        return fail_usage("which DOMAIN? to see what there is: virt-uprof list");
+    if (!(options->command->bit & RECORD) || (!options->all && options->words->len <= 1))
+        return true;
     for (guint i = 0; i < options->outputs->len; i++) {
         const UprofWanted *wanted = g_ptr_array_index(options->outputs, i);
-        if ((options->all || n > 1) && bit & RECORD && strcmp(wanted->path, "-") != 0 &&
-            !names_domain(wanted->path))
+        if (strcmp(wanted->path, "-") != 0 && !names_domain(wanted->path))
             return fail_usage("several domains need %%d or %%u in -o");
     }
     return true;
 }
 
+static bool
+check_words(const UprofOptions *options)
+{
+    const UprofCommand *command = options->command;
+    const guint n = options->words->len;
+
+    if (options->all)
+        return n == 0 || fail_usage("--all takes no domains");
+    if (n == 0 && options->is_stored)
+        return fail_usage("'report --since' needs a DOMAIN whose profiles are stored");
+    return (n >= command->min_words && n <= command->max_words) ||
+           fail_usage("%s", command->words_message);
+}
+
+static bool
+check_times(const UprofOptions *options)
+{
+    const UprofSettings *settings = &options->settings;
+
+    if (options->until_s != INT64_MAX && !options->is_stored)
+        return fail_usage("--until needs --since");
+    if (options->is_stored && options->until_s <= options->since_s)
+        return fail_usage("--until is not after --since");
+    if (options->command->bit & (COLLECT | METADATA) && settings->given.duration &&
+        settings->duration_ns == 0)
+        return fail_usage("'%s' needs a duration longer than 0", options->command->name);
+    return true;
+}
+
+static bool
+check_rows(const UprofOptions *options)
+{
+    if (options->by_process && options->focus)
+        return fail_usage("--focus is about a function: leave out --by process");
+    if (options->by_process && g_strcmp0(options->sort, "self") == 0)
+        return fail_usage("--sort self is about functions: leave out --by process");
+    return true;
+}
+
+static bool
+check_access(const UprofOptions *options)
+{
+    return strcmp(options->access, "direct") != 0 || !options->settings.no_pause ||
+           fail_usage("--access direct holds a vCPU for each sample: leave out --no-pause");
+}
+
+/* ---- Parsing ---- */
+
+/* Takes the command, if the first word is a command, and the words after it. */
 static void
-take_words(UprofOptions *options, poptContext context)
+take_words(UprofOptions *options, const UprofCommand *commands, poptContext context)
 {
     const char **words = poptGetArgs(context);
 
-    options->command = &uprof_commands[0];
+    options->command = &commands[0];
     for (size_t i = 0; words && words[i]; i++) {
         bool is_command = false;
-        for (const UprofCommand *command = uprof_commands; i == 0 && command->name; command++) {
+        for (const UprofCommand *command = commands; i == 0 && command->name; command++) {
             if (strcmp(words[i], command->name) == 0) {
                 options->command = command;
                 is_command = true;
@@ -643,96 +758,163 @@ take_words(UprofOptions *options, poptContext context)
     }
 }
 
+/* @word is an option with an optional argument, and has none. */
+static bool
+lacks_argument(const char *word)
+{
+    for (size_t i = 0; g_str_has_prefix(word, "--") && i < G_N_ELEMENTS(table); i++)
+        if (has_optional_argument(&table[i]) && strcmp(word + 2, table[i].long_name) == 0)
+            return true;
+    return false;
+}
+
 /*
- * popt lets an option without its argument take the next word instead, which is
- * a domain: "--wait" becomes "--wait=". Returns: (transfer container): ends with NULL
+ * Changes "--wait" to "--wait=". If an optional argument is missing, popt would take the next word,
+ * which is a domain.
+ *
+ * Returns: (transfer full): ends with NULL
  */
-static const char **
+static GStrv
 complete_words(int argc, const char **argv)
 {
-    const char **words = g_new0(const char *, (gsize)argc + 1);
+    char **words = g_new0(char *, (gsize)argc + 1);
     bool is_end = false;
 
     for (int i = 0; i < argc; i++) {
-        words[i] = argv[i];
         is_end |= strcmp(argv[i], "--") == 0;
-        for (size_t row = 0; i > 0 && !is_end && row < G_N_ELEMENTS(rows); row++)
-            if (is_optional(row) && g_str_has_prefix(argv[i], "--") &&
-                strcmp(argv[i] + 2, rows[row].long_name) == 0)
-                words[i] = rows[row].bare;
+        words[i] =
+            g_strconcat(argv[i], i > 0 && !is_end && lacks_argument(argv[i]) ? "=" : NULL, NULL);
     }
     return words;
 }
 
-bool
-uprof_options_add_symbols(const UprofOptions *options, UprofSym *sym, GError **error)
+/* Prints the answer to --help or --version. Returns: false if @option is another option */
+static bool
+print_answer(const Option *option, const UprofCommand *commands, int *code)
 {
-    for (guint i = 0; i < options->symbols->len; i++) {
-        const UprofSymbolFile *file = g_ptr_array_index(options->symbols, i);
-        if (!uprof_sym_add_file_at(sym, file->path, file->is_moved ? &file->base : NULL, true,
-                                   error))
-            return false;
-    }
+    const bool is_help = strcmp(option->long_name, "help") == 0;
+
+    if (!is_help && strcmp(option->long_name, "version") != 0)
+        return false;
+    if (is_help)
+        print_help(commands);
+    else
+        printf("virt-uprof %s\n", UPROF_VERSION);
+    *code = fflush(stdout) == 0 ? UPROF_EXIT_OK : UPROF_EXIT_FAILED;
     return true;
 }
 
-UprofSymConfig
-uprof_options_sym_config(const UprofOptions *options)
+/* @given: (out): by row of the table; another spelling sets the row of its option */
+static bool
+take_options(UprofOptions *options, const UprofCommand *commands, poptContext context, bool *given,
+             int *code)
 {
-    return (UprofSymConfig){
-        .debug_folders = (const char *const *)options->debug_folders->pdata,
-        .sysroots = (const char *const *)options->sysroots->pdata,
-        .raw_names = options->no_demangle,
-        .lines = options->lines,
-    };
+    int row;
+
+    while ((row = poptGetNextOpt(context)) > 0) {
+        const Option *option = find_option((size_t)row - 1);
+        char *argument = poptGetOptArg(context);
+        g_autofree char *value = g_strdup(argument ? argument : "");
+        free(argument);
+        if (print_answer(option, commands, code))
+            return false;
+        given[option - table] = true;
+        if (option->given)
+            G_STRUCT_MEMBER(bool, options, option->given) = true;
+        if (!option->take(option, options, value))
+            return false;
+    }
+    if (row == -1)
+        return true;
+    g_autofree char *quoted = uprof_text_quote(poptBadOption(context, POPT_BADOPTION_NOALIAS));
+    return fail_usage("%s: %s", quoted, poptStrerror(row));
 }
 
 UprofOptions *
-uprof_options_parse(int argc, const char **argv, int *code)
+uprof_options_parse(int argc, const char **argv, const UprofCommand *commands, int *code)
 {
-    struct poptOption table[G_N_ELEMENTS(rows) + 1] = { 0 };
-    g_autofree const char **words = complete_words(argc, argv);
-    bool given[OPTION_HELP + 1] = { false };
+    struct poptOption rows[G_N_ELEMENTS(table) + 1] = { 0 };
+    bool given[G_N_ELEMENTS(table)] = { false };
+    g_auto(GStrv) words = complete_words(argc, argv);
     g_autoptr(UprofOptions) options = new_options();
-    int id;
 
-    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++)
-        table[i] = (struct poptOption){
-            .longName = rows[i].long_name,
-            .shortName = rows[i].short_name,
-            .argInfo = rows[i].argument ? POPT_ARG_STRING : POPT_ARG_NONE,
-            .val = rows[i].id,
+    for (size_t i = 0; i < G_N_ELEMENTS(table); i++)
+        rows[i] = (struct poptOption){
+            .longName = table[i].long_name,
+            .shortName = table[i].short_name,
+            .argInfo = find_option(i)->argument ? POPT_ARG_STRING : POPT_ARG_NONE,
+            .val = (int)i + 1,
         };
     __attribute__((cleanup(free_context))) poptContext context =
-        poptGetContext(NULL, argc, words, table, 0);
+        poptGetContext(NULL, argc, (const char **)words, rows, 0);
 
     *code = UPROF_EXIT_USAGE;
-    while ((id = poptGetNextOpt(context)) > 0) {
-        g_autofree char *value = NULL;
-        char *argument = poptGetOptArg(context);
-        if (id == OPTION_HELP || id == OPTION_VERSION) {
-            if (id == OPTION_HELP)
-                print_help();
-            else
-                printf("virt-uprof %s\n", UPROF_VERSION);
-            *code = fflush(stdout) == 0 ? UPROF_EXIT_OK : UPROF_EXIT_FAILED;
-            return NULL;
-        }
-        value = g_strdup(argument ? argument : "");
-        free(argument);
-        given[id] = true;
-        if (!take_option(options, (OptionId)id, value))
-            return NULL;
-    }
-    options->given_depth = given[OPTION_MAX_DEPTH];
-    if (id < -1) {
-        g_autofree char *quoted = uprof_text_quote(poptBadOption(context, POPT_BADOPTION_NOALIAS));
-        fail_usage("%s: %s", quoted, poptStrerror(id));
+    if (!take_options(options, commands, context, given, code))
         return NULL;
-    }
-    take_words(options, context);
-    options->is_top = options->command->bit & TOP;
-    if (!check_belonging(options, given) || !check_outputs(options) || !check_words(options))
-        return NULL;
-    return g_steal_pointer(&options);
+    take_words(options, commands, context);
+    return check_commands(options, given) && check_outputs(options) && check_access(options) &&
+                   check_times(options) && check_words(options) && check_rows(options) &&
+                   check_output_names(options)
+               ? g_steal_pointer(&options)
+               : NULL;
+}
+
+/* ---- What the libraries get ---- */
+
+UprofSymbolSettings
+uprof_options_symbols(const UprofOptions *options)
+{
+    return (UprofSymbolSettings){
+        .files = options->symbols,
+        .config = {
+            .debug_folders = (const char *const *)options->debug_folders->pdata,
+            .sysroots = (const char *const *)options->sysroots->pdata,
+            .raw_names = options->no_demangle,
+            .lines = options->lines,
+        },
+    };
+}
+
+static void
+show_notice(UprofNoticeKind kind, const char *text, void *data)
+{
+    const UprofOptions *options = data;
+
+    if (options->quiet && kind != UPROF_NOTICE_WARNING)
+        return;
+    uprof_say("%s%s", kind == UPROF_NOTICE_INFO ? "" : "virt-uprof: ", text);
+}
+
+UprofNotices
+uprof_options_notices(const UprofOptions *options)
+{
+    return (UprofNotices){ show_notice, (void *)options };
+}
+
+UprofSessionSettings
+uprof_options_session(const UprofOptions *options, const UprofNotices *notices)
+{
+    return (UprofSessionSettings){
+        .program = "virt-uprof " UPROF_VERSION,
+        .uri = options->uri,
+        .access = options->access,
+        .run = &options->settings,
+        .config = options->config,
+        .symbols = uprof_options_symbols(options),
+        .notices = notices,
+    };
+}
+
+UprofRecordSettings
+uprof_options_record(const UprofOptions *options, const UprofNotices *notices)
+{
+    return (UprofRecordSettings){
+        .session = uprof_options_session(options, notices),
+        .words = options->words,
+        .all = options->all,
+        .wait = options->wait,
+        .wait_ns = options->wait_ns,
+        .waits_for_lock = true,
+        .recovers = true,
+    };
 }

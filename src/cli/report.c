@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * report: profiles again, on any machine: as tables, as pictures, in other
- * formats, several as one. Needs no rights and no hypervisor.
+ * report.c - the command report: shows profiles as tables, as pictures or in other formats
+ *
+ * Several profiles become one. The command needs no rights and no hypervisor, so it works on any
+ * machine.
  */
 #include "commands-priv.h"
 
 #include "exit-priv.h"
-#include "history-priv.h"
-#include "summary-priv.h"
+#include "load-options-priv.h"
+#include "run-summary-priv.h"
 #include "terminal-priv.h"
 #include "uprof/processes.h"
 #include "uprof/text.h"
@@ -15,19 +17,20 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ROWS_USUAL = 15 };
+enum { DEFAULT_ROWS = 15 };
 
 /* ---- Files ---- */
 
 static int
-write_one(const UprofWanted *wanted, const UprofLoad *load)
+write_file(const UprofWanted *wanted, const UprofLoad *load)
 {
     g_autoptr(GError) error = NULL;
 
-    if (!uprof_load_may_write(load, wanted->path))
-        return UPROF_EXIT_FAILED;
+    if (!uprof_load_check_output(load, wanted->path, &error))
+        return uprof_say_error(error);
     if (wanted->format->is_binary && strcmp(wanted->path, "-") == 0 && isatty(STDOUT_FILENO)) {
-        uprof_say("virt-uprof: format '%s' is nothing for a terminal", wanted->format->name);
+        uprof_say("virt-uprof: format '%s' is binary and not written to a terminal; use -o FILE",
+                  wanted->format->name);
         return UPROF_EXIT_FAILED;
     }
     g_autoptr(UprofFile) file = uprof_file_open(wanted->path, wanted->format->is_secret, &error);
@@ -52,16 +55,17 @@ write_files(const UprofOptions *options, const UprofLoad *load)
             g_ptr_array_add(load->run->files, g_path_get_basename(wanted->path));
     }
     for (guint i = 0; i < options->outputs->len; i++)
-        code = uprof_exit_worse(code, write_one(g_ptr_array_index(options->outputs, i), load));
+        code = uprof_exit_worse(code, write_file(g_ptr_array_index(options->outputs, i), load));
     return code;
 }
 
 /* ---- Tables ---- */
 
+/* The profile of each vCPU. */
 typedef struct {
-    const UprofLoad *load;
-    GPtrArray *profiles;  /* by vCPU: UprofProfile, or NULL */
-    uint64_t n_elsewhere; /* samples that do not say on which one */
+    const UprofLoad *load; /* borrowed */
+    GPtrArray *profiles;   /* by vCPU number: UprofProfile or NULL */
+    uint64_t n_elsewhere;  /* samples of unknown vCPUs */
 } Split;
 
 static void
@@ -88,9 +92,23 @@ free_profile(gpointer profile)
     uprof_profile_free(profile);
 }
 
-/* A table for each vCPU, with its share of all samples. */
-static int
-print_vcpus(const UprofLoad *load, const UprofTableStyle *style)
+static void
+append_vcpu(GString *text, const UprofLoad *load, unsigned vcpu, const UprofProfile *profile,
+            const UprofTableStyle *style)
+{
+    const uint64_t weight = uprof_profile_total(profile);
+    g_autofree char *share = uprof_format_percent(weight, uprof_profile_total(load->profile));
+    GString *table = uprof_table_render(profile, style);
+
+    g_string_append_printf(text, "%svcpu%u: %" G_GUINT64_FORMAT " samples, %s %% of all\n",
+                           text->len > 0 ? "\n" : "", vcpu, weight, share);
+    g_string_append_len(text, table->str, (gssize)table->len);
+    g_string_free(table, TRUE);
+}
+
+/* Returns: (transfer full): a table for each vCPU; an empty text if no vCPU is known */
+static GString *
+render_vcpus(const UprofLoad *load, const UprofTableStyle *style)
 {
     g_autoptr(GPtrArray) profiles = g_ptr_array_new_with_free_func(free_profile);
     Split split = { .load = load, .profiles = profiles };
@@ -98,37 +116,42 @@ print_vcpus(const UprofLoad *load, const UprofTableStyle *style)
 
     if (uprof_profile_root(load->profile))
         uprof_profile_walk(load->profile, add_to_vcpu, &split);
-    for (guint i = 0; i < profiles->len; i++) {
-        const UprofProfile *profile = g_ptr_array_index(profiles, i);
-        if (!profile)
-            continue;
-        const uint64_t weight = uprof_profile_total(profile);
-        g_autofree char *share = uprof_format_percent(weight, uprof_profile_total(load->profile));
-        g_string_append_printf(text, "%svcpu%u: %" G_GUINT64_FORMAT " samples, %s %% of all\n",
-                               text->len > 0 ? "\n" : "", i, weight, share);
-        GString *table = uprof_table_render(profile, style);
-        g_string_append_len(text, table->str, (gssize)table->len);
-        g_string_free(table, TRUE);
-    }
+    for (guint i = 0; i < profiles->len; i++)
+        if (g_ptr_array_index(profiles, i))
+            append_vcpu(text, load, i, g_ptr_array_index(profiles, i), style);
     if (text->len > 0 && split.n_elsewhere > 0) {
         g_autofree char *share =
             uprof_format_percent(split.n_elsewhere, uprof_profile_total(load->profile));
-        g_string_append_printf(
-            text, "\nof no vCPU that is known: %" G_GUINT64_FORMAT " samples, %s %% of all\n",
-            split.n_elsewhere, share);
+        g_string_append_printf(text,
+                               "\non unknown vCPUs: %" G_GUINT64_FORMAT " samples, %s %% of all\n",
+                               split.n_elsewhere, share);
     }
+    return text;
+}
+
+static int
+print_vcpus(const UprofLoad *load, const UprofTableStyle *style)
+{
+    GString *text = render_vcpus(load, style);
+
     if (text->len > 0)
         return uprof_terminal_print(text);
     g_string_free(text, TRUE);
-    uprof_say("virt-uprof: these stacks do not say on which vCPU they ran; captures do, and what "
-              "was written with --per-vcpu");
+    uprof_say("virt-uprof: these stacks do not say on which vCPU they ran; captures do, and files "
+              "that were written with --per-vcpu");
     return UPROF_EXIT_USELESS;
+}
+
+static bool
+has_processes(const UprofLoad *load)
+{
+    return load->run->kernel.has_tasks || uprof_processes_are_in(load->profile);
 }
 
 static int
 print_tables(const UprofOptions *options, const UprofLoad *load)
 {
-    UprofTableStyle style = uprof_terminal_style(options->rows > 0 ? options->rows : ROWS_USUAL);
+    UprofTableStyle style = uprof_terminal_style(options->rows > 0 ? options->rows : DEFAULT_ROWS);
     g_autoptr(UprofFocus) focus =
         options->focus ? uprof_focus_new(load->profile, options->focus) : NULL;
 
@@ -138,9 +161,8 @@ print_tables(const UprofOptions *options, const UprofLoad *load)
                   shown);
         return UPROF_EXIT_USELESS;
     }
-    if (options->by_process && !load->run->kernel.has_tasks &&
-        !uprof_processes_are_in(load->profile)) {
-        uprof_say("virt-uprof: these stacks do not say which process ran; those of Linux guests "
+    if (options->by_process && !has_processes(load)) {
+        uprof_say("virt-uprof: these stacks do not say which process ran; stacks of Linux guests "
                   "do");
         return UPROF_EXIT_USELESS;
     }
@@ -155,6 +177,8 @@ print_tables(const UprofOptions *options, const UprofLoad *load)
     return uprof_terminal_print(uprof_table_render(load->profile, &style));
 }
 
+/* ---- The command ---- */
+
 static int
 write_outputs(const UprofOptions *options, const UprofLoad *load)
 {
@@ -164,14 +188,16 @@ write_outputs(const UprofOptions *options, const UprofLoad *load)
     if (options->outputs->len > 0 && !options->json)
         return code;
     if (options->format && options->outputs->len == 0 && !options->json)
-        return write_one(&on_stdout, load);
+        return write_file(&on_stdout, load);
     return uprof_exit_worse(code, print_tables(options, load));
 }
 
-/* Whether anything that is to be written tells when stacks were seen. */
+/* An output shows the times of samples, and the input is one file. Only captures have times. */
 static bool
 wants_times(const UprofOptions *options)
 {
+    if (options->words->len != 1)
+        return false;
     for (guint i = 0; i < options->outputs->len; i++)
         if (((const UprofWanted *)g_ptr_array_index(options->outputs, i))->format->is_timed)
             return true;
@@ -179,38 +205,54 @@ wants_times(const UprofOptions *options)
 }
 
 static int
-add_word(UprofLoad *load, const char *word, const UprofOptions *options)
+add_profiles(UprofLoad *load, const UprofLoadOptions *load_options)
 {
-    return options->is_stored
-               ? uprof_history_add(load, word, options->since_s, options->until_s, options)
-               : uprof_load_add(load, word, options);
+    const UprofOptions *options = load_options->options;
+    int code = UPROF_EXIT_OK;
+
+    for (guint i = 0; i < options->words->len; i++) {
+        const char *word = g_ptr_array_index(options->words, i);
+        const int added = options->is_stored
+                              ? uprof_load_options_add_stored(load_options, load, word,
+                                                              options->since_s, options->until_s)
+                              : uprof_exit_of_code(uprof_load_add_file(load, word));
+        code = uprof_exit_worse(code, added);
+    }
+    return code;
+}
+
+static void
+say_summary(const UprofOptions *options, const UprofLoad *load)
+{
+    g_autofree char *shown = uprof_text_quote(load->run->domain);
+
+    if (!options->quiet && load->run->frames > 0)
+        uprof_summary_say_end(load->run, shown);
 }
 
 int
 uprof_report_run(UprofOptions *options)
 {
-    const GPtrArray *paths = options->words;
+    UprofLoadOptions load_options;
     g_autoptr(UprofNames) names = uprof_names_new();
-    g_autoptr(UprofLoad) load = uprof_load_new(names, paths->len == 1 && wants_times(options));
-    int code = UPROF_EXIT_OK;
 
-    for (guint i = 0; i < paths->len; i++)
-        code = uprof_exit_worse(code, add_word(load, g_ptr_array_index(paths, i), options));
+    uprof_load_options_init(&load_options, options);
+    load_options.settings.replay.keeps_times = wants_times(options);
+    g_autoptr(UprofLoad) load = uprof_load_new(names, &load_options.settings);
+    const int code = add_profiles(load, &load_options);
     if (load->n_files == 0)
         return code;
     const bool had_samples = load->run->samples > 0;
-    const int refused = uprof_load_finish(load, options, false);
-    if (refused != UPROF_EXIT_OK)
-        return uprof_exit_worse(code, refused);
+    if (!uprof_load_finish(load))
+        return uprof_exit_worse(code, UPROF_EXIT_FAILED);
+    g_autofree char *domain = uprof_text_quote(load->run->domain);
+    uprof_summary_say_untimed(load->profile, domain);
     if (load->run->samples == 0) {
-        g_autofree char *name = uprof_text_quote(g_ptr_array_index(paths, 0));
-        uprof_say("virt-uprof: '%s' holds no sample%s", name,
-                  had_samples ? " that --include and --exclude let pass" : "");
+        g_autofree char *name = uprof_text_quote(g_ptr_array_index(options->words, 0));
+        uprof_say("virt-uprof: '%s' has no sample%s", name,
+                  had_samples ? " left after --include and --exclude" : "");
         return uprof_exit_worse(code, UPROF_EXIT_USELESS);
     }
-    if (!options->quiet && load->run->frames > 0) {
-        g_autofree char *shown = uprof_text_quote(load->run->domain);
-        uprof_summary_say_end(load->run, shown);
-    }
+    say_summary(options, load);
     return uprof_exit_worse(code, write_outputs(options, load));
 }

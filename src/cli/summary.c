@@ -1,209 +1,57 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "summary-priv.h"
+/*
+ * summary.c - the command summary: prints the summary of a day, or of today so far
+ */
+#include "commands-priv.h"
 
 #include "exit-priv.h"
+#include "terminal-priv.h"
 #include "uprof/clock.h"
+#include "uprof/config.h"
+#include "uprof/day-summary.h"
 #include "uprof/text.h"
+#include "uprof/time-text.h"
 
-#include <string.h>
-
-enum { ONE_FRAME_PERCENT = 50, ONE_FRAME_STACKS_MIN = 30, UNSEEN_STACKS_MIN = 30 };
-
-/* No floating point: what is printed depends on no locale. */
-static char *
-format_tenths(uint64_t tenths)
+/* @day_s: (out): the given day, or yesterday. Returns: false after a message if it is not a day */
+static bool
+choose_day(const UprofOptions *options, int64_t now_s, int64_t *day_s)
 {
-    return g_strdup_printf("%" G_GUINT64_FORMAT ".%u", tenths / 10, (unsigned)(tenths % 10));
+    *day_s = uprof_time_day_start(now_s) - UPROF_DAY_S;
+    if (options->words->len == 0)
+        return true;
+    const char *word = g_ptr_array_index(options->words, 0);
+    if (uprof_time_parse_day(word, now_s, day_s))
+        return true;
+    g_autofree char *shown = uprof_text_quote(word);
+    uprof_say("virt-uprof: '%s' is not %s; try: virt-uprof --help", shown, UPROF_TIME_DAY_FORMS);
+    return false;
 }
 
-char *
-uprof_format_hz(uint64_t mhz)
+int
+uprof_summary_run(UprofOptions *options)
 {
-    if (mhz % 1000 == 0)
-        return g_strdup_printf("%" G_GUINT64_FORMAT, mhz / 1000);
-    if (mhz % 100 != 0 && mhz < 100000)
-        return g_strdup_printf("%" G_GUINT64_FORMAT ".%02u", mhz / 1000,
-                               (unsigned)(mhz % 1000 / 10));
-    return format_tenths((mhz + 50) / 100);
-}
+    const UprofNotices notices = uprof_options_notices(options);
+    const int64_t now_s = uprof_clock_utc_s();
+    UprofErrorCode code = UPROF_ERROR_NONE;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(UprofConfig) config = uprof_config_load(options->config_path, &error);
+    int64_t day_s;
 
-char *
-uprof_format_ns(uint64_t ns)
-{
-    if (ns < UPROF_NS_PER_MS)
-        return g_strdup_printf("%" G_GUINT64_FORMAT " us", (ns + 500) / UPROF_NS_PER_US);
-    if (ns < UPROF_NS_PER_S) {
-        g_autofree char *ms = format_tenths((ns + 50000) / 100000);
-        return ns % UPROF_NS_PER_MS == 0
-                   ? g_strdup_printf("%" G_GUINT64_FORMAT " ms", ns / UPROF_NS_PER_MS)
-                   : g_strdup_printf("%s ms", ms);
-    }
-    g_autofree char *s = format_tenths(ns / 100000000);
-    return ns % UPROF_NS_PER_S == 0
-               ? g_strdup_printf("%" G_GUINT64_FORMAT " s", ns / UPROF_NS_PER_S)
-               : g_strdup_printf("%s s", s);
-}
-
-char *
-uprof_format_percent(uint64_t part, uint64_t whole)
-{
-    return format_tenths(uprof_permille(part, whole));
-}
-
-char *
-uprof_format_budget(uint64_t ppm)
-{
-    /* a percent is 10000 ppm, as a hertz is 1000 mHz: two places behind the point, if any */
-    return uprof_format_hz(ppm / 10);
-}
-
-static const char *
-name_hypervisor(const UprofRun *run)
-{
-    if (g_strcmp0(run->type, "kvm") == 0)
-        return "QEMU/KVM";
-    if (g_strcmp0(run->type, "qemu") == 0)
-        return "QEMU (emulated)";
-    return run->driver ? run->driver : "?";
-}
-
-void
-uprof_summary_say_start(const UprofRun *run, const char *shown)
-{
-    g_autofree char *hz = uprof_format_hz(run->rate_mhz);
-    g_autofree char *time = uprof_format_ns(run->asked_ns);
-
-    uprof_say("%s: %s, %s, %" G_GUINT64_FORMAT " vCPU%s, %s Hz %s%s, access %s. "
-              "Ctrl-C stops early.",
-              shown, name_hypervisor(run), run->arch, run->vcpus, run->vcpus == 1 ? "" : "s", hz,
-              run->asked_ns > 0 ? "for " : "until stopped", run->asked_ns > 0 ? time : "",
-              run->access);
-    /* of a guest on KVM something better could be had */
-    if (g_strcmp0(run->type, "kvm") == 0 && g_strcmp0(run->access, "monitor") == 0)
-        uprof_say("%s: access monitor: %s", shown, run->why);
-}
-
-static void
-append_share(GString *text, const char *what, uint64_t part, uint64_t whole)
-{
-    g_autofree char *percent = uprof_format_percent(part, whole);
-
-    if (part > 0)
-        g_string_append_printf(text, "%s%s %% by %s", text->len > 0 ? ", " : "", percent, what);
-}
-
-char *
-uprof_format_quality(const UprofRun *run)
-{
-    const uint64_t callers = run->by_orc + run->by_cfi + run->by_leaf + run->by_fp;
-    GString *text = g_string_new(NULL);
-
-    append_share(text, "the kernel's tables", run->by_orc, callers);
-    append_share(text, "unwind tables", run->by_cfi, callers);
-    append_share(text, "the function's code", run->by_leaf, callers);
-    append_share(text, "frame pointers", run->by_fp, callers);
-    if (callers == 0)
-        g_string_append(text, "none");
-    if (run->calls_checked > 0) {
-        g_autofree char *agreed = uprof_format_percent(run->calls_agreed, run->calls_checked);
-        g_string_append_printf(text, "; %s %% of calls agree", agreed);
-    }
-    return g_string_free(text, FALSE);
-}
-
-static void
-say_images(const UprofRun *run, const char *shown)
-{
-    for (guint i = 0; i < run->images->len; i++) {
-        const UprofRunImage *image = g_ptr_array_index(run->images, i);
-        if (image->is_module)
-            continue;
-        g_autofree char *path = uprof_text_quote(image->path);
-        if (image->lines_hint)
-            uprof_say("virt-uprof: %s: '%s': not all inlined functions are shown: %s", shown, path,
-                      image->lines_hint);
-        if (image->checked && !image->matched)
-            uprof_say("virt-uprof: %s: symbols do not match: '%s': %s; ignored", shown, path,
-                      image->mismatch);
-        else if (run->running >= UNSEEN_STACKS_MIN && image->n_seen == 0)
-            uprof_say("virt-uprof: %s: no sample lies in the code of '%s'; of another guest, or "
-                      "moved? see FILE@BASE in virt-uprof(1)",
-                      shown, path);
-    }
-}
-
-static void
-say_hints(const UprofRun *run, const char *shown)
-{
-    say_images(run, shown);
-    if (run->running >= ONE_FRAME_STACKS_MIN &&
-        run->one_frame * 100 >= run->running * ONE_FRAME_PERCENT)
-        uprof_say("virt-uprof: %s: %" G_GUINT64_FORMAT
-                  " %% of stacks have one frame: no unwind tables, or symbols without sizes?",
-                  shown, run->one_frame * 100 / run->running);
-    if (run->torn > 0)
-        uprof_say("virt-uprof: %s: %" G_GUINT64_FORMAT " stacks changed while they were read and "
-                  "count as truncated",
-                  shown, run->torn);
-    if (run->late + run->busy + run->skipped + run->stuck > 0)
-        uprof_say("%s: ticks without a sample: %" G_GUINT64_FORMAT " late, %" G_GUINT64_FORMAT
-                  " busy, %" G_GUINT64_FORMAT " without room, %" G_GUINT64_FORMAT
-                  " not stopped in time",
-                  shown, run->late, run->busy, run->skipped, run->stuck);
-}
-
-static void
-say_linux(const UprofRun *run, const char *shown)
-{
-    const UprofRunLinux *kernel = &run->kernel;
-
-    if (!kernel->release)
-        return;
-    g_autofree char *in_kernel =
-        uprof_format_percent(kernel->kernel_complete, kernel->kernel_stacks);
-    g_autofree char *in_user = uprof_format_percent(kernel->user_complete, kernel->user_stacks);
-    uprof_say("%s: Linux %s: %" G_GUINT64_FORMAT " symbols and %" G_GUINT64_FORMAT
-              " modules, %s unwind tables, %s; %s %% of stacks complete in the kernel, %s %% in "
-              "user mode",
-              shown, kernel->release, kernel->symbols, kernel->modules,
-              kernel->rules > 0 ? "with" : "no",
-              kernel->has_tasks ? "with processes" : "no processes", in_kernel, in_user);
-}
-
-void
-uprof_summary_say_end(const UprofRun *run, const char *shown)
-{
-    g_autofree char *hz = uprof_format_hz(uprof_run_got_mhz(run));
-    g_autofree char *complete = uprof_format_percent(run->complete, run->running);
-    g_autofree char *truncated = uprof_format_percent(run->truncated, run->running);
-    g_autofree char *unknown = uprof_format_percent(run->unknown, run->running);
-    g_autofree char *named = uprof_format_percent(run->named, run->frames);
-
-    uprof_say(
-        "%s: %" G_GUINT64_FORMAT " samples (%" G_GUINT64_FORMAT " running, %" G_GUINT64_FORMAT
-        " idle) at %s Hz, %s %% complete, %s %% truncated, %s %% unknown, %s %% of frames named",
-        shown, run->samples, run->running, run->idles, hz, complete, truncated, unknown, named);
-    if (run->running > 0) {
-        g_autofree char *quality = uprof_format_quality(run);
-        uprof_say("%s: callers found: %s", shown, quality);
-    }
-    say_linux(run, shown);
-    if (run->hold.count > 0) {
-        g_autofree char *share = uprof_format_percent(uprof_run_held_ns(run), run->duration_ns);
-        g_autofree char *p50 = uprof_format_ns(uprof_histogram_percentile(&run->hold, 50));
-        g_autofree char *p99 = uprof_format_ns(uprof_histogram_percentile(&run->hold, 99));
-        g_autofree char *max = uprof_format_ns(run->hold.max_ns);
-        uprof_say("%s: each vCPU held %s %% of the time or less: median %s, p99 %s, longest %s",
-                  shown, share, p50, p99, max);
-    }
-    say_hints(run, shown);
-}
-
-void
-uprof_summary_say_untimed(const UprofProfile *profile, const char *shown)
-{
-    if (uprof_profile_n_untimed(profile) > 0)
-        uprof_say("virt-uprof: %s: files in the order of time end %" G_GUINT64_FORMAT
-                  " samples early: so many more are not kept; take less time, or a capture",
-                  shown, uprof_profile_n_untimed(profile));
+    if (!config)
+        return uprof_say_error(error);
+    if (!choose_day(options, now_s, &day_s))
+        return UPROF_EXIT_USAGE;
+    g_autoptr(UprofStore) store =
+        uprof_store_open(options->store ? options->store : config->store, false, &error);
+    if (!store)
+        return uprof_say_error(error);
+    g_autoptr(UprofCatalog) catalog = uprof_catalog_new(store, &notices, &code);
+    const bool is_over = day_s < uprof_time_day_start(now_s);
+    GString *text = uprof_day_summary_render(catalog, day_s, is_over, &notices, &code);
+    const int found = uprof_exit_of_code(code);
+    if (text)
+        return uprof_exit_worse(found, uprof_terminal_print(text));
+    g_autofree char *day = uprof_time_format_date(day_s);
+    uprof_say("virt-uprof: nothing was collected on %s", day);
+    return uprof_exit_worse(found, UPROF_EXIT_USELESS);
 }

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * terminal.c - the size and abilities of the terminal
+ */
 #include "terminal-priv.h"
 
 #include "exit-priv.h"
@@ -20,7 +23,10 @@ uprof_terminal_size(int fd, unsigned *rows, unsigned *columns)
     *columns = is_known && size.ws_col > 0 ? size.ws_col : COLUMNS_USUAL;
 }
 
-/* Not by setlocale(): the program speaks no other language, and numbers stay as they are. */
+/*
+ * The program does not call setlocale(), because a locale changes how numbers are printed. So this
+ * function reads the variables.
+ */
 static bool
 is_unicode(void)
 {

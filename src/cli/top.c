@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "top-priv.h"
-
+/*
+ * top.c - the command top: the hottest functions of running domains, once a second
+ *
+ * On a terminal the command uses the alternate screen, and restores the terminal at the end. With
+ * --batch the command prints plain text, round after round.
+ */
 #include "commands-priv.h"
-#include "summary-priv.h"
+
+#include "exit-priv.h"
+#include "uprof/record-domains.h"
+#include "run-summary-priv.h"
 #include "terminal-priv.h"
 #include "uprof/clock.h"
 #include "uprof/processes.h"
+#include "uprof/sorted.h"
 #include "uprof/text.h"
 
 #include <stdio.h>
@@ -13,8 +21,8 @@
 #include <termios.h>
 #include <unistd.h>
 
-/* ECMA-48; the screen of its own is xterm's, and every terminal's since. */
-/* another screen, no cursor, and lines that are longer than it do not wrap */
+/* Control sequences of ECMA-48; the alternate screen is an extension of xterm's. */
+/* alternate screen, no cursor, no wrapping of long lines */
 #define TAKE_SCREEN "\x1b[?1049h\x1b[?25l\x1b[?7l"
 #define GIVE_SCREEN "\x1b[?7h\x1b[?25h\x1b[?1049l"
 #define HOME "\x1b[H"
@@ -26,44 +34,43 @@
 enum {
     ROUND_NS = 1000 * 1000 * 1000,
     ROWS_USUAL = 15,
-    DOMAINS_MAX = 8, /* lines of the head */
-    SAID_MAX = 100,
-    SAID_SHOWN = 2,
-    WEIGHT_UNIT = 1024, /* weights fade in parts of a sample */
-    FADE_NUM = 3,       /* of each round's weight so much is left a second later */
+    DOMAINS_MAX = 8,    /* domains at the top of the screen */
+    SAID_MAX = 100,     /* messages that are kept for the end */
+    SAID_SHOWN = 2,     /* messages at the bottom of the screen */
+    WEIGHT_UNIT = 1024, /* units of a weight in one sample, because weights fade in fractions */
+    FADE_NUM = 3,       /* a weight fades to FADE_NUM / FADE_DEN in each round */
     FADE_DEN = 4,
 };
 
-/* A function of a domain, or a process. */
+/* A row of the table: a function or a process of a domain. */
 typedef struct {
-    UprofProfileRow row; /* in parts of a sample */
-    guint domain;
+    UprofProfileRow row; /* in units of 1/WEIGHT_UNIT sample */
+    guint domain;        /* index of the recording */
     bool is_process;
 } Hot;
 
 /*
- * What was seen of a domain until now, and in the last round: ticks there were,
- * those that were missed, and those in which it ran. What it did not run in is
- * told late, when it has run again, so that idle is what is left.
+ * The counts of a domain. The sampler reports idle ticks late, when the vCPU runs again. So
+ * this file computes them: the ticks of a round that were neither missed nor running.
  */
 typedef struct {
-    uint64_t elapsed_ns, missed;
-    uint64_t ticks, ran;
+    uint64_t elapsed_ns, missed; /* of the run until now */
+    uint64_t ticks, ran;         /* in the last round: all but missed ones; with a running vCPU */
 } Seen;
 
-struct _UprofTop {
+typedef struct {
     const UprofOptions *options;
-    bool is_screen;  /* not --batch */
-    bool has_screen; /* it is ours now; not in the background */
-    struct termios before;
-    GPtrArray *said;  /* of char */
-    GHashTable *hots; /* Hot by itself: domain and name */
-    GArray *seen;     /* of Seen, by domain */
-    bool by_total;
-    bool by_process;
-    uint64_t next_ns;
-    unsigned n_rounds;
-};
+    bool is_screen;        /* shows a screen on the terminal; false with --batch */
+    bool has_screen;       /* the alternate screen is on; false in the background */
+    struct termios before; /* the terminal's settings at the start */
+    GPtrArray *said;       /* of char: messages that arrived while the screen was on; owned */
+    GHashTable *hots;      /* a set of Hot, by domain, name and kind; owned */
+    GArray *seen;          /* of Seen, by domain; owned */
+    bool by_total;         /* sort by total, not by self */
+    bool by_process;       /* show processes, not functions */
+    uint64_t next_ns;      /* when the next round is shown; 0 before the first */
+    unsigned n_rounds;     /* rounds that were shown */
+} Top;
 
 static guint
 hash_hot(gconstpointer key)
@@ -92,9 +99,8 @@ write_stdout(const char *text)
 }
 
 /*
- * Whether the terminal listens to us, and not to a shell that has put us into the
- * background. All signals are blocked, SIGTTOU and SIGTTIN too: the kernel would
- * let us take it all the same.
+ * The kernel does not stop this program if it writes to the terminal from the background,
+ * because SIGTTOU and SIGTTIN are blocked like all signals. So the program must check.
  */
 static bool
 is_foreground(void)
@@ -104,15 +110,15 @@ is_foreground(void)
     return group < 0 || group == getpgrp();
 }
 
-void
-uprof_top_enter(UprofTop *top)
+static void
+take_screen(Top *top)
 {
     struct termios raw = top->before;
 
     if (!top->is_screen || top->has_screen || !is_foreground())
         return;
     top->has_screen = true;
-    /* signals stay: they end the run as any other */
+    /* ISIG stays on, so that Ctrl-C ends the run. */
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
     raw.c_cc[VMIN] = 0;
     raw.c_cc[VTIME] = 0;
@@ -121,8 +127,8 @@ uprof_top_enter(UprofTop *top)
     uprof_say_divert(top->said);
 }
 
-void
-uprof_top_leave(UprofTop *top)
+static void
+leave_screen(Top *top)
 {
     if (!top->has_screen)
         return;
@@ -134,48 +140,51 @@ uprof_top_leave(UprofTop *top)
     tcsetattr(STDIN_FILENO, TCSANOW, &top->before);
 }
 
-UprofTop *
-uprof_top_new(const UprofOptions *options)
+static void
+init_top(Top *top, const UprofOptions *options)
 {
-    UprofTop *top = g_new0(UprofTop, 1);
-
-    top->options = options;
+    *top = (Top){ .options = options };
     top->is_screen = !options->batch && tcgetattr(STDIN_FILENO, &top->before) == 0;
     top->by_total = g_strcmp0(options->sort, "total") == 0;
     top->by_process = options->by_process;
     top->said = g_ptr_array_new_with_free_func(g_free);
     top->hots = g_hash_table_new_full(hash_hot, equal_hots, g_free, NULL);
     top->seen = g_array_new(FALSE, TRUE, sizeof(Seen));
-    top->next_ns = uprof_clock_now_ns() + ROUND_NS;
-    uprof_top_enter(top);
-    return top;
 }
 
-void
-uprof_top_free(UprofTop *top)
+static void
+clear_top(Top *top)
 {
-    if (!top)
-        return;
-    uprof_top_leave(top);
-    for (guint i = 0; i < top->said->len; i++)
-        uprof_say("%s", (const char *)g_ptr_array_index(top->said, i));
     g_ptr_array_unref(top->said);
     g_hash_table_unref(top->hots);
     g_array_unref(top->seen);
-    g_free(top);
 }
 
-int
-uprof_top_fd(const UprofTop *top)
+/* Restores the screen, and prints the messages that arrived while it was on. */
+static void
+end_screen(void *data)
 {
+    Top *top = data;
+
+    leave_screen(top);
+    for (guint i = 0; i < top->said->len; i++)
+        uprof_say("%s", (const char *)g_ptr_array_index(top->said, i));
+    g_ptr_array_set_size(top->said, 0);
+}
+
+static int
+key_fd(void *data)
+{
+    const Top *top = data;
+
     return top->has_screen && is_foreground() ? STDIN_FILENO : -1;
 }
 
 /* ---- Numbers ---- */
 
-/* Of a screen what was seen before fades, so that it does not flicker; a script gets each round. */
+/* On a screen, earlier rounds fade, so that rows do not flicker. --batch shows each round alone. */
 static void
-fade(UprofTop *top)
+fade_rows(Top *top)
 {
     GHashTableIter iter;
     gpointer key;
@@ -191,7 +200,7 @@ fade(UprofTop *top)
 }
 
 static void
-add_rows(UprofTop *top, guint domain, const GArray *rows, bool are_processes)
+add_rows(Top *top, guint domain, const GArray *rows, bool are_processes)
 {
     for (guint i = 0; i < rows->len; i++) {
         const UprofProfileRow *row = &g_array_index(rows, UprofProfileRow, i);
@@ -214,7 +223,7 @@ has_processes(const UprofSession *session)
 }
 
 static void
-add_profile(UprofTop *top, guint domain, const UprofSession *session, const UprofProfile *profile)
+add_profile(Top *top, guint domain, const UprofSession *session, const UprofProfile *profile)
 {
     g_autoptr(GArray) functions = uprof_profile_rows(profile, NULL);
 
@@ -242,7 +251,7 @@ count_vcpus(const UprofSession *session)
 }
 
 static void
-look_at_domain(UprofTop *top, guint domain, const UprofSession *session)
+measure_domain(Top *top, guint domain, const UprofSession *session)
 {
     g_autoptr(UprofProfile) profile = uprof_pipeline_take_profile(session->pipeline);
     UprofSamplerCounts counts;
@@ -270,9 +279,9 @@ compare_self(gconstpointer a, gconstpointer b)
     const Hot *one = *(const Hot *const *)a, *other = *(const Hot *const *)b;
 
     if (one->row.self != other->row.self)
-        return one->row.self > other->row.self ? -1 : 1;
+        return UPROF_COMPARE(other->row.self, one->row.self);
     if (one->row.total != other->row.total)
-        return one->row.total > other->row.total ? -1 : 1;
+        return UPROF_COMPARE(other->row.total, one->row.total);
     return strcmp(uprof_name_text(one->row.name), uprof_name_text(other->row.name));
 }
 
@@ -282,13 +291,18 @@ compare_total(gconstpointer a, gconstpointer b)
     const Hot *one = *(const Hot *const *)a, *other = *(const Hot *const *)b;
 
     if (one->row.total != other->row.total)
-        return one->row.total > other->row.total ? -1 : 1;
+        return UPROF_COMPARE(other->row.total, one->row.total);
     return compare_self(a, b);
 }
 
-/* Returns: (transfer full): UprofProfileRow of the hottest; @labels: (out): domains beside them */
+/*
+ * @labels: (out) (transfer full): of guint: the domain of each row
+ * @total: (out): the weight of all rows
+ *
+ * Returns: (transfer full): of UprofProfileRow: the @max hottest rows
+ */
 static GArray *
-sort_rows(const UprofTop *top, guint max, GArray **labels, uint64_t *total)
+sort_rows(const Top *top, guint max, GArray **labels, uint64_t *total)
 {
     g_autoptr(GPtrArray) hots = g_ptr_array_new();
     GArray *rows = g_array_new(FALSE, FALSE, sizeof(UprofProfileRow));
@@ -317,7 +331,7 @@ sort_rows(const UprofTop *top, guint max, GArray **labels, uint64_t *total)
 /* ---- Text ---- */
 
 static void
-append_domain(GString *out, const UprofTop *top, const UprofSession *session, const Seen *seen)
+append_domain(GString *out, const Top *top, const UprofSession *session, const Seen *seen)
 {
     UprofSamplerCounts counts;
 
@@ -328,14 +342,14 @@ append_domain(GString *out, const UprofTop *top, const UprofSession *session, co
     g_string_append_printf(out,
                            "%s: %s %% busy, %s %% idle, %" G_GUINT64_FORMAT
                            " samples in this round, %" G_GUINT64_FORMAT
-                           " missed in all, each vCPU held %s %%%s%s\n",
+                           " missed in total, each vCPU held %s %%%s%s\n",
                            session->shown, busy, idle, seen->ran, seen->missed, held,
-                           top->by_process && !has_processes(session) ? ", no processes known" : "",
+                           top->by_process && !has_processes(session) ? ", processes unknown" : "",
                            counts.end != UPROF_SAMPLER_RUNNING ? " (ended)" : "");
 }
 
 static void
-append_domains(GString *out, const UprofTop *top, const GPtrArray *recordings)
+append_domains(GString *out, const Top *top, const GPtrArray *recordings)
 {
     for (guint i = 0; i < recordings->len && i < top->seen->len; i++) {
         const UprofRecording *recording = g_ptr_array_index(recordings, i);
@@ -347,9 +361,9 @@ append_domains(GString *out, const UprofTop *top, const GPtrArray *recordings)
     }
 }
 
-/* One table for all; with several domains each function has its domain behind it. */
+/* Appends one table for all domains. If there are several, each row ends with its domain. */
 static void
-append_table(GString *out, const UprofTop *top, const GPtrArray *recordings,
+append_table(GString *out, const Top *top, const GPtrArray *recordings,
              const UprofTableStyle *style)
 {
     g_autoptr(GArray) labels = NULL;
@@ -372,7 +386,7 @@ append_table(GString *out, const UprofTop *top, const GPtrArray *recordings,
 }
 
 static GString *
-make_batch(const UprofTop *top, const GPtrArray *recordings)
+make_batch(const Top *top, const GPtrArray *recordings)
 {
     const UprofTableStyle style = {
         .rows = top->options->rows > 0 ? top->options->rows : ROWS_USUAL,
@@ -385,9 +399,9 @@ make_batch(const UprofTop *top, const GPtrArray *recordings)
     return out;
 }
 
-/* Lines as they are, each cleared behind its end, and cut where the screen ends. */
+/* Clears the rest of each line, and leaves out the lines that do not fit on the screen. */
 static GString *
-make_screen(const UprofTop *top, const GPtrArray *recordings)
+make_screen(const Top *top, const GPtrArray *recordings)
 {
     g_autoptr(GString) text = g_string_new(NULL);
     GString *out = g_string_new(HOME);
@@ -398,7 +412,7 @@ make_screen(const UprofTop *top, const GPtrArray *recordings)
     const unsigned room = lines > head + 4 + SAID_SHOWN ? lines - head - 4 - SAID_SHOWN : 1;
     UprofTableStyle style =
         uprof_terminal_style(top->options->rows > 0 ? MIN(top->options->rows, room) : room);
-    /* names of domains stand behind those of functions */
+    /* The name of the domain needs room after the table's columns. */
     style.width = recordings->len > 1 && style.width > 60 ? style.width - 20 : style.width;
     style.by_process = top->by_process;
     append_domains(text, top, recordings);
@@ -417,7 +431,7 @@ make_screen(const UprofTop *top, const GPtrArray *recordings)
 }
 
 static bool
-show(const UprofTop *top, const GPtrArray *recordings)
+print_round(const Top *top, const GPtrArray *recordings)
 {
     if (top->is_screen && !top->has_screen)
         return true;
@@ -425,9 +439,10 @@ show(const UprofTop *top, const GPtrArray *recordings)
                                                : make_batch(top, recordings)) == UPROF_EXIT_OK;
 }
 
-bool
-uprof_top_read_key(UprofTop *top, const GPtrArray *recordings)
+static bool
+read_keys(const GPtrArray *recordings, void *data)
 {
+    Top *top = data;
     char key;
 
     while (read(STDIN_FILENO, &key, 1) == 1) {
@@ -436,45 +451,91 @@ uprof_top_read_key(UprofTop *top, const GPtrArray *recordings)
         if (key == 's' || key == 't' || key == 'p') {
             top->by_process = key == 'p';
             top->by_total = key == 't';
-            show(top, recordings);
+            print_round(top, recordings);
         }
     }
     return true;
 }
 
-bool
-uprof_top_round(UprofTop *top, const GPtrArray *recordings)
+/* Returns: false if this was the last round, or if stdout is closed */
+static bool
+show_round(const GPtrArray *recordings, void *data)
 {
+    Top *top = data;
     const uint64_t now_ns = uprof_clock_now_ns();
 
+    if (top->next_ns == 0) {
+        top->next_ns = now_ns + ROUND_NS;
+        take_screen(top);
+    }
     if (now_ns < top->next_ns)
         return true;
     top->next_ns = MAX(top->next_ns + ROUND_NS, now_ns);
     if (top->said->len > SAID_MAX)
         g_ptr_array_remove_range(top->said, 0, top->said->len - SAID_MAX);
     if (!is_foreground())
-        uprof_top_leave(top);
+        leave_screen(top);
     else
-        uprof_top_enter(top);
-    fade(top);
+        take_screen(top);
+    fade_rows(top);
     for (guint i = 0; i < recordings->len; i++) {
         const UprofRecording *recording = g_ptr_array_index(recordings, i);
-        look_at_domain(top, i, recording->session);
+        measure_domain(top, i, recording->session);
     }
     top->n_rounds++;
-    return show(top, recordings) &&
+    return print_round(top, recordings) &&
            (top->options->rounds == 0 || top->n_rounds < top->options->rounds);
+}
+
+static void
+suspend_screen(void *data)
+{
+    leave_screen(data);
+}
+
+static void
+resume_screen(void *data)
+{
+    take_screen(data);
+}
+
+static void
+exit_at_once(void)
+{
+    _exit(UPROF_EXIT_FAILED);
 }
 
 int
 uprof_top_run(UprofOptions *options)
 {
+    const UprofNotices notices = uprof_options_notices(options);
+    g_autoptr(GPtrArray) no_outputs = g_ptr_array_new();
+    UprofErrorTally tally = { 0 };
+    Top top;
+    const UprofRunObserver observer = {
+        .looped = show_round,
+        .input_fd = key_fd,
+        .input = read_keys,
+        .suspending = suspend_screen,
+        .resumed = resume_screen,
+        .sampled = end_screen,
+        .abort_run = exit_at_once,
+        .data = &top,
+    };
+
     if (!options->batch && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))) {
-        uprof_say("virt-uprof: 'top' needs a terminal; for scripts: --batch --rounds N");
+        uprof_say("virt-uprof: 'top' needs a terminal; in a script use --batch --rounds N");
         return UPROF_EXIT_USAGE;
     }
     options->settings.duration_ns = 0;
     options->settings.given.duration = true;
     options->quiet = true;
-    return uprof_record_run(options);
+    init_top(&top, options);
+    UprofRecordSettings settings = uprof_options_record(options, &notices);
+    settings.outputs = no_outputs;
+    settings.is_dry = true;
+    settings.observer = &observer;
+    const UprofErrorCode code = uprof_record_domains(&settings, &tally);
+    clear_top(&top);
+    return uprof_exit_worse(uprof_exit_of_tally(&tally), uprof_exit_of_code(code));
 }

@@ -2,8 +2,12 @@
 #include "uprof/guardian.h"
 
 #include "uprof/clock.h"
+#include "uprof/process-stat.h"
 #include "uprof/scan.h"
 #include "uprof/text.h"
+
+#include "guest-priv.h"
+#include "marker-priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,14 +24,14 @@
 enum {
     GUARDED_MAX = 1024,
     MESSAGE_BYTES_MAX = 4096,
-    LOOK_MS = 250,              /* between looks at the holds' age */
-    STOPPED_HOLD_S = 2,         /* a hold of a profiler that is itself stopped */
-    STUCK_HOLD_S = 70,          /* of one that is not: it had its own 60 s to let go */
-    WATCH_REPLY_MS = 60 * 1000, /* a daemon may have to be started by its socket */
+    CHECK_MS = 250,             /* between checks of how old the holds are */
+    STOPPED_HOLD_S = 2,         /* limit for a hold of a profiler that is itself stopped */
+    STUCK_HOLD_S = 70,          /* limit for a running profiler, which itself retries for 60 s */
+    WATCH_REPLY_MS = 60 * 1000, /* the socket of a daemon may have to start it first */
     END_REPLY_MS = 75 * 1000,
     RETRY_MAX_MS = 1000,
-    END_RETRY_S = 60,           /* while somebody waits for the answer */
-    ORPHAN_RETRY_S = 24 * 3600, /* when nobody does: a guest is stopped */
+    END_RETRY_S = 60,           /* while the profiler waits for the answer */
+    ORPHAN_RETRY_S = 24 * 3600, /* after the profiler's death: a guest is stopped */
     HEAL_RETRY_S = 5,
     OOM_SCORE_ADJ = 500,
 };
@@ -40,7 +44,8 @@ typedef struct {
     char uuid[UPROF_MARKER_UUID_BYTES];
 } Request;
 
-#define YES "+" /* else an answer is "CODE MESSAGE", an error of the guardian's */
+/* The answer to a request that has succeeded; else the answer is "CODE MESSAGE", an error. */
+#define YES "+"
 
 struct _UprofGuardian {
     pid_t pid;
@@ -48,26 +53,27 @@ struct _UprofGuardian {
 };
 
 typedef struct {
-    UprofMarker *marker;
+    UprofMarker *marker; /* owned */
     UprofMarkerInfo info;
-    UprofGuest *guest; /* NULL while the connection is lost */
+    UprofGuest *guest; /* owned; NULL while the connection is lost */
 } Guarded;
 
+/* The guardian's own state. */
 typedef struct {
     UprofGuardianFind find;
-    int fd;
-    int profiler; /* pidfd */
+    int fd;       /* socket to the profiler */
+    int profiler; /* pidfd; -1: not known */
     pid_t profiler_pid;
     Guarded guarded[GUARDED_MAX];
     unsigned n_guarded;
 } Guard;
 
-/* What a thread of the guardian lets go, and whether it could. */
+/* One guest that a thread of the guardian resumes. */
 typedef struct {
     UprofGuardianFind find;
-    Guarded *guarded;
-    unsigned seconds;
-    GError *error;
+    Guarded *guarded; /* borrowed */
+    unsigned seconds; /* how long to retry */
+    GError *error;    /* owned; NULL: it runs */
 } Rescue;
 
 static UprofGuest *
@@ -92,16 +98,43 @@ open_for_rescue(UprofGuardianFind find, UprofMarker *marker, const UprofMarkerIn
     return uprof_guest_open(ops, &target, error);
 }
 
-/* The domain that was held has ended if its process has. */
+/* The number and the start time identify the process that runs a guest. */
 static bool
-is_same_guest(const UprofMarkerInfo *info)
+is_same_process(const UprofMarkerInfo *info)
 {
-    return info->qemu_pid == 0 || uprof_marker_process_start(info->qemu_pid) == info->qemu_start;
+    return info->qemu_pid == 0 || uprof_process_stat_start(info->qemu_pid) == info->qemu_start;
 }
 
-/* Lets one guest go; tries again, also with new connections, until it may give up. */
+/*
+ * libvirt does not know a domain that has ended. A daemon that is just starting may not know a
+ * running domain either. So if the domain's process is known, only the end of the process counts.
+ */
 static bool
-let_go(UprofGuardianFind find, Guarded *guarded, unsigned seconds, GError **error)
+has_ended(const Guarded *guarded, const GError *failure)
+{
+    return guarded->info.qemu_pid == 0 &&
+           g_error_matches(failure, UPROF_ERROR, UPROF_ERROR_NOT_FOUND);
+}
+
+/* Returns: true if the hold is over: the guest was resumed, or has ended */
+static bool
+try_release(UprofGuardianFind find, Guarded *guarded, UprofHeld held, GError **error)
+{
+    if (!is_same_process(&guarded->info))
+        return true;
+    if (!guarded->guest)
+        guarded->guest = open_for_rescue(find, guarded->marker, &guarded->info, error);
+    if (!guarded->guest)
+        return has_ended(guarded, *error);
+    return uprof_guest_rescue(guarded->guest, held != UPROF_HELD_YES, error);
+}
+
+/*
+ * Resumes one guest. Retries with new connections.
+ * @seconds: 0: only one try
+ */
+static bool
+release_guest(UprofGuardianFind find, Guarded *guarded, unsigned seconds, GError **error)
 {
     const uint64_t until_ns = uprof_clock_now_ns() + seconds * UPROF_NS_PER_S;
     unsigned wait_ms = 10;
@@ -112,16 +145,10 @@ let_go(UprofGuardianFind find, Guarded *guarded, unsigned seconds, GError **erro
 
         if (held == UPROF_HELD_NOT)
             return true;
-        if (!is_same_guest(&guarded->info))
-            break;
-        if (!guarded->guest)
-            guarded->guest = open_for_rescue(find, guarded->marker, &guarded->info, &failure);
-        if (guarded->guest && uprof_guest_rescue(guarded->guest, held != UPROF_HELD_YES, &failure))
-            break;
-        /* it has ended; but a process that runs is believed before a daemon that starts */
-        if (!guarded->guest && guarded->info.qemu_pid == 0 &&
-            g_error_matches(failure, UPROF_ERROR, UPROF_ERROR_NOT_FOUND))
-            break;
+        if (try_release(find, guarded, held, &failure)) {
+            uprof_marker_set_held(guarded->marker, UPROF_HELD_NOT);
+            return true;
+        }
         g_clear_pointer(&guarded->guest, uprof_guest_close);
         if (uprof_clock_now_ns() >= until_ns) {
             g_propagate_error(error, g_steal_pointer(&failure));
@@ -130,8 +157,6 @@ let_go(UprofGuardianFind find, Guarded *guarded, unsigned seconds, GError **erro
         g_usleep(wait_ms * 1000);
         wait_ms = MIN(wait_ms * 2, (unsigned)RETRY_MAX_MS);
     }
-    uprof_marker_set_held(guarded->marker, UPROF_HELD_NOT);
-    return true;
 }
 
 static gpointer
@@ -139,16 +164,15 @@ rescue_one(gpointer data)
 {
     Rescue *rescue = data;
 
-    let_go(rescue->find, rescue->guarded, rescue->seconds, &rescue->error);
+    release_guest(rescue->find, rescue->guarded, rescue->seconds, &rescue->error);
     return NULL;
 }
 
-/* The one message that nobody may overlook. */
 static void
 set_left_held(GError **error, const UprofMarkerInfo *info, const GError *why)
 {
     const char *word = uprof_text_shell_word(info->name, info->uuid);
-    /* libvirt does not know of a pause that Xen was asked for */
+    /* libvirt does not know that a domain was paused through Xen itself */
     g_autofree char *resume = strcmp(info->access, "xen") == 0
                                   ? g_strdup_printf("xl unpause %d", (int)info->id)
                                   : g_strdup_printf("virsh resume %s", word);
@@ -158,9 +182,9 @@ set_left_held(GError **error, const UprofMarkerInfo *info, const GError *why)
                 info->name, word, resume, why->message);
 }
 
-/* All at once: one slow daemon must not keep another's guests waiting. */
+/* Resumes all guests at the same time: a slow daemon must not delay guests of another one. */
 static bool
-let_all_go(Guard *guard, unsigned seconds, GError **error)
+release_all_guests(Guard *guard, unsigned seconds, GError **error)
 {
     g_autofree Rescue *rescues = g_new0(Rescue, guard->n_guarded + 1);
     g_autofree GThread **threads = g_new0(GThread *, guard->n_guarded + 1);
@@ -171,7 +195,7 @@ let_all_go(Guard *guard, unsigned seconds, GError **error)
             continue;
         rescues[i] = (Rescue){ guard->find, &guard->guarded[i], seconds, NULL };
         threads[i] = g_thread_try_new("rescue", rescue_one, &rescues[i], NULL);
-        /* no thread may be to be had when a profiler dies of a limit */
+        /* a limit that has killed the profiler may allow no new thread either */
         if (!threads[i])
             rescue_one(&rescues[i]);
     }
@@ -189,18 +213,18 @@ let_all_go(Guard *guard, unsigned seconds, GError **error)
 }
 
 static void
-reply(const Guard *guard, const GError *error)
+send_answer(const Guard *guard, const GError *error)
 {
     g_autofree char *text =
         error ? g_strdup_printf("%d %s", error->code, error->message) : g_strdup(YES);
     const size_t len = MIN(strlen(text), (size_t)MESSAGE_BYTES_MAX);
 
-    /* MSG_NOSIGNAL and no check: a profiler that died meanwhile shows as end of file */
+    /* no check: if the profiler has died, end of file comes next */
     send(guard->fd, text, len, MSG_NOSIGNAL);
 }
 
 static void
-watch(Guard *guard, int fd)
+watch_guest(Guard *guard, int fd)
 {
     g_autoptr(GError) error = NULL;
     Guarded *guarded = &guard->guarded[guard->n_guarded];
@@ -209,24 +233,24 @@ watch(Guard *guard, int fd)
         if (fd >= 0)
             close(fd);
         g_set_error(&error, UPROF_ERROR, UPROF_ERROR_FAILED, "too many guests for one guardian");
-        reply(guard, error);
+        send_answer(guard, error);
         return;
     }
     *guarded = (Guarded){ .marker = uprof_marker_adopt(fd, &error) };
     if (guarded->marker && uprof_marker_get_info(guarded->marker, &guarded->info))
         guarded->guest = open_for_rescue(guard->find, guarded->marker, &guarded->info, &error);
     else if (!error)
-        g_set_error(&error, UPROF_ERROR, UPROF_ERROR_FAILED, "the marker says nothing");
+        g_set_error(&error, UPROF_ERROR, UPROF_ERROR_FAILED, "the marker does not name a guest");
     if (error)
         g_clear_pointer(&guarded->marker, uprof_marker_close);
     else
         guard->n_guarded++;
-    reply(guard, error);
+    send_answer(guard, error);
 }
 
-/* A guest that the profiler has done with: its lock is free when this is answered. */
+/* Closes the marker before the answer, because the answer promises that the lock is free. */
 static void
-forget(Guard *guard, const char *uuid)
+forget_guest(Guard *guard, const char *uuid)
 {
     g_autoptr(GError) error = NULL;
 
@@ -235,7 +259,7 @@ forget(Guard *guard, const char *uuid)
         if (strcmp(guarded->info.uuid, uuid) != 0)
             continue;
         g_autoptr(GError) why = NULL;
-        if (!let_go(guard->find, guarded, END_RETRY_S, &why)) {
+        if (!release_guest(guard->find, guarded, END_RETRY_S, &why)) {
             set_left_held(&error, &guarded->info, why);
             break;
         }
@@ -244,12 +268,12 @@ forget(Guard *guard, const char *uuid)
         *guarded = guard->guarded[--guard->n_guarded];
         break;
     }
-    reply(guard, error);
+    send_answer(guard, error);
 }
 
-/* Returns: the request, 0 at end of file; @uuid of %UPROF_MARKER_UUID_BYTES */
+/* @uuid: (out): %UPROF_MARKER_UUID_BYTES. Returns: the request; 0 at end of file */
 static char
-receive(const Guard *guard, int *fd, char *uuid)
+receive_request(const Guard *guard, int *fd, char *uuid)
 {
     Request request = { 0 };
     union {
@@ -277,19 +301,6 @@ receive(const Guard *guard, int *fd, char *uuid)
     return request.request;
 }
 
-/* proc(5), /proc/PID/stat, third field: T stopped by a signal, t by a tracer */
-static bool
-is_stopped(pid_t pid)
-{
-    g_autofree char *path = g_strdup_printf("/proc/%d/stat", (int)pid);
-    g_autofree char *text = NULL;
-
-    if (!g_file_get_contents(path, &text, NULL, NULL))
-        return false;
-    const char *rest = strrchr(text, ')');
-    return rest && rest[1] == ' ' && (rest[2] == 'T' || rest[2] == 't');
-}
-
 static void
 kill_profiler(const Guard *guard)
 {
@@ -300,13 +311,13 @@ kill_profiler(const Guard *guard)
 }
 
 /*
- * What the profiler has given up on is let go here. A profiler that holds and is
- * itself stopped is killed, and so is one that has held for longer than all its
- * attempts to let go take; the end of file then says so. A stop that is only
- * asked for may wait for the daemon as long as it takes.
+ * Resumes guests that the profiler could not resume. Kills a profiler that holds a guest if the
+ * profiler is itself stopped, or the hold is longer than all retries of the profiler take. End of
+ * file then starts the rescue. A stop that is only asked for has no limit, because the stop may
+ * wait for a daemon.
  */
 static void
-look_at_holds(Guard *guard)
+check_holds(Guard *guard)
 {
     const uint64_t now_ns = uprof_clock_now_ns();
 
@@ -315,18 +326,18 @@ look_at_holds(Guard *guard)
         uint64_t since_ns = 0;
         const UprofHeld held = uprof_marker_held(guarded->marker, &since_ns);
         if (held == UPROF_HELD_LEFT)
-            let_go(guard->find, guarded, 0, NULL);
+            release_guest(guard->find, guarded, 0, NULL);
         if (held == UPROF_HELD_NOT || held == UPROF_HELD_LEFT ||
             now_ns < since_ns + STOPPED_HOLD_S * UPROF_NS_PER_S)
             continue;
-        if (is_stopped(guard->profiler_pid) ||
+        if (uprof_process_stat_is_stopped(guard->profiler_pid) ||
             (held == UPROF_HELD_YES && now_ns > since_ns + STUCK_HOLD_S * UPROF_NS_PER_S))
             kill_profiler(guard);
     }
 }
 
 static int
-serve(Guard *guard)
+serve_requests(Guard *guard)
 {
     for (;;) {
         struct pollfd waits = { .fd = guard->fd, .events = POLLIN };
@@ -334,35 +345,38 @@ serve(Guard *guard)
         char uuid[UPROF_MARKER_UUID_BYTES];
         int fd = -1;
 
-        if (poll(&waits, 1, guard->n_guarded > 0 ? LOOK_MS : -1) == 0) {
-            look_at_holds(guard);
+        if (poll(&waits, 1, guard->n_guarded > 0 ? CHECK_MS : -1) == 0) {
+            check_holds(guard);
             continue;
         }
-        switch (receive(guard, &fd, uuid)) {
+        switch (receive_request(guard, &fd, uuid)) {
         case REQUEST_WATCH:
-            watch(guard, fd);
+            watch_guest(guard, fd);
             break;
         case REQUEST_FORGET:
-            forget(guard, uuid);
+            forget_guest(guard, uuid);
             break;
         case REQUEST_END:
-            let_all_go(guard, END_RETRY_S, &error);
-            reply(guard, error);
+            release_all_guests(guard, END_RETRY_S, &error);
+            send_answer(guard, error);
             return 0;
         default:
-            return let_all_go(guard, ORPHAN_RETRY_S, &error) ? 0 : 1;
+            return release_all_guests(guard, ORPHAN_RETRY_S, &error) ? 0 : 1;
         }
     }
 }
 
-/* Nothing of the profiler's may keep the guardian alive, or be kept by it. */
+/*
+ * The guardian keeps its socket to the profiler. It leaves the session and the terminal, and closes
+ * all other descriptors.
+ */
 static int
 leave_profiler(int fd)
 {
     static const int ignored[] = { SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGTSTP,
                                    SIGTTIN, SIGTTOU, SIGPIPE, SIGUSR1, SIGUSR2 };
     const int opened = open("/dev/null", O_RDWR | O_CLOEXEC);
-    const int null = fcntl(opened, F_DUPFD_CLOEXEC, 100); /* out of the way of what follows */
+    const int null = fcntl(opened, F_DUPFD_CLOEXEC, 100); /* not one of the numbers used below */
     const int keep = STDERR_FILENO + 1;
 
     setsid();
@@ -380,7 +394,7 @@ leave_profiler(int fd)
 }
 
 static G_GNUC_NORETURN void
-be_guardian(UprofGuardianFind find, int fd, pid_t profiler)
+run_guardian(UprofGuardianFind find, int fd, pid_t profiler)
 {
     Guard *guard = g_new0(Guard, 1);
 
@@ -389,16 +403,16 @@ be_guardian(UprofGuardianFind find, int fd, pid_t profiler)
     guard->profiler = (int)syscall(SYS_pidfd_open, profiler, 0);
     guard->profiler_pid = profiler;
     if (getppid() != profiler) {
-        /* it died, its number may be another's by now; end of file comes next */
+        /* the profiler has died, and its number may be another's; end of file comes next */
         close(guard->profiler);
         guard->profiler = -1;
     }
-    _exit(serve(guard));
+    _exit(serve_requests(guard));
 }
 
-/* When memory runs out the profiler shall go before its guardian. */
+/* Makes the kernel kill the profiler before the guardian if memory runs out. */
 static void
-offer_to_die_first(void)
+raise_oom_score(void)
 {
     g_autofree char *score = g_strdup_printf("%d\n", OOM_SCORE_ADJ);
 
@@ -419,7 +433,7 @@ uprof_guardian_start(UprofGuardianFind find, GError **error)
     }
     const pid_t pid = fork();
     if (pid == 0)
-        be_guardian(find, pair[1], profiler);
+        run_guardian(find, pair[1], profiler);
     close(pair[1]);
     if (pid < 0) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "cannot fork the guardian: %s",
@@ -427,7 +441,7 @@ uprof_guardian_start(UprofGuardianFind find, GError **error)
         close(pair[0]);
         return NULL;
     }
-    offer_to_die_first();
+    raise_oom_score();
     UprofGuardian *guardian = g_new0(UprofGuardian, 1);
     guardian->pid = pid;
     guardian->fd = pair[0];
@@ -453,7 +467,7 @@ read_answer(const UprofGuardian *guardian, int wait_ms, GError **error)
     if (n <= 0) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "the guardian process %s",
                     ready == 0 ? "does not answer" : "has died");
-        /* a late answer must not be taken for that of the next question */
+        /* a late answer must not be treated as the answer to the next request */
         shutdown(guardian->fd, SHUT_RDWR);
         return false;
     }
@@ -541,7 +555,7 @@ uprof_guardian_heal_marker(UprofGuardianFind find, UprofMarker *marker, bool *wa
                 uprof_marker_held(marker, NULL) != UPROF_HELD_NOT;
     if (!*was_held)
         return true;
-    const bool ok = let_go(find, &guarded, HEAL_RETRY_S, &why);
+    const bool ok = release_guest(find, &guarded, HEAL_RETRY_S, &why);
     uprof_guest_close(guarded.guest);
     if (!ok)
         set_left_held(error, &guarded.info, why);
@@ -550,18 +564,18 @@ uprof_guardian_heal_marker(UprofGuardianFind find, UprofMarker *marker, bool *wa
 
 /* Returns: false if the guest may still be stopped */
 static bool
-heal_one(UprofGuardianFind find, const char *uuid, UprofGuardianHealed healed, void *data)
+heal_guest(UprofGuardianFind find, const char *uuid, UprofGuardianHealed healed, void *data)
 {
     g_autoptr(GError) error = NULL;
     bool taken = false;
     UprofMarkerInfo info;
     bool was_held;
 
-    /* looked at before it is locked: a run that begins just now is not to find it taken */
+    /* this check takes no lock: a run that begins just now must not find the lock taken */
     if (!uprof_marker_is_flagged(uuid))
         return true;
     g_autoptr(UprofMarker) marker = uprof_marker_open(uuid, &taken, NULL);
-    /* one that is locked has a run that looks after it; one that cannot be opened is a doubt */
+    /* a locked marker belongs to a run with its own guardian; after an error nothing is known */
     if (!marker)
         return taken;
     if (!uprof_marker_get_info(marker, &info))
@@ -579,6 +593,6 @@ uprof_guardian_heal(UprofGuardianFind find, UprofGuardianHealed healed, void *da
     bool ok = true;
 
     for (guint i = 0; i < uuids->len; i++)
-        ok = heal_one(find, g_ptr_array_index(uuids, i), healed, data) && ok;
+        ok = heal_guest(find, g_ptr_array_index(uuids, i), healed, data) && ok;
     return ok;
 }

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "uprof/guest.h"
+#include "guest-priv.h"
 
 #include "uprof/clock.h"
 
+#include "marker-priv.h"
+
 #include <string.h>
 
-enum { UNSEEN_NS_MAX = UPROF_NS_PER_MS }; /* what the way to a release and back may take */
+/* The backend and this process measure at different points, so they may differ by this much. */
+enum { CLOCK_DIFFERENCE_NS = UPROF_NS_PER_MS };
 
 static void
 check_ops(const UprofGuestOps *ops)
 {
     g_assert(ops->name && ops->open && ops->close && ops->read);
     g_assert(!ops->hold == !ops->release);
-    /* a recording gives whole snapshots, a live guest registers */
+    /* a recording has snapshots, a live guest has registers */
     g_assert(!ops->next != !ops->read_regs);
     g_assert(!ops->next || !ops->hold);
 }
 
-/* Only a failure has an error, and it always has one. */
+/* Asserts that there is an error if and only if the answer is FAILED. */
 static UprofAnswer
 check_answer(UprofAnswer answer, GError **error)
 {
@@ -41,7 +44,7 @@ uprof_guest_open(const UprofGuestOps *ops, const UprofTarget *target, GError **e
     }
     g_assert(guest->arch && guest->n_vcpus >= 1 && guest->n_vcpus <= UPROF_VCPUS_MAX);
     g_assert(guest->grain == UPROF_GRAIN_NONE || ops->hold);
-    /* nobody stops a guest unless somebody else can let it go */
+    /* a guest is stopped only if the guardian could resume it */
     g_assert(guest->grain == UPROF_GRAIN_NONE || ops->rescue);
     return guest;
 }
@@ -68,31 +71,31 @@ uprof_guest_vet(UprofGuest *guest, unsigned vcpu, GError **error)
 }
 
 void
-uprof_guest_tend(UprofGuest *guest)
+uprof_guest_poll(UprofGuest *guest)
 {
-    if (guest->ops->tend)
-        guest->ops->tend(guest);
+    if (guest->ops->poll)
+        guest->ops->poll(guest);
 }
 
 bool
-uprof_guest_settle(UprofGuest *guest)
+uprof_guest_release_late(UprofGuest *guest)
 {
     g_assert(!guest->held);
-    if (g_atomic_int_get(&guest->unsettled) && guest->ops->settle)
-        guest->ops->settle(guest);
-    return !g_atomic_int_get(&guest->unsettled);
+    if (g_atomic_int_get(&guest->has_late_stops) && guest->ops->release_late)
+        guest->ops->release_late(guest);
+    return !g_atomic_int_get(&guest->has_late_stops);
 }
 
 uint64_t
-uprof_guest_take_lost(UprofGuest *guest, unsigned vcpu)
+uprof_guest_take_lost_ns(UprofGuest *guest, unsigned vcpu)
 {
     g_assert(!guest->held && vcpu < guest->n_vcpus);
-    return guest->ops->take_lost ? guest->ops->take_lost(guest, vcpu) : 0;
+    return guest->ops->take_lost_ns ? guest->ops->take_lost_ns(guest, vcpu) : 0;
 }
 
-/* A stop that failed: refused is not stopped; anything else may still be on its way. */
+/* A stop that was refused stops nothing. After another failure the stop may still be on its way. */
 static UprofAnswer
-note_failed_hold(UprofGuest *guest, UprofAnswer answer, GError *failure, GError **error)
+end_failed_hold(UprofGuest *guest, UprofAnswer answer, GError *failure, GError **error)
 {
     const bool is_left = guest->grain == UPROF_GRAIN_GUEST && answer == UPROF_FAILED &&
                          failure->code != UPROF_ERROR_DENIED;
@@ -110,13 +113,13 @@ uprof_guest_hold(UprofGuest *guest, unsigned vcpu, UprofHold *hold, GError **err
     g_assert(!guest->held && !guest->left_held && vcpu < guest->n_vcpus && !guest->ops->next);
     const uint64_t began_ns = uprof_clock_now_ns();
 
-    guest->asked_ns = guest->freed_ns = 0;
+    guest->asked_ns = guest->released_ns = 0;
     if (guest->grain != UPROF_GRAIN_NONE) {
         GError *failure = NULL;
         uprof_marker_ask(guest->marker, began_ns);
         const UprofAnswer answer = guest->ops->hold(guest, vcpu, &failure);
         if (check_answer(answer, &failure) != UPROF_OK)
-            return note_failed_hold(guest, answer, failure, error);
+            return end_failed_hold(guest, answer, failure, error);
         uprof_marker_set_held(guest->marker, UPROF_HELD_YES);
     }
 
@@ -127,24 +130,24 @@ uprof_guest_hold(UprofGuest *guest, unsigned vcpu, UprofHold *hold, GError **err
         .vcpu = guest->grain == UPROF_GRAIN_VCPU ? vcpu : 0,
         .n_vcpus = guest->grain == UPROF_GRAIN_VCPU ? 1 : guest->n_vcpus,
         .began_ns = asked_ns,
-        .stood_ns = guest->times_holds ? asked_ns : uprof_clock_now_ns(),
+        .stopped_since_ns = guest->measures_holds ? asked_ns : uprof_clock_now_ns(),
     };
     return UPROF_OK;
 }
 
 /*
- * Of a guest that times its holds that counts, unless it is much less than we saw: then
- * we did not have the CPU for a while, and perhaps before the guest was let go.
+ * The backend's own measurement counts, unless this process measured a much longer hold. In that
+ * case this process may have lost the CPU before the release.
  */
 static uint64_t
-measure(const UprofGuest *guest, uint64_t since_ns, uint64_t now_ns)
+find_hold_ns(const UprofGuest *guest, uint64_t since_ns, uint64_t now_ns)
 {
     const uint64_t seen_ns = now_ns > since_ns ? now_ns - since_ns : 0;
 
     if (guest->grain == UPROF_GRAIN_NONE)
         return 0;
-    if (guest->times_holds && guest->last_hold_ns > 0 &&
-        seen_ns < guest->last_hold_ns + UNSEEN_NS_MAX)
+    if (guest->measures_holds && guest->last_hold_ns > 0 &&
+        seen_ns < guest->last_hold_ns + CLOCK_DIFFERENCE_NS)
         return guest->last_hold_ns;
     return seen_ns;
 }
@@ -165,11 +168,11 @@ uprof_hold_release(UprofHold *hold, uint64_t *hold_ns, uint64_t *stopped_ns, GEr
         guest->left_held = answer == UPROF_FAILED;
         uprof_marker_set_held(guest->marker, guest->left_held ? UPROF_HELD_LEFT : UPROF_HELD_NOT);
     }
-    const uint64_t now_ns = guest->freed_ns > 0 ? guest->freed_ns : uprof_clock_now_ns();
+    const uint64_t now_ns = guest->released_ns > 0 ? guest->released_ns : uprof_clock_now_ns();
     if (hold_ns)
-        *hold_ns = measure(guest, hold->began_ns, now_ns);
+        *hold_ns = find_hold_ns(guest, hold->began_ns, now_ns);
     if (stopped_ns)
-        *stopped_ns = measure(guest, hold->stood_ns, now_ns);
+        *stopped_ns = find_hold_ns(guest, hold->stopped_since_ns, now_ns);
     guest->held = false;
     *hold = (UprofHold){ 0 };
     return answer;
@@ -210,12 +213,6 @@ uprof_guest_translate(UprofGuest *guest, unsigned vcpu, uint64_t gva, uint64_t *
 {
     g_assert(guest->ops->translate);
     return guest->ops->translate(guest, vcpu, gva, gpa);
-}
-
-bool
-uprof_guest_is_recording(const UprofGuest *guest)
-{
-    return guest->ops->next != NULL;
 }
 
 UprofAnswer

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "uprof/marker.h"
+#include "marker-priv.h"
 
 #include "uprof/clock.h"
 #include "uprof/error.h"
-#include "uprof/scan.h"
+#include "uprof/owner-check.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,18 +18,17 @@
 enum {
     MARKER_VERSION = 1,
     BOOT_ID_BYTES = 37,
-    STAT_START_FIELD = 22, /* proc(5), /proc/PID/stat: starttime */
     FILE_BYTES = 8192,
 };
 
-/* The file as mapped by profiler and guardian; both are this program. */
+/* The file, as profiler and guardian map it. Both are the same program, so no format is needed. */
 typedef struct {
-    uint32_t version; /* stored last: what stands before it is whole */
-    int32_t held;     /* UprofHeld */
-    uint64_t since_ns;
+    uint32_t version;  /* stored last: all other members are complete then */
+    int32_t held;      /* UprofHeld; atomic */
+    uint64_t since_ns; /* monotonic time of the last UPROF_HELD_ASKED; atomic */
     char boot_id[BOOT_ID_BYTES];
     UprofMarkerInfo info;
-    uint64_t ran_cpu_ns; /* 0: not known */
+    uint64_t ran_cpu_ns; /* see uprof_marker_set_ran(); 0: not known */
     uint64_t ran_at_ns;
 } Page;
 
@@ -39,17 +38,6 @@ struct _UprofMarker {
     int fd;
     Page *page;
 };
-
-static bool
-fail_errno(GError **error, const char *what, const char *path)
-{
-    const int code = errno;
-
-    g_set_error(error, UPROF_ERROR,
-                code == EACCES || code == EPERM ? UPROF_ERROR_DENIED : UPROF_ERROR_FAILED,
-                "cannot %s '%s': %s", what, path, g_strerror(code));
-    return false;
-}
 
 static void
 read_boot_id(char boot_id[BOOT_ID_BYTES])
@@ -75,7 +63,7 @@ uprof_marker_folder(void)
     return (const char *)folder;
 }
 
-/* A folder of ours and nobody else's, without following links. */
+/* The folder must belong to this user alone and be no link. */
 static int
 open_folder(GError **error)
 {
@@ -84,15 +72,15 @@ open_folder(GError **error)
 
     g_autofree char *parent = g_path_get_dirname(path);
     if (g_mkdir_with_parents(parent, 0700) < 0 || (mkdir(path, 0700) < 0 && errno != EEXIST)) {
-        fail_errno(error, "make", path);
+        uprof_error_fail_errno(error, "cannot make '%s'", path);
         return -1;
     }
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {
-        fail_errno(error, "open", path);
+        uprof_error_fail_errno(error, "cannot open '%s'", path);
         return -1;
     }
-    if (fstat(fd, &info) < 0 || info.st_uid != geteuid() || (info.st_mode & 0022)) {
+    if (fstat(fd, &info) < 0 || !uprof_owner_is_safe(&info, UPROF_OWNER_USER, geteuid())) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED,
                     "'%s' belongs to somebody else or may be written by others; remove it", path);
         close(fd);
@@ -107,12 +95,12 @@ uprof_marker_adopt(int fd, GError **error)
     void *page = MAP_FAILED;
     struct stat info;
 
-    /* the size is checked so that no access to the mapping can fault */
+    /* the size is checked, because access behind the end of the file would fault */
     if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
         (info.st_size >= FILE_BYTES || ftruncate(fd, FILE_BYTES) == 0))
         page = mmap(NULL, FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED) {
-        fail_errno(error, "map a marker in", uprof_marker_folder());
+        uprof_error_fail_errno(error, "cannot map a marker in '%s'", uprof_marker_folder());
         close(fd);
         return NULL;
     }
@@ -138,13 +126,13 @@ uprof_marker_open(const char *uuid, bool *taken, GError **error)
     close(folder);
     if (fd < 0) {
         errno = code;
-        fail_errno(error, "open marker", uuid);
+        uprof_error_fail_errno(error, "cannot open marker '%s'", uuid);
         return NULL;
     }
     if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         *taken = errno == EWOULDBLOCK;
         if (!*taken)
-            fail_errno(error, "lock marker", uuid);
+            uprof_error_fail_errno(error, "cannot lock marker '%s'", uuid);
         close(fd);
         return NULL;
     }
@@ -163,14 +151,14 @@ uprof_marker_lock_round(bool *taken, GError **error)
     close(folder);
     if (fd < 0) {
         errno = code;
-        fail_errno(error, "open", ROUND_LOCK);
+        uprof_error_fail_errno(error, "cannot open '%s'", ROUND_LOCK);
         return -1;
     }
     if (flock(fd, LOCK_EX | LOCK_NB) == 0)
         return fd;
     *taken = errno == EWOULDBLOCK;
     if (!*taken)
-        fail_errno(error, "lock", ROUND_LOCK);
+        uprof_error_fail_errno(error, "cannot lock '%s'", ROUND_LOCK);
     close(fd);
     return -1;
 }
@@ -294,25 +282,4 @@ uprof_marker_list(void)
         if (g_uuid_string_is_valid(name))
             g_ptr_array_add(uuids, g_strdup(name));
     return uuids;
-}
-
-uint64_t
-uprof_marker_process_start(int pid)
-{
-    g_autofree char *path = g_strdup_printf("/proc/%d/stat", pid);
-    g_autofree char *text = NULL;
-    uint64_t start = 0;
-
-    if (pid <= 0 || !g_file_get_contents(path, &text, NULL, NULL))
-        return 0;
-    /* the second field, the name in parentheses, may itself hold blanks and parentheses */
-    const char *rest = strrchr(text, ')');
-    if (!rest)
-        return 0;
-    UprofSlice line = { rest + 1, strlen(rest + 1) };
-    UprofSlice word = { NULL, 0 };
-    for (unsigned field = 3; field <= STAT_START_FIELD; field++)
-        if (!uprof_scan_word(&line, &word))
-            return 0;
-    return uprof_slice_to_uint(word, 10, 1, UINT64_MAX, &start) ? start : 0;
 }

@@ -1,59 +1,84 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "plan-priv.h"
+/*
+ * Which cache answers when:
+ *
+ *   worker              every page that was read, for some seconds (`pages`)
+ *   sampler, slow guest page tables, compared after the hold (`tables`, uprof_mem_check())
+ *   sampler, other guest first the vCPU's recent copies (`recent`), then remembered walks
+ *                       (`walks`); both are confirmed by the same read that copies the data
+ *   guest translates    none: the backend translates addresses itself
+ *
+ * For a guest that maps outside holds, `cuts` has the copies that failed. After the hold the
+ * sampler reads their memory, so that it gets mapped.
+ */
+#include "uprof/mem.h"
 
 #include <string.h>
 
+#include "recent-copy-priv.h"
+
 enum {
-    TABLES_MAX = 32,             /* page-table pages the sampler remembers of a slow guest */
-    PLANS = 4,                   /* that a vCPU's copies may be in turn: its stacks, and who runs */
+    TABLES_MAX = 32, /* page-table pages that the sampler remembers of a slow guest */
+    /* recent copies for each vCPU: it switches between a few stacks */
+    RECENT_COPIES = 4,
     BULK_SPANS = 32,             /* in one read of the guest */
-    BULK_SPAN_BYTES = 64 * 1024, /* one peek of a slow guest */
+    BULK_SPAN_BYTES = 64 * 1024, /* one memory peek of a slow guest */
 };
 
 /* A page of page tables, and which of its entries were used. */
 typedef struct {
     uint64_t gpa;
     uint64_t last_use;
-    bool fresh;     /* used since the last check */
-    bool is_new;    /* read since the last check */
-    bool is_narrow; /* of 4-byte entries */
-    uint64_t used[UPROF_PAGE_BYTES / 8 / 64];
+    bool fresh;                               /* used since the last check */
+    bool is_new;                              /* read since the last check */
+    bool is_narrow;                           /* has 4-byte entries */
+    uint64_t used[UPROF_PAGE_BYTES / 8 / 64]; /* one bit for each 8 bytes */
     uint8_t bytes[UPROF_PAGE_BYTES];
 } Table;
 
-/** Cut: where the last copy of a vCPU ended too early; @len: 0: it did not */
+/* Where the last copy of a vCPU ended too early. */
 typedef struct {
     UprofRegs regs;
     uint64_t gva;
-    size_t len;
+    size_t len; /* bytes that are missing; 0: the copy was complete */
 } Cut;
+
+/* Bytes that a caller wants. */
+typedef struct {
+    unsigned vcpu;
+    const UprofRegs *regs; /* of @vcpu */
+    uint64_t space;        /* see uprof_x86_space() */
+    uint64_t gva;
+    void *into;
+    size_t len;
+} Request;
 
 struct _UprofMem {
     UprofGuest *guest; /* borrowed */
     UprofLane lane;
 
-    /* worker: guest-physical page -> its bytes, or NULL where there are none */
+    /* worker: guest-physical page -> its bytes, or %NULL if there is no memory */
     GHashTable *pages;
     uint64_t kept_since_ns;
     uint32_t resets;
-    unsigned n_fresh;
-    bool is_bulk; /* nothing is too much */
+    unsigned n_fresh; /* pages that this sample has fetched */
+    bool is_bulk;     /* the limit for one sample is off */
 
     /* sampler of a slow guest */
     Table *tables;
     unsigned n_tables;
     uint64_t n_uses;
-    bool lost_any; /* a table was used as remembered, and its place is another's now */
+    bool lost_any; /* a table that was used, but not checked yet, was replaced */
     uint8_t check[UPROF_PAGE_BYTES];
 
-    /* sampler of any other guest that leaves walking to us */
-    UprofPredict *predict;
-    UprofPlan *plans; /* PLANS per vCPU */
-    unsigned n_plans;
-    unsigned *next_plan; /* per vCPU: which goes next */
+    /* sampler of any other guest that does not translate by itself */
+    UprofWalkCache *walks;
+    UprofRecentCopy *recent; /* RECENT_COPIES for each vCPU */
+    unsigned n_recent;
+    unsigned *next_recent; /* for each vCPU: which one is replaced next */
 
-    /* sampler of a guest that maps late */
-    Cut *cuts; /* per vCPU */
+    /* sampler of a guest that maps outside holds */
+    Cut *cuts; /* one for each vCPU */
     unsigned n_cuts;
 };
 
@@ -69,14 +94,14 @@ uprof_mem_new(UprofGuest *guest, UprofLane lane)
     else if (guest->slow_reads)
         mem->tables = g_new0(Table, TABLES_MAX);
     else if (!uprof_guest_translates(guest)) {
-        mem->predict = uprof_predict_new();
-        mem->n_plans = guest->n_vcpus * PLANS;
-        mem->next_plan = g_new0(unsigned, guest->n_vcpus);
-        mem->plans = g_new(UprofPlan, mem->n_plans);
-        /* touched here, so that no page fault happens in a hold */
-        memset(mem->plans, 0, mem->n_plans * sizeof(mem->plans[0]));
+        mem->walks = uprof_walk_cache_new();
+        mem->n_recent = guest->n_vcpus * RECENT_COPIES;
+        mem->next_recent = g_new0(unsigned, guest->n_vcpus);
+        mem->recent = g_new(UprofRecentCopy, mem->n_recent);
+        /* The host allocates the pages here, so that no page fault happens in a hold. */
+        memset(mem->recent, 0, mem->n_recent * sizeof(mem->recent[0]));
     }
-    if (lane == UPROF_LANE_SAMPLER && guest->maps_late) {
+    if (lane == UPROF_LANE_SAMPLER && guest->maps_outside_holds) {
         mem->n_cuts = guest->n_vcpus;
         mem->cuts = g_new0(Cut, mem->n_cuts);
     }
@@ -91,9 +116,9 @@ uprof_mem_free(UprofMem *mem)
     g_clear_pointer(&mem->pages, g_hash_table_unref);
     g_free(mem->tables);
     g_free(mem->cuts);
-    g_free(mem->plans);
-    g_free(mem->next_plan);
-    uprof_predict_free(mem->predict);
+    g_free(mem->recent);
+    g_free(mem->next_recent);
+    uprof_walk_cache_free(mem->walks);
     g_free(mem);
 }
 
@@ -102,10 +127,10 @@ uprof_mem_forget(UprofMem *mem)
 {
     if (mem->pages)
         g_hash_table_remove_all(mem->pages);
-    if (mem->predict)
-        uprof_predict_forget(mem->predict);
-    for (unsigned i = 0; i < mem->n_plans; i++)
-        uprof_plan_drop(&mem->plans[i]);
+    if (mem->walks)
+        uprof_walk_cache_forget(mem->walks);
+    for (unsigned i = 0; i < mem->n_recent; i++)
+        uprof_recent_copy_drop(&mem->recent[i]);
     mem->n_tables = 0;
     mem->lost_any = false;
 }
@@ -128,7 +153,7 @@ uprof_mem_is_spent(const UprofMem *mem)
     return mem->pages && !mem->is_bulk && mem->n_fresh >= UPROF_MEM_FRESH_MAX;
 }
 
-/* Returns: (nullable): the page's bytes; NULL too if this sample has cost enough */
+/* Returns: (nullable): %NULL if there is no memory, or this sample has fetched too many pages */
 static const uint8_t *
 remember_page(UprofMem *mem, uint64_t gpa)
 {
@@ -190,9 +215,11 @@ remember_table(UprofMem *mem, uint64_t gpa, uint64_t offset, unsigned len)
     return table->bytes;
 }
 
-bool
-uprof_mem_read_entry(UprofMem *mem, uint64_t gpa, unsigned len, uint64_t *entry)
+/* An UprofReadEntry for this guest. */
+static bool
+read_entry(void *data, uint64_t gpa, unsigned len, uint64_t *entry)
 {
+    UprofMem *mem = data;
     const uint64_t offset = gpa % UPROF_PAGE_BYTES;
     uint8_t raw[8] = { 0 };
     const uint8_t *page = NULL;
@@ -216,7 +243,7 @@ uprof_mem_read_entry(UprofMem *mem, uint64_t gpa, unsigned len, uint64_t *entry)
     return true;
 }
 
-/* Returns: whether the walk of @gva's page ends at one */
+/* @left: (out): bytes up to the end of the page. Returns: false if @gva is not mapped */
 static bool
 follow_walk(const UprofWalk *walk, uint64_t gva, uint64_t *gpa, uint64_t *left)
 {
@@ -240,7 +267,7 @@ uprof_mem_find(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva
             (UprofMapping){ .left = UPROF_PAGE_BYTES - gva % UPROF_PAGE_BYTES, .executable = true };
         return uprof_guest_translate(mem->guest, vcpu, gva, &mapping->gpa);
     }
-    uprof_x86_walk(mem, regs, gva, &walk);
+    uprof_x86_walk(read_entry, mem, regs, gva, &walk);
     mapping->executable = walk.executable;
     mapping->writable = walk.writable;
     return follow_walk(&walk, gva, &mapping->gpa, &mapping->left);
@@ -261,30 +288,28 @@ uprof_mem_translate(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_
     return true;
 }
 
-/* As uprof_mem_translate(), or as predicted: then uprof_predict_check() has the last word. */
+/* As uprof_mem_translate(), or by a remembered walk that uprof_walk_cache_check() must confirm. */
 static bool
-find_page(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva, uint64_t *gpa,
-          uint64_t *left)
+find_page(UprofMem *mem, const Request *request, uint64_t gva, uint64_t *gpa, uint64_t *left)
 {
     UprofWalk walk;
 
-    if (!mem->predict)
-        return uprof_mem_translate(mem, vcpu, regs, gva, gpa, left, NULL);
-    const uint64_t space = uprof_x86_space(regs);
-    if (!uprof_predict_find(mem->predict, space, gva, &walk)) {
-        uprof_x86_walk(mem, regs, gva, &walk);
-        uprof_predict_keep(mem->predict, space, gva, &walk);
+    if (!mem->walks)
+        return uprof_mem_translate(mem, request->vcpu, request->regs, gva, gpa, left, NULL);
+    if (!uprof_walk_cache_find(mem->walks, request->space, gva, &walk)) {
+        uprof_x86_walk(read_entry, mem, request->regs, gva, &walk);
+        uprof_walk_cache_keep(mem->walks, request->space, gva, &walk);
     }
     return follow_walk(&walk, gva, gpa, left);
 }
 
-/* Of a span that is missing as a whole, its pages up to the first that is missing. */
+/* Reads a missing span again page by page. Returns: bytes up to the first missing page */
 static size_t
 read_pages(UprofMem *mem, const UprofSpan *span)
 {
     UprofSpan pages[UPROF_COPY_PAGES_MAX];
     unsigned n = 0;
-    size_t whole = 0;
+    size_t n_bytes = 0;
 
     for (uint32_t done = 0; done < span->len && n < UPROF_COPY_PAGES_MAX; done += pages[n++].len) {
         const uint64_t gpa = span->gpa + done;
@@ -297,86 +322,96 @@ read_pages(UprofMem *mem, const UprofSpan *span)
         return 0;
     uprof_guest_read(mem->guest, mem->lane, pages, n);
     for (unsigned i = 0; i < n && !pages[i].missing; i++)
-        whole += pages[i].len;
-    return whole;
+        n_bytes += pages[i].len;
+    return n_bytes;
 }
 
-/* Returns: how many spans hold @len bytes from @gva on, or those before the first hole */
+/* Returns: how many spans hold the wanted bytes, or those before the first hole */
 static unsigned
-find_spans(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva, void *into,
-           size_t len, UprofSpan *spans)
+find_spans(UprofMem *mem, const Request *request, UprofSpan *spans)
 {
     unsigned n = 0;
     size_t done = 0;
 
-    while (done < len && gva + done >= gva) {
+    while (done < request->len && request->gva + done >= request->gva) {
         uint64_t gpa, left;
-        if (!find_page(mem, vcpu, regs, gva + done, &gpa, &left))
+        if (!find_page(mem, request, request->gva + done, &gpa, &left))
             break;
-        const uint32_t part = (uint32_t)MIN(left, len - done);
+        const uint32_t part = (uint32_t)MIN(left, request->len - done);
         UprofSpan *last = n > 0 ? &spans[n - 1] : NULL;
         if (last && last->gpa + last->len == gpa) {
             last->len += part;
         } else {
             if (n == UPROF_COPY_PAGES_MAX)
                 break;
-            spans[n++] = (UprofSpan){ .gpa = gpa, .into = (uint8_t *)into + done, .len = part };
+            spans[n++] =
+                (UprofSpan){ .gpa = gpa, .into = (uint8_t *)request->into + done, .len = part };
         }
         done += part;
     }
     return n;
 }
 
-/* Returns: (nullable): the place of a new plan */
-static UprofPlan *
-next_plan(UprofMem *mem, unsigned vcpu)
+/* Returns: (nullable): the recent copy to replace */
+static UprofRecentCopy *
+next_recent_copy(UprofMem *mem, unsigned vcpu)
 {
-    if (vcpu >= mem->n_plans / PLANS)
+    if (vcpu >= mem->n_recent / RECENT_COPIES)
         return NULL;
-    return &mem->plans[vcpu * PLANS + mem->next_plan[vcpu]++ % PLANS];
+    return &mem->recent[vcpu * RECENT_COPIES + mem->next_recent[vcpu]++ % RECENT_COPIES];
 }
 
 static bool
-copy_as_planned(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva, void *into,
-                size_t len)
+copy_by_recent(UprofMem *mem, const Request *request)
 {
-    const unsigned n = vcpu < mem->n_plans / PLANS ? PLANS : 0;
+    const unsigned n = request->vcpu < mem->n_recent / RECENT_COPIES ? RECENT_COPIES : 0;
 
     for (unsigned i = 0; i < n; i++)
-        if (uprof_plan_copy(&mem->plans[vcpu * PLANS + i], mem->guest, mem->lane,
-                            uprof_x86_space(regs), gva, into, len))
+        if (uprof_recent_copy_repeat(&mem->recent[request->vcpu * RECENT_COPIES + i], mem->guest,
+                                     mem->lane, request->space, request->gva, request->into,
+                                     request->len))
             return true;
     return false;
 }
 
-/* Returns: false, with @whole untouched, if a prediction was wrong and so was what was copied */
-static bool
-try_copy(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva, void *into, size_t len,
-         size_t *whole)
+/* Returns: bytes up to the first missing page */
+static size_t
+count_copied(UprofMem *mem, const UprofSpan *spans, unsigned n)
 {
-    UprofSpan spans[UPROF_COPY_PAGES_MAX + UPROF_PREDICT_SPANS_MAX];
-    const unsigned n = find_spans(mem, vcpu, regs, gva, into, len, spans);
-    /* read behind the data: a guest may run on, and what is so then was so for the data */
-    const unsigned n_checks = mem->predict ? uprof_predict_spans(mem->predict, spans + n) : 0;
+    size_t n_bytes = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        if (spans[i].missing)
+            return n_bytes + read_pages(mem, &spans[i]);
+        n_bytes += spans[i].len;
+    }
+    return n_bytes;
+}
+
+/*
+ * @n_bytes: (out): bytes that were copied. Returns: false if a remembered walk was wrong: the
+ * bytes are wrong, too, and the copy must be made again
+ */
+static bool
+copy_by_walk(UprofMem *mem, const Request *request, size_t *n_bytes)
+{
+    UprofSpan spans[UPROF_COPY_PAGES_MAX + UPROF_CHECK_SPANS_MAX];
+    const unsigned n = find_spans(mem, request, spans);
+    /* The read gets the entries after the data, because a guest may run on: entries that have not
+     * changed by then had not changed when the data was read. */
+    const unsigned n_checks = mem->walks ? uprof_walk_cache_get_spans(mem->walks, spans + n) : 0;
 
     uprof_guest_read(mem->guest, mem->lane, spans, n + n_checks);
-    UprofPlan *plan = next_plan(mem, vcpu);
-    if (plan)
-        uprof_plan_keep(plan, mem->predict, uprof_x86_space(regs), gva, len, spans, n);
-    if (mem->predict && !uprof_predict_check(mem->predict, spans + n, n_checks)) {
-        if (plan)
-            uprof_plan_drop(plan);
+    UprofRecentCopy *recent = next_recent_copy(mem, request->vcpu);
+    if (recent)
+        uprof_recent_copy_keep(recent, mem->walks, request->space, request->gva, request->len,
+                               spans, n);
+    if (mem->walks && !uprof_walk_cache_check(mem->walks, spans + n, n_checks)) {
+        if (recent)
+            uprof_recent_copy_drop(recent);
         return false;
     }
-
-    *whole = 0;
-    for (unsigned i = 0; i < n; i++) {
-        if (spans[i].missing) {
-            *whole += read_pages(mem, &spans[i]);
-            break;
-        }
-        *whole += spans[i].len;
-    }
+    *n_bytes = count_copied(mem, spans, n);
     return true;
 }
 
@@ -384,22 +419,30 @@ size_t
 uprof_mem_copy(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva, void *into,
                size_t len)
 {
-    size_t whole = 0;
+    const Request request = {
+        .vcpu = vcpu,
+        .regs = regs,
+        .space = mem->walks ? uprof_x86_space(regs) : 0,
+        .gva = gva,
+        .into = into,
+        .len = len,
+    };
+    size_t n_bytes = 0;
 
     g_assert(len <= UPROF_SNAPSHOT_BYTES_MAX);
-    if (copy_as_planned(mem, vcpu, regs, gva, into, len))
+    if (copy_by_recent(mem, &request))
         return len;
-    if (mem->predict)
-        uprof_predict_begin(mem->predict);
-    /* predicts nothing the second time */
-    if (!try_copy(mem, vcpu, regs, gva, into, len, &whole))
-        try_copy(mem, vcpu, regs, gva, into, len, &whole);
-    if (vcpu < mem->n_cuts && whole < len)
-        mem->cuts[vcpu] = (Cut){ .regs = *regs, .gva = gva + whole, .len = len - whole };
-    return whole;
+    if (mem->walks)
+        uprof_walk_cache_begin_copy(mem->walks);
+    /* The second try uses its own walks only, and cannot fail. */
+    if (!copy_by_walk(mem, &request, &n_bytes))
+        copy_by_walk(mem, &request, &n_bytes);
+    if (vcpu < mem->n_cuts && n_bytes < len)
+        mem->cuts[vcpu] = (Cut){ .regs = *regs, .gva = gva + n_bytes, .len = len - n_bytes };
+    return n_bytes;
 }
 
-/* A byte of each page that was missed, with the tables that lead there. */
+/* Reads one byte of each missed page, and the tables that lead there, so that they get mapped. */
 static void
 touch_cut(UprofMem *mem, Cut *cut)
 {
@@ -411,7 +454,7 @@ touch_cut(UprofMem *mem, Cut *cut)
         uint64_t gpa, left;
         uint8_t byte;
         UprofWalk walk;
-        uprof_x86_walk(mem, &cut->regs, gva, &walk);
+        uprof_x86_walk(read_entry, mem, &cut->regs, gva, &walk);
         if (!follow_walk(&walk, gva, &gpa, &left))
             return;
         UprofSpan span = { .gpa = gpa, .into = &byte, .len = sizeof(byte) };
@@ -454,7 +497,7 @@ uprof_mem_read_always(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint6
     return ok;
 }
 
-/* Returns: bytes that were there; a piece with a hole is read again by its pages */
+/* Returns: bytes that were read */
 static size_t
 read_batch(UprofMem *mem, UprofSpan *spans, unsigned n)
 {
@@ -498,7 +541,7 @@ uprof_mem_read_bulk(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_
     return got;
 }
 
-/* Returns: whether the entries that were used say the same as before */
+/* Are the entries that were used the same, except for volatile bits? */
 static bool
 is_same_table(const Table *table, const uint8_t *now)
 {

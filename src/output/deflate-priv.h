@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * deflate-priv.h - what a writer says, packed as gzip does (RFC 1952)
+ * deflate-priv.h - compresses the text of a format like gzip (RFC 1952)
  *
- * The header has no time, so that the same profile gives the same bytes.
+ * The header contains no time, so that the same profile gives the same bytes.
  */
 #pragma once
 
@@ -10,11 +10,11 @@
 
 typedef struct _UprofDeflate UprofDeflate;
 
-/** uprof_deflate_new: @sink: borrowed: gets what is packed */
+/** uprof_deflate_new: @sink: borrowed: takes the compressed bytes */
 UprofDeflate *uprof_deflate_new(UprofSink *sink);
 
-/** uprof_deflate_write: packs all of @text, and empties it */
+/** uprof_deflate_write: compresses all of @text, and empties @text */
 void uprof_deflate_write(UprofDeflate *packer, GString *text);
 
-/** uprof_deflate_finish: frees it; the sink has all of it */
+/** uprof_deflate_finish: sends the last bytes to the sink, and frees @packer */
 void uprof_deflate_finish(UprofDeflate *packer);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "deflate-priv.h"
 
+#include "output-priv.h"
+
 #include <zlib.h>
 
 enum {
@@ -21,7 +23,7 @@ uprof_deflate_new(UprofSink *sink)
     UprofDeflate *packer = g_new0(UprofDeflate, 1);
 
     packer->sink = sink;
-    /* fails without memory alone, and then GLib ends the program as it does elsewhere */
+    /* Fails only without memory. GLib ends the program in that case, too. */
     if (deflateInit2(&packer->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, HEADER_OF_GZIP, MEMORY,
                      Z_DEFAULT_STRATEGY) != Z_OK)
         g_error("out of memory");
@@ -29,7 +31,7 @@ uprof_deflate_new(UprofSink *sink)
 }
 
 static void
-pump(UprofDeflate *packer, int flush)
+run_deflate(UprofDeflate *packer, int flush)
 {
     do {
         packer->stream.next_out = packer->chunk;
@@ -46,7 +48,7 @@ uprof_deflate_write(UprofDeflate *packer, GString *text)
 {
     packer->stream.next_in = (Bytef *)text->str;
     packer->stream.avail_in = (uInt)text->len;
-    pump(packer, Z_NO_FLUSH);
+    run_deflate(packer, Z_NO_FLUSH);
     g_string_truncate(text, 0);
 }
 
@@ -54,7 +56,7 @@ void
 uprof_deflate_finish(UprofDeflate *packer)
 {
     packer->stream.avail_in = 0;
-    pump(packer, Z_FINISH);
+    run_deflate(packer, Z_FINISH);
     deflateEnd(&packer->stream);
     g_free(packer);
 }

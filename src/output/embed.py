@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-embed.py OUT FILE... - text files as strings of C
+embed.py OUT FILE... - writes text files as C strings
 
-svg.js becomes `uprof_svg_js`. Indentation, empty lines and lines that are
-comments stay behind: the text goes into every picture.
+svg.js becomes `uprof_svg_js`. Indentation, empty lines and comment lines are left out,
+because each picture contains the text.
 """
 
 import pathlib
@@ -12,7 +12,7 @@ import sys
 
 
 def lines_of(path):
-    """What of the file is more than looks."""
+    """The lines of the file that have a meaning."""
     in_comment = False
     for line in path.read_text(encoding="utf-8").splitlines():
         text = line.strip()

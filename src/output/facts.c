@@ -12,7 +12,7 @@ clear_fact(gpointer data)
     g_free(((UprofFact *)data)->value);
 }
 
-/* @value: (transfer full) (nullable): NULL is not known */
+/* @value: (transfer full) (nullable): NULL if unknown */
 static void
 add_fact(GArray *facts, const char *label, char *value)
 {
@@ -64,7 +64,7 @@ format_rate(const UprofRun *run)
     return g_strdup_printf("%s of %s Hz", got, asked);
 }
 
-/* Share of time, and how long one hold took as a rule. */
+/* The share of time in holds, and the median length of a hold. */
 static char *
 format_stopped(const UprofRun *run)
 {

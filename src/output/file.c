@@ -2,6 +2,7 @@
 #include "uprof/file.h"
 
 #include "uprof/error.h"
+#include "uprof/owner-check.h"
 #include "uprof/text.h"
 
 #include <errno.h>
@@ -15,26 +16,20 @@ enum { TEMPORARY_TRIES = 100 };
 
 struct _UprofFile {
     char *path;
-    char *shown; /* clean */
-    char *base;  /* in its folder */
+    char *shown; /* @path as clean text */
+    char *base;  /* its name in the folder */
     char *temporary;
     int folder;
     int fd;
     bool is_stdout;
     bool is_closed;
-    bool is_own; /* the folder is made if it is missing */
+    bool is_own; /* a missing folder is created */
 };
 
 static bool
 fail_errno(const UprofFile *file, const char *what, GError **error)
 {
-    const int code = errno;
-
-    g_set_error(error, UPROF_ERROR,
-                code == EACCES || code == EPERM || code == EROFS ? UPROF_ERROR_DENIED
-                                                                 : UPROF_ERROR_FAILED,
-                "cannot %s '%s': %s", what, file->shown, g_strerror(code));
-    return false;
+    return uprof_error_fail_errno(error, "cannot %s '%s'", what, file->shown);
 }
 
 static void
@@ -72,7 +67,7 @@ open_folder(UprofFile *file, GError **error)
 
     if (!find_folder(file) || fstat(file->folder, &info) < 0)
         return fail_errno(file, "open the folder of", error);
-    if (geteuid() == 0 && (info.st_mode & S_IWOTH) && !(info.st_mode & S_ISVTX)) {
+    if (geteuid() == 0 && uprof_owner_lets_others_replace(&info)) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED,
                     "the folder of '%s' may be written by everybody and is not sticky: "
                     "root's files are not safe there",
@@ -88,7 +83,7 @@ make_temporary_name(void)
     return g_strdup_printf(".virt-uprof-%08x.tmp", g_random_int());
 }
 
-/* Of a folder that somebody has removed. Returns: whether there is one again */
+/* Creates the folder again if somebody removed it. Returns: false if that is not the problem */
 static bool
 renew_folder(UprofFile *file)
 {
@@ -98,8 +93,7 @@ renew_folder(UprofFile *file)
     return open_folder(file, NULL);
 }
 
-/* Has no name until it is whole where the file system can do that: then nothing is left of a
- * run that is killed. */
+/* Opens a file without a name if the file system can do that: then a killed run leaves no file. */
 static bool
 open_temporary(UprofFile *file, mode_t mode, GError **error)
 {
@@ -120,7 +114,7 @@ open_temporary(UprofFile *file, mode_t mode, GError **error)
     return fail_errno(file, "write", error);
 }
 
-/* Names of open files: links that are not to be replaced. */
+/* Is @path a link to an open file of a process? Such a link must not be replaced. */
 static bool
 is_special(const char *path)
 {
@@ -232,7 +226,7 @@ uprof_file_write(UprofFile *file, const void *bytes, gsize len, GError **error)
     return true;
 }
 
-/* Gives a file without a name one beside its final name, over which it can then be renamed. */
+/* Gives a file without a name a temporary one, because linkat() cannot replace the target. */
 static bool
 name_temporary(UprofFile *file)
 {

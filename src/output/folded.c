@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Folded stacks, as flamegraph.pl, inferno, speedscope and Perfetto read them:
- * "root;caller;callee 12", one line per stack, sorted by bytes. No comment
- * lines: flamegraph.pl draws them. No line with the root alone: Perfetto takes
- * only files with a ';' in their first lines.
+ * Folded stacks for flamegraph.pl, inferno, speedscope and Perfetto: a line such as
+ * "root;caller;callee 12" for each stack, sorted by bytes. There are no comment lines,
+ * because flamegraph.pl draws them, and no lines with only the root, because Perfetto
+ * wants a ';' in the first lines of a file.
  */
 #include "uprof/output.h"
 
 #include "deflate-priv.h"
+#include "output-priv.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Lines are kept apart from their bytes, which move when there are more of them. */
+/* Lines are offsets, because the bytes move when they grow. */
 typedef struct {
     GString *bytes;
-    GArray *lines; /* of size_t: where they begin */
+    GArray *lines; /* (element-type size_t): offset of each line in @bytes */
 } Folding;
 
 static void
@@ -69,7 +70,6 @@ const UprofFormat uprof_format_folded = {
     .write = folded_write,
 };
 
-/* The same, packed. */
 static void
 folded_gz_write(const UprofProfile *profile, const UprofRun *run, UprofSink *sink)
 {

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * json-priv.h - the facts of a run as JSON, for whatever carries them
+ * json-priv.h - the facts of a run as JSON
  */
 #pragma once
 
-#include "uprof/run.h"
+#include "uprof/run-facts.h"
 
-/** uprof_json_append_run: @with_files: what was written too, in which files that do not know of
- * each other differ */
+/**
+ * uprof_json_append_run: appends the sidecar of a run
+ * @with_files: includes the names of the files that the run wrote
+ *
+ * Pictures carry no such names, so that equal profiles give equal pictures.
+ */
 void uprof_json_append_run(GString *out, const UprofRun *run, bool with_files);

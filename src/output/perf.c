@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The text of `perf script`, as its readers take it: speedscope
- * (src/import/linux-tools-perf.ts), the Firefox Profiler
- * (src/profile-logic/import/linux-perf.js), Perfetto and stackcollapse-perf.pl.
- * A thread per vCPU; one event name; times of a thread only go up; a module in
- * parentheses without blanks behind every name.
+ * The text of `perf script` for speedscope (src/import/linux-tools-perf.ts), the Firefox
+ * Profiler (src/profile-logic/import/linux-perf.js), Perfetto and stackcollapse-perf.pl.
+ * Each vCPU is a thread. There is one event name. The times of a thread rise. After each
+ * name follows its module, in parentheses and without blanks.
  */
 #include "uprof/output.h"
 
-#include "place-priv.h"
-#include "ticks-priv.h"
 #include "uprof/clock.h"
 #include "uprof/error.h"
+
+#include "frame-location-priv.h"
+#include "output-priv.h"
+#include "ticks-priv.h"
 
 #include <string.h>
 
 enum {
-    PROCESS = 1000, /* of the guest: threads are numbered from the next on */
-    /* Without times there may be as many samples as a file claims, and each is a record. */
+    PROCESS = 1000, /* number of the guest; its threads have the next numbers */
+    /* Each sample is a record, and a file without times may claim any number of samples. */
     EVENTS_MAX = 10 * 1000 * 1000,
     GIB_MAX = 4, /* of all records together */
     HEAD_LEN = sizeof(" 1000/1001 [000] 123456.123456:   10000000 cpu-clock:\n\n") - 1,
@@ -26,14 +27,14 @@ enum {
 
 typedef struct {
     UprofSink *sink;
-    char *thread;    /* what lines begin with */
-    GString *frames; /* of the stack that is written, perhaps many times */
+    char *thread;    /* the beginning of each record */
+    GString *frames; /* text of the current stack, which may be written many times */
     uint64_t period_ns;
     bool has_root;
-    GHashTable *last; /* by vCPU: uint64_t, its latest time in microseconds */
+    GHashTable *last; /* vCPU -> uint64_t: its last time in microseconds */
 } Script;
 
-/* A name that thread lines may have: no blanks, and with "vm:" never a single letter. */
+/* Readers expect a thread name without blanks and longer than one letter. */
 static char *
 make_thread_name(const UprofName *root)
 {
@@ -45,7 +46,7 @@ make_thread_name(const UprofName *root)
     return name;
 }
 
-/* Readers skip names that begin with '(', and know kernel code by its module. */
+/* Readers skip names that begin with '(', and recognize kernel code by its module. */
 static void
 append_name(GString *out, const UprofName *name)
 {
@@ -74,15 +75,15 @@ render_frames(const Script *script, const UprofName *const *frames, unsigned n)
 
     g_string_truncate(out, 0);
     for (unsigned i = n; i-- > first;) {
-        const UprofPlace place = uprof_place_of(frames[i]);
-        g_string_append_printf(out, "\t%16" G_GINT64_MODIFIER "x ", place.address);
+        const UprofLocation location = uprof_location_of(frames[i]);
+        g_string_append_printf(out, "\t%16" G_GINT64_MODIFIER "x ", location.address);
         append_name(out, frames[i]);
-        g_string_append_printf(out, " (%s)\n", place.module);
+        g_string_append_printf(out, " (%s)\n", location.module);
     }
     g_string_append_c(out, '\n');
 }
 
-/* Times go up by a microsecond at least. */
+/* Times rise by at least a microsecond. */
 static uint64_t
 take_time(Script *script, uint32_t vcpu, uint64_t time_ns)
 {
@@ -106,7 +107,7 @@ append_tick(const UprofName *const *frames, unsigned n, UprofTick tick, void *da
     const uint64_t us_per_s = UPROF_NS_PER_S / UPROF_NS_PER_US;
 
     render_frames(script, frames, n);
-    /* what counts k times was sampled k times less often */
+    /* A sample of weight k stands for k ticks, which are k records. */
     for (uint64_t i = 0; i < (uint64_t)tick.count * tick.weight; i++) {
         const uint64_t time_us = take_time(script, tick.vcpu, tick.time_ns + i * script->period_ns);
         g_string_append_printf(
@@ -123,7 +124,7 @@ append_tick(const UprofName *const *frames, unsigned n, UprofTick tick, void *da
 
 typedef struct {
     const Script *script;
-    uint64_t bytes; /* of all records, but for a few percent */
+    uint64_t bytes; /* of all records, to a few percent */
 } Size;
 
 static void
@@ -134,13 +135,13 @@ add_size(const UprofName *const *frames, unsigned n, UprofTick tick, void *data)
 
     for (unsigned i = size->script->has_root ? 1 : 0; i < n; i++)
         len += FRAME_LEN + strlen(uprof_name_text(frames[i])) +
-               strlen(uprof_place_of(frames[i]).module);
+               strlen(uprof_location_of(frames[i]).module);
     if (__builtin_mul_overflow(len, (uint64_t)tick.count * tick.weight, &len) ||
         __builtin_add_overflow(size->bytes, len, &size->bytes))
-        size->bytes = UINT64_MAX; /* a forged capture */
+        size->bytes = UINT64_MAX; /* only a forged capture overflows */
 }
 
-/* Fewer records for the same stacks would be other shares: small stacks would be none, or one. */
+/* Writing fewer records would distort the shares: a small stack would have none, or one. */
 static bool
 check_size(const Script *script, const UprofProfile *profile, const UprofRun *run)
 {

@@ -1,57 +1,43 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * picture-priv.h - which frames of a tree a flame graph shows, and where
+ * picture-priv.h - chooses the frames of a flame graph, and their positions
  *
- * Wide frames go first, until there are so many that a browser would be slow or
- * the file large. Those that may be looked at travel in a table; those that are
- * also seen without zooming are drawn.
+ * The widest frames are chosen, up to a number that a browser can handle. The chosen frames
+ * stand in a table of the file, which the script draws. The chosen frames that are
+ * visible without zooming are also drawn in the file itself.
  */
 #pragma once
 
 #include "uprof/tree.h"
 
 enum {
-    UPROF_PICTURE_TABLE_BYTES = 2000 * 1000, /* of all frames that travel, names among them */
-    UPROF_PICTURE_DRAWN_BYTES = 800 * 1000,  /* of those that are drawn */
+    UPROF_PICTURE_TABLE_BYTES = 2000 * 1000, /* of the table of frames, with their names */
+    UPROF_PICTURE_DRAWN_BYTES = 800 * 1000,  /* of the frames that are drawn */
     UPROF_PICTURE_DRAWN_MAX = 5000,
-    UPROF_PICTURE_NARROW = 5, /* what is narrower is not drawn; tenths of a pixel */
+    UPROF_PICTURE_NARROW = 5, /* tenths of a pixel; narrower frames are not drawn */
 };
 
-/**
- * UprofPictureFrame:
- * @node: in the tree
- * @parent: in the array of these; of the first its own
- * @name: in the array of names
- * @left: weight of what stands beside it on the left
- * @rest: by side, weight of stacks that end here, or in frames that do not travel
- * @hidden: by side, the latter alone
- */
+/** UprofPictureFrame: a chosen frame; arrays have one value for each UprofSide */
 typedef struct {
-    uint32_t node;
-    uint32_t parent;
-    uint32_t name;
-    uint64_t left;
-    uint64_t rest[UPROF_N_SIDES];
-    uint64_t hidden[UPROF_N_SIDES];
-    bool is_drawn;
+    uint32_t node;                  /* index in the tree */
+    uint32_t parent;                /* index of the caller; the first frame is its own parent */
+    uint32_t name;                  /* index in UprofPicture.names */
+    uint64_t left;                  /* weight of the frames beside it on the left */
+    uint64_t rest[UPROF_N_SIDES];   /* weight of stacks that end here, with @hidden */
+    uint64_t hidden[UPROF_N_SIDES]; /* weight of stacks that end in frames above it that were not
+                                     * chosen */
+    bool is_drawn;                  /* stands in the picture, not only in the table */
 } UprofPictureFrame;
 
-/**
- * UprofPicture:
- * @frames: of UprofPictureFrame, callers before callees
- * @names: of UprofName *: each that travels, once
- * @n_drawn, @n_frames: frames drawn, and of the tree in all
- * @undrawn: weight of stacks that end in frames that are not drawn
- * @depth: of the deepest frame that is drawn
- */
+/** UprofPicture: the chosen frames of a tree */
 typedef struct {
-    const UprofTree *tree;
-    GArray *frames;
-    GPtrArray *names;
+    const UprofTree *tree; /* borrowed */
+    GArray *frames;        /* (element-type UprofPictureFrame): owned; callers before callees */
+    GPtrArray *names;      /* (element-type UprofName): owned; each name of @frames once */
     uint32_t n_drawn;
-    uint32_t n_frames;
-    uint64_t undrawn;
-    uint32_t depth;
+    uint32_t n_frames; /* of the tree */
+    uint64_t undrawn;  /* weight of stacks that end in frames that are not drawn */
+    uint32_t depth;    /* of the deepest frame that is drawn */
 } UprofPicture;
 
 /** uprof_picture_new: @width: tenths of a pixel; @tree: borrowed */

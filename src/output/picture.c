@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "picture-priv.h"
 
+#include "uprof/sorted.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    FRAME_TABLE_BYTES = 9, /* of a row; names come on top */
+    FRAME_TABLE_BYTES = 9, /* of a row, without its name */
     FRAME_DRAWN_BYTES = 150,
     SHARE_WHOLE = 1000 * 1000 * 1000,
 };
@@ -16,9 +18,9 @@ uprof_picture_scale(uint64_t weight, uint64_t whole, uint64_t width)
     return whole > 0 ? (uint64_t)((unsigned __int128)weight * width / whole) : 0;
 }
 
-/* How wide a node is at its widest; of one profile its weight itself. */
+/* Returns: the larger width of both profiles; of one profile, the weight */
 static uint64_t
-measure(const UprofTree *tree, uint32_t i)
+measure_width(const UprofTree *tree, uint32_t i)
 {
     const UprofTreeNode *node = uprof_tree_node(tree, i);
     const UprofTreeNode *top = uprof_tree_node(tree, 0);
@@ -35,14 +37,14 @@ static int
 compare_widths(const void *a, const void *b, void *tree)
 {
     const uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
-    const uint64_t width = measure(tree, one), other_width = measure(tree, other);
+    const uint64_t width = measure_width(tree, one), other_width = measure_width(tree, other);
 
     if (width != other_width)
-        return width > other_width ? -1 : 1;
+        return UPROF_COMPARE(other_width, width);
     return one < other ? -1 : 1; /* callers before callees */
 }
 
-/* Bytes of a name as it will be written: '&' is "&amp;". */
+/* Returns: bytes of the escaped name: '&' is "&amp;" */
 static size_t
 measure_name(const UprofName *name)
 {
@@ -53,9 +55,9 @@ measure_name(const UprofName *name)
     return bytes;
 }
 
-/* Marks the nodes that travel: as many of the widest as fit. */
+/* Marks the widest nodes, as many as fit into the table. */
 static void
-choose(const UprofTree *tree, bool *travels)
+choose_nodes(const UprofTree *tree, bool *is_chosen)
 {
     const guint n = tree->nodes->len;
     g_autofree uint32_t *order = g_new(uint32_t, n);
@@ -72,7 +74,7 @@ choose(const UprofTree *tree, bool *travels)
             bytes += measure_name(name) + strlen("a00\n");
         if (bytes > UPROF_PICTURE_TABLE_BYTES && i > 0)
             return;
-        travels[order[i]] = true;
+        is_chosen[order[i]] = true;
     }
 }
 
@@ -93,9 +95,9 @@ add_frame(UprofPicture *picture, uint32_t node, uint32_t parent, GHashTable *nam
     g_array_append_val(picture->frames, frame);
 }
 
-/* What does not travel counts in the frame that it would stand on. */
+/* The weight of a node that was not chosen counts in its nearest chosen caller. */
 static void
-hide(UprofPictureFrame *frame, const UprofTreeNode *node)
+hide_node(UprofPictureFrame *frame, const UprofTreeNode *node)
 {
     for (unsigned side = 0; side < UPROF_N_SIDES; side++) {
         frame->rest[side] += node->total[side];
@@ -104,7 +106,7 @@ hide(UprofPictureFrame *frame, const UprofTreeNode *node)
 }
 
 static void
-collect(UprofPicture *picture, const bool *travels)
+collect_frames(UprofPicture *picture, const bool *is_chosen)
 {
     const UprofTree *tree = picture->tree;
     g_autoptr(GHashTable) names = g_hash_table_new(NULL, NULL);
@@ -113,8 +115,8 @@ collect(UprofPicture *picture, const bool *travels)
     for (uint32_t i = 0; i < tree->nodes->len;) {
         const UprofTreeNode *node = uprof_tree_node(tree, i);
         const uint32_t parent = i > 0 ? frames[node->parent] : 0;
-        if (!travels[i]) {
-            hide(&g_array_index(picture->frames, UprofPictureFrame, parent), node);
+        if (!is_chosen[i]) {
+            hide_node(&g_array_index(picture->frames, UprofPictureFrame, parent), node);
             i = node->end;
             continue;
         }
@@ -125,7 +127,7 @@ collect(UprofPicture *picture, const bool *travels)
 }
 
 static void
-place(UprofPicture *picture)
+place_frames(UprofPicture *picture)
 {
     g_autofree uint64_t *next = g_new0(uint64_t, picture->frames->len);
 
@@ -149,11 +151,11 @@ compare_frames(const void *a, const void *b, void *data)
         uprof_tree_node(picture->tree, frames[other].node)->total[UPROF_NEW];
 
     if (weight != other_weight)
-        return weight > other_weight ? -1 : 1;
+        return UPROF_COMPARE(other_weight, weight);
     return one < other ? -1 : 1;
 }
 
-/* Frames wide enough to be seen, the widest first, as many as a browser takes lightly. */
+/* Chooses the visible frames, widest first, up to the limit of bytes. */
 static void
 choose_drawn(UprofPicture *picture, uint64_t width)
 {
@@ -196,15 +198,15 @@ UprofPicture *
 uprof_picture_new(const UprofTree *tree, uint64_t width)
 {
     UprofPicture *picture = g_new0(UprofPicture, 1);
-    g_autofree bool *travels = g_new0(bool, tree->nodes->len);
+    g_autofree bool *is_chosen = g_new0(bool, tree->nodes->len);
 
     picture->tree = tree;
     picture->n_frames = tree->nodes->len;
     picture->frames = g_array_new(FALSE, FALSE, sizeof(UprofPictureFrame));
     picture->names = g_ptr_array_new();
-    choose(tree, travels);
-    collect(picture, travels);
-    place(picture);
+    choose_nodes(tree, is_chosen);
+    collect_frames(picture, is_chosen);
+    place_frames(picture);
     choose_drawn(picture, width);
     count_undrawn(picture);
     return picture;

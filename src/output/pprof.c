@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * pprof (google/pprof, proto/profile.proto), packed as it is on disk. Samples
- * first, the tables that they refer to behind them: the order of fields is free.
+ * pprof (google/pprof, proto/profile.proto), compressed. The order of fields is free: samples
+ * come first, and the tables that they refer to come after them.
  *
- * The domain and the vCPU are labels and no frames. Every location has a line,
- * since speedscope drops those without; mapping and function agree that there
- * is nothing left to look for in files of the host.
+ * The domain and the vCPU are labels, not frames. Each location has a line, because speedscope
+ * drops locations without one. The flags of the mapping say that names are complete, so that
+ * readers do not search files of the host for symbols.
  */
 #include "uprof/output.h"
 
 #include "deflate-priv.h"
-#include "place-priv.h"
+#include "frame-location-priv.h"
 #include "ticks-priv.h"
 #include "uprof/text.h"
 
 #include <string.h>
 
 enum { VARINT = 0, LENGTH = 2 };
-enum { BLOCK = 64 * 1024 }; /* bytes that are packed at a time */
+enum { BLOCK = 64 * 1024 }; /* bytes to compress at a time */
 enum { MAPPING_NONE, MAPPING_APP, MAPPING_KERNEL };
 
-/* @locations: of UprofName: number n has id n + 1, as location and as function */
 typedef struct {
     UprofDeflate *packer;
     GString *out;
     const UprofRun *run;
     GHashTable *strings; /* char -> index */
-    GPtrArray *texts;    /* of char, owned */
+    GPtrArray *texts;    /* (element-type utf8): owned, by index */
     GHashTable *ids;     /* UprofName -> id */
+    /* (element-type UprofName): index n has id n + 1, as location and as function */
     GPtrArray *locations;
     GString *message, *inner;
     uint64_t period_ns;
@@ -58,7 +58,7 @@ append_bytes(GString *out, unsigned field, const char *bytes, size_t len)
     g_string_append_len(out, bytes, (gssize)len);
 }
 
-/* Appends what was put together as a field of what is around it, and empties it. */
+/* Appends @message as a field of its parent, and empties @message. */
 static void
 append_message(GString *out, unsigned field, GString *message)
 {
@@ -67,7 +67,7 @@ append_message(GString *out, unsigned field, GString *message)
 }
 
 static void
-pack(Pprof *pprof, size_t from)
+pack_output(Pprof *pprof, size_t from)
 {
     if (pprof->out->len >= from)
         uprof_deflate_write(pprof->packer, pprof->out);
@@ -148,7 +148,7 @@ append_sample(const UprofName *const *frames, unsigned n, uint64_t weight, void 
     if (pprof->has_kernel)
         append_label(pprof, "mode", is_kernel(frames[n - 1]) ? "kernel" : "user");
     append_message(pprof->out, 2, pprof->message);
-    pack(pprof, BLOCK);
+    pack_output(pprof, BLOCK);
 }
 
 static void
@@ -166,7 +166,7 @@ append_mapping(Pprof *pprof, uint64_t id, const char *module, const char *build_
     append_number(pprof->message, 5, index_string(pprof, module));
     if (build_id)
         append_number(pprof->message, 6, index_string(pprof, build_id));
-    append_number(pprof->message, 7, 1); /* it has functions */
+    append_number(pprof->message, 7, 1); /* has_functions */
     append_message(pprof->out, 3, pprof->message);
 }
 
@@ -177,22 +177,22 @@ append_mappings(Pprof *pprof)
     const UprofRunImage *image = images->len > 0 ? g_ptr_array_index(images, 0) : NULL;
     g_autofree char *build_id = image && image->build_id ? uprof_text_quote(image->build_id) : NULL;
 
-    append_mapping(pprof, MAPPING_APP, UPROF_PLACE_APP, build_id);
+    append_mapping(pprof, MAPPING_APP, UPROF_LOCATION_APP, build_id);
     if (pprof->has_kernel)
-        append_mapping(pprof, MAPPING_KERNEL, UPROF_PLACE_KERNEL, NULL);
+        append_mapping(pprof, MAPPING_KERNEL, UPROF_LOCATION_KERNEL, NULL);
 }
 
 static void
 append_location(Pprof *pprof, uint64_t id, const UprofName *name)
 {
-    const UprofPlace place = uprof_place_of(name);
+    const UprofLocation location = uprof_location_of(name);
     const uint64_t text = index_string(pprof, uprof_name_text(name));
 
     append_number(pprof->message, 1, id);
-    if (place.is_code)
+    if (location.is_code)
         append_number(pprof->message, 2, is_kernel(name) ? MAPPING_KERNEL : MAPPING_APP);
-    if (place.address > 0)
-        append_number(pprof->message, 3, place.address);
+    if (location.address > 0)
+        append_number(pprof->message, 3, location.address);
     append_number(pprof->inner, 1, id);
     append_message(pprof->message, 4, pprof->inner);
     append_message(pprof->out, 4, pprof->message);
@@ -201,7 +201,7 @@ append_location(Pprof *pprof, uint64_t id, const UprofName *name)
     append_number(pprof->message, 2, text);
     append_number(pprof->message, 3, text);
     append_message(pprof->out, 5, pprof->message);
-    pack(pprof, BLOCK);
+    pack_output(pprof, BLOCK);
 }
 
 static void
@@ -241,7 +241,7 @@ append_facts(Pprof *pprof)
 static void
 append_all(Pprof *pprof, const UprofProfile *profile)
 {
-    index_string(pprof, ""); /* number 0, as it must be */
+    index_string(pprof, ""); /* index 0 must be the empty string */
     append_value_type(pprof, 1, "samples", "count");
     append_value_type(pprof, 1, pprof->run->idle ? "wall" : "cpu", "nanoseconds");
     uprof_profile_walk(profile, note_kernel, pprof);
@@ -253,9 +253,9 @@ append_all(Pprof *pprof, const UprofProfile *profile)
     for (guint i = 0; i < pprof->texts->len; i++) {
         const char *text = g_ptr_array_index(pprof->texts, i);
         append_bytes(pprof->out, 6, text, strlen(text));
-        pack(pprof, BLOCK);
+        pack_output(pprof, BLOCK);
     }
-    pack(pprof, 0);
+    pack_output(pprof, 0);
 }
 
 static void

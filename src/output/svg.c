@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Flame graphs as one SVG file: right as it stands, in an image, on paper or
- * with scripts off; a browser that runs the script draws from the table of
- * frames instead and can zoom, search and turn it.
+ * Flame graphs as one SVG file. The file is a complete picture without its script: in an
+ * image, on paper, or with scripts off. In a browser, the script draws the table of frames
+ * instead, and can zoom, search and invert the graph.
  *
- * Text from outside stands in text nodes only: labels, <title>, and the tables
- * in <metadata>. Style and script are the same bytes in every file.
+ * Foreign text stands only in text nodes: labels, <title>, and the tables in <metadata>.
+ * Style sheet and script are the same bytes in every file.
  */
 #include "uprof/output.h"
 
@@ -14,6 +14,7 @@
 #include "picture-priv.h"
 #include "svg-files-priv.h"
 #include "uprof/change.h"
+#include "uprof/fnv.h"
 #include "uprof/kind.h"
 #include "uprof/text.h"
 
@@ -25,19 +26,19 @@ enum {
     MARGIN = 120,
     ROW = 180,
     GAP = 10,      /* between frames */
-    CHAR = 67,     /* of 11 px in any font that has letters of one width, a little more */
-    CHARS_MIN = 5, /* a shorter label says nothing */
+    CHAR = 67,     /* width of a letter of 11 px in a monospaced font, rounded up */
+    CHARS_MIN = 5, /* shorter labels are omitted */
     LABEL_INSET = 40,
-    BASELINE = 127,  /* of a label, below the top of its frame */
-    FACT_LABEL = 56, /* of a letter of a fact's label */
-    FACT_VALUE = 75, /* and of its value */
+    BASELINE = 127,  /* of a label, from the top of its frame */
+    FACT_LABEL = 56, /* width of a letter in the label of a fact */
+    FACT_VALUE = 75, /* width of a letter in the value of a fact */
     FACT_GAP = 260,
     FACT_ROW = 380,
     LEGEND_CHAR = 62,
-    GONE_MAX = 12, /* stacks that are listed as gone */
+    GONE_MAX = 12, /* stacks in the list of gone stacks */
 };
 
-/* What is drawn: where it is, and what frames of two profiles have become. */
+/* The picture that is being drawn */
 typedef struct {
     GString *out;
     const UprofTree *tree;
@@ -80,25 +81,24 @@ kind_of(const UprofTreeNode *node)
     return node->depth == 0 ? UPROF_KIND_DOMAIN : uprof_kind_of(node->name);
 }
 
-/* FNV-1a, 32 bits, of the whole name: similar names have different shades. */
+/* The complete name counts, so that similar names have different shades. */
 static uint32_t
 hash_name(const UprofName *name)
 {
-    uint32_t hash = UINT32_C(2166136261);
+    const char *text = uprof_name_text(name);
+    const uint32_t hash = uprof_fnv32_add(UPROF_FNV32_START, text, strlen(text));
 
-    for (const char *c = uprof_name_text(name); *c; c++)
-        hash = (hash ^ (unsigned char)*c) * UINT32_C(16777619);
     return hash ^ hash >> 16;
 }
 
-/* Letters that a label takes: wide characters count twice. */
+/* Returns: letters of space that @c needs */
 static unsigned
 count_columns(gunichar c)
 {
     return g_unichar_iszerowidth(c) ? 0 : g_unichar_iswide(c) ? 2 : 1;
 }
 
-/* Cut by characters. Returns: (transfer full) (nullable): NULL if too little fits */
+/* Cuts between characters. Returns: (transfer full) (nullable): NULL if too little fits */
 static char *
 fit_label(const char *text, uint64_t width)
 {
@@ -131,9 +131,9 @@ find_change(const Drawing *drawing, const UprofTreeNode *node)
                            node->total[UPROF_NEW], find_whole(drawing, UPROF_NEW));
 }
 
-/* Name, weight, share; of a comparison both sides and the difference. */
+/* Name, weight and share; in a comparison, both sides and the difference. */
 static char *
-describe(const Drawing *drawing, const UprofTreeNode *node)
+describe_node(const Drawing *drawing, const UprofTreeNode *node)
 {
     const char *name = uprof_name_text(node->name);
     const uint64_t weight = node->total[UPROF_NEW];
@@ -162,7 +162,7 @@ append_class(const Drawing *drawing, const UprofTreeNode *node)
                            hash_name(node->name) % 8);
 }
 
-/* Returns: (transfer full): its name; of a comparison, where something new begins, and that it does */
+/* Returns: (transfer full): the name; in a comparison, marked if a new stack begins here */
 static char *
 make_label(const Drawing *drawing, const UprofTreeNode *node)
 {
@@ -182,7 +182,7 @@ append_frame(const Drawing *drawing, const UprofPictureFrame *frame)
     const uint64_t right = uprof_picture_scale(frame->left + node->total[UPROF_NEW], whole, inner);
     const uint64_t width = right - left > 3 * GAP ? right - left - GAP / 2 : MAX(right - left, 1);
     const uint64_t y = drawing->bottom - (node->depth + 1) * ROW;
-    g_autofree char *title = describe(drawing, node);
+    g_autofree char *title = describe_node(drawing, node);
     g_autofree char *text = make_label(drawing, node);
     g_autofree char *label = fit_label(text, width);
 
@@ -202,9 +202,10 @@ append_frame(const Drawing *drawing, const UprofPictureFrame *frame)
 }
 
 /*
- * The table, one row per frame, callers first: "NAME UP REST[ HIDDEN[ REST HIDDEN]]", in base 36:
- * index of its name; how many levels its caller stands above the frame before; weights as in
- * UprofPictureFrame, of a comparison those of the old profile behind them.
+ * The table of frames has a row for each frame, callers first, of numbers in base 36:
+ * "NAME UP REST[ HIDDEN[ REST HIDDEN]]". NAME is the index of the name. UP is the number of
+ * levels from the previous frame up to the caller. The weights are those of
+ * UprofPictureFrame; in a comparison, those of the old profile follow.
  */
 static void
 append_base36(GString *out, uint64_t value)
@@ -259,7 +260,7 @@ append_frame_table(const Drawing *drawing)
     g_string_append(drawing->out, "</u:frames>\n");
 }
 
-/* Kind, two digits of hash, name; one a line: names have no line ends. */
+/* A line has the kind, two digits of the hash, and the name. Names contain no line ends. */
 static void
 append_name_table(const Drawing *drawing)
 {
@@ -307,7 +308,7 @@ append_metadata(const Drawing *drawing)
     g_string_append(drawing->out, "</metadata>\n");
 }
 
-/* One fact: a small label over its value. Returns: how wide it is */
+/* A fact is a small label above its value. Returns: the width */
 static uint64_t
 append_fact(const Drawing *drawing, const UprofFact *fact, uint64_t x, uint64_t y)
 {
@@ -349,7 +350,7 @@ find_facts(const Drawing *drawing)
     return facts;
 }
 
-/* Returns: where they end */
+/* Returns: the bottom of the facts */
 static uint64_t
 append_facts(const Drawing *drawing, uint64_t y)
 {
@@ -401,7 +402,7 @@ append_legend(const Drawing *drawing, uint64_t y)
     }
 }
 
-/* What the picture does not show is said in it. */
+/* The picture tells how much it does not show. */
 static void
 append_hidden(const Drawing *drawing, uint64_t y)
 {
@@ -447,7 +448,7 @@ append_head(Drawing *drawing)
     drawing->bottom = drawing->top + (drawing->picture->depth + 1) * ROW;
 }
 
-/* Stacks that are only in the old profile have no place in the new one's picture. */
+/* Stacks of the old profile alone are not in the graph of the new one, so they are listed. */
 static uint64_t
 append_gone(const Drawing *drawing)
 {
@@ -456,7 +457,7 @@ append_gone(const Drawing *drawing)
 
     if (gone->len == 0)
         return drawing->bottom;
-    append_text(drawing->out, "v", MARGIN, y, "gone: frames of the old profile alone");
+    append_text(drawing->out, "v", MARGIN, y, "gone: frames of the old profile only");
     for (guint i = 0; i < gone->len; i++) {
         const UprofTreeNode *node = g_ptr_array_index(gone, i);
         g_autofree char *was =

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Draws the frames of the table in <metadata> into whatever window there is, and
-// lets people zoom, search and turn them. Without it the picture stays as it is.
+// Draws the table of frames in <metadata> to the size of the window. Users can zoom,
+// search and invert the graph. Without the script, the static picture stays.
 //
-// Names come from guests. They get into the page by textContent and out of it by
-// encodeURIComponent, and nowhere else.
+// Names come from guests. They enter the page only through textContent, and leave it only
+// through encodeURIComponent.
 (() => {
 'use strict';
 const SVG = 'http://www.w3.org/2000/svg';
@@ -14,7 +14,7 @@ const ROW = 18, NARROW = 0.5, INSET = 4, LABEL_MIN = 5;
 const NEW = 0, OLD = 1;
 
 const page = document.documentElement;
-// as a part of some other page it is a picture
+// Inside another page, the file stays a static picture.
 if (page.namespaceURI !== SVG) return;
 
 // ---- the profile ----
@@ -60,9 +60,9 @@ for (let i = count - 1; i >= 0; i--) {
     if (i > 0) endOf[parentOf[i]] = Math.max(endOf[parentOf[i]], endOf[i]);
 }
 
-// ---- two ways to see it; both answer the same questions ----
+// ---- two views with the same functions ----
 
-// Callers first: as it was recorded. A node is a row of the table.
+// Callers first: the recorded order. A node is a row of the table.
 const makeCallers = (side, hideIdle) => {
     const totals = sides.map((s) => {
         const total = rest[s].slice();
@@ -88,7 +88,7 @@ const makeCallers = (side, hideIdle) => {
     };
 };
 
-// Callees first: what stacks end in, then who called that. Made as far as it is looked at.
+// Callees first: leaf functions, then their callers. Nodes are made when they are shown.
 const makeCallees = (side, hideIdle) => {
     const nodes = [{ name: nameOf[0], parent: 0, depth: 0, total: sides.map(() => 0), from: [], kids: null }];
     const add = (kids, parent, name, frame, weight) => {
@@ -170,19 +170,19 @@ const toggle = (key, text, title) => {
 
 const box = html('input', '');
 box.type = 'search';
-box.placeholder = 'search: a name or an expression';
+box.placeholder = 'search: a name or a regular expression';
 box.spellcheck = false;
 box.setAttribute('aria-label', 'search frames');
 const found = html('output', 'found');
-const exact = toggle('exact', 'Aa', 'upper and lower case matter');
+const exact = toggle('exact', 'Aa', 'match case');
 const previous = button('\u2039', 'previous match (Shift-Enter)', () => step(-1));
 const next = button('\u203a', 'next match (Enter)', () => step(1));
 const seek = html('span', 'seek', box, exact, previous, next);
 const tools = html('div', 'tools', seek, found, html('span', 'gap'),
     toggle('icicle', 'Icicle', 'roots on top (i)'),
-    toggle('callees', 'Callees first', 'what time was spent in, and who called it (o)'));
-if (!compares) tools.append(toggle('byName', 'Color by name', 'colors tell names apart, not kinds (n)'));
-if (IDLE >= 0) tools.append(toggle('noIdle', 'Hide idle', 'leave halted vCPUs out (h)'));
+    toggle('callees', 'Callees first', 'leaf functions first, then their callers (o)'));
+if (!compares) tools.append(toggle('byName', 'Color by name', 'a color for each name instead of each kind (n)'));
+if (IDLE >= 0) tools.append(toggle('noIdle', 'Hide idle', 'hide halted vCPUs (h)'));
 if (compares) tools.append(toggle('old', 'Old layout', 'widths of the old profile (w)'));
 
 const factOf = (group) => html('span', 'fact', html('small', '', group.firstElementChild.textContent),
@@ -240,7 +240,8 @@ const changeOf = (node) => {
 const labelOf = (node) => names[view.name(node)] +
     (compares && view.total(node, OLD) === 0 && view.total(view.parent(node), OLD) > 0 ? ' (new)' : '');
 
-// What only the old profile has is not in the new one's layout: it is listed, and leads to the old.
+// Frames of the old profile alone are not in the new layout. They are listed, and each entry
+// opens the old layout.
 const listGone = () => {
     const found = [];
     for (let i = 1; i < count;) {
@@ -281,7 +282,7 @@ const colorOf = (node) => {
     return kinds[name] + hashes[name] % 8 + off;
 };
 
-// One row after the other, what is wide enough to be seen.
+// Row by row, all frames that are wide enough to be visible.
 const arrange = (width) => {
     const put = (node, x, w) => (drawn[view.depth(node)] = drawn[view.depth(node)] || []).push({ node, x, w });
     let unseen = 0;
@@ -401,7 +402,7 @@ const drawCrumbs = () => {
     }
 };
 
-// ---- what people do ----
+// ---- user actions ----
 
 const describe = (node) => {
     if (node < 0) {
@@ -461,7 +462,7 @@ const pick = (node) => {
     describe(node);
 };
 
-// All that match, in the order of the table; of callees first, those that are drawn.
+// All matches in the order of the table; if callees are first, only frames that are drawn.
 const search = () => {
     let test = null;
     box.classList.remove('bad');
@@ -541,7 +542,7 @@ const escape = () => {
     scroll.focus();
 };
 
-// ---- state in the address: the path of names, then switches ----
+// ---- state in the address: a path of names, then switches ----
 
 const FLAGS = { exact: 'case', icicle: 'icicle', callees: 'callees', byName: 'names', noIdle: 'noidle', old: 'old' };
 let saved = '';
@@ -574,7 +575,7 @@ const load = () => {
     rebuild();
 };
 
-// ---- beginning ----
+// ---- start ----
 
 const rebuild = () => {
     const side = state.old ? OLD : NEW;
@@ -676,7 +677,7 @@ const fill = () => {
     page.setAttribute('width', '100%');
     page.setAttribute('height', '100%');
 };
-// paper gets the picture
+// Paper shows the static picture.
 const unfill = () => {
     still.style.display = '';
     frame.style.display = 'none';

@@ -2,6 +2,7 @@
 #include "ticks-priv.h"
 
 #include "uprof/clock.h"
+#include "uprof/sorted.h"
 
 enum { PERIOD_UNKNOWN_MS = 10 };
 
@@ -13,12 +14,12 @@ uprof_ticks_period_ns(const UprofRun *run)
     return MAX(1000 * UPROF_NS_PER_S / run->rate_mhz, 1);
 }
 
-/* Stacks put one behind the other. */
+/* Stacks without times, one after the other */
 typedef struct {
     uint64_t period_ns;
     bool has_root;
-    uint32_t vcpu;    /* the only one that is wanted */
-    GHashTable *ends; /* by vCPU: uint64_t, when its last stack ended */
+    uint32_t vcpu;    /* the vCPU to visit */
+    GHashTable *ends; /* vCPU -> uint64_t: the end of its last stack */
     UprofProfileTickVisit visit;
     void *data;
 } Row;
@@ -95,14 +96,6 @@ note_vcpu(const UprofName *const *frames, unsigned n, UprofTick tick, void *data
     g_hash_table_add(vcpus, GUINT_TO_POINTER(tick.vcpu));
 }
 
-static int
-compare_vcpus(gconstpointer a, gconstpointer b)
-{
-    const uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
-
-    return one < other ? -1 : one > other;
-}
-
 GArray *
 uprof_ticks_vcpus(const UprofProfile *profile, const UprofRun *run)
 {
@@ -117,6 +110,6 @@ uprof_ticks_vcpus(const UprofProfile *profile, const UprofRun *run)
         const uint32_t vcpu = GPOINTER_TO_UINT(key);
         g_array_append_val(vcpus, vcpu);
     }
-    g_array_sort(vcpus, compare_vcpus);
+    g_array_sort(vcpus, uprof_compare_u32);
     return vcpus;
 }

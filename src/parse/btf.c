@@ -10,12 +10,12 @@
  *          u32 offset, u32 length: of types, of strings, and from 7.1 on of layouts;
  *          offsets count from the end of the header
  * types:   u32 name, u32 { 24 bits n, 7 bits kind, flag }, u32 size or type;
- *          then what the kind has, and n times what the kind has of each
- * strings: ended by NUL; the first is empty
- * layouts: u8 bytes that a kind has, u8 bytes of each, u16 flags; of all kinds
+ *          then the record of the kind, and n elements of the kind
+ * strings: each ends with NUL; the first is empty
+ * layouts: for each kind: u8 bytes of its record, u8 bytes of an element, u16 flags
  *
- * A type's number counts from 1; 0 is void. (n had 16 bits, and a kind 5, before those
- * beside them were taken, which were 0.) All numbers are little-endian.
+ * The number of a type counts from 1; 0 is void. In older kernels n has 16 bits and kind has 5;
+ * the other bits are 0. All numbers are little-endian.
  */
 
 enum {
@@ -24,13 +24,14 @@ enum {
     HEADER_BYTES = 24,
     LAYOUT_BYTES = 4,
     TYPE_BYTES = 12,
-    MEMBER_BYTES = 12, /* name, type, place */
+    MEMBER_BYTES = 12, /* name, type, bit offset */
     ENUM_BYTES = 8,    /* name, value */
     ENUM64_BYTES = 12, /* name, low half, high half */
     ARRAY_BYTES = 12,  /* type, type of its index, n */
     N_BITS = 24,
     KIND_MASK = 0x7f,
-    BIT_OFFSET_MASK = 0xffffff, /* of a place, if the structure has the flag; above: a bit field */
+    BIT_OFFSET_MASK =
+        0xffffff, /* if the structure has the flag; the bits above are the size of a bit field */
 };
 #define N_MASK ((1U << N_BITS) - 1)
 #define FLAG (1U << 31)
@@ -60,9 +61,9 @@ enum {
 
 /* clang-format off */
 
-/* Bytes that a kind has, and bytes of each of its n. */
+/* Bytes of the record of a kind, and of each element. */
 static const struct {
-    uint8_t own, each;
+    uint8_t record, element;
 } layouts[N_KINDS] = {
     [KIND_INT]        = { 4, 0 },
     [KIND_ARRAY]      = { ARRAY_BYTES, 0 },
@@ -77,7 +78,7 @@ static const struct {
 };
 /* clang-format on */
 
-/* Those that may be asked for by name. */
+/* A structure, union or typedef, which callers find by name. */
 typedef struct {
     uint32_t name;
     uint32_t id;
@@ -85,7 +86,7 @@ typedef struct {
 
 struct _UprofBtf {
     UprofSlice types, strings, layouts;
-    GArray *places; /* of uint32_t: where each type begins */
+    GArray *starts; /* of uint32_t: offset of each type in @types */
     GArray *named;  /* of Named */
 };
 
@@ -94,8 +95,8 @@ typedef struct {
     unsigned kind;
     uint32_t n;
     bool flag;
-    uint32_t size; /* or type */
-    size_t rest;   /* where what the kind has begins */
+    uint32_t size; /* or the type that this one refers to */
+    size_t rest;   /* offset of the record of the kind */
 } Type;
 
 typedef struct {
@@ -105,14 +106,14 @@ typedef struct {
 } Member;
 
 static const char *
-string_at(const UprofBtf *btf, uint32_t name)
+get_string(const UprofBtf *btf, uint32_t name)
 {
     return (const char *)btf->strings.data + name;
 }
 
-/* Of what was checked when it was parsed. */
+/* Reads inside a type whose length take_type() has checked. */
 static uint32_t
-read32(const UprofBtf *btf, size_t at)
+read_u32(const UprofBtf *btf, size_t at)
 {
     const uint8_t *bytes = (const uint8_t *)btf->types.data + at;
 
@@ -147,39 +148,39 @@ take_sections(UprofBtf *btf, UprofBytes *bytes, GError **error)
         return uprof_bytes_fail(bytes, error, "a header of %u bytes", header_len);
     uprof_slice_sub(bytes->all, header_len, bytes->all.len - header_len, &body);
     if (!take_section(bytes, body, &btf->types) || !take_section(bytes, body, &btf->strings))
-        return uprof_bytes_fail(bytes, error, "types or names that are not there");
+        return uprof_bytes_fail(bytes, error, "types or names outside the data");
     if (header_len >= HEADER_BYTES + 8 && !take_section(bytes, body, &btf->layouts))
-        return uprof_bytes_fail(bytes, error, "layouts that are not there");
+        return uprof_bytes_fail(bytes, error, "layouts outside the data");
     const char *strings = btf->strings.data;
     if (btf->strings.len == 0 || strings[0] != '\0' || strings[btf->strings.len - 1] != '\0')
-        return uprof_bytes_fail(bytes, error, "names that do not end");
+        return uprof_bytes_fail(bytes, error, "names without an end");
     return true;
 }
 
-/* Returns: false if nobody knows */
+/* Returns: false if the layout of @kind is unknown */
 static bool
-find_layout(const UprofBtf *btf, unsigned kind, size_t *own, size_t *each)
+find_layout(const UprofBtf *btf, unsigned kind, size_t *record, size_t *element)
 {
     UprofSlice layout;
 
     if (kind == 0)
         return false;
     if (kind < N_KINDS) {
-        *own = layouts[kind].own;
-        *each = layouts[kind].each;
+        *record = layouts[kind].record;
+        *element = layouts[kind].element;
         return true;
     }
     if (!uprof_slice_sub(btf->layouts, (uint64_t)kind * LAYOUT_BYTES, LAYOUT_BYTES, &layout))
         return false;
-    *own = ((const uint8_t *)layout.data)[0];
-    *each = ((const uint8_t *)layout.data)[1];
+    *record = ((const uint8_t *)layout.data)[0];
+    *element = ((const uint8_t *)layout.data)[1];
     return true;
 }
 
 static void
 note_name(UprofBtf *btf, uint32_t name, unsigned kind)
 {
-    const Named named = { name, btf->places->len };
+    const Named named = { name, btf->starts->len };
 
     if (kind == KIND_STRUCT || kind == KIND_UNION || kind == KIND_TYPEDEF)
         g_array_append_val(btf->named, named);
@@ -188,24 +189,24 @@ note_name(UprofBtf *btf, uint32_t name, unsigned kind)
 static bool
 take_type(UprofBtf *btf, UprofBytes *bytes, GError **error)
 {
-    const uint32_t place = (uint32_t)bytes->at;
+    const uint32_t start = (uint32_t)bytes->at;
     uint32_t name, info, size;
-    size_t own, each;
+    size_t record, element;
     UprofSlice rest;
 
     if (!uprof_bytes_u32(bytes, &name) || !uprof_bytes_u32(bytes, &info) ||
         !uprof_bytes_u32(bytes, &size))
-        return uprof_bytes_fail(bytes, error, "a type that is cut");
+        return uprof_bytes_fail(bytes, error, "a truncated type");
     const unsigned kind = info >> N_BITS & KIND_MASK;
     if (name >= btf->strings.len)
-        return uprof_bytes_fail(bytes, error, "a name that is not there");
-    if (!find_layout(btf, kind, &own, &each))
+        return uprof_bytes_fail(bytes, error, "a name outside the data");
+    if (!find_layout(btf, kind, &record, &element))
         return uprof_bytes_fail(bytes, error, "a type of kind %u", kind);
-    if (!uprof_bytes_take(bytes, own + (info & N_MASK) * each, &rest))
-        return uprof_bytes_fail(bytes, error, "a type that is cut");
-    if (btf->places->len == UPROF_BTF_TYPES_MAX)
+    if (!uprof_bytes_take(bytes, record + (info & N_MASK) * element, &rest))
+        return uprof_bytes_fail(bytes, error, "a truncated type");
+    if (btf->starts->len == UPROF_BTF_TYPES_MAX)
         return uprof_bytes_fail(bytes, error, "more than %d types", UPROF_BTF_TYPES_MAX);
-    g_array_append_val(btf->places, place);
+    g_array_append_val(btf->starts, start);
     note_name(btf, name, kind);
     return true;
 }
@@ -221,7 +222,7 @@ uprof_btf_parse(UprofSlice slice, GError **error)
         return NULL;
     }
     btf = g_new0(UprofBtf, 1);
-    btf->places = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    btf->starts = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     btf->named = g_array_new(FALSE, FALSE, sizeof(Named));
     if (!take_sections(btf, &bytes, error))
         return NULL;
@@ -237,15 +238,9 @@ uprof_btf_free(UprofBtf *btf)
 {
     if (!btf)
         return;
-    g_array_unref(btf->places);
+    g_array_unref(btf->starts);
     g_array_unref(btf->named);
     g_free(btf);
-}
-
-unsigned
-uprof_btf_n(const UprofBtf *btf)
-{
-    return btf->places->len;
 }
 
 /* ---- Types ---- */
@@ -253,16 +248,16 @@ uprof_btf_n(const UprofBtf *btf)
 static bool
 read_type(const UprofBtf *btf, uint32_t id, Type *type)
 {
-    if (id == 0 || id > btf->places->len)
+    if (id == 0 || id > btf->starts->len)
         return false;
-    const size_t at = g_array_index(btf->places, uint32_t, id - 1);
-    const uint32_t info = read32(btf, at + 4);
+    const size_t at = g_array_index(btf->starts, uint32_t, id - 1);
+    const uint32_t info = read_u32(btf, at + 4);
     *type = (Type){
-        .name = read32(btf, at),
+        .name = read_u32(btf, at),
         .kind = info >> N_BITS & KIND_MASK,
         .n = info & N_MASK,
         .flag = info & FLAG,
-        .size = read32(btf, at + 8),
+        .size = read_u32(btf, at + 8),
         .rest = at + TYPE_BYTES,
     };
     return true;
@@ -275,9 +270,9 @@ is_alias(unsigned kind)
            kind == KIND_RESTRICT || kind == KIND_TYPE_TAG;
 }
 
-/* The type itself, behind its other names. */
+/* Follows typedefs and qualifiers to the type that they name. */
 static bool
-resolve(const UprofBtf *btf, uint32_t id, Type *type)
+resolve_type(const UprofBtf *btf, uint32_t id, Type *type)
 {
     for (unsigned i = 0; i < UPROF_BTF_ALIASES_MAX; i++) {
         if (!read_type(btf, id, type))
@@ -292,19 +287,19 @@ resolve(const UprofBtf *btf, uint32_t id, Type *type)
 static bool
 resolve_structure(const UprofBtf *btf, uint32_t id, Type *type)
 {
-    return resolve(btf, id, type) && (type->kind == KIND_STRUCT || type->kind == KIND_UNION);
+    return resolve_type(btf, id, type) && (type->kind == KIND_STRUCT || type->kind == KIND_UNION);
 }
 
 static bool
 is_name(const UprofBtf *btf, uint32_t name, UprofSlice text)
 {
-    const char *string = string_at(btf, name);
+    const char *string = get_string(btf, name);
 
-    /* it ends in the section, and so does this, by then */
+    /* take_sections() has checked that the last string ends */
     return strncmp(string, text.data, text.len) == 0 && string[text.len] == '\0';
 }
 
-/* @is_typedef: structures and typedefs have names of their own. */
+/* @is_typedef: C has one name space for typedefs and one for structures and unions. */
 static bool
 find_named(const UprofBtf *btf, const char *name, bool is_typedef, Type *type)
 {
@@ -340,15 +335,15 @@ uprof_btf_size(const UprofBtf *btf, const char *type, uint64_t *size)
 
 /* ---- Members ---- */
 
-/* Before the flag was there, bit fields were integers of so many bits. */
+/* If a structure does not have the flag, its bit fields are integers with fewer bits. */
 static bool
 is_short_int(const UprofBtf *btf, uint32_t id)
 {
     Type type;
 
-    if (!resolve(btf, id, &type) || type.kind != KIND_INT)
+    if (!resolve_type(btf, id, &type) || type.kind != KIND_INT)
         return false;
-    const uint32_t bits = read32(btf, type.rest);
+    const uint32_t bits = read_u32(btf, type.rest);
     return (bits & 0xff) != type.size * 8 || (bits >> 16 & 0xff) != 0;
 }
 
@@ -356,25 +351,26 @@ static Member
 read_member(const UprofBtf *btf, const Type *structure, uint32_t i)
 {
     const size_t at = structure->rest + (size_t)i * MEMBER_BYTES;
-    const uint32_t place = read32(btf, at + 8);
-    const Member member = { .name = read32(btf, at), .type = read32(btf, at + 4) };
+    const uint32_t position = read_u32(btf, at + 8);
+    const Member member = { .name = read_u32(btf, at), .type = read_u32(btf, at + 4) };
 
     return (Member){
         .name = member.name < btf->strings.len ? member.name : 0,
         .type = member.type,
-        .bits = structure->flag ? place & BIT_OFFSET_MASK : place,
-        .is_bit_field = structure->flag ? place > BIT_OFFSET_MASK : is_short_int(btf, member.type),
+        .bits = structure->flag ? position & BIT_OFFSET_MASK : position,
+        .is_bit_field =
+            structure->flag ? position > BIT_OFFSET_MASK : is_short_int(btf, member.type),
     };
 }
 
-/* A structure that is being looked through. */
+/* One level of structures inside each other, while find_member() searches them. */
 typedef struct {
     Type type;
-    uint32_t next;
-    uint64_t bits;
+    uint32_t next; /* member */
+    uint64_t bits; /* offset of this level in the outermost structure */
 } Level;
 
-/* @steps: (inout): members that were looked at */
+/* @steps: (inout): members read so far */
 static bool
 find_member(const UprofBtf *btf, const Type *structure, UprofSlice name, unsigned *steps,
             Member *found)
@@ -397,16 +393,16 @@ find_member(const UprofBtf *btf, const Type *structure, UprofSlice name, unsigne
             return true;
         }
         Type inner;
-        if (string_at(btf, member.name)[0] == '\0' && depth <= UPROF_BTF_DEPTH_MAX &&
+        if (get_string(btf, member.name)[0] == '\0' && depth <= UPROF_BTF_DEPTH_MAX &&
             resolve_structure(btf, member.type, &inner))
             levels[depth++] = (Level){ .type = inner, .bits = member.bits };
     }
     return false;
 }
 
-/* @path: (inout): moves behind the next name. Returns: false if there is none */
+/* @path: (inout): loses its first name. Returns: false if the name is empty */
 static bool
-next_name(UprofSlice *path, UprofSlice *name)
+take_name(UprofSlice *path, UprofSlice *name)
 {
     if (!uprof_slice_split(*path, '.', name, path)) {
         *name = *path;
@@ -415,7 +411,7 @@ next_name(UprofSlice *path, UprofSlice *name)
     return name->len > 0;
 }
 
-/* @found: (out): its place counts from the start of @type */
+/* @found: (out): its bit offset counts from the start of @type */
 static bool
 find_path(const UprofBtf *btf, const char *type, const char *path, Member *found)
 {
@@ -428,7 +424,7 @@ find_path(const UprofBtf *btf, const char *type, const char *path, Member *found
         return false;
     const uint64_t size = structure.size;
     for (;;) {
-        if (!next_name(&rest, &name) || !find_member(btf, &structure, name, &steps, found) ||
+        if (!take_name(&rest, &name) || !find_member(btf, &structure, name, &steps, found) ||
             found->is_bit_field || found->bits % 8 != 0)
             return false;
         bits += found->bits;
@@ -459,51 +455,9 @@ uprof_btf_array(const UprofBtf *btf, const char *type, const char *member, uint6
     Member found;
     Type array;
 
-    if (!find_path(btf, type, member, &found) || !resolve(btf, found.type, &array) ||
+    if (!find_path(btf, type, member, &found) || !resolve_type(btf, found.type, &array) ||
         array.kind != KIND_ARRAY)
         return false;
-    *n = read32(btf, array.rest + 8);
+    *n = read_u32(btf, array.rest + 8);
     return true;
-}
-
-/* ---- Constants ---- */
-
-static uint64_t
-read_constant(const UprofBtf *btf, const Type *type, size_t at)
-{
-    const uint32_t low = read32(btf, at + 4);
-
-    if (type->kind == KIND_ENUM64)
-        return low | (uint64_t)read32(btf, at + 8) << 32;
-    return type->flag ? (uint64_t)(int64_t)(int32_t)low : low;
-}
-
-static bool
-find_constant(const UprofBtf *btf, const Type *type, UprofSlice name, uint64_t *value)
-{
-    const size_t each = layouts[type->kind].each;
-
-    for (uint32_t i = 0; i < type->n; i++) {
-        const size_t at = type->rest + i * each;
-        const uint32_t its_name = read32(btf, at);
-        if (its_name >= btf->strings.len || !is_name(btf, its_name, name))
-            continue;
-        *value = read_constant(btf, type, at);
-        return true;
-    }
-    return false;
-}
-
-bool
-uprof_btf_enum(const UprofBtf *btf, const char *name, uint64_t *value)
-{
-    const UprofSlice text = { name, strlen(name) };
-
-    for (uint32_t id = 1; id <= btf->places->len; id++) {
-        Type type;
-        if (read_type(btf, id, &type) && (type.kind == KIND_ENUM || type.kind == KIND_ENUM64) &&
-            find_constant(btf, &type, text, value))
-            return true;
-    }
-    return false;
 }

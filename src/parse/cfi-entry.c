@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * section = { entry }
- * entry   = length (CIE | FDE)      length: u32, or ffffffff and u64; 0 in .eh_frame: nothing follows
+ * entry   = length (CIE | FDE)      length: u32, or ffffffff and u64; 0 in .eh_frame: an empty entry
  * CIE     = id version augmentation NUL [address_bytes segment_bytes] code_align data_align
  *           return_register [augmentation_len augmentation_data] program
  * FDE     = cie start len [augmentation_len augmentation_data] program
  *
- * id is 0 in .eh_frame and all ones in .debug_frame; cie is the distance back to
- * the CIE from where it stands, or the CIE's offset in .debug_frame. Both have
- * 4 bytes, in 64-bit .debug_frame 8.
+ * id is 0 in .eh_frame and all ones in .debug_frame. In .eh_frame cie is the distance from
+ * itself back to the CIE, in .debug_frame the offset of the CIE. Both have 4 bytes, or 8 in
+ * 64-bit .debug_frame.
  */
 #include "cfi-entry-priv.h"
 
@@ -70,7 +70,7 @@ uprof_cfi_entry_unsigned(UprofBytes *bytes, unsigned width, uint64_t *value)
 /* clang-format off */
 static const struct {
     uint8_t format;
-    uint8_t width; /* 0: that of an address */
+    uint8_t width; /* bytes; 0: as many as an address has */
     bool is_signed;
 } formats[] = {
     { PE_ABSPTR, 0, false },
@@ -79,9 +79,10 @@ static const struct {
 };
 /* clang-format on */
 
-/* Reads a number in the format of an address, which need not be one. */
+/* Reads a number that has the format of an address. */
 static bool
-read_format(const UprofCfiSection *section, UprofBytes *bytes, uint8_t encoding, uint64_t *value)
+read_encoded_number(const UprofCfiSection *section, UprofBytes *bytes, uint8_t encoding,
+                    uint64_t *value)
 {
     const uint8_t format = encoding & PE_FORMAT;
     int64_t number;
@@ -107,9 +108,9 @@ read_format(const UprofCfiSection *section, UprofBytes *bytes, uint8_t encoding,
     return false;
 }
 
-/* Whether addresses so written can be read: absolute or relative, and not where they can be had. */
+/* Absolute and relative addresses are supported, indirect addresses are not. */
 static bool
-is_encoding(uint8_t encoding)
+is_supported_encoding(uint8_t encoding)
 {
     const uint8_t application = encoding & PE_APPLICATION, format = encoding & PE_FORMAT;
 
@@ -121,14 +122,14 @@ is_encoding(uint8_t encoding)
     return format == PE_ULEB128 || format == PE_SLEB128;
 }
 
-/* A relative 0 is no address: a linker wrote it where the function was left out. */
+/* A linker writes a relative 0 for a function that is left out, so 0 stays 0. */
 bool
 uprof_cfi_entry_address(const UprofCfiSection *section, UprofBytes *bytes, uint8_t encoding,
                         uint64_t *address)
 {
     const uint64_t here = section->start + bytes->at;
 
-    if (!read_format(section, bytes, encoding, address))
+    if (!read_encoded_number(section, bytes, encoding, address))
         return false;
     if ((encoding & PE_APPLICATION) == PE_PCREL && *address != 0)
         *address += here;
@@ -155,11 +156,11 @@ uprof_cfi_entry_next(const UprofCfiSection *section, UprofBytes *bytes, UprofCfi
 
     entry->at = bytes->at;
     if (!uprof_bytes_u32(bytes, &short_len))
-        return uprof_bytes_fail(bytes, error, "no room for an entry");
+        return uprof_bytes_fail(bytes, error, "truncated entry");
     len = short_len;
     if (short_len == UINT32_MAX) {
         if (!uprof_bytes_u64(bytes, &len))
-            return uprof_bytes_fail(bytes, error, "no room for an entry");
+            return uprof_bytes_fail(bytes, error, "truncated entry");
         id_bytes = section->is_eh ? 4 : 8;
     } else if (short_len >= 0xfffffff0) {
         return uprof_bytes_fail(bytes, error, "bad length of an entry");
@@ -176,7 +177,7 @@ uprof_cfi_entry_next(const UprofCfiSection *section, UprofBytes *bytes, UprofCfi
 
     const size_t id_at = entry->rest.at;
     if (!uprof_cfi_entry_unsigned(&entry->rest, id_bytes, &id))
-        return uprof_bytes_fail(bytes, error, "no room for an entry");
+        return uprof_bytes_fail(bytes, error, "truncated entry");
     if (section->is_eh) {
         entry->is_cie = id == 0;
         entry->cie_at = id <= id_at ? id_at - id : SIZE_MAX;
@@ -187,7 +188,7 @@ uprof_cfi_entry_next(const UprofCfiSection *section, UprofBytes *bytes, UprofCfi
     return true;
 }
 
-/* Reads what the letters say; "eh", of old sections, has a word in place of letters. */
+/* Each letter stands for a field. Old sections have "eh", which the caller handles. */
 static bool
 read_augmentation(const UprofCfiSection *section, UprofBytes *rest, const char *letters,
                   UprofCfiCie *cie)
@@ -212,9 +213,9 @@ read_augmentation(const UprofCfiSection *section, UprofBytes *rest, const char *
             if (!uprof_bytes_u8(&bytes, &cie->encoding))
                 return false;
             break;
-        case 'P': /* the personality routine: may be anywhere, is only read over */
+        case 'P': /* the personality routine, which is skipped */
             if (!uprof_bytes_u8(&bytes, &encoding) || encoding == PE_ALIGNED ||
-                (encoding != PE_OMIT && !read_format(section, &bytes, encoding, &ignored)))
+                (encoding != PE_OMIT && !read_encoded_number(section, &bytes, encoding, &ignored)))
                 return false;
             break;
         case 'L':
@@ -224,7 +225,7 @@ read_augmentation(const UprofCfiSection *section, UprofBytes *rest, const char *
         case 'S':
             cie->is_signal = true;
             break;
-        case 'B': /* aarch64: the other key; tagged frames */
+        case 'B': /* aarch64: return addresses signed with key B; tagged frames */
         case 'G':
             break;
         default:
@@ -275,7 +276,7 @@ uprof_cfi_entry_cie(const UprofCfiSection *section, const UprofCfiEntry *entry, 
     }
     if (!uprof_bytes_uleb(&rest, &cie->code_align) || !uprof_bytes_sleb(&rest, &cie->data_align) ||
         !read_return_reg(section, &rest, version, cie) ||
-        !read_augmentation(section, &rest, letters, cie) || !is_encoding(cie->encoding))
+        !read_augmentation(section, &rest, letters, cie) || !is_supported_encoding(cie->encoding))
         return false;
     cie->program = rest;
     return true;
@@ -291,7 +292,7 @@ uprof_cfi_entry_fde(const UprofCfiSection *section, const UprofCfiEntry *entry,
 
     if (entry->is_cie || entry->is_end ||
         !uprof_cfi_entry_address(section, &rest, cie->encoding, &fde->start) ||
-        !read_format(section, &rest, cie->encoding, &fde->len))
+        !read_encoded_number(section, &rest, cie->encoding, &fde->len))
         return false;
     if (cie->has_augmentation &&
         (!uprof_bytes_uleb(&rest, &skipped) || !uprof_bytes_take(&rest, skipped, &augmentation)))

@@ -6,7 +6,7 @@
 
 #include "uprof/error.h"
 #include "uprof/text.h"
-#include "xml-priv.h"
+#include "xml-tree-priv.h"
 
 #define ROOT "virt-uprof"
 #define AT(member) G_STRUCT_OFFSET(UprofConfigXml, member)
@@ -37,7 +37,7 @@ static const struct {
 /* clang-format on */
 
 static bool
-fail(const xmlNode *node, GError **error, const char *what, const char *name)
+set_bad_data(const xmlNode *node, GError **error, const char *what, const char *name)
 {
     g_autofree char *quoted = uprof_text_quote(name);
 
@@ -57,19 +57,19 @@ read_attribute(xmlNode *node, const xmlAttr *attr, UprofConfigXml *xml, GError *
             strcmp(name, fields[i].attribute) == 0)
             member = G_STRUCT_MEMBER_P(xml, fields[i].offset);
     if (attr->ns || !member)
-        return fail(node, error, "unknown attribute", name);
+        return set_bad_data(node, error, "unknown attribute", name);
 
     xmlChar *raw = xmlGetNoNsProp(node, attr->name);
     g_autofree char *value = g_strdup(raw ? (const char *)raw : "");
     xmlFree(raw);
     if (strlen(value) > UPROF_CONFIG_VALUE_BYTES_MAX)
-        return fail(node, error, "too long a value of", name);
+        return set_bad_data(node, error, "too long a value of", name);
     *member = g_steal_pointer(&value);
     return true;
 }
 
 static bool
-is_known(const xmlNode *node)
+is_known_element(const xmlNode *node)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(fields) && !node->ns; i++)
         if (strcmp((const char *)node->name, fields[i].element) == 0)
@@ -78,7 +78,7 @@ is_known(const xmlNode *node)
 }
 
 static bool
-is_repeated(const xmlNode *node)
+is_repeated_element(const xmlNode *node)
 {
     for (const xmlNode *before = node->prev; before; before = before->prev)
         if (before->type == XML_ELEMENT_NODE &&
@@ -87,17 +87,17 @@ is_repeated(const xmlNode *node)
     return false;
 }
 
-/* Text between elements is a mistake, too; references are not followed. */
+/* Refuses text between elements too. The parser leaves references to entities unexpanded. */
 static bool
-check_rest(const xmlNode *child, GError **error)
+check_siblings(const xmlNode *child, GError **error)
 {
     for (; child; child = child->next) {
         if (child->type == XML_COMMENT_NODE || child->type == XML_PI_NODE || xmlIsBlankNode(child))
             continue;
         if (child->type != XML_ELEMENT_NODE)
-            return fail(child, error, "unknown text", (const char *)child->content);
+            return set_bad_data(child, error, "unknown text", (const char *)child->content);
         if (strcmp((const char *)child->parent->name, ROOT) != 0)
-            return fail(child, error, "unknown element", (const char *)child->name);
+            return set_bad_data(child, error, "unknown element", (const char *)child->name);
     }
     return true;
 }
@@ -107,14 +107,14 @@ read_element(xmlNode *node, UprofConfigXml *xml, GError **error)
 {
     const char *name = (const char *)node->name;
 
-    if (!is_known(node))
-        return fail(node, error, "unknown element", name);
-    if (is_repeated(node))
-        return fail(node, error, "more than one", name);
+    if (!is_known_element(node))
+        return set_bad_data(node, error, "unknown element", name);
+    if (is_repeated_element(node))
+        return set_bad_data(node, error, "more than one", name);
     for (const xmlAttr *attr = node->properties; attr; attr = attr->next)
         if (!read_attribute(node, attr, xml, error))
             return false;
-    return check_rest(node->children, error);
+    return check_siblings(node->children, error);
 }
 
 UprofConfigXml *
@@ -127,14 +127,15 @@ uprof_config_xml_parse(UprofSlice text, GError **error)
     g_autoptr(UprofConfigXml) xml = g_new0(UprofConfigXml, 1);
     xmlNode *root = xmlDocGetRootElement(doc);
     if (root->ns || strcmp((const char *)root->name, ROOT) != 0) {
-        fail(root, error, "the first element is not '" ROOT "' but", (const char *)root->name);
+        set_bad_data(root, error, "the first element is not '" ROOT "' but",
+                     (const char *)root->name);
         return NULL;
     }
     if (root->properties) {
-        fail(root, error, "unknown attribute", (const char *)root->properties->name);
+        set_bad_data(root, error, "unknown attribute", (const char *)root->properties->name);
         return NULL;
     }
-    if (!check_rest(root->children, error))
+    if (!check_siblings(root->children, error))
         return NULL;
     for (xmlNode *node = root->children; node; node = node->next)
         if (node->type == XML_ELEMENT_NODE && !read_element(node, xml, error))

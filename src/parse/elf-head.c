@@ -6,7 +6,7 @@
 
 enum { PAGE_BYTES = 4096, NOTES_MAX = 64 };
 
-/* Returns: whether a build-id is among the notes in @notes */
+/* Stores the first build-id of @notes, if there is one. */
 static bool
 take_build_id(UprofSlice notes, UprofElfHead *head)
 {

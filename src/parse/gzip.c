@@ -19,7 +19,7 @@ uprof_gzip_is(UprofSlice bytes)
 }
 
 static bool
-fail(const char *name, GError **error, const char *why)
+set_bad_data(const char *name, GError **error, const char *why)
 {
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA, "%s: %s", name, why);
     return false;
@@ -33,7 +33,7 @@ is_too_large(const GByteArray *out, size_t n_read)
     return out->len > RATIO_FROM && out->len / UPROF_GZIP_RATIO_MAX > n_read;
 }
 
-/* Appends one member of the file; @stream moves behind it. */
+/* Appends the data of one member of the file. @stream: (inout): moves behind the member */
 static bool
 inflate_member(const char *name, z_stream *stream, size_t all, GByteArray *out, GError **error)
 {
@@ -45,17 +45,17 @@ inflate_member(const char *name, z_stream *stream, size_t all, GByteArray *out, 
         stream->avail_out = CHUNK;
         result = inflate(stream, Z_NO_FLUSH);
         if (result == Z_BUF_ERROR || (result == Z_OK && stream->avail_out == CHUNK))
-            return fail(name, error, "the file is cut off");
+            return set_bad_data(name, error, "the file is truncated");
         if (result != Z_OK && result != Z_STREAM_END)
-            return fail(name, error, "what gzip packed is damaged");
+            return set_bad_data(name, error, "the compressed data is damaged");
         g_byte_array_append(out, chunk, CHUNK - stream->avail_out);
         if (is_too_large(out, all - stream->avail_in))
-            return fail(name, error, "unpacked it is larger than any profile");
+            return set_bad_data(name, error, "the unpacked data is larger than any profile");
     } while (result != Z_STREAM_END);
     return true;
 }
 
-/* What pads files to whole blocks (tapes, disks) is zeros, and gzip itself ignores it. */
+/* Tapes and disks pad files with zeros to full blocks. gzip ignores these zeros, too. */
 static bool
 is_padding(const z_stream *stream)
 {
@@ -79,19 +79,19 @@ uprof_gzip_inflate(const char *name, UprofSlice bytes, GError **error)
     bool ok = true;
 
     if (bytes.len > (size_t)UPROF_GZIP_BYTES_MAX_MIB << 20) {
-        fail(name, error, "the file is larger than any profile");
+        set_bad_data(name, error, "the file is larger than any profile");
         return NULL;
     }
     stream.avail_in = (uInt)bytes.len;
     do {
         if (inflateInit2(&stream, HEADER_OF_GZIP) != Z_OK) {
-            fail(name, error, "out of memory");
+            set_bad_data(name, error, "out of memory");
             return NULL;
         }
         ok = inflate_member(name, &stream, bytes.len, out, error);
         inflateEnd(&stream);
     } while (ok && is_member(&stream));
     if (ok && !is_padding(&stream))
-        ok = fail(name, error, "behind what gzip packed stands something else");
+        ok = set_bad_data(name, error, "other data follows the compressed data");
     return ok ? g_steal_pointer(&out) : NULL;
 }

@@ -12,7 +12,7 @@ uprof_json_fail(const char *name, const char *what, GError **error)
     return false;
 }
 
-/* Returns: bytes of the string that begins at @at, quotes included; 0: no end */
+/* Returns: bytes of the string at @at with its quotes; 0: the string has no end */
 static size_t
 measure_string(const char *text, size_t len, size_t at)
 {
@@ -27,6 +27,7 @@ measure_string(const char *text, size_t len, size_t at)
     return 0;
 }
 
+/* Checks nesting, strings and characters. */
 static bool
 check_shape(const char *name, UprofSlice reply, GError **error)
 {

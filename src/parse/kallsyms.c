@@ -4,126 +4,143 @@
 #include <string.h>
 
 #include "uprof/error.h"
+#include "uprof/fnv.h"
 
 /*
- * Names are made of 256 tokens: each byte of a packed name stands for one, and those of
- * digits and letters mostly for themselves. So the strings "0" to "9" stand one behind
- * the other in the table of tokens, and its index (256 offsets, 16 bits each) says
- * whether what surrounds them is that table. Packed names lie before it, headed by
- * their number; the addresses before that, or behind the index (from Linux 6.4 on). From
- * 7.0 on tables are aligned to 4 bytes, and to 8 before.
+ * The tables in the image, from low to high addresses. scripts/kallsyms.c writes them,
+ * kernel/kallsyms.c reads them:
  *
- * All numbers are little-endian.
+ *            before Linux 6.4              from 6.4 on
+ *
+ *            entries: addresses, or        number of names
+ *              offsets and their base      packed names      { length, tokens } each
+ *            number of names               markers           where each 256th name begins
+ *            packed names                  ... sequence numbers
+ *            markers                       tokens            256 strings, each ends with NUL
+ *            tokens                        token index       256 x u16: offset of each token
+ *            token index                   entries
+ *
+ * Each byte of a packed name stands for a token. The tokens of digits and letters are mostly
+ * the characters themselves. The search therefore begins with the strings "0" to "9", one
+ * after the other. If the strings around them have a matching token index, they are the
+ * tokens. The search then goes down until it finds a number that is followed by that many packed
+ * names. Finally the search tries the layouts of the entries.
+ *
+ * Tables are aligned to 4 bytes from Linux 7.0 on, and to 8 bytes before. All numbers are
+ * little-endian.
  */
 
 enum {
     TOKENS = 256,
     TOKEN_BYTES_MAX = 512,
-    INDEX_GAP_MAX = 64, /* between the tokens and their index: padding */
+    INDEX_GAP_MAX = 64, /* padding between the tokens and their index */
     INDEX_BYTES = TOKENS * 2,
-    COUNT_STEP = 4,     /* tables are aligned so, up to 6.19 twice as far */
-    COUNT_BYTES = 4,    /* their number of names, from 7.0 on */
-    LONG_BYTES = 8,     /* before that: a long, or 32 bits and padding */
-    MARKER_NAMES = 256, /* each has a marker, where it begins */
-    TYPES_LOOKED_AT = 64,
+    COUNT_STEP = 4,     /* alignment of the number of names; 8 before 7.0 */
+    COUNT_BYTES = 4,    /* the number of names, from 7.0 on */
+    LONG_BYTES = 8,     /* the same before: a long, or 32 bits and padding */
+    MARKER_NAMES = 256, /* names from one marker to the next */
+    TYPES_CHECKED = 64, /* names whose type letter is checked */
     TABLE_GAP_MAX =
-        8 * 1024 * 1024,     /* between the names and the tokens: markers, and numbers of names */
-    FALLING_MAX_PERCENT = 2, /* of addresses: variables of each CPU stand among them */
+        8 * 1024 * 1024,     /* markers and sequence numbers, between the names and the tokens */
+    FALLING_MAX_PERCENT = 2, /* of addresses; per-CPU variables break the order */
 };
 
 static const char digits[] = "0\0001\0002\0003\0004\0005\0006\0007\0008\0009";
 
-/* A table that is being found. */
+/* A search for the tables. */
 typedef struct {
-    UprofSlice image;
-    uint64_t base;
+    UprofSlice image; /* borrowed */
+    uint64_t base;    /* guest-virtual address of the image */
     unsigned n_min;
-    uint64_t steps; /* entries looked at in all */
+    uint64_t steps; /* table entries read so far */
 
-    size_t tokens;           /* where the table begins */
-    size_t index_end;        /* where its index ends */
-    uint16_t starts[TOKENS]; /* of each token, from there */
+    size_t tokens;           /* offset of the first token in the image */
+    size_t index_end;        /* offset of the end of the token index */
+    uint16_t starts[TOKENS]; /* of each token, from @tokens on */
     uint16_t lengths[TOKENS];
 
-    size_t count_at; /* where the number of names stands */
-    unsigned n;
-    bool is_wide; /* lengths above 127 have two bytes */
-    size_t names_at;
+    size_t count_at; /* offset of the number of names */
+    unsigned n;      /* names */
+    bool is_wide;    /* lengths above 127 have two bytes, from 6.1 on */
+    size_t names_at; /* offset of the first packed name */
 } Search;
 
 static const uint8_t *
-at(const Search *search, size_t offset)
+get_bytes(const Search *search, size_t offset)
 {
     return (const uint8_t *)search->image.data + offset;
 }
 
 static uint16_t
-read16(const Search *search, size_t offset)
+read_u16(const Search *search, size_t offset)
 {
-    return (uint16_t)(at(search, offset)[0] | at(search, offset)[1] << 8);
+    return (uint16_t)(get_bytes(search, offset)[0] | get_bytes(search, offset)[1] << 8);
 }
 
 static uint32_t
-read32(const Search *search, size_t offset)
+read_u32(const Search *search, size_t offset)
 {
-    return read16(search, offset) | (uint32_t)read16(search, offset + 2) << 16;
+    return read_u16(search, offset) | (uint32_t)read_u16(search, offset + 2) << 16;
 }
 
 static uint64_t
-read64(const Search *search, size_t offset)
+read_u64(const Search *search, size_t offset)
 {
-    return read32(search, offset) | (uint64_t)read32(search, offset + 4) << 32;
+    return read_u32(search, offset) | (uint64_t)read_u32(search, offset + 4) << 32;
 }
 
 /* ---- Tokens ---- */
 
-/* Where the string that ends with the NUL at @end begins; 0: it is too long */
+/* Returns: the start of the string whose NUL is at @end; 0: the string is too long */
 static size_t
-string_start(const Search *search, size_t end)
+find_string_start(const Search *search, size_t end)
 {
     size_t start = end;
 
-    while (start > 0 && end - start < TOKEN_BYTES_MAX && at(search, start - 1)[0] != 0)
+    while (start > 0 && end - start < TOKEN_BYTES_MAX && get_bytes(search, start - 1)[0] != 0)
         start--;
-    return start > 0 && at(search, start - 1)[0] == 0 ? start : 0;
+    return start > 0 && get_bytes(search, start - 1)[0] == 0 ? start : 0;
 }
 
-/* Where the string at @start ends, at its NUL; 0: it is too long */
+/* Returns: offset of the NUL of the string at @start; 0: the string is too long */
 static size_t
-string_end(const Search *search, size_t start)
+find_string_end(const Search *search, size_t start)
 {
     const size_t left = MIN(search->image.len - start, (size_t)TOKEN_BYTES_MAX + 1);
-    const uint8_t *end = memchr(at(search, start), 0, left);
+    const uint8_t *end = memchr(get_bytes(search, start), 0, left);
 
-    return end ? (size_t)(end - at(search, 0)) : 0;
+    return end ? (size_t)(end - get_bytes(search, 0)) : 0;
 }
 
-/* The index is of a table whose second token begins at @places[1], and so on. */
+/*
+ * Checks that the u16 at @index are the offsets of the tokens at @starts. The first token may
+ * begin before @starts[0], so all offsets are compared with the second token.
+ */
 static bool
-is_index(const Search *search, size_t index, const size_t places[TOKENS])
+is_token_index(const Search *search, size_t index, const size_t starts[TOKENS])
 {
-    if (read16(search, index) != 0)
+    if (read_u16(search, index) != 0)
         return false;
     for (unsigned i = 2; i < TOKENS; i++)
-        if ((size_t)read16(search, index + 2 * (size_t)i) - read16(search, index + 2) !=
-            places[i] - places[1])
+        if ((size_t)read_u16(search, index + 2 * (size_t)i) - read_u16(search, index + 2) !=
+            starts[i] - starts[1])
             return false;
     return true;
 }
 
-/* What stands before a table is no part of its first token, which its index tells apart. */
+/* The index says how long the first token is; the bytes before it belong to another table. */
 static bool
-take_tokens(Search *search, size_t index, const size_t places[TOKENS])
+take_tokens(Search *search, size_t index, const size_t starts[TOKENS])
 {
-    const size_t first_bytes = read16(search, index + 2);
+    const size_t first_bytes = read_u16(search, index + 2);
 
-    if (first_bytes == 0 || first_bytes > TOKEN_BYTES_MAX || first_bytes > places[1])
+    if (first_bytes == 0 || first_bytes > TOKEN_BYTES_MAX || first_bytes > starts[1])
         return false;
-    search->tokens = places[1] - first_bytes;
+    search->tokens = starts[1] - first_bytes;
     search->index_end = index + INDEX_BYTES;
     for (unsigned i = 0; i < TOKENS; i++) {
-        const uint16_t start = read16(search, index + 2 * (size_t)i);
-        const size_t end = string_end(search, search->tokens + start);
+        const uint16_t start = read_u16(search, index + 2 * (size_t)i);
+        const size_t end = find_string_end(search, search->tokens + start);
         if (end == 0)
             return false;
         search->starts[i] = start;
@@ -132,32 +149,32 @@ take_tokens(Search *search, size_t index, const size_t places[TOKENS])
     return search->lengths[0] == first_bytes - 1;
 }
 
-/* @zero: where "0" stands. Returns: whether the tokens are around it */
+/* @zero: offset of the string "0", which may be a token */
 static bool
 find_tokens(Search *search, size_t zero)
 {
-    size_t places[TOKENS];
+    size_t starts[TOKENS];
 
-    places['0'] = zero;
+    starts['0'] = zero;
     for (unsigned i = '0'; i > 1; i--) {
-        places[i - 1] = places[i] > 0 ? string_start(search, places[i] - 1) : 0;
-        if (places[i - 1] == 0)
+        starts[i - 1] = starts[i] > 0 ? find_string_start(search, starts[i] - 1) : 0;
+        if (starts[i - 1] == 0)
             return false;
     }
     for (unsigned i = '0'; i < TOKENS - 1; i++) {
-        const size_t end = string_end(search, places[i]);
+        const size_t end = find_string_end(search, starts[i]);
         if (end == 0 || end + 1 >= search->image.len)
             return false;
-        places[i + 1] = end + 1;
+        starts[i + 1] = end + 1;
     }
-    const size_t end = string_end(search, places[TOKENS - 1]);
+    const size_t end = find_string_end(search, starts[TOKENS - 1]);
     if (end == 0)
         return false;
     for (size_t index = (end + 2) & ~(size_t)1; index <= end + 1 + INDEX_GAP_MAX; index += 2) {
         if (index + INDEX_BYTES > search->image.len)
             return false;
-        if (is_index(search, index, places))
-            return take_tokens(search, index, places);
+        if (is_token_index(search, index, starts))
+            return take_tokens(search, index, starts);
     }
     return false;
 }
@@ -170,42 +187,50 @@ is_type(uint8_t letter)
     return g_ascii_isalpha((char)letter) || letter == '?' || letter == '-';
 }
 
-/* The first letter of a packed name is the symbol's type. @token: its first byte */
+/* The first letter of a name is the type of the symbol. @token: first byte of the packed name */
 static uint8_t
-first_letter(const Search *search, uint8_t token)
+get_first_letter(const Search *search, uint8_t token)
 {
-    return search->lengths[token] > 0 ? at(search, search->tokens + search->starts[token])[0] : 0;
+    return search->lengths[token] > 0 ? get_bytes(search, search->tokens + search->starts[token])[0]
+                                      : 0;
 }
+
+/* A packed name in the image. */
+typedef struct {
+    size_t body; /* offset of its first token */
+    size_t len;  /* bytes, one for each token */
+} PackedName;
 
 /*
- * The packed name at @place: its bytes, in @body and @len. Returns: where the next one
- * is; 0: it does not end before the tokens, or there is none
+ * Reads the packed name at offset @start.
+ * Returns: offset of the next name; 0 if there is no name that ends before the tokens
  */
 static size_t
-next_name(const Search *search, bool is_wide, size_t place, size_t *body, size_t *len)
+read_packed_name(const Search *search, bool is_wide, size_t start, PackedName *name)
 {
-    if (place + 2 > search->tokens)
+    if (start + 2 > search->tokens)
         return 0;
-    *body = place + 1;
-    *len = at(search, place)[0];
-    if (is_wide && *len >= 128) {
-        *len = (*len & 127) | (size_t)at(search, place + 1)[0] << 7;
-        (*body)++;
+    name->body = start + 1;
+    name->len = get_bytes(search, start)[0];
+    if (is_wide && name->len >= 128) {
+        name->len = (name->len & 127) | (size_t)get_bytes(search, start + 1)[0] << 7;
+        name->body++;
     }
-    if (*len == 0 || *len > UPROF_KALLSYMS_NAME_BYTES_MAX || *len > search->tokens - *body)
+    if (name->len == 0 || name->len > UPROF_KALLSYMS_NAME_BYTES_MAX ||
+        name->len > search->tokens - name->body)
         return 0;
-    return *body + *len;
+    return name->body + name->len;
 }
 
-/* A 32-bit or a 64-bit number that must stand before the tokens */
+/* Checks for the number @value of @bytes bytes, before the tokens. */
 static bool
-is_marker(const Search *search, size_t place, unsigned bytes, uint64_t value)
+is_marker(const Search *search, size_t offset, unsigned bytes, uint64_t value)
 {
-    return place + bytes <= search->tokens &&
-           (bytes == 4 ? read32(search, place) : read64(search, place)) == value;
+    return offset + bytes <= search->tokens &&
+           (bytes == 4 ? read_u32(search, offset) : read_u64(search, offset)) == value;
 }
 
-/* Behind the names, aligned: where each 256th of them begins, in 32 or 64 bits. */
+/* Markers follow the names, with 32 or 64 bits each. @second: value of the second marker */
 static bool
 has_markers(const Search *search, size_t names_end, size_t second)
 {
@@ -219,51 +244,77 @@ has_markers(const Search *search, size_t names_end, size_t second)
     return false;
 }
 
-/* Whether as many names as the number at @count_at says stand behind its @bytes */
+/*
+ * Walks over @search->n packed names from offset @names on.
+ * @second: (out): bytes before the name that has the second marker
+ * Returns: offset of the end of the names; 0 if the bytes are not names
+ */
+static size_t
+walk_names(Search *search, size_t names, bool is_wide, size_t *second)
+{
+    size_t end = names;
+    PackedName name;
+
+    *second = 0;
+    for (unsigned i = 0; i < search->n; i++) {
+        if (i == MARKER_NAMES)
+            *second = end - names;
+        if (++search->steps > UPROF_KALLSYMS_STEPS_MAX)
+            return 0;
+        end = read_packed_name(search, is_wide, end, &name);
+        if (end == 0 || end - names > UPROF_KALLSYMS_PACKED_BYTES_MAX)
+            return 0;
+        if (i < TYPES_CHECKED &&
+            !is_type(get_first_letter(search, get_bytes(search, name.body)[0])))
+            return 0;
+    }
+    return end;
+}
+
+/* Checks that names follow their number, which has @bytes bytes, and that markers follow them. */
 static bool
 try_names(Search *search, size_t bytes, bool is_wide)
 {
     const size_t names = search->count_at + bytes;
-    size_t place = names, second = 0, body, len;
+    size_t second;
+    const size_t end = walk_names(search, names, is_wide, &second);
 
-    for (unsigned i = 0; i < search->n; i++) {
-        if (i == MARKER_NAMES)
-            second = place - names;
-        if (++search->steps > UPROF_KALLSYMS_STEPS_MAX)
-            return false;
-        place = next_name(search, is_wide, place, &body, &len);
-        if (place == 0 || place - names > UPROF_KALLSYMS_PACKED_BYTES_MAX)
-            return false;
-        if (i < TYPES_LOOKED_AT && !is_type(first_letter(search, at(search, body)[0])))
-            return false;
-    }
-    if (search->tokens - place > TABLE_GAP_MAX || !has_markers(search, place, second))
+    if (end == 0 || search->tokens - end > TABLE_GAP_MAX || !has_markers(search, end, second))
         return false;
     search->is_wide = is_wide;
     search->names_at = names;
     return true;
 }
 
+/* Checks whether the 32 bits at @count_at can be the number of the names that follow. */
+static bool
+try_count(Search *search, size_t count_at)
+{
+    search->count_at = count_at;
+    search->n = read_u32(search, count_at);
+    if (search->n < search->n_min || search->n > UPROF_KALLSYMS_MAX)
+        return false;
+    const bool may_be_long = count_at % LONG_BYTES == 0 && read_u32(search, count_at + 4) == 0;
+    return (may_be_long &&
+            (try_names(search, LONG_BYTES, true) || try_names(search, LONG_BYTES, false))) ||
+           try_names(search, COUNT_BYTES, true);
+}
+
+/*
+ * Searches downward from the tokens. The copy of the image begins at a page boundary, so offsets in
+ * the copy have the alignment of addresses.
+ */
 static bool
 find_names(Search *search)
 {
     const size_t far = (size_t)UPROF_KALLSYMS_PACKED_BYTES_MAX + TABLE_GAP_MAX;
     const size_t lowest = search->tokens > far ? search->tokens - far : 0;
 
-    /* aligned in the guest, and so in the copy, which begins with a page */
-    for (size_t place = search->tokens / COUNT_STEP * COUNT_STEP; place >= lowest + COUNT_STEP;) {
-        place -= COUNT_STEP;
+    for (size_t at = search->tokens / COUNT_STEP * COUNT_STEP; at >= lowest + COUNT_STEP;) {
+        at -= COUNT_STEP;
         if (++search->steps > UPROF_KALLSYMS_STEPS_MAX)
             return false;
-        search->count_at = place;
-        search->n = read32(search, place);
-        if (search->n < search->n_min || search->n > UPROF_KALLSYMS_MAX)
-            continue;
-        const bool may_be_long = place % LONG_BYTES == 0 && read32(search, place + 4) == 0;
-        if (may_be_long &&
-            (try_names(search, LONG_BYTES, true) || try_names(search, LONG_BYTES, false)))
-            return true;
-        if (try_names(search, COUNT_BYTES, true))
+        if (try_count(search, at))
             return true;
     }
     return false;
@@ -271,50 +322,54 @@ find_names(Search *search)
 
 /* ---- Addresses ---- */
 
-/* How an address is made of an entry: @place: where it stands; @relative_base: if there is one */
-typedef uint64_t (*Decode)(const Search *search, size_t place, uint64_t relative_base);
+/*
+ * Returns: the address that an entry stands for
+ * @entry: offset of the entry; @relative_base: 0 if the layout has none
+ */
+typedef uint64_t (*Decode)(const Search *search, size_t entry, uint64_t relative_base);
 
 static uint64_t
-decode_absolute(const Search *search, size_t place, uint64_t relative_base)
+decode_absolute(const Search *search, size_t entry, uint64_t relative_base)
 {
-    return read64(search, place);
+    return read_u64(search, entry);
 }
 
 static uint64_t
-decode_relative(const Search *search, size_t place, uint64_t relative_base)
+decode_relative(const Search *search, size_t entry, uint64_t relative_base)
 {
-    return relative_base + read32(search, place);
+    return relative_base + read_u32(search, entry);
 }
 
-/* Not negative: absolute, a variable of each CPU. Else from the base up, from -1 on down. */
+/* An offset from 0 up is a per-CPU variable, and absolute; -1, -2 ... are base, base + 1 ... */
 static uint64_t
-decode_percpu(const Search *search, size_t place, uint64_t relative_base)
+decode_percpu(const Search *search, size_t entry, uint64_t relative_base)
 {
-    const int32_t offset = (int32_t)read32(search, place);
+    const int32_t offset = (int32_t)read_u32(search, entry);
 
     return offset >= 0 ? (uint64_t)offset : relative_base - 1 - (uint64_t)(int64_t)offset;
 }
 
+/* The entry is the distance from itself to the address. */
 static uint64_t
-decode_place(const Search *search, size_t place, uint64_t relative_base)
+decode_own(const Search *search, size_t entry, uint64_t relative_base)
 {
-    return search->base + place + (uint64_t)(int64_t)(int32_t)read32(search, place);
+    return search->base + entry + (uint64_t)(int64_t)(int32_t)read_u32(search, entry);
 }
 
 /* clang-format off */
 
-/* In the order of trying: what is absolute-percpu may pass for relative, so it goes first. */
+/* In the order of the tries: absolute-percpu tables can look like relative ones. */
 static const struct {
     const char *name;
     Decode decode;
     unsigned entry_bytes;
-    bool has_base;    /* a 64-bit number, aligned, behind the entries */
-    bool is_behind;   /* the tokens' index; else before the number of names */
+    bool has_base;    /* a 64-bit base, aligned, follows the entries */
+    bool is_behind;   /* entries follow the token index; else they precede the number of names */
     unsigned align;
 } layouts[] = {
     { "offsets of CPUs or of a base, behind the tokens", decode_percpu,   4, true,  true,  8 },
     { "offsets of a base, behind the tokens",            decode_relative, 4, true,  true,  8 },
-    { "offsets of their own places, behind the tokens",  decode_place,    4, false, true,  4 },
+    { "offsets from each entry itself, behind the tokens", decode_own,    4, false, true,  4 },
     { "offsets of CPUs or of a base, before the names",  decode_percpu,   4, true,  false, 8 },
     { "offsets of a base, before the names",             decode_relative, 4, true,  false, 8 },
     { "addresses, before the names",                     decode_absolute, 8, false, false, 8 },
@@ -327,9 +382,9 @@ align_up(size_t value, size_t align)
     return (value + align - 1) / align * align;
 }
 
-/* Returns: false if the image has no room for such tables */
+/* Returns: false if the image has no room for entries of this layout */
 static bool
-place_entries(const Search *search, size_t layout, size_t *entries, uint64_t *relative_base)
+find_entries(const Search *search, size_t layout, size_t *entries, uint64_t *relative_base)
 {
     const size_t len = (size_t)search->n * layouts[layout].entry_bytes;
     const size_t padded = align_up(len, 8) + (layouts[layout].has_base ? 8 : 0);
@@ -343,7 +398,7 @@ place_entries(const Search *search, size_t layout, size_t *entries, uint64_t *re
             return false;
         *entries = search->count_at - padded;
     }
-    *relative_base = layouts[layout].has_base ? read64(search, *entries + align_up(len, 8)) : 0;
+    *relative_base = layouts[layout].has_base ? read_u64(search, *entries + align_up(len, 8)) : 0;
     return true;
 }
 
@@ -353,7 +408,7 @@ is_in_image(const Search *search, uint64_t address)
     return address >= search->base && address - search->base < search->image.len;
 }
 
-/* Addresses rise but for few, and most are in the image. */
+/* Nearly all addresses rise, and most lie in the image. */
 static bool
 is_plausible(const Search *search, const GArray *symbols)
 {
@@ -370,14 +425,28 @@ is_plausible(const Search *search, const GArray *symbols)
            n_inside * 2 >= symbols->len;
 }
 
-/* Where the text begins is what makes sure of it: nobody else's symbol is of that name. */
+/* @address: (out): of the first symbol of that name */
 static bool
-has_text(const Search *search, const UprofKallsyms *kallsyms)
+find_symbol(const UprofKallsyms *kallsyms, const char *name, uint64_t *address)
+{
+    for (guint i = 0; i < kallsyms->symbols->len; i++) {
+        const UprofKallsym *symbol = &g_array_index(kallsyms->symbols, UprofKallsym, i);
+        if (strcmp(uprof_kallsyms_name(kallsyms, symbol), name) != 0)
+            continue;
+        *address = symbol->address;
+        return true;
+    }
+    return false;
+}
+
+/* A wrong layout gives the start of the kernel's code a wrong address. */
+static bool
+has_kernel_start(const Search *search, const UprofKallsyms *kallsyms)
 {
     uint64_t address;
 
-    return (uprof_kallsyms_find(kallsyms, "_text", &address) ||
-            uprof_kallsyms_find(kallsyms, "_stext", &address)) &&
+    return (find_symbol(kallsyms, "_text", &address) ||
+            find_symbol(kallsyms, "_stext", &address)) &&
            address % 4096 == 0 && is_in_image(search, address);
 }
 
@@ -387,31 +456,31 @@ find_addresses(Search *search, UprofKallsyms *kallsyms)
     for (size_t i = 0; i < G_N_ELEMENTS(layouts); i++) {
         uint64_t relative_base;
         size_t entries;
-        if (!place_entries(search, i, &entries, &relative_base))
+        if (!find_entries(search, i, &entries, &relative_base))
             continue;
         for (guint k = 0; k < search->n; k++)
             g_array_index(kallsyms->symbols, UprofKallsym, k).address = layouts[i].decode(
                 search, entries + (size_t)k * layouts[i].entry_bytes, relative_base);
         kallsyms->layout = layouts[i].name;
-        if (is_plausible(search, kallsyms->symbols) && has_text(search, kallsyms))
+        if (is_plausible(search, kallsyms->symbols) && has_kernel_start(search, kallsyms))
             return true;
     }
     return false;
 }
 
-/* ---- All of it ---- */
+/* ---- The complete table ---- */
 
-/* One packed name, as text. Returns: false if it would be too long */
+/* Appends the text of @packed to @names. Returns: false if the text is too long */
 static bool
-expand(const Search *search, size_t body, size_t len, GByteArray *names, UprofKallsym *symbol)
+expand_name(const Search *search, const PackedName *packed, GByteArray *names, UprofKallsym *symbol)
 {
     const guint start = names->len;
 
-    for (size_t i = 0; i < len; i++) {
-        const uint8_t token = at(search, body + i)[0];
+    for (size_t i = 0; i < packed->len; i++) {
+        const uint8_t token = get_bytes(search, packed->body + i)[0];
         if (names->len - start + search->lengths[token] > UPROF_KALLSYMS_NAME_BYTES_MAX)
             return false;
-        g_byte_array_append(names, at(search, search->tokens + search->starts[token]),
+        g_byte_array_append(names, get_bytes(search, search->tokens + search->starts[token]),
                             search->lengths[token]);
     }
     if (names->len - start < 2 || names->len > UPROF_KALLSYMS_BYTES_MAX)
@@ -423,21 +492,22 @@ expand(const Search *search, size_t body, size_t len, GByteArray *names, UprofKa
 }
 
 static bool
-expand_all(const Search *search, UprofKallsyms *kallsyms)
+expand_all_names(const Search *search, UprofKallsyms *kallsyms)
 {
-    size_t place = search->names_at, body, len;
+    size_t at = search->names_at;
+    PackedName packed;
 
     for (unsigned i = 0; i < search->n; i++) {
         UprofKallsym symbol = { 0 };
-        place = next_name(search, search->is_wide, place, &body, &len);
-        if (place == 0 || !expand(search, body, len, kallsyms->names, &symbol))
+        at = read_packed_name(search, search->is_wide, at, &packed);
+        if (at == 0 || !expand_name(search, &packed, kallsyms->names, &symbol))
             return false;
         g_array_append_val(kallsyms->symbols, symbol);
     }
     return true;
 }
 
-/* Returns: (nullable): the table around the token "0" at @zero */
+/* Returns: (nullable): the table whose token "0" is at offset @zero */
 static UprofKallsyms *
 try_table(Search *search, size_t zero)
 {
@@ -448,7 +518,7 @@ try_table(Search *search, size_t zero)
     kallsyms = g_new0(UprofKallsyms, 1);
     kallsyms->symbols = g_array_sized_new(FALSE, FALSE, sizeof(UprofKallsym), search->n);
     kallsyms->names = g_byte_array_new();
-    if (!expand_all(search, kallsyms) || !find_addresses(search, kallsyms))
+    if (!expand_all_names(search, kallsyms) || !find_addresses(search, kallsyms))
         return NULL;
     return g_steal_pointer(&kallsyms);
 }
@@ -460,10 +530,11 @@ uprof_kallsyms_parse(UprofSlice image, uint64_t base, unsigned n_min, GError **e
     size_t from = 0;
 
     while (from < image.len && search.steps <= UPROF_KALLSYMS_STEPS_MAX) {
-        const uint8_t *found = memmem(at(&search, from), image.len - from, digits, sizeof(digits));
+        const uint8_t *found =
+            memmem(get_bytes(&search, from), image.len - from, digits, sizeof(digits));
         if (!found)
             break;
-        from = (size_t)(found - at(&search, 0)) + 1;
+        from = (size_t)(found - get_bytes(&search, 0)) + 1;
         search.steps += TOKENS;
         UprofKallsyms *kallsyms = try_table(&search, from - 1);
         if (kallsyms)
@@ -480,7 +551,7 @@ uprof_kallsyms_free(UprofKallsyms *kallsyms)
     if (!kallsyms)
         return;
     g_array_unref(kallsyms->symbols);
-    g_clear_pointer(&kallsyms->names, g_byte_array_unref); /* somebody may have taken them */
+    g_clear_pointer(&kallsyms->names, g_byte_array_unref); /* NULL if a caller took the bytes */
     g_free(kallsyms);
 }
 
@@ -490,32 +561,16 @@ uprof_kallsyms_name(const UprofKallsyms *kallsyms, const UprofKallsym *symbol)
     return (const char *)kallsyms->names->data + symbol->name;
 }
 
-bool
-uprof_kallsyms_find(const UprofKallsyms *kallsyms, const char *name, uint64_t *address)
-{
-    for (guint i = 0; i < kallsyms->symbols->len; i++) {
-        const UprofKallsym *symbol = &g_array_index(kallsyms->symbols, UprofKallsym, i);
-        if (strcmp(uprof_kallsyms_name(kallsyms, symbol), name) != 0)
-            continue;
-        *address = symbol->address;
-        return true;
-    }
-    return false;
-}
-
-/* FNV-1a, 64 bits (draft-eastlake-fnv, section 2): for its speed, not against forgery */
 static uint64_t
 add_to_digest(uint64_t digest, const char *text)
 {
-    for (; *text; text++)
-        digest = (digest ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
-    return digest;
+    return uprof_fnv64_add(digest, text, strlen(text));
 }
 
 uint64_t
 uprof_kallsyms_digest(const UprofKallsyms *kallsyms)
 {
-    uint64_t digest = UINT64_C(0xcbf29ce484222325);
+    uint64_t digest = UPROF_FNV64_START;
 
     for (guint i = 0; i < kallsyms->symbols->len; i++) {
         const UprofKallsym *symbol = &g_array_index(kallsyms->symbols, UprofKallsym, i);

@@ -7,7 +7,7 @@
 
 #include "symbol-priv.h"
 
-enum { LOOKED_AT_LINES = 10 }; /* by uprof_nm_is() */
+enum { CHECKED_LINES = 10 }; /* by uprof_nm_is() */
 
 typedef enum {
     TYPE_SKIPPED,
@@ -41,7 +41,7 @@ static const struct {
     { 'u', TYPE_OTHER,   UPROF_BINDING_GLOBAL }, /* unique */
     { 'n', TYPE_OTHER,   UPROF_BINDING_LOCAL  }, /* read-only data */
     { 'p', TYPE_OTHER,   UPROF_BINDING_LOCAL  }, /* stack unwinding */
-    { 'A', TYPE_SKIPPED, UPROF_BINDING_GLOBAL }, /* absolute: no address */
+    { 'A', TYPE_SKIPPED, UPROF_BINDING_GLOBAL }, /* absolute: not an address */
     { 'a', TYPE_SKIPPED, UPROF_BINDING_LOCAL  },
     { 'C', TYPE_SKIPPED, UPROF_BINDING_GLOBAL }, /* common: no address yet */
     { 'c', TYPE_SKIPPED, UPROF_BINDING_LOCAL  },
@@ -69,7 +69,7 @@ find_type(UprofSlice word, Type *type, UprofSymbol *symbol)
     return false;
 }
 
-/* " name" or " name TAB [module]" */
+/* @rest: " name", or " name TAB [module]" */
 static bool
 read_name(UprofSlice rest, UprofSlice *name)
 {
@@ -81,7 +81,7 @@ read_name(UprofSlice rest, UprofSlice *name)
     return name->len > 0;
 }
 
-/* Returns: whether @line, which is not empty, is of the grammar */
+/* @line: not empty. Returns: false if the line does not follow the grammar */
 static bool
 read_line(UprofSlice line, Type *type, UprofSymbol *symbol)
 {
@@ -116,7 +116,7 @@ uprof_nm_is(UprofSlice text)
     UprofSymbol symbol;
     Type type;
 
-    while (scan.line < LOOKED_AT_LINES && uprof_scan_line(&scan, &line)) {
+    while (scan.line < CHECKED_LINES && uprof_scan_line(&scan, &line)) {
         if (line.len == 0)
             continue;
         if (!read_line(line, &type, &symbol))

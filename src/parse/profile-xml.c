@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "uprof/profile-xml.h"
+#include "profile-xml-priv.h"
 
 #include <libxml/tree.h>
 #include <string.h>
 
 #include "uprof/error.h"
 #include "uprof/text.h"
-#include "xml-priv.h"
+#include "xml-tree-priv.h"
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(xmlBuffer, xmlBufferFree)
 
@@ -42,39 +42,39 @@ uprof_metadata_clear(UprofMetadata *metadata)
 }
 
 static bool
-fail(UprofMetadata *metadata, const char *what, const char *where)
+set_bad(UprofMetadata *metadata, const char *what, const char *where)
 {
     metadata->bad = g_strdup_printf("%s '%s'", what, where);
     return false;
 }
 
 static const char *
-name_of(const xmlNode *node)
+get_name(const xmlNode *node)
 {
     return (const char *)node->name;
 }
 
 static const char *
-namespace_of(const xmlNode *node)
+get_namespace(const xmlNode *node)
 {
     return node->ns ? (const char *)node->ns->href : NULL;
 }
 
-/* Takes @value, which may be %NULL. */
+/* @value: (transfer full) (nullable) */
 static bool
-store(UprofMetadata *metadata, char **member, char *value, const char *where)
+store_value(UprofMetadata *metadata, char **member, char *value, const char *where)
 {
     g_autofree char *owned = value;
 
     if (owned && strlen(owned) > UPROF_METADATA_VALUE_BYTES_MAX)
-        return fail(metadata, "too long a value of", where);
+        return set_bad(metadata, "too long a value of", where);
 
     g_free(*member);
     *member = g_steal_pointer(&owned);
     return true;
 }
 
-/* Takes @path; only the first one is kept. */
+/* Keeps only the first path. @path: (transfer full) */
 static void
 note_unknown(UprofMetadata *metadata, char *path)
 {
@@ -84,16 +84,16 @@ note_unknown(UprofMetadata *metadata, char *path)
         metadata->unknown = path;
 }
 
-/* Notes the attributes of @node that are not @known. */
+/* Notes the children of @node, and its attributes except @known. */
 static void
-note_attributes(UprofMetadata *metadata, const xmlNode *node, const char *known)
+note_unknown_parts(UprofMetadata *metadata, const xmlNode *node, const char *known)
 {
     for (const xmlAttr *attr = node->properties; attr; attr = attr->next)
         if (attr->ns || strcmp((const char *)attr->name, known) != 0)
-            note_unknown(metadata, g_strdup_printf("%s/@%s", name_of(node), attr->name));
+            note_unknown(metadata, g_strdup_printf("%s/@%s", get_name(node), attr->name));
     for (const xmlNode *child = node->children; child; child = child->next)
         if (child->type == XML_ELEMENT_NODE)
-            note_unknown(metadata, g_strdup_printf("%s/%s", name_of(node), name_of(child)));
+            note_unknown(metadata, g_strdup_printf("%s/%s", get_name(node), get_name(child)));
 }
 
 static bool
@@ -108,7 +108,7 @@ read_attributes(xmlNode *profile, UprofMetadata *metadata)
                 member = G_STRUCT_MEMBER_P(metadata, fields[i].offset);
         if (!member)
             note_unknown(metadata, g_strdup_printf("@%s", name));
-        else if (!store(metadata, member, uprof_xml_value(profile, name), name))
+        else if (!store_value(metadata, member, uprof_xml_value(profile, name), name))
             return false;
     }
     return true;
@@ -119,13 +119,13 @@ read_symbols(xmlNode *node, UprofMetadata *metadata)
 {
     g_autofree char *file = NULL;
 
-    note_attributes(metadata, node, "file");
-    if (!store(metadata, &file, uprof_xml_value(node, "file"), "symbols/@file"))
+    note_unknown_parts(metadata, node, "file");
+    if (!store_value(metadata, &file, uprof_xml_value(node, "file"), "symbols/@file"))
         return false;
     if (!file)
-        return fail(metadata, "no", "symbols/@file");
+        return set_bad(metadata, "no", "symbols/@file");
     if (metadata->symbols->len == UPROF_METADATA_SYMBOLS_MAX)
-        return fail(metadata, "too many elements", "symbols");
+        return set_bad(metadata, "too many elements", "symbols");
     g_ptr_array_add(metadata->symbols, g_steal_pointer(&file));
     return true;
 }
@@ -133,12 +133,13 @@ read_symbols(xmlNode *node, UprofMetadata *metadata)
 static bool
 read_unwind(xmlNode *node, UprofMetadata *metadata)
 {
-    note_attributes(metadata, node, "method");
+    note_unknown_parts(metadata, node, "method");
     if (metadata->unwind)
-        return fail(metadata, "more than one", "unwind");
-    if (!store(metadata, &metadata->unwind, uprof_xml_value(node, "method"), "unwind/@method"))
+        return set_bad(metadata, "more than one", "unwind");
+    if (!store_value(metadata, &metadata->unwind, uprof_xml_value(node, "method"),
+                     "unwind/@method"))
         return false;
-    return metadata->unwind || fail(metadata, "no", "unwind/@method");
+    return metadata->unwind || set_bad(metadata, "no", "unwind/@method");
 }
 
 static bool
@@ -148,13 +149,13 @@ check_size(xmlNode *profile, UprofMetadata *metadata)
     const int len = xmlNodeDump(buffer, profile->doc, profile, 0, 0);
 
     return (len >= 0 && len <= UPROF_METADATA_BYTES_MAX) ||
-           fail(metadata, "too long an element", "profile");
+           set_bad(metadata, "too long an element", "profile");
 }
 
 static bool
 read_children(xmlNode *profile, UprofMetadata *metadata)
 {
-    const char *namespace = namespace_of(profile);
+    const char *namespace = get_namespace(profile);
 
     for (xmlNode *child = profile->children; child; child = child->next) {
         bool ok = true;
@@ -164,7 +165,7 @@ read_children(xmlNode *profile, UprofMetadata *metadata)
         else if (uprof_xml_is_element(child, "unwind", namespace))
             ok = read_unwind(child, metadata);
         else if (child->type == XML_ELEMENT_NODE)
-            note_unknown(metadata, g_strdup(name_of(child)));
+            note_unknown(metadata, g_strdup(get_name(child)));
         if (!ok)
             return false;
     }
@@ -185,7 +186,7 @@ uprof_metadata_read(xmlNode *profile, UprofMetadata *metadata)
     metadata->bad = bad;
 }
 
-/* Returns: (nullable) (transfer full): with a root element that is ours */
+/* Returns: (nullable) (transfer full): a document whose root element is <profile> */
 static xmlDoc *
 load_profile(UprofSlice text, GError **error)
 {
@@ -197,7 +198,7 @@ load_profile(UprofSlice text, GError **error)
     if (uprof_xml_is_element(root, "profile", NULL) ||
         uprof_xml_is_element(root, "profile", UPROF_METADATA_NAMESPACE))
         return g_steal_pointer(&doc);
-    g_autofree char *quoted = uprof_text_quote(name_of(root));
+    g_autofree char *quoted = uprof_text_quote(get_name(root));
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
                 "metadata: the element is not 'profile' but '%s'", quoted);
     return NULL;
@@ -221,7 +222,7 @@ remove_children(xmlNode *profile, const char *name)
 
     for (xmlNode *child = profile->children; child; child = next) {
         next = child->next;
-        if (!uprof_xml_is_element(child, name, namespace_of(profile)))
+        if (!uprof_xml_is_element(child, name, get_namespace(profile)))
             continue;
         xmlUnlinkNode(child);
         xmlFreeNode(child);

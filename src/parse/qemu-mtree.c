@@ -14,7 +14,7 @@
  *         | "  No rendered FlatView"
  * range = start "-" end " (prio " number ", " kind "): " name [ " @" offset ] ...
  *
- * A name is free text; nothing behind the kind is looked at.
+ * A name may have any text, so nothing behind the kind is read.
  */
 
 static bool
@@ -31,7 +31,8 @@ parse_range(const UprofScan *scan, UprofSlice line, UprofSlice *kind, UprofRamRa
     if (last < range->gpa)
         return uprof_scan_fail(scan, error, "bad range of addresses");
 
-    range->len = last - range->gpa + 1; /* 0: all there are; no RAM is that large */
+    range->len =
+        last - range->gpa + 1; /* 0: the complete address space, which add_range() refuses */
     range->hva = 0;
     if (!uprof_slice_starts(uprof_slice_trim(line), "(prio ") ||
         !uprof_slice_split(line, ',', &before, &line) || !uprof_slice_split(line, ')', kind, &line))
@@ -111,7 +112,7 @@ uprof_qemu_mtree_parse(UprofSlice text, UprofRamRange ranges[UPROF_RAM_RANGES_MA
     return true;
 }
 
-/* answer = "Host virtual address for 0x" gpa " (" name ") is 0x" hva; a name is free text */
+/* reply = "Host virtual address for 0x" gpa " (" name ") is 0x" hva; a name may have any text */
 bool
 uprof_qemu_hva_parse(UprofSlice text, uint64_t *hva, GError **error)
 {

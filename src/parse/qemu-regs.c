@@ -9,13 +9,13 @@
 /*
  * block   = { line }
  * line    = { anything | name { " " } "=" { " " } word { " " word } }
- * name    = what stands before "=", up to a blank: "RAX", "R8 ", "CPL"
+ * name    = the word before "=": "RAX", "R8 ", "CPL"
  * segment = "CS =" selector " " base " " limit " " flags ...
  * table   = "GDT=" { " " } base " " limit
  *
- * The 64-bit form is printed while the CPU runs 64-bit code, else the other.
- * Of a name that comes twice the first counts. Lines and names that are not
- * known are skipped: newer versions of QEMU print more.
+ * QEMU prints the 64-bit form if the CPU runs 64-bit code, else the 32-bit form. If a name
+ * occurs twice, the first counts. Unknown lines and names are skipped, because newer versions
+ * of QEMU print more.
  */
 
 typedef struct {
@@ -30,7 +30,7 @@ enum { FORM_64 = 1, FORM_32 = 2, FORM_ANY = FORM_64 | FORM_32 };
 
 typedef struct {
     const char *name;
-    unsigned word; /* behind the "=", from 0 */
+    unsigned word; /* index of the word behind "=" */
     unsigned form;
     uint64_t max;
     size_t offset;
@@ -38,12 +38,12 @@ typedef struct {
 
 #define AT(member) G_STRUCT_OFFSET(X86Dump, member)
 #define REG(number) (AT(reg) + (number) * sizeof(uint64_t))
-#define SYS(place) (AT(sys) + (place) * sizeof(uint64_t))
+#define SYS(index) (AT(sys) + (index) * sizeof(uint64_t))
 
 /* clang-format off */
 static const Field x86_fields[] = {
-    { "RIP",  0, FORM_64,  UINT64_MAX, REG(UPROF_X86_RIP)      }, /* the first of each form ... */
-    { "EIP",  0, FORM_32,  UINT32_MAX, REG(UPROF_X86_RIP)      }, /* ... tells which it is */
+    { "RIP",  0, FORM_64,  UINT64_MAX, REG(UPROF_X86_RIP)      }, /* the rows of RIP and EIP ... */
+    { "EIP",  0, FORM_32,  UINT32_MAX, REG(UPROF_X86_RIP)      }, /* ... tell the form */
     { "RAX",  0, FORM_64,  UINT64_MAX, REG(UPROF_X86_RAX)      },
     { "RDX",  0, FORM_64,  UINT64_MAX, REG(UPROF_X86_RDX)      },
     { "RCX",  0, FORM_64,  UINT64_MAX, REG(UPROF_X86_RCX)      },
@@ -101,7 +101,7 @@ is_heading(UprofSlice line, uint64_t *cpu)
 }
 
 static size_t
-read_so_far(UprofSlice text, UprofSlice rest)
+count_read_bytes(UprofSlice text, UprofSlice rest)
 {
     return text.len - rest.len;
 }
@@ -118,7 +118,7 @@ uprof_qemu_regs_find(UprofSlice text, unsigned cpu, UprofSlice *block)
     if (text.len > UPROF_QEMU_REGS_BYTES_MAX)
         return false;
 
-    for (; uprof_scan_line(&scan, &line); line_start = read_so_far(text, scan.rest)) {
+    for (; uprof_scan_line(&scan, &line); line_start = count_read_bytes(text, scan.rest)) {
         if (!is_heading(line, &heading))
             continue;
         has_headings = true;
@@ -128,7 +128,7 @@ uprof_qemu_regs_find(UprofSlice text, unsigned cpu, UprofSlice *block)
         }
         if (heading == cpu) {
             is_found = true;
-            start = read_so_far(text, scan.rest);
+            start = count_read_bytes(text, scan.rest);
         }
     }
     if (!is_found && (has_headings || cpu != 0 || text.len == 0))
@@ -136,9 +136,9 @@ uprof_qemu_regs_find(UprofSlice text, unsigned cpu, UprofSlice *block)
     return uprof_slice_sub(text, start, end - start, block);
 }
 
-/* Moves @line behind the next "="; @name is what stood before it. */
+/* @line: (inout): moves behind the next "=". @name: (out): the word before it */
 static bool
-find_name(UprofSlice *line, UprofSlice *name)
+take_name(UprofSlice *line, UprofSlice *name)
 {
     UprofSlice before, word;
 
@@ -167,7 +167,7 @@ read_line(const UprofScan *scan, UprofSlice line, X86Dump *dump, bool *seen, GEr
 {
     UprofSlice name;
 
-    while (find_name(&line, &name)) {
+    while (take_name(&line, &name)) {
         for (size_t i = 0; i < G_N_ELEMENTS(x86_fields); i++) {
             const Field *field = &x86_fields[i];
 

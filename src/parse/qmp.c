@@ -5,19 +5,20 @@
 
 #include "json-text-priv.h"
 #include "uprof/error.h"
+#include "uprof/sorted.h"
 #include "uprof/text.h"
 
 /* reply = { "return": value, "id": ... } | { "error": { "class", "desc" }, ... } */
 
-static const char what[] = "QMP reply";
+static const char name[] = "QMP reply";
 
 static bool
-fail(GError **error, const char *why)
+set_bad_data(GError **error, const char *why)
 {
-    return uprof_json_fail(what, why, error);
+    return uprof_json_fail(name, why, error);
 }
 
-/* Returns: whether @member is a number in that range */
+/* Returns: false if @member is not a number from @min to @max */
 static bool
 read_int(JsonNode *member, int64_t min, int64_t max, int64_t *value)
 {
@@ -42,12 +43,12 @@ report_error(JsonNode *reply, GError **error)
 }
 
 static JsonParser *
-load(UprofSlice reply, GError **error)
+load_reply(UprofSlice reply, GError **error)
 {
-    return uprof_json_load(what, reply, UPROF_QMP_BYTES_MAX, error);
+    return uprof_json_load(name, reply, UPROF_QMP_BYTES_MAX, error);
 }
 
-/* Returns: (transfer none) (nullable): what was asked for, if it has the type @type */
+/* Returns: (transfer none) (nullable): member "return", if its type is @type */
 static JsonNode *
 find_answer(JsonParser *parser, GType type, GError **error)
 {
@@ -61,13 +62,13 @@ find_answer(JsonParser *parser, GType type, GError **error)
 
     JsonNode *answer = uprof_json_member(root, "return", type);
     if (!answer)
-        fail(error, "no 'return', or not of the type expected");
+        set_bad_data(error, "no 'return', or not of the type expected");
     return answer;
 }
 
-/* as much of @text as fits with its NUL, cut between characters */
+/* Copies the characters of @text that fit with a NUL. */
 static void
-copy_cut(char *into, size_t size, const char *text)
+copy_text(char *into, size_t size, const char *text)
 {
     size_t len = strnlen(text, size);
 
@@ -80,7 +81,7 @@ copy_cut(char *into, size_t size, const char *text)
 bool
 uprof_qmp_parse_status(UprofSlice reply, UprofQmpStatus *status, GError **error)
 {
-    g_autoptr(JsonParser) parser = load(reply, error);
+    g_autoptr(JsonParser) parser = load_reply(reply, error);
     if (!parser)
         return false;
 
@@ -90,14 +91,14 @@ uprof_qmp_parse_status(UprofSlice reply, UprofQmpStatus *status, GError **error)
 
     JsonNode *running = uprof_json_member(answer, "running", G_TYPE_BOOLEAN);
     if (!running)
-        return fail(error, "no 'running'");
+        return set_bad_data(error, "no 'running'");
     JsonNode *state = uprof_json_member(answer, "status", G_TYPE_STRING);
     if (!state)
-        return fail(error, "no 'status'");
+        return set_bad_data(error, "no 'status'");
 
     UprofQmpStatus found = { .running = json_node_get_boolean(running) };
     g_autofree char *clean = uprof_text_quote(json_node_get_string(state));
-    copy_cut(found.status, sizeof(found.status), clean);
+    copy_text(found.status, sizeof(found.status), clean);
     *status = found;
     return true;
 }
@@ -109,9 +110,9 @@ read_cpu(JsonNode *node, UprofQmpCpu *cpu, GError **error)
     int64_t index_found, thread_found = 0;
 
     if (!read_int(uprof_json_member(node, "cpu-index", G_TYPE_INT64), 0, UINT32_MAX, &index_found))
-        return fail(error, "no 'cpu-index', or a bad one");
+        return set_bad_data(error, "no 'cpu-index', or a bad one");
     if (thread && !read_int(thread, 0, INT32_MAX, &thread_found))
-        return fail(error, "bad 'thread-id'");
+        return set_bad_data(error, "bad 'thread-id'");
 
     *cpu = (UprofQmpCpu){ .index = index_found, .thread = thread_found };
     return true;
@@ -123,13 +124,13 @@ compare_cpus(gconstpointer a, gconstpointer b)
     const uint32_t first = ((const UprofQmpCpu *)a)->index;
     const uint32_t second = ((const UprofQmpCpu *)b)->index;
 
-    return first < second ? -1 : first > second;
+    return UPROF_COMPARE(first, second);
 }
 
 bool
 uprof_qmp_parse_cpus(UprofSlice reply, GArray **cpus, GError **error)
 {
-    g_autoptr(JsonParser) parser = load(reply, error);
+    g_autoptr(JsonParser) parser = load_reply(reply, error);
     if (!parser)
         return false;
 
@@ -140,7 +141,7 @@ uprof_qmp_parse_cpus(UprofSlice reply, GArray **cpus, GError **error)
     JsonArray *array = json_node_get_array(answer);
     const unsigned n = json_array_get_length(array);
     if (n > UPROF_QMP_CPUS_MAX)
-        return fail(error, "too many CPUs");
+        return set_bad_data(error, "too many CPUs");
 
     g_autoptr(GArray) found = g_array_sized_new(FALSE, FALSE, sizeof(UprofQmpCpu), n);
     for (unsigned i = 0; i < n; i++) {
@@ -154,7 +155,7 @@ uprof_qmp_parse_cpus(UprofSlice reply, GArray **cpus, GError **error)
     for (unsigned i = 1; i < n; i++)
         if (g_array_index(found, UprofQmpCpu, i - 1).index ==
             g_array_index(found, UprofQmpCpu, i).index)
-            return fail(error, "the same CPU twice");
+            return set_bad_data(error, "the same CPU twice");
 
     *cpus = g_steal_pointer(&found);
     return true;

@@ -4,6 +4,7 @@
 #include "json-text-priv.h"
 #include "uprof/clock.h"
 #include "uprof/error.h"
+#include "uprof/sorted.h"
 #include "uprof/text.h"
 
 #include <string.h>
@@ -12,8 +13,8 @@
 /*
  * sidecar = { "format": "virt-uprof-run", "version": 1, "domain": { ... }, ... }
  *
- * One level of objects in it, of strings and numbers; "images" is an array of
- * objects, "slices" one of numbers.
+ * The inner objects have strings, numbers and booleans. "images" is an array of objects, and
+ * "slices" an array of numbers.
  */
 
 enum {
@@ -26,7 +27,7 @@ enum {
 
 /* clang-format off */
 static const struct {
-    const char *object; /* NULL: of the whole */
+    const char *object; /* NULL: the outermost object */
     const char *key;
     size_t offset; /* of a char * */
 } texts[] = {
@@ -53,10 +54,10 @@ static const struct {
 };
 
 static const struct {
-    const char *object; /* NULL: of the whole */
+    const char *object; /* NULL: the outermost object */
     const char *key;
     uint64_t max;
-    uint64_t unit; /* of the member */
+    uint64_t unit; /* multiplied into the member */
     size_t offset; /* of a uint64_t */
 } numbers[] = {
     { "domain",     "vcpus",            65536,                   1,               AT(vcpus) },
@@ -91,7 +92,7 @@ static const struct {
     { "linux",      "user_complete",    UPROF_SIDECAR_COUNT_MAX, 1,               AT(kernel.user_complete) },
 };
 
-/* What a histogram is told by, and the share that lies at or below each. */
+/* The keys of a histogram, and the percentage of durations at or below each of them. */
 enum { COUNT, MIN_US, P50, P90, P99, MAX_US, TOTAL_US, N_HISTOGRAM };
 static const char *const histogram_keys[N_HISTOGRAM] = {
     "count", "min", "p50", "p90", "p99", "max", "total",
@@ -108,7 +109,7 @@ typedef struct {
 } Reading;
 
 static bool
-fail(const Reading *reading, const char *object, const char *key, GError **error)
+set_bad_value(const Reading *reading, const char *object, const char *key, GError **error)
 {
     g_autofree char *what =
         g_strdup_printf("bad value of '%s%s%s'", object ? object : "", object ? "." : "", key);
@@ -116,17 +117,17 @@ fail(const Reading *reading, const char *object, const char *key, GError **error
     return uprof_json_fail(reading->name, what, error);
 }
 
-/* Returns: false if there is something called @object that is no object */
+/* @node: (out): NULL if it is absent. Returns: false if member @object is not an object */
 static bool
 find_object(const Reading *reading, const char *object, JsonNode **node, GError **error)
 {
     JsonObject *root = json_node_get_object(reading->root);
 
     *node = object ? json_object_get_member(root, object) : reading->root;
-    return !*node || JSON_NODE_HOLDS_OBJECT(*node) || fail(reading, NULL, object, error);
+    return !*node || JSON_NODE_HOLDS_OBJECT(*node) || set_bad_value(reading, NULL, object, error);
 }
 
-/* @node: (out): NULL if it is not there. Returns: false if it has another type */
+/* @node: (out): NULL if the member is absent. Returns: false if the member has another type */
 static bool
 find_value(const Reading *reading, const char *object, const char *key, GType type, JsonNode **node,
            GError **error)
@@ -139,7 +140,7 @@ find_value(const Reading *reading, const char *object, const char *key, GType ty
     if (!parent || !json_object_has_member(json_node_get_object(parent), key))
         return true;
     *node = uprof_json_member(parent, key, type);
-    return *node || fail(reading, object, key, error);
+    return *node || set_bad_value(reading, object, key, error);
 }
 
 static bool
@@ -152,7 +153,7 @@ read_number(const Reading *reading, const char *object, const char *key, uint64_
         return false;
     const int64_t value = node ? json_node_get_int(node) : 0;
     if (value < 0 || (uint64_t)value > max)
-        return fail(reading, object, key, error);
+        return set_bad_value(reading, object, key, error);
     *number = (uint64_t)value;
     return true;
 }
@@ -169,7 +170,7 @@ read_switch(const Reading *reading, const char *object, const char *key, bool *i
     return true;
 }
 
-/* An empty text is one that is not known. */
+/* An empty text means that the value is unknown. */
 static bool
 read_text(const Reading *reading, const char *object, const char *key, char **text, GError **error)
 {
@@ -195,11 +196,11 @@ take_digits(UprofSlice text, size_t at, size_t n, int min, int max, int *value)
     return true;
 }
 
-/* 2026-11-20T09:15:00Z */
+/* Parses a time like 2026-11-20T09:15:00Z. */
 static bool
-read_moment(const char *text, uint64_t *utc_ns)
+parse_time(const char *text, uint64_t *utc_ns)
 {
-    static const char between[] = "    -  -  T  :  :  Z"; /* blanks are digits */
+    static const char between[] = "    -  -  T  :  :  Z"; /* a blank stands for a digit */
     const UprofSlice slice = { text, strlen(text) };
     struct tm parts = { 0 };
 
@@ -218,7 +219,7 @@ read_moment(const char *text, uint64_t *utc_ns)
     parts.tm_year -= 1900;
     parts.tm_mon -= 1;
     const time_t seconds = timegm(&parts);
-    /* what comes later has no place in 64 bits of nanoseconds */
+    /* later times do not fit into 64 bits of nanoseconds */
     if (seconds < 0 || (uint64_t)seconds > UINT64_MAX / UPROF_NS_PER_S)
         return false;
     *utc_ns = (uint64_t)seconds * UPROF_NS_PER_S;
@@ -232,13 +233,13 @@ read_start(const Reading *reading, UprofRun *run, GError **error)
 
     if (!read_text(reading, NULL, "started", &text, error))
         return false;
-    return (text && read_moment(text, &run->started_utc_ns)) ||
-           fail(reading, NULL, "started", error);
+    return (text && parse_time(text, &run->started_utc_ns)) ||
+           set_bad_value(reading, NULL, "started", error);
 }
 
 /*
- * Each part of the durations is put where it ends, so that what is made of several
- * such histograms is never too small.
+ * Adds the durations between two percentiles as the higher one, so that percentiles of merged
+ * histograms are never too low.
  */
 static bool
 read_histogram(const Reading *reading, const char *object, UprofHistogram *histogram,
@@ -266,7 +267,7 @@ read_histogram(const Reading *reading, const char *object, UprofHistogram *histo
 }
 
 static const char *
-text_of(JsonNode *node, const char *key)
+get_text(JsonNode *node, const char *key)
 {
     JsonNode *member = uprof_json_member(node, key, G_TYPE_STRING);
     const char *text = member ? json_node_get_string(member) : "";
@@ -279,18 +280,18 @@ read_image(const Reading *reading, JsonNode *node, UprofRun *run, GError **error
 {
     JsonNode *matched = uprof_json_member(node, "matched", G_TYPE_BOOLEAN);
     JsonNode *module = uprof_json_member(node, "module", G_TYPE_BOOLEAN);
-    g_autofree char *label = uprof_text_quote(text_of(node, "name"));
-    const char *const id = text_of(node, "build_id");
-    const char *const symbols = text_of(node, "symbols");
+    g_autofree char *label = uprof_text_quote(get_text(node, "name"));
+    const char *const id = get_text(node, "build_id");
+    const char *const symbols = get_text(node, "symbols");
     g_autofree char *path = symbols ? uprof_text_quote(symbols) : NULL;
 
     if (!JSON_NODE_HOLDS_OBJECT(node) || !label[0] ||
         (id && strspn(id, "0123456789abcdef") < strlen(id)))
-        return fail(reading, NULL, "images", error);
+        return set_bad_value(reading, NULL, "images", error);
     UprofRunImage *image = uprof_run_add_image(run, label, path, id, NULL);
     image->matched = matched && json_node_get_boolean(matched);
     image->is_module = module && json_node_get_boolean(module);
-    image->n_seen = 1; /* how many is not told; 0 would be a reason to wonder */
+    image->n_seen = 1; /* the sidecar does not have the number; 0 would cause a warning */
     return true;
 }
 
@@ -304,19 +305,11 @@ read_images(const Reading *reading, UprofRun *run, GError **error)
     JsonArray *array = node ? json_node_get_array(node) : NULL;
     const guint n = array ? json_array_get_length(array) : 0;
     if (n > UPROF_SIDECAR_IMAGES_MAX)
-        return fail(reading, NULL, "images", error);
+        return set_bad_value(reading, NULL, "images", error);
     for (guint i = 0; i < n; i++)
         if (!read_image(reading, json_array_get_element(array, i), run, error))
             return false;
     return true;
-}
-
-static int
-compare_seconds(const void *a, const void *b)
-{
-    const uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
-
-    return one < other ? -1 : one > other;
 }
 
 static bool
@@ -329,17 +322,17 @@ read_slices(const Reading *reading, UprofRun *run, GError **error)
     JsonArray *array = node ? json_node_get_array(node) : NULL;
     const guint n = array ? json_array_get_length(array) : 0;
     if (n > SECONDS_OF_DAY)
-        return fail(reading, NULL, "slices", error);
+        return set_bad_value(reading, NULL, "slices", error);
     for (guint i = 0; i < n; i++) {
         JsonNode *element = json_array_get_element(array, i);
         if (json_node_get_value_type(element) != G_TYPE_INT64 || json_node_get_int(element) < 0 ||
             json_node_get_int(element) >= SECONDS_OF_DAY)
-            return fail(reading, NULL, "slices", error);
+            return set_bad_value(reading, NULL, "slices", error);
         const uint32_t second = (uint32_t)json_node_get_int(element);
         g_array_append_val(run->slices, second);
     }
     if (n > 0)
-        qsort(run->slices->data, n, sizeof(uint32_t), compare_seconds);
+        qsort(run->slices->data, n, sizeof(uint32_t), uprof_compare_u32);
     return true;
 }
 
@@ -350,7 +343,7 @@ check_kind(const Reading *reading, GError **error)
     JsonNode *version = uprof_json_member(reading->root, "version", G_TYPE_INT64);
 
     if (!format || strcmp(json_node_get_string(format), "virt-uprof-run") != 0 || !version)
-        return uprof_json_fail(reading->name, "is no sidecar of virt-uprof", error);
+        return uprof_json_fail(reading->name, "is not a sidecar of virt-uprof", error);
     return json_node_get_int(version) == UPROF_SIDECAR_VERSION ||
            uprof_json_fail(reading->name, "is of another version of virt-uprof", error);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * symbol-priv.h - what all symbol files have in common
+ * symbol-priv.h - rules for names that hold in all formats of symbol files
  */
 #pragma once
 
@@ -9,9 +9,9 @@
 #include "uprof/symbol.h"
 
 /*
- * Strips "@VERSION" and cuts what is too long. Returns: whether this is a name
- * that people gave to something; local labels and the marks between code and
- * data on ARM (AAELF64, "Mapping symbols") are not.
+ * Strips "@VERSION" and truncates long names.
+ * Returns: false for empty names, local labels of the assembler, and the mapping symbols that
+ * separate code from data on ARM (AAELF64, "Mapping symbols")
  */
 static inline bool
 trim_symbol_name(UprofSlice *name)

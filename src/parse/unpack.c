@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "uprof/unpack.h"
+#include "unpack-priv.h"
+
+#include "uprof/error.h"
 
 #include <lzma.h>
 #include <zlib.h>
 
-#include "uprof/error.h"
-
 enum {
     STEP_BYTES = 64 * 1024,
-    /* of a zlib stream: a match of 258 bytes takes two bits (zlib, "Maximum Compression Factor") */
+    /* 258 bytes can be packed into two bits (zlib, "Maximum Compression Factor") */
     ZLIB_RATIO_MAX = 1032,
 };
 
 static bool
-fail(const char *name, GError **error, const char *why)
+set_bad_data(const char *name, GError **error, const char *why)
 {
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA, "%s: packed data: %s", name, why);
     return false;
@@ -24,19 +24,19 @@ describe_lzma(lzma_ret ret)
 {
     switch (ret) {
     case LZMA_MEMLIMIT_ERROR:
-        return "it wants too much memory";
+        return "unpacking needs too much memory";
     case LZMA_MEM_ERROR:
-        return "no memory";
+        return "out of memory";
     case LZMA_FORMAT_ERROR:
-        return "it is no .xz file";
+        return "not an .xz file";
     case LZMA_BUF_ERROR:
-        return "it is cut";
+        return "truncated";
     default:
-        return "it is damaged";
+        return "damaged";
     }
 }
 
-/* @bytes: grows with what comes out, so that a lie about its size costs nothing */
+/* @bytes: grows with the output, so that a false size in the file costs no memory */
 static bool
 run_xz(lzma_stream *stream, const char *name, size_t max, GByteArray *bytes, GError **error)
 {
@@ -48,13 +48,13 @@ run_xz(lzma_stream *stream, const char *name, size_t max, GByteArray *bytes, GEr
         stream->avail_out = bytes->len - len;
         const lzma_ret ret = lzma_code(stream, LZMA_FINISH);
         if (stream->total_out > max)
-            return fail(name, error, "it is too large");
+            return set_bad_data(name, error, "too large");
         if (ret == LZMA_STREAM_END) {
             g_byte_array_set_size(bytes, (guint)stream->total_out);
             return true;
         }
         if (ret != LZMA_OK)
-            return fail(name, error, describe_lzma(ret));
+            return set_bad_data(name, error, describe_lzma(ret));
     }
 }
 
@@ -68,7 +68,7 @@ uprof_unpack_xz(UprofSlice packed, const char *name, size_t max, GError **error)
     const lzma_ret ret =
         lzma_stream_decoder(&stream, UPROF_UNPACK_XZ_MEMORY_MAX, LZMA_CONCATENATED);
     if (ret != LZMA_OK) {
-        fail(name, error, describe_lzma(ret));
+        set_bad_data(name, error, describe_lzma(ret));
         return NULL;
     }
     stream.next_in = packed.data;
@@ -83,10 +83,10 @@ uprof_unpack_zlib(UprofSlice packed, const char *name, uint64_t len, GError **er
 {
     if (len > UPROF_UNPACK_BYTES_MAX || packed.len > UPROF_UNPACK_BYTES_MAX ||
         len / ZLIB_RATIO_MAX > packed.len) {
-        fail(name, error, "it is too large");
+        set_bad_data(name, error, "too large");
         return NULL;
     }
-    /* room for one byte more, which must not come */
+    /* one extra byte shows an output that is too long */
     g_autoptr(GByteArray) bytes = g_byte_array_new();
     g_byte_array_set_size(bytes, (guint)len + 1);
     z_stream stream = { .next_in = (Bytef *)packed.data,
@@ -95,13 +95,13 @@ uprof_unpack_zlib(UprofSlice packed, const char *name, uint64_t len, GError **er
                         .avail_out = (uInt)len + 1 };
 
     if (inflateInit(&stream) != Z_OK) {
-        fail(name, error, "no memory");
+        set_bad_data(name, error, "out of memory");
         return NULL;
     }
     const int ret = inflate(&stream, Z_FINISH);
     inflateEnd(&stream);
     if (ret != Z_STREAM_END || stream.total_out != len) {
-        fail(name, error, "it is damaged, or not as long as it says");
+        set_bad_data(name, error, "damaged, or not as long as declared");
         return NULL;
     }
     g_byte_array_set_size(bytes, (guint)len);

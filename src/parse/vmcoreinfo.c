@@ -8,61 +8,27 @@
 
 /*
  * text = { key "=" value "\n" }
- * key  = "OSRELEASE" | "BUILD-ID" | "KERNELOFFSET" | WHAT "(" name ")" | others
+ * key  = "OSRELEASE" | "BUILD-ID" | others
  *
- * In printable ASCII.
+ * All bytes are printable ASCII.
  */
 
 struct _UprofVmcoreinfo {
     char *text;
     size_t len;
-    char *release;  /* clean */
-    char *build_id; /* NULL: is not said */
+    char *release;  /* without control characters */
+    char *build_id; /* NULL: the text has none */
 };
 
-/* clang-format off */
-static const struct {
-    const char *before; /* the name */
-    const char *behind;
-    unsigned base;
-} kinds[UPROF_VMCOREINFO_N_KINDS] = {
-    [UPROF_VMCOREINFO_KERNEL_OFFSET] = { "KERNELOFFSET", "",  16 },
-    [UPROF_VMCOREINFO_SYMBOL]        = { "SYMBOL(",      ")", 16 },
-    [UPROF_VMCOREINFO_NUMBER]        = { "NUMBER(",      ")", 10 },
-    [UPROF_VMCOREINFO_SIZE]          = { "SIZE(",        ")", 10 },
-    [UPROF_VMCOREINFO_OFFSET]        = { "OFFSET(",      ")", 10 },
-    [UPROF_VMCOREINFO_LENGTH]        = { "LENGTH(",      ")", 10 },
-};
-/* clang-format on */
-
-static UprofSlice
-skip(UprofSlice slice, size_t len)
-{
-    uprof_slice_sub(slice, len, slice.len - len, &slice);
-    return slice;
-}
-
-/* Whether @key is @before @name @behind */
+/* @value: (out): of the first line that has @key */
 static bool
-is_key(UprofSlice key, const char *before, const char *name, const char *behind)
-{
-    if (!uprof_slice_starts(key, before))
-        return false;
-    key = skip(key, strlen(before));
-    if (!uprof_slice_starts(key, name))
-        return false;
-    return uprof_slice_is(skip(key, strlen(name)), behind);
-}
-
-static bool
-find_value(UprofSlice text, const char *before, const char *name, const char *behind,
-           UprofSlice *value)
+find_value(UprofSlice text, const char *key, UprofSlice *value)
 {
     UprofScan scan = { .name = "VMCOREINFO", .rest = text };
-    UprofSlice line, key;
+    UprofSlice line, its_key;
 
     while (uprof_scan_line(&scan, &line))
-        if (uprof_slice_split(line, '=', &key, value) && is_key(key, before, name, behind))
+        if (uprof_slice_split(line, '=', &its_key, value) && uprof_slice_is(its_key, key))
             return true;
     return false;
 }
@@ -86,7 +52,7 @@ check_lines(UprofSlice text, GError **error)
 
     while (uprof_scan_line(&scan, &line)) {
         if (!is_printable(line))
-            return uprof_scan_fail(&scan, error, "bytes that are no text");
+            return uprof_scan_fail(&scan, error, "bytes that are not text");
         if (!uprof_slice_split(line, '=', &key, &value) || key.len == 0)
             return uprof_scan_fail(&scan, error, "no KEY=VALUE");
     }
@@ -99,21 +65,21 @@ take_release(UprofVmcoreinfo *info, GError **error)
     const UprofScan scan = { .name = "VMCOREINFO" };
     UprofSlice value;
 
-    if (!find_value((UprofSlice){ info->text, info->len }, "OSRELEASE", "", "", &value) ||
-        value.len == 0 || value.len > UPROF_VMCOREINFO_RELEASE_BYTES_MAX)
+    if (!find_value((UprofSlice){ info->text, info->len }, "OSRELEASE", &value) || value.len == 0 ||
+        value.len > UPROF_VMCOREINFO_RELEASE_BYTES_MAX)
         return uprof_scan_fail(&scan, error, "no OSRELEASE");
     info->release = uprof_text_clean(value);
     return true;
 }
 
-/* What is none is not said: nothing is to fail for that. */
+/* Ignores a bad build-id, because a kernel without one is usable too. */
 static void
 take_build_id(UprofVmcoreinfo *info)
 {
     UprofSlice value;
 
-    if (!find_value((UprofSlice){ info->text, info->len }, "BUILD-ID", "", "", &value) ||
-        value.len == 0 || value.len > 2 * UPROF_VMCOREINFO_BUILD_ID_BYTES_MAX || value.len % 2 != 0)
+    if (!find_value((UprofSlice){ info->text, info->len }, "BUILD-ID", &value) || value.len == 0 ||
+        value.len > 2 * UPROF_VMCOREINFO_BUILD_ID_BYTES_MAX || value.len % 2 != 0)
         return;
     const char *digits = value.data;
     for (size_t i = 0; i < value.len; i++)
@@ -164,32 +130,4 @@ const char *
 uprof_vmcoreinfo_build_id(const UprofVmcoreinfo *info)
 {
     return info->build_id;
-}
-
-/* Some numbers are written with their base, and any may be negative. */
-static bool
-to_number(UprofSlice text, unsigned base, uint64_t *value)
-{
-    const bool is_negative = base == 10 && uprof_slice_starts(text, "-");
-    const bool has_base = base == 10 && uprof_slice_starts(text, "0x");
-    const UprofSlice digits = skip(text, is_negative ? 1 : has_base ? 2 : 0);
-    const uint64_t max = is_negative ? (uint64_t)INT64_MAX + 1 : UINT64_MAX;
-    uint64_t found;
-
-    if (!uprof_slice_to_uint(digits, has_base ? 16 : base, 0, max, &found))
-        return false;
-    *value = is_negative ? -found : found;
-    return true;
-}
-
-bool
-uprof_vmcoreinfo_find(const UprofVmcoreinfo *info, UprofVmcoreinfoKind kind, const char *name,
-                      uint64_t *value)
-{
-    const UprofSlice text = { info->text, info->len };
-    UprofSlice found;
-
-    g_assert(kind < UPROF_VMCOREINFO_N_KINDS && !name == !kinds[kind].behind[0]);
-    return find_value(text, kinds[kind].before, name ? name : "", kinds[kind].behind, &found) &&
-           to_number(found, kinds[kind].base, value);
 }

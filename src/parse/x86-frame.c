@@ -6,26 +6,22 @@
 #include "uprof/x86-insn.h"
 
 enum {
-    ROUNDS = 8, /* over the code, while jumps back bring news */
+    ROUNDS = 8, /* over the code, as long as jumps back change states */
     ROWS_MAX = 2048,
     DEPTH_MAX = 16 * 1024 * 1024,
 };
 
-/**
- * State: before an instruction
- * @depth: bytes from the stack pointer up to the CFA; 0: not known
- * @base: bytes from the frame pointer up to the CFA; 0: it has nothing to do with it
- * @saved: bytes from the slot of the caller's frame pointer up to the CFA; 0: none
- * @is_own: the frame pointer is no more the caller's
- * @is_zero: it is 0
- */
+/** State: what is known before an instruction */
 typedef struct {
     bool is_known;
-    bool is_own, is_zero;
-    int32_t depth, base, saved;
+    bool is_own;   /* the frame pointer does not have the caller's value any more */
+    bool is_zero;  /* the frame pointer is 0 */
+    int32_t depth; /* bytes from the stack pointer up to the CFA; 0: unknown */
+    int32_t base;  /* bytes from the frame pointer up to the CFA; 0: unrelated */
+    int32_t saved; /* bytes from the saved frame pointer up to the CFA; 0: not saved */
 } State;
 
-/* From the byte at @at on, until the next one. */
+/** Row: the answer from the byte at @at up to the next row */
 typedef struct {
     uint16_t at;
     bool is_known;
@@ -37,21 +33,18 @@ struct _UprofX86Frames {
     GArray *rows;
 };
 
-/**
- * Walk:
- * @states: by the byte where the instruction begins
- * @table: before a jump through a table, if there is one
- */
+/** Walk: one function while its code is followed */
 typedef struct {
-    UprofSlice code;
-    int32_t word;
-    State states[UPROF_X86_FRAME_BYTES_MAX];
-    State table;
-    bool has_news;
+    UprofSlice code;                         /* borrowed */
+    int32_t word;                            /* bytes */
+    State states[UPROF_X86_FRAME_BYTES_MAX]; /* before the instruction at each byte */
+    State table;                             /* before jumps through a table */
+    bool has_changed;                        /* in this round */
 } Walk;
 
 G_STATIC_ASSERT(UPROF_X86_FRAME_BYTES_MAX <= UINT16_MAX);
 
+/* @by: bytes that are added to the stack pointer */
 static void
 move_sp(State *state, int64_t by)
 {
@@ -62,7 +55,7 @@ move_sp(State *state, int64_t by)
 }
 
 static void
-push(State *state, int32_t word, uint8_t reg)
+push_word(State *state, int32_t word, uint8_t reg)
 {
     move_sp(state, -word);
     if (reg == UPROF_X86_INSN_FP && !state->is_own && state->saved == 0)
@@ -70,7 +63,7 @@ push(State *state, int32_t word, uint8_t reg)
 }
 
 static void
-pop(State *state, int32_t word, uint8_t reg)
+pop_word(State *state, int32_t word, uint8_t reg)
 {
     if (reg == UPROF_X86_INSN_FP) {
         state->is_own = state->saved == 0 || state->depth != state->saved;
@@ -91,9 +84,9 @@ save_fp(State *state, int32_t at)
         state->saved = (int32_t)saved;
 }
 
-/* One pointer becomes the other and @value. */
+/* Returns: offset to the CFA of a pointer that becomes the other pointer + @value; 0: unknown */
 static int32_t
-copy(int32_t from, int32_t value)
+derive_offset(int32_t from, int32_t value)
 {
     const int64_t to = (int64_t)from - value;
 
@@ -101,27 +94,27 @@ copy(int32_t from, int32_t value)
 }
 
 static void
-apply(State *state, const UprofX86Insn *insn, int32_t word)
+apply_insn(State *state, const UprofX86Insn *insn, int32_t word)
 {
     switch (insn->kind) {
     case UPROF_X86_PUSH:
-        push(state, word, insn->reg);
+        push_word(state, word, insn->reg);
         break;
     case UPROF_X86_POP:
-        pop(state, word, insn->reg);
+        pop_word(state, word, insn->reg);
         break;
     case UPROF_X86_LEAVE:
         state->depth = state->base;
-        pop(state, word, UPROF_X86_INSN_FP);
+        pop_word(state, word, UPROF_X86_INSN_FP);
         break;
     case UPROF_X86_MOVE_SP:
         move_sp(state, insn->value);
         break;
     case UPROF_X86_SP_FROM_FP:
-        state->depth = copy(state->base, insn->value);
+        state->depth = derive_offset(state->base, insn->value);
         break;
     case UPROF_X86_FP_FROM_SP:
-        state->base = copy(state->depth, insn->value);
+        state->base = derive_offset(state->depth, insn->value);
         state->is_own = true;
         state->is_zero = false;
         break;
@@ -142,9 +135,9 @@ apply(State *state, const UprofX86Insn *insn, int32_t word)
     }
 }
 
-/* @other: what else is so at the same place. Returns: whether less is known than before */
+/* @other: another possible state at the same instruction. Returns: true if less is known than before */
 static bool
-merge(State *state, const State *other)
+merge_state(State *state, const State *other)
 {
     const State before = *state;
 
@@ -153,7 +146,7 @@ merge(State *state, const State *other)
     if (state->base != other->base)
         state->base = 0;
     if (state->is_own != other->is_own || state->saved != other->saved) {
-        /* in one of them it cannot be had */
+        /* one of the two states has lost the frame pointer */
         state->is_own = true;
         state->saved = 0;
     }
@@ -163,65 +156,65 @@ merge(State *state, const State *other)
            state->is_zero != before.is_zero;
 }
 
-/* @state: also holds before the instruction at @at */
+/* @state: another possible state before the instruction at @at */
 static void
-reach(Walk *walk, size_t at, const State *state)
+reach_insn(Walk *walk, size_t at, const State *state)
 {
     State *here = &walk->states[at];
 
     if (!here->is_known) {
         *here = *state;
-        walk->has_news = true;
-    } else if (merge(here, state)) {
-        walk->has_news = true;
+        walk->has_changed = true;
+    } else if (merge_state(here, state)) {
+        walk->has_changed = true;
     }
 }
 
-/* @to: may be anywhere; what is outside of the function is none of ours */
+/* @to: may lie outside of the function, which is ignored */
 static void
-jump(Walk *walk, int64_t to, const State *state)
+follow_jump(Walk *walk, int64_t to, const State *state)
 {
     if (to >= 0 && (uint64_t)to < walk->code.len)
-        reach(walk, (size_t)to, state);
+        reach_insn(walk, (size_t)to, state);
 }
 
-/* Returns: whether the next instruction is reached from this one; @state becomes what it finds */
+/* @state: (inout): becomes the state after @insn. Returns: true if the next instruction may run then */
 static bool
-follow(Walk *walk, size_t end, const UprofX86Insn *insn, State *state)
+follow_insn(Walk *walk, size_t end, const UprofX86Insn *insn, State *state)
 {
     switch (insn->kind) {
     case UPROF_X86_BRANCH:
-        jump(walk, (int64_t)end + insn->value, state);
+        follow_jump(walk, (int64_t)end + insn->value, state);
         return true;
     case UPROF_X86_JUMP:
-        jump(walk, (int64_t)end + insn->value, state);
+        follow_jump(walk, (int64_t)end + insn->value, state);
         return false;
     case UPROF_X86_JUMP_ANY:
         if (!walk->table.is_known)
             walk->table = *state;
         else
-            merge(&walk->table, state);
+            merge_state(&walk->table, state);
         return false;
     case UPROF_X86_RETURN:
         return false;
     case UPROF_X86_CALL:
-        /* of the next instruction: how 32-bit code finds out where it is */
+        /* a call of the next instruction: 32-bit code finds its own address this way */
         if (insn->value == 0 && insn->len == 5)
-            push(state, walk->word, UPROF_X86_REG_NONE);
+            push_word(state, walk->word, UPROF_X86_REG_NONE);
         return true;
     default:
-        apply(state, insn, walk->word);
+        apply_insn(state, insn, walk->word);
         return true;
     }
 }
 
 /*
- * One instruction after the other, with what those before say, or those that
- * jump here. Behind one that goes elsewhere nothing is known, or else what a
- * table's jump found, if @use_table.
+ * Walks over all instructions. The state before an instruction comes from the instruction
+ * before and from jumps. After an unconditional jump or a return the state is unknown, or is
+ * that of jumps through a table, if @use_table.
  */
 static void
-sweep(Walk *walk, bool use_table)
+walk_code(Walk *walk, bool use_table)
 {
     const uint8_t *bytes = walk->code.data;
     State state = { 0 };
@@ -236,18 +229,18 @@ sweep(Walk *walk, bool use_table)
         if (!here->is_known && !state.is_known && use_table)
             state = walk->table;
         if (state.is_known)
-            reach(walk, at, &state);
+            reach_insn(walk, at, &state);
         state = *here;
         at += insn.len;
-        if (state.is_known && !follow(walk, at, &insn, &state))
+        if (state.is_known && !follow_insn(walk, at, &insn, &state))
             state.is_known = false;
     }
 }
 
 static bool
-describe(const State *state, UprofX86Frame *frame)
+describe_frame(const State *state, UprofX86Frame *frame)
 {
-    /* what is not kept for a caller has none */
+    /* a frame pointer that is set to 0 without being saved belongs to no caller */
     const bool is_root = state->is_zero && state->saved == 0;
 
     if (state->base == 0 && state->depth == 0 && !is_root)
@@ -265,7 +258,7 @@ describe(const State *state, UprofX86Frame *frame)
 }
 
 static bool
-is_same(const Row *one, const Row *other)
+is_same_row(const Row *one, const Row *other)
 {
     const UprofX86Frame *a = &one->frame, *b = &other->frame;
 
@@ -274,18 +267,18 @@ is_same(const Row *one, const Row *other)
                                a->cfa == b->cfa && a->fp == b->fp && a->saved == b->saved));
 }
 
-/* The last one there is room for knows nothing: it is of all that follows. */
+/* If the table is full, the last row says that the rest is unknown. */
 static void
 add_row(GArray *rows, const Row *row)
 {
     const Row last = { .at = row->at };
 
     if (rows->len < ROWS_MAX &&
-        (rows->len == 0 || !is_same(&g_array_index(rows, Row, rows->len - 1), row)))
+        (rows->len == 0 || !is_same_row(&g_array_index(rows, Row, rows->len - 1), row)))
         g_array_append_vals(rows, rows->len == ROWS_MAX - 1 ? &last : row, 1);
 }
 
-/* An instruction's row is that of all its bytes, but for those where another one begins. */
+/* The row of an instruction holds for all its bytes, up to a byte where another instruction begins. */
 static GArray *
 list_rows(const Walk *walk)
 {
@@ -299,7 +292,7 @@ list_rows(const Walk *walk)
         UprofX86Insn insn;
         if (walk->states[at].is_known) {
             const bool is_insn = uprof_x86_insn(rest, (unsigned)walk->word, &insn);
-            row.is_known = is_insn && describe(&walk->states[at], &row.frame);
+            row.is_known = is_insn && describe_frame(&walk->states[at], &row.frame);
             end = at + (is_insn ? insn.len : 1);
         } else if (at < end) {
             continue;
@@ -324,7 +317,7 @@ find_row(const GArray *rows, size_t at)
     return low > 0 ? &g_array_index(rows, Row, low - 1) : NULL;
 }
 
-/* Returns: the rows of @first, and where these know nothing those of @second */
+/* Returns: the rows of @first, and those of @second where @first is unknown */
 static GArray *
 join_rows(const GArray *first, const GArray *second)
 {
@@ -346,14 +339,14 @@ join_rows(const GArray *first, const GArray *second)
     return rows;
 }
 
-/* Returns: whether it was understood to the end */
+/* Returns: false if states still change in the last round */
 static bool
-follow_all(Walk *walk, unsigned *rounds, bool use_table)
+repeat_walk(Walk *walk, unsigned *rounds, bool use_table)
 {
     for (; *rounds < ROUNDS; ++*rounds) {
-        walk->has_news = false;
-        sweep(walk, use_table);
-        if (!walk->has_news)
+        walk->has_changed = false;
+        walk_code(walk, use_table);
+        if (!walk->has_changed)
             return true;
     }
     return false;
@@ -377,12 +370,12 @@ uprof_x86_frames_new(UprofSlice code, unsigned word_bytes)
     walk->word = (int32_t)word_bytes;
     walk->table.is_known = false;
     walk->states[0] = (State){ .is_known = true, .depth = walk->word };
-    if (!follow_all(walk, &rounds, false)) {
+    if (!repeat_walk(walk, &rounds, false)) {
         frames->rows = g_array_new(FALSE, FALSE, sizeof(Row));
         return frames;
     }
     frames->rows = list_rows(walk);
-    if (walk->table.is_known && follow_all(walk, &rounds, true)) {
+    if (walk->table.is_known && repeat_walk(walk, &rounds, true)) {
         g_autoptr(GArray) first = frames->rows, second = list_rows(walk);
         frames->rows = join_rows(first, second);
     }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/x86-insn.h"
 
-#include <string.h>
-
 enum {
     SP = UPROF_X86_INSN_SP,
     FP = UPROF_X86_INSN_FP,
@@ -12,13 +10,63 @@ enum {
     REX_W = 8,
 };
 
-/* What follows an opcode: M, a ModR/M byte; B, W and Z, an immediate of 8, 16, or
- * 16 or 32 bits by operand size; J, a jump's distance like Z; V, like Z, but of 64
- * bits with REX.W; O, an address; F, a far pointer; T, ModR/M, and an immediate
- * by its register field (TEST); P, a prefix or an escape; '.', nothing; '-', there
- * is no such instruction; '3', only in 32-bit code, with nothing. Letters in small
- * are ModR/M and that. */
-static const char one_byte[256] =
+/*
+ * Two tables for each opcode map, in the order of the opcodes, 16 in a row: what follows the
+ * opcode in memory, and what the instruction does to registers and to the flow of control.
+ */
+
+/** Form: what follows an opcode */
+typedef enum {
+    FORM_NONE = '.',     /* nothing */
+    FORM_INVALID = '-',  /* there is no such instruction */
+    FORM_PREFIX = 'P',   /* a prefix or an escape */
+    FORM_ONLY_32 = '3',  /* valid in 32-bit code only; nothing, but a byte for AAM and AAD */
+    FORM_MODRM = 'M',    /* a ModR/M byte */
+    FORM_MODRM_8 = 'b',  /* a ModR/M byte and an immediate of 8 bits */
+    FORM_MODRM_Z = 'z',  /* a ModR/M byte and an immediate like FORM_Z */
+    FORM_TEST = 'T',     /* a ModR/M byte; TEST, by its register field, has an immediate too */
+    FORM_8 = 'B',        /* an immediate of 8 bits */
+    FORM_16 = 'W',       /* an immediate of 16 bits */
+    FORM_Z = 'Z',        /* an immediate of 16 or 32 bits, by operand size */
+    FORM_V = 'V',        /* like FORM_Z, but of 64 bits with REX.W */
+    FORM_ENTER = 'X',    /* immediates of 16 and 8 bits */
+    FORM_DISTANCE = 'J', /* a distance: 32 bits in 64-bit code, else like FORM_Z */
+    FORM_ADDRESS = 'O',  /* an address, by address size */
+    FORM_FAR = 'F',      /* a far pointer; valid in 32-bit code only */
+} Form;
+
+/**
+ * Effect: what an instruction does
+ *
+ * "Byte" effects write 8 bits of a register.
+ */
+typedef enum {
+    EFFECT_NONE = '.', /* changes neither pointer, and the next instruction follows */
+    WRITE_REG = 'r',   /* writes the register of ModR/M's register field */
+    WRITE_RM = 'm',    /* writes the operand of ModR/M, a register or memory */
+    WRITE_BOTH = 'x',  /* both of them */
+    WRITE_REG_BYTE = 'R',
+    WRITE_RM_BYTE = 'M',
+    WRITE_BOTH_BYTES = 'X',
+    WRITE_LOW = 'l', /* writes the register that the low three bits of the opcode name */
+    WRITE_LOW_BYTE = 'L',
+    SUBTRACT = '0', /* SUB and XOR, which make a register zero */
+    PUSH_LOW = 'p', /* pushes the register of the low three bits */
+    POP_LOW = 'q',
+    PUSH_OTHER = 'P', /* pushes flags, a segment register or an immediate */
+    POP_OTHER = 'Q',
+    LOSE_SP = 's', /* moves the stack pointer by an amount that is not decoded */
+    LEAVE = 'v',
+    CALL = 'C',
+    JUMP = 'J',
+    JUMP_FAR = 'F',
+    BRANCH = 'B',
+    RETURN = 'E',  /* nothing that follows is run */
+    SPECIAL = '*', /* see apply_special_effect() */
+} Effect;
+
+/* clang-format off */
+static const char one_byte_forms[256] =
     /*  0123456789abcdef */
     "MMMMBZ33MMMMBZ3P" /* 0 */
     "MMMMBZ33MMMMBZ33" /* 1 */
@@ -37,50 +85,89 @@ static const char one_byte[256] =
     "BBBBBBBBJJFB...." /* e */
     "P.PP..TT......MM" /* f */;
 
-static const char two_bytes[256] = "MMMM-.....-.-M.b" /* 0 */
-                                   "MMMMMMMMMMMMMMMM" /* 1 */
-                                   "MMMM----MMMMMMMM" /* 2 */
-                                   "......-.P-P-----" /* 3 */
-                                   "MMMMMMMMMMMMMMMM" /* 4 */
-                                   "MMMMMMMMMMMMMMMM" /* 5 */
-                                   "MMMMMMMMMMMMMMMM" /* 6 */
-                                   "bbbbMMM.MMMMMMMM" /* 7 */
-                                   "JJJJJJJJJJJJJJJJ" /* 8 */
-                                   "MMMMMMMMMMMMMMMM" /* 9 */
-                                   "...MbM--...MbMMM" /* a */
-                                   "MMMMMMMMMMbMMMMM" /* b */
-                                   "MMbMbbbM........" /* c */
-                                   "MMMMMMMMMMMMMMMM" /* d */
-                                   "MMMMMMMMMMMMMMMM" /* e */
-                                   "MMMMMMMMMMMMMMMM" /* f */;
+/* Rows 0 to 3 are ADD, OR, ADC, SBB, AND, SUB, XOR and CMP, and segments in 32-bit code. */
+static const char one_byte_effects[256] =
+    /*  0123456789abcdef */
+    "MmRr..PQMmRr..P." /* 0 */
+    "MmRr..PQMmRr..PQ" /* 1 */
+    "MmRr....M0R0...." /* 2 */
+    "M0R0............" /* 3 */
+    "llllllllllllllll" /* 4: INC and DEC, in 32-bit code */
+    "ppppppppqqqqqqqq" /* 5: PUSH, POP */
+    "*s.r....PrPr...." /* 6: PUSHA, POPA, MOVSXD, PUSH, IMUL */
+    "BBBBBBBBBBBBBBBB" /* 7 */
+    "****..XxM*R*.*.*" /* 8: arithmetic, TEST, XCHG, MOV, LEA, POP */
+    ".lllllll....PQ.." /* 9: XCHG, PUSHF, POPF */
+    "................" /* a */
+    "LLLLLLLLllllllll" /* b: MOV */
+    "MmEE..MmsvEE...E" /* c: shifts, RET, MOV, ENTER, LEAVE, IRET */
+    "MmMm............" /* d: shifts */
+    "BBBB....CJFJ...." /* e: LOOP, JRCXZ, CALL, JMP */
+    "......**......M*" /* f: NOT, NEG; INC, DEC, CALL, JMP, PUSH */;
 
-/* The opcode maps; those behind 0F 38 and 0F 3A are as regular as VEX's. */
+static const char two_byte_forms[256] =
+    /*  0123456789abcdef */
+    "MMMM-.....-.-M.b" /* 0 */
+    "MMMMMMMMMMMMMMMM" /* 1 */
+    "MMMM----MMMMMMMM" /* 2 */
+    "......-.P-P-----" /* 3 */
+    "MMMMMMMMMMMMMMMM" /* 4 */
+    "MMMMMMMMMMMMMMMM" /* 5 */
+    "MMMMMMMMMMMMMMMM" /* 6 */
+    "bbbbMMM.MMMMMMMM" /* 7 */
+    "JJJJJJJJJJJJJJJJ" /* 8 */
+    "MMMMMMMMMMMMMMMM" /* 9 */
+    "...MbM--...MbMMM" /* a */
+    "MMMMMMMMMMbMMMMM" /* b */
+    "MMbMbbbM........" /* c */
+    "MMMMMMMMMMMMMMMM" /* d */
+    "MMMMMMMMMMMMMMMM" /* e */
+    "MMMMMMMMMMMMMMMM" /* f */;
+
+static const char two_byte_effects[256] =
+    /*  0123456789abcdef */
+    "mmrr...E...E...." /* 0: SLDT, SMSW, LAR, LSL, SYSRET, UD2 */
+    "..............m." /* 1: RDSSP */
+    "mm..........rr.." /* 2: MOV of control and debug registers, CVTT, CVT */
+    ".....E.........." /* 3: SYSEXIT */
+    "rrrrrrrrrrrrrrrr" /* 4: CMOV */
+    "r..............." /* 5: MOVMSK */
+    "................" /* 6 */
+    "..............m." /* 7: MOVD */
+    "BBBBBBBBBBBBBBBB" /* 8 */
+    "MMMMMMMMMMMMMMMM" /* 9: SET */
+    "PQ..mm..PQ.mmmmr" /* a: FS and GS, SHLD, BTS, SHRD, RDFSBASE, IMUL */
+    "Mm.m..rrr.mmrrrr" /* b: CMPXCHG, BTR, MOVZX, POPCNT, BTC, BSF, BSR, MOVSX */
+    "Xx...r.mllllllll" /* c: XADD, PEXTRW, RDRAND, BSWAP */
+    ".......r........" /* d: PMOVMSKB */
+    "................" /* e */
+    "................" /* f */;
+/* clang-format on */
+
+/* The opcode maps. All opcodes of 0F 38 have one form, and all opcodes of 0F 3A another one. */
 typedef enum { MAP_ONE, MAP_0F, MAP_0F38, MAP_0F3A, MAP_OTHER } Map;
 
-/**
- * Decoder: what is known of the instruction so far
- * @base: register that a memory operand adds @disp to, and nothing else
- */
+/** Decoder: what is known of the instruction so far */
 typedef struct {
-    UprofSlice code;
-    size_t at;
+    UprofSlice code; /* borrowed */
+    size_t at;       /* of the next byte in @code */
     bool is_64bit;
     bool is_vector; /* VEX, EVEX */
     bool has_evex;
-    bool has_16bit_operands, has_other_addresses;
-    uint8_t second; /* of a vector instruction: its other source, which is a result of some */
+    bool has_16bit_operands;
+    bool has_other_addresses; /* of the other address size, by prefix 67 */
+    uint8_t second;           /* VEX.vvvv: another source; some instructions write the register */
     uint8_t rex;
     Map map;
     uint8_t opcode;
-    bool has_modrm;
-    uint8_t mode, reg, rm;
-    uint8_t base;
+    uint8_t mode, reg, rm; /* fields of ModR/M, with the bits of REX */
+    uint8_t base;          /* a memory operand is this register + @disp; NO_BASE: any other sum */
     int32_t disp;
     int64_t immediate;
 } Decoder;
 
 static bool
-take(Decoder *decoder, uint8_t *byte)
+take_byte(Decoder *decoder, uint8_t *byte)
 {
     if (decoder->at >= decoder->code.len || decoder->at >= UPROF_X86_INSN_BYTES_MAX)
         return false;
@@ -88,7 +175,7 @@ take(Decoder *decoder, uint8_t *byte)
     return true;
 }
 
-/* A signed number. */
+/* Takes a signed number of @len bytes. */
 static bool
 take_number(Decoder *decoder, unsigned len, int64_t *value)
 {
@@ -96,7 +183,7 @@ take_number(Decoder *decoder, unsigned len, int64_t *value)
     uint8_t byte;
 
     for (unsigned i = 0; i < len; i++) {
-        if (!take(decoder, &byte))
+        if (!take_byte(decoder, &byte))
             return false;
         number |= (uint64_t)byte << (8 * i);
     }
@@ -106,12 +193,12 @@ take_number(Decoder *decoder, unsigned len, int64_t *value)
     return true;
 }
 
-/* Behind the prefixes, of which the last byte read was not one. */
+/* Takes all prefixes. @byte: the first byte after them */
 static bool
 take_prefixes(Decoder *decoder, uint8_t *byte)
 {
     for (;;) {
-        if (!take(decoder, byte))
+        if (!take_byte(decoder, byte))
             return false;
         switch (*byte) {
         case 0x66:
@@ -134,7 +221,7 @@ take_prefixes(Decoder *decoder, uint8_t *byte)
             if (!decoder->is_64bit || (*byte & 0xf0) != 0x40)
                 return true;
             decoder->rex = *byte;
-            return take(decoder, byte);
+            return take_byte(decoder, byte);
         }
     }
 }
@@ -145,7 +232,7 @@ take_vex(Decoder *decoder, uint8_t escape)
     uint8_t map = 1, byte;
 
     if (escape != 0xc5) {
-        if (!take(decoder, &map))
+        if (!take_byte(decoder, &map))
             return false;
         decoder->rex = (uint8_t)((map & 0x80 ? 0 : REX_R) | (map & 0x20 ? 0 : REX_B));
         map &= escape == 0x62 ? 7 : 31;
@@ -153,23 +240,32 @@ take_vex(Decoder *decoder, uint8_t escape)
     decoder->is_vector = true;
     decoder->has_evex = escape == 0x62;
     decoder->map = map == 1 ? MAP_0F : map == 2 ? MAP_0F38 : map == 3 ? MAP_0F3A : MAP_OTHER;
-    /* the register is stored with its bits the other way round, as are the upper ones of others */
-    if (map == 0 || !take(decoder, &byte))
+    /* the prefix inverts this register number, and the upper bits of the other register numbers */
+    if (map == 0 || !take_byte(decoder, &byte))
         return false;
     decoder->second = ~byte >> 3 & 15;
     if (escape == 0xc5)
         decoder->rex = byte & 0x80 ? 0 : REX_R;
-    /* the last of EVEX's three bytes says nothing about general registers */
-    if (decoder->has_evex && !take(decoder, &byte))
+    /* the last byte of EVEX says nothing about general registers */
+    if (decoder->has_evex && !take_byte(decoder, &byte))
         return false;
-    return take(decoder, &decoder->opcode);
+    return take_byte(decoder, &decoder->opcode);
 }
 
-/* C4, C5 and 62 are VEX and EVEX in 64-bit code, or where a ModR/M byte would name registers. */
+static bool
+is_vector_escape(uint8_t byte)
+{
+    return byte == 0xc4 || byte == 0xc5 || byte == 0x62;
+}
+
+/*
+ * In 32-bit code the bytes that begin VEX and EVEX are also LES, LDS and BOUND. Those have
+ * only memory operands, so a ModR/M byte that would name a register means VEX or EVEX.
+ */
 static bool
 is_vex(const Decoder *decoder, uint8_t byte)
 {
-    if (byte != 0xc4 && byte != 0xc5 && byte != 0x62)
+    if (!is_vector_escape(byte))
         return false;
     return decoder->is_64bit || (decoder->at < decoder->code.len &&
                                  ((const uint8_t *)decoder->code.data)[decoder->at] >= 0xc0);
@@ -188,12 +284,12 @@ take_opcode(Decoder *decoder)
     if (byte != 0x0f)
         return true;
     decoder->map = MAP_0F;
-    if (!take(decoder, &decoder->opcode))
+    if (!take_byte(decoder, &decoder->opcode))
         return false;
     if (decoder->opcode != 0x38 && decoder->opcode != 0x3a)
         return true;
     decoder->map = decoder->opcode == 0x38 ? MAP_0F38 : MAP_0F3A;
-    return take(decoder, &decoder->opcode);
+    return take_byte(decoder, &decoder->opcode);
 }
 
 static bool
@@ -203,31 +299,27 @@ take_modrm(Decoder *decoder)
     bool has_index = false;
     int64_t disp = 0;
 
-    if (!take(decoder, &byte))
+    if (!take_byte(decoder, &byte))
         return false;
-    decoder->has_modrm = true;
     decoder->mode = byte >> 6;
     decoder->reg = (byte >> 3 & 7) | (decoder->rex & REX_R ? 8 : 0);
     decoder->rm = (byte & 7) | (decoder->rex & REX_B ? 8 : 0);
     decoder->base = NO_BASE;
     if (decoder->mode == 3)
         return true;
-    /* 16-bit addresses are of another form */
+    /* 16-bit addresses have another encoding, which is not supported */
     if (decoder->has_other_addresses && !decoder->is_64bit)
         return false;
     base = byte & 7;
     if (base == 4) {
-        if (!take(decoder, &sib))
+        if (!take_byte(decoder, &sib))
             return false;
         base = sib & 7;
         has_index = (sib >> 3 & 7) != 4;
     }
     const bool is_absolute = decoder->mode == 0 && base == 5;
-    if (!take_number(decoder,
-                     decoder->mode == 1                  ? 1
-                     : decoder->mode == 2 || is_absolute ? 4
-                                                         : 0,
-                     &disp))
+    const unsigned disp_bytes = decoder->mode == 1 ? 1 : decoder->mode == 2 || is_absolute ? 4 : 0;
+    if (!take_number(decoder, disp_bytes, &disp))
         return false;
     if (!is_absolute && !has_index && !(decoder->rex & REX_B))
         decoder->base = base;
@@ -235,142 +327,182 @@ take_modrm(Decoder *decoder)
     return true;
 }
 
-static char
+static Form
 find_form(const Decoder *decoder)
 {
     switch (decoder->map) {
     case MAP_ONE:
-        return one_byte[decoder->opcode];
+        return one_byte_forms[decoder->opcode];
     case MAP_0F:
-        return two_bytes[decoder->opcode];
+        return two_byte_forms[decoder->opcode];
     case MAP_0F3A:
-        return 'b';
+        return FORM_MODRM_8;
     default:
-        return 'M';
+        return FORM_MODRM;
     }
 }
 
-/* F6 and F7 have an immediate if they are TEST. */
+static bool
+has_modrm(Form form)
+{
+    return form == FORM_MODRM || form == FORM_MODRM_8 || form == FORM_MODRM_Z || form == FORM_TEST;
+}
+
+static bool
+is_only_in_32bit(Form form)
+{
+    return form == FORM_ONLY_32 || form == FORM_FAR;
+}
+
+/* F6 and F7 have an immediate if they are TEST. @z: bytes of a FORM_Z */
 static unsigned
-test_bytes(const Decoder *decoder, unsigned z)
+count_test_bytes(const Decoder *decoder, unsigned z)
 {
     return (decoder->reg & 7) > 1 ? 0 : decoder->opcode == 0xf6 ? 1 : z;
+}
+
+/* Returns: bytes of the immediate */
+static unsigned
+count_immediate_bytes(const Decoder *decoder, Form form)
+{
+    const unsigned z = decoder->has_16bit_operands ? 2 : 4;
+
+    switch (form) {
+    case FORM_8:
+    case FORM_MODRM_8:
+        return 1;
+    case FORM_16:
+        return 2;
+    case FORM_ENTER:
+        return 3;
+    case FORM_Z:
+    case FORM_MODRM_Z:
+        return z;
+    case FORM_DISTANCE:
+        return decoder->is_64bit ? 4 : z;
+    case FORM_V:
+        return decoder->rex & REX_W ? 8 : z;
+    case FORM_ADDRESS:
+        return (decoder->is_64bit ? 8 : 4) / (decoder->has_other_addresses ? 2 : 1);
+    case FORM_FAR:
+        return z + 2;
+    case FORM_TEST:
+        return count_test_bytes(decoder, z);
+    case FORM_ONLY_32:
+        return decoder->opcode == 0xd4 || decoder->opcode == 0xd5; /* AAM, AAD */
+    default:
+        return 0;
+    }
 }
 
 static bool
 take_operands(Decoder *decoder)
 {
-    const unsigned z = decoder->has_16bit_operands ? 2 : 4;
-    const unsigned address = (decoder->is_64bit ? 8 : 4) / (decoder->has_other_addresses ? 2 : 1);
-    const char form = find_form(decoder);
-    unsigned len = 0;
+    const Form form = find_form(decoder);
 
-    if (strchr("MTbz", form) && !take_modrm(decoder))
+    if (form == FORM_INVALID || (is_only_in_32bit(form) && decoder->is_64bit))
         return false;
-    switch (form) {
-    case 'M':
-    case '.':
-        break;
-    case 'b':
-    case 'B':
-        len = 1;
-        break;
-    case 'W':
-        len = 2;
-        break;
-    case 'X':
-        len = 3; /* ENTER */
-        break;
-    case 'z':
-    case 'Z':
-        len = z;
-        break;
-    case 'J':
-        len = decoder->is_64bit ? 4 : z;
-        break;
-    case 'V':
-        len = decoder->rex & REX_W ? 8 : z;
-        break;
-    case 'O':
-        len = address;
-        break;
-    case 'F':
-        if (decoder->is_64bit)
-            return false;
-        len = z + 2;
-        break;
-    case 'T':
-        len = test_bytes(decoder, z);
-        break;
-    case '3':
-        if (decoder->is_64bit)
-            return false;
-        /* AAM, AAD */
-        len = decoder->opcode == 0xd4 || decoder->opcode == 0xd5;
-        break;
-    case 'P':
-        /* an escape that is an instruction of its own in 32-bit code: LES, LDS, BOUND */
-        return strchr("\xc4\xc5\x62", decoder->opcode) && take_modrm(decoder);
-    default:
+    /* the escapes of VEX and EVEX are LES, LDS and BOUND in 32-bit code */
+    if (form == FORM_PREFIX)
+        return is_vector_escape(decoder->opcode) && take_modrm(decoder);
+    if (has_modrm(form) && !take_modrm(decoder))
         return false;
-    }
-    return take_number(decoder, len, &decoder->immediate);
+    return take_number(decoder, count_immediate_bytes(decoder, form), &decoder->immediate);
 }
 
-/* Returns: what becomes of it when register @reg is written */
+/* Returns: what happens to the two pointers when the instruction writes register @reg */
 static UprofX86Kind
-lose(unsigned reg)
+write_reg(unsigned reg)
 {
     return reg == SP ? UPROF_X86_SP_LOST : reg == FP ? UPROF_X86_FP_LOST : UPROF_X86_OTHER;
 }
 
-/* ... when the operand is, which may be memory. */
 static UprofX86Kind
-lose_operand(const Decoder *decoder)
+write_rm(const Decoder *decoder)
 {
-    return decoder->mode == 3 ? lose(decoder->rm) : UPROF_X86_OTHER;
+    return decoder->mode == 3 ? write_reg(decoder->rm) : UPROF_X86_OTHER;
+}
+
+/* Byte registers 4 and 5 are parts of SP and FP with REX, and AH and CH without. */
+static UprofX86Kind
+write_byte_reg(const Decoder *decoder, unsigned reg)
+{
+    return decoder->rex ? write_reg(reg) : UPROF_X86_OTHER;
+}
+
+static UprofX86Kind
+write_byte_rm(const Decoder *decoder)
+{
+    return decoder->mode == 3 ? write_byte_reg(decoder, decoder->rm) : UPROF_X86_OTHER;
+}
+
+/* Returns: @one, if the instruction changes a pointer by it, else @other */
+static UprofX86Kind
+choose_change(UprofX86Kind one, UprofX86Kind other)
+{
+    return one != UPROF_X86_OTHER ? one : other;
 }
 
 static bool
-is_whole_word(const Decoder *decoder)
+is_full_width(const Decoder *decoder)
 {
     return decoder->is_64bit ? decoder->rex & REX_W : !decoder->has_16bit_operands;
 }
 
-/* Register @to becomes @from; both whole. */
+/* An operand of 16 bits moves the stack pointer by 2 bytes, which no caller expects. */
 static UprofX86Kind
-move(const Decoder *decoder, unsigned to, unsigned from)
+check_stack_width(const Decoder *decoder, UprofX86Kind kind)
 {
-    if (!is_whole_word(decoder))
-        return lose(to);
-    if (to == FP && from == SP)
-        return UPROF_X86_FP_FROM_SP;
-    if (to == SP && from == FP)
-        return UPROF_X86_SP_FROM_FP;
-    return lose(to);
+    return decoder->has_16bit_operands ? UPROF_X86_SP_LOST : kind;
 }
 
-/* 80 to 83: arithmetics with an immediate, by the register field */
+/* Register @to becomes @from. */
 static UprofX86Kind
-arithmetics(const Decoder *decoder, int32_t *value)
+move_reg(const Decoder *decoder, unsigned to, unsigned from)
+{
+    if (is_full_width(decoder) && to == FP && from == SP)
+        return UPROF_X86_FP_FROM_SP;
+    if (is_full_width(decoder) && to == SP && from == FP)
+        return UPROF_X86_SP_FROM_FP;
+    return write_reg(to);
+}
+
+/* 89: register to operand */
+static UprofX86Kind
+store_reg(const Decoder *decoder, UprofX86Insn *insn)
+{
+    if (decoder->mode == 3)
+        return move_reg(decoder, decoder->rm, decoder->reg);
+    if (decoder->reg != FP || decoder->base != SP || !is_full_width(decoder))
+        return UPROF_X86_OTHER;
+    insn->value = decoder->disp;
+    return UPROF_X86_SAVE_FP;
+}
+
+/* 80 to 83: the register field names the operation */
+static UprofX86Kind
+apply_group_80(const Decoder *decoder, UprofX86Insn *insn)
 {
     enum { ADD = 0, SUB = 5, CMP = 7 };
-    const unsigned what = decoder->reg & 7;
+    const unsigned operation = decoder->reg & 7;
+    const bool is_byte = (decoder->opcode & 1) == 0;
 
-    if (what == CMP)
+    if (operation == CMP)
         return UPROF_X86_OTHER;
-    if (decoder->mode != 3 || decoder->rm != SP || !is_whole_word(decoder) ||
-        (what != ADD && what != SUB))
-        return lose_operand(decoder);
-    *value = (int32_t)(what == ADD ? decoder->immediate : -decoder->immediate);
+    if (is_byte)
+        return write_byte_rm(decoder);
+    if (decoder->mode != 3 || decoder->rm != SP || !is_full_width(decoder) ||
+        (operation != ADD && operation != SUB))
+        return write_rm(decoder);
+    insn->value = (int32_t)(operation == ADD ? decoder->immediate : -decoder->immediate);
     return UPROF_X86_MOVE_SP;
 }
 
 static UprofX86Kind
-load_address(const Decoder *decoder, int32_t *value)
+load_address(const Decoder *decoder, UprofX86Insn *insn)
 {
-    *value = decoder->disp;
-    if (is_whole_word(decoder) && !decoder->has_other_addresses) {
+    insn->value = decoder->disp;
+    if (is_full_width(decoder) && !decoder->has_other_addresses) {
         if (decoder->reg == SP && decoder->base == SP)
             return UPROF_X86_MOVE_SP;
         if (decoder->reg == SP && decoder->base == FP)
@@ -378,17 +510,36 @@ load_address(const Decoder *decoder, int32_t *value)
         if (decoder->reg == FP && decoder->base == SP)
             return UPROF_X86_FP_FROM_SP;
     }
-    return lose(decoder->reg);
+    return write_reg(decoder->reg);
 }
 
-/* FF: by the register field */
 static UprofX86Kind
-group_ff(const Decoder *decoder, uint8_t *reg)
+pop_rm(const Decoder *decoder, UprofX86Insn *insn)
+{
+    insn->reg = decoder->mode == 3 ? decoder->rm : UPROF_X86_REG_NONE;
+    return insn->reg == SP ? UPROF_X86_SP_LOST : check_stack_width(decoder, UPROF_X86_POP);
+}
+
+/* F6 and F7: of TEST, NOT, NEG and the multiplications only NOT and NEG write the operand. */
+static UprofX86Kind
+apply_group_f6(const Decoder *decoder)
+{
+    enum { NOT = 2, NEG = 3 };
+    const unsigned operation = decoder->reg & 7;
+
+    if (operation != NOT && operation != NEG)
+        return UPROF_X86_OTHER;
+    return decoder->opcode == 0xf6 ? write_byte_rm(decoder) : write_rm(decoder);
+}
+
+/* FF: the register field names the operation */
+static UprofX86Kind
+apply_group_ff(const Decoder *decoder, UprofX86Insn *insn)
 {
     switch (decoder->reg & 7) {
     case 0: /* INC */
     case 1: /* DEC */
-        return lose_operand(decoder);
+        return write_rm(decoder);
     case 2:
     case 3:
         return UPROF_X86_CALL;
@@ -396,291 +547,153 @@ group_ff(const Decoder *decoder, uint8_t *reg)
     case 5:
         return UPROF_X86_JUMP_ANY;
     case 6:
-        *reg = decoder->mode == 3 ? decoder->rm : UPROF_X86_REG_NONE;
-        return UPROF_X86_PUSH;
+        insn->reg = decoder->mode == 3 ? decoder->rm : UPROF_X86_REG_NONE;
+        return check_stack_width(decoder, UPROF_X86_PUSH);
     default:
         return UPROF_X86_OTHER;
     }
 }
 
+/* One-byte opcodes whose effect depends on more than the opcode. */
 static UprofX86Kind
-pushed(const Decoder *decoder, UprofX86Kind kind)
+apply_special_effect(const Decoder *decoder, UprofX86Insn *insn)
 {
-    return decoder->has_16bit_operands ? UPROF_X86_SP_LOST : kind;
-}
-
-/* Of eight bits: 4 and 5 are parts of the pointers only with REX, else of RAX and RCX. */
-static UprofX86Kind
-lose_byte(const Decoder *decoder, unsigned reg)
-{
-    return decoder->rex ? lose(reg) : UPROF_X86_OTHER;
-}
-
-static UprofX86Kind
-lose_byte_operand(const Decoder *decoder)
-{
-    return decoder->mode == 3 ? lose_byte(decoder, decoder->rm) : UPROF_X86_OTHER;
-}
-
-/* The worse of two. */
-static UprofX86Kind
-either(UprofX86Kind one, UprofX86Kind other)
-{
-    return one != UPROF_X86_OTHER ? one : other;
-}
-
-/* The first half of an eighth of the map: ADD, OR, ... XOR, CMP in four forms */
-static UprofX86Kind
-arithmetic_forms(const Decoder *decoder)
-{
-    enum { SUB = 5, XOR = 6, CMP = 7 };
-    const unsigned what = decoder->opcode >> 3;
-    const bool is_byte = (decoder->opcode & 1) == 0, to_reg = decoder->opcode & 2;
-
-    if (what == CMP)
-        return UPROF_X86_OTHER;
-    if (is_byte)
-        return to_reg ? lose_byte(decoder, decoder->reg) : lose_byte_operand(decoder);
-    if ((what == XOR || what == SUB) && decoder->mode == 3 && decoder->reg == FP &&
-        decoder->rm == FP && !decoder->has_16bit_operands)
-        return UPROF_X86_ZERO_FP;
-    return to_reg ? lose(decoder->reg) : lose_operand(decoder);
-}
-
-static UprofX86Kind
-classify_one_byte(const Decoder *decoder, UprofX86Insn *insn)
-{
-    const uint8_t opcode = decoder->opcode;
-    const uint8_t low = (uint8_t)((opcode & 7) | (decoder->rex & REX_B ? 8 : 0));
-
-    insn->value = (int32_t)decoder->immediate;
-    if (opcode < 0x40 && (opcode & 7) < 4)
-        return arithmetic_forms(decoder);
-    if (opcode < 0x40)
-        /* segments, in 32-bit code */
-        return (opcode & 7) == 6 ? pushed(decoder, UPROF_X86_PUSH)
-               : (opcode & 7) == 7
-                   ? opcode < 0x20 ? pushed(decoder, UPROF_X86_POP) : UPROF_X86_OTHER
-                   : UPROF_X86_OTHER;
-    switch (opcode & 0xf8) {
-    case 0x40: /* INC and DEC, in 32-bit code */
-    case 0x48:
-        return lose(opcode & 7);
-    case 0x50:
-        insn->reg = low;
-        return pushed(decoder, UPROF_X86_PUSH);
-    case 0x58:
-        insn->reg = low;
-        return low == SP ? UPROF_X86_SP_LOST : pushed(decoder, UPROF_X86_POP);
-    case 0x70:
-    case 0x78:
-        return UPROF_X86_BRANCH;
-    case 0xb0:
-        return lose_byte(decoder, low);
-    case 0xb8:
-        return lose(low);
-    case 0x90:
-        return opcode == 0x90 ? UPROF_X86_OTHER : lose(low);
-    default:
-        break;
-    }
-    switch (opcode) {
+    switch (decoder->opcode) {
     case 0x60: /* PUSHA */
         insn->value = -8 * 4;
-        return pushed(decoder, UPROF_X86_MOVE_SP);
-    case 0x61: /* POPA, which restores the frame pointer as well as all others */
-        return UPROF_X86_SP_LOST;
-    case 0x63:
-    case 0x69:
-    case 0x6b:
-        return lose(decoder->reg);
-    case 0x68:
-    case 0x6a:
-    case 0x9c: /* PUSHF */
-        return pushed(decoder, UPROF_X86_PUSH);
-    case 0x9d: /* POPF */
-        return pushed(decoder, UPROF_X86_POP);
+        return check_stack_width(decoder, UPROF_X86_MOVE_SP);
+    case 0x80:
     case 0x81:
-    case 0x83:
-        return arithmetics(decoder, &insn->value);
-    case 0x87: /* XCHG */
-        return either(lose(decoder->reg), lose_operand(decoder));
-    case 0x89:
-        if (decoder->mode == 3) {
-            insn->value = 0;
-            return move(decoder, decoder->rm, decoder->reg);
-        }
-        if (decoder->reg != FP || decoder->base != SP || !is_whole_word(decoder))
-            return UPROF_X86_OTHER;
-        insn->value = decoder->disp;
-        return UPROF_X86_SAVE_FP;
-    case 0x8b:
-        insn->value = 0;
-        return decoder->mode == 3 ? move(decoder, decoder->reg, decoder->rm) : lose(decoder->reg);
-    case 0x8d:
-        return load_address(decoder, &insn->value);
-    case 0x8f:
-        insn->reg = decoder->mode == 3 ? decoder->rm : UPROF_X86_REG_NONE;
-        return insn->reg == SP ? UPROF_X86_SP_LOST : pushed(decoder, UPROF_X86_POP);
-    case 0x80: /* arithmetics, by the register field; 7 is CMP */
     case 0x82:
-        return (decoder->reg & 7) == 7 ? UPROF_X86_OTHER : lose_byte_operand(decoder);
-    case 0x86: /* XCHG */
-        return either(lose_byte(decoder, decoder->reg), lose_byte_operand(decoder));
-    case 0x88:
-    case 0xc0:
-    case 0xc6:
-    case 0xd0:
-    case 0xd2:
-    case 0xfe:
-        return lose_byte_operand(decoder);
-    case 0x8a:
-        return lose_byte(decoder, decoder->reg);
+    case 0x83:
+        return apply_group_80(decoder, insn);
+    case 0x89:
+        return store_reg(decoder, insn);
+    case 0x8b:
+        return decoder->mode == 3 ? move_reg(decoder, decoder->reg, decoder->rm)
+                                  : write_reg(decoder->reg);
+    case 0x8d:
+        return load_address(decoder, insn);
+    case 0x8f:
+        return pop_rm(decoder, insn);
     case 0xf6:
-        return (decoder->reg & 7) == 2 || (decoder->reg & 7) == 3 ? lose_byte_operand(decoder)
-                                                                  : UPROF_X86_OTHER;
-    case 0xc1:
-    case 0xc7:
-    case 0xd1:
-    case 0xd3:
-        return lose_operand(decoder);
-    case 0xc2:
-    case 0xc3:
-    case 0xca:
-    case 0xcb:
-    case 0xcf:
-        return UPROF_X86_RETURN;
-    case 0xc8: /* ENTER */
-        return UPROF_X86_SP_LOST;
-    case 0xc9:
-        return UPROF_X86_LEAVE;
-    case 0xe0:
-    case 0xe1:
-    case 0xe2:
-    case 0xe3:
-        return UPROF_X86_BRANCH;
-    case 0xe8:
-        return UPROF_X86_CALL;
-    case 0xe9:
-    case 0xeb:
-        return UPROF_X86_JUMP;
-    case 0xea:
-        return UPROF_X86_JUMP_ANY;
     case 0xf7:
-        return (decoder->reg & 7) == 2 || (decoder->reg & 7) == 3 ? lose_operand(decoder)
-                                                                  : UPROF_X86_OTHER;
-    case 0xff: {
-        const UprofX86Kind kind = group_ff(decoder, &insn->reg);
-        insn->value = 0;
-        return kind == UPROF_X86_PUSH ? pushed(decoder, kind) : kind;
-    }
+        return apply_group_f6(decoder);
+    case 0xff:
+        return apply_group_ff(decoder, insn);
     default:
-        return UPROF_X86_OTHER;
+        g_assert_not_reached();
     }
 }
 
 static UprofX86Kind
-classify_0f(const Decoder *decoder, UprofX86Insn *insn)
+apply_subtraction(const Decoder *decoder)
 {
-    const uint8_t opcode = decoder->opcode;
+    const bool is_to_reg = decoder->opcode & 2;
 
-    insn->value = (int32_t)decoder->immediate;
-    switch (opcode & 0xf0) {
-    case 0x40: /* CMOV */
-        return lose(decoder->reg);
-    case 0x80:
-        return UPROF_X86_BRANCH;
-    case 0x90: /* SET */
-        return lose_byte_operand(decoder);
-    default:
-        break;
-    }
-    switch (opcode) {
-    case 0x07: /* SYSRET */
-    case 0x0b: /* UD2 */
-    case 0x35: /* SYSEXIT */
-        return UPROF_X86_RETURN;
-    case 0x02: /* LAR */
-    case 0x03: /* LSL */
-    case 0x2c: /* CVTT */
-    case 0x2d: /* CVT */
-    case 0x50: /* MOVMSK */
-    case 0xaf: /* IMUL */
-    case 0xb6: /* MOVZX */
-    case 0xb7:
-    case 0xb8: /* POPCNT */
-    case 0xbc: /* BSF */
-    case 0xbd: /* BSR */
-    case 0xbe: /* MOVSX */
-    case 0xbf:
-    case 0xd7: /* PMOVMSKB */
-        return lose(decoder->reg);
-    case 0x20: /* MOV of control and debug registers */
-    case 0x21:
-    case 0x7e: /* MOVD */
-    case 0xa4: /* SHLD */
-    case 0xa5:
-    case 0xab: /* BTS */
-    case 0xac: /* SHRD */
-    case 0xad:
-    case 0xb1: /* CMPXCHG */
-    case 0xb3: /* BTR */
-    case 0xba:
-    case 0xbb: /* BTC */
-        return lose_operand(decoder);
-    case 0xc1: /* XADD */
-        return either(lose(decoder->reg), lose_operand(decoder));
-    case 0xb0: /* CMPXCHG */
-        return lose_byte_operand(decoder);
-    case 0xc0: /* XADD */
-        return either(lose_byte(decoder, decoder->reg), lose_byte_operand(decoder));
-    case 0x00: /* SLDT, STR */
-    case 0x01: /* SMSW */
-    case 0x1e: /* RDSSP */
-    case 0xae: /* RDFSBASE, RDGSBASE */
-    case 0xc7: /* RDRAND, RDSEED, RDPID */
-        return lose_operand(decoder);
-    case 0xc5: /* PEXTRW */
-        return lose(decoder->reg);
-    case 0xa0: /* FS, GS */
-    case 0xa8:
-        return pushed(decoder, UPROF_X86_PUSH);
-    case 0xa1:
-    case 0xa9:
-        return pushed(decoder, UPROF_X86_POP);
-    case 0xcc: /* BSWAP */
-    case 0xcd:
-        return decoder->rex & REX_B ? UPROF_X86_OTHER : lose(opcode & 7);
-    default:
+    if (decoder->mode == 3 && decoder->reg == FP && decoder->rm == FP &&
+        !decoder->has_16bit_operands)
+        return UPROF_X86_ZERO_FP;
+    return is_to_reg ? write_reg(decoder->reg) : write_rm(decoder);
+}
+
+static UprofX86Kind
+apply_effect(const Decoder *decoder, Effect effect, UprofX86Insn *insn)
+{
+    const uint8_t low = (uint8_t)((decoder->opcode & 7) | (decoder->rex & REX_B ? 8 : 0));
+
+    switch (effect) {
+    case EFFECT_NONE:
         return UPROF_X86_OTHER;
+    case WRITE_REG:
+        return write_reg(decoder->reg);
+    case WRITE_RM:
+        return write_rm(decoder);
+    case WRITE_BOTH:
+        return choose_change(write_reg(decoder->reg), write_rm(decoder));
+    case WRITE_REG_BYTE:
+        return write_byte_reg(decoder, decoder->reg);
+    case WRITE_RM_BYTE:
+        return write_byte_rm(decoder);
+    case WRITE_BOTH_BYTES:
+        return choose_change(write_byte_reg(decoder, decoder->reg), write_byte_rm(decoder));
+    case WRITE_LOW:
+        return write_reg(low);
+    case WRITE_LOW_BYTE:
+        return write_byte_reg(decoder, low);
+    case SUBTRACT:
+        return apply_subtraction(decoder);
+    case PUSH_LOW:
+        insn->reg = low;
+        return check_stack_width(decoder, UPROF_X86_PUSH);
+    case POP_LOW:
+        insn->reg = low;
+        return low == SP ? UPROF_X86_SP_LOST : check_stack_width(decoder, UPROF_X86_POP);
+    case PUSH_OTHER:
+        return check_stack_width(decoder, UPROF_X86_PUSH);
+    case POP_OTHER:
+        return check_stack_width(decoder, UPROF_X86_POP);
+    case LOSE_SP:
+        return UPROF_X86_SP_LOST;
+    case LEAVE:
+        return UPROF_X86_LEAVE;
+    case CALL:
+        return UPROF_X86_CALL;
+    case JUMP:
+        return UPROF_X86_JUMP;
+    case JUMP_FAR:
+        return UPROF_X86_JUMP_ANY;
+    case BRANCH:
+        return UPROF_X86_BRANCH;
+    case RETURN:
+        return UPROF_X86_RETURN;
+    case SPECIAL:
+        return apply_special_effect(decoder, insn);
     }
+    g_assert_not_reached();
 }
 
 /*
- * Those behind 0F 38 and 0F 3A, and vector instructions: few of them have general
- * registers, and most of these as a result.
+ * Opcodes of the other maps, and of vector instructions, that can write a general register.
+ * Most of them write the register of one of three fields. Which field is not decoded.
  */
-static UprofX86Kind
-classify_others(const Decoder *decoder)
+static bool
+writes_general_reg(const Decoder *decoder)
 {
     const uint8_t opcode = decoder->opcode;
-    const UprofX86Kind all =
-        either(either(lose(decoder->reg), lose_operand(decoder)), lose(decoder->second));
 
     switch (decoder->map) {
-    case MAP_0F: /* KMOV, VMOVMSK, VPEXTRW, VPMOVMSKB, VMOVD, conversions to integers */
-        return strchr("\x2c\x2d\x50\x78\x79\x7e\x92\x93\xc5\xd7", opcode) && opcode
-                   ? all
-                   : UPROF_X86_OTHER;
-    case MAP_0F38: /* MOVBE, CRC32, ADX, and what of BMI has three operands */
-        return opcode >= 0xf0 ? all : UPROF_X86_OTHER;
+    case MAP_0F:
+        switch (opcode) {
+        case 0x50: /* VMOVMSK */
+        case 0x92: /* KMOV */
+        case 0x93:
+        case 0xc5: /* VPEXTRW */
+        case 0xd7: /* VPMOVMSKB */
+            return true;
+        default:
+            break;
+        }
+        G_GNUC_FALLTHROUGH;
+    case MAP_OTHER: /* half precision; VMOVD, VMOVW, and conversions to integers */
+        return opcode == 0x2c || opcode == 0x2d || opcode == 0x78 || opcode == 0x79 ||
+               opcode == 0x7e;
+    case MAP_0F38: /* MOVBE, CRC32, ADX, and the instructions of BMI with three operands */
+        return opcode >= 0xf0;
     case MAP_0F3A: /* PEXTR, EXTRACTPS, RORX */
-        return (opcode >= 0x14 && opcode <= 0x17) || opcode == 0xf0 ? all : UPROF_X86_OTHER;
-    case MAP_OTHER: /* of half-precision numbers: conversions to integers, VMOVW */
-        return strchr("\x2c\x2d\x78\x79\x7e", opcode) && opcode ? all : UPROF_X86_OTHER;
+        return (opcode >= 0x14 && opcode <= 0x17) || opcode == 0xf0;
     default:
-        return UPROF_X86_OTHER;
+        return false;
     }
+}
+
+static UprofX86Kind
+classify_rare_insn(const Decoder *decoder)
+{
+    if (!writes_general_reg(decoder))
+        return UPROF_X86_OTHER;
+    return choose_change(choose_change(write_reg(decoder->reg), write_rm(decoder)),
+                         write_reg(decoder->second));
 }
 
 bool
@@ -691,11 +704,12 @@ uprof_x86_insn(UprofSlice code, unsigned word_bytes, UprofX86Insn *insn)
     if (!take_opcode(&decoder) || !take_operands(&decoder))
         return false;
     *insn = (UprofX86Insn){ .len = (uint8_t)decoder.at, .reg = UPROF_X86_REG_NONE };
-    if (!decoder.is_vector && decoder.map == MAP_ONE)
-        insn->kind = classify_one_byte(&decoder, insn);
-    else if (!decoder.is_vector && decoder.map == MAP_0F)
-        insn->kind = classify_0f(&decoder, insn);
-    else
-        insn->kind = classify_others(&decoder);
+    if (decoder.is_vector || decoder.map > MAP_0F) {
+        insn->kind = classify_rare_insn(&decoder);
+        return true;
+    }
+    const char *effects = decoder.map == MAP_ONE ? one_byte_effects : two_byte_effects;
+    insn->value = (int32_t)decoder.immediate;
+    insn->kind = apply_effect(&decoder, effects[decoder.opcode], insn);
     return true;
 }

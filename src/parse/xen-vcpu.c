@@ -7,7 +7,8 @@
  * context  = 512 bytes of FPU, flags, user registers, traps, ..., control registers, ...
  * hvm cpu  = 512 bytes of FPU, registers, segments, ..., MSRs, ...
  *
- * At fixed places; numbers are little-endian. What is not in the tables below is not looked at.
+ * The fields have fixed offsets and are little-endian. Only the fields of the tables below are
+ * read.
  */
 
 /* Bits of the context's flags (arch-x86/xen.h) */
@@ -22,20 +23,20 @@
 
 #define FRAME_MASK UINT64_C(0x000ffffffffff000)
 
-/* What is taken from a context, whatever its width */
+/* The fields of a wide or narrow context that are read */
 typedef struct {
     uint64_t flags;
     uint64_t reg[UPROF_X86_N_REGS];
     uint64_t rflags;
     uint64_t cs;
-    uint64_t control[5]; /* CR0 to CR4; in place of CR1 the root of user mode */
-    uint64_t entry;      /* where events are taken; wide ones only */
+    uint64_t control[5]; /* CR0 to CR4; CR1 is the page-table root of user mode */
+    uint64_t entry;      /* entry point for events; wide contexts only */
 } Context;
 
 typedef struct {
     uint16_t at;
     uint8_t len;
-    size_t offset; /* in the struct that it goes to */
+    size_t offset; /* in the struct that gets the value */
 } Field;
 
 #define AT(type, member) G_STRUCT_OFFSET(type, member)
@@ -89,7 +90,7 @@ static const Field narrow_fields[] = {
     { 2732, 4, CONTROL(4)               },
 };
 
-/* What is taken from hvm_hw_cpu */
+/* The fields of hvm_hw_cpu that are read */
 typedef struct {
     uint64_t cr0, cr4, cs, cs_base, cs_attributes, ss_base, ss_attributes, tr, idt, gdt, efer;
 } HvmCpu;
@@ -138,8 +139,8 @@ read_number(const uint8_t *bytes, unsigned len)
 }
 
 /*
- * Reads each of @n @fields into @into, a struct of 64-bit numbers. Runs while the
- * guest stands still, and is short for that. Returns: false if one lies outside
+ * Reads @fields into a struct of 64-bit numbers. Runs while the guest is held, so it is short.
+ * Returns: false if a field lies outside @slice
  */
 static bool
 read_fields(UprofSlice slice, const Field *fields, size_t n, void *into)
@@ -191,16 +192,16 @@ read_context(UprofSlice slice, unsigned word_bytes, Context *context, GError **e
 
     *context = (Context){ 0 };
     if (slice.len != len)
-        return uprof_bytes_fail(&bytes, error, "%zu bytes in place of %zu", slice.len, len);
+        return uprof_bytes_fail(&bytes, error, "%zu bytes, not %zu", slice.len, len);
     if (!(is_wide ? read_fields(slice, wide_fields, G_N_ELEMENTS(wide_fields), context)
                   : read_fields(slice, narrow_fields, G_N_ELEMENTS(narrow_fields), context)))
         return fail_short(bytes.name, slice.len, error);
     return true;
 }
 
-/* What is the same for all guests. */
+/* Fills the registers that all types of guests share. */
 static void
-begin_regs(const Context *context, UprofRegs *regs)
+fill_common_regs(const Context *context, UprofRegs *regs)
 {
     *regs = (UprofRegs){ .flags = context->rflags };
     for (unsigned i = 0; i < UPROF_X86_N_REGS; i++)
@@ -229,12 +230,12 @@ uprof_xen_hvm_regs_parse(UprofSlice slice, const UprofXenHvmCpu *cpu, UprofRegs 
 
     if (!read_context(slice, 8, &context, error))
         return false;
-    begin_regs(&context, &found);
+    fill_common_regs(&context, &found);
     found.sys[UPROF_X86_EFER] = cpu->efer;
     found.sys[UPROF_X86_IDT] = cpu->idt;
     found.sys[UPROF_X86_GDT] = cpu->gdt;
     found.sys[UPROF_X86_TR] = cpu->tr;
-    /* in real mode a selector's low bits are part of an address */
+    /* in real mode the low bits of a selector are part of an address */
     if (found.sys[UPROF_X86_CR0] & UPROF_X86_CR0_PE)
         found.privilege = context.cs & 3;
     uprof_x86_finish_regs(&found, &cpu->segments);
@@ -244,9 +245,9 @@ uprof_xen_hvm_regs_parse(UprofSlice slice, const UprofXenHvmCpu *cpu, UprofRegs 
     return true;
 }
 
-/* The frame number of a 32-bit guest's root is rotated, so that 32 bits are enough for it. */
+/* CR3 of a 32-bit guest has the frame number rotated, so that the number fits into 32 bits. */
 static uint64_t
-narrow_root(uint64_t cr3)
+unpack_root(uint64_t cr3)
 {
     const uint32_t value = (uint32_t)cr3;
 
@@ -261,10 +262,10 @@ uprof_xen_pv_regs_parse(UprofSlice slice, unsigned word_bytes, UprofRegs *regs, 
 
     if (!read_context(slice, word_bytes, &context, error))
         return false;
-    begin_regs(&context, &found);
+    fill_common_regs(&context, &found);
     const bool in_kernel = context.flags & IN_KERNEL;
     const bool is_wide = word_bytes == 8;
-    /* with segments of its own choice a guest would have to be asked for their tables */
+    /* the context has no segment descriptors: assume flat segments, which guests use */
     const UprofX86Segments flat = {
         .cs_long = is_wide && context.cs != FLAT_USER_CS32,
         .cs_big = true,
@@ -276,7 +277,7 @@ uprof_xen_pv_regs_parse(UprofSlice slice, unsigned word_bytes, UprofRegs *regs, 
     found.sys[UPROF_X86_EFER] = UPROF_X86_EFER_NXE | (is_wide ? UPROF_X86_EFER_LMA : 0);
     found.sys[UPROF_X86_XEN_ENTRY] = context.entry;
     if (!is_wide)
-        found.sys[UPROF_X86_CR3] = narrow_root(context.control[3]);
+        found.sys[UPROF_X86_CR3] = unpack_root(context.control[3]);
     found.sys[UPROF_X86_XEN_ROOT] = found.sys[UPROF_X86_CR3];
     if (is_wide && !in_kernel && context.control[1] != 0)
         found.sys[UPROF_X86_CR3] = context.control[1] & FRAME_MASK;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/change.h"
 
+#include "uprof/sorted.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -11,10 +13,10 @@ const struct _UprofChangeLegend uprof_change_legends[UPROF_N_CHANGE_LEGENDS] = {
     { "r2", "more" },      { "r6", "much more" },
 };
 
-/* Points of share, in millionths, from which on a frame is in class 2, 3 and so on. */
+/* The smallest changes of classes 2, 3 and so on, in millionths of a share */
 static const int64_t class_limits[N_CLASSES - 1] = { 5000, 10000, 20000, 40000, 80000, 160000 };
 
-/* Doubles hold counts up to 2^53 exactly, and nothing that is printed comes from here. */
+/* Doubles are exact for counts up to 2^53, and none of these numbers is printed. */
 static bool
 is_beyond_chance(uint64_t a, uint64_t all_a, uint64_t b, uint64_t all_b)
 {
@@ -74,8 +76,8 @@ compare_old(gconstpointer a, gconstpointer b)
     const UprofTreeNode *other = *(const UprofTreeNode *const *)b;
 
     if (one->total[UPROF_OLD] != other->total[UPROF_OLD])
-        return one->total[UPROF_OLD] > other->total[UPROF_OLD] ? -1 : 1;
-    return one < other ? -1 : one > other;
+        return UPROF_COMPARE(other->total[UPROF_OLD], one->total[UPROF_OLD]);
+    return UPROF_COMPARE(one, other);
 }
 
 GPtrArray *
@@ -99,10 +101,9 @@ uprof_change_gone(const UprofTree *both, unsigned max)
     return gone;
 }
 
-/* A function that is on the stack already has been counted. */
 typedef struct {
     UprofChangeRow row;
-    unsigned n_open;
+    unsigned n_open; /* frames of the function on the current path; only the outermost counts */
 } Counted;
 
 static Counted *
@@ -144,9 +145,9 @@ compare_rows(gconstpointer a, gconstpointer b)
     const UprofChangeRow *one = a, *other = b;
 
     if (ABS(one->inclusive.ppm) != ABS(other->inclusive.ppm))
-        return ABS(one->inclusive.ppm) > ABS(other->inclusive.ppm) ? -1 : 1;
+        return UPROF_COMPARE(ABS(other->inclusive.ppm), ABS(one->inclusive.ppm));
     if (ABS(one->own.ppm) != ABS(other->own.ppm))
-        return ABS(one->own.ppm) > ABS(other->own.ppm) ? -1 : 1;
+        return UPROF_COMPARE(ABS(other->own.ppm), ABS(one->own.ppm));
     return strcmp(uprof_name_text(one->name), uprof_name_text(other->name));
 }
 

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/focus.h"
 
+#include "uprof/sorted.h"
+
+#include "profile-priv.h"
+
 #include <string.h>
 
-/* @stack: numbers the stacks, so that a call counts once in each */
 typedef struct {
     UprofProfileRow row;
-    uint64_t stack;
+    uint64_t stack; /* number of the last stack that was counted: each stack counts once */
 } Relative;
 
 typedef struct {
     UprofFocus *focus;
     const char *name;
     GHashTable *callers, *callees; /* UprofName -> Relative */
-    uint64_t stack;
-    unsigned first; /* frame that is no root */
+    uint64_t stack;                /* number of the current stack */
+    unsigned first;                /* index of the first frame below the root */
 } Focusing;
 
 static void
@@ -64,7 +67,7 @@ compare_rows(gconstpointer a, gconstpointer b)
     const UprofProfileRow *one = a, *other = b;
 
     if (one->total != other->total)
-        return one->total > other->total ? -1 : 1;
+        return UPROF_COMPARE(other->total, one->total);
     return strcmp(uprof_name_text(one->name), uprof_name_text(other->name));
 }
 

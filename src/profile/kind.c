@@ -21,7 +21,7 @@ static const struct {
 
 static const char *const markers[] = { "[unknown]", "[truncated]" };
 
-/* Beginnings of names of Linux: arch/x86/include/asm/idtentry.h, kernel/softirq.c,
+/* Prefixes of function names of Linux: arch/x86/include/asm/idtentry.h, kernel/softirq.c,
  * arch/arm64/kernel/entry-common.c, v6.1. */
 static const char *const interrupts[] = {
     "asm_sysvec_", "asm_common_interrupt", "sysvec_", "common_interrupt", "do_IRQ", "asm_exc_nmi",

@@ -2,16 +2,19 @@
 #include "uprof/processes.h"
 
 #include "uprof/kind.h"
+#include "uprof/sorted.h"
+
+#include "profile-priv.h"
 
 #include <string.h>
 
-/* Returns: the place of the process in the stack, perhaps @n: it has none */
+/* Returns: the index of the process in the stack; @n if there is none */
 static unsigned
 find_process(const UprofName *const *frames, unsigned n)
 {
     static const char cut[] = "[truncated]";
     uint32_t vcpu;
-    unsigned at = 1; /* what stands first is the domain, be it the profile's root or not */
+    unsigned at = 1; /* the first frame is the domain, even if the profile has no root */
 
     if (at < n && uprof_profile_level_is_vcpu(frames[at], &vcpu))
         at++;
@@ -20,7 +23,7 @@ find_process(const UprofName *const *frames, unsigned n)
     return MIN(at, n);
 }
 
-/* "0x1a2b", "[app+0x1a2b]" */
+/* Is @text an address, such as "0x1a2b" or "[app+0x1a2b]"? */
 static bool
 is_address(const char *text)
 {
@@ -31,8 +34,8 @@ is_address(const char *text)
 }
 
 /*
- * Until the guest's kernel is known stacks begin with a function. What could be a
- * task's name as well is taken for one: there are no others that tell.
+ * Before the guest's kernel is detected, stacks begin with a function. A function whose
+ * name could also be a task's name counts as a process, because nothing tells them apart.
  */
 static bool
 can_be_process(const UprofName *name)
@@ -51,7 +54,7 @@ is_kernel(const UprofName *name)
     return kind == UPROF_KIND_KERNEL || kind == UPROF_KIND_INTERRUPT;
 }
 
-/* The kernel is called and calls nobody: what it has a frame in ends in it. */
+/* The kernel does not call user code, so a stack with a kernel frame ends in the kernel. */
 static bool
 is_in_kernel(const UprofName *const *frames, unsigned from, unsigned n)
 {
@@ -83,7 +86,7 @@ uprof_processes_are_in(const UprofProfile *profile)
 
 typedef struct {
     const UprofName *unknown;
-    GHashTable *rows; /* of UprofProfileRow, by name */
+    GHashTable *rows; /* UprofName -> UprofProfileRow */
 } Count;
 
 static void
@@ -111,7 +114,7 @@ compare_rows(gconstpointer a, gconstpointer b)
     const UprofProfileRow *one = a, *other = b;
 
     if (one->total != other->total)
-        return one->total > other->total ? -1 : 1;
+        return UPROF_COMPARE(other->total, one->total);
     return strcmp(uprof_name_text(one->name), uprof_name_text(other->name));
 }
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "uprof/profile.h"
+#include "profile-priv.h"
 
 #include "uprof/scan.h"
+#include "uprof/sorted.h"
 
 #include <string.h>
 
 enum { NODES_PER_BLOCK = 1024 };
 
-/* A frame with everything above it; children are a list, found through `edges`. */
+/* A frame with all its callers. Its callees are a list, and `edges` finds one of them fast. */
 typedef struct Node Node;
 struct Node {
     const UprofName *name;
@@ -27,10 +28,10 @@ struct _UprofProfile {
     const UprofName *unknown;
     bool bounded;
     Node *first;       /* owned */
-    Node *root;        /* the first, or what all stacks begin with */
+    Node *root;        /* `first`, or the frame that all stacks begin with */
     GHashTable *edges; /* (parent, name) -> Node; nodes are their own keys */
-    GPtrArray *blocks; /* of nodes */
-    unsigned n_used;   /* nodes of the last block */
+    GPtrArray *blocks; /* arrays of nodes, owned */
+    unsigned n_used;   /* nodes used in the last block */
     GArray *timed;     /* (nullable): of Timed */
     uint64_t n_untimed;
     uint64_t total;
@@ -110,7 +111,7 @@ find_child(UprofProfile *profile, Node *parent, const UprofName *name, bool make
     return node;
 }
 
-/* Returns: (nullable): where the stack ends; NULL if it is new and may not be made */
+/* Returns: (nullable): the node of the leaf; NULL if the stack is new and exceeds a limit */
 static Node *
 find_stack(UprofProfile *profile, const UprofName *const *frames, unsigned n, bool make)
 {
@@ -210,7 +211,7 @@ uprof_profile_n_untimed(const UprofProfile *profile)
     return profile->n_untimed;
 }
 
-/* Root first. Returns: how many */
+/* Writes the frames root first. Returns: their number */
 static unsigned
 find_frames(const Node *node, const UprofName **frames)
 {
@@ -279,7 +280,7 @@ push_children(GPtrArray *todo, const Node *node)
         g_ptr_array_add(todo, child);
     if (todo->len - first > 1)
         qsort(todo->pdata + first, todo->len - first, sizeof(gpointer), compare_nodes);
-    /* the last pushed is visited first */
+    /* A stack visits the last node first, so the callees are reversed. */
     for (guint i = first, j = todo->len; i + 1 < j; i++) {
         gpointer swap = todo->pdata[--j];
         todo->pdata[j] = todo->pdata[i];
@@ -302,13 +303,12 @@ uprof_profile_walk(const UprofProfile *profile, UprofProfileVisit visit, void *d
     }
 }
 
-/** Mapping: @stacks: Node of @from -> Node of @to */
 typedef struct {
     const UprofProfile *from;
     UprofProfile *to;
     UprofProfileMap map;
     void *data;
-    GHashTable *stacks;
+    GHashTable *stacks; /* Node of @from -> Node of @to */
 } Mapping;
 
 static const Node *
@@ -360,7 +360,7 @@ uprof_profile_map(const UprofProfile *profile, UprofProfileMap map, void *data)
     mapping.to->n_untimed = profile->n_untimed;
     for (guint i = 0; i < profile->timed->len; i++) {
         Timed timed = g_array_index(profile->timed, Timed, i);
-        /* what only has times, and no weight */
+        /* ticks whose stacks have no weight */
         timed.stack = map_stack(&mapping, timed.stack, 0);
         g_array_append_val(mapping.to->timed, timed);
     }
@@ -391,11 +391,10 @@ uprof_profile_is_halt(const UprofName *const *frames, unsigned n)
     return n <= 2 || (n == 3 && uprof_profile_level_is_vcpu(frames[1], &vcpu));
 }
 
-/* @stack: numbers the stacks, so that a function counts once in each; @halted: (nullable) */
 typedef struct {
     GHashTable *rows; /* UprofName -> Counted */
-    unsigned first;   /* frame that is no root */
-    uint64_t stack;
+    unsigned first;   /* index of the first frame below the root */
+    uint64_t stack;   /* number of the current stack, so that a function counts once in it */
     uint64_t *halted;
 } Counting;
 
@@ -435,9 +434,9 @@ compare_rows(gconstpointer a, gconstpointer b)
     const UprofProfileRow *one = a, *other = b;
 
     if (one->self != other->self)
-        return one->self > other->self ? -1 : 1;
+        return UPROF_COMPARE(other->self, one->self);
     if (one->total != other->total)
-        return one->total > other->total ? -1 : 1;
+        return UPROF_COMPARE(other->total, one->total);
     return strcmp(uprof_name_text(one->name), uprof_name_text(other->name));
 }
 

@@ -36,7 +36,7 @@ append_node(UprofTree *tree, const UprofName *name, uint32_t parent)
     return at;
 }
 
-/* Totals and ends, from the last frame to the first: callees stand behind their callers. */
+/* Sums from the last frame to the first, because callees stand after their callers. */
 static void
 sum_up(UprofTree *tree)
 {
@@ -54,20 +54,19 @@ sum_up(UprofTree *tree)
     }
 }
 
-/* @path: nodes of the stack before, the first node first */
 typedef struct {
     UprofTree *tree;
-    uint32_t path[UPROF_PROFILE_DEPTH_MAX + 1];
+    uint32_t path[UPROF_PROFILE_DEPTH_MAX + 1]; /* nodes of the previous stack, root first */
     unsigned n;
 } Building;
 
-/* Stacks come sorted: what one shares with the one before is the beginning. */
+/* Stacks are sorted, so a stack shares only its first frames with the previous one. */
 static void
 add_stack(const UprofName *const *frames, unsigned n, uint64_t weight, void *data)
 {
     Building *building = data;
     UprofTree *tree = building->tree;
-    const unsigned first = tree->is_made_up ? 1 : 0; /* node of frames[0] in the path */
+    const unsigned first = tree->is_made_up ? 1 : 0; /* index of frames[0] in the path */
     unsigned same = 1;
 
     while (same < building->n && same - first < n &&
@@ -80,7 +79,7 @@ add_stack(const UprofName *const *frames, unsigned n, uint64_t weight, void *dat
 }
 
 static UprofTree *
-build(const UprofProfile *profile, const UprofName *root)
+build_tree(const UprofProfile *profile, const UprofName *root)
 {
     UprofNames *names = uprof_profile_names(profile);
     g_autofree Building *building = g_new0(Building, 1);
@@ -98,13 +97,13 @@ build(const UprofProfile *profile, const UprofName *root)
 UprofTree *
 uprof_tree_new(const UprofProfile *profile)
 {
-    return build(profile, uprof_profile_root(profile));
+    return build_tree(profile, uprof_profile_root(profile));
 }
 
 UprofTree *
 uprof_tree_new_rootless(const UprofProfile *profile)
 {
-    return build(profile, NULL);
+    return build_tree(profile, NULL);
 }
 
 bool
@@ -122,7 +121,7 @@ name_at(const UprofTree *tree, uint32_t at, uint32_t end)
     return at < end ? uprof_tree_node(tree, at)->name : NULL;
 }
 
-/* Which of two names comes first; both may, and one may be missing. */
+/* Compares names by byte order. A missing name (NULL) comes last. */
 static int
 compare_names(const UprofName *one, const UprofName *other)
 {
@@ -133,14 +132,14 @@ compare_names(const UprofName *one, const UprofName *other)
     return strcmp(uprof_name_text(one), uprof_name_text(other));
 }
 
-/* Where two trees are walked together; a side that has no such frame is at its end. */
+/* A position in two trees that are walked together. A side without the frame is at its end. */
 typedef struct {
     uint32_t at[UPROF_N_SIDES];
     uint32_t end[UPROF_N_SIDES];
     uint32_t parent;
 } Pair;
 
-/* The next callee that either side has; moves those sides on that have it. */
+/* Finds the next callee of either side, and moves each side that has it. */
 static bool
 take_callee(const UprofTree *const *sides, Pair *pair, UprofTree *both, Pair *below)
 {

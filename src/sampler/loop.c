@@ -3,27 +3,29 @@
 
 #include "uprof/clock.h"
 
+#include "sampler-priv.h"
+
 #include <sys/prctl.h>
 
 enum {
-    LOOK_MS = 20,         /* how late a stop or a newcomer may be noticed */
-    SETTLE_MS = 1,        /* how long a vCPU may stand still that stopped after its time */
-    TIMER_SLACK_NS = 1000 /* the kernel's own choice is 50 us */
+    CHECK_MS = 20,        /* how late a stop or a new sampler may be noticed */
+    LATE_STOP_MS = 1,     /* how long a vCPU that stopped too late may stand still */
+    TIMER_SLACK_NS = 1000 /* Linux's default is 50 us */
 };
 
 struct _UprofLoop {
     GThread *thread;
-    GMutex lock;         /* of all below */
-    GCond changed;       /* something was added, or given up */
-    GPtrArray *incoming; /* of UprofSampler, borrowed */
-    GPtrArray *samplers; /* likewise; changed by the loop's thread only */
+    GMutex lock;         /* guards all members below */
+    GCond changed;       /* a sampler was added or has ended, or is_ending was set */
+    GPtrArray *incoming; /* of UprofSampler, borrowed; not begun */
+    GPtrArray *samplers; /* of UprofSampler, borrowed; changed by the loop's thread only */
     bool is_ending;
-    bool must_renew; /* see below */
+    bool must_replace_thread; /* see run_threads() */
 };
 
-/* With the lock; without it meanwhile: what was not yet published may have to wait for room. */
+/* Called with the lock, which is released meanwhile: publishing may wait for free slots. */
 static void
-end_stopped(UprofLoop *loop)
+end_stopped_samplers(UprofLoop *loop)
 {
     const bool is_ending = loop->is_ending;
 
@@ -37,39 +39,58 @@ end_stopped(UprofLoop *loop)
     g_mutex_lock(&loop->lock);
 }
 
-/* Returns: whether there is anything left to do */
-static bool
-take_changes(UprofLoop *loop)
+/* Called with the lock, which is released while a sampler makes its trial holds. */
+static void
+begin_incoming(UprofLoop *loop)
 {
-    g_mutex_lock(&loop->lock);
     while (loop->incoming->len > 0) {
         UprofSampler *sampler = g_ptr_array_steal_index(loop->incoming, 0);
         g_ptr_array_add(loop->samplers, sampler);
         if (loop->is_ending)
-            uprof_sampler_stop(sampler); /* no trial for one that will take no sample */
+            uprof_sampler_stop(sampler); /* it takes no sample, so it needs no trial holds */
         g_mutex_unlock(&loop->lock);
         uprof_sampler_begin(sampler);
         g_mutex_lock(&loop->lock);
     }
-    end_stopped(loop);
+}
+
+/* Called with the lock. */
+static void
+remove_ended(UprofLoop *loop)
+{
     for (guint i = 0; i < loop->samplers->len;) {
         UprofSampler *sampler = g_ptr_array_index(loop->samplers, i);
         if (!uprof_sampler_has_ended(sampler)) {
             i++;
             continue;
         }
-        loop->must_renew |= !uprof_guest_settle(uprof_sampler_guest(sampler));
+        loop->must_replace_thread |= !uprof_guest_release_late(uprof_sampler_guest(sampler));
         g_ptr_array_remove_index(loop->samplers, i);
         g_cond_broadcast(&loop->changed);
     }
+}
+
+/* Returns: false if the loop has nothing more to do */
+static bool
+take_changes(UprofLoop *loop)
+{
+    g_mutex_lock(&loop->lock);
+    begin_incoming(loop);
+    end_stopped_samplers(loop);
+    remove_ended(loop);
     const bool any = loop->samplers->len > 0 || !loop->is_ending;
     g_mutex_unlock(&loop->lock);
     return any;
 }
 
-/* Returns: (nullable): the sampler that is due first; @from_ns: from when on it may be called */
+/*
+ * @at_ns: (out): when the sampler is due
+ * @from_ns: (out): the earliest time at which the sampler may be called
+ *
+ * Returns: (nullable): the sampler that is due first
+ */
 static UprofSampler *
-find_first(const UprofLoop *loop, uint64_t *at_ns, uint64_t *from_ns)
+find_first_sampler(const UprofLoop *loop, uint64_t *at_ns, uint64_t *from_ns)
 {
     UprofSampler *first = NULL;
 
@@ -87,14 +108,14 @@ find_first(const UprofLoop *loop, uint64_t *at_ns, uint64_t *from_ns)
     return first;
 }
 
-/* Returns: whether something has still to be let go */
+/* Returns: true if a vCPU that did not stop in time is still not released */
 static bool
-settle_all(const UprofLoop *loop)
+release_late_stops(const UprofLoop *loop)
 {
     bool any = false;
 
     for (guint i = 0; i < loop->samplers->len; i++)
-        any |= !uprof_guest_settle(uprof_sampler_guest(g_ptr_array_index(loop->samplers, i)));
+        any |= !uprof_guest_release_late(uprof_sampler_guest(g_ptr_array_index(loop->samplers, i)));
     return any;
 }
 
@@ -103,25 +124,25 @@ wait_for_change(UprofLoop *loop)
 {
     g_mutex_lock(&loop->lock);
     if (loop->incoming->len == 0 && !loop->is_ending)
-        g_cond_wait_until(&loop->changed, &loop->lock, g_get_monotonic_time() + LOOK_MS * 1000);
+        g_cond_wait_until(&loop->changed, &loop->lock, g_get_monotonic_time() + CHECK_MS * 1000);
     g_mutex_unlock(&loop->lock);
 }
 
-/* Waking up costs more than looking at a vCPU that sleeps: all that is due, or will be at once. */
+/* A wake-up is expensive, so this takes all samples that are due now or almost now. */
 static void
-tick_all(UprofLoop *loop, uint64_t look_ns)
+tick_due_samplers(UprofLoop *loop, uint64_t check_ns)
 {
     uint64_t at_ns, from_ns;
     UprofSampler *sampler;
 
     do {
-        sampler = find_first(loop, &at_ns, &from_ns);
+        sampler = find_first_sampler(loop, &at_ns, &from_ns);
         if (!sampler || uprof_clock_now_ns() < from_ns)
             return;
         uprof_sampler_tick(sampler);
-        /* what has come to a stop after its time stands still until then */
-        settle_all(loop);
-    } while (uprof_clock_now_ns() < look_ns);
+        /* a vCPU that has stopped too late stands still until then */
+        release_late_stops(loop);
+    } while (uprof_clock_now_ns() < check_ns);
 }
 
 static gpointer
@@ -130,39 +151,39 @@ run_loop(gpointer data)
     UprofLoop *loop = data;
 
     prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
-    loop->must_renew = false;
+    loop->must_replace_thread = false;
     for (;;) {
         uint64_t at_ns, from_ns;
-        if (!take_changes(loop) || loop->must_renew)
+        if (!take_changes(loop) || loop->must_replace_thread)
             return NULL;
-        /* what changes is not looked at at each of twenty thousand ticks a second */
-        const uint64_t look_ns = uprof_clock_now_ns() + LOOK_MS * UPROF_NS_PER_MS;
+        /* with twenty thousand ticks a second, not every tick may take the lock */
+        const uint64_t check_ns = uprof_clock_now_ns() + CHECK_MS * UPROF_NS_PER_MS;
         do {
-            const uint64_t until_ns =
-                settle_all(loop) ? uprof_clock_now_ns() + SETTLE_MS * UPROF_NS_PER_MS : look_ns;
-            if (!find_first(loop, &at_ns, &from_ns)) {
+            const uint64_t until_ns = release_late_stops(loop)
+                                          ? uprof_clock_now_ns() + LATE_STOP_MS * UPROF_NS_PER_MS
+                                          : check_ns;
+            if (!find_first_sampler(loop, &at_ns, &from_ns)) {
                 wait_for_change(loop);
                 break;
             }
             uprof_clock_sleep_until(MIN(at_ns, until_ns));
-            tick_all(loop, look_ns);
-        } while (uprof_clock_now_ns() < look_ns);
+            tick_due_samplers(loop, check_ns);
+        } while (uprof_clock_now_ns() < check_ns);
     }
 }
 
 /*
- * What a hold was given up on can be let go for good only by the end of the
- * thread that began it (ptrace(2): a tracer's end detaches). So the loop proper
- * runs in a thread that is replaced when that happens.
+ * A vCPU that never stops can be detached in one way only: its tracing thread must end
+ * (ptrace(2)). So the loop runs in a thread that is replaced when that is necessary.
  */
 static gpointer
-run_thread(gpointer data)
+run_threads(gpointer data)
 {
     UprofLoop *loop = data;
 
     do
         g_thread_join(g_thread_new("sampler", run_loop, loop));
-    while (loop->must_renew);
+    while (loop->must_replace_thread);
     return NULL;
 }
 
@@ -175,7 +196,7 @@ uprof_loop_new(void)
     g_cond_init(&loop->changed);
     loop->incoming = g_ptr_array_new();
     loop->samplers = g_ptr_array_new();
-    loop->thread = g_thread_new("loop", run_thread, loop);
+    loop->thread = g_thread_new("loop", run_threads, loop);
     return loop;
 }
 

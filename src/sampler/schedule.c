@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "uprof/schedule.h"
+#include "schedule-priv.h"
 
 #include "uprof/clock.h"
 
@@ -9,8 +9,8 @@ uprof_schedule_init(UprofSchedule *schedule, uint64_t start_ns, uint64_t rate_mh
     *schedule = (UprofSchedule){
         .start_ns = start_ns,
         .interval_ns = UPROF_NS_PER_S * 1000 / rate_mhz,
-        /* seeds that are neighbors must not be the same odd number; xorshift never leaves 0 */
-        .state = seed * UINT64_C(0x9e3779b97f4a7c15) | 1,
+        /* "| 1": xorshift never leaves 0. The product keeps neighboring seeds different. */
+        .random_state = seed * UINT64_C(0x9e3779b97f4a7c15) | 1,
     };
 }
 
@@ -25,20 +25,19 @@ next_random(uint64_t *state)
 }
 
 /*
- * A tick may lie anywhere in the interval around its place, and one for several intervals
- * anywhere in all of them. With less, what a guest does as often as it is sampled is met in
- * some of its phases only.
+ * A tick may be anywhere in its stride. With a smaller range, work that the guest repeats at
+ * the rate of sampling would be sampled in some of its phases only.
  */
 uint64_t
 uprof_schedule_take(UprofSchedule *schedule, uint64_t now_ns, uint64_t stride, uint64_t *missed)
 {
     const uint64_t interval_ns = schedule->interval_ns;
     const uint64_t span_ns = stride * interval_ns;
-    const uint64_t place_ns = schedule->start_ns + schedule->next * interval_ns;
-    uint64_t from_ns = place_ns - MIN(interval_ns / 2, place_ns);
+    const uint64_t grid_ns = schedule->start_ns + schedule->next * interval_ns;
+    uint64_t from_ns = grid_ns - MIN(interval_ns / 2, grid_ns);
 
     *missed = now_ns > from_ns ? (now_ns - from_ns) / span_ns : 0;
     from_ns += *missed * span_ns;
     schedule->next += (*missed + 1) * stride;
-    return from_ns + next_random(&schedule->state) % span_ns;
+    return from_ns + next_random(&schedule->random_state) % span_ns;
 }

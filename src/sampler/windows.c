@@ -1,50 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "uprof/windows.h"
+#include "windows-priv.h"
 
-/* So many short stacks in a row halve the window; each time that one is cut then, more. */
-enum { PATIENCE_FIRST = 400, PATIENCE_MAX = 16 * PATIENCE_FIRST };
-
-void
-uprof_window_size_init(UprofWindowSize *size)
-{
-    *size = (UprofWindowSize){
-        .wanted = UPROF_WINDOW_BYTES_FIRST,
-        .patience = PATIENCE_FIRST,
-    };
-}
-
-void
-uprof_window_size_learn(UprofWindowSize *size, bool was_cut, uint64_t used)
-{
-    const gint wanted = g_atomic_int_get(&size->wanted);
-
-    if (was_cut) {
-        size->short_stacks = 0;
-        size->patience = MIN(size->patience * 4, (unsigned)PATIENCE_MAX);
-        g_atomic_int_set(&size->wanted,
-                         CLAMP(wanted * 2, UPROF_WINDOW_BYTES_FIRST, UPROF_SNAPSHOT_BYTES_MAX));
-        return;
-    }
-    if (used * 2 >= (uint64_t)wanted) {
-        size->short_stacks = 0;
-        return;
-    }
-    if (++size->short_stacks >= size->patience && wanted > UPROF_WINDOW_BYTES_MIN) {
-        size->short_stacks = 0;
-        g_atomic_int_set(&size->wanted, wanted / 2);
-    }
-}
-
-/* What one sample's copies have in common. */
+/* The copies of one sample. */
 typedef struct {
-    UprofMem *mem;
-    const UprofLinks *links;
-    UprofSnapshot *snapshot;
-    size_t wanted; /* bytes of a stack */
-    size_t kept;   /* bytes that stacks must leave */
+    UprofMem *mem;           /* borrowed */
+    const UprofLinks *links; /* borrowed; NULL: only the stack is copied */
+    UprofSnapshot *snapshot; /* borrowed */
+    size_t wanted;           /* bytes of each stack */
+    size_t reserved;         /* bytes of the snapshot that stacks must leave free */
 } Copy;
 
-/* Returns: bytes copied from @gva on, by the page tables of @regs */
+/* Returns: how many bytes were copied from @gva on, by the page tables of @regs */
 static size_t
 copy_window(const Copy *copy, const UprofRegs *regs, uint64_t gva, size_t len)
 {
@@ -52,17 +18,17 @@ copy_window(const Copy *copy, const UprofRegs *regs, uint64_t gva, size_t len)
     const size_t room = uprof_snapshot_room(snapshot);
     const size_t offset = UPROF_SNAPSHOT_BYTES_MAX - room;
 
-    if (room <= copy->kept)
+    if (room <= copy->reserved)
         return 0;
     const size_t got = uprof_mem_copy(copy->mem, snapshot->vcpu, regs, gva,
-                                      snapshot->bytes + offset, MIN(len, room - copy->kept));
+                                      snapshot->bytes + offset, MIN(len, room - copy->reserved));
     if (got > 0)
         snapshot->windows[snapshot->n_windows++] =
             (UprofWindow){ .gva = gva, .offset = (uint32_t)offset, .len = (uint32_t)got };
     return got;
 }
 
-/* From a little below @sp on, up to @end, which is 0 where nobody knows it */
+/* Copies from a little below @sp up to @end; @end is 0 if unknown. */
 static void
 copy_stack(const Copy *copy, uint64_t sp, uint64_t end)
 {
@@ -73,7 +39,7 @@ copy_stack(const Copy *copy, uint64_t sp, uint64_t end)
 
     if (copy_window(copy, regs, sp - below, MIN(copy->wanted, left + MIN(below, ~left))) > below)
         return;
-    /* what lies below may be a guard page: begin with the page of the stack pointer */
+    /* the page below may be a guard page: begin with the page of the stack pointer */
     copy->snapshot->n_windows = n_windows;
     const uint64_t page = sp - sp % UPROF_PAGE_BYTES;
     copy_window(copy, regs, page, MIN(copy->wanted, left + MIN(sp - page, ~left)));
@@ -96,19 +62,19 @@ find_task_stack_end(const UprofLinks *links, uint64_t sp)
     return sp - sp % links->stack_bytes + links->stack_bytes;
 }
 
-/* Of a task whose kernel stack ends there: the stack that it had in user mode. */
+/* Copies the user stack of the task whose kernel stack ends at @end. */
 static void
 copy_user_stack(const Copy *copy, uint64_t end)
 {
     const UprofLinks *links = copy->links;
     const UprofRegs *regs = &copy->snapshot->regs;
     const uint64_t at = end - links->regs_bytes;
-    uint8_t whole[UPROF_LINKS_REGS_BYTES_MAX];
+    uint8_t saved[UPROF_LINKS_REGS_BYTES_MAX];
     uint64_t cs, sp;
 
     if (links->regs_bytes == 0)
         return;
-    if (!uprof_snapshot_read(copy->snapshot, at, whole, links->regs_len))
+    if (!uprof_snapshot_read(copy->snapshot, at, saved, links->regs_len))
         copy_window(copy, regs, at, links->regs_len);
     if (uprof_snapshot_read(copy->snapshot, at + links->regs_cs, &cs, sizeof(cs)) &&
         uprof_snapshot_read(copy->snapshot, at + links->regs_sp, &sp, sizeof(sp)) &&
@@ -166,11 +132,11 @@ uprof_windows_copy(UprofMem *mem, const UprofWindowSize *size, const UprofLinks 
         copy_stack(&copy, sp, 0);
         return;
     }
-    copy.kept = sizeof(uint64_t) + links->task_len;
+    copy.reserved = sizeof(uint64_t) + links->task_len;
     if (snapshot->regs.privilege == 0 && sp >= links->kernel_from)
         copy_kernel_stacks(&copy);
     else
         copy_stack(&copy, sp, 0);
-    copy.kept = 0;
+    copy.reserved = 0;
     copy_task(&copy);
 }

@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "uprof/config.h"
+#include "config-priv.h"
+
+#include "uprof/config-xml.h"
+#include "uprof/error.h"
+#include "uprof/owner-check.h"
+#include "uprof/read-all.h"
+#include "uprof/scan.h"
+#include "uprof/settings.h"
+#include "uprof/text.h"
+
+#include "settings-priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,18 +17,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "uprof/config-xml.h"
-#include "uprof/error.h"
-#include "uprof/scan.h"
-#include "uprof/settings.h"
-#include "uprof/text.h"
-
 #define WORDS_SEPARATORS " \t\r\n"
 #define PATH_FORM "absolute paths with ':' between them"
 #define DAYS_FORM "1 to 36500 (days)"
 #define MEGABYTES_FORM "0 to 1073741824 (megabytes)"
 
-/* Says whether @text is good; stores what it means, and frees what was there. */
+/* Parses @text into @member, and frees the old value. Returns false for a bad value. */
 typedef bool (*TakeValue)(const char *text, void *member);
 
 static bool
@@ -27,7 +31,7 @@ take_rate(const char *text, void *member)
     return uprof_settings_parse_rate(text, member);
 }
 
-/* Rounds end by themselves. */
+/* A round must end by itself, so 0 (until stopped) is refused. */
 static bool
 take_duration(const char *text, void *member)
 {
@@ -79,7 +83,7 @@ replace_list(void *member, GPtrArray *list)
 }
 
 static GPtrArray *
-split(const char *text, const char *separators)
+split_list(const char *text, const char *separators)
 {
     g_auto(GStrv) parts = g_strsplit_set(text, separators, -1);
     GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
@@ -93,14 +97,14 @@ split(const char *text, const char *separators)
 static bool
 take_words(const char *text, void *member)
 {
-    replace_list(member, split(text, WORDS_SEPARATORS));
+    replace_list(member, split_list(text, WORDS_SEPARATORS));
     return true;
 }
 
 static bool
 take_path(const char *text, void *member)
 {
-    g_autoptr(GPtrArray) folders = split(text, ":");
+    g_autoptr(GPtrArray) folders = split_list(text, ":");
 
     for (guint i = 0; i < folders->len; i++)
         if (!g_path_is_absolute(g_ptr_array_index(folders, i)))
@@ -202,44 +206,22 @@ uprof_config_parse(UprofSlice text, GError **error)
     return g_steal_pointer(&config);
 }
 
-/* Returns: (transfer full) (nullable): %NULL with @error */
-static char *
-read_all(int fd, size_t *len, GError **error)
-{
-    g_autofree char *bytes = g_malloc(UPROF_CONFIG_BYTES_MAX + 1);
-
-    for (*len = 0; *len <= UPROF_CONFIG_BYTES_MAX;) {
-        const ssize_t n = read(fd, bytes + *len, UPROF_CONFIG_BYTES_MAX + 1 - *len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0) {
-            g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "%s", g_strerror(errno));
-            return NULL;
-        }
-        if (n == 0)
-            break;
-        *len += n;
-    }
-    return g_steal_pointer(&bytes);
-}
-
-/* Whoever can write it chooses what root opens, and where root writes. */
+/* Who can write the file chooses what root opens and where root writes. */
 static bool
 check_owner(int fd, GError **error)
 {
-    struct stat facts;
+    struct stat info;
 
-    if (fstat(fd, &facts) != 0) {
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "%s", g_strerror(errno));
-        return false;
-    }
-    if (!S_ISREG(facts.st_mode)) {
+    if (fstat(fd, &info) != 0)
+        return uprof_error_fail_errno(error, "cannot read its owner");
+    if (!S_ISREG(info.st_mode)) {
         g_set_error_literal(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA, "it is not a regular file");
         return false;
     }
-    if (geteuid() == 0 && (facts.st_uid != 0 || (facts.st_mode & (S_IWGRP | S_IWOTH)))) {
-        g_set_error_literal(error, UPROF_ERROR, UPROF_ERROR_DENIED,
-                            "others than root may write it; run: chown root and chmod go-w on it");
+    if (!uprof_owner_is_safe(&info, UPROF_OWNER_FOR_ROOT, geteuid())) {
+        g_set_error_literal(
+            error, UPROF_ERROR, UPROF_ERROR_DENIED,
+            "users other than root may write it; run: chown root and chmod go-w on it");
         return false;
     }
     return true;
@@ -248,13 +230,15 @@ check_owner(int fd, GError **error)
 static UprofConfig *
 load_file(int fd, GError **error)
 {
-    g_autofree char *text = NULL;
-    size_t len = 0;
+    g_autoptr(GByteArray) text = g_byte_array_new();
 
     if (!check_owner(fd, error))
         return NULL;
-    text = read_all(fd, &len, error);
-    return text ? uprof_config_parse((UprofSlice){ text, len }, error) : NULL;
+    if (!uprof_read_all(fd, UPROF_CONFIG_BYTES_MAX + 1, text)) {
+        uprof_error_fail_errno(error, "cannot read it");
+        return NULL;
+    }
+    return uprof_config_parse((UprofSlice){ text->data, text->len }, error);
 }
 
 UprofConfig *
@@ -280,7 +264,7 @@ uprof_config_load(const char *path, GError **error)
     return config;
 }
 
-/* Behind the first character of @text, which is not empty and may be any bytes. */
+/* Returns: @text after its first character; @text is not empty and may be any bytes */
 static const char *
 next_character(const char *text)
 {
@@ -291,11 +275,11 @@ next_character(const char *text)
 }
 
 /*
- * Only the last '*' is ever tried again, so that no name makes this slow:
- * fnmatch() and GPatternSpec go back to all of them.
+ * After a mismatch, only the last '*' is extended, so the time is bounded for any name. fnmatch()
+ * and GPatternSpec extend each earlier '*' again, too.
  */
 static bool
-matches(const char *pattern, const char *name)
+matches_pattern(const char *pattern, const char *name)
 {
     const char *star = NULL, *tried = NULL;
 
@@ -325,7 +309,7 @@ bool
 uprof_config_has_domain(const UprofConfig *config, const char *name)
 {
     for (guint i = 0; i < config->domains->len; i++)
-        if (matches(g_ptr_array_index(config->domains, i), name))
+        if (matches_pattern(g_ptr_array_index(config->domains, i), name))
             return true;
     return false;
 }

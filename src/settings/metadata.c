@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What <uprof:profile> of a domain's metadata means. Whoever may edit the domain
- * sets it, so it can lower a rate, not raise it at will, and its symbol files are
- * looked for by the caller, in places root has chosen.
+ * Applies <uprof:profile> of a domain's metadata. Every user who may edit the domain can set
+ * it, so rates are limited, and the caller opens symbol files only in folders that root chose.
  */
 #include "uprof/config.h"
 #include "uprof/error.h"
@@ -39,7 +38,7 @@ take_unwind(UprofSettings *settings, const char *value)
     return false;
 }
 
-/* Periodic runs must know whether the domain wants them. */
+/* A periodic run needs the attribute: it samples only domains that are enabled. */
 static bool
 take_enabled(const UprofMetadata *metadata, bool *enabled, GError **error)
 {
@@ -50,7 +49,7 @@ take_enabled(const UprofMetadata *metadata, bool *enabled, GError **error)
 }
 
 static uint64_t
-clip(uint64_t value, uint64_t limit)
+limit_value(uint64_t value, uint64_t limit)
 {
     return limit > 0 ? MIN(value, limit) : value;
 }
@@ -76,20 +75,20 @@ uprof_settings_take_metadata(UprofSettings *settings, const UprofMetadata *metad
             value > UPROF_METADATA_RATE_MAX_HZ * UINT64_C(1000))
             return fail_value(error, "rate", metadata->rate, "1 to 1000");
         if (!taken.given.rate)
-            taken.rate_mhz = clip(value, limits ? limits->limit_rate_mhz : 0);
+            taken.rate_mhz = limit_value(value, limits ? limits->limit_rate_mhz : 0);
     }
     if (metadata->duration) {
         if (!uprof_settings_parse_duration(metadata->duration, &value) || value == 0 ||
             value > METADATA_DURATION_MAX_S * UINT64_C(1000000000))
             return fail_value(error, "duration", metadata->duration, "a duration of up to 1h");
         if (!taken.given.duration)
-            taken.duration_ns = clip(value, limits ? limits->limit_duration_ns : 0);
+            taken.duration_ns = limit_value(value, limits ? limits->limit_duration_ns : 0);
     }
     if (metadata->budget) {
         if (!uprof_settings_parse_budget(metadata->budget, &value))
             return fail_value(error, "budget", metadata->budget, UPROF_BUDGET_FORM);
         if (!taken.given.budget)
-            taken.budget_ppm = clip(value, limits ? limits->limit_budget_ppm : 0);
+            taken.budget_ppm = limit_value(value, limits ? limits->limit_budget_ppm : 0);
     }
     if (metadata->unwind && !take_unwind(&taken, metadata->unwind))
         return fail_value(error, "method", metadata->unwind, "auto, cfi or fp");

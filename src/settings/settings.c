@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "uprof/settings.h"
+#include "settings-priv.h"
 
 #include "uprof/clock.h"
 #include "uprof/scan.h"
+#include "uprof/sorted.h"
 
 #include <string.h>
 
 enum {
-    RATE_DEFAULT_HZ = 99, /* not 100: not in step with guests' timers */
+    RATE_DEFAULT_HZ = 99, /* not 100: guests' timers would be in step with it */
     DURATION_DEFAULT_S = 10,
     MAX_PAUSE_DEFAULT_MS = 50,
-    DEPTH_DEFAULT = 127,
     VCPU_MAX = 4095,
 };
 
@@ -34,7 +34,7 @@ uprof_settings_init(UprofSettings *settings)
         .rate_mhz = RATE_DEFAULT_HZ * 1000,
         .duration_ns = DURATION_DEFAULT_S * UPROF_NS_PER_S,
         .max_pause_ns = MAX_PAUSE_DEFAULT_MS * UPROF_NS_PER_MS,
-        .max_depth = DEPTH_DEFAULT,
+        .max_depth = UPROF_DEPTH_DEFAULT,
         .unwind = "auto",
     };
 }
@@ -57,7 +57,7 @@ cut_slice(UprofSlice slice, size_t from, size_t to)
     return (UprofSlice){ (const char *)slice.data + from, to - from };
 }
 
-/* "12.5" with up to @places digits behind the point, as an integer of that many places */
+/* Parses "12.5", with up to @places decimals, into an integer in units of 10^-@places. */
 static bool
 parse_decimal(const char *text, unsigned places, uint64_t max, uint64_t *value)
 {
@@ -118,7 +118,7 @@ uprof_settings_parse_duration(const char *text, uint64_t *duration_ns)
 bool
 uprof_settings_parse_budget(const char *text, uint64_t *budget_ppm)
 {
-    uint64_t ppm; /* the fourth place of a percent is a millionth */
+    uint64_t ppm; /* The fourth decimal of a percent is a millionth. */
 
     if (!parse_decimal(text, 4, 100, &ppm) || ppm < 1000)
         return false;
@@ -130,14 +130,6 @@ bool
 uprof_settings_parse_chance(const char *text, uint64_t *chance_ppm)
 {
     return parse_decimal(text, 6, 1, chance_ppm);
-}
-
-static int
-compare_numbers(gconstpointer a, gconstpointer b)
-{
-    const uint32_t one = *(const uint32_t *)a, other = *(const uint32_t *)b;
-
-    return one < other ? -1 : one > other;
 }
 
 static bool
@@ -174,7 +166,7 @@ uprof_settings_parse_vcpus(const char *text, GArray **vcpus)
         if (more)
             rest = cut_slice(rest, comma + 1, rest.len);
     }
-    g_array_sort(found, compare_numbers);
+    g_array_sort(found, uprof_compare_u32);
     for (guint i = 1; i < found->len;) {
         if (g_array_index(found, uint32_t, i) == g_array_index(found, uint32_t, i - 1))
             g_array_remove_index(found, i);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Symbol files that metadata names: below the folders root has chosen for them,
- * and nowhere else, whatever the path says.
+ * Opens symbol files that metadata names, only below the folders that root chose for them.
  */
 #include "uprof/error.h"
 #include "uprof/settings.h"
@@ -15,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Returns: (nullable): @path behind "@folder/" */
+/* Returns: (nullable): the part of @path after "@folder/" */
 static const char *
 find_rest(const char *folder, const char *path)
 {
@@ -30,7 +29,7 @@ find_rest(const char *folder, const char *path)
     return path[len] ? path + len : NULL;
 }
 
-/* Returns: a descriptor, or -1 and why, as of errno */
+/* Returns: a descriptor; -1 with @reason, a value of errno */
 static int
 open_beneath(const char *folder, const char *rest, int *reason)
 {
@@ -100,7 +99,7 @@ uprof_settings_open_symbols(const UprofConfig *config, const char *path, GError 
         return -1;
     }
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
-                "symbols '%s' are in none of the folders for them (see <symbols> in '%s')", quoted,
+                "symbols '%s' are outside the folders that <symbols> allows (see '%s')", quoted,
                 UPROF_CONFIG_FILE);
     return -1;
 }

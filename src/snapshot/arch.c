@@ -22,7 +22,7 @@ static const UprofArch archs[] = {
                        "R8", "R9", "R10", "R11", "R12", "R13", "R14", "R15", "RIP" },
     },
     {
-        /* numbered as x86_64, not by its own psABI: one set of numbers per family */
+        /* The numbers of x86_64 and not of its own psABI, so that the family has one numbering. */
         .name = "i686", .word_bytes = 4, .elf_machine = ELF_MACHINE_386, X86_NUMBERS,
         .dwarf_regs = dwarf_regs_386, .n_dwarf_regs = G_N_ELEMENTS(dwarf_regs_386),
         .reg_names = { "EAX", "EDX", "ECX", "EBX", "ESI", "EDI", "EBP", "ESP",

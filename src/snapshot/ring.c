@@ -9,22 +9,22 @@
 
 enum { FLUSH_STEP_US = 200 };
 
-/* Slots that were mapped together. */
+/* Slots of one mapping */
 typedef struct {
     UprofSnapshot *slots;
     size_t len; /* bytes mapped */
 } Chunk;
 
 /*
- * The slot that was given back last is taken next: its bytes may still be in the
- * cache. The semaphore wakes the consumer and decides nothing.
+ * The slot that was freed last is taken next, because its bytes may still be in the cache.
+ * The semaphore only wakes the consumer; the queue decides whether there is a slot.
  */
 struct _UprofRing {
-    GMutex lock;     /* of all below but the semaphore; never taken in a hold */
-    GArray *chunks;  /* of Chunk */
-    GPtrArray *idle; /* of UprofSnapshot: free to be taken */
-    GQueue filled;   /* of UprofSnapshot: published */
-    GQueue links;    /* of GQueue links that are not in use: nothing is allocated in mid-run */
+    GMutex lock;     /* protects all members except the semaphore; never taken during a hold */
+    GArray *chunks;  /* (element-type Chunk) */
+    GPtrArray *idle; /* (element-type UprofSnapshot): free slots */
+    GQueue filled;   /* (element-type UprofSnapshot): filled slots, oldest first */
+    GQueue links;    /* unused links for `filled`, so that a run allocates nothing */
     size_t n_slots;
     uint64_t published, dropped;
     sem_t wakeup;
@@ -39,9 +39,9 @@ add_chunk(UprofRing *ring, size_t n_slots)
     chunk.slots = mmap(NULL, chunk.len, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (chunk.slots == MAP_FAILED)
-        g_error("no memory for %zu slots: %s", n_slots, g_strerror(errno)); /* as g_malloc() */
+        g_error("no memory for %zu slots: %s", n_slots, g_strerror(errno)); /* like g_malloc() */
 
-    /* Best effort: all is touched, and without the lock only swapping can undo it. */
+    /* A failure does no harm: all pages were touched, and only swapping could remove them. */
     mlock(chunk.slots, chunk.len);
     g_array_append_val(ring->chunks, chunk);
     for (size_t i = n_slots; i-- > 0;) {
@@ -112,7 +112,7 @@ uprof_ring_publish(UprofRing *ring, UprofSnapshot **slots, size_t n)
     g_mutex_lock(&ring->lock);
     for (size_t i = 0; i < n; i++) {
         GList *link = g_queue_pop_head_link(&ring->links);
-        g_assert(link); /* as many as slots */
+        g_assert(link); /* there are as many links as slots */
         link->data = slots[i];
         g_queue_push_tail_link(&ring->filled, link);
     }
@@ -160,7 +160,7 @@ uprof_ring_wait(UprofRing *ring, uint64_t until_ns)
         .tv_nsec = until_ns % UPROF_NS_PER_S,
     };
 
-    /* A post for slots that were taken without waiting costs one round. */
+    /* The semaphore may be posted for slots that were read without waiting. */
     while (!uprof_ring_peek(ring))
         if (sem_clockwait(&ring->wakeup, CLOCK_MONOTONIC, &until) != 0 && errno == ETIMEDOUT)
             return;

@@ -24,7 +24,7 @@ uprof_snapshot_room(const UprofSnapshot *snapshot)
     return used < UPROF_SNAPSHOT_BYTES_MAX ? UPROF_SNAPSHOT_BYTES_MAX - used : 0;
 }
 
-/* a window that ends at the top of the address space does not wrap */
+/* Uses differences, because a window that ends at the top of the address space overflows sums. */
 static bool
 has_bytes(const UprofWindow *window, uint64_t gva, size_t len)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "uprof/demangle.h"
+#include "demangle-priv.h"
 
 #include <libiberty/demangle.h>
 #include <setjmp.h>
@@ -7,17 +7,16 @@
 #include <string.h>
 
 enum {
-    OPTIONS = DMGL_PARAMS | DMGL_ANSI, /* and its limit of recursion, which is on unless refused */
+    OPTIONS = DMGL_PARAMS | DMGL_ANSI, /* the limit of recursion is on by default */
 
     /*
-     * A mangled name may mention a part of itself again by its number, which is
-     * a few bytes for all that the part stands for: twice as much with each
-     * mention. What is printed is cut off; what is only walked through is not,
-     * so such names have few mentions.
+     * A mangled name may refer back to a part of itself in a few bytes. Each reference can
+     * double the length of the demangled name. Printed text is cut off, but libiberty also
+     * walks parts that it does not print, so the number of references is limited.
      */
-    PACK_MENTIONS_MAX = 24, /* C++: packs are looked for before they are printed */
+    PACK_MENTIONS_MAX = 24, /* C++: libiberty searches packs before it prints them */
     PACKS_MAX = 8,
-    D_MENTIONS_MAX = 24, /* D: comes out as a whole */
+    D_MENTIONS_MAX = 24, /* D: libiberty returns the complete name */
     D_BYTES_MAX = 1024,
 };
 
@@ -28,19 +27,18 @@ typedef struct {
 } Output;
 
 /*
- * Called by libiberty with one piece after the other. It has no way to stop it,
- * so what is full is left by a jump: over functions of libiberty that have
- * nothing to give back (their arrays are on the stack; of Rust's punycode one
- * small block is lost).
+ * libiberty calls this with each piece of the name and cannot be told to stop. Once the output
+ * is full, a jump leaves libiberty. The functions that it skips own no memory (their arrays are
+ * on the stack; one small block of Rust's punycode is lost).
  */
 static void
-append(const char *piece, size_t len, void *data)
+append_piece(const char *piece, size_t len, void *data)
 {
     Output *output = data;
     const size_t n = MIN(len, UPROF_DEMANGLE_BYTES_MAX - output->len);
 
     if (n == 0 && len == 0)
-        return; /* there may be no piece then */
+        return; /* @piece may be NULL */
     memcpy(output->text + output->len, piece, n);
     output->len += n;
     if (n < len)
@@ -49,16 +47,16 @@ append(const char *piece, size_t len, void *data)
 
 typedef int (*Demangler)(const char *name, int options, demangle_callbackref append, void *data);
 
-/* Returns: whether @name is one of that language */
+/* Returns: false if @name is not of that language */
 static bool
-run(Demangler demangler, const char *name, Output *output)
+run_demangler(Demangler demangler, const char *name, Output *output)
 {
     output->len = 0;
-    return setjmp(output->full) != 0 || demangler(name, OPTIONS, append, output) != 0;
+    return setjmp(output->full) != 0 || demangler(name, OPTIONS, append_piece, output) != 0;
 }
 
 static unsigned
-count(const char *name, const char *what)
+count_substrings(const char *name, const char *what)
 {
     unsigned n = 0;
 
@@ -67,7 +65,7 @@ count(const char *name, const char *what)
     return n;
 }
 
-/* Mentions of parts: S_, S0_ and so on; an identifier may look like one, too. */
+/* References to parts: S_, S0_ and so on. An identifier may look like one, too. */
 static unsigned
 count_mentions(const char *name)
 {
@@ -81,7 +79,8 @@ count_mentions(const char *name)
 static bool
 is_costly(const char *name)
 {
-    const unsigned n_packs = count(name, "Dp") + count(name, "sp") + count(name, "sZ");
+    const unsigned n_packs =
+        count_substrings(name, "Dp") + count_substrings(name, "sp") + count_substrings(name, "sZ");
 
     return n_packs > PACKS_MAX || (n_packs > 0 && count_mentions(name) > PACK_MENTIONS_MAX);
 }
@@ -91,9 +90,9 @@ demangle_cxx_or_rust(const char *name)
 {
     g_autofree Output *output = g_new(Output, 1);
 
-    /* Rust's legacy names are C++ names as well, with a hash at their end */
-    if (!run(rust_demangle_callback, name, output) &&
-        (is_costly(name) || !run(cplus_demangle_v3_callback, name, output)))
+    /* A legacy name of Rust is also a C++ name with a hash at its end. */
+    if (!run_demangler(rust_demangle_callback, name, output) &&
+        (is_costly(name) || !run_demangler(cplus_demangle_v3_callback, name, output)))
         return NULL;
     return g_strndup(output->text, output->len);
 }
@@ -101,7 +100,7 @@ demangle_cxx_or_rust(const char *name)
 static char *
 demangle_d(const char *name)
 {
-    if (strlen(name) > D_BYTES_MAX || count(name, "Q") > D_MENTIONS_MAX)
+    if (strlen(name) > D_BYTES_MAX || count_substrings(name, "Q") > D_MENTIONS_MAX)
         return NULL;
     char *found = dlang_demangle(name, OPTIONS);
     char *text = found ? g_strndup(found, UPROF_DEMANGLE_BYTES_MAX) : NULL;
@@ -109,7 +108,7 @@ demangle_d(const char *name)
     return text;
 }
 
-/* "$2b" stands for the character of that number. */
+/* "$2b" stands for the character with that number. */
 static void
 append_ocaml(GString *text, const char *from, const char *end)
 {

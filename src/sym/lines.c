@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Each compile unit that has wanted addresses is walked once, and of it only the
- * functions that have some: what an inlined function covers is looked up among
- * the addresses, and not each address among the functions.
+ * The child walks each compile unit with wanted addresses once, and enters only functions that
+ * contain wanted addresses. It looks up the ranges of an inlined function among the addresses,
+ * instead of each address among the ranges.
  */
 #include "lines-priv.h"
 
@@ -12,9 +12,10 @@
 #include <string.h>
 
 #include "uprof/child.h"
+#include "uprof/sorted.h"
 
 enum {
-    DEPTH_MAX = 128, /* of entries in entries */
+    DEPTH_MAX = 128, /* levels of entries inside each other */
     ENTRIES_MAX = 100 * 1000 * 1000,
     RANGES_MAX = 1000 * 1000, /* of one entry */
     TEXT_BYTES_MAX = 4096,
@@ -26,11 +27,11 @@ enum {
 /*
  * ---- In the child ----
  *
- * Where of GLib only what is malloc() may be used: its slices, and so its arrays,
- * have a lock that another thread may have held at the fork.
+ * The child may call only those functions of GLib that need nothing but malloc(). Slices, and so
+ * arrays, have a lock that another thread may have held at the fork.
  */
 
-/* What was inlined around an address, outermost first. */
+/* An inlined function. */
 typedef struct {
     const char *name;
     Dwarf_Off entry;
@@ -38,6 +39,7 @@ typedef struct {
     uint32_t call_line;
 } Inlined;
 
+/* The inlined functions around an address, outermost first. */
 typedef struct {
     unsigned n;
     Inlined inlined[UPROF_LINES_FRAMES_MAX - 1];
@@ -78,7 +80,7 @@ put_text(UprofChildOutput *output, const char *text)
     uprof_child_put(output, text ? text : "", len);
 }
 
-/* Returns: the first of the hits that is at @address or behind it */
+/* Returns: the first hit at or behind @address */
 static unsigned
 find_hit(const Unit *unit, uint64_t address)
 {
@@ -138,14 +140,14 @@ describe_inlined(Unit *unit, Dwarf_Die *die)
 static void
 add_inlined(Chain *chain, const Inlined *inlined)
 {
-    /* its ranges may overlap */
+    /* Ranges of one function may overlap. */
     if (chain->n > 0 && chain->inlined[chain->n - 1].entry == inlined->entry)
         return;
     if (chain->n < G_N_ELEMENTS(chain->inlined))
         chain->inlined[chain->n++] = *inlined;
 }
 
-/* Returns: whether @die covers wanted addresses, or does not say what it covers */
+/* @unless_said: the answer if @die has no ranges. Returns: true if it covers wanted addresses */
 static bool
 visit_code(Unit *unit, Dwarf_Die *die, bool is_inlined, bool unless_said)
 {
@@ -172,9 +174,9 @@ visit_code(Unit *unit, Dwarf_Die *die, bool is_inlined, bool unless_said)
     return is_said ? any : unless_said;
 }
 
-/* Returns: whether there may be more in it */
+/* Returns: true if entries below @die must be visited */
 static bool
-visit(Unit *unit, Dwarf_Die *die)
+visit_entry(Unit *unit, Dwarf_Die *die)
 {
     switch (dwarf_tag(die)) {
     case DW_TAG_namespace:
@@ -197,7 +199,7 @@ visit(Unit *unit, Dwarf_Die *die)
 }
 
 static void
-walk(Unit *unit)
+walk_entries(Unit *unit)
 {
     Dwarf_Die path[DEPTH_MAX];
     unsigned depth = 0;
@@ -205,7 +207,7 @@ walk(Unit *unit)
     if (dwarf_child(&unit->die, &path[0]) != 0)
         return;
     while (unit->job->n_entries++ < ENTRIES_MAX) {
-        if (visit(unit, &path[depth]) && depth + 1 < DEPTH_MAX &&
+        if (visit_entry(unit, &path[depth]) && depth + 1 < DEPTH_MAX &&
             dwarf_child(&path[depth], &path[depth + 1]) == 0) {
             depth++;
             continue;
@@ -216,7 +218,11 @@ walk(Unit *unit)
     }
 }
 
-/* answer = { u32 address, u8 n, n * { u16 len, name, u16 len, file, u32 line } }, innermost first */
+/*
+ * answer = { u32 address, u8 n, n * { u16 len, name, u16 len, file, u32 line } }
+ *
+ * The innermost frame comes first.
+ */
 static void
 put_hit(Unit *unit, unsigned hit)
 {
@@ -242,33 +248,18 @@ put_hit(Unit *unit, unsigned hit)
     }
 }
 
-static int
-compare_hits(const void *a, const void *b)
-{
-    const unsigned one = *(const unsigned *)a, other = *(const unsigned *)b;
-
-    return one < other ? -1 : one > other;
-}
-
-/* The wanted addresses in [@start, @end) that no unit has had yet. */
+/* Collects the wanted addresses in [@start, @end) that no unit has claimed yet. */
 static void
 collect_hits(Unit *unit, uint64_t start, uint64_t end)
 {
     Job *job = unit->job;
-    unsigned low = 0, high = job->n;
+    size_t at = uprof_sorted_count_below(job->addresses, job->n, sizeof(uint64_t), start);
 
-    while (low < high) {
-        const unsigned middle = low + (high - low) / 2;
-        if (job->addresses[middle] < start)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < job->n && job->addresses[low] < end; low++) {
-        if (job->done[low])
+    for (; at < job->n && job->addresses[at] < end; at++) {
+        if (job->done[at])
             continue;
-        job->done[low] = true;
-        unit->hits[unit->n_hits++] = low;
+        job->done[at] = true;
+        unit->hits[unit->n_hits++] = (unsigned)at;
     }
 }
 
@@ -287,9 +278,9 @@ read_unit(Job *job, const Dwarf_Die *die)
     }
     if (unit.n_hits == 0)
         return;
-    qsort(unit.hits, unit.n_hits, sizeof(unit.hits[0]), compare_hits);
+    qsort(unit.hits, unit.n_hits, sizeof(unit.hits[0]), uprof_compare_u32);
     unit.chains = g_new0(Chain, unit.n_hits);
-    walk(&unit);
+    walk_entries(&unit);
     for (unsigned hit = 0; hit < unit.n_hits; hit++)
         put_hit(&unit, hit);
     g_free(unit.chains);
@@ -335,7 +326,7 @@ read_frame(UprofBytes *bytes, UprofLineFrame *frame)
            uprof_bytes_u32(bytes, &frame->line);
 }
 
-/* Returns: false where the answer ends, or is none */
+/* Returns: false at the end of the answer, or if it is malformed */
 static bool
 read_span(UprofLines *lines, UprofBytes *bytes)
 {
@@ -395,7 +386,7 @@ uprof_lines_read(UprofSlice elf, const uint64_t *addresses, unsigned n, char **w
     static const char *const reasons[] = {
         [UPROF_CHILD_DIED] = "its DWARF is damaged, or too large",
         [UPROF_CHILD_SLOW] = "its DWARF took too long to read",
-        [UPROF_CHILD_WORDY] = "its DWARF says too much",
+        [UPROF_CHILD_WORDY] = "its DWARF gives more than the limit",
     };
     g_autofree bool *done = g_new0(bool, n + 1);
     g_autofree unsigned *hits = g_new(unsigned, n + 1);

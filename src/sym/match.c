@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Whether the guest runs what a file says. What a guest runs changes: firmware
- * goes before its kernel and may run at the same addresses, and a guest may boot
- * another kernel. So a verdict of "no" is looked at again, the more seldom the
- * more often it was, and one of "yes" now and then: a kernel can start another one
- * (kexec) without a reset.
+ * The code that a guest runs changes: firmware runs before the kernel, perhaps at the same
+ * addresses, and a kernel can start another one (kexec) without a reset. So a mismatch is
+ * compared again, ever more rarely, and a match now and then.
  */
-#include "image-priv.h"
+#include "match-priv.h"
+
+#include "uprof/build-id.h"
 
 #include <string.h>
 
 enum {
-    LOOKS_APART_MAX = 64, /* samples in an image from one look to the next */
-    LOOKS_APART_MATCHED = 1024,
+    COMPARE_APART_MAX = 64, /* samples in an image from one comparison to the next */
+    COMPARE_APART_MATCHED = 1024,
 
     NOTE_HEADER_BYTES = 16, /* u32 name length 4, u32 length, u32 type 3, "GNU" */
     NOTE_BUILD_ID = 3,
@@ -22,22 +22,22 @@ enum {
     PROOF_AGREE = 6,
     PROOF_READ_MIN = 4,
 
-    CODE_BYTES = 4096, /* looked through for calls, around a sample */
-    CODE_PAGES = 16,   /* of that length, from there on, until there are enough */
-    CALL = 0xe8,       /* with the distance as 32 bits behind it */
+    CODE_BYTES = 4096, /* searched for calls in one piece */
+    CODE_PAGES = 16,   /* pieces that are searched, from the sample on, until CALLS_MIN */
+    CALL = 0xe8,       /* x86: the distance follows in 32 bits */
     CALL_BYTES = 5,
     CALLS_MIN = 16,
 };
 
 static void
-decide(UprofImage *image, UprofSymMatch match, char *why)
+set_match(UprofImage *image, UprofSymMatch match, char *why)
 {
     image->match = match;
     g_free(image->mismatch);
     image->mismatch = why;
 }
 
-/* Returns: whether the guest's build-id could be read, and so decides */
+/* Returns: false if the guest's build-id cannot be read */
 static bool
 compare_build_id(UprofImage *image, UprofMem *mem, unsigned vcpu, const UprofRegs *regs)
 {
@@ -58,12 +58,12 @@ compare_build_id(UprofImage *image, UprofMem *mem, unsigned vcpu, const UprofReg
         !uprof_mem_read(mem, vcpu, regs, at + NOTE_HEADER_BYTES, note + NOTE_HEADER_BYTES, len) ||
         !uprof_bytes_take(&bytes, len, &id))
         return false;
-    g_autofree char *found = uprof_sym_hex(id);
+    g_autofree char *found = uprof_build_id_hex(id);
     if (strcmp(found, image->build_id) == 0)
-        decide(image, UPROF_SYM_MATCHED, NULL);
+        set_match(image, UPROF_SYM_MATCHED, NULL);
     else
-        decide(image, UPROF_SYM_MISMATCHED,
-               g_strdup_printf("its build-id is %s, the guest's is %s", image->build_id, found));
+        set_match(image, UPROF_SYM_MISMATCHED,
+                  g_strdup_printf("its build-id is %s, the guest's is %s", image->build_id, found));
     return true;
 }
 
@@ -74,12 +74,12 @@ compare_text(UprofImage *image, UprofMem *mem, unsigned vcpu, const UprofRegs *r
     uint64_t total = 0;
 
     for (guint i = 0; i < image->ranges->len; i++)
-        total += g_array_index(image->ranges, UprofImageRange, i).bytes.len;
+        total += g_array_index(image->ranges, UprofCodeRange, i).bytes.len;
     for (unsigned piece = 0; piece < PROOF_PIECES; piece++) {
         uint8_t guest[PROOF_PIECE_BYTES];
         uint64_t skip = total / PROOF_PIECES * piece;
         for (guint i = 0; i < image->ranges->len; i++) {
-            const UprofImageRange *range = &g_array_index(image->ranges, UprofImageRange, i);
+            const UprofCodeRange *range = &g_array_index(image->ranges, UprofCodeRange, i);
             if (skip >= range->bytes.len) {
                 skip -= range->bytes.len;
                 continue;
@@ -95,15 +95,15 @@ compare_text(UprofImage *image, UprofMem *mem, unsigned vcpu, const UprofRegs *r
     if (n_read < PROOF_READ_MIN)
         return;
     if (n_equal * PROOF_PIECES >= n_read * PROOF_AGREE)
-        decide(image, UPROF_SYM_MATCHED, NULL);
+        set_match(image, UPROF_SYM_MATCHED, NULL);
     else
-        decide(image, UPROF_SYM_MISMATCHED, g_strdup("its code is another than the guest's"));
+        set_match(image, UPROF_SYM_MISMATCHED, g_strdup("its code differs from the guest's"));
 }
 
 /*
- * A table without code: the calls around a sample lead to where functions begin,
- * if it is of this code. Those of another build or of a kernel that was moved
- * lead anywhere, now and then to the beginning of one.
+ * A table that is text has no code to compare. If the table belongs to the guest's code, calls
+ * around a sample lead to starts of the table's functions. In another build, or in a moved kernel,
+ * calls lead anywhere.
  */
 static void
 count_calls(UprofImage *image, const uint8_t *code, size_t len, uint64_t gva)
@@ -138,14 +138,14 @@ compare_calls(UprofImage *image, UprofMem *mem, unsigned vcpu, const UprofRegs *
     if (image->n_calls < CALLS_MIN)
         return;
     if (image->n_calls_agreed * 2 >= image->n_calls)
-        decide(image, UPROF_SYM_MATCHED, NULL);
+        set_match(image, UPROF_SYM_MATCHED, NULL);
     else if (image->n_calls_agreed * 4 < image->n_calls)
-        decide(image, UPROF_SYM_MISMATCHED,
-               g_strdup("the guest's calls do not lead to its functions"));
+        set_match(image, UPROF_SYM_MISMATCHED,
+                  g_strdup("the guest's calls do not lead to its functions"));
     image->n_calls = image->n_calls_agreed = 0;
 }
 
-/* Whether it is a kernel's table, and there is nothing where it begins. */
+/* Is the image the table of a kernel whose start the guest does not map? */
 static bool
 is_start_missing(const UprofImage *image, UprofMem *mem, unsigned vcpu, const UprofRegs *regs)
 {
@@ -153,57 +153,50 @@ is_start_missing(const UprofImage *image, UprofMem *mem, unsigned vcpu, const Up
 
     if (image->is_elf || regs->privilege != 0 || image->ranges->len == 0)
         return false;
-    const uint64_t start = g_array_index(image->ranges, UprofImageRange, 0).start + image->bias;
-    return start >> 63 != 0 && !uprof_mem_translate(mem, vcpu, regs, start, &gpa, &left, NULL);
+    const uint64_t start = g_array_index(image->ranges, UprofCodeRange, 0).start + image->bias;
+    return start >= UPROF_UPPER_HALF &&
+           !uprof_mem_translate(mem, vcpu, regs, start, &gpa, &left, NULL);
 }
 
-/* Code runs in the same half of the address space, but not there: this kernel is elsewhere. */
+/* The guest runs kernel code, but maps nothing where the table begins: its kernel was moved. */
 static bool
-look_elsewhere(UprofImage *image, UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t pc)
+detect_moved_kernel(UprofImage *image, UprofMem *mem, unsigned vcpu, const UprofRegs *regs,
+                    uint64_t pc)
 {
-    if (image->match != UPROF_SYM_UNCHECKED || pc >> 63 == 0 ||
+    if (image->match != UPROF_SYM_UNCHECKED || pc < UPROF_UPPER_HALF ||
         !is_start_missing(image, mem, vcpu, regs))
         return false;
     image->is_elsewhere = true;
-    decide(image, UPROF_SYM_MISMATCHED,
-           g_strdup("the guest has nothing at its addresses: its kernel was moved (KASLR)? "
-                    "then give it as FILE@BASE"));
+    set_match(image, UPROF_SYM_MISMATCHED,
+              g_strdup("the guest has nothing at its addresses: its kernel was moved (KASLR)? "
+                       "then give it as FILE@BASE"));
     return true;
 }
 
-void
-uprof_image_recheck(UprofImage *image)
-{
-    decide(image, UPROF_SYM_UNCHECKED, NULL);
-    image->n_seen = image->next_look = 0;
-    image->n_calls = image->n_calls_agreed = 0;
-    image->is_elsewhere = false;
-}
-
 bool
-uprof_image_compare(UprofImage *image, UprofMem *mem, unsigned vcpu, const UprofRegs *regs,
+uprof_match_compare(UprofImage *image, UprofMem *mem, unsigned vcpu, const UprofRegs *regs,
                     uint64_t pc)
 {
     const UprofSymMatch before = image->match;
 
     if (!uprof_image_has_code(image, pc))
-        return look_elsewhere(image, mem, vcpu, regs, pc);
-    /* a kernel that was moved a little runs at some of its table's addresses */
+        return detect_moved_kernel(image, mem, vcpu, regs, pc);
+    /* A kernel that was moved a little runs at some of its table's addresses. */
     if (image->is_elsewhere && is_start_missing(image, mem, vcpu, regs))
         return false;
     if (image->is_elsewhere)
-        uprof_image_recheck(image);
+        uprof_image_forget_match(image);
     image->n_seen++;
-    if (image->n_seen < image->next_look)
+    if (image->n_seen < image->next_compare)
         return image->match != before;
     if (image->match == UPROF_SYM_MISMATCHED)
-        uprof_mem_forget(mem); /* what is remembered is what did not match */
+        uprof_mem_forget(mem); /* the remembered pages are those of the mismatch */
     if (!image->is_elf)
         compare_calls(image, mem, vcpu, regs, pc);
     else if (!image->build_id || !compare_build_id(image, mem, vcpu, regs))
         compare_text(image, mem, vcpu, regs);
-    image->next_look = image->n_seen + (image->match == UPROF_SYM_MATCHED
-                                            ? (uint64_t)LOOKS_APART_MATCHED
-                                            : MIN(image->n_seen, (uint64_t)LOOKS_APART_MAX));
+    image->next_compare = image->n_seen + (image->match == UPROF_SYM_MATCHED
+                                               ? (uint64_t)COMPARE_APART_MATCHED
+                                               : MIN(image->n_seen, (uint64_t)COMPARE_APART_MAX));
     return image->match != before;
 }

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "module-priv.h"
-#include "place-priv.h"
+#include "uprof/sym.h"
 
-#include "uprof/demangle.h"
 #include "uprof/text.h"
+
+#include "code-sites-priv.h"
+#include "demangle-priv.h"
+#include "match-priv.h"
+#include "module-file-priv.h"
 
 #include <string.h>
 
 enum {
     CACHE_SLOTS = 16384,
-    PLACE_SLOTS = 8192,
-    OWN_SYMBOL_BYTES_MAX = 64 * 1024, /* no kernel says how long its functions are */
+    RULE_SLOTS = 8192,
+    OWN_SYMBOL_BYTES_MAX = 64 * 1024, /* kernels do not say how long their functions are */
     REFUSED_MAX = 16,
 };
 
@@ -20,7 +23,7 @@ typedef struct {
     UprofSymAnswer answer;
 } CacheSlot;
 
-/* What unwinding wants to know of an address: much less, and much more often. */
+/* A cached answer for the unwinders. They ask much more often than names are needed. */
 typedef struct {
     uint64_t pc;
     uint32_t epoch; /* 0: empty */
@@ -28,8 +31,8 @@ typedef struct {
     bool has_orc;
     UprofOrcRule orc;
     const UprofCfi *cfi;
-    const UprofCfiRule *rule; /* of @cfi; NULL if there is none */
-} PlaceSlot;
+    const UprofCfiRule *rule; /* (nullable): in @cfi */
+} RuleSlot;
 
 struct _UprofSym {
     const UprofArch *arch;
@@ -37,23 +40,23 @@ struct _UprofSym {
     char **debug_folders;
     char **sysroots; /* absolute */
     bool raw_names;
-    UprofPlaces *marks;
-    bool is_coarse;    /* no more of them */
-    GHashTable *named; /* UprofSymbol -> UprofName: each is demangled and cleaned once */
+    UprofSites *sites;
+    bool is_coarse;    /* no more sites are added */
+    GHashTable *named; /* UprofSymbol -> UprofName: names that are demangled and clean */
     UprofImage *images[UPROF_SYM_SOURCES_MAX];
     unsigned n_images;
     UprofImage *own[UPROF_SYM_N_OWN]; /* (nullable) */
-    GPtrArray *modules;               /* of UprofImage; the first one is number 1 */
+    GPtrArray *modules;               /* of UprofImage; the first one has number 1 */
     GPtrArray *orcs[UPROF_SYM_N_OWN]; /* of UprofOrc, owned */
-    uint64_t bytes, bytes_max;        /* of their files; as many as there may be */
-    unsigned n_refused;               /* files of modules, for that */
-    uint32_t epoch;                   /* changes with what the images say */
+    uint64_t bytes, bytes_max;        /* of all files, and their limit */
+    unsigned n_refused;               /* files of modules beyond the limit */
+    uint32_t epoch;                   /* changes with the answers */
     uint32_t reset;                   /* how often the guest was reset before */
     CacheSlot *cache;
-    PlaceSlot *places;
+    RuleSlot *rules;
 };
 
-/* Debian's, and what gdb is built with */
+/* Debian's folder, and the default of gdb */
 static const char *const default_debug_folders[] = { "/usr/lib/debug", NULL };
 
 UprofSym *
@@ -66,14 +69,14 @@ uprof_sym_new(const UprofArch *arch, UprofNames *names)
     sym->debug_folders = g_strdupv((char **)default_debug_folders);
     sym->sysroots = g_new0(char *, 1);
     sym->named = g_hash_table_new(NULL, NULL);
-    sym->marks = uprof_places_new(names);
+    sym->sites = uprof_sites_new(names);
     sym->modules = g_ptr_array_new_with_free_func((GDestroyNotify)uprof_image_free);
     for (unsigned i = 0; i < UPROF_SYM_N_OWN; i++)
         sym->orcs[i] = g_ptr_array_new_with_free_func((GDestroyNotify)uprof_orc_free);
     sym->bytes_max = (uint64_t)UPROF_SYM_BYTES_MAX_MIB * 1024 * 1024;
     sym->epoch = 1;
     sym->cache = g_new0(CacheSlot, CACHE_SLOTS);
-    sym->places = g_new0(PlaceSlot, PLACE_SLOTS);
+    sym->rules = g_new0(RuleSlot, RULE_SLOTS);
     return sym;
 }
 
@@ -92,10 +95,16 @@ uprof_sym_free(UprofSym *sym)
     g_strfreev(sym->debug_folders);
     g_strfreev(sym->sysroots);
     g_hash_table_unref(sym->named);
-    uprof_places_free(sym->marks);
+    uprof_sites_free(sym->sites);
     g_free(sym->cache);
-    g_free(sym->places);
+    g_free(sym->rules);
     g_free(sym);
+}
+
+const UprofArch *
+uprof_sym_arch(const UprofSym *sym)
+{
+    return sym->arch;
 }
 
 static char **
@@ -116,7 +125,7 @@ uprof_sym_configure(UprofSym *sym, const UprofSymConfig *config)
     sym->raw_names = config->raw_names;
     if (config->bytes_max > 0)
         sym->bytes_max = config->bytes_max;
-    uprof_places_configure(sym->marks, config->lines, config->raw_names);
+    uprof_sites_configure(sym->sites, config->lines, config->raw_names);
     if (config->debug_folders && config->debug_folders[0]) {
         g_strfreev(sym->debug_folders);
         sym->debug_folders = g_strdupv((char **)config->debug_folders);
@@ -141,7 +150,7 @@ add_file(UprofSym *sym, const char *path, const UprofSymOpener *opener, const ui
         uprof_image_load(path, sym->arch, (const char *const *)sym->debug_folders, opener, error);
     if (!image)
         return false;
-    if (uprof_table_count(image->table) == 0 && required) {
+    if (uprof_symbol_table_count(image->table) == 0 && required) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
                     "'%s' has no symbols (stripped?), and there is no debug file with them, such "
                     "as '%s.dbg'%s%s",
@@ -152,9 +161,10 @@ add_file(UprofSym *sym, const char *path, const UprofSymOpener *opener, const ui
         return false;
     const uint64_t bytes = uprof_image_bytes(image);
     if (bytes > sym->bytes_max - sym->bytes) {
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
-                    "'%s' is too much: with it the symbol files would have %u MiB, and can have %u",
-                    name, (unsigned)((sym->bytes + bytes) >> 20), (unsigned)(sym->bytes_max >> 20));
+        g_set_error(
+            error, UPROF_ERROR, UPROF_ERROR_FAILED,
+            "'%s' is too large: all symbol files together would have %u MiB; the limit is %u MiB",
+            name, (unsigned)((sym->bytes + bytes) >> 20), (unsigned)(sym->bytes_max >> 20));
         return false;
     }
     sym->bytes += bytes;
@@ -191,7 +201,7 @@ uprof_sym_set_own(UprofSym *sym, UprofSymOwn which, const GArray *symbols, GByte
 {
     static const char *const labels[UPROF_SYM_N_OWN] = { "[kernel]", "[modules]" };
 
-    /* a symbol that comes may have the place of one that goes */
+    /* A new symbol may get the address of a freed one. */
     g_hash_table_remove_all(sym->named);
     g_clear_pointer(&sym->own[which], uprof_image_free);
     g_ptr_array_set_size(sym->orcs[which], 0);
@@ -209,22 +219,22 @@ uprof_sym_has_names(const UprofSym *sym)
     return sym->n_images > 0 || sym->own[UPROF_SYM_KERNEL];
 }
 
-/* A place: this bit, the module's number, and how far it lies in the module. */
-#define PLACE_BIT (UINT64_C(1) << 56)
-#define PLACE_MODULE(pc) ((pc) / UPROF_SYM_MODULE_BYTES_MAX & 0xffff)
+/* The symbol address of module code: this bit, the module's number, and the offset in it. */
+#define MODULE_BIT (UINT64_C(1) << 56)
+#define MODULE_NUMBER(pc) ((pc) / UPROF_SYM_MODULE_BYTES_MAX & 0xffff)
 
 uint64_t
-uprof_sym_module_place(unsigned module, uint64_t offset)
+uprof_sym_module_address(unsigned module, uint64_t offset)
 {
     g_assert(module <= UPROF_SYM_MODULES_MAX && offset < UPROF_SYM_MODULE_BYTES_MAX);
-    return PLACE_BIT + module * UPROF_SYM_MODULE_BYTES_MAX + offset;
+    return MODULE_BIT + module * UPROF_SYM_MODULE_BYTES_MAX + offset;
 }
 
-/* Returns: (nullable): the module that the place @pc is in */
+/* Returns: (nullable): the module whose range of symbol addresses @pc is in */
 static UprofImage *
-module_at(const UprofSym *sym, uint64_t pc)
+find_module(const UprofSym *sym, uint64_t pc)
 {
-    const uint64_t number = PLACE_MODULE(pc);
+    const uint64_t number = MODULE_NUMBER(pc);
 
     return pc >> 56 == 1 && number > 0 && number <= sym->modules->len
                ? g_ptr_array_index(sym->modules, number - 1)
@@ -247,16 +257,16 @@ uprof_sym_add_module(UprofSym *sym, const char *name, const char *path, const ch
 
     if (number > UPROF_SYM_MODULES_MAX)
         return 0;
-    /* to read what there is no room for costs as much as if there was */
+    /* Reading a file costs the same if it is dropped afterwards. */
     if (sym->n_refused >= REFUSED_MAX)
         search.build_id = NULL;
-    UprofImage *image = uprof_module_open(&search, name, uprof_sym_module_place(number, 0));
+    UprofImage *image = uprof_module_file_open(&search, name, uprof_sym_module_address(number, 0));
     if (uprof_image_bytes(image) > sym->bytes_max - sym->bytes) {
-        /* a guest may have all there is on this host mapped */
+        /* A guest may map every file that this host has, too. */
         sym->n_refused++;
         uprof_image_free(image);
         search.build_id = NULL;
-        image = uprof_module_open(&search, name, uprof_sym_module_place(number, 0));
+        image = uprof_module_file_open(&search, name, uprof_sym_module_address(number, 0));
     }
     sym->bytes += uprof_image_bytes(image);
     g_ptr_array_add(sym->modules, image);
@@ -272,19 +282,21 @@ uprof_sym_module(const UprofSym *sym, unsigned number, UprofSymModule *module)
     *module = (UprofSymModule){
         .label = image->label,
         .build_id = image->build_id,
-        .path = image->copy->path,
+        .path = image->file->path,
     };
     return true;
 }
 
 /*
- * In the order of asking: the module if @pc is a place; else files, and then what the
- * guest itself says. Returns: (nullable): %NULL if there is none at @i, or it is another guest's
+ * @i: index in the order of search. A symbol address of a module has this module only. For other
+ * addresses the files come first, and then the guest's own sources.
+ *
+ * Returns: (nullable): %NULL if there is no image at @i, or the image mismatches
  */
 static UprofImage *
-image_at(const UprofSym *sym, uint64_t pc, unsigned i)
+get_image(const UprofSym *sym, uint64_t pc, unsigned i)
 {
-    UprofImage *image = module_at(sym, pc);
+    UprofImage *image = find_module(sym, pc);
 
     if (!image)
         image = i < sym->n_images ? sym->images[i] : sym->own[i - sym->n_images];
@@ -294,7 +306,7 @@ image_at(const UprofSym *sym, uint64_t pc, unsigned i)
 static unsigned
 count_images(const UprofSym *sym, uint64_t pc)
 {
-    return module_at(sym, pc) ? 1 : sym->n_images + UPROF_SYM_N_OWN;
+    return find_module(sym, pc) ? 1 : sym->n_images + UPROF_SYM_N_OWN;
 }
 
 unsigned
@@ -311,7 +323,7 @@ uprof_sym_source(const UprofSym *sym, unsigned i, UprofSymSource *source)
 
     *source = (UprofSymSource){
         .label = image->label,
-        .path = image->copy->path,
+        .path = image->file->path,
         .debug_path = image->debug ? image->debug->path : NULL,
         .hint = image->hint,
         .lines_hint = image->lines_hint,
@@ -322,7 +334,7 @@ uprof_sym_source(const UprofSym *sym, unsigned i, UprofSymSource *source)
         .digest = image->digest,
         .kind = image->is_elf ? "ELF" : "text",
         .machine = image->machine,
-        .n_symbols = uprof_table_count(image->table),
+        .n_symbols = uprof_symbol_table_count(image->table),
         .cfi = image->cfi,
         .match = image->match,
         .mismatch = image->mismatch,
@@ -340,8 +352,8 @@ uprof_sym_check(UprofSym *sym, UprofMem *mem, unsigned vcpu, const UprofRegs *re
         UprofImage *image = sym->images[i];
         const UprofSymMatch before = image->match;
         if (reset != sym->reset)
-            uprof_image_recheck(image);
-        any |= uprof_image_compare(image, mem, vcpu, regs, pc);
+            uprof_image_forget_match(image);
+        any |= uprof_match_compare(image, mem, vcpu, regs, pc);
         if ((before == UPROF_SYM_MISMATCHED) != (image->match == UPROF_SYM_MISMATCHED))
             sym->epoch++;
     }
@@ -349,18 +361,15 @@ uprof_sym_check(UprofSym *sym, UprofMem *mem, unsigned vcpu, const UprofRegs *re
     return any;
 }
 
-/* Linux: no process has an address from here on. */
-#define KERNEL_FROM (UINT64_C(1) << 63)
-
-/* A file that is given may have names of a kernel, too. */
+/* The file of a user may have names of a kernel, too. */
 static bool
-is_kernel(const UprofSym *sym, const UprofImage *image, const UprofSymbol *symbol)
+is_kernel_symbol(const UprofSym *sym, const UprofImage *image, const UprofSymbol *symbol)
 {
     return image->is_own ||
-           (sym->own[UPROF_SYM_KERNEL] && symbol->start + image->bias >= KERNEL_FROM);
+           (sym->own[UPROF_SYM_KERNEL] && symbol->start + image->bias >= UPROF_UPPER_HALF);
 }
 
-/* The kernel's functions are marked, so that pictures can tell them from programs'. */
+/* Pictures color kernel functions by this suffix. */
 static const UprofName *
 name_kernel(UprofSym *sym, const UprofSymbol *symbol)
 {
@@ -377,29 +386,28 @@ name_symbol(UprofSym *sym, const UprofImage *image, const UprofSymbol *symbol)
 
     if (name)
         return name;
-    const bool has_mark = is_kernel(sym, image, symbol);
-    g_autofree char *text = sym->raw_names || has_mark ? NULL : uprof_demangle(symbol->name);
+    const bool is_kernel = is_kernel_symbol(sym, image, symbol);
+    g_autofree char *text = sym->raw_names || is_kernel ? NULL : uprof_demangle(symbol->name);
     const UprofSlice words = text ? (UprofSlice){ text, strlen(text) } : symbol->name;
-    name = has_mark ? name_kernel(sym, symbol) : uprof_names_intern(sym->names, words);
+    name = is_kernel ? name_kernel(sym, symbol) : uprof_names_intern(sym->names, words);
     g_hash_table_insert(sym->named, (gpointer)symbol, (gpointer)name);
     return name;
 }
 
 static const UprofName *
-mark_place(UprofSym *sym, UprofImage *image, uint64_t pc, const UprofName *function)
+add_site(UprofSym *sym, UprofImage *image, uint64_t pc, const UprofName *function)
 {
     return image->lines.len > 0 && !sym->is_coarse
-               ? uprof_places_mark(sym->marks, image, pc - image->bias, function)
+               ? uprof_sites_add(sym->sites, image, pc - image->bias, function)
                : NULL;
 }
 
 static UprofSymAnswer
 name_gap(UprofSym *sym, UprofImage *image, uint64_t pc)
 {
-    const uint64_t base =
-        image->module_base > 0
-            ? image->module_base
-            : g_array_index(image->ranges, UprofImageRange, 0).start + image->bias;
+    const uint64_t base = image->module_base > 0
+                              ? image->module_base
+                              : g_array_index(image->ranges, UprofCodeRange, 0).start + image->bias;
     g_autofree char *label = g_strndup(image->label + 1, strlen(image->label) - 2);
     char text[64];
 
@@ -407,7 +415,7 @@ name_gap(UprofSym *sym, UprofImage *image, uint64_t pc)
     const UprofName *name = uprof_names_marker(sym->names, text);
     return (UprofSymAnswer){ .kind = UPROF_SYM_IN_IMAGE,
                              .name = name,
-                             .place = mark_place(sym, image, pc, name),
+                             .site = add_site(sym, image, pc, name),
                              .image = image->label };
 }
 
@@ -419,7 +427,7 @@ answer_symbol(UprofSym *sym, UprofImage *image, const UprofSymbol *symbol, uint6
     return (UprofSymAnswer){
         .kind = UPROF_SYM_NAMED,
         .name = name,
-        .place = mark_place(sym, image, pc, name),
+        .site = add_site(sym, image, pc, name),
         .image = image->label,
         .start = symbol->start + image->bias,
         .size = symbol->size,
@@ -428,13 +436,13 @@ answer_symbol(UprofSym *sym, UprofImage *image, const UprofSymbol *symbol, uint6
 }
 
 static UprofSymAnswer
-look_up(UprofSym *sym, uint64_t pc)
+find_answer(UprofSym *sym, uint64_t pc)
 {
     UprofImage *within = NULL;
     char text[64];
 
     for (unsigned i = 0; i < count_images(sym, pc); i++) {
-        UprofImage *image = image_at(sym, pc, i);
+        UprofImage *image = get_image(sym, pc, i);
         if (!image || !uprof_image_has_code(image, pc))
             continue;
         const UprofSymbol *symbol = uprof_image_find(image, pc);
@@ -460,7 +468,7 @@ uprof_sym_find(UprofSym *sym, uint64_t pc, bool is_return)
     CacheSlot *slot = &sym->cache[(at ^ at >> 14) % CACHE_SLOTS];
 
     if (slot->pc != at || slot->epoch != sym->epoch)
-        *slot = (CacheSlot){ at, sym->epoch, look_up(sym, at) };
+        *slot = (CacheSlot){ at, sym->epoch, find_answer(sym, at) };
     return slot->answer;
 }
 
@@ -471,7 +479,7 @@ uprof_sym_code_start(const UprofSym *sym, unsigned i)
     const UprofImage *image = sym->images[i];
 
     return image->ranges->len > 0
-               ? g_array_index(image->ranges, UprofImageRange, 0).start + image->bias
+               ? g_array_index(image->ranges, UprofCodeRange, 0).start + image->bias
                : 0;
 }
 
@@ -506,14 +514,14 @@ uprof_sym_function(UprofSym *sym, uint64_t pc, uint64_t *start, uint64_t *len, b
     const UprofSymAnswer answer = uprof_sym_find(sym, pc, false);
 
     *is_entry = answer.is_entry;
-    /* compilers move what hardly ever runs out of a function: jumped to, with its frame */
+    /* Compilers move cold code out of a function. The function jumps there and keeps its frame. */
     if (answer.kind == UPROF_SYM_NAMED && strstr(uprof_name_text(answer.name), ".cold"))
         return false;
     for (unsigned i = 0; i < count_images(sym, pc); i++) {
-        UprofImage *image = image_at(sym, pc, i);
+        UprofImage *image = get_image(sym, pc, i);
         if (!image || !uprof_image_has_code(image, pc))
             continue;
-        /* who names it knows better */
+        /* The image that names the function knows it best. */
         if ((answer.kind != UPROF_SYM_NAMED || uprof_image_find(image, pc)) &&
             uprof_image_function(image, pc, start, len))
             return true;
@@ -537,15 +545,15 @@ find_orc(const UprofSym *sym, uint64_t pc, UprofOrcRule *rule)
     return false;
 }
 
-static PlaceSlot
-look_at(const UprofSym *sym, uint64_t pc)
+static RuleSlot
+fill_rule_slot(const UprofSym *sym, uint64_t pc)
 {
-    PlaceSlot slot = { .pc = pc, .epoch = sym->epoch };
+    RuleSlot slot = { .pc = pc, .epoch = sym->epoch };
 
     slot.has_orc = find_orc(sym, pc, &slot.orc);
     slot.is_code = slot.has_orc && slot.orc.type != UPROF_ORC_UNDEFINED;
     for (unsigned i = 0; i < count_images(sym, pc) && !slot.rule; i++) {
-        const UprofImage *image = image_at(sym, pc, i);
+        const UprofImage *image = get_image(sym, pc, i);
         if (!image)
             continue;
         slot.is_code |= uprof_image_has_code(image, pc);
@@ -555,26 +563,26 @@ look_at(const UprofSym *sym, uint64_t pc)
     return slot;
 }
 
-static const PlaceSlot *
-find_place(UprofSym *sym, uint64_t pc)
+static const RuleSlot *
+get_rule_slot(UprofSym *sym, uint64_t pc)
 {
-    PlaceSlot *slot = &sym->places[(pc ^ pc >> 13) % PLACE_SLOTS];
+    RuleSlot *slot = &sym->rules[(pc ^ pc >> 13) % RULE_SLOTS];
 
     if (slot->pc != pc || slot->epoch != sym->epoch)
-        *slot = look_at(sym, pc);
+        *slot = fill_rule_slot(sym, pc);
     return slot;
 }
 
 bool
 uprof_sym_is_code(UprofSym *sym, uint64_t pc)
 {
-    return find_place(sym, pc)->is_code;
+    return get_rule_slot(sym, pc)->is_code;
 }
 
 const UprofCfiRule *
 uprof_sym_rule(UprofSym *sym, uint64_t pc, const UprofCfi **cfi)
 {
-    const PlaceSlot *slot = find_place(sym, pc);
+    const RuleSlot *slot = get_rule_slot(sym, pc);
 
     if (slot->rule)
         *cfi = slot->cfi;
@@ -591,10 +599,10 @@ uprof_sym_add_orc(UprofSym *sym, UprofSymOwn which, UprofOrc *orc)
 bool
 uprof_sym_orc(UprofSym *sym, uint64_t pc, UprofOrcRule *rule)
 {
-    /* modules have none where the kernel has none, and most guests have no kernel */
+    /* Fast path: most guests are unikernels. */
     if (sym->orcs[UPROF_SYM_KERNEL]->len == 0)
         return false;
-    const PlaceSlot *slot = find_place(sym, pc);
+    const RuleSlot *slot = get_rule_slot(sym, pc);
     if (slot->has_orc)
         *rule = slot->orc;
     return slot->has_orc;
@@ -612,16 +620,16 @@ uprof_sym_resolve(UprofSym *sym)
 {
     for (unsigned i = 0; i < sym->n_images && !sym->is_coarse; i++)
         if (sym->images[i]->lines.len > 0)
-            uprof_places_resolve(sym->marks, sym->images[i]);
+            uprof_sites_resolve(sym->sites, sym->images[i]);
     for (guint i = 0; i < sym->modules->len && !sym->is_coarse; i++) {
         UprofImage *module = g_ptr_array_index(sym->modules, i);
         if (module->lines.len > 0)
-            uprof_places_resolve(sym->marks, module);
+            uprof_sites_resolve(sym->sites, module);
     }
 }
 
 unsigned
 uprof_sym_expand(const UprofSym *sym, const UprofName *name, const UprofName *const **frames)
 {
-    return uprof_places_expand(sym->marks, name, frames);
+    return uprof_sites_expand(sym->sites, name, frames);
 }

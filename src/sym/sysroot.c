@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Files of a guest, in a folder of this host. Which of them are opened the guest has a say
- * in, and what they are whoever has filled the folder: perhaps the guest itself.
+ * The guest chooses which files are opened, and whoever filled the folder chose their content.
+ * Neither is trusted.
  */
-#include "module-priv.h"
+#include "sysroot-priv.h"
 
+#include "uprof/build-id.h"
 #include "uprof/elf-head.h"
 #include "uprof/error.h"
 #include "uprof/text.h"
@@ -17,12 +18,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Of others' files fewer than of those that a user names: holes cost them nothing. */
-enum { FILE_BYTES_MAX = 512 * 1024 * 1024 };
+/* Less than for files that the user names: a sparse file costs its maker nothing. */
+enum {
+    FILE_BYTES_MAX = 512 * 1024 * 1024,
+    PAGE_BYTES = 4096,
+};
 
-/* Returns: (nullable): @path behind "@folder/" */
+/* Returns: (nullable): the part of @path behind "@folder/" */
 static const char *
-find_rest(const char *folder, const char *path)
+strip_folder(const char *folder, const char *path)
 {
     size_t len = strlen(folder);
 
@@ -31,7 +35,7 @@ find_rest(const char *folder, const char *path)
     return strncmp(path, folder, len) == 0 && path[len] == '/' ? path + len + 1 : NULL;
 }
 
-/* Returns: a descriptor that nothing can be read from, or -1, as of errno */
+/* Returns: a descriptor for fstat() only (O_PATH), or -1 with errno */
 static int
 find_inside(const char *folder, const char *rest)
 {
@@ -50,7 +54,7 @@ find_inside(const char *folder, const char *rest)
     return fd;
 }
 
-/* What is no file is not even opened: a device may do something then. */
+/* Other kinds of files are not even opened: opening a device can have effects. */
 static int
 open_regular(int found)
 {
@@ -73,7 +77,7 @@ open_regular(int found)
 int
 uprof_sysroot_open(const char *path, void *folder, GError **error)
 {
-    const char *rest = find_rest(folder, path);
+    const char *rest = strip_folder(folder, path);
     g_autofree char *shown = uprof_text_quote(path);
 
     errno = ENOENT;
@@ -94,7 +98,7 @@ bool
 uprof_sysroot_has_build(const char *folder, const char *path, const char *build_id)
 {
     const int fd = uprof_sysroot_open(path, (void *)folder, NULL);
-    uint8_t page[UPROF_PAGE_BYTES] = { 0 };
+    uint8_t page[PAGE_BYTES] = { 0 };
     UprofElfHead head;
 
     if (fd < 0)
@@ -103,6 +107,6 @@ uprof_sysroot_has_build(const char *folder, const char *path, const char *build_
     close(fd);
     if (n <= 0 || !uprof_elf_head_parse((UprofSlice){ page, sizeof(page) }, &head))
         return false;
-    g_autofree char *id = uprof_sym_hex((UprofSlice){ head.build_id, head.build_id_len });
+    g_autofree char *id = uprof_build_id_hex((UprofSlice){ head.build_id, head.build_id_len });
     return strcmp(id, build_id) == 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "uprof/expr.h"
+#include "expr-priv.h"
 
 /* DWARF 5, table 7.9 */
 enum {
@@ -55,23 +55,23 @@ typedef struct {
 } Machine;
 
 static uint64_t
-mask(const Machine *machine, uint64_t value)
+truncate_to_word(const Machine *machine, uint64_t value)
 {
     return machine->expr->word_bytes == 4 ? value & UINT32_MAX : value;
 }
 
 static int64_t
-sign(const Machine *machine, uint64_t value)
+to_signed(const Machine *machine, uint64_t value)
 {
     return machine->expr->word_bytes == 4 ? (int32_t)value : (int64_t)value;
 }
 
 static UprofExprAnswer
-push(Machine *machine, uint64_t value)
+push_value(Machine *machine, uint64_t value)
 {
     if (machine->n == UPROF_EXPR_STACK_MAX)
         return UPROF_EXPR_BAD;
-    machine->stack[machine->n++] = mask(machine, value);
+    machine->stack[machine->n++] = truncate_to_word(machine, value);
     return UPROF_EXPR_OK;
 }
 
@@ -89,19 +89,19 @@ push_constant(Machine *machine, uint8_t op)
     case 1:
         if (!uprof_bytes_u8(&machine->code, &u8))
             return UPROF_EXPR_BAD;
-        return push(machine, is_signed ? (uint64_t)(int8_t)u8 : u8);
+        return push_value(machine, is_signed ? (uint64_t)(int8_t)u8 : u8);
     case 2:
         if (!uprof_bytes_u16(&machine->code, &u16))
             return UPROF_EXPR_BAD;
-        return push(machine, is_signed ? (uint64_t)(int16_t)u16 : u16);
+        return push_value(machine, is_signed ? (uint64_t)(int16_t)u16 : u16);
     case 4:
         if (!uprof_bytes_u32(&machine->code, &u32))
             return UPROF_EXPR_BAD;
-        return push(machine, is_signed ? (uint64_t)(int32_t)u32 : u32);
+        return push_value(machine, is_signed ? (uint64_t)(int32_t)u32 : u32);
     default:
         if (!uprof_bytes_u64(&machine->code, &u64))
             return UPROF_EXPR_BAD;
-        return push(machine, u64);
+        return push_value(machine, u64);
     }
 }
 
@@ -115,11 +115,11 @@ push_register(Machine *machine, uint64_t dwarf)
         return UPROF_EXPR_BAD;
     if (!machine->expr->ops->read_reg(machine->expr->data, dwarf, &value))
         return UPROF_EXPR_UNKNOWN;
-    return push(machine, value + (uint64_t)offset);
+    return push_value(machine, value + (uint64_t)offset);
 }
 
 static UprofExprAnswer
-dereference(Machine *machine, uint8_t len)
+read_top(Machine *machine, uint8_t len)
 {
     uint64_t *top = &machine->stack[machine->n - 1];
 
@@ -127,27 +127,27 @@ dereference(Machine *machine, uint8_t len)
         return UPROF_EXPR_BAD;
     if (!machine->expr->ops->read_memory(machine->expr->data, *top, len, top))
         return UPROF_EXPR_CUT;
-    *top = mask(machine, *top);
+    *top = truncate_to_word(machine, *top);
     return UPROF_EXPR_OK;
 }
 
 static UprofExprAnswer
-jump(Machine *machine, bool is_taken)
+jump_if(Machine *machine, bool is_taken)
 {
     uint16_t raw;
 
     if (!uprof_bytes_u16(&machine->code, &raw))
         return UPROF_EXPR_BAD;
-    /* one before the start becomes one far behind the end */
+    /* A target before the start wraps around to one far behind the end. */
     const size_t to = machine->code.at + (size_t)(ptrdiff_t)(int16_t)raw;
     if (is_taken && !uprof_bytes_seek(&machine->code, to))
         return UPROF_EXPR_BAD;
     return UPROF_EXPR_OK;
 }
 
-/* By 0 there is no result. The lowest number by -1 has no room and wraps around. */
+/* A division by 0 has no result. The lowest number divided by -1 wraps around. */
 static UprofExprAnswer
-divide(int64_t a, int64_t b, uint64_t *result)
+divide_signed(int64_t a, int64_t b, uint64_t *result)
 {
     if (b == 0)
         return UPROF_EXPR_BAD;
@@ -155,11 +155,11 @@ divide(int64_t a, int64_t b, uint64_t *result)
     return UPROF_EXPR_OK;
 }
 
-/* Operations of the two values on top, of which @b is the upper one. */
+/* Operations on the two topmost values; @b is the upper one. */
 static UprofExprAnswer
-combine(Machine *machine, uint8_t op, uint64_t a, uint64_t b, uint64_t *result)
+combine_two(Machine *machine, uint8_t op, uint64_t a, uint64_t b, uint64_t *result)
 {
-    const int64_t signed_a = sign(machine, a), signed_b = sign(machine, b);
+    const int64_t signed_a = to_signed(machine, a), signed_b = to_signed(machine, b);
     const unsigned shift = b & (machine->expr->word_bytes * 8U - 1);
 
     switch (op) {
@@ -167,7 +167,7 @@ combine(Machine *machine, uint8_t op, uint64_t a, uint64_t b, uint64_t *result)
         *result = a & b;
         return UPROF_EXPR_OK;
     case OP_DIV:
-        return divide(signed_a, signed_b, result);
+        return divide_signed(signed_a, signed_b, result);
     case OP_MINUS:
         *result = a - b;
         return UPROF_EXPR_OK;
@@ -221,24 +221,24 @@ combine(Machine *machine, uint8_t op, uint64_t a, uint64_t b, uint64_t *result)
 }
 
 static UprofExprAnswer
-run_of_two(Machine *machine, uint8_t op)
+run_binary(Machine *machine, uint8_t op)
 {
     uint64_t result;
 
     if (machine->n < 2)
         return UPROF_EXPR_BAD;
     uint64_t *lower = &machine->stack[machine->n - 2];
-    const UprofExprAnswer answer = combine(machine, op, lower[0], lower[1], &result);
+    const UprofExprAnswer answer = combine_two(machine, op, lower[0], lower[1], &result);
     if (answer == UPROF_EXPR_OK) {
         machine->n--;
-        *lower = mask(machine, result);
+        *lower = truncate_to_word(machine, result);
     }
     return answer;
 }
 
 /* Operations that move values. */
 static UprofExprAnswer
-run_of_stack(Machine *machine, uint8_t op)
+run_stack(Machine *machine, uint8_t op)
 {
     static const uint8_t wanted[] = { [OP_DUP - OP_DUP] = 1,  [OP_DROP - OP_DUP] = 1,
                                       [OP_OVER - OP_DUP] = 2, [OP_PICK - OP_DUP] = 1,
@@ -250,23 +250,23 @@ run_of_stack(Machine *machine, uint8_t op)
     uint64_t *top = &machine->stack[machine->n - 1];
     switch (op) {
     case OP_DUP:
-        return push(machine, top[0]);
+        return push_value(machine, top[0]);
     case OP_DROP:
         machine->n--;
         return UPROF_EXPR_OK;
     case OP_OVER:
-        return push(machine, top[-1]);
+        return push_value(machine, top[-1]);
     case OP_PICK:
         if (!uprof_bytes_u8(&machine->code, &i) || i >= machine->n)
             return UPROF_EXPR_BAD;
-        return push(machine, machine->stack[machine->n - 1 - i]);
+        return push_value(machine, machine->stack[machine->n - 1 - i]);
     case OP_SWAP: {
         const uint64_t upper = top[0];
         top[0] = top[-1];
         top[-1] = upper;
         return UPROF_EXPR_OK;
     }
-    default: { /* the top one goes below the next two */
+    default: { /* OP_ROT: the top value goes below the next two */
         const uint64_t upper = top[0];
         top[0] = top[-1];
         top[-1] = top[-2];
@@ -276,9 +276,9 @@ run_of_stack(Machine *machine, uint8_t op)
     }
 }
 
-/* Operations of the value on top. */
+/* Operations on the topmost value. */
 static UprofExprAnswer
-run_of_one(Machine *machine, uint8_t op)
+run_unary(Machine *machine, uint8_t op)
 {
     uint64_t number;
     uint8_t len;
@@ -288,58 +288,59 @@ run_of_one(Machine *machine, uint8_t op)
     uint64_t *top = &machine->stack[machine->n - 1];
     switch (op) {
     case OP_DEREF:
-        return dereference(machine, machine->expr->word_bytes);
+        return read_top(machine, machine->expr->word_bytes);
     case OP_DEREF_SIZE:
-        return uprof_bytes_u8(&machine->code, &len) ? dereference(machine, len) : UPROF_EXPR_BAD;
+        return uprof_bytes_u8(&machine->code, &len) ? read_top(machine, len) : UPROF_EXPR_BAD;
     case OP_ABS:
-        *top = mask(machine, sign(machine, *top) < 0 ? -*top : *top);
+        *top = truncate_to_word(machine, to_signed(machine, *top) < 0 ? -*top : *top);
         return UPROF_EXPR_OK;
     case OP_NEG:
-        *top = mask(machine, -*top);
+        *top = truncate_to_word(machine, -*top);
         return UPROF_EXPR_OK;
     case OP_NOT:
-        *top = mask(machine, ~*top);
+        *top = truncate_to_word(machine, ~*top);
         return UPROF_EXPR_OK;
     case OP_PLUS_UCONST:
         if (!uprof_bytes_uleb(&machine->code, &number))
             return UPROF_EXPR_BAD;
-        *top = mask(machine, *top + number);
+        *top = truncate_to_word(machine, *top + number);
         return UPROF_EXPR_OK;
     default: /* OP_BRA */
         machine->n--;
-        return jump(machine, *top != 0);
+        return jump_if(machine, *top != 0);
     }
 }
 
 static UprofExprAnswer
-run_one(Machine *machine, uint8_t op)
+run_operation(Machine *machine, uint8_t op)
 {
     uint64_t number;
     int64_t signed_number;
 
     if (op >= OP_LIT0 && op <= OP_LIT31)
-        return push(machine, op - OP_LIT0);
+        return push_value(machine, op - OP_LIT0);
     if (op >= OP_BREG0 && op <= OP_BREG31)
         return push_register(machine, op - OP_BREG0);
     if (op == OP_ADDR || (op >= OP_CONST1U && op <= OP_CONST8S))
         return push_constant(machine, op);
     if (op >= OP_DUP && op <= OP_ROT)
-        return run_of_stack(machine, op);
+        return run_stack(machine, op);
 
     switch (op) {
     case OP_NOP:
         return UPROF_EXPR_OK;
     case OP_CONSTU:
-        return uprof_bytes_uleb(&machine->code, &number) ? push(machine, number) : UPROF_EXPR_BAD;
+        return uprof_bytes_uleb(&machine->code, &number) ? push_value(machine, number)
+                                                         : UPROF_EXPR_BAD;
     case OP_CONSTS:
         return uprof_bytes_sleb(&machine->code, &signed_number)
-                   ? push(machine, (uint64_t)signed_number)
+                   ? push_value(machine, (uint64_t)signed_number)
                    : UPROF_EXPR_BAD;
     case OP_BREGX:
         return uprof_bytes_uleb(&machine->code, &number) ? push_register(machine, number)
                                                          : UPROF_EXPR_BAD;
     case OP_SKIP:
-        return jump(machine, true);
+        return jump_if(machine, true);
     case OP_DEREF:
     case OP_DEREF_SIZE:
     case OP_ABS:
@@ -347,9 +348,9 @@ run_one(Machine *machine, uint8_t op)
     case OP_NOT:
     case OP_PLUS_UCONST:
     case OP_BRA:
-        return run_of_one(machine, op);
+        return run_unary(machine, op);
     default:
-        return run_of_two(machine, op);
+        return run_binary(machine, op);
     }
 }
 
@@ -361,11 +362,11 @@ uprof_expr_run(const UprofExpr *expr, const uint64_t *first, uint64_t *result)
     uint8_t op;
 
     if (first)
-        push(&machine, *first);
+        push_value(&machine, *first);
     for (unsigned i = 0; uprof_bytes_u8(&machine.code, &op); i++) {
         if (i == UPROF_EXPR_STEPS_MAX)
             return UPROF_EXPR_BAD;
-        const UprofExprAnswer answer = run_one(&machine, op);
+        const UprofExprAnswer answer = run_operation(&machine, op);
         if (answer != UPROF_EXPR_OK)
             return answer;
     }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""make-source.py - a big file for a compiler to work on"""
+"""make-source.py - prints a large C file that keeps a compiler busy"""
 
 for i in range(3000):
     print(

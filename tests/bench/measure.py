@@ -3,11 +3,11 @@
 """
 measure.py PROGRAM URI TCP-URI NAME TCG|KVM SYMBOLS COUNTER WINDOWS RESULT - measures one guest
 measure.py --head many|one - prints the head of a table
-measure.py --many PROGRAM URI IDLE BUSY RESULT - measures the profiler over all domains of URI,
-    of which so many are idle and so many are busy
-measure.py --join RESULT FILE... - puts results together
+measure.py --many PROGRAM URI IDLE BUSY RESULT - measures the profiler while it samples all
+    domains of URI; IDLE and BUSY are the numbers of idle and busy domains
+measure.py --join RESULT FILE... - joins result files
 
-Prints a row for each way in; run says what is measured.
+Prints a row for each access method; tests/bench/run describes the columns.
 """
 
 import contextlib
@@ -24,9 +24,9 @@ import tempfile
 import time
 
 WINDOW_S = 4
-# After a run has begun: connecting and the trial holds are not what is measured.
+# The wait after the start of a run: connecting and trial holds are not measured.
 SETTLE_S = 2.5
-# Where one run is stopped and goes on.
+# The windows of a run that is stopped and continued.
 SHORT_S = 0.25
 SHORT_SETTLE_S = 0.05
 SHORT_PER_WINDOW = 20
@@ -37,8 +37,8 @@ MANY_ROW = "{:>7} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}"
 MANY_HEAD = ("idle", "busy", "cpu %", "MiB", "later", "p50 us", "p99 us", "late %")
 MANY_S = 20
 
-# Label, asked rate, budget (None: the default), arguments, whether memory comes by peeks over
-# TCP, KVM only.
+# A row is a label, the rate, the budget (None: the default), arguments, true for memory reads by
+# peeks over TCP, and true if the row needs KVM.
 WAYS = (
     ("direct", 99, None, ("--access", "direct"), False, True),
     ("direct", 1000, None, ("--access", "direct"), False, True),
@@ -53,7 +53,7 @@ WAYS = (
 
 
 class Guest:
-    """Reads the guest's counter out of QEMU's memory, which stops and wakes nobody."""
+    """Reads the guest's counter from QEMU's memory, without any effect on the guest."""
 
     def __init__(self, uri, name, address):
         info = subprocess.run(
@@ -84,7 +84,7 @@ class Guest:
         return int.from_bytes(self.memory.read(8), "little"), time.monotonic()
 
     def speed(self, seconds=WINDOW_S):
-        """Rounds of work in a second, over one window."""
+        """The rounds of work per second, over one window."""
         one, began = self.count()
         time.sleep(seconds)
         other, ended = self.count()
@@ -92,7 +92,7 @@ class Guest:
 
 
 def compare(free, sampled):
-    """By how many percent the guest is slower, and how far two halves of the free windows differ."""
+    """The slowdown of the guest in percent, and the difference between two halves of the free windows."""
     def slower(one, other):
         return 100 * (1 - statistics.median(one) / statistics.median(other))
     return {"free_per_s": free, "sampled_per_s": sampled,
@@ -101,12 +101,12 @@ def compare(free, sampled):
 
 
 def alternate(guest, run, windows):
-    """One run that is stopped and goes on, in turns: many short windows, since a machine's
-    speed drifts by more than sampling takes. Only for a way that leaves nothing in the guest
+    """Stops and continues one run in turns, in many short windows, because a machine's speed
+    drifts by more than sampling costs. Only for accesses that have no effect on the guest
     between two holds."""
     free, sampled = [], []
     for window in range(windows * SHORT_PER_WINDOW):
-        # Either goes first as often as the other.
+        # Each of the two comes first equally often.
         for is_sampled in (True, False) if window % 2 else (False, True):
             run.send_signal(signal.SIGCONT if is_sampled else signal.SIGTSTP)
             time.sleep(SHORT_SETTLE_S)
@@ -116,7 +116,8 @@ def alternate(guest, run, windows):
 
 
 def measure(program, guest, uri, name, symbols, arguments, windows):
-    """Alternating windows; how long holds take is asked of runs that nobody stops."""
+    """Measures windows with and without sampling in turns. The lengths of holds are from runs that
+    are not stopped."""
     facts = {"runs": []}
     free, sampled = [], []
 
@@ -157,7 +158,7 @@ def measure(program, guest, uri, name, symbols, arguments, windows):
 
 
 def middle(facts, *keys):
-    """The median over runs."""
+    """The median over all runs of one value."""
     values = []
     for value in facts["runs"]:
         for key in keys:
@@ -195,7 +196,7 @@ def main(program, uri, tcp, name, way, symbols, address, windows, result):
 
 
 def usage(pid):
-    """CPU seconds that a process has taken, and MiB it has in memory."""
+    """The CPU seconds and the resident MiB of a process."""
     times = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     pages = int(pathlib.Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1])
     return ((int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK"),
@@ -207,7 +208,7 @@ def many(program, uri, idle, busy, result):
         run = subprocess.Popen(
             [program, "-q", "-c", uri, "-F", "99", "-d", "0", "--all", "-o",
              f"{folder}/%d.meta.json"], stdin=subprocess.DEVNULL)
-        # Opening fifty domains is not what is measured.
+        # The opening of fifty domains is not measured.
         time.sleep(5 + int(idle) / 5)
         began, (cpu, memory) = time.monotonic(), usage(run.pid)
         time.sleep(MANY_S)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * bench-profile [SAMPLES [STACKS]]: what it takes to count samples, and to write
- * them in every format but the text of perf, which is as long as there are samples.
- * Prints milliseconds and the most memory so far.
+ * bench-profile [SAMPLES [STACKS]]: measures the counting of samples, and the writing of each
+ * format. The text format of perf is left out, because its size grows with every sample. Prints
+ * milliseconds, and the peak of memory so far.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 enum { SAMPLES = 1000 * 1000, STACKS = 100 * 1000, DEPTH = 24, NAMES = 20 * 1000, DEPTH_MIN = 8 };
 
-/* Numbers that are the same in every run. */
+/* Returns: pseudo-random numbers, the same in every run */
 static uint64_t
 next_random(uint64_t *state)
 {
@@ -33,7 +33,7 @@ say(const char *what, uint64_t since_ns, size_t bytes)
            (unsigned)(bytes / 1000), (unsigned)(usage.ru_maxrss / 1024));
 }
 
-/* Stack @number: neighbors share their callers, as they do in real programs. */
+/* Makes stack @number. Neighbors share their callers, as in real programs. */
 static unsigned
 make_stack(const UprofName *const *names, uint64_t number, const UprofName **frames)
 {

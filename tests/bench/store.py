@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-store.py PROGRAM [DAYS [DOMAINS [ROUNDS]]] - what periodic profiles take on disk, and how long
-`prune`, `summary` and `report --since` take over them
+store.py PROGRAM [DAYS [DOMAINS [ROUNDS]]] - measures the size of periodic profiles on disk, and the
+times of `prune`, `summary` and `report --since`
 
-Makes the slices of 30 days of 20 domains, 144 a day, as `collect` writes them
-with its defaults (20 s at 99 Hz of two vCPUs: 1980 samples, about 300 different
-stacks); each domain has 60 different slices, which come again. Then closes the
-days as if the host had been off until today, and measures. Fails if `summary`
-takes 5 s, or if the store is larger than README.md says.
+Makes the slices of 30 days for 20 domains, 144 slices a day, as `collect` writes them by default
+(20 s at 99 Hz of two vCPUs: 1980 samples, about 300 different stacks). Each domain has 60 different
+slices, which repeat. Then closes all days at once, as if the host had been off until today, and
+measures. Fails if `summary` takes 5 s, or if the store is larger than doc/cost.md says.
 """
 
 import os
@@ -53,7 +52,7 @@ def make_domain(store, number, days, rounds, today):
 
 
 def measure(store):
-    """Bytes, bytes in blocks, and files of slices, of days and of all."""
+    """The bytes, bytes in blocks, and number of files, of slices, days and summaries."""
     kinds = {"slices": [0, 0, 0], "days": [0, 0, 0], "summaries": [0, 0, 0]}
     for path in store.rglob("*"):
         if not path.is_file():
@@ -66,7 +65,7 @@ def measure(store):
 
 
 def take_time(words):
-    """Seconds, seconds of CPU, the most MB of memory that were seen, and what was printed."""
+    """Runs a command. Returns seconds, seconds of CPU, the peak of memory in MB, and the output."""
     with tempfile.TemporaryFile() as out:
         started, most = time.monotonic(), 0
         with subprocess.Popen(words, stdout=out) as process:
@@ -89,17 +88,17 @@ def tell(what, seconds, cpu_seconds, memory, more=""):
     print(f"  {what:<26}{seconds:8.2f} s, {cpu_seconds:8.2f} s of CPU, {memory:6.1f} MB of memory{more}", flush=True)
 
 
-def documented(readme):
-    """MB of 20 domains and 30 days that README.md tells: as they are, and in blocks."""
-    found = re.search(r"(\d+) MB\s+\((\d+) MB\s+in\s+blocks\s+of\s+4\s+KiB\)", readme)
-    assert found, "README.md does not tell the size"
+def find_documented(page):
+    """The MB of 20 domains and 30 days in doc/cost.md: the size of the files, and the size in blocks."""
+    found = re.search(r"(\d+) MB\s+\((\d+) MB\s+in\s+blocks\s+of\s+4\s+KiB\)", page)
+    assert found, "doc/cost.md does not say the size"
     return int(found.group(1)), int(found.group(2))
 
 
 def main():
     program = os.path.abspath(sys.argv[1])
     days, domains, rounds = [int(word) for word in sys.argv[2:]] + [30, 20, 144][len(sys.argv) - 2:]
-    readme = (pathlib.Path(__file__).resolve().parent.parent.parent / "README.md").read_text()
+    page = (pathlib.Path(__file__).resolve().parent.parent.parent / "doc/cost.md").read_text()
     today = storing.day_of(int(time.time()))
     with tempfile.TemporaryDirectory(prefix="virt-uprof-bench-") as folder:
         store = pathlib.Path(folder, "store")
@@ -125,8 +124,8 @@ def main():
         print(f"  together                {total[0] / 1e6:12.1f} MB, in blocks of 4 KiB {total[1] / 1e6:8.1f} MB")
     failed = summary_s >= SUMMARY_S_MAX
     if (days, domains, rounds) == (30, 20, 144):
-        limits = documented(readme)
-        print(f"  README.md tells         {limits[0]:12.1f} MB, in blocks of 4 KiB {limits[1]:8.1f} MB")
+        limits = find_documented(page)
+        print(f"  doc/cost.md says        {limits[0]:12.1f} MB, in blocks of 4 KiB {limits[1]:8.1f} MB")
         failed = failed or any(size / 1e6 > limit for size, limit in zip(total, limits))
     sys.exit(failed)
 

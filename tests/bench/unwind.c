@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * unwind.c COMMAND ARGUMENT... - how fast stacks of a real program are unwound,
- * next to elfutils' libdwfl, of the same snapshots, in the same run
+ * unwind.c COMMAND ARGUMENT... - measures how fast stacks of a real program are unwound, by
+ * virt-uprof and by elfutils' libdwfl, from the same snapshots
  *
- * Runs COMMAND, stops it now and then, keeps its registers and stack, and does
- * the rest when it has ended. Prints one figure a line. "Hot" is a stack that was
- * unwound just before, "cold" one that comes after all others.
+ * Runs COMMAND, stops it now and then, and copies its registers and stack. Unwinds all snapshots
+ * after COMMAND has ended. Prints one figure a line. A "hot" stack was unwound just before, a
+ * "cold" one is unwound after all others.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 
 #include "dwfl-stack.h"
 #include "memory-guest.h"
-#include "uprof/cfi.h"
+#include "uprof/cfi-table.h"
 #include "uprof/clock.h"
 #include "uprof/elf-image.h"
 #include "uprof/unwind.h"
@@ -32,10 +32,11 @@ enum {
     DEPTH = 1024,
 };
 
-/** Module: @base: where its first page is; @bias: what its code was moved by */
+/** Module: a file that the program has mapped */
 typedef struct {
-    char *path;
-    uint64_t base, bias;
+    char *path;    /* owned */
+    uint64_t base; /* address of its first page */
+    uint64_t bias; /* distance from its link addresses */
 } Module;
 
 typedef struct {
@@ -79,7 +80,7 @@ take_snapshot(Bench *bench)
     bench->snapshots[bench->n_snapshots++] = snapshot;
 }
 
-/* Files with code; what is mapped at offset 0 of one says where it begins. */
+/* Lists the mapped files. The mapping of offset 0 is the first page of a file. */
 static void
 note_modules(Bench *bench)
 {
@@ -176,7 +177,7 @@ measure_tables(const Bench *bench)
            (double)n_bytes / (double)MAX(n_rows, 1));
 }
 
-/* Nothing of a program's code is read where there are tables. */
+/* The guest has no memory with code: unwinding with tables reads none. */
 static void
 prepare(Bench *bench)
 {
@@ -224,7 +225,7 @@ unwind_theirs(Bench *bench, const UprofSnapshot *snapshot)
 
 typedef unsigned (*Unwind)(Bench *bench, const UprofSnapshot *snapshot);
 
-/* Returns: ns a frame, median of stacks when each is unwound again and again */
+/* Returns: ns a frame: median over all stacks, each unwound several times in a row */
 static double
 measure_hot(Bench *bench, Unwind unwind, const char *name)
 {
@@ -301,7 +302,7 @@ compare_answers(Bench *bench)
            n_complete);
 }
 
-/* what nobody wants to know, so that it is worked out */
+/* a use of the results, so that the compiler keeps the lookups */
 static volatile size_t sum;
 
 static void
@@ -312,7 +313,7 @@ measure_names(Bench *bench)
     for (unsigned i = 0; i < LOOKUPS; i++) {
         const UprofSnapshot *snapshot =
             bench->snapshots[(unsigned)g_random_int_range(0, (gint32)bench->n_snapshots)];
-        /* anywhere in the same megabyte: hardly any twice */
+        /* a random address near the program counter, so that few addresses repeat */
         pcs[i] = snapshot->regs.pc + (uint64_t)g_random_int_range(-500000, 500000);
     }
     for (unsigned way = 0; way < 2; way++) {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-driver.py - a browser without a window, driven by WebDriver's HTTP
+driver.py - controls a browser without a window through WebDriver's HTTP
 
-https://www.w3.org/TR/webdriver2/; `se/log` and `goog/cdp` are chromedriver's.
+See https://www.w3.org/TR/webdriver2/. `se/log` and `goog/cdp` are extensions of chromedriver.
 """
 
 import base64
@@ -21,7 +21,7 @@ ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-s
 
 
 class Browser:
-    """One window. To be used with `with`."""
+    """One window, for a `with` statement."""
 
     def __init__(self, size=(1280, 900)):
         self.folder = tempfile.mkdtemp(prefix="uprof-browser-")
@@ -72,11 +72,11 @@ class Browser:
         self.call("/refresh", {})
 
     def run(self, script, *arguments):
-        """What the function body `script` returns."""
+        """Runs the function body `script`, and returns its result."""
         return self.call("/execute/sync", {"script": script, "args": list(arguments)})
 
     def settle(self, condition="true"):
-        """Waits until the expression `condition` holds; events that were due have happened then."""
+        """Waits until the expression `condition` is true, and pending events are handled."""
         script = """
             const done = arguments[arguments.length - 1], end = performance.now() + 20000;
             const look = () => (%s) || performance.now() > end ? done() : setTimeout(look, 20);
@@ -92,7 +92,7 @@ class Browser:
         ]})  # fmt: skip
 
     def press(self, *keys):
-        """Keys one after the other; texts are typed."""
+        """Presses keys in this order, and types texts."""
         actions = []
         for key in keys:
             for char in [KEYS[key]] if key in KEYS else key:
@@ -100,7 +100,7 @@ class Browser:
         self.call("/actions", {"actions": [{"type": "key", "id": "keys", "actions": actions}]})
 
     def messages(self):
-        """What the console got since the last call."""
+        """Returns the lines of the console since the last call."""
         return [entry["level"] + " " + entry["message"] for entry in self.call("/se/log", {"type": "browser"})]
 
     def emulate(self, feature, value):

@@ -2,8 +2,8 @@
 """
 npm.py - packages from npm's registry, if it can be reached
 
-A registry that does not answer, or says that it cannot, is no fault of ours. One
-that answers and has no such package is.
+A test is skipped if the registry does not answer, or fails. If the registry answers, a
+missing package is a failure.
 """
 
 import re
@@ -14,8 +14,8 @@ import time
 
 SECONDS_MAX = 100
 PAUSE_SECONDS = 5
-# what npm says if nobody answers, if the registry cannot, or if somebody else does
-NO_WAY = re.compile(
+# Codes in npm's messages if the registry does not answer, fails, or if a proxy answers instead
+REGISTRY_FAILS = re.compile(
     r"\b(E408|E420|E429|E5\d\d"
     r"|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|EIDLETIMEOUT|ENETDOWN|ENETUNREACH"
     r"|EHOSTDOWN|EHOSTUNREACH|ERR_SOCKET_\w+|ERR_STREAM_PREMATURE_CLOSE|UND_ERR_\w+"
@@ -23,12 +23,12 @@ NO_WAY = re.compile(
 )
 
 
-class Impossible(Exception):
-    """It cannot be tested here, and that is no fault."""
+class CannotRun(Exception):
+    """The test cannot run on this machine, which is not a failure."""
 
 
 def pack(package, folder):
-    """Returns: why it was not possible, or None."""
+    """Returns the reason of a failure, or None."""
     try:
         done = subprocess.run(["npm", "pack", "--loglevel=error", "--fetch-retries=0", package], cwd=folder, check=False,
                               text=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS_MAX)  # fmt: skip
@@ -36,20 +36,20 @@ def pack(package, folder):
         return "it does not answer"
     if done.returncode == 0:
         return None
-    why = NO_WAY.search(done.stderr)
+    why = REGISTRY_FAILS.search(done.stderr)
     if not why:
         raise RuntimeError("npm pack: %s" % done.stderr)
     return why[0]
 
 
 def fetch(package, folder, pause=PAUSE_SECONDS):
-    """Unpacks the package into a folder. What did not work is tried once more."""
+    """Unpacks the package into a folder. Retries a failure once."""
     if not shutil.which("npm"):
-        raise Impossible("no npm")
+        raise CannotRun("no npm")
     if pack(package, folder):
         time.sleep(pause)
         if why := pack(package, folder):
-            raise Impossible("npm cannot reach its registry: %s" % why)
+            raise CannotRun("npm cannot reach its registry: %s" % why)
     (archive,) = folder.glob("*.tgz")
     with tarfile.open(archive) as packed:
         packed.extractall(folder)

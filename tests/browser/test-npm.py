@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-test-npm.py - a registry that cannot is a skip, one that has no such package a failure
+test-npm.py - a test is skipped if npm's registry fails, and fails if a package is missing
 """
 
 import os
@@ -13,7 +13,7 @@ from unittest import mock
 
 import npm
 
-# one answer per call; "ok" packs a folder
+# Each call reads one line of the file `answers`. The answer "ok" packs a folder.
 NPM = """#!/bin/sh
 echo "$*" >>calls
 answer=$(sed -n "$(wc -l <calls)p" answers)
@@ -21,12 +21,12 @@ answer=$(sed -n "$(wc -l <calls)p" answers)
 echo "npm error code $answer" >&2
 exit 1
 """
-NO_WAY = (
+REGISTRY_FAILS = (
     "E500", "E502", "E503", "E504", "E429", "ECONNABORTED", "ECONNRESET", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT",
     "ERR_SSL_WRONG_VERSION_NUMBER", "CERT_HAS_EXPIRED", "UNABLE_TO_GET_ISSUER_CERT_LOCALLY", "ERR_TLS_CERT_ALTNAME_INVALID",
     "SELF_SIGNED_CERT_IN_CHAIN",
 )  # fmt: skip
-FAULTS = ("E404", "ETARGET", "E403", "EUSAGE", "E5000", "")
+OTHER_FAILURES = ("E404", "ETARGET", "E403", "EUSAGE", "E5000", "")
 
 
 class Npm(unittest.TestCase):
@@ -42,7 +42,7 @@ class Npm(unittest.TestCase):
         self.addCleanup(path.stop)
 
     def fetch(self, *answers):
-        """Whether it is there, and how often it was asked for."""
+        """Fetches the package with these answers, and counts the requests in self.calls."""
         for old in ("calls", "package.tgz"):
             (self.folder / old).unlink(missing_ok=True)
         (self.folder / "answers").write_text("".join(answer + "\n" for answer in answers))
@@ -51,32 +51,32 @@ class Npm(unittest.TestCase):
         finally:
             self.calls = (self.folder / "calls").read_text().count("speedscope@1\n")
 
-    def test_first(self):
+    def test_first_request_succeeds(self):
         self.assertTrue(self.fetch("ok", "E404"))
         self.assertEqual(self.calls, 1)
 
-    def test_second(self):
+    def test_retry_succeeds(self):
         self.assertTrue(self.fetch("E503", "ok"))
         self.assertEqual(self.calls, 2)
 
-    def test_no_way(self):
-        for code in NO_WAY:
-            with self.subTest(code), self.assertRaisesRegex(npm.Impossible, code):
+    def test_registry_fails(self):
+        for code in REGISTRY_FAILS:
+            with self.subTest(code), self.assertRaisesRegex(npm.CannotRun, code):
                 self.fetch(code, code, "ok")
             self.assertEqual(self.calls, 2)
 
-    def test_fault(self):
-        for code in FAULTS:
+    def test_other_failure(self):
+        for code in OTHER_FAILURES:
             with self.subTest(code), self.assertRaises(RuntimeError):
                 self.fetch(code, "ok")
             self.assertEqual(self.calls, 1)
         with self.assertRaises(RuntimeError):
             self.fetch("E503", "E404")
 
-    def test_no_answer(self):
+    def test_registry_does_not_answer(self):
         late = subprocess.TimeoutExpired("npm", npm.SECONDS_MAX)
         with mock.patch.object(npm.subprocess, "run", side_effect=late) as run:
-            with self.assertRaisesRegex(npm.Impossible, "does not answer"):
+            with self.assertRaisesRegex(npm.CannotRun, "does not answer"):
                 npm.fetch("speedscope@1", self.folder, pause=0)
         self.assertEqual(run.call_count, 2)
 

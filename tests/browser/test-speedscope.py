@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-test-speedscope.py PROGRAM - our files in speedscope itself
+test-speedscope.py PROGRAM - speedscope reads the output files of virt-uprof
 
-Takes speedscope from npm, opens every format that it reads, lets it export what
-it has understood, and compares time per function with the folded file. Prints
-TAP; skips where there is no npm, or no way to its registry.
+Takes speedscope from npm, opens each format that speedscope reads, exports the result,
+and compares the time of each function with the folded file. Prints TAP. Skips if npm is
+missing or cannot reach its registry.
 """
 
 import base64
@@ -21,8 +21,8 @@ import npm
 from driver import Browser
 
 VERSION = "1.25.0"
-SECONDS = 60  # for a file to be understood
-# what is exported goes where a test can look at it
+SECONDS = 60  # to import a file
+# The export goes to a variable that the test can read.
 CATCH = """
     window.caught = null;
     URL.createObjectURL = (blob) => { blob.text().then((text) => { window.caught = text; }); return 'data:,'; };
@@ -40,9 +40,9 @@ LINES = (
 
 
 def fetch(folder):
-    """Where speedscope's page is."""
+    """Returns the path of speedscope's page."""
     if not shutil.which("chromedriver"):
-        raise npm.Impossible("no chromedriver")
+        raise npm.CannotRun("no chromedriver")
     return npm.fetch("speedscope@" + VERSION, folder) / "dist/release/index.html"
 
 
@@ -62,7 +62,7 @@ def totals_of_sampled(names, profile):
 
 
 def totals_of_evented(names, profile):
-    """A function that calls itself counts once."""
+    """Yields the times of each function. Recursive calls of a function count once."""
     opened = {}
     for event in profile["events"]:
         name = names[event["frame"]]
@@ -86,8 +86,8 @@ def totals_of_export(text):
     return totals
 
 
-def understand(browser, page, path):
-    """Time per function, as speedscope has it."""
+def read_in_speedscope(browser, page, path):
+    """Returns the time of each function in speedscope."""
     empty = path.parent / "empty.js"
     empty.write_text("")
     browser.open("about:blank")
@@ -103,7 +103,7 @@ def understand(browser, page, path):
 
 
 def plain(name):
-    """A name as the text of perf has it, and speedscope reads that."""
+    """A name as speedscope reads it from the perf format."""
     name = name.replace("(anonymous namespace)", "{anonymous}").removesuffix("_[k]")
     return "??? ([unknown])" if name == "[unknown]" else name
 
@@ -122,13 +122,13 @@ def main():
         folder = pathlib.Path(name)
         try:
             page = fetch(folder)
-        except npm.Impossible as why:
+        except npm.CannotRun as why:
             print("1..0 # SKIP %s" % why)
             return 0
         text = "".join(line + "\n" for line in sorted(LINES))
         (folder / "x.folded").write_text(text, encoding="utf-8")
         wanted = totals_of_folded(text)
-        # unit of the file's weights; the last sample of a text of perf has no length
+        # File, unit of its weights, tolerance: the last sample of the perf format has no duration.
         files = (("y.folded", 1, 0), ("y.folded.gz", 1, 0), ("y.json", 1, 0), ("y.pb.gz", 10_000_000, 0),
                  ("y.perf", 0.010, 2))  # fmt: skip
         failed = 0
@@ -136,7 +136,7 @@ def main():
             for number, (file, unit, tolerance) in enumerate(files, 1):
                 path = folder / file
                 subprocess.run([program, "report", "-q", "-o", path, folder / "x.folded"], check=True)
-                got = understand(browser, page, path)
+                got = read_in_speedscope(browser, page, path)
                 expected = {plain(n): c for n, c in wanted.items()} if file == "y.perf" else wanted
                 faults = compare(got, expected, unit, tolerance) if got else ["nothing was understood"]
                 faults += [m for m in browser.messages() if "SEVERE" in m and "favicon" not in m]

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-test-svg.py PROGRAM [FOLDER] - flame graphs as a browser shows them
+test-svg.py PROGRAM [FOLDER] - flame graphs in a browser
 
-Loads pictures of a profile with hostile names, of one of 120,000 frames, and of
-two compared; searches, zooms, turns and reloads them. Nothing may reach the
-console, and no name may run. Prints TAP; leaves screenshots in FOLDER.
+Loads a picture of a profile with hostile names, one with 120,000 frames, and a
+comparison; searches, zooms, inverts and reloads them. The console must stay empty, and
+no name may run as a script. Prints TAP, and writes screenshots to FOLDER.
 """
 
 import pathlib
@@ -27,7 +27,7 @@ HOSTILE = (
     "operator<< <char, int>(a, b)", "\x1b[31mred", "\u202eevil", "\xff", "\u6f22\u5b57" * 40, "x" * 10000,
     "__proto__", "constructor", "toString", "%", "\\", "-->", "a b  c",
 )  # fmt: skip
-# where a frame stands; a label that is cut still begins as its name does
+# Returns the position of a frame. A cut label is a prefix of the name.
 FRAME = """
     const name = arguments[0];
     const label = [...document.querySelectorAll('.graph text')].find((text) => text.textContent === name ||
@@ -36,7 +36,7 @@ FRAME = """
     const box = label.getBoundingClientRect();
     return [box.left + 3, box.top + box.height / 2];
 """
-# how many elements a view makes, and the milliseconds until it is laid out; the median of five
+# Returns the number of elements of a view, and the median of five layout times in milliseconds.
 VIEWS = """
     const make = document.createElementNS.bind(document), found = [];
     let made = 0;
@@ -61,7 +61,7 @@ VIEWS = """
 
 
 class Test:
-    """Counts what went wrong."""
+    """Counts failures."""
 
     def __init__(self, browser, folder):
         self.browser = browser
@@ -101,7 +101,7 @@ class Test:
 
 
 def make_svg(program, folder, name, lines):
-    """A picture of folded stacks."""
+    """Draws folded stacks."""
     folded = folder / (name + ".folded")
     folded.write_bytes(b"".join(line.encode("utf-8", "surrogateescape") + b"\n" for line in lines))
     svg = folder / (name + ".svg")
@@ -211,23 +211,23 @@ def test_views(test, svg):
     test.quiet("views")
 
 
-def test_hands(test, svg):
-    """Touch, the clipboard, and paper."""
+def test_touch_copy_and_print(test, svg):
+    """Tests touch, the clipboard, and printing."""
     browser = test.browser
     browser.open(svg.as_uri())
     browser.click(*test.find("main"), kind="touch")
-    test.say("hands/first-tap-tells", (len(test.crumbs()), test.text(".about b")), (1, "main"))
+    test.say("touch/first-tap-shows-details", (len(test.crumbs()), test.text(".about b")), (1, "main"))
     browser.click(*test.find("main"), kind="touch")
-    test.say("hands/second-tap-zooms", test.crumbs()[1:2], ["main"])
+    test.say("touch/second-tap-zooms", test.crumbs()[1:2], ["main"])
     browser.run("window.copied = []; navigator.clipboard.writeText = (text) => { window.copied.push(text); return Promise.resolve(); }")
     browser.press("c")
-    test.say("hands/copy", browser.run("return window.copied"), ["<b>vm</b>;main 1412"])
+    test.say("clipboard/copy", browser.run("return window.copied"), ["<b>vm</b>;main 1412"])
     browser.run("window.dispatchEvent(new Event('beforeprint'))")
     shown = "return [document.querySelector('#static'), document.querySelector('#app')].map((e) => getComputedStyle(e).display !== 'none')"
-    test.say("hands/paper", browser.run(shown), [True, False])
+    test.say("print/static-picture", browser.run(shown), [True, False])
     browser.run("window.dispatchEvent(new Event('afterprint'))")
-    test.say("hands/after-paper", browser.run(shown), [False, True])
-    test.quiet("hands")
+    test.say("print/interactive-again", browser.run(shown), [False, True])
+    test.quiet("touch-copy-print")
 
 
 def test_dark(test, svg):
@@ -243,7 +243,7 @@ def test_dark(test, svg):
 
 
 def test_image(test, svg):
-    """In an image there are no scripts: the picture is there all the same."""
+    """An image runs no scripts, but shows the static picture."""
     page = test.folder / "image.html"
     page.write_text("<!DOCTYPE html><link rel=icon href=data:,><img src='%s'>" % svg.name)
     test.browser.open(page.as_uri())
@@ -269,7 +269,7 @@ def test_large(test, svg):
     for name in ("f1_1", "f2_6"):
         browser.click(*test.find(name))
     test.say("large/zoom", test.crumbs(), ["large", "main", "f1_1", "f2_6", "\u00d7 reset"])
-    # smooth is what draws little, whatever the machine; how long it takes is for people
+    # The number of elements does not depend on the machine, so it is tested. Times are only printed.
     for place, made, spent in browser.run(VIEWS, ["#/", "#/main/f1_3", "#/main/f1_3/f2_20", "#/?icicle", "#/?callees", "#/?s=f3"]):
         test.say("large/few-elements-made/" + place, made < 1000, True)
         print("# %d elements, %.0f ms" % (made, spent))
@@ -314,7 +314,7 @@ def main():
         test_hostile(test, hostile)
         test_search(test, hostile)
         test_views(test, hostile)
-        test_hands(test, hostile)
+        test_touch_copy_and_print(test, hostile)
         test_dark(test, hostile)
         test_image(test, hostile)
         test_large(test, large)

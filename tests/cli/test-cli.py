@@ -3,9 +3,9 @@
 """
 test-cli.py PROGRAM MAKE-CAPTURE SOURCE-ROOT [PATTERN] - exit codes and exact messages
 
-What a command line gives on libvirt's test driver: no hypervisor, no network,
-no privilege. Prints TAP. As root it runs with a /run of its own, so that it
-shares no lock with real runs; else with an XDG_RUNTIME_DIR of its own.
+Runs command lines with libvirt's test driver, without a hypervisor, a network or
+privileges. As root the test has a /run of its own, so that it shares no lock with real
+runs. As another user it has an XDG_RUNTIME_DIR of its own. Prints TAP.
 """
 
 import fnmatch
@@ -20,10 +20,10 @@ import tempfile
 
 DEFAULT = "test:///default"
 DONE, FAILED, USAGE, DOMAIN, DENIED, USELESS, SOME = 0, 1, 2, 3, 4, 5, 6
-NO_WAY = "libvirt's driver 'TEST' gives no way into its guests"
+NO_ACCESS = "guests of libvirt's driver 'TEST' cannot be sampled"
 TRY_HELP = "; try: virt-uprof --help"
 
-# names as libvirt takes them, and as they are shown (those of periodic-and-libvirt.md, section 8)
+# Names that libvirt accepts, and the form in which virt-uprof shows them
 NAMES = (
     ("-rf", "-rf"),
     ("a;b", "a;b"),
@@ -36,19 +36,19 @@ NAMES = (
     ("c1\u009bm", "c1?m"),
     (" blanks ", " blanks "),
     ("\u202eevil", "?evil"),
-    ("12", "12"),  # the twelfth, and so its id as well
+    ("12", "12"),  # This is the twelfth domain, so 12 is also its id.
     ('quote"\\', 'quote"\\'),
     ("n" * 5000, "n" * 1021 + "..."),
 )
 SHUT_OFF, PAUSED = 5, 3  # virDomainState
 
-# clang-format has nothing to say here, and black shall not fold the tables
+# Formatters must not fold these tables.
 # fmt: off
 USAGE_CASES = (
-    # what follows the program's name, and what it answers
-    ("", "which DOMAIN? to see what there is: virt-uprof list"),
-    ("record", "which DOMAIN? to see what there is: virt-uprof list"),
-    ("dump", "which DOMAIN? to see what there is: virt-uprof list"),
+    # command line, message; None: any message
+    ("", "no DOMAIN is given; to list them: virt-uprof list"),
+    ("record", "no DOMAIN is given; to list them: virt-uprof list"),
+    ("dump", "no DOMAIN is given; to list them: virt-uprof list"),
     ("report", "'report' needs a FILE: a capture, or folded stacks"),
     ("list web-1", "'list' takes no domain: it lists them all"),
     ("record --all web-1", "--all takes no domains"),
@@ -73,8 +73,8 @@ USAGE_CASES = (
     ("--access direct --no-pause x", "--access direct holds a vCPU for each sample: leave out --no-pause"),
     ("--idle=x y", "--idle 'x' is not 'stack'"),
     ("--idle=stacks y", "--idle 'stacks' is not 'stack'"),
-    ("--idle", "which DOMAIN? to see what there is: virt-uprof list"),
-    ("record --wait", "which DOMAIN? to see what there is: virt-uprof list"),
+    ("--idle", "no DOMAIN is given; to list them: virt-uprof list"),
+    ("record --wait", "no DOMAIN is given; to list them: virt-uprof list"),
     ("--wait=x y", "--wait 'x' is not a number with ms, s, m or h, such as 10s or 500ms; 0: until stopped"),
     ("list --wait", "--wait does not belong to 'list'"),
     ("dump --wait=5s x", "--wait does not belong to 'dump'"),
@@ -117,12 +117,12 @@ USAGE_CASES = (
     ("top --by process --sort total --sort self x", "--sort self is about functions: leave out --by process"),
     ("diff --pids x y", "--pids does not belong to 'diff'"),
     ("top --rounds 0 x", "--rounds '0' is not 1 to 1000000"),
-    ("top", "which DOMAIN? to see what there is: virt-uprof list"),
+    ("top", "no DOMAIN is given; to list them: virt-uprof list"),
     ("top -o x.svg x", "--output does not belong to 'top'"),
     ("top --json x", "--json does not belong to 'top'"),
     ("record --batch x", "--batch does not belong to 'record'"),
     ("report --sort self x", "--sort does not belong to 'report'"),
-    ("-o - --json x", "--json and '-o -' both want stdout"),
+    ("-o - --json x", "--json and '-o -' both write to stdout"),
     ("-f capture -o - x", "a capture is written by 'record', to a file"),
     ("report -f capture -o y x", "a capture is written by 'record', to a file"),
     ("-o a.folded x y", "several domains need %d or %u in -o"),
@@ -136,7 +136,7 @@ ENDING = (
 
 
 class Suite:
-    """Runs the program and counts what went wrong."""
+    """Runs the program and counts failures."""
 
     def __init__(self, program, pattern):
         self.prefix = []
@@ -173,7 +173,7 @@ class Suite:
         print("ok %d %s # SKIP %s" % (self.count, name, why))
 
     def expect(self, name, words, code, stderr="", stdout=""):
-        """@stderr, @stdout: patterns of the whole text; None: whatever it is"""
+        """Checks a run. @stderr and @stdout are patterns of the complete text; None: any text."""
         if self.pattern and not fnmatch.fnmatchcase(name, self.pattern):
             return None
         done = self.run(*words)
@@ -189,7 +189,7 @@ class Suite:
 
 
 def check_bytes(done):
-    """Whatever happens: valid text, one line or more, nothing that acts in a terminal."""
+    """Checks that all output is UTF-8 in complete lines, without control characters."""
     faults = []
     for what, got in (("stdout", done.stdout), ("stderr", done.stderr)):
         try:
@@ -209,7 +209,7 @@ def escape_xml(text):
 
 
 def write_node(path, domains):
-    """A host of libvirt's test driver. @domains: of (name, uuid, state or 0)"""
+    """Writes a host for libvirt's test driver, and returns its URI. @domains: (name, uuid, state or 0)"""
     parts = ["<node>"]
     for name, uuid, state in domains:
         parts.append(
@@ -239,7 +239,7 @@ def test_usage(suite):
         shown = path.replace("\x1b", "?")
         suite.expect("ending/%s" % shown, ["-o", path, "x"], USAGE, ENDING % shown)
     for line in ("top --by process x", "top --by process --sort total x", "top --by process --by function --sort self x"):
-        said = "virt-uprof: 'top' needs a terminal; for scripts: --batch --rounds N"
+        said = "virt-uprof: 'top' needs a terminal; in a script use --batch --rounds N"
         suite.expect("usage/%s" % line, line.split(), USAGE, said)
     suite.expect(
         "usage/hostile-value",
@@ -257,9 +257,9 @@ def test_usage(suite):
 
 def test_help(suite, root):
     source = (root / "src/cli/options.c").read_text()
-    longs = re.findall(r'^    \{ "([a-z-]+)",\s+\'.*OPTION_.*"[^"]*" \},$', source, re.M)
-    spelled_again = re.findall(r'^    \{ "([a-z-]+)",\s+\'.*OPTION_.*NULL \},$', source, re.M)
-    commands = re.findall(r'^    \{ "([a-z]+)",\s+[A-Z]+,', source, re.M)
+    longs = re.findall(r'^    \{ "([a-z-]+)", \'', source, re.M)
+    spelled_again = re.findall(r'^    \{ \.long_name = "([a-z-]+)"', source, re.M)
+    commands = re.findall(r'^    \{ "([a-z]+)", UPROF_COMMAND_', (root / "src/cli/main.c").read_text(), re.M)
     exits = (root / "src/cli/exit.c").read_text()
     codes = re.findall(r"UPROF_EXIT_\w+ = (\d+)", (root / "src/cli/exit-priv.h").read_text())
     texts = re.findall(r'\{ UPROF_EXIT_\w+,\s+"([^"]+)" \}', exits)
@@ -269,7 +269,7 @@ def test_help(suite, root):
         faults = check_bytes(done)
         if done.returncode != DONE or done.stderr:
             faults.append("exit code %d, %r" % (done.returncode, done.stderr))
-        if len(longs) < 20 or len(commands) < 5 or len(codes) != len(texts):
+        if len(longs) < 20 or len(commands) < 5 or not spelled_again or len(codes) != len(texts):
             faults.append("the tables could not be read")
         faults += ["no --%s" % name for name in longs if " --%s" % name not in text]
         faults += ["no %s" % name for name in commands if "\n  %s " % name not in text]
@@ -283,19 +283,19 @@ def test_help(suite, root):
 
 
 def test_default(suite):
-    no_way = "virt-uprof: test: " + NO_WAY
-    suite.expect("record/no-access", ["-c", DEFAULT, "test"], USELESS, no_way)
-    suite.expect("record/by-id", ["-c", DEFAULT, "record", "1"], USELESS, no_way)
+    no_access = "virt-uprof: test: " + NO_ACCESS
+    suite.expect("record/no-access", ["-c", DEFAULT, "test"], USELESS, no_access)
+    suite.expect("record/by-id", ["-c", DEFAULT, "record", "1"], USELESS, no_access)
     suite.expect(
         "record/by-uuid",
         ["-c", DEFAULT, "6695eb01-f6a4-8304-79aa-97f2502e193f"],
         USELESS,
-        no_way,
+        no_access,
     )
-    suite.expect("record/quiet", ["-q", "-c", DEFAULT, "test"], USELESS, no_way)
-    suite.expect("record/all", ["-c", DEFAULT, "--all", "-o", "%d.folded"], USELESS, no_way)
-    suite.expect("dump/no-access", ["-c", DEFAULT, "dump", "test"], USELESS, no_way)
-    suite.expect("dump/json", ["-c", DEFAULT, "dump", "--json", "test"], USELESS, no_way)
+    suite.expect("record/quiet", ["-q", "-c", DEFAULT, "test"], USELESS, no_access)
+    suite.expect("record/all", ["-c", DEFAULT, "--all", "-o", "%d.folded"], USELESS, no_access)
+    suite.expect("dump/no-access", ["-c", DEFAULT, "dump", "test"], USELESS, no_access)
+    suite.expect("dump/json", ["-c", DEFAULT, "dump", "--json", "test"], USELESS, no_access)
     for command in ("record", "dump"):
         suite.expect(
             command + "/unknown",
@@ -308,7 +308,7 @@ def test_default(suite):
             ["-c", DEFAULT, command, "\x1b[31mweb;1"],
             DOMAIN,
             "virt-uprof: no domain '?[31mweb;1' on test:///default; "
-            "to see what there is: virt-uprof list",
+            "to list them: virt-uprof list",
         )
     suite.expect(
         "record/two-unknown",
@@ -328,18 +328,18 @@ def test_default(suite):
 
 
 def test_optional(suite):
-    """An argument that may be left out stands behind a '='; the next word is a domain."""
-    no_way = "virt-uprof: test: " + NO_WAY
+    """An optional argument follows '='; the next word is always a domain."""
+    no_access = "virt-uprof: test: " + NO_ACCESS
     for option in ("--idle", "--idle=", "--idle=stack", "--wait", "--wait=", "--wait=5s", "--wait=0"):
         for words in ([option, "test"], ["test", option], ["record", option, "test"]):
-            suite.expect("optional/%s" % " ".join(words), ["-c", DEFAULT] + words, USELESS, no_way)
-    # behind two dashes all are domains, as they are
+            suite.expect("optional/%s" % " ".join(words), ["-c", DEFAULT] + words, USELESS, no_access)
+    # After two dashes every word is a domain.
     for word in ("--idle", "--wait", "--idle=stack"):
         suite.expect(
             "optional/-- %s" % word,
             ["-c", DEFAULT, "record", "--", word],
             DOMAIN,
-            "virt-uprof: no domain '%s' on test:///default; to see what there is: virt-uprof list" % word,
+            "virt-uprof: no domain '%s' on test:///default; to list them: virt-uprof list" % word,
         )
     suite.expect(
         "optional/--wait -- --idle",
@@ -350,7 +350,7 @@ def test_optional(suite):
 
 
 def test_wait(suite):
-    no_way = "virt-uprof: runs: " + NO_WAY
+    no_access = "virt-uprof: runs: " + NO_ACCESS
     uri = write_node(
         suite.folder / "wait.xml", (("runs", make_uuid(1), 0), ("off", make_uuid(2), SHUT_OFF))
     )
@@ -366,20 +366,20 @@ def test_wait(suite):
         suite.expect(
             "wait/quiet/%s" % word, ["-q", "-c", uri, "--wait=50ms", word], DOMAIN, never % (word, word)
         )
-    # what is to be typed is safe to be typed
+    # Commands in messages are safe to copy into a shell.
     suite.expect(
         "wait/hostile",
         ["-q", "-c", uri, "--wait=50ms", "$(id)\x1b"],
         DOMAIN,
         never % ("$(id)[?]", "DOMAIN"),
     )
-    suite.expect("wait/runs", ["-c", uri, "--wait=10s", "runs"], USELESS, no_way)
+    suite.expect("wait/runs", ["-c", uri, "--wait=10s", "runs"], USELESS, no_access)
     suite.expect(
         "wait/several",
         ["-c", uri, "--wait=50ms", "-o", "%d.folded", "off", "runs", "tset"],
         USELESS,
         "\n".join(
-            (no_way, waiting % "off", waiting % "tset", never % ("off", "off"), never % ("tset", "tset"))
+            (no_access, waiting % "off", waiting % "tset", never % ("off", "off"), never % ("tset", "tset"))
         ),
     )
     suite.say("wait/leaves-no-file", ["left: %s" % path for path in suite.folder.rglob("*.folded")])
@@ -391,19 +391,19 @@ def test_access(suite):
             "access/direct/%s" % " ".join(words),
             ["-c", DEFAULT, "--access", "direct"] + words,
             USELESS,
-            "virt-uprof: test: " + NO_WAY,
+            "virt-uprof: test: " + NO_ACCESS,
         )
     suite.expect(
         "access/direct/check",
         ["-c", DEFAULT, "check", "--access", "direct", "test"],
         USELESS,
         None,
-        "*FAIL  access * %s" % NO_WAY,
+        "*FAIL  access * %s" % NO_ACCESS,
     )
 
 
 def test_xen(suite):
-    """Where there is no Xen: what it would take is said; numbers are Xen's only."""
+    """On a host without Xen the message says what Xen needs. Only Xen domains have numbers."""
     for words in (["list"], ["x"], ["dump", "x"], ["--domid", "7"]):
         suite.expect(
             "xen/missing/%s" % " ".join(words),
@@ -425,7 +425,7 @@ def test_xen(suite):
             "xen/domid/elsewhere/%s" % " ".join(words),
             ["-c", DEFAULT] + words,
             USELESS,
-            "virt-uprof: --domid 7: numbers are for domains of Xen on this host, and this "
+            "virt-uprof: --domid 7: only Xen domains of this host have numbers, and the "
             "connection is 'test:///default'; try: -c xen:///system",
         )
     suite.expect(
@@ -452,15 +452,15 @@ def test_states(suite):
     shut = "virt-uprof: domain '%s' is shut off; start it with: virsh start %s"
     suite.expect("state/off", ["-c", uri, "off"], DOMAIN, shut % ("off", "off"))
     suite.expect("state/off/dump", ["-c", uri, "dump", "off"], DOMAIN, shut % ("off", "off"))
-    # what is to be typed is safe to be typed
+    # Commands in messages are safe to copy into a shell.
     suite.expect(
         "state/off/hostile",
         ["-c", uri, "--", "-off;$(id)"],
         DOMAIN,
         shut % ("-off;$(id)", make_uuid(4)),
     )
-    # whether it is paused would be QEMU's word; this driver has none
-    suite.expect("state/paused", ["-c", uri, "held"], USELESS, "virt-uprof: held: " + NO_WAY)
+    # Only QEMU's monitor says that a domain is paused, and the test driver has no monitor.
+    suite.expect("state/paused", ["-c", uri, "held"], USELESS, "virt-uprof: held: " + NO_ACCESS)
     suite.expect(
         "state/id-and-name",
         ["-c", uri, "1"],
@@ -472,7 +472,7 @@ def test_states(suite):
         "state/some-fail",
         ["-c", uri, "record", "-o", "-", "runs", "off"],
         USELESS,
-        "virt-uprof: runs: %s\n%s" % (NO_WAY, shut % ("off", "off")),
+        "virt-uprof: runs: %s\n%s" % (NO_ACCESS, shut % ("off", "off")),
     )
     suite.expect(
         "state/all-with-locks",
@@ -515,7 +515,7 @@ def test_names(suite):
             if name.startswith("-")
             else ["-c", uri, "-o", "%d.folded", "record", name],
             USELESS,
-            "virt-uprof: %s: %s" % (shown, NO_WAY),
+            "virt-uprof: %s: %s" % (shown, NO_ACCESS),
         )
     suite.say(
         "record/leaves-no-file",
@@ -525,8 +525,8 @@ def test_names(suite):
 
 
 def test_outputs(suite):
-    """What cannot be written is said before any guest is opened."""
-    no_way = "virt-uprof: test: " + NO_WAY
+    """An output that cannot be written is reported before a guest is opened."""
+    no_access = "virt-uprof: test: " + NO_ACCESS
     folder = suite.folder / "outputs"
     folder.mkdir()
     suite.expect(
@@ -550,7 +550,7 @@ def test_outputs(suite):
             "virt-uprof: the folder of 'outputs/x.folded' may be written by everybody and is not "
             "sticky: root's files are not safe there",
         )
-        # root without the capability that lets it write everywhere
+        # Without these capabilities root obeys the modes of folders.
         suite.prefix = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
     else:
         suite.skip("output/folder-of-everybody", "only root is in danger there")
@@ -564,7 +564,7 @@ def test_outputs(suite):
     suite.prefix = []
     folder.chmod(0o700)
     (folder / "x.folded").write_text("old")
-    suite.expect("output/stays", ["-c", DEFAULT, "-o", "outputs/x.folded", "test"], USELESS, no_way)
+    suite.expect("output/stays", ["-c", DEFAULT, "-o", "outputs/x.folded", "test"], USELESS, no_access)
     faults = []
     if sorted(os.listdir(folder)) != ["x.folded"] or (folder / "x.folded").read_text() != "old":
         faults.append("left: %r" % os.listdir(folder))
@@ -572,7 +572,7 @@ def test_outputs(suite):
 
 
 def test_report(suite, make_capture):
-    """Files that are read and written by `report`."""
+    """Files that `report` reads and writes."""
     subprocess.run([make_capture, "plain", str(suite.folder)], check=True)
     capture, app = "guest.capture", "app"
     suite.expect(
@@ -599,7 +599,7 @@ def test_report(suite, make_capture):
     suite.expect("report/to-file", ["report", "-q", "-o", "r.folded", "-o", "r.meta.json", "-s", app, capture], DONE)
     facts = json.loads((suite.folder / "r.meta.json").read_text())
     suite.say("report/to-file/named", [] if facts["files"] == ["r.folded", "r.meta.json"] else [repr(facts)])
-    # a rest counts as many samples as it is, and those are in the sidecar too
+    # A rest is a record that stands for several samples. The sidecar counts all of them.
     rests = suite.folder / "rests"
     rests.mkdir()
     subprocess.run([make_capture, "rests", str(rests)], check=True)
@@ -660,7 +660,7 @@ def test_report(suite, make_capture):
 
 
 def enter_private_run():
-    """As root: this program again, with an empty /run that nobody else sees."""
+    """As root, starts this program again, in a mount namespace with an empty /run."""
     if os.geteuid() != 0 or os.environ.get("UPROF_PRIVATE_RUN"):
         return
     os.environ["UPROF_PRIVATE_RUN"] = "1"

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-test-collect.py PROGRAM CONFIGURATION MUTE CLOCK - rounds, and what domains say of them, on libvirt's test driver
+test-collect.py PROGRAM CONFIGURATION MUTE CLOCK - rounds, and the metadata of domains
 
-The driver gives no way into its guests, so no round of these gets a sample: what is
-tested is which domains are taken, what is said of them, what is written, and the exit
-code. MUTE is preloaded where libvirt is to fail, CLOCK where the time of day is to be
-another. Prints TAP. As root it runs with a /run of its own; else with an XDG_RUNTIME_DIR.
+Guests of libvirt's test driver cannot be sampled, so no round gets a sample. The test
+checks which domains a round selects, the messages, the written files and the exit codes.
+It preloads MUTE to make functions of libvirt fail, and CLOCK to change the time of day.
+As root the test has a /run of its own, as another user an XDG_RUNTIME_DIR of its own.
+Prints TAP.
 """
 
 import contextlib
@@ -27,13 +28,13 @@ from xml.sax.saxutils import escape, quoteattr
 NOBODY = 65534
 DONE, FAILED, USAGE, DOMAIN, DENIED, USELESS, SOME, LOCKED = 0, 1, 2, 3, 4, 5, 6, 75
 HELD = 10
-HELD_YES, URI_BYTES, NAME_BYTES = 2, 1024, 1024  # of a marker
+HELD_YES, URI_BYTES, NAME_BYTES = 2, 1024, 1024  # see src/guest/marker.c
 NAMESPACE = "https://virt-uprof.org/xmlns/domain/1.0"
-NO_WAY = "failed: libvirt's driver 'TEST' gives no way into its guests"
+NO_ACCESS = "failed: guests of libvirt's driver 'TEST' cannot be sampled"
 YES = {"enabled": "yes"}
 IGNORED = "; the profile element is ignored"
 
-# what <profile> says, and how that is answered
+# Attributes of <profile>, and the message about them
 BAD_METADATA = (
     ({}, "enabled='' is not yes or no"),
     ({"enabled": "maybe"}, "enabled='maybe' is not yes or no"),
@@ -91,7 +92,7 @@ class Suite:
         return path
 
     def node(self, domains):
-        """The URI of a host with these domains: (name, attributes of <profile> or None, children, state)."""
+        """Writes a host with these domains: (name, attributes of <profile> or None, children, state). Returns its URI."""
         text = "<node>"
         for number, (name, attributes, children, state) in enumerate(domains, 1):
             profile = ""
@@ -118,7 +119,7 @@ class Suite:
 
     @contextlib.contextmanager
     def muted(self, domain, how):
-        """While libvirt says nothing of a domain; how: see mute-libvirt.c"""
+        """Makes libvirt fail for a domain; @how: see mute-libvirt.c"""
         before = self.environment
         self.environment = dict(before, LD_PRELOAD=self.mute, UPROF_TEST_MUTE=domain, UPROF_TEST_MUTE_HOW=how)
         yield
@@ -126,7 +127,7 @@ class Suite:
 
     @contextlib.contextmanager
     def at_another_time(self, seconds):
-        """What is run meanwhile takes it to be so much later."""
+        """Shifts the program's clock by @seconds."""
         before = self.environment
         clock = self.folder / "clock"
         clock.write_text(str(seconds))
@@ -135,7 +136,7 @@ class Suite:
         self.environment = before
 
     def begin(self, *words, configuration=None):
-        """A round in the background, in a session of its own."""
+        """Starts a round in the background, in a session of its own."""
         return subprocess.Popen(
             [self.program, "collect", "--store", str(self.store), "--config", str(configuration or self.configuration),
              *map(str, words)],
@@ -160,7 +161,7 @@ class Suite:
         print("ok %d - %s # SKIP %s" % (self.count, name, why))
 
     def expect(self, name, done, code, lines=None, stdout=None):
-        """@lines: all of stderr, in any order; a trailing * matches the rest of a line."""
+        """Checks a run. @lines: all lines of stderr in any order; a final * matches the rest of a line."""
         problems = []
         said = done.stderr.decode().splitlines()
         if done.returncode != code:
@@ -168,11 +169,11 @@ class Suite:
         for wanted in lines if lines is not None else ():
             found = [s for s in said if s == wanted or (wanted.endswith("*") and s.startswith(wanted[:-1]))]
             if not found:
-                problems.append("nothing says: %s" % wanted)
+                problems.append("no message: %s" % wanted)
             for one in found[:1]:
                 said.remove(one)
         if lines is not None and said:
-            problems.append("says too much: %s" % said)
+            problems.append("unexpected messages: %s" % said)
         if stdout is not None and done.stdout.decode().splitlines() != stdout:
             problems.append("stdout: %r, not %r" % (done.stdout.decode(), stdout))
         if any(byte < 32 and byte != 10 or byte == 127 for byte in done.stdout + done.stderr):
@@ -180,42 +181,42 @@ class Suite:
         self.say(name, problems + ([repr(done)] if problems else []))
 
 
-def test_choice(suite):
-    """Who is taken."""
+def test_selection(suite):
+    """Which domains a round selects."""
     uri = suite.node((
         ("on", YES, "", 0), ("off", {"enabled": "no"}, "", 0), ("silent", None, "", 0),
         ("paused", YES, "", 3), ("shut-off", YES, "", 5), ("web-1", None, "", 0), ("web-off", {"enabled": "no"}, "", 0),
     ))
     names = {"on": 1, "off": 2, "silent": 3, "paused": 4, "shut-off": 5, "web-1": 6, "web-off": 7}
     paused = line("paused", 4, "skipped: it is paused")
-    suite.expect("by metadata", suite.collect("-c", uri), USELESS, [line("on", 1, NO_WAY), paused])
+    suite.expect("by metadata", suite.collect("-c", uri), USELESS, [line("on", 1, NO_ACCESS), paused])
     pattern = suite.configure("<collect domains='web-? nothing*'/><store minFreeMegabytes='0'/>")
     suite.expect("by pattern", suite.collect("-c", uri, configuration=pattern), USELESS,
-                 [line("on", 1, NO_WAY), line("web-1", 6, NO_WAY), paused])
+                 [line("on", 1, NO_ACCESS), line("web-1", 6, NO_ACCESS), paused])
     suite.expect("named", suite.collect("-c", uri, "off", "shut-off"), USELESS,
-                 [line("off", 2, NO_WAY), line("shut-off", 5, "skipped: it is shut off")])
-    suite.expect("named twice", suite.collect("-c", uri, "on", uuid_of(names["on"])), USELESS, [line("on", 1, NO_WAY)])
+                 [line("off", 2, NO_ACCESS), line("shut-off", 5, "skipped: it is shut off")])
+    suite.expect("named twice", suite.collect("-c", uri, "on", uuid_of(names["on"])), USELESS, [line("on", 1, NO_ACCESS)])
     suite.expect("missing", suite.collect("-c", uri, "none"), DOMAIN, ["virt-uprof: no domain 'none' on %s*" % uri])
     suite.expect("one missing", suite.collect("-c", uri, "on", "none"), USELESS,
-                 ["virt-uprof: no domain 'none' on %s*" % uri, line("on", 1, NO_WAY)])
-    suite.expect("quiet", suite.collect("-q", "-c", uri), USELESS, [line("on", 1, NO_WAY)])
+                 ["virt-uprof: no domain 'none' on %s*" % uri, line("on", 1, NO_ACCESS)])
+    suite.expect("quiet", suite.collect("-q", "-c", uri), USELESS, [line("on", 1, NO_ACCESS)])
     suite.expect("quiet, nothing to do", suite.collect("-q", "-c", uri, "paused"), DONE, [])
-    suite.expect("nobody enabled", suite.collect("-c", "test:///default"), DONE,
+    suite.expect("no domain enabled", suite.collect("-c", "test:///default"), DONE,
                  ["virt-uprof: no domain that runs is enabled; see: virt-uprof enable, *"])
     never = suite.configure("<collect chance='0'/><store minFreeMegabytes='0'/>")
-    suite.expect("chance", suite.collect("-c", uri, configuration=never), DONE,
-                 [line("on", 1, "skipped: by chance"), paused])
-    suite.expect("same host twice", suite.collect("-c", uri, "-c", uri), USELESS, [line("on", 1, NO_WAY), paused])
+    suite.expect("probability 0", suite.collect("-c", uri, configuration=never), DONE,
+                 [line("on", 1, "skipped: not selected (probability)"), paused])
+    suite.expect("same host twice", suite.collect("-c", uri, "-c", uri), USELESS, [line("on", 1, NO_ACCESS), paused])
     done = suite.collect("--json", "-q", "-c", uri)
     objects = sorted((json.loads(text) for text in done.stdout.decode().splitlines()), key=lambda o: o["name"])
-    wanted = [{"name": "on", "uuid": uuid_of(1), "result": "failed", "reason": NO_WAY[len("failed: "):], "samples": 0,
+    wanted = [{"name": "on", "uuid": uuid_of(1), "result": "failed", "reason": NO_ACCESS[len("failed: "):], "samples": 0,
                "duration_ms": 0, "held_us": 0},
               {"name": "paused", "uuid": uuid_of(4), "result": "skipped", "reason": "it is paused"}]
     suite.say("json", [] if objects == wanted and done.returncode == USELESS else [repr(done)])
 
 
-class Feed:
-    """A host whose XML is a new pipe each time that it is opened: what it says changes between steps of a round."""
+class PipeHost:
+    """A host whose XML is a new pipe for each reader, so that its domains can change between steps of a round."""
 
     def __init__(self, suite, uri):
         self.path = uri[len("test://"):]
@@ -224,12 +225,12 @@ class Feed:
         os.mkfifo(self.path)
 
     def wait(self, then):
-        """Until it is opened; @then: the file that is opened next, None: another pipe."""
+        """Waits for a reader. The next reader gets the file of the host @then, or a new pipe if @then is None."""
         end = time.monotonic() + 60
         while not self.pipe:
             try:
                 self.pipe = os.fdopen(os.open(self.path, os.O_WRONLY | os.O_NONBLOCK), "w", encoding="utf-8")
-            except OSError:  # there is no reader yet
+            except OSError:  # The pipe has no reader yet.
                 assert time.monotonic() < end, "nobody opens %s" % self.path
                 time.sleep(0.01)
         if then:
@@ -244,36 +245,36 @@ class Feed:
         self.pipe = None
 
 
-def test_change(suite):
-    """What has changed when a domain's turn comes."""
+def test_changed_domain(suite):
+    """A domain changes after the round has selected it, but before its turn."""
     def read(uri):
         return pathlib.Path(uri[len("test://"):]).read_text(encoding="utf-8")
 
     for name, words, new_name, after, code, said in (
-            ("disabled", [], "a", {"enabled": "no"}, DONE, "skipped: it is not enabled any more"),
-            ("disabled, but named", ["a"], "a", {"enabled": "no"}, USELESS, NO_WAY),
-            ("metadata is gone", [], "a", None, DONE, "skipped: it is not enabled any more"),
+            ("disabled", [], "a", {"enabled": "no"}, DONE, "skipped: the domain is not enabled any more"),
+            ("disabled, but named", ["a"], "a", {"enabled": "no"}, USELESS, NO_ACCESS),
+            ("metadata is gone", [], "a", None, DONE, "skipped: the domain is not enabled any more"),
             ("metadata is bad now", [], "a", {"enabled": "x"}, USELESS,
              "failed: metadata: enabled='x' is not yes or no" + IGNORED),
-            ("renamed", [], "b", YES, USELESS, NO_WAY.replace(": ", ": b: "))):
+            ("renamed", [], "b", YES, USELESS, NO_ACCESS.replace(": ", ": b: "))):
         uri = suite.node((("a", YES, "", 0),))
         text = read(uri)
-        feed = Feed(suite, uri)
-        suite.count += 1  # names of files
+        feed = PipeHost(suite, uri)
+        suite.count += 1  # makes another file name
         then = suite.node(((new_name, after, "", 0),))
         suite.count -= 1
         with suite.begin("-c", uri, *words) as running:
             feed.wait(then)
             feed.answer(text)
-            suite.expect("in mid-round: " + name, suite.end(running), code, [line("a", 1, said)])
+            suite.expect("changed during the round: " + name, suite.end(running), code, [line("a", 1, said)])
 
 
-def test_two(suite):
-    """Two rounds at once: the second says so and leaves, the first goes on."""
+def test_two_rounds(suite):
+    """If a round runs, a second round says so and exits, and the first round goes on."""
     uri = suite.node((("a", YES, "", 0),))
     text = pathlib.Path(uri[len("test://"):]).read_text(encoding="utf-8")
-    feed = Feed(suite, uri)
-    suite.count += 1  # names of files
+    feed = PipeHost(suite, uri)
+    suite.count += 1  # makes another file name
     then = suite.node((("a", YES, "", 0),))
     suite.count -= 1
     with suite.begin("-c", uri) as running:
@@ -282,16 +283,16 @@ def test_two(suite):
         feed.answer(text)
         first = suite.end(running)
     suite.expect("two at once: the second", second, LOCKED, ["virt-uprof: another round is running"])
-    suite.expect("two at once: the first", first, USELESS, [line("a", 1, NO_WAY)])
+    suite.expect("two at once: the first", first, USELESS, [line("a", 1, NO_ACCESS)])
 
 
 def test_renamed(suite):
-    """A domain that is called otherwise in the next round: it is taken, and followed."""
+    """The next round samples a renamed domain, and the store keeps its history."""
     problems = []
     for name in ("old;name", "new", "old;name"):
         done = suite.collect("-c", suite.node(((name, YES, "", 0), ("other", YES, "", 0))))
         said = done.stderr.decode().splitlines()
-        if done.returncode != USELESS or sorted(said) != sorted((line(name, 1, NO_WAY), line("other", 2, NO_WAY))):
+        if done.returncode != USELESS or sorted(said) != sorted((line(name, 1, NO_ACCESS), line("other", 2, NO_ACCESS))):
             problems.append(repr(done))
     text = suite.run("summary", "--store", suite.store, "--config", suite.configuration, "today").stdout.decode()
     heads = [one for one in text.splitlines() if uuid_of(1) in one]
@@ -299,15 +300,15 @@ def test_renamed(suite):
     suite.say("renamed between rounds", problems)
 
 
-def test_end(suite):
-    """A round that is ended while a domain is opened: that is not the domain's failure."""
+def test_terminated_round(suite):
+    """If a round is terminated while it opens a domain, this is not a failure of the domain."""
     uri = suite.node((("a", YES, "", 0), ("b", YES, "", 0)))
     text = pathlib.Path(uri[len("test://"):]).read_text(encoding="utf-8")
-    feed = Feed(suite, uri)
+    feed = PipeHost(suite, uri)
     with suite.begin("-c", uri) as running:
         feed.wait(None)
         feed.answer(text)
-        feed.wait(None)  # a step reads, and nothing comes
+        feed.wait(None)  # This reader gets no answer.
         running.terminate()
         done = suite.end(running)
         feed.answer("")
@@ -316,7 +317,7 @@ def test_end(suite):
     if len(said) != 1 or not said[0].endswith(": skipped: the round was ended"):
         problems.append(repr(said))
     problems += ["noted as a failure: %s" % path for path in suite.store.rglob("*fail*")]
-    suite.say("ended in mid-round", problems)
+    suite.say("round is terminated", problems)
 
 
 def test_dry_run(suite):
@@ -330,11 +331,11 @@ def test_dry_run(suite):
     suite.say("dry run", problems)
     done = suite.collect("--dry-run", "-c", uri, "-d", "7s", "a", "d")
     wanted = [line("a", 1, "would be sampled for 7 s"), line("d", 4, "would be sampled for 7 s")]
-    suite.say("dry run of a duration", [] if sorted(done.stdout.decode().splitlines()) == wanted else [repr(done)])
+    suite.say("dry run with a duration", [] if sorted(done.stdout.decode().splitlines()) == wanted else [repr(done)])
 
 
 def test_order(suite):
-    """The longest not profiled first, by the store's own files."""
+    """Domains without a past profile come first, then the domain whose last profile is the oldest."""
     uri = suite.node([(name, YES, "", 0) for name in ("new", "old", "never", "future")])
     put_slices(suite, ("new", "20260102T000000Z"), ("old", "20260101T000000Z"), ("future", "20991231T000000Z"))
     done = suite.collect("--dry-run", "-c", uri)
@@ -344,8 +345,8 @@ def test_order(suite):
 
     cap = suite.configure("<profile duration='20s'/><collect longest='50s'/>")
     done = suite.collect("-c", uri, "-c", suite.node([("x", YES, "", 0)]), configuration=cap)
-    # failures take no time here, so that all of them have their turn
-    suite.say("all in time", [] if done.stderr.decode().count(NO_WAY) == 4 and done.returncode == USELESS else [
+    # Failures take no time here, so that every domain has its turn.
+    suite.say("every domain has its turn", [] if done.stderr.decode().count(NO_ACCESS) == 4 and done.returncode == USELESS else [
         repr(done)])
 
 
@@ -354,14 +355,14 @@ def test_metadata(suite):
     rows += [(YES, children, text) for children, text in BAD_CHILDREN]
     uri = suite.node([("bad-%d" % i, row[0], row[1], 0) for i, row in enumerate(rows)] + [("good", YES, "", 0)])
     wanted = [line("bad-%d" % i, i + 1, "failed: metadata: %s%s" % (row[2], IGNORED)) for i, row in enumerate(rows)]
-    wanted.append(line("good", len(rows) + 1, NO_WAY))
+    wanted.append(line("good", len(rows) + 1, NO_ACCESS))
     suite.expect("bad metadata", suite.collect("-c", uri), USELESS, wanted)
     everybody = suite.configure("<collect domains='*'/><store minFreeMegabytes='0'/>")
     suite.expect("bad metadata, pattern", suite.collect("-c", uri, configuration=everybody), USELESS, wanted)
     unread = suite.node((("a", YES, "", 0), ("b\u009bm", None, "", 0)))
     path = pathlib.Path(unread[len("test://"):])
     text = path.read_text(encoding="utf-8")
-    # libvirt takes a path that is longer than what is taken here
+    # libvirt accepts this path, but it is too long for virt-uprof.
     path.write_text(text.replace("</os>", "<kernel>/%s</kernel></os>" % ("k" * 17000)), encoding="utf-8")
     bad = ": its metadata cannot be read: domain XML: too long a value of 'os/kernel'; see: virsh dumpxml"
     suite.expect("XML that cannot be read", suite.collect("-c", unread), DONE, [
@@ -370,38 +371,38 @@ def test_metadata(suite):
     uri = suite.node((("a", {**YES, "color": "red"}, "", 0), ("b", {"enabled": "no"}, "<u:size/>", 0)))
     suite.expect("unknown metadata", suite.collect("-c", uri), USELESS, [
         "virt-uprof: a: metadata: unknown part '@color' is ignored",
-        "virt-uprof: b: metadata: unknown part 'size' is ignored", line("a", 1, NO_WAY)])
+        "virt-uprof: b: metadata: unknown part 'size' is ignored", line("a", 1, NO_ACCESS)])
 
 
-def test_mute(suite):
-    """libvirt does not say of a domain what it is: that is said, and the others are taken."""
+def test_libvirt_fails(suite):
+    """If libvirt fails for one domain, a message says so, and the round samples the others."""
     uri = suite.node((("a", YES, "", 0), ("mute", YES, "", 0), ("off", None, "", 5)))
     said = "virt-uprof: mute: its metadata cannot be read: cannot %s: muted ?[31mby a test; see: virsh dumpxml"
     state, xml = said % "ask for the state of a domain", said % "read the XML of a domain"
-    for how, code, lines in (("state", USELESS, [state, line("a", 1, NO_WAY)]),
-                             ("xml", USELESS, [xml, line("a", 1, NO_WAY)]),
-                             ("gone", USELESS, [line("a", 1, NO_WAY)]),
+    for how, code, lines in (("state", USELESS, [state, line("a", 1, NO_ACCESS)]),
+                             ("xml", USELESS, [xml, line("a", 1, NO_ACCESS)]),
+                             ("gone", USELESS, [line("a", 1, NO_ACCESS)]),
                              ("lost", DENIED, ["virt-uprof: %s: cannot ask for the state of a domain: muted ?[31mby a "
                                                "test; its domains are left out" % uri])):
         with suite.muted("mute", how):
-            suite.expect("libvirt is mute: %s" % how, suite.collect("-c", uri), code, lines)
+            suite.expect("libvirt fails: %s" % how, suite.collect("-c", uri), code, lines)
     with suite.muted("mute", "job"):
         everybody = suite.configure("<collect domains='*'/><store minFreeMegabytes='0'/>")
-        suite.expect("libvirt is at work on it", suite.collect("-c", uri, configuration=everybody), USELESS, [
-            line("mute", 2, "skipped: there is a job of libvirt's (migration, save, snapshot, dump or backup)"),
-            line("a", 1, NO_WAY)])
+        suite.expect("libvirt job", suite.collect("-c", uri, configuration=everybody), USELESS, [
+            line("mute", 2, "skipped: a libvirt job is active (migration, save, snapshot, dump or backup)"),
+            line("a", 1, NO_ACCESS)])
     with suite.muted("mute", "state"):
-        suite.expect("libvirt is mute, quiet", suite.collect("-q", "-c", uri), USELESS, [state, line("a", 1, NO_WAY)])
+        suite.expect("libvirt fails, quiet", suite.collect("-q", "-c", uri), USELESS, [state, line("a", 1, NO_ACCESS)])
         everybody = suite.configure("<collect domains='*'/><store minFreeMegabytes='0'/>")
-        suite.expect("libvirt is mute, pattern", suite.collect("-c", uri, configuration=everybody), USELESS,
-                     [state, line("mute", 2, "skipped: it is in an unknown state"), line("a", 1, NO_WAY)])
+        suite.expect("libvirt fails, pattern", suite.collect("-c", uri, configuration=everybody), USELESS,
+                     [state, line("mute", 2, "skipped: it is in an unknown state"), line("a", 1, NO_ACCESS)])
         done = suite.run("list", "-q", "-c", uri)
         rows = [text.split() for text in done.stdout.decode().splitlines()]
         good = done.returncode == DONE and ["mute", "in", "an", "unknown", "state"] in [row[:5] for row in rows]
-        suite.say("libvirt is mute, list", [] if good and len(rows) == 4 else [repr(done)])
+        suite.say("libvirt fails, list", [] if good and len(rows) == 4 else [repr(done)])
     with suite.muted("off", "xml"):
-        suite.expect("libvirt is mute of what is off", suite.collect("-c", uri), USELESS,
-                     [line("a", 1, NO_WAY), line("mute", 2, NO_WAY)])
+        suite.expect("libvirt fails for a domain that is shut off", suite.collect("-c", uri), USELESS,
+                     [line("a", 1, NO_ACCESS), line("mute", 2, NO_ACCESS)])
 
 
 def test_configuration(suite):
@@ -414,15 +415,15 @@ def test_configuration(suite):
     if os.geteuid() == 0:
         path = suite.configure("")
         path.chmod(0o666)
-        suite.expect("configuration of everybody", suite.collect("-c", "test:///default", configuration=path), DENIED,
-                     ["virt-uprof: configuration '%s': others than root may write it*" % path])
+        suite.expect("configuration that others may write", suite.collect("-c", "test:///default", configuration=path), DENIED,
+                     ["virt-uprof: configuration '%s': users other than root may write it*" % path])
 
 
 def test_usage(suite):
     for words, message in (
-        (["collect", "-d", "0"], "'collect' needs a duration that ends"),
-        (["enable", "-d", "0", "x"], "'enable' needs a duration that ends"),
-        (["enable"], "which DOMAIN? to see what there is: virt-uprof list"),
+        (["collect", "-d", "0"], "'collect' needs a duration longer than 0"),
+        (["enable", "-d", "0", "x"], "'enable' needs a duration longer than 0"),
+        (["enable"], "no DOMAIN is given; to list them: virt-uprof list"),
         (["collect", "--config="], "--config is empty"),
         (["collect", "-o", "x.folded"], "--output does not belong to 'collect'"),
         (["configure", "--json", "x"], "--json does not belong to 'configure'"),
@@ -437,7 +438,7 @@ def test_connections(suite):
     lost = "virt-uprof: %s: no connection to '%s': *" % (none, none)
     suite.expect("no connection", suite.collect("-c", none), DENIED, [lost])
     suite.expect("one of two connections", suite.collect("-c", none, "-c", uri), USELESS,
-                 [lost, line("a", 1, NO_WAY)])
+                 [lost, line("a", 1, NO_ACCESS)])
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(suite.folder / "hung"))
     listener.listen(8)
@@ -445,13 +446,13 @@ def test_connections(suite):
     soon = suite.configure("<collect longest='5s' connect='%s %s'/><profile duration='100ms'/>"
                            "<store minFreeMegabytes='0'/>" % (hung, uri))
     suite.expect("a daemon that hangs", suite.collect(configuration=soon), USELESS, [
-        "virt-uprof: %s: libvirt does not answer; is its daemon well?; its domains are left out" % hung,
-        line("a", 1, NO_WAY)])
+        "virt-uprof: %s: libvirt does not answer; see: systemctl status libvirtd; its domains are left out" % hung,
+        line("a", 1, NO_ACCESS)])
     listener.close()
 
 
 def leave_held(suite, number, uri):
-    """As a run that died leaves a domain: its marker is flagged. The page is that of src/guest/marker.c."""
+    """Writes a marker that a dead run could have left: its domain is held. For the layout see src/guest/marker.c."""
     boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
     uuid = uuid_of(number)
     page = struct.pack("=IiQ37s3x37s%ds%ds16s" % (URI_BYTES, NAME_BYTES), 1, HELD_YES, 1, boot, uuid.encode(),
@@ -463,18 +464,18 @@ def leave_held(suite, number, uri):
 
 
 def test_left_held(suite):
-    """A marker that nobody can heal costs no other domain its turn."""
+    """If a marker cannot be healed, other domains still have their turn."""
     uri = suite.node([("a", YES, "", 0)])
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(suite.folder / "hung-too"))
     listener.listen(8)
     hung = "qemu+unix:///system?socket=%s" % (suite.folder / "hung-too")
     soon = suite.configure("<collect longest='5s'/><profile duration='100ms'/><store minFreeMegabytes='0'/>")
-    suite.collect("-c", uri)  # makes the folder
+    suite.collect("-c", uri)  # makes the folder of markers
     marker = leave_held(suite, 99, hung)
     suite.expect("a marker that hangs", suite.collect("-c", uri, configuration=soon), HELD, [
-        "virt-uprof: whether a dead run has left a domain stopped could not be looked at: "
-        "libvirt does not answer; is its daemon well?; try: virt-uprof check --heal", line("a", 1, NO_WAY)])
+        "virt-uprof: cannot check if a run that died has left a domain stopped: "
+        "libvirt does not answer; see: systemctl status libvirtd; try: virt-uprof check --heal", line("a", 1, NO_ACCESS)])
     suite.expect("a marker, dry run", suite.collect("--dry-run", "-c", uri, configuration=soon), DONE, [])
     marker.unlink()
     listener.close()
@@ -482,13 +483,13 @@ def test_left_held(suite):
 
 def test_lock(suite):
     uri = suite.node([("a", YES, "", 0)])
-    suite.expect("makes the lock", suite.collect("-c", uri), USELESS, [line("a", 1, NO_WAY)])
+    suite.expect("makes the lock", suite.collect("-c", uri), USELESS, [line("a", 1, NO_ACCESS)])
     with open(suite.lock, "rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         suite.expect("locked", suite.collect("-c", uri), LOCKED, ["virt-uprof: another round is running"])
         suite.expect("locked, quiet", suite.collect("-q", "-c", uri), LOCKED, [])
         suite.expect("locked, dry run", suite.collect("--dry-run", "-c", uri), DONE, [])
-    suite.expect("free again", suite.collect("-c", uri), USELESS, [line("a", 1, NO_WAY)])
+    suite.expect("lock is free again", suite.collect("-c", uri), USELESS, [line("a", 1, NO_ACCESS)])
 
 
 def test_store(suite):
@@ -501,11 +502,11 @@ def test_store(suite):
     done = suite.collect("-c", uri)
     said = done.stderr.decode().splitlines()
     good = done.returncode == USELESS and any(s.startswith(line("a", 1, "failed: cannot make ")) for s in said)
-    suite.say("a domain's folder cannot be made", [] if good and line("b", 2, NO_WAY) in said else [repr(done)])
+    suite.say("a domain's folder cannot be made", [] if good and line("b", 2, NO_ACCESS) in said else [repr(done)])
     done = suite.collect("-c", uri, configuration=suite.configure("<store minFreeMegabytes='1073741824'/>"))
     said = done.stderr.decode().splitlines()
     suite.say("no room", [] if done.returncode == USELESS and len([s for s in said if ": failed: " in s]) == 1 and
-              NO_WAY not in done.stderr.decode() else [repr(done)])
+              NO_ACCESS not in done.stderr.decode() else [repr(done)])
 
     uri = suite.node([(name, YES, "", 0) for name, _ in HOSTILE])
     done = suite.collect("-c", uri)
@@ -517,14 +518,14 @@ def test_store(suite):
     problems += ["mode of %s is %o" % pair for pair in modes if pair[1] & 0o027]
     suite.say("hostile names", problems)
     done = suite.collect("-c", uri)
-    suite.expect("hostile names are said", done, USELESS,
-                 [line(name, i + 1, NO_WAY) for i, (name, _) in enumerate(HOSTILE)])
+    suite.expect("hostile names in messages", done, USELESS,
+                 [line(name, i + 1, NO_ACCESS) for i, (name, _) in enumerate(HOSTILE)])
 
 
-def test_others(suite):
-    """Folders that somebody else may write to."""
+def test_folders_of_others(suite):
+    """A round refuses folders that another user can write to."""
     if os.geteuid() != 0:
-        suite.skip("folder of others", "only root can give folders to others")
+        suite.skip("folder of another user", "only root can give folders to others")
         return
     uri = suite.node([("a", YES, "", 0), ("b", YES, "", 0)])
     suite.collect("-c", uri)
@@ -532,16 +533,16 @@ def test_others(suite):
     folder, data = suite.store / "data" / "a", suite.store / "data"
     os.chown(folder, NOBODY, 0)
     refused = line_of % folder
-    suite.expect("folder of others", suite.collect("-c", uri), USELESS,
-                 [line("a", 1, "failed: " + refused), "virt-uprof: " + refused, line("b", 2, NO_WAY)])
+    suite.expect("folder of another user", suite.collect("-c", uri), USELESS,
+                 [line("a", 1, "failed: " + refused), "virt-uprof: " + refused, line("b", 2, NO_ACCESS)])
     (data / "b").mkdir(parents=True, mode=0o750)
     suite.store.chmod(0o750)
     os.chown(data, NOBODY, 0)
-    suite.expect("data of others", suite.collect("-c", uri), DENIED, ["virt-uprof: " + line_of % data])
+    suite.expect("data folder of another user", suite.collect("-c", uri), DENIED, ["virt-uprof: " + line_of % data])
 
 
 def put_slices(suite, *slices):
-    """Empty ones, of (name, start)."""
+    """Writes empty slices: (name, start)."""
     for name, start in slices:
         folder = suite.store / "data" / name
         folder.mkdir(parents=True, exist_ok=True)
@@ -550,22 +551,22 @@ def put_slices(suite, *slices):
     suite.store.chmod(0o750)
 
 
-def test_late(suite):
-    """A round that runs out of time: the others are told, and come first in the next one."""
+def test_out_of_time(suite):
+    """A round that has no time for some domains says so, and the next round begins with them."""
     uri = suite.node([(name, YES, "", 0) for name in ("first", "second", "third")])
     text = pathlib.Path(uri[len("test://"):]).read_text(encoding="utf-8")
     short = suite.configure("<collect longest='5s'/><profile duration='4s'/><store minFreeMegabytes='0'/>")
     put_slices(suite, ("first", "20260101T000000Z"), ("second", "20260102T000000Z"), ("third", "20260103T000000Z"))
-    feed = Feed(suite, uri)
+    feed = PipeHost(suite, uri)
     with suite.begin("-c", uri, configuration=short) as running:
         feed.wait(None)
         feed.answer(text)
-        done = suite.end(running)  # a step reads, and nothing comes
-    slow = "failed: it took too long, and was ended"
+        done = suite.end(running)  # The second reader gets no answer.
+    slow = "failed: its run took too long and was ended"
     said = done.stderr.decode().splitlines()
     problems = [] if done.returncode == USELESS and len(said) == 2 else [repr(done)]
     problems += [] if said[0].startswith(line("first", 1, slow)) else [said[0]]
-    problems += [] if said[-1] == "virt-uprof: no time for 2 more; they come first in the next round" else [said[-1]]
+    problems += [] if said[-1] == "virt-uprof: the round had no time for 2 more domains; the next round begins with them" else [said[-1]]
     os.unlink(feed.path)
     pathlib.Path(feed.path).write_text(text, encoding="utf-8")
     done = suite.collect("--dry-run", "-c", uri)
@@ -575,12 +576,12 @@ def test_late(suite):
 
 
 def test_clock(suite):
-    """A clock that jumps forward by more than a year, and back again."""
+    """The clock jumps forward by more than a year, and back again."""
     uri = suite.node([("a", YES, "", 0), ("b", YES, "", 0)])
     put_slices(suite, ("a", "20260101T000000Z"), ("b", "20260102T000000Z"))
     with suite.at_another_time(500 * 24 * 3600):
         done = suite.collect("-c", uri)
-        problems = [] if done.returncode == USELESS and done.stderr.decode().count(NO_WAY) == 2 else [repr(done)]
+        problems = [] if done.returncode == USELESS and done.stderr.decode().count(NO_ACCESS) == 2 else [repr(done)]
         days = sorted({path.name[2:10] for path in suite.store.rglob("*.failures")})
         year = str(time.gmtime(time.time() + 500 * 24 * 3600).tm_year)
         problems += [] if len(days) == 1 and days[0].startswith(year) else [repr(days)]
@@ -591,25 +592,25 @@ def test_clock(suite):
     order = [said.split(" ")[0] for said in done.stdout.decode().splitlines()]
     problems += [] if order == ["a", "b"] else [repr(order)]
     done = suite.collect("-c", uri)
-    problems += [] if done.returncode == USELESS and done.stderr.decode().count(NO_WAY) == 2 else [repr(done)]
+    problems += [] if done.returncode == USELESS and done.stderr.decode().count(NO_ACCESS) == 2 else [repr(done)]
     kept = sorted(path.name for path in suite.store.rglob("*.folded.gz"))
     problems += [] if kept == ["a-20260101T000000Z.folded.gz", "a-20990101T000000Z.folded.gz",
                                "b-20260102T000000Z.folded.gz"] else [repr(kept)]
     suite.say("a clock that jumps forward", problems)
 
 
-def test_mark(suite):
+def test_enable_and_configure(suite):
     uri = suite.node([("a", {**YES, "rate": "500", "budget": "0.5", "color": "red"}, "<u:symbols file='/etc/passwd'/>", 0),
                       ("-rf", None, "", 0), ("bad", {**YES, "rate": "x"}, "", 5)])
     here = ["-c", uri, "--config", suite.configuration]
     suite.expect("configure shows", suite.run("configure", *here, "a"), DONE, [], [
         "a (%s):" % uuid_of(1),
         "  enabled   yes        metadata",
-        "  rate      200 Hz     metadata asks for more than <limits> of the configuration",
+        "  rate      200 Hz     limited by <limits> of the configuration",
         "  duration  20s        built in",
         "  budget    0.5 %      metadata",
         "  unwind    auto       built in",
-        "  symbols   /etc/passwd symbols '/etc/passwd' are in none of the folders for them (see <symbols> in '%s')"
+        "  symbols   /etc/passwd symbols '/etc/passwd' are outside the folders that <symbols> allows (see '%s')"
         % suite.default_config,
         "  unknown   @color     metadata; it is ignored"])
     own = suite.configure("<profile rate='50'/><collect domains='-*'/>")
@@ -619,50 +620,50 @@ def test_mark(suite):
                       "  budget    1 %        built in", "  unwind    auto       built in"])
     suite.expect("enable", suite.run("enable", *here, "-F", "50", "--", "-rf"), DONE, ["virt-uprof: -rf: enabled"])
     suite.expect("disable", suite.run("disable", *here, "a"), DONE, ["virt-uprof: a: disabled"])
-    suite.expect("enable what is bad", suite.run("enable", *here, "bad"), FAILED,
+    suite.expect("enable with bad metadata", suite.run("enable", *here, "bad"), FAILED,
                  ["virt-uprof: bad: metadata: rate='x' is not 1 to 1000%s" % IGNORED])
-    suite.expect("repair", suite.run("enable", *here, "-F", "10", "bad"), DONE, ["virt-uprof: bad: enabled"])
-    suite.expect("rate of a run by hand", suite.run("configure", *here, "-F", "2000", "a"), FAILED,
+    suite.expect("enable replaces bad metadata", suite.run("enable", *here, "-F", "10", "bad"), DONE, ["virt-uprof: bad: enabled"])
+    suite.expect("rate that only record allows", suite.run("configure", *here, "-F", "2000", "a"), FAILED,
                  ["virt-uprof: a: metadata: rate='2000' is not 1 to 1000%s" % IGNORED])
-    suite.expect("one is missing", suite.run("enable", *here, "none", "a"), SOME,
+    suite.expect("enable with one domain missing", suite.run("enable", *here, "none", "a"), SOME,
                  ["virt-uprof: no domain 'none' on*", "virt-uprof: a: enabled"])
     suite.expect("symbols with a base", suite.run("enable", *here, "-s", "/a@10", "a"), FAILED,
-                 ["virt-uprof: a: symbols '/a': metadata takes a path, in UTF-8, without @BASE"])
-    suite.expect("symbols elsewhere", suite.run("enable", *here, "-s", "/etc/../etc/passwd", "a"), FAILED,
-                 ["virt-uprof: a: symbols '/etc/passwd' are in none of the folders for them*"])
+                 ["virt-uprof: a: symbols '/a': metadata needs a path in UTF-8 without @BASE"])
+    suite.expect("symbols outside of their folders", suite.run("enable", *here, "-s", "/etc/../etc/passwd", "a"), FAILED,
+                 ["virt-uprof: a: symbols '/etc/passwd' are outside the folders that <symbols> allows*"])
 
 
 def enter_private_run():
-    """As root: this program again, with an empty /run that nobody else sees."""
+    """As root, starts this program again, in a mount namespace with an empty /run."""
     if os.geteuid() != 0 or os.environ.get("UPROF_PRIVATE_RUN"):
         return
     os.environ["UPROF_PRIVATE_RUN"] = "1"
     script = 'mount -t tmpfs tmpfs /run && exec "$@"'
     if shutil.which("unshare") and subprocess.run(["unshare", "-m", "true"], check=False).returncode == 0:
         os.execvp("unshare", ["unshare", "-m", "sh", "-c", script, "sh", sys.executable, *sys.argv])
-    print("# no /run of its own can be had: it is the machine's")
+    print("# the test uses the /run of the machine, because a mount namespace cannot be made")
 
 
 def test_all(suite):
-    test_choice(suite)
-    test_change(suite)
-    test_two(suite)
+    test_selection(suite)
+    test_changed_domain(suite)
+    test_two_rounds(suite)
     test_renamed(suite)
-    test_end(suite)
+    test_terminated_round(suite)
     test_dry_run(suite)
     test_order(suite)
     test_metadata(suite)
-    test_mute(suite)
+    test_libvirt_fails(suite)
     test_configuration(suite)
     test_usage(suite)
     test_connections(suite)
     test_left_held(suite)
     test_lock(suite)
     test_store(suite)
-    test_others(suite)
-    test_late(suite)
+    test_folders_of_others(suite)
+    test_out_of_time(suite)
     test_clock(suite)
-    test_mark(suite)
+    test_enable_and_configure(suite)
 
 
 def main():

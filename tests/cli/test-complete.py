@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-test-complete.py PROGRAM SOURCE-ROOT [PATTERN] - completion, in real shells
+test-complete.py PROGRAM SOURCE-ROOT [PATTERN] - completion in bash, zsh and fish
 
-What the program offers; and what bash, zsh and fish, interactive on a terminal of
-their own, make of a key press: the command line is then run, and what matters is the
-argument that arrives. Domains are those of libvirt's test driver, with names that a
-shell would run, split or take for options. Prints TAP.
+Checks the candidates of the program. Then presses keys in interactive shells, each on a
+terminal of its own, runs the completed command line and checks the arguments of the
+command. The domains of libvirt's test driver have names that a shell could run, split
+or treat as options. Prints TAP.
 """
 
 import fnmatch
@@ -23,15 +23,15 @@ import tempfile
 import time
 
 BASH_COMPLETION = "/usr/share/bash-completion/bash_completion"
-SECONDS = 60  # for a shell to answer on a busy machine
-# The program gives up after a second: what takes nearly that long is tried again.
+SECONDS = 60  # a shell's time to answer on a busy machine
+# The program stops after a second, without candidates. A test that takes nearly that long is retried.
 BUSY_S, TRIES = 0.8, 5
 RUNNING, SHUT_OFF = 0, 5
 
-# Each with a beginning of its own, and what is typed of it, in a shell's words.
+# Each name has a prefix of its own. The test types this prefix in the syntax of the shell.
 # fmt: off
 NAMES = (
-    # name,                  typed,        typed in fish, if other
+    # name,                  typed,        typed in fish, if different
     ("a;b",                  "a",          None),
     ("b c",                  "b",          None),
     ("b c d",                "b\\ c\\ ",   None),
@@ -74,7 +74,7 @@ def make_uuid(number):
 
 
 def write_node(path):
-    """A host of libvirt's test driver, with all the names. Returns: names to UUIDs"""
+    """Writes a host for libvirt's test driver with all names. Returns the UUID of each name."""
     uuids = {}
     parts = ["<node>"]
     for name in [row[0] for row in NAMES] + list(OTHERS):
@@ -96,7 +96,7 @@ def write_node(path):
 
 
 class Suite:
-    """Counts what went wrong, in a folder of its own."""
+    """Runs the program in a folder of its own, and counts failures."""
 
     def __init__(self, program, pattern):
         self.program = program
@@ -119,8 +119,8 @@ class Suite:
                 self.environment[name] = os.environ[name]
         (self.folder / "home").mkdir()
         (self.folder / "bin").mkdir()
-        # What is completed is the real program, as often as complete() would; what is run
-        # then says its arguments.
+        # The wrapper passes --complete to the real program, and retries like complete(). Any
+        # other run only writes its arguments to a file.
         wrapper = self.folder / "bin/virt-uprof"
         wrapper.write_text(
             "#!/bin/bash\n"
@@ -155,7 +155,7 @@ class Suite:
         print("ok %d %s # SKIP %s" % (self.count, name, why))
 
     def complete(self, *words, **environment):
-        """What the program offers, line by line."""
+        """Returns the candidates of the program."""
         for _ in range(TRIES):
             start = time.monotonic()
             done = subprocess.run(
@@ -186,8 +186,8 @@ def test_program(suite):
     suite.expect("command", ["rec"], ["record"])
     suite.expect("option", ["record", "--ra"], ["--rate"])
     suite.expect("option/no-command", ["--ra"], ["--rate"])
-    suite.expect("option/of-another", ["list", "--ra"], [])
-    suite.expect("option/bare-or-not", ["record", "--id"], ["--idle", "--idle=stack"])
+    suite.expect("option/of-another-command", ["list", "--ra"], [])
+    suite.expect("option/optional-argument", ["record", "--id"], ["--idle", "--idle=stack"])
     suite.expect("choice", ["--access", "d"], ["direct"])
     suite.expect("choice/equals", ["--access=d"], ["--access=direct"])
     suite.expect("choice/format", ["-f", "s"], ["svg", "speedscope"])
@@ -212,7 +212,7 @@ def test_program(suite):
     suite.expect("domains/no-command", ["web"], ["web-1", "web-2"])
     suite.expect("domains/second", ["web-1", "web"], ["web-1", "web-2"])
     suite.expect("domains/of-uri", ["-c", "test:///default", "record", "t"], ["test"])
-    suite.expect("domains/of-uri-behind", ["record", "--connect=test:///default", "t"], ["test"])
+    suite.expect("domains/of-uri-after-command", ["record", "--connect=test:///default", "t"], ["test"])
     suite.expect("domains/of-short-uri", ["-ctest:///default", "record", ""], ["test"])
     suite.expect("domains/running", ["record", "off"], [])
     suite.expect("domains/wait", ["record", "--wait", "off"], ["off-1"])
@@ -224,7 +224,7 @@ def test_program(suite):
     suite.expect("domains/remote", ["-c", "qemu+ssh://nowhere.invalid/system", "record", ""], [])
     suite.expect("domains/no-daemon", ["-c", "qemu+unix:///system?socket=/nonexistent", "dump", ""], [])
     uuids = [suite.uuids[n] for n in ("-rf", "c1\u009bm", "tab\there", "\u202eevil")]
-    suite.expect("domains/no-text", ["record", "4dea22b3"], uuids)
+    suite.expect("domains/by-uuid", ["record", "4dea22b3"], uuids)
     names = [row[0] for row in NAMES] + ["list", "web-1", "web-2"]
     got = suite.complete("record", "")
     suite.say("domains/all", [] if sorted(got) == sorted(names + uuids) else [repr(got)])
@@ -233,7 +233,7 @@ def test_program(suite):
 
 
 def test_hanging_daemon(suite):
-    """One that takes connections and says nothing: a prompt must come back."""
+    """Completion returns even if a daemon accepts connections and never answers."""
     path = suite.folder / "socket"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
@@ -244,7 +244,7 @@ def test_hanging_daemon(suite):
 
 
 class Shell:
-    """An interactive shell on a terminal, which keys are pressed in."""
+    """An interactive shell on a terminal of its own."""
 
     def __init__(self, suite, name, words, setup):
         self.suite, self.name = suite, name
@@ -261,7 +261,7 @@ class Shell:
         os.write(self.terminal, keys.encode())
 
     def read(self, seconds):
-        """Keeps the terminal empty, so that the shell never waits for us."""
+        """Reads the terminal, so that the shell never waits for a reader."""
         if select.select([self.terminal], [], [], seconds)[0]:
             try:
                 self.seen += os.read(self.terminal, 65536)
@@ -269,7 +269,7 @@ class Shell:
                 time.sleep(seconds)
 
     def arguments(self):
-        """Those of the command that was run; None: none was"""
+        """Returns the arguments of the command that ran, or None if none ran."""
         path = self.suite.folder / "arguments"
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:
@@ -281,7 +281,7 @@ class Shell:
         return None
 
     def expect(self, name, keys, expected, end="\r", command="virt-uprof"):
-        """@keys and TAB are pressed, then @end, and @expected are to be the arguments."""
+        """Types @keys, TAB and @end. The command must get the arguments @expected."""
         name = "%s/%s" % (self.name, name)
         if not self.suite.wants(name):
             return
@@ -307,7 +307,7 @@ def test_shell(suite, name, words, setup):
         return
     shell = Shell(suite, name, words, setup)
     if not shell.ready:
-        suite.say(name, ["it does not come up; the terminal: %r" % shell.seen])
+        suite.say(name, ["the shell does not start; the terminal: %r" % shell.seen])
         shell.close()
         return
     shell.expect("command", "rec", ["record"])
@@ -322,7 +322,7 @@ def test_shell(suite, name, words, setup):
     shell.expect("domain/dash", "record -- -r", ["record", "--", "-rf"])
     for domain, typed, in_fish in NAMES:
         keys = in_fish if name == "fish" and in_fish else typed
-        # 'b c' is the beginning of another, and so is complete as it is
+        # 'b c' is also a prefix of another name, so the shell adds no blank.
         end = " \r" if domain == "b c" else "\r"
         shell.expect("domain/" + domain, "record " + keys, ["record", domain], end)
     for domain, typed, quote in QUOTED:
@@ -333,7 +333,7 @@ def test_shell(suite, name, words, setup):
 
 
 def test_virsh(suite, name, words, setup, own):
-    """virsh uprof; and @own: (keys, arguments) of virsh alone, (nullable)"""
+    """Tests `virsh uprof`. @own: (keys, arguments) for virsh's own completion, or None."""
     if not suite.wants("virsh/%s/x" % name):
         return
     if not shutil.which(words[0]) or not shutil.which("virsh"):
@@ -341,7 +341,7 @@ def test_virsh(suite, name, words, setup, own):
         return
     shell = Shell(suite, "virsh/" + name, words, setup)
     if not shell.ready:
-        suite.say("virsh/" + name, ["it does not come up; the terminal: %r" % shell.seen])
+        suite.say("virsh/" + name, ["the shell does not start; the terminal: %r" % shell.seen])
         shell.close()
         return
     for what, keys, expected in (
@@ -360,17 +360,18 @@ def test_virsh(suite, name, words, setup, own):
         shell.expect("own", own[0], own[1], command="virsh")
     else:
         suite.skip("virsh/%s/own" % name, "no completion of virsh's own is installed")
-    shell.expect("behind-own", "uprof rec", ["record"], command="virsh")
+    shell.expect("uprof-after-own", "uprof rec", ["record"], command="virsh")
     shell.close()
 
 
 def prepare_virsh(suite, source):
-    """virsh-uprof.sh beside the completion, as they are installed. Returns: its path"""
+    """Installs virsh-uprof.sh and the completion in the folder. Returns the path of virsh-uprof.sh."""
     share = suite.folder / "share"
     (share / "virt-uprof").mkdir(parents=True)
     (share / "bash-completion/completions").mkdir(parents=True)
     shutil.copy(source / "completion/virt-uprof.bash", share / "bash-completion/completions/virt-uprof")
-    # What completion asks is the real program; what is run then says its arguments.
+    # The wrapper passes calls of the completion to the real virsh. Any other run only writes its
+    # arguments to a file.
     wrapper = suite.folder / "bin/virsh"
     wrapper.write_text(
         "#!/bin/bash\n"
@@ -391,7 +392,7 @@ def main():
     fish_folder = suite.folder / "home/.config/fish/completions"
     fish_folder.mkdir(parents=True)
     shutil.copy(scripts / "virt-uprof.fish", fish_folder)
-    # without this folder fish fills it, in a process that lives on
+    # If this folder is missing, fish fills it in a background process that outlives the shell.
     (suite.folder / "home/.local/share/fish/generated_completions").mkdir(parents=True)
 
     test_program(suite)

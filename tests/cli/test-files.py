@@ -34,7 +34,7 @@ VCPUS = "vm;vcpu0;a;b 3\nvm;vcpu1;a 1\nvm;vcpu1;[idle] 4\n"
 
 # fmt: off
 CASES = (
-    # name, files that are made, words, exit code, stdout, pattern of stderr
+    # name, input files, words, exit code, stdout, pattern of stderr
     ("table", {"a.folded": OLD}, "report a.folded", DONE,
      "  self   total  function\n 100.0   100.0  work\n   0.0   100.0  main\n   0.0    60.0  function_3\n"
      "   0.0    30.0  function_2\n   0.0    10.0  function_1\n", ""),
@@ -52,7 +52,7 @@ CASES = (
     ("include-and-exclude", {"a.folded": OLD}, "report -f folded --include function --exclude _1|_2 a.folded", DONE,
      "web-1;main;function_3;work 6000\n", ""),
     ("include-nothing", {"a.folded": OLD}, "report --include nothing a.folded", USELESS, "",
-     "virt-uprof: 'a.folded' holds no sample that --include and --exclude let pass"),
+     "virt-uprof: 'a.folded' has no sample left after --include and --exclude"),
     ("bad-regex", {}, "report --include ( x", USAGE, "", "virt-uprof: --include '(' is not a regular expression" + TRY_HELP),
     ("per-vcpu", {"v.folded": VCPUS}, "report --per-vcpu v.folded", DONE,
      "vcpu0: 3 samples, 37.5 % of all\n  self   total  function\n 100.0   100.0  b\n   0.0   100.0  a\n\n"
@@ -61,7 +61,7 @@ CASES = (
      "vcpu0: 4 samples, 100.0 % of all\n  self   total  function\n 100.0   100.0  b\n   0.0    75.0  [truncated]\n   0.0    25.0  a\n", ""),
     ("per-vcpu-some", {"v.folded": "vm;vcpu0;a 3\nvm;a 1\n"}, "report --per-vcpu v.folded", DONE,
      "vcpu0: 3 samples, 75.0 % of all\n  self   total  function\n 100.0   100.0  a\n\n"
-     "of no vCPU that is known: 1 samples, 25.0 % of all\n", ""),
+     "on unknown vCPUs: 1 samples, 25.0 % of all\n", ""),
     ("per-vcpu-nothing", {"a.folded": OLD}, "report --per-vcpu a.folded", USELESS, "",
      "virt-uprof: these stacks do not say on which vCPU they ran; *"),
     ("by-process", {"a": LINUX}, "report --by process a", DONE,
@@ -71,12 +71,12 @@ CASES = (
     ("by-process-per-vcpu", {"a": LINUX.replace("vm;", "vm;vcpu1;")}, "report --per-vcpu --by process a", DONE,
      "vcpu1: 19 samples, 100.0 % of all\nkernel   total  process\n  50.0    70.0  nginx\n   0.0    30.0  sh\n", ""),
     ("by-process-nothing", {"a": OLD}, "report --by process a", USELESS, "",
-     "virt-uprof: these stacks do not say which process ran; those of Linux guests do"),
+     "virt-uprof: these stacks do not say which process ran; stacks of Linux guests do"),
     ("by-process-nothing-json", {"a": OLD}, "report --json --by process a", USELESS, "",
-     "virt-uprof: these stacks do not say which process ran; those of Linux guests do"),
+     "virt-uprof: these stacks do not say which process ran; stacks of Linux guests do"),
     ("by-function", {"a": LINUX}, "report --by process --by function -n 1 a", DONE,
      "  self   total  function\n  50.0    50.0  tcp_[k]\n7 more functions; -n 8 shows them all\n", ""),
-    # halted, and in which stack: no share of what ran is larger than all of it, whatever the numbers
+    # Stacks of halted vCPUs: no share of the running samples may exceed 100 %.
     ("idle-stack", {"a": "vm;main;hlt;[idle] 6\nvm;main;work 4\n"}, "report a", DONE,
      "  self   total  function\n  60.0    60.0  [idle]\n  40.0    40.0  work\n   0.0   100.0  main\n   0.0    60.0  hlt\n", ""),
     ("idle-stack-small", {"a": "vm;main;hlt;[idle] 1\nvm;f;work 9\n"}, "report a", DONE,
@@ -104,17 +104,17 @@ CASES = (
 
     ("capture-in-a-pipe", {"-": "UPROFCAP\1\0\0\0"}, "report -", FAILED, "", "virt-uprof: '-' is a capture in a pipe; give it as a file"),
     ("empty", {"a": ""}, "report a", FAILED, "", "virt-uprof: 'a' is empty"),
-    ("only-comments", {"a": "# nothing\n\n"}, "report a", USELESS, "", "virt-uprof: 'a' holds no sample"),
+    ("only-comments", {"a": "# nothing\n\n"}, "report a", USELESS, "", "virt-uprof: 'a' has no sample"),
     ("prose", {"a": "hello world\n"}, "report a", FAILED, "", "virt-uprof: a line 1: no folded stack: frames with ';' between them, a blank and a count"),
     ("half-bad", {"a": "vm;x 1\nvm;y\n"}, "report -f folded a", FAILED, "vm;x 1\n", "virt-uprof: a line 2: no folded stack: *"),
-    ("cut-gzip", {"a": gzip.compress(b"vm;x 1\n" * 99)[:-9]}, "report a", FAILED, "", "virt-uprof: a: the file is cut off"),
-    ("not-gzip", {"a": b"\x1f\x8bnothing"}, "report a", FAILED, "", "virt-uprof: a: what gzip packed is damaged"),
+    ("cut-gzip", {"a": gzip.compress(b"vm;x 1\n" * 99)[:-9]}, "report a", FAILED, "", "virt-uprof: a: the file is truncated"),
+    ("not-gzip", {"a": b"\x1f\x8bnothing"}, "report a", FAILED, "", "virt-uprof: a: the compressed data is damaged"),
     ("picture", {"a.svg": "<?xml version='1.0'?><svg/>"}, "report a.svg", FAILED, "", "virt-uprof: 'a.svg' is a picture or *"),
     ("json", {"a.json": "{}"}, "report a.json", FAILED, "", "virt-uprof: 'a.json' is JSON *"),
     ("perf-text", {"a.perf": "vm:web-1 1/1 [000] 1.000000: 1 cpu-clock:\n"}, "report a.perf", FAILED, "", "virt-uprof: 'a.perf' is text of 'perf script'; *"),
     ("perf-data", {"a": b"PERFILE2\0\0"}, "report a", FAILED, "", "virt-uprof: 'a' is perf's data; fold it first: perf script | stackcollapse-perf.pl"),
-    ("zeros", {"a": bytes(5000)}, "report a", FAILED, "", "virt-uprof: 'a' is nothing that report reads: captures, folded stacks, pprof"),
-    ("cut-pprof", {"a": b"\x0a\x04\x08\x01\x10\x02\x12\x50\x0a"}, "report a", FAILED, "", "virt-uprof: a byte 6: no field of a pprof profile"),
+    ("zeros", {"a": bytes(5000)}, "report a", FAILED, "", "virt-uprof: 'a' is binary data of an unknown format; report reads captures, folded stacks and pprof"),
+    ("cut-pprof", {"a": b"\x0a\x04\x08\x01\x10\x02\x12\x50\x0a"}, "report a", FAILED, "", "virt-uprof: a byte 6: not a field of a pprof profile"),
     ("folder", {}, "report .", FAILED, "", "virt-uprof: cannot read '.': Is a directory"),
     ("hostile-path", {}, "report \x1b[31m", FAILED, "", "virt-uprof: cannot read '?[[]31m': No such file or directory"),
     ("no-folder", {"a": "vm;x 1\n"}, "report -o no/x.svg a", FAILED, "", "virt-uprof: cannot open the folder of 'no/x.svg': No such file or directory"),
@@ -133,7 +133,7 @@ CASES = (
      "old: 200 samples, 100.0 % running; new: 200 samples, 100.0 % running; percent of running samples, and points of change\n"
      "   old   new  change    self       function\n"
      "  50.0   0.0   -50.0   -50.0  gone y\n   0.0  50.0   +50.0   +50.0  new  z\n1 function within chance not shown (-v shows them)\n", ""),
-    # stacks of other programs have no domain: what they all begin with may be one, or a function
+    # Stacks of other programs have no domain. Their common root can be a domain or a function.
     ("diff-root-of-one", {"a": "main;f 100\nmain;g 100\n", "b": "main;f 100\nmain;g 100\nstart;h 200\n"}, "diff a b", DONE,
      "old: 200 samples, 100.0 % running; new: 400 samples, 100.0 % running; percent of running samples, and points of change\n"
      "   old   new  change    self       function\n"
@@ -146,7 +146,7 @@ CASES = (
      "old: 200 samples, 100.0 % running; new: 100 samples, 100.0 % running; percent of running samples, and points of change\n"
      "   old   new  change    self       function\n"
      "  50.0   0.0   -50.0     0.0  gone v1\n  50.0 100.0   +50.0     0.0       v2\n2 functions within chance not shown (-v shows them)\n", ""),
-    # what both sides begin with may be called as well
+    # The common root of both sides can also be the name of a function that is called.
     ("diff-root-called-by-old", {"a": "main;a 900\nmain;main;a 100\n", "b": "main;a 1000\n"}, "diff a b", DONE,
      "old: 1000 samples, 100.0 % running; new: 1000 samples, 100.0 % running; percent of running samples, and points of change\n"
      "   old   new  change    self       function\n"
@@ -168,12 +168,12 @@ CASES = (
      "   0.0  90.0   +90.0   +90.0  new  a\n  90.0   0.0   -90.0   -90.0  gone y\n   0.0  90.0   +90.0     0.0  new  web\n"
      "1 function within chance not shown (-v shows them)\n", ""),
     ("diff-truncated", {"a": OLD, "b": "web-2;[truncated];work 500\nweb-2;main;work 500\n"}, "diff -n 1 a b", DONE, None,
-     "virt-uprof: of one profile far more stacks are truncated (0 %, 50 %): changes may come from that"),
+     "virt-uprof: one profile has far more truncated stacks (0 %, 50 %): changes may come from that"),
     ("diff-truncated-per-vcpu", {"a": OLD, "b": "web-2;vcpu0;[truncated];work 500\nweb-2;vcpu1;main;work 500\n"}, "diff -n 1 a b", DONE, None,
-     "virt-uprof: of one profile far more stacks are truncated (0 %, 50 %): changes may come from that"),
+     "virt-uprof: one profile has far more truncated stacks (0 %, 50 %): changes may come from that"),
     ("diff-truncated-process", {"a": OLD, "b": "web-2;nginx;[truncated];work 500\nweb-2;nginx;main;work 500\n"}, "diff -n 1 a b", DONE, None,
-     "virt-uprof: of one profile far more stacks are truncated (0 %, 50 %): changes may come from that"),
-    ("diff-idle", {"a": OLD, "b": "web-2;[idle] 5\n"}, "diff a b", USELESS, "", "virt-uprof: 'b' holds no running sample"),
+     "virt-uprof: one profile has far more truncated stacks (0 %, 50 %): changes may come from that"),
+    ("diff-idle", {"a": OLD, "b": "web-2;[idle] 5\n"}, "diff a b", USELESS, "", "virt-uprof: 'b' has no running sample"),
     ("diff-one", {}, "diff a", USAGE, "", "virt-uprof: 'diff' needs two files, OLD and NEW" + TRY_HELP),
     ("diff-format", {}, "diff -o x.folded a b", USAGE, "", "virt-uprof: 'diff' writes pictures (.svg), and its table to stdout" + TRY_HELP),
     ("diff-missing", {"a": OLD}, "diff a nothing", FAILED, "", "virt-uprof: cannot read 'nothing': No such file or directory"),
@@ -182,7 +182,7 @@ CASES = (
 
 
 class Suite:
-    """Runs the program and counts what went wrong."""
+    """Runs the program and counts failures."""
 
     def __init__(self, program, folder):
         self.program = program
@@ -244,8 +244,8 @@ def test_json(suite):
     suite.say("json/diff", [] if rows == wanted and changes["old_total"] == 10000 else [changes])
 
 
-def test_same(suite):
-    """With itself, its half, and a shuffled copy nothing has changed."""
+def test_no_change(suite):
+    """A profile does not differ from itself, from a copy with half of each count, or from a shuffled copy."""
     lines = ["vm;a;f%d %d" % (i, 2 + 2 * (i * 7919 % 97)) for i in range(500)]
     (suite.folder / "a").write_text("\n".join(lines) + "\n")
     (suite.folder / "half").write_text("".join("%s %d\n" % (l.split(" ")[0], int(l.split(" ")[1]) // 2) for l in lines))
@@ -258,8 +258,8 @@ def test_same(suite):
 
 
 def test_rate(suite, make_capture):
-    """What a filter leaves out was sampled all the same: the rate is that of the run."""
-    for case in ("many", "rests"):  # in the latter there are some that count more than once
+    """A filter does not change the rate, because the run also took the samples that the filter removes."""
+    for case in ("many", "rests"):  # Some records of "rests" stand for several samples.
         subprocess.run([make_capture, case, suite.folder], check=True)
         rates = {}
         for name, words in (("all", ()), ("some", ("--include", "work")), ("fewer", ("--exclude", "work"))):
@@ -270,8 +270,8 @@ def test_rate(suite, make_capture):
                   and 0 < rates["some"][1] < rates["all"][1] and 0 < rates["fewer"][1] < rates["all"][1] else [rates])  # fmt: skip
 
 
-def test_mixed(suite, make_capture):
-    """diff of folded, packed, pprof and captures in any mix; the same content is no change."""
+def test_mixed_formats(suite, make_capture):
+    """diff of the same profile in two formats (folded, compressed, pprof, capture) finds no change."""
     subprocess.run([make_capture, "many", suite.folder], check=True)
     text = suite.run(["report", "-q", "-s", "app", "-f", "folded", "guest.capture"]).stdout.decode()
     names = {name for line in text.splitlines() for name in line.rpartition(" ")[0].split(";")[1:]}
@@ -289,8 +289,8 @@ def test_mixed(suite, make_capture):
             suite.say("diff-mixed/%s-%s" % (old, new), faults)
 
 
-def test_partial(suite, make_capture):
-    """What could not be read whole becomes no file, and replaces none; it is shown, and said."""
+def test_partial_input(suite, make_capture):
+    """If an input cannot be read completely, no file is written or replaced, and a message says so."""
     whole, cut = suite.folder / "good.svg", suite.folder / "cut"
     cut.mkdir(exist_ok=True)
     (suite.folder / "good").write_text("vm;x 1\n")
@@ -312,8 +312,8 @@ def test_partial(suite, make_capture):
     suite.say("partial/cut-capture-new", [] if done.returncode == DONE and (suite.folder / "newer.svg").exists() else [done])
 
 
-def test_frames(suite, is_sanitized):
-    """Frames that are more than there is memory for: said, before 1.2 GiB of it are gone; sanitizers have their own."""
+def test_too_many_frames(suite, is_sanitized):
+    """Too many frames are an error before they take 1.2 GiB. Sanitizers take more memory."""
     deep = ";f" * 1000
     with open(suite.folder / "deep", "w") as out:
         out.writelines("vm;%d%s 1\n" % (i, deep) for i in range(9000))
@@ -324,12 +324,12 @@ def test_frames(suite, is_sanitized):
     child.returncode = status
     mib = usage.ru_maxrss >> 10
     suite.say("frames", [] if (mib < 1200 or is_sanitized) and os.waitstatus_to_exitcode(status) == FAILED
-              and said.startswith("virt-uprof: 'deep' is too much: there is room for 8 million different frames") else [said, "%d MiB" % mib])  # fmt: skip
+              and said.startswith("virt-uprof: 'deep' cannot be added: all stacks together would have more than 8 million different frames") else [said, "%d MiB" % mib])  # fmt: skip
     (suite.folder / "deep").unlink()
 
 
-def test_counts(suite):
-    """Counts of other programs, which may be bytes or nanoseconds: text of perf would never end."""
+def test_large_counts(suite):
+    """Counts of other programs can be bytes or nanoseconds, and too large for a format with a record per sample."""
     (suite.folder / "huge").write_text("vm;a;b 4000000000000\nvm;c 1\n")
     for words, code in ((["-o", "huge.perf"], FAILED), (["-f", "perf"], FAILED), (["-o", "huge.perf", "-o", "huge.svg"], FAILED)):
         done = suite.run(["report", *words, "huge"])
@@ -352,8 +352,8 @@ def test_counts(suite):
     suite.say("counts/pprof", [] if back == (suite.folder / "huge").read_bytes() else [back])
 
 
-def test_full(suite):
-    """What cannot be written leaves no half of a file under its name."""
+def test_full_disk(suite):
+    """If an output cannot be written completely, the old file stays and no temporary file is left."""
     (suite.folder / "a").write_text("".join("vm;f%d;g%d %d\n" % (i, i, i + 1) for i in range(30000)))
     for ending in ("folded", "svg", "pb.gz", "json", "perf"):
         path = suite.folder / ("full." + ending)
@@ -369,8 +369,8 @@ def test_full(suite):
     suite.say("full/stdout", [] if done.returncode == FAILED else [done])
 
 
-def on_terminal(suite, words, environment):
-    """What a terminal of 60 columns gets."""
+def run_on_terminal(suite, words, environment):
+    """Returns the output on a terminal with 60 columns."""
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
     child = subprocess.Popen([suite.program, *words], stdin=subprocess.DEVNULL, stdout=follower, stderr=follower,
@@ -390,21 +390,21 @@ def on_terminal(suite, words, environment):
 def test_terminal(suite):
     (suite.folder / "a").write_text("vm;\x1b[2Jmain;%s 3\nvm;[unknown] 1\n" % ("long_" * 40))
     plain = {"PATH": os.environ["PATH"], "TERM": "xterm", "LC_ALL": "C"}
-    colored = on_terminal(suite, ["report", "a"], plain)
+    colored = run_on_terminal(suite, ["report", "a"], plain)
     suite.say("terminal/colors", [] if "\x1b[33m###" in colored and "\x1b[2J" not in colored else [colored])
     wide = [line for line in colored.replace("\x1b[33m", "").replace("\x1b[37m", "").replace("\x1b[0m", "").split("\n") if len(line) > 60]
     suite.say("terminal/width", wide)
     for name, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
-        text = on_terminal(suite, ["report", "a"], dict(plain, **{name: value}))
+        text = run_on_terminal(suite, ["report", "a"], dict(plain, **{name: value}))
         suite.say("terminal/" + name, [text] if "\x1b" in text or "###" not in text else [])
-    text = on_terminal(suite, ["report", "a"], dict(plain, LC_ALL="C.UTF-8"))
+    text = run_on_terminal(suite, ["report", "a"], dict(plain, LC_ALL="C.UTF-8"))
     suite.say("terminal/unicode", [] if "\u2588" in text else [text])
-    text = on_terminal(suite, ["report", "-f", "pprof", "a"], plain)
-    suite.say("terminal/binary", [] if text == "virt-uprof: format 'pprof' is nothing for a terminal\n" else [text])
+    text = run_on_terminal(suite, ["report", "-f", "pprof", "a"], plain)
+    suite.say("terminal/binary", [] if text == "virt-uprof: format 'pprof' is binary and not written to a terminal; use -o FILE\n" else [text])
 
 
 def test_large(suite, is_sanitized):
-    """A million different stacks; sanitizers see a tenth of them."""
+    """A million different stacks; builds with sanitizers read a tenth."""
     n = 100000 if is_sanitized else 1000000
     with open(suite.folder / "million", "w") as out:
         out.writelines("vm;a%d;b%d;c%d 1\n" % (i // 10000, i // 100, i) for i in range(n))
@@ -415,7 +415,7 @@ def test_large(suite, is_sanitized):
 
 
 def test_memory(suite, is_sanitized):
-    """A million samples of a hundred thousand stacks, in each format: less than 300 MiB."""
+    """A million samples of a hundred thousand stacks need less than 300 MiB in each format."""
     with open(suite.folder / "large", "w") as out:
         for i in range(100000):
             path = ("function_%d" % (i // 6 ** (7 - level)) for level in range(8))
@@ -436,14 +436,14 @@ def main():
         for case in CASES:
             test_case(suite, case)
         test_json(suite)
-        test_same(suite)
+        test_no_change(suite)
         test_rate(suite, make_capture)
-        test_mixed(suite, make_capture)
-        test_partial(suite, make_capture)
+        test_mixed_formats(suite, make_capture)
+        test_partial_input(suite, make_capture)
         is_sanitized = b"__asan_init" in pathlib.Path(program).read_bytes()
-        test_frames(suite, is_sanitized)
-        test_counts(suite)
-        test_full(suite)
+        test_too_many_frames(suite, is_sanitized)
+        test_large_counts(suite)
+        test_full_disk(suite)
         test_terminal(suite)
         test_memory(suite, is_sanitized)
         test_large(suite, is_sanitized)

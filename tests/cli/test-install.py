@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-test-install.py SOURCE-ROOT BUILD-ROOT FEATURE... - what is installed, and what of it others run
+test-install.py SOURCE-ROOT BUILD-ROOT FEATURE... - installed files work
 
-The list of files; units by systemd-analyze; the crontab; the hook, the shell function
-and the examples, with libvirt's test driver. FEATUREs are those of the build: xen,
-systemd, completion. Nothing is written outside of a folder of our own. Prints TAP.
+Checks the list of files, the units (with systemd-analyze) and the crontab. Runs the hook,
+the shell function and the examples with libvirt's test driver. FEATURE is xen, systemd or
+completion, for each that the build has. Writes only to a temporary folder. Prints TAP.
 """
 
 import http.server
@@ -24,8 +24,8 @@ import time
 
 SECONDS = 120
 
-# What is installed, below the prefix unless it begins with '/'; behind it its mode if
-# it is not 644, and the feature that it takes.
+# Installed files: path below the prefix, mode, and the feature that the build needs for the file.
+# LIBDIR and SYSCONFDIR stand for options of the build.
 # fmt: off
 FILES = (
     ("bin/virt-uprof",                                              0o755, None),
@@ -44,7 +44,18 @@ FILES = (
     ("share/zsh/site-functions/_virt-uprof",                        0o644, "completion"),
     ("share/fish/vendor_completions.d/virt-uprof.fish",             0o644, "completion"),
     ("share/doc/virt-uprof/README.md",                              0o644, None),
+    ("share/doc/virt-uprof/CONTRIBUTING.md",                        0o644, None),
     ("share/doc/virt-uprof/SECURITY.md",                            0o644, None),
+    ("share/doc/virt-uprof/doc/accuracy.md",                        0o644, None),
+    ("share/doc/virt-uprof/doc/cost.md",                            0o644, None),
+    ("share/doc/virt-uprof/doc/extending.md",                       0o644, None),
+    ("share/doc/virt-uprof/doc/glossary.md",                        0o644, None),
+    ("share/doc/virt-uprof/doc/guide.md",                           0o644, None),
+    ("share/doc/virt-uprof/doc/internals.md",                       0o644, None),
+    ("share/doc/virt-uprof/doc/linux.md",                           0o644, None),
+    ("share/doc/virt-uprof/doc/periodic.md",                        0o644, None),
+    ("share/doc/virt-uprof/doc/web-1.png",                          0o644, None),
+    ("share/doc/virt-uprof/doc/xen.md",                             0o644, None),
     ("share/doc/virt-uprof/examples/crontab",                       0o644, None),
     ("share/doc/virt-uprof/examples/polkit.rules",                  0o644, None),
     ("share/doc/virt-uprof/examples/opt-in",                        0o755, None),
@@ -61,7 +72,7 @@ NAMES = ("web-1", "a;touch hacked", "$(touch hacked)", "-rf", "a b", "'\"", "a\n
 
 
 class Suite:
-    """An installation in a folder of its own, and what is wrong with it."""
+    """Installs the build in a folder of its own, and counts failures."""
 
     def __init__(self, source, build, features):
         self.source, self.build, self.features = source, build, features
@@ -95,7 +106,7 @@ class Suite:
         return self.root / self.prefix / path
 
     def write_program(self, name, text):
-        """A program that is found before others of its name."""
+        """Writes a program that replaces others of its name in $PATH."""
         path = self.bin / name
         path.write_text(text)
         path.chmod(0o755)
@@ -172,7 +183,7 @@ def test_units(suite):
         if unit.name != name:
             (folder / name).unlink(missing_ok=True)
         suite.expect("verify/" + unit.name, done, 0, b"", b"")
-    # That it finds something can be relied on.
+    # systemd-analyze must find a fault in a bad unit.
     bad = folder / "bad.service"
     bad.write_text((folder / "virt-uprof-collect.service").read_text().replace("TasksMax=", "TasksMost="))
     done = suite.run("systemd-analyze", "verify", "--man=no", bad)
@@ -202,7 +213,7 @@ def test_units(suite):
 
 
 def is_cron_field(text, low, high):
-    """Whether it is a field of crontab(5) with numbers."""
+    """Checks a field of crontab(5) that has only numbers."""
     for part in text.split(","):
         match = re.fullmatch(r"(\*|(\d+)(?:-(\d+))?)(?:/(\d+))?", part)
         if not match:
@@ -238,7 +249,7 @@ def test_crontab(suite):
 
 
 def command_of(line, marker, suite):
-    """The command of a line of /etc/cron.d, with other folders."""
+    """Returns the command of a line of /etc/cron.d, with paths replaced by those of the test."""
     command = re.match(r"(?:\S+\s+){6}(.*)", line)[1]
     return command.replace("/run/systemd/system", str(marker)).replace("/%s/bin/" % suite.prefix, "%s/" % suite.bin)
 
@@ -255,7 +266,7 @@ def domain_xml(name):
 def test_hook(suite):
     calls = suite.folder / "calls"
     pids = suite.folder / "pids"
-    # one that never answers
+    # This systemctl never ends.
     suite.write_program(
         "systemctl", '#!/bin/sh\necho $$ >>"%s"\necho "$*" >>"%s"\nexec sleep 600\n' % (pids, calls)
     )
@@ -285,7 +296,7 @@ def test_hook(suite):
         suite.say("hook/" + driver, faults)
     for pid in pids.read_text().split():
         os.kill(int(pid), signal.SIGKILL)
-    # without systemd
+    # A host without systemd has no systemctl.
     (suite.bin / "systemctl").unlink()
     done = suite.run(hook, "web-1", "started", "begin", "-", input=domain_xml("web-1"), env={"PATH": "/nonexistent"})
     suite.expect("hook/no-program", done, 0, b"", b"")
@@ -299,13 +310,13 @@ def wait_for(condition):
 
 
 def test_function(suite):
-    """virsh uprof, with the real virsh behind it."""
+    """Tests `virsh uprof`. Other commands reach the real virsh."""
     script = suite.installed("share/virt-uprof/virsh-uprof.sh")
     suite.write_program(
         "virt-uprof",
         '#!/bin/sh\nprintf "%s|" "${LIBVIRT_DEFAULT_URI-none}" "$@"\nexit 5\n',
     )
-    # what is called, and what virt-uprof gets: the connection and words
+    # command line, and what virt-uprof gets: connection and words
     cases = (
         ('virsh uprof list', "none|list|"),
         ('virsh -c test:///default uprof list', "test:///default|list|"),
@@ -335,7 +346,7 @@ def test_function(suite):
             continue
         for name, line, expected, code in (
             ("virsh", "virsh -c test:///default -q list --name", b"test\n", 0),
-            ("virsh/uprof-behind", "virsh -c test:///default domstate uprof", b"\n", 1),
+            ("virsh/uprof-as-domain", "virsh -c test:///default domstate uprof", b"\n", 1),
             ("virsh/read-only", "virsh -r -c test:///default domname 1", b"test\n\n", 0),
         ):
             done = suite.run(shell, *words, "-c", '. "%s"; %s' % (script, line))
@@ -347,7 +358,7 @@ def test_function(suite):
     suite.say("function/program", [] if b'"name": "test"' in done.stdout else [done])
 
 
-def test_opting(suite):
+def test_opt_in_and_out(suite):
     if not shutil.which("virsh"):
         suite.skip("opt-in", "'virsh' is not installed")
         return
@@ -362,7 +373,7 @@ def test_opting(suite):
         "<u:profile xmlns:u='https://virt-uprof.org/xmlns/domain/1.0' enabled='yes'/></metadata>"
         "<memory>8192</memory><os><type arch='x86_64'>hvm</type></os></domain></node>" % UUID
     )
-    # What is set in libvirt's test driver is gone with the connection: the calls have to do.
+    # libvirt's test driver forgets metadata at the end of the connection, so the test checks the calls of virsh.
     for script, uri, ending in (
         ("opt-in", "test:///default", '--config|--live|--key|uprof|--set|<profile enabled="yes"/>|'),
         ("opt-out", "test://%s" % node, "--config|--live|--remove|"),
@@ -422,7 +433,7 @@ def test_polkit(suite):
 
 
 class Receiver(http.server.BaseHTTPRequestHandler):
-    """Keeps what is posted."""
+    """Keeps the body of each POST request."""
 
     received = []
 
@@ -471,7 +482,7 @@ def main():
     test_crontab(suite)
     test_hook(suite)
     test_function(suite)
-    test_opting(suite)
+    test_opt_in_and_out(suite)
     test_polkit(suite)
     test_push(suite)
     hacked = [path.name for path in suite.folder.iterdir() if path.name == "hacked"]

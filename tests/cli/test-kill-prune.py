@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-test-kill-prune.py PROGRAM - `prune` killed again and again: no damaged file, no count lost or twice
+test-kill-prune.py PROGRAM - a killed `prune` damages no file, and no sample is lost or counted twice
 
-Each round makes slices come late, starts `prune`, and kills it after a random
-time, up to as long as one takes; then every file is read. Once with room enough, and
-once on a disk on which there is too little, more or less, in each round; that needs
-root. Prints TAP.
+Each round adds late slices, starts `prune`, kills it at a random time, and then reads
+every file. The first test has enough room on the disk. The second test leaves too little
+room, a different amount in each round; it needs root to mount a file system. Prints TAP.
 """
 
 import os
@@ -23,7 +22,7 @@ from pruning import Rounds, check_files, fill_disk  # noqa: E402
 KILLS, KILLS_FULL = 50, 25
 
 
-def run(program, folder, rng):
+def kill_prune(program, folder, rng):
     rounds = Rounds(program, folder, rng)
     rounds.begin()
     n_killed = n_rounds = 0
@@ -40,7 +39,7 @@ def run(program, folder, rng):
     print(f"# {n_killed} killed of {n_rounds}")
 
 
-def run_full(program, folder, rng):
+def kill_prune_on_full_disk(program, folder, rng):
     store = pathlib.Path(folder, "store")
     store.mkdir(mode=0o750)
     if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=750", "tmpfs", store],
@@ -75,7 +74,8 @@ def main():
     seed = int(os.environ.get("SEED", time.time_ns()))
     failed = False
     print("1..2")
-    for number, (name, test) in enumerate((("kill-prune", run), ("kill-prune-full", run_full)), 1):
+    tests = (("kill-prune", kill_prune), ("kill-prune-full", kill_prune_on_full_disk))
+    for number, (name, test) in enumerate(tests, 1):
         try:
             with tempfile.TemporaryDirectory(prefix="virt-uprof-kill-") as folder:
                 skipped = test(program, folder, random.Random(seed))

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-test-store.py PROGRAM CLOCK [TEST...] - `prune`, `summary`, and `report` and `diff` by dates, over
-made-up stores
+test-store.py PROGRAM CLOCK [TEST...] - `prune`, `summary`, and `report` and `diff` by date
 
-CLOCK is preloaded where the time of day is to be another. Prints TAP. Needs no hypervisor;
-a full disk needs root.
+Makes stores with artificial profiles. Preloads CLOCK to change the time of day. Needs no
+hypervisor; only the tests of a full disk and of other users' folders need root. Prints TAP.
 """
 
 import contextlib
@@ -35,7 +34,7 @@ EMPTY = "/no-such-config.xml"
 
 
 class Store:
-    """A folder that goes away, the program on it, and its files as they are."""
+    """A store in a temporary folder: runs the program, and reads the files of the store."""
 
     def __init__(self, program, **limits):
         self.program = program
@@ -57,7 +56,7 @@ class Store:
 
     @contextlib.contextmanager
     def at_another_time(self, seconds):
-        """What is run meanwhile takes it to be so much later."""
+        """Shifts the program's clock by @seconds."""
         clock = pathlib.Path(self.folder.name, "clock")
         clock.write_text(str(seconds))
         self.environment = dict(os.environ, LD_PRELOAD=os.path.abspath(sys.argv[2]), UPROF_TEST_CLOCK=str(clock))
@@ -94,7 +93,7 @@ class Store:
                     for line in text.splitlines())
 
     def count(self, *words, code=DONE):
-        """Samples in what `report` finds."""
+        """Returns the number of samples that `report` finds."""
         out, _ = self.run("report", "-f", "folded", *words, code=code)
         return sum(int(line.rsplit(" ", 1)[1]) for line in out.splitlines())
 
@@ -110,7 +109,7 @@ def at(ago, hour=10, second=0):
 
 # ---- Days ----
 
-def test_close(program):
+def test_closed_day(program):
     store = Store(program)
     store.put("web-1", A, at(1, 1), {"main;work": 100, "main;rest": 50})
     store.put("web-1", A, at(1, 2), {"main;work": 7})
@@ -133,8 +132,8 @@ def test_close(program):
     assert store.files() == before
 
 
-def test_late(program):
-    """A slice that comes when its day is closed is added, once."""
+def test_late_slice(program):
+    """A slice that comes after its day is closed is added once."""
     store = Store(program)
     store.put("web-1", A, at(2, 1), {"main;work": 100})
     store.prune()
@@ -150,8 +149,8 @@ def test_late(program):
         store.prune(say="0 profiles merged into 0 days, 0 summaries")
 
 
-def test_many_days(program):
-    """A host that was down: all days are closed, each by itself."""
+def test_several_days(program):
+    """After a host was down, prune closes each day separately."""
     store = Store(program)
     for ago in range(1, 5):
         store.put("web-1", A, at(ago), {f"main;day_{ago}": ago})
@@ -160,8 +159,8 @@ def test_many_days(program):
         assert store.stacks(day_stem("web-1", ago)) == {f"web-1;main;day_{ago}": ago}
 
 
-def test_future(program):
-    """A clock that was set back: what is of tomorrow waits, and is not deleted."""
+def test_slice_of_the_future(program):
+    """After the clock was set back, prune neither merges nor removes slices of future days."""
     store = Store(program, slices=1, days=1)
     store.put("web-1", A, at(-3), {"main;work": 5})
     before = store.files()
@@ -171,7 +170,7 @@ def test_future(program):
 
 
 def test_clock_ahead(program):
-    """A clock that jumps by more than a year, rounds and a prune meanwhile, and back again."""
+    """The clock jumps forward by more than a year, rounds and a prune run, and the clock is right again."""
     store = Store(program)
     ahead = 500 * DAY
     for ago in range(5):
@@ -180,13 +179,13 @@ def test_clock_ahead(program):
     store.prune()
     assert store.count("--since", "10d", "web-1") == 11111
     with store.at_another_time(ahead):
-        # what is today is over then, and is the newest that is known
+        # By the wrong clock the real today is over, so prune closes it.
         store.put("web-1", A, at(0, 1) + ahead, {"main;ahead": 100000})
         store.prune(say="1 profiles merged into 1 days, 0 summaries written, ")
         assert store.count("--since", "today", "web-1") == 100000
         assert store.stacks(day_stem("web-1", 0)) == {"web-1;main;work": 1}
         assert store.stacks(day_stem("off", 1)) == {"off;main;off": 1}
-    # right again: new slices come to the day that was closed too early
+    # The clock is right again. New slices are added to the day that was closed too early.
     store.put("web-1", A, at(0, 0, 7), {"main;work": 5})
     store.prune(say="0 profiles merged into 0 days, 1 summaries written, 0 profiles removed")
     assert store.count("--since", "today", "--until", storing.day_name(TODAY + DAY), "web-1") == 6
@@ -198,7 +197,7 @@ def test_clock_ahead(program):
 
 
 def test_clock_back(program):
-    """A clock that is set back by more than slices are kept, rounds and a prune meanwhile, and right again."""
+    """The clock is set back by more than the slices' retention, rounds and a prune run, and the clock is right again."""
     store = Store(program, slices=3)
     for ago in range(5):
         store.put("web-1", A, at(ago, 0), {"main;work": 10 ** ago})
@@ -208,10 +207,10 @@ def test_clock_back(program):
         store.put("web-1", A, at(21, 1), {"main;back": 100000})
         store.put("web-1", A, at(20, 0), {"main;back": 200000})
         store.prune(say="1 profiles merged into 1 days, 1 summaries written, 0 profiles removed")
-        # what is of days that are still to come stays as it is
+        # Files of future days do not change.
         assert before.items() <= store.files().items()
         assert store.count("--since", "yesterday", "--until", "today", "web-1") == 100000
-    # a slice of a day that has been closed long since
+    # This slice belongs to a day that was closed before.
     store.put("web-1", A, at(4, 2), {"main;late": 5})
     store.prune(say="2 profiles merged into 2 days, 2 summaries written, 3 profiles removed")
     assert store.stacks(day_stem("web-1", 20)) == {"web-1;main;back": 200000}
@@ -222,7 +221,7 @@ def test_clock_back(program):
 
 
 def test_same_name(program):
-    """Two domains of one name on one day: told apart by UUID."""
+    """Two domains with the same name on one day are distinguished by UUID."""
     store = Store(program)
     store.put("web-1", A, at(1, 1), {"main;old": 10})
     store.put("web-1", B, at(1, 2), {"main;new": 3})
@@ -242,7 +241,7 @@ def test_same_name(program):
     assert f"web-1 ({A})" in text and f"web-1 ({B})" in text, text
 
 
-def test_last_of_a_name(program):
+def test_last_domain_of_a_name(program):
     store = Store(program)
     store.put("web-1", A, at(2), {"main;old": 10})
     store.put("web-1", B, at(1), {"main;new": 3})
@@ -275,7 +274,7 @@ def test_hostile_names(program):
         folder = pathlib.Path(store.path, "data", storing.safe_name(name))
         stem = store.put(shown.replace(";", ":"), uuid_of(i), at(1), {"main;work": i + 1})
         source = pathlib.Path(store.path, "data", storing.safe_name(shown.replace(";", ":")))
-        # as collect does: the folder by the true name, the text cleaned
+        # Like collect: the folder has the exact name, the profile has the sanitized name.
         if source != folder:
             folder.mkdir(exist_ok=True)
             for path in source.glob(stem + ".*"):
@@ -289,7 +288,7 @@ def test_hostile_names(program):
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x80-\x9f]", text), text
 
 
-# ---- What goes ----
+# ---- Retention ----
 
 def test_retention(program):
     store = Store(program, slices=2, days=4)
@@ -297,7 +296,7 @@ def test_retention(program):
         store.put("web-1", A, at(ago, 0), {"main;work": 10 ** ago})
     store.prune(say="7 profiles merged into 7 days")
     slices = [name for name in store.names("T000000Z.folded.gz")]
-    assert len(slices) == 3, slices  # today, and two days
+    assert len(slices) == 3, slices  # today and two days
     assert len(store.names(".folded.gz")) - len(slices) == 4, store.names()
     assert sorted(store.names("summary/")) == [
         f"summary/{storing.day_name(TODAY - ago * DAY)}.txt" for ago in (4, 3, 2, 1)], store.names()
@@ -308,14 +307,14 @@ def test_retention(program):
 
 
 def test_newest_day_stays(program):
-    """However old it is: domains that are off, also of one name, and a clock that jumps by a year."""
+    """The newest day of each domain stays, however old: shut-off domains, equal names, renamed domains."""
     store = Store(program, slices=1, days=4)
     for ago in (101, 100):
         store.put("off", uuid_of(3), at(ago), {"main;off": ago})
     for uuid, ago in ((A, 400), (A, 390), (B, 380), (B, 370)):
         store.put("web-1", uuid, at(ago), {"main;work": ago})
         store.put("web-1", uuid, at(ago, 11), {"main;work": 1000})
-    store.put("old", uuid_of(4), at(50), {"main;work": 1})  # off, then called otherwise
+    store.put("old", uuid_of(4), at(50), {"main;work": 1})  # shut off, then renamed
     store.put("new", uuid_of(4), at(2), {"main;work": 2})
     out, _ = store.run("prune", "--dry-run")
     assert len(re.findall(r"^remove data/.*Z$", out, re.M)) == 12, out
@@ -331,7 +330,7 @@ def test_newest_day_stays(program):
 
 
 def test_newest_day_in_two_folders(program):
-    """Called otherwise since that very day: what both folders have of it is the newest."""
+    """If a domain was renamed on its newest day, both folders keep that day."""
     store = Store(program, slices=1, days=4)
     store.put("old", A, at(51), {"main;work": 1})
     store.put("old", A, at(50, 1), {"main;work": 2})
@@ -340,7 +339,7 @@ def test_newest_day_in_two_folders(program):
         store.prune()
         assert store.names(".folded.gz") == [f"data/{day_stem(name, 50)}.folded.gz" for name in ("new", "old")]
         assert store.count("--since", "60d", A) == 6
-    # nor do they go when there is too little room
+    # They also stay if the store is too large.
     store.limit(slices=1, days=4, megabytes=1)
     (store.path / "data" / "new").joinpath(f"new-{stamp(at(0, 0))}.folded.gz").write_bytes(b"x" * (2 << 20))
     store.prune()
@@ -348,10 +347,10 @@ def test_newest_day_in_two_folders(program):
 
 
 def test_unmerged_stays(program):
-    """What could not be merged is not deleted, however old: the folder of its day cannot be written."""
+    """Slices that cannot be merged are not removed, however old: here the file of their day cannot be written."""
     store = Store(program, slices=1, days=1)
     store.put("web-1", A, at(5), {"main;work": 5})
-    # nothing can be renamed over a folder, not even by root
+    # Even root cannot rename a file over a folder.
     blocked = store.path / "data" / (day_stem("web-1", 5) + ".folded.gz")
     blocked.mkdir()
     store.prune(FAILED, say="cannot write '.*folded.gz'")
@@ -363,8 +362,8 @@ def test_unmerged_stays(program):
     assert not store.names("T100000Z")
 
 
-def test_room(program):
-    """Oldest first over all domains; the newest day of each stays, and what is not merged."""
+def test_size_limit(program):
+    """A store that is too large loses its oldest files first, but not the newest day of a domain or unmerged slices."""
     store = Store(program, megabytes=100)
     big = {f"main;function_{i};{hashlib.sha256(str(i).encode()).hexdigest()}": 1 for i in range(3000)}
     for ago in range(1, 6):
@@ -382,7 +381,8 @@ def test_room(program):
         assert f"data/{day_stem(name, ago)}.meta.json" in store.names(), store.names()
     assert f"data/{day_stem('web-1', 5)}.meta.json" not in store.names()
     assert store.count("--since", "today", "web-1") == 4
-    # a slice is as old as its time, a day as its end; nothing that stays could have gone before what went
+    # The age of a slice counts from its start, the age of a day from its end. Every removed file is older
+    # than every remaining file that could be removed.
     def age(name):
         day, clock = re.search(r"-(\d{8})(T\d{6})?", name).groups()
         return day + (clock or "T24")
@@ -399,7 +399,7 @@ def test_room(program):
 
 
 def test_documented_size(program):
-    """What 20 domains take after 30 days, by what a day of one takes: README.md tells as much, and no less."""
+    """The sizes in doc/cost.md are right. The test computes the size for 20 domains from one day of one domain."""
     store = Store(program)
     made_up = storing.Program(1)
     rng = __import__("random").Random(1)
@@ -415,10 +415,11 @@ def test_documented_size(program):
     slices = measure(*store.names("Z."))
     day = measure(*(name for name in store.names("data/") if "Z." not in name))
     summary = measure(*store.names("summary/"))
-    readme = (pathlib.Path(__file__).resolve().parent.parent.parent / "README.md").read_text()
-    numbers = re.search(r"A round is some (\d+) kB of a domain, its day ([0-9.]+) MB, and (\d+) kB when\s+closed\."
-                        r"\s+Kept are (\d+) days of rounds.*After (\d+) days 20 domains have (\d+) MB"
-                        r" \((\d+) MB in blocks of 4 KiB\)", " ".join(readme.split()))
+    page = (pathlib.Path(__file__).resolve().parent.parent.parent / "doc/cost.md").read_text()
+    numbers = re.search(r"Each domain takes about (\d+) kB for a round of 20 s, ([0-9.]+) MB for a day of 144 rounds,"
+                        r" and (\d+) kB for a closed day\."
+                        r" If slices are kept for (\d+) days, then after (\d+) days 20 domains take (\d+) MB"
+                        r" \((\d+) MB in blocks of 4 KiB\)", " ".join(page.split()))
     kb_of_round, mb_of_day, kb_of_closed, slice_days, days, *limits = map(float, numbers.groups())
     assert slices[0] / rounds * 1000 <= 1.2 * kb_of_round and slices[0] <= mb_of_day, slices
     assert round(day[0] * 1000) <= kb_of_closed, day
@@ -436,8 +437,8 @@ def test_too_little_room(program):
     assert f"data/{day_stem('web-1', 1)}.meta.json" in store.names()
 
 
-def test_room_of_summaries(program):
-    """Summaries that are written now take room as well: the oldest days go for them in the same run."""
+def test_size_of_summaries(program):
+    """New summaries count for the size of the store: the same run removes the oldest days to make room for them."""
     store = Store(program, slices=1, megabytes=2)
     names = [f"function_{i:02d}_" + "x" * 900 for i in range(15)]
     for number in range(20):
@@ -454,8 +455,8 @@ def test_room_of_summaries(program):
     assert store.files() == before
 
 
-def test_foreign(program):
-    """Links, folders and files that are not ours: never touched, never followed."""
+def test_foreign_files(program):
+    """Prune neither changes foreign files and folders nor follows symbolic links."""
     store = Store(program, slices=1, days=1, megabytes=1)
     outside = pathlib.Path(store.folder.name, "outside")
     outside.mkdir()
@@ -493,8 +494,8 @@ def test_foreign(program):
     assert list(outside.iterdir()) == [target]
 
 
-def test_put_by_others(program):
-    """Pipes and links in place of what is to be written: replaced, and nobody waits for them."""
+def test_pipes_and_links(program):
+    """Prune replaces pipes and links at the paths of its files, and does not wait for a pipe."""
     store = Store(program)
     store.put("web-1", A, at(1), {"main;work": 5})
     outside = pathlib.Path(store.folder.name, "outside")
@@ -517,7 +518,7 @@ def test_put_by_others(program):
 
 
 def test_folder_of_others(program):
-    """Folders that are not root's: refused with a line, and the others are pruned."""
+    """Prune refuses folders of other users with a message, and prunes the others."""
     if os.geteuid() != 0:
         return "only root can give folders to others"
     store = Store(program)
@@ -546,7 +547,7 @@ def test_folder_of_others(program):
     return None
 
 
-def test_sweep(program):
+def test_incomplete_files(program):
     store = Store(program)
     store.put("web-1", A, at(3), {"main;work": 5})
     store.put("web-1", A, at(0, 0), {"main;work": 5})
@@ -563,8 +564,8 @@ def test_sweep(program):
     assert f"web-1-{stamp(at(0, 0, 5))}.folded.gz" in left
 
 
-def test_order(program):
-    """What is old goes before summaries are made, which may take much memory."""
+def test_removes_before_summaries(program):
+    """Prune removes old files before it makes summaries, which can need much memory."""
     store = Store(program, slices=1, days=3)
     for ago in range(1, 6):
         store.put("web-1", A, at(ago), {"main;work": 1})
@@ -583,10 +584,10 @@ def test_dry_run(program):
     assert store.files() == before and not (store.path / "summary").exists()
     assert out.count("merge data/web-1: 1 profiles of ") == 5, out
     assert out.count("remove data/web-1/web-1-") == 4, out
-    assert "would be done: 5 profiles merged into 5 days" in err, err
+    assert "dry run, nothing is changed: 5 profiles merged into 5 days" in err, err
 
 
-# ---- Accidents ----
+# ---- Damaged and incomplete files ----
 
 def test_damaged_slice(program):
     store = Store(program)
@@ -596,11 +597,11 @@ def test_damaged_slice(program):
         stem = store.put("web-1", A, at(3, hour), {"main;work": 10})
         (store.path / "data" / "web-1" / (stem + ending)).write_bytes(content)
     _, err = store.prune(FAILED)
-    assert err.count("; left out, and left as it is") == 3, err
+    assert err.count("; left out of the day, and not deleted") == 3, err
     assert store.stacks(day_stem("web-1", 3)) == {"web-1;main;work": 1}
     assert len(store.names("Z.folded.gz")) == 4
     assert store.count("--since", "5d", "web-1", code=FAILED) == 1
-    # they go when they are as old as others that go, and nobody is told again
+    # Retention removes damaged slices like others, and then there is no more message about them.
     store.limit(slices=1)
     store.prune(FAILED)
     assert not store.names("Z.folded.gz")
@@ -608,7 +609,7 @@ def test_damaged_slice(program):
 
 
 def test_damaged_day(program):
-    """Its slices stay, and it is made of them again once it is gone."""
+    """The slices of a damaged day stay. If the day is deleted, prune makes it from the slices again."""
     store = Store(program)
     store.put("web-1", A, at(3, 1), {"main;work": 1})
     store.prune()
@@ -617,7 +618,7 @@ def test_damaged_day(program):
     profile.write_bytes(gzip.compress(b"web-1;main;forged 9\n"))
     store.put("web-1", A, at(3, 2), {"main;work": 2})
     store.limit(slices=1)
-    store.prune(FAILED, say="is damaged: its sidecar tells of other stacks; left out")
+    store.prune(FAILED, say="is damaged: its sidecar belongs to other stacks; left out")
     assert len(store.names("Z.folded.gz")) == 2
     profile.unlink()
     profile.with_name(profile.name.replace(".folded.gz", ".meta.json")).unlink()
@@ -627,7 +628,7 @@ def test_damaged_day(program):
 
 
 def test_damaged_facts(program):
-    """A day that does not say what it has counted: nothing is merged a second time."""
+    """If the sidecar does not say which slices a day contains, no slice is merged a second time."""
     store = Store(program)
     for uuid in (A, B):
         store.put("web-1", uuid, at(3, 1 if uuid == A else 2), {"main;work": 1})
@@ -641,10 +642,10 @@ def test_damaged_facts(program):
     store.limit(slices=1)
     before = store.files()
     day = storing.day_name(TODAY - 3 * DAY)
-    store.prune(FAILED, say=f"meta.json'.*; profiles of {day} are not merged while that is so\n")
+    store.prune(FAILED, say=f"meta.json'.*; profiles of {day} are not merged until this is repaired\n")
     now = store.files()
     gone = {name for name in before if name not in now}
-    # that of B is in a day that can be read
+    # The slice of B was merged into another day file, whose sidecar is valid.
     assert {name[-26:-10] for name in gone if name.endswith(".meta.json")} == {stamp(at(3, 2)), stamp(at(2))}, gone
     assert sorted(name for name in now if name not in before and "summary/" not in name) == [
         f"data/{day_stem('web-1', 2)}{ending}" for ending in (".folded.gz", ".meta.json")]
@@ -655,7 +656,7 @@ def test_damaged_facts(program):
 
 
 def test_interrupted(program):
-    """Each state that a kill can leave: the next run ends it, and nothing counts twice."""
+    """The next run completes each state that a kill can leave, and no sample counts twice."""
     store = Store(program)
     store.put("web-1", A, at(1, 1), {"main;work": 1})
     store.prune()
@@ -688,7 +689,7 @@ def test_interrupted(program):
 
 
 def test_sidecar_blocked(program):
-    """The stacks are written and their sidecar cannot be: it waits, and is not made again."""
+    """If only the stacks of a day can be written, its sidecar stays pending and is not made again."""
     store = Store(program)
     store.put("web-1", A, at(1, 1), {"main;work": 1})
     stem = day_stem("web-1", 1)
@@ -699,7 +700,7 @@ def test_sidecar_blocked(program):
     store.prune(FAILED, say="cannot rename '.*pending'")
     written = store.files()
     assert f"data/{marked}.pending" in written and f"data/{marked}.folded.gz" in written, written.keys()
-    store.prune(FAILED, say="cannot rename '.*pending'.*are not merged while that is so\n.*: 0 profiles merged")
+    store.prune(FAILED, say="cannot rename '.*pending'.*are not merged until this is repaired\n.*: 0 profiles merged")
     assert store.files() == written
     for block in blocks:
         block.rmdir()
@@ -710,8 +711,8 @@ def test_sidecar_blocked(program):
     assert store.count("--since", "yesterday", "web-1") == 1
 
 
-def test_folders_closed(program):
-    """Folders that cannot be opened: prune fails, and what it cannot read stays."""
+def test_folders_cannot_be_opened(program):
+    """If prune cannot open folders, it fails and removes nothing."""
     store = Store(program, slices=1, days=4)
     for i in range(40):
         store.put(f"web-{i}", uuid_of(i), at(20), {"main;work": 1})
@@ -730,7 +731,7 @@ def test_lock(program):
     before = store.files()
     fd = os.open(store.path, os.O_RDONLY | os.O_DIRECTORY)
     fcntl.flock(fd, fcntl.LOCK_EX)
-    store.prune(LOCKED, say="another 'virt-uprof prune' is at work in")
+    store.prune(LOCKED, say="another 'virt-uprof prune' is running in")
     _, err = store.prune(LOCKED, None, "-q")
     assert err == "" and store.files() == before
     os.close(fd)
@@ -738,7 +739,7 @@ def test_lock(program):
     assert err == ""
 
 
-def test_missing(program):
+def test_missing_store(program):
     store = Store(program)
     store.path.rmdir()
     store.prune(say="nothing was collected yet: there is no")
@@ -752,7 +753,7 @@ def test_missing(program):
 
 
 def test_full_disk(program):
-    """No room for a day: the slices stay, and are merged when there is room."""
+    """If there is no room for a day, its slices stay, and a later run merges them."""
     store = Store(program)
     if os.geteuid() != 0 or subprocess.run(
             ["mount", "-t", "tmpfs", "-o", "size=1m,mode=750", "tmpfs", store.path],
@@ -774,7 +775,7 @@ def test_full_disk(program):
         before = store.files()
         store.prune(FAILED, say="No space left on device")
         assert store.files() == before
-        # room for one day and not for two
+        # Now there is room for one day, but not for two.
         os.truncate(filler, filler.stat().st_size - 150 * 1024)
         store.prune(FAILED, say="No space left on device")
         assert store.count("--since", "5d", "web-1") == 8000
@@ -788,7 +789,7 @@ def test_full_disk(program):
     return None
 
 
-# ---- By dates ----
+# ---- report and diff by date ----
 
 def test_since(program):
     store = Store(program)
@@ -809,16 +810,16 @@ def test_since(program):
         for words, count in cases:
             assert store.count(*words, "web-1") == count, (words, count)
         store.prune()
-    # what is left only as part of a day is not counted, and that is said
+    # Slices that exist only as part of a closed day are not counted, and a message says so.
     store.limit(slices=1)
     store.prune()
     for words, count in (cases[0], cases[1], cases[2], cases[5], cases[6]):
         assert store.count(*words, "web-1") == count, (words, count)
     store.run("report", "--since", day(TODAY - 2 * DAY) + "T06:00", "--until", day(TODAY - DAY), "web-1",
-              code=USELESS, say="web-1: 2 profiles of that time are left only as part of a whole day")
+              code=USELESS, say="web-1: 2 profiles of that time are left out: they are stored only as part of a closed day")
 
 
-def test_since_words(program):
+def test_since_arguments(program):
     store = Store(program)
     store.put("web-1", A, at(1), {"main;work": 1})
     store.put("db", B, at(1), {"main;sql": 2})
@@ -826,13 +827,13 @@ def test_since_words(program):
     store.put("many", uuid_of(3), at(1), {"main;work": 1000})
     for _ in range(2):
         err = store.run("report", "--since", "yesterday", "many")[1]
-        assert "1100 samples (1000 running, 100 idle)" in err and "no sample lies" not in err, err
+        assert "1100 samples (1000 running, 100 idle)" in err and "no sample is in" not in err, err
         store.prune()
     out, err = store.run("report", "--since", "yesterday", "web-1")
     assert out.startswith("  self   total  function\n 100.0   100.0  work\n"), out
     assert "101 samples (1 running, 100 idle)" in err, err
     store.run("report", "--since", "yesterday", "nobody", code=DOMAIN,
-              say="no profile of 'nobody' is stored; 'virt-uprof collect' stores them")
+              say="no profile of 'nobody' is stored; 'virt-uprof collect' stores profiles")
     store.run("report", "--since", "today", "web-1", code=USELESS,
               say="no profile of 'web-1' is stored from .* to now")
     store.run("report", "--since", "someday", "web-1", code=USAGE,
@@ -883,14 +884,14 @@ def test_summary(program):
     for line in (r"  without a profile: 3 rounds: paused \(2\); a job is active \(1\)",
                  r"  1 profile of 20\.0 s in all: 1100 samples, 90\.9 % running; 100\.0 % of stacks complete; access direct, unwind auto",
                  r"  cost: a vCPU was held 0\.1 % of that time or less: median 18 us, p99 42 us, longest 97 us; profiler: 96 ms of CPU",
-                 r"  ticks without a sample: 3 late, 0 busy",
+                 r"  ticks without a sample: 3 late, 0 while something else held the guest",
                  r"    40\.0    40\.0       -40\.0        -10\.0  json\n",
                  r"    40\.0    40\.0       \+21\.0        -10\.0  tls\n",
                  r"    20\.0    20\.0         new          new  fresh   <- new among the top\n"):
         assert re.search(line, web), (line, web)
     assert f"\nweb-1 ({uuid_of(7)})\n  without a profile: 1 round: busy (1)\n" in text, text
     assert re.search(r"   100\.0   100\.0           -            -  sql\n", text), text
-    # nothing new: not written again
+    # Without new slices the summary is not written again.
     path = store.path / "summary" / f"{storing.day_name(TODAY - DAY)}.txt"
     before = path.stat()
     store.prune()
@@ -902,18 +903,19 @@ def test_summary(program):
 
 
 def test_memory(program):
-    """It takes no more memory to summarize many domains, or to report many days, than a few."""
+    """`summary` needs no more memory for many domains than for one, nor `report` for many days than for few."""
     stacks = {f"main;{'x' * 900}_{i}": 1 for i in range(500)}
 
     def peak(store, *words):
-        """KiB; without what a sanitizer keeps of what was freed."""
+        """Returns the peak memory in KiB. The options limit the freed memory that a sanitizer keeps."""
         options = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1:thread_local_quarantine_size_kb=64"
         reader, writer = os.pipe()
         fcntl.fcntl(writer, F_SETPIPE_SZ, 4096)
         with subprocess.Popen([program, *words, "--config", str(store.config)], stdout=writer,
                               env=dict(os.environ, ASAN_OPTIONS=options)) as process, os.fdopen(reader, "rb") as out:
             os.close(writer)
-            # all has been done when it prints, and the pipe has no room for that
+            # The program has done all its work when it prints. It cannot exit before its status is read,
+            # because the pipe has too little room for the output.
             out.read(1)
             status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
             out.read()
@@ -945,13 +947,13 @@ def test_summary_today(program):
     assert not store.names("summary/")
 
 
-# ---- Names for addresses ----
+# ---- Symbols for stored addresses ----
 
 SOURCE = "void work(void) { for (;;) ; }\nvoid rest(void) { work(); }\nvoid _start(void) { rest(); }\n"
 
 
 class App:
-    """A program with functions, and a build-id if one is given."""
+    """A program with three functions, and with a build-id unless it is empty."""
 
     def __init__(self, folder, name, build_id, filler=""):
         self.path = os.path.join(folder, name)
@@ -964,10 +966,11 @@ class App:
         self.text = int(re.search(r" \.text +PROGBITS +([0-9a-f]+)", sections).group(1), 16)
 
     def stack(self, label="app"):
-        """rest calls work, as [app+0x1a2b]."""
+        """Returns a stack of the three functions with addresses such as [app+0x1a2b]."""
         return ";".join(f"[{label}+{self.at[name] + 1 - self.text:#x}]" for name in ("_start", "rest", "work"))
 
     def bare(self):
+        """Returns the same stack with absolute addresses."""
         return ";".join(f"{self.at[name] + 1:#x}" for name in ("_start", "rest", "work"))
 
 
@@ -1033,7 +1036,7 @@ def test_naming_of_files(program):
 
 
 def test_naming_of_modules(program):
-    """What processes of a Linux guest had mapped, by build-ids alone, and counted from the first page."""
+    """Modules of Linux processes get symbols only by build-id. Offsets count from the first mapped page."""
     store = Store(program)
     lib = App(store.folder.name, "lib", "3f2a91c0")
     other = App(store.folder.name, "other", "91c07d11", "void other(void) { }\n")
@@ -1061,13 +1064,13 @@ def test_naming_of_modules(program):
     expect(True, "-s", other.path, "-s", lib.path, modules=one)
     expect(True, "--debug-dir", str(folder), modules=one)
     expect(True, "-s", lib.path, modules=images("91c07d11") + one)
-    # rather no name than a wrong one
+    # If no file matches for certain, the addresses stay.
     expect(False, "-s", other.path, modules=one)
     expect(False, "-s", lib.path, modules=[])
     expect(False, "-s", lib.path, modules=[module("[lib.so.6]", "")])
     expect(False, "-s", lib.path, modules=one + [module("[lib.so.6]", "91c07d11")])
     expect(False, modules=one)
-    # in the store as well
+    # Profiles in the store get symbols in the same way.
     store.put("vm", A, at(1), {stack: 5}, images=one)
     for _ in range(2):
         out, _ = store.run("report", "-q", "-f", "folded", "--since", "3d", "vm", "-s", lib.path)
@@ -1082,7 +1085,7 @@ TESTS = [(name[5:].replace("_", "-"), run) for name, run in sorted(globals().ite
 def main():
     program = os.path.abspath(sys.argv[1])
     if DAY - int(time.time()) % DAY < 120:
-        time.sleep(125)  # the day shall not end while it is tested
+        time.sleep(125)  # The day must not end during the tests.
         os.execv(sys.executable, [sys.executable, *sys.argv])
     only = sys.argv[3:]
     tests = [(name, run) for name, run in TESTS if not only or name in only]

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-test-formats.py PROGRAM MAKE-CAPTURE - what `virt-uprof` writes, read by others
+test-formats.py PROGRAM MAKE-CAPTURE - output files follow the rules of other readers
 
-Every format of several profiles: by the rules of its importers, with the same
-total per function as the folded file, twice with the same bytes, and back again
-where we read it ourselves. pprof is decoded by protoc against the schema that
-google/pprof publishes, where Debian has it. Prints TAP.
+Writes several profiles in each format. Each file must follow the rules of its importers,
+have the same total for each function as the folded file, and have the same bytes if it is
+written again. Formats that virt-uprof reads must give the same profile. protoc decodes
+pprof against the schema of google/pprof, if Debian's package is installed. Prints TAP.
 """
 
 import gzip
@@ -23,13 +23,14 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 import pictures  # noqa: E402
 
 SCHEMA = pathlib.Path("/usr/share/gocode/src/github.com/google/pprof/proto/profile.proto")
-# the copy of FlameGraph's that Debian has, in libdevel-nytprof-perl
+# FlameGraph's script, from Debian's libdevel-nytprof-perl
 FLAMEGRAPH = pathlib.Path("/usr/share/perl5/Devel/NYTProf/flamegraph.pl")
 ENDINGS = ("folded", "folded.gz", "svg", "pb.gz", "json", "perf", "meta.json")
 MARKERS = r"\[(idle|truncated|unknown)\]"
 
-# as the importers have them: speedscope (src/import/bg-flamegraph.ts, linux-tools-perf.ts), the
-# Firefox Profiler (src/profile-logic/import/linux-perf.js), stackcollapse-perf.pl
+# Patterns from the sources of importers: speedscope (src/import/bg-flamegraph.ts,
+# linux-tools-perf.ts), the Firefox Profiler (src/profile-logic/import/linux-perf.js) and
+# stackcollapse-perf.pl
 FOLDED_LINE = re.compile(r"^(.*) (\d+)$")
 SPEEDSCOPE_EVENT = re.compile(r"^(\S.+?)\s+(\d+)(?:/?(\d+))?\s+(?:\[(\d+)\]\s+)?(\d+\.\d+):\s+(\d+)?\s*(\S+):\s*$")
 FIREFOX_EVENT = re.compile(r"^(.*?)\s+(?:(\d+)/)?(\d+)\b(?:\s+\[(\d+)\])?\s+([0-9.]+):(?:\s+(\d+))?\s+(\S+):(?:\s+.*)?$")
@@ -43,7 +44,7 @@ NAMES = (
 
 
 class Suite:
-    """Runs the program and counts what went wrong."""
+    """Runs the program and counts failures."""
 
     def __init__(self, program, folder):
         self.program = program
@@ -66,7 +67,7 @@ class Suite:
 
 
 def totals(stacks):
-    """Weight of each function, once per stack."""
+    """Returns the weight of each function, which counts once for each stack."""
     sums = {}
     for frames, weight in stacks:
         for name in set(frames):
@@ -75,13 +76,13 @@ def totals(stacks):
 
 
 def plain(name):
-    """A name as the text of perf has it."""
+    """Returns a name as the perf format writes it."""
     if name.startswith("(") and not name.startswith("(anonymous namespace)"):
         name = "_" + name
     return name.replace("(anonymous namespace)", "{anonymous}", 1).removesuffix("_[k]")
 
 
-# ---- one reader per format: faults, and stacks without the root ----
+# ---- Readers of the formats. Each returns faults, and stacks without their root. ----
 
 
 def read_folded(data):
@@ -94,7 +95,7 @@ def read_folded(data):
     for line in lines:
         match = FOLDED_LINE.match(line)
         if not match or any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 for c in line):
-            faults.append("no folded line: %r" % line)
+            faults.append("not a folded line: %r" % line)
             continue
         frames = match[1].split(";")
         if line.startswith("#") or "" in frames or len(frames) < 2:
@@ -111,7 +112,7 @@ def read_perf(data):
         header, *lines = block.split("\n")
         seen, fox = SPEEDSCOPE_EVENT.match(header), FIREFOX_EVENT.match(header)
         if not seen or not fox or (seen[1], seen[3]) != (fox[1], fox[3]):
-            faults.append("no event: %r" % header)
+            faults.append("not an event: %r" % header)
             continue
         if len(seen[1]) < 2 or re.search(r"\s", seen[1]):
             faults.append("a thread's name that readers misread: %r" % header)
@@ -124,7 +125,7 @@ def read_perf(data):
         for line in lines:
             match = PERF_FRAME.match(line)
             if not match or match[2].startswith("("):
-                faults.append("no frame: %r" % line)
+                faults.append("not a frame: %r" % line)
                 continue
             frames.append(match[2])
         stacks.append((frames, 1))
@@ -153,7 +154,7 @@ def read_speedscope(data):
 
 
 def unescape(text):
-    """A string as protoc prints it."""
+    """Returns the text of a string literal that protoc printed."""
     out = bytearray()
     for piece in re.findall(r"\\[0-7]{3}|\\.|[^\\]", text):
         simple = {"\\n": 10, "\\r": 13, "\\t": 9}
@@ -167,7 +168,7 @@ def unescape(text):
 
 
 def parse_message(lines):
-    """protoc's text as (key, value) pairs; messages are lists of them."""
+    """Parses the output of protoc to (key, value) pairs. The value of a nested message is a list of pairs."""
     fields = []
     for line in lines:
         line = line.strip()
@@ -224,13 +225,13 @@ def difference(got, wanted, unit=1):
     return ["%s: %s and not %s" % (key, got.get(key, 0), wanted.get(key, 0) * unit) for key in sorted(keys)]
 
 
-def busy(stacks, wanted):
-    """Idle time is always told where time is; here it counts only if it was asked for."""
+def without_idle(stacks, wanted):
+    """Removes idle stacks, unless @wanted has them. Formats with times always contain idle time."""
     return [stack for stack in stacks if "[idle]" in wanted or "[idle]" not in stack[0]]
 
 
 def check_all(suite, name, source, *options):
-    """Every format of one profile."""
+    """Checks each format of one profile."""
     data = {}
     for ending in ENDINGS:
         path = suite.folder / ("%s.%s" % (name, ending))
@@ -266,10 +267,10 @@ def check_all(suite, name, source, *options):
     merged = {}
     for key, value in wanted.items():
         merged[plain(key)] = merged.get(plain(key), 0) + value
-    got = totals(busy(stacks, wanted))
+    got = totals(without_idle(stacks, wanted))
     suite.say(name + "/perf", faults + difference(got, merged))
     faults, stacks = read_speedscope(data["json"])
-    got = totals(busy(stacks, wanted))
+    got = totals(without_idle(stacks, wanted))
     units = {got[key] // wanted[key] for key in wanted if key in got}
     suite.say(name + "/speedscope", faults + difference(got, wanted, units.pop() if len(units) == 1 else 0))
     if shutil.which("protoc") and SCHEMA.exists():

@@ -19,7 +19,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_answer(btf != NULL, error);
     if (!btf)
         return 0;
-    g_assert(uprof_btf_n(btf) <= size / 12);
     for (size_t i = 0; i < G_N_ELEMENTS(types); i++) {
         const bool has_type = uprof_btf_size(btf, types[i], &bytes);
         for (size_t k = 0; k < G_N_ELEMENTS(members); k++) {
@@ -29,7 +28,5 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 g_assert(has_member && value <= UINT32_MAX);
         }
     }
-    uprof_btf_enum(btf, "MOD_TEXT", &value);
-    uprof_btf_enum(btf, "WIDE", &value);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The first byte says what the rest is: bit 0, of a 32-bit image; bit 1, a
- * .debug_frame. The others mean nothing here: inputs are those of fuzz-cfi.c, too.
+ * The bits of the first byte describe the rest: bit 0, a 32-bit image; bit 1, a .debug_frame.
+ * The other bits are unused, so that the inputs of fuzz-cfi-table.c fit here too.
  */
 #include "fuzz.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "uprof/demangle.h"
+#include "../../src/sym/demangle-priv.h"
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

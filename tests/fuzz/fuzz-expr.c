@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The first byte says what the machine is like: bit 0, 32-bit; bit 1, big-endian; bit
- * 2, a value is on the stack at first. The next says how many bytes of memory there
- * are, from address 0 on, behind it; the rest is the expression. Registers are their
- * numbers, and those above 31 are not known.
+ * The bits of the first byte describe the machine: bit 0, 32-bit; bit 1, big-endian; bit 2, the
+ * stack starts with a value. The second byte is the number of bytes of memory, which follow and
+ * have addresses from 0 on. The rest is the expression. The value of a register is its number;
+ * registers above 31 are unknown.
  */
 #include "fuzz.h"
 
 #include <string.h>
 
-#include "uprof/expr.h"
+#include "../../src/unwind/expr-priv.h"
 
 enum { IS_32 = 1, IS_BIG = 2, HAS_FIRST = 4, REGS = 32 };
 

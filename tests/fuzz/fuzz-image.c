@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * An image and its debug file, which must say of each other that they are of one
- * build; names, tables and functions that come of both. The first two bytes say how
- * long the image is; behind it is what lies beside it with ".dbg" after its name, if
- * there is anything, and as "app.debug", which a link may name.
+ * An image and its debug file: the check that both are of one build, and their names, tables
+ * and functions. The first two bytes are the length of the image, which follows. The rest, if
+ * any, is written beside the image as "app.dbg" and as "app.debug", which a debug link may name.
  */
 #include "fuzz.h"
 
@@ -15,7 +14,7 @@
 
 enum { ADDRESSES = 64, STEP = 0x101 };
 
-/* Thousands of files are written: into memory, where that can be. */
+/* The target writes thousands of files, so this is a folder in memory if possible. */
 static char *
 make_folder(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The first byte is the number of addresses, the rest what a child has answered. */
+/* The first byte is the number of addresses, the rest is the reply of a child. */
 #include "fuzz.h"
 
 #include "../../src/sym/lines-priv.h"

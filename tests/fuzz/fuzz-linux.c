@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A Linux guest of which some words are others. The first byte says what it is like: bit 0,
- * with a red-black tree; bit 1, with modules as before 6.4; bit 2, with page-table isolation;
- * bit 3, with pcpu_hot; bit 4, it is first seen in the kernel. Then as many changes as there
- * are, of 11 bytes: which word of its memory, 16 bits; how: bits 0 and 1 as below, bit 2, when
- * it is known already; and 64 bits.
+ * A Linux guest with some changed words. The bits of the first byte describe the guest: bit 0,
+ * with a red-black tree; bit 1, with modules as before Linux 6.4; bit 2, with page-table
+ * isolation; bit 3, with pcpu_hot; bit 4, the first sample is in the kernel. Changes of 11 bytes
+ * follow: 16 bits, the number of the word in memory; a byte, whose bits 0 and 1 are SET to XOR,
+ * and whose bit 2 delays the change until the kernel is known; and a value of 64 bits.
  */
 #include "fuzz.h"
 
 #include <string.h>
 
 #include "linux-guest.h"
-#include "uprof/windows.h"
+#include "../../src/sampler/windows-priv.h"
 
 enum {
     IS_RED_BLACK = 1,
@@ -24,7 +24,7 @@ enum {
     CHANGES_MAX = 64,
     N_VCPUS = 2,
     LATER = 4,
-    SPANS_MAX = 80 * 1024, /* to find out what it is: of its image, 256 MiB, each page once */
+    SPANS_MAX = 80 * 1024, /* of a sample, which may read each page of an image of 256 MiB once */
 };
 
 /* How a word changes. */
@@ -34,7 +34,7 @@ enum { SET, ADD, POINT, XOR, HOW = 3 };
 typedef struct {
     LinuxGuest *guest;
     uint8_t *ram;
-    UprofMem *mem; /* the sampler's */
+    UprofMem *mem; /* reads in the lane of the sampler */
 } Known;
 
 static Known *
@@ -141,9 +141,9 @@ check_facts(const LinuxView *view)
         g_assert(g_utf8_validate(facts.release, -1, NULL));
 }
 
-/* In the hold and behind it */
+/* Takes a sample: its copy in the hold, and the analysis after it. */
 static void
-sample(LinuxView *view, UprofMem *mem, unsigned vcpu)
+take_sample(LinuxView *view, UprofMem *mem, unsigned vcpu)
 {
     const UprofWindowSize size = { .wanted = UPROF_WINDOW_BYTES_FIRST };
 
@@ -170,16 +170,16 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (unsigned i = 0; i < N_VCPUS; i++)
         linux_guest_run(guest, i, guest->task, data[0] & IN_KERNEL);
     change_words(guest, changes, false);
-    sample(view, known->mem, 0);
+    take_sample(view, known->mem, 0);
     change_words(guest, changes, true);
     for (unsigned i = 0; i < N_VCPUS; i++) {
         UprofRegs *regs = &guest->memory->regs[i];
-        sample(view, known->mem, i);
-        /* the same in the other mode, and where a module may be */
+        take_sample(view, known->mem, i);
+        /* the same in the other mode; in the kernel, at an address of modules */
         regs->privilege = regs->privilege ? 0 : 3;
         regs->pc = regs->privilege ? LINUX_PROGRAM + 0x1234 : LINUX_MODULES + 0x30000;
         regs->sp = regs->privilege ? LINUX_STACK : LINUX_DIRECT + guest->cpu_areas[i] + 0x800;
-        sample(view, known->mem, i);
+        take_sample(view, known->mem, i);
     }
     return 0;
 }

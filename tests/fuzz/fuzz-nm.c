@@ -27,7 +27,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         g_assert(is_part(symbol->name, text));
         g_assert(!__builtin_add_overflow(symbol->start, symbol->size, &end));
     }
-    /* nothing but empty lines at the start keeps a text from being recognized */
+    /* a valid text is recognized, unless empty lines come first */
     g_assert(looks_so || *data == '\n' || *data == '\r');
     return 0;
 }

@@ -7,7 +7,7 @@
 
 static const char symbols_file[] = "/a&b<c>\"d'";
 
-/* What was edited can be read, says what was asked for, and nothing else has changed. */
+/* The edited element is readable and has the new values; the other values are unchanged. */
 static void
 check_edit(UprofSlice text, const UprofMetadata *before)
 {
@@ -20,7 +20,7 @@ check_edit(UprofSlice text, const UprofMetadata *before)
     g_autofree char *edited = uprof_metadata_edit(text, &edit, NULL);
     g_assert(edited);
     if (strlen(edited) > UPROF_METADATA_BYTES_MAX)
-        return; /* entities, written out */
+        return; /* written entities make the text longer */
     g_assert(uprof_metadata_parse((UprofSlice){ edited, strlen(edited) }, &after, NULL));
     if (before->bad)
         return;

@@ -4,7 +4,7 @@
 #include "uprof/qemu-regs.h"
 
 static void
-parse(UprofSlice block, const UprofArch *arch)
+parse_block(UprofSlice block, const UprofArch *arch)
 {
     UprofRegs regs;
     g_autoptr(GError) error = NULL;
@@ -28,14 +28,14 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const UprofArch *arch;
 
     for (size_t i = 0; (arch = uprof_arch_at(i)); i++)
-        parse(text, arch);
+        parse_block(text, arch);
     for (unsigned cpu = 0; cpu < 3; cpu++) {
         UprofSlice block;
 
         if (!uprof_qemu_regs_find(text, cpu, &block))
             continue;
         g_assert(is_part(block, text));
-        parse(block, uprof_arch_at(0));
+        parse_block(block, uprof_arch_at(0));
     }
     return 0;
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "../../src/base/text-priv.h"
 #include "uprof/text.h"
 
 static void

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The first byte says what follows: 0 an .xz file, 1 to 255 a zlib stream that
- * is to give so many bytes, times 16.
+ * After a first byte of 0 an .xz file follows. After another byte a zlib stream follows, which
+ * must unpack to 16 times as many bytes as the value of the first byte.
  */
 #include "fuzz.h"
 
+#include "../../src/parse/unpack-priv.h"
 #include "uprof/unpack.h"
 
 enum { XZ_MAX = 1024 * 1024, ZLIB_STEP = 16 };

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The stack and the code of a guest, as its unwinders see them: what its code does
- * to its stack, the edges of functions, and frame pointers. The first byte says what it
- * is like: bit 0, 32-bit code; bit 1, in kernel mode; bit 2, by frame pointers alone; bit 3,
- * its functions have the unwind tables of a Linux kernel, one rule each. Then
- * 16-bit numbers, from where code and stack begin: program counter, stack pointer,
- * frame pointer. Then the length of the code, 16 bits; the code; and the stack. Functions are
- * where the symbols say.
+ * Stack and code of a guest, for the unwinders that use code, bounds of functions and frame
+ * pointers. The bits of the first byte describe the sample: bit 0, 32-bit code; bit 1, in kernel
+ * mode; bit 2, unwound by frame pointers alone; bit 3, with ORC rules of a Linux
+ * kernel. Four numbers of 16 bits follow: program counter, relative to the start of the
+ * code; stack pointer and frame pointer, relative to the start of the stack; length of the code.
+ * Then come the code and the stack. The symbols give the bounds of the functions.
  */
 #include "fuzz.h"
 
@@ -39,7 +38,7 @@ static const char symbols[] = "0000000000001000 T _start\n"
                               "0000000000001200 T third\n"
                               "0000000000002000 T last\n";
 
-/* Of 6.4: as fuzz-orc.c has them; one that begins where a function does. */
+/* ORC entries of Linux 6.4: each rule holds up to the address of the next entry. */
 static const OrcLine lines[] = {
     { 0x1000, 8, 0, 0x205 }, { 0x1020, 16, -16, 0x214 }, { 0x1040, 24, -16, 0x215 },
     { 0x1080, 0, 0, 0xb05 }, { 0x1100, 0, 0, 0xc05 },    { 0x1140, 8, 0, 0x209 },
@@ -48,7 +47,7 @@ static const OrcLine lines[] = {
     { 0x1a00, 8, 0, 0xc02 }, { 0x2000, 16, -16, 0xa15 }, { 0x3000, 0, 0, 0 },
 };
 
-/* All that is known, without those tables and with them. */
+/* Symbols and caches, once without and once with the ORC rules. */
 typedef struct {
     UprofSym *sym;
     UprofUnwindCache *cache;
@@ -74,7 +73,7 @@ add_orc(UprofSym *sym)
     uprof_sym_add_orc(sym, UPROF_SYM_KERNEL, orc);
 }
 
-/* The same for all inputs, but for the guest's memory, which each has for itself. */
+/* All inputs share this fixture. Only the guest's memory differs. */
 static Fixture *
 make_fixture(void)
 {
@@ -115,7 +114,7 @@ check_stack(const Fixture *fixture, const UprofStack *stack)
     g_assert(stack->n >= 1 && stack->n <= DEPTH && stack->end < UPROF_N_ENDS);
     g_assert(stack->frames[0].pc == regs->pc && !stack->frames[0].is_return);
     if (has_orc)
-        return; /* from one stack to another, and down to what was interrupted */
+        return; /* ORC rules may switch stacks, or lead to interrupted code at a lower address */
     g_assert(stack->n == 1 ? stack->top_sp == regs->sp : stack->top_sp > regs->sp);
     for (unsigned i = 1; i < stack->n; i++)
         g_assert(stack->frames[i].is_return);
@@ -160,7 +159,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uprof_unwind_check_calls(&context, &fixture->stacks[0], &n_checked, &n_agreed);
     g_assert(n_agreed <= n_checked && n_checked < fixture->stacks[0].n);
 
-    /* what is remembered says the same as what is found anew */
+    /* a second unwind with the cache gives the same stack */
     snapshot->reset++;
     context.cache = known->cache;
     for (unsigned i = 0; i < 2; i++) {

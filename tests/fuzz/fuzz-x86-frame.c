@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Two bytes that mean nothing, and a function, as 32 and as 64-bit code. */
+/* Two unused bytes, and a function that is read as 32-bit and as 64-bit code. */
 #include "fuzz.h"
 
 #include "uprof/x86-frame.h"

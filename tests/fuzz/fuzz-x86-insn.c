@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Instructions in a row, as 64 and as 32-bit code. */
+/* Instructions that are read as 64-bit and as 32-bit code. */
 #include "fuzz.h"
 
 #include "uprof/x86-insn.h"

@@ -26,7 +26,7 @@ parse_pv(UprofSlice bytes, unsigned word_bytes)
     check_regs(ok, &regs, error);
 }
 
-/* A record, and a context behind it */
+/* A record, followed by a context */
 static void
 parse_hvm(UprofSlice bytes)
 {

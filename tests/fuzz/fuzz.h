@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * fuzz.h - the one function of a fuzz target
+ * fuzz.h - the interface of a fuzz target
  *
- * Links with libFuzzer (-Dfuzz=true, clang), or with replay.c, which feeds it a
- * corpus. It may be called any number of times and must not remember anything.
+ * A target links with libFuzzer (-Dfuzz=true, clang), or with replay.c, which feeds a corpus.
+ * Both call the function many times, so the function must not keep any state.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What holds for every function that may fail. */
+/* A function sets an error if and only if it fails. */
 static inline void
 check_answer(bool ok, const GError *error)
 {
@@ -27,7 +27,7 @@ check_answer(bool ok, const GError *error)
     g_assert(g_utf8_validate(error->message, -1, NULL));
 }
 
-/* Whether @part lies in @whole, or is empty. */
+/* Checks that @part is empty or lies inside @whole. */
 static inline bool
 is_part(UprofSlice part, UprofSlice whole)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * make-seeds.c - the seeds of corpus/btf, cfi, cfi-entry, elf, capture, expr, image,
- *   kallsyms, linux, orc and unwind
+ * make-seeds.c - writes the seeds of the corpora btf, capture-reader, cfi-entry, cfi-table,
+ *   elf-image, expr, image, kallsyms, linux, orc-table and unwind
  *
- * Usage: make-seeds CORPUS. Run by hand when a format or the builder changes;
- * the files are kept, since findings are kept beside them.
+ * Usage: make-seeds CORPUS. A developer runs this program when a format or a builder in
+ * tests/lib changes. The repository keeps the seeds, beside inputs that once broke a parser.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #include "linux-guest.h"
 #include "symbol-elf.h"
 #include "uprof/capture.h"
-#include "uprof/orc.h"
+#include "uprof/orc-table.h"
 
 /* clang-format off */
 static const struct {
@@ -35,7 +35,7 @@ static const struct {
     { "wrapped-stripped", { .is_wrapped = true, .is_stripped = true } },
 };
 
-/* Unwind tables: the first byte as fuzz-cfi.c wants it, a CIE, FDEs of code at 1000 hex. */
+/* Unwind tables: the first byte for fuzz-cfi-table.c, a CIE, and FDEs of code at 0x1000. */
 #define START "\x0c\x07\x08\x90\x01"
 #define EH_CIE "\x14\0\0\0\0\0\0\0\1zR\0\1\x78\x10\1\3" START "\0\0"
 #define EH_FDE(back, len, start) len "\0\0\0" back "\0\0\0" start "\0\0\x40\0\0\0\0"
@@ -64,7 +64,7 @@ static const struct {
         "\x17\0\0\0\0\0\0\0\0\x10\0\0\0\0\0\0\x40\0\0\0\0\0\0\0\x41\x0e\x18") },
 };
 
-/* DWARF expressions, as fuzz-expr.c wants them. */
+/* DWARF expressions, in the format of fuzz-expr.c. */
 static const struct {
     const char *name, *bytes;
     size_t len;
@@ -79,7 +79,7 @@ static const struct {
     { "divide",     BYTES("\0\0\x11\x7f\x0e\0\0\0\0\0\0\0\x80\x16\x1b\x30\x1d") },
 };
 
-/* Stacks, as fuzz-unwind.c wants them: called from 1031 hex, with a frame record at 10018. */
+/* Stacks in the format of fuzz-unwind.c: the caller is at 0x1031, its frame record at 0x10018. */
 #define LINES "\x31\x10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0" \
     "\x31\x10\0\0\0\0\0\0"
 #define PAD16 "\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90"
@@ -116,8 +116,8 @@ make_expressions(const char *corpus)
 }
 
 /*
- * By the tables of fuzz-unwind.c, from 1140 hex on: to where the word at the stack pointer
- * leads, to what was interrupted there, lower on the stack, and to the end.
+ * A stack for the ORC rules of fuzz-unwind.c, from 0x1140 on: to the stack at which the word at
+ * the stack pointer points, to the code that was interrupted there, and to the end.
  */
 static void
 make_orc_stack(const char *corpus)
@@ -144,7 +144,7 @@ make_stacks(const char *corpus)
     make_orc_stack(corpus);
 }
 
-/* An image and what lies beside it, as fuzz-image.c wants them. */
+/* Saves an image and its debug file in the format of fuzz-image.c. */
 static void
 save_image(const char *corpus, const char *name, const ElfPlan *image, const ElfPlan *debug)
 {
@@ -197,7 +197,7 @@ make_images(const char *corpus)
     save_image(corpus, "link", &linked, &named);
 }
 
-/* Without the page of text before the tables, which no address is relative to. */
+/* The seeds have no page of text before the tables, because no address is relative to it. */
 static void
 make_kallsyms(const char *corpus)
 {
@@ -228,7 +228,7 @@ make_kallsyms(const char *corpus)
     }
 }
 
-/* As fuzz-orc.c wants them. @flags: of the entries, 4096 bytes from one to the next; 0 ends them */
+/* Saves a table in the format of fuzz-orc-table.c. @flags: one for each 4096 bytes, ending with 0 */
 static void
 save_orc(const char *corpus, const char *name, UprofOrcVersion version, const uint16_t *flags)
 {
@@ -244,7 +244,7 @@ save_orc(const char *corpus, const char *name, UprofOrcVersion version, const ui
     g_byte_array_append(all, header, sizeof(header));
     build_orc(lines, n + 1, table, all, entries);
     g_byte_array_append(all, entries->data, entries->len);
-    save_bytes(corpus, "orc", name, all->data, all->len);
+    save_bytes(corpus, "orc-table", name, all->data, all->len);
 }
 
 static void
@@ -262,7 +262,7 @@ make_orc(const char *corpus)
     save_orc(corpus, "7.1", UPROF_ORC_7_1, now);
 }
 
-/* A change, as fuzz-linux.c wants it; @later: when the guest is known already */
+/* Adds a change in the format of fuzz-linux.c; @later: made when the kernel is known already */
 static void
 add_change(GByteArray *changes, uint64_t gpa, bool later, uint64_t difference)
 {
@@ -273,7 +273,7 @@ add_change(GByteArray *changes, uint64_t gpa, bool later, uint64_t difference)
     g_byte_array_append(changes, change, sizeof(change));
 }
 
-/* Some words from @gpa on, each a little other than it was; @step: from one to the next */
+/* Saves small changes of @n words from @gpa on; @step: bytes from one word to the next */
 static void
 save_linux(const char *corpus, const char *name, uint8_t kind, uint64_t gpa, unsigned step,
            unsigned n, bool later)
@@ -326,7 +326,7 @@ static void
 make_tables(const char *corpus)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(tables); i++) {
-        save_bytes(corpus, "cfi", tables[i].name, tables[i].bytes, tables[i].len);
+        save_bytes(corpus, "cfi-table", tables[i].name, tables[i].bytes, tables[i].len);
         save_bytes(corpus, "cfi-entry", tables[i].name, tables[i].bytes, tables[i].len);
     }
 }
@@ -338,15 +338,15 @@ make_elves(const char *corpus)
         g_autoptr(GByteArray) file = build_elf(&elves[i].kind);
         g_autofree char *cut = g_strdup_printf("%s-cut", elves[i].name);
 
-        save_bytes(corpus, "elf", elves[i].name, file->data, file->len);
-        save_bytes(corpus, "elf", cut, file->data, file->len / 3);
+        save_bytes(corpus, "elf-image", elves[i].name, file->data, file->len);
+        save_bytes(corpus, "elf-image", cut, file->data, file->len / 3);
     }
 }
 
 static void
-make_capture(const char *corpus, const char *name, unsigned n_windows, unsigned len, bool rests)
+make_capture(const char *corpus, const char *name, unsigned n_windows, unsigned len, bool has_rest)
 {
-    g_autofree char *path = g_build_filename(corpus, "capture", name, NULL);
+    g_autofree char *path = g_build_filename(corpus, "capture-reader", name, NULL);
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     g_autoptr(UprofWriter) writer = uprof_writer_new(fd);
     g_autoptr(UprofRun) run = uprof_run_new();
@@ -371,7 +371,7 @@ make_capture(const char *corpus, const char *name, unsigned n_windows, unsigned 
 
     if (!uprof_writer_run(writer, run, &error) || !uprof_writer_image(writer, image, &error) ||
         !uprof_writer_snapshot(writer, snapshot, &error) ||
-        (rests && !uprof_writer_snapshot(writer, rest, &error)) ||
+        (has_rest && !uprof_writer_snapshot(writer, rest, &error)) ||
         !uprof_writer_page(writer, 0x7000, n_windows > 1 ? page : NULL, &error) ||
         !uprof_writer_end(writer, run, &error) || !uprof_writer_flush(writer, &error))
         g_error("%s: %s", path, error->message);

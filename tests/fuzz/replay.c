@@ -2,8 +2,8 @@
 /*
  * replay.c - feeds a corpus to a fuzz target, without libFuzzer
  *
- * Usage: replay-PARSER FOLDER. Each file as it is, every prefix of a short one,
- * and some hundred mutations of it, the same ones in every run.
+ * Usage: replay-PARSER FOLDER. Feeds each file, every prefix of a short file, and some hundred
+ * mutations of each file. The mutations are the same in every run.
  */
 #include "fuzz.h"
 
@@ -17,9 +17,9 @@ enum {
     CHANGES_MAX = 4, /* per mutation */
 };
 
-/* a copy of exactly that size, so that sanitizers see each byte too many */
+/* Feeds a copy of exactly that size, so that sanitizers detect reads after its end. */
 static void
-feed(const guint8 *data, size_t len)
+feed_input(const guint8 *data, size_t len)
 {
     g_autofree uint8_t *copy = g_memdup2(data, len);
 
@@ -27,7 +27,7 @@ feed(const guint8 *data, size_t len)
 }
 
 static void
-change(GByteArray *input, GRand *random)
+change_bytes(GByteArray *input, GRand *random)
 {
     static const uint8_t bytes[] = { 0, 1, 0x7f, 0x80, 0xff, '\n', ' ', '"', '<', '=', '[', '{' };
     const guint at = g_rand_int_range(random, 0, input->len);
@@ -57,7 +57,7 @@ change(GByteArray *input, GRand *random)
 }
 
 static void
-mutate(const guint8 *data, size_t len)
+feed_mutations(const guint8 *data, size_t len)
 {
     g_autoptr(GRand) random = g_rand_new_with_seed(len);
 
@@ -66,13 +66,13 @@ mutate(const guint8 *data, size_t len)
 
         g_byte_array_append(input, data, len);
         for (int n = g_rand_int_range(random, 1, CHANGES_MAX + 1); n > 0; n--)
-            change(input, random);
-        feed(input->data, input->len);
+            change_bytes(input, random);
+        feed_input(input->data, input->len);
     }
 }
 
 static void
-replay(const char *path)
+replay_file(const char *path)
 {
     g_autofree char *data = NULL;
     g_autoptr(GError) error = NULL;
@@ -80,10 +80,10 @@ replay(const char *path)
 
     if (!g_file_get_contents(path, &data, &len, &error))
         g_error("%s", error->message);
-    feed((const guint8 *)data, len);
+    feed_input((const guint8 *)data, len);
     for (size_t n = 0; len <= PREFIX_BYTES_MAX && n < len; n++)
-        feed((const guint8 *)data, n);
-    mutate((const guint8 *)data, len);
+        feed_input((const guint8 *)data, n);
+    feed_mutations((const guint8 *)data, len);
 }
 
 static int
@@ -109,8 +109,8 @@ main(int argc, char **argv)
 
     for (unsigned i = 0; i < names->len; i++) {
         printf("%s\n", (const char *)g_ptr_array_index(names, i));
-        fflush(stdout); /* if it does not survive the next one */
-        replay(g_ptr_array_index(names, i));
+        fflush(stdout); /* so that the name is printed before a crash */
+        replay_file(g_ptr_array_index(names, i));
     }
     return names->len > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

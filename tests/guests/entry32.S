@@ -2,8 +2,8 @@
 /*
  * Test guests of virt-uprof: entry of the 32-bit guests.
  *
- * Started through the Xen PVH ELF note: 32-bit protected mode, paging off,
- * %ebx = struct hvm_start_info.
+ * The Xen PVH ELF note starts the guest in 32-bit protected mode, with paging
+ * off and %ebx = struct hvm_start_info.
  */
     .section .note.Xen, "a", @note
     .balign 4
@@ -29,7 +29,7 @@ _start:
     jmp guest_entry
     .size _start, . - _start
 
-    /* The outermost function of every stack */
+    /* The root of every stack */
     .globl guest_entry
     .type guest_entry, @function
 guest_entry:

@@ -2,9 +2,9 @@
 /*
  * Test guests of virt-uprof: entry of the 64-bit guests.
  *
- * Started through the Xen PVH ELF note: 32-bit protected mode, paging off,
- * %ebx = struct hvm_start_info.  _start enters long mode on boot tables which
- * map the first GiB to itself; guest_setup() replaces them.
+ * The Xen PVH ELF note starts the guest in 32-bit protected mode, with paging
+ * off and %ebx = struct hvm_start_info.  _start enters long mode with boot page
+ * tables that map the first GiB to itself; guest_setup() replaces these tables.
  */
 #define TRAMPOLINE 0x8000
 
@@ -14,7 +14,7 @@
     .asciz "Xen"
     .quad _start
 
-    /* From protected mode with paging off to @target, on the tables @root */
+    /* Jumps from protected mode without paging to @target in long mode, with the tables @root */
     .macro long_mode root, target
     mov \root, %eax
     mov %eax, %cr3
@@ -68,7 +68,7 @@ _start:
 no_la57:
     mov $no_la57_text, %esi
 1:
-    mov $0x3fd, %edx                    /* COM1: is there room? */
+    mov $0x3fd, %edx                    /* COM1: is the transmitter empty? */
     inb %dx, %al
     test $0x20, %al
     jz 1b
@@ -86,7 +86,7 @@ no_la57:
 #endif
 
     .code64
-    /* The outermost function of every stack of vCPU 0 */
+    /* The root of every stack of vCPU 0 */
     .globl guest_entry
     .type guest_entry, @function
 guest_entry:
@@ -104,8 +104,8 @@ guest_entry:
     .size guest_entry, . - guest_entry
 
     /*
-     * The second vCPU starts in real mode at a copy of this at TRAMPOLINE,
-     * with %cs = TRAMPOLINE >> 4
+     * The second vCPU starts in real mode in a copy of this code at TRAMPOLINE,
+     * with %cs = TRAMPOLINE >> 4.
      */
     .code16
     .globl ap_trampoline
@@ -134,7 +134,7 @@ ap_start:
     .size ap_start, . - ap_start
 
     .code64
-    /* The outermost function of every stack of vCPU 1 */
+    /* The root of every stack of vCPU 1 */
     .globl guest_entry_ap
     .type guest_entry_ap, @function
 guest_entry_ap:
@@ -184,7 +184,7 @@ no_la57_text:
     .asciz "virt-uprof guest: no LA57\n"
 #endif
 
-    /* The first GiB, mapped to itself by 2 MiB pages */
+    /* Page tables that map the first GiB to itself with 2 MiB pages */
     .data
     .balign 4096
 boot_directory:

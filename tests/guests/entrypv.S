@@ -2,10 +2,10 @@
 /*
  * Test guests of virt-uprof: entry of the paravirtual guest.
  *
- * Started by Xen's domain builder (Xen, xen/include/public/elfnote.h, and
- * arch-x86/xen-x86_64.h): in 64-bit mode, in ring 3, on page tables that map
- * the image and what the builder has put behind it to their own offsets;
- * %rsi = struct start_info.
+ * Xen's domain builder starts the guest in 64-bit mode, in ring 3, with
+ * %rsi = struct start_info.  Its page tables map the image, and the builder's
+ * data after the image, to virtual addresses equal to their pseudo-physical ones.
+ * (Xen, xen/include/public/elfnote.h and arch-x86/xen-x86_64.h)
  */
     .macro note number, text:vararg
     .section .note.Xen, "a", @note
@@ -32,7 +32,7 @@ _start:
     jmp guest_entry
     .size _start, . - _start
 
-    /* The outermost function of every stack */
+    /* The root of every stack */
     .globl guest_entry
     .type guest_entry, @function
 guest_entry:
@@ -48,7 +48,7 @@ guest_entry:
     jmp 1b
     .size guest_entry, . - guest_entry
 
-    /* hypercall(number, first, second): Xen fills the page with stubs of 32 bytes */
+    /* hypercall(number, first, second): Xen fills the page with one stub of 32 bytes per number */
     .globl hypercall
     .type hypercall, @function
 hypercall:
@@ -64,8 +64,8 @@ hypercall:
     ret
     .size hypercall, . - hypercall
 
-    /* Not in the code's segment: in so small an image it would be a good part of
-     * what is compared with the guest's memory, and Xen writes to it */
+    /* Xen writes to this page. It is not in the segment of the code, because a
+     * large part of so small a segment would then differ from the image. */
     .bss
     .balign 4096
     .globl hypercall_page

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Test guests of virt-uprof: command line and the workloads which all guests
- * have. What they run on is in pc.c or pv.c.
+ * Test guests of virt-uprof: the command line, and the workloads that all guests
+ * have. Code for the machine is in pc.c or pv.c.
  */
 #include "guest.h"
 
 struct workload {
     const char *name;
     void (*run)(void);
-    void (*finish)(void); /* what main_loop() ends with, or NULL */
+    void (*finish)(void); /* main_loop() calls it after options.seconds; or NULL */
 };
 
 struct options options = { .unit = WORK_UNIT, .seconds = 2 };
@@ -20,7 +20,7 @@ struct stack_region stack_region __attribute__((section(".bss.stacks"), aligned(
 void guest_main(void);
 
 static const struct workload workloads[] = {
-    { "split", main_loop, NULL }, /* the default is the first one */
+    { "split", main_loop, NULL }, /* the default */
     { "deep", deep_loop, NULL },       { "recursion", recursion_loop, NULL },
     { "stop", main_loop, power_off },  { "reboot", main_loop, reset },
 #ifdef __x86_64__
@@ -34,7 +34,7 @@ static const struct workload workloads[] = {
 
 static const struct workload *workload = workloads;
 
-/* Is the word at @text (ended by a blank, '=' or the end) @word? */
+/* Compares the word at @text, which ends at a blank, '=' or the end, with @word */
 static bool
 word_is(const char *text, const char *word)
 {
@@ -45,7 +45,7 @@ word_is(const char *text, const char *word)
     return !*word && (!*text || *text == ' ' || *text == '=');
 }
 
-/* A word, and the number after its '=' or else 0 */
+/* @value is the number after '=', or 0 if there is none */
 static void
 parse_word(const char *text, unsigned long value)
 {
@@ -93,9 +93,9 @@ parse_command_line(const char *text)
     }
 }
 
-/* The only user of CPU time worth mentioning */
+/* Nearly all CPU time is spent here */
 #ifdef LEAF_WORK
-/* ... which has nothing on the stack, and so no frame where that is left out */
+/* This variant has nothing on the stack, so it needs no frame */
 NOINLINE void
 work(unsigned long iterations)
 {
@@ -105,7 +105,7 @@ work(unsigned long iterations)
         __asm__ volatile("lea 1(%0, %0, 4), %0" : "+r"(sum));
 }
 #else
-/* ... which keeps %rbp because of sum */
+/* This variant has a frame, because sum is on the stack */
 NOINLINE void
 work(unsigned long iterations)
 {
@@ -134,7 +134,7 @@ function_3(void)
     work((6 - options.shift) * options.unit);
 }
 
-/* Finish the workload after options.seconds changes of the clock's second */
+/* Finishes the workload after the clock's second has changed options.seconds times */
 NOINLINE static void
 check_time(void)
 {
@@ -164,7 +164,7 @@ main_loop(void)
     }
 }
 
-/* 64 nested functions, of some 400 bytes of stack each */
+/* 64 nested functions, each with about 400 bytes of stack */
 #define DEEP(name, callee)                                                                         \
     NOINLINE static void name(unsigned long iterations)                                            \
     {                                                                                              \
@@ -208,7 +208,7 @@ deep_loop(void)
     }
 }
 
-/* @depth frames of recurse(), the innermost of which works */
+/* Makes @depth frames of recurse(); the innermost one calls work() */
 NOINLINE static void
 recurse(unsigned int depth)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Test guests of virt-uprof: what the source files share.
+ * Test guests of virt-uprof: declarations for all source files.
  *
  * PAGING_LEVELS (2: 32-bit, 3: PAE, 4: 64-bit, 5: LA57) selects the guest.
  */
@@ -15,7 +15,7 @@
 #define __has_attribute(x) 0
 #endif
 
-/* Keep the function as it is written: its own symbol, frame and caller */
+/* Makes the compiler keep the function's symbol, frame and caller */
 #if __has_attribute(noipa)
 #define NOINLINE __attribute__((noinline, noclone, noipa))
 #else
@@ -33,13 +33,13 @@
 
 /* Parsed command line */
 struct options {
-    bool high;             /* stack aliased in the upper half */
-    bool large;            /* ... by a 2 MiB (4 MiB) page */
-    bool huge;             /* ... by a 1 GiB page */
-    bool nopaging;         /* 32-bit only */
-    unsigned long unit;    /* of unit=: iterations in a 10 % slice */
-    unsigned long shift;   /* of shift=: slices that function_1 takes from function_3 */
-    unsigned long seconds; /* of stop= and reboot= */
+    bool high;             /* the stack has an alias in the upper half */
+    bool large;            /* the alias is a 2 MiB (4 MiB) page */
+    bool huge;             /* the alias is a 1 GiB page */
+    bool nopaging;         /* paging stays off; 32-bit only */
+    unsigned long unit;    /* unit=: iterations in a 10 % slice */
+    unsigned long shift;   /* shift=: slices that function_1 takes from function_3 */
+    unsigned long seconds; /* stop=, reboot=: seconds until power-off or reset */
 };
 
 extern struct options options;
@@ -47,8 +47,8 @@ extern volatile uint64_t uprof_counter;
 extern volatile uint64_t uprof_counter_ap;
 
 /*
- * One unmapped page, the stack, one unmapped page.  The large page they lie
- * in is mapped by 4 KiB pages.
+ * One unmapped page, the stack, and one unmapped page.  4 KiB pages map the
+ * large page that contains them.
  */
 struct stack_region {
     uint8_t hole_below[PAGE_SIZE];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Test guests of virt-uprof: stacks which a walker must survive.
+ * Test guests of virt-uprof: hostile stacks, which must not harm an unwinder.
  *
- * Every function spins some milliseconds per case with interrupts off and
- * restores its registers: while %rbp and %rsp are broken nothing uses them.
+ * Every function spins some milliseconds for each case, with interrupts off, and
+ * then restores its registers. Nothing uses %rbp and %rsp while they are invalid.
  */
 #include "guest.h"
 
@@ -11,10 +11,10 @@
 #define SPIN (100 * options.unit)
 #define LONG_CHAIN 4096
 #define BEYOND_RAM 0x7f00000000UL
-#define PRESENT 3UL /* and writable */
+#define PRESENT 3UL /* present and writable */
 #define PRESENT_LARGE 0x83UL
 
-/* Addresses which nothing else uses: entries 3... of a level 4 table */
+/* Addresses that nothing else uses: entry 3 and later ones of a level 4 table */
 #define UNUSED_ADDRESS(n) ((3UL + (n)) << 39)
 
 /* Entry 2 of the tables of every level */
@@ -28,7 +28,7 @@ struct frame {
 
 static volatile struct frame frames[LONG_CHAIN] __attribute__((aligned(4096)));
 
-/* Spin with %rbp = @fp and %rsp = @sp */
+/* Spins with %rbp = @fp and %rsp = @sp */
 static inline __attribute__((always_inline)) void
 spin_on(uintptr_t fp, uintptr_t sp)
 {
@@ -48,7 +48,7 @@ spin_on(uintptr_t fp, uintptr_t sp)
                      : "r12", "r13", "memory", "cc");
 }
 
-/* Spin with %rbp = @fp alone */
+/* Spins with %rbp = @fp; %rsp stays valid */
 static inline __attribute__((always_inline)) void
 spin(uintptr_t fp)
 {
@@ -71,7 +71,7 @@ set_frame(unsigned int i, uintptr_t next, uintptr_t return_address)
     frames[i].return_address = return_address;
 }
 
-/* The saved %rbp of the function's own frame points to the frame itself */
+/* The saved %rbp in the function's own frame points at this frame */
 NOINLINE static void
 hostile_self(void)
 {
@@ -83,7 +83,7 @@ hostile_self(void)
     own->next = saved;
 }
 
-/* Two frames which point at each other, entered at either of them */
+/* Two frames point at each other; %rbp points at one, then at the other */
 NOINLINE static void
 hostile_cycle(void)
 {
@@ -96,20 +96,20 @@ hostile_cycle(void)
     spin((uintptr_t)&frames[0]);
     spin((uintptr_t)&frames[1]);
 
-    /* The function's own frame and one outside the stack */
+    /* The function's own frame, and a frame outside the stack, point at each other */
     set_frame(0, (uintptr_t)own, text);
     own->next = (uintptr_t)&frames[0];
     spin((uintptr_t)own);
     own->next = saved;
 }
 
-/* Anything but an address of a frame */
+/* Values that are not the address of a frame */
 NOINLINE static void
 hostile_wild(void)
 {
     static const uintptr_t values[] = {
         0x0000800000000000UL, /* first non-canonical address */
-        0x00007ffffffffff8UL, /* record ends outside canonical */
+        0x00007ffffffffff8UL, /* record ends at a non-canonical address */
         0xffff7fffffffffffUL, 0xdeadbeefdeadbee8UL,
         0x8000000000000000UL, 0xfffffffffffffff8UL, /* record wraps around */
         0xfffffffffffffff0UL, 0xffffffffffffffffUL,
@@ -121,7 +121,7 @@ hostile_wild(void)
         spin(values[i]);
         spin_on(values[i], values[i]);
 
-        /* The same one frame later, with a wild return address */
+        /* The same value in the next frame, and as a return address */
         set_frame(0, values[i], text);
         spin((uintptr_t)&frames[0]);
         set_frame(0, (uintptr_t)&frames[1], values[i]);
@@ -142,7 +142,7 @@ hostile_unmapped(void)
     spin_on(above, below);
     spin_on(frame_pointer(), below);
 
-    /* A record across the end of what is mapped */
+    /* The first half of this record is mapped, the second half is not */
     spin((uintptr_t)stack_region.hole_above - 8);
     spin(UNUSED_ADDRESS(0));
     spin_on(UNUSED_ADDRESS(0), UNUSED_ADDRESS(0));
@@ -176,11 +176,11 @@ hostile_misaligned(void)
         spin((uintptr_t)&frames[0] + i);
         spin(frame_pointer() + i);
     }
-    /* A record in two pages */
+    /* A record that crosses the end of a page */
     spin((uintptr_t)&frames[PAGE_SIZE / sizeof(frames[0])] - 4);
 }
 
-/* An ascending chain of frames, first endless at its end, then ending */
+/* A long ascending chain of frames: first with a loop at its end, then with an end */
 NOINLINE static void
 hostile_long(void)
 {
@@ -194,23 +194,23 @@ hostile_long(void)
 }
 
 /*
- * Addresses whose page tables are not sane.  The processor never uses them
- * to read or write, so that nothing happens to the guest.
+ * Makes addresses with invalid page tables.  The guest never accesses these
+ * addresses, so the tables do not harm the guest.
  */
 static void
 prepare_page_tables(void)
 {
-    /* The top table is the table of every level, and the page, too */
+    /* SELF_ADDRESS: the top table is also the table of every other level, and the page */
     paging_set_entry(SELF_ADDRESS, PAGING_LEVELS - 1, paging_root_address() | PRESENT);
     /* 1: a table beyond the end of RAM */
     paging_set_entry(UNUSED_ADDRESS(1), 1, BEYOND_RAM | PRESENT);
-    /* 2: a page beyond the end of RAM, small and large */
+    /* 2: a small page and a large page beyond the end of RAM */
     paging_set_entry(UNUSED_ADDRESS(2), 0, BEYOND_RAM | PRESENT);
     paging_set_entry(UNUSED_ADDRESS(2) + 0x40000000, 1, BEYOND_RAM | PRESENT_LARGE);
     /* 3: tables in device registers */
     paging_set_entry(UNUSED_ADDRESS(3), 1, LAPIC_BASE | PRESENT);
     paging_set_entry(UNUSED_ADDRESS(3) + 0x40000000, 2, HPET_BASE | PRESENT);
-    /* 4, 5: reserved bits: PS where there is no large page, all bits */
+    /* 4, 5: reserved bits: PS at a level that has no large pages; all bits set */
     paging_set_entry(UNUSED_ADDRESS(4), 3, PRESENT_LARGE);
     paging_set_entry(UNUSED_ADDRESS(5), 2, ~0UL);
 }

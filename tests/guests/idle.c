@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Test guests of virt-uprof: the halted workloads, woken up by the timer of
- * the local APIC.
+ * Test guests of virt-uprof: the workloads that halt the vCPU. The timer of the
+ * local APIC wakes the vCPU up.
  */
 #include "guest.h"
 
@@ -12,7 +12,7 @@
 #define LAPIC_TIMER_COUNT 0x380
 #define LAPIC_TIMER_DIVIDE 0x3e0
 
-/* QEMU's and KVM's timer counts at 1 GHz, before the division by 16 */
+/* The timers of QEMU and KVM count at 1 GHz; the divisor is set to 16 */
 #define TIMER_HZ (1000000000U / 16)
 
 struct gate {
@@ -56,7 +56,7 @@ start_timer(unsigned int hz)
     set_gate(SPURIOUS_VECTOR, spurious_interrupt);
     __asm__ volatile("lidt %0" : : "m"(pointer));
 
-    /* Nothing from the two PICs */
+    /* Mask all interrupts of the two PICs */
     outb(0x21, 0xff);
     outb(0xa1, 0xff);
 
@@ -66,7 +66,7 @@ start_timer(unsigned int hz)
     lapic_write(LAPIC_TIMER_COUNT, TIMER_HZ / hz);
 }
 
-/* Halted but for a moment, four times a second */
+/* The vCPU is halted, and wakes up four times a second */
 NOINLINE void
 idle_loop(void)
 {
@@ -77,7 +77,7 @@ idle_loop(void)
     }
 }
 
-/* Compute up to the next tick */
+/* Computes until the next tick */
 NOINLINE static void
 burst(uint64_t tick)
 {
@@ -85,7 +85,7 @@ burst(uint64_t tick)
         work(options.unit);
 }
 
-/* 10 ms of computing, 10 ms halted */
+/* Computes for 10 ms, then halts for 10 ms */
 NOINLINE void
 halfidle_loop(void)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Test guests of virt-uprof: page tables, of PAGING_LEVELS levels.
+ * Test guests of virt-uprof: page tables with PAGING_LEVELS levels.
  *
- * - Physical memory is mapped to itself by large pages (4 MiB without PAE,
- *   2 MiB otherwise): the first 4 GiB in a 64-bit guest, 3 GiB in a 32-bit
- *   one.  The large page of stack_region is mapped by 4 KiB pages instead.
- * - The stack can have an alias at stack_alias(), by 4 KiB pages in reverse
- *   order, or by one large or huge page.
+ * - Large pages (4 MiB without PAE, else 2 MiB) map physical memory to itself:
+ *   the first 4 GiB in a 64-bit guest, 3 GiB in a 32-bit guest.  4 KiB pages
+ *   map the memory of the large page that contains stack_region.
+ * - The stack can have an alias at stack_alias().  The alias consists of 4 KiB
+ *   pages in reverse order, or of one large or huge page.
  */
 #include "guest.h"
 
@@ -25,7 +25,7 @@ typedef uint64_t entry_t;
 #define ADDRESS_MASK ((entry_t)0x000ffffffffff000ULL)
 #define TABLES 40
 
-/* The size of what one entry of a table of @level maps; level 0 maps pages */
+/* The size of the memory that one entry of a table of @level maps; level 0 maps 4 KiB pages */
 #define LEVEL_SHIFT(level) (12 + (level)*INDEX_BITS)
 #define LEVEL_SIZE(level) ((uint64_t)1 << LEVEL_SHIFT(level))
 
@@ -47,7 +47,7 @@ new_table(void)
     return tables[tables_used++];
 }
 
-/* Make @entry the one which maps @va in its table of @level */
+/* Sets the entry for @va in the table of @level, and makes missing tables above it */
 void
 paging_set_entry(unsigned long va, unsigned int level, uint64_t entry)
 {
@@ -60,7 +60,7 @@ paging_set_entry(unsigned long va, unsigned int level, uint64_t entry)
             break;
         if (!(*slot & ENTRY_PRESENT)) {
             *slot = (entry_t)(uintptr_t)new_table() | ENTRY_PRESENT;
-            /* The bit is reserved in the four top entries of PAE */
+            /* PAE reserves this bit in the four entries of the top table */
             if (PAGING_LEVELS != 3 || i != 2)
                 *slot |= ENTRY_WRITABLE;
         }
@@ -85,7 +85,7 @@ paging_root_address(void)
     return (unsigned long)(uintptr_t)root;
 }
 
-/* Where the alias of the stack begins; 0 if there is none */
+/* Returns the start of the stack's alias, or 0 if there is no alias */
 static unsigned long
 stack_alias(void)
 {
@@ -155,7 +155,7 @@ map_stack(void)
     return alias + STACK_PAGES * PAGE_SIZE;
 }
 
-/* Switch to tables as options wants them; returns the top of the stack */
+/* Makes page tables according to options and uses them; returns the top of the stack */
 unsigned long
 paging_setup(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Test guests of virt-uprof: a PC's serial line, clock and power, and how the
- * guests that are no paravirtual ones begin.
+ * Test guests of virt-uprof: serial line, clock and power control of a PC, and
+ * the start of the guests that are not paravirtual.
  */
 #include "guest.h"
 
@@ -13,7 +13,7 @@
 #define KEYBOARD_CONTROL 0x64
 #define KEYBOARD_RESET 0xfe
 
-/* struct hvm_start_info of the PVH boot protocol, as far as it is used */
+/* The first members of struct hvm_start_info in the PVH boot protocol */
 struct start_info {
     uint32_t magic;
     uint32_t version;
@@ -70,7 +70,7 @@ clock_second(void)
     return inb(RTC_DATA);
 }
 
-/* Called first, on the identity-mapped stack; returns the stack to use */
+/* guest_entry calls this on the identity-mapped stack; returns the top of the final stack */
 unsigned long
 guest_setup(const struct start_info *info)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Test guests of virt-uprof: what the paravirtual guest has in place of devices
- * and page tables of its own. Memory is as Xen's domain builder has laid it out;
- * words go through the console that dom0 keeps for every domain.
+ * Test guests of virt-uprof: the paravirtual guest's interface to Xen. The guest
+ * has no devices and no page tables of its own. Xen's domain builder has laid out
+ * its memory, and its text goes to the console that dom0 provides for each domain.
  */
 #include "guest.h"
 
@@ -15,7 +15,7 @@ enum {
     SCHEDOP_POLL = 3,
     SHUTDOWN_POWEROFF = 0,
     SHUTDOWN_REBOOT = 1,
-    CLOCK_SHIFT = 31, /* of the time stamp counter: not quite a second */
+    CLOCK_SHIFT = 31, /* 2^31 cycles of the time stamp counter: roughly a second */
     EVTCHNOP_SEND = 4,
 };
 
@@ -85,7 +85,7 @@ clock_second(void)
     return (unsigned int)(__builtin_ia32_rdtsc() >> CLOCK_SHIFT);
 }
 
-/* Waits for one of no events, for ever: there is no handler for any. */
+/* Waits for ever, because the list of event ports is empty and there is no timeout. */
 void
 idle_loop(void)
 {
@@ -99,7 +99,7 @@ idle_loop(void)
         hypercall(HYPERCALL_SCHED_OP, SCHEDOP_POLL, &poll);
 }
 
-/* Called first; returns the stack to use */
+/* guest_entry calls this first; returns the top of the final stack */
 unsigned long
 guest_setup(const struct start_info *info)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Test guests of virt-uprof: a workload for two vCPUs, which are told apart
- * by the names of their functions.  With one vCPU its part runs alone.
+ * Test guests of virt-uprof: a workload for two vCPUs, whose functions have
+ * different names.  A guest with one vCPU runs only the part of vCPU 0.
  */
 #include "guest.h"
 
@@ -19,7 +19,7 @@ static volatile bool ap_running;
 
 void ap_main(void);
 
-/* Some microseconds */
+/* Waits some microseconds */
 static void
 delay(void)
 {
@@ -30,7 +30,7 @@ delay(void)
 static void
 send_command(uint32_t command)
 {
-    lapic_write(LAPIC_COMMAND_HIGH, 1U << 24); /* to APIC id 1 */
+    lapic_write(LAPIC_COMMAND_HIGH, 1U << 24); /* destination: APIC id 1 */
     lapic_write(LAPIC_COMMAND_LOW, command);
 }
 

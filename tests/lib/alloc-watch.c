@@ -25,7 +25,7 @@ look(void)
 
 #ifdef HAS_ASAN
 
-/* the sanitizer has taken malloc() and has hooks instead (sanitizer/allocator_interface.h) */
+/* the sanitizer replaces malloc() and offers hooks (sanitizer/allocator_interface.h) */
 int __sanitizer_install_malloc_and_free_hooks(void (*malloc_hook)(const volatile void *, size_t),
                                               void (*free_hook)(const volatile void *));
 
@@ -48,7 +48,7 @@ install(void)
 
 #else
 
-/* glibc's own names: what stands in the program comes before what is in libraries */
+/* glibc's own names; the program's malloc() takes precedence over the library's */
 void *__libc_malloc(size_t len);
 void *__libc_calloc(size_t n, size_t len);
 void *__libc_realloc(void *bytes, size_t len);

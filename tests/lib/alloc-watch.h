@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * alloc-watch.h - sees every allocation of the process, GLib's too, for tests
+ * alloc-watch.h - counts forbidden allocations of the process, GLib's included, for tests
  */
 #pragma once
 
@@ -8,7 +8,7 @@
 
 /**
  * alloc_watch_start:
- * @is_forbidden: asked at each allocation, in its thread; must not allocate
+ * @is_forbidden: called at each allocation, in the thread that allocates; must not allocate
  */
 void alloc_watch_start(bool (*is_forbidden)(void));
 

@@ -4,12 +4,12 @@
 as-unit.py UNIT FOLDER... -- COMMAND... - runs a command with the restrictions of a service unit,
 where no systemd runs
 
-What of UNIT is done: capabilities, no new privileges, system calls (by the sets of the installed
-systemd), address families, namespaces, network, what is read-only or hidden of the file system,
-/dev of its own, umask, niceness, the limit of locked memory. /tmp and /var/tmp stay, as tests are
-there. FOLDERs are those that may be written besides the unit's own. What is unknown in UNIT is an
-error, so that a new line of it is not forgotten here. Needs root; exits 77 where the machine does
-not let it make namespaces.
+The script applies these settings of UNIT: capabilities, no new privileges, system calls (by the
+sets of the installed systemd), address families, namespaces, network, read-only and hidden parts of
+the file system, a private /dev, umask, niceness, and the limit of locked memory. /tmp and /var/tmp
+stay, because tests run there. COMMAND may write to FOLDERs, and to the unit's own folders. An
+unknown setting in UNIT is an error, so that nobody forgets to add it here. Needs root. Exits 77 if
+the machine does not permit namespaces.
 """
 
 import ctypes
@@ -64,7 +64,7 @@ def hide(path):
         set_read_only(path, True)
 
 
-# ---- What a line of the unit does; rows are done in this order ----
+# ---- Settings of the unit; main() applies them in this order ----
 
 def make_namespaces(unit):
     flags = CLONE_NEWNS
@@ -79,7 +79,7 @@ def make_namespaces(unit):
 def protect_files(unit, folders):
     assert unit.get("ProtectSystem") == "strict"
     own = [f"/var/lib/{unit.get('StateDirectory')}", f"/run/{unit.get('RuntimeDirectory')}"]
-    # systemd would make them; here nothing is left behind that was not there
+    # systemd would make missing folders; this script leaves no new folders behind
     writable = [*filter(os.path.isdir, own), *map(os.path.realpath, folders)]
     for path in writable:
         bind(path)
@@ -154,7 +154,7 @@ def make_filter(unit):
     families = [FAMILIES[name] for name in unit.get("RestrictAddressFamilies").split() if name != "none"]
     program = [load(4), statement(0x15, AUDIT_ARCH, 1, 0), give(RET_EPERM), load(0)]
     if unit.is_on("RestrictNamespaces"):
-        # its flags are behind a pointer; who is told that there is none takes clone
+        # a filter cannot read the flags of clone3, which are behind a pointer; after ENOSYS, libc calls clone
         program += [if_equal(numbers["clone3"], 1), give(RET_ENOSYS)]
         program += [if_equal(numbers["setns"], 1), give(RET_EPERM)]
         for name in ("clone", "unshare"):
@@ -175,9 +175,9 @@ def forbid_calls(code):
 # ---- The unit ----
 
 class Unit:
-    """The [Service] part of a file."""
+    """The section [Service] of a unit file."""
 
-    # what is done here, and behind it what does nothing to a single run or would be in the way of tests
+    # first the settings that are applied; then those that have no effect on one run, or would hinder tests
     known = set("""
         CapabilityBoundingSet NoNewPrivileges SystemCallFilter SystemCallErrorNumber SystemCallArchitectures
         PrivateNetwork RestrictAddressFamilies ProtectSystem ProtectHome PrivateTmp PrivateDevices

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * build-btf.h - types as a Linux kernel describes them, one after another
+ * build-btf.h - writes type information (BTF) like a Linux kernel's, for tests
  */
 #pragma once
 
@@ -30,16 +30,18 @@ enum {
     BTF_ENUM64 = 19,
 };
 
-/** BtfBuilder: @n: types so far */
+/** BtfBuilder: type information that is being written */
 typedef struct {
-    GByteArray *types, *strings, *layouts;
-    unsigned n;
+    GByteArray *types, *strings, *layouts; /* owned; the sections */
+    unsigned n;                            /* types so far */
 } BtfBuilder;
 
-/** BtfMember: @place: bits; with the structure's flag and a bit field's bits above the 24th */
+/** BtfMember: a member of a structure or union */
 typedef struct {
-    const char *name; /* NULL: none */
-    uint32_t type;
+    const char *name; /* (nullable): borrowed; NULL: no name */
+    uint32_t type;    /* number of its type */
+    /* offset in bits; if the structure has the flag, the length of a bit field is added, shifted
+     * left by 24 */
     uint32_t place;
 } BtfMember;
 
@@ -47,29 +49,33 @@ void btf_init(BtfBuilder *builder);
 void btf_clear(BtfBuilder *builder);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(BtfBuilder, btf_clear)
 
-/** btf_name: Returns: where @name is; @name: (nullable): the empty one */
+/** btf_name: adds @name (nullable) to the strings. Returns: its offset; 0 for the empty name */
 uint32_t btf_name(BtfBuilder *builder, const char *name);
 
 /**
- * btf_add:
- * @n: of what follows, or whatever is to stand there
- * @size: or type
+ * btf_add: adds a type
+ * @n: number of members, parameters or values; or any other number for this field
+ * @size: size, or the number of another type
  * @rest: @n_rest numbers that follow
  *
- * Returns: its number
+ * Returns: the number of the type
  */
 unsigned btf_add(BtfBuilder *builder, const char *name, unsigned kind, bool flag, uint32_t n,
                  uint32_t size, const uint32_t *rest, size_t n_rest);
 
-/** btf_add_struct: @kind: %BTF_STRUCT or %BTF_UNION. Returns: its number */
+/** btf_add_struct: @kind: %BTF_STRUCT or %BTF_UNION. Returns: the number of the type */
 unsigned btf_add_struct(BtfBuilder *builder, const char *name, unsigned kind, bool flag,
                         uint32_t size, const BtfMember *members, uint32_t n);
 
-/** btf_add_layout: from kind 0 on: bytes that the next kind has, and bytes of each of its n */
+/**
+ * btf_add_layout: adds the layout of the next kind, from kind 0 on
+ * @own: bytes after the header
+ * @each: bytes of each of its n members
+ */
 void btf_add_layout(BtfBuilder *builder, uint8_t own, uint8_t each);
 
-/** btf_finish: Returns: (transfer full): all of it */
+/** btf_finish: Returns: (transfer full): header and all sections */
 GByteArray *btf_finish(const BtfBuilder *builder);
 
-/** build_btf: Returns: (transfer full): a small kernel with structures of all kinds */
+/** build_btf: Returns: (transfer full): the types of a small kernel, with all kinds */
 GByteArray *build_btf(void);

@@ -73,7 +73,7 @@ put(Builder *builder, unsigned width, uint64_t value)
     builder->at += width;
 }
 
-/* a number as wide as an address */
+/* Appends a number as wide as an address. */
 static void
 put_word(Builder *builder, uint64_t value)
 {

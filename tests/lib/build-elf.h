@@ -2,8 +2,7 @@
 /*
  * build-elf.h - small ELF files of every class and byte order, for tests
  *
- * All of them have the same parts at the same offsets, so that a test can damage
- * a chosen one.
+ * All files have the same parts at the same offsets, so that a test can damage a chosen part.
  */
 #pragma once
 
@@ -12,7 +11,7 @@
 #include <stdint.h>
 
 enum {
-    BUILT_SEGMENTS_AT = 0x40, /* 2: code, note */
+    BUILT_SEGMENTS_AT = 0x40, /* two segments: code, note */
     BUILT_TEXT_AT = 0x100,
     BUILT_TEXT_LEN = 0x40,
     BUILT_NOTE_AT = 0x140,
@@ -24,7 +23,7 @@ enum {
     BUILT_COLD_GVA = 0x403000, /* code that is not in the file */
     BUILT_COLD_LEN = 0x20,
     BUILT_N_SECTIONS = 7,
-    BUILT_N_KEPT_SYMBOLS = 8, /* that are not to be dropped */
+    BUILT_N_KEPT_SYMBOLS = 8, /* symbols that the parser must keep */
 };
 
 /* Sections, in order */
@@ -48,8 +47,8 @@ typedef struct {
 /** build_elf: Returns: (transfer full): the file */
 GByteArray *build_elf(const BuiltElfKind *kind);
 
-/** put_number: overwrites @width bytes at @at, of the byte order given */
+/** put_number: overwrites @width bytes at @at, in the given byte order */
 void put_number(GByteArray *file, size_t at, unsigned width, bool big_endian, uint64_t value);
 
-/** built_section_at: Returns: where a number of section header @section of a 64-bit file is */
+/** built_section_at: Returns: offset of a member of section header @section (64-bit file) */
 size_t built_section_at(unsigned section, size_t member);

@@ -62,14 +62,14 @@ align(GByteArray *image, unsigned len)
         put(image, 0, 1);
 }
 
-/* What tables are aligned to: 4 bytes from 7.0 on */
+/* Returns: the alignment of tables: 4 bytes from 7.0 on */
 static unsigned
 table_bytes(const KallsymsPlan *plan)
 {
     return plan->addresses == KALLSYMS_PLACE ? 4 : 8;
 }
 
-/* Where it can be they lie between multiples of 8, as they happen to. */
+/* Tables with an alignment of 4 are not aligned to 8, like some tables of real kernels. */
 static void
 align_table(GByteArray *image, const KallsymsPlan *plan)
 {
@@ -183,7 +183,7 @@ build_kallsyms(const KallsymsPlan *plan)
     put_tokens(image, plan);
     if (plan->addresses_last)
         put_addresses(image, plan);
-    /* all that is named lies in it */
+    /* the image contains the addresses of all symbols */
     const guint end = MAX(image->len, 16 * plan->n);
     put(image, 0, end - image->len + 64);
     return image;

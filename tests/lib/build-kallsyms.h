@@ -2,8 +2,8 @@
 /*
  * build-kallsyms.h - a kernel's image with a table of symbols, in any of its layouts
  *
- * The tables are written as Linux's scripts/kallsyms.c writes them, from one version to
- * another; behind them and before them there is nothing.
+ * The tables are written as scripts/kallsyms.c of each Linux version writes them. The image has
+ * nothing else.
  */
 #pragma once
 
@@ -15,46 +15,38 @@
 
 /** KallsymsAddresses: how addresses are written */
 typedef enum {
-    KALLSYMS_ABSOLUTE, /* up to 4.5, and up to 6.10 where that was chosen */
+    KALLSYMS_ABSOLUTE, /* up to 4.5; up to 6.10 as an option of the build */
     KALLSYMS_RELATIVE, /* from 4.6 */
-    KALLSYMS_PERCPU,   /* 4.6 to 6.14, where variables of each CPU begin at 0 */
+    KALLSYMS_PERCPU,   /* 4.6 to 6.14, if per-CPU variables begin at 0 */
     KALLSYMS_PLACE,    /* from 7.0 */
 } KallsymsAddresses;
 
-/** KallsymsNamed: @address: in the image, or below all code: in the area of each CPU */
+/** KallsymsNamed: a symbol with a name of its own */
 typedef struct {
-    const char *name;
-    uint64_t address;
-    char type;
+    const char *name; /* borrowed */
+    uint64_t address; /* in the image; for a per-CPU variable: its offset in the CPU's area */
+    char type;        /* as nm prints it */
 } KallsymsNamed;
 
-/**
- * KallsymsPlan:
- * @n: symbols: "_text", and from there on "function_0001" and so on, 16 bytes each
- * @n_percpu: of them, variables of each CPU in front: "cpu_0000" at 0 and so on
- * @addresses_last: behind the tokens (from 6.4), and not before the names
- * @wide_markers: 64 bits each, and the number of names as well (up to 4.19)
- * @long_bytes: length of the name of the last one; 0: as the others
- * @has_seqs: numbers of names stand between the markers and the tokens (6.2, 6.3)
- * @named: (nullable): @n_named symbols behind these
- */
+/** KallsymsPlan: the image to build */
 typedef struct {
-    unsigned n, n_percpu;
+    unsigned n;        /* symbols: "_text", then "function_0001" and so on, 16 bytes each */
+    unsigned n_percpu; /* the first of @n are per-CPU variables: "cpu_0000" at 0 and so on */
     KallsymsAddresses addresses;
-    bool addresses_last;
-    bool wide_markers;
-    bool wide_lengths;
-    unsigned long_bytes;
-    bool has_seqs;
-    const KallsymsNamed *named;
-    unsigned n_named;
+    bool addresses_last;        /* addresses stand behind the tokens (from 6.4), not before names */
+    bool wide_markers;          /* markers and the number of names have 64 bits (up to 4.19) */
+    bool wide_lengths;          /* a name of 128 bytes or more has a length of two bytes */
+    unsigned long_bytes;        /* length of the last name; 0: as the others */
+    bool has_seqs;              /* numbers of names between the markers and the tokens (6.2, 6.3) */
+    const KallsymsNamed *named; /* (nullable): borrowed; more symbols, behind the others */
+    unsigned n_named;           /* in @named */
 } KallsymsPlan;
 
 /** build_kallsyms: Returns: (transfer full): the image, at %KALLSYMS_BASE */
 GByteArray *build_kallsyms(const KallsymsPlan *plan);
 
-/** kallsyms_name: Returns: (transfer full): name of symbol @i */
+/** kallsyms_name: Returns: (transfer full): the name of symbol @i */
 char *kallsyms_name(const KallsymsPlan *plan, unsigned i);
 
-/** kallsyms_address: Returns: of symbol @i */
+/** kallsyms_address: Returns: the address of symbol @i */
 uint64_t kallsyms_address(const KallsymsPlan *plan, unsigned i);

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# cache.sh - what tests make or fetch once, of Debian's packages, and keep
+# cache.sh - keeps what tests make or fetch once from Debian packages
 #
-# To be sourced behind setup.sh. What is kept may be deleted at any time.
+# Scripts source this file after setup.sh. The files in the cache may be deleted at any time.
 
 cache_folder=${XDG_CACHE_HOME:-$HOME/.cache}/virt-uprof
 
-# debian_indexes SUITE FORMAT: prints FORMAT (apt-get(8), indextargets) for each place that
-# this machine gets Debian's packages of SUITE from, its updates among them
+# debian_indexes SUITE FORMAT: prints FORMAT (apt-get(8), indextargets) for each source from which
+# this machine gets Debian packages of SUITE, including updates
 debian_indexes()
 {
     apt-get indextargets --format "\$(CODENAME) $2" 'Created-By: Packages' 'Origin: Debian' |
@@ -21,14 +21,14 @@ has_indexes()
     [ -n "$(debian_indexes "$1" x)" ]
 }
 
-# fetch_indexes SUITE: those of all that apt knows, of which some may fail
+# fetch_indexes SUITE: fetches the indexes of all of apt's sources; sources other than SUITE may fail
 fetch_indexes()
 {
     apt-get -q update
     has_indexes "$1"
 }
 
-# need_indexes SUITE: asks the package servers if nobody has yet
+# need_indexes SUITE: fetches the indexes unless apt has them
 need_indexes()
 {
     has_indexes "$1" || try_often fetch_indexes "$1" && return 0
@@ -36,16 +36,16 @@ need_indexes()
     return 1
 }
 
-# bootstrap TARGET ARGUMENT...: `mmdebstrap ARGUMENT...`, of which TARGET is one
+# bootstrap TARGET ARGUMENT...: runs `mmdebstrap ARGUMENT...`; TARGET is one of the arguments
 bootstrap()
 {
     rm -rf "$1"
     mmdebstrap "${@:2}" </dev/null
 }
 
-# make_once FOLDER WHAT SECONDS COMMAND [ARGUMENT...]: makes FOLDER unless it is there, by
-# `COMMAND ARGUMENT... WORK`, where WORK is a new folder that takes its place when that is
-# done; somebody else who makes it already, or its neighbor, is waited for
+# make_once FOLDER WHAT SECONDS COMMAND [ARGUMENT...]: makes FOLDER unless it exists. Runs `COMMAND
+# ARGUMENT... WORK`, and renames the new folder WORK to FOLDER afterwards. If another process is
+# making a folder beside FOLDER, waits for it.
 make_once()
 {
     local folder=$1 what=$2 seconds=$3 beside work lock started=$SECONDS

@@ -1,12 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-count-results.py BUILD TESTLOG - what a `meson test` came to
+count-results.py BUILD TESTLOG [RETRYLOG...] - counts the results of a `meson test`
+count-results.py --to-retry TESTLOG          - prints the names of the tests to run once more
 
-Reads meson's testlog.json. Prints, on stderr, each failed test with the end of
-its output and each skipped one with its reason, and on stdout one line
-"PASSED FAILED SKIPPED". A test is what meson calls one; parts of a passed test
-that were skipped are named but not counted.
+Reads meson's testlog.json. Prints each failed test with the end of its output, and each skipped
+test with its reason, on stderr. Prints one line "PASSED FAILED SKIPPED" on stdout. The numbers are of
+meson's tests: skipped parts of a passed test are named, but not counted.
+
+A RETRYLOG is the log of one failed test that was run once more, alone. The test then counts as
+passed only if the retry passes. A line "retried: NAME" on stderr names each retried test.
+
+Only tests of live suites are run once more, because a busy machine may be too slow for them.
+--to-retry prints the names of the live tests that failed, one in each line.
 """
 
 import json
@@ -15,10 +21,13 @@ import sys
 
 LINES_SHOWN = 60
 
+# Suites whose tests need guests that run, or packages from a server.
+LIVE_SUITES = {"live", "xen-lab", "kvm-lab", "packages"}
+
 PASSED = {"OK", "EXPECTEDFAIL"}
 SKIPPED = {"SKIP"}
 
-# Of a script that ends with 77, and of TAP.
+# The lines that give the reason of a skip, in scripts that exit with 77 and in TAP.
 SKIP_LINE = re.compile(r"^SKIP: (?P<reason>.+)$", re.M)
 TAP_PLAN = re.compile(r"^1\.\.0\b\s*#\s*SKIP\S*\s*(?P<reason>.*)$", re.M | re.I)
 TAP_PART = re.compile(
@@ -28,6 +37,42 @@ TAP_RESULT = re.compile(r"^\s*(not )?ok\b")
 PART_LINES_SHOWN = 20
 
 NO_REASON = "no reason given"
+
+
+def split_name(test):
+    """The suites and the name of a test, from "PROJECT:SUITE+SUITE / NAME"."""
+    where, _, name = test["name"].rpartition(" / ")
+    return set(where.partition(":")[2].split("+")), name
+
+
+def is_failed(test):
+    return test["result"] not in PASSED | SKIPPED
+
+
+def names_to_retry(tests):
+    """The names of failed tests of live suites."""
+    names = []
+    for test in tests:
+        suites, name = split_name(test)
+        if is_failed(test) and suites & LIVE_SUITES:
+            names.append(name)
+    return names
+
+
+def replace_retried(build, tests, retries, out):
+    """Returns @tests with the result of its retry in place of each failed test that was retried."""
+    again = {test["name"]: test for test in retries}
+    replaced = []
+    for test in tests:
+        if is_failed(test) and test["name"] in again:
+            report_failure(f"{build}: {test['name']}", test, out, "failed at first")
+            print(f"retried: {build}: {split_name(test)[1]}", file=out)
+            # A retry that was skipped does not show that the test passes.
+            test = again[test["name"]]
+            if test["result"] in SKIPPED:
+                test = {**test, "result": "ERROR"}
+        replaced.append(test)
+    return replaced
 
 
 def output_of(test):
@@ -52,7 +97,7 @@ def skipped_parts(output):
 
 
 def failed_parts(lines):
-    """Of TAP, the parts that failed, each with the end of what was said behind it."""
+    """The failed parts of a test that writes TAP, each with the end of its output."""
     part = None
     for line in [*lines, "ok"]:
         result = TAP_RESULT.match(line)
@@ -64,9 +109,9 @@ def failed_parts(lines):
             part.append(line)
 
 
-def report_failure(name, test, out):
+def report_failure(name, test, out, word="FAILED"):
     lines = output_of(test).rstrip().split("\n")
-    print(f"FAILED {name} ({test['result']}, {test['duration']:.1f} s)", file=out)
+    print(f"{word} {name} ({test['result']}, {test['duration']:.1f} s)", file=out)
     for part in failed_parts(lines):
         for line in part:
             print(f"    {line}", file=out)
@@ -77,7 +122,7 @@ def report_failure(name, test, out):
 
 
 def count(build, tests, out):
-    """How many @tests passed, failed, were skipped; says on @out what it should."""
+    """The numbers of passed, failed and skipped @tests; prints the report on @out."""
     passed = failed = skipped = 0
     for test in tests:
         name = f"{build}: {test['name']}"
@@ -94,24 +139,43 @@ def count(build, tests, out):
     return passed, failed, skipped
 
 
+def read_log(path):
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return [json.loads(line) for line in file if line.strip()]
+
+
+def count_log(build, path, retry_paths):
+    """The counts of a log and of the logs of retries; an unreadable log counts as one failure."""
+    try:
+        tests = read_log(path)
+    except (OSError, ValueError) as error:
+        print(f"FAILED {build}: cannot read what meson wrote: {error}", file=sys.stderr)
+        return 0, 1, 0
+    if not tests:
+        print(f"FAILED {build}: no test ran", file=sys.stderr)
+        return 0, 1, 0
+    retries = []
+    for retry_path in retry_paths:
+        try:
+            retries += read_log(retry_path)
+        except (OSError, ValueError) as error:
+            print(f"{build}: cannot read the log of a retry: {error}", file=sys.stderr)
+    return count(build, replace_retried(build, tests, retries, sys.stderr), sys.stderr)
+
+
 def main(arguments):
-    if len(arguments) != 3:
-        print("usage: count-results.py BUILD TESTLOG", file=sys.stderr)
-        return 2
     # Tests may print anything.
     sys.stderr.reconfigure(encoding="utf-8", errors="backslashreplace")
-    try:
-        with open(arguments[2], encoding="utf-8", errors="replace") as file:
-            tests = [json.loads(line) for line in file if line.strip()]
-    except (OSError, ValueError) as error:
-        print(f"FAILED {arguments[1]}: cannot read what meson wrote: {error}", file=sys.stderr)
-        print("0 1 0")
+    if len(arguments) == 3 and arguments[1] == "--to-retry":
+        try:
+            print("\n".join(names_to_retry(read_log(arguments[2]))))
+        except (OSError, ValueError):
+            pass  # the count says that there is no log
         return 0
-    if not tests:
-        print(f"FAILED {arguments[1]}: no test ran", file=sys.stderr)
-        print("0 1 0")
-        return 0
-    print(*count(arguments[1], tests, sys.stderr))
+    if len(arguments) < 3:
+        print(__doc__, file=sys.stderr)
+        return 2
+    print(*count_log(arguments[1], arguments[2], arguments[3:]))
     return 0
 
 

@@ -3,7 +3,7 @@
 
 #include <elfutils/libdwfl.h>
 
-/* of nobody; the library wants some */
+/* the library needs a process number; no process has to have it */
 enum { PID = 1, N_REGS = 17 };
 
 struct _DwflStack {
@@ -13,7 +13,7 @@ struct _DwflStack {
     unsigned n, max;
 };
 
-/* What is separate is looked for by nobody: the files must have what they need. */
+/* No separate debug files are searched for: the files must have all that is needed. */
 static int
 find_no_debug(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base, const char *file,
               const char *link, GElf_Word crc, char **found)

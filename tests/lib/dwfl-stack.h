@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * dwfl-stack.h - stacks as elfutils' libdwfl finds them, of the snapshots that we have
+ * dwfl-stack.h - unwinds snapshots with elfutils' libdwfl, to compare results and speed
  *
- * For comparisons, of answers and of speed. Only for x86-64.
+ * Only for x86-64.
  */
 #pragma once
 
@@ -14,17 +14,20 @@ DwflStack *dwfl_stack_new(void);
 void dwfl_stack_free(DwflStack *stack);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(DwflStack, dwfl_stack_free)
 
-/** dwfl_stack_add: @bias: what its code was moved by */
+/**
+ * dwfl_stack_add: adds an ELF file; @bias: distance from its link addresses to its addresses in
+ * memory
+ */
 void dwfl_stack_add(DwflStack *stack, const char *path, uint64_t bias);
 
-/** dwfl_stack_begin: behind the last one that was added */
+/** dwfl_stack_begin: call it after the last file was added */
 void dwfl_stack_begin(DwflStack *stack);
 
 /**
  * dwfl_stack_unwind:
- * @pcs: (out): program counters, innermost first, @max at most
+ * @pcs: (out): program counters, innermost first, at most @max
  *
- * Returns: how many
+ * Returns: number of program counters
  */
 unsigned
 dwfl_stack_unwind(DwflStack *stack, const UprofSnapshot *snapshot, uint64_t *pcs, unsigned max);

@@ -95,7 +95,7 @@ give_context(xen_domctl_t *domctl)
     return 0;
 }
 
-/* A vCPU with 64-bit code, in the mode of its context's control registers as they are now */
+/* Describes a vCPU that runs 64-bit code, with the control registers that its context has now. */
 static int
 give_hvm(xen_domctl_t *domctl)
 {
@@ -133,7 +133,7 @@ unpause_domain(void)
     return 0;
 }
 
-/* Returns: 0 or errno */
+/* Returns: 0 or an errno value */
 static int
 do_domctl(xen_domctl_t *domctl)
 {
@@ -145,7 +145,7 @@ do_domctl(xen_domctl_t *domctl)
     if (fake_xen.n_domctls == fake_xen.fail_at)
         return fake_xen.fail_errno;
     const bool is_there = fake_xen.is_there && domctl->domain == fake_xen.domid;
-    /* as Xen 4.17: of a domain that is not there the next one is told of */
+    /* like Xen 4.17: if the domain does not exist, getdomaininfo describes the next domain */
     if (!is_there &&
         (domctl->cmd != XEN_DOMCTL_getdomaininfo || domctl->domain > fake_xen.next_domid))
         return ESRCH;
@@ -171,7 +171,7 @@ do_domctl(xen_domctl_t *domctl)
     }
 }
 
-/* The caller's first vCPU; in which of its states it was does not matter. */
+/* Answers for the caller's first vCPU. Only the sum of its times matters. */
 static int
 give_runstate(const multicall_entry_t *entry)
 {
@@ -241,7 +241,7 @@ xenforeignmemory_close(xenforeignmemory_handle *handle)
     return 0;
 }
 
-/* A failed page cannot be touched, as with the library's. */
+/* As with the real library, a page that cannot be mapped cannot be accessed. */
 void *
 xenforeignmemory_map(xenforeignmemory_handle *handle, uint32_t domid, int prot, size_t n,
                      const xen_pfn_t *frames, int *errors)

@@ -2,9 +2,9 @@
 /*
  * fake-xen.h - a hypervisor with one domain, in place of Xen's libraries
  *
- * Answers what access `xen` asks of libxencall, libxenforeignmemory and
- * libxenstore, by the structures of Xen's own headers, and counts pauses as Xen
- * does. To be linked instead of the libraries.
+ * A test links this file instead of libxencall, libxenforeignmemory and libxenstore. The file
+ * answers the calls of access `xen` with the structures of Xen's own headers, and counts pauses
+ * as Xen does.
  */
 #pragma once
 
@@ -13,66 +13,52 @@
 #include <stdint.h>
 
 enum { FAKE_VCPUS_MAX = 4, FAKE_CONTEXT_BYTES = 5168, FAKE_PAGE_BYTES = 4096 };
-enum { FAKE_DOMCTL_NS = 1000 }; /* that one of a multicall takes by Xen's clock */
+enum { FAKE_DOMCTL_NS = 1000 }; /* time of one domctl in a multicall, by Xen's clock */
 
-/* In a context: ctrlreg[0] and [4] */
+/* Offsets in a context: ctrlreg[0] and [4] */
 enum { FAKE_CR0 = 4984, FAKE_CR4 = 5016 };
 
-/** FakeVcpu: @context_errno, @hvm_errno: what is answered in place of its context, and its modes */
+/** FakeVcpu: a vCPU of the domain; errno values are 0 if the call succeeds */
 typedef struct {
     bool online, blocked;
-    uint64_t time_ns;
-    int context_errno, hvm_errno;
-    uint8_t context[FAKE_CONTEXT_BYTES];
+    uint64_t time_ns;                    /* CPU time */
+    int context_errno;                   /* the answer in place of @context */
+    int hvm_errno;                       /* the answer in place of struct hvm_hw_cpu */
+    uint8_t context[FAKE_CONTEXT_BYTES]; /* struct vcpu_guest_context */
 } FakeVcpu;
 
-/**
- * FakeXen:
- * @open_errno: why the device cannot be opened; 0: it can
- * @version: of the interface
- * @refused: errno of every domctl; 0: none
- * @is_there: there is the domain @domid
- * @next_domid: while that is not there: the next one's number, which has its UUID; 0: none
- * @flags: XEN_DOMINF_* besides paused
- * @pauses: of the domain, by whomever
- * @fail_at: number of the domctl (from 1) that fails with @fail_errno; 0: none
- * @stop_at: number of the multicall's entry (from 0) that is not reached, for
- *   @stop_errno; -1: all are
- * @fault_at: number of the one that is done, but whose result cannot be written; -1: none
- * @clock_ns: by Xen's clock; @clock_errno: why it is not said; 0: it is
- * @n_calls, @n_domctls, @n_pauses, @n_unpauses: that were made; the last two: and succeeded
- * @n_mapped: pieces of memory that are mapped now; @n_maps: that were ever
- * @map_errno: why nothing can be mapped; @frame_errno: why no frame can; 0: they can
- * @ram, @ram_pages: from frame 0 on
- * @name: (nullable): in xenstore
- */
+/** FakeXen: the hypervisor and its domain; errno values are 0 if the call succeeds */
 typedef struct {
-    int open_errno;
-    uint32_t version;
-    int refused;
-    bool is_there;
+    int open_errno;   /* of opening the device */
+    uint32_t version; /* of the interface */
+    int refused;      /* errno of every domctl */
+    bool is_there;    /* the domain @domid exists */
     int domid;
-    int next_domid;
+    int next_domid; /* if @domid does not exist: the next domain, with the same UUID; 0: none */
     uint8_t uuid[16];
-    uint32_t flags;
-    unsigned pauses;
+    uint32_t flags;  /* XEN_DOMINF_*, without the flag of paused domains */
+    unsigned pauses; /* of the domain, by all callers */
     uint64_t tot_pages;
     unsigned address_bits;
     unsigned n_vcpus;
     FakeVcpu vcpus[FAKE_VCPUS_MAX];
-    unsigned fail_at;
-    int fail_errno;
-    int stop_at, stop_errno;
-    int fault_at;
-    uint64_t clock_ns;
-    int clock_errno;
-    unsigned n_calls, n_domctls, n_pauses, n_unpauses;
-    int n_mapped;
-    unsigned n_maps;
-    int map_errno, frame_errno;
-    uint8_t *ram;
-    size_t ram_pages;
-    const char *name;
+    unsigned fail_at;  /* number of the domctl, from 1, that fails; 0: none */
+    int fail_errno;    /* of the domctl @fail_at */
+    int stop_at;       /* the entry, from 0, before which a multicall stops; -1: none */
+    int stop_errno;    /* of the multicall that stops */
+    int fault_at;      /* the entry that is done, but whose result cannot be written; -1: none */
+    uint64_t clock_ns; /* Xen's clock */
+    int clock_errno;   /* of reading the clock */
+    unsigned n_calls;  /* hypercalls so far */
+    unsigned n_domctls;
+    unsigned n_pauses, n_unpauses; /* that succeeded */
+    int n_mapped;                  /* pieces of memory that are mapped now */
+    unsigned n_maps;               /* mappings so far */
+    int map_errno;                 /* of every mapping */
+    int frame_errno;               /* of every frame in a mapping */
+    uint8_t *ram;                  /* borrowed; memory of the domain, from frame 0 on */
+    size_t ram_pages;              /* in @ram */
+    const char *name;              /* (nullable): borrowed; the name in xenstore */
 } FakeXen;
 
 extern FakeXen fake_xen;

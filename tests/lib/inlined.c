@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * inlined.c - functions in functions, with labels at known lines; never run
+ * inlined.c - inlined functions with labels at known lines; the code never runs
  *
- * A label is a symbol, so that its address can be found.
+ * Each label is a symbol, so that tests can find its address.
  */
 #define INLINE static inline __attribute__((always_inline))
 #define HERE(label) __asm__ volatile(".globl " #label "\n" #label ": nop")

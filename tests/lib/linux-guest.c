@@ -9,7 +9,7 @@
 
 enum {
     PAGE = 4096,
-    RAM_BYTES = 512 * 1024, /* and what modules and CPUs take */
+    RAM_BYTES = 512 * 1024, /* without the memory of modules and CPUs */
     LARGE_BYTES = 2 * 1024 * 1024,
     N_FUNCTIONS = 1000,
     LEAF_AREAS = 3,
@@ -20,7 +20,7 @@ enum {
 #define PRESENT UINT64_C(0x1)
 #define FRAME UINT64_C(0x000ffffffffff000)
 
-/* A program, its library, of which the process has not touched the head, code of no file */
+/* A program, its library (the process has not touched its first page), and code without a file */
 static const LinuxArea usual_areas[] = {
     { LINUX_PROGRAM, LINUX_PROGRAM + 0x1000, 0, 1, false },
     { LINUX_PROGRAM + 0x1000, LINUX_PROGRAM + 0x4000, 1, 1, true },
@@ -73,7 +73,7 @@ linux_guest_put_text(LinuxGuest *guest, uint64_t gpa, const char *text)
     memory_guest_put(guest->memory, gpa, text, strlen(text) + 1);
 }
 
-/* A pointer, as the kernel has them, to what lies at @target */
+/* Writes a pointer, as the kernel has them, to guest-physical @target. */
 static void
 put_pointer(LinuxGuest *guest, uint64_t gpa, uint64_t target)
 {
@@ -82,7 +82,7 @@ put_pointer(LinuxGuest *guest, uint64_t gpa, uint64_t target)
 
 /* ---- Page tables ---- */
 
-/* Returns: where the entry of @gva stands at @level, 1 being the lowest */
+/* Returns: guest-physical address of the entry of @gva at @level; 1 is the lowest level */
 static uint64_t
 find_entry(LinuxGuest *guest, uint64_t root, uint64_t gva, unsigned level)
 {
@@ -126,7 +126,7 @@ map_kernel(LinuxGuest *guest)
                                                     : LINUX_NO_CODE | LINUX_WRITABLE;
         linux_guest_map(guest, guest->root, LINUX_IMAGE + offset, linux_guest_image(offset), kind);
     }
-    /* Xen has no large pages for such guests */
+    /* a paravirtual guest has no large pages */
     const uint64_t step = guest->plan.is_xen ? PAGE : LARGE_BYTES;
     const uint64_t bits = LINUX_NO_CODE | LINUX_WRITABLE | (guest->plan.is_xen ? 0 : LINUX_LARGE);
     for (uint64_t gpa = 0; gpa < guest->memory->ram_len; gpa += step)
@@ -138,8 +138,8 @@ map_kernel(LinuxGuest *guest)
 }
 
 /*
- * With the kernel's half; with isolation the tables behind them have hardly any of it, and
- * on Xen none.
+ * The process's page tables map the kernel, too. The next page has its tables of user mode: with
+ * isolation they map a small part of the kernel, and on Xen nothing of the kernel.
  */
 static void
 make_process_root(LinuxGuest *guest)
@@ -290,7 +290,7 @@ put_image(LinuxGuest *guest)
         { LINUX_IMAGE + 0x80, 0, 0, 0xb05 },
         { LINUX_IMAGE + 0x1000, 0, 0, 0 },
     };
-    /* of 6.4: see parse/orc.c */
+    /* of 6.4: see parse/orc-table.c */
     static const uint8_t header[UPROF_ORC_HEADER_BYTES] = { 0xfe, 0x5d, 0x32, 0xbf, 0x58,
                                                             0x1b, 0xd6, 0x3b, 0x2c, 0xa9,
                                                             0xa5, 0xc6, 0x5b, 0xa5, 0xa6,
@@ -316,8 +316,8 @@ put_image(LinuxGuest *guest)
 /* ---- Modules ---- */
 
 /*
- * Its structure, its symbols, their names and its rules in one page, which is mapped behind
- * its code as well: rules lie near that.
+ * One page has the structure of the module, its symbols, their names and its unwind rules. The
+ * page is also mapped behind the module's code, because rules must lie near the code.
  */
 static uint64_t
 make_module(LinuxGuest *guest, unsigned i)
@@ -414,7 +414,7 @@ make_entry(LinuxGuest *guest, uint64_t parent, const char *name)
     return entry;
 }
 
-/* Its first page is where the kernel keeps what it has read of it. */
+/* The first page of the file is in the kernel's page cache. */
 static void
 make_file(LinuxGuest *guest, unsigned i, uint64_t folder)
 {
@@ -468,7 +468,7 @@ linux_guest_entry(uint64_t gpa, unsigned type, bool is_root)
     return (LINUX_DIRECT + gpa) | type << 3 | (is_root ? 2 : 4);
 }
 
-/* Of a range of areas, with gaps before them. Returns: the leaf */
+/* Makes a leaf for a range of areas and the gaps before them. Returns: the leaf */
 static uint64_t
 make_leaf(LinuxGuest *guest, unsigned from, unsigned end)
 {
@@ -485,7 +485,10 @@ make_leaf(LinuxGuest *guest, unsigned from, unsigned end)
     return node;
 }
 
-/* A root with gaps, with a leaf and a node of all other leaves; of few areas a leaf alone. */
+/*
+ * Makes a root that lists gaps, with one leaf, and one node with all other leaves. A few areas need
+ * only one leaf.
+ */
 static uint64_t
 make_maple(LinuxGuest *guest)
 {
@@ -517,7 +520,7 @@ make_maple(LinuxGuest *guest)
     return linux_guest_entry(nodes[0], 3, true);
 }
 
-/* A chain to both sides of the middle. Returns: its node */
+/* Makes a tree with one chain on each side of the middle. Returns: the root's node */
 static uint64_t
 make_red_black(LinuxGuest *guest)
 {
@@ -676,7 +679,7 @@ linux_view_free(LinuxView *view)
     g_free(view);
 }
 
-/* As the sampler would, of what is mapped all in one piece. */
+/* Copies a window as the sampler does, from the direct map. */
 static bool
 put_window(LinuxView *view, uint64_t gva, size_t len)
 {
@@ -730,7 +733,7 @@ linux_view_take(LinuxView *view)
     const gint before = tally->spans;
 
     uprof_mem_begin_sample(view->mem, snapshot->time_ns, snapshot->reset);
-    uprof_linux_look(view->kernel, view->mem, snapshot);
+    uprof_linux_update(view->kernel, view->mem, snapshot);
     uprof_space_begin(view->space, view->mem, snapshot);
     return (unsigned)(tally->spans - before);
 }
@@ -746,7 +749,7 @@ linux_view_sample(LinuxView *view, unsigned vcpu)
 const char *
 linux_view_name(LinuxView *view, uint64_t pc)
 {
-    const uint64_t place = uprof_space_place(view->space, pc);
+    const uint64_t place = uprof_space_symbol_address(view->space, pc);
 
     return uprof_name_text(uprof_sym_find(view->sym, place, false).name);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * linux-guest.h - a guest of a few hundred KiB that looks as if it ran Linux on x86_64
+ * linux-guest.h - a guest of a few hundred KiB that looks like Linux on x86_64
  *
- * Its kernel has the tables and the structures that the program looks for, and nothing
- * else; where their members are only its own types say. Tests alter it by its words.
+ * Its kernel has the tables and the structures that virt-uprof reads, and nothing else. Only its
+ * own type information has the offsets of members. Tests change single words of its memory.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 #include "uprof/space.h"
 
 #define LINUX_IMAGE KALLSYMS_BASE
-#define LINUX_DIRECT UINT64_C(0xffff888000000000) /* where all memory is mapped */
+#define LINUX_DIRECT UINT64_C(0xffff888000000000) /* direct map of all memory */
 #define LINUX_PAGES UINT64_C(0xffffea0000000000)
 #define LINUX_IDT UINT64_C(0xfffffe0000000000)
 #define LINUX_MODULES UINT64_C(0xffffffffc0000000)
@@ -24,9 +24,9 @@
 /* Offsets in the image. */
 enum {
     LINUX_TEXT = 0,
-    LINUX_ENTRY = 0x800, /* code by which the kernel is entered */
+    LINUX_ENTRY = 0x800, /* code that enters the kernel */
     LINUX_ENTRY_END = 0xa00,
-    LINUX_PART = 0xb04, /* where one part of the code ends, and another begins */
+    LINUX_PART = 0xb04, /* end of one section of code, and start of the next */
     LINUX_TABLES = 0x1000,
     LINUX_BANNER = 0xa000,
     LINUX_BTF = 0xb000,
@@ -38,7 +38,7 @@ enum {
     LINUX_ALL_MEMORY = LINUX_DATA + 0x800,
     LINUX_ALL_PAGES = LINUX_DATA + 0x808,
     LINUX_MODULE_LIST = LINUX_DATA + 0x810,
-    LINUX_ROOT = 0x10000, /* page tables; behind them those of a process, with isolation */
+    LINUX_ROOT = 0x10000, /* page tables */
     LINUX_IMAGE_BYTES = 0x12000,
     LINUX_IMAGE_GPA = 0x10000,
 };
@@ -50,7 +50,7 @@ enum {
     TASK_TGID = 0x2c,
     TASK_COMM = 0x40,
     TASK_BYTES = 0x80,
-    MM_TREE = 0x40, /* the tree, whose root is behind a lock */
+    MM_TREE = 0x40, /* the tree; its root is behind a lock */
     MM_ROOT = MM_TREE + 8,
     MM_PGD = 0x60,
     MM_BYTES = 0x80,
@@ -70,7 +70,7 @@ enum {
     MAPLE_N_GAP_SLOTS = 10,
     FILE_MAPPING = 0x18,
     FILE_PATH = 0x40,
-    FILE_MOUNT = FILE_PATH, /* of a mount, the part below */
+    FILE_MOUNT = FILE_PATH, /* pointer to MOUNT_PART of a mount */
     FILE_ENTRY = FILE_PATH + 8,
     MOUNT_PARENT = 0x10,
     MOUNT_POINT = 0x18,
@@ -79,7 +79,7 @@ enum {
     MOUNT_BYTES = 0x40,
     ENTRY_PARENT = 0x18,
     ENTRY_NAME = 0x28,
-    ENTRY_CHARS = 0x38, /* the name itself, as Linux keeps short ones */
+    ENTRY_CHARS = 0x38, /* the name itself, if it is short */
     MAPPING_HEAD = 0x18,
     NODE_SLOTS = 0x28,
     PAGE_STRUCT_BYTES = 64,
@@ -98,7 +98,7 @@ enum {
     TABLE_SYMBOLS = 0, /* mod_kallsyms */
     TABLE_N = 8,
     TABLE_NAMES = 16,
-    CPU_CURRENT = 0x100, /* in a CPU's area */
+    CPU_CURRENT = 0x100, /* in the area of a CPU */
     CPU_IRQ = 0x110,
 };
 
@@ -108,120 +108,101 @@ enum {
 #define LINUX_LARGE UINT64_C(0x80)
 #define LINUX_NO_CODE (UINT64_C(1) << 63)
 
-/** LinuxArea: @page: in its file, in pages; @file: its number, from 1; 0: none */
+/** LinuxArea: a mapping of the process */
 typedef struct {
-    uint64_t start, end;
-    uint64_t page;
-    unsigned file;
+    uint64_t start, end; /* guest-virtual addresses */
+    uint64_t page;       /* offset in the file, in pages */
+    unsigned file;       /* number of the file, from 1; 0: no file */
     bool is_code;
 } LinuxArea;
 
 enum { LINUX_AREAS_MAX = 32, LINUX_FILES = 2, LINUX_CPUS_MAX = 128 };
 
-/**
- * LinuxPlan: zeros are a kernel of 6.4 with a maple tree
- * @n_vcpus: 0 is 1
- * @release: (nullable)
- * @is_red_black: areas as before 6.1
- * @is_old_module: modules as before 6.4
- * @has_hot: who runs is in pcpu_hot, as from 6.2 to 6.14
- * @has_irq_end: what points to the last word of the interrupt stack points behind it, as up
- *   to 5.10
- * @has_isolation: a process's own tables map hardly any of the kernel
- * @is_xen: Xen's hypervisor runs it, paravirtualized
- * @no_symbols, @no_types, @no_rules: it was built without
- * @no_module_rules: its types know of no unwind tables of modules
- * @no_cpus: nothing says where CPUs have their own variables
- * @name_at: where a task's name is, as its types say; 0: where it is
- * @n_modules: each has a page of its own
- * @more_bytes: of memory, for tests
- * @areas: (nullable): sorted, @n_areas of them
- */
+/** LinuxPlan: the guest to make; all zeros make Linux 6.4 with a maple tree */
 typedef struct {
-    unsigned n_vcpus;
-    const char *release;
-    bool is_red_black, is_old_module;
-    bool has_hot;
-    bool has_irq_end;
-    bool has_isolation;
-    bool is_xen;
-    bool no_symbols, no_types, no_rules, no_module_rules;
-    bool no_cpus;
-    uint32_t name_at;
-    unsigned n_modules;
-    size_t more_bytes;
-    const LinuxArea *areas;
-    unsigned n_areas;
+    unsigned n_vcpus;     /* 0 means 1 */
+    const char *release;  /* (nullable): borrowed */
+    bool is_red_black;    /* areas are in a red-black tree, as before 6.1 */
+    bool is_old_module;   /* struct module as before 6.4 */
+    bool has_hot;         /* pcpu_hot has the running task, as from 6.2 to 6.14 */
+    bool has_irq_end;     /* the pointer to the interrupt stack points to its end, as up to 5.10 */
+    bool has_isolation;   /* the page tables of user mode map only a small part of the kernel */
+    bool is_xen;          /* a paravirtual guest of Xen */
+    bool no_symbols;      /* the kernel is built without symbols */
+    bool no_types;        /* the kernel is built without BTF */
+    bool no_rules;        /* the kernel is built without unwind tables */
+    bool no_module_rules; /* BTF lacks the members for unwind tables of modules */
+    bool no_cpus;         /* the kernel lacks the symbol for the areas of CPUs */
+    uint32_t name_at;     /* wrong offset of a task's name in BTF; 0: the right one */
+    unsigned n_modules;   /* each module has one page */
+    size_t more_bytes;    /* additional memory */
+    const LinuxArea *areas; /* (nullable): borrowed; sorted; NULL: a program and a library */
+    unsigned n_areas;       /* in @areas */
 } LinuxPlan;
 
-/**
- * LinuxGuest: where things are, by guest-physical addresses
- * @free: memory from here on is
- * @root: page tables that map the kernel alone; @process_root: of the process
- * @cpu_areas: per CPU
- * @task, @mm: of the process, which runs on all CPUs
- * @areas: each in its place; @nodes: of the maple tree: the root, with gaps; one that
- *   has leaves; leaves
- * @files, @heads: files, in "/lib", and their first pages
- * @mount: of the file system that they are in, which is mounted nowhere else
- * @modules: of the first ones
- */
+/** LinuxGuest: the guest, and the guest-physical addresses of its parts */
 typedef struct {
     LinuxPlan plan;
-    MemoryGuest *memory;
-    uint64_t free;
-    uint64_t root, process_root;
-    uint64_t cpu_areas[LINUX_CPUS_MAX];
-    uint64_t task, mm;
-    uint64_t areas[LINUX_AREAS_MAX];
-    uint64_t nodes[LINUX_AREAS_MAX];
-    unsigned n_nodes;
-    uint64_t files[LINUX_FILES], heads[LINUX_FILES];
-    uint64_t mount;
-    uint64_t modules[16];
+    MemoryGuest *memory;   /* owned */
+    uint64_t free;         /* memory from here on is free */
+    uint64_t root;         /* page tables that map only the kernel */
+    uint64_t process_root; /* page tables of the process; with isolation, its tables of user mode
+                            * are in the next page */
+    uint64_t cpu_areas[LINUX_CPUS_MAX]; /* by CPU */
+    uint64_t task, mm;                  /* of the process, which runs on all CPUs */
+    uint64_t areas[LINUX_AREAS_MAX];    /* in the order of the plan */
+    uint64_t nodes[LINUX_AREAS_MAX];    /* maple tree: the root, a node with leaves, leaves */
+    unsigned n_nodes;                   /* in @nodes */
+    uint64_t files[LINUX_FILES];        /* files in "/lib" */
+    uint64_t heads[LINUX_FILES];        /* their first pages */
+    uint64_t mount;                     /* of the only mounted file system, which has the files */
+    uint64_t modules[16];               /* the first modules */
 } LinuxGuest;
 
-/** linux_guest_new: all vCPUs run the process's code */
+/** linux_guest_new: makes a guest in which all vCPUs run the code of the process */
 LinuxGuest *linux_guest_new(const LinuxPlan *plan);
 void linux_guest_free(LinuxGuest *guest);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LinuxGuest, linux_guest_free)
 
-/** linux_guest_alloc: Returns: guest-physical address of @len bytes, zero, aligned to @align */
+/** linux_guest_alloc: Returns: guest-physical address of @len zero bytes, aligned to @align */
 uint64_t linux_guest_alloc(LinuxGuest *guest, size_t len, size_t align);
 
 /** linux_guest_image: Returns: guest-physical address of an offset in the image */
 uint64_t linux_guest_image(uint64_t offset);
 
-/** linux_guest_put: a word at guest-physical @gpa; linux_guest_get: Returns: that there is */
+/** linux_guest_put, linux_guest_get: write and read the word at guest-physical @gpa */
 void linux_guest_put(LinuxGuest *guest, uint64_t gpa, uint64_t word);
 uint64_t linux_guest_get(const LinuxGuest *guest, uint64_t gpa);
 
-/** linux_guest_put_text: @text with its NUL */
+/** linux_guest_put_text: writes @text with its NUL */
 void linux_guest_put_text(LinuxGuest *guest, uint64_t gpa, const char *text);
 
 /**
- * linux_guest_map: one page
- * @root: of page tables
- * @bits: of its entry, besides that it is present
+ * linux_guest_map: maps one page
+ * @root: of the page tables to change
+ * @bits: of the entry, without the present bit
  */
 void linux_guest_map(LinuxGuest *guest, uint64_t root, uint64_t gva, uint64_t gpa, uint64_t bits);
 
-/** linux_guest_unmap: of the image, the page at @offset */
+/** linux_guest_unmap: unmaps the page at @offset in the image */
 void linux_guest_unmap(LinuxGuest *guest, uint64_t offset);
 
-/** linux_guest_add_task: Returns: guest-physical address of a task of its own memory @mm, or none */
+/** linux_guest_add_task: Returns: guest-physical address of a new task; @mm: 0: none */
 uint64_t linux_guest_add_task(LinuxGuest *guest, const char *name, unsigned pid, uint64_t mm);
 
-/** linux_guest_add_mm: Returns: of one with the areas, and the page tables, of the first process */
+/**
+ * linux_guest_add_mm: Returns: guest-physical address of a new mm, which has the areas and page
+ * tables of the first process
+ */
 uint64_t linux_guest_add_mm(LinuxGuest *guest);
 
-/** linux_guest_run: @vcpu runs @task from now on; in the kernel, if it @is_kernel */
+/** linux_guest_run: @vcpu runs @task from now on; @is_kernel: in kernel mode */
 void linux_guest_run(LinuxGuest *guest, unsigned vcpu, uint64_t task, bool is_kernel);
 
-/** linux_guest_entry: Returns: pointer to a maple tree's node at @gpa, as trees have them */
+/** linux_guest_entry: Returns: pointer to the maple tree node at @gpa, encoded as in a tree */
 uint64_t linux_guest_entry(uint64_t gpa, unsigned type, bool is_root);
 
-/** LinuxView: what the program has come to know of a guest */
+/** LinuxView: what virt-uprof knows of a guest; all members are owned unless they say "borrowed" */
 typedef struct {
     LinuxGuest *guest; /* borrowed */
     UprofNames *names;
@@ -234,23 +215,25 @@ typedef struct {
     uint32_t reset;
 } LinuxView;
 
-/** linux_view_new: @guest: borrowed, outlives what is returned */
+/** linux_view_new: @guest: borrowed; must outlive the result */
 LinuxView *linux_view_new(LinuxGuest *guest);
 void linux_view_free(LinuxView *view);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(LinuxView, linux_view_free)
 
 /**
- * linux_view_sample: one snapshot of @vcpu, with who runs if that is known, and looks at it
+ * linux_view_sample: takes a snapshot of @vcpu and analyzes it
  *
- * At the view's time and reset. Returns: how many spans of memory were read for it
+ * The snapshot has the running task, if its address is known, and the view's time and reset.
+ *
+ * Returns: number of spans of memory that were read for the analysis
  */
 unsigned linux_view_sample(LinuxView *view, unsigned vcpu);
 
-/** linux_view_begin: the snapshot alone, of @vcpu's registers */
+/** linux_view_begin: makes a snapshot that has only the registers of @vcpu */
 void linux_view_begin(LinuxView *view, unsigned vcpu);
 
-/** linux_view_take: looks at the snapshot. Returns: as linux_view_sample() */
+/** linux_view_take: analyzes the snapshot. Returns: as linux_view_sample() */
 unsigned linux_view_take(LinuxView *view);
 
-/** linux_view_name: Returns: what the frame at @pc of the last snapshot is called */
+/** linux_view_name: Returns: the name of a frame at @pc in the last snapshot */
 const char *linux_view_name(LinuxView *view, uint64_t pc);

@@ -23,7 +23,7 @@ fail(GError **error, const char *what)
 {
     const bool in_hold = memory_guest_in_hold;
 
-    /* what fails unexpectedly may allocate its error: the hold ends with it */
+    /* an unexpected failure ends the hold, so it may allocate its error */
     memory_guest_in_hold = false;
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "scripted failure of %s", what);
     memory_guest_in_hold = in_hold;
@@ -37,7 +37,7 @@ answer(MemoryGuest *guest, MemoryCall call, GError **error)
         [MEMORY_VET] = "vet",         [MEMORY_HOLD] = "hold",
         [MEMORY_RELEASE] = "release", [MEMORY_READ_REGS] = "read_regs",
         [MEMORY_READ] = "read",       [MEMORY_RESCUE] = "rescue",
-        [MEMORY_TEND] = "tend",       [MEMORY_SETTLE] = "settle",
+        [MEMORY_POLL] = "poll",       [MEMORY_RELEASE_LATE] = "release_late",
     };
     const gint n = g_atomic_int_add(&guest->tally->calls[call], 1) + 1;
 
@@ -125,7 +125,7 @@ memory_hold(UprofGuest *base, unsigned vcpu, GError **error)
     return UPROF_OK;
 }
 
-/* What is let go or looked at is what was held. */
+/* Asserts that the vCPU which is released or read is held. */
 static void
 check_held(const MemoryGuest *guest, unsigned vcpu)
 {
@@ -190,27 +190,27 @@ memory_read(UprofGuest *base, UprofLane lane, UprofSpan *spans, unsigned n)
         if (!spans[i].missing)
             memcpy(spans[i].into, guest->ram + (spans[i].gpa - guest->ram_gpa), spans[i].len);
         else
-            memset(spans[i].into, 0xa5, spans[i].len); /* undefined: nobody may look at it */
+            memset(spans[i].into, 0xa5, spans[i].len); /* undefined: callers must not use it */
     }
 }
 
 static void
-memory_tend(UprofGuest *base)
+memory_poll(UprofGuest *base)
 {
-    answer(as_memory(base), MEMORY_TEND, NULL);
+    answer(as_memory(base), MEMORY_POLL, NULL);
 }
 
-/* Lets go what was left, unless a rule says that it has not stopped yet. */
+/* Releases the late vCPUs, unless a rule says that one has not stopped yet. */
 static void
-memory_settle(UprofGuest *base)
+memory_release_late(UprofGuest *base)
 {
     g_assert_false(memory_guest_in_hold);
-    if (answer(as_memory(base), MEMORY_SETTLE, NULL) == UPROF_OK)
-        g_atomic_int_set(&base->unsettled, 0);
+    if (answer(as_memory(base), MEMORY_RELEASE_LATE, NULL) == UPROF_OK)
+        g_atomic_int_set(&base->has_late_stops, 0);
 }
 
 static uint64_t
-memory_take_lost(UprofGuest *base, unsigned vcpu)
+memory_take_lost_ns(UprofGuest *base, unsigned vcpu)
 {
     MemoryGuest *guest = as_memory(base);
     const uint64_t lost_ns = guest->lost_ns[vcpu];
@@ -241,16 +241,16 @@ const UprofGuestOps memory_guest_ops = {
     .release = memory_release,
     .read_regs = memory_read_regs,
     .read = memory_read,
-    .tend = memory_tend,
-    .settle = memory_settle,
-    .take_lost = memory_take_lost,
+    .poll = memory_poll,
+    .release_late = memory_release_late,
+    .take_lost_ns = memory_take_lost_ns,
     .rescue = memory_rescue,
 };
 
 void
 memory_guest_plan(const MemoryPlan *plan)
 {
-    /* never unmapped: guests that are still open, here or in a guardian, may have the last one */
+    /* never unmapped: guests that are still open, here or in a guardian, may use the last tally */
     tally = mmap(NULL, sizeof(*tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     g_assert(tally != MAP_FAILED);
     memory_guest_in_hold = false;

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * mute-libvirt.c - to be preloaded: libvirt does not say what one domain is
+ * mute-libvirt.c - a library to preload: libvirt's calls for one domain fail
  *
- * UPROF_TEST_MUTE: the domain's name. UPROF_TEST_MUTE_HOW: "state" or "xml", what is refused;
- * "gone": all, as of a domain that has ended; "lost": all, as of a daemon that has; "job":
- * nothing, but it is at work on the domain.
+ * UPROF_TEST_MUTE: the name of the domain
+ * UPROF_TEST_MUTE_HOW: which calls fail, and how:
+ *     state  the state of the domain is refused
+ *     xml    the XML of the domain is refused
+ *     gone   both are refused, as if the domain had ended
+ *     lost   both are refused, as if the daemon had ended
+ *     job    no call fails, but the domain has a job
  */
 #include <dlfcn.h>
 #include <libvirt/libvirt.h>
@@ -13,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether the last error is ours. */
+/* This library has made the last error. */
 static bool is_refused;
 
 static bool

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * no-interrupt.c - to be preloaded: after a while threads that are traced are
- * not interrupted any more, as if they were in an uninterruptible sleep
+ * no-interrupt.c - a library to preload: PTRACE_INTERRUPT has no effect on traced threads, as if
+ * the threads were in uninterruptible sleep
  *
- * UPROF_TEST_INTERRUPTS: how many PTRACE_INTERRUPT come through before (0).
- * UPROF_TEST_LOST: how many do not before that (0).
- * UPROF_TEST_HIDDEN: of so many (0) that come through each second one's stop is not seen in time:
- *   only who looks without waiting sees it.
+ * Each variable is a number of PTRACE_INTERRUPT requests; the default is 0.
+ *     UPROF_TEST_LOST        first, this many requests have no effect
+ *     UPROF_TEST_INTERRUPTS  then, this many requests reach the kernel; all later ones do not
+ *     UPROF_TEST_HIDDEN      among the first this many requests that reach the kernel, every second
+ *                            stop is hidden from a waitpid() that waits; waitpid() with WNOHANG
+ *                            reports it
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-pictures.py - flame graphs as files: whether they are XML, and what their tables say
+pictures.py - checks that flame graphs are XML, and reads their tables
 """
 
 import subprocess
@@ -11,7 +11,7 @@ TABLES = "{https://virt-uprof.org/xmlns/flamegraph/1.0}"
 
 
 def lint(folder):
-    """What xmllint says of each picture below a folder; that there is none is a fault."""
+    """Returns the errors of xmllint for all pictures below a folder. No picture is an error."""
     paths = sorted(str(path) for path in folder.rglob("*.svg"))
     if not paths:
         return ["no picture in %s" % folder]
@@ -26,9 +26,9 @@ def lint(folder):
 
 def read_table(data):
     """
-    The frames that the script draws: faults, and (names below the root, weight) per stack
+    Reads the table of frames: returns faults, and (names below the root, weight) of each stack
 
-    Only of pictures of one profile, and whole ones: no frame too narrow to be kept.
+    Works for pictures of one profile in which the table has all frames.
     """
     root = xml.etree.ElementTree.fromstring(data)
     faults = []

@@ -9,12 +9,12 @@
 /**
  * private_run_enter:
  *
- * As root, gives this process an empty /run of its own; else an empty
- * XDG_RUNTIME_DIR. Before the first thread and the first use of the folder.
+ * Gives this process an empty /run of its own if it runs as root, else an empty
+ * XDG_RUNTIME_DIR. Call it before the first thread and the first use of the folder.
  *
- * Returns: false if this host does not let it
+ * Returns: false if the host does not permit this
  */
 bool private_run_enter(void);
 
-/** private_run_leave: removes what private_run_enter() has made */
+/** private_run_leave: removes the files of private_run_enter() */
 void private_run_leave(void);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A store of made-up domains that slices come to late, and that `prune` is killed over: whether every file
-of it is whole, and nothing is lost or counts twice.
+"""A store of made-up domains that gets late slices, and whose `prune` is killed. The checks find damaged
+files, lost samples, and samples that count twice.
 """
 
 import gzip
@@ -26,7 +26,7 @@ def state_of(path):
 
 
 def check_files(store, seen=None):
-    """Every file with a commit mark is whole, whatever else is there. @seen: as they were; these are left out"""
+    """Checks that every file with a commit mark is complete. @seen: states of files that need no second check"""
     seen = set() if seen is None else seen
     for sidecar in store.glob("data/*/*.meta.json"):
         profile = sidecar.with_name(sidecar.name.replace(".meta.json", ".folded.gz"))
@@ -39,7 +39,7 @@ def check_files(store, seen=None):
         text = gzip.decompress(packed).decode()
         total = sum(int(line.rsplit(" ", 1)[1]) for line in text.splitlines())
         if "slices" not in facts:
-            # of a real run one may stand for several ticks: its rate was lowered
+            # a sample of a real run may stand for several ticks, if the rate was lowered
             is_real = not sidecar.name.startswith("web-")
             assert total == facts["samples"]["running"] or (is_real and total > facts["samples"]["running"]), sidecar
             continue
@@ -62,15 +62,15 @@ def count(program, store, uuid):
 
 
 class Rounds:
-    """A store that slices come to, and that is pruned."""
+    """A store that gets slices, and that `prune` tidies."""
 
     def __init__(self, program, folder, rng, configuration=""):
-        """@configuration: elements, besides that of the store"""
+        """@configuration: more elements of the configuration file"""
         self.program, self.rng = program, rng
         self.path = pathlib.Path(folder, "store")
         self.path.mkdir(mode=0o750, exist_ok=True)
         self.config = pathlib.Path(folder, "config.xml")
-        # old slices go while others come
+        # with 3 days, `prune` deletes slices while new ones are added
         self.config.write_text(f'<virt-uprof>{configuration}<store directory="{self.path}" sliceDays="3" '
                                'mergedDays="30" minFreeMegabytes="0"/></virt-uprof>\n')
         self.config.chmod(0o644)
@@ -95,7 +95,7 @@ class Rounds:
                                 stderr=subprocess.PIPE)
 
     def prune(self, seconds=None, may_be_full=False):
-        """Returns whether it was killed."""
+        """Kills `prune` after @seconds. Returns true if it had not ended."""
         process = self.start("prune")
         try:
             _, err = process.communicate(timeout=seconds)
@@ -107,7 +107,7 @@ class Rounds:
         return False
 
     def check_prune(self, code, said, may_be_full):
-        """One that has come to its end."""
+        """Checks the result of a `prune` that has ended by itself."""
         if may_be_full and code == 1:
             lines = said.splitlines()
             assert lines and all("No space left on device" in line for line in lines), said
@@ -116,7 +116,7 @@ class Rounds:
             assert code == 0 and said == "", (code, said)
 
     def prune_and_kill(self, may_be_full=False):
-        """After a time within that of whole ones. Returns whether it was killed."""
+        """Kills `prune` at a random time of its usual length. Returns true if it had not ended."""
         started = time.monotonic()
         if self.prune(self.rng.uniform(0, self.longest), may_be_full):
             self.longest *= 1.05
@@ -137,13 +137,13 @@ class Rounds:
         self.longest = time.monotonic() - started
 
     def end(self):
-        """All that was begun is ended, and nothing is left of it."""
+        """Checks that a last `prune` completes interrupted work and leaves no temporary files."""
         assert not self.prune()
         check_files(self.path)
         self.count_all("at the end")
         left = [path.name for path in self.path.rglob("*") if path.name.endswith(".pending")]
         assert not left, left
-        # what was left of writing has no name of ours, and goes when it is a day old
+        # `prune` removes temporary files when they are a day old
         for path in self.path.rglob(".virt-uprof-*.tmp"):
             os.utime(path, (1, 1))
         assert not self.prune()
@@ -153,7 +153,7 @@ class Rounds:
 
 
 def fill_disk(path, spare):
-    """A file that leaves so many bytes free."""
+    """Fills the disk with a file, except for @spare bytes."""
     with path.open("wb", buffering=0) as file:
         try:
             while True:

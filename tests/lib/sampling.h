@@ -2,8 +2,7 @@
 /*
  * sampling.h - runs a sampler over a guest that is an array of bytes, for tests
  *
- * However a run goes: what was held was released, and nothing was allocated
- * meanwhile. That is asserted when the fixture is cleared.
+ * sampling_clear() asserts that each hold was released, and that nothing was allocated in a hold.
  */
 #pragma once
 
@@ -20,59 +19,57 @@ enum {
     SAMPLING_SLOTS = 128,
 };
 
-/**
- * Sampling: the guest and the plan that a test changes before it runs
- * @n_slots: of the ring
- * @nobody_drains: until the end
- * @guest: of which each vCPU has a stack, 0x100 above that of the one before
- */
+/** Sampling: a guest and settings; a test may change them before it runs the sampler */
 typedef struct {
-    MemoryGuest *guest;
-    UprofSamplerPlan plan;
-    UprofWindowSize sizes[SAMPLING_VCPUS_MAX];
-    bool wanted[SAMPLING_VCPUS_MAX];
-    size_t n_slots;
-    bool nobody_drains;
+    MemoryGuest *guest; /* owned; the stack of each vCPU is 0x100 bytes above the previous one */
+    UprofSamplerSettings settings;
+    UprofWindowSize sizes[SAMPLING_VCPUS_MAX]; /* for @settings */
+    bool wanted[SAMPLING_VCPUS_MAX];           /* for @settings */
+    size_t n_slots;                            /* of the ring */
+    bool nobody_drains;                        /* the ring is drained only at the end */
 } Sampling;
 
-/** sampling_init: with a trial before the run, unless a test sets the guest's probe_ns */
+/** sampling_init: the sampler makes trial holds, unless a test sets @probe_ns of the guest */
 void sampling_init(Sampling *sampling, unsigned n_vcpus, UprofGrain grain);
 void sampling_clear(Sampling *sampling);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Sampling, sampling_clear)
 
-/** SamplingResult: what came out of a run; @snapshots without their windows' bytes */
+/** SamplingResult: the result of a run */
 typedef struct {
     UprofSamplerCounts counts;
-    GPtrArray *snapshots;
-    GError *error;
+    GPtrArray *snapshots; /* owned; of UprofSnapshot, without @bytes */
+    GError *error;        /* (nullable): owned */
 } SamplingResult;
 
 void sampling_result_clear(SamplingResult *result);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(SamplingResult, sampling_result_clear)
 
-/** sampling_run: through a loop of its own, to its end; @result: (out) */
+/** sampling_run: runs the sampler in a new loop to its end; @result: (out) */
 void sampling_run(Sampling *sampling, SamplingResult *result);
 
 /**
- * sampling_run_early: without a loop, each tick before its time and drained at once, to the
- *   end of the plan: what a busy machine does to threads is not in it
+ * sampling_run_early: runs the sampler without a loop and without waiting
  * @result: (out)
+ *
+ * Takes each tick before its time, and drains the ring after it. So the load of the machine has
+ * no effect on the result.
  */
 void sampling_run_early(Sampling *sampling, SamplingResult *result);
 
-/** sampling_drain: @result: (inout): gets what is in @ring */
+/** sampling_drain: moves the snapshots in @ring to @result */
 void sampling_drain(UprofRing *ring, SamplingResult *result);
 
-/** sampling_end: waits until @sampler has ended, draining; then as sampling_run() */
+/** sampling_end: drains the ring until @sampler has ended; @result: (out) */
 void sampling_end(Sampling *sampling, UprofLoop *loop, UprofSampler *sampler, UprofRing *ring,
                   SamplingResult *result);
 
 const UprofSnapshot *sampling_at(const SamplingResult *result, guint i);
 
 /**
- * sampling_check_ticks: every tick of the run is a sample, or counted as late, busy, skipped or stuck
- * @n_lines: that tick
- * @n_holds: holds and rests that were published; each stands for its weight
+ * sampling_check_ticks: asserts that every tick is a sample, or is counted as late, busy, skipped
+ *   or stuck
+ * @n_lines: series of ticks in the run
+ * @n_samples: number of ticks that the published samples stand for
  */
 void sampling_check_ticks(const Sampling *sampling, const SamplingResult *result, unsigned n_lines,
                           uint64_t n_samples);

@@ -2,38 +2,37 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # most names are for those who source this
 #
-# setup.sh - what demo, tests and benchmarks need around them: packages, a
-# libvirt daemon, /dev/kvm and guests
+# setup.sh - prepares packages, a libvirt daemon, /dev/kvm and guests for the demo, tests and
+# benchmarks
 #
-# To be sourced by bash scripts. What it starts or changes it takes back when
-# the script ends, however it ends; what was there before it leaves alone.
-# Functions say what went wrong on stderr and return 1; none of them exits.
+# Bash scripts source this file. When the script ends, for whatever reason, it undoes everything
+# that it has started or changed, and leaves alone what existed before. Functions report errors on
+# stderr and return 1; none of them exits.
 
-# Shown before each message.
+# Each message begins with this word.
 script_name=${script_name:-${0##*/}}
-# The connection that guests are started on.
+# The connection on which guests start.
 libvirt_uri=${libvirt_uri:-qemu:///system}
-# Names of guests begin like this; stop_libvirtd takes such for ours.
+# Names of guests begin with this word. stop_libvirtd destroys such guests.
 guest_prefix=${guest_prefix:-uprof-}
-# How long a daemon or a guest may take to answer. Firmware alone takes seconds
-# where KVM is itself emulated.
+# The time that a daemon or a guest may take to answer. Firmware alone takes seconds if KVM is
+# itself emulated.
 daemon_seconds=${daemon_seconds:-60}
 guest_seconds=${guest_seconds:-120}
 
-# What tests/demo needs: to build, and to run a guest.
+# tests/demo needs these packages to build virt-uprof, and the next ones to run a guest.
 build_packages=(
     meson ninja-build pkg-config gcc g++ libc6-dev binutils
     libvirt-dev libglib2.0-dev libjson-glib-dev libxml2-dev libpopt-dev libelf-dev libdw-dev zlib1g-dev liblzma-dev
-    libiberty-dev
+    libiberty-dev libseccomp-dev
 )
 live_packages=(libvirt-daemon-system libvirt-clients qemu-system-x86 util-linux mount procps python3 gdb)
-# What the module for Xen is built with, and what the lab in which it is tested is
-# made with.
+# The module for Xen is built with the first of these, and both labs are made with the others.
 xen_packages=(libxen-dev libc6-dev)
 lab_packages_here=(mmdebstrap e2fsprogs gzip util-linux qemu-system-x86)
-# What tests/all needs besides: the other compiler with its sanitizers, the style
-# checks, a foreign locale, a browser for pictures, readers of what we write, and the
-# shells that are completed in; and what packages are built and tried with.
+# tests/all also needs the other compiler with its sanitizers, tools for style checks, locales, a
+# browser for pictures, readers of the formats that virt-uprof writes, shells with completion, and
+# tools that build and check packages.
 check_packages=(
     clang libclang-rt-14-dev clang-format git mandoc libxml2-utils locales
     chromium chromium-driver fonts-dejavu-core
@@ -42,9 +41,10 @@ check_packages=(
     debhelper dpkg-dev lintian
     ccache
 )
-# What fetches speedscope. Packages of node that are not Debian's bring it, and have no room for Debian's.
+# npm fetches speedscope. Packages of Node.js that are not from Debian contain npm, and conflict with
+# Debian's package npm.
 command -v npm >/dev/null || check_packages+=(npm)
-# What tests look for, and are skipped without.
+# Tests are skipped without these tools.
 check_tools=(
     clang clang-format git mandoc xmllint localedef chromium chromedriver protoc npm perl zsh fish systemd-analyze curl dh lintian ccache
     /usr/share/bash-completion/bash_completion
@@ -66,14 +66,14 @@ complain()
 
 exit_commands=()
 
-# at_exit COMMAND [ARGUMENT...]: runs it when the script ends, last one first
+# at_exit COMMAND [ARGUMENT...]: runs COMMAND when the script ends; the last command runs first
 at_exit()
 {
     exit_commands+=("$(printf '%q ' "$@")")
 }
 
-# take_back: runs what at_exit was given, now instead of at the end
-take_back()
+# run_exit_commands: runs the commands of at_exit now instead of at the end
+run_exit_commands()
 {
     local i
     end_group
@@ -90,7 +90,7 @@ end_script()
     trap '' INT TERM HUP
     trap - EXIT
     set +e
-    take_back
+    run_exit_commands
     exit "$status"
 }
 
@@ -99,8 +99,8 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# wait_until SECONDS COMMAND [ARGUMENT...]: asks COMMAND ten times a second;
-# false if it has not been true within SECONDS
+# wait_until SECONDS COMMAND [ARGUMENT...]: runs COMMAND ten times a second until it succeeds; false
+# if it has not succeeded within SECONDS
 wait_until()
 {
     local end=$((SECONDS + $1))
@@ -114,9 +114,8 @@ wait_until()
 # The process group of run_group's command, while there is one.
 group=
 
-# run_group COMMAND [ARGUMENT...]: runs COMMAND so that the script can be
-# interrupted meanwhile, and ends it and its children then. Without this bash
-# would see a signal only after COMMAND has ended.
+# run_group COMMAND [ARGUMENT...]: runs COMMAND. A signal ends the script at once, with COMMAND and
+# its children. Bash would otherwise handle the signal only after COMMAND has ended.
 run_group()
 {
     local status=0
@@ -129,7 +128,7 @@ run_group()
     return "$status"
 }
 
-# end_group: ends what run_group runs, if anything
+# end_group: ends run_group's command, if it runs
 end_group()
 {
     [ -n "$group" ] || return 0
@@ -138,7 +137,7 @@ end_group()
     group=
 }
 
-# is_gone PID: also true of a process that ended and was not waited for
+# is_gone PID: the process has ended; its parent may not have waited for it yet
 is_gone()
 {
     local state
@@ -148,8 +147,8 @@ is_gone()
 
 # ---- Packages ----
 
-# try_often COMMAND [ARGUMENT...]: until it succeeds, at most four times: what asks a package
-# server may meet it in the middle of a change
+# try_often COMMAND [ARGUMENT...]: runs COMMAND until it succeeds, at most four times. A package
+# server may be in the middle of a change.
 try_often()
 {
     local pause
@@ -161,15 +160,15 @@ try_often()
     "$@"
 }
 
-# Where systemd is not running nothing can start a service, so nothing does.
+# fetch_packages PACKAGE...: installs Debian packages. No service starts if systemd does not run.
 fetch_packages()
 {
     DEBIAN_FRONTEND=noninteractive apt-get -q update &&
         DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "$@"
 }
 
-# install_packages PACKAGE...: installs those of the Debian packages that are
-# missing; asks no package server if none is
+# install_packages PACKAGE...: installs the missing ones of the Debian packages. If none is missing,
+# asks no package server.
 install_packages()
 {
     local package missing=()
@@ -196,7 +195,7 @@ install_packages()
 
 # ---- Daemons ----
 
-# quiet_virsh ARGUMENT...: virsh on $libvirt_uri, its words in one language
+# quiet_virsh ARGUMENT...: runs virsh on $libvirt_uri, with messages in English
 quiet_virsh()
 {
     LC_ALL=C virsh -q -c "$libvirt_uri" "$@" </dev/null
@@ -207,13 +206,12 @@ libvirt_answers()
     quiet_virsh version >/dev/null 2>&1
 }
 
-# end_by_pid_file FILE NAME [SIGNAL]: ends the process in FILE if it still is the
-# program NAME, and waits until it is gone
+# end_by_pid_file FILE NAME [SIGNAL]: ends the process whose number is in FILE and waits for its end
 end_by_pid_file()
 {
     local pid
     pid=$(cat "$1" 2>/dev/null) || return 0
-    # The number may be somebody else's by now.
+    # Another process may have the number by now.
     [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = "$2" ] || return 0
     kill -s "${3:-TERM}" "$pid" || return 0
     if ! wait_until 20 is_gone "$pid"; then
@@ -223,19 +221,18 @@ end_by_pid_file()
     rm -f "$1"
 }
 
-# Where the pid files of start_libvirtd are; empty if it started nothing.
+# The folder of the pid files of start_libvirtd; empty if it has started nothing.
 libvirtd_folder=
 
-# start_libvirtd: makes sure that qemu:///system answers. A daemon that does is
-# used; else one is started, the way a machine without systemd needs it, and
-# ended with the script.
+# start_libvirtd: makes sure that qemu:///system answers. If no daemon answers, starts one, which
+# ends with the script unless systemd runs it.
 start_libvirtd()
 {
     local libvirt_uri=qemu:///system
     libvirt_answers && return 0
 
     if [ -d /run/systemd/system ]; then
-        # It belongs to the machine then, and stays.
+        # The daemon belongs to the machine and stays.
         systemctl start libvirtd && wait_until "$daemon_seconds" libvirt_answers && return 0
         complain "libvirt does not answer on $libvirt_uri; see: systemctl status libvirtd"
         return 1
@@ -249,7 +246,7 @@ start_libvirtd()
     at_exit stop_libvirtd
     mkdir -p /run/libvirt/qemu /run/lock /var/log/libvirt
     keep_states_in_memory
-    # libvirtd would not start a guest without virtlogd.
+    # Without virtlogd, libvirtd starts no guest.
     if ! virt-admin -q -c virtlogd:///system srv-list >/dev/null 2>&1; then
         virtlogd -d -p "$libvirtd_folder/virtlogd.pid" || return 1
     fi
@@ -260,9 +257,9 @@ start_libvirtd()
     fi
 }
 
-# keep_states_in_memory: libvirtd writes and syncs a guest's state for each query
-# of its monitor; where /run is a disk, as on machines without systemd, that
-# would be most of every hold
+# keep_states_in_memory: mounts a tmpfs for the states of guests. libvirtd writes and syncs a guest's
+# state for each query of its monitor. If /run is on a disk, as on machines without systemd, that
+# would take most of the time of each hold.
 keep_states_in_memory()
 {
     [ "$(stat -f -c %T /run/libvirt/qemu)" != tmpfs ] || return 0
@@ -273,8 +270,8 @@ keep_states_in_memory()
     fi
 }
 
-# stop_libvirtd: ends what start_libvirtd started, if anything, and before that
-# the guests on it that are ours; they would survive it
+# stop_libvirtd: ends the daemons that start_libvirtd has started, if any. Destroys the tests' guests
+# before, because guests survive their daemon.
 stop_libvirtd()
 {
     [ -n "$libvirtd_folder" ] || return 0
@@ -297,16 +294,15 @@ test_libvirtd_uri()
     printf 'qemu+unix:///system?socket=%s/run/libvirt/libvirt-sock\n' "$1"
 }
 
-# start_test_libvirtd DIR [LINE...]: starts a daemon of our own beside the
-# machine's, for tests that restart it, or need what LINEs say in its libvirtd.conf,
-# such as
+# start_test_libvirtd DIR [LINE...]: starts a second daemon beside the machine's, for tests that
+# restart it, or that need LINEs in its libvirtd.conf, such as
 #     'listen_tcp = 1' 'auth_tcp = "none"' "tcp_port = \"$(free_tcp_port)\""
 #     'auth_unix_rw = "none"' 'unix_sock_group = "users"' 'unix_sock_rw_perms = "0770"'
 #
-# DIR must be empty or missing, short (it holds sockets), and not below /run or
-# /var/lib/libvirt. It gets all that the daemon writes: two privileged daemons
-# share their folders, so this one sees DIR's in place of them, in a mount
-# namespace. libvirt-qemu must be able to search it: not below /root.
+# DIR must be empty or missing, and not below /run or /var/lib/libvirt. Its path must be short,
+# because DIR holds sockets. The user libvirt-qemu must be able to search DIR, so it is not below
+# /root. Two privileged daemons would use the same folders. In the mount namespace of this daemon,
+# DIR is therefore mounted over these folders, so that the daemon writes everything to DIR.
 #
 # The daemon and its guests end with the script.
 start_test_libvirtd()
@@ -325,9 +321,9 @@ start_test_libvirtd()
 
     mkdir -p "$dir"/{run/libvirt,run/lock,etc,lib,log,cache/qemu}
     chmod 755 "$dir" "$dir"/{run,run/libvirt,etc,lib,log,cache,cache/qemu}
-    # What QEMU can do is known already; asking it again takes seconds.
+    # The machine's daemon has already found out what QEMU can do, which takes seconds.
     cp -a /var/cache/libvirt/qemu/capabilities "$dir/cache/qemu/" 2>/dev/null
-    # One daemon less: virtlogd is not needed so.
+    # With this setting virtlogd is not needed.
     echo 'stdio_handler = "file"' >"$dir/etc/qemu.conf"
     echo 'listen_tls = 0' >"$dir/etc/libvirtd.conf"
     for line in "$@"; do
@@ -338,7 +334,7 @@ start_test_libvirtd()
     run_test_libvirtd "$dir"
 }
 
-# run_test_libvirtd DIR: starts the daemon again that end_test_libvirtd ended
+# run_test_libvirtd DIR: starts the daemon again after end_test_libvirtd
 run_test_libvirtd()
 {
     local dir=$1 listen=() libvirt_uri
@@ -360,17 +356,17 @@ run_test_libvirtd()
     fi
 }
 
-# end_test_libvirtd DIR [SIGNAL]: ends the daemon alone; its guests run on
+# end_test_libvirtd DIR [SIGNAL]: ends only the daemon; its guests run on
 end_test_libvirtd()
 {
     end_by_pid_file "$1/run/libvirtd.pid" libvirtd "${2:-TERM}"
 }
 
-# stop_test_libvirtd DIR: ends the guests (all are ours), the daemon, and removes DIR
+# stop_test_libvirtd DIR: ends all guests and the daemon, and removes DIR
 stop_test_libvirtd()
 {
     [ -d "$1/run" ] || return 0
-    # The guests have to go first, and only a daemon knows them.
+    # Only a running daemon can destroy the guests.
     [ -e "$1/run/libvirtd.pid" ] || run_test_libvirtd "$1"
     libvirt_uri=$(test_libvirtd_uri "$1") destroy_guests ''
     end_test_libvirtd "$1"
@@ -379,7 +375,7 @@ stop_test_libvirtd()
 
 # ---- KVM ----
 
-# kvm_answers: whether /dev/kvm is there and speaks the API of version 12
+# kvm_answers: /dev/kvm exists and has version 12 of the API
 kvm_answers()
 {
     python3 - 2>/dev/null <<'PYTHON'
@@ -390,8 +386,8 @@ sys.exit(fcntl.ioctl(kvm, KVM_GET_API_VERSION) != 12)
 PYTHON
 }
 
-# prepare_kvm: lets the QEMU that libvirt runs open /dev/kvm where only root may,
-# until the script ends; false if there is no KVM
+# prepare_kvm: lets libvirt's QEMU open /dev/kvm until the script ends, if only root may; false if
+# there is no KVM
 prepare_kvm()
 {
     kvm_answers || return 1
@@ -401,11 +397,12 @@ prepare_kvm()
     chgrp kvm /dev/kvm && chmod 660 /dev/kvm
 }
 
-# What kvm_usable found out: yes, no, or nothing yet.
-kvm_found=
+# The answer of kvm_usable: yes, no, or empty before the first call. If KVM is known to run guests,
+# as in tests/kvm-lab, the environment says so, and kvm_usable boots no guest to find out.
+kvm_found=${UPROF_KVM_USABLE:-}
 
-# kvm_usable KERNEL: whether a guest boots with KVM, which a device that answers
-# does not promise. Tries once, says why not, and remembers.
+# kvm_usable KERNEL: a guest boots with KVM. Boots one the first time, and says why if it fails. A
+# device that answers does not prove that guests boot.
 kvm_usable()
 {
     local name="${guest_prefix}kvm-$$" why
@@ -427,13 +424,13 @@ kvm_usable()
 
 # ---- Guests ----
 
-# By name: the guest's UUID, its folder, the URI it was started on.
+# For each guest's name its UUID, its folder, and the URI on which it started.
 declare -gA guest_uuids guest_folders guest_uris
 
-# xml_escape TEXT: TEXT as it may stand in an element or between quotes
+# xml_escape TEXT: prints TEXT for an element or an attribute
 xml_escape()
 {
-    # Quoted, because an unquoted & stands for the match since bash 5.2.
+    # Since bash 5.2 an unquoted & means the matched text.
     local text=${1//&/"&amp;"}
     text=${text//</"&lt;"}
     text=${text//>/"&gt;"}
@@ -441,7 +438,7 @@ xml_escape()
     printf '%s' "${text//\'/"&apos;"}"
 }
 
-# cpu_xml CPU: the <cpu> element for a model with features: 'max', 'qemu64,+la57,-avx'
+# cpu_xml CPU: prints the <cpu> element for a model with features: 'max', 'qemu64,+la57,-avx'
 cpu_xml()
 {
     local words word
@@ -461,9 +458,9 @@ cpu_xml()
     echo "</cpu>"
 }
 
-# guest_xml NAME UUID TYPE FOLDER CMDLINE VCPUS CPU MEM_MIB [INITRD]: a domain with as
-# little in it as libvirt allows; VCPUS is a number, or N/MAX where more can be plugged.
-# One with an INITRD has a second serial line, to be told what to do.
+# guest_xml NAME UUID TYPE FOLDER CMDLINE VCPUS CPU MEM_MIB [INITRD]: prints the smallest domain that
+# libvirt allows. VCPUS is a number, or N/MAX if more can be plugged. A domain with an INITRD has a
+# second serial line, on which it gets commands.
 guest_xml()
 {
     cat <<XML
@@ -491,10 +488,10 @@ guest_xml()
 XML
 }
 
-# What a guest's serial line has once it runs, as a pattern.
+# A pattern of the line that a guest writes to its serial line when it runs.
 guest_word='virt-uprof guest:'
 
-# guest_spoke_or_ended NAME: what await_guest waits for
+# guest_spoke_or_ended NAME: await_guest need not wait any longer
 guest_spoke_or_ended()
 {
     guest_spoke "$1" || ! guest_runs "$1"
@@ -510,7 +507,7 @@ guest_runs()
     libvirt_uri=${guest_uris[$1]} quiet_virsh domid "${guest_uuids[$1]}" >/dev/null 2>&1
 }
 
-# guest_serial NAME: prints the path of the file with what the guest said
+# guest_serial NAME: prints the path of the file with the output of the guest's serial line
 guest_serial()
 {
     printf '%s\n' "${guest_folders[$1]}/serial"
@@ -532,7 +529,7 @@ create_guest()
     esac
 
     destroy_leftover "$name" || return 1
-    # Build trees are often closed to the user that QEMU runs as.
+    # QEMU's user often cannot read the build folder.
     folder=$(mktemp -d /var/tmp/uprof-guest.XXXXXX) || return 1
     guest_folders[$name]=$folder
     guest_uris[$name]=$libvirt_uri
@@ -553,7 +550,7 @@ create_guest()
     fi
 }
 
-# copy_for_guest NAME FILE AS: into the guest's folder, for QEMU to read
+# copy_for_guest NAME FILE AS: copies FILE into the guest's folder, where QEMU can read it
 copy_for_guest()
 {
     if ! cp "$2" "${guest_folders[$1]}/$3"; then
@@ -563,7 +560,7 @@ copy_for_guest()
     chmod 644 "${guest_folders[$1]}/$3"
 }
 
-# await_guest NAME [SECONDS]: returns when its serial line has $guest_word
+# await_guest NAME [SECONDS]: returns when the guest's serial line has $guest_word
 await_guest()
 {
     local seconds=${2:-$guest_seconds} serial=${guest_folders[$1]}/serial
@@ -577,15 +574,15 @@ await_guest()
     fi
 }
 
-# define_guest NAME KVM|TCG KERNEL CMDLINE VCPUS [CPU [MEM_MIB]]: create_guest, and
-# returns when the guest says on its serial line that it runs
+# define_guest NAME KVM|TCG KERNEL CMDLINE VCPUS [CPU [MEM_MIB]]: creates a guest, and returns when
+# the guest says on its serial line that it runs
 define_guest()
 {
     create_guest "$@" && await_guest "$1"
 }
 
-# destroy_leftover NAME: ends a guest that a run which was killed has left; a
-# domain of that name which is somebody else's is an error
+# destroy_leftover NAME: ends a guest that a killed test has left behind. A domain of that name that
+# is not a test's is an error.
 destroy_leftover()
 {
     local title folder
@@ -599,8 +596,8 @@ destroy_leftover()
     [ -z "$folder" ] || rm -rf "$folder"
 }
 
-# destroy_guest NAME: ends a guest of define_guest and removes its folder; it may
-# have ended by itself
+# destroy_guest NAME: ends a guest of define_guest, if it has not ended itself, and removes its
+# folder
 destroy_guest()
 {
     [ -n "${guest_folders[$1]:-}" ] || return 0
@@ -608,11 +605,11 @@ destroy_guest()
         libvirt_uri=${guest_uris[$1]} quiet_virsh destroy "${guest_uuids[$1]}" >/dev/null
     fi
     rm -rf "${guest_folders[$1]}"
-    # Not unset: it would run what a name like '$(id)' says.
+    # `unset` would run the command in a name like '$(id)'.
     guest_folders[$1]=
 }
 
-# destroy_guests PREFIX: ends all domains on $libvirt_uri whose names begin so
+# destroy_guests PREFIX: ends all domains on $libvirt_uri whose names begin with PREFIX
 destroy_guests()
 {
     local uuid

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * shift-clock.c - to be preloaded: the time of day is another, and may jump
+ * shift-clock.c - a library to preload: changes the time of day
  *
- * UPROF_TEST_CLOCK: a file with the seconds that are added; it is read each time
- * that somebody asks, so that a clock can be set while a program runs.
+ * UPROF_TEST_CLOCK: a file with the number of seconds to add. The library reads the file at each
+ * call, so that a test can change the time while a program runs.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -13,7 +13,7 @@
 
 enum {
     WINDOW_LEN = 24 * 1024,
-    CODE = 0x400000, /* where static programs are linked to */
+    CODE = 0x400000, /* link address of static programs */
     CODE_LEN = 4 * 1024 * 1024,
 };
 
@@ -35,7 +35,7 @@ stepper_read(const Stepper *stepper, uint64_t at, void *into, size_t len)
     struct iovec remote[PAGES_MAX];
     unsigned n = 0;
 
-    /* page by page: the stack ends somewhere */
+    /* one piece for each page, because the stack may end in between */
     for (size_t done = 0; done < len; n++) {
         g_assert_cmpuint(n, <, PAGES_MAX);
         remote[n].iov_base = GSIZE_TO_POINTER(at + done);
@@ -77,7 +77,7 @@ look(Stepper *stepper)
     stepper->snapshot->n_windows = 1;
 }
 
-/* E8, or FF /2, behind prefixes. */
+/* Recognizes E8 and FF /2, behind prefixes. */
 static bool
 is_call(const uint8_t *code)
 {
@@ -94,7 +94,10 @@ push_call(Stepper *stepper, uint64_t slot, uint64_t pc)
     stepper->calls[stepper->n_calls++] = (StepperCall){ slot, pc };
 }
 
-/* What is below the stack pointer has returned, or was jumped out of. */
+/*
+ * Drops calls whose return address is below the stack pointer. They returned, or longjmp() left
+ * them.
+ */
 static void
 drop_calls(Stepper *stepper)
 {
@@ -122,7 +125,8 @@ stepper_step(Stepper *stepper)
     look(stepper);
     drop_calls(stepper);
     if (delivered) {
-        /* a handler begins, as if what interrupts had been called and had called it */
+        /* A signal handler begins. It counts as two calls: from the interrupted code to the
+         * kernel's signal frame, and from there to the handler. */
         push_call(stepper, sp - 1, pc);
         push_call(stepper, stepper->regs.rsp, read_word(stepper, stepper->regs.rsp));
         stepper->n_signals++;
@@ -155,7 +159,7 @@ stepper_finish(Stepper *stepper)
     drop_calls(stepper);
 }
 
-/* Returns: whether no other process has taken that processor in this way; it is ours until we end */
+/* Reserves a processor until this process ends. Returns: false if another process has it */
 static bool
 take_processor(size_t number)
 {
@@ -163,7 +167,7 @@ take_processor(size_t number)
     const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
     g_assert_cmpint(fd, >=, 0);
-    /* a name of Linux's own, behind a zero: no file, and gone with the socket */
+    /* an abstract name (unix(7)): no file is left, and the name ends with the socket */
     g_snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "uprof-stepper-%zu", number);
     if (bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
         return true;
@@ -172,9 +176,10 @@ take_processor(size_t number)
 }
 
 /*
- * This process and its program on one processor: to wake another for each instruction
- * costs many times the step. Two of these tests on two, which they would not find by
- * themselves: the one that wakes up does so where it was.
+ * Keeps this process and its program on one processor, because waking another processor for each
+ * instruction takes many times as long as the step. Two of these tests must run on two
+ * processors. The scheduler would not move them apart, because it wakes a process on the
+ * processor where it ran before.
  */
 static void
 stay_together(void)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * stepper.h - a program that is run one instruction at a time
+ * stepper.h - runs a program one instruction at a time
  *
- * Before each one there is a copy of its registers and stack, as there is of a
- * guest's, and a list of calls that is kept from watching calls and returns:
- * what is right is known without any table. The program must be static, so that
- * all of its code is in one image. Only for x86-64.
+ * Before each instruction, the stepper has a snapshot of the program's registers and stack. It
+ * also has the list of open calls, because it watches every call and return. So the right stack
+ * is known without any table. The program must be static, so that all of its code is in one
+ * image. Only for x86-64.
  */
 #pragma once
 
@@ -17,49 +17,40 @@
 
 enum { STEPPER_CALLS_MAX = 256 };
 
-/**
- * StepperCall: what the next frame's pc is
- * @slot: where the return address is; it is done when the stack pointer is above
- */
+/** StepperCall: a call that has not returned */
 typedef struct {
-    uint64_t slot;
-    uint64_t pc;
+    uint64_t slot; /* address of the return address; the call is over when sp is above */
+    uint64_t pc;   /* program counter of the caller's frame: the return address */
 } StepperCall;
 
-/**
- * Stepper:
- * @pid: 0 when the program has ended
- * @code: at the program counter
- * @calls: outermost first, as many as @n_calls
- * @deliver: signal that the next step brings
- */
+/** Stepper: the program, before its next instruction */
 typedef struct {
-    pid_t pid;
-    UprofSnapshot *snapshot;
+    pid_t pid;               /* 0 when the program has ended */
+    UprofSnapshot *snapshot; /* owned; registers and stack */
     struct user_regs_struct regs;
-    uint8_t code[16];
-    StepperCall calls[STEPPER_CALLS_MAX];
-    unsigned n_calls;
-    size_t n_steps, n_signals;
-    int deliver;
+    uint8_t code[16];                     /* bytes at the program counter */
+    StepperCall calls[STEPPER_CALLS_MAX]; /* open calls, outermost first */
+    unsigned n_calls;                     /* in @calls */
+    size_t n_steps, n_signals;            /* instructions and signals so far */
+    int deliver;                          /* signal that the next step delivers; 0: none */
 } Stepper;
 
-/** stepper_start: runs @path with @argument up to its first instruction */
+/** stepper_start: starts @path with @argument, and stops it before its first instruction */
 void stepper_start(Stepper *stepper, const char *path, const char *argument);
 
-/** stepper_step: one instruction. Returns: false if it was the last; it must exit with 0 */
+/** stepper_step: runs one instruction. Returns: false if the program has ended; asserts status 0 */
 bool stepper_step(Stepper *stepper);
 
-/** stepper_finish: at the first instruction of a function; runs all of it at once */
+/** stepper_finish: runs the present function to its return; call it at the first instruction */
 void stepper_finish(Stepper *stepper);
 
 /** stepper_read: Returns: bytes of the program's memory that could be read */
 size_t stepper_read(const Stepper *stepper, uint64_t at, void *into, size_t len);
 
-/** stepper_pc: Returns: the program counter of frame @n, 0 to @n_calls, of the right stack */
+/** stepper_pc: Returns: the program counter of frame @n, from 0 to @n_calls, in the right stack */
 uint64_t stepper_pc(const Stepper *stepper, unsigned n);
 
-/** stepper_guest: Returns: (transfer full): a guest that has the program's code where it is */
+/** stepper_guest: Returns: (transfer full): a guest with the program's code, at equal addresses */
 MemoryGuest *stepper_guest(const Stepper *stepper);
 
 void stepper_clear(Stepper *stepper);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A store as `collect` leaves it: slices of made-up domains, the same for the same seed.
+"""Writes a store like `collect`: slices of made-up domains, the same for the same seed.
 
-Stacks are those of a server: a few deep trees of calls of which some leaves are
-hot, some hundred different ones in a slice of 20 s at 99 Hz on two vCPUs.
+The stacks are like a server's: a few deep call trees with some hot leaves, and some hundred
+different stacks in a slice of 20 s at 99 Hz on two vCPUs.
 """
 import datetime
 import gzip
@@ -69,7 +69,7 @@ def sidecar(name, uuid, at, samples, running, **more):
 
 
 def put_slice(store, name, uuid, at, stacks, **more):
-    """Writes one slice; stacks: "main;work" -> count, without the domain."""
+    """Writes one slice. @stacks: "main;work" -> count, without the domain. @more: members of the sidecar"""
     safe = safe_name(name)
     folder = pathlib.Path(store, "data", safe)
     folder.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ def put_slice(store, name, uuid, at, stacks, **more):
     facts["files"] = [stem + ".folded.gz"]
     (folder / (stem + ".folded.gz")).write_bytes(gzip.compress(b"".join(lines), 9, mtime=0))
     text = json.dumps(facts)
-    # line ends where the writer has them, so that sizes are alike
+    # line ends as virt-uprof writes them, so that the sizes are similar
     for key in ("domain", "started", "rate", "samples", "stacks", "hold_us", "stopped_us",
                 "held_share_ppm", "images", "files"):
         text = text.replace(f'"{key}":', f'\n "{key}":', 1)
@@ -90,7 +90,7 @@ def put_slice(store, name, uuid, at, stacks, **more):
 
 
 class Program:
-    """Call paths of one made-up program, and how often each of them runs."""
+    """Call paths of one made-up program, with the weight of each."""
 
     def __init__(self, seed, n_paths=400):
         rng = random.Random(seed)

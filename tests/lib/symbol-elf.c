@@ -4,7 +4,7 @@
 #include <elf.h>
 #include <string.h>
 
-/* behind them the unwind tables, if there are any, and the extras */
+/* the unwind tables, if any, and the extras follow */
 enum { SECTION_NULL, SECTION_TEXT, SECTION_SYMBOLS, SECTION_STRINGS, N_SECTIONS };
 
 static const char section_names[] = "\0.text\0.symtab\0.strtab";
@@ -93,7 +93,7 @@ symbol_elf_new(const ElfPlan *plan)
 
     g_byte_array_append(strings, (const guint8 *)section_names, sizeof(section_names));
     append_symbol(symbols, plan->is_32, 0, 0, 0, 0, 0);
-    /* locals stand before globals */
+    /* local symbols stand before global ones (ELF) */
     for (unsigned is_global = 0; is_global < 2; is_global++) {
         for (size_t i = 0; i < plan->n_symbols; i++) {
             const ElfSymbol *symbol = &plan->symbols[i];
@@ -107,7 +107,7 @@ symbol_elf_new(const ElfPlan *plan)
         }
     }
 
-    /* the unwind tables are but one more */
+    /* the unwind tables are one more extra section */
     const ElfExtra frames = { .name = ".eh_frame",
                               .type = SHT_PROGBITS,
                               .flags = SHF_ALLOC,

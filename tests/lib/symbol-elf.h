@@ -8,60 +8,52 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** ElfSymbol: @name: any bytes but NUL; @is_global: else local */
+/** ElfSymbol: a symbol of code */
 typedef struct {
-    const char *name;
-    uint64_t start;
-    uint64_t size;
-    bool is_global;
+    const char *name; /* borrowed; any bytes but NUL */
+    uint64_t start;   /* link address */
+    uint64_t size;    /* bytes */
+    bool is_global;   /* else local */
 } ElfSymbol;
 
-/** ElfExtra: one more section, as it stands in its header; @bytes may have NULs */
+/** ElfExtra: one more section; members are values of its header */
 typedef struct {
-    const char *name;
+    const char *name; /* borrowed */
     uint32_t type;
     uint64_t flags;
     uint64_t address;
-    const void *bytes;
-    size_t len;
+    const void *bytes; /* borrowed; the content */
+    size_t len;        /* bytes */
 } ElfExtra;
 
-/**
- * ElfPlan:
- * @machine: e_machine; 0: x86_64, or i386 for 32-bit files
- * @text, @text_len: code, at link address @text_gva
- * @eh_frame, @eh_frame_len: unwind tables, at link address @eh_frame_gva
- * @extras: @n_extras of them
- * @is_debug: a debug file, which has no code in it
- * @symbols: @n_symbols of them, all of code; none: a stripped file
- */
+/** ElfPlan: the file to write; all pointers are borrowed */
 typedef struct {
     bool is_32;
-    uint16_t machine;
-    uint64_t entry;
-    uint64_t text_gva;
-    const uint8_t *text;
-    size_t text_len;
-    uint64_t eh_frame_gva;
-    const uint8_t *eh_frame;
-    size_t eh_frame_len;
-    const ElfExtra *extras;
-    size_t n_extras;
-    bool is_debug;
-    const ElfSymbol *symbols;
-    size_t n_symbols;
+    uint16_t machine;         /* e_machine; 0: x86_64, or i386 for 32-bit files */
+    uint64_t entry;           /* e_entry */
+    uint64_t text_gva;        /* link address of @text */
+    const uint8_t *text;      /* code */
+    size_t text_len;          /* bytes */
+    uint64_t eh_frame_gva;    /* link address of @eh_frame */
+    const uint8_t *eh_frame;  /* unwind tables */
+    size_t eh_frame_len;      /* bytes; 0: no unwind tables */
+    const ElfExtra *extras;   /* more sections */
+    size_t n_extras;          /* in @extras */
+    bool is_debug;            /* a debug file, which does not contain the code itself */
+    const ElfSymbol *symbols; /* symbols of code */
+    size_t n_symbols;         /* in @symbols; 0: a stripped file */
 } ElfPlan;
 
 /** symbol_elf_new: Returns: (transfer full): the bytes of the file */
 GByteArray *symbol_elf_new(const ElfPlan *plan);
 
 /**
- * symbol_elf_map: adds what a kernel maps it by, and finds its build-id by
+ * symbol_elf_map: adds program headers, so that the file can be mapped and has a build-id
  * @file: (inout): of symbol_elf_new(), for 64-bit code
- * @first: link address of its first byte
- * @note, @note_len: one of its extras
+ * @first: link address of the first byte of the file
+ * @note, @note_len: the note with the build-id, which is one of the extras
  */
 void symbol_elf_map(GByteArray *file, uint64_t first, const void *note, size_t note_len);
 
-/** symbol_elf_write: writes that file to @path */
+/** symbol_elf_write: writes the file of @plan to @path */
 void symbol_elf_write(const ElfPlan *plan, const char *path);

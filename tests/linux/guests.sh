@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# guests.sh - Linux guests of tests: Debian's kernel, and an initial file system of ours
+# guests.sh - Linux guests of tests: Debian's kernel with the tests' own initial file system
 #
-# To be sourced behind setup.sh, cache.sh and kernels.sh. $linux_initrd is the path of
-# what the build made (tests/linux/meson.build).
+# Scripts source this file after setup.sh, cache.sh and kernels.sh. $linux_initrd is the path of
+# the initial file system, which tests/linux/meson.build makes.
 
-# From the firmware's first word to READY, on a slow machine that has other things to do.
+# The time that a guest may take from its start to READY, on a slow and busy machine.
 linux_seconds=${linux_seconds:-400}
 linux_mib=${linux_mib:-256}
 linux_initrd=${linux_initrd:-}
-# All that the emulator can do, five levels of page tables among it, but for one: as QEMU
-# 7.2 emulates CMPXCHG16B, every other boot of Linux 6.12 dies of flags that it spoils.
+# The processor has all features that the emulator knows, such as five levels of page tables, except
+# CMPXCHG16B: as QEMU 7.2 emulates it, it spoils flags, and every other boot of Linux 6.12 crashes.
 linux_cpu=${linux_cpu:-max,-cx16}
 
-# For every kernel. What a boot need not do is not done; nothing here changes the kernel's
-# code or where it lies. Whether the timer ticks is not asked: on a busy machine it does not yet.
+# The command line of every kernel. These words make the boot short, and change neither the kernel's
+# code nor its address. The kernel does not check that the timer ticks, because on a busy machine
+# the timer may not tick in time.
 linux_words='no_timer_check console=ttyS0 quiet loglevel=3 random.trust_cpu=on'
 
-# start_linux NAME RELEASE TCG|KVM WORDS VCPUS [CPU]: starts a guest and does not wait.
-# WORDS are the kernel's (pti=on, no5lvl), and behind ' -- ' what its process 1 does
-# (tests/linux/init.c): 'pti=on no5lvl -- kallsyms user'. CPU as for cpu_xml;
-# without it, $linux_cpu.
+# start_linux NAME RELEASE TCG|KVM WORDS VCPUS [CPU]: starts a guest and does not wait for it. WORDS
+# are the kernel's (pti=on, no5lvl), and behind ' -- ' the words for process 1 (tests/linux/init.c),
+# such as 'pti=on no5lvl -- kallsyms user'. CPU is as for cpu_xml (default: $linux_cpu).
 start_linux()
 {
     local asked=$4
@@ -30,7 +30,7 @@ start_linux()
         "${6:-$linux_cpu}" "$linux_mib" "$linux_initrd"
 }
 
-# last_words NAME: what it says of its end, or what else it has said last
+# last_words NAME: prints why the guest has ended, or else the last lines of its console
 last_words()
 {
     grep -aE 'FAILED|BUG:|Oops:|RIP:|panic' "$(guest_serial "$1")" ||
@@ -53,8 +53,8 @@ boot_linux()
     start_linux "$@" && await_linux "$1"
 }
 
-# tell_linux NAME WORDS: has process 1 do that, as if it had stood on the command line, and
-# prints the lines that it says meanwhile
+# tell_linux NAME WORDS: gives process 1 words, as on the command line, and prints the lines that it
+# writes meanwhile
 tell_linux()
 {
     local serial before number
@@ -70,7 +70,7 @@ tell_linux()
     tr -d '\r' <"$serial" | tail -n "+$((before + 1))" | sed '/^DONE /d'
 }
 
-# console_lines NAME WORD: what stands behind WORD in the lines that begin with it
+# console_lines NAME WORD: prints the rest of each line that begins with WORD
 console_lines()
 {
     tr -d '\r' <"$(guest_serial "$1")" | sed -n "s/^$2 //p"
@@ -82,7 +82,8 @@ has_console_line()
     grep -qaxE -- "$2"$'\r?' "$(guest_serial "$1")"
 }
 
-# console_value NAME WORD: the same of the only such line; false if it is not there once
+# console_value NAME WORD: prints the rest of the only line that begins with WORD; false if there is
+# not exactly one
 console_value()
 {
     local lines

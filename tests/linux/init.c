@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Process 1 of the tests' Linux guests, whose initial file system has nothing else.
+ * Process 1 of the tests' Linux guests. The initial file system has no other program but `plain`.
  *
- * Says on the console, in lines that scripts can read, what the guest is and what
- * the program under test is to find out from outside; then works. Behind " -- " on
- * the kernel's command line stands what to do, in this order:
+ * Process 1 prints facts about the guest on the console, which scripts compare with the results
+ * of virt-uprof. Then it starts loads. The words behind " -- " on the kernel's command line say
+ * what process 1 does, in this order:
  *
- *     kallsyms    KALLSYMS HASH LINES, the FNV-1a hash of /proc/kallsyms, modules left out
+ *     kallsyms    prints KALLSYMS HASH LINES: the FNV-1a hash of /proc/kallsyms without modules
  *     LOAD        starts a load (loads.c)
- *     plain:LOAD  the same as released code is built: without frame pointers, and
- *                 loaded anywhere
- *     tasks       TASK PID COMM of each process, THREAD TID PID COMM of its threads
- *     maps        MAP PID LINE, /proc/PID/maps of all processes of loads
+ *     plain:LOAD  starts a load in the program `plain`
+ *     tasks       prints TASK PID COMM for each process, THREAD TID PID COMM for its threads
+ *     maps        prints MAP PID LINE: /proc/PID/maps of all processes of loads
  *     stop        ends all loads
  *     reboot      boots again, with the same words
- *     listen      when all is done, takes lines of such words from the second serial line
+ *     listen      after the other words: reads lines of such words from the second serial line
  *
- * Always said are RELEASE, BUILDID (of the kernel), LEVELS (of page tables) and PTI;
- * READY when it is done with the command line, and DONE N with the Nth line it was
- * told. What goes wrong ends in a line FAILED.
+ * Process 1 always prints RELEASE, BUILDID (of the kernel), LEVELS (of page tables) and PTI. It
+ * prints READY after the words of the command line, and DONE N after the Nth line of words. After
+ * an error it prints a line FAILED and ends.
  *
- * The same sources, built otherwise, are the program `plain`, which runs one load.
+ * The program `plain` is built from the same sources as usual distributions build programs:
+ * without frame pointers, and position-independent. It runs one load.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +42,7 @@ enum { STARTED_MAX = 64, LOADS_MAX = 32, LINE_BYTES = 256, COMMAND_LINE_BYTES = 
 /* Processes of loads. */
 static pid_t started[STARTED_MAX];
 static unsigned n_started;
-/* The first one of each is the leader of a process group. */
+/* The first process of each load, which leads a process group. */
 static pid_t groups[LOADS_MAX];
 static unsigned n_groups;
 static bool listens;
@@ -55,7 +55,7 @@ die(const char *what)
     _exit(1);
 }
 
-/* Becomes the program `plain`, with the load that it is to run. */
+/* Executes `plain`, which runs the load. */
 static void __attribute__((noreturn)) run_plain(const char *word, int ready)
 {
     char number[16];
@@ -65,7 +65,7 @@ static void __attribute__((noreturn)) run_plain(const char *word, int ready)
     die("/plain");
 }
 
-/* Waits until all processes of the load are at work. */
+/* Waits until all processes of the load are ready. */
 static void
 await_processes(const struct load *load, int ready)
 {
@@ -107,7 +107,7 @@ start_load(const char *word)
     close(ready[0]);
 }
 
-/* Ends all loads, and waits for that; children of theirs have become ours. */
+/* Ends all loads and waits for all their processes: orphans have become children of process 1. */
 static void
 stop_loads(void)
 {
@@ -187,7 +187,7 @@ show_addresses(void)
     close(file);
 }
 
-/* Loads never end by themselves. */
+/* Fails if a load has ended, because loads must run until they are killed. */
 static void
 check_loads(void)
 {
@@ -196,14 +196,14 @@ check_loads(void)
         die("a load has ended");
 }
 
-/* A child that ends interrupts poll(). */
+/* An empty handler, so that the end of a child interrupts poll(). */
 static void
 wake_up(int number)
 {
     (void)number;
 }
 
-/* Opens the second serial line; without ears there is none. */
+/* Opens the second serial line. Returns: -1 without the word `listen` */
 static int
 open_lines(void)
 {
@@ -214,7 +214,7 @@ open_lines(void)
     const int lines = open("/dev/ttyS1", O_RDONLY | O_NOCTTY | O_CLOEXEC);
     if (lines < 0 || tcgetattr(lines, &how) != 0)
         die("/dev/ttyS1");
-    /* whole lines, and no echo: nobody reads there */
+    /* read whole lines; without echo, because nobody reads the other end */
     how.c_lflag = ICANON;
     if (tcsetattr(lines, TCSANOW, &how) != 0)
         die("/dev/ttyS1");
@@ -230,7 +230,10 @@ do_words(char *text)
     }
 }
 
-/* Not of argv: the kernel gives us words before the dashes, too, that it does not know. */
+/*
+ * Reads /proc/cmdline and not argv, because argv also has the words before the dashes that the
+ * kernel does not know.
+ */
 static void
 do_command_line(void)
 {

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the files of the tests' Linux guest share; what they are for is said in
- * init.c.
+ * Functions that the files of the tests' Linux guest share; init.c describes the program.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Says on the console what failed and why, and ends the process. */
+/* Prints on the console what failed and why, and ends the process. */
 void die(const char *what) __attribute__((noreturn));
 
-/* ---- reports.c: what the guest says of itself, a line each ---- */
+/* ---- reports.c: facts about the guest, one line each ---- */
 
 void report_release(void);
 void report_build_id(void);
@@ -20,30 +19,30 @@ void report_kallsyms(void);
 void report_tasks(void);
 void report_maps(pid_t pid);
 
-/* ---- loads.c: what keeps the guest busy ---- */
+/* ---- loads.c: programs that keep the guest busy ---- */
 
 enum { PROCESSES_MAX = 2 };
 
-/* What a process of a load is given. */
+/* The descriptors of one process of a load. */
 struct ends {
-    int in;
-    int out;
-    int ready; /* to write its pid to, once it has got all that it works with */
+    int in;    /* -1, or data from the other process */
+    int out;   /* -1, or data to the other process */
+    int ready; /* a pipe: the process writes its pid when it is ready */
 };
 
 struct process {
     const char *name;
-    void (*run)(const struct ends *ends); /* for ever */
+    void (*run)(const struct ends *ends); /* does not return */
 };
 
 struct load {
     const char *word;
-    struct process processes[PROCESSES_MAX];          /* the second one may have no name */
-    void (*connect)(struct ends ends[PROCESSES_MAX]); /* or NULL */
+    struct process processes[PROCESSES_MAX];          /* the second may have no name: one process */
+    void (*connect)(struct ends ends[PROCESSES_MAX]); /* (nullable): connects the processes */
 };
 
-/* The load of that name, or NULL. */
+/* Returns: (nullable): the load called @word */
 const struct load *find_load(const char *word);
 unsigned count_processes(const struct load *load);
-/* Runs the load's processes: the last one in this process, the other one in a new one. */
+/* Runs the load. Its last process is this process, and the other one is a child. */
 void run_load(const struct load *load, int ready) __attribute__((noreturn));

@@ -3,24 +3,24 @@
 #
 # kernels.sh - Debian's kernels for the tests' Linux guests
 #
-# To be sourced behind setup.sh and cache.sh. Of a package only the kernel's image is
-# kept, in the cache's folder linux/RELEASE.
+# Scripts source this file after setup.sh and cache.sh. The cache's folder linux/RELEASE keeps only
+# the kernel's image of a package.
 
 linux_cache=$cache_folder/linux
 linux_seconds_to_fetch=600
 
-# Series of kernels, and the suite whose newest one is tested.
+# The series of kernels, and the suite of each. Tests use the newest kernel there.
 linux_series=(6.1 6.12)
 declare -A linux_suites=([6.1]=bookworm [6.12]=bookworm-backports)
 
-# linux_releases: of package names on stdin those of cloud kernels of SERIES, without the
-# packages' first words; the newest one is the last
+# linux_releases SERIES: reads names of packages and prints the releases of cloud kernels of SERIES,
+# the newest last
 linux_releases()
 {
     sed -nE "s/^linux-image-(${1//./\\.}\.[0-9.+a-z-]*-cloud-amd64)$/\1/p" | sort -V
 }
 
-# kept_linux SERIES: prints the newest release that was fetched, if any
+# kept_linux SERIES: prints the newest release in the cache, if any
 kept_linux()
 {
     local folder
@@ -29,14 +29,14 @@ kept_linux()
     done | linux_releases "$1" | tail -n 1
 }
 
-# linux_kernel RELEASE: prints the path of its image
+# linux_kernel RELEASE: prints the path of the kernel's image
 linux_kernel()
 {
     printf '%s/%s/vmlinuz\n' "$linux_cache" "$1"
 }
 
-# make_apt FOLDER SUITE: FOLDER/apt.conf makes of apt one that knows nothing but Debian's
-# packages of SUITE, from where this machine has Debian's; the machine's own stays as it is
+# make_apt FOLDER SUITE: makes FOLDER/apt.conf, with which apt knows only Debian packages of SUITE,
+# from this machine's source of Debian packages. The machine's own apt does not change.
 make_apt()
 {
     local archive
@@ -62,7 +62,8 @@ CONF
     APT_CONFIG=$1/apt.conf try_often apt-get -q -o APT::Update::Error-Mode=any update
 }
 
-# take_linux RELEASE FOLDER: the image of the release's package, which apt checks, to FOLDER
+# take_linux RELEASE FOLDER: fetches the release's package, which apt verifies, and puts the kernel's
+# image into FOLDER
 take_linux()
 {
     (
@@ -73,7 +74,7 @@ take_linux()
     )
 }
 
-# fetch_linux SERIES: the newest of Debian's kernels of that series, unless it is kept
+# fetch_linux SERIES: fetches Debian's newest kernel of the series, unless the cache has it
 fetch_linux()
 {
     local suite=${linux_suites[$1]} release apt_config=${APT_CONFIG:-} apt

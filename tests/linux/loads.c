@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Loads of the Linux guest. Each is one process or two, named by what is in the
- * table, and does one thing for ever.
+ * Loads of the Linux guest. Each load is one or two processes that do one thing until they are
+ * killed. The table at the end has the names of the processes.
  *
- * Where shares or stacks are compared (user, threads, syscalls), the kernel is called
- * from the function itself and not from one of libc's, which keep no frame pointer.
+ * Tests compare shares and stacks of the loads user, threads and syscalls. These loads make
+ * system calls without libc, because libc's functions keep no frame pointer.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -32,16 +32,16 @@
 #define NOINLINE __attribute__((noinline))
 
 enum {
-    SPINS = 2000,         /* rounds of spin(): some 20 us where it is emulated */
-    CALLS = 100,          /* of one kind, before those of the other */
-    ZERO_BYTES = 4096,    /* read at once */
+    SPINS = 2000,         /* rounds of spin(): some 20 us on an emulated processor */
+    CALLS = 100,          /* calls of one kind before calls of the other kind */
+    ZERO_BYTES = 4096,    /* in one read */
     PAGE_BYTES = 4096,    /* of x86 */
-    PAGES = 64,           /* touched, and given back; too few for a huge one */
-    MESSAGE_BYTES = 1000, /* less than goes into a segment */
+    PAGES = 64,           /* touched, and unmapped again; too few for a huge page */
+    MESSAGE_BYTES = 1000, /* less than one TCP segment */
     TIMER_US = 1000,
     SLEEP_NS = 200000,
     THREADS = 3,
-    CHILDREN = 256, /* that there are at once */
+    CHILDREN = 256, /* at the same time */
 };
 
 static inline long
@@ -87,7 +87,7 @@ spin(void)
         __asm__ volatile("lea 1(%0, %0, 4), %0" : "+r"(sum));
 }
 
-/* @zero is read from after each round, unless it is negative. */
+/* Reads from @zero after each round, unless @zero is negative. */
 static inline void
 work(unsigned rounds, int zero)
 {
@@ -238,7 +238,7 @@ run_timers(const struct ends *ends)
     }
 }
 
-/* ---- switch: one byte goes to and fro ---- */
+/* ---- switch: two processes send one byte back and forth ---- */
 
 static void
 connect_pipes(struct ends ends[PROCESSES_MAX])
@@ -345,7 +345,7 @@ run_client(const struct ends *ends)
         continue;
 }
 
-/* ---- forks: processes that end as soon as they are there ---- */
+/* ---- forks: processes that end at once ---- */
 
 static void
 run_forks(const struct ends *ends)
@@ -367,7 +367,7 @@ run_forks(const struct ends *ends)
     }
 }
 
-/* ---- idle: there, and asleep ---- */
+/* ---- idle: sleeps ---- */
 
 static void
 run_idle(const struct ends *ends)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-pack-initrd.py OUTPUT PROGRAM... - an initial file system of a few programs
-pack-initrd.py OUTPUT FOLDER     - one of all that is in a folder
+pack-initrd.py OUTPUT PROGRAM... - makes an initial file system of a few programs
+pack-initrd.py OUTPUT FOLDER     - makes an initial file system of all files in FOLDER
 
-Programs stand in its root under their own names, beside the folders that things are mounted
-on. All is root's. Needs no root: the kernel brings /dev/console itself. The same input gives
-the same bytes.
+PROGRAMs are put into the root folder, beside the mount points /dev, /proc and /sys. All files
+belong to root. The script itself needs no root, because the kernel has its own /dev/console. The
+same input gives the same bytes.
 
-The form is cpio's "newc": Linux, Documentation/driver-api/early-userspace/buffer-format.rst.
+The format is cpio's "newc": Linux, Documentation/driver-api/early-userspace/buffer-format.rst.
 """
 
 import os
@@ -21,12 +21,12 @@ END = "TRAILER!!!"
 
 
 def padded(data):
-    """To a multiple of four bytes."""
+    """@data with zeros up to a multiple of four bytes."""
     return data + b"\0" * (-len(data) % 4)
 
 
 def entry(inode, name, mode, data=b""):
-    """A member of the archive."""
+    """The bytes of one member of the archive."""
     name_bytes = name.encode() + b"\0"
     links = 2 if stat.S_ISDIR(mode) else 1
     # ino mode uid gid nlink mtime filesize devmajor devminor rdevmajor rdevminor namesize check
@@ -36,7 +36,7 @@ def entry(inode, name, mode, data=b""):
 
 
 def programs(paths):
-    """Members: folders to mount on, and programs."""
+    """Yields the mount points and the programs as members."""
     for name in FOLDERS:
         yield name, stat.S_IFDIR | 0o755, b""
     for path in paths:
@@ -44,7 +44,7 @@ def programs(paths):
 
 
 def tree(folder):
-    """Members: folders before what is in them, files and links."""
+    """Yields all folders, files and links as members; a folder comes before its content."""
     for path in sorted(folder.rglob("*")):
         name, mode = str(path.relative_to(folder)), path.lstat().st_mode
         if path.is_symlink():

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the Linux guest says of itself: facts that the program under test finds out
- * from outside, in the kernel's own words.
+ * Prints facts about the Linux guest as its kernel reports them. virt-uprof must find the same
+ * facts from outside.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -27,7 +27,7 @@ enum {
     COMM_BYTES = 16, /* Linux, TASK_COMM_LEN */
 };
 
-/* Opens a file that must be there. */
+/* Opens a file that must exist. */
 static FILE *
 open_file(const char *path)
 {
@@ -48,7 +48,7 @@ report_release(void)
     printf("RELEASE %s\n", names.release);
 }
 
-/* What a note takes in the file, with what fills it up. */
+/* Returns: bytes of a note in the file, with padding */
 static size_t
 padded(uint32_t len)
 {
@@ -80,7 +80,7 @@ report_build_id(void)
     die("the kernel's build-id");
 }
 
-/* Is @word among the flags that the kernel says its processor has? */
+/* Has the processor the flag @word, by /proc/cpuinfo? */
 static bool
 processor_has(const char *word)
 {
@@ -100,7 +100,7 @@ processor_has(const char *word)
     return found;
 }
 
-/* The kernel takes back the flag of five levels where it does not use them. */
+/* If the kernel does not use five levels, it clears the flag la57. */
 void
 report_paging(void)
 {
@@ -108,7 +108,7 @@ report_paging(void)
     printf("PTI %s\n", processor_has("pti") ? "on" : "off");
 }
 
-/* What stands behind a tab and in brackets is of a module, or of BPF. */
+/* Symbols of modules and of BPF end in a name in brackets. */
 static bool
 is_of_kernel(const char *line, ssize_t len)
 {
@@ -138,9 +138,9 @@ report_kallsyms(void)
 }
 
 /*
- * Reads the name that the kernel keeps in the task. Of its own threads /proc shows
- * more: all of a long name, and what a worker works on, behind '-' or '+'. The workers
- * named "kworker/R-..." (v6.9) are called so.
+ * Reads the name that the kernel stores in the task. /proc shows more for the kernel's own
+ * threads: long names in full, and the present work of a worker behind '-' or '+'. The '-' in
+ * "kworker/R-..." (v6.9) belongs to the name.
  */
 static bool
 read_comm(const char *path, char comm[COMM_BYTES])
@@ -175,7 +175,7 @@ report_threads(const char *pid)
     snprintf(path, sizeof(path), "/proc/%.16s/task", pid);
     DIR *folder = opendir(path);
     if (!folder)
-        return; /* ended meanwhile */
+        return; /* the process has ended */
     for (const struct dirent *entry; (entry = readdir(folder));) {
         if (!isdigit((unsigned char)entry->d_name[0]))
             continue;

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# collect.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - rounds over several domains, good and bad;
-# with what rights the units leave them; and killed, also while the disk is full
+# collect.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - rounds over several domains, good and bad; rounds
+# with the privileges of the units; and rounds that are killed, also while the disk is full
 #
-# rounds.sh does more of those that go well.
+# rounds.sh does more rounds that go well.
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -20,7 +20,7 @@ store=$work/store
 skipped= # parts that could not be tested
 stacks='guest_entry;guest_main(;main_loop)?(;function_[123])?(;work)?'
 
-# collect STATUS OPTION...
+# collect STATUS OPTION...: runs a round, which must exit with STATUS
 collect()
 {
     local status=$1
@@ -28,9 +28,9 @@ collect()
     profile "$status" collect --config "$work/config.xml" --store "$store" "$@"
 }
 
-# round: over all. On a busy machine whose KVM is itself emulated QEMU was seen to leave
-# its monitor unanswered for minutes, once in hundreds of rounds: such a domain is given
-# up, which is said, and the others are sampled.
+# round: runs a round over all domains. On a busy machine whose KVM is itself emulated, QEMU
+# leaves its monitor unanswered for minutes, once in hundreds of rounds. The round then reports
+# that it ended that domain's run, and samples the others.
 slow=0
 round()
 {
@@ -38,7 +38,7 @@ round()
     "$program" collect --config "$work/config.xml" --store "$store" >"$work/out" 2>"$work/err" </dev/null ||
         status=$?
     if [ "$status" = 6 ] && [ "$(grep -c ': failed: ' "$work/err")" = 1 ] &&
-        grep -q ': failed: it took too long, and was ended' "$work/err"; then
+        grep -q ': failed: its run took too long and was ended' "$work/err"; then
         slow=$((slow + 1))
     elif [ "$status" != 0 ]; then
         fail "a round exits $status"
@@ -46,7 +46,7 @@ round()
     [ "$slow" -le 1 ] || fail 'domains are given up again and again'
 }
 
-# collect_one STATUS OPTION...: of one domain; again, should that be given up
+# collect_one STATUS OPTION...: runs a round over one domain, and once more if it took too long
 collect_one()
 {
     local try status
@@ -54,31 +54,31 @@ collect_one()
         status=0
         "$program" collect --config "$work/config.xml" --store "$store" "${@:2}" >"$work/out" 2>"$work/err" \
             </dev/null || status=$?
-        grep -q ': failed: it took too long, and was ended' "$work/err" || break
+        grep -q ': failed: its run took too long and was ended' "$work/err" || break
     done
     [ "$status" = "$1" ] || fail "collect ${*:2} exits $status, not $1"
 }
 
-# check_store [NAME=COUNT...]
+# check_store [NAME=COUNT...]: the store is in order and has COUNT slices of each domain
 check_store()
 {
     python3 "$here/store.py" "$store" "$@" || fail 'the store'
 }
 
-# newest NAME: the sidecar of its newest slice
+# newest NAME: prints the sidecar of the domain's newest slice
 newest()
 {
     find "$store/data/$1" -name '*.meta.json' | sort | tail -n 1
 }
 
-# shows PATTERN: configure, of $tcg
+# shows PATTERN: `configure` prints such a line for $tcg
 shows()
 {
     profile 0 configure --config "$work/config.xml" "$tcg"
     grep -qE -- "$1" "$work/out" || fail "configure says nothing of '$1': $(cat "$work/out")"
 }
 
-# is_sampled NAME: a run has the lock of that domain; to try it would be in the way
+# is_sampled NAME: a run holds the domain's lock. Trying the lock would disturb the run.
 is_sampled()
 {
     local inode
@@ -87,12 +87,12 @@ is_sampled()
 }
 
 only_collector
-# A daemon of our own, where hostile names can hurt nobody.
+# The test has its own daemon, so that hostile names do no harm to other tests.
 # shellcheck disable=SC2119
 need_own_daemon
 cat >"$work/config.xml" <<XML
 <virt-uprof>
-  <profile rate="500" duration="600ms" budget="50"/>
+  <profile rate="500" duration="1s" budget="50"/>
   <collect connect="$libvirt_uri" domains="-rf*"/>
   <limits rate="500" duration="60s" budget="50"/>
   <symbols path="$work/symbols"/>
@@ -122,11 +122,11 @@ done
 shows '^  duration +250ms +metadata$'
 shows '^  unwind +cfi +metadata$'
 shows '^  unknown +@color +metadata'
-# As it stands in the domain's XML the schema takes all of it but what nobody knows.
+# The schema accepts the element in the domain's XML, except for the unknown attribute.
 profile 0 disable --config "$work/config.xml" "$tcg"
 shows '^  enabled +no +metadata$'
 shows '^  rate +77 Hz +metadata$'
-profile 0 enable --config "$work/config.xml" -F 500 -d 600ms --unwind auto "$kvm" "$tcg" "$paused"
+profile 0 enable --config "$work/config.xml" -F 500 -d 1s --unwind auto "$kvm" "$tcg" "$paused"
 
 say 'a domain that is persistent: both places'
 guest_xml "$off" "$(cat /proc/sys/kernel/random/uuid)" qemu "${guest_folders[$tcg]}" split 1 '' 128 >"$work/off.xml"
@@ -137,11 +137,11 @@ quiet_virsh undefine "$off" >/dev/null
 
 say 'symbols that metadata may not have'
 profile 1 enable --config "$work/config.xml" -s /etc/passwd "$tcg"
-says "^virt-uprof: $tcg: symbols '/etc/passwd' are in none of the folders for them"
+says "^virt-uprof: $tcg: symbols '/etc/passwd' are outside the folders that <symbols> allows"
 quiet_virsh metadata "$tcg" "$namespace" --key uprof --live --set \
-    '<profile enabled="yes" duration="600ms"><symbols file="/etc/passwd"/></profile>' >/dev/null
+    '<profile enabled="yes" duration="1s"><symbols file="/etc/passwd"/></profile>' >/dev/null
 collect_one 0 -- "$tcg"
-says "symbols '/etc/passwd' are in none of the folders for them .*; ignored$"
+says "symbols '/etc/passwd' are outside the folders that <symbols> allows .*; ignored$"
 cp "$guest64" "$work/symbols/app.dbg"
 profile 0 enable --config "$work/config.xml" -s "$work/symbols/app.dbg" "$tcg"
 collect_one 0 -- "$tcg"
@@ -170,7 +170,7 @@ say 'another run samples it'
 hand=$!
 wait_until 20 is_sampled "$kvm" || fail 'nothing is sampled by hand'
 collect 0 "$kvm"
-says "^$kvm \\(.*\\): skipped: another run of virt-uprof samples it$"
+says "^$kvm \\(.*\\): skipped: another run of virt-uprof is sampling it$"
 kill -INT "$hand"
 wait "$hand" || true # it may have no sample yet
 
@@ -206,7 +206,7 @@ daemon=$(cat "$work/d/run/libvirtd.pid")
 kill -STOP "$daemon"
 profile 4 collect --config "$work/short.xml" --store "$store"
 kill -CONT "$daemon"
-says "^virt-uprof: .*: libvirt does not answer; is its daemon well\\?; its domains are left out$"
+says "^virt-uprof: .*: libvirt does not answer; see: systemctl status libvirtd; its domains are left out$"
 [ "$(wc -l <"$work/err")" = 1 ] || fail 'not one line'
 "$program" collect --config "$work/config.xml" --store "$store" -d 3s "$kvm" "$tcg" \
     >"$work/out" 2>"$work/err" </dev/null &
@@ -242,7 +242,8 @@ for command in collect prune; do
     sed "s,@bindir@,/usr/bin," "$here/../../data/virt-uprof-$command.service.in" >"$work/$command.service"
 done
 cp "$program" "$work/virt-uprof" # from where the units see it
-# as_unit UNIT SCRIPT: for sh; $0 is the program, $1 the configuration, $2 the store
+# as_unit UNIT SCRIPT: runs the shell script SCRIPT with the unit's privileges; $0 is the program,
+# $1 the configuration, $2 the store
 as_unit()
 {
     local status=0
@@ -251,7 +252,7 @@ as_unit()
     [ "$status" = 0 ] || [ "$status" = 77 ] || fail "as the unit of $1 it exits $status: $(cat "$work/out")"
     return "$status"
 }
-# Behind what the program does: that these are restrictions.
+# The scripts also do what the units forbid, to show that the restrictions are in force.
 # shellcheck disable=SC2016 # the inner shell's
 if as_unit collect '
     "$0" collect --config "$1" --store "$2" "$3" "$4"

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# daemon.sh PROGRAM GUESTS TCG|KVM - libvirt's daemon dies and comes back in
-# mid-run: the run goes on and ends with its data, and the guest is not left stopped
+# daemon.sh PROGRAM GUESTS TCG|KVM - libvirt's daemon dies and returns in mid-run: the run goes on
+# and ends with its samples, and the guest does not stay stopped
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
 name=${guest_prefix}daemon-$way
 
-# kill_daemon: at once
+# kill_daemon: kills the daemon with SIGKILL
 kill_daemon()
 {
     kill -KILL "$daemon" 2>/dev/null || true
@@ -16,21 +16,21 @@ kill_daemon()
     end_test_libvirtd "$work/d" KILL
 }
 
-# held: what the marker says: 0 not, 1 asked for, 2 yes
+# held: prints the state in the marker: 0 not held, 1 asked for, 2 held
 held()
 {
     od -An -td4 -j4 -N4 "/run/virt-uprof/$uuid" | tr -d ' '
 }
 
-# in_hold: whether the daemon was killed in a hold; the daemon is asked for nothing
-# then, so the word stays
+# in_hold: a hold lasts now. If the daemon was killed in the hold, the state in the marker stays,
+# because the run cannot end the hold without the daemon.
 in_hold()
 {
     [ "$(held)" != 0 ]
 }
 
-# catch_hold: waits for one. The looks are spread by chance: evenly spaced ones could
-# fall between the holds each time.
+# catch_hold: waits for a hold. The checks come at random intervals, because regular checks could miss
+# each hold.
 catch_hold()
 {
     local end=$((SECONDS + 20))
@@ -42,16 +42,17 @@ catch_hold()
 
 start()
 {
-    rm -f "$work"/x.*
+    rm -f "$work"/x.* "$work/err"
     "$program" -c "$libvirt_uri" "${fast[@]}" -d "$1" -o "$work/x.folded" -o "$work/x.meta.json" "$name" \
         >"$work/out" 2>"$work/err" </dev/null &
     profiler=$!
     daemon=$(cat "$work/d/run/libvirtd.pid")
-    sleep 4
+    await_sampling
+    sleep 2
     ! is_gone "$profiler" || fail 'the run has ended early'
 }
 
-# finish SECONDS
+# finish SECONDS: the run ends well within SECONDS
 finish()
 {
     wait_until "$1" is_gone "$profiler" || fail "the run does not end within $1 s"
@@ -77,7 +78,7 @@ result sidecar "$work/x.meta.json" "ticks['busy'] > 0 or ticks['late'] > 0"
 
 say 'killed, in a hold if we can'
 n_held=0
-for ((n = 0; n < 3 || (n < 15 && n_held == 0); n++)); do
+for ((n = 0; n < 3 || (n < 40 && n_held == 0); n++)); do
     start 11
     catch_hold
     kill_daemon
@@ -91,7 +92,7 @@ say "$n_held of $n kills hit a hold"
 
 say 'killed with the profiler, in a hold if we can: the guardian waits for it'
 n_held=0
-for ((n = 0; n < 3 || (n < 15 && n_held == 0); n++)); do
+for ((n = 0; n < 3 || (n < 40 && n_held == 0); n++)); do
     start 30
     guardian=$(guardian_of "$profiler")
     catch_hold
@@ -101,7 +102,7 @@ for ((n = 0; n < 3 || (n < 15 && n_held == 0); n++)); do
     ! in_hold || n_held=$((n_held + 1))
     sleep 3
     run_test_libvirtd "$work/d"
-    # Once it is back.
+    # The guardian resumes the guest when the daemon is back.
     wait_until 30 runs "$name" || fail 'the guest is left stopped'
     must_run "$name"
     wait_until 30 is_gone "$guardian" || fail 'the guardian lives on'

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# debugfile.sh PROGRAM GUESTS TCG - a guest that was stripped, without frame pointers: its
-# names, the unwind tables of its C code (.debug_frame only), its inlined functions and its
-# lines come from a debug file, which has to be the right one
+# debugfile.sh PROGRAM GUESTS TCG - a stripped guest without frame pointers: a debug file gives it
+# names, unwind tables of C code (only .debug_frame), inlined functions and lines. A debug file of
+# another build is refused.
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -11,7 +11,7 @@ chain='guest_entry;guest_main;main_loop(;function_[123](;work)?)?'
 name=${guest_prefix}debugfile-$way
 whole=$guests/guestdebug.elf
 
-# record_well WHAT ARGUMENT...: every stack is whole, and named
+# record_well WHAT ARGUMENT...: all stacks are complete and named
 record_well()
 {
     local what=$1
@@ -23,7 +23,7 @@ record_well()
         "frames['cfi'] > 0" "images[0]['matched']"
 }
 
-# check_says PATTERN...
+# check_says PATTERN...: `check` prints such lines
 check_says()
 {
     local pattern
@@ -41,28 +41,28 @@ guests=$work
 boot "$name" split 1 stripped
 kernel=${guest_folders[$name]}/kernel
 
-check_says 'note +linux +not found, in ' "warn +symbols .*'$kernel' has no symbols .* such as '$kernel.dbg'"
+check_says 'note +linux +not found after ' "warn +symbols .*'$kernel' has no symbols .* such as '$kernel.dbg'"
 cp "$guest64" "$kernel.dbg"
-check_says "warn +symbols .*'$kernel.dbg' is no debug file of it: its build-id is another"
+check_says "warn +symbols .*'$kernel.dbg' is not its debug file: its build-id differs"
 
 cp "$whole" "$kernel.dbg"
 record_well sibling
-check_says "ok +symbols +'$kernel': with its debug file '$kernel.dbg'" \
-    "ok +symbols +'$kernel': [0-9]+ functions; its code is what the guest runs"
+check_says "ok +symbols +'$kernel': uses its debug file '$kernel.dbg'" \
+    "ok +symbols +'$kernel': [0-9]+ functions; its code is equal to the guest's"
 
-# By its build-id, and stripped itself.
+# The debug file, which has no code, is found by its build-id.
 rm "$kernel.dbg"
 id=$(readelf -n "$whole" | sed -n 's/.*Build ID: //p')
 mkdir -p "$work/debug/.build-id/${id:0:2}"
 objcopy --only-keep-debug "$whole" "$work/debug/.build-id/${id:0:2}/${id:2}.debug"
 record_well build-id --debug-dir "$work/debug"
 
-# By its name and checksum.
+# The debug file is found by its name and checksum.
 objcopy --only-keep-debug "$whole" "$work/linked.debug"
 (cd "$work" && objcopy --strip-all --add-gnu-debuglink=linked.debug "$whole" linked)
 record_well link -s "$work/linked"
 
-# The lines are those of the source, of callers those of their calls.
+# The lines are in the source; the line of a caller is that of its call.
 profile 0 "${fast[@]}" -d 2 --lines -s "$whole" -o "$work/lines.folded" "$name"
 result stacks "$name" 100 \
     'guest_entry \(entry64\.S:[0-9]+\);guest_main \(guest\.c:[0-9]+\);main_loop \(guest\.c:[0-9]+\)(;function_[123] \(guest\.c:[0-9]+\)(;work \((guest\.[ch]):[0-9]+\))?)?' \

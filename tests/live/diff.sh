@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# diff.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - captures of two guests that differ in
-# what two functions take: `diff` shows those two, by as much, and nothing else
+# diff.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - captures of two guests in which two functions have
+# different shares: `diff` shows these two changes in their right size, and no other
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
 need_daemon
 name=${guest_prefix}diff-$way
 
-# take SECONDS: a capture of each
+# take SECONDS: samples each guest into a capture
 take()
 {
     local shift
@@ -21,7 +21,7 @@ take()
     done
 }
 
-# shows_both OLD: the two, and nothing else
+# shows_both OLD: `diff` shows the two changes, and no other
 shows_both()
 {
     profile 0 diff -s "$guest64" --json -o "$work/x.svg" "$1" "$work/1.capture"
@@ -31,7 +31,7 @@ rows = {row["name"]: row for row in json.load(open(sys.argv[1]))["functions"]}
 significant = {name for name, row in rows.items() if row["total_significant"] or row["self_significant"]}
 points = {name: rows[name]["total_change_ppm"] / 10000 for name in ("function_1", "function_3")}
 print(significant, points, file=sys.stderr)
-# by chance one of some hundred that are the same seems to have changed; by little
+# By chance, about one of a hundred equal functions seems to have changed a little.
 others = [abs(rows[name][key]) for name in significant - set(points)
           for key in ("total_change_ppm", "self_change_ppm")]
 sys.exit(not set(points) <= significant or max(others, default=0) > 20000
@@ -42,7 +42,7 @@ PYTHON
 seconds=20
 for ((n = 0; n < 2; n++)); do
     take "$seconds"
-    # Of few samples chance may make more of a change; of three times as many it does not.
+    # If chance has made a change look larger, three times as many samples do not.
     if shows_both "$work/0.capture"; then
         break
     fi

@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# direct.sh PROGRAM GUESTS DIRECT - where vCPUs cannot be held one by one it is said
-# why; what others do to a guest and its QEMU in mid-run ends no run and costs no
-# more than its own time
+# direct.sh PROGRAM GUESTS DIRECT - virt-uprof says why it cannot hold vCPUs one by one. Others who
+# disturb a guest or its QEMU in mid-run do not end the run: only the samples of that time are lost.
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -12,39 +11,41 @@ emulated=${guest_prefix}emulated
 rate=(-F 500 --budget 100 "${patient[@]}")
 port=$(free_tcp_port)
 
-# start SECONDS ARGUMENT...: a run in the background, and a moment of it
+# start SECONDS ARGUMENT...: a run in the background that has sampled for a second
 start()
 {
     rm -f "$work"/x.* "$work/err"
     "$program" "${rate[@]}" -o "$work/x.folded" -o "$work/x.meta.json" -d "$@" "$name" \
         >"$work/out" 2>"$work/err" </dev/null &
     profiler=$!
-    wait_until 20 grep -qs ', access direct' "$work/err" || fail 'it does not begin'
+    await_sampling
+    says ', access direct'
     sleep 1
 }
 
-# finish [EXPRESSION...]: the run must end well, and have left nothing
+# finish [EXPRESSION...]: the run ends well and leaves nothing behind
 finish()
 {
     local status=0
-    wait_until 30 is_gone "$profiler" || fail 'the run does not end'
+    wait_until 120 is_gone "$profiler" || fail 'the run does not end'
     wait "$profiler" || status=$?
     [ "$status" = 0 ] || fail "exit $status"
     result sidecar "$work/x.meta.json" "ended_by == 'duration'" "access == 'direct'" \
-        "samples['running'] > 200" "$@"
+        "samples['running'] > 50" "$@"
     no_leftovers "$work"
     must_be_free "$name"
     must_run "$name"
 }
 
-# hindered TEXT: it was said once, and the ticks were counted: of two seconds or what else passed
-# since $since, and of one more until it was seen that they are over
+# hindered TEXT: the run said so once and counted the ticks. The obstacle lasts for the time since
+# $since, at least two seconds; the run notices its end up to a second later. On a busy machine
+# holds take longer, so the budget lowers the rate and there are fewer ticks.
 hindered()
 {
     local lasted=$((SECONDS - since))
-    finish "400 < ticks['busy'] < 500 * ($lasted + 3)"
-    says "^virt-uprof: $name: $1, not by us; its ticks are skipped until that ends$"
-    [ "$(grep -c 'not by us' "$work/err")" = 1 ] || fail 'said more than once'
+    finish "50 < ticks['busy'] < 500 * ($lasted + 3)"
+    says "^virt-uprof: $name: $1, not by virt-uprof; no samples until that ends$"
+    [ "$(grep -c 'not by virt-uprof' "$work/err")" = 1 ] || fail 'said more than once'
 }
 
 trace()
@@ -62,7 +63,7 @@ untrace()
     wait "$tracer" 2>/dev/null || true
 }
 
-# falls_back REASON [ARGUMENT...]: auto takes the monitor, and says so
+# falls_back REASON [ARGUMENT...]: with --access auto the run uses the monitor and says why
 falls_back()
 {
     local why=$1
@@ -73,7 +74,7 @@ falls_back()
     must_run "$name"
 }
 
-# refuses STATUS REASON ARGUMENT...: --access direct does not
+# refuses STATUS REASON ARGUMENT...: with --access direct the run fails with STATUS and says why
 refuses()
 {
     local status=$1 why=$2
@@ -152,12 +153,12 @@ say 'reset'
 start 8
 quiet_virsh reset "$name" >/dev/null
 finish "ticks['busy'] < 500" "stacks['unknown'] > 0"
-# It is found again when it has booted: by the end of the run, or else in the next one.
+# The run finds the guest again after the boot; if the boot takes longer, the next run does.
 profile 0 "${rate[@]}" -d 2 -o "$work/x.folded" "$name"
 result stacks "$name" 50 'guest_entry;guest_main;main_loop;function_[123];work' "$work/x.folded"
 
-# eject: what the guest's ACPI would do when it is asked to give up vCPU 1 (QEMU,
-# docs/specs/acpi_cpu_hotplug: the selector, and bit 3 of the control field)
+# eject: does what the guest's ACPI would do to remove vCPU 1 (QEMU, docs/specs/acpi_cpu_hotplug:
+# the selector, and bit 3 of the control field)
 eject()
 {
     quiet_virsh qemu-monitor-command "$name" --hmp 'device_del vcpu1'
@@ -175,15 +176,16 @@ say 'a vCPU comes, goes and comes again'
 start 12 --per-vcpu --idle
 for _ in 1 2; do
     quiet_virsh setvcpus "$name" 2 --live >/dev/null
-    wait_until 5 has_vcpus 2 || fail 'no second vCPU'
+    wait_until 30 has_vcpus 2 || fail 'no second vCPU'
     sleep 2
     eject >/dev/null
-    wait_until 5 has_vcpus 1 || fail 'the second vCPU does not go'
+    wait_until 30 has_vcpus 1 || fail 'the second vCPU does not go'
     sleep 1
 done
-# From its end until that is noticed, a second later at most, it is one that others have stopped.
-finish "ticks['busy'] < 1500" "samples['idle'] > 200"
-# It was never started; when it is plugged its thread is awake for a moment, and it is where it begins.
+# Until the run notices that the vCPU is gone, which takes a second each time, its ticks are busy.
+finish "ticks['busy'] < 2500" "samples['idle'] > 50"
+# The guest never starts vCPU 1. The vCPU's thread is awake only shortly after it is plugged, at
+# the address where a vCPU begins.
 result stacks "$name" 99 'vcpu0;guest_entry;guest_main;.*|vcpu1;\[idle\]' "$work/x.folded"
 result stacks "$name" 100 'vcpu0;guest_entry;guest_main;.*|vcpu1;(\[idle\]|(\[truncated\];)?\[unknown\])' \
     "$work/x.folded"
@@ -191,9 +193,9 @@ result stacks "$name" 100 'vcpu0;guest_entry;guest_main;.*|vcpu1;(\[idle\]|(\[tr
 say 'destroyed, and started anew'
 start 8
 quiet_virsh destroy "$name" >/dev/null
-wait_until 10 is_gone "$profiler" || fail 'the run does not end with its guest'
+wait_until 60 is_gone "$profiler" || fail 'the run does not end with its guest'
 wait "$profiler" || fail "exit $?"
-says "^virt-uprof: $name: the domain ended in mid-run; its samples stand$"
+says "^virt-uprof: $name: the domain ended during the run; its samples are kept$"
 result sidecar "$work/x.meta.json" "ended_by == 'gone'" "samples['running'] > 20"
 boot "$name" split
 start 8

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# fallback.sh PROGRAM GUESTS DIRECT - a vCPU that does not stop in time is let go, and
-# after some tries the run goes on through the monitor. The program's interrupts are
-# taken away in mid-run by a library that is preloaded: tests/lib/no-interrupt.c
+# fallback.sh PROGRAM GUESTS DIRECT - a run releases a vCPU that does not stop in time, and goes
+# on through the monitor after some tries. A preloaded library drops the program's interrupts in
+# mid-run: tests/lib/no-interrupt.c
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
 name=${guest_prefix}fallback-$way
-# At this rate each tick is a sample of its own while a hold takes no more than two milliseconds.
+# At this rate each tick gives a sample, as long as a hold takes less than two milliseconds.
 slow=(-F 50 --budget 10)
 calm=(-F 50 --budget 100 -d 3 -o "$work/w.meta.json")
 library=$(dirname "$program")/../tests/live/libno-interrupt.so
@@ -18,14 +18,14 @@ if nm -D "$program" | grep __asan_init >/dev/null; then
     skip 'a program with sanitizers takes no library before its own'
 fi
 
-# starved ARGUMENT...: the program, with so many interrupts
+# starved ARGUMENT...: runs the program, which gets only $UPROF_TEST_INTERRUPTS interrupts
 starved()
 {
     UPROF_TEST_INTERRUPTS=${UPROF_TEST_INTERRUPTS:-200} LD_PRELOAD=$library \
         timeout -k 5 60 "$program" "$@" >"$work/out" 2>"$work/err" </dev/null
 }
 
-# untouched: nobody traces QEMU's threads, and none is stopped
+# untouched: nobody traces a thread of QEMU, and no thread is stopped
 untouched()
 {
     local pid
@@ -44,7 +44,7 @@ result sidecar "$work/w.meta.json" "access == 'direct'" "ended_by == 'duration'"
 untouched
 must_run "$name"
 
-# It stands until it is let go: what asks QEMU for its registers meanwhile waits for ever.
+# The vCPU is stopped until it is released, so a query of its registers would wait forever.
 say 'nor is the monitor asked for one that is late as it is checked'
 for _ in 1 2 3 4; do
     UPROF_TEST_HIDDEN=20 starved --access direct "${calm[@]}" "$name" || fail "exit $?"
@@ -63,26 +63,29 @@ untouched
 must_run "$name"
 
 say 'auto goes on through the monitor'
-starved --access auto "${slow[@]}" -d 10 -o "$work/x.folded" -o "$work/x.meta.json" "$name" || fail "exit $?"
-says "^virt-uprof: $name: a vCPU thread does not stop in time, again and again; going on through the monitor"
-says "^$name: access monitor: a vCPU thread did not stop in time in mid-run"
+# The interrupts must be used up long before the end, also when a busy machine makes holds long and
+# the budget lowers the rate.
+UPROF_TEST_INTERRUPTS=60 starved --access auto "${slow[@]}" -d 10 -o "$work/x.folded" -o "$work/x.meta.json" "$name" || fail "exit $?"
+says "^virt-uprof: $name: a vCPU thread repeatedly does not stop in time; continuing with access .monitor."
+says "^$name: access monitor: changed from 'direct' during the run, because a vCPU thread did not stop in time"
 untouched
 must_run "$name"
 result sidecar "$work/x.meta.json" "access == 'monitor'" "ended_by == 'duration'" \
-    "ticks['stuck'] >= 5" "samples['running'] >= 50" "duration_ms >= 9900"
-# Samples of the slow way weigh as much as the ticks they stand for.
+    "ticks['stuck'] >= 5" "samples['running'] >= 20" "duration_ms >= 9900"
+# Access `monitor` is slower, so each of its samples stands for several ticks.
 ticks=$(awk '{ n += $NF } END { print n }' "$work/x.folded")
 [ "$ticks" -ge 200 ] || fail "all of 10 s at 50 Hz is worth $ticks ticks"
 
 say 'direct alone ends, with what it has'
 status=0
-starved --access direct "${slow[@]}" -d 10 -o "$work/y.folded" -o "$work/y.meta.json" "$name" || status=$?
+UPROF_TEST_INTERRUPTS=100 starved --access direct -F 50 --budget 100 --max-pause 1s -d 10 -o "$work/y.folded" -o "$work/y.meta.json" \
+    "$name" || status=$?
 [ "$status" = 1 ] || fail "exit $status"
-says "^virt-uprof: $name: sampling ended early: a vCPU thread did not stop in time"
+says "^virt-uprof: $name: sampling ended early: a vCPU thread repeatedly did not stop in time"
 untouched
 must_run "$name"
-result sidecar "$work/y.meta.json" "access == 'direct'" "ended_by == 'error'" "samples['running'] >= 100"
+result sidecar "$work/y.meta.json" "access == 'direct'" "ended_by == 'error'" "samples['running'] >= 20"
 
 say 'and the next run works'
 profile 0 --access direct --max-pause 1s --budget 100 -d 6 -o "$work/z.meta.json" "$name"
-result sidecar "$work/z.meta.json" "samples['running'] >= 50" "ticks['stuck'] == 0"
+result sidecar "$work/z.meta.json" "samples['running'] >= 20" "ticks['stuck'] == 0"

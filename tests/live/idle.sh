@@ -9,35 +9,36 @@ name=${guest_prefix}idle-$way
 
 need_daemon
 boot "$name" idle
-# Where vCPUs are held one by one, one that sleeps is not held at all.
+# Access `direct` does not hold a vCPU that sleeps. On a busy machine a vCPU waits for a processor and
+# is awake for longer, so the bounds here are far from the values of a machine without load.
 holds="hold_us['count'] >= samples['total']"
-[ "$access" = monitor ] || holds="hold_us['count'] <= 0.1 * samples['total']"
+[ "$access" = monitor ] || holds="hold_us['count'] <= 0.3 * samples['total']"
 
-# It is awake four times a second for a moment, which may be seen.
+# The guest is awake four times a second for a moment, so a few samples may be of running vCPUs.
 profile 0 "${fast[@]}" -d 4 -o "$work/x.folded" -o "$work/x.meta.json" "$name"
-result sidecar "$work/x.meta.json" "samples['idle'] >= 10" "samples['idle'] >= 0.8 * samples['total']" \
+result sidecar "$work/x.meta.json" "samples['idle'] >= 10" "samples['idle'] >= 0.6 * samples['total']" \
     "$holds"
 grep -q '\[idle\]' "$work/x.folded" && fail "idle is shown unasked: $(cat "$work/x.folded")"
 if [ "$(result sidecar "$work/x.meta.json" "samples['running'] == 0" 2>/dev/null && echo none)" = none ]; then
     [ ! -s "$work/x.folded" ] || fail 'stacks of nothing'
-    says 'it was idle all the time'
+    says 'all vCPUs were idle during the complete run'
 fi
 
 profile 0 "${fast[@]}" -d 4 --idle -o "$work/x.folded" -o "$work/x.meta.json" "$name"
-result stacks "$name" 80 '\[idle\]' "$work/x.folded"
+result stacks "$name" 60 '\[idle\]' "$work/x.folded"
 result stacks "$name" 100 '\[idle\]|guest_entry;.*' "$work/x.folded"
 
-# The stack it went to sleep with; it is the same for long, and there is one for each sample.
+# --idle=stack shows the stack with which the vCPU went to sleep, once for each sample.
 profile 0 "${fast[@]}" -d 4 --idle=stack -o "$work/x.folded" -o "$work/x.meta.json" "$name"
-result stacks "$name" 80 'guest_entry;guest_main;idle_loop(;.*)?' "$work/x.folded"
-result sidecar "$work/x.meta.json" "samples['idle'] >= 10" "samples['idle'] >= 0.8 * samples['total']"
+result stacks "$name" 60 'guest_entry;guest_main;idle_loop(;.*)?' "$work/x.folded"
+result sidecar "$work/x.meta.json" "samples['idle'] >= 10" "samples['idle'] >= 0.6 * samples['total']"
 
 profile 0 dump "${patient[@]}" "$name"
 grep -qE "^$name vcpu0 (idle \(halted\)|kernel: )" "$work/out" || fail "dump: $(cat "$work/out")"
 must_run "$name"
 destroy_guest "$name"
 
-# Half of the time: what runs is a stack as any other.
+# This guest works half of the time. Its running stacks are like any other.
 name=${guest_prefix}halfidle-$way
 boot "$name" halfidle
 profile 0 "${fast[@]}" -d 8 --idle -o "$work/x.folded" -o "$work/x.meta.json" "$name"

@@ -1,26 +1,26 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-killstorm.py PROGRAM URI FOLDER OUTAGES COUNTER WAY ROUNDS NAME... - ends runs the hard way
+killstorm.py PROGRAM URI FOLDER OUTAGES COUNTER WAY ROUNDS NAME... - kills runs and their guardians
 
-ROUNDS runs over the guests NAME... (at the same time, one after the other on
-each), each ended at a random moment as WAY says. Within a second the guest must
-run, and still run a second later; nothing of the run may live on. COUNTER is
-the physical address of the guest's counter, which must advance. FOLDER is empty
-and gets the outputs. OUTAGES is a file that grows whenever the daemon had to be
-started again: libvirtd 9.0.0 now and then crashes when its clients are killed. The
-guests must run within a second after it is back, too; what else such a round
-brings is not counted against us.
+Makes ROUNDS runs over the guests NAME. Guests are sampled at the same time, the runs over one guest
+one after the other. Each run gets a signal at a random time, as WAY says. Within a second the guest
+must run, and it must still run a second later. No process of the run may be left. COUNTER is the
+physical address of the guest's counter, which must advance. FOLDER is empty and gets the outputs.
 
-WAY     what is done                         what must come of it
-kill    SIGKILL to the profiler              nothing; most of them inside a hold
-group   SIGKILL to its process group         the same: the guardian has its own
-term    SIGTERM                              exit 0, output written
-int     SIGINT                               the same
-hangup  its terminal is closed               the same, but for what it says
-stop    SIGSTOP, SIGCONT after 4 s           freed within 3.5 s; it was killed, or
-                                             has survived since it held nothing
-guardian  SIGKILL to the guardian            it ends by itself, exit 1
+OUTAGES is a file that grows whenever the daemon was started again, because libvirtd 9.0.0 crashes
+now and then when its clients are killed. The guests must run within a second after the daemon is
+back, too. All other faults of such a round are ignored.
+
+WAY       action                           required result
+kill      SIGKILL to the profiler          no output; most kills come in a hold
+group     SIGKILL to its process group     as for kill: the guardian has its own group
+term      SIGTERM                          exit code 0, and an output
+int       SIGINT                           as for term
+hangup    the terminal is closed           as for term
+stop      SIGSTOP, SIGCONT after 4 s       the guest runs within 3.5 s; the guardian has
+                                           killed the profiler, if it held the guest
+guardian  SIGKILL to the guardian          the profiler ends with exit code 1
 """
 
 import json
@@ -39,12 +39,12 @@ import time
 
 MARKERS = pathlib.Path("/run/virt-uprof")
 NOT_HELD, ASKED, HELD = range(3)
-WITHIN_S = {"stop": 3.5}  # 2 s until the guardian takes it for stuck
+WITHIN_S = {"stop": 3.5}  # the guardian treats a run as stuck after 2 s
 START_S = 30
-# Moments: some at random, more of them at random in a hold, so that most are.
+# The share of kills that wait for a hold; the other kills come at random times.
 IN_HOLD_SHARE = 0.7
 HOLD_S = 0.008
-# A run begins with so many holds that give no samples, to learn what one costs.
+# A run begins with at most this many trial holds, which give no samples.
 PROBE_HOLDS = 9
 
 PROGRAM, URI, FOLDER, OUTAGES, COUNTER, WAY, ROUNDS, *NAMES = sys.argv[1:]
@@ -63,7 +63,7 @@ def virsh(*arguments):
 
 
 def status_of(name):
-    """What QEMU itself says, if it can be asked."""
+    """The status that QEMU reports; "?" if QEMU cannot be asked."""
     reply = virsh("qemu-monitor-command", name, '{"execute":"query-status"}')
     return json.loads(reply)["return"]["status"] if reply else "?"
 
@@ -78,14 +78,14 @@ def outages():
 
 
 class Marker:
-    """The word that the profiler flags its holds in, before the stopping call."""
+    """The domain's marker, in which the profiler flags each hold before the call that stops."""
 
     def __init__(self, uuid):
         self.path = MARKERS / uuid
         self.page = None
 
     def read(self):
-        """What it says, and of which hold."""
+        """The state, and the time of the last hold."""
         if not self.page:
             try:
                 with open(self.path, "rb") as file:
@@ -98,7 +98,7 @@ class Marker:
         return self.read()[0]
 
     def count_holds(self, seen):
-        """Adds the present hold to those seen."""
+        """Adds the present hold to @seen. Returns the number of holds in @seen."""
         held, since = self.read()
         if held != NOT_HELD:
             seen.add(since)
@@ -164,8 +164,8 @@ class Round:
         self.pid = self.process.pid
 
     def wait_for_moment(self):
-        """Returns what the marker said at last."""
-        # What is killed may not even have begun; what shall save its samples must have some.
+        """Waits for a random time, in most rounds for a time in a hold."""
+        # A run that is killed needs only one hold. A run that saves its samples needs some samples.
         wanted = 1 if WAY in ("kill", "group") else PROBE_HOLDS + 2
         seen = set()
         if not wait_for(START_S, lambda: self.marker.count_holds(seen) >= wanted):
@@ -193,7 +193,7 @@ class Round:
             sys.exit(__doc__)
 
     def end_of_process(self, seconds):
-        """The exit code; negative if a signal killed it, None if it lives on."""
+        """The exit code; negative if a signal has killed the process, None if the process still runs."""
         box = []
 
         def reap():
@@ -209,14 +209,14 @@ class Round:
         return box[0]
 
     def check_runs(self, since, may_be_held):
-        """The guest must run WITHIN_S from now on; in a hold of a living run it may not."""
+        """Checks that the guest runs within WITHIN_S after @since. @may_be_held: a living run may hold it now"""
         within = WITHIN_S.get(WAY, 1)
         last_paused = 0
         give_up = since + START_S
         while (now := time.monotonic()) < min(since + within + 1, give_up):
             state = status_of(self.name)
             if state == "?":
-                since = time.monotonic()  # the daemon is away
+                since = time.monotonic()  # the daemon is down
             elif state != "running" and not may_be_held():
                 last_paused = now - since
             time.sleep(0.05)
@@ -262,7 +262,7 @@ class Round:
         self.act()
         at = time.monotonic()
         if WAY == "stop":
-            time.sleep(0.02)  # now all its threads stand still, and the word too
+            time.sleep(0.02)  # now all threads of the run are stopped, and the marker does not change
             held = self.marker.held()
         with lock:
             numbers["rounds"] += 1
@@ -270,7 +270,7 @@ class Round:
             numbers["asked"] += held == ASKED
 
         if WAY == "stop":
-            # One that held nothing has nothing to be freed, and goes on afterwards.
+            # A run that held nothing survives, and continues after SIGCONT.
             self.check_runs(at, lambda: False)
             code = self.end_of_process(0)
             if code is None:
@@ -293,7 +293,7 @@ class Round:
                 self.complain(f"exit {code}")
             self.check_output(code)
         else:
-            # It may take a moment to write: a hold while it lives is its own business.
+            # The run may take some time to write its files, and may hold the guest until it ends.
             code = self.end_of_process(20)
             if code is None:
                 self.complain("it does not end")
@@ -307,7 +307,7 @@ class Round:
             self.complain("the marker is still flagged", True)
 
     def settle(self, outages_before):
-        """Takes over the faults that are ours."""
+        """Reports all faults. If the daemon crashed, only faults of the guest count."""
         was_away = outages() != outages_before
         with lock:
             for text, of_guest in self.faults:
@@ -343,7 +343,7 @@ def main():
     for thread in threads:
         thread.join()
 
-    # A killed run cannot remove its temporary file: hidden, beside the output.
+    # A killed run cannot remove its temporary file, which is hidden and beside the output.
     left = [path for path in pathlib.Path(FOLDER).iterdir() if path.suffix == ".tmp"]
     print(f"{WAY}: {numbers['rounds']} rounds, {numbers['held']} in a hold, of those "
           f"{numbers['asked']} while it was asked for; guests ran after "
@@ -351,8 +351,7 @@ def main():
           f"{len(left)} temporary files; {outages()} crashes of the daemon so far")
     if numbers["rounds"] + outages() < int(ROUNDS):
         problems.append(f"only {numbers['rounds']} rounds")
-    # Most of the many; of a few, some.
-    # of a few rounds chance may put most elsewhere
+    # Most of many rounds must be in a hold. In a few rounds chance may decide otherwise.
     if numbers["rounds"] >= 50 and numbers["held"] * 2 <= numbers["rounds"]:
         problems.append(f"only {numbers['held']} of {numbers['rounds']} were in a hold")
     if left and WAY not in ("kill", "group", "stop"):

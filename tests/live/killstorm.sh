@@ -1,18 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# killstorm.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - whatever ends the profiler, its guest
-# runs on within a second, or at once; killstorm.py and killdirect.py say what is done
+# killstorm.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - whatever ends virt-uprof, the guest runs again
+# within a second, or at once with access `direct`. killstorm.py and killdirect.py do the work.
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-# What is tested is the same on emulation: fewer rounds will do there.
+# On emulation the tested code is the same, so fewer rounds are enough.
 declare -A many=([TCG]=20 [KVM]=40 [DIRECT]=200)
 kills=${UPROF_LIVE_KILLS:-${many[$way]}}
 others=$((kills / 20))
 names=("${guest_prefix}storm1-$way" "${guest_prefix}storm2-$way")
 
-# storm WAY ROUNDS
+# storm WAY ROUNDS: ends ROUNDS runs in this way
 storm()
 {
     rm -rf "$work/out.d"
@@ -32,7 +32,7 @@ storm_direct()
         "$counter_at" "$kills" "${qemus[@]}" || fail 'kill storm'
 }
 
-# A daemon of our own: it may crash, and others' must not.
+# The test has its own daemon, because the daemon may crash.
 # shellcheck disable=SC2119
 need_own_daemon
 counter_at=0x$(nm "$guest64" | awk '$3 == "uprof_counter" { print $1 }')

@@ -3,11 +3,13 @@
 #
 # lib.sh - what the live tests have in common
 #
-# To be sourced by NAME.sh PROGRAM GUESTS [TCG|KVM|DIRECT]: the program, the folder
-# of the guests' images, and what runs them and how they are held: by emulation
-# (TCG) or by KVM, as a whole, or by KVM, one vCPU at a time (DIRECT). A test fails
-# (1) by `fail` or by any command that fails; it is skipped (77), with the reason on
-# stdout, only where the machine lacks what it needs.
+# NAME.sh PROGRAM GUESTS [TCG|KVM|DIRECT] sources this file. PROGRAM is virt-uprof, and GUESTS the
+# folder of the guests' images. The last word says what runs the guests and how a run holds them:
+#     TCG     emulation; the complete guest is held, by access `monitor`
+#     KVM     KVM; the complete guest is held, by access `monitor`
+#     DIRECT  KVM; one vCPU at a time is held, by access `direct`
+# A test fails (1) by `fail` or by any command that fails. It is skipped (77), with the reason on
+# stdout, only if the machine lacks what the test needs.
 set -euo pipefail
 
 script_name=live/$(basename "$0" .sh)
@@ -24,18 +26,18 @@ program=$(realpath "$1")
 guests=$(realpath "$2")
 way=${3:-TCG}
 guest64=$guests/guest64.elf
-# The same to define_guest, and to the program: never what it would choose by itself.
+# Guests and runs get the access method by name, so that virt-uprof never chooses it.
 case $way in
 DIRECT) machine=KVM access=direct ;;
 KVM) machine=KVM access=monitor ;;
 *) machine=TCG access=monitor ;;
 esac
 
-# A hold older than 50 ms copies no stack; on a machine with too much to do there
-# are such, and they are not what is tested.
+# A hold that is older than 50 ms copies no stack. Such holds occur on a busy machine, and no test
+# is about them.
 # shellcheck disable=SC2034
 patient=(--max-pause 1s --access "$access")
-# As fast as it goes; the rate is lowered to what holds allow.
+# As fast as possible: the budget lowers the rate to what holds allow.
 # shellcheck disable=SC2034
 fast=(-F 1000 --budget 100 "${patient[@]}")
 
@@ -61,7 +63,7 @@ work=$(mktemp -d /var/tmp/uprof-live.XXXXXX)
 at_exit rm -rf "$work"
 : >"$work/err"
 
-# need_daemon: for tests that use the machine's daemon, and the guests on it
+# need_daemon: for tests that run guests on the machine's own daemon
 need_daemon()
 {
     start_libvirtd || skip 'no libvirt daemon can be started'
@@ -70,8 +72,8 @@ need_daemon()
     fi
 }
 
-# need_own_daemon [LINE...]: the same with a daemon of the test's own, in $work/d, for
-# tests that might hurt it or others' guests; LINEs as for start_test_libvirtd
+# need_own_daemon [LINE...]: starts a daemon for this test in $work/d, for tests that might hurt the
+# daemon or other guests; LINEs as for start_test_libvirtd
 # shellcheck disable=SC2120 # most need no lines
 need_own_daemon()
 {
@@ -80,12 +82,12 @@ need_own_daemon()
     fi
     start_test_libvirtd "$work/d" "$@" || skip 'no libvirt daemon of our own can be started'
     libvirt_uri=$(test_libvirtd_uri "$work/d")
-    # For the program as well.
+    # The program uses the same connection.
     export LIBVIRT_DEFAULT_URI=$libvirt_uri
 }
 
-# keep_daemon: starts our own again whenever it has crashed: libvirtd 9.0.0 now and then does when
-# its clients are killed
+# keep_daemon: starts the test's daemon again whenever it has crashed. libvirtd 9.0.0 crashes now
+# and then when its clients are killed.
 keep_daemon()
 {
     while sleep 0.2; do
@@ -96,7 +98,8 @@ keep_daemon()
     done
 }
 
-# start_keeper: in the background, until the end; counts in $work/outages
+# start_keeper: runs keep_daemon in the background until the test ends; $work/outages grows by a
+# byte for each crash
 start_keeper()
 {
     : >"$work/outages"
@@ -104,7 +107,7 @@ start_keeper()
     at_exit kill "$!"
 }
 
-# only_collector: for tests of rounds, whose lock is the machine's: one after the other
+# only_collector: waits for other tests of rounds, because the machine has only one lock for rounds
 only_collector()
 {
     local lock
@@ -112,19 +115,20 @@ only_collector()
     flock "$lock"
 }
 
-# boot NAME CMDLINE [VCPUS [IMAGE [CPU]]]
+# boot NAME CMDLINE [VCPUS [IMAGE [CPU]]]: boots a guest, and returns when it runs
 boot()
 {
     local cmdline=$2
-    # Short slices of work: harmless on a fast KVM, needed on one that is itself emulated.
+    # A slow KVM needs short slices of work; they do no harm on a fast one. $UPROF_GUEST_UNIT says how
+    # short.
     if [ "$machine" = KVM ] && [[ $cmdline != *unit=* ]]; then
-        cmdline+=' unit=100'
+        cmdline+=" unit=${UPROF_GUEST_UNIT:-100}"
     fi
     define_guest "$1" "$machine" "$guests/${4:-guest64}.elf" "$cmdline" "${3:-1}" "${5:-}"
 }
 
-# profile STATUS ARGUMENT...: runs the program, which must exit so; its output is
-# in $work/out and $work/err
+# profile STATUS ARGUMENT...: runs the program, which must exit with STATUS; its output goes to
+# $work/out and $work/err
 profile()
 {
     local want=$1 status=0
@@ -133,8 +137,9 @@ profile()
     [ "$status" = "$want" ] || fail "virt-uprof $* exits $status, not $want"
 }
 
-# sample N FILE ARGUMENT...: runs of $sample_seconds, until one has N samples, or the last: FILE.folded
-# and FILE.meta.json. Where holds take long a short run may have none.
+# sample N FILE ARGUMENT...: writes FILE.folded and FILE.meta.json by runs that last
+# $sample_seconds, one after the other, until one has N samples. If holds take long, a short run
+# may have no sample.
 sample_seconds=(2 8 40)
 sample()
 {
@@ -154,35 +159,47 @@ sample()
     [ "$status" = 0 ] || fail "virt-uprof exits $status"
 }
 
-# says PATTERN: whether the last run's stderr has a line of that form
+# await_sampling [N]: returns when the run in the background samples its domain, or N domains. What
+# a run does before that takes seconds on a busy machine, so no test may just sleep instead.
+await_sampling()
+{
+    wait_until 120 samples_domains "${1:-1}" || fail 'the run does not begin to sample'
+}
+
+samples_domains()
+{
+    [ -e "$work/err" ] && [ "$(grep -c ', access ' "$work/err")" -ge "$1" ]
+}
+
+# says PATTERN: fails unless the last run's stderr has such a line
 says()
 {
     grep -qE -- "$1" "$work/err" || fail "no '$1' on stderr"
 }
 
-# qemu_status NAME: what QEMU itself says: running, paused, ...
+# qemu_status NAME: prints what QEMU says: running, paused, ...
 qemu_status()
 {
     quiet_virsh qemu-monitor-command "$1" '{"execute":"query-status"}' 2>/dev/null |
         sed -n 's/.*"status":"\([a-z-]*\)".*/\1/p'
 }
 
-# runs NAME: by libvirt's word and by QEMU's
+# runs NAME: libvirt and QEMU both say that the guest runs
 runs()
 {
     [ "$(quiet_virsh domstate "$1" 2>/dev/null)" = running ] && [ "$(qemu_status "$1")" = running ]
 }
 
-# must_run NAME: now, and its work goes on
+# must_run NAME: the guest runs, and its counter goes on
 must_run()
 {
     local before
     wait_until 3 runs "$1" || fail "'$1' does not run: $(quiet_virsh domstate "$1" --reason), QEMU: $(qemu_status "$1")"
     before=$(counter "$1")
-    wait_until 20 counts_on "$1" "$before" || fail "'$1' runs, but does no work"
+    wait_until 60 counts_on "$1" "$before" || fail "'$1' runs, but does no work"
 }
 
-# counts_on NAME BEFORE [SYMBOL]: the counter is another now
+# counts_on NAME BEFORE [SYMBOL]: the counter differs from BEFORE
 counts_on()
 {
     local now
@@ -197,7 +214,7 @@ must_be_paused()
     [ "$(qemu_status "$1")" = paused ] || fail "QEMU says that '$1' is not paused"
 }
 
-# counter NAME [SYMBOL]: rounds of work the guest has done
+# counter NAME [SYMBOL]: prints how many rounds of work the guest has done
 counter()
 {
     local address
@@ -205,16 +222,16 @@ counter()
     quiet_virsh qemu-monitor-command "$1" --hmp "xp/1gx 0x$address" | tr -d '\r' | awk '{ print $2 }'
 }
 
-# guardian_of PID: of a run's process, its only child
+# guardian_of PID: prints the guardian of a run, the only child of its process
 guardian_of()
 {
     local children=()
-    read -ra children <"/proc/$1/task/$1/children" || true # no line's end there
+    read -ra children <"/proc/$1/task/$1/children" || true # the file has no line end
     [ "${#children[@]}" = 1 ] || fail "children of the run: '${children[*]}'"
     echo "${children[0]}"
 }
 
-# second_vcpu_works NAME: it has begun to
+# second_vcpu_works NAME: the guest's second vCPU has begun to work
 second_vcpu_works()
 {
     (($(counter "$1" uprof_counter_ap) > 0))
@@ -226,7 +243,7 @@ qemu_pid()
     pgrep -o -f "^[^ ]*qemu-system.* -uuid ${guest_uuids[$1]}( |$)"
 }
 
-# must_be_free NAME: nobody traces a thread of its QEMU, and none is stopped
+# must_be_free NAME: nobody traces a thread of the guest's QEMU, and no thread is stopped
 must_be_free()
 {
     local held
@@ -235,13 +252,13 @@ must_be_free()
     [ -z "$held" ] || fail "threads of '$1' are stopped, or traced: $held"
 }
 
-# result COMMAND ARGUMENT...: asks result.py, which fails with words
+# result COMMAND ARGUMENT...: runs result.py, which says what is wrong
 result()
 {
     python3 "$here/result.py" "$@" || fail "result.py $*"
 }
 
-# no_leftovers FOLDER [PATTERN]: no temporary files there
+# no_leftovers FOLDER: the folder has no temporary files
 no_leftovers()
 {
     local found

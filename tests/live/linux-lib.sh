@@ -3,8 +3,9 @@
 #
 # linux-lib.sh - what the live tests with Linux guests have in common
 #
-# To be sourced by NAME.sh PROGRAM GUESTS TCG|KVM|DIRECT SERIES, in place of lib.sh; of
-# the SERIES (6.1) Debian's newest kernel is taken that is kept, or fetched if none is.
+# NAME.sh PROGRAM GUESTS TCG|KVM|DIRECT SERIES sources this file in place of lib.sh. The guests
+# run the newest Debian kernel of SERIES (6.1) in the cache. If the cache has none, need_linux
+# fetches it.
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source=tests/lib/cache.sh
@@ -27,7 +28,7 @@ need_linux()
     fi
 }
 
-# must_say NAME WORD VALUE: what the guest says of itself
+# must_say NAME WORD VALUE: the guest says VALUE about itself
 must_say()
 {
     local value
@@ -35,16 +36,16 @@ must_say()
     [ "$value" = "$3" ] || fail "'$1' says '$2 $value', not '$3'"
 }
 
-# must_know_kernel NAME: the last `check` has found the kernel that the guest says it has
+# must_know_kernel NAME: the last `check` has found the kernel that the guest says it runs
 must_know_kernel()
 {
     local symbols
     read -ra symbols <<<"$(console_value "$1" KALLSYMS)"
     out_has 'linux ' "release $release, build-id $(console_value "$1" BUILDID), "
     out_has 'kernel symbols ' "${symbols[1]}, " "digest ${symbols[0]};"
-    out_has 'kernel types ' 'by its own description (BTF)'
-    out_has 'kernel stacks ' "by the kernel's own tables, "
-    out_has 'processes ' 'their names, and what they have mapped'
+    out_has 'kernel types ' "from the kernel's type information (BTF)"
+    out_has 'kernel stacks ' "callers are found by the kernel's own tables, "
+    out_has 'processes ' 'names and mapped files are known'
 }
 
 # out_has WHAT PART...: the last run's line `ok WHAT` has all parts

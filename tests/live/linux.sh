@@ -1,13 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# linux.sh PROGRAM GUESTS TCG|KVM|DIRECT SERIES - Debian's kernel with each number of
-# page-table levels, with page tables of its own for user mode and without: what the
-# program finds in memory is what the guest says of itself
+# linux.sh PROGRAM GUESTS TCG|KVM|DIRECT SERIES - Debian's kernel with each number of page-table
+# levels, with page-table isolation and without: virt-uprof finds in the guest's memory what the
+# guest says about itself
+#
+# $UPROF_LINUX_CELLS (5:on 5:off 4:on 4:off): levels and isolation of the guests. The last guest
+# is also seen by process, and in a capture.
 # shellcheck source=tests/live/linux-lib.sh
 source "$(dirname "$0")/linux-lib.sh"
 
-# boot_cell LEVELS PTI: a guest so, whose only process never leaves user mode; sets $name
+# boot_cell LEVELS PTI: boots a guest whose only process never leaves user mode; sets $name
 boot_cell()
 {
     local asked="pti=$2"
@@ -15,14 +18,14 @@ boot_cell()
     [ "$1" = 5 ] || asked+=' no5lvl'
     boot_linux "$name" "$release" "$machine" "$asked -- kallsyms user" 1 ||
         fail "no guest with $1 levels and pti=$2"
-    # That this is what was asked for is not to be taken on trust.
+    # The guest confirms what was asked for.
     must_say "$name" RELEASE "$release"
     must_say "$name" LEVELS "$1"
     must_say "$name" PTI "$2"
 }
 
-# look_at PROCESS EXPRESSION PART: what is found while the guest does nothing else; of the
-# facts, and where its stacks are (user, kernel)
+# look_at PROCESS EXPRESSION PART: checks what is found while PROCESS is the guest's only load. The
+# EXPRESSION must hold in the sidecar, and `check` must report stacks of PART (user, kernel).
 look_at()
 {
     local pid
@@ -41,7 +44,7 @@ look_at()
         fail "no process '$1', number '$pid': $(cat "$work/x.folded")"
 }
 
-# dumps PATTERN [ARGUMENT...]: soon; a thread of the kernel may run for a moment
+# dumps PATTERN [ARGUMENT...]: one of a few dumps has the pattern; a kernel thread may run meanwhile
 dumps()
 {
     local i
@@ -54,7 +57,7 @@ dumps()
     fail "no '$1' in: $(cat "$work/out")"
 }
 
-# by_process PROCESS: tables of processes, live and of what was stored
+# by_process PROCESS: the process is in the tables of `top`, `dump` and `report`
 by_process()
 {
     local top row="^ +[0-9.]+ +[0-9.]+  $1"
@@ -71,7 +74,7 @@ by_process()
     grep -qE "$row-[0-9]+$" "$work/out" || fail "no '$1' in: $(cat "$work/out")"
 }
 
-# replays PROCESS: a capture has what is known of the kernel, and of who ran
+# replays PROCESS: the report of a capture has the kernel's symbols and the processes
 replays()
 {
     sample 20 "$work/y" --capture "$work/x.capture" "$name"
@@ -84,18 +87,16 @@ replays()
 need_daemon
 need_linux
 sample_seconds=(1 4 40)
-for levels in 5 4; do
-    for pti in on off; do
-        boot_cell "$levels" "$pti"
-        look_at user "any(i['name'] == '[init]' and i['module'] and i['build_id'] for i in images)" \
-            user
-        tell_linux "$name" 'stop syscalls' >"$work/said" || fail 'it does not listen'
-        look_at syscalls "linux['kernel_complete'] > 0" kernel
-        if [ "$levels $pti" = '4 off' ]; then
-            by_process syscalls
-            replays syscalls
-        fi
-        wait_until 3 runs "$name" || fail "'$name' does not run any more"
-        destroy_guest "$name"
-    done
+read -ra cells <<<"${UPROF_LINUX_CELLS:-5:on 5:off 4:on 4:off}"
+for cell in "${cells[@]}"; do
+    boot_cell "${cell%:*}" "${cell#*:}"
+    look_at user "any(i['name'] == '[init]' and i['module'] and i['build_id'] for i in images)" user
+    tell_linux "$name" 'stop syscalls' >"$work/said" || fail 'it does not listen'
+    look_at syscalls "linux['kernel_complete'] > 0" kernel
+    if [ "$cell" = "${cells[-1]}" ]; then
+        by_process syscalls
+        replays syscalls
+    fi
+    wait_until 3 runs "$name" || fail "'$name' does not run any more"
+    destroy_guest "$name"
 done

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# metadata.sh PROGRAM GUESTS TCG - what virsh writes the program reads, and the other way
-# round, on libvirt's test driver; what is written is as the schema wants it
+# metadata.sh PROGRAM GUESTS TCG - virt-uprof reads the metadata that virsh writes, and virsh
+# reads the metadata that virt-uprof writes, on libvirt's test driver. The schema accepts the
+# metadata.
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -14,7 +15,7 @@ names=('-rf' 'a;b' 'a<b>&"' '$(touch x)' 'a%n%s' ' x ' $'tab\there' '..')
 skipped= # parts that could not be tested
 command -v xmllint >/dev/null || skipped="'xmllint' is not installed, and nothing was held against the schema"
 
-# configured PATTERN...: lines of the last `configure`
+# configured PATTERN...: the last `configure` has printed such lines
 configured()
 {
     local pattern
@@ -23,14 +24,14 @@ configured()
     done
 }
 
-# is_valid FILE: the schema takes it
+# is_valid FILE: the schema accepts FILE
 is_valid()
 {
     [ -n "$skipped" ] || xmllint --nonet --noout --relaxng "$schema" "$1" 2>"$work/lint" ||
         fail "the schema does not take $(cat "$1" "$work/lint")"
 }
 
-# written DOMAIN PLACE: the element as virsh shows it there; the schema takes it
+# written DOMAIN --live|--config: prints the element that virsh shows; the schema must accept it
 written()
 {
     quiet_virsh metadata --domain "$1" "$namespace" "$2" >"$work/element.xml"
@@ -40,7 +41,7 @@ written()
 
 # shellcheck disable=SC2119
 need_own_daemon
-# The driver's state is the daemon's, as long as somebody is connected.
+# The test driver keeps its state as long as a client is connected.
 libvirt_uri="test+unix:///default?socket=$work/d/run/libvirt/libvirt-sock"
 mkfifo "$work/stay"
 LC_ALL=C virsh -q -c "$libvirt_uri" <"$work/stay" >"$work/stay.out" &
@@ -54,9 +55,9 @@ say 'from virsh to the program'
 quiet_virsh metadata test "$namespace" --key uprof --live \
     --set '<profile enabled="no" rate="77"><symbols file="/a"/><unwind method="fp"/></profile>' >/dev/null
 profile 0 configure "${mark[@]}" test
-configured '^test \(.*\) as it runs:$' '^  enabled +no +metadata$' '^  rate +77 Hz +metadata$' \
-    '^  unwind +fp +metadata$' "^  symbols +/a +symbols '/a' are in none of the folders" \
-    '^test \(.*\) from its next start on:$' '^  enabled +no +nobody says so$'
+configured '^test \(.*\) while it runs:$' '^  enabled +no +metadata$' '^  rate +77 Hz +metadata$' \
+    '^  unwind +fp +metadata$' "^  symbols +/a +symbols '/a' are outside the folders" \
+    '^test \(.*\) after its next start:$' '^  enabled +no +nothing enables it$'
 
 say 'from the program to virsh, in both places'
 profile 0 enable "${mark[@]}" -F 24.75 -d 1500ms --budget 0.5 test
@@ -72,7 +73,7 @@ profile 0 disable "${mark[@]}" test
     fail "config: $(written test --config)"
 profile 0 configure "${mark[@]}" -d 2m test
 profile 0 configure "${mark[@]}" test
-configured '^  enabled +no +metadata$' '^  duration +60s +metadata asks for more than <limits>'
+configured '^  enabled +no +metadata$' '^  duration +60s +limited by <limits>'
 
 say 'what cannot be understood'
 quiet_virsh metadata test "$namespace" --key uprof --live --config --set '<profile enabled="perhaps"/>' >/dev/null

@@ -1,14 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# modes.sh PROGRAM GUESTS TCG - every paging mode of x86: stacks are complete and
-# have names
+# modes.sh PROGRAM GUESTS TCG - stacks are complete and have names in each paging mode of x86
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
 name=${guest_prefix}modes
 
-# Images, command lines, CPUs.
+# A row is an image, a command line, and a CPU.
 modes=(
     'guest32  split           -'
     'guest32  split,nopaging  -'
@@ -33,7 +32,7 @@ for mode in "${modes[@]}"; do
     read -r image words cpu <<<"$mode"
     words=${words//,/ }
     boot "$name" "$words" 1 "$image" "${cpu#-}"
-    # The guest says what it does; it may lack what it needs.
+    # The guest says which mode it uses. The CPU may lack a feature that the mode needs.
     for word in $words; do
         case $word in
         split | deep | recursion) wait_until 5 grep -qa "virt-uprof guest: $word" "$(guest_serial "$name")" ;;
@@ -43,7 +42,7 @@ for mode in "${modes[@]}"; do
 
     sample 100 "$work/x" "$name"
     if [ "${words%% *}" = deep ]; then
-        # A few are cut until more of the stack is copied.
+        # A few stacks are truncated until the run copies more.
         result stacks "$name" 60 'guest_entry;guest_main;deep_loop(;deep_[0-9]{2}){64};work' "$work/x.folded"
         result sidecar "$work/x.meta.json" "stacks['truncated'] * 10 <= samples['running']" "stacks['unknown'] == 0"
     else
@@ -54,7 +53,7 @@ for mode in "${modes[@]}"; do
     result sidecar "$work/x.meta.json" "frames['named'] == frames['total']" "images[0]['matched']" \
         "domain['arch'] == 'x86_64'"
 
-    # And at one moment.
+    # `dump` shows one stack.
     profile 0 dump "${patient[@]}" "$name"
     grep -qE "frames?, complete" "$work/out" || [ "${words%% *}" = deep ] || fail "dump: $(cat "$work/out")"
     must_run "$name"

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# names.sh PROGRAM GUESTS TCG - names of domains that are options, paths, markup or
-# commands elsewhere are only names here
+# names.sh PROGRAM GUESTS TCG - a domain can have any name, even one that looks like an option, a
+# path, markup or a command
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-# Domain, its file name, the root of its stacks.
+# A row is a domain, the name of its file, and the root of its stacks.
 # shellcheck disable=SC2016
 names=(
     '-rf'       '%2Drf'               '-rf'
@@ -21,13 +21,13 @@ names=(
     '#x'        '%23x'                '_x'
 )
 
-# define NAME: false if libvirt's QEMU driver does not take the name
+# define NAME: boots a guest; false if libvirt's QEMU driver refuses the name
 define()
 {
     define_guest "$1" TCG "$guest64" split 1 2>"$work/refused"
 }
 
-# A daemon of our own, where such names can hurt nobody.
+# The test has its own daemon, so that such names do no harm to other tests.
 # shellcheck disable=SC2119
 need_own_daemon
 
@@ -68,8 +68,8 @@ done
 say "libvirt took ${#accepted[@]} of $((${#names[@]} / 3)) names"
 [ "${#accepted[@]}" -ge 6 ] || fail 'hardly any name was tried'
 
-# What the QEMU driver refuses, the test driver takes: found, listed, refused for
-# want of any access, and nothing is written.
+# libvirt's test driver accepts the names that the QEMU driver refuses. virt-uprof finds and lists
+# such domains, cannot sample them for lack of an access method, and writes nothing.
 cat >"$work/test.xml" <<'XML'
 <node>
   <domain type='test'><name>..</name><memory>8192</memory><os><type>hvm</type></os></domain>
@@ -82,7 +82,7 @@ cd "$work/empty"
 # shellcheck disable=SC2016
 for name in '..' '-rf' '$(touch x)'; do
     profile 5 record -c "test://$work/test.xml" -d 1 -o '%d.folded' -- "$name"
-    says 'no way into its guests|gives no way'
+    says 'cannot be sampled'
     [ -z "$(ls -A)" ] || fail "'$name' left $(ls -A)"
 done
 profile 0 list -c "test://$work/test.xml" --json

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# paused.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - a guest that somebody has paused stays paused:
-# record refuses it, dump looks at it, list and check leave it alone
+# paused.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - a guest that somebody else has paused stays paused:
+# record refuses it, dump shows its stack, list and check do not change it
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
 name=${guest_prefix}paused-$way
 
-# stays_paused WHAT: and goes on not to work
+# stays_paused WHAT: the guest is paused and does not work after WHAT
 stays_paused()
 {
     wait_until "$daemon_seconds" libvirt_answers || fail 'the daemon is away'
@@ -16,7 +16,7 @@ stays_paused()
     [ "$(counter "$name")" = "$stands_at" ] || fail "the guest has worked after $1"
 }
 
-# Clients are killed: their daemon may crash, and others' must not.
+# The test has its own daemon, because the daemon may crash when clients are killed.
 # shellcheck disable=SC2119
 need_own_daemon
 start_keeper
@@ -25,7 +25,7 @@ quiet_virsh suspend "$name" >/dev/null
 stands_at=$(counter "$name")
 
 profile 3 -d 1 -o "$work/x.folded" "$name"
-says "^virt-uprof: domain '$name' is paused, not by us; resume it first: virsh resume $name$"
+says "^virt-uprof: domain '$name' is paused, not by virt-uprof; resume it first: virsh resume $name$"
 [ ! -e "$work/x.folded" ] || fail "an output of a refused run"
 stays_paused record
 
@@ -45,7 +45,7 @@ assert vcpu["frames"][-1]["name"] == "guest_entry", vcpu
 PYTHON
 stays_paused 'dump --json'
 
-# Only the whole guest can be looked at: nobody is asked for a way that needs it to run.
+# A paused guest is read through the monitor. Access `direct` needs a guest that runs.
 if [ "$access" = direct ]; then
     profile 5 dump --access direct "$name"
     says "^virt-uprof: $name: no access 'direct': it is paused"
@@ -56,11 +56,11 @@ profile 0 list
 grep -qE "^$name +paused +QEMU +x86_64 +1 +$access" "$work/out" || fail "list: $(cat "$work/out")"
 stays_paused list
 
-# What check says of a paused domain is its own business.
+# The exit code of `check` does not matter here.
 "$program" check "$name" >"$work/out" 2>&1 </dev/null || true
 stays_paused check
 
-# Killed at any moment, dump has not held it either, nor will its guardian resume it.
+# A killed dump has not held the guest, and its guardian does not resume the guest.
 for delay in 0.02 0.05 0.1 0.2 0.4; do
     "$program" dump "$name" >/dev/null 2>&1 </dev/null &
     sleep "$delay"
@@ -71,17 +71,19 @@ done
 sleep 2
 stays_paused 'killed dumps'
 
-# The same with the marker of a run that died while it held the guest and was healed.
+# The same holds if an earlier run was killed in a hold and its marker is still there.
 quiet_virsh resume "$name" >/dev/null
 must_run "$name"
-"$program" "${fast[@]}" -d 30 -o "$work/y.folded" "$name" 2>/dev/null </dev/null &
+rm -f "$work/err"
+"$program" "${fast[@]}" -d 30 -o "$work/y.folded" "$name" 2>"$work/err" </dev/null &
 profiler=$!
-sleep 2
+await_sampling
+sleep 1
 guardian=$(guardian_of "$profiler")
 kill -KILL "$profiler"
 wait "$profiler" 2>/dev/null || true
-# Until then it resumes whatever it finds paused.
-wait_until 30 is_gone "$guardian" || fail 'the guardian lives on'
+# As long as the guardian runs, it resumes any paused guest.
+wait_until 60 is_gone "$guardian" || fail 'the guardian lives on'
 wait_until "$daemon_seconds" libvirt_answers || fail 'the daemon is away'
 must_run "$name"
 quiet_virsh suspend "$name" >/dev/null
@@ -91,7 +93,7 @@ profile 3 -d 1 "$name"
 profile 0 list
 stays_paused 'a killed run before'
 
-# dump of a running guest leaves it running.
+# A dump leaves a running guest running.
 quiet_virsh resume "$name" >/dev/null
 profile 0 dump --max-pause 1s "$name"
 must_run "$name"

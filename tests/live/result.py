@@ -1,25 +1,28 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-result.py COMMAND ARGUMENT... - looks at what virt-uprof wrote
+result.py COMMAND ARGUMENT... - checks files that virt-uprof wrote
 
-    shares DOMAIN MIN FILE...      10/30/60 % in function_1/2/3 within 2 points (7 where MIN
-                                   is below 5000, 1 where it is 20000), at MIN samples or
-                                   more, through the known chain
-    stacks DOMAIN PERCENT REGEX FILE  at least PERCENT of samples match REGEX, which
-                                   sees the frames below the domain, joined by ';'
-    split DOMAIN POINTS MIN NAME=PERCENT,... FILE...  of the samples with any of the names,
-                                   MIN or more, each has its share, within POINTS
-    agree DOMAIN FILE FILE         functions have the same shares in both, within what chance
-                                   does to the smaller
-    total FILE...                  prints how many samples
-    holds CAPTURE SIDECAR          of a busy guest whose vCPUs are held one by one: each sample is
-                                   a hold of its own, or a tick in which its vCPU had not run since
-                                   the one before; of the latter there are few
-    sidecar FILE [EXPRESSION...]   the members of the sidecar are what they must be,
-                                   and each expression over them is true
+    shares DOMAIN MIN FILE...
+        There are at least MIN samples. function_1, function_2 and function_3 have 10, 30 and 60 %
+        of them, within 2 points (within 7 if MIN is below 5000, within 1 if MIN is 20000), and all
+        stacks follow the known chain of calls.
+    stacks DOMAIN PERCENT REGEX FILE
+        At least PERCENT of the samples match REGEX. REGEX is matched against the frames below the
+        domain, joined by ';'.
+    split DOMAIN POINTS MIN NAME=PERCENT,... FILE...
+        At least MIN samples have one of the names. Each name has its share of them, within POINTS.
+    agree DOMAIN FILE FILE
+        Functions have the same shares in both files, within the random error of the smaller file.
+    total FILE...
+        Prints the number of samples.
+    holds CAPTURE SIDECAR
+        For a busy guest whose vCPUs are held one by one: each sample is a separate hold, or a tick
+        at which the vCPU had not run since its last sample. There are few such ticks.
+    sidecar FILE [EXPRESSION...]
+        The sidecar has exactly the members that it must have, and each expression over them is true.
 
-Exits 1 and says why if something is not so.
+Exits 1 with the reason if a check fails.
 """
 
 import json
@@ -27,19 +30,19 @@ import re
 import struct
 import sys
 
-# Points by the least number of samples. Of few chance takes its part: four times its
-# usual part for a share of 60 %, less of many.
+# Pairs of MIN and the tolerance in points. For few samples the tolerance is four standard deviations
+# of a share of 60 %, for many samples it is less.
 FEW_SAMPLES = 100
 TOLERANCES = ((20000, 1), (5000, 2), (0, 7))
-# The capture file, as include/uprof/capture.h has it: its header, the head of a record, kinds of
-# records, and how a rest begins: its time, vCPU, weight, count.
+# The format of captures (include/uprof/capture.h): the header, the head of a record, types of
+# records, and the first members of a REST: time, vCPU, weight, count.
 HEADER_BYTES = 16
 RECORD = struct.Struct("<II")
 SNAPSHOT, REST = 3, 6
 REST_HEAD = struct.Struct("<QIII")
 CHAIN = re.compile(r"guest_entry;guest_main;main_loop;function_([123]);work")
-# What runs in main_loop or in function_N itself, which is rare; no function on
-# the way to it is ever missing, also not at the edges of functions.
+# Samples in main_loop or in function_N itself, which are rare. None of their callers may be missing,
+# even at the first and last instructions of functions.
 ON_THE_WAY = re.compile(r"guest_entry(;guest_main(;main_loop(;function_[123])?)?)?")
 ON_THE_WAY_PERCENT_MAX = 4
 
@@ -64,7 +67,7 @@ MEMBERS = {
     "stopped_us": HISTOGRAM,
 }
 IMAGE = "name build_id symbols matched module"
-# Of Linux guests alone.
+# The members of "linux", which only sidecars of Linux guests have.
 LINUX = {
     "release": str, "btf": bool, "processes": bool, "symbols": int, "modules": int,
     "orc_rules": int, "orc_version": int, "kernel_stacks": int, "kernel_complete": int,
@@ -78,7 +81,7 @@ def fail(why):
 
 
 def read_folded(path):
-    """Pairs of stack and count; the form of the lines is checked."""
+    """The pairs of stack and count in a folded file; checks the form of the lines."""
     with open(path, "rb") as file:
         data = file.read()
     if data and not data.endswith(b"\n"):
@@ -96,7 +99,7 @@ def read_folded(path):
 
 
 def below(domain, path):
-    """The same without the domain, which must be the root of each."""
+    """Yields the pairs of read_folded() without the domain, which must be the root of each stack."""
     for stack, count in read_folded(path):
         root, _, rest = stack.partition(";")
         if root != domain:
@@ -165,7 +168,7 @@ def agree(domain, one, other):
     for name in sorted(set(counts[0]) | set(counts[1])):
         shares = [counts[i].get(name, 0) / total_counts[i] for i in (0, 1)]
         share = sum(shares) / 2
-        # four times the usual part of chance; what is rare may be missing
+        # four standard deviations, and one point for rare functions
         tolerance = 4 * (share * (1 - share) / min(total_counts)) ** 0.5 + 0.01
         print(f"{domain}: {name}: {shares[0]:.2%} and {shares[1]:.2%}, may differ by {tolerance:.2%}")
         if abs(shares[0] - shares[1]) > tolerance:
@@ -179,7 +182,7 @@ def split(domain, points, least, names, *paths):
     counts = dict.fromkeys(wanted, 0)
     for path in paths:
         for stack, count in below(domain, path):
-            # The innermost one has the sample.
+            # The innermost of the names gets the sample.
             owner = next((name for name in reversed(stack.split(";")) if name in wanted), None)
             if owner:
                 counts[owner] += count
@@ -216,7 +219,7 @@ def holds(capture, path):
 
 
 def check_linux(linux):
-    """What is told of a Linux guest, of the right types; no part is larger than its whole."""
+    """Checks the types of the facts of a Linux guest, and that no part is larger than its total."""
     if set(linux) != set(LINUX):
         fail(f"members of linux differ: {set(linux) ^ set(LINUX)}")
     for name, kind in LINUX.items():
@@ -228,7 +231,7 @@ def check_linux(linux):
 
 
 def check_sidecar(facts):
-    """Exactly the members of section 8 of the format's text, of the right types."""
+    """Checks that the sidecar has exactly the documented members, with the right types."""
     if set(facts) - {"linux"} != set(RUN):
         fail(f"members differ: {set(facts) ^ set(RUN)}")
     if "linux" in facts:
@@ -261,7 +264,7 @@ def check_sidecar(facts):
     for name in ("hold_us", "stopped_us"):
         hold = facts[name]
         order = [hold[key] for key in ("min", "p50", "p90", "p99", "max")]
-        # Percentiles are those of bins a twelfth wide, and no more than the extremes.
+        # Percentiles are rounded to histogram bins, but lie between minimum and maximum.
         if hold["count"] and order != sorted(order):
             fail(f"{name} is not in order: {hold}")
 
@@ -271,7 +274,7 @@ def sidecar(path, *expressions):
         facts = json.load(file, parse_float=lambda text: fail(f"a fraction: {text}"))
     check_sidecar(facts)
     for expression in expressions:
-        # Of our own tests, over our own file.
+        # The expressions come from the tests.
         if not eval(expression, {}, facts):  # pylint: disable=eval-used
             fail(f"{path}: not so: {expression}; {json.dumps(facts)}")
 

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# rounds.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - twenty rounds over five domains: one on KVM,
-# one that is emulated, one that is paused, one with a hostile name, and one that dies in
-# mid-round; what they have stored is summarized, reported and pruned
+# rounds.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - twenty rounds over five domains: one on KVM, one
+# emulated, one paused, one with a hostile name, and one that dies in mid-round. The stored
+# profiles are summarized, reported and pruned.
 #
-# The program's clock is ours: it is noon of one day, then of the next one, and once it
-# jumps ahead while a domain is sampled.
+# The test sets the program's clock to noon of one day, then to noon of the next day. The clock also
+# jumps ahead once while a domain is sampled.
 #
-# tests/packages runs this with the program of the packages.
+# tests/packages runs this test with the program of the Debian packages.
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -23,7 +23,7 @@ mortal=${guest_prefix}mortal
 store=$work/store
 stacks='guest_entry;guest_main(;main_loop)?(;function_[123])?(;work)?'
 
-# set_clock DAYS: noon, so many days behind the day before today
+# set_clock DAYS: sets the clock to noon, DAYS after the day before today
 offset_to_noon=$(($(date +%s) / 86400 * 86400 - 43200 - $(date +%s)))
 set_clock()
 {
@@ -31,7 +31,7 @@ set_clock()
     mv "$work/clock.new" "$work/clock"
 }
 
-# Whatever calls the program finds our clock.
+# Each process of the program sees the clock of the test.
 real_program=$program
 program=$work/virt-uprof
 cp "$guests/../libshift-clock.so" "$work/"
@@ -40,7 +40,7 @@ printf '#!/bin/sh\nLD_PRELOAD=%q UPROF_TEST_CLOCK=%q exec %q "$@"\n' "$work/libs
 chmod 755 "$program"
 set_clock 0
 
-# stored STATUS COMMAND [WORD...]: a command on the store
+# stored STATUS COMMAND [WORD...]: runs a command on the store, which must exit with STATUS
 stored()
 {
     local status=$1 command=$2
@@ -48,15 +48,15 @@ stored()
     profile "$status" "$command" --config "$work/config.xml" --store "$store" "$@"
 }
 
-# newest NAME: the sidecar of its newest slice, by its name
+# newest NAME: prints the sidecar of the domain's newest slice; names of slices sort by time
 newest()
 {
     find "$store/data/$1" -name '*Z.meta.json' | sort | tail -n 1
 }
 
-# samples_of NAME: in its folded files: all slices, and days that are not merged from them.
-# Not by the sidecars: a sample counts there once, and in a profile for as many ticks as it
-# stands for.
+# samples_of NAME: prints the samples in the domain's folded files: all slices, and merged days
+# whose slices are gone. Sidecars count a sample once, while a profile counts the ticks that the
+# sample stands for.
 samples_of()
 {
     python3 - "$store/data/$1" <<'PYTHON'
@@ -76,7 +76,7 @@ print(total)
 PYTHON
 }
 
-# reports SAMPLES WORD...: `report` finds so many samples, and their stacks are the guest's
+# reports SAMPLES WORD...: `report` finds SAMPLES samples with the guest's stacks
 reports()
 {
     local want=$1 found
@@ -87,7 +87,7 @@ reports()
     result stacks "$kvm" 90 "$stacks" "$work/out"
 }
 
-# is_sampled NAME: a run has the lock of that domain; to try it would be in the way
+# is_sampled NAME: a run holds the domain's lock. Trying the lock would disturb the run.
 is_sampled()
 {
     local inode
@@ -96,12 +96,12 @@ is_sampled()
 }
 
 only_collector
-# A daemon of our own, where hostile names can hurt nobody.
+# The test has its own daemon, so that hostile names do no harm to other tests.
 # shellcheck disable=SC2119
 need_own_daemon
 cat >"$work/config.xml" <<XML
 <virt-uprof>
-  <profile rate="500" duration="600ms" budget="50"/>
+  <profile rate="500" duration="1s" budget="50"/>
   <collect connect="$libvirt_uri" domains="-rf*"/>
   <limits rate="500" duration="60s" budget="50"/>
   <store minFreeMegabytes="1"/>
@@ -117,15 +117,15 @@ for name in "$tcg" "$mortal"; do
 done
 profile 0 enable --config "$work/config.xml" "$kvm" "$tcg" "$paused" "$mortal"
 
-# gave_up: On a busy machine whose KVM is itself emulated QEMU was seen to leave its monitor
-# unanswered for minutes, once in hundreds of runs: such a domain is given up, which is
-# said, and the others are sampled.
+# gave_up: the last round has ended one domain's run because it took too long. On a busy machine
+# whose KVM is itself emulated, QEMU leaves its monitor unanswered for minutes, once in hundreds
+# of runs. The round samples the other domains.
 slow=0
 slow_max=3
 gave_up()
 {
     [ "$(grep -c ': failed: ' "$work/err")" = 1 ] &&
-        grep -q ': failed: it took too long, and was ended' "$work/err" || return 1
+        grep -q ': failed: its run took too long and was ended' "$work/err" || return 1
     slow=$((slow + 1))
     [ "$slow" -le "$slow_max" ] || fail 'domains are given up again and again'
 }
@@ -135,7 +135,7 @@ for ((n = 1; n <= rounds; n++)); do
     [ "$n" != $((rounds_of_first_day + 1)) ] || set_clock 1
     if [ "$n" = 2 ]; then
         profile 0 enable --config "$work/config.xml" -d 20s "$mortal"
-        # Killed when it is its turn, and it has samples.
+        # The domain dies while its samples are taken.
         (
             wait_until 60 is_sampled "$mortal"
             sleep 4

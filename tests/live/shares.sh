@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# shares.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - functions get the share of samples that they
-# have of the time: 10, 30 and 60 %, within 2 points at 5000 samples, and within 1
-# at 20000 where one vCPU at a time is held
+# shares.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - functions have 10, 30 and 60 % of the samples, as of
+# the time: within 2 points at 5000 samples, and for access `direct` within 1 point at 20000
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -18,7 +17,7 @@ boot "$name" split
 files=()
 n=0
 enough=$samples_wanted
-# By chance one of some hundred runs is off by more, and so are few of those with more samples.
+# By chance, about one of a hundred runs is off by more. Three times as many samples decide then.
 are_right()
 {
     python3 "$here/result.py" shares "$name" "$samples_wanted" "${files[@]}"

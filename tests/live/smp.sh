@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# smp.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - two vCPUs that run different functions are never
-# mixed up
+# smp.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - samples of two vCPUs that run different functions are
+# never mixed up
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
 name=${guest_prefix}smp-$way
-# The function's own callers may be missing while its first instruction runs.
+# While the first instruction of a function runs, its caller may be missing.
 vcpu0='guest_entry;guest_main(;vcpu0_loop)?(;vcpu0_work)?'
 vcpu1='guest_entry_ap;ap_main(;vcpu1_loop)?(;vcpu1_work)?'
 
@@ -20,7 +20,7 @@ profile 0 "${fast[@]}" -d 8 --per-vcpu -o "$work/x.folded" -o "$work/x.meta.json
 result stacks "$name" 100 "vcpu0;$vcpu0|vcpu1;$vcpu1" "$work/x.folded"
 result stacks "$name" 40 "vcpu0;guest_entry;guest_main;vcpu0_loop;vcpu0_work" "$work/x.folded"
 result stacks "$name" 40 "vcpu1;guest_entry_ap;ap_main;vcpu1_loop;vcpu1_work" "$work/x.folded"
-# One hold serves both, or each has its own.
+# A hold of access `monitor` serves both vCPUs. Access `direct` has a hold for each.
 if [ "$access" = monitor ]; then
     result sidecar "$work/x.meta.json" "2 * hold_us['count'] == samples['total']"
 else
@@ -42,7 +42,7 @@ profile 0 "${fast[@]}" -d 3 --vcpu 0 --per-vcpu -o "$work/x.folded" "$name"
 result stacks "$name" 100 "vcpu0;$vcpu0" "$work/x.folded"
 
 profile 3 -d 1 --vcpu 7 -o "$work/y.folded" "$name"
-says "^virt-uprof: $name: there is no vCPU 7: its vCPUs are 0 to 1$"
+says "^virt-uprof: $name: no vCPU 7: the domain has vCPUs 0 to 1$"
 profile 3 -d 1 --vcpu 0,2 -o "$work/y.folded" "$name"
 profile 2 -d 1 --vcpu x -o "$work/y.folded" "$name"
 [ ! -e "$work/y.folded" ] || fail 'an output of a refused run'
@@ -52,7 +52,7 @@ profile 0 dump "${patient[@]}" "$name"
 [ "$(grep -cE "^$name vcpu[01] kernel: [0-9]+ frames, complete" "$work/out")" = 2 ] ||
     fail "dump: $(cat "$work/out")"
 
-# Both work on.
+# Both vCPUs still work.
 must_run "$name"
 before=$(counter "$name" uprof_counter_ap)
 wait_until 20 counts_on "$name" "$before" uprof_counter_ap || fail 'vCPU 1 stands still'

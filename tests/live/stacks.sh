@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# stacks.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - stacks are whole and right where leaf
-# functions have no frame: by unwind tables, frame pointers, or the code alone; and gdb
-# says the same of a guest that stands still
+# stacks.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - stacks are complete and right if leaf functions have
+# no frame: by unwind tables, by frame pointers, or by the code alone. gdb shows the same stack of
+# a paused guest.
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
 samples_wanted=${UPROF_LIVE_SAMPLES:-$([ "$way" = DIRECT ] && echo 2000 || echo 1000)}
 chain='guest_entry;guest_main;main_loop(;function_[123](;work)?)?'
 
-# shares_are_right IMAGE: all stacks, and those of work have function_N in them
+# shares_are_right IMAGE: all stacks are complete, and no stack of work lacks its function_N
 shares_are_right()
 {
     local image=$1 name=$guest_prefix$1-$way n=0 files=()
@@ -28,7 +28,7 @@ shares_are_right()
     result shares "$name" "$samples_wanted" "${files[@]}"
 }
 
-# names_by_us NAME, names_by_gdb NAME IMAGE: the functions of a paused guest's stack
+# names_by_us NAME, names_by_gdb NAME IMAGE: print the functions of a paused guest's stack
 names_by_us()
 {
     "$program" dump --json "$1" 2>"$work/err" |
@@ -47,7 +47,7 @@ names_by_gdb()
     quiet_virsh qemu-monitor-command "$1" --hmp 'gdbserver none' >/dev/null
 }
 
-# gdb_agrees IMAGE: a few times
+# gdb_agrees IMAGE: gdb shows the same stack as virt-uprof, five times
 gdb_agrees()
 {
     local image=$1 name=$guest_prefix$1-$way ours theirs i
@@ -55,7 +55,7 @@ gdb_agrees()
         quiet_virsh suspend "$name" >/dev/null
         ours=$(names_by_us "$name")
         theirs=$(names_by_gdb "$name" "$image")
-        # ... which lets go of a guest by letting it run
+        # gdb resumes the guest when it detaches.
         quiet_virsh resume "$name" >/dev/null 2>&1 || true
         if [ -z "$ours" ] || [ "$ours" != "$theirs" ]; then
             fail "$image: we say $(xargs <<<"$ours"), gdb says $(xargs <<<"$theirs")"
@@ -65,7 +65,7 @@ gdb_agrees()
 
 need_daemon
 command -v gdb >/dev/null || skip 'there is no gdb'
-# QEMU makes the socket, as a user of its own.
+# QEMU, which runs as another user, makes the socket.
 chmod 711 "$work"
 mkdir -m 777 "$work/gdb"
 shares_are_right guestleaf "frames['cfi'] == 0" "frames['leaf'] > 0"

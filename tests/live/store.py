@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-store.py STORE [NAME=COUNT...] - what rounds have written is whole
+store.py STORE [NAME=COUNT...] - checks the files of rounds
 
-Each slice with a sidecar has its profile, which is what the sidecar says; a profile
-without one is whole as well. Nothing else is there, and nobody else may look. With
-NAMEs: there are so many slices of that domain, of none else; "N+" is N or more.
-Exits 1 and says why if something is not so.
+Each sidecar has its profile, and the numbers in both agree. A profile without a sidecar is
+complete, too. The store has no other files, and other users cannot read it. With NAMEs, each
+domain NAME has COUNT slices ("N+" means N or more), and no other domain has slices. Exits 1 with
+the reason if a check fails.
 """
 
 import gzip
@@ -26,7 +26,7 @@ def fail(why):
 
 
 def safe(name):
-    """The name of its folder, for names that are not long."""
+    """The name of a domain's folder, for names that are not cut."""
     plain = re.sub(rb"[^A-Za-z0-9_.-]", lambda m: b"%%%02X" % m[0][0], name.encode()).decode()
     return re.sub(r"^[.-]", lambda m: "%%%02X" % ord(m[0]), plain)
 

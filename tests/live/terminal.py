@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-terminal.py COMMAND... - runs a program of the whole screen on a terminal of its own
+terminal.py COMMAND... - runs a full-screen program on a new terminal
 
-Ends it by a key and by signals, stops it, and has a shell put it into the background:
-each time the terminal must be as it was before. Exits 1, with words, if it is not.
+Ends the program by a key and by signals, stops it, and puts it into the background as a shell does.
+Each time the terminal must have its old settings again. Exits 1 with the reason if it has not.
 """
 
 import fcntl
@@ -20,11 +20,11 @@ import time
 
 TAKE, GIVE, HOME = b"\x1b[?1049h", b"\x1b[?1049l", b"\x1b[H"
 SECONDS_MAX = 60
-QUIET_SECONDS = 0.2  # screens come each second
+QUIET_SECONDS = 0.2  # the program draws a screen each second
 
 
 class Screen:
-    """A terminal, and the program on it."""
+    """A terminal with the program."""
 
     def __init__(self, command, is_job=False):
         self.leader, follower = pty.openpty()
@@ -55,13 +55,13 @@ class Screen:
         os.tcsetpgrp(self.follower, group)
 
     def take(self, seconds):
-        """What comes in so much time."""
+        """Returns the output of the next @seconds."""
         begin, end = len(self.text), time.monotonic() + seconds
         self.wait(lambda: time.monotonic() > end)
         return self.text[begin:]
 
     def finish_screen(self):
-        """Right behind one, and not in its middle."""
+        """Waits until the program has just drawn a screen completely."""
         n = self.text.count(HOME)
         self.wait(lambda: self.text.count(HOME) > n)
         self.wait(lambda: not self.take(QUIET_SECONDS))
@@ -88,7 +88,7 @@ class Screen:
 
 
 def test_background(command):
-    """As a shell does it: Ctrl-Z, bg, a line for the shell, fg, kill -STOP, bg, kill %1."""
+    """Acts like a shell: Ctrl-Z, bg, a line for the shell, fg, kill -STOP, bg, kill %1."""
     if pid := os.fork():
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     os.setsid()
@@ -98,7 +98,7 @@ def test_background(command):
     screen.wait(lambda: screen.shows(b"work"))
     for number in (signal.SIGTSTP, signal.SIGSTOP):
         if number == signal.SIGSTOP:
-            screen.finish_screen()  # what is stopped in its middle writes the rest when it goes on
+            screen.finish_screen()  # a program that is stopped while it draws would write the rest later
         screen.child.send_signal(number)
         screen.wait(screen.is_stopped)
         screen.take(0.1)

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# top.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - the live table: round by round for scripts;
-# on a terminal its own screen, which is given back however it ends
+# top.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - `top` prints one table a second for scripts, and shows a
+# screen on a terminal. The terminal is restored however the program ends.
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -20,7 +20,7 @@ grep -qE "100\.0  guest_entry  \($name\)|[0-9.]+  guest_entry  \($name\)" "$work
     fail "no domain beside its functions: $(cat "$work/out")"
 grep -q "($name-2)" "$work/out" || fail "no second domain: $(cat "$work/out")"
 profile 2 top "$name"
-says "'top' needs a terminal; for scripts: --batch --rounds N"
+says "'top' needs a terminal; in a script use --batch --rounds N"
 python3 "$here/terminal.py" "$program" top "${patient[@]}" "$name" || fail 'the terminal'
 must_run "$name"
 cd "$work"

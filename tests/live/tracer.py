@@ -3,8 +3,8 @@
 """
 tracer.py PID - traces the vCPU threads of a QEMU, as a debugger would
 
-Says "traced" when it does, lets the threads run on and hands them their signals,
-until SIGTERM. Nothing stays stopped then: the kernel detaches.
+Prints "traced" when all threads are traced. Until SIGTERM the threads run, and get their signals.
+After SIGTERM no thread stays stopped, because the kernel detaches all.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ import time
 
 TRIES = 10000
 PTRACE_CONT, PTRACE_SEIZE = 7, 0x4206
-WALL = 0x40000000  # __WALL, which Python has no name for
+WALL = 0x40000000  # __WALL, for which Python has no name
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
@@ -31,7 +31,7 @@ def is_vcpu(task):
 
 
 def main():
-    # Whom a profiler holds at this moment it holds for a moment only.
+    # A profiler may hold the thread now, but only for microseconds.
     for task in filter(is_vcpu, pathlib.Path(f"/proc/{int(sys.argv[1])}/task").iterdir()):
         for _ in range(TRIES):
             if libc.ptrace(PTRACE_SEIZE, int(task.name), None, None) == 0:
@@ -44,7 +44,7 @@ def main():
         thread, status = os.waitpid(-1, WALL)
         if not os.WIFSTOPPED(status):
             return
-        # An event is no signal to hand on.
+        # An event of ptrace is not a signal for the thread.
         ptrace(PTRACE_CONT, thread, 0 if status >> 16 else os.WSTOPSIG(status))
 
 

@@ -1,18 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# wait.sh PROGRAM GUESTS DIRECT - domains that do not run yet are waited
-# for, and sampled from their boot on
+# wait.sh PROGRAM GUESTS DIRECT - a run waits for domains that do not run yet, and samples them
+# from their boot on
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
 name=${guest_prefix}wait-$way
 other=${guest_prefix}other-$way
-# Firmware, the guest as it sets itself up, and its work.
+# Stacks of the firmware and of the guest's start, and of its work.
 boot_stack='(_start|guest_entry)(;.*)?|\[unknown\]|\[truncated\];.*'
 work_stack='guest_entry;guest_main;main_loop;function_[123];work'
 
-# start ARGUMENT...: a run in the background that says what it waits for
+# start ARGUMENT...: starts a run in the background
 start()
 {
     rm -f "$work"/x.* "$work/err"
@@ -21,15 +21,15 @@ start()
     profiler=$!
 }
 
-# waits NAME
+# waits NAME: the run says that it waits for the domain, and does not end
 waits()
 {
-    wait_until 10 grep -qs "^virt-uprof: waiting for '$1' to start$" "$work/err" || fail 'it does not wait'
+    wait_until 60 grep -qs "^virt-uprof: waiting for '$1' to start$" "$work/err" || fail 'it does not wait'
     sleep 1
     ! is_gone "$profiler" || fail 'it has not waited'
 }
 
-# finish STATUS
+# finish STATUS: the run ends with STATUS
 finish()
 {
     local status=0
@@ -39,7 +39,7 @@ finish()
     no_leftovers "$work"
 }
 
-# sampled_from_its_boot EXPRESSION...: its firmware, and what comes behind that
+# sampled_from_its_boot EXPRESSION...: the run has samples of the firmware and of the guest
 sampled_from_its_boot()
 {
     result sidecar "$work/x.meta.json" "access == '$access'" "stacks['unknown'] > 0" "$@"
@@ -47,7 +47,7 @@ sampled_from_its_boot()
     say "$(grep -F '[unknown]' "$work/x.folded" | awk '{ n += $NF } END { print n }') samples of firmware"
 }
 
-# A daemon of our own: domains are defined in it.
+# The test has its own daemon, because it defines domains.
 # shellcheck disable=SC2119
 need_own_daemon
 
@@ -61,7 +61,7 @@ say 'it does not exist yet'
 start --wait -d 120 "$name"
 waits "$name"
 boot "$name" split
-sleep 3
+sleep 5
 kill -INT "$profiler"
 finish 0
 sampled_from_its_boot "ended_by == 'signal'" "stacks['complete'] > 5"
@@ -70,7 +70,7 @@ must_run "$name"
 say 'it runs already'
 SECONDS=0
 profile 0 "${fast[@]}" --wait -d 2 -o "$work/x.folded" -o "$work/x.meta.json" "$name"
-[ "$SECONDS" -lt 15 ] || fail "it has waited for what runs"
+[ "$SECONDS" -lt 60 ] || fail "it has waited for what runs"
 if grep -q 'waiting for' "$work/err"; then
     fail 'it says that it waits'
 fi
@@ -84,8 +84,10 @@ waits "$name"
 : >"$(guest_serial "$name")"
 quiet_virsh start "$name" >/dev/null
 finish 0
-# From when it was there.
-sampled_from_its_boot "ended_by == 'duration'" "abs(duration_ms - 5000) < 1000"
+# The duration begins when the domain starts.
+sampled_from_its_boot "ended_by == 'duration'" "4000 < duration_ms < 15000"
+# On a busy machine the run may end while the firmware still runs.
+await_guest "$name"
 must_run "$name"
 quiet_virsh undefine "$name" >/dev/null
 
@@ -103,7 +105,7 @@ kill -INT "$profiler"
 finish 3
 [ ! -e "$work/x.folded" ] || fail 'an output of nothing'
 start --wait -d 60 --json "$name"
-wait_until 20 grep -qs ', access ' "$work/err" || fail 'it does not begin'
+await_sampling
 sleep 2
 kill -TERM "$profiler"
 finish 0

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# test-packages.sh [GUESTS] - Debian packages of this tree: built, installed, used and removed
+# test-packages.sh [GUESTS] - builds, installs, uses and removes the Debian packages of this tree
 #
-# Built twice, in folders of different names, from what git would commit: the same
-# bytes. Installed into a Debian 12 of its own, which has what the packages depend on
-# and systemd besides, and is made once (the folder is said; it may be deleted). Needs
-# root for that. What is installed then samples guests, whose images are in the folder
-# GUESTS, on a libvirtd of our own outside. Prints TAP.
+# Builds the packages twice from the files that git would commit, in folders of different names. Both
+# builds must give the same bytes. Installs the packages into a Debian 12 that has their dependencies and
+# systemd. That Debian is made once, as root, and kept in the cache. The installed program then
+# samples guests on a libvirtd outside of that Debian. GUESTS is the folder of the guests' images.
+# Prints TAP.
 set -euo pipefail
 
 script_name=tests/packages
@@ -17,15 +17,16 @@ root=$(cd "$here/../.." && pwd)
 source "$root/tests/lib/setup.sh"
 # shellcheck source=tests/lib/cache.sh
 source "$root/tests/lib/cache.sh"
-# for debian_sources and $lab_suite; shellcheck disable=SC2034
-lab_folder=$root/tests/xen
-# shellcheck source=tests/xen/image.sh
-source "$root/tests/xen/image.sh"
+# This file has debian_sources and $lab_suite.
+# shellcheck source=tests/lib/lab-image.sh
+source "$root/tests/lib/lab-image.sh"
+# shellcheck source=tests/packages/build.sh
+source "$root/tests/packages/build.sh"
 
-# What the packages depend on, by their own account: dpkg refuses them if something is
-# missing here. systemd is there for its analysis of units alone.
+# The dependencies of the packages: dpkg refuses the packages if one is missing here. systemd is only
+# needed for systemd-analyze.
 root_packages=(
-    libc6 libdw1 libelf1 libglib2.0-0 libjson-glib-1.0-0 liblzma5 libpopt0 libvirt0 libxml2 zlib1g
+    libc6 libdw1 libelf1 libglib2.0-0 libjson-glib-1.0-0 liblzma5 libpopt0 libseccomp2 libvirt0 libxml2 zlib1g
     libxencall1 libxenforeignmemory1 libxenstore4 libxentoollog1
     systemd
 )
@@ -33,7 +34,7 @@ seconds_to_make_root=900
 
 n_tests=0
 
-# result NAME STATUS [FILE]: a line of TAP; a failure shows the end of FILE
+# result NAME STATUS [FILE]: prints a line of TAP, and the last lines of FILE if the test failed
 result()
 {
     n_tests=$((n_tests + 1))
@@ -47,7 +48,7 @@ result()
 }
 n_failed=0
 
-# check NAME COMMAND [ARGUMENT...]: a test that passes if COMMAND does
+# check NAME COMMAND [ARGUMENT...]: a test that passes if COMMAND succeeds
 check()
 {
     local name=$1 status=0
@@ -69,7 +70,7 @@ skip_all()
     exit 0
 }
 
-# fill_root DIR: that Debian, in DIR/tree
+# fill_root DIR: installs that Debian in DIR/tree
 fill_root()
 {
     local sources=() options=()
@@ -84,8 +85,7 @@ fill_root()
         "$lab_suite" "$1/tree" "${sources[@]}"
 }
 
-# make_root: makes the Debian that packages are installed into, unless it is there;
-# sets $base
+# make_root: makes the Debian for the packages, unless it exists; sets $base
 make_root()
 {
     local key
@@ -94,28 +94,11 @@ make_root()
     make_once "$base" 'a Debian to install packages into' "$seconds_to_make_root" fill_root
 }
 
-# export_tree DIR: what git would commit, and no more
-export_tree()
-{
-    mkdir -p "$1"
-    git -c safe.directory='*' -C "$root" ls-files -z -co --exclude-standard --deduplicate |
-        (cd "$root" && while IFS= read -rd '' file; do
-            [ ! -e "$file" ] || printf '%s\0' "$file"
-        done) | tar -C "$root" --null -T - -c | tar -x -C "$1"
-}
-
-# build DIR: builds the packages of the tree in DIR/virt-uprof, into DIR
-build()
-{
-    (cd "$1/virt-uprof" && DEB_BUILD_OPTIONS='nocheck noautodbgsym parallel=2' \
-        dpkg-buildpackage -b -us -uc) >"$1.log" 2>&1 </dev/null
-}
-
-# start_build DIR: the same in the background; sets $second
+# start_build DIR: builds the packages in the background; sets $second
 start_build()
 {
     set -m
-    build "$1" &
+    build_packages "$1" &
     second=$!
     set +m
     at_exit end_build "$second"
@@ -126,14 +109,14 @@ end_build()
     kill -TERM -- "-$1" 2>/dev/null
 }
 
-# in_root COMMAND [ARGUMENT...]: in the Debian of our own
+# in_root COMMAND [ARGUMENT...]: runs COMMAND in the Debian of the packages
 in_root()
 {
     env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C HOME=/root DEBIAN_FRONTEND=noninteractive \
         chroot "$tree" "$@" </dev/null
 }
 
-# list_root: what is in it, but for what dpkg writes down
+# list_root: lists the files of that Debian, without dpkg's records
 list_root()
 {
     (cd "$tree" && find . \( -path ./proc -o -path ./tmp -o -path ./debs -o -path ./run/systemd \
@@ -150,10 +133,10 @@ same_packages()
     return "$status"
 }
 
-# start_lintian: in the background, as it takes long; sets $linting
+# start_lintian: starts lintian in the background, because it takes long; sets $linting
 start_lintian()
 {
-    # what a lintian of another release says of this one's policy is no matter
+    # Only errors count: a lintian of another release has other warnings.
     lintian --fail-on error --allow-root "$work"/one/*.changes >"$work/lintian.log" 2>&1 </dev/null &
     linting=$!
     at_exit end_lintian
@@ -172,7 +155,7 @@ holds_only_module()
         echo "$files"
         return 1
     }
-    # without it the program needs no library of Xen's
+    # Without the module the program needs no library of Xen.
     ! dpkg-deb -f "$work"/one/virt-uprof_*.deb Depends | grep -i xen
 }
 
@@ -187,7 +170,7 @@ verifies()
     local said
     said=$(in_root sh -c 'systemd-analyze verify --man=no /lib/systemd/system/virt-uprof-*' 2>&1) ||
         return 1
-    # of other units it may say what it likes
+    # Messages about other units do not count.
     ! grep uprof <<<"$said"
 }
 
@@ -196,9 +179,9 @@ lists_domain()
     in_root virt-uprof -c test:///default list | grep '^test '
 }
 
-# run_rounds: tests/live/rounds.sh with what is installed, in a namespace of its own: what is
-# mounted there cannot be in the way of what is deleted here. Guests and store are at the
-# same place inside and outside, and so are the locks.
+# run_rounds: runs tests/live/rounds.sh with the installed program. Guests, the store and locks have
+# the same paths inside and outside of that Debian. The mounts for that are in a mount namespace of
+# their own, so that nothing outside is deleted through them.
 run_rounds()
 {
     cat >"$work/installed" <<SH
@@ -209,7 +192,7 @@ exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C HOME=/root LD_PRELOAD="\
 SH
     chmod 755 "$work/installed"
     install -d -m 700 /run/virt-uprof "$tree/run/virt-uprof"
-    # shellcheck disable=SC2016 # the inner shell's
+    # shellcheck disable=SC2016 # The inner shell expands the variable.
     unshare -m --propagation private bash -ec '
         mount --bind /var/tmp "$0/var/tmp"
         mount --bind /run/virt-uprof "$0/run/virt-uprof"
@@ -217,7 +200,7 @@ SH
         >"$work/rounds.log" 2>&1 </dev/null
 }
 
-# has_files FILE...: each of these is installed
+# has_files FILE...: succeeds if each of these files is installed
 has_files()
 {
     local file status=0
@@ -244,7 +227,7 @@ use()
         usr/share/zsh/vendor-completions/_virt-uprof \
         usr/share/fish/vendor_completions.d/virt-uprof.fish "$doc/examples/crontab" \
         "$doc/examples/hooks/qemu.d/virt-uprof" "$doc/copyright"
-    # with a store that has to go with a purge
+    # The store that this makes must go with a purge.
     check periodic in_root sh -ec '
         echo "<virt-uprof><collect connect=\"test:///default\"/></virt-uprof>" >/tmp/config.xml
         virt-uprof collect --config /tmp/config.xml -q
@@ -269,7 +252,7 @@ rounds()
     fi
 }
 
-# enables: as an administrator does; the links are where systemd looks for them
+# enables: enables the timers like an administrator, and checks that systemd finds the links
 enables()
 {
     in_root systemctl enable virt-uprof-collect.timer virt-uprof-prune.timer &&
@@ -281,7 +264,7 @@ leaves_configuration()
     [ -e "$tree/etc/virt-uprof.xml" ] && [ ! -e "$tree/usr/bin/virt-uprof" ]
 }
 
-# remove: in the end the root is what it was, also if the timers were enabled
+# remove: a purge leaves no file behind, even if the timers were enabled
 remove()
 {
     check enable enables
@@ -311,10 +294,10 @@ result root "$status" "$work/root.log"
 for folder in one another-folder; do
     export_tree "$work/$folder/virt-uprof"
 done
-build "$work/one" && status=0 || status=$?
+build_packages "$work/one" && status=0 || status=$?
 result build "$status" "$work/one.log"
 [ "$status" = 0 ] || exit 1
-# While the second is built the first can be tried.
+# The first packages are tried while the second ones are built.
 start_build "$work/another-folder"
 
 tree=$work/tree

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * make-capture CASE FOLDER: writes FOLDER/guest.capture, and FOLDER/app, its
- * symbols. What a capture is made of is in the tables; the frames of a stack
- * are numbers of functions, innermost first.
+ * make-capture CASE FOLDER: writes a capture, FOLDER/guest.capture, and its
+ * symbols, FOLDER/app. The tables describe the captures. The frames of a stack
+ * are numbers of functions, leaf first.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -23,28 +23,28 @@ enum {
     FRAME_LEN = 0x40,
     FRAMES_MAX = 8,
     STACKS_MAX = 12,
-    OUTSIDE = -2, /* an address in no image */
-    GAP = -3,     /* in the image, but in no function */
-    CALLED = -4,  /* in no image, but right behind a call */
+    OUTSIDE = -2, /* an address outside of the image */
+    GAP = -3,     /* an address in the image, but outside of its functions */
+    CALLED = -4,  /* an address outside of the image, after a call instruction */
     CALLS = 0x50000000,
     END = -1,
 };
 
-/* From SAME on: rests of so many ticks, of a vCPU that had not run since. */
+/* SAME and later kinds are REST records of @times ticks, in which the vCPU has not run. */
 typedef enum { PLAIN, IDLE, HALTED, CUT, LOOPING, TORN, SAME, HEAVY, RESTING } Kind;
 
 typedef struct {
     unsigned vcpu;
     Kind kind;
-    unsigned times; /* 0: no more */
+    unsigned times; /* 0: end of the table */
     int frames[FRAMES_MAX];
 } Stack;
 
-/* What becomes of the file behind the writer's back. */
+/* Damage that is done to the file after the writer is finished. */
 typedef enum {
-    WHOLE,
-    KILLED,  /* ends in a record */
-    GARBAGE, /* after the end */
+    UNDAMAGED,
+    KILLED,  /* the file ends within a record */
+    GARBAGE, /* bytes follow the END record */
     VERSION,
     MAGIC,
     EMPTY,
@@ -78,7 +78,7 @@ static char long_text[LONG_TEXT_LEN + 1];
     }
 
 /* clang-format off */
-#define RESTS 3, WHOLE, PLAIN_FUNCTIONS,                                                           \
+#define RESTS 3, UNDAMAGED, PLAIN_FUNCTIONS,                                                       \
     { { 0, PLAIN, 2, { 2, 1, 0, END } }, { 0, SAME, 3 }, { 0, RESTING, 5 }, { 0, SAME, 2 },         \
       { 1, RESTING, 4 }, { 1, SAME, 6 }, { 1, HALTED, 1, { 1, 0, END } }, { 1, SAME, 7 },           \
       { 2, PLAIN, 1, { 3, 0, END } }, { 2, RESTING, 8 }, { 2, HEAVY, 2 } }
@@ -91,40 +91,40 @@ static char long_text[LONG_TEXT_LEN + 1];
       { 0, PLAIN, 4, { 7, 6, END } } }
 
 static const Case cases[] = {
-    { "plain", "web-1", 1, WHOLE, PLAIN_FUNCTIONS, PLAIN_STACKS },
-    { "per-vcpu", "web-1", 2, WHOLE, PLAIN_FUNCTIONS,
+    { "plain", "web-1", 1, UNDAMAGED, PLAIN_FUNCTIONS, PLAIN_STACKS },
+    { "per-vcpu", "web-1", 2, UNDAMAGED, PLAIN_FUNCTIONS,
       { { 0, PLAIN, 2, { 2, 1, 0, END } }, { 1, PLAIN, 3, { 1, 0, END } }, { 1, IDLE, 4, { END } } } },
-    { "idle", "web-1", 1, WHOLE, PLAIN_FUNCTIONS,
+    { "idle", "web-1", 1, UNDAMAGED, PLAIN_FUNCTIONS,
       { { 0, PLAIN, 2, { 2, 1, 0, END } }, { 0, IDLE, 5, { END } }, { 0, HALTED, 1, { 0, END } } } },
     { "rests", "web-1", RESTS },
     { "rests-idle", "web-1", RESTS },
     { "rests-idle-stack", "web-1", RESTS },
     { "rests-per-vcpu", "web-1", RESTS },
-    { "truncated", "web-1", 1, WHOLE, PLAIN_FUNCTIONS,
+    { "truncated", "web-1", 1, UNDAMAGED, PLAIN_FUNCTIONS,
       { { 0, PLAIN, 1, { 2, 1, 0, END } }, { 0, CUT, 2, { 2, 1, END } }, { 0, LOOPING, 3, { 2, 1, END } },
         { 0, TORN, 4, { 2, 1, 0, END } } } },
-    { "unknown", "web-1", 1, WHOLE, PLAIN_FUNCTIONS,
+    { "unknown", "web-1", 1, UNDAMAGED, PLAIN_FUNCTIONS,
       { { 0, PLAIN, 1, { 2, GAP, 0, END } }, { 0, PLAIN, 2, { OUTSIDE, END } }, { 0, PLAIN, 3, { OUTSIDE, OUTSIDE, END } },
         { 0, PLAIN, 4, { CALLED, CALLED, 1, CALLED, CALLED, CALLED, 0, END } } } },
-    { "no-symbols", "web-1", 1, WHOLE, PLAIN_FUNCTIONS, { { 0, PLAIN, 2, { 2, END } } } },
-    { "hostile-symbols", "web-1", 1, WHOLE,
+    { "no-symbols", "web-1", 1, UNDAMAGED, PLAIN_FUNCTIONS, { { 0, PLAIN, 2, { 2, END } } } },
+    { "hostile-symbols", "web-1", 1, UNDAMAGED,
       { "a;b", "new\nline", "\x1b[31mred", "bad\xff\xfeutf", "\xe2\x80\xae" "evil", "# x", "cpu 12", "[idle]", "x_[k]",
         "$(id)", "<script>", "%s%n", "a\xc2\x9b" "b", long_text },
       { { 0, PLAIN, 1, { 0, 1, 2, 3, END } }, { 0, PLAIN, 2, { 4, 5, 6, END } }, { 0, PLAIN, 3, { 7, 8, 9, END } },
         { 0, PLAIN, 4, { 13, 12, 11, 10, END } } } },
-    { "inlined", "web-1", 1, WHOLE, PLAIN_FUNCTIONS, PLAIN_STACKS },
-    { "inlined-times", "web-1", 1, WHOLE, PLAIN_FUNCTIONS, PLAIN_STACKS },
-    { "moved", "web-1", 1, WHOLE, PLAIN_FUNCTIONS, PLAIN_STACKS },
-    { "mangled", "web-1", 1, WHOLE, MANGLED },
-    { "no-demangle", "web-1", 1, WHOLE, MANGLED },
-    { "hostile-domain", "a;b\x1b[31m\t\xff $(id) 12", 1, WHOLE, PLAIN_FUNCTIONS, PLAIN_STACKS },
+    { "inlined", "web-1", 1, UNDAMAGED, PLAIN_FUNCTIONS, PLAIN_STACKS },
+    { "inlined-times", "web-1", 1, UNDAMAGED, PLAIN_FUNCTIONS, PLAIN_STACKS },
+    { "moved", "web-1", 1, UNDAMAGED, PLAIN_FUNCTIONS, PLAIN_STACKS },
+    { "mangled", "web-1", 1, UNDAMAGED, MANGLED },
+    { "no-demangle", "web-1", 1, UNDAMAGED, MANGLED },
+    { "hostile-domain", "a;b\x1b[31m\t\xff $(id) 12", 1, UNDAMAGED, PLAIN_FUNCTIONS, PLAIN_STACKS },
     { "killed", "web-1", 1, KILLED, PLAIN_FUNCTIONS, PLAIN_STACKS },
     { "garbage-tail", "web-1", 1, GARBAGE, PLAIN_FUNCTIONS, PLAIN_STACKS },
     { "other-version", "web-1", 1, VERSION, PLAIN_FUNCTIONS, PLAIN_STACKS },
     { "wrong-magic", "web-1", 1, MAGIC, PLAIN_FUNCTIONS, PLAIN_STACKS },
     { "empty", "web-1", 1, EMPTY, PLAIN_FUNCTIONS, PLAIN_STACKS },
-    { "no-sample", "web-1", 1, WHOLE, PLAIN_FUNCTIONS, { { 0 } } },
-    { "many", "web-1", 1, WHOLE, PLAIN_FUNCTIONS,
+    { "no-sample", "web-1", 1, UNDAMAGED, PLAIN_FUNCTIONS, { { 0 } } },
+    { "many", "web-1", 1, UNDAMAGED, PLAIN_FUNCTIONS,
       { { 0, PLAIN, 60000, { 2, 1, 0, END } }, { 0, PLAIN, 40000, { 1, 0, END } } } },
 };
 /* clang-format on */
@@ -149,7 +149,7 @@ put_word(UprofSnapshot *snapshot, uint64_t gva, uint64_t value)
     memcpy(snapshot->bytes + (gva - STACK), &bytes, sizeof(bytes));
 }
 
-/* Frame records upwards from the stack pointer; the last one's caller is nobody. */
+/* Writes frame records from the stack pointer upwards. The last record has no caller. */
 static void
 fill_stack(UprofSnapshot *snapshot, const Stack *stack)
 {
@@ -288,14 +288,14 @@ write_capture(const Case *made, const char *path)
 }
 
 /*
- * DWARF 4: of the second function the part that all its samples are in was
- * inlined there: "inner".
+ * DWARF 4. The second function contains the inlined function "inner", and all
+ * samples of the second function are in this part.
  */
 static const uint8_t debug_abbrev[] =
     "\1\x11\1\x11\1\x12\7\0\0"         /* unit: low pc, length */
-    "\2\x2e\0\x03\x08\x20\x0b\0\0"     /* function that is inlined: name */
+    "\2\x2e\0\x03\x08\x20\x0b\0\0"     /* inlined function: name */
     "\3\x2e\1\x11\1\x12\7\0\0"         /* function: low pc, length */
-    "\4\x1d\0\x31\x13\x11\1\x12\7\0\0" /* what was inlined: of what, low pc, length */
+    "\4\x1d\0\x31\x13\x11\1\x12\7\0\0" /* inlined call: function, low pc, length */
     "";
 
 static GByteArray *

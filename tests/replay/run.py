@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-run.py PROGRAM MAKE-CAPTURE CASE-FOLDER - one capture through `virt-uprof report`
+run.py PROGRAM MAKE-CAPTURE CASE-FOLDER - replays one capture with `virt-uprof report`
 
-A case is a folder: `command`, what follows "report" (CAPTURE and APP stand for
-the files that make-capture writes, APP@BASE for one that was moved); `expected.folded`, stdout byte for byte;
-`expected.stderr`, patterns of its lines; `expected.exit`, if it is not 0;
-`expected.memory`, the most MiB it may use beside the capture. Runs twice in
-each locale: the same input gives the same bytes.
+The folder of a case has these files:
+    command          arguments after "report"; CAPTURE and APP stand for the files that
+                     make-capture writes, APP@BASE for APP at another load address
+    expected.folded  the exact bytes of stdout
+    expected.stderr  a pattern for each line of stderr (default: no line)
+    expected.exit    the exit code (default: 0)
+    expected.memory  the maximal memory in MiB, without the size of the capture (default: any)
+The test runs the program twice in each locale. The same input must give the same bytes.
 """
 
 import fnmatch
@@ -36,7 +39,7 @@ def is_sanitized(program):
 
 
 def run(command, locale, folder):
-    """Runs it. Returns: exit code, stdout, stderr, MiB of memory at most"""
+    """Runs @command. Returns the exit code, stdout, stderr and the peak memory in MiB."""
     environment = dict(os.environ, LC_ALL=locale)
     with open(folder / "out", "w+b") as out, open(folder / "err", "w+b") as err:
         child = subprocess.Popen(
@@ -86,13 +89,13 @@ def main():
                 faults.append("stdout is\n%s\nand not\n%s" % (got[1], expected))
             faults += check_stderr(got[2], patterns)
             if memory_max and not is_sanitized(program) and got[3] - capture_mib > memory_max:
-                faults.append("%d MiB beside a capture of %d" % (got[3] - capture_mib, capture_mib))
+                faults.append("%d MiB besides a capture of %d MiB" % (got[3] - capture_mib, capture_mib))
     for fault in faults:
         print("%s: %s" % (case.name, fault), file=sys.stderr)
     return 1 if faults else 0
 
 
 if __name__ == "__main__":
-    # a runaway must not take the host with it
+    # A program that loops must not keep a processor of the host busy.
     resource.setrlimit(resource.RLIMIT_CPU, (120, 120))
     sys.exit(main())

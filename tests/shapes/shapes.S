@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * shapes.S - the stacks that people make by hand, and the tables they write
+ * shapes.S - stack frames and unwind tables of hand-written assembly
  */
 #ifdef TABLES_IN_DEBUG_FRAME
     .cfi_sections .debug_frame
@@ -18,7 +18,7 @@ name:                                                                           
     .cfi_endproc;                                                                                  \
     .size name, . - name
 
-/* no frame, and registers that are pushed meanwhile */
+/* has no frame pointer, and pushes a register for a part of its code */
 FUNCTION(shape_asm_leaf)
     lea 3(%rdi), %eax
     push %rbx
@@ -99,7 +99,7 @@ FUNCTION(asm_pushes)
     ret
 END(asm_pushes)
 
-/* what the frame begins at is in a register that functions keep */
+/* the CFA is relative to %rbx, a callee-saved register */
 FUNCTION(asm_by_rbx)
     push %rbx
     .cfi_adjust_cfa_offset 8
@@ -119,7 +119,7 @@ FUNCTION(asm_by_rbx)
     ret
 END(asm_by_rbx)
 
-/* ... or in the frame */
+/* the CFA is computed from a value in the frame */
 FUNCTION(asm_expression)
     mov %rsp, %rax
     .cfi_def_cfa %rax, 8

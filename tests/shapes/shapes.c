@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * shapes.c - a program whose stack takes every shape that compilers make
+ * shapes.c - a program with every form of stack frame that compilers make
  *
- * Built in several ways and looked at from outside: its unwind tables, and its
- * stack at every instruction. Needs nothing but what it calls here, ends by
- * itself, and says nothing. Functions named shape_ have frame pointers in the
- * builds that have them; those of the C library, and those named asm_, never do.
+ * Tests examine its unwind tables, and its stack at every instruction, in several
+ * builds. The program needs no input, prints nothing and ends by itself. Functions
+ * with the prefix shape_ have frame pointers in builds with frame pointers.
+ * Functions of the C library, and those with the prefix asm_, never have them.
  *
- * Usage: shapes [ROUNDS]. In each round it does all that it can but leave its
- * stack by longjmp and exceptions, which it does once, as programs do that seldom.
+ * Usage: shapes [ROUNDS]. Each round calls every function, except those that
+ * leave frames by longjmp or by an exception. These run once, because programs
+ * seldom do this.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -38,7 +39,7 @@ unsigned shape_objects(unsigned n);
 static volatile unsigned sink;
 static jmp_buf back;
 
-/* no frame at all, and red zone */
+/* has no frame, and uses the red zone */
 static NOINLINE unsigned
 shape_leaf(unsigned n)
 {
@@ -54,7 +55,7 @@ shape_tail(unsigned n)
     return shape_leaf(n + 1);
 }
 
-/* a frame on one path only */
+/* has a frame on one path only */
 static NOINLINE unsigned
 shape_shrink_wrapped(unsigned n)
 {
@@ -72,7 +73,7 @@ shape_recursive(unsigned n)
     return n == 0 ? shape_leaf(n) : shape_recursive(n - 1) + n * shape_leaf(n);
 }
 
-/* a frame whose size is known late */
+/* has a frame whose size is computed at run time */
 static NOINLINE unsigned
 shape_variable(unsigned n)
 {
@@ -83,7 +84,7 @@ shape_variable(unsigned n)
     return sink;
 }
 
-/* a stack pointer that is rounded down */
+/* rounds its stack pointer down */
 static NOINLINE unsigned
 shape_aligned(unsigned n)
 {
@@ -117,7 +118,7 @@ shape_apply(Function function, unsigned n)
     return function(n) ^ n;
 }
 
-/* called by pointer only */
+/* is only called by pointer */
 static unsigned
 shape_by_pointer(unsigned n)
 {
@@ -181,7 +182,7 @@ shape_float(unsigned n)
     return (unsigned)(shape_double(n, 1.5) + shape_double(0.5, n));
 }
 
-/* a way out before there is a frame, whose code comes last */
+/* can return before it sets up its frame; the code of that path comes last */
 static NOINLINE unsigned
 shape_early(unsigned n)
 {
@@ -226,7 +227,7 @@ static Function functions[] = {
     asm_pushes,    asm_by_rbx,  asm_expression,
 };
 
-/* what programs have done in the C library, where frames are large and many */
+/* calls functions of the C library, whose frames are large and many */
 static NOINLINE unsigned
 shape_library(unsigned n)
 {
@@ -279,6 +280,6 @@ main(int argc, char **argv)
     sink += shape_call_all(3);
     sink += (unsigned)shape_throw(1);
     for (unsigned n = 0; n < rounds; n++)
-        shape_round(n);
+        shape_round(4 + n); /* shape_call_all() has had smaller arguments */
     return 0;
 }

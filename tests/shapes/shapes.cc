@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// shapes.cc - exceptions: frames that are left from below, and looked at on the way;
-// and objects, which call what nobody wrote
+// shapes.cc - exceptions, which unwind frames up to a caller, and objects, whose
+// constructors, destructors and virtual functions the compiler calls or generates
 
 #include <algorithm>
 #include <functional>

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# check-format.sh [ROOT] - C files look as .clang-format says
+# check-format.sh [ROOT] - C files are formatted according to .clang-format
 #
-# CLANG_FORMAT names the program. Exits 77 (skipped) if there is none.
+# $CLANG_FORMAT is the program (default: clang-format). Exits 77 (skipped) if it is missing.
 set -euo pipefail
 
 root=${1:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
@@ -26,6 +26,6 @@ if [ "${#files[@]}" = 0 ]; then
 fi
 
 if ! "$clang_format" --style=file --dry-run -Werror "${files[@]}"; then
-    echo "check-format.sh: to put it right: $clang_format -i FILE..." >&2
+    echo "check-format.sh: to format a file: $clang_format -i FILE..." >&2
     exit 1
 fi

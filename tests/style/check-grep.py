@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-check-grep.py [ROOT] - what the C files may not say, and what to say instead
+check-grep.py [ROOT] - names that C files may not use, and what to use instead
 
-One table of rules; each message names the alternative. Comments and literals
-are not code and are not searched. Exits 1 if anything was found.
+Reads one table of rules; each message names the alternative. Ignores comments and
+literals. Prints one line for each fault. Exits 0 if there is no fault, 1 if there is one,
+2 if there is nothing to check.
 """
 
 import pathlib
@@ -16,35 +17,41 @@ import csource
 
 PRODUCT = ("src/", "include/")
 SPDX = "/* SPDX-License-Identifier: LGPL-2.1-or-later */"
-PRINTING = ("src/cli/", "src/output/")
+PROGRAM = ("src/cli/",)
 
 
 class Rule(NamedTuple):
-    """Names that code may not use."""
+    """A pattern of names that code may not use."""
 
     pattern: str
-    except_in: tuple  # where it may, as beginnings of paths
+    except_in: tuple  # prefixes of the paths where code may use them
     instead: str
 
 
 def calls(names):
-    """A pattern for calls of functions, members of the same name excluded."""
+    """Returns a pattern for calls of these functions, but not of members with the same names."""
     return rf"(?<![\w.])(?<!->)(?:{names})(?=\s*\()"
 
 
 def words(names):
-    """A pattern for functions, called or pointed at, members excluded."""
+    """Returns a pattern for any use of these names, except members with the same names."""
     return rf"(?<![\w.])(?<!->)(?:{names})(?!\w)"
 
 
 # fmt: off
 RULES = (
-    Rule(words(r"WITH_\w+"), ("src/cli/access.c",),
-         "what a build has is decided in src/cli/access.c alone; add a row to its table"),
-    Rule(calls(r"v?f?printf|v?dprintf|g_v?f?printf|g_print|g_printerr|f?puts|f?putc|putchar|perror"), PRINTING,
-         "return it, or set a GError; only src/cli and src/output write to the user"),
-    Rule(calls(r"exit|quick_exit"), PRINTING,
+    Rule(words(r"WITH_\w+"), ("src/run/access.c",),
+         "only src/run/access.c decides what a build contains; add a row to its table"),
+    Rule(calls(r"v?f?printf|v?dprintf|g_v?f?printf|g_print|g_printerr|f?puts|f?putc|putchar|perror"), PROGRAM,
+         "return it, set a GError or send a notice (uprof/notice.h); only src/cli prints"),
+    Rule(words(r"stdout|stderr"), PROGRAM,
+         "send a notice (uprof/notice.h) or write to a UprofFile; only src/cli uses the terminal"),
+    Rule(calls(r"exit|quick_exit"), PROGRAM,
          "return false and set a GError; only src/cli ends the program"),
+    Rule(words(r"UprofOptions"), PROGRAM,
+         "take a settings structure of your own; only src/cli knows the command line"),
+    Rule(words(r"UPROF_EXIT_\w+|uprof_exit_\w+"), PROGRAM,
+         "return a UprofErrorCode or set a GError; only src/cli knows exit codes"),
     Rule(words(r"strcpy|stpcpy"), (),
          "use g_strlcpy() for a fixed buffer, g_strdup() for a new string"),
     Rule(words(r"strcat|strncat"), (),
@@ -75,7 +82,7 @@ def files_of(root):
 
 
 def check_first_lines(shown, text):
-    """Faults of the file's first lines: license, and in a header of ours its name."""
+    """Yields faults of the first lines: the license, and the name of a header of the project."""
     lines = text.split("\n")
     if lines[0] != SPDX:
         yield 1, f"the first line must be: {SPDX}"
@@ -83,11 +90,11 @@ def check_first_lines(shown, text):
         return
     name = shown.rpartition("/")[2]
     if len(lines) < 3 or lines[1] != "/*" or not lines[2].startswith(f" * {name} - "):
-        yield 2, f"the header's comment must begin: ' * {name} - ' and what it is in one clause"
+        yield 2, f"the header's comment must begin: ' * {name} - ' and one clause about it"
 
 
 def check_rules(shown, text):
-    """Faults by the table."""
+    """Yields faults against the table of rules."""
     code = csource.code_only(text)
     for rule in RULES:
         if shown.startswith(rule.except_in):
@@ -97,7 +104,7 @@ def check_rules(shown, text):
 
 
 def check_file(shown, text):
-    """The faults of one file as (line, message), in order."""
+    """Returns the faults of one file as (line, message), sorted by line."""
     faults = list(check_first_lines(shown, text))
     for position in csource.line_comments(text):
         faults.append((csource.line_number(text, position), "'//': use /* */"))

@@ -3,9 +3,9 @@
 #
 # check-headers.sh [ROOT] - each public header compiles alone
 #
-# Compiles, for each header below ROOT/include/uprof, a file of one line which
-# includes it. $CC is the compiler with its options, $PKG_CONFIG (pkg-config)
-# finds GLib.
+# For each header below ROOT/include/uprof the script compiles a file that includes
+# only this header. $CC is the compiler with its options. $PKG_CONFIG (default:
+# pkg-config) finds GLib.
 set -euo pipefail
 
 root=${1:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
@@ -29,7 +29,7 @@ while IFS= read -r -d '' header; do
     fi
 done < <(find "$root/include/uprof" -name '*.h' -print0 | sort -z)
 
-# A check that found nothing to check has not passed.
+# A check without any header must not pass.
 if [ "$n_headers" = 0 ]; then
     echo "check-headers.sh: no header in '$root/include/uprof'" >&2
     exit 2

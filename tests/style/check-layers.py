@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-check-layers.py [ROOT] - who may know whom, as tests/style/layers.ini says
+check-layers.py [ROOT] - modules include only what src/modules.ini allows
 
 Reads the table and every source file of src/ and include/uprof, and prints one
-line for each fault. Exits 0 if there is none, 1 if there are, 2 if the table
-cannot be read. What the table means is said at its top.
+line for each fault. Exits 0 if there is no fault, 1 if there is one, 2 if the table
+cannot be read. A comment at the top of the table explains its keys.
 """
 
 import configparser
@@ -16,9 +16,9 @@ import sys
 
 import csource
 
-TABLE = "tests/style/layers.ini"
+TABLE = "src/modules.ini"
 PUBLIC = "include/uprof"
-# Sections of the table that are no modules.
+# Sections of the table that are not modules
 SHARED = "shared"
 EVERYWHERE = "everywhere"
 
@@ -27,20 +27,26 @@ ARGUMENT = re.compile(r'(?:"(?P<quoted>[^"]+)"|<(?P<angled>[^>]+)>)$')
 
 
 class Module:
-    """One row of the table."""
+    """One section of the table."""
 
     def __init__(self, name, section):
         self.name = name
         self.uses = section.get("uses", "").split()
         self.keeps = section.get("keeps", "").split()
         self.headers = section.get("headers", "").split()
+        self.sources = [
+            source
+            for key, words in section.items()
+            if key.split()[0] == "sources"
+            for source in words.split()
+        ]
 
 
 class Table:
-    """layers.ini, read but not judged."""
+    """The content of modules.ini, which check_table() checks."""
 
     def __init__(self, path):
-        # Keys of [shared] are header names, so their case must stay.
+        # Keys of [shared] are names of headers, so the parser must not change their case.
         ini = configparser.ConfigParser(delimiters=("=",), interpolation=None)
         ini.optionxform = str
         with open(path, encoding="utf-8") as file:
@@ -58,7 +64,7 @@ class Table:
         self.everywhere = ini.get(EVERYWHERE, "headers", fallback="").split()
 
     def keepers(self, header):
-        """The modules that keep the outside @header to themselves, or share it."""
+        """Returns the modules that keep or share the external @header."""
         keepers = {
             module.name
             for module in self.modules.values()
@@ -74,7 +80,7 @@ class Table:
 
 
 def matches(pattern, header):
-    """Whether @header is what a word of `keeps` means: a name, or a prefix."""
+    """Matches @header with a word of `keeps`, which is a name or a prefix."""
     if pattern.endswith("*"):
         return header.startswith(pattern[:-1])
     if pattern.endswith("/"):
@@ -83,44 +89,44 @@ def matches(pattern, header):
 
 
 def find_cycle(modules, start):
-    """The names on a way through `uses` from @start back to it, or None."""
-    ways = [[start]]
+    """Returns the names on a path along `uses` from @start back to @start, or None."""
+    paths = [[start]]
     seen = set()
-    while ways:
-        way = ways.pop()
-        for used in modules[way[-1]].uses if way[-1] in modules else []:
+    while paths:
+        path = paths.pop()
+        for used in modules[path[-1]].uses if path[-1] in modules else []:
             if used == start:
-                return way + [start]
+                return path + [start]
             if used not in seen:
                 seen.add(used)
-                ways.append(way + [used])
+                paths.append(path + [used])
     return None
 
 
 def check_table(table):
-    """Faults of the table itself: it must be a layering."""
+    """Yields faults of the table itself, which must be a layering."""
     names = list(table.modules)
     for position, module in enumerate(table.modules.values()):
         for used in module.uses:
             if used not in table.modules:
-                yield f"{TABLE}: [{module.name}] uses '{used}', which is no module of the table"
+                yield f"{TABLE}: [{module.name}] uses '{used}', which is not a module of the table"
             elif used not in names[:position]:
                 yield (
                     f"{TABLE}: [{module.name}] uses '{used}', which does not stand above it; "
                     "modules use only those above"
                 )
         cycle = find_cycle(table.modules, module.name)
-        # Each cycle is told once: at the module of it that stands first.
+        # Each cycle is reported once, for its first module in the table.
         if cycle and module.name == min(cycle, key=names.index):
             yield f"{TABLE}: cycle: {' -> '.join(cycle)}"
     for header, modules in table.shared.items():
         for name in modules:
             if name not in table.modules:
-                yield f"{TABLE}: '{header}' is shared by '{name}', which is no module of the table"
+                yield f"{TABLE}: '{header}' is shared by '{name}', which is not a module of the table"
 
 
 def module_of(root, path):
-    """The name of the folder of src/ that @path is in; None for src/ itself."""
+    """Returns the folder of src/ that contains @path, or None for src/ itself."""
     parts = path.relative_to(root / "src").parts
     return parts[0] if len(parts) > 1 else None
 
@@ -130,7 +136,7 @@ def sources_of(root):
 
 
 def check_folders(root, table):
-    """Faults of src/: folders and files that no row of the table is for."""
+    """Yields faults of src/: folders and files that belong to no section of the table."""
     for folder in sorted(path for path in (root / "src").glob("*") if path.is_dir()):
         if folder.name not in table.modules:
             yield f"src/{folder.name}/: not in {TABLE}; add it there, in order"
@@ -141,16 +147,29 @@ def check_folders(root, table):
         elif path.suffix == ".h" and not path.name.endswith("-priv.h"):
             yield (
                 f"{shown}: a private header is named *-priv.h; "
-                f"what others may know of a module goes to {PUBLIC}/"
+                f"declarations for other modules belong to {PUBLIC}/"
             )
 
 
-def find_owners(root, table):
-    """Which modules each public header belongs to: name to list of modules.
+def check_sources(root, table):
+    """Yields faults of the lists of sources. A file that is not in its list is not built."""
+    for module in table.modules.values():
+        listed = set(module.sources)
+        present = {path.name for path in (root / "src" / module.name).glob("*.c")}
+        for source in sorted(listed - present):
+            yield f"{TABLE}: [{module.name}] lists '{source}', but there is no src/{module.name}/{source}"
+        for source in sorted(present - listed):
+            yield f"src/{module.name}/{source}: not in {TABLE}; add it to the sources of [{module.name}]"
+        for source in sorted(listed):
+            if module.sources.count(source) > 1:
+                yield f"{TABLE}: [{module.name}] lists '{source}' twice"
 
-    A listing under `headers` is the explicit answer and goes before file names,
-    because a name may stand for different things in two modules (capture.h
-    belongs to snapshot although parse/capture.c reads what it specifies).
+
+def find_owners(root, table):
+    """Returns the modules to which each public header belongs: {name: [module]}.
+
+    A module that lists the header under `headers` comes before modules with a source of
+    that name, because two modules can have a source with the name of the header.
     """
     owners = {}
     for path in sorted((root / PUBLIC).rglob("*.h")):
@@ -164,11 +183,11 @@ def find_owners(root, table):
 
 
 def check_owners(table, owners):
-    """Faults of ownership: a public header belongs to exactly one module."""
+    """Yields public headers that do not belong to exactly one module."""
     for header, modules in owners.items():
         if not modules:
             yield (
-                f"{PUBLIC}/{header}: belongs to nobody; no src/*/{header[:-2]}.c, "
+                f"{PUBLIC}/{header}: belongs to no module; there is no src/*/{header[:-2]}.c, "
                 f"and no module lists it under `headers` in {TABLE}"
             )
         elif len(modules) > 1:
@@ -183,10 +202,10 @@ def check_owners(table, owners):
 
 
 def check_public_include(table, owners, name, header):
-    """The fault, or None, of module @name including uprof/@header."""
+    """Returns the fault of an include of uprof/@header in module @name, or None."""
     if header not in owners:
         return f"there is no {PUBLIC}/{header}"
-    # No owner, or two, is a fault of its own: check_owners() tells it.
+    # check_owners() reports a header with no owner or two.
     allowed = {name, *table.modules[name].uses}
     if owners[header] and allowed.isdisjoint(owners[header]):
         return f"{name} may not use {owners[header][0]} ({TABLE})"
@@ -194,7 +213,7 @@ def check_public_include(table, owners, name, header):
 
 
 def check_outside_include(table, name, header):
-    """The fault, or None, of module @name including the outside @header."""
+    """Returns the fault of an include of the external @header in module @name, or None."""
     keepers = table.keepers(header)
     if keepers:
         return (
@@ -205,13 +224,13 @@ def check_outside_include(table, name, header):
     if table.is_everywhere(header):
         return None
     return (
-        f"neither kept by {name} nor of libc or GLib; "
+        f"{name} does not keep it, and it is not part of libc or GLib; "
         f"add it to `keeps` of a module or to [{EVERYWHERE}] in {TABLE}"
     )
 
 
 def check_private_include(root, path, name, header):
-    """The fault, or None, of @path in module @name including a file of src/."""
+    """Returns the fault of an include of a file of src/ in @path of module @name, or None."""
     for start in (path.parent, root / "src", root):
         target = pathlib.Path(posixpath.normpath(start / header))
         if not target.is_file():
@@ -219,24 +238,24 @@ def check_private_include(root, path, name, header):
         if root / "src" not in target.parents:
             return "only headers of src/ and include/ may be included"
         if root / "src" not in path.parents:
-            return "a private header; a public one must stand without it"
+            return "a private header; a public header must not include it"
         if module_of(root, target) != name:
             return (
                 f"a private header of {module_of(root, target)}; "
-                f"what {name} may know of it is in {PUBLIC}/"
+                f"{name} may use only its headers in {PUBLIC}/"
             )
         return None
-    # Also if it is not there: the name says what was meant.
+    # The name shows that a private header was meant, even if the file is missing.
     if header.endswith("-priv.h"):
         return f"no such private header in src/{name}/"
-    return "no such file; outside headers are included with <>"
+    return "no such file; include external headers with <>"
 
 
 def check_include(root, table, owners, path, name, argument):
-    """The fault, or None, of one #include in @path, a file of module @name."""
+    """Returns the fault of one #include in @path, a file of module @name, or None."""
     match = ARGUMENT.match(argument)
     if not match:
-        return "names no file; write the header's name out"
+        return "the name of the file must be a literal; write the header's name"
     header = match["quoted"] or match["angled"]
     if header.startswith("uprof/"):
         return check_public_include(table, owners, name, header.removeprefix("uprof/"))
@@ -246,13 +265,13 @@ def check_include(root, table, owners, path, name, argument):
 
 
 def check_includes(root, table, owners):
-    """Faults of #include lines, in src/ and in public headers."""
+    """Yields faults of #include lines in src/ and in public headers."""
     files = [(path, module_of(root, path)) for path in sources_of(root)]
     for header, modules in owners.items():
         files.extend((root / PUBLIC / header, name) for name in modules[:1])
     for path, name in files:
         if name not in table.modules:
-            continue  # told by check_folders()
+            continue  # check_folders() reports this file
         text = csource.without_comments(csource.read(path))
         for match in INCLUDE.finditer(text):
             fault = check_include(root, table, owners, path, name, match[1])
@@ -262,7 +281,7 @@ def check_includes(root, table, owners):
 
 
 def check_parsers(root):
-    """Faults of src/parse: each parser has a test, a fuzz target, a corpus and a dictionary."""
+    """Yields parsers that have no test, no fuzz target, no corpus or no dictionary."""
     for path in sorted((root / "src/parse").glob("*.c")):
         stem = path.stem
         for needed in (
@@ -278,12 +297,13 @@ def check_parsers(root):
 
 
 def check(root):
-    """Every fault of the tree at @root, one line each."""
+    """Returns all faults of the tree at @root, one line each."""
     table = Table(root / TABLE)
     owners = find_owners(root, table)
     return [
         *check_table(table),
         *check_folders(root, table),
+        *check_sources(root, table),
         *check_owners(table, owners),
         *check_includes(root, table, owners),
         *check_parsers(root),

@@ -1,34 +1,34 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# check-linkage.sh PROGRAM [XEN-MODULE] - the program needs no Xen library, the
-# Xen module no libvirt
+# check-linkage.sh PROGRAM [XEN-MODULE] - the program needs no Xen library, and the
+# Xen module does not need libvirt
 #
-# Looks at what each names itself (readelf) and at all that this brings with it
-# (ldd), so that a library cannot come in by way of another.
+# Reads the libraries that each file names (readelf) and all libraries that they need in
+# turn (ldd).
 set -euo pipefail
 
 usage='usage: check-linkage.sh PROGRAM [XEN-MODULE]'
 program=${1:?$usage}
 module=${2:-}
 
-# libraries_of FILE: the file names of all libraries that FILE needs, one a line
+# libraries_of FILE: prints the file names of all libraries that FILE needs, one per line
 libraries_of()
 {
     local dynamic loaded
     if ! dynamic=$(LC_ALL=C readelf -dW "$1"); then
-        echo "check-linkage.sh: '$1' is no ELF file" >&2
+        echo "check-linkage.sh: '$1' is not an ELF file" >&2
         return 2
     fi
     sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p' <<<"$dynamic"
-    # Nothing to load for a static file, where ldd fails.
+    # ldd fails for a static file, which needs no library.
     if grep -q '(NEEDED)' <<<"$dynamic"; then
         loaded=$(LC_ALL=C ldd "$1")
         awk '$2 == "=>" { print $1 }' <<<"$loaded"
     fi
 }
 
-# refuse FILE PATTERN WHY: fails if FILE needs a library whose name PATTERN begins
+# refuse FILE PATTERN WHY: reports a fault if FILE needs a library whose name begins with PATTERN
 refuse()
 {
     local libraries found
@@ -43,6 +43,6 @@ refuse()
 failed=0
 refuse "$program" 'libxen|libxl|libxlutil' 'only the Xen module may need a Xen library'
 if [ -n "$module" ]; then
-    refuse "$module" 'libvirt' 'the Xen module does without libvirt'
+    refuse "$module" 'libvirt' 'the Xen module must not need libvirt'
 fi
 exit "$failed"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# The man page, --help and the exit codes say the same.
+# check-man.sh - the manual page and --help have the same options, commands and exit codes
 # usage: check-man.sh PROGRAM MAN_PAGE
 set -u
 
@@ -17,22 +17,22 @@ complain()
 help=$("$program" --help) || complain "--help fails"
 options=$(printf '%s\n' "$help" | sed -n '/^Options:/,/^Exit codes:/p' |
     grep -oE '\-\-[a-z][a-z-]*' | grep -v '^--version$' | sort -u)
-[ "$(printf '%s\n' "$options" | wc -l)" -ge 20 ] || complain "--help lists hardly any option"
+[ "$(printf '%s\n' "$options" | wc -l)" -ge 20 ] || complain "--help lists fewer than 20 options"
 for option in $options; do
     grep -qE "Fl Fl ${option#--}( |\$)" "$page" || complain "$option is in --help only"
 done
-# and the other way round; other spellings are in the page only
+# Options of the page must be in --help, too. Only the page has the alternative spellings.
 for option in $(grep -oE 'Fl Fl [a-z-]+' "$page" | sed 's/Fl Fl //' | sort -u); do
     case $option in frequency | time | version) continue ;; esac
     printf '%s\n' "$options" | grep -qx -- "--$option" || complain "--$option is in the page only"
 done
 
-# commands, both ways
+# Both must have the same commands.
 commands=$(printf '%s\n' "$help" | sed -n '/^Commands:/,/^$/p' |
     sed -nE 's/^  ([a-z]+) .*/\1/p' | sort)
 in_page=$(sed -n '/^\.Ss Commands/,/^\.Ss Options/p' "$page" | grep '^\.It Cm ' |
     grep -oE 'Cm [a-z]+' | sed 's/Cm //' | sort)
-[ "$(printf '%s\n' "$commands" | wc -l)" -ge 5 ] || complain "--help lists hardly any command"
+[ "$(printf '%s\n' "$commands" | wc -l)" -ge 5 ] || complain "--help lists fewer than 5 commands"
 [ "$commands" = "$in_page" ] || {
     complain "the commands differ from those of --help:"
     diff <(printf '%s\n' "$commands") <(printf '%s\n' "$in_page")
@@ -48,7 +48,7 @@ from_page=$(sed -n '/^\.Sh EXIT STATUS/,/^\.El/p' "$page" |
 }
 
 if command -v mandoc >/dev/null; then
-    mandoc -Tlint -Wwarning "$page" || complain "mandoc finds fault with it"
+    mandoc -Tlint -Wwarning "$page" || complain "mandoc reports faults"
 else
     echo 'SKIP: mandoc is not installed'
     [ "$failed" = 0 ] && exit 77

@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# check-paths.sh [ROOT] - no file under version control names somebody's machine
+# check-paths.sh [ROOT] - no file under version control has paths or hosts of one machine
 #
-# That is: no absolute path into a home or work tree, and no host that packages
-# come from, be it one that looks like a mirror or one that this machine's apt
-# is set up for. Exits 77 (skipped) where there is no git or no checkout.
+# Files have no absolute path into a home or work folder. They also name no host of
+# packages: neither a host that looks like a mirror nor a source of this machine's apt.
+# Exits 77 (skipped) without git, or if ROOT is not a checkout.
 set -euo pipefail
 
 root=${1:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
 
-# The checkout may belong to somebody other than who runs the tests.
+# The checkout can belong to another user than the one who runs the tests.
 git=(git -c safe.directory='*' -C "$root")
 
 if ! command -v git >/dev/null; then
@@ -18,17 +18,17 @@ if ! command -v git >/dev/null; then
     exit 77
 fi
 if [ "$("${git[@]}" rev-parse --show-prefix 2>/dev/null || echo none)" != "" ]; then
-    echo "SKIP: '$root' is no git checkout"
+    echo "SKIP: '$root' is not a git checkout"
     exit 77
 fi
 
-# A path begins where no word or variable stands before its first slash, an
-# option's letter excepted.
+# An absolute path has no word or variable before its first slash, except the letter of an
+# option.
 paths='(^|[^A-Za-z0-9_.}~*/-]|(^|[[:space:]"])-[A-Za-z])/(root|work|Users|home/[A-Za-z0-9_][A-Za-z0-9_.-]*)/'
 mirrors='://([a-z]+@)?(deb|ftp[0-9]*|archive|security|snapshot|mirrors?|registry|proxy|pypi|index|apt)'
 mirrors+='\.[a-z0-9-]+\.[a-z0-9.-]+'
 
-# apt_hosts: the hosts of this machine's package sources, one a line
+# apt_hosts: prints the hosts of this machine's package sources, one per line
 apt_hosts()
 {
     find /etc/apt -name '*.list' -o -name '*.sources' 2>/dev/null |
@@ -56,7 +56,7 @@ refuse()
 refuse 'write paths relative to the file or to a variable' -E -e "$paths"
 refuse 'name packages, not the hosts they come from' -E -e "$mirrors"
 while IFS= read -r host; do
-    # 'localhost' and the like are no mirror's name.
+    # A name without a dot, such as 'localhost', is not a mirror.
     [[ $host == *.* ]] || continue
     refuse 'name packages, not the hosts they come from' -F -e "$host"
 done < <(apt_hosts)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-check-xml-man.py SOURCE-ROOT - virt-uprof.xml(5) tells what schema and defaults tell
+check-xml-man.py SOURCE-ROOT - virt-uprof.xml(5) agrees with the schema and the defaults
 
-Each attribute of the schema, and no other, has an item in the section of the page that
-is about its file; the defaults that stand there are those of xml/virt-uprof.xml.
+The page has an item for each attribute of the schema, and for no other attribute. The
+item is in the section about the metadata or in the section about the configuration file.
+Defaults in the page are those of xml/virt-uprof.xml.
 """
 
 import pathlib
@@ -22,7 +23,7 @@ def local_name(name):
 
 
 def attributes_of(node, defines, element, found):
-    """Adds 'element/@attribute' of all that @node holds."""
+    """Adds 'element/@attribute' for each attribute below @node."""
     for child in node:
         if child.tag == RNG + "ref":
             attributes_of(defines[child.get("name")], defines, element, found)
@@ -35,7 +36,7 @@ def attributes_of(node, defines, element, found):
 
 
 def read_schema(path):
-    """Attributes of the metadata, and of the configuration."""
+    """Returns the attributes of the metadata, and those of the configuration."""
     root = ET.parse(path).getroot()
     defines = {define.get("name"): define for define in root.findall(RNG + "define")}
     metadata, configuration = set(), set()
@@ -47,7 +48,7 @@ def read_schema(path):
 
 
 def read_page(text, title):
-    """Items of a section: names to what stands between quotes behind them, or None."""
+    """Returns the items of a section: {name: quoted default, or None}."""
     section = re.search(r"^\.Sh %s\n(.*?)^\.Sh " % title, text, re.M | re.S)
     items = re.findall(r"^\.It Cm (\S+/@\S+)(?: No = Dq ?(.*))?$", section[1], re.M)
     return {name: value for name, value in items}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# The schema agrees with the configuration as it is installed and with its examples:
-# all validate, but for those named bad-*, which must not.
+# check-xml.sh - the schema agrees with the installed configuration and the examples: all of
+# them are valid, except those named bad-*, which must be invalid
 # usage: check-xml.sh SOURCE_ROOT
 set -u
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""C source as the style checks see it: comments and literals told from code."""
+"""Separates comments and literals from code in C source, for the style checks."""
 
 import re
 
-# One token of what is not plain code. A literal ends at the end of its line at
-# the latest, so that a lone quote (in #error text) cannot hide the next lines.
+# A comment or a literal. A literal ends at the end of its line at the latest, so that a
+# single quote (as in the text of #error) cannot hide the next lines.
 _TOKENS = re.compile(
     r"""
       (?P<block>/\*.*?(?:\*/|\Z))
@@ -17,24 +17,24 @@ _TOKENS = re.compile(
 
 
 def _blank(text):
-    """Blanks of the same length and with the same line ends as @text."""
+    """Returns blanks with the length and the line ends of @text."""
     return re.sub(r"[^\n]", " ", text)
 
 
 def without_comments(text):
-    """@text with its comments blanked; literals and line numbers stay."""
+    """Returns @text with blanks instead of comments. Literals and line numbers stay."""
     return _TOKENS.sub(
         lambda token: token[0] if token["string"] or token["char"] else _blank(token[0]), text
     )
 
 
 def code_only(text):
-    """@text with comments and literals blanked; line numbers stay."""
+    """Returns @text with blanks instead of comments and literals. Line numbers stay."""
     return _TOKENS.sub(lambda token: _blank(token[0]), text)
 
 
 def line_comments(text):
-    """The positions in @text of comments of the // kind."""
+    """Returns the positions of // comments in @text."""
     return [token.start() for token in _TOKENS.finditer(text) if token["line"]]
 
 
@@ -43,5 +43,5 @@ def line_number(text, position):
 
 
 def read(path):
-    """The text of @path; bytes that are no UTF-8 must not end a check."""
+    """Returns the text of @path. Bytes that are not UTF-8 do not end the check."""
     return path.read_text(encoding="utf-8", errors="replace")

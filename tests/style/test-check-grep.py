@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-test-check-grep.py - one bad line for each rule of check-grep.py, and the good
-lines that look like one
+test-check-grep.py - check-grep.py finds one bad line for each rule, and accepts
+similar good lines
 """
 
 import pathlib
@@ -15,12 +15,17 @@ CHECK = pathlib.Path(__file__).with_name("check-grep.py")
 SPDX = "/* SPDX-License-Identifier: LGPL-2.1-or-later */\n"
 HEADER = SPDX + "/*\n * x.h - a header\n */\n"
 
-# Name: path, third line of the file, and what must be said of that line.
+# Name: path, third line of the file, and a part of the expected message about that line
 BAD_LINES = {
-    "with": ("src/cli/main.c", "#ifdef WITH_XEN", "'WITH_XEN': what a build has is decided in"),
+    "with": ("src/cli/main.c", "#ifdef WITH_XEN", "'WITH_XEN': only src/run/access.c decides"),
     "with-if-defined": ("src/base/x.c", "#if defined(WITH_QEMU)", "'WITH_QEMU'"),
-    "printf": ("src/base/x.c", 'printf("x");', "'printf': return it, or set a GError"),
-    "fprintf": ("src/base/x.c", 'fprintf (stderr, "x");', "'fprintf'"),
+    "printf": ("src/base/x.c", 'printf("x");', "'printf': return it, set a GError"),
+    "printf-in-output": ("src/output/x.c", 'printf("x");', "'printf': return it"),
+    "stderr": ("src/run/x.c", "FILE *f = stderr;", "'stderr': send a notice"),
+    "options-in-library": ("src/run/x.c", "UprofOptions *options;", "'UprofOptions': take a settings"),
+    "exit-code-in-library": ("src/load/x.c", "return UPROF_EXIT_OK;", "'UPROF_EXIT_OK': return a"),
+    "exit-function-in-library": ("src/load/x.c", "uprof_exit_worse(a, b);", "'uprof_exit_worse'"),
+    "fprintf": ("src/base/x.c", 'fprintf (file, "x");', "'fprintf'"),
     "g_print": ("src/base/x.c", 'g_print("x");', "'g_print'"),
     "g_printerr": ("src/base/x.c", 'g_printerr("x");', "'g_printerr'"),
     "puts": ("src/base/x.c", 'puts("x");', "'puts'"),
@@ -48,9 +53,9 @@ BAD_LINES = {
 }
 
 GOOD_LINES = {
-    "with-in-access": ("src/cli/access.c", "#ifdef WITH_XEN"),
+    "with-in-access": ("src/run/access.c", "#ifdef WITH_XEN"),
     "printf-in-cli": ("src/cli/x.c", 'printf("x"); g_printerr("x"); exit(1);'),
-    "printf-in-output": ("src/output/x.c", 'fprintf(file, "x");'),
+    "options-in-cli": ("src/cli/x.c", "UprofOptions *options; return UPROF_EXIT_OK; fputs(a, stderr);"),
     "printf-in-test": ("tests/unit/x.c", 'printf("x"); exit(1); goto out;'),
     "bounded-printf": ("src/base/x.c", 'snprintf(a, 1, "x"); g_snprintf(a, 1, "x"); g_strdup_printf("x");'),
     "printf-attribute": ("src/base/x.c", "G_GNUC_PRINTF(1, 2) __attribute__((format(printf, 1, 2)))"),
@@ -63,7 +68,7 @@ GOOD_LINES = {
 
 
 def run_check(path, text):
-    """What the check says of a tree of one file: its exit code and its lines."""
+    """Checks a tree of one file, and returns the exit code and the lines of output."""
     with tempfile.TemporaryDirectory() as root:
         file = pathlib.Path(root, path)
         file.parent.mkdir(parents=True)
@@ -75,7 +80,7 @@ def run_check(path, text):
 
 
 def begin(path):
-    """A right beginning for the file at @path."""
+    """Returns valid first lines for the file at @path."""
     return HEADER if path.endswith(".h") else SPDX + "\n"
 
 

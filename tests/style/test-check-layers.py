@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-test-check-layers.py - breaks small trees in every way that check-layers.py
-has a name for, and wants to hear of it
+test-check-layers.py - check-layers.py reports each kind of fault
 
-Each case starts from a tree that passes, changes one thing, and expects
-exactly one fault, so that a check which says nothing or too much fails here.
+Each case starts from a tree that passes, changes one thing, and expects exactly one
+fault, so that a missing message and a superfluous one are both failures.
 """
 
 import pathlib
@@ -19,19 +18,23 @@ CHECK = pathlib.Path(__file__).with_name("check-layers.py")
 TABLE = """
 [base]
 uses =
+sources = bytes.c
 keeps =
 
 [parse]
 uses = base
+sources = elf.c
 headers = image.h
 keeps = libelf.h libxml/
 
 [mem]
 uses = base
+sources = mem.c
 keeps =
 
 [backend]
 uses = base parse
+sources = host.c
 keeps = xen* linux/kvm.h
 
 [shared]
@@ -42,7 +45,7 @@ headers = glib.h stdint.h linux/
 """
 
 GOOD = {
-    "tests/style/layers.ini": TABLE,
+    "src/modules.ini": TABLE,
     "include/uprof/bytes.h": "#include <stdint.h>\n",
     "include/uprof/elf.h": '#include "uprof/bytes.h"\n',
     "include/uprof/image.h": '#include "uprof/bytes.h"\n',
@@ -61,7 +64,7 @@ GOOD = {
     "tests/fuzz/dict/elf.dict": "",
 }
 
-# What is changed (None: the file is left out), and what must be said of it.
+# Changed files (None: the file is missing), and a part of the expected message
 CASES = {
     "include-of-module-not-in-row": (
         {"src/mem/mem.c": '\n#include "uprof/elf.h"\n'},
@@ -95,7 +98,7 @@ CASES = {
         {"src/mem/mem.c": '#include "uprof/nothing.h"\n'},
         "there is no include/uprof/nothing.h",
     ),
-    "include-by-macro": ({"src/mem/mem.c": "#include HEADER\n"}, "names no file"),
+    "include-by-macro": ({"src/mem/mem.c": "#include HEADER\n"}, "the name of the file must be a literal"),
     "kept-header": (
         {"src/mem/mem.c": "#include <libelf.h>\n"},
         "<libelf.h>: only parse may include it, mem may not",
@@ -120,61 +123,76 @@ CASES = {
         {"src/mem/mem.c": "#include <zlib.h>\n"},
         "only backend and parse may include it",
     ),
-    "outside-header-of-nobody": (
+    "external-header-that-no-module-keeps": (
         {"src/mem/mem.c": "#include <curl/curl.h>\n"},
-        "neither kept by mem nor of libc or GLib",
+        "mem does not keep it, and it is not part of libc or GLib",
     ),
     "private-header-of-another-module": (
         {"src/backend/host.c": '#include "../parse/elf-priv.h"\n'},
         'src/backend/host.c:1: "../parse/elf-priv.h": a private header of parse',
     ),
-    "private-header-by-way-of-src": (
+    "private-header-by-path-from-src": (
         {"src/mem/mem.c": '#include "parse/elf-priv.h"\n'},
         "a private header of parse",
     ),
-    "private-header-that-is-not-there": (
+    "missing-private-header": (
         {"src/mem/mem.c": '#include "elf-priv.h"\n'},
         "no such private header in src/mem/",
     ),
     "private-header-in-public-header": (
         {"include/uprof/elf.h": '#include "../../src/parse/elf-priv.h"\n'},
-        "include/uprof/elf.h:1: \"../../src/parse/elf-priv.h\": a private header; a public one",
+        "include/uprof/elf.h:1: \"../../src/parse/elf-priv.h\": a private header; a public header must not",
     ),
-    "quoted-outside-header": ({"src/mem/mem.c": '#include "glib.h"\n'}, "no such file"),
+    "quoted-external-header": ({"src/mem/mem.c": '#include "glib.h"\n'}, "no such file"),
     "include-of-a-test": (
         {"src/mem/mem.c": '#include "../../tests/fuzz/fuzz-elf.c"\n'},
         "only headers of src/ and include/",
     ),
     "private-header-with-public-name": ({"src/mem/walk.h": ""}, "is named *-priv.h"),
     "file-in-no-module": ({"src/main.c": ""}, "src/main.c: belongs to no module"),
-    "folder-not-in-table": ({"src/extra/x.c": ""}, "src/extra/: not in tests/style/layers.ini"),
-    "header-of-nobody": ({"include/uprof/orphan.h": ""}, "orphan.h: belongs to nobody"),
+    "folder-not-in-table": ({"src/extra/x.c": ""}, "src/extra/: not in src/modules.ini"),
+    "source-not-in-table": (
+        {"src/mem/walk.c": ""},
+        "src/mem/walk.c: not in src/modules.ini; add it to the sources of [mem]",
+    ),
+    "listed-source-missing": (
+        {"src/modules.ini": TABLE.replace("sources = mem.c", "sources = mem.c walk.c")},
+        "[mem] lists 'walk.c', but there is no src/mem/walk.c",
+    ),
+    "source-listed-twice": (
+        {"src/modules.ini": TABLE.replace("sources = mem.c", "sources = mem.c\nsources qemu = mem.c")},
+        "[mem] lists 'mem.c' twice",
+    ),
+    "header-without-module": ({"include/uprof/orphan.h": ""}, "orphan.h: belongs to no module"),
     "header-of-two-by-name": (
-        {"src/backend/mem.c": ""},
+        {
+            "src/backend/mem.c": "",
+            "src/modules.ini": TABLE.replace("sources = host.c", "sources = host.c mem.c"),
+        },
         "mem.h: belongs to two modules, mem and backend",
     ),
     "header-of-two-by-listing": (
         {
-            "tests/style/layers.ini": TABLE.replace(
+            "src/modules.ini": TABLE.replace(
                 "[mem]\nuses = base\n", "[mem]\nuses = base\nheaders = image.h\n"
             )
         },
         "image.h: belongs to two modules, parse and mem",
     ),
-    "listed-header-not-there": (
-        {"tests/style/layers.ini": TABLE.replace("image.h", "image.h gone.h")},
+    "listed-header-missing": (
+        {"src/modules.ini": TABLE.replace("image.h", "image.h gone.h")},
         "[parse] lists 'gone.h', but there is no",
     ),
-    "table-uses-unknown": (
-        {"tests/style/layers.ini": TABLE.replace("[mem]\nuses = base", "[mem]\nuses = base disk")},
-        "[mem] uses 'disk', which is no module",
+    "table-uses-unknown-module": (
+        {"src/modules.ini": TABLE.replace("[mem]\nuses = base", "[mem]\nuses = base disk")},
+        "[mem] uses 'disk', which is not a module",
     ),
-    "table-uses-below": (
-        {"tests/style/layers.ini": TABLE.replace("[mem]\nuses = base", "[mem]\nuses = base backend")},
+    "table-uses-module-below": (
+        {"src/modules.ini": TABLE.replace("[mem]\nuses = base", "[mem]\nuses = base backend")},
         "[mem] uses 'backend', which does not stand above it",
     ),
     "table-shares-with-unknown": (
-        {"tests/style/layers.ini": TABLE.replace("parse backend\n", "parse backend disk\n")},
+        {"src/modules.ini": TABLE.replace("parse backend\n", "parse backend disk\n")},
         "'zlib.h' is shared by 'disk'",
     ),
     "parser-without-test": ({"tests/unit/parse/test-elf.c": None}, "no tests/unit/parse/test-elf.c"),
@@ -185,7 +203,7 @@ CASES = {
 
 
 def run_check(files):
-    """What the check says of a tree of @files: its exit code and its lines."""
+    """Checks a tree of @files, and returns the exit code and the lines of output."""
     with tempfile.TemporaryDirectory() as root:
         for name, text in files.items():
             if text is None:
@@ -205,7 +223,7 @@ class CheckLayers(unittest.TestCase):
     def test_good_tree_passes(self):
         self.assertEqual(run_check(GOOD), (0, []))
 
-    def test_each_fault_is_told(self):
+    def test_each_fault_is_reported(self):
         for name, (changes, expected) in CASES.items():
             with self.subTest(name):
                 code, lines = run_check({**GOOD, **changes})
@@ -215,35 +233,35 @@ class CheckLayers(unittest.TestCase):
 
     def test_cycle(self):
         table = TABLE.replace("[base]\nuses =", "[base]\nuses = parse")
-        code, lines = run_check({**GOOD, "tests/style/layers.ini": table})
+        code, lines = run_check({**GOOD, "src/modules.ini": table})
         self.assertEqual(code, 1)
         self.assertEqual(len(lines), 2, lines)
         self.assertIn("[base] uses 'parse', which does not stand above it", lines[0])
         self.assertIn("cycle: base -> parse -> base", lines[1])
 
-    def test_longer_cycle_is_told_once(self):
+    def test_longer_cycle_is_reported_once(self):
         table = TABLE.replace("[base]\nuses =", "[base]\nuses = backend")
-        _, lines = run_check({**GOOD, "tests/style/layers.ini": table})
+        _, lines = run_check({**GOOD, "src/modules.ini": table})
         self.assertEqual(len([line for line in lines if "cycle: base -> " in line]), 1, lines)
 
     def test_module_that_uses_itself(self):
         table = TABLE.replace("[mem]\nuses = base", "[mem]\nuses = base mem")
-        _, lines = run_check({**GOOD, "tests/style/layers.ini": table})
+        _, lines = run_check({**GOOD, "src/modules.ini": table})
         self.assertTrue(any("cycle: mem -> mem" in line for line in lines), lines)
 
-    def test_listing_goes_before_file_name(self):
+    def test_listed_header_comes_before_file_name(self):
         files = {
             "include/uprof/elf.h": "",
-            "tests/style/layers.ini": TABLE.replace("[base]\nuses =\n", "[base]\nuses =\nheaders = elf.h\n"),
+            "src/modules.ini": TABLE.replace("[base]\nuses =\n", "[base]\nuses =\nheaders = elf.h\n"),
         }
         code, lines = run_check(
             {**GOOD, **files, "src/mem/mem.c": '#include "uprof/elf.h"\n'}
         )
         self.assertEqual((code, lines), (0, []))
 
-    def test_table_that_is_none(self):
-        self.assertEqual(run_check({**GOOD, "tests/style/layers.ini": None})[0], 2)
-        self.assertEqual(run_check({**GOOD, "tests/style/layers.ini": "uses = base\n"})[0], 2)
+    def test_unreadable_table(self):
+        self.assertEqual(run_check({**GOOD, "src/modules.ini": None})[0], 2)
+        self.assertEqual(run_check({**GOOD, "src/modules.ini": "uses = base\n"})[0], 2)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-test-check-scripts.py - the style checks that are shell scripts do find what
-they look for
+test-check-scripts.py - check-xml-man.py and the style checks in shell find their faults
 """
 
 import os
@@ -17,7 +16,7 @@ CC = os.environ.get("CC", "cc").split()
 
 
 def run(*command, **options):
-    """The exit code of @command and all it printed."""
+    """Returns the exit code and all output of @command."""
     done = subprocess.run(
         [str(word) for word in command],
         stdout=subprocess.PIPE,
@@ -111,7 +110,7 @@ class Scripts(unittest.TestCase):
     # check-linkage.sh
 
     def link(self, name, *options):
-        """Links an ELF file that exports nothing but a function of its own name."""
+        """Links an ELF file that exports only a function with its own name."""
         symbol = name.replace(".", "_").replace("-", "_")
         source = self.write(f"{name}.c", f"int {symbol}(void); int {symbol}(void) {{ return 0; }}\n")
         output = self.root / name
@@ -128,7 +127,7 @@ class Scripts(unittest.TestCase):
     def test_linkage(self):
         for name in ("xenfoo", "xlutil", "virt"):
             self.library(name)
-        # The one that brings another with it.
+        # Each of these libraries needs another library.
         self.library("helper", "-lxenfoo")
         self.library("other", "-lvirt")
         shared = ("-shared", "-fPIC")
@@ -146,9 +145,9 @@ class Scripts(unittest.TestCase):
         self.assert_fails(self.check(check, with_virt, with_virt), 1, "needs libvirt.so; the Xen")
         self.assert_fails(self.check(check, with_virt, by_other), 1, "needs libvirt.so")
 
-    def test_linkage_of_no_elf(self):
-        self.assert_fails(self.check("check-linkage.sh", self.write("script", "#!/bin/sh\n")), 2, "no ELF")
-        self.assert_fails(self.check("check-linkage.sh", self.root / "nothing"), 2, "no ELF")
+    def test_linkage_of_other_file(self):
+        self.assert_fails(self.check("check-linkage.sh", self.write("script", "#!/bin/sh\n")), 2, "not an ELF file")
+        self.assert_fails(self.check("check-linkage.sh", self.root / "nothing"), 2, "not an ELF file")
 
     # check-format.sh
 
@@ -178,7 +177,7 @@ class Scripts(unittest.TestCase):
 
     @unittest.skipUnless(shutil.which("git"), "git is not installed")
     def test_paths(self):
-        # Put together here, since this file is checked as well.
+        # The paths are put together here, because check-paths.sh also reads this file.
         home, work, root = (f"/{tree}" + "/x" for tree in ("home/joe", "work", "root"))
         for text in (home, f"at {work}", f'"{root}"', f"-I{work}", f"path={home}", f"({root})"):
             with self.subTest(text):

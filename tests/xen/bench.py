@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-bench.py KIND SIDECAR CALL-NS BARE-NS XENCTX-RUNS XENCTX-NS - what a hold costs
+bench.py KIND SIDECAR CALL-NS BARE-NS XENCTX-RUNS XENCTX-NS - prints the cost of a hold
 
-SIDECAR is of a run as fast as it goes; its holds are as long as Xen says. CALL-NS is a
-hypercall that does nothing, BARE-NS a pause, a look at the registers and an unpause by
-three calls of Xen, with no stack copied, in a tight loop, as their caller sees them;
-XENCTX-RUNS runs of xenctx on the same guest took XENCTX-NS. The lab is emulated: ratios
-count, and times of one run only.
+SIDECAR is the sidecar of a run at the highest possible rate; Xen reports the length of its holds.
+CALL-NS is the time of a hypercall that does nothing. BARE-NS is the time of three hypercalls that
+pause, read registers and unpause, without copying a stack, as their caller measures it in a loop.
+XENCTX-RUNS runs of xenctx on the same guest took XENCTX-NS. The lab is emulated, so only ratios of
+times of one run are meaningful.
 """
 
 import json

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * lab-tool - looks at domains by Xen's own word, and ends runs the hard way
+ * lab-tool - asks Xen for the state of domains, and kills runs in their holds
  *
  * lab-tool state DOMID
  *     prints "STATE CPU-NS": running, paused, shutdown, dying or gone
  * lab-tool list
  *     prints the numbers of all domains but dom0, at most 64
  * lab-tool costs DOMID ROUNDS
- *     prints what a hypercall that does nothing, and a hold without any copy, take
- *     here, in ns: the first is the mean of an uninterrupted row, the other a median
+ *     prints the times in ns of a hypercall that does nothing, and of a hold without
+ *     copies: the mean of hypercalls in a row, and the median of the holds
  * lab-tool storm WAY ROUNDS DOMID MARKER PROGRAM [ARGUMENT...]
- *     runs PROGRAM, waits until its first hold and then a random moment, and
- *     ends it: WAY is kill, group (its process group), stop, guardian or term.
- *     Within 3.5 s nothing may be held, and the domain must run then and stay
- *     so. Prints how often a hold was met; with too few it has tested nothing.
+ *     in each round runs PROGRAM, waits for its first hold and then for a random time,
+ *     and sends a signal: WAY is kill, group (kills the process group), stop, guardian
+ *     (kills the guardian) or term. After at most 3.5 s the domain must run, nothing may
+ *     be held, and both must stay so. Prints how many rounds hit a hold, and fails if
+ *     there were too few.
  *
- * Made to be independent of the program that it tests: it asks Xen by the
- * structures of Xen's own headers.
+ * The tool is independent of virt-uprof: it asks Xen with the structures of Xen's own
+ * headers.
  */
 #define __XEN_TOOLS__
 #include <errno.h>
@@ -47,14 +48,14 @@ enum {
     DOMAINS_MAX = 64,
     START_MS = 30000,
     END_MS = 3500,
-    QUIET_MS = 60, /* after which a stop of a dead run would have come */
+    QUIET_MS = 60, /* longest delay of a stop that a dead run has requested */
     RANDOM_US = 50000,
-    SEEK_MS = 3000, /* a run that has just begun holds seldom, and this one takes CPU from it */
+    SEEK_MS = 3000, /* a new run holds seldom, and this process takes CPU time from it */
     STOPPED_MS = 4000,
 };
 
 static xencall_handle *calls;
-static xen_domctl_t *domctls; /* two, and a context behind them */
+static xen_domctl_t *domctls; /* two; @context follows */
 static void *context;
 
 static void __attribute__((noreturn, format(printf, 1, 2))) fail(const char *format, ...)
@@ -108,7 +109,7 @@ fill(unsigned i, uint32_t command, int domid)
     return &domctls[i];
 }
 
-/* Returns: 0 or errno */
+/* Returns: 0 or an errno value */
 static int
 make(xen_domctl_t *domctl)
 {
@@ -123,7 +124,7 @@ ask_state(int domid, uint64_t *cpu_ns)
     const uint32_t flags = domctl->u.getdomaininfo.flags;
 
     *cpu_ns = 0;
-    /* if there is none of that number, it is the next one that Xen tells of */
+    /* if no domain has the number, Xen may describe the next domain */
     if (number == ESRCH || (number == 0 && domctl->u.getdomaininfo.domain != domid))
         return "gone";
     if (number != 0)
@@ -173,7 +174,7 @@ measure_costs(int domid, size_t rounds)
 {
     uint64_t *times = calloc(rounds, sizeof(times[0]));
 
-    /* reading the clock costs as much as a call, so it is read twice only */
+    /* reading the clock takes as long as a call, so it is read only twice */
     const uint64_t row_ns = now_ns();
     for (size_t i = 0; i < rounds; i++)
         if (xencall2(calls, __HYPERVISOR_xen_version, XENVER_version, 0) < 0)
@@ -197,7 +198,7 @@ measure_costs(int domid, size_t rounds)
     free(times);
 }
 
-/* The profiler's own word for whether it holds: include/uprof/marker.h */
+/* Returns: (nullable): the word of the marker that says whether the domain is held (marker.h) */
 static volatile const int32_t *
 map_marker(const char *path)
 {
@@ -234,7 +235,7 @@ start(char **command)
 
     if (pid != 0)
         return pid;
-    /* the killer is real-time, so that it meets holds; this is not */
+    /* this tool has real-time priority, so that it can kill in a hold; the profiler has not */
     const struct sched_param usual = { 0 };
     sched_setscheduler(0, SCHED_OTHER, &usual);
     setpgid(0, 0);
@@ -282,7 +283,7 @@ must_run(int domid, volatile const int32_t *held, unsigned round)
     }
 }
 
-/* Where one kill in four is at random, most of the others meet a hold. */
+/* One kill in four comes at a random time; most other kills must come in a hold. */
 static void
 must_have_met(const char *way, unsigned n_met, unsigned rounds)
 {
@@ -315,7 +316,7 @@ storm(const char *way, unsigned rounds, int domid, const char *marker, char **co
             sleep_us(3000);
         }
         sleep_us(random() % RANDOM_US);
-        /* most of them in a hold: this process comes before the one that it looks at */
+        /* most rounds wait for a hold; this process has a higher priority than the profiler */
         const bool is_sought = round % 4 != 0 || strcmp(way, "stop") == 0;
         const uint64_t seek_ns = now_ns() + (uint64_t)SEEK_MS * 1000000;
         while (is_sought && *held == 0 && now_ns() < seek_ns)

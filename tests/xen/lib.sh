@@ -1,82 +1,19 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# lib.sh - what the tests in the lab have in common; runs in its dom0
+# lib.sh - what the tests in the Xen lab have in common; runs in its dom0
 #
-# A test is a function. It fails by `fail` or by any command that fails; its words
-# are shown then. After each test all domains are destroyed, and it has failed if
-# Xen says of any but dom0 that it is paused, or of a dead one that it is still there.
+# After each test all domains are destroyed. The test has failed if a domain other than dom0 is
+# paused then, or if a dead domain still exists.
+
+# shellcheck source=tests/lib/lab-tests.sh
+source /lab/lab-tests.sh
 
 export LIBVIRT_DEFAULT_URI=xen:///system
 guests=/lab/guests
-results=/lab/results.tap
-work=/tmp/work
-n_tests=0
-n_failed=0
 
-say()
-{
-    read -r now _ </proc/uptime
-    printf 'lab: %6s s: %s\n' "$now" "$*"
-}
-
-fail()
-{
-    printf 'FAILED: %s\n' "$*"
-    [ ! -s "$work/err" ] || sed 's/^/    stderr of the last run: /' "$work/err"
-    exit 1
-}
-
-# wait_until SECONDS COMMAND [ARGUMENT...]: asks COMMAND five times a second, or every
-# $pause seconds: dom0 comes first on the one CPU, and who asks all the time starves guests
-wait_until()
-{
-    local end=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        [ "$SECONDS" -lt "$end" ] || return 1
-        sleep "${pause:-0.2}"
-    done
-}
-
-# check NAME FUNCTION [ARGUMENT...]: one test
-check()
-{
-    local name=$1 status=0 began=$SECONDS line
-    shift
-    n_tests=$((n_tests + 1))
-    rm -rf "$work"
-    mkdir -p "$work"
-    say "test: $name"
-    # Not in a condition: `set -e` would be off in it.
-    (
-        set -eE
-        trap 'printf "FAILED: line %s: %s\n" "$LINENO" "$BASH_COMMAND"' ERR
-        # a run that was left in the background would sample the next test's guest
-        trap 'kill $(jobs -p) 2>/dev/null || true; wait || true' EXIT
-        "$@"
-    ) >"$work.log" 2>&1 &
-    wait $! || status=1
-    (
-        set -e
-        all_is_well
-    ) >>"$work.log" 2>&1 &
-    wait $! || status=1
-    if [ "$status" = 0 ]; then
-        printf 'ok %d - %s\n' "$n_tests" "$name" >>"$results"
-    else
-        n_failed=$((n_failed + 1))
-        printf 'not ok %d - %s\n' "$n_tests" "$name" >>"$results"
-        say "FAILED: $name"
-    fi
-    while IFS= read -r line; do
-        printf '# %s\n' "$line"
-    done <"$work.log" >>"$results"
-    sed 's/^/    /' "$work.log"
-    say "took $((SECONDS - began)) s"
-}
-
-# all_is_well: nothing is left of a test, once what it has paused itself is destroyed
+# all_is_well: destroys all domains. Fails if a domain is paused that the test has not paused
+# itself, or if a dead domain does not go away.
 all_is_well()
 {
     local id ids paused=()
@@ -86,8 +23,7 @@ all_is_well()
             paused+=("$id")
         fi
     done
-    # by libvirt first, which is not asked for dom0: what is destroyed behind its back it
-    # learns of later
+    # libvirt comes first, because it notices only later what other tools destroy. dom0 is left out.
     ids=$(virsh -q list --uuid || virsh -q list --uuid)
     for id in $ids; do
         [[ $id = 00000000-* ]] || virsh -q destroy "$id" >/dev/null 2>&1 || true
@@ -106,7 +42,7 @@ no_domains()
     ids=$(lab-tool list) && [ -z "$ids" ] && [ "$(virsh -q list --all --name | grep -c .)" = 1 ]
 }
 
-# state_of DOMID: running, paused, shutdown, dying or gone, by Xen's own word
+# state_of DOMID: prints running, paused, shutdown, dying or gone, as Xen says
 state_of()
 {
     local word
@@ -126,7 +62,7 @@ is_in_state()
     [ "$(state_of "$1")" = "$2" ]
 }
 
-# has_run DOMID NS: it has had so much CPU time
+# has_run DOMID NS: the domain has had NS nanoseconds of CPU time
 has_run()
 {
     [ "$(cpu_ns_of "$1")" -gt "$2" ]
@@ -159,21 +95,21 @@ domain_xml()
 XML
 }
 
-# create NAME KIND KERNEL ...: as domain_xml; sets $domid. Returns when it has run, for
-# $started_ns if that is set.
+# create NAME KIND KERNEL ...: creates a domain, with the arguments of domain_xml; sets $domid.
+# Returns when the domain has had $started_ns of CPU time.
 create()
 {
     local before
     before=$(lab-tool list)
     rm -f "/var/log/xen/guest-$1.log"
     domain_xml "$@" >"$work/$1.xml"
-    # each start of virsh takes a second here; it goes on after a command that has failed
+    # Each start of virsh takes a second here. virsh goes on after a command that has failed.
     domid=$(virsh -q "create $work/$1.xml; domid $1")
     ! grep -qx "$domid" <<<"$before" || fail "'$1' is not new: domain $domid"
     wait_until 60 has_run "$domid" "${started_ns:-200000000}" || fail "'$1' does not run: $(xl list)"
 }
 
-# console_of NAME: what the guest has said
+# console_of NAME: prints what the guest has written to its console
 console_of()
 {
     cat "/var/log/xen/guest-$1.log" 2>/dev/null || true
@@ -184,15 +120,15 @@ console_says()
     grep -qaE -- "$2" "/var/log/xen/guest-$1.log" 2>/dev/null
 }
 
-# await_word NAME PATTERN: on its console
+# await_word NAME PATTERN: waits for the pattern on the guest's console
 await_word()
 {
     pause=2 wait_until 240 console_says "$1" "$2" ||
         fail "'$1' does not say '$2': $(console_of "$1" | tail -n 5)"
 }
 
-# profile STATUS ARGUMENT...: runs the program, which must exit so; its output is
-# in $work/out and $work/err
+# profile STATUS ARGUMENT...: runs the program, which must exit with STATUS; its output goes to
+# $work/out and $work/err
 profile()
 {
     local want=$1 status=0
@@ -201,19 +137,7 @@ profile()
     [ "$status" = "$want" ] || fail "virt-uprof $* exits $status, not $want"
 }
 
-# says PATTERN: whether the last run's stderr has a line of that form
-says()
-{
-    grep -qE -- "$1" "$work/err" || fail "no '$1' on stderr"
-}
-
-# result COMMAND ARGUMENT...: asks result.py, which fails with words
-result()
-{
-    python3 -IS /lab/result.py "$@" || fail "result.py $*"
-}
-
-# must_run DOMID: now, and it gets CPU time
+# must_run DOMID: the domain runs and gets CPU time
 must_run()
 {
     local before

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# tests.sh - the tests in the lab; to be sourced behind lib.sh. The table at the end
-# says which there are.
+# tests.sh - the tests in the Xen lab, listed in the table at the end; sourced after lib.sh
 
-# A hold older than 50 ms copies no stack; on an emulated machine with too much to
-# do there are such, and they are not what is tested.
+# A hold that is older than 50 ms copies no stack. Such holds occur on a busy emulated machine, and
+# no test is about them.
 patient=(--max-pause 1s)
 fast=(-F 1000 --budget 100 "${patient[@]}")
 samples_wanted=5000
-# Half as many again are taken, so that it is not chance that decides.
+# One and a half times as many samples make it unlikely that chance decides.
 samples_taken=7500
-# For how many turns of its loop a guest works in the shortest of its three functions: for a
-# millisecond or so. Xen lets a vCPU run for a whole millisecond before another one gets its
-# CPU (sched_ratelimit_us), so that on our one CPU the guest runs for just that time between
-# two samples; with work that comes round within 25 us neighbors were alike: the variance of
-# runs' shares was 4 times that of independent samples, with this it is half of that.
+# The number of iterations of the loop in the shortest of the guest's three functions. The iterations
+# take about a millisecond. Xen lets a vCPU run for a millisecond before another vCPU gets the CPU
+# (sched_ratelimit_us), so on the lab's one CPU the guest runs for that time between two samples.
+# With work that repeats within 25 us, consecutive samples were alike, and the shares of runs had 4
+# times the variance of independent samples. With this number of iterations, the shares have half the
+# variance of independent samples.
 long_work=300000
 
-# guest_image KIND: the guest of known shares
+# guest_image KIND: prints the path of the guest of known shares
 guest_image()
 {
     case $1 in
@@ -27,18 +27,18 @@ guest_image()
     esac
 }
 
-# boot NAME KIND [CMDLINE [VCPUS [UNIT]]]: the guest of known shares; sets $domid
+# boot NAME KIND [CMDLINE [VCPUS [UNIT]]]: boots the guest of known shares; sets $domid
 boot()
 {
     local words=${3:-split}
-    # Emulated it is slow: short slices of work.
+    # An emulated guest is slow, so its slices of work are short.
     create "$1" "$2" "$(guest_image "$2")" "$words unit=${5:-500}" 64 '' "${4:-1}"
     if [ "$2" = pv ]; then
         await_word "$1" "virt-uprof guest: ${words%%[= ]*}"
     fi
 }
 
-# shares KIND: 10, 30 and 60 % within 2 points at 5000 samples, every stack to its end
+# shares KIND: functions have 10, 30 and 60 % within 2 points at 5000 samples; stacks are complete
 shares()
 {
     local files=() n=0
@@ -57,7 +57,7 @@ shares()
     must_run "$domid"
 }
 
-# stacks KIND IMAGE: where leaf functions have no frame nobody is left out
+# stacks KIND IMAGE: no caller is missing from stacks of leaf functions without a frame
 stacks()
 {
     create g "$1" "$guests/$2.elf" 'split unit=500' 64 '' 1
@@ -74,7 +74,7 @@ stacks()
     must_run "$domid"
 }
 
-# A stack of 25 KiB, more than is copied at first, and one on other pages
+# deep KIND: a stack of 25 KiB is complete, though a hold copies less at first
 deep()
 {
     boot g "$1" deep
@@ -82,6 +82,7 @@ deep()
     result stacks g 80 "guest_entry;guest_main;deep_loop;(deep_[0-9]+;?){64};work" "$work/g.folded"
 }
 
+# high: stacks are complete if the stack is mapped at an address in the upper half
 high()
 {
     boot g pvh "split $1"
@@ -90,10 +91,10 @@ high()
         "$work/g.folded"
 }
 
-# What halts is not held
+# idle KIND: a halted vCPU is not held
 idle()
 {
-    # what it does before it waits takes less than a millisecond of a quick processor
+    # The guest works for less than a millisecond before it halts.
     started_ns=1 boot g "$1" idle
     profile 0 -F 99 -d 4 --idle -o "$work/g.folded" -o "$work/run.meta.json" g
     cat "$work/err"
@@ -103,7 +104,7 @@ idle()
     is_in_state "$domid" running
 }
 
-# Stacks that are not to be trusted
+# hostile: stacks that the guest forges are truncated
 hostile()
 {
     boot g pvh hostile
@@ -115,9 +116,8 @@ hostile()
     must_run "$domid"
 }
 
-# create_by_xl TYPE MIB [LINE...]: a domain 'of-xl' that libvirt does not know, with
-# LINEs in its configuration; sets $domid. libvirtd 9.0 crashes when one of type hvm is
-# destroyed.
+# create_by_xl TYPE MIB [LINE...]: creates a domain 'of-xl' that libvirt does not know, with LINEs in
+# its configuration; sets $domid. libvirtd 9.0 crashes when such a domain of type hvm is destroyed.
 create_by_xl()
 {
     printf '%s\n' 'name = "of-xl"' "type = \"$1\"" "memory = $2" 'vcpus = 1' "${@:3}" \
@@ -127,8 +127,8 @@ create_by_xl()
     wait_until 60 has_run "$domid" 100000000
 }
 
-# foreign EXPRESSION TYPE MIB [LINE...]: a guest of somebody else's, without symbols: all
-# that its stacks have are addresses
+# foreign EXPRESSION TYPE MIB [LINE...]: the stacks of a foreign guest, which has no symbols,
+# are addresses
 foreign()
 {
     create_by_xl "${@:2}"
@@ -141,18 +141,18 @@ foreign()
     result sidecar "$work/run.meta.json" "samples['running'] > 100" "$1"
     profile 0 dump --domid "$domid"
     cat "$work/out"
-    # it may have just halted
+    # The guest may have halted just before.
     grep -qE '#0 .* 0x[0-9a-f]+|vcpu0 idle \(halted\)' "$work/out"
     is_in_state "$domid" running
 }
 
-# A guest with firmware and devices of QEMU, and nothing to boot from
+# foreign_hvm: a guest with firmware and devices of QEMU, and no disk to boot from
 foreign_hvm()
 {
     foreign "frames['total'] >= samples['running']" hvm 64 'vga = "none"'
 }
 
-# foreign_grub TYPE NAME: GRUB, which runs from a heap; its 32-bit code has frame pointers
+# foreign_grub TYPE NAME: GRUB, which runs from a heap. Its 32-bit code has frame pointers.
 foreign_grub()
 {
     local wanted="frames['total'] >= samples['running']"
@@ -160,8 +160,9 @@ foreign_grub()
     foreign "$wanted" "$1" 128 "kernel = \"/usr/lib/grub-xen/grub-$2.bin\""
 }
 
-# boot_debian KIND VCPUS WORDS MIB: a guest 'g' of Debian's kernel; sets $domid. On the emulated
-# processor a program of the guest's crashes now and then, its first as well: not what is tested.
+# boot_debian KIND VCPUS WORDS MIB: boots a guest 'g' with Debian's kernel; sets $domid. On the
+# emulated processor a program of the guest crashes now and then. If it is process 1, the guest
+# panics, and another one is booted.
 boot_debian()
 {
     local try
@@ -176,7 +177,7 @@ boot_debian()
     fail 'it panics each time it boots'
 }
 
-# linux KIND VCPUS: Debian's kernel, which starts at its link addresses, as dom0's own does
+# linux KIND VCPUS: Debian's kernel, which is at its link addresses, as the kernel of dom0 is
 linux()
 {
     boot_debian "$1" "$2" 'user syscalls' 256
@@ -187,17 +188,17 @@ linux()
     result sidecar "$work/run.meta.json" \
         "stacks['complete'] * 100 >= samples['running'] * 95" \
         "call_sites['agreed'] * 100 >= call_sites['checked'] * 95"
-    # each sample is of a task (rcu_preempt among them), and many are of those that work;
-    # without one there would be a function of the kernel, _start, or a marker
+    # Each sample has a task, such as rcu_preempt, and many have a task of the load. The first frame
+    # of a sample without a task would be a function of the kernel, _start, or a marker.
     result stacks g 99 'vcpu[01];[a-z][^;[]*(;.*)?' "$work/g.folded"
     result stacks g 40 'vcpu[01];(user|syscalls);.*' "$work/g.folded"
     grep -qE 'vcpu0;.*(split_loop|read_zero|call_getpid)' "$work/g.folded"
     [ "$2" = 1 ] || grep -qE 'vcpu1;.*(split_loop|read_zero|call_getpid)' "$work/g.folded"
-    grep -qE 'vfs_read|sys_read|read_iter_zero|clear_user' "$work/g.folded"
+    grep -qE 'run_syscalls;.*;entry_SYSCALL_64_after_hwframe_\[k\];do_syscall_64_\[k\]' "$work/g.folded"
     must_run "$domid"
 }
 
-# What somebody else has paused stays paused, and is not sampled
+# paused: a domain that somebody else has paused stays paused and is not sampled
 paused()
 {
     local profiler
@@ -205,19 +206,19 @@ paused()
     xl pause "$domid"
     touch "$work/paused-$domid"
     profile 3 -d 1 g
-    says "is paused, not by us"
+    says "is paused, not by virt-uprof"
     profile 0 dump g
     grep -q guest_main "$work/out"
     is_in_state "$domid" paused
     xl unpause "$domid"
 
-    # in mid-run, and with holds all the time
+    # The pause comes in mid-run, while the run holds the domain as often as possible.
     virt-uprof -F 20000 --budget 100 -d 600 -o "$work/g.folded" -o "$work/run.meta.json" g \
         >"$work/out" 2>"$work/err" &
     profiler=$!
-    wait_until 20 grep -q 'access xen' "$work/err"
+    wait_until 60 grep -q 'access xen' "$work/err"
     xl pause "$domid"
-    wait_until 20 grep -q 'not by us' "$work/err"
+    wait_until 20 grep -q 'not by virt-uprof' "$work/err"
     is_in_state "$domid" paused
     kill -TERM "$profiler"
     wait "$profiler"
@@ -228,7 +229,7 @@ paused()
     rm "$work/paused-$domid"
     must_run "$domid"
 
-    # two pauses by others, by both tools
+    # Both xl and virsh have paused the domain.
     virsh -q suspend g
     touch "$work/paused-$domid"
     profile 3 -d 1 g
@@ -238,7 +239,8 @@ paused()
     must_run "$domid"
 }
 
-# Ended by others in mid-run, it leaves no page behind; another guest is sampled on
+# gone: a domain that somebody ends in mid-run leaves no page behind, and the run goes on with the
+# other domain
 gone()
 {
     local other
@@ -246,7 +248,7 @@ gone()
     other=$domid
     boot g pvh
     virt-uprof -F 200 -d 600 -o "$work/%d.folded" -o "$work/%d.meta.json" g other >"$work/out" 2>"$work/err" &
-    wait_until 20 grep -q 'access xen' "$work/err"
+    wait_until 60 grep -q 'access xen' "$work/err"
     virsh -q destroy g
     wait_until 30 is_in_state "$domid" gone || fail "it is $(state_of "$domid"): $(xl list)"
     if xl list | grep null; then
@@ -254,42 +256,50 @@ gone()
     fi
     sleep 1
     kill -INT $!
-    wait $!
-    says 'the domain ended in mid-run; its samples stand'
+    wait $! || fail "virt-uprof exited with $?"
+    says 'the domain ended during the run; its samples are kept'
     [ -s "$work/g.folded" ]
     [ -s "$work/other.folded" ]
     result sidecar "$work/other.meta.json" "ended_by == 'signal'"
     must_run "$other"
 }
 
-# Saved in mid-run by its own kernel's help, it is saved whole, and runs on when restored
+# saved: a domain that is saved in mid-run, with the help of its kernel, is saved completely and
+# runs on when it is restored
 saved()
 {
-    local before
+    local before profiler status=0
     boot_debian pvh 1 user 128
     before=$domid
     virt-uprof -F 200 -d 600 -o "$work/g.folded" g >"$work/out" 2>"$work/err" &
-    wait_until 20 grep -q 'access xen' "$work/err"
-    # virsh was seen to crash here once, on the emulated processor; the daemon goes on by itself
+    profiler=$!
+    wait_until 60 grep -q 'access xen' "$work/err"
+    # On the emulated processor virsh crashed here once. The daemon then finishes the save.
     virsh -q save g "$work/saved" || [ $? -ge 128 ]
     wait_until 60 is_in_state "$before" gone || fail "it is $(state_of "$before"): $(xl list)"
-    wait $!
-    says 'the domain ended in mid-run; its samples stand'
-    [ -s "$work/g.folded" ]
+    wait "$profiler" || status=$?
+    says 'the domain ended during the run; its samples are kept'
+    # On a busy machine the save begins before the first sample.
+    if [ "$status" = 5 ]; then
+        says 'no sample was taken'
+    else
+        [ "$status" = 0 ] || fail "virt-uprof exited with $status"
+        [ -s "$work/g.folded" ]
+    fi
     virsh -q restore "$work/saved"
     domid=$(virsh -q domid g)
     must_run "$domid"
     profile 0 -F 200 -d 1 -o "$work/g.folded" g
 }
 
-# After a reboot a domain is there again, with another number
+# is_destroyed: the domain is gone. After a reboot it exists again, with another number.
 is_destroyed()
 {
     virsh -q destroy g >/dev/null 2>&1 || true
     no_domains
 }
 
-# The same by the guest's own wish; sampled from the moment it starts
+# ends_itself: a guest stops or reboots by itself while it is sampled from its start on
 ends_itself()
 {
     local word
@@ -298,27 +308,27 @@ ends_itself()
         virt-uprof --wait -F 200 -d 60 -o "$work/g.folded" g >"$work/out" 2>"$work/err" &
         wait_until 20 grep -q "waiting for 'g'" "$work/err"
         boot g pv "$word=6"
-        wait $!
-        says 'the domain ended in mid-run; its samples stand'
+        wait $! || fail "virt-uprof exited with $?"
+        says 'the domain ended during the run; its samples are kept'
         result stacks g 100 '(_start|guest_entry)(;.*)?|\[truncated\];.*' "$work/g.folded"
         [ "$word" = reboot ] || wait_until 10 is_in_state "$domid" gone
         wait_until 30 is_destroyed || fail "it is still there: $(xl list)"
     done
 }
 
-# Ended the hard way, in holds and outside of them
+# storm WAY ROUNDS KIND: runs are killed, in holds and outside of them
 storm()
 {
     local uuid
     boot g "$3"
     uuid=$(virsh -q domuuid g)
-    # once, so that there is a marker
+    # The first run makes the marker.
     profile 0 -d 100ms g
     lab-tool storm "$1" "$2" "$domid" "/run/virt-uprof/$uuid" \
         virt-uprof -q -F 20000 --budget 100 -d 60 -o "$work/g.folded" g 2>"$work/err" ||
         fail "storm $*"
     must_run "$domid"
-    # a user's pause that came in between is not taken away by what heals
+    # `check --heal` does not resume a domain that a user has paused meanwhile.
     xl pause "$domid"
     touch "$work/paused-$domid"
     profile 0 check --heal
@@ -327,7 +337,7 @@ storm()
     rm "$work/paused-$domid"
 }
 
-# A domain of xl's, which libvirt does not know
+# domid: a domain of xl, which libvirt does not know, is sampled by its number
 domid()
 {
     create_by_xl pvh 64 "kernel = \"$(guest_image pvh)\"" 'cmdline = "split unit=500"'
@@ -340,13 +350,13 @@ domid()
     profile 0 check --domid "$domid"
 }
 
-# Clear words, the documented code, and nothing else
+# bad_input: errors have clear messages and the documented exit codes
 bad_input()
 {
     local module
     boot g pvh
     profile 5 dump Domain-0
-    says 'it is dom0, in which this program itself runs'
+    says 'it is dom0, in which virt-uprof itself runs'
     profile 5 dump --domid 0
     says 'it is dom0'
     profile 3 dump --domid 32000
@@ -365,14 +375,14 @@ bad_input()
     cat "$work/out"
     grep -q 'ok    access         xen: ' "$work/out"
 
-    # not root: libvirt itself refuses
+    # libvirt itself refuses users other than root.
     if setpriv --reuid 65534 --regid 65534 --clear-groups \
         /usr/local/bin/virt-uprof dump g >"$work/out" 2>"$work/err"; then
         fail "not root, and yet it works"
     fi
     says 'no connection to'
 
-    # no module, a bad one, and one that others may write
+    # The module is missing, then broken, then writable by others than root.
     module=$(echo /usr/local/lib/*/virt-uprof/xen.so)
     mv "$module" "$module.away"
     profile 5 dump g
@@ -387,12 +397,12 @@ bad_input()
     cp "$module.away" "$module"
     chmod 666 "$module"
     profile 5 dump g
-    says 'others than root may write it'
+    says 'users other than root may write it'
     mv "$module.away" "$module"
     profile 0 dump g
 }
 
-# A capture is the same again
+# capture: the report of a capture has the same bytes as the run
 capture()
 {
     boot g pv
@@ -403,7 +413,7 @@ capture()
         "$work/again.folded"
 }
 
-# All at once, of both kinds, and not dom0
+# all: one run samples domains of both kinds, but not dom0
 all()
 {
     local one
@@ -417,14 +427,14 @@ all()
     must_run "$one"
     must_run "$domid"
 
-    # Xen, asked for a number that is free, tells of the domain of the next one
+    # Xen answers for a number that is free with the domain of the next larger number.
     virsh -q destroy one
     wait_until 30 is_in_state "$one" gone
     profile 3 dump --domid "$one"
     says "Xen has no domain of number $one; see: xl list"
 }
 
-# What a domain says of rounds, written by virsh and by the program, and such a round
+# metadata: a round follows the settings that virsh and the program wrote to a domain
 metadata()
 {
     local found part namespace=https://virt-uprof.org/xmlns/domain/1.0
@@ -448,21 +458,22 @@ metadata()
     must_run "$domid"
 }
 
-# One look; of what is below where it thinks that kernels begin it shows no stack.
+# run_xenctx: writes the stack that xenctx sees to $work/xenctx. xenctx shows no stack of code below
+# the address at which it expects a kernel.
 run_xenctx()
 {
     /usr/lib/xen-4.17/bin/xenctx --frame-pointers --stack-trace --kernel-start 0x100000 \
         "$domid" 0 >"$work/xenctx" 2>&1 || fail "xenctx: $(cat "$work/xenctx")"
 }
 
-# What both are to get. At the beginning of a function some frames are not seen.
+# xenctx_shows_stack: xenctx sees a stack. At the beginning of a function it misses frames.
 xenctx_shows_stack()
 {
     run_xenctx
     [ "$(grep -c '^[0-9a-f]*: | \[<' "$work/xenctx")" -ge 3 ]
 }
 
-# What a hold takes, and what xenctx takes for a look at the same guest
+# bench: the time of a hold, and the time of a run of xenctx on the same guest
 bench()
 {
     local costs call_ns bare_ns began now n=0 kind
@@ -523,27 +534,3 @@ lab_tests=(
     'storm-stop     storm stop 2 pvh'
     'bench          bench'
 )
-
-# is_wanted WHICH INDEX NAME: WHICH is nothing for all tests, names, or "2/3" for the
-# second of three shares of them
-is_wanted()
-{
-    if [[ $1 =~ ^([0-9]+)/([0-9]+)$ ]]; then
-        [ "$(($2 % BASH_REMATCH[2] + 1))" = "${BASH_REMATCH[1]}" ]
-    else
-        [ -z "$1" ] || [[ " $1 " == *" $3 "* ]]
-    fi
-}
-
-# run_all WHICH
-run_all()
-{
-    local row name i
-    for i in "${!lab_tests[@]}"; do
-        read -r name row <<<"${lab_tests[$i]}"
-        if is_wanted "$1" "$i" "$name"; then
-            # shellcheck disable=SC2086 # words
-            check "$name" $row
-        fi
-    done
-}

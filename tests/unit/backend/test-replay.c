@@ -31,15 +31,15 @@ make_run(const char *arch)
     return run;
 }
 
-/* Three snapshots; with each, the recorder reads the page of its number, and one that is not there. */
+/* Writes three snapshots. With each, the recorder reads a page of RAM and a page without memory. */
 static void
-write_capture(const char *path, const UprofRun *run, bool is_whole)
+write_capture(const char *path, const UprofRun *run, bool is_complete)
 {
     const MemoryPlan plan = { .n_vcpus = 2, .grain = UPROF_GRAIN_GUEST, .ram_len = RAM_LEN };
     g_autoptr(MemoryGuest) guest = memory_guest_open(&plan);
     const int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
     g_autoptr(UprofWriter) writer = uprof_writer_new(fd);
-    g_autoptr(UprofGuest) recorder = uprof_record_new(&guest->base, writer);
+    g_autoptr(UprofGuest) recorder = uprof_recorder_new(&guest->base, writer);
     g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
     g_autofree uint8_t *bytes = g_malloc(2 * PAGE);
     g_autoptr(GError) error = NULL;
@@ -61,10 +61,10 @@ write_capture(const char *path, const UprofRun *run, bool is_whole)
         g_assert_false(spans[0].missing);
         g_assert_true(spans[1].missing);
     }
-    if (is_whole)
+    if (is_complete)
         g_assert_true(uprof_writer_end(writer, run, &error));
     g_assert_true(uprof_writer_flush(writer, &error));
-    g_assert_null(uprof_record_error(recorder));
+    g_assert_null(uprof_recorder_error(recorder));
     close(fd);
 }
 
@@ -86,7 +86,7 @@ read_byte(UprofGuest *guest, uint64_t gpa, uint8_t *byte)
 }
 
 static void
-test_round(void)
+test_write_and_read(void)
 {
     g_autofree char *path = new_path();
     g_autoptr(UprofRun) run = make_run("x86_64");
@@ -100,38 +100,38 @@ test_round(void)
     g_autoptr(UprofGuest) guest = open_replay(path, &error);
     g_assert_no_error(error);
     unlink(path);
-    g_assert_true(uprof_guest_is_recording(guest));
     g_assert_cmpuint(guest->n_vcpus, ==, 2);
     g_assert_cmpint(guest->grain, ==, UPROF_GRAIN_NONE);
     g_assert_cmpstr(guest->arch->name, ==, "x86_64");
     g_assert_cmpstr(uprof_replay_run(guest)->domain, ==, "web-1");
     g_assert_cmpstr(uprof_replay_run(guest)->ended_by, ==, "duration");
     g_assert_cmpuint(uprof_replay_run(guest)->duration_ns, ==, 42);
-    g_assert_false(read_byte(guest, 0, &byte)); /* before the first snapshot nothing is known */
+    g_assert_false(read_byte(guest, 0, &byte)); /* no page is known before the first snapshot */
     for (unsigned i = 0; i < SNAPSHOTS; i++) {
         g_assert_cmpint(uprof_guest_next(guest, snapshot, &error), ==, UPROF_OK);
         g_assert_cmpuint(snapshot->time_ns, ==, i);
         g_assert_cmphex(snapshot->regs.pc, ==, 0x1000 + i);
         g_assert_true(read_byte(guest, i * PAGE + 17, &byte));
         g_assert_cmpuint(byte, ==, i + 1);
-        g_assert_false(read_byte(guest, (i + 1) * PAGE, &byte)); /* comes with the next */
+        g_assert_false(
+            read_byte(guest, (i + 1) * PAGE, &byte)); /* this page comes with the next snapshot */
         g_assert_false(read_byte(guest, (100 + i) * PAGE, &byte));
     }
     for (unsigned i = 0; i < 2; i++)
         g_assert_cmpint(uprof_guest_next(guest, snapshot, &error), ==, UPROF_GONE);
 
-    /* a span across two pages is more than was recorded */
+    /* the second page of this span was not recorded */
     uint8_t two[2];
     UprofSpan span = { .gpa = PAGE - 1, .into = two, .len = 2 };
     uprof_guest_read(guest, UPROF_LANE_WORKER, &span, 1);
     g_assert_true(span.missing);
 }
 
-/* Rests come in their place, and are none of the snapshot's before or after. */
+/* Rests keep their order among the snapshots, and take no values from them. */
 static void
 test_rests(void)
 {
-    static const char plan[] = "RsRRsR"; /* of the records: a rest, a snapshot */
+    static const char records[] = "RsRRsR"; /* R: a rest, s: a snapshot */
     g_autofree char *path = new_path();
     g_autoptr(UprofRun) run = make_run("x86_64");
     const int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
@@ -142,16 +142,16 @@ test_rests(void)
     uint8_t byte;
 
     g_assert_true(uprof_writer_run(writer, run, &error));
-    for (unsigned i = 0; plan[i]; i++) {
+    for (unsigned i = 0; records[i]; i++) {
         uprof_snapshot_clear(snapshot);
         snapshot->time_ns = i;
         snapshot->weight = 1;
-        snapshot->same = plan[i] == 'R';
+        snapshot->same = records[i] == 'R';
         snapshot->count = snapshot->same ? i + 2 : 1;
         snapshot->idle = snapshot->same;
         snapshot->regs.pc = 0x1000;
         g_assert_true(uprof_writer_snapshot(writer, snapshot, &error));
-        if (plan[i] == 's')
+        if (records[i] == 's')
             g_assert_true(uprof_writer_page(writer, i * PAGE, page, &error));
     }
     g_assert_true(uprof_writer_end(writer, run, &error));
@@ -161,8 +161,8 @@ test_rests(void)
     g_autoptr(UprofGuest) guest = open_replay(path, &error);
     g_assert_no_error(error);
     unlink(path);
-    for (unsigned i = 0; plan[i]; i++) {
-        const bool is_rest = plan[i] == 'R';
+    for (unsigned i = 0; records[i]; i++) {
+        const bool is_rest = records[i] == 'R';
         g_assert_cmpint(uprof_guest_next(guest, snapshot, &error), ==, UPROF_OK);
         g_assert_cmpuint(snapshot->time_ns, ==, i);
         g_assert_cmpint(snapshot->same, ==, is_rest);
@@ -175,7 +175,7 @@ test_rests(void)
     g_assert_cmpint(uprof_guest_next(guest, snapshot, &error), ==, UPROF_GONE);
 }
 
-/* One that is not as it must be ends the replay, and says so. */
+/* A malformed record ends the replay with an error. */
 static void
 test_bad_rest(void)
 {
@@ -212,7 +212,7 @@ test_killed_run(void)
     g_assert_cmpstr(uprof_replay_run(guest)->ended_by, ==, "error");
 }
 
-/* A file that was cut anywhere opens with what is whole, or is refused. */
+/* A file cut at any byte either gives its complete snapshots or is refused. */
 static void
 test_cut(void)
 {
@@ -284,7 +284,7 @@ test_no_file(void)
     }
 }
 
-/* A capture that cannot be written is noticed, and does not disturb what is read. */
+/* A failure to write the capture is reported, and reads of memory still succeed. */
 static void
 test_record_fails(void)
 {
@@ -298,13 +298,13 @@ test_record_fails(void)
         return;
     }
     g_autoptr(UprofWriter) writer = uprof_writer_new(fd);
-    g_autoptr(UprofGuest) recorder = uprof_record_new(&guest->base, writer);
+    g_autoptr(UprofGuest) recorder = uprof_recorder_new(&guest->base, writer);
     for (unsigned i = 0; i < 1000; i++) {
         UprofSpan span = { .gpa = i % 8 * PAGE, .into = bytes, .len = PAGE };
         uprof_guest_read(recorder, UPROF_LANE_WORKER, &span, 1);
         g_assert_false(span.missing);
     }
-    g_assert_nonnull(uprof_record_error(recorder));
+    g_assert_nonnull(uprof_recorder_error(recorder));
     close(fd);
 }
 
@@ -313,7 +313,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
 
-    g_test_add_func("/replay/round", test_round);
+    g_test_add_func("/replay/write-and-read", test_write_and_read);
     g_test_add_func("/replay/rests", test_rests);
     g_test_add_func("/replay/bad-rest", test_bad_rest);
     g_test_add_func("/replay/killed-run", test_killed_run);

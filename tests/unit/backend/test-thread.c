@@ -13,20 +13,20 @@
 
 #include "uprof/clock.h"
 #include "uprof/error.h"
-#include "uprof/marker.h"
+#include "uprof/process-stat.h"
 
 enum { WAIT_MS = 10 * 1000, NOBODY = 65534 };
 
-/* What a child tells: where its second thread is. */
+/* Memory that the test shares with its child. */
 typedef struct {
-    gint thread;
+    gint thread; /* tid of the second thread */
     gint is_ready;
 } Shared;
 
-/* A child of ours; it ends with the scope, and with us. */
+/* A child process. It ends with the scope, or with the test program. */
 typedef struct {
     pid_t pid;
-    int feed; /* it reads from the other end, descriptor 0 */
+    int feed; /* write end of the pipe that is the child's descriptor 0 */
     Shared *shared;
 } Child;
 
@@ -62,7 +62,7 @@ run_read(Shared *shared)
 }
 
 static void *
-run_second(void *data)
+run_second_thread(void *data)
 {
     Shared *shared = data;
 
@@ -72,13 +72,13 @@ run_second(void *data)
     return NULL;
 }
 
-/* The second thread ends as it can read; the first never does. */
+/* The second thread ends at the end of its input; the first never ends. */
 static void
-run_two(Shared *shared)
+run_two_threads(Shared *shared)
 {
     pthread_t second;
 
-    pthread_create(&second, NULL, run_second, shared);
+    pthread_create(&second, NULL, run_second_thread, shared);
     for (;;)
         pause();
 }
@@ -121,9 +121,8 @@ open_thread(pid_t process, pid_t tid)
     return thread;
 }
 
-/* Returns: whether @thread is at @where within the time, and where in a call */
 static bool
-wait_until(const UprofThread *thread, UprofThreadWhere where, UprofThreadCall *call)
+wait_for_where(const UprofThread *thread, UprofThreadWhere where, UprofThreadCall *call)
 {
     for (unsigned i = 0; i < WAIT_MS; i++) {
         if (uprof_thread_where(thread, call) == where)
@@ -180,19 +179,19 @@ test_blocked(void)
     UprofThreadTimes before, after;
     UprofThreadCall call = { 0 };
 
-    g_assert_true(wait_until(thread, UPROF_THREAD_IN_CALL, &call));
+    g_assert_true(wait_for_where(thread, UPROF_THREAD_IN_CALL, &call));
     g_assert_cmpuint(call.number, ==, SYS_read);
     g_assert_cmpuint(call.args[0], ==, STDIN_FILENO);
     g_assert_cmpuint(call.args[1], !=, 0);
     g_assert_cmpint(uprof_thread_where(thread, NULL), ==, UPROF_THREAD_IN_CALL);
     g_assert_true(uprof_thread_is_asleep(thread));
 
-    /* asleep it does not change, and looking does not wake it; awake for one byte it does */
+    /* reading the times of a sleeping thread neither changes them nor wakes it; a byte does */
     g_assert_true(uprof_thread_times(thread, &before));
     if (skip_without_counts(&before))
         return;
     g_usleep(20 * 1000);
-    g_assert_true(wait_until(thread, UPROF_THREAD_IN_CALL, &call));
+    g_assert_true(wait_for_where(thread, UPROF_THREAD_IN_CALL, &call));
     g_assert_true(uprof_thread_times(thread, &after));
     assert_times(&after, &before);
     g_assert_cmpint(write(child.feed, "!", 1), ==, 1);
@@ -210,10 +209,10 @@ test_stopped(void)
     g_autoptr(UprofThread) thread = open_thread(child.pid, child.pid);
 
     kill(child.pid, SIGSTOP);
-    g_assert_true(wait_until(thread, UPROF_THREAD_BLOCKED, NULL));
+    g_assert_true(wait_for_where(thread, UPROF_THREAD_BLOCKED, NULL));
     g_assert_false(uprof_thread_is_asleep(thread));
     kill(child.pid, SIGCONT);
-    g_assert_true(wait_until(thread, UPROF_THREAD_RUNNING, NULL));
+    g_assert_true(wait_for_where(thread, UPROF_THREAD_RUNNING, NULL));
 }
 
 static void
@@ -225,9 +224,9 @@ test_gone(void)
     g_autoptr(UprofThread) thread = open_thread(child.pid, child.pid);
     g_autoptr(GError) error = NULL;
 
-    /* a zombie still has its counts, but is nowhere */
+    /* a zombie still has its times, but counts as gone */
     kill(child.pid, SIGKILL);
-    g_assert_true(wait_until(thread, UPROF_THREAD_GONE, NULL));
+    g_assert_true(wait_for_where(thread, UPROF_THREAD_GONE, NULL));
     g_assert_cmpint(waitpid(child.pid, NULL, 0), ==, child.pid);
     g_assert_cmpint(uprof_thread_where(thread, NULL), ==, UPROF_THREAD_GONE);
     g_assert_false(uprof_thread_is_asleep(thread));
@@ -237,31 +236,23 @@ test_gone(void)
     g_assert_null(uprof_thread_open(child.pid, child.pid, &error));
     g_assert_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND);
     g_clear_error(&error);
-    g_assert_null(uprof_thread_list(child.pid, &error));
-    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND);
     uprof_thread_close(NULL);
 }
 
 static void
 test_threads(void)
 {
-    g_auto(Child) child = start_child(run_two);
+    g_auto(Child) child = start_child(run_two_threads);
     const pid_t second = g_atomic_int_get(&child.shared->thread);
     g_autoptr(UprofThread) leader = open_thread(child.pid, child.pid);
     g_autoptr(UprofThread) thread = open_thread(child.pid, second);
-    g_autoptr(GArray) threads = uprof_thread_list(child.pid, NULL);
     UprofThreadStatus status;
     UprofThreadTimes times;
     g_autoptr(GError) error = NULL;
 
-    g_assert_nonnull(threads);
-    g_assert_cmpuint(threads->len, ==, 2);
-    g_assert_cmpint(g_array_index(threads, pid_t, 0), ==, MIN(child.pid, second));
-    g_assert_cmpint(g_array_index(threads, pid_t, 1), ==, MAX(child.pid, second));
-
-    /* a name that would end the field if it were split at blanks, or at the first ')' */
+    /* splitting /proc/TID/stat at blanks, or at the first ')', would cut this name */
     g_assert_cmpstr(thread->name, ==, "a) S 1 2 (b c");
-    g_assert_cmpuint(leader->start, ==, uprof_marker_process_start(child.pid));
+    g_assert_cmpuint(leader->start, ==, uprof_process_stat_start(child.pid));
     g_assert_cmpuint(thread->start, >=, leader->start);
     g_assert_cmpuint(thread->start, <, leader->start + WAIT_MS);
 
@@ -270,14 +261,14 @@ test_threads(void)
     g_assert_cmpint(status.tracer, ==, 0);
     g_assert_false(status.has_ended);
 
-    /* of another process */
+    /* the thread belongs to another process */
     g_assert_null(uprof_thread_open(getpid(), second, &error));
     g_assert_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND);
 
-    /* one thread ends, its process goes on */
+    /* one thread ends, its process runs on */
     close(child.feed);
     child.feed = -1;
-    g_assert_true(wait_until(thread, UPROF_THREAD_GONE, NULL));
+    g_assert_true(wait_for_where(thread, UPROF_THREAD_GONE, NULL));
     g_assert_false(uprof_thread_times(thread, &times));
     g_assert_false(uprof_thread_status(second, &status));
     g_assert_true(uprof_thread_times(leader, &times));
@@ -298,20 +289,20 @@ test_zombie_status(void)
     g_assert_false(uprof_thread_status(0, &status));
 }
 
-/* Somebody else's thread: counted, but not seen into. */
+/* Another user's thread: its times can be read, but not its call. */
 static void
 test_no_right(void)
 {
     int status = 0;
 
     if (geteuid() != 0) {
-        g_test_skip("needs root, to be somebody else");
+        g_test_skip("needs root, to run as another user");
         return;
     }
     g_auto(Child) child = start_child(run_read);
-    const pid_t looker = fork();
-    g_assert_cmpint(looker, >=, 0);
-    if (looker == 0) {
+    const pid_t reader = fork();
+    g_assert_cmpint(reader, >=, 0);
+    if (reader == 0) {
         if (setresuid(NOBODY, NOBODY, NOBODY) < 0)
             _exit(1);
         g_autoptr(UprofThread) thread = open_thread(child.pid, child.pid);
@@ -320,7 +311,7 @@ test_no_right(void)
         g_assert_true(uprof_thread_times(thread, &times));
         _exit(0);
     }
-    g_assert_cmpint(waitpid(looker, &status, 0), ==, looker);
+    g_assert_cmpint(waitpid(reader, &status, 0), ==, reader);
     g_assert_cmpint(status, ==, 0);
 }
 
@@ -399,7 +390,7 @@ test_parse_where(gconstpointer data)
     g_assert_cmpmem(&call, sizeof(call), &where_cases[i].call, sizeof(call));
 }
 
-/* Files that are not there: nothing is known, and nothing is wrong. */
+/* Without the files of /proc nothing is known, which is not an error. */
 static void
 test_no_files(void)
 {

@@ -4,12 +4,14 @@
 #include <sys/mman.h>
 
 #include "fake-xen.h"
+#include "../../../src/guest/marker-priv.h"
+#include "../../../src/guest/guest-priv.h"
 #include "uprof/clock.h"
 #include "uprof/xen-module.h"
 
 #define UUID "01020304-0506-0708-090a-0b0c0d0e0f10"
 
-/* XEN_DOMINF_*, and where a shutdown's reason stands */
+/* XEN_DOMINF_*; REASON is the lowest bit of the shutdown reason */
 enum { DYING = 1, HVM = 2, SHUTDOWN = 4, REASON = 16, SUSPEND = 2 };
 
 enum { DOMID = 7, RAM_PAGES = 256, VERSION = 0x15 };
@@ -19,7 +21,7 @@ extern const UprofXenModule uprof_xen_module;
 static uint8_t ram[RAM_PAGES * FAKE_PAGE_BYTES];
 
 static void
-put(uint8_t *at, unsigned len, uint64_t value)
+put_le(uint8_t *at, unsigned len, uint64_t value)
 {
     for (unsigned i = 0; i < len; i++)
         at[i] = (uint8_t)(value >> (8 * i));
@@ -47,10 +49,10 @@ reset_xen(unsigned n_vcpus)
     for (unsigned i = 0; i < n_vcpus; i++) {
         FakeVcpu *vcpu = &fake_xen.vcpus[i];
         vcpu->online = true;
-        put(vcpu->context + 648, 8, 0x100000 + i); /* rip */
-        put(vcpu->context + 656, 2, 0x18);         /* cs */
-        put(vcpu->context + FAKE_CR0, 8, UPROF_X86_CR0_PG | UPROF_X86_CR0_PE);
-        put(vcpu->context + FAKE_CR4, 8, UPROF_X86_CR4_PAE);
+        put_le(vcpu->context + 648, 8, 0x100000 + i); /* rip */
+        put_le(vcpu->context + 656, 2, 0x18);         /* cs */
+        put_le(vcpu->context + FAKE_CR0, 8, UPROF_X86_CR0_PG | UPROF_X86_CR0_PE);
+        put_le(vcpu->context + FAKE_CR4, 8, UPROF_X86_CR4_PAE);
     }
     for (unsigned i = 0; i < RAM_PAGES; i++)
         memset(ram + i * FAKE_PAGE_BYTES, (int)i, FAKE_PAGE_BYTES);
@@ -86,7 +88,7 @@ static const struct {
     const char *uuid;
     uint32_t flags;
     unsigned pauses;
-    bool is_away;
+    bool is_gone;
     int code; /* -1: it opens */
     const char *message;
 } opens[] = {
@@ -99,9 +101,9 @@ static const struct {
     { "no-xen",      ENOENT, 0, VERSION, 0, NULL, HVM, 0, false, UPROF_ERROR_UNSUPPORTED, "*is this Xen's dom0?" },
     { "refused",     0, EPERM, VERSION, 0, NULL, HVM, 0, false, UPROF_ERROR_DENIED, "*this needs root in dom0" },
     { "gone",        0, 0, VERSION, 0, NULL, HVM, 0, true, UPROF_ERROR_NOT_FOUND, "g: Xen has no domain of number 7; see: xl list" },
-    { "another",     0, 0, VERSION, 0, "01020304-0506-0708-090a-0b0c0d0e0f11", HVM, 0, false, UPROF_ERROR_NOT_FOUND, "domain 'g' has ended*" },
+    { "other-uuid",     0, 0, VERSION, 0, "01020304-0506-0708-090a-0b0c0d0e0f11", HVM, 0, false, UPROF_ERROR_NOT_FOUND, "domain 'g' has ended*" },
     { "off",         0, 0, VERSION, -1, NULL, HVM, 0, false, UPROF_ERROR_UNSUPPORTED, "*it has no number" },
-    { "paused",      0, 0, VERSION, 0, NULL, HVM, 1, false, UPROF_ERROR_NOT_FOUND, "domain 'g' is paused, not by us*xl unpause 7" },
+    { "paused",      0, 0, VERSION, 0, NULL, HVM, 1, false, UPROF_ERROR_NOT_FOUND, "domain 'g' is paused, not by virt-uprof*xl unpause 7" },
     { "dying",       0, 0, VERSION, 0, NULL, HVM | DYING, 0, false, UPROF_ERROR_NOT_FOUND, "domain 'g' has shut down*" },
     { "shut-down",   0, 0, VERSION, 0, NULL, HVM | SHUTDOWN, 0, false, UPROF_ERROR_NOT_FOUND, "domain 'g' has shut down*" },
     { "paravirtual", 0, 0, VERSION, 0, NULL, 0, 0, false, -1, NULL },
@@ -111,7 +113,7 @@ static const struct {
     const char *name;
     uint32_t flags;
     unsigned pauses;
-    bool is_away, is_another, is_blocked, was_held;
+    bool is_gone, is_another, is_blocked, was_held;
     UprofAnswer answer;
     UprofHindrance hindrance;
 } vets[] = {
@@ -122,9 +124,9 @@ static const struct {
     { "crashed",     HVM | SHUTDOWN | 3 << REASON, 0, false, false, false, true, UPROF_GONE, UPROF_HINDRANCE_NONE },
     { "dying",       HVM | DYING, 0, false, false, false, true, UPROF_GONE, UPROF_HINDRANCE_NONE },
     { "gone",        HVM, 0, true, false, false, true, UPROF_GONE, UPROF_HINDRANCE_NONE },
-    { "another",     HVM, 0, false, true, false, true, UPROF_GONE, UPROF_HINDRANCE_NONE },
-    { "rests",       HVM, 0, false, false, true, true, UPROF_IDLE, UPROF_HINDRANCE_NONE },
-    { "rests-first", HVM, 0, false, false, true, false, UPROF_OK, UPROF_HINDRANCE_NONE },
+    { "other-uuid",     HVM, 0, false, true, false, true, UPROF_GONE, UPROF_HINDRANCE_NONE },
+    { "idle",       HVM, 0, false, false, true, true, UPROF_IDLE, UPROF_HINDRANCE_NONE },
+    { "idle-at-first", HVM, 0, false, false, true, false, UPROF_OK, UPROF_HINDRANCE_NONE },
 };
 
 static const struct {
@@ -153,11 +155,11 @@ static const struct {
 
 #define PG_PE (UPROF_X86_CR0_PG | UPROF_X86_CR0_PE)
 
-/* To these a vCPU changes from 64-bit mode with four levels of tables */
+/* Modes to which a vCPU changes from 64-bit mode with four levels of page tables. */
 static const struct {
     const char *name;
     uint64_t cr0, cr4;
-    bool is_other;
+    bool is_other; /* than the mode before */
 } modes[] = {
     { "no-paging", UPROF_X86_CR0_PE,           UPROF_X86_CR4_PAE,                      true },
     { "real",      0,                          UPROF_X86_CR4_PAE,                      true },
@@ -168,20 +170,20 @@ static const struct {
 
 static const struct {
     const char *name;
-    unsigned before;  /* pauses by us and others */
-    bool is_away;
-    unsigned ran_ms;  /* each of two vCPUs, since the look before the hold; 0: not known */
-    unsigned late_ms; /* the hold was asked for, after that look */
-    unsigned after;
+    unsigned before;  /* pauses, by virt-uprof and others */
+    bool is_gone;
+    unsigned ran_ms;  /* by each of two vCPUs since the vet before the hold; 0: unknown */
+    unsigned late_ms; /* from that vet to the request for the hold */
+    unsigned after;   /* pauses that remain */
 } rescues[] = {
-    { "ours",       1, false, 0,    0,    0 },
-    { "and-users",  2, false, 0,    0,    1 },
+    { "left-held",       1, false, 0,    0,    0 },
+    { "left-held-and-paused",  2, false, 0,    0,    1 },
     { "runs",       0, false, 0,    0,    0 },
     { "gone",       1, true,  0,    0,    1 },
-    { "held-since", 1, false, 900,  0,    0 },
-    { "ran-on",     1, false, 1100, 0,    1 },
+    { "still-held", 1, false, 900,  0,    0 },
+    { "ran-since",     1, false, 1100, 0,    1 },
     { "late",       1, false, 5900, 5000, 0 },
-    { "late-on",    1, false, 6100, 5000, 1 },
+    { "late-ran-since",    1, false, 6100, 5000, 1 },
 };
 /* clang-format on */
 
@@ -198,7 +200,7 @@ test_open(gconstpointer data)
     fake_xen.version = opens[i].version;
     fake_xen.flags = opens[i].flags;
     fake_xen.pauses = opens[i].pauses;
-    fake_xen.is_there = !opens[i].is_away;
+    fake_xen.is_there = !opens[i].is_gone;
     UprofGuest *guest = open_as(&target, &error);
     if (opens[i].code < 0) {
         g_assert_no_error(error);
@@ -222,9 +224,12 @@ new_marker(void)
     return marker;
 }
 
-/* One that has rebooted: its UUID is another number's, and asked for the old one Xen tells of it. */
+/*
+ * A rebooted domain has its UUID under a new number. Xen answers a query for the old number
+ * with the next domain.
+ */
 static void
-test_next(void)
+test_rebooted(void)
 {
     g_autoptr(UprofMarker) marker = new_marker();
     const UprofTarget rescue_only = { .rescue_only = true, .marker = marker };
@@ -268,7 +273,7 @@ test_vet(gconstpointer data)
         hold_once(guest);
     fake_xen.flags = vets[i].flags;
     fake_xen.pauses = vets[i].pauses;
-    fake_xen.is_there = !vets[i].is_away;
+    fake_xen.is_there = !vets[i].is_gone;
     fake_xen.uuid[0] ^= vets[i].is_another;
     fake_xen.vcpus[0].blocked = fake_xen.vcpus[1].blocked = vets[i].is_blocked;
     g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, vets[i].answer);
@@ -276,7 +281,7 @@ test_vet(gconstpointer data)
     g_assert_cmpuint(fake_xen.pauses, ==, vets[i].pauses);
 }
 
-/* Two hypercalls, whatever the number of vCPUs; what others pause meanwhile stays. */
+/* A hold costs two hypercalls for any number of vCPUs; pauses by others are kept. */
 static void
 test_hold(void)
 {
@@ -327,7 +332,7 @@ test_hold_refused(gconstpointer data)
 }
 
 static void
-rescue(UprofMarker *marker)
+rescue_guest(UprofMarker *marker)
 {
     const UprofTarget target = { .rescue_only = true, .marker = marker };
     g_autoptr(GError) error = NULL;
@@ -338,9 +343,9 @@ rescue(UprofMarker *marker)
     g_assert_no_error(error);
 }
 
-/* Where a multicall breaks off at the pause, nobody can tell whether before or after it. */
+/* If a multicall fails at the pause, it is unknown whether the domain is paused. */
 static void
-test_hold_unclear(void)
+test_hold_fails_at_pause(void)
 {
     for (int is_done = 0; is_done <= 1; is_done++) {
         UprofHold hold = { 0 };
@@ -353,12 +358,12 @@ test_hold_unclear(void)
         g_assert_error(error, UPROF_ERROR, UPROF_ERROR_FAILED);
         g_assert_true(guest->left_held);
         g_assert_cmpint(fake_xen.pauses, ==, is_done);
-        rescue(NULL);
+        rescue_guest(NULL);
         g_assert_cmpuint(fake_xen.pauses, ==, 0);
     }
 }
 
-/* A multicall that is refused has done nothing. */
+/* A refused multicall pauses nothing. */
 static void
 test_hold_multicall_refused(gconstpointer data)
 {
@@ -375,9 +380,9 @@ test_hold_multicall_refused(gconstpointer data)
     g_assert_false(guest->left_held);
 }
 
-/* A multicall that is broken off before the pause has done nothing either. */
+/* A multicall that fails before its pause pauses nothing. */
 static void
-test_hold_not_reached(void)
+test_hold_fails_before_pause(void)
 {
     g_autoptr(GError) error = NULL;
     UprofHold hold = { 0 };
@@ -392,7 +397,7 @@ test_hold_not_reached(void)
     g_assert_cmpuint(fake_xen.pauses, ==, 0);
 }
 
-/* The length of one hold, in which we sleep for @us */
+/* Returns: the length in ns of a hold in which the test sleeps for @us */
 static uint64_t
 time_hold(UprofGuest *guest, unsigned us)
 {
@@ -409,7 +414,7 @@ time_hold(UprofGuest *guest, unsigned us)
     return hold_ns;
 }
 
-/* A hold is as long as Xen says, up to the unpause: its two domctls. */
+/* The length of a hold is the time that Xen reports up to the unpause, here two domctls. */
 static void
 test_hold_timed(void)
 {
@@ -418,26 +423,26 @@ test_hold_timed(void)
     reset_xen(1);
     g_autoptr(UprofGuest) guest = open_usual();
     fake_xen.clock_ns = 77 * UPROF_NS_PER_S;
-    /* where we lose the CPU meanwhile it is as long as we see */
+    /* if this thread loses its CPU meanwhile, its own clock gives the length */
     for (unsigned tries = 0; tries < 1000 && hold_ns != 2 * FAKE_DOMCTL_NS; tries++)
         hold_ns = time_hold(guest, 0);
     g_assert_cmpuint(hold_ns, ==, 2 * FAKE_DOMCTL_NS);
 }
 
-/* If Xen does not say it, or says much less than we see, it is as long as we see. */
+/* If Xen reports no time, or much less than has passed here, the own clock gives the length. */
 static void
 test_hold_untimed(void)
 {
-    for (int is_said = 0; is_said <= 1; is_said++) {
+    for (int is_reported = 0; is_reported <= 1; is_reported++) {
         reset_xen(1);
         g_autoptr(UprofGuest) guest = open_usual();
         fake_xen.clock_ns = 77 * UPROF_NS_PER_S;
-        fake_xen.clock_errno = is_said ? 0 : EPERM;
+        fake_xen.clock_errno = is_reported ? 0 : EPERM;
         g_assert_cmpuint(time_hold(guest, 5000), >=, 5 * UPROF_NS_PER_MS);
     }
 }
 
-/* An unpause that fails for the moment is made again; how long that took Xen has not said. */
+/* A temporarily failed unpause is repeated; then the own clock gives the length of the hold. */
 static void
 test_release_again(void)
 {
@@ -457,45 +462,45 @@ test_release_again(void)
 }
 
 /*
- * A multicall that is to unpause and breaks off: before its deed it is made again; at it
- * nobody can tell, and the guardian looks.
+ * A multicall that fails before its unpause is repeated. If it fails at the unpause, it is
+ * unknown whether the domain is still paused, and the guardian checks.
  */
 static void
-test_release_broken_off(void)
+test_release_multicall_fails(void)
 {
     static const struct {
         int stop_at, fault_at;
         UprofAnswer answer;
         unsigned pauses;
-    } breaks[] = {
+    } failures[] = {
         { .stop_at = 0, .fault_at = -1, .answer = UPROF_OK, .pauses = 0 },
         { .stop_at = 1, .fault_at = -1, .answer = UPROF_FAILED, .pauses = 1 },
         { .stop_at = -1, .fault_at = 1, .answer = UPROF_FAILED, .pauses = 0 },
     };
 
-    for (size_t i = 0; i < G_N_ELEMENTS(breaks); i++) {
+    for (size_t i = 0; i < G_N_ELEMENTS(failures); i++) {
         UprofHold hold = { 0 };
         g_autoptr(GError) error = NULL;
         reset_xen(1);
         g_autoptr(UprofGuest) guest = open_usual();
         g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
         g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, NULL), ==, UPROF_OK);
-        fake_xen.stop_at = breaks[i].stop_at;
+        fake_xen.stop_at = failures[i].stop_at;
         fake_xen.stop_errno = EFAULT;
-        fake_xen.fault_at = breaks[i].fault_at;
-        g_assert_cmpint(uprof_hold_release(&hold, NULL, NULL, &error), ==, breaks[i].answer);
-        g_assert_cmpint(guest->left_held, ==, breaks[i].answer == UPROF_FAILED);
-        g_assert_cmpuint(fake_xen.pauses, ==, breaks[i].pauses);
+        fake_xen.fault_at = failures[i].fault_at;
+        g_assert_cmpint(uprof_hold_release(&hold, NULL, NULL, &error), ==, failures[i].answer);
+        g_assert_cmpint(guest->left_held, ==, failures[i].answer == UPROF_FAILED);
+        g_assert_cmpuint(fake_xen.pauses, ==, failures[i].pauses);
         fake_xen.stop_at = fake_xen.fault_at = -1;
-        rescue(NULL);
+        rescue_guest(NULL);
         g_assert_cmpuint(fake_xen.pauses, ==, 0);
         g_assert_cmpuint(fake_xen.n_unpauses, ==, 1);
     }
 }
 
-/* A multicall that is broken off behind the pause leaves the pause. */
+/* A multicall that fails after its pause leaves the domain paused. */
 static void
-test_hold_broken_off(void)
+test_hold_fails_after_pause(void)
 {
     for (int stop_at = 2; stop_at < 4; stop_at++) {
         UprofHold hold = { 0 };
@@ -514,7 +519,7 @@ test_hold_broken_off(void)
     }
 }
 
-/* One sample, whatever comes of it */
+/* Takes one sample and ignores all errors. */
 static void
 try_sample(UprofGuest *guest)
 {
@@ -534,7 +539,7 @@ try_sample(UprofGuest *guest)
     g_clear_error(&error);
 }
 
-/* Whichever call fails, and how: what was paused is unpaused, or said to be left. */
+/* Whichever call fails with any error: the domain is unpaused, or left_held is set. */
 static void
 test_every_call_fails(void)
 {
@@ -542,8 +547,8 @@ test_every_call_fails(void)
     const unsigned n_calls = 24;
 
     for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {
-        /* a domain that is said to have gone, or not to be paused, is believed */
-        const bool is_told = numbers[i] == ESRCH || numbers[i] == EINVAL;
+        /* ESRCH (no domain) and EINVAL (not paused) mean that there is nothing to unpause */
+        const bool is_final = numbers[i] == ESRCH || numbers[i] == EINVAL;
         for (unsigned at = 1; at <= n_calls; at++) {
             reset_xen(2);
             g_autoptr(UprofGuest) guest = open_usual();
@@ -551,7 +556,7 @@ test_every_call_fails(void)
             fake_xen.fail_errno = numbers[i];
             for (unsigned round = 0; round < 3 && !guest->left_held; round++)
                 try_sample(guest);
-            if (!guest->left_held && !is_told)
+            if (!guest->left_held && !is_final)
                 g_assert_cmpuint(fake_xen.pauses, ==, 0);
             g_assert_cmpuint(fake_xen.n_unpauses, <=, fake_xen.n_pauses);
         }
@@ -585,7 +590,7 @@ test_context_missing(void)
 }
 
 static UprofRegs
-regs_of_hold(UprofGuest *guest)
+hold_and_read_regs(UprofGuest *guest)
 {
     g_auto(UprofHold) hold = { 0 };
     UprofRegs regs;
@@ -596,7 +601,10 @@ regs_of_hold(UprofGuest *guest)
     return regs;
 }
 
-/* A mode that changed after it was asked for is not read by the old one, and learned. */
+/*
+ * If the mode changes after the vet, the registers are not decoded in the old mode.
+ * The next hold uses the new mode.
+ */
 static void
 test_mode(gconstpointer data)
 {
@@ -607,15 +615,15 @@ test_mode(gconstpointer data)
     reset_xen(1);
     FakeVcpu *vcpu = &fake_xen.vcpus[0];
     g_autoptr(UprofGuest) guest = open_usual();
-    g_assert_false(regs_of_hold(guest).smm);
+    g_assert_false(hold_and_read_regs(guest).smm);
     g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
-    put(vcpu->context + FAKE_CR0, 8, modes[i].cr0);
-    put(vcpu->context + FAKE_CR4, 8, modes[i].cr4);
+    put_le(vcpu->context + FAKE_CR0, 8, modes[i].cr0);
+    put_le(vcpu->context + FAKE_CR4, 8, modes[i].cr4);
     g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, NULL), ==, UPROF_OK);
     g_assert_cmpint(uprof_guest_read_regs(guest, 0, &regs, NULL), ==, UPROF_OK);
     g_assert_cmpint(regs.smm, ==, modes[i].is_other);
     uprof_hold_clear(&hold);
-    g_assert_false(regs_of_hold(guest).smm);
+    g_assert_false(hold_and_read_regs(guest).smm);
 }
 
 static void
@@ -624,13 +632,13 @@ test_mode_unknown(void)
     reset_xen(1);
     fake_xen.vcpus[0].hvm_errno = EBUSY;
     g_autoptr(UprofGuest) guest = open_usual();
-    g_assert_true(regs_of_hold(guest).smm);
-    g_assert_true(regs_of_hold(guest).smm);
+    g_assert_true(hold_and_read_regs(guest).smm);
+    g_assert_true(hold_and_read_regs(guest).smm);
     fake_xen.vcpus[0].hvm_errno = 0;
-    g_assert_false(regs_of_hold(guest).smm);
+    g_assert_false(hold_and_read_regs(guest).smm);
 }
 
-/* With idle stacks a vCPU that waits is held once after it has run. */
+/* With idle stacks, a waiting vCPU is held once after each time it has run. */
 static void
 test_idle_stacks(void)
 {
@@ -647,7 +655,7 @@ test_idle_stacks(void)
     g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_IDLE);
 }
 
-/* What somebody has paused is looked at without a pause of ours. */
+/* A domain that somebody else has paused is read without a pause by virt-uprof. */
 static void
 test_paused_by_others(void)
 {
@@ -678,7 +686,7 @@ test_rescue(gconstpointer data)
     g_autoptr(UprofGuest) guest = open_as(&target, &error);
     g_assert_no_error(error);
     fake_xen.pauses = rescues[i].before;
-    fake_xen.is_there = !rescues[i].is_away;
+    fake_xen.is_there = !rescues[i].is_gone;
     uprof_marker_set_held(marker, UPROF_HELD_ASKED);
     if (rescues[i].ran_ms > 0)
         uprof_marker_set_ran(marker, 2 * had_ns,
@@ -690,9 +698,9 @@ test_rescue(gconstpointer data)
     g_assert_cmpuint(fake_xen.n_pauses, ==, 0);
 }
 
-/* What the profiler's look says of the hold after it is what rescue goes by. */
+/* Rescue decides by the run times that the profiler's vet stored before the hold. */
 static void
-test_rescue_later(void)
+test_rescue_by_run_time(void)
 {
     for (unsigned is_later = 0; is_later <= 1; is_later++) {
         g_autoptr(UprofMarker) marker = new_marker();
@@ -706,7 +714,7 @@ test_rescue_later(void)
         g_assert_cmpint(uprof_guest_hold(guest, 0, &hold, NULL), ==, UPROF_OK);
         if (is_later)
             fake_xen.vcpus[1].time_ns += 10 * UPROF_NS_PER_S;
-        rescue(marker);
+        rescue_guest(marker);
         g_assert_cmpuint(fake_xen.pauses, ==, is_later);
         uprof_hold_clear(&hold);
     }
@@ -721,7 +729,7 @@ read_byte(UprofGuest *guest, UprofLane lane, uint64_t gpa, uint8_t *byte)
     return !span.missing;
 }
 
-/* In a hold nothing is mapped; what was read before is there. */
+/* A hold maps no pages; pages that were read before stay mapped. */
 static void
 test_memory(void)
 {
@@ -748,7 +756,7 @@ test_memory(void)
     g_assert_cmpuint(fake_xen.n_maps, ==, n_maps);
     uprof_hold_release(&hold, NULL, NULL, NULL);
 
-    /* outside of it, at its edge, and at the end of all */
+    /* outside of RAM, at its last byte, and at the end of all addresses */
     g_assert_false(read_byte(guest, UPROF_LANE_SAMPLER, RAM_PAGES * FAKE_PAGE_BYTES, &byte));
     g_assert_true(read_byte(guest, UPROF_LANE_SAMPLER, RAM_PAGES * FAKE_PAGE_BYTES - 1, &byte));
     span = (UprofSpan){ .gpa = UINT64_MAX, .into = two, .len = 2 };
@@ -758,9 +766,9 @@ test_memory(void)
     g_assert_cmpint(fake_xen.n_mapped, ==, 0);
 }
 
-/* No page of a dead domain is kept, and none for long once it has given some back. */
+/* All pages are unmapped when the domain dies, and soon after it returns memory to Xen. */
 static void
-test_memory_is_dropped(void)
+test_memory_is_unmapped(void)
 {
     uint8_t byte;
 
@@ -768,28 +776,28 @@ test_memory_is_dropped(void)
     g_autoptr(UprofGuest) guest = open_usual();
     for (unsigned lane = 0; lane < UPROF_N_LANES; lane++)
         g_assert_true(read_byte(guest, (UprofLane)lane, 0x5000, &byte));
-    uprof_guest_tend(guest);
+    uprof_guest_poll(guest);
     g_assert_cmpint(fake_xen.n_mapped, ==, 2);
     fake_xen.tot_pages--;
-    uprof_guest_tend(guest);
+    uprof_guest_poll(guest);
     g_assert_cmpint(fake_xen.n_mapped, ==, 1);
     g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
     g_assert_cmpint(fake_xen.n_mapped, ==, 0);
 
     for (unsigned lane = 0; lane < UPROF_N_LANES; lane++)
         g_assert_true(read_byte(guest, (UprofLane)lane, 0x5000, &byte));
-    /* while it dies its pages could still be mapped */
+    /* Xen still lets the pages of a dying domain be mapped */
     fake_xen.flags |= DYING;
-    uprof_guest_tend(guest);
+    uprof_guest_poll(guest);
     g_assert_cmpint(fake_xen.n_mapped, ==, 0);
     for (unsigned lane = 0; lane < UPROF_N_LANES; lane++)
         g_assert_false(read_byte(guest, (UprofLane)lane, 0x5000, &byte));
     g_assert_cmpint(fake_xen.n_mapped, ==, 0);
 }
 
-/* What is not the guest's is remembered; what could not be had just now is not. */
+/* An address without memory is remembered; a temporary failure to map is not. */
 static void
-test_memory_later(void)
+test_memory_fails_to_map(void)
 {
     static const int passing[] = { ENOMEM, ENOENT };
     uint8_t byte;
@@ -813,7 +821,7 @@ test_memory_later(void)
     }
 }
 
-/* However much is read, what is mapped is bounded. */
+/* The number of mapped pages is bounded, however much is read. */
 static void
 test_memory_is_bounded(void)
 {
@@ -891,23 +899,23 @@ main(int argc, char **argv)
     ADD_CASES("rescue", rescues, test_rescue);
     ADD_CASES("mode", modes, test_mode);
     g_test_add_func("/xen/mode-unknown", test_mode_unknown);
-    g_test_add_func("/xen/rescue-later", test_rescue_later);
-    g_test_add_func("/xen/hold-unclear", test_hold_unclear);
-    g_test_add_func("/xen/next", test_next);
+    g_test_add_func("/xen/rescue-by-run-time", test_rescue_by_run_time);
+    g_test_add_func("/xen/hold-fails-at-pause", test_hold_fails_at_pause);
+    g_test_add_func("/xen/rebooted", test_rebooted);
     g_test_add_func("/xen/hold", test_hold);
-    g_test_add_func("/xen/hold-not-reached", test_hold_not_reached);
+    g_test_add_func("/xen/hold-fails-before-pause", test_hold_fails_before_pause);
     g_test_add_func("/xen/hold-timed", test_hold_timed);
     g_test_add_func("/xen/hold-untimed", test_hold_untimed);
     g_test_add_func("/xen/release-again", test_release_again);
-    g_test_add_func("/xen/release-broken-off", test_release_broken_off);
-    g_test_add_func("/xen/hold-broken-off", test_hold_broken_off);
+    g_test_add_func("/xen/release-multicall-fails", test_release_multicall_fails);
+    g_test_add_func("/xen/hold-fails-after-pause", test_hold_fails_after_pause);
     g_test_add_func("/xen/every-call-fails", test_every_call_fails);
     g_test_add_func("/xen/context-missing", test_context_missing);
     g_test_add_func("/xen/idle-stacks", test_idle_stacks);
     g_test_add_func("/xen/paused-by-others", test_paused_by_others);
     g_test_add_func("/xen/memory", test_memory);
-    g_test_add_func("/xen/memory-is-dropped", test_memory_is_dropped);
-    g_test_add_func("/xen/memory-later", test_memory_later);
+    g_test_add_func("/xen/memory-is-unmapped", test_memory_is_unmapped);
+    g_test_add_func("/xen/memory-fails-to-map", test_memory_fails_to_map);
     g_test_add_func("/xen/memory-is-bounded", test_memory_is_bounded);
     g_test_add_func("/xen/paravirtual", test_paravirtual);
     g_test_add_func("/xen/find", test_find);

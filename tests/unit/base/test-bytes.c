@@ -10,7 +10,7 @@ static const uint8_t eight[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
 static const struct {
     const char *name;
     bool big_endian;
-    size_t len;          /* of eight[] */
+    size_t len;          /* of eight[] to use */
     unsigned width;      /* bytes read */
     bool ok;
     uint64_t value;
@@ -177,10 +177,10 @@ test_sub_of_nothing(void)
 static const struct {
     const char *name;
     UprofSlice bytes;
-    bool is_unsigned, is_signed; /* whether it can be read so */
+    bool is_unsigned, is_signed; /* the forms that accept the bytes */
     uint64_t as_unsigned;
     int64_t as_signed;
-    size_t len; /* of it */
+    size_t len; /* of @bytes */
 } lebs[] = {
     { "zero",           LEB("\x00"),             true,  true,  0,      0,       1 },
     { "small",          LEB("\x02\x7f"),         true,  true,  2,      2,       1 },

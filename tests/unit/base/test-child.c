@@ -8,14 +8,26 @@
 
 #include "uprof/child.h"
 
+/* A build with address sanitizer limits neither memory nor system calls. */
+#if defined(__SANITIZE_ADDRESS__)
+#define IS_LIMITED false
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define IS_LIMITED false
+#endif
+#endif
+#ifndef IS_LIMITED
+#define IS_LIMITED true
+#endif
+
 enum { MANY = 300 * 1000, MIB = 1024 * 1024 };
 
 #define put_text(output, text) uprof_child_put(output, text, strlen(text))
 
-static int counter; /* of the parent, which the child gets a copy of */
+static int counter; /* the child increments its own copy */
 
 static void
-say_all(UprofChildOutput *output, void *data)
+put_all(UprofChildOutput *output, void *data)
 {
     const char *text = data;
 
@@ -25,15 +37,15 @@ say_all(UprofChildOutput *output, void *data)
 }
 
 static void
-say_much(UprofChildOutput *output, void *data)
+put_many_numbers(UprofChildOutput *output, void *data)
 {
     for (uint32_t i = 0; i < MANY; i++)
         uprof_child_put(output, &i, sizeof(i));
 }
 
-/* What was said so far counts only once it has left the child: with each 64 KiB. */
+/* The child writes its answer in blocks of 64 KiB. Only written blocks survive its death. */
 static void
-say_block(UprofChildOutput *output)
+put_block(UprofChildOutput *output)
 {
     g_autofree char *text = g_strnfill(64 * 1024, 'x');
 
@@ -41,16 +53,16 @@ say_block(UprofChildOutput *output)
 }
 
 static void
-crash(UprofChildOutput *output, void *data)
+raise_fault(UprofChildOutput *output, void *data)
 {
-    say_block(output);
+    put_block(output);
     raise(SIGSEGV);
 }
 
 static void
-loop(UprofChildOutput *output, void *data)
+loop_forever(UprofChildOutput *output, void *data)
 {
-    say_block(output);
+    put_block(output);
     for (;;)
         __asm__ volatile("");
 }
@@ -58,8 +70,8 @@ loop(UprofChildOutput *output, void *data)
 static void
 sleep_long(UprofChildOutput *output, void *data)
 {
-    say_block(output);
-    pause(); /* which is refused */
+    put_block(output);
+    pause(); /* fails at once */
     for (volatile unsigned i = 0; i < 10; i++)
         ;
     put_text(output, "awake");
@@ -68,15 +80,15 @@ sleep_long(UprofChildOutput *output, void *data)
 static void
 take_memory(UprofChildOutput *output, void *data)
 {
-    say_block(output);
+    put_block(output);
     for (unsigned i = 0; i < 100; i++)
         memset(g_malloc(10 * MIB), 1, 10 * MIB);
     put_text(output, "enough");
 }
 
-/* What a program of its own would do; each thing that works is a digit of the answer. */
+/* Each call that succeeds adds its digit to the answer. */
 static void
-misbehave(UprofChildOutput *output, void *data)
+make_forbidden_calls(UprofChildOutput *output, void *data)
 {
     const int *fd = data;
     uint8_t byte = 0;
@@ -100,19 +112,19 @@ misbehave(UprofChildOutput *output, void *data)
 static void
 write_shared(UprofChildOutput *output, void *data)
 {
-    say_block(output);
+    put_block(output);
     *(volatile char *)data = 1;
     put_text(output, "written");
 }
 
 static GByteArray *
-run(void (*work)(UprofChildOutput *, void *), void *data, UprofChildEnd *end)
+run_work(void (*work)(UprofChildOutput *, void *), void *data, UprofChildEnd *end)
 {
     const UprofChildPlan plan = { .work = work,
                                   .data = data,
                                   .memory_max = 200 * MIB,
-                                  /* only who never ends comes to feel it */
-                                  .time_max_ms = work == loop ? 2000 : 60 * 1000,
+                                  /* only loop_forever() reaches this limit */
+                                  .time_max_ms = work == loop_forever ? 2000 : 60 * 1000,
                                   .answer_max = 2 * MIB };
     g_autoptr(GError) error = NULL;
     GByteArray *answer = uprof_child_run(&plan, end, &error);
@@ -126,7 +138,7 @@ test_answer(void)
 {
     char text[] = "after";
     UprofChildEnd end;
-    g_autoptr(GByteArray) answer = run(say_all, text, &end);
+    g_autoptr(GByteArray) answer = run_work(put_all, text, &end);
 
     g_assert_cmpint(end, ==, UPROF_CHILD_DONE);
     g_assert_cmpmem(answer->data, answer->len, "before after", 12);
@@ -137,7 +149,7 @@ static void
 test_long_answer(void)
 {
     UprofChildEnd end;
-    g_autoptr(GByteArray) answer = run(say_much, NULL, &end);
+    g_autoptr(GByteArray) answer = run_work(put_many_numbers, NULL, &end);
     uint32_t last;
 
     g_assert_cmpint(end, ==, UPROF_CHILD_DONE);
@@ -150,7 +162,7 @@ static void
 test_wordy(void)
 {
     const UprofChildPlan plan = {
-        .work = say_much, .memory_max = 200 * MIB, .time_max_ms = 10000, .answer_max = MIB
+        .work = put_many_numbers, .memory_max = 200 * MIB, .time_max_ms = 10000, .answer_max = MIB
     };
     UprofChildEnd end;
     g_autoptr(GByteArray) answer = uprof_child_run(&plan, &end, NULL);
@@ -166,9 +178,9 @@ static const struct {
     void (*work)(UprofChildOutput *output, void *data);
     UprofChildEnd end;
 } ends[] = {
-    { "crash",  crash,       UPROF_CHILD_DIED },
-    { "loop",   loop,        UPROF_CHILD_SLOW },
-    { "memory", take_memory, UPROF_CHILD_DIED }, /* the last one */
+    { "crash",  raise_fault, UPROF_CHILD_DIED },
+    { "loop",   loop_forever, UPROF_CHILD_SLOW },
+    { "memory", take_memory, UPROF_CHILD_DIED }, /* last: needs the limit */
 };
 /* clang-format on */
 
@@ -177,7 +189,7 @@ test_end(gconstpointer data)
 {
     const size_t i = GPOINTER_TO_SIZE(data);
     UprofChildEnd end;
-    g_autoptr(GByteArray) answer = run(ends[i].work, NULL, &end);
+    g_autoptr(GByteArray) answer = run_work(ends[i].work, NULL, &end);
 
     g_assert_cmpint(end, ==, ends[i].end);
     g_assert_cmpuint(answer->len, ==, 64 * 1024);
@@ -190,7 +202,7 @@ test_shared_memory(void)
     UprofChildEnd end;
 
     g_assert_true(page != MAP_FAILED);
-    g_autoptr(GByteArray) answer = run(write_shared, page, &end);
+    g_autoptr(GByteArray) answer = run_work(write_shared, page, &end);
     g_assert_cmpint(end, ==, UPROF_CHILD_DIED);
     g_assert_cmpuint(answer->len, ==, 64 * 1024);
     g_assert_cmpint(page[0], ==, 0);
@@ -205,10 +217,10 @@ test_rights(void)
 
     g_assert_cmpint(fd, >, 2);
     fd = fcntl(fd, F_DUPFD_CLOEXEC, 20);
-    g_autoptr(GByteArray) answer = run(misbehave, &fd, &end);
+    g_autoptr(GByteArray) answer = run_work(make_forbidden_calls, &fd, &end);
     g_assert_cmpint(end, ==, UPROF_CHILD_DONE);
     g_assert_cmpmem(answer->data, answer->len, "done", 4);
-    g_autoptr(GByteArray) awake = run(sleep_long, NULL, &end);
+    g_autoptr(GByteArray) awake = run_work(sleep_long, NULL, &end);
     g_assert_cmpint(end, ==, UPROF_CHILD_DONE);
     g_assert_cmpuint(awake->len, ==, 64 * 1024 + 5);
 }
@@ -221,11 +233,11 @@ main(int argc, char **argv)
     g_test_add_func("/child/long-answer", test_long_answer);
     g_test_add_func("/child/wordy", test_wordy);
     g_test_add_func("/child/shared-memory", test_shared_memory);
-    for (size_t i = 0; i < G_N_ELEMENTS(ends) - !uprof_child_is_bound(); i++) {
+    for (size_t i = 0; i < G_N_ELEMENTS(ends) - !IS_LIMITED; i++) {
         g_autofree char *path = g_strdup_printf("/child/end/%s", ends[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_end);
     }
-    if (uprof_child_is_bound())
+    if (IS_LIMITED)
         g_test_add_func("/child/rights", test_rights);
     return g_test_run();
 }

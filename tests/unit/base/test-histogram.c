@@ -13,7 +13,7 @@ test_empty(void)
     g_assert_cmpuint(uprof_histogram_percentile(histogram, 100), ==, 0);
 }
 
-/* of one value alone every percentile is that value */
+/* Each percentile of a single value is that value. */
 static void
 test_single(void)
 {
@@ -57,7 +57,7 @@ test_exact_below_128(void)
     g_assert_cmpuint(histogram->total_ns, ==, 5050);
 }
 
-/* never too small, and at most 1/64 too large */
+/* Percentiles are never too small, and at most 1/64 too large. */
 static void
 test_precision(void)
 {
@@ -98,7 +98,7 @@ test_many(void)
     uprof_histogram_add_many(&many, 1234567, 5);
     uprof_histogram_add_many(&many, 1, 0);
     g_assert_cmpmem(&one, sizeof(one), &many, sizeof(many));
-    /* a bucket that is full stays so */
+    /* A saturated bucket stays saturated. */
     uprof_histogram_add_many(&many, 1234567, UINT32_MAX);
     uprof_histogram_add_many(&many, 1234567, 1);
     g_assert_cmpuint(many.count, ==, UINT64_C(6) + UINT32_MAX);

@@ -14,7 +14,7 @@ slice_of(const char *text)
 static const struct {
     const char *name;
     const char *text;
-    const char *lines[4]; /* up to NULL */
+    const char *lines[4]; /* NULL-terminated if fewer */
 } line_cases[] = {
     { "empty",           "",               { NULL } },
     { "no-last-newline", "a\nbc",          { "a", "bc", NULL } },

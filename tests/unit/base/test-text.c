@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <string.h>
 
+#include "../../../src/base/text-priv.h"
 #include "uprof/text.h"
 
 #define FFFD "\xef\xbf\xbd"
@@ -9,7 +10,7 @@
 static const struct {
     const char *name;
     const char *raw;
-    size_t len; /* 0: up to the NUL */
+    size_t len; /* 0: strlen() */
     const char *clean;
 } cases[] = {
     { "plain",               "main",                  0, "main" },
@@ -71,9 +72,9 @@ test_case(gconstpointer data)
 /* clang-format off */
 static const struct {
     const char *name;
-    const char *unit; /* repeated */
+    const char *unit; /* this text is repeated */
     size_t n;
-    size_t len;       /* of the clean text */
+    size_t len;       /* of the clean text, in bytes */
     bool is_cut;
 } limits[] = {
     { "longest",          "x",                1024, 1024, false },

@@ -7,7 +7,9 @@
 
 #include "memory-guest.h"
 #include "private-run.h"
+#include "../../../src/guest/marker-priv.h"
 #include "uprof/clock.h"
+#include "uprof/process-stat.h"
 #include "uprof/guardian.h"
 
 #define UUID "4dea22b3-1d52-48f3-a516-782e98ab3fa0"
@@ -18,7 +20,7 @@ enum { WAIT_MS = 10 * 1000, SETTLE_MS = 100 };
 static bool can_run;
 
 static bool
-skip(void)
+skip_without_run(void)
 {
     if (!can_run)
         g_test_skip("no mount namespace with a /run of its own");
@@ -26,7 +28,7 @@ skip(void)
 }
 
 static const UprofGuestOps *
-find(const char *access)
+find_access(const char *access)
 {
     return strcmp(access, memory_guest_ops.name) == 0 ? &memory_guest_ops : NULL;
 }
@@ -55,7 +57,7 @@ remove_marker(const char *uuid)
     unlink(path);
 }
 
-/* Returns: whether the lock is free within @ms: profiler and guardian have ended */
+/* Waits until the lock is free: profiler and guardian have ended. @held: the marker's state then */
 static bool
 wait_for_lock(const char *uuid, UprofHeld *held)
 {
@@ -77,13 +79,13 @@ count_rescues(void)
     return g_atomic_int_get(&memory_guest_tally()->calls[MEMORY_RESCUE]);
 }
 
-/* Where the profiler shall be when it ends. */
-typedef enum { IN_ASKING, IN_HOLD, BETWEEN_HOLDS } Where;
+/* When the profiler ends. */
+typedef enum { IN_HOLD_CALL, IN_HOLD, BETWEEN_HOLDS } EndPoint;
 
 static int ready_fd;
 
 static void
-say_and_wait(void)
+signal_ready_and_wait(void)
 {
     g_assert_cmpint(write(ready_fd, "!", 1), ==, 1);
     for (;;)
@@ -94,14 +96,14 @@ static void
 wait_in_hold_call(MemoryGuest *guest, MemoryCall call, gint n)
 {
     if (call == MEMORY_HOLD)
-        say_and_wait();
+        signal_ready_and_wait();
 }
 
 static G_GNUC_NORETURN void
-be_profiler(Where where)
+run_profiler(EndPoint end_point)
 {
     g_autoptr(GError) error = NULL;
-    UprofGuardian *guardian = uprof_guardian_start(find, &error);
+    UprofGuardian *guardian = uprof_guardian_start(find_access, &error);
     UprofMarker *marker = open_marker(UUID, "memory");
     const UprofTarget target = { .name = "web-1", .marker = marker };
     UprofHold hold = { 0 };
@@ -109,17 +111,17 @@ be_profiler(Where where)
     g_assert_no_error(error);
     g_assert_true(uprof_guardian_watch(guardian, marker, &error));
     MemoryGuest *guest = (MemoryGuest *)uprof_guest_open(&memory_guest_ops, &target, &error);
-    if (where == IN_ASKING)
+    if (end_point == IN_HOLD_CALL)
         guest->hook = wait_in_hold_call;
     g_assert_cmpint(uprof_guest_hold(&guest->base, 0, &hold, &error), ==, UPROF_OK);
-    if (where == BETWEEN_HOLDS)
+    if (end_point == BETWEEN_HOLDS)
         uprof_hold_release(&hold, NULL, NULL, &error);
-    say_and_wait();
+    signal_ready_and_wait();
     _exit(1);
 }
 
 static pid_t
-start_profiler(Where where)
+start_profiler(EndPoint end_point)
 {
     int ready[2];
     char byte;
@@ -130,7 +132,7 @@ start_profiler(Where where)
     if (pid == 0) {
         close(ready[0]);
         ready_fd = ready[1];
-        be_profiler(where);
+        run_profiler(end_point);
     }
     close(ready[1]);
     g_assert_cmpint(read(ready[0], &byte, 1), ==, 1);
@@ -141,14 +143,14 @@ start_profiler(Where where)
 /* clang-format off */
 static const struct {
     const char *name;
-    Where where;
+    EndPoint end_point;
     int signal;
     MemoryRule rescue;
     gint rescues;
     gint asked;
 } deaths[] = {
     { "killed-in-hold",       IN_HOLD,       SIGKILL, { 0 }, 1, 0 },
-    { "killed-while-asking",  IN_ASKING,     SIGKILL, { 0 }, 1, 1 },
+    { "killed-in-hold-call",  IN_HOLD_CALL,  SIGKILL, { 0 }, 1, 1 },
     { "killed-between-holds", BETWEEN_HOLDS, SIGKILL, { 0 }, 0, 0 },
     { "crashed-in-hold",      IN_HOLD,       SIGABRT, { 0 }, 1, 0 },
     { "ended-in-hold",        IN_HOLD,       SIGTERM, { 0 }, 1, 0 },
@@ -167,10 +169,10 @@ test_death(gconstpointer data)
     UprofHeld held = UPROF_HELD_YES;
     int status;
 
-    if (skip())
+    if (skip_without_run())
         return;
     memory_guest_plan(&plan);
-    const pid_t pid = start_profiler(deaths[i].where);
+    const pid_t pid = start_profiler(deaths[i].end_point);
     g_assert_cmpint(count_rescues(), ==, 0);
     const uint64_t killed_ns = uprof_clock_now_ns();
     g_assert_cmpint(kill(pid, deaths[i].signal), ==, 0);
@@ -185,12 +187,12 @@ test_death(gconstpointer data)
     g_assert_cmpint(count_rescues(), ==, deaths[i].rescues);
     if (deaths[i].rescues > 0)
         g_assert_cmpint(memory_guest_tally()->asked, ==, deaths[i].asked);
-    if (deaths[i].where == IN_HOLD)
+    if (deaths[i].end_point == IN_HOLD)
         g_assert_cmpint(memory_guest_tally()->is_held, ==, 0);
     remove_marker(UUID);
 }
 
-/* Stopped, but between holds: that is its own business. */
+/* The guardian ignores a profiler that is stopped between holds. */
 static void
 test_stopped_between_holds(void)
 {
@@ -198,7 +200,7 @@ test_stopped_between_holds(void)
     UprofHeld held;
     int status;
 
-    if (skip())
+    if (skip_without_run())
         return;
     memory_guest_plan(&plan);
     const pid_t pid = start_profiler(BETWEEN_HOLDS);
@@ -218,10 +220,10 @@ test_normal_end(void)
     const MemoryPlan plan = { .n_vcpus = 1, .grain = UPROF_GRAIN_GUEST };
     g_autoptr(GError) error = NULL;
 
-    if (skip())
+    if (skip_without_run())
         return;
     memory_guest_plan(&plan);
-    UprofGuardian *guardian = uprof_guardian_start(find, &error);
+    UprofGuardian *guardian = uprof_guardian_start(find_access, &error);
     g_assert_no_error(error);
     g_autoptr(UprofMarker) marker = open_marker(UUID, "memory");
     g_autoptr(UprofMarker) other = open_marker(OTHER, "memory");
@@ -237,17 +239,17 @@ test_normal_end(void)
     remove_marker(OTHER);
 }
 
-/* What the profiler could not let go, the guardian does before it leaves. */
+/* Before it ends, the guardian releases a guest that the profiler left held. */
 static void
 test_end_while_flagged(void)
 {
     const MemoryPlan plan = { .n_vcpus = 1, .grain = UPROF_GRAIN_GUEST };
     g_autoptr(GError) error = NULL;
 
-    if (skip())
+    if (skip_without_run())
         return;
     memory_guest_plan(&plan);
-    UprofGuardian *guardian = uprof_guardian_start(find, &error);
+    UprofGuardian *guardian = uprof_guardian_start(find_access, &error);
     g_autoptr(UprofMarker) marker = open_marker(UUID, "memory");
     g_autoptr(UprofMarker) other = open_marker(OTHER, "memory");
     g_assert_true(uprof_guardian_watch(guardian, marker, &error));
@@ -267,10 +269,10 @@ test_watch_refused(void)
     const MemoryPlan plan = { .n_vcpus = 1, .grain = UPROF_GRAIN_GUEST };
     g_autoptr(GError) error = NULL;
 
-    if (skip())
+    if (skip_without_run())
         return;
     memory_guest_plan(&plan);
-    UprofGuardian *guardian = uprof_guardian_start(find, &error);
+    UprofGuardian *guardian = uprof_guardian_start(find_access, &error);
     g_autoptr(UprofMarker) marker = open_marker(UUID, "nowhere");
     g_assert_false(uprof_guardian_watch(guardian, marker, &error));
     g_assert_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED);
@@ -279,18 +281,18 @@ test_watch_refused(void)
     g_assert_true(uprof_guardian_end(guardian, &error));
     remove_marker(UUID);
 
-    /* a marker that says nothing */
+    /* a marker without facts of a run */
     bool taken;
-    guardian = uprof_guardian_start(find, &error);
+    guardian = uprof_guardian_start(find_access, &error);
     g_autoptr(UprofMarker) empty = uprof_marker_open(OTHER, &taken, &error);
     g_assert_false(uprof_guardian_watch(guardian, empty, &error));
-    g_assert_cmpstr(error->message, ==, "the marker says nothing");
+    g_assert_cmpstr(error->message, ==, "the marker does not name a guest");
     g_clear_error(&error);
     g_assert_true(uprof_guardian_end(guardian, &error));
     remove_marker(OTHER);
 }
 
-/* The only child of this process. */
+/* Returns: the pid of the only child of this process; 0 if unknown */
 static pid_t
 find_child(void)
 {
@@ -308,19 +310,19 @@ test_guardian_dies(void)
     const MemoryPlan plan = { .n_vcpus = 1, .grain = UPROF_GRAIN_GUEST };
     g_autoptr(GError) error = NULL;
 
-    if (skip())
+    if (skip_without_run())
         return;
     memory_guest_plan(&plan);
-    UprofGuardian *guardian = uprof_guardian_start(find, &error);
+    UprofGuardian *guardian = uprof_guardian_start(find_access, &error);
     g_autoptr(UprofMarker) marker = open_marker(UUID, "memory");
     g_assert_true(uprof_guardian_watch(guardian, marker, &error));
     const pid_t pid = find_child();
     if (pid <= 0) {
         uprof_guardian_end(guardian, NULL);
-        g_test_skip("the kernel lists no children");
+        g_test_skip("this kernel does not list the children of a process");
         return;
     }
-    /* the terminal's signals do not reach it */
+    /* the guardian survives the signals that a terminal sends */
     kill(pid, SIGINT);
     kill(pid, SIGTERM);
     kill(pid, SIGHUP);
@@ -362,7 +364,7 @@ static const struct {
     bool ok;
     unsigned healed, errors;
     gint rescues, asked;
-    UprofHeld then;
+    UprofHeld held_after;
 } heals[] = {
     { "not-held",      "memory",  UPROF_HELD_NOT,   false, 0, { 0 }, true, 0, 0, 0, 0, UPROF_HELD_NOT },
     { "held",          "memory",  UPROF_HELD_YES,   false, 0, { 0 }, true, 1, 0, 1, 0, UPROF_HELD_NOT },
@@ -370,7 +372,7 @@ static const struct {
     { "locked",        "memory",  UPROF_HELD_YES,   true,  0, { 0 }, true, 0, 0, 0, 0, UPROF_HELD_YES },
     { "other-process", "memory",  UPROF_HELD_YES,   false, -1, { 0 }, true, 1, 0, 0, 0, UPROF_HELD_NOT },
     { "fails-once",    "memory",  UPROF_HELD_YES,   false, 0, { MEMORY_RESCUE, 1, 1, UPROF_FAILED }, true, 1, 0, 2, 0, UPROF_HELD_NOT },
-    { "no-such-access", "nowhere", UPROF_HELD_YES,  false, 0, { 0 }, false, 1, 1, 0, 0, UPROF_HELD_YES },
+    { "unknown-access", "nowhere", UPROF_HELD_YES,  false, 0, { 0 }, false, 1, 1, 0, 0, UPROF_HELD_YES },
 };
 /* clang-format on */
 
@@ -383,28 +385,28 @@ test_heal(gconstpointer data)
     UprofMarkerInfo info;
     bool taken;
 
-    if (skip())
+    if (skip_without_run())
         return;
     memory_guest_plan(&plan);
     UprofMarker *marker = open_marker(UUID, heals[i].access);
     g_assert_true(uprof_marker_get_info(marker, &info));
     if (heals[i].qemu_pid == -1) {
         info.qemu_pid = getpid();
-        info.qemu_start = uprof_marker_process_start(getpid()) + 1;
+        info.qemu_start = uprof_process_stat_start(getpid()) + 1;
         uprof_marker_set_info(marker, &info);
     }
     uprof_marker_set_held(marker, heals[i].held);
     if (!heals[i].locked)
         g_clear_pointer(&marker, uprof_marker_close);
 
-    g_assert_cmpint(uprof_guardian_heal(find, count_healed, &healed), ==, heals[i].ok);
+    g_assert_cmpint(uprof_guardian_heal(find_access, count_healed, &healed), ==, heals[i].ok);
     g_assert_cmpuint(healed.n, ==, heals[i].healed);
     g_assert_cmpuint(healed.n_errors, ==, heals[i].errors);
     g_assert_cmpint(count_rescues(), ==, heals[i].rescues);
     g_assert_cmpint(memory_guest_tally()->asked, ==, heals[i].asked);
     if (!marker)
         marker = uprof_marker_open(UUID, &taken, NULL);
-    g_assert_cmpint(uprof_marker_held(marker, NULL), ==, heals[i].then);
+    g_assert_cmpint(uprof_marker_held(marker, NULL), ==, heals[i].held_after);
     uprof_marker_close(marker);
     remove_marker(UUID);
 }
@@ -414,9 +416,9 @@ test_heal_nothing(void)
 {
     Healed healed = { 0 };
 
-    if (skip())
+    if (skip_without_run())
         return;
-    g_assert_true(uprof_guardian_heal(find, count_healed, &healed));
+    g_assert_true(uprof_guardian_heal(find_access, count_healed, &healed));
     g_assert_cmpuint(healed.n, ==, 0);
 }
 

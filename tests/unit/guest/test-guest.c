@@ -2,9 +2,11 @@
 #include <unistd.h>
 
 #include "memory-guest.h"
+#include "../../../src/guest/marker-priv.h"
+#include "../../../src/guest/guest-priv.h"
 #include "uprof/clock.h"
 
-/* A marker needs no folder here: any regular file will do. */
+/* Any regular file can be a marker; no folder is needed here. */
 static UprofMarker *
 new_marker(void)
 {
@@ -19,31 +21,31 @@ new_marker(void)
     return marker;
 }
 
-static UprofHeld seen_in_hold, seen_in_release;
+static UprofHeld state_in_hold, state_in_release;
 
 static void
-look_at_marker(MemoryGuest *guest, MemoryCall call, gint n)
+store_marker_state(MemoryGuest *guest, MemoryCall call, gint n)
 {
     if (call == MEMORY_HOLD)
-        seen_in_hold = uprof_marker_held(guest->base.marker, NULL);
+        state_in_hold = uprof_marker_held(guest->base.marker, NULL);
     if (call == MEMORY_RELEASE)
-        seen_in_release = uprof_marker_held(guest->base.marker, NULL);
+        state_in_release = uprof_marker_held(guest->base.marker, NULL);
 }
 
 /* clang-format off */
 static const struct {
     const char *name;
     UprofGrain grain;
-    unsigned first, n_vcpus; /* that a hold of vCPU 2 of 4 covers */
+    unsigned first, n_vcpus; /* the vCPUs that a hold of vCPU 2 of 4 covers */
     gint holds;
-    UprofHeld in_hold, during, in_release; /* what the marker says */
+    UprofHeld in_hold, during, in_release; /* the marker's states */
 } grains[] = {
     { "none",  UPROF_GRAIN_NONE,  0, 4, 0, UPROF_HELD_NOT,   UPROF_HELD_NOT, UPROF_HELD_NOT },
     { "vcpu",  UPROF_GRAIN_VCPU,  2, 1, 1, UPROF_HELD_ASKED, UPROF_HELD_YES, UPROF_HELD_YES },
     { "guest", UPROF_GRAIN_GUEST, 0, 4, 1, UPROF_HELD_ASKED, UPROF_HELD_YES, UPROF_HELD_YES },
 };
 
-/* What a call answers, and what the marker then says. */
+/* The answer of a call, and the state of the marker after it. */
 static const struct {
     const char *name;
     MemoryCall call;
@@ -73,7 +75,7 @@ test_grain(gconstpointer data)
     UprofHold hold = { 0 };
     UprofRegs regs;
 
-    guest->hook = look_at_marker;
+    guest->hook = store_marker_state;
     guest->hold_ns = UPROF_NS_PER_MS;
     g_assert_cmpint(uprof_guest_hold(&guest->base, 2, &hold, &error), ==, UPROF_OK);
     g_assert_true(hold.guest == &guest->base);
@@ -87,28 +89,28 @@ test_grain(gconstpointer data)
     g_assert_cmpint(guest->tally->calls[MEMORY_HOLD], ==, grains[i].holds);
     g_assert_cmpint(guest->tally->releases, ==, grains[i].holds);
     if (grains[i].holds > 0) {
-        g_assert_cmpint(seen_in_hold, ==, grains[i].in_hold);
-        g_assert_cmpint(seen_in_release, ==, grains[i].in_release);
+        g_assert_cmpint(state_in_hold, ==, grains[i].in_hold);
+        g_assert_cmpint(state_in_release, ==, grains[i].in_release);
         g_assert_cmpuint(hold_ns, >=, stopped_ns + UPROF_NS_PER_MS);
     } else {
         g_assert_cmpuint(hold_ns + stopped_ns, ==, 0);
     }
     g_assert_cmpint(uprof_marker_held(marker, NULL), ==, UPROF_HELD_NOT);
-    /* empty: nothing happens */
+    /* releasing an empty hold does nothing */
     g_assert_cmpint(uprof_hold_release(&hold, &hold_ns, &stopped_ns, &error), ==, UPROF_OK);
     g_assert_cmpint(guest->tally->releases, ==, grains[i].holds);
 }
 
 static void
-say_times(MemoryGuest *guest, MemoryCall call, gint n)
+report_times(MemoryGuest *guest, MemoryCall call, gint n)
 {
     if (call == MEMORY_HOLD)
         guest->base.asked_ns = uprof_clock_now_ns();
     if (call == MEMORY_RELEASE)
-        guest->base.freed_ns = uprof_clock_now_ns();
+        guest->base.released_ns = uprof_clock_now_ns();
 }
 
-/* A backend that knows better when a hold began and ended is believed, for that hold. */
+/* The times that a backend reports for a hold are used, but only for that hold. */
 static void
 test_times(void)
 {
@@ -117,13 +119,13 @@ test_times(void)
     uint64_t hold_ns, stopped_ns;
     UprofHold hold = { 0 };
 
-    guest->hook = say_times;
+    guest->hook = report_times;
     guest->hold_ns = UPROF_NS_PER_MS;
     g_assert_cmpint(uprof_guest_hold(&guest->base, 0, &hold, NULL), ==, UPROF_OK);
-    const uint64_t stood_ns = hold.stood_ns;
+    const uint64_t stopped_since_ns = hold.stopped_since_ns;
     g_assert_cmpint(uprof_hold_release(&hold, &hold_ns, &stopped_ns, NULL), ==, UPROF_OK);
-    g_assert_cmpuint(hold_ns, ==, guest->base.freed_ns - guest->base.asked_ns);
-    g_assert_cmpuint(stopped_ns, ==, guest->base.freed_ns - stood_ns);
+    g_assert_cmpuint(hold_ns, ==, guest->base.released_ns - guest->base.asked_ns);
+    g_assert_cmpuint(stopped_ns, ==, guest->base.released_ns - stopped_since_ns);
     g_assert_cmpuint(hold_ns, >=, stopped_ns + UPROF_NS_PER_MS);
 
     guest->hook = NULL;
@@ -159,9 +161,9 @@ test_answer(gconstpointer data)
     g_assert_false(guest->base.held);
 }
 
-/* Leaves in the middle. */
+/* Returns within the hold: the end of the scope releases the guest. */
 static bool
-return_early(MemoryGuest *guest)
+return_in_hold(MemoryGuest *guest)
 {
     g_auto(UprofHold) hold = { 0 };
 
@@ -179,7 +181,7 @@ test_scope(void)
     UprofHold empty = { 0 };
 
     for (gint i = 1; i <= 3; i++) {
-        g_assert_true(return_early(guest));
+        g_assert_true(return_in_hold(guest));
         g_assert_cmpint(guest->tally->releases, ==, i);
         g_assert_false(guest->base.held);
     }
@@ -187,7 +189,7 @@ test_scope(void)
     g_assert_cmpint(guest->tally->releases, ==, 3);
 }
 
-/* A scope's failed release is not lost: it is in left_held. */
+/* If the release at the end of a scope fails, left_held is set. */
 static void
 test_scope_fails(void)
 {
@@ -195,7 +197,7 @@ test_scope_fails(void)
     g_autoptr(MemoryGuest) guest = memory_guest_open(&plan);
 
     memory_guest_rule(guest, MEMORY_RELEASE, 1, 1, UPROF_FAILED);
-    g_assert_true(return_early(guest));
+    g_assert_true(return_in_hold(guest));
     g_assert_true(guest->base.left_held);
 }
 
@@ -218,7 +220,7 @@ test_vet(void)
     g_assert_cmpint(guest->tally->calls[MEMORY_VET], ==, 4);
 }
 
-/* Of a vCPU alone there is more to say than of a guest. */
+/* A backend that holds single vCPUs may give an answer of its own for each. */
 static void
 test_vet_vcpus(void)
 {
@@ -237,40 +239,40 @@ test_vet_vcpus(void)
     g_assert_no_error(error);
 }
 
-/* Settling is asked for only while there is something; a backend need have none of them. */
+/* release_late is called only while a late stop is pending; the three members are optional. */
 static void
-test_settle_and_tend(void)
+test_optional_members(void)
 {
     const MemoryPlan plan = { .n_vcpus = 1, .grain = UPROF_GRAIN_VCPU };
     g_autoptr(MemoryGuest) guest = memory_guest_open(&plan);
     UprofGuestOps ops = memory_guest_ops;
 
-    memory_guest_rule(guest, MEMORY_SETTLE, 1, 1, UPROF_BUSY);
-    g_assert_true(uprof_guest_settle(&guest->base));
-    g_assert_cmpint(guest->tally->calls[MEMORY_SETTLE], ==, 0);
-    guest->base.unsettled = 1;
-    g_assert_false(uprof_guest_settle(&guest->base));
-    g_assert_true(uprof_guest_settle(&guest->base));
-    g_assert_true(uprof_guest_settle(&guest->base));
-    g_assert_cmpint(guest->tally->calls[MEMORY_SETTLE], ==, 2);
-    uprof_guest_tend(&guest->base);
-    g_assert_cmpint(guest->tally->calls[MEMORY_TEND], ==, 1);
+    memory_guest_rule(guest, MEMORY_RELEASE_LATE, 1, 1, UPROF_BUSY);
+    g_assert_true(uprof_guest_release_late(&guest->base));
+    g_assert_cmpint(guest->tally->calls[MEMORY_RELEASE_LATE], ==, 0);
+    guest->base.has_late_stops = 1;
+    g_assert_false(uprof_guest_release_late(&guest->base));
+    g_assert_true(uprof_guest_release_late(&guest->base));
+    g_assert_true(uprof_guest_release_late(&guest->base));
+    g_assert_cmpint(guest->tally->calls[MEMORY_RELEASE_LATE], ==, 2);
+    uprof_guest_poll(&guest->base);
+    g_assert_cmpint(guest->tally->calls[MEMORY_POLL], ==, 1);
 
     guest->lost_ns[0] = 7;
-    g_assert_cmpuint(uprof_guest_take_lost(&guest->base, 0), ==, 7);
-    g_assert_cmpuint(uprof_guest_take_lost(&guest->base, 0), ==, 0);
+    g_assert_cmpuint(uprof_guest_take_lost_ns(&guest->base, 0), ==, 7);
+    g_assert_cmpuint(uprof_guest_take_lost_ns(&guest->base, 0), ==, 0);
 
     guest->lost_ns[0] = 7;
-    ops.settle = NULL;
-    ops.tend = NULL;
-    ops.take_lost = NULL;
+    ops.release_late = NULL;
+    ops.poll = NULL;
+    ops.take_lost_ns = NULL;
     guest->base.ops = &ops;
-    uprof_guest_tend(&guest->base);
-    guest->base.unsettled = 1;
-    g_assert_false(uprof_guest_settle(&guest->base));
-    g_assert_cmpuint(uprof_guest_take_lost(&guest->base, 0), ==, 0);
+    uprof_guest_poll(&guest->base);
+    guest->base.has_late_stops = 1;
+    g_assert_false(uprof_guest_release_late(&guest->base));
+    g_assert_cmpuint(uprof_guest_take_lost_ns(&guest->base, 0), ==, 0);
     guest->base.ops = &memory_guest_ops;
-    g_assert_cmpint(guest->tally->calls[MEMORY_TEND], ==, 1);
+    g_assert_cmpint(guest->tally->calls[MEMORY_POLL], ==, 1);
 }
 
 static void
@@ -288,7 +290,6 @@ test_read_regs(void)
     g_assert_cmpint(uprof_guest_read_regs(&guest->base, 0, &regs, &error), ==, UPROF_FAILED);
     g_assert_cmpmem(&regs, sizeof(regs), &untouched, sizeof(untouched));
     g_assert_false(uprof_guest_translates(&guest->base));
-    g_assert_false(uprof_guest_is_recording(&guest->base));
     uprof_guest_read(&guest->base, UPROF_LANE_WORKER, NULL, 0);
     g_assert_cmpint(guest->tally->calls[MEMORY_READ], ==, 0);
 }
@@ -312,9 +313,10 @@ test_rescue_only(void)
     g_assert_cmpint(memory_guest_tally()->asked, ==, 0);
 }
 
-/* What a backend or its caller must never do: each ends the program. */
+/* --- faults of a backend or its caller; an assertion ends the program --- */
+
 static UprofGuest *
-open_nothing(const UprofTarget *target, GError **error)
+open_empty(const UprofTarget *target, GError **error)
 {
     return g_new0(UprofGuest, 1); /* no arch, no vCPUs */
 }
@@ -327,13 +329,13 @@ open_refused(const UprofTarget *target, GError **error)
 }
 
 static UprofAnswer
-fail_silently(UprofGuest *guest, unsigned vcpu, GError **error)
+fail_without_error(UprofGuest *guest, unsigned vcpu, GError **error)
 {
     return UPROF_FAILED;
 }
 
 static UprofAnswer
-complain_loudly(UprofGuest *guest, unsigned vcpu, GError **error)
+succeed_with_error(UprofGuest *guest, unsigned vcpu, GError **error)
 {
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "all is well");
     return UPROF_OK;
@@ -344,27 +346,38 @@ typedef enum {
     WRONG_NO_READ,
     WRONG_NOTHING_OPENED,
     WRONG_NO_RESCUE,
-    WRONG_SILENT,
-    WRONG_LOUD,
+    WRONG_FAILED_WITHOUT_ERROR,
+    WRONG_OK_WITH_ERROR,
     WRONG_CLOSE_HELD,
     WRONG_HOLD_TWICE,
-    WRONG_VCPU,
+    WRONG_UNKNOWN_VCPU,
     WRONG_REGS_WITHOUT_HOLD,
     WRONG_VET_HELD,
-    WRONG_SETTLE_HELD,
+    WRONG_RELEASE_LATE_HELD,
     WRONG_SAME_GUEST,
-    WRONG_NEXT,
+    WRONG_NEXT_WITHOUT_REPLAY,
     N_WRONGS,
 } Wrong;
 
 static const char *const wrongs[N_WRONGS] = {
-    "no-release", "no-read",     "nothing-opened", "no-rescue",    "silent",
-    "loud",       "close-held",  "hold-twice",     "no-such-vcpu", "regs-without-hold",
-    "vet-held",   "settle-held", "same-guest",     "next",
+    "no-release",
+    "no-read",
+    "nothing-opened",
+    "no-rescue",
+    "failed-without-error",
+    "ok-with-error",
+    "close-held",
+    "hold-twice",
+    "unknown-vcpu",
+    "regs-without-hold",
+    "vet-held",
+    "release-late-held",
+    "same-guest",
+    "next-without-replay",
 };
 
 static void
-do_wrong(Wrong wrong)
+commit_wrong(Wrong wrong)
 {
     const MemoryPlan plan = { .n_vcpus = 1, .grain = UPROF_GRAIN_GUEST };
     const UprofTarget target = { .name = "wrong" };
@@ -379,17 +392,17 @@ do_wrong(Wrong wrong)
     if (wrong == WRONG_NO_READ)
         ops.read = NULL;
     if (wrong == WRONG_NOTHING_OPENED)
-        ops.open = open_nothing;
+        ops.open = open_empty;
     if (wrong == WRONG_NO_RESCUE)
         ops.rescue = NULL;
-    ops.vet = wrong == WRONG_LOUD ? complain_loudly : fail_silently;
+    ops.vet = wrong == WRONG_OK_WITH_ERROR ? succeed_with_error : fail_without_error;
     switch (wrong) {
-    case WRONG_SILENT:
-    case WRONG_LOUD:
+    case WRONG_FAILED_WITHOUT_ERROR:
+    case WRONG_OK_WITH_ERROR:
         guest->base.ops = &ops;
         uprof_guest_vet(&guest->base, 0, &error);
         return;
-    case WRONG_VCPU:
+    case WRONG_UNKNOWN_VCPU:
         uprof_guest_hold(&guest->base, 1, &hold, &error);
         return;
     case WRONG_REGS_WITHOUT_HOLD:
@@ -399,13 +412,13 @@ do_wrong(Wrong wrong)
         guest->vets[0] = UPROF_SAME;
         uprof_guest_vet(&guest->base, 0, &error);
         return;
-    case WRONG_NEXT:
+    case WRONG_NEXT_WITHOUT_REPLAY:
         uprof_guest_next(&guest->base, NULL, &error);
         return;
     case WRONG_CLOSE_HELD:
     case WRONG_HOLD_TWICE:
     case WRONG_VET_HELD:
-    case WRONG_SETTLE_HELD:
+    case WRONG_RELEASE_LATE_HELD:
         uprof_guest_hold(&guest->base, 0, &hold, &error);
         if (wrong == WRONG_CLOSE_HELD)
             uprof_guest_close(&guest->base);
@@ -414,7 +427,7 @@ do_wrong(Wrong wrong)
         else if (wrong == WRONG_VET_HELD)
             uprof_guest_vet(&guest->base, 0, &error);
         else
-            uprof_guest_settle(&guest->base);
+            uprof_guest_release_late(&guest->base);
         return;
     default:
         uprof_guest_open(&ops, &target, &error);
@@ -427,7 +440,7 @@ test_wrong(gconstpointer data)
     const Wrong wrong = GPOINTER_TO_INT(data);
 
     if (g_test_subprocess()) {
-        do_wrong(wrong);
+        commit_wrong(wrong);
         return;
     }
     g_test_trap_subprocess(NULL, 0, 0);
@@ -466,7 +479,7 @@ main(int argc, char **argv)
     g_test_add_func("/guest/scope-fails", test_scope_fails);
     g_test_add_func("/guest/vet", test_vet);
     g_test_add_func("/guest/vet-vcpus", test_vet_vcpus);
-    g_test_add_func("/guest/settle-and-tend", test_settle_and_tend);
+    g_test_add_func("/guest/optional-members", test_optional_members);
     g_test_add_func("/guest/read-regs", test_read_regs);
     g_test_add_func("/guest/rescue-only", test_rescue_only);
     g_test_add_func("/guest/refused", test_refused);

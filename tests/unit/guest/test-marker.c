@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "private-run.h"
+#include "../../../src/guest/marker-priv.h"
 #include "uprof/clock.h"
 #include "uprof/error.h"
 #include "uprof/marker.h"
@@ -18,7 +19,7 @@
 static bool can_run;
 
 static bool
-skip(void)
+skip_without_run(void)
 {
     if (!can_run)
         g_test_skip("no mount namespace with a /run of its own");
@@ -50,7 +51,7 @@ assert_taken(const char *uuid)
 }
 
 static char *
-path_of(const char *uuid)
+marker_path(const char *uuid)
 {
     return g_build_filename(uprof_marker_folder(), uuid, NULL);
 }
@@ -58,27 +59,27 @@ path_of(const char *uuid)
 static void
 test_lock(void)
 {
-    if (skip())
+    if (skip_without_run())
         return;
     UprofMarker *marker = open_marker(UUID);
     g_autoptr(UprofMarker) other = open_marker(OTHER);
-    g_autofree char *path = path_of(UUID);
+    g_autofree char *path = marker_path(UUID);
     struct stat info;
 
     g_assert_cmpint(stat(path, &info), ==, 0);
     g_assert_cmpint(info.st_mode & 0777, ==, 0600);
     g_assert_cmpint(stat(uprof_marker_folder(), &info), ==, 0);
     g_assert_cmpint(info.st_mode & 0777, ==, 0700);
-    g_assert_nonnull(other); /* another domain is another lock */
+    g_assert_nonnull(other); /* each domain has its own lock */
     assert_taken(UUID);
     assert_taken(OTHER);
-    /* the guardian's descriptor keeps the lock when the profiler's is closed */
+    /* the guardian's descriptor keeps the lock after the profiler's is closed */
     UprofMarker *adopted = uprof_marker_adopt(dup(uprof_marker_fd(marker)), NULL);
     uprof_marker_close(marker);
     assert_taken(UUID);
     uprof_marker_close(adopted);
     uprof_marker_close(open_marker(UUID));
-    g_assert_cmpint(access(path, F_OK), ==, 0); /* never deleted */
+    g_assert_cmpint(access(path, F_OK), ==, 0); /* the file is never deleted */
 }
 
 static void
@@ -95,7 +96,7 @@ test_info(void)
                              .start = 11 };
     UprofMarkerInfo back;
 
-    if (skip())
+    if (skip_without_run())
         return;
     g_autoptr(UprofMarker) marker = open_marker(UUID);
     uprof_marker_set_held(marker, UPROF_HELD_ASKED);
@@ -105,7 +106,7 @@ test_info(void)
     g_assert_true(uprof_marker_get_info(marker, &back));
     g_assert_cmpmem(&back, sizeof(back), &info, sizeof(info));
 
-    /* whatever the file holds, strings end */
+    /* strings end, whatever bytes the file has */
     memset(&info, 'x', sizeof(info));
     uprof_marker_set_info(marker, &info);
     g_assert_true(uprof_marker_get_info(marker, &back));
@@ -115,14 +116,14 @@ test_info(void)
     g_assert_cmpuint(strlen(back.access), ==, sizeof(back.access) - 1);
 }
 
-/* Outlives who wrote it, and not the run that it is of. */
+/* The run time outlives the process that wrote it, but not the run. */
 static void
 test_ran(void)
 {
     const UprofMarkerInfo info = { .uuid = UUID };
     uint64_t at_ns = 0;
 
-    if (skip())
+    if (skip_without_run())
         return;
     UprofMarker *marker = open_marker(UUID);
     uprof_marker_set_ran(marker, 5, 6);
@@ -141,7 +142,7 @@ test_held(void)
 {
     uint64_t asked_ns = 0, since_ns = 0;
 
-    if (skip())
+    if (skip_without_run())
         return;
     const uint64_t before_ns = uprof_clock_now_ns();
     UprofMarker *marker = open_marker(UUID);
@@ -150,9 +151,9 @@ test_held(void)
     g_assert_cmpuint(asked_ns, >=, before_ns);
     uprof_marker_set_held(marker, UPROF_HELD_YES);
     g_assert_cmpint(uprof_marker_held(marker, &since_ns), ==, UPROF_HELD_YES);
-    g_assert_cmpuint(since_ns, ==, asked_ns); /* of the first flag */
+    g_assert_cmpuint(since_ns, ==, asked_ns); /* the time of the first state */
     uprof_marker_close(marker);
-    /* and outlives who set it */
+    /* the state outlives the process that set it */
     marker = open_marker(UUID);
     g_assert_cmpint(uprof_marker_held(marker, NULL), ==, UPROF_HELD_YES);
     uprof_marker_set_held(marker, UPROF_HELD_NOT);
@@ -161,16 +162,16 @@ test_held(void)
     uprof_marker_close(NULL);
 }
 
-/* A file that is new, short, of random bytes, or of before the host was booted. */
+/* A file that is new, short, random, or older than the boot of the host. */
 static void
 test_hostile_file(void)
 {
     UprofMarkerInfo info = { .uuid = UUID }, back;
     g_autofree char *path = NULL;
 
-    if (skip())
+    if (skip_without_run())
         return;
-    path = path_of(UUID);
+    path = marker_path(UUID);
     unlink(path);
     UprofMarker *marker = open_marker(UUID);
     g_assert_false(uprof_marker_get_info(marker, &back));
@@ -208,20 +209,20 @@ test_hostile_file(void)
 static void
 test_list(void)
 {
-    if (skip())
+    if (skip_without_run())
         return;
-    g_autofree char *stranger = path_of("collect.lock");
-    g_autofree char *one = path_of(UUID);
-    g_autofree char *other = path_of(OTHER);
+    g_autofree char *other_file = marker_path("collect.lock");
+    g_autofree char *one = marker_path(UUID);
+    g_autofree char *other = marker_path(OTHER);
 
     uprof_marker_close(open_marker(UUID));
     uprof_marker_close(open_marker(OTHER));
-    g_assert_true(g_file_set_contents(stranger, "", 0, NULL));
+    g_assert_true(g_file_set_contents(other_file, "", 0, NULL));
     g_autoptr(GPtrArray) uuids = uprof_marker_list();
     g_assert_cmpuint(uuids->len, ==, 2);
     for (guint i = 0; i < 2; i++)
         g_assert_true(g_uuid_string_is_valid(g_ptr_array_index(uuids, i)));
-    unlink(stranger);
+    unlink(other_file);
     unlink(one);
     unlink(other);
 }
@@ -231,7 +232,7 @@ test_bad_uuid(void)
 {
     static const char *const bad[] = { "", "..", "web-1", "../../etc/passwd", UUID "0" };
 
-    if (skip())
+    if (skip_without_run())
         return;
     for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
         g_autoptr(GError) error = NULL;
@@ -256,11 +257,11 @@ assert_refused(const char *pattern)
 static void
 test_bad_folder(void)
 {
-    if (skip())
+    if (skip_without_run())
         return;
     const char *folder = uprof_marker_folder();
     g_autofree char *away = g_strconcat(folder, ".away", NULL);
-    g_autofree char *one = path_of(UUID);
+    g_autofree char *one = marker_path(UUID);
 
     uprof_marker_close(open_marker(UUID));
     g_assert_cmpint(chmod(folder, 0777), ==, 0);
@@ -298,21 +299,21 @@ test_adopt_fails(void)
 
     g_assert_null(uprof_marker_adopt(fd, &error));
     g_assert_nonnull(error);
-    g_assert_cmpint(fcntl(fd, F_GETFD), ==, -1); /* it was given away */
+    g_assert_cmpint(fcntl(fd, F_GETFD), ==, -1); /* uprof_marker_adopt() has closed it */
 }
 
-/* One round at a time, beside whatever is sampled; a link is not followed. */
+/* One round runs at a time, also while domains are sampled. A symbolic link is refused. */
 static void
 test_round_lock(void)
 {
-    if (skip())
+    if (skip_without_run())
         return;
     g_autoptr(UprofMarker) marker = open_marker(UUID);
     g_autoptr(GError) error = NULL;
-    g_autofree char *path = path_of("collect.lock");
+    g_autofree char *path = marker_path("collect.lock");
     bool taken = true;
 
-    g_assert_nonnull(marker); /* a domain's lock is another */
+    g_assert_nonnull(marker); /* the lock of a domain is a different one */
     const int round = uprof_marker_lock_round(&taken, &error);
     g_assert_no_error(error);
     g_assert_cmpint(round, >=, 0);
@@ -320,7 +321,7 @@ test_round_lock(void)
     g_assert_cmpint(uprof_marker_lock_round(&taken, &error), ==, -1);
     g_assert_no_error(error);
     g_assert_true(taken);
-    /* a step of the round keeps it as well */
+    /* a child of the round keeps the lock, too */
     const int step = dup(round);
     close(round);
     g_assert_cmpint(uprof_marker_lock_round(&taken, NULL), ==, -1);
@@ -336,26 +337,6 @@ test_round_lock(void)
     g_assert_nonnull(error);
     g_assert_false(taken);
     g_assert_cmpint(unlink(path), ==, 0);
-}
-
-static void
-test_process_start(void)
-{
-    char name[16];
-    const uint64_t start = uprof_marker_process_start(getpid());
-
-    g_assert_cmpuint(start, >, 0);
-    prctl(PR_GET_NAME, name);
-    prctl(PR_SET_NAME, "a) S 1 (2 3");
-    g_assert_cmpuint(uprof_marker_process_start(getpid()), ==, start);
-    prctl(PR_SET_NAME, name);
-    const pid_t pid = fork();
-    if (pid == 0)
-        _exit(0);
-    g_assert_cmpint(waitpid(pid, NULL, 0), ==, pid);
-    g_assert_cmpuint(uprof_marker_process_start(pid), ==, 0);
-    g_assert_cmpuint(uprof_marker_process_start(0), ==, 0);
-    g_assert_cmpuint(uprof_marker_process_start(-1), ==, 0);
 }
 
 int
@@ -374,7 +355,6 @@ main(int argc, char **argv)
     g_test_add_func("/marker/bad-folder", test_bad_folder);
     g_test_add_func("/marker/adopt-fails", test_adopt_fails);
     g_test_add_func("/marker/round-lock", test_round_lock);
-    g_test_add_func("/marker/process-start", test_process_start);
     const int code = g_test_run();
     private_run_leave();
     return code;

@@ -5,8 +5,8 @@
 #include "uprof/mem.h"
 
 /*
- * Unless a test says otherwise: 4-level paging; the page at GVA + n x 4096 is
- * mapped by entry n of the table LAST to what the test puts there.
+ * By default, tests use 4-level paging, and entry n of the table LAST maps the page at
+ * GVA + n x 4096 to the page that the test puts there.
  */
 enum {
     PAGE = UPROF_PAGE_BYTES,
@@ -17,7 +17,7 @@ enum {
     LAST = 0x4000,
     GVA = 0x400000,
     PRESENT = 1,
-    DATA_PAGE = 16, /* pages of RAM from here on hold their number in each byte */
+    DATA_PAGE = 16, /* from this page on, each byte of RAM has the number of its page */
 };
 
 static MemoryGuest *
@@ -51,10 +51,10 @@ map_page(MemoryGuest *guest, unsigned n, unsigned page)
 static const struct {
     const char *name;
     unsigned pages[4]; /* physical page of each virtual one; 0: not mapped */
-    unsigned offset;   /* of the copy from GVA */
+    unsigned offset;   /* from GVA, where the copy begins */
     unsigned len;
     unsigned got;
-    gint spans; /* of data */
+    gint spans; /* spans of data in the read */
 } copies[] = {
     { "one-byte",           { 20 },             0,    1,        1,            1 },
     { "one-page",           { 20 },             0,    PAGE,     PAGE,         1 },
@@ -83,7 +83,7 @@ test_copy(gconstpointer data)
     for (unsigned n = 0; n < 4; n++)
         if (copies[i].pages[n])
             map_page(guest, n, copies[i].pages[n]);
-    /* the tables are remembered from here on, and data is all that is read */
+    /* this caches the tables, so that later only data is read */
     uprof_mem_translate(mem, 0, &regs, GVA, &gpa, &left, NULL);
     guest->tally->spans = 0;
     memset(into, 0, sizeof(into));
@@ -94,7 +94,7 @@ test_copy(gconstpointer data)
         g_assert_cmpuint(into[at], ==, copies[i].pages[(copies[i].offset + at) / PAGE]);
 }
 
-/* Pages that follow each other, the last of them where the guest has no memory. */
+/* A copy of neighboring pages ends where the guest's RAM ends. */
 static void
 test_copy_to_end_of_ram(void)
 {
@@ -127,7 +127,7 @@ test_copy_wraps(void)
     g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_SAMPLER);
     uint8_t into[2 * PAGE];
 
-    /* the last page there is, and the first */
+    /* the last page of the address space, and the first */
     memory_guest_put_u64(guest, ROOT + 511 * 8, T1 | PRESENT);
     memory_guest_put_u64(guest, T1 + 511 * 8, T2 | PRESENT);
     memory_guest_put_u64(guest, T2 + 511 * 8, LAST | PRESENT);
@@ -170,7 +170,8 @@ test_read_remembers(void)
 
     uprof_mem_begin_sample(mem, 0, 0);
     g_assert_true(read_page(mem, &flat, 20 * PAGE, &byte));
-    g_assert_false(read_page(mem, &flat, RAM_PAGES * PAGE, &byte)); /* remembered as well */
+    g_assert_false(
+        read_page(mem, &flat, RAM_PAGES * PAGE, &byte)); /* a missing page is cached, too */
     const gint spans = guest->tally->spans;
     guest->ram[20 * PAGE] = 99;
     for (unsigned i = 0; i < 3; i++) {
@@ -200,7 +201,7 @@ test_read_across_pages(void)
     g_assert_false(uprof_mem_read(mem, 0, &regs, GVA + PAGE, into, PAGE + 1));
 }
 
-/* What is remembered is dropped by the snapshots' time and the guest's resets, and else not. */
+/* Only the time of the snapshots and resets of the guest drop cached pages. */
 static void
 test_read_forgets(void)
 {
@@ -255,11 +256,11 @@ test_read_costs_no_more_than_fresh_max(void)
     for (unsigned page = 0; page < UPROF_MEM_FRESH_MAX; page++)
         g_assert_true(read_page(mem, &flat, page * PAGE, &byte));
     g_assert_false(read_page(mem, &flat, UPROF_MEM_FRESH_MAX * PAGE, &byte));
-    g_assert_true(read_page(mem, &flat, 0, &byte)); /* costs nothing */
+    g_assert_true(read_page(mem, &flat, 0, &byte)); /* a cached page does not count as fresh */
     g_assert_cmpint(guest->tally->spans, ==, UPROF_MEM_FRESH_MAX);
     uprof_mem_begin_sample(mem, 1, 0);
     g_assert_true(read_page(mem, &flat, UPROF_MEM_FRESH_MAX * PAGE, &byte));
-    /* but for what must be known: that is remembered as well, and takes nothing away */
+    /* uprof_mem_read_always() ignores the limit and leaves the count as it is */
     for (unsigned page = 1; page <= UPROF_MEM_FRESH_MAX; page++)
         g_assert_true(uprof_mem_read_always(mem, 0, &flat, (UPROF_MEM_FRESH_MAX + page) * PAGE,
                                             &byte, sizeof(byte)));
@@ -269,7 +270,7 @@ test_read_costs_no_more_than_fresh_max(void)
     g_assert_cmpint(guest->tally->spans, ==, spans);
 }
 
-/* A guest that is large, and read everywhere: what is remembered stays bounded. */
+/* The number of cached pages is bounded, however much of a large guest is read. */
 static void
 test_read_keeps_no_more_than_pages_max(void)
 {
@@ -281,7 +282,7 @@ test_read_keeps_no_more_than_pages_max(void)
 
     uprof_mem_begin_sample(mem, 0, 0);
     g_assert_true(read_page(mem, &flat, 20 * PAGE, &byte));
-    /* holes are remembered as pages are */
+    /* holes are cached like pages */
     for (uint64_t page = RAM_PAGES; page < RAM_PAGES + UPROF_MEM_PAGES_MAX; page++) {
         if (page % UPROF_MEM_FRESH_MAX == 0)
             uprof_mem_begin_sample(mem, 0, 0);
@@ -300,7 +301,7 @@ static const struct {
     const char *name;
     bool slow;
     Change change;
-    uint64_t table; /* where */
+    uint64_t table; /* gpa of the changed entry */
     bool same;
 } checks[] = {
     { "nothing",             true,  CHANGE_NONE,   0,          true },
@@ -340,16 +341,16 @@ test_check(gconstpointer data)
         guest->hole_end = at + PAGE;
     }
     g_assert_cmpint(uprof_mem_check(mem), ==, checks[i].same);
-    g_assert_true(uprof_mem_check(mem)); /* nothing was used since */
+    g_assert_true(uprof_mem_check(mem)); /* no table was used since the last check */
     if (checks[i].slow && checks[i].change == CHANGE_USED && at == LAST) {
-        /* what is so now counts from now on */
+        /* the next copy uses the changed entry */
         map_page(guest, 0, 21);
         g_assert_cmpuint(uprof_mem_copy(mem, 0, &regs, GVA, &byte, 1), ==, 1);
         g_assert_cmpuint(byte, ==, 21);
     }
 }
 
-/* 4-byte entries: the neighbor in the same 8 bytes has accessed and dirty bits as well. */
+/* Of two 4-byte entries in the same 8 bytes, each has its own accessed and dirty bits. */
 static void
 test_check_narrow(void)
 {
@@ -377,9 +378,9 @@ test_check_narrow(void)
     }
 }
 
-/* More address spaces than tables are remembered: what was used and is not there any more counts. */
+/* With more address spaces than cached tables, changes of tables that were dropped still count. */
 static void
-test_check_more_tables_than_kept(void)
+test_check_more_tables_than_cached(void)
 {
     enum { SPACES = 20 };
     UprofRegs regs;
@@ -387,7 +388,7 @@ test_check_more_tables_than_kept(void)
     g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_SAMPLER);
     uint8_t byte;
 
-    /* each with a root and a last table of its own; T1 and T2 would merge them */
+    /* each space has tables of its own; a shared T1 or T2 would make them one space */
     for (unsigned space = 0; space < SPACES; space++) {
         const uint64_t root = (DATA_PAGE + 4 * space) * PAGE;
         for (unsigned level = 0; level < 3; level++) {
@@ -405,7 +406,7 @@ test_check_more_tables_than_kept(void)
         }
         g_assert_true(uprof_mem_check(mem));
     }
-    /* used from what was remembered, and then forgotten for others */
+    /* the changed table is used from the cache first, then dropped in favor of others */
     regs.sys[UPROF_X86_CR3] = (DATA_PAGE + 4 * (SPACES - 1)) * PAGE;
     memory_guest_put_u64(guest, regs.sys[UPROF_X86_CR3] + 3 * PAGE, DATA_PAGE * PAGE | PRESENT);
     for (unsigned space = SPACES; space-- > 0;) {
@@ -415,15 +416,15 @@ test_check_more_tables_than_kept(void)
     g_assert_false(uprof_mem_check(mem));
 }
 
-/* What a copy missed is asked for again with nothing held, once, as far as it is there. */
+/* After the release, the pages that a copy missed are read once, as far as they are mapped. */
 static void
-test_check_looks_for_missed(void)
+test_check_reads_missed(void)
 {
     UprofRegs regs = { .word_bytes = 8 };
     g_autoptr(MemoryGuest) guest = open_guest(false, &regs);
     uint8_t into[4 * PAGE];
 
-    guest->base.maps_late = true;
+    guest->base.maps_outside_holds = true;
     guest->base.n_vcpus = 2;
     g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_SAMPLER);
     for (unsigned n = 0; n < 4; n++)
@@ -431,12 +432,12 @@ test_check_looks_for_missed(void)
     guest->hole = (DATA_PAGE + 1) * PAGE;
     guest->hole_end = (DATA_PAGE + 2) * PAGE;
     g_assert_cmpuint(uprof_mem_copy(mem, 0, &regs, GVA, into, sizeof(into)), ==, PAGE);
-    /* that of another vCPU ends where nothing is mapped */
+    /* the copy for another vCPU ends at an unmapped page */
     g_assert_cmpuint(uprof_mem_copy(mem, 1, &regs, GVA + 3 * PAGE, into, 2 * PAGE), ==, PAGE);
     guest->hole_end = guest->hole;
     gint before = guest->tally->bytes;
     g_assert_true(uprof_mem_check(mem));
-    /* the four entries of each of four walks, and a byte of each of three pages */
+    /* four entries in each of four walks, and one byte in each of three pages */
     g_assert_cmpint(guest->tally->bytes, ==, before + 4 * 4 * 8 + 3);
 
     before = guest->tally->bytes;
@@ -469,9 +470,9 @@ main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/mem/check/%s", checks[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_check);
     }
-    g_test_add_func("/mem/check/looks-for-missed", test_check_looks_for_missed);
+    g_test_add_func("/mem/check/reads-missed", test_check_reads_missed);
     g_test_add_func("/mem/check/narrow", test_check_narrow);
-    g_test_add_func("/mem/check/more-tables-than-kept", test_check_more_tables_than_kept);
+    g_test_add_func("/mem/check/more-tables-than-cached", test_check_more_tables_than_cached);
     uprof_mem_free(NULL);
     return g_test_run();
 }

@@ -32,7 +32,7 @@ assert_holds(const char *path, const char *text)
     g_assert_cmpstr(found, ==, text);
 }
 
-/* Returns: how many names there are, and removes them */
+/* Removes all files of the folder. Returns: their number */
 static unsigned
 empty_folder(void)
 {
@@ -79,7 +79,7 @@ test_commit(void)
     g_autoptr(GError) error = NULL;
     struct stat info;
 
-    /* what was there stays until the new one is whole */
+    /* The old file stays until the new one is complete. */
     put(path, "old");
     UprofFile *file = open_file(path, false);
     g_assert_true(uprof_file_write(file, "ne", 2, &error));
@@ -143,7 +143,7 @@ test_link(void)
     g_assert_cmpint(lstat(path, &info), ==, 0);
     g_assert_true(S_ISREG(info.st_mode));
 
-    /* and one that leads nowhere */
+    /* a dangling link, too */
     unlink(path);
     g_assert_cmpint(symlink("/nonexistent/file", path), ==, 0);
     file = open_file(path, false);
@@ -163,11 +163,11 @@ test_refused(void)
 
     put(file, "");
     g_assert_cmpint(symlink(folder, to_folder), ==, 0);
-    assert_refused(missing, UPROF_ERROR_FAILED, "cannot open the folder of '*': *");
+    assert_refused(missing, UPROF_ERROR_NO_FILE, "cannot open the folder of '*': *");
     assert_refused(in_file, UPROF_ERROR_FAILED, "cannot open the folder of '*': *");
     assert_refused(folder, UPROF_ERROR_FAILED, "cannot write '*': *");
     assert_refused(to_folder, UPROF_ERROR_FAILED, "cannot write '*': *");
-    assert_refused(hostile, UPROF_ERROR_FAILED, "cannot open the folder of '*?[31m?%s/x': *");
+    assert_refused(hostile, UPROF_ERROR_NO_FILE, "cannot open the folder of '*?[31m?%s/x': *");
     g_assert_cmpuint(empty_folder(), ==, 2);
 }
 
@@ -178,7 +178,7 @@ test_read_only_folder(void)
 {
     g_autofree char *path = path_of("x");
 
-    /* root may write everywhere: be somebody else for a moment */
+    /* Root may write everywhere, so the test runs as another user here. */
     const bool as_other = geteuid() == 0;
     g_assert_cmpint(chmod(folder, 0555), ==, 0);
     g_assert_true(!as_other || seteuid(NOBODY) == 0);
@@ -238,10 +238,10 @@ test_stdout(void)
     g_assert_cmpint(uprof_file_fd(file), ==, STDOUT_FILENO);
     g_assert_true(uprof_file_commit(file, NULL));
     uprof_file_abort(uprof_file_open("-", true, NULL));
-    g_assert_cmpint(write(STDOUT_FILENO, "", 0), ==, 0); /* is still open */
+    g_assert_cmpint(write(STDOUT_FILENO, "", 0), ==, 0); /* stdout is still open */
 }
 
-/* A disk that is full: the old file stays, and nothing beside it. */
+/* If the disk is full, the old file stays, and no temporary file remains. */
 static void
 test_no_space(void)
 {
@@ -269,7 +269,7 @@ test_no_space(void)
     g_assert_cmpint(umount(folder), ==, 0);
 }
 
-/* The folder vanishes: no half file, and the error says so. */
+/* If the target cannot be replaced, commit fails and leaves no temporary file. */
 static void
 test_commit_fails(void)
 {
@@ -277,7 +277,7 @@ test_commit_fails(void)
     g_autoptr(GError) error = NULL;
 
     UprofFile *file = open_file(path, false);
-    g_assert_cmpint(mkdir(path, 0700), ==, 0); /* nothing can be renamed over it */
+    g_assert_cmpint(mkdir(path, 0700), ==, 0); /* a folder cannot be replaced by a file */
     g_assert_false(uprof_file_commit(file, &error));
     g_assert_error(error, UPROF_ERROR, UPROF_ERROR_FAILED);
     g_assert_cmpuint(empty_folder(), ==, 1);
@@ -295,7 +295,7 @@ open_own(const char *path)
     return file;
 }
 
-/* Whatever somebody has put there is replaced, and not opened: a pipe would never answer. */
+/* A target of any type is replaced and not opened: opening a pipe would block. */
 static void
 test_own(void)
 {
@@ -322,7 +322,7 @@ test_own(void)
     g_assert_cmpuint(empty_folder(), ==, 3);
 }
 
-/* A folder that is tidied away just now is made again; one that is a link is none of ours. */
+/* A folder that was just removed is created again. A link in its place is refused. */
 static void
 test_own_folder(void)
 {
@@ -356,7 +356,7 @@ test_own_folder(void)
     g_clear_error(&error);
     g_autofree char *deeper = path_of("no/such/x");
     g_assert_null(uprof_file_open_own(deeper, &error));
-    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_FAILED);
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_NO_FILE);
 }
 
 static void
@@ -370,7 +370,7 @@ test_unused_path(void)
     put(first, "");
     g_autofree char *second = uprof_file_unused_path(stem, ".svg");
     g_assert_true(g_str_has_suffix(second, "/vm-2026-2.svg"));
-    /* a link that leads nowhere is in use as well */
+    /* The name of a dangling link is in use, too. */
     g_assert_cmpint(symlink("/nonexistent/file", second), ==, 0);
     g_autofree char *third = uprof_file_unused_path(stem, ".svg");
     g_assert_true(g_str_has_suffix(third, "/vm-2026-3.svg"));

@@ -46,7 +46,7 @@ static const struct {
     { "plain", "web-1", { { { "main", "function_1", "work" }, 281 } },
       "web-1;main;function_1;work 281\n",
       "  self   total  function\n 100.0   100.0  work\n   0.0   100.0  function_1\n   0.0   100.0  main\n" },
-    /* as LC_ALL=C sort: by the whole line, so that a blank counts before ';' */
+    /* Like LC_ALL=C sort: complete lines are compared, so that a blank sorts before ';'. */
     { "sorted-lines", "vm", { { { "a", "b" }, 2 }, { { "a" }, 1 }, { { "a-b" }, 3 }, { { "B" }, 4 } },
       "vm;B 4\nvm;a 1\nvm;a-b 3\nvm;a;b 2\n",
       "  self   total  function\n  40.0    40.0  B\n  30.0    30.0  a-b\n  20.0    20.0  b\n  10.0    30.0  a\n" },
@@ -62,7 +62,7 @@ static const struct {
       "  self   total  function\n 100.0   100.0  a\n" },
 };
 
-/* Names that hurt one reader or another, or a terminal. */
+/* Names that confuse some reader, or a terminal */
 static const char *const hostile[] = {
     "a;b", ";", "a\nb", "a\r", "\n", "12", "a 12", "a 12 13", " 12", "# x", "#", "", " ", "\t",
     "\x1b[31m", "\x7f", "a\xc2\x9b" "31m", "\xff\xfe", "\xe2\x80\xae" "evil", "[unknown]", "[idle]", "a_[k]",
@@ -82,7 +82,7 @@ add_stack(const Fixture *fixture, const char *const *texts, uint64_t weight)
     uprof_profile_add(fixture->profile, frames, n, weight);
 }
 
-/* What flamegraph.pl, speedscope, Perfetto and inferno want of each line. */
+/* Each line must have the form that flamegraph.pl, speedscope, Perfetto and inferno accept. */
 static void
 check_lines(const char *folded)
 {
@@ -92,7 +92,7 @@ check_lines(const char *folded)
     if (n == 0)
         return;
     g_assert_true(g_utf8_validate(folded, -1, NULL));
-    g_assert_cmpstr(lines[n - 1], ==, ""); /* the last line ends, too */
+    g_assert_cmpstr(lines[n - 1], ==, ""); /* the last line has a line end */
     for (guint i = 0; i + 1 < n; i++) {
         g_assert_true(g_regex_match_simple("^[^;#][^;]*(;[^;]+)+ [0-9]+$", lines[i], 0, 0));
         g_assert_false(g_regex_match_simple(" [0-9]+ [0-9]+$", lines[i], 0, 0));
@@ -124,7 +124,7 @@ test_golden(gconstpointer data)
     g_string_free(table, TRUE);
 }
 
-/* Each hostile name as root, caller and leaf. */
+/* Each hostile name is a root, a caller and a leaf once. */
 static void
 test_hostile(void)
 {
@@ -180,7 +180,7 @@ test_formats(void)
     /* clang-format off */
     static const struct {
         const char *path;
-        const char *name; /* NULL: none */
+        const char *name; /* NULL if no format matches */
     } paths[] = {
         { "x.folded", "folded" }, { "a.b/x.folded", "folded" }, { ".folded", "folded" },
         { "x.meta.json", "meta" }, { "x.capture", "capture" },

@@ -7,10 +7,10 @@
 
 enum { MEMBERS_MAX = 24 };
 
-/* Every object of the sidecar, and exactly its members (output-and-cli.md, section 8). */
+/* Each object of the sidecar with exactly its members. Members are never renamed. */
 /* clang-format off */
 static const struct {
-    const char *path; /* "": the whole; images.0: an element */
+    const char *path; /* "": the outermost object; images.0: an element */
     const char *members[MEMBERS_MAX];
 } objects[] = {
     { "",           { "format", "version", "program", "domain", "started", "duration_ms", "ended_by",
@@ -31,7 +31,7 @@ static const struct {
 };
 
 static const struct {
-    const char *object; /* "": the whole */
+    const char *object; /* "": the outermost object */
     const char *member;
     gint64 value;
 } numbers[] = {
@@ -152,7 +152,7 @@ check_members(JsonObject *object, const char *const *members)
     g_assert_cmpuint(json_object_get_size(object), ==, n);
 }
 
-/* Integers only: a fraction anywhere would depend on the locale. */
+/* All numbers are integers, because fractions depend on the locale. */
 static void
 check_integers(JsonObject *object, const char *name, JsonNode *node, gpointer data)
 {
@@ -211,7 +211,7 @@ test_hostile(void)
     }
 }
 
-/* A run that has nothing to say, and one of the largest numbers. */
+/* An empty run, and a run with the largest numbers. */
 static void
 test_extremes(void)
 {
@@ -236,7 +236,7 @@ test_extremes(void)
     g_string_free(text, TRUE);
 }
 
-/* A closed day has two members more. */
+/* A closed day has two more members. */
 static void
 test_day(void)
 {

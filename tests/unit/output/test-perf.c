@@ -11,7 +11,7 @@ typedef struct {
     UprofNames *names;
     UprofProfile *profile;
     UprofRun *run;
-    const UprofName *frames[DEPTH]; /* of 42 bytes each, when they are written */
+    const UprofName *frames[DEPTH]; /* each is 42 bytes in the file */
 } Fixture;
 
 static void
@@ -45,7 +45,7 @@ add(const Fixture *fixture, unsigned depth, uint32_t count, uint32_t weight)
     uprof_profile_add_tick(fixture->profile, fixture->frames, depth, tick, true);
 }
 
-/* Returns: why nothing was written, or "" */
+/* Returns: the error, or "" if the file was written */
 static char *
 refuse(const Fixture *fixture)
 {
@@ -85,7 +85,7 @@ test_bytes(void)
     check_bytes(true, 10, RECORDS_MAX / 10, 1);
 }
 
-/* More bytes than a number can tell. */
+/* The number of bytes overflows 64 bits. */
 static void
 test_forged(void)
 {

@@ -46,7 +46,7 @@ add(const Fixture *fixture, const char *one, const char *other, uint64_t weight)
     uprof_profile_add(fixture->profile, frames, other ? 2 : 1, weight);
 }
 
-/* A document, and how to ask it. */
+/* A document, and what XPath needs to read it */
 typedef struct {
     GString *text;
     xmlDocPtr document;
@@ -99,7 +99,7 @@ count(const Page *page, const char *path)
     return n;
 }
 
-/* The same twice, and a page that is one. */
+/* Renders twice: the bytes must be equal, and well-formed XML. */
 static void
 render(const Fixture *fixture, Page *page)
 {
@@ -120,7 +120,7 @@ static const char *const hostile[] = {
     "\xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2\xe5\xad\x97", "a\xe2\x80\xa8" "b", "]]>",
 };
 
-/* What may be an attribute, and none of it says what a name says. */
+/* The only attributes, none of which may contain a name. */
 static const char *const attributes[] = {
     "class", "x", "y", "width", "height", "rx", "id", "viewBox", "text-anchor", "type", "all", "sent",
 };
@@ -160,7 +160,7 @@ test_hostile(void)
             add(&fixture, hostile[i], hostile[j], j + 1);
         render(&fixture, &page);
         check_harmless(&page);
-        /* the root, one below it, and at least most of the names on top of that */
+        /* the root, the frame above it, and most of the names above that */
         g_assert_cmpuint(count(&page, "//s:g[@id='f']/s:g"), >, G_N_ELEMENTS(hostile) - 5);
         g_assert_cmpuint(count(&page, "//s:g[@id='f']/s:g"), <=, G_N_ELEMENTS(hostile) + 2);
         g_autofree char *this_script = ask(&page, "//s:script");
@@ -187,8 +187,8 @@ test_frames(void)
     g_assert_cmpstr(title, ==, "web-1 (100 samples, 100.0 %)");
     g_autofree char *width = ask(&page, "//s:g[@id='f']/s:g[s:text='work']/s:rect/@width");
     g_autofree char *x = ask(&page, "//s:g[@id='f']/s:g[s:text='{idle]']/s:rect/@x");
-    g_assert_cmpstr(width, ==, "705.1"); /* 60 of 100 of 1176 pixels, less the gap */
-    g_assert_cmpstr(x, ==, "894");       /* behind main */
+    g_assert_cmpstr(width, ==, "705.1"); /* 60 % of 1176 pixels, minus the gap */
+    g_assert_cmpstr(x, ==, "894");       /* right of main */
     g_autofree char *hidden = ask(&page, "//s:text[@id='hidden']");
     g_assert_cmpstr(hidden, ==, "all frames shown");
     g_autofree char *table = ask(&page, "//u:frames");
@@ -213,7 +213,7 @@ test_empty(void)
     g_assert_cmpuint(count(&page, "//s:g[@id='f']/s:g"), ==, 0);
 }
 
-/* Labels are cut by characters, and fit. */
+/* Labels are cut between characters, and fit. */
 static void
 test_labels(void)
 {
@@ -253,7 +253,7 @@ add_chain(const Fixture *fixture, unsigned number, size_t name_len)
     uprof_profile_add(fixture->profile, frames, G_N_ELEMENTS(frames), 1 + number % 7);
 }
 
-/* Many frames, and long names: the file stays small, and says what it leaves out. */
+/* With many frames and long names, the file stays small and tells how much it omits. */
 static void
 test_large(void)
 {

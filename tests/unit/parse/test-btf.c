@@ -46,7 +46,7 @@ static const struct {
     { "no_struct", "left", NONE },
 };
 
-/* A header, and what is wrong with it. */
+/* One malformed header for each row. */
 static const struct {
     const char *name;
     guint at, len;      /* what is replaced */
@@ -58,21 +58,21 @@ static const struct {
     { "short",          4, 4, 23,         "BTF byte *: a header of 23 bytes" },
     { "long",           4, 4, 0x7fffffff, "BTF byte *: a header of 2147483647 bytes" },
     { "with-layouts",   4, 4, 32,         "*" },
-    { "types-far",      8, 4, 0xfffffff0, "BTF byte *: types or names that are not there" },
+    { "types-far",      8, 4, 0xfffffff0, "BTF byte *: types or names outside the data" },
     { "types-odd",      8, 4, 1,          "*" },
-    { "types-long",     12, 4, 0xffffffff, "BTF byte *: types or names that are not there" },
-    { "types-cut",      12, 4, 13,        "BTF types byte 12: a type that is cut" },
-    { "type-cut",       12, 4, 20,        "BTF types byte 20: a type that is cut" },
-    { "names-far",      16, 4, 0xffffffff, "BTF byte *: types or names that are not there" },
-    { "names-long",     20, 4, 0xffffffff, "BTF byte *: types or names that are not there" },
-    { "no-names",       20, 4, 0,         "BTF byte *: names that do not end" },
-    { "names-cut",      20, 4, 8,         "BTF byte *: names that do not end" },
-    { "few-names",      20, 4, 1,         "BTF types byte 12: a name that is not there" },
+    { "types-long",     12, 4, 0xffffffff, "BTF byte *: types or names outside the data" },
+    { "types-cut",      12, 4, 13,        "BTF types byte 12: a truncated type" },
+    { "type-cut",       12, 4, 20,        "BTF types byte 20: a truncated type" },
+    { "names-far",      16, 4, 0xffffffff, "BTF byte *: types or names outside the data" },
+    { "names-long",     20, 4, 0xffffffff, "BTF byte *: types or names outside the data" },
+    { "no-names",       20, 4, 0,         "BTF byte *: names without an end" },
+    { "names-cut",      20, 4, 8,         "BTF byte *: names without an end" },
+    { "few-names",      20, 4, 1,         "BTF types byte 12: a name outside the data" },
     { "kind-0",         24 + 7, 1, 0,     "BTF types byte 12: a type of kind 0" },
     { "kind-unknown",   24 + 7, 1, 20,    "BTF types byte 12: a type of kind 20" },
     { "kind-127",       24 + 7, 1, 0xff,  "BTF types byte 12: a type of kind 127" },
-    { "too-many",       24 + 4, 4, 4U << 24 | 0xffffff, "BTF types byte 12: a type that is cut" },
-    { "name-far",       24 + 0, 4, 0xfffffff, "BTF types byte 12: a name that is not there" },
+    { "too-many",       24 + 4, 4, 4U << 24 | 0xffffff, "BTF types byte 12: a truncated type" },
+    { "name-far",       24 + 0, 4, 0xfffffff, "BTF types byte 12: a name outside the data" },
 };
 /* clang-format on */
 
@@ -90,7 +90,6 @@ test_members(void)
     g_autoptr(UprofBtf) btf = parse(bytes, &error);
 
     g_assert_no_error(error);
-    g_assert_cmpuint(uprof_btf_n(btf), ==, 28);
     for (size_t i = 0; i < G_N_ELEMENTS(members); i++) {
         uint64_t offset = NONE;
         const bool found = uprof_btf_member(btf, members[i].type, members[i].member, &offset);
@@ -111,8 +110,6 @@ test_others(void)
     g_assert_false(uprof_btf_size(btf, "int", &value));
     g_assert_false(uprof_btf_array(btf, "task_struct", "pid", &value));
     g_assert_false(uprof_btf_array(btf, "task_struct", "com", &value));
-    g_assert_false(uprof_btf_enum(btf, "MOD_", &value));
-    g_assert_false(uprof_btf_enum(btf, "mod_mem_type", &value));
     g_assert_cmpuint(value, ==, 42);
 
     g_assert_true(uprof_btf_size(btf, "task_struct", &value));
@@ -121,14 +118,6 @@ test_others(void)
     g_assert_cmpuint(value, ==, 8);
     g_assert_true(uprof_btf_array(btf, "task_struct", "comm", &value));
     g_assert_cmpuint(value, ==, 16);
-    g_assert_true(uprof_btf_enum(btf, "MOD_TEXT", &value));
-    g_assert_cmphex(value, ==, 0);
-    g_assert_true(uprof_btf_enum(btf, "MOD_DATA", &value));
-    g_assert_cmphex(value, ==, 0xfffffffe);
-    g_assert_true(uprof_btf_enum(btf, "MINUS_TWO", &value));
-    g_assert_cmpint((int64_t)value, ==, -2);
-    g_assert_true(uprof_btf_enum(btf, "WIDE", &value));
-    g_assert_cmphex(value, ==, UINT64_C(0x0123456789abcdef));
 }
 
 static void
@@ -146,9 +135,9 @@ test_header(gconstpointer data)
         g_error("%s: %s", headers[i].name, error->message);
 }
 
-/* What asks of everything that a test knows; how many answers there were. */
+/* Asks for every member of the table. Returns: number of answers */
 static unsigned
-ask(const UprofBtf *btf)
+count_answers(const UprofBtf *btf)
 {
     unsigned n = 0;
     uint64_t value, size;
@@ -161,12 +150,10 @@ ask(const UprofBtf *btf)
         n++;
     }
     n += uprof_btf_array(btf, "task_struct", "comm", &value);
-    n += uprof_btf_enum(btf, "MINUS_TWO", &value);
-    n += uprof_btf_enum(btf, "WIDE", &value);
     return n;
 }
 
-/* Cut anywhere, and any byte any other. */
+/* Truncates the data at every byte, and replaces every byte. */
 static void
 test_bytes_changed(void)
 {
@@ -184,13 +171,13 @@ test_bytes_changed(void)
             bytes->data[at] ^= (uint8_t)change;
             g_autoptr(UprofBtf) btf = parse(bytes, NULL);
             bytes->data[at] ^= (uint8_t)change;
-            n_taken += btf && ask(btf) > 0;
+            n_taken += btf && count_answers(btf) > 0;
         }
     }
     g_assert_cmpuint(n_taken, >, bytes->len);
 }
 
-/* A structure in a structure in a structure, none with a name. */
+/* Unnamed structures inside each other. */
 static void
 test_depth(void)
 {
@@ -213,7 +200,7 @@ test_depth(void)
     }
 }
 
-/* Structures that are members of themselves, many times; other names of themselves. */
+/* Structures with many members of their own type, and typedefs of themselves. */
 static void
 test_cycles(void)
 {
@@ -247,7 +234,7 @@ test_cycles(void)
     g_assert_cmpuint(value, ==, 0);
 }
 
-/* A member is not where its structure is not. */
+/* A member beyond the end of its structure is not found. */
 static void
 test_outside(void)
 {
@@ -272,7 +259,7 @@ test_outside(void)
     g_assert_false(uprof_btf_member(btf, "without", "far", &value));
 }
 
-/* Kinds that came later, and say themselves how long they are. */
+/* Unknown kinds whose lengths are in the table of layouts. */
 static void
 test_layouts(void)
 {
@@ -313,7 +300,7 @@ test_too_many(void)
     g_autoptr(GByteArray) bytes = btf_finish(&builder);
     g_autoptr(UprofBtf) btf = parse(bytes, &error);
     g_assert_no_error(error);
-    g_assert_cmpuint(uprof_btf_n(btf), ==, UPROF_BTF_TYPES_MAX);
+    g_assert_nonnull(btf);
 
     g_byte_array_append(builder.types, one->data, one->len);
     g_autoptr(GByteArray) more = btf_finish(&builder);

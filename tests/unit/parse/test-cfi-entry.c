@@ -12,7 +12,7 @@ enum { START = 0x8000, IS_32 = 1, IS_DEBUG = 2 };
 #define FDE "\x0f\0\0\0\x16\0\0\0\x10\0\0\0\x40\0\0\0\0\x0e\x10"
 
 /* clang-format off */
-/* A CIE and an FDE of it, and what is in them. */
+/* A CIE and its FDE, with the expected fields. */
 static const struct {
     const char *name;
     const char *bytes;
@@ -95,7 +95,7 @@ test_case(gconstpointer data)
     g_assert_cmpuint(uprof_bytes_left(&fde.program), ==, cases[i].program_len);
 }
 
-/* What cannot be an entry ends the section with an error that names the file. */
+/* A malformed entry ends the section with an error that names the file. */
 static void
 test_bad_lengths(void)
 {
@@ -104,11 +104,11 @@ test_bad_lengths(void)
         size_t len;
         const char *message;
     } bad[] = {
-        { BYTES("\1\0"), "*file*no room for an entry*" },
+        { BYTES("\1\0"), "*file*truncated entry*" },
         { BYTES("\x10\0\0\0\0\0\0\0"), "*file*ends beyond its section*" },
         { BYTES("\xf0\xff\xff\xff\0\0\0\0"), "*file*bad length*" },
-        { BYTES("\xff\xff\xff\xff\0\0\0\0"), "*file*no room for an entry*" },
-        { BYTES("\2\0\0\0\0\0"), "*file*no room for an entry*" },
+        { BYTES("\xff\xff\xff\xff\0\0\0\0"), "*file*truncated entry*" },
+        { BYTES("\2\0\0\0\0\0"), "*file*truncated entry*" },
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
@@ -122,7 +122,7 @@ test_bad_lengths(void)
     }
 }
 
-/* Files that were linked end in marks, which are nothing else. */
+/* Each linked object file ends with an empty entry. */
 static void
 test_end_mark(void)
 {

@@ -12,9 +12,9 @@ slice_of(const char *text)
     return (UprofSlice){ text, strlen(text) };
 }
 
-/* Each attribute comes out where it belongs: its value is its own name. */
+/* Each attribute has its own name as value, so that a swapped member shows. */
 static void
-test_whole(void)
+test_complete(void)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(UprofConfigXml) xml = uprof_config_xml_parse(
@@ -51,7 +51,7 @@ test_whole(void)
 static const struct {
     const char *name;
     const char *text;
-    const char *error; /* NULL: must parse */
+    const char *error; /* NULL: the text is valid */
 } cases[] = {
     { "nothing-said",      CONFIG(""), NULL },
     { "said-empty",        CONFIG("<collect connect=''/>"), NULL },
@@ -136,7 +136,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
 
-    g_test_add_func("/config-xml/whole", test_whole);
+    g_test_add_func("/config-xml/complete", test_complete);
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *path = g_strdup_printf("/config-xml/case/%s", cases[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_case);

@@ -72,7 +72,7 @@ test_plain(void)
     g_assert_cmpmem(head.build_id, head.build_id_len, id, sizeof(id));
 }
 
-/* What is not such a file, byte by byte */
+/* One changed byte for each row makes another kind of file. */
 static void
 test_others(void)
 {
@@ -100,7 +100,7 @@ test_others(void)
         g_assert_false(parse(&page, len, &head));
 }
 
-/* Of a page that is cut, or lies, what is there counts. */
+/* A truncated or false page gives the parts that are present. */
 static void
 test_hostile(void)
 {
@@ -118,7 +118,7 @@ test_hostile(void)
     g_assert_true(parse(&page, PAGE, &head));
     g_assert_cmpuint(head.n_loads, ==, UPROF_ELF_HEAD_LOADS_MAX);
 
-    /* tables and notes at the end of all numbers */
+    /* tables and notes at the highest offsets */
     make_page(&page);
     memset(page.bytes + G_STRUCT_OFFSET(Elf64_Ehdr, e_phoff), 0xff, 8);
     g_assert_false(parse(&page, PAGE, &head));
@@ -127,7 +127,7 @@ test_hostile(void)
                 (Elf64_Phdr){ .p_type = PT_NOTE, .p_offset = UINT64_MAX, .p_filesz = 16 });
     g_assert_true(parse(&page, PAGE, &head));
     g_assert_cmpuint(head.build_id_len, ==, 0);
-    /* names and ids of any length */
+    /* notes with names and ids of any length */
     for (size_t at = 0; at < 12; at++) {
         make_page(&page);
         memset(page.bytes + NOTE_AT + 24 + at / 4 * 4, 0xff, 1 + at % 4);

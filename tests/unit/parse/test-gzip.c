@@ -64,17 +64,17 @@ test_damaged(void)
 
     for (guint n = 2; n < len; n++) {
         g_byte_array_set_size(file, n);
-        expect(file, NULL, "file: the file is cut off");
+        expect(file, NULL, "file: the file is truncated");
     }
     g_byte_array_set_size(file, len);
     file->data[len - 8] ^= 1; /* the check sum */
-    expect(file, NULL, "file: what gzip packed is damaged");
+    expect(file, NULL, "file: the compressed data is damaged");
     file->data[len - 8] ^= 1;
     g_byte_array_append(file, (const guint8 *)"garbage", 7);
-    expect(file, NULL, "file: behind what gzip packed stands something else");
+    expect(file, NULL, "file: other data follows the compressed data");
 }
 
-/* Zeros up to the end of a block are no part of what was packed, and nothing else is padding. */
+/* Zeros behind the compressed data are padding; other bytes are refused. */
 static void
 test_padding(void)
 {
@@ -88,16 +88,16 @@ test_padding(void)
     g_byte_array_append(file, zeros, sizeof(zeros));
     expect(file, "vm;a 1\n", NULL);
     g_byte_array_append(file, (const guint8 *)"x", 1);
-    expect(file, NULL, "file: behind what gzip packed stands something else");
+    expect(file, NULL, "file: other data follows the compressed data");
     g_byte_array_set_size(file, len + 1);
     g_byte_array_append(file, second->data, second->len);
-    expect(file, NULL, "file: behind what gzip packed stands something else");
+    expect(file, NULL, "file: other data follows the compressed data");
     g_byte_array_set_size(file, len);
     g_byte_array_append(file, second->data, 2); /* the beginning of one more */
-    expect(file, NULL, "file: the file is cut off");
+    expect(file, NULL, "file: the file is truncated");
 }
 
-/* Ten megabytes of nothing are a thousand times smaller packed, and more. */
+/* Zeros can be compressed to less than a thousandth of their size, which is refused. */
 static void
 test_bomb(void)
 {
@@ -105,7 +105,7 @@ test_bomb(void)
     g_autofree char *zeros = g_malloc0(len);
     g_autoptr(GByteArray) file = pack(zeros, len);
 
-    expect(file, NULL, "file: unpacked it is larger than any profile");
+    expect(file, NULL, "file: the unpacked data is larger than any profile");
 }
 
 int

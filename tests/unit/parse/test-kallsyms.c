@@ -20,9 +20,9 @@ static const struct {
     { "x86-6.2",   { .n = 1500, .n_percpu = 20, .addresses = KALLSYMS_PERCPU, .wide_lengths = true, .has_seqs = true }, "offsets of CPUs*before*" },
     { "x86-6.12",  { .n = 1500, .n_percpu = 20, .addresses = KALLSYMS_PERCPU, .wide_lengths = true, .has_seqs = true, .addresses_last = true }, "offsets of CPUs*behind*" },
     { "x86-6.15",  { .n = 1500, .addresses = KALLSYMS_RELATIVE, .wide_lengths = true, .addresses_last = true }, "offsets of a base, behind*" },
-    { "7.0",       { .n = 1500, .addresses = KALLSYMS_PLACE, .wide_lengths = true, .addresses_last = true }, "offsets of their own*" },
+    { "7.0",       { .n = 1500, .addresses = KALLSYMS_PLACE, .wide_lengths = true, .addresses_last = true }, "offsets from each entry*" },
     { "odd",       { .n = 1501, .n_percpu = 3, .addresses = KALLSYMS_PERCPU, .wide_lengths = true, .addresses_last = true }, "offsets of CPUs*behind*" },
-    { "odd-place", { .n = 1501, .addresses = KALLSYMS_PLACE, .wide_lengths = true, .addresses_last = true }, "offsets of their own*" },
+    { "odd-place", { .n = 1501, .addresses = KALLSYMS_PLACE, .wide_lengths = true, .addresses_last = true }, "offsets from each entry*" },
     { "narrow",    { .n = 1500, .addresses = KALLSYMS_RELATIVE, .long_bytes = 140 }, "offsets of a base, before*" },
     { "256",       { .n = 1280, .addresses = KALLSYMS_RELATIVE, .wide_lengths = true }, "offsets of a base, before*" },
 };
@@ -43,7 +43,6 @@ test_layout(gconstpointer data)
     g_autoptr(GByteArray) image = build_kallsyms(plan);
     g_autoptr(GError) error = NULL;
     g_autoptr(UprofKallsyms) kallsyms = parse(image, &error);
-    uint64_t address;
 
     g_assert_no_error(error);
     g_assert_cmpuint(kallsyms->symbols->len, ==, plan->n);
@@ -55,9 +54,6 @@ test_layout(gconstpointer data)
         g_assert_cmphex(symbol->address, ==, kallsyms_address(plan, k));
         g_assert_cmpint(symbol->type, ==, k < plan->n_percpu ? 'A' : k % 2 ? 't' : 'T');
     }
-    g_assert_true(uprof_kallsyms_find(kallsyms, "_text", &address));
-    g_assert_cmphex(address, ==, KALLSYMS_BASE);
-    g_assert_false(uprof_kallsyms_find(kallsyms, "_tex", &address));
 }
 
 static void
@@ -77,7 +73,7 @@ static const KallsymsPlan usual = {
     .addresses_last = true,
 };
 
-/* Cut anywhere: nothing is found, or nothing is missing. */
+/* A truncated image gives the complete table or none. */
 static void
 test_cut(void)
 {
@@ -97,11 +93,11 @@ test_cut(void)
         g_assert_cmpuint(g_array_index(kallsyms->symbols, UprofKallsym, usual.n - 1).address, ==,
                          kallsyms_address(&usual, usual.n - 1));
     }
-    /* behind the tables there is a little more */
+    /* some bytes follow the tables */
     g_assert_cmpuint(n_found, <, 8);
 }
 
-/* A page that could not be read is zero: of the tables it must not be. */
+/* An unreadable page is zero; a table with such a page is not found. */
 static void
 test_hole(void)
 {
@@ -119,7 +115,7 @@ test_hole(void)
     g_assert_cmpuint(n_found, ==, 0);
 }
 
-/* Any byte of the tables may be any other: the parser returns, and no name is too long. */
+/* Replaces bytes of the tables: the parser returns, and no name is too long. */
 static void
 test_bytes_changed(void)
 {
@@ -138,7 +134,7 @@ test_bytes_changed(void)
     }
 }
 
-/* Its tokens alone, many times: the search is bounded. */
+/* Many token tables without names: the search is bounded. */
 static void
 test_only_tokens(void)
 {
@@ -169,7 +165,7 @@ test_nothing(void)
     must_have_none(image);
 }
 
-/* Fewer symbols than a kernel has are no kernel's. */
+/* A table with fewer symbols than a kernel has is ignored. */
 static void
 test_few(void)
 {

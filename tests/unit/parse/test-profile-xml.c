@@ -16,8 +16,8 @@ slice_of(const char *text)
 static const struct {
     const char *name;
     const char *text;
-    const char *error;   /* it cannot be read at all */
-    const char *bad;     /* it is ours, and wrong */
+    const char *error;   /* the parser returns this error */
+    const char *bad;     /* the element has this fault */
     const char *unknown;
 } cases[] = {
     { "bare",        "<profile enabled='yes' rate='9'/>", NULL, NULL, NULL },
@@ -105,7 +105,7 @@ static const struct {
     const char *name;
     const char *before;
     UprofMetadataEdit edit; /* without symbols */
-    const char *symbol;     /* or this one */
+    const char *symbol;     /* the only symbol file of the edit; NULL: leave the files */
     const char *after;
 } edits[] = {
     { "none-before", "", { .enabled = "yes" }, NULL, "<profile enabled=\"yes\"/>" },

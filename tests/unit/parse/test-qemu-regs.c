@@ -4,7 +4,7 @@
 #include "uprof/error.h"
 #include "uprof/qemu-regs.h"
 
-/* Answers of QEMU 7.2, shortened behind the first floating-point registers. */
+/* Replies of QEMU 7.2, without most floating-point registers. */
 /* clang-format off */
 static const char long_mode[] =
     "RAX=ffffffff81234567 RBX=0000000000000000 RCX=00000000c0000080 RDX=0000000000000000\r\n"
@@ -172,7 +172,7 @@ test_mode(gconstpointer data)
     g_assert_cmphex(regs.reg[UPROF_X86_RAX], ==, modes[i].rax);
 }
 
-/* One text with one change each. */
+/* The same text with one change for each row. */
 /* clang-format off */
 static const struct {
     const char *name;

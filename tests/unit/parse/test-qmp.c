@@ -15,7 +15,7 @@ slice_of(const char *text)
 #define REFUSED "{\"id\": \"libvirt-43\", \"error\": {\"class\": \"CommandNotFound\", " \
     "\"desc\": \"The command no-such has not been found\"}}"
 
-/* What both questions have in common. */
+/* Replies that both parsers refuse. */
 static const struct {
     const char *name;
     const char *reply;

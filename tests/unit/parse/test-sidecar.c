@@ -38,11 +38,11 @@ static const struct {
     { "names-of-none",   WITH("\"domain\": {\"name\": \"\"}"),       NULL },
     { "empty",           "",                                         "it: empty" },
     { "cut",             HEAD,                                       "it: ends too early" },
-    { "blank",           "  ",                                       "it: is no sidecar of virt-uprof" },
-    { "array",           "[]",                                       "it: is no sidecar of virt-uprof" },
-    { "null",            "null",                                     "it: is no sidecar of virt-uprof" },
-    { "other",           "{\"format\": \"virt-uprof-diff\", \"version\": 1}", "it: is no sidecar of virt-uprof" },
-    { "no-version",      "{\"format\": \"virt-uprof-run\"}",         "it: is no sidecar of virt-uprof" },
+    { "blank",           "  ",                                       "it: is not a sidecar of virt-uprof" },
+    { "array",           "[]",                                       "it: is not a sidecar of virt-uprof" },
+    { "null",            "null",                                     "it: is not a sidecar of virt-uprof" },
+    { "other",           "{\"format\": \"virt-uprof-diff\", \"version\": 1}", "it: is not a sidecar of virt-uprof" },
+    { "no-version",      "{\"format\": \"virt-uprof-run\"}",         "it: is not a sidecar of virt-uprof" },
     { "later",           "{\"format\": \"virt-uprof-run\", \"version\": 2}", "it: is of another version of virt-uprof" },
     { "no-start",        "{\"format\": \"virt-uprof-run\", \"version\": 1}", BAD("started") },
     { "start-of-never",  WITH("\"started\": \"2026-13-20T09:15:00Z\""), BAD("started") },
@@ -199,7 +199,7 @@ assert_about(uint64_t ns, uint64_t wanted_us)
     g_assert_cmpuint(ns, <=, wanted_us * UPROF_NS_PER_US * 65 / 64);
 }
 
-/* Its percentiles are those that it was told, and the sum of several is not too small. */
+/* A histogram has the percentiles of the file; those of merged histograms are not too low. */
 static void
 test_histogram(void)
 {

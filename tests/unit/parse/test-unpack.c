@@ -3,6 +3,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "../../../src/parse/unpack-priv.h"
 #include "uprof/error.h"
 #include "uprof/unpack.h"
 
@@ -37,7 +38,7 @@ pack_zlib(const void *data, size_t len)
 static GByteArray *
 unpack(bool is_xz, const GByteArray *packed, size_t len, GError **error)
 {
-    /* exactly so many bytes, for those who watch reads */
+    /* a copy of exactly that size, so that sanitizers see reads behind its end */
     g_autofree void *copy = g_memdup2(packed->data, packed->len);
     const UprofSlice slice = { copy, packed->len };
 
@@ -76,7 +77,7 @@ test_round(void)
     }
 }
 
-/* 280 MiB of zeros are 45 KiB of .xz: they cost no more than what is allowed. */
+/* 280 MiB of zeros are 45 KiB of .xz; unpacking stays within the limit. */
 static void
 test_bomb(void)
 {
@@ -86,23 +87,20 @@ test_bomb(void)
     g_autoptr(GByteArray) many = g_byte_array_new();
 
     g_assert_cmpuint(MANY / xz->len, >, 1000);
-    assert_fails(true, xz, MANY - 1, "app: packed data: it is too large");
-    assert_fails(true, xz, 0, "app: packed data: it is too large");
+    assert_fails(true, xz, MANY - 1, "app: packed data: too large");
+    assert_fails(true, xz, 0, "app: packed data: too large");
     for (unsigned i = 0; i < 70; i++)
         g_byte_array_append(many, xz->data, xz->len);
-    assert_fails(true, many, UPROF_UNPACK_BYTES_MAX, "app: packed data: it is too large");
-    /* who lies about the size gets no memory for it */
-    assert_fails(false, zlib, (size_t)zlib->len * 1033 + 1032, "app: packed data: it is too large");
-    assert_fails(false, zlib, (size_t)UPROF_UNPACK_BYTES_MAX + 1,
-                 "app: packed data: it is too large");
-    assert_fails(false, zlib, SIZE_MAX, "app: packed data: it is too large");
-    assert_fails(false, zlib, MANY - 1,
-                 "app: packed data: it is damaged, or not as long as it says");
-    assert_fails(false, zlib, MANY + 1,
-                 "app: packed data: it is damaged, or not as long as it says");
+    assert_fails(true, many, UPROF_UNPACK_BYTES_MAX, "app: packed data: too large");
+    /* a false size allocates no memory */
+    assert_fails(false, zlib, (size_t)zlib->len * 1033 + 1032, "app: packed data: too large");
+    assert_fails(false, zlib, (size_t)UPROF_UNPACK_BYTES_MAX + 1, "app: packed data: too large");
+    assert_fails(false, zlib, SIZE_MAX, "app: packed data: too large");
+    assert_fails(false, zlib, MANY - 1, "app: packed data: damaged, or not as long as declared");
+    assert_fails(false, zlib, MANY + 1, "app: packed data: damaged, or not as long as declared");
 }
 
-/* The decoder of a dictionary of 1.5 GiB would take as much. */
+/* The decoder would allocate a dictionary of 1.5 GiB. */
 static void
 test_memory(void)
 {
@@ -114,7 +112,7 @@ test_memory(void)
     options.dict_size = UINT32_C(1536) << 20;
     const lzma_filter filters[] = { { LZMA_FILTER_LZMA2, &options }, { LZMA_VLI_UNKNOWN, NULL } };
     g_byte_array_set_size(packed, 4096);
-    /* the encoder would take it, too: encode with a small one, and claim the large */
+    /* the encoder would allocate it too, so the test encodes with a small one and changes the header */
     options.dict_size = 4096;
     g_assert_cmpint(lzma_stream_buffer_encode((lzma_filter *)filters, LZMA_CHECK_NONE, NULL,
                                               (const uint8_t *)"text", 4, packed->data, &n,
@@ -129,7 +127,7 @@ test_memory(void)
     const size_t header = (packed->data[12] + 1) * (size_t)4;
     const uint32_t crc = GUINT32_TO_LE(lzma_crc32(packed->data + 12, header - 4, 0));
     memcpy(packed->data + 12 + header - 4, &crc, sizeof(crc));
-    assert_fails(true, packed, 4, "app: packed data: it wants too much memory");
+    assert_fails(true, packed, 4, "app: packed data: unpacking needs too much memory");
 }
 
 static void
@@ -140,20 +138,20 @@ test_damage(void)
     g_autoptr(GByteArray) empty = g_byte_array_new();
     const guint xz_len = xz->len, zlib_len = zlib->len;
 
-    assert_fails(true, empty, 9, "app: packed data: it is cut");
-    assert_fails(true, zlib, 9, "app: packed data: it is no .xz file");
-    assert_fails(false, empty, 0, "app: packed data: it is damaged, or not as long as it says");
+    assert_fails(true, empty, 9, "app: packed data: truncated");
+    assert_fails(true, zlib, 9, "app: packed data: not an .xz file");
+    assert_fails(false, empty, 0, "app: packed data: damaged, or not as long as declared");
     for (guint len = 1; len < xz_len; len++) {
         xz->len = len;
-        assert_fails(true, xz, 9, "app: packed data: it is cut");
+        assert_fails(true, xz, 9, "app: packed data: truncated");
     }
     for (guint len = 1; len < zlib_len; len++) {
         zlib->len = len;
-        assert_fails(false, zlib, 9, "app: packed data: it is damaged, or not as long as it says");
+        assert_fails(false, zlib, 9, "app: packed data: damaged, or not as long as declared");
     }
     xz->len = xz_len;
     xz->data[xz_len - 20] ^= 1;
-    assert_fails(true, xz, 9, "app: packed data: it is damaged");
+    assert_fails(true, xz, 9, "app: packed data: damaged");
 }
 
 int

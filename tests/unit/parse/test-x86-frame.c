@@ -65,7 +65,7 @@ static const Case cases[] = {
     /* push; jmp 2f; 1: nop; ret's way; 2: je 1b; pop; ret */
     { "loop-below",        CODE(PUSH_RBX "\xeb\x02" NOP NOP "\x74\xfc" POP_RBX RET), 3, SP_AT(16) },
     { "behind-the-jump",   CODE(PUSH_RBX "\xeb\x02" NOP NOP "\x74\xfc" POP_RBX RET), 5, SP_AT(16) },
-    /* only a table of jumps leads to what is behind the ret */
+    /* only a jump table leads to the code behind the ret */
     { "table",             CODE(SUB "\xff\xe0" ADD RET NOP ADD RET), 11, SP_AT(32) },
     { "no-way",            CODE(NOP RET NOP RET),               2, false, { 0 } },
     { "behind-garbage",    CODE(NOP "\x06" NOP),                2, false, { 0 } },
@@ -77,7 +77,7 @@ static const Case cases[] = {
     { "huge-frame",        CODE("\x48\x81\xec\0\0\0\x70" NOP),  7, false, { 0 } },
     { "root",              CODE("\x31\xed" CALL NOP),           7, true, { true, false, 8, UPROF_X86_FP_GONE, 0 } },
     { "zero-for-others",   CODE(PUSH "\x31\xed" NOP POP_FP RET), 3, SAVED(false, 16, 16) },
-    /* 1: sub; jne 1b: who knows how often */
+    /* 1: sub; jne 1b: an unknown number of times */
     { "stack-in-a-loop",   CODE(SUB "\x75\xfa" NOP RET),        6, false, { 0 } },
     { "loop-with-fp",      CODE(PUSH MOV SUB "\x75\xfa" NOP LEAVE RET), 10, SAVED(true, 16, 16) },
     { "saved-on-one-way",  CODE("\x74\x01" PUSH NOP),           3, false, { 0 } },
@@ -108,7 +108,7 @@ test_case(gconstpointer data)
         g_assert_cmpint(frame.saved, ==, test->frame.saved);
 }
 
-/* Any bytes, and more of them than are looked at. */
+/* Random bytes, more than the analysis reads. */
 static void
 test_random(void)
 {
@@ -134,7 +134,7 @@ test_random(void)
     g_assert_cmpuint(n_known, >, 0);
 }
 
-/* More changes than are kept: what is behind them is not known, and not what was last. */
+/* Code behind the last stored row is unknown; the last row does not continue. */
 static void
 test_many_changes(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What each instruction does, from a table; and the lengths of all instructions
- * of real programs, which are arguments, compared with those that objdump finds.
+ * Checks the effect of each instruction of a table. Compares the lengths of all instructions
+ * of the programs that are arguments with the lengths that objdump prints.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -109,7 +109,7 @@ static const struct {
 #undef CODE
 };
 
-/* What is no instruction, or goes on behind the end. */
+/* Bytes that are not an instruction, or only the beginning of one. */
 static const struct {
     const char *name;
     const char *code;
@@ -161,7 +161,7 @@ test_bad(gconstpointer data)
         uprof_x86_insn((UprofSlice){ bad[i].code, bad[i].len }, bad[i].word_bytes, &insn));
 }
 
-/* A line of "objdump -dw": address, bytes, and words. Returns: how many bytes, 0 if it is none */
+/* Parses a line of "objdump -dw": address, bytes, words. Returns: number of bytes, 0 if there are none */
 static size_t
 parse_line(const char *line, uint8_t *code, size_t max, const char **words)
 {
@@ -198,7 +198,7 @@ test_objdump(gconstpointer data)
         g_assert_nonnull(next);
         *next++ = '\0';
         const size_t len = parse_line(line, code, sizeof(code), &words);
-        /* which objdump takes for one instruction with the next, or for none */
+        /* objdump joins FWAIT with the next instruction, and prints a REX byte as an instruction */
         if (len == 0 || strstr(words, "(bad)") || g_str_has_prefix(words, "fwait") ||
             g_str_has_prefix(words, "rex"))
             continue;

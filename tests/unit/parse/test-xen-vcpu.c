@@ -4,7 +4,7 @@
 #include "uprof/xen-vcpu.h"
 
 /*
- * Where things are, said a second time: Xen 4.17, xen/include/public,
+ * A second, independent table of offsets: Xen 4.17, xen/include/public,
  * arch-x86/xen.h with arch-x86/xen-x86_64.h and xen-x86_32.h, arch-x86/hvm/save.h.
  */
 enum {
@@ -43,7 +43,7 @@ put(uint8_t *at, unsigned len, uint64_t value)
         at[i] = (uint8_t)(value >> (8 * i));
 }
 
-/* Registers that tell which they are: 0x..00 and the number of the 8-byte place */
+/* Each register has its own value: 0x..00 and the index of its 8 bytes */
 static void
 put_wide(uint8_t *context, uint16_t cs, uint64_t flags, uint64_t cr0, uint64_t cr1, uint64_t cr3,
          uint64_t cr4)
@@ -89,7 +89,7 @@ put_cpu(uint8_t *cpu, uint16_t cs, uint32_t cs_attributes, uint64_t cs_base, uin
 static void
 test_general_registers(void)
 {
-    /* the place of each in struct cpu_user_regs, by DWARF number */
+    /* index of each register in struct cpu_user_regs, by DWARF number */
     static const uint8_t places[] = { 10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16 };
     Bytes bytes = { { 0 } };
     UprofRegs regs;
@@ -253,7 +253,7 @@ test_hvm_modes(void)
     g_assert_true(uprof_xen_hvm_cpu_fits(&cpu, &regs));
 }
 
-/* Every length but the right one is refused, and nothing is touched. */
+/* Every wrong length is refused, and leaves the output unchanged. */
 static void
 test_lengths(void)
 {
@@ -271,7 +271,7 @@ test_lengths(void)
                 continue;
             g_assert_false(uprof_xen_pv_regs_parse(slice, word_bytes, &regs, &error));
             g_assert_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA);
-            g_assert_true(g_pattern_match_simple("vcpu_guest_context byte 0: * bytes in place of *",
+            g_assert_true(g_pattern_match_simple("vcpu_guest_context byte 0: * bytes, not *",
                                                  error->message));
         }
         g_autoptr(GError) error = NULL;
@@ -293,7 +293,7 @@ test_cpu_lengths(void)
         g_assert_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA);
         g_assert_cmpuint(cpu.efer, ==, 42);
     }
-    /* what newer versions append is not looked at */
+    /* newer versions may append fields, which are not read */
     g_assert_true(uprof_xen_hvm_cpu_parse(SLICE(bytes), &cpu, NULL));
     g_assert_cmpuint(cpu.efer, ==, 0);
 }

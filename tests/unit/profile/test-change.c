@@ -55,7 +55,7 @@ make_tree(UprofNames *names, uint64_t a, uint64_t below, uint64_t few, uint64_t 
     return uprof_tree_new(profile);
 }
 
-/* Only what is gone by more than chance, and of that the first frame alone. */
+/* The list has only significant losses, and of each only the outermost frame. */
 static void
 test_gone(void)
 {
@@ -71,7 +71,7 @@ test_gone(void)
     g_assert_cmpuint(none->len, ==, 0);
 }
 
-/* A function that calls itself counts once; what has changed most comes first. */
+/* A recursive function counts once. The largest change comes first. */
 static void
 test_rows(void)
 {

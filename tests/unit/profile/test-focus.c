@@ -12,7 +12,7 @@ static const struct {
         uint64_t weight;
     } stacks[STACKS_MAX];
     const char *focus;
-    const char *shown; /* "self/total/all: callers | callees"; NULL: there is no such function */
+    const char *shown; /* "self/total/all: callers | callees"; NULL if there is no such function */
 } cases[] = {
     { "plain", "vm", { { "main;f;work", 5 }, { "main;f", 2 }, { "main;g;f;copy", 1 }, { "main", 4 } }, "f",
       "2/8/12: main 7 g 1 | work 5 copy 1 " },

@@ -34,7 +34,7 @@ test_case(gconstpointer data)
     g_assert_cmpint(uprof_kind_of(uprof_names_marker(names, cases[i].name)), ==, cases[i].kind);
 }
 
-/* Letters stand in files: each names one kind. */
+/* Files contain the letters, so each letter must mean one kind. */
 static void
 test_letters(void)
 {

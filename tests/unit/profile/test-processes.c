@@ -12,7 +12,7 @@ static const struct {
         uint64_t weight;
     } stacks[STACKS_MAX];
     bool are_in;
-    const char *shown; /* "name kernel/total " of each */
+    const char *shown; /* "name kernel/total " for each process */
 } cases[] = {
     { "plain", "vm", { { "nginx;main;write;entry_[k];tcp_[k]", 5 }, { "nginx;main", 2 }, { "sh;main", 3 } },
       true, "nginx 5/7 sh 0/3 " },
@@ -27,7 +27,7 @@ static const struct {
       "swapper/0 2/2 nginx 0/1 " },
     { "with-numbers", "vm", { { "nginx-812;entry_[k]", 1 }, { "nginx-813;entry_[k]", 2 } }, true,
       "nginx-813 2/2 nginx-812 1/1 " },
-    /* stacks of the time before the kernel was known */
+    /* stacks from before the kernel was detected */
     { "no-name-yet", "vm", { { "nginx;entry_[k]", 1 }, { "0xffffffff81000000;0xffffffff81000010", 2 }, { "early_init_[k]", 4 },
                              { "[app+0x12];f", 8 }, { "[unknown];f_[k]", 16 }, { "vm_func;g", 32 } },
       true, "vm_func 0/32 [unknown] 20/30 nginx 1/1 " },
@@ -36,7 +36,7 @@ static const struct {
       true, "[unknown] 8/30 nginx 1/1 " },
     { "named-like-a-number", "vm", { { "0x;f_[k]", 1 }, { "0xyz;f_[k]", 2 }, { "[sh];f_[k]", 4 }, { "vcpu0;vcpu1;f_[k]", 8 } },
       true, "vcpu1 8/8 [sh] 4/4 0xyz 2/2 0x 1/1 " },
-    /* what has no processes */
+    /* guests without processes */
     { "unikernel", "vm", { { "main;f;work", 5 } }, false, NULL },
     { "kernel-alone", "vm", { { "entry_[k];f_[k]", 5 }, { "[unknown];f_[k]", 5 }, { "[libc+0x1];f_[k]", 1 } }, false, NULL },
     { "kernel-alone-address", "vm", { { "0x401000;entry_[k];f_[k]", 5 } }, false, NULL },

@@ -82,11 +82,11 @@ list_rows(const Fixture *fixture)
 static const struct {
     const char *name;
     struct {
-        const char *stack; /* NULL: no more */
+        const char *stack; /* NULL ends the list */
         uint64_t weight;
     } adds[FRAMES_MAX];
     const char *walk;
-    const char *rows; /* name self total */
+    const char *rows; /* "name self total" for each row */
     uint64_t total;
 } cases[] = {
     { "empty", { { 0 } }, "", "", 0 },
@@ -110,7 +110,7 @@ test_case(gconstpointer data)
 
     while (n < FRAMES_MAX && cases[i].adds[n].stack)
         n++;
-    /* in every rotation, forwards and backwards: the order of samples does not matter */
+    /* In each rotation, forward and backward: the order of samples must not matter. */
     for (unsigned turn = 0; turn < 2 * MAX(n, 1); turn++) {
         g_auto(Fixture) fixture;
         init_fixture(&fixture, turn % 2);
@@ -146,7 +146,7 @@ check_stack(const UprofName *const *frames, unsigned n, uint64_t weight, void *d
     seen->longest = MAX(seen->longest, n);
 }
 
-/* Random stacks, shuffled: each once, no weight lost, the same text. */
+/* Shuffled random stacks give the same text, with each stack once and no weight lost. */
 static void
 test_random(void)
 {
@@ -222,7 +222,7 @@ test_too_many_stacks(void)
             frames[j] = digits[rest % 10];
         uprof_profile_add(fixture.profile, frames, 6, 1);
     }
-    /* what there is already still counts under its own name */
+    /* Known names still count. */
     uprof_profile_add(
         fixture.profile,
         (const UprofName *[]){ digits[0], digits[0], digits[0], digits[0], digits[0], digits[0] },
@@ -269,7 +269,7 @@ show_tick(const UprofName *const *frames, unsigned n, UprofTick tick, void *data
     g_string_append_c(text, '\n');
 }
 
-/* In the order in which they came; what does not count is told there alone. */
+/* Ticks keep their order. A tick that does not count has a time but no weight. */
 static void
 test_ticks(void)
 {

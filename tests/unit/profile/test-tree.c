@@ -5,7 +5,7 @@
 
 enum { STACKS_MAX = 6, FRAMES_MAX = 8 };
 
-/* Stacks as "a;b;c", each with what it weighs. */
+/* Stacks such as "a;b;c" with their weights */
 typedef struct {
     const char *root;
     struct {
@@ -31,7 +31,7 @@ make_profile(UprofNames *names, const Input *input)
     return profile;
 }
 
-/* "depth name self/total end" of each frame; of a comparison the old weights behind. */
+/* "depth name self/total end" of each frame; in a comparison, the old weights follow. */
 static char *
 show(const UprofTree *tree)
 {

@@ -5,16 +5,16 @@
 #include "uprof/clock.h"
 
 enum {
-    PROBE_NS = 1000, /* no trial */
+    PROBE_NS = 1000, /* length of a hold that the backend reports: no trial holds */
     STEP_US = 1000,
     PATIENCE_S = 30,
-    FOR_EVER = G_MAXINT,
+    FOREVER = G_MAXINT,
 };
 
-/* What the hook has seen of one guest; one thread writes at a time. */
+/* Facts that the hook notes of one guest. One thread writes at a time. */
 typedef struct {
-    gint first_thread, last_thread; /* that held it */
-    gint unsettled_at;              /* the hold in which it becomes so; 0: none */
+    gint first_thread, last_thread; /* tids of the threads that held it first and last */
+    gint late_stop_at;              /* number of the hold that leaves a late stop; 0: none */
 } Seen;
 
 static void
@@ -28,19 +28,19 @@ note_thread(MemoryGuest *guest, MemoryCall call, gint n)
             g_atomic_int_set(&seen->first_thread, thread);
         g_atomic_int_set(&seen->last_thread, thread);
     }
-    if (call == MEMORY_RELEASE && n == seen->unsettled_at)
-        g_atomic_int_set(&guest->base.unsettled, 1);
+    if (call == MEMORY_RELEASE && n == seen->late_stop_at)
+        g_atomic_int_set(&guest->base.has_late_stops, 1);
 }
 
 static void
-init(Sampling *sampling, Seen *seen, uint64_t rate_mhz, uint64_t duration_ms)
+init_sampling(Sampling *sampling, Seen *seen, uint64_t rate_mhz, uint64_t duration_ms)
 {
     sampling_init(sampling, 2, UPROF_GRAIN_VCPU);
     sampling->guest->base.probe_ns = PROBE_NS;
     sampling->guest->hook = note_thread;
     sampling->guest->hook_data = seen;
-    sampling->plan.rate_mhz = rate_mhz;
-    sampling->plan.duration_ns = duration_ms * UPROF_NS_PER_MS;
+    sampling->settings.rate_mhz = rate_mhz;
+    sampling->settings.duration_ns = duration_ms * UPROF_NS_PER_MS;
 }
 
 static gint
@@ -50,13 +50,13 @@ count_holds(const Sampling *sampling)
 }
 
 static void
-drain(UprofRing *ring)
+drain_ring(UprofRing *ring)
 {
     while (uprof_ring_peek(ring))
         uprof_ring_drop(ring);
 }
 
-/* Waits until @n more holds were made. */
+/* Waits for @n more holds. */
 static void
 wait_for_holds(const Sampling *sampling, UprofRing *ring, gint n)
 {
@@ -65,7 +65,7 @@ wait_for_holds(const Sampling *sampling, UprofRing *ring, gint n)
 
     while (count_holds(sampling) < holds + n) {
         g_assert_cmpuint(uprof_clock_now_ns(), <, until_ns);
-        drain(ring);
+        drain_ring(ring);
         g_usleep(STEP_US);
     }
 }
@@ -76,7 +76,7 @@ wait_for_end(UprofSampler *sampler, UprofLoop *loop, UprofRing *ring, UprofSampl
     UprofSamplerCounts counts;
 
     do {
-        drain(ring);
+        drain_ring(ring);
         g_usleep(STEP_US);
         uprof_sampler_counts(sampler, &counts);
     } while (counts.end == UPROF_SAMPLER_RUNNING);
@@ -84,7 +84,7 @@ wait_for_end(UprofSampler *sampler, UprofLoop *loop, UprofRing *ring, UprofSampl
     g_assert_cmpint(counts.end, ==, expected);
 }
 
-/* Two guests, one thread: each keeps its own rate, and snapshots say whose they are. */
+/* One thread samples two guests: each keeps its own rate, and each snapshot has its owner. */
 static void
 test_two_rates(void)
 {
@@ -94,11 +94,13 @@ test_two_rates(void)
     SamplingResult slow_result = { 0 }, fast_result = { 0 };
     uint64_t n_slow = 0, n_fast = 0;
 
-    init(&slow, &slow_seen, 50 * 1000, 600);
-    init(&fast, &fast_seen, 300 * 1000, 400);
+    init_sampling(&slow, &slow_seen, 50 * 1000, 600);
+    init_sampling(&fast, &fast_seen, 300 * 1000, 400);
     g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS);
-    g_autoptr(UprofSampler) slow_sampler = uprof_sampler_new(&slow.guest->base, &slow.plan, ring);
-    g_autoptr(UprofSampler) fast_sampler = uprof_sampler_new(&fast.guest->base, &fast.plan, ring);
+    g_autoptr(UprofSampler) slow_sampler =
+        uprof_sampler_new(&slow.guest->base, &slow.settings, ring);
+    g_autoptr(UprofSampler) fast_sampler =
+        uprof_sampler_new(&fast.guest->base, &fast.settings, ring);
     g_autoptr(UprofLoop) loop = uprof_loop_new();
     uprof_loop_add(loop, slow_sampler);
     uprof_loop_add(loop, fast_sampler);
@@ -123,28 +125,28 @@ test_two_rates(void)
     g_assert_cmpint(slow_seen.first_thread, ==, slow_seen.last_thread);
 }
 
-/* One joins in mid-run and leaves again; the other goes on, before, meanwhile and after. */
+/* While one guest is sampled, another is added and removed three times. */
 static void
-test_come_and_go(void)
+test_add_and_remove(void)
 {
     Seen stays_seen = { 0 }, goes_seen = { 0 };
     g_auto(Sampling) stays, goes;
 
-    init(&stays, &stays_seen, 500 * 1000, 0);
-    init(&goes, &goes_seen, 500 * 1000, 0);
+    init_sampling(&stays, &stays_seen, 500 * 1000, 0);
+    init_sampling(&goes, &goes_seen, 500 * 1000, 0);
     g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS);
-    g_autoptr(UprofSampler) sampler = uprof_sampler_new(&stays.guest->base, &stays.plan, ring);
+    g_autoptr(UprofSampler) sampler = uprof_sampler_new(&stays.guest->base, &stays.settings, ring);
     g_autoptr(UprofLoop) loop = uprof_loop_new();
     uprof_loop_add(loop, sampler);
     wait_for_holds(&stays, ring, 20);
     for (unsigned round = 0; round < 3; round++) {
-        g_autoptr(UprofSampler) other = uprof_sampler_new(&goes.guest->base, &goes.plan, ring);
+        g_autoptr(UprofSampler) other = uprof_sampler_new(&goes.guest->base, &goes.settings, ring);
         uprof_loop_add(loop, other);
         wait_for_holds(&goes, ring, 10);
         wait_for_holds(&stays, ring, 10);
         uprof_sampler_stop(other);
         wait_for_end(other, loop, ring, UPROF_SAMPLER_STOPPED);
-        /* from here on it may be freed: nobody looks at it any more */
+        /* after the sync the loop does not use the sampler, so it can be freed */
         const gint holds = count_holds(&goes);
         g_clear_pointer(&other, uprof_sampler_free);
         wait_for_holds(&stays, ring, 20);
@@ -160,52 +162,53 @@ test_sync(void)
     Seen seen = { 0 };
     g_auto(Sampling) sampling;
 
-    init(&sampling, &seen, 500 * 1000, 0);
+    init_sampling(&sampling, &seen, 500 * 1000, 0);
     g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS);
     g_autoptr(UprofSampler) sampler =
-        uprof_sampler_new(&sampling.guest->base, &sampling.plan, ring);
+        uprof_sampler_new(&sampling.guest->base, &sampling.settings, ring);
     g_autoptr(UprofLoop) loop = uprof_loop_new();
-    uprof_loop_sync(loop); /* it has none */
+    uprof_loop_sync(loop); /* returns at once: the loop has no sampler */
     uprof_loop_add(loop, sampler);
     wait_for_holds(&sampling, ring, 2);
-    uprof_loop_sync(loop); /* one that goes on is nobody's business */
+    uprof_loop_sync(loop); /* does not wait for a sampler that still runs */
     wait_for_holds(&sampling, ring, 2);
 }
 
 static void
-settle_slowly(MemoryGuest *guest, MemoryCall call, gint n)
+release_late_slowly(MemoryGuest *guest, MemoryCall call, gint n)
 {
     note_thread(guest, call, n);
-    if (call == MEMORY_SETTLE)
+    if (call == MEMORY_RELEASE_LATE)
         g_usleep(30 * 1000);
 }
 
-/* When it returns nobody uses the sampler that has ended, nor its guest. */
+/* After a sync, the loop uses neither an ended sampler nor its guest. */
 static void
 test_sync_waits(void)
 {
-    Seen seen = { .unsettled_at = 1 };
+    Seen seen = { .late_stop_at = 1 };
     g_auto(Sampling) sampling;
     UprofSamplerCounts counts;
 
-    init(&sampling, &seen, 100 * 1000, 100);
-    memory_guest_rule(sampling.guest, MEMORY_SETTLE, 1, FOR_EVER, UPROF_BUSY);
-    sampling.guest->hook = settle_slowly;
+    init_sampling(&sampling, &seen, 100 * 1000, 100);
+    memory_guest_rule(sampling.guest, MEMORY_RELEASE_LATE, 1, FOREVER, UPROF_BUSY);
+    sampling.guest->hook = release_late_slowly;
     g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS);
     g_autoptr(UprofSampler) sampler =
-        uprof_sampler_new(&sampling.guest->base, &sampling.plan, ring);
+        uprof_sampler_new(&sampling.guest->base, &sampling.settings, ring);
     g_autoptr(UprofLoop) loop = uprof_loop_new();
     uprof_loop_add(loop, sampler);
     do
         uprof_sampler_counts(sampler, &counts);
     while (counts.end == UPROF_SAMPLER_RUNNING);
     uprof_loop_sync(loop);
-    const gint settles = g_atomic_int_get(&sampling.guest->tally->calls[MEMORY_SETTLE]);
+    const gint n_calls = g_atomic_int_get(&sampling.guest->tally->calls[MEMORY_RELEASE_LATE]);
     g_usleep(100 * 1000);
-    g_assert_cmpint(g_atomic_int_get(&sampling.guest->tally->calls[MEMORY_SETTLE]), ==, settles);
+    g_assert_cmpint(g_atomic_int_get(&sampling.guest->tally->calls[MEMORY_RELEASE_LATE]), ==,
+                    n_calls);
 }
 
-/* Freed in mid-run: all ends at once, and nothing is held afterwards. */
+/* uprof_loop_free() ends all samplers soon, and no guest is held afterwards. */
 static void
 test_free(void)
 {
@@ -213,12 +216,13 @@ test_free(void)
         Seen one_seen = { 0 }, other_seen = { 0 };
         g_auto(Sampling) one, other;
         UprofSamplerCounts counts;
-        init(&one, &one_seen, 1000 * 1000, 0);
-        init(&other, &other_seen, 10, 0); /* the next tick is far away */
+        init_sampling(&one, &one_seen, 1000 * 1000, 0);
+        init_sampling(&other, &other_seen, 10, 0); /* its next tick is 100 seconds away */
         g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS);
-        g_autoptr(UprofSampler) one_sampler = uprof_sampler_new(&one.guest->base, &one.plan, ring);
+        g_autoptr(UprofSampler) one_sampler =
+            uprof_sampler_new(&one.guest->base, &one.settings, ring);
         g_autoptr(UprofSampler) other_sampler =
-            uprof_sampler_new(&other.guest->base, &other.plan, ring);
+            uprof_sampler_new(&other.guest->base, &other.settings, ring);
         UprofLoop *loop = uprof_loop_new();
         uprof_loop_add(loop, one_sampler);
         uprof_loop_add(loop, other_sampler);
@@ -236,7 +240,7 @@ test_free(void)
     }
 }
 
-/* A loop that ends makes no trial for a newcomer. */
+/* A loop that ends makes no trial holds for a sampler that was just added. */
 static void
 test_free_before_trial(void)
 {
@@ -246,133 +250,136 @@ test_free_before_trial(void)
     sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
     sampling.guest->hold_ns = 20 * UPROF_NS_PER_MS;
     g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS);
-    g_autoptr(UprofSampler) first = uprof_sampler_new(&sampling.guest->base, &sampling.plan, ring);
-    g_autoptr(UprofSampler) second = uprof_sampler_new(&sampling.guest->base, &sampling.plan, ring);
+    g_autoptr(UprofSampler) first =
+        uprof_sampler_new(&sampling.guest->base, &sampling.settings, ring);
+    g_autoptr(UprofSampler) second =
+        uprof_sampler_new(&sampling.guest->base, &sampling.settings, ring);
     UprofLoop *loop = uprof_loop_new();
     uprof_loop_add(loop, first);
     while (count_holds(&sampling) == 0)
         g_usleep(STEP_US);
     uprof_loop_add(loop, second);
     uprof_loop_free(loop);
-    /* of the first, which was at its trial */
+    /* only the first sampler has made trial holds */
     g_assert_cmpint(count_holds(&sampling), <=, UPROF_SAMPLER_PROBES + 1);
     uprof_sampler_counts(second, &counts);
     g_assert_cmpint(counts.end, ==, UPROF_SAMPLER_STOPPED);
 }
 
-/* A hold that was given up is looked after between the others, until it is settled. */
+/* The loop retries the release of a late stop between other holds, until it succeeds. */
 static void
-test_settle(void)
+test_release_late(void)
 {
-    Seen seen = { .unsettled_at = 5 };
+    Seen seen = { .late_stop_at = 5 };
     g_auto(Sampling) sampling;
 
-    init(&sampling, &seen, 100 * 1000, 0);
-    memory_guest_rule(sampling.guest, MEMORY_SETTLE, 1, 9, UPROF_BUSY);
+    init_sampling(&sampling, &seen, 100 * 1000, 0);
+    memory_guest_rule(sampling.guest, MEMORY_RELEASE_LATE, 1, 9, UPROF_BUSY);
     g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS);
     g_autoptr(UprofSampler) sampler =
-        uprof_sampler_new(&sampling.guest->base, &sampling.plan, ring);
+        uprof_sampler_new(&sampling.guest->base, &sampling.settings, ring);
     g_autoptr(UprofLoop) loop = uprof_loop_new();
     uprof_loop_add(loop, sampler);
     wait_for_holds(&sampling, ring, 40);
-    g_assert_cmpint(g_atomic_int_get(&sampling.guest->base.unsettled), ==, 0);
-    g_assert_cmpint(g_atomic_int_get(&sampling.guest->tally->calls[MEMORY_SETTLE]), ==, 10);
+    g_assert_cmpint(g_atomic_int_get(&sampling.guest->base.has_late_stops), ==, 0);
+    g_assert_cmpint(g_atomic_int_get(&sampling.guest->tally->calls[MEMORY_RELEASE_LATE]), ==, 10);
     uprof_sampler_stop(sampler);
     wait_for_end(sampler, loop, ring, UPROF_SAMPLER_STOPPED);
-    g_assert_cmpint(sampling.guest->tally->calls[MEMORY_SETTLE], ==, 10);
+    g_assert_cmpint(sampling.guest->tally->calls[MEMORY_RELEASE_LATE], ==, 10);
     g_assert_cmpint(seen.first_thread, ==, seen.last_thread);
 }
 
-/* At a low rate it is looked after all the same: a vCPU may stand still. */
+/* The loop retries often also at a low rate, because the vCPU may stand still. */
 static void
-test_settle_soon(void)
+test_release_late_soon(void)
 {
-    Seen seen = { .unsettled_at = 1 };
+    Seen seen = { .late_stop_at = 1 };
     g_auto(Sampling) sampling;
 
-    init(&sampling, &seen, 10, 0); /* a tick in a hundred seconds */
-    memory_guest_rule(sampling.guest, MEMORY_SETTLE, 1, 399, UPROF_BUSY);
-    g_atomic_int_set(&sampling.guest->base.unsettled, 1);
+    init_sampling(&sampling, &seen, 10, 0); /* one tick in 100 seconds */
+    memory_guest_rule(sampling.guest, MEMORY_RELEASE_LATE, 1, 399, UPROF_BUSY);
+    g_atomic_int_set(&sampling.guest->base.has_late_stops, 1);
     g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS);
     g_autoptr(UprofSampler) sampler =
-        uprof_sampler_new(&sampling.guest->base, &sampling.plan, ring);
+        uprof_sampler_new(&sampling.guest->base, &sampling.settings, ring);
     g_autoptr(UprofLoop) loop = uprof_loop_new();
     uprof_loop_add(loop, sampler);
     const uint64_t began_ns = uprof_clock_now_ns();
-    while (g_atomic_int_get(&sampling.guest->base.unsettled)) {
-        /* looked after only as often as stops are looked for it would be eight seconds */
+    while (g_atomic_int_get(&sampling.guest->base.has_late_stops)) {
+        /* at the pace of the checks for stops, 400 retries would take eight seconds */
         g_assert_cmpuint(uprof_clock_now_ns() - began_ns, <, 5 * UPROF_NS_PER_S);
         g_usleep(STEP_US);
     }
-    g_assert_cmpint(g_atomic_int_get(&sampling.guest->tally->calls[MEMORY_SETTLE]), ==, 400);
+    g_assert_cmpint(g_atomic_int_get(&sampling.guest->tally->calls[MEMORY_RELEASE_LATE]), ==, 400);
 }
 
 /* clang-format off */
 static const struct {
     const char *name;
-    bool settles; /* before the sampler has ended */
-    bool is_whole_loop; /* nobody else is there */
-} unsettled[] = {
-    { "settled-in-time",   true,  false },
-    { "never-settled",     false, false },
+    bool is_released; /* before the sampler has ended */
+    bool is_alone;    /* no other guest is sampled */
+} late_stops[] = {
+    { "released-in-time",   true,  false },
+    { "never-released",     false, false },
     { "alone",             false, true },
 };
 /* clang-format on */
 
 /*
- * What is never settled goes with the thread that began it: the loop's thread is
- * another afterwards, and the other guest is sampled on by it.
+ * A late stop that is never released ends with the thread that requested it: the loop
+ * replaces its thread, and the new one continues to sample the other guest.
  */
 static void
-test_unsettled(gconstpointer data)
+test_late_stop(gconstpointer data)
 {
     const size_t i = GPOINTER_TO_SIZE(data);
-    Seen stays_seen = { 0 }, sticks_seen = { .unsettled_at = 1 };
+    Seen stays_seen = { 0 }, sticks_seen = { .late_stop_at = 1 };
     g_auto(Sampling) stays, sticks;
 
-    init(&stays, &stays_seen, 500 * 1000, 0);
-    init(&sticks, &sticks_seen, 500 * 1000, 60);
-    if (!unsettled[i].settles)
-        memory_guest_rule(sticks.guest, MEMORY_SETTLE, 1, FOR_EVER, UPROF_BUSY);
+    init_sampling(&stays, &stays_seen, 500 * 1000, 0);
+    init_sampling(&sticks, &sticks_seen, 500 * 1000, 60);
+    if (!late_stops[i].is_released)
+        memory_guest_rule(sticks.guest, MEMORY_RELEASE_LATE, 1, FOREVER, UPROF_BUSY);
     g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS);
     g_autoptr(UprofSampler) stays_sampler =
-        uprof_sampler_new(&stays.guest->base, &stays.plan, ring);
+        uprof_sampler_new(&stays.guest->base, &stays.settings, ring);
     g_autoptr(UprofSampler) sticks_sampler =
-        uprof_sampler_new(&sticks.guest->base, &sticks.plan, ring);
+        uprof_sampler_new(&sticks.guest->base, &sticks.settings, ring);
     g_autoptr(UprofLoop) loop = uprof_loop_new();
-    if (!unsettled[i].is_whole_loop)
+    if (!late_stops[i].is_alone)
         uprof_loop_add(loop, stays_sampler);
     uprof_loop_add(loop, sticks_sampler);
     wait_for_end(sticks_sampler, loop, ring, UPROF_SAMPLER_DURATION);
-    const gint settles = sticks.guest->tally->calls[MEMORY_SETTLE];
-    g_assert_cmpint(settles, >=, 1);
-    g_assert_cmpint(sticks.guest->base.unsettled, ==, !unsettled[i].settles);
-    if (unsettled[i].is_whole_loop)
-        uprof_loop_add(loop, stays_sampler); /* the loop is as good as new */
+    const gint n_calls = sticks.guest->tally->calls[MEMORY_RELEASE_LATE];
+    g_assert_cmpint(n_calls, >=, 1);
+    g_assert_cmpint(sticks.guest->base.has_late_stops, ==, !late_stops[i].is_released);
+    if (late_stops[i].is_alone)
+        uprof_loop_add(loop, stays_sampler); /* the loop takes new samplers */
     wait_for_holds(&stays, ring, 20);
-    if (unsettled[i].settles)
+    if (late_stops[i].is_released)
         g_assert_cmpint(stays_seen.last_thread, ==, sticks_seen.last_thread);
     else
         g_assert_cmpint(stays_seen.last_thread, !=, sticks_seen.last_thread);
-    if (!unsettled[i].is_whole_loop)
+    if (!late_stops[i].is_alone)
         g_assert_cmpint(stays_seen.first_thread, ==, sticks_seen.first_thread);
-    g_assert_cmpint(sticks.guest->tally->calls[MEMORY_SETTLE], ==, settles); /* it is let alone */
+    g_assert_cmpint(sticks.guest->tally->calls[MEMORY_RELEASE_LATE], ==,
+                    n_calls); /* no retry after the sampler has ended */
     uprof_sampler_stop(stays_sampler);
     wait_for_end(stays_sampler, loop, ring, UPROF_SAMPLER_STOPPED);
 }
 
-/* The end of the loop is the end of its thread anyway. */
+/* The end of the loop ends its thread, which also ends a late stop. */
 static void
-test_free_unsettled(void)
+test_free_with_late_stop(void)
 {
-    Seen seen = { .unsettled_at = 4 };
+    Seen seen = { .late_stop_at = 4 };
     g_auto(Sampling) sampling;
 
-    init(&sampling, &seen, 500 * 1000, 0);
-    memory_guest_rule(sampling.guest, MEMORY_SETTLE, 1, FOR_EVER, UPROF_BUSY);
+    init_sampling(&sampling, &seen, 500 * 1000, 0);
+    memory_guest_rule(sampling.guest, MEMORY_RELEASE_LATE, 1, FOREVER, UPROF_BUSY);
     g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS);
     g_autoptr(UprofSampler) sampler =
-        uprof_sampler_new(&sampling.guest->base, &sampling.plan, ring);
+        uprof_sampler_new(&sampling.guest->base, &sampling.settings, ring);
     UprofLoop *loop = uprof_loop_new();
     uprof_loop_add(loop, sampler);
     wait_for_holds(&sampling, ring, 10);
@@ -386,12 +393,12 @@ test_park(void)
     Seen one_seen = { 0 }, other_seen = { 0 };
     g_auto(Sampling) one, other;
 
-    init(&one, &one_seen, 500 * 1000, 0);
-    init(&other, &other_seen, 500 * 1000, 0);
+    init_sampling(&one, &one_seen, 500 * 1000, 0);
+    init_sampling(&other, &other_seen, 500 * 1000, 0);
     g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS);
-    g_autoptr(UprofSampler) one_sampler = uprof_sampler_new(&one.guest->base, &one.plan, ring);
+    g_autoptr(UprofSampler) one_sampler = uprof_sampler_new(&one.guest->base, &one.settings, ring);
     g_autoptr(UprofSampler) other_sampler =
-        uprof_sampler_new(&other.guest->base, &other.plan, ring);
+        uprof_sampler_new(&other.guest->base, &other.settings, ring);
     g_autoptr(UprofLoop) loop = uprof_loop_new();
     uprof_loop_add(loop, one_sampler);
     uprof_loop_add(loop, other_sampler);
@@ -425,18 +432,18 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
 
     g_test_add_func("/loop/two-rates", test_two_rates);
-    g_test_add_func("/loop/come-and-go", test_come_and_go);
+    g_test_add_func("/loop/add-and-remove", test_add_and_remove);
     g_test_add_func("/loop/sync", test_sync);
     g_test_add_func("/loop/sync-waits", test_sync_waits);
     g_test_add_func("/loop/free", test_free);
     g_test_add_func("/loop/free-before-trial", test_free_before_trial);
-    g_test_add_func("/loop/settle", test_settle);
-    g_test_add_func("/loop/settle-soon", test_settle_soon);
-    for (size_t i = 0; i < G_N_ELEMENTS(unsettled); i++) {
-        g_autofree char *path = g_strdup_printf("/loop/unsettled/%s", unsettled[i].name);
-        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_unsettled);
+    g_test_add_func("/loop/release-late", test_release_late);
+    g_test_add_func("/loop/release-late-soon", test_release_late_soon);
+    for (size_t i = 0; i < G_N_ELEMENTS(late_stops); i++) {
+        g_autofree char *path = g_strdup_printf("/loop/late-stop/%s", late_stops[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_late_stop);
     }
-    g_test_add_func("/loop/free-unsettled", test_free_unsettled);
+    g_test_add_func("/loop/free-with-late-stop", test_free_with_late_stop);
     g_test_add_func("/loop/park", test_park);
     g_test_add_func("/loop/free-null", test_free_null);
     return g_test_run();

@@ -3,7 +3,7 @@
 #include "sampling.h"
 #include "uprof/clock.h"
 
-enum { FOR_EVER = G_MAXINT };
+enum { FOREVER = G_MAXINT };
 
 static bool
 is_in_hold(void)
@@ -25,7 +25,7 @@ test_plain(gconstpointer data)
     g_assert_cmpint(result.counts.end, ==, UPROF_SAMPLER_DURATION);
     g_assert_cmpuint(result.counts.busy + result.counts.skipped, ==, 0);
     g_assert_cmpuint(result.counts.divisor, ==, 1);
-    g_assert_cmpuint(result.counts.elapsed_ns, >=, sampling.plan.duration_ns);
+    g_assert_cmpuint(result.counts.elapsed_ns, >=, sampling.settings.duration_ns);
     g_assert_cmpuint(result.snapshots->len, >, 0);
     g_assert_cmpuint(result.snapshots->len % 2, ==, 0);
     sampling_check_ticks(&sampling, &result, 1, result.snapshots->len / 2);
@@ -59,23 +59,23 @@ static const struct {
     UprofSamplerEnd end;
     const char *error; /* NULL: none */
     uint64_t busy_min;
-    bool samples;      /* some came out */
+    bool samples;      /* there are snapshots */
     bool left_held;
 } answers[] = {
     { "busy-for-a-while",    { MEMORY_VET, 20, 24, UPROF_BUSY },               UPROF_SAMPLER_DURATION, NULL, 5, true, false },
     { "busy-when-held",      { MEMORY_HOLD, 20, 24, UPROF_BUSY },              UPROF_SAMPLER_DURATION, NULL, 5, true, false },
     { "busy-registers",      { MEMORY_READ_REGS, 20, 20, UPROF_BUSY },         UPROF_SAMPLER_DURATION, NULL, 1, true, false },
-    { "busy-for-ever",       { MEMORY_VET, 1, FOR_EVER, UPROF_BUSY },          UPROF_SAMPLER_DURATION, NULL, 5, false, false },
-    { "gone",                { MEMORY_VET, 20, FOR_EVER, UPROF_GONE },         UPROF_SAMPLER_GONE,     NULL, 0, true, false },
-    { "gone-at-once",        { MEMORY_VET, 1, FOR_EVER, UPROF_GONE },          UPROF_SAMPLER_GONE,     NULL, 0, false, false },
-    { "gone-when-held",      { MEMORY_HOLD, 20, FOR_EVER, UPROF_GONE },        UPROF_SAMPLER_GONE,     NULL, 0, true, false },
-    { "gone-in-the-hold",    { MEMORY_READ_REGS, 20, FOR_EVER, UPROF_GONE },   UPROF_SAMPLER_GONE,     NULL, 0, true, false },
-    { "gone-when-released",  { MEMORY_RELEASE, 20, FOR_EVER, UPROF_GONE },     UPROF_SAMPLER_GONE,     NULL, 0, true, false },
+    { "busy-forever",       { MEMORY_VET, 1, FOREVER, UPROF_BUSY },          UPROF_SAMPLER_DURATION, NULL, 5, false, false },
+    { "gone",                { MEMORY_VET, 20, FOREVER, UPROF_GONE },         UPROF_SAMPLER_GONE,     NULL, 0, true, false },
+    { "gone-at-once",        { MEMORY_VET, 1, FOREVER, UPROF_GONE },          UPROF_SAMPLER_GONE,     NULL, 0, false, false },
+    { "gone-when-held",      { MEMORY_HOLD, 20, FOREVER, UPROF_GONE },        UPROF_SAMPLER_GONE,     NULL, 0, true, false },
+    { "gone-in-the-hold",    { MEMORY_READ_REGS, 20, FOREVER, UPROF_GONE },   UPROF_SAMPLER_GONE,     NULL, 0, true, false },
+    { "gone-when-released",  { MEMORY_RELEASE, 20, FOREVER, UPROF_GONE },     UPROF_SAMPLER_GONE,     NULL, 0, true, false },
     { "four-failures",       { MEMORY_READ_REGS, 20, 23, UPROF_FAILED },       UPROF_SAMPLER_DURATION, NULL, 4, true, false },
-    { "hold-fails",          { MEMORY_HOLD, 20, FOR_EVER, UPROF_FAILED },      UPROF_SAMPLER_ERROR, "scripted failure of hold", 1, true, true },
-    { "vet-fails",           { MEMORY_VET, 20, FOR_EVER, UPROF_FAILED },       UPROF_SAMPLER_ERROR, "scripted failure of vet", 5, true, false },
-    { "registers-fail",      { MEMORY_READ_REGS, 20, FOR_EVER, UPROF_FAILED }, UPROF_SAMPLER_ERROR, "scripted failure of read_regs", 5, true, false },
-    { "fails-from-the-start", { MEMORY_HOLD, 1, FOR_EVER, UPROF_FAILED },      UPROF_SAMPLER_ERROR, "scripted failure of hold", 0, false, true },
+    { "hold-fails",          { MEMORY_HOLD, 20, FOREVER, UPROF_FAILED },      UPROF_SAMPLER_ERROR, "scripted failure of hold", 1, true, true },
+    { "vet-fails",           { MEMORY_VET, 20, FOREVER, UPROF_FAILED },       UPROF_SAMPLER_ERROR, "scripted failure of vet", 5, true, false },
+    { "registers-fail",      { MEMORY_READ_REGS, 20, FOREVER, UPROF_FAILED }, UPROF_SAMPLER_ERROR, "scripted failure of read_regs", 5, true, false },
+    { "fails-from-the-start", { MEMORY_HOLD, 1, FOREVER, UPROF_FAILED },      UPROF_SAMPLER_ERROR, "scripted failure of hold", 0, false, true },
     { "release-fails",       { MEMORY_RELEASE, 20, 20, UPROF_FAILED },         UPROF_SAMPLER_ERROR, "scripted failure of release", 1, true, true },
     { "release-fails-early", { MEMORY_RELEASE, 1, 1, UPROF_FAILED },           UPROF_SAMPLER_ERROR, "scripted failure of release", 0, false, true },
     { "release-fails-late",  { MEMORY_RELEASE, UPROF_SAMPLER_PROBES, UPROF_SAMPLER_PROBES, UPROF_FAILED }, UPROF_SAMPLER_ERROR, "scripted failure of release", 0, false, true },
@@ -109,7 +109,7 @@ test_answer(gconstpointer data)
                         rule->first - (rule->call == MEMORY_HOLD));
 }
 
-/* The n-th call of each kind fails, for every n: the guest always runs again. */
+/* For each kind of call and each n, the n-th call fails: the guest runs, or left_held is set. */
 static void
 test_every_call_fails(void)
 {
@@ -118,8 +118,8 @@ test_every_call_fails(void)
             g_auto(Sampling) sampling;
             g_auto(SamplingResult) result;
             sampling_init(&sampling, 2, UPROF_GRAIN_GUEST);
-            sampling.plan.duration_ns = 15 * UPROF_NS_PER_MS;
-            sampling.plan.rate_mhz = 1000 * 1000;
+            sampling.settings.duration_ns = 15 * UPROF_NS_PER_MS;
+            sampling.settings.rate_mhz = 1000 * 1000;
             memory_guest_rule(sampling.guest, call, n, n, UPROF_FAILED);
             sampling_run(&sampling, &result);
             g_assert_cmpint(sampling.guest->base.left_held, ==,
@@ -143,8 +143,9 @@ test_budget(void)
     g_auto(SamplingResult) result;
 
     sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
-    sampling.guest->hold_ns = 5 * UPROF_NS_PER_MS; /* an interval, so 100 % */
-    sampling.plan.budget_ppm = 100 * 1000;
+    sampling.guest->hold_ns =
+        5 * UPROF_NS_PER_MS; /* one interval: holds would take 100 % of the time */
+    sampling.settings.budget_ppm = 100 * 1000;
     sampling_run(&sampling, &result);
     g_assert_cmpuint(result.counts.probe_ns, >=, sampling.guest->hold_ns);
     g_assert_cmpuint(result.counts.divisor, >=, 10);
@@ -154,7 +155,7 @@ test_budget(void)
     sampling_check_ticks(&sampling, &result, 1, result.snapshots->len);
 }
 
-/* Holds become longer after the trial: each later sample stands for more ticks. */
+/* If holds become longer after the trial holds, each later sample counts for more ticks. */
 static void
 test_budget_in_mid_run(void)
 {
@@ -164,8 +165,8 @@ test_budget_in_mid_run(void)
     uint64_t last_weight = 1;
 
     sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
-    sampling.plan.budget_ppm = 200 * 1000;
-    sampling.plan.duration_ns = UPROF_NS_PER_S;
+    sampling.settings.budget_ppm = 200 * 1000;
+    sampling.settings.duration_ns = UPROF_NS_PER_S;
     sampling.guest->hook = set_hold_after;
     sampling.guest->hook_data = (gpointer)&slow_ns;
     sampling_run(&sampling, &result);
@@ -196,7 +197,7 @@ test_late(void)
     sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
     sampling.guest->hook = sleep_once;
     sampling_run(&sampling, &result);
-    /* 100 ms of ticks each 5 ms, none of them made up for */
+    /* ticks of 5 ms that were missed in 100 ms are not made up for */
     g_assert_cmpuint(result.counts.late, >=, 18);
     sampling_check_ticks(&sampling, &result, 1, result.snapshots->len);
 }
@@ -212,7 +213,7 @@ test_skipped(void)
     sampling.nobody_drains = true;
     sampling_run_early(&sampling, &result);
     g_assert_cmpuint(result.counts.skipped, >, 0);
-    /* a tick without room stops nobody */
+    /* a tick without a free slot does not hold the guest */
     g_assert_cmpint(sampling.guest->tally->holds, ==,
                     (gint)result.snapshots->len + UPROF_SAMPLER_PROBES);
     sampling_check_ticks(&sampling, &result, 1, result.snapshots->len);
@@ -236,10 +237,10 @@ test_stop(void)
     UprofSamplerCounts counts;
 
     sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
-    sampling.plan.duration_ns = 0;
+    sampling.settings.duration_ns = 0;
     g_autoptr(UprofRing) ring = uprof_ring_new(sampling.n_slots);
     g_autoptr(UprofSampler) sampler =
-        uprof_sampler_new(&sampling.guest->base, &sampling.plan, ring);
+        uprof_sampler_new(&sampling.guest->base, &sampling.settings, ring);
     g_autoptr(UprofLoop) loop = uprof_loop_new();
     uprof_loop_add(loop, sampler);
     g_usleep(100 * 1000);
@@ -253,18 +254,18 @@ test_stop(void)
     g_assert_cmpint(counts.end, ==, UPROF_SAMPLER_STOPPED);
 }
 
-/* A sampler that sleeps for long still sees a stop soon. */
+/* A sampler with a long interval still notices a stop soon. */
 static void
 test_stop_slow_rate(void)
 {
     g_auto(Sampling) sampling;
 
     sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
-    sampling.plan.duration_ns = 0;
-    sampling.plan.rate_mhz = 10;
+    sampling.settings.duration_ns = 0;
+    sampling.settings.rate_mhz = 10;
     g_autoptr(UprofRing) ring = uprof_ring_new(sampling.n_slots);
     g_autoptr(UprofSampler) sampler =
-        uprof_sampler_new(&sampling.guest->base, &sampling.plan, ring);
+        uprof_sampler_new(&sampling.guest->base, &sampling.settings, ring);
     g_autoptr(UprofLoop) loop = uprof_loop_new();
     uprof_loop_add(loop, sampler);
     g_usleep(50 * 1000);
@@ -280,11 +281,11 @@ test_park(void)
     g_auto(Sampling) sampling;
 
     sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
-    sampling.plan.duration_ns = 0;
+    sampling.settings.duration_ns = 0;
     sampling.guest->hold_ns = UPROF_NS_PER_MS;
     g_autoptr(UprofRing) ring = uprof_ring_new(sampling.n_slots);
     g_autoptr(UprofSampler) sampler =
-        uprof_sampler_new(&sampling.guest->base, &sampling.plan, ring);
+        uprof_sampler_new(&sampling.guest->base, &sampling.settings, ring);
     g_autoptr(UprofLoop) loop = uprof_loop_new();
     uprof_loop_add(loop, sampler);
     g_usleep(50 * 1000);
@@ -301,7 +302,7 @@ test_park(void)
     wait_for_end(sampler);
 }
 
-/* The stack pointer moves between the first and the second reading of every other sample. */
+/* In every other sample, the stack pointer moves between the two reads of the registers. */
 static void
 move_sp(MemoryGuest *guest, MemoryCall call, gint n)
 {
@@ -322,7 +323,7 @@ test_torn(void)
     g_assert_cmpuint(result.snapshots->len, >, 10);
     for (guint i = 0; i < result.snapshots->len; i++) {
         const UprofSnapshot *snapshot = sampling_at(&result, i);
-        /* the trial has taken five */
+        /* trial holds have read registers, too */
         g_assert_cmpint(snapshot->stale, ==, (i + UPROF_SAMPLER_PROBES) % 2 == 0);
         g_assert_cmpuint(snapshot->n_windows, ==, snapshot->stale ? 0 : 1);
         g_assert_cmphex(snapshot->regs.pc, ==, 0x1000);
@@ -341,7 +342,7 @@ test_kinds_of_vcpus(gconstpointer data)
     sampling.guest->is_absent[ABSENT] = true;
     sampling.guest->regs[HALTED].halted = true;
     sampling.guest->regs[SMM].smm = true;
-    sampling.plan.idle_stacks = idle_stacks;
+    sampling.settings.idle_stacks = idle_stacks;
     sampling_run(&sampling, &result);
     g_assert_cmpuint(result.snapshots->len, >, 0);
     for (guint i = 0; i < result.snapshots->len; i++) {
@@ -368,7 +369,7 @@ test_only_wanted(void)
 }
 
 static void
-dawdle(MemoryGuest *guest, MemoryCall call, gint n)
+read_regs_slowly(MemoryGuest *guest, MemoryCall call, gint n)
 {
     if (call == MEMORY_READ_REGS)
         uprof_clock_sleep_until(uprof_clock_now_ns() + 3 * UPROF_NS_PER_MS);
@@ -381,8 +382,8 @@ test_max_pause(void)
     g_auto(SamplingResult) result;
 
     sampling_init(&sampling, 2, UPROF_GRAIN_GUEST);
-    sampling.guest->hook = dawdle;
-    sampling.plan.max_pause_ns = UPROF_NS_PER_MS;
+    sampling.guest->hook = read_regs_slowly;
+    sampling.settings.max_pause_ns = UPROF_NS_PER_MS;
     sampling_run(&sampling, &result);
     g_assert_cmpuint(result.snapshots->len, >, 0);
     for (guint i = 0; i < result.snapshots->len; i++) {
@@ -391,7 +392,7 @@ test_max_pause(void)
     }
 }
 
-/* A slow guest whose page tables change after each hold: no window can be trusted. */
+/* The page tables change after each hold, so the windows of a guest with slow reads are stale. */
 static void
 change_tables(MemoryGuest *guest, MemoryCall call, gint n)
 {
@@ -442,14 +443,14 @@ test_resets(void)
 }
 
 static void
-shoot(UprofSampler *sampler, UprofAnswer expected, unsigned expected_n)
+check_sample_once(UprofSampler *sampler, UprofAnswer expected, unsigned expected_n)
 {
     g_autoptr(GError) error = NULL;
     g_autofree UprofSnapshot *pool = g_new0(UprofSnapshot, 2);
     UprofSnapshot *slots[] = { &pool[0], &pool[1] };
     unsigned n = 99;
 
-    g_assert_cmpint(uprof_sampler_shoot(sampler, slots, &n, &error), ==, expected);
+    g_assert_cmpint(uprof_sampler_sample_once(sampler, slots, &n, &error), ==, expected);
     g_assert_cmpint(expected == UPROF_FAILED, ==, error != NULL);
     g_assert_cmpuint(n, ==, expected_n);
     for (unsigned i = 0; i < n; i++)
@@ -457,52 +458,52 @@ shoot(UprofSampler *sampler, UprofAnswer expected, unsigned expected_n)
 }
 
 static void
-test_shoot(void)
+test_sample_once(void)
 {
     g_auto(Sampling) sampling;
 
     sampling_init(&sampling, 2, UPROF_GRAIN_GUEST);
     g_autoptr(UprofSampler) sampler =
-        uprof_sampler_new(&sampling.guest->base, &sampling.plan, NULL);
-    shoot(sampler, UPROF_OK, 2);
+        uprof_sampler_new(&sampling.guest->base, &sampling.settings, NULL);
+    check_sample_once(sampler, UPROF_OK, 2);
     g_assert_cmpint(sampling.guest->tally->holds, ==, 1);
     memory_guest_rule(sampling.guest, MEMORY_VET, 2, 2, UPROF_BUSY);
-    shoot(sampler, UPROF_BUSY, 0);
+    check_sample_once(sampler, UPROF_BUSY, 0);
     memory_guest_rule(sampling.guest, MEMORY_VET, 3, 3, UPROF_GONE);
-    shoot(sampler, UPROF_GONE, 0);
+    check_sample_once(sampler, UPROF_GONE, 0);
     memory_guest_rule(sampling.guest, MEMORY_HOLD, 2, 2, UPROF_FAILED);
-    shoot(sampler, UPROF_FAILED, 0);
+    check_sample_once(sampler, UPROF_FAILED, 0);
     g_assert_cmpint(sampling.guest->tally->holds, ==, 1);
-    /* stopped by somebody else: looked at, and left as it is */
+    /* a guest that somebody else has stopped is sampled without a hold */
     sampling.guest->base.paused = true;
-    shoot(sampler, UPROF_OK, 2);
+    check_sample_once(sampler, UPROF_OK, 2);
     g_assert_cmpint(sampling.guest->tally->calls[MEMORY_HOLD], ==, 2);
     g_assert_cmpint(sampling.guest->tally->calls[MEMORY_VET], ==, 4);
 }
 
 static void
-allocate(MemoryGuest *guest, MemoryCall call, gint n)
+allocate_in_hold(MemoryGuest *guest, MemoryCall call, gint n)
 {
     if (call == MEMORY_READ_REGS)
         g_free(g_strdup("seen by alloc-watch"));
 }
 
-/* The watch itself: what is allocated in a hold is seen, also when GLib does it. */
+/* The test's own check: alloc-watch sees an allocation by GLib in a hold. */
 static void
-test_watch(void)
+test_alloc_watch(void)
 {
     g_auto(Sampling) sampling;
 
     sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
-    sampling.guest->hook = allocate;
+    sampling.guest->hook = allocate_in_hold;
     g_autoptr(UprofSampler) sampler =
-        uprof_sampler_new(&sampling.guest->base, &sampling.plan, NULL);
-    shoot(sampler, UPROF_OK, 1);
+        uprof_sampler_new(&sampling.guest->base, &sampling.settings, NULL);
+    check_sample_once(sampler, UPROF_OK, 1);
     g_assert_cmpint(alloc_watch_count(), ==, 1);
     alloc_watch_start(is_in_hold);
 }
 
-/* A whole guest that is at rest is not held, and each of its vCPUs has all ticks. */
+/* A resting guest that can only be held as a whole is not held, and each vCPU gets all ticks. */
 static void
 test_guest_at_rest(void)
 {
@@ -529,7 +530,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
 
-    g_test_add_func("/sampler/watch", test_watch);
+    g_test_add_func("/sampler/alloc-watch", test_alloc_watch);
     g_test_add_data_func("/sampler/plain/guest", GINT_TO_POINTER(UPROF_GRAIN_GUEST), test_plain);
     g_test_add_data_func("/sampler/plain/none", GINT_TO_POINTER(UPROF_GRAIN_NONE), test_plain);
     for (size_t i = 0; i < G_N_ELEMENTS(answers); i++) {
@@ -552,6 +553,6 @@ main(int argc, char **argv)
     g_test_add_func("/sampler/stale-tables", test_stale_tables);
     g_test_add_func("/sampler/resets", test_resets);
     g_test_add_func("/sampler/guest-at-rest", test_guest_at_rest);
-    g_test_add_func("/sampler/shoot", test_shoot);
+    g_test_add_func("/sampler/sample-once", test_sample_once);
     return g_test_run();
 }

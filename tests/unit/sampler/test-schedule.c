@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/clock.h"
-#include "uprof/schedule.h"
+#include "../../../src/sampler/schedule-priv.h"
 
 #include <glib.h>
 
@@ -21,12 +21,12 @@ static const struct {
 #define START_NS (UINT64_C(1000) * UPROF_NS_PER_S + 7)
 
 static uint64_t
-place_of(const UprofSchedule *schedule, uint64_t tick)
+grid_ns(const UprofSchedule *schedule, uint64_t tick)
 {
     return schedule->start_ns + tick * schedule->interval_ns;
 }
 
-/* In time: each tick once, near its place on an absolute grid, none missed. */
+/* In time, no tick is missed, and each lies near its point of the grid. */
 static void
 test_grid(gconstpointer data)
 {
@@ -40,19 +40,19 @@ test_grid(gconstpointer data)
     const uint64_t half_ns = schedule.interval_ns / 2;
     for (uint64_t tick = 0; tick < 1000; tick++) {
         const uint64_t at_ns = uprof_schedule_take(&schedule, now_ns, 1, &missed);
-        const uint64_t place_ns = place_of(&schedule, tick);
+        const uint64_t grid_point_ns = grid_ns(&schedule, tick);
         g_assert_cmpuint(missed, ==, 0);
         g_assert_cmpuint(schedule.next, ==, tick + 1);
-        g_assert_cmpuint(at_ns, >=, place_ns - half_ns);
-        g_assert_cmpuint(at_ns, <=, place_ns + half_ns);
-        moved_down |= at_ns < place_ns;
-        moved_up |= at_ns > place_ns;
+        g_assert_cmpuint(at_ns, >=, grid_point_ns - half_ns);
+        g_assert_cmpuint(at_ns, <=, grid_point_ns + half_ns);
+        moved_down |= at_ns < grid_point_ns;
+        moved_up |= at_ns > grid_point_ns;
         now_ns = MAX(now_ns, at_ns);
     }
     g_assert_true(moved_down && moved_up);
 }
 
-/* Late by anything: what was missed and what was taken are all ticks there were, each once. */
+/* After any delay, each tick is either taken or missed, exactly once. */
 static void
 test_late(gconstpointer data)
 {
@@ -68,9 +68,9 @@ test_late(gconstpointer data)
             total_missed += missed;
             taken++;
             g_assert_cmpuint(schedule.next, ==, (total_missed + taken) * stride);
-            /* never a second time, and never so late that it had to be missed */
+            /* no tick is taken twice, or so late that it counts as missed */
             g_assert_cmpuint(at_ns, >, last_ns);
-            const uint64_t end_ns = place_of(&schedule, schedule.next) - schedule.interval_ns / 2;
+            const uint64_t end_ns = grid_ns(&schedule, schedule.next) - schedule.interval_ns / 2;
             g_assert_cmpuint(now_ns, <, end_ns);
             g_assert_cmpuint(at_ns, <, end_ns);
             g_assert_cmpuint(at_ns, >=, end_ns - stride * schedule.interval_ns);
@@ -89,7 +89,7 @@ test_missed_counts(void)
     /* clang-format off */
     static const struct {
         const char *name;
-        uint64_t now_ns; /* after the start, of ticks every 1000 */
+        uint64_t now_ns; /* since the start; there is a tick every 1000 ns */
         uint64_t stride;
         uint64_t missed;
         uint64_t next;
@@ -97,7 +97,7 @@ test_missed_counts(void)
         { "at-start",           0,     1, 0, 1 },
         { "within-jitter",      499,   1, 0, 1 },
         { "just-missed",        500,   1, 1, 2 },
-        { "second-in-jitter",   1499,  1, 1, 2 },
+        { "second-within-jitter",   1499,  1, 1, 2 },
         { "second-missed",      1500,  1, 2, 3 },
         { "ten",                9600,  1, 10, 11 },
         { "stride",             501,   4, 0, 4 },
@@ -119,31 +119,31 @@ test_missed_counts(void)
     }
 }
 
-/* What the guest does as often as it is sampled is met in each phase as often as it has it. */
+/* Periodic work of a guest is sampled evenly in all its phases, also at the rate of sampling. */
 static void
 test_in_step(void)
 {
     enum { TICKS = 20000, PHASES = 10 };
-    static const double multiples[] = { 0.5, 1, 2, 3, 10 }; /* of the rate */
+    static const double multiples[] = { 0.5, 1, 2, 3, 10 }; /* of the sampling rate */
     static const uint64_t strides[] = { 1, 3, 10 };
 
     for (size_t i = 0; i < G_N_ELEMENTS(multiples) * G_N_ELEMENTS(strides); i++) {
         const uint64_t stride = strides[i % G_N_ELEMENTS(strides)];
         const double multiple = multiples[i / G_N_ELEMENTS(strides)];
-        unsigned met[PHASES] = { 0 };
+        unsigned n_hits[PHASES] = { 0 };
         UprofSchedule schedule;
         uint64_t missed;
         uprof_schedule_init(&schedule, START_NS, 99000, 42);
         const double step_ns = (double)(schedule.interval_ns * stride);
         for (unsigned tick = 0; tick < TICKS; tick++) {
             const uint64_t at_ns = uprof_schedule_take(&schedule, START_NS, stride, &missed);
-            const double rounds =
+            const double n_periods =
                 (double)(at_ns - START_NS + schedule.interval_ns) / step_ns * multiple;
-            met[(unsigned)(rounds * PHASES) % PHASES]++;
+            n_hits[(unsigned)(n_periods * PHASES) % PHASES]++;
         }
         for (unsigned phase = 0; phase < PHASES; phase++) {
-            g_assert_cmpuint(met[phase], >, TICKS / PHASES * 9 / 10);
-            g_assert_cmpuint(met[phase], <, TICKS / PHASES * 11 / 10);
+            g_assert_cmpuint(n_hits[phase], >, TICKS / PHASES * 9 / 10);
+            g_assert_cmpuint(n_hits[phase], <, TICKS / PHASES * 11 / 10);
         }
     }
 }
@@ -164,11 +164,11 @@ test_seed(void)
         differs |= uprof_schedule_take(&other, START_NS, 1, &missed) != at_ns;
     }
     g_assert_true(differs);
-    /* nor neighbors be the same */
+    /* neighboring seeds differ, too */
     uprof_schedule_init(&other, START_NS, 99000, 3);
     uprof_schedule_init(&one, START_NS, 99000, 2);
-    g_assert_cmpuint(one.state, !=, other.state);
-    /* a seed of nothing must not stop the jitter */
+    g_assert_cmpuint(one.random_state, !=, other.random_state);
+    /* seed 0 does not stop the jitter */
     uprof_schedule_init(&one, START_NS, 99000, 0);
     const uint64_t first_ns = uprof_schedule_take(&one, START_NS, 1, &missed);
     const uint64_t second_ns = uprof_schedule_take(&one, START_NS, 1, &missed);

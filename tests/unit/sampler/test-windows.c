@@ -2,43 +2,9 @@
 #include <string.h>
 
 #include "memory-guest.h"
-#include "uprof/windows.h"
+#include "../../../src/sampler/windows-priv.h"
 
 enum { PAGE = 4096, RAM_PAGES = 64 };
-
-static void
-test_learn(void)
-{
-    UprofWindowSize size;
-
-    uprof_window_size_init(&size);
-    g_assert_cmpint(size.wanted, ==, UPROF_WINDOW_BYTES_FIRST);
-    for (unsigned i = 0; i < 399; i++)
-        uprof_window_size_learn(&size, false, 100);
-    g_assert_cmpint(size.wanted, ==, UPROF_WINDOW_BYTES_FIRST);
-    uprof_window_size_learn(&size, false, 100);
-    g_assert_cmpint(size.wanted, ==, UPROF_WINDOW_BYTES_FIRST / 2);
-    for (unsigned i = 0; i < 10; i++) {
-        const gint before = size.wanted;
-        uprof_window_size_learn(&size, true, 0);
-        g_assert_cmpint(size.wanted, ==, MIN(before * 2, UPROF_SNAPSHOT_BYTES_MAX));
-    }
-    /* shrinks only when stacks have been short for long, and one long stack starts anew */
-    for (unsigned i = 0; i < 6000; i++)
-        uprof_window_size_learn(&size, false, 100);
-    uprof_window_size_learn(&size, false, UPROF_SNAPSHOT_BYTES_MAX / 2);
-    for (unsigned i = 0; i < 16 * 400 - 1; i++)
-        uprof_window_size_learn(&size, false, 100);
-    g_assert_cmpint(size.wanted, ==, UPROF_SNAPSHOT_BYTES_MAX);
-    uprof_window_size_learn(&size, false, 100);
-    g_assert_cmpint(size.wanted, ==, UPROF_SNAPSHOT_BYTES_MAX / 2);
-    for (unsigned i = 0; i < 50000; i++)
-        uprof_window_size_learn(&size, false, 0);
-    g_assert_cmpint(size.wanted, ==, UPROF_WINDOW_BYTES_MIN);
-    /* one that is longer again is cut once */
-    uprof_window_size_learn(&size, true, 0);
-    g_assert_cmpint(size.wanted, ==, UPROF_WINDOW_BYTES_FIRST);
-}
 
 /* clang-format off */
 static const struct {
@@ -52,7 +18,7 @@ static const struct {
 } cases[] = {
     { "plain",              0, 0,   16384, 0x8100,  1, 0x8000,  16384 },
     { "in-mid-page",        0, 0,   16384, 0x8765,  1, 0x8665,  16384 },
-    { "all-there-may-be",   0, 0,   65536, 0x8100,  1, 0x8000,  65536 },
+    { "largest",   0, 0,   65536, 0x8100,  1, 0x8000,  65536 },
     { "guard-page-below",   7, 8,   16384, 0x8010,  1, 0x8000,  16384 },
     { "hole-above",         10, 11, 16384, 0x8100,  1, 0x8000,  0x2000 },
     { "end-of-ram",         0, 0,   16384, 0x3ff00, 1, 0x3fe00, 0x200 },
@@ -93,18 +59,18 @@ test_copy(gconstpointer data)
                     window->len);
 }
 
-/* ---- What else belongs to a sample ---- */
+/* ---- links: stacks and task that are copied beside the stack of the stack pointer ---- */
 
 enum {
-    TASK_AT = 0x30000, /* the pointer to the task that runs */
+    TASK_AT = 0x30000, /* the pointer to the running task */
     TASK = 0x31000,
     IRQ_AT = 0x7ff8, /* the last word of the interrupt stack, which has two pages */
-    STACK = 0x10000, /* the task's; of four pages */
+    STACK = 0x10000, /* the task's kernel stack, of four pages */
     STACK_END = STACK + 0x4000,
     REGS_BYTES = 168,
 };
 
-/* Where these are, all addresses are the kernel's but for the user's stack's. */
+/* Kernel addresses start at 0x7000, so that only the user stack is below them. */
 static UprofLinks *
 make_links(void)
 {
@@ -126,31 +92,31 @@ make_links(void)
 typedef struct {
     uint64_t gva;
     uint64_t len;
-} Piece;
+} Range;
 
-enum { PIECES_MAX = UPROF_WINDOWS_MAX };
+enum { RANGES_MAX = UPROF_WINDOWS_MAX };
 
 /* clang-format off */
 static const struct {
     const char *name;
     uint8_t privilege;
-    uint64_t sp;       /* in a hold */
-    uint64_t irq;      /* what the interrupt stack ends with */
-    uint64_t cs;       /* in the task's registers */
+    uint64_t sp;       /* in the hold */
+    uint64_t irq;      /* the last word of the interrupt stack */
+    uint64_t cs;       /* in the task's saved registers */
     uint64_t user_sp;
     uint64_t task;
-    Piece pieces[PIECES_MAX];
+    Range ranges[RANGES_MAX];
 } links_cases[] = {
     { "kernel",     0, 0x12100, 0,      0,  0,     TASK,
       { { 0x12000, 0x2000 }, { TASK_AT, 8 }, { TASK + 0x100, 0x40 } } },
     { "system-call", 0, 0x12100, 0,     51, 0x900, TASK,
       { { 0x12000, 0x2000 }, { 0x800, 0x4000 }, { TASK_AT, 8 }, { TASK + 0x100, 0x40 } } },
-    { "far-from-its-end", 0, 0x10100, 0, 51, 0x900, TASK,
+    { "far-from-stack-end", 0, 0x10100, 0, 51, 0x900, TASK,
       { { 0x10000, 0x4000 }, { 0x800, 0x4000 }, { TASK_AT, 8 }, { TASK + 0x100, 0x40 } } },
     { "interrupt",  0, 0x7100,  0x13000, 51, 0x900, TASK,
       { { 0x7000, 0x1000 }, { 0x12f00, 0x1100 }, { 0x800, 0x4000 }, { TASK_AT, 8 },
         { TASK + 0x100, 0x40 } } },
-    { "interrupt-of-nothing", 0, 0x7100, 0x10, 51, 0x900, TASK,
+    { "interrupt-of-bad-stack", 0, 0x7100, 0x10, 51, 0x900, TASK,
       { { 0x7000, 0x1000 }, { TASK_AT, 8 }, { TASK + 0x100, 0x40 } } },
     { "user",       3, 0x900,   0,      0,  0,     TASK,
       { { 0x800, 0x4000 }, { TASK_AT, 8 }, { TASK + 0x100, 0x40 } } },
@@ -185,14 +151,14 @@ test_links(gconstpointer data)
     snapshot->regs.sp = links_cases[i].sp;
     snapshot->regs.privilege = links_cases[i].privilege;
     uprof_windows_copy(mem, &size, links, snapshot);
-    for (; n < PIECES_MAX && links_cases[i].pieces[n].len > 0; n++) {
-        g_assert_cmphex(snapshot->windows[n].gva, ==, links_cases[i].pieces[n].gva);
-        g_assert_cmphex(snapshot->windows[n].len, ==, links_cases[i].pieces[n].len);
+    for (; n < RANGES_MAX && links_cases[i].ranges[n].len > 0; n++) {
+        g_assert_cmphex(snapshot->windows[n].gva, ==, links_cases[i].ranges[n].gva);
+        g_assert_cmphex(snapshot->windows[n].len, ==, links_cases[i].ranges[n].len);
     }
     g_assert_cmpuint(snapshot->n_windows, ==, n);
 }
 
-/* However much of the stacks is wanted, who runs is there. */
+/* The running task is copied, however large the wanted stacks are. */
 static void
 test_room(void)
 {
@@ -212,7 +178,7 @@ test_room(void)
     snapshot->regs.privilege = 3;
     uprof_windows_copy(mem, &size, links, snapshot);
     g_assert_true(uprof_snapshot_read(snapshot, TASK + 0x100, part, sizeof(part)));
-    /* of a vCPU that is not among them there is the stack alone */
+    /* only the stack is copied for a vCPU that the links do not cover */
     snapshot->n_windows = 0;
     links->n_vcpus = 0;
     uprof_windows_copy(mem, &size, links, snapshot);
@@ -224,7 +190,6 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
 
-    g_test_add_func("/windows/learn", test_learn);
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *path = g_strdup_printf("/windows/copy/%s", cases[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_copy);

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../../src/settings/config-priv.h"
 #include "uprof/config.h"
 #include "uprof/config-xml.h"
 #include "uprof/error.h"
@@ -30,7 +31,7 @@ join(GPtrArray *list)
     return g_string_free(text, FALSE);
 }
 
-/* Every member, so that two of them can be compared. */
+/* Returns: all members as text, to compare two configurations */
 static char *
 describe(const UprofConfig *config)
 {
@@ -63,7 +64,7 @@ test_built_in(void)
     uprof_config_free(NULL);
 }
 
-/* The file that is installed says all there is to say, and says what is built in. */
+/* The installed file has all values, and they are the defaults. */
 static void
 test_shipped(void)
 {
@@ -84,7 +85,7 @@ test_shipped(void)
 }
 
 static void
-test_all_said(void)
+test_all_given(void)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(UprofConfig) config = uprof_config_parse(
@@ -159,7 +160,7 @@ static const struct {
     { "web-1",   "web-1",       true  },
     { "web-1",   "web-10",      false },
     { "WEB-1",   "web-1",       false },
-    { "[a]",     "a",           false }, /* names may have brackets; they are no classes */
+    { "[a]",     "a",           false }, /* brackets are ordinary characters, not a class */
     { "[a]",     "[a]",         true  },
     { "\\*",     "*",           false },
 };
@@ -197,7 +198,7 @@ test_names(void)
     }
 }
 
-/* What takes for ever with a matcher that tries every star again. */
+/* A matcher that backtracks over each star would take forever. */
 static void
 test_slow_name(void)
 {
@@ -214,7 +215,7 @@ test_slow_name(void)
     g_assert_true(uprof_config_has_domain(config, name));
 }
 
-/* The message is @head, the quoted @path and @tail, which is a pattern. */
+/* The message must be @head, the quoted @path and the pattern @tail. */
 static void
 assert_refused(const char *path, UprofErrorCode code, const char *head, const char *tail)
 {
@@ -266,12 +267,15 @@ test_owner(void)
     }
     g_assert_true(g_file_set_contents(path, CONFIG(""), -1, NULL));
     g_assert_cmpint(g_chmod(path, 0664), ==, 0);
-    assert_refused(path, UPROF_ERROR_DENIED, "configuration", "others than root may write it; *");
+    assert_refused(path, UPROF_ERROR_DENIED, "configuration",
+                   "users other than root may write it; *");
     g_assert_cmpint(g_chmod(path, 0646), ==, 0);
-    assert_refused(path, UPROF_ERROR_DENIED, "configuration", "others than root may write it; *");
+    assert_refused(path, UPROF_ERROR_DENIED, "configuration",
+                   "users other than root may write it; *");
     g_assert_cmpint(g_chmod(path, 0644), ==, 0);
     g_assert_cmpint(chown(path, 65534, 0), ==, 0);
-    assert_refused(path, UPROF_ERROR_DENIED, "configuration", "others than root may write it; *");
+    assert_refused(path, UPROF_ERROR_DENIED, "configuration",
+                   "users other than root may write it; *");
     g_unlink(path);
     g_rmdir(folder);
 }
@@ -285,7 +289,7 @@ main(int argc, char **argv)
 
     g_test_add_func("/config/built-in", test_built_in);
     g_test_add_func("/config/shipped", test_shipped);
-    g_test_add_func("/config/all-said", test_all_said);
+    g_test_add_func("/config/all-given", test_all_given);
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *path = g_strdup_printf("/config/case/%s", cases[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_case);

@@ -22,7 +22,7 @@ static const struct {
     { "rate",            uprof_settings_parse_rate, "20000", 20000000 },
     { "rate",            uprof_settings_parse_rate, "24.75", 24750 },
     { "rate",            uprof_settings_parse_rate, "1.001", 1001 },
-    { "rate",            uprof_settings_parse_rate, "010", 10000 }, /* no octal */
+    { "rate",            uprof_settings_parse_rate, "010", 10000 }, /* not octal */
     { "rate-refused",    uprof_settings_parse_rate, "0", REFUSED },
     { "rate-refused",    uprof_settings_parse_rate, "0.999", REFUSED },
     { "rate-refused",    uprof_settings_parse_rate, "20000.001", REFUSED },
@@ -43,7 +43,7 @@ static const struct {
     { "rate-refused",    uprof_settings_parse_rate, "1e3", REFUSED },
     { "rate-refused",    uprof_settings_parse_rate, "18446744073709551617", REFUSED },
     { "rate-refused",    uprof_settings_parse_rate, "18446744073709551", REFUSED },
-    { "rate-refused",    uprof_settings_parse_rate, "\xd9\xa5", REFUSED }, /* a digit elsewhere */
+    { "rate-refused",    uprof_settings_parse_rate, "\xd9\xa5", REFUSED }, /* an Arabic digit */
 
     { "duration",         uprof_settings_parse_duration, "10", 10 * S },
     { "duration",         uprof_settings_parse_duration, "500ms", 500 * MS },
@@ -82,7 +82,7 @@ static const struct {
 
 static const struct {
     const char *text;
-    const char *vcpus; /* NULL: refused */
+    const char *vcpus; /* NULL if refused */
 } lists[] = {
     { "0", "0" }, { "0,2-3", "0 2 3" }, { "3,1,2", "1 2 3" }, { "1,1,1-1", "1" }, { "2-4,3-5", "2 3 4 5" },
     { "4095", "4095" }, { "0-0", "0" }, { "007", "7" },
@@ -92,11 +92,11 @@ static const struct {
     { "18446744073709551616", NULL },
 };
 
-/* What metadata says, over nothing given on the command line and over all of it. */
+/* Metadata, with nothing and with everything given on the command line */
 static const struct {
     const char *name;
     UprofMetadata metadata;
-    const char *error; /* NULL: taken */
+    const char *error; /* NULL if accepted */
     uint64_t rate_mhz, duration_ns, budget_ppm;
     const char *unwind;
 } metadata[] = {
@@ -147,7 +147,7 @@ test_lists(void)
         const uint32_t first = g_array_index(settings.vcpus, uint32_t, 0);
         g_assert_true(uprof_settings_has_vcpu(&settings, first));
         g_assert_false(uprof_settings_has_vcpu(&settings, 4000));
-        /* given twice: the last counts */
+        /* The last of two values counts. */
         g_assert_true(uprof_settings_parse_vcpus("9", &settings.vcpus));
         g_assert_cmpuint(settings.vcpus->len, ==, 1);
     }
@@ -197,7 +197,7 @@ test_metadata(gconstpointer data)
         g_assert_cmpstr(symbols->pdata[0], ==, "/var/lib/a.dbg");
 }
 
-/* What the command line gave stays; a bad value is refused all the same. */
+/* Values of the command line stay, and a bad value in metadata is still refused. */
 static void
 test_precedence(gconstpointer data)
 {
@@ -263,9 +263,9 @@ test_limited(gconstpointer data)
     g_assert_cmpuint(settings.budget_ppm, ==, limited[i].budget_ppm);
 }
 
-/* Limits are metadata's, not the command line's. */
+/* Limits apply to metadata and not to the command line. */
 static void
-test_limits_spare_the_given(void)
+test_limits_only_metadata(void)
 {
     g_autoptr(UprofConfig) limits = uprof_config_new();
     const UprofMetadata element = { .present = true,
@@ -318,7 +318,7 @@ main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/settings/limited/%s", limited[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_limited);
     }
-    g_test_add_func("/settings/limited/given", test_limits_spare_the_given);
+    g_test_add_func("/settings/limited/given", test_limits_only_metadata);
     g_test_add_func("/settings/built-in", test_built_in);
     return g_test_run();
 }

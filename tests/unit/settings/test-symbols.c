@@ -6,12 +6,12 @@
 #include "uprof/error.h"
 #include "uprof/settings.h"
 
-/* Of this tree "in" and "in2" are the folders; %s is where it stands. */
+/* The allowed folders are "in" and "in2" of a test tree; %s is the path of the tree. */
 /* clang-format off */
 static const struct {
     const char *name;
-    const char *path;  /* behind the tree's */
-    const char *error; /* NULL: it may be used */
+    const char *path;  /* below the tree */
+    const char *error; /* NULL if the file may be used */
 } cases[] = {
     { "file",          "/in/app.dbg",        NULL },
     { "deeper",        "/in/sub/app.dbg",    NULL },
@@ -25,9 +25,9 @@ static const struct {
     { "link",          "/in/link",           "symbols '*/in/link': there is a link in its path" },
     { "link-inside",   "/in/inner",          "symbols '*/in/inner': there is a link in its path" },
     { "linked-folder", "/in/out/secret",     "symbols '*/in/out/secret': there is a link in its path" },
-    { "outside",       "/secret",            "symbols '*/secret' are in none of the folders for them *" },
-    { "like-folder",   "/in-not/app.dbg",    "symbols '*' are in none of the folders for them *" },
-    { "itself",        "/in/",               "symbols '*' are in none of the folders for them *" },
+    { "outside",       "/secret",            "symbols '*/secret' are outside the folders that <symbols> allows *" },
+    { "like-folder",   "/in-not/app.dbg",    "symbols '*' are outside the folders that <symbols> allows *" },
+    { "itself",        "/in/",               "symbols '*' are outside the folders that <symbols> allows *" },
     { "hostile",       "/in/\x1b[31m%n",     "symbols '*/in/?[31m%n': there is no such file" },
 };
 /* clang-format on */
@@ -109,7 +109,7 @@ test_case(gconstpointer data)
     g_assert_true(g_pattern_match_simple(cases[i].error, error->message));
 }
 
-/* What was opened is what was looked at, whatever its path leads to afterwards. */
+/* The checked file is the opened file, even if the path changes later. */
 static void
 test_swapped(void)
 {

@@ -27,7 +27,7 @@ test_rows(void)
 static const struct {
     const char *name;
     unsigned number;
-    const char *reg_name; /* NULL: has none */
+    const char *reg_name; /* NULL if unnamed */
 } cases[] = {
     { "x86_64", UPROF_X86_RAX,     "RAX" },
     { "x86_64", UPROF_X86_RDX,     "RDX" },
@@ -55,7 +55,7 @@ test_names(void)
 static const struct {
     const char *name;
     uint64_t dwarf;
-    int reg; /* -1: none */
+    int reg; /* -1 if not a general register */
 } dwarf_regs[] = {
     { "x86_64", 0,  UPROF_X86_RAX },
     { "x86_64", 1,  UPROF_X86_RDX },

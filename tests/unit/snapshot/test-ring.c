@@ -6,10 +6,11 @@ enum {
     SLOTS_MAX = 64,
     PASSED = 20000,
     PRODUCERS = 3,
-    ALONE = UPROF_SNAPSHOT_BYTES_MAX - 1, /* a byte that tells whose slot it is */
+    ALONE =
+        UPROF_SNAPSHOT_BYTES_MAX - 1, /* index of a byte that identifies the producer of the slot */
 };
 
-/* Returns: how many slots are free, by taking them all */
+/* Takes all free slots and gives them back. Returns: their number */
 static size_t
 count_room(UprofRing *ring)
 {
@@ -49,7 +50,7 @@ test_order(void)
     }
 }
 
-/* All that are asked for, or none: two that share a pool never wait for each other's half. */
+/* A sampler gets all slots or none, so that two samplers cannot each wait for the other's half. */
 static void
 test_all_or_none(void)
 {
@@ -81,10 +82,10 @@ test_given_back(void)
     g_assert_cmpuint(count_room(ring), ==, 1);
     uprof_ring_give(ring, slots, 2);
     g_assert_null(uprof_ring_peek(ring));
-    /* what may still be in the cache comes first */
+    /* The slot that was freed last comes first. */
     g_assert_true(uprof_ring_take(ring, again, 2));
     g_assert_true(again[0] == slots[0] && again[1] == slots[1]);
-    /* one of two is used */
+    /* One of the two is used. */
     uprof_ring_publish(ring, again, 1);
     uprof_ring_give(ring, again + 1, 1);
     g_assert_true(uprof_ring_peek(ring) == again[0]);
@@ -92,7 +93,7 @@ test_given_back(void)
     g_assert_cmpuint(count_room(ring), ==, 3);
 }
 
-/* Slots that join later, while others are at the consumer's. */
+/* Slots can be added while the consumer has others. */
 static void
 test_reserve(void)
 {
@@ -111,7 +112,7 @@ test_reserve(void)
     g_assert_cmpuint(uprof_ring_peek(ring)->hold, ==, 7);
     uprof_ring_drop(ring);
 
-    /* as many may be published, and each can be written to its last byte */
+    /* All of them can be published, and written to their last byte. */
     g_assert_true(uprof_ring_take(ring, slots, 9));
     for (size_t i = 0; i < 9; i++) {
         slots[i]->hold = i;
@@ -160,7 +161,7 @@ flush(gpointer data)
     return NULL;
 }
 
-/* Until the consumer is done with what there is now, though more may come. */
+/* A flush waits for the slots that are filled now, not for later ones. */
 static void
 test_flush(void)
 {
@@ -168,9 +169,9 @@ test_flush(void)
     Flush asked = { .ring = ring };
     UprofSnapshot *slots[4];
 
-    uprof_ring_flush(ring); /* nothing is there */
+    uprof_ring_flush(ring); /* no slot is filled */
     g_assert_true(uprof_ring_take(ring, slots, 4));
-    uprof_ring_flush(ring); /* what is only taken does not count */
+    uprof_ring_flush(ring); /* a taken slot does not count */
     uprof_ring_publish(ring, slots, 2);
     GThread *thread = g_thread_new("flush", flush, &asked);
     g_usleep(20 * 1000);
@@ -181,7 +182,7 @@ test_flush(void)
     g_usleep(20 * 1000);
     g_assert_cmpint(g_atomic_int_get(&asked.is_done), ==, 0);
     uprof_ring_drop(ring);
-    g_thread_join(thread); /* two more are still there */
+    g_thread_join(thread); /* two more slots are still filled */
     g_assert_cmpint(asked.is_done, ==, 1);
     g_assert_cmpuint(count_room(ring), ==, 2);
     uprof_ring_drop(ring);
@@ -194,7 +195,7 @@ typedef struct {
     size_t n_at_once;
 } Producer;
 
-/* Whoever has a slot has it alone: what is written at first is there at last. */
+/* A taken slot belongs to one producer: its first write is still there at the end. */
 static gpointer
 produce(gpointer data)
 {
@@ -218,7 +219,7 @@ produce(gpointer data)
             g_assert_cmpuint(slots[j]->bytes[ALONE], ==, producer->number);
             slots[j]->hold = i + j;
         }
-        /* now and then they were not needed after all */
+        /* Sometimes the slots are not needed. */
         if (g_random_int_range(0, 4) == 0) {
             uprof_ring_give(producer->ring, slots, n);
             continue;
@@ -229,7 +230,7 @@ produce(gpointer data)
     return NULL;
 }
 
-/* All that each has published comes out, in its order, and nothing twice. */
+/* The slots of each producer arrive once, in their order. */
 static void
 test_threads(gconstpointer data)
 {

@@ -17,7 +17,7 @@ static const struct {
     uint64_t gva;
     size_t len;
     bool ok;
-    uint8_t first; /* byte expected; they count up from 0 */
+    uint8_t first; /* the expected first byte; bytes count up from 0 */
 } reads[] = {
     { "first",              A_GVA,              8,        true,  0 },
     { "last",               A_GVA + A_LEN - 8,  8,        true,  A_LEN - 8 },

@@ -2,14 +2,14 @@
 #include <string.h>
 #include <time.h>
 
-#include "uprof/demangle.h"
+#include "../../../src/sym/demangle-priv.h"
 
-enum { CXX_BYTES_MAX = 1024 }; /* libiberty's own limit on what it may take of the stack */
+enum { CXX_BYTES_MAX = 1024 }; /* libiberty limits its use of the stack by this */
 
 /* clang-format off */
 static const struct {
     const char *raw;
-    const char *name; /* NULL: as it is */
+    const char *name; /* NULL: not changed */
 } cases[] = {
     { "main", NULL }, { "", NULL }, { "_", NULL }, { "_Z", NULL }, { "_R", NULL }, { "_D", NULL }, { "caml", NULL },
     { "_Zen", NULL }, { "_Random", NULL }, { "_DYNAMIC", NULL }, { "_Z1", NULL }, { "Z3foov", NULL },
@@ -47,7 +47,7 @@ static void
 test_cases(void)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-        /* exactly so many bytes: symbols do not end in a NUL */
+        /* a copy without NUL: symbols do not end in one */
         g_autofree char *copy = g_memdup2(cases[i].raw, strlen(cases[i].raw));
         g_autofree char *name = uprof_demangle((UprofSlice){ copy, strlen(cases[i].raw) });
         g_assert_cmpstr(name, ==, cases[i].name);
@@ -55,9 +55,9 @@ test_cases(void)
     g_assert_null(uprof_demangle((UprofSlice){ "_Z3foo\0v", 8 }));
 }
 
-/* The number of a part of a C++ name: S_, S0_, ... S9_, SA_, ... */
+/* Appends the reference to part @i of a C++ name: S_, S0_, ... S9_, SA_, ... */
 static void
-append_mention(GString *name, unsigned i)
+append_reference(GString *name, unsigned i)
 {
     static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
     char text[8] = "";
@@ -71,23 +71,23 @@ append_mention(GString *name, unsigned i)
     g_string_append_c(name, '_');
 }
 
-/* Each type is a pair of the one before, twice: 2 to the power of @n at last. */
+/* Each type is a pair of the previous type, so that the last one has 2^@n parts. */
 static void
 append_pairs(GString *name, unsigned pair, unsigned n)
 {
     g_string_append(name, "1pIiiE");
     for (unsigned i = 0; i < n; i++) {
-        append_mention(name, pair);
+        append_reference(name, pair);
         g_string_append_c(name, 'I');
-        append_mention(name, pair + 1 + i);
-        append_mention(name, pair + 1 + i);
+        append_reference(name, pair + 1 + i);
+        append_reference(name, pair + 1 + i);
         g_string_append_c(name, 'E');
     }
 }
 
-/* Returns: what this thread has had of the processor */
+/* Returns: the CPU time of this thread */
 static gint64
-used_us(void)
+read_cpu_time_us(void)
 {
     struct timespec used;
 
@@ -98,10 +98,10 @@ used_us(void)
 static void
 assert_quick(const GString *name, bool may_be_raw)
 {
-    const gint64 start = used_us();
+    const gint64 start = read_cpu_time_us();
     g_autofree char *text = uprof_demangle((UprofSlice){ name->str, name->len });
 
-    g_assert_cmpint(used_us() - start, <, G_USEC_PER_SEC / 2);
+    g_assert_cmpint(read_cpu_time_us() - start, <, G_USEC_PER_SEC / 2);
     g_assert_true(text || may_be_raw);
     if (text)
         g_assert_cmpuint(strlen(text), <=, UPROF_DEMANGLE_BYTES_MAX);
@@ -127,7 +127,7 @@ test_doubling(void)
                     "p<p<int, int>, p<int, int> > >)");
 }
 
-/* Deep, long, and back to themselves. */
+/* Names with deep nesting, great length, or references to themselves. */
 static void
 test_hostile(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* usage: test-lines IMAGE...: tests/lib/inlined.c in several builds */
+/* usage: test-lines IMAGE...; the images are builds of tests/lib/inlined.c */
 #include <string.h>
 
 #include "../../../src/sym/lines-priv.h"
@@ -13,7 +13,7 @@ enum { FRAMES_MAX = 4, DAMAGES = 150 };
 static const struct {
     const char *label;
     struct {
-        const char *name; /* NULL: no more */
+        const char *name; /* NULL: end of the list */
         const char *file;
         unsigned line;
     } frames[FRAMES_MAX];
@@ -28,8 +28,8 @@ typedef struct {
     char *path;
     char *bytes;
     size_t len;
-    uint64_t addresses[G_N_ELEMENTS(cases)]; /* rising */
-    size_t order[G_N_ELEMENTS(cases)];       /* which case each is */
+    uint64_t addresses[G_N_ELEMENTS(cases)]; /* in ascending order */
+    size_t order[G_N_ELEMENTS(cases)];       /* the case of each address */
 } Fixture;
 
 static void
@@ -105,7 +105,7 @@ test_frames(gconstpointer data)
     }
 }
 
-/* Addresses that no unit has, and none at all. */
+/* Addresses outside of all units, and an empty list of addresses. */
 static void
 test_nothing(gconstpointer data)
 {
@@ -124,7 +124,7 @@ test_nothing(gconstpointer data)
     }
 }
 
-/* As names of stacks. */
+/* The frames as names in stacks. */
 static void
 test_names(gconstpointer data)
 {
@@ -147,25 +147,25 @@ test_names(gconstpointer data)
             if (fixture.order[i] == 0)
                 address = fixture.addresses[i];
         const UprofSymAnswer answer = uprof_sym_find(sym, address + 1, true);
-        g_assert_nonnull(answer.place);
-        g_assert_true(uprof_sym_find(sym, address, false).place == answer.place);
-        g_assert_true(uprof_sym_find(sym, address + 1, false).place != answer.place);
-        /* until it is resolved it is the function; labels in it are symbols as well */
-        g_assert_cmpuint(uprof_sym_expand(sym, answer.place, &frames), ==, 1);
+        g_assert_nonnull(answer.site);
+        g_assert_true(uprof_sym_find(sym, address, false).site == answer.site);
+        g_assert_true(uprof_sym_find(sym, address + 1, false).site != answer.site);
+        /* before it is resolved, the name is the function; its labels are symbols, too */
+        g_assert_cmpuint(uprof_sym_expand(sym, answer.site, &frames), ==, 1);
         g_assert_true(frames[0] == answer.name);
         g_assert_cmpuint(uprof_sym_expand(sym, answer.name, &frames), ==, 0);
         uprof_sym_resolve(sym);
-        g_assert_cmpuint(uprof_sym_expand(sym, answer.place, &frames), ==, 3);
+        g_assert_cmpuint(uprof_sym_expand(sym, answer.site, &frames), ==, 3);
         for (unsigned i = 1; i < 3; i++)
             g_assert_cmpstr(uprof_name_text(frames[i]), ==, with_lines ? lined[i] : plain[i]);
         g_assert_true(g_str_has_suffix(uprof_name_text(frames[0]),
                                        with_lines ? " (outer.c:307)" : "at_inner"));
         uprof_sym_coarsen(sym);
-        g_assert_null(uprof_sym_find(sym, address, false).place);
+        g_assert_null(uprof_sym_find(sym, address, false).site);
     }
 }
 
-/* Whatever stands in the file, there is an answer, in time. */
+/* A damaged file gives some answer, in bounded time. */
 static void
 test_damage(gconstpointer data)
 {
@@ -194,9 +194,9 @@ test_damage(gconstpointer data)
     }
 }
 
-/* What a child may answer that was taken over. */
+/* Malformed answers, as a compromised child could send them. */
 static void
-test_answer(void)
+test_malformed_answer(void)
 {
     static const uint8_t whole[] = "\1\0\0\0\2\1\0a\2\0fi\7\0\0\0\0\0\0\0\x08\0\0\0"
                                    "\0\0\0\0\1\0\0\1\0g\x09\0\0\0";
@@ -205,10 +205,10 @@ test_answer(void)
         const char *bytes;
         size_t len;
     } bad[] = {
-        { "\2\0\0\0\1\0\0\0\0\0\0\0\0", 13 },  /* no such address */
-        { "\0\0\0\0\0", 5 },                          /* no frame */
-        { "\0\0\0\0\377", 5 },                        /* too many */
-        { "\0\0\0\0\1\377\377a", 8 },                /* a name longer than what is there */
+        { "\2\0\0\0\1\0\0\0\0\0\0\0\0", 13 },  /* address that was not asked for */
+        { "\0\0\0\0\0", 5 },                          /* no frames */
+        { "\0\0\0\0\377", 5 },                        /* too many frames */
+        { "\0\0\0\0\1\377\377a", 8 },                /* a name longer than the answer */
     };
     /* clang-format on */
     const UprofLineFrame *frames;
@@ -239,7 +239,7 @@ int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/lines/answer", test_answer);
+    g_test_add_func("/lines/malformed-answer", test_malformed_answer);
     for (int i = 1; i < argc; i++) {
         g_autofree char *name = g_path_get_basename(argv[i]);
         g_autofree char *frames = g_strdup_printf("/lines/frames/%s", name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Whether the guest runs what a file says: files of one image, and memory that is
- * more or less that.
+ * The check that the guest runs the code of a symbol file: files of one image, and memory
+ * that equals this image more or less.
  */
 #include <elf.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 enum { CODE = 0x1000, CODE_LEN = 0x2000, NOTE_AT = 0x4000, RAM_LEN = 0x10000, FUNCTION_LEN = 0x40 };
 
-/* "GNU", 4 bytes of build-id */
+/* A note "GNU" with 4 bytes of build-id */
 #define NOTE(id) "\4\0\0\0\4\0\0\0\3\0\0\0GNU\0" id
 enum { NOTE_LEN = 20 };
 
@@ -58,7 +58,7 @@ clear_fixture(Fixture *fixture)
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Fixture, clear_fixture)
 
-/* @note: (nullable): of its build-id */
+/* @note: (nullable): with the build-id */
 static void
 add_elf(const Fixture *fixture, const char *note)
 {
@@ -88,9 +88,9 @@ add_text(const Fixture *fixture, uint64_t start)
     g_assert_true(uprof_sym_add_file(fixture->sym, fixture->path, true, NULL));
 }
 
-/* A sample there. Returns: whether it decided anything */
+/* Takes a sample at @pc. Returns: true if the check came to a result */
 static bool
-look(const Fixture *fixture, uint64_t pc, uint32_t reset)
+take_sample(const Fixture *fixture, uint64_t pc, uint32_t reset)
 {
     uprof_mem_begin_sample(fixture->mem, 0, reset);
     return uprof_sym_check(fixture->sym, fixture->mem, 0, &fixture->regs, pc, reset);
@@ -109,12 +109,12 @@ assert_match(const Fixture *fixture, UprofSymMatch match, const char *mismatch)
     g_assert_true((answer.kind == UPROF_SYM_NAMED) == (match != UPROF_SYM_MISMATCHED));
 }
 
-#define OTHER_CODE "its code is another than the guest's"
+#define OTHER_CODE "its code differs from the guest's"
 /* clang-format off */
 static const struct {
     const char *name;
-    unsigned damaged;  /* pieces of 256 bytes, of 8 that are compared */
-    unsigned missing;  /* pages of the guest, of the first code */
+    unsigned damaged;  /* of the 8 pieces of 256 bytes that are compared */
+    unsigned missing;  /* pages of the guest, from the first page of the code on */
     const char *note, *guest_note;
     UprofSymMatch match;
     const char *mismatch;
@@ -125,7 +125,7 @@ static const struct {
     { "all-different", 8, 0, NULL, NULL, UPROF_SYM_MISMATCHED, OTHER_CODE },
     { "half-there",    0, 1, NULL, NULL, UPROF_SYM_MATCHED, NULL },
     { "not-there",     0, 2, NULL, NULL, UPROF_SYM_UNCHECKED, NULL },
-    /* kernels patch themselves as much as they like */
+    /* with equal build-ids, patched code does not matter */
     { "build-id",      8, 0, NOTE("\1\2\3\4"), NOTE("\1\2\3\4"), UPROF_SYM_MATCHED, NULL },
     { "other-build-id", 0, 0, NOTE("\1\2\3\4"), NOTE("\1\2\3\5"), UPROF_SYM_MISMATCHED,
       "its build-id is 01020304, the guest's is 01020305" },
@@ -151,21 +151,22 @@ test_case(gconstpointer data)
         memory_guest_put(fixture.guest, NOTE_AT, cases[i].guest_note, NOTE_LEN);
     fixture.guest->hole = CODE;
     fixture.guest->hole_end = CODE + cases[i].missing * 4096;
-    /* nothing is decided by code that is not the image's */
-    g_assert_false(look(&fixture, CODE - 1, 0));
+    /* a sample outside of the image decides nothing */
+    g_assert_false(take_sample(&fixture, CODE - 1, 0));
     assert_match(&fixture, UPROF_SYM_UNCHECKED, NULL);
-    g_assert_cmpint(look(&fixture, CODE + 0x50, 0), ==, cases[i].match != UPROF_SYM_UNCHECKED);
+    g_assert_cmpint(take_sample(&fixture, CODE + 0x50, 0), ==,
+                    cases[i].match != UPROF_SYM_UNCHECKED);
     assert_match(&fixture, cases[i].match, cases[i].mismatch);
-    /* what matches is not looked at again for long */
+    /* matching code is not checked again for a long time */
     const gint spans = fixture.guest->tally->spans;
     for (unsigned n = 0; n < 1000; n++)
-        g_assert_false(look(&fixture, CODE + 0x50, 0));
+        g_assert_false(take_sample(&fixture, CODE + 0x50, 0));
     if (cases[i].match == UPROF_SYM_MATCHED)
         g_assert_cmpint(fixture.guest->tally->spans, ==, spans);
     assert_match(&fixture, cases[i].match, cases[i].mismatch);
 }
 
-/* Firmware at the same addresses goes before the kernel, which goes before another. */
+/* At the same addresses, firmware runs before the kernel; after a reset, another kernel runs. */
 static void
 test_boot(void)
 {
@@ -175,26 +176,26 @@ test_boot(void)
     init_fixture(&fixture);
     add_elf(&fixture, NULL);
     memset(fixture.guest->ram + CODE, 0x90, CODE_LEN);
-    g_assert_true(look(&fixture, CODE, 0));
+    g_assert_true(take_sample(&fixture, CODE, 0));
     assert_match(&fixture, UPROF_SYM_MISMATCHED, OTHER_CODE);
     for (unsigned i = 0; i < 500; i++)
-        g_assert_false(look(&fixture, CODE, 0));
+        g_assert_false(take_sample(&fixture, CODE, 0));
     memory_guest_put(fixture.guest, CODE, text, sizeof(text));
-    while (!look(&fixture, CODE, 0))
+    while (!take_sample(&fixture, CODE, 0))
         g_assert_cmpuint(++n, <, 64);
     assert_match(&fixture, UPROF_SYM_MATCHED, NULL);
 
     memset(fixture.guest->ram + CODE, 0x90, CODE_LEN);
-    g_assert_false(look(&fixture, CODE, 0));
+    g_assert_false(take_sample(&fixture, CODE, 0));
     assert_match(&fixture, UPROF_SYM_MATCHED, NULL);
-    g_assert_true(look(&fixture, CODE, 1));
+    g_assert_true(take_sample(&fixture, CODE, 1));
     assert_match(&fixture, UPROF_SYM_MISMATCHED, OTHER_CODE);
     memory_guest_put(fixture.guest, CODE, text, sizeof(text));
-    look(&fixture, CODE, 2);
+    take_sample(&fixture, CODE, 2);
     assert_match(&fixture, UPROF_SYM_MATCHED, NULL);
 }
 
-/* A kernel that starts another one without a reset. */
+/* A kernel starts another one without a reset. */
 static void
 test_kexec(void)
 {
@@ -203,7 +204,7 @@ test_kexec(void)
 
     init_fixture(&fixture);
     add_elf(&fixture, NULL);
-    g_assert_true(look(&fixture, CODE, 0));
+    g_assert_true(take_sample(&fixture, CODE, 0));
     assert_match(&fixture, UPROF_SYM_MATCHED, NULL);
     memset(fixture.guest->ram + CODE, 0x90, CODE_LEN);
     do {
@@ -213,9 +214,9 @@ test_kexec(void)
     assert_match(&fixture, UPROF_SYM_MISMATCHED, OTHER_CODE);
 }
 
-/* Looking again and again costs little: once in 64 samples. */
+/* After a mismatch, only one in 64 samples is checked again. */
 static void
-test_effort(void)
+test_checks_are_rare(void)
 {
     g_auto(Fixture) fixture;
 
@@ -223,11 +224,11 @@ test_effort(void)
     add_elf(&fixture, NULL);
     memset(fixture.guest->ram + CODE, 0x90, CODE_LEN);
     for (unsigned i = 0; i < 6400; i++)
-        look(&fixture, CODE, 0);
+        take_sample(&fixture, CODE, 0);
     g_assert_cmpint(fixture.guest->tally->spans, <, 110 * 8);
 }
 
-/* Calls from around CODE, one in 16 bytes, to @first and every @step bytes behind it. */
+/* Puts a call in each 16 bytes from CODE on: to @first, and to each @step bytes after it. */
 static void
 put_calls(const Fixture *fixture, uint64_t first, uint64_t step)
 {
@@ -249,15 +250,15 @@ static const struct {
 } tables[] = {
     { "same",         CODE,                0x40, UPROF_SYM_MATCHED, NULL },
     { "half",         CODE,                0x20, UPROF_SYM_MATCHED, NULL },
-    { "a-third",      CODE,                0x70, UPROF_SYM_UNCHECKED, NULL },
+    { "a-third-of-calls",      CODE,                0x70, UPROF_SYM_UNCHECKED, NULL },
     { "moved",        CODE + 0x10,         0x40, UPROF_SYM_MISMATCHED, OTHER_CALLS },
-    { "few-by-chance", CODE,               0x08, UPROF_SYM_MISMATCHED, OTHER_CALLS },
+    { "few-hits-by-chance", CODE,               0x08, UPROF_SYM_MISMATCHED, OTHER_CALLS },
     { "calls-others", CODE + 0x100000,     0x40, UPROF_SYM_UNCHECKED, NULL },
 };
 /* clang-format on */
 
 static void
-test_table(gconstpointer data)
+test_text(gconstpointer data)
 {
     const size_t i = GPOINTER_TO_SIZE(data);
     g_auto(Fixture) fixture;
@@ -265,18 +266,18 @@ test_table(gconstpointer data)
     init_fixture(&fixture);
     add_text(&fixture, CODE);
     put_calls(&fixture, tables[i].first, tables[i].step);
-    if (strcmp(tables[i].name, "a-third") == 0) {
-        /* a third of them to functions, the others beside */
+    if (strcmp(tables[i].name, "a-third-of-calls") == 0) {
+        /* a third of the calls lead to the start of a function, the others 8 bytes after it */
         for (uint64_t at = CODE, n = 0; at < CODE + 0x1000; at += 16, n++)
             memory_guest_put_u32(fixture.guest, at + 1,
                                  (uint32_t)(CODE + 0x40 + (n % 3 ? 8 : 0) - (at + 5)));
     }
     for (unsigned n = 0; n < 3; n++)
-        look(&fixture, CODE + 0x123, 0);
+        take_sample(&fixture, CODE + 0x123, 0);
     assert_match(&fixture, tables[i].match, tables[i].mismatch);
 }
 
-/* What the first page has too little of is looked for behind it, before anything is named. */
+/* If the first page has too few calls, the next ones are read, before any symbol is used. */
 static void
 test_sparse_calls(void)
 {
@@ -287,11 +288,11 @@ test_sparse_calls(void)
     put_calls(&fixture, CODE + 0x10, 0x40);
     memmove(fixture.guest->ram + CODE + 0x1000, fixture.guest->ram + CODE, 0x1000);
     memset(fixture.guest->ram + CODE, 0x90, 0x1000);
-    g_assert_true(look(&fixture, CODE + 0x123, 0));
+    g_assert_true(take_sample(&fixture, CODE + 0x123, 0));
     assert_match(&fixture, UPROF_SYM_MISMATCHED, OTHER_CALLS);
 }
 
-/* A kernel that runs elsewhere than its table says is not named by it. */
+/* A symbol table is not used if the kernel runs at other addresses. */
 static void
 test_moved_kernel(void)
 {
@@ -301,32 +302,35 @@ test_moved_kernel(void)
 
     init_fixture(&fixture);
     add_text(&fixture, start);
-    /* four levels of tables, in which nothing is */
+    /* four levels of paging; the tables are empty */
     fixture.regs.sys[UPROF_X86_CR0] = UPROF_X86_CR0_PG;
     fixture.regs.sys[UPROF_X86_EFER] = UPROF_X86_EFER_LMA;
     fixture.regs.sys[UPROF_X86_CR3] = 0x8000;
-    /* user code, and kernel code of the lower half, say nothing of it */
-    g_assert_false(look(&fixture, 0x400000, 0));
+    /* samples in user mode, or in the lower half, decide nothing about a kernel */
+    g_assert_false(take_sample(&fixture, 0x400000, 0));
     fixture.regs.privilege = 3;
-    g_assert_false(look(&fixture, start + 0x2000000, 0));
+    g_assert_false(take_sample(&fixture, start + 0x2000000, 0));
     fixture.regs.privilege = 0;
-    g_assert_true(look(&fixture, start + 0x2000000, 0));
+    g_assert_true(take_sample(&fixture, start + 0x2000000, 0));
     uprof_sym_source(fixture.sym, 0, &source);
     g_assert_cmpint(source.match, ==, UPROF_SYM_MISMATCHED);
     g_assert_true(strstr(source.mismatch, "KASLR"));
     g_assert_true(strstr(source.mismatch, "FILE@BASE"));
     g_assert_false(uprof_sym_is_code(fixture.sym, start));
     g_assert_cmpuint(source.n_seen, ==, 0);
-    /* nor where it runs at an address that the table has, too */
-    g_assert_false(look(&fixture, start + 0x10, 0));
-    g_assert_false(look(&fixture, start + 0x2000000, 0));
+    /* a sample at an address that the table has does not change the result */
+    g_assert_false(take_sample(&fixture, start + 0x10, 0));
+    g_assert_false(take_sample(&fixture, start + 0x2000000, 0));
     g_assert_false(uprof_sym_is_code(fixture.sym, start));
-    /* unless it was seen with the tables of a process, which have little of it */
+    /*
+     * The samples above may have had the page tables of a process, which map little of the
+     * kernel. So code that is mapped now resets the result.
+     */
     memory_guest_put_u64(fixture.guest, 0x8000 + 511 * 8, 0x9001);
     memory_guest_put_u64(fixture.guest, 0x9000 + 510 * 8, 0xa001);
     memory_guest_put_u64(fixture.guest, 0xa000 + 8 * 8, 0x81); /* 2 MiB */
     uprof_mem_forget(fixture.mem);
-    look(&fixture, start + 0x10, 0);
+    take_sample(&fixture, start + 0x10, 0);
     uprof_sym_source(fixture.sym, 0, &source);
     g_assert_cmpint(source.match, ==, UPROF_SYM_UNCHECKED);
     g_assert_cmpuint(source.n_seen, ==, 1);
@@ -344,13 +348,13 @@ main(int argc, char **argv)
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_case);
     }
     for (size_t i = 0; i < G_N_ELEMENTS(tables); i++) {
-        g_autofree char *path = g_strdup_printf("/match/table/%s", tables[i].name);
-        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_table);
+        g_autofree char *path = g_strdup_printf("/match/text/%s", tables[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_text);
     }
     g_test_add_func("/match/boot", test_boot);
     g_test_add_func("/match/kexec", test_kexec);
     g_test_add_func("/match/sparse-calls", test_sparse_calls);
-    g_test_add_func("/match/effort", test_effort);
+    g_test_add_func("/match/checks-are-rare", test_checks_are_rare);
     g_test_add_func("/match/moved-kernel", test_moved_kernel);
     return g_test_run();
 }

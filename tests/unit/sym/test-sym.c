@@ -61,7 +61,7 @@ clear_fixture(Fixture *fixture)
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Fixture, clear_fixture)
 
 static char *
-path_of(const Fixture *fixture, const char *name)
+make_path(const Fixture *fixture, const char *name)
 {
     return g_build_filename(fixture->folder, name, NULL);
 }
@@ -82,7 +82,7 @@ plan_elf(bool has_symbols)
 static void
 add_file(const Fixture *fixture, const char *name)
 {
-    g_autofree char *path = path_of(fixture, name);
+    g_autofree char *path = make_path(fixture, name);
     g_autoptr(GError) error = NULL;
 
     g_assert_true(uprof_sym_add_file(fixture->sym, path, true, &error));
@@ -93,7 +93,7 @@ static void
 add_elf(const Fixture *fixture, const char *name)
 {
     const ElfPlan plan = plan_elf(true);
-    g_autofree char *path = path_of(fixture, name);
+    g_autofree char *path = make_path(fixture, name);
 
     symbol_elf_write(&plan, path);
     add_file(fixture, name);
@@ -102,7 +102,7 @@ add_elf(const Fixture *fixture, const char *name)
 static void
 add_text(const Fixture *fixture, const char *name, const char *content)
 {
-    g_autofree char *path = path_of(fixture, name);
+    g_autofree char *path = make_path(fixture, name);
 
     g_assert_true(g_file_set_contents(path, content, -1, NULL));
     add_file(fixture, name);
@@ -112,7 +112,7 @@ static void
 assert_name(const Fixture *fixture, uint64_t pc, bool is_return, UprofSymKind kind,
             const char *name)
 {
-    /* a second time from the cache */
+    /* the second time from the cache */
     for (unsigned i = 0; i < 2; i++) {
         const UprofSymAnswer answer = uprof_sym_find(fixture->sym, pc, is_return);
         g_assert_cmpstr(uprof_name_text(answer.name), ==, name);
@@ -144,7 +144,8 @@ test_elf(void)
     assert_name(&fixture, CODE, false, UPROF_SYM_NAMED, "main");
     assert_name(&fixture, CODE + 0x3f, false, UPROF_SYM_NAMED, "main");
     assert_name(&fixture, CODE + 0x40, false, UPROF_SYM_NAMED, "work");
-    assert_name(&fixture, CODE + 0x40, true, UPROF_SYM_NAMED, "main"); /* the call before it */
+    assert_name(&fixture, CODE + 0x40, true, UPROF_SYM_NAMED,
+                "main"); /* a return address belongs to the call before it */
     assert_name(&fixture, CODE + 0x80, true, UPROF_SYM_NAMED, "work");
     assert_name(&fixture, CODE + 0x80, false, UPROF_SYM_IN_IMAGE, "[app+0x80]");
     assert_name(&fixture, CODE + 0x100, false, UPROF_SYM_NAMED, "a:b?[31m?_12");
@@ -172,7 +173,7 @@ test_elf(void)
     g_assert_cmpint(source.match, ==, UPROF_SYM_UNCHECKED);
 }
 
-/* Where the image begins to run nobody said how long that is; what it calls has no name. */
+/* The entry has a symbol without size. The function that it calls has no symbol. */
 static void
 test_unsized_entry(void)
 {
@@ -192,7 +193,7 @@ test_unsized_entry(void)
     bool is_entry;
 
     init_fixture(&fixture);
-    g_autofree char *path = path_of(&fixture, "app");
+    g_autofree char *path = make_path(&fixture, "app");
     symbol_elf_write(&plan, path);
     g_assert_true(uprof_sym_add_file(fixture.sym, path, true, NULL));
     g_assert_true(uprof_sym_find(fixture.sym, CODE, false).is_entry);
@@ -228,7 +229,7 @@ test_text(void)
     g_assert_cmpstr(source.kind, ==, "text");
 }
 
-/* The first that knows a name wins; an address that nobody names is the first image's. */
+/* The first file with a name wins; an address without name belongs to the first image. */
 static void
 test_order(void)
 {
@@ -249,7 +250,7 @@ test_order(void)
     g_assert_cmpstr(source.label, ==, "[app2]");
 }
 
-/* What was linked at CODE is elsewhere in the guest. */
+/* The image is linked at CODE, but loaded at another address. */
 static void
 test_moved(void)
 {
@@ -261,8 +262,8 @@ test_moved(void)
 
         init_fixture(&fixture);
         const ElfPlan plan = plan_elf(true);
-        g_autofree char *path = path_of(&fixture, "app");
-        g_autofree char *map = path_of(&fixture, "map");
+        g_autofree char *path = make_path(&fixture, "app");
+        g_autofree char *map = make_path(&fixture, "map");
         const uint64_t far = bases[i] + 0x10000;
         g_autoptr(GError) error = NULL;
         symbol_elf_write(&plan, path);
@@ -298,7 +299,7 @@ test_i386_on_x86_64(void)
 
     init_fixture(&fixture);
     plan.is_32 = true;
-    g_autofree char *path = path_of(&fixture, "app32");
+    g_autofree char *path = make_path(&fixture, "app32");
     symbol_elf_write(&plan, path);
     add_file(&fixture, "app32");
     assert_name(&fixture, CODE + 0x50, false, UPROF_SYM_NAMED, "work");
@@ -349,7 +350,7 @@ make_zeros(const char *path)
         g_file_set_contents(path, "0000000000000000 T a\n0000000000000000 T b\n", -1, NULL));
 }
 
-/* What Debian 12 has as /boot/System.map-VERSION. */
+/* Debian 12 has this text as /boot/System.map-VERSION. */
 static void
 make_stub(const char *path)
 {
@@ -431,10 +432,10 @@ test_refusal(gconstpointer data)
     g_autoptr(GError) error = NULL;
 
     init_fixture(&fixture);
-    g_autofree char *path = path_of(&fixture, refusals[i].name);
+    g_autofree char *path = make_path(&fixture, refusals[i].name);
     if (refusals[i].make)
         refusals[i].make(path);
-    /* root may read everything: be somebody else for a moment */
+    /* root may read everything, so this case runs as another user */
     const bool as_other = refusals[i].not_root && geteuid() == 0;
     g_assert_true(!as_other || seteuid(NOBODY) == 0);
     g_assert_false(uprof_sym_add_file(fixture.sym, path, true, &error));
@@ -445,7 +446,7 @@ test_refusal(gconstpointer data)
     assert_name(&fixture, 0x1234, false, UPROF_SYM_OUTSIDE, "0x1234");
 }
 
-/* A stripped image has the file beside it, or counts for what it is. */
+/* A stripped image uses the debug file beside it, if there is one. */
 static void
 test_debug_file(void)
 {
@@ -455,8 +456,8 @@ test_debug_file(void)
     UprofSymSource source;
 
     init_fixture(&fixture);
-    g_autofree char *path = path_of(&fixture, "app");
-    g_autofree char *debug = path_of(&fixture, "app.dbg");
+    g_autofree char *path = make_path(&fixture, "app");
+    g_autofree char *debug = make_path(&fixture, "app.dbg");
     make_stripped(path);
     g_assert_true(uprof_sym_add_file(fixture.sym, path, false, &error));
     assert_name(&fixture, CODE + 0x50, false, UPROF_SYM_IN_IMAGE, "[app+0x50]");
@@ -479,7 +480,7 @@ test_too_many(void)
     g_autoptr(GError) error = NULL;
 
     init_fixture(&fixture);
-    g_autofree char *path = path_of(&fixture, "map");
+    g_autofree char *path = make_path(&fixture, "map");
     g_assert_true(g_file_set_contents(path, "1000 T f\n", -1, NULL));
     for (unsigned i = 0; i < UPROF_SYM_SOURCES_MAX; i++)
         g_assert_true(uprof_sym_add_file(fixture.sym, path, true, &error));
@@ -496,16 +497,16 @@ test_too_much(void)
 
     init_fixture(&fixture);
     uprof_sym_configure(fixture.sym, &(UprofSymConfig){ .bytes_max = sizeof(table) * 2 });
-    g_autofree char *path = path_of(&fixture, "map");
+    g_autofree char *path = make_path(&fixture, "map");
     g_assert_true(g_file_set_contents(path, table, -1, NULL));
     for (unsigned i = 0; i < 2; i++)
         g_assert_true(uprof_sym_add_file(fixture.sym, path, true, &error));
     g_assert_false(uprof_sym_add_file(fixture.sym, path, true, &error));
-    g_assert_true(g_pattern_match_simple("'*/map' is too much: *", error->message));
+    g_assert_true(g_pattern_match_simple("'*/map' is too large: *", error->message));
     g_assert_cmpuint(uprof_sym_n_sources(fixture.sym), ==, 2);
 }
 
-/* Every address of the code, in any order, with and without the cache. */
+/* Random addresses of the code, which are found with and without the cache. */
 static void
 test_cache(void)
 {
@@ -514,7 +515,7 @@ test_cache(void)
     init_fixture(&fixture);
     add_elf(&fixture, "app");
     for (unsigned round = 0; round < 20000; round++) {
-        /* addresses that share a place of the cache among them */
+        /* some of these addresses share a slot of the cache */
         const uint64_t pc = CODE + (uint64_t)g_test_rand_int_range(0, 0x100) +
                             (uint64_t)g_test_rand_int_range(0, 4) * (UINT64_C(1) << 28);
         const char *name = uprof_name_text(uprof_sym_find(fixture.sym, pc, false).name);
@@ -546,7 +547,7 @@ test_rule(void)
     uprof_sym_source(fixture.sym, 0, &source);
     g_assert_null(source.cfi);
 
-    path = path_of(&fixture, "with");
+    path = make_path(&fixture, "with");
     plan.eh_frame_gva = 0x8000;
     plan.eh_frame = frames;
     plan.eh_frame_len = sizeof(frames);
@@ -560,7 +561,7 @@ test_rule(void)
         g_assert_true(!rule || (rule->cfa_value == 8 && cfi == source.cfi));
     }
 
-    /* bad ones are as good as none */
+    /* damaged unwind tables are ignored */
     add_text(&fixture, "text", "0000000000001000 T main\n");
     plan.eh_frame_len = 7;
     symbol_elf_write(&plan, path);
@@ -586,7 +587,7 @@ make_orc(uint64_t start, uint64_t len, int16_t offset)
 static void
 assert_orc(const Fixture *fixture, uint64_t pc, int offset)
 {
-    /* a second time from the cache */
+    /* the second time from the cache */
     for (unsigned i = 0; i < 2; i++) {
         UprofOrcRule rule = { .sp_offset = 42 };
         g_assert_true(uprof_sym_orc(fixture->sym, pc, &rule) == (offset > 0));
@@ -594,7 +595,7 @@ assert_orc(const Fixture *fixture, uint64_t pc, int offset)
     }
 }
 
-/* Tables of a kernel and of its modules come and go, each with what it is of. */
+/* ORC tables of the kernel and of its modules are added and removed with their owner. */
 static void
 test_orc(void)
 {
@@ -615,7 +616,7 @@ test_orc(void)
     assert_orc(&fixture, module, 16);
     assert_orc(&fixture, module + 0x100, 24);
     g_assert_true(uprof_sym_is_code(fixture.sym, kernel + 0x7ff));
-    /* what no entry knows is no code, and so is what lies behind the last one */
+    /* addresses without an entry, or after the last entry, are not code */
     g_assert_false(uprof_sym_is_code(fixture.sym, kernel + 0x800));
     g_assert_false(uprof_sym_is_code(fixture.sym, kernel + 0x1000));
     g_assert_true(uprof_sym_is_code(fixture.sym, module));
@@ -628,7 +629,7 @@ test_orc(void)
     g_assert_false(uprof_sym_is_code(fixture.sym, kernel));
 }
 
-/* A kernel as it was found in the guest: two functions, of 256 bytes each, from @start on */
+/* Sets a kernel that was found in the guest: two functions of 256 bytes each, from @start on */
 static void
 set_kernel(const Fixture *fixture, uint64_t start)
 {
@@ -646,7 +647,7 @@ set_kernel(const Fixture *fixture, uint64_t start)
     uprof_sym_set_own(fixture->sym, UPROF_SYM_KERNEL, functions, g_byte_array_new(), ranges);
 }
 
-/* Whoever names it, a kernel's function is marked; and a file of it goes where the guest has it. */
+/* All names of kernel functions get "_[k]". The kernel's symbol file moves to its load address. */
 static void
 test_kernel(void)
 {
@@ -666,14 +667,14 @@ test_kernel(void)
     assert_name(&fixture, moved + 0x80, false, UPROF_SYM_NAMED, "from_file_[k]");
     assert_name(&fixture, moved + 0x100, false, UPROF_SYM_NAMED, "kfree_[k]");
     assert_name(&fixture, linked + 0x80, false, UPROF_SYM_OUTSIDE, "[unknown]");
-    /* what is no kernel stays where it is */
+    /* symbol files of other programs are not moved */
     assert_name(&fixture, 0x401000, false, UPROF_SYM_NAMED, "main");
     uprof_sym_set_own(fixture.sym, UPROF_SYM_KERNEL, NULL, NULL, NULL);
     assert_name(&fixture, linked + 0x80, false, UPROF_SYM_NAMED, "from_file");
     assert_name(&fixture, moved + 0x80, false, UPROF_SYM_OUTSIDE, "[unknown]");
 }
 
-/* A kernel of another build: its functions have not all moved alike. */
+/* In a kernel of another build, functions have different distances. */
 static void
 test_kernel_of_another_build(void)
 {
@@ -687,7 +688,7 @@ test_kernel_of_another_build(void)
     assert_name(&fixture, moved + 0x110, false, UPROF_SYM_NAMED, "kfree_[k]");
 }
 
-/* A base that the user gives is not changed. */
+/* A base address that the user gives is not changed. */
 static void
 test_kernel_given_base(void)
 {
@@ -696,7 +697,7 @@ test_kernel_given_base(void)
     g_autoptr(GError) error = NULL;
 
     init_fixture(&fixture);
-    g_autofree char *path = path_of(&fixture, "System.map");
+    g_autofree char *path = make_path(&fixture, "System.map");
     g_assert_true(g_file_set_contents(path, "ffffffff81000000 T vfs_read\n", -1, &error));
     g_assert_true(uprof_sym_add_file_at(fixture.sym, path, &base, true, &error));
     g_assert_no_error(error);

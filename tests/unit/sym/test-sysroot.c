@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Modules of a guest, found in a folder with its files. All of these are made here, in a
- * folder of the test's own: some in "root", and some beside it, where nothing may be found.
+ * Modules of a guest are found in a sysroot, a folder with the guest's files. The tests make
+ * all files in a folder of their own: some in the sysroot "root", and some beside it, where
+ * they must not be found.
  */
 #include <elf.h>
 #include <sys/stat.h>
@@ -12,27 +13,27 @@
 
 enum { FIRST = 0x1000, CODE = 0x1040, CODE_LEN = 0x200 };
 
-/* "GNU", 4 bytes of build-id, the last one to be chosen */
+/* A note "GNU" with 4 bytes of build-id; @last is the last one */
 #define NOTE(last) "\4\0\0\0\4\0\0\0\3\0\0\0GNU\0\xab\xcd\xef" last
 #define BUILD_ID "abcdef01"
 enum { NOTE_LEN = 20 };
 
-/* What lies there: a file of that build, or of another one, or a link to elsewhere. */
-typedef enum { NOTHING, SAME, OTHER, DEBUG, LINK, PIPE, FOLDER, GARBAGE } What;
+/* SAME: an image with BUILD_ID; OTHER: of another build; DEBUG: SAME without symbols */
+typedef enum { NOTHING, SAME, OTHER, DEBUG, LINK, PIPE, FOLDER, GARBAGE } FileKind;
 
 typedef struct {
-    const char *at; /* in the test's folder */
-    What what;
-    const char *to;
-} Thing;
+    const char *at; /* path in the test's folder */
+    FileKind kind;
+    const char *to; /* target of a LINK */
+} FileEntry;
 
 /* clang-format off */
 static const struct {
     const char *name;
-    Thing things[4];
-    const char *path; /* in the guest */
+    FileEntry files[4];
+    const char *path; /* of the module, in the guest */
     const char *build_id;
-    const char *found; /* name of a function; NULL: an address */
+    const char *found; /* name of the function; NULL: only an address is shown */
 } cases[] = {
     { "by-path", { { "root/usr/bin/app", SAME, NULL } }, "/usr/bin/app", BUILD_ID, "work" },
     { "other-build", { { "root/usr/bin/app", OTHER, NULL } }, "/usr/bin/app", BUILD_ID, NULL },
@@ -45,7 +46,7 @@ static const struct {
     { "debug-by-id", { { "root/usr/lib/debug/.build-id/ab/cdef01.debug", SAME, NULL } }, NULL, BUILD_ID, "work" },
     { "with-debug", { { "root/app", DEBUG, NULL }, { "root/usr/lib/debug/.build-id/ab/cdef01.debug", SAME, NULL } },
       "/app", BUILD_ID, "work" },
-    /* what must not be found */
+    /* files that must not be found */
     { "link-out", { { "app", SAME, NULL }, { "root/app", LINK, "../app" } }, "/app", BUILD_ID, NULL },
     { "folder-out", { { "bin/app", SAME, NULL }, { "root/bin", LINK, "../bin" } }, "/bin/app", BUILD_ID, NULL },
     { "id-out", { { "app", SAME, NULL }, { "root/usr/lib/.build-id/ab/cdef01", LINK, "../../../../../app" } },
@@ -53,19 +54,19 @@ static const struct {
     { "debug-out", { { "app", SAME, NULL }, { "root/app", DEBUG, NULL },
       { "root/usr/lib/debug/.build-id/ab/cdef01.debug", LINK, "../../../../../../app" } }, "/app", BUILD_ID, NULL },
     { "dots", { { "app", SAME, NULL } }, "/../app", BUILD_ID, NULL },
-    { "dots-behind", { { "app", SAME, NULL }, { "root/usr", FOLDER, NULL } }, "/usr/../../app", BUILD_ID, NULL },
-    { "root-itself", { { "rooted/app", SAME, NULL } }, "ed/app", BUILD_ID, NULL },
+    { "dots-in-path", { { "app", SAME, NULL }, { "root/usr", FOLDER, NULL } }, "/usr/../../app", BUILD_ID, NULL },
+    { "root-is-a-prefix", { { "rooted/app", SAME, NULL } }, "ed/app", BUILD_ID, NULL },
     { "pipe", { { "root/app", PIPE, NULL } }, "/app", BUILD_ID, NULL },
     { "folder", { { "root/app", FOLDER, NULL } }, "/app", BUILD_ID, NULL },
     { "garbage", { { "root/app", GARBAGE, NULL } }, "/app", BUILD_ID, NULL },
     { "circle", { { "root/app", LINK, "app" } }, "/app", BUILD_ID, NULL },
-    { "id-is-short", { { "root/app", SAME, NULL } }, "/app", "ab", NULL },
+    { "short-build-id", { { "root/app", SAME, NULL } }, "/app", "ab", NULL },
 };
 /* clang-format on */
 
 static const ElfSymbol symbols[] = { { "work", CODE, 0x40, true } };
 
-/* With what a kernel maps it by, in its first page. */
+/* The first page has the program header by which a kernel maps the file. */
 static GByteArray *
 make_elf(const char *note, bool has_symbols)
 {
@@ -86,26 +87,26 @@ make_elf(const char *note, bool has_symbols)
 }
 
 static void
-put_thing(const char *folder, const Thing *thing)
+put_file(const char *folder, const FileEntry *entry)
 {
-    g_autofree char *path = g_build_filename(folder, thing->at, NULL);
+    g_autofree char *path = g_build_filename(folder, entry->at, NULL);
     g_autofree char *parent = g_path_get_dirname(path);
 
     g_assert_cmpint(g_mkdir_with_parents(parent, 0700), ==, 0);
-    if (thing->what == LINK) {
-        g_assert_cmpint(symlink(thing->to, path), ==, 0);
-    } else if (thing->what == PIPE) {
+    if (entry->kind == LINK) {
+        g_assert_cmpint(symlink(entry->to, path), ==, 0);
+    } else if (entry->kind == PIPE) {
         g_assert_cmpint(mkfifo(path, 0600), ==, 0);
-    } else if (thing->what == FOLDER) {
+    } else if (entry->kind == FOLDER) {
         g_assert_cmpint(mkdir(path, 0700), ==, 0);
-    } else if (thing->what == GARBAGE) {
+    } else if (entry->kind == GARBAGE) {
         g_assert_true(g_file_set_contents(path,
                                           "\x7f"
                                           "ELF",
                                           4, NULL));
     } else {
         g_autoptr(GByteArray) file =
-            make_elf(thing->what == OTHER ? NOTE("\2") : NOTE("\1"), thing->what != DEBUG);
+            make_elf(entry->kind == OTHER ? NOTE("\2") : NOTE("\1"), entry->kind != DEBUG);
         g_assert_true(g_file_set_contents(path, (const char *)file->data, (gssize)file->len, NULL));
     }
 }
@@ -132,18 +133,18 @@ test_case(gconstpointer data)
     const UprofSymConfig config = { .debug_folders = none, .sysroots = sysroots };
 
     g_assert_cmpint(g_mkdir_with_parents(root, 0700), ==, 0);
-    for (size_t n = 0; n < G_N_ELEMENTS(cases[i].things) && cases[i].things[n].what; n++)
-        put_thing(folder, &cases[i].things[n]);
+    for (size_t n = 0; n < G_N_ELEMENTS(cases[i].files) && cases[i].files[n].kind; n++)
+        put_file(folder, &cases[i].files[n]);
     uprof_sym_configure(sym, &config);
     const unsigned number = uprof_sym_add_module(sym, "app", cases[i].path, cases[i].build_id);
     g_assert_cmpuint(number, ==, 1);
-    const uint64_t place = uprof_sym_module_place(number, CODE - FIRST + 4);
-    g_assert_cmpstr(uprof_name_text(uprof_sym_find(sym, place, false).name), ==,
+    const uint64_t address = uprof_sym_module_address(number, CODE - FIRST + 4);
+    g_assert_cmpstr(uprof_name_text(uprof_sym_find(sym, address, false).name), ==,
                     cases[i].found ? cases[i].found : "[app_+0x44]");
     remove_all(folder);
 }
 
-/* A guest may map all there is: what there is no room for is not read again and again. */
+/* A guest may map any number of files: those beyond the limit are not read again and again. */
 static void
 test_refused(void)
 {
@@ -151,10 +152,10 @@ test_refused(void)
     g_autofree char *folder = g_dir_make_tmp("uprof-test-XXXXXX", NULL);
     g_autofree char *root = g_build_filename(folder, "root", NULL);
     const char *const sysroots[] = { root, NULL };
-    const Thing thing = { "root/app", SAME, NULL };
+    const FileEntry entry = { "root/app", SAME, NULL };
 
     g_assert_cmpint(g_mkdir_with_parents(root, 0700), ==, 0);
-    put_thing(folder, &thing);
+    put_file(folder, &entry);
     for (unsigned n = TRIES - 1; n <= TRIES; n++) {
         g_autoptr(UprofNames) names = uprof_names_new();
         g_autoptr(UprofSym) sym = uprof_sym_new(uprof_arch_find("x86_64"), names);
@@ -162,12 +163,13 @@ test_refused(void)
         uprof_sym_configure(sym, &(UprofSymConfig){ .sysroots = sysroots, .bytes_max = 1 });
         for (unsigned i = 0; i < n; i++)
             number = uprof_sym_add_module(sym, "app", "/app", BUILD_ID);
-        uint64_t place = uprof_sym_module_place(number, CODE - FIRST);
-        g_assert_cmpstr(uprof_name_text(uprof_sym_find(sym, place, false).name), ==, "[app_+0x40]");
+        uint64_t address = uprof_sym_module_address(number, CODE - FIRST);
+        g_assert_cmpstr(uprof_name_text(uprof_sym_find(sym, address, false).name), ==,
+                        "[app_+0x40]");
         uprof_sym_configure(sym, &(UprofSymConfig){ .sysroots = sysroots, .bytes_max = 1 << 20 });
         number = uprof_sym_add_module(sym, "app", "/app", BUILD_ID);
-        place = uprof_sym_module_place(number, CODE - FIRST);
-        g_assert_cmpstr(uprof_name_text(uprof_sym_find(sym, place, false).name), ==,
+        address = uprof_sym_module_address(number, CODE - FIRST);
+        g_assert_cmpstr(uprof_name_text(uprof_sym_find(sym, address, false).name), ==,
                         n < TRIES ? "work" : "[app_+0x40]");
     }
     remove_all(folder);

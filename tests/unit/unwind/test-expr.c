@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <string.h>
 
-#include "uprof/expr.h"
+#include "../../../src/unwind/expr-priv.h"
 
 enum { MEMORY = 0x1000, MEMORY_LEN = 16, REG = 0x2000 };
 
@@ -9,7 +9,7 @@ static const uint8_t memory[MEMORY_LEN] = {
     0x08, 0x10, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 0x88
 };
 
-/* Register n has REG + n; 31 and up are not known. */
+/* Register n has the value REG + n; registers from 31 on are unknown. */
 static bool
 read_reg(void *data, uint64_t dwarf, uint64_t *value)
 {
@@ -46,13 +46,13 @@ static const UprofExprOps ops = { read_reg, read_memory };
 #define LITS_15 "\x30\x31\x32\x33\x34\x35\x36\x37\x38\x39\x3a\x3b\x3c\x3d\x3e"
 
 /* clang-format off */
-/* With 7 on the stack at first. */
+/* The stack of each expression starts with the value 7. */
 static const struct {
     const char *name;
     UprofSlice code;
     UprofExprAnswer answer;
-    uint64_t result;   /* of 64 bits */
-    uint64_t result32; /* of 32 bits; 0: the same */
+    uint64_t result;   /* with 64-bit words */
+    uint64_t result32; /* with 32-bit words; 0: the same */
 } cases[] = {
     { "nothing",       CODE(""), OK, 7, 0 },
     { "nop",           CODE("\x96"), OK, 7, 0 },
@@ -157,14 +157,14 @@ static const struct {
     { "frame-base",    CODE("\x91\0"), BAD, 0, 0 },
     { "call-frame-cfa", CODE("\x31\x9c"), BAD, 0, 0 },
     { "unknown",       CODE("\x31\xff"), BAD, 0, 0 },
-    /* that of the linker's stubs: 8 more behind byte 10 of 16 */
+    /* the CFA of the linker's PLT stubs: 8 more after byte 10 of 16 */
     { "plt",           CODE("\x77\x08\x80\0\x3f\x1a\x3b\x2a\x33\x24\x22"), OK, REG + 15, 0 },
     { "plt-pushed",    CODE("\x77\x08\x80\x0b\x3f\x1a\x3b\x2a\x33\x24\x22"), OK, REG + 23, 0 },
 };
 /* clang-format on */
 
 static void
-run(size_t i, uint8_t word_bytes)
+run_case(size_t i, uint8_t word_bytes)
 {
     const UprofExpr expr = { .code = cases[i].code, .word_bytes = word_bytes, .ops = &ops };
     const uint64_t seven = 7;
@@ -181,8 +181,8 @@ test_case(gconstpointer data)
 {
     const size_t i = GPOINTER_TO_SIZE(data);
 
-    run(i, 8);
-    run(i, 4);
+    run_case(i, 8);
+    run_case(i, 4);
 }
 
 static void
@@ -211,7 +211,7 @@ test_no_first(void)
     g_assert_cmpuint(result, ==, 42);
 }
 
-/* So many steps, and not one more. */
+/* UPROF_EXPR_STEPS_MAX operations are run; with one more, the expression is bad. */
 static void
 test_steps(void)
 {
@@ -226,7 +226,7 @@ test_steps(void)
     g_assert_cmpint(uprof_expr_run(&expr, &first, &result), ==, BAD);
 }
 
-/* Any bytes: it ends. */
+/* Random bytes: each expression ends. */
 static void
 test_random(void)
 {

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Programs are run one instruction at a time, as in test-single-step.c, and the
- * stacks that elfutils' libdwfl finds in the same snapshots are compared with
- * ours. Where they differ, the list of calls says who is right: that must be us.
+ * Programs run one instruction at a time, as in test-single-step.c. After each step,
+ * virt-uprof and libdwfl (elfutils) unwind the same snapshot. If the stacks differ, the list
+ * of real calls decides which one is right: libdwfl may never be right where virt-uprof is wrong.
  */
 #include <string.h>
 
 #include "dwfl-stack.h"
 #include "stepper.h"
 #include "uprof/unwind.h"
+
+enum { DEPTH = 127 }; /* the default of --max-depth */
 
 #ifdef __x86_64__
 
@@ -21,7 +23,7 @@ typedef struct {
     DwflStack *dwfl;
     GHashTable *differences;
     size_t n_same, n_other, n_other_is_right;
-    size_t n_unexplained; /* different, and ours is not all right */
+    size_t n_unexplained; /* stacks that differ, with a wrong frame in virt-uprof's */
 } Comparison;
 
 static void
@@ -38,7 +40,7 @@ clear_comparison(Comparison *comparison)
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Comparison, clear_comparison)
 
 static void
-start(Comparison *comparison, const char *path)
+start_comparison(Comparison *comparison, const char *path)
 {
     g_autoptr(GError) error = NULL;
 
@@ -50,7 +52,7 @@ start(Comparison *comparison, const char *path)
         .snapshot = comparison->stepper.snapshot,
         .mem = uprof_mem_new(&comparison->guest->base, UPROF_LANE_WORKER),
         .sym = uprof_sym_new(comparison->guest->base.arch, comparison->names),
-        .max_depth = UPROF_DEPTH_DEFAULT,
+        .max_depth = DEPTH,
     };
     g_assert_true(uprof_sym_add_file(comparison->context.sym, path, true, &error));
     g_assert_no_error(error);
@@ -59,7 +61,7 @@ start(Comparison *comparison, const char *path)
     dwfl_stack_begin(comparison->dwfl);
 }
 
-/* Returns: how many frames of @pcs are right, from the innermost on */
+/* Returns: the number of right frames in @pcs, from the leaf on */
 static unsigned
 count_right(const Comparison *comparison, const uint64_t *pcs, unsigned n)
 {
@@ -72,11 +74,11 @@ count_right(const Comparison *comparison, const uint64_t *pcs, unsigned n)
 }
 
 static void
-note_difference(Comparison *comparison, unsigned ours, unsigned theirs)
+count_difference(Comparison *comparison, unsigned ours, unsigned theirs)
 {
     const UprofSymAnswer top =
         uprof_sym_find(comparison->context.sym, comparison->stepper.regs.rip, false);
-    char *text = g_strdup_printf("%s+%u: %u of our frames are right, %u of theirs, of %u",
+    char *text = g_strdup_printf("%s+%u: right frames: %u by virt-uprof, %u by libdwfl, of %u",
                                  uprof_name_text(top.name),
                                  (unsigned)(comparison->stepper.regs.rip - top.start), ours, theirs,
                                  comparison->stepper.n_calls + 1);
@@ -88,10 +90,10 @@ note_difference(Comparison *comparison, unsigned ours, unsigned theirs)
 }
 
 static void
-compare(Comparison *comparison)
+compare_stacks(Comparison *comparison)
 {
     UprofStack *stack = &comparison->stack;
-    uint64_t ours[UPROF_DEPTH_DEFAULT], theirs[UPROF_DEPTH_DEFAULT];
+    uint64_t ours[DEPTH], theirs[DEPTH];
 
     uprof_mem_begin_sample(comparison->context.mem, 0, 0);
     uprof_unwind(&comparison->context, stack);
@@ -102,13 +104,13 @@ compare(Comparison *comparison)
     if (n == stack->n && memcmp(ours, theirs, n * sizeof(ours[0])) == 0)
         comparison->n_same++;
     else
-        note_difference(comparison, count_right(comparison, ours, stack->n),
-                        count_right(comparison, theirs, n));
+        count_difference(comparison, count_right(comparison, ours, stack->n),
+                         count_right(comparison, theirs, n));
 }
 
-/* In which exceptions spend a million instructions. */
+/* Exceptions spend a million instructions in this function. */
 static bool
-is_long(const Comparison *comparison)
+is_slow_function(const Comparison *comparison)
 {
     const UprofSymAnswer answer =
         uprof_sym_find(comparison->context.sym, comparison->stepper.regs.rip, false);
@@ -123,15 +125,15 @@ test_program(gconstpointer data)
     GHashTableIter iter;
     void *text;
 
-    start(&comparison, data);
+    start_comparison(&comparison, data);
     do {
-        compare(&comparison);
-        if (is_long(&comparison))
+        compare_stacks(&comparison);
+        if (is_slow_function(&comparison))
             stepper_finish(&comparison.stepper);
     } while (stepper_step(&comparison.stepper));
     g_test_message(
-        "%zu stacks are the same, %zu are not, of which ours are right but for %zu; libdwfl is "
-        "right where we are not: %zu",
+        "%zu stacks are equal, %zu differ; virt-uprof is wrong in %zu of them; libdwfl has more "
+        "right frames in %zu",
         comparison.n_same, comparison.n_other, comparison.n_unexplained,
         comparison.n_other_is_right);
     g_hash_table_iter_init(&iter, comparison.differences);
@@ -139,7 +141,7 @@ test_program(gconstpointer data)
         g_test_message("%s", (const char *)text);
     g_assert_cmpuint(comparison.n_same, >, 20000);
     g_assert_cmpuint(comparison.n_other_is_right, ==, 0);
-    /* what is left is about to be on another stack, and both are lost there */
+    /* the rest is code that switches to another stack, where both fail */
     g_assert_cmpuint(comparison.n_other * 50, <=, comparison.n_same);
     g_assert_cmpuint(comparison.n_unexplained * 200, <=, comparison.n_same);
 }

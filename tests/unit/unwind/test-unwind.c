@@ -2,13 +2,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../../src/unwind/fp-step-priv.h"
 #include "memory-guest.h"
 #include "symbol-elf.h"
 #include "uprof/unwind.h"
 
+enum { DEPTH = 127 }; /* the default of --max-depth */
+
 /*
- * A guest without paging. Code is at CODE, and every 16 bytes of it end in a
- * call, so that CODE + 16 x n + 16 is a return address. The window is at STACK.
+ * A guest without paging. From CODE on, each 16 bytes end in a call, so that CODE + 16 x n + 16
+ * is a return address. The window is at STACK.
  */
 enum {
     RAM_LEN = 0x40000,
@@ -44,10 +47,9 @@ init_fixture(Fixture *fixture)
     fixture->sym = uprof_sym_new(fixture->guest->base.arch, fixture->names);
     fixture->snapshot = g_new0(UprofSnapshot, 1);
     fixture->stack = g_new0(UprofStack, 1);
-    fixture->context = (UprofUnwindContext){ .snapshot = fixture->snapshot,
-                                             .mem = fixture->mem,
-                                             .sym = fixture->sym,
-                                             .max_depth = UPROF_DEPTH_DEFAULT };
+    fixture->context = (UprofUnwindContext){
+        .snapshot = fixture->snapshot, .mem = fixture->mem, .sym = fixture->sym, .max_depth = DEPTH
+    };
     fixture->snapshot->n_windows = 1;
     fixture->snapshot->windows[0] = (UprofWindow){ .gva = STACK, .len = WINDOW_LEN };
     fixture->snapshot->regs =
@@ -80,7 +82,7 @@ put_record(Fixture *fixture, uint64_t at, uint64_t fp, uint64_t pc)
 }
 
 static uint64_t
-return_at(unsigned i)
+return_address(unsigned i)
 {
     return CODE + 16 * (i + 1);
 }
@@ -94,7 +96,7 @@ static const struct {
     unsigned word_bytes; /* 0: 8 */
     uint64_t sp, fp;
     struct {
-        uint64_t at; /* 0: no more */
+        uint64_t at; /* 0: end of the list */
         uint64_t fp, pc;
     } records[RECORDS_MAX];
     unsigned max_depth; /* 0: default */
@@ -119,7 +121,7 @@ static const struct {
     { "aligned-32-bit",     4, S(0), S(0x14), { { S(0x14), 0, R(0) } }, 0, 2, UPROF_END_BASE },
     { "wild",               0, S(0), UINT64_C(0xdeadbeefdeadbee8), { { 0 } }, 0, 1, UPROF_END_RECORD },
     { "highest",            0, UINT64_MAX - 0x100, UINT64_MAX - 7, { { 0 } }, 0, 1, UPROF_END_WINDOW },
-    { "behind-the-window",  0, S(0), S(WINDOW_LEN), { { 0 } }, 0, 1, UPROF_END_WINDOW },
+    { "after-the-window",  0, S(0), S(WINDOW_LEN), { { 0 } }, 0, 1, UPROF_END_WINDOW },
     { "cut-in-the-record",  0, S(0), S(WINDOW_LEN - 8), { { 0 } }, 0, 1, UPROF_END_WINDOW },
     { "last-in-the-window", 0, S(0), S(WINDOW_LEN - 16), { { S(WINDOW_LEN - 16), 0, R(0) } }, 0, 2, UPROF_END_BASE },
     { "caller-is-cut",      0, S(0), S(0x10), { { S(0x10), S(WINDOW_LEN + 64), R(0) } }, 0, 2, UPROF_END_WINDOW },
@@ -133,10 +135,10 @@ static const struct {
     { "depth-1",            0, S(0), S(0x10), { { S(0x10), S(0x40), R(0) }, { S(0x40), 0, R(1) } }, 1, 1, UPROF_END_DEPTH },
 };
 
-/* Bytes before a return address, and whether they are a call. */
+/* Bytes before a return address, which may be a call */
 static const struct {
     const char *name;
-    uint8_t bytes[7]; /* the last of them stands right before the address */
+    uint8_t bytes[7]; /* up to the address */
     bool is_call;
 } calls[] = {
     { "relative",           { 0x90, 0x90, 0xe8, 1, 2, 3, 4 }, true },
@@ -154,7 +156,7 @@ static const struct {
     { "nothing",            { 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90 }, false },
 };
 
-/* Bytes before the program counter, and whether the vCPU waits there. */
+/* Bytes before the program counter, by which the vCPU may be idle */
 static const struct {
     const char *name;
     uint8_t bytes[3];
@@ -169,7 +171,7 @@ static const struct {
     { "hlt-before",   { 0x90, 0xf4, 0x90 }, 0, 0, false },
     { "user",         { 0x90, 0xfb, 0xf4 }, 3, 0, false },
     { "no-memory",    { 0 },                0, 0x80000000, false },
-    { "at-zero",      { 0 },                0, UINT64_MAX, false }, /* 0 in fact */
+    { "at-zero",      { 0 },                0, UINT64_MAX, false }, /* stands for pc 0 */
 };
 /* clang-format on */
 
@@ -196,7 +198,7 @@ test_chain(gconstpointer data)
     g_assert_false(fixture.stack->frames[0].is_return);
     g_assert_cmpint(fixture.stack->frames[0].how, ==, UPROF_HOW_PC);
     for (unsigned j = 1; j < fixture.stack->n; j++) {
-        g_assert_cmphex(fixture.stack->frames[j].pc, ==, return_at(j - 1));
+        g_assert_cmphex(fixture.stack->frames[j].pc, ==, return_address(j - 1));
         g_assert_true(fixture.stack->frames[j].is_return);
         g_assert_cmpint(fixture.stack->frames[j].how, ==, UPROF_HOW_FP);
     }
@@ -219,16 +221,16 @@ test_call(gconstpointer data)
     g_assert_cmpint(fixture.stack->end, ==, calls[i].is_call ? UPROF_END_BASE : UPROF_END_CODE);
 }
 
-/* A call that lies across the start of RAM, and one in a page that may not be executed. */
+/* A call in a page that may be executed, and then not. */
 static void
-test_call_where_nothing_runs(void)
+test_call_not_executable(void)
 {
     g_auto(Fixture) fixture;
     UprofRegs *regs;
 
     init_fixture(&fixture);
     fixture.snapshot->regs.fp = STACK + 0x10;
-    put_record(&fixture, STACK + 0x10, 0, return_at(0));
+    put_record(&fixture, STACK + 0x10, 0, return_address(0));
     regs = &fixture.snapshot->regs;
     regs->sys[UPROF_X86_CR0] = UPROF_X86_CR0_PG;
     regs->sys[UPROF_X86_CR3] = 0x30000;
@@ -264,7 +266,7 @@ test_idle(gconstpointer data)
     g_assert_cmpint(uprof_unwind_is_idle(&fixture.context), ==, idles[i].idle);
 }
 
-/* HLT as the first byte that there is: what lies before cannot be read. */
+/* HLT is the first readable byte; the bytes before it have no memory. */
 static void
 test_idle_at_start_of_memory(void)
 {
@@ -303,7 +305,7 @@ test_entry(void)
     g_assert_true(uprof_sym_add_file(fixture.sym, path, true, &error));
     unlink(path);
 
-    /* what is in a known image needs no call before it, and its entry no caller */
+    /* a return address in a known image needs no call before it, and the entry needs no caller */
     fixture.snapshot->regs.pc = CODE + 0x48;
     fixture.snapshot->regs.fp = STACK + 0x10;
     put_record(&fixture, STACK + 0x10, UINT64_C(0xdeadbeefdeadbee8), CODE + 8);
@@ -311,7 +313,7 @@ test_entry(void)
     g_assert_cmpuint(fixture.stack->n, ==, 2);
     g_assert_cmpint(fixture.stack->end, ==, UPROF_END_BASE);
 
-    /* a return address at the very end of a function is of the call in it */
+    /* a return address at the end of a function belongs to the call in it */
     put_record(&fixture, STACK + 0x10, UINT64_C(0xdeadbeefdeadbee8), CODE + 0x40);
     uprof_unwind(&fixture.context, fixture.stack);
     g_assert_cmpint(fixture.stack->end, ==, UPROF_END_BASE);
@@ -321,7 +323,7 @@ test_entry(void)
     g_assert_cmpuint(fixture.stack->n, ==, 2);
     g_assert_cmpint(fixture.stack->end, ==, UPROF_END_RECORD);
 
-    /* at the depth that was asked for, nothing is known of the rest */
+    /* at max_depth, the rest of the stack is unknown */
     put_record(&fixture, STACK + 0x10, STACK + 0x40, CODE + 8);
     put_record(&fixture, STACK + 0x40, 0, CODE + 8);
     fixture.context.max_depth = 2;
@@ -330,9 +332,9 @@ test_entry(void)
 }
 
 /*
- * An image with tables. Functions of 64 bytes at CODE: the first saves RBX and
- * has its frame by the stack pointer, the second by RBX, the third is the root;
- * the fourth has no table. Behind them a trap's entry, 16 bytes.
+ * An image with unwind tables and functions of 64 bytes from CODE on. FIRST saves RBX; its CFA
+ * is relative to the stack pointer. The CFA of BY_RBX is relative to RBX. ROOT is the root, and
+ * BARE has no table. TRAP, at the end of BARE, is the entry of a trap, of 16 bytes.
  */
 #define CIE "\x14\0\0\0\0\0\0\0\1zR\0\1\x78\x10\1\3\x0c\7\x08\x90\1\0\0"
 #define TRAP_CIE "\x13\0\0\0\0\0\0\0\1zRS\0\1\x78\x10\1\3\x0c\7\x08\x90\1"
@@ -355,7 +357,7 @@ static const struct {
     const char *name;
     UprofUnwindMethod method;
     uint64_t pc, fp;
-    uint64_t words[8]; /* from STACK on */
+    uint64_t words[8]; /* of the stack, from STACK on */
     UprofEnd end;
     unsigned n;
     struct {
@@ -363,7 +365,7 @@ static const struct {
         UprofHow how;
         bool is_exact;
     } callers[3];
-} tabled[] = {
+} tables_cases[] = {
     { "tables",        UPROF_UNWIND_AUTO, FIRST + 8, 0, { S(0x10), BY_RBX + 8, 0, ROOT + 8 }, UPROF_END_BASE, 3,
       { { BY_RBX + 8, UPROF_HOW_CFI, false }, { ROOT + 8, UPROF_HOW_CFI, false } } },
     { "tables-only",   UPROF_UNWIND_CFI, FIRST + 8, 0, { S(0x10), BY_RBX + 8, 0, ROOT + 8 }, UPROF_END_BASE, 3,
@@ -431,25 +433,25 @@ test_tables(gconstpointer data)
 
     init_fixture(&fixture);
     add_tables(&fixture);
-    fixture.context.method = tabled[i].method;
-    fixture.snapshot->regs.pc = tabled[i].pc;
-    fixture.snapshot->regs.fp = tabled[i].fp;
-    for (unsigned j = 0; j < G_N_ELEMENTS(tabled[i].words); j++) {
-        const uint64_t word = GUINT64_TO_LE(tabled[i].words[j]);
+    fixture.context.method = tables_cases[i].method;
+    fixture.snapshot->regs.pc = tables_cases[i].pc;
+    fixture.snapshot->regs.fp = tables_cases[i].fp;
+    for (unsigned j = 0; j < G_N_ELEMENTS(tables_cases[i].words); j++) {
+        const uint64_t word = GUINT64_TO_LE(tables_cases[i].words[j]);
         memcpy(fixture.snapshot->bytes + j * sizeof(word), &word, sizeof(word));
     }
     uprof_unwind(&fixture.context, fixture.stack);
-    g_assert_cmpstr(uprof_end_name(fixture.stack->end), ==, uprof_end_name(tabled[i].end));
-    g_assert_cmpuint(fixture.stack->n, ==, tabled[i].n);
+    g_assert_cmpstr(uprof_end_name(fixture.stack->end), ==, uprof_end_name(tables_cases[i].end));
+    g_assert_cmpuint(fixture.stack->n, ==, tables_cases[i].n);
     for (unsigned j = 1; j < fixture.stack->n; j++) {
         const UprofFrame *frame = &fixture.stack->frames[j];
-        g_assert_cmphex(frame->pc, ==, tabled[i].callers[j - 1].pc);
-        g_assert_cmpint(frame->how, ==, tabled[i].callers[j - 1].how);
-        g_assert_true(frame->is_return != tabled[i].callers[j - 1].is_exact);
+        g_assert_cmphex(frame->pc, ==, tables_cases[i].callers[j - 1].pc);
+        g_assert_cmpint(frame->how, ==, tables_cases[i].callers[j - 1].how);
+        g_assert_true(frame->is_return != tables_cases[i].callers[j - 1].is_exact);
     }
 }
 
-/* Any stack, any registers: it ends, within its limits, and the stack pointer only rises. */
+/* Random stacks and registers: unwinding keeps its limits, and the stack pointer only rises. */
 static void
 test_random(void)
 {
@@ -463,7 +465,7 @@ test_random(void)
         *regs = (UprofRegs){ .word_bytes = word, .pc = g_test_rand_int() };
         regs->sp = STACK + (unsigned)g_test_rand_int_range(0, 256) * word;
         regs->fp = regs->sp + (unsigned)g_test_rand_int_range(0, 64) * word;
-        /* mostly what looks like stack and code, so that walks get long */
+        /* most words look like addresses of stack and code, so that stacks get deep */
         for (unsigned at = 0; at < WINDOW_LEN; at += word) {
             uint64_t value = (uint64_t)g_test_rand_int() << 32 | (uint32_t)g_test_rand_int();
             const int kind = g_test_rand_int_range(0, 40);
@@ -481,18 +483,18 @@ test_random(void)
         g_assert_cmpuint(fixture.stack->n, <=, fixture.context.max_depth);
         g_assert_cmpint(fixture.stack->end, <, UPROF_N_ENDS);
 
-        /* the same walk by hand */
-        UprofRegs frame = *regs;
+        /* the same steps one by one */
+        UprofCursor cursor = { .regs = *regs };
         for (unsigned i = 1; i < fixture.stack->n; i++) {
-            const uint64_t sp = frame.sp;
-            g_assert_cmpint(uprof_fp_step(&fixture.context, &frame), ==, UPROF_STEP_OK);
-            g_assert_cmphex(frame.pc, ==, fixture.stack->frames[i].pc);
-            g_assert_cmphex(frame.sp, >, sp);
+            const uint64_t sp = cursor.regs.sp;
+            g_assert_cmpint(uprof_fp_step(&fixture.context, &cursor), ==, UPROF_STEP_OK);
+            g_assert_cmphex(cursor.regs.pc, ==, fixture.stack->frames[i].pc);
+            g_assert_cmphex(cursor.regs.sp, >, sp);
         }
     }
 }
 
-/* The longest stack there may be. */
+/* The deepest stack. */
 static void
 test_deepest(void)
 {
@@ -500,7 +502,7 @@ test_deepest(void)
 
     init_fixture(&fixture);
     for (unsigned at = 0; at + 16 <= WINDOW_LEN; at += 16)
-        put_record(&fixture, STACK + at, STACK + at + 16, return_at(at / 16 % 200));
+        put_record(&fixture, STACK + at, STACK + at + 16, return_address(at / 16 % 200));
     fixture.context.max_depth = UPROF_DEPTH_MAX;
     uprof_unwind(&fixture.context, fixture.stack);
     g_assert_cmpuint(fixture.stack->n, ==, UPROF_DEPTH_MAX);
@@ -513,11 +515,11 @@ test_step_leaves_untouched(void)
     g_auto(Fixture) fixture;
 
     init_fixture(&fixture);
-    UprofRegs frame = fixture.snapshot->regs;
-    frame.fp = STACK + 3;
-    const UprofRegs before = frame;
-    g_assert_cmpint(uprof_fp_step(&fixture.context, &frame), ==, UPROF_STEP_LOST);
-    g_assert_cmpmem(&frame, sizeof(frame), &before, sizeof(before));
+    UprofCursor cursor = { .regs = fixture.snapshot->regs };
+    cursor.regs.fp = STACK + 3;
+    const UprofCursor before = cursor;
+    g_assert_cmpint(uprof_fp_step(&fixture.context, &cursor), ==, UPROF_STEP_LOST);
+    g_assert_cmpmem(&cursor, sizeof(cursor), &before, sizeof(before));
 }
 
 static void
@@ -526,7 +528,7 @@ test_methods(void)
     g_assert_cmpint(uprof_unwind_method("auto"), ==, UPROF_UNWIND_AUTO);
     g_assert_cmpint(uprof_unwind_method("cfi"), ==, UPROF_UNWIND_CFI);
     g_assert_cmpint(uprof_unwind_method("fp"), ==, UPROF_UNWIND_FP);
-    /* as a capture may say */
+    /* captures may have other names */
     g_assert_cmpint(uprof_unwind_method("other"), ==, UPROF_UNWIND_AUTO);
     g_assert_cmpint(uprof_unwind_method(NULL), ==, UPROF_UNWIND_AUTO);
 }
@@ -555,11 +557,11 @@ main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/unwind/idle/%s", idles[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_idle);
     }
-    for (size_t i = 0; i < G_N_ELEMENTS(tabled); i++) {
-        g_autofree char *path = g_strdup_printf("/unwind/tables/%s", tabled[i].name);
+    for (size_t i = 0; i < G_N_ELEMENTS(tables_cases); i++) {
+        g_autofree char *path = g_strdup_printf("/unwind/tables/%s", tables_cases[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_tables);
     }
-    g_test_add_func("/unwind/call/where-nothing-runs", test_call_where_nothing_runs);
+    g_test_add_func("/unwind/call/not-executable", test_call_not_executable);
     g_test_add_func("/unwind/idle/at-start-of-memory", test_idle_at_start_of_memory);
     g_test_add_func("/unwind/entry", test_entry);
     g_test_add_func("/unwind/random", test_random);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * domain-events.h - reports when a domain has started
+ *
+ * The watch has its own connection, and a thread with libvirt's event loop. Nothing else in
+ * virt-uprof registers for events (qemu-priv.h says why). The watch registers once, before
+ * anything is held.
+ */
+#pragma once
+
+#include <glib.h>
+
+typedef struct _UprofDomainEvents UprofDomainEvents;
+
+/**
+ * uprof_domain_events_new:
+ * @uri: (nullable): as for uprof_host_open()
+ *
+ * Call it once in a process, before the first connection that wants events.
+ *
+ * Returns: (transfer full) (nullable): %NULL with an error
+ */
+UprofDomainEvents *uprof_domain_events_new(const char *uri, GError **error);
+
+/** uprof_domain_events_free: @watch: (nullable) */
+void uprof_domain_events_free(UprofDomainEvents *watch);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofDomainEvents, uprof_domain_events_free)
+
+/** uprof_domain_events_fd: Returns: borrowed descriptor, readable when a domain may have started */
+int uprof_domain_events_fd(const UprofDomainEvents *watch);
+
+/** uprof_domain_events_clear: makes the descriptor unreadable until the next event */
+void uprof_domain_events_clear(UprofDomainEvents *watch);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * domain-xml.h - reads what a run needs to know from the XML of a domain
+ *
+ * The limits of the parser stand in parse/xml-tree-priv.h.
+ */
+#pragma once
+
+#include "uprof/profile-xml.h"
+
+enum {
+    UPROF_XML_BYTES_MAX = 4 * 1024 * 1024,
+    UPROF_XML_VALUE_BYTES_MAX = 16 * 1024, /* libvirt accepts domain names of 5000 characters */
+    UPROF_XML_VCPUS_MAX = 65535,
+};
+
+/** UprofDomainXml: all strings are owned */
+typedef struct {
+    char *type; /* "kvm", "qemu", "xen", "test", ... */
+    char *name;
+    char *uuid;
+    char *arch;             /* /domain/os/type/@arch; (nullable): some drivers do not write it */
+    char *machine;          /* /domain/os/type/@machine; (nullable) */
+    char *kernel;           /* /domain/os/kernel; (nullable) */
+    char *security;         /* /domain/launchSecurity/@type; (nullable) */
+    unsigned vcpus;         /* plugged vCPUs, at least 1 */
+    unsigned vcpus_max;     /* plugged vCPUs and those that can be plugged */
+    bool shared_memory;     /* memoryBacking has access mode 'shared': other processes can map it */
+    UprofMetadata metadata; /* owned */
+} UprofDomainXml;
+
+/**
+ * uprof_domain_xml_parse:
+ * @text: UTF-8, as virDomainGetXMLDesc() returns it
+ *
+ * Returns: (transfer full) (nullable): free with uprof_domain_xml_free();
+ *   %NULL with %UPROF_ERROR_BAD_DATA
+ */
+UprofDomainXml *uprof_domain_xml_parse(UprofSlice text, GError **error);
+void uprof_domain_xml_free(UprofDomainXml *xml);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofDomainXml, uprof_domain_xml_free)

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * linux-arch.h - how Linux uses an architecture: one row of a table for each
+ *
+ * All that src/linux and the ORC unwinder know of a processor is in these rows. A second
+ * architecture adds a file beside linux/arch-x86_64.c and a row in linux/arch-table.c.
+ * Pages of %UPROF_PAGE_BYTES and page-table walks belong to mem.
+ */
+#pragma once
+
+#include "uprof/mem.h"
+#include "uprof/sym-types.h"
+
+/** UprofLinuxSegment: a value of the code segment register */
+typedef struct {
+    uint16_t selector;
+    uint8_t word_bytes; /* of the code that runs in the segment: 4 or 8 */
+} UprofLinuxSegment;
+
+/** UprofLinuxEntryFrame: what an entry to the kernel leaves on the kernel's stack */
+typedef struct {
+    /* DWARF numbers of the registers that the kernel saves, from the lowest address on */
+    const uint8_t *saved_regs;
+    uint8_t n_saved_regs;
+    /* struct pt_regs in words: its length, and where the processor's own frame begins in it */
+    uint8_t regs_words;
+    uint8_t frame_word;
+    /* the processor's own frame: word numbers from its lowest address on */
+    uint8_t pc_word, cs_word, flags_word, sp_word;
+    /* segments of kernel and user code */
+    const UprofLinuxSegment *segments;
+    uint8_t n_segments;
+    /* privilege of user code, as in UprofRegs.privilege and in the low bits of @cs_word */
+    uint8_t user_privilege;
+    /* the register in which the processor keeps the return address of a system call */
+    uint8_t syscall_pc_reg;
+    /* bits by DWARF number: registers that a system call overwrites */
+    uint64_t syscall_lost_regs;
+} UprofLinuxEntryFrame;
+
+/** UprofLinuxSymbolName: a kernel symbol and the member of UprofLinuxSymbols for its address */
+typedef struct {
+    const char *name;
+    size_t member; /* offset in UprofLinuxSymbols, in bytes */
+} UprofLinuxSymbolName;
+
+/** UprofLinuxArch: one row */
+typedef struct {
+    /* Addresses where the kernel's image and its modules may lie; @..._end is the first address
+     * behind. */
+    uint64_t image_start, image_end;
+    uint64_t modules_start, modules_end;
+    /* KASLR moves the image by multiples of this many bytes. */
+    uint64_t image_step_bytes;
+    /* The longest unmapped piece inside an image, in bytes. */
+    uint64_t image_hole_bytes_max;
+
+    /* Bytes of a task's kernel stack and of an interrupt stack. */
+    uint32_t stack_bytes, irq_stack_bytes;
+    /* Bytes that a kernel with FRED keeps above a task's saved registers. */
+    uint32_t fred_bytes;
+    const UprofLinuxEntryFrame *entry;
+
+    /* Kernel symbols that only this architecture has. */
+    const UprofLinuxSymbolName *symbols;
+    uint8_t n_symbols;
+
+    /* Is the vCPU in the mode that a 64-bit Linux kernel runs in? */
+    bool (*is_kernel_mode)(const UprofRegs *regs);
+    /* Finds an address inside the kernel's image: @anchor is (out). False if there is none. */
+    bool (*find_anchor)(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t *anchor);
+    /* Changes the page-table root in @regs to one that maps the whole kernel. */
+    void (*use_kernel_root)(UprofMem *mem, unsigned vcpu, UprofRegs *regs, uint64_t anchor);
+    /* Reads or replaces the guest-physical address of the topmost page table. */
+    uint64_t (*root)(const UprofRegs *regs);
+    void (*set_root)(UprofRegs *regs, uint64_t root);
+    /* Can user code run on page tables that the kernel does not list for its process? */
+    bool (*has_hidden_user_root)(const UprofRegs *regs);
+    /*
+     * Are the vCPU's page tables those at @tables (guest-physical)? With @may_be_user the
+     * process's second set of tables, for user mode, counts as the same.
+     */
+    bool (*is_same_root)(const UprofRegs *regs, uint64_t tables, bool may_be_user);
+} UprofLinuxArch;
+
+/* The rows. ORC unwind tables exist on x86_64 only, so the ORC unwinder uses this row directly. */
+extern const UprofLinuxArch uprof_linux_arch_x86_64;

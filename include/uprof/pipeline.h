@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * pipeline.h - the analysis of a sample: snapshot -> stack -> names -> counts
+ *
+ * A live guest and a capture use the same pipeline, so that the replay of a capture gives the
+ * same profile as the run. One thread at a time uses a pipeline.
+ */
+#pragma once
+
+#include "uprof/backend.h"
+#include "uprof/linux.h"
+#include "uprof/profile.h"
+#include "uprof/space.h"
+#include "uprof/unwind.h"
+#include "uprof/window-size.h"
+
+/** UprofPipelineLast: the result of the last snapshot of one vCPU */
+typedef struct {
+    bool is_known; /* there was a snapshot, and later ticks may reuse its stack */
+    bool is_idle;
+    uint64_t *tally;   /* (nullable): the counter in the run that counted the stack */
+    unsigned n_frames; /* in @frames */
+    const UprofName *frames[UPROF_PROFILE_DEPTH_MAX]; /* root first */
+} UprofPipelineLast;
+
+/** UprofPipeline: the worker thread uses it, unless a member says otherwise */
+typedef struct {
+    UprofRun *run;      /* borrowed; the pipeline counts the quality of the stacks here */
+    UprofNames *names;  /* owned */
+    UprofSym *sym;      /* owned */
+    UprofLinux *kernel; /* owned; the guest's kernel, if the guest is Linux */
+    UprofSpace *space;  /* owned; the processes of that kernel */
+    /* owned; until uprof_pipeline_end(), the frames of its stacks are sites (sym.h) */
+    UprofProfile *profile;
+    bool is_coarse;          /* stacks have functions, not sites: see uprof_sym_coarsen() */
+    UprofGuest *recorder;    /* (nullable): owned; reads the guest and records what it reads */
+    UprofMem *mem;           /* owned; reads the guest outside holds */
+    UprofWriter *writer;     /* (nullable): borrowed; the capture */
+    UprofWindowSize *sizes;  /* (nullable): borrowed; by vCPU; the stacks adapt them */
+    uint64_t last_hold;      /* the number of the hold counted last, if @any_hold */
+    bool any_hold;           /* a hold of this guest was counted */
+    bool is_idle;            /* the vCPU of the last snapshot was idle */
+    UprofStack *stack;       /* owned; of the last snapshot, leaf first */
+    UprofUnwindCache *cache; /* owned */
+    const UprofName *frames[UPROF_PROFILE_DEPTH_MAX]; /* of the last snapshot, root first */
+    unsigned n_frames;                                /* in @frames */
+    uint64_t ends[UPROF_N_ENDS];                      /* stacks by the reason why they ended */
+    GHashTable *lasts;                                /* owned; vCPU number -> UprofPipelineLast */
+    /* guards @run and @profile while another thread shows the progress of the run */
+    GMutex lock;
+} UprofPipeline;
+
+/**
+ * uprof_pipeline_new:
+ * @guest: borrowed; its memory is read outside holds
+ * @run: borrowed; has the facts that are known at the start
+ * @writer: (nullable): borrowed; an empty capture. uprof_pipeline_begin() writes the run and the
+ *   images to it.
+ */
+UprofPipeline *uprof_pipeline_new(UprofGuest *guest, UprofRun *run, UprofWriter *writer);
+void uprof_pipeline_free(UprofPipeline *pipeline);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofPipeline, uprof_pipeline_free)
+
+/**
+ * uprof_pipeline_move: continues with another access to the same guest
+ * @guest: borrowed; replaces the old guest, which the caller may close afterwards
+ *
+ * Call it while the worker analyzes no snapshot.
+ */
+void uprof_pipeline_move(UprofPipeline *pipeline, UprofGuest *guest);
+
+/**
+ * uprof_pipeline_begin: notes the symbol files in the run and in the capture
+ *
+ * Call it when all symbol files are added.
+ *
+ * Returns: false with %UPROF_ERROR_FAILED if the capture cannot be written
+ */
+bool uprof_pipeline_begin(UprofPipeline *pipeline, GError **error);
+
+/**
+ * uprof_pipeline_take: analyzes and counts one snapshot
+ *
+ * A snapshot with @is_prime is not counted: it only shows the pipeline where
+ * the kernel of the guest is.
+ *
+ * Returns: false with %UPROF_ERROR_FAILED if the capture cannot be written; the
+ *   snapshot is counted even so
+ */
+bool uprof_pipeline_take(UprofPipeline *pipeline, const UprofSnapshot *snapshot, GError **error);
+
+/**
+ * uprof_pipeline_take_profile:
+ *
+ * Any thread may call it. From the first call on, stacks do not show inlined functions.
+ *
+ * Returns: (transfer full): the samples since the last call; the pipeline owns the names
+ */
+UprofProfile *uprof_pipeline_take_profile(UprofPipeline *pipeline);
+
+/**
+ * uprof_pipeline_end: completes profile and run
+ *
+ * Finds inlined functions and source lines for the profile, and notes in the run whether the
+ * symbol files matched the guest.
+ */
+void uprof_pipeline_end(UprofPipeline *pipeline);

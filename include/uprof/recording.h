@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * recording.h - one domain of a run: its session, its outcome and its files
+ */
+#pragma once
+
+#include "uprof/session.h"
+#include "uprof/loop.h"
+#include "uprof/output.h"
+
+/** UprofOutputRequest: a file to write for each domain */
+typedef struct {
+    char *path;                /* owned; %d, %u, %t and %% are replaced; "-" is stdout */
+    const UprofFormat *format; /* borrowed */
+    bool is_unused_name;       /* if the file exists, a number before the suffix makes a new name */
+} UprofOutputRequest;
+
+/** UprofRecording: one domain of a run. All members are owned unless they say "borrowed". */
+typedef struct {
+    UprofSession *session;       /* set by uprof_recording_open() */
+    const UprofNotices *notices; /* borrowed */
+    UprofLoop *loop;             /* (nullable): only of a guest that is held as a whole */
+    GArray *outputs;             /* of Output, see recording.c */
+    UprofFile *capture;          /* (nullable): the file that @writer writes */
+    UprofWriter *writer;         /* (nullable): of the capture */
+    GError *capture_error;       /* (nullable): why the capture ends early */
+    bool stops_at_failure;       /* after a file that cannot be written, writes no more files */
+    bool is_done;                /* the sampler has ended */
+    bool has_fallen_back;        /* changed from holds of one vCPU to holds of the whole guest */
+    uint64_t reported_stride;    /* the largest stride that was reported; 0: none yet */
+    gint reported_hindrance;     /* the hindrance that was reported last */
+    UprofErrorCode code;         /* of the first error; LEFT_HELD outranks it */
+} UprofRecording;
+
+/** UprofRecordingSettings: how to sample a domain, and what to write; all pointers are borrowed */
+typedef struct {
+    const UprofSessionSettings *session;
+    const GPtrArray *outputs; /* of UprofOutputRequest */
+    bool in_store;            /* files belong to the store; writing stops at the first failure */
+    const char *time;         /* UTC, for %t in file names */
+} UprofRecordingSettings;
+
+void uprof_recording_free(UprofRecording *recording);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofRecording, uprof_recording_free)

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * session.h - one domain, opened for sampling
+ *
+ * The commands record, dump and check all open a domain in this way. A session has the domain's
+ * lock, the open guest and its symbols. The guardian watches the guest.
+ */
+#pragma once
+
+#include "uprof/access.h"
+#include "uprof/guardian.h"
+#include "uprof/notice.h"
+#include "uprof/pipeline.h"
+#include "uprof/sampler.h"
+#include "uprof/settings.h"
+#include "uprof/symbol-settings.h"
+
+#include <signal.h>
+
+/**
+ * UprofSessionSettings: how to open and sample domains
+ *
+ * Sessions borrow the settings until they are closed. All pointers are borrowed.
+ */
+typedef struct {
+    const char *program;         /* name and version, for the run's facts */
+    const char *uri;             /* (nullable): of --connect; %NULL: the domain's own connection */
+    const char *access;          /* "auto", or the name of an access method */
+    const UprofSettings *run;    /* rate, duration and the like; metadata can change them */
+    UprofConfig *config;         /* (nullable): of periodic runs; limits what metadata asks for */
+    UprofSymbolSettings symbols; /* of the command line */
+    bool only_enabled;           /* refuses domains that neither metadata nor @config enables */
+    const UprofNotices *notices;
+} UprofSessionSettings;
+
+/** UprofSessionFlags: what uprof_session_open() may do */
+typedef enum {
+    UPROF_SESSION_PLAIN = 0,
+    UPROF_SESSION_MAY_BE_PAUSED = 1 << 0, /* also opens a guest that somebody else has paused */
+    UPROF_SESSION_WAIT_FOR_LOCK = 1 << 1, /* waits up to a minute if another run has the lock */
+} UprofSessionFlags;
+
+/** UprofSession: one open domain. All members are owned unless they say "borrowed". */
+typedef struct {
+    const UprofSessionSettings *caller_settings; /* borrowed */
+    char *shown;                                 /* the domain's name, safe to print */
+    UprofDomain *domain;
+    UprofSettings settings;  /* uprof_session_prepare() applies the metadata */
+    char *why;               /* why this access method is used, and not a better one */
+    char *symbols_hint;      /* (nullable): why the kernel file of the domain gives no names */
+    UprofMarker *marker;     /* has the domain's lock */
+    UprofGuardian *guardian; /* (nullable): borrowed; watches the domain until the close */
+    UprofGuest *guest;
+    UprofRun *run;
+    UprofPipeline *pipeline;
+    UprofSampler *sampler;
+    UprofSamplerCounts counts_before; /* of the sampler before a fall-back; zeros: there was none */
+    UprofWindowSize *sizes;           /* by vCPU */
+    bool *wanted;                     /* by vCPU: the run samples this vCPU */
+    sigset_t signals;                 /* the signal mask before uprof_session_open() */
+} UprofSession;
+
+/**
+ * uprof_session_open:
+ * @domain: (transfer full): freed even if the call fails
+ * @settings: borrowed until the session is closed
+ * @guardian: borrowed until the session is closed; watches the guest, unless it is paused
+ *
+ * Blocks the signals that end or stop the process until the session is closed. So the program
+ * always restores what it changed in the pages of the guest's vCPUs.
+ *
+ * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_LOCKED if another run samples the
+ *   domain, or with another code
+ */
+UprofSession *uprof_session_open(UprofDomain *domain, const UprofSessionSettings *settings,
+                                 UprofGuardian *guardian, UprofSessionFlags flags, GError **error);
+
+/**
+ * uprof_session_close: frees the session, and releases the domain's lock
+ * @session: (nullable)
+ *
+ * The guardian makes sure that the guest is not held any more. If the guest may still be stopped,
+ * a notice says so.
+ */
+void uprof_session_close(UprofSession *session);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofSession, uprof_session_close)
+
+/**
+ * uprof_session_prepare: makes the pipeline and the sampler, and adds the symbol files
+ * @writer: (nullable): borrowed; writes the capture
+ * @ring: (nullable): borrowed; gets the snapshots. Without a ring only
+ *   uprof_sampler_sample_once() works.
+ * @owner: borrowed; each snapshot has this pointer
+ *
+ * Returns: false with the error if a symbol file of the command line cannot be read, if a vCPU of
+ *   the settings does not exist, or if the capture cannot be written. If other symbol files cannot
+ *   be used, a notice or @symbols_hint says why.
+ */
+bool uprof_session_prepare(UprofSession *session, UprofWriter *writer, UprofRing *ring, void *owner,
+                           GError **error);
+
+/** uprof_session_budget_ppm: Returns: the share of time that a vCPU may be held, in millionths */
+uint64_t uprof_session_budget_ppm(const UprofSession *session);
+
+/**
+ * uprof_session_find_kernel: finds the symbol file of the kernel that <os><kernel> names
+ * @why: (out) (transfer full) (nullable): why there is no such file
+ *
+ * Returns: (transfer full) (nullable): the path of the file
+ */
+char *uprof_session_find_kernel(const UprofDomain *domain, char **why);
+
+/**
+ * uprof_session_recover: resumes guests that dead runs left stopped
+ *
+ * Sends a notice for each such guest.
+ *
+ * Returns: NONE; LEFT_HELD if a guest may still be stopped
+ */
+UprofErrorCode uprof_session_recover(const UprofNotices *notices);
+
+/**
+ * uprof_session_end_guardian:
+ * @guardian: (nullable): freed
+ * @died: the caller has already said that the guardian has died
+ *
+ * If the guardian has died, this process resumes the guests that the guardian watched.
+ *
+ * Returns: NONE; LEFT_HELD if a guest may still be stopped; FAILED if the guardian has died. A
+ *   notice was sent.
+ */
+UprofErrorCode
+uprof_session_end_guardian(UprofGuardian *guardian, bool died, const UprofNotices *notices);

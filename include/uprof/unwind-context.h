@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * unwind-context.h - what an unwinder may read
+ */
+#pragma once
+
+#include "uprof/space.h"
+
+/** UprofUnwindMethod: which unwinders are used */
+typedef enum {
+    UPROF_UNWIND_AUTO, /* tables; code and frame pointers if no table covers the code */
+    UPROF_UNWIND_CFI,  /* tables only */
+    UPROF_UNWIND_FP,   /* code and frame pointers only */
+} UprofUnwindMethod;
+
+/**
+ * UprofUnwindCache: facts about the guest's code, from one stack to the next
+ *
+ * The cache empties itself when images come or go, when the guest is reset, and after
+ * %UPROF_MEM_KEEP_NS by the snapshots' time. All of this happens in a replay, too.
+ */
+typedef struct _UprofUnwindCache UprofUnwindCache;
+
+UprofUnwindCache *uprof_unwind_cache_new(void);
+void uprof_unwind_cache_free(UprofUnwindCache *cache);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofUnwindCache, uprof_unwind_cache_free)
+
+/** UprofUnwindContext: all pointers are borrowed */
+typedef struct {
+    const UprofSnapshot *snapshot;
+    UprofMem *mem; /* the worker's; only code is read */
+    UprofSym *sym;
+    UprofUnwindCache *cache; /* (nullable): of this guest and @sym */
+    UprofSpace *space;       /* (nullable): begun with @snapshot */
+    UprofUnwindMethod method;
+    unsigned max_depth; /* 1 to %UPROF_DEPTH_MAX */
+} UprofUnwindContext;

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * xen-loader.h - loads the module for Xen domains when it is first needed
+ */
+#pragma once
+
+#include "uprof/xen-module.h"
+
+/**
+ * uprof_xen_loader_load: loads the module from the folder that was set when the program was built
+ *
+ * Any thread may call it. Refuses a module that a user other than root may write to, because root
+ * may run the program. The module stays loaded until the process ends.
+ *
+ * Returns: (transfer none) (nullable): %NULL with %UPROF_ERROR_UNSUPPORTED; the message names the
+ *   package that contains the module
+ */
+const UprofXenModule *uprof_xen_loader_load(GError **error);

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "uprof/capture-replay.h"
+
+#include "uprof/capture.h"
+#include "uprof/scan.h"
+#include "uprof/text.h"
+
+#include <string.h>
+
+/* ---- Symbols ---- */
+
+/* In the recording, @image was not at the address of its file. @base: (out): its address */
+static bool
+is_moved_image(const UprofRunImage *image, uint64_t *base)
+{
+    return image->base && uprof_slice_to_uint((UprofSlice){ image->base, strlen(image->base) }, 16,
+                                              0, UINT64_MAX, base);
+}
+
+/* Returns: (nullable): why the file that the capture names cannot be used now; a literal */
+static const char *
+find_obstacle(const UprofRunImage *image, const UprofRun *run, const UprofSymConfig *config)
+{
+    g_autoptr(UprofNames) names = uprof_names_new();
+    g_autoptr(UprofSym) trial = uprof_sym_new(uprof_arch_find(run->arch), names);
+    UprofSymSource source = { 0 };
+
+    uprof_sym_configure(trial, config);
+    if (!uprof_sym_add_file(trial, image->path, false, NULL))
+        return "cannot be read here";
+    uprof_sym_source(trial, 0, &source);
+    return g_strcmp0(source.digest, image->digest) == 0
+               ? NULL
+               : "(or their debug file) have changed since the recording";
+}
+
+/* Adds the symbol files that the capture names, if they are still the same files. */
+static void
+add_recorded_symbols(UprofSym *sym, const UprofRun *run, const UprofSymConfig *config,
+                     const UprofNotices *notices)
+{
+    for (guint i = 0; i < run->images->len; i++) {
+        const UprofRunImage *image = g_ptr_array_index(run->images, i);
+        uint64_t base;
+        if (!image->path)
+            continue;
+        const char *obstacle = find_obstacle(image, run, config);
+        if (obstacle) {
+            g_autofree char *shown = uprof_text_quote(image->path);
+            uprof_notice(notices, UPROF_NOTICE_HINT, "symbols '%s' %s; give them with -s", shown,
+                         obstacle);
+            continue;
+        }
+        const bool is_moved = is_moved_image(image, &base);
+        uprof_sym_add_file_at(sym, image->path, is_moved ? &base : NULL, false, NULL);
+    }
+}
+
+static bool
+add_symbols(UprofCaptureReplay *replay, const UprofReplaySettings *settings, GError **error)
+{
+    UprofSym *sym = replay->pipeline->sym;
+
+    if (!uprof_symbol_settings_apply(settings->symbols, sym, error))
+        return false;
+    if (settings->symbols->files->len == 0)
+        add_recorded_symbols(sym, replay->run, &settings->symbols->config, settings->notices);
+    return true;
+}
+
+/* ---- The replay ---- */
+
+/* Applies the settings, which override what the recording was asked for. */
+static void
+apply_settings(UprofRun *run, const UprofReplaySettings *settings)
+{
+    run->per_vcpu |= settings->per_vcpu;
+    run->pids |= settings->pids;
+    run->idle |= settings->idle;
+    run->idle_stacks |= settings->idle_stacks;
+    if (settings->max_depth > 0)
+        run->max_depth = settings->max_depth;
+    if (settings->unwind) {
+        g_free(run->unwind);
+        run->unwind = g_strdup(settings->unwind);
+    }
+    if (!run->domain)
+        run->domain = g_strdup("");
+}
+
+static bool
+open_capture(UprofCaptureReplay *replay, const char *path, const UprofReplaySettings *settings,
+             GError **error)
+{
+    const UprofTarget target = { .path = path };
+
+    replay->guest = uprof_guest_open(&uprof_replay_ops, &target, error);
+    if (!replay->guest)
+        return false;
+    replay->run = uprof_replay_run(replay->guest);
+    apply_settings(replay->run, settings);
+    replay->pipeline = uprof_pipeline_new(replay->guest, replay->run, NULL);
+    return add_symbols(replay, settings, error);
+}
+
+/* Analyzes snapshots up to the first malformed one. Returns: false with the error of this one */
+static bool
+analyze_snapshots(UprofCaptureReplay *replay, GError **error)
+{
+    g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
+    UprofAnswer answer;
+
+    while ((answer = uprof_guest_next(replay->guest, snapshot, error)) == UPROF_OK)
+        uprof_pipeline_take(replay->pipeline, snapshot, NULL);
+    return answer != UPROF_FAILED;
+}
+
+bool
+uprof_capture_replay_accepts(UprofSlice head)
+{
+    const size_t len = strlen(UPROF_CAPTURE_MAGIC);
+
+    return head.len >= len && memcmp(head.data, UPROF_CAPTURE_MAGIC, len) == 0;
+}
+
+bool
+uprof_capture_replay_is_complete(const UprofCaptureReplay *replay)
+{
+    return uprof_replay_is_complete(replay->guest);
+}
+
+void
+uprof_capture_replay_free(UprofCaptureReplay *replay)
+{
+    if (!replay)
+        return;
+    uprof_pipeline_free(replay->pipeline);
+    uprof_guest_close(replay->guest);
+    g_free(replay);
+}
+
+UprofCaptureReplay *
+uprof_capture_replay_new(const char *path, const UprofReplaySettings *settings,
+                         UprofErrorCode *code)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(UprofCaptureReplay) replay = g_new0(UprofCaptureReplay, 1);
+
+    *code = UPROF_ERROR_NONE;
+    if (!open_capture(replay, path, settings, &error)) {
+        *code = uprof_notice_error(settings->notices, error);
+        return NULL;
+    }
+    if (settings->keeps_times)
+        uprof_profile_keep_times(replay->pipeline->profile);
+    uprof_pipeline_begin(replay->pipeline, NULL);
+    /* after an error, the snapshots before the error count */
+    if (!analyze_snapshots(replay, &error))
+        *code = uprof_notice_error(settings->notices, error);
+    uprof_pipeline_end(replay->pipeline);
+    if (replay->run->samples > 0 && !uprof_capture_replay_is_complete(replay)) {
+        g_autofree char *shown = uprof_text_quote(replay->run->domain);
+        uprof_notice(settings->notices, UPROF_NOTICE_HINT,
+                     "%s: the capture is cut off, as if the recording was killed; its complete "
+                     "samples count",
+                     shown);
+    }
+    return g_steal_pointer(&replay);
+}

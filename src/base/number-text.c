@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "uprof/number-text.h"
+
+#include "uprof/clock.h"
+#include "uprof/run-facts.h"
+
+/* Uses integers only, because printf() of floating point numbers depends on the locale. */
+static char *
+format_tenths(uint64_t tenths)
+{
+    return g_strdup_printf("%" G_GUINT64_FORMAT ".%u", tenths / 10, (unsigned)(tenths % 10));
+}
+
+char *
+uprof_format_hz(uint64_t mhz)
+{
+    if (mhz % 1000 == 0)
+        return g_strdup_printf("%" G_GUINT64_FORMAT, mhz / 1000);
+    if (mhz % 100 != 0 && mhz < 100000)
+        return g_strdup_printf("%" G_GUINT64_FORMAT ".%02u", mhz / 1000,
+                               (unsigned)(mhz % 1000 / 10));
+    return format_tenths((mhz + 50) / 100);
+}
+
+char *
+uprof_format_ns(uint64_t ns)
+{
+    if (ns < UPROF_NS_PER_MS)
+        return g_strdup_printf("%" G_GUINT64_FORMAT " us", (ns + 500) / UPROF_NS_PER_US);
+    if (ns < UPROF_NS_PER_S) {
+        g_autofree char *ms = format_tenths((ns + 50000) / 100000);
+        return ns % UPROF_NS_PER_MS == 0
+                   ? g_strdup_printf("%" G_GUINT64_FORMAT " ms", ns / UPROF_NS_PER_MS)
+                   : g_strdup_printf("%s ms", ms);
+    }
+    g_autofree char *s = format_tenths(ns / 100000000);
+    return ns % UPROF_NS_PER_S == 0
+               ? g_strdup_printf("%" G_GUINT64_FORMAT " s", ns / UPROF_NS_PER_S)
+               : g_strdup_printf("%s s", s);
+}
+
+char *
+uprof_format_percent(uint64_t part, uint64_t whole)
+{
+    return format_tenths(uprof_permille(part, whole));
+}
+
+char *
+uprof_format_budget(uint64_t ppm)
+{
+    /* 1 percent is 10000 ppm, so ppm / 10 are thousandths of a percent. */
+    return uprof_format_hz(ppm / 10);
+}

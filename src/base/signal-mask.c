@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "uprof/signal-mask.h"
+
+void
+uprof_signal_mask_block(sigset_t *before)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, before);
+}
+
+gpointer
+uprof_signal_mask_run(const char *name, GThreadFunc work, gpointer data)
+{
+    sigset_t before;
+
+    uprof_signal_mask_block(&before);
+    const gpointer result = g_thread_join(g_thread_new(name, work, data));
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return result;
+}

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * enable.c - the commands enable, disable and configure: a domain's metadata for periodic runs
+ *
+ * `virsh metadata` can do the same. The commands keep elements and attributes that others added.
+ */
+#include "commands-priv.h"
+
+#include "exit-priv.h"
+#include "uprof/error.h"
+#include "uprof/host.h"
+#include "uprof/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* libvirt keeps metadata in the running domain and in its persistent definition. */
+static const UprofMetadataScope scopes[] = { UPROF_METADATA_LIVE, UPROF_METADATA_CONFIG };
+
+/* One domain and what to do with it. All pointers are borrowed. */
+typedef struct {
+    const UprofOptions *options;
+    UprofHost *host;
+    const UprofDomain *domain;
+    char *shown; /* the domain's name, safe to print */
+} Target;
+
+static UprofSlice
+slice_of(const char *text)
+{
+    return (UprofSlice){ text, strlen(text) };
+}
+
+/* Checks the element as a round would, including the limits of the configuration. */
+static bool
+check_element(const Target *target, const char *xml, GError **error)
+{
+    g_auto(UprofSettings) settings;
+    g_auto(UprofMetadata) metadata;
+
+    uprof_settings_init(&settings);
+    uprof_metadata_init(&metadata);
+    return uprof_metadata_parse(slice_of(xml), &metadata, error) &&
+           uprof_settings_take_metadata(&settings, &metadata, target->options->config, NULL, error);
+}
+
+/* ---- Writing ---- */
+
+/* @value: in units of 10^-@digits. Returns: (transfer full): without trailing zeros */
+static char *
+format_decimal(uint64_t value, unsigned digits)
+{
+    uint64_t scale = 1;
+
+    for (; digits > 0 && value % 10 == 0; digits--)
+        value /= 10;
+    for (unsigned i = 0; i < digits; i++)
+        scale *= 10;
+    return digits == 0 ? g_strdup_printf("%" G_GUINT64_FORMAT, value)
+                       : g_strdup_printf("%" G_GUINT64_FORMAT ".%0*" G_GUINT64_FORMAT,
+                                         value / scale, (int)digits, value % scale);
+}
+
+static char *
+format_rate(uint64_t rate_mhz)
+{
+    return format_decimal(rate_mhz, 3);
+}
+
+static char *
+format_duration(uint64_t duration_ns)
+{
+    const uint64_t ms = duration_ns / 1000000;
+
+    return ms % 1000 == 0 ? g_strdup_printf("%" G_GUINT64_FORMAT "s", ms / 1000)
+                          : g_strdup_printf("%" G_GUINT64_FORMAT "ms", ms);
+}
+
+static char *
+format_budget(uint64_t budget_ppm)
+{
+    return format_decimal(budget_ppm, 4);
+}
+
+static bool
+is_changing(const UprofOptions *options)
+{
+    const UprofGiven *given = &options->settings.given;
+
+    return given->rate || given->duration || given->budget || given->unwind ||
+           options->symbols->len > 0;
+}
+
+/* Returns: (transfer full) (nullable): the paths of -s, after checking them for metadata */
+static GPtrArray *
+list_symbols(const Target *target, GError **error)
+{
+    g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
+
+    for (guint i = 0; i < target->options->symbols->len; i++) {
+        const UprofSymbolFile *file = g_ptr_array_index(target->options->symbols, i);
+        g_autofree char *path = g_canonicalize_filename(file->path, NULL);
+        g_autofree char *quoted = uprof_text_quote(path);
+        if (file->is_moved || !g_utf8_validate(path, -1, NULL)) {
+            g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
+                        "symbols '%s': metadata needs a path in UTF-8 without @BASE", quoted);
+            return NULL;
+        }
+        /* The file of a remote domain is on the domain's host and cannot be checked here. */
+        if (target->domain->is_local && g_strcmp0(path, target->domain->xml->kernel) != 0 &&
+            !uprof_settings_check_symbols(target->options->config, path, error))
+            return NULL;
+        g_ptr_array_add(paths, g_steal_pointer(&path));
+    }
+    return g_steal_pointer(&paths);
+}
+
+/* Returns: (transfer full) (nullable): the new element for @scope */
+static char *
+edit_element(const Target *target, UprofMetadataScope scope, const char *enabled, GError **error)
+{
+    const UprofSettings *settings = &target->options->settings;
+    g_autofree char *rate = format_rate(settings->rate_mhz);
+    g_autofree char *duration = format_duration(settings->duration_ns);
+    g_autofree char *budget = format_budget(settings->budget_ppm);
+    g_autofree char *before = NULL;
+    g_autoptr(GPtrArray) symbols = list_symbols(target, error);
+    UprofMetadataEdit change = {
+        .enabled = enabled,
+        .rate = settings->given.rate ? rate : NULL,
+        .duration = settings->given.duration ? duration : NULL,
+        .budget = settings->given.budget ? budget : NULL,
+        .unwind = settings->given.unwind ? settings->unwind : NULL,
+    };
+
+    if (!symbols || !uprof_host_get_metadata(target->host, target->domain, scope, &before, error))
+        return NULL;
+    if (!enabled && !*before)
+        change.enabled = "no"; /* the attribute is required, and nobody has enabled the domain */
+    if (symbols->len > 0)
+        change.symbols = symbols;
+    g_autofree char *after = uprof_metadata_edit(slice_of(before), &change, error);
+    return after && check_element(target, after, error) ? g_steal_pointer(&after) : NULL;
+}
+
+static bool
+write_all(const Target *target, const char *enabled, GError **error)
+{
+    char *elements[G_N_ELEMENTS(scopes)] = { NULL };
+    bool ok = true, any = false;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(scopes) && ok; i++) {
+        if (!uprof_host_has_metadata_scope(target->host, target->domain, scopes[i]))
+            continue;
+        any = true;
+        elements[i] = edit_element(target, scopes[i], enabled, error);
+        ok = elements[i];
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(scopes) && ok; i++)
+        ok = !elements[i] ||
+             uprof_host_set_metadata(target->host, target->domain, scopes[i], elements[i], error);
+    for (size_t i = 0; i < G_N_ELEMENTS(scopes); i++)
+        g_free(elements[i]);
+    if (ok && !any)
+        g_set_error_literal(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
+                            "the domain does not exist any more");
+    return ok && any;
+}
+
+/* ---- Showing ---- */
+
+static void
+show_row(const char *label, const char *value, const char *unit, const char *source)
+{
+    g_autofree char *clean = uprof_text_quote(value);
+    g_autofree char *both = g_strconcat(clean, unit, NULL);
+
+    printf("  %-9s %-10s %s\n", label, both, source);
+}
+
+/*
+ * Shows a setting and its source.
+ *
+ * @is_said: the metadata has this setting
+ * @is_as_said: @now is the value of the metadata; false if a limit has replaced the value
+ * @now: (transfer full): the value that a round uses
+ * @is_built_in: the configuration does not change the default
+ */
+static void
+show_value(const char *label, const char *unit, bool is_said, bool is_as_said, char *now,
+           bool is_built_in)
+{
+    g_autofree char *text = now;
+    const char *source = is_built_in ? "built in" : "configuration";
+
+    if (is_said)
+        source = is_as_said ? "metadata" : "limited by <limits> of the configuration";
+    show_row(label, text, unit, source);
+}
+
+static void
+show_settings(const Target *target, const UprofMetadata *metadata, const UprofSettings *settings)
+{
+    const UprofConfig *config = target->options->config;
+    g_autoptr(UprofConfig) built_in = uprof_config_new();
+    uint64_t rate = 0, duration = 0, budget = 0;
+
+    const bool has_rate = metadata->rate && uprof_settings_parse_rate(metadata->rate, &rate);
+    const bool has_duration =
+        metadata->duration && uprof_settings_parse_duration(metadata->duration, &duration);
+    const bool has_budget =
+        metadata->budget && uprof_settings_parse_budget(metadata->budget, &budget);
+    show_value("rate", " Hz", has_rate, rate == settings->rate_mhz, format_rate(settings->rate_mhz),
+               config->rate_mhz == built_in->rate_mhz);
+    show_value("duration", "", has_duration, duration == settings->duration_ns,
+               format_duration(settings->duration_ns),
+               config->duration_ns == built_in->duration_ns);
+    show_value("budget", " %", has_budget, budget == settings->budget_ppm,
+               format_budget(settings->budget_ppm), config->budget_ppm == built_in->budget_ppm);
+    show_row("unwind", settings->unwind, "", metadata->unwind ? "metadata" : "built in");
+    for (guint i = 0; i < metadata->symbols->len; i++) {
+        const char *path = g_ptr_array_index(metadata->symbols, i);
+        g_autoptr(GError) error = NULL;
+        const bool ok = g_strcmp0(path, target->domain->xml->kernel) == 0 ||
+                        !target->domain->is_local ||
+                        uprof_settings_check_symbols(target->options->config, path, &error);
+        show_row("symbols", path, "", ok ? "metadata" : error->message);
+    }
+    if (metadata->symbols->len == 0 && target->domain->xml->kernel)
+        show_row("symbols", target->domain->xml->kernel, "", "the domain's kernel");
+}
+
+static void
+show_element(const Target *target, const char *scope, const UprofMetadata *metadata)
+{
+    const UprofConfig *config = target->options->config;
+    const char *name = target->domain->name;
+    g_auto(UprofSettings) settings;
+    g_autoptr(GError) error = NULL;
+    const char *source = "metadata";
+
+    uprof_settings_init(&settings);
+    settings.rate_mhz = config->rate_mhz;
+    settings.duration_ns = config->duration_ns;
+    settings.budget_ppm = config->budget_ppm;
+    const bool ok = uprof_settings_take_metadata(&settings, metadata, config, NULL, &error);
+    printf("%s (%s)%s:\n", target->shown, target->domain->uuid, scope);
+    if (!ok) {
+        printf("  %s\n", error->message);
+        settings.enabled = false;
+    } else if (!metadata->present) {
+        settings.enabled = uprof_config_has_domain(config, name);
+        source = settings.enabled ? "<collect domains> of the configuration" : "nothing enables it";
+    }
+    show_row("enabled", settings.enabled ? "yes" : "no", "", source);
+    show_settings(target, metadata, &settings);
+    if (metadata->unknown)
+        show_row("unknown", metadata->unknown, "", "metadata; it is ignored");
+}
+
+/* @xml: (out): %NULL if the domain has no such scope. Returns: false if libvirt failed */
+static bool
+read_scope(const Target *target, UprofMetadataScope scope, char **xml, GError **error)
+{
+    return !uprof_host_has_metadata_scope(target->host, target->domain, scope) ||
+           uprof_host_get_metadata(target->host, target->domain, scope, xml, error);
+}
+
+static void
+show_scope(const Target *target, const char *scope, const char *xml)
+{
+    g_autoptr(GError) bad = NULL;
+    g_auto(UprofMetadata) metadata;
+
+    uprof_metadata_init(&metadata);
+    if (*xml && !uprof_metadata_parse(slice_of(xml), &metadata, &bad))
+        metadata.bad = g_strdup(bad->message);
+    show_element(target, scope, &metadata);
+}
+
+static bool
+show_all(const Target *target, GError **error)
+{
+    g_autofree char *live = NULL;
+    g_autofree char *config = NULL;
+
+    if (!read_scope(target, UPROF_METADATA_LIVE, &live, error) ||
+        !read_scope(target, UPROF_METADATA_CONFIG, &config, error))
+        return false;
+    const bool differ = live && config && strcmp(live, config) != 0;
+    if (live)
+        show_scope(target, differ ? " while it runs" : "", live);
+    if (config && (differ || !live))
+        show_scope(target, differ ? " after its next start" : "", config);
+    return true;
+}
+
+/* ---- The commands ---- */
+
+static UprofErrorCode
+handle_domain(UprofHost *host, const UprofOptions *options, const char *word, const char *enabled)
+{
+    const UprofNotices notices = uprof_options_notices(options);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(UprofDomain) domain = uprof_host_find(host, word, &error);
+    g_autofree char *shown = NULL;
+
+    if (!domain)
+        return uprof_notice_error(&notices, error);
+    shown = uprof_text_quote(domain->name);
+    const Target target = { .options = options, .host = host, .domain = domain, .shown = shown };
+    const bool writes = enabled || is_changing(options);
+    const bool ok = writes ? write_all(&target, enabled, &error) : show_all(&target, &error);
+    if (ok && writes && enabled && !options->quiet)
+        uprof_say("virt-uprof: %s: %s", shown,
+                  strcmp(enabled, "yes") == 0 ? "enabled" : "disabled");
+    if (!ok)
+        g_prefix_error(&error, "%s: ", shown);
+    return ok ? UPROF_ERROR_NONE : uprof_notice_error(&notices, error);
+}
+
+/* @enabled: (nullable): "yes" or "no"; %NULL leaves the attribute as it is */
+static int
+handle_all(UprofOptions *options, const char *enabled)
+{
+    const bool reads = !enabled && !is_changing(options);
+    g_autoptr(GError) error = NULL;
+    UprofErrorTally tally = { 0 };
+
+    options->config = uprof_config_load(options->config_path, &error);
+    if (!options->config)
+        return uprof_say_error(error);
+    uprof_host_init();
+    g_autoptr(UprofHost) host = uprof_host_open(options->uri, reads, &error);
+    if (!host)
+        return uprof_say_error(error);
+    for (guint i = 0; i < options->words->len; i++)
+        uprof_error_count(
+            &tally, handle_domain(host, options, g_ptr_array_index(options->words, i), enabled));
+    return fflush(stdout) == 0 ? uprof_exit_of_tally(&tally) : UPROF_EXIT_FAILED;
+}
+
+int
+uprof_enable_run(UprofOptions *options)
+{
+    return handle_all(options, "yes");
+}
+
+int
+uprof_disable_run(UprofOptions *options)
+{
+    return handle_all(options, "no");
+}
+
+int
+uprof_configure_run(UprofOptions *options)
+{
+    return handle_all(options, NULL);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * load-options-priv.h - what the command line says about reading profiles
+ */
+#pragma once
+
+#include "options-priv.h"
+#include "uprof/load.h"
+#include "uprof/query.h"
+
+/** UprofLoadOptions: must not be moved, because @settings points to other members */
+typedef struct {
+    const UprofOptions *options; /* borrowed */
+    UprofSymbolSettings symbols;
+    UprofNotices notices;
+    UprofLoadSettings settings;
+} UprofLoadOptions;
+
+/** uprof_load_options_init: @options: borrowed; outlives @load_options */
+void uprof_load_options_init(UprofLoadOptions *load_options, const UprofOptions *options);
+
+/**
+ * uprof_load_options_add_stored: adds stored profiles of a domain
+ * @domain: name or UUID
+ * @since_s, @until_s: since 1970
+ *
+ * Returns: exit code
+ */
+int uprof_load_options_add_stored(const UprofLoadOptions *load_options, UprofLoad *load,
+                                  const char *domain, int64_t since_s, int64_t until_s);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "load-options-priv.h"
+
+#include "exit-priv.h"
+#include "uprof/config.h"
+
+void
+uprof_load_options_init(UprofLoadOptions *load_options, const UprofOptions *options)
+{
+    const UprofSettings *settings = &options->settings;
+
+    load_options->options = options;
+    load_options->symbols = uprof_options_symbols(options);
+    load_options->notices = uprof_options_notices(options);
+    load_options->settings = (UprofLoadSettings){
+        .replay = {
+            .symbols = &load_options->symbols,
+            .per_vcpu = settings->per_vcpu,
+            .pids = settings->pids,
+            .idle = settings->idle,
+            .idle_stacks = settings->idle_stacks,
+            .max_depth = options->given_depth ? settings->max_depth : 0,
+            .unwind = settings->given.unwind ? settings->unwind : NULL,
+            .notices = &load_options->notices,
+        },
+        .include = options->include,
+        .exclude = options->exclude,
+        .notices = &load_options->notices,
+    };
+}
+
+int
+uprof_load_options_add_stored(const UprofLoadOptions *load_options, UprofLoad *load,
+                              const char *domain, int64_t since_s, int64_t until_s)
+{
+    const UprofOptions *options = load_options->options;
+    UprofQuery query = { options->store, domain, since_s, until_s };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(UprofConfig) config =
+        options->store ? NULL : uprof_config_load(options->config_path, &error);
+
+    if (error)
+        return uprof_say_error(error);
+    if (config)
+        query.store = config->store;
+    return uprof_exit_of_code(uprof_query_load(&query, load));
+}

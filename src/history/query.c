@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "uprof/query.h"
+
+#include "uprof/catalog.h"
+#include "uprof/clock.h"
+#include "uprof/text.h"
+
+#include "catalog-priv.h"
+
+static char *
+format_time(int64_t at_s)
+{
+    return uprof_clock_format_utc((uint64_t)MAX(at_s, 0) * UPROF_NS_PER_S, FALSE);
+}
+
+static void
+warn_of_nothing(const UprofQuery *query, const UprofNotices *notices)
+{
+    g_autofree char *shown = uprof_text_quote(query->domain);
+    g_autofree char *since = format_time(query->since_s);
+    g_autofree char *until =
+        query->until_s == INT64_MAX ? g_strdup("now") : format_time(query->until_s);
+
+    uprof_notice(notices, UPROF_NOTICE_WARNING,
+                 "no profile of '%s' is stored from %s to %s; to see what was collected on a day: "
+                 "virt-uprof summary DAY",
+                 shown, since, until);
+}
+
+static void
+warn_of_deleted(const UprofQuery *query, unsigned n, const UprofNotices *notices)
+{
+    g_autofree char *shown = uprof_text_quote(query->domain);
+
+    uprof_notice(notices, UPROF_NOTICE_WARNING,
+                 "%s: %u profiles of that time are left out: they are stored only as part of a "
+                 "closed day; give --since and --until as days",
+                 shown, n);
+}
+
+static UprofErrorCode
+load_domain(const UprofQuery *query, const UprofCatalog *catalog, const char *uuid, UprofLoad *load)
+{
+    const UprofNotices *notices = load->settings->notices;
+    UprofOmissions omissions = { 0 };
+    UprofErrorCode code = UPROF_ERROR_NONE;
+    g_autoptr(GPtrArray) selection =
+        uprof_catalog_select(catalog, query->since_s, query->until_s, uuid, &omissions);
+
+    if (omissions.n_deleted > 0)
+        warn_of_deleted(query, omissions.n_deleted, notices);
+    if (omissions.n_damaged > 0) {
+        load->is_partial = true;
+        code = UPROF_ERROR_FAILED;
+    }
+    if (selection->len > 0)
+        return uprof_error_merge(code, uprof_selection_load(selection, uuid, load, NULL));
+    warn_of_nothing(query, notices);
+    return uprof_error_merge(code, UPROF_ERROR_EMPTY);
+}
+
+UprofErrorCode
+uprof_query_load(const UprofQuery *query, UprofLoad *load)
+{
+    const UprofNotices *notices = load->settings->notices;
+    UprofErrorCode code = UPROF_ERROR_NONE;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(UprofStore) store = uprof_store_open(query->store, false, &error);
+
+    if (!store)
+        return uprof_notice_error(notices, error);
+    g_autoptr(UprofCatalog) catalog = uprof_catalog_new(store, notices, &code);
+    g_autofree char *uuid = uprof_catalog_find_domain(catalog, query->domain, &error);
+    return uprof_error_merge(code, uuid ? load_domain(query, catalog, uuid, load)
+                                        : uprof_notice_error(notices, error));
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * retention-priv.h - deletes profiles that are too old, or for which there is no room
+ *
+ * Old slices are deleted if a closed day has counted them, or if they are damaged. Old days are
+ * deleted after their slices. The newest closed day of each domain always stays, because the domain
+ * may be off for a long time, and because a wrong clock makes every profile look old.
+ */
+#pragma once
+
+#include "pruning-priv.h"
+#include "uprof/catalog.h"
+
+/** uprof_retention_apply: deletes profiles, and adds up the size of the files that stay */
+void uprof_retention_apply(UprofPruning *pruning, const UprofCatalog *catalog);
+
+/** uprof_retention_is_exceeded: the store is larger than its limit */
+bool uprof_retention_is_exceeded(const UprofPruning *pruning);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * kernel-memory-priv.h - reads kernel memory, even while the vCPU runs user code
+ */
+#pragma once
+
+#include "uprof/mem.h"
+
+/** UprofKernelMemory: all members are borrowed */
+typedef struct {
+    UprofMem *mem; /* the worker's */
+    unsigned vcpu;
+    const UprofRegs *regs; /* with a page-table root that maps the kernel */
+} UprofKernelMemory;
+
+/**
+ * uprof_kernel_read:
+ * @gva: kernel address
+ * @into: (out): @len bytes, or undefined
+ *
+ * Counts towards the pages that one sample may fetch; see uprof_mem_is_spent().
+ *
+ * Returns: false if not all of it can be read
+ */
+bool uprof_kernel_read(const UprofKernelMemory *memory, uint64_t gva, void *into, size_t len);
+
+/** uprof_kernel_read_word: @word: (out): the 8 bytes at @gva, in host byte order */
+bool uprof_kernel_read_word(const UprofKernelMemory *memory, uint64_t gva, uint64_t *word);
+
+/**
+ * uprof_kernel_read_always: uprof_kernel_read() without the limit for one sample
+ *
+ * For rare searches; the caller bounds how much they read. See uprof_mem_read_always().
+ */
+bool
+uprof_kernel_read_always(const UprofKernelMemory *memory, uint64_t gva, void *into, size_t len);
+bool uprof_kernel_read_word_always(const UprofKernelMemory *memory, uint64_t gva, uint64_t *word);
+
+/** uprof_kernel_read_u32_always: @number: (out): the 4 bytes at @gva, in host byte order */
+bool uprof_kernel_read_u32_always(const UprofKernelMemory *memory, uint64_t gva, uint32_t *number);

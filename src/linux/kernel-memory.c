@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "kernel-memory-priv.h"
+
+bool
+uprof_kernel_read(const UprofKernelMemory *memory, uint64_t gva, void *into, size_t len)
+{
+    return uprof_mem_read(memory->mem, memory->vcpu, memory->regs, gva, into, len);
+}
+
+bool
+uprof_kernel_read_word(const UprofKernelMemory *memory, uint64_t gva, uint64_t *word)
+{
+    if (!uprof_kernel_read(memory, gva, word, sizeof(*word)))
+        return false;
+    *word = GUINT64_FROM_LE(*word);
+    return true;
+}
+
+bool
+uprof_kernel_read_always(const UprofKernelMemory *memory, uint64_t gva, void *into, size_t len)
+{
+    return uprof_mem_read_always(memory->mem, memory->vcpu, memory->regs, gva, into, len);
+}
+
+bool
+uprof_kernel_read_word_always(const UprofKernelMemory *memory, uint64_t gva, uint64_t *word)
+{
+    if (!uprof_kernel_read_always(memory, gva, word, sizeof(*word)))
+        return false;
+    *word = GUINT64_FROM_LE(*word);
+    return true;
+}
+
+bool
+uprof_kernel_read_u32_always(const UprofKernelMemory *memory, uint64_t gva, uint32_t *number)
+{
+    if (!uprof_kernel_read_always(memory, gva, number, sizeof(*number)))
+        return false;
+    *number = GUINT32_FROM_LE(*number);
+    return true;
+}

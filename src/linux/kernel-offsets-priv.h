@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * kernel-offsets-priv.h - offsets of members in the kernel's structures, from its own BTF
+ */
+#pragma once
+
+#include "uprof/btf.h"
+
+/**
+ * UprofLinuxOffsets: all in bytes from the start of the structure, unless a comment says otherwise
+ */
+typedef struct {
+    /* struct task_struct; task_mm is a pointer to its struct mm_struct */
+    uint64_t task_comm, task_pid, task_tgid, task_mm;
+    /* struct pcpu_hot; only in kernels that have it */
+    uint64_t hot_current, hot_irq_stack;
+
+    /* The members up to dentry_parent are known. */
+    bool has_areas;
+    /* true: a process's areas are in a maple tree (from 6.1); false: in a red-black tree */
+    bool is_maple_tree;
+    /* struct mm_struct: root of the tree of areas; pointer to the page tables */
+    uint64_t mm_root, mm_tables;
+    /* maple tree: members of leaf and range nodes, and how many slots they have */
+    uint64_t range_pivots, range_slots, n_range_slots;
+    /* maple tree: the same of inner nodes that also list gaps */
+    uint64_t gap_pivots, gap_slots, n_gap_slots;
+    /* red-black tree: the node in struct vm_area_struct; members of the node */
+    uint64_t area_node, node_left, node_right;
+    /* struct vm_area_struct; area_page is the first page's number in the file */
+    uint64_t area_start, area_end, area_page, area_file, area_flags;
+    /* struct file: pointer to its directory entry */
+    uint64_t file_dentry;
+    /* struct dentry */
+    uint64_t dentry_name, dentry_parent;
+
+    /* The members up to mount_point are known. */
+    bool has_mounts;
+    /* struct file: pointer to the struct vfsmount of its file system */
+    uint64_t file_vfsmount;
+    /* struct vfsmount: pointer to the directory entry that is the file system's root */
+    uint64_t vfsmount_root;
+    /* struct mount: its struct vfsmount; the mount it is mounted in, and the dentry there */
+    uint64_t mount_vfsmount, mount_parent, mount_point;
+
+    /* The members up to page_bytes are known. */
+    bool has_pages;
+    /* struct file: pointer to its struct address_space, which lists its pages in memory */
+    uint64_t file_mapping;
+    /* struct address_space: root of the tree of pages; struct xa_node: its slots */
+    uint64_t mapping_pages, xa_slots;
+    /* size of struct page */
+    uint64_t page_bytes;
+} UprofLinuxOffsets;
+
+/**
+ * uprof_linux_offsets_find:
+ * @has_hot: the kernel has a struct pcpu_hot
+ * @offsets: (out)
+ *
+ * Returns: false if a member of struct task_struct or struct pcpu_hot is missing
+ */
+bool uprof_linux_offsets_find(const UprofBtf *btf, bool has_hot, UprofLinuxOffsets *offsets);
+
+/** UprofLinuxModuleOffsets: members of struct module, unless a comment says otherwise; in bytes */
+typedef struct {
+    uint64_t list;           /* links the module to the next one */
+    uint64_t state;          /* MODULE_STATE_LIVE once the module is loaded */
+    uint64_t code, code_len; /* address and length of its code */
+    uint64_t kallsyms;       /* pointer to its struct mod_kallsyms */
+    /* struct mod_kallsyms: ELF symbols, how many, and their string table */
+    uint64_t symbols, n_symbols, names;
+    /* The kernel is built with ORC unwind tables; the next members are known. */
+    bool has_orcs;
+    uint64_t n_orcs, orc_ips, orcs;
+} UprofLinuxModuleOffsets;
+
+/** uprof_linux_module_offsets_find: @offsets: (out). Returns: false if one is missing */
+bool uprof_linux_module_offsets_find(const UprofBtf *btf, UprofLinuxModuleOffsets *offsets);

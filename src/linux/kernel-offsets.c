@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "kernel-offsets-priv.h"
+
+#define OFFSET(member) G_STRUCT_OFFSET(UprofLinuxModuleOffsets, member)
+
+static bool
+find_tree_offsets(const UprofBtf *btf, UprofLinuxOffsets *offsets)
+{
+    offsets->is_maple_tree = uprof_btf_member(btf, "mm_struct", "mm_mt.ma_root", &offsets->mm_root);
+    if (!offsets->is_maple_tree)
+        return uprof_btf_member(btf, "mm_struct", "mm_rb.rb_node", &offsets->mm_root) &&
+               uprof_btf_member(btf, "vm_area_struct", "vm_rb", &offsets->area_node) &&
+               uprof_btf_member(btf, "rb_node", "rb_left", &offsets->node_left) &&
+               uprof_btf_member(btf, "rb_node", "rb_right", &offsets->node_right);
+    return uprof_btf_member(btf, "maple_range_64", "pivot", &offsets->range_pivots) &&
+           uprof_btf_member(btf, "maple_range_64", "slot", &offsets->range_slots) &&
+           uprof_btf_array(btf, "maple_range_64", "slot", &offsets->n_range_slots) &&
+           uprof_btf_member(btf, "maple_arange_64", "pivot", &offsets->gap_pivots) &&
+           uprof_btf_member(btf, "maple_arange_64", "slot", &offsets->gap_slots) &&
+           uprof_btf_array(btf, "maple_arange_64", "slot", &offsets->n_gap_slots);
+}
+
+static bool
+find_area_offsets(const UprofBtf *btf, UprofLinuxOffsets *offsets)
+{
+    return find_tree_offsets(btf, offsets) &&
+           uprof_btf_member(btf, "mm_struct", "pgd", &offsets->mm_tables) &&
+           uprof_btf_member(btf, "vm_area_struct", "vm_start", &offsets->area_start) &&
+           uprof_btf_member(btf, "vm_area_struct", "vm_end", &offsets->area_end) &&
+           uprof_btf_member(btf, "vm_area_struct", "vm_pgoff", &offsets->area_page) &&
+           uprof_btf_member(btf, "vm_area_struct", "vm_file", &offsets->area_file) &&
+           uprof_btf_member(btf, "vm_area_struct", "vm_flags", &offsets->area_flags) &&
+           uprof_btf_member(btf, "file", "f_path.dentry", &offsets->file_dentry) &&
+           uprof_btf_member(btf, "dentry", "d_name.name", &offsets->dentry_name) &&
+           uprof_btf_member(btf, "dentry", "d_parent", &offsets->dentry_parent);
+}
+
+static bool
+find_mount_offsets(const UprofBtf *btf, UprofLinuxOffsets *offsets)
+{
+    return uprof_btf_member(btf, "file", "f_path.mnt", &offsets->file_vfsmount) &&
+           uprof_btf_member(btf, "vfsmount", "mnt_root", &offsets->vfsmount_root) &&
+           uprof_btf_member(btf, "mount", "mnt", &offsets->mount_vfsmount) &&
+           uprof_btf_member(btf, "mount", "mnt_parent", &offsets->mount_parent) &&
+           uprof_btf_member(btf, "mount", "mnt_mountpoint", &offsets->mount_point);
+}
+
+static bool
+find_page_offsets(const UprofBtf *btf, UprofLinuxOffsets *offsets)
+{
+    return uprof_btf_member(btf, "file", "f_mapping", &offsets->file_mapping) &&
+           uprof_btf_member(btf, "address_space", "i_pages.xa_head", &offsets->mapping_pages) &&
+           uprof_btf_member(btf, "xa_node", "slots", &offsets->xa_slots) &&
+           uprof_btf_size(btf, "page", &offsets->page_bytes) && offsets->page_bytes > 0;
+}
+
+bool
+uprof_linux_offsets_find(const UprofBtf *btf, bool has_hot, UprofLinuxOffsets *offsets)
+{
+    *offsets = (UprofLinuxOffsets){ 0 };
+    offsets->has_areas = find_area_offsets(btf, offsets);
+    offsets->has_mounts = find_mount_offsets(btf, offsets);
+    offsets->has_pages = find_page_offsets(btf, offsets);
+    return uprof_btf_member(btf, "task_struct", "comm", &offsets->task_comm) &&
+           uprof_btf_member(btf, "task_struct", "mm", &offsets->task_mm) &&
+           uprof_btf_member(btf, "task_struct", "pid", &offsets->task_pid) &&
+           uprof_btf_member(btf, "task_struct", "tgid", &offsets->task_tgid) &&
+           (!has_hot ||
+            (uprof_btf_member(btf, "pcpu_hot", "current_task", &offsets->hot_current) &&
+             uprof_btf_member(btf, "pcpu_hot", "hardirq_stack_ptr", &offsets->hot_irq_stack)));
+}
+
+bool
+uprof_linux_module_offsets_find(const UprofBtf *btf, UprofLinuxModuleOffsets *offsets)
+{
+    static const struct {
+        const char *type, *member;
+        size_t offset;
+    } needed[] = {
+        { "module", "list", OFFSET(list) },
+        { "module", "state", OFFSET(state) },
+        { "module", "kallsyms", OFFSET(kallsyms) },
+        { "mod_kallsyms", "symtab", OFFSET(symbols) },
+        { "mod_kallsyms", "num_symtab", OFFSET(n_symbols) },
+        { "mod_kallsyms", "strtab", OFFSET(names) },
+    };
+    uint64_t part, base, len;
+
+    *offsets = (UprofLinuxModuleOffsets){ 0 };
+    for (size_t i = 0; i < G_N_ELEMENTS(needed); i++)
+        if (!uprof_btf_member(btf, needed[i].type, needed[i].member,
+                              G_STRUCT_MEMBER_P(offsets, needed[i].offset)))
+            return false;
+    /* A kernel may be built without ORC tables. */
+    offsets->has_orcs = uprof_btf_member(btf, "module", "arch.num_orcs", &offsets->n_orcs) &&
+                        uprof_btf_member(btf, "module", "arch.orc_unwind_ip", &offsets->orc_ips) &&
+                        uprof_btf_member(btf, "module", "arch.orc_unwind", &offsets->orcs);
+    /* Until 6.3 a module was one piece of memory that began with its code. */
+    if (uprof_btf_member(btf, "module", "core_layout.base", &offsets->code))
+        return uprof_btf_member(btf, "module", "core_layout.text_size", &offsets->code_len);
+    /* Since then a module has several pieces, and the first one holds its code (MOD_TEXT). */
+    if (!uprof_btf_member(btf, "module", "mem", &part) ||
+        !uprof_btf_member(btf, "module_memory", "base", &base) ||
+        !uprof_btf_member(btf, "module_memory", "size", &len))
+        return false;
+    offsets->code = part + base;
+    offsets->code_len = part + len;
+    return true;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * kernel-priv.h - what the other files of src/linux may ask of a found kernel
+ */
+#pragma once
+
+#include "kernel-memory-priv.h"
+#include "kernel-offsets-priv.h"
+#include "kernel-symbols-priv.h"
+#include "uprof/linux.h"
+
+/** uprof_linux_offsets: Returns: (nullable): %NULL while the running tasks are not known */
+const UprofLinuxOffsets *uprof_linux_offsets(const UprofLinux *kernel);
+
+/** uprof_linux_symbols: Returns: borrowed */
+const UprofLinuxSymbols *uprof_linux_symbols(const UprofLinux *kernel);
+
+/** uprof_linux_arch: Returns: (nullable): %NULL if the guest's architecture is not supported */
+const UprofLinuxArch *uprof_linux_arch(const UprofLinux *kernel);
+
+/** uprof_linux_memory: Returns: the kernel's memory; @mem and @kernel are borrowed */
+UprofKernelMemory uprof_linux_memory(const UprofLinux *kernel, UprofMem *mem);

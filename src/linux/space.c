@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The areas of a process: Linux, include/linux/mm_types.h. They are in a maple tree from 6.1 on
+ * (lib/maple_tree.c, include/linux/maple_tree.h), before that in a red-black tree
+ * (lib/rbtree.c).
+ */
+#include "space-priv.h"
+
+#include "uprof/build-id.h"
+#include "uprof/elf-head.h"
+
+#include "file-path-priv.h"
+#include "kernel-priv.h"
+
+#include <string.h>
+
+enum {
+    DEPTH_MAX = 16,           /* levels of a maple tree, and of an xarray */
+    RED_BLACK_DEPTH_MAX = 64, /* levels of a red-black tree with as many areas as possible */
+    MAPLE_SLOTS_MAX = 16,
+    NAME_BYTES = 256, /* NAME_MAX, and NUL */
+};
+
+#define REFRESH_APART_NS UINT64_C(50000000)
+#define KEEP_NS (2 * UPROF_MEM_KEEP_NS)
+#define AREA_CODE UINT64_C(0x4)       /* VM_EXEC */
+#define PAGES_MAX (UINT64_C(1) << 40) /* struct pages: 4 PiB of memory */
+
+/* Both kinds of trees mark pointers to nodes by 2 in their lowest two bits. */
+#define IS_NODE(entry) (((entry)&3) == 2 && (entry) > 4096)
+#define NODE_LOW_BITS UINT64_C(0x3) /* xarray: below the node's address */
+/* Maple tree: the lowest 8 bits of a pointer to a node hold the node's type. */
+#define MAPLE_LOW_BITS UINT64_C(0xff)
+#define MAPLE_TYPE(entry) ((entry) >> 3 & 0xf)
+enum { MAPLE_LEAF = 1, MAPLE_RANGE = 2, MAPLE_WITH_GAPS = 3 };
+
+/*
+ * The symbol address of process code that is in no file: one bit that no guest address and no
+ * module has, 14 bits that tell processes apart, and the low 48 bits of the program counter.
+ */
+#define ANONYMOUS_BIT (UINT64_C(1) << 62)
+#define ANONYMOUS_ID_SHIFT 48
+#define ANONYMOUS_ID_MASK UINT64_C(0x3fff)
+#define ANONYMOUS_PC_MASK (UINT64_MAX >> 16)
+
+/* An area as the guest's kernel describes it. */
+typedef struct {
+    uint64_t start, end; /* guest-virtual */
+    uint64_t page;       /* number of its first page in the file */
+    uint64_t file;       /* address of the struct file, or 0 */
+    bool is_code;
+} Mapped;
+
+/* A remembered area. */
+typedef struct {
+    uint64_t start, end; /* guest-virtual */
+    unsigned module;     /* 0 if the area is in no module */
+    uint64_t base;       /* guest-virtual address of the module's first page */
+} Area;
+
+typedef struct {
+    uint64_t memory; /* address of its struct mm_struct */
+    uint32_t number; /* process ID: a later process may get the same struct mm_struct */
+    uint32_t reset;
+    uint32_t id; /* differs between processes: a part of symbol addresses of code in no file */
+    uint64_t since_ns;
+    GArray *areas; /* of Area, in the order in which they were found; owned */
+    guint last;    /* index of the area that was asked for last */
+} Process;
+
+struct _UprofSpace {
+    const UprofLinux *kernel; /* borrowed */
+    UprofSym *sym;            /* borrowed */
+    GHashTable *processes;    /* Process.memory -> Process; owned */
+    GHashTable *modules;      /* build-id or file name -> number from 1; owned */
+    uint32_t n_ids;
+
+    UprofMem *mem;                 /* borrowed */
+    const UprofSnapshot *snapshot; /* borrowed */
+    Process *process;              /* (nullable): which ran; borrowed */
+    UprofKernelMemory memory;
+    unsigned n_lookups;
+    uint64_t refreshed_ns; /* when find_again() last dropped remembered memory */
+};
+
+static void
+free_process(gpointer data)
+{
+    Process *process = data;
+
+    g_array_unref(process->areas);
+    g_free(process);
+}
+
+UprofSpace *
+uprof_space_new(const UprofLinux *kernel, UprofSym *sym)
+{
+    UprofSpace *space = g_new0(UprofSpace, 1);
+
+    space->kernel = kernel;
+    space->sym = sym;
+    space->processes = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, free_process);
+    space->modules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    return space;
+}
+
+void
+uprof_space_free(UprofSpace *space)
+{
+    if (!space)
+        return;
+    g_hash_table_unref(space->processes);
+    g_hash_table_unref(space->modules);
+    g_free(space);
+}
+
+bool
+uprof_space_has_processes(const UprofSpace *space)
+{
+    const UprofLinuxOffsets *offsets = uprof_linux_offsets(space->kernel);
+
+    return offsets && offsets->has_areas;
+}
+
+bool
+uprof_space_has_process(const UprofSpace *space)
+{
+    return space->process != NULL;
+}
+
+/* ---- Areas in guest memory ---- */
+
+static bool
+read_area(const UprofSpace *space, uint64_t at, Mapped *mapped)
+{
+    const UprofLinuxOffsets *offsets = uprof_linux_offsets(space->kernel);
+    uint64_t flags;
+
+    if (!uprof_kernel_read_word(&space->memory, at + offsets->area_start, &mapped->start) ||
+        !uprof_kernel_read_word(&space->memory, at + offsets->area_end, &mapped->end) ||
+        !uprof_kernel_read_word(&space->memory, at + offsets->area_page, &mapped->page) ||
+        !uprof_kernel_read_word(&space->memory, at + offsets->area_file, &mapped->file) ||
+        !uprof_kernel_read_word(&space->memory, at + offsets->area_flags, &flags))
+        return false;
+    mapped->is_code = flags & AREA_CODE;
+    return mapped->start < mapped->end && mapped->end % UPROF_PAGE_BYTES == 0 &&
+           mapped->start % UPROF_PAGE_BYTES == 0;
+}
+
+/*
+ * A node has one pivot less than slots; each pivot is the last address of its slot.
+ * @slot: (out): address of the slot that covers @address. Returns: false if it cannot be read
+ */
+static bool
+find_slot(const UprofSpace *space, uint64_t entry, uint64_t address, uint64_t *slot)
+{
+    const UprofLinuxOffsets *offsets = uprof_linux_offsets(space->kernel);
+    const bool has_gaps = MAPLE_TYPE(entry) == MAPLE_WITH_GAPS;
+    const uint64_t node = entry & ~MAPLE_LOW_BITS;
+    const uint64_t pivots = node + (has_gaps ? offsets->gap_pivots : offsets->range_pivots);
+    const uint64_t slots = node + (has_gaps ? offsets->gap_slots : offsets->range_slots);
+    const uint64_t n_slots = has_gaps ? offsets->n_gap_slots : offsets->n_range_slots;
+    uint64_t i, pivot;
+
+    /* A pivot of 0 behind the first one: the slot reaches to the node's end. */
+    for (i = 0; i + 1 < MIN(n_slots, (uint64_t)MAPLE_SLOTS_MAX); i++) {
+        if (!uprof_kernel_read_word(&space->memory, pivots + i * sizeof(pivot), &pivot))
+            return false;
+        if (address <= pivot || (pivot == 0 && i > 0))
+            break;
+    }
+    *slot = slots + i * sizeof(pivot);
+    return true;
+}
+
+static bool
+find_in_maple(const UprofSpace *space, uint64_t root, uint64_t address, Mapped *mapped)
+{
+    uint64_t entry, at;
+
+    if (!uprof_kernel_read_word(&space->memory, root, &entry))
+        return false;
+    /* A tree of one entry has no node: its root is the entry. */
+    if (!IS_NODE(entry))
+        return entry > 4096 && (entry & 3) == 0 && read_area(space, entry, mapped);
+    for (unsigned depth = 0; depth < DEPTH_MAX; depth++) {
+        const uint64_t type = MAPLE_TYPE(entry);
+        if (type < MAPLE_LEAF || type > MAPLE_WITH_GAPS || !find_slot(space, entry, address, &at) ||
+            !uprof_kernel_read_word(&space->memory, at, &entry))
+            return false;
+        if (type == MAPLE_LEAF)
+            return read_area(space, entry, mapped);
+    }
+    return false;
+}
+
+static bool
+find_in_red_black(const UprofSpace *space, uint64_t root, uint64_t address, Mapped *mapped)
+{
+    const UprofLinuxOffsets *offsets = uprof_linux_offsets(space->kernel);
+    uint64_t node;
+
+    if (!uprof_kernel_read_word(&space->memory, root, &node))
+        return false;
+    for (unsigned depth = 0; depth < RED_BLACK_DEPTH_MAX && node != 0; depth++) {
+        if (!read_area(space, node - offsets->area_node, mapped))
+            return false;
+        if (address >= mapped->start && address < mapped->end)
+            return true;
+        if (!uprof_kernel_read_word(
+                &space->memory,
+                node + (address < mapped->start ? offsets->node_left : offsets->node_right), &node))
+            return false;
+    }
+    return false;
+}
+
+/* Returns: false if the process that ran has nothing mapped at @address */
+static bool
+find_mapped(UprofSpace *space, uint64_t address, Mapped *mapped)
+{
+    const UprofLinuxOffsets *offsets = uprof_linux_offsets(space->kernel);
+    const uint64_t root = space->process->memory + offsets->mm_root;
+
+    if (space->n_lookups++ >= UPROF_SPACE_LOOKUPS_MAX)
+        return false;
+    return (offsets->is_maple_tree ? find_in_maple(space, root, address, mapped)
+                                   : find_in_red_black(space, root, address, mapped)) &&
+           address >= mapped->start && address < mapped->end;
+}
+
+/* ---- Modules ---- */
+
+/* Returns: (transfer full) (nullable): the last part of a mapped file's path: any bytes */
+static char *
+read_name(const UprofSpace *space, uint64_t file)
+{
+    const UprofLinuxOffsets *offsets = uprof_linux_offsets(space->kernel);
+    uint64_t entry, at;
+    char name[NAME_BYTES];
+
+    if (!uprof_kernel_read_word(&space->memory, file + offsets->file_dentry, &entry) ||
+        !uprof_kernel_read_word(&space->memory, entry + offsets->dentry_name, &at))
+        return NULL;
+    /* Byte by byte: a short name may end right before an unmapped page. */
+    for (size_t i = 0; i < sizeof(name); i++) {
+        if (!uprof_kernel_read(&space->memory, at + i, &name[i], 1))
+            return NULL;
+        if (name[i] == '\0')
+            return i > 0 ? g_strdup(name) : NULL;
+    }
+    return NULL;
+}
+
+/* Reads by the page tables of the process that ran. */
+static bool
+read_mapped_page(const UprofSpace *space, uint64_t gva, uint8_t *page)
+{
+    const UprofSnapshot *snapshot = space->snapshot;
+
+    return uprof_mem_read(space->mem, snapshot->vcpu, &snapshot->regs, gva, page, UPROF_PAGE_BYTES);
+}
+
+/*
+ * Reads a file's first page from the kernel's page cache, whoever has the file mapped (Linux,
+ * include/linux/xarray.h and mm/filemap.c). The first page is the leftmost entry of a tree. The
+ * index of its struct page, in the array of all, is the page's number in memory.
+ */
+static bool
+read_cached_page(const UprofSpace *space, uint64_t file, uint8_t *page)
+{
+    const UprofLinuxOffsets *offsets = uprof_linux_offsets(space->kernel);
+    const UprofLinuxSymbols *symbols = uprof_linux_symbols(space->kernel);
+    uint64_t entry, memory, pages;
+
+    if (!offsets->has_pages || symbols->all_memory == 0 || symbols->all_pages == 0 ||
+        !uprof_kernel_read_word(&space->memory, symbols->all_memory, &memory) ||
+        !uprof_kernel_read_word(&space->memory, symbols->all_pages, &pages) ||
+        !uprof_kernel_read_word(&space->memory, file + offsets->file_mapping, &entry) ||
+        !uprof_kernel_read_word(&space->memory, entry + offsets->mapping_pages, &entry))
+        return false;
+    for (unsigned depth = 0; depth < DEPTH_MAX && IS_NODE(entry); depth++)
+        if (!uprof_kernel_read_word(&space->memory, (entry & ~NODE_LOW_BITS) + offsets->xa_slots,
+                                    &entry))
+            return false;
+    if (entry < pages || (entry & 3) != 0 || (entry - pages) % offsets->page_bytes != 0)
+        return false;
+    const uint64_t number = (entry - pages) / offsets->page_bytes;
+    return number < PAGES_MAX &&
+           uprof_kernel_read(&space->memory, memory + number * UPROF_PAGE_BYTES, page,
+                             UPROF_PAGE_BYTES);
+}
+
+/*
+ * The page cache is the second try: a process that was just started has usually not touched the
+ * first page of its program.
+ */
+static bool
+read_head(const UprofSpace *space, const Mapped *code, UprofElfHead *head)
+{
+    const uint64_t usual = code->start - code->page * UPROF_PAGE_BYTES;
+    uint8_t page[UPROF_PAGE_BYTES];
+
+    return (read_mapped_page(space, usual, page) &&
+            uprof_elf_head_parse((UprofSlice){ page, sizeof(page) }, head)) ||
+           (read_cached_page(space, code->file, page) &&
+            uprof_elf_head_parse((UprofSlice){ page, sizeof(page) }, head));
+}
+
+/*
+ * Uses the file's own headers if they are known. Otherwise assumes that the file is mapped in one
+ * piece.
+ *
+ * Returns: the guest-virtual address of the file's first page
+ */
+static uint64_t
+find_base(const Mapped *code, const UprofElfHead *head)
+{
+    for (unsigned i = 0; i < head->n_loads; i++)
+        if (head->loads[i].offset / UPROF_PAGE_BYTES == code->page)
+            return code->start - (head->loads[i].address - head->first_page);
+    return code->start - code->page * UPROF_PAGE_BYTES;
+}
+
+/* Returns: the module's number; 0 if there are too many, or this sample has read too much */
+static unsigned
+add_module(UprofSpace *space, uint64_t file, const char *name, const UprofElfHead *head)
+{
+    const UprofSlice id = { head->build_id, head->build_id_len };
+    g_autofree char *build_id = id.len > 0 ? uprof_build_id_hex(id) : NULL;
+    char *key = g_strdup(build_id ? build_id : name);
+    unsigned number = GPOINTER_TO_UINT(g_hash_table_lookup(space->modules, key));
+
+    if (number == 0 && g_hash_table_size(space->modules) < UPROF_SYM_MODULES_MAX) {
+        g_autofree char *path =
+            uprof_linux_path_read(uprof_linux_offsets(space->kernel), &space->memory, file);
+        /* A sample that has read too much leaves the module to a later one. */
+        if (!uprof_mem_is_spent(space->mem)) {
+            number = uprof_sym_add_module(space->sym, name, path, build_id);
+            g_hash_table_insert(space->modules, g_steal_pointer(&key), GUINT_TO_POINTER(number));
+        }
+    }
+    g_free(key);
+    return number;
+}
+
+/* Returns: false if this sample has read too much to find it */
+static bool
+find_module(UprofSpace *space, const Mapped *mapped, Area *area)
+{
+    UprofElfHead head = { 0 };
+
+    if (mapped->file == 0 || !mapped->is_code)
+        return true;
+    g_autofree char *name = read_name(space, mapped->file);
+    if (!name)
+        return !uprof_mem_is_spent(space->mem);
+    if (!read_head(space, mapped, &head))
+        head = (UprofElfHead){ 0 };
+    area->base = find_base(mapped, &head);
+    area->module = add_module(space, mapped->file, name, &head);
+    return area->module > 0 || !uprof_mem_is_spent(space->mem);
+}
+
+/* ---- Symbol addresses ---- */
+
+/*
+ * Remembered pages of a tree that changes all the time may be of different ages. So they are
+ * dropped and read again, but not for every sample.
+ */
+static bool
+find_again(UprofSpace *space, uint64_t pc, Mapped *mapped)
+{
+    const uint64_t now_ns = space->snapshot->time_ns;
+
+    if (now_ns - space->refreshed_ns < REFRESH_APART_NS)
+        return false;
+    space->refreshed_ns = now_ns;
+    uprof_mem_forget(space->mem);
+    return find_mapped(space, pc, mapped);
+}
+
+static const Area *
+find_area(UprofSpace *space, uint64_t pc)
+{
+    Process *process = space->process;
+    GArray *areas = process->areas;
+    Mapped mapped;
+
+    for (guint i = 0; i < areas->len; i++) {
+        const guint at = (process->last + i) % areas->len;
+        const Area *area = &g_array_index(areas, Area, at);
+        if (pc - area->start < area->end - area->start) {
+            process->last = at;
+            return area;
+        }
+    }
+    if (!find_mapped(space, pc, &mapped) && !find_again(space, pc, &mapped))
+        return NULL;
+    Area area = { .start = mapped.start, .end = mapped.end };
+    if (!find_module(space, &mapped, &area))
+        return NULL;
+    if (areas->len >= UPROF_SPACE_AREAS_MAX)
+        g_array_set_size(areas, 0);
+    process->last = areas->len;
+    g_array_append_val(areas, area);
+    return &g_array_index(areas, Area, areas->len - 1);
+}
+
+static bool
+is_current(const Process *process, const UprofLinuxTask *task, const UprofSnapshot *snapshot)
+{
+    return process && process->number == task->process && process->reset == snapshot->reset &&
+           snapshot->time_ns - process->since_ns < KEEP_NS;
+}
+
+static bool
+is_entry(const UprofSpace *space, uint64_t pc)
+{
+    const UprofLinuxSymbols *symbols = uprof_linux_symbols(space->kernel);
+
+    return pc >= symbols->entry_start && pc < symbols->entry_end;
+}
+
+/*
+ * While the kernel switches tasks, the page tables already belong to the next process (Linux,
+ * kernel/sched/core.c, context_switch): user memory of the sample is not memory of the task
+ * that ran. The tables also differ if the vCPU is not the CPU of that number, or if the process
+ * has ended meanwhile.
+ */
+static bool
+has_own_tables(const UprofSpace *space, uint64_t memory)
+{
+    const UprofRegs *ran = &space->snapshot->regs;
+    const UprofLinuxArch *arch = uprof_linux_arch(space->kernel);
+    const uint64_t offset = uprof_linux_offsets(space->kernel)->mm_tables;
+    uint64_t tables, gpa, left;
+
+    if (arch->has_hidden_user_root(ran))
+        return true;
+    if (!uprof_kernel_read_word(&space->memory, memory + offset, &tables) ||
+        !uprof_mem_translate(space->mem, space->memory.vcpu, space->memory.regs, tables, &gpa,
+                             &left, NULL))
+        return false;
+    return arch->is_same_root(ran, gpa, ran->privilege != 0 || is_entry(space, ran->pc));
+}
+
+static Process *
+remember_process(UprofSpace *space, const UprofLinuxTask *task)
+{
+    Process *process = g_new0(Process, 1);
+
+    if (g_hash_table_size(space->processes) >= UPROF_SPACE_PROCESSES_MAX)
+        g_hash_table_remove_all(space->processes);
+    process->memory = task->memory;
+    process->number = task->process;
+    process->id = ++space->n_ids;
+    process->reset = space->snapshot->reset;
+    process->since_ns = space->snapshot->time_ns;
+    process->areas = g_array_new(FALSE, FALSE, sizeof(Area));
+    g_hash_table_replace(space->processes, &process->memory, process);
+    return process;
+}
+
+void
+uprof_space_begin(UprofSpace *space, UprofMem *mem, const UprofSnapshot *snapshot)
+{
+    UprofLinuxTask task;
+
+    space->mem = mem;
+    space->memory = uprof_linux_memory(space->kernel, mem);
+    space->snapshot = snapshot;
+    space->process = NULL;
+    space->n_lookups = 0;
+    if (!uprof_space_has_processes(space) || !uprof_linux_task(space->kernel, snapshot, &task) ||
+        task.memory == 0 || !has_own_tables(space, task.memory))
+        return;
+    Process *process = g_hash_table_lookup(space->processes, &task.memory);
+    space->process =
+        is_current(process, &task, snapshot) ? process : remember_process(space, &task);
+}
+
+uint64_t
+uprof_space_symbol_address(UprofSpace *space, uint64_t pc)
+{
+    if (pc >= UPROF_UPPER_HALF || !uprof_space_has_processes(space))
+        return pc;
+    const Area *area = space->process ? find_area(space, pc) : NULL;
+    if (area && area->module > 0 && pc - area->base < UPROF_SYM_MODULE_BYTES_MAX)
+        return uprof_sym_module_address(area->module, pc - area->base);
+    const uint64_t id = space->process ? space->process->id : 0;
+    return ANONYMOUS_BIT | (id & ANONYMOUS_ID_MASK) << ANONYMOUS_ID_SHIFT |
+           (pc & ANONYMOUS_PC_MASK);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* All formats. A new format is a row here and a file of its own. */
+#include "uprof/output.h"
+
+#include <string.h>
+
+static const UprofFormat capture_format = {
+    .name = "capture",
+    .suffixes = { ".capture" },
+    .is_binary = true,
+    .is_capture = true,
+    .is_secret = true,
+};
+
+static const UprofFormat *const formats[] = {
+    &uprof_format_folded,     &uprof_format_folded_gz, &uprof_format_svg,  &uprof_format_pprof,
+    &uprof_format_speedscope, &uprof_format_perf,      &uprof_format_meta, &capture_format,
+};
+
+const UprofFormat *
+uprof_format_by_name(const char *name)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(formats); i++)
+        if (strcmp(formats[i]->name, name) == 0)
+            return formats[i];
+    return NULL;
+}
+
+const UprofFormat *
+uprof_format_by_path(const char *path)
+{
+    const UprofFormat *found = NULL;
+    size_t longest = 0;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(formats); i++) {
+        for (const char *const *suffix = formats[i]->suffixes; *suffix; suffix++) {
+            if (strlen(*suffix) > longest && g_str_has_suffix(path, *suffix)) {
+                longest = strlen(*suffix);
+                found = formats[i];
+            }
+        }
+    }
+    return found;
+}
+
+char *
+uprof_format_names(void)
+{
+    GString *names = g_string_new(NULL);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(formats); i++)
+        g_string_append_printf(names, "%s%s", i > 0 ? " " : "", formats[i]->name);
+    return g_string_free(names, FALSE);
+}
+
+char *
+uprof_format_endings(void)
+{
+    GString *endings = g_string_new(NULL);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(formats); i++)
+        g_string_append_printf(endings, "%s%s", i > 0 ? " " : "", formats[i]->suffixes[0]);
+    return g_string_free(endings, FALSE);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * profile-xml-priv.h - reads <uprof:profile> inside a document that is already loaded
+ */
+#pragma once
+
+#include <libxml/tree.h>
+
+#include "uprof/profile-xml.h"
+
+/**
+ * uprof_metadata_read:
+ * @profile: the element; its children have the same namespace as the element, or none
+ * @metadata: (inout): initialized and empty; @bad says what is wrong with the element
+ */
+void uprof_metadata_read(xmlNode *profile, UprofMetadata *metadata);

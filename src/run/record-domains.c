@@ -1,0 +1,712 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Threads of a run:
+ *   main     handles signals and output, and opens domains that start later
+ *   loop     samples all guests that are held one vCPU at a time
+ *   loops    one more for each guest that is held as a whole
+ *   keeper   polls the guests (poller.h)
+ *   worker   analyzes the snapshots of all domains
+ *
+ * All threads block all signals. The main thread reads the signals from a descriptor, and handles
+ * each one between two holds.
+ */
+#include "uprof/record-domains.h"
+
+#include "uprof/access.h"
+#include "uprof/clock.h"
+#include "uprof/domain-events.h"
+#include "uprof/domid.h"
+#include "uprof/poller.h"
+#include "uprof/text.h"
+
+#include "recording-priv.h"
+#include "session-priv.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+enum {
+    LOOP_MS = 100,
+    NEW_DOMAINS_MS = 1000,
+    WORKER_WAIT_MS = 20,
+    SETTLE_TRIES = 200,
+    SETTLE_STEP_US = 1000,
+    RING_BYTES = 4 * 1024 * 1024, /* below 8 MiB, the usual limit of locked memory */
+};
+
+/*
+ * Only the main thread adds recordings, and no recording is removed during the run. The worker
+ * finds the recording of a snapshot by the owner in the snapshot.
+ */
+typedef struct {
+    const UprofRecordSettings *settings; /* borrowed */
+    const UprofRunObserver *observer;    /* borrowed */
+    const UprofNotices *notices;         /* borrowed */
+    UprofErrorTally *tally;              /* borrowed */
+    UprofHost *host;
+    GPtrArray *recordings;    /* of UprofRecording */
+    GPtrArray *awaited_names; /* of char, borrowed: words of domains that do not run yet */
+    GHashTable *known_ids;    /* set of int: ids of the domains that --all found */
+    UprofGuardian *guardian;
+    UprofDomainEvents *watch;
+    UprofRing *ring;
+    UprofLoop *loop;
+    UprofPoller *keeper;
+    uint64_t start_ns;
+    uint64_t listed_ns; /* when running domains were listed last, for --all */
+    gint may_end;       /* the worker ends when the ring is empty */
+    bool guardian_died;
+    bool is_sampling;
+    char *time; /* UTC, for %t in file names */
+    int signals;
+    unsigned n_signals;
+} Record;
+
+static void
+free_recording(gpointer data)
+{
+    uprof_recording_free(data);
+}
+
+static void
+start_recording(Record *record, UprofRecording *recording)
+{
+    const UprofSession *session = recording->session;
+
+    if (record->observer->started)
+        record->observer->started(session, record->observer->data);
+    uprof_poller_add(record->keeper, session->guest);
+    uprof_recording_start(recording, record->loop);
+}
+
+/* If the run has a duration, a domain that joins late ends with the others. */
+static void
+limit_to_run(const Record *record, UprofRecording *recording)
+{
+    const uint64_t asked_ns = record->settings->session.run->duration_ns;
+    const uint64_t gone_ns = uprof_clock_now_ns() - record->start_ns;
+
+    if (asked_ns > 0)
+        uprof_sampler_limit(recording->session->sampler,
+                            asked_ns > gone_ns ? asked_ns - gone_ns : 1);
+}
+
+/*
+ * Sends a notice and counts an error in the tally if the domain cannot be opened.
+ *
+ * @domain: (transfer full). @joins_late: sampling ends when the run's duration is over
+ */
+static void
+add_domain(Record *record, UprofDomain *domain, bool joins_late)
+{
+    g_autoptr(GError) error = NULL;
+    /* during sampling the main thread must read signals, so it cannot wait for a lock */
+    const bool waits = !record->is_sampling && record->settings->waits_for_lock;
+    const UprofRecordingSettings settings = {
+        .session = &record->settings->session,
+        .outputs = record->settings->outputs,
+        .in_store = record->settings->in_store,
+        .time = record->time,
+    };
+    UprofRecording *recording =
+        uprof_recording_open(domain, &settings, record->guardian, record->ring,
+                             waits ? UPROF_SESSION_WAIT_FOR_LOCK : UPROF_SESSION_PLAIN, &error);
+
+    if (!recording) {
+        uprof_error_count(record->tally, uprof_notice_error(record->notices, error));
+        return;
+    }
+    g_ptr_array_add(record->recordings, recording);
+    if (joins_late)
+        limit_to_run(record, recording);
+    if (record->is_sampling)
+        start_recording(record, recording);
+}
+
+static bool
+is_recorded(const Record *record, const UprofDomain *domain)
+{
+    for (guint i = 0; i < record->recordings->len; i++) {
+        const UprofRecording *recording = g_ptr_array_index(record->recordings, i);
+        const UprofDomain *known = recording->session->domain;
+        /* a new domain with the same name would write to the same files */
+        if (strcmp(known->uuid, domain->uuid) == 0 || strcmp(known->name, domain->name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void
+open_all(Record *record)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) domains = uprof_host_list(record->host, &error);
+    bool any = record->settings->wait;
+
+    if (!domains) {
+        uprof_error_count(record->tally, uprof_notice_error(record->notices, error));
+        return;
+    }
+    while (domains->len > 0 && !uprof_session_is_interrupted()) {
+        UprofDomain *domain = g_ptr_array_steal_index(domains, 0);
+        if (domain->state != UPROF_DOMAIN_RUNNING || uprof_access_is_host(domain)) {
+            uprof_domain_free(domain);
+            continue;
+        }
+        any = true;
+        g_hash_table_add(record->known_ids, GINT_TO_POINTER(domain->id));
+        add_domain(record, domain, false);
+    }
+    if (!any) {
+        uprof_notice(record->notices, UPROF_NOTICE_WARNING, "no domain runs on %s%s",
+                     uprof_host_uri(record->host),
+                     uprof_host_uri_hint(uprof_host_uri(record->host)));
+        uprof_error_count(record->tally, UPROF_ERROR_NOT_FOUND);
+    }
+}
+
+/* Returns: false if the domain does not run yet */
+static bool
+open_word(Record *record, const char *word)
+{
+    g_autoptr(GError) error = NULL;
+    UprofDomain *domain = uprof_domid_find(record->host, word, record->notices, &error);
+    const bool may_start = record->settings->wait;
+
+    if (!domain) {
+        if (may_start && g_error_matches(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND))
+            return false;
+        uprof_error_count(record->tally, uprof_notice_error(record->notices, error));
+    } else if (may_start && domain->state != UPROF_DOMAIN_RUNNING) {
+        uprof_domain_free(domain);
+        return false;
+    } else if (is_recorded(record, domain)) {
+        uprof_domain_free(domain);
+    } else {
+        add_domain(record, domain, false);
+    }
+    return true;
+}
+
+static void
+open_domains(Record *record)
+{
+    const GPtrArray *words = record->settings->words;
+
+    if (record->settings->all)
+        open_all(record);
+    for (guint i = 0; i < words->len && !uprof_session_is_interrupted(); i++) {
+        char *word = g_ptr_array_index(words, i);
+        if (!open_word(record, word))
+            g_ptr_array_add(record->awaited_names, word);
+    }
+    for (guint i = 0; i < record->awaited_names->len; i++) {
+        g_autofree char *shown = uprof_text_quote(g_ptr_array_index(record->awaited_names, i));
+        uprof_notice(record->notices, UPROF_NOTICE_HINT, "waiting for '%s' to start", shown);
+    }
+}
+
+/* Opens the awaited domains that run now. Call it when a domain has started. */
+static void
+open_awaited(Record *record)
+{
+    uprof_domain_events_clear(record->watch);
+    for (guint i = 0; i < record->awaited_names->len;) {
+        if (open_word(record, g_ptr_array_index(record->awaited_names, i)))
+            g_ptr_array_remove_index(record->awaited_names, i);
+        else
+            i++;
+    }
+}
+
+static void
+drop_awaited(Record *record)
+{
+    for (guint i = 0; i < record->awaited_names->len; i++) {
+        g_autofree char *shown = uprof_text_quote(g_ptr_array_index(record->awaited_names, i));
+        uprof_notice(record->notices, UPROF_NOTICE_WARNING,
+                     "'%s' has not started; start it with: virsh start %s", shown,
+                     uprof_text_shell_word(g_ptr_array_index(record->awaited_names, i), "DOMAIN"));
+        uprof_error_count(record->tally, UPROF_ERROR_NOT_FOUND);
+    }
+    g_ptr_array_set_size(record->awaited_names, 0);
+}
+
+/* If the domain does not run yet, add_new_domains() tries again a second later. */
+static void
+add_new_domain(Record *record, int id)
+{
+    g_autoptr(GError) error = NULL;
+    UprofDomain *domain = uprof_host_find_id(record->host, id, &error);
+
+    if (!domain)
+        return;
+    if (domain->state != UPROF_DOMAIN_RUNNING || uprof_access_is_host(domain)) {
+        uprof_domain_free(domain);
+        return;
+    }
+    g_hash_table_add(record->known_ids, GINT_TO_POINTER(id));
+    if (is_recorded(record, domain)) {
+        g_autofree char *shown = uprof_text_quote(domain->name);
+        uprof_notice(record->notices, UPROF_NOTICE_WARNING,
+                     "%s: the domain was restarted; the restarted domain is not sampled, earlier "
+                     "samples are kept",
+                     shown);
+        uprof_domain_free(domain);
+        return;
+    }
+    add_domain(record, domain, true);
+}
+
+/* With --all: adds the domains that have started since the last call. */
+static void
+add_new_domains(Record *record)
+{
+    g_autoptr(GArray) ids = NULL;
+    const uint64_t now_ns = uprof_clock_now_ns();
+
+    if (!record->settings->all || now_ns - record->listed_ns < NEW_DOMAINS_MS * UPROF_NS_PER_MS)
+        return;
+    record->listed_ns = now_ns;
+    ids = uprof_host_running(record->host);
+    for (guint i = 0; ids && i < ids->len; i++) {
+        const int id = g_array_index(ids, int, i);
+        if (!g_hash_table_contains(record->known_ids, GINT_TO_POINTER(id)))
+            add_new_domain(record, id);
+    }
+}
+
+static gpointer
+run_worker(gpointer data)
+{
+    Record *record = data;
+    const UprofSnapshot *snapshot;
+
+    for (;;) {
+        /* reads the flag first: if it is set, no sampler adds a snapshot any more */
+        const bool is_last = g_atomic_int_get(&record->may_end);
+        while ((snapshot = uprof_ring_peek(record->ring))) {
+            uprof_recording_take(snapshot->owner, snapshot);
+            uprof_ring_drop(record->ring);
+        }
+        if (is_last)
+            return NULL;
+        uprof_ring_wait(record->ring, uprof_clock_now_ns() + WORKER_WAIT_MS * UPROF_NS_PER_MS);
+    }
+}
+
+static void
+stop_all(const Record *record)
+{
+    for (guint i = 0; i < record->recordings->len; i++) {
+        const UprofRecording *recording = g_ptr_array_index(record->recordings, i);
+        uprof_sampler_stop(recording->session->sampler);
+    }
+}
+
+/*
+ * Stops the samplers that hold whole guests, because these need the guardian. Other samplers go on:
+ * if the profiler dies, the Linux kernel itself releases the vCPU threads that it traced.
+ */
+static void
+stop_guarded(const Record *record)
+{
+    for (guint i = 0; i < record->recordings->len; i++) {
+        const UprofRecording *recording = g_ptr_array_index(record->recordings, i);
+        if (recording->session->guest->grain == UPROF_GRAIN_GUEST)
+            uprof_sampler_stop(recording->session->sampler);
+    }
+}
+
+/* A vCPU that did not stop in time may stop later. Waits until all such vCPUs are released. */
+static void
+wait_until_settled(const Record *record)
+{
+    for (guint i = 0; i < record->recordings->len; i++) {
+        const UprofRecording *recording = g_ptr_array_index(record->recordings, i);
+        UprofGuest *guest = recording->session->guest;
+        for (unsigned tries = 0; g_atomic_int_get(&guest->has_late_stops) && tries < SETTLE_TRIES;
+             tries++)
+            g_usleep(SETTLE_STEP_US);
+    }
+}
+
+/* Stops the process, as Ctrl-Z asks for, when it holds no guest. */
+static void
+suspend_process(const Record *record)
+{
+    const bool is_parked = uprof_poller_park(record->keeper);
+
+    wait_until_settled(record);
+    for (guint i = 0; i < record->recordings->len; i++)
+        uprof_sampler_park(
+            ((UprofRecording *)g_ptr_array_index(record->recordings, i))->session->sampler);
+    if (record->observer->suspending)
+        record->observer->suspending(record->observer->data);
+    kill(getpid(), SIGSTOP);
+    if (record->observer->resumed)
+        record->observer->resumed(record->observer->data);
+    for (guint i = 0; i < record->recordings->len; i++)
+        uprof_sampler_unpark(
+            ((UprofRecording *)g_ptr_array_index(record->recordings, i))->session->sampler);
+    if (is_parked)
+        uprof_poller_unpark(record->keeper);
+}
+
+static void
+read_signal(Record *record)
+{
+    struct signalfd_siginfo info;
+
+    if (read(record->signals, &info, sizeof(info)) != sizeof(info))
+        return;
+    switch (info.ssi_signo) {
+    case SIGINT:
+    case SIGTERM:
+    case SIGHUP:
+    case SIGQUIT:
+        if (++record->n_signals == 2)
+            uprof_notice(record->notices, UPROF_NOTICE_WARNING, "stopped without saving");
+        stop_all(record);
+        g_ptr_array_set_size(record->awaited_names, 0);
+        break;
+    case SIGTSTP:
+        suspend_process(record);
+        break;
+    default:
+        break;
+    }
+}
+
+/*
+ * Changes from holds of one vCPU to holds of the whole guest, during the run. Snapshots that were
+ * taken before are counted, and the session keeps the counts of its old sampler.
+ */
+static void
+fall_back(Record *record, UprofRecording *recording)
+{
+    UprofSession *session = recording->session;
+    g_autoptr(GError) error = NULL;
+
+    recording->has_fallen_back = true;
+    uprof_loop_sync(record->loop);
+    uprof_poller_remove(record->keeper, session->guest);
+    uprof_ring_flush(record->ring);
+    if (!uprof_session_fall_back(session, record->guardian, record->ring, recording, &error)) {
+        recording->code =
+            uprof_error_merge(recording->code, uprof_notice_error(record->notices, error));
+        return;
+    }
+    uprof_notice(record->notices, UPROF_NOTICE_WARNING,
+                 "%s: a vCPU thread repeatedly does not stop in time; continuing with access "
+                 "'monitor', which stops the whole guest",
+                 session->shown);
+    recording->reported_stride = 0;
+    recording->is_done = false;
+    start_recording(record, recording);
+}
+
+static bool
+may_fall_back(const Record *record, const UprofRecording *recording)
+{
+    return !recording->has_fallen_back && record->n_signals == 0 &&
+           strcmp(record->settings->session.access, "auto") == 0;
+}
+
+/* Returns: true if a sampler still runs */
+static bool
+check_samplers(Record *record)
+{
+    bool any = false;
+
+    for (guint i = 0; i < record->recordings->len; i++) {
+        UprofRecording *recording = g_ptr_array_index(record->recordings, i);
+        UprofSamplerCounts counts;
+        if (recording->is_done)
+            continue;
+        uprof_sampler_counts(recording->session->sampler, &counts);
+        uprof_recording_report_rate(recording, &counts);
+        uprof_recording_report_hindrance(recording);
+        recording->is_done = counts.end != UPROF_SAMPLER_RUNNING;
+        if (counts.end == UPROF_SAMPLER_STUCK && may_fall_back(record, recording))
+            fall_back(record, recording);
+        any |= !recording->is_done;
+    }
+    return any;
+}
+
+/* The run may still sample a domain that starts later. */
+static bool
+may_domains_start(const Record *record)
+{
+    const uint64_t asked_ns = record->settings->session.run->duration_ns;
+
+    if (record->n_signals > 0 || record->guardian_died)
+        return false;
+    if (record->awaited_names->len > 0)
+        return true;
+    return record->settings->all &&
+           (asked_ns == 0 || uprof_clock_now_ns() - record->start_ns < asked_ns);
+}
+
+static bool
+has_waited_enough(const Record *record)
+{
+    const uint64_t wait_ns = record->settings->wait_ns;
+
+    return wait_ns > 0 && uprof_clock_now_ns() - record->start_ns >= wait_ns;
+}
+
+static void
+handle_guardian_death(Record *record)
+{
+    uprof_notice(record->notices, UPROF_NOTICE_WARNING,
+                 "the guardian process has died; domains that are not sampled by access 'direct' "
+                 "are not sampled any more");
+    record->guardian_died = true;
+    stop_guarded(record);
+}
+
+/* Ends the run as a signal does. */
+static void
+end_run(Record *record)
+{
+    record->n_signals++;
+    stop_all(record);
+}
+
+static int
+input_fd(const Record *record)
+{
+    return record->observer->input_fd ? record->observer->input_fd(record->observer->data) : -1;
+}
+
+static void
+wait_for_event(Record *record)
+{
+    const UprofRunObserver *observer = record->observer;
+    struct pollfd waits[] = {
+        { .fd = record->signals, .events = POLLIN },
+        { .fd = record->guardian_died ? -1 : uprof_guardian_fd(record->guardian),
+          .events = POLLIN },
+        { .fd = record->watch && record->awaited_names->len > 0
+                    ? uprof_domain_events_fd(record->watch)
+                    : -1,
+          .events = POLLIN },
+        { .fd = input_fd(record), .events = POLLIN },
+    };
+
+    poll(waits, G_N_ELEMENTS(waits), LOOP_MS);
+    if (waits[2].revents)
+        open_awaited(record);
+    if (waits[0].revents)
+        read_signal(record);
+    if (waits[1].revents)
+        handle_guardian_death(record);
+    /* if the terminal is closed, poll() always returns at once, and there is nothing to read */
+    if ((waits[3].revents & ~POLLIN) ||
+        (waits[3].revents && !observer->input(record->recordings, observer->data)))
+        end_run(record);
+}
+
+static void
+run_observer(Record *record)
+{
+    const UprofRunObserver *observer = record->observer;
+
+    if (observer->looped && record->n_signals == 0 &&
+        !observer->looped(record->recordings, observer->data))
+        end_run(record);
+}
+
+static void
+sample_domains(Record *record)
+{
+    GThread *worker = g_thread_new("worker", run_worker, record);
+
+    record->is_sampling = true;
+    record->start_ns = record->listed_ns = uprof_clock_now_ns();
+    for (guint i = 0; i < record->recordings->len; i++)
+        start_recording(record, g_ptr_array_index(record->recordings, i));
+    while (check_samplers(record) || may_domains_start(record)) {
+        wait_for_event(record);
+        run_observer(record);
+        if (record->n_signals == 0)
+            add_new_domains(record);
+        if (has_waited_enough(record))
+            drop_awaited(record);
+    }
+    g_atomic_int_set(&record->may_end, 1);
+    g_thread_join(worker);
+    if (record->observer->sampled)
+        record->observer->sampled(record->observer->data);
+}
+
+/*
+ * Blocks all signals, in this thread and in the threads that it starts later.
+ *
+ * Returns: a signalfd for the signals that the run handles
+ */
+static int
+open_signals(void)
+{
+    static const int handled[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP };
+    sigset_t all, wanted;
+
+    sigemptyset(&wanted);
+    for (size_t i = 0; i < G_N_ELEMENTS(handled); i++)
+        sigaddset(&wanted, handled[i]);
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+    return signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static volatile sig_atomic_t n_ends;
+static void (*abort_run)(void);
+
+/* The second signal ends the process at once: while files are written, no guest is held. */
+static void
+abort_at_second(int number)
+{
+    if (++n_ends >= 2)
+        abort_run();
+}
+
+static void
+handle_signals(const Record *record)
+{
+    static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+    const struct sigaction action = { .sa_handler = abort_at_second, .sa_flags = SA_RESTART };
+    sigset_t none;
+
+    n_ends = (sig_atomic_t)record->n_signals;
+    abort_run = record->observer->abort_run;
+    for (size_t i = 0; i < G_N_ELEMENTS(ending); i++)
+        sigaction(ending[i], &action, NULL);
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, NULL);
+}
+
+static void
+save_recording(const UprofRunObserver *observer, UprofRecording *recording)
+{
+    if (observer->ended)
+        observer->ended(recording, observer->data);
+    if (!uprof_recording_check(recording))
+        return;
+    if (observer->saving)
+        recording->code =
+            uprof_error_merge(recording->code, observer->saving(recording, observer->data));
+    uprof_recording_save(recording);
+}
+
+static void
+save_recordings(Record *record)
+{
+    const UprofRunObserver *observer = record->observer;
+
+    for (guint i = 0; i < record->recordings->len; i++) {
+        UprofRecording *recording = g_ptr_array_index(record->recordings, i);
+        if (record->n_signals < 2 && !record->settings->is_dry)
+            save_recording(observer, recording);
+        if (observer->saved)
+            observer->saved(recording->session->run, observer->data);
+        uprof_error_count(record->tally, recording->code);
+    }
+}
+
+/* Returns: the code of the run itself; the tally has the codes of the domains */
+static UprofErrorCode
+judge_run(const Record *record)
+{
+    if (record->recordings->len == 0 && record->tally->n == 0)
+        return UPROF_ERROR_NOT_FOUND;
+    return record->n_signals < 2 ? UPROF_ERROR_NONE : UPROF_ERROR_FAILED;
+}
+
+static UprofErrorCode
+connect_host(Record *record)
+{
+    const char *uri = record->settings->session.uri;
+    g_autoptr(GError) error = NULL;
+
+    if (record->settings->wait)
+        record->watch = uprof_domain_events_new(uri, &error);
+    if (!error)
+        record->host = uprof_host_open(uri, false, &error);
+    return error ? uprof_notice_error(record->notices, error) : UPROF_ERROR_NONE;
+}
+
+static UprofErrorCode
+run_record(Record *record)
+{
+    UprofErrorCode code = UPROF_ERROR_NONE;
+
+    if (record->settings->recovers)
+        code = uprof_session_recover(record->notices);
+    if (code == UPROF_ERROR_NONE)
+        code = connect_host(record);
+    if (code != UPROF_ERROR_NONE)
+        return code;
+    /* from here on vCPUs are held: no signal may end the process before it restores their pages */
+    record->signals = open_signals();
+    open_domains(record);
+    if (record->recordings->len == 0 && !may_domains_start(record))
+        return UPROF_ERROR_NONE;
+    record->loop = uprof_loop_new();
+    record->keeper = uprof_poller_new();
+    sample_domains(record);
+    for (guint i = 0; i < record->recordings->len; i++)
+        uprof_recording_end(g_ptr_array_index(record->recordings, i), record->recordings->len);
+    handle_signals(record);
+    save_recordings(record);
+    return judge_run(record);
+}
+
+static void
+clear_record(Record *record)
+{
+    uprof_domain_events_free(record->watch);
+    uprof_poller_free(record->keeper);
+    uprof_loop_free(record->loop);
+    g_ptr_array_unref(record->recordings);
+    g_ptr_array_unref(record->awaited_names);
+    g_hash_table_unref(record->known_ids);
+    uprof_ring_free(record->ring);
+    uprof_host_close(record->host);
+    g_free(record->time);
+    if (record->signals >= 0)
+        close(record->signals);
+}
+
+UprofErrorCode
+uprof_record_domains(const UprofRecordSettings *settings, UprofErrorTally *tally)
+{
+    const UprofNotices *notices = settings->session.notices;
+    g_autoptr(GError) error = NULL;
+    UprofGuardian *guardian = uprof_guardian_start(uprof_access_find, &error);
+
+    if (!guardian)
+        return uprof_notice_error(notices, error);
+    Record record = {
+        .settings = settings,
+        .observer = settings->observer,
+        .notices = notices,
+        .tally = tally,
+        .guardian = guardian,
+        .signals = -1,
+        .ring = uprof_ring_new(RING_BYTES / sizeof(UprofSnapshot)),
+        .recordings = g_ptr_array_new_with_free_func(free_recording),
+        .awaited_names = g_ptr_array_new(),
+        .known_ids = g_hash_table_new(NULL, NULL),
+        .time = uprof_clock_format_utc(uprof_clock_utc_ns(), TRUE),
+    };
+    uprof_host_init();
+    const UprofErrorCode code = run_record(&record);
+    clear_record(&record);
+    return uprof_error_merge(code,
+                             uprof_session_end_guardian(guardian, record.guardian_died, notices));
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * session-priv.h - the steps of a session, for the run loop
+ */
+#pragma once
+
+#include "uprof/session.h"
+
+/**
+ * uprof_session_prime: takes one snapshot of each vCPU before the sampler begins
+ *
+ * The pipeline finds the kernel of the guest by these snapshots. This takes long, and no sample
+ * has to wait for it now.
+ */
+void uprof_session_prime(UprofSession *session);
+
+/**
+ * uprof_session_fall_back: changes to the access method "monitor" during a run
+ *
+ * Call it when the sampler has ended, and no other thread uses the sampler or the guest. The new
+ * sampler has the remaining time as its duration. The caller starts it.
+ *
+ * Returns: false with the error; the session then has its old sampler and guest
+ */
+bool uprof_session_fall_back(UprofSession *session, UprofGuardian *guardian, UprofRing *ring,
+                             void *owner, GError **error);
+
+/**
+ * uprof_session_note_counts: writes the counts of all samplers of the session to the run's facts
+ * @counts: (out): of the current sampler alone
+ */
+void uprof_session_note_counts(UprofSession *session, UprofSamplerCounts *counts);
+
+/**
+ * uprof_session_check_state: checks that the domain runs or is paused
+ *
+ * Returns: false with %UPROF_ERROR_NOT_FOUND; the message says what to do
+ */
+bool uprof_session_check_state(const UprofDomain *domain, GError **error);
+
+/** uprof_session_is_interrupted: a signal that ends the program is pending */
+bool uprof_session_is_interrupted(void);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * windows-priv.h - which parts of a stack are copied
+ *
+ * The window of a stack begins a little below the stack pointer. The addresses of the other stacks
+ * and of the task (links.h) are found before the hold, so the hold knows nothing of unwinding.
+ */
+#pragma once
+
+#include "uprof/links.h"
+#include "uprof/mem.h"
+#include "uprof/window-size.h"
+
+/**
+ * uprof_windows_copy: in the hold
+ * @mem: the sampler's
+ * @links: (nullable): what to copy besides the stack
+ * @snapshot: (inout): has its registers, and gets its windows
+ */
+void uprof_windows_copy(UprofMem *mem, const UprofWindowSize *size, const UprofLinks *links,
+                        UprofSnapshot *snapshot);

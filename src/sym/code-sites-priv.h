@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * code-sites-priv.h - addresses whose inlined functions and lines are looked up at the end
+ *
+ * A lookup of inlined functions and lines takes too long while a guest is sampled. Until the end
+ * a stack holds a site, which is a name for one address. Each site is looked up once.
+ */
+#pragma once
+
+#include "image-priv.h"
+#include "uprof/intern.h"
+
+typedef struct _UprofSites UprofSites;
+
+/** uprof_sites_new: @names: borrowed */
+UprofSites *uprof_sites_new(UprofNames *names);
+void uprof_sites_free(UprofSites *sites);
+
+/** uprof_sites_configure: @with_lines: frames include their line; @raw_names: do not demangle */
+void uprof_sites_configure(UprofSites *sites, bool with_lines, bool raw_names);
+
+/**
+ * uprof_sites_add:
+ * @image: has lines; borrowed, outlives @sites
+ * @address: link address in @image
+ * @function: name of the function at @address, or what is shown in its place
+ *
+ * Returns: (nullable): the name of the site; %NULL if there are too many
+ */
+const UprofName *
+uprof_sites_add(UprofSites *sites, UprofImage *image, uint64_t address, const UprofName *function);
+
+/** uprof_sites_resolve: looks up the new sites of @image; sets its @lines_hint */
+void uprof_sites_resolve(UprofSites *sites, UprofImage *image);
+
+/**
+ * uprof_sites_expand:
+ * @name: any name
+ * @frames: (out): outermost first; borrowed
+ *
+ * Returns: how many frames the site has; 0 if @name is not the name of a site
+ */
+unsigned
+uprof_sites_expand(const UprofSites *sites, const UprofName *name, const UprofName *const **frames);

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "code-sites-priv.h"
+
+#include "uprof/sorted.h"
+#include "uprof/text.h"
+
+#include "demangle-priv.h"
+#include "lines-priv.h"
+
+#include <string.h>
+
+typedef struct {
+    UprofImage *image; /* borrowed */
+    uint64_t address;
+    const UprofName *function;
+    bool is_resolved;
+    unsigned n;
+    const UprofName **frames; /* outermost first */
+} Site;
+
+struct _UprofSites {
+    UprofNames *names; /* borrowed */
+    bool with_lines;
+    bool raw_names;
+    GHashTable *table; /* UprofName -> Site */
+};
+
+static void
+free_site(gpointer data)
+{
+    Site *site = data;
+
+    g_free(site->frames);
+    g_free(site);
+}
+
+UprofSites *
+uprof_sites_new(UprofNames *names)
+{
+    UprofSites *sites = g_new0(UprofSites, 1);
+
+    sites->names = names;
+    sites->table = g_hash_table_new_full(NULL, NULL, NULL, free_site);
+    return sites;
+}
+
+void
+uprof_sites_free(UprofSites *sites)
+{
+    if (!sites)
+        return;
+    g_hash_table_unref(sites->table);
+    g_free(sites);
+}
+
+void
+uprof_sites_configure(UprofSites *sites, bool with_lines, bool raw_names)
+{
+    sites->with_lines = with_lines;
+    sites->raw_names = raw_names;
+}
+
+const UprofName *
+uprof_sites_add(UprofSites *sites, UprofImage *image, uint64_t address, const UprofName *function)
+{
+    char text[64];
+
+    if (g_hash_table_size(sites->table) >= UPROF_LINES_ADDRESSES_MAX)
+        return NULL;
+    /* No symbol has this name: no clean name begins with a bracket. */
+    g_snprintf(text, sizeof(text), "%.*s@%" G_GINT64_MODIFIER "x]", (int)strlen(image->label) - 1,
+               image->label, address);
+    const UprofName *name = uprof_names_marker(sites->names, text);
+    if (strcmp(uprof_name_text(name), text) != 0)
+        return NULL; /* too many names */
+    if (!g_hash_table_contains(sites->table, name)) {
+        Site *site = g_new0(Site, 1);
+        site->image = image;
+        site->address = address;
+        site->function = function;
+        g_hash_table_insert(sites->table, (gpointer)name, site);
+    }
+    return name;
+}
+
+static char *
+clean_name(const UprofSites *sites, UprofSlice raw)
+{
+    g_autofree char *name = sites->raw_names ? NULL : uprof_demangle(raw);
+
+    return uprof_text_clean(name ? (UprofSlice){ name, strlen(name) } : raw);
+}
+
+/* Returns: (transfer full): the last part of @path, clean */
+static char *
+clean_file_name(UprofSlice path)
+{
+    const char *slash = path.len > 0 ? memrchr(path.data, '/', path.len) : NULL;
+
+    if (slash) {
+        const size_t skip = (size_t)(slash + 1 - (const char *)path.data);
+        path = (UprofSlice){ slash + 1, path.len - skip };
+    }
+    return uprof_text_clean(path);
+}
+
+/* "function (file.c:12)_[i]": the line if the user asked for it, the tail if it was inlined */
+static const UprofName *
+name_frame(const UprofSites *sites, const Site *site, const UprofLineFrame *frame, bool is_inlined)
+{
+    g_autofree char *name =
+        is_inlined ? clean_name(sites, frame->name) : g_strdup(uprof_name_text(site->function));
+    g_autofree char *file = clean_file_name(frame->file);
+    g_autofree char *line = sites->with_lines && frame->line > 0 && frame->file.len > 0
+                                ? g_strdup_printf(" (%s:%u)", file, frame->line)
+                                : g_strdup("");
+    g_autofree char *text = g_strconcat(name, line, is_inlined ? "_[i]" : "", NULL);
+
+    return uprof_names_marker(sites->names, text);
+}
+
+static void
+fill_site(const UprofSites *sites, Site *site, const UprofLineFrame *frames, unsigned n)
+{
+    site->is_resolved = true;
+    site->n = n;
+    site->frames = g_new0(const UprofName *, n);
+    for (unsigned i = 0; i < n; i++)
+        site->frames[i] = name_frame(sites, site, &frames[n - 1 - i], i > 0);
+}
+
+static int
+compare_sites(gconstpointer a, gconstpointer b)
+{
+    const Site *const *one = a;
+    const Site *const *other = b;
+
+    return UPROF_COMPARE((*one)->address, (*other)->address);
+}
+
+void
+uprof_sites_resolve(UprofSites *sites, UprofImage *image)
+{
+    g_autoptr(GPtrArray) wanted = g_ptr_array_new();
+    g_autoptr(GArray) addresses = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    GHashTableIter iter;
+    Site *site;
+
+    g_hash_table_iter_init(&iter, sites->table);
+    while (g_hash_table_iter_next(&iter, NULL, (gpointer *)&site))
+        if (site->image == image && !site->is_resolved)
+            g_ptr_array_add(wanted, site);
+    if (wanted->len == 0)
+        return;
+    g_ptr_array_sort(wanted, compare_sites);
+    for (guint i = 0; i < wanted->len; i++) {
+        const Site *sorted = g_ptr_array_index(wanted, i);
+        g_array_append_val(addresses, sorted->address);
+    }
+    g_clear_pointer(&image->lines_hint, g_free);
+    g_autoptr(UprofLines) lines =
+        uprof_lines_read(image->lines, (const uint64_t *)(void *)addresses->data, addresses->len,
+                         &image->lines_hint);
+    for (guint i = 0; i < wanted->len; i++) {
+        const UprofLineFrame *frames;
+        const unsigned n = uprof_lines_get(lines, i, &frames);
+        if (n > 0)
+            fill_site(sites, g_ptr_array_index(wanted, i), frames, n);
+    }
+}
+
+unsigned
+uprof_sites_expand(const UprofSites *sites, const UprofName *name, const UprofName *const **frames)
+{
+    const Site *site = g_hash_table_lookup(sites->table, name);
+
+    if (!site)
+        return 0;
+    *frames = site->is_resolved ? (const UprofName *const *)site->frames : &site->function;
+    return site->is_resolved ? site->n : 1;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * module-file-priv.h - the file on this host for a file that the guest's processes map
+ */
+#pragma once
+
+#include "image-priv.h"
+
+enum { UPROF_MODULE_FILE_LABEL_BYTES_MAX = 64 };
+
+/** UprofModuleSearch: where a module's file may be; all members are borrowed */
+typedef struct {
+    const UprofArch *arch;
+    const char *path;                 /* (nullable): in the guest; any bytes */
+    const char *build_id;             /* (nullable): in hex */
+    const char *const *debug_folders; /* ends with %NULL */
+    const char *const *sysroots;      /* absolute; ends with %NULL */
+    UprofImage *const *given;         /* images of the files that the user named */
+    unsigned n_given;
+} UprofModuleSearch;
+
+/**
+ * uprof_module_file_open:
+ * @name: of the file in the guest; any bytes
+ * @base: symbol address of its first page
+ *
+ * Returns: (transfer full): an image without symbols if no file with the build-id is found
+ */
+UprofImage *
+uprof_module_file_open(const UprofModuleSearch *search, const char *name, uint64_t base);

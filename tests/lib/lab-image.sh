@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # a lab's own image.sh sets the names below
+#
+# lab-image.sh - makes the disk that a lab boots from, from Debian packages
+#
+# Scripts source this file after setup.sh and cache.sh, and then the image.sh of one lab,
+# which sets:
+#     lab_cache           the folder in which images are kept
+#     lab_image_name      the image in messages, such as "the image of dom0"
+#     lab_image_size      the size of the disk, for mke2fs
+#     lab_image_files     the files that decide what is in the image
+#     lab_packages        the packages
+#     lab_initrd_modules  the kernel modules that the machine needs to mount its disk
+# and defines:
+#     adapt_root DIR      changes the Debian system in DIR
+#     pack_boot DIR       copies what the machine loads before its disk from DIR/tree to DIR
+#
+# An image is made once and kept in ${XDG_CACHE_HOME:-~/.cache}/virt-uprof, in a folder that is
+# named by a hash of the packages and files. Nothing writes to the image afterwards. It may be
+# deleted at any time.
+
+lab_suite=bookworm
+lab_seconds_to_build=1800
+
+# Nothing in a lab reads these files.
+lab_left_out=('/usr/share/doc/*' '/usr/share/man/*' '/usr/share/locale/*' '/usr/share/info/*')
+
+# image_folder: prints the path of the image's folder, which may not exist yet
+image_folder()
+{
+    local key
+    key=$({
+        printf '%s\n' "$lab_suite" "${lab_packages[@]}" "${lab_initrd_modules[@]}"
+        cat "${lab_image_files[@]}" "${BASH_SOURCE[0]}"
+    } | sha256sum)
+    printf '%s/%s\n' "$lab_cache" "${key:0:16}"
+}
+
+# debian_sources: prints the files that tell this machine's apt where Debian's packages are; the
+# image is made from the same sources
+debian_sources()
+{
+    debian_indexes "$lab_suite" '$(SOURCESENTRY)' | sed 's/:[0-9]*$//' | sort -u
+}
+
+# build_root DIR: installs the lab's Debian in DIR
+build_root()
+{
+    local sources=() options=() path
+    need_indexes "$lab_suite" || return 1
+    mapfile -t sources < <(debian_sources)
+    for path in "${lab_left_out[@]}"; do
+        options+=("--dpkgopt=path-exclude=$path")
+    done
+    # The image's apt uses the proxy of this machine.
+    apt-config dump | grep -E '^Acquire::https?::Proxy' >"$1.apt" || true
+    [ ! -s "$1.apt" ] || options+=("--aptopt=$1.apt")
+    # MODULES=list makes an initrd of only the listed modules. Debian's usual initrd is a hundred
+    # times as large, and an emulated processor has to unpack it.
+    # shellcheck disable=SC2016 # $1 belongs to the inner shell
+    try_often bootstrap "$1" --quiet --variant=minbase --aptopt='Apt::Install-Recommends "false"' \
+        --include="$(IFS=,; echo "${lab_packages[*]}")" "${options[@]}" \
+        --setup-hook='mkdir -p "$1/etc/initramfs-tools/conf.d" "$1/usr/share/initramfs-tools/modules.d"' \
+        --setup-hook='echo MODULES=list >"$1/etc/initramfs-tools/conf.d/lab"' \
+        --setup-hook="printf '%s\n' ${lab_initrd_modules[*]} >\"\$1/usr/share/initramfs-tools/modules.d/lab\"" \
+        "$lab_suite" "$1" "${sources[@]}"
+}
+
+# pack_root DIR: makes the disk DIR/lab.img of DIR/tree
+pack_root()
+{
+    mke2fs -q -t ext4 -O ^has_journal -d "$1/tree" "$1/lab.img" "$lab_image_size"
+}
+
+# make_image DIR: makes the image in DIR
+make_image()
+{
+    build_root "$1/tree" && adapt_root "$1/tree" && pack_boot "$1" && pack_root "$1" &&
+        rm -rf "$1/tree"
+}
+
+# build_image: makes the image unless it exists
+build_image()
+{
+    make_once "$(image_folder)" "$lab_image_name" "$lab_seconds_to_build" make_image
+}

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # a lab's own script sets the names below
+#
+# lab.sh - what tests/xen-lab and tests/kvm-lab have in common: a machine that QEMU emulates, its
+# image, and tests that run inside
+#
+# Scripts source this file after setup.sh, cache.sh, lab-image.sh and the lab's image.sh. They
+# set:
+#     lab_name        the machine in messages, such as "Xen"
+#     lab_seconds     how long a machine may run
+#     lab_not_shown   a pattern of lines of the console that are not shown
+# and define:
+#     machine_of FOLDER SECONDS SERIAL  sets $machine, the command that runs the machine with
+#                                       FOLDER shared and its console at SERIAL
+#     prepare_folder BUILD FOLDER       copies to FOLDER what the tests need from BUILD
+
+# Both labs switch the same features off.
+# SMAP, SMEP, MONITOR: if the emulated processor has these, dom0 or a guest of Xen dies.
+# AVX: QEMU 7.2 is the first that emulates AVX. With AVX, and guests that use SVM, about one of
+# thirty tests saw a program crash in dom0 or in a guest.
+lab_cpu=EPYC,-smap,-smep,-monitor,-avx,-avx2,-xsave,-xsaveopt,-xsavec,-xgetbv1,+svm,+npt
+
+# share_arguments FOLDER: sets $share, the arguments of QEMU for the disk and the shared folder
+share_arguments()
+{
+    share=(
+        -drive "file=$(image_folder)/lab.img,if=virtio,format=raw,snapshot=on"
+        -fsdev "local,id=lab,path=$1,security_model=none"
+        -device virtio-9p-pci,fsdev=lab,mount_tag=lab
+    )
+}
+
+# end_machine PID: ends the machine if it still runs
+end_machine()
+{
+    kill "$1" 2>/dev/null && wait "$1"
+}
+
+# run_machine FOLDER [PREFIX]: boots, shows the console, each line behind PREFIX, and returns the
+# exit status of FOLDER/go
+run_machine()
+{
+    local console=$1/console.log status
+    say "booting $lab_name; waiting for its end (at most $lab_seconds s)" >&2
+    : >"$console"
+    machine_of "$1" "$lab_seconds" "file:$console"
+    "${machine[@]}" </dev/null 2>"$1/qemu.log" &
+    local pid=$!
+    at_exit end_machine "$pid"
+    tail -n +1 -s 0.5 -f --pid="$pid" "$console" |
+        sed -u "s/\r//; /$lab_not_shown/d; s/^/${2:-}/"
+    wait "$pid" || cat "$1/qemu.log" >&2
+    status=$(tr -d '\r' <"$console" | sed -n 's/^LAB-ENDS \([0-9]*\)$/\1/p' | tail -n 1)
+    if [ -z "$status" ]; then
+        complain "the lab did not come to its end"
+        return 1
+    fi
+    return "$status"
+}
+
+# skip REASON: only where this machine cannot run the lab
+skip()
+{
+    printf '1..0 # SKIP %s\n' "$*"
+    exit 0
+}
+
+# need_lab: makes the image, unless it exists
+need_lab()
+{
+    local codename
+    codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+    [ "$codename" = "$lab_suite" ] || skip "the lab is of Debian $lab_suite, this is '$codename'"
+    [ "$(uname -m)" = x86_64 ] || skip "the lab is an x86_64 machine, this is $(uname -m)"
+    if [ ! -e "$(image_folder)/lab.img" ] && [ "$(id -u)" != 0 ]; then
+        skip "only root can make the lab's image"
+    fi
+    install_packages "${lab_packages_here[@]}" >&2 && build_image >&2
+}
+
+# install_build BUILD FOLDER: adds what `meson install` installs from BUILD to FOLDER/root, and
+# packs that. Opening each of many files in a shared folder would take long.
+install_build()
+{
+    DESTDIR=$2/root meson install -C "$1" --no-rebuild --strip --quiet && pack_files "$2"
+}
+
+# pack_files FOLDER: FOLDER/root, as FOLDER/root.tar
+pack_files()
+{
+    tar -C "$1/root" -cf "$1/root.tar" . && rm -rf "$1/root"
+}
+
+# run_tests BUILD GO [TEST...]: runs the script GO in the lab; prints TAP
+run_tests()
+{
+    local folder build=$1 go=$2 status=0
+    shift 2
+    folder=$(mktemp -d)
+    at_exit rm -rf "$folder"
+    prepare_folder "$build" "$folder" >&2
+    cp "$here/lib/lab-tests.sh" "$folder/"
+    cp "$go" "$folder/go"
+    printf '%s\n' "$*" >"$folder/which"
+    # TAP treats lines that begin so as comments.
+    run_machine "$folder" '# ' || status=$?
+    if ! grep -q '^1\.\.' "$folder/results.tap" 2>/dev/null; then
+        [ ! -e "$folder/test.log" ] || sed 's/^/# /' "$folder/test.log"
+        printf 'Bail out! the lab has not come to the end of its tests\n'
+        return 1
+    fi
+    cat "$folder/results.tap"
+    return "$status"
+}
+
+# build_here: builds the project in build-all/lab
+build_here()
+{
+    local build=$root/build-all/lab
+    install_packages "${build_packages[@]}" "${xen_packages[@]}" &&
+        { [ -e "$build/build.ninja" ] || meson setup -Dxen=enabled "$build" "$root"; } &&
+        ninja -C "$build"
+} >&2
+
+# open_shell [BUILD]: boots the lab, with BUILD's files if it is given, and gives a shell
+open_shell()
+{
+    local folder
+    folder=$(mktemp -d)
+    at_exit rm -rf "$folder"
+    [ -z "${1:-}" ] || prepare_folder "$(realpath "$1")" "$folder"
+    machine_of "$folder" 1000000 mon:stdio
+    "${machine[@]}"
+}

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# build.sh - builds the Debian packages of this tree
+#
+# Scripts source this file; $root is the tree.
+
+# export_tree DIR: copies the files that git would commit to DIR
+export_tree()
+{
+    mkdir -p "$1"
+    git -c safe.directory='*' -C "$root" ls-files -z -co --exclude-standard --deduplicate |
+        (cd "$root" && while IFS= read -rd '' file; do
+            [ ! -e "$file" ] || printf '%s\0' "$file"
+        done) | tar -C "$root" --null -T - -c | tar -x -C "$1"
+}
+
+# build_packages DIR: builds the packages of the tree in DIR/virt-uprof, into DIR
+build_packages()
+{
+    (cd "$1/virt-uprof" && DEB_BUILD_OPTIONS='nocheck noautodbgsym parallel=2' \
+        dpkg-buildpackage -b -us -uc) >"$1.log" 2>&1 </dev/null
+}
