@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# `virsh uprof ...` in your shell. virsh loads no plug-ins, so this is a shell
-# function, and you opt in by sourcing it from ~/.bashrc or ~/.zshrc:
+# Adds `virsh uprof ...` to your shell. virsh loads no plug-ins, so this is a shell function. To use
+# it, source this file from ~/.bashrc or ~/.zshrc:
 #
 #     . /usr/share/virt-uprof/virsh-uprof.sh
 #
-# Options of virsh that say which connection hold for it too, as in
-# `virsh -c xen:///system uprof list`. Everything else goes to virsh unchanged.
-# sudo runs programs and no functions: use virt-uprof behind it. Behind `uprof` words are
-# completed as behind virt-uprof; in zsh, if its completion was initialized before this.
+# The function obeys virsh's options for the connection, as in `virsh -c xen:///system uprof list`.
+# Other commands go to virsh unchanged. sudo cannot run shell functions, so use
+# `sudo virt-uprof` instead. The shell completes words after `uprof` like those of virt-uprof. In
+# zsh, initialize completion (compinit) before you source this file.
 virsh()
 {
     local uri=${VIRSH_DEFAULT_CONNECT_URI:-${LIBVIRT_DEFAULT_URI-}} word expected='' n=0

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# Completion of virt-uprof for bash. What there is to offer only the program knows:
-# virt-uprof --complete WORD... says it, a line each. Names of domains may hold
-# anything, so no word is ever expanded again: no eval, no compgen -W.
+# Completion of virt-uprof for bash. The candidates come from the program:
+# virt-uprof --complete WORD... prints one per line. Names of domains can contain any
+# character, so the script never expands a word a second time: no eval, no compgen -W.
 
 # _virt_uprof_split TEXT: splits TEXT, a command line up to the cursor, as bash would.
-# Sets $words (without their quotes), $raw (the last word as it stands) and $mode, the
-# quote that is open at the end: ', " or nothing.
+# Sets $words (without quotes), $raw (the last word with its quotes) and $mode: the
+# quote that is open at the end, which is ', " or nothing.
 _virt_uprof_split()
 {
     local text=$1 i c next word='' is_word=''
@@ -36,7 +36,7 @@ _virt_uprof_split()
     words+=("$word")
 }
 
-# _virt_uprof_quote TEXT: sets $quoted, TEXT as it may be typed where $mode is open
+# _virt_uprof_quote TEXT: sets $quoted to TEXT, quoted for the open quote $mode
 _virt_uprof_quote()
 {
     quoted=$1
@@ -52,7 +52,7 @@ _virt_uprof_quote()
     esac
 }
 
-# _virt_uprof_common WORD...: sets $common, with what all of them begin
+# _virt_uprof_common WORD...: sets $common to the longest prefix that all words share
 _virt_uprof_common()
 {
     local word
@@ -64,8 +64,8 @@ _virt_uprof_common()
     done
 }
 
-# _virt_uprof_offer N CURRENT: sets $COMPREPLY for the program's words, which are those
-# behind the first N of the line; CURRENT is what bash takes for the last one
+# _virt_uprof_offer N CURRENT: sets $COMPREPLY for the program's words, which follow the
+# first N words of the line; CURRENT is the last word as bash splits it
 _virt_uprof_offer()
 {
     local words raw mode quoted common found=() i head cut
@@ -78,14 +78,14 @@ _virt_uprof_offer()
     /folders*) compopt -o dirnames && return 0 ;;
     esac
 
-    # Only what stands behind a quote, '=' or ':' is replaced, and $2 is that.
+    # bash replaces only the part after a quote, '=' or ':', which is $2.
     head=${raw%"$2"}
     [[ $2 != [=:] ]] || head=$raw
     _virt_uprof_split "x $head"
     cut=${#words[1]}
     _virt_uprof_common "${found[@]}"
-    # What several have in common is inserted first, without a blank behind it: what
-    # their quoted forms have in common may end within a quote.
+    # A common prefix is inserted first, without a blank after it. It is computed from the
+    # unquoted words, because the common prefix of the quoted ones can end inside a quote.
     _virt_uprof_split "${COMP_LINE:0:COMP_POINT}"
     if [[ ${#found[@]} -gt 1 && ${#common} -gt ${#words[-1]} ]]; then
         compopt -o nospace
@@ -98,7 +98,7 @@ _virt_uprof_offer()
     done
     if [[ ${#found[@]} -gt 1 ]]; then
         _virt_uprof_common "${COMPREPLY[@]}"
-        # Another entry, of a blank, lets bash list them and insert nothing.
+        # With an extra entry, a blank, bash lists the candidates and inserts nothing.
         [[ $common == "$2" ]] || COMPREPLY+=(' ')
     fi
 }
@@ -108,19 +108,19 @@ _virt_uprof()
     _virt_uprof_offer 1 "$2"
 }
 
-# _virsh_uprof_virsh ARGUMENT...: what virsh's own completion says, if there is one
+# _virsh_uprof_virsh ARGUMENT...: runs virsh's own completion, if it is installed
 _virsh_uprof_virsh()
 {
     if ! declare -F _virsh_complete >/dev/null && declare -F _completion_loader >/dev/null; then
         _completion_loader virsh
-        complete -F _virsh_uprof virsh # it has put itself there
+        complete -F _virsh_uprof virsh # The loader has replaced this completion.
     fi
     declare -F _virsh_complete >/dev/null || return 0
     compopt -o default -o filenames
     _virsh_complete "$@"
 }
 
-# For shells that have `virsh uprof` (virsh-uprof.sh), which reads its words as it does.
+# For shells with `virsh uprof`. Reads the words like the function in virsh-uprof.sh.
 _virsh_uprof()
 {
     local words raw mode i last uri=${VIRSH_DEFAULT_CONNECT_URI:-${LIBVIRT_DEFAULT_URI-}}
@@ -143,7 +143,7 @@ _virsh_uprof()
         esac
     done
     if [[ $i -gt $last ]]; then
-        _virt_uprof_offer 1 "$2" # a connection, as behind virt-uprof
+        _virt_uprof_offer 1 "$2" # The word is the URI of a connection.
         return
     fi
     COMPREPLY=()

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Completion of virt-uprof for fish. What there is to offer only the program knows:
-# virt-uprof --complete WORD... says it, a line each. fish quotes what it inserts; no
-# word is ever expanded again.
+# Completion of virt-uprof for fish. The candidates come from the program:
+# virt-uprof --complete WORD... prints one per line. fish quotes them, and the script never
+# expands a word a second time.
 
 function __virt_uprof_complete
     set -l before (commandline -opc)
     set -l raw (commandline -ct)
-    # without its quotes, one of which may still be open
+    # Remove the quotes from the word. The last quote can still be open.
     set -l word (string unescape -- $raw; or string unescape -- $raw\"; or string unescape -- $raw\')
     test (count $word) -eq 1; or set word ''
     set -l found (command virt-uprof --complete $before[2..-1] $word 2>/dev/null </dev/null)

@@ -1,15 +1,15 @@
 #compdef virt-uprof
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Completion of virt-uprof for zsh, as _virt-uprof in a folder of $fpath. What there is
-# to offer only the program knows: virt-uprof --complete WORD... says it, a line each.
-# compadd quotes what it inserts; no word is ever expanded again.
+# Completion of virt-uprof for zsh. Install this file as _virt-uprof in a folder of $fpath. The
+# candidates come from the program: virt-uprof --complete WORD... prints one per line.
+# compadd quotes them, and the script never expands a word a second time.
 
 local -a before found
 local word i=2 uri=${LIBVIRT_DEFAULT_URI-}
 
-# In shells that have `virsh uprof` (virsh-uprof.sh), which reads its words as this does;
-# what else virsh can do others complete.
+# For shells with `virsh uprof`. Reads the words like the function in virsh-uprof.sh, and leaves
+# other commands of virsh to other completions.
 if [[ $service == virsh ]]; then
     uri=${VIRSH_DEFAULT_CONNECT_URI:-$uri}
     while ((i < CURRENT)) && [[ ${(Q)words[i]} != uprof ]]; do
