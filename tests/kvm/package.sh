@@ -295,6 +295,8 @@ remove()
 {
     local unit
     systemctl start virt-uprof-collect.timer
+    # The next round begins after the program is gone.
+    move_clock virt-uprof-collect.timer -500
     rm -r /etc/libvirt/hooks/qemu.d/virt-uprof /etc/polkit-1/rules.d/50-virt-uprof.rules \
         /etc/systemd/system/virt-uprof-boot@.service /var/lib/virt-uprof-boot \
         /etc/systemd/system/virt-uprof-collect.service.d

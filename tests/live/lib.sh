@@ -11,6 +11,8 @@
 # A test fails (1) by `fail` or by any command that fails. It is skipped (77), with the reason on
 # stdout, only if the machine lacks what the test needs.
 set -euo pipefail
+# The tests compare messages and numbers.
+export LC_ALL=C.UTF-8
 
 script_name=live/$(basename "$0" .sh)
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
