@@ -294,9 +294,9 @@ hook()
 remove()
 {
     local unit
-    systemctl start virt-uprof-collect.timer
-    # The next round begins after the program is gone.
-    move_clock virt-uprof-collect.timer -500
+    # Not the other timer: it would at once start a round that it missed while it was stopped, and a
+    # round that is stopped before its first sample fails.
+    is_in_state virt-uprof-prune.timer active || fail 'virt-uprof-prune.timer is not active'
     rm -r /etc/libvirt/hooks/qemu.d/virt-uprof /etc/polkit-1/rules.d/50-virt-uprof.rules \
         /etc/systemd/system/virt-uprof-boot@.service /var/lib/virt-uprof-boot \
         /etc/systemd/system/virt-uprof-collect.service.d
