@@ -23,6 +23,9 @@ int64_t uprof_clock_utc_s(void);
 /** uprof_clock_cpu_ns: Returns: CPU time of this process, user and system, in nanoseconds */
 uint64_t uprof_clock_cpu_ns(void);
 
+/** uprof_clock_thread_ns: Returns: CPU time of this thread, user and system, in nanoseconds */
+uint64_t uprof_clock_thread_ns(void);
+
 /**
  * uprof_clock_sleep_until:
  * @at_ns: a time of uprof_clock_now_ns(); if this time has passed, the function returns at once

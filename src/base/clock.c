@@ -38,6 +38,12 @@ uprof_clock_cpu_ns(void)
     return read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
+uint64_t
+uprof_clock_thread_ns(void)
+{
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
 void
 uprof_clock_sleep_until(uint64_t at_ns)
 {

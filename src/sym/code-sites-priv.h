@@ -7,13 +7,14 @@
  */
 #pragma once
 
+#include "demangle-priv.h"
 #include "image-priv.h"
 #include "uprof/intern.h"
 
 typedef struct _UprofSites UprofSites;
 
-/** uprof_sites_new: @names: borrowed */
-UprofSites *uprof_sites_new(UprofNames *names);
+/** uprof_sites_new: @names, @demangler: borrowed */
+UprofSites *uprof_sites_new(UprofNames *names, UprofDemangler *demangler);
 void uprof_sites_free(UprofSites *sites);
 
 /** uprof_sites_configure: @with_lines: frames include their line; @raw_names: do not demangle */

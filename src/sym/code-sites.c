@@ -22,7 +22,8 @@ struct _UprofSites {
     UprofNames *names; /* borrowed */
     bool with_lines;
     bool raw_names;
-    GHashTable *table; /* UprofName -> Site */
+    UprofDemangler *demangler; /* borrowed */
+    GHashTable *table;         /* UprofName -> Site */
 };
 
 static void
@@ -35,11 +36,12 @@ free_site(gpointer data)
 }
 
 UprofSites *
-uprof_sites_new(UprofNames *names)
+uprof_sites_new(UprofNames *names, UprofDemangler *demangler)
 {
     UprofSites *sites = g_new0(UprofSites, 1);
 
     sites->names = names;
+    sites->demangler = demangler;
     sites->table = g_hash_table_new_full(NULL, NULL, NULL, free_site);
     return sites;
 }
@@ -86,7 +88,7 @@ uprof_sites_add(UprofSites *sites, UprofImage *image, uint64_t address, const Up
 static char *
 clean_name(const UprofSites *sites, UprofSlice raw)
 {
-    g_autofree char *name = sites->raw_names ? NULL : uprof_demangle(raw);
+    g_autofree char *name = sites->raw_names ? NULL : uprof_demangle(sites->demangler, raw);
 
     return uprof_text_clean(name ? (UprofSlice){ name, strlen(name) } : raw);
 }

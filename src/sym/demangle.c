@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "demangle-priv.h"
 
+#include "uprof/clock.h"
+#include "uprof/time-limit.h"
+
 #include <libiberty/demangle.h>
 #include <setjmp.h>
 #include <stdlib.h>
@@ -18,6 +21,13 @@ enum {
     PACKS_MAX = 8,
     D_MENTIONS_MAX = 24, /* D: libiberty returns the complete name */
     D_BYTES_MAX = 1024,
+
+    /*
+     * For each C++ name: libiberty reads the type of a conversion twice, so that the time doubles
+     * with each of these that contains the next one, every 15 bytes. A name in use takes some
+     * microseconds.
+     */
+    NAME_MS_MAX = 10,
 };
 
 typedef struct {
@@ -85,14 +95,42 @@ is_costly(const char *name)
     return n_packs > PACKS_MAX || (n_packs > 0 && count_mentions(name) > PACK_MENTIONS_MAX);
 }
 
+/* A C++ name, and whether libiberty knows it as one. */
+typedef struct {
+    const char *name;
+    Output *output;
+    bool is_known;
+} CxxWork;
+
+/* libiberty's demangler of C++ allocates nothing but arrays on the stack. */
+static void
+demangle_cxx(void *data)
+{
+    CxxWork *work = data;
+
+    work->is_known = run_demangler(cplus_demangle_v3_callback, work->name, work->output);
+}
+
+static bool
+demangle_cxx_in_time(UprofDemangler *demangler, const char *name, Output *output)
+{
+    CxxWork work = { .name = name, .output = output };
+    const uint64_t began_ns = uprof_clock_thread_ns();
+    const uint64_t most_ns = MIN(NAME_MS_MAX * UPROF_NS_PER_MS, demangler->left_ns);
+
+    const bool is_done = uprof_time_limit_run(most_ns, demangle_cxx, &work);
+    demangler->left_ns -= MIN(uprof_clock_thread_ns() - began_ns, demangler->left_ns);
+    return is_done && work.is_known;
+}
+
 static char *
-demangle_cxx_or_rust(const char *name)
+demangle_cxx_or_rust(UprofDemangler *demangler, const char *name)
 {
     g_autofree Output *output = g_new(Output, 1);
 
     /* A legacy name of Rust is also a C++ name with a hash at its end. */
     if (!run_demangler(rust_demangle_callback, name, output) &&
-        (is_costly(name) || !run_demangler(cplus_demangle_v3_callback, name, output)))
+        (is_costly(name) || !demangle_cxx_in_time(demangler, name, output)))
         return NULL;
     return g_strndup(output->text, output->len);
 }
@@ -164,8 +202,14 @@ demangle_ocaml(const char *name)
     return g_string_free(text, FALSE);
 }
 
+void
+uprof_demangler_init(UprofDemangler *demangler)
+{
+    demangler->left_ns = UPROF_DEMANGLE_TOTAL_MS * UPROF_NS_PER_MS;
+}
+
 char *
-uprof_demangle(UprofSlice raw)
+uprof_demangle(UprofDemangler *demangler, UprofSlice raw)
 {
     if (raw.len < 2 || raw.len > UPROF_DEMANGLE_BYTES_MAX || memchr(raw.data, '\0', raw.len))
         return NULL;
@@ -173,7 +217,7 @@ uprof_demangle(UprofSlice raw)
     if (g_str_has_prefix(name, "caml") && g_ascii_isupper(name[4]))
         return demangle_ocaml(name);
     if (g_str_has_prefix(name, "_Z") || g_str_has_prefix(name, "_R"))
-        return demangle_cxx_or_rust(name);
+        return demangle_cxx_or_rust(demangler, name);
     if (g_str_has_prefix(name, "_D"))
         return demangle_d(name);
     return NULL;

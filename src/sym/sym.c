@@ -40,6 +40,7 @@ struct _UprofSym {
     char **debug_folders;
     char **sysroots; /* absolute */
     bool raw_names;
+    UprofDemangler demangler;
     UprofSites *sites;
     bool is_coarse;    /* no more sites are added */
     GHashTable *named; /* UprofSymbol -> UprofName: names that are demangled and clean */
@@ -66,10 +67,11 @@ uprof_sym_new(const UprofArch *arch, UprofNames *names)
 
     sym->arch = arch;
     sym->names = names;
+    uprof_demangler_init(&sym->demangler);
     sym->debug_folders = g_strdupv((char **)default_debug_folders);
     sym->sysroots = g_new0(char *, 1);
     sym->named = g_hash_table_new(NULL, NULL);
-    sym->sites = uprof_sites_new(names);
+    sym->sites = uprof_sites_new(names, &sym->demangler);
     sym->modules = g_ptr_array_new_with_free_func((GDestroyNotify)uprof_image_free);
     for (unsigned i = 0; i < UPROF_SYM_N_OWN; i++)
         sym->orcs[i] = g_ptr_array_new_with_free_func((GDestroyNotify)uprof_orc_free);
@@ -387,7 +389,8 @@ name_symbol(UprofSym *sym, const UprofImage *image, const UprofSymbol *symbol)
     if (name)
         return name;
     const bool is_kernel = is_kernel_symbol(sym, image, symbol);
-    g_autofree char *text = sym->raw_names || is_kernel ? NULL : uprof_demangle(symbol->name);
+    g_autofree char *text =
+        sym->raw_names || is_kernel ? NULL : uprof_demangle(&sym->demangler, symbol->name);
     const UprofSlice words = text ? (UprofSlice){ text, strlen(text) } : symbol->name;
     name = is_kernel ? name_kernel(sym, symbol) : uprof_names_intern(sym->names, words);
     g_hash_table_insert(sym->named, (gpointer)symbol, (gpointer)name);

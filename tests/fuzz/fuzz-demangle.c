@@ -9,10 +9,16 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const UprofSlice raw = { data, size };
-    g_autofree char *name = uprof_demangle(raw);
-    g_autofree char *again = uprof_demangle(raw);
+    UprofDemangler demangler, other;
 
-    g_assert_cmpstr(name, ==, again);
+    uprof_demangler_init(&demangler);
+    uprof_demangler_init(&other);
+    g_autofree char *name = uprof_demangle(&demangler, raw);
+    g_autofree char *again = uprof_demangle(&other, raw);
+
+    /* a name that takes the whole time may be done in one call and not in the other */
+    if (name && again)
+        g_assert_cmpstr(name, ==, again);
     if (name)
         g_assert(size <= UPROF_DEMANGLE_BYTES_MAX && strlen(name) <= UPROF_DEMANGLE_BYTES_MAX);
     return 0;

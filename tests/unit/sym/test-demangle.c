@@ -43,16 +43,26 @@ static const struct {
 };
 /* clang-format on */
 
+/* Demangles with a new budget of time. */
+static char *
+demangle(UprofSlice raw)
+{
+    UprofDemangler demangler;
+
+    uprof_demangler_init(&demangler);
+    return uprof_demangle(&demangler, raw);
+}
+
 static void
 test_cases(void)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         /* a copy without NUL: symbols do not end in one */
         g_autofree char *copy = g_memdup2(cases[i].raw, strlen(cases[i].raw));
-        g_autofree char *name = uprof_demangle((UprofSlice){ copy, strlen(cases[i].raw) });
+        g_autofree char *name = demangle((UprofSlice){ copy, strlen(cases[i].raw) });
         g_assert_cmpstr(name, ==, cases[i].name);
     }
-    g_assert_null(uprof_demangle((UprofSlice){ "_Z3foo\0v", 8 }));
+    g_assert_null(demangle((UprofSlice){ "_Z3foo\0v", 8 }));
 }
 
 /* Appends the reference to part @i of a C++ name: S_, S0_, ... S9_, SA_, ... */
@@ -99,7 +109,7 @@ static void
 assert_quick(const GString *name, bool may_be_raw)
 {
     const gint64 start = read_cpu_time_us();
-    g_autofree char *text = uprof_demangle((UprofSlice){ name->str, name->len });
+    g_autofree char *text = demangle((UprofSlice){ name->str, name->len });
 
     g_assert_cmpint(read_cpu_time_us() - start, <, G_USEC_PER_SEC / 2);
     g_assert_true(text || may_be_raw);
@@ -121,10 +131,57 @@ test_doubling(void)
     }
     g_autoptr(GString) printed = g_string_new("_Z1f");
     append_pairs(printed, 0, 2);
-    g_autofree char *text = uprof_demangle((UprofSlice){ printed->str, printed->len });
+    g_autofree char *text = demangle((UprofSlice){ printed->str, printed->len });
     g_assert_cmpstr(text, ==,
                     "f(p<int, int>, p<p<int, int>, p<int, int> >, p<p<p<int, int>, p<int, int> >, "
                     "p<p<int, int>, p<int, int> > >)");
+}
+
+/* A conversion to a type that has the next conversion in it. @n: how many. */
+static GString *
+make_conversions(unsigned n)
+{
+    GString *name = g_string_new(NULL);
+
+    for (unsigned i = 0; i < n; i++)
+        g_string_append(name, "_ZN1AcvT_IL");
+    for (unsigned i = 0; i < n; i++)
+        g_string_append(name, "EEEv");
+    return name;
+}
+
+/* Each conversion doubles the time; the last of these would take longer than the universe is old. */
+static void
+test_conversions(void)
+{
+    for (unsigned n = 1; n < 240; n += 13) {
+        g_autoptr(GString) name = make_conversions(n);
+        assert_quick(name, true);
+    }
+}
+
+/* Names that take too long use up the time for C++ names. Other names do not need it. */
+static void
+test_total(void)
+{
+    static const UprofSlice cxx = { "_Z3foov", 7 }, rust = { "_RNvNtCs1234_7mycrate3foo3bar", 29 };
+    g_autoptr(GString) slow = make_conversions(40);
+    const gint64 start = read_cpu_time_us();
+    UprofDemangler demangler;
+    unsigned n = 0;
+
+    uprof_demangler_init(&demangler);
+    g_autofree char *before = uprof_demangle(&demangler, cxx);
+    g_assert_cmpstr(before, ==, "foo()");
+    for (; demangler.left_ns > 0 && n < 100000; n++) {
+        g_autofree char *name = uprof_demangle(&demangler, (UprofSlice){ slow->str, slow->len });
+        g_assert_null(name);
+    }
+    g_assert_cmpuint(n, <, 1000);
+    g_assert_cmpint(read_cpu_time_us() - start, <, 2 * UPROF_DEMANGLE_TOTAL_MS * 1000);
+    g_assert_null(uprof_demangle(&demangler, cxx));
+    g_autofree char *other = uprof_demangle(&demangler, rust);
+    g_assert_cmpstr(other, ==, "mycrate::foo::bar");
 }
 
 /* Names with deep nesting, great length, or references to themselves. */
@@ -156,11 +213,11 @@ test_limits(void)
 
     while (name->len < UPROF_DEMANGLE_BYTES_MAX)
         g_string_append_c(name, 'x');
-    g_autofree char *text = uprof_demangle((UprofSlice){ name->str, name->len });
+    g_autofree char *text = demangle((UprofSlice){ name->str, name->len });
     g_assert_nonnull(text);
     g_assert_cmpuint(strlen(text), ==, 4089);
     g_string_append_c(name, 'E');
-    g_assert_null(uprof_demangle((UprofSlice){ name->str, name->len }));
+    g_assert_null(demangle((UprofSlice){ name->str, name->len }));
 }
 
 int
@@ -169,6 +226,8 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/demangle/cases", test_cases);
     g_test_add_func("/demangle/doubling", test_doubling);
+    g_test_add_func("/demangle/conversions", test_conversions);
+    g_test_add_func("/demangle/total", test_total);
     g_test_add_func("/demangle/hostile", test_hostile);
     g_test_add_func("/demangle/limits", test_limits);
     return g_test_run();
