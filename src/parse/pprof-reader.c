@@ -41,7 +41,13 @@ enum {
     HEX_LEN = 20,
     CHECKED_BYTES = 1024, /* by uprof_pprof_is() */
     CHECKED_FIELDS = 3,
-    FRAMES_ALL_MAX = 400 * 1000 * 1000, /* of all samples: a few bytes can refer to many frames */
+
+    /*
+     * A sample names a location in one byte, and a location can have many lines. So that the time
+     * grows only with the size of the file, all samples together may have this many frames for
+     * each byte of it. A profile of deeply inlined code has five.
+     */
+    FRAMES_PER_BYTE_MAX = 64,
 };
 
 /* One field of a message: a number, or bytes. */
@@ -82,6 +88,7 @@ typedef struct {
     unsigned value_index; /* value of a sample that counts */
     uint64_t divisor;     /* of this value */
     uint64_t n_pushed;    /* frames of all samples so far */
+    bool has_too_many;    /* of these, for the size of the file */
 } Pprof;
 
 static UprofBytes
@@ -344,7 +351,8 @@ push_location(Pprof *pprof, Sample *sample, uint64_t id)
     if (!location)
         return false;
     pprof->n_pushed += location->n_lines + 1;
-    if (pprof->n_pushed > FRAMES_ALL_MAX)
+    pprof->has_too_many = pprof->n_pushed / FRAMES_PER_BYTE_MAX > pprof->bytes.all.len;
+    if (pprof->has_too_many)
         return false;
     for (guint i = 0; i < location->n_lines; i++) {
         const uint64_t function_id =
@@ -450,6 +458,16 @@ visit_sample(const Pprof *pprof, const Sample *sample, UprofSlice *frames, Uprof
         visit(frames, n, sample->is_cut, get_weight(pprof, sample), data);
 }
 
+static bool
+fail_sample(const Pprof *pprof, guint i, GError **error)
+{
+    if (pprof->has_too_many)
+        return uprof_bytes_fail(&pprof->bytes, error,
+                                "the stacks have more than %d frames for each byte of the file",
+                                FRAMES_PER_BYTE_MAX);
+    return uprof_bytes_fail(&pprof->bytes, error, "sample %u is damaged", i);
+}
+
 /* Reads all samples twice, so that no stack is visited if any sample is damaged. */
 static bool
 read_samples(Pprof *pprof, UprofFoldedVisit visit, void *data, GError **error)
@@ -463,13 +481,13 @@ read_samples(Pprof *pprof, UprofFoldedVisit visit, void *data, GError **error)
     for (guint i = 0; i < pprof->samples->len; i++)
         if (!read_sample(pprof, g_array_index(pprof->samples, UprofSlice, i), sample) ||
             __builtin_add_overflow(sum, get_weight(pprof, sample), &sum))
-            return uprof_bytes_fail(&pprof->bytes, error, "sample %u is damaged", i);
+            return fail_sample(pprof, i, error);
     if (sum > UPROF_FOLDED_WEIGHT_MAX)
         return uprof_bytes_fail(&pprof->bytes, error, "the numbers of samples are too large");
     pprof->n_pushed = 0;
     for (guint i = 0; i < pprof->samples->len; i++) {
         if (!read_sample(pprof, g_array_index(pprof->samples, UprofSlice, i), sample))
-            return uprof_bytes_fail(&pprof->bytes, error, "sample %u is damaged", i);
+            return fail_sample(pprof, i, error);
         visit_sample(pprof, sample, visited, visit, data);
     }
     return true;

@@ -18,7 +18,10 @@
 
 #include <string.h>
 
-enum { LOW_BITS = 32 };
+enum {
+    LOW_BITS = 32,
+    COMPARED_BYTES = 64, /* of two names: names of kilobytes would make a sort take minutes */
+};
 
 /* A piece: one symbol has the addresses from the piece's address in `low` up to @end. */
 typedef struct {
@@ -49,12 +52,15 @@ count_underscores(UprofSlice name)
     const char *text = name.data;
     unsigned n = 0;
 
-    while (n < name.len && text[n] == '_')
+    while (n < MIN(name.len, COMPARED_BYTES) && text[n] == '_')
         n++;
     return n;
 }
 
-/* Sorts by address, and the best name of an address first. */
+/*
+ * Sorts by address, and the best name of an address first. Names that begin with the same bytes keep
+ * their order in the file: g_array_sort() is stable.
+ */
 static int
 compare_symbols(gconstpointer a, gconstpointer b)
 {
@@ -71,7 +77,8 @@ compare_symbols(gconstpointer a, gconstpointer b)
         return UPROF_COMPARE(n, m);
     if (one->name.len != other->name.len)
         return UPROF_COMPARE(one->name.len, other->name.len);
-    const int by_name = memcmp(one->name.data, other->name.data, one->name.len);
+    const int by_name =
+        memcmp(one->name.data, other->name.data, MIN(one->name.len, COMPARED_BYTES));
     if (by_name != 0 || one->size == other->size)
         return by_name;
     return one->size > other->size ? -1 : 1;

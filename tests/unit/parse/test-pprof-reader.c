@@ -231,6 +231,40 @@ test_cut(void)
     }
 }
 
+/* 100 KB that stand for 100 million frames: 100,000 times a location with 1000 lines */
+static void
+test_frames_of_few_bytes(void)
+{
+    enum { LINES = 1000, TIMES = 100 * 1000 };
+    g_autoptr(GByteArray) out = g_byte_array_new();
+    g_autoptr(GByteArray) message = g_byte_array_new();
+    g_autoptr(GByteArray) part = g_byte_array_new();
+    g_autoptr(GString) seen = g_string_new(NULL);
+    g_autoptr(GError) error = NULL;
+    UprofPprofFacts facts;
+
+    put_type(out, 1, "samples", "count");
+    for (unsigned i = 0; i < TIMES; i++)
+        put_varint(part, 1);
+    put_message(message, 1, part);
+    put_number(message, 2, 1);
+    put_message(out, 2, message);
+    put_number(message, 1, 1);
+    for (unsigned i = 0; i < LINES; i++) {
+        put_number(part, 1, 1);
+        put_message(message, 4, part);
+    }
+    put_message(out, 4, message);
+    put_function(out, 1, "main");
+    for (guint i = 0; i < G_N_ELEMENTS(strings); i++)
+        put_bytes(out, 6, strings[i], strlen(strings[i]));
+    g_assert_false(
+        uprof_pprof_parse("file", (UprofSlice){ out->data, out->len }, &facts, see, seen, &error));
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA);
+    g_assert_nonnull(strstr(error->message, "more than 64 frames for each byte"));
+    g_assert_cmpstr(seen->str, ==, "");
+}
+
 static void
 test_is(void)
 {
@@ -250,6 +284,7 @@ main(int argc, char **argv)
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_case);
     }
     g_test_add_func("/pprof/cut", test_cut);
+    g_test_add_func("/pprof/frames-of-few-bytes", test_frames_of_few_bytes);
     g_test_add_func("/pprof/is", test_is);
     return g_test_run();
 }

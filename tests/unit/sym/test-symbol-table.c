@@ -126,6 +126,25 @@ test_table(gconstpointer data)
     }
 }
 
+/* Of names that differ only far behind their beginning, the first in the file is used. */
+static void
+test_long_names(void)
+{
+    enum { LEN = 4096 };
+    g_autofree char *one = g_strnfill(LEN, 'x'), *other = g_strnfill(LEN, 'x');
+    g_autoptr(GArray) symbols = g_array_new(FALSE, FALSE, sizeof(UprofSymbol));
+    g_autoptr(GArray) code = g_array_new(FALSE, FALSE, sizeof(UprofCodeRange));
+    UprofSymbol symbol = { .start = 0x1000, .size = 16, .name = { one, LEN }, .code = true };
+
+    other[LEN - 1] = 'a';
+    g_array_append_vals(code, ranges, G_N_ELEMENTS(ranges));
+    g_array_append_val(symbols, symbol);
+    symbol.name.data = other;
+    g_array_append_val(symbols, symbol);
+    g_autoptr(UprofSymbolTable) table = uprof_symbol_table_new(symbols, code, UNSIZED_MAX);
+    g_assert_true(uprof_symbol_table_get(table, 0)->name.data == one);
+}
+
 /* Searches all symbols. Returns: the one that covers @pc and starts last */
 static const UprofSymbol *
 search_all(const UprofSymbolTable *table, uint64_t pc)
@@ -181,6 +200,7 @@ main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/symbol-table/%s", cases[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_table);
     }
+    g_test_add_func("/symbol-table/long-names", test_long_names);
     g_test_add_func("/symbol-table/random", test_random);
     return g_test_run();
 }
