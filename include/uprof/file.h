@@ -4,8 +4,9 @@
  *
  * Data goes to a temporary file in the folder of the target. The temporary file has no
  * name if the file system allows that. Commit syncs it and renames it over the target. So
- * the target never holds a part of the data, and no link is followed. A target that is not
- * a regular file (a pipe, /dev/null) is written directly.
+ * the target never holds a part of the data, and no link is followed: the file replaces it. A pipe
+ * or a device such as /dev/null is written directly if its own path is given. So are /dev/stdout
+ * and the like, which are links to open files of this process.
  */
 #pragma once
 
@@ -20,7 +21,8 @@ typedef struct _UprofFile UprofFile;
  * @is_secret: mode 0600 with every umask
  *
  * If this process runs as root, a folder that everybody may write is refused unless it is
- * sticky.
+ * sticky. A device or pipe of a user other than this one and root is refused, and so is a pipe
+ * that nobody reads.
  *
  * Returns: (transfer full) (nullable): %NULL with an error; no file is left behind
  */

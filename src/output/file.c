@@ -134,6 +134,51 @@ new_file(const char *path)
     return file;
 }
 
+/*
+ * Returns: a descriptor to write to, or -1 with errno. It writes at once, although it was opened
+ * with O_NONBLOCK so that a pipe without a reader is an error.
+ */
+static int
+reopen_for_write(int found)
+{
+    g_autofree char *self = g_strdup_printf("/proc/self/fd/%d", found);
+    const int fd = open(self, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+    if (fd >= 0 && fcntl(fd, F_SETFL, O_WRONLY) == 0)
+        return fd;
+    const int reason = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = reason;
+    return -1;
+}
+
+/* Opens a device or a pipe. Somebody else's could make root wait for ever. */
+static bool
+open_device(UprofFile *file, GError **error)
+{
+    const int found = open(file->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    struct stat info;
+
+    if (found < 0 || fstat(found, &info) < 0) {
+        fail_errno(file, "write", error);
+    } else if (info.st_uid != 0 && info.st_uid != geteuid()) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED,
+                    "cannot write '%s': it is the device or pipe of another user", file->shown);
+    } else {
+        file->fd = reopen_for_write(found);
+        if (file->fd < 0 && errno == ENXIO && S_ISFIFO(info.st_mode))
+            g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
+                        "cannot write '%s': nobody reads from this pipe; start its reader first",
+                        file->shown);
+        else if (file->fd < 0)
+            fail_errno(file, "write", error);
+    }
+    if (found >= 0)
+        close(found);
+    return file->fd >= 0;
+}
+
 UprofFile *
 uprof_file_open(const char *path, bool is_secret, GError **error)
 {
@@ -146,13 +191,14 @@ uprof_file_open(const char *path, bool is_secret, GError **error)
         file->fd = STDOUT_FILENO;
         return file;
     }
-    const bool exists = stat(path, &info) == 0;
-    if (exists && S_ISDIR(info.st_mode)) {
-        errno = EISDIR;
-        ok = fail_errno(file, "write", error);
-    } else if ((exists && !S_ISREG(info.st_mode)) || is_special(path)) {
+    if (is_special(path)) {
         file->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
         ok = file->fd >= 0 || fail_errno(file, "write", error);
+    } else if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
+        errno = EISDIR;
+        ok = fail_errno(file, "write", error);
+    } else if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode)) {
+        ok = open_device(file, error);
     } else {
         ok = open_folder(file, error) && open_temporary(file, is_secret ? 0600 : 0666, error);
     }

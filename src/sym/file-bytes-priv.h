@@ -10,11 +10,13 @@
  * UprofFileBytes: a copy in memory
  *
  * The file itself is not mapped: a read of the mapping would fault after somebody has truncated it.
+ * Its holes are not copied: reading them gives zeros and takes no memory.
  */
 typedef struct {
     char *path;     /* absolute; owned */
     uint8_t *bytes; /* owned */
     size_t len;
+    size_t n_used; /* bytes of memory: @len without the holes of a sparse file */
 } UprofFileBytes;
 
 /**

@@ -2,9 +2,9 @@
 #include "file-bytes-priv.h"
 
 #include "uprof/error.h"
+#include "uprof/regular-file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,11 +20,54 @@ uprof_file_bytes_free(UprofFileBytes *file)
     g_free(file);
 }
 
+/* Returns: false with the error */
+static bool
+read_range(UprofFileBytes *file, int fd, size_t start, size_t end, const char *name, GError **error)
+{
+    for (size_t at = start; at < end;) {
+        const ssize_t n = pread(fd, file->bytes + at, end - at, (off_t)at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "cannot read '%s': %s", name,
+                        n < 0 ? g_strerror(errno) : "it was cut meanwhile");
+            return false;
+        }
+        at += (size_t)n;
+    }
+    file->n_used += end - start;
+    return true;
+}
+
+/*
+ * Reads what the file has on its disk. Holes stay pages of zeros that were never written, so that a
+ * sparse file takes no more memory than disk.
+ */
+static bool
+read_data(UprofFileBytes *file, int fd, const char *name, GError **error)
+{
+    const off_t len = (off_t)file->len;
+    off_t start = 0, end = 0;
+
+    while (end < len) {
+        start = lseek(fd, end, SEEK_DATA);
+        if (start < 0 && errno == ENXIO)
+            return true; /* only a hole is left */
+        if (start < 0)
+            start = end;
+        end = lseek(fd, start, SEEK_HOLE);
+        if (end <= start || end > len)
+            end = len;
+        if (start < end && !read_range(file, fd, (size_t)start, (size_t)end, name, error))
+            return false;
+    }
+    return true;
+}
+
 static bool
 read_all(UprofFileBytes *file, int fd, const char *name, GError **error)
 {
     struct stat info;
-    size_t done = 0;
 
     if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode)) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA, "'%s' is not a regular file", name);
@@ -44,27 +87,17 @@ read_all(UprofFileBytes *file, int fd, const char *name, GError **error)
     }
     file->bytes = bytes;
     file->len = len;
-    while (done < len) {
-        const ssize_t n = read(fd, file->bytes + done, len - done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0) {
-            g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "cannot read '%s': %s", name,
-                        n < 0 ? g_strerror(errno) : "it was cut meanwhile");
-            return false;
-        }
-        done += (size_t)n;
-    }
-    return true;
+    return read_data(file, fd, name, error);
 }
 
 static int
 open_by_path(const char *path, const char *name, GError **error)
 {
-    /* O_NONBLOCK: the open does not wait if the path is a pipe. */
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    const int fd = uprof_regular_file_open(path);
 
-    if (fd < 0)
+    if (fd < 0 && errno == EINVAL)
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA, "'%s' is not a regular file", name);
+    else if (fd < 0)
         g_set_error(error, UPROF_ERROR, errno == EACCES ? UPROF_ERROR_DENIED : UPROF_ERROR_FAILED,
                     "cannot open symbol file '%s': %s", name, g_strerror(errno));
     return fd;

@@ -43,7 +43,7 @@ uprof_image_free(UprofImage *image)
 uint64_t
 uprof_image_bytes(const UprofImage *image)
 {
-    uint64_t bytes = image->file->len + (image->debug ? image->debug->len : 0);
+    uint64_t bytes = image->file->n_used + (image->debug ? image->debug->n_used : 0);
 
     for (guint i = 0; i < image->unpacked->len; i++)
         bytes += ((const GByteArray *)g_ptr_array_index(image->unpacked, i))->len;

@@ -8,21 +8,14 @@
 #include "uprof/build-id.h"
 #include "uprof/elf-head.h"
 #include "uprof/error.h"
+#include "uprof/regular-file.h"
 #include "uprof/text.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/openat2.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-/* Less than for files that the user names: a sparse file costs its maker nothing. */
-enum {
-    FILE_BYTES_MAX = 512 * 1024 * 1024,
-    PAGE_BYTES = 4096,
-};
+enum { PAGE_BYTES = 4096 };
 
 /* Returns: (nullable): the part of @path behind "@folder/" */
 static const char *
@@ -35,45 +28,6 @@ strip_folder(const char *folder, const char *path)
     return strncmp(path, folder, len) == 0 && path[len] == '/' ? path + len + 1 : NULL;
 }
 
-/* Returns: a descriptor for fstat() only (O_PATH), or -1 with errno */
-static int
-find_inside(const char *folder, const char *rest)
-{
-    const struct open_how how = {
-        .flags = O_PATH | O_CLOEXEC,
-        .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-    };
-    const int root = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-    if (root < 0)
-        return -1;
-    const int fd = (int)syscall(SYS_openat2, root, rest, &how, sizeof(how));
-    const int reason = errno;
-    close(root);
-    errno = reason;
-    return fd;
-}
-
-/* Other kinds of files are not even opened: opening a device can have effects. */
-static int
-open_regular(int found)
-{
-    g_autofree char *path = g_strdup_printf("/proc/self/fd/%d", found);
-    struct stat facts;
-
-    if (fstat(found, &facts) != 0)
-        return -1;
-    if (!S_ISREG(facts.st_mode)) {
-        errno = EINVAL;
-        return -1;
-    }
-    if (facts.st_size > FILE_BYTES_MAX) {
-        errno = EFBIG;
-        return -1;
-    }
-    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-}
-
 int
 uprof_sysroot_open(const char *path, void *folder, GError **error)
 {
@@ -81,16 +35,11 @@ uprof_sysroot_open(const char *path, void *folder, GError **error)
     g_autofree char *shown = uprof_text_quote(path);
 
     errno = ENOENT;
-    const int found = rest ? find_inside(folder, rest) : -1;
-    const int fd = found >= 0 ? open_regular(found) : -1;
-    const int reason = errno;
-    if (found >= 0)
-        close(found);
+    const int fd = rest ? uprof_regular_file_open_below(folder, rest, UPROF_FILE_AS_IN_ROOT) : -1;
     if (fd < 0)
         g_set_error(error, UPROF_ERROR,
-                    reason == ENOENT || reason == ENOTDIR ? UPROF_ERROR_NO_FILE
-                                                          : UPROF_ERROR_FAILED,
-                    "cannot open '%s': %s", shown, g_strerror(reason));
+                    uprof_regular_file_is_missing(errno) ? UPROF_ERROR_NO_FILE : UPROF_ERROR_FAILED,
+                    "cannot open '%s': %s", shown, uprof_regular_file_reason(errno));
     return fd;
 }
 

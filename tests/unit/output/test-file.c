@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -127,32 +128,6 @@ test_abort(void)
 }
 
 static void
-test_link(void)
-{
-    g_autofree char *path = path_of("link");
-    g_autofree char *target = path_of("target");
-    struct stat info;
-
-    put(target, "untouched");
-    g_assert_cmpint(symlink(target, path), ==, 0);
-    UprofFile *file = open_file(path, false);
-    g_assert_true(uprof_file_write(file, "new", 3, NULL));
-    g_assert_true(uprof_file_commit(file, NULL));
-    assert_holds(target, "untouched");
-    assert_holds(path, "new");
-    g_assert_cmpint(lstat(path, &info), ==, 0);
-    g_assert_true(S_ISREG(info.st_mode));
-
-    /* a dangling link, too */
-    unlink(path);
-    g_assert_cmpint(symlink("/nonexistent/file", path), ==, 0);
-    file = open_file(path, false);
-    g_assert_true(uprof_file_commit(file, NULL));
-    assert_holds(path, "");
-    empty_folder();
-}
-
-static void
 test_refused(void)
 {
     g_autofree char *missing = path_of("no/such/x");
@@ -227,6 +202,61 @@ test_direct(void)
     g_assert_true(g_pattern_match_simple("cannot write '/dev/full': *", error->message));
     uprof_file_abort(file);
     g_assert_cmpint(stat("/dev/full", &info), ==, 0);
+}
+
+/* A link is replaced, whatever it leads to: somebody else may have put it there. */
+static void
+test_link(void)
+{
+    g_autofree char *path = path_of("x");
+    g_autofree char *pipe = path_of("pipe");
+    g_autofree char *target = path_of("target");
+    const char *const targets[] = { pipe, target, "/dev/null", "/dev/full", "/nonexistent/file" };
+    struct stat info;
+
+    g_assert_cmpint(mkfifo(pipe, 0600), ==, 0);
+    put(target, "untouched");
+    for (size_t i = 0; i < G_N_ELEMENTS(targets); i++) {
+        g_assert_cmpint(symlink(targets[i], path), ==, 0);
+        UprofFile *file = open_file(path, false);
+        g_assert_true(uprof_file_write(file, "new", 3, NULL));
+        g_assert_true(uprof_file_commit(file, NULL));
+        g_assert_cmpint(lstat(path, &info), ==, 0);
+        g_assert_true(S_ISREG(info.st_mode));
+        assert_holds(path, "new");
+        unlink(path);
+    }
+    assert_holds(target, "untouched");
+    g_assert_cmpint(symlink(folder, path), ==, 0);
+    assert_refused(path, UPROF_ERROR_FAILED, "cannot write '*/x': Is a directory");
+    g_assert_cmpuint(empty_folder(), ==, 3);
+}
+
+/* A pipe gets the bytes if somebody reads from it. Nobody else's pipe is opened. */
+static void
+test_pipe(void)
+{
+    g_autofree char *path = path_of("pipe");
+    g_autoptr(GError) error = NULL;
+    char bytes[8] = "";
+
+    g_assert_cmpint(mkfifo(path, 0600), ==, 0);
+    assert_refused(path, UPROF_ERROR_FAILED,
+                   "cannot write '*/pipe': nobody reads from this pipe; start its reader first");
+    const int reader = open(path, O_RDONLY | O_NONBLOCK);
+    UprofFile *file = open_file(path, false);
+    g_assert_cmpint(fcntl(uprof_file_fd(file), F_GETFL) & O_NONBLOCK, ==, 0);
+    g_assert_true(uprof_file_write(file, "new", 3, &error));
+    g_assert_true(uprof_file_commit(file, &error));
+    g_assert_cmpint(read(reader, bytes, sizeof(bytes)), ==, 3);
+    g_assert_cmpstr(bytes, ==, "new");
+    if (geteuid() == 0) {
+        g_assert_cmpint(chown(path, 65534, 65534), ==, 0);
+        assert_refused(path, UPROF_ERROR_DENIED,
+                       "cannot write '*/pipe': it is the device or pipe of another user");
+    }
+    close(reader);
+    g_assert_cmpuint(empty_folder(), ==, 1);
 }
 
 static void
@@ -391,6 +421,7 @@ main(int argc, char **argv)
     g_test_add_func("/file/read-only-folder", test_read_only_folder);
     g_test_add_func("/file/folder-of-everybody", test_folder_of_everybody);
     g_test_add_func("/file/direct", test_direct);
+    g_test_add_func("/file/pipe", test_pipe);
     g_test_add_func("/file/stdout", test_stdout);
     g_test_add_func("/file/no-space", test_no_space);
     g_test_add_func("/file/commit-fails", test_commit_fails);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * regular-file.h - opens files whose paths or folders belong to somebody who is not trusted
+ *
+ * Only regular files are opened. Opening a device can have effects, and opening a pipe can wait for
+ * ever, so that the kind of a file is known before it is opened (O_PATH of open(2)).
+ *
+ * All functions return a descriptor to read from, or -1 with errno: EINVAL says that the file is not
+ * a regular one.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+/** UprofFileLinks: symbolic links in a path below a folder */
+typedef enum {
+    UPROF_FILE_NO_LINKS,   /* a link ends the search with ELOOP */
+    UPROF_FILE_AS_IN_ROOT, /* links are followed as if the folder was the root: none leads out */
+} UprofFileLinks;
+
+/** uprof_regular_file_open: follows links */
+int uprof_regular_file_open(const char *path);
+
+/**
+ * uprof_regular_file_open_below:
+ * @folder: trusted; links in its own path are followed
+ * @rest: path below @folder; ".." never leads out of it
+ */
+int uprof_regular_file_open_below(const char *folder, const char *rest, UprofFileLinks links);
+
+/** uprof_regular_file_is_missing: does @reason, a value of errno, say that there is no such file? */
+bool uprof_regular_file_is_missing(int reason);
+
+/** uprof_regular_file_reason: Returns: (transfer none): why a file cannot be opened, for messages */
+const char *uprof_regular_file_reason(int reason);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "../../../src/sym/file-bytes-priv.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "uprof/error.h"
+
+/* A file with @text at @at, and nothing before */
+static char *
+make_file(const char *text, off_t at, off_t len)
+{
+    char *path = NULL;
+    const int fd = g_file_open_tmp("uprof-file-bytes-XXXXXX", &path, NULL);
+
+    g_assert_cmpint(pwrite(fd, text, strlen(text), at), ==, strlen(text));
+    g_assert_cmpint(ftruncate(fd, len), ==, 0);
+    close(fd);
+    return path;
+}
+
+/* Returns: MiB of memory that the process has touched */
+static uint64_t
+read_resident_mib(void)
+{
+    g_autofree char *text = NULL;
+    char *at;
+
+    g_assert_true(g_file_get_contents("/proc/self/statm", &text, NULL, NULL));
+    g_ascii_strtoull(text, &at, 10);
+    return g_ascii_strtoull(at, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) >> 20;
+}
+
+static void
+test_read(void)
+{
+    g_autofree char *path = make_file("abc", 0, 3);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(UprofFileBytes) file = uprof_file_bytes_read(path, "name", NULL, &error);
+
+    g_assert_no_error(error);
+    g_assert_cmpmem(file->bytes, file->len, "abc", 3);
+    g_assert_cmpuint(file->n_used, ==, 3);
+    g_assert_cmpstr(file->path, ==, path);
+    g_assert_cmpint(unlink(path), ==, 0);
+}
+
+/* A file of a gigabyte that has a few bytes on its disk: also its zeros are read. */
+static void
+test_sparse(void)
+{
+    enum { MIB = 1024 };
+    const off_t len = (off_t)MIB << 20, middle = len / 2;
+    g_autofree char *path = make_file("abc", middle, len);
+    const uint64_t before_mib = read_resident_mib();
+    g_autoptr(GError) error = NULL;
+    g_autoptr(UprofFileBytes) file = uprof_file_bytes_read(path, "name", NULL, &error);
+    uint8_t sum = 0;
+
+    g_assert_no_error(error);
+    g_assert_cmpuint(file->len, ==, len);
+    g_assert_cmpuint(file->n_used, >=, 3);
+    g_assert_cmpuint(file->n_used, <, 1 << 20);
+    for (size_t i = 0; i < file->len; i += 4096)
+        sum |= file->bytes[i];
+    g_assert_cmpuint(sum, ==, 'a');
+    g_assert_cmpmem(file->bytes + middle, 4, "abc", 4);
+    g_assert_cmpuint(read_resident_mib() - before_mib, <, MIB / 8);
+    g_assert_cmpint(unlink(path), ==, 0);
+}
+
+static void
+test_empty(void)
+{
+    g_autofree char *path = make_file("", 0, 0);
+    g_autoptr(GError) error = NULL;
+
+    g_assert_null(uprof_file_bytes_read(path, "name", NULL, &error));
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA);
+    g_assert_cmpint(unlink(path), ==, 0);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/file-bytes/read", test_read);
+    g_test_add_func("/file-bytes/sparse", test_sparse);
+    g_test_add_func("/file-bytes/empty", test_empty);
+    return g_test_run();
+}
