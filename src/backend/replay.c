@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/backend.h"
 
-#include "uprof/capture-reader.h"
 #include "uprof/text.h"
 
-#include <string.h>
+#include "capture-file-priv.h"
 
 typedef struct {
     UprofGuest base;
-    GMappedFile *file; /* owned */
-    char *name;        /* owned: of the file, safe to print */
-    UprofBytes bytes;  /* of the file, behind the last record that was read */
-    UprofRun *run;     /* owned */
+    UprofCaptureFile *file; /* owned; behind the last record that was read */
+    char *name;             /* owned: of the file, safe to print */
+    UprofRun *run;          /* owned */
     bool is_complete;
-    GHashTable *pages; /* gpa -> UprofSlice: the page as it was last read */
+    GHashTable *pages; /* gpa -> Page: the page as it was last read */
 } ReplayGuest;
+
+typedef struct {
+    uint64_t at;  /* in the file */
+    uint32_t len; /* bytes: UPROF_CAPTURE_PAGE_BYTES, or 0 if the guest has no memory there */
+} Page;
 
 static ReplayGuest *
 as_replay(UprofGuest *guest)
@@ -28,49 +31,47 @@ replay_close(UprofGuest *guest)
 {
     ReplayGuest *replay = as_replay(guest);
 
-    g_clear_pointer(&replay->file, g_mapped_file_unref);
+    g_clear_pointer(&replay->file, uprof_capture_file_close);
     g_clear_pointer(&replay->pages, g_hash_table_unref);
     uprof_run_free(replay->run);
     g_free(replay->name);
     g_free(replay);
 }
 
+static bool
+fail_capture(const ReplayGuest *replay, GError **error, const char *why)
+{
+    g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA, "%s byte %" G_GUINT64_FORMAT ": %s",
+                replay->name, uprof_capture_file_tell(replay->file), why);
+    return false;
+}
+
 /* The file has facts of the run at its beginning and its end, so all records are visited. */
 static bool
 read_facts(ReplayGuest *replay, GError **error)
 {
-    UprofBytes bytes = replay->bytes;
+    const uint64_t start = uprof_capture_file_tell(replay->file);
     UprofCaptureRecord record;
+    g_autoptr(GError) failure = NULL;
     bool ok = true, has_run = false;
 
-    while (ok && uprof_capture_next(&bytes, &record)) {
+    while (ok && uprof_capture_file_next(replay->file, &record, &failure)) {
         if (record.type == UPROF_CAPTURE_RUN || record.type == UPROF_CAPTURE_END)
             ok = uprof_capture_parse_run(record.body, replay->run, error);
         else if (record.type == UPROF_CAPTURE_IMAGE)
             ok = uprof_capture_parse_image(record.body, replay->run, error);
         has_run |= record.type == UPROF_CAPTURE_RUN;
     }
-    if (ok && !has_run)
-        return uprof_bytes_fail(&replay->bytes, error, "no run is described here");
-    return ok;
+    uprof_capture_file_seek(replay->file, start);
+    /* a bad record is reported when the replay comes to it */
+    return ok && (has_run || fail_capture(replay, error, "no run is described here"));
 }
 
 static bool
 load_capture(ReplayGuest *replay, const char *path, GError **error)
 {
-    g_autoptr(GError) failure = NULL;
-
-    replay->file = g_mapped_file_new(path, FALSE, &failure);
-    if (!replay->file) {
-        g_autofree char *words = uprof_text_quote(failure->message);
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "%s", words);
-        return false;
-    }
-    replay->bytes = (UprofBytes){
-        .name = replay->name,
-        .all = { g_mapped_file_get_contents(replay->file), g_mapped_file_get_length(replay->file) },
-    };
-    if (!uprof_capture_begin(&replay->bytes, error) || !read_facts(replay, error))
+    replay->file = uprof_capture_file_open(path, replay->name, error);
+    if (!replay->file || !read_facts(replay, error))
         return false;
     replay->is_complete = replay->run->ended_by != NULL;
     if (!replay->is_complete)
@@ -83,9 +84,11 @@ load_capture(ReplayGuest *replay, const char *path, GError **error)
                     arch);
         return false;
     }
-    if (replay->run->vcpus == 0 || replay->run->vcpus > UPROF_VCPUS_MAX)
-        return uprof_bytes_fail(&replay->bytes, error, "a guest of %" G_GUINT64_FORMAT " vCPUs",
-                                replay->run->vcpus);
+    if (replay->run->vcpus == 0 || replay->run->vcpus > UPROF_VCPUS_MAX) {
+        g_autofree char *why =
+            g_strdup_printf("a guest of %" G_GUINT64_FORMAT " vCPUs", replay->run->vcpus);
+        return fail_capture(replay, error, why);
+    }
     replay->base.n_vcpus = (unsigned)replay->run->vcpus;
     return true;
 }
@@ -109,11 +112,15 @@ replay_open(const UprofTarget *target, GError **error)
 static bool
 take_page(ReplayGuest *replay, UprofSlice body, GError **error)
 {
-    UprofSlice page;
+    UprofSlice bytes;
     uint64_t gpa;
 
-    if (!uprof_capture_parse_page(body, &gpa, &page, error))
+    if (!uprof_capture_parse_page(body, &gpa, &bytes, error))
         return false;
+    const Page page = {
+        .at = bytes.len > 0 ? uprof_capture_file_locate(replay->file, bytes) : 0,
+        .len = (uint32_t)bytes.len,
+    };
     g_hash_table_replace(replay->pages, g_memdup2(&gpa, sizeof(gpa)),
                          g_memdup2(&page, sizeof(page)));
     return true;
@@ -123,21 +130,27 @@ static UprofAnswer
 replay_next(UprofGuest *guest, UprofSnapshot *snapshot, GError **error)
 {
     ReplayGuest *replay = as_replay(guest);
+    g_autoptr(GError) failure = NULL;
     UprofCaptureRecord record;
     bool found = false;
 
     for (;;) {
         /* the pages behind a snapshot belong to it, so they are taken before it is returned */
-        const size_t at = replay->bytes.at;
-        if (!uprof_capture_next(&replay->bytes, &record))
-            return found ? UPROF_OK : UPROF_GONE;
+        const uint64_t at = uprof_capture_file_tell(replay->file);
+        if (!uprof_capture_file_next(replay->file, &record, &failure)) {
+            /* the next call fails again, and says why */
+            if (found || !failure)
+                return found ? UPROF_OK : UPROF_GONE;
+            g_propagate_error(error, g_steal_pointer(&failure));
+            return UPROF_FAILED;
+        }
         if (record.type == UPROF_CAPTURE_PAGE && !take_page(replay, record.body, error))
             return UPROF_FAILED;
         if (record.type != UPROF_CAPTURE_SNAPSHOT && record.type != UPROF_CAPTURE_REST &&
             record.type != UPROF_CAPTURE_PRIME)
             continue;
         if (found) {
-            uprof_bytes_seek(&replay->bytes, at);
+            uprof_capture_file_seek(replay->file, at);
             return UPROF_OK;
         }
         found = record.type == UPROF_CAPTURE_REST
@@ -157,11 +170,10 @@ replay_read(UprofGuest *guest, UprofLane lane, UprofSpan *spans, unsigned n)
     for (unsigned i = 0; i < n; i++) {
         const uint64_t offset = spans[i].gpa % UPROF_CAPTURE_PAGE_BYTES;
         const uint64_t gpa = spans[i].gpa - offset;
-        const UprofSlice *page = g_hash_table_lookup(replay->pages, &gpa);
-        UprofSlice part;
-        spans[i].missing = !page || !uprof_slice_sub(*page, offset, spans[i].len, &part);
-        if (!spans[i].missing)
-            memcpy(spans[i].into, part.data, part.len);
+        const Page *page = g_hash_table_lookup(replay->pages, &gpa);
+        spans[i].missing =
+            !page || offset > page->len || spans[i].len > page->len - offset ||
+            !uprof_capture_file_read(replay->file, page->at + offset, spans[i].into, spans[i].len);
     }
 }
 

@@ -60,7 +60,7 @@ read_to_end(int fd, const char *shown, GByteArray *bytes, GError **error)
 {
     const size_t len_max = (size_t)UPROF_FOLDED_BYTES_MAX_MIB << 20;
 
-    /* reads only the beginning of a capture: the replay maps the file, so it can be larger */
+    /* reads only the beginning of a capture: the replay reads the file itself, so it can be larger */
     bool ok = uprof_read_all(fd, HEAD_BYTES, bytes);
     if (ok && !is_capture(bytes))
         ok = uprof_read_all(fd, len_max + 1, bytes);

@@ -240,6 +240,117 @@ test_cut(void)
     unlink(path);
 }
 
+/* Somebody truncates the file while it is replayed: its pages are missing, and the replay ends. */
+static void
+test_truncated(void)
+{
+    g_autofree char *path = new_path();
+    g_autoptr(UprofRun) run = make_run("x86_64");
+    g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
+    g_autoptr(GError) error = NULL;
+    uint8_t byte;
+
+    write_capture(path, run, true);
+    g_autoptr(UprofGuest) guest = open_replay(path, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(uprof_guest_next(guest, snapshot, &error), ==, UPROF_OK);
+    g_assert_true(read_byte(guest, 17, &byte));
+    g_assert_cmpint(truncate(path, 0), ==, 0);
+    g_assert_false(read_byte(guest, 17, &byte));
+    while (uprof_guest_next(guest, snapshot, &error) == UPROF_OK)
+        g_assert_false(read_byte(guest, 17, &byte));
+    g_assert_no_error(error);
+    unlink(path);
+}
+
+/* Appends the head of a record, and @len bytes of zeros. */
+static void
+append_record(const char *path, uint32_t type, uint32_t record_len, off_t len)
+{
+    const uint32_t head[] = { type, record_len };
+    const int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+
+    g_assert_cmpint(write(fd, head, sizeof(head)), ==, sizeof(head));
+    g_assert_cmpint(ftruncate(fd, lseek(fd, 0, SEEK_END) + len), ==, 0);
+    close(fd);
+}
+
+/* Records of unknown types, a record that is longer than any, and one that was cut. */
+static void
+test_foreign_records(void)
+{
+    enum { LONG = 3 << 20 };
+    static const struct {
+        uint32_t type, record_len;
+        off_t len;
+        UprofAnswer end;
+    } cases[] = {
+        { 99, 1000, 1000, UPROF_GONE },
+        { UPROF_CAPTURE_PAGE, LONG, LONG, UPROF_FAILED },
+        { UPROF_CAPTURE_PAGE, LONG, LONG - 1, UPROF_GONE },
+        { UPROF_CAPTURE_PAGE, UINT32_MAX, 1000, UPROF_GONE },
+    };
+    g_autofree char *path = new_path();
+    g_autoptr(UprofRun) run = make_run("x86_64");
+    g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        write_capture(path, run, true);
+        append_record(path, cases[i].type, cases[i].record_len, cases[i].len);
+        g_autoptr(UprofGuest) guest = open_replay(path, &error);
+        g_assert_no_error(error);
+        for (unsigned j = 0; j < SNAPSHOTS; j++)
+            g_assert_cmpint(uprof_guest_next(guest, snapshot, &error), ==, UPROF_OK);
+        g_assert_cmpint(uprof_guest_next(guest, snapshot, &error), ==, cases[i].end);
+        g_assert_true((cases[i].end == UPROF_FAILED) == (error != NULL));
+        if (error)
+            g_assert_nonnull(strstr(error->message, ": a record of more than 1048576 bytes"));
+    }
+    unlink(path);
+}
+
+/* More records than fit into the memory of the reader. */
+static void
+test_many(void)
+{
+    enum { PAGES = 600 };
+    g_autofree char *path = new_path();
+    g_autoptr(UprofRun) run = make_run("x86_64");
+    const int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    g_autoptr(UprofWriter) writer = uprof_writer_new(fd);
+    g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
+    g_autoptr(GError) error = NULL;
+    uint8_t page[PAGE], byte;
+
+    g_assert_true(uprof_writer_run(writer, run, &error));
+    uprof_snapshot_clear(snapshot);
+    snapshot->weight = snapshot->count = 1;
+    snapshot->regs.word_bytes = 8;
+    for (unsigned i = 0; i < PAGES; i++) {
+        memset(page, (int)(i % 251), sizeof(page));
+        snapshot->time_ns = i;
+        g_assert_true(uprof_writer_snapshot(writer, snapshot, &error));
+        g_assert_true(uprof_writer_page(writer, (uint64_t)i * PAGE, page, &error));
+    }
+    g_assert_true(uprof_writer_end(writer, run, &error));
+    g_assert_true(uprof_writer_flush(writer, &error));
+    close(fd);
+
+    g_autoptr(UprofGuest) guest = open_replay(path, &error);
+    g_assert_no_error(error);
+    for (unsigned i = 0; i < PAGES; i++) {
+        g_assert_cmpint(uprof_guest_next(guest, snapshot, &error), ==, UPROF_OK);
+        g_assert_cmpuint(snapshot->time_ns, ==, i);
+    }
+    g_assert_cmpint(uprof_guest_next(guest, snapshot, &error), ==, UPROF_GONE);
+    for (unsigned i = 0; i < PAGES; i++) {
+        g_assert_true(read_byte(guest, (uint64_t)i * PAGE + 4095, &byte));
+        g_assert_cmpuint(byte, ==, i % 251);
+    }
+    unlink(path);
+}
+
 /* clang-format off */
 static const struct {
     const char *name;
@@ -318,6 +429,9 @@ main(int argc, char **argv)
     g_test_add_func("/replay/bad-rest", test_bad_rest);
     g_test_add_func("/replay/killed-run", test_killed_run);
     g_test_add_func("/replay/cut", test_cut);
+    g_test_add_func("/replay/truncated", test_truncated);
+    g_test_add_func("/replay/foreign-records", test_foreign_records);
+    g_test_add_func("/replay/many", test_many);
     for (size_t i = 0; i < G_N_ELEMENTS(refusals); i++) {
         g_autofree char *path = g_strdup_printf("/replay/refusal/%s", refusals[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_refusal);
