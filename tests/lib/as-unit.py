@@ -159,6 +159,9 @@ def make_filter(unit):
         program += [if_equal(numbers["setns"], 1), give(RET_EPERM)]
         for name in ("clone", "unshare"):
             program += [if_equal(numbers[name], 4), load(16), if_any_bit(CLONE_NEW_ALL, 1), give(RET_EPERM), load(0)]
+    if unit.is_on("RestrictSUIDSGID"):
+        # a filter cannot read the mode of openat2 either
+        program += [if_equal(numbers["openat2"], 1), give(RET_ENOSYS)]
     allow_families = [part for family in families for part in (if_equal(family, 1), give(RET_ALLOW))]
     program += [if_equal(numbers["socket"], len(allow_families) + 2), load(16), *allow_families, give(RET_EPERM)]
     for number in sorted(numbers[name] for name in allowed if name in numbers):
@@ -182,11 +185,12 @@ class Unit:
         CapabilityBoundingSet NoNewPrivileges SystemCallFilter SystemCallErrorNumber SystemCallArchitectures
         PrivateNetwork RestrictAddressFamilies ProtectSystem ProtectHome PrivateTmp PrivateDevices
         ProtectControlGroups ProtectHostname ProtectKernelModules ProtectKernelTunables RestrictNamespaces
+        RestrictSUIDSGID
         StateDirectory StateDirectoryMode RuntimeDirectory RuntimeDirectoryMode RuntimeDirectoryPreserve
         UMask Nice LimitMEMLOCK
         Type ExecStart ExecStopPost TimeoutStartSec TimeoutStopSec KillMode OOMPolicy SuccessExitStatus
         MemoryMax TasksMax IOSchedulingClass
-        ProtectClock ProtectKernelLogs ProtectProc LockPersonality RestrictRealtime RestrictSUIDSGID
+        ProtectClock ProtectKernelLogs ProtectProc LockPersonality RestrictRealtime
         """.split())
 
     def __init__(self, path):

@@ -261,6 +261,7 @@ if as_unit collect '
     says "^$kvm \\(.*\\): ok: "
     says "^$tcg \\(.*\\): ok: "
     result sidecar "$(newest "$kvm")" "access == '$access'" "ended_by == 'duration'"
+    result sidecar "$(newest "$tcg")" "images[0]['symbols'] == '$work/symbols/app.dbg'"
     as_unit prune '
         "$0" prune --config "$1" --store "$2"
         status=0
