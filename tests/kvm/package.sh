@@ -218,10 +218,13 @@ prune_timer()
 {
     local day unit=virt-uprof-prune.service
     day=$(date -u +%F)
+    # Without the random delay. When the clock jumps, systemd adds a new one of up to ten minutes to
+    # the time at which the machine would then have booted, which may be later than the next start.
+    mkdir -p /etc/systemd/system/virt-uprof-prune.timer.d
+    printf '[Timer]\nRandomizedDelaySec=0\n' >/etc/systemd/system/virt-uprof-prune.timer.d/lab.conf
+    systemctl daemon-reload
     systemctl enable --now virt-uprof-prune.timer
-    # systemd chooses a new random delay of up to ten minutes whenever the clock jumps, so the clock
-    # moves past all possible delays.
-    move_clock virt-uprof-prune.timer 600
+    move_clock virt-uprof-prune.timer -3
     [ "$(date -u +%F)" != "$day" ] || fail 'the clock is still in the same day'
     pause=2 wait_until 300 has_merged_day "$guest" ||
         fail "no merged day: $(journalctl -u "$unit" -n 20 --no-pager)"
@@ -299,7 +302,7 @@ remove()
     is_in_state virt-uprof-prune.timer active || fail 'virt-uprof-prune.timer is not active'
     rm -r /etc/libvirt/hooks/qemu.d/virt-uprof /etc/polkit-1/rules.d/50-virt-uprof.rules \
         /etc/systemd/system/virt-uprof-boot@.service /var/lib/virt-uprof-boot \
-        /etc/systemd/system/virt-uprof-collect.service.d
+        /etc/systemd/system/virt-uprof-{collect.service,prune.timer}.d
     dpkg --remove virt-uprof
     for unit in "${units[@]}"; do
         is_in_state "$unit" inactive || fail "$unit is $(property "$unit" ActiveState)"
