@@ -22,7 +22,7 @@ typedef enum {
     UPROF_ERROR_UNSUPPORTED, /* this guest, host or build does not allow it */
     UPROF_ERROR_BAD_DATA,    /* bytes from outside are malformed */
     UPROF_ERROR_LEFT_HELD,   /* a guest may have been left stopped */
-    UPROF_ERROR_NO_FILE,     /* there is no file of that name */
+    UPROF_ERROR_NO_FILE,     /* the file does not exist */
     UPROF_ERROR_LOCKED,      /* another run of virt-uprof has the lock */
     UPROF_ERROR_EMPTY,       /* there is no usable sample or stack */
 } UprofErrorCode;

@@ -246,7 +246,7 @@ struct _UprofGuestOps {
  */
 typedef struct {
     UprofGuest *guest;         /* borrowed; NULL: nothing is held */
-    unsigned vcpu;             /* the first one that is held */
+    unsigned vcpu;             /* first held vCPU */
     unsigned n_vcpus;          /* how many are held, from vcpu on */
     uint64_t began_ns;         /* monotonic: time of the request to stop */
     uint64_t stopped_since_ns; /* monotonic: from this time on everything stood still */

@@ -51,7 +51,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofLoad, uprof_load_free)
  * @path: of a regular file or a pipe; "-" is stdin
  *
  * Sends a warning if the file cannot be read to its end, or if all files together have more
- * frames than %UPROF_LOAD_FRAMES_MAX. What was read before that counts.
+ * frames than %UPROF_LOAD_FRAMES_MAX. The stacks that were read before count.
  */
 UprofErrorCode uprof_load_add_file(UprofLoad *load, const char *path);
 

@@ -3,8 +3,8 @@
  * profile-xml.h - reads and edits <uprof:profile> in the metadata of a domain
  *
  * The element is qualified in the XML of a domain and bare in what virDomainGetMetadata()
- * returns. The parser accepts both forms. Whoever may edit the domain writes the element, so
- * the parser treats it as hostile. settings/metadata.c gives the values their meaning.
+ * returns. The parser accepts both forms. Every user who may edit the domain can write the element,
+ * so the parser treats it as hostile. settings/metadata.c gives the values their meaning.
  */
 #pragma once
 

@@ -69,7 +69,7 @@ void uprof_profile_add_tick(UprofProfile *profile, const UprofName *const *frame
 
 /**
  * uprof_profile_settle: gives a root to a profile that has none; call it after the last stack
- * @name: (nullable): the root if there are no stacks
+ * @name: (nullable): becomes the root of a profile without stacks
  *
  * A first frame that all stacks share becomes the root.
  */

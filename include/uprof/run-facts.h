@@ -63,7 +63,7 @@ typedef struct {
     char *unwind; /* "auto", "cfi", "fp" */
     uint64_t vcpus;
 
-    /* What the user asked for */
+    /* The user's settings */
     uint64_t started_utc_ns;
     uint64_t rate_mhz;  /* samples per second of each vCPU, in millihertz */
     uint64_t asked_ns;  /* duration; 0: until stopped */

@@ -238,8 +238,7 @@ UprofSymAnswer uprof_sym_find_in(UprofSym *sym, unsigned i, uint64_t pc);
  * @len: (out): bytes
  * @is_entry: (out): the image begins to run in the function
  *
- * Where there are no symbols, or symbols without a size, the calls in the image tell where
- * functions begin.
+ * If symbols or their sizes are missing, functions begin at the targets of the calls in the image.
  *
  * Returns: false if the function is not known
  */

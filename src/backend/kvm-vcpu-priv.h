@@ -109,9 +109,9 @@ void uprof_kvm_vcpu_lose(UprofKvmVcpu *vcpu);
  * @thread: number of the thread that runs the vCPU
  * @why: (out): literal: why the vCPU cannot be opened; untouched on success
  *
- * Holds the thread a few times to learn which descriptor it calls KVM_RUN with. (The names
- * of descriptors contain the APIC id, which is not QEMU's number of the vCPU.) Then copies
- * that descriptor and maps its page.
+ * Holds the thread a few times to learn which descriptor it calls KVM_RUN with. The function copies
+ * that descriptor and maps its page. The names of descriptors are no help: they contain the APIC id,
+ * which is not QEMU's number of the vCPU.
  *
  * If the vCPU's thread does not stop in time, @vcpu's tracee is late. Only the end of the calling
  * thread detaches it then, so the calling thread must end soon.

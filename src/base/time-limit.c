@@ -14,7 +14,7 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-/* Of a thread. */
+/* The timer of one thread, and the way out of the work that it limits. */
 typedef struct {
     timer_t timer;
     pid_t process; /* that made the timer; a fork() copies no timers */

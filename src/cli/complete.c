@@ -31,7 +31,7 @@ enum {
 
 #define DAYS "today yesterday"
 
-/* What the words before the last one say, and what the last word is. All pointers are borrowed. */
+/* The command line so far: the complete words, and the word to complete. All pointers are borrowed. */
 typedef struct {
     const UprofCommand *commands;
     const UprofCommand *command; /* the command that was named, or the default one */

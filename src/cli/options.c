@@ -859,7 +859,7 @@ uprof_options_parse(int argc, const char **argv, const UprofCommand *commands, i
                : NULL;
 }
 
-/* ---- What the libraries get ---- */
+/* ---- Settings of the libraries, made from the options ---- */
 
 UprofSymbolSettings
 uprof_options_symbols(const UprofOptions *options)

@@ -6,7 +6,7 @@ count-results.py --to-retry TESTLOG          - prints the names of the tests to 
 
 Reads meson's testlog.json. Prints each failed test with the end of its output, and each skipped
 test with its reason, on stderr. Prints one line "PASSED FAILED SKIPPED" on stdout. The numbers are of
-meson's tests: skipped parts of a passed test are named, but not counted.
+meson's tests, and of the skipped parts of tests that passed.
 
 A RETRYLOG is the log of one failed test that was run once more, alone. The test then counts as
 passed only if the retry passes. A line "retried: NAME" on stderr names each retried test.
@@ -129,6 +129,7 @@ def count(build, tests, out):
         if test["result"] in PASSED:
             passed += 1
             for part, reason in skipped_parts(output_of(test)):
+                skipped += 1
                 print(f"skipped in {name}: {part}: {reason}", file=out)
         elif test["result"] in SKIPPED:
             skipped += 1

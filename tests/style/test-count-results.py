@@ -38,9 +38,9 @@ class Results(unittest.TestCase):
         self.assertIn("FAILED gcc: t (TIMEOUT, 1.0 s)", said)
         self.assertIn("bad luck", said)
 
-    def test_skipped_part_is_named(self):
+    def test_skipped_part_is_named_and_counted(self):
         counts, said = count({"result": "OK", "stdout": "ok 1 - a # SKIP no flour\n"})
-        self.assertEqual(counts, (1, 0, 0))
+        self.assertEqual(counts, (1, 0, 1))
         self.assertIn("skipped in gcc: t: a: no flour", said)
 
     def test_failed_part_comes_first(self):
