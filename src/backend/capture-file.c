@@ -2,6 +2,7 @@
 #include "capture-file-priv.h"
 
 #include "uprof/error.h"
+#include "uprof/read-all.h"
 #include "uprof/regular-file.h"
 
 #include <errno.h>
@@ -31,31 +32,12 @@ uprof_capture_file_close(UprofCaptureFile *file)
     g_free(file);
 }
 
-/* Returns: how many bytes were read; fewer than @len at the end of the file; -1 with errno */
-static ssize_t
-read_bytes(int fd, uint64_t at, uint8_t *into, size_t len)
-{
-    size_t done = 0;
-
-    while (done < len) {
-        const ssize_t n = pread(fd, into + done, len - done, (off_t)(at + done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        if (n == 0)
-            break;
-        done += (size_t)n;
-    }
-    return (ssize_t)done;
-}
-
 /* Fills the window from the next record on. */
 static bool
 fill_window(UprofCaptureFile *file, GError **error)
 {
     const ssize_t n =
-        file->at > G_MAXINT64 ? 0 : read_bytes(file->fd, file->at, file->window, WINDOW_BYTES);
+        file->at > G_MAXINT64 ? 0 : uprof_read_at(file->fd, file->at, file->window, WINDOW_BYTES);
 
     if (n < 0)
         return uprof_error_fail_errno(error, "cannot read '%s'", file->name);
@@ -159,5 +141,5 @@ uprof_capture_file_locate(const UprofCaptureFile *file, UprofSlice part)
 bool
 uprof_capture_file_read(const UprofCaptureFile *file, uint64_t at, void *into, size_t len)
 {
-    return at <= G_MAXINT64 && read_bytes(file->fd, at, into, len) == (ssize_t)len;
+    return at <= G_MAXINT64 && uprof_read_at(file->fd, at, into, len) == (ssize_t)len;
 }

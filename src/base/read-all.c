@@ -21,3 +21,21 @@ uprof_read_all(int fd, size_t len_max, GByteArray *bytes)
     }
     return true;
 }
+
+ssize_t
+uprof_read_at(int fd, uint64_t at, void *into, size_t len)
+{
+    size_t done = 0;
+
+    while (done < len) {
+        const ssize_t n = pread(fd, (uint8_t *)into + done, len - done, (off_t)(at + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        if (n == 0)
+            break;
+        done += (size_t)n;
+    }
+    return (ssize_t)done;
+}

@@ -2,6 +2,7 @@
 #include "file-bytes-priv.h"
 
 #include "uprof/error.h"
+#include "uprof/read-all.h"
 #include "uprof/regular-file.h"
 
 #include <errno.h>
@@ -24,16 +25,12 @@ uprof_file_bytes_free(UprofFileBytes *file)
 static bool
 read_range(UprofFileBytes *file, int fd, size_t start, size_t end, const char *name, GError **error)
 {
-    for (size_t at = start; at < end;) {
-        const ssize_t n = pread(fd, file->bytes + at, end - at, (off_t)at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0) {
-            g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "cannot read '%s': %s", name,
-                        n < 0 ? g_strerror(errno) : "it was cut meanwhile");
-            return false;
-        }
-        at += (size_t)n;
+    const ssize_t n = uprof_read_at(fd, start, file->bytes + start, end - start);
+
+    if (n != (ssize_t)(end - start)) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "cannot read '%s': %s", name,
+                    n < 0 ? g_strerror(errno) : "it was cut meanwhile");
+        return false;
     }
     file->n_used += end - start;
     return true;

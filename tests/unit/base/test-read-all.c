@@ -69,6 +69,24 @@ test_fails(void)
     g_assert_cmpuint(bytes->len, ==, 0);
 }
 
+/* A part of a file, its end, and a descriptor that cannot be read. */
+static void
+test_at(void)
+{
+    g_autofree char *path = NULL;
+    const int fd = g_file_open_tmp("uprof-read-at-XXXXXX", &path, NULL);
+    char bytes[8] = "";
+
+    g_assert_cmpint(write(fd, "abcdef", 6), ==, 6);
+    g_assert_cmpint(uprof_read_at(fd, 2, bytes, 3), ==, 3);
+    g_assert_cmpstr(bytes, ==, "cde");
+    g_assert_cmpint(uprof_read_at(fd, 4, bytes, 8), ==, 2);
+    g_assert_cmpint(uprof_read_at(fd, 100, bytes, 8), ==, 0);
+    g_assert_cmpint(uprof_read_at(-1, 0, bytes, 8), ==, -1);
+    close(fd);
+    g_assert_cmpint(unlink(path), ==, 0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -76,5 +94,6 @@ main(int argc, char **argv)
     g_test_add_func("/read-all/limits", test_limits);
     g_test_add_func("/read-all/continues", test_continues);
     g_test_add_func("/read-all/fails", test_fails);
+    g_test_add_func("/read-all/at", test_at);
     return g_test_run();
 }
