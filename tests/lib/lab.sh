@@ -31,6 +31,25 @@ share_arguments()
     )
 }
 
+# A machine whose console says nothing for so many seconds is ended: the longest test takes a
+# third of that time, and an emulated host sometimes stands still.
+lab_silence=${UPROF_LAB_SILENCE:-300}
+
+# watch_console FILE PID: ends the machine if it has stopped
+watch_console()
+{
+    local age
+    while kill -0 "$2" 2>/dev/null; do
+        sleep 5
+        age=$(($(date +%s) - $(stat -c %Y "$1" 2>/dev/null || date +%s)))
+        if [ "$age" -gt "$lab_silence" ]; then
+            complain "the lab has said nothing for $age s"
+            kill "$2" 2>/dev/null
+            return
+        fi
+    done
+}
+
 # end_machine PID: ends the machine if it still runs
 end_machine()
 {
@@ -48,9 +67,12 @@ run_machine()
     "${machine[@]}" </dev/null 2>"$1/qemu.log" &
     local pid=$!
     at_exit end_machine "$pid"
+    watch_console "$console" "$pid" >&2 &
+    local watcher=$!
     tail -n +1 -s 0.5 -f --pid="$pid" "$console" |
         sed -u "s/\r//; /$lab_not_shown/d; s/^/${2:-}/"
     wait "$pid" || cat "$1/qemu.log" >&2
+    kill "$watcher" 2>/dev/null
     status=$(tr -d '\r' <"$console" | sed -n 's/^LAB-ENDS \([0-9]*\)$/\1/p' | tail -n 1)
     if [ -z "$status" ]; then
         complain "the lab did not come to its end"
