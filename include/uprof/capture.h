@@ -61,6 +61,12 @@ typedef enum {
     UPROF_CAPTURE_PRIME,
 } UprofCaptureType;
 
+/**
+ * uprof_capture_format_run: appends the text of a RUN or an END
+ * @text: (inout): see uprof_capture_parse_run()
+ */
+void uprof_capture_format_run(const UprofRun *run, UprofRunWhen when, GByteArray *text);
+
 /** UprofWriter: appends records to a capture. Not for use while a guest is held. */
 typedef struct _UprofWriter UprofWriter;
 

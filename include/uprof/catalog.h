@@ -19,3 +19,8 @@ UprofCatalog *
 uprof_catalog_new(UprofStore *store, const UprofNotices *notices, UprofErrorCode *code);
 void uprof_catalog_free(UprofCatalog *catalog);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofCatalog, uprof_catalog_free)
+
+/**
+ * uprof_catalog_paths: Returns: (transfer container): of char: the paths of its folders
+ */
+GPtrArray *uprof_catalog_paths(const UprofCatalog *catalog);

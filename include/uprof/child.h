@@ -44,6 +44,9 @@ void uprof_child_put(UprofChildOutput *output, const void *bytes, size_t len);
  * uprof_child_run: forks, runs the work, and waits for its end
  * @end: (out): how the child ended
  *
+ * A process that was sealed (confine.h) cannot fork and has no more rights than the child would
+ * have: it does the work itself, without limits of its own.
+ *
  * A build with address sanitizer has no limit on memory and allows all system calls.
  *
  * Returns: (transfer full) (nullable): the answer, which may stop at any byte unless

@@ -37,6 +37,15 @@ UprofFile *uprof_file_open(const char *path, bool is_secret, GError **error);
  */
 UprofFile *uprof_file_open_own(const char *path, GError **error);
 
+/**
+ * uprof_file_adopt: writes to a descriptor that another process has opened and will commit
+ * @fd: (transfer full): closed by uprof_file_abort()
+ * @shown: what messages call the file
+ *
+ * Returns: (transfer full)
+ */
+UprofFile *uprof_file_adopt(int fd, const char *shown, bool is_stdout);
+
 /** uprof_file_abort: @file: (nullable): removes the written data, except from stdout */
 void uprof_file_abort(UprofFile *file);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofFile, uprof_file_abort)

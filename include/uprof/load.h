@@ -67,15 +67,25 @@ UprofErrorCode uprof_load_add_file(UprofLoad *load, const char *path);
 UprofErrorCode uprof_load_add_text(UprofLoad *load, UprofSlice text, const char *root,
                                    const UprofRun *facts, UprofLoadMerge merge);
 
+/** UprofLoadTarget: a file to write; uprof_load_target_init() fills it */
+typedef struct {
+    const char *path; /* borrowed; "-" is stdout */
+    bool is_stream;   /* stdout, a pipe or a device */
+    bool exists;
+} UprofLoadTarget;
+
+/** uprof_load_target_init: looks at the file; a process without rights cannot do that later */
+void uprof_load_target_init(UprofLoadTarget *target, const char *path);
+
 /**
- * uprof_load_check_output: checks that the profile may be written to the file @path
+ * uprof_load_check_output: checks that the profile may be written to the file
  *
  * If the input could not be read to its end, no file may be written. If a capture ends early, no
  * existing file may be replaced.
  *
  * Returns: false with %UPROF_ERROR_FAILED
  */
-bool uprof_load_check_output(const UprofLoad *load, const char *path, GError **error);
+bool uprof_load_check_output(const UprofLoad *load, const UprofLoadTarget *target, GError **error);
 
 /**
  * uprof_load_finish: names addresses, finds the root and filters; call it after all files are added

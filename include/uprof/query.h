@@ -4,11 +4,12 @@
  */
 #pragma once
 
+#include "uprof/catalog.h"
 #include "uprof/load.h"
 
 /** UprofQuery: which stored profiles to load; all pointers are borrowed */
 typedef struct {
-    const char *store;  /* folder of the store */
+    const UprofCatalog *catalog;
     const char *domain; /* name or UUID */
     int64_t since_s;    /* since 1970; selects profiles that began then or later */
     int64_t until_s;    /* since 1970; INT64_MAX: now; selects profiles that began before */

@@ -52,6 +52,8 @@ typedef struct {
     bool waits_for_lock;      /* waits up to a minute if another run samples the domain */
     bool recovers;            /* first resumes guests that dead runs left stopped */
     const UprofRunObserver *observer;
+    const UprofAnalysisCall *calls; /* (nullable): what @observer calls in the workers */
+    unsigned n_calls;
 } UprofRecordSettings;
 
 /**

@@ -20,10 +20,10 @@ typedef struct {
     UprofSession *session;       /* set by uprof_recording_open() */
     const UprofNotices *notices; /* borrowed */
     UprofLoop *loop;             /* (nullable): only of a guest that is held as a whole */
-    GArray *outputs;             /* of Output, see recording.c */
-    UprofFile *capture;          /* (nullable): the file that @writer writes */
-    UprofWriter *writer;         /* (nullable): of the capture */
-    GError *capture_error;       /* (nullable): why the capture ends early */
+    GArray *outputs;             /* of UprofWorkerOutput; their files are owned, or %NULL after
+                                  * they were written */
+    UprofWorkerCounts counts;    /* of the complete run */
+    bool is_lost;                /* the worker has failed: there is nothing to save */
     bool stops_at_failure;       /* after a file that cannot be written, writes no more files */
     bool is_done;                /* the sampler has ended */
     bool has_fallen_back;        /* changed from holds of one vCPU to holds of the whole guest */
@@ -35,6 +35,7 @@ typedef struct {
 /** UprofRecordingSettings: how to sample a domain, and what to write; all pointers are borrowed */
 typedef struct {
     const UprofSessionSettings *session;
+    UprofWorkers *workers;
     const GPtrArray *outputs; /* of UprofOutputRequest */
     bool in_store;            /* files belong to the store; writing stops at the first failure */
     const char *time;         /* UTC, for %t in file names */

@@ -18,8 +18,36 @@ typedef enum {
     UPROF_FILE_AS_IN_ROOT, /* links are followed as if the folder was the root: none leads out */
 } UprofFileLinks;
 
+/** UprofFileKind: which files a request allows */
+typedef enum {
+    UPROF_FILE_REGULAR, /* uprof_regular_file_open() */
+    UPROF_FILE_BELOW,   /* uprof_regular_file_open_below() */
+    UPROF_FILE_INPUT,   /* uprof_regular_file_open_input() */
+} UprofFileKind;
+
+/** UprofFileRequest: a file to open */
+typedef struct {
+    UprofFileKind kind;
+    UprofFileLinks links; /* of BELOW */
+    const char *folder;   /* (nullable): of BELOW */
+    const char *path;     /* for BELOW, path below @folder */
+} UprofFileRequest;
+
+/**
+ * uprof_regular_file_delegate: lets another process open all files, because this one may not
+ * @ask: Returns: a descriptor to read from, or -1 with errno; called by the functions below
+ * @data: borrowed; passed to @ask
+ *
+ * Call it before the process has a second thread.
+ */
+void
+uprof_regular_file_delegate(int (*ask)(const UprofFileRequest *request, void *data), void *data);
+
 /** uprof_regular_file_open: follows links */
 int uprof_regular_file_open(const char *path);
+
+/** uprof_regular_file_open_input: opens any kind of file, because the user has chosen it */
+int uprof_regular_file_open_input(const char *path);
 
 /**
  * uprof_regular_file_open_below:
@@ -27,6 +55,14 @@ int uprof_regular_file_open(const char *path);
  * @rest: path below @folder; ".." never leads out of it
  */
 int uprof_regular_file_open_below(const char *folder, const char *rest, UprofFileLinks links);
+
+/**
+ * uprof_regular_file_open_in: opens a file that lies directly in a folder; follows no link
+ * @folder_fd: of the folder; not used by a process that opens no files itself
+ * @folder: its path
+ * @name: of the file, without '/'
+ */
+int uprof_regular_file_open_in(int folder_fd, const char *folder, const char *name);
 
 /** uprof_regular_file_is_missing: does @reason, a value of errno, say that there is no such file? */
 bool uprof_regular_file_is_missing(int reason);

@@ -44,10 +44,18 @@ const UprofSnapshot *uprof_ring_peek(UprofRing *ring);
 void uprof_ring_drop(UprofRing *ring);
 
 /**
- * uprof_ring_wait: for the consumer: waits until a slot is filled
- * @until_ns: monotonic time of the timeout
+ * uprof_ring_fd:
+ *
+ * The consumer should look at the ring every few milliseconds, and handle several slots at once: that
+ * costs less than to be woken for each of them. The descriptor is for the case that slots are filled
+ * faster.
+ *
+ * Returns: borrowed: a descriptor that is readable when a quarter of the slots is filled
  */
-void uprof_ring_wait(UprofRing *ring, uint64_t until_ns);
+int uprof_ring_fd(const UprofRing *ring);
+
+/** uprof_ring_calm: makes that descriptor unreadable; call it before a peek */
+void uprof_ring_calm(UprofRing *ring);
 
 /**
  * uprof_ring_flush: waits until the consumer has dropped all slots that are filled now

@@ -10,10 +10,10 @@
 #include "uprof/access.h"
 #include "uprof/guardian.h"
 #include "uprof/notice.h"
-#include "uprof/pipeline.h"
 #include "uprof/sampler.h"
 #include "uprof/settings.h"
 #include "uprof/symbol-settings.h"
+#include "uprof/worker.h"
 
 #include <signal.h>
 
@@ -47,12 +47,12 @@ typedef struct {
     UprofDomain *domain;
     UprofSettings settings;  /* uprof_session_prepare() applies the metadata */
     char *why;               /* why this access method is used, and not a better one */
-    char *symbols_hint;      /* (nullable): why the kernel file of the domain gives no names */
     UprofMarker *marker;     /* has the domain's lock */
     UprofGuardian *guardian; /* (nullable): borrowed; watches the domain until the close */
     UprofGuest *guest;
-    UprofRun *run;
-    UprofPipeline *pipeline;
+    UprofRun *run;         /* what the program knows; the worker knows what was counted */
+    UprofFileRules *rules; /* which files the worker may read */
+    UprofWorker *worker;   /* analyzes the snapshots */
     UprofSampler *sampler;
     UprofSamplerCounts counts_before; /* of the sampler before a fall-back; zeros: there was none */
     UprofWindowSize *sizes;           /* by vCPU */
@@ -85,19 +85,25 @@ UprofSession *uprof_session_open(UprofDomain *domain, const UprofSessionSettings
 void uprof_session_close(UprofSession *session);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofSession, uprof_session_close)
 
+/** UprofSessionOutputs: what the worker of a session writes; all pointers are borrowed */
+typedef struct {
+    const GArray *outputs;       /* of UprofWorkerOutput: until the session is closed */
+    const GPtrArray *file_names; /* of char: for the run's facts */
+} UprofSessionOutputs;
+
 /**
- * uprof_session_prepare: makes the pipeline and the sampler, and adds the symbol files
- * @writer: (nullable): borrowed; writes the capture
+ * uprof_session_prepare: makes the worker and the sampler, and adds the symbol files
+ * @workers: borrowed until the session is closed
+ * @outputs: (nullable): %NULL: none
  * @ring: (nullable): borrowed; gets the snapshots. Without a ring only
  *   uprof_sampler_sample_once() works.
- * @owner: borrowed; each snapshot has this pointer
  *
  * Returns: false with the error if a symbol file of the command line cannot be read, if a vCPU of
  *   the settings does not exist, or if the capture cannot be written. If other symbol files cannot
- *   be used, a notice or @symbols_hint says why.
+ *   be used, a notice says why.
  */
-bool uprof_session_prepare(UprofSession *session, UprofWriter *writer, UprofRing *ring, void *owner,
-                           GError **error);
+bool uprof_session_prepare(UprofSession *session, UprofWorkers *workers,
+                           const UprofSessionOutputs *outputs, UprofRing *ring, GError **error);
 
 /** uprof_session_budget_ppm: Returns: the share of time that a vCPU may be held, in millionths */
 uint64_t uprof_session_budget_ppm(const UprofSession *session);

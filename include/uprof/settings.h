@@ -84,7 +84,7 @@ bool uprof_settings_take_metadata(UprofSettings *settings, const UprofMetadata *
 
 /**
  * uprof_settings_open_symbols: opens a symbol file that metadata names
- * @config: has the folders in which such files may lie
+ * @folders: of char: the folders in which such files may lie
  * @path: any bytes
  *
  * No link below these folders is followed, so that only users who may write there choose
@@ -93,7 +93,7 @@ bool uprof_settings_take_metadata(UprofSettings *settings, const UprofMetadata *
  * Returns: a descriptor of a regular file for reading, which the caller must close; -1 with
  *   %UPROF_ERROR_BAD_DATA or %UPROF_ERROR_NO_FILE, which quotes @path
  */
-int uprof_settings_open_symbols(const UprofConfig *config, const char *path, GError **error);
+int uprof_settings_open_symbols(const GPtrArray *folders, const char *path, GError **error);
 
 /**
  * uprof_settings_check_symbols: would uprof_settings_open_symbols() open the file now?

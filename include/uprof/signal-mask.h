@@ -9,6 +9,7 @@
 
 #include <glib.h>
 #include <signal.h>
+#include <stdbool.h>
 
 /**
  * uprof_signal_mask_block:
@@ -30,3 +31,6 @@ void uprof_signal_mask_block(sigset_t *before);
  * Returns: (transfer none): what @work returns
  */
 gpointer uprof_signal_mask_run(const char *name, GThreadFunc work, gpointer data);
+
+/** uprof_signal_end_is_pending: a blocked signal that ends the program has arrived */
+bool uprof_signal_end_is_pending(void);

@@ -96,6 +96,9 @@ void uprof_x86_finish_regs(UprofRegs *regs, const UprofX86Segments *segments);
 /** uprof_snapshot_clear: resets all members except the bytes */
 void uprof_snapshot_clear(UprofSnapshot *snapshot);
 
+/** uprof_snapshot_bytes: Returns: bytes of the struct up to the end of its last window */
+size_t uprof_snapshot_bytes(const UprofSnapshot *snapshot);
+
 /** uprof_snapshot_room: Returns: free bytes for further windows */
 size_t uprof_snapshot_room(const UprofSnapshot *snapshot);
 

@@ -55,6 +55,15 @@ char *uprof_text_quote(const char *raw);
 char *uprof_text_quote_slice(UprofSlice raw);
 
 /**
+ * uprof_text_append_lines: appends text of several lines, for a terminal
+ * @raw: any bytes, of any length
+ *
+ * Replaces the same characters as uprof_text_quote(), except ends of lines, and the control
+ * sequences of ECMA-48 that only choose a color or a weight: ESC [ digits and ';' m.
+ */
+void uprof_text_append_lines(GString *out, UprofSlice raw);
+
+/**
  * uprof_text_append_xml:
  * @out: @text is appended, with & < > " ' escaped
  * @text: valid UTF-8

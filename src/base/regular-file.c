@@ -118,9 +118,32 @@ reopen_regular(int found)
     return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
+/* The other process that opens files. Set once, before there are threads. */
+static int (*ask_other)(const UprofFileRequest *request, void *data);
+static void *other_data;
+
+void
+uprof_regular_file_delegate(int (*ask)(const UprofFileRequest *request, void *data), void *data)
+{
+    ask_other = ask;
+    other_data = data;
+}
+
+int
+uprof_regular_file_open_input(const char *path)
+{
+    const UprofFileRequest request = { .kind = UPROF_FILE_INPUT, .path = path };
+
+    return ask_other ? ask_other(&request, other_data) : open(path, O_RDONLY | O_CLOEXEC);
+}
+
 int
 uprof_regular_file_open(const char *path)
 {
+    const UprofFileRequest request = { .kind = UPROF_FILE_REGULAR, .path = path };
+
+    if (ask_other)
+        return ask_other(&request, other_data);
     const int found = open(path, O_PATH | O_CLOEXEC);
 
     if (found < 0)
@@ -135,8 +158,16 @@ uprof_regular_file_open(const char *path)
 int
 uprof_regular_file_open_below(const char *folder, const char *rest, UprofFileLinks links)
 {
-    const int root = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const UprofFileRequest request = {
+        .kind = UPROF_FILE_BELOW,
+        .links = links,
+        .folder = folder,
+        .path = rest,
+    };
 
+    if (ask_other)
+        return ask_other(&request, other_data);
+    const int root = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
         return -1;
     Search search = { .fds = g_array_new(FALSE, FALSE, sizeof(int)), .links = links };
@@ -148,6 +179,21 @@ uprof_regular_file_open_below(const char *folder, const char *rest, UprofFileLin
     while (search.fds->len > 0)
         close_last(&search);
     g_array_unref(search.fds);
+    errno = reason;
+    return fd;
+}
+
+int
+uprof_regular_file_open_in(int folder_fd, const char *folder, const char *name)
+{
+    if (ask_other)
+        return uprof_regular_file_open_below(folder, name, UPROF_FILE_NO_LINKS);
+    const int found = openat(folder_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (found < 0)
+        return -1;
+    const int fd = reopen_regular(found);
+    const int reason = errno;
+    close(found);
     errno = reason;
     return fd;
 }

@@ -20,3 +20,16 @@ uprof_signal_mask_run(const char *name, GThreadFunc work, gpointer data)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return result;
 }
+
+bool
+uprof_signal_end_is_pending(void)
+{
+    static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+    sigset_t pending;
+
+    sigpending(&pending);
+    for (size_t i = 0; i < G_N_ELEMENTS(ending); i++)
+        if (sigismember(&pending, ending[i]))
+            return true;
+    return false;
+}

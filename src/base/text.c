@@ -25,24 +25,51 @@ make_harmless(gunichar c)
     }
 }
 
+/* Appends the first character of the @left bytes at @at. Returns: its bytes */
+static size_t
+append_harmless(GString *out, const char *at, size_t left)
+{
+    /* NUL is an ordinary control character here, but invalid for g_utf8_*(). */
+    const gunichar c = *at ? g_utf8_get_char_validated(at, (gssize)left) : 0;
+    const bool is_valid = c != (gunichar)-1 && c != (gunichar)-2;
+
+    g_string_append_unichar(out, is_valid ? make_harmless(c) : 0xfffd);
+    return is_valid ? (size_t)g_unichar_to_utf8(c, NULL) : 1;
+}
+
 static GString *
 make_utf8(UprofSlice raw)
 {
-    const char *at = raw.data;
-    size_t left = MIN(raw.len, UPROF_TEXT_RAW_BYTES_MAX);
-    GString *out = g_string_sized_new(left);
+    const size_t len = MIN(raw.len, UPROF_TEXT_RAW_BYTES_MAX);
+    GString *out = g_string_sized_new(len);
 
-    while (left > 0) {
-        /* NUL is an ordinary control character here, but invalid for g_utf8_*(). */
-        const gunichar c = *at ? g_utf8_get_char_validated(at, left) : 0;
-        const bool is_valid = c != (gunichar)-1 && c != (gunichar)-2;
-        const size_t len = is_valid ? g_unichar_to_utf8(c, NULL) : 1;
-
-        g_string_append_unichar(out, is_valid ? make_harmless(c) : 0xfffd);
-        at += len;
-        left -= len;
-    }
+    for (size_t at = 0; at < len;)
+        at += append_harmless(out, (const char *)raw.data + at, len - at);
     return out;
+}
+
+/* Returns: bytes of the sequence "ESC [ digits and ';' m" at @at; 0 if there is none */
+static size_t
+measure_color(const char *at, size_t left)
+{
+    size_t len = 2;
+
+    if (left < 3 || at[0] != '\x1b' || at[1] != '[')
+        return 0;
+    while (len < left && (g_ascii_isdigit(at[len]) || at[len] == ';'))
+        len++;
+    return len < left && at[len] == 'm' ? len + 1 : 0;
+}
+
+void
+uprof_text_append_lines(GString *out, UprofSlice raw)
+{
+    for (size_t at = 0; at < raw.len;) {
+        const char *text = (const char *)raw.data + at;
+        const size_t kept = *text == '\n' ? 1 : measure_color(text, raw.len - at);
+        g_string_append_len(out, text, (gssize)kept);
+        at += kept > 0 ? kept : append_harmless(out, text, raw.len - at);
+    }
 }
 
 /* A folded stack ends in a blank and a number; a name must not. */

@@ -15,6 +15,7 @@
 #include "run-summary-priv.h"
 #include "uprof/clock.h"
 #include "uprof/text.h"
+#include "uprof/worker.h"
 
 #include <linux/magic.h>
 #include <stdio.h>
@@ -37,8 +38,8 @@ static const char *const level_names[] = { "ok", "note", "warn", "FAIL" };
 
 typedef struct {
     Level level;
-    const char *topic; /* literal */
-    char *text;        /* owned */
+    char *topic; /* owned */
+    char *text;  /* owned */
 } Finding;
 
 /* The findings about one domain, or about the host. */
@@ -51,6 +52,7 @@ typedef struct {
 static void
 clear_finding(gpointer data)
 {
+    g_free(((Finding *)data)->topic);
     g_free(((Finding *)data)->text);
 }
 
@@ -79,7 +81,7 @@ static void add_finding(Diagnosis *diagnosis, Level level, const char *topic, co
 static void
 add_finding(Diagnosis *diagnosis, Level level, const char *topic, const char *format, ...)
 {
-    Finding finding = { .level = level, .topic = topic };
+    Finding finding = { .level = level, .topic = g_strdup(topic) };
     va_list arguments;
 
     va_start(arguments, format);
@@ -289,11 +291,11 @@ describe_types(Diagnosis *diagnosis, const UprofLinuxFacts *facts)
 
 /* Returns: true if the guest's Linux kernel was found, so that its symbols are known */
 static bool
-describe_linux(Diagnosis *diagnosis, const UprofSession *session)
+describe_linux(Diagnosis *diagnosis, const UprofAnalysis *analysis)
 {
     UprofLinuxFacts facts;
 
-    uprof_linux_facts(session->pipeline->kernel, &facts);
+    uprof_linux_facts(analysis->pipeline->kernel, &facts);
     g_autofree char *took = uprof_format_ns(facts.attach_ns);
     if (facts.state != UPROF_LINUX_FOUND) {
         if (facts.attach_ns > 0)
@@ -327,12 +329,12 @@ describe_linux(Diagnosis *diagnosis, const UprofSession *session)
         add_finding(diagnosis, LEVEL_WARN, "processes",
                     "unknown: frames in user mode have no names%s",
                     facts.has_types ? "; no vCPU has shown yet which task it runs" : "");
-    describe_modules(diagnosis, session->pipeline->sym);
+    describe_modules(diagnosis, analysis->pipeline->sym);
     return true;
 }
 
 static void
-describe_match(Diagnosis *diagnosis, const UprofSession *session, const UprofSymSource *source)
+describe_match(Diagnosis *diagnosis, const UprofAnalysis *analysis, const UprofSymSource *source)
 {
     g_autofree char *path = uprof_text_quote(source->path);
 
@@ -347,7 +349,7 @@ describe_match(Diagnosis *diagnosis, const UprofSession *session, const UprofSym
                     path, source->mismatch);
         diagnosis->code = uprof_error_merge(diagnosis->code, UPROF_ERROR_FAILED);
     } else if (source->n_seen == 0) {
-        add_finding(diagnosis, session->run->running > 0 ? LEVEL_WARN : LEVEL_NOTE, "symbols",
+        add_finding(diagnosis, analysis->run->running > 0 ? LEVEL_WARN : LEVEL_NOTE, "symbols",
                     "'%s': %zu functions, but no sample was in its code; if the file is right, its "
                     "load address may be missing (-s FILE@BASE)",
                     path, source->n_symbols);
@@ -360,14 +362,14 @@ describe_match(Diagnosis *diagnosis, const UprofSession *session, const UprofSym
 }
 
 static void
-describe_symbols(Diagnosis *diagnosis, const UprofSession *session)
+describe_symbols(Diagnosis *diagnosis, const UprofAnalysis *analysis)
 {
-    const UprofSym *sym = session->pipeline->sym;
-    const bool is_linux = describe_linux(diagnosis, session);
+    const UprofSym *sym = analysis->pipeline->sym;
+    const bool is_linux = describe_linux(diagnosis, analysis);
 
-    if (!is_linux && (uprof_sym_n_sources(sym) == 0 || session->symbols_hint))
+    if (!is_linux && (uprof_sym_n_sources(sym) == 0 || analysis->symbols_hint))
         add_finding(diagnosis, LEVEL_WARN, "symbols", "none, so frames will be addresses: %s",
-                    session->symbols_hint ? session->symbols_hint : "give them with -s");
+                    analysis->symbols_hint ? analysis->symbols_hint : "give them with -s");
     for (unsigned i = 0; i < uprof_sym_n_sources(sym); i++) {
         UprofSymSource source;
         uprof_sym_source(sym, i, &source);
@@ -381,7 +383,7 @@ describe_symbols(Diagnosis *diagnosis, const UprofSession *session)
             describe_tables(diagnosis, &source);
         if (source.hint)
             add_finding(diagnosis, LEVEL_WARN, "symbols", "'%s': %s", path, source.hint);
-        describe_match(diagnosis, session, &source);
+        describe_match(diagnosis, analysis, &source);
     }
 }
 
@@ -405,10 +407,10 @@ describe_parts(Diagnosis *diagnosis, const UprofRunLinux *kernel)
 }
 
 static void
-describe_stacks(Diagnosis *diagnosis, const UprofSession *session)
+describe_stacks(Diagnosis *diagnosis, const UprofAnalysis *analysis)
 {
-    const UprofPipeline *pipeline = session->pipeline;
-    const UprofRun *run = session->run;
+    const UprofPipeline *pipeline = analysis->pipeline;
+    const UprofRun *run = analysis->run;
 
     if (run->running == 0) {
         add_finding(diagnosis, LEVEL_NOTE, "stacks", "all %" G_GUINT64_FORMAT " samples were idle",
@@ -435,6 +437,100 @@ describe_stacks(Diagnosis *diagnosis, const UprofSession *session)
                     run->one_frame * 100 / run->running);
 }
 
+/* ---- What a worker finds ---- */
+
+/* In the worker: the first line of a finding's bytes; its topic, NUL, its text and NUL follow. */
+typedef struct {
+    uint32_t level;               /* Level */
+    uint32_t topic_len, text_len; /* bytes without NUL */
+} FindingHead;
+
+/* In the worker: what it has found of the guest's symbols and stacks. */
+static void
+make_findings(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply)
+{
+    g_auto(Diagnosis) diagnosis = { 0 };
+
+    init_diagnosis(&diagnosis, "");
+    describe_symbols(&diagnosis, analysis);
+    describe_stacks(&diagnosis, analysis);
+    for (guint i = 0; i < diagnosis.findings->len; i++) {
+        const Finding *finding = &g_array_index(diagnosis.findings, Finding, i);
+        const FindingHead head = {
+            .level = finding->level,
+            .topic_len = (uint32_t)strlen(finding->topic),
+            .text_len = (uint32_t)strlen(finding->text),
+        };
+        g_byte_array_append(reply, (const guint8 *)&head, sizeof(head));
+        g_byte_array_append(reply, (const guint8 *)finding->topic, head.topic_len);
+        g_byte_array_append(reply, (const guint8 *)finding->text, head.text_len);
+    }
+}
+
+/* In the worker: prepares for the digest of the kernel's symbols. */
+static void
+want_digest(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply)
+{
+    uprof_linux_want_digest(analysis->pipeline->kernel);
+}
+
+enum { CALL_FINDINGS, CALL_WANT_DIGEST };
+
+static const UprofAnalysisCall calls[] = {
+    [CALL_FINDINGS] = make_findings,
+    [CALL_WANT_DIGEST] = want_digest,
+};
+
+/* Returns: false at the end of the worker's reply, or if the rest of it is malformed */
+static bool
+read_finding(Diagnosis *diagnosis, UprofBytes *bytes)
+{
+    UprofSlice raw, topic, text;
+    FindingHead head;
+
+    if (!uprof_bytes_take(bytes, sizeof(head), &raw))
+        return false;
+    memcpy(&head, raw.data, sizeof(head));
+    if (head.level > LEVEL_FAIL || !uprof_bytes_take(bytes, head.topic_len, &topic) ||
+        !uprof_bytes_take(bytes, head.text_len, &text))
+        return false;
+    const Finding finding = {
+        .level = (Level)head.level,
+        .topic = uprof_text_quote_slice(topic),
+        .text = uprof_text_quote_slice(text),
+    };
+    g_array_append_val(diagnosis->findings, finding);
+    if (finding.level == LEVEL_FAIL)
+        diagnosis->code = uprof_error_merge(diagnosis->code, UPROF_ERROR_FAILED);
+    return true;
+}
+
+static void
+take_findings(Diagnosis *diagnosis, const UprofSession *session)
+{
+    g_autoptr(GByteArray) reply = NULL;
+    g_autoptr(GError) error = NULL;
+
+    if (!uprof_worker_call(session->worker, CALL_FINDINGS, (UprofSlice){ 0 }, &reply, &error)) {
+        add_error(diagnosis, "symbols", error);
+        return;
+    }
+    UprofBytes bytes = { .name = "findings", .all = { reply->data, reply->len } };
+    while (read_finding(diagnosis, &bytes))
+        ;
+}
+
+/* ---- A domain ---- */
+
+/* Counts the holds of a probe: one hold can give several snapshots. */
+static void
+count_holds(UprofSession *session, UprofSnapshot *const *slots, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (slots[i]->hold_ns > 0 && (i == 0 || slots[i]->hold != slots[i - 1]->hold))
+            uprof_histogram_add(&session->run->hold, slots[i]->hold_ns);
+}
+
 /* Takes a few samples, as a run does. Returns: false if that failed; a finding says why */
 static bool
 take_probes(Diagnosis *diagnosis, UprofSession *session)
@@ -451,7 +547,9 @@ take_probes(Diagnosis *diagnosis, UprofSession *session)
         unsigned n = 0;
         answer = uprof_sampler_sample_once(session->sampler, slots, &n, &error);
         for (unsigned j = 0; answer == UPROF_OK && j < n; j++)
-            uprof_pipeline_take(session->pipeline, slots[j], NULL);
+            uprof_worker_take(session->worker, slots[j]);
+        if (answer == UPROF_OK)
+            count_holds(session, slots, n);
         /* The registers of a halted vCPU may be unknown. */
         if (answer == UPROF_OK && n > 0 && !has_mode && slots[0]->regs.word_bytes > 0) {
             describe_mode(diagnosis, session, &slots[0]->regs);
@@ -477,11 +575,18 @@ take_probes(Diagnosis *diagnosis, UprofSession *session)
     return answer == UPROF_OK;
 }
 
+/* Processes that help with all domains. */
+typedef struct {
+    UprofGuardian *guardian;
+    UprofWorkers *workers;
+} Helpers;
+
 static void
 diagnose_domain(Diagnosis *diagnosis, UprofHost *host, UprofDomain *domain,
-                const UprofOptions *options, UprofGuardian *guardian)
+                const UprofOptions *options, const Helpers *helpers)
 {
     g_autoptr(GError) error = NULL;
+    g_autoptr(GByteArray) reply = NULL;
     g_autofree char *about = uprof_host_describe(host);
     const char *job = uprof_host_job(host, domain);
     const UprofNotices notices = uprof_options_notices(options);
@@ -490,18 +595,17 @@ diagnose_domain(Diagnosis *diagnosis, UprofHost *host, UprofDomain *domain,
     add_finding(diagnosis, job ? LEVEL_WARN : LEVEL_OK, "connection", "%s; %s", about,
                 job ? job : "no job or migration");
     g_autoptr(UprofSession) session =
-        uprof_session_open(domain, &settings, guardian, UPROF_SESSION_PLAIN, &error);
-    if (!session || !uprof_session_prepare(session, NULL, NULL, NULL, &error)) {
+        uprof_session_open(domain, &settings, helpers->guardian, UPROF_SESSION_PLAIN, &error);
+    if (!session || !uprof_session_prepare(session, helpers->workers, NULL, NULL, &error)) {
         add_error(diagnosis, session ? "symbols" : "access", error);
         return;
     }
-    uprof_linux_want_digest(session->pipeline->kernel);
+    uprof_worker_call(session->worker, CALL_WANT_DIGEST, (UprofSlice){ 0 }, &reply, NULL);
     if (!take_probes(diagnosis, session))
         return;
     describe_access(diagnosis, session);
     describe_state_folder(diagnosis, session);
-    describe_symbols(diagnosis, session);
-    describe_stacks(diagnosis, session);
+    take_findings(diagnosis, session);
     describe_rate(diagnosis, session);
 }
 
@@ -527,8 +631,26 @@ describe_xen(Diagnosis *diagnosis)
         add_error(diagnosis, "module", error);
 }
 
+/* Says which rights the processes of the analysis keep, because this host does not take them. */
 static void
-diagnose_host(Diagnosis *diagnosis, UprofHost *host, bool healed)
+describe_confinement(Diagnosis *diagnosis, const UprofConfined *confined)
+{
+    if (confined->why_same_user)
+        add_finding(diagnosis, LEVEL_WARN, "analysis",
+                    "the processes that read foreign bytes keep the user root: %s",
+                    confined->why_same_user);
+    if (confined->why_same_view)
+        add_finding(diagnosis, LEVEL_NOTE, "analysis",
+                    "the processes that read foreign bytes have no name spaces of their own: %s; "
+                    "they cannot open files or sockets even so",
+                    confined->why_same_view);
+    if (!confined->why_same_user && !confined->why_same_view)
+        add_finding(diagnosis, LEVEL_OK, "analysis",
+                    "foreign bytes are read by processes without rights");
+}
+
+static void
+diagnose_host(Diagnosis *diagnosis, UprofHost *host, const UprofWorkers *workers, bool healed)
 {
     g_autofree char *about = uprof_host_describe(host);
     g_autoptr(GPtrArray) markers = uprof_marker_list();
@@ -555,6 +677,7 @@ diagnose_host(Diagnosis *diagnosis, UprofHost *host, bool healed)
         add_finding(
             diagnosis, LEVEL_NOTE, "rights",
             "not root: guest memory of system domains is read through libvirt, which is slower");
+    describe_confinement(diagnosis, uprof_workers_confined(workers));
     if (healed)
         add_finding(diagnosis, LEVEL_OK, "markers", "%u in %s, none from a dead run", markers->len,
                     uprof_marker_folder());
@@ -576,22 +699,22 @@ print_diagnosis(const Diagnosis *diagnosis, const UprofOptions *options, UprofJs
 }
 
 static UprofErrorCode
-check_host(const UprofOptions *options, UprofHost *host, bool healed, const GError *error,
-           UprofJsonWriter *json)
+check_host(const UprofOptions *options, UprofHost *host, const Helpers *helpers, bool healed,
+           const GError *error, UprofJsonWriter *json)
 {
     g_auto(Diagnosis) diagnosis = { 0 };
 
     init_diagnosis(&diagnosis, "host");
     if (host)
-        diagnose_host(&diagnosis, host, healed);
+        diagnose_host(&diagnosis, host, helpers->workers, healed);
     else
         add_error(&diagnosis, "connection", error);
     return print_diagnosis(&diagnosis, options, json);
 }
 
 static UprofErrorCode
-check_domain(const UprofOptions *options, UprofHost *host, const char *word,
-             UprofGuardian *guardian, UprofJsonWriter *json)
+check_domain(const UprofOptions *options, UprofHost *host, const char *word, const Helpers *helpers,
+             UprofJsonWriter *json)
 {
     g_autoptr(GError) error = NULL;
     g_auto(Diagnosis) diagnosis = { 0 };
@@ -601,7 +724,7 @@ check_domain(const UprofOptions *options, UprofHost *host, const char *word,
 
     init_diagnosis(&diagnosis, title);
     if (domain)
-        diagnose_domain(&diagnosis, host, domain, options, guardian);
+        diagnose_domain(&diagnosis, host, domain, options, helpers);
     else
         add_error(&diagnosis, "domain", error);
     return print_diagnosis(&diagnosis, options, json);
@@ -612,23 +735,32 @@ uprof_check_run(UprofOptions *options)
 {
     const UprofNotices notices = uprof_options_notices(options);
     g_autoptr(GError) error = NULL;
+    const UprofWorkerPlan plan = {
+        .symbols = uprof_options_symbols(options),
+        .calls = calls,
+        .n_calls = G_N_ELEMENTS(calls),
+    };
     UprofGuardian *guardian = uprof_guardian_start(uprof_access_find, &error);
+    g_autoptr(UprofWorkers) workers = guardian ? uprof_workers_new(&plan, &error) : NULL;
+    const Helpers helpers = { guardian, workers };
     g_autoptr(GString) out = g_string_new(NULL);
     UprofJsonWriter json = { .out = out };
     UprofErrorTally tally = { 0 };
 
-    if (!guardian)
+    if (!workers) {
+        uprof_guardian_end(guardian, NULL);
         return uprof_say_error(error);
+    }
     uprof_host_init();
     uprof_json_begin(&json, NULL, UPROF_JSON_ARRAY);
     const UprofErrorCode recovered = uprof_session_recover(&notices);
     g_autoptr(UprofHost) host = uprof_host_open(options->uri, false, &error);
     if (!host || options->words->len == 0)
-        uprof_error_count(&tally,
-                          check_host(options, host, recovered == UPROF_ERROR_NONE, error, &json));
+        uprof_error_count(&tally, check_host(options, host, &helpers, recovered == UPROF_ERROR_NONE,
+                                             error, &json));
     for (guint i = 0; host && i < options->words->len; i++)
         uprof_error_count(&tally, check_domain(options, host, g_ptr_array_index(options->words, i),
-                                               guardian, &json));
+                                               &helpers, &json));
     uprof_json_end(&json, UPROF_JSON_ARRAY);
     if (options->json)
         puts(out->str);

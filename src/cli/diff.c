@@ -9,6 +9,7 @@
 
 #include "exit-priv.h"
 #include "load-options-priv.h"
+#include "read-command-priv.h"
 #include "run-summary-priv.h"
 #include "terminal-priv.h"
 #include "uprof/clock.h"
@@ -20,36 +21,41 @@
 
 enum { DEFAULT_ROWS = 15, TRUNCATED_PERMILLE_APART = 100 };
 
-/* Parses DOMAIN@DAY, such as web-1@yesterday. Returns: false also if @word is an existing file */
+/*
+ * Parses DOMAIN@DAY, such as web-1@yesterday.
+ *
+ * @is_file: a file has the path @word
+ */
 static bool
-parse_stored_day(const char *word, char **domain, int64_t *day_s)
+parse_stored_day(const char *word, bool is_file, char **domain, int64_t *day_s)
 {
     const char *at = strrchr(word, '@');
 
-    if (!at || at == word || g_file_test(word, G_FILE_TEST_EXISTS) ||
-        !uprof_time_parse_day(at + 1, uprof_clock_utc_s(), day_s))
+    if (!at || at == word || is_file || !uprof_time_parse_day(at + 1, uprof_clock_utc_s(), day_s))
         return false;
     *domain = g_strndup(word, (gsize)(at - word));
     return true;
 }
 
-/* @word: a file, or DOMAIN@DAY. Returns: exit code */
+/* Adds word @i: a file, or DOMAIN@DAY. Returns: exit code */
 static int
-add_profile(UprofLoad *load, const char *word, const UprofLoadOptions *load_options)
+add_profile(UprofLoad *load, guint i, const UprofReadCommand *command)
 {
+    const char *word = g_ptr_array_index(command->options->words, i);
     g_autofree char *domain = NULL;
     int64_t day_s;
 
-    if (!parse_stored_day(word, &domain, &day_s))
+    if (!parse_stored_day(word, command->are_files[i], &domain, &day_s))
         return uprof_exit_of_code(uprof_load_add_file(load, word));
-    return uprof_load_options_add_stored(load_options, load, domain, day_s, day_s + UPROF_DAY_S);
+    return uprof_load_options_add_stored(command->catalog, load, domain, day_s,
+                                         day_s + UPROF_DAY_S);
 }
 
 /* Returns: false if there is nothing to compare; @code: (inout): exit code */
 static bool
-load_side(UprofLoad *load, const char *word, const UprofLoadOptions *load_options, int *code)
+load_side(UprofLoad *load, guint i, const UprofReadCommand *command, int *code)
 {
-    *code = uprof_exit_worse(*code, add_profile(load, word, load_options));
+    *code = uprof_exit_worse(*code, add_profile(load, i, command));
     if (load->n_files == 0)
         return false;
     if (!uprof_load_finish(load)) {
@@ -57,7 +63,7 @@ load_side(UprofLoad *load, const char *word, const UprofLoadOptions *load_option
         return false;
     }
     if (load->run->running == 0) {
-        g_autofree char *shown = uprof_text_quote(word);
+        g_autofree char *shown = uprof_text_quote(g_ptr_array_index(command->options->words, i));
         uprof_say("virt-uprof: '%s' has no running sample", shown);
         *code = uprof_exit_worse(*code, UPROF_EXIT_USELESS);
         return false;
@@ -91,24 +97,27 @@ warn_of_unwinding(const UprofRun *old, const UprofRun *new)
                   (unsigned)(was / 10), (unsigned)(is / 10));
 }
 
+/* Writes output @i of the command line. */
 static int
-write_picture(const char *path, const UprofTree *both, const UprofLoad *old, const UprofLoad *new)
+write_picture(const UprofReadCommand *command, guint i, const UprofTree *both, const UprofLoad *old,
+              const UprofLoad *new)
 {
+    const UprofLoadTarget *target = &command->targets[i];
     g_autoptr(GError) error = NULL;
 
-    if (!uprof_load_check_output(old, path, &error) || !uprof_load_check_output(new, path, &error))
-        return uprof_say_error(error);
-    g_autoptr(UprofFile) file = uprof_file_open(path, false, &error);
-    if (!file)
+    if (!uprof_load_check_output(old, target, &error) ||
+        !uprof_load_check_output(new, target, &error))
         return uprof_say_error(error);
     GString *picture = uprof_svg_compare(both, old->run, new->run);
-    bool ok = uprof_file_write(file, picture->str, picture->len, &error);
-    const bool is_closed = !ok && uprof_file_is_closed(file);
+    uprof_file_write(uprof_confined_output(i), picture->str, picture->len, &error);
     g_string_free(picture, TRUE);
-    ok = ok && uprof_file_commit(g_steal_pointer(&file), &error);
-    if (!ok && !is_closed)
-        uprof_say_error(error);
-    return ok ? UPROF_EXIT_OK : UPROF_EXIT_FAILED;
+    return uprof_read_command_finish(i, error);
+}
+
+static int
+print_picture(const UprofTree *both, const UprofLoad *old, const UprofLoad *new)
+{
+    return uprof_terminal_print(uprof_svg_compare(both, old->run, new->run));
 }
 
 static int
@@ -130,17 +139,18 @@ print_table(const UprofOptions *options, const UprofTree *both, const UprofLoad 
 }
 
 static int
-write_outputs(const UprofOptions *options, const UprofTree *both, const UprofLoad *old,
+write_outputs(const UprofReadCommand *command, const UprofTree *both, const UprofLoad *old,
               const UprofLoad *new)
 {
+    const UprofOptions *options = command->options;
     bool is_stdout_taken = options->format && options->outputs->len == 0;
     int code = UPROF_EXIT_OK;
 
     if (is_stdout_taken)
-        code = write_picture("-", both, old, new);
+        code = print_picture(both, old, new);
     for (guint i = 0; i < options->outputs->len; i++) {
         const UprofWanted *wanted = g_ptr_array_index(options->outputs, i);
-        code = uprof_exit_worse(code, write_picture(wanted->path, both, old, new));
+        code = uprof_exit_worse(code, write_picture(command, i, both, old, new));
         is_stdout_taken |= strcmp(wanted->path, "-") == 0;
     }
     if (is_stdout_taken || (options->quiet && options->outputs->len > 0 && !options->json))
@@ -174,9 +184,10 @@ compare_profiles(const UprofProfile *old, const UprofProfile *new)
     return uprof_tree_compare(old_tree, new_tree);
 }
 
-int
-uprof_diff_run(UprofOptions *options)
+static int
+run_diff(const UprofReadCommand *command)
 {
+    const UprofOptions *options = command->options;
     UprofLoadOptions load_options;
     g_autoptr(UprofNames) names = uprof_names_new();
     int code = UPROF_EXIT_OK;
@@ -185,11 +196,25 @@ uprof_diff_run(UprofOptions *options)
     load_options.settings.drop_idle = true;
     g_autoptr(UprofLoad) old = uprof_load_new(names, &load_options.settings);
     g_autoptr(UprofLoad) new = uprof_load_new(names, &load_options.settings);
-    if (!load_side(old, g_ptr_array_index(options->words, 0), &load_options, &code) ||
-        !load_side(new, g_ptr_array_index(options->words, 1), &load_options, &code))
+    if (!load_side(old, 0, command, &code) || !load_side(new, 1, command, &code))
         return code;
     g_autoptr(UprofTree) both = compare_profiles(old->profile, new->profile);
     if (!options->quiet)
         warn_of_unwinding(old->run, new->run);
-    return uprof_exit_worse(code, write_outputs(options, both, old, new));
+    return uprof_exit_worse(code, write_outputs(command, both, old, new));
+}
+
+int
+uprof_diff_run(UprofOptions *options)
+{
+    bool reads_store = false;
+
+    for (guint i = 0; i < options->words->len; i++) {
+        const char *word = g_ptr_array_index(options->words, i);
+        g_autofree char *domain = NULL;
+        int64_t day_s;
+        reads_store |=
+            parse_stored_day(word, g_file_test(word, G_FILE_TEST_EXISTS), &domain, &day_s);
+    }
+    return uprof_read_command_run(options, reads_store, run_diff);
 }

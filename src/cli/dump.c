@@ -11,6 +11,7 @@
 #include "uprof/json-writer.h"
 #include "uprof/session.h"
 #include "uprof/text.h"
+#include "worker-reply-priv.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,26 +38,26 @@ name_how(UprofHow how)
  * Returns: the number of functions
  */
 static unsigned
-find_functions(const UprofSession *session, const UprofSymAnswer *answer,
+find_functions(const UprofAnalysis *analysis, const UprofSymAnswer *answer,
                const UprofName *const **functions)
 {
     *functions = &answer->name;
-    return MAX(uprof_sym_expand(session->pipeline->sym, answer->site, functions), 1);
+    return MAX(uprof_sym_expand(analysis->pipeline->sym, answer->site, functions), 1);
 }
 
 static UprofSymAnswer
-name_frame(const UprofSession *session, const UprofFrame *frame)
+name_frame(const UprofAnalysis *analysis, const UprofFrame *frame)
 {
-    return uprof_sym_find(session->pipeline->sym, frame->symbol_address, frame->is_return);
+    return uprof_sym_find(analysis->pipeline->sym, frame->symbol_address, frame->is_return);
 }
 
 /* Returns: (transfer full): ", process NAME[ID]", or "" if the process is unknown */
 static char *
-describe_process(const UprofSession *session, const UprofSnapshot *snapshot)
+describe_process(const UprofAnalysis *analysis, const UprofSnapshot *snapshot)
 {
     UprofLinuxTask task;
 
-    if (!uprof_linux_task(session->pipeline->kernel, snapshot, &task))
+    if (!uprof_linux_task(analysis->pipeline->kernel, snapshot, &task))
         return g_strdup("");
     g_autofree char *name =
         uprof_text_quote_slice((UprofSlice){ task.name, strnlen(task.name, sizeof(task.name)) });
@@ -64,24 +65,24 @@ describe_process(const UprofSession *session, const UprofSnapshot *snapshot)
 }
 
 static void
-append_text(GString *out, const UprofSession *session, const UprofSnapshot *snapshot)
+append_text(GString *out, const UprofAnalysis *analysis, const UprofSnapshot *snapshot)
 {
-    const UprofPipeline *pipeline = session->pipeline;
+    const UprofPipeline *pipeline = analysis->pipeline;
     const UprofStack *stack = pipeline->stack;
 
     if (pipeline->is_idle) {
-        g_string_append_printf(out, "%s vcpu%u idle (halted)\n", session->shown, snapshot->vcpu);
+        g_string_append_printf(out, "%s vcpu%u idle (halted)\n", analysis->shown, snapshot->vcpu);
         return;
     }
-    g_autofree char *process = describe_process(session, snapshot);
-    g_string_append_printf(out, "%s vcpu%u %s%s: %u frame%s, %s\n", session->shown, snapshot->vcpu,
+    g_autofree char *process = describe_process(analysis, snapshot);
+    g_string_append_printf(out, "%s vcpu%u %s%s: %u frame%s, %s\n", analysis->shown, snapshot->vcpu,
                            snapshot->regs.privilege == 0 ? "kernel" : "user", process, stack->n,
                            stack->n == 1 ? "" : "s", uprof_end_name(stack->end));
     for (unsigned i = 0; i < stack->n; i++) {
         const UprofFrame *frame = &stack->frames[i];
-        const UprofSymAnswer answer = name_frame(session, frame);
+        const UprofSymAnswer answer = name_frame(analysis, frame);
         const UprofName *const *functions;
-        const unsigned n = find_functions(session, &answer, &functions);
+        const unsigned n = find_functions(analysis, &answer, &functions);
         for (unsigned j = n; j-- > 1;)
             g_string_append_printf(out, "       %016" G_GINT64_MODIFIER "x  %s\n", frame->pc,
                                    uprof_name_text(functions[j]));
@@ -91,12 +92,12 @@ append_text(GString *out, const UprofSession *session, const UprofSnapshot *snap
 }
 
 static void
-write_frame(UprofJsonWriter *json, const UprofSession *session, const UprofFrame *frame)
+write_frame(UprofJsonWriter *json, const UprofAnalysis *analysis, const UprofFrame *frame)
 {
-    const UprofSymAnswer answer = name_frame(session, frame);
+    const UprofSymAnswer answer = name_frame(analysis, frame);
     g_autofree char *address = g_strdup_printf("0x%" G_GINT64_MODIFIER "x", frame->pc);
     const UprofName *const *functions;
-    const unsigned n = find_functions(session, &answer, &functions);
+    const unsigned n = find_functions(analysis, &answer, &functions);
 
     uprof_json_begin(json, NULL, UPROF_JSON_OBJECT);
     uprof_json_string(json, "address", address);
@@ -121,9 +122,9 @@ write_task(UprofJsonWriter *json, const UprofLinuxTask *task)
 }
 
 static void
-write_stack(UprofJsonWriter *json, const UprofSession *session, const UprofSnapshot *snapshot)
+write_stack(UprofJsonWriter *json, const UprofAnalysis *analysis, const UprofSnapshot *snapshot)
 {
-    const UprofPipeline *pipeline = session->pipeline;
+    const UprofPipeline *pipeline = analysis->pipeline;
     const UprofStack *stack = pipeline->stack;
     const bool is_idle = pipeline->is_idle;
     UprofLinuxTask task;
@@ -138,42 +139,103 @@ write_stack(UprofJsonWriter *json, const UprofSession *session, const UprofSnaps
     uprof_json_string(json, "end", is_idle ? "idle" : uprof_end_name(stack->end));
     uprof_json_begin(json, "frames", UPROF_JSON_ARRAY);
     for (unsigned i = 0; i < stack->n && !is_idle; i++)
-        write_frame(json, session, &stack->frames[i]);
+        write_frame(json, analysis, &stack->frames[i]);
     uprof_json_end(json, UPROF_JSON_ARRAY);
     uprof_json_end(json, UPROF_JSON_OBJECT);
     uprof_json_break_line(json, "\n  ");
 }
 
-static UprofErrorCode
-print_stacks(UprofSession *session, UprofSnapshot **slots, unsigned n, bool as_json)
+/* What the program asks a worker for: the stack of a vCPU. */
+typedef struct {
+    bool is_json;
+    bool is_first, is_last;
+    bool is_paused; /* the guest */
+    char uuid[UPROF_MARKER_UUID_BYTES];
+    UprofSnapshot snapshot; /* the last member: without its unused bytes */
+} StackRequest;
+
+static void
+begin_json(UprofJsonWriter *json, const UprofAnalysis *analysis, const StackRequest *request)
 {
+    if (!request->is_first) {
+        json->needs_comma = true;
+        uprof_json_break_line(json, "\n  ");
+        return;
+    }
+    uprof_json_begin(json, NULL, UPROF_JSON_OBJECT);
+    uprof_json_string(json, "domain", analysis->shown);
+    uprof_json_string(json, "uuid", request->uuid);
+    uprof_json_bool(json, "paused", request->is_paused);
+    uprof_json_break_line(json, "\n ");
+    uprof_json_begin(json, "vcpus", UPROF_JSON_ARRAY);
+}
+
+static void
+end_json(UprofJsonWriter *json)
+{
+    uprof_json_end(json, UPROF_JSON_ARRAY);
+    uprof_json_end(json, UPROF_JSON_OBJECT);
+    g_string_append_c(json->out, '\n');
+}
+
+/* In the worker: the stack of one vCPU, as text. @argument: StackRequest */
+static void
+make_stack(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply)
+{
+    const StackRequest *request = argument.data;
     GString *out = g_string_new(NULL);
     UprofJsonWriter json = { .out = out };
 
-    if (as_json) {
-        uprof_json_begin(&json, NULL, UPROF_JSON_OBJECT);
-        uprof_json_string(&json, "domain", session->shown);
-        uprof_json_string(&json, "uuid", session->domain->uuid);
-        uprof_json_bool(&json, "paused", session->guest->paused);
-        uprof_json_break_line(&json, "\n ");
-        uprof_json_begin(&json, "vcpus", UPROF_JSON_ARRAY);
+    uprof_pipeline_take(analysis->pipeline, &request->snapshot, NULL);
+    uprof_sym_resolve(analysis->pipeline->sym);
+    if (request->is_json) {
+        begin_json(&json, analysis, request);
+        write_stack(&json, analysis, &request->snapshot);
+        if (request->is_last)
+            end_json(&json);
+    } else {
+        append_text(out, analysis, &request->snapshot);
     }
-    for (unsigned i = 0; i < n; i++) {
-        uprof_pipeline_take(session->pipeline, slots[i], NULL);
-        uprof_sym_resolve(session->pipeline->sym);
-        if (as_json)
-            write_stack(&json, session, slots[i]);
-        else
-            append_text(out, session, slots[i]);
-    }
-    if (as_json) {
-        uprof_json_end(&json, UPROF_JSON_ARRAY);
-        uprof_json_end(&json, UPROF_JSON_OBJECT);
-        g_string_append_c(out, '\n');
-    }
-    fputs(out->str, stdout);
+    g_byte_array_append(reply, (const guint8 *)out->str, (guint)out->len);
     g_string_free(out, TRUE);
-    return fflush(stdout) == 0 ? UPROF_ERROR_NONE : UPROF_ERROR_FAILED;
+}
+
+enum { CALL_STACK };
+
+static const UprofAnalysisCall calls[] = { [CALL_STACK] = make_stack };
+
+static UprofErrorCode
+print_stack(const UprofSession *session, const StackRequest *request, const UprofNotices *notices)
+{
+    const UprofSlice argument = {
+        request,
+        G_STRUCT_OFFSET(StackRequest, snapshot) + uprof_snapshot_bytes(&request->snapshot),
+    };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GString) text = uprof_worker_reply_text(session, CALL_STACK, argument, &error);
+
+    if (!text)
+        return uprof_notice_error(notices, error);
+    return fputs(text->str, stdout) >= 0 ? UPROF_ERROR_NONE : UPROF_ERROR_FAILED;
+}
+
+static UprofErrorCode
+print_stacks(const UprofSession *session, UprofSnapshot **slots, unsigned n, bool as_json,
+             const UprofNotices *notices)
+{
+    g_autofree StackRequest *request = g_new0(StackRequest, 1);
+    UprofErrorCode code = UPROF_ERROR_NONE;
+
+    request->is_json = as_json;
+    request->is_paused = session->guest->paused;
+    g_strlcpy(request->uuid, session->domain->uuid, sizeof(request->uuid));
+    for (unsigned i = 0; i < n && code == UPROF_ERROR_NONE; i++) {
+        request->is_first = i == 0;
+        request->is_last = i + 1 == n;
+        memcpy(&request->snapshot, slots[i], uprof_snapshot_bytes(slots[i]));
+        code = print_stack(session, request, notices);
+    }
+    return fflush(stdout) == 0 ? code : UPROF_ERROR_FAILED;
 }
 
 /*
@@ -187,10 +249,12 @@ take_stacks(UprofSession *session, UprofSnapshot **slots, unsigned *n, GError **
 
     for (unsigned i = 0; answer == UPROF_OK && i < *n; i++) {
         slots[i]->is_prime = true;
-        uprof_pipeline_take(session->pipeline, slots[i], NULL);
+        uprof_worker_take(session->worker, slots[i]);
         slots[i]->is_prime = false;
     }
-    return *uprof_linux_links(session->pipeline->kernel)
+    if (answer == UPROF_OK && !uprof_worker_sync(session->worker, error))
+        return UPROF_FAILED;
+    return *uprof_worker_links(session->worker)
                ? uprof_sampler_sample_once(session->sampler, slots, n, error)
                : answer;
 }
@@ -216,7 +280,7 @@ dump_stacks(UprofSession *session, bool json, const UprofNotices *notices)
     switch (take_stacks(session, slots, &n, &error)) {
     case UPROF_OK:
     case UPROF_ABSENT:
-        return print_stacks(session, slots, n, json);
+        return print_stacks(session, slots, n, json, notices);
     case UPROF_BUSY:
         return fail_dump(session, notices, UPROF_ERROR_NOT_FOUND,
                          "somebody else stops, migrates or saves the domain; try again later");
@@ -239,7 +303,8 @@ widen_windows(UprofSession *session)
 }
 
 static UprofErrorCode
-dump_domain(UprofHost *host, const char *word, const UprofOptions *options, UprofGuardian *guardian)
+dump_domain(UprofHost *host, const char *word, const UprofOptions *options, UprofGuardian *guardian,
+            UprofWorkers *workers)
 {
     const UprofNotices notices = uprof_options_notices(options);
     const UprofSessionSettings settings = uprof_options_session(options, &notices);
@@ -251,7 +316,7 @@ dump_domain(UprofHost *host, const char *word, const UprofOptions *options, Upro
     g_autoptr(UprofSession) session =
         uprof_session_open(domain, &settings, guardian,
                            UPROF_SESSION_MAY_BE_PAUSED | UPROF_SESSION_WAIT_FOR_LOCK, &error);
-    if (!session || !uprof_session_prepare(session, NULL, NULL, NULL, &error))
+    if (!session || !uprof_session_prepare(session, workers, NULL, NULL, &error))
         return uprof_notice_error(&notices, error);
     widen_windows(session);
     return dump_stacks(session, options->json, &notices);
@@ -262,19 +327,27 @@ uprof_dump_run(UprofOptions *options)
 {
     const UprofNotices notices = uprof_options_notices(options);
     g_autoptr(GError) error = NULL;
+    const UprofWorkerPlan plan = {
+        .symbols = uprof_options_symbols(options),
+        .calls = calls,
+        .n_calls = G_N_ELEMENTS(calls),
+    };
     UprofGuardian *guardian = uprof_guardian_start(uprof_access_find, &error);
+    g_autoptr(UprofWorkers) workers = guardian ? uprof_workers_new(&plan, &error) : NULL;
     UprofErrorTally tally = { 0 };
 
-    if (!guardian)
+    if (!workers) {
+        uprof_guardian_end(guardian, NULL);
         return uprof_say_error(error);
+    }
     uprof_host_init();
     int code = uprof_exit_of_code(uprof_session_recover(&notices));
     g_autoptr(UprofHost) host = uprof_host_open(options->uri, false, &error);
     if (!host)
         uprof_error_count(&tally, uprof_notice_error(&notices, error));
     for (guint i = 0; host && i < options->words->len; i++)
-        uprof_error_count(
-            &tally, dump_domain(host, g_ptr_array_index(options->words, i), options, guardian));
+        uprof_error_count(&tally, dump_domain(host, g_ptr_array_index(options->words, i), options,
+                                              guardian, workers));
     code = uprof_exit_worse(code, uprof_exit_of_tally(&tally));
     return uprof_exit_worse(
         code, uprof_exit_of_code(uprof_session_end_guardian(guardian, false, &notices)));

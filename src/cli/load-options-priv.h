@@ -21,10 +21,11 @@ void uprof_load_options_init(UprofLoadOptions *load_options, const UprofOptions 
 
 /**
  * uprof_load_options_add_stored: adds stored profiles of a domain
+ * @catalog: of the store
  * @domain: name or UUID
  * @since_s, @until_s: since 1970
  *
  * Returns: exit code
  */
-int uprof_load_options_add_stored(const UprofLoadOptions *load_options, UprofLoad *load,
-                                  const char *domain, int64_t since_s, int64_t until_s);
+int uprof_load_options_add_stored(const UprofCatalog *catalog, UprofLoad *load, const char *domain,
+                                  int64_t since_s, int64_t until_s);

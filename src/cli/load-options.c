@@ -2,7 +2,6 @@
 #include "load-options-priv.h"
 
 #include "exit-priv.h"
-#include "uprof/config.h"
 
 void
 uprof_load_options_init(UprofLoadOptions *load_options, const UprofOptions *options)
@@ -30,18 +29,10 @@ uprof_load_options_init(UprofLoadOptions *load_options, const UprofOptions *opti
 }
 
 int
-uprof_load_options_add_stored(const UprofLoadOptions *load_options, UprofLoad *load,
-                              const char *domain, int64_t since_s, int64_t until_s)
+uprof_load_options_add_stored(const UprofCatalog *catalog, UprofLoad *load, const char *domain,
+                              int64_t since_s, int64_t until_s)
 {
-    const UprofOptions *options = load_options->options;
-    UprofQuery query = { options->store, domain, since_s, until_s };
-    g_autoptr(GError) error = NULL;
-    g_autoptr(UprofConfig) config =
-        options->store ? NULL : uprof_config_load(options->config_path, &error);
+    const UprofQuery query = { catalog, domain, since_s, until_s };
 
-    if (error)
-        return uprof_say_error(error);
-    if (config)
-        query.store = config->store;
     return uprof_exit_of_code(uprof_query_load(&query, load));
 }

@@ -11,6 +11,7 @@
 #include "uprof/record-domains.h"
 #include "run-summary-priv.h"
 #include "terminal-priv.h"
+#include "worker-reply-priv.h"
 #include "uprof/clock.h"
 
 #include <string.h>
@@ -105,15 +106,14 @@ typedef struct {
 static void
 add_progress(Progress *progress, const UprofSession *session)
 {
-    UprofPipeline *pipeline = session->pipeline;
+    UprofWorkerCounts counted;
     UprofSamplerCounts counts;
 
     uprof_sampler_counts(session->sampler, &counts);
-    g_mutex_lock(&pipeline->lock);
-    progress->samples += pipeline->run->samples;
-    progress->running += pipeline->run->running;
-    progress->complete += pipeline->run->complete;
-    g_mutex_unlock(&pipeline->lock);
+    uprof_worker_counts(session->worker, &counted);
+    progress->samples += counted.samples;
+    progress->running += counted.running;
+    progress->complete += counted.complete;
     progress->missed += counts.late + counts.busy + counts.skipped + counts.stuck;
     progress->rate_mhz =
         MAX(progress->rate_mhz, session->run->rate_mhz / MAX(counts.divisor * counts.stride, 1));
@@ -165,19 +165,57 @@ clear_progress(void *data)
 
 /* ---- At the end ---- */
 
+/* In the worker: the numbers of the run. */
+static void
+make_summary(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply)
+{
+    uprof_worker_reply_begin();
+    uprof_summary_say_end(analysis->run, analysis->shown);
+    uprof_worker_reply_end(reply);
+}
+
+/* In the worker: why stacks have ended. */
+static void
+make_ends(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply)
+{
+    uprof_worker_reply_begin();
+    for (unsigned i = 0; i < UPROF_N_ENDS; i++)
+        if (analysis->pipeline->ends[i] > 0)
+            uprof_say("%s: %" G_GUINT64_FORMAT " stacks are %s%s", analysis->shown,
+                      analysis->pipeline->ends[i],
+                      i == UPROF_END_BASE ? "" : "cut off: ", uprof_end_name((UprofEnd)i));
+    uprof_worker_reply_end(reply);
+}
+
+/* In the worker: the hottest functions. @argument: UprofTableStyle */
+static void
+make_table(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply)
+{
+    UprofTableStyle style;
+
+    memcpy(&style, argument.data, sizeof(style));
+    GString *table = uprof_table_render(analysis->pipeline->profile, &style);
+    g_byte_array_append(reply, (const guint8 *)table->str, (guint)table->len);
+    g_string_free(table, TRUE);
+}
+
+enum { CALL_SUMMARY, CALL_ENDS, CALL_TABLE };
+
+static const UprofAnalysisCall calls[] = {
+    [CALL_SUMMARY] = make_summary,
+    [CALL_ENDS] = make_ends,
+    [CALL_TABLE] = make_table,
+};
+
 static void
 show_summary(const UprofRecording *recording, void *data)
 {
     const UprofOptions *options = ((const Shown *)data)->options;
-    const UprofSession *session = recording->session;
 
     if (!options->quiet)
-        uprof_summary_say_end(session->run, session->shown);
-    for (unsigned i = 0; options->verbose && i < UPROF_N_ENDS; i++)
-        if (session->pipeline->ends[i] > 0)
-            uprof_say("%s: %" G_GUINT64_FORMAT " stacks are %s%s", session->shown,
-                      session->pipeline->ends[i],
-                      i == UPROF_END_BASE ? "" : "cut off: ", uprof_end_name((UprofEnd)i));
+        uprof_worker_reply_say(recording->session, CALL_SUMMARY);
+    if (options->verbose)
+        uprof_worker_reply_say(recording->session, CALL_ENDS);
 }
 
 static UprofErrorCode
@@ -186,10 +224,16 @@ show_table(const UprofRecording *recording, void *data)
     const Shown *shown = data;
     const unsigned rows = shown->options->rows > 0 ? shown->options->rows : ROWS_DEFAULT;
     const UprofTableStyle style = uprof_terminal_style(rows);
+    g_autoptr(GError) error = NULL;
 
     if (!shown->shows_table)
         return UPROF_ERROR_NONE;
-    GString *table = uprof_table_render(recording->session->pipeline->profile, &style);
+    GString *table = uprof_worker_reply_text(recording->session, CALL_TABLE,
+                                             (UprofSlice){ &style, sizeof(style) }, &error);
+    if (!table) {
+        uprof_say_error(error);
+        return uprof_error_code_of(error);
+    }
     return uprof_terminal_print(table) == UPROF_EXIT_OK ? UPROF_ERROR_NONE : UPROF_ERROR_FAILED;
 }
 
@@ -225,6 +269,8 @@ uprof_record_run(UprofOptions *options)
         return UPROF_EXIT_FAILED;
     settings.outputs = outputs;
     settings.observer = &observer;
+    settings.calls = calls;
+    settings.n_calls = G_N_ELEMENTS(calls);
     const UprofErrorCode code = uprof_record_domains(&settings, &tally);
     return uprof_exit_worse(uprof_exit_of_tally(&tally), uprof_exit_of_code(code));
 }

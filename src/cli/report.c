@@ -9,6 +9,7 @@
 
 #include "exit-priv.h"
 #include "load-options-priv.h"
+#include "read-command-priv.h"
 #include "run-summary-priv.h"
 #include "terminal-priv.h"
 #include "uprof/processes.h"
@@ -21,42 +22,61 @@ enum { DEFAULT_ROWS = 15 };
 
 /* ---- Files ---- */
 
-static int
-write_file(const UprofWanted *wanted, const UprofLoad *load)
+static bool
+check_terminal(const UprofWanted *wanted)
 {
+    if (!wanted->format->is_binary || strcmp(wanted->path, "-") != 0 || !isatty(STDOUT_FILENO))
+        return true;
+    uprof_say("virt-uprof: format '%s' is binary and not written to a terminal; use -o FILE",
+              wanted->format->name);
+    return false;
+}
+
+/* Writes output @i of the command line. */
+static int
+write_file(const UprofReadCommand *command, guint i, const UprofLoad *load)
+{
+    const UprofWanted *wanted = g_ptr_array_index(command->options->outputs, i);
     g_autoptr(GError) error = NULL;
 
-    if (!uprof_load_check_output(load, wanted->path, &error))
+    if (!uprof_load_check_output(load, &command->targets[i], &error))
         return uprof_say_error(error);
-    if (wanted->format->is_binary && strcmp(wanted->path, "-") == 0 && isatty(STDOUT_FILENO)) {
-        uprof_say("virt-uprof: format '%s' is binary and not written to a terminal; use -o FILE",
-                  wanted->format->name);
+    if (!check_terminal(wanted))
         return UPROF_EXIT_FAILED;
-    }
-    g_autoptr(UprofFile) file = uprof_file_open(wanted->path, wanted->format->is_secret, &error);
-    if (!file)
-        return uprof_say_error(error);
-    bool ok = uprof_output_write(wanted->format, load->profile, load->run, file, &error);
-    const bool is_closed = !ok && uprof_file_is_closed(file);
-    ok = ok && uprof_file_commit(g_steal_pointer(&file), &error);
-    if (!ok && !is_closed)
-        uprof_say_error(error);
-    return ok ? UPROF_EXIT_OK : UPROF_EXIT_FAILED;
+    uprof_output_write(wanted->format, load->profile, load->run, uprof_confined_output(i), &error);
+    return uprof_read_command_finish(i, error);
 }
 
 static int
-write_files(const UprofOptions *options, const UprofLoad *load)
+write_files(const UprofReadCommand *command, const UprofLoad *load)
 {
+    const GPtrArray *outputs = command->options->outputs;
     int code = UPROF_EXIT_OK;
 
-    for (guint i = 0; i < options->outputs->len; i++) {
-        const UprofWanted *wanted = g_ptr_array_index(options->outputs, i);
+    for (guint i = 0; i < outputs->len; i++) {
+        const UprofWanted *wanted = g_ptr_array_index(outputs, i);
         if (strcmp(wanted->path, "-") != 0)
             g_ptr_array_add(load->run->files, g_path_get_basename(wanted->path));
     }
-    for (guint i = 0; i < options->outputs->len; i++)
-        code = uprof_exit_worse(code, write_file(g_ptr_array_index(options->outputs, i), load));
+    for (guint i = 0; i < outputs->len; i++)
+        code = uprof_exit_worse(code, write_file(command, i, load));
     return code;
+}
+
+static int
+write_stdout(const UprofOptions *options, const UprofLoad *load)
+{
+    const UprofWanted wanted = { .path = (char *)"-", .format = options->format };
+    g_autoptr(GError) error = NULL;
+
+    if (!check_terminal(&wanted))
+        return UPROF_EXIT_FAILED;
+    g_autoptr(UprofFile) file = uprof_file_open(wanted.path, false, &error);
+    if (uprof_output_write(options->format, load->profile, load->run, file, &error))
+        return UPROF_EXIT_OK;
+    if (!uprof_file_is_closed(file))
+        uprof_say_error(error);
+    return UPROF_EXIT_FAILED;
 }
 
 /* ---- Tables ---- */
@@ -180,15 +200,15 @@ print_tables(const UprofOptions *options, const UprofLoad *load)
 /* ---- The command ---- */
 
 static int
-write_outputs(const UprofOptions *options, const UprofLoad *load)
+write_outputs(const UprofReadCommand *command, const UprofLoad *load)
 {
-    const UprofWanted on_stdout = { .path = (char *)"-", .format = options->format };
-    const int code = write_files(options, load);
+    const UprofOptions *options = command->options;
+    const int code = write_files(command, load);
 
     if (options->outputs->len > 0 && !options->json)
         return code;
     if (options->format && options->outputs->len == 0 && !options->json)
-        return write_file(&on_stdout, load);
+        return write_stdout(options, load);
     return uprof_exit_worse(code, print_tables(options, load));
 }
 
@@ -205,15 +225,15 @@ wants_times(const UprofOptions *options)
 }
 
 static int
-add_profiles(UprofLoad *load, const UprofLoadOptions *load_options)
+add_profiles(UprofLoad *load, const UprofReadCommand *command)
 {
-    const UprofOptions *options = load_options->options;
+    const UprofOptions *options = command->options;
     int code = UPROF_EXIT_OK;
 
     for (guint i = 0; i < options->words->len; i++) {
         const char *word = g_ptr_array_index(options->words, i);
         const int added = options->is_stored
-                              ? uprof_load_options_add_stored(load_options, load, word,
+                              ? uprof_load_options_add_stored(command->catalog, load, word,
                                                               options->since_s, options->until_s)
                               : uprof_exit_of_code(uprof_load_add_file(load, word));
         code = uprof_exit_worse(code, added);
@@ -230,16 +250,17 @@ say_summary(const UprofOptions *options, const UprofLoad *load)
         uprof_summary_say_end(load->run, shown);
 }
 
-int
-uprof_report_run(UprofOptions *options)
+static int
+run_report(const UprofReadCommand *command)
 {
+    const UprofOptions *options = command->options;
     UprofLoadOptions load_options;
     g_autoptr(UprofNames) names = uprof_names_new();
 
     uprof_load_options_init(&load_options, options);
     load_options.settings.replay.keeps_times = wants_times(options);
     g_autoptr(UprofLoad) load = uprof_load_new(names, &load_options.settings);
-    const int code = add_profiles(load, &load_options);
+    const int code = add_profiles(load, command);
     if (load->n_files == 0)
         return code;
     const bool had_samples = load->run->samples > 0;
@@ -254,5 +275,11 @@ uprof_report_run(UprofOptions *options)
         return uprof_exit_worse(code, UPROF_EXIT_USELESS);
     }
     say_summary(options, load);
-    return uprof_exit_worse(code, write_outputs(options, load));
+    return uprof_exit_worse(code, write_outputs(command, load));
+}
+
+int
+uprof_report_run(UprofOptions *options)
+{
+    return uprof_read_command_run(options, options->is_stored, run_report);
 }

@@ -5,9 +5,9 @@
 #include "commands-priv.h"
 
 #include "exit-priv.h"
+#include "read-command-priv.h"
 #include "terminal-priv.h"
 #include "uprof/clock.h"
-#include "uprof/config.h"
 #include "uprof/day-summary.h"
 #include "uprof/text.h"
 #include "uprof/time-text.h"
@@ -27,31 +27,31 @@ choose_day(const UprofOptions *options, int64_t now_s, int64_t *day_s)
     return false;
 }
 
-int
-uprof_summary_run(UprofOptions *options)
+static int
+run_summary(const UprofReadCommand *command)
 {
-    const UprofNotices notices = uprof_options_notices(options);
+    const UprofNotices notices = uprof_options_notices(command->options);
     const int64_t now_s = uprof_clock_utc_s();
     UprofErrorCode code = UPROF_ERROR_NONE;
-    g_autoptr(GError) error = NULL;
-    g_autoptr(UprofConfig) config = uprof_config_load(options->config_path, &error);
     int64_t day_s;
 
-    if (!config)
-        return uprof_say_error(error);
-    if (!choose_day(options, now_s, &day_s))
-        return UPROF_EXIT_USAGE;
-    g_autoptr(UprofStore) store =
-        uprof_store_open(options->store ? options->store : config->store, false, &error);
-    if (!store)
-        return uprof_say_error(error);
-    g_autoptr(UprofCatalog) catalog = uprof_catalog_new(store, &notices, &code);
+    choose_day(command->options, now_s, &day_s);
     const bool is_over = day_s < uprof_time_day_start(now_s);
-    GString *text = uprof_day_summary_render(catalog, day_s, is_over, &notices, &code);
+    GString *text = uprof_day_summary_render(command->catalog, day_s, is_over, &notices, &code);
     const int found = uprof_exit_of_code(code);
     if (text)
         return uprof_exit_worse(found, uprof_terminal_print(text));
     g_autofree char *day = uprof_time_format_date(day_s);
     uprof_say("virt-uprof: nothing was collected on %s", day);
     return uprof_exit_worse(found, UPROF_EXIT_USELESS);
+}
+
+int
+uprof_summary_run(UprofOptions *options)
+{
+    int64_t day_s;
+
+    if (!choose_day(options, uprof_clock_utc_s(), &day_s))
+        return UPROF_EXIT_USAGE;
+    return uprof_read_command_run(options, true, run_summary);
 }

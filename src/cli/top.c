@@ -13,6 +13,7 @@
 #include "terminal-priv.h"
 #include "uprof/clock.h"
 #include "uprof/processes.h"
+#include "uprof/row-list.h"
 #include "uprof/sorted.h"
 #include "uprof/text.h"
 
@@ -34,11 +35,12 @@
 enum {
     ROUND_NS = 1000 * 1000 * 1000,
     ROWS_USUAL = 15,
-    DOMAINS_MAX = 8,    /* domains at the top of the screen */
-    SAID_MAX = 100,     /* messages that are kept for the end */
-    SAID_SHOWN = 2,     /* messages at the bottom of the screen */
-    WEIGHT_UNIT = 1024, /* units of a weight in one sample, because weights fade in fractions */
-    FADE_NUM = 3,       /* a weight fades to FADE_NUM / FADE_DEN in each round */
+    DOMAINS_MAX = 8,        /* domains at the top of the screen */
+    NAMES_MAX = 200 * 1000, /* of functions and processes of all domains */
+    SAID_MAX = 100,         /* messages that are kept for the end */
+    SAID_SHOWN = 2,         /* messages at the bottom of the screen */
+    WEIGHT_UNIT = 1024,     /* units of a weight in one sample, because weights fade in fractions */
+    FADE_NUM = 3,           /* a weight fades to FADE_NUM / FADE_DEN in each round */
     FADE_DEN = 4,
 };
 
@@ -64,6 +66,7 @@ typedef struct {
     bool has_screen;       /* the alternate screen is on; false in the background */
     struct termios before; /* the terminal's settings at the start */
     GPtrArray *said;       /* of char: messages that arrived while the screen was on; owned */
+    UprofNames *names;     /* of all rows; owned */
     GHashTable *hots;      /* a set of Hot, by domain, name and kind; owned */
     GArray *seen;          /* of Seen, by domain; owned */
     bool by_total;         /* sort by total, not by self */
@@ -148,6 +151,8 @@ init_top(Top *top, const UprofOptions *options)
     top->by_total = g_strcmp0(options->sort, "total") == 0;
     top->by_process = options->by_process;
     top->said = g_ptr_array_new_with_free_func(g_free);
+    top->names = uprof_names_new();
+    uprof_names_limit(top->names, NAMES_MAX);
     top->hots = g_hash_table_new_full(hash_hot, equal_hots, g_free, NULL);
     top->seen = g_array_new(FALSE, TRUE, sizeof(Seen));
 }
@@ -157,6 +162,7 @@ clear_top(Top *top)
 {
     g_ptr_array_unref(top->said);
     g_hash_table_unref(top->hots);
+    uprof_names_free(top->names);
     g_array_unref(top->seen);
 }
 
@@ -219,19 +225,54 @@ add_rows(Top *top, guint domain, const GArray *rows, bool are_processes)
 static bool
 has_processes(const UprofSession *session)
 {
-    return g_atomic_pointer_get(uprof_linux_links(session->pipeline->kernel)) != NULL;
+    return g_atomic_pointer_get(uprof_worker_links(session->worker)) != NULL;
 }
 
-static void
-add_profile(Top *top, guint domain, const UprofSession *session, const UprofProfile *profile)
-{
-    g_autoptr(GArray) functions = uprof_profile_rows(profile, NULL);
+/* The first part of a worker's reply; two lists of rows follow (row-list.h). */
+typedef struct {
+    uint64_t n_samples; /* of this round */
+} Round;
 
-    add_rows(top, domain, functions, false);
-    if (!has_processes(session))
+/* In the worker: the functions and the processes of the samples since the last round. */
+static void
+make_round(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply)
+{
+    g_autoptr(UprofProfile) profile = uprof_pipeline_take_profile(analysis->pipeline);
+    g_autoptr(GArray) functions = uprof_profile_rows(profile, NULL);
+    const Round round = { uprof_profile_total(profile) };
+
+    g_byte_array_append(reply, (const guint8 *)&round, sizeof(round));
+    uprof_row_list_pack(functions, reply);
+    if (!*uprof_linux_links(analysis->pipeline->kernel))
         return;
     g_autoptr(GArray) processes = uprof_processes_find(profile);
+    uprof_row_list_pack(processes, reply);
+}
+
+enum { CALL_ROUND };
+
+static const UprofAnalysisCall calls[] = { [CALL_ROUND] = make_round };
+
+/* Returns: samples of the round; 0 also if the worker has failed: the end of the run says why */
+static uint64_t
+add_round(Top *top, guint domain, const UprofSession *session)
+{
+    g_autoptr(GByteArray) reply = NULL;
+    Round round;
+
+    if (!uprof_worker_call(session->worker, CALL_ROUND, (UprofSlice){ 0 }, &reply, NULL) ||
+        reply->len < sizeof(round))
+        return 0;
+    memcpy(&round, reply->data, sizeof(round));
+    UprofBytes bytes = {
+        .name = "round",
+        .all = { reply->data + sizeof(round), reply->len - sizeof(round) },
+    };
+    g_autoptr(GArray) functions = uprof_row_list_unpack(&bytes, top->names);
+    g_autoptr(GArray) processes = uprof_row_list_unpack(&bytes, top->names);
+    add_rows(top, domain, functions, false);
     add_rows(top, domain, processes, true);
+    return round.n_samples;
 }
 
 static uint64_t
@@ -253,7 +294,7 @@ count_vcpus(const UprofSession *session)
 static void
 measure_domain(Top *top, guint domain, const UprofSession *session)
 {
-    g_autoptr(UprofProfile) profile = uprof_pipeline_take_profile(session->pipeline);
+    const uint64_t n_samples = add_round(top, domain, session);
     UprofSamplerCounts counts;
 
     uprof_sampler_counts(session->sampler, &counts);
@@ -266,11 +307,10 @@ measure_domain(Top *top, guint domain, const UprofSession *session)
         counts.elapsed_ns > seen->elapsed_ns ? counts.elapsed_ns - seen->elapsed_ns : 0;
     const uint64_t due = (uint64_t)((unsigned __int128)new_ns * session->run->rate_mhz *
                                     count_vcpus(session) / (1000 * UPROF_NS_PER_S));
-    seen->ran = uprof_profile_total(profile);
+    seen->ran = n_samples;
     seen->ticks = MAX(due > new_missed ? due - new_missed : 0, seen->ran);
     seen->missed = missed;
     seen->elapsed_ns = counts.elapsed_ns;
-    add_profile(top, domain, session, profile);
 }
 
 static int
@@ -535,6 +575,8 @@ uprof_top_run(UprofOptions *options)
     settings.outputs = no_outputs;
     settings.is_dry = true;
     settings.observer = &observer;
+    settings.calls = calls;
+    settings.n_calls = G_N_ELEMENTS(calls);
     const UprofErrorCode code = uprof_record_domains(&settings, &tally);
     clear_top(&top);
     return uprof_exit_worse(uprof_exit_of_tally(&tally), uprof_exit_of_code(code));

@@ -56,6 +56,17 @@ uprof_catalog_new(UprofStore *store, const UprofNotices *notices, UprofErrorCode
     return catalog;
 }
 
+GPtrArray *
+uprof_catalog_paths(const UprofCatalog *catalog)
+{
+    GPtrArray *paths = g_ptr_array_new();
+
+    for (guint i = 0; i < catalog->folders->len; i++)
+        g_ptr_array_add(paths,
+                        ((const UprofStoreFolder *)g_ptr_array_index(catalog->folders, i))->path);
+    return paths;
+}
+
 void
 uprof_catalog_free(UprofCatalog *catalog)
 {

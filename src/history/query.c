@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/query.h"
 
-#include "uprof/catalog.h"
 #include "uprof/clock.h"
 #include "uprof/text.h"
 
@@ -39,13 +38,13 @@ warn_of_deleted(const UprofQuery *query, unsigned n, const UprofNotices *notices
 }
 
 static UprofErrorCode
-load_domain(const UprofQuery *query, const UprofCatalog *catalog, const char *uuid, UprofLoad *load)
+load_domain(const UprofQuery *query, const char *uuid, UprofLoad *load)
 {
     const UprofNotices *notices = load->settings->notices;
     UprofOmissions omissions = { 0 };
     UprofErrorCode code = UPROF_ERROR_NONE;
     g_autoptr(GPtrArray) selection =
-        uprof_catalog_select(catalog, query->since_s, query->until_s, uuid, &omissions);
+        uprof_catalog_select(query->catalog, query->since_s, query->until_s, uuid, &omissions);
 
     if (omissions.n_deleted > 0)
         warn_of_deleted(query, omissions.n_deleted, notices);
@@ -62,15 +61,9 @@ load_domain(const UprofQuery *query, const UprofCatalog *catalog, const char *uu
 UprofErrorCode
 uprof_query_load(const UprofQuery *query, UprofLoad *load)
 {
-    const UprofNotices *notices = load->settings->notices;
-    UprofErrorCode code = UPROF_ERROR_NONE;
     g_autoptr(GError) error = NULL;
-    g_autoptr(UprofStore) store = uprof_store_open(query->store, false, &error);
+    g_autofree char *uuid = uprof_catalog_find_domain(query->catalog, query->domain, &error);
 
-    if (!store)
-        return uprof_notice_error(notices, error);
-    g_autoptr(UprofCatalog) catalog = uprof_catalog_new(store, notices, &code);
-    g_autofree char *uuid = uprof_catalog_find_domain(catalog, query->domain, &error);
-    return uprof_error_merge(code, uuid ? load_domain(query, catalog, uuid, load)
-                                        : uprof_notice_error(notices, error));
+    return uuid ? load_domain(query, uuid, load)
+                : uprof_notice_error(load->settings->notices, error);
 }

@@ -9,6 +9,7 @@
 #include "uprof/error.h"
 #include "uprof/owner-check.h"
 #include "uprof/read-all.h"
+#include "uprof/regular-file.h"
 #include "uprof/sorted.h"
 #include "uprof/text.h"
 #include "uprof/time-text.h"
@@ -519,16 +520,10 @@ uprof_store_read(const UprofStoreFolder *folder, const char *stem, const char *e
     g_autofree char *name = g_strconcat(stem, ending, NULL);
     g_autofree char *path = g_build_filename(folder->path, name, NULL);
     g_autoptr(GByteArray) bytes = g_byte_array_new();
-    struct stat info;
+    const int fd = uprof_regular_file_open_in(folder->fd, folder->path, name);
+    const bool ok =
+        fd >= 0 ? read_to_end(fd, bytes_max, path, bytes, error) : fail_errno(error, "read", path);
 
-    const int fd =
-        openat(folder->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    bool ok = fd >= 0 && fstat(fd, &info) == 0;
-    if (ok && !S_ISREG(info.st_mode)) {
-        errno = EINVAL;
-        ok = false;
-    }
-    ok = ok ? read_to_end(fd, bytes_max, path, bytes, error) : fail_errno(error, "read", path);
     if (fd >= 0)
         close(fd);
     return ok ? g_steal_pointer(&bytes) : NULL;

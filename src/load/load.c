@@ -8,11 +8,12 @@
 #include "uprof/gzip.h"
 #include "uprof/pprof-reader.h"
 #include "uprof/read-all.h"
+#include "uprof/regular-file.h"
 #include "uprof/sidecar.h"
 #include "uprof/text.h"
 
-#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { HEAD_BYTES = 4096 };
@@ -69,22 +70,36 @@ read_to_end(int fd, const char *shown, GByteArray *bytes, GError **error)
     return bytes->len <= len_max || fail_data(error, shown, "is larger than any profile");
 }
 
-/* Returns: (transfer full) (nullable): the content of the file; of a capture only its beginning */
+/* Returns: (transfer full) (nullable): all that can be read from @fd; of a capture its beginning */
 static GByteArray *
-read_file(const char *path, const char *shown, GError **error)
+read_open_file(int fd, const char *shown, GError **error)
+{
+    g_autoptr(GByteArray) bytes = g_byte_array_new();
+
+    return read_to_end(fd, shown, bytes, error) ? g_steal_pointer(&bytes) : NULL;
+}
+
+/*
+ * @is_regular: (out): not a pipe or a device
+ *
+ * Returns: (transfer full) (nullable): the content of the file; of a capture only its beginning
+ */
+static GByteArray *
+read_file(const char *path, const char *shown, bool *is_regular, GError **error)
 {
     const bool is_stdin = strcmp(path, "-") == 0;
-    const int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    g_autoptr(GByteArray) bytes = g_byte_array_new();
+    const int fd = is_stdin ? STDIN_FILENO : uprof_regular_file_open_input(path);
+    struct stat info;
 
     if (fd < 0) {
         uprof_error_fail_errno(error, "cannot read '%s'", shown);
         return NULL;
     }
-    const bool ok = read_to_end(fd, shown, bytes, error);
+    *is_regular = !is_stdin && fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+    GByteArray *bytes = read_open_file(fd, shown, error);
     if (!is_stdin)
         close(fd);
-    return ok ? g_steal_pointer(&bytes) : NULL;
+    return bytes;
 }
 
 /* ---- Formats that are written, but not read ---- */
@@ -328,8 +343,10 @@ read_sidecar(const char *path)
             continue;
         g_autofree char *stem = g_strndup(path, strlen(path) - strlen(endings[i]));
         g_autofree char *sidecar = g_strconcat(stem, ".meta.json", NULL);
-        g_autoptr(GByteArray) bytes =
-            g_file_test(sidecar, G_FILE_TEST_IS_REGULAR) ? read_file(sidecar, sidecar, NULL) : NULL;
+        const int fd = uprof_regular_file_open(sidecar);
+        g_autoptr(GByteArray) bytes = fd >= 0 ? read_open_file(fd, sidecar, NULL) : NULL;
+        if (fd >= 0)
+            close(fd);
         return bytes ? uprof_sidecar_parse(sidecar, (UprofSlice){ bytes->data, bytes->len }, NULL)
                      : NULL;
     }
@@ -360,8 +377,8 @@ load_file(UprofLoad *load, const char *path)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *shown = uprof_text_quote(path);
-    g_autoptr(GByteArray) bytes = read_file(path, shown, &error);
-    const bool is_regular = strcmp(path, "-") != 0 && g_file_test(path, G_FILE_TEST_IS_REGULAR);
+    bool is_regular = false;
+    g_autoptr(GByteArray) bytes = read_file(path, shown, &is_regular, &error);
 
     if (bytes && is_capture(bytes) && is_regular)
         return load_capture(load, path, shown);
@@ -414,26 +431,32 @@ uprof_load_add_text(UprofLoad *load, UprofSlice text, const char *root, const Up
 
 /* ---- The end ---- */
 
-static bool
-is_stream(const char *path)
+void
+uprof_load_target_init(UprofLoadTarget *target, const char *path)
 {
-    return strcmp(path, "-") == 0 ||
-           (g_file_test(path, G_FILE_TEST_EXISTS) && !g_file_test(path, G_FILE_TEST_IS_REGULAR));
+    const bool exists = g_file_test(path, G_FILE_TEST_EXISTS);
+
+    *target = (UprofLoadTarget){
+        .path = path,
+        .exists = exists,
+        .is_stream =
+            strcmp(path, "-") == 0 || (exists && !g_file_test(path, G_FILE_TEST_IS_REGULAR)),
+    };
 }
 
 bool
-uprof_load_check_output(const UprofLoad *load, const char *path, GError **error)
+uprof_load_check_output(const UprofLoad *load, const UprofLoadTarget *target, GError **error)
 {
-    g_autofree char *shown = uprof_text_quote(path);
+    g_autofree char *shown = uprof_text_quote(target->path);
 
-    if (is_stream(path))
+    if (target->is_stream)
         return true;
     if (load->is_partial) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
                     "'%s' is not written: not all of the input could be read", shown);
         return false;
     }
-    if (load->is_cut && g_file_test(path, G_FILE_TEST_EXISTS)) {
+    if (load->is_cut && target->exists) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
                     "'%s' exists, and is not replaced because the capture is cut off; give another "
                     "name",

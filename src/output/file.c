@@ -22,6 +22,7 @@ struct _UprofFile {
     int folder;
     int fd;
     bool is_stdout;
+    bool reports_close; /* a reader that closes it is expected */
     bool is_closed;
     bool is_own; /* a missing folder is created */
 };
@@ -187,7 +188,7 @@ uprof_file_open(const char *path, bool is_secret, GError **error)
     bool ok;
 
     if (strcmp(path, "-") == 0) {
-        file->is_stdout = true;
+        file->is_stdout = file->reports_close = true;
         file->fd = STDOUT_FILENO;
         return file;
     }
@@ -218,6 +219,16 @@ uprof_file_open_own(const char *path, GError **error)
         return file;
     free_file(file);
     return NULL;
+}
+
+UprofFile *
+uprof_file_adopt(int fd, const char *shown, bool is_stdout)
+{
+    UprofFile *file = new_file(shown);
+
+    file->fd = fd;
+    file->reports_close = is_stdout;
+    return file;
 }
 
 void
@@ -264,7 +275,7 @@ uprof_file_write(UprofFile *file, const void *bytes, gsize len, GError **error)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0) {
-            file->is_closed = file->is_stdout && errno == EPIPE;
+            file->is_closed = file->reports_close && errno == EPIPE;
             return fail_errno(file, "write", error);
         }
         done += (gsize)n;

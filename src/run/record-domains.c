@@ -5,7 +5,7 @@
  *   loop     samples all guests that are held one vCPU at a time
  *   loops    one more for each guest that is held as a whole
  *   keeper   polls the guests (poller.h)
- *   worker   analyzes the snapshots of all domains
+ *   workers  sends snapshots to the processes that analyze them, and answers these (worker.h)
  *
  * All threads block all signals. The main thread reads the signals from a descriptor, and handles
  * each one between two holds.
@@ -17,6 +17,7 @@
 #include "uprof/domain-events.h"
 #include "uprof/domid.h"
 #include "uprof/poller.h"
+#include "uprof/signal-mask.h"
 #include "uprof/text.h"
 
 #include "recording-priv.h"
@@ -31,16 +32,12 @@
 enum {
     LOOP_MS = 100,
     NEW_DOMAINS_MS = 1000,
-    WORKER_WAIT_MS = 20,
     SETTLE_TRIES = 200,
     SETTLE_STEP_US = 1000,
     RING_BYTES = 4 * 1024 * 1024, /* below 8 MiB, the usual limit of locked memory */
 };
 
-/*
- * Only the main thread adds recordings, and no recording is removed during the run. The worker
- * finds the recording of a snapshot by the owner in the snapshot.
- */
+/* Only the main thread adds recordings, and no recording is removed during the run. */
 typedef struct {
     const UprofRecordSettings *settings; /* borrowed */
     const UprofRunObserver *observer;    /* borrowed */
@@ -51,13 +48,13 @@ typedef struct {
     GPtrArray *awaited_names; /* of char, borrowed: words of domains that do not run yet */
     GHashTable *known_ids;    /* set of int: ids of the domains that --all found */
     UprofGuardian *guardian;
+    UprofWorkers *workers;
     UprofDomainEvents *watch;
     UprofRing *ring;
     UprofLoop *loop;
     UprofPoller *keeper;
     uint64_t start_ns;
     uint64_t listed_ns; /* when running domains were listed last, for --all */
-    gint may_end;       /* the worker ends when the ring is empty */
     bool guardian_died;
     bool is_sampling;
     char *time; /* UTC, for %t in file names */
@@ -107,6 +104,7 @@ add_domain(Record *record, UprofDomain *domain, bool joins_late)
     const bool waits = !record->is_sampling && record->settings->waits_for_lock;
     const UprofRecordingSettings settings = {
         .session = &record->settings->session,
+        .workers = record->workers,
         .outputs = record->settings->outputs,
         .in_store = record->settings->in_store,
         .time = record->time,
@@ -150,7 +148,7 @@ open_all(Record *record)
         uprof_error_count(record->tally, uprof_notice_error(record->notices, error));
         return;
     }
-    while (domains->len > 0 && !uprof_session_is_interrupted()) {
+    while (domains->len > 0 && !uprof_signal_end_is_pending()) {
         UprofDomain *domain = g_ptr_array_steal_index(domains, 0);
         if (domain->state != UPROF_DOMAIN_RUNNING || uprof_access_is_host(domain)) {
             uprof_domain_free(domain);
@@ -198,7 +196,7 @@ open_domains(Record *record)
 
     if (record->settings->all)
         open_all(record);
-    for (guint i = 0; i < words->len && !uprof_session_is_interrupted(); i++) {
+    for (guint i = 0; i < words->len && !uprof_signal_end_is_pending(); i++) {
         char *word = g_ptr_array_index(words, i);
         if (!open_word(record, word))
             g_ptr_array_add(record->awaited_names, word);
@@ -276,25 +274,6 @@ add_new_domains(Record *record)
         const int id = g_array_index(ids, int, i);
         if (!g_hash_table_contains(record->known_ids, GINT_TO_POINTER(id)))
             add_new_domain(record, id);
-    }
-}
-
-static gpointer
-run_worker(gpointer data)
-{
-    Record *record = data;
-    const UprofSnapshot *snapshot;
-
-    for (;;) {
-        /* reads the flag first: if it is set, no sampler adds a snapshot any more */
-        const bool is_last = g_atomic_int_get(&record->may_end);
-        while ((snapshot = uprof_ring_peek(record->ring))) {
-            uprof_recording_take(snapshot->owner, snapshot);
-            uprof_ring_drop(record->ring);
-        }
-        if (is_last)
-            return NULL;
-        uprof_ring_wait(record->ring, uprof_clock_now_ns() + WORKER_WAIT_MS * UPROF_NS_PER_MS);
     }
 }
 
@@ -395,7 +374,7 @@ fall_back(Record *record, UprofRecording *recording)
     uprof_loop_sync(record->loop);
     uprof_poller_remove(record->keeper, session->guest);
     uprof_ring_flush(record->ring);
-    if (!uprof_session_fall_back(session, record->guardian, record->ring, recording, &error)) {
+    if (!uprof_session_fall_back(session, record->guardian, record->ring, &error)) {
         recording->code =
             uprof_error_merge(recording->code, uprof_notice_error(record->notices, error));
         return;
@@ -430,6 +409,10 @@ check_samplers(Record *record)
         uprof_sampler_counts(recording->session->sampler, &counts);
         uprof_recording_report_rate(recording, &counts);
         uprof_recording_report_hindrance(recording);
+        uprof_worker_show_notices(recording->session->worker);
+        /* the end of the recording says what has happened */
+        if (uprof_worker_is_dead(recording->session->worker))
+            uprof_sampler_stop(recording->session->sampler);
         recording->is_done = counts.end != UPROF_SAMPLER_RUNNING;
         if (counts.end == UPROF_SAMPLER_STUCK && may_fall_back(record, recording))
             fall_back(record, recording);
@@ -525,8 +508,7 @@ run_observer(Record *record)
 static void
 sample_domains(Record *record)
 {
-    GThread *worker = g_thread_new("worker", run_worker, record);
-
+    uprof_workers_feed(record->workers, record->ring);
     record->is_sampling = true;
     record->start_ns = record->listed_ns = uprof_clock_now_ns();
     for (guint i = 0; i < record->recordings->len; i++)
@@ -539,8 +521,7 @@ sample_domains(Record *record)
         if (has_waited_enough(record))
             drop_awaited(record);
     }
-    g_atomic_int_set(&record->may_end, 1);
-    g_thread_join(worker);
+    uprof_workers_stop(record->workers, record->n_signals > 0);
     if (record->observer->sampled)
         record->observer->sampled(record->observer->data);
 }
@@ -673,6 +654,7 @@ clear_record(Record *record)
     uprof_poller_free(record->keeper);
     uprof_loop_free(record->loop);
     g_ptr_array_unref(record->recordings);
+    uprof_workers_free(record->workers);
     g_ptr_array_unref(record->awaited_names);
     g_hash_table_unref(record->known_ids);
     uprof_ring_free(record->ring);
@@ -682,21 +664,34 @@ clear_record(Record *record)
         close(record->signals);
 }
 
+/* Forks the processes that outlive a failure of this one, or have fewer rights. */
+static bool
+start_helpers(Record *record, GError **error)
+{
+    const UprofWorkerPlan plan = {
+        .symbols = record->settings->session.symbols,
+        .calls = record->settings->calls,
+        .n_calls = record->settings->n_calls,
+    };
+
+    record->guardian = uprof_guardian_start(uprof_access_find, error);
+    if (!record->guardian)
+        return false;
+    record->workers = uprof_workers_new(&plan, error);
+    return record->workers != NULL;
+}
+
 UprofErrorCode
 uprof_record_domains(const UprofRecordSettings *settings, UprofErrorTally *tally)
 {
     const UprofNotices *notices = settings->session.notices;
     g_autoptr(GError) error = NULL;
-    UprofGuardian *guardian = uprof_guardian_start(uprof_access_find, &error);
-
-    if (!guardian)
-        return uprof_notice_error(notices, error);
+    UprofErrorCode code;
     Record record = {
         .settings = settings,
         .observer = settings->observer,
         .notices = notices,
         .tally = tally,
-        .guardian = guardian,
         .signals = -1,
         .ring = uprof_ring_new(RING_BYTES / sizeof(UprofSnapshot)),
         .recordings = g_ptr_array_new_with_free_func(free_recording),
@@ -704,9 +699,14 @@ uprof_record_domains(const UprofRecordSettings *settings, UprofErrorTally *tally
         .known_ids = g_hash_table_new(NULL, NULL),
         .time = uprof_clock_format_utc(uprof_clock_utc_ns(), TRUE),
     };
-    uprof_host_init();
-    const UprofErrorCode code = run_record(&record);
+
+    if (start_helpers(&record, &error)) {
+        uprof_host_init();
+        code = run_record(&record);
+    } else {
+        code = uprof_notice_error(notices, error);
+    }
     clear_record(&record);
-    return uprof_error_merge(code,
-                             uprof_session_end_guardian(guardian, record.guardian_died, notices));
+    return uprof_error_merge(
+        code, uprof_session_end_guardian(record.guardian, record.guardian_died, notices));
 }

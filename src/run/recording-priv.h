@@ -25,9 +25,6 @@ UprofRecording *uprof_recording_open(UprofDomain *domain, const UprofRecordingSe
  */
 void uprof_recording_start(UprofRecording *recording, UprofLoop *shared);
 
-/** uprof_recording_take: analyzes and counts one snapshot; only the worker thread calls it */
-void uprof_recording_take(UprofRecording *recording, const UprofSnapshot *snapshot);
-
 /** uprof_recording_report_rate: sends a notice if the rate is lower than ever before in this run */
 void uprof_recording_report_rate(UprofRecording *recording, const UprofSamplerCounts *counts);
 
@@ -35,7 +32,7 @@ void uprof_recording_report_rate(UprofRecording *recording, const UprofSamplerCo
 void uprof_recording_report_hindrance(UprofRecording *recording);
 
 /**
- * uprof_recording_end: completes the run's facts, and sends a notice if sampling ended early
+ * uprof_recording_end: completes the run's facts in the worker, and sends a notice if sampling ended early
  * @n_recordings: of the run; they share the CPU time of the process
  */
 void uprof_recording_end(UprofRecording *recording, unsigned n_recordings);

@@ -9,25 +9,16 @@
 
 #include <string.h>
 
-/* A file to write at the end of the run. */
-typedef struct {
-    UprofFile *file;           /* (nullable): owned; %NULL after the file is written */
-    const UprofFormat *format; /* borrowed */
-} Output;
-
 void
 uprof_recording_free(UprofRecording *recording)
 {
     if (!recording)
         return;
     uprof_loop_free(recording->loop);
-    for (guint i = 0; i < recording->outputs->len; i++)
-        uprof_file_abort(g_array_index(recording->outputs, Output, i).file);
-    g_array_unref(recording->outputs);
     uprof_session_close(recording->session);
-    uprof_writer_free(recording->writer);
-    uprof_file_abort(recording->capture);
-    g_clear_error(&recording->capture_error);
+    for (guint i = 0; i < recording->outputs->len; i++)
+        uprof_file_abort(g_array_index(recording->outputs, UprofWorkerOutput, i).file);
+    g_array_unref(recording->outputs);
     g_free(recording);
 }
 
@@ -76,23 +67,35 @@ choose_path(const UprofDomain *domain, const char *time, const UprofOutputReques
     return uprof_file_unused_path(expanded, suffix);
 }
 
+/* There is one capture at most: the last one that the user asked for. */
+static void
+drop_capture(GArray *outputs)
+{
+    for (guint i = 0; i < outputs->len; i++) {
+        UprofWorkerOutput *output = &g_array_index(outputs, UprofWorkerOutput, i);
+        if (!output->format->is_capture)
+            continue;
+        uprof_file_abort(output->file);
+        g_array_remove_index(outputs, i);
+        return;
+    }
+}
+
 static bool
 open_output(UprofRecording *recording, const char *path, const UprofFormat *format, bool in_store,
             GError **error)
 {
-    Output output = { .format = format };
+    UprofWorkerOutput output = { .format = format };
 
     output.file = in_store ? uprof_file_open_own(path, error)
                            : uprof_file_open(path, format->is_secret, error);
     if (!output.file)
         return false;
-    if (format->is_capture) {
-        uprof_file_abort(recording->capture);
-        recording->capture = output.file;
-        recording->writer = uprof_writer_new(uprof_file_fd(output.file));
-        return true;
-    }
-    g_array_append_val(recording->outputs, output);
+    if (format->is_capture)
+        drop_capture(recording->outputs);
+    /* the capture is saved first */
+    g_array_insert_val(recording->outputs, format->is_capture ? 0 : recording->outputs->len,
+                       output);
     return true;
 }
 
@@ -109,27 +112,28 @@ open_outputs(UprofRecording *recording, const UprofDomain *domain,
     return true;
 }
 
-static bool
-wants_times(const UprofRecording *recording)
+/* Returns: (transfer full): of char: names for the facts of the run; the capture is the last one */
+static GPtrArray *
+name_files(const GArray *outputs)
 {
-    for (guint i = 0; i < recording->outputs->len; i++)
-        if (g_array_index(recording->outputs, Output, i).format->is_timed)
-            return true;
-    return false;
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+
+    for (unsigned captures = 0; captures < 2; captures++)
+        for (guint i = 0; i < outputs->len; i++) {
+            const UprofWorkerOutput *output = &g_array_index(outputs, UprofWorkerOutput, i);
+            if (output->format->is_capture == (captures > 0) && !uprof_file_is_stdout(output->file))
+                g_ptr_array_add(names, g_path_get_basename(uprof_file_path(output->file)));
+        }
+    return names;
 }
 
-static void
-note_files(UprofRecording *recording)
+static bool
+prepare_session(UprofRecording *recording, UprofWorkers *workers, UprofRing *ring, GError **error)
 {
-    GPtrArray *files = recording->session->run->files;
+    g_autoptr(GPtrArray) names = name_files(recording->outputs);
+    const UprofSessionOutputs outputs = { recording->outputs, names };
 
-    for (guint i = 0; i < recording->outputs->len; i++) {
-        const UprofFile *file = g_array_index(recording->outputs, Output, i).file;
-        if (!uprof_file_is_stdout(file))
-            g_ptr_array_add(files, g_path_get_basename(uprof_file_path(file)));
-    }
-    if (recording->capture)
-        g_ptr_array_add(files, g_path_get_basename(uprof_file_path(recording->capture)));
+    return uprof_session_prepare(recording->session, workers, &outputs, ring, error);
 }
 
 UprofRecording *
@@ -141,18 +145,14 @@ uprof_recording_open(UprofDomain *domain, const UprofRecordingSettings *settings
 
     recording->notices = settings->session->notices;
     recording->stops_at_failure = settings->in_store;
-    recording->outputs = g_array_new(FALSE, FALSE, sizeof(Output));
+    recording->outputs = g_array_new(FALSE, FALSE, sizeof(UprofWorkerOutput));
     if (!open_outputs(recording, domain, settings, error)) {
         uprof_domain_free(domain);
         return NULL;
     }
     recording->session = uprof_session_open(domain, settings->session, guardian, flags, error);
-    if (!recording->session ||
-        !uprof_session_prepare(recording->session, recording->writer, ring, recording, error))
+    if (!recording->session || !prepare_session(recording, settings->workers, ring, error))
         return NULL;
-    if (wants_times(recording))
-        uprof_profile_keep_times(recording->session->pipeline->profile);
-    note_files(recording);
     return g_steal_pointer(&recording);
 }
 
@@ -169,19 +169,6 @@ uprof_recording_start(UprofRecording *recording, UprofLoop *shared)
         session->run->started_utc_ns = uprof_clock_utc_ns();
     }
     uprof_loop_add(loop, session->sampler);
-}
-
-void
-uprof_recording_take(UprofRecording *recording, const UprofSnapshot *snapshot)
-{
-    UprofPipeline *pipeline = recording->session->pipeline;
-    g_autoptr(GError) error = NULL;
-
-    if (uprof_pipeline_take(pipeline, snapshot, &error) || !pipeline->writer)
-        return;
-    /* the run continues without the capture */
-    recording->capture_error = g_steal_pointer(&error);
-    pipeline->writer = NULL;
 }
 
 void
@@ -251,6 +238,23 @@ name_end(const UprofSamplerCounts *counts)
     return names[counts->end];
 }
 
+/* Completes the profile. What the worker had counted is still known if it fails. */
+static void
+end_worker(UprofRecording *recording)
+{
+    UprofRun *run = recording->session->run;
+    g_autoptr(GError) error = NULL;
+
+    if (!uprof_worker_end(recording->session->worker, run, &recording->counts, &error)) {
+        recording->is_lost = true;
+        recording->code =
+            uprof_error_merge(recording->code, uprof_notice_error(recording->notices, error));
+    }
+    run->samples = recording->counts.samples;
+    run->running = recording->counts.running;
+    run->complete = recording->counts.complete;
+}
+
 void
 uprof_recording_end(UprofRecording *recording, unsigned n_recordings)
 {
@@ -262,7 +266,7 @@ uprof_recording_end(UprofRecording *recording, unsigned n_recordings)
     g_autoptr(GError) error = uprof_sampler_take_error(session->sampler);
     run->ended_by = g_strdup(name_end(&counts));
     run->cpu_ns = uprof_clock_cpu_ns() / n_recordings;
-    uprof_pipeline_end(session->pipeline);
+    end_worker(recording);
     if (error) {
         recording->code = uprof_error_merge(recording->code, uprof_error_code_of(error));
         uprof_notice(recording->notices, UPROF_NOTICE_WARNING, "%s: sampling ended early: %s",
@@ -281,54 +285,28 @@ uprof_recording_end(UprofRecording *recording, unsigned n_recordings)
 
 /* Sends no notice if the reader of stdout has closed the pipe: the code of the run is enough. */
 static void
-report_output_error(UprofRecording *recording, const UprofFile *file, const GError *error)
+report_output_error(UprofRecording *recording, bool is_closed, const GError *error)
 {
     recording->code = uprof_error_merge(recording->code, UPROF_ERROR_FAILED);
-    if (!(file && uprof_file_is_closed(file)))
+    if (!is_closed)
         uprof_notice_error(recording->notices, error);
-}
-
-static void
-write_capture(UprofRecording *recording)
-{
-    g_autoptr(GError) error = NULL;
-    g_autofree char *path = NULL;
-
-    if (!recording->capture)
-        return;
-    path = uprof_text_quote(uprof_file_path(recording->capture));
-    bool ok = !recording->capture_error;
-    if (!ok)
-        g_propagate_error(&error, g_steal_pointer(&recording->capture_error));
-    ok = ok && uprof_writer_end(recording->writer, recording->session->run, &error) &&
-         uprof_writer_flush(recording->writer, &error);
-    if (ok)
-        ok = uprof_file_commit(g_steal_pointer(&recording->capture), &error);
-    if (!ok) {
-        g_prefix_error(&error, "no capture '%s': ", path);
-        report_output_error(recording, NULL, error);
-        return;
-    }
-    uprof_notice(recording->notices, UPROF_NOTICE_INFO, "wrote %s", path);
 }
 
 /* Returns: false if the file could not be written */
 static bool
-write_output(UprofRecording *recording, Output *output)
+write_output(UprofRecording *recording, guint i)
 {
-    const UprofSession *session = recording->session;
+    UprofWorkerOutput *output = &g_array_index(recording->outputs, UprofWorkerOutput, i);
     g_autoptr(GError) error = NULL;
-    g_autoptr(UprofFile) file = g_steal_pointer(&output->file);
-    g_autofree char *path = uprof_text_quote(uprof_file_path(file));
-    const bool is_stdout = uprof_file_is_stdout(file);
+    g_autofree char *path = uprof_text_quote(uprof_file_path(output->file));
+    const bool is_stdout = uprof_file_is_stdout(output->file);
+    bool is_closed = false;
 
-    if (!uprof_output_write(output->format, session->pipeline->profile, session->run, file,
-                            &error)) {
-        report_output_error(recording, file, error);
-        return false;
-    }
-    if (!uprof_file_commit(g_steal_pointer(&file), &error)) {
-        report_output_error(recording, NULL, error);
+    if (!uprof_worker_save(recording->session->worker, i, &is_closed, &error) ||
+        !uprof_file_commit(g_steal_pointer(&output->file), &error)) {
+        if (output->format->is_capture)
+            g_prefix_error(&error, "no capture '%s': ", path);
+        report_output_error(recording, is_closed, error);
         return false;
     }
     if (!is_stdout)
@@ -342,6 +320,8 @@ uprof_recording_check(UprofRecording *recording)
     const UprofRun *run = recording->session->run;
     const char *shown = recording->session->shown;
 
+    if (recording->is_lost)
+        return false;
     if (run->samples == 0) {
         uprof_notice(recording->notices, UPROF_NOTICE_WARNING, "%s: no sample was taken%s", shown,
                      run->busy > 0
@@ -355,7 +335,7 @@ uprof_recording_check(UprofRecording *recording)
                      "%s: all vCPUs were idle during the complete run; "
                      "--idle shows idle time as a stack",
                      shown);
-    const uint64_t n_untimed = uprof_profile_n_untimed(recording->session->pipeline->profile);
+    const uint64_t n_untimed = recording->counts.untimed;
     if (n_untimed > 0)
         uprof_notice(
             recording->notices, UPROF_NOTICE_WARNING,
@@ -368,9 +348,10 @@ uprof_recording_check(UprofRecording *recording)
 void
 uprof_recording_save(UprofRecording *recording)
 {
-    write_capture(recording);
-    for (guint i = 0; i < recording->outputs->len; i++)
-        if (!write_output(recording, &g_array_index(recording->outputs, Output, i)) &&
-            recording->stops_at_failure)
+    for (guint i = 0; i < recording->outputs->len; i++) {
+        const bool is_capture =
+            g_array_index(recording->outputs, UprofWorkerOutput, i).format->is_capture;
+        if (!write_output(recording, i) && recording->stops_at_failure && !is_capture)
             break;
+    }
 }

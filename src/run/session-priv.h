@@ -9,7 +9,7 @@
 /**
  * uprof_session_prime: takes one snapshot of each vCPU before the sampler begins
  *
- * The pipeline finds the kernel of the guest by these snapshots. This takes long, and no sample
+ * The worker finds the kernel of the guest by these snapshots. This takes long, and no sample
  * has to wait for it now.
  */
 void uprof_session_prime(UprofSession *session);
@@ -23,7 +23,7 @@ void uprof_session_prime(UprofSession *session);
  * Returns: false with the error; the session then has its old sampler and guest
  */
 bool uprof_session_fall_back(UprofSession *session, UprofGuardian *guardian, UprofRing *ring,
-                             void *owner, GError **error);
+                             GError **error);
 
 /**
  * uprof_session_note_counts: writes the counts of all samplers of the session to the run's facts
@@ -37,6 +37,3 @@ void uprof_session_note_counts(UprofSession *session, UprofSamplerCounts *counts
  * Returns: false with %UPROF_ERROR_NOT_FOUND; the message says what to do
  */
 bool uprof_session_check_state(const UprofDomain *domain, GError **error);
-
-/** uprof_session_is_interrupted: a signal that ends the program is pending */
-bool uprof_session_is_interrupted(void);

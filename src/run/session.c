@@ -3,6 +3,7 @@
 
 #include "uprof/clock.h"
 #include "uprof/process-stat.h"
+#include "uprof/signal-mask.h"
 #include "uprof/text.h"
 
 #include <stdlib.h>
@@ -22,7 +23,8 @@ uprof_session_close(UprofSession *session)
     if (!session)
         return;
     uprof_sampler_free(session->sampler);
-    uprof_pipeline_free(session->pipeline);
+    uprof_worker_free(session->worker);
+    uprof_file_rules_free(session->rules);
     uprof_guest_close(session->guest);
     uprof_marker_close(session->marker);
     if (session->guardian) {
@@ -37,7 +39,6 @@ uprof_session_close(UprofSession *session)
     uprof_settings_clear(&session->settings);
     g_free(session->shown);
     g_free(session->why);
-    g_free(session->symbols_hint);
     g_free(session->sizes);
     g_free(session->wanted);
     pthread_sigmask(SIG_SETMASK, &session->signals, NULL);
@@ -45,18 +46,6 @@ uprof_session_close(UprofSession *session)
 }
 
 static const int ending_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-
-bool
-uprof_session_is_interrupted(void)
-{
-    sigset_t pending;
-
-    sigpending(&pending);
-    for (size_t i = 0; i < G_N_ELEMENTS(ending_signals); i++)
-        if (sigismember(&pending, ending_signals[i]))
-            return true;
-    return false;
-}
 
 static void
 block_signals(UprofSession *session)
@@ -109,26 +98,24 @@ check_enabled(const UprofSession *session, GError **error)
     return settings.enabled;
 }
 
-/* Adds the file of <os><kernel> as a source of names. @why: (out): why not. Returns: false then */
-static bool
-add_kernel(UprofSym *sym, const UprofDomain *domain, char **why)
+/*
+ * @hint: (out) (transfer full) (nullable): why there is no kernel file that could have names
+ *
+ * Returns: (nullable) (transfer none): the file of <os><kernel>
+ */
+static const char *
+find_kernel_file(const UprofDomain *domain, char **hint)
 {
     const char *kernel = domain->xml->kernel;
     g_autofree char *shown = uprof_text_quote(kernel);
-    g_autoptr(GError) error = NULL;
 
-    *why = NULL;
+    *hint = NULL;
     if (!kernel)
-        *why = g_strdup("the domain boots from a disk: give its symbols with -s");
+        *hint = g_strdup("the domain boots from a disk: give its symbols with -s");
     else if (!domain->is_local)
-        *why = g_strdup_printf("its kernel '%s' is on another host: copy it and give it with -s",
-                               shown);
-    else if (!uprof_sym_add_file(sym, kernel, true, &error)) {
-        *why = g_strdup_printf("%s: give its symbols with -s", error->message);
-        /* the code of a file without symbols still helps to find callers */
-        uprof_sym_add_file(sym, kernel, false, NULL);
-    }
-    return !*why;
+        *hint = g_strdup_printf("its kernel '%s' is on another host: copy it and give it with -s",
+                                shown);
+    return *hint ? NULL : kernel;
 }
 
 char *
@@ -136,13 +123,17 @@ uprof_session_find_kernel(const UprofDomain *domain, char **why)
 {
     const UprofArch *arch = domain->xml->arch ? uprof_arch_find(domain->xml->arch) : NULL;
     g_autoptr(UprofNames) names = uprof_names_new();
+    g_autoptr(GError) error = NULL;
     UprofSymSource source;
 
     *why = NULL;
     if (!arch)
         return NULL;
     g_autoptr(UprofSym) sym = uprof_sym_new(arch, names);
-    if (!add_kernel(sym, domain, why))
+    const char *kernel = find_kernel_file(domain, why);
+    if (kernel && !uprof_sym_add_file(sym, kernel, true, &error))
+        *why = g_strdup_printf("%s: give its symbols with -s", error->message);
+    if (*why)
         return NULL;
     uprof_sym_source(sym, 0, &source);
     return g_strdup(source.path);
@@ -165,7 +156,7 @@ take_lock(const UprofSession *session, bool wait, GError **error)
         }
         if (!locked)
             return NULL;
-        if (!wait || uprof_clock_now_ns() >= until_ns || uprof_session_is_interrupted()) {
+        if (!wait || uprof_clock_now_ns() >= until_ns || uprof_signal_end_is_pending()) {
             g_set_error(error, UPROF_ERROR, UPROF_ERROR_LOCKED,
                         "%s: another run of virt-uprof is sampling it", session->shown);
             return NULL;
@@ -337,65 +328,73 @@ fill_run(UprofSession *session)
     session->run = run;
 }
 
-static int
-open_allowed(const char *path, void *config, GError **error)
-{
-    return uprof_settings_open_symbols(config, path, error);
-}
-
 /*
- * Adds the symbol files of the metadata. Each file must be in a folder that the configuration
- * allows, or be the domain's own kernel.
+ * Reads the configuration only if needed: it says where the files of metadata may be.
+ *
+ * @paths: (inout): emptied if the configuration cannot be read
+ *
+ * Returns: (transfer full): of char: the folders
  */
-static void
-add_metadata_symbols(UprofSession *session, UprofConfig *config, const GPtrArray *paths)
-{
-    const UprofSymOpener opener = { open_allowed, config };
-
-    for (guint i = 0; i < paths->len; i++) {
-        const char *path = g_ptr_array_index(paths, i);
-        const bool is_kernel = g_strcmp0(path, session->domain->xml->kernel) == 0;
-        g_autoptr(GError) error = NULL;
-        if (!uprof_sym_add_file_by(session->pipeline->sym, path, is_kernel ? NULL : &opener, true,
-                                   &error))
-            uprof_notice(session->caller_settings->notices, UPROF_NOTICE_WARNING,
-                         "%s: metadata: %s; ignored", session->shown, error->message);
-    }
-}
-
-/* Reads the configuration only if needed: it says which files metadata may name. */
-static void
-take_metadata_symbols(UprofSession *session, const GPtrArray *paths)
+static GPtrArray *
+find_metadata_folders(UprofSession *session, GPtrArray *paths)
 {
     UprofConfig *config = session->caller_settings->config;
+    GPtrArray *folders = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(UprofConfig) loaded = NULL;
     g_autoptr(GError) error = NULL;
 
     if (paths->len == 0)
-        return;
+        return folders;
     if (!config)
-        loaded = uprof_config_load(NULL, &error);
-    if (error)
+        config = loaded = uprof_config_load(NULL, &error);
+    if (!config) {
         uprof_notice(session->caller_settings->notices, UPROF_NOTICE_WARNING,
                      "%s: symbols of its metadata are ignored: %s", session->shown, error->message);
-    else
-        add_metadata_symbols(session, config ? config : loaded, paths);
+        g_ptr_array_set_size(paths, 0);
+        return folders;
+    }
+    for (guint i = 0; i < config->symbol_folders->len; i++)
+        g_ptr_array_add(folders, g_strdup(g_ptr_array_index(config->symbol_folders, i)));
+    return folders;
 }
 
-static bool
-add_symbols(UprofSession *session, const GPtrArray *from_metadata, GError **error)
+static void
+make_rules(UprofSession *session, const GPtrArray *metadata_folders, const char *kernel)
 {
-    UprofSym *sym = session->pipeline->sym;
-    const UprofSymbolSettings *symbols = &session->caller_settings->symbols;
+    session->rules = uprof_file_rules_new();
+    uprof_file_rules_add_settings(session->rules, &session->caller_settings->symbols);
+    for (guint i = 0; i < metadata_folders->len; i++)
+        uprof_file_rules_add_folder(session->rules, g_ptr_array_index(metadata_folders, i));
+    if (kernel)
+        uprof_file_rules_add_symbols(session->rules, kernel);
+}
 
-    if (!uprof_symbol_settings_apply(symbols, sym, error))
-        return false;
-    if (symbols->files->len == 0)
-        take_metadata_symbols(session, from_metadata);
-    if (uprof_sym_n_sources(sym) > 0)
-        return true;
-    add_kernel(sym, session->domain, &session->symbols_hint);
-    return true;
+/* @from_metadata: (inout): files that the metadata names */
+static bool
+start_worker(UprofSession *session, UprofWorkers *workers, GPtrArray *from_metadata,
+             const UprofSessionOutputs *outputs, GError **error)
+{
+    g_autoptr(GPtrArray) folders = find_metadata_folders(session, from_metadata);
+    g_autoptr(GPtrArray) no_names = g_ptr_array_new();
+    g_autoptr(GArray) no_outputs = g_array_new(FALSE, FALSE, sizeof(UprofWorkerOutput));
+    g_autofree char *hint = NULL;
+    const char *kernel = find_kernel_file(session->domain, &hint);
+    const UprofWorkerJob job = {
+        .shown = session->shown,
+        .guest = session->guest,
+        .run = session->run,
+        .metadata_symbols = from_metadata,
+        .metadata_folders = folders,
+        .kernel = kernel,
+        .kernel_hint = hint,
+        .outputs = outputs ? outputs->outputs : no_outputs,
+        .file_names = outputs ? outputs->file_names : no_names,
+        .notices = session->caller_settings->notices,
+    };
+
+    make_rules(session, folders, kernel);
+    session->worker = uprof_worker_new(workers, &job, session->rules, error);
+    return session->worker != NULL;
 }
 
 uint64_t
@@ -437,8 +436,7 @@ choose_vcpus(UprofSession *session, GError **error)
 }
 
 static bool
-make_sampler(UprofSession *session, uint64_t duration_ns, UprofRing *ring, void *owner,
-             GError **error)
+make_sampler(UprofSession *session, uint64_t duration_ns, UprofRing *ring, GError **error)
 {
     const UprofSettings *settings = &session->settings;
     const UprofSamplerCounts *before = &session->counts_before;
@@ -456,23 +454,17 @@ make_sampler(UprofSession *session, uint64_t duration_ns, UprofRing *ring, void 
         .wanted = session->wanted,
         .sizes = session->sizes,
         .seed = uprof_clock_utc_ns(),
-        .links = uprof_linux_links(session->pipeline->kernel),
-        .owner = owner,
+        .links = uprof_worker_links(session->worker),
+        .owner = session->worker,
     };
+    uprof_worker_set_sizes(session->worker, session->sizes, session->guest->n_vcpus);
     session->sampler = uprof_sampler_new(session->guest, &plan, ring);
     return true;
 }
 
-static bool
-begin_pipeline(UprofSession *session, GError **error)
-{
-    session->pipeline->sizes = session->sizes;
-    return uprof_pipeline_begin(session->pipeline, error);
-}
-
 bool
-uprof_session_prepare(UprofSession *session, UprofWriter *writer, UprofRing *ring, void *owner,
-                      GError **error)
+uprof_session_prepare(UprofSession *session, UprofWorkers *workers,
+                      const UprofSessionOutputs *outputs, UprofRing *ring, GError **error)
 {
     g_autoptr(GPtrArray) from_metadata = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GError) bad = NULL;
@@ -482,10 +474,8 @@ uprof_session_prepare(UprofSession *session, UprofWriter *writer, UprofRing *rin
         uprof_notice(session->caller_settings->notices, UPROF_NOTICE_WARNING, "%s: %s",
                      session->shown, bad->message);
     fill_run(session);
-    session->pipeline = uprof_pipeline_new(session->guest, session->run, writer);
-    return add_symbols(session, from_metadata, error) &&
-           make_sampler(session, session->settings.duration_ns, ring, owner, error) &&
-           begin_pipeline(session, error);
+    return start_worker(session, workers, from_metadata, outputs, error) &&
+           make_sampler(session, session->settings.duration_ns, ring, error);
 }
 
 void
@@ -504,8 +494,9 @@ uprof_session_prime(UprofSession *session)
     for (unsigned i = 0; i < n; i++) {
         slots[i]->is_prime = true;
         slots[i]->time_ns = 0;
-        uprof_pipeline_take(session->pipeline, slots[i], NULL);
+        uprof_worker_take(session->worker, slots[i]);
     }
+    uprof_worker_sync(session->worker, NULL);
 }
 
 /* Moves the members that depend on the access method. */
@@ -531,17 +522,18 @@ free_access(UprofSession *access)
 /* Returns: false with the error; the session then has what was opened before the error */
 static bool
 open_monitor(UprofSession *session, UprofGuardian *guardian, uint64_t left_ns, UprofRing *ring,
-             void *owner, GError **error)
+             GError **error)
 {
     session->guest = open_method(session, uprof_access_find("monitor"), false, error);
-    return session->guest && make_sampler(session, left_ns, ring, owner, error) &&
+    return session->guest && uprof_worker_move(session->worker, session->guest, error) &&
+           make_sampler(session, left_ns, ring, error) &&
            uprof_guardian_forget(guardian, session->domain->uuid, error) &&
            tell_guardian(session, guardian, error);
 }
 
 bool
 uprof_session_fall_back(UprofSession *session, UprofGuardian *guardian, UprofRing *ring,
-                        void *owner, GError **error)
+                        GError **error)
 {
     const uint64_t asked_ns = uprof_sampler_asked_ns(session->sampler);
     UprofSamplerCounts counts;
@@ -552,13 +544,13 @@ uprof_session_fall_back(UprofSession *session, UprofGuardian *guardian, UprofRin
         asked_ns > counts.elapsed_ns ? asked_ns - counts.elapsed_ns : asked_ns > 0;
     move_access(&old, session);
     session->counts_before = counts;
-    if (!open_monitor(session, guardian, left_ns, ring, owner, error)) {
+    if (!open_monitor(session, guardian, left_ns, ring, error)) {
+        /* the worker must not read from a guest that is closed */
+        uprof_worker_move(session->worker, old.guest, NULL);
         free_access(session);
         move_access(session, &old);
         return false;
     }
-    uprof_pipeline_move(session->pipeline, session->guest);
-    session->pipeline->sizes = session->sizes;
     free_access(&old);
     g_free(session->why);
     session->why = g_strdup(

@@ -27,12 +27,12 @@ find_rest(const char *folder, const char *path)
 }
 
 int
-uprof_settings_open_symbols(const UprofConfig *config, const char *path, GError **error)
+uprof_settings_open_symbols(const GPtrArray *folders, const char *path, GError **error)
 {
     g_autofree char *quoted = uprof_text_quote(path);
 
-    for (guint i = 0; i < config->symbol_folders->len; i++) {
-        const char *folder = g_ptr_array_index(config->symbol_folders, i);
+    for (guint i = 0; i < folders->len; i++) {
+        const char *folder = g_ptr_array_index(folders, i);
         const char *rest = find_rest(folder, path);
 
         if (!rest)
@@ -54,7 +54,7 @@ uprof_settings_open_symbols(const UprofConfig *config, const char *path, GError 
 bool
 uprof_settings_check_symbols(const UprofConfig *config, const char *path, GError **error)
 {
-    const int fd = uprof_settings_open_symbols(config, path, error);
+    const int fd = uprof_settings_open_symbols(config->symbol_folders, path, error);
 
     if (fd >= 0)
         close(fd);

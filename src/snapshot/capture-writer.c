@@ -126,44 +126,51 @@ put_u64(UprofWriter *writer, uint64_t value)
 
 /* Appends "key=value\n". A value of NULL is omitted, a long value is cut. */
 static void
-put_line(UprofWriter *writer, const char *key, const char *value)
+put_line(GByteArray *record, const char *key, const char *value)
 {
     if (!value)
         return;
 
     g_autofree char *line = g_strndup(value, UPROF_CAPTURE_VALUE_BYTES_MAX);
     g_strdelimit(line, "\r\n", '?');
-    put_bytes(writer, key, strlen(key));
-    put_u8(writer, '=');
-    put_bytes(writer, line, strlen(line));
-    put_u8(writer, '\n');
+    const char *const parts[] = { key, "=", line, "\n" };
+    for (size_t i = 0; i < G_N_ELEMENTS(parts); i++)
+        g_byte_array_append(record, (const guint8 *)parts[i], (guint)strlen(parts[i]));
 }
 
 static void
-put_uint_line(UprofWriter *writer, const char *key, uint64_t value)
+put_uint_line(GByteArray *record, const char *key, uint64_t value)
 {
     char text[24];
 
     g_snprintf(text, sizeof(text), "%" G_GUINT64_FORMAT, value);
-    put_line(writer, key, text);
+    put_line(record, key, text);
 }
 
 static void
-put_field(UprofWriter *writer, const UprofRun *run, const UprofRunField *field)
+put_field(GByteArray *record, const UprofRun *run, const UprofRunField *field)
 {
     const void *member = G_STRUCT_MEMBER_P(run, field->offset);
 
     switch (field->kind) {
     case UPROF_RUN_TEXT:
-        put_line(writer, field->key, *(char *const *)member);
+        put_line(record, field->key, *(char *const *)member);
         break;
     case UPROF_RUN_UINT:
-        put_uint_line(writer, field->key, *(const uint64_t *)member);
+        put_uint_line(record, field->key, *(const uint64_t *)member);
         break;
     case UPROF_RUN_BOOL:
-        put_uint_line(writer, field->key, *(const bool *)member);
+        put_uint_line(record, field->key, *(const bool *)member);
         break;
     }
+}
+
+void
+uprof_capture_format_run(const UprofRun *run, UprofRunWhen when, GByteArray *text)
+{
+    for (size_t i = 0; i < uprof_run_n_fields; i++)
+        if (uprof_run_fields[i].when & when)
+            put_field(text, run, &uprof_run_fields[i]);
 }
 
 static void
@@ -196,9 +203,7 @@ write_run(UprofWriter *writer, UprofCaptureType type, UprofRunWhen when, const U
           GError **error)
 {
     begin_record(writer);
-    for (size_t i = 0; i < uprof_run_n_fields; i++)
-        if (uprof_run_fields[i].when & when)
-            put_field(writer, run, &uprof_run_fields[i]);
+    uprof_capture_format_run(run, when, writer->record);
     return end_record(writer, type, error);
 }
 
@@ -212,11 +217,11 @@ bool
 uprof_writer_image(UprofWriter *writer, const UprofRunImage *image, GError **error)
 {
     begin_record(writer);
-    put_line(writer, "label", image->label);
-    put_line(writer, "path", image->path);
-    put_line(writer, "build_id", image->build_id);
-    put_line(writer, "digest", image->digest);
-    put_line(writer, "base", image->base);
+    put_line(writer->record, "label", image->label);
+    put_line(writer->record, "path", image->path);
+    put_line(writer->record, "build_id", image->build_id);
+    put_line(writer->record, "digest", image->digest);
+    put_line(writer->record, "base", image->base);
     return end_record(writer, UPROF_CAPTURE_IMAGE, error);
 }
 

@@ -2,12 +2,14 @@
 #include "uprof/ring.h"
 
 #include <errno.h>
-#include <semaphore.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
-#include "uprof/clock.h"
-
-enum { FLUSH_STEP_US = 200 };
+enum {
+    FLUSH_STEP_US = 200,
+    WAKE_PART = 4, /* the consumer is woken when this part of the slots is filled */
+};
 
 /* Slots of one mapping */
 typedef struct {
@@ -17,17 +19,17 @@ typedef struct {
 
 /*
  * The slot that was freed last is taken next, because its bytes may still be in the cache.
- * The semaphore only wakes the consumer; the queue decides whether there is a slot.
+ * The descriptor only wakes the consumer; the queue decides whether there is a slot.
  */
 struct _UprofRing {
-    GMutex lock;     /* protects all members except the semaphore; never taken during a hold */
+    GMutex lock;     /* protects all members except the descriptor; never taken during a hold */
     GArray *chunks;  /* (element-type Chunk) */
     GPtrArray *idle; /* (element-type UprofSnapshot): free slots */
     GQueue filled;   /* (element-type UprofSnapshot): filled slots, oldest first */
     GQueue links;    /* unused links for `filled`, so that a run allocates nothing */
     size_t n_slots;
     uint64_t published, dropped;
-    sem_t wakeup;
+    int wakeup; /* eventfd */
 };
 
 static void
@@ -61,7 +63,9 @@ uprof_ring_new(size_t n_slots)
     g_queue_init(&ring->links);
     ring->chunks = g_array_new(FALSE, FALSE, sizeof(Chunk));
     ring->idle = g_ptr_array_new();
-    sem_init(&ring->wakeup, 0, 0);
+    ring->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (ring->wakeup < 0)
+        g_error("no descriptor for samples: %s", g_strerror(errno)); /* like g_malloc() */
     add_chunk(ring, n_slots);
     return ring;
 }
@@ -80,7 +84,7 @@ uprof_ring_free(UprofRing *ring)
     g_queue_clear(&ring->filled);
     g_queue_clear(&ring->links);
     g_mutex_clear(&ring->lock);
-    sem_destroy(&ring->wakeup);
+    close(ring->wakeup);
     g_free(ring);
 }
 
@@ -117,8 +121,10 @@ uprof_ring_publish(UprofRing *ring, UprofSnapshot **slots, size_t n)
         g_queue_push_tail_link(&ring->filled, link);
     }
     ring->published += n;
+    const bool is_filling = ring->filled.length >= MAX(ring->n_slots / WAKE_PART, 1);
     g_mutex_unlock(&ring->lock);
-    sem_post(&ring->wakeup);
+    if (is_filling)
+        eventfd_write(ring->wakeup, 1);
 }
 
 void
@@ -152,18 +158,18 @@ uprof_ring_drop(UprofRing *ring)
     g_mutex_unlock(&ring->lock);
 }
 
-void
-uprof_ring_wait(UprofRing *ring, uint64_t until_ns)
+int
+uprof_ring_fd(const UprofRing *ring)
 {
-    const struct timespec until = {
-        .tv_sec = until_ns / UPROF_NS_PER_S,
-        .tv_nsec = until_ns % UPROF_NS_PER_S,
-    };
+    return ring->wakeup;
+}
 
-    /* The semaphore may be posted for slots that were read without waiting. */
-    while (!uprof_ring_peek(ring))
-        if (sem_clockwait(&ring->wakeup, CLOCK_MONOTONIC, &until) != 0 && errno == ETIMEDOUT)
-            return;
+void
+uprof_ring_calm(UprofRing *ring)
+{
+    eventfd_t count;
+
+    eventfd_read(ring->wakeup, &count);
 }
 
 void

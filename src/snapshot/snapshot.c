@@ -9,19 +9,31 @@ uprof_snapshot_clear(UprofSnapshot *snapshot)
     memset(snapshot, 0, G_STRUCT_OFFSET(UprofSnapshot, bytes));
 }
 
-size_t
-uprof_snapshot_room(const UprofSnapshot *snapshot)
+/* Returns: how many of the bytes windows use */
+static size_t
+count_used(const UprofSnapshot *snapshot)
 {
     size_t used = 0;
 
-    if (snapshot->n_windows >= UPROF_WINDOWS_MAX)
-        return 0;
     for (unsigned i = 0; i < snapshot->n_windows; i++) {
         const UprofWindow *window = &snapshot->windows[i];
 
         used = MAX(used, (size_t)window->offset + window->len);
     }
-    return used < UPROF_SNAPSHOT_BYTES_MAX ? UPROF_SNAPSHOT_BYTES_MAX - used : 0;
+    return MIN(used, (size_t)UPROF_SNAPSHOT_BYTES_MAX);
+}
+
+size_t
+uprof_snapshot_bytes(const UprofSnapshot *snapshot)
+{
+    return G_STRUCT_OFFSET(UprofSnapshot, bytes) + count_used(snapshot);
+}
+
+size_t
+uprof_snapshot_room(const UprofSnapshot *snapshot)
+{
+    return snapshot->n_windows < UPROF_WINDOWS_MAX ? UPROF_SNAPSHOT_BYTES_MAX - count_used(snapshot)
+                                                   : 0;
 }
 
 /* Uses differences, because a window that ends at the top of the address space overflows sums. */

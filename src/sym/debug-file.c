@@ -122,8 +122,6 @@ try_file(Search *search, const char *path, const UprofSymOpener *opener, bool wa
     g_autoptr(UprofDebugFile) debug = g_new0(UprofDebugFile, 1);
     g_autoptr(GError) error = NULL;
 
-    if (!opener && access(path, F_OK) != 0)
-        return false;
     debug->file = uprof_file_bytes_read(path, name, opener, &error);
     /* Most images have no debug file. */
     if (g_error_matches(error, UPROF_ERROR, UPROF_ERROR_NO_FILE))

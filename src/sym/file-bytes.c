@@ -95,8 +95,7 @@ open_by_path(const char *path, const char *name, GError **error)
     if (fd < 0 && errno == EINVAL)
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA, "'%s' is not a regular file", name);
     else if (fd < 0)
-        g_set_error(error, UPROF_ERROR, errno == EACCES ? UPROF_ERROR_DENIED : UPROF_ERROR_FAILED,
-                    "cannot open symbol file '%s': %s", name, g_strerror(errno));
+        uprof_error_fail_errno(error, "cannot open symbol file '%s'", name);
     return fd;
 }
 

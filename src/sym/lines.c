@@ -300,6 +300,8 @@ read_dwarf(UprofChildOutput *output, void *data)
     while (dwarf && dwarf_get_units(dwarf, cu, &cu, NULL, NULL, &die, NULL) == 0)
         if (dwarf_tag(&die) == DW_TAG_compile_unit)
             read_unit(job, &die);
+    dwarf_end(dwarf);
+    elf_end(elf);
 }
 
 /* ---- In the parent ---- */

@@ -28,7 +28,7 @@ load_file(const char *path, const UprofModuleSearch *search, const UprofSymOpene
 static UprofImage *
 try_file(const char *path, const UprofModuleSearch *search)
 {
-    return access(path, R_OK) == 0 ? load_file(path, search, NULL) : NULL;
+    return load_file(path, search, NULL);
 }
 
 static UprofImage *

@@ -30,7 +30,7 @@ SYS_MOUNT_SETATTR = 442
 PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_FILTER = 24, 38, 22, 2
 RET_ALLOW, RET_EPERM, RET_ENOSYS = 0x7FFF0000, 0x50001, 0x50026
 AUDIT_ARCH = 0xC000003E
-CAPABILITIES = {"CAP_DAC_READ_SEARCH": 2, "CAP_SYS_PTRACE": 19}
+CAPABILITIES = {"CAP_DAC_READ_SEARCH": 2, "CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SYS_PTRACE": 19}
 FAMILIES = {"AF_UNIX": 1}
 LAST_CAPABILITY = int(pathlib.Path("/proc/sys/kernel/cap_last_cap").read_text())
 TUNABLES = ("/proc/sys", "/proc/sysrq-trigger", "/proc/acpi", "/proc/fs", "/proc/irq", "/proc/bus", "/sys")
@@ -117,6 +117,8 @@ def read_numbers():
 
 
 def names_of(group):
+    if not group.startswith("@"):
+        return {group}
     done = subprocess.run(["systemd-analyze", "syscall-filter", group], capture_output=True, check=True)
     names = set()
     for word in done.stdout.decode().splitlines()[1:]:

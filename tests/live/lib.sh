@@ -224,13 +224,16 @@ counter()
     quiet_virsh qemu-monitor-command "$1" --hmp "xp/1gx 0x$address" | tr -d '\r' | awk '{ print $2 }'
 }
 
-# guardian_of PID: prints the guardian of a run, the only child of its process
+# guardian_of PID: prints the guardian of a run, the only child of its process with that name
 guardian_of()
 {
-    local children=()
+    local child children=() guardians=()
     read -ra children <"/proc/$1/task/$1/children" || true # the file has no line end
-    [ "${#children[@]}" = 1 ] || fail "children of the run: '${children[*]}'"
-    echo "${children[0]}"
+    for child in "${children[@]}"; do
+        [ "$(cat "/proc/$child/comm")" != uprof-guardian ] || guardians+=("$child")
+    done
+    [ "${#guardians[@]}" = 1 ] || fail "guardians of the run: '${guardians[*]}'"
+    echo "${guardians[0]}"
 }
 
 # second_vcpu_works NAME: the guest's second vCPU has begun to work

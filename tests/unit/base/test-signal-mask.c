@@ -49,11 +49,29 @@ test_run(void)
     g_assert_false(is_blocked(SIGTSTP));
 }
 
+static void
+test_pending_signal_interrupts(void)
+{
+    sigset_t term;
+    int number;
+
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &term, NULL);
+    g_assert_false(uprof_signal_end_is_pending());
+    raise(SIGTERM);
+    g_assert_true(uprof_signal_end_is_pending());
+    sigwait(&term, &number);
+    g_assert_false(uprof_signal_end_is_pending());
+    pthread_sigmask(SIG_UNBLOCK, &term, NULL);
+}
+
 int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/signal-mask/block-and-restore", test_block);
     g_test_add_func("/signal-mask/run-in-a-thread", test_run);
+    g_test_add_func("/signal-mask/pending-end", test_pending_signal_interrupts);
     return g_test_run();
 }

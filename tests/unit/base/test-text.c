@@ -189,6 +189,44 @@ test_file_name(gconstpointer data)
     g_assert_cmpstr(file, ==, file_names[i].file);
 }
 
+/* Lines and colors stay; other control sequences do not. */
+static void
+test_lines(void)
+{
+    static const struct {
+        const char *raw, *safe;
+    } line_cases[] = {
+        { "one\ntwo\n", "one\ntwo\n" },
+        { "\x1b[1mbold\x1b[0m", "\x1b[1mbold\x1b[0m" },
+        { "\x1b[38;5;3mx", "\x1b[38;5;3mx" },
+        { "\x1b[2Jx", "?[2Jx" },
+        { "\x1b]0;title\a", "?]0;title?" },
+        { "\x1b[1", "?[1" },
+        { "\x1b[", "?[" },
+        { "\x1b", "?" },
+        { "a\rb\tc", "a?b?c" },
+        { "\xff", "\xef\xbf\xbd" },
+        { "", "" },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(line_cases); i++) {
+        g_autoptr(GString) out = g_string_new(NULL);
+        uprof_text_append_lines(out, (UprofSlice){ line_cases[i].raw, strlen(line_cases[i].raw) });
+        g_assert_cmpstr(out->str, ==, line_cases[i].safe);
+    }
+}
+
+/* The limit of other clean texts does not hold. */
+static void
+test_long_lines(void)
+{
+    g_autofree char *raw = g_strnfill(100 * 1000, 'x');
+    g_autoptr(GString) out = g_string_new(NULL);
+
+    uprof_text_append_lines(out, (UprofSlice){ raw, strlen(raw) });
+    g_assert_cmpuint(out->len, ==, 100 * 1000);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -214,5 +252,7 @@ main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/text/file-name/%s", file_names[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_file_name);
     }
+    g_test_add_func("/text/lines", test_lines);
+    g_test_add_func("/text/long-lines", test_long_lines);
     return g_test_run();
 }

@@ -108,14 +108,17 @@ static void
 test_partial(void)
 {
     g_autoptr(GError) error = NULL;
+    UprofLoadTarget target;
     Fixture fixture;
 
     init_fixture(&fixture);
     g_assert_cmpint(add_text(&fixture, "web-1;main 5\nbad\n"), ==, UPROF_ERROR_BAD_DATA);
     g_assert_cmpuint(fixture.load->run->samples, ==, 5);
-    g_assert_true(uprof_load_check_output(fixture.load, "-", &error));
+    uprof_load_target_init(&target, "-");
+    g_assert_true(uprof_load_check_output(fixture.load, &target, &error));
     g_assert_no_error(error);
-    g_assert_false(uprof_load_check_output(fixture.load, "/tmp/none.svg", &error));
+    uprof_load_target_init(&target, "/tmp/none.svg");
+    g_assert_false(uprof_load_check_output(fixture.load, &target, &error));
     g_assert_error(error, UPROF_ERROR, UPROF_ERROR_FAILED);
     g_assert_cmpstr(error->message, ==,
                     "'/tmp/none.svg' is not written: not all of the input could be read");

@@ -96,23 +96,6 @@ test_kernel_hint(void)
     g_assert_true(g_pattern_match_simple("its kernel '/boot/app' is on another host*", remote));
 }
 
-static void
-test_pending_signal_interrupts(void)
-{
-    sigset_t term;
-    int number;
-
-    sigemptyset(&term);
-    sigaddset(&term, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &term, NULL);
-    g_assert_false(uprof_session_is_interrupted());
-    raise(SIGTERM);
-    g_assert_true(uprof_session_is_interrupted());
-    sigwait(&term, &number);
-    g_assert_false(uprof_session_is_interrupted());
-    pthread_sigmask(SIG_UNBLOCK, &term, NULL);
-}
-
 int
 main(int argc, char **argv)
 {
@@ -120,6 +103,5 @@ main(int argc, char **argv)
     g_test_add_func("/session/state-decides", test_state_decides);
     g_test_add_func("/session/failed-open-restores-signals", test_failed_open_restores_signals);
     g_test_add_func("/session/kernel-hint", test_kernel_hint);
-    g_test_add_func("/session/pending-signal-interrupts", test_pending_signal_interrupts);
     return g_test_run();
 }

@@ -121,14 +121,14 @@ test_swapped(void)
 
     g_assert_true(g_file_set_contents(secret, "secret", -1, NULL));
     g_ptr_array_add(config->symbol_folders, in_tree("/in"));
-    const int fd = uprof_settings_open_symbols(config, path, &error);
+    const int fd = uprof_settings_open_symbols(config->symbol_folders, path, &error);
     g_assert_no_error(error);
     g_assert_cmpint(unlink(path), ==, 0);
     g_assert_cmpint(symlink(secret, path), ==, 0);
     g_assert_cmpint(read(fd, bytes, sizeof(bytes)), ==, 1);
     g_assert_cmpstr(bytes, ==, "x");
     close(fd);
-    g_assert_cmpint(uprof_settings_open_symbols(config, path, &error), ==, -1);
+    g_assert_cmpint(uprof_settings_open_symbols(config->symbol_folders, path, &error), ==, -1);
     g_assert_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA);
 }
 

@@ -406,7 +406,7 @@ static const struct {
     UprofErrorCode code;
     const char *error;
 } refusals[] = {
-    { "missing",    NULL,            false, UPROF_ERROR_FAILED,   "cannot open symbol file '*/missing': *" },
+    { "missing",    NULL,            false, UPROF_ERROR_NO_FILE,  "cannot open symbol file '*/missing': *" },
     { "folder",     make_folder,     false, UPROF_ERROR_BAD_DATA, "'*/folder' is not a regular file" },
     { "fifo",       make_fifo,       false, UPROF_ERROR_BAD_DATA, "'*/fifo' is not a regular file" },
     { "device",     make_device,     false, UPROF_ERROR_BAD_DATA, "'*/device' is not a regular file" },

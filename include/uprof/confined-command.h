@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * confined-command.h - runs a complete command in a process without rights
+ *
+ * Commands that only read files, such as report, need no rights but those files. The process
+ * has the standard streams of the program, and the outputs that the program has opened for it.
+ */
+#pragma once
+
+#include "uprof/file-rules.h"
+#include "uprof/file.h"
+
+/** UprofConfinedPlan: what the process does; all pointers are borrowed */
+typedef struct {
+    /* Runs in the process. Returns: the exit status */
+    int (*run)(void *data);
+    void *data;                  /* passed to @run */
+    const UprofFileRules *rules; /* which files the process may read */
+    GPtrArray *outputs;          /* of UprofFile: open for writing */
+} UprofConfinedPlan;
+
+/**
+ * uprof_confined_command_run: runs the command, and commits the outputs that it completes
+ *
+ * The program must have one thread. On return @outputs has %NULL for each output that was committed.
+ *
+ * Returns: the exit status of the command; -1 with an error if the process has died
+ */
+int uprof_confined_command_run(const UprofConfinedPlan *plan, GError **error);
+
+/** uprof_confined_output: in the process: Returns: (transfer none): output @i */
+UprofFile *uprof_confined_output(unsigned i);
+
+/** uprof_confined_commit: in the process: makes output @i complete; see uprof_file_commit() */
+bool uprof_confined_commit(unsigned i, GError **error);

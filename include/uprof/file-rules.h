@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * file-rules.h - which files a worker may read
+ *
+ * A worker opens nothing itself (confine.h). It asks the program, which opens a file only by the
+ * rules below. What the worker found in one file cannot widen them.
+ *
+ *   input          a file that the user named as input; a device or a pipe is allowed
+ *   symbol file    a file that the user, the domain or its metadata named; also the files beside it
+ *                  and in the folder `.debug` beside it, where debug files are. For root, links
+ *                  beside it are not followed: the folder may belong to a tenant.
+ *   debug folder   everything below it; the host's administrator fills it
+ *   sysroot        everything below it; links lead nowhere else
+ */
+#pragma once
+
+#include "uprof/symbol-settings.h"
+
+typedef struct _UprofFileRules UprofFileRules;
+
+UprofFileRules *uprof_file_rules_new(void);
+void uprof_file_rules_free(UprofFileRules *rules);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofFileRules, uprof_file_rules_free)
+
+/** uprof_file_rules_add_input: allows one file of any kind */
+void uprof_file_rules_add_input(UprofFileRules *rules, const char *path);
+
+/** uprof_file_rules_add_symbols: allows a symbol file, and its debug files beside it */
+void uprof_file_rules_add_symbols(UprofFileRules *rules, const char *path);
+
+/** uprof_file_rules_add_settings: allows the files and the folders of the command line */
+void uprof_file_rules_add_settings(UprofFileRules *rules, const UprofSymbolSettings *settings);
+
+/**
+ * uprof_file_rules_add_folder: allows regular files below @folder, without links
+ * @folder: of the configuration: root chose it for symbol files that metadata names
+ */
+void uprof_file_rules_add_folder(UprofFileRules *rules, const char *folder);
+
+/**
+ * uprof_file_rules_allow_recorded: allows each regular file that begins as a symbol file does
+ *
+ * A capture names the symbol files of its run by their paths.
+ */
+void uprof_file_rules_allow_recorded(UprofFileRules *rules);

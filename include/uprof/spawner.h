@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * spawner.h - a process without rights that makes processes without rights
+ *
+ * The spawner is forked while the program has one thread and no connection. It drops its rights
+ * once (src/base/confine-priv.h), and then forks a worker whenever the program asks for one. So a worker has no
+ * memory of the program from later times, such as answers of daemons, and no descriptor but those
+ * that the program gives to it. A worker is sealed before it reads its first message.
+ *
+ * Only one thread uses a spawner.
+ */
+#pragma once
+
+#include "uprof/error.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/** The user of processes without rights; `nobody` if the host does not have this user */
+#define UPROF_CONFINE_USER "virt-uprof"
+
+/** UprofConfined: what a host allowed to take; each member is a literal or %NULL */
+typedef struct {
+    const char *why_same_user; /* (nullable): why the process keeps its user, root */
+    const char *why_same_view; /* (nullable): why it has no name spaces of its own */
+} UprofConfined;
+
+/** UprofConfineLimits: what a sealed process may use */
+typedef struct {
+    uint64_t memory_max; /* bytes of private memory, with that of its start */
+    uint64_t cpu_s;      /* processor time; 0: no limit */
+} UprofConfineLimits;
+
+enum { UPROF_SPAWNER_FDS_MAX = 32 };
+
+/** UprofSpawnPlan: what each worker does; all pointers are borrowed and as they are at the fork */
+typedef struct {
+    /*
+     * Runs in the worker. @fds: the descriptors of uprof_spawner_spawn().
+     *
+     * Returns: the exit status
+     */
+    int (*work)(const int *fds, unsigned n_fds, void *data);
+    void *data; /* passed to @work */
+    UprofConfineLimits limits;
+    bool keeps_streams; /* stdin, stdout and stderr are those of the program, not /dev/null */
+} UprofSpawnPlan;
+
+typedef struct _UprofSpawner UprofSpawner;
+
+/**
+ * uprof_spawner_start: the program must have one thread
+ *
+ * Returns: (transfer full) (nullable): %NULL with an error
+ */
+UprofSpawner *uprof_spawner_start(const UprofSpawnPlan *plan, GError **error);
+
+/** uprof_spawner_end: @spawner: (nullable): kills all workers, and frees the spawner */
+void uprof_spawner_end(UprofSpawner *spawner);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofSpawner, uprof_spawner_end)
+
+/** uprof_spawner_confined: Returns: (transfer none): what the host allowed to take from workers */
+const UprofConfined *uprof_spawner_confined(const UprofSpawner *spawner);
+
+/**
+ * uprof_spawner_spawn: makes a worker
+ * @fds: borrowed: its descriptors; up to %UPROF_SPAWNER_FDS_MAX
+ *
+ * Returns: the number of its process; -1 with an error
+ */
+pid_t uprof_spawner_spawn(UprofSpawner *spawner, const int *fds, unsigned n_fds, GError **error);
+
+/**
+ * uprof_spawner_wait: waits for the end of a worker
+ * @timeout_ms: the longest wait; afterwards the worker is killed
+ *
+ * Returns: its status, as of waitpid(2); -1 if the spawner itself has died
+ */
+int uprof_spawner_wait(UprofSpawner *spawner, pid_t worker, unsigned timeout_ms);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * read-command-priv.h - commands that read profiles run in a process without rights
+ *
+ * Profiles and captures may come from anywhere, so that a fault in their parsers must not give
+ * away the rights of the user.
+ */
+#pragma once
+
+#include "options-priv.h"
+#include "uprof/catalog.h"
+#include "uprof/confined-command.h"
+#include "uprof/load.h"
+
+/** UprofReadCommand: what the command gets in its process; all pointers are borrowed */
+typedef struct {
+    UprofOptions *options;
+    UprofLoadTarget *targets;    /* one for each output of @options */
+    bool *are_files;             /* one for each word of @options: a file has that path */
+    const UprofCatalog *catalog; /* (nullable): of the store; %NULL: the command does not read it */
+    int code;                    /* exit code of what could not be listed in the store */
+} UprofReadCommand;
+
+/**
+ * uprof_read_command_run: opens the outputs of @options, and runs the command
+ * @reads_store: the command reads the store, too
+ * @run: runs in the process without rights; output i is uprof_confined_output(i). Returns: exit code
+ *
+ * Returns: exit code
+ */
+int uprof_read_command_run(UprofOptions *options, bool reads_store,
+                           int (*run)(const UprofReadCommand *command));
+
+/**
+ * uprof_read_command_finish: commits an output that was written, or says why it was not
+ * @i: index of the output
+ * @error: (nullable): why the output could not be written
+ *
+ * Returns: exit code
+ */
+int uprof_read_command_finish(unsigned i, const GError *error);

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "read-command-priv.h"
+
+#include "exit-priv.h"
+#include "uprof/config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    UprofReadCommand command;
+    int (*run)(const UprofReadCommand *command);
+} Plan;
+
+static int
+run_command(void *data)
+{
+    const Plan *plan = data;
+
+    return uprof_exit_worse(plan->command.code, plan->run(&plan->command));
+}
+
+/* Allows "NAME.meta.json" beside "NAME.folded" and "NAME.folded.gz". */
+static void
+add_sidecar(UprofFileRules *rules, const char *path)
+{
+    static const char *const endings[] = { ".folded", ".folded.gz" };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(endings); i++) {
+        if (!g_str_has_suffix(path, endings[i]))
+            continue;
+        g_autofree char *stem = g_strndup(path, strlen(path) - strlen(endings[i]));
+        g_autofree char *sidecar = g_strconcat(stem, ".meta.json", NULL);
+        uprof_file_rules_add_input(rules, sidecar);
+    }
+}
+
+static UprofFileRules *
+make_rules(const UprofOptions *options)
+{
+    const UprofSymbolSettings symbols = uprof_options_symbols(options);
+    UprofFileRules *rules = uprof_file_rules_new();
+
+    for (guint i = 0; i < options->words->len; i++) {
+        const char *word = g_ptr_array_index(options->words, i);
+        uprof_file_rules_add_input(rules, word);
+        add_sidecar(rules, word);
+    }
+    uprof_file_rules_add_settings(rules, &symbols);
+    uprof_file_rules_allow_recorded(rules);
+    return rules;
+}
+
+static void
+free_file(gpointer file)
+{
+    uprof_file_abort(file);
+}
+
+/* Returns: (transfer full) (nullable): of UprofFile; %NULL with an error */
+static GPtrArray *
+open_outputs(const UprofOptions *options, GError **error)
+{
+    g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(free_file);
+
+    for (guint i = 0; i < options->outputs->len; i++) {
+        const UprofWanted *wanted = g_ptr_array_index(options->outputs, i);
+        UprofFile *file =
+            uprof_file_open(wanted->path, wanted->format && wanted->format->is_secret, error);
+        if (!file)
+            return NULL;
+        g_ptr_array_add(files, file);
+    }
+    return g_steal_pointer(&files);
+}
+
+/* Returns: (transfer full) (nullable): %NULL with an error */
+static UprofStore *
+open_store(const UprofOptions *options, GError **error)
+{
+    g_autoptr(UprofConfig) config =
+        options->store ? NULL : uprof_config_load(options->config_path, error);
+
+    if (!options->store && !config)
+        return NULL;
+    return uprof_store_open(options->store ? options->store : config->store, false, error);
+}
+
+/* Lists the store, and allows to read its files. */
+static UprofCatalog *
+list_store(UprofStore *store, UprofFileRules *rules, const UprofNotices *notices, int *code)
+{
+    UprofErrorCode found = UPROF_ERROR_NONE;
+    UprofCatalog *catalog = uprof_catalog_new(store, notices, &found);
+    g_autoptr(GPtrArray) folders = uprof_catalog_paths(catalog);
+
+    for (guint i = 0; i < folders->len; i++)
+        uprof_file_rules_add_folder(rules, g_ptr_array_index(folders, i));
+    *code = uprof_exit_of_code(found);
+    return catalog;
+}
+
+static int
+run_plan(Plan *plan, const UprofFileRules *rules)
+{
+    const UprofOptions *options = plan->command.options;
+    g_autoptr(GError) error = NULL;
+
+    for (guint i = 0; i < options->words->len; i++)
+        plan->command.are_files[i] =
+            g_file_test(g_ptr_array_index(options->words, i), G_FILE_TEST_EXISTS);
+    for (guint i = 0; i < options->outputs->len; i++)
+        uprof_load_target_init(&plan->command.targets[i],
+                               ((UprofWanted *)g_ptr_array_index(options->outputs, i))->path);
+    g_autoptr(GPtrArray) outputs = open_outputs(options, &error);
+    if (!outputs)
+        return uprof_say_error(error);
+    const UprofConfinedPlan confined = {
+        .run = run_command,
+        .data = plan,
+        .rules = rules,
+        .outputs = outputs,
+    };
+    const int code = uprof_confined_command_run(&confined, &error);
+    return code >= 0 ? code : uprof_say_error(error);
+}
+
+int
+uprof_read_command_run(UprofOptions *options, bool reads_store,
+                       int (*run)(const UprofReadCommand *command))
+{
+    g_autofree UprofLoadTarget *targets = g_new0(UprofLoadTarget, options->outputs->len + 1);
+    g_autofree bool *are_files = g_new0(bool, options->words->len + 1);
+    const UprofNotices notices = uprof_options_notices(options);
+    g_autoptr(UprofFileRules) rules = make_rules(options);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(UprofStore) store = reads_store ? open_store(options, &error) : NULL;
+    g_autoptr(UprofCatalog) catalog = NULL;
+    Plan plan = { { .options = options, .targets = targets, .are_files = are_files }, run };
+
+    if (error)
+        return uprof_say_error(error);
+    if (store)
+        catalog = list_store(store, rules, &notices, &plan.command.code);
+    plan.command.catalog = catalog;
+    return run_plan(&plan, rules);
+}
+
+int
+uprof_read_command_finish(unsigned i, const GError *error)
+{
+    UprofFile *file = uprof_confined_output(i);
+    g_autoptr(GError) failure = NULL;
+
+    if (!error && uprof_confined_commit(i, &failure))
+        return UPROF_EXIT_OK;
+    if (!(error && uprof_file_is_closed(file)))
+        uprof_say_error(error ? error : failure);
+    return UPROF_EXIT_FAILED;
+}

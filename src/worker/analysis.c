@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "analysis-priv.h"
+
+#include "protocol-priv.h"
+#include "remote-priv.h"
+#include "uprof/capture-reader.h"
+#include "uprof/clock.h"
+#include "uprof/output.h"
+#include "uprof/settings.h"
+#include "uprof/text.h"
+#include "uprof/worker.h"
+
+#include <string.h>
+
+#include "begin-priv.h"
+
+enum { TELL_NS = 100 * 1000 * 1000 }; /* between two messages about counts */
+
+/* A file that the program has opened, and will commit. */
+typedef struct {
+    UprofFile *file;           /* owned */
+    const UprofFormat *format; /* borrowed */
+} Output;
+
+/* The worker's own state. */
+typedef struct {
+    UprofAnalysis analysis; /* what calls see */
+    const UprofWorkerPlan *plan;
+    int requests, stream;
+    const UprofLinks *told_links; /* (nullable): borrowed: told last */
+    int *told_sizes;              /* by vCPU: told last; owned */
+    uint64_t told_ns;             /* when counts were told last */
+    const UprofMessage *message;  /* borrowed: of the current call */
+} Worker;
+
+/* What a message on the stream can be; aligned for each. */
+typedef union {
+    UprofSnapshot snapshot;
+    struct {
+        UprofCallHead head;
+        uint64_t argument[];
+    } call;
+    uint8_t bytes[UPROF_CHANNEL_BYTES_MAX];
+} Input;
+
+/* ---- What is told ---- */
+
+static void
+send_notice(UprofNoticeKind kind, const char *text, void *data)
+{
+    const Worker *worker = data;
+    const uint32_t number = kind;
+    const UprofSlice parts[] = {
+        { &number, sizeof(number) },
+        { text, MIN(strlen(text), (size_t)UPROF_NOTICE_BYTES_MAX) },
+    };
+
+    uprof_remote_tell(worker->requests, UPROF_TELL_NOTICE, parts, G_N_ELEMENTS(parts));
+}
+
+static void
+send_reply(const Worker *worker, const GByteArray *reply)
+{
+    size_t done = 0;
+
+    do {
+        const size_t len = MIN(reply->len - done, (size_t)UPROF_REPLY_PART_BYTES);
+        const uint32_t is_last = done + len == reply->len;
+        const UprofSlice parts[] = {
+            { &is_last, sizeof(is_last) },
+            { reply->data + done, len },
+        };
+        uprof_remote_tell(worker->requests, UPROF_TELL_REPLY, parts, G_N_ELEMENTS(parts));
+        done += len;
+    } while (done < reply->len);
+}
+
+static void
+fill_counts(const UprofAnalysis *analysis, UprofWorkerCounts *counts)
+{
+    *counts = (UprofWorkerCounts){
+        .samples = analysis->run->samples,
+        .running = analysis->run->running,
+        .complete = analysis->run->complete,
+        .untimed = uprof_profile_n_untimed(analysis->pipeline->profile),
+    };
+}
+
+static void
+tell_counts(Worker *worker)
+{
+    UprofWorkerCounts counts;
+    const UprofSlice part = { &counts, sizeof(counts) };
+
+    fill_counts(&worker->analysis, &counts);
+    uprof_remote_tell(worker->requests, UPROF_TELL_COUNTS, &part, 1);
+    worker->told_ns = uprof_clock_now_ns();
+}
+
+/* Tells where the sampler finds stacks and tasks, if that has changed. */
+static void
+tell_links(Worker *worker)
+{
+    const UprofLinks *links = *uprof_linux_links(worker->analysis.pipeline->kernel);
+    const UprofSlice part = {
+        links,
+        links ? sizeof(*links) + links->n_vcpus * sizeof(links->vcpus[0]) : 0,
+    };
+
+    if (links == worker->told_links)
+        return;
+    worker->told_links = links;
+    uprof_remote_tell(worker->requests, UPROF_TELL_LINKS, &part, 1);
+}
+
+/* Tells how much of a stack the sampler should copy, if that has changed. */
+static void
+tell_window(Worker *worker, unsigned vcpu)
+{
+    const UprofWindowTell tell = { vcpu, worker->analysis.sizes[vcpu].wanted };
+    const UprofSlice part = { &tell, sizeof(tell) };
+
+    if (tell.wanted == worker->told_sizes[vcpu])
+        return;
+    worker->told_sizes[vcpu] = tell.wanted;
+    uprof_remote_tell(worker->requests, UPROF_TELL_WINDOW, &part, 1);
+}
+
+/* ---- The beginning ---- */
+
+static int
+open_metadata(const char *path, void *folders, GError **error)
+{
+    return uprof_settings_open_symbols(folders, path, error);
+}
+
+/*
+ * Adds the symbol files of the metadata. Each file must be in a folder that the configuration
+ * allows, or be the domain's own kernel.
+ */
+static void
+add_metadata_symbols(UprofAnalysis *analysis, const UprofBegin *begin)
+{
+    const UprofSymOpener opener = { open_metadata, begin->metadata_folders };
+
+    for (guint i = 0; i < begin->metadata_symbols->len; i++) {
+        const char *path = g_ptr_array_index(begin->metadata_symbols, i);
+        const bool is_kernel = g_strcmp0(path, begin->kernel) == 0;
+        g_autoptr(GError) error = NULL;
+        if (!uprof_sym_add_file_by(analysis->pipeline->sym, path, is_kernel ? NULL : &opener, true,
+                                   &error))
+            uprof_notice(&analysis->notices, UPROF_NOTICE_WARNING, "%s: metadata: %s; ignored",
+                         analysis->shown, error->message);
+    }
+}
+
+/* Adds the file of <os><kernel> as a source of names. */
+static void
+add_kernel(UprofAnalysis *analysis, const UprofBegin *begin)
+{
+    UprofSym *sym = analysis->pipeline->sym;
+    g_autoptr(GError) error = NULL;
+
+    if (!begin->kernel) {
+        analysis->symbols_hint = g_strdup(begin->kernel_hint);
+    } else if (!uprof_sym_add_file(sym, begin->kernel, true, &error)) {
+        analysis->symbols_hint = g_strdup_printf("%s: give its symbols with -s", error->message);
+        /* the code of a file without symbols still helps to find callers */
+        uprof_sym_add_file(sym, begin->kernel, false, NULL);
+    }
+}
+
+static bool
+add_symbols(Worker *worker, const UprofBegin *begin, GError **error)
+{
+    UprofAnalysis *analysis = &worker->analysis;
+    const UprofSymbolSettings *symbols = &worker->plan->symbols;
+
+    if (!uprof_symbol_settings_apply(symbols, analysis->pipeline->sym, error))
+        return false;
+    if (symbols->files->len == 0)
+        add_metadata_symbols(analysis, begin);
+    if (uprof_sym_n_sources(analysis->pipeline->sym) == 0)
+        add_kernel(analysis, begin);
+    return true;
+}
+
+static void
+make_sizes(Worker *worker, unsigned n_vcpus)
+{
+    UprofAnalysis *analysis = &worker->analysis;
+
+    g_free(analysis->sizes);
+    g_free(worker->told_sizes);
+    analysis->sizes = g_new0(UprofWindowSize, n_vcpus);
+    worker->told_sizes = g_new0(int, n_vcpus);
+    for (unsigned i = 0; i < n_vcpus; i++) {
+        uprof_window_size_init(&analysis->sizes[i]);
+        worker->told_sizes[i] = analysis->sizes[i].wanted;
+    }
+    analysis->pipeline->sizes = analysis->sizes;
+}
+
+/* Takes the descriptors of the outputs, which came with the message. */
+static void
+open_outputs(Worker *worker, const UprofBegin *begin)
+{
+    UprofAnalysis *analysis = &worker->analysis;
+
+    for (guint i = 0; i < begin->outputs->len; i++) {
+        const UprofBeginOutput *named = &g_array_index(begin->outputs, UprofBeginOutput, i);
+        Output *output = g_new0(Output, 1);
+        output->format = uprof_format_by_name(named->format);
+        output->file = uprof_file_adopt(worker->message->fds[i], named->shown, named->is_stdout);
+        if (output->format->is_capture)
+            analysis->writer = uprof_writer_new(uprof_file_fd(output->file));
+        g_ptr_array_add(analysis->outputs, output);
+    }
+}
+
+static bool
+wants_times(const UprofAnalysis *analysis)
+{
+    for (guint i = 0; i < analysis->outputs->len; i++)
+        if (((const Output *)g_ptr_array_index(analysis->outputs, i))->format->is_timed)
+            return true;
+    return false;
+}
+
+static bool
+begin_analysis(Worker *worker, UprofSlice argument, GError **error)
+{
+    UprofAnalysis *analysis = &worker->analysis;
+    g_auto(UprofBegin) begin = { 0 };
+
+    uprof_begin_unpack(&begin, argument);
+    analysis->shown = g_strdup(begin.shown);
+    if (!uprof_capture_parse_run((UprofSlice){ begin.run_text, strlen(begin.run_text) },
+                                 analysis->run, error))
+        return false;
+    for (guint i = 0; i < begin.file_names->len; i++)
+        g_ptr_array_add(analysis->run->files, g_strdup(g_ptr_array_index(begin.file_names, i)));
+    begin.facts.arch = uprof_arch_find(analysis->run->arch);
+    open_outputs(worker, &begin);
+    analysis->guest = uprof_remote_new(worker->requests, &begin.facts);
+    analysis->pipeline = uprof_pipeline_new(analysis->guest, analysis->run, analysis->writer);
+    if (wants_times(analysis))
+        uprof_profile_keep_times(analysis->pipeline->profile);
+    make_sizes(worker, begin.facts.n_vcpus);
+    return add_symbols(worker, &begin, error) && uprof_pipeline_begin(analysis->pipeline, error);
+}
+
+static void
+move_guest(Worker *worker, UprofSlice argument)
+{
+    UprofAnalysis *analysis = &worker->analysis;
+    UprofGuest *old = analysis->guest;
+    UprofRemoteFacts facts;
+
+    memcpy(&facts, argument.data, sizeof(facts));
+    facts.arch = old->arch;
+    analysis->guest = uprof_remote_new(worker->requests, &facts);
+    uprof_pipeline_move(analysis->pipeline, analysis->guest);
+    uprof_guest_close(old);
+    make_sizes(worker, facts.n_vcpus);
+}
+
+/* ---- Snapshots ---- */
+
+static void
+take_snapshot(Worker *worker, UprofSnapshot *snapshot)
+{
+    UprofAnalysis *analysis = &worker->analysis;
+    g_autoptr(GError) error = NULL;
+
+    snapshot->owner = NULL;
+    if (!uprof_pipeline_take(analysis->pipeline, snapshot, &error) && analysis->pipeline->writer) {
+        /* the run continues without the capture */
+        analysis->capture_error = g_steal_pointer(&error);
+        analysis->pipeline->writer = NULL;
+    }
+    tell_links(worker);
+    if (snapshot->vcpu < analysis->guest->n_vcpus)
+        tell_window(worker, snapshot->vcpu);
+    if (uprof_clock_now_ns() - worker->told_ns >= TELL_NS)
+        tell_counts(worker);
+}
+
+/* ---- The end ---- */
+
+static void
+end_analysis(Worker *worker, UprofSlice argument, GByteArray *reply)
+{
+    UprofAnalysis *analysis = &worker->analysis;
+    UprofWorkerCounts counts;
+
+    uprof_capture_parse_run(argument, analysis->run, NULL);
+    uprof_pipeline_end(analysis->pipeline);
+    /* the program has counted its own processor time */
+    analysis->run->cpu_ns += uprof_clock_cpu_ns();
+    fill_counts(analysis, &counts);
+    g_byte_array_append(reply, (const guint8 *)&counts, sizeof(counts));
+}
+
+static bool
+save_capture(UprofAnalysis *analysis, GError **error)
+{
+    if (analysis->capture_error) {
+        g_propagate_error(error, g_steal_pointer(&analysis->capture_error));
+        return false;
+    }
+    return uprof_writer_end(analysis->writer, analysis->run, error) &&
+           uprof_writer_flush(analysis->writer, error);
+}
+
+static bool
+save_output(UprofAnalysis *analysis, UprofSlice argument, bool *is_closed, GError **error)
+{
+    uint32_t i;
+
+    memcpy(&i, argument.data, sizeof(i));
+    Output *output = g_ptr_array_index(analysis->outputs, i);
+    if (output->format->is_capture)
+        return save_capture(analysis, error);
+    const bool ok = uprof_output_write(output->format, analysis->pipeline->profile, analysis->run,
+                                       output->file, error);
+    *is_closed = !ok && uprof_file_is_closed(output->file);
+    return ok;
+}
+
+/* ---- Messages ---- */
+
+static void
+put_outcome(GByteArray *reply, const GError *error, bool is_closed)
+{
+    const UprofOutcome outcome = { uprof_error_code_of(error), is_closed };
+
+    g_byte_array_append(reply, (const guint8 *)&outcome, sizeof(outcome));
+    if (error)
+        g_byte_array_append(reply, (const guint8 *)error->message, (guint)strlen(error->message));
+}
+
+static void
+run_call(Worker *worker, uint64_t call, UprofSlice argument)
+{
+    g_autoptr(GByteArray) reply = g_byte_array_new();
+    g_autoptr(GError) error = NULL;
+    bool is_closed = false;
+
+    switch (call) {
+    case UPROF_CALL_BEGIN:
+        begin_analysis(worker, argument, &error);
+        put_outcome(reply, error, false);
+        break;
+    case UPROF_CALL_MOVE:
+        move_guest(worker, argument);
+        put_outcome(reply, NULL, false);
+        break;
+    case UPROF_CALL_SYNC:
+        put_outcome(reply, NULL, false);
+        break;
+    case UPROF_CALL_END:
+        end_analysis(worker, argument, reply);
+        break;
+    case UPROF_CALL_SAVE:
+        save_output(&worker->analysis, argument, &is_closed, &error);
+        put_outcome(reply, error, is_closed);
+        break;
+    default:
+        g_assert(call - UPROF_N_OWN_CALLS < worker->plan->n_calls);
+        worker->plan->calls[call - UPROF_N_OWN_CALLS](&worker->analysis, argument, reply);
+    }
+    if (worker->analysis.pipeline)
+        tell_counts(worker);
+    send_reply(worker, reply);
+}
+
+static void
+handle_message(Worker *worker, Input *input)
+{
+    const size_t head = G_STRUCT_OFFSET(Input, call.argument);
+
+    if (worker->message->type == UPROF_DO_SNAPSHOT)
+        take_snapshot(worker, &input->snapshot);
+    else
+        run_call(worker, input->call.head.call,
+                 (UprofSlice){ input->call.argument,
+                               worker->message->len > head ? worker->message->len - head : 0 });
+}
+
+static void
+free_output(gpointer data)
+{
+    Output *output = data;
+
+    uprof_file_abort(output->file);
+    g_free(output);
+}
+
+static void
+clear_worker(Worker *worker)
+{
+    UprofAnalysis *analysis = &worker->analysis;
+
+    uprof_pipeline_free(analysis->pipeline);
+    uprof_guest_close(analysis->guest);
+    uprof_writer_free(analysis->writer);
+    g_ptr_array_unref(analysis->outputs);
+    uprof_run_free(analysis->run);
+    g_clear_error(&analysis->capture_error);
+    g_free(analysis->shown);
+    g_free(analysis->symbols_hint);
+    g_free(analysis->sizes);
+    g_free(worker->told_sizes);
+}
+
+int
+uprof_analysis_run(const int *fds, unsigned n_fds, void *data)
+{
+    g_autofree Input *input = g_new0(Input, 1);
+    UprofMessage message;
+    Worker worker = {
+        .plan = data,
+        .requests = fds[0],
+        .stream = fds[1],
+        .message = &message,
+        .analysis.run = uprof_run_new(),
+        .analysis.outputs = g_ptr_array_new_with_free_func(free_output),
+    };
+
+    g_assert(n_fds == 2);
+    worker.analysis.notices = (UprofNotices){ send_notice, &worker };
+    uprof_remote_open_files(worker.requests);
+    while (uprof_channel_receive(worker.stream, &message, input, sizeof(*input)))
+        handle_message(&worker, input);
+    clear_worker(&worker);
+    return 0;
+}

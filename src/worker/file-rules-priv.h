@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * file-rules-priv.h - which files a worker may read
+ */
+#pragma once
+
+#include "uprof/file-rules.h"
+
+/**
+ * uprof_file_rules_answer: opens a file for a worker
+ * @ask: what the worker sent: UprofFileAsk, folder, NUL, path, NUL; any bytes
+ * @reason: (out): errno; 0 if the file is open
+ *
+ * A file that no rule allows does not exist for the worker.
+ *
+ * Returns: a descriptor to read from; -1 with @reason
+ */
+int uprof_file_rules_answer(const UprofFileRules *rules, UprofSlice ask, int *reason);

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "file-rules-priv.h"
+
+#include "protocol-priv.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Debian's debug files; Fedora's links to programs by build-id. See sym/module-file.c. */
+static const char *const system_folders[] = { "/usr/lib/debug", "/usr/lib/.build-id" };
+
+struct _UprofFileRules {
+    GPtrArray *inputs;   /* of char: paths as the user wrote them */
+    GPtrArray *symbols;  /* of char: absolute paths */
+    GPtrArray *folders;  /* of char: absolute paths of debug folders */
+    GPtrArray *sysroots; /* of char: absolute paths */
+    GPtrArray *strict;   /* of char: folders of the configuration, as it writes them */
+    bool takes_recorded;
+};
+
+UprofFileRules *
+uprof_file_rules_new(void)
+{
+    UprofFileRules *rules = g_new0(UprofFileRules, 1);
+
+    rules->inputs = g_ptr_array_new_with_free_func(g_free);
+    rules->symbols = g_ptr_array_new_with_free_func(g_free);
+    rules->folders = g_ptr_array_new_with_free_func(g_free);
+    rules->sysroots = g_ptr_array_new_with_free_func(g_free);
+    rules->strict = g_ptr_array_new_with_free_func(g_free);
+    for (size_t i = 0; i < G_N_ELEMENTS(system_folders); i++)
+        g_ptr_array_add(rules->folders, g_strdup(system_folders[i]));
+    return rules;
+}
+
+void
+uprof_file_rules_free(UprofFileRules *rules)
+{
+    if (!rules)
+        return;
+    g_ptr_array_unref(rules->inputs);
+    g_ptr_array_unref(rules->symbols);
+    g_ptr_array_unref(rules->folders);
+    g_ptr_array_unref(rules->sysroots);
+    g_ptr_array_unref(rules->strict);
+    g_free(rules);
+}
+
+void
+uprof_file_rules_add_input(UprofFileRules *rules, const char *path)
+{
+    g_ptr_array_add(rules->inputs, g_strdup(path));
+}
+
+void
+uprof_file_rules_add_symbols(UprofFileRules *rules, const char *path)
+{
+    g_ptr_array_add(rules->symbols, g_canonicalize_filename(path, NULL));
+}
+
+static void
+add_folders(GPtrArray *to, const char *const *folders)
+{
+    for (guint i = 0; folders && folders[i]; i++)
+        g_ptr_array_add(to, g_canonicalize_filename(folders[i], NULL));
+}
+
+void
+uprof_file_rules_add_settings(UprofFileRules *rules, const UprofSymbolSettings *settings)
+{
+    for (guint i = 0; i < settings->files->len; i++) {
+        const UprofSymbolFile *file = g_ptr_array_index(settings->files, i);
+        uprof_file_rules_add_symbols(rules, file->path);
+    }
+    add_folders(rules->folders, settings->config.debug_folders);
+    add_folders(rules->sysroots, settings->config.sysroots);
+}
+
+void
+uprof_file_rules_add_folder(UprofFileRules *rules, const char *folder)
+{
+    g_ptr_array_add(rules->strict, g_strdup(folder));
+}
+
+void
+uprof_file_rules_allow_recorded(UprofFileRules *rules)
+{
+    rules->takes_recorded = true;
+}
+
+/* ---- Answers ---- */
+
+static bool
+has_path(const GPtrArray *paths, const char *path)
+{
+    return g_ptr_array_find_with_equal_func((GPtrArray *)paths, path, g_str_equal, NULL);
+}
+
+static bool
+is_below(const GPtrArray *folders, const char *path)
+{
+    for (guint i = 0; i < folders->len; i++) {
+        const char *folder = g_ptr_array_index(folders, i);
+        const size_t len = strlen(folder);
+        if (strncmp(path, folder, len) == 0 &&
+            (path[len] == '/' || (len > 0 && folder[len - 1] == '/')))
+            return true;
+    }
+    return false;
+}
+
+/* Is @folder the folder of a symbol file, or `.debug` in it? */
+static bool
+is_beside_symbols(const UprofFileRules *rules, const char *folder)
+{
+    for (guint i = 0; i < rules->symbols->len; i++) {
+        g_autofree char *beside = g_path_get_dirname(g_ptr_array_index(rules->symbols, i));
+        g_autofree char *below = g_build_filename(beside, ".debug", NULL);
+        if (strcmp(folder, beside) == 0 || strcmp(folder, below) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int
+open_beside(const char *folder, const char *path)
+{
+    g_autofree char *name = g_path_get_basename(path);
+
+    return geteuid() == 0 ? uprof_regular_file_open_below(folder, name, UPROF_FILE_NO_LINKS)
+                          : uprof_regular_file_open(path);
+}
+
+/* "ffffffff81000000 T _text", or with other columns */
+static bool
+is_symbol_list(const char *head, size_t len)
+{
+    size_t digits = 0;
+
+    while (digits < len && isxdigit((unsigned char)head[digits]))
+        digits++;
+    return digits >= 8 && digits < len && isspace((unsigned char)head[digits]);
+}
+
+/* Does the file begin as ELF, a compressed file, a kernel to boot, or the output of nm? */
+static bool
+begins_as_symbols(int fd)
+{
+    static const char *const magics[] = { "\x7f"
+                                          "ELF",
+                                          "MZ", "\x1f\x8b",
+                                          "\xfd"
+                                          "7zXZ",
+                                          "\x28\xb5\x2f\xfd" };
+    char head[64];
+    const ssize_t n = pread(fd, head, sizeof(head), 0);
+
+    if (n <= 0)
+        return false;
+    for (size_t i = 0; i < G_N_ELEMENTS(magics); i++)
+        if ((size_t)n >= strlen(magics[i]) && memcmp(head, magics[i], strlen(magics[i])) == 0)
+            return true;
+    return is_symbol_list(head, (size_t)n);
+}
+
+static int
+open_recorded(const char *path)
+{
+    const int fd = uprof_regular_file_open(path);
+
+    if (fd < 0 || begins_as_symbols(fd))
+        return fd;
+    close(fd);
+    errno = ENOENT;
+    return -1;
+}
+
+static int
+open_regular(const UprofFileRules *rules, const char *path)
+{
+    g_autofree char *absolute = g_canonicalize_filename(path, NULL);
+    g_autofree char *folder = g_path_get_dirname(absolute);
+
+    if (has_path(rules->inputs, path) || has_path(rules->symbols, absolute) ||
+        is_below(rules->folders, absolute))
+        return uprof_regular_file_open(absolute);
+    if (rules->takes_recorded)
+        return open_recorded(absolute);
+    if (is_beside_symbols(rules, folder))
+        return open_beside(folder, absolute);
+    errno = ENOENT;
+    return -1;
+}
+
+static int
+open_below(const UprofFileRules *rules, const char *folder, const char *rest, UprofFileLinks links)
+{
+    if (has_path(rules->sysroots, folder))
+        return uprof_regular_file_open_below(folder, rest, UPROF_FILE_AS_IN_ROOT);
+    if (links == UPROF_FILE_NO_LINKS && has_path(rules->strict, folder))
+        return uprof_regular_file_open_below(folder, rest, UPROF_FILE_NO_LINKS);
+    errno = ENOENT;
+    return -1;
+}
+
+static int
+open_by_rules(const UprofFileRules *rules, const UprofFileAsk *ask, const char *folder,
+              const char *path)
+{
+    switch (ask->kind) {
+    case UPROF_FILE_INPUT:
+        if (has_path(rules->inputs, path))
+            return uprof_regular_file_open_input(path);
+        break;
+    case UPROF_FILE_REGULAR:
+        return open_regular(rules, path);
+    case UPROF_FILE_BELOW:
+        return open_below(rules, folder, path, ask->links);
+    }
+    errno = ENOENT;
+    return -1;
+}
+
+int
+uprof_file_rules_answer(const UprofFileRules *rules, UprofSlice ask, int *reason)
+{
+    UprofFileAsk head;
+    const char *folder, *path, *end;
+
+    *reason = EINVAL;
+    if (ask.len < sizeof(head))
+        return -1;
+    memcpy(&head, ask.data, sizeof(head));
+    folder = (const char *)ask.data + sizeof(head);
+    end = (const char *)ask.data + ask.len;
+    path = memchr(folder, '\0', (size_t)(end - folder));
+    if (!path || !memchr(path + 1, '\0', (size_t)(end - path - 1)))
+        return -1;
+    const int fd = open_by_rules(rules, &head, folder, path + 1);
+    *reason = fd < 0 ? errno : 0;
+    return fd;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * protocol-priv.h - the messages between the program and a worker
+ *
+ * A worker has two channels. On the stream the program sends what the worker does, in order, and
+ * never waits for an answer there. On the request channel the worker asks for memory and files, and
+ * waits for each answer; it also tells what it found, and does not wait then.
+ *
+ * Both ends are the same program file, so that messages are structs in memory. The worker believes
+ * the program. The program believes nothing that a worker sends: it checks the length of each
+ * message and the range of each number (worker.c).
+ */
+#pragma once
+
+#include "uprof/channel.h"
+#include "uprof/guest.h"
+#include "uprof/regular-file.h"
+
+/** UprofDo: types of messages on the stream */
+typedef enum {
+    UPROF_DO_SNAPSHOT, /* an UprofSnapshot without its unused bytes: analyze it */
+    UPROF_DO_CALL,     /* UprofCallHead and the argument: run a function, and send its reply */
+} UprofDo;
+
+/** UprofCallHead: which function of UprofWorkerPlan runs */
+typedef struct {
+    uint64_t call; /* as large as the alignment of the argument behind it */
+} UprofCallHead;
+
+/** UprofTell: types of messages on the request channel */
+typedef enum {
+    UPROF_ASK_READ,      /* UprofReadSpan[]; the answer: UprofReadAnswer, then the bytes */
+    UPROF_ASK_TRANSLATE, /* UprofTranslateAsk; the answer: UprofTranslateAnswer */
+    UPROF_ASK_FILE,      /* UprofFileAsk, folder, NUL, path, NUL; the answer: UprofFileAnswer */
+    UPROF_ASK_COMMIT,  /* uint32_t: an output; the answer: UprofOutcome and the text of an error */
+    UPROF_TELL_NOTICE, /* uint32_t UprofNoticeKind, then the text */
+    UPROF_TELL_LINKS,  /* UprofLinks */
+    UPROF_TELL_WINDOW, /* UprofWindowTell */
+    UPROF_TELL_COUNTS, /* UprofWorkerCounts */
+    UPROF_TELL_REPLY,  /* uint32_t: 1 if this is the last part; then a part of the reply */
+} UprofTell;
+
+enum {
+    UPROF_READ_SPANS_MAX = 32,          /* in one request */
+    UPROF_READ_BYTES_MAX = 64 * 1024,   /* of all spans of a request */
+    UPROF_REPLY_PART_BYTES = 64 * 1024, /* of a reply, in one message */
+    UPROF_REPLY_BYTES_MAX = 64 * 1024 * 1024,
+    UPROF_NOTICE_BYTES_MAX = 8 * 1024,
+};
+
+typedef struct {
+    uint64_t gpa;
+    uint32_t len;
+} UprofReadSpan;
+
+typedef struct {
+    bool missing[UPROF_READ_SPANS_MAX];
+} UprofReadAnswer;
+
+typedef struct {
+    uint64_t gva;
+    unsigned vcpu;
+} UprofTranslateAsk;
+
+typedef struct {
+    uint64_t gpa;
+    bool is_mapped;
+} UprofTranslateAnswer;
+
+typedef struct {
+    UprofFileKind kind;
+    UprofFileLinks links;
+} UprofFileAsk;
+
+typedef struct {
+    int reason; /* errno; 0: the descriptor comes with the message */
+} UprofFileAnswer;
+
+typedef struct {
+    unsigned vcpu;
+    int wanted; /* bytes: see UprofWindowSize */
+} UprofWindowTell;
+
+/** Calls that every worker has; those of its plan follow. */
+enum {
+    UPROF_CALL_BEGIN, /* UprofBeginHead and texts: see worker.c; outputs come with the message */
+    UPROF_CALL_MOVE,  /* UprofRemoteFacts */
+    UPROF_CALL_SYNC,  /* does nothing, after all that came before */
+    UPROF_CALL_END,   /* the text of uprof_capture_format_run(); the reply: UprofWorkerCounts */
+    UPROF_CALL_SAVE,  /* uint32_t: the output */
+    UPROF_N_OWN_CALLS,
+};
+
+/** UprofOutcome: the reply to BEGIN, MOVE, SYNC and SAVE; the text of an error follows */
+typedef struct {
+    int code; /* UprofErrorCode */
+    bool is_closed;
+} UprofOutcome;

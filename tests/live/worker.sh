@@ -1,0 +1,93 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# worker.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - the processes that analyze samples: their rights, and
+# what their death costs
+# shellcheck source=tests/live/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+one=${guest_prefix}worker-1-$way
+other=${guest_prefix}worker-2-$way
+rate=(-F 200 --budget 100 "${patient[@]}")
+
+# start ARGUMENT... DOMAIN...: starts a run in the background
+start()
+{
+    rm -f "$work"/*.folded "$work"/*.meta.json "$work/err"
+    "$program" "${rate[@]}" -o "$work/%d.folded" -o "$work/%d.meta.json" "$@" \
+        >"$work/out" 2>"$work/err" </dev/null &
+    profiler=$!
+}
+
+# list_workers: prints the workers of the run, in the order in which they began
+list_workers()
+{
+    local spawner
+    spawner=$(pgrep -P "$profiler" -x uprof-spawner) && pgrep -P "$spawner" -x uprof-worker
+}
+
+# field PID KEY: prints a field of /proc/PID/status
+field()
+{
+    sed -n "s/^$2:\t//p" "/proc/$1/status"
+}
+
+# finish STATUS SECONDS: the run ends with STATUS within SECONDS
+finish()
+{
+    local status=0
+    wait_until "$2" is_gone "$profiler" || fail "the run does not end within $2 s"
+    wait "$profiler" || status=$?
+    [ "$status" = "$1" ] || fail "exit $status, not $1"
+    no_leftovers "$work"
+}
+
+need_daemon
+boot "$one" split
+boot "$other" split
+
+say 'rights'
+start -d 60 "$one"
+await_sampling
+worker=$(list_workers)
+[ "$(field "$worker" CapEff)" = 0000000000000000 ] || fail 'a worker has capabilities'
+[ "$(field "$worker" CapPrm)" = 0000000000000000 ] || fail 'a worker may have capabilities'
+[ "$(field "$worker" NoNewPrivs)" = 1 ] || fail 'a worker may gain rights'
+[ "$(field "$worker" Seccomp)" = 2 ] || fail 'a worker has all system calls'
+[ "$(id -u)" != 0 ] || [[ "$(field "$worker" Uid)" != 0* ]] || fail 'a worker is root'
+# its streams, its two channels and its two outputs
+mapfile -t files < <(for fd in "/proc/$worker/fd"/*; do readlink "$fd"; done | sort | uniq -c)
+[ "${#files[@]}" -le 6 ] || fail "a worker has too many descriptors: ${files[*]}"
+if printf '%s\n' "${files[@]}" | grep -Ev '/dev/null|socket:|\(deleted\)|/#[0-9]+|\.tmp'; then
+    fail 'a worker has a descriptor that it does not need'
+fi
+
+say 'a worker is killed'
+kill -KILL "$worker"
+finish 1 10
+says "^virt-uprof: $one: the process that analyzes its samples has failed: it died of signal 9 "
+[ ! -e "$work/$one.folded" ] || fail 'a profile without its samples was written'
+must_run "$one"
+
+say 'one of two is killed'
+start -d 8 "$one" "$other"
+wait_until 60 samples_domains 2 || fail 'not both are sampled'
+mapfile -t workers < <(list_workers)
+[ "${#workers[@]}" = 2 ] || fail "there are ${#workers[@]} workers for two domains"
+kill -KILL "${workers[0]}"
+finish 6 40
+says "^virt-uprof: $one: the process that analyzes its samples has failed: "
+[ -s "$work/$other.folded" ] || fail 'the other domain has no profile'
+result sidecar "$work/$other.meta.json" "ended_by == 'duration'"
+must_run "$one"
+must_run "$other"
+
+say 'a worker hangs'
+start -d 60 "$one"
+await_sampling
+kill -STOP "$(list_workers)"
+sleep 1
+kill -INT "$profiler"
+finish 1 5
+says "^virt-uprof: $one: the process that analyzes its samples has failed: "
+must_run "$one"

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "../../../src/worker/file-rules-priv.h"
+#include "../../../src/worker/protocol-priv.h"
+
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Paths below a test folder. "app" is a symbol file, "in" an input, "root" a sysroot, "own" a folder
+ * of the configuration. Recorded files are not allowed. */
+static const struct {
+    UprofFileKind kind;
+    const char *folder;
+    const char *path;
+    bool is_allowed;
+} cases[] = {
+    { UPROF_FILE_REGULAR, NULL, "bin/app", true },
+    { UPROF_FILE_REGULAR, NULL, "bin/../bin/app", true },
+    { UPROF_FILE_REGULAR, NULL, "bin/app.dbg", true },
+    { UPROF_FILE_REGULAR, NULL, "bin/.debug/app.debug", true },
+    { UPROF_FILE_REGULAR, NULL, "bin/device", false },
+    { UPROF_FILE_REGULAR, NULL, "bin/pipe", false },
+    { UPROF_FILE_REGULAR, NULL, "bin/none", false },
+    { UPROF_FILE_REGULAR, NULL, "secret", false },
+    { UPROF_FILE_REGULAR, NULL, "bin/../secret", false },
+    { UPROF_FILE_REGULAR, NULL, "bin/sub/file", false },
+    { UPROF_FILE_REGULAR, NULL, "in", true },
+    { UPROF_FILE_REGULAR, NULL, "debug/x", true },
+    { UPROF_FILE_REGULAR, NULL, "debug/sub/x", true },
+    { UPROF_FILE_REGULAR, NULL, "debug/../secret", false },
+    { UPROF_FILE_REGULAR, NULL, "debugger", false },
+    { UPROF_FILE_INPUT, NULL, "in", true },
+    { UPROF_FILE_INPUT, NULL, "bin/app", false },
+    { UPROF_FILE_INPUT, NULL, "secret", false },
+    { UPROF_FILE_BELOW, "root", "lib/x", true },
+    { UPROF_FILE_BELOW, "root", "../secret", false },
+    { UPROF_FILE_BELOW, "root/lib", "x", false },
+    { UPROF_FILE_BELOW, "own", "x", true },
+    { UPROF_FILE_BELOW, "own", "link", false },
+    { UPROF_FILE_BELOW, "own", "../secret", false },
+    { UPROF_FILE_BELOW, "", "secret", false },
+    { UPROF_FILE_BELOW, "/", "etc/passwd", false },
+};
+
+static char *folder;
+
+static char *
+name_path(const char *path)
+{
+    return path && path[0] != '/' ? g_build_filename(folder, path, NULL) : g_strdup(path);
+}
+
+static void
+write_file(const char *path)
+{
+    g_autofree char *full = name_path(path);
+    g_autofree char *above = g_path_get_dirname(full);
+
+    g_assert_cmpint(g_mkdir_with_parents(above, 0700), ==, 0);
+    g_assert_true(g_file_set_contents(full, path, -1, NULL));
+}
+
+static void
+link_file(const char *path, const char *target)
+{
+    g_autofree char *full = name_path(path);
+
+    g_assert_cmpint(symlink(target, full), ==, 0);
+}
+
+static void
+make_tree(void)
+{
+    static const char *const files[] = {
+        "bin/app", "bin/app.dbg", "bin/.debug/app.debug", "bin/sub/file", "secret",
+        "in",      "debug/x",     "debug/sub/x",          "debugger",     "root/lib/x",
+        "own/x",
+    };
+    g_autofree char *pipe = NULL;
+
+    folder = g_dir_make_tmp("uprof-rules-XXXXXX", NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(files); i++)
+        write_file(files[i]);
+    link_file("bin/device", "/dev/zero");
+    link_file("own/link", "x");
+    pipe = name_path("bin/pipe");
+    g_assert_cmpint(mkfifo(pipe, 0600), ==, 0);
+}
+
+static UprofFileRules *
+make_rules(void)
+{
+    UprofFileRules *rules = uprof_file_rules_new();
+    g_autofree char *app = name_path("bin/app"), *in = name_path("in"), *own = name_path("own");
+    g_autofree char *debug = name_path("debug"), *root = name_path("root");
+    const char *const debug_folders[] = { debug, NULL }, *const sysroots[] = { root, NULL };
+    g_autoptr(GPtrArray) no_files = g_ptr_array_new();
+    const UprofSymbolSettings settings = {
+        .files = no_files,
+        .config = { .debug_folders = debug_folders, .sysroots = sysroots },
+    };
+
+    uprof_file_rules_add_symbols(rules, app);
+    uprof_file_rules_add_input(rules, in);
+    uprof_file_rules_add_folder(rules, own);
+    uprof_file_rules_add_settings(rules, &settings);
+    return rules;
+}
+
+static int
+ask(const UprofFileRules *rules, UprofFileKind kind, const char *below, const char *path,
+    int *reason)
+{
+    const UprofFileAsk head = { .kind = kind, .links = UPROF_FILE_NO_LINKS };
+    g_autoptr(GByteArray) bytes = g_byte_array_new();
+
+    g_byte_array_append(bytes, (const guint8 *)&head, sizeof(head));
+    g_byte_array_append(bytes, (const guint8 *)below, (guint)strlen(below) + 1);
+    g_byte_array_append(bytes, (const guint8 *)path, (guint)strlen(path) + 1);
+    return uprof_file_rules_answer(rules, (UprofSlice){ bytes->data, bytes->len }, reason);
+}
+
+static void
+test_rules(void)
+{
+    g_autoptr(UprofFileRules) rules = make_rules();
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const bool is_below = cases[i].kind == UPROF_FILE_BELOW;
+        g_autofree char *below = is_below ? name_path(cases[i].folder) : g_strdup("");
+        g_autofree char *path = is_below ? g_strdup(cases[i].path) : name_path(cases[i].path);
+        int reason = 0;
+        const int fd = ask(rules, cases[i].kind, below, path, &reason);
+        g_test_message("case %zu: %s: %d, %s", i, cases[i].path, fd, g_strerror(reason));
+        g_assert_true((fd >= 0) == cases[i].is_allowed);
+        g_assert_true((reason == 0) == cases[i].is_allowed);
+        if (fd >= 0)
+            close(fd);
+    }
+}
+
+/* A capture may name any symbol file, but no other file. */
+static void
+test_recorded(void)
+{
+    g_autoptr(UprofFileRules) rules = uprof_file_rules_new();
+    g_autofree char *secret = name_path("secret"), *list = name_path("list");
+    int reason;
+
+    uprof_file_rules_allow_recorded(rules);
+    g_assert_true(g_file_set_contents(list, "ffffffff81000000 T _text\n", -1, NULL));
+    const int own = ask(rules, UPROF_FILE_REGULAR, "", "/proc/self/exe", &reason);
+    g_assert_cmpint(own, >=, 0);
+    close(own);
+    const int nm = ask(rules, UPROF_FILE_REGULAR, "", list, &reason);
+    g_assert_cmpint(nm, >=, 0);
+    close(nm);
+    g_assert_cmpint(ask(rules, UPROF_FILE_REGULAR, "", secret, &reason), ==, -1);
+    g_assert_cmpint(ask(rules, UPROF_FILE_REGULAR, "", "/dev/zero", &reason), ==, -1);
+    g_assert_cmpint(reason, ==, EINVAL);
+}
+
+/* A worker may send any bytes. */
+static void
+test_malformed(void)
+{
+    g_autoptr(UprofFileRules) rules = make_rules();
+    const UprofFileAsk head = { .kind = (UprofFileKind)77 };
+    uint8_t bytes[sizeof(head) + 8];
+    int reason;
+
+    memset(bytes, 'x', sizeof(bytes));
+    for (size_t len = 0; len <= sizeof(bytes); len++) {
+        g_assert_cmpint(uprof_file_rules_answer(rules, (UprofSlice){ bytes, len }, &reason), ==,
+                        -1);
+        g_assert_cmpint(reason, ==, EINVAL);
+    }
+    memcpy(bytes, &head, sizeof(head));
+    memset(bytes + sizeof(head), 0, 8);
+    g_assert_cmpint(uprof_file_rules_answer(rules, (UprofSlice){ bytes, sizeof(bytes) }, &reason),
+                    ==, -1);
+    g_assert_cmpint(reason, ==, ENOENT);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    make_tree();
+    g_test_add_func("/file-rules/rules", test_rules);
+    g_test_add_func("/file-rules/recorded", test_recorded);
+    g_test_add_func("/file-rules/malformed", test_malformed);
+    const int code = g_test_run();
+    g_autofree char *command = g_strdup_printf("rm -rf '%s'", folder);
+    g_assert_cmpint(system(command), ==, 0);
+    g_free(folder);
+    return code;
+}
