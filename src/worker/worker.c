@@ -90,6 +90,7 @@ struct _UprofWorker {
     bool is_calling;   /* a call waits for its reply */
     bool has_reply;
     GByteArray *reply;
+    char *death; /* (nullable): what happened, once a caller was told */
     bool is_dead;
     const char *why_dead; /* (nullable): literal */
 };
@@ -543,9 +544,9 @@ uprof_workers_stop(UprofWorkers *workers, bool is_hurried)
 
 /* ---- Calls ---- */
 
-/* Sets the error of a worker that is dead: what happened, and to which file. */
-static bool
-fail_dead(UprofWorker *worker, GError **error)
+/* Returns: (transfer full): what happened to a dead worker, and which file it read last */
+static char *
+describe_death(UprofWorker *worker)
 {
     g_mutex_lock(&worker->pool->lock);
     g_autofree char *why = g_strdup(worker->why_dead);
@@ -560,10 +561,19 @@ fail_dead(UprofWorker *worker, GError **error)
     else if (!why && status >= 0 && WIFSIGNALED(status))
         why = g_strdup_printf("it died of signal %d (%s)", WTERMSIG(status),
                               strsignal(WTERMSIG(status)));
+    return g_strdup_printf("%s%s%s%s", why ? why : "it has ended",
+                           file ? "; the last file that it read is '" : "", file ? file : "",
+                           file ? "'" : "");
+}
+
+static bool
+fail_dead(UprofWorker *worker, GError **error)
+{
+    if (!worker->death)
+        worker->death = describe_death(worker);
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
-                "%s: the process that analyzes its samples has failed: %s%s%s%s", worker->shown,
-                why ? why : "it has ended", file ? "; the last file that it read is '" : "",
-                file ? file : "", file ? "'" : "");
+                "%s: the process that analyzes its samples has failed: %s", worker->shown,
+                worker->death);
     return false;
 }
 
@@ -804,6 +814,7 @@ uprof_worker_free(UprofWorker *worker)
     g_clear_pointer(&worker->reply, g_byte_array_unref);
     g_mutex_clear(&worker->guest_lock);
     g_free(worker->last_file);
+    g_free(worker->death);
     g_free(worker->shown);
     g_free(worker);
 }
