@@ -3,7 +3,7 @@
  * file-rules.h - which files a worker may read
  *
  * A worker opens nothing itself (confine.h). It asks the program, which opens a file only by the
- * rules below. What the worker found in one file cannot widen them.
+ * rules below. The content of a file cannot add a rule.
  *
  *   input          a file that the user named as input; a device or a pipe is allowed
  *   symbol file    a file that the user, the domain or its metadata named; also the files beside it

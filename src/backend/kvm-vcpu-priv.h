@@ -109,9 +109,9 @@ void uprof_kvm_vcpu_lose(UprofKvmVcpu *vcpu);
  * @thread: number of the thread that runs the vCPU
  * @why: (out): literal: why the vCPU cannot be opened; untouched on success
  *
- * Holds the thread a few times to learn which descriptor it calls KVM_RUN with. The function copies
- * that descriptor and maps its page. The names of descriptors are no help: they contain the APIC id,
- * which is not QEMU's number of the vCPU.
+ * The function holds the thread a few times to learn which descriptor it calls KVM_RUN with. Then it
+ * copies that descriptor and maps its page. The name of a descriptor does not tell the vCPU: the name
+ * contains the APIC id, and QEMU numbers its vCPUs differently.
  *
  * If the vCPU's thread does not stop in time, @vcpu's tracee is late. Only the end of the calling
  * thread detaches it then, so the calling thread must end soon.

@@ -5,6 +5,7 @@
 #include "uprof/error.h"
 
 #include "confine-priv.h"
+#include "sanitized-priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,18 +19,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-/* Sanitizers map terabytes and make system calls of their own. */
-#if defined(__SANITIZE_ADDRESS__)
-#define IS_SANITIZED true
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define IS_SANITIZED true
-#endif
-#endif
-#ifndef IS_SANITIZED
-#define IS_SANITIZED false
-#endif
 
 enum {
     BUFFER_BYTES = 64 * 1024,

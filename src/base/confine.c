@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "confine-priv.h"
+#include "sanitized-priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,18 +18,6 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-/* Sanitizers map terabytes and make system calls of their own. */
-#if defined(__SANITIZE_ADDRESS__)
-#define IS_SANITIZED true
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define IS_SANITIZED true
-#endif
-#endif
-#ifndef IS_SANITIZED
-#define IS_SANITIZED false
-#endif
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)

@@ -118,6 +118,19 @@ reopen_regular(int found)
     return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
+/* @found: of O_PATH, closed; or -1 with errno. Returns: as reopen_regular() */
+static int
+reopen_and_close(int found)
+{
+    if (found < 0)
+        return -1;
+    const int fd = reopen_regular(found);
+    const int reason = errno;
+    close(found);
+    errno = reason;
+    return fd;
+}
+
 /* The other process that opens files. Set once, before there are threads. */
 static int (*ask_other)(const UprofFileRequest *request, void *data);
 static void *other_data;
@@ -144,15 +157,7 @@ uprof_regular_file_open(const char *path)
 
     if (ask_other)
         return ask_other(&request, other_data);
-    const int found = open(path, O_PATH | O_CLOEXEC);
-
-    if (found < 0)
-        return -1;
-    const int fd = reopen_regular(found);
-    const int reason = errno;
-    close(found);
-    errno = reason;
-    return fd;
+    return reopen_and_close(open(path, O_PATH | O_CLOEXEC));
 }
 
 int
@@ -188,14 +193,7 @@ uprof_regular_file_open_in(int folder_fd, const char *folder, const char *name)
 {
     if (ask_other)
         return uprof_regular_file_open_below(folder, name, UPROF_FILE_NO_LINKS);
-    const int found = openat(folder_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (found < 0)
-        return -1;
-    const int fd = reopen_regular(found);
-    const int reason = errno;
-    close(found);
-    errno = reason;
-    return fd;
+    return reopen_and_close(openat(folder_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
 }
 
 bool

@@ -437,7 +437,7 @@ describe_stacks(Diagnosis *diagnosis, const UprofAnalysis *analysis)
                     run->one_frame * 100 / run->running);
 }
 
-/* ---- What a worker finds ---- */
+/* ---- Findings of a worker ---- */
 
 /* In the worker: the first line of a finding's bytes; its topic, NUL, its text and NUL follow. */
 typedef struct {

@@ -145,7 +145,7 @@ write_stack(UprofJsonWriter *json, const UprofAnalysis *analysis, const UprofSna
     uprof_json_break_line(json, "\n  ");
 }
 
-/* What the program asks a worker for: the stack of a vCPU. */
+/* A request of the program to a worker: make the text of one stack. */
 typedef struct {
     bool is_json;
     bool is_first, is_last;

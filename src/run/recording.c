@@ -238,7 +238,7 @@ name_end(const UprofSamplerCounts *counts)
     return names[counts->end];
 }
 
-/* Completes the profile. What the worker had counted is still known if it fails. */
+/* Completes the profile in the worker. If the worker has failed, its last counts are used. */
 static void
 end_worker(UprofRecording *recording)
 {

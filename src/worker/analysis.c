@@ -33,7 +33,7 @@ typedef struct {
     const UprofMessage *message;  /* borrowed: of the current call */
 } Worker;
 
-/* What a message on the stream can be; aligned for each. */
+/* A buffer for any message on the stream, with the alignment that each needs. */
 typedef union {
     UprofSnapshot snapshot;
     struct {
@@ -43,7 +43,7 @@ typedef union {
     uint8_t bytes[UPROF_CHANNEL_BYTES_MAX];
 } Input;
 
-/* ---- What is told ---- */
+/* ---- Messages to the program ---- */
 
 static void
 send_notice(UprofNoticeKind kind, const char *text, void *data)

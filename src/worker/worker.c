@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a worker sends may be anything: a file of a tenant may have taken it over. So each message
- * is copied, its length and its numbers are checked, and a worker that breaks the rules is given up.
+ * A hostile file may have taken over a worker, so its messages can have any content. The program
+ * copies each message and checks its length and its numbers. It gives up a worker that breaks the
+ * rules.
  */
 #include "uprof/worker.h"
 
@@ -41,7 +42,7 @@ typedef struct {
     char *text; /* owned */
 } Notice;
 
-/* What a worker sends, aligned for each message. */
+/* A buffer for any message of a worker, with the alignment that each needs. */
 typedef union {
     UprofReadSpan spans[UPROF_READ_SPANS_MAX];
     UprofTranslateAsk translate;
@@ -241,7 +242,7 @@ take_notice(UprofWorker *worker, const Input *input, size_t len)
     return true;
 }
 
-/* Could the sampler follow @links without harm to itself? What it then copies is the guest's own. */
+/* Checks that @links cannot harm the sampler. The sampler copies only memory of that guest by them. */
 static bool
 are_sound_links(const UprofLinks *links, unsigned n_vcpus)
 {
@@ -355,7 +356,7 @@ serve_worker(UprofWorker *worker)
     }
 }
 
-/* Returns: false if there is no room for it now */
+/* Returns: false if the stream of the worker is full */
 static bool
 send_snapshot(UprofWorker *worker, const UprofSnapshot *snapshot)
 {

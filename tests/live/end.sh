@@ -30,16 +30,6 @@ has_rebooted()
     [ "$(grep -ac 'virt-uprof guest:' "$(guest_serial "$name")")" -ge 2 ]
 }
 
-# finish STATUS SECONDS: the run ends with STATUS within SECONDS
-finish()
-{
-    local status=0
-    wait_until "$2" is_gone "$profiler" || fail "the run does not end within $2 s"
-    wait "$profiler" || status=$?
-    [ "$status" = "$1" ] || fail "exit $status, not $1"
-    no_leftovers "$work"
-}
-
 need_daemon
 
 # direct.sh tests this for access `direct`.

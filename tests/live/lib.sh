@@ -161,6 +161,16 @@ sample()
     [ "$status" = 0 ] || fail "virt-uprof exits $status"
 }
 
+# finish STATUS SECONDS: the run in the background, $profiler, ends with STATUS within SECONDS
+finish()
+{
+    local status=0
+    wait_until "$2" is_gone "$profiler" || fail "the run does not end within $2 s"
+    wait "$profiler" || status=$?
+    [ "$status" = "$1" ] || fail "exit $status, not $1"
+    no_leftovers "$work"
+}
+
 # await_sampling [N]: returns when the run in the background samples its domain, or N domains. What
 # a run does before that takes seconds on a busy machine, so no test may just sleep instead.
 await_sampling()

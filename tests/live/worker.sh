@@ -32,16 +32,6 @@ field()
     sed -n "s/^$2:\t//p" "/proc/$1/status"
 }
 
-# finish STATUS SECONDS: the run ends with STATUS within SECONDS
-finish()
-{
-    local status=0
-    wait_until "$2" is_gone "$profiler" || fail "the run does not end within $2 s"
-    wait "$profiler" || status=$?
-    [ "$status" = "$1" ] || fail "exit $status, not $1"
-    no_leftovers "$work"
-}
-
 need_daemon
 boot "$one" split
 boot "$other" split

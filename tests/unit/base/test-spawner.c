@@ -4,6 +4,7 @@
  */
 #include "uprof/channel.h"
 #include "uprof/spawner.h"
+#include "../../../src/base/sanitized-priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,23 +25,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define IS_SANITIZED true
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define IS_SANITIZED true
-#endif
-#endif
-#ifndef IS_SANITIZED
-#define IS_SANITIZED false
-#endif
-
 enum { END_MS = 10 * 1000 };
 
-/* What the worker does, by the type of the message that it gets. */
+/* Orders to the worker: types of messages. */
 enum { DO_TRY = 1, DO_END, DO_DIE, DO_SPIN, DO_GROW, DO_WAIT };
 
-/* ---- What the worker tries. Each returns -1 with errno if it was refused. ---- */
+/* ---- Attempts of the worker. Each returns -1 with errno if it was refused. ---- */
 
 static long
 open_file(void)
