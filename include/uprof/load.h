@@ -67,6 +67,14 @@ UprofErrorCode uprof_load_add_file(UprofLoad *load, const char *path);
 UprofErrorCode uprof_load_add_text(UprofLoad *load, UprofSlice text, const char *root,
                                    const UprofRun *facts, UprofLoadMerge merge);
 
+/**
+ * uprof_load_sidecar_path:
+ *
+ * Returns: (transfer full) (nullable): NAME.meta.json for NAME.folded and NAME.folded.gz; %NULL for
+ *   other files, which have no sidecar
+ */
+char *uprof_load_sidecar_path(const char *path);
+
 /** UprofLoadTarget: a file to write; uprof_load_target_init() fills it */
 typedef struct {
     const char *path; /* borrowed; "-" is stdout */

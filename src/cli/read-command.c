@@ -5,7 +5,6 @@
 #include "uprof/config.h"
 
 #include <stdio.h>
-#include <string.h>
 
 typedef struct {
     UprofReadCommand command;
@@ -20,21 +19,6 @@ run_command(void *data)
     return uprof_exit_worse(plan->command.code, plan->run(&plan->command));
 }
 
-/* Allows "NAME.meta.json" beside "NAME.folded" and "NAME.folded.gz". */
-static void
-add_sidecar(UprofFileRules *rules, const char *path)
-{
-    static const char *const endings[] = { ".folded", ".folded.gz" };
-
-    for (size_t i = 0; i < G_N_ELEMENTS(endings); i++) {
-        if (!g_str_has_suffix(path, endings[i]))
-            continue;
-        g_autofree char *stem = g_strndup(path, strlen(path) - strlen(endings[i]));
-        g_autofree char *sidecar = g_strconcat(stem, ".meta.json", NULL);
-        uprof_file_rules_add_input(rules, sidecar);
-    }
-}
-
 static UprofFileRules *
 make_rules(const UprofOptions *options)
 {
@@ -43,8 +27,10 @@ make_rules(const UprofOptions *options)
 
     for (guint i = 0; i < options->words->len; i++) {
         const char *word = g_ptr_array_index(options->words, i);
+        g_autofree char *sidecar = uprof_load_sidecar_path(word);
         uprof_file_rules_add_input(rules, word);
-        add_sidecar(rules, word);
+        if (sidecar)
+            uprof_file_rules_add_input(rules, sidecar);
     }
     uprof_file_rules_add_settings(rules, &symbols);
     uprof_file_rules_allow_recorded(rules);

@@ -332,9 +332,8 @@ load_capture(UprofLoad *load, const char *path, const char *shown)
 
 /* ---- Files ---- */
 
-/* Returns: (transfer full) (nullable): the facts in NAME.meta.json that belong to NAME.folded */
-static UprofRun *
-read_sidecar(const char *path)
+char *
+uprof_load_sidecar_path(const char *path)
 {
     static const char *const endings[] = { ".folded", ".folded.gz" };
 
@@ -342,15 +341,24 @@ read_sidecar(const char *path)
         if (!g_str_has_suffix(path, endings[i]))
             continue;
         g_autofree char *stem = g_strndup(path, strlen(path) - strlen(endings[i]));
-        g_autofree char *sidecar = g_strconcat(stem, ".meta.json", NULL);
-        const int fd = uprof_regular_file_open(sidecar);
-        g_autoptr(GByteArray) bytes = fd >= 0 ? read_open_file(fd, sidecar, NULL) : NULL;
-        if (fd >= 0)
-            close(fd);
-        return bytes ? uprof_sidecar_parse(sidecar, (UprofSlice){ bytes->data, bytes->len }, NULL)
-                     : NULL;
+        return g_strconcat(stem, ".meta.json", NULL);
     }
     return NULL;
+}
+
+/* Returns: (transfer full) (nullable): the facts in the sidecar of the profile */
+static UprofRun *
+read_sidecar(const char *path)
+{
+    g_autofree char *sidecar = uprof_load_sidecar_path(path);
+    const int fd = sidecar ? uprof_regular_file_open(sidecar) : -1;
+
+    if (fd < 0)
+        return NULL;
+    g_autoptr(GByteArray) bytes = read_open_file(fd, sidecar, NULL);
+    close(fd);
+    return bytes ? uprof_sidecar_parse(sidecar, (UprofSlice){ bytes->data, bytes->len }, NULL)
+                 : NULL;
 }
 
 /* Reads folded stacks or pprof. What was read before an error counts. */
