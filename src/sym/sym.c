@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/sym.h"
 
+#include "uprof/clock.h"
 #include "uprof/text.h"
 
 #include "code-sites-priv.h"
@@ -619,15 +620,17 @@ uprof_sym_coarsen(UprofSym *sym)
 }
 
 void
-uprof_sym_resolve(UprofSym *sym)
+uprof_sym_resolve(UprofSym *sym, unsigned time_ms)
 {
+    const uint64_t until_ns = uprof_clock_now_ns() + time_ms * UPROF_NS_PER_MS;
+
     for (unsigned i = 0; i < sym->n_images && !sym->is_coarse; i++)
         if (sym->images[i]->lines.len > 0)
-            uprof_sites_resolve(sym->sites, sym->images[i]);
+            uprof_sites_resolve(sym->sites, sym->images[i], until_ns);
     for (guint i = 0; i < sym->modules->len && !sym->is_coarse; i++) {
         UprofImage *module = g_ptr_array_index(sym->modules, i);
         if (module->lines.len > 0)
-            uprof_sites_resolve(sym->sites, module);
+            uprof_sites_resolve(sym->sites, module, until_ns);
     }
 }
 
