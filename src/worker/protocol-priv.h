@@ -8,7 +8,7 @@
  *
  * Both ends are the same program file, so that messages are structs in memory. The worker believes
  * the program. The program believes nothing that a worker sends: it checks the length of each
- * message and the range of each number (worker.c).
+ * message and the range of each number (worker-message-priv.h).
  */
 #pragma once
 
@@ -100,6 +100,6 @@ typedef struct {
 
 /** UprofOutcome: the reply to BEGIN, MOVE, SYNC and SAVE; the text of an error follows */
 typedef struct {
-    int code; /* UprofErrorCode */
-    bool is_closed;
+    int code;           /* UprofErrorCode */
+    uint32_t is_closed; /* 0 or 1: the reader of the output has closed it */
 } UprofOutcome;

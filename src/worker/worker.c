@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A hostile file may have taken over a worker, so its messages can have any content. The program
- * copies each message and checks its length and its numbers. It gives up a worker that breaks the
+ * copies each message and checks it (worker-message-priv.h). It gives up a worker that breaks the
  * rules.
  */
 #include "uprof/worker.h"
@@ -12,6 +12,7 @@
 #include "file-rules-priv.h"
 #include "own-time-priv.h"
 #include "protocol-priv.h"
+#include "worker-message-priv.h"
 #include "uprof/capture.h"
 #include "uprof/clock.h"
 #include "uprof/links.h"
@@ -27,18 +28,17 @@
 #include <unistd.h>
 
 enum {
-    WAIT_MS = 50,                  /* between two looks at signals and times */
-    BATCH_MS = 20,                 /* snapshots of this time go to the workers at once */
-    SILENCE_S = 30,                /* of its own time; without a message, a worker then hangs */
-    INTERRUPTED_MS = 1200,         /* of its own time, in which a worker ends after Ctrl-C */
-    SAVING_MS = 500,               /* the same for the process that takes over from a worker */
-    FULL_MS = 200,                 /* a worker that takes no snapshot for longer loses them */
-    OUTPUTS_MAX = 60,              /* of one domain */
-    END_WAIT_MS = 1000,            /* for the process of a worker, after its channels were closed */
-    MESSAGES_MAX = 64,             /* of one worker in a row */
-    NOTICES_MAX = 1000,            /* that were not shown yet */
-    LINKS_MAX = 64,                /* that were published */
-    STACK_BYTES_MAX = 1024 * 1024, /* of a kernel stack */
+    WAIT_MS = 50,          /* between two looks at signals and times */
+    BATCH_MS = 20,         /* snapshots of this time go to the workers at once */
+    SILENCE_S = 30,        /* of its own time; without a message, a worker then hangs */
+    INTERRUPTED_MS = 1200, /* of its own time, in which a worker ends after Ctrl-C */
+    SAVING_MS = 500,       /* the same for the process that takes over from a worker */
+    FULL_MS = 200,         /* a worker that takes no snapshot for longer loses them */
+    OUTPUTS_MAX = 60,      /* of one domain */
+    END_WAIT_MS = 1000,    /* for the process of a worker, after its channels were closed */
+    MESSAGES_MAX = 64,     /* of one worker in a row */
+    NOTICES_MAX = 1000,    /* that were not shown yet */
+    LINKS_MAX = 64,        /* that were published */
     MEMORY_MAX_MIB = 2048,
 };
 
@@ -47,29 +47,18 @@ typedef struct {
     char *text; /* owned */
 } Notice;
 
-/* A buffer for any message of a worker, with the alignment that each needs. */
-typedef union {
-    UprofReadSpan spans[UPROF_READ_SPANS_MAX];
-    UprofTranslateAsk translate;
-    UprofWindowTell window;
-    UprofWorkerCounts counts;
-    UprofLinks links;
-    uint32_t number;
-    uint8_t bytes[UPROF_CHANNEL_BYTES_MAX];
-} Input;
-
 struct _UprofWorkers {
     UprofSpawner *spawner;
     GMutex lock;        /* guards the members of all workers, unless they say otherwise */
     GCond changed;      /* a reply is complete, or a worker is dead */
     GPtrArray *workers; /* of UprofWorker, borrowed */
     GThread *thread;
-    int wakeup;      /* eventfd: something is new for the thread */
-    UprofRing *ring; /* (nullable): borrowed */
-    bool is_last;    /* the ring gets no more snapshots */
-    gint is_hurried; /* atomic, bool: a signal ends the run */
-    bool ends;       /* the thread ends */
-    Input *input;    /* of the thread */
+    int wakeup;              /* eventfd: something is new for the thread */
+    UprofRing *ring;         /* (nullable): borrowed */
+    bool is_last;            /* the ring gets no more snapshots */
+    gint is_hurried;         /* atomic, bool: a signal ends the run */
+    bool ends;               /* the thread ends */
+    UprofWorkerInput *input; /* of the thread */
     /* (nullable): the thread works for this worker without the lock */
     const UprofWorker *served;
 };
@@ -175,27 +164,8 @@ end_slow_work(UprofWorker *worker)
     g_cond_broadcast(&worker->pool->changed);
 }
 
-/* Returns: false if the request breaks the rules; @spans and @bytes: (out) */
 static bool
-plan_reads(const Input *input, size_t len, uint8_t *into, UprofSpan *spans, unsigned *n,
-           size_t *bytes)
-{
-    *bytes = 0;
-    *n = (unsigned)(len / sizeof(input->spans[0]));
-    if (len % sizeof(input->spans[0]) != 0 || *n > UPROF_READ_SPANS_MAX)
-        return false;
-    for (unsigned i = 0; i < *n; i++) {
-        const UprofReadSpan *wanted = &input->spans[i];
-        if (wanted->len == 0 || wanted->len > UPROF_READ_BYTES_MAX - *bytes)
-            return false;
-        spans[i] = (UprofSpan){ .gpa = wanted->gpa, .into = into + *bytes, .len = wanted->len };
-        *bytes += wanted->len;
-    }
-    return true;
-}
-
-static bool
-answer_read(UprofWorker *worker, const Input *input, size_t len)
+answer_read(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 {
     static uint8_t bytes[UPROF_READ_BYTES_MAX]; /* one thread uses it */
     UprofSpan spans[UPROF_READ_SPANS_MAX];
@@ -203,7 +173,7 @@ answer_read(UprofWorker *worker, const Input *input, size_t len)
     size_t n_bytes;
     unsigned n;
 
-    if (!plan_reads(input, len, bytes, spans, &n, &n_bytes))
+    if (!uprof_worker_message_plan_reads(input, len, bytes, spans, &n, &n_bytes))
         return false;
     memset(bytes, 0, n_bytes);
     begin_slow_work(worker);
@@ -219,7 +189,7 @@ answer_read(UprofWorker *worker, const Input *input, size_t len)
 }
 
 static bool
-answer_translate(UprofWorker *worker, const Input *input, size_t len)
+answer_translate(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 {
     const UprofTranslateAsk *ask = &input->translate;
     UprofTranslateAnswer answer = { 0 };
@@ -240,7 +210,7 @@ answer_translate(UprofWorker *worker, const Input *input, size_t len)
 
 /* Is that the file that the worker's predecessor could not parse? */
 static bool
-is_refused(const UprofWorker *worker, const Input *input, size_t len)
+is_refused(const UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 {
     gsize refused_len;
     const void *refused = worker->refused ? g_bytes_get_data(worker->refused, &refused_len) : NULL;
@@ -250,7 +220,7 @@ is_refused(const UprofWorker *worker, const Input *input, size_t len)
 
 /* Remembers the file for the case that the worker dies while it parses the file. */
 static void
-note_reading(UprofWorker *worker, const Input *input, size_t len)
+note_reading(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 {
     g_clear_pointer(&worker->reading, g_bytes_unref);
     if (input)
@@ -258,7 +228,7 @@ note_reading(UprofWorker *worker, const Input *input, size_t len)
 }
 
 static bool
-answer_file(UprofWorker *worker, const Input *input, size_t len)
+answer_file(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 {
     UprofFileAnswer answer = { .reason = UPROF_FILE_REFUSED };
     const UprofSlice part = { &answer, sizeof(answer) };
@@ -279,70 +249,48 @@ answer_file(UprofWorker *worker, const Input *input, size_t len)
 }
 
 static bool
-take_notice(UprofWorker *worker, const Input *input, size_t len)
+take_notice(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 {
-    Notice notice = { .kind = (UprofNoticeKind)input->number };
-    const size_t head = sizeof(input->number);
+    Notice notice;
+    UprofSlice text;
 
-    if (len < head || len > head + UPROF_NOTICE_BYTES_MAX || input->number > UPROF_NOTICE_WARNING)
+    if (!uprof_worker_message_find_notice(input, len, &notice.kind, &text))
         return false;
-    notice.text = uprof_text_quote_slice((UprofSlice){ input->bytes + head, len - head });
-    if (worker->notices->len < NOTICES_MAX)
-        g_array_append_val(worker->notices, notice);
-    else
-        g_free(notice.text);
+    if (worker->notices->len >= NOTICES_MAX)
+        return true;
+    notice.text = uprof_text_quote_slice(text);
+    g_array_append_val(worker->notices, notice);
     return true;
 }
 
-/* Checks that @links cannot harm the sampler. The sampler copies only memory of that guest by them. */
 static bool
-are_sound_links(const UprofLinks *links, unsigned n_vcpus)
+take_links(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 {
-    const uint32_t stack = links->stack_bytes;
-
-    return links->n_vcpus == n_vcpus && stack >= UPROF_CAPTURE_PAGE_BYTES &&
-           stack <= STACK_BYTES_MAX && (stack & (stack - 1)) == 0 &&
-           links->irq_bytes <= STACK_BYTES_MAX && links->regs_bytes <= stack &&
-           links->regs_len <= UPROF_LINKS_REGS_BYTES_MAX &&
-           links->regs_cs <= UPROF_LINKS_REGS_BYTES_MAX - sizeof(uint64_t) &&
-           links->regs_sp <= UPROF_LINKS_REGS_BYTES_MAX - sizeof(uint64_t) &&
-           links->task_len <= UPROF_LINKS_TASK_BYTES_MAX && links->task_from <= INT32_MAX;
-}
-
-static bool
-take_links(UprofWorker *worker, const Input *input, size_t len)
-{
-    const UprofLinks *told = &input->links;
-
     if (len == 0) {
         g_atomic_pointer_set(&worker->links, NULL);
         return true;
     }
-    if (len < sizeof(*told) || told->n_vcpus > UPROF_VCPUS_MAX ||
-        len != sizeof(*told) + told->n_vcpus * sizeof(told->vcpus[0]) ||
-        !are_sound_links(told, worker->n_sizes) || worker->all_links->len >= LINKS_MAX)
+    if (!uprof_worker_message_has_links(input, len, worker->n_sizes) ||
+        worker->all_links->len >= LINKS_MAX)
         return false;
-    UprofLinks *links = g_memdup2(told, len);
+    UprofLinks *links = g_memdup2(&input->links, len);
     g_ptr_array_add(worker->all_links, links);
     g_atomic_pointer_set(&worker->links, links);
     return true;
 }
 
 static bool
-take_window(UprofWorker *worker, const Input *input, size_t len)
+take_window(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 {
-    const UprofWindowTell *tell = &input->window;
-
-    if (len != sizeof(*tell) || tell->vcpu >= worker->n_sizes ||
-        tell->wanted < UPROF_WINDOW_BYTES_MIN || tell->wanted > UPROF_SNAPSHOT_BYTES_MAX)
+    if (!uprof_worker_message_has_window(input, len, worker->n_sizes))
         return false;
     if (worker->sizes)
-        g_atomic_int_set(&worker->sizes[tell->vcpu].wanted, tell->wanted);
+        g_atomic_int_set(&worker->sizes[input->window.vcpu].wanted, input->window.wanted);
     return true;
 }
 
 static bool
-take_counts(UprofWorker *worker, const Input *input, size_t len)
+take_counts(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 {
     if (len != sizeof(input->counts))
         return false;
@@ -352,7 +300,7 @@ take_counts(UprofWorker *worker, const Input *input, size_t len)
 }
 
 static bool
-take_checkpoint(UprofWorker *worker, const Input *input, size_t len)
+take_checkpoint(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 {
     if (len != sizeof(input->number) || input->number >= UPROF_N_CHECKPOINTS)
         return false;
@@ -362,7 +310,7 @@ take_checkpoint(UprofWorker *worker, const Input *input, size_t len)
 }
 
 static bool
-take_reply(UprofWorker *worker, const Input *input, size_t len)
+take_reply(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 {
     const size_t head = sizeof(input->number);
 
@@ -377,7 +325,7 @@ take_reply(UprofWorker *worker, const Input *input, size_t len)
 }
 
 static bool
-handle_message(UprofWorker *worker, const UprofMessage *message, const Input *input)
+handle_message(UprofWorker *worker, const UprofMessage *message, const UprofWorkerInput *input)
 {
     switch (message->type) {
     case UPROF_ASK_READ:
@@ -406,7 +354,7 @@ handle_message(UprofWorker *worker, const UprofMessage *message, const Input *in
 static void
 serve_worker(UprofWorker *worker)
 {
-    Input *input = worker->pool->input;
+    UprofWorkerInput *input = worker->pool->input;
     UprofMessage message;
 
     for (unsigned i = 0; i < MESSAGES_MAX && !worker->is_dead; i++) {
@@ -569,7 +517,7 @@ uprof_workers_new(const UprofWorkerPlan *plan, GError **error)
     workers->spawner = g_steal_pointer(&spawner);
     workers->workers = g_ptr_array_new();
     workers->wakeup = wakeup;
-    workers->input = g_new0(Input, 1);
+    workers->input = g_new0(UprofWorkerInput, 1);
     workers->thread = start_thread(workers);
     return workers;
 }
@@ -755,21 +703,18 @@ call_for_outcome(UprofWorker *worker, uint64_t call, UprofSlice argument, const 
                  unsigned n_fds, bool *is_closed, GError **error)
 {
     g_autoptr(GByteArray) reply = call_worker(worker, call, argument, fds, n_fds, error);
-    UprofOutcome outcome = { .code = UPROF_ERROR_FAILED };
+    UprofOutcome outcome;
+    UprofSlice text;
 
     if (!reply)
         return false;
-    if (reply->len >= sizeof(outcome))
-        memcpy(&outcome, reply->data, sizeof(outcome));
+    uprof_worker_message_read_outcome((UprofSlice){ reply->data, reply->len }, &outcome, &text);
     if (is_closed)
-        *is_closed = outcome.is_closed;
+        *is_closed = outcome.is_closed != 0;
     if (outcome.code == UPROF_ERROR_NONE)
         return true;
-    const size_t head = MIN(reply->len, sizeof(outcome));
-    g_autofree char *text =
-        uprof_text_quote_slice((UprofSlice){ reply->data + head, reply->len - head });
-    const bool is_known = outcome.code > 0 && outcome.code <= UPROF_ERROR_EMPTY;
-    g_set_error(error, UPROF_ERROR, is_known ? outcome.code : UPROF_ERROR_FAILED, "%s", text);
+    g_autofree char *shown = uprof_text_quote_slice(text);
+    g_set_error(error, UPROF_ERROR, outcome.code, "%s", shown);
     return false;
 }
 

@@ -4,13 +4,13 @@
 
 #include "../../src/sym/lines-priv.h"
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     g_autoptr(GByteArray) answer = g_byte_array_new();
 
     if (size == 0)
-        return 0;
+        return;
     g_byte_array_append(answer, data + 1, (guint)size - 1);
     const UprofSlice all = { answer->data, answer->len };
     g_autoptr(UprofLines) lines = uprof_lines_parse(answer, data[0]);
@@ -21,5 +21,4 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (unsigned j = 0; j < n; j++)
             g_assert(is_part(frames[j].name, all) && is_part(frames[j].file, all));
     }
-    return 0;
 }

@@ -112,5 +112,8 @@ main(int argc, char **argv)
         fflush(stdout); /* so that the name is printed before a crash */
         replay_file(g_ptr_array_index(names, i));
     }
+    const FuzzWorst worst = fuzz_worst();
+    printf("at most %.1f ms and %.1f KiB for one input\n", (double)worst.time_us / 1000,
+           (double)worst.memory_bytes / 1024);
     return names->len > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
