@@ -18,7 +18,7 @@
 enum {
     UPROF_SYM_SOURCES_MAX = 64,
     UPROF_SYM_RESOLVE_MS = 20 * 1000, /* the usual time for uprof_sym_resolve() */
-    UPROF_SYM_BYTES_MAX_MIB = 8192,
+    UPROF_SYM_BYTES_MAX_MIB = 256,
 };
 
 typedef struct _UprofSym UprofSym;
@@ -91,7 +91,7 @@ typedef struct {
     const char *const *sysroots;
     bool raw_names; /* do not demangle */
     bool lines;     /* names of frames include file and line of the source */
-    /* for all files and what is unpacked of them; 0: %UPROF_SYM_BYTES_MAX_MIB */
+    /* memory for all files, what is unpacked of them, and tables; 0: %UPROF_SYM_BYTES_MAX_MIB */
     uint64_t bytes_max;
 } UprofSymConfig;
 

@@ -39,7 +39,7 @@ enum {
     MESSAGES_MAX = 64,     /* of one worker in a row */
     NOTICES_MAX = 1000,    /* that were not shown yet */
     LINKS_MAX = 64,        /* that were published */
-    MEMORY_MAX_MIB = 2048,
+    MEMORY_FACTOR = 4,     /* all memory of a worker, by its memory for symbols */
 };
 
 typedef struct {
@@ -497,10 +497,13 @@ start_thread(UprofWorkers *workers)
 UprofWorkers *
 uprof_workers_new(const UprofWorkerPlan *plan, GError **error)
 {
+    const uint64_t asked_max = plan->symbols.config.bytes_max;
+    const uint64_t symbols_max =
+        asked_max > 0 ? asked_max : (uint64_t)UPROF_SYM_BYTES_MAX_MIB << 20;
     const UprofSpawnPlan spawn_plan = {
         .work = uprof_analysis_run,
         .data = (void *)plan,
-        .limits = { .memory_max = (uint64_t)MEMORY_MAX_MIB << 20 },
+        .limits = { .memory_max = symbols_max * MEMORY_FACTOR },
     };
     g_autoptr(UprofSpawner) spawner = uprof_spawner_start(&spawn_plan, error);
     const int wakeup = spawner ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
