@@ -2,7 +2,6 @@
 #include "summary-files-priv.h"
 
 #include "uprof/day-summary.h"
-#include "uprof/file.h"
 #include "uprof/sorted.h"
 #include "uprof/time-text.h"
 
@@ -94,16 +93,6 @@ has_same_text(const UprofStoreFolder *summaries, const char *day, const GString 
     return bytes && bytes->len == text->len && memcmp(bytes->data, text->str, text->len) == 0;
 }
 
-static bool
-write_file(const UprofStoreFolder *summaries, const char *day, const GString *text, GError **error)
-{
-    g_autofree char *path = g_strconcat(summaries->path, "/", day, UPROF_STORE_SUMMARY, NULL);
-    g_autoptr(UprofFile) file = uprof_file_open_own(path, error);
-
-    return file && uprof_file_write(file, text->str, text->len, error) &&
-           uprof_file_commit(g_steal_pointer(&file), error);
-}
-
 static void
 write_summary(UprofPruning *pruning, const UprofStoreFolder *summaries, const char *day,
               const GString *text)
@@ -115,7 +104,8 @@ write_summary(UprofPruning *pruning, const UprofStoreFolder *summaries, const ch
     uprof_pruning_show(pruning, "write summary/%s.txt", day);
     pruning->result->n_summaries++;
     pruning->result->bytes_kept += text->len + BLOCK_BYTES;
-    if (!write_file(summaries, day, text, &error))
+    if (!uprof_store_write(summaries, day, UPROF_STORE_SUMMARY,
+                           (UprofSlice){ text->str, text->len }, &error))
         uprof_pruning_add_error(pruning, error);
 }
 

@@ -237,6 +237,7 @@ sample_domain(Round *round, const UprofCandidate *candidate, const char *base)
         .session = &round->settings->session,
         .candidate = candidate,
         .is_named = round->settings->words->len > 0,
+        .store = uprof_store_data(round->store),
         .base = base,
     };
     const uint64_t grace_ns = MIN(TASK_GRACE_S * UPROF_NS_PER_S, longest_ns(round));
