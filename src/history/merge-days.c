@@ -4,7 +4,6 @@
 #include "uprof/error.h"
 #include "uprof/output.h"
 #include "uprof/sorted.h"
-#include "uprof/stored-profile.h"
 #include "uprof/time-text.h"
 
 #include "shrink-priv.h"
@@ -187,7 +186,6 @@ merge_group(Closing *closing, const char *uuid, const GPtrArray *slices)
     g_autoptr(UprofNames) names = uprof_names_new();
     g_autoptr(UprofRun) run = uprof_run_new();
     g_autoptr(GError) error = NULL;
-    g_autofree char *shown = uprof_time_format_date(closing->day_s);
     const ClosedDay *day = find_closed_day(closing, uuid);
     Adding adding = { .names = names };
     unsigned n = 0;
@@ -200,7 +198,7 @@ merge_group(Closing *closing, const char *uuid, const GPtrArray *slices)
     g_autoptr(UprofProfile) profile = adding.profile;
     if (n == 0)
         return;
-    closing->settings->show_day(closing->folder, shown, n, closing->settings->data);
+    closing->settings->show_day(closing->day_s, n);
     if (closing->settings->dry_run)
         return;
     qsort(run->slices->data, run->slices->len, sizeof(uint32_t), uprof_compare_u32);

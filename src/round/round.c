@@ -5,8 +5,8 @@
 #include "outcome-priv.h"
 #include "task-priv.h"
 #include "uprof/clock.h"
+#include "uprof/counted-slices.h"
 #include "uprof/marker.h"
-#include "uprof/stored-profile.h"
 #include "uprof/text.h"
 
 #include <signal.h>
@@ -280,10 +280,11 @@ choose_base(const Round *round, const UprofCandidate *candidate, GError **error)
 {
     const int64_t start_s = now_s();
     g_autoptr(GHashTable) counted =
-        uprof_stored_counted(round->store, candidate->name, candidate->uuid, start_s);
+        uprof_counted_slices(round->store, candidate->name, candidate->uuid, start_s, error);
 
-    return uprof_store_slice_base(round->store, candidate->name, candidate->uuid, start_s, counted,
-                                  error);
+    return counted ? uprof_store_slice_base(round->store, candidate->name, candidate->uuid, start_s,
+                                            counted, error)
+                   : NULL;
 }
 
 /* Stores one slice of the domain. Returns: false if the disk is full, which ends the round */
