@@ -118,8 +118,8 @@ warn_of_size(const UprofPruning *pruning)
 {
     uprof_notice(pruning->settings->notices, UPROF_NOTICE_WARNING,
                  "'%s' keeps %" G_GUINT64_FORMAT
-                 " MB, more than maxMegabytes: the newest day of each domain, summaries and "
-                 "profiles that are not merged yet stay",
+                 " MB, more than maxMegabytes: summaries, files of failures and profiles that "
+                 "are being written stay",
                  uprof_store_path(pruning->store), pruning->result->bytes_kept >> 20);
 }
 

@@ -10,11 +10,18 @@
 
 #include <string.h>
 
+/* Which profiles are deleted first to stay below the limit of the store. */
+typedef enum {
+    RANK_USUAL, /* merged slices, and days that are not the newest of their domain */
+    RANK_LAST,  /* the newest day of each domain, and slices that are not merged */
+} Rank;
+
 /* A profile that may be deleted to stay below the limit of the store. */
 typedef struct {
     const UprofStoreFolder *folder; /* borrowed */
     const UprofStoreItem *item;     /* borrowed */
-    int64_t age_key_s;              /* the candidate with the smallest key is deleted first */
+    Rank rank;
+    int64_t age_key_s; /* of equal ranks, the candidate with the smallest key is deleted first */
 } Candidate;
 
 typedef struct {
@@ -112,13 +119,14 @@ remove_item(Retention *retention, const UprofStoreFolder *folder, const UprofSto
 }
 
 static void
-keep_item(Retention *retention, const DayOf *day, const UprofStoreItem *item, bool is_candidate)
+keep_item(Retention *retention, const DayOf *day, const UprofStoreItem *item, Rank rank)
 {
-    const Candidate candidate = { day->folder, item,
+    const Candidate candidate = { day->folder, item, rank,
                                   item->is_day ? day->day_s + UPROF_DAY_S : item->start_s };
 
     retention->pruning->result->bytes_kept += item->bytes_used;
-    if (is_candidate)
+    /* a slice that is not complete is being written, or left over from a killed run */
+    if (item->is_day || uprof_store_item_is_complete(item))
         g_array_append_val(retention->candidates, candidate);
 }
 
@@ -134,7 +142,7 @@ expire_slice(Retention *retention, DayOf *day, const UprofStoreItem *item,
         return;
     }
     day->keeps_slices = true;
-    keep_item(retention, day, item, facts->is_merged);
+    keep_item(retention, day, item, facts->is_merged ? RANK_USUAL : RANK_LAST);
 }
 
 static void
@@ -146,7 +154,7 @@ expire_closed_day(Retention *retention, const DayOf *day, const UprofStoreItem *
     if (is_old && !day->keeps_slices && !is_newest)
         remove_item(retention, day->folder, item);
     else
-        keep_item(retention, day, item, !is_newest);
+        keep_item(retention, day, item, is_newest ? RANK_LAST : RANK_USUAL);
 }
 
 static void
@@ -186,6 +194,8 @@ compare_candidates(const void *a, const void *b)
 {
     const Candidate *one = a, *other = b;
 
+    if (one->rank != other->rank)
+        return UPROF_COMPARE(one->rank, other->rank);
     if (one->age_key_s != other->age_key_s)
         return UPROF_COMPARE(one->age_key_s, other->age_key_s);
     const int names = strcmp(one->folder->name, other->folder->name);
@@ -200,18 +210,32 @@ uprof_retention_is_exceeded(const UprofPruning *pruning)
     return max_megabytes > 0 && pruning->result->bytes_kept > max_megabytes << 20;
 }
 
+static void
+warn_of_last(const UprofPruning *pruning, unsigned n)
+{
+    uprof_notice(pruning->settings->notices, UPROF_NOTICE_WARNING,
+                 "'%s' was larger than maxMegabytes, so %u profile%s had to go that usually stay%s "
+                 "(the newest day of a domain, or not merged yet): raise maxMegabytes, or collect "
+                 "less",
+                 uprof_store_path(pruning->store), n, n == 1 ? "" : "s", n == 1 ? "s" : "");
+}
+
 /* Deletes the oldest candidates until the store is below its limit. */
 static void
 make_room(Retention *retention)
 {
     GArray *candidates = retention->candidates;
+    unsigned n_last = 0;
 
     g_array_sort(candidates, compare_candidates);
     for (guint i = 0; i < candidates->len && uprof_retention_is_exceeded(retention->pruning); i++) {
         const Candidate *one = &g_array_index(candidates, Candidate, i);
         retention->pruning->result->bytes_kept -= one->item->bytes_used;
+        n_last += one->rank == RANK_LAST;
         remove_item(retention, one->folder, one->item);
     }
+    if (n_last > 0)
+        warn_of_last(retention->pruning, n_last);
 }
 
 /* ---- All of it ---- */
