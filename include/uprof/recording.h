@@ -39,8 +39,9 @@ typedef struct {
     const UprofSessionSettings *session;
     UprofWorkers *workers;
     const GPtrArray *outputs; /* of UprofOutputRequest */
-    bool in_store;            /* files belong to the store; writing stops at the first failure */
-    const char *time;         /* UTC, for %t in file names */
+    const int *store; /* (nullable): the files are in a folder of this descriptor's folder, see
+                       * uprof_file_open_own(); writing stops at the first failure */
+    const char *time; /* UTC, for %t in file names */
 } UprofRecordingSettings;
 
 void uprof_recording_free(UprofRecording *recording);

@@ -106,7 +106,7 @@ add_domain(Record *record, UprofDomain *domain, bool joins_late)
         .session = &record->settings->session,
         .workers = record->workers,
         .outputs = record->settings->outputs,
-        .in_store = record->settings->in_store,
+        .store = record->settings->store,
         .time = record->time,
     };
     UprofRecording *recording =

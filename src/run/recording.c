@@ -82,13 +82,13 @@ drop_capture(GArray *outputs)
 }
 
 static bool
-open_output(UprofRecording *recording, const char *path, const UprofFormat *format, bool in_store,
-            GError **error)
+open_output(UprofRecording *recording, const char *path, const UprofFormat *format,
+            const int *store, GError **error)
 {
     UprofWorkerOutput output = { .format = format };
 
-    output.file = in_store ? uprof_file_open_own(path, error)
-                           : uprof_file_open(path, format->is_secret, error);
+    output.file = store ? uprof_file_open_own(*store, path, error)
+                        : uprof_file_open(path, format->is_secret, error);
     if (!output.file)
         return false;
     if (format->is_capture)
@@ -106,7 +106,7 @@ open_outputs(UprofRecording *recording, const UprofDomain *domain,
     for (guint i = 0; i < settings->outputs->len; i++) {
         const UprofOutputRequest *request = g_ptr_array_index(settings->outputs, i);
         g_autofree char *path = choose_path(domain, settings->time, request);
-        if (!open_output(recording, path, request->format, settings->in_store, error))
+        if (!open_output(recording, path, request->format, settings->store, error))
             return false;
     }
     return true;
@@ -144,7 +144,7 @@ uprof_recording_open(UprofDomain *domain, const UprofRecordingSettings *settings
     g_autoptr(UprofRecording) recording = g_new0(UprofRecording, 1);
 
     recording->notices = settings->session->notices;
-    recording->stops_at_failure = settings->in_store;
+    recording->stops_at_failure = settings->store;
     recording->outputs = g_array_new(FALSE, FALSE, sizeof(UprofWorkerOutput));
     if (!open_outputs(recording, domain, settings, error)) {
         uprof_domain_free(domain);
