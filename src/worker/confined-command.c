@@ -45,7 +45,7 @@ uprof_confined_commit(unsigned i, GError **error)
 
     uprof_remote_tell(confined.requests, UPROF_ASK_COMMIT, &part, 1);
     if (!uprof_channel_receive(confined.requests, &message, &answer, sizeof(answer) - 1))
-        _exit(1); /* the program has ended */
+        _exit(UPROF_SPAWNER_EXIT_CUT_OFF);
     if (answer.outcome.code != UPROF_ERROR_NONE)
         g_set_error(error, UPROF_ERROR, answer.outcome.code, "%s", answer.text);
     return answer.outcome.code == UPROF_ERROR_NONE;
@@ -147,15 +147,12 @@ serve_command(Command *command)
 static int
 judge_end(const Command *command, int status, GError **error)
 {
-    const bool is_over = status >= 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU;
+    g_autofree char *why = uprof_spawner_describe_end(status);
 
-    if (status >= 0 && WIFEXITED(status))
+    if (!why)
         return WEXITSTATUS(status);
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
-                "the process that reads the files has failed: %s%s%s%s",
-                is_over                              ? "it used all its processor time"
-                : status >= 0 && WIFSIGNALED(status) ? strsignal(WTERMSIG(status))
-                                                     : "it was killed",
+                "the process that reads the files has failed: %s%s%s%s", why,
                 command->last_file ? "; the last file that it read is '" : "",
                 command->last_file ? command->last_file : "", command->last_file ? "'" : "");
     return -1;
@@ -197,12 +194,13 @@ uprof_confined_command_run(const UprofConfinedPlan *plan, GError **error)
     const pid_t worker = spawner ? spawn_command(&command, spawner, error) : -1;
     int code = -1;
 
-    if (worker > 0) {
+    if (worker > 0)
         serve_command(&command);
-        code = judge_end(&command, uprof_spawner_wait(spawner, worker, END_WAIT_MS), error);
-    }
+    /* a process that still waits for an answer ends now */
     if (command.requests >= 0)
         close(command.requests);
+    if (worker > 0)
+        code = judge_end(&command, uprof_spawner_wait(spawner, worker, END_WAIT_MS), error);
     g_free(command.last_file);
     return code;
 }
