@@ -24,7 +24,6 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -604,11 +603,8 @@ describe_death(UprofWorker *worker)
         uprof_spawner_wait(worker->pool->spawner, worker->pid, why ? 0 : END_WAIT_MS);
 
     worker->pid = 0;
-    if (!why && status >= 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
-        why = g_strdup("it used all its processor time");
-    else if (!why && status >= 0 && WIFSIGNALED(status))
-        why = g_strdup_printf("it died of signal %d (%s)", WTERMSIG(status),
-                              strsignal(WTERMSIG(status)));
+    if (!why)
+        why = uprof_spawner_describe_end(status);
     return g_strdup_printf("%s while it %s%s%s", why ? why : "it has ended",
                            file ? "read '" : worker->doing, file ? file : "", file ? "'" : "");
 }
