@@ -282,8 +282,7 @@ bool uprof_sym_orc(UprofSym *sym, uint64_t pc, UprofOrcRule *rule);
  * uprof_sym_resolve:
  *
  * Finds the inlined functions of all sites so far, and their lines if the config asks for
- * lines, once for each site. Runs a child process for each file with DWARF, which takes seconds
- * at most.
+ * lines, once for each site. Takes up to 20 s for each file with DWARF.
  */
 void uprof_sym_resolve(UprofSym *sym);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "code-sites-priv.h"
 
+#include "uprof/clock.h"
 #include "uprof/sorted.h"
 #include "uprof/text.h"
 
@@ -8,6 +9,8 @@
 #include "lines-priv.h"
 
 #include <string.h>
+
+#define LINES_CPU_NS (20 * UPROF_NS_PER_S)
 
 typedef struct {
     UprofImage *image; /* borrowed */
@@ -162,7 +165,7 @@ uprof_sites_resolve(UprofSites *sites, UprofImage *image)
     g_clear_pointer(&image->lines_hint, g_free);
     g_autoptr(UprofLines) lines =
         uprof_lines_read(image->lines, (const uint64_t *)(void *)addresses->data, addresses->len,
-                         &image->lines_hint);
+                         LINES_CPU_NS, &image->lines_hint);
     for (guint i = 0; i < wanted->len; i++) {
         const UprofLineFrame *frames;
         const unsigned n = uprof_lines_get(lines, i, &frames);
