@@ -216,7 +216,7 @@ hold_once(const DirectGuest *direct, UprofKvmVcpu *vcpu, UprofTracer *tracer, Up
     bool ok = false;
 
     *hold_ns = 0;
-    if (uprof_tracee_stop(tracer, tracee, direct->stop_limit_ns) == UPROF_TRACE_STOPPED) {
+    if (uprof_kvm_vcpu_stop(vcpu, tracer, direct->stop_limit_ns) == UPROF_TRACE_STOPPED) {
         ok = uprof_kvm_vcpu_check_page(vcpu);
         if (ok)
             uprof_kvm_vcpu_regs(vcpu, regs);
@@ -335,7 +335,7 @@ check_vcpu(DirectGuest *direct, unsigned index, UprofTracer *tracer)
         return differs;
     /* all vCPUs have the same memory */
     if (index == 0 && (held.sys[UPROF_X86_CR0] & UPROF_X86_CR0_PG) &&
-        !uprof_qemu_same_bytes(direct->qemu, held.sys[UPROF_X86_CR3] & ~UINT64_C(0xfff)))
+        uprof_qemu_compare_bytes(direct->qemu, held.sys[UPROF_X86_CR3] & ~UINT64_C(0xfff)))
         return "the memory of the page tables";
     return NULL;
 }
@@ -642,7 +642,7 @@ direct_hold(UprofGuest *guest, unsigned index, GError **error)
     DirectGuest *direct = as_direct(guest);
     UprofKvmVcpu *vcpu = &direct->vcpus[index];
     const UprofTraceAnswer answer =
-        uprof_tracee_stop(&direct->tracer, &vcpu->tracee, direct->stop_limit_ns);
+        uprof_kvm_vcpu_stop(vcpu, &direct->tracer, direct->stop_limit_ns);
 
     guest->asked_ns = vcpu->tracee.asked_ns;
     if (answer == UPROF_TRACE_STOPPED && uprof_kvm_vcpu_check_page(vcpu))

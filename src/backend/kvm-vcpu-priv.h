@@ -121,6 +121,16 @@ void uprof_kvm_vcpu_lose(UprofKvmVcpu *vcpu);
 bool uprof_kvm_vcpu_open(UprofKvmVcpu *vcpu, UprofTracer *tracer, int pid, int pidfd, int thread,
                          const char **why);
 
+/**
+ * uprof_kvm_vcpu_stop: as uprof_tracee_stop(), but only for the thread of the vCPU
+ *
+ * ptrace(2) takes the number of a thread. If the thread of the vCPU has ended just before, another
+ * thread may have the number. It is released at once then.
+ *
+ * Returns: as uprof_tracee_stop(); %UPROF_TRACE_GONE also if another thread has the number
+ */
+UprofTraceAnswer uprof_kvm_vcpu_stop(UprofKvmVcpu *vcpu, UprofTracer *tracer, uint64_t limit_ns);
+
 /** uprof_kvm_vcpu_close: restores kvm_valid_regs; does nothing if @vcpu is closed */
 void uprof_kvm_vcpu_close(UprofKvmVcpu *vcpu);
 

@@ -90,6 +90,17 @@ describe_answer(UprofTraceAnswer answer)
     }
 }
 
+UprofTraceAnswer
+uprof_kvm_vcpu_stop(UprofKvmVcpu *vcpu, UprofTracer *tracer, uint64_t limit_ns)
+{
+    const UprofTraceAnswer answer = uprof_tracee_stop(tracer, &vcpu->tracee, limit_ns);
+
+    if (answer != UPROF_TRACE_STOPPED || uprof_thread_exists(vcpu->thread))
+        return answer;
+    uprof_tracee_release(&vcpu->tracee);
+    return UPROF_TRACE_GONE;
+}
+
 static bool
 hold_until_in_run(UprofKvmVcpu *vcpu, UprofTracer *tracer, const char **why)
 {
@@ -99,7 +110,7 @@ hold_until_in_run(UprofKvmVcpu *vcpu, UprofTracer *tracer, const char **why)
         if (i > 0)
             g_usleep(FIND_STEP_US);
         const UprofTraceAnswer answer =
-            uprof_tracee_stop(tracer, &vcpu->tracee, FIND_LIMIT_MS * UPROF_NS_PER_MS);
+            uprof_kvm_vcpu_stop(vcpu, tracer, FIND_LIMIT_MS * UPROF_NS_PER_MS);
         if (answer == UPROF_TRACE_STOPPED) {
             vcpu->fd = find_run_fd(&vcpu->tracee);
             uprof_tracee_release(&vcpu->tracee);

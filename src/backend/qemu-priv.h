@@ -28,6 +28,7 @@ typedef struct {
     char *name; /* owned; safe to print */
     int id;
     bool is_local; /* the connection ends on this host */
+    bool is_kvm;   /* the guest runs on KVM */
 
     GMutex vir_lock;          /* guards the next two members, which a reconnect replaces */
     virConnectPtr connection; /* owned */
@@ -44,7 +45,7 @@ typedef struct {
     UprofRam *ram;       /* owned; atomic pointer */
     GPtrArray *old_rams; /* owned: earlier maps, which the other lane may still use */
 
-    int pid;                        /* of the QEMU process; 0: not on this host */
+    int pid;                        /* of the QEMU process; 0: not known: see @why_slow */
     uint64_t pid_start;             /* its start time */
     int pidfd;                      /* owned; -1: none */
     GArray *cpus;                   /* owned: UprofQmpCpu, from the last query-cpus-fast */
@@ -83,13 +84,12 @@ uprof_qemu_check_running(UprofQemu *qemu, const UprofTarget *target, bool *pause
 bool uprof_qemu_is_paused(const UprofQmpStatus *status);
 
 /**
- * uprof_qemu_same_bytes:
- * @gpa: guest-physical address
+ * uprof_qemu_compare_bytes: compares a few bytes as the process and libvirt show them
+ * @gpa: guest-physical address; if there is no RAM, there is nothing to compare
  *
- * Compares a few bytes as the process and libvirt show them. True also if there is no RAM at
- * @gpa, or libvirt refuses to show it.
+ * Returns: (nullable): why the process may be the wrong one; a literal
  */
-bool uprof_qemu_same_bytes(UprofQemu *qemu, uint64_t gpa);
+const char *uprof_qemu_compare_bytes(UprofQemu *qemu, uint64_t gpa);
 
 /**
  * uprof_qemu_fail: as uprof_host_fail(), but a refusal names the missing permission

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "qemu-priv.h"
+#include "qemu-process-priv.h"
 #include "thread-priv.h"
 
 #include "uprof/clock.h"
-#include "uprof/process-stat.h"
 #include "uprof/scan.h"
 #include "uprof/text.h"
 
 #include <errno.h>
 #include <libvirt/libvirt-qemu.h>
-#include <poll.h>
+#include <pwd.h>
 #include <string.h>
-#include <sys/syscall.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -20,7 +20,6 @@ enum {
     PROOF_TRIES = 10,           /* a running guest changes its memory */
     PIECES_MAX = 512,           /* of one process_vm_readv; the kernel allows 1024 */
     JOIN_BYTES_MAX = 64 * 1024, /* reading a smaller gap costs less than another peek */
-    CMDLINE_BYTES_MAX = 1024 * 1024,
 };
 
 virDomainPtr
@@ -145,6 +144,7 @@ uprof_qemu_open(const UprofTarget *target, GError **error)
     qemu->uri = g_strdup(target->uri);
     qemu->name = uprof_text_quote(target->name);
     qemu->id = target->id;
+    qemu->is_kvm = target->kvm;
     g_strlcpy(qemu->uuid, target->uuid, sizeof(qemu->uuid));
     if (!connect_domain(qemu, error)) {
         uprof_qemu_close(qemu);
@@ -179,10 +179,8 @@ uprof_qemu_close(UprofQemu *qemu)
 bool
 uprof_qemu_is_gone(UprofQemu *qemu)
 {
-    struct pollfd waits = { .fd = qemu->pidfd, .events = POLLIN };
-
     if (qemu->pidfd >= 0)
-        return poll(&waits, 1, 0) > 0;
+        return uprof_qemu_process_has_ended(qemu->pidfd);
     g_autoptr(UprofVirDomain) vir = uprof_qemu_vir(qemu);
     if (!vir)
         return false;
@@ -224,39 +222,105 @@ uprof_qemu_reconnect(UprofQemu *qemu)
     return alive;
 }
 
-/* libvirt starts QEMU with "-uuid UUID". */
-static bool
-is_process_of(int pid, const char *uuid)
-{
-    g_autofree char *path = g_strdup_printf("/proc/%d/cmdline", pid);
-    g_autofree char *text = NULL;
-    gsize len = 0;
+/* ---- The process ---- */
 
-    return g_file_get_contents(path, &text, &len, NULL) && len <= CMDLINE_BYTES_MAX &&
-           uprof_slice_find((UprofSlice){ text, len }, uuid, NULL);
-}
+enum { USERS_MAX = 3 };
 
 static void
+add_named_user(UprofQemuIdentity *identity, uid_t *users, const char *name)
+{
+    const struct passwd *user = getpwnam(name);
+
+    if (user)
+        users[identity->n_users++] = user->pw_uid;
+}
+
+/*
+ * libvirt's DAC driver labels a domain as "+UID:+GID" (virSecurityDACGetProcessLabel). Only root's
+ * daemon has this driver.
+ */
+static bool
+find_labelled_user(virDomainPtr vir, uid_t *user)
+{
+    virSecurityLabelPtr labels = NULL;
+    const int n = virDomainGetSecurityLabelList(vir, &labels);
+    bool is_found = false;
+
+    for (int i = 0; i < n && !is_found; i++) {
+        const size_t len = strnlen(labels[i].label, sizeof(labels[i].label));
+        UprofSlice uid, gid;
+        uint64_t value;
+        is_found = uprof_slice_split((UprofSlice){ labels[i].label, len }, ':', &uid, &gid) &&
+                   uprof_slice_starts(uid, "+") && uprof_slice_starts(gid, "+") &&
+                   uprof_slice_sub(uid, 1, uid.len - 1, &uid) &&
+                   uprof_slice_to_uint(uid, 10, 0, UINT32_MAX, &value);
+        if (is_found)
+            *user = (uid_t)value;
+    }
+    free(labels);
+    return is_found;
+}
+
+/* Returns: the owner of the socket that the URI names; else the user of this process */
+static uid_t
+find_session_user(GUri *uri)
+{
+    g_autoptr(GHashTable) params =
+        uri && g_uri_get_query(uri)
+            ? g_uri_parse_params(g_uri_get_query(uri), -1, "&;", G_URI_PARAMS_NONE, NULL)
+            : NULL;
+    const char *socket = params ? g_hash_table_lookup(params, "socket") : NULL;
+    struct stat info;
+
+    return socket && stat(socket, &info) == 0 ? info.st_uid : geteuid();
+}
+
+/* Fills the users that libvirt may have given to its QEMU. */
+static void
+find_users(UprofQemu *qemu, UprofQemuIdentity *identity, uid_t *users)
+{
+    g_autoptr(UprofVirDomain) vir = uprof_qemu_vir(qemu);
+    char *text = vir ? virConnectGetURI(virDomainGetConnect(vir)) : NULL;
+    g_autoptr(GUri) uri = text ? g_uri_parse(text, G_URI_FLAGS_NONE, NULL) : NULL;
+
+    free(text);
+    identity->is_system = uri && strcmp(g_uri_get_path(uri), "/system") == 0;
+    if (!identity->is_system) {
+        users[identity->n_users++] = find_session_user(uri);
+    } else if (find_labelled_user(vir, &users[0])) {
+        identity->n_users = 1;
+    } else {
+        users[identity->n_users++] = 0;
+        add_named_user(identity, users, "libvirt-qemu");
+        add_named_user(identity, users, "qemu");
+    }
+}
+
+/* Returns: (nullable): why the process is not known; a literal */
+static const char *
 find_process(UprofQemu *qemu, int thread)
 {
+    uid_t users[USERS_MAX];
+    UprofQemuIdentity identity = {
+        .uuid = qemu->uuid,
+        .users = users,
+        .n_kvm_cpus = qemu->is_kvm ? qemu->cpus->len : 0,
+    };
+    UprofQemuProcess process;
     UprofThreadStatus status;
 
-    if (!qemu->is_local || thread <= 0 || !uprof_thread_status(thread, &status))
-        return;
-    const int pid = status.process;
-    if (pid <= 0 || !is_process_of(pid, qemu->uuid))
-        return;
-    const uint64_t start = uprof_process_stat_start(pid);
-    const int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-    /* the same start time as before pidfd_open(): the descriptor is of this process */
-    if (start == 0 || uprof_process_stat_start(pid) != start) {
-        if (pidfd >= 0)
-            close(pidfd);
-        return;
-    }
-    qemu->pid = pid;
-    qemu->pid_start = start;
-    qemu->pidfd = pidfd;
+    if (!qemu->is_local)
+        return "the connection is remote";
+    if (thread <= 0 || !uprof_thread_status(thread, &status) || status.process <= 0)
+        return "the QEMU process was not found on this host";
+    find_users(qemu, &identity, users);
+    const char *why = uprof_qemu_process_open(status.process, &identity, &process);
+    if (why)
+        return why;
+    qemu->pid = process.pid;
+    qemu->pid_start = process.start;
+    qemu->pidfd = process.pidfd;
+    return process.why_unproven;
 }
 
 static void
@@ -278,7 +342,7 @@ ask_ram(UprofQemu *qemu, GError **error)
     free(text);
     if (!ok)
         return NULL;
-    for (unsigned i = 0; qemu->pid && i < ram->n; i++) {
+    for (unsigned i = 0; !qemu->why_slow && i < ram->n; i++) {
         g_autofree char *command =
             g_strdup_printf("gpa2hva 0x%" G_GINT64_MODIFIER "x", ram->ranges[i].gpa);
         char *answer = uprof_qemu_ask_human(qemu, command, NULL);
@@ -445,27 +509,28 @@ uprof_qemu_read(UprofQemu *qemu, UprofLane lane, UprofSpan *spans, unsigned n)
     }
     read_process(qemu, ram, spans, n);
     /* checked after the read: when QEMU has ended, another process may have its number */
-    struct pollfd ended = { .fd = qemu->pidfd, .events = POLLIN };
-    for (unsigned i = 0; i < n && poll(&ended, 1, 0) > 0; i++)
+    const bool has_ended = uprof_qemu_process_has_ended(qemu->pidfd);
+    for (unsigned i = 0; i < n && has_ended; i++)
         spans[i].missing = true;
 }
 
-bool
-uprof_qemu_same_bytes(UprofQemu *qemu, uint64_t gpa)
+const char *
+uprof_qemu_compare_bytes(UprofQemu *qemu, uint64_t gpa)
 {
     uint8_t by_process[PROOF_BYTES], by_peek[PROOF_BYTES];
     UprofSpan span = { .gpa = gpa, .into = by_process, .len = PROOF_BYTES };
 
     if (!find_range(qemu->ram, gpa))
-        return true;
+        return NULL;
     for (unsigned i = 0; i < PROOF_TRIES; i++) {
         read_process(qemu, qemu->ram, &span, 1);
         if (!peek_memory(qemu, UPROF_LANE_WORKER, gpa, by_peek, PROOF_BYTES))
-            return true;
+            return "libvirt shows no memory to compare it with (domain:mem_read)";
         if (!span.missing && memcmp(by_process, by_peek, PROOF_BYTES) == 0)
-            return true;
+            return uprof_qemu_process_has_ended(qemu->pidfd) ? "the QEMU process has just ended"
+                                                             : NULL;
     }
-    return false;
+    return "the memory of the QEMU process is not what libvirt reads";
 }
 
 /*
@@ -479,16 +544,10 @@ prove_process_reads(UprofQemu *qemu)
     uint8_t bytes[PROOF_BYTES];
     UprofSpan span = { .gpa = qemu->ram->ranges[0].gpa, .into = bytes, .len = PROOF_BYTES };
 
-    if (!qemu->is_local)
-        return "the connection is remote";
-    if (qemu->pid == 0)
-        return "the QEMU process was not found on this host";
     read_process(qemu, qemu->ram, &span, 1);
     if (span.missing)
         return "reading the memory of the QEMU process is not permitted (CAP_SYS_PTRACE)";
-    return uprof_qemu_same_bytes(qemu, span.gpa)
-               ? NULL
-               : "the memory of the QEMU process is not what libvirt reads";
+    return uprof_qemu_compare_bytes(qemu, span.gpa);
 }
 
 bool
@@ -549,14 +608,15 @@ uprof_qemu_attach(UprofQemu *qemu, unsigned *n_vcpus, GError **error)
     }
     const UprofQmpCpu *first = &g_array_index(cpus, UprofQmpCpu, 0);
     const UprofQmpCpu *last = &g_array_index(cpus, UprofQmpCpu, cpus->len - 1);
-    find_process(qemu, first->thread);
+    qemu->why_slow = find_process(qemu, first->thread);
     UprofRam *ram = ask_ram(qemu, error);
     if (!ram)
         return false;
     qemu->ram = ram;
     for (size_t i = 0; i < G_N_ELEMENTS(qemu->bounce); i++)
         qemu->bounce[i] = g_malloc0(UPROF_QEMU_BOUNCE_BYTES);
-    qemu->why_slow = prove_process_reads(qemu);
+    if (!qemu->why_slow)
+        qemu->why_slow = prove_process_reads(qemu);
     qemu->by_process = !qemu->why_slow;
     *n_vcpus = MIN(last->index + 1, (unsigned)UPROF_VCPUS_MAX);
     return true;

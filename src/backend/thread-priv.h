@@ -74,6 +74,15 @@ void uprof_thread_close(UprofThread *thread);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofThread, uprof_thread_close)
 
 /**
+ * uprof_thread_exists:
+ *
+ * One read of less than a microsecond, with no effect on the thread. Allocates nothing.
+ *
+ * False if the thread has ended, even if another one has its number now
+ */
+bool uprof_thread_exists(const UprofThread *thread);
+
+/**
  * uprof_thread_times:
  * @times: (out): untouched if the thread has ended
  *

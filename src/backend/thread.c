@@ -141,6 +141,16 @@ parse_times(UprofSlice text)
 }
 
 bool
+uprof_thread_exists(const UprofThread *thread)
+{
+    char byte;
+
+    /* the shortest of the files that Linux always has */
+    return thread->schedstat_fd < 0 || pread(thread->schedstat_fd, &byte, 1, 0) >= 0 ||
+           errno != ESRCH;
+}
+
+bool
 uprof_thread_times(const UprofThread *thread, UprofThreadTimes *times)
 {
     char text[TEXT_BYTES_MAX];

@@ -40,8 +40,5 @@ enum { UPROF_CONFINE_FDS_MAX = 8 };
  */
 bool uprof_confine_seal(const UprofConfineLimits *limits, GError **error);
 
-/** uprof_confine_is_sealed: this process was sealed, so that it cannot fork either */
-bool uprof_confine_is_sealed(void);
-
 /** uprof_confine_has_leaks: in a build with leak sanitizer: it has found leaks and reported them */
 bool uprof_confine_has_leaks(void);

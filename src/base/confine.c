@@ -249,14 +249,6 @@ limit_processor_time(uint64_t seconds)
     return setrlimit(RLIMIT_CPU, &limits) == 0;
 }
 
-static bool is_sealed;
-
-bool
-uprof_confine_is_sealed(void)
-{
-    return is_sealed;
-}
-
 bool
 uprof_confine_seal(const UprofConfineLimits *limits, GError **error)
 {
@@ -269,7 +261,6 @@ uprof_confine_seal(const UprofConfineLimits *limits, GError **error)
     if (!IS_SANITIZED)
         ok = ok && set_limit(RLIMIT_NPROC, 0) && set_limit(RLIMIT_DATA, limits->memory_max) &&
              forbid_calls();
-    is_sealed = ok;
     return ok || uprof_error_fail_errno(error, "cannot confine a process");
 }
 

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+
 typedef struct {
     UprofImage *image; /* borrowed */
     uint64_t address;
@@ -161,13 +162,14 @@ uprof_sites_resolve(UprofSites *sites, UprofImage *image, uint64_t until_ns)
         g_array_append_val(addresses, sorted->address);
     }
     g_clear_pointer(&image->lines_hint, g_free);
-    if (uprof_clock_now_ns() >= until_ns) {
+    const uint64_t now_ns = uprof_clock_now_ns();
+    if (now_ns >= until_ns) {
         image->lines_hint = g_strdup("there was no time left to read its DWARF");
         return;
     }
     g_autoptr(UprofLines) lines =
         uprof_lines_read(image->lines, (const uint64_t *)(void *)addresses->data, addresses->len,
-                         &image->lines_hint);
+                         until_ns - now_ns, &image->lines_hint);
     for (guint i = 0; i < wanted->len; i++) {
         const UprofLineFrame *frames;
         const unsigned n = uprof_lines_get(lines, i, &frames);

@@ -2,8 +2,8 @@
 /*
  * lines-priv.h - inlined functions and source lines of addresses
  *
- * libdw reads them from DWARF. libdw is not made for hostile files, so it runs in a child process
- * without rights (child.h), once for all addresses of an image.
+ * libdw reads them from DWARF, once for all addresses of an image. libdw is not made for hostile
+ * files, so only processes without rights may call it (confine.h).
  */
 #pragma once
 
@@ -29,13 +29,13 @@ typedef struct _UprofLines UprofLines;
  * @elf: with .debug_info; not changed
  * @addresses: link addresses in rising order, up to %UPROF_LINES_ADDRESSES_MAX
  * @n: how many
+ * @cpu_ns: processor time after which the reading ends, as far as libdw allows
  * @why: (out) (nullable) (transfer full): why the result is incomplete
- *
- * Takes seconds at most.
  *
  * Returns: (transfer full): what is known, perhaps nothing
  */
-UprofLines *uprof_lines_read(UprofSlice elf, const uint64_t *addresses, unsigned n, char **why);
+UprofLines *uprof_lines_read(UprofSlice elf, const uint64_t *addresses, unsigned n, uint64_t cpu_ns,
+                             char **why);
 void uprof_lines_free(UprofLines *lines);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofLines, uprof_lines_free)
 
@@ -47,12 +47,3 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofLines, uprof_lines_free)
  * Returns: how many frames; 0 if nothing is known of the address
  */
 unsigned uprof_lines_get(const UprofLines *lines, unsigned i, const UprofLineFrame **frames);
-
-/**
- * uprof_lines_parse:
- * @answer: the child's output, perhaps cut, with any content; kept
- * @n: number of addresses
- *
- * Returns: (transfer full): the complete entries of @answer
- */
-UprofLines *uprof_lines_parse(GByteArray *answer, unsigned n);

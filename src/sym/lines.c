@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The child walks each compile unit with wanted addresses once, and enters only functions that
- * contain wanted addresses. It looks up the ranges of an inlined function among the addresses,
- * instead of each address among the ranges.
+ * Walks each compile unit with wanted addresses once, and enters only functions that contain wanted
+ * addresses. Looks up the ranges of an inlined function among the addresses, instead of each address
+ * among the ranges.
  */
 #include "lines-priv.h"
 
@@ -11,25 +11,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "uprof/child.h"
+#include "uprof/clock.h"
 #include "uprof/sorted.h"
 
 enum {
     DEPTH_MAX = 128, /* levels of entries inside each other */
-    ENTRIES_MAX = 100 * 1000 * 1000,
+    STEPS_MAX = 1000 * 1000 * 1000,
+    STEPS_OF_CHECK = 4096,    /* between two looks at the clock */
     RANGES_MAX = 1000 * 1000, /* of one entry */
-    TEXT_BYTES_MAX = 4096,
-    MEMORY_MAX_MIB = 2048,
-    TIME_MAX_MS = 20 * 1000,
-    ANSWER_BYTES_MAX = 256 * 1024 * 1024,
+    TEXT_BYTES_MAX = 4096,    /* of one name or path */
+    TEXTS_BYTES_MAX = 256 * 1024 * 1024,
+    CHUNK_BYTES = 64 * 1024,
 };
 
-/*
- * ---- In the child ----
- *
- * The child may call only those functions of GLib that need nothing but malloc(). Slices, and so
- * arrays, have a lock that another thread may have held at the fork.
- */
+typedef struct {
+    guint first;
+    unsigned n;
+} Span;
+
+struct _UprofLines {
+    GStringChunk *texts; /* owned */
+    size_t n_bytes;      /* in @texts */
+    unsigned n;
+    Span *spans;    /* by address */
+    GArray *frames; /* of UprofLineFrame */
+};
 
 /* An inlined function. */
 typedef struct {
@@ -46,13 +52,14 @@ typedef struct {
 } Chain;
 
 typedef struct {
-    UprofChildOutput *output;
-    UprofSlice elf;
+    UprofLines *lines; /* gets what is found */
     const uint64_t *addresses;
     unsigned n;
-    bool *done;     /* per address */
-    unsigned *hits; /* room for as many */
-    unsigned n_entries;
+    bool *done;       /* by address */
+    unsigned *hits;   /* room for as many */
+    uint64_t n_steps; /* entries and ranges so far */
+    uint64_t end_ns;  /* processor time of this process at which the work ends */
+    const char *why;  /* (nullable): why the work has ended early; literal */
 } Job;
 
 typedef struct {
@@ -63,21 +70,27 @@ typedef struct {
     Chain *chains;
 } Unit;
 
-static void
-put_number(UprofChildOutput *output, uint64_t value, size_t len)
+/* Counts an entry or a range. Returns: false at a limit: then the work ends */
+static bool
+take_step(Job *job)
 {
-    const uint64_t bytes = GUINT64_TO_LE(value);
-
-    uprof_child_put(output, &bytes, len);
+    if (job->why || job->n_steps++ % STEPS_OF_CHECK != 0)
+        return !job->why;
+    if (job->n_steps > STEPS_MAX || uprof_clock_cpu_ns() > job->end_ns)
+        job->why = "its DWARF took too long to read";
+    else if (job->lines->n_bytes > TEXTS_BYTES_MAX)
+        job->why = "its DWARF gives more than the limit";
+    return !job->why;
 }
 
-static void
-put_text(UprofChildOutput *output, const char *text)
+static UprofSlice
+keep_text(UprofLines *lines, const char *text)
 {
     const size_t len = text ? strnlen(text, TEXT_BYTES_MAX) : 0;
 
-    put_number(output, len, 2);
-    uprof_child_put(output, text ? text : "", len);
+    lines->n_bytes += len;
+    return (UprofSlice){ len > 0 ? g_string_chunk_insert_len(lines->texts, text, (gssize)len) : "",
+                         len };
 }
 
 /* Returns: the first hit at or behind @address */
@@ -156,13 +169,13 @@ visit_code(Unit *unit, Dwarf_Die *die, bool is_inlined, bool unless_said)
     bool any = false, is_said = false;
     Inlined inlined = { 0 };
 
-    for (unsigned i = 0; i < RANGES_MAX; i++) {
+    for (unsigned i = 0; i < RANGES_MAX && take_step(unit->job); i++) {
         at = dwarf_ranges(die, at, &base, &start, &end);
         if (at <= 0)
             break;
         is_said = true;
         for (unsigned hit = find_hit(unit, start); hit < unit->n_hits; hit++) {
-            if (unit->job->addresses[unit->hits[hit]] >= end)
+            if (unit->job->addresses[unit->hits[hit]] >= end || !take_step(unit->job))
                 break;
             if (is_inlined && !any)
                 inlined = describe_inlined(unit, die);
@@ -206,41 +219,39 @@ walk_entries(Unit *unit)
 
     if (dwarf_child(&unit->die, &path[0]) != 0)
         return;
-    while (unit->job->n_entries++ < ENTRIES_MAX) {
+    while (take_step(unit->job)) {
         if (visit_entry(unit, &path[depth]) && depth + 1 < DEPTH_MAX &&
             dwarf_child(&path[depth], &path[depth + 1]) == 0) {
             depth++;
             continue;
         }
         while (dwarf_siblingof(&path[depth], &path[depth]) != 0)
-            if (depth-- == 0)
+            if (depth-- == 0 || !take_step(unit->job))
                 return;
     }
 }
 
-/*
- * answer = { u32 address, u8 n, n * { u16 len, name, u16 len, file, u32 line } }
- *
- * The innermost frame comes first.
- */
+/* The innermost frame comes first. */
 static void
-put_hit(Unit *unit, unsigned hit)
+keep_hit(Unit *unit, unsigned hit)
 {
     const unsigned address = unit->hits[hit];
     const Chain *chain = &unit->chains[hit];
-    UprofChildOutput *output = unit->job->output;
+    UprofLines *lines = unit->job->lines;
     Dwarf_Line *line = dwarf_getsrc_die(&unit->die, unit->job->addresses[address]);
     const char *file = line ? dwarf_linesrc(line, NULL, NULL) : NULL;
     int number = 0;
 
     if (line)
         dwarf_lineno(line, &number);
-    put_number(output, address, 4);
-    put_number(output, chain->n + 1, 1);
+    lines->spans[address] = (Span){ lines->frames->len, chain->n + 1 };
     for (unsigned i = chain->n + 1; i-- > 0;) {
-        put_text(output, i > 0 ? chain->inlined[i - 1].name : "");
-        put_text(output, file);
-        put_number(output, (uint32_t)number, 4);
+        const UprofLineFrame frame = {
+            .name = keep_text(lines, i > 0 ? chain->inlined[i - 1].name : ""),
+            .file = keep_text(lines, file),
+            .line = (uint32_t)number,
+        };
+        g_array_append_val(lines->frames, frame);
         if (i > 0) {
             file = chain->inlined[i - 1].call_file;
             number = (int)chain->inlined[i - 1].call_line;
@@ -270,7 +281,7 @@ read_unit(Job *job, const Dwarf_Die *die)
     Dwarf_Addr base, start, end;
     ptrdiff_t at = 0;
 
-    for (unsigned i = 0; i < RANGES_MAX; i++) {
+    for (unsigned i = 0; i < RANGES_MAX && take_step(job); i++) {
         at = dwarf_ranges(&unit.die, at, &base, &start, &end);
         if (at <= 0)
             break;
@@ -281,85 +292,25 @@ read_unit(Job *job, const Dwarf_Die *die)
     qsort(unit.hits, unit.n_hits, sizeof(unit.hits[0]), uprof_compare_u32);
     unit.chains = g_new0(Chain, unit.n_hits);
     walk_entries(&unit);
-    for (unsigned hit = 0; hit < unit.n_hits; hit++)
-        put_hit(&unit, hit);
+    for (unsigned hit = 0; hit < unit.n_hits && take_step(job); hit++)
+        keep_hit(&unit, hit);
     g_free(unit.chains);
 }
 
 static void
-read_dwarf(UprofChildOutput *output, void *data)
+read_dwarf(Job *job, UprofSlice bytes)
 {
-    Job *job = data;
     Dwarf_CU *cu = NULL;
     Dwarf_Die die;
 
-    job->output = output;
     elf_version(EV_CURRENT);
-    Elf *elf = elf_memory((char *)job->elf.data, job->elf.len);
+    Elf *elf = elf_memory((char *)bytes.data, bytes.len);
     Dwarf *dwarf = elf ? dwarf_begin_elf(elf, DWARF_C_READ, NULL) : NULL;
-    while (dwarf && dwarf_get_units(dwarf, cu, &cu, NULL, NULL, &die, NULL) == 0)
+    while (dwarf && take_step(job) && dwarf_get_units(dwarf, cu, &cu, NULL, NULL, &die, NULL) == 0)
         if (dwarf_tag(&die) == DW_TAG_compile_unit)
             read_unit(job, &die);
     dwarf_end(dwarf);
     elf_end(elf);
-}
-
-/* ---- In the parent ---- */
-
-typedef struct {
-    guint first;
-    unsigned n;
-} Span;
-
-struct _UprofLines {
-    GByteArray *answer;
-    unsigned n;
-    Span *spans;    /* per address */
-    GArray *frames; /* of UprofLineFrame */
-};
-
-static bool
-read_frame(UprofBytes *bytes, UprofLineFrame *frame)
-{
-    uint16_t len;
-
-    return uprof_bytes_u16(bytes, &len) && uprof_bytes_take(bytes, len, &frame->name) &&
-           uprof_bytes_u16(bytes, &len) && uprof_bytes_take(bytes, len, &frame->file) &&
-           uprof_bytes_u32(bytes, &frame->line);
-}
-
-/* Returns: false at the end of the answer, or if it is malformed */
-static bool
-read_span(UprofLines *lines, UprofBytes *bytes)
-{
-    UprofLineFrame frames[UPROF_LINES_FRAMES_MAX];
-    uint32_t address;
-    uint8_t n;
-
-    if (!uprof_bytes_u32(bytes, &address) || address >= lines->n || !uprof_bytes_u8(bytes, &n) ||
-        n == 0 || n > UPROF_LINES_FRAMES_MAX)
-        return false;
-    for (unsigned i = 0; i < n; i++)
-        if (!read_frame(bytes, &frames[i]))
-            return false;
-    lines->spans[address] = (Span){ lines->frames->len, n };
-    g_array_append_vals(lines->frames, frames, n);
-    return true;
-}
-
-UprofLines *
-uprof_lines_parse(GByteArray *answer, unsigned n)
-{
-    UprofBytes bytes = { .name = "lines", .all = { answer->data, answer->len } };
-    UprofLines *lines = g_new0(UprofLines, 1);
-
-    lines->answer = g_byte_array_ref(answer);
-    lines->n = n;
-    lines->spans = g_new0(Span, n);
-    lines->frames = g_array_new(FALSE, FALSE, sizeof(UprofLineFrame));
-    while (read_span(lines, &bytes))
-        ;
-    return lines;
 }
 
 void
@@ -367,7 +318,7 @@ uprof_lines_free(UprofLines *lines)
 {
     if (!lines)
         return;
-    g_byte_array_unref(lines->answer);
+    g_string_chunk_free(lines->texts);
     g_free(lines->spans);
     g_array_unref(lines->frames);
     g_free(lines);
@@ -383,30 +334,26 @@ uprof_lines_get(const UprofLines *lines, unsigned i, const UprofLineFrame **fram
 }
 
 UprofLines *
-uprof_lines_read(UprofSlice elf, const uint64_t *addresses, unsigned n, char **why)
+uprof_lines_read(UprofSlice elf, const uint64_t *addresses, unsigned n, uint64_t cpu_ns, char **why)
 {
-    static const char *const reasons[] = {
-        [UPROF_CHILD_DIED] = "its DWARF is damaged, or too large",
-        [UPROF_CHILD_SLOW] = "its DWARF took too long to read",
-        [UPROF_CHILD_WORDY] = "its DWARF gives more than the limit",
-    };
     g_autofree bool *done = g_new0(bool, n + 1);
     g_autofree unsigned *hits = g_new(unsigned, n + 1);
-    Job job = { .elf = elf, .addresses = addresses, .n = n, .done = done, .hits = hits };
-    const UprofChildPlan plan = {
-        .work = read_dwarf,
-        .data = &job,
-        .memory_max = (uint64_t)MEMORY_MAX_MIB << 20,
-        .time_max_ms = TIME_MAX_MS,
-        .answer_max = ANSWER_BYTES_MAX,
+    UprofLines *lines = g_new0(UprofLines, 1);
+    Job job = {
+        .lines = lines,
+        .addresses = addresses,
+        .n = n,
+        .done = done,
+        .hits = hits,
+        .end_ns = uprof_clock_cpu_ns() + cpu_ns,
     };
-    UprofChildEnd end = UPROF_CHILD_DONE;
-    g_autoptr(GError) error = NULL;
 
     g_assert(n <= UPROF_LINES_ADDRESSES_MAX);
-    g_autoptr(GByteArray) answer = uprof_child_run(&plan, &end, &error);
-    *why = g_strdup(error ? error->message : end != UPROF_CHILD_DONE ? reasons[end] : NULL);
-    if (!answer)
-        answer = g_byte_array_new();
-    return uprof_lines_parse(answer, n);
+    lines->texts = g_string_chunk_new(CHUNK_BYTES);
+    lines->n = n;
+    lines->spans = g_new0(Span, n + 1);
+    lines->frames = g_array_new(FALSE, FALSE, sizeof(UprofLineFrame));
+    read_dwarf(&job, elf);
+    *why = g_strdup(job.why);
+    return lines;
 }

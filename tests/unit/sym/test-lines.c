@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* usage: test-lines IMAGE...; the images are builds of tests/lib/inlined.c */
+#include <elf.h>
 #include <string.h>
 
 #include "../../../src/sym/lines-priv.h"
+#include "symbol-elf.h"
 #include "uprof/clock.h"
 #include "uprof/elf-image.h"
 #include "uprof/sym.h"
 
 enum { FRAMES_MAX = 4, DAMAGES = 150 };
+
+#define CPU_NS (20 * UPROF_NS_PER_S)
 
 /* clang-format off */
 static const struct {
@@ -85,8 +89,9 @@ test_frames(gconstpointer data)
     g_autofree char *why = NULL;
 
     init_fixture(&fixture, data);
-    g_autoptr(UprofLines) lines = uprof_lines_read((UprofSlice){ fixture.bytes, fixture.len },
-                                                   fixture.addresses, G_N_ELEMENTS(cases), &why);
+    g_autoptr(UprofLines) lines =
+        uprof_lines_read((UprofSlice){ fixture.bytes, fixture.len }, fixture.addresses,
+                         G_N_ELEMENTS(cases), CPU_NS, &why);
     g_assert_cmpstr(why, ==, NULL);
     for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++) {
         const size_t k = fixture.order[i];
@@ -116,8 +121,8 @@ test_nothing(gconstpointer data)
     for (unsigned n = 0; n <= G_N_ELEMENTS(addresses); n += 2) {
         g_autofree char *why = NULL;
         const UprofLineFrame *frames;
-        g_autoptr(UprofLines) lines =
-            uprof_lines_read((UprofSlice){ fixture.bytes, fixture.len }, addresses, n, &why);
+        g_autoptr(UprofLines) lines = uprof_lines_read((UprofSlice){ fixture.bytes, fixture.len },
+                                                       addresses, n, CPU_NS, &why);
         g_assert_null(why);
         for (unsigned i = 0; i < n; i++)
             g_assert_cmpuint(uprof_lines_get(lines, i, &frames), ==, 0);
@@ -187,59 +192,85 @@ test_damage(gconstpointer data)
             damaged[at] = (char)g_rand_int_range(random, 0, 256);
         }
         g_autoptr(UprofLines) lines = uprof_lines_read(
-            (UprofSlice){ damaged, len }, fixture.addresses, G_N_ELEMENTS(cases), &why);
+            (UprofSlice){ damaged, len }, fixture.addresses, G_N_ELEMENTS(cases), CPU_NS, &why);
         for (unsigned i = 0; i < G_N_ELEMENTS(cases); i++)
             g_assert_cmpuint(uprof_lines_get(lines, i, &frames), <=, UPROF_LINES_FRAMES_MAX);
         g_assert_cmpuint(uprof_clock_now_ns() - start_ns, <, 30 * UPROF_NS_PER_S);
     }
 }
 
-/* Malformed answers, as a compromised child could send them. */
-static void
-test_malformed_answer(void)
+/*
+ * One unit with many functions, and one list of many ranges that all functions share: libdw would need
+ * hours for it.
+ */
+static GByteArray *
+make_slow_elf(void)
 {
-    static const uint8_t whole[] = "\1\0\0\0\2\1\0a\2\0fi\7\0\0\0\0\0\0\0\x08\0\0\0"
-                                   "\0\0\0\0\1\0\0\1\0g\x09\0\0\0";
+    enum { FUNCTIONS = 100 * 1000, RANGES = 100 * 1000 };
     /* clang-format off */
-    static const struct {
-        const char *bytes;
-        size_t len;
-    } bad[] = {
-        { "\2\0\0\0\1\0\0\0\0\0\0\0\0", 13 },  /* address that was not asked for */
-        { "\0\0\0\0\0", 5 },                          /* no frames */
-        { "\0\0\0\0\377", 5 },                        /* too many frames */
-        { "\0\0\0\0\1\377\377a", 8 },                /* a name longer than the answer */
+    static const uint8_t abbrev[] = {
+        1, 0x11, 1, 0x11, 0x01, 0x12, 0x07, 0, 0, /* compile_unit: low_pc addr, high_pc data8 */
+        2, 0x2e, 0, 0x55, 0x17, 0, 0,             /* subprogram: ranges sec_offset */
+        0,
     };
+    static const uint8_t unit[] = {
+        4, 0, 0, 0, 0, 0, 8,    /* version 4, abbrev 0, 8-byte addresses */
+        1,                      /* the unit: */
+        0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 0, 0,
+    };
+    static const uint8_t function[] = { 2, 0, 0, 0, 0 };
     /* clang-format on */
-    const UprofLineFrame *frames;
+    g_autoptr(GByteArray) info = g_byte_array_new();
+    g_autoptr(GByteArray) ranges = g_byte_array_new();
+    const uint32_t len = sizeof(unit) + FUNCTIONS * sizeof(function) + 1;
+    const uint64_t range[] = { 1, 2 }, end[] = { 0, 0 };
 
-    for (size_t len = 0; len < sizeof(whole); len++) {
-        g_autoptr(GByteArray) answer = g_byte_array_new();
-        g_byte_array_append(answer, whole, (guint)len);
-        g_autoptr(UprofLines) lines = uprof_lines_parse(answer, 2);
-        g_assert_cmpuint(uprof_lines_get(lines, 1, &frames), ==, len >= 24 ? 2 : 0);
-        if (len >= 24) {
-            assert_slice(frames[0].name, "a");
-            assert_slice(frames[0].file, "fi");
-            g_assert_cmpuint(frames[0].line, ==, 7);
-            g_assert_cmpuint(frames[1].line, ==, 8);
-        }
-        g_assert_cmpuint(uprof_lines_get(lines, 0, &frames), ==, len == sizeof(whole) - 1 ? 1 : 0);
-    }
-    for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
-        g_autoptr(GByteArray) answer = g_byte_array_new();
-        g_byte_array_append(answer, (const guint8 *)bad[i].bytes, (guint)bad[i].len);
-        g_autoptr(UprofLines) lines = uprof_lines_parse(answer, 2);
-        for (unsigned j = 0; j < 2; j++)
-            g_assert_cmpuint(uprof_lines_get(lines, j, &frames), ==, 0);
-    }
+    g_byte_array_append(info, (const guint8 *)&len, sizeof(len));
+    g_byte_array_append(info, unit, sizeof(unit));
+    for (unsigned i = 0; i < FUNCTIONS; i++)
+        g_byte_array_append(info, function, sizeof(function));
+    g_byte_array_append(info, (const guint8 *)"", 1);
+    for (unsigned i = 0; i < RANGES; i++)
+        g_byte_array_append(ranges, (const guint8 *)range, sizeof(range));
+    g_byte_array_append(ranges, (const guint8 *)end, sizeof(end));
+    const ElfExtra extras[] = {
+        { .name = ".debug_abbrev", .type = SHT_PROGBITS, .bytes = abbrev, .len = sizeof(abbrev) },
+        { .name = ".debug_info", .type = SHT_PROGBITS, .bytes = info->data, .len = info->len },
+        { .name = ".debug_ranges",
+          .type = SHT_PROGBITS,
+          .bytes = ranges->data,
+          .len = ranges->len },
+    };
+    static const uint8_t code[16] = { 0xc3 };
+    const ElfPlan plan = {
+        .text_gva = 0x100000,
+        .text = code,
+        .text_len = sizeof(code),
+        .extras = extras,
+        .n_extras = G_N_ELEMENTS(extras),
+    };
+    return symbol_elf_new(&plan);
+}
+
+static void
+test_time(void)
+{
+    static const uint64_t addresses[] = { 0x100008 };
+    g_autoptr(GByteArray) elf = make_slow_elf();
+    g_autofree char *why = NULL;
+    const uint64_t start_ns = uprof_clock_cpu_ns();
+
+    g_autoptr(UprofLines) lines = uprof_lines_read((UprofSlice){ elf->data, elf->len }, addresses,
+                                                   1, UPROF_NS_PER_S / 2, &why);
+    g_assert_cmpstr(why, ==, "its DWARF took too long to read");
+    g_assert_cmpuint(uprof_clock_cpu_ns() - start_ns, <, 2 * UPROF_NS_PER_S);
 }
 
 int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
-    g_test_add_func("/lines/malformed-answer", test_malformed_answer);
+    g_test_add_func("/lines/time", test_time);
     for (int i = 1; i < argc; i++) {
         g_autofree char *name = g_path_get_basename(argv[i]);
         g_autofree char *frames = g_strdup_printf("/lines/frames/%s", name);
