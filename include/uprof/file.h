@@ -30,12 +30,16 @@ UprofFile *uprof_file_open(const char *path, bool is_secret, GError **error);
 
 /**
  * uprof_file_open_own: opens a file in a folder that belongs to the program
+ * @parent: borrowed until the file is freed: descriptor of the folder that has the file's folder
+ * @path: its last two parts, the names of the folder and of the file, are opened relative to
+ *   @parent. The complete path is for messages.
  *
- * Like uprof_file_open(), but a target of any type is replaced, and links of others are not
- * followed. The folder is created with mode 0750 if it is missing. If somebody removes the folder
- * before uprof_file_commit(), the folder is created again. Its parent folder must exist.
+ * Like uprof_file_open(), but a target of any type is replaced, and links are not followed. The
+ * folder is created with mode 0750 if it is missing. If somebody removes the folder before
+ * uprof_file_commit(), the folder is created again. If this process runs as root, only root may be
+ * able to write to the folder.
  */
-UprofFile *uprof_file_open_own(const char *path, GError **error);
+UprofFile *uprof_file_open_own(int parent, const char *path, GError **error);
 
 /**
  * uprof_file_adopt: writes to a descriptor that another process has opened and will commit
@@ -64,6 +68,13 @@ bool uprof_file_is_closed(const UprofFile *file);
 
 /** uprof_file_write: appends @len bytes */
 bool uprof_file_write(UprofFile *file, const void *bytes, gsize len, GError **error);
+
+/**
+ * uprof_file_restart: drops what was written so far
+ *
+ * Returns: false with an error for a pipe or a device
+ */
+bool uprof_file_restart(UprofFile *file, GError **error);
 
 /**
  * uprof_file_commit: makes the file complete

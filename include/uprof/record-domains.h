@@ -47,7 +47,7 @@ typedef struct {
     bool wait;                /* waits until the domains of @words run */
     uint64_t wait_ns;         /* the longest wait; 0: until a signal ends the run */
     const GPtrArray *outputs; /* of UprofOutputRequest: files of each domain */
-    bool in_store;            /* see UprofRecordingSettings */
+    const int *store;         /* (nullable): see UprofRecordingSettings */
     bool is_dry;              /* writes no files, because the user watches the samples */
     bool waits_for_lock;      /* waits up to a minute if another run samples the domain */
     bool recovers;            /* first resumes guests that dead runs left stopped */

@@ -23,7 +23,9 @@ typedef struct {
     GArray *outputs;             /* of UprofWorkerOutput; their files are owned, or %NULL after
                                   * they were written */
     UprofWorkerCounts counts;    /* of the complete run */
-    bool is_lost;                /* the worker has failed: there is nothing to save */
+    bool has_restarted;          /* the process of the worker has died and was replaced */
+    bool is_cut;                 /* it died again: the files end at its last checkpoint */
+    bool is_lost;                /* there is no checkpoint: there is nothing to save */
     bool stops_at_failure;       /* after a file that cannot be written, writes no more files */
     bool is_done;                /* the sampler has ended */
     bool has_fallen_back;        /* changed from holds of one vCPU to holds of the whole guest */
@@ -37,8 +39,9 @@ typedef struct {
     const UprofSessionSettings *session;
     UprofWorkers *workers;
     const GPtrArray *outputs; /* of UprofOutputRequest */
-    bool in_store;            /* files belong to the store; writing stops at the first failure */
-    const char *time;         /* UTC, for %t in file names */
+    const int *store; /* (nullable): the files are in a folder of this descriptor's folder, see
+                       * uprof_file_open_own(); writing stops at the first failure */
+    const char *time; /* UTC, for %t in file names */
 } UprofRecordingSettings;
 
 void uprof_recording_free(UprofRecording *recording);

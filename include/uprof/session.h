@@ -9,6 +9,7 @@
 
 #include "uprof/access.h"
 #include "uprof/guardian.h"
+#include "uprof/kernel-files.h"
 #include "uprof/notice.h"
 #include "uprof/sampler.h"
 #include "uprof/settings.h"
@@ -110,11 +111,12 @@ uint64_t uprof_session_budget_ppm(const UprofSession *session);
 
 /**
  * uprof_session_find_kernel: finds the symbol file of the kernel that <os><kernel> names
+ * @files: read the file
  * @why: (out) (transfer full) (nullable): why there is no such file
  *
  * Returns: (transfer full) (nullable): the path of the file
  */
-char *uprof_session_find_kernel(const UprofDomain *domain, char **why);
+char *uprof_session_find_kernel(const UprofDomain *domain, UprofKernelFiles *files, char **why);
 
 /**
  * uprof_session_recover: resumes guests that dead runs left stopped

@@ -57,6 +57,12 @@ bool uprof_store_lock(UprofStore *store, bool *taken, GError **error);
 const char *uprof_store_path(const UprofStore *store);
 
 /**
+ * uprof_store_data: Returns: borrowed: descriptor of the folder that has the domains' folders; -1:
+ *   there is none yet
+ */
+int uprof_store_data(const UprofStore *store);
+
+/**
  * uprof_store_slice_base: names a new slice, and makes the folder of the domain
  * @start_s: since 1970. If a slice begins in this second already, because the clock was set back,
  *   the name has the next free second.

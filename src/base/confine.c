@@ -237,6 +237,18 @@ set_limit(int resource, uint64_t value)
     return setrlimit((__rlimit_resource_t)resource, &limits) == 0;
 }
 
+/* At the first limit comes SIGXCPU, which says what has happened; at the second one SIGKILL. */
+static bool
+limit_processor_time(uint64_t seconds)
+{
+    struct rlimit limits;
+
+    if (!set_limit(RLIMIT_CPU, seconds + 1) || getrlimit(RLIMIT_CPU, &limits) != 0)
+        return false;
+    limits.rlim_cur = MIN(limits.rlim_cur, (rlim_t)seconds);
+    return setrlimit(RLIMIT_CPU, &limits) == 0;
+}
+
 static bool is_sealed;
 
 bool
@@ -252,7 +264,7 @@ uprof_confine_seal(const UprofConfineLimits *limits, GError **error)
               set_limit(RLIMIT_NOFILE, FDS_MAX);
 
     if (limits->cpu_s > 0)
-        ok = ok && set_limit(RLIMIT_CPU, limits->cpu_s);
+        ok = ok && limit_processor_time(limits->cpu_s);
     /* a sanitizer makes threads and maps terabytes */
     if (!IS_SANITIZED)
         ok = ok && set_limit(RLIMIT_NPROC, 0) && set_limit(RLIMIT_DATA, limits->memory_max) &&

@@ -37,7 +37,7 @@ clear_row(Row *row)
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Row, clear_row)
 
 static void
-fill_row(Row *row, const UprofDomain *domain)
+fill_row(Row *row, const UprofDomain *domain, UprofKernelFiles *files)
 {
     g_autoptr(GError) error = NULL;
     g_auto(UprofAccess) access = { 0 };
@@ -52,7 +52,7 @@ fill_row(Row *row, const UprofDomain *domain)
         const char *reason = strstr(error->message, ": ");
         row->why = g_strdup(reason ? reason + 2 : error->message);
     }
-    g_autofree char *kernel = uprof_session_find_kernel(domain, &row->hint);
+    g_autofree char *kernel = uprof_session_find_kernel(domain, files, &row->hint);
     row->symbols = uprof_text_quote(kernel ? kernel : "-");
 }
 
@@ -79,7 +79,7 @@ write_json(UprofJsonWriter *json, const UprofDomain *domain, const Row *row)
 }
 
 static int
-print_all(const GPtrArray *domains, const UprofOptions *options)
+print_all(const GPtrArray *domains, UprofKernelFiles *files, const UprofOptions *options)
 {
     GString *out = g_string_new(NULL);
     UprofJsonWriter json = { .out = out };
@@ -92,7 +92,7 @@ print_all(const GPtrArray *domains, const UprofOptions *options)
     for (guint i = 0; i < domains->len; i++) {
         const UprofDomain *domain = g_ptr_array_index(domains, i);
         g_auto(Row) row = { 0 };
-        fill_row(&row, domain);
+        fill_row(&row, domain, files);
         if (options->json) {
             write_json(&json, domain, &row);
             continue;
@@ -120,7 +120,10 @@ int
 uprof_list_run(UprofOptions *options)
 {
     g_autoptr(GError) error = NULL;
+    g_autoptr(UprofKernelFiles) files = uprof_kernel_files_new(&error);
 
+    if (!files)
+        return uprof_say_error(error);
     uprof_host_init();
     g_autoptr(UprofHost) host = uprof_host_open(options->uri, true, &error);
     if (!host)
@@ -128,5 +131,5 @@ uprof_list_run(UprofOptions *options)
     g_autoptr(GPtrArray) domains = uprof_host_list(host, &error);
     if (!domains)
         return uprof_say_error(error);
-    return print_all(domains, options);
+    return print_all(domains, files, options);
 }

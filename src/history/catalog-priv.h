@@ -27,6 +27,9 @@ typedef struct {
 /** uprof_catalog_folders: Returns: (transfer none): the domains' folders, of UprofStoreFolder */
 const GPtrArray *uprof_catalog_folders(const UprofCatalog *catalog);
 
+/** uprof_catalog_set_notices: @notices: (nullable): borrowed; outlives the catalog */
+void uprof_catalog_set_notices(UprofCatalog *catalog, const UprofNotices *notices);
+
 /**
  * uprof_catalog_find_domain:
  * @word: a UUID or a name. If several domains had this name, the domain that had it last counts.

@@ -82,6 +82,12 @@ uprof_catalog_folders(const UprofCatalog *catalog)
     return catalog->folders;
 }
 
+void
+uprof_catalog_set_notices(UprofCatalog *catalog, const UprofNotices *notices)
+{
+    catalog->notices = notices;
+}
+
 /* ---- Which domain ---- */
 
 /* @folder can be the folder of a domain @word. Folder names have a maximum length. */

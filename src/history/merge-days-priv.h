@@ -19,10 +19,8 @@ typedef struct {
     int64_t today_s;             /* 00:00 UTC, since 1970; earlier days are closed */
     bool dry_run;                /* writes nothing */
     const UprofNotices *notices; /* (nullable) */
-    /* called for each day (such as "2026-11-20") that @n_slices are added to */
-    void (*show_day)(const UprofStoreFolder *folder, const char *day, unsigned n_slices,
-                     void *data);
-    void *data; /* passed to @show_day */
+    /* called for each day (00:00 UTC, since 1970) that @n_slices are added to */
+    void (*show_day)(int64_t day_s, unsigned n_slices);
 } UprofMergeSettings;
 
 /**

@@ -4,7 +4,6 @@
 #include "uprof/error.h"
 #include "uprof/output.h"
 #include "uprof/sorted.h"
-#include "uprof/stored-profile.h"
 #include "uprof/time-text.h"
 
 #include "shrink-priv.h"
@@ -65,15 +64,10 @@ add_stack(const UprofSlice *frames, unsigned n, bool is_cut, uint64_t count, voi
     uprof_profile_add(adding->profile, into, n_into, count);
 }
 
-static bool
-write_file(const UprofStoreFolder *folder, const char *stem, const char *ending,
-           const GString *bytes, GError **error)
+static UprofSlice
+slice_of(const GString *text)
 {
-    g_autofree char *path = g_strconcat(folder->path, "/", stem, ending, NULL);
-    g_autoptr(UprofFile) file = uprof_file_open_own(path, error);
-
-    return file && uprof_file_write(file, bytes->str, bytes->len, error) &&
-           uprof_file_commit(g_steal_pointer(&file), error);
+    return (UprofSlice){ text->str, text->len };
 }
 
 /* Packs the profile, shrunk to what uprof_stored_read() can read. */
@@ -112,8 +106,9 @@ write_day(const Closing *closing, const char *stem, const UprofProfile *profile,
     g_ptr_array_set_size(run->files, 0);
     g_ptr_array_add(run->files, g_strconcat(stem, UPROF_STORE_PROFILE, NULL));
     GString *facts = uprof_output_render(&uprof_format_meta, profile, run);
-    const bool is_replaced = write_file(folder, stem, UPROF_STORE_PENDING, facts, error) &&
-                             write_file(folder, stem, UPROF_STORE_PROFILE, packed, error);
+    const bool is_replaced =
+        uprof_store_write(folder, stem, UPROF_STORE_PENDING, slice_of(facts), error) &&
+        uprof_store_write(folder, stem, UPROF_STORE_PROFILE, slice_of(packed), error);
     /* if the stacks are new and only the rename fails, the next run renames the pending sidecar */
     if (!is_replaced)
         uprof_store_remove_one(folder, stem, UPROF_STORE_PENDING, NULL);
@@ -191,7 +186,6 @@ merge_group(Closing *closing, const char *uuid, const GPtrArray *slices)
     g_autoptr(UprofNames) names = uprof_names_new();
     g_autoptr(UprofRun) run = uprof_run_new();
     g_autoptr(GError) error = NULL;
-    g_autofree char *shown = uprof_time_format_date(closing->day_s);
     const ClosedDay *day = find_closed_day(closing, uuid);
     Adding adding = { .names = names };
     unsigned n = 0;
@@ -204,7 +198,7 @@ merge_group(Closing *closing, const char *uuid, const GPtrArray *slices)
     g_autoptr(UprofProfile) profile = adding.profile;
     if (n == 0)
         return;
-    closing->settings->show_day(closing->folder, shown, n, closing->settings->data);
+    closing->settings->show_day(closing->day_s, n);
     if (closing->settings->dry_run)
         return;
     qsort(run->slices->data, run->slices->len, sizeof(uint32_t), uprof_compare_u32);

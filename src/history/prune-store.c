@@ -3,15 +3,42 @@
 
 #include "uprof/time-text.h"
 
+#include "catalog-priv.h"
 #include "merge-days-priv.h"
 #include "retention-priv.h"
-#include "store-priv.h"
+#include "store-process-priv.h"
 #include "summary-files-priv.h"
 
+#include <string.h>
+
+/* The folders whose days are closed. All pointers are borrowed. */
+typedef struct {
+    const UprofPruning *pruning;
+    const GPtrArray *folders; /* of UprofStoreFolder */
+} Closing;
+
+/* In a process: closes the days of one folder. @reply: UprofErrorCode */
 static void
-count_closed_day(const UprofStoreFolder *folder, const char *day, unsigned n_slices, void *data)
+merge_folder(guint job, const UprofNotices *notices, GByteArray *reply, void *data)
+{
+    const Closing *closing = data;
+    const UprofMergeSettings settings = {
+        .today_s = closing->pruning->today_s,
+        .dry_run = closing->pruning->settings->dry_run,
+        .notices = notices,
+        .show_day = uprof_store_process_show_day,
+    };
+    const UprofErrorCode code =
+        uprof_merge_days(g_ptr_array_index(closing->folders, job), &settings);
+
+    g_byte_array_append(reply, (const guint8 *)&code, sizeof(code));
+}
+
+static void
+count_closed_day(const UprofStoreFolder *folder, int64_t day_s, unsigned n_slices, void *data)
 {
     UprofPruning *pruning = data;
+    g_autofree char *day = uprof_time_format_date(day_s);
 
     pruning->result->n_days++;
     pruning->result->n_slices += n_slices;
@@ -19,27 +46,43 @@ count_closed_day(const UprofStoreFolder *folder, const char *day, unsigned n_sli
 }
 
 static void
-close_days(UprofPruning *pruning)
+close_days_in(UprofPruning *pruning, UprofStoreProcess *process, const GPtrArray *folders, guint i)
 {
-    g_autoptr(GPtrArray) names = uprof_store_folders(pruning->store);
-    const UprofMergeSettings settings = {
-        .today_s = pruning->today_s,
-        .dry_run = pruning->settings->dry_run,
+    const UprofStoreFolder *folder = g_ptr_array_index(folders, i);
+    const UprofStoreReaction reaction = {
+        .written = pruning->settings->dry_run ? NULL : folder,
         .notices = pruning->settings->notices,
+        .shown = folder,
         .show_day = count_closed_day,
         .data = pruning,
     };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GByteArray) reply = uprof_store_process_run(process, i, &reaction, &error);
+    UprofErrorCode code;
 
-    for (guint i = 0; i < names->len; i++) {
-        g_autoptr(GError) error = NULL;
-        g_autoptr(UprofStoreFolder) folder =
-            uprof_store_folder_open(pruning->store, g_ptr_array_index(names, i), &error);
-        if (folder)
-            pruning->result->code =
-                uprof_error_merge(pruning->result->code, uprof_merge_days(folder, &settings));
-        else
-            uprof_pruning_add_error(pruning, error);
+    if (!reply || reply->len != sizeof(code)) {
+        uprof_pruning_add_failure(pruning, folder, error);
+        return;
     }
+    memcpy(&code, reply->data, sizeof(code));
+    uprof_pruning_take_code(pruning, code);
+}
+
+static void
+close_days(UprofPruning *pruning)
+{
+    g_autoptr(UprofCatalog) catalog =
+        uprof_catalog_new(pruning->store, pruning->settings->notices, &pruning->result->code);
+    const GPtrArray *folders = uprof_catalog_folders(catalog);
+    Closing closing = { pruning, folders };
+    const UprofStoreWork work = { .folders = folders, .work = merge_folder, .data = &closing };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(UprofStoreProcess) process = uprof_store_process_start(&work, &error);
+
+    if (!process)
+        uprof_pruning_add_error(pruning, error);
+    for (guint i = 0; process && i < folders->len; i++)
+        close_days_in(pruning, process, folders, i);
 }
 
 static void
@@ -75,8 +118,8 @@ warn_of_size(const UprofPruning *pruning)
 {
     uprof_notice(pruning->settings->notices, UPROF_NOTICE_WARNING,
                  "'%s' keeps %" G_GUINT64_FORMAT
-                 " MB, more than maxMegabytes: the newest day of each domain, summaries and "
-                 "profiles that are not merged yet stay",
+                 " MB, more than maxMegabytes: summaries, files of failures and profiles that "
+                 "are being written stay",
                  uprof_store_path(pruning->store), pruning->result->bytes_kept >> 20);
 }
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "uprof/prune-settings.h"
-#include "uprof/store.h"
+#include "store-priv.h"
 
 /** UprofPruning: all pointers are borrowed */
 typedef struct {
@@ -20,6 +20,16 @@ void uprof_pruning_show(const UprofPruning *pruning, const char *format, ...) G_
 
 /** uprof_pruning_add_error: sends a warning, and notes the code in the result */
 void uprof_pruning_add_error(UprofPruning *pruning, const GError *error);
+
+/**
+ * uprof_pruning_add_failure: the same, for a process that could not read the profiles of a folder
+ * @error: (nullable): %NULL: its reply breaks the rules
+ */
+void uprof_pruning_add_failure(UprofPruning *pruning, const UprofStoreFolder *folder,
+                               const GError *error);
+
+/** uprof_pruning_take_code: notes a code of a process in the result; it may have any value */
+void uprof_pruning_take_code(UprofPruning *pruning, UprofErrorCode code);
 
 /** uprof_pruning_limit: Returns: 00:00 UTC of the first of the last @days days, since 1970 */
 int64_t uprof_pruning_limit(const UprofPruning *pruning, uint64_t days);

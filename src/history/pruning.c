@@ -23,6 +23,27 @@ uprof_pruning_add_error(UprofPruning *pruning, const GError *error)
         pruning->result->code, uprof_notice_error(pruning->settings->notices, error));
 }
 
+void
+uprof_pruning_add_failure(UprofPruning *pruning, const UprofStoreFolder *folder,
+                          const GError *error)
+{
+    g_autoptr(GError) failure = g_error_new(
+        UPROF_ERROR, UPROF_ERROR_FAILED, "'%s': %s", folder->path,
+        error ? error->message : "the process that reads the files has sent a malformed reply");
+
+    uprof_pruning_add_error(pruning, failure);
+}
+
+void
+uprof_pruning_take_code(UprofPruning *pruning, UprofErrorCode code)
+{
+    const bool is_usual =
+        code == UPROF_ERROR_NONE || code == UPROF_ERROR_NO_FILE || code == UPROF_ERROR_DENIED;
+
+    pruning->result->code =
+        uprof_error_merge(pruning->result->code, is_usual ? code : UPROF_ERROR_FAILED);
+}
+
 int64_t
 uprof_pruning_limit(const UprofPruning *pruning, uint64_t days)
 {

@@ -3,8 +3,9 @@
  * retention-priv.h - deletes profiles that are too old, or for which there is no room
  *
  * Old slices are deleted if a closed day has counted them, or if they are damaged. Old days are
- * deleted after their slices. The newest closed day of each domain always stays, because the domain
- * may be off for a long time, and because a wrong clock makes every profile look old.
+ * deleted after their slices. Age does not delete the newest closed day of a domain, because the
+ * domain may be off for a long time, and because a wrong clock makes every profile look old. The
+ * limit of size holds for all profiles: the newest days go last, the oldest of them first.
  */
 #pragma once
 

@@ -5,17 +5,23 @@
 #include "uprof/time-text.h"
 
 #include "catalog-priv.h"
-#include "store-priv.h"
-#include "stored-profile-priv.h"
+#include "item-facts-priv.h"
 #include "summary-files-priv.h"
 
 #include <string.h>
+
+/* Which profiles are deleted first to stay below the limit of the store. */
+typedef enum {
+    RANK_USUAL, /* merged slices, and days that are not the newest of their domain */
+    RANK_LAST,  /* the newest day of each domain, and slices that are not merged */
+} Rank;
 
 /* A profile that may be deleted to stay below the limit of the store. */
 typedef struct {
     const UprofStoreFolder *folder; /* borrowed */
     const UprofStoreItem *item;     /* borrowed */
-    int64_t age_key_s;              /* the candidate with the smallest key is deleted first */
+    Rank rank;
+    int64_t age_key_s; /* of equal ranks, the candidate with the smallest key is deleted first */
 } Candidate;
 
 typedef struct {
@@ -28,58 +34,33 @@ typedef struct {
 /* The items of one folder and one day. */
 typedef struct {
     const UprofStoreFolder *folder; /* borrowed */
+    const GArray *facts;            /* borrowed: of UprofItemFacts, as the items of @folder */
     int64_t day_s;                  /* 00:00 UTC, since 1970 */
     guint first, end;               /* in the items of @folder */
-    GPtrArray *closed;              /* of UprofRun: the closed profiles that are not damaged */
     bool keeps_slices;              /* a slice of this day stays */
 } DayOf;
 
-static void
-free_run(gpointer run)
-{
-    uprof_run_free(run);
-}
-
 /* ---- The newest day of each domain ---- */
 
-/* A profile that may be the newest of its domain. */
+/* A profile that may be the newest of its domain. All pointers are borrowed. */
 typedef struct {
-    UprofStoreItem *item; /* borrowed */
+    UprofStoreItem *item;
     int64_t day_s;
-    char *uuid; /* owned */
+    const char *uuid;
 } Dated;
 
+/* Adds each profile to @dated; or to @newest, so that it stays, if its domain is not known now. */
 static void
-clear_dated(gpointer data)
-{
-    g_free(((Dated *)data)->uuid);
-}
-
-/* Adds @item to @dated; or to @newest, so that it stays, if its domain cannot be read now. */
-static void
-date_item(GArray *dated, GHashTable *newest, const UprofStoreFolder *folder, UprofStoreItem *item)
-{
-    g_autoptr(GError) error = NULL;
-    g_autoptr(UprofRun) run = uprof_stored_facts(folder, item, &error);
-
-    if (run) {
-        const Dated one = { item, uprof_time_day_start(item->start_s), g_strdup(run->uuid) };
-        g_array_append_val(dated, one);
-    } else if (!g_error_matches(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA)) {
-        g_hash_table_add(newest, item); /* nobody knows whether the profile is the newest */
-    }
-}
-
-static void
-date_folder(const UprofPruning *pruning, const UprofStoreFolder *folder, GArray *dated,
-            GHashTable *newest)
+date_folder(const UprofStoreFolder *folder, const GArray *facts, GArray *dated, GHashTable *newest)
 {
     for (guint i = 0; i < folder->items->len; i++) {
         UprofStoreItem *item = uprof_store_item(folder, i);
-        /* a dry run has merged nothing, so a slice stands for the day that would be the newest */
-        const bool would_merge = pruning->settings->dry_run && item->start_s < pruning->today_s;
-        if (uprof_store_item_is_complete(item) && (item->is_day || would_merge))
-            date_item(dated, newest, folder, item);
+        const UprofItemFacts *known = &g_array_index(facts, UprofItemFacts, i);
+        const Dated one = { item, uprof_time_day_start(item->start_s), known->uuid };
+        if (known->is_read)
+            g_array_append_val(dated, one);
+        else if (known->is_unknown)
+            g_hash_table_add(newest, item);
     }
 }
 
@@ -93,7 +74,7 @@ find_newest_days(const GArray *dated)
         Dated *one = &g_array_index(dated, Dated, i);
         const int64_t *newest_s = g_hash_table_lookup(days, one->uuid);
         if (!newest_s || one->day_s > *newest_s)
-            g_hash_table_insert(days, one->uuid, &one->day_s);
+            g_hash_table_insert(days, (gpointer)one->uuid, &one->day_s);
     }
     return days;
 }
@@ -103,14 +84,13 @@ find_newest_days(const GArray *dated)
  *   its newest day can have several profiles, in several folders.
  */
 static GHashTable *
-find_newest(const UprofPruning *pruning, const GPtrArray *folders)
+find_newest(const GPtrArray *folders, const GPtrArray *facts)
 {
     g_autoptr(GArray) dated = g_array_new(FALSE, FALSE, sizeof(Dated));
     GHashTable *newest = g_hash_table_new(NULL, NULL);
 
-    g_array_set_clear_func(dated, clear_dated);
     for (guint i = 0; i < folders->len; i++)
-        date_folder(pruning, g_ptr_array_index(folders, i), dated, newest);
+        date_folder(g_ptr_array_index(folders, i), g_ptr_array_index(facts, i), dated, newest);
     g_autoptr(GHashTable) days = find_newest_days(dated);
     for (guint i = 0; i < dated->len; i++) {
         const Dated *one = &g_array_index(dated, Dated, i);
@@ -139,61 +119,30 @@ remove_item(Retention *retention, const UprofStoreFolder *folder, const UprofSto
 }
 
 static void
-keep_item(Retention *retention, const DayOf *day, const UprofStoreItem *item, bool is_candidate)
+keep_item(Retention *retention, const DayOf *day, const UprofStoreItem *item, Rank rank)
 {
-    const Candidate candidate = { day->folder, item,
+    const Candidate candidate = { day->folder, item, rank,
                                   item->is_day ? day->day_s + UPROF_DAY_S : item->start_s };
 
     retention->pruning->result->bytes_kept += item->bytes_used;
-    if (is_candidate)
+    /* a slice that is not complete is being written, or left over from a killed run */
+    if (item->is_day || uprof_store_item_is_complete(item))
         g_array_append_val(retention->candidates, candidate);
 }
 
-/* A closed day has counted the slice, or in a dry run would count it. */
-static bool
-is_merged(const UprofPruning *pruning, const DayOf *day, const UprofStoreItem *slice)
-{
-    for (guint i = 0; i < day->closed->len; i++)
-        if (uprof_stored_has_slice(g_ptr_array_index(day->closed, i), slice->start_s))
-            return true;
-    return pruning->settings->dry_run && day->day_s < pruning->today_s;
-}
-
-static bool
-is_damaged(const UprofStoreFolder *folder, const UprofStoreItem *slice)
-{
-    g_autoptr(GError) error = NULL;
-    g_autoptr(UprofStored) stored = uprof_stored_read(folder, slice, &error);
-
-    return !stored && g_error_matches(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA);
-}
-
 static void
-read_closed_days(DayOf *day)
-{
-    for (guint i = day->first; i < day->end; i++) {
-        const UprofStoreItem *item = uprof_store_item(day->folder, i);
-        if (!item->is_day || !uprof_store_item_is_complete(item))
-            continue;
-        g_autoptr(UprofStored) stored = uprof_stored_read(day->folder, item, NULL);
-        if (stored)
-            g_ptr_array_add(day->closed, g_steal_pointer(&stored->run));
-    }
-}
-
-static void
-expire_slice(Retention *retention, DayOf *day, const UprofStoreItem *item)
+expire_slice(Retention *retention, DayOf *day, const UprofStoreItem *item,
+             const UprofItemFacts *facts)
 {
     UprofPruning *pruning = retention->pruning;
     const bool is_old = day->day_s < uprof_pruning_limit(pruning, pruning->settings->slice_days);
-    const bool merged = is_merged(pruning, day, item);
 
-    if (is_old && uprof_store_item_is_complete(item) && (merged || is_damaged(day->folder, item))) {
+    if (is_old && uprof_store_item_is_complete(item) && (facts->is_merged || facts->is_damaged)) {
         remove_item(retention, day->folder, item);
         return;
     }
     day->keeps_slices = true;
-    keep_item(retention, day, item, merged);
+    keep_item(retention, day, item, facts->is_merged ? RANK_USUAL : RANK_LAST);
 }
 
 static void
@@ -205,35 +154,32 @@ expire_closed_day(Retention *retention, const DayOf *day, const UprofStoreItem *
     if (is_old && !day->keeps_slices && !is_newest)
         remove_item(retention, day->folder, item);
     else
-        keep_item(retention, day, item, !is_newest);
+        keep_item(retention, day, item, is_newest ? RANK_LAST : RANK_USUAL);
 }
 
 static void
 expire_day(Retention *retention, DayOf *day)
 {
-    day->closed = g_ptr_array_new_with_free_func(free_run);
-    read_closed_days(day);
     for (guint i = day->first; i < day->end; i++) {
         const UprofStoreItem *item = uprof_store_item(day->folder, i);
         if (!item->is_day)
-            expire_slice(retention, day, item);
+            expire_slice(retention, day, item, &g_array_index(day->facts, UprofItemFacts, i));
     }
     for (guint i = day->first; i < day->end; i++) {
         const UprofStoreItem *item = uprof_store_item(day->folder, i);
         if (item->is_day)
             expire_closed_day(retention, day, item);
     }
-    g_ptr_array_unref(day->closed);
 }
 
 static void
-expire_folder(Retention *retention, const UprofStoreFolder *folder)
+expire_folder(Retention *retention, const UprofStoreFolder *folder, const GArray *facts)
 {
     guint i = 0;
 
     while (i < folder->items->len) {
         const int64_t day_s = uprof_time_day_start(uprof_store_item(folder, i)->start_s);
-        DayOf day = { .folder = folder, .day_s = day_s, .first = i };
+        DayOf day = { .folder = folder, .facts = facts, .day_s = day_s, .first = i };
         while (i < folder->items->len && uprof_store_item(folder, i)->start_s < day_s + UPROF_DAY_S)
             i++;
         day.end = i;
@@ -248,6 +194,8 @@ compare_candidates(const void *a, const void *b)
 {
     const Candidate *one = a, *other = b;
 
+    if (one->rank != other->rank)
+        return UPROF_COMPARE(one->rank, other->rank);
     if (one->age_key_s != other->age_key_s)
         return UPROF_COMPARE(one->age_key_s, other->age_key_s);
     const int names = strcmp(one->folder->name, other->folder->name);
@@ -262,18 +210,32 @@ uprof_retention_is_exceeded(const UprofPruning *pruning)
     return max_megabytes > 0 && pruning->result->bytes_kept > max_megabytes << 20;
 }
 
+static void
+warn_of_last(const UprofPruning *pruning, unsigned n)
+{
+    uprof_notice(pruning->settings->notices, UPROF_NOTICE_WARNING,
+                 "'%s' was larger than maxMegabytes, so %u profile%s had to go that usually stay%s "
+                 "(the newest day of a domain, or not merged yet): raise maxMegabytes, or collect "
+                 "less",
+                 uprof_store_path(pruning->store), n, n == 1 ? "" : "s", n == 1 ? "s" : "");
+}
+
 /* Deletes the oldest candidates until the store is below its limit. */
 static void
 make_room(Retention *retention)
 {
     GArray *candidates = retention->candidates;
+    unsigned n_last = 0;
 
     g_array_sort(candidates, compare_candidates);
     for (guint i = 0; i < candidates->len && uprof_retention_is_exceeded(retention->pruning); i++) {
         const Candidate *one = &g_array_index(candidates, Candidate, i);
         retention->pruning->result->bytes_kept -= one->item->bytes_used;
+        n_last += one->rank == RANK_LAST;
         remove_item(retention, one->folder, one->item);
     }
+    if (n_last > 0)
+        warn_of_last(retention->pruning, n_last);
 }
 
 /* ---- All of it ---- */
@@ -294,13 +256,14 @@ uprof_retention_apply(UprofPruning *pruning, const UprofCatalog *catalog)
 {
     const GPtrArray *folders = uprof_catalog_folders(catalog);
     g_autoptr(GArray) candidates = g_array_new(FALSE, FALSE, sizeof(Candidate));
-    g_autoptr(GHashTable) newest = find_newest(pruning, folders);
+    g_autoptr(GPtrArray) facts = uprof_item_facts_find(pruning, folders);
+    g_autoptr(GHashTable) newest = find_newest(folders, facts);
     g_autoptr(GHashTable) changed = g_hash_table_new(NULL, NULL);
     Retention retention = { pruning, newest, changed, candidates };
 
     pruning->result->bytes_kept = 0;
     for (guint i = 0; i < folders->len; i++)
-        expire_folder(&retention, g_ptr_array_index(folders, i));
+        expire_folder(&retention, g_ptr_array_index(folders, i), g_ptr_array_index(facts, i));
     uprof_summary_files_expire(pruning);
     make_room(&retention);
     if (!pruning->settings->dry_run)

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "uprof/file.h"
 #include "uprof/store.h"
 
 #define UPROF_STORE_PENDING ".pending"
@@ -33,6 +34,7 @@ typedef struct {
     char *name;             /* owned; the safe name of the domain */
     char *path;             /* owned */
     int fd;                 /* owned; descriptor of the folder */
+    int parent;             /* borrowed; descriptor of the folder that has it */
     GArray *items;          /* owned; of UprofStoreItem, by @start_s; days before slices */
     GPtrArray *temporaries; /* owned; of char: files that a killed run may have left */
 } UprofStoreFolder;
@@ -103,6 +105,9 @@ bool uprof_store_uuid_digits(const char *uuid, char mark[UPROF_STORE_UUID_BYTES]
 GByteArray *uprof_store_read(const UprofStoreFolder *folder, const char *stem, const char *ending,
                              size_t bytes_max, GError **error);
 
+/** uprof_store_open_file: Returns: a descriptor to read from; -1 with errno */
+int uprof_store_open_file(const UprofStoreFolder *folder, const char *stem, const char *ending);
+
 /**
  * uprof_store_remove: removes all files of an item, the commit mark first
  *
@@ -112,6 +117,22 @@ bool uprof_store_remove(const UprofStoreFolder *folder, const char *stem, GError
 
 /** uprof_store_has: the file exists now */
 bool uprof_store_has(const UprofStoreFolder *folder, const char *stem, const char *ending);
+
+/**
+ * uprof_store_new_file: opens a new file of an item
+ *
+ * Returns: (transfer full) (nullable): uprof_file_commit() gives it its name; %NULL with an error
+ */
+UprofFile *uprof_store_new_file(const UprofStoreFolder *folder, const char *stem,
+                                const char *ending, GError **error);
+
+/**
+ * uprof_store_write: writes a file of an item, and replaces the file that has its name
+ *
+ * The file is complete or does not exist: see file.h.
+ */
+bool uprof_store_write(const UprofStoreFolder *folder, const char *stem, const char *ending,
+                       UprofSlice bytes, GError **error);
 
 /** uprof_store_rename: renames a file of an item, and replaces the file that has the new name */
 bool uprof_store_rename(const UprofStoreFolder *folder, const char *stem, const char *from,
@@ -124,6 +145,33 @@ bool uprof_store_rename(const UprofStoreFolder *folder, const char *stem, const 
  */
 bool uprof_store_remove_one(const UprofStoreFolder *folder, const char *stem, const char *ending,
                             GError **error);
+
+/** UprofStoreAccess: how the functions above reach the files of a folder */
+typedef struct {
+    /* Returns: a descriptor to read from; -1 with errno */
+    int (*open)(const UprofStoreFolder *folder, const char *stem, const char *ending);
+    bool (*has)(const UprofStoreFolder *folder, const char *stem, const char *ending);
+    bool (*write)(const UprofStoreFolder *folder, const char *stem, const char *ending,
+                  UprofSlice bytes, GError **error);
+    bool (*rename)(const UprofStoreFolder *folder, const char *stem, const char *from,
+                   const char *to, GError **error);
+    bool (*remove_one)(const UprofStoreFolder *folder, const char *stem, const char *ending,
+                       GError **error);
+} UprofStoreAccess;
+
+/**
+ * uprof_store_set_access: in a process that cannot reach the store: makes another process do it
+ * @access: borrowed; for all folders from now on
+ */
+void uprof_store_set_access(const UprofStoreAccess *access);
+
+/**
+ * uprof_store_may_have: can a file of this name belong to @folder?
+ * @stem, @ending: any text
+ * @is_day: (out): the file belongs to a day, not to a slice
+ */
+bool uprof_store_may_have(const UprofStoreFolder *folder, const char *stem, const char *ending,
+                          bool *is_day);
 
 /**
  * uprof_store_remove_if_empty: removes the folder if it has no file

@@ -275,6 +275,12 @@ uprof_store_path(const UprofStore *store)
     return store->path;
 }
 
+int
+uprof_store_data(const UprofStore *store)
+{
+    return store->data;
+}
+
 bool
 uprof_store_has_room(UprofStore *store, uint64_t min_free_megabytes, GError **error)
 {
@@ -413,13 +419,14 @@ list_file(const char *name, void *data)
 }
 
 static UprofStoreFolder *
-list_folder(const char *name, char *path, int fd, void (*visit)(const char *, void *),
+list_folder(const char *name, char *path, int parent, int fd, void (*visit)(const char *, void *),
             GError **error)
 {
     g_autoptr(UprofStoreFolder) folder = g_new0(UprofStoreFolder, 1);
 
     folder->name = g_strdup(name);
     folder->path = path;
+    folder->parent = parent;
     folder->items = g_array_new(FALSE, FALSE, sizeof(UprofStoreItem));
     g_array_set_clear_func(folder->items, clear_item);
     folder->temporaries = g_ptr_array_new_with_free_func(g_free);
@@ -440,8 +447,8 @@ uprof_store_folder_open(UprofStore *store, const char *name, GError **error)
     char *path = g_build_filename(store->path, "data", name, NULL);
 
     errno = ENOENT;
-    return list_folder(name, path, store->data >= 0 ? open_folder(store->data, name) : -1,
-                       list_file, error);
+    return list_folder(name, path, store->data,
+                       store->data >= 0 ? open_folder(store->data, name) : -1, list_file, error);
 }
 
 static void
@@ -470,7 +477,7 @@ uprof_store_summaries(UprofStore *store, bool create, GError **error)
     char *path = g_build_filename(store->path, "summary", NULL);
     const int fd = create ? make_folder(store->fd, "summary") : open_folder(store->fd, "summary");
 
-    return list_folder("summary", path, fd, list_summary, error);
+    return list_folder("summary", path, store->fd, fd, list_summary, error);
 }
 
 typedef struct {
@@ -513,14 +520,94 @@ read_to_end(int fd, size_t bytes_max, const char *path, GByteArray *bytes, GErro
     return false;
 }
 
+static int
+open_file(const UprofStoreFolder *folder, const char *stem, const char *ending)
+{
+    g_autofree char *name = g_strconcat(stem, ending, NULL);
+
+    return uprof_regular_file_open_in(folder->fd, folder->path, name);
+}
+
+static bool
+has_file(const UprofStoreFolder *folder, const char *stem, const char *ending)
+{
+    g_autofree char *name = g_strconcat(stem, ending, NULL);
+    struct stat info;
+
+    return fstatat(folder->fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static bool
+write_file(const UprofStoreFolder *folder, const char *stem, const char *ending, UprofSlice bytes,
+           GError **error)
+{
+    g_autoptr(UprofFile) file = uprof_store_new_file(folder, stem, ending, error);
+
+    return file && uprof_file_write(file, bytes.data, bytes.len, error) &&
+           uprof_file_commit(g_steal_pointer(&file), error);
+}
+
+static bool
+rename_file(const UprofStoreFolder *folder, const char *stem, const char *from, const char *to,
+            GError **error)
+{
+    g_autofree char *old = g_strconcat(stem, from, NULL);
+    g_autofree char *new = g_strconcat(stem, to, NULL);
+
+    if (renameat(folder->fd, old, folder->fd, new) == 0) {
+        fsync(folder->fd);
+        return true;
+    }
+    g_autofree char *path = g_build_filename(folder->path, old, NULL);
+    return fail_errno(error, "rename", path);
+}
+
+static bool
+remove_file(const UprofStoreFolder *folder, const char *stem, const char *ending, GError **error)
+{
+    g_autofree char *name = g_strconcat(stem, ending, NULL);
+
+    if (unlinkat(folder->fd, name, 0) == 0 || errno == ENOENT)
+        return true;
+    g_autofree char *path = g_build_filename(folder->path, name, NULL);
+    return fail_errno(error, "remove", path);
+}
+
+static const UprofStoreAccess own_access = {
+    open_file, has_file, write_file, rename_file, remove_file,
+};
+
+/* Set once, before the first folder is used. */
+static const UprofStoreAccess *access_to_files = &own_access;
+
+void
+uprof_store_set_access(const UprofStoreAccess *access)
+{
+    access_to_files = access;
+}
+
+UprofFile *
+uprof_store_new_file(const UprofStoreFolder *folder, const char *stem, const char *ending,
+                     GError **error)
+{
+    g_autofree char *path = g_strconcat(folder->path, "/", stem, ending, NULL);
+
+    return uprof_file_open_own(folder->parent, path, error);
+}
+
+int
+uprof_store_open_file(const UprofStoreFolder *folder, const char *stem, const char *ending)
+{
+    return access_to_files->open(folder, stem, ending);
+}
+
 GByteArray *
 uprof_store_read(const UprofStoreFolder *folder, const char *stem, const char *ending,
                  size_t bytes_max, GError **error)
 {
-    g_autofree char *name = g_strconcat(stem, ending, NULL);
-    g_autofree char *path = g_build_filename(folder->path, name, NULL);
+    g_autofree char *path = g_strconcat(folder->path, "/", stem, ending, NULL);
     g_autoptr(GByteArray) bytes = g_byte_array_new();
-    const int fd = uprof_regular_file_open_in(folder->fd, folder->path, name);
+    const int fd = uprof_store_open_file(folder, stem, ending);
     const bool ok =
         fd >= 0 ? read_to_end(fd, bytes_max, path, bytes, error) : fail_errno(error, "read", path);
 
@@ -530,15 +617,30 @@ uprof_store_read(const UprofStoreFolder *folder, const char *stem, const char *e
 }
 
 bool
+uprof_store_has(const UprofStoreFolder *folder, const char *stem, const char *ending)
+{
+    return access_to_files->has(folder, stem, ending);
+}
+
+bool
+uprof_store_write(const UprofStoreFolder *folder, const char *stem, const char *ending,
+                  UprofSlice bytes, GError **error)
+{
+    return access_to_files->write(folder, stem, ending, bytes, error);
+}
+
+bool
+uprof_store_rename(const UprofStoreFolder *folder, const char *stem, const char *from,
+                   const char *to, GError **error)
+{
+    return access_to_files->rename(folder, stem, from, to, error);
+}
+
+bool
 uprof_store_remove_one(const UprofStoreFolder *folder, const char *stem, const char *ending,
                        GError **error)
 {
-    g_autofree char *name = g_strconcat(stem, ending, NULL);
-
-    if (unlinkat(folder->fd, name, 0) == 0 || errno == ENOENT)
-        return true;
-    g_autofree char *path = g_build_filename(folder->path, name, NULL);
-    return fail_errno(error, "remove", path);
+    return access_to_files->remove_one(folder, stem, ending, error);
 }
 
 bool
@@ -551,27 +653,18 @@ uprof_store_remove(const UprofStoreFolder *folder, const char *stem, GError **er
 }
 
 bool
-uprof_store_has(const UprofStoreFolder *folder, const char *stem, const char *ending)
+uprof_store_may_have(const UprofStoreFolder *folder, const char *stem, const char *ending,
+                     bool *is_day)
 {
-    g_autofree char *name = g_strconcat(stem, ending, NULL);
-    struct stat info;
+    UprofStoreItem item = { 0 };
+    size_t kind = 0;
 
-    return fstatat(folder->fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-bool
-uprof_store_rename(const UprofStoreFolder *folder, const char *stem, const char *from,
-                   const char *to, GError **error)
-{
-    g_autofree char *old = g_strconcat(stem, from, NULL);
-    g_autofree char *new = g_strconcat(stem, to, NULL);
-
-    if (renameat(folder->fd, old, folder->fd, new) == 0) {
-        fsync(folder->fd);
-        return true;
-    }
-    g_autofree char *path = g_build_filename(folder->path, old, NULL);
-    return fail_errno(error, "rename", path);
+    while (kind < G_N_ELEMENTS(kinds) && strcmp(ending, kinds[kind].ending) != 0)
+        kind++;
+    if (kind == G_N_ELEMENTS(kinds) || !read_stem(folder->name, stem, strlen(stem), &item))
+        return false;
+    *is_day = item.is_day;
+    return true;
 }
 
 void

@@ -11,7 +11,6 @@
 #include "store-priv.h"
 #include "uprof/folded-reader.h"
 #include "uprof/run-facts.h"
-#include "uprof/stored-profile.h"
 
 enum {
     UPROF_STORED_PACKED_MAX = 64 * 1024 * 1024, /* of a day of stacks that all differ */

@@ -273,31 +273,3 @@ uprof_stored_has_slice(const UprofRun *run, int64_t start_s)
             return true;
     return false;
 }
-
-static void
-add_counted(GHashTable *counted, const UprofStoreItem *day, const UprofRun *run)
-{
-    for (guint i = 0; i < run->slices->len; i++) {
-        int64_t *start_s = g_new(int64_t, 1);
-        *start_s = day->start_s + g_array_index(run->slices, uint32_t, i);
-        g_hash_table_add(counted, start_s);
-    }
-}
-
-GHashTable *
-uprof_stored_counted(UprofStore *store, const char *name, const char *uuid, int64_t since_s)
-{
-    g_autofree char *safe = uprof_store_safe_name(name, uuid);
-    g_autoptr(UprofStoreFolder) folder = uprof_store_folder_open(store, safe, NULL);
-    GHashTable *counted = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-
-    for (guint i = 0; folder && i < folder->items->len; i++) {
-        const UprofStoreItem *item = uprof_store_item(folder, i);
-        if (!item->is_day || item->start_s < uprof_time_day_start(since_s) || !item->has_sidecar)
-            continue;
-        g_autoptr(UprofRun) run = uprof_stored_facts(folder, item, NULL);
-        if (run)
-            add_counted(counted, item, run);
-    }
-    return counted;
-}

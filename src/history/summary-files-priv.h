@@ -13,7 +13,7 @@
  *
  * Adds the size of the files to @bytes_kept of the result.
  */
-void uprof_summary_files_write(UprofPruning *pruning, const UprofCatalog *catalog);
+void uprof_summary_files_write(UprofPruning *pruning, UprofCatalog *catalog);
 
 /** uprof_summary_files_expire: deletes summaries that are too old, and counts the others */
 void uprof_summary_files_expire(UprofPruning *pruning);

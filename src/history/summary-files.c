@@ -2,12 +2,11 @@
 #include "summary-files-priv.h"
 
 #include "uprof/day-summary.h"
-#include "uprof/file.h"
 #include "uprof/sorted.h"
 #include "uprof/time-text.h"
 
 #include "catalog-priv.h"
-#include "store-priv.h"
+#include "store-process-priv.h"
 
 #include <string.h>
 
@@ -86,27 +85,17 @@ find_due_days(const UprofPruning *pruning, const UprofCatalog *catalog,
 /* ---- Files ---- */
 
 static bool
-has_same_text(const UprofStoreFolder *summaries, const char *day, const GString *text)
+has_same_text(const UprofStoreFolder *summaries, const char *day, UprofSlice text)
 {
     g_autoptr(GByteArray) bytes =
         uprof_store_read(summaries, day, UPROF_STORE_SUMMARY, SUMMARY_BYTES_MAX, NULL);
 
-    return bytes && bytes->len == text->len && memcmp(bytes->data, text->str, text->len) == 0;
-}
-
-static bool
-write_file(const UprofStoreFolder *summaries, const char *day, const GString *text, GError **error)
-{
-    g_autofree char *path = g_strconcat(summaries->path, "/", day, UPROF_STORE_SUMMARY, NULL);
-    g_autoptr(UprofFile) file = uprof_file_open_own(path, error);
-
-    return file && uprof_file_write(file, text->str, text->len, error) &&
-           uprof_file_commit(g_steal_pointer(&file), error);
+    return bytes && bytes->len == text.len && memcmp(bytes->data, text.data, text.len) == 0;
 }
 
 static void
 write_summary(UprofPruning *pruning, const UprofStoreFolder *summaries, const char *day,
-              const GString *text)
+              UprofSlice text)
 {
     g_autoptr(GError) error = NULL;
 
@@ -114,13 +103,117 @@ write_summary(UprofPruning *pruning, const UprofStoreFolder *summaries, const ch
         return;
     uprof_pruning_show(pruning, "write summary/%s.txt", day);
     pruning->result->n_summaries++;
-    pruning->result->bytes_kept += text->len + BLOCK_BYTES;
-    if (!write_file(summaries, day, text, &error))
+    pruning->result->bytes_kept += text.len + BLOCK_BYTES;
+    if (!uprof_store_write(summaries, day, UPROF_STORE_SUMMARY, text, &error))
         uprof_pruning_add_error(pruning, error);
 }
 
+/* ---- In a process ---- */
+
+/* What the process of each day reads. All pointers are borrowed. */
+typedef struct {
+    UprofCatalog *catalog;
+    const GArray *days; /* of int64_t */
+} Rendering;
+
+/* In the reply, before the text. */
+typedef struct {
+    UprofErrorCode code;
+    bool has_text; /* the store has something of that day */
+} RenderedHead;
+
+/* @job: index of the day. @reply: RenderedHead and the text */
+static void
+render_summary(guint job, const UprofNotices *notices, GByteArray *reply, void *data)
+{
+    const Rendering *rendering = data;
+    RenderedHead head = { 0 };
+
+    uprof_catalog_set_notices(rendering->catalog, notices);
+    GString *text =
+        uprof_day_summary_render(rendering->catalog, g_array_index(rendering->days, int64_t, job),
+                                 true, notices, &head.code);
+    head.has_text = text;
+    g_byte_array_append(reply, (const guint8 *)&head, sizeof(head));
+    if (!text)
+        return;
+    g_byte_array_append(reply, (const guint8 *)text->str, (guint)text->len);
+    g_string_free(text, TRUE);
+}
+
+/* ---- In the program ---- */
+
+/* Is this text of lines, without control characters? */
+static bool
+is_plain_text(UprofSlice text)
+{
+    const char *at = text.data, *end = at + text.len;
+
+    if (!g_utf8_validate(at, (gssize)text.len, NULL))
+        return false;
+    for (; at < end; at = g_utf8_next_char(at))
+        if (g_unichar_iscntrl(g_utf8_get_char(at)) && *at != '\n')
+            return false;
+    return true;
+}
+
+static void
+add_failure(UprofPruning *pruning, const char *day, const GError *error)
+{
+    g_autoptr(GError) failure = g_error_new(
+        UPROF_ERROR, UPROF_ERROR_FAILED, "no summary of %s: %s", day,
+        error ? error->message : "the process that reads the files has sent a malformed reply");
+
+    uprof_pruning_add_error(pruning, failure);
+}
+
+static void
+summarize_day(UprofPruning *pruning, UprofStoreProcess *process, guint job,
+              const UprofStoreFolder *summaries, const char *day)
+{
+    const UprofStoreReaction reaction = { .notices = pruning->settings->notices };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GByteArray) reply = uprof_store_process_run(process, job, &reaction, &error);
+    RenderedHead head;
+
+    if (!reply || reply->len < sizeof(head)) {
+        add_failure(pruning, day, error);
+        return;
+    }
+    memcpy(&head, reply->data, sizeof(head));
+    const UprofSlice text = { reply->data + sizeof(head), reply->len - sizeof(head) };
+    if (!is_plain_text(text)) {
+        add_failure(pruning, day, NULL);
+        return;
+    }
+    uprof_pruning_take_code(pruning, head.code);
+    if (head.has_text)
+        write_summary(pruning, summaries, day, text);
+}
+
+static void
+summarize_days(UprofPruning *pruning, UprofCatalog *catalog, const UprofStoreFolder *summaries,
+               const GArray *days)
+{
+    Rendering rendering = { catalog, days };
+    const UprofStoreWork work = {
+        .folders = uprof_catalog_folders(catalog),
+        .work = render_summary,
+        .data = &rendering,
+    };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(UprofStoreProcess) process = uprof_store_process_start(&work, &error);
+
+    if (!process)
+        uprof_pruning_add_error(pruning, error);
+    for (guint i = 0; process && i < days->len; i++) {
+        g_autofree char *day = uprof_time_format_date(g_array_index(days, int64_t, i));
+        summarize_day(pruning, process, i, summaries, day);
+    }
+}
+
 void
-uprof_summary_files_write(UprofPruning *pruning, const UprofCatalog *catalog)
+uprof_summary_files_write(UprofPruning *pruning, UprofCatalog *catalog)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(UprofStoreFolder) summaries = uprof_store_summaries(pruning->store, true, &error);
@@ -130,16 +223,8 @@ uprof_summary_files_write(UprofPruning *pruning, const UprofCatalog *catalog)
         return;
     }
     g_autoptr(GArray) due = find_due_days(pruning, catalog, summaries);
-    for (guint i = 0; i < due->len; i++) {
-        const int64_t day_s = g_array_index(due, int64_t, i);
-        g_autofree char *day = uprof_time_format_date(day_s);
-        GString *text = uprof_day_summary_render(catalog, day_s, true, pruning->settings->notices,
-                                                 &pruning->result->code);
-        if (!text)
-            continue;
-        write_summary(pruning, summaries, day, text);
-        g_string_free(text, TRUE);
-    }
+    if (due->len > 0)
+        summarize_days(pruning, catalog, summaries, due);
 }
 
 void

@@ -20,11 +20,11 @@ struct _UprofFile {
     char *base;  /* its name in the folder */
     char *temporary;
     int folder;
+    int parent; /* borrowed: of the folder that has the folder; -1: the folder is found by path */
     int fd;
     bool is_stdout;
     bool reports_close; /* a reader that closes it is expected */
     bool is_closed;
-    bool is_own; /* a missing folder is created */
 };
 
 static bool
@@ -47,35 +47,45 @@ free_file(UprofFile *file)
     g_free(file);
 }
 
-/* Returns: false with errno set */
-static bool
-find_folder(UprofFile *file)
+/* Makes the folder if it is missing. Returns: a descriptor, or -1 with errno */
+static int
+open_own_folder(int parent, const char *path)
 {
-    g_autofree char *folder = g_path_get_dirname(file->path);
-    const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (file->is_own ? O_NOFOLLOW : 0);
+    g_autofree char *name = g_path_get_basename(path);
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    const int fd = openat(parent, name, flags);
 
-    file->folder = open(folder, flags);
-    if (file->folder < 0 && errno == ENOENT && file->is_own &&
-        (mkdir(folder, 0750) == 0 || errno == EEXIST))
-        file->folder = open(folder, flags);
-    return file->folder >= 0;
+    if (fd < 0 && errno == ENOENT && (mkdirat(parent, name, 0750) == 0 || errno == EEXIST))
+        return openat(parent, name, flags);
+    return fd;
+}
+
+static bool
+check_folder(const UprofFile *file, const struct stat *info, GError **error)
+{
+    const bool is_own = file->parent >= 0;
+
+    if (is_own ? uprof_owner_is_safe(info, UPROF_OWNER_FOR_ROOT, geteuid())
+               : geteuid() != 0 || !uprof_owner_lets_others_replace(info))
+        return true;
+    g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED,
+                "the folder of '%s' %s: root's files are not safe there", file->shown,
+                is_own ? "belongs to somebody else or may be written by others"
+                       : "may be written by everybody and is not sticky");
+    return false;
 }
 
 static bool
 open_folder(UprofFile *file, GError **error)
 {
+    g_autofree char *folder = g_path_get_dirname(file->path);
     struct stat info;
 
-    if (!find_folder(file) || fstat(file->folder, &info) < 0)
+    file->folder = file->parent >= 0 ? open_own_folder(file->parent, folder)
+                                     : open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (file->folder < 0 || fstat(file->folder, &info) < 0)
         return fail_errno(file, "open the folder of", error);
-    if (geteuid() == 0 && uprof_owner_lets_others_replace(&info)) {
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED,
-                    "the folder of '%s' may be written by everybody and is not sticky: "
-                    "root's files are not safe there",
-                    file->shown);
-        return false;
-    }
-    return true;
+    return check_folder(file, &info, error);
 }
 
 static char *
@@ -88,7 +98,7 @@ make_temporary_name(void)
 static bool
 renew_folder(UprofFile *file)
 {
-    if (!file->is_own || errno != ENOENT)
+    if (file->parent < 0 || errno != ENOENT)
         return false;
     close(file->folder);
     return open_folder(file, NULL);
@@ -131,7 +141,7 @@ new_file(const char *path)
     file->path = g_strdup(path);
     file->shown = uprof_text_quote(path);
     file->base = g_path_get_basename(path);
-    file->folder = file->fd = -1;
+    file->folder = file->parent = file->fd = -1;
     return file;
 }
 
@@ -210,11 +220,11 @@ uprof_file_open(const char *path, bool is_secret, GError **error)
 }
 
 UprofFile *
-uprof_file_open_own(const char *path, GError **error)
+uprof_file_open_own(int parent, const char *path, GError **error)
 {
     UprofFile *file = new_file(path);
 
-    file->is_own = true;
+    file->parent = parent;
     if (open_folder(file, error) && open_temporary(file, 0666, error))
         return file;
     free_file(file);
@@ -299,6 +309,13 @@ name_temporary(UprofFile *file)
             break;
     }
     return false;
+}
+
+bool
+uprof_file_restart(UprofFile *file, GError **error)
+{
+    return (ftruncate(file->fd, 0) == 0 && lseek(file->fd, 0, SEEK_SET) == 0) ||
+           fail_errno(file, "write again to", error);
 }
 
 bool

@@ -5,8 +5,8 @@
 #include "outcome-priv.h"
 #include "task-priv.h"
 #include "uprof/clock.h"
+#include "uprof/counted-slices.h"
 #include "uprof/marker.h"
-#include "uprof/stored-profile.h"
 #include "uprof/text.h"
 
 #include <signal.h>
@@ -237,6 +237,7 @@ sample_domain(Round *round, const UprofCandidate *candidate, const char *base)
         .session = &round->settings->session,
         .candidate = candidate,
         .is_named = round->settings->words->len > 0,
+        .store = uprof_store_data(round->store),
         .base = base,
     };
     const uint64_t grace_ns = MIN(TASK_GRACE_S * UPROF_NS_PER_S, longest_ns(round));
@@ -279,10 +280,11 @@ choose_base(const Round *round, const UprofCandidate *candidate, GError **error)
 {
     const int64_t start_s = now_s();
     g_autoptr(GHashTable) counted =
-        uprof_stored_counted(round->store, candidate->name, candidate->uuid, start_s);
+        uprof_counted_slices(round->store, candidate->name, candidate->uuid, start_s, error);
 
-    return uprof_store_slice_base(round->store, candidate->name, candidate->uuid, start_s, counted,
-                                  error);
+    return counted ? uprof_store_slice_base(round->store, candidate->name, candidate->uuid, start_s,
+                                            counted, error)
+                   : NULL;
 }
 
 /* Stores one slice of the domain. Returns: false if the disk is full, which ends the round */

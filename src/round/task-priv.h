@@ -51,6 +51,7 @@ typedef struct {
     const UprofSessionSettings *session;
     const UprofCandidate *candidate;
     bool is_named;    /* the user named the domain, so it need not be enabled */
+    int store;        /* see uprof_store_data() */
     const char *base; /* path of the new slice, without an ending */
 } UprofTask;
 

@@ -325,7 +325,7 @@ record_slice(const UprofTask *task, const UprofNotices *notices, UprofTaskResult
         .session = *task->session,
         .words = words,
         .outputs = outputs,
-        .in_store = true,
+        .store = &task->store,
         .observer = &observer,
     };
     UprofErrorTally tally = { 0 };

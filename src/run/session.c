@@ -119,24 +119,19 @@ find_kernel_file(const UprofDomain *domain, char **hint)
 }
 
 char *
-uprof_session_find_kernel(const UprofDomain *domain, char **why)
+uprof_session_find_kernel(const UprofDomain *domain, UprofKernelFiles *files, char **why)
 {
     const UprofArch *arch = domain->xml->arch ? uprof_arch_find(domain->xml->arch) : NULL;
-    g_autoptr(UprofNames) names = uprof_names_new();
     g_autoptr(GError) error = NULL;
-    UprofSymSource source;
 
     *why = NULL;
     if (!arch)
         return NULL;
-    g_autoptr(UprofSym) sym = uprof_sym_new(arch, names);
     const char *kernel = find_kernel_file(domain, why);
-    if (kernel && !uprof_sym_add_file(sym, kernel, true, &error))
+    char *found = kernel ? uprof_kernel_files_find(files, arch, kernel, &error) : NULL;
+    if (error)
         *why = g_strdup_printf("%s: give its symbols with -s", error->message);
-    if (*why)
-        return NULL;
-    uprof_sym_source(sym, 0, &source);
-    return g_strdup(source.path);
+    return found;
 }
 
 /* Takes the domain's lock. @wait: waits up to a minute if another run has the lock */
@@ -573,7 +568,7 @@ uprof_session_note_counts(UprofSession *session, UprofSamplerCounts *counts)
     run->divisor = counts->divisor * MAX(before->divisor, 1);
     run->late = before->late + counts->late;
     run->busy = before->busy + counts->busy;
-    run->skipped = before->skipped + counts->skipped;
+    run->skipped = before->skipped + counts->skipped + uprof_worker_lost(session->worker);
     run->stuck = before->stuck + counts->stuck;
     run->held_ns = before->most_held_ns + counts->most_held_ns;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "code-sites-priv.h"
 
+#include "uprof/clock.h"
 #include "uprof/sorted.h"
 #include "uprof/text.h"
 
@@ -141,7 +142,7 @@ compare_sites(gconstpointer a, gconstpointer b)
 }
 
 void
-uprof_sites_resolve(UprofSites *sites, UprofImage *image)
+uprof_sites_resolve(UprofSites *sites, UprofImage *image, uint64_t until_ns)
 {
     g_autoptr(GPtrArray) wanted = g_ptr_array_new();
     g_autoptr(GArray) addresses = g_array_new(FALSE, FALSE, sizeof(uint64_t));
@@ -160,6 +161,10 @@ uprof_sites_resolve(UprofSites *sites, UprofImage *image)
         g_array_append_val(addresses, sorted->address);
     }
     g_clear_pointer(&image->lines_hint, g_free);
+    if (uprof_clock_now_ns() >= until_ns) {
+        image->lines_hint = g_strdup("there was no time left to read its DWARF");
+        return;
+    }
     g_autoptr(UprofLines) lines =
         uprof_lines_read(image->lines, (const uint64_t *)(void *)addresses->data, addresses->len,
                          &image->lines_hint);

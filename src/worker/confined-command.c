@@ -4,18 +4,14 @@
 #include "file-rules-priv.h"
 #include "protocol-priv.h"
 #include "remote-priv.h"
-#include "uprof/spawner.h"
-#include "uprof/text.h"
+#include "uprof/confined-job.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
     MEMORY_MAX_MIB = 4096,
     CPU_MAX_S = 3600,
-    END_WAIT_MS = 10 * 1000, /* for the process, after it has closed its channel */
 };
 
 /* ---- In the process ---- */
@@ -79,35 +75,9 @@ run_confined(const int *fds, unsigned n_fds, void *data)
 
 /* ---- In the program ---- */
 
-/* The program's side of one command. */
-typedef struct {
-    const UprofConfinedPlan *plan;
-    int requests;
-    char *last_file; /* (nullable): owned; safe to print */
-} Command;
-
 static bool
-answer_file(Command *command, UprofSlice ask)
+answer_commit(int channel, GPtrArray *outputs, UprofSlice ask)
 {
-    UprofFileAnswer answer;
-    const UprofSlice part = { &answer, sizeof(answer) };
-    const int fd = uprof_file_rules_answer(command->plan->rules, ask, &answer.reason);
-    const bool ok = uprof_channel_send(command->requests, 0, &part, 1, &fd, fd >= 0);
-
-    if (fd < 0)
-        return ok;
-    close(fd);
-    g_free(command->last_file);
-    const char *path = (const char *)ask.data + sizeof(UprofFileAsk);
-    path += strlen(path) + 1; /* behind the folder */
-    command->last_file = uprof_text_quote(path);
-    return ok;
-}
-
-static bool
-answer_commit(Command *command, UprofSlice ask)
-{
-    GPtrArray *outputs = command->plan->outputs;
     g_autoptr(GError) error = NULL;
     uint32_t i;
 
@@ -123,64 +93,18 @@ answer_commit(Command *command, UprofSlice ask)
         { &outcome, sizeof(outcome) },
         { text, MIN(strlen(text), (size_t)UPROF_NOTICE_BYTES_MAX - 2) },
     };
-    return uprof_channel_send(command->requests, 0, parts, G_N_ELEMENTS(parts), NULL, 0);
+    return uprof_channel_send(channel, 0, parts, G_N_ELEMENTS(parts), NULL, 0);
 }
 
-/* Answers requests until the process ends, or breaks the rules. */
-static void
-serve_command(Command *command)
+static bool
+answer_command(int channel, const UprofMessage *message, UprofSlice content, char **last_file,
+               void *data)
 {
-    g_autofree uint8_t *bytes = g_malloc(UPROF_CHANNEL_BYTES_MAX);
-    UprofMessage message;
-    bool ok = true;
+    const UprofConfinedPlan *plan = data;
 
-    while (ok &&
-           uprof_channel_receive(command->requests, &message, bytes, UPROF_CHANNEL_BYTES_MAX)) {
-        const UprofSlice ask = { bytes, message.len };
-        uprof_message_close(&message);
-        ok = message.type == UPROF_ASK_FILE     ? answer_file(command, ask)
-             : message.type == UPROF_ASK_COMMIT ? answer_commit(command, ask)
-                                                : false;
-    }
-}
-
-static int
-judge_end(const Command *command, int status, GError **error)
-{
-    const bool is_over = status >= 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU;
-
-    if (status >= 0 && WIFEXITED(status))
-        return WEXITSTATUS(status);
-    g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
-                "the process that reads the files has failed: %s%s%s%s",
-                is_over                              ? "it used all its processor time"
-                : status >= 0 && WIFSIGNALED(status) ? strsignal(WTERMSIG(status))
-                                                     : "it was killed",
-                command->last_file ? "; the last file that it read is '" : "",
-                command->last_file ? command->last_file : "", command->last_file ? "'" : "");
-    return -1;
-}
-
-static int
-spawn_command(Command *command, UprofSpawner *spawner, GError **error)
-{
-    const GPtrArray *outputs = command->plan->outputs;
-    int ends[2], fds[UPROF_SPAWNER_FDS_MAX];
-
-    if (outputs->len + 1 > G_N_ELEMENTS(fds)) {
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "more than %d outputs",
-                    UPROF_SPAWNER_FDS_MAX - 1);
-        return -1;
-    }
-    if (!uprof_channel_new(ends, error))
-        return -1;
-    command->requests = ends[0];
-    fds[0] = ends[1];
-    for (guint i = 0; i < outputs->len; i++)
-        fds[i + 1] = uprof_file_fd(g_ptr_array_index(outputs, i));
-    const pid_t worker = uprof_spawner_spawn(spawner, fds, outputs->len + 1, error);
-    close(ends[1]);
-    return worker;
+    if (message->type == UPROF_ASK_FILE)
+        return uprof_file_rules_serve(plan->rules, channel, content, last_file);
+    return message->type == UPROF_ASK_COMMIT && answer_commit(channel, plan->outputs, content);
 }
 
 int
@@ -192,17 +116,16 @@ uprof_confined_command_run(const UprofConfinedPlan *plan, GError **error)
         .limits = { .memory_max = (uint64_t)MEMORY_MAX_MIB << 20, .cpu_s = CPU_MAX_S },
         .keeps_streams = true,
     };
-    Command command = { .plan = plan, .requests = -1 };
     g_autoptr(UprofSpawner) spawner = uprof_spawner_start(&spawn_plan, error);
-    const pid_t worker = spawner ? spawn_command(&command, spawner, error) : -1;
-    int code = -1;
+    g_autofree int *fds = g_new(int, plan->outputs->len + 1);
+    const UprofConfinedJob job = {
+        .fds = fds,
+        .n_fds = plan->outputs->len,
+        .answer = answer_command,
+        .data = (void *)plan,
+    };
 
-    if (worker > 0) {
-        serve_command(&command);
-        code = judge_end(&command, uprof_spawner_wait(spawner, worker, END_WAIT_MS), error);
-    }
-    if (command.requests >= 0)
-        close(command.requests);
-    g_free(command.last_file);
-    return code;
+    for (guint i = 0; i < plan->outputs->len; i++)
+        fds[i] = uprof_file_fd(g_ptr_array_index(plan->outputs, i));
+    return spawner ? uprof_confined_job_run(spawner, &job, error) : -1;
 }

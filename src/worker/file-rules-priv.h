@@ -16,3 +16,14 @@
  * Returns: a descriptor to read from; -1 with @reason
  */
 int uprof_file_rules_answer(const UprofFileRules *rules, UprofSlice ask, int *reason);
+
+/**
+ * uprof_file_rules_serve: answers a request for a file
+ * @channel: to the process that asks
+ * @ask: as for uprof_file_rules_answer()
+ * @last_file: (inout) (nullable): owned: gets the path if the file was opened, safe to print
+ *
+ * Returns: false if the process has ended
+ */
+bool
+uprof_file_rules_serve(const UprofFileRules *rules, int channel, UprofSlice ask, char **last_file);

@@ -2,6 +2,7 @@
 #include "file-rules-priv.h"
 
 #include "protocol-priv.h"
+#include "uprof/text.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -242,4 +243,22 @@ uprof_file_rules_answer(const UprofFileRules *rules, UprofSlice ask, int *reason
     const int fd = open_by_rules(rules, &head, folder, path + 1);
     *reason = fd < 0 ? errno : 0;
     return fd;
+}
+
+bool
+uprof_file_rules_serve(const UprofFileRules *rules, int channel, UprofSlice ask, char **last_file)
+{
+    UprofFileAnswer answer;
+    const UprofSlice part = { &answer, sizeof(answer) };
+    const int fd = uprof_file_rules_answer(rules, ask, &answer.reason);
+    const bool ok = uprof_channel_send(channel, 0, &part, 1, &fd, fd >= 0);
+
+    if (fd < 0)
+        return ok;
+    close(fd);
+    const char *path = (const char *)ask.data + sizeof(UprofFileAsk);
+    path += strlen(path) + 1; /* behind the folder */
+    g_free(*last_file);
+    *last_file = uprof_text_quote(path);
+    return ok;
 }

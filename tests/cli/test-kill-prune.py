@@ -5,12 +5,15 @@ test-kill-prune.py PROGRAM - a killed `prune` damages no file, and no sample is 
 
 Each round adds late slices, starts `prune`, kills it at a random time, and then reads
 every file. The first test has enough room on the disk. The second test leaves too little
-room, a different amount in each round; it needs root to mount a file system. Prints TAP.
+room, a different amount in each round; it needs root to mount a file system. The third test kills
+the process that parses. Prints TAP.
 """
 
 import os
 import pathlib
 import random
+import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,7 +22,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 from pruning import Rounds, check_files, fill_disk  # noqa: E402
 
-KILLS, KILLS_FULL = 50, 25
+KILLS, KILLS_FULL, KILLS_WORKER = 50, 25, 10
 
 
 def kill_prune(program, folder, rng):
@@ -69,12 +72,74 @@ def kill_prune_on_full_disk(program, folder, rng):
     return None
 
 
+def find_worker(spawned_by):
+    """The process without rights of a `prune`: a child of its child."""
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            pid, rest = int(stat.parent.name), stat.read_text().rsplit(")", 1)
+            parent = int(rest[1].split()[1])
+            if "(uprof-worker" in rest[0] and "(uprof-spawner" in pathlib.Path(f"/proc/{parent}/stat").read_text():
+                if int(pathlib.Path(f"/proc/{parent}/stat").read_text().rsplit(")", 1)[1].split()[1]) == spawned_by:
+                    return pid
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return None
+
+
+def check_rights(pid):
+    """What a process has that parses profiles. Returns false if it has ended meanwhile."""
+    try:
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+        links = [os.readlink(path) for path in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    if "\nState:\tZ" in status or "\nSeccomp:\t0" in status:
+        return False  # it has ended, or is not sealed yet and has read nothing
+    assert "\nSeccomp:\t2" in status and "\nCapPrm:\t0000000000000000" in status, status
+    assert "\nUid:\t0\t" not in status or os.geteuid() != 0, status
+    files = [link for link in links if not link.startswith(("socket:", "/dev/null"))]
+    assert all("/data/web-" in link or "(deleted)" in link for link in files) and len(files) <= 2, links
+    return True
+
+
+def kill_worker(program, folder, rng):
+    """If the process that parses dies, `prune` says so, ends by itself, and the next one completes the work."""
+    rounds = Rounds(program, folder, rng)
+    rounds.begin()
+    n_killed = n_checked = n_rounds = 0
+    while n_killed < KILLS_WORKER or n_checked < KILLS_WORKER:
+        n_rounds += 1
+        assert n_rounds < 20 * KILLS_WORKER, (n_killed, n_checked)
+        for _ in range(30):
+            rounds.add()
+        process = rounds.start("prune")
+        worker = None
+        while worker is None and process.poll() is None:
+            worker = find_worker(process.pid)
+        if worker is not None:
+            n_checked += check_rights(worker)
+            try:
+                os.kill(worker, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        said = process.communicate(timeout=60)[1].decode()
+        assert process.returncode in (0, 1), (process.returncode, said)
+        if process.returncode == 1:
+            n_killed += 1
+            assert re.search("(data/web-[0-9]'|no summary of [0-9-]+): the process that reads the files has failed: "
+                             "Killed", said), said
+        check_files(rounds.path)
+        rounds.count_all(n_rounds)
+    rounds.end()
+    print(f"# {n_killed} killed of {n_rounds}")
+
+
 def main():
     program = os.path.abspath(sys.argv[1])
     seed = int(os.environ.get("SEED", time.time_ns()))
     failed = False
-    print("1..2")
-    tests = (("kill-prune", kill_prune), ("kill-prune-full", kill_prune_on_full_disk))
+    tests = (("kill-prune", kill_prune), ("kill-prune-full", kill_prune_on_full_disk), ("kill-worker", kill_worker))
+    print(f"1..{len(tests)}")
     for number, (name, test) in enumerate(tests, 1):
         try:
             with tempfile.TemporaryDirectory(prefix="virt-uprof-kill-") as folder:

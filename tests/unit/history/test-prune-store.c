@@ -8,6 +8,7 @@
 #define SLICE "data/web-1/web-1-20261120T000000Z.folded.gz"
 #define FRIDAY "data/web-1/web-1-20261120.folded.gz"
 #define SATURDAY "data/web-1/web-1-20261121.folded.gz"
+#define DB_FRIDAY "data/db/db-20261120.folded.gz"
 #define SUMMARY "summary/2026-11-20.txt"
 
 static UprofPruneResult
@@ -95,7 +96,10 @@ make_large_stacks(void)
     return g_string_free(text, FALSE);
 }
 
-/* The oldest profiles are deleted first; a warning says that the newest day is too large. */
+/*
+ * The limit holds for all profiles: first the oldest go that are not the newest of their domain, then
+ * the oldest of those. So a host whose domains always have new UUIDs cannot fill the disk.
+ */
 static void
 test_limit(void)
 {
@@ -103,14 +107,45 @@ test_limit(void)
     g_autofree char *stacks = make_large_stacks();
 
     store_folder_init(&folder);
+    store_folder_put_slice(&folder, "db", DB_UUID, FRIDAY_S, stacks);
     store_folder_put_slice(&folder, "web-1", WEB_UUID, FRIDAY_S, "web-1;a 1\n");
     store_folder_put_slice(&folder, "web-1", WEB_UUID, FRIDAY_S + UPROF_DAY_S, stacks);
-    prune_on_day(&folder, 2, false, 1);
+    UprofPruneResult result = prune_on_day(&folder, 2, false, 3);
     g_assert_false(store_folder_has(&folder, SLICE));
     g_assert_false(store_folder_has(&folder, FRIDAY));
+    g_assert_true(store_folder_has(&folder, DB_FRIDAY));
     g_assert_true(store_folder_has(&folder, SATURDAY));
-    g_assert_true(g_pattern_match_simple("*MB, more than maxMegabytes: the newest day*",
+    g_assert_cmpstr(folder.warnings->str, ==, "");
+
+    result = prune_on_day(&folder, 2, false, 2);
+    g_assert_false(store_folder_has(&folder, DB_FRIDAY));
+    g_assert_true(store_folder_has(&folder, SATURDAY));
+    g_assert_cmpuint(result.bytes_kept, <=, 2 << 20);
+    g_assert_true(g_pattern_match_simple("*larger than maxMegabytes, so 1 profile had to go*",
                                          folder.warnings->str));
+
+    result = prune_on_day(&folder, 2, false, 1);
+    g_assert_false(store_folder_has(&folder, SATURDAY));
+    g_assert_cmpuint(result.bytes_kept, <=, 1 << 20);
+    g_assert_cmpint(result.code, ==, UPROF_ERROR_NONE);
+    store_folder_clear(&folder);
+}
+
+/* A profile that is not merged yet goes last, and only if it must. One that is written now stays. */
+static void
+test_limit_today(void)
+{
+    StoreFolder folder;
+    g_autofree char *stacks = make_large_stacks();
+
+    store_folder_init(&folder);
+    store_folder_put_slice(&folder, "web-1", WEB_UUID, FRIDAY_S, "web-1;a 1\n");
+    store_folder_put_slice(&folder, "web-1", WEB_UUID, FRIDAY_S + 60, stacks);
+    store_folder_put(&folder, "data/web-1/web-1-20261120T000200Z.folded.gz", "begun");
+    const UprofPruneResult result = prune_on_day(&folder, 0, false, 1);
+    g_assert_false(store_folder_has(&folder, SLICE));
+    g_assert_cmpuint(result.bytes_kept, <=, 1 << 20);
+    g_assert_true(store_folder_has(&folder, "data/web-1/web-1-20261120T000200Z.folded.gz"));
     store_folder_clear(&folder);
 }
 
@@ -135,6 +170,7 @@ main(int argc, char **argv)
     g_test_add_func("/prune-store/ages", test_ages);
     g_test_add_func("/prune-store/dry-run", test_dry_run);
     g_test_add_func("/prune-store/limit", test_limit);
+    g_test_add_func("/prune-store/limit-today", test_limit_today);
     g_test_add_func("/prune-store/summary-is-due", test_summary_is_due);
     return g_test_run();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "../../../src/history/stored-profile-priv.h"
 #include "../../../src/history/store-priv.h"
-#include "uprof/stored-profile.h"
+#include "uprof/counted-slices.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -293,18 +293,19 @@ test_counted(void)
     put(&place, "web-1-20261120.meta.json", facts);
     put(&place, "web-1-20261121.meta.json", "{");
     g_autoptr(GHashTable) same =
-        uprof_stored_counted(place.store, "web-1", UUID, DAY_S + UPROF_DAY_S - 1);
+        uprof_counted_slices(place.store, "web-1", UUID, DAY_S + UPROF_DAY_S - 1, NULL);
     g_assert_cmpuint(g_hash_table_size(same), ==, 3);
     g_assert_true(is_in(same, DAY_S) && is_in(same, DAY_S + 600) && is_in(same, DAY_S + 86399));
     g_autofree char *base =
         uprof_store_slice_base(place.store, "web-1", UUID, DAY_S + 600, same, NULL);
     g_assert_true(g_str_has_suffix(base, "/web-1-20261120T001001Z"));
-    g_autoptr(GHashTable) before = uprof_stored_counted(place.store, "web-1", UUID, DAY_S - 1);
+    g_autoptr(GHashTable) before =
+        uprof_counted_slices(place.store, "web-1", UUID, DAY_S - 1, NULL);
     g_assert_cmpuint(g_hash_table_size(before), ==, 3);
     g_autoptr(GHashTable) later =
-        uprof_stored_counted(place.store, "web-1", UUID, DAY_S + UPROF_DAY_S);
+        uprof_counted_slices(place.store, "web-1", UUID, DAY_S + UPROF_DAY_S, NULL);
     g_assert_cmpuint(g_hash_table_size(later), ==, 0);
-    g_autoptr(GHashTable) other = uprof_stored_counted(place.store, "db", UUID, DAY_S);
+    g_autoptr(GHashTable) other = uprof_counted_slices(place.store, "db", UUID, DAY_S, NULL);
     g_assert_cmpuint(g_hash_table_size(other), ==, 0);
     end(&place);
 }

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -314,10 +315,10 @@ test_commit_fails(void)
 }
 
 static UprofFile *
-open_own(const char *path)
+open_own(int parent, const char *path)
 {
     g_autoptr(GError) error = NULL;
-    UprofFile *file = uprof_file_open_own(path, &error);
+    UprofFile *file = uprof_file_open_own(parent, path, &error);
 
     g_assert_no_error(error);
     g_assert_nonnull(file);
@@ -325,10 +326,22 @@ open_own(const char *path)
     return file;
 }
 
+/* Returns: a descriptor of the folder that has @path */
+static int
+open_parent(const char *path)
+{
+    g_autofree char *above = g_path_get_dirname(path);
+    const int fd = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    g_assert_cmpint(fd, >=, 0);
+    return fd;
+}
+
 /* A target of any type is replaced and not opened: opening a pipe would block. */
 static void
 test_own(void)
 {
+    const int parent = open_parent(folder);
     g_autofree char *path = path_of("x.folded.gz");
     g_autofree char *pipe = path_of("pipe");
     g_autofree char *target = path_of("target");
@@ -339,7 +352,7 @@ test_own(void)
     put(target, "untouched");
     for (size_t i = 0; i < G_N_ELEMENTS(targets); i++) {
         g_assert_cmpint(symlink(targets[i], path), ==, 0);
-        g_assert_true(uprof_file_commit(open_own(path), NULL));
+        g_assert_true(uprof_file_commit(open_own(parent, path), NULL));
         g_assert_cmpint(lstat(path, &info), ==, 0);
         g_assert_true(S_ISREG(info.st_mode));
         assert_holds(path, "new");
@@ -347,15 +360,17 @@ test_own(void)
     }
     assert_holds(target, "untouched");
     g_assert_cmpint(mkfifo(path, 0600), ==, 0);
-    g_assert_true(uprof_file_commit(open_own(path), NULL));
+    g_assert_true(uprof_file_commit(open_own(parent, path), NULL));
     assert_holds(path, "new");
     g_assert_cmpuint(empty_folder(), ==, 3);
+    close(parent);
 }
 
 /* A folder that was just removed is created again. A link in its place is refused. */
 static void
 test_own_folder(void)
 {
+    const int parent = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     g_autofree char *inner = path_of("web-1");
     g_autofree char *path = g_build_filename(inner, "x.folded.gz", NULL);
     g_autofree char *elsewhere = path_of("elsewhere");
@@ -363,7 +378,7 @@ test_own_folder(void)
     const mode_t mask = umask(027);
     struct stat info;
 
-    UprofFile *file = open_own(path);
+    UprofFile *file = open_own(parent, path);
     g_assert_cmpint(stat(inner, &info), ==, 0);
     g_assert_cmpint(info.st_mode & 0777, ==, 0750);
     if (rmdir(inner) != 0)
@@ -379,14 +394,59 @@ test_own_folder(void)
 
     g_assert_cmpint(mkdir(elsewhere, 0700), ==, 0);
     g_assert_cmpint(symlink("elsewhere", inner), ==, 0);
-    g_assert_null(uprof_file_open_own(path, &error));
+    g_assert_null(uprof_file_open_own(parent, path, &error));
     g_assert_error(error, UPROF_ERROR, UPROF_ERROR_FAILED);
     g_assert_true(g_pattern_match_simple("cannot open the folder of '*': *", error->message));
     g_assert_cmpuint(empty_folder(), ==, 2);
-    g_clear_error(&error);
-    g_autofree char *deeper = path_of("no/such/x");
-    g_assert_null(uprof_file_open_own(deeper, &error));
-    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_NO_FILE);
+    close(parent);
+}
+
+/* The path may lead elsewhere by now: only the descriptor of the parent folder counts. */
+static void
+test_own_parent(void)
+{
+    g_autofree char *data = path_of("data");
+    g_autofree char *moved = path_of("moved");
+    g_autofree char *other = path_of("other");
+    g_autofree char *path = g_build_filename(data, "web-1", "x", NULL);
+    g_autofree char *written = g_build_filename(moved, "web-1", "x", NULL);
+    g_autofree char *inner = g_path_get_dirname(written);
+
+    g_assert_cmpint(mkdir(data, 0700), ==, 0);
+    const int parent = open(data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    g_assert_cmpint(rename(data, moved), ==, 0);
+    g_assert_cmpint(mkdir(other, 0700), ==, 0);
+    g_assert_cmpint(symlink("other", data), ==, 0);
+    g_assert_true(uprof_file_commit(open_own(parent, path), NULL));
+    assert_holds(written, "new");
+    g_assert_cmpint(rmdir(other), ==, 0); /* nothing is in it */
+    unlink(written);
+    rmdir(inner);
+    g_assert_cmpuint(empty_folder(), ==, 2);
+    close(parent);
+}
+
+/* Root writes nothing of its own into a folder that somebody else may change. */
+static void
+test_own_owner(void)
+{
+    const int parent = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    g_autofree char *inner = path_of("web-1");
+    g_autofree char *path = g_build_filename(inner, "x", NULL);
+    g_autoptr(GError) error = NULL;
+
+    if (geteuid() != 0) {
+        g_test_skip("needs root");
+        close(parent);
+        return;
+    }
+    g_assert_cmpint(mkdir(inner, 0755), ==, 0);
+    g_assert_cmpint(chown(inner, 65534, 65534), ==, 0);
+    g_assert_null(uprof_file_open_own(parent, path, &error));
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_DENIED);
+    g_assert_true(g_pattern_match_simple("*belongs to somebody else*", error->message));
+    g_assert_cmpuint(empty_folder(), ==, 1);
+    close(parent);
 }
 
 static void
@@ -427,6 +487,8 @@ main(int argc, char **argv)
     g_test_add_func("/file/commit-fails", test_commit_fails);
     g_test_add_func("/file/own", test_own);
     g_test_add_func("/file/own-folder", test_own_folder);
+    g_test_add_func("/file/own-parent", test_own_parent);
+    g_test_add_func("/file/own-owner", test_own_owner);
     g_test_add_func("/file/unused-path", test_unused_path);
     const int code = g_test_run();
     rmdir(folder);

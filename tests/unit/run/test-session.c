@@ -88,11 +88,11 @@ test_kernel_hint(void)
     g_autofree char *no_kernel = NULL;
     g_autofree char *remote = NULL;
 
-    g_assert_null(uprof_session_find_kernel(domain, &no_kernel));
+    g_assert_null(uprof_session_find_kernel(domain, NULL, &no_kernel));
     g_assert_cmpstr(no_kernel, ==, "the domain boots from a disk: give its symbols with -s");
     domain->xml->kernel = g_strdup("/boot/app");
     domain->is_local = false;
-    g_assert_null(uprof_session_find_kernel(domain, &remote));
+    g_assert_null(uprof_session_find_kernel(domain, NULL, &remote));
     g_assert_true(g_pattern_match_simple("its kernel '/boot/app' is on another host*", remote));
 }
 

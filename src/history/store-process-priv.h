@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * store-process-priv.h - parses profiles of the store in processes without rights
+ *
+ * The names in a stored profile come from a guest. So the program parses no stored profile itself,
+ * if it may write to the store. It makes a process for each job. The process asks the program for
+ * the files of the store. It may read each of them. It may write at most the closed days of one
+ * folder, and may delete nothing but an interrupted merge.
+ */
+#pragma once
+
+#include "store-priv.h"
+#include "uprof/notice.h"
+
+typedef struct _UprofStoreProcess UprofStoreProcess;
+
+/** UprofStoreWork: what the processes do; all pointers are borrowed, and as they are at the start */
+typedef struct {
+    const GPtrArray *folders; /* of UprofStoreFolder: those that the processes may read */
+    /*
+     * Runs in a process.
+     * @job: as the program gave it
+     * @notices: lead to the program
+     * @reply: (inout): empty; what the program gets
+     */
+    void (*work)(guint job, const UprofNotices *notices, GByteArray *reply, void *data);
+    void *data; /* passed to @work */
+} UprofStoreWork;
+
+/** UprofStoreReaction: what the program does for one job; all pointers are borrowed */
+typedef struct {
+    const UprofStoreFolder *written; /* (nullable): the folder whose closed days may be written */
+    const UprofNotices *notices;     /* (nullable) */
+    /* (nullable): called with @shown after uprof_store_process_show_day() in the process */
+    void (*show_day)(const UprofStoreFolder *folder, int64_t day_s, unsigned n_slices, void *data);
+    const UprofStoreFolder *shown;
+    void *data; /* passed to @show_day */
+} UprofStoreReaction;
+
+/**
+ * uprof_store_process_start: forks the process that makes the processes of jobs
+ *
+ * The program must have one thread, and no connection.
+ *
+ * Returns: (transfer full) (nullable): %NULL with an error
+ */
+UprofStoreProcess *uprof_store_process_start(const UprofStoreWork *work, GError **error);
+void uprof_store_process_end(UprofStoreProcess *process);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofStoreProcess, uprof_store_process_end)
+
+/**
+ * uprof_store_process_run: does one job
+ *
+ * Returns: (transfer full) (nullable): the reply, with any content; %NULL with an error if the
+ *   process has died
+ */
+GByteArray *uprof_store_process_run(UprofStoreProcess *process, guint job,
+                                    const UprofStoreReaction *reaction, GError **error);
+
+/** uprof_store_process_show_day: in a process: tells the program that a day gets slices */
+void uprof_store_process_show_day(int64_t day_s, unsigned n_slices);
