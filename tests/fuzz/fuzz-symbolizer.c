@@ -130,7 +130,7 @@ name_frames(UprofSymbolizer *symbolizer, UprofNames *names, UprofSlice lines)
 void
 fuzz_input(const uint8_t *data, size_t size)
 {
-    const uint8_t *end = memchr(data, '\0', size);
+    const uint8_t *end = size > 0 ? memchr(data, '\0', size) : NULL;
     const UprofNotices notices = { check_notice, NULL };
     uint64_t sum = 0;
 
