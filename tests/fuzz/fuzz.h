@@ -14,12 +14,13 @@
 #include "uprof/bytes.h"
 #include "uprof/error.h"
 
-/** FuzzBounds: what one input may use: a base, and more by its size */
+/** FuzzBounds: what one input may use (a base, and more by its size), and how many are made */
 typedef struct {
     unsigned base_ms; /* processor time, without sanitizers */
     unsigned us_per_kib;
     unsigned base_kib; /* memory that is allocated at the same time */
     unsigned bytes_per_byte;
+    unsigned n_mutations; /* of each file, and prefixes of it, in a replay; 0: the usual number */
 } FuzzBounds;
 
 /** fuzz_bounds: a target that needs more than others defines it */

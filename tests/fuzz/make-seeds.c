@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * make-seeds.c - writes the seeds of the corpora btf, capture-reader, cfi-entry, cfi-table,
- *   elf-image, expr, image, kallsyms, linux, orc-table, space, unwind and worker-message
+ *   elf-image, expr, image, kallsyms, linux, orc-table, space, symbol-search,
+ *   unwind and worker-message
  *
  * Usage: make-seeds CORPUS. A developer runs this program when a format or a builder in
  * tests/lib changes. The repository keeps the seeds, beside inputs that once broke a parser.
@@ -198,6 +199,63 @@ make_images(const char *corpus)
     save_image(corpus, "other", &stripped, &narrow);
     save_image(corpus, "build-id", &linked, &debug);
     save_image(corpus, "link", &linked, &named);
+}
+
+/* Saves an image and all other files in the format of fuzz-symbol-search.c. */
+static void
+save_search(const char *corpus, const char *name, uint8_t exists, const ElfPlan *image,
+            const ElfPlan *other)
+{
+    g_autoptr(GByteArray) file = symbol_elf_new(image), beside = symbol_elf_new(other);
+    g_autoptr(GByteArray) all = g_byte_array_new();
+    const uint8_t header[] = { exists, (uint8_t)file->len, (uint8_t)(file->len >> 8) };
+
+    g_byte_array_append(all, header, sizeof(header));
+    g_byte_array_append(all, file->data, file->len);
+    g_byte_array_append(all, beside->data, beside->len);
+    save_bytes(corpus, "symbol-search", name, all->data, all->len);
+}
+
+/* Debug links that lead away, or nowhere, and build-ids of unusual lengths. */
+static void
+make_searches(const char *corpus)
+{
+    static const uint8_t text[] = { 0x55, 0x48, 0x89, 0xe5, 0x5d, 0xc3, 0x90, 0x90 };
+    static const ElfSymbol symbols[] = { { "main", 0x1000, 6, true } };
+    static const char id[] = "\4\0\0\0\x08\0\0\0\3\0\0\0GNU\0abcdefgh";
+    static const char short_id[] = "\4\0\0\0\1\0\0\0\3\0\0\0GNU\0a\0\0\0";
+    static const struct {
+        const char *name, *link;
+        size_t len;
+    } links[] = {
+        { "plain", BYTES("app.debug\0\0\0\1\2\3\4") },
+        { "dots", BYTES("..\0\0\1\2\3\4") },
+        { "up", BYTES("../../etc/shadow\0\0\0\0\1\2\3\4") },
+        { "absolute", BYTES("/dev/zero\0\0\0\1\2\3\4") },
+        { "itself", BYTES("app\0\1\2\3\4") },
+        { "no-end", BYTES("app.debug") },
+        { "bytes", BYTES("\x1b[31m\xff\n;\0\0\0\0\1\2\3\4") },
+    };
+    const ElfPlan debug = { .text_gva = 0x1000,
+                            .text = text,
+                            .text_len = sizeof(text),
+                            .symbols = symbols,
+                            .n_symbols = G_N_ELEMENTS(symbols),
+                            .is_debug = true };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(links); i++) {
+        const ElfExtra extras[] = {
+            { ".gnu_debuglink", 1, 0, 0, links[i].link, links[i].len },
+            { ".gnu_debugaltlink", 1, 0, 0, links[i].link, links[i].len },
+            { ".note.gnu.build-id", 7, 2, 0x3000, i % 2 ? short_id : id, sizeof(id) - 1 },
+        };
+        ElfPlan image = debug;
+        image.is_debug = false;
+        image.n_symbols = 0;
+        image.extras = extras;
+        image.n_extras = i < 2 ? 2 : 3;
+        save_search(corpus, links[i].name, 0xfe, &image, &debug);
+    }
 }
 
 /* The seeds have no page of text before the tables, because no address is relative to it. */
@@ -611,6 +669,7 @@ main(int argc, char **argv)
     make_elves(argv[1]);
     make_expressions(argv[1]);
     make_images(argv[1]);
+    make_searches(argv[1]);
     make_kallsyms(argv[1]);
     make_linux(argv[1]);
     make_orc(argv[1]);
