@@ -10,7 +10,6 @@
 
 #include <string.h>
 
-
 typedef struct {
     UprofImage *image; /* borrowed */
     uint64_t address;
