@@ -11,10 +11,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/** UprofOwnTime: a clock of one process with one thread; zeros: it does not run */
+/** UprofOwnTime: a clock of one process with one thread; zeros: it stands at 0 */
 typedef struct {
     pid_t process;
-    uint64_t start_ns; /* monotonic; 0: the clock does not run */
+    uint64_t before_ns; /* what it shows without the time since @start_ns */
+    uint64_t start_ns;  /* monotonic; 0: the clock does not run */
     bool has_delay;
     uint64_t delay_ns; /* what the process had waited for a processor, at the first look */
 } UprofOwnTime;
@@ -22,5 +23,11 @@ typedef struct {
 /** uprof_own_time_start: starts the clock at 0; takes no system call */
 void uprof_own_time_start(UprofOwnTime *time, pid_t process);
 
-/** uprof_own_time_is_over: has the process had @limit_ns since the start? Call it repeatedly. */
+/** uprof_own_time_resume: the same, but continues from where uprof_own_time_pause() has stopped it */
+void uprof_own_time_resume(UprofOwnTime *time, pid_t process);
+
+/** uprof_own_time_pause: the clock does not run until it is started or resumed */
+void uprof_own_time_pause(UprofOwnTime *time);
+
+/** uprof_own_time_is_over: does the running clock show @limit_ns? Call it repeatedly. */
 bool uprof_own_time_is_over(UprofOwnTime *time, uint64_t limit_ns);

@@ -77,6 +77,29 @@ test_stopped(void)
     end_process(pid);
 }
 
+/* A clock that is paused shows the same when it is resumed. */
+static void
+test_paused(void)
+{
+    UprofOwnTime time = { 0 };
+    const pid_t pid = start_busy();
+
+    kill(pid, SIGSTOP);
+    for (unsigned i = 0; i < 2; i++) {
+        uprof_own_time_resume(&time, pid);
+        g_assert_false(uprof_own_time_is_over(&time, LIMIT_MS * UPROF_NS_PER_MS));
+        g_usleep(LIMIT_MS * 1000 / 3);
+        uprof_own_time_pause(&time);
+        g_usleep(LIMIT_MS * 1000);
+        g_assert_false(uprof_own_time_is_over(&time, 1));
+    }
+    uprof_own_time_resume(&time, pid);
+    g_assert_true(uprof_own_time_is_over(&time, (uint64_t)LIMIT_MS / 2 * UPROF_NS_PER_MS));
+    uprof_own_time_start(&time, pid);
+    g_assert_false(uprof_own_time_is_over(&time, (uint64_t)LIMIT_MS / 2 * UPROF_NS_PER_MS));
+    end_process(pid);
+}
+
 /* Of several busy processes on one processor, each has only a part of the time. */
 static void
 test_waiting(void)
@@ -107,6 +130,7 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/own-time/off", test_off);
     g_test_add_func("/own-time/stopped", test_stopped);
+    g_test_add_func("/own-time/paused", test_paused);
     g_test_add_func("/own-time/waiting", test_waiting);
     return g_test_run();
 }
