@@ -32,7 +32,7 @@ typedef struct {
     char *profile_rate, *profile_duration, *profile_budget;
     char *connect, *domains, *chance, *longest;
     char *limits_rate, *limits_duration, *limits_budget;
-    char *symbols_path;
+    char *symbols_path, *symbols_megabytes;
     char *directory, *slice_days, *merged_days, *max_megabytes, *min_free_megabytes;
 } UprofConfigXml;
 

@@ -12,6 +12,8 @@
 enum {
     UPROF_CONFIG_DAYS_MAX = 36500,
     UPROF_CONFIG_MEGABYTES_MAX = 1024 * 1024 * 1024,
+    UPROF_CONFIG_MEMORY_MIN = 16, /* megabytes for symbols */
+    UPROF_CONFIG_MEMORY_MAX = 65536,
 };
 
 /** UprofConfig: all members are owned */
@@ -35,6 +37,7 @@ typedef struct {
 
     /* (element-type utf8): absolute paths of folders for symbol files that metadata names */
     GPtrArray *symbol_folders;
+    uint64_t symbols_megabytes; /* memory for the symbol files and their tables of a domain */
 
     char *store;                 /* absolute path of the folder of stored profiles */
     uint64_t slice_days;         /* retention of the profiles of single rounds */

@@ -72,6 +72,14 @@ bool uprof_elf_is(UprofSlice file);
  */
 bool uprof_elf_parse(UprofSlice file, const char *name, UprofElfImage *image, GError **error);
 
+/**
+ * uprof_elf_parse_some: the same with another limit
+ * @symbols_max: up to %UPROF_SYMBOLS_MAX
+ * @has_more: (out): it failed because there are more symbols
+ */
+bool uprof_elf_parse_some(UprofSlice file, const char *name, uint64_t symbols_max,
+                          UprofElfImage *image, bool *has_more, GError **error);
+
 /** uprof_elf_debug_link_crc: Returns: checksum of a complete file, as in .gnu_debuglink */
 uint32_t uprof_elf_debug_link_crc(UprofSlice file);
 

@@ -70,6 +70,13 @@ bool uprof_file_is_closed(const UprofFile *file);
 bool uprof_file_write(UprofFile *file, const void *bytes, gsize len, GError **error);
 
 /**
+ * uprof_file_restart: drops what was written so far
+ *
+ * Returns: false with an error for a pipe or a device
+ */
+bool uprof_file_restart(UprofFile *file, GError **error);
+
+/**
  * uprof_file_commit: makes the file complete
  * @file: freed in every case
  *

@@ -100,8 +100,9 @@ UprofProfile *uprof_pipeline_take_profile(UprofPipeline *pipeline);
 
 /**
  * uprof_pipeline_end: completes profile and run
+ * @time_ms: for inlined functions and source lines; the rest of them is left out afterwards
  *
  * Finds inlined functions and source lines for the profile, and notes in the run whether the
  * symbol files matched the guest.
  */
-void uprof_pipeline_end(UprofPipeline *pipeline);
+void uprof_pipeline_end(UprofPipeline *pipeline, unsigned time_ms);

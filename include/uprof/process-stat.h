@@ -44,3 +44,12 @@ uint64_t uprof_process_stat_start(pid_t pid);
  * t); false if there is no such process.
  */
 bool uprof_process_stat_is_stopped(pid_t pid);
+
+/**
+ * uprof_process_stat_run_delay:
+ * @pid: of any process
+ *
+ * Returns: nanoseconds that its first thread was ready to run and waited for a processor, from
+ *   /proc/PID/schedstat; 0 if that is not known
+ */
+uint64_t uprof_process_stat_run_delay(pid_t pid);

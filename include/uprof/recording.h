@@ -23,7 +23,9 @@ typedef struct {
     GArray *outputs;             /* of UprofWorkerOutput; their files are owned, or %NULL after
                                   * they were written */
     UprofWorkerCounts counts;    /* of the complete run */
-    bool is_lost;                /* the worker has failed: there is nothing to save */
+    bool has_restarted;          /* the process of the worker has died and was replaced */
+    bool is_cut;                 /* it died again: the files end at its last checkpoint */
+    bool is_lost;                /* there is no checkpoint: there is nothing to save */
     bool stops_at_failure;       /* after a file that cannot be written, writes no more files */
     bool is_done;                /* the sampler has ended */
     bool has_fallen_back;        /* changed from holds of one vCPU to holds of the whole guest */

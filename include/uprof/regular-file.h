@@ -6,11 +6,14 @@
  * ever, so that the kind of a file is known before it is opened (O_PATH of open(2)).
  *
  * All functions return a descriptor to read from, or -1 with errno: EINVAL says that the file is not
- * a regular one.
+ * a regular one, and UPROF_FILE_REFUSED that a process has died while it parsed the file.
  */
 #pragma once
 
+#include <errno.h>
 #include <stdbool.h>
+
+#define UPROF_FILE_REFUSED ECANCELED
 
 /** UprofFileLinks: symbolic links in a path below a folder */
 typedef enum {

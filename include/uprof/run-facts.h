@@ -156,6 +156,9 @@ void uprof_run_leave_module_out(UprofRun *run, const char *label);
  */
 void uprof_run_merge(UprofRun *run, const UprofRun *other, bool is_first);
 
+/** uprof_run_add_counts: adds only the counts, times and histograms of another run */
+void uprof_run_add_counts(UprofRun *run, const UprofRun *other);
+
 /** uprof_run_got_mhz: Returns: samples per second of each vCPU, in millihertz */
 uint64_t uprof_run_got_mhz(const UprofRun *run);
 

@@ -31,7 +31,11 @@ typedef struct {
     uint64_t cpu_s;      /* processor time; 0: no limit */
 } UprofConfineLimits;
 
-enum { UPROF_SPAWNER_FDS_MAX = 32 };
+enum {
+    UPROF_SPAWNER_FDS_MAX = 32,
+    /* the exit status of work that has lost its channel to the program */
+    UPROF_SPAWNER_EXIT_CUT_OFF = 97,
+};
 
 /** UprofSpawnPlan: what each worker does; all pointers are borrowed and as they are at the fork */
 typedef struct {
@@ -77,3 +81,12 @@ pid_t uprof_spawner_spawn(UprofSpawner *spawner, const int *fds, unsigned n_fds,
  * Returns: its status, as of waitpid(2); -1 if the spawner itself has died
  */
 int uprof_spawner_wait(UprofSpawner *spawner, pid_t worker, unsigned timeout_ms);
+
+/**
+ * uprof_spawner_describe_end: says why a worker has ended before its work was done
+ * @status: of uprof_spawner_wait()
+ *
+ * Returns: (transfer full) (nullable): such as "it died of signal 9 (Killed)"; %NULL if the work
+ * itself has ended with an exit status
+ */
+char *uprof_spawner_describe_end(int status);

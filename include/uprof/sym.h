@@ -17,7 +17,8 @@
 
 enum {
     UPROF_SYM_SOURCES_MAX = 64,
-    UPROF_SYM_BYTES_MAX_MIB = 8192,
+    UPROF_SYM_RESOLVE_MS = 20 * 1000, /* the usual time for uprof_sym_resolve() */
+    UPROF_SYM_BYTES_MAX_MIB = 256,
 };
 
 typedef struct _UprofSym UprofSym;
@@ -90,7 +91,7 @@ typedef struct {
     const char *const *sysroots;
     bool raw_names; /* do not demangle */
     bool lines;     /* names of frames include file and line of the source */
-    /* for all files and what is unpacked of them; 0: %UPROF_SYM_BYTES_MAX_MIB */
+    /* memory for all files, what is unpacked of them, and tables; 0: %UPROF_SYM_BYTES_MAX_MIB */
     uint64_t bytes_max;
 } UprofSymConfig;
 
@@ -280,11 +281,12 @@ bool uprof_sym_orc(UprofSym *sym, uint64_t pc, UprofOrcRule *rule);
 
 /**
  * uprof_sym_resolve:
+ * @time_ms: for all files; files that it does not suffice for have a hint in UprofSymSource
  *
  * Finds the inlined functions of all sites so far, and their lines if the config asks for
- * lines, once for each site. Takes up to 20 s for each file with DWARF.
+ * lines, once for each site.
  */
-void uprof_sym_resolve(UprofSym *sym);
+void uprof_sym_resolve(UprofSym *sym, unsigned time_ms);
 
 /**
  * uprof_sym_expand:

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "uprof/notice.h"
 #include "uprof/sym.h"
 
 /** UprofSymbolFile: one file of --symbols */
@@ -32,3 +33,7 @@ bool uprof_symbol_settings_has_any(const UprofSymbolSettings *settings);
  */
 bool
 uprof_symbol_settings_apply(const UprofSymbolSettings *settings, UprofSym *sym, GError **error);
+
+/** uprof_symbol_settings_apply_usable: the same, but warns of files that cannot be used */
+void uprof_symbol_settings_apply_usable(const UprofSymbolSettings *settings, UprofSym *sym,
+                                        const UprofNotices *notices);

@@ -4,7 +4,7 @@
  *
  * The program holds guests, reads their memory and opens files. A worker (analysis.h) parses what
  * it gets from there. The program parses nothing of it. A worker that dies, hangs or asks for what
- * it may not have costs the samples of its domain, and nothing else.
+ * it may not have costs its domain the samples since its last checkpoint, and nothing else.
  *
  * UprofWorkers has a thread that answers the requests of all workers. Functions of UprofWorker may
  * be called by any thread but that one.
@@ -29,7 +29,7 @@ typedef struct {
 /** UprofWorkerOutput: a file that a worker writes */
 typedef struct {
     const UprofFormat *format; /* borrowed */
-    UprofFile *file;           /* borrowed: open for writing */
+    UprofFile *file;           /* (nullable): borrowed: open for writing; %NULL: committed */
 } UprofWorkerOutput;
 
 /** UprofWorkerJob: the domain that a worker analyzes; all pointers are borrowed */
@@ -69,16 +69,18 @@ const UprofConfined *uprof_workers_confined(const UprofWorkers *workers);
  */
 void uprof_workers_feed(UprofWorkers *workers, UprofRing *ring);
 
-/**
- * uprof_workers_stop: waits until the ring is empty; no sampler may add snapshots any more
- * @is_hurried: a signal ends the run: workers that do not answer are given up soon
- */
-void uprof_workers_stop(UprofWorkers *workers, bool is_hurried);
+/** uprof_workers_hurry: a signal ends the run: from now on each worker has some 1.5 s to end */
+void uprof_workers_hurry(UprofWorkers *workers);
+
+/** uprof_workers_stop: waits until the ring is empty; no sampler may add snapshots any more */
+void uprof_workers_stop(UprofWorkers *workers);
 
 /**
  * uprof_worker_new: makes a worker, and lets it read the symbol files
- * @job: borrowed; most of it for this call
+ * @job: borrowed for this call; its guest, outputs and notices until the worker is freed
  * @rules: borrowed until the worker is freed
+ *
+ * If the process dies, a second one begins without the file that the first one read.
  *
  * Returns: (transfer full) (nullable): %NULL with an error, such as a file of the command line that
  *   cannot be read
@@ -87,6 +89,24 @@ UprofWorker *uprof_worker_new(UprofWorkers *workers, const UprofWorkerJob *job,
                               const UprofFileRules *rules, GError **error);
 void uprof_worker_free(UprofWorker *worker);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofWorker, uprof_worker_free)
+
+/**
+ * uprof_worker_continue: starts another process for a worker that is dead
+ *
+ * The process has the samples of the last checkpoint. It does not get the file that the dead
+ * process read, and does not continue the capture.
+ */
+bool uprof_worker_continue(UprofWorker *worker, GError **error);
+
+/**
+ * uprof_worker_rescue: starts a process that can only write the outputs that are still open
+ *
+ * The process has the samples of the last checkpoint, and reads no file and no guest.
+ */
+bool uprof_worker_rescue(UprofWorker *worker, GError **error);
+
+/** uprof_worker_lost: Returns: samples that no process could count */
+uint64_t uprof_worker_lost(UprofWorker *worker);
 
 /** uprof_worker_take: sends one snapshot; use it only if no ring is fed */
 bool uprof_worker_take(UprofWorker *worker, const UprofSnapshot *snapshot);

@@ -157,7 +157,7 @@ uprof_capture_replay_new(const char *path, const UprofReplaySettings *settings,
     /* after an error, the snapshots before the error count */
     if (!analyze_snapshots(replay, &error))
         *code = uprof_notice_error(settings->notices, error);
-    uprof_pipeline_end(replay->pipeline);
+    uprof_pipeline_end(replay->pipeline, UPROF_SYM_RESOLVE_MS);
     if (replay->run->samples > 0 && !uprof_capture_replay_is_complete(replay)) {
         g_autofree char *shown = uprof_text_quote(replay->run->domain);
         uprof_notice(settings->notices, UPROF_NOTICE_HINT,

@@ -105,10 +105,10 @@ coarsen_stacks(UprofPipeline *pipeline)
 }
 
 static void
-resolve_inlined(UprofPipeline *pipeline)
+resolve_inlined(UprofPipeline *pipeline, unsigned time_ms)
 {
     uprof_names_limit(pipeline->names, (size_t)UPROF_PROFILE_NAMES_MAX * NAMES_AT_END);
-    uprof_sym_resolve(pipeline->sym);
+    uprof_sym_resolve(pipeline->sym, time_ms);
     pipeline->profile = uprof_expand_inlined(pipeline->profile, pipeline->sym);
 }
 
@@ -162,9 +162,9 @@ note_linux(UprofPipeline *pipeline)
 }
 
 void
-uprof_pipeline_end(UprofPipeline *pipeline)
+uprof_pipeline_end(UprofPipeline *pipeline, unsigned time_ms)
 {
-    resolve_inlined(pipeline);
+    resolve_inlined(pipeline, time_ms);
     note_linux(pipeline);
     for (unsigned i = 0; i < uprof_sym_n_sources(pipeline->sym); i++) {
         UprofSymSource source;

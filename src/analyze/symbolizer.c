@@ -299,7 +299,7 @@ uprof_symbolizer_end(UprofSymbolizer *symbolizer, UprofProfile *profile,
     warn_of_mismatch(symbolizer, notices);
     if (symbolizer->n_named == 0)
         return profile;
-    uprof_sym_resolve(symbolizer->sym);
+    uprof_sym_resolve(symbolizer->sym, UPROF_SYM_RESOLVE_MS);
     return uprof_expand_inlined(profile, symbolizer->sym);
 }
 

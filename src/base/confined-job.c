@@ -58,18 +58,6 @@ serve_process(int channel, const UprofConfinedJob *job, char **last_file)
     return ok || has_ended(channel);
 }
 
-/* @status: as of waitpid(2); -1: not known. Returns: (transfer none): why the process has ended */
-static const char *
-describe_end(int status, bool is_sound)
-{
-    if (!is_sound)
-        return "it broke the rules of its requests";
-    if (status < 0 || !WIFSIGNALED(status))
-        return "it was killed";
-    return WTERMSIG(status) == SIGXCPU ? "it used all its processor time"
-                                       : strsignal(WTERMSIG(status));
-}
-
 int
 uprof_confined_job_run(UprofSpawner *spawner, const UprofConfinedJob *job, GError **error)
 {
@@ -83,11 +71,12 @@ uprof_confined_job_run(UprofSpawner *spawner, const UprofConfinedJob *job, GErro
     if (process <= 0)
         return -1;
     const int status = uprof_spawner_wait(spawner, process, is_sound ? END_WAIT_MS : 0);
-    if (is_sound && status >= 0 && WIFEXITED(status))
+    g_autofree char *why = is_sound ? uprof_spawner_describe_end(status)
+                                    : g_strdup("it broke the rules of its requests");
+    if (!why)
         return WEXITSTATUS(status);
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
-                "the process that reads the files has failed: %s%s%s%s",
-                describe_end(status, is_sound),
+                "the process that reads the files has failed: %s%s%s%s", why,
                 last_file ? "; the last file that it read is '" : "", last_file ? last_file : "",
                 last_file ? "'" : "");
     return -1;

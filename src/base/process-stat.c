@@ -26,11 +26,11 @@ uprof_process_stat_find(UprofSlice text, UprofProcessStatField field, UprofSlice
     return true;
 }
 
-/* Returns: (transfer full) (nullable): the content of the stat file of @pid */
+/* Returns: (transfer full) (nullable): the content of a file in the folder of @pid */
 static char *
-read_stat(pid_t pid, UprofSlice *read)
+read_file(pid_t pid, const char *name, UprofSlice *read)
 {
-    g_autofree char *path = g_strdup_printf("/proc/%d/stat", (int)pid);
+    g_autofree char *path = g_strdup_printf("/proc/%d/%s", (int)pid, name);
     char *text = NULL;
     gsize len = 0;
 
@@ -44,7 +44,7 @@ uint64_t
 uprof_process_stat_start(pid_t pid)
 {
     UprofSlice stat, word;
-    g_autofree char *text = read_stat(pid, &stat);
+    g_autofree char *text = read_file(pid, "stat", &stat);
     uint64_t start = 0;
 
     return text && uprof_process_stat_find(stat, UPROF_PROCESS_STAT_START, &word) &&
@@ -57,8 +57,21 @@ bool
 uprof_process_stat_is_stopped(pid_t pid)
 {
     UprofSlice stat, word;
-    g_autofree char *text = read_stat(pid, &stat);
+    g_autofree char *text = read_file(pid, "stat", &stat);
 
     return text && uprof_process_stat_find(stat, UPROF_PROCESS_STAT_STATE, &word) &&
            (uprof_slice_is(word, "T") || uprof_slice_is(word, "t"));
+}
+
+uint64_t
+uprof_process_stat_run_delay(pid_t pid)
+{
+    UprofSlice rest, word;
+    g_autofree char *text = read_file(pid, "schedstat", &rest);
+    uint64_t ns = 0;
+
+    /* the second word; see Documentation/scheduler/sched-stats.rst of Linux */
+    if (text && uprof_scan_word(&rest, &word) && uprof_scan_word(&rest, &word))
+        uprof_slice_to_uint(word, 10, 0, UINT64_MAX, &ns);
+    return ns;
 }

@@ -212,6 +212,8 @@ uprof_regular_file_reason(int reason)
         return "there is a link in its path";
     case EXDEV:
         return "it leads out of its folder";
+    case UPROF_FILE_REFUSED:
+        return "a process has died while it read the file";
     case EINVAL:
         return "it is not a regular file";
     default:

@@ -124,7 +124,20 @@ merge_texts(UprofRun *run, const UprofRun *other, bool is_first)
 #define AT(member) G_STRUCT_OFFSET(UprofRun, member)
 
 static void
-add_counts(UprofRun *run, const UprofRun *other)
+add_histogram(UprofHistogram *sum, const UprofHistogram *other)
+{
+    if (other->count == 0)
+        return;
+    sum->min_ns = sum->count > 0 ? MIN(sum->min_ns, other->min_ns) : other->min_ns;
+    sum->max_ns = MAX(sum->max_ns, other->max_ns);
+    sum->count += other->count;
+    sum->total_ns += other->total_ns;
+    for (unsigned i = 0; i < UPROF_HISTOGRAM_BUCKETS; i++)
+        sum->buckets[i] += other->buckets[i];
+}
+
+void
+uprof_run_add_counts(UprofRun *run, const UprofRun *other)
 {
     /* clang-format off */
     static const size_t counts[] = {
@@ -139,9 +152,11 @@ add_counts(UprofRun *run, const UprofRun *other)
 
     for (size_t i = 0; i < G_N_ELEMENTS(counts); i++)
         G_STRUCT_MEMBER(uint64_t, run, counts[i]) += G_STRUCT_MEMBER(uint64_t, other, counts[i]);
+    add_histogram(&run->hold, &other->hold);
+    add_histogram(&run->stopped, &other->stopped);
 }
 
-/* If the releases differ, facts of one kernel become unknown. add_counts() merges the stacks. */
+/* If the releases differ, facts of one kernel become unknown. uprof_run_add_counts() merges the stacks. */
 static void
 merge_linux(UprofRunLinux *kernel, const UprofRunLinux *other, bool is_first)
 {
@@ -158,19 +173,6 @@ merge_linux(UprofRunLinux *kernel, const UprofRunLinux *other, bool is_first)
         is_first || is_same ? MAX(kernel->rules_version, other->rules_version) : 0;
     kernel->has_types = other->has_types && (is_first || kernel->has_types);
     kernel->has_tasks = other->has_tasks && (is_first || kernel->has_tasks);
-}
-
-static void
-add_histogram(UprofHistogram *sum, const UprofHistogram *other)
-{
-    if (other->count == 0)
-        return;
-    sum->min_ns = sum->count > 0 ? MIN(sum->min_ns, other->min_ns) : other->min_ns;
-    sum->max_ns = MAX(sum->max_ns, other->max_ns);
-    sum->count += other->count;
-    sum->total_ns += other->total_ns;
-    for (unsigned i = 0; i < UPROF_HISTOGRAM_BUCKETS; i++)
-        sum->buckets[i] += other->buckets[i];
 }
 
 /* Returns: the samples that the run took, including those that a filter has dropped */
@@ -232,9 +234,7 @@ uprof_run_merge(UprofRun *run, const UprofRun *other, bool is_first)
         run->unfiltered = count_taken(run) + count_taken(other);
     merge_texts(run, other, is_first);
     merge_linux(&run->kernel, &other->kernel, is_first);
-    add_counts(run, other);
-    add_histogram(&run->hold, &other->hold);
-    add_histogram(&run->stopped, &other->stopped);
+    uprof_run_add_counts(run, other);
     run->vcpus = MAX(run->vcpus, other->vcpus);
     run->max_depth = MAX(run->max_depth, other->max_depth);
     run->divisor = MAX(run->divisor, other->divisor);

@@ -223,6 +223,26 @@ uprof_spawner_spawn(UprofSpawner *spawner, const int *fds, unsigned n_fds, GErro
     return answer.value;
 }
 
+char *
+uprof_spawner_describe_end(int status)
+{
+    if (status < 0)
+        return g_strdup("the process that started it has died");
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
+        return g_strdup("it used all its processor time");
+    if (WIFSIGNALED(status))
+        return g_strdup_printf("it died of signal %d (%s)", WTERMSIG(status),
+                               strsignal(WTERMSIG(status)));
+    switch (WEXITSTATUS(status)) {
+    case UPROF_SPAWNER_EXIT_CUT_OFF:
+        return g_strdup("it lost its channel to this program");
+    case EXIT_UNSAFE:
+        return g_strdup("it could not give up its rights");
+    default:
+        return NULL;
+    }
+}
+
 int
 uprof_spawner_wait(UprofSpawner *spawner, pid_t worker, unsigned timeout_ms)
 {

@@ -187,7 +187,7 @@ make_stack(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply)
     UprofJsonWriter json = { .out = out };
 
     uprof_pipeline_take(analysis->pipeline, &request->snapshot, NULL);
-    uprof_sym_resolve(analysis->pipeline->sym);
+    uprof_sym_resolve(analysis->pipeline->sym, UPROF_SYM_RESOLVE_MS);
     if (request->is_json) {
         begin_json(&json, analysis, request);
         write_stack(&json, analysis, &request->snapshot);

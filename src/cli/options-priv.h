@@ -72,6 +72,7 @@ struct _UprofOptions {
     GPtrArray *debug_folders; /* of char; the last one is NULL */
     GPtrArray *sysroots;      /* of char; the last one is NULL */
     bool no_demangle;         /* names as the symbol file has them */
+    unsigned memory_mib;      /* for symbol files and tables; 0: as configured */
     bool lines;               /* source file and line in each frame */
 
     /* outputs */

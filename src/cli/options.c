@@ -348,6 +348,10 @@ static const Option table[] = {
     { "sysroot", '\0', LIVE | FILES, "DIR",
       "folder with the files of a Linux guest (repeatable)",
       take_folder, MEMBER(sysroots), .choices = UPROF_COMPLETE_FOLDERS, .form = "a folder" },
+    { "memory", '\0', LIVE | FILES | COLLECT, "MIB",
+      "memory for the symbols of a domain, 16 to 65536 (default: 256)",
+      take_number, MEMBER(memory_mib),
+      .min = UPROF_CONFIG_MEMORY_MIN, .max = UPROF_CONFIG_MEMORY_MAX },
     { "no-demangle", '\0', LIVE | FILES, NULL,
       "show names of C++, Rust, D and OCaml as the symbol file spells them",
       take_flag, MEMBER(no_demangle) },
@@ -864,6 +868,9 @@ uprof_options_parse(int argc, const char **argv, const UprofCommand *commands, i
 UprofSymbolSettings
 uprof_options_symbols(const UprofOptions *options)
 {
+    const uint64_t configured_mib = options->config ? options->config->symbols_megabytes : 0;
+    const uint64_t memory_mib = options->memory_mib > 0 ? options->memory_mib : configured_mib;
+
     return (UprofSymbolSettings){
         .files = options->symbols,
         .config = {
@@ -871,6 +878,7 @@ uprof_options_symbols(const UprofOptions *options)
             .sysroots = (const char *const *)options->sysroots->pdata,
             .raw_names = options->no_demangle,
             .lines = options->lines,
+            .bytes_max = memory_mib << 20,
         },
     };
 }

@@ -77,7 +77,7 @@ say_hints(const UprofRun *run, const char *shown)
     if (run->late + run->busy + run->skipped + run->stuck > 0)
         uprof_say("%s: ticks without a sample: %" G_GUINT64_FORMAT " late, %" G_GUINT64_FORMAT
                   " while something else held the guest, %" G_GUINT64_FORMAT
-                  " because the buffer was full, %" G_GUINT64_FORMAT
+                  " because their analysis was late or failed, %" G_GUINT64_FORMAT
                   " because a vCPU did not stop in time",
                   shown, run->late, run->busy, run->skipped, run->stuck);
 }

@@ -312,6 +312,13 @@ name_temporary(UprofFile *file)
 }
 
 bool
+uprof_file_restart(UprofFile *file, GError **error)
+{
+    return (ftruncate(file->fd, 0) == 0 && lseek(file->fd, 0, SEEK_SET) == 0) ||
+           fail_errno(file, "write again to", error);
+}
+
+bool
 uprof_file_commit(UprofFile *file, GError **error)
 {
     bool ok = true;

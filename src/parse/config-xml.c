@@ -28,6 +28,7 @@ static const struct {
     { "limits",  "duration",         AT(limits_duration)    },
     { "limits",  "budget",           AT(limits_budget)      },
     { "symbols", "path",             AT(symbols_path)       },
+    { "symbols", "maxMegabytes",     AT(symbols_megabytes)  },
     { "store",   "directory",        AT(directory)          },
     { "store",   "sliceDays",        AT(slice_days)         },
     { "store",   "mergedDays",       AT(merged_days)        },

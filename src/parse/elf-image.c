@@ -599,7 +599,7 @@ find_strings(const Reader *reader, const GElf_Shdr *table, UprofSlice *strings, 
 }
 
 static bool
-read_symbols(Reader *reader, size_t index, GError **error)
+read_symbols(Reader *reader, size_t index, uint64_t symbols_max, bool *has_more, GError **error)
 {
     GElf_Shdr table;
     UprofSlice strings, raws;
@@ -609,8 +609,10 @@ read_symbols(Reader *reader, size_t index, GError **error)
     if (table.sh_entsize != reader->layout->sym_bytes)
         return uprof_bytes_fail(&reader->bytes, error, "bad size of a symbol");
     const uint64_t n = table.sh_size / table.sh_entsize;
-    if (n > UPROF_SYMBOLS_MAX)
-        return uprof_bytes_fail(&reader->bytes, error, "more than %d symbols", UPROF_SYMBOLS_MAX);
+    *has_more = n > symbols_max;
+    if (*has_more)
+        return uprof_bytes_fail(&reader->bytes, error, "more than %" G_GUINT64_FORMAT " symbols",
+                                symbols_max);
     if (!uprof_slice_sub(reader->bytes.all, table.sh_offset, table.sh_size, &raws))
         return uprof_bytes_fail(&reader->bytes, error, "symbols end beyond the file");
     if (!find_strings(reader, &table, &strings, error))
@@ -630,9 +632,19 @@ read_symbols(Reader *reader, size_t index, GError **error)
 bool
 uprof_elf_parse(UprofSlice file, const char *name, UprofElfImage *image, GError **error)
 {
+    bool has_more;
+
+    return uprof_elf_parse_some(file, name, UPROF_SYMBOLS_MAX, image, &has_more, error);
+}
+
+bool
+uprof_elf_parse_some(UprofSlice file, const char *name, uint64_t symbols_max, UprofElfImage *image,
+                     bool *has_more, GError **error)
+{
     g_auto(Reader) reader = { .bytes = { .name = name, .all = file } };
     size_t symbols = 0;
 
+    *has_more = false;
     if (file.len > UPROF_ELF_FILE_BYTES_MAX)
         return uprof_bytes_fail(&reader.bytes, error, "%zu bytes are too many", file.len);
     if (!read_ident(&reader.bytes, &reader.layout))
@@ -645,7 +657,7 @@ uprof_elf_parse(UprofSlice file, const char *name, UprofElfImage *image, GError 
         !open_elf(&reader, error) || !read_sections(&reader, &symbols, error) ||
         !read_segments(&reader, error))
         return false;
-    if (symbols != 0 && !read_symbols(&reader, symbols, error))
+    if (symbols != 0 && !read_symbols(&reader, symbols, symbols_max, has_more, error))
         return false;
     sort_text(reader.image.text);
     if (reader.image.first_page == UINT64_MAX)

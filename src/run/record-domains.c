@@ -350,6 +350,7 @@ read_signal(Record *record)
         if (++record->n_signals == 2)
             uprof_notice(record->notices, UPROF_NOTICE_WARNING, "stopped without saving");
         stop_all(record);
+        uprof_workers_hurry(record->workers);
         g_ptr_array_set_size(record->awaited_names, 0);
         break;
     case SIGTSTP:
@@ -410,8 +411,9 @@ check_samplers(Record *record)
         uprof_recording_report_rate(recording, &counts);
         uprof_recording_report_hindrance(recording);
         uprof_worker_show_notices(recording->session->worker);
-        /* the end of the recording says what has happened */
-        if (uprof_worker_is_dead(recording->session->worker))
+        /* if that fails, too, the end of the recording says why */
+        if (uprof_worker_is_dead(recording->session->worker) &&
+            (record->n_signals > 0 || !uprof_recording_restart(recording)))
             uprof_sampler_stop(recording->session->sampler);
         recording->is_done = counts.end != UPROF_SAMPLER_RUNNING;
         if (counts.end == UPROF_SAMPLER_STUCK && may_fall_back(record, recording))
@@ -521,7 +523,7 @@ sample_domains(Record *record)
         if (has_waited_enough(record))
             drop_awaited(record);
     }
-    uprof_workers_stop(record->workers, record->n_signals > 0);
+    uprof_workers_stop(record->workers);
     if (record->observer->sampled)
         record->observer->sampled(record->observer->data);
 }

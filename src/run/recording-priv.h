@@ -32,6 +32,13 @@ void uprof_recording_report_rate(UprofRecording *recording, const UprofSamplerCo
 void uprof_recording_report_hindrance(UprofRecording *recording);
 
 /**
+ * uprof_recording_restart: starts the analysis again if its process has died
+ *
+ * Returns: false if that was tried before, or fails
+ */
+bool uprof_recording_restart(UprofRecording *recording);
+
+/**
  * uprof_recording_end: completes the run's facts in the worker, and sends a notice if sampling ended early
  * @n_recordings: of the run; they share the CPU time of the process
  */

@@ -238,6 +238,41 @@ name_end(const UprofSamplerCounts *counts)
     return names[counts->end];
 }
 
+bool
+uprof_recording_restart(UprofRecording *recording)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (recording->has_restarted)
+        return false;
+    recording->has_restarted = true;
+    if (uprof_worker_continue(recording->session->worker, &error))
+        return true;
+    uprof_notice_error(recording->notices, error);
+    return false;
+}
+
+/*
+ * Completes what a worker had counted at its last checkpoint before it died.
+ *
+ * Returns: false with the error
+ */
+static bool
+rescue_profile(UprofRecording *recording, GError **error)
+{
+    UprofSession *session = recording->session;
+    UprofSamplerCounts counts;
+
+    if (!uprof_worker_rescue(session->worker, error))
+        return false;
+    recording->is_cut = true;
+    recording->code = uprof_error_merge(recording->code, UPROF_ERROR_FAILED);
+    uprof_session_note_counts(session, &counts);
+    g_free(session->run->ended_by);
+    session->run->ended_by = g_strdup("error");
+    return uprof_worker_end(session->worker, session->run, &recording->counts, error);
+}
+
 /* Completes the profile in the worker. If the worker has failed, its last counts are used. */
 static void
 end_worker(UprofRecording *recording)
@@ -245,7 +280,8 @@ end_worker(UprofRecording *recording)
     UprofRun *run = recording->session->run;
     g_autoptr(GError) error = NULL;
 
-    if (!uprof_worker_end(recording->session->worker, run, &recording->counts, &error)) {
+    if (!uprof_worker_end(recording->session->worker, run, &recording->counts, NULL) &&
+        !rescue_profile(recording, &error)) {
         recording->is_lost = true;
         recording->code =
             uprof_error_merge(recording->code, uprof_notice_error(recording->notices, error));
@@ -292,6 +328,24 @@ report_output_error(UprofRecording *recording, bool is_closed, const GError *err
         uprof_notice_error(recording->notices, error);
 }
 
+/* Returns: false with the error; @is_closed: (out): see uprof_worker_save() */
+static bool
+save_output(UprofRecording *recording, guint i, bool *is_closed, GError **error)
+{
+    UprofWorkerOutput *output = &g_array_index(recording->outputs, UprofWorkerOutput, i);
+    UprofWorker *worker = recording->session->worker;
+    g_autoptr(GError) failure = NULL;
+
+    if (uprof_worker_save(worker, i, is_closed, &failure))
+        return true;
+    /* the process may have written a part of the file before it died */
+    if (uprof_worker_is_dead(worker) && !recording->is_cut &&
+        uprof_file_restart(output->file, NULL))
+        return rescue_profile(recording, error) && uprof_worker_save(worker, i, is_closed, error);
+    g_propagate_error(error, g_steal_pointer(&failure));
+    return false;
+}
+
 /* Returns: false if the file could not be written */
 static bool
 write_output(UprofRecording *recording, guint i)
@@ -302,13 +356,17 @@ write_output(UprofRecording *recording, guint i)
     const bool is_stdout = uprof_file_is_stdout(output->file);
     bool is_closed = false;
 
-    if (!uprof_worker_save(recording->session->worker, i, &is_closed, &error) ||
+    if (!save_output(recording, i, &is_closed, &error) ||
         !uprof_file_commit(g_steal_pointer(&output->file), &error)) {
         if (output->format->is_capture)
             g_prefix_error(&error, "no capture '%s': ", path);
         report_output_error(recording, is_closed, error);
         return false;
     }
+    if (output->format->is_capture && (recording->has_restarted || recording->is_cut))
+        uprof_notice(recording->notices, UPROF_NOTICE_WARNING,
+                     "%s: its capture ends early, because the process that wrote it has failed",
+                     recording->session->shown);
     if (!is_stdout)
         uprof_notice(recording->notices, UPROF_NOTICE_INFO, "wrote %s", path);
     return true;
@@ -337,11 +395,10 @@ uprof_recording_check(UprofRecording *recording)
                      shown);
     const uint64_t n_untimed = recording->counts.untimed;
     if (n_untimed > 0)
-        uprof_notice(
-            recording->notices, UPROF_NOTICE_WARNING,
-            "%s: files that keep the order of samples lack the last %" G_GUINT64_FORMAT
-            " samples, because the times of more are not kept; use a shorter run or --capture",
-            shown, n_untimed);
+        uprof_notice(recording->notices, UPROF_NOTICE_WARNING,
+                     "%s: files that keep the order of samples lack %" G_GUINT64_FORMAT
+                     " samples, because their times were not kept; use a shorter run or --capture",
+                     shown, n_untimed);
     return true;
 }
 

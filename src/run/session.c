@@ -568,7 +568,7 @@ uprof_session_note_counts(UprofSession *session, UprofSamplerCounts *counts)
     run->divisor = counts->divisor * MAX(before->divisor, 1);
     run->late = before->late + counts->late;
     run->busy = before->busy + counts->busy;
-    run->skipped = before->skipped + counts->skipped;
+    run->skipped = before->skipped + counts->skipped + uprof_worker_lost(session->worker);
     run->stuck = before->stuck + counts->stuck;
     run->held_ns = before->most_held_ns + counts->most_held_ns;
 }

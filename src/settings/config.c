@@ -21,6 +21,7 @@
 #define PATH_FORM "absolute paths with ':' between them"
 #define DAYS_FORM "1 to 36500 (days)"
 #define MEGABYTES_FORM "0 to 1073741824 (megabytes)"
+#define MEMORY_FORM "16 to 65536 (megabytes)"
 
 /* Parses @text into @member, and frees the old value. Returns false for a bad value. */
 typedef bool (*TakeValue)(const char *text, void *member);
@@ -71,6 +72,12 @@ static bool
 take_megabytes(const char *text, void *member)
 {
     return take_number(text, 0, UPROF_CONFIG_MEGABYTES_MAX, member);
+}
+
+static bool
+take_memory(const char *text, void *member)
+{
+    return take_number(text, UPROF_CONFIG_MEMORY_MIN, UPROF_CONFIG_MEMORY_MAX, member);
 }
 
 static void
@@ -149,6 +156,7 @@ static const struct {
     { "limits/@budget",          "2",    XML(limits_budget),      take_budget,    UPROF_BUDGET_FORM,    AT(limit_budget_ppm)   },
     { "symbols/@path",           "/var/lib/virt-uprof/symbols:/usr/lib/debug",
                                          XML(symbols_path),       take_path,      PATH_FORM,            AT(symbol_folders)     },
+    { "symbols/@maxMegabytes",   "256",  XML(symbols_megabytes),  take_memory,    MEMORY_FORM,          AT(symbols_megabytes)  },
     { "store/@directory",        "/var/lib/virt-uprof",
                                          XML(directory),          take_folder,    "an absolute path",   AT(store)              },
     { "store/@sliceDays",        "7",    XML(slice_days),         take_days,      DAYS_FORM,            AT(slice_days)         },

@@ -31,8 +31,11 @@ void uprof_sites_configure(UprofSites *sites, bool with_lines, bool raw_names);
 const UprofName *
 uprof_sites_add(UprofSites *sites, UprofImage *image, uint64_t address, const UprofName *function);
 
-/** uprof_sites_resolve: looks up the new sites of @image; sets its @lines_hint */
-void uprof_sites_resolve(UprofSites *sites, UprofImage *image);
+/**
+ * uprof_sites_resolve: looks up the new sites of @image; sets its @lines_hint
+ * @until_ns: monotonic: when to give up
+ */
+void uprof_sites_resolve(UprofSites *sites, UprofImage *image, uint64_t until_ns);
 
 /**
  * uprof_sites_expand:

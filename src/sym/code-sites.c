@@ -10,8 +10,6 @@
 
 #include <string.h>
 
-#define LINES_CPU_NS (20 * UPROF_NS_PER_S)
-
 typedef struct {
     UprofImage *image; /* borrowed */
     uint64_t address;
@@ -144,7 +142,7 @@ compare_sites(gconstpointer a, gconstpointer b)
 }
 
 void
-uprof_sites_resolve(UprofSites *sites, UprofImage *image)
+uprof_sites_resolve(UprofSites *sites, UprofImage *image, uint64_t until_ns)
 {
     g_autoptr(GPtrArray) wanted = g_ptr_array_new();
     g_autoptr(GArray) addresses = g_array_new(FALSE, FALSE, sizeof(uint64_t));
@@ -163,9 +161,14 @@ uprof_sites_resolve(UprofSites *sites, UprofImage *image)
         g_array_append_val(addresses, sorted->address);
     }
     g_clear_pointer(&image->lines_hint, g_free);
+    const uint64_t now_ns = uprof_clock_now_ns();
+    if (now_ns >= until_ns) {
+        image->lines_hint = g_strdup("there was no time left to read its DWARF");
+        return;
+    }
     g_autoptr(UprofLines) lines =
         uprof_lines_read(image->lines, (const uint64_t *)(void *)addresses->data, addresses->len,
-                         LINES_CPU_NS, &image->lines_hint);
+                         until_ns - now_ns, &image->lines_hint);
     for (guint i = 0; i < wanted->len; i++) {
         const UprofLineFrame *frames;
         const unsigned n = uprof_lines_get(lines, i, &frames);

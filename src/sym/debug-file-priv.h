@@ -19,6 +19,7 @@ typedef struct {
  * @image: what was parsed of @file
  * @folders: for debug files; ends with %NULL
  * @opener: (nullable): opens files that lie beside the image
+ * @room: bytes of memory that are left for symbols
  * @hint: (out) (nullable) (transfer full): why a file that was found is not used
  *
  * A debug file must be of the same build: both build-ids are equal. If one of the files has no
@@ -27,8 +28,8 @@ typedef struct {
  *
  * Returns: (transfer full) (nullable): %NULL if there is none
  */
-UprofDebugFile *
-uprof_debug_file_find(const UprofFileBytes *file, const UprofElfImage *image,
-                      const char *const *folders, const UprofSymOpener *opener, char **hint);
+UprofDebugFile *uprof_debug_file_find(const UprofFileBytes *file, const UprofElfImage *image,
+                                      const char *const *folders, const UprofSymOpener *opener,
+                                      uint64_t room, char **hint);
 void uprof_debug_file_free(UprofDebugFile *debug);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofDebugFile, uprof_debug_file_free)

@@ -5,7 +5,6 @@
  * the debug folders (gdb, "Separate Debug Files"). No server is asked.
  */
 #include "debug-file-priv.h"
-
 #include "uprof/build-id.h"
 #include "uprof/error.h"
 #include "uprof/text.h"
@@ -18,6 +17,7 @@ typedef struct {
     const UprofElfImage *image;
     const char *const *folders;
     const UprofSymOpener *opener; /* (nullable): for files beside the image */
+    uint64_t room;                /* bytes of memory that are left for symbols */
     UprofDebugFile *found;        /* (nullable) */
     char *hint;                   /* (nullable): why a file is not used */
 } Search;
@@ -122,12 +122,12 @@ try_file(Search *search, const char *path, const UprofSymOpener *opener, bool wa
     g_autoptr(UprofDebugFile) debug = g_new0(UprofDebugFile, 1);
     g_autoptr(GError) error = NULL;
 
-    debug->file = uprof_file_bytes_read(path, name, opener, &error);
+    debug->file = uprof_file_bytes_read(path, name, opener, search->room, &error);
     /* Most images have no debug file. */
     if (g_error_matches(error, UPROF_ERROR, UPROF_ERROR_NO_FILE))
         return false;
     if (!debug->file ||
-        !uprof_elf_parse(uprof_file_bytes_slice(debug->file), name, &debug->elf, &error)) {
+        !uprof_file_bytes_parse_elf(debug->file, name, search->room, &debug->elf, &error)) {
         note_refusal(search, name, error->message);
         return false;
     }
@@ -201,9 +201,16 @@ try_build_id(Search *search)
 
 UprofDebugFile *
 uprof_debug_file_find(const UprofFileBytes *file, const UprofElfImage *image,
-                      const char *const *folders, const UprofSymOpener *opener, char **hint)
+                      const char *const *folders, const UprofSymOpener *opener, uint64_t room,
+                      char **hint)
 {
-    Search search = { .file = file, .image = image, .folders = folders, .opener = opener };
+    Search search = {
+        .file = file,
+        .image = image,
+        .folders = folders,
+        .opener = opener,
+        .room = room,
+    };
 
     if (try_sibling(&search) || try_link(&search) || try_build_id(&search))
         g_clear_pointer(&search.hint, g_free);

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "uprof/elf-image.h"
 #include "uprof/sym-types.h"
 
 /**
@@ -23,14 +24,25 @@ typedef struct {
  * uprof_file_bytes_read:
  * @name: of the file, for messages
  * @opener: (nullable): %NULL opens the file by its path, with the user's rights
+ * @room: bytes of memory that are left for symbols
  *
  * Returns: (transfer full) (nullable): %NULL if it is not a regular file, is empty or too large,
  *   or cannot be read
  */
 UprofFileBytes *uprof_file_bytes_read(const char *path, const char *name,
-                                      const UprofSymOpener *opener, GError **error);
+                                      const UprofSymOpener *opener, uint64_t room, GError **error);
+
+/** uprof_file_bytes_fail_room: sets the error for a file that needs more memory than @room */
+void uprof_file_bytes_fail_room(const char *name, uint64_t room, GError **error);
 void uprof_file_bytes_free(UprofFileBytes *file);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofFileBytes, uprof_file_bytes_free)
 
 /** uprof_file_bytes_slice: Returns: borrowed */
 UprofSlice uprof_file_bytes_slice(const UprofFileBytes *file);
+
+/**
+ * uprof_file_bytes_parse_elf: uprof_elf_parse() for a file whose symbols must fit into @room, too
+ * @room: as it was given to uprof_file_bytes_read()
+ */
+bool uprof_file_bytes_parse_elf(const UprofFileBytes *file, const char *name, uint64_t room,
+                                UprofElfImage *elf, GError **error);

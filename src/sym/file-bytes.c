@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "file-bytes-priv.h"
 
+#include "symbol-table-priv.h"
+
 #include "uprof/error.h"
 #include "uprof/read-all.h"
 #include "uprof/regular-file.h"
@@ -9,6 +11,11 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum {
+    BLOCK_BYTES = 512,          /* of st_blocks: stat(3type) */
+    ROUNDING_BYTES = 64 * 1024, /* a file system may count more than the file has */
+};
 
 void
 uprof_file_bytes_free(UprofFileBytes *file)
@@ -19,6 +26,15 @@ uprof_file_bytes_free(UprofFileBytes *file)
         munmap(file->bytes, file->len);
     g_free(file->path);
     g_free(file);
+}
+
+void
+uprof_file_bytes_fail_room(const char *name, uint64_t room, GError **error)
+{
+    g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
+                "'%s' needs more than the %u MiB of memory that are left for symbols; allow more "
+                "with --memory",
+                name, (unsigned)(room >> 20));
 }
 
 /* Returns: false with the error */
@@ -41,7 +57,7 @@ read_range(UprofFileBytes *file, int fd, size_t start, size_t end, const char *n
  * sparse file takes no more memory than disk.
  */
 static bool
-read_data(UprofFileBytes *file, int fd, const char *name, GError **error)
+read_data(UprofFileBytes *file, int fd, const char *name, uint64_t room, GError **error)
 {
     const off_t len = (off_t)file->len;
     off_t start = 0, end = 0;
@@ -55,6 +71,10 @@ read_data(UprofFileBytes *file, int fd, const char *name, GError **error)
         end = lseek(fd, start, SEEK_HOLE);
         if (end <= start || end > len)
             end = len;
+        if ((uint64_t)(end - start) > room - file->n_used) {
+            uprof_file_bytes_fail_room(name, room, error);
+            return false;
+        }
         if (start < end && !read_range(file, fd, (size_t)start, (size_t)end, name, error))
             return false;
     }
@@ -62,7 +82,7 @@ read_data(UprofFileBytes *file, int fd, const char *name, GError **error)
 }
 
 static bool
-read_all(UprofFileBytes *file, int fd, const char *name, GError **error)
+read_all(UprofFileBytes *file, int fd, const char *name, uint64_t room, GError **error)
 {
     struct stat info;
 
@@ -76,6 +96,11 @@ read_all(UprofFileBytes *file, int fd, const char *name, GError **error)
                     info.st_size <= 0 ? "empty" : "too large", UPROF_SYM_FILE_BYTES_MAX_MIB);
         return false;
     }
+    /* a file system that compresses says too little here; read_data() counts what it reads */
+    if ((uint64_t)info.st_blocks * BLOCK_BYTES > room + ROUNDING_BYTES) {
+        uprof_file_bytes_fail_room(name, room, error);
+        return false;
+    }
     const size_t len = (size_t)info.st_size;
     void *bytes = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (bytes == MAP_FAILED) {
@@ -84,7 +109,7 @@ read_all(UprofFileBytes *file, int fd, const char *name, GError **error)
     }
     file->bytes = bytes;
     file->len = len;
-    return read_data(file, fd, name, error);
+    return read_data(file, fd, name, room, error);
 }
 
 static int
@@ -101,7 +126,7 @@ open_by_path(const char *path, const char *name, GError **error)
 
 UprofFileBytes *
 uprof_file_bytes_read(const char *path, const char *name, const UprofSymOpener *opener,
-                      GError **error)
+                      uint64_t room, GError **error)
 {
     g_autoptr(UprofFileBytes) file = g_new0(UprofFileBytes, 1);
     const int fd =
@@ -111,7 +136,7 @@ uprof_file_bytes_read(const char *path, const char *name, const UprofSymOpener *
         return NULL;
     /* A replay of a capture may run in another folder and needs the absolute path. */
     file->path = g_canonicalize_filename(path, NULL);
-    const bool ok = read_all(file, fd, name, error);
+    const bool ok = read_all(file, fd, name, room, error);
     close(fd);
     return ok ? g_steal_pointer(&file) : NULL;
 }
@@ -120,4 +145,22 @@ UprofSlice
 uprof_file_bytes_slice(const UprofFileBytes *file)
 {
     return (UprofSlice){ file->bytes, file->len };
+}
+
+bool
+uprof_file_bytes_parse_elf(const UprofFileBytes *file, const char *name, uint64_t room,
+                           UprofElfImage *elf, GError **error)
+{
+    const uint64_t most = (room - MIN(room, file->n_used)) / UPROF_SYMBOL_TABLE_BYTES;
+    const uint64_t symbols_max = MIN(most, (uint64_t)UPROF_SYMBOLS_MAX);
+    bool has_more;
+
+    if (uprof_elf_parse_some(uprof_file_bytes_slice(file), name, symbols_max, elf, &has_more,
+                             error))
+        return true;
+    if (has_more && symbols_max < UPROF_SYMBOLS_MAX) {
+        g_clear_error(error);
+        uprof_file_bytes_fail_room(name, room, error);
+    }
+    return false;
 }

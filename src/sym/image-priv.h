@@ -51,10 +51,11 @@ typedef struct {
  * uprof_image_load: reads and sorts a symbol file; see uprof_sym_add_file()
  * @debug_folders: for separate debug files; ends with %NULL
  * @opener: (nullable): see uprof_sym_add_file_by()
+ * @room: bytes of memory that are left for symbols
  */
 UprofImage *
 uprof_image_load(const char *path, const UprofArch *arch, const char *const *debug_folders,
-                 const UprofSymOpener *opener, GError **error);
+                 const UprofSymOpener *opener, uint64_t room, GError **error);
 
 /**
  * uprof_image_make: makes an image of code and symbols that were found in guest memory
@@ -87,7 +88,7 @@ void uprof_image_forget_match(UprofImage *image);
 void uprof_image_free(UprofImage *image);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofImage, uprof_image_free)
 
-/** uprof_image_bytes: Returns: bytes of its files and of what was unpacked of them */
+/** uprof_image_bytes: Returns: bytes of memory for its files, what was unpacked of them, and tables */
 uint64_t uprof_image_bytes(const UprofImage *image);
 
 /** uprof_image_has_code: does the image have code at @pc, a guest-virtual address? */

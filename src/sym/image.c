@@ -47,7 +47,9 @@ uprof_image_bytes(const UprofImage *image)
 
     for (guint i = 0; i < image->unpacked->len; i++)
         bytes += ((const GByteArray *)g_ptr_array_index(image->unpacked, i))->len;
-    return bytes;
+    if (image->cfi)
+        bytes += uprof_cfi_summary(image->cfi).n_bytes;
+    return bytes + uprof_symbol_table_bytes(image->table);
 }
 
 /* ELF machines (System V gABI, e_machine): EM_386 and EM_X86_64 */
@@ -71,14 +73,15 @@ add_ranges(UprofImage *image, const UprofElfImage *elf)
 
 /* .gnu_debugdata has the symbols that .dynsym lacks. */
 static void
-add_debug_data(UprofImage *image, const UprofElfImage *elf, const char *name, GArray *symbols)
+add_debug_data(UprofImage *image, const UprofElfImage *elf, const char *name, uint64_t room,
+               GArray *symbols)
 {
     g_auto(UprofElfImage) inner = { 0 };
 
     if (elf->debug_data.len == 0)
         return;
     g_autoptr(GByteArray) bytes =
-        uprof_unpack_xz(elf->debug_data, name, DEBUG_DATA_BYTES_MAX, NULL);
+        uprof_unpack_xz(elf->debug_data, name, MIN(room, (uint64_t)DEBUG_DATA_BYTES_MAX), NULL);
     if (!bytes || !uprof_elf_parse((UprofSlice){ bytes->data, bytes->len }, name, &inner, NULL) ||
         inner.machine != elf->machine)
         return;
@@ -140,12 +143,13 @@ digest_elf(UprofImage *image, const UprofDebugFile *debug)
 
 static bool
 load_elf(UprofImage *image, const UprofArch *arch, const char *name,
-         const char *const *debug_folders, const UprofSymOpener *opener, GError **error)
+         const char *const *debug_folders, const UprofSymOpener *opener, uint64_t room,
+         GError **error)
 {
     g_auto(UprofElfImage) elf = { 0 };
     g_autoptr(UprofDebugFile) debug = NULL;
 
-    if (!uprof_elf_parse(uprof_file_bytes_slice(image->file), name, &elf, error))
+    if (!uprof_file_bytes_parse_elf(image->file, name, room, &elf, error))
         return false;
     /* A 64-bit guest may run a 32-bit image. */
     if (elf.machine != arch->elf_machine && !(is_x86(elf.machine) && is_x86(arch->elf_machine))) {
@@ -156,7 +160,9 @@ load_elf(UprofImage *image, const UprofArch *arch, const char *name,
     }
     /* An image with lines was not stripped. */
     if (!elf.has_lines)
-        debug = uprof_debug_file_find(image->file, &elf, debug_folders, opener, &image->hint);
+        debug = uprof_debug_file_find(
+            image->file, &elf, debug_folders, opener,
+            room - image->file->n_used - elf.symbols->len * UPROF_SYMBOL_TABLE_BYTES, &image->hint);
     image->is_elf = true;
     image->machine = elf.machine;
     image->entry = elf.entry;
@@ -166,7 +172,7 @@ load_elf(UprofImage *image, const UprofArch *arch, const char *name,
     if (elf.build_id.len > 0)
         image->build_id = uprof_build_id_hex(elf.build_id);
     compile_cfi(image, &elf, debug ? &debug->elf : NULL, name);
-    add_debug_data(image, &elf, name, elf.symbols);
+    add_debug_data(image, &elf, name, room - image->file->n_used, elf.symbols);
     if (debug)
         g_array_append_vals(elf.symbols, debug->elf.symbols->data, debug->elf.symbols->len);
     image->table = uprof_symbol_table_new(elf.symbols, image->ranges, UINT64_MAX);
@@ -180,12 +186,28 @@ load_elf(UprofImage *image, const UprofArch *arch, const char *name,
     return true;
 }
 
+static uint64_t
+count_lines(UprofSlice text)
+{
+    const char *at = text.data, *end = at + text.len;
+    uint64_t n = 1;
+
+    for (; (at = memchr(at, '\n', (size_t)(end - at))); at++)
+        n++;
+    return n;
+}
+
 static bool
-load_text(UprofImage *image, const UprofArch *arch, const char *name, GError **error)
+load_text(UprofImage *image, const UprofArch *arch, const char *name, uint64_t room, GError **error)
 {
     g_autoptr(GArray) symbols = NULL;
     UprofCodeRange range = { UINT64_MAX, 0, { NULL, 0 } };
+    const uint64_t n_lines = count_lines(uprof_file_bytes_slice(image->file));
 
+    if (image->file->n_used + MIN(n_lines, UPROF_SYMBOLS_MAX) * UPROF_SYMBOL_TABLE_BYTES > room) {
+        uprof_file_bytes_fail_room(name, room, error);
+        return false;
+    }
     if (!uprof_nm_parse(uprof_file_bytes_slice(image->file), name, &symbols, error))
         return false;
     for (guint i = 0; i < symbols->len; i++) {
@@ -284,28 +306,32 @@ uprof_image_follow(UprofImage *image, const UprofImage *own)
 
 UprofImage *
 uprof_image_load(const char *path, const UprofArch *arch, const char *const *debug_folders,
-                 const UprofSymOpener *opener, GError **error)
+                 const UprofSymOpener *opener, uint64_t room, GError **error)
 {
     g_autoptr(UprofImage) image = g_new0(UprofImage, 1);
     g_autofree char *name = uprof_text_quote(path);
 
     image->ranges = g_array_new(FALSE, FALSE, sizeof(UprofCodeRange));
     image->unpacked = g_ptr_array_new_with_free_func((GDestroyNotify)g_byte_array_unref);
-    image->file = uprof_file_bytes_read(path, name, opener, error);
+    image->file = uprof_file_bytes_read(path, name, opener, room, error);
     if (!image->file)
         return NULL;
 
     const UprofSlice bytes = uprof_file_bytes_slice(image->file);
     if (uprof_elf_is(bytes)) {
-        if (!load_elf(image, arch, name, debug_folders, opener, error))
+        if (!load_elf(image, arch, name, debug_folders, opener, room, error))
             return NULL;
     } else if (uprof_nm_is(bytes)) {
-        if (!load_text(image, arch, name, error))
+        if (!load_text(image, arch, name, room, error))
             return NULL;
     } else {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
                     "'%s' is neither an ELF file nor text as nm, System.map or kallsyms write it",
                     name);
+        return NULL;
+    }
+    if (uprof_image_bytes(image) > room) {
+        uprof_file_bytes_fail_room(name, room, error);
         return NULL;
     }
     return g_steal_pointer(&image);

@@ -17,6 +17,7 @@ typedef struct {
     const char *const *sysroots;      /* absolute; ends with %NULL */
     UprofImage *const *given;         /* images of the files that the user named */
     unsigned n_given;
+    uint64_t room; /* bytes of memory that are left for symbols */
 } UprofModuleSearch;
 
 /**

@@ -18,7 +18,7 @@ static UprofImage *
 load_file(const char *path, const UprofModuleSearch *search, const UprofSymOpener *opener)
 {
     g_autoptr(UprofImage) image =
-        uprof_image_load(path, search->arch, search->debug_folders, opener, NULL);
+        uprof_image_load(path, search->arch, search->debug_folders, opener, search->room, NULL);
 
     if (!image || g_strcmp0(image->build_id, search->build_id) != 0)
         return NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/sym.h"
 
+#include "uprof/clock.h"
 #include "uprof/text.h"
 
 #include "code-sites-priv.h"
@@ -14,7 +15,6 @@ enum {
     CACHE_SLOTS = 16384,
     RULE_SLOTS = 8192,
     OWN_SYMBOL_BYTES_MAX = 64 * 1024, /* kernels do not say how long their functions are */
-    REFUSED_MAX = 16,
 };
 
 typedef struct {
@@ -50,7 +50,6 @@ struct _UprofSym {
     GPtrArray *modules;               /* of UprofImage; the first one has number 1 */
     GPtrArray *orcs[UPROF_SYM_N_OWN]; /* of UprofOrc, owned */
     uint64_t bytes, bytes_max;        /* of all files, and their limit */
-    unsigned n_refused;               /* files of modules beyond the limit */
     uint32_t epoch;                   /* changes with the answers */
     uint32_t reset;                   /* how often the guest was reset before */
     CacheSlot *cache;
@@ -149,7 +148,8 @@ add_file(UprofSym *sym, const char *path, const UprofSymOpener *opener, const ui
         return false;
     }
     g_autoptr(UprofImage) image =
-        uprof_image_load(path, sym->arch, (const char *const *)sym->debug_folders, opener, error);
+        uprof_image_load(path, sym->arch, (const char *const *)sym->debug_folders, opener,
+                         sym->bytes_max - sym->bytes, error);
     if (!image)
         return false;
     if (uprof_symbol_table_count(image->table) == 0 && required) {
@@ -161,15 +161,7 @@ add_file(UprofSym *sym, const char *path, const UprofSymOpener *opener, const ui
     }
     if (base && !uprof_image_move(image, *base, error))
         return false;
-    const uint64_t bytes = uprof_image_bytes(image);
-    if (bytes > sym->bytes_max - sym->bytes) {
-        g_set_error(
-            error, UPROF_ERROR, UPROF_ERROR_FAILED,
-            "'%s' is too large: all symbol files together would have %u MiB; the limit is %u MiB",
-            name, (unsigned)((sym->bytes + bytes) >> 20), (unsigned)(sym->bytes_max >> 20));
-        return false;
-    }
-    sym->bytes += bytes;
+    sym->bytes += uprof_image_bytes(image);
     image->label =
         sym->n_images == 0 ? g_strdup("[app]") : g_strdup_printf("[app%u]", sym->n_images + 1);
     sym->images[sym->n_images++] = g_steal_pointer(&image);
@@ -255,21 +247,12 @@ uprof_sym_add_module(UprofSym *sym, const char *name, const char *path, const ch
         .sysroots = (const char *const *)sym->sysroots,
         .given = sym->images,
         .n_given = sym->n_images,
+        .room = sym->bytes_max - sym->bytes,
     };
 
     if (number > UPROF_SYM_MODULES_MAX)
         return 0;
-    /* Reading a file costs the same if it is dropped afterwards. */
-    if (sym->n_refused >= REFUSED_MAX)
-        search.build_id = NULL;
     UprofImage *image = uprof_module_file_open(&search, name, uprof_sym_module_address(number, 0));
-    if (uprof_image_bytes(image) > sym->bytes_max - sym->bytes) {
-        /* A guest may map every file that this host has, too. */
-        sym->n_refused++;
-        uprof_image_free(image);
-        search.build_id = NULL;
-        image = uprof_module_file_open(&search, name, uprof_sym_module_address(number, 0));
-    }
     sym->bytes += uprof_image_bytes(image);
     g_ptr_array_add(sym->modules, image);
     return number;
@@ -619,15 +602,17 @@ uprof_sym_coarsen(UprofSym *sym)
 }
 
 void
-uprof_sym_resolve(UprofSym *sym)
+uprof_sym_resolve(UprofSym *sym, unsigned time_ms)
 {
+    const uint64_t until_ns = uprof_clock_now_ns() + time_ms * UPROF_NS_PER_MS;
+
     for (unsigned i = 0; i < sym->n_images && !sym->is_coarse; i++)
         if (sym->images[i]->lines.len > 0)
-            uprof_sites_resolve(sym->sites, sym->images[i]);
+            uprof_sites_resolve(sym->sites, sym->images[i], until_ns);
     for (guint i = 0; i < sym->modules->len && !sym->is_coarse; i++) {
         UprofImage *module = g_ptr_array_index(sym->modules, i);
         if (module->lines.len > 0)
-            uprof_sites_resolve(sym->sites, module);
+            uprof_sites_resolve(sym->sites, module, until_ns);
     }
 }
 

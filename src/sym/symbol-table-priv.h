@@ -9,6 +9,9 @@
 
 #include "uprof/symbol.h"
 
+/* What a symbol takes, with its place in the list that the table is made of. */
+enum { UPROF_SYMBOL_TABLE_BYTES = 160 };
+
 /** UprofCodeRange: a range of code, by link address */
 typedef struct {
     uint64_t start;
@@ -44,6 +47,9 @@ UprofSymbolTable *
 uprof_symbol_table_new(const GArray *symbols, const GArray *ranges, uint64_t unsized_max);
 void uprof_symbol_table_free(UprofSymbolTable *table);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofSymbolTable, uprof_symbol_table_free)
+
+/** uprof_symbol_table_bytes: Returns: the memory that the table takes, at most */
+uint64_t uprof_symbol_table_bytes(const UprofSymbolTable *table);
 
 /** uprof_symbol_table_count: Returns: how many symbols it has */
 size_t uprof_symbol_table_count(const UprofSymbolTable *table);

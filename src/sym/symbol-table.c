@@ -256,6 +256,12 @@ uprof_symbol_table_free(UprofSymbolTable *table)
     g_free(table);
 }
 
+uint64_t
+uprof_symbol_table_bytes(const UprofSymbolTable *table)
+{
+    return (uint64_t)table->entries->len * UPROF_SYMBOL_TABLE_BYTES;
+}
+
 size_t
 uprof_symbol_table_count(const UprofSymbolTable *table)
 {

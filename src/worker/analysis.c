@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "analysis-priv.h"
 
+#include "checkpoint-priv.h"
 #include "protocol-priv.h"
 #include "remote-priv.h"
 #include "uprof/capture-reader.h"
@@ -14,11 +15,16 @@
 
 #include "begin-priv.h"
 
-enum { TELL_NS = 100 * 1000 * 1000 }; /* between two messages about counts */
+enum {
+    TELL_NS = 100 * 1000 * 1000, /* between two messages about counts */
+    CHECKPOINT_S = 2,            /* between two checkpoints */
+    CHECKPOINT_SHARE = 50,       /* they take at most this part of the time */
+    END_HURRIED_MS = 600,        /* for inlined functions and lines, after Ctrl-C */
+};
 
 /* A file that the program has opened, and will commit. */
 typedef struct {
-    UprofFile *file;           /* owned */
+    UprofFile *file;           /* (nullable): owned; %NULL: written by an earlier process */
     const UprofFormat *format; /* borrowed */
 } Output;
 
@@ -27,10 +33,13 @@ typedef struct {
     UprofAnalysis analysis; /* what calls see */
     const UprofWorkerPlan *plan;
     int requests, stream;
-    const UprofLinks *told_links; /* (nullable): borrowed: told last */
-    int *told_sizes;              /* by vCPU: told last; owned */
-    uint64_t told_ns;             /* when counts were told last */
-    const UprofMessage *message;  /* borrowed: of the current call */
+    const UprofLinks *told_links;         /* (nullable): borrowed: told last */
+    int *told_sizes;                      /* by vCPU: told last; owned */
+    uint64_t told_ns;                     /* when counts were told last */
+    int checkpoints[UPROF_N_CHECKPOINTS]; /* descriptors */
+    uint32_t checkpoint;                  /* the next one to write */
+    uint64_t checkpoint_ns;               /* when to write it */
+    const UprofMessage *message;          /* borrowed: of the current call */
 } Worker;
 
 /* A buffer for any message on the stream, with the alignment that each needs. */
@@ -176,7 +185,11 @@ add_symbols(Worker *worker, const UprofBegin *begin, GError **error)
     UprofAnalysis *analysis = &worker->analysis;
     const UprofSymbolSettings *symbols = &worker->plan->symbols;
 
-    if (!uprof_symbol_settings_apply(symbols, analysis->pipeline->sym, error))
+    if (begin->state.mode == UPROF_BEGIN_SAVE)
+        return true;
+    if (begin->state.mode != UPROF_BEGIN_FIRST)
+        uprof_symbol_settings_apply_usable(symbols, analysis->pipeline->sym, &analysis->notices);
+    else if (!uprof_symbol_settings_apply(symbols, analysis->pipeline->sym, error))
         return false;
     if (symbols->files->len == 0)
         add_metadata_symbols(analysis, begin);
@@ -201,21 +214,26 @@ make_sizes(Worker *worker, unsigned n_vcpus)
     analysis->pipeline->sizes = analysis->sizes;
 }
 
-/* Takes the descriptors of the outputs, which came with the message. */
+/* Takes the descriptors of outputs and checkpoints, which came with the message. */
 static void
 open_outputs(Worker *worker, const UprofBegin *begin)
 {
     UprofAnalysis *analysis = &worker->analysis;
+    unsigned n_fds = 0;
 
     for (guint i = 0; i < begin->outputs->len; i++) {
         const UprofBeginOutput *named = &g_array_index(begin->outputs, UprofBeginOutput, i);
         Output *output = g_new0(Output, 1);
         output->format = uprof_format_by_name(named->format);
-        output->file = uprof_file_adopt(worker->message->fds[i], named->shown, named->is_stdout);
-        if (output->format->is_capture)
+        if (begin->state.outputs >> i & 1)
+            output->file =
+                uprof_file_adopt(worker->message->fds[n_fds++], named->shown, named->is_stdout);
+        if (output->format->is_capture && begin->state.mode <= UPROF_BEGIN_AGAIN)
             analysis->writer = uprof_writer_new(uprof_file_fd(output->file));
         g_ptr_array_add(analysis->outputs, output);
     }
+    for (unsigned i = 0; i < UPROF_N_CHECKPOINTS; i++)
+        worker->checkpoints[i] = worker->message->fds[n_fds++];
 }
 
 static bool
@@ -225,6 +243,25 @@ wants_times(const UprofAnalysis *analysis)
         if (((const Output *)g_ptr_array_index(analysis->outputs, i))->format->is_timed)
             return true;
     return false;
+}
+
+/* Takes over what a process has counted that has died. */
+static void
+read_checkpoint(Worker *worker, int which)
+{
+    UprofAnalysis *analysis = &worker->analysis;
+    UprofProfile *profile = analysis->pipeline->profile;
+    g_autoptr(GError) error = NULL;
+
+    worker->checkpoint_ns = uprof_clock_now_ns() + CHECKPOINT_S * UPROF_NS_PER_S;
+    if (which < 0)
+        return;
+    worker->checkpoint = ((unsigned)which + 1) % UPROF_N_CHECKPOINTS;
+    if (!uprof_checkpoint_read(worker->checkpoints[which], profile, analysis->run, &error))
+        uprof_notice(&analysis->notices, UPROF_NOTICE_WARNING,
+                     "%s: its earlier samples cannot be used: %s", analysis->shown, error->message);
+    if (wants_times(analysis))
+        uprof_profile_add_untimed(profile, uprof_profile_total(profile));
 }
 
 static bool
@@ -240,14 +277,16 @@ begin_analysis(Worker *worker, UprofSlice argument, GError **error)
         return false;
     for (guint i = 0; i < begin.file_names->len; i++)
         g_ptr_array_add(analysis->run->files, g_strdup(g_ptr_array_index(begin.file_names, i)));
-    begin.facts.arch = uprof_arch_find(analysis->run->arch);
+    begin.state.facts.arch = uprof_arch_find(analysis->run->arch);
     open_outputs(worker, &begin);
-    analysis->guest = uprof_remote_new(worker->requests, &begin.facts);
+    analysis->guest = uprof_remote_new(worker->requests, &begin.state.facts);
     analysis->pipeline = uprof_pipeline_new(analysis->guest, analysis->run, analysis->writer);
     if (wants_times(analysis))
         uprof_profile_keep_times(analysis->pipeline->profile);
-    make_sizes(worker, begin.facts.n_vcpus);
-    return add_symbols(worker, &begin, error) && uprof_pipeline_begin(analysis->pipeline, error);
+    make_sizes(worker, begin.state.facts.n_vcpus);
+    read_checkpoint(worker, begin.state.checkpoint);
+    return add_symbols(worker, &begin, error) && uprof_pipeline_begin(analysis->pipeline, error) &&
+           (!analysis->writer || uprof_writer_flush(analysis->writer, error));
 }
 
 static void
@@ -263,6 +302,34 @@ move_guest(Worker *worker, UprofSlice argument)
     uprof_pipeline_move(analysis->pipeline, analysis->guest);
     uprof_guest_close(old);
     make_sizes(worker, facts.n_vcpus);
+}
+
+/* ---- Checkpoints ---- */
+
+/*
+ * Writes the checkpoint that is not the last complete one. A large profile takes long, and has
+ * fewer checkpoints.
+ */
+static void
+write_checkpoint(Worker *worker)
+{
+    const UprofAnalysis *analysis = &worker->analysis;
+    const UprofPipeline *pipeline = analysis->pipeline;
+    const UprofSlice part = { &worker->checkpoint, sizeof(worker->checkpoint) };
+    const uint64_t start_ns = uprof_clock_now_ns();
+
+    tell_counts(worker);
+    if (analysis->writer && !analysis->capture_error)
+        uprof_writer_flush(analysis->writer, NULL);
+    if (analysis->outputs->len > 0 &&
+        uprof_checkpoint_write(worker->checkpoints[worker->checkpoint], pipeline->profile,
+                               analysis->run, pipeline->sym)) {
+        uprof_remote_tell(worker->requests, UPROF_TELL_CHECKPOINT, &part, 1);
+        worker->checkpoint = (worker->checkpoint + 1) % UPROF_N_CHECKPOINTS;
+    }
+    const uint64_t end_ns = uprof_clock_now_ns();
+    worker->checkpoint_ns =
+        end_ns + MAX(CHECKPOINT_S * UPROF_NS_PER_S, CHECKPOINT_SHARE * (end_ns - start_ns));
 }
 
 /* ---- Snapshots ---- */
@@ -282,8 +349,11 @@ take_snapshot(Worker *worker, UprofSnapshot *snapshot)
     tell_links(worker);
     if (snapshot->vcpu < analysis->guest->n_vcpus)
         tell_window(worker, snapshot->vcpu);
-    if (uprof_clock_now_ns() - worker->told_ns >= TELL_NS)
+    const uint64_t now_ns = uprof_clock_now_ns();
+    if (now_ns - worker->told_ns >= TELL_NS)
         tell_counts(worker);
+    if (now_ns >= worker->checkpoint_ns)
+        write_checkpoint(worker);
 }
 
 /* ---- The end ---- */
@@ -293,9 +363,15 @@ end_analysis(Worker *worker, UprofSlice argument, GByteArray *reply)
 {
     UprofAnalysis *analysis = &worker->analysis;
     UprofWorkerCounts counts;
+    UprofEndHead head;
 
-    uprof_capture_parse_run(argument, analysis->run, NULL);
-    uprof_pipeline_end(analysis->pipeline);
+    memcpy(&head, argument.data, sizeof(head));
+    uprof_capture_parse_run(
+        (UprofSlice){ (const char *)argument.data + sizeof(head), argument.len - sizeof(head) },
+        analysis->run, NULL);
+    /* debug information is read next, and may be hostile */
+    write_checkpoint(worker);
+    uprof_pipeline_end(analysis->pipeline, head.is_hurried ? END_HURRIED_MS : UPROF_SYM_RESOLVE_MS);
     /* the program has counted its own processor time */
     analysis->run->cpu_ns += uprof_clock_cpu_ns();
     fill_counts(analysis, &counts);
@@ -305,6 +381,8 @@ end_analysis(Worker *worker, UprofSlice argument, GByteArray *reply)
 static bool
 save_capture(UprofAnalysis *analysis, GError **error)
 {
+    if (!analysis->writer)
+        return true; /* the capture is that of the process that has died */
     if (analysis->capture_error) {
         g_propagate_error(error, g_steal_pointer(&analysis->capture_error));
         return false;

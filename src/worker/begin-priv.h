@@ -7,16 +7,32 @@
 #include "remote-priv.h"
 #include "uprof/bytes.h"
 
-/** UprofBeginOutput: an output, whose descriptor comes with the message */
+/** UprofBeginOutput: an output. Descriptors of checkpoints come behind those of outputs. */
 typedef struct {
     const char *format; /* name */
     const char *shown;  /* what messages call the file */
     bool is_stdout;
 } UprofBeginOutput;
 
-/** UprofBegin: what the message says. Texts are borrowed: from the caller, or from the message. */
+/** UprofBeginMode: why a process begins with a domain */
+typedef enum {
+    UPROF_BEGIN_FIRST, /* the domain's first process */
+    UPROF_BEGIN_AGAIN, /* the first one has died at once: files that cannot be read are left out */
+    UPROF_BEGIN_CONTINUE, /* the first one has died: takes over its checkpoint, and no capture */
+    UPROF_BEGIN_SAVE,     /* the same, but only writes the outputs: it reads no symbol files */
+} UprofBeginMode;
+
+/** UprofBeginState: what differs for each process of a domain */
 typedef struct {
     UprofRemoteFacts facts;
+    UprofBeginMode mode;
+    int checkpoint;   /* which one to read; -1: none */
+    uint64_t outputs; /* bit i: output i is open, and its descriptor comes with the message */
+} UprofBeginState;
+
+/** UprofBegin: what the message says. Texts are borrowed: from the caller, or from the message. */
+typedef struct {
+    UprofBeginState state;
     const char *shown;
     const char *run_text;        /* of uprof_capture_format_run() */
     const char *kernel;          /* (nullable) */
@@ -32,6 +48,9 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UprofBegin, uprof_begin_clear)
 
 /** uprof_begin_pack: Returns: (transfer full): the message */
 GByteArray *uprof_begin_pack(const UprofBegin *begin);
+
+/** uprof_begin_set_state: changes the state in a message */
+void uprof_begin_set_state(GByteArray *message, const UprofBeginState *state);
 
 /**
  * uprof_begin_unpack:

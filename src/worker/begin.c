@@ -5,7 +5,7 @@
 
 /* Before the texts, each of which ends with NUL. An empty text stands for %NULL. */
 typedef struct {
-    UprofRemoteFacts facts;
+    UprofBeginState state;
     guint n_symbols, n_folders, n_names, n_outputs;
 } Head;
 
@@ -37,7 +37,7 @@ uprof_begin_pack(const UprofBegin *begin)
 {
     GByteArray *message = g_byte_array_new();
     const Head head = {
-        .facts = begin->facts,
+        .state = begin->state,
         .n_symbols = begin->metadata_symbols->len,
         .n_folders = begin->metadata_folders->len,
         .n_names = begin->file_names->len,
@@ -59,6 +59,12 @@ uprof_begin_pack(const UprofBegin *begin)
         put_text(message, output->is_stdout ? "-" : "");
     }
     return message;
+}
+
+void
+uprof_begin_set_state(GByteArray *message, const UprofBeginState *state)
+{
+    memcpy(message->data + G_STRUCT_OFFSET(Head, state), state, sizeof(*state));
 }
 
 /* @at: (inout): moves behind the text */
@@ -96,7 +102,7 @@ uprof_begin_unpack(UprofBegin *begin, UprofSlice message)
     Head head;
 
     memcpy(&head, message.data, sizeof(head));
-    begin->facts = head.facts;
+    begin->state = head.state;
     begin->shown = take_text(&at);
     begin->run_text = take_text(&at);
     begin->kernel = take_nullable(&at);

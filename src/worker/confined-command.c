@@ -41,7 +41,7 @@ uprof_confined_commit(unsigned i, GError **error)
 
     uprof_remote_tell(confined.requests, UPROF_ASK_COMMIT, &part, 1);
     if (!uprof_channel_receive(confined.requests, &message, &answer, sizeof(answer) - 1))
-        _exit(1); /* the program has ended */
+        _exit(UPROF_SPAWNER_EXIT_CUT_OFF);
     if (answer.outcome.code != UPROF_ERROR_NONE)
         g_set_error(error, UPROF_ERROR, answer.outcome.code, "%s", answer.text);
     return answer.outcome.code == UPROF_ERROR_NONE;

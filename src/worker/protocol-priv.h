@@ -8,7 +8,7 @@
  *
  * Both ends are the same program file, so that messages are structs in memory. The worker believes
  * the program. The program believes nothing that a worker sends: it checks the length of each
- * message and the range of each number (worker.c).
+ * message and the range of each number (worker-message-priv.h).
  */
 #pragma once
 
@@ -37,7 +37,8 @@ typedef enum {
     UPROF_TELL_LINKS,  /* UprofLinks */
     UPROF_TELL_WINDOW, /* UprofWindowTell */
     UPROF_TELL_COUNTS, /* UprofWorkerCounts */
-    UPROF_TELL_REPLY,  /* uint32_t: 1 if this is the last part; then a part of the reply */
+    UPROF_TELL_CHECKPOINT, /* uint32_t: the checkpoint that is complete now */
+    UPROF_TELL_REPLY,      /* uint32_t: 1 if this is the last part; then a part of the reply */
 } UprofTell;
 
 enum {
@@ -83,16 +84,22 @@ typedef struct {
 
 /** Calls that every worker has; those of its plan follow. */
 enum {
-    UPROF_CALL_BEGIN, /* UprofBeginHead and texts: see worker.c; outputs come with the message */
+    UPROF_CALL_BEGIN, /* see begin-priv.h */
     UPROF_CALL_MOVE,  /* UprofRemoteFacts */
     UPROF_CALL_SYNC,  /* does nothing, after all that came before */
-    UPROF_CALL_END,   /* the text of uprof_capture_format_run(); the reply: UprofWorkerCounts */
+    UPROF_CALL_END,   /* UprofEndHead, the text of uprof_capture_format_run(); the reply:
+                       * UprofWorkerCounts */
     UPROF_CALL_SAVE,  /* uint32_t: the output */
     UPROF_N_OWN_CALLS,
 };
 
+/** UprofEndHead: how a run ends */
+typedef struct {
+    uint64_t is_hurried; /* a signal ends the run: the end takes a second at most */
+} UprofEndHead;
+
 /** UprofOutcome: the reply to BEGIN, MOVE, SYNC and SAVE; the text of an error follows */
 typedef struct {
-    int code; /* UprofErrorCode */
-    bool is_closed;
+    int code;           /* UprofErrorCode */
+    uint32_t is_closed; /* 0 or 1: the reader of the output has closed it */
 } UprofOutcome;

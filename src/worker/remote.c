@@ -2,6 +2,7 @@
 #include "remote-priv.h"
 
 #include "protocol-priv.h"
+#include "uprof/spawner.h"
 
 #include <errno.h>
 #include <string.h>
@@ -29,7 +30,7 @@ as_remote(UprofGuest *guest)
 static G_GNUC_NORETURN void
 end_process(void)
 {
-    _exit(1);
+    _exit(UPROF_SPAWNER_EXIT_CUT_OFF);
 }
 
 void

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A hostile file may have taken over a worker, so its messages can have any content. The program
- * copies each message and checks its length and its numbers. It gives up a worker that breaks the
+ * copies each message and checks it (worker-message-priv.h). It gives up a worker that breaks the
  * rules.
  */
 #include "uprof/worker.h"
 
 #include "analysis-priv.h"
 #include "begin-priv.h"
+#include "checkpoint-priv.h"
 #include "file-rules-priv.h"
+#include "own-time-priv.h"
 #include "protocol-priv.h"
+#include "worker-message-priv.h"
 #include "uprof/capture.h"
 #include "uprof/clock.h"
 #include "uprof/links.h"
@@ -21,20 +24,21 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
-    WAIT_MS = 50,                  /* between two looks at signals and times */
-    BATCH_MS = 20,                 /* snapshots of this time go to the workers at once */
-    SILENCE_S = 120,               /* without a message, a worker that has work hangs */
-    INTERRUPTED_MS = 1500,         /* the same after Ctrl-C */
-    END_WAIT_MS = 1000,            /* for the process of a worker, after its channels were closed */
-    MESSAGES_MAX = 64,             /* of one worker in a row */
-    NOTICES_MAX = 1000,            /* that were not shown yet */
-    LINKS_MAX = 64,                /* that were published */
-    STACK_BYTES_MAX = 1024 * 1024, /* of a kernel stack */
-    MEMORY_MAX_MIB = 2048,
+    WAIT_MS = 50,          /* between two looks at signals and times */
+    BATCH_MS = 20,         /* snapshots of this time go to the workers at once */
+    SILENCE_S = 30,        /* of its own time; without a message, a worker then hangs */
+    INTERRUPTED_MS = 1200, /* of its own time, in which a worker ends after Ctrl-C */
+    SAVING_MS = 500,       /* the same for the process that takes over from a worker */
+    FULL_MS = 200,         /* a worker that takes no snapshot for longer loses them */
+    OUTPUTS_MAX = 60,      /* of one domain */
+    END_WAIT_MS = 1000,    /* for the process of a worker, after its channels were closed */
+    MESSAGES_MAX = 64,     /* of one worker in a row */
+    NOTICES_MAX = 1000,    /* that were not shown yet */
+    LINKS_MAX = 64,        /* that were published */
+    MEMORY_FACTOR = 4,     /* all memory of a worker, by its memory for symbols */
 };
 
 typedef struct {
@@ -42,29 +46,18 @@ typedef struct {
     char *text; /* owned */
 } Notice;
 
-/* A buffer for any message of a worker, with the alignment that each needs. */
-typedef union {
-    UprofReadSpan spans[UPROF_READ_SPANS_MAX];
-    UprofTranslateAsk translate;
-    UprofWindowTell window;
-    UprofWorkerCounts counts;
-    UprofLinks links;
-    uint32_t number;
-    uint8_t bytes[UPROF_CHANNEL_BYTES_MAX];
-} Input;
-
 struct _UprofWorkers {
     UprofSpawner *spawner;
     GMutex lock;        /* guards the members of all workers, unless they say otherwise */
     GCond changed;      /* a reply is complete, or a worker is dead */
     GPtrArray *workers; /* of UprofWorker, borrowed */
     GThread *thread;
-    int wakeup;      /* eventfd: something is new for the thread */
-    UprofRing *ring; /* (nullable): borrowed */
-    bool is_last;    /* the ring gets no more snapshots */
-    bool is_hurried; /* a signal ends the run */
-    bool ends;       /* the thread ends */
-    Input *input;    /* of the thread */
+    int wakeup;              /* eventfd: something is new for the thread */
+    UprofRing *ring;         /* (nullable): borrowed */
+    bool is_last;            /* the ring gets no more snapshots */
+    gint is_hurried;         /* atomic, bool: a signal ends the run */
+    bool ends;               /* the thread ends */
+    UprofWorkerInput *input; /* of the thread */
     /* (nullable): the thread works for this worker without the lock */
     const UprofWorker *served;
 };
@@ -84,17 +77,32 @@ struct _UprofWorker {
     const UprofLinks *links; /* (nullable): atomic; the sampler reads it */
     GPtrArray *all_links;    /* of UprofLinks: owned */
     UprofWorkerCounts counts;
-    GArray *notices;   /* of Notice */
-    char *last_file;   /* (nullable): safe to print */
-    uint64_t heard_ns; /* when the last message came, or the worker got new work */
-    bool is_full;      /* there was no room for a snapshot */
-    bool is_calling;   /* a call waits for its reply */
+    GArray *notices;      /* of Notice */
+    GBytes *reading;      /* (nullable): the request for the file that it may be parsing */
+    GBytes *refused;      /* (nullable): the request for a file that it does not get again */
+    UprofOwnTime heard;   /* since the last message came, or the worker got new work */
+    UprofOwnTime hurried; /* since it first had to end after Ctrl-C */
+    bool is_ready;        /* the analysis has begun: it may get snapshots */
+    bool is_full;         /* there was no room for the last snapshot */
+    bool is_calling;      /* a call waits for its reply */
     bool has_reply;
     GByteArray *reply;
-    char *death; /* (nullable): what happened, once a caller was told */
+    const char *doing; /* literal: "analyzed samples", or what the current call does */
+    char *death;       /* (nullable): what happened, once a caller was told */
     bool is_dead;
     const char *why_dead; /* (nullable): literal */
+
+    /* For the process that takes over */
+    GByteArray *begin;     /* (nullable): the first message, for every process of the domain */
+    const GArray *outputs; /* of UprofWorkerOutput: borrowed */
+    UprofBeginMode mode;   /* of the current process */
+    int checkpoints[UPROF_N_CHECKPOINTS];
+    int checkpoint; /* the one that is complete; -1: none */
+    uint64_t saved; /* samples in it */
+    uint64_t lost;  /* samples that a process had counted when it died, or could not take */
 };
+
+static const char analyzing[] = "analyzed samples";
 
 /* ---- The thread that answers ---- */
 
@@ -117,6 +125,28 @@ send_answer(UprofWorker *worker, const UprofSlice *parts, unsigned n_parts, cons
         give_up(worker, "it broke the rules of its requests");
 }
 
+/* Does a signal end the run? */
+static bool
+is_hurried(const UprofWorker *worker)
+{
+    return g_atomic_int_get(&worker->pool->is_hurried) || uprof_signal_end_is_pending();
+}
+
+/* Returns: false if the worker took too long, and was given up */
+static bool
+check_time(UprofWorker *worker)
+{
+    const uint64_t hurried_ms = worker->mode == UPROF_BEGIN_SAVE ? SAVING_MS : INTERRUPTED_MS;
+
+    if (worker->hurried.start_ns == 0 && is_hurried(worker))
+        uprof_own_time_start(&worker->hurried, worker->pid);
+    if (uprof_own_time_is_over(&worker->hurried, hurried_ms * UPROF_NS_PER_MS))
+        give_up(worker, "it was still at work when a signal ended the run");
+    else if (uprof_own_time_is_over(&worker->heard, SILENCE_S * UPROF_NS_PER_S))
+        give_up(worker, "it does not answer");
+    return !worker->is_dead;
+}
+
 /* A read of a guest or of a file system may take long: the thread does it without the lock. */
 static void
 begin_slow_work(UprofWorker *worker)
@@ -133,27 +163,8 @@ end_slow_work(UprofWorker *worker)
     g_cond_broadcast(&worker->pool->changed);
 }
 
-/* Returns: false if the request breaks the rules; @spans and @bytes: (out) */
 static bool
-plan_reads(const Input *input, size_t len, uint8_t *into, UprofSpan *spans, unsigned *n,
-           size_t *bytes)
-{
-    *bytes = 0;
-    *n = (unsigned)(len / sizeof(input->spans[0]));
-    if (len % sizeof(input->spans[0]) != 0 || *n > UPROF_READ_SPANS_MAX)
-        return false;
-    for (unsigned i = 0; i < *n; i++) {
-        const UprofReadSpan *wanted = &input->spans[i];
-        if (wanted->len == 0 || wanted->len > UPROF_READ_BYTES_MAX - *bytes)
-            return false;
-        spans[i] = (UprofSpan){ .gpa = wanted->gpa, .into = into + *bytes, .len = wanted->len };
-        *bytes += wanted->len;
-    }
-    return true;
-}
-
-static bool
-answer_read(UprofWorker *worker, const Input *input, size_t len)
+answer_read(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 {
     static uint8_t bytes[UPROF_READ_BYTES_MAX]; /* one thread uses it */
     UprofSpan spans[UPROF_READ_SPANS_MAX];
@@ -161,7 +172,7 @@ answer_read(UprofWorker *worker, const Input *input, size_t len)
     size_t n_bytes;
     unsigned n;
 
-    if (!plan_reads(input, len, bytes, spans, &n, &n_bytes))
+    if (!uprof_worker_message_plan_reads(input, len, bytes, spans, &n, &n_bytes))
         return false;
     memset(bytes, 0, n_bytes);
     begin_slow_work(worker);
@@ -177,7 +188,7 @@ answer_read(UprofWorker *worker, const Input *input, size_t len)
 }
 
 static bool
-answer_translate(UprofWorker *worker, const Input *input, size_t len)
+answer_translate(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 {
     const UprofTranslateAsk *ask = &input->translate;
     UprofTranslateAnswer answer = { 0 };
@@ -196,110 +207,109 @@ answer_translate(UprofWorker *worker, const Input *input, size_t len)
     return ok;
 }
 
-/* Remembers the file for the message about a worker that dies while it reads the file. */
-static void
-note_file(UprofWorker *worker, const Input *input, size_t len)
+/* Is that the file that the worker's predecessor could not parse? */
+static bool
+is_refused(const UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 {
-    const char *folder = (const char *)input->bytes + sizeof(UprofFileAsk);
-    const char *path = folder + strlen(folder) + 1;
+    gsize refused_len;
+    const void *refused = worker->refused ? g_bytes_get_data(worker->refused, &refused_len) : NULL;
 
-    g_free(worker->last_file);
-    worker->last_file = uprof_text_quote_slice(
-        (UprofSlice){ path, strnlen(path, len - (size_t)(path - (const char *)input->bytes)) });
+    return refused && refused_len == len && memcmp(refused, input->bytes, len) == 0;
+}
+
+/* Remembers the file for the case that the worker dies while it parses the file. */
+static void
+note_reading(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
+{
+    g_clear_pointer(&worker->reading, g_bytes_unref);
+    if (input)
+        worker->reading = g_bytes_new(input->bytes, len);
 }
 
 static bool
-answer_file(UprofWorker *worker, const Input *input, size_t len)
+answer_file(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 {
-    UprofFileAnswer answer;
+    UprofFileAnswer answer = { .reason = UPROF_FILE_REFUSED };
     const UprofSlice part = { &answer, sizeof(answer) };
+    int fd = -1;
 
-    begin_slow_work(worker);
-    const int fd =
-        uprof_file_rules_answer(worker->rules, (UprofSlice){ input->bytes, len }, &answer.reason);
-    end_slow_work(worker);
+    if (!is_refused(worker, input, len)) {
+        begin_slow_work(worker);
+        fd = uprof_file_rules_answer(worker->rules, (UprofSlice){ input->bytes, len },
+                                     &answer.reason);
+        end_slow_work(worker);
+    }
     send_answer(worker, &part, 1, &fd, fd >= 0);
     if (fd >= 0) {
-        note_file(worker, input, len);
+        note_reading(worker, input, len);
         close(fd);
     }
     return true;
 }
 
 static bool
-take_notice(UprofWorker *worker, const Input *input, size_t len)
+take_notice(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 {
-    Notice notice = { .kind = (UprofNoticeKind)input->number };
-    const size_t head = sizeof(input->number);
+    Notice notice;
+    UprofSlice text;
 
-    if (len < head || len > head + UPROF_NOTICE_BYTES_MAX || input->number > UPROF_NOTICE_WARNING)
+    if (!uprof_worker_message_find_notice(input, len, &notice.kind, &text))
         return false;
-    notice.text = uprof_text_quote_slice((UprofSlice){ input->bytes + head, len - head });
-    if (worker->notices->len < NOTICES_MAX)
-        g_array_append_val(worker->notices, notice);
-    else
-        g_free(notice.text);
+    if (worker->notices->len >= NOTICES_MAX)
+        return true;
+    notice.text = uprof_text_quote_slice(text);
+    g_array_append_val(worker->notices, notice);
     return true;
 }
 
-/* Checks that @links cannot harm the sampler. The sampler copies only memory of that guest by them. */
 static bool
-are_sound_links(const UprofLinks *links, unsigned n_vcpus)
+take_links(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 {
-    const uint32_t stack = links->stack_bytes;
-
-    return links->n_vcpus == n_vcpus && stack >= UPROF_CAPTURE_PAGE_BYTES &&
-           stack <= STACK_BYTES_MAX && (stack & (stack - 1)) == 0 &&
-           links->irq_bytes <= STACK_BYTES_MAX && links->regs_bytes <= stack &&
-           links->regs_len <= UPROF_LINKS_REGS_BYTES_MAX &&
-           links->regs_cs <= UPROF_LINKS_REGS_BYTES_MAX - sizeof(uint64_t) &&
-           links->regs_sp <= UPROF_LINKS_REGS_BYTES_MAX - sizeof(uint64_t) &&
-           links->task_len <= UPROF_LINKS_TASK_BYTES_MAX && links->task_from <= INT32_MAX;
-}
-
-static bool
-take_links(UprofWorker *worker, const Input *input, size_t len)
-{
-    const UprofLinks *told = &input->links;
-
     if (len == 0) {
         g_atomic_pointer_set(&worker->links, NULL);
         return true;
     }
-    if (len < sizeof(*told) || told->n_vcpus > UPROF_VCPUS_MAX ||
-        len != sizeof(*told) + told->n_vcpus * sizeof(told->vcpus[0]) ||
-        !are_sound_links(told, worker->n_sizes) || worker->all_links->len >= LINKS_MAX)
+    if (!uprof_worker_message_has_links(input, len, worker->n_sizes) ||
+        worker->all_links->len >= LINKS_MAX)
         return false;
-    UprofLinks *links = g_memdup2(told, len);
+    UprofLinks *links = g_memdup2(&input->links, len);
     g_ptr_array_add(worker->all_links, links);
     g_atomic_pointer_set(&worker->links, links);
     return true;
 }
 
 static bool
-take_window(UprofWorker *worker, const Input *input, size_t len)
+take_window(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 {
-    const UprofWindowTell *tell = &input->window;
-
-    if (len != sizeof(*tell) || tell->vcpu >= worker->n_sizes ||
-        tell->wanted < UPROF_WINDOW_BYTES_MIN || tell->wanted > UPROF_SNAPSHOT_BYTES_MAX)
+    if (!uprof_worker_message_has_window(input, len, worker->n_sizes))
         return false;
     if (worker->sizes)
-        g_atomic_int_set(&worker->sizes[tell->vcpu].wanted, tell->wanted);
+        g_atomic_int_set(&worker->sizes[input->window.vcpu].wanted, input->window.wanted);
     return true;
 }
 
 static bool
-take_counts(UprofWorker *worker, const Input *input, size_t len)
+take_counts(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 {
     if (len != sizeof(input->counts))
         return false;
     worker->counts = input->counts;
+    note_reading(worker, NULL, 0);
     return true;
 }
 
 static bool
-take_reply(UprofWorker *worker, const Input *input, size_t len)
+take_checkpoint(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
+{
+    if (len != sizeof(input->number) || input->number >= UPROF_N_CHECKPOINTS)
+        return false;
+    worker->checkpoint = (int)input->number;
+    worker->saved = worker->counts.samples;
+    return true;
+}
+
+static bool
+take_reply(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 {
     const size_t head = sizeof(input->number);
 
@@ -308,12 +318,13 @@ take_reply(UprofWorker *worker, const Input *input, size_t len)
         return false;
     g_byte_array_append(worker->reply, input->bytes + head, (guint)(len - head));
     worker->has_reply = input->number == 1;
+    note_reading(worker, NULL, 0);
     g_cond_broadcast(&worker->pool->changed);
     return true;
 }
 
 static bool
-handle_message(UprofWorker *worker, const UprofMessage *message, const Input *input)
+handle_message(UprofWorker *worker, const UprofMessage *message, const UprofWorkerInput *input)
 {
     switch (message->type) {
     case UPROF_ASK_READ:
@@ -330,6 +341,8 @@ handle_message(UprofWorker *worker, const UprofMessage *message, const Input *in
         return take_window(worker, input, message->len);
     case UPROF_TELL_COUNTS:
         return take_counts(worker, input, message->len);
+    case UPROF_TELL_CHECKPOINT:
+        return take_checkpoint(worker, input, message->len);
     case UPROF_TELL_REPLY:
         return take_reply(worker, input, message->len);
     default:
@@ -340,7 +353,7 @@ handle_message(UprofWorker *worker, const UprofMessage *message, const Input *in
 static void
 serve_worker(UprofWorker *worker)
 {
-    Input *input = worker->pool->input;
+    UprofWorkerInput *input = worker->pool->input;
     UprofMessage message;
 
     for (unsigned i = 0; i < MESSAGES_MAX && !worker->is_dead; i++) {
@@ -349,14 +362,14 @@ serve_worker(UprofWorker *worker)
                 give_up(worker, errno == EPIPE ? NULL : "it broke the rules of its requests");
             return;
         }
-        worker->heard_ns = uprof_clock_now_ns();
         if (message.n_fds > 0 || !handle_message(worker, &message, input))
             give_up(worker, "it broke the rules of its requests");
+        uprof_own_time_start(&worker->heard, worker->pid);
         uprof_message_close(&message);
     }
 }
 
-/* Returns: false if the stream of the worker is full */
+/* Returns: false if the worker did not get the snapshot; it may be dead now */
 static bool
 send_snapshot(UprofWorker *worker, const UprofSnapshot *snapshot)
 {
@@ -364,38 +377,50 @@ send_snapshot(UprofWorker *worker, const UprofSnapshot *snapshot)
 
     if (uprof_channel_send(worker->stream, UPROF_DO_SNAPSHOT, &part, 1, NULL, 0))
         return true;
-    if (errno == EAGAIN)
+    if (errno != EAGAIN)
+        give_up(worker, NULL);
+    return false;
+}
+
+/*
+ * Sends a snapshot to its worker. A worker that has no room for long loses the snapshot, so that the
+ * workers of other domains get theirs.
+ *
+ * Returns: false if the worker has no room yet
+ */
+static bool
+hand_over(UprofWorker *worker, const UprofSnapshot *snapshot)
+{
+    if (worker->is_ready && !worker->is_dead && send_snapshot(worker, snapshot)) {
+        worker->is_full = false;
+        return true;
+    }
+    if (!worker->is_full)
+        uprof_own_time_start(&worker->heard, worker->pid);
+    worker->is_full = true;
+    if (worker->is_ready && check_time(worker) &&
+        !uprof_own_time_is_over(&worker->heard, FULL_MS * UPROF_NS_PER_MS))
         return false;
-    give_up(worker, NULL);
+    worker->lost += snapshot->count;
     return true;
 }
 
 /*
  * Sends snapshots until the ring is empty.
  *
- * Returns: (nullable): a worker that has no room; it is given up if it hangs
+ * Returns: (nullable): a worker that has no room
  */
 static UprofWorker *
 feed_workers(UprofWorkers *workers)
 {
-    const uint64_t silence_ns =
-        workers->is_hurried ? INTERRUPTED_MS * UPROF_NS_PER_MS : SILENCE_S * UPROF_NS_PER_S;
     const UprofSnapshot *snapshot;
 
     if (!workers->ring)
         return NULL;
     uprof_ring_calm(workers->ring);
     while ((snapshot = uprof_ring_peek(workers->ring))) {
-        UprofWorker *worker = snapshot->owner;
-        if (!worker->is_dead && !send_snapshot(worker, snapshot)) {
-            if (!worker->is_full)
-                worker->heard_ns = uprof_clock_now_ns();
-            worker->is_full = true;
-            if (uprof_clock_now_ns() - worker->heard_ns < silence_ns)
-                return worker;
-            give_up(worker, "it does not answer");
-        }
-        worker->is_full = false;
+        if (!hand_over(snapshot->owner, snapshot))
+            return snapshot->owner;
         uprof_ring_drop(workers->ring);
     }
     return NULL;
@@ -471,10 +496,13 @@ start_thread(UprofWorkers *workers)
 UprofWorkers *
 uprof_workers_new(const UprofWorkerPlan *plan, GError **error)
 {
+    const uint64_t asked_max = plan->symbols.config.bytes_max;
+    const uint64_t symbols_max =
+        asked_max > 0 ? asked_max : (uint64_t)UPROF_SYM_BYTES_MAX_MIB << 20;
     const UprofSpawnPlan spawn_plan = {
         .work = uprof_analysis_run,
         .data = (void *)plan,
-        .limits = { .memory_max = (uint64_t)MEMORY_MAX_MIB << 20 },
+        .limits = { .memory_max = symbols_max * MEMORY_FACTOR },
     };
     g_autoptr(UprofSpawner) spawner = uprof_spawner_start(&spawn_plan, error);
     const int wakeup = spawner ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
@@ -491,7 +519,7 @@ uprof_workers_new(const UprofWorkerPlan *plan, GError **error)
     workers->spawner = g_steal_pointer(&spawner);
     workers->workers = g_ptr_array_new();
     workers->wakeup = wakeup;
-    workers->input = g_new0(Input, 1);
+    workers->input = g_new0(UprofWorkerInput, 1);
     workers->thread = start_thread(workers);
     return workers;
 }
@@ -532,11 +560,16 @@ uprof_workers_feed(UprofWorkers *workers, UprofRing *ring)
 }
 
 void
-uprof_workers_stop(UprofWorkers *workers, bool is_hurried)
+uprof_workers_hurry(UprofWorkers *workers)
+{
+    g_atomic_int_set(&workers->is_hurried, true);
+}
+
+void
+uprof_workers_stop(UprofWorkers *workers)
 {
     g_mutex_lock(&workers->lock);
     workers->is_last = true;
-    workers->is_hurried = is_hurried;
     eventfd_write(workers->wakeup, 1);
     while (workers->ring)
         g_cond_wait(&workers->changed, &workers->lock);
@@ -545,26 +578,35 @@ uprof_workers_stop(UprofWorkers *workers, bool is_hurried)
 
 /* ---- Calls ---- */
 
-/* Returns: (transfer full): what happened to a dead worker, and which file it read last */
+/* Returns: (transfer full): the path in a request for a file, safe to print */
+static char *
+show_file(GBytes *request)
+{
+    gsize len;
+    const char *bytes = g_bytes_get_data(request, &len);
+    const char *folder = bytes + sizeof(UprofFileAsk);
+    const char *path = folder + strlen(folder) + 1;
+
+    return uprof_text_quote_slice(
+        (UprofSlice){ path, strnlen(path, len - (size_t)(path - bytes)) });
+}
+
+/* Returns: (transfer full): what happened to a dead worker, and what it did then */
 static char *
 describe_death(UprofWorker *worker)
 {
     g_mutex_lock(&worker->pool->lock);
     g_autofree char *why = g_strdup(worker->why_dead);
-    g_autofree char *file = g_strdup(worker->last_file);
+    g_autofree char *file = worker->reading ? show_file(worker->reading) : NULL;
     g_mutex_unlock(&worker->pool->lock);
     const int status =
         uprof_spawner_wait(worker->pool->spawner, worker->pid, why ? 0 : END_WAIT_MS);
 
     worker->pid = 0;
-    if (!why && status >= 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
-        why = g_strdup("it used all its processor time");
-    else if (!why && status >= 0 && WIFSIGNALED(status))
-        why = g_strdup_printf("it died of signal %d (%s)", WTERMSIG(status),
-                              strsignal(WTERMSIG(status)));
-    return g_strdup_printf("%s%s%s%s", why ? why : "it has ended",
-                           file ? "; the last file that it read is '" : "", file ? file : "",
-                           file ? "'" : "");
+    if (!why)
+        why = uprof_spawner_describe_end(status);
+    return g_strdup_printf("%s while it %s%s%s", why ? why : "it has ended",
+                           file ? "read '" : worker->doing, file ? file : "", file ? "'" : "");
 }
 
 static bool
@@ -578,35 +620,18 @@ fail_dead(UprofWorker *worker, GError **error)
     return false;
 }
 
-/* Call it with the lock. Returns: false after too long a silence; the worker is then given up */
-static bool
-check_silence(UprofWorker *worker, uint64_t *interrupted_ns)
-{
-    const uint64_t now_ns = uprof_clock_now_ns();
-
-    if (*interrupted_ns == 0 && uprof_signal_end_is_pending())
-        *interrupted_ns = now_ns;
-    if (*interrupted_ns > 0 && now_ns - *interrupted_ns > INTERRUPTED_MS * UPROF_NS_PER_MS)
-        give_up(worker, "it was still at work when a signal ended the run");
-    else if (now_ns - worker->heard_ns > SILENCE_S * UPROF_NS_PER_S)
-        give_up(worker, "it does not answer");
-    return !worker->is_dead;
-}
-
 /* Sends a message on the stream, when there is room. */
 static bool
 send_waiting(UprofWorker *worker, uint32_t type, const UprofSlice *parts, unsigned n_parts,
              const int *fds, unsigned n_fds)
 {
-    uint64_t interrupted_ns = 0;
-
     while (!uprof_channel_send(worker->stream, type, parts, n_parts, fds, n_fds)) {
         struct pollfd wait = { .fd = worker->stream, .events = POLLOUT };
         const int reason = errno;
         g_mutex_lock(&worker->pool->lock);
         if (reason != EAGAIN)
             give_up(worker, NULL);
-        const bool ok = check_silence(worker, &interrupted_ns);
+        const bool ok = check_time(worker);
         g_mutex_unlock(&worker->pool->lock);
         if (!ok)
             return false;
@@ -620,17 +645,33 @@ static GByteArray *
 wait_for_reply(UprofWorker *worker)
 {
     UprofWorkers *workers = worker->pool;
-    uint64_t interrupted_ns = 0;
 
     g_mutex_lock(&workers->lock);
-    while (!worker->has_reply && check_silence(worker, &interrupted_ns))
+    while (!worker->has_reply && check_time(worker))
         g_cond_wait_until(&workers->changed, &workers->lock,
                           g_get_monotonic_time() + WAIT_MS * G_TIME_SPAN_MILLISECOND);
     GByteArray *reply = worker->has_reply ? g_steal_pointer(&worker->reply) : NULL;
     g_clear_pointer(&worker->reply, g_byte_array_unref);
     worker->is_calling = worker->has_reply = false;
+    if (reply)
+        worker->doing = analyzing;
     g_mutex_unlock(&workers->lock);
     return reply;
+}
+
+/* What a worker does in a call, for the message about its death. */
+static const char *
+name_call(uint64_t call)
+{
+    static const char *const names[UPROF_N_OWN_CALLS] = {
+        [UPROF_CALL_BEGIN] = "read the symbol files",
+        [UPROF_CALL_MOVE] = analyzing,
+        [UPROF_CALL_SYNC] = analyzing,
+        [UPROF_CALL_END] = "looked up inlined functions and lines",
+        [UPROF_CALL_SAVE] = "wrote its files",
+    };
+
+    return call < UPROF_N_OWN_CALLS ? names[call] : "made a table";
 }
 
 static GByteArray *
@@ -643,7 +684,9 @@ call_worker(UprofWorker *worker, uint64_t call, UprofSlice argument, const int *
     g_mutex_lock(&worker->pool->lock);
     worker->is_calling = true;
     worker->reply = g_byte_array_new();
-    worker->heard_ns = uprof_clock_now_ns();
+    if (!worker->is_dead)
+        worker->doing = name_call(call);
+    uprof_own_time_start(&worker->heard, worker->pid);
     g_mutex_unlock(&worker->pool->lock);
     send_waiting(worker, UPROF_DO_CALL, parts, G_N_ELEMENTS(parts), fds, n_fds);
     GByteArray *reply = wait_for_reply(worker);
@@ -659,21 +702,18 @@ call_for_outcome(UprofWorker *worker, uint64_t call, UprofSlice argument, const 
                  unsigned n_fds, bool *is_closed, GError **error)
 {
     g_autoptr(GByteArray) reply = call_worker(worker, call, argument, fds, n_fds, error);
-    UprofOutcome outcome = { .code = UPROF_ERROR_FAILED };
+    UprofOutcome outcome;
+    UprofSlice text;
 
     if (!reply)
         return false;
-    if (reply->len >= sizeof(outcome))
-        memcpy(&outcome, reply->data, sizeof(outcome));
+    uprof_worker_message_read_outcome((UprofSlice){ reply->data, reply->len }, &outcome, &text);
     if (is_closed)
-        *is_closed = outcome.is_closed;
+        *is_closed = outcome.is_closed != 0;
     if (outcome.code == UPROF_ERROR_NONE)
         return true;
-    const size_t head = MIN(reply->len, sizeof(outcome));
-    g_autofree char *text =
-        uprof_text_quote_slice((UprofSlice){ reply->data + head, reply->len - head });
-    const bool is_known = outcome.code > 0 && outcome.code <= UPROF_ERROR_EMPTY;
-    g_set_error(error, UPROF_ERROR, is_known ? outcome.code : UPROF_ERROR_FAILED, "%s", text);
+    g_autofree char *shown = uprof_text_quote_slice(text);
+    g_set_error(error, UPROF_ERROR, outcome.code, "%s", shown);
     return false;
 }
 
@@ -697,13 +737,12 @@ describe_guest(const UprofGuest *guest)
     };
 }
 
-static bool
-begin_worker(UprofWorker *worker, const UprofWorkerJob *job, GError **error)
+/* Makes the first message for all processes of the domain. */
+static void
+pack_begin(UprofWorker *worker, const UprofWorkerJob *job)
 {
     g_autoptr(GByteArray) text = g_byte_array_new();
-    g_autoptr(GArray) fds = g_array_new(FALSE, FALSE, sizeof(int));
     UprofBegin begin = {
-        .facts = describe_guest(job->guest),
         .shown = job->shown,
         .kernel = job->kernel,
         .kernel_hint = job->kernel_hint,
@@ -724,18 +763,41 @@ begin_worker(UprofWorker *worker, const UprofWorkerJob *job, GError **error)
             .shown = uprof_file_path(output->file),
             .is_stdout = uprof_file_is_stdout(output->file),
         };
-        const int fd = uprof_file_fd(output->file);
         g_array_append_val(outputs, named);
-        g_array_append_val(fds, fd);
     }
-    g_autoptr(GByteArray) message = uprof_begin_pack(&begin);
-    if (fds->len > UPROF_CHANNEL_FDS_MAX || message->len > UPROF_CHANNEL_BYTES_MAX / 2) {
+    worker->begin = uprof_begin_pack(&begin);
+}
+
+/* Gives the outputs that are still open, and the checkpoints, to the current process. */
+static bool
+begin_analysis(UprofWorker *worker, GError **error)
+{
+    UprofBeginState state = {
+        .facts = describe_guest(worker->guest),
+        .mode = worker->mode,
+        .checkpoint = worker->checkpoint,
+    };
+    int fds[UPROF_CHANNEL_FDS_MAX];
+    unsigned n_fds = 0;
+
+    if (worker->outputs->len > OUTPUTS_MAX || worker->begin->len > UPROF_CHANNEL_BYTES_MAX / 2) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "%s: too many outputs or symbol files",
-                    job->shown);
+                    worker->shown);
         return false;
     }
-    return call_for_outcome(worker, UPROF_CALL_BEGIN, (UprofSlice){ message->data, message->len },
-                            (const int *)(const void *)fds->data, fds->len, NULL, error);
+    for (guint i = 0; i < worker->outputs->len; i++) {
+        const UprofWorkerOutput *output = &g_array_index(worker->outputs, UprofWorkerOutput, i);
+        if (!output->file)
+            continue;
+        state.outputs |= UINT64_C(1) << i;
+        fds[n_fds++] = uprof_file_fd(output->file);
+    }
+    for (unsigned i = 0; i < UPROF_N_CHECKPOINTS; i++)
+        fds[n_fds++] = worker->checkpoints[i];
+    uprof_begin_set_state(worker->begin, &state);
+    return call_for_outcome(worker, UPROF_CALL_BEGIN,
+                            (UprofSlice){ worker->begin->data, worker->begin->len }, fds, n_fds,
+                            NULL, error);
 }
 
 static bool
@@ -760,10 +822,112 @@ spawn_worker(UprofWorker *worker, GError **error)
     return worker->pid > 0;
 }
 
+/* Starts a process for the domain, and serves it from now on. */
+static bool
+start_worker(UprofWorker *worker, GError **error)
+{
+    UprofWorkers *workers = worker->pool;
+
+    if (!spawn_worker(worker, error))
+        return false;
+    g_mutex_lock(&workers->lock);
+    g_ptr_array_add(workers->workers, worker);
+    g_mutex_unlock(&workers->lock);
+    eventfd_write(workers->wakeup, 1);
+    if (!begin_analysis(worker, error))
+        return false;
+    g_mutex_lock(&workers->lock);
+    worker->is_ready = true;
+    g_mutex_unlock(&workers->lock);
+    return true;
+}
+
+/* Ends the process of a worker. The thread does not use the worker any more. */
+static void
+stop_worker(UprofWorker *worker)
+{
+    UprofWorkers *workers = worker->pool;
+
+    g_mutex_lock(&workers->lock);
+    while (workers->served == worker)
+        g_cond_wait(&workers->changed, &workers->lock);
+    g_ptr_array_remove(workers->workers, worker);
+    g_mutex_unlock(&workers->lock);
+    if (worker->requests >= 0)
+        close(worker->requests);
+    if (worker->stream >= 0)
+        close(worker->stream);
+    worker->requests = worker->stream = -1;
+    if (worker->pid > 0)
+        uprof_spawner_wait(workers->spawner, worker->pid, worker->is_dead ? 0 : END_WAIT_MS);
+    worker->pid = 0;
+}
+
+static bool
+make_checkpoints(UprofWorker *worker, GError **error)
+{
+    for (unsigned i = 0; i < UPROF_N_CHECKPOINTS; i++) {
+        worker->checkpoints[i] = uprof_checkpoint_new(error);
+        if (worker->checkpoints[i] < 0)
+            return false;
+    }
+    return true;
+}
+
 static void
 clear_notice(gpointer data)
 {
     g_free(((Notice *)data)->text);
+}
+
+/* Forgets the process of a worker that has died. Its counts since the last checkpoint are lost. */
+static void
+forget_process(UprofWorker *worker)
+{
+    g_mutex_lock(&worker->pool->lock);
+    worker->lost += worker->counts.samples - MIN(worker->saved, worker->counts.samples);
+    worker->counts.samples = worker->saved;
+    if (worker->reading) {
+        g_clear_pointer(&worker->refused, g_bytes_unref);
+        worker->refused = g_steal_pointer(&worker->reading);
+    }
+    /* the sampler may still use what this points to, which exists until the worker is freed */
+    g_atomic_pointer_set(&worker->links, NULL);
+    worker->is_dead = worker->is_full = worker->is_ready = false;
+    worker->why_dead = NULL;
+    worker->heard = worker->hurried = (UprofOwnTime){ 0 };
+    g_clear_pointer(&worker->death, g_free);
+    g_mutex_unlock(&worker->pool->lock);
+}
+
+/* Replaces the process of a worker that has died. @plan: what the new process does, for a notice */
+static bool
+replace_process(UprofWorker *worker, UprofBeginMode mode, const char *plan, GError **error)
+{
+    g_autoptr(GError) failure = NULL;
+
+    fail_dead(worker, &failure);
+    stop_worker(worker);
+    worker->mode = mode;
+    forget_process(worker);
+    g_autofree char *losses =
+        worker->lost > 0 ? g_strdup_printf("; %" G_GUINT64_FORMAT " samples are lost", worker->lost)
+                         : g_strdup("");
+    uprof_notice(worker->shown_by, UPROF_NOTICE_WARNING, "%s; %s%s", failure->message, plan,
+                 losses);
+    return start_worker(worker, error);
+}
+
+/* The first process may have written to the captures. */
+static bool
+restart_captures(const UprofWorker *worker, GError **error)
+{
+    for (guint i = 0; i < worker->outputs->len; i++) {
+        const UprofWorkerOutput *output = &g_array_index(worker->outputs, UprofWorkerOutput, i);
+        if (output->format->is_capture && !uprof_file_restart(output->file, error))
+            return false;
+    }
+    return true;
 }
 
 UprofWorker *
@@ -771,25 +935,62 @@ uprof_worker_new(UprofWorkers *workers, const UprofWorkerJob *job, const UprofFi
                  GError **error)
 {
     g_autoptr(UprofWorker) worker = g_new0(UprofWorker, 1);
+    g_autoptr(GError) failure = NULL;
 
     worker->pool = workers;
     worker->shown = g_strdup(job->shown);
     worker->requests = worker->stream = -1;
+    for (unsigned i = 0; i < UPROF_N_CHECKPOINTS; i++)
+        worker->checkpoints[i] = -1;
     worker->rules = rules;
+    worker->outputs = job->outputs;
     worker->shown_by = job->notices;
+    worker->doing = analyzing;
+    worker->checkpoint = -1;
     worker->guest = job->guest;
     worker->n_sizes = job->guest->n_vcpus;
     g_mutex_init(&worker->guest_lock);
     worker->all_links = g_ptr_array_new_with_free_func(g_free);
     worker->notices = g_array_new(FALSE, FALSE, sizeof(Notice));
     g_array_set_clear_func(worker->notices, clear_notice);
-    if (!spawn_worker(worker, error))
+    if (!make_checkpoints(worker, error))
         return NULL;
-    g_mutex_lock(&workers->lock);
-    g_ptr_array_add(workers->workers, worker);
-    g_mutex_unlock(&workers->lock);
-    eventfd_write(workers->wakeup, 1);
-    return begin_worker(worker, job, error) ? g_steal_pointer(&worker) : NULL;
+    pack_begin(worker, job);
+    if (start_worker(worker, &failure))
+        return g_steal_pointer(&worker);
+    /* a file that cannot be parsed does not keep the domain from being sampled */
+    if (!uprof_worker_is_dead(worker) || is_hurried(worker)) {
+        g_propagate_error(error, g_steal_pointer(&failure));
+        return NULL;
+    }
+    return restart_captures(worker, error) &&
+                   replace_process(worker, UPROF_BEGIN_AGAIN, "trying again", error)
+               ? g_steal_pointer(&worker)
+               : NULL;
+}
+
+bool
+uprof_worker_continue(UprofWorker *worker, GError **error)
+{
+    return replace_process(worker, UPROF_BEGIN_CONTINUE,
+                           worker->reading ? "continuing without that file" : "continuing", error);
+}
+
+bool
+uprof_worker_rescue(UprofWorker *worker, GError **error)
+{
+    /* without a checkpoint there is nothing to save */
+    if (worker->checkpoint < 0)
+        return fail_dead(worker, error);
+    return replace_process(worker, UPROF_BEGIN_SAVE, "saving what was counted before", error);
+}
+uint64_t
+uprof_worker_lost(UprofWorker *worker)
+{
+    g_mutex_lock(&worker->pool->lock);
+    const uint64_t lost = worker->lost;
+    g_mutex_unlock(&worker->pool->lock);
+    return lost;
 }
 
 void
@@ -797,24 +998,17 @@ uprof_worker_free(UprofWorker *worker)
 {
     if (!worker)
         return;
-    UprofWorkers *workers = worker->pool;
-    g_mutex_lock(&workers->lock);
-    while (workers->served == worker)
-        g_cond_wait(&workers->changed, &workers->lock);
-    g_ptr_array_remove(workers->workers, worker);
-    const bool is_dead = worker->is_dead;
-    g_mutex_unlock(&workers->lock);
-    if (worker->requests >= 0)
-        close(worker->requests);
-    if (worker->stream >= 0)
-        close(worker->stream);
-    if (worker->pid > 0)
-        uprof_spawner_wait(workers->spawner, worker->pid, is_dead ? 0 : END_WAIT_MS);
+    stop_worker(worker);
+    for (unsigned i = 0; i < UPROF_N_CHECKPOINTS; i++)
+        if (worker->checkpoints[i] >= 0)
+            close(worker->checkpoints[i]);
+    g_clear_pointer(&worker->begin, g_byte_array_unref);
+    g_clear_pointer(&worker->reading, g_bytes_unref);
+    g_clear_pointer(&worker->refused, g_bytes_unref);
     g_ptr_array_unref(worker->all_links);
     g_array_unref(worker->notices);
     g_clear_pointer(&worker->reply, g_byte_array_unref);
     g_mutex_clear(&worker->guest_lock);
-    g_free(worker->last_file);
     g_free(worker->death);
     g_free(worker->shown);
     g_free(worker);
@@ -856,6 +1050,8 @@ uprof_worker_end(UprofWorker *worker, const UprofRun *run, UprofWorkerCounts *co
 {
     g_autoptr(GByteArray) text = g_byte_array_new();
 
+    const UprofEndHead head = { is_hurried(worker) };
+    g_byte_array_append(text, (const guint8 *)&head, sizeof(head));
     uprof_capture_format_run(run, UPROF_RUN_AT_END, text);
     g_autoptr(GByteArray) reply =
         call_worker(worker, UPROF_CALL_END, (UprofSlice){ text->data, text->len }, NULL, 0, error);

@@ -39,6 +39,7 @@ FILES = (
     ("lib/systemd/system/virt-uprof-collect.timer",                 0o644, "systemd"),
     ("lib/systemd/system/virt-uprof-prune.service",                 0o644, "systemd"),
     ("lib/systemd/system/virt-uprof-prune.timer",                   0o644, "systemd"),
+    ("lib/sysusers.d/virt-uprof.conf",                              0o644, "systemd"),
     ("lib/tmpfiles.d/virt-uprof.conf",                              0o644, "systemd"),
     ("share/bash-completion/completions/virt-uprof",                0o644, "completion"),
     ("share/zsh/site-functions/_virt-uprof",                        0o644, "completion"),

@@ -127,7 +127,7 @@ def kill_worker(program, folder, rng):
         if process.returncode == 1:
             n_killed += 1
             assert re.search("(data/web-[0-9]'|no summary of [0-9-]+): the process that reads the files has failed: "
-                             "Killed", said), said
+                             "it died of signal 9", said), said
         check_files(rounds.path)
         rounds.count_all(n_rounds)
     rounds.end()

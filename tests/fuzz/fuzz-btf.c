@@ -9,8 +9,8 @@ static const char *const types[] = {
 static const char *const members[] = { "dentry", "f_path.dentry", "comm", "pid",
                                        "right",  "both.mnt",      "tail", "counter" };
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(UprofBtf) btf = uprof_btf_parse((UprofSlice){ data, size }, &error);
@@ -18,7 +18,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     check_answer(btf != NULL, error);
     if (!btf)
-        return 0;
+        return;
     for (size_t i = 0; i < G_N_ELEMENTS(types); i++) {
         const bool has_type = uprof_btf_size(btf, types[i], &bytes);
         for (size_t k = 0; k < G_N_ELEMENTS(members); k++) {
@@ -28,5 +28,4 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 g_assert(has_member && value <= UINT32_MAX);
         }
     }
-    return 0;
 }

@@ -62,8 +62,8 @@ parse_record(const UprofCaptureRecord *record, UprofRun *run)
     check_answer(ok, error);
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     UprofBytes bytes = { .name = "file", .all = { data, size } };
     g_autoptr(UprofRun) run = uprof_run_new();
@@ -74,10 +74,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     check_answer(ok, error);
     if (!ok)
-        return 0;
+        return;
     while (uprof_capture_next(&bytes, &record)) {
         g_assert(bytes.at <= size && is_part(record.body, bytes.all));
         parse_record(&record, run);
     }
-    return 0;
 }

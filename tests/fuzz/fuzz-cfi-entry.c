@@ -17,11 +17,11 @@ check_program(UprofBytes program, const UprofCfiEntry *entry)
     g_assert(program.at >= entry->rest.at && program.at <= program.all.len);
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     if (size == 0)
-        return 0;
+        return;
     const UprofCfiSection section = {
         .arch = uprof_arch_of_elf(data[0] & IS_32 ? 3 : 62), /* EM_386, EM_X86_64 */
         .name = "file",
@@ -60,5 +60,4 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             check_program(fde.program, &entry);
         }
     }
-    return 0;
 }

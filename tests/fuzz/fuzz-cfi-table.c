@@ -62,8 +62,8 @@ check_rows(const UprofCfi *cfi, UprofSlice all)
     g_assert(!uprof_cfi_find(cfi, 0) && !uprof_cfi_find(cfi, UINT64_MAX));
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     const UprofElfRange texts[] = { { TEXT, TEXT_LEN, { NULL, 0 } },
                                     { FAR, TEXT_LEN, { NULL, 0 } } };
@@ -71,7 +71,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     g_autoptr(GError) error = NULL;
 
     if (size == 0)
-        return 0;
+        return;
     const bool is_32 = data[0] & IS_32;
     const UprofSlice all = { data + 1, size - 1 };
     UprofSlice eh = all, debug = { NULL, 0 };
@@ -94,11 +94,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     check_answer(cfi != NULL, error);
     if (!cfi)
-        return 0;
+        return;
     const UprofCfiSummary summary = uprof_cfi_summary(cfi);
     g_assert(summary.n_rows <= size * 2);
     g_assert(summary.n_rules <= size);
     g_assert(summary.n_expressions <= size);
     check_rows(cfi, all);
-    return 0;
 }

@@ -5,8 +5,8 @@
 
 #include "../../src/sym/demangle-priv.h"
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     const UprofSlice raw = { data, size };
     UprofDemangler demangler, other;
@@ -21,5 +21,4 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         g_assert_cmpstr(name, ==, again);
     if (name)
         g_assert(size <= UPROF_DEMANGLE_BYTES_MAX && strlen(name) <= UPROF_DEMANGLE_BYTES_MAX);
-    return 0;
 }

@@ -5,15 +5,15 @@
 
 #include "uprof/domain-xml.h"
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(UprofDomainXml) xml = uprof_domain_xml_parse((UprofSlice){ data, size }, &error);
 
     check_answer(xml != NULL, error);
     if (!xml)
-        return 0;
+        return;
 
     const UprofMetadata *metadata = &xml->metadata;
     g_assert(xml->type[0] && xml->name[0] && xml->uuid[0]);
@@ -23,5 +23,4 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     g_assert(metadata->symbols->len <= UPROF_METADATA_SYMBOLS_MAX);
     g_assert(metadata->present || (!metadata->enabled && !metadata->unknown));
     g_assert(!metadata->present || !metadata->bad);
-    return 0;
 }

@@ -35,8 +35,8 @@ check_symbols(const GArray *symbols, UprofSlice file)
     }
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     const UprofSlice file = { data, size };
     g_auto(UprofElfImage) image = { 0 };
@@ -47,7 +47,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_answer(ok, error);
     if (!ok) {
         g_assert(!image.symbols && !image.text);
-        return 0;
+        return;
     }
     g_assert(uprof_elf_is(file));
     g_assert(image.word_bytes == 4 || image.word_bytes == 8);
@@ -60,5 +60,4 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     g_assert(!memchr(image.debug_link.data ? image.debug_link.data : "", 0, image.debug_link.len));
     check_text(image.text, file);
     check_symbols(image.symbols, file);
-    return 0;
 }

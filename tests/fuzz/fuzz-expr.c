@@ -43,8 +43,8 @@ read_memory(void *data, uint64_t gva, unsigned len, uint64_t *value)
     return true;
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     static const UprofExprOps ops = { read_reg, read_memory };
     const uint64_t first = 0x123456789abcdef0, untouched = 0x5a5a5a5a;
@@ -52,7 +52,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     UprofExprAnswer answers[2];
 
     if (size < 2 || size - 2 < data[1])
-        return 0;
+        return;
     for (unsigned i = 0; i < G_N_ELEMENTS(results); i++) {
         World world = { .memory = { data + 2, data[1] }, .word_bytes = data[0] & IS_32 ? 4 : 8 };
         const UprofExpr expr = { .code = { data + 2 + data[1], size - 2 - data[1] },
@@ -69,5 +69,4 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         g_assert(world.word_bytes == 8 || results[i] <= UINT32_MAX);
     }
     g_assert(answers[0] == answers[1] && results[0] == results[1]);
-    return 0;
 }

@@ -23,8 +23,8 @@ check_stack(const UprofSlice *frames, unsigned n, bool is_cut, uint64_t count, v
     }
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     Seen seen = { .text = { data, size } };
     g_autoptr(GError) error = NULL;
@@ -32,5 +32,4 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const bool ok = uprof_folded_parse("file", seen.text, check_stack, &seen, &error);
 
     check_answer(ok, error);
-    return 0;
 }

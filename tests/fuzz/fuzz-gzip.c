@@ -3,8 +3,8 @@
 
 #include "uprof/gzip.h"
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     const UprofSlice bytes = { data, size };
     g_autoptr(GError) error = NULL;
@@ -13,5 +13,4 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_answer(out != NULL, error);
     g_assert(!out || uprof_gzip_is(bytes));
     g_assert(!out || out->len <= (guint)UPROF_GZIP_BYTES_MAX_MIB << 20);
-    return 0;
 }

@@ -55,14 +55,14 @@ check_address(UprofSym *sym, uint64_t pc)
     g_assert(!uprof_sym_rule(sym, pc, &cfi) || cfi);
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     static const char *const files[] = { "app", "app.dbg", "app.debug" };
     g_autoptr(GError) error = NULL;
 
     if (size < 2)
-        return 0;
+        return;
     g_autofree char *folder = make_folder();
     const size_t image_len = MIN((size_t)(data[0] | data[1] << 8), size - 2);
     const size_t debug_len = size - 2 - image_len;
@@ -89,5 +89,4 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         g_unlink(used);
     }
     g_rmdir(folder);
-    return 0;
 }

@@ -3,8 +3,8 @@
 
 #include "../../src/parse/json-text-priv.h"
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(JsonParser) parser =
@@ -13,5 +13,4 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_answer(parser != NULL, error);
     if (parser)
         uprof_json_member(json_parser_get_root(parser), "a", G_TYPE_INT64);
-    return 0;
 }

@@ -5,8 +5,8 @@
 
 #include "uprof/kallsyms.h"
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(UprofKallsyms) kallsyms =
@@ -14,7 +14,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     check_answer(kallsyms != NULL, error);
     if (!kallsyms)
-        return 0;
+        return;
     g_assert(kallsyms->symbols->len >= 4 && kallsyms->symbols->len <= UPROF_KALLSYMS_MAX);
     g_assert(kallsyms->names->len <= UPROF_KALLSYMS_BYTES_MAX + UPROF_KALLSYMS_NAME_BYTES_MAX);
     for (guint i = 0; i < kallsyms->symbols->len; i++) {
@@ -23,5 +23,4 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const size_t len = strlen(uprof_kallsyms_name(kallsyms, symbol));
         g_assert(len < UPROF_KALLSYMS_NAME_BYTES_MAX && symbol->name + len < kallsyms->names->len);
     }
-    return 0;
 }

@@ -13,6 +13,18 @@
 #include "linux-guest.h"
 #include "../../src/sampler/windows-priv.h"
 
+/* A guest is made for the first input of its kind. A sample may read an image of 256 MiB. */
+FuzzBounds
+fuzz_bounds(void)
+{
+    return (FuzzBounds){
+        .base_ms = 1000,
+        .us_per_kib = 5 * 1000,
+        .base_kib = 16 * 1024,
+        .bytes_per_byte = 256,
+    };
+}
+
 enum {
     IS_RED_BLACK = 1,
     IS_OLD_MODULE = 2,
@@ -157,11 +169,11 @@ take_sample(LinuxView *view, UprofMem *mem, unsigned vcpu)
     view->time_ns += UPROF_MEM_KEEP_NS;
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     if (size < 1)
-        return 0;
+        return;
     const Known *known = get_known(data[0] % N_KINDS);
     LinuxGuest *guest = known->guest;
     const UprofSlice changes = { data + 1, size - 1 };
@@ -181,5 +193,4 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         regs->sp = regs->privilege ? LINUX_STACK : LINUX_DIRECT + guest->cpu_areas[i] + 0x800;
         take_sample(view, known->mem, i);
     }
-    return 0;
 }

@@ -3,8 +3,8 @@
 
 #include "uprof/nm.h"
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     const UprofSlice text = { data, size };
     g_autoptr(GArray) symbols = NULL;
@@ -16,7 +16,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_answer(ok, error);
     g_assert(ok == (symbols != NULL));
     if (!ok)
-        return 0;
+        return;
 
     g_assert(symbols->len > 0 && symbols->len <= UPROF_SYMBOLS_MAX);
     for (unsigned i = 0; i < symbols->len; i++) {
@@ -29,5 +29,4 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     /* a valid text is recognized, unless empty lines come first */
     g_assert(looks_so || *data == '\n' || *data == '\r');
-    return 0;
 }

@@ -27,13 +27,13 @@ is_covered(UprofSlice ips, uint64_t pc)
     return pc - first < last - first;
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     g_autoptr(GError) error = NULL;
 
     if (size < HEADER)
-        return 0;
+        return;
     const UprofOrcVersion version =
         UPROF_ORC_4_14 + data[0] % (UPROF_ORC_N_VERSIONS - UPROF_ORC_4_14);
     const size_t left = size - HEADER, tail = MIN(left, data[1]);
@@ -44,7 +44,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     check_answer(orc != NULL, error);
     if (!orc)
-        return 0;
+        return;
     g_assert(uprof_orc_n(orc) == n);
     for (unsigned i = 0; i < LOOK_UPS; i++) {
         const uint64_t pc = TABLE - 0x10000 + 0x800 * (uint64_t)i;
@@ -58,5 +58,4 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             g_assert(rule.sp_reg > UPROF_ORC_REG_CFA && rule.bp_reg <= UPROF_ORC_REG_BP);
     }
     uprof_orc_version(entries, "");
-    return 0;
 }

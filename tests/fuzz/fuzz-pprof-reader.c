@@ -22,8 +22,8 @@ check_stack(const UprofSlice *frames, unsigned n, bool is_cut, uint64_t count, v
     seen->n++;
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     const UprofPprofFacts untouched = { 1, 2, 3 };
     UprofPprofFacts facts = untouched;
@@ -37,5 +37,4 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_answer(ok, error);
     g_assert(ok || seen.n == 0);
     g_assert(ok || memcmp(&facts, &untouched, sizeof(facts)) == 0);
-    return 0;
 }

@@ -33,8 +33,8 @@ check_edit(UprofSlice text, const UprofMetadata *before)
     g_assert(g_strcmp0(after.budget, before->budget) == 0);
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     const UprofSlice text = { data, size };
     g_autoptr(GError) error = NULL;
@@ -48,5 +48,4 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     g_assert(ok == (metadata.present || metadata.bad));
     if (ok)
         check_edit(text, &metadata);
-    return 0;
 }

@@ -34,12 +34,11 @@ parse_hva(UprofSlice text)
     g_assert(ok == (hva != 0));
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     const UprofSlice text = { data, size };
 
     parse_ranges(text);
     parse_hva(text);
-    return 0;
 }

@@ -21,8 +21,8 @@ parse_block(UprofSlice block, const UprofArch *arch)
         g_assert(regs.reg[i] == 0);
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     const UprofSlice text = { data, size };
     const UprofArch *arch;
@@ -37,5 +37,4 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         g_assert(is_part(block, text));
         parse_block(block, uprof_arch_at(0));
     }
-    return 0;
 }

@@ -37,12 +37,11 @@ parse_cpus(UprofSlice reply)
     }
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     const UprofSlice reply = { data, size };
 
     parse_status(reply);
     parse_cpus(reply);
-    return 0;
 }

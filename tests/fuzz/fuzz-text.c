@@ -62,13 +62,12 @@ check_file_name(UprofSlice raw)
         g_assert(g_ascii_isalnum(*c) || strchr("_.-%~", *c));
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     const UprofSlice raw = { data, size };
 
     check_clean(raw);
     check_quoted(raw);
     check_file_name(raw);
-    return 0;
 }

@@ -8,15 +8,27 @@
 #include "../../src/parse/unpack-priv.h"
 #include "uprof/unpack.h"
 
+/* The decoder of xz may use 80 MiB. It unpacks up to 7000 bytes of one, into a block that doubles. */
+FuzzBounds
+fuzz_bounds(void)
+{
+    return (FuzzBounds){
+        .base_ms = 200,
+        .us_per_kib = 100 * 1000,
+        .base_kib = 84 * 1024,
+        .bytes_per_byte = 24 * 1024,
+    };
+}
+
 enum { XZ_MAX = 1024 * 1024, ZLIB_STEP = 16 };
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     g_autoptr(GError) error = NULL;
 
     if (size == 0)
-        return 0;
+        return;
     const UprofSlice packed = { data + 1, size - 1 };
     const size_t len = (size_t)data[0] * ZLIB_STEP;
     g_autoptr(GByteArray) bytes = data[0] == 0 ? uprof_unpack_xz(packed, "file", XZ_MAX, &error)
@@ -24,5 +36,4 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_answer(bytes != NULL, error);
     if (bytes)
         g_assert(data[0] == 0 ? bytes->len <= XZ_MAX : bytes->len == len);
-    return 0;
 }

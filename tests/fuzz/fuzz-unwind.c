@@ -120,14 +120,14 @@ check_stack(const Fixture *fixture, const UprofStack *stack)
         g_assert(stack->frames[i].is_return);
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     static Fixture *fixture;
     unsigned n_checked, n_agreed;
 
     if (size < HEADER)
-        return 0;
+        return;
     if (!fixture)
         fixture = make_fixture();
     const size_t left = size - HEADER;
@@ -169,5 +169,4 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (unsigned n = 0; n < fixture->stacks[0].n; n++)
             g_assert(fixture->stacks[1].frames[n].pc == fixture->stacks[0].frames[n].pc);
     }
-    return 0;
 }

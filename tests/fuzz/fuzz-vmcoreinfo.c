@@ -5,19 +5,18 @@
 
 #include "uprof/vmcoreinfo.h"
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(UprofVmcoreinfo) info = uprof_vmcoreinfo_parse((UprofSlice){ data, size }, &error);
 
     check_answer(info != NULL, error);
     if (!info)
-        return 0;
+        return;
     const char *build_id = uprof_vmcoreinfo_build_id(info);
     g_assert(size <= UPROF_VMCOREINFO_BYTES_MAX);
     g_assert(g_utf8_validate(uprof_vmcoreinfo_release(info), -1, NULL));
     g_assert(strlen(uprof_vmcoreinfo_release(info)) > 0);
     g_assert(!build_id || (strlen(build_id) % 2 == 0 && strlen(build_id) <= 40));
-    return 0;
 }

@@ -4,11 +4,11 @@
 
 #include "uprof/x86-frame.h"
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     if (size < 2)
-        return 0;
+        return;
     const UprofSlice code = { data + 2, size - 2 };
 
     for (unsigned word_bytes = 4; word_bytes <= 8; word_bytes += 4) {
@@ -24,5 +24,4 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             g_assert(frame.fp != UPROF_X86_FP_SAVED || frame.saved > 0);
         }
     }
-    return 0;
 }

@@ -4,8 +4,8 @@
 
 #include "uprof/x86-insn.h"
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     for (unsigned word_bytes = 4; word_bytes <= 8; word_bytes += 4) {
         UprofX86Insn insn;
@@ -18,5 +18,4 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             g_assert(insn.kind <= UPROF_X86_FP_LOST);
         }
     }
-    return 0;
 }

@@ -45,13 +45,12 @@ parse_hvm(UprofSlice bytes)
     check_regs(ok, &regs, regs_error);
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_input(const uint8_t *data, size_t size)
 {
     const UprofSlice bytes = { data, size };
 
     parse_pv(bytes, 8);
     parse_pv(bytes, 4);
     parse_hvm(bytes);
-    return 0;
 }

@@ -2,8 +2,9 @@
 /*
  * fuzz.h - the interface of a fuzz target
  *
- * A target links with libFuzzer (-Dfuzz=true, clang), or with replay.c, which feeds a corpus.
- * Both call the function many times, so the function must not keep any state.
+ * A target defines fuzz_input(). bounds.c calls it for each input, and bounds the time and memory
+ * that an input may use. The target links with libFuzzer (-Dfuzz=true, clang), or with replay.c,
+ * which feeds a corpus. Both feed many inputs, so the target must not keep any state.
  */
 #pragma once
 
@@ -13,6 +14,30 @@
 #include "uprof/bytes.h"
 #include "uprof/error.h"
 
+/** FuzzBounds: what one input may use (a base, and more by its size), and how many are made */
+typedef struct {
+    unsigned base_ms; /* processor time, without sanitizers */
+    unsigned us_per_kib;
+    unsigned base_kib; /* memory that is allocated at the same time */
+    unsigned bytes_per_byte;
+    unsigned n_mutations; /* of each file, and prefixes of it, in a replay; 0: the usual number */
+} FuzzBounds;
+
+/** fuzz_bounds: a target that needs more than others defines it */
+FuzzBounds fuzz_bounds(void);
+
+/** FuzzWorst: the most that an input has used so far */
+typedef struct {
+    uint64_t time_us;
+    uint64_t memory_bytes;
+} FuzzWorst;
+
+FuzzWorst fuzz_worst(void);
+
+/** fuzz_input: feeds one input to the code under test; aborts if an answer is wrong */
+void fuzz_input(const uint8_t *data, size_t size);
+
+/** LLVMFuzzerTestOneInput: feeds one input with bounds; libFuzzer's name */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A function sets an error if and only if it fails. */

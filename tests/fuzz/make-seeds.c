@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * make-seeds.c - writes the seeds of the corpora btf, capture-reader, cfi-entry, cfi-table,
- *   elf-image, expr, image, kallsyms, linux, orc-table and unwind
+ *   elf-image, expr, image, kallsyms, linux, orc-table, space, symbol-search,
+ *   unwind and worker-message
  *
  * Usage: make-seeds CORPUS. A developer runs this program when a format or a builder in
  * tests/lib changes. The repository keeps the seeds, beside inputs that once broke a parser.
@@ -9,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "build-btf.h"
@@ -19,6 +21,8 @@
 #include "symbol-elf.h"
 #include "uprof/capture.h"
 #include "uprof/orc-table.h"
+#include "../../src/worker/protocol-priv.h"
+#include "uprof/links.h"
 
 /* clang-format off */
 static const struct {
@@ -197,6 +201,63 @@ make_images(const char *corpus)
     save_image(corpus, "link", &linked, &named);
 }
 
+/* Saves an image and all other files in the format of fuzz-symbol-search.c. */
+static void
+save_search(const char *corpus, const char *name, uint8_t exists, const ElfPlan *image,
+            const ElfPlan *other)
+{
+    g_autoptr(GByteArray) file = symbol_elf_new(image), beside = symbol_elf_new(other);
+    g_autoptr(GByteArray) all = g_byte_array_new();
+    const uint8_t header[] = { exists, (uint8_t)file->len, (uint8_t)(file->len >> 8) };
+
+    g_byte_array_append(all, header, sizeof(header));
+    g_byte_array_append(all, file->data, file->len);
+    g_byte_array_append(all, beside->data, beside->len);
+    save_bytes(corpus, "symbol-search", name, all->data, all->len);
+}
+
+/* Debug links that lead away, or nowhere, and build-ids of unusual lengths. */
+static void
+make_searches(const char *corpus)
+{
+    static const uint8_t text[] = { 0x55, 0x48, 0x89, 0xe5, 0x5d, 0xc3, 0x90, 0x90 };
+    static const ElfSymbol symbols[] = { { "main", 0x1000, 6, true } };
+    static const char id[] = "\4\0\0\0\x08\0\0\0\3\0\0\0GNU\0abcdefgh";
+    static const char short_id[] = "\4\0\0\0\1\0\0\0\3\0\0\0GNU\0a\0\0\0";
+    static const struct {
+        const char *name, *link;
+        size_t len;
+    } links[] = {
+        { "plain", BYTES("app.debug\0\0\0\1\2\3\4") },
+        { "dots", BYTES("..\0\0\1\2\3\4") },
+        { "up", BYTES("../../etc/shadow\0\0\0\0\1\2\3\4") },
+        { "absolute", BYTES("/dev/zero\0\0\0\1\2\3\4") },
+        { "itself", BYTES("app\0\1\2\3\4") },
+        { "no-end", BYTES("app.debug") },
+        { "bytes", BYTES("\x1b[31m\xff\n;\0\0\0\0\1\2\3\4") },
+    };
+    const ElfPlan debug = { .text_gva = 0x1000,
+                            .text = text,
+                            .text_len = sizeof(text),
+                            .symbols = symbols,
+                            .n_symbols = G_N_ELEMENTS(symbols),
+                            .is_debug = true };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(links); i++) {
+        const ElfExtra extras[] = {
+            { ".gnu_debuglink", 1, 0, 0, links[i].link, links[i].len },
+            { ".gnu_debugaltlink", 1, 0, 0, links[i].link, links[i].len },
+            { ".note.gnu.build-id", 7, 2, 0x3000, i % 2 ? short_id : id, sizeof(id) - 1 },
+        };
+        ElfPlan image = debug;
+        image.is_debug = false;
+        image.n_symbols = 0;
+        image.extras = extras;
+        image.n_extras = i < 2 ? 2 : 3;
+        save_search(corpus, links[i].name, 0xfe, &image, &debug);
+    }
+}
+
 /* The seeds have no page of text before the tables, because no address is relative to it. */
 static void
 make_kallsyms(const char *corpus)
@@ -304,6 +365,219 @@ make_linux(const char *corpus)
     save_linux(corpus, "red-black-tree", 1, red->areas[3] + AREA_NODE, AREA_BYTES, 4, true);
 }
 
+/* ---- Trees of a process, in the format of fuzz-space.c ---- */
+
+enum { SPACE_AREAS = 24, SET_WORD = 0, POINT_TO_WORD = 2, POINT_TO_NODE = 3 };
+
+typedef struct {
+    LinuxGuest *guest;
+    GByteArray *bytes;
+} SpaceSeed;
+
+static SpaceSeed
+begin_space(uint8_t kind)
+{
+    static LinuxArea areas[SPACE_AREAS];
+    const LinuxPlan plan = { .n_vcpus = 2,
+                             .is_red_black = kind & 1,
+                             .has_isolation = kind & 2,
+                             .has_hot = kind & 4,
+                             .areas = areas,
+                             .n_areas = SPACE_AREAS };
+    SpaceSeed seed = { .bytes = g_byte_array_new() };
+
+    linux_areas_fill(areas, SPACE_AREAS);
+    seed.guest = linux_guest_new(&plan);
+    g_byte_array_append(seed.bytes, &kind, 1);
+    return seed;
+}
+
+static void
+change_space(const SpaceSeed *seed, uint64_t gpa, uint8_t how, uint64_t value)
+{
+    const uint64_t word = (gpa - seed->guest->process_root) / 8;
+    uint8_t change[11] = { (uint8_t)word, (uint8_t)(word >> 8), how };
+
+    for (unsigned i = 0; i < 8; i++)
+        change[3 + i] = (uint8_t)(value >> 8 * i);
+    g_byte_array_append(seed->bytes, change, sizeof(change));
+}
+
+/* @low: low byte of the pointer */
+static void
+point_to_node(const SpaceSeed *seed, uint64_t gpa, uint64_t target, uint8_t low)
+{
+    change_space(seed, gpa, POINT_TO_NODE, (target - seed->guest->process_root) << 8 | low);
+}
+
+static void
+point_to_word(const SpaceSeed *seed, uint64_t gpa, uint64_t target)
+{
+    change_space(seed, gpa, POINT_TO_WORD, target - seed->guest->process_root);
+}
+
+static void
+save_space(const char *corpus, const char *name, SpaceSeed *seed)
+{
+    save_bytes(corpus, "space", name, seed->bytes->data, seed->bytes->len);
+    g_byte_array_unref(seed->bytes);
+    linux_guest_free(seed->guest);
+}
+
+/* Nodes that contain themselves: a range node, and one that lists gaps */
+static void
+make_maple_circles(const char *corpus)
+{
+    SpaceSeed seed = begin_space(0);
+    const uint64_t *nodes = seed.guest->nodes;
+
+    for (unsigned i = 0; i < MAPLE_N_GAP_SLOTS; i++)
+        point_to_node(&seed, nodes[0] + MAPLE_GAP_SLOTS + 8 * i, nodes[0], 3 << 3 | 4);
+    save_space(corpus, "maple-circle-gaps", &seed);
+    seed = begin_space(0);
+    for (unsigned i = 0; i < MAPLE_N_SLOTS; i++) {
+        point_to_node(&seed, nodes[1] + MAPLE_SLOTS + 8 * i, nodes[1], 2 << 3 | 4);
+        change_space(&seed, nodes[1] + MAPLE_PIVOTS + 8 * i, SET_WORD, 0);
+    }
+    save_space(corpus, "maple-circle", &seed);
+}
+
+static void
+make_red_black_circle(const char *corpus)
+{
+    SpaceSeed seed = begin_space(1);
+
+    for (unsigned i = 0; i < 8; i++) {
+        const uint64_t node = seed.guest->areas[i] + AREA_NODE;
+        point_to_word(&seed, node + RB_LEFT, node);
+        point_to_word(&seed, node + RB_RIGHT, seed.guest->areas[7 - i] + AREA_NODE);
+    }
+    save_space(corpus, "red-black-circle", &seed);
+}
+
+static void
+make_file_circles(const char *corpus)
+{
+    SpaceSeed seed = begin_space(2);
+    const LinuxGuest *guest = seed.guest;
+
+    for (unsigned i = 0; i < LINUX_FILES; i++) {
+        const uint64_t file = guest->files[i];
+        point_to_node(&seed, file + FILE_MAPPING, file + 0x100, 0);
+        for (unsigned at = 0x100; at < 0x200; at += 8)
+            point_to_node(&seed, file + at, file + 0x100, 2);
+    }
+    save_space(corpus, "xarray-circle", &seed);
+    seed = begin_space(4);
+    guest = seed.guest;
+    point_to_word(&seed, guest->mount + MOUNT_PARENT, guest->files[0]);
+    point_to_word(&seed, guest->mount + MOUNT_POINT, guest->mount);
+    point_to_word(&seed, guest->mount + MOUNT_PART + MOUNT_PART_ROOT, guest->files[1]);
+    save_space(corpus, "mount-circle", &seed);
+}
+
+static void
+make_areas(const char *corpus)
+{
+    SpaceSeed seed = begin_space(0);
+
+    for (unsigned i = 0; i < 8; i++) {
+        change_space(&seed, seed.guest->areas[i] + AREA_START, SET_WORD, 0);
+        change_space(&seed, seed.guest->areas[i] + AREA_END, SET_WORD, UINT64_MAX << 12);
+        change_space(&seed, seed.guest->areas[i] + AREA_PAGE, SET_WORD, UINT64_MAX - i);
+        point_to_word(&seed, seed.guest->areas[i] + AREA_FILE, seed.guest->areas[i]);
+    }
+    save_space(corpus, "areas", &seed);
+    seed = begin_space(6);
+    for (unsigned i = 0; i < 2; i++) {
+        change_space(&seed, seed.guest->task + TASK_COMM + 8 * i, SET_WORD, UINT64_MAX);
+        change_space(&seed, seed.guest->cpu_areas[i] + CPU_IRQ, SET_WORD, UINT64_MAX);
+        point_to_word(&seed, seed.guest->cpu_areas[i] + CPU_CURRENT, seed.guest->mm);
+    }
+    save_space(corpus, "tasks", &seed);
+}
+
+/* ---- Messages of a worker, in the format of fuzz-worker-message.c ---- */
+
+static void
+save_message(const char *corpus, const char *name, uint8_t type, const void *bytes, size_t len)
+{
+    const uint8_t header[] = { type, 2 };
+    g_autoptr(GByteArray) all = g_byte_array_new();
+
+    g_byte_array_append(all, header, sizeof(header));
+    g_byte_array_append(all, bytes, (guint)len);
+    save_bytes(corpus, "worker-message", name, all->data, all->len);
+}
+
+/* @path: '~' is the folder of the files that the rules are about */
+static void
+save_file_ask(const char *corpus, const char *name, UprofFileKind kind, const char *folder,
+              const char *path)
+{
+    const UprofFileAsk ask = { .kind = kind };
+    g_autoptr(GByteArray) all = g_byte_array_new();
+
+    g_byte_array_append(all, (const uint8_t *)&ask, sizeof(ask));
+    g_byte_array_append(all, (const uint8_t *)folder, (guint)strlen(folder) + 1);
+    g_byte_array_append(all, (const uint8_t *)path, (guint)strlen(path) + 1);
+    save_message(corpus, name, 1, all->data, all->len);
+}
+
+/* The second one makes the sampler copy as many parts of memory as possible. */
+static void
+make_links(const char *corpus)
+{
+    struct {
+        UprofLinks links;
+        UprofLinksVcpu vcpus[2];
+    } told = { { .kernel_from = 0x1000,
+                 .stack_bytes = 16384,
+                 .irq_bytes = 16384,
+                 .regs_bytes = 168,
+                 .regs_len = 168,
+                 .regs_cs = 136,
+                 .regs_sp = 152,
+                 .task_len = 1024,
+                 .n_vcpus = 2 },
+               { { 0x2000, 0x9ff8 }, { 0x3000, 0 } } };
+
+    save_message(corpus, "links", 3, &told, sizeof(told));
+    told.links.irq_bytes = 1024 * 1024;
+    told.links.stack_bytes = 4096;
+    told.links.kernel_from = 0;
+    told.vcpus[0].irq_at = 0x1fff8;
+    save_message(corpus, "links-deep", 3, &told, sizeof(told));
+    told.vcpus[0].irq_at = UINT64_MAX;
+    told.vcpus[1].task_at = UINT64_MAX - 7;
+    told.links.task_from = INT32_MAX;
+    save_message(corpus, "links-last-address", 3, &told, sizeof(told));
+}
+
+static void
+make_messages(const char *corpus)
+{
+    const UprofReadSpan spans[] = { { 0x1000, 8 }, { UINT64_MAX - 4, 4096 }, { 0x1ff00, 4096 } };
+    const UprofWindowTell window = { 1, 8192 };
+    const UprofOutcome outcome = { UPROF_ERROR_DENIED, 1 };
+    static const char notice[] = "\2\0\0\0\x1b[31mred\x1b]0;title\a\nnext";
+    static const char rows[] = "\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0\4\0\0\0main";
+
+    save_message(corpus, "reads", 0, spans, sizeof(spans));
+    save_message(corpus, "notice", 2, notice, sizeof(notice) - 1);
+    save_message(corpus, "window", 4, &window, sizeof(window));
+    save_message(corpus, "outcome", 5, &outcome, sizeof(outcome));
+    save_message(corpus, "rows", 6, rows, sizeof(rows) - 1);
+    save_message(corpus, "lines", 7, notice, sizeof(notice) - 1);
+    save_file_ask(corpus, "file", UPROF_FILE_REGULAR, "", "~/bin/app.dbg");
+    save_file_ask(corpus, "file-dots", UPROF_FILE_REGULAR, "", "~/debug/../secret");
+    save_file_ask(corpus, "file-input", UPROF_FILE_INPUT, "", "~/in");
+    save_file_ask(corpus, "file-below", UPROF_FILE_BELOW, "~/root", "lib/x");
+    save_file_ask(corpus, "file-link", UPROF_FILE_BELOW, "~/root", "out");
+    save_file_ask(corpus, "file-strict", UPROF_FILE_BELOW, "~/own", "out");
+    make_links(corpus);
+}
+
 static void
 make_btf(const char *corpus)
 {
@@ -386,10 +660,16 @@ main(int argc, char **argv)
         return EXIT_FAILURE;
     }
     make_btf(argv[1]);
+    make_messages(argv[1]);
+    make_maple_circles(argv[1]);
+    make_red_black_circle(argv[1]);
+    make_file_circles(argv[1]);
+    make_areas(argv[1]);
     make_tables(argv[1]);
     make_elves(argv[1]);
     make_expressions(argv[1]);
     make_images(argv[1]);
+    make_searches(argv[1]);
     make_kallsyms(argv[1]);
     make_linux(argv[1]);
     make_orc(argv[1]);

@@ -13,7 +13,7 @@
 
 enum {
     PREFIX_BYTES_MAX = 1024,
-    MUTATIONS = 400, /* per file */
+    MUTATIONS = 400, /* per file, unless the target says otherwise */
     CHANGES_MAX = 4, /* per mutation */
 };
 
@@ -56,12 +56,33 @@ change_bytes(GByteArray *input, GRand *random)
     }
 }
 
+static unsigned
+count_mutations(void)
+{
+    const FuzzBounds bounds = fuzz_bounds();
+
+    return bounds.n_mutations > 0 ? bounds.n_mutations : MUTATIONS;
+}
+
+/* All prefixes of a short file, or of a slow target some of them. */
+static void
+feed_prefixes(const guint8 *data, size_t len)
+{
+    const size_t n = count_mutations();
+    const size_t step = n < MUTATIONS && len > n ? len / n : 1;
+
+    for (size_t at = 0; len <= PREFIX_BYTES_MAX && at < len; at += step)
+        feed_input(data, at);
+}
+
 static void
 feed_mutations(const guint8 *data, size_t len)
 {
     g_autoptr(GRand) random = g_rand_new_with_seed(len);
 
-    for (unsigned i = 0; len > 0 && i < MUTATIONS; i++) {
+    const unsigned n_mutations = count_mutations();
+
+    for (unsigned i = 0; len > 0 && i < n_mutations; i++) {
         g_autoptr(GByteArray) input = g_byte_array_new();
 
         g_byte_array_append(input, data, len);
@@ -81,8 +102,7 @@ replay_file(const char *path)
     if (!g_file_get_contents(path, &data, &len, &error))
         g_error("%s", error->message);
     feed_input((const guint8 *)data, len);
-    for (size_t n = 0; len <= PREFIX_BYTES_MAX && n < len; n++)
-        feed_input((const guint8 *)data, n);
+    feed_prefixes((const guint8 *)data, len);
     feed_mutations((const guint8 *)data, len);
 }
 
@@ -112,5 +132,8 @@ main(int argc, char **argv)
         fflush(stdout); /* so that the name is printed before a crash */
         replay_file(g_ptr_array_index(names, i));
     }
+    const FuzzWorst worst = fuzz_worst();
+    printf("at most %.1f ms and %.1f KiB for one input\n", (double)worst.time_us / 1000,
+           (double)worst.memory_bytes / 1024);
     return names->len > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -33,6 +33,17 @@ static const LinuxArea usual_areas[] = {
 
 static const char *const file_names[LINUX_FILES] = { "nginx", "libc.so.6" };
 
+void
+linux_areas_fill(LinuxArea *areas, unsigned n)
+{
+    enum { LEN = 3 * PAGE };
+
+    for (unsigned i = 0; i < n; i++) {
+        const uint64_t start = LINUX_PROGRAM + (uint64_t)i * 2 * LEN;
+        areas[i] = (LinuxArea){ start, start + LEN, i % 4, i % (LINUX_FILES + 1), i % 4 != 1 };
+    }
+}
+
 /* ---- Words ---- */
 
 uint64_t
@@ -696,8 +707,8 @@ put_window(LinuxView *view, uint64_t gva, size_t len)
     return true;
 }
 
-static void
-copy_task(LinuxView *view, unsigned vcpu)
+void
+linux_view_copy_task(LinuxView *view, unsigned vcpu)
 {
     const UprofLinks *links = *uprof_linux_links(view->kernel);
     uint64_t task;
@@ -742,7 +753,7 @@ unsigned
 linux_view_sample(LinuxView *view, unsigned vcpu)
 {
     linux_view_begin(view, vcpu);
-    copy_task(view, vcpu);
+    linux_view_copy_task(view, vcpu);
     return linux_view_take(view);
 }
 

@@ -116,6 +116,9 @@ typedef struct {
     bool is_code;
 } LinuxArea;
 
+/** linux_areas_fill: @areas: (out): @n areas of a program and two files, some of them code */
+void linux_areas_fill(LinuxArea *areas, unsigned n);
+
 enum { LINUX_AREAS_MAX = 32, LINUX_FILES = 2, LINUX_CPUS_MAX = 128 };
 
 /** LinuxPlan: the guest to make; all zeros make Linux 6.4 with a maple tree */
@@ -231,6 +234,9 @@ unsigned linux_view_sample(LinuxView *view, unsigned vcpu);
 
 /** linux_view_begin: makes a snapshot that has only the registers of @vcpu */
 void linux_view_begin(LinuxView *view, unsigned vcpu);
+
+/** linux_view_copy_task: adds the running task to the snapshot, if its address is known */
+void linux_view_copy_task(LinuxView *view, unsigned vcpu);
 
 /** linux_view_take: analyzes the snapshot. Returns: as linux_view_sample() */
 unsigned linux_view_take(LinuxView *view);

@@ -32,6 +32,28 @@ field()
     sed -n "s/^$2:\t//p" "/proc/$1/status"
 }
 
+# kill_worker: kills the worker of the run's only domain
+kill_worker()
+{
+    killed=$(list_workers)
+    kill -KILL "$killed"
+}
+
+# has_worker: the run has a worker other than the one that was killed
+has_worker()
+{
+    local now
+    now=$(list_workers) && [ -n "$now" ] && [ "$now" != "$killed" ]
+}
+
+# check_loss: the samples that the message calls lost are counted as skipped
+check_loss()
+{
+    local lost
+    lost=$(sed -n 's/.*; \([0-9]*\) samples are lost.*/\1/p' "$work/err" | tail -n 1)
+    result sidecar "$work/$one.meta.json" "ticks['skipped'] >= ${lost:-0}"
+}
+
 need_daemon
 boot "$one" split
 boot "$other" split
@@ -45,17 +67,51 @@ worker=$(list_workers)
 [ "$(field "$worker" NoNewPrivs)" = 1 ] || fail 'a worker may gain rights'
 [ "$(field "$worker" Seccomp)" = 2 ] || fail 'a worker has all system calls'
 [ "$(id -u)" != 0 ] || [[ "$(field "$worker" Uid)" != 0* ]] || fail 'a worker is root'
-# its streams, its two channels and its two outputs
+# its streams, its two channels, its two outputs and its two checkpoints
 mapfile -t files < <(for fd in "/proc/$worker/fd"/*; do readlink "$fd"; done | sort | uniq -c)
-[ "${#files[@]}" -le 6 ] || fail "a worker has too many descriptors: ${files[*]}"
+[ "${#files[@]}" -le 7 ] || fail "a worker has too many descriptors: ${files[*]}"
 if printf '%s\n' "${files[@]}" | grep -Ev '/dev/null|socket:|\(deleted\)|/#[0-9]+|\.tmp'; then
     fail 'a worker has a descriptor that it does not need'
 fi
+kill -INT "$profiler"
+finish 0 20
 
-say 'a worker is killed'
-kill -KILL "$worker"
-finish 1 10
-says "^virt-uprof: $one: the process that analyzes its samples has failed: it died of signal 9 "
+died='the process that analyzes its samples has failed: it died of signal 9 \(Killed\) while it'
+
+say 'a worker is killed: another one continues'
+start -d 8 "$one"
+await_sampling
+kill_worker
+wait_until 20 has_worker || fail 'no other worker has started'
+finish 0 40
+says "^virt-uprof: $one: $died analyzed samples; continuing"
+result sidecar "$work/$one.meta.json" "ended_by == 'duration' and samples['total'] > 0"
+check_loss
+must_run "$one"
+
+say 'the other one is killed, too: its checkpoint is saved'
+start -d 60 "$one"
+await_sampling
+kill_worker
+wait_until 20 has_worker || fail 'no other worker has started'
+# a checkpoint is made every 2 s
+sleep 7
+kill_worker
+finish 1 20
+says "^virt-uprof: $one: $died analyzed samples; saving what was counted before; [0-9]* samples are lost"
+result sidecar "$work/$one.meta.json" "ended_by == 'error' and samples['total'] > 0"
+[ -s "$work/$one.folded" ] || fail 'the checkpoint gave no profile'
+check_loss
+must_run "$one"
+
+say 'both are killed before the first checkpoint'
+start -d 60 "$one"
+await_sampling
+kill_worker
+wait_until 20 has_worker || fail 'no other worker has started'
+kill_worker
+finish 1 20
+says "^virt-uprof: $one: $died "
 [ ! -e "$work/$one.folded" ] || fail 'a profile without its samples was written'
 must_run "$one"
 
@@ -65,8 +121,9 @@ wait_until 60 samples_domains 2 || fail 'not both are sampled'
 mapfile -t workers < <(list_workers)
 [ "${#workers[@]}" = 2 ] || fail "there are ${#workers[@]} workers for two domains"
 kill -KILL "${workers[0]}"
-finish 6 40
-says "^virt-uprof: $one: the process that analyzes its samples has failed: "
+finish 0 40
+says "^virt-uprof: $one: $died "
+[ -s "$work/$one.folded" ] || fail 'the domain of the killed worker has no profile'
 [ -s "$work/$other.folded" ] || fail 'the other domain has no profile'
 result sidecar "$work/$other.meta.json" "ended_by == 'duration'"
 must_run "$one"
@@ -75,9 +132,12 @@ must_run "$other"
 say 'a worker hangs'
 start -d 60 "$one"
 await_sampling
+# a checkpoint is made every 2 s
+sleep 6
 kill -STOP "$(list_workers)"
 sleep 1
 kill -INT "$profiler"
 finish 1 5
-says "^virt-uprof: $one: the process that analyzes its samples has failed: "
+says "^virt-uprof: $one: the process that analyzes its samples has failed: it was still at work"
+result sidecar "$work/$one.meta.json" "ended_by == 'error' and samples['total'] > 0"
 must_run "$one"

@@ -221,7 +221,9 @@ use()
     check smoke in_root sh /debs/smoke
     check units verifies
     check inactive is_inactive
+    check user in_root getent passwd virt-uprof
     check files has_files etc/virt-uprof.xml usr/lib/tmpfiles.d/virt-uprof.conf \
+        usr/lib/sysusers.d/virt-uprof.conf \
         usr/share/man/man1/virt-uprof.1.gz usr/share/man/man5/virt-uprof.xml.5.gz \
         usr/share/bash-completion/completions/virt-uprof \
         usr/share/zsh/vendor-completions/_virt-uprof \

@@ -117,12 +117,12 @@ static const struct {
     const char *error; /* pattern */
 } cases[] = {
     { "well",       work_well,         3,  NULL },
-    { "abort",      abort_behind_file, -1, "the process that reads the files has failed: Aborted; the last "
+    { "abort",      abort_behind_file, -1, "the process that reads the files has failed: it died of signal 6 (Aborted); the last "
                                            "file that it read is 'other.elf'" },
     { "nonsense",   send_nonsense,     -1, "*has failed: it broke the rules of its requests" },
     { "descriptor", send_descriptor,   -1, "*has failed: it broke the rules of its requests" },
     { "spin",       spin,              -1, "*has failed: it used all its processor time" },
-    { "ask-and-die", ask_and_die,      -1, "*has failed: Aborted" },
+    { "ask-and-die", ask_and_die,      -1, "*has failed: it died of signal 6 (Aborted)" },
 };
 /* clang-format on */
 

@@ -463,6 +463,29 @@ test_grows(Fixture *fixture, gconstpointer data)
     g_assert_cmpint(WTERMSIG(status), !=, SIGKILL);
 }
 
+static void
+test_descriptions(void)
+{
+    /* as of waitpid(2): the exit status is in the second byte, a signal in the first one */
+    static const struct {
+        int status;
+        const char *text; /* (nullable) */
+    } cases[] = {
+        { 0, NULL },
+        { 1 << 8, NULL },
+        { SIGKILL, "it died of signal 9 (Killed)" },
+        { SIGXCPU, "it used all its processor time" },
+        { UPROF_SPAWNER_EXIT_CUT_OFF << 8, "it lost its channel to this program" },
+        { 99 << 8, "it could not give up its rights" },
+        { -1, "the process that started it has died" },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text = uprof_spawner_describe_end(cases[i].status);
+        g_assert_cmpstr(text, ==, cases[i].text);
+    }
+}
+
 #define ADD(path, test) g_test_add("/spawner/" path, Fixture, NULL, set_up, test, tear_down)
 
 int
@@ -477,5 +500,6 @@ main(int argc, char **argv)
     ADD("hangs", test_hangs);
     ADD("spins", test_spins);
     ADD("grows", test_grows);
+    g_test_add_func("/spawner/descriptions", test_descriptions);
     return g_test_run();
 }

@@ -174,7 +174,7 @@ static const struct {
     { "rename-profile",     rename_profile,          "*it broke the rules of its requests" },
     { "rename-elsewhere",   rename_elsewhere,        "*it broke the rules of its requests" },
     { "read-outside",       read_outside,            "*it broke the rules of its requests" },
-    { "die",                die,                     "*has failed: Aborted; the last file that it "
+    { "die",                die,                     "*has failed: it died of signal 6 (Aborted); the last file that it "
                                                      "read is '*" SLICE ".meta.json'" },
     { "leave",              leave,                   "*has ended with status 7" },
     { "is-confined",        is_confined,             NULL },

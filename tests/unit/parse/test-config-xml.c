@@ -25,7 +25,7 @@ test_complete(void)
             "<profile rate='p-rate' duration='p-duration' budget='p-budget'><!-- c --></profile>"
             "<collect connect='connect' domains='&lt;a&amp;&#x9b;' chance='chance' longest='l'/>"
             "<limits rate='l-rate' duration='l-duration' budget='l-budget'/>"
-            "<symbols path='path'/>")),
+            "<symbols path='path' maxMegabytes='memory'/>")),
         &error);
 
     g_assert_no_error(error);
@@ -40,6 +40,7 @@ test_complete(void)
     g_assert_cmpstr(xml->limits_duration, ==, "l-duration");
     g_assert_cmpstr(xml->limits_budget, ==, "l-budget");
     g_assert_cmpstr(xml->symbols_path, ==, "path");
+    g_assert_cmpstr(xml->symbols_megabytes, ==, "memory");
     g_assert_cmpstr(xml->directory, ==, "directory");
     g_assert_cmpstr(xml->slice_days, ==, "slice");
     g_assert_cmpstr(xml->merged_days, ==, "merged");

@@ -128,6 +128,7 @@ static const struct {
     { "chance-percent",  "<collect chance='20%'/>", "collect/@chance='20%' is not *" },
     { "chance-tiny",     "<collect chance='0.0000001'/>", "collect/@chance=* is not *" },
     { "longest",         "<collect longest='0s'/>", "collect/@longest='0s' is not *" },
+    { "no-memory",       "<symbols maxMegabytes='15'/>", "symbols/@maxMegabytes='15' is not 16 to 65536*" },
     { "path",            "<symbols path='/a:b'/>", "symbols/@path='/a:b' is not absolute paths *" },
     { "directory",       "<store directory='data'/>", "store/@directory='data' is not an absolute path" },
     { "directory-empty", "<store directory=''/>", "store/@directory='' is not an absolute path" },

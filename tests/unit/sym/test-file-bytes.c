@@ -38,7 +38,7 @@ test_read(void)
 {
     g_autofree char *path = make_file("abc", 0, 3);
     g_autoptr(GError) error = NULL;
-    g_autoptr(UprofFileBytes) file = uprof_file_bytes_read(path, "name", NULL, &error);
+    g_autoptr(UprofFileBytes) file = uprof_file_bytes_read(path, "name", NULL, UINT64_MAX, &error);
 
     g_assert_no_error(error);
     g_assert_cmpmem(file->bytes, file->len, "abc", 3);
@@ -56,7 +56,7 @@ test_sparse(void)
     g_autofree char *path = make_file("abc", middle, len);
     const uint64_t before_mib = read_resident_mib();
     g_autoptr(GError) error = NULL;
-    g_autoptr(UprofFileBytes) file = uprof_file_bytes_read(path, "name", NULL, &error);
+    g_autoptr(UprofFileBytes) file = uprof_file_bytes_read(path, "name", NULL, UINT64_MAX, &error);
     uint8_t sum = 0;
 
     g_assert_no_error(error);
@@ -71,13 +71,47 @@ test_sparse(void)
     g_assert_cmpint(unlink(path), ==, 0);
 }
 
+/* Returns: how many bytes this process has read from files */
+static uint64_t
+count_read_bytes(void)
+{
+    g_autofree char *text = NULL;
+
+    g_assert_true(g_file_get_contents("/proc/self/io", &text, NULL, NULL));
+    g_assert_true(g_str_has_prefix(text, "rchar: "));
+    return g_ascii_strtoull(text + strlen("rchar: "), NULL, 10);
+}
+
+/* A file that needs more memory than is left is not read. */
+static void
+test_no_room(void)
+{
+    enum { KIB = 512 };
+    g_autofree char *text = g_strnfill(KIB * 1024, 'x');
+    g_autofree char *path = make_file(text, 0, KIB * 1024);
+    g_autoptr(GError) error = NULL;
+
+    const uint64_t before = count_read_bytes();
+    for (unsigned room = 0; room < KIB * 1024; room += 64 * 1024 - 1) {
+        g_assert_null(uprof_file_bytes_read(path, "name", NULL, room, &error));
+        g_assert_true(
+            g_pattern_match_simple("'name' needs more than the * MiB of memory *", error->message));
+        g_clear_error(&error);
+    }
+    g_assert_cmpuint(count_read_bytes() - before, <, KIB * 1024);
+    g_autoptr(UprofFileBytes) file = uprof_file_bytes_read(path, "name", NULL, KIB * 1024, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(file->n_used, ==, KIB * 1024);
+    g_assert_cmpint(unlink(path), ==, 0);
+}
+
 static void
 test_empty(void)
 {
     g_autofree char *path = make_file("", 0, 0);
     g_autoptr(GError) error = NULL;
 
-    g_assert_null(uprof_file_bytes_read(path, "name", NULL, &error));
+    g_assert_null(uprof_file_bytes_read(path, "name", NULL, UINT64_MAX, &error));
     g_assert_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA);
     g_assert_cmpint(unlink(path), ==, 0);
 }
@@ -88,6 +122,7 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/file-bytes/read", test_read);
     g_test_add_func("/file-bytes/sparse", test_sparse);
+    g_test_add_func("/file-bytes/no-room", test_no_room);
     g_test_add_func("/file-bytes/empty", test_empty);
     return g_test_run();
 }

@@ -159,7 +159,7 @@ test_names(gconstpointer data)
         g_assert_cmpuint(uprof_sym_expand(sym, answer.site, &frames), ==, 1);
         g_assert_true(frames[0] == answer.name);
         g_assert_cmpuint(uprof_sym_expand(sym, answer.name, &frames), ==, 0);
-        uprof_sym_resolve(sym);
+        uprof_sym_resolve(sym, UPROF_SYM_RESOLVE_MS);
         g_assert_cmpuint(uprof_sym_expand(sym, answer.site, &frames), ==, 3);
         for (unsigned i = 1; i < 3; i++)
             g_assert_cmpstr(uprof_name_text(frames[i]), ==, with_lines ? lined[i] : plain[i]);

@@ -145,7 +145,8 @@ test_death(void)
     g_thread_join(killer);
     g_assert_error(error, UPROF_ERROR, UPROF_ERROR_FAILED);
     g_assert_true(g_pattern_match_simple(
-        "*/many': the process that reads the files has failed: Killed*", error->message));
+        "*/many': the process that reads the files has failed: it died of signal 9 (Killed)*",
+        error->message));
     g_autofree char *found = uprof_kernel_files_find(files, arch, kernel, NULL);
     g_assert_cmpstr(found, ==, kernel);
 }

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "worker-message-priv.h"
+
+#include "uprof/capture.h"
+#include "uprof/error.h"
+#include "uprof/window-size.h"
+
+#include <string.h>
+
+enum { STACK_BYTES_MAX = 1024 * 1024 }; /* of a kernel stack */
+
+bool
+uprof_worker_message_plan_reads(const UprofWorkerInput *input, size_t len, uint8_t *into,
+                                UprofSpan *spans, unsigned *n, size_t *bytes)
+{
+    *bytes = 0;
+    *n = (unsigned)(len / sizeof(input->spans[0]));
+    if (len % sizeof(input->spans[0]) != 0 || *n > UPROF_READ_SPANS_MAX)
+        return false;
+    for (unsigned i = 0; i < *n; i++) {
+        const UprofReadSpan *wanted = &input->spans[i];
+        if (wanted->len == 0 || wanted->len > UPROF_READ_BYTES_MAX - *bytes)
+            return false;
+        spans[i] = (UprofSpan){ .gpa = wanted->gpa, .into = into + *bytes, .len = wanted->len };
+        *bytes += wanted->len;
+    }
+    return true;
+}
+
+bool
+uprof_worker_message_find_notice(const UprofWorkerInput *input, size_t len, UprofNoticeKind *kind,
+                                 UprofSlice *text)
+{
+    const size_t head = sizeof(input->number);
+
+    if (len < head || len > head + UPROF_NOTICE_BYTES_MAX || input->number > UPROF_NOTICE_WARNING)
+        return false;
+    *kind = (UprofNoticeKind)input->number;
+    *text = (UprofSlice){ input->bytes + head, len - head };
+    return true;
+}
+
+static bool
+are_sound_links(const UprofLinks *links)
+{
+    const uint32_t stack = links->stack_bytes;
+
+    return stack >= UPROF_CAPTURE_PAGE_BYTES && stack <= STACK_BYTES_MAX &&
+           (stack & (stack - 1)) == 0 && links->irq_bytes <= STACK_BYTES_MAX &&
+           links->regs_bytes <= stack && links->regs_len <= UPROF_LINKS_REGS_BYTES_MAX &&
+           links->regs_cs <= UPROF_LINKS_REGS_BYTES_MAX - sizeof(uint64_t) &&
+           links->regs_sp <= UPROF_LINKS_REGS_BYTES_MAX - sizeof(uint64_t) &&
+           links->task_len <= UPROF_LINKS_TASK_BYTES_MAX && links->task_from <= INT32_MAX;
+}
+
+bool
+uprof_worker_message_has_links(const UprofWorkerInput *input, size_t len, unsigned n_vcpus)
+{
+    const UprofLinks *told = &input->links;
+
+    return len >= sizeof(*told) && told->n_vcpus == n_vcpus && n_vcpus <= UPROF_VCPUS_MAX &&
+           len == sizeof(*told) + n_vcpus * sizeof(told->vcpus[0]) && are_sound_links(told);
+}
+
+bool
+uprof_worker_message_has_window(const UprofWorkerInput *input, size_t len, unsigned n_vcpus)
+{
+    const UprofWindowTell *tell = &input->window;
+
+    return len == sizeof(*tell) && tell->vcpu < n_vcpus && tell->wanted >= UPROF_WINDOW_BYTES_MIN &&
+           tell->wanted <= UPROF_SNAPSHOT_BYTES_MAX;
+}
+
+void
+uprof_worker_message_read_outcome(UprofSlice reply, UprofOutcome *outcome, UprofSlice *text)
+{
+    const size_t head = MIN(reply.len, sizeof(*outcome));
+
+    *outcome = (UprofOutcome){ .code = UPROF_ERROR_FAILED };
+    if (head == sizeof(*outcome))
+        memcpy(outcome, reply.data, head);
+    if (outcome->code < UPROF_ERROR_NONE || outcome->code > UPROF_ERROR_EMPTY)
+        outcome->code = UPROF_ERROR_FAILED;
+    *text = (UprofSlice){ (const uint8_t *)reply.data + head, reply.len - head };
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * check-outputs.h - writes a profile in all formats, and reads what was written
+ */
+#pragma once
+
+#include "uprof/output.h"
+
+/** CheckedOutputs: a set */
+typedef enum {
+    CHECK_STACKS = 1,    /* folded stacks, pprof, perf */
+    CHECK_DOCUMENTS = 2, /* SVG, speedscope, sidecar, report in JSON */
+    CHECK_TABLES = 4,    /* tables, and comparisons with other profiles */
+    CHECK_ALL = 7,
+} CheckedOutputs;
+
+/**
+ * check_outputs: aborts if an output is not well-formed, or loses samples
+ *
+ * XML and JSON are read by other libraries, folded stacks and pprof by our own readers.
+ */
+void check_outputs(const UprofProfile *profile, const UprofRun *run, CheckedOutputs which);

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Makes one call of a chosen kind fail in a chosen process of a run, and checks how the run ends.
+
+tests/lib/fail-call.c is the library that makes calls fail. The order of PROCESSES and KINDS, and the layout
+of the page, are the same there.
+
+UPROF_TEST_FAULTS=all tests each of the first calls of a kind with each reason, which takes hours. Otherwise
+some calls of each kind are tested, with the reasons in turn.
+"""
+
+import errno
+import json
+import gzip
+import os
+import pathlib
+import random
+import struct
+import subprocess
+import time
+
+PROCESSES = ("program", "guardian", "spawner", "worker")
+ONCE, ALWAYS = False, True
+# What a call fails with, and whether all later calls of the kind in that process fail too. 0 stands for half
+# of the bytes. Errors that the kernel gives for such a call: a full disk, no memory, no descriptor, no right.
+KINDS = {
+    "open": ((errno.EMFILE, ONCE), (errno.EACCES, ONCE), (errno.EMFILE, ALWAYS), (errno.ENOENT, ONCE)),
+    "read": ((errno.EIO, ONCE), (0, ONCE), (errno.EINTR, ONCE)),
+    "write": ((errno.ENOSPC, ONCE), (0, ONCE), (errno.ENOSPC, ALWAYS), (errno.EINTR, ONCE)),
+    "sync": ((errno.EIO, ONCE), (errno.ENOSPC, ALWAYS)),
+    "rename": ((errno.ENOSPC, ONCE), (errno.EACCES, ALWAYS)),
+    "remove": ((errno.EACCES, ONCE), (errno.EROFS, ALWAYS)),
+    "stat": ((errno.EIO, ONCE), (errno.EACCES, ONCE)),
+    "mmap": ((errno.ENOMEM, ONCE), (errno.ENOMEM, ALWAYS)),
+    "ptrace": ((errno.ESRCH, ONCE), (errno.EPERM, ONCE), (errno.EIO, ONCE)),
+    "wait": ((errno.ECHILD, ONCE), (errno.EINTR, ONCE)),
+    "poll": ((errno.ENOMEM, ONCE), (errno.EINTR, ONCE)),
+    "fork": ((errno.EAGAIN, ONCE), (errno.ENOMEM, ALWAYS)),
+    "thread": ((errno.EAGAIN, ONCE), (errno.EAGAIN, ALWAYS)),
+    "socket": ((errno.EMFILE, ONCE), (errno.EMFILE, ALWAYS)),
+    "send": ((errno.EPIPE, ONCE), (errno.ENOBUFS, ONCE), (errno.EINTR, ONCE)),
+    "receive": ((errno.ECONNRESET, ONCE), (errno.EIO, ONCE), (errno.EINTR, ONCE)),
+    "mkdir": ((errno.EROFS, ONCE), (errno.ENOSPC, ONCE)),
+    "flock": ((errno.ENOLCK, ONCE), (errno.EWOULDBLOCK, ONCE)),
+    "descriptor": ((errno.EMFILE, ONCE), (errno.ENFILE, ALWAYS)),
+    "duplicate": ((errno.EMFILE, ONCE), (errno.EMFILE, ALWAYS)),
+    "rights": ((errno.EPERM, ONCE), (errno.EPERM, ALWAYS)),
+}
+HEAD = struct.Struct("=6I")
+COUNTS = struct.Struct(f"={len(PROCESSES) * len(KINDS)}I")
+PAGE_BYTES = 8192
+FOREVER = 2**32 - 1
+# exit codes of virt-uprof(1)
+DONE, FAILED, LEFT_HELD = 0, 1, 10
+CODES = (DONE, FAILED, 3, 4, 5, 6, LEFT_HELD, 75)
+END_S = 30
+REST_S = 10  # until the last process of a run is gone
+
+IS_ALL = os.environ.get("UPROF_TEST_FAULTS") == "all"
+FIRST_CALLS = 30 if IS_ALL else 3
+LATER_CALLS = 20 if IS_ALL else 4
+
+
+class Fault:
+    """The calls @first to @last of a kind fail in a process."""
+
+    def __init__(self, process, kind, first, code, is_lasting):
+        self.process, self.kind, self.first, self.code, self.is_lasting = process, kind, first, code, is_lasting
+
+    def __str__(self):
+        how = "has half of the bytes" if self.code == 0 else f"fails with {errno.errorcode[self.code]}"
+        return f"{self.kind} {self.first} of the {self.process} {how}{' and so do all later' if self.is_lasting else ''}"
+
+    def pack(self):
+        last = FOREVER if self.is_lasting else self.first
+        return HEAD.pack(PROCESSES.index(self.process), list(KINDS).index(self.kind), self.first, last, self.code, 0)
+
+
+NO_FAULT = Fault("program", "open", 0, 0, False)
+
+
+class Page:
+    """The file that the library maps."""
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+
+    def write(self, fault):
+        head = fault.pack() if fault is not NO_FAULT else HEAD.pack(0, 0, 0, 0, 0, 0)
+        self.path.write_bytes(head.ljust(PAGE_BYTES, b"\0"))
+
+    def read(self):
+        """The number of calls that failed, the counts by (process, kind), and the callers of the first one."""
+        data = self.path.read_bytes()
+        numbers = COUNTS.unpack_from(data, HEAD.size)
+        keys = [(process, kind) for process in PROCESSES for kind in KINDS]
+        callers = data[HEAD.size + COUNTS.size :].split(b"\0")[0].decode(errors="replace")
+        return HEAD.unpack_from(data)[5], dict(zip(keys, numbers)), callers
+
+
+def choose_calls(rng, count):
+    """Numbers of calls of @count: the first ones, some of the others, and the last one."""
+    first = list(range(1, min(count, FIRST_CALLS) + 1))
+    rest = range(FIRST_CALLS + 1, count)
+    later = sorted(rng.sample(rest, min(len(rest), LATER_CALLS)))
+    return first + later + ([count] if count > FIRST_CALLS else [])
+
+
+def plan_faults(rng, counts):
+    """The faults of a test, from the counts of a run without one."""
+    faults = []
+    for (process, kind), count in counts.items():
+        ways = KINDS[kind]
+        for i, n in enumerate(choose_calls(rng, count)):
+            for code, is_lasting in ways if IS_ALL else (ways[i % len(ways)],):
+                faults.append(Fault(process, kind, n, code, is_lasting))
+    return faults
+
+
+def find_processes(page):
+    """The numbers of the processes that have mapped @page."""
+    word = f"UPROF_TEST_FAULT={page.path}".encode()
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if word in path.read_bytes().split(b"\0") and "State:\tZ" not in (path.parent / "status").read_text():
+                found.append(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def wait_until(seconds, condition):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def check_lines(code, said):
+    """What is wrong with the lines that a run has written to stderr."""
+    lines = said.decode(errors="replace").splitlines()
+    faults = []
+    if code != DONE and not lines:
+        faults.append(f"exit {code} without a line on stderr")
+    for line in lines:
+        if not line.startswith("virt-uprof: ") or not line.isprintable():
+            faults.append(f"a line on stderr: {line!r}")
+    return faults
+
+
+def is_whole(path):
+    """The file has all that its format needs: lines with counts, an end, a sum."""
+    data = path.read_bytes()
+    if path.name.endswith(".gz"):
+        data = gzip.decompress(data)
+    if ".folded" in path.name:
+        return data.endswith(b"\n") and all(line.rpartition(b" ")[2].isdigit() for line in data.splitlines())
+    if path.name.endswith(".json"):
+        json.loads(data)
+    if path.name.endswith(".svg"):
+        return data.rstrip().endswith(b"</svg>")
+    return len(data) > 0
+
+
+class Runs:
+    """Runs of one command, each with one fault."""
+
+    def __init__(self, library, folder, command):
+        """@folder: empty, for outputs and for the page. @command: with names of outputs in it"""
+        self.folder = pathlib.Path(folder)
+        self.page = Page(self.folder / "page")
+        self.command, self.library = command, library
+        self.counts = {}
+        self.n_done = self.n_reached = 0
+        self.longest_s, self.longest = 0, NO_FAULT
+        self.fault, self.code, self.said = NO_FAULT, 0, b""
+
+    def run(self, fault):
+        """Returns what is wrong, as lines."""
+        self.fault = fault
+        self.page.write(fault)
+        environment = {**os.environ, "LD_PRELOAD": str(self.library), "UPROF_TEST_FAULT": str(self.page.path),
+                       "LC_ALL": "C.UTF-8"}  # fmt: skip
+        began = time.monotonic()
+        child = subprocess.Popen(self.command, env=environment, cwd=self.folder, stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)  # fmt: skip
+        try:
+            _, self.said = child.communicate(timeout=END_S)
+            faults = []
+        except subprocess.TimeoutExpired:
+            faults = [f"it does not end within {END_S} s"]
+            for pid in find_processes(self.page):
+                os.kill(pid, 9)
+            _, self.said = child.communicate()
+        self.code = child.returncode
+        if time.monotonic() - began > self.longest_s:
+            self.longest_s, self.longest = time.monotonic() - began, fault
+        if not faults and self.code not in CODES:
+            faults.append(f"exit {self.code}")
+        if not faults:
+            faults += check_lines(self.code, self.said)
+        if not wait_until(REST_S, lambda: not find_processes(self.page)):
+            faults.append(f"processes live on: {find_processes(self.page)}")
+        self.n_done += 1
+        return faults
+
+    def describe(self, fault, faults):
+        n_failed, _, callers = self.page.read()
+        return (f"{fault}: exit {self.code} after {n_failed} failed calls: {'; '.join(faults)}; stderr "
+                f"{self.said.decode(errors='replace')!r}; called from {callers}")  # fmt: skip
+
+    def test_all(self, check, rng=None):
+        """Tests all planned faults. @check: returns what else is wrong after a run. Returns descriptions."""
+        rng = rng or random.Random(int(os.environ.get("SEED", "1")))
+        wrong = []
+        for _ in range(2):  # the first run has to fill caches
+            faults = self.run(NO_FAULT) + check(self)
+            if faults or self.code != DONE:
+                return [self.describe("no fault", faults + [f"exit {self.code}"])]
+        _, self.counts, _ = self.page.read()
+        for fault in plan_faults(rng, self.counts):
+            faults = self.run(fault) + check(self)
+            self.n_reached += self.page.read()[0] > 0
+            if faults:
+                wrong.append(self.describe(fault, faults))
+        return wrong

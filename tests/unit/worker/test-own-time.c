@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "../../../src/worker/own-time-priv.h"
+
+#include "uprof/clock.h"
+#include "uprof/process-stat.h"
+
+#include <glib.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LIMIT_MS = 300, STEP_US = 5000 };
+
+static void
+pin_to_one_processor(void)
+{
+    cpu_set_t one;
+
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    g_assert_cmpint(sched_setaffinity(0, sizeof(one), &one), ==, 0);
+}
+
+static pid_t
+start_busy(void)
+{
+    const pid_t pid = fork();
+
+    if (pid == 0) {
+        pin_to_one_processor();
+        for (volatile unsigned i = 0;; i++)
+            ;
+    }
+    g_assert_cmpint(pid, >, 0);
+    return pid;
+}
+
+static void
+end_process(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+/* Returns: milliseconds until the limit was over */
+static uint64_t
+wait_until_over(UprofOwnTime *time)
+{
+    const uint64_t start_ns = uprof_clock_now_ns();
+
+    while (!uprof_own_time_is_over(time, LIMIT_MS * UPROF_NS_PER_MS))
+        g_usleep(STEP_US);
+    return (uprof_clock_now_ns() - start_ns) / UPROF_NS_PER_MS;
+}
+
+/* A clock that does not run is never over. */
+static void
+test_off(void)
+{
+    UprofOwnTime time = { 0 };
+
+    g_assert_false(uprof_own_time_is_over(&time, 0));
+}
+
+/* A process that sleeps or is stopped uses up its time. */
+static void
+test_stopped(void)
+{
+    UprofOwnTime time;
+    const pid_t pid = start_busy();
+
+    kill(pid, SIGSTOP);
+    uprof_own_time_start(&time, pid);
+    g_assert_false(uprof_own_time_is_over(&time, LIMIT_MS * UPROF_NS_PER_MS));
+    g_assert_cmpuint(wait_until_over(&time), >=, LIMIT_MS - 1);
+    end_process(pid);
+}
+
+/* Of several busy processes on one processor, each has only a part of the time. */
+static void
+test_waiting(void)
+{
+    cpu_set_t all;
+    UprofOwnTime time;
+    pid_t pids[4];
+
+    g_assert_cmpint(sched_getaffinity(0, sizeof(all), &all), ==, 0);
+    pin_to_one_processor();
+    for (size_t i = 0; i < G_N_ELEMENTS(pids); i++)
+        pids[i] = start_busy();
+    sched_setaffinity(0, sizeof(all), &all);
+    uprof_own_time_start(&time, pids[0]);
+    const uint64_t before_ns = uprof_process_stat_run_delay(pids[0]);
+    const uint64_t passed_ms = wait_until_over(&time);
+    const uint64_t waited_ms =
+        (uprof_process_stat_run_delay(pids[0]) - before_ns) / UPROF_NS_PER_MS;
+    for (size_t i = 0; i < G_N_ELEMENTS(pids); i++)
+        end_process(pids[i]);
+    g_assert_cmpuint(waited_ms, >, LIMIT_MS / 2);
+    g_assert_cmpuint(passed_ms, >=, LIMIT_MS + waited_ms / 2);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/own-time/off", test_off);
+    g_test_add_func("/own-time/stopped", test_stopped);
+    g_test_add_func("/own-time/waiting", test_waiting);
+    return g_test_run();
+}
