@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include "uprof/run-facts.h"
+
 #include <glib.h>
 #include <stdint.h>
 
@@ -18,3 +20,9 @@ char *uprof_format_percent(uint64_t part, uint64_t whole);
 
 /** uprof_format_budget: Returns: (transfer full): percent, such as "10" for 100000 ppm */
 char *uprof_format_budget(uint64_t ppm);
+
+/**
+ * uprof_format_quality: Returns: (transfer full): the shares of unwind methods, and of good calls,
+ *   such as "100.0 % by frame pointers; 99.0 % of calls agree"
+ */
+char *uprof_format_quality(const UprofRun *run);

@@ -2,7 +2,6 @@
 #include "uprof/number-text.h"
 
 #include "uprof/clock.h"
-#include "uprof/run-facts.h"
 
 /* Uses integers only, because printf() of floating point numbers depends on the locale. */
 static char *
@@ -50,4 +49,32 @@ uprof_format_budget(uint64_t ppm)
 {
     /* 1 percent is 10000 ppm, so ppm / 10 are thousandths of a percent. */
     return uprof_format_hz(ppm / 10);
+}
+
+static void
+append_share(GString *text, const char *what, uint64_t part, uint64_t total)
+{
+    g_autofree char *percent = uprof_format_percent(part, total);
+
+    if (part > 0)
+        g_string_append_printf(text, "%s%s %% by %s", text->len > 0 ? ", " : "", percent, what);
+}
+
+char *
+uprof_format_quality(const UprofRun *run)
+{
+    const uint64_t callers = run->by_orc + run->by_cfi + run->by_leaf + run->by_fp;
+    GString *text = g_string_new(NULL);
+
+    append_share(text, "the kernel's tables", run->by_orc, callers);
+    append_share(text, "unwind tables", run->by_cfi, callers);
+    append_share(text, "the function's code", run->by_leaf, callers);
+    append_share(text, "frame pointers", run->by_fp, callers);
+    if (callers == 0)
+        g_string_append(text, "none");
+    if (run->calls_checked > 0) {
+        g_autofree char *agreed = uprof_format_percent(run->calls_agreed, run->calls_checked);
+        g_string_append_printf(text, "; %s %% of calls agree", agreed);
+    }
+    return g_string_free(text, FALSE);
 }

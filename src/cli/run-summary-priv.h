@@ -8,9 +8,6 @@
 #include "uprof/profile.h"
 #include "uprof/run-facts.h"
 
-/** uprof_format_quality: Returns: (transfer full): shares of unwind methods, and of good calls */
-char *uprof_format_quality(const UprofRun *run);
-
 /** uprof_summary_say_start: prints what will be sampled; @shown: the name, safe to print */
 void uprof_summary_say_start(const UprofRun *run, const char *shown);
 

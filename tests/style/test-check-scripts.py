@@ -93,6 +93,17 @@ class Scripts(unittest.TestCase):
             page.write_text(text.replace(old, new), encoding="utf-8")
             self.assert_fails(self.check("check-xml-man.py", self.root), 1, expected)
 
+    # check-size.sh
+
+    def test_size(self):
+        self.assert_fails(self.check("check-size.sh", self.root), 2, "no C file")
+        self.write("src/cli/one.c", "line\n" * 5000)
+        self.write("src/cli/one-priv.h", "line\n" * 500)
+        self.write("src/run/other.c", "line\n" * 5000)
+        self.assert_passes(self.check("check-size.sh", self.root))
+        self.write("src/cli/two.c", "line\n")
+        self.assert_fails(self.check("check-size.sh", self.root), 1, "5501 lines, more than 5500")
+
     # check-headers.sh
 
     def test_headers(self):
