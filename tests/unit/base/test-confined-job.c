@@ -63,13 +63,15 @@ abort_behind_file(const int *fds, unsigned n_fds, void *data)
     abort();
 }
 
-/* Waits for an answer, which does not come. */
+/* Waits until the program closes the channel. */
 static int
 wait_for_end(int channel)
 {
     UprofMessage message;
+    unsigned number;
 
-    uprof_channel_receive(channel, &message, NULL, 0);
+    while (uprof_channel_receive(channel, &message, &number, sizeof(number)))
+        ;
     return 0;
 }
 

@@ -262,6 +262,7 @@ test_time(void)
 
     g_autoptr(UprofLines) lines = uprof_lines_read((UprofSlice){ elf->data, elf->len }, addresses,
                                                    1, UPROF_NS_PER_S / 2, &why);
+    g_assert_nonnull(lines);
     g_assert_cmpstr(why, ==, "its DWARF took too long to read");
     g_assert_cmpuint(uprof_clock_cpu_ns() - start_ns, <, 2 * UPROF_NS_PER_S);
 }
