@@ -410,16 +410,17 @@ def test_polkit(suite):
     path = suite.installed("share/doc/virt-uprof/examples/polkit.rules")
     api = "org.libvirt.api."
     cases = (
-        (api + "domain.suspend", "web-1", "virt-uprof", "yes"),
-        (api + "domain.mem-read", "web-2", "virt-uprof", "yes"),
-        (api + "connect.search-domains", None, "virt-uprof", "yes"),
-        ("org.libvirt.unix.manage", None, "virt-uprof", "yes"),
-        (api + "domain.suspend", "web-3", "virt-uprof", "not handled"),
+        (api + "domain.suspend", "web-1", "virt-uprof-users", "yes"),
+        (api + "domain.mem-read", "web-2", "virt-uprof-users", "yes"),
+        (api + "connect.search-domains", None, "virt-uprof-users", "yes"),
+        ("org.libvirt.unix.manage", None, "virt-uprof-users", "yes"),
+        (api + "domain.suspend", "web-3", "virt-uprof-users", "not handled"),
         (api + "domain.suspend", "web-1", "users", "not handled"),
-        (api + "domain.delete", "web-1", "virt-uprof", "not handled"),
-        (api + "domain.core-dump", "web-1", "virt-uprof", "not handled"),
-        (api + "connect.write", None, "virt-uprof", "not handled"),
-        ("org.freedesktop.systemd1.manage-units", None, "virt-uprof", "not handled"),
+        (api + "domain.suspend", "web-1", "virt-uprof", "not handled"),
+        (api + "domain.delete", "web-1", "virt-uprof-users", "not handled"),
+        (api + "domain.core-dump", "web-1", "virt-uprof-users", "not handled"),
+        (api + "connect.write", None, "virt-uprof-users", "not handled"),
+        ("org.freedesktop.systemd1.manage-units", None, "virt-uprof-users", "not handled"),
     )
     done = suite.run("node", "-e", POLKIT, path, json.dumps([case[:3] for case in cases]))
     suite.expect("polkit", done, 0, "".join(case[3] + "\n" for case in cases).encode())

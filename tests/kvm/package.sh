@@ -151,7 +151,8 @@ boot_guests()
     cp "$guests/guest64.elf" "$store/symbols/"
 }
 
-# opt_in: a round samples the domain that was opted in and no other; the unit runs the round
+# opt_in: a round samples the domain that was opted in and no other; the unit runs the round, and
+# the user of the package analyzes the samples
 opt_in()
 {
     local unit=virt-uprof-collect.service
@@ -165,7 +166,10 @@ opt_in()
     systemctl daemon-reload
     profile 0 enable "$guest"
     virsh -q metadata "$guest" "$namespace" | grep -q 'enabled="yes"'
-    run_unit "$unit"
+    systemctl start --no-block "$unit"
+    wait_until 300 pgrep -u virt-uprof -x uprof-worker || fail 'no process has the user virt-uprof'
+    pause=2 wait_until 1200 is_in_state "$unit" inactive
+    must_have_succeeded "$unit"
     [ "$(slices "$guest" | wc -l)" = 1 ] || fail "no slice: $(journalctl -u "$unit" -n 20 --no-pager)"
     [ ! -e "$store/data/$other" ] || fail "'$other' was sampled, too"
     must_be_right "$(slices "$guest")"
@@ -240,8 +244,8 @@ prune_timer()
 enable_examples()
 {
     local examples=/usr/share/doc/virt-uprof/examples
-    groupadd virt-uprof
-    useradd -m -G virt-uprof "$user"
+    groupadd virt-uprof-users
+    useradd -m -G virt-uprof-users "$user"
     useradd -m mallory
     cp "$examples/polkit.rules" /etc/polkit-1/rules.d/50-virt-uprof.rules
     echo 'access_drivers = [ "polkit" ]' >>/etc/libvirt/libvirtd.conf
