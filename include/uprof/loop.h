@@ -12,8 +12,12 @@
 
 typedef struct _UprofLoop UprofLoop;
 
-/** uprof_loop_new: starts the thread */
-UprofLoop *uprof_loop_new(void);
+/**
+ * uprof_loop_new: starts the thread
+ *
+ * Returns: (transfer full) (nullable): %NULL with an error
+ */
+UprofLoop *uprof_loop_new(GError **error);
 
 /**
  * uprof_loop_free:

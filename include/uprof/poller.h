@@ -12,8 +12,12 @@
 
 typedef struct _UprofPoller UprofPoller;
 
-/** uprof_poller_new: starts the thread */
-UprofPoller *uprof_poller_new(void);
+/**
+ * uprof_poller_new: starts the thread
+ *
+ * Returns: (transfer full) (nullable): %NULL with an error
+ */
+UprofPoller *uprof_poller_new(GError **error);
 
 /** uprof_poller_free: @poller: (nullable): waits for the end of the present poll */
 void uprof_poller_free(UprofPoller *poller);

@@ -13,12 +13,17 @@
 
 typedef struct _UprofRing UprofRing;
 
-/** uprof_ring_new: @n_slots: at least 1 */
-UprofRing *uprof_ring_new(size_t n_slots);
+/**
+ * uprof_ring_new:
+ * @n_slots: at least 1
+ *
+ * Returns: (transfer full) (nullable): %NULL with an error
+ */
+UprofRing *uprof_ring_new(size_t n_slots, GError **error);
 void uprof_ring_free(UprofRing *ring);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofRing, uprof_ring_free)
 
-/** uprof_ring_reserve: adds slots until the ring has @n_slots */
+/** uprof_ring_reserve: adds slots until the ring has @n_slots; without memory the program ends */
 void uprof_ring_reserve(UprofRing *ring, size_t n_slots);
 
 /**

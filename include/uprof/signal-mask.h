@@ -22,15 +22,15 @@ void uprof_signal_mask_block(sigset_t *before);
 /**
  * uprof_signal_mask_run:
  * @name: of the thread, at most 15 bytes
- * @work: called in a new thread, in which all signals are blocked
+ * @work: called in a new thread, in which all signals are blocked; its result is ignored
  * @data: borrowed: for @work
  *
  * Runs @work and waits for the end of its thread. The calling thread blocks all signals
  * meanwhile.
  *
- * Returns: (transfer none): what @work returns
+ * Returns: false if no thread can be made; @work was not called then
  */
-gpointer uprof_signal_mask_run(const char *name, GThreadFunc work, gpointer data);
+bool uprof_signal_mask_run(const char *name, GThreadFunc work, gpointer data, GError **error);
 
 /** uprof_signal_end_is_pending: a blocked signal that ends the program has arrived */
 bool uprof_signal_end_is_pending(void);

@@ -110,8 +110,8 @@ uprof_domain_events_new(const char *uri, GError **error)
     events->timer = virEventAddTimeout(CHECK_MS, check_connection, events, NULL);
     if (!connect_events(events, error))
         return NULL;
-    events->thread = g_thread_new("events", run_events, events);
-    return g_steal_pointer(&events);
+    events->thread = g_thread_try_new("events", run_events, events, error);
+    return events->thread ? g_steal_pointer(&events) : NULL;
 }
 
 void

@@ -444,7 +444,8 @@ trace_in_thread(DirectGuest *direct,
     Tracing tracing = { .direct = direct, .work = work, .error = error };
 
     *is_late = false;
-    uprof_signal_mask_run("tracer", run_tracing, &tracing);
+    if (!uprof_signal_mask_run("tracer", run_tracing, &tracing, error))
+        return false;
     for (unsigned i = 0; i < direct->base.n_vcpus; i++) {
         UprofKvmVcpu *vcpu = &direct->vcpus[i];
         if (vcpu->tracee.state == UPROF_TRACEE_LATE && vcpu->tracee.owner == tracing.thread) {

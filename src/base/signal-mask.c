@@ -10,15 +10,17 @@ uprof_signal_mask_block(sigset_t *before)
     pthread_sigmask(SIG_BLOCK, &all, before);
 }
 
-gpointer
-uprof_signal_mask_run(const char *name, GThreadFunc work, gpointer data)
+bool
+uprof_signal_mask_run(const char *name, GThreadFunc work, gpointer data, GError **error)
 {
     sigset_t before;
 
     uprof_signal_mask_block(&before);
-    const gpointer result = g_thread_join(g_thread_new(name, work, data));
+    GThread *thread = g_thread_try_new(name, work, data, error);
+    if (thread)
+        g_thread_join(thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return result;
+    return thread != NULL;
 }
 
 bool

@@ -6,6 +6,7 @@
  */
 #include "commands-priv.h"
 #include "exit-priv.h"
+#include "uprof/text.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -93,6 +94,15 @@ raise_file_limit(void)
     }
 }
 
+/* Messages of GLib, for example about a call that failed in libvirt's connection: one line each. */
+static void
+log_line(const char *domain, GLogLevelFlags level, const char *message, gpointer data)
+{
+    g_autofree char *clean = uprof_text_quote(message);
+
+    uprof_say("virt-uprof: %s: %s", domain ? domain : "GLib", clean);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -103,6 +113,9 @@ main(int argc, char **argv)
     /* A write to a closed pipe or beyond the file-size limit must not end the program, but fail. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+    /* If SIGCHLD is ignored, which a program inherits, the kernel keeps no status of ended processes. */
+    signal(SIGCHLD, SIG_DFL);
+    g_log_set_default_handler(log_line, NULL);
     if (argc > 1 && strcmp(argv[1], "--complete") == 0)
         return uprof_complete_run(commands, argc - 2, (const char *const *)argv + 2);
     g_autoptr(UprofOptions) options =

@@ -212,6 +212,14 @@ release_all_guests(Guard *guard, unsigned seconds, GError **error)
     return ok;
 }
 
+static bool
+has_hung_up(const Guard *guard)
+{
+    struct pollfd wait = { .fd = guard->fd };
+
+    return poll(&wait, 1, 0) > 0 && (wait.revents & POLLHUP);
+}
+
 static void
 send_answer(const Guard *guard, const GError *error)
 {
@@ -219,8 +227,9 @@ send_answer(const Guard *guard, const GError *error)
         error ? g_strdup_printf("%d %s", error->code, error->message) : g_strdup(YES);
     const size_t len = MIN(strlen(text), (size_t)MESSAGE_BYTES_MAX);
 
-    /* no check: if the profiler has died, end of file comes next */
-    send(guard->fd, text, len, MSG_NOSIGNAL);
+    /* a profiler that gets no answer goes on without a guardian; if it has died, end of file comes */
+    if (send(guard->fd, text, len, MSG_NOSIGNAL) < 0 && !has_hung_up(guard))
+        _exit(1);
 }
 
 static void
@@ -366,6 +375,19 @@ serve_requests(Guard *guard)
     }
 }
 
+/* Returns: false if a descriptor could not be moved */
+static bool
+keep_descriptor(int fd, int keep)
+{
+    const int opened = open("/dev/null", O_RDWR | O_CLOEXEC);
+    const int null = fcntl(opened, F_DUPFD_CLOEXEC, 100); /* not one of the numbers used below */
+    bool ok = null >= 0 && (fd == keep || dup3(fd, keep, O_CLOEXEC) >= 0);
+
+    for (int i = 0; i < keep; i++)
+        ok = ok && dup2(null, i) >= 0;
+    return ok;
+}
+
 /*
  * The guardian keeps its socket to the profiler. It leaves the session and the terminal, and closes
  * all other descriptors.
@@ -375,20 +397,15 @@ leave_profiler(int fd)
 {
     static const int ignored[] = { SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGTSTP,
                                    SIGTTIN, SIGTTOU, SIGPIPE, SIGUSR1, SIGUSR2 };
-    const int opened = open("/dev/null", O_RDWR | O_CLOEXEC);
-    const int null = fcntl(opened, F_DUPFD_CLOEXEC, 100); /* not one of the numbers used below */
     const int keep = STDERR_FILENO + 1;
 
     setsid();
     for (size_t i = 0; i < G_N_ELEMENTS(ignored); i++)
         signal(ignored[i], SIG_IGN);
     prctl(PR_SET_NAME, "uprof-guardian");
-    if (fd != keep) {
-        dup2(fd, keep);
-        fcntl(keep, F_SETFD, FD_CLOEXEC);
-    }
-    for (int i = 0; i < keep; i++)
-        dup2(null, i);
+    /* with a wrong socket it would not see the end of the profiler */
+    if (!keep_descriptor(fd, keep))
+        _exit(1);
     closefrom(keep + 1);
     return keep;
 }

@@ -17,7 +17,8 @@
 /** UprofHelperEnd: how the child ended */
 typedef enum {
     UPROF_HELPER_DONE, /* the child has exited */
-    UPROF_HELPER_DIED, /* a signal has killed the child, and its time was not over */
+    /* a signal has killed the child in time, or the child could not write its answer */
+    UPROF_HELPER_DIED,
     UPROF_HELPER_SLOW, /* its time was over: SIGTERM or, 10 s later, SIGKILL has ended the child */
 } UprofHelperEnd;
 
@@ -35,7 +36,7 @@ typedef struct {
 
 /**
  * uprof_helper_run: starts the child, and waits until it has ended
- * @code: (out): exit status of the child; %UPROF_ERROR_FAILED if a signal has killed the child
+ * @code: (out): exit status of the child; %UPROF_ERROR_FAILED if the child died
  * @end: (out)
  *
  * Returns: (transfer full) (nullable): of char: the texts of the answer; %NULL with

@@ -19,6 +19,7 @@ enum {
     POLL_MS = 1000,
     GRACE_S = 10, /* from SIGTERM to SIGKILL: time to resume guests and to write files */
     ANSWER_BYTES_MAX = 64 * 1024 * 1024,
+    EXIT_CUT = 97, /* the child could not write its answer */
 };
 
 /* A child that the caller waits for. */
@@ -34,6 +35,8 @@ typedef struct {
     bool is_slow;       /* the child got SIGTERM because its time was over */
 } Helper;
 
+static bool is_cut; /* in the child */
+
 void
 uprof_helper_put(int fd, const char *text)
 {
@@ -43,8 +46,10 @@ uprof_helper_put(int fd, const char *text)
         const ssize_t n = write(fd, text, left);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0)
-            return; /* the round has died */
+        if (n < 0) {
+            is_cut = true;
+            return;
+        }
         text += n;
         left -= (size_t)n;
     }
@@ -69,7 +74,7 @@ run_child(const UprofHelperPlan *plan, pid_t parent, int fd)
     sigprocmask(SIG_SETMASK, &plan->mask, NULL);
     const int code = plan->work(fd, plan->data);
     fflush(NULL);
-    _exit(code);
+    _exit(is_cut ? EXIT_CUT : code);
 }
 
 /* Returns: false at the end of the answer */
@@ -177,9 +182,10 @@ reap_child(Helper *helper, int *code, UprofHelperEnd *end)
     *end = UPROF_HELPER_DONE;
     if (helper->is_slow)
         *end = UPROF_HELPER_SLOW;
-    else if (!WIFEXITED(status))
+    else if (!WIFEXITED(status) || WEXITSTATUS(status) == EXIT_CUT)
         *end = UPROF_HELPER_DIED;
-    *code = WIFEXITED(status) ? WEXITSTATUS(status) : UPROF_ERROR_FAILED;
+    *code =
+        *end != UPROF_HELPER_DIED && WIFEXITED(status) ? WEXITSTATUS(status) : UPROF_ERROR_FAILED;
     return split_answer(helper->bytes);
 }
 

@@ -623,10 +623,19 @@ connect_host(Record *record)
     return error ? uprof_notice_error(record->notices, error) : UPROF_ERROR_NONE;
 }
 
+static bool
+start_threads(Record *record, GError **error)
+{
+    record->loop = uprof_loop_new(error);
+    record->keeper = record->loop ? uprof_poller_new(error) : NULL;
+    return record->keeper != NULL;
+}
+
 static UprofErrorCode
 run_record(Record *record)
 {
     UprofErrorCode code = UPROF_ERROR_NONE;
+    g_autoptr(GError) error = NULL;
 
     if (record->settings->recovers)
         code = uprof_session_recover(record->notices);
@@ -639,8 +648,8 @@ run_record(Record *record)
     open_domains(record);
     if (record->recordings->len == 0 && !may_domains_start(record))
         return UPROF_ERROR_NONE;
-    record->loop = uprof_loop_new();
-    record->keeper = uprof_poller_new();
+    if (!start_threads(record, &error))
+        return uprof_notice_error(record->notices, error);
     sample_domains(record);
     for (guint i = 0; i < record->recordings->len; i++)
         uprof_recording_end(g_ptr_array_index(record->recordings, i), record->recordings->len);
@@ -666,7 +675,10 @@ clear_record(Record *record)
         close(record->signals);
 }
 
-/* Forks the processes that outlive a failure of this one, or have fewer rights. */
+/*
+ * Forks the processes that outlive a failure of this one, or have fewer rights. The ring comes
+ * after them, so that they have no copy of it.
+ */
 static bool
 start_helpers(Record *record, GError **error)
 {
@@ -680,7 +692,10 @@ start_helpers(Record *record, GError **error)
     if (!record->guardian)
         return false;
     record->workers = uprof_workers_new(&plan, error);
-    return record->workers != NULL;
+    if (!record->workers)
+        return false;
+    record->ring = uprof_ring_new(RING_BYTES / sizeof(UprofSnapshot), error);
+    return record->ring != NULL;
 }
 
 UprofErrorCode
@@ -695,7 +710,6 @@ uprof_record_domains(const UprofRecordSettings *settings, UprofErrorTally *tally
         .notices = notices,
         .tally = tally,
         .signals = -1,
-        .ring = uprof_ring_new(RING_BYTES / sizeof(UprofSnapshot)),
         .recordings = g_ptr_array_new_with_free_func(free_recording),
         .awaited_names = g_ptr_array_new(),
         .known_ids = g_hash_table_new(NULL, NULL),

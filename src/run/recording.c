@@ -161,9 +161,16 @@ uprof_recording_start(UprofRecording *recording, UprofLoop *shared)
 {
     UprofSession *session = recording->session;
     UprofLoop *loop = shared;
+    g_autoptr(GError) error = NULL;
 
     if (session->guest->grain != UPROF_GRAIN_VCPU)
-        loop = recording->loop = uprof_loop_new();
+        loop = recording->loop = uprof_loop_new(&error);
+    if (!loop) {
+        recording->is_done = true;
+        recording->code =
+            uprof_error_merge(recording->code, uprof_notice_error(recording->notices, error));
+        return;
+    }
     if (!recording->has_fallen_back) {
         uprof_session_prime(session);
         session->run->started_utc_ns = uprof_clock_utc_ns();

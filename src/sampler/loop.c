@@ -181,23 +181,28 @@ run_threads(gpointer data)
 {
     UprofLoop *loop = data;
 
-    do
-        g_thread_join(g_thread_new("sampler", run_loop, loop));
-    while (loop->must_replace_thread);
+    do {
+        GThread *thread = g_thread_try_new("sampler", run_loop, loop, NULL);
+        /* without a new thread, such a vCPU stays attached until this one ends */
+        if (thread)
+            g_thread_join(thread);
+        else
+            run_loop(loop);
+    } while (loop->must_replace_thread);
     return NULL;
 }
 
 UprofLoop *
-uprof_loop_new(void)
+uprof_loop_new(GError **error)
 {
-    UprofLoop *loop = g_new0(UprofLoop, 1);
+    g_autoptr(UprofLoop) loop = g_new0(UprofLoop, 1);
 
     g_mutex_init(&loop->lock);
     g_cond_init(&loop->changed);
     loop->incoming = g_ptr_array_new();
     loop->samplers = g_ptr_array_new();
-    loop->thread = g_thread_new("loop", run_threads, loop);
-    return loop;
+    loop->thread = g_thread_try_new("loop", run_threads, loop, error);
+    return loop->thread ? g_steal_pointer(&loop) : NULL;
 }
 
 void
@@ -209,7 +214,8 @@ uprof_loop_free(UprofLoop *loop)
     loop->is_ending = true;
     g_cond_broadcast(&loop->changed);
     g_mutex_unlock(&loop->lock);
-    g_thread_join(loop->thread);
+    if (loop->thread)
+        g_thread_join(loop->thread);
     g_ptr_array_unref(loop->incoming);
     g_ptr_array_unref(loop->samplers);
     g_mutex_clear(&loop->lock);

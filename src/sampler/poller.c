@@ -44,15 +44,15 @@ run_poller(gpointer data)
 }
 
 UprofPoller *
-uprof_poller_new(void)
+uprof_poller_new(GError **error)
 {
-    UprofPoller *poller = g_new0(UprofPoller, 1);
+    g_autoptr(UprofPoller) poller = g_new0(UprofPoller, 1);
 
     g_mutex_init(&poller->lock);
     g_cond_init(&poller->ended);
     poller->guests = g_ptr_array_new();
-    poller->thread = g_thread_new("poller", run_poller, poller);
-    return poller;
+    poller->thread = g_thread_try_new("poller", run_poller, poller, error);
+    return poller->thread ? g_steal_pointer(&poller) : NULL;
 }
 
 void
@@ -64,7 +64,8 @@ uprof_poller_free(UprofPoller *poller)
     poller->is_ending = true;
     g_cond_signal(&poller->ended);
     g_mutex_unlock(&poller->lock);
-    g_thread_join(poller->thread);
+    if (poller->thread)
+        g_thread_join(poller->thread);
     g_ptr_array_unref(poller->guests);
     g_mutex_clear(&poller->lock);
     g_cond_clear(&poller->ended);

@@ -501,8 +501,10 @@ uprof_sampler_sample_once(UprofSampler *sampler, UprofSnapshot **slots, unsigned
 {
     Round round = { .sampler = sampler, .slots = slots, .answer = UPROF_OK };
 
+    *n = 0;
     /* the end of the thread also releases a vCPU that did not stop in time: see loop.c */
-    uprof_signal_mask_run("sampler", run_round, &round);
+    if (!uprof_signal_mask_run("sampler", run_round, &round, error))
+        return UPROF_FAILED;
     uprof_guest_release_late(sampler->guest);
     *n = round.n;
     if (round.error)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/ring.h"
 
+#include "uprof/error.h"
+
 #include <errno.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -32,8 +34,8 @@ struct _UprofRing {
     int wakeup; /* eventfd */
 };
 
-static void
-add_chunk(UprofRing *ring, size_t n_slots)
+static bool
+add_chunk(UprofRing *ring, size_t n_slots, GError **error)
 {
     Chunk chunk;
 
@@ -41,7 +43,7 @@ add_chunk(UprofRing *ring, size_t n_slots)
     chunk.slots = mmap(NULL, chunk.len, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (chunk.slots == MAP_FAILED)
-        g_error("no memory for %zu slots: %s", n_slots, g_strerror(errno)); /* like g_malloc() */
+        return uprof_error_fail_errno(error, "no memory for %zu samples", n_slots);
 
     /* A failure does no harm: all pages were touched, and only swapping could remove them. */
     mlock(chunk.slots, chunk.len);
@@ -51,12 +53,13 @@ add_chunk(UprofRing *ring, size_t n_slots)
         g_queue_push_tail(&ring->links, NULL);
     }
     ring->n_slots += n_slots;
+    return true;
 }
 
 UprofRing *
-uprof_ring_new(size_t n_slots)
+uprof_ring_new(size_t n_slots, GError **error)
 {
-    UprofRing *ring = g_new0(UprofRing, 1);
+    g_autoptr(UprofRing) ring = g_new0(UprofRing, 1);
 
     g_mutex_init(&ring->lock);
     g_queue_init(&ring->filled);
@@ -64,10 +67,11 @@ uprof_ring_new(size_t n_slots)
     ring->chunks = g_array_new(FALSE, FALSE, sizeof(Chunk));
     ring->idle = g_ptr_array_new();
     ring->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (ring->wakeup < 0)
-        g_error("no descriptor for samples: %s", g_strerror(errno)); /* like g_malloc() */
-    add_chunk(ring, n_slots);
-    return ring;
+    if (ring->wakeup < 0) {
+        uprof_error_fail_errno(error, "no descriptor for samples");
+        return NULL;
+    }
+    return add_chunk(ring, n_slots, error) ? g_steal_pointer(&ring) : NULL;
 }
 
 void
@@ -84,16 +88,19 @@ uprof_ring_free(UprofRing *ring)
     g_queue_clear(&ring->filled);
     g_queue_clear(&ring->links);
     g_mutex_clear(&ring->lock);
-    close(ring->wakeup);
+    if (ring->wakeup >= 0)
+        close(ring->wakeup);
     g_free(ring);
 }
 
 void
 uprof_ring_reserve(UprofRing *ring, size_t n_slots)
 {
+    g_autoptr(GError) error = NULL;
+
     g_mutex_lock(&ring->lock);
-    if (n_slots > ring->n_slots)
-        add_chunk(ring, n_slots - ring->n_slots);
+    if (n_slots > ring->n_slots && !add_chunk(ring, n_slots - ring->n_slots, &error))
+        g_error("%s", error->message); /* like g_malloc() */
     g_mutex_unlock(&ring->lock);
 }
 

@@ -409,12 +409,12 @@ run_thread(gpointer data)
 /* ---- All workers ---- */
 
 static GThread *
-start_thread(UprofWorkers *workers)
+start_thread(UprofWorkers *workers, GError **error)
 {
     sigset_t before;
 
     uprof_signal_mask_block(&before);
-    GThread *thread = g_thread_new("workers", run_thread, workers);
+    GThread *thread = g_thread_try_new("workers", run_thread, workers, error);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return thread;
 }
@@ -439,15 +439,15 @@ uprof_workers_new(const UprofWorkerPlan *plan, GError **error)
         uprof_error_fail_errno(error, "no descriptor for the analysis");
         return NULL;
     }
-    UprofWorkers *workers = g_new0(UprofWorkers, 1);
+    g_autoptr(UprofWorkers) workers = g_new0(UprofWorkers, 1);
     g_mutex_init(&workers->lock);
     g_cond_init(&workers->changed);
     workers->spawner = g_steal_pointer(&spawner);
     workers->workers = g_ptr_array_new();
     workers->wakeup = wakeup;
     workers->input = g_new0(UprofWorkerInput, 1);
-    workers->thread = start_thread(workers);
-    return workers;
+    workers->thread = start_thread(workers, error);
+    return workers->thread ? g_steal_pointer(&workers) : NULL;
 }
 
 void
@@ -460,7 +460,8 @@ uprof_workers_free(UprofWorkers *workers)
     workers->ends = true;
     g_mutex_unlock(&workers->lock);
     eventfd_write(workers->wakeup, 1);
-    g_thread_join(workers->thread);
+    if (workers->thread)
+        g_thread_join(workers->thread);
     uprof_spawner_end(workers->spawner);
     close(workers->wakeup);
     g_ptr_array_unref(workers->workers);

@@ -263,9 +263,12 @@ spawn_worker(UprofWorker *worker, GError **error)
     worker->pid = uprof_spawner_spawn(worker->pool->spawner, theirs, G_N_ELEMENTS(theirs), error);
     for (size_t i = 0; i < G_N_ELEMENTS(theirs); i++)
         close(theirs[i]);
-    fcntl(worker->requests, F_SETFL, O_NONBLOCK);
-    fcntl(worker->stream, F_SETFL, O_NONBLOCK);
-    return worker->pid > 0;
+    if (worker->pid <= 0)
+        return false;
+    /* a worker that hangs must not make this process hang */
+    return (fcntl(worker->requests, F_SETFL, O_NONBLOCK) == 0 &&
+            fcntl(worker->stream, F_SETFL, O_NONBLOCK) == 0) ||
+           uprof_error_fail_errno(error, "no channel to another process");
 }
 
 /* Starts a process for the domain, and serves it from now on. */

@@ -15,6 +15,7 @@ import pathlib
 import pty
 import re
 import resource
+import signal
 import struct
 import subprocess
 import sys
@@ -369,6 +370,13 @@ def test_full_disk(suite):
     suite.say("full/stdout", [] if done.returncode == FAILED else [done])
 
 
+def test_ignored_child_signal(suite):
+    """A program that ignores SIGCHLD passes this on; the kernel then keeps no status of children."""
+    (suite.folder / "a").write_text(OLD)
+    done = suite.run(["report", "-f", "folded", "a"], preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    suite.say("sigchld", [] if (done.returncode, done.stderr) == (DONE, b"") and done.stdout.count(b"\n") == 4 else [done])
+
+
 def run_on_terminal(suite, words, environment):
     """Returns the output on a terminal with 60 columns."""
     leader, follower = pty.openpty()
@@ -444,6 +452,7 @@ def main():
         test_too_many_frames(suite, is_sanitized)
         test_large_counts(suite)
         test_full_disk(suite)
+        test_ignored_child_signal(suite)
         test_terminal(suite)
         test_memory(suite, is_sanitized)
         test_large(suite, is_sanitized)

@@ -100,10 +100,10 @@ sampling_end(Sampling *sampling, UprofLoop *loop, UprofSampler *sampler, UprofRi
 void
 sampling_run(Sampling *sampling, SamplingResult *result)
 {
-    g_autoptr(UprofRing) ring = uprof_ring_new(sampling->n_slots);
+    g_autoptr(UprofRing) ring = uprof_ring_new(sampling->n_slots, NULL);
     g_autoptr(UprofSampler) sampler =
         uprof_sampler_new(&sampling->guest->base, &sampling->settings, ring);
-    g_autoptr(UprofLoop) loop = uprof_loop_new();
+    g_autoptr(UprofLoop) loop = uprof_loop_new(NULL);
 
     uprof_loop_add(loop, sampler);
     sampling_end(sampling, loop, sampler, ring, result);
@@ -112,7 +112,7 @@ sampling_run(Sampling *sampling, SamplingResult *result)
 void
 sampling_run_early(Sampling *sampling, SamplingResult *result)
 {
-    g_autoptr(UprofRing) ring = uprof_ring_new(sampling->n_slots);
+    g_autoptr(UprofRing) ring = uprof_ring_new(sampling->n_slots, NULL);
     g_autoptr(UprofSampler) sampler =
         uprof_sampler_new(&sampling->guest->base, &sampling->settings, ring);
 

@@ -71,7 +71,7 @@ test_blocked(void)
 {
     sigset_t before, after;
 
-    uprof_signal_mask_run("limit", run_both, NULL);
+    uprof_signal_mask_run("limit", run_both, NULL, NULL);
     uprof_signal_mask_block(&before);
     test_abandoned();
     pthread_sigmask(SIG_SETMASK, &before, &after);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
 #include <glib.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
@@ -6,6 +7,7 @@
 #include <unistd.h>
 
 #include "../../../src/round/helper-priv.h"
+#include "uprof/error.h"
 
 #define MS G_GUINT64_CONSTANT(1000000)
 #define S (1000 * MS)
@@ -40,6 +42,17 @@ cut_answer(int fd, void *data)
     if (write(fd, "half", 4) != 4)
         return 1;
     kill(getpid(), SIGKILL);
+    return 0;
+}
+
+/* Cannot write the last text of its answer, and reports success. */
+static int
+lose_answer(int fd, void *data)
+{
+    const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+
+    uprof_helper_put(fd, "first");
+    uprof_helper_put(full, "lost");
     return 0;
 }
 
@@ -153,6 +166,18 @@ test_died(void)
 }
 
 static void
+test_lost(void)
+{
+    UprofHelperEnd end;
+    int code;
+    g_autoptr(GPtrArray) texts = run(lose_answer, NULL, 60 * S, 0, &code, &end, NULL);
+
+    g_assert_cmpint(end, ==, UPROF_HELPER_DIED);
+    g_assert_cmpint(code, ==, UPROF_ERROR_FAILED);
+    g_assert_cmpuint(texts->len, ==, 1);
+}
+
+static void
 test_slow(void)
 {
     UprofHelperEnd end;
@@ -239,6 +264,7 @@ main(int argc, char **argv)
     signals = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
     g_test_add_func("/helper/answer", test_answer);
     g_test_add_func("/helper/died", test_died);
+    g_test_add_func("/helper/lost", test_lost);
     g_test_add_func("/helper/slow", test_slow);
     g_test_add_func("/helper/silent", test_silent);
     g_test_add_func("/helper/signal", test_signal);

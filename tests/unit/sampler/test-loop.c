@@ -96,12 +96,12 @@ test_two_rates(void)
 
     init_sampling(&slow, &slow_seen, 50 * 1000, 600);
     init_sampling(&fast, &fast_seen, 300 * 1000, 400);
-    g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS);
+    g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS, NULL);
     g_autoptr(UprofSampler) slow_sampler =
         uprof_sampler_new(&slow.guest->base, &slow.settings, ring);
     g_autoptr(UprofSampler) fast_sampler =
         uprof_sampler_new(&fast.guest->base, &fast.settings, ring);
-    g_autoptr(UprofLoop) loop = uprof_loop_new();
+    g_autoptr(UprofLoop) loop = uprof_loop_new(NULL);
     uprof_loop_add(loop, slow_sampler);
     uprof_loop_add(loop, fast_sampler);
     sampling_end(&slow, loop, slow_sampler, ring, &result);
@@ -134,9 +134,9 @@ test_add_and_remove(void)
 
     init_sampling(&stays, &stays_seen, 500 * 1000, 0);
     init_sampling(&goes, &goes_seen, 500 * 1000, 0);
-    g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS);
+    g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS, NULL);
     g_autoptr(UprofSampler) sampler = uprof_sampler_new(&stays.guest->base, &stays.settings, ring);
-    g_autoptr(UprofLoop) loop = uprof_loop_new();
+    g_autoptr(UprofLoop) loop = uprof_loop_new(NULL);
     uprof_loop_add(loop, sampler);
     wait_for_holds(&stays, ring, 20);
     for (unsigned round = 0; round < 3; round++) {
@@ -163,10 +163,10 @@ test_sync(void)
     g_auto(Sampling) sampling;
 
     init_sampling(&sampling, &seen, 500 * 1000, 0);
-    g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS);
+    g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS, NULL);
     g_autoptr(UprofSampler) sampler =
         uprof_sampler_new(&sampling.guest->base, &sampling.settings, ring);
-    g_autoptr(UprofLoop) loop = uprof_loop_new();
+    g_autoptr(UprofLoop) loop = uprof_loop_new(NULL);
     uprof_loop_sync(loop); /* returns at once: the loop has no sampler */
     uprof_loop_add(loop, sampler);
     wait_for_holds(&sampling, ring, 2);
@@ -193,10 +193,10 @@ test_sync_waits(void)
     init_sampling(&sampling, &seen, 100 * 1000, 100);
     memory_guest_rule(sampling.guest, MEMORY_RELEASE_LATE, 1, FOREVER, UPROF_BUSY);
     sampling.guest->hook = release_late_slowly;
-    g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS);
+    g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS, NULL);
     g_autoptr(UprofSampler) sampler =
         uprof_sampler_new(&sampling.guest->base, &sampling.settings, ring);
-    g_autoptr(UprofLoop) loop = uprof_loop_new();
+    g_autoptr(UprofLoop) loop = uprof_loop_new(NULL);
     uprof_loop_add(loop, sampler);
     do
         uprof_sampler_counts(sampler, &counts);
@@ -218,12 +218,12 @@ test_free(void)
         UprofSamplerCounts counts;
         init_sampling(&one, &one_seen, 1000 * 1000, 0);
         init_sampling(&other, &other_seen, 10, 0); /* its next tick is 100 seconds away */
-        g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS);
+        g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS, NULL);
         g_autoptr(UprofSampler) one_sampler =
             uprof_sampler_new(&one.guest->base, &one.settings, ring);
         g_autoptr(UprofSampler) other_sampler =
             uprof_sampler_new(&other.guest->base, &other.settings, ring);
-        UprofLoop *loop = uprof_loop_new();
+        UprofLoop *loop = uprof_loop_new(NULL);
         uprof_loop_add(loop, one_sampler);
         uprof_loop_add(loop, other_sampler);
         g_usleep(wait_us);
@@ -249,12 +249,12 @@ test_free_before_trial(void)
 
     sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
     sampling.guest->hold_ns = 20 * UPROF_NS_PER_MS;
-    g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS);
+    g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS, NULL);
     g_autoptr(UprofSampler) first =
         uprof_sampler_new(&sampling.guest->base, &sampling.settings, ring);
     g_autoptr(UprofSampler) second =
         uprof_sampler_new(&sampling.guest->base, &sampling.settings, ring);
-    UprofLoop *loop = uprof_loop_new();
+    UprofLoop *loop = uprof_loop_new(NULL);
     uprof_loop_add(loop, first);
     while (count_holds(&sampling) == 0)
         g_usleep(STEP_US);
@@ -275,10 +275,10 @@ test_release_late(void)
 
     init_sampling(&sampling, &seen, 100 * 1000, 0);
     memory_guest_rule(sampling.guest, MEMORY_RELEASE_LATE, 1, 9, UPROF_BUSY);
-    g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS);
+    g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS, NULL);
     g_autoptr(UprofSampler) sampler =
         uprof_sampler_new(&sampling.guest->base, &sampling.settings, ring);
-    g_autoptr(UprofLoop) loop = uprof_loop_new();
+    g_autoptr(UprofLoop) loop = uprof_loop_new(NULL);
     uprof_loop_add(loop, sampler);
     wait_for_holds(&sampling, ring, 40);
     g_assert_cmpint(g_atomic_int_get(&sampling.guest->base.has_late_stops), ==, 0);
@@ -299,10 +299,10 @@ test_release_late_soon(void)
     init_sampling(&sampling, &seen, 10, 0); /* one tick in 100 seconds */
     memory_guest_rule(sampling.guest, MEMORY_RELEASE_LATE, 1, 399, UPROF_BUSY);
     g_atomic_int_set(&sampling.guest->base.has_late_stops, 1);
-    g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS);
+    g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS, NULL);
     g_autoptr(UprofSampler) sampler =
         uprof_sampler_new(&sampling.guest->base, &sampling.settings, ring);
-    g_autoptr(UprofLoop) loop = uprof_loop_new();
+    g_autoptr(UprofLoop) loop = uprof_loop_new(NULL);
     uprof_loop_add(loop, sampler);
     const uint64_t began_ns = uprof_clock_now_ns();
     while (g_atomic_int_get(&sampling.guest->base.has_late_stops)) {
@@ -340,12 +340,12 @@ test_late_stop(gconstpointer data)
     init_sampling(&sticks, &sticks_seen, 500 * 1000, 60);
     if (!late_stops[i].is_released)
         memory_guest_rule(sticks.guest, MEMORY_RELEASE_LATE, 1, FOREVER, UPROF_BUSY);
-    g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS);
+    g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS, NULL);
     g_autoptr(UprofSampler) stays_sampler =
         uprof_sampler_new(&stays.guest->base, &stays.settings, ring);
     g_autoptr(UprofSampler) sticks_sampler =
         uprof_sampler_new(&sticks.guest->base, &sticks.settings, ring);
-    g_autoptr(UprofLoop) loop = uprof_loop_new();
+    g_autoptr(UprofLoop) loop = uprof_loop_new(NULL);
     if (!late_stops[i].is_alone)
         uprof_loop_add(loop, stays_sampler);
     uprof_loop_add(loop, sticks_sampler);
@@ -377,10 +377,10 @@ test_free_with_late_stop(void)
 
     init_sampling(&sampling, &seen, 500 * 1000, 0);
     memory_guest_rule(sampling.guest, MEMORY_RELEASE_LATE, 1, FOREVER, UPROF_BUSY);
-    g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS);
+    g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS, NULL);
     g_autoptr(UprofSampler) sampler =
         uprof_sampler_new(&sampling.guest->base, &sampling.settings, ring);
-    UprofLoop *loop = uprof_loop_new();
+    UprofLoop *loop = uprof_loop_new(NULL);
     uprof_loop_add(loop, sampler);
     wait_for_holds(&sampling, ring, 10);
     uprof_loop_free(loop);
@@ -395,11 +395,11 @@ test_park(void)
 
     init_sampling(&one, &one_seen, 500 * 1000, 0);
     init_sampling(&other, &other_seen, 500 * 1000, 0);
-    g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS);
+    g_autoptr(UprofRing) ring = uprof_ring_new(SAMPLING_SLOTS, NULL);
     g_autoptr(UprofSampler) one_sampler = uprof_sampler_new(&one.guest->base, &one.settings, ring);
     g_autoptr(UprofSampler) other_sampler =
         uprof_sampler_new(&other.guest->base, &other.settings, ring);
-    g_autoptr(UprofLoop) loop = uprof_loop_new();
+    g_autoptr(UprofLoop) loop = uprof_loop_new(NULL);
     uprof_loop_add(loop, one_sampler);
     uprof_loop_add(loop, other_sampler);
     for (unsigned i = 0; i < 5; i++) {
@@ -422,7 +422,7 @@ static void
 test_free_null(void)
 {
     uprof_loop_free(NULL);
-    g_autoptr(UprofLoop) loop = uprof_loop_new();
+    g_autoptr(UprofLoop) loop = uprof_loop_new(NULL);
     g_assert_nonnull(loop);
 }
 

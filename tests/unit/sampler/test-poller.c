@@ -48,7 +48,7 @@ test_rounds(void)
 {
     g_autoptr(MemoryGuest) one = open_guest();
     g_autoptr(MemoryGuest) other = open_guest();
-    g_autoptr(UprofPoller) poller = uprof_poller_new();
+    g_autoptr(UprofPoller) poller = uprof_poller_new(NULL);
 
     uprof_poller_add(poller, &one->base);
     uprof_poller_add(poller, &other->base);
@@ -67,7 +67,7 @@ static void
 test_pace(void)
 {
     g_autoptr(MemoryGuest) guest = open_guest();
-    g_autoptr(UprofPoller) poller = uprof_poller_new();
+    g_autoptr(UprofPoller) poller = uprof_poller_new(NULL);
     const uint64_t began_ns = uprof_clock_now_ns();
 
     uprof_poller_add(poller, &guest->base);
@@ -81,7 +81,7 @@ static void
 test_remove_waits(void)
 {
     g_autoptr(MemoryGuest) guest = open_guest();
-    g_autoptr(UprofPoller) poller = uprof_poller_new();
+    g_autoptr(UprofPoller) poller = uprof_poller_new(NULL);
     const uint64_t until_ns = uprof_clock_now_ns() + PATIENCE_S * UPROF_NS_PER_S;
 
     guest->hook = poll_slowly;
@@ -98,7 +98,7 @@ static void
 test_free_waits(void)
 {
     g_autoptr(MemoryGuest) guest = open_guest();
-    UprofPoller *poller = uprof_poller_new();
+    UprofPoller *poller = uprof_poller_new(NULL);
     const uint64_t until_ns = uprof_clock_now_ns() + PATIENCE_S * UPROF_NS_PER_S;
 
     guest->hook = poll_slowly;
@@ -118,7 +118,7 @@ test_free_at_once(void)
     const uint64_t began_ns = uprof_clock_now_ns();
 
     for (unsigned i = 0; i < 20; i++) {
-        UprofPoller *poller = uprof_poller_new();
+        UprofPoller *poller = uprof_poller_new(NULL);
         g_usleep(STEP_US);
         uprof_poller_free(poller);
     }

@@ -238,10 +238,10 @@ test_stop(void)
 
     sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
     sampling.settings.duration_ns = 0;
-    g_autoptr(UprofRing) ring = uprof_ring_new(sampling.n_slots);
+    g_autoptr(UprofRing) ring = uprof_ring_new(sampling.n_slots, NULL);
     g_autoptr(UprofSampler) sampler =
         uprof_sampler_new(&sampling.guest->base, &sampling.settings, ring);
-    g_autoptr(UprofLoop) loop = uprof_loop_new();
+    g_autoptr(UprofLoop) loop = uprof_loop_new(NULL);
     uprof_loop_add(loop, sampler);
     g_usleep(100 * 1000);
     uprof_sampler_counts(sampler, &counts);
@@ -263,10 +263,10 @@ test_stop_slow_rate(void)
     sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
     sampling.settings.duration_ns = 0;
     sampling.settings.rate_mhz = 10;
-    g_autoptr(UprofRing) ring = uprof_ring_new(sampling.n_slots);
+    g_autoptr(UprofRing) ring = uprof_ring_new(sampling.n_slots, NULL);
     g_autoptr(UprofSampler) sampler =
         uprof_sampler_new(&sampling.guest->base, &sampling.settings, ring);
-    g_autoptr(UprofLoop) loop = uprof_loop_new();
+    g_autoptr(UprofLoop) loop = uprof_loop_new(NULL);
     uprof_loop_add(loop, sampler);
     g_usleep(50 * 1000);
     const uint64_t asked_ns = uprof_clock_now_ns();
@@ -283,10 +283,10 @@ test_park(void)
     sampling_init(&sampling, 1, UPROF_GRAIN_GUEST);
     sampling.settings.duration_ns = 0;
     sampling.guest->hold_ns = UPROF_NS_PER_MS;
-    g_autoptr(UprofRing) ring = uprof_ring_new(sampling.n_slots);
+    g_autoptr(UprofRing) ring = uprof_ring_new(sampling.n_slots, NULL);
     g_autoptr(UprofSampler) sampler =
         uprof_sampler_new(&sampling.guest->base, &sampling.settings, ring);
-    g_autoptr(UprofLoop) loop = uprof_loop_new();
+    g_autoptr(UprofLoop) loop = uprof_loop_new(NULL);
     uprof_loop_add(loop, sampler);
     g_usleep(50 * 1000);
     for (unsigned i = 0; i < 5; i++) {

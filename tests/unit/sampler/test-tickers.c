@@ -133,7 +133,7 @@ test_spread(void)
     sampling.settings.rate_mhz = 100 * 1000;
     sampling.settings.duration_ns = 0;
     sampling.settings.budget_ppm = 1000 * 1000;
-    g_autoptr(UprofRing) ring = uprof_ring_new(1);
+    g_autoptr(UprofRing) ring = uprof_ring_new(1, NULL);
     g_autoptr(UprofSampler) sampler =
         uprof_sampler_new(&sampling.guest->base, &sampling.settings, ring);
     uprof_sampler_begin(sampler);
@@ -484,10 +484,10 @@ run_script(Sampling *sampling, const Step *steps, SamplingResult *result)
     sampling->settings.duration_ns = 0;
     sampling->guest->hook = follow_script;
     sampling->guest->hook_data = &script;
-    g_autoptr(UprofRing) ring = uprof_ring_new(sampling->n_slots);
+    g_autoptr(UprofRing) ring = uprof_ring_new(sampling->n_slots, NULL);
     g_autoptr(UprofSampler) sampler =
         uprof_sampler_new(&sampling->guest->base, &sampling->settings, ring);
-    g_autoptr(UprofLoop) loop = uprof_loop_new();
+    g_autoptr(UprofLoop) loop = uprof_loop_new(NULL);
     script.sampler = sampler;
     uprof_loop_add(loop, sampler);
     sampling_end(sampling, loop, sampler, ring, result);
@@ -646,10 +646,10 @@ test_late_consumer(void)
     init_sampling(&sampling, 2);
     sampling.settings.duration_ns = 0;
     g_atomic_int_set(&sampling.guest->vets[1], UPROF_IDLE);
-    g_autoptr(UprofRing) ring = uprof_ring_new(1);
+    g_autoptr(UprofRing) ring = uprof_ring_new(1, NULL);
     g_autoptr(UprofSampler) sampler =
         uprof_sampler_new(&sampling.guest->base, &sampling.settings, ring);
-    g_autoptr(UprofLoop) loop = uprof_loop_new();
+    g_autoptr(UprofLoop) loop = uprof_loop_new(NULL);
     uprof_loop_add(loop, sampler);
     do {
         g_usleep(1000);
@@ -796,10 +796,10 @@ test_limit(void)
 
     init_sampling(&sampling, 2);
     sampling.settings.duration_ns = 0;
-    g_autoptr(UprofRing) ring = uprof_ring_new(sampling.n_slots);
+    g_autoptr(UprofRing) ring = uprof_ring_new(sampling.n_slots, NULL);
     g_autoptr(UprofSampler) sampler =
         uprof_sampler_new(&sampling.guest->base, &sampling.settings, ring);
-    g_autoptr(UprofLoop) loop = uprof_loop_new();
+    g_autoptr(UprofLoop) loop = uprof_loop_new(NULL);
     uprof_sampler_limit(sampler, 200 * UPROF_NS_PER_MS);
     uprof_loop_add(loop, sampler);
     sampling_end(&sampling, loop, sampler, ring, &result);

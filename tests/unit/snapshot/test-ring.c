@@ -44,7 +44,7 @@ static void
 test_order(void)
 {
     enum { N = 3 };
-    g_autoptr(UprofRing) ring = uprof_ring_new(N);
+    g_autoptr(UprofRing) ring = uprof_ring_new(N, NULL);
     uint64_t next = 0, expected = 0;
 
     g_assert_null(uprof_ring_peek(ring));
@@ -71,7 +71,7 @@ test_order(void)
 static void
 test_all_or_none(void)
 {
-    g_autoptr(UprofRing) ring = uprof_ring_new(4);
+    g_autoptr(UprofRing) ring = uprof_ring_new(4, NULL);
     UprofSnapshot *some[3], *more[4] = { NULL };
 
     g_assert_true(uprof_ring_take(ring, some, 3));
@@ -89,7 +89,7 @@ test_all_or_none(void)
 static void
 test_given_back(void)
 {
-    g_autoptr(UprofRing) ring = uprof_ring_new(3);
+    g_autoptr(UprofRing) ring = uprof_ring_new(3, NULL);
     UprofSnapshot *slots[2], *again[2];
 
     g_assert_true(uprof_ring_take(ring, slots, 2));
@@ -114,7 +114,7 @@ test_given_back(void)
 static void
 test_reserve(void)
 {
-    g_autoptr(UprofRing) ring = uprof_ring_new(1);
+    g_autoptr(UprofRing) ring = uprof_ring_new(1, NULL);
     UprofSnapshot *slots[9];
 
     uprof_ring_reserve(ring, 1);
@@ -147,7 +147,7 @@ test_reserve(void)
 static void
 test_wait_ends(void)
 {
-    g_autoptr(UprofRing) ring = uprof_ring_new(1);
+    g_autoptr(UprofRing) ring = uprof_ring_new(1, NULL);
     const uint64_t until_ns = uprof_clock_now_ns() + 5 * UPROF_NS_PER_MS;
     UprofSnapshot *slot;
 
@@ -182,7 +182,7 @@ flush(gpointer data)
 static void
 test_flush(void)
 {
-    g_autoptr(UprofRing) ring = uprof_ring_new(4);
+    g_autoptr(UprofRing) ring = uprof_ring_new(4, NULL);
     Flush asked = { .ring = ring };
     UprofSnapshot *slots[4];
 
@@ -252,7 +252,7 @@ static void
 test_threads(gconstpointer data)
 {
     const unsigned n_producers = GPOINTER_TO_UINT(data);
-    g_autoptr(UprofRing) ring = uprof_ring_new(8);
+    g_autoptr(UprofRing) ring = uprof_ring_new(8, NULL);
     Producer producers[PRODUCERS];
     GThread *threads[PRODUCERS];
     uint64_t next[PRODUCERS] = { 0 };
