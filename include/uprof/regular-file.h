@@ -2,7 +2,7 @@
 /*
  * regular-file.h - opens files whose paths or folders belong to somebody who is not trusted
  *
- * Only regular files are opened. Opening a device can have effects, and opening a pipe can wait for
+ * Only regular files are opened, and as input also pipes. Opening a device can have effects, and opening a pipe can wait for
  * ever, so that the kind of a file is known before it is opened (O_PATH of open(2)).
  *
  * All functions return a descriptor to read from, or -1 with errno: EINVAL says that the file is not
@@ -49,7 +49,12 @@ uprof_regular_file_delegate(int (*ask)(const UprofFileRequest *request, void *da
 /** uprof_regular_file_open: follows links */
 int uprof_regular_file_open(const char *path);
 
-/** uprof_regular_file_open_input: opens any kind of file, because the user has chosen it */
+/**
+ * uprof_regular_file_open_input: opens a file that the user has chosen; follows links
+ *
+ * Also opens pipes without a name, and the pipes of this user and of root. Waits up to 5 seconds
+ * until somebody writes into a pipe with a name; then fails with ETIMEDOUT.
+ */
 int uprof_regular_file_open_input(const char *path);
 
 /**

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "confine-priv.h"
+#include "path-priv.h"
 #include "sanitized-priv.h"
 
 #include <errno.h>
@@ -151,6 +152,7 @@ uprof_confine_drop(const int *kept, unsigned n_kept, bool keeps_streams, UprofCo
 
     /* the files of the host tell which user that is */
     const bool has_user = is_root && find_user(&uid, &gid);
+    uprof_path_remember_folder();
     if (!keep_descriptors(kept, n_kept, keeps_streams))
         return uprof_error_fail_errno(error, "cannot close files");
     own.why_same_view = IS_SANITIZED ? "sanitizers need the files of the host" : leave_host();

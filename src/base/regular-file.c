@@ -8,12 +8,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
+#include <linux/magic.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
+
+#ifndef PIPEFS_MAGIC
+#define PIPEFS_MAGIC 0x50495045 /* linux/magic.h since Linux 5.13 */
+#endif
 
 /* As in Linux: the longest path, and the most links in it. */
 enum { PATH_BYTES_MAX = 4096, LINKS_MAX = 40 };
+
+enum { PIPE_WAIT_MS = 5000 }; /* until somebody writes into a named pipe */
 
 /* The folders from the root of the search down to where it is. */
 typedef struct {
@@ -104,9 +113,17 @@ walk_path(Search *search, const char *path)
 
 /* @found: of O_PATH. Returns: a descriptor to read from, or -1 with errno */
 static int
-reopen_regular(int found)
+reopen_found(int found)
 {
     g_autofree char *path = g_strdup_printf("/proc/self/fd/%d", found);
+
+    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+/* As reopen_found(); EINVAL for a file that is not regular */
+static int
+reopen_regular(int found)
+{
     struct stat info;
 
     if (fstat(found, &info) != 0)
@@ -115,16 +132,67 @@ reopen_regular(int found)
         errno = EINVAL;
         return -1;
     }
-    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    return reopen_found(found);
 }
 
-/* @found: of O_PATH, closed; or -1 with errno. Returns: as reopen_regular() */
+static bool
+is_unnamed_pipe(int found)
+{
+    struct statfs info;
+
+    return fstatfs(found, &info) == 0 && info.f_type == PIPEFS_MAGIC;
+}
+
+/* Somebody else's pipe could keep its reader waiting for ever. */
+static bool
+may_read_pipe(int found, const struct stat *info)
+{
+    return is_unnamed_pipe(found) || info->st_uid == geteuid() || info->st_uid == 0;
+}
+
+/* Waits for the first byte, or the end. Returns: @fd; closed, and -1 with errno if nobody writes */
 static int
-reopen_and_close(int found)
+wait_for_writer(int fd, int timeout_ms)
+{
+    struct pollfd wait = { .fd = fd, .events = POLLIN };
+    int n;
+
+    do
+        n = poll(&wait, 1, timeout_ms);
+    while (n < 0 && errno == EINTR);
+    if (n > 0 && fcntl(fd, F_SETFL, 0) == 0) /* reads may wait from now on */
+        return fd;
+    const int reason = n == 0 ? ETIMEDOUT : errno;
+    close(fd);
+    errno = reason;
+    return -1;
+}
+
+/* As reopen_regular(), but also opens a pipe */
+static int
+reopen_input(int found)
+{
+    struct stat info;
+
+    if (fstat(found, &info) != 0)
+        return -1;
+    if (S_ISDIR(info.st_mode)) {
+        errno = EISDIR;
+        return -1;
+    }
+    if (!S_ISFIFO(info.st_mode) || !may_read_pipe(found, &info))
+        return reopen_regular(found);
+    const int fd = reopen_found(found);
+    return fd < 0 ? -1 : wait_for_writer(fd, is_unnamed_pipe(fd) ? -1 : PIPE_WAIT_MS);
+}
+
+/* @found: of O_PATH, closed; or -1 with errno. Returns: as @reopen_file() */
+static int
+reopen_and_close(int found, int (*reopen_file)(int found))
 {
     if (found < 0)
         return -1;
-    const int fd = reopen_regular(found);
+    const int fd = reopen_file(found);
     const int reason = errno;
     close(found);
     errno = reason;
@@ -147,7 +215,9 @@ uprof_regular_file_open_input(const char *path)
 {
     const UprofFileRequest request = { .kind = UPROF_FILE_INPUT, .path = path };
 
-    return ask_other ? ask_other(&request, other_data) : open(path, O_RDONLY | O_CLOEXEC);
+    if (ask_other)
+        return ask_other(&request, other_data);
+    return reopen_and_close(open(path, O_PATH | O_CLOEXEC), reopen_input);
 }
 
 int
@@ -157,7 +227,7 @@ uprof_regular_file_open(const char *path)
 
     if (ask_other)
         return ask_other(&request, other_data);
-    return reopen_and_close(open(path, O_PATH | O_CLOEXEC));
+    return reopen_and_close(open(path, O_PATH | O_CLOEXEC), reopen_regular);
 }
 
 int
@@ -193,7 +263,8 @@ uprof_regular_file_open_in(int folder_fd, const char *folder, const char *name)
 {
     if (ask_other)
         return uprof_regular_file_open_below(folder, name, UPROF_FILE_NO_LINKS);
-    return reopen_and_close(openat(folder_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    return reopen_and_close(openat(folder_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC),
+                            reopen_regular);
 }
 
 bool
@@ -216,6 +287,8 @@ uprof_regular_file_reason(int reason)
         return "a process has died while it read the file";
     case EINVAL:
         return "it is not a regular file";
+    case ETIMEDOUT:
+        return "nobody writes into this pipe";
     default:
         return g_strerror(reason);
     }

@@ -79,8 +79,21 @@ read_open_file(int fd, const char *shown, GError **error)
     return read_to_end(fd, shown, bytes, error) ? g_steal_pointer(&bytes) : NULL;
 }
 
+static void
+fail_open(const char *shown, GError **error)
+{
+    if (errno == EINVAL)
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
+                    "'%s' is neither a regular file nor a pipe of this user", shown);
+    else if (errno == ETIMEDOUT)
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "nobody writes into the pipe '%s'",
+                    shown);
+    else
+        uprof_error_fail_errno(error, "cannot read '%s'", shown);
+}
+
 /*
- * @is_regular: (out): not a pipe or a device
+ * @is_regular: (out): not a pipe
  *
  * Returns: (transfer full) (nullable): the content of the file; of a capture only its beginning
  */
@@ -92,7 +105,7 @@ read_file(const char *path, const char *shown, bool *is_regular, GError **error)
     struct stat info;
 
     if (fd < 0) {
-        uprof_error_fail_errno(error, "cannot read '%s'", shown);
+        fail_open(shown, error);
         return NULL;
     }
     *is_regular = !is_stdin && fstat(fd, &info) == 0 && S_ISREG(info.st_mode);

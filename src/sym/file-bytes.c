@@ -4,6 +4,7 @@
 #include "symbol-table-priv.h"
 
 #include "uprof/error.h"
+#include "uprof/path.h"
 #include "uprof/read-all.h"
 #include "uprof/regular-file.h"
 
@@ -15,6 +16,7 @@
 enum {
     BLOCK_BYTES = 512,          /* of st_blocks: stat(3type) */
     ROUNDING_BYTES = 64 * 1024, /* a file system may count more than the file has */
+    HOLES_MAX_MIB = 64,         /* linkers leave holes up to the next page, of at most 2 MiB */
 };
 
 void
@@ -109,7 +111,16 @@ read_all(UprofFileBytes *file, int fd, const char *name, uint64_t room, GError *
     }
     file->bytes = bytes;
     file->len = len;
-    return read_data(file, fd, name, room, error);
+    if (!read_data(file, fd, name, room, error))
+        return false;
+    /* parsers, checksums and searches read holes, too, and that takes time */
+    if ((len - file->n_used) >> 20 > HOLES_MAX_MIB) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
+                    "'%s' has %zu MiB of holes: symbol files have up to %d MiB", name,
+                    (len - file->n_used) >> 20, HOLES_MAX_MIB);
+        return false;
+    }
+    return true;
 }
 
 static int
@@ -135,7 +146,7 @@ uprof_file_bytes_read(const char *path, const char *name, const UprofSymOpener *
     if (fd < 0)
         return NULL;
     /* A replay of a capture may run in another folder and needs the absolute path. */
-    file->path = g_canonicalize_filename(path, NULL);
+    file->path = uprof_path_absolute(path);
     const bool ok = read_all(file, fd, name, room, error);
     close(fd);
     return ok ? g_steal_pointer(&file) : NULL;

@@ -2,6 +2,7 @@
 #include "uprof/sym.h"
 
 #include "uprof/clock.h"
+#include "uprof/path.h"
 #include "uprof/text.h"
 
 #include "code-sites-priv.h"
@@ -115,7 +116,7 @@ copy_sysroots(const char *const *sysroots)
     char **copies = g_new0(char *, n + 1);
 
     for (guint i = 0; i < n; i++)
-        copies[i] = g_canonicalize_filename(sysroots[i], NULL);
+        copies[i] = uprof_path_absolute(sysroots[i]);
     return copies;
 }
 

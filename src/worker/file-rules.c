@@ -2,6 +2,7 @@
 #include "file-rules-priv.h"
 
 #include "protocol-priv.h"
+#include "uprof/path.h"
 #include "uprof/text.h"
 
 #include <ctype.h>
@@ -59,14 +60,14 @@ uprof_file_rules_add_input(UprofFileRules *rules, const char *path)
 void
 uprof_file_rules_add_symbols(UprofFileRules *rules, const char *path)
 {
-    g_ptr_array_add(rules->symbols, g_canonicalize_filename(path, NULL));
+    g_ptr_array_add(rules->symbols, uprof_path_absolute(path));
 }
 
 static void
 add_folders(GPtrArray *to, const char *const *folders)
 {
     for (guint i = 0; folders && folders[i]; i++)
-        g_ptr_array_add(to, g_canonicalize_filename(folders[i], NULL));
+        g_ptr_array_add(to, uprof_path_absolute(folders[i]));
 }
 
 void
@@ -182,7 +183,7 @@ open_recorded(const char *path)
 static int
 open_regular(const UprofFileRules *rules, const char *path)
 {
-    g_autofree char *absolute = g_canonicalize_filename(path, NULL);
+    g_autofree char *absolute = uprof_path_absolute(path);
     g_autofree char *folder = g_path_get_dirname(absolute);
 
     if (has_path(rules->inputs, path) || has_path(rules->symbols, absolute) ||

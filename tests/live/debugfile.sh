@@ -3,7 +3,7 @@
 #
 # debugfile.sh PROGRAM GUESTS TCG - a stripped guest without frame pointers: a debug file gives it
 # names, unwind tables of C code (only .debug_frame), inlined functions and lines. A debug file of
-# another build is refused.
+# another build is refused. A hostile file as kernel, or beside it, harms nothing.
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -50,9 +50,12 @@ record_well sibling
 check_says "ok +symbols +'$kernel': uses its debug file '$kernel.dbg'" \
     "ok +symbols +'$kernel': [0-9]+ functions; its code is equal to the guest's"
 
-# The debug file, which has no code, is found by its build-id.
 rm "$kernel.dbg"
 id=$(readelf -n "$whole" | sed -n 's/.*Build ID: //p')
+"$here/hostile_kernel.py" "$kernel" "$id" "${guest_folders[$name]}/hostile" \
+    "$program" dump "${patient[@]}" "$name" || fail 'a hostile file as kernel, or beside it'
+
+# The debug file, which has no code, is found by its build-id.
 mkdir -p "$work/debug/.build-id/${id:0:2}"
 objcopy --only-keep-debug "$whole" "$work/debug/.build-id/${id:0:2}/${id:2}.debug"
 record_well build-id --debug-dir "$work/debug"

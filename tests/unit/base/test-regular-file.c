@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 /* Paths below the folder "in" of a test tree. Each file has its own path as its text. */
@@ -196,6 +197,70 @@ test_reason(void)
     g_assert_cmpstr(uprof_regular_file_reason(EACCES), ==, g_strerror(EACCES));
 }
 
+/* @kind: of mknod(2). Returns: the errno of opening it as input; 0 if it was opened */
+static int
+open_special(mode_t kind, dev_t device, uid_t owner)
+{
+    g_autofree char *path = in_tree("special");
+
+    if (mknod(path, kind | 0666, device) != 0 || chown(path, owner, owner) != 0) {
+        g_assert_cmpint(geteuid(), !=, 0); /* only root may make devices */
+        unlink(path);
+        return EINVAL;
+    }
+    const int fd = uprof_regular_file_open_input(path);
+    const int reason = fd < 0 ? errno : 0;
+    if (fd >= 0)
+        close(fd);
+    g_assert_cmpint(unlink(path), ==, 0);
+    return reason;
+}
+
+static gpointer
+write_later(gpointer path)
+{
+    g_usleep(100 * 1000);
+    const int fd = open(path, O_WRONLY);
+    g_assert_cmpint(write(fd, "x", 1), ==, 1);
+    close(fd);
+    return NULL;
+}
+
+/* Input may be a pipe. Its writer may come later. */
+static void
+test_input(void)
+{
+    enum { OTHER = 12345 };
+    g_autofree char *folder = in_tree("in"), *pipe_path = in_tree("in/pipe");
+    char text[2];
+    int ends[2];
+
+    g_assert_cmpint(uprof_regular_file_open_input(folder), ==, -1);
+    g_assert_cmpint(errno, ==, EISDIR);
+    g_assert_cmpint(open_special(S_IFSOCK, 0, geteuid()), ==, EINVAL);
+    g_assert_cmpint(open_special(S_IFCHR, makedev(1, 7), geteuid()), ==, EINVAL);
+    g_assert_cmpint(open_special(S_IFIFO, 0, OTHER), ==, EINVAL);
+    g_assert_cmpint(open_special(S_IFIFO, 0, geteuid()), ==, ETIMEDOUT);
+
+    GThread *writer = g_thread_new("writer", write_later, pipe_path);
+    const int named = uprof_regular_file_open_input(pipe_path);
+    g_assert_cmpint(named, >=, 0);
+    g_assert_cmpint(read(named, text, sizeof(text)), ==, 1);
+    g_assert_cmpint(read(named, text, sizeof(text)), ==, 0);
+    g_thread_join(writer);
+    close(named);
+
+    g_assert_cmpint(pipe(ends), ==, 0);
+    g_assert_cmpint(write(ends[1], "yz", 2), ==, 2);
+    g_autofree char *path = g_strdup_printf("/dev/fd/%d", ends[0]);
+    const int unnamed = uprof_regular_file_open_input(path);
+    g_assert_cmpint(unnamed, >=, 0);
+    g_assert_cmpint(read(unnamed, text, sizeof(text)), ==, 2);
+    close(unnamed);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -205,6 +270,7 @@ main(int argc, char **argv)
     g_test_add_func("/regular-file/by-path", test_by_path);
     g_test_add_func("/regular-file/not-opened", test_not_opened);
     g_test_add_func("/regular-file/hostile", test_hostile);
+    g_test_add_func("/regular-file/input", test_input);
     g_test_add_func("/regular-file/reason", test_reason);
     const int status = g_test_run();
     remove_tree();

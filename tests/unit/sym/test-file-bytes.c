@@ -47,11 +47,11 @@ test_read(void)
     g_assert_cmpint(unlink(path), ==, 0);
 }
 
-/* A file of a gigabyte that has a few bytes on its disk: also its zeros are read. */
+/* A file of 64 MiB that has a few bytes on its disk: also its zeros are read. */
 static void
 test_sparse(void)
 {
-    enum { MIB = 1024 };
+    enum { MIB = 64 };
     const off_t len = (off_t)MIB << 20, middle = len / 2;
     g_autofree char *path = make_file("abc", middle, len);
     const uint64_t before_mib = read_resident_mib();
@@ -69,6 +69,20 @@ test_sparse(void)
         sum |= file->bytes[i];
     g_assert_cmpuint(sum, ==, 'a');
     g_assert_cmpmem(file->bytes + middle, 4, "abc", 4);
+    g_assert_cmpint(unlink(path), ==, 0);
+}
+
+/* Every parser would read a gigabyte of zeros. */
+static void
+test_large_hole(void)
+{
+    g_autofree char *path = make_file("abc", 0, (off_t)1 << 30);
+    g_autoptr(GError) error = NULL;
+
+    g_assert_null(uprof_file_bytes_read(path, "name", NULL, UINT64_MAX, &error));
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA);
+    g_assert_cmpstr(error->message, ==,
+                    "'name' has 1023 MiB of holes: symbol files have up to 64 MiB");
     g_assert_cmpint(unlink(path), ==, 0);
 }
 
@@ -123,6 +137,7 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/file-bytes/read", test_read);
     g_test_add_func("/file-bytes/sparse", test_sparse);
+    g_test_add_func("/file-bytes/large-hole", test_large_hole);
     g_test_add_func("/file-bytes/no-room", test_no_room);
     g_test_add_func("/file-bytes/empty", test_empty);
     return g_test_run();

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "../../../src/base/path-priv.h"
+
+#include <unistd.h>
+
+static void
+test_absolute(void)
+{
+    g_autofree char *folder = g_dir_make_tmp("uprof-path-XXXXXX", NULL);
+    g_autofree char *below = g_build_filename(folder, "app", NULL);
+
+    g_assert_cmpint(chdir(folder), ==, 0);
+    g_autofree char *before = uprof_path_absolute("./x/../app");
+    g_assert_cmpstr(before, ==, below);
+    uprof_path_remember_folder();
+    g_assert_cmpint(chdir("/"), ==, 0);
+    g_autofree char *relative = uprof_path_absolute("app");
+    g_assert_cmpstr(relative, ==, below);
+    g_autofree char *absolute = uprof_path_absolute("/srv/../app");
+    g_assert_cmpstr(absolute, ==, "/app");
+    g_assert_cmpint(rmdir(folder), ==, 0);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/path/absolute", test_absolute);
+    return g_test_run();
+}
