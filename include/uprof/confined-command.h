@@ -17,6 +17,7 @@ typedef struct {
     void *data;                  /* passed to @run */
     const UprofFileRules *rules; /* which files the process may read */
     GPtrArray *outputs;          /* of UprofFile: open for writing */
+    uint64_t symbols_max;        /* bytes of memory for symbols; 0: the default */
 } UprofConfinedPlan;
 
 /**

@@ -72,7 +72,7 @@ bool uprof_file_write(UprofFile *file, const void *bytes, gsize len, GError **er
 /**
  * uprof_file_restart: drops what was written so far
  *
- * Returns: false with an error for a pipe or a device
+ * Returns: false with an error for stdout, a pipe or a device
  */
 bool uprof_file_restart(UprofFile *file, GError **error);
 

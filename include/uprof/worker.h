@@ -69,7 +69,8 @@ const UprofConfined *uprof_workers_confined(const UprofWorkers *workers);
  */
 void uprof_workers_feed(UprofWorkers *workers, UprofRing *ring);
 
-/** uprof_workers_hurry: a signal ends the run: from now on each worker has some 1.5 s to end */
+/** uprof_workers_hurry: a signal ends the run: each worker has 1.2 s, and more for a large
+ * profile, for what is left; a handler of signals may call it */
 void uprof_workers_hurry(UprofWorkers *workers);
 
 /** uprof_workers_stop: waits until the ring is empty; no sampler may add snapshots any more */

@@ -1,13 +1,35 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/confined-job.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { END_WAIT_MS = 10 * 1000 }; /* for the process, after it has closed its channel */
+enum {
+    END_WAIT_MS = 10 * 1000, /* for the process, after it has closed its channel */
+    SILENCE_MS = 2 * 60 * 1000,
+    TIME_MS = 60 * 60 * 1000,
+};
+
+static unsigned
+silence_of(const UprofConfinedJob *job)
+{
+    return job->silence_ms > 0 ? job->silence_ms : SILENCE_MS;
+}
+
+/* A process that reads no answer must not make the program wait for ever. */
+static void
+limit_sending(int channel, const UprofConfinedJob *job)
+{
+    const struct timeval limit = { .tv_sec = silence_of(job) / 1000 + 1 };
+
+    setsockopt(channel, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+}
 
 /* @channel: (out): the program's end. Returns: the process; -1 with an error */
 static pid_t
@@ -23,6 +45,8 @@ spawn_process(UprofSpawner *spawner, const UprofConfinedJob *job, int *channel, 
     }
     if (!uprof_channel_new(ends, error))
         return -1;
+    if (!job->has_user)
+        limit_sending(ends[0], job);
     *channel = ends[0];
     fds[0] = ends[1];
     for (unsigned i = 0; i < job->n_fds; i++)
@@ -41,21 +65,42 @@ has_ended(int channel)
     return poll(&wait, 1, 0) > 0 && (wait.revents & POLLHUP);
 }
 
-/* Answers until the process closes its channel. Returns: false if it breaks the rules */
+/* Returns: false if the process sends no message in time; that it ends counts as a message */
 static bool
+wait_for_message(int channel, const UprofConfinedJob *job, gint64 end_us)
+{
+    struct pollfd wait = { .fd = channel, .events = POLLIN };
+    int n;
+
+    do {
+        const gint64 left_ms = (end_us - g_get_monotonic_time()) / 1000;
+        n = poll(&wait, 1, job->has_user ? -1 : (int)CLAMP(left_ms, 0, (gint64)silence_of(job)));
+    } while (n < 0 && errno == EINTR);
+    return n > 0;
+}
+
+/* Answers until the process closes its channel. Returns: (nullable): which rule it broke; literal */
+static const char *
 serve_process(int channel, const UprofConfinedJob *job, char **last_file)
 {
+    static const char broken[] = "it broke the rules of its requests";
+    const unsigned time_ms = job->time_ms > 0 ? job->time_ms : TIME_MS;
+    const gint64 end_us = g_get_monotonic_time() + time_ms * G_TIME_SPAN_MILLISECOND;
     g_autofree uint8_t *bytes = g_malloc(UPROF_CHANNEL_BYTES_MAX);
     UprofMessage message;
     bool ok = job->begin.len == 0 || uprof_channel_send(channel, 0, &job->begin, 1, NULL, 0);
 
-    while (ok && uprof_channel_receive(channel, &message, bytes, UPROF_CHANNEL_BYTES_MAX)) {
+    while (ok) {
+        if (!wait_for_message(channel, job, end_us))
+            return "it does not answer";
+        if (!uprof_channel_receive(channel, &message, bytes, UPROF_CHANNEL_BYTES_MAX))
+            break;
         ok =
             message.n_fds == 0 && job->answer(channel, &message, (UprofSlice){ bytes, message.len },
                                               last_file, job->data);
         uprof_message_close(&message);
     }
-    return ok || has_ended(channel);
+    return ok || has_ended(channel) ? NULL : broken;
 }
 
 int
@@ -64,15 +109,14 @@ uprof_confined_job_run(UprofSpawner *spawner, const UprofConfinedJob *job, GErro
     g_autofree char *last_file = NULL;
     int channel;
     const pid_t process = spawn_process(spawner, job, &channel, error);
-    const bool is_sound = process > 0 && serve_process(channel, job, &last_file);
+    const char *broken = process > 0 ? serve_process(channel, job, &last_file) : NULL;
 
     if (channel >= 0)
         close(channel);
     if (process <= 0)
         return -1;
-    const int status = uprof_spawner_wait(spawner, process, is_sound ? END_WAIT_MS : 0);
-    g_autofree char *why = is_sound ? uprof_spawner_describe_end(status)
-                                    : g_strdup("it broke the rules of its requests");
+    const int status = uprof_spawner_wait(spawner, process, broken ? 0 : END_WAIT_MS);
+    g_autofree char *why = broken ? g_strdup(broken) : uprof_spawner_describe_end(status);
     if (!why)
         return WEXITSTATUS(status);
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,

@@ -120,6 +120,24 @@ reopen_found(int found)
     return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
+/* Files of the kernel look regular. Reading them can have effects, and gives memory of the host. */
+static bool
+is_of_kernel(int found)
+{
+    static const unsigned types[] = {
+        PROC_SUPER_MAGIC, SYSFS_MAGIC,        DEBUGFS_MAGIC,       TRACEFS_MAGIC,
+        SECURITYFS_MAGIC, CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, BPF_FS_MAGIC,
+    };
+    struct statfs info;
+
+    if (fstatfs(found, &info) != 0)
+        return true;
+    for (size_t i = 0; i < G_N_ELEMENTS(types); i++)
+        if ((unsigned)info.f_type == types[i])
+            return true;
+    return false;
+}
+
 /* As reopen_found(); EINVAL for a file that is not regular */
 static int
 reopen_regular(int found)
@@ -128,7 +146,7 @@ reopen_regular(int found)
 
     if (fstat(found, &info) != 0)
         return -1;
-    if (!S_ISREG(info.st_mode)) {
+    if (!S_ISREG(info.st_mode) || is_of_kernel(found)) {
         errno = EINVAL;
         return -1;
     }

@@ -106,6 +106,7 @@ run_plan(Plan *plan, const UprofFileRules *rules)
         .data = plan,
         .rules = rules,
         .outputs = outputs,
+        .symbols_max = (uint64_t)options->memory_mib << 20,
     };
     const int code = uprof_confined_command_run(&confined, &error);
     return code >= 0 ? code : uprof_say_error(error);

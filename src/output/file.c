@@ -173,6 +173,10 @@ open_device(UprofFile *file, GError **error)
 
     if (found < 0 || fstat(found, &info) < 0) {
         fail_errno(file, "write", error);
+    } else if (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) {
+        /* somebody has replaced the device since its kind was found */
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED,
+                    "cannot write '%s': it changes its kind", file->shown);
     } else if (info.st_uid != 0 && info.st_uid != geteuid()) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED,
                     "cannot write '%s': it is the device or pipe of another user", file->shown);
@@ -314,6 +318,11 @@ name_temporary(UprofFile *file)
 bool
 uprof_file_restart(UprofFile *file, GError **error)
 {
+    /* stdout may be a file to which somebody has appended */
+    if (file->folder < 0) {
+        errno = ESPIPE;
+        return fail_errno(file, "write again to", error);
+    }
     return (ftruncate(file->fd, 0) == 0 && lseek(file->fd, 0, SEEK_SET) == 0) ||
            fail_errno(file, "write again to", error);
 }

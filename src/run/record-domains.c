@@ -549,11 +549,17 @@ open_signals(void)
 
 static volatile sig_atomic_t n_ends;
 static void (*abort_run)(void);
+static UprofWorkers *volatile writers; /* (nullable) */
 
-/* The second signal ends the process at once: while files are written, no guest is held. */
+/*
+ * Calls only functions that are safe in a handler. The first signal gives the workers a time limit.
+ * The second one ends the process at once: while files are written, no guest is held.
+ */
 static void
 abort_at_second(int number)
 {
+    if (writers)
+        uprof_workers_hurry(writers);
     if (++n_ends >= 2)
         abort_run();
 }
@@ -567,6 +573,7 @@ handle_signals(const Record *record)
 
     n_ends = (sig_atomic_t)record->n_signals;
     abort_run = record->observer->abort_run;
+    writers = record->workers;
     for (size_t i = 0; i < G_N_ELEMENTS(ending); i++)
         sigaction(ending[i], &action, NULL);
     sigemptyset(&none);
@@ -665,6 +672,7 @@ clear_record(Record *record)
     uprof_poller_free(record->keeper);
     uprof_loop_free(record->loop);
     g_ptr_array_unref(record->recordings);
+    writers = NULL; /* for the handler of signals */
     uprof_workers_free(record->workers);
     g_ptr_array_unref(record->awaited_names);
     g_hash_table_unref(record->known_ids);

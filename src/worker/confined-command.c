@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 enum {
-    MEMORY_MAX_MIB = 4096,
+    MEMORY_MAX_MIB = 4096, /* at least */
+    MEMORY_FACTOR = 4,     /* all memory, by the memory for symbols; as in worker-pool.c */
     CPU_MAX_S = 3600,
 };
 
@@ -110,10 +111,12 @@ answer_command(int channel, const UprofMessage *message, UprofSlice content, cha
 int
 uprof_confined_command_run(const UprofConfinedPlan *plan, GError **error)
 {
+    const uint64_t memory_max =
+        MAX((uint64_t)MEMORY_MAX_MIB << 20, plan->symbols_max * MEMORY_FACTOR);
     const UprofSpawnPlan spawn_plan = {
         .work = run_confined,
         .data = (void *)plan,
-        .limits = { .memory_max = (uint64_t)MEMORY_MAX_MIB << 20, .cpu_s = CPU_MAX_S },
+        .limits = { .memory_max = memory_max, .cpu_s = CPU_MAX_S },
         .keeps_streams = true,
     };
     g_autoptr(UprofSpawner) spawner = uprof_spawner_start(&spawn_plan, error);
@@ -123,6 +126,7 @@ uprof_confined_command_run(const UprofConfinedPlan *plan, GError **error)
         .n_fds = plan->outputs->len,
         .answer = answer_command,
         .data = (void *)plan,
+        .has_user = true,
     };
 
     for (guint i = 0; i < plan->outputs->len; i++)

@@ -168,11 +168,14 @@ begins_as_symbols(int fd)
     return is_symbol_list(head, (size_t)n);
 }
 
+/*
+ * Whoever owns the folder of a symbol file can put anything there, or a link to anything.
+ *
+ * @fd: closed if it is not used; or -1 with errno. Returns: @fd, or -1 with errno
+ */
 static int
-open_recorded(const char *path)
+need_symbols(int fd)
 {
-    const int fd = uprof_regular_file_open(path);
-
     if (fd < 0 || begins_as_symbols(fd))
         return fd;
     close(fd);
@@ -190,9 +193,9 @@ open_regular(const UprofFileRules *rules, const char *path)
         is_below(rules->folders, absolute))
         return uprof_regular_file_open(absolute);
     if (rules->takes_recorded)
-        return open_recorded(absolute);
+        return need_symbols(uprof_regular_file_open(absolute));
     if (is_beside_symbols(rules, folder))
-        return open_beside(folder, absolute);
+        return need_symbols(open_beside(folder, absolute));
     errno = ENOENT;
     return -1;
 }

@@ -50,9 +50,13 @@ struct _UprofWorker {
     GPtrArray *all_links;    /* of UprofLinks: owned */
     UprofWorkerCounts counts;
     GArray *notices;      /* of UprofWorkerNotice */
+    unsigned n_notices;   /* of all times */
+    int saving;           /* output that the worker writes now, a descriptor; -1: none */
     GBytes *reading;      /* (nullable): the request for the file that it may be parsing */
     GBytes *refused;      /* (nullable): the request for a file that it does not get again */
     UprofOwnTime heard;   /* since the last message came, or the worker got new work */
+    UprofOwnTime full;    /* since there was no room for a snapshot */
+    UprofOwnTime called;  /* since the current call began */
     UprofOwnTime hurried; /* since it first had to end after Ctrl-C */
     bool is_ready;        /* the analysis has begun: it may get snapshots */
     bool is_full;         /* there was no room for the last snapshot */

@@ -16,17 +16,22 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
+    STAT_BLOCK_BYTES = 512, /* of st_blocks: stat(3type) */
+
     WAIT_MS = 50,          /* between two looks at times */
     BATCH_MS = 20,         /* snapshots of this time go to the workers at once */
     SILENCE_S = 30,        /* of its own time; without a message, a worker then hangs */
     INTERRUPTED_MS = 1200, /* of its own time, in which a worker ends after Ctrl-C */
     SAVING_MS = 500,       /* the same for the process that takes over from a worker */
     FULL_MS = 200,         /* a worker that takes no snapshot for longer loses them */
+    CALL_S = 900,          /* of its own time; one call never takes longer */
+    SAVING_MS_A_MIB = 100, /* more time after Ctrl-C, for each MiB of checkpoints */
     MESSAGES_MAX = 64,     /* of one worker in a row */
-    NOTICES_MAX = 1000,    /* that were not shown yet */
+    NOTICES_MAX = 1000,    /* of one worker */
     LINKS_MAX = 64,        /* that were published */
     MEMORY_FACTOR = 4,     /* all memory of a worker, by its memory for symbols */
 };
@@ -58,18 +63,72 @@ uprof_worker_is_hurried(const UprofWorker *worker)
     return g_atomic_int_get(&worker->pool->is_hurried) || uprof_signal_end_is_pending();
 }
 
+/* Returns: MiB of memory that the checkpoints take: a large profile takes long to write */
+static uint64_t
+checkpoint_mib(const UprofWorker *worker)
+{
+    uint64_t blocks = 0;
+    struct stat info;
+
+    for (unsigned i = 0; i < UPROF_N_CHECKPOINTS; i++)
+        if (worker->checkpoints[i] >= 0 && fstat(worker->checkpoints[i], &info) == 0)
+            blocks += (uint64_t)info.st_blocks;
+    return blocks * STAT_BLOCK_BYTES >> 20;
+}
+
+/* Returns: the milliseconds of its own time that the worker has after Ctrl-C */
+static uint64_t
+hurried_limit_ms(const UprofWorker *worker)
+{
+    return (worker->mode == UPROF_BEGIN_SAVE ? SAVING_MS : INTERRUPTED_MS) +
+           checkpoint_mib(worker) * SAVING_MS_A_MIB;
+}
+
+/* Is there a message of the worker that the thread has not read yet? */
+static bool
+has_message(const UprofWorker *worker)
+{
+    struct pollfd wait = { .fd = worker->requests, .events = POLLIN };
+
+    return poll(&wait, 1, 0) > 0 && (wait.revents & POLLIN);
+}
+
+/* Does the worker wait for the reader of the pipe, or of the terminal, to which it writes? */
+static bool
+waits_for_reader(const UprofWorker *worker)
+{
+    struct pollfd wait = { .fd = worker->saving, .events = POLLOUT };
+
+    return worker->saving >= 0 && poll(&wait, 1, 0) == 0;
+}
+
+/* Returns: (nullable): why the worker takes too long; literal */
+static const char *
+find_delay(UprofWorker *worker)
+{
+    if (uprof_own_time_is_over(&worker->called, CALL_S * UPROF_NS_PER_S))
+        return "it does not come to an end";
+    if (uprof_own_time_is_over(&worker->hurried, hurried_limit_ms(worker) * UPROF_NS_PER_MS))
+        return "it was still at work when a signal ended the run";
+    if (worker->pool->served == worker || has_message(worker) ||
+        !uprof_own_time_is_over(&worker->heard, SILENCE_S * UPROF_NS_PER_S))
+        return NULL;
+    return "it does not answer";
+}
+
 bool
 uprof_worker_check_time(UprofWorker *worker)
 {
-    const uint64_t hurried_ms = worker->mode == UPROF_BEGIN_SAVE ? SAVING_MS : INTERRUPTED_MS;
-
     if (worker->hurried.start_ns == 0 && uprof_worker_is_hurried(worker))
         uprof_own_time_resume(&worker->hurried, worker->pid);
-    if (uprof_own_time_is_over(&worker->hurried, hurried_ms * UPROF_NS_PER_MS))
-        uprof_worker_give_up(worker, "it was still at work when a signal ended the run");
-    else if (worker->pool->served != worker &&
-             uprof_own_time_is_over(&worker->heard, SILENCE_S * UPROF_NS_PER_S))
-        uprof_worker_give_up(worker, "it does not answer");
+    const char *delay = worker->is_dead ? NULL : find_delay(worker);
+    if (delay && waits_for_reader(worker)) {
+        uprof_own_time_start(&worker->heard, worker->pid);
+        uprof_own_time_start(&worker->called, worker->pid);
+        delay = NULL;
+    }
+    if (delay)
+        uprof_worker_give_up(worker, delay);
     return !worker->is_dead;
 }
 
@@ -180,8 +239,9 @@ take_notice(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 
     if (!uprof_worker_message_find_notice(input, len, &notice.kind, &text))
         return false;
-    if (worker->notices->len >= NOTICES_MAX)
+    if (worker->n_notices >= NOTICES_MAX)
         return true;
+    worker->n_notices++;
     notice.text = uprof_text_quote_slice(text);
     g_array_append_val(worker->notices, notice);
     return true;
@@ -194,9 +254,13 @@ take_links(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
         g_atomic_pointer_set(&worker->links, NULL);
         return true;
     }
-    if (!uprof_worker_message_has_links(input, len, worker->n_sizes) ||
-        worker->all_links->len >= LINKS_MAX)
+    if (!uprof_worker_message_has_links(input, len, worker->n_sizes))
         return false;
+    /* a guest that often changes its data gets no more links, but is sampled without them */
+    if (worker->all_links->len >= LINKS_MAX) {
+        g_atomic_pointer_set(&worker->links, NULL);
+        return true;
+    }
     UprofLinks *links = g_memdup2(&input->links, len);
     g_ptr_array_add(worker->all_links, links);
     g_atomic_pointer_set(&worker->links, links);
@@ -322,10 +386,10 @@ hand_over(UprofWorker *worker, const UprofSnapshot *snapshot)
         return true;
     }
     if (!worker->is_full)
-        uprof_own_time_start(&worker->heard, worker->pid);
+        uprof_own_time_start(&worker->full, worker->pid);
     worker->is_full = true;
     if (worker->is_ready && uprof_worker_check_time(worker) &&
-        !uprof_own_time_is_over(&worker->heard, FULL_MS * UPROF_NS_PER_MS))
+        !uprof_own_time_is_over(&worker->full, FULL_MS * UPROF_NS_PER_MS))
         return false;
     worker->lost += snapshot->count;
     return true;

@@ -99,6 +99,7 @@ wait_for_reply(UprofWorker *worker)
     worker->is_calling = worker->has_reply = false;
     /* it does not run while the program does something else */
     uprof_own_time_pause(&worker->hurried);
+    uprof_own_time_pause(&worker->called);
     if (reply)
         worker->doing = analyzing;
     g_mutex_unlock(&workers->lock);
@@ -133,6 +134,7 @@ call_worker(UprofWorker *worker, uint64_t call, UprofSlice argument, const int *
     if (!worker->is_dead)
         worker->doing = name_call(call);
     uprof_own_time_start(&worker->heard, worker->pid);
+    uprof_own_time_start(&worker->called, worker->pid);
     g_mutex_unlock(&worker->pool->lock);
     send_waiting(worker, UPROF_DO_CALL, parts, G_N_ELEMENTS(parts), fds, n_fds);
     GByteArray *reply = wait_for_reply(worker);
@@ -344,7 +346,7 @@ forget_process(UprofWorker *worker)
     g_atomic_pointer_set(&worker->links, NULL);
     worker->is_dead = worker->is_full = worker->is_ready = false;
     worker->why_dead = NULL;
-    worker->heard = worker->hurried = (UprofOwnTime){ 0 };
+    worker->heard = worker->hurried = worker->called = (UprofOwnTime){ 0 };
     g_clear_pointer(&worker->death, g_free);
     g_mutex_unlock(&worker->pool->lock);
 }
@@ -388,7 +390,7 @@ uprof_worker_new(UprofWorkers *workers, const UprofWorkerJob *job, const UprofFi
 
     worker->pool = workers;
     worker->shown = g_strdup(job->shown);
-    worker->requests = worker->stream = -1;
+    worker->requests = worker->stream = worker->saving = -1;
     for (unsigned i = 0; i < UPROF_N_CHECKPOINTS; i++)
         worker->checkpoints[i] = -1;
     worker->rules = rules;
@@ -421,8 +423,12 @@ uprof_worker_new(UprofWorkers *workers, const UprofWorkerJob *job, const UprofFi
 bool
 uprof_worker_continue(UprofWorker *worker, GError **error)
 {
+    g_mutex_lock(&worker->pool->lock);
+    const bool is_reading = worker->reading != NULL;
+    g_mutex_unlock(&worker->pool->lock);
+
     return replace_process(worker, UPROF_BEGIN_CONTINUE,
-                           worker->reading ? "continuing without that file" : "continuing", error);
+                           is_reading ? "continuing without that file" : "continuing", error);
 }
 
 bool
@@ -433,6 +439,7 @@ uprof_worker_rescue(UprofWorker *worker, GError **error)
         return fail_dead(worker, error);
     return replace_process(worker, UPROF_BEGIN_SAVE, "saving what was counted before", error);
 }
+
 uint64_t
 uprof_worker_lost(UprofWorker *worker)
 {
@@ -468,6 +475,9 @@ uprof_worker_take(UprofWorker *worker, const UprofSnapshot *snapshot)
 {
     const UprofSlice part = { snapshot, uprof_snapshot_bytes(snapshot) };
 
+    g_mutex_lock(&worker->pool->lock);
+    uprof_own_time_start(&worker->heard, worker->pid); /* it had nothing to do before */
+    g_mutex_unlock(&worker->pool->lock);
     return send_waiting(worker, UPROF_DO_SNAPSHOT, &part, 1, NULL, 0);
 }
 
@@ -476,6 +486,9 @@ uprof_worker_move(UprofWorker *worker, UprofGuest *guest, GError **error)
 {
     const UprofRemoteFacts facts = describe_guest(guest);
 
+    /* what the worker says of the vCPUs before was checked by their number */
+    if (!uprof_worker_sync(worker, error))
+        return false;
     g_mutex_lock(&worker->guest_lock);
     worker->guest = guest;
     g_mutex_unlock(&worker->guest_lock);
@@ -512,14 +525,26 @@ uprof_worker_end(UprofWorker *worker, const UprofRun *run, UprofWorkerCounts *co
     return true;
 }
 
+static void
+set_saving(UprofWorker *worker, int output)
+{
+    g_mutex_lock(&worker->pool->lock);
+    worker->saving = output;
+    g_mutex_unlock(&worker->pool->lock);
+}
+
 bool
 uprof_worker_save(UprofWorker *worker, unsigned i, bool *is_closed, GError **error)
 {
     const uint32_t number = i;
 
     *is_closed = false;
-    return call_for_outcome(worker, UPROF_CALL_SAVE, (UprofSlice){ &number, sizeof(number) }, NULL,
-                            0, is_closed, error);
+    set_saving(worker, uprof_file_fd(g_array_index(worker->outputs, UprofWorkerOutput, i).file));
+    const bool ok =
+        call_for_outcome(worker, UPROF_CALL_SAVE, (UprofSlice){ &number, sizeof(number) }, NULL, 0,
+                         is_closed, error);
+    set_saving(worker, -1);
+    return ok;
 }
 
 void

@@ -99,6 +99,37 @@ spin(const int *fds, unsigned n_fds, void *data)
     return 0;
 }
 
+static int
+sleep_for_ever(const int *fds, unsigned n_fds, void *data)
+{
+    tell(fds[0], TELL_FILE, "one.elf");
+    for (unsigned i = 0; i < 1000; i++)
+        g_usleep(1000 * 1000);
+    return 0;
+}
+
+static int
+tell_for_ever(const int *fds, unsigned n_fds, void *data)
+{
+    for (unsigned i = 0; i < 1000000; i++) {
+        tell(fds[0], TELL_FILE, "one.elf");
+        g_usleep(1000);
+    }
+    return 0;
+}
+
+/* Its socket fills with answers. */
+static int
+ask_and_ignore(const int *fds, unsigned n_fds, void *data)
+{
+    const unsigned number = 1;
+    const UprofSlice part = { &number, sizeof(number) };
+
+    for (unsigned i = 0; i < 1000000; i++)
+        uprof_channel_send(fds[0], ASK_DOUBLE, &part, 1, NULL, 0);
+    return 0;
+}
+
 /* The answer cannot be sent any more: that is no fault of the rules. */
 static int
 ask_and_die(const int *fds, unsigned n_fds, void *data)
@@ -117,6 +148,7 @@ static const struct {
     int (*work)(const int *fds, unsigned n_fds, void *data);
     int status;        /* of the process; -1: it dies */
     const char *error; /* pattern */
+    unsigned silence_ms;
 } cases[] = {
     { "well",       work_well,         3,  NULL },
     { "abort",      abort_behind_file, -1, "the process that reads the files has failed: it died of signal 6 (Aborted); the last "
@@ -124,6 +156,9 @@ static const struct {
     { "nonsense",   send_nonsense,     -1, "*has failed: it broke the rules of its requests" },
     { "descriptor", send_descriptor,   -1, "*has failed: it broke the rules of its requests" },
     { "spin",       spin,              -1, "*has failed: it used all its processor time" },
+    { "sleep",      sleep_for_ever,    -1, "*has failed: it does not answer; the last file that it read is 'one.elf'", 2000 },
+    { "tell",       tell_for_ever,     -1, "*has failed: it does not answer; the last file that it read is 'one.elf'", 2000 },
+    { "ask-and-ignore", ask_and_ignore, -1, "*has failed: it *", 2000 },
     { "ask-and-die", ask_and_die,      -1, "*has failed: it died of signal 6 (Aborted)" },
 };
 /* clang-format on */
@@ -147,6 +182,8 @@ test_case(gconstpointer data)
         .n_fds = 1,
         .answer = answer,
         .data = &n_messages,
+        .silence_ms = cases[i].silence_ms,
+        .time_ms = 2 * cases[i].silence_ms,
     };
     g_autoptr(UprofSpawner) spawner = uprof_spawner_start(&plan, &error);
     g_assert_no_error(error);

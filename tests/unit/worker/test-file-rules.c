@@ -21,7 +21,9 @@ static const struct {
     { UPROF_FILE_REGULAR, NULL, "bin/../bin/app", true },
     { UPROF_FILE_REGULAR, NULL, "bin/app.dbg", true },
     { UPROF_FILE_REGULAR, NULL, "bin/.debug/app.debug", true },
+    { UPROF_FILE_REGULAR, NULL, "bin/notes.txt", false },
     { UPROF_FILE_REGULAR, NULL, "bin/device", false },
+    { UPROF_FILE_REGULAR, NULL, "debug/memory", false },
     { UPROF_FILE_REGULAR, NULL, "bin/pipe", false },
     { UPROF_FILE_REGULAR, NULL, "bin/none", false },
     { UPROF_FILE_REGULAR, NULL, "secret", false },
@@ -60,7 +62,13 @@ write_file(const char *path)
     g_autofree char *above = g_path_get_dirname(full);
 
     g_assert_cmpint(g_mkdir_with_parents(above, 0700), ==, 0);
-    g_assert_true(g_file_set_contents(full, path, -1, NULL));
+    /* a file beside a symbol file is handed over only if it looks like one */
+    const bool has_magic = g_str_has_prefix(path, "bin/") && !g_str_has_suffix(path, ".txt");
+    g_autofree char *text = g_strconcat(has_magic ? "\x7f"
+                                                    "ELF"
+                                                  : "",
+                                        path, NULL);
+    g_assert_true(g_file_set_contents(full, text, -1, NULL));
 }
 
 static void
@@ -75,9 +83,9 @@ static void
 make_tree(void)
 {
     static const char *const files[] = {
-        "bin/app", "bin/app.dbg", "bin/.debug/app.debug", "bin/sub/file", "secret",
-        "in",      "debug/x",     "debug/sub/x",          "debugger",     "root/lib/x",
-        "own/x",
+        "bin/app", "bin/app.dbg",   "bin/.debug/app.debug", "bin/sub/file", "secret",
+        "in",      "debug/x",       "debug/sub/x",          "debugger",     "root/lib/x",
+        "own/x",   "bin/notes.txt",
     };
     g_autofree char *pipe = NULL;
 
@@ -85,6 +93,7 @@ make_tree(void)
     for (size_t i = 0; i < G_N_ELEMENTS(files); i++)
         write_file(files[i]);
     link_file("bin/device", "/dev/zero");
+    link_file("debug/memory", "/proc/self/status");
     link_file("own/link", "x");
     pipe = name_path("bin/pipe");
     g_assert_cmpint(mkfifo(pipe, 0600), ==, 0);
