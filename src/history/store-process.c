@@ -2,6 +2,7 @@
 #include "store-process-priv.h"
 
 #include "store-message-priv.h"
+#include "uprof/clock.h"
 #include "uprof/confined-job.h"
 #include "uprof/text.h"
 #include "uprof/time-text.h"
@@ -358,7 +359,9 @@ take_closed_day(const Job *job, UprofSlice content)
     if (content.len != sizeof(day) || !reaction->show_day)
         return false;
     memcpy(&day, content.data, sizeof(day));
-    if (uprof_time_day_start(day.day_s) != day.day_s)
+    /* later dates than those of 2554 cannot be shown */
+    if (day.day_s < 0 || day.day_s > (int64_t)(UINT64_MAX / UPROF_NS_PER_S) ||
+        uprof_time_day_start(day.day_s) != day.day_s)
         return false;
     reaction->show_day(reaction->shown, day.day_s, day.n_slices, reaction->data);
     return true;
