@@ -137,6 +137,13 @@ make_unknown_facts(guint n)
     return facts;
 }
 
+/* A byte that is neither 0 nor 1 must not be read as a bool. */
+static bool
+is_flag(const bool *flag)
+{
+    return *(const uint8_t *)flag <= 1;
+}
+
 /* A hostile profile may have taken over the process, so that @reply can have any content. */
 static bool
 is_sound(const GByteArray *reply, guint n)
@@ -145,6 +152,9 @@ is_sound(const GByteArray *reply, guint n)
         return false;
     for (guint i = 0; i < n; i++) {
         const UprofItemFacts *facts = (const UprofItemFacts *)(const void *)reply->data + i;
+        if (!is_flag(&facts->is_read) || !is_flag(&facts->is_unknown) ||
+            !is_flag(&facts->is_merged) || !is_flag(&facts->is_damaged))
+            return false;
         if (facts->is_read && (!memchr(facts->uuid, '\0', sizeof(facts->uuid)) ||
                                !g_uuid_string_is_valid(facts->uuid)))
             return false;

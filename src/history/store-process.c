@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Both ends are the same program file, so that messages are structs in memory. The process believes
- * the program. The program checks each number, and each name by the rules of the store.
- */
 #include "store-process-priv.h"
 
+#include "store-message-priv.h"
+#include "uprof/clock.h"
 #include "uprof/confined-job.h"
 #include "uprof/text.h"
 #include "uprof/time-text.h"
@@ -16,48 +14,11 @@
 enum {
     MEMORY_MAX_MIB = 4096,
     CPU_MAX_S = 3600,
-    STEM_BYTES = 256,
-    ENDING_BYTES = 16,
     TEXT_BYTES_MAX = 8 * 1024,
     NOTICES_MAX = 1000, /* of one job */
     REPLY_PART_BYTES = 64 * 1024,
     REPLY_BYTES_MAX = 64 * 1024 * 1024,
 };
-
-/* Types of messages from a process. */
-typedef enum {
-    ASK_READ,    /* FileAsk; the answer: Answer, and a descriptor */
-    ASK_HAS,     /* FileAsk; the answer: Answer */
-    ASK_WRITE,   /* FileAsk; the answer: Answer, the text of an error, and a descriptor */
-    ASK_COMMIT,  /* nothing: the file of the last ASK_WRITE; answer: Answer, the text of an error */
-    ASK_RENAME,  /* FileAsk; the answer: Answer, the text of an error */
-    ASK_REMOVE,  /* FileAsk; the answer: Answer, the text of an error */
-    TELL_NOTICE, /* NoticeHead, text */
-    TELL_CLOSED_DAY, /* ClosedDay */
-    TELL_REPLY,      /* a part of the reply */
-} StoreMessage;
-
-typedef struct {
-    guint folder; /* in the folders of the work */
-    char stem[STEM_BYTES];
-    char ending[ENDING_BYTES]; /* of ASK_RENAME: the old one */
-    char to[ENDING_BYTES];     /* of ASK_RENAME: the new one */
-} FileAsk;
-
-typedef struct {
-    bool ok;
-    UprofErrorCode code; /* unless @ok */
-    int reason;          /* errno of ASK_READ */
-} Answer;
-
-typedef struct {
-    UprofNoticeKind kind;
-} NoticeHead;
-
-typedef struct {
-    int64_t day_s;
-    unsigned n_slices;
-} ClosedDay;
 
 struct _UprofStoreProcess {
     UprofSpawner *spawner;
@@ -80,16 +41,16 @@ end_process(void)
 }
 
 static void
-send_message(StoreMessage type, const UprofSlice *parts, unsigned n_parts)
+send_message(UprofStoreMessage type, const UprofSlice *parts, unsigned n_parts)
 {
     if (!uprof_channel_send(own.channel, type, parts, n_parts, NULL, 0))
         end_process();
 }
 
-static FileAsk
+static UprofStoreFileAsk
 describe_file(const UprofStoreFolder *folder, const char *stem, const char *ending, const char *to)
 {
-    FileAsk ask = { 0 };
+    UprofStoreFileAsk ask = { 0 };
 
     if (!g_ptr_array_find((GPtrArray *)own.folders, folder, &ask.folder))
         end_process();
@@ -104,12 +65,12 @@ describe_file(const UprofStoreFolder *folder, const char *stem, const char *endi
  *
  * Returns: the answer; if it is not ok, @error is set
  */
-static Answer
-ask_program(StoreMessage type, const FileAsk *ask, int *fd, GError **error)
+static UprofStoreAnswer
+ask_program(UprofStoreMessage type, const UprofStoreFileAsk *ask, int *fd, GError **error)
 {
     const UprofSlice part = { ask, sizeof(*ask) };
     struct {
-        Answer head;
+        UprofStoreAnswer head;
         char text[TEXT_BYTES_MAX];
     } answer = { 0 };
     UprofMessage message;
@@ -127,9 +88,9 @@ ask_program(StoreMessage type, const FileAsk *ask, int *fd, GError **error)
 static int
 ask_open(const UprofStoreFolder *folder, const char *stem, const char *ending)
 {
-    const FileAsk ask = describe_file(folder, stem, ending, "");
+    const UprofStoreFileAsk ask = describe_file(folder, stem, ending, "");
     int fd;
-    const Answer answer = ask_program(ASK_READ, &ask, &fd, NULL);
+    const UprofStoreAnswer answer = ask_program(UPROF_STORE_ASK_READ, &ask, &fd, NULL);
 
     errno = answer.reason;
     return fd;
@@ -138,62 +99,62 @@ ask_open(const UprofStoreFolder *folder, const char *stem, const char *ending)
 static bool
 ask_has(const UprofStoreFolder *folder, const char *stem, const char *ending)
 {
-    const FileAsk ask = describe_file(folder, stem, ending, "");
+    const UprofStoreFileAsk ask = describe_file(folder, stem, ending, "");
 
-    return ask_program(ASK_HAS, &ask, NULL, NULL).ok;
+    return ask_program(UPROF_STORE_ASK_HAS, &ask, NULL, NULL).ok;
 }
 
 static bool
 ask_write(const UprofStoreFolder *folder, const char *stem, const char *ending, UprofSlice bytes,
           GError **error)
 {
-    const FileAsk ask = describe_file(folder, stem, ending, "");
+    const UprofStoreFileAsk ask = describe_file(folder, stem, ending, "");
     g_autofree char *path = g_strconcat(folder->path, "/", stem, ending, NULL);
     int fd;
 
-    if (!ask_program(ASK_WRITE, &ask, &fd, error).ok)
+    if (!ask_program(UPROF_STORE_ASK_WRITE, &ask, &fd, error).ok)
         return false;
     g_autoptr(UprofFile) file = uprof_file_adopt(fd, path, false);
     return uprof_file_write(file, bytes.data, bytes.len, error) &&
-           ask_program(ASK_COMMIT, NULL, NULL, error).ok;
+           ask_program(UPROF_STORE_ASK_COMMIT, NULL, NULL, error).ok;
 }
 
 static bool
 ask_rename(const UprofStoreFolder *folder, const char *stem, const char *from, const char *to,
            GError **error)
 {
-    const FileAsk ask = describe_file(folder, stem, from, to);
+    const UprofStoreFileAsk ask = describe_file(folder, stem, from, to);
 
-    return ask_program(ASK_RENAME, &ask, NULL, error).ok;
+    return ask_program(UPROF_STORE_ASK_RENAME, &ask, NULL, error).ok;
 }
 
 static bool
 ask_remove(const UprofStoreFolder *folder, const char *stem, const char *ending, GError **error)
 {
-    const FileAsk ask = describe_file(folder, stem, ending, "");
+    const UprofStoreFileAsk ask = describe_file(folder, stem, ending, "");
 
-    return ask_program(ASK_REMOVE, &ask, NULL, error).ok;
+    return ask_program(UPROF_STORE_ASK_REMOVE, &ask, NULL, error).ok;
 }
 
 static void
 tell_notice(UprofNoticeKind kind, const char *text, void *data)
 {
-    const NoticeHead head = { kind };
+    const UprofStoreNotice head = { kind };
     const UprofSlice parts[] = {
         { &head, sizeof(head) },
         { text, MIN(strlen(text), (size_t)TEXT_BYTES_MAX) },
     };
 
-    send_message(TELL_NOTICE, parts, G_N_ELEMENTS(parts));
+    send_message(UPROF_STORE_TELL_NOTICE, parts, G_N_ELEMENTS(parts));
 }
 
 void
 uprof_store_process_show_day(int64_t day_s, unsigned n_slices)
 {
-    const ClosedDay day = { day_s, n_slices };
+    const UprofStoreClosedDay day = { day_s, n_slices };
     const UprofSlice part = { &day, sizeof(day) };
 
-    send_message(TELL_CLOSED_DAY, &part, 1);
+    send_message(UPROF_STORE_TELL_CLOSED_DAY, &part, 1);
 }
 
 static void
@@ -201,7 +162,7 @@ send_reply(const GByteArray *reply)
 {
     for (guint at = 0; at < reply->len; at += REPLY_PART_BYTES) {
         const UprofSlice part = { reply->data + at, MIN(reply->len - at, REPLY_PART_BYTES) };
-        send_message(TELL_REPLY, &part, 1);
+        send_message(UPROF_STORE_TELL_REPLY, &part, 1);
     }
 }
 
@@ -242,7 +203,7 @@ typedef struct {
 
 /* Returns: (nullable): the folder of the file; %NULL if the request breaks the rules */
 static const UprofStoreFolder *
-check_file(const Job *job, UprofSlice content, FileAsk *ask, bool *is_day)
+check_file(const Job *job, UprofSlice content, UprofStoreFileAsk *ask, bool *is_day)
 {
     if (content.len != sizeof(*ask))
         return NULL;
@@ -255,7 +216,7 @@ check_file(const Job *job, UprofSlice content, FileAsk *ask, bool *is_day)
 }
 
 static bool
-send_answer(int channel, const Answer *answer, const char *text, int fd)
+send_answer(int channel, const UprofStoreAnswer *answer, const char *text, int fd)
 {
     const UprofSlice parts[] = {
         { answer, sizeof(*answer) },
@@ -269,17 +230,18 @@ send_answer(int channel, const Answer *answer, const char *text, int fd)
 static bool
 answer_result(int channel, const GError *error, int fd)
 {
-    const Answer answer = { .ok = !error, .code = uprof_error_code_of(error) };
+    const UprofStoreAnswer answer = { .ok = !error, .code = uprof_error_code_of(error) };
 
     return send_answer(channel, &answer, error ? error->message : "", fd);
 }
 
 static bool
-answer_read(int channel, const UprofStoreFolder *folder, const FileAsk *ask, char **last_file)
+answer_read(int channel, const UprofStoreFolder *folder, const UprofStoreFileAsk *ask,
+            char **last_file)
 {
     g_autofree char *name = g_strconcat(ask->stem, ask->ending, NULL);
     const int fd = uprof_store_open_file(folder, ask->stem, ask->ending);
-    const Answer answer = { .ok = fd >= 0, .reason = fd < 0 ? errno : 0 };
+    const UprofStoreAnswer answer = { .ok = fd >= 0, .reason = fd < 0 ? errno : 0 };
     const bool ok = send_answer(channel, &answer, "", fd);
 
     if (fd < 0)
@@ -291,9 +253,9 @@ answer_read(int channel, const UprofStoreFolder *folder, const FileAsk *ask, cha
 }
 
 static bool
-answer_has(int channel, const UprofStoreFolder *folder, const FileAsk *ask)
+answer_has(int channel, const UprofStoreFolder *folder, const UprofStoreFileAsk *ask)
 {
-    const Answer answer = { .ok = uprof_store_has(folder, ask->stem, ask->ending) };
+    const UprofStoreAnswer answer = { .ok = uprof_store_has(folder, ask->stem, ask->ending) };
 
     return send_answer(channel, &answer, "", -1);
 }
@@ -305,7 +267,7 @@ drop_file(Job *job)
 }
 
 static bool
-answer_write(int channel, Job *job, const UprofStoreFolder *folder, const FileAsk *ask)
+answer_write(int channel, Job *job, const UprofStoreFolder *folder, const UprofStoreFileAsk *ask)
 {
     g_autoptr(GError) error = NULL;
 
@@ -329,7 +291,7 @@ answer_commit(int channel, Job *job)
 }
 
 static bool
-answer_rename(int channel, const UprofStoreFolder *folder, const FileAsk *ask)
+answer_rename(int channel, const UprofStoreFolder *folder, const UprofStoreFileAsk *ask)
 {
     g_autoptr(GError) error = NULL;
 
@@ -340,7 +302,7 @@ answer_rename(int channel, const UprofStoreFolder *folder, const FileAsk *ask)
 }
 
 static bool
-answer_remove(int channel, const UprofStoreFolder *folder, const FileAsk *ask)
+answer_remove(int channel, const UprofStoreFolder *folder, const UprofStoreFileAsk *ask)
 {
     g_autoptr(GError) error = NULL;
 
@@ -352,29 +314,29 @@ answer_remove(int channel, const UprofStoreFolder *folder, const FileAsk *ask)
 
 /* Requests that name a file. */
 static bool
-answer_file(int channel, Job *job, StoreMessage type, UprofSlice content, char **last_file)
+answer_file(int channel, Job *job, UprofStoreMessage type, UprofSlice content, char **last_file)
 {
-    FileAsk ask;
+    UprofStoreFileAsk ask;
     bool is_day = false;
     const UprofStoreFolder *folder = check_file(job, content, &ask, &is_day);
 
     if (!folder)
         return false;
-    if (type == ASK_READ)
+    if (type == UPROF_STORE_ASK_READ)
         return answer_read(channel, folder, &ask, last_file);
-    if (type == ASK_HAS)
+    if (type == UPROF_STORE_ASK_HAS)
         return answer_has(channel, folder, &ask);
     if (!is_day || folder != job->reaction->written)
         return false;
-    return type == ASK_WRITE    ? answer_write(channel, job, folder, &ask)
-           : type == ASK_RENAME ? answer_rename(channel, folder, &ask)
-                                : answer_remove(channel, folder, &ask);
+    return type == UPROF_STORE_ASK_WRITE    ? answer_write(channel, job, folder, &ask)
+           : type == UPROF_STORE_ASK_RENAME ? answer_rename(channel, folder, &ask)
+                                            : answer_remove(channel, folder, &ask);
 }
 
 static bool
 take_notice(Job *job, UprofSlice content)
 {
-    NoticeHead head;
+    UprofStoreNotice head;
 
     if (content.len < sizeof(head) || content.len > sizeof(head) + TEXT_BYTES_MAX)
         return false;
@@ -392,12 +354,14 @@ static bool
 take_closed_day(const Job *job, UprofSlice content)
 {
     const UprofStoreReaction *reaction = job->reaction;
-    ClosedDay day;
+    UprofStoreClosedDay day;
 
     if (content.len != sizeof(day) || !reaction->show_day)
         return false;
     memcpy(&day, content.data, sizeof(day));
-    if (uprof_time_day_start(day.day_s) != day.day_s)
+    /* later dates than those of 2554 cannot be shown */
+    if (day.day_s < 0 || day.day_s > (int64_t)(UINT64_MAX / UPROF_NS_PER_S) ||
+        uprof_time_day_start(day.day_s) != day.day_s)
         return false;
     reaction->show_day(reaction->shown, day.day_s, day.n_slices, reaction->data);
     return true;
@@ -419,19 +383,19 @@ answer_message(int channel, const UprofMessage *message, UprofSlice content, cha
     Job *job = data;
 
     switch (message->type) {
-    case ASK_READ:
-    case ASK_HAS:
-    case ASK_WRITE:
-    case ASK_RENAME:
-    case ASK_REMOVE:
+    case UPROF_STORE_ASK_READ:
+    case UPROF_STORE_ASK_HAS:
+    case UPROF_STORE_ASK_WRITE:
+    case UPROF_STORE_ASK_RENAME:
+    case UPROF_STORE_ASK_REMOVE:
         return answer_file(channel, job, message->type, content, last_file);
-    case ASK_COMMIT:
+    case UPROF_STORE_ASK_COMMIT:
         return answer_commit(channel, job);
-    case TELL_NOTICE:
+    case UPROF_STORE_TELL_NOTICE:
         return take_notice(job, content);
-    case TELL_CLOSED_DAY:
+    case UPROF_STORE_TELL_CLOSED_DAY:
         return take_closed_day(job, content);
-    case TELL_REPLY:
+    case UPROF_STORE_TELL_REPLY:
         return take_reply(job, content);
     default:
         return false;

@@ -119,7 +119,7 @@ typedef struct {
 /* In the reply, before the text. */
 typedef struct {
     UprofErrorCode code;
-    bool has_text; /* the store has something of that day */
+    uint32_t has_text; /* 0 or 1: the store has something of that day */
 } RenderedHead;
 
 /* @job: index of the day. @reply: RenderedHead and the text */
@@ -133,7 +133,7 @@ render_summary(guint job, const UprofNotices *notices, GByteArray *reply, void *
     GString *text =
         uprof_day_summary_render(rendering->catalog, g_array_index(rendering->days, int64_t, job),
                                  true, notices, &head.code);
-    head.has_text = text;
+    head.has_text = text ? 1 : 0;
     g_byte_array_append(reply, (const guint8 *)&head, sizeof(head));
     if (!text)
         return;

@@ -23,7 +23,7 @@ struct _UprofKernelFiles {
 
 /* What the process found: UPROF_TELL_REPLY begins with it; a path or the text of an error follows. */
 typedef struct {
-    bool has_symbols;
+    uint32_t has_symbols; /* 0 or 1 */
 } Found;
 
 /* ---- In the process ---- */
@@ -31,7 +31,7 @@ typedef struct {
 static void
 tell_found(int channel, const UprofSym *sym, const GError *error)
 {
-    const Found found = { .has_symbols = !error };
+    const Found found = { .has_symbols = error ? 0 : 1 };
     UprofSymSource source = { 0 };
 
     if (!error)

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "fuzz.h"
 
+#include <string.h>
+
+#include "pieces.h"
 #include "uprof/capture-reader.h"
+
+enum { FILE_HEADER = 16, RECORD_HEADER = 8 };
 
 static void
 check_snapshot(const UprofSnapshot *snapshot)
@@ -60,6 +65,30 @@ parse_record(const UprofCaptureRecord *record, UprofRun *run)
         break;
     }
     check_answer(ok, error);
+}
+
+bool
+fuzz_find_piece(UprofSlice rest, size_t at, FuzzPiece *piece)
+{
+    uint32_t len;
+    UprofBytes bytes = { .name = "record", .all = rest };
+
+    *piece = (FuzzPiece){ .content_len = FILE_HEADER, .is_fixed = true };
+    if (at < FILE_HEADER)
+        return true;
+    if (!uprof_bytes_u32(&bytes, &len) || !uprof_bytes_u32(&bytes, &len))
+        return false;
+    *piece = (FuzzPiece){ .head_len = RECORD_HEADER, .content_len = len };
+    return true;
+}
+
+size_t
+fuzz_write_head(uint8_t *head, size_t content_len)
+{
+    const uint32_t len = GUINT32_TO_LE((uint32_t)content_len);
+
+    memcpy(head + 4, &len, sizeof(len));
+    return RECORD_HEADER;
 }
 
 void

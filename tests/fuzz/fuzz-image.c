@@ -14,6 +14,19 @@
 
 enum { ADDRESSES = 64, STEP = 0x101 };
 
+/* Each input is written to files, and has symbols of its own. */
+FuzzBounds
+fuzz_bounds(void)
+{
+    return (FuzzBounds){
+        .base_ms = 100,
+        .us_per_kib = 5 * 1000,
+        .base_kib = 4 * 1024,
+        .bytes_per_byte = 256,
+        .n_mutations = 100,
+    };
+}
+
 /* The target writes thousands of files, so this is a folder in memory if possible. */
 static char *
 make_folder(void)

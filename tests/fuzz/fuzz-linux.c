@@ -22,6 +22,7 @@ fuzz_bounds(void)
         .us_per_kib = 5 * 1000,
         .base_kib = 16 * 1024,
         .bytes_per_byte = 256,
+        .n_mutations = 60,
     };
 }
 

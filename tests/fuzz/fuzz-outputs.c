@@ -30,7 +30,7 @@ fuzz_bounds(void)
         .us_per_kib = 100 * 1000,
         .base_kib = 8 * 1024,
         .bytes_per_byte = 4096,
-        .n_mutations = 60,
+        .n_mutations = 30,
     };
 }
 

@@ -3,7 +3,10 @@
 
 #include <string.h>
 
+#include "pieces.h"
 #include "uprof/pprof-reader.h"
+
+enum { NUMBER, BYTES_8, BYTES, BYTES_4 = 5, WIRE_MASK = 7, NUMBER_BYTES_MAX = 10 };
 
 typedef struct {
     uint64_t sum;
@@ -20,6 +23,63 @@ check_stack(const UprofSlice *frames, unsigned n, bool is_cut, uint64_t count, v
     for (unsigned i = 0; i < n; i++)
         g_assert(frames[i].len == 0 || frames[i].data);
     seen->n++;
+}
+
+/* Returns: bytes of the number; 0: it does not end */
+static size_t
+read_number(UprofSlice rest, uint64_t *number)
+{
+    const uint8_t *bytes = rest.data;
+
+    *number = 0;
+    for (size_t i = 0; i < MIN(rest.len, (size_t)NUMBER_BYTES_MAX); i++) {
+        *number |= i < 9 ? (uint64_t)(bytes[i] & 0x7f) << 7 * i : 0;
+        if (!(bytes[i] & 0x80))
+            return i + 1;
+    }
+    return 0;
+}
+
+/* Fields of messages. A field of bytes may be a message, too. */
+bool
+fuzz_find_piece(UprofSlice rest, size_t at, FuzzPiece *piece)
+{
+    uint64_t tag, value;
+    const size_t tag_len = read_number(rest, &tag);
+    UprofSlice behind;
+
+    if (tag_len == 0 || !uprof_slice_sub(rest, tag_len, rest.len - tag_len, &behind))
+        return false;
+    const size_t value_len = read_number(behind, &value);
+    *piece = (FuzzPiece){ .content_len = tag_len, .is_fixed = true };
+    switch (tag & WIRE_MASK) {
+    case NUMBER:
+        piece->content_len += value_len;
+        return value_len > 0;
+    case BYTES_8:
+        piece->content_len += 8;
+        return true;
+    case BYTES_4:
+        piece->content_len += 4;
+        return true;
+    case BYTES:
+        *piece = (FuzzPiece){ tag_len + value_len, value, .has_pieces = true };
+        return value_len > 0 && value <= rest.len;
+    default:
+        return false;
+    }
+}
+
+size_t
+fuzz_write_head(uint8_t *head, size_t content_len)
+{
+    uint64_t tag;
+    size_t len = read_number((UprofSlice){ head, NUMBER_BYTES_MAX }, &tag);
+
+    for (; content_len >= 0x80; content_len >>= 7)
+        head[len++] = (uint8_t)(content_len | 0x80);
+    head[len++] = (uint8_t)content_len;
+    return len;
 }
 
 void

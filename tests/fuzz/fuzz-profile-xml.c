@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "uprof/profile-xml.h"
+#include "uprof/settings.h"
+
+enum { NS_PER_S = 1000 * 1000 * 1000, LIMIT_S = 30 };
 
 static const char symbols_file[] = "/a&b<c>\"d'";
 
@@ -33,6 +36,37 @@ check_edit(UprofSlice text, const UprofMetadata *before)
     g_assert(g_strcmp0(after.budget, before->budget) == 0);
 }
 
+/* A user who may edit a domain asks for no more than that user may have. */
+static void
+check_settings(const UprofMetadata *metadata, bool is_periodic)
+{
+    const UprofConfig limits = {
+        .limit_rate_mhz = 100 * 1000,
+        .limit_duration_ns = LIMIT_S * (uint64_t)NS_PER_S,
+        .limit_budget_ppm = 1000,
+    };
+    g_autoptr(GPtrArray) symbols = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GError) error = NULL;
+    g_auto(UprofSettings) settings;
+
+    uprof_settings_init(&settings);
+    const bool ok = uprof_settings_take_metadata(&settings, metadata, is_periodic ? &limits : NULL,
+                                                 symbols, &error);
+    check_answer(ok, error);
+    g_assert(ok || symbols->len == 0);
+    g_assert(symbols->len <= UPROF_METADATA_SYMBOLS_MAX);
+    if (!ok || !metadata->present)
+        return;
+    g_assert(settings.rate_mhz <= UPROF_METADATA_RATE_MAX_HZ * UINT64_C(1000));
+    g_assert(settings.duration_ns > 0 && settings.duration_ns <= 3600 * (uint64_t)NS_PER_S);
+    if (metadata->rate && is_periodic)
+        g_assert(settings.rate_mhz <= limits.limit_rate_mhz);
+    if (metadata->duration && is_periodic)
+        g_assert(settings.duration_ns <= limits.limit_duration_ns);
+    if (metadata->budget && is_periodic)
+        g_assert(settings.budget_ppm <= limits.limit_budget_ppm);
+}
+
 void
 fuzz_input(const uint8_t *data, size_t size)
 {
@@ -46,6 +80,8 @@ fuzz_input(const uint8_t *data, size_t size)
     g_assert(metadata.symbols->len <= UPROF_METADATA_SYMBOLS_MAX);
     g_assert(!(metadata.present && metadata.bad));
     g_assert(ok == (metadata.present || metadata.bad));
+    check_settings(&metadata, false);
+    check_settings(&metadata, true);
     if (ok)
         check_edit(text, &metadata);
 }

@@ -50,6 +50,7 @@ fuzz_bounds(void)
         .us_per_kib = 5 * 1000,
         .base_kib = 16 * 1024,
         .bytes_per_byte = 1024,
+        .n_mutations = 100,
     };
 }
 

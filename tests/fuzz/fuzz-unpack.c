@@ -17,6 +17,7 @@ fuzz_bounds(void)
         .us_per_kib = 100 * 1000,
         .base_kib = 84 * 1024,
         .bytes_per_byte = 24 * 1024,
+        .n_mutations = 100,
     };
 }
 

@@ -13,6 +13,8 @@
 
 #include "memory-guest.h"
 #include "uprof/capture.h"
+#include "uprof/diagnosis.h"
+#include "uprof/output.h"
 #include "uprof/row-list.h"
 #include "uprof/text.h"
 #include "../../src/sampler/windows-priv.h"
@@ -253,16 +255,48 @@ check_outcome(UprofSlice reply)
     g_assert(is_part(text, reply));
 }
 
+/* The numbers of rows can have any values; @total: the sum of such numbers */
+static void
+check_table(const GArray *rows, uint64_t total)
+{
+    const UprofTableStyle style = { .rows = 5, .width = 60, .bars = true, .unicode = true };
+    g_autoptr(GString) table = g_string_new(NULL);
+
+    uprof_table_append(table, &style, rows, total);
+    g_assert(g_utf8_validate(table->str, (gssize)table->len, NULL));
+    g_auto(GStrv) lines = g_strsplit(table->str, "\n", -1);
+    g_assert(g_strv_length(lines) == MIN(rows->len, style.rows) + 2);
+}
+
 static void
 check_rows(UprofSlice reply)
 {
     UprofBytes bytes = { .name = "reply", .all = reply };
     g_autoptr(UprofNames) names = uprof_names_new();
     g_autoptr(GArray) rows = uprof_row_list_unpack(&bytes, names);
+    uint64_t total = 0;
 
     for (guint i = 0; i < rows->len; i++) {
-        const char *name = uprof_name_text(g_array_index(rows, UprofProfileRow, i).name);
+        const UprofProfileRow *row = &g_array_index(rows, UprofProfileRow, i);
+        const char *name = uprof_name_text(row->name);
         g_assert(name[0] != '\0' && g_utf8_validate(name, -1, NULL) && !strchr(name, '\n'));
+        total += row->self;
+    }
+    check_table(rows, total);
+}
+
+static void
+check_findings(UprofSlice reply)
+{
+    g_auto(UprofDiagnosis) diagnosis;
+
+    uprof_diagnosis_init(&diagnosis, "web-1");
+    uprof_diagnosis_unpack(&diagnosis, reply);
+    for (guint i = 0; i < diagnosis.findings->len; i++) {
+        const UprofFinding *finding = &g_array_index(diagnosis.findings, UprofFinding, i);
+        g_assert(finding->level <= UPROF_LEVEL_FAIL);
+        g_assert(g_utf8_validate(finding->topic, -1, NULL) && !strchr(finding->topic, '\n'));
+        g_assert(g_utf8_validate(finding->text, -1, NULL) && !strchr(finding->text, '\n'));
     }
 }
 
@@ -285,7 +319,7 @@ fuzz_input(const uint8_t *data, size_t size)
 
     memset(&input, 0, sizeof(UprofLinks) + VCPUS_MAX * sizeof(UprofLinksVcpu));
     memcpy(input.bytes, data + HEADER, len);
-    switch (data[0] % 8) {
+    switch (data[0] % 9) {
     case 0:
         check_reads(len);
         break;
@@ -308,8 +342,11 @@ fuzz_input(const uint8_t *data, size_t size)
     case 6:
         check_rows((UprofSlice){ data + HEADER, len });
         break;
-    default:
+    case 7:
         check_lines((UprofSlice){ data + HEADER, len });
+        break;
+    default:
+        check_findings((UprofSlice){ data + HEADER, len });
         break;
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * make-seeds.c - writes the seeds of the corpora btf, capture-reader, cfi-entry, cfi-table,
- *   elf-image, expr, image, kallsyms, linux, orc-table, space, symbol-search,
- *   unwind and worker-message
+ *   checkpoint, elf-image, expr, file-unwind, image, kallsyms, linux, orc-table, space, store-process,
+ *   symbol-search, unwind and worker-message
  *
  * Usage: make-seeds CORPUS. A developer runs this program when a format or a builder in
  * tests/lib changes. The repository keeps the seeds, beside inputs that once broke a parser.
@@ -21,8 +21,12 @@
 #include "symbol-elf.h"
 #include "uprof/capture.h"
 #include "uprof/orc-table.h"
-#include "../../src/worker/protocol-priv.h"
+#include "uprof/arch.h"
 #include "uprof/links.h"
+#include "uprof/output.h"
+#include "../../src/history/item-facts-priv.h"
+#include "../../src/worker/checkpoint-priv.h"
+#include "../../src/worker/protocol-priv.h"
 
 /* clang-format off */
 static const struct {
@@ -99,6 +103,27 @@ static const struct {
     { "pushes",    BYTES("\2\x43\0\0\0\x18\0\x48\0" CALLER "\x53\x41\x57\x90\x41\x5f\x5b\xc3" LINES) },
     { "stub",      BYTES("\0\x40\0\0\0\x18\0\x48\0" CALLER "\xff\x25\0\0\0\0\x66\x90" LINES) },
     { "32-bit",    BYTES("\1\x41\0\0\0\x18\0\x48\0" CALLER "\x55\x89\xe5\x90\x90\x90\x5d\xc3" LINES) },
+};
+
+/* Messages of processes in the format of fuzz-store-process.c. A dry run has the first four. */
+#define END "\xff\0"
+#define DRY_RUN END END END END
+#define ASK(type, stem, ending, to) type "\1" stem "\0" ending "\0" to "\0"
+#define DAY_OF(type, ending, to) ASK(type, "web-1-20261119", ending, to)
+#define NO_ERROR "\x08\4\0\0\0\0"
+static const struct {
+    const char *name, *bytes;
+    size_t len;
+} processes[] = {
+    { "day",    BYTES(DRY_RUN NO_ERROR END DAY_OF("\2", ".pending", "") "\3\0" DAY_OF("\1", ".pending", "")
+        DAY_OF("\2", ".folded.gz", "") "\3\0" DAY_OF("\4", ".pending", ".meta.json") NO_ERROR END) },
+    { "undo",   BYTES(DRY_RUN END DAY_OF("\2", ".pending", "") "\3\0" DAY_OF("\5", ".pending", "") NO_ERROR END) },
+    { "read",   BYTES(ASK("\0", "web-1-20261120T091500Z", ".meta.json", "") "\0\0db-20261118\0.pending\0\0" END) },
+    { "outside", BYTES(ASK("\0", "../../secret", "", "") END ASK("\0", "secret", "", "") END
+        ASK("\2", "web-1-20261120T091500Z", ".folded.gz", "") END) },
+    { "say",    BYTES("\6\x09\1\0\0\0a\x1b[2J" "\7\x10\x00\x3c\xfe\x6a\x00\x00\x00\x00\x11\0\0\0\0\0\0\0" NO_ERROR END
+        "\7\x10\0\0\0\0\0\0\0\x80\1\0\0\0\0\0\0\0" END) },
+    { "die",    BYTES("\xff\xff\xff\1\x09\3\0") },
 };
 /* clang-format on */
 
@@ -216,6 +241,70 @@ save_search(const char *corpus, const char *name, uint8_t exists, const ElfPlan 
     save_bytes(corpus, "symbol-search", name, all->data, all->len);
 }
 
+/* ---- Guests with a symbol file, in the format of fuzz-file-unwind.c ---- */
+
+enum { FILE_CODE = 0x1000, FILE_HAS_CALLS = 16 };
+
+static void
+save_file_unwind(const char *corpus, const char *name, uint8_t flags, const GByteArray *file)
+{
+    const uint8_t header[] = { flags,
+                               0x35,
+                               0,
+                               0,
+                               0,
+                               0x18,
+                               0,
+                               0xff,
+                               0xff,
+                               0,
+                               0,
+                               (uint8_t)file->len,
+                               (uint8_t)(file->len >> 8) };
+    static const char stack[] = LINES "\0\0\0\0\0\0\0\0" LINES;
+    g_autoptr(GByteArray) all = g_byte_array_new();
+
+    g_byte_array_append(all, header, sizeof(header));
+    g_byte_array_append(all, file->data, file->len);
+    g_byte_array_append(all, (const uint8_t *)stack, sizeof(stack) - 1);
+    save_bytes(corpus, "file-unwind", name, all->data, all->len);
+}
+
+/* Files with each of the tables, one that can be compared by build-id, and a text table. */
+static void
+make_file_unwinds(const char *corpus)
+{
+    static const char text[] = CALLER "\x55\x48\x89\xe5\x90\x90\x5d\xc3" CALLER CALLER;
+    static const ElfSymbol symbols[] = { { "main", FILE_CODE, 0x40, true },
+                                         { "_ZN1a1bEv", FILE_CODE + 0x40, 0x40, true } };
+    static const char id[] = "\4\0\0\0\x08\0\0\0\3\0\0\0GNU\0abcdefgh";
+    static const char table[] = "0000000000001000 T _start\n0000000000001040 T first\n"
+                                "0000000000002000 T second\n0000000000004fff T last\n";
+    const ElfExtra note = { ".note.gnu.build-id", 7, 2, 0x3000, id, sizeof(id) - 1 };
+    ElfPlan plan = { .entry = FILE_CODE,
+                     .text_gva = FILE_CODE,
+                     .text = (const uint8_t *)text,
+                     .text_len = sizeof(text) - 1,
+                     .eh_frame_gva = 0x5000,
+                     .symbols = symbols,
+                     .n_symbols = G_N_ELEMENTS(symbols) };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(tables); i++) {
+        plan.eh_frame = (const uint8_t *)tables[i].bytes + 1;
+        plan.eh_frame_len = tables[i].len - 1;
+        g_autoptr(GByteArray) file = symbol_elf_new(&plan);
+        save_file_unwind(corpus, tables[i].name, 0, file);
+    }
+    plan.extras = &note;
+    plan.n_extras = 1;
+    g_autoptr(GByteArray) mapped = symbol_elf_new(&plan);
+    symbol_elf_map(mapped, FILE_CODE - 0x40, id, sizeof(id) - 1);
+    save_file_unwind(corpus, "build-id", 2, mapped);
+    g_autoptr(GByteArray) names = g_byte_array_new();
+    g_byte_array_append(names, (const uint8_t *)table, sizeof(table) - 1);
+    save_file_unwind(corpus, "table", FILE_HAS_CALLS, names);
+}
+
 /* Debug links that lead away, or nowhere, and build-ids of unusual lengths. */
 static void
 make_searches(const char *corpus)
@@ -247,7 +336,8 @@ make_searches(const char *corpus)
         const ElfExtra extras[] = {
             { ".gnu_debuglink", 1, 0, 0, links[i].link, links[i].len },
             { ".gnu_debugaltlink", 1, 0, 0, links[i].link, links[i].len },
-            { ".note.gnu.build-id", 7, 2, 0x3000, i % 2 ? short_id : id, sizeof(id) - 1 },
+            { ".note.gnu.build-id", 7, 2, 0x3000, i % 2 ? short_id : id,
+              (i % 2 ? sizeof(short_id) : sizeof(id)) - 1 },
         };
         ElfPlan image = debug;
         image.is_debug = false;
@@ -435,6 +525,7 @@ make_maple_circles(const char *corpus)
         point_to_node(&seed, nodes[0] + MAPLE_GAP_SLOTS + 8 * i, nodes[0], 3 << 3 | 4);
     save_space(corpus, "maple-circle-gaps", &seed);
     seed = begin_space(0);
+    nodes = seed.guest->nodes;
     for (unsigned i = 0; i < MAPLE_N_SLOTS; i++) {
         point_to_node(&seed, nodes[1] + MAPLE_SLOTS + 8 * i, nodes[1], 2 << 3 | 4);
         change_space(&seed, nodes[1] + MAPLE_PIVOTS + 8 * i, SET_WORD, 0);
@@ -561,6 +652,8 @@ make_messages(const char *corpus)
     const UprofWindowTell window = { 1, 8192 };
     const UprofOutcome outcome = { UPROF_ERROR_DENIED, 1 };
     static const char notice[] = "\2\0\0\0\x1b[31mred\x1b]0;title\a\nnext";
+    static const char findings[] =
+        "\2\0\0\0\7\0\0\0\4\0\0\0symbolsnone\3\0\0\0\1\0\0\0\2\0\0\0a\x1b[";
     static const char rows[] = "\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0\4\0\0\0main";
 
     save_message(corpus, "reads", 0, spans, sizeof(spans));
@@ -568,6 +661,7 @@ make_messages(const char *corpus)
     save_message(corpus, "window", 4, &window, sizeof(window));
     save_message(corpus, "outcome", 5, &outcome, sizeof(outcome));
     save_message(corpus, "rows", 6, rows, sizeof(rows) - 1);
+    save_message(corpus, "findings", 8, findings, sizeof(findings) - 1);
     save_message(corpus, "lines", 7, notice, sizeof(notice) - 1);
     save_file_ask(corpus, "file", UPROF_FILE_REGULAR, "", "~/bin/app.dbg");
     save_file_ask(corpus, "file-dots", UPROF_FILE_REGULAR, "", "~/debug/../secret");
@@ -576,6 +670,106 @@ make_messages(const char *corpus)
     save_file_ask(corpus, "file-link", UPROF_FILE_BELOW, "~/root", "out");
     save_file_ask(corpus, "file-strict", UPROF_FILE_BELOW, "~/own", "out");
     make_links(corpus);
+}
+
+/* What processes find in the two folders, and the texts of the summary that follows. */
+static void
+make_facts(const char *corpus)
+{
+    const UprofItemFacts read = { .is_read = true, .uuid = "4dea22b3-1d52-d8f3-2516-782e98ab3fa0" };
+    const UprofItemFacts merged = { .is_merged = true };
+    const UprofItemFacts of_db[] = { read, { 0 } }, of_web[] = { merged, read, { 0 } };
+    static const uint8_t summary[] = { 8, 11, 0, 0, 0, 0, 1, 0, 0, 0, 'd', 'a', 'y', 255, 0 };
+    static const uint8_t end[] = { 255, 0, 255, 0, 255, 0, 255, 0, 255, 0, 255, 0 };
+    const uint8_t db_head[] = { 8, sizeof(of_db) }, web_head[] = { 8, sizeof(of_web) };
+    g_autoptr(GByteArray) all = g_byte_array_new();
+
+    g_byte_array_append(all, end, sizeof(end));
+    g_byte_array_append(all, db_head, sizeof(db_head));
+    g_byte_array_append(all, (const uint8_t *)of_db, sizeof(of_db));
+    g_byte_array_append(all, end, 2);
+    g_byte_array_append(all, web_head, sizeof(web_head));
+    g_byte_array_append(all, (const uint8_t *)of_web, sizeof(of_web));
+    g_byte_array_append(all, end, 2);
+    g_byte_array_append(all, summary, sizeof(summary));
+    save_bytes(corpus, "store-process", "facts", all->data, all->len);
+}
+
+static void
+make_processes(const char *corpus)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(processes); i++)
+        save_bytes(corpus, "store-process", processes[i].name, processes[i].bytes,
+                   processes[i].len);
+    make_facts(corpus);
+}
+
+/* ---- Checkpoints, in the format of fuzz-checkpoint.c ---- */
+
+/* Saves the facts of @run and the stacks, whose lengths the target finds. */
+static void
+save_checkpoint_text(const char *corpus, const char *name, const UprofRun *run, const char *folded)
+{
+    g_autoptr(UprofNames) names = uprof_names_new();
+    g_autoptr(UprofProfile) none = uprof_profile_new(names, NULL, false);
+    g_autoptr(GString) all = g_string_new(NULL);
+    GString *facts = uprof_output_render(&uprof_format_meta, none, run);
+
+    g_string_append_c(all, '\2');
+    g_string_append(all, facts->str);
+    g_string_append_c(all, '\0');
+    g_string_append(all, folded);
+    save_bytes(corpus, "checkpoint", name, all->str, all->len);
+    g_string_free(facts, TRUE);
+}
+
+/* Saves a checkpoint as a worker writes it; @lost: bytes that are missing at its end */
+static void
+save_checkpoint(const char *corpus, const char *name, const UprofRun *run, size_t lost)
+{
+    g_autoptr(UprofNames) names = uprof_names_new();
+    g_autoptr(UprofSym) sym = uprof_sym_new(uprof_arch_find("x86_64"), names);
+    const UprofName *frames[] = {
+        uprof_names_intern(names, (UprofSlice){ "main", 4 }),
+        uprof_names_marker(names, "[truncated]"),
+        uprof_names_intern(names, (UprofSlice){ "a b;c", 5 }),
+    };
+    g_autoptr(UprofProfile) profile =
+        uprof_profile_new(names, uprof_names_intern(names, (UprofSlice){ "web-1", 5 }), true);
+    const int fd = uprof_checkpoint_new(NULL);
+    uint8_t bytes[8192] = { 1 };
+    uint64_t lengths[2];
+
+    for (unsigned i = 1; i <= G_N_ELEMENTS(frames); i++)
+        uprof_profile_add(profile, frames, i, i);
+    if (fd < 0 || !uprof_checkpoint_write(fd, profile, run, sym) ||
+        pread(fd, bytes + 1, sizeof(bytes) - 1, 0) < 0)
+        g_error("no checkpoint");
+    memcpy(lengths, bytes + 1, sizeof(lengths));
+    save_bytes(corpus, "checkpoint", name, bytes,
+               1 + sizeof(lengths) + lengths[0] + lengths[1] - lost);
+    close(fd);
+}
+
+static void
+make_checkpoints(const char *corpus)
+{
+    g_autoptr(UprofRun) run = uprof_run_new();
+    const uint64_t lengths[] = { 0, UINT64_MAX };
+    uint8_t large[1 + sizeof(lengths)] = { 1 };
+
+    run->domain = g_strdup("web-1");
+    run->samples = 9;
+    run->running = 7;
+    run->by_cfi = 11;
+    uprof_histogram_add(&run->hold, 20000);
+    save_checkpoint(corpus, "whole", run, 0);
+    save_checkpoint(corpus, "cut", run, 9);
+    save_checkpoint_text(corpus, "text", run, "web-1;main;work_[k] 7\nweb-1;[truncated];f 2\n");
+    save_checkpoint_text(corpus, "only-root", run, "web-1 3\nweb-1;a;;b 18446744073709551615\n");
+    save_checkpoint_text(corpus, "odd", run, "web-1;[idle];a#b;9 9 1\r\n#x\n\n;;; 1\n");
+    memcpy(large + 1, lengths, sizeof(lengths));
+    save_bytes(corpus, "checkpoint", "large", large, sizeof(large));
 }
 
 static void
@@ -661,6 +855,8 @@ main(int argc, char **argv)
     }
     make_btf(argv[1]);
     make_messages(argv[1]);
+    make_checkpoints(argv[1]);
+    make_processes(argv[1]);
     make_maple_circles(argv[1]);
     make_red_black_circle(argv[1]);
     make_file_circles(argv[1]);
@@ -670,6 +866,7 @@ main(int argc, char **argv)
     make_expressions(argv[1]);
     make_images(argv[1]);
     make_searches(argv[1]);
+    make_file_unwinds(argv[1]);
     make_kallsyms(argv[1]);
     make_linux(argv[1]);
     make_orc(argv[1]);

@@ -307,6 +307,40 @@ test_talk(void)
     clear_fixture(&fixture);
 }
 
+/* Days that no process can have closed. */
+static const int64_t odd_days[] = {
+    INT64_MIN,    INT64_MIN / UPROF_DAY_S *UPROF_DAY_S, -UPROF_DAY_S,
+    FRIDAY_S + 1, INT64_MAX / UPROF_DAY_S *UPROF_DAY_S,
+};
+
+static void
+show_odd_day(guint job, const UprofNotices *notices, GByteArray *reply, void *data)
+{
+    uprof_store_process_show_day(odd_days[job], 1);
+}
+
+static void
+test_odd_days(void)
+{
+    Fixture fixture;
+
+    init_fixture(&fixture);
+    const UprofStoreWork work = { .folders = fixture.folders, .work = show_odd_day };
+    const UprofStoreReaction reaction = {
+        .show_day = show_day,
+        .shown = web,
+        .data = &fixture.store,
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(odd_days); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(GByteArray) reply = run_job(&fixture, &work, i, &reaction, &error);
+        g_assert_null(reply);
+        g_assert_error(error, UPROF_ERROR, UPROF_ERROR_FAILED);
+    }
+    g_assert_cmpstr(fixture.store.warnings->str, ==, "");
+    clear_fixture(&fixture);
+}
+
 /* Without a folder to write, nothing is written. */
 static void
 test_read_only(void)
@@ -333,6 +367,7 @@ main(int argc, char **argv)
         g_test_add_data_func(path, GUINT_TO_POINTER(i), test_case);
     }
     g_test_add_func("/store-process/talk", test_talk);
+    g_test_add_func("/store-process/odd-days", test_odd_days);
     g_test_add_func("/store-process/read-only", test_read_only);
     return g_test_run();
 }

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A checkpoint that a worker has left. Bit 0 of the first byte: the rest is the checkpoint;
+ * otherwise the rest is the facts, NUL and the stacks, and the target writes the head. What is read
+ * is written and read again, as a worker does that takes over from another one.
+ */
+#include "fuzz.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "memory-file.h"
+#include "uprof/arch.h"
+#include "uprof/folded-reader.h"
+#include "uprof/output.h"
+#include "uprof/sidecar.h"
+#include "../../src/worker/checkpoint-priv.h"
+
+enum { IS_RAW = 1 };
+
+typedef struct {
+    uint64_t facts_len, stacks_len;
+} Head;
+
+typedef struct {
+    UprofNames *names;
+    UprofProfile *profile;
+    UprofRun *run;
+    bool ok;
+} Read;
+
+static Read
+read_checkpoint(int fd)
+{
+    static const UprofSlice domain = { "web-1", 5 };
+    Read read = { .names = uprof_names_new(), .run = uprof_run_new() };
+    g_autoptr(GError) error = NULL;
+
+    read.run->domain = g_strdup("web-1");
+    read.profile = uprof_profile_new(read.names, uprof_names_read_back(read.names, domain), true);
+    read.ok = uprof_checkpoint_read(fd, read.profile, read.run, &error);
+    check_answer(read.ok, error);
+    g_assert(read.ok || error->code == UPROF_ERROR_BAD_DATA);
+    g_assert(read.ok || read.run->samples == 0);
+    return read;
+}
+
+static void
+free_read(Read *read)
+{
+    uprof_profile_free(read->profile);
+    uprof_run_free(read->run);
+    uprof_names_free(read->names);
+}
+
+static void
+find_depth(const UprofName *const *frames, unsigned n, uint64_t weight, void *data)
+{
+    unsigned *depth = data;
+
+    *depth = MAX(*depth, n);
+}
+
+static char *
+render_stacks(const Read *read)
+{
+    GString *text = uprof_output_render(&uprof_format_folded, read->profile, read->run);
+
+    g_assert(g_utf8_validate(text->str, (gssize)text->len, NULL));
+    return g_string_free(text, FALSE);
+}
+
+/* Readers cut off stacks that are deeper than their limit, so those are not the same again. */
+static void
+check_again(const Read *first)
+{
+    const int fd = memory_file_open((UprofSlice){ 0 });
+    g_autoptr(UprofSym) sym = uprof_sym_new(uprof_arch_find("x86_64"), first->names);
+    unsigned depth = 0;
+
+    g_assert(uprof_checkpoint_write(fd, first->profile, first->run, sym));
+    Read second = read_checkpoint(fd);
+    close(fd);
+    g_assert(second.ok && second.run->samples == first->run->samples);
+    uprof_profile_walk(first->profile, find_depth, &depth);
+    if (depth <= UPROF_FOLDED_FRAMES_MAX) {
+        g_autofree char *text = render_stacks(first);
+        g_autofree char *again = render_stacks(&second);
+        g_assert_cmpstr(text, ==, again);
+    }
+    free_read(&second);
+}
+
+/* Returns: (nullable): %NULL if the input is no checkpoint */
+static GByteArray *
+make_checkpoint(const uint8_t *data, size_t size)
+{
+    const uint8_t *end = size > 0 ? memchr(data + 1, '\0', size - 1) : NULL;
+    g_autoptr(GByteArray) file = g_byte_array_new();
+    Head head;
+
+    if (size > 0 && data[0] & IS_RAW) {
+        g_byte_array_append(file, data + 1, (guint)size - 1);
+        return g_steal_pointer(&file);
+    }
+    if (!end)
+        return NULL;
+    head.facts_len = (uint64_t)(end - data - 1);
+    head.stacks_len = size - head.facts_len - 2;
+    g_byte_array_append(file, (const uint8_t *)&head, sizeof(head));
+    g_byte_array_append(file, data + 1, (guint)head.facts_len);
+    g_byte_array_append(file, end + 1, (guint)head.stacks_len);
+    return g_steal_pointer(&file);
+}
+
+/* The reader makes room for a part, as large as allowed, before it knows that the file is shorter. */
+static bool
+is_roomy(const GByteArray *file)
+{
+    Head head;
+
+    if (file->len < sizeof(head))
+        return false;
+    memcpy(&head, file->data, sizeof(head));
+    return (head.facts_len > file->len && head.facts_len <= UPROF_SIDECAR_BYTES_MAX) ||
+           (head.stacks_len > file->len && head.stacks_len <= UPROF_CHECKPOINT_BYTES_MAX);
+}
+
+void
+fuzz_input(const uint8_t *data, size_t size)
+{
+    g_autoptr(GByteArray) file = make_checkpoint(data, size);
+
+    if (!file || is_roomy(file))
+        return;
+    const int fd = memory_file_open((UprofSlice){ file->data, file->len });
+    Read read = read_checkpoint(fd);
+    close(fd);
+    if (read.ok)
+        check_again(&read);
+    free_read(&read);
+}
