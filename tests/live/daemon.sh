@@ -40,6 +40,17 @@ catch_hold()
     done
 }
 
+# be_slow N: the daemon answers late, N times
+be_slow()
+{
+    for _ in $(seq "$1"); do
+        kill -STOP "$daemon"
+        sleep 0.3
+        kill -CONT "$daemon"
+        sleep 0.1
+    done
+}
+
 start()
 {
     rm -f "$work"/x.* "$work/err"
@@ -101,13 +112,32 @@ finish 60 0
 
 say 'it is slow'
 start 10
-for _ in $(seq 20); do
-    kill -STOP "$daemon"
-    sleep 0.3
-    kill -CONT "$daemon"
-    sleep 0.1
-done
+be_slow 20
 finish 60 0
+
+# The guardian then waits for a suspend that may still be carried out. This one was lost.
+say 'killed while it asks for a hold, and the daemon is slow: the guardian does not wait for ever'
+start 60
+guardian=$(guardian_of "$profiler")
+for ((n = 0; n < 40; n++)); do
+    kill -STOP "$daemon"
+    sleep 0.1
+    in_hold || break
+    kill -CONT "$daemon"
+    sleep "0.0$((RANDOM % 9 + 1))"
+done
+! in_hold || fail 'it holds the guest all the time'
+printf '\1' | dd of="/run/virt-uprof/$uuid" bs=1 seek=4 conv=notrunc status=none
+kill -KILL "$profiler"
+wait "$profiler" 2>/dev/null || true
+for ((n = 0; n < 20; n++)); do
+    be_slow 5
+    ! is_gone "$guardian" || break
+done
+is_gone "$guardian" || fail 'the guardian lives on'
+! in_hold || fail 'the marker is still flagged'
+must_run "$name"
+rm -f "$work"/.virt-uprof-*.tmp
 
 say 'it hangs, and a signal ends the run: the guardian resumes the guest when the daemon goes on'
 start 60
