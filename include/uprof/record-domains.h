@@ -9,7 +9,8 @@
 /**
  * UprofRunObserver: functions that a run calls, so that the program can show what happens
  *
- * Each function may be %NULL, except @abort_run. The run calls all functions in the main thread.
+ * Each function may be %NULL, except @abort_run. The run calls all functions but @leave in the main
+ * thread.
  * @recordings is of UprofRecording, in the order in which the domains joined the run.
  */
 typedef struct {
@@ -36,6 +37,11 @@ typedef struct {
     void (*saved)(const UprofRun *run, void *data);
     /* Called by a signal handler, at the second signal that ends the run. Does not return. */
     void (*abort_run)(void);
+    /*
+     * Ends the process as uprof_record_domains() with @tally and @code would. Called in another
+     * thread, if the run has to end while the main thread waits for a daemon. %NULL: the run waits.
+     */
+    void (*leave)(const UprofErrorTally *tally, UprofErrorCode code);
     void *data; /* borrowed; passed to all functions that take it */
 } UprofRunObserver;
 

@@ -27,7 +27,9 @@ typedef struct {
     bool is_cut;                 /* it died again: the files end at its last checkpoint */
     bool is_lost;                /* there is no checkpoint: there is nothing to save */
     bool stops_at_failure;       /* after a file that cannot be written, writes no more files */
-    bool is_done;                /* the sampler has ended */
+    bool is_done;                /* the sampler has ended, or is not waited for */
+    bool is_left;                /* the sampler is not waited for */
+    uint64_t start_ns;           /* when its sampler began; monotonic */
     bool has_fallen_back;        /* changed from holds of one vCPU to holds of the whole guest */
     uint64_t reported_stride;    /* the largest stride that was reported; 0: none yet */
     gint reported_hindrance;     /* the hindrance that was reported last */

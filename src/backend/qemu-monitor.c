@@ -28,6 +28,7 @@ enum {
     RELEASE_RETRY_MS = 20,
     RESCUE_WATCH_MS = 1000, /* a dead client's suspend may still arrive: up to 4 ms were seen */
     RESCUE_QUICK_MS = 50,
+    RESCUE_SLOW_MAX = 10, /* slow answers that start that time again */
     RESCUE_STEP_US = 1000,
 };
 
@@ -172,13 +173,16 @@ resume_guest(UprofQemu *qemu, GError **error)
 /*
  * The daemon may still carry out a suspend that a dead client has asked for: the suspend may wait
  * for the same lock as the query below, and get the lock after the query. So the guest must be
- * seen running for RESCUE_WATCH_MS, and a slow answer starts that time again.
+ * seen running for RESCUE_WATCH_MS, and a slow answer starts that time again. On a slow daemon all
+ * answers are slow, so there is a limit: as long as the watch lasts, it undoes the pauses of others,
+ * too.
  */
 static bool
 monitor_rescue(UprofGuest *guest, bool asked, GError **error)
 {
     UprofQemu *qemu = as_monitor(guest)->qemu;
     uint64_t clear_ns = 0;
+    unsigned n_slow = 0;
 
     for (;;) {
         g_autoptr(GError) failure = NULL;
@@ -199,7 +203,8 @@ monitor_rescue(UprofGuest *guest, bool asked, GError **error)
             g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "it is '%s'", status.status);
             return false;
         }
-        if (clear_ns == 0 || now_ns - asked_ns > RESCUE_QUICK_MS * UPROF_NS_PER_MS)
+        const bool is_slow = now_ns - asked_ns > RESCUE_QUICK_MS * UPROF_NS_PER_MS;
+        if (clear_ns == 0 || (is_slow && n_slow++ < RESCUE_SLOW_MAX))
             clear_ns = now_ns + RESCUE_WATCH_MS * UPROF_NS_PER_MS;
         if (!asked || now_ns >= clear_ns)
             return true;

@@ -30,6 +30,12 @@ int uprof_exit_worse(int one, int other);
 /** uprof_exit_of_tally: Returns: the exit code for all domains; SOME_FAILED if some did not fail */
 int uprof_exit_of_tally(const UprofErrorTally *tally);
 
+/** uprof_exit_of_run: Returns: the exit code of uprof_record_domains() */
+int uprof_exit_of_run(const UprofErrorTally *tally, UprofErrorCode code);
+
+/** uprof_exit_leave: ends the process with uprof_exit_of_run(), and does nothing else */
+G_GNUC_NORETURN void uprof_exit_leave(const UprofErrorTally *tally, UprofErrorCode code);
+
 /** uprof_exit_text: Returns: (nullable): the meaning of @code, for --help; %NULL: no such code */
 const char *uprof_exit_text(int code);
 

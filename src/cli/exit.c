@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* clang-format off */
 static const struct {
@@ -76,6 +77,18 @@ uprof_exit_of_tally(const UprofErrorTally *tally)
 
     return some_failed && tally->code != UPROF_ERROR_LEFT_HELD ? UPROF_EXIT_SOME_FAILED
                                                                : uprof_exit_of_code(tally->code);
+}
+
+int
+uprof_exit_of_run(const UprofErrorTally *tally, UprofErrorCode code)
+{
+    return uprof_exit_worse(uprof_exit_of_tally(tally), uprof_exit_of_code(code));
+}
+
+void
+uprof_exit_leave(const UprofErrorTally *tally, UprofErrorCode code)
+{
+    _exit(uprof_exit_of_run(tally, code));
 }
 
 const char *

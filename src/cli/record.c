@@ -260,6 +260,7 @@ uprof_record_run(UprofOptions *options)
         .ended = show_summary,
         .saving = show_table,
         .abort_run = exit_at_once,
+        .leave = uprof_exit_leave,
         .data = &shown,
     };
     g_autoptr(GPtrArray) outputs = list_outputs(options, &shown.shows_table);
@@ -272,5 +273,5 @@ uprof_record_run(UprofOptions *options)
     settings.calls = calls;
     settings.n_calls = G_N_ELEMENTS(calls);
     const UprofErrorCode code = uprof_record_domains(&settings, &tally);
-    return uprof_exit_worse(uprof_exit_of_tally(&tally), uprof_exit_of_code(code));
+    return uprof_exit_of_run(&tally, code);
 }

@@ -560,6 +560,7 @@ uprof_top_run(UprofOptions *options)
         .resumed = resume_screen,
         .sampled = end_screen,
         .abort_run = exit_at_once,
+        .leave = uprof_exit_leave,
         .data = &top,
     };
 
@@ -579,5 +580,5 @@ uprof_top_run(UprofOptions *options)
     settings.n_calls = G_N_ELEMENTS(calls);
     const UprofErrorCode code = uprof_record_domains(&settings, &tally);
     clear_top(&top);
-    return uprof_exit_worse(uprof_exit_of_tally(&tally), uprof_exit_of_code(code));
+    return uprof_exit_of_run(&tally, code);
 }

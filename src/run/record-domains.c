@@ -5,6 +5,7 @@
  *   loop     samples all guests that are held one vCPU at a time
  *   loops    one more for each guest that is held as a whole
  *   keeper   polls the guests (poller.h)
+ *   watch    ends the process if a thread waits for a daemon that hangs (end-watch-priv.h)
  *   workers  sends snapshots to the processes that analyze them, and answers these (worker.h)
  *
  * All threads block all signals. The main thread reads the signals from a descriptor, and handles
@@ -20,6 +21,7 @@
 #include "uprof/signal-mask.h"
 #include "uprof/text.h"
 
+#include "end-watch-priv.h"
 #include "recording-priv.h"
 #include "session-priv.h"
 
@@ -32,6 +34,12 @@
 enum {
     LOOP_MS = 100,
     NEW_DOMAINS_MS = 1000,
+    GIVE_UP_MS = 1000,      /* from the first signal: the longest wait for a sampler */
+    OVERDUE_S = 30,         /* the same, from the end of the duration */
+    LAST_SAMPLES_MS = 3000, /* from then on: until all samples are sent to the workers */
+    BUSY_MAIN_MS = 10000,   /* how long a domain that starts late may take to open */
+    CLOSE_MS = 10000,       /* until all is closed, after the files are written */
+    CLOSE_HURRIED_MS = 500, /* the same after a signal */
     SETTLE_TRIES = 200,
     SETTLE_STEP_US = 1000,
     RING_BYTES = 4 * 1024 * 1024, /* below 8 MiB, the usual limit of locked memory */
@@ -60,6 +68,9 @@ typedef struct {
     char *time; /* UTC, for %t in file names */
     int signals;
     unsigned n_signals;
+    uint64_t signal_ns;  /* of the first one */
+    UprofEndWatch *ends; /* NULL if the observer cannot leave */
+    UprofErrorCode code; /* of the run, if it has to leave */
 } Record;
 
 static void
@@ -277,9 +288,12 @@ add_new_domains(Record *record)
     }
 }
 
+/* Notes that the run must end now. */
 static void
-stop_all(const Record *record)
+stop_all(Record *record)
 {
+    if (record->signal_ns == 0)
+        record->signal_ns = uprof_clock_now_ns();
     for (guint i = 0; i < record->recordings->len; i++) {
         const UprofRecording *recording = g_ptr_array_index(record->recordings, i);
         uprof_sampler_stop(recording->session->sampler);
@@ -396,6 +410,23 @@ may_fall_back(const Record *record, const UprofRecording *recording)
            strcmp(record->settings->session.access, "auto") == 0;
 }
 
+/*
+ * A sampler that does not end waits for a daemon, or for a QEMU, that hangs. If the guardian has died,
+ * only this process can resume the guest.
+ */
+static bool
+is_overdue(const Record *record, const UprofRecording *recording)
+{
+    const uint64_t now_ns = uprof_clock_now_ns();
+    const uint64_t asked_ns = uprof_sampler_asked_ns(recording->session->sampler);
+
+    if (!record->ends || record->guardian_died)
+        return false;
+    if (record->signal_ns > 0)
+        return now_ns - record->signal_ns > GIVE_UP_MS * UPROF_NS_PER_MS;
+    return asked_ns > 0 && now_ns - recording->start_ns > asked_ns + OVERDUE_S * UPROF_NS_PER_S;
+}
+
 /* Returns: true if a sampler still runs */
 static bool
 check_samplers(Record *record)
@@ -416,6 +447,8 @@ check_samplers(Record *record)
             (record->n_signals > 0 || !uprof_recording_restart(recording)))
             uprof_sampler_stop(recording->session->sampler);
         recording->is_done = counts.end != UPROF_SAMPLER_RUNNING;
+        if (!recording->is_done && is_overdue(record, recording))
+            uprof_recording_give_up(recording);
         if (counts.end == UPROF_SAMPLER_STUCK && may_fall_back(record, recording))
             fall_back(record, recording);
         any |= !recording->is_done;
@@ -515,6 +548,8 @@ sample_domains(Record *record)
     record->start_ns = record->listed_ns = uprof_clock_now_ns();
     for (guint i = 0; i < record->recordings->len; i++)
         start_recording(record, g_ptr_array_index(record->recordings, i));
+    if (record->ends)
+        uprof_end_watch_set_patience(record->ends, BUSY_MAIN_MS);
     while (check_samplers(record) || may_domains_start(record)) {
         wait_for_event(record);
         run_observer(record);
@@ -523,7 +558,9 @@ sample_domains(Record *record)
         if (has_waited_enough(record))
             drop_awaited(record);
     }
+    uprof_end_watch_limit(record->ends, record->n_signals > 0 ? LAST_SAMPLES_MS : 0);
     uprof_workers_stop(record->workers);
+    uprof_end_watch_limit(record->ends, 0);
     if (record->observer->sampled)
         record->observer->sampled(record->observer->data);
 }
@@ -630,6 +667,25 @@ connect_host(Record *record)
     return error ? uprof_notice_error(record->notices, error) : UPROF_ERROR_NONE;
 }
 
+/* Ends the process. Called in the thread of the watch, while the main thread waits for a daemon. */
+static void
+leave_run(void *data)
+{
+    const Record *record = data;
+
+    uprof_notice(record->notices, UPROF_NOTICE_WARNING,
+                 "libvirt, or a QEMU, does not answer; ending without its answer");
+    record->observer->leave(record->tally, record->code);
+}
+
+static bool
+start_watch(Record *record, GError **error)
+{
+    if (record->observer->leave)
+        record->ends = uprof_end_watch_new(record->signals, leave_run, record, error);
+    return record->ends || !record->observer->leave;
+}
+
 static bool
 start_threads(Record *record, GError **error)
 {
@@ -652,6 +708,8 @@ run_record(Record *record)
         return code;
     /* from here on vCPUs are held: no signal may end the process before it restores their pages */
     record->signals = open_signals();
+    if (!start_watch(record, &error))
+        return uprof_notice_error(record->notices, error);
     open_domains(record);
     if (record->recordings->len == 0 && !may_domains_start(record))
         return UPROF_ERROR_NONE;
@@ -662,12 +720,14 @@ run_record(Record *record)
         uprof_recording_end(g_ptr_array_index(record->recordings, i), record->recordings->len);
     handle_signals(record);
     save_recordings(record);
-    return judge_run(record);
+    record->code = judge_run(record);
+    return record->code;
 }
 
 static void
 clear_record(Record *record)
 {
+    uprof_end_watch_limit(record->ends, record->n_signals > 0 ? CLOSE_HURRIED_MS : CLOSE_MS);
     uprof_domain_events_free(record->watch);
     uprof_poller_free(record->keeper);
     uprof_loop_free(record->loop);
@@ -679,6 +739,7 @@ clear_record(Record *record)
     uprof_ring_free(record->ring);
     uprof_host_close(record->host);
     g_free(record->time);
+    uprof_end_watch_free(record->ends);
     if (record->signals >= 0)
         close(record->signals);
 }
@@ -718,6 +779,7 @@ uprof_record_domains(const UprofRecordSettings *settings, UprofErrorTally *tally
         .notices = notices,
         .tally = tally,
         .signals = -1,
+        .code = UPROF_ERROR_FAILED,
         .recordings = g_ptr_array_new_with_free_func(free_recording),
         .awaited_names = g_ptr_array_new(),
         .known_ids = g_hash_table_new(NULL, NULL),

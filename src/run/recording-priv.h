@@ -25,6 +25,14 @@ UprofRecording *uprof_recording_open(UprofDomain *domain, const UprofRecordingSe
  */
 void uprof_recording_start(UprofRecording *recording, UprofLoop *shared);
 
+/**
+ * uprof_recording_give_up: a sampler does not end; notes what that means, and sends a notice
+ *
+ * The sampler's thread may still use the recording, which must therefore not be freed before that
+ * thread ends.
+ */
+void uprof_recording_give_up(UprofRecording *recording);
+
 /** uprof_recording_report_rate: sends a notice if the rate is lower than ever before in this run */
 void uprof_recording_report_rate(UprofRecording *recording, const UprofSamplerCounts *counts);
 

@@ -175,7 +175,24 @@ uprof_recording_start(UprofRecording *recording, UprofLoop *shared)
         uprof_session_prime(session);
         session->run->started_utc_ns = uprof_clock_utc_ns();
     }
+    recording->start_ns = uprof_clock_now_ns();
     uprof_loop_add(loop, session->sampler);
+}
+
+void
+uprof_recording_give_up(UprofRecording *recording)
+{
+    const UprofSession *session = recording->session;
+    const bool may_be_held =
+        session->guest->marker && uprof_marker_held(session->guest->marker, NULL) != UPROF_HELD_NOT;
+
+    recording->is_done = recording->is_left = true;
+    recording->code = uprof_error_merge(recording->code,
+                                        may_be_held ? UPROF_ERROR_LEFT_HELD : UPROF_ERROR_FAILED);
+    uprof_notice(
+        recording->notices, UPROF_NOTICE_WARNING,
+        "%s: libvirt or its QEMU does not answer; sampling ended early%s", session->shown,
+        may_be_held ? "; IT MAY STILL BE STOPPED; when they answer, the guardian resumes it" : "");
 }
 
 void
@@ -306,7 +323,8 @@ uprof_recording_end(UprofRecording *recording, unsigned n_recordings)
     UprofSamplerCounts counts;
 
     uprof_session_note_counts(session, &counts);
-    g_autoptr(GError) error = uprof_sampler_take_error(session->sampler);
+    g_autoptr(GError) error =
+        recording->is_left ? NULL : uprof_sampler_take_error(session->sampler);
     run->ended_by = g_strdup(name_end(&counts));
     run->cpu_ns = uprof_clock_cpu_ns() / n_recordings;
     end_worker(recording);

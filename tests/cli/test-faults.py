@@ -10,7 +10,6 @@ every output is the old file or a complete new one, no temporary file is left, a
 import os
 import pathlib
 import random
-import re
 import shutil
 import subprocess
 import sys
@@ -18,47 +17,11 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 import storing  # noqa: E402
-from faults import DONE, Runs, is_whole  # noqa: E402
+from faults import DONE, Outputs, Runs  # noqa: E402
 from pruning import TODAY, check_files, count  # noqa: E402
 from storing import DAY, put_slice, uuid_of  # noqa: E402
 
-BEFORE = b"before\n"
 DOMAINS, DAYS, SLICES = 2, 3, 2
-
-
-class Outputs:
-    """The files of `report` and `diff`."""
-
-    def __init__(self, folder, names):
-        self.paths = [folder / name for name in names]
-        self.folder = folder
-        self.inputs = {path.name for path in folder.iterdir()} | {"page"}
-        self.prepare()
-
-    def prepare(self):
-        for path in self.paths:
-            path.write_bytes(BEFORE)
-
-    def check(self, runs):
-        faults = []
-        for path in self.paths:
-            is_old = path.read_bytes() == BEFORE
-            try:
-                is_new = not is_old and is_whole(path)
-            except (OSError, ValueError, EOFError) as error:
-                is_new = False
-                faults.append(f"{path.name}: {error}")
-            if not is_new and not is_old:
-                faults.append(f"{path.name} is damaged")
-            if is_old and runs.code == DONE:
-                faults.append(f"{path.name} was not written, and the exit code is 0")
-        left = {path.name for path in self.folder.iterdir()} - self.inputs - {path.name for path in self.paths}
-        for name in left:
-            (self.folder / name).unlink()
-        if runs.fault.kind == "remove":
-            left = {name for name in left if not re.fullmatch(r"\.virt-uprof-[0-9a-f]{8}\.tmp", name)}
-        self.prepare()
-        return faults + [f"left behind: {name}" for name in sorted(left)]
 
 
 def test_report(program, make_capture, library, folder):

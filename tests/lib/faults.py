@@ -4,16 +4,20 @@
 tests/lib/fail-call.c is the library that makes calls fail. The order of PROCESSES and KINDS, and the layout
 of the page, are the same there.
 
-UPROF_TEST_FAULTS=all tests each of the first calls of a kind with each reason, which takes hours. Otherwise
-some calls of each kind are tested, with the reasons in turn.
+UPROF_TEST_FAULTS=all tests each of the first calls of a kind with each reason, which takes hours. A number
+there is the number of faults that are chosen from this complete list. Otherwise some calls of each kind are
+tested, with the reasons in turn. SEED is the seed of all choices.
 """
 
 import errno
 import json
 import gzip
+import itertools
 import os
 import pathlib
 import random
+import re
+import signal
 import struct
 import subprocess
 import time
@@ -51,13 +55,15 @@ PAGE_BYTES = 8192
 FOREVER = 2**32 - 1
 # exit codes of virt-uprof(1)
 DONE, FAILED, LEFT_HELD = 0, 1, 10
-CODES = (DONE, FAILED, 3, 4, 5, 6, LEFT_HELD, 75)
+LOCKED = 75  # -q hides the line
+CODES = (DONE, FAILED, 3, 4, 5, 6, LEFT_HELD, LOCKED)
 END_S = 30
 REST_S = 10  # until the last process of a run is gone
 
-IS_ALL = os.environ.get("UPROF_TEST_FAULTS") == "all"
-FIRST_CALLS = 30 if IS_ALL else 3
-LATER_CALLS = 20 if IS_ALL else 4
+WANTED = os.environ.get("UPROF_TEST_FAULTS", "")
+# The numbers of first and of later calls of a kind that fail, in the complete list and in the short one.
+ALL_CALLS, SOME_CALLS = (30, 20), (3, 4)
+TRIES = 5  # of a run that something else disturbs
 
 
 class Fault:
@@ -97,23 +103,48 @@ class Page:
         return HEAD.unpack_from(data)[5], dict(zip(keys, numbers)), callers
 
 
-def choose_calls(rng, count):
+def choose_calls(rng, count, n_first, n_later):
     """Numbers of calls of @count: the first ones, some of the others, and the last one."""
-    first = list(range(1, min(count, FIRST_CALLS) + 1))
-    rest = range(FIRST_CALLS + 1, count)
-    later = sorted(rng.sample(rest, min(len(rest), LATER_CALLS)))
-    return first + later + ([count] if count > FIRST_CALLS else [])
+    first = list(range(1, min(count, n_first) + 1))
+    rest = range(n_first + 1, count)
+    later = sorted(rng.sample(rest, min(len(rest), n_later)))
+    return first + later + ([count] if count > n_first else [])
 
 
-def plan_faults(rng, counts):
+def plan_faults(rng, counts, is_all):
     """The faults of a test, from the counts of a run without one."""
     faults = []
     for (process, kind), count in counts.items():
         ways = KINDS[kind]
-        for i, n in enumerate(choose_calls(rng, count)):
-            for code, is_lasting in ways if IS_ALL else (ways[i % len(ways)],):
+        for i, n in enumerate(choose_calls(rng, count, *(ALL_CALLS if is_all else SOME_CALLS))):
+            for code, is_lasting in ways if is_all else (ways[i % len(ways)],):
                 faults.append(Fault(process, kind, n, code, is_lasting))
     return faults
+
+
+def sample_faults(rng, counts, number):
+    """@number faults of the complete list, from all processes and kinds in turn."""
+    groups = {}
+    for fault in plan_faults(rng, counts, True):
+        groups.setdefault((fault.process, fault.kind), []).append(fault)
+    for group in groups.values():
+        rng.shuffle(group)
+    faults = []
+    while groups and len(faults) < number:
+        keys = list(groups)
+        rng.shuffle(keys)
+        for key in keys:
+            faults.append(groups[key].pop())
+            if not groups[key]:
+                del groups[key]
+    return faults[:number]
+
+
+def choose_faults(rng, counts, number):
+    """As UPROF_TEST_FAULTS says. @number: how many without it; None: the short list"""
+    if WANTED.isdigit() or (number and not WANTED):
+        return sample_faults(rng, counts, int(WANTED or number))
+    return plan_faults(rng, counts, WANTED == "all")
 
 
 def find_processes(page):
@@ -138,14 +169,14 @@ def wait_until(seconds, condition):
     return True
 
 
-def check_lines(code, said):
-    """What is wrong with the lines that a run has written to stderr."""
+def check_lines(code, said, pattern):
+    """What is wrong with the lines that a run has written to stderr. @pattern: how a line begins"""
     lines = said.decode(errors="replace").splitlines()
     faults = []
-    if code != DONE and not lines:
+    if code not in (DONE, LOCKED) and not lines:
         faults.append(f"exit {code} without a line on stderr")
     for line in lines:
-        if not line.startswith("virt-uprof: ") or not line.isprintable():
+        if not re.match(pattern, line) or not line.isprintable():
             faults.append(f"a line on stderr: {line!r}")
     return faults
 
@@ -164,8 +195,50 @@ def is_whole(path):
     return len(data) > 0
 
 
+class Outputs:
+    """Files that a command replaces: each is the old file or a complete new one."""
+
+    BEFORE = b"before\n"
+
+    def __init__(self, folder, names):
+        self.paths = [folder / name for name in names]
+        self.folder = folder
+        self.inputs = {path.name for path in folder.iterdir()} | {"page"}
+        self.prepare()
+
+    def prepare(self):
+        for path in self.paths:
+            path.write_bytes(self.BEFORE)
+
+    def check(self, runs):
+        faults = []
+        for path in self.paths:
+            is_old = path.read_bytes() == self.BEFORE
+            try:
+                is_new = not is_old and is_whole(path)
+            except (OSError, ValueError, EOFError) as error:
+                is_new = False
+                faults.append(f"{path.name}: {error}")
+            if not is_new and not is_old:
+                faults.append(f"{path.name} is damaged")
+            if is_old and runs.code == DONE:
+                faults.append(f"{path.name} was not written, and the exit code is 0")
+        left = {path.name for path in self.folder.iterdir()} - self.inputs - {path.name for path in self.paths}
+        for name in left:
+            (self.folder / name).unlink()
+        if runs.fault.kind == "remove":
+            left = {name for name in left if not re.fullmatch(r"\.virt-uprof-[0-9a-f]{8}\.tmp", name)}
+        self.prepare()
+        return faults + [f"left behind: {name}" for name in sorted(left)]
+
+
 class Runs:
     """Runs of one command, each with one fault."""
+
+    line = "virt-uprof: "  # a pattern: how a line on stderr begins
+    end_s = END_S
+    disturbances = staticmethod(lambda: 0)  # grows when something else has disturbed a run
+    on_wrong = staticmethod(lambda text: None)  # gets each description at once
 
     def __init__(self, library, folder, command):
         """@folder: empty, for outputs and for the page. @command: with names of outputs in it"""
@@ -187,42 +260,60 @@ class Runs:
         child = subprocess.Popen(self.command, env=environment, cwd=self.folder, stdin=subprocess.DEVNULL,
                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)  # fmt: skip
         try:
-            _, self.said = child.communicate(timeout=END_S)
+            _, self.said = child.communicate(timeout=self.end_s)
             faults = []
         except subprocess.TimeoutExpired:
-            faults = [f"it does not end within {END_S} s"]
+            faults = [f"it does not end within {self.end_s} s"]
             for pid in find_processes(self.page):
                 os.kill(pid, 9)
             _, self.said = child.communicate()
         self.code = child.returncode
         if time.monotonic() - began > self.longest_s:
             self.longest_s, self.longest = time.monotonic() - began, fault
-        if not faults and self.code not in CODES:
+        if not faults and self.code not in CODES and not self.is_abort_of_glib():
             faults.append(f"exit {self.code}")
         if not faults:
-            faults += check_lines(self.code, self.said)
+            faults += check_lines(self.code, self.said, self.line)
         if not wait_until(REST_S, lambda: not find_processes(self.page)):
             faults.append(f"processes live on: {find_processes(self.page)}")
         self.n_done += 1
         return faults
+
+    def is_abort_of_glib(self):
+        """GLib has ended the process, as it does if a main loop gets no descriptor, in a function of libvirt."""
+        ours = f"{pathlib.Path(self.command[0]).name}+"
+        callers = list(itertools.takewhile(lambda caller: not caller.startswith(ours), self.page.read()[2].split()))
+        return (self.code == -signal.SIGTRAP and self.said.startswith(b"virt-uprof: GLib: ")
+                and callers[0].startswith("libglib") and any(caller.startswith("libvirt") for caller in callers))  # fmt: skip
 
     def describe(self, fault, faults):
         n_failed, _, callers = self.page.read()
         return (f"{fault}: exit {self.code} after {n_failed} failed calls: {'; '.join(faults)}; stderr "
                 f"{self.said.decode(errors='replace')!r}; called from {callers}")  # fmt: skip
 
-    def test_all(self, check, rng=None):
-        """Tests all planned faults. @check: returns what else is wrong after a run. Returns descriptions."""
+    def test(self, fault, check):
+        """Runs the command until nothing else disturbs it. Returns what is wrong, as lines."""
+        for _ in range(TRIES):
+            before = self.disturbances()
+            faults = self.run(fault) + check(self)
+            if self.disturbances() == before:
+                break
+        return faults
+
+    def test_all(self, check, rng=None, number=None):
+        """Tests all planned faults. @check: returns what else is wrong after a run. @number: see choose_faults().
+        Returns descriptions."""
         rng = rng or random.Random(int(os.environ.get("SEED", "1")))
         wrong = []
         for _ in range(2):  # the first run has to fill caches
-            faults = self.run(NO_FAULT) + check(self)
+            faults = self.test(NO_FAULT, check)
             if faults or self.code != DONE:
                 return [self.describe("no fault", faults + [f"exit {self.code}"])]
         _, self.counts, _ = self.page.read()
-        for fault in plan_faults(rng, self.counts):
-            faults = self.run(fault) + check(self)
+        for fault in choose_faults(rng, self.counts, number):
+            faults = self.test(fault, check)
             self.n_reached += self.page.read()[0] > 0
             if faults:
                 wrong.append(self.describe(fault, faults))
+                self.on_wrong(wrong[-1])
         return wrong

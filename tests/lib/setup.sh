@@ -459,16 +459,23 @@ cpu_xml()
 }
 
 # guest_xml NAME UUID TYPE FOLDER CMDLINE VCPUS CPU MEM_MIB [INITRD]: prints the smallest domain that
-# libvirt allows. VCPUS is a number, or N/MAX if more can be plugged. A domain with an INITRD has a
-# second serial line, on which it gets commands.
+# libvirt allows. VCPUS and MEM_MIB are numbers, or N/MAX if more can be plugged. A domain with an
+# INITRD has a second serial line, on which it gets commands.
 guest_xml()
 {
+    local mib=${8%/*} slots='' numa=''
+    # libvirt plugs memory only into a domain with a NUMA node
+    if [[ $8 = */* ]]; then
+        slots="<maxMemory slots='4' unit='MiB'>${8#*/}</maxMemory>"
+        numa="<cpu><numa><cell id='0' cpus='0-$((${6#*/} - 1))' memory='$mib' unit='MiB'/></numa></cpu>"
+    fi
     cat <<XML
 <domain type='$3'>
   <name>$(xml_escape "$1")</name>
   <uuid>$2</uuid>
   <title>virt-uprof test guest</title>
-  <memory unit='MiB'>$8</memory>
+  $slots
+  <memory unit='MiB'>$mib</memory>
   <vcpu current='${6%/*}'>${6#*/}</vcpu>
   <os>
     <type arch='x86_64' machine='pc'>hvm</type>
@@ -477,7 +484,7 @@ guest_xml()
     <cmdline>$(xml_escape "$5")</cmdline>
   </os>
   <features><acpi/><apic/></features>
-  ${7:+$(cpu_xml "$7")}
+  ${7:+$(cpu_xml "$7")}$numa
   <devices>
     <controller type='usb' model='none'/>
     <memballoon model='none'/>

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# daemon.sh PROGRAM GUESTS TCG|KVM - libvirt's daemon dies and returns in mid-run: the run goes on
-# and ends with its samples, and the guest does not stay stopped
+# daemon.sh PROGRAM GUESTS TCG|KVM - libvirt's daemon dies and returns in mid-run, hangs, or is slow: the
+# run goes on and ends with its samples, and the guest does not stay stopped
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -40,6 +40,17 @@ catch_hold()
     done
 }
 
+# be_slow N: the daemon answers late, N times
+be_slow()
+{
+    for _ in $(seq "$1"); do
+        kill -STOP "$daemon"
+        sleep 0.3
+        kill -CONT "$daemon"
+        sleep 0.1
+    done
+}
+
 start()
 {
     rm -f "$work"/x.* "$work/err"
@@ -52,12 +63,13 @@ start()
     ! is_gone "$profiler" || fail 'the run has ended early'
 }
 
-# finish SECONDS: the run ends well within SECONDS
+# finish SECONDS [SAMPLES]: the run ends well within SECONDS, with more than SAMPLES
 finish()
 {
+    local samples=${2:-5}
     wait_until "$1" is_gone "$profiler" || fail "the run does not end within $1 s"
     wait "$profiler" || fail "exit $?"
-    result sidecar "$work/x.meta.json" "ended_by == 'duration'" "samples['running'] > 20" \
+    result sidecar "$work/x.meta.json" "ended_by == 'duration'" "samples['running'] > $samples" \
         "stacks['truncated'] <= 5"
     no_leftovers "$work"
     must_run "$name"
@@ -89,6 +101,64 @@ for ((n = 0; n < 3 || (n < 40 && n_held == 0); n++)); do
 done
 say "$n_held of $n kills hit a hold"
 [ "$n_held" -gt 0 ] || fail 'no kill hit a hold'
+
+say 'it hangs for a while'
+start 16
+catch_hold
+kill -STOP "$daemon"
+sleep 5
+kill -CONT "$daemon"
+finish 60 0
+
+say 'it is slow'
+start 10
+be_slow 20
+finish 60 0
+
+# The guardian then waits for a suspend that may still be carried out. This one was lost.
+say 'killed while it asks for a hold, and the daemon is slow: the guardian does not wait for ever'
+start 60
+guardian=$(guardian_of "$profiler")
+for ((n = 0; n < 40; n++)); do
+    kill -STOP "$daemon"
+    sleep 0.1
+    in_hold || break
+    kill -CONT "$daemon"
+    sleep "0.0$((RANDOM % 9 + 1))"
+done
+! in_hold || fail 'it holds the guest all the time'
+printf '\1' | dd of="/run/virt-uprof/$uuid" bs=1 seek=4 conv=notrunc status=none
+kill -KILL "$profiler"
+wait "$profiler" 2>/dev/null || true
+for ((n = 0; n < 20; n++)); do
+    be_slow 5
+    ! is_gone "$guardian" || break
+done
+is_gone "$guardian" || fail 'the guardian lives on'
+! in_hold || fail 'the marker is still flagged'
+must_run "$name"
+rm -f "$work"/.virt-uprof-*.tmp
+
+say 'it hangs, and a signal ends the run: the guardian resumes the guest when the daemon goes on'
+start 60
+guardian=$(guardian_of "$profiler")
+catch_hold
+kill -STOP "$daemon"
+kill -INT "$profiler"
+# It takes two seconds on a machine that is not busy; the guardian would end it after 70 s.
+wait_until 30 is_gone "$profiler" || fail 'the run waits for the daemon'
+status=0
+wait "$profiler" || status=$?
+# The hold may have ended before the daemon hung.
+[[ $status =~ ^(1|10)$ ]] || fail "exit $status"
+says "^virt-uprof: $name: libvirt or its QEMU does not answer; sampling ended early"
+[ "$status" = 1 ] || says 'IT MAY STILL BE STOPPED'
+result sidecar "$work/x.meta.json" "ended_by == 'error'" "samples['running'] > 0"
+kill -CONT "$daemon"
+wait_until 30 is_gone "$guardian" || fail 'the guardian lives on'
+! in_hold || fail 'the marker is still flagged'
+must_run "$name"
+no_leftovers "$work"
 
 say 'killed with the profiler, in a hold if we can: the guardian waits for it'
 n_held=0

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-killdirect.py PROGRAM URI FOLDER OUTAGES COUNTER KILLS PID NAME... - kills runs that hold vCPUs
+killdirect.py PROGRAM URI FOLDER OUTAGES COUNTER KILLS OTHERS PID NAME... - kills runs that hold vCPUs
 
 KILLS is the number of runs over all guests. Each guest is a pair PID NAME: its QEMU and its
-domain. Each run holds vCPUs up to 5000 times a second and is killed at a random time. Right
+domain. Each run holds vCPUs up to 5000 times a second and is killed at a random time. OTHERS is the
+number of further runs over all guests for each of the other processes, the guardian, the spawner and
+the worker, which is killed in place of the program; the program is told to end shortly afterwards. Right
 afterwards no thread of QEMU is traced or stopped, and the guest's counter advances. COUNTER is the
 counter's physical address; the script reads it directly from QEMU's memory. For guests without a
 counter, COUNTER is "threads", which stands for the processor time of the vCPUs' threads.
@@ -28,6 +30,10 @@ import sys
 import threading
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+from processes import check_loss, find_process  # noqa: E402
+from qemu import Qemu  # noqa: E402
+
 # The time limits are for a busy machine, and for an emulated one.
 START_S = 120
 COUNT_S = 20
@@ -36,13 +42,14 @@ WHOLE_RUN_TIME = "3s"
 STOPPED_RUNS = 33
 STUCK_S = 8  # the guardian treats a run as stuck after 2 s
 STOP_TRIES = 5
-NO_SAMPLE = 5  # exit code
-RUN_OFFSET = 288  # offset of kvm_valid_regs in struct kvm_run; kvm_dirty_regs is the next word
-WORD = 8
+LOSS_S = 0.5  # from the death of another process to SIGTERM
+END_S = 60
+OTHER_PROCESSES = ("guardian", "spawner", "worker")
+FAILED, NO_SAMPLE = 1, 5  # exit codes
 
-PROGRAM, URI, FOLDER, OUTAGES, COUNTER, KILLS, *GUESTS = sys.argv[1:]
+PROGRAM, URI, FOLDER, OUTAGES, COUNTER, KILLS, OTHERS, *GUESTS = sys.argv[1:]
 problems = []
-numbers = {"stops": 0, "freed": 0, "kills": 0, "held": 0, "left": 0, "whole": 0, "slowest_ms": 0}
+numbers = {"stops": 0, "freed": 0, "kills": 0, "held": 0, "left": 0, "whole": 0, "others": 0, "slowest_ms": 0}
 lock = threading.Lock()
 
 
@@ -53,54 +60,6 @@ def outages():
 def add(name, number):
     with lock:
         numbers[name] += number
-
-
-def monitor(name, command):
-    return subprocess.run(
-        ["virsh", "-q", "-c", URI, "qemu-monitor-command", name, "--hmp", command],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
-        env={**os.environ, "LC_ALL": "C"},
-    ).stdout
-
-
-class Qemu:
-    """A QEMU process, read from outside without its help."""
-
-    def __init__(self, pid, name):
-        self.pid, self.name = pid, name
-        if COUNTER == "threads":
-            self.threads = [task for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
-                            if re.fullmatch("CPU [0-9]+/KVM\n", (task / "comm").read_text())]
-        else:
-            found = re.search("is (0x[0-9a-f]+)", monitor(name, f"gpa2hva {COUNTER}"))
-            self.counter_at = int(found[1], 16)
-        maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
-        self.pages = [int(line.split("-")[0], 16) for line in maps.splitlines()
-                      if "anon_inode:kvm-vcpu" in line]
-        self.memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY)
-
-    def word(self, address):
-        return int.from_bytes(os.pread(self.memory, WORD, address), "little")
-
-    def count(self):
-        if COUNTER == "threads":
-            return sum(int((task / "schedstat").read_text().split()[0]) for task in self.threads)
-        return self.word(self.counter_at)
-
-    def valid_regs(self):
-        return [self.word(page + RUN_OFFSET) for page in self.pages]
-
-    def dirty_regs(self):
-        return [self.word(page + RUN_OFFSET + WORD) for page in self.pages]
-
-    def held(self):
-        """The threads that are traced or stopped."""
-        held = []
-        for task in pathlib.Path(f"/proc/{self.pid}/task").iterdir():
-            status = (task / "status").read_text()
-            if re.search(r"^TracerPid:\s*[1-9]|^State:\s*[tT]", status, re.M):
-                held.append(task.name)
-        return held
 
 
 def wait_for(seconds, condition):
@@ -142,12 +101,7 @@ class Run:
         if self.process.wait() != -signal.SIGKILL:
             self.complain(f"it had ended, {self.process.returncode}")
         began = time.monotonic()
-        before = self.qemu.count()
-        # A released thread may wait for a processor, but it must not be held.
-        if not wait_for(1, lambda: not self.qemu.held()):
-            self.complain(f"still traced or stopped: {self.qemu.held()}")
-        if not wait_for(COUNT_S, lambda: self.qemu.count() != before):
-            self.complain("the guest's counter stands still")
+        self.check_guest()
         with lock:
             numbers["kills"] += 1
             numbers["slowest_ms"] = max(numbers["slowest_ms"],
@@ -157,6 +111,39 @@ class Run:
             self.complain(f"kvm_dirty_regs: {self.qemu.dirty_regs()}")
         if self.output.exists():
             self.complain("there is an output of a killed run")
+
+    def check_guest(self):
+        """The run is over: its guest is not held, and does work."""
+        before = self.qemu.count()
+        # A released thread may wait for a processor, but it must not be held.
+        if not wait_for(1, lambda: not self.qemu.held()):
+            self.complain(f"still traced or stopped: {self.qemu.held()}")
+        if not wait_for(COUNT_S, lambda: self.qemu.count() != before):
+            self.complain("the guest's counter stands still")
+
+    def lose(self, name):
+        """Kills the process @name of the run, which then ends by itself or is told to end."""
+        time.sleep(random.uniform(0, 0.2))
+        if not wait_for(START_S, lambda: find_process(self.process.pid, name)):
+            self.complain(f"no {name}")
+        os.kill(find_process(self.process.pid, name), signal.SIGKILL)
+        if name != "guardian":
+            time.sleep(random.uniform(0, LOSS_S))
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self.complain(f"it does not end without its {name}")
+            self.process.kill()
+            code = self.process.wait()
+        said = self.errors.read_text()
+        if name == "guardian" and (code != FAILED or name not in said):
+            self.complain(f"exit {code}, not {FAILED}")
+        fault = name != "guardian" and check_loss(code, self.output, said)
+        if fault:
+            self.complain(fault)
+        self.check_guest()
+        add("others", 1)
 
     def stop(self):
         """Stops the run. Returns false if it was stopped before its first sample, which tests nothing."""
@@ -205,8 +192,15 @@ def begin(qemu, number, seconds):
             raise OSError(f"it does not begin to sample: {run.errors.read_text()}")
 
 
-def storm(pid, name, kills):
-    qemu = Qemu(pid, name)
+def storm(pid, name, kills, others):
+    qemu = Qemu(pid, name, URI, COUNTER)
+    try:
+        for number in range(others):
+            for process in OTHER_PROCESSES:
+                begin(qemu, f"{number}-{process}", "60").lose(process)
+    except OSError as error:
+        with lock:
+            problems.append(f"{name}: {error}")
     for number in range(kills):
         try:
             begin(qemu, number, "60").kill(number % 2 == 1)
@@ -228,7 +222,8 @@ def main():
     random.seed()
     guests = list(zip(GUESTS[::2], GUESTS[1::2]))
     share = int(KILLS) // len(guests)
-    threads = [threading.Thread(target=storm, args=(pid, name, share)) for pid, name in guests]
+    others = int(OTHERS) // len(guests)
+    threads = [threading.Thread(target=storm, args=(pid, name, share, others)) for pid, name in guests]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -236,10 +231,12 @@ def main():
 
     print("kill: {kills} runs, {held} of them certainly in a hold, {left} left kvm_valid_regs set; guests "
           "ran again after {slowest_ms} ms at most; {stops} were stopped, {freed} of them in a hold; {whole} "
-          "runs ended by themselves".format(**numbers)
+          "runs ended by themselves; {others} lost another process".format(**numbers)
           + f"; {outages()} crashes of the daemon")
     if numbers["kills"] != share * len(guests):
         problems.append(f"only {numbers['kills']} were killed")
+    if numbers["others"] != others * len(guests) * len(OTHER_PROCESSES):
+        problems.append(f"only {numbers['others']} lost another process")
     # About a tenth of the stopped runs are in a hold. The chance that none is, is 1 in 200 for 50
     # stopped runs, and 1 in 40000 for 100.
     if numbers["kills"] >= 200 and numbers["held"] == 0:

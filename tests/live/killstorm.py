@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-killstorm.py PROGRAM URI FOLDER OUTAGES COUNTER WAY ROUNDS NAME... - kills runs and their guardians
+killstorm.py PROGRAM URI FOLDER OUTAGES COUNTER WAY ROUNDS NAME... - kills the processes of runs
 
 Makes ROUNDS runs over the guests NAME. Guests are sampled at the same time, the runs over one guest
 one after the other. Each run gets a signal at a random time, as WAY says. Within a second the guest
@@ -21,6 +21,10 @@ hangup    the terminal is closed           as for term
 stop      SIGSTOP, SIGCONT after 4 s       the guest runs within 3.5 s; the guardian has
                                            killed the profiler, if it held the guest
 guardian  SIGKILL to the guardian          the profiler ends with exit code 1
+spawner   SIGKILL to the spawner, then     the profiler says so, and its output is complete or missing
+          SIGTERM to the profiler
+worker    SIGKILL to a worker, up to       as for spawner
+          three times, then SIGTERM
 """
 
 import json
@@ -37,6 +41,9 @@ import sys
 import threading
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+from processes import check_loss, find_process  # noqa: E402
+
 MARKERS = pathlib.Path("/run/virt-uprof")
 NOT_HELD, ASKED, HELD = range(3)
 WITHIN_S = {"stop": 3.5}  # the guardian treats a run as stuck after 2 s
@@ -44,6 +51,9 @@ START_S = 30
 # The share of kills that wait for a hold; the other kills come at random times.
 IN_HOLD_SHARE = 0.7
 HOLD_S = 0.008
+# The time between kills of workers, and from the last kill to SIGTERM.
+BETWEEN_S = 0.5
+WORKERS = 3
 # A run begins with at most this many trial holds, which give no samples.
 PROBE_HOLDS = 9
 
@@ -113,19 +123,6 @@ def is_alive(pid):
         return False
 
 
-def guardian_of(pid):
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as file:
-            children = file.read().split()
-    except OSError:
-        return None
-    for child in children:
-        with open(f"/proc/{child}/comm", encoding="utf-8") as file:
-            if file.read().strip() == "uprof-guardian":
-                return int(child)
-    return None
-
-
 def wait_for(seconds, condition):
     end = time.monotonic() + seconds
     while not condition():
@@ -187,10 +184,21 @@ class Round:
             os.kill(self.pid, signal.SIGSTOP)
         elif WAY == "guardian":
             os.kill(self.guardian, signal.SIGKILL)
+        elif WAY == "spawner":
+            os.kill(find_process(self.pid, WAY), signal.SIGKILL)
+        elif WAY == "worker":
+            self.kill_workers()
         elif WAY == "hangup":
             os.close(self.terminal)
         else:
             sys.exit(__doc__)
+
+    def kill_workers(self):
+        for _ in range(random.randint(1, WORKERS)):
+            victim = find_process(self.pid, WAY)
+            if victim:  # the run may have given up, or has just lost its worker
+                os.kill(victim, signal.SIGKILL)
+            time.sleep(random.uniform(0, BETWEEN_S))
 
     def end_of_process(self, seconds):
         """The exit code; negative if a signal has killed the process, None if the process still runs."""
@@ -244,6 +252,10 @@ class Round:
                 self.complain(f"exit {code}, not 1: {self.read_errors()}")
             if "guardian" not in self.read_errors():
                 self.complain("no word of the guardian's death")
+        elif WAY in ("spawner", "worker"):
+            fault = check_loss(code, self.output, self.read_errors())
+            if fault:
+                self.complain(fault)
         elif self.output.exists():
             self.complain("there is an output of a killed run")
 
@@ -252,11 +264,11 @@ class Round:
 
     def run(self):
         self.start()
-        if not wait_for(START_S, lambda: guardian_of(self.pid)):
+        if not wait_for(START_S, lambda: find_process(self.pid, "guardian")):
             self.complain(f"no guardian: {self.read_errors()}")
             self.end_of_process(START_S)
             return
-        self.guardian = guardian_of(self.pid)
+        self.guardian = find_process(self.pid, "guardian")
         self.wait_for_moment()
         held = self.marker.held()
         self.act()
@@ -293,6 +305,9 @@ class Round:
                 self.complain(f"exit {code}")
             self.check_output(code)
         else:
+            if WAY in ("spawner", "worker"):
+                time.sleep(random.uniform(0, BETWEEN_S))
+                os.kill(self.pid, signal.SIGTERM)
             # The run may take some time to write its files, and may hold the guest until it ends.
             code = self.end_of_process(20)
             if code is None:

@@ -6,9 +6,11 @@
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-# On emulation the tested code is the same, so fewer rounds are enough.
-declare -A many=([TCG]=20 [KVM]=40 [DIRECT]=200)
+# On emulation the tested code is the same, so fewer rounds are enough. $UPROF_LIVE_KILLS says how often each
+# process of a run is killed.
+declare -A many=([TCG]=20 [KVM]=40 [DIRECT]=200) few=([TCG]=4 [KVM]=8 [DIRECT]=20)
 kills=${UPROF_LIVE_KILLS:-${many[$way]}}
+kills_of_others=${UPROF_LIVE_KILLS:-${few[$way]}}
 others=$((kills / 20))
 names=("${guest_prefix}storm1-$way" "${guest_prefix}storm2-$way")
 
@@ -29,7 +31,7 @@ storm_direct()
     done
     mkdir "$work/out.d"
     python3 "$here/killdirect.py" "$program" "$libvirt_uri" "$work/out.d" "$work/outages" \
-        "$counter_at" "$kills" "${qemus[@]}" || fail 'kill storm'
+        "$counter_at" "$kills" "$kills_of_others" "${qemus[@]}" || fail 'kill storm'
 }
 
 # The test has its own daemon, because the daemon may crash.
@@ -46,7 +48,10 @@ if [ "$way" = DIRECT ]; then
     storm_direct
 else
     storm kill "$kills"
-    for kind in group term int stop guardian hangup; do
+    for kind in guardian spawner worker; do
+        storm "$kind" "$kills_of_others"
+    done
+    for kind in group term int stop hangup; do
         storm "$kind" "$others"
     done
 fi

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * end-watch-priv.h - a thread that ends the process if a run does not end when it should
+ *
+ * Calls of libvirt have no time limit: they wait as long as a daemon or a QEMU hangs. So the main
+ * thread may be late, and threads of the run may never end. The guardian resumes the guests of a
+ * process that has ended.
+ */
+#pragma once
+
+#include "uprof/error.h"
+
+typedef struct _UprofEndWatch UprofEndWatch;
+
+/**
+ * uprof_end_watch_new: the calling thread must have blocked all signals
+ * @signals: borrowed: a signalfd, from which the main thread soon reads each signal
+ * @leave: ends the process; called in the thread of the watch
+ * @data: passed to @leave
+ *
+ * Returns: (transfer full) (nullable): %NULL with an error
+ */
+UprofEndWatch *
+uprof_end_watch_new(int signals, void (*leave)(void *data), void *data, GError **error);
+
+/** uprof_end_watch_free: @watch: (nullable) */
+void uprof_end_watch_free(UprofEndWatch *watch);
+
+/** uprof_end_watch_set_patience: @ms: how long the main thread may leave a signal unread */
+void uprof_end_watch_set_patience(UprofEndWatch *watch, unsigned ms);
+
+/**
+ * uprof_end_watch_limit: limits the time until the next call
+ * @watch: (nullable)
+ * @ms: 0: no limit
+ */
+void uprof_end_watch_limit(UprofEndWatch *watch, unsigned ms);

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "end-watch-priv.h"
+
+#include <poll.h>
+#include <stdbool.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum {
+    STEP_MS = 50,       /* between looks at the time, while there is a limit */
+    PATIENCE_MS = 1500, /* until uprof_end_watch_set_patience() */
+    US_PER_MS = 1000,
+};
+
+struct _UprofEndWatch {
+    GThread *thread;
+    int signals; /* borrowed */
+    int wakeup;
+    void (*leave)(void *data);
+    void *data;
+    GMutex lock; /* guards all members below */
+    unsigned patience_ms;
+    gint64 until_us; /* 0: no limit */
+    bool is_ending;
+};
+
+static bool
+is_readable(int fd)
+{
+    struct pollfd wait = { .fd = fd, .events = POLLIN };
+
+    return poll(&wait, 1, 0) > 0;
+}
+
+/* @unread_us: (inout): since when a signal is unread; 0: none is. Returns: true if time is up */
+static bool
+is_late(UprofEndWatch *watch, gint64 *unread_us)
+{
+    const gint64 now_us = g_get_monotonic_time();
+
+    if (!is_readable(watch->signals))
+        *unread_us = 0;
+    else if (*unread_us == 0)
+        *unread_us = now_us;
+    return (*unread_us > 0 && now_us - *unread_us > watch->patience_ms * (gint64)US_PER_MS) ||
+           (watch->until_us > 0 && now_us > watch->until_us);
+}
+
+/* Sleeps until something changes, or for a step if time is limited. */
+static void
+wait_for_change(const UprofEndWatch *watch, bool has_limit, bool has_unread)
+{
+    struct pollfd waits[] = {
+        { .fd = watch->wakeup, .events = POLLIN },
+        { .fd = has_unread ? -1 : watch->signals, .events = POLLIN },
+    };
+    eventfd_t n;
+
+    if (poll(waits, G_N_ELEMENTS(waits), has_limit || has_unread ? STEP_MS : -1) < 0)
+        g_usleep(STEP_MS * US_PER_MS);
+    if (waits[0].revents)
+        eventfd_read(watch->wakeup, &n);
+}
+
+static gpointer
+run_watch(gpointer data)
+{
+    UprofEndWatch *watch = data;
+    gint64 unread_us = 0;
+
+    for (;;) {
+        g_mutex_lock(&watch->lock);
+        const bool is_ending = watch->is_ending;
+        const bool has_limit = watch->until_us > 0;
+        const bool must_leave = !is_ending && is_late(watch, &unread_us);
+        g_mutex_unlock(&watch->lock);
+        if (is_ending)
+            return NULL;
+        if (must_leave)
+            watch->leave(watch->data);
+        wait_for_change(watch, has_limit, unread_us > 0);
+    }
+}
+
+UprofEndWatch *
+uprof_end_watch_new(int signals, void (*leave)(void *data), void *data, GError **error)
+{
+    UprofEndWatch *watch = g_new0(UprofEndWatch, 1);
+
+    watch->signals = signals;
+    watch->leave = leave;
+    watch->data = data;
+    watch->patience_ms = PATIENCE_MS;
+    g_mutex_init(&watch->lock);
+    watch->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (watch->wakeup < 0)
+        uprof_error_fail_errno(error, "cannot make an event descriptor");
+    else
+        watch->thread = g_thread_try_new("end-watch", run_watch, watch, error);
+    if (!watch->thread)
+        g_clear_pointer(&watch, uprof_end_watch_free);
+    return watch;
+}
+
+static void
+wake_up(const UprofEndWatch *watch)
+{
+    eventfd_write(watch->wakeup, 1);
+}
+
+void
+uprof_end_watch_free(UprofEndWatch *watch)
+{
+    if (!watch)
+        return;
+    g_mutex_lock(&watch->lock);
+    watch->is_ending = true;
+    g_mutex_unlock(&watch->lock);
+    if (watch->thread) {
+        wake_up(watch);
+        g_thread_join(watch->thread);
+    }
+    if (watch->wakeup >= 0)
+        close(watch->wakeup);
+    g_mutex_clear(&watch->lock);
+    g_free(watch);
+}
+
+void
+uprof_end_watch_set_patience(UprofEndWatch *watch, unsigned ms)
+{
+    g_mutex_lock(&watch->lock);
+    watch->patience_ms = ms;
+    g_mutex_unlock(&watch->lock);
+}
+
+void
+uprof_end_watch_limit(UprofEndWatch *watch, unsigned ms)
+{
+    if (!watch)
+        return;
+    g_mutex_lock(&watch->lock);
+    watch->until_us = ms > 0 ? g_get_monotonic_time() + ms * (gint64)US_PER_MS : 0;
+    g_mutex_unlock(&watch->lock);
+    wake_up(watch);
+}

@@ -1,0 +1,137 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# qemu.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - in mid-run somebody stops or kills a QEMU, or plugs memory
+#
+# end.sh and direct.sh have what libvirt does to a guest.
+# shellcheck source=tests/live/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+name=${guest_prefix}qemu-$way
+
+# start ARGUMENT...: starts a run in the background
+start()
+{
+    rm -f "$work"/x.* "$work/err"
+    "$program" "${fast[@]}" -o "$work/x.folded" -o "$work/x.meta.json" "$@" "$name" \
+        >"$work/out" 2>"$work/err" </dev/null &
+    profiler=$!
+    await_sampling
+    sleep 4
+}
+
+# start_round ARGUMENT...: starts a round over the guest in the background
+start_round()
+{
+    rm -rf "$work/store" "$work/err"
+    "$program" collect --config "$work/config.xml" --store "$work/store" "$@" >"$work/out" 2>"$work/err" </dev/null &
+    profiler=$!
+    wait_until 60 is_sampled || fail 'nothing is sampled'
+    sleep 1
+}
+
+# is_sampled: a run holds the domain's lock. Trying the lock would disturb the run.
+is_sampled()
+{
+    local inode
+    inode=$(stat -c %i "/run/virt-uprof/${guest_uuids[$name]}" 2>/dev/null) &&
+        grep -q "FLOCK.*:$inode " /proc/locks
+}
+
+boot_pluggable()
+{
+    define_guest "$name" "$machine" "$guest64" "split unit=${UPROF_GUEST_UNIT:-100}" 1 '' 128/1024
+    qemu=$(qemu_pid "$name")
+}
+
+# is_stopped: a signal has stopped QEMU, and nobody has set it going
+is_stopped()
+{
+    grep -q '^State:[[:space:]]*T' "/proc/$qemu/status"
+}
+
+# stop_for SECONDS: stops QEMU, and sets it going again
+stop_for()
+{
+    kill -STOP "$qemu"
+    sleep "$1"
+    is_stopped || fail 'virt-uprof has set QEMU going'
+    kill -CONT "$qemu"
+}
+
+only_collector
+# The test has its own daemon, so that a round finds only the test's guest.
+# shellcheck disable=SC2119
+need_own_daemon
+cat >"$work/config.xml" <<XML
+<virt-uprof>
+  <profile rate="500" duration="8s" budget="100"/>
+  <collect connect="$libvirt_uri" domains="*"/>
+  <limits rate="500" duration="60s" budget="100"/>
+  <store minFreeMegabytes="0"/>
+</virt-uprof>
+XML
+cat >"$work/memory.xml" <<'XML'
+<memory model='dimm'><target><size unit='MiB'>128</size><node>0</node></target></memory>
+XML
+boot_pluggable
+
+say 'memory is plugged'
+start -d 14
+quiet_virsh attach-device "$name" "$work/memory.xml" --live >/dev/null || fail 'no memory can be plugged'
+finish 0 60
+result sidecar "$work/x.meta.json" "ended_by == 'duration'" "samples['running'] > 5" "stacks['truncated'] == 0"
+must_run "$name"
+
+say 'stopped by a signal, in a run and in a round'
+start -d 10
+stop_for 4
+finish 0 60
+result sidecar "$work/x.meta.json" "ended_by == 'duration'" "samples['running'] > 0"
+must_run "$name"
+start_round
+stop_for 3
+finish 0 90
+python3 "$here/store.py" "$work/store" "$name=1" || fail 'the store'
+must_run "$name"
+
+say 'stopped by a signal, and another signal ends the run'
+start -d 60
+kill -STOP "$qemu"
+sleep 1
+kill -INT "$profiler"
+# It takes two seconds on a machine that is not busy; the guardian would end it after 70 s.
+wait_until 30 is_gone "$profiler" || fail 'the run waits for QEMU'
+status=0
+wait "$profiler" || status=$?
+if [ "$access" = monitor ]; then
+    [[ $status =~ ^(1|10)$ ]] || fail "exit $status"
+    says "^virt-uprof: $name: libvirt or its QEMU does not answer; sampling ended early"
+else
+    [ "$status" = 0 ] || fail "exit $status"
+fi
+# If holds take seconds, the first sample may be the one that is missing.
+[ ! -e "$work/x.meta.json" ] || result sidecar "$work/x.meta.json" "samples['running'] > 0"
+[ -e "$work/x.meta.json" ] || says ': no sample was taken$'
+is_stopped || fail 'virt-uprof has set QEMU going'
+kill -CONT "$qemu"
+wait_until 60 runs "$name" || fail 'the guardian does not resume the guest'
+must_run "$name"
+
+say 'killed in a run'
+start -d 60
+kill -KILL "$qemu"
+finish 0 60
+says "^virt-uprof: $name: the domain ended during the run; its samples are kept$"
+result sidecar "$work/x.meta.json" "ended_by == 'gone'" "samples['running'] > 0"
+destroy_guest "$name"
+
+say 'killed in a round'
+boot_pluggable
+start_round -d 60s
+# The first second may give no sample.
+sleep 4
+kill -KILL "$qemu"
+finish 0 90
+python3 "$here/store.py" "$work/store" "$name=1" || fail 'the store'
+result sidecar "$work/store/data/$name"/*.meta.json "ended_by == 'gone'"

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "../../../src/run/end-watch-priv.h"
+
+#include "uprof/signal-mask.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SHORT_MS = 10, LONG_MS = 3600 * 1000, LEFT = 42, ENDED = 43 };
+
+typedef struct {
+    UprofEndWatch *watch;
+    int signals;
+} Run;
+
+static void
+leave(void *data)
+{
+    _exit(*(int *)data);
+}
+
+/* A process whose main thread waits for ever: only the watch can end it. */
+static G_GNUC_NORETURN void
+hang(void)
+{
+    for (;;)
+        pause();
+}
+
+/* Runs @act in a process with a watch. Returns: its exit status */
+static int
+run_alone(void (*act)(Run *run))
+{
+    int status = LEFT;
+    const pid_t child = fork();
+
+    if (child == 0) {
+        sigset_t all;
+        Run run;
+        sigfillset(&all);
+        uprof_signal_mask_block(NULL);
+        run.signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+        run.watch = uprof_end_watch_new(run.signals, leave, &status, NULL);
+        act(&run);
+        uprof_end_watch_free(run.watch);
+        _exit(ENDED);
+    }
+    g_assert_cmpint(waitpid(child, &status, 0), ==, child);
+    g_assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void
+hang_with_signal(Run *run)
+{
+    uprof_end_watch_set_patience(run->watch, SHORT_MS);
+    kill(getpid(), SIGTERM);
+    hang();
+}
+
+static void
+read_signal(Run *run)
+{
+    struct signalfd_siginfo info;
+
+    uprof_end_watch_set_patience(run->watch, LONG_MS);
+    kill(getpid(), SIGTERM);
+    g_usleep(SHORT_MS * 1000);
+    if (read(run->signals, &info, sizeof(info)) != sizeof(info) || info.ssi_signo != SIGTERM)
+        _exit(1);
+    /* a signal that was read in time does not count any more */
+    uprof_end_watch_set_patience(run->watch, 0);
+    g_usleep(20 * SHORT_MS * 1000);
+}
+
+static void
+test_unread_signal(void)
+{
+    g_assert_cmpint(run_alone(hang_with_signal), ==, LEFT);
+    g_assert_cmpint(run_alone(read_signal), ==, ENDED);
+}
+
+static void
+hang_with_limit(Run *run)
+{
+    uprof_end_watch_limit(run->watch, SHORT_MS);
+    hang();
+}
+
+static void
+end_in_time(Run *run)
+{
+    uprof_end_watch_limit(run->watch, LONG_MS);
+}
+
+static void
+lift_limit(Run *run)
+{
+    uprof_end_watch_limit(run->watch, LONG_MS);
+    uprof_end_watch_limit(run->watch, 0);
+    g_usleep(SHORT_MS * 1000);
+}
+
+static void
+test_limit(void)
+{
+    g_assert_cmpint(run_alone(hang_with_limit), ==, LEFT);
+    g_assert_cmpint(run_alone(end_in_time), ==, ENDED);
+    g_assert_cmpint(run_alone(lift_limit), ==, ENDED);
+    uprof_end_watch_limit(NULL, SHORT_MS);
+    uprof_end_watch_free(NULL);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/run/end-watch/unread-signal", test_unread_signal);
+    g_test_add_func("/run/end-watch/limit", test_limit);
+    return g_test_run();
+}
