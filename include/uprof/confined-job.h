@@ -24,7 +24,7 @@ typedef struct {
      */
     bool (*answer)(int channel, const UprofMessage *message, UprofSlice content, char **last_file,
                    void *data);
-    void *data; /* passed to @answer */
+    void *data;          /* passed to @answer */
     bool has_user;       /* somebody waits for it, and can end it: the next limits do not hold */
     unsigned silence_ms; /* without a message, the process is killed; 0: two minutes */
     unsigned time_ms;    /* after which it is killed in any case; 0: one hour */

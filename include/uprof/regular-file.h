@@ -2,8 +2,9 @@
 /*
  * regular-file.h - opens files whose paths or folders belong to somebody who is not trusted
  *
- * Only regular files are opened, and as input also pipes. Opening a device can have effects, and opening a pipe can wait for
- * ever, so that the kind of a file is known before it is opened (O_PATH of open(2)).
+ * Regular files are opened, and pipes if the user named them as input. Files of the kernel, such as
+ * /proc/kcore, do not count as regular. Opening a device can have effects, and opening a pipe can
+ * wait for ever, so the kind of a file is known before it is opened (O_PATH of open(2)).
  *
  * All functions return a descriptor to read from, or -1 with errno: EINVAL says that the file is not
  * a regular one, and UPROF_FILE_REFUSED that a process has died while it parsed the file.

@@ -29,6 +29,7 @@ typedef struct {
 typedef struct {
     uint64_t memory_max; /* bytes of private memory, with that of its start */
     uint64_t cpu_s;      /* processor time; 0: no limit */
+    uint64_t file_max;   /* bytes of each file that is written; 0: no limit */
 } UprofConfineLimits;
 
 enum {

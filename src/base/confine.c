@@ -186,6 +186,9 @@ static const int allowed_calls[] = {
     /* clang-format on */
 };
 
+/* TCGETS2 of ioctl_tty(2), which newer C libraries use. Its struct is in no header of libc. */
+#define GET_TERMIOS2 0x802c542a
+
 /* Compares the low 32 bits of argument @n: the kernel ignores the upper bits of an int. */
 #define INT_ARGUMENT_IS(n, value) SCMP_CMP64(n, SCMP_CMP_MASKED_EQ, UINT32_MAX, (uint32_t)(value))
 
@@ -210,6 +213,8 @@ add_rules(scmp_filter_ctx filter)
     /* isatty() and the size of the terminal */
     ok = ok && seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
                                 INT_ARGUMENT_IS(1, TCGETS)) == 0;
+    ok = ok && seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
+                                INT_ARGUMENT_IS(1, GET_TERMIOS2)) == 0;
     return ok && seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
                                   INT_ARGUMENT_IS(1, TIOCGWINSZ)) == 0;
 }
@@ -259,6 +264,8 @@ uprof_confine_seal(const UprofConfineLimits *limits, GError **error)
 
     if (limits->cpu_s > 0)
         ok = ok && limit_processor_time(limits->cpu_s);
+    if (limits->file_max > 0)
+        ok = ok && set_limit(RLIMIT_FSIZE, limits->file_max);
     /* a sanitizer makes threads and maps terabytes */
     if (!IS_SANITIZED)
         ok = ok && set_limit(RLIMIT_NPROC, 0) && set_limit(RLIMIT_DATA, limits->memory_max) &&

@@ -51,6 +51,7 @@ close_days_in(UprofPruning *pruning, UprofStoreProcess *process, const GPtrArray
     const UprofStoreFolder *folder = g_ptr_array_index(folders, i);
     const UprofStoreReaction reaction = {
         .written = pruning->settings->dry_run ? NULL : folder,
+        .today_s = pruning->today_s,
         .notices = pruning->settings->notices,
         .shown = folder,
         .show_day = count_closed_day,

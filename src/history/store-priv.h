@@ -168,10 +168,10 @@ void uprof_store_set_access(const UprofStoreAccess *access);
 /**
  * uprof_store_may_have: can a file of this name belong to @folder?
  * @stem, @ending: any text
- * @is_day: (out): the file belongs to a day, not to a slice
+ * @day_s: (out): start of the day to which the file belongs; -1: it belongs to a slice
  */
 bool uprof_store_may_have(const UprofStoreFolder *folder, const char *stem, const char *ending,
-                          bool *is_day);
+                          int64_t *day_s);
 
 /**
  * uprof_store_remove_if_empty: removes the folder if it has no file

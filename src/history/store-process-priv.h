@@ -30,6 +30,7 @@ typedef struct {
 /** UprofStoreReaction: what the program does for one job; all pointers are borrowed */
 typedef struct {
     const UprofStoreFolder *written; /* (nullable): the folder whose closed days may be written */
+    int64_t today_s;                 /* days before this one may be written */
     const UprofNotices *notices;     /* (nullable) */
     /* (nullable): called with @shown after uprof_store_process_show_day() in the process */
     void (*show_day)(const UprofStoreFolder *folder, int64_t day_s, unsigned n_slices, void *data);

@@ -2,6 +2,7 @@
 #include "store-process-priv.h"
 
 #include "store-message-priv.h"
+#include "stored-profile-priv.h"
 #include "uprof/clock.h"
 #include "uprof/confined-job.h"
 #include "uprof/text.h"
@@ -203,7 +204,7 @@ typedef struct {
 
 /* Returns: (nullable): the folder of the file; %NULL if the request breaks the rules */
 static const UprofStoreFolder *
-check_file(const Job *job, UprofSlice content, UprofStoreFileAsk *ask, bool *is_day)
+check_file(const Job *job, UprofSlice content, UprofStoreFileAsk *ask, int64_t *day_s)
 {
     if (content.len != sizeof(*ask))
         return NULL;
@@ -212,7 +213,7 @@ check_file(const Job *job, UprofSlice content, UprofStoreFileAsk *ask, bool *is_
         !memchr(ask->ending, '\0', sizeof(ask->ending)) || !memchr(ask->to, '\0', sizeof(ask->to)))
         return NULL;
     const UprofStoreFolder *folder = g_ptr_array_index(job->process->folders, ask->folder);
-    return uprof_store_may_have(folder, ask->stem, ask->ending, is_day) ? folder : NULL;
+    return uprof_store_may_have(folder, ask->stem, ask->ending, day_s) ? folder : NULL;
 }
 
 static bool
@@ -317,8 +318,8 @@ static bool
 answer_file(int channel, Job *job, UprofStoreMessage type, UprofSlice content, char **last_file)
 {
     UprofStoreFileAsk ask;
-    bool is_day = false;
-    const UprofStoreFolder *folder = check_file(job, content, &ask, &is_day);
+    int64_t day_s;
+    const UprofStoreFolder *folder = check_file(job, content, &ask, &day_s);
 
     if (!folder)
         return false;
@@ -326,7 +327,7 @@ answer_file(int channel, Job *job, UprofStoreMessage type, UprofSlice content, c
         return answer_read(channel, folder, &ask, last_file);
     if (type == UPROF_STORE_ASK_HAS)
         return answer_has(channel, folder, &ask);
-    if (!is_day || folder != job->reaction->written)
+    if (day_s < 0 || day_s >= job->reaction->today_s || folder != job->reaction->written)
         return false;
     return type == UPROF_STORE_ASK_WRITE    ? answer_write(channel, job, folder, &ask)
            : type == UPROF_STORE_ASK_RENAME ? answer_rename(channel, folder, &ask)
@@ -408,7 +409,9 @@ uprof_store_process_start(const UprofStoreWork *work, GError **error)
     const UprofSpawnPlan plan = {
         .work = run_work,
         .data = (void *)work,
-        .limits = { .memory_max = (uint64_t)MEMORY_MAX_MIB << 20, .cpu_s = CPU_MAX_S },
+        .limits = { .memory_max = (uint64_t)MEMORY_MAX_MIB << 20,
+                    .cpu_s = CPU_MAX_S,
+                    .file_max = UPROF_STORED_PACKED_MAX },
     };
     UprofSpawner *spawner = uprof_spawner_start(&plan, error);
 

@@ -654,7 +654,7 @@ uprof_store_remove(const UprofStoreFolder *folder, const char *stem, GError **er
 
 bool
 uprof_store_may_have(const UprofStoreFolder *folder, const char *stem, const char *ending,
-                     bool *is_day)
+                     int64_t *day_s)
 {
     UprofStoreItem item = { 0 };
     size_t kind = 0;
@@ -663,7 +663,7 @@ uprof_store_may_have(const UprofStoreFolder *folder, const char *stem, const cha
         kind++;
     if (kind == G_N_ELEMENTS(kinds) || !read_stem(folder->name, stem, strlen(stem), &item))
         return false;
-    *is_day = item.is_day;
+    *day_s = item.is_day ? item.start_s : -1;
     return true;
 }
 

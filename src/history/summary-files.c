@@ -3,6 +3,7 @@
 
 #include "uprof/day-summary.h"
 #include "uprof/sorted.h"
+#include "uprof/text.h"
 #include "uprof/time-text.h"
 
 #include "catalog-priv.h"
@@ -143,18 +144,15 @@ render_summary(guint job, const UprofNotices *notices, GByteArray *reply, void *
 
 /* ---- In the program ---- */
 
-/* Is this text of lines, without control characters? */
+/* Is this text of lines that are safe to show, without colors? */
 static bool
 is_plain_text(UprofSlice text)
 {
-    const char *at = text.data, *end = at + text.len;
+    g_autoptr(GString) clean = g_string_new(NULL);
 
-    if (!g_utf8_validate(at, (gssize)text.len, NULL))
-        return false;
-    for (; at < end; at = g_utf8_next_char(at))
-        if (g_unichar_iscntrl(g_utf8_get_char(at)) && *at != '\n')
-            return false;
-    return true;
+    uprof_text_append_lines(clean, text);
+    return clean->len == text.len && memcmp(clean->str, text.data, text.len) == 0 &&
+           !memchr(text.data, '\x1b', text.len);
 }
 
 static void

@@ -16,6 +16,7 @@
 
 #define SLICE "web-1-20261120T000000Z"
 #define DAY "web-1-20261120"
+#define TODAY_S INT64_C(1795305600) /* 2026-11-22 */
 #define DB_DAY "db-20261120"
 
 static const UprofSlice bytes = { "new", 3 };
@@ -96,6 +97,12 @@ write_outside(void)
 }
 
 static bool
+write_today(void)
+{
+    return uprof_store_write(web, "web-1-20261122", UPROF_STORE_PENDING, bytes, NULL);
+}
+
+static bool
 write_other_ending(void)
 {
     return uprof_store_write(web, DAY, ".svg", bytes, NULL);
@@ -168,6 +175,7 @@ static const struct {
     { "write-sidecar",      write_sidecar,           "*it broke the rules of its requests" },
     { "write-other-folder", write_other_folder,      "*it broke the rules of its requests" },
     { "write-outside",      write_outside,           "*it broke the rules of its requests" },
+    { "write-today",        write_today,             "*it broke the rules of its requests" },
     { "write-other-ending", write_other_ending,      "*it broke the rules of its requests" },
     { "remove-sidecar",     remove_sidecar,          "*it broke the rules of its requests" },
     { "remove-day",         remove_day,              "*it broke the rules of its requests" },
@@ -245,7 +253,7 @@ test_case(gconstpointer data)
         g_build_filename(fixture.store.top, "data/web-1/web-1-20261111.pending", NULL);
     g_assert_cmpint(g_mkdir_with_parents(obstacle, 0700), ==, 0);
     const UprofStoreWork work = { .folders = fixture.folders, .work = do_case };
-    const UprofStoreReaction reaction = { .written = web };
+    const UprofStoreReaction reaction = { .written = web, .today_s = TODAY_S };
     g_autoptr(GByteArray) reply = run_job(&fixture, &work, i, &reaction, &error);
     if (cases[i].error) {
         g_assert_null(reply);
