@@ -56,15 +56,6 @@ spawn_process(UprofSpawner *spawner, const UprofConfinedJob *job, int *channel, 
     return process;
 }
 
-/* The process has closed its channel: so an answer could not be sent. */
-static bool
-has_ended(int channel)
-{
-    struct pollfd wait = { .fd = channel };
-
-    return poll(&wait, 1, 0) > 0 && (wait.revents & POLLHUP);
-}
-
 /* Returns: false if the process sends no message in time; that it ends counts as a message */
 static bool
 wait_for_message(int channel, const UprofConfinedJob *job, gint64 end_us)
@@ -83,7 +74,6 @@ wait_for_message(int channel, const UprofConfinedJob *job, gint64 end_us)
 static const char *
 serve_process(int channel, const UprofConfinedJob *job, char **last_file)
 {
-    static const char broken[] = "it broke the rules of its requests";
     const unsigned time_ms = job->time_ms > 0 ? job->time_ms : TIME_MS;
     const gint64 end_us = g_get_monotonic_time() + time_ms * G_TIME_SPAN_MILLISECOND;
     g_autofree uint8_t *bytes = g_malloc(UPROF_CHANNEL_BYTES_MAX);
@@ -94,13 +84,18 @@ serve_process(int channel, const UprofConfinedJob *job, char **last_file)
         if (!wait_for_message(channel, job, end_us))
             return "it does not answer";
         if (!uprof_channel_receive(channel, &message, bytes, UPROF_CHANNEL_BYTES_MAX))
-            break;
+            return NULL;
+        errno = 0;
         ok =
             message.n_fds == 0 && job->answer(channel, &message, (UprofSlice){ bytes, message.len },
                                               last_file, job->data);
+        /* a process that has ended gets no answer, and its end tells why */
+        const bool has_ended = errno == EPIPE || errno == ECONNRESET;
         uprof_message_close(&message);
+        if (!ok && !has_ended)
+            return "it broke the rules of its requests";
     }
-    return ok || has_ended(channel) ? NULL : broken;
+    return NULL;
 }
 
 int
