@@ -185,7 +185,8 @@ PLACES = (
     Place("since-stacks", "report -f folded --since 5d vm --config config.xml", lambda work, path: work.replace_slice(".folded.gz", path), "main;work 6"),
     Place("since-facts", "report -f folded --since 5d vm --config config.xml", lambda work, path: work.replace_slice(".meta.json", path), "main;work 6"),
     Place("summary-facts", "summary --config config.xml", lambda work, path: work.replace_slice(".meta.json", path), "vm"),
-    Place("output", "report -f folded -o output x.folded", prepare_output, "", ("pipe",)),
+    # the caller may name his own pipe or device as output
+    Place("output", "report -f folded -o output x.folded", prepare_output, "", ("pipe", "device")),
 )  # fmt: skip
 
 
