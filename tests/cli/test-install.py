@@ -50,6 +50,7 @@ FILES = (
     ("share/doc/virt-uprof/doc/accuracy.md",                        0o644, None),
     ("share/doc/virt-uprof/doc/cost.md",                            0o644, None),
     ("share/doc/virt-uprof/doc/extending.md",                       0o644, None),
+    ("share/doc/virt-uprof/doc/fuzzing.md",                         0o644, None),
     ("share/doc/virt-uprof/doc/glossary.md",                        0o644, None),
     ("share/doc/virt-uprof/doc/guide.md",                           0o644, None),
     ("share/doc/virt-uprof/doc/internals.md",                       0o644, None),
