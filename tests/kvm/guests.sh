@@ -43,8 +43,4 @@ lab_tests=(
     # Two vCPUs, shares, and kills.
     'linux-direct  live UPROF_LINUX_SAMPLES=400 UPROF_LIVE_KILLS=15 linux-direct.sh 6.1'
     'shares        live UPROF_LIVE_SAMPLES=1000 shares.sh'
-    # System calls fail, processes of runs are killed, and QEMU is stopped and killed.
-    'faults        live UPROF_TEST_FAULTS=6 faults.sh'
-    'kills         live UPROF_LIVE_KILLS=4 killstorm.sh'
-    'qemu          live qemu.sh'
 )
