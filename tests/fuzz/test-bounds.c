@@ -102,7 +102,7 @@ static const struct {
     { "by-size-too-much", '9', 1024, "fuzz: an input of 1024 bytes uses more than 8448 KiB of memory*" },
     { "memory", 'm', 1024, "fuzz: an input of 1024 bytes uses more than 8448 KiB of memory*" },
     { "growth", 'g', 1024, "fuzz: an input of 1024 bytes uses more than 8448 KiB of memory*" },
-    { "time", 't', 1024, "fuzz: an input of 1024 bytes uses more than *01 ms of processor time*" },
+    { "time", 't', 1024, "fuzz: an input of 1024 bytes uses more than 101* ms of processor time*" },
 };
 /* clang-format on */
 
