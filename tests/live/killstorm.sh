@@ -8,7 +8,7 @@ source "$(dirname "$0")/lib.sh"
 
 # On emulation the tested code is the same, so fewer rounds are enough. $UPROF_LIVE_KILLS says how often each
 # process of a run is killed.
-declare -A many=([TCG]=20 [KVM]=40 [DIRECT]=200) few=([TCG]=4 [KVM]=8 [DIRECT]=20)
+declare -A many=([TCG]=20 [KVM]=40 [DIRECT]=200) few=([TCG]=4 [KVM]=8 [DIRECT]=0)
 kills=${UPROF_LIVE_KILLS:-${many[$way]}}
 kills_of_others=${UPROF_LIVE_KILLS:-${few[$way]}}
 others=$((kills / 20))

@@ -57,7 +57,7 @@ tell_linux "$name" 'stop user syscalls' >"$work/said" || fail 'it does not liste
 mkdir "$work/out.d"
 : >"$work/outages"
 python3 "$here/killdirect.py" "$program" "$libvirt_uri" "$work/out.d" "$work/outages" threads \
-    "$kills" "$((kills / 15))" "$(qemu_pid "$name")" "$name" || fail 'kills'
+    "$kills" "$((kills / 50))" "$(qemu_pid "$name")" "$name" || fail 'kills'
 must_be_free "$name"
 wait_until 3 runs "$name" || fail "'$name' does not run any more"
 # The guest itself answers, and its loads still run.
