@@ -66,7 +66,7 @@ start()
 # finish SECONDS [SAMPLES]: the run ends well within SECONDS, with more than SAMPLES
 finish()
 {
-    local samples=${2:-5}
+    local samples=${2:-20}
     wait_until "$1" is_gone "$profiler" || fail "the run does not end within $1 s"
     wait "$profiler" || fail "exit $?"
     result sidecar "$work/x.meta.json" "ended_by == 'duration'" "samples['running'] > $samples" \
