@@ -23,7 +23,7 @@ enum { UPROF_ACCESS_METHODS_MAX = 2 };
 typedef struct {
     const UprofGuestOps *methods[UPROF_ACCESS_METHODS_MAX]; /* borrowed; the best first */
     unsigned n;                                             /* entries in @methods */
-    char *why; /* owned; why the first method is the best one */
+    char *why; /* owned; why the first method is the best */
 } UprofAccess;
 
 /** uprof_access_clear: frees the members of @access, but not @access */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * analysis-findings.h - in a worker: what the analysis of a few samples says of a domain
+ * analysis-findings.h - findings of `check` from the analysis of a few samples, in a worker
  */
 #pragma once
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * analysis.h - in a worker: the analysis of one domain
+ * analysis.h - the analysis of one domain, in a worker
  *
  * A worker is a process without rights. It unwinds, names and counts the snapshots that the program
- * sends, and writes the outputs that the program has opened. The program calls functions in it:
- * those below, and those of UprofWorkerPlan.
+ * sends, and writes the outputs that the program has opened. The program calls functions in the
+ * worker, among them those of UprofWorkerPlan.
  */
 #pragma once
 
@@ -16,10 +16,10 @@
 /** UprofAnalysis: the domain. All members are owned unless they say "borrowed". */
 typedef struct {
     char *shown;             /* the domain's name, safe to print */
-    UprofNotices notices;    /* leads to the program */
+    UprofNotices notices;    /* sends notices to the program */
     UprofGuest *guest;       /* (nullable): its memory is read through the program */
-    UprofRun *run;           /* as the program knew it at the start, and what was counted since */
-    UprofPipeline *pipeline; /* (nullable): until the first call has made it */
+    UprofRun *run;           /* the program's facts at the start, and the counts since then */
+    UprofPipeline *pipeline; /* %NULL until the first call makes it */
     UprofWindowSize *sizes;  /* by vCPU */
     char *symbols_hint;      /* (nullable): why the kernel file of the domain gives no names */
     GPtrArray *outputs;      /* of Output, see analysis.c */
@@ -29,12 +29,15 @@ typedef struct {
 
 /**
  * UprofAnalysisCall: a function that the program calls in a worker
- * @argument: bytes as the caller gave them; aligned for every type
- * @reply: (inout): empty; what the caller gets
+ * @argument: the caller's bytes; aligned for every type
+ * @reply: (inout): empty; gets the bytes for the caller
  */
 typedef void (*UprofAnalysisCall)(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply);
 
-/** UprofWorkerPlan: what workers can do; all pointers are borrowed and as they are at the fork */
+/**
+ * UprofWorkerPlan: the functions of workers; all pointers are borrowed; workers have the data as it
+ * was at the fork
+ */
 typedef struct {
     UprofSymbolSettings symbols;    /* of the command line */
     const UprofAnalysisCall *calls; /* numbered from 0 */

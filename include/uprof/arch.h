@@ -2,9 +2,8 @@
 /*
  * arch.h - the table of architectures: word size, byte order, registers
  *
- * General registers have their DWARF numbers (System V psABI AMD64 supplement, figure
- * 3.36), so that unwind tables need no other table to find them. A vCPU that runs 32-bit
- * code keeps the numbers of its 64-bit architecture.
+ * General registers have their DWARF numbers (System V psABI AMD64 supplement, figure 3.36), which
+ * unwind tables use. A vCPU that runs 32-bit code keeps the numbers of its 64-bit architecture.
  */
 #pragma once
 
@@ -43,7 +42,7 @@ enum {
     /* 32 or 64: the word size of a paravirtual guest of Xen, whose page tables hold machine
      * frame numbers; 0 for all other guests */
     UPROF_X86_XEN_PV,
-    /* A paravirtual guest has no IDT and no TR. Their indices have other values: */
+    /* A paravirtual guest has no IDT and no TR. These indices have other values for it: */
     UPROF_X86_XEN_ENTRY = UPROF_X86_IDT, /* where Xen enters the guest's kernel for an event */
     UPROF_X86_XEN_ROOT = UPROF_X86_TR,   /* like CR3: tables that map the kernel even while
                                           * the vCPU is in user mode */

@@ -15,8 +15,8 @@
  *   leads to the next frame's function, or to a function that jumps there. An indirect call always
  *   fits.
  *
- * The two counts measure how right a stack is, because a wrong stack is not a chain of calls. The
- * searches for jumps share one limit in each stack. A return address does not count as checked if
+ * The two counts measure the quality of a stack, because a wrong stack is not a chain of calls. All
+ * searches for jumps in one stack share one limit. A return address does not count as checked if
  * its search exceeds this limit.
  */
 void uprof_unwind_check_calls(const UprofUnwindContext *context, const UprofStack *stack,

@@ -45,7 +45,7 @@ UprofCaptureReplay *uprof_capture_replay_new(const char *path, const UprofReplay
 void uprof_capture_replay_free(UprofCaptureReplay *replay);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofCaptureReplay, uprof_capture_replay_free)
 
-/** uprof_capture_replay_accepts: @head, the beginning of a file, is the beginning of a capture */
+/** uprof_capture_replay_accepts: @head, the first bytes of a file, begin a capture */
 bool uprof_capture_replay_accepts(UprofSlice head);
 
 /** uprof_capture_replay_is_complete: false if the recording program was killed */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * catalog.h - which profiles the store has, by domain and time
+ * catalog.h - the list of stored profiles, by domain and time
  */
 #pragma once
 

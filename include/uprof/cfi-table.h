@@ -81,7 +81,7 @@ typedef struct {
 typedef struct {
     uint8_t cfa_how;      /* UPROF_CFI_OFFSET or UPROF_CFI_EXPRESSION */
     uint8_t cfa_reg;      /* number of arch.h */
-    uint8_t flags;        /* UPROF_CFI_SIGNAL, UPROF_CFI_END; END makes the others meaningless */
+    uint8_t flags;        /* UPROF_CFI_SIGNAL, UPROF_CFI_END; with END no other member counts */
     uint8_t n_saved;      /* registers of uprof_cfi_saved(), which include the program counter */
     int32_t cfa_value;    /* bytes, or the number of an expression */
     uint32_t first_saved; /* private to the table */

@@ -26,9 +26,9 @@ typedef struct {
 /**
  * uprof_change_of: compares @a of @all_a in the old profile with @b of @all_b in the new one
  *
- * A difference is significant if it is more than three standard deviations of two random
- * samples of one population. Consecutive samples are not independent, so fewer than
- * three standard deviations would not be enough.
+ * A difference is significant if it exceeds three standard deviations of the difference between two
+ * random samples of one population. A smaller threshold would not do, because consecutive samples
+ * are not independent.
  */
 UprofChange uprof_change_of(uint64_t a, uint64_t all_a, uint64_t b, uint64_t all_b);
 

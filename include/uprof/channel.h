@@ -2,7 +2,7 @@
 /*
  * channel.h - messages between two processes of this program
  *
- * A channel is a pair of connected sockets. The kernel keeps the borders of messages (SOCK_SEQPACKET
+ * A channel is a pair of connected sockets. The kernel preserves message boundaries (SOCK_SEQPACKET
  * of unix(7)), so that a message arrives as a whole or not at all. A message can carry descriptors.
  */
 #pragma once

@@ -7,11 +7,11 @@
  *   profile (rate duration budget)
  *   collect (connect domains chance longest)
  *   limits (rate duration budget)
- *   symbols (path)
+ *   symbols (path maxMegabytes)
  *   store (directory sliceDays mergedDays maxMegabytes minFreeMegabytes)
  *
- * An administrator writes the file. The parser refuses unknown parts, because they are
- * mistakes that the administrator wants to know.
+ * An administrator writes the file. The parser refuses unknown parts, so that mistakes do not go
+ * unnoticed.
  */
 #pragma once
 

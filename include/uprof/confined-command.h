@@ -2,20 +2,21 @@
 /*
  * confined-command.h - runs a complete command in a process without rights
  *
- * Commands that only read files, such as report, need no rights but those files. The process
- * has the standard streams of the program, and the outputs that the program has opened for it.
+ * A command that only reads files, such as report, needs only the right to read those files. The
+ * process has the standard streams of the program, and the outputs that the program has opened for
+ * it.
  */
 #pragma once
 
 #include "uprof/file-rules.h"
 #include "uprof/file.h"
 
-/** UprofConfinedPlan: what the process does; all pointers are borrowed */
+/** UprofConfinedPlan: the work of the process; all pointers are borrowed */
 typedef struct {
     /* Runs in the process. Returns: the exit status */
     int (*run)(void *data);
     void *data;                  /* passed to @run */
-    const UprofFileRules *rules; /* which files the process may read */
+    const UprofFileRules *rules; /* the files that the process may read */
     GPtrArray *outputs;          /* of UprofFile: open for writing */
     uint64_t symbols_max;        /* bytes of memory for symbols; 0: the default */
 } UprofConfinedPlan;
@@ -23,7 +24,7 @@ typedef struct {
 /**
  * uprof_confined_command_run: runs the command, and commits the outputs that it completes
  *
- * The program must have one thread. On return @outputs has %NULL for each output that was committed.
+ * The program must have one thread. On return @outputs has %NULL for each committed output.
  *
  * Returns: the exit status of the command; -1 with an error if the process has died
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * counted-slices.h - which slices the closed days of the store have counted
+ * counted-slices.h - the slices that closed days of the store have counted
  */
 #pragma once
 
@@ -11,9 +11,9 @@
  * @since_s: since 1970; days before the day of this time are ignored. This day and later days are
  *   closed only if the clock was set back.
  *
- * A new slice must not begin in such a second, because the day would seem to have counted the
- * new slice. If there are such days, a process without rights reads them: the program must have one
- * thread, and no connection.
+ * A new slice must not begin in the same second as a counted slice, because the day would seem to
+ * have counted the new slice, too. If there are such days, a process without rights reads them: the
+ * program must have one thread, and no connection.
  *
  * Returns: (transfer full) (nullable): of int64_t: when the slices began, since 1970; %NULL with an
  *   error

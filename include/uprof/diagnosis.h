@@ -7,7 +7,7 @@
 #include "uprof/bytes.h"
 #include "uprof/error.h"
 
-/** UprofLevel: how bad a finding is */
+/** UprofLevel: the severity of a finding */
 typedef enum {
     UPROF_LEVEL_OK,
     UPROF_LEVEL_NOTE,
@@ -48,6 +48,6 @@ void uprof_diagnosis_pack(const UprofDiagnosis *diagnosis, GByteArray *bytes);
 
 /**
  * uprof_diagnosis_unpack: adds the findings of another process
- * @packed: any bytes; what is malformed, and all behind it, is ignored
+ * @packed: any bytes; ignored from the first malformed finding on
  */
 void uprof_diagnosis_unpack(UprofDiagnosis *diagnosis, UprofSlice packed);

@@ -16,7 +16,7 @@ typedef struct _UprofDomainEvents UprofDomainEvents;
  * uprof_domain_events_new:
  * @uri: (nullable): as for uprof_host_open()
  *
- * Call it once in a process, before the first connection that wants events.
+ * Call it once in a process, before a connection that uses events is opened.
  *
  * Returns: (transfer full) (nullable): %NULL with an error
  */

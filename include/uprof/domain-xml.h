@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * domain-xml.h - reads what a run needs to know from the XML of a domain
+ * domain-xml.h - reads the facts that a run needs from the XML of a domain
  *
- * The limits of the parser stand in parse/xml-tree-priv.h.
+ * parse/xml-tree-priv.h has the limits of the parser.
  */
 #pragma once
 

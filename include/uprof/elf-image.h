@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * elf-image.h - reads from an ELF file what the analysis needs, with libelf
+ * elf-image.h - reads the code, symbols and unwind tables of an ELF file, with libelf
  *
  * Unikraft puts an ELF32 wrapper around its 64-bit images, so that multiboot loaders accept
  * them. The reader unwraps such images: multiboot magic 0x1BADB002 at byte 52, ELF32 program
@@ -38,7 +38,7 @@ typedef struct {
     bool is_wrapped;   /* the file is inside an ELF32 wrapper */
     UprofSlice build_id;
     uint64_t build_id_at; /* link address of @build_id; 0 if the build-id is not loaded */
-    uint64_t first_page;  /* link address of the first loaded page; without one, of the code */
+    uint64_t first_page;  /* link address of the first loaded page; of the code if none is loaded */
     GArray *symbols;      /* of UprofSymbol, owned; from .symtab, else from .dynsym */
     /*
      * Of UprofElfRange, owned: the executable sections, or the executable segments of a file
@@ -50,7 +50,7 @@ typedef struct {
     UprofSlice debug_data;   /* .gnu_debugdata, an .xz file that contains an ELF file of symbols */
     UprofSlice debug_link;   /* .gnu_debuglink: name of the debug file */
     uint32_t debug_link_crc; /* checksum of the debug file */
-    bool has_lines;          /* the file tells the source lines of its code */
+    bool has_lines;          /* the file has the source lines of its code */
     GByteArray *unpacked;    /* (nullable): owned; bytes of sections that were compressed */
 } UprofElfImage;
 
@@ -73,9 +73,9 @@ bool uprof_elf_is(UprofSlice file);
 bool uprof_elf_parse(UprofSlice file, const char *name, UprofElfImage *image, GError **error);
 
 /**
- * uprof_elf_parse_some: the same with another limit
+ * uprof_elf_parse_some: like uprof_elf_parse(), with another limit
  * @symbols_max: up to %UPROF_SYMBOLS_MAX
- * @has_more: (out): it failed because there are more symbols
+ * @has_more: (out): the call failed because the file has more symbols
  */
 bool uprof_elf_parse_some(UprofSlice file, const char *name, uint64_t symbols_max,
                           UprofElfImage *image, bool *has_more, GError **error);

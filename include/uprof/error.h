@@ -19,7 +19,7 @@ typedef enum {
     UPROF_ERROR_FAILED,      /* input or output failed, or another unexpected failure */
     UPROF_ERROR_NOT_FOUND,   /* there is no such domain, or it does not run */
     UPROF_ERROR_DENIED,      /* no connection, or no permission */
-    UPROF_ERROR_UNSUPPORTED, /* this guest, host or build does not allow it */
+    UPROF_ERROR_UNSUPPORTED, /* this guest, host or build cannot do it */
     UPROF_ERROR_BAD_DATA,    /* bytes from outside are malformed */
     UPROF_ERROR_LEFT_HELD,   /* a guest may have been left stopped */
     UPROF_ERROR_NO_FILE,     /* the file does not exist */
@@ -45,7 +45,7 @@ bool uprof_error_fail_errno(GError **error, const char *format, ...) G_GNUC_PRIN
  */
 UprofErrorCode uprof_error_merge(UprofErrorCode one, UprofErrorCode other);
 
-/** UprofErrorTally: how several domains ended */
+/** UprofErrorTally: the results of several domains */
 typedef struct {
     unsigned n;          /* domains so far */
     unsigned n_failed;   /* of these, domains that ended with an error */

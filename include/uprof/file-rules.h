@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * file-rules.h - which files a worker may read
+ * file-rules.h - the files that a worker may read
  *
  * A worker opens nothing itself (confine.h). It asks the program, which opens a file only by the
  * rules below. The content of a file cannot add a rule.
  *
  *   input          a file that the user named as input; a device or a pipe is allowed
  *   symbol file    a file that the user, the domain or its metadata named; also the files beside it
- *                  and in the folder `.debug` beside it, where debug files are. For root, links
- *                  beside it are not followed: the folder may belong to a tenant.
+ *                  and in the folder `.debug` beside it, where debug files are. If root runs the
+ *                  program, links in these folders are not followed, because a tenant may own the
+ *                  folders.
  *   debug folder   everything below it; the host's administrator fills it
- *   sysroot        everything below it; links lead nowhere else
+ *   sysroot        everything below it; no link leads out of it
  */
 #pragma once
 
@@ -33,12 +34,12 @@ void uprof_file_rules_add_settings(UprofFileRules *rules, const UprofSymbolSetti
 
 /**
  * uprof_file_rules_add_folder: allows regular files below @folder, without links
- * @folder: of the configuration: root chose it for symbol files that metadata names
+ * @folder: from the configuration, in which root allows it for symbol files that metadata names
  */
 void uprof_file_rules_add_folder(UprofFileRules *rules, const char *folder);
 
 /**
- * uprof_file_rules_allow_recorded: allows each regular file that begins as a symbol file does
+ * uprof_file_rules_allow_recorded: allows each regular file that begins like a symbol file
  *
  * A capture names the symbol files of its run by their paths.
  */

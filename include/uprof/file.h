@@ -2,11 +2,11 @@
 /*
  * file.h - output files that are complete or do not exist
  *
- * Data goes to a temporary file in the folder of the target. The temporary file has no
- * name if the file system allows that. Commit syncs it and renames it over the target. So
- * the target never holds a part of the data, and no link is followed: the file replaces it. A pipe
- * or a device such as /dev/null is written directly if its own path is given. So are /dev/stdout
- * and the like, which are links to open files of this process.
+ * Data goes to a temporary file in the folder of the target. The temporary file has no name if the
+ * file system allows that. Commit syncs the temporary file and renames it over the target, so the
+ * target never holds a part of the data. If the target is a link, the file replaces the link. Two
+ * kinds of target are written directly: a pipe or device whose own path is given, such as
+ * /dev/null, and a link to an open file of this process, such as /dev/stdout.
  */
 #pragma once
 
@@ -20,9 +20,8 @@ typedef struct _UprofFile UprofFile;
  * @path: "-" is stdout
  * @is_secret: mode 0600 with every umask
  *
- * If this process runs as root, a folder that everybody may write is refused unless it is
- * sticky. A device or pipe of a user other than this one and root is refused, and so is a pipe
- * that nobody reads.
+ * If this process runs as root, a folder that everybody may write is refused unless it is sticky. A
+ * device or pipe must belong to this user or to root. A pipe that nobody reads is refused.
  *
  * Returns: (transfer full) (nullable): %NULL with an error; no file is left behind
  */
@@ -44,7 +43,7 @@ UprofFile *uprof_file_open_own(int parent, const char *path, GError **error);
 /**
  * uprof_file_adopt: writes to a descriptor that another process has opened and will commit
  * @fd: (transfer full): closed by uprof_file_abort()
- * @shown: what messages call the file
+ * @shown: name of the file in messages
  *
  * Returns: (transfer full)
  */
@@ -70,7 +69,7 @@ bool uprof_file_is_closed(const UprofFile *file);
 bool uprof_file_write(UprofFile *file, const void *bytes, gsize len, GError **error);
 
 /**
- * uprof_file_restart: drops what was written so far
+ * uprof_file_restart: drops all data written so far
  *
  * Returns: false with an error for stdout, a pipe or a device
  */
@@ -80,7 +79,7 @@ bool uprof_file_restart(UprofFile *file, GError **error);
  * uprof_file_commit: makes the file complete
  * @file: freed in every case
  *
- * Returns: false, with no file left behind, if that failed
+ * Returns: false with an error; no file is left behind then
  */
 bool uprof_file_commit(UprofFile *file, GError **error);
 

@@ -6,7 +6,7 @@
 
 #include "uprof/profile.h"
 
-/** UprofFilter: which stacks to keep */
+/** UprofFilter: the stacks to keep */
 typedef struct {
     const GRegex *include; /* (nullable): drops stacks in which no frame matches */
     const GRegex *exclude; /* (nullable): drops stacks in which a frame matches */

@@ -18,8 +18,8 @@ enum {
 };
 
 /*
- * The largest sum of all counts of a file: 52 days in nanoseconds. The sums of thousands of files
- * do not overflow together.
+ * The largest sum of all counts of a file: 52 days in nanoseconds. Thousands of such sums can be
+ * added without overflow.
  */
 #define UPROF_FOLDED_WEIGHT_MAX (UINT64_C(1) << 52)
 

@@ -73,7 +73,7 @@ bool uprof_guardian_end(UprofGuardian *guardian, GError **error);
  * uprof_guardian_heal_marker:
  * @find: called in this process
  * @marker: locked by the caller
- * @was_held: (out): a dead run had left it flagged
+ * @was_held: (out): a dead run had left the guest flagged as held
  *
  * Resumes one guest. A profiler and a guardian that died together may have left it stopped.
  *
@@ -93,7 +93,7 @@ typedef void (*UprofGuardianHealed)(const char *name, const GError *error, void 
  * uprof_guardian_heal: uprof_guardian_heal_marker() for all markers that are not locked
  * @healed: called for each guest that was flagged
  *
- * A guest that cannot be resumed for certain stays flagged.
+ * A guest stays flagged unless it certainly runs.
  *
  * Returns: false if some guest may still be stopped
  */

@@ -2,10 +2,10 @@
 /*
  * guest.h - a running virtual machine, through one of several backends
  *
- * Every call into a backend passes through the functions below. They assert the rules of the
- * ops table before and after each call, so that no backend has to check them: a release
- * undoes one hold, registers are read in a hold, a read is complete or marked as missing.
- * This module knows nothing of stacks and names.
+ * Every call into a backend passes through the functions below. They assert the rules of the ops
+ * table before and after each call, so that no backend has to check them: a release undoes one
+ * hold, registers are read in a hold, a read is complete or marked as missing. This module does not
+ * handle stacks or names.
  *
  * How to write a backend:
  *
@@ -30,7 +30,7 @@ typedef struct _UprofGuestOps UprofGuestOps;
 
 enum { UPROF_VCPUS_MAX = 4096 };
 
-/** UprofAnswer: what a backend answers; only %UPROF_FAILED is an error and sets one */
+/** UprofAnswer: the answer of a backend; only %UPROF_FAILED is an error, and sets a GError */
 typedef enum {
     UPROF_OK,
     /* The vCPU is halted. This is known without a hold. */
@@ -57,9 +57,9 @@ typedef enum {
     UPROF_FAILED,
 } UprofAnswer;
 
-/** UprofHindrance: what somebody else does with the guest while it is %UPROF_BUSY */
+/** UprofHindrance: why a guest is %UPROF_BUSY */
 typedef enum {
-    UPROF_HINDRANCE_NONE,    /* nothing, or the backend cannot tell */
+    UPROF_HINDRANCE_NONE,    /* nothing, or unknown to the backend */
     UPROF_HINDRANCE_PAUSED,  /* libvirt or the hypervisor has paused it */
     UPROF_HINDRANCE_JOB,     /* migration, save, snapshot, dump or backup */
     UPROF_HINDRANCE_STOPPED, /* a signal has stopped its process */
@@ -67,7 +67,7 @@ typedef enum {
 } UprofHindrance;
 
 /**
- * UprofLane: who reads memory. Each lane has its own cache, so a hold never waits for the worker.
+ * UprofLane: a reader of memory. Each lane has its own cache, so a hold never waits for the worker.
  */
 typedef enum {
     UPROF_LANE_SAMPLER,
@@ -83,7 +83,7 @@ typedef struct {
     bool missing; /* (out): there is no memory, or it could not be read */
 } UprofSpan;
 
-/** UprofTarget: which guest to open, and how. All pointers are borrowed for the call. */
+/** UprofTarget: the guest to open, and settings for it. All pointers are borrowed for the call. */
 typedef struct {
     /* (nullable): libvirt connection; %NULL: libvirt's default */
     const char *uri;
@@ -97,7 +97,7 @@ typedef struct {
     const char *path;
     /* of the guest; (nullable): a recording names its own */
     const UprofArch *arch;
-    /* the most that the guest may have */
+    /* the largest number of vCPUs that the guest may have */
     unsigned n_vcpus;
     /* the guest runs on KVM, not on QEMU's emulation */
     bool kvm;
@@ -112,13 +112,13 @@ typedef struct {
     /* how long a hold waits for a vCPU to stop; 0: the backend's default */
     uint64_t max_pause_ns;
     /*
-     * (nullable): flags holds for the guardian, and tells `rescue` about the last hold. It
+     * (nullable): flags holds for the guardian, and has the facts of the last hold for `rescue`. It
      * must outlive the guest.
      */
     UprofMarker *marker;
 } UprofTarget;
 
-/** UprofGuestFacts: what a backend reports about its guest */
+/** UprofGuestFacts: facts that a backend reports about its guest */
 typedef struct {
     int pid;              /* of the process that runs the guest; 0: not on this host */
     uint64_t pid_start;   /* start time of that process: see process-stat.h */
@@ -129,7 +129,7 @@ typedef struct {
 } UprofGuestFacts;
 
 /**
- * UprofGuest: the part that all backends share; each puts its own members behind it
+ * UprofGuest: the part that all backends share; each backend puts its own members behind it
  *
  * The sampler's thread uses all members but the atomic ones.
  */
@@ -138,13 +138,13 @@ struct _UprofGuest {
     const UprofArch *arch; /* set by open */
     UprofMarker *marker;   /* borrowed; NULL: nobody guards this guest */
     unsigned n_vcpus;      /* set by open: highest number of a vCPU + 1; some may be absent */
-    UprofGrain grain;      /* set by open: what a hold stops */
+    UprofGrain grain;      /* set by open: the extent of a hold */
     bool slow_reads;       /* a read takes a round trip of milliseconds, not a microsecond */
     /* A hold can only read memory that was read outside of a hold before. */
     bool maps_outside_holds;
     /*
      * The backend measures holds itself, because reading the clock is expensive. If the clock of
-     * this process shows at least a millisecond more, the time by this clock counts.
+     * this process shows at least a millisecond more, its time counts.
      */
     bool measures_holds;
     bool paused;    /* somebody else had stopped the guest when it was opened */
@@ -215,9 +215,9 @@ struct _UprofGuestOps {
     void (*release_late)(UprofGuest *guest);
 
     /*
-     * Optional. Called in the sampler's thread between holds. Some stops do not
-     * become a hold. Returns an upper bound of the time that @vcpu stood still in such stops since
-     * the last call.
+     * Optional. Called in the sampler's thread between holds. Some stops do not become a hold.
+     * Returns an upper bound of the time for which @vcpu stood still in such stops since the last
+     * call.
      */
     uint64_t (*take_lost_ns)(UprofGuest *guest, unsigned vcpu);
 

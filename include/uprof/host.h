@@ -57,7 +57,8 @@ bool uprof_host_uri_is_local(const char *uri);
 /**
  * uprof_host_uri_hint:
  *
- * Returns: (transfer none): what a message adds if the connection @uri lacks a domain; may be ""
+ * Returns: (transfer none): a hint for the message that the connection @uri lacks a domain; may be
+ *   ""
  *
  * Without root, libvirt's default is the user's session, which rarely has the user's domains.
  */
@@ -72,8 +73,8 @@ char *uprof_host_describe(const UprofHost *host);
 /**
  * uprof_host_list:
  *
- * Domains that end meanwhile are left out. If libvirt cannot tell the state or the XML of a
- * domain, it is listed with @bad_xml, and a state that is not known is %UPROF_DOMAIN_OTHER.
+ * Domains that end meanwhile are left out. If libvirt does not report the state or the XML of a
+ * domain, the domain has @bad_xml. An unknown state is %UPROF_DOMAIN_OTHER.
  *
  * Returns: (transfer full) (nullable): all domains (UprofDomain), sorted by name; %NULL also if
  *   the connection is lost meanwhile
@@ -101,8 +102,8 @@ UprofDomain *uprof_host_find(UprofHost *host, const char *word, GError **error);
 /**
  * uprof_host_running:
  *
- * Returns: (transfer full) (nullable): the ids (int) of all domains that run now; %NULL if
- *   libvirt does not tell
+ * Returns: (transfer full) (nullable): the ids (int) of all domains that run now; %NULL if libvirt
+ *   fails
  */
 GArray *uprof_host_running(UprofHost *host);
 
@@ -118,7 +119,7 @@ typedef enum {
     UPROF_METADATA_CONFIG, /* from its next start on */
 } UprofMetadataScope;
 
-/** uprof_host_has_metadata_scope: LIVE: @domain runs; CONFIG: it is persistent */
+/** uprof_host_has_metadata_scope: does @domain run (LIVE), or is it persistent (CONFIG)? */
 bool
 uprof_host_has_metadata_scope(UprofHost *host, const UprofDomain *domain, UprofMetadataScope scope);
 

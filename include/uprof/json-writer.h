@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * json-writer.h - writes JSON and knows where commas belong
+ * json-writer.h - writes JSON, with commas where they belong
  *
- * The writer does not check that every begin has its end. Each function that writes a
- * value takes the member's key, or %NULL in an array and for the outermost value.
+ * The caller must end every object and array that it begins. Each function that writes a value
+ * takes the member's key, or %NULL in an array and for the outermost value.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * kernel-files.h - tells whether kernel files of domains have symbols, in processes without rights
+ * kernel-files.h - finds the symbol files of domains' kernels, in processes without rights
  *
- * The command `list` reads the kernel files of all domains, and a tenant can have written each of
- * them. So each file is read by a process of its own.
+ * The command `list` reads the kernel files of all domains. A tenant can have written any of them,
+ * so a separate process reads each file.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 typedef struct _UprofKernelFiles UprofKernelFiles;
 
 /**
- * uprof_kernel_files_new: forks the process that makes the others
+ * uprof_kernel_files_new: forks the process that makes a process for each file
  *
  * The program must have one thread, and no connection.
  *

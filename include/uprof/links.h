@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * links.h - where a hold finds the other stacks of a sample, and its task
+ * links.h - addresses by which a hold finds further stacks of a sample, and its task
  *
- * In a kernel that runs processes, the frames of a sample can be on several stacks: an
- * interrupt continues on the stack of the code that it interrupted, and a system call on
- * the process's own stack. Which process runs is known only during the hold. The module
- * that knows the kernel publishes these addresses beforehand, so that a hold needs only a
- * few reads.
+ * In a kernel that runs processes, the frames of a sample can be on several stacks: an interrupt
+ * continues on the stack of the code that it interrupted, and a system call on the process's own
+ * stack. The running process is known only during the hold. The analysis of the kernel publishes
+ * these addresses beforehand, so that a hold needs only a few reads.
  */
 #pragma once
 

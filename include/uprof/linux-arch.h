@@ -2,9 +2,9 @@
 /*
  * linux-arch.h - how Linux uses an architecture: one row of a table for each
  *
- * All that src/linux and the ORC unwinder know of a processor is in these rows. A second
- * architecture adds a file beside linux/arch-x86_64.c and a row in linux/arch-table.c.
- * Pages of %UPROF_PAGE_BYTES and page-table walks belong to mem.
+ * These rows have all facts about a processor that src/linux and the ORC unwinder use. A second
+ * architecture adds a file beside linux/arch-x86_64.c and a row in linux/arch-table.c. Pages of
+ * %UPROF_PAGE_BYTES and page-table walks belong to mem.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ typedef struct {
     uint8_t word_bytes; /* of the code that runs in the segment: 4 or 8 */
 } UprofLinuxSegment;
 
-/** UprofLinuxEntryFrame: what an entry to the kernel leaves on the kernel's stack */
+/** UprofLinuxEntryFrame: the frame that an entry to the kernel leaves on the kernel's stack */
 typedef struct {
     /* DWARF numbers of the registers that the kernel saves, from the lowest address on */
     const uint8_t *saved_regs;
@@ -47,7 +47,7 @@ typedef struct {
 /** UprofLinuxArch: one row */
 typedef struct {
     /* Addresses where the kernel's image and its modules may lie; @..._end is the first address
-     * behind. */
+     * behind them. */
     uint64_t image_start, image_end;
     uint64_t modules_start, modules_end;
     /* KASLR moves the image by multiples of this many bytes. */

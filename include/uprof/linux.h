@@ -53,7 +53,10 @@ UprofLinux *uprof_linux_new(UprofSym *sym, unsigned n_vcpus);
 void uprof_linux_free(UprofLinux *kernel);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofLinux, uprof_linux_free)
 
-/** uprof_linux_want_digest: call it before the first uprof_linux_update() */
+/**
+ * uprof_linux_want_digest: asks for the @digest of UprofLinuxFacts; call it before the first
+ * uprof_linux_update()
+ */
 void uprof_linux_want_digest(UprofLinux *kernel);
 
 /**
@@ -61,14 +64,14 @@ void uprof_linux_want_digest(UprofLinux *kernel);
  * @mem: the worker's
  * @snapshot: with its registers
  *
- * Call it for each snapshot, before it is unwound. Searches for a kernel while none is known:
- * at once, and now and then while the guest boots. A search takes some hundredths of a second.
- * The result depends on snapshots and memory only, so that a replay finds the same.
+ * Call it for each snapshot, before it is unwound. Searches for a kernel while none is known: at
+ * once, and now and then while the guest boots. A search takes some hundredths of a second. The
+ * result depends on snapshots and memory only, so that a replay gives the same result.
  */
 void uprof_linux_update(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot);
 
 /**
- * uprof_linux_links: where the sampler finds stacks and tasks
+ * uprof_linux_links: addresses by which the sampler finds stacks and tasks
  *
  * Returns: a pointer that any thread may read atomically; it is %NULL while no kernel is known.
  *   Links that were published once stay valid as long as @kernel.

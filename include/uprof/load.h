@@ -2,7 +2,7 @@
 /*
  * load.h - reads profiles from files: captures, folded stacks and pprof
  *
- * The content of a file decides its format, not the name. Several files become one profile.
+ * The content of a file, not its name, decides its format. Several files become one profile.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 
 /** UprofLoadSettings: how to read profiles; all pointers are borrowed */
 typedef struct {
-    UprofReplaySettings replay;  /* for captures; its @symbols also name addresses of other files */
+    UprofReplaySettings replay;  /* for captures; @symbols also name addresses in other files */
     const GRegex *include;       /* (nullable): see UprofFilter */
     const GRegex *exclude;       /* (nullable) */
     bool drop_idle;              /* drops the stacks of halted vCPUs */
@@ -59,7 +59,7 @@ UprofErrorCode uprof_load_add_file(UprofLoad *load, const char *path);
  * uprof_load_add_text:
  * @text: folded stacks that uprof_folded_parse() accepts
  * @root: replaces the first frame of each stack
- * @facts: of these stacks, with their sample counts
+ * @facts: the facts of these stacks, with their sample counts
  * @merge: adds @facts to the facts of the load
  *
  * Sends a warning, as uprof_load_add_file() does.

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * marker.h - a shared page that says which guest is held, and outlives the profiler
+ * marker.h - a shared page that flags a guest as held, and outlives the profiler
  *
- * Each domain has one file, named by its UUID, in /run/virt-uprof (for users other than root
- * in their own runtime directory). It is locked with flock() while a run lasts, and mapped
- * by the profiler and its guardian. A hold changes one word of the mapping: a store, no
- * system call. The files are never deleted, because deleting a lock file races with
- * processes that open it.
+ * Each domain has one file, named by its UUID, in /run/virt-uprof (for users other than root in
+ * their own runtime directory). It is locked with flock() while a run lasts, and mapped by the
+ * profiler and its guardian. A hold changes one word of the mapping, without a system call. The
+ * files are never deleted, because deleting a lock file races with processes that open it.
  */
 #pragma once
 
@@ -28,7 +27,7 @@ typedef enum {
     UPROF_HELD_LEFT,  /* the profiler could not resume the guest: the guardian may do so at once */
 } UprofHeld;
 
-/** UprofMarkerInfo: which guest the marker is about; set once, before the first hold */
+/** UprofMarkerInfo: the guest of the marker; set once, before the first hold */
 typedef struct {
     char uuid[UPROF_MARKER_UUID_BYTES];
     char uri[UPROF_MARKER_URI_BYTES_MAX];   /* libvirt connection; "" for libvirt's default */
@@ -49,7 +48,7 @@ const char *uprof_marker_folder(void);
 /**
  * uprof_marker_open:
  * @uuid: of the domain
- * @taken: (out): another run has the lock; no error is set then
+ * @taken: (out): another run has the lock; then no error is set
  *
  * Makes the folder and the file if necessary, and locks the file. Refuses a folder that is a
  * link or belongs to somebody else. A hold that a dead run has left is still flagged in the
@@ -92,7 +91,7 @@ GPtrArray *uprof_marker_list(void);
 
 /**
  * uprof_marker_lock_round: takes the lock of periodic rounds, a file beside the markers
- * @taken: (out): another round has the lock; no error is set then
+ * @taken: (out): another round has the lock; then no error is set
  *
  * Returns: a descriptor, owned by the caller. The lock is free when all processes that have
  *   the descriptor have closed it. -1 on failure

@@ -29,8 +29,8 @@ typedef struct _UprofMem UprofMem;
 /**
  * uprof_mem_new:
  * @guest: borrowed; must outlive the result
- * @lane: who reads. For the sampler, the result remembers a few page tables of a slow guest, or
- *   walks of another guest. For the worker, the result remembers every page.
+ * @lane: the reader. For the worker, the result remembers every page. For the sampler, it remembers
+ *   a few page tables if the guest is slow, else a few page-table walks.
  */
 UprofMem *uprof_mem_new(UprofGuest *guest, UprofLane lane);
 void uprof_mem_free(UprofMem *mem);
@@ -47,12 +47,12 @@ void uprof_mem_forget(UprofMem *mem);
  * @left: (out): bytes from there to the end of the page, which may be large
  * @executable: (out) (optional): code may run there
  *
- * Returns: false if it is not mapped, or the tables cannot be read
+ * Returns: false if @gva is not mapped, or the page tables cannot be read
  */
 bool uprof_mem_translate(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva,
                          uint64_t *gpa, uint64_t *left, bool *executable);
 
-/** UprofMapping: how one page is mapped */
+/** UprofMapping: the mapping of one page */
 typedef struct {
     uint64_t gpa;    /* of the address that was asked for */
     uint64_t left;   /* bytes from there to the end of the page, which may be large */
@@ -142,8 +142,8 @@ bool uprof_mem_is_spent(const UprofMem *mem);
  * uprof_mem_check:
  *
  * For the sampler, with nothing held. For a slow guest, this fetches the page tables that were used
- * since the last call a second time, and compares them. For a guest that maps outside holds, this
- * reads the pages that copies have missed, so that the next copy finds them.
+ * since the last call again, and compares them. For a guest that maps outside holds, this reads the
+ * pages that copies did not find, so that the next copy finds them.
  *
  * Returns: false if an entry that was used has changed: copies since the last call may be of the
  *   wrong pages

@@ -8,10 +8,9 @@
  *   address = 1 to 16 hexadecimal digits; blanks if the symbol is undefined
  *   type    = one character
  *
- * A size has more than one digit, and a type is one character. The reader skips empty lines,
- * symbols that are undefined, absolute, common or for debuggers, and names that uprof_elf_parse()
- * drops.
- * "@VERSION" is stripped. Symbols that do not name code have code = false.
+ * A size has more than one digit, so it cannot be a type. The reader skips empty lines, symbols
+ * that are undefined, absolute, common or for debuggers, and names that uprof_elf_parse() drops.
+ * The reader strips "@VERSION". Symbols that do not name code have code = false.
  */
 #pragma once
 

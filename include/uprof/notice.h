@@ -10,11 +10,11 @@
 
 #include "uprof/error.h"
 
-/** UprofNoticeKind: what the notice is, and whether --quiet hides it */
+/** UprofNoticeKind: the importance of a notice */
 typedef enum {
-    UPROF_NOTICE_INFO,    /* what happens now; hidden by --quiet */
-    UPROF_NOTICE_HINT,    /* what could be better; hidden by --quiet */
-    UPROF_NOTICE_WARNING, /* what went wrong; always shown */
+    UPROF_NOTICE_INFO,    /* a report of progress; hidden by --quiet */
+    UPROF_NOTICE_HINT,    /* advice; hidden by --quiet */
+    UPROF_NOTICE_WARNING, /* a problem; always shown */
 } UprofNoticeKind;
 
 /** UprofNotices: the receiver of notices */

@@ -43,7 +43,7 @@ typedef enum {
     UPROF_ORC_PARTIAL,
 } UprofOrcType;
 
-/** UprofOrcReg: what an offset counts from */
+/** UprofOrcReg: the base from which an offset counts */
 typedef enum {
     UPROF_ORC_REG_SAME, /* nothing: the value is unchanged */
     UPROF_ORC_REG_CFA,  /* the caller's stack pointer */

@@ -2,11 +2,11 @@
 /*
  * output.h - the table of output formats, and tables for people and scripts
  *
- * A format is a file of its own in src/output and a row here. It reads the stacks of a
- * profile, or its ticks in the order of time, and appends text to a sink. All names are
- * clean already (text.h), so that a format only escapes for its own syntax. The same
- * profile gives the same bytes. Captures are written during the run and not here; they
- * have a row for their name and suffix.
+ * A format is a file of its own in src/output and a row in format-table.c. It reads the stacks of a
+ * profile, or its ticks in the order of time, and appends text to a sink. All names are clean
+ * already (text.h), so a format only escapes them for its own syntax. The same profile gives the
+ * same bytes. Captures are written during the run and not here; they have a row for their name and
+ * suffix.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ typedef struct _UprofFormat UprofFormat;
 typedef struct {
     GString *text;   /* not yet written to @file */
     UprofFile *file; /* (nullable): borrowed; %NULL keeps everything in @text */
-    GError *error;   /* (nullable): owned; the first failure, after which nothing is written */
+    GError *error;   /* (nullable): owned; the first failure; nothing is written after it */
 } UprofSink;
 
 /** UprofFormat: a row of the table */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * owner-check.h - may anybody else change a file or folder that the program relies on?
+ * owner-check.h - checks whether other users can change a file or folder that the program relies on
  */
 #pragma once
 
 #include <stdbool.h>
 #include <sys/stat.h>
 
-/** UprofOwnerRule: whom a file or folder may belong to. Group and others may never write it. */
+/** UprofOwnerRule: allowed owners of a file or folder. Group and others may never write it. */
 typedef enum {
     UPROF_OWNER_USER,         /* the user of this process */
     UPROF_OWNER_USER_OR_ROOT, /* that user or root */

@@ -8,7 +8,8 @@
 
 /**
  * uprof_path_absolute:
- * @path: relative to the working folder; that of its parent in a process without rights
+ * @path: absolute, or relative to the working folder: in a process without rights, the one of its
+ *   parent
  *
  * Returns: (transfer full): an absolute path without "." and ".."; its links are not followed
  */

@@ -33,7 +33,7 @@ typedef struct {
     /* owned; until uprof_pipeline_end(), the frames of its stacks are sites (sym.h) */
     UprofProfile *profile;
     bool is_coarse;          /* stacks have functions, not sites: see uprof_sym_coarsen() */
-    UprofGuest *recorder;    /* (nullable): owned; reads the guest and records what it reads */
+    UprofGuest *recorder;    /* (nullable): owned; reads the guest and records these pages */
     UprofMem *mem;           /* owned; reads the guest outside holds */
     UprofWriter *writer;     /* (nullable): borrowed; the capture */
     UprofWindowSize *sizes;  /* (nullable): borrowed; by vCPU; the stacks adapt them */
@@ -100,7 +100,8 @@ UprofProfile *uprof_pipeline_take_profile(UprofPipeline *pipeline);
 
 /**
  * uprof_pipeline_end: completes profile and run
- * @time_ms: for inlined functions and source lines; the rest of them is left out afterwards
+ * @time_ms: time limit for the inlined functions and source lines; those not found in time are left
+ *   out
  *
  * Finds inlined functions and source lines for the profile, and notes in the run whether the
  * symbol files matched the guest.

@@ -2,9 +2,9 @@
 /*
  * poller.h - a thread that polls guests while they are sampled
  *
- * Once a second it calls uprof_guest_poll() for what changes rarely (pauses, jobs, plugged
- * memory and vCPUs), so that no tick has to ask. A poll takes as long as a hypervisor's
- * daemon takes to answer. No sampler waits for it, but the functions below may.
+ * Once a second the thread calls uprof_guest_poll() for facts that change rarely (pauses, jobs,
+ * plugged memory and vCPUs), so that no tick has to ask. A poll takes as long as a hypervisor's
+ * daemon takes to answer. No sampler waits for a poll, but the functions below may.
  */
 #pragma once
 

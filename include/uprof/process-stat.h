@@ -2,8 +2,8 @@
 /*
  * process-stat.h - /proc/PID/stat of a process, and of its threads
  *
- * proc(5) has the fields. The second field is the name in parentheses. The name may
- * itself contain blanks and parentheses, so fields are counted from the last ')'.
+ * proc(5) has the fields. The second field is the name in parentheses. The name can contain blanks
+ * and parentheses, so fields are counted from the last ')'.
  */
 #pragma once
 

@@ -22,8 +22,8 @@ bool uprof_processes_are_in(const UprofProfile *profile);
  * @profile: a profile that has processes
  *
  * Returns: (transfer full) (element-type UprofProfileRow): a row for each process, without halted
- *   vCPUs: @total is the weight of its stacks, @self the weight of its stacks in the kernel; by
- *   total, then by name. Stacks without a process, such as those from before the kernel was
- *   detected, count as "[unknown]".
+ *   vCPUs: @total is the weight of its stacks, @self the weight of its stacks in the kernel. The
+ *   rows are sorted by total, then by name. Stacks without a process, such as those from before the
+ *   kernel was detected, count as "[unknown]".
  */
 GArray *uprof_processes_find(const UprofProfile *profile);

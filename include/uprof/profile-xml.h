@@ -2,9 +2,10 @@
 /*
  * profile-xml.h - reads and edits <uprof:profile> in the metadata of a domain
  *
- * The element is qualified in the XML of a domain and bare in what virDomainGetMetadata()
- * returns. The parser accepts both forms. Every user who may edit the domain can write the element,
- * so the parser treats it as hostile. settings/metadata.c gives the values their meaning.
+ * The element is qualified in the XML of a domain, and bare in the result of
+ * virDomainGetMetadata(). The parser accepts both forms. Every user who may edit the domain can
+ * write the element, so the parser treats it as hostile. settings/metadata.c gives the values their
+ * meaning.
  */
 #pragma once
 
@@ -22,7 +23,7 @@ enum {
 /** UprofMetadata: attributes and children of the element; all strings are owned */
 typedef struct {
     bool present;       /* the element exists in this namespace, and was readable */
-    char *bad;          /* (nullable): why the element is unreadable; then all else is empty */
+    char *bad;          /* (nullable): why the element is unreadable; the rest is empty then */
     char *enabled;      /* @enabled; (nullable) */
     char *rate;         /* @rate; (nullable) */
     char *duration;     /* @duration; (nullable) */

@@ -46,7 +46,7 @@ size_t uprof_profile_n_stacks(const UprofProfile *profile);
 /** uprof_profile_n_frames: Returns: frames of all stacks; shared callers count once */
 size_t uprof_profile_n_frames(const UprofProfile *profile);
 
-/** UprofTick: when a stack was seen, in one tick or several in a row */
+/** UprofTick: the time of a stack: one tick, or several in a row */
 typedef struct {
     uint64_t time_ns; /* monotonic, of the first tick */
     uint32_t vcpu;
@@ -62,7 +62,7 @@ void uprof_profile_keep_times(UprofProfile *profile);
 
 /**
  * uprof_profile_add_tick: like uprof_profile_add(), with the time
- * @counts: false if the stack belongs only into the order of time, not into the weights
+ * @counts: false: keeps the time only, and adds no weight
  */
 void uprof_profile_add_tick(UprofProfile *profile, const UprofName *const *frames, unsigned n,
                             UprofTick tick, bool counts);
@@ -133,10 +133,10 @@ typedef struct {
 
 /**
  * uprof_profile_rows:
- * @halted: (out) (nullable): weight of halts; %NULL if halts are to have a row
+ * @halted: (out) (nullable): weight of halts, which then get no row; %NULL: halts get a row
  *
- * Returns: (transfer full) (element-type UprofProfileRow): a row for each function and marker,
- *   but not for the root; by self, then by total, then by name
+ * Returns: (transfer full) (element-type UprofProfileRow): a row for each function and marker, but
+ *   not for the root; sorted by self, then by total, then by name
  */
 GArray *uprof_profile_rows(const UprofProfile *profile, uint64_t *halted);
 

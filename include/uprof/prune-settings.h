@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * prune-settings.h - how long the store keeps profiles, and what a prune has done
+ * prune-settings.h - the settings of a prune of the store, and its results
  */
 #pragma once
 
@@ -16,12 +16,12 @@ typedef struct {
     uint64_t max_megabytes;      /* limit of the whole store; 0: none */
     bool dry_run;                /* changes nothing, but calls @show_change */
     const UprofNotices *notices; /* (nullable) */
-    /* (nullable): called before each change to the store. @text: "remove data/web-1/...", say */
+    /* (nullable): called before each change to the store. @text: such as "remove data/web-1/..." */
     void (*show_change)(const char *text, void *data);
     void *data; /* passed to @show_change */
 } UprofPruneSettings;
 
-/** UprofPruneResult: what was done, or with @dry_run what would be done */
+/** UprofPruneResult: the changes made; with @dry_run, the changes that a prune would make */
 typedef struct {
     UprofErrorCode code;  /* of the first error; a warning was sent for each */
     unsigned n_days;      /* days that slices were merged into */

@@ -3,7 +3,7 @@
  * qemu-regs.h - reads registers from QEMU's "info registers [-a]"
  *
  * The output is text for people and has no stable format. The reader knows the forms of
- * target/i386/cpu-dump.c of QEMU 2.x to 9.x. It is used while a guest is held, so it allocates
+ * target/i386/cpu-dump.c of QEMU 2.x to 9.x. The reader runs while a guest is held, so it allocates
  * only error messages.
  */
 #pragma once

@@ -7,7 +7,7 @@
 #include "uprof/catalog.h"
 #include "uprof/load.h"
 
-/** UprofQuery: which stored profiles to load; all pointers are borrowed */
+/** UprofQuery: the stored profiles to load; all pointers are borrowed */
 typedef struct {
     const UprofCatalog *catalog;
     const char *domain; /* name or UUID */

@@ -20,7 +20,7 @@ typedef struct {
     bool (*looped)(const GPtrArray *recordings, void *data);
     /* Returns: a borrowed descriptor to wait for; -1: none now */
     int (*input_fd)(void *data);
-    /* Reads from that descriptor; not %NULL if @input_fd is not. Returns: false ends the run */
+    /* Reads from that descriptor; required if @input_fd is set. Returns: false ends the run */
     bool (*input)(const GPtrArray *recordings, void *data);
     /* Called before SIGTSTP stops the process. */
     void (*suspending)(void *data);
@@ -38,8 +38,9 @@ typedef struct {
     /* Called by a signal handler, at the second signal that ends the run. Does not return. */
     void (*abort_run)(void);
     /*
-     * Ends the process as uprof_record_domains() with @tally and @code would. Called in another
-     * thread, if the run has to end while the main thread waits for a daemon. %NULL: the run waits.
+     * Ends the process with the exit status for @tally and @code, the results of the run. Called in
+     * another thread, if the run has to end while the main thread waits for a daemon. %NULL: the
+     * run waits.
      */
     void (*leave)(const UprofErrorTally *tally, UprofErrorCode code);
     void *data; /* borrowed; passed to all functions that take it */

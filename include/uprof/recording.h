@@ -12,7 +12,7 @@
 typedef struct {
     char *path;                /* owned; %d, %u, %t and %% are replaced; "-" is stdout */
     const UprofFormat *format; /* borrowed */
-    bool is_unused_name;       /* if the file exists, a number before the suffix makes a new name */
+    bool is_unused_name;       /* if the file exists, a number is added before the suffix */
 } UprofOutputRequest;
 
 /** UprofRecording: one domain of a run. All members are owned unless they say "borrowed". */
@@ -24,11 +24,11 @@ typedef struct {
                                   * they were written */
     UprofWorkerCounts counts;    /* of the complete run */
     bool has_restarted;          /* the process of the worker has died and was replaced */
-    bool is_cut;                 /* it died again: the files end at its last checkpoint */
-    bool is_lost;                /* there is no checkpoint: there is nothing to save */
+    bool is_cut;                 /* the new process died, too: the files end at the checkpoint */
+    bool is_lost;                /* there is no checkpoint, so nothing can be saved */
     bool stops_at_failure;       /* after a file that cannot be written, writes no more files */
-    bool is_done;                /* the sampler has ended, or is not waited for */
-    bool is_left;                /* the sampler is not waited for */
+    bool is_done;                /* the sampler has ended, or the run no longer waits for it */
+    bool is_left;                /* the run no longer waits for the sampler */
     uint64_t start_ns;           /* when its sampler began; monotonic */
     bool has_fallen_back;        /* changed from holds of one vCPU to holds of the whole guest */
     uint64_t reported_stride;    /* the largest stride that was reported; 0: none yet */
@@ -36,13 +36,13 @@ typedef struct {
     UprofErrorCode code;         /* of the first error; LEFT_HELD outranks it */
 } UprofRecording;
 
-/** UprofRecordingSettings: how to sample a domain, and what to write; all pointers are borrowed */
+/** UprofRecordingSettings: settings of a recording; all pointers are borrowed */
 typedef struct {
     const UprofSessionSettings *session;
     UprofWorkers *workers;
     const GPtrArray *outputs; /* of UprofOutputRequest */
-    const int *store; /* (nullable): the files are in a folder of this descriptor's folder, see
-                       * uprof_file_open_own(); writing stops at the first failure */
+    const int *store; /* (nullable): the @parent of uprof_file_open_own(), which then opens the
+                       * files; writing stops at the first failure */
     const char *time; /* UTC, for %t in file names */
 } UprofRecordingSettings;
 

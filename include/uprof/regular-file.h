@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * regular-file.h - opens files whose paths or folders belong to somebody who is not trusted
+ * regular-file.h - opens files whose paths or folders are not trusted
  *
  * Regular files are opened, and pipes if the user named them as input. Files of the kernel, such as
  * /proc/kcore, do not count as regular. Opening a device can have effects, and opening a pipe can
- * wait for ever, so the kind of a file is known before it is opened (O_PATH of open(2)).
+ * wait for ever, so the functions find out the kind of a file before they open it (O_PATH of
+ * open(2)).
  *
- * All functions return a descriptor to read from, or -1 with errno: EINVAL says that the file is not
- * a regular one, and UPROF_FILE_REFUSED that a process has died while it parsed the file.
+ * All functions return a descriptor to read from, or -1 with errno: EINVAL means that the file is
+ * not regular, and UPROF_FILE_REFUSED that a process has died while it parsed the file.
  */
 #pragma once
 
@@ -19,10 +20,10 @@
 /** UprofFileLinks: symbolic links in a path below a folder */
 typedef enum {
     UPROF_FILE_NO_LINKS,   /* a link ends the search with ELOOP */
-    UPROF_FILE_AS_IN_ROOT, /* links are followed as if the folder was the root: none leads out */
+    UPROF_FILE_AS_IN_ROOT, /* links are followed as if the folder were the root: none leads out */
 } UprofFileLinks;
 
-/** UprofFileKind: which files a request allows */
+/** UprofFileKind: the files that a request allows */
 typedef enum {
     UPROF_FILE_REGULAR, /* uprof_regular_file_open() */
     UPROF_FILE_BELOW,   /* uprof_regular_file_open_below() */
@@ -38,7 +39,8 @@ typedef struct {
 } UprofFileRequest;
 
 /**
- * uprof_regular_file_delegate: lets another process open all files, because this one may not
+ * uprof_regular_file_delegate: lets another process open all files for this one, which has no
+ * rights
  * @ask: Returns: a descriptor to read from, or -1 with errno; called by the functions below
  * @data: borrowed; passed to @ask
  *
@@ -73,8 +75,8 @@ int uprof_regular_file_open_below(const char *folder, const char *rest, UprofFil
  */
 int uprof_regular_file_open_in(int folder_fd, const char *folder, const char *name);
 
-/** uprof_regular_file_is_missing: does @reason, a value of errno, say that there is no such file? */
+/** uprof_regular_file_is_missing: does @reason, a value of errno, mean that the file is missing? */
 bool uprof_regular_file_is_missing(int reason);
 
-/** uprof_regular_file_reason: Returns: (transfer none): why a file cannot be opened, for messages */
+/** uprof_regular_file_reason: Returns: (transfer none): the reason in words, for messages */
 const char *uprof_regular_file_reason(int reason);

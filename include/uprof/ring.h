@@ -23,7 +23,10 @@ UprofRing *uprof_ring_new(size_t n_slots, GError **error);
 void uprof_ring_free(UprofRing *ring);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofRing, uprof_ring_free)
 
-/** uprof_ring_reserve: adds slots until the ring has @n_slots; without memory the program ends */
+/**
+ * uprof_ring_reserve: adds slots until the ring has @n_slots; ends the program if there is no
+ * memory
+ */
 void uprof_ring_reserve(UprofRing *ring, size_t n_slots);
 
 /**
@@ -51,9 +54,9 @@ void uprof_ring_drop(UprofRing *ring);
 /**
  * uprof_ring_fd:
  *
- * The consumer should look at the ring every few milliseconds, and handle several slots at once: that
- * costs less than to be woken for each of them. The descriptor is for the case that slots are filled
- * faster.
+ * The consumer should look at the ring every few milliseconds and handle several slots at once.
+ * This costs less than a wakeup for each slot. The descriptor wakes the consumer early if slots
+ * fill faster.
  *
  * Returns: borrowed: a descriptor that is readable when a quarter of the slots is filled
  */

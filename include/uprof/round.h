@@ -3,14 +3,14 @@
  * round.h - one round of `collect`: samples the enabled domains one after another
  *
  * The process of the round has no connection and one thread. Helper processes with a time limit
- * (src/round/task.c) talk to libvirt. So if a daemon hangs or a helper crashes, the round loses
- * one step only.
+ * (src/round/task.c) talk to libvirt. If a daemon hangs or a helper crashes, the round loses only
+ * one step.
  */
 #pragma once
 
 #include "uprof/session.h"
 
-/** UprofOutcome: how a domain's turn in a round ended */
+/** UprofOutcome: the result of a domain's turn in a round */
 typedef enum {
     UPROF_OUTCOME_DONE,    /* the slice is stored */
     UPROF_OUTCOME_SKIPPED, /* nothing failed: the domain was paused, for example */
@@ -29,7 +29,7 @@ typedef struct {
     guint32 tie_breaker;  /* random; orders domains of equal @last_s; uprof_order_sort() sets it */
 } UprofCandidate;
 
-/** UprofTaskResult: what the task that sampled one domain reports */
+/** UprofTaskResult: the report of the task that sampled one domain */
 typedef struct {
     uint64_t samples;
     uint64_t duration_ns;
@@ -58,7 +58,7 @@ typedef struct {
     const UprofRoundObserver *observer;
 } UprofRoundSettings;
 
-/** UprofRoundResult: how the round ended */
+/** UprofRoundResult: the results of a round */
 typedef struct {
     unsigned n_done, n_failed, n_skipped; /* domains, by outcome */
     unsigned n_late;                      /* domains for which no time was left */

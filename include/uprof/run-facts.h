@@ -2,8 +2,8 @@
 /*
  * run-facts.h - the facts of one run over one domain
  *
- * UprofRun has what the user asked for, what was done, and the quality of the result. A run or a
- * replay fills it. It is written to the sidecar. A capture has only the members that a replay
+ * UprofRun has the user's settings, the course of the run, and the quality of the result. A run or
+ * a replay fills it, and the sidecar has a copy. A capture has only the members that a replay
  * cannot compute again; uprof_run_fields lists them.
  */
 #pragma once
@@ -51,7 +51,7 @@ typedef struct {
 
 /** UprofRun: the facts. Strings are owned and may be %NULL. */
 typedef struct {
-    /* Who */
+    /* The program, the domain and the methods */
     char *program; /* "virt-uprof VERSION", which recorded the run */
     char *domain;  /* name of the domain: any bytes except newline */
     char *uuid;
@@ -74,7 +74,7 @@ typedef struct {
     bool idle_stacks;   /* show halted vCPUs by their last stack */
     bool no_pause;      /* the guest was not stopped */
 
-    /* What happened */
+    /* The course of the run */
     char *ended_by; /* "duration", "signal", "gone", "limit", "error" */
     uint64_t duration_ns;
     /* the rate was divided by this number to stay within the budget; at least 1 */
@@ -107,11 +107,11 @@ typedef struct {
 /** UprofRunKind: type of a member: char *, uint64_t or bool */
 typedef enum { UPROF_RUN_TEXT, UPROF_RUN_UINT, UPROF_RUN_BOOL } UprofRunKind;
 
-/** UprofRunWhen: when a member is known, and so which record of a capture has it */
+/** UprofRunWhen: when a member is known, which decides the record of a capture that has it */
 typedef enum {
     UPROF_RUN_AT_START = 1, /* before the first sample */
     UPROF_RUN_AT_END = 2,   /* after the last sample */
-    /* Before the first sample, but it may change: the access method, for example, if it fails */
+    /* Before the first sample, but it may change, as the access method does if it fails */
     UPROF_RUN_AT_BOTH = UPROF_RUN_AT_START | UPROF_RUN_AT_END,
 } UprofRunWhen;
 

@@ -2,9 +2,8 @@
 /*
  * sampler.h - takes the samples of one guest: vet, hold, copy, release, publish
  *
- * A sampler knows when each sample is due and what it may cost, and counts the outcome of
- * every tick. It knows nothing of names and unwinding: in a hold it only copies. A loop
- * (loop.h) calls it.
+ * A sampler knows when each sample is due and what it may cost, and counts the outcome of every
+ * tick. It does not name or unwind: in a hold it only copies. A loop (loop.h) calls it.
  *
  * Each vCPU has its own ticks. They are spread, so that holds of two vCPUs do not coincide.
  * A guest that is held as a whole has one series of ticks for all vCPUs.
@@ -29,7 +28,7 @@ typedef struct {
     uint64_t budget_ppm;
     /* a hold that lasts longer copies no more stacks */
     uint64_t max_pause_ns;
-    /* (nullable): what to copy besides the stack; read atomically at each sample */
+    /* (nullable): addresses of further memory to copy; read atomically at each sample */
     const UprofLinks **links;
     /*
      * An earlier sampler has begun this run at the same rate. If holds are too long for the
@@ -57,19 +56,19 @@ typedef enum {
     UPROF_SAMPLER_STOPPED,  /* uprof_sampler_stop() */
     UPROF_SAMPLER_GONE,     /* the guest has ended */
     UPROF_SAMPLER_STUCK,    /* a vCPU did not stop in time, again and again */
-    UPROF_SAMPLER_ERROR,    /* uprof_sampler_take_error() says which */
+    UPROF_SAMPLER_ERROR,    /* uprof_sampler_take_error() returns the error */
 } UprofSamplerEnd;
 
 /** UprofSamplerCounts: the outcome of all ticks so far */
 typedef struct {
     UprofSamplerEnd end;
     /*
-     * The asked rate was divided by this before the first tick, to keep to the budget. All
+     * The requested rate was divided by this number before the first tick, to keep the budget. All
      * ticks below are ticks of the divided rate.
      */
     uint64_t divisor;
     /*
-     * Ticks per sample now, of the vCPU that has the most. This number exceeds 1 if holds have
+     * Current ticks per sample, of the vCPU with the most. The number exceeds 1 if holds have
      * become longer since the first tick.
      */
     uint64_t stride;
@@ -101,8 +100,8 @@ typedef struct _UprofSampler UprofSampler;
  * uprof_sampler_new:
  * @guest: borrowed; open, not held
  * @settings: copied
- * @ring: (nullable): borrowed: where snapshots go; it is extended to the slots of two
- *   holds. Only uprof_sampler_sample_once() works without a ring.
+ * @ring: (nullable): borrowed: gets the snapshots; extended to the slots of two holds. Only
+ *   uprof_sampler_sample_once() works without a ring.
  */
 UprofSampler *
 uprof_sampler_new(UprofGuest *guest, const UprofSamplerSettings *settings, UprofRing *ring);
@@ -121,7 +120,8 @@ void uprof_sampler_stop(UprofSampler *sampler);
 /**
  * uprof_sampler_park, uprof_sampler_unpark: from any thread
  *
- * Between the two calls no guest is held. For a process that is about to be stopped itself.
+ * Between the two calls the sampler holds no guest. Use them when a signal is about to stop this
+ * process.
  */
 void uprof_sampler_park(UprofSampler *sampler);
 void uprof_sampler_unpark(UprofSampler *sampler);

@@ -34,7 +34,7 @@ typedef struct {
     const UprofNotices *notices;
 } UprofSessionSettings;
 
-/** UprofSessionFlags: what uprof_session_open() may do */
+/** UprofSessionFlags: options of uprof_session_open() */
 typedef enum {
     UPROF_SESSION_PLAIN = 0,
     UPROF_SESSION_MAY_BE_PAUSED = 1 << 0, /* also opens a guest that somebody else has paused */
@@ -51,8 +51,8 @@ typedef struct {
     UprofMarker *marker;     /* has the domain's lock */
     UprofGuardian *guardian; /* (nullable): borrowed; watches the domain until the close */
     UprofGuest *guest;
-    UprofRun *run;         /* what the program knows; the worker knows what was counted */
-    UprofFileRules *rules; /* which files the worker may read */
+    UprofRun *run;         /* the facts that the program knows; the worker has the counts */
+    UprofFileRules *rules; /* the files that the worker may read */
     UprofWorker *worker;   /* analyzes the snapshots */
     UprofSampler *sampler;
     UprofSamplerCounts counts_before; /* of the sampler before a fall-back; zeros: there was none */
@@ -67,8 +67,8 @@ typedef struct {
  * @settings: borrowed until the session is closed
  * @guardian: borrowed until the session is closed; watches the guest, unless it is paused
  *
- * Blocks the signals that end or stop the process until the session is closed. So the program
- * always restores what it changed in the pages of the guest's vCPUs.
+ * Blocks the signals that end or stop the process until the session is closed, so that the close
+ * always restores the vCPU pages that access `direct` changes (kvm-vcpu-priv.h).
  *
  * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_LOCKED if another run samples the
  *   domain, or with another code
@@ -80,13 +80,13 @@ UprofSession *uprof_session_open(UprofDomain *domain, const UprofSessionSettings
  * uprof_session_close: frees the session, and releases the domain's lock
  * @session: (nullable)
  *
- * The guardian makes sure that the guest is not held any more. If the guest may still be stopped,
- * a notice says so.
+ * The guardian makes sure that the guest is not held any more. If the guest may still be stopped, a
+ * notice reports this.
  */
 void uprof_session_close(UprofSession *session);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofSession, uprof_session_close)
 
-/** UprofSessionOutputs: what the worker of a session writes; all pointers are borrowed */
+/** UprofSessionOutputs: the files that the worker of a session writes; all pointers are borrowed */
 typedef struct {
     const GArray *outputs;       /* of UprofWorkerOutput: until the session is closed */
     const GPtrArray *file_names; /* of char: for the run's facts */
@@ -130,7 +130,7 @@ UprofErrorCode uprof_session_recover(const UprofNotices *notices);
 /**
  * uprof_session_end_guardian:
  * @guardian: (nullable): freed
- * @died: the caller has already said that the guardian has died
+ * @died: the caller has already reported that the guardian has died
  *
  * If the guardian has died, this process resumes the guests that the guardian watched.
  *

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * settings.h - what a run does, with units
+ * settings.h - the settings of a run, with units
  *
- * Values come as text from the command line and from domain metadata. Text that is not a
- * value of its range is refused. The command line takes precedence over metadata, and
- * metadata over the defaults.
+ * Values come as text from the command line and from domain metadata. A value outside its range is
+ * refused. The command line takes precedence over metadata, and metadata over the defaults.
  */
 #pragma once
 
@@ -54,7 +53,7 @@ void uprof_settings_init(UprofSettings *settings);
 void uprof_settings_clear(UprofSettings *settings);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UprofSettings, uprof_settings_clear)
 
-/** uprof_settings_has_vcpu: is that vCPU to be sampled? */
+/** uprof_settings_has_vcpu: do the settings include this vCPU? */
 bool uprof_settings_has_vcpu(const UprofSettings *settings, unsigned vcpu);
 
 /*
@@ -87,8 +86,8 @@ bool uprof_settings_take_metadata(UprofSettings *settings, const UprofMetadata *
  * @folders: of char: the folders in which such files may lie
  * @path: any bytes
  *
- * No link below these folders is followed, so that only users who may write there choose
- * the file.
+ * No link below these folders is followed, so that only users who may write to the folders decide
+ * which file is read.
  *
  * Returns: a descriptor of a regular file for reading, which the caller must close; -1 with
  *   %UPROF_ERROR_BAD_DATA or %UPROF_ERROR_NO_FILE, which quotes @path

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * snapshot.h - one sample of one vCPU: all that the analysis gets from a guest
+ * snapshot.h - one sample of one vCPU: its registers and pieces of its stacks
  *
- * A snapshot is a slot of fixed size, filled during a hold and read after it. The code that
- * fills it does not know how stacks are unwound. The code that reads it does not know how
- * guests are accessed.
+ * A snapshot is a slot of fixed size, filled during a hold and read after it. The code that fills
+ * it does not depend on the methods of unwinding. The code that reads it does not depend on the
+ * access to the guest.
  */
 #pragma once
 
@@ -18,7 +18,7 @@ enum {
     UPROF_WINDOW_BELOW_SP_BYTES = 256,    /* red zone, and slots that were just popped */
 };
 
-/** UprofGrain: what stands still while one vCPU is held */
+/** UprofGrain: the part of the guest that stands still while one vCPU is held */
 typedef enum {
     UPROF_GRAIN_NONE,  /* nothing */
     UPROF_GRAIN_VCPU,  /* that vCPU */
@@ -37,8 +37,8 @@ typedef struct {
     uint8_t word_bytes;          /* of the code that runs: 8, 4 or 2 */
     uint8_t privilege;           /* 0 (kernel) to 3 (user) */
     bool halted;                 /* waits for an interrupt, or was never started */
-    /* System management mode, a nested guest, or an unknown mode: these registers do not tell
-     * where the memory of the code is. */
+    /* System management mode, a nested guest, or an unknown mode: these registers do not show which
+     * memory the code uses. */
     bool smm;
 } UprofRegs;
 
@@ -64,8 +64,8 @@ typedef struct {
     /* Length of the hold: from the call that stops the vCPU until the call that releases the vCPU
      * returns. A backend may know a shorter time that includes the stop. 0 without a hold. */
     uint64_t hold_ns;
-    /* Upper bound of the time that the vCPU stood still. The backend may see late that the vCPU has
-     * stopped. Xen reports this time itself, so @hold_ns and @stopped_ns are equal for Xen. */
+    /* Upper bound of the time for which the vCPU stood still; the backend may notice the stop late.
+     * Xen measures this time itself, so @hold_ns and @stopped_ns are equal for Xen. */
     uint64_t stopped_ns;
     uint32_t vcpu;
     uint32_t weight; /* ticks of the requested rate that each sample stands for, at least 1 */

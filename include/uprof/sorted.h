@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** UPROF_COMPARE: -1, 0 or 1 as a comparison function returns it. Evaluates both twice. */
+/** UPROF_COMPARE: -1, 0 or 1, as a comparison function returns. Evaluates both arguments twice. */
 #define UPROF_COMPARE(one, other) (((one) > (other)) - ((one) < (other)))
 
 /** uprof_compare_u32: compares two uint32_t, for sorting arrays of them */
@@ -24,8 +24,7 @@ int uprof_compare_u64(gconstpointer one, gconstpointer other);
  * @stride: bytes from one key to the next: sizeof(uint64_t), or the size of the struct around
  *   the key
  *
- * The last of the counted entries is the one that contains @key, if entries are
- * ranges that begin at their keys.
+ * If entries are ranges that begin at their keys, the last counted entry contains @key.
  */
 size_t uprof_sorted_count_up_to(const uint64_t *keys, size_t n, size_t stride, uint64_t key);
 

@@ -3,9 +3,9 @@
  * spawner.h - a process without rights that makes processes without rights
  *
  * The spawner is forked while the program has one thread and no connection. It drops its rights
- * once (src/base/confine-priv.h), and then forks a worker whenever the program asks for one. So a worker has no
- * memory of the program from later times, such as answers of daemons, and no descriptor but those
- * that the program gives to it. A worker is sealed before it reads its first message.
+ * once (src/base/confine-priv.h), and then forks a worker whenever the program asks for one. A
+ * worker therefore has no data that the program got later, such as answers of daemons, and only the
+ * descriptors that the program gives to it. A worker is sealed before it reads its first message.
  *
  * Only one thread uses a spawner.
  */
@@ -19,15 +19,17 @@
 /** The user of processes without rights; `nobody` if the host does not have this user */
 #define UPROF_CONFINE_USER "virt-uprof"
 
-/** UprofConfined: what a host allowed to take; each member is a literal or %NULL */
+/**
+ * UprofConfined: rights that the host did not let workers drop; each member is a literal or %NULL
+ */
 typedef struct {
     const char *why_same_user; /* (nullable): why the process keeps its user, root */
     const char *why_same_view; /* (nullable): why it has no name spaces of its own */
 } UprofConfined;
 
-/** UprofConfineLimits: what a sealed process may use */
+/** UprofConfineLimits: the resources that a sealed process may use */
 typedef struct {
-    uint64_t memory_max; /* bytes of private memory, with that of its start */
+    uint64_t memory_max; /* bytes of private memory, including the memory at its start */
     uint64_t cpu_s;      /* processor time; 0: no limit */
     uint64_t file_max;   /* bytes of each file that is written; 0: no limit */
 } UprofConfineLimits;
@@ -38,7 +40,10 @@ enum {
     UPROF_SPAWNER_EXIT_CUT_OFF = 97,
 };
 
-/** UprofSpawnPlan: what each worker does; all pointers are borrowed and as they are at the fork */
+/**
+ * UprofSpawnPlan: the work of each worker; all pointers are borrowed; workers have the data as it
+ * was at the fork
+ */
 typedef struct {
     /*
      * Runs in the worker. @fds: the descriptors of uprof_spawner_spawn().
@@ -64,7 +69,7 @@ UprofSpawner *uprof_spawner_start(const UprofSpawnPlan *plan, GError **error);
 void uprof_spawner_end(UprofSpawner *spawner);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofSpawner, uprof_spawner_end)
 
-/** uprof_spawner_confined: Returns: (transfer none): what the host allowed to take from workers */
+/** uprof_spawner_confined: Returns: (transfer none): the rights that workers keep, and why */
 const UprofConfined *uprof_spawner_confined(const UprofSpawner *spawner);
 
 /**

@@ -11,11 +11,11 @@ enum {
     UPROF_FRAME_BYTES_MAX = UPROF_SNAPSHOT_BYTES_MAX,
 };
 
-/** UprofEnd: why a stack ends where it does */
+/** UprofEnd: why a stack ends */
 typedef enum {
-    UPROF_END_BASE,    /* it is complete */
-    UPROF_END_WINDOW,  /* the caller's part of the stack was not copied */
-    UPROF_END_DEPTH,   /* the user asked for no more frames */
+    UPROF_END_BASE,    /* the stack is complete */
+    UPROF_END_WINDOW,  /* the caller's frame was not copied */
+    UPROF_END_DEPTH,   /* the user's limit of frames is reached */
     UPROF_END_RECORD,  /* there is no plausible frame record */
     UPROF_END_CODE,    /* a return address is not in code */
     UPROF_END_NO_RULE, /* no unwinder knows this code */

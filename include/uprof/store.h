@@ -15,7 +15,7 @@
  * later day gets "~" and its UUID (32 digits) after the date.
  *
  * The store reads only regular files with such names, in the folders of domains, and follows no
- * link. It never touches other files.
+ * link. It never changes other files.
  */
 #pragma once
 
@@ -41,11 +41,11 @@ UprofStore *uprof_store_open(const char *folder, bool create, GError **error);
 void uprof_store_close(UprofStore *store);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofStore, uprof_store_close)
 
-/** uprof_store_exists: a file or folder @folder exists */
+/** uprof_store_exists: is there a file or folder at the path @folder? */
 bool uprof_store_exists(const char *folder);
 
 /**
- * uprof_store_lock: takes the lock of the store, which a process needs to delete files
+ * uprof_store_lock: takes the lock of the store; only a process with this lock may delete files
  * @taken: (out): another process has the lock; then no error is set
  *
  * uprof_store_close() releases the lock. The lock is on the folder, so no lock file is left behind,

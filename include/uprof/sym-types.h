@@ -17,7 +17,7 @@ enum { UPROF_SYM_FILE_BYTES_MAX_MIB = 2048 }; /* of one file */
  */
 #define UPROF_SYM_MODULE_BYTES_MAX (UINT64_C(1) << 40)
 
-/** UprofSymMatch: does the guest run the code that a file holds? */
+/** UprofSymMatch: does the guest run the code of a file? */
 typedef enum {
     UPROF_SYM_UNCHECKED, /* nothing could be compared so far */
     UPROF_SYM_MATCHED,

@@ -4,8 +4,8 @@
  *
  * Names come from an ordered list of sources: ELF files on the host, symbol tables that are text,
  * the symbols of a Linux guest's kernel, and the files that its processes map. A source is sorted
- * when it is added, and searched by bisection. All sources share one cache. This module knows
- * nothing of stacks.
+ * when it is added, and searched by bisection. All sources share one cache. This module does not
+ * handle stacks.
  */
 #pragma once
 
@@ -23,14 +23,14 @@ enum {
 
 typedef struct _UprofSym UprofSym;
 
-/** UprofSymKind: what is known of an address */
+/** UprofSymKind: the result of a search for an address */
 typedef enum {
     UPROF_SYM_OUTSIDE,  /* it is in no known image */
     UPROF_SYM_IN_IMAGE, /* it is in an image, but no symbol covers it */
     UPROF_SYM_NAMED,
 } UprofSymKind;
 
-/** UprofSymAnswer: what uprof_sym_find() knows of an address */
+/** UprofSymAnswer: the answer of uprof_sym_find() for an address */
 typedef struct {
     UprofSymKind kind;
     /* the symbol, "[image+0x1a2b]" or "[unknown]"; the address in hex if there is no source */
@@ -80,7 +80,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofSym, uprof_sym_free)
 /** uprof_sym_arch: Returns: the architecture of the guest */
 const UprofArch *uprof_sym_arch(const UprofSym *sym);
 
-/** UprofSymConfig: what the user may choose; zeros are the defaults */
+/** UprofSymConfig: settings of the user; zeros are the defaults */
 typedef struct {
     /* (nullable): folders for separate debug files, ends with %NULL; else the system's folder */
     const char *const *debug_folders;
@@ -91,7 +91,7 @@ typedef struct {
     const char *const *sysroots;
     bool raw_names; /* do not demangle */
     bool lines;     /* names of frames include file and line of the source */
-    /* memory for all files, what is unpacked of them, and tables; 0: %UPROF_SYM_BYTES_MAX_MIB */
+    /* memory for all files, their unpacked parts and tables; 0: %UPROF_SYM_BYTES_MAX_MIB */
     uint64_t bytes_max;
 } UprofSymConfig;
 
@@ -130,7 +130,7 @@ bool uprof_sym_add_file_at(UprofSym *sym, const char *path, const uint64_t *base
 bool uprof_sym_add_file_by(UprofSym *sym, const char *path, const UprofSymOpener *opener,
                            bool required, GError **error);
 
-/** UprofSymOwn: sources that the guest's own memory gives; they are asked after all files */
+/** UprofSymOwn: sources in the guest's own memory; searched after all files */
 typedef enum {
     UPROF_SYM_KERNEL,
     UPROF_SYM_MODULES,
@@ -145,8 +145,8 @@ typedef enum {
  * @ranges: (nullable): of UprofSymCode, sorted, without overlaps
  *
  * Replaces the source and removes its unwind tables. Names of its symbols end in "_[k]", and so do
- * names from files for addresses that no process can have. Files of a kernel that was linked for
- * another address are moved to where the guest's kernel is, once its functions are known.
+ * names from files for addresses that no process can have. If the kernel was linked for another
+ * address, its files are moved to the address of the guest's kernel once its functions are known.
  */
 void uprof_sym_set_own(UprofSym *sym, UprofSymOwn which, const GArray *symbols, GByteArray *names,
                        const GArray *ranges);
@@ -202,11 +202,11 @@ void uprof_sym_source(const UprofSym *sym, unsigned i, UprofSymSource *source);
  * the pages from @pc on: half of them must lead to the start of a function (x86). A table of a
  * kernel mismatches, too, if the guest runs kernel code but maps nothing where the table begins.
  *
- * A source that mismatches gives no names. It is compared again now and then while @pc lies in
- * it, because the code that ran may have been firmware. A source that matched is compared
- * again, too, more rarely.
+ * A source that mismatches gives no names. While @pc lies in the source, the source is compared
+ * again now and then, because the code that ran may have been firmware. A source that matched is
+ * compared again more rarely.
  *
- * Returns: true if this call decided something
+ * Returns: true if this call changed whether a source matches
  */
 bool uprof_sym_check(UprofSym *sym, UprofMem *mem, unsigned vcpu, const UprofRegs *regs,
                      uint64_t pc, uint32_t reset);
@@ -224,8 +224,8 @@ UprofSymAnswer uprof_sym_find(UprofSym *sym, uint64_t pc, bool is_return);
 /**
  * uprof_sym_code_start:
  *
- * Returns: where the code of source @i begins, from which "[image+0x1a2b]" counts; 0 if it has
- *   none
+ * Returns: start of the code of source @i, from which "[image+0x1a2b]" counts; 0 if the source has
+ *   no code
  */
 uint64_t uprof_sym_code_start(const UprofSym *sym, unsigned i);
 
@@ -253,7 +253,7 @@ bool uprof_sym_is_code(UprofSym *sym, uint64_t pc);
 
 /**
  * uprof_sym_rule:
- * @pc: symbol address of an instruction, not of the one behind it
+ * @pc: symbol address of an instruction, not a return address behind it
  * @cfi: (out): the table that holds the rule; borrowed; untouched without a rule
  *
  * Returns: (nullable): the unwind rule of the first source that has one
@@ -272,7 +272,7 @@ void uprof_sym_add_orc(UprofSym *sym, UprofSymOwn which, UprofOrc *orc);
 
 /**
  * uprof_sym_orc:
- * @pc: address of an instruction, not of the one behind it
+ * @pc: address of an instruction, not a return address behind it
  * @rule: (out): how a Linux kernel's own tables unwind there
  *
  * Returns: false, with @rule untouched, if no table covers @pc
@@ -281,7 +281,8 @@ bool uprof_sym_orc(UprofSym *sym, uint64_t pc, UprofOrcRule *rule);
 
 /**
  * uprof_sym_resolve:
- * @time_ms: for all files; files that it does not suffice for have a hint in UprofSymSource
+ * @time_ms: time limit for all files together; a file that is not finished in time gets a hint in
+ *   UprofSymSource
  *
  * Finds the inlined functions of all sites so far, and their lines if the config asks for
  * lines, once for each site.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * symbol-settings.h - which symbol files a user gave, and how to read them
+ * symbol-settings.h - the user's symbol files, and how to read them
  */
 #pragma once
 

@@ -30,7 +30,7 @@ void uprof_symbolizer_free(UprofSymbolizer *symbolizer);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofSymbolizer, uprof_symbolizer_free)
 
 /**
- * uprof_symbolizer_begin_profile: later frames are of the next profile
+ * uprof_symbolizer_begin_profile: the frames from now on belong to the next profile
  * @facts: (nullable): of the profile's sidecar; borrowed until the next call
  */
 void uprof_symbolizer_begin_profile(UprofSymbolizer *symbolizer, const UprofRun *facts);

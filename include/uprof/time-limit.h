@@ -10,8 +10,8 @@
 
 /**
  * uprof_time_limit_run:
- * @cpu_ns: processor time that @work may use. The kernel checks it only at its clock ticks, so @work
- *   can run up to 10 ms longer.
+ * @cpu_ns: processor time that @work may use. The kernel checks this only at its clock ticks, so
+ *   @work can run up to 10 ms longer.
  * @work: runs in the calling thread. Past the limit it is abandoned at any instruction: it must
  *   not allocate memory, take locks, or leave half-changed data that others read.
  * @data: borrowed: for @work

@@ -40,7 +40,7 @@ bool uprof_time_parse_date(UprofSlice text, int64_t *day_s);
 
 /**
  * uprof_time_parse_stamp: parses "20261120" or "20261120T091500Z", as file names have them
- * @at_s: (out): that time; of a day its 00:00
+ * @at_s: (out): that time; 00:00 if the text is a day
  */
 bool uprof_time_parse_stamp(UprofSlice text, int64_t *at_s);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * unwind-context.h - what an unwinder may read
+ * unwind-context.h - the data that an unwinder may read
  */
 #pragma once
 
 #include "uprof/space.h"
 
-/** UprofUnwindMethod: which unwinders are used */
+/** UprofUnwindMethod: the unwinders to use */
 typedef enum {
     UPROF_UNWIND_AUTO, /* tables; code and frame pointers if no table covers the code */
     UPROF_UNWIND_CFI,  /* tables only */
@@ -14,9 +14,9 @@ typedef enum {
 } UprofUnwindMethod;
 
 /**
- * UprofUnwindCache: facts about the guest's code, from one stack to the next
+ * UprofUnwindCache: facts about the guest's code, kept from one stack to the next
  *
- * The cache empties itself when images come or go, when the guest is reset, and after
+ * The cache empties itself when images are added or removed, when the guest is reset, and after
  * %UPROF_MEM_KEEP_NS by the snapshots' time. All of this happens in a replay, too.
  */
 typedef struct _UprofUnwindCache UprofUnwindCache;

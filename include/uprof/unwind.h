@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * unwind.h - from a snapshot to the program counters of its stack
+ * unwind.h - finds the program counters of the stack in a snapshot
  *
  * This file asks the unwinders in turn, one frame at a time, and enforces the limits: the depth, a
  * stack pointer that only rises, and return addresses that lie in code. The guest wrote the stack
- * and may mean harm. So every stack has an end, and a reason why it ends. The unwinders read the
- * snapshot's windows. They read no guest memory but code, and the code is remembered.
+ * and may mean harm, so these limits end every stack, and the stack has the reason for its end. The
+ * unwinders read the snapshot's windows. The only guest memory that they read is code, which is
+ * remembered.
  *
  * An unwinder is one step function in a file of its own, and a row in unwind.c: the tables of a
- * Linux kernel (orc-step.c), DWARF unwind tables (cfi-step.c, expr.c), what the function's own
- * code does to the stack (code-step-x86_64.c), the edges of functions and calls
+ * Linux kernel (orc-step.c), DWARF unwind tables (cfi-step.c, expr.c), the effect of the function's
+ * own code on the stack (code-step-x86_64.c), the edges of functions and calls
  * (leaf-step-x86_64.c), and frame pointers (fp-step.c).
  */
 #pragma once

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * window-size.h - how much of a stack a snapshot should copy
+ * window-size.h - the number of bytes of a stack that a snapshot should copy
  *
  * Each vCPU has its own size. The size doubles after a stack that was longer, and halves after many
  * short stacks. After each stack that was longer, the next halving needs four times as many short

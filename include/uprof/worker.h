@@ -2,9 +2,9 @@
 /*
  * worker.h - the program's side of the analysis: one process without rights for each domain
  *
- * The program holds guests, reads their memory and opens files. A worker (analysis.h) parses what
- * it gets from there. The program parses nothing of it. A worker that dies, hangs or asks for what
- * it may not have costs its domain the samples since its last checkpoint, and nothing else.
+ * The program holds guests, reads their memory and opens files, but parses none of that: a worker
+ * does (analysis.h). If a worker dies, hangs or breaks the rules of its requests, its domain loses
+ * the samples since the last checkpoint, and nothing else.
  *
  * UprofWorkers has a thread that answers the requests of all workers. Functions of UprofWorker may
  * be called by any thread but that one.
@@ -20,7 +20,7 @@
 typedef struct _UprofWorkers UprofWorkers;
 typedef struct _UprofWorker UprofWorker;
 
-/** UprofWorkerCounts: what a worker has counted so far */
+/** UprofWorkerCounts: the counts of a worker so far */
 typedef struct {
     uint64_t samples, running, complete; /* as in UprofRun */
     uint64_t untimed;                    /* see uprof_profile_n_untimed() */
@@ -38,13 +38,13 @@ typedef struct {
     UprofGuest *guest;                 /* until the worker is freed or moved */
     const UprofRun *run;               /* its members that are known at the start */
     const GPtrArray *metadata_symbols; /* of char: files that the domain's metadata names */
-    const GPtrArray *metadata_folders; /* of char: where these files may be */
+    const GPtrArray *metadata_folders; /* of char: the folders in which these files may be */
     const char *kernel;                /* (nullable): the kernel file of the domain */
-    const char *kernel_hint;           /* (nullable): why it has none that could be used */
+    const char *kernel_hint;           /* (nullable): why @kernel is missing */
     const GArray *outputs;             /* of UprofWorkerOutput */
     const GPtrArray *file_names;       /* of char: for the run's facts */
-    const UprofNotices *notices;       /* (nullable): get what the worker says, when a function of
-                                  * UprofWorker is called */
+    const UprofNotices *notices;       /* (nullable): get the notices of the worker, when a
+                                        * function of UprofWorker is called */
 } UprofWorkerJob;
 
 /**
@@ -60,7 +60,7 @@ UprofWorkers *uprof_workers_new(const UprofWorkerPlan *plan, GError **error);
 void uprof_workers_free(UprofWorkers *workers);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofWorkers, uprof_workers_free)
 
-/** uprof_workers_confined: Returns: (transfer none): what this host does not allow to take */
+/** uprof_workers_confined: Returns: (transfer none): the rights that this host does not let drop */
 const UprofConfined *uprof_workers_confined(const UprofWorkers *workers);
 
 /**
@@ -69,8 +69,8 @@ const UprofConfined *uprof_workers_confined(const UprofWorkers *workers);
  */
 void uprof_workers_feed(UprofWorkers *workers, UprofRing *ring);
 
-/** uprof_workers_hurry: a signal ends the run: each worker has 1.2 s, and more for a large
- * profile, for what is left; a handler of signals may call it */
+/** uprof_workers_hurry: limits the time of all workers, because a signal ends the run: to 1.2 s
+ * each, and more for a large profile; a signal handler may call it */
 void uprof_workers_hurry(UprofWorkers *workers);
 
 /** uprof_workers_stop: waits until the ring is empty; no sampler may add snapshots any more */
@@ -106,10 +106,16 @@ bool uprof_worker_continue(UprofWorker *worker, GError **error);
  */
 bool uprof_worker_rescue(UprofWorker *worker, GError **error);
 
-/** uprof_worker_lost: Returns: samples that no process could count */
+/** uprof_worker_lost: Returns: the number of samples that no process could count */
 uint64_t uprof_worker_lost(UprofWorker *worker);
 
-/** uprof_worker_take: sends one snapshot; use it only if no ring is fed */
+/**
+ * uprof_worker_take: sends one snapshot without the ring, and waits while the worker has no room
+ *
+ * Call it only while the ring has no snapshots of @worker, so that the order stays right.
+ *
+ * Returns: false if the worker is dead
+ */
 bool uprof_worker_take(UprofWorker *worker, const UprofSnapshot *snapshot);
 
 /** uprof_worker_move: continues with another access to the same guest; see uprof_pipeline_move() */
@@ -123,10 +129,9 @@ bool uprof_worker_sync(UprofWorker *worker, GError **error);
  * @call: index in the plan
  * @reply: (out) (transfer full): any bytes
  *
- * Earlier snapshots are analyzed before.
+ * The worker first analyzes all earlier snapshots.
  *
- * Returns: false with an error if the worker has died, or was killed because it did nothing for
- *   long
+ * Returns: false with an error if the worker has died, or took too long
  */
 bool uprof_worker_call(UprofWorker *worker, unsigned call, UprofSlice argument, GByteArray **reply,
                        GError **error);
@@ -146,12 +151,12 @@ bool uprof_worker_end(UprofWorker *worker, const UprofRun *run, UprofWorkerCount
  */
 bool uprof_worker_save(UprofWorker *worker, unsigned i, bool *is_closed, GError **error);
 
-/** uprof_worker_counts: what the worker has counted; at most some 100 ms old */
+/** uprof_worker_counts: @counts: (out): of the worker; at most some 100 ms old */
 void uprof_worker_counts(UprofWorker *worker, UprofWorkerCounts *counts);
 
 /**
- * uprof_worker_links: Returns: (transfer none): where the sampler finds what a worker has found of
- *   the guest's kernel; the pointer there changes atomically, and what it points to stays valid
+ * uprof_worker_links: Returns: (transfer none): a pointer to the current links into the guest's
+ *   kernel, for the sampler. It changes atomically; old links stay valid until the worker is freed.
  */
 const UprofLinks **uprof_worker_links(UprofWorker *worker);
 
@@ -161,8 +166,8 @@ const UprofLinks **uprof_worker_links(UprofWorker *worker);
  */
 void uprof_worker_set_sizes(UprofWorker *worker, UprofWindowSize *sizes, unsigned n_vcpus);
 
-/** uprof_worker_show_notices: sends what the worker has said since the last call */
+/** uprof_worker_show_notices: sends the notices of the worker since the last call */
 void uprof_worker_show_notices(UprofWorker *worker);
 
-/** uprof_worker_is_dead: the worker has ended, or was killed */
+/** uprof_worker_is_dead: has the worker ended, or does it count as dead? */
 bool uprof_worker_is_dead(UprofWorker *worker);

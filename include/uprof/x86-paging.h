@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * x86-paging.h - how an x86 vCPU translates addresses
+ * x86-paging.h - the paging modes of x86 vCPUs
  */
 #pragma once
 

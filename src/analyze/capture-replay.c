@@ -9,7 +9,7 @@
 
 /* ---- Symbols ---- */
 
-/* In the recording, @image was not at the address of its file. @base: (out): its address */
+/* Was @image at another address than its file in the recording? @base: (out): this address */
 static bool
 is_moved_image(const UprofRunImage *image, uint64_t *base)
 {
@@ -70,7 +70,7 @@ add_symbols(UprofCaptureReplay *replay, const UprofReplaySettings *settings, GEr
 
 /* ---- The replay ---- */
 
-/* Applies the settings, which override what the recording was asked for. */
+/* Applies the settings, which override those of the recording. */
 static void
 apply_settings(UprofRun *run, const UprofReplaySettings *settings)
 {
@@ -103,7 +103,7 @@ open_capture(UprofCaptureReplay *replay, const char *path, const UprofReplaySett
     return add_symbols(replay, settings, error);
 }
 
-/* Analyzes snapshots up to the first malformed one. Returns: false with the error of this one */
+/* Analyzes snapshots up to the first malformed one. Returns: false with the error of that one */
 static bool
 analyze_snapshots(UprofCaptureReplay *replay, GError **error)
 {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Which expressions match one name. KNOWN alone: none of them. */
+/* The expressions that match one name. KNOWN alone: no expression matches. */
 typedef enum { KNOWN = 1, INCLUDED = 2, EXCLUDED = 4 } Match;
 
 typedef struct {

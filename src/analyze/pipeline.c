@@ -219,7 +219,7 @@ name_frames(UprofPipeline *pipeline, const UprofStack *stack, unsigned *n_inside
     return n_named;
 }
 
-/* Adapts the size of the window to what the stack needed. */
+/* Adapts the size of the window to the size of the stack. */
 static void
 learn_window(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
 {

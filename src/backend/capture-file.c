@@ -46,7 +46,7 @@ fill_window(UprofCaptureFile *file, GError **error)
     return true;
 }
 
-/* Returns: what the window has, from the next record on */
+/* Returns: the bytes of the window from the next record on */
 static UprofBytes
 open_window(const UprofCaptureFile *file)
 {
@@ -58,7 +58,7 @@ open_window(const UprofCaptureFile *file)
                          .all = { file->window + skip, file->window_len - skip } };
 }
 
-/* Is the next record in the file, but longer than the window? If it is not, it was cut. */
+/* Is the next record complete in the file, but longer than the window? */
 static bool
 is_too_long(const UprofCaptureFile *file)
 {
@@ -78,7 +78,7 @@ uprof_capture_file_next(UprofCaptureFile *file, UprofCaptureRecord *record, GErr
         UprofBytes bytes = open_window(file);
         const bool found = uprof_capture_next(&bytes, record);
         const bool is_whole_window = file->at == file->window_at;
-        /* records of unknown types are skipped, also if none follows */
+        /* skips records of unknown types, even if no record follows */
         file->at += bytes.at;
         if (found)
             return true;

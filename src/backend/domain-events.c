@@ -9,12 +9,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* The timer reports an event this often in any case, because a restarted daemon sends none. */
+/* The timer reports an event this often in any case, because a restarted daemon sends no events. */
 enum { CHECK_MS = 1000 };
 
 struct _UprofDomainEvents {
     char *uri;
-    virConnectPtr connection; /* owned; NULL while the daemon is away */
+    virConnectPtr connection; /* owned; NULL while there is no daemon */
     int callback;             /* libvirt's numbers; -1: none */
     int timer;
     int fd; /* eventfd */

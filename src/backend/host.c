@@ -202,7 +202,7 @@ name_domain(UprofHost *host, virDomainPtr vir)
     return domain;
 }
 
-/* Keeps the domain in the list. Without its XML it is not known how to sample the domain. */
+/* Keeps the domain in the list, although nobody can sample it without its XML. */
 static void
 mark_unreadable(UprofDomain *domain, const char *why)
 {
@@ -215,7 +215,7 @@ mark_unreadable(UprofDomain *domain, const char *why)
     domain->bad_xml = g_strdup(why);
 }
 
-/* Returns: false if libvirt does not describe it */
+/* Returns: false if libvirt does not describe the domain */
 static bool
 ask_for_domain(UprofDomain *domain, virDomainPtr vir, GError **error)
 {
@@ -259,7 +259,7 @@ add_domain(UprofHost *host, virDomainPtr vir, GPtrArray *domains, GError **error
     if (!ask_for_domain(domain, vir, &failure)) {
         const virError *last = virGetLastError();
         if (last && last->code == VIR_ERR_NO_DOMAIN)
-            return true; /* it ended meanwhile */
+            return true; /* the domain has ended meanwhile */
         if (virConnectIsAlive(host->connection) != 1) {
             g_propagate_error(error, g_steal_pointer(&failure));
             return false;
@@ -358,7 +358,7 @@ fail_to_find(UprofHost *host, const char *word, GError **error)
     g_autoptr(GPtrArray) domains = uprof_host_list(host, NULL);
     g_autofree char *quoted = uprof_text_quote(word);
     const UprofDomain *best = NULL;
-    unsigned best_distance = 3; /* with more edits it is another name */
+    unsigned best_distance = 3; /* a name that differs more is a different name */
 
     for (guint i = 0; domains && i < domains->len; i++) {
         const UprofDomain *domain = g_ptr_array_index(domains, i);
@@ -402,7 +402,7 @@ uprof_host_find(UprofHost *host, const char *word, GError **error)
         if (strcmp(one, other) != 0) {
             g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
                         "'%s' is the id of one domain and the name of another; "
-                        "say which by its UUID: %s (id) or %s (name)",
+                        "give the UUID instead: %s (id) or %s (name)",
                         word, one, other);
             return NULL;
         }

@@ -37,7 +37,7 @@ enum {
     CHECK_STEP_US = 500,
     VALID_TRIES = 200,
     VALID_STEP_US = 1000,
-    LATE_MS = 2000, /* how long open retries if a vCPU does not stop in time */
+    LATE_MS = 2000, /* open retries this long if a vCPU does not stop in time */
     LATE_STEP_US = 1000,
     OPEN_TRIES_MAX = 5, /* to open vCPUs that were plugged in */
     MEASURED_HOLDS = 16,
@@ -237,7 +237,7 @@ ask_regs(const DirectGuest *direct, unsigned index, UprofRegs *regs)
     if (!answer)
         return false;
     const UprofSlice text = { answer, strlen(answer) };
-    /* older versions of QEMU print only the current CPU, whatever the command names */
+    /* older versions of QEMU always print the current CPU only */
     const bool ok = uprof_qemu_regs_find(text, index, &block) &&
                     uprof_qemu_regs_parse(block, direct->base.arch, regs, NULL);
     free(answer);
@@ -265,7 +265,7 @@ compare_regs(const UprofRegs *before, const UprofRegs *held, const UprofRegs *af
         if ((before->sys[constant[i].reg] | constant[i].ignored_bits) !=
             (held->sys[constant[i].reg] | constant[i].ignored_bits))
             return constant[i].name;
-    /* CR3 changes with each process, so it is compared only if the monitor gave it twice */
+    /* CR3 changes with each process: compared only if the monitor gave the same value twice */
     if (before->sys[UPROF_X86_CR3] == after->sys[UPROF_X86_CR3] &&
         before->sys[UPROF_X86_CR3] != held->sys[UPROF_X86_CR3])
         return "CR3";
@@ -310,7 +310,7 @@ release_soon(UprofKvmVcpu *vcpu)
 /*
  * Compares the registers in the page with those that the monitor shows.
  *
- * Returns: (nullable): what differs; literal
+ * Returns: (nullable): the difference; literal
  */
 static const char *
 check_vcpu(DirectGuest *direct, unsigned index, UprofTracer *tracer)
@@ -340,7 +340,7 @@ check_vcpu(DirectGuest *direct, unsigned index, UprofTracer *tracer)
     return NULL;
 }
 
-/* Measures what a hold takes on this host, for the budget. */
+/* Measures the length of holds on this host, for the budget. */
 static void
 measure_holds(DirectGuest *direct, UprofTracer *tracer)
 {
@@ -543,7 +543,7 @@ vet_vcpu(DirectGuest *direct, UprofKvmVcpu *vcpu)
     case UPROF_KVM_VCPU_LOST:
         return UPROF_ABSENT;
     case UPROF_KVM_VCPU_UNOPENED:
-        return UPROF_BUSY; /* it exists and runs, so its ticks count as missed */
+        return UPROF_BUSY; /* the vCPU exists and runs, so its ticks are counted */
     default:
         if (g_atomic_int_get(&direct->base.hindrance) != UPROF_HINDRANCE_NONE)
             return UPROF_BUSY;
@@ -741,7 +741,7 @@ has_lost_vcpu(const DirectGuest *direct)
     return false;
 }
 
-/* Opens vCPUs that were plugged in. If some cannot be opened, it stops trying after a while. */
+/* Opens vCPUs that were plugged in. Stops trying after a while if some cannot be opened. */
 static void
 open_new_vcpus(DirectGuest *direct, unsigned n_present)
 {
@@ -780,7 +780,7 @@ direct_poll(UprofGuest *guest)
     if (uprof_qemu_is_gone(direct->qemu))
         return;
     if (!vir || virDomainGetInfo(vir, &info) < 0) {
-        /* the daemon is away: /proc still tells some hindrances */
+        /* the daemon does not answer, but /proc shows some hindrances */
         set_hindrance(direct, check_threads(direct));
         uprof_qemu_reconnect(direct->qemu);
         return;

@@ -66,7 +66,7 @@ typedef struct {
     UprofThread *thread;          /* owned */
     volatile struct kvm_run *run; /* owned: mapped, shared with QEMU and the kernel */
     uint64_t found_valid;         /* kvm_valid_regs before virt-uprof changed it */
-    int fd;                       /* QEMU calls KVM_RUN with it; a number in QEMU's process */
+    int fd;                       /* on which QEMU calls KVM_RUN; a number in QEMU's process */
     /* the vCPU was in KVM_RUN since the bits were set: the page has its registers */
     bool is_page_valid;
     /* at the last check the thread slept in KVM_RUN: the vCPU was halted, or never started */
@@ -109,9 +109,9 @@ void uprof_kvm_vcpu_lose(UprofKvmVcpu *vcpu);
  * @thread: number of the thread that runs the vCPU
  * @why: (out): literal: why the vCPU cannot be opened; untouched on success
  *
- * The function holds the thread a few times to learn which descriptor it calls KVM_RUN with. Then it
- * copies that descriptor and maps its page. The name of a descriptor does not tell the vCPU: the name
- * contains the APIC id, and QEMU numbers its vCPUs differently.
+ * The function holds the thread a few times to find the descriptor on which the thread calls
+ * KVM_RUN. Then it copies that descriptor and maps its page. The name of a descriptor does not
+ * identify the vCPU: the name contains the APIC id, and QEMU numbers its vCPUs differently.
  *
  * If the vCPU's thread does not stop in time, @vcpu's tracee is late. Only the end of the calling
  * thread detaches it then, so the calling thread must end soon.

@@ -14,7 +14,7 @@ enum {
     FIND_TRIES = 200,  /* on a busy host a vCPU may take a while to enter the guest */
     FIND_STEP_US = 1000,
     FIND_LIMIT_MS = 200,
-    /* the most that a hold itself makes the thread of a halted vCPU run */
+    /* limits of what a hold itself adds to the run time of a halted vCPU's thread */
     HOLD_SLICES = 3,
     HOLD_RUN_NS = 100 * 1000,
 };
@@ -63,7 +63,7 @@ is_kvm_run(const UprofThreadCall *call)
     return call->number == SYS_ioctl && call->args[1] == KVM_RUN;
 }
 
-/* Returns: the descriptor that a stopped thread calls KVM_RUN with; -1: it is not in KVM_RUN */
+/* Returns: the descriptor of the thread's call of KVM_RUN; -1: the thread is not in KVM_RUN */
 static int
 find_run_fd(const UprofTracee *tracee)
 {
@@ -105,7 +105,7 @@ static bool
 hold_until_in_run(UprofKvmVcpu *vcpu, UprofTracer *tracer, const char **why)
 {
     vcpu->fd = -1;
-    *why = "a vCPU was never found in the guest: is it paused?";
+    *why = "a vCPU did not run guest code in time: is it paused?";
     for (unsigned i = 0; i < FIND_TRIES && vcpu->fd < 0; i++) {
         if (i > 0)
             g_usleep(FIND_STEP_US);
@@ -198,8 +198,8 @@ uprof_kvm_vcpu_close(UprofKvmVcpu *vcpu)
 }
 
 /*
- * Has the sleeping thread of a vCPU not run since the last check or hold? The short time that a
- * hold itself makes it run does not count.
+ * Has the sleeping thread of a vCPU not run since the last check or hold? A hold itself makes the
+ * thread run for a short time, which does not count.
  */
 static bool
 has_not_run(UprofKvmVcpu *vcpu)
@@ -241,7 +241,7 @@ find_thread(UprofKvmVcpu *vcpu, UprofThreadCall *call)
     return where;
 }
 
-/* Without root the kernel does not tell where a thread sleeps, so only its times are left. */
+/* Without root the kernel does not show where a thread sleeps, so the thread's times decide. */
 static UprofAnswer
 check_times(UprofKvmVcpu *vcpu)
 {
@@ -287,7 +287,7 @@ uprof_kvm_vcpu_check(UprofKvmVcpu *vcpu, bool exact)
     case UPROF_THREAD_UNKNOWN:
         return check_times(vcpu);
     default:
-        return UPROF_OK; /* it runs, so its times have changed */
+        return UPROF_OK; /* the thread runs, so its times have changed */
     }
 }
 

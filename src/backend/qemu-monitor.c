@@ -9,9 +9,8 @@
  * own stop and cont: libvirt releases the leases of its lock manager when QEMU stops by
  * itself, and does not acquire them again when QEMU continues.
  *
- * libvirt's state lags behind QEMU's when suspends and resumes follow each other fast
- * (libvirt handles events later, and they overwrite newer states). So QEMU itself is asked
- * before each hold.
+ * libvirt's state lags behind QEMU's when suspends and resumes follow each other fast (libvirt
+ * handles events later, and they overwrite newer states). So each hold first asks QEMU itself.
  */
 #include "qemu-priv.h"
 
@@ -23,12 +22,12 @@
 #include <string.h>
 
 enum {
-    RAM_KEEP_S = 10, /* the map is asked for again after that: memory may be plugged */
+    RAM_KEEP_S = 10, /* age at which the map is asked for again: memory may be plugged */
     RELEASE_RETRY_S = 60,
     RELEASE_RETRY_MS = 20,
     RESCUE_WATCH_MS = 1000, /* a dead client's suspend may still arrive: up to 4 ms were seen */
     RESCUE_QUICK_MS = 50,
-    RESCUE_SLOW_MAX = 10, /* slow answers that start that time again */
+    RESCUE_SLOW_MAX = 10, /* slow answers that restart the watch */
     RESCUE_STEP_US = 1000,
 };
 
@@ -37,7 +36,7 @@ typedef struct {
     UprofQemu *qemu;
     char *regs;         /* owned, malloc: the monitor's answer in this hold; NULL: not asked yet */
     UprofSlice rest;    /* of regs, from the last block that was found */
-    unsigned next_vcpu; /* the block of this one is in rest */
+    unsigned next_vcpu; /* the block of this vCPU is in rest */
     uint64_t ram_ns;    /* monotonic: when the map of RAM was last asked for */
     UprofQemuPaging paging;
 } MonitorGuest;
@@ -172,10 +171,10 @@ resume_guest(UprofQemu *qemu, GError **error)
 
 /*
  * The daemon may still carry out a suspend that a dead client has asked for: the suspend may wait
- * for the same lock as the query below, and get the lock after the query. So the guest must be
- * seen running for RESCUE_WATCH_MS, and a slow answer starts that time again. On a slow daemon all
- * answers are slow, so there is a limit: as long as the watch lasts, it undoes the pauses of others,
- * too.
+ * for the same lock as the query below, and get the lock after the query. So a watch of
+ * RESCUE_WATCH_MS must see the guest run. A slow answer restarts the watch, up to RESCUE_SLOW_MAX
+ * times: the watch also undoes pauses by other users, so it must end even if the daemon is always
+ * slow.
  */
 static bool
 monitor_rescue(UprofGuest *guest, bool asked, GError **error)
@@ -297,7 +296,7 @@ monitor_read_regs(UprofGuest *guest, unsigned vcpu, UprofRegs *regs, GError **er
     MonitorGuest *monitor = as_monitor(guest);
     UprofSlice block;
 
-    /* in a hold nothing changes; without one, an answer serves each vCPU once */
+    /* in a hold nothing changes; without a hold, an answer serves each vCPU only once */
     const bool stands_still = guest->held && guest->grain == UPROF_GRAIN_GUEST;
     if (!stands_still && vcpu < monitor->next_vcpu)
         g_clear_pointer(&monitor->regs, free);
@@ -317,7 +316,7 @@ monitor_read_regs(UprofGuest *guest, unsigned vcpu, UprofRegs *regs, GError **er
     monitor->next_vcpu = vcpu + 1;
     if (!uprof_qemu_regs_find(monitor->rest, vcpu, &block))
         return UPROF_ABSENT;
-    /* both the sampler and the answer have vCPUs in rising order, so the search goes on here */
+    /* both the sampler and the answer have vCPUs in rising order, so the next search starts here */
     const size_t done = (size_t)((const char *)block.data - (const char *)monitor->rest.data);
     monitor->rest = (UprofSlice){ block.data, monitor->rest.len - done };
     if (!uprof_qemu_regs_parse(block, guest->arch, regs, error))

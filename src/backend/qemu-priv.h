@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * qemu-priv.h - what access `direct` and access `monitor` share
+ * qemu-priv.h - the QEMU side that access `direct` and access `monitor` share
  *
  * Both use the libvirt connection, QEMU's monitor through libvirt's passthrough, the QEMU process
  * and the map of guest RAM. No second monitor socket is opened. virt-uprof only queries the
@@ -37,8 +37,8 @@ typedef struct {
     uint64_t tried_ns;        /* monotonic: of the last reconnect */
 
     /*
-     * Each hold locks this, and so does each slow read of the worker. So a hold never waits in
-     * the daemon for a read.
+     * Locked during each hold and each slow read of the worker, so that a hold never waits in the
+     * daemon for a read.
      */
     GMutex gate;
 
@@ -57,9 +57,9 @@ typedef struct {
 /**
  * uprof_qemu_open:
  *
- * Connects and finds the domain by UUID. Does not register for events of libvirt, because
- * libvirtd 9.0.0 crashes if a client is killed while it registers (the daemon frees the list
- * of callbacks in one thread and extends it in another). The backends ask instead.
+ * Connects and finds the domain by UUID. Does not register for events of libvirt, because libvirtd
+ * 9.0.0 crashes if a client is killed while it registers (the daemon frees the list of callbacks in
+ * one thread and extends it in another). The backends poll instead.
  */
 UprofQemu *uprof_qemu_open(const UprofTarget *target, GError **error);
 void uprof_qemu_close(UprofQemu *qemu);
@@ -80,12 +80,12 @@ bool uprof_qemu_ask_cpus(UprofQemu *qemu, GError **error);
 bool
 uprof_qemu_check_running(UprofQemu *qemu, const UprofTarget *target, bool *paused, GError **error);
 
-/** uprof_qemu_is_paused: a user has paused it; false for states such as finish-migrate */
+/** uprof_qemu_is_paused: a user has paused the guest; false for states such as finish-migrate */
 bool uprof_qemu_is_paused(const UprofQmpStatus *status);
 
 /**
- * uprof_qemu_compare_bytes: compares a few bytes as the process and libvirt show them
- * @gpa: guest-physical address; if there is no RAM, there is nothing to compare
+ * uprof_qemu_compare_bytes: compares a few bytes of the process with those from libvirt
+ * @gpa: guest-physical address; without RAM there, nothing is compared
  *
  * Returns: (nullable): why the process may be the wrong one; a literal
  */
@@ -136,7 +136,7 @@ void uprof_qemu_read_held(UprofQemu *qemu, UprofSpan *spans, unsigned n);
 typedef struct {
     bool is_known;
     bool is_on;
-    unsigned vcpu; /* the first one whose registers were read */
+    unsigned vcpu; /* the first vCPU whose registers were read */
 } UprofQemuPaging;
 
 /**

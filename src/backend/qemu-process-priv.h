@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * qemu-process-priv.h - is a process the QEMU of a domain?
+ * qemu-process-priv.h - checks whether a process is the QEMU of a domain
  *
  * The number of the process comes from QEMU, through libvirt. It may be wrong: the daemon may run
  * in another PID namespace, QEMU may have ended, or a tenant may have taken over QEMU. A local user
  * can start a process whose command line looks like that of QEMU. So the process must also have the
- * user and the executable that libvirt's QEMU has, and the descriptors of its vCPUs.
+ * user and the executable of libvirt's QEMU, and descriptors of vCPUs.
  */
 #pragma once
 
@@ -13,12 +13,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/** UprofQemuIdentity: what is known of the process; all pointers are borrowed */
+/** UprofQemuIdentity: the properties that the process must have; all pointers are borrowed */
 typedef struct {
     const char *uuid;    /* of the domain */
     const uid_t *users;  /* users that the process may have */
     unsigned n_users;    /* at least 1 */
-    bool is_system;      /* of root's daemon: then the executable belongs to root */
+    bool is_system;      /* of root's daemon, so the executable must belong to root */
     unsigned n_kvm_cpus; /* vCPUs of KVM; 0: the guest is emulated */
 } UprofQemuIdentity;
 
@@ -27,8 +27,8 @@ typedef struct {
     pid_t pid;
     uint64_t start; /* see process-stat.h */
     int pidfd;      /* owned by the caller; -1: this kernel has none */
-    /* (nullable): which part of the checks is not permitted to this user; a literal. Then the memory
-     * of the process must not be read, but its end can be waited for. */
+    /* (nullable): the check that this user is not permitted to make; a literal. If set, callers
+     * must not read the memory of the process, but may wait for its end. */
     const char *why_unproven;
 } UprofQemuProcess;
 
@@ -37,14 +37,14 @@ typedef struct {
  * @pid: of a process on this host
  * @process: (out): untouched on failure
  *
- * The descriptor is opened before the checks, and the process runs after them. So all checks were
- * of this process, and @pid belongs to it as long as the descriptor says that it runs.
+ * The descriptor is opened before the checks, and the process still runs after them. So all checks
+ * saw the same process, and @pid means this process until the descriptor reports its end.
  *
- * Returns: (nullable): why it is not that process; a literal; %NULL on success, also if @process is
+ * Returns: (nullable): why it is another process; a literal; %NULL on success, also if @process is
  *   not proven
  */
 const char *
 uprof_qemu_process_open(pid_t pid, const UprofQemuIdentity *identity, UprofQemuProcess *process);
 
-/** uprof_qemu_process_has_ended: @pidfd: of a process; -1: not known, so false */
+/** uprof_qemu_process_has_ended: @pidfd: of a process; -1: unknown, so the answer is false */
 bool uprof_qemu_process_has_ended(int pidfd);

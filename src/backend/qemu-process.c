@@ -131,7 +131,7 @@ check_vcpus(pid_t pid, const UprofQemuIdentity *identity)
 static const char *
 check_process(pid_t pid, const UprofQemuIdentity *identity, const char **why_unproven)
 {
-    /* any user can do the first two */
+    /* any user can make the first two checks */
     static const char *(*const checks[])(pid_t pid, const UprofQemuIdentity *identity) = {
         check_arguments,
         check_user,
@@ -166,7 +166,7 @@ uprof_qemu_process_open(pid_t pid, const UprofQemuIdentity *identity, UprofQemuP
     const char *why_unproven;
     const char *why = check_process(pid, identity, &why_unproven);
 
-    /* without pidfd_open(), the same start time says that the number still means this process */
+    /* without pidfd_open(), the same start time shows that the number still means this process */
     if (!why && (start == 0 || uprof_qemu_process_has_ended(pidfd) ||
                  uprof_process_stat_start(pid) != start))
         why = "the QEMU process has just ended";

@@ -391,7 +391,7 @@ typedef struct {
     unsigned n;
 } Pieces;
 
-/* A short count tells which piece failed. The pieces behind it are read again. */
+/* A short count shows which piece failed. The pieces behind it are read again. */
 static void
 read_pieces(const UprofQemu *qemu, Pieces *pieces, UprofSpan *spans)
 {

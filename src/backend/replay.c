@@ -63,7 +63,7 @@ read_facts(ReplayGuest *replay, GError **error)
         has_run |= record.type == UPROF_CAPTURE_RUN;
     }
     uprof_capture_file_seek(replay->file, start);
-    /* a bad record is reported when the replay comes to it */
+    /* the replay reports a bad record when it reaches the record */
     return ok && (has_run || fail_capture(replay, error, "no run is described here"));
 }
 

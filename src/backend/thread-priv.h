@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * thread-priv.h - what /proc says of one thread, without touching it
+ * thread-priv.h - reads the state of one thread from /proc, without an effect on the thread
  *
- * Used for the vCPU threads of QEMU, mostly before a hold. The files are opened once and
- * read many times. An open file stays bound to its thread, even if another thread gets the
- * same number later. Only uprof_thread_open() allocates. This file does not know what a thread
- * is for, or what a system call means.
+ * Used for the vCPU threads of QEMU, mostly before a hold. The files are opened once and read many
+ * times. An open file stays bound to its thread, even if another thread gets the same number later.
+ * Only uprof_thread_open() allocates. This file does not interpret threads or system calls.
  */
 #pragma once
 
@@ -45,7 +44,7 @@ typedef enum {
     UPROF_THREAD_RUNNING, /* on a CPU, or waiting for one */
     UPROF_THREAD_IN_CALL, /* sleeps in a system call */
     UPROF_THREAD_BLOCKED, /* sleeps or is stopped elsewhere: a page fault, a signal */
-    UPROF_THREAD_UNKNOWN, /* the kernel does not tell, or not to this process */
+    UPROF_THREAD_UNKNOWN, /* the kernel does not say, or this process may not know */
     UPROF_THREAD_GONE,    /* it has ended */
 } UprofThreadWhere;
 
@@ -78,7 +77,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofThread, uprof_thread_close)
  *
  * One read of less than a microsecond, with no effect on the thread. Allocates nothing.
  *
- * False if the thread has ended, even if another one has its number now
+ * False if the thread has ended, even if another thread has its number now.
  */
 bool uprof_thread_exists(const UprofThread *thread);
 

@@ -59,7 +59,7 @@ fail_to_find(pid_t process, pid_t thread, GError **error)
     return false;
 }
 
-/* @folder: a descriptor that stays bound to one thread, whoever gets its number later */
+/* @folder: a descriptor that stays bound to one thread, even if another gets its number */
 static bool
 open_files(UprofThread *thread, int folder, GError **error)
 {

@@ -8,9 +8,8 @@
  * of the thread restart as after every stop by ptrace. Nothing is written to the thread.
  * PTRACE_O_EXITKILL is never set: if the tracer dies, its tracee runs on.
  *
- * Linux binds a tracee to one thread: the thread that has stopped it makes all other calls
- * for it. No other thread of the program may wait for "any" child meanwhile. This file does
- * not know what the held thread is for. Nothing here allocates.
+ * Linux binds a tracee to one thread: the thread that has stopped it makes all other calls for it.
+ * No other thread of the program may wait for "any" child meanwhile. Nothing here allocates.
  */
 #pragma once
 
@@ -137,8 +136,8 @@ UprofTraceAnswer uprof_tracee_release(UprofTracee *tracee);
  * and stays stopped until this call. A dead one remains a zombie until this call, and its process
  * cannot end.
  *
- * A thread that never stops can be detached in one way only: when the tracing thread ends,
- * the kernel detaches it and drops the interrupt. @tracee must be initialized again then.
+ * Only the end of the tracing thread detaches a thread that never stops: the kernel then detaches
+ * it and drops the interrupt. @tracee must be initialized again then.
  *
  * Returns: %UPROF_TRACE_LATE if nothing has changed; else %UPROF_TRACE_RELEASED,
  *   %UPROF_TRACE_GROUP_STOP or %UPROF_TRACE_GONE
@@ -149,7 +148,8 @@ UprofTraceAnswer uprof_tracee_release_late(UprofTracee *tracee);
  * uprof_tracee_call: in the hold, in the thread that stopped it
  * @tracee: stopped
  * @call: (out): the system call that the stop has interrupted
- * @result: (out): what the call is about to return, as in the kernel: -errno, also ERESTARTSYS
+ * @result: (out): the value that the call is about to return, as in the kernel: -errno, also
+ *   ERESTARTSYS
  *
  * Returns: false, outputs untouched, if it was in no system call, or on hosts other than
  *   x86-64

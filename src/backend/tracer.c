@@ -207,7 +207,7 @@ uprof_tracee_stop(UprofTracer *tracer, UprofTracee *tracee, uint64_t limit_ns)
         return explain_refusal(tracee, errno);
     tracee->owner = tracer->thread;
     tracee->asked_ns = uprof_clock_now_ns();
-    /* fails if the thread has ended since: the wait will tell */
+    /* fails if the thread has ended since, which the wait reports */
     ptrace(PTRACE_INTERRUPT, tracee->thread, NULL, NULL);
     const pid_t waited = wait_for_stop(tracer, tracee->thread, until_ns, &status);
     const UprofTraceAnswer answer = classify_wait(tracee, waited, status);

@@ -43,7 +43,7 @@ typedef struct {
 
 /**
  * uprof_xen_call_open:
- * @domid: the domain that all calls are about
+ * @domid: number of the domain for all calls
  * @name: of the domain, for messages, safe to print; copied
  *
  * Tries all versions of the interface to find the right one.
@@ -119,7 +119,7 @@ int uprof_xen_call_unpause(UprofXenCall *call);
  *
  * Call it once for each uprof_xen_call_contexts() that has paused.
  *
- * Returns: 0, or an errno value; EINPROGRESS: Xen may have undone the pause, or not
+ * Returns: 0, or an errno value; EINPROGRESS: it is unknown whether Xen has undone the pause
  */
 int uprof_xen_call_unpause_timed(UprofXenCall *call);
 

@@ -98,8 +98,8 @@ typedef struct {
 G_STATIC_ASSERT(sizeof(Entry) == 64);
 
 /*
- * The clock: Xen tells how long vCPU 0 of our own domain has been in each of its states, the
- * present state included. The sum is the time since this vCPU was created (Xen,
+ * The clock: Xen reports how long vCPU 0 of this program's domain has been in each of its states,
+ * the present state included. The sum is the time since this vCPU was created (Xen,
  * xen/include/public/vcpu.h).
  */
 enum { VCPUOP_RUNSTATE = 4, RUNSTATES = 4 };
@@ -141,11 +141,11 @@ struct _UprofXenCall {
     Batch unpause;
     unsigned *index;  /* owned, per vCPU: its entry in @contexts; 0: it has none */
     Runstate *before; /* the clock before the pause; zeros if Xen did not write it */
-    Runstate *after;  /* the clock before the unpause; the same */
+    Runstate *after;  /* the clock before the unpause; zeros as for @before */
     uint8_t *bytes;   /* contexts: UPROF_XEN_CONTEXT_BYTES for each vCPU */
 };
 
-/* Without this logger the libraries print to stderr. errno has all that they know. */
+/* Without this logger the libraries print to stderr. errno has the same information. */
 static void
 log_nothing(xentoollog_logger *logger, xentoollog_level level, int errno_or_minus_1,
             const char *context, const char *format, va_list arguments)
@@ -170,7 +170,7 @@ static bool
 fail_version(GError **error)
 {
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED,
-                "this Xen takes none of the versions 0x%x to 0x%x of its control interface (Xen "
+                "this Xen supports none of the versions 0x%x to 0x%x of its control interface (Xen "
                 "4.14 to 4.22), or its security policy refuses them; see: xl info",
                 VERSION_MIN, VERSION_MAX);
     return false;
@@ -187,8 +187,7 @@ fail_number(const UprofXenCall *call, int number, GError **error)
     case EPERM:
     case EACCES:
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED,
-                    "%s: Xen refuses to be asked about domains: this needs root in dom0",
-                    call->name);
+                    "%s: Xen denies access to domains: this needs root in dom0", call->name);
         break;
     default:
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
@@ -427,7 +426,7 @@ is_refusal(int number)
 /*
  * @deed: index of the entry whose result counts
  *
- * Returns: 0, or the errno of entry @deed; EINPROGRESS: Xen may have made this call, or not
+ * Returns: 0, or the errno of entry @deed; EINPROGRESS: it is unknown whether Xen made this call
  */
 static int
 make_batch(UprofXenCall *call, Batch *batch, unsigned n, unsigned deed)
@@ -510,7 +509,7 @@ uprof_xen_call_contexts(UprofXenCall *call, bool pause, const bool *wanted)
             .context = (uintptr_t)(call->bytes + (size_t)vcpu * UPROF_XEN_CONTEXT_BYTES),
         };
     }
-    /* the clock comes first: after the unpause the guest may run on this CPU before it is read */
+    /* the clock comes first: after the unpause the guest may run on this CPU before a read */
     fill_clock(&call->unpause, 0, call->after);
     fill_entry(call, &call->unpause, deed, DOMCTL_UNPAUSE);
     const int number = make_batch(call, batch, n, deed);

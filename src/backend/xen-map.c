@@ -27,7 +27,7 @@ typedef struct {
 } Piece;
 
 typedef struct {
-    GMutex lock; /* of all below; drops come from any thread */
+    GMutex lock; /* guards all members below; any thread may drop mappings */
     Piece slots[SLOTS];
     unsigned n;
     bool has_ended;
@@ -140,7 +140,7 @@ is_hole(const int errors[PIECE_PAGES])
 /*
  * Makes one call, and a few more if Xen has to page frames in.
  *
- * Returns: false if nothing could be mapped, for a reason that may pass
+ * Returns: false if nothing could be mapped now, but a later try may succeed
  */
 static bool
 map_piece(const UprofXenMap *map, Piece *piece)

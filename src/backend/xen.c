@@ -37,7 +37,7 @@ enum {
     DOMID_FIRST_RESERVED = 0x7ff0, /* Xen, xen/include/public/xen.h */
 };
 
-/* A context has only the selector of a code segment. hvm_hw_cpu tells what the selector means. */
+/* A context has only the selector of a code segment. hvm_hw_cpu has the meaning of the selector. */
 typedef struct {
     uint16_t cs;
     UprofX86Segments segments;
@@ -70,7 +70,7 @@ typedef struct {
 
     gint must_remap;    /* atomic: the poller tells the sampler to drop its mappings */
     uint64_t tot_pages; /* the poller's: memory of the domain when mappings were dropped last */
-    uint64_t mapped_ns; /* the poller's, monotonic: when that was */
+    uint64_t mapped_ns; /* the poller's, monotonic: time of that drop */
 } XenGuest;
 
 static const UprofGuestOps ops;
@@ -184,7 +184,7 @@ ask_cpu(XenGuest *xen, unsigned vcpu)
         xen->segments[i].segments = own->cpu.segments;
         return;
     }
-    /* usual guests have fewer code segments; another one replaces the first */
+    /* usual guests have fewer code segments; a further segment replaces the first */
     const unsigned index = xen->n_segments < SEGMENTS_MAX ? xen->n_segments++ : 0;
     xen->segments[index] = (CodeSegment){ own->cpu.cs, own->cpu.segments };
 }
@@ -263,7 +263,7 @@ report_busy(XenGuest *xen, UprofHindrance hindrance)
     return UPROF_BUSY;
 }
 
-/* Can the sample do without the vCPU's context: is it offline, or blocked with no new stack? */
+/* Is the vCPU's context superfluous: is the vCPU offline, or blocked with no new stack? */
 static bool
 is_at_rest(const XenGuest *xen, unsigned vcpu)
 {
@@ -353,7 +353,7 @@ xen_release(UprofGuest *guest, unsigned vcpu, GError **error)
     XenGuest *xen = as_xen(guest);
     int number = uprof_xen_call_unpause_timed(xen->call);
 
-    /* these failures may pass, and Xen has not unpaused the domain then */
+    /* after these failures a retry may succeed, because Xen has not unpaused the domain */
     for (unsigned tries = 0;
          (number == EINTR || number == EAGAIN || number == ENOMEM) && tries < RELEASE_TRIES;
          tries++) {
@@ -375,7 +375,7 @@ xen_release(UprofGuest *guest, unsigned vcpu, GError **error)
     return fail_call(xen, "unpause it", number, error);
 }
 
-/* Returns: (nullable): what the selector @cs means; NULL if hvm_hw_cpu has not told yet */
+/* Returns: (nullable): the segments of selector @cs; NULL if hvm_hw_cpu has not shown them yet */
 static const UprofX86Segments *
 find_segments(const XenGuest *xen, uint16_t cs)
 {
@@ -385,7 +385,9 @@ find_segments(const XenGuest *xen, uint16_t cs)
     return NULL;
 }
 
-/* If the mode of the vCPU is unknown, addresses have no meaning: with @smm no stack is copied. */
+/*
+ * In an unknown mode of the vCPU, addresses have no meaning, so @smm prevents a copy of the stack.
+ */
 static bool
 parse_hvm(XenGuest *xen, unsigned vcpu, UprofSlice context, UprofRegs *regs, GError **error)
 {

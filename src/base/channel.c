@@ -59,7 +59,7 @@ uprof_channel_send(int fd, uint32_t type, const UprofSlice *parts, unsigned n_pa
     return n >= 0;
 }
 
-/* Returns: false if there are more than a message can have; those that came are kept even so */
+/* Keeps the descriptors of a message. Returns: false if there are more than a message can have */
 static bool
 collect_fds(const struct msghdr *head, UprofMessage *message)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * confine-priv.h - takes the rights of a process that reads foreign bytes
+ * confine-priv.h - drops the rights of a process that reads foreign bytes
  *
- * First uprof_confine_drop() takes what can be taken from a process that still makes other
- * processes: its user, its capabilities, its descriptors, its view of the host. Then
- * uprof_confine_seal() takes everything else: only memory, open descriptors and the end of the
- * process are left.
+ * uprof_confine_drop() is for a process that still makes other processes: it drops the user, the
+ * capabilities, the descriptors and the view of the host. uprof_confine_seal() then drops all other
+ * rights: the process can only use memory and open descriptors, and end.
  */
 #pragma once
 
@@ -15,7 +14,7 @@
 void uprof_confine_name(const char *name);
 
 /**
- * uprof_confine_drop: takes the user, the capabilities, the descriptors and the name spaces
+ * uprof_confine_drop: drops the user, the capabilities, the descriptors and the namespaces
  * @kept: descriptors that stay open. They get the numbers from 3 on, in this order.
  * @n_kept: up to %UPROF_CONFINE_FDS_MAX
  * @keeps_streams: false: standard streams lead to /dev/null
@@ -32,7 +31,7 @@ enum { UPROF_CONFINE_FDS_MAX = 8 };
 
 /**
  * uprof_confine_seal: limits the process, and forbids all system calls but those for memory and for
- * open descriptors (seccomp). Other calls fail with EPERM.
+ * open descriptors (seccomp). A forbidden call fails with EPERM.
  *
  * A build with address sanitizer has no limit on memory and allows all system calls.
  *
@@ -40,5 +39,5 @@ enum { UPROF_CONFINE_FDS_MAX = 8 };
  */
 bool uprof_confine_seal(const UprofConfineLimits *limits, GError **error);
 
-/** uprof_confine_has_leaks: in a build with leak sanitizer: it has found leaks and reported them */
+/** uprof_confine_has_leaks: has the build's leak sanitizer, if any, found and reported leaks? */
 bool uprof_confine_has_leaks(void);

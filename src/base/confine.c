@@ -44,7 +44,7 @@ close_from(unsigned first)
     return true;
 }
 
-/* Moves the kept descriptors out of the way before they get their numbers. */
+/* Moves the kept descriptors to high numbers first, so that none of them is overwritten. */
 static bool
 keep_descriptors(const int *kept, unsigned n_kept, bool keeps_streams)
 {
@@ -71,8 +71,8 @@ keep_descriptors(const int *kept, unsigned n_kept, bool keeps_streams)
 /* ---- Name spaces ---- */
 
 /*
- * Enters name spaces of its own, with an empty root folder. Other checks still hold without them:
- * a sealed process opens no files and no sockets.
+ * Moves this process to new namespaces, with an empty root folder. If that fails, the process can
+ * still open no files and no sockets after it is sealed.
  *
  * Returns: (nullable): why not; literal
  */
@@ -82,8 +82,8 @@ leave_host(void)
     static const char folder[] = "/tmp"; /* exists everywhere */
 
     if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC) != 0)
-        return errno == EPERM ? "this process may not make name spaces"
-                              : "this kernel has no name spaces to make";
+        return errno == EPERM ? "this process may not make namespaces"
+                              : "this kernel has no namespaces to make";
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
         mount("none", folder, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY,
               "size=4k,mode=0555") != 0 ||
@@ -121,7 +121,7 @@ change_user(uid_t uid, gid_t gid)
     return NULL;
 }
 
-/* Takes all capabilities, also those that another program could get. */
+/* Drops all capabilities, also those that this process would get if it executed a program. */
 static bool
 drop_capabilities(void)
 {
@@ -150,7 +150,7 @@ uprof_confine_drop(const int *kept, unsigned n_kept, bool keeps_streams, UprofCo
     uid_t uid = 0;
     gid_t gid = 0;
 
-    /* the files of the host tell which user that is */
+    /* looks up the user in files of the host, before leave_host() */
     const bool has_user = is_root && find_user(&uid, &gid);
     uprof_path_remember_folder();
     if (!keep_descriptors(kept, n_kept, keeps_streams))
@@ -231,7 +231,7 @@ forbid_calls(void)
 
 /* ---- Limits ---- */
 
-/* Keeps a limit of the user that is lower. */
+/* Sets a limit to @value, unless it is lower already. */
 static bool
 set_limit(int resource, uint64_t value)
 {
@@ -244,7 +244,7 @@ set_limit(int resource, uint64_t value)
     return setrlimit((__rlimit_resource_t)resource, &limits) == 0;
 }
 
-/* At the first limit comes SIGXCPU, which says what has happened; at the second one SIGKILL. */
+/* The soft limit sends SIGXCPU, which shows the cause. A second later, SIGKILL follows. */
 static bool
 limit_processor_time(uint64_t seconds)
 {

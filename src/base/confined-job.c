@@ -56,7 +56,7 @@ spawn_process(UprofSpawner *spawner, const UprofConfinedJob *job, int *channel, 
     return process;
 }
 
-/* Returns: false if the process sends no message in time; that it ends counts as a message */
+/* Returns: false if the process neither sends a message nor ends in time */
 static bool
 wait_for_message(int channel, const UprofConfinedJob *job, gint64 end_us)
 {
@@ -70,7 +70,7 @@ wait_for_message(int channel, const UprofConfinedJob *job, gint64 end_us)
     return n > 0;
 }
 
-/* Answers until the process closes its channel. Returns: (nullable): which rule it broke; literal */
+/* Answers until the process closes its channel. Returns: (nullable): the broken rule; literal */
 static const char *
 serve_process(int channel, const UprofConfinedJob *job, char **last_file)
 {
@@ -89,7 +89,7 @@ serve_process(int channel, const UprofConfinedJob *job, char **last_file)
         ok =
             message.n_fds == 0 && job->answer(channel, &message, (UprofSlice){ bytes, message.len },
                                               last_file, job->data);
-        /* a process that has ended gets no answer, and its end tells why */
+        /* no answer can be sent to a process that has ended; its exit status shows the cause */
         const bool has_ended = errno == EPIPE || errno == ECONNRESET;
         uprof_message_close(&message);
         if (!ok && !has_ended)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * path-priv.h - which folder paths are relative to
+ * path-priv.h - remembers the folder at which relative paths begin
  */
 #pragma once
 
 #include "uprof/path.h"
 
-/** uprof_path_remember_folder: call it before the working folder changes */
+/** uprof_path_remember_folder: remembers the working folder; call it before that folder changes */
 void uprof_path_remember_folder(void);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * openat2(2) does the same in one call, but systemd's RestrictSUIDSGID= forbids that call, because
- * a filter of system calls cannot see its flags. So each part of a path is opened by itself.
+ * This file opens each part of a path by itself. openat2(2) would open a path in one call, but
+ * systemd's RestrictSUIDSGID= forbids openat2(2), because a filter of system calls cannot see its
+ * flags.
  */
 #include "uprof/regular-file.h"
 
@@ -24,7 +25,7 @@ enum { PATH_BYTES_MAX = 4096, LINKS_MAX = 40 };
 
 enum { PIPE_WAIT_MS = 5000 }; /* until somebody writes into a named pipe */
 
-/* The folders from the root of the search down to where it is. */
+/* A search for a file: the open folders from its root down to the current one. */
 typedef struct {
     GArray *fds; /* of int: owned; the first one is the root */
     UprofFileLinks links;
@@ -44,7 +45,7 @@ close_last(Search *search)
     g_array_set_size(search->fds, search->fds->len - 1);
 }
 
-/* Returns: 0, or a value of errno. @rest: (inout): gets the target of the link in front */
+/* Puts the target of a link before @rest, (inout). Returns: 0, or a value of errno */
 static int
 expand_link(Search *search, int link, char **rest)
 {
@@ -120,7 +121,7 @@ reopen_found(int found)
     return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
-/* Files of the kernel look regular. Reading them can have effects, and gives memory of the host. */
+/* Files of the kernel look regular, but reading them can change the host or reveal its memory. */
 static bool
 is_of_kernel(int found)
 {
@@ -138,7 +139,7 @@ is_of_kernel(int found)
     return false;
 }
 
-/* As reopen_found(); EINVAL for a file that is not regular */
+/* Like reopen_found(), but fails with EINVAL if the file is not regular */
 static int
 reopen_regular(int found)
 {
@@ -168,7 +169,7 @@ may_read_pipe(int found, const struct stat *info)
     return is_unnamed_pipe(found) || info->st_uid == geteuid() || info->st_uid == 0;
 }
 
-/* Waits for the first byte, or the end. Returns: @fd; closed, and -1 with errno if nobody writes */
+/* Waits for the first byte, or the end. Returns: @fd; or -1 with errno, and then closes @fd */
 static int
 wait_for_writer(int fd, int timeout_ms)
 {
@@ -186,7 +187,7 @@ wait_for_writer(int fd, int timeout_ms)
     return -1;
 }
 
-/* As reopen_regular(), but also opens a pipe */
+/* Like reopen_regular(), but also opens a pipe */
 static int
 reopen_input(int found)
 {
@@ -204,7 +205,7 @@ reopen_input(int found)
     return fd < 0 ? -1 : wait_for_writer(fd, is_unnamed_pipe(fd) ? -1 : PIPE_WAIT_MS);
 }
 
-/* @found: of O_PATH, closed; or -1 with errno. Returns: as @reopen_file() */
+/* @found: of O_PATH: closed here; or -1 with errno. Returns: as @reopen_file() */
 static int
 reopen_and_close(int found, int (*reopen_file)(int found))
 {

@@ -156,7 +156,7 @@ uprof_run_add_counts(UprofRun *run, const UprofRun *other)
     add_histogram(&run->stopped, &other->stopped);
 }
 
-/* If the releases differ, facts of one kernel become unknown. uprof_run_add_counts() merges the stacks. */
+/* Keeps facts of a kernel only if the releases are equal. uprof_run_add_counts() adds counts. */
 static void
 merge_linux(UprofRunLinux *kernel, const UprofRunLinux *other, bool is_first)
 {

@@ -13,27 +13,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* From the program to the spawner. */
+/* Types of requests from the program to the spawner. */
 enum { REQUEST_SPAWN = 1, REQUEST_WAIT };
 
-/* Of WAIT. */
+/* The content of each request; only WAIT uses it. */
 typedef struct {
     pid_t worker;
     unsigned timeout_ms;
 } Request;
 
-/* The answer to each request, and to the start. */
+/* The answer to each request, and the spawner's first message. */
 typedef struct {
     int value;              /* of SPAWN: number of the process, or -1; of WAIT: status */
     int code;               /* of an error: errno */
-    UprofConfined confined; /* of the start */
+    UprofConfined confined; /* of the first message */
 } Answer;
 
 enum {
     WAIT_STEP_MS = 2,
     WORKERS_MAX = 4096,
     EXIT_LEAKS = 98,  /* only of a build with a sanitizer */
-    EXIT_UNSAFE = 99, /* the worker could not give up its rights, and did nothing */
+    EXIT_UNSAFE = 99, /* the worker could not drop its rights, and did nothing */
 };
 
 struct _UprofSpawner {
@@ -70,7 +70,7 @@ spawn_worker(const UprofSpawnPlan *plan, int channel, const UprofMessage *messag
     return answer;
 }
 
-/* Only children of the spawner are waited for, so that no other process can be killed. */
+/* False for a process that is not a child of the spawner, so that no such process is killed. */
 static bool
 is_running(pid_t worker)
 {
@@ -237,7 +237,7 @@ uprof_spawner_describe_end(int status)
     case UPROF_SPAWNER_EXIT_CUT_OFF:
         return g_strdup("it lost its channel to this program");
     case EXIT_UNSAFE:
-        return g_strdup("it could not give up its rights");
+        return g_strdup("it could not drop its rights");
     default:
         return NULL;
     }

@@ -25,7 +25,7 @@ make_harmless(gunichar c)
     }
 }
 
-/* Appends the first character of the @left bytes at @at. Returns: its bytes */
+/* Appends the first character of the @left bytes at @at. Returns: its length in bytes */
 static size_t
 append_harmless(GString *out, const char *at, size_t left)
 {
@@ -72,7 +72,7 @@ uprof_text_append_lines(GString *out, UprofSlice raw)
     }
 }
 
-/* A folded stack ends in a blank and a number; a name must not. */
+/* A line of folded stacks ends with a blank and a number, so a name must not. */
 static void
 join_count(GString *text)
 {

@@ -14,19 +14,19 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-/* The timer of one thread, and the way out of the work that it limits. */
+/* The timer of one thread, and the jump that abandons its work. */
 typedef struct {
     timer_t timer;
     pid_t process; /* that made the timer; a fork() copies no timers */
     bool has_timer;
     volatile sig_atomic_t is_running; /* the work runs, and may be abandoned */
-    sigjmp_buf out;                   /* where an abandoned work continues */
+    sigjmp_buf out;                   /* where the thread continues after it has abandoned work */
 } Limit;
 
 static void free_limit(gpointer data);
 
 static GPrivate own_limit = G_PRIVATE_INIT(free_limit);
-/* Also own_limit: a signal handler may read it, because the thread has read it before. */
+/* A copy of own_limit. A signal handler may read it, because the thread has used it before. */
 static _Thread_local Limit *current;
 
 static void
@@ -105,7 +105,7 @@ run_timed(Limit *limit, uint64_t cpu_ns, void (*work)(void *data), void *data)
 {
     volatile bool is_done = false;
 
-    /* the jump also restores the signal mask of now, in which the signal is not blocked */
+    /* the jump also restores the current signal mask, in which the signal is not blocked */
     if (sigsetjmp(limit->out, 1) == 0) {
         limit->is_running = 1;
         if (set_timer(limit, cpu_ns)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * check.c - the command check: what works, what does not, and what to do about it
+ * check.c - the command check: diagnoses a host or a domain
  *
  * The command prints one line per finding. The findings about a domain come from a few samples.
  * Without a domain, the command checks the host.
@@ -163,7 +163,7 @@ describe_mode(UprofDiagnosis *diagnosis, const UprofSession *session, const Upro
 
 /* ---- Findings of a worker ---- */
 
-/* In the worker: what it has found of the guest's symbols and stacks. */
+/* In the worker: the findings about the guest's symbols and stacks. */
 static void
 make_findings(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply)
 {
@@ -314,7 +314,7 @@ describe_xen(UprofDiagnosis *diagnosis)
         uprof_diagnosis_add_error(diagnosis, "module", error);
 }
 
-/* Says which rights the processes of the analysis keep, because this host does not take them. */
+/* Reports the rights of the analysis's processes that this host does not allow to drop. */
 static void
 describe_confinement(UprofDiagnosis *diagnosis, const UprofConfined *confined)
 {
@@ -325,7 +325,7 @@ describe_confinement(UprofDiagnosis *diagnosis, const UprofConfined *confined)
     if (confined->why_same_view)
         uprof_diagnosis_add(
             diagnosis, UPROF_LEVEL_NOTE, "analysis",
-            "the processes that read foreign bytes have no name spaces of their own: %s; "
+            "the processes that read foreign bytes have no namespaces of their own: %s; "
             "they cannot open files or sockets even so",
             confined->why_same_view);
     if (!confined->why_same_user && !confined->why_same_view)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * complete.c - the command `--complete WORD...`: what a shell can offer for the last word
+ * complete.c - the command `--complete WORD...`: prints candidates for the last word, for shells
  *
  * Each line of the output is a candidate that replaces the last word. Candidates are not
  * quoted, because quoting differs between shells. No candidate begins with '/'. A line that
- * begins with '/' asks the shell to complete something itself:
+ * begins with '/' asks the shell to complete names of files or folders itself:
  *
  *     /files HEAD      names of files, after the HEAD of the word
  *     /folders HEAD    names of folders, after the HEAD of the word
@@ -31,7 +31,7 @@ enum {
 
 #define DAYS "today yesterday"
 
-/* The command line so far: the complete words, and the word to complete. All pointers are borrowed. */
+/* The command line so far: complete words, and the word to complete. All pointers are borrowed. */
 typedef struct {
     const UprofCommand *commands;
     const UprofCommand *command; /* the command that was named, or the default one */

@@ -159,9 +159,10 @@ write_outputs(const UprofReadCommand *command, const UprofTree *both, const Upro
 }
 
 /*
- * The root of a tree is the domain, so that two domains can be compared. A profile of another
- * program has no domain. If all its stacks begin with one function, this function looks like a
- * root. If the other profile has this function below its own root, the function is a callee.
+ * A comparison treats two roots as equal, because usually each root is a domain. A profile of
+ * another program has no domain, but if all its stacks begin with one function, that function looks
+ * like a root. If the other profile has that function below its own root, the function is an
+ * ordinary frame.
  */
 static UprofTree *
 new_rooted_tree(const UprofProfile *profile, const UprofTree *other)

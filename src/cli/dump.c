@@ -239,8 +239,8 @@ print_stacks(const UprofSession *session, UprofSnapshot **slots, unsigned n, boo
 }
 
 /*
- * Takes the snapshots twice. The first ones find the kernel of a Linux guest. The second ones
- * contain what only a known kernel tells, such as the running process.
+ * Takes the snapshots twice. From the first ones the worker finds the kernel of a Linux guest. With
+ * the kernel known, the second ones also contain data such as the running process.
  */
 static UprofAnswer
 take_stacks(UprofSession *session, UprofSnapshot **slots, unsigned *n, GError **error)

@@ -17,7 +17,7 @@
 /* libvirt keeps metadata in the running domain and in its persistent definition. */
 static const UprofMetadataScope scopes[] = { UPROF_METADATA_LIVE, UPROF_METADATA_CONFIG };
 
-/* One domain and what to do with it. All pointers are borrowed. */
+/* One domain, and the options for it. All pointers are borrowed. */
 typedef struct {
     const UprofOptions *options;
     UprofHost *host;

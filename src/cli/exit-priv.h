@@ -27,7 +27,7 @@ int uprof_exit_code(const GError *error);
 /** uprof_exit_worse: Returns: LEFT_HELD if a code is LEFT_HELD; else the first that is not OK */
 int uprof_exit_worse(int one, int other);
 
-/** uprof_exit_of_tally: Returns: the exit code for all domains; SOME_FAILED if some did not fail */
+/** uprof_exit_of_tally: Returns: the exit code for all domains; SOME_FAILED if only some failed */
 int uprof_exit_of_tally(const UprofErrorTally *tally);
 
 /** uprof_exit_of_run: Returns: the exit code of uprof_record_domains() */

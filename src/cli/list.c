@@ -21,7 +21,7 @@ typedef struct {
     char *access;  /* the access method, or "-" */
     char *why;     /* why this method, or why none */
     char *symbols; /* path of the symbol file, or "-" */
-    char *hint;    /* (nullable): what is wrong with the symbols */
+    char *hint;    /* (nullable): a problem with the symbols */
 } Row;
 
 static void

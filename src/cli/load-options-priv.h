@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * load-options-priv.h - what the command line says about reading profiles
+ * load-options-priv.h - the options about reading profiles
  */
 #pragma once
 

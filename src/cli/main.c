@@ -48,7 +48,7 @@ static const UprofCommand commands[] = {
       "allow collect to sample a domain, in its metadata",
       uprof_enable_run, NEEDS_DOMAIN },
     { "disable", UPROF_COMMAND_DISABLE, "DOMAIN...",
-      "forbid collect to sample a domain, in its metadata",
+      "stop collect from sampling a domain, in its metadata",
       uprof_disable_run, NEEDS_DOMAIN },
     { "configure", UPROF_COMMAND_CONFIGURE, "DOMAIN...",
       "show how collect samples a domain, or change it in its metadata",
@@ -110,10 +110,10 @@ main(int argc, char **argv)
 
     open_standard_files();
     raise_file_limit();
-    /* A write to a closed pipe or beyond the file-size limit must not end the program, but fail. */
+    /* A write to a closed pipe or beyond the file-size limit must fail, not end the program. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
-    /* If SIGCHLD is ignored, which a program inherits, the kernel keeps no status of ended processes. */
+    /* If the program inherits an ignored SIGCHLD, the kernel keeps no exit status of children. */
     signal(SIGCHLD, SIG_DFL);
     g_log_set_default_handler(log_line, NULL);
     if (argc > 1 && strcmp(argv[1], "--complete") == 0)

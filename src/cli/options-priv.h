@@ -48,7 +48,7 @@ typedef struct {
     const UprofFormat *format;
 } UprofWanted;
 
-/** UprofOptions: what the command line says. All members are owned unless they say "borrowed". */
+/** UprofOptions: the parsed command line. All members are owned unless they say "borrowed". */
 struct _UprofOptions {
     const UprofCommand *command; /* borrowed */
     GPtrArray *words;            /* of char: arguments of the command, for uprof_domid_find() */
@@ -87,7 +87,7 @@ struct _UprofOptions {
 
     /* top */
     bool batch;      /* plain text instead of a screen */
-    unsigned rounds; /* how many rounds, each of a second; 0: until a signal */
+    unsigned rounds; /* number of rounds, each of a second; 0: until a signal */
 
     /* report and diff */
     char *focus;     /* (nullable): the function whose callers and callees are shown */

@@ -64,7 +64,7 @@ struct _Option {
     unsigned min, max; /* the range of numbers */
     /* The values for completion, as in UprofOptionInfo; take_choice() allows no others. */
     const char *choices;
-    const char *form;                                 /* what the value must be, for messages */
+    const char *form;                                 /* the form of a good value, for messages */
     bool (*parse)(const char *text, uint64_t *value); /* for take_value() */
 };
 
@@ -391,7 +391,7 @@ static const Option table[] = {
       take_value, MEMBER(settings.budget_ppm), GIVEN(settings.given.budget),
       .parse = uprof_settings_parse_budget, .form = UPROF_BUDGET_FORM },
     { "no-pause", '\0', LIVE, NULL,
-      "KVM: read without stopping the guest; torn stacks count as truncated",
+      "KVM: read without stopping the guest; stacks that change meanwhile count as truncated",
       take_flag, MEMBER(settings.no_pause) },
     { "all", '\0', RECORD | TOP, NULL,
       "sample all running domains",
@@ -665,7 +665,7 @@ check_outputs(UprofOptions *options)
     return true;
 }
 
-/* The path contains %d or %u. "%%d" does not count: it stands for a percent sign and a letter. */
+/* Does the path contain %d or %u? "%%d" does not count: it is a percent sign and a letter. */
 static bool
 names_domain(const char *path)
 {
@@ -762,7 +762,7 @@ take_words(UprofOptions *options, const UprofCommand *commands, poptContext cont
     }
 }
 
-/* @word is an option with an optional argument, and has none. */
+/* Is @word an option with an optional argument, but without this argument? */
 static bool
 lacks_argument(const char *word)
 {

@@ -2,8 +2,8 @@
 /*
  * read-command-priv.h - commands that read profiles run in a process without rights
  *
- * Profiles and captures may come from anywhere, so that a fault in their parsers must not give
- * away the rights of the user.
+ * Profiles and captures may come from anywhere. An attacker who uses a fault in their parsers must
+ * not get the rights of the user.
  */
 #pragma once
 
@@ -12,19 +12,20 @@
 #include "uprof/confined-command.h"
 #include "uprof/load.h"
 
-/** UprofReadCommand: what the command gets in its process; all pointers are borrowed */
+/** UprofReadCommand: the input of the command in its process; all pointers are borrowed */
 typedef struct {
     UprofOptions *options;
     UprofLoadTarget *targets;    /* one for each output of @options */
     bool *are_files;             /* one for each word of @options: a file has that path */
     const UprofCatalog *catalog; /* (nullable): of the store; %NULL: the command does not read it */
-    int code;                    /* exit code of what could not be listed in the store */
+    int code;                    /* exit code for folders of the store that could not be listed */
 } UprofReadCommand;
 
 /**
  * uprof_read_command_run: opens the outputs of @options, and runs the command
  * @reads_store: the command reads the store, too
- * @run: runs in the process without rights; output i is uprof_confined_output(i). Returns: exit code
+ * @run: runs in the process without rights; output i is uprof_confined_output(i); returns an exit
+ *   code
  *
  * Returns: exit code
  */

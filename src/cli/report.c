@@ -212,7 +212,7 @@ write_outputs(const UprofReadCommand *command, const UprofLoad *load)
     return uprof_exit_worse(code, print_tables(options, load));
 }
 
-/* An output shows the times of samples, and the input is one file. Only captures have times. */
+/* Does an output need the times of samples? Only a capture has them, if it is the only input. */
 static bool
 wants_times(const UprofOptions *options)
 {

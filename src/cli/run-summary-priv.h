@@ -8,7 +8,7 @@
 #include "uprof/profile.h"
 #include "uprof/run-facts.h"
 
-/** uprof_summary_say_start: prints what will be sampled; @shown: the name, safe to print */
+/** uprof_summary_say_start: prints the plan of the run; @shown: the name, safe to print */
 void uprof_summary_say_start(const UprofRun *run, const char *shown);
 
 /** uprof_summary_say_end: prints the counts, the quality and hints, in at least two lines */

@@ -76,7 +76,7 @@ say_hints(const UprofRun *run, const char *shown)
                   shown, run->torn);
     if (run->late + run->busy + run->skipped + run->stuck > 0)
         uprof_say("%s: ticks without a sample: %" G_GUINT64_FORMAT " late, %" G_GUINT64_FORMAT
-                  " while something else held the guest, %" G_GUINT64_FORMAT
+                  " while somebody else held the guest, %" G_GUINT64_FORMAT
                   " because their analysis was late or failed, %" G_GUINT64_FORMAT
                   " because a vCPU did not stop in time",
                   shown, run->late, run->busy, run->skipped, run->stuck);
@@ -135,6 +135,6 @@ uprof_summary_say_untimed(const UprofProfile *profile, const char *shown)
     if (uprof_profile_n_untimed(profile) > 0)
         uprof_say(
             "virt-uprof: %s: files that keep the order of samples lack the last %" G_GUINT64_FORMAT
-            " samples, because the times of more are not kept; use a shorter run or --capture",
+            " samples, because their times were not kept; use a shorter run or --capture",
             shown, uprof_profile_n_untimed(profile));
 }

@@ -57,7 +57,7 @@ typedef struct {
  */
 typedef struct {
     uint64_t elapsed_ns, missed; /* of the run until now */
-    uint64_t ticks, ran;         /* in the last round: all but missed ones; with a running vCPU */
+    uint64_t ticks, ran;         /* of the last round: all but missed ones; with a running vCPU */
 } Seen;
 
 typedef struct {
@@ -102,8 +102,8 @@ write_stdout(const char *text)
 }
 
 /*
- * The kernel does not stop this program if it writes to the terminal from the background,
- * because SIGTTOU and SIGTTIN are blocked like all signals. So the program must check.
+ * The kernel does not stop this program if it uses the terminal from the background, because
+ * SIGTTOU and SIGTTIN are blocked like all signals. So the program must check that itself.
  */
 static bool
 is_foreground(void)

@@ -2,8 +2,8 @@
 /*
  * worker-reply-priv.h - text that a worker makes and the program prints
  *
- * A worker knows what it has counted, so that it also writes the text about it. The program makes
- * that text safe before it prints it.
+ * Only the worker has the counts of a domain, so the worker makes the text about them. The program
+ * makes the text safe before it prints the text.
  */
 #pragma once
 

@@ -73,7 +73,7 @@ typedef struct {
     UprofGuardianFind find;
     Guarded *guarded; /* borrowed */
     unsigned seconds; /* how long to retry */
-    GError *error;    /* owned; NULL: it runs */
+    GError *error;    /* owned; NULL: the guest runs */
 } Rescue;
 
 static UprofGuest *
@@ -182,7 +182,7 @@ set_left_held(GError **error, const UprofMarkerInfo *info, const GError *why)
                 info->name, word, resume, why->message);
 }
 
-/* Resumes all guests at the same time: a slow daemon must not delay guests of another one. */
+/* Resumes all guests at the same time: a slow daemon must not delay guests of another daemon. */
 static bool
 release_all_guests(Guard *guard, unsigned seconds, GError **error)
 {
@@ -195,7 +195,7 @@ release_all_guests(Guard *guard, unsigned seconds, GError **error)
             continue;
         rescues[i] = (Rescue){ guard->find, &guard->guarded[i], seconds, NULL };
         threads[i] = g_thread_try_new("rescue", rescue_one, &rescues[i], NULL);
-        /* a limit that has killed the profiler may allow no new thread either */
+        /* the limit that killed the profiler may also forbid new threads */
         if (!threads[i])
             rescue_one(&rescues[i]);
     }
@@ -227,7 +227,7 @@ send_answer(const Guard *guard, const GError *error)
         error ? g_strdup_printf("%d %s", error->code, error->message) : g_strdup(YES);
     const size_t len = MIN(strlen(text), (size_t)MESSAGE_BYTES_MAX);
 
-    /* a profiler that gets no answer goes on without a guardian; if it has died, end of file comes */
+    /* a live profiler goes on without this guardian; a dead profiler shows as end of file */
     if (send(guard->fd, text, len, MSG_NOSIGNAL) < 0 && !has_hung_up(guard))
         _exit(1);
 }
@@ -403,7 +403,7 @@ leave_profiler(int fd)
     for (size_t i = 0; i < G_N_ELEMENTS(ignored); i++)
         signal(ignored[i], SIG_IGN);
     prctl(PR_SET_NAME, "uprof-guardian");
-    /* with a wrong socket it would not see the end of the profiler */
+    /* with a wrong socket the guardian would not see the end of the profiler */
     if (!keep_descriptor(fd, keep))
         _exit(1);
     closefrom(keep + 1);
@@ -420,7 +420,7 @@ run_guardian(UprofGuardianFind find, int fd, pid_t profiler)
     guard->profiler = (int)syscall(SYS_pidfd_open, profiler, 0);
     guard->profiler_pid = profiler;
     if (getppid() != profiler) {
-        /* the profiler has died, and its number may be another's; end of file comes next */
+        /* the profiler has died, and its number may be reused; the socket's end of file follows */
         close(guard->profiler);
         guard->profiler = -1;
     }

@@ -6,5 +6,5 @@
 
 #include "uprof/guest.h"
 
-/** uprof_guest_rescue: for the guardian and `check --heal`; see `rescue` above */
+/** uprof_guest_rescue: for the guardian and `check --heal`; see UprofGuestOps.rescue */
 bool uprof_guest_rescue(UprofGuest *guest, bool asked, GError **error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * marker-priv.h - the marker of a held guest, as guest and guardian use it
+ * marker-priv.h - functions of the marker that only guest and guardian use
  */
 #pragma once
 

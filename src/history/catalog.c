@@ -90,7 +90,7 @@ uprof_catalog_set_notices(UprofCatalog *catalog, const UprofNotices *notices)
 
 /* ---- Which domain ---- */
 
-/* @folder can be the folder of a domain @word. Folder names have a maximum length. */
+/* Can @folder be the folder of a domain @word? The folder's name may be a part of a long name. */
 static bool
 may_be_folder(const char *folder, const char *word)
 {
@@ -187,7 +187,7 @@ add_profile(Selecting *selecting, const DayOf *day, const UprofStoreItem *item, 
     g_ptr_array_add(selecting->selection, selected);
 }
 
-/* One of the closed days has counted the slice of @start_s. @days: of UprofRun */
+/* Has one of the closed days counted the slice of @start_s? @days: of UprofRun */
 static bool
 is_counted(const GPtrArray *days, int64_t start_s)
 {

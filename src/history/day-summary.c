@@ -313,7 +313,7 @@ append_cost(GString *out, const UprofRun *run)
         g_string_append_printf(out,
                                "  ticks without a sample: %" G_GUINT64_FORMAT
                                " late, %" G_GUINT64_FORMAT
-                               " while something else held the guest, %" G_GUINT64_FORMAT
+                               " while somebody else held the guest, %" G_GUINT64_FORMAT
                                " because their analysis was late or failed, %" G_GUINT64_FORMAT
                                " because a vCPU did not stop in time\n",
                                run->late, run->busy, run->skipped, run->stuck);

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* What the processes read. All pointers are borrowed. */
+/* The input of the processes. All pointers are borrowed. */
 typedef struct {
     const UprofPruning *pruning;
     const GPtrArray *folders;
@@ -43,7 +43,7 @@ read_sidecar(const UprofStoreFolder *folder, const UprofStoreItem *item, UprofIt
         g_strlcpy(facts->uuid, run->uuid, sizeof(facts->uuid));
 }
 
-/* A closed day has counted the slice, or in a dry run would count it. */
+/* Has a closed day counted the slice, or would it in a dry run? */
 static bool
 is_merged(const DayOf *day, const UprofStoreItem *slice)
 {
@@ -80,7 +80,7 @@ read_item(const DayOf *day, const UprofStoreItem *item)
 {
     const UprofPruning *pruning = day->pruning;
     const bool is_complete = uprof_store_item_is_complete(item);
-    /* a dry run has merged nothing, so a slice stands for the day that would be the newest */
+    /* a dry run has merged nothing, so a slice stands for the day that would have counted it */
     const bool would_merge = pruning->settings->dry_run && item->start_s < pruning->today_s;
     UprofItemFacts facts = { 0 };
 

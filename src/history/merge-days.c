@@ -70,7 +70,7 @@ slice_of(const GString *text)
     return (UprofSlice){ text->str, text->len };
 }
 
-/* Packs the profile, shrunk to what uprof_stored_read() can read. */
+/* Packs the profile, and first shrinks it if uprof_stored_read() could not read it. */
 static GString *
 pack_profile(const Closing *closing, const char *stem, const UprofProfile *profile,
              const UprofRun *run)

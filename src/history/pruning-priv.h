@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * pruning-priv.h - what the steps of one prune share
+ * pruning-priv.h - the state and the functions that the steps of one prune share
  */
 #pragma once
 
@@ -28,7 +28,7 @@ void uprof_pruning_add_error(UprofPruning *pruning, const GError *error);
 void uprof_pruning_add_failure(UprofPruning *pruning, const UprofStoreFolder *folder,
                                const GError *error);
 
-/** uprof_pruning_take_code: notes a code of a process in the result; it may have any value */
+/** uprof_pruning_take_code: notes the code of a process in the result; @code may be any number */
 void uprof_pruning_take_code(UprofPruning *pruning, UprofErrorCode code);
 
 /** uprof_pruning_limit: Returns: 00:00 UTC of the first of the last @days days, since 1970 */

@@ -5,7 +5,8 @@
  * Old slices are deleted if a closed day has counted them, or if they are damaged. Old days are
  * deleted after their slices. Age does not delete the newest closed day of a domain, because the
  * domain may be off for a long time, and because a wrong clock makes every profile look old. The
- * limit of size holds for all profiles: the newest days go last, the oldest of them first.
+ * size limit applies to all profiles: the newest closed day of each domain, and slices that are not
+ * merged, are deleted after all other profiles; otherwise older profiles are deleted first.
  */
 #pragma once
 

@@ -10,13 +10,13 @@
 
 #include <string.h>
 
-/* Which profiles are deleted first to stay below the limit of the store. */
+/* The order in which profiles are deleted to keep the size limit of the store. */
 typedef enum {
     RANK_USUAL, /* merged slices, and days that are not the newest of their domain */
     RANK_LAST,  /* the newest day of each domain, and slices that are not merged */
 } Rank;
 
-/* A profile that may be deleted to stay below the limit of the store. */
+/* A profile that may be deleted to keep the size limit of the store. */
 typedef struct {
     const UprofStoreFolder *folder; /* borrowed */
     const UprofStoreItem *item;     /* borrowed */
@@ -49,7 +49,7 @@ typedef struct {
     const char *uuid;
 } Dated;
 
-/* Adds each profile to @dated; or to @newest, so that it stays, if its domain is not known now. */
+/* Adds each profile to @dated. If its domain is not known now, keeps it: adds it to @newest. */
 static void
 date_folder(const UprofStoreFolder *folder, const GArray *facts, GArray *dated, GHashTable *newest)
 {
@@ -213,11 +213,12 @@ uprof_retention_is_exceeded(const UprofPruning *pruning)
 static void
 warn_of_last(const UprofPruning *pruning, unsigned n)
 {
-    uprof_notice(pruning->settings->notices, UPROF_NOTICE_WARNING,
-                 "'%s' was larger than maxMegabytes, so %u profile%s had to go that usually stay%s "
-                 "(the newest day of a domain, or not merged yet): raise maxMegabytes, or collect "
-                 "less",
-                 uprof_store_path(pruning->store), n, n == 1 ? "" : "s", n == 1 ? "s" : "");
+    uprof_notice(
+        pruning->settings->notices, UPROF_NOTICE_WARNING,
+        "'%s' was larger than maxMegabytes; profiles that are usually kept were deleted: %u "
+        "(the newest day of a domain, or not merged yet); raise maxMegabytes, or collect "
+        "less",
+        uprof_store_path(pruning->store), n);
 }
 
 /* Deletes the oldest candidates until the store is below its limit. */
@@ -238,7 +239,7 @@ make_room(Retention *retention)
         warn_of_last(retention->pruning, n_last);
 }
 
-/* ---- All of it ---- */
+/* ---- Retention ---- */
 
 /* Removes folders that became empty. Other empty folders may be new, and stay. */
 static void

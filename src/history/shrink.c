@@ -7,7 +7,7 @@ enum { COUNT_BYTES = 22 }; /* blank, digits and newline at most */
 
 typedef struct {
     uint64_t bytes_max;
-    /* stacks of this weight are kept; stacks of at least half of it only while there is room */
+    /* stacks of this weight or more are kept; those of at least half of it while there is room */
     uint64_t weight_min;
     uint64_t bytes;   /* of the lines that are kept */
     UprofProfile *to; /* gets the stacks that are kept */

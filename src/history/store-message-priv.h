@@ -2,8 +2,8 @@
 /*
  * store-message-priv.h - the messages between the program and a process that reads the store
  *
- * Both ends are the same program file, so that messages are structs in memory. The process believes
- * the program. The program checks each number, and each name by the rules of the store.
+ * Both ends run the same program file, so messages are structs as in memory. The process trusts the
+ * program. The program checks each number, and each name by the rules of the store.
  */
 #pragma once
 
@@ -24,8 +24,8 @@ typedef enum {
     UPROF_STORE_ASK_HAS,   /* UprofStoreFileAsk; the answer: UprofStoreAnswer */
     UPROF_STORE_ASK_WRITE, /* UprofStoreFileAsk; the answer: UprofStoreAnswer, the text of an error,
                             * and a descriptor */
-    UPROF_STORE_ASK_COMMIT,      /* nothing: the file of the last UPROF_STORE_ASK_WRITE; the answer:
-                             * UprofStoreAnswer, the text of an error */
+    UPROF_STORE_ASK_COMMIT,      /* empty: commits the file of the last UPROF_STORE_ASK_WRITE; the
+                                  * answer: UprofStoreAnswer, the text of an error */
     UPROF_STORE_ASK_RENAME,      /* UprofStoreFileAsk; the answer: as of UPROF_STORE_ASK_COMMIT */
     UPROF_STORE_ASK_REMOVE,      /* UprofStoreFileAsk; the answer: as of UPROF_STORE_ASK_COMMIT */
     UPROF_STORE_TELL_NOTICE,     /* UprofStoreNotice, text */
@@ -34,7 +34,7 @@ typedef enum {
 } UprofStoreMessage;
 
 typedef struct {
-    guint folder; /* in the folders of the work */
+    guint folder; /* index in the folders of UprofStoreWork */
     char stem[UPROF_STORE_STEM_BYTES];
     char ending[UPROF_STORE_ENDING_BYTES]; /* of UPROF_STORE_ASK_RENAME: the old one */
     char to[UPROF_STORE_ENDING_BYTES];     /* of UPROF_STORE_ASK_RENAME: the new one */

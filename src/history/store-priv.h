@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * store-priv.h - the folders of the store and their files, for the other sources of history
+ * store-priv.h - the folders of the store and their files, for the other files of this module
  */
 #pragma once
 
@@ -34,7 +34,7 @@ typedef struct {
     char *name;             /* owned; the safe name of the domain */
     char *path;             /* owned */
     int fd;                 /* owned; descriptor of the folder */
-    int parent;             /* borrowed; descriptor of the folder that has it */
+    int parent;             /* borrowed; descriptor of the parent folder */
     GArray *items;          /* owned; of UprofStoreItem, by @start_s; days before slices */
     GPtrArray *temporaries; /* owned; of char: files that a killed run may have left */
 } UprofStoreFolder;
@@ -146,7 +146,7 @@ bool uprof_store_rename(const UprofStoreFolder *folder, const char *stem, const 
 bool uprof_store_remove_one(const UprofStoreFolder *folder, const char *stem, const char *ending,
                             GError **error);
 
-/** UprofStoreAccess: how the functions above reach the files of a folder */
+/** UprofStoreAccess: functions by which those above reach the files of a folder */
 typedef struct {
     /* Returns: a descriptor to read from; -1 with errno */
     int (*open)(const UprofStoreFolder *folder, const char *stem, const char *ending);
@@ -160,7 +160,7 @@ typedef struct {
 } UprofStoreAccess;
 
 /**
- * uprof_store_set_access: in a process that cannot reach the store: makes another process do it
+ * uprof_store_set_access: replaces the access to files, in a process that cannot open files itself
  * @access: borrowed; for all folders from now on
  */
 void uprof_store_set_access(const UprofStoreAccess *access);

@@ -2,10 +2,10 @@
 /*
  * store-process-priv.h - parses profiles of the store in processes without rights
  *
- * The names in a stored profile come from a guest. So the program parses no stored profile itself,
- * if it may write to the store. It makes a process for each job. The process asks the program for
- * the files of the store. It may read each of them. It may write at most the closed days of one
- * folder, and may delete nothing but an interrupted merge.
+ * The names in a stored profile come from a guest, so a program that may write to the store does
+ * not parse stored profiles itself. It makes a process for each job, and opens the files for which
+ * the process asks. The process may read all files of the store, and write at most the closed days
+ * of one folder. It may delete nothing but the remains of an interrupted merge.
  */
 #pragma once
 
@@ -14,20 +14,24 @@
 
 typedef struct _UprofStoreProcess UprofStoreProcess;
 
-/** UprofStoreWork: what the processes do; all pointers are borrowed, and as they are at the start */
+/**
+ * UprofStoreWork: the work of the processes
+ *
+ * All pointers are borrowed. The processes see the data as it is at the start.
+ */
 typedef struct {
     const GPtrArray *folders; /* of UprofStoreFolder: those that the processes may read */
     /*
      * Runs in a process.
-     * @job: as the program gave it
+     * @job: of uprof_store_process_run()
      * @notices: lead to the program
-     * @reply: (inout): empty; what the program gets
+     * @reply: (inout): empty; gets the reply to the program
      */
     void (*work)(guint job, const UprofNotices *notices, GByteArray *reply, void *data);
     void *data; /* passed to @work */
 } UprofStoreWork;
 
-/** UprofStoreReaction: what the program does for one job; all pointers are borrowed */
+/** UprofStoreReaction: what one job may do, and who gets its messages; all pointers are borrowed */
 typedef struct {
     const UprofStoreFolder *written; /* (nullable): the folder whose closed days may be written */
     int64_t today_s;                 /* days before this one may be written */
@@ -58,5 +62,5 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofStoreProcess, uprof_store_process_end)
 GByteArray *uprof_store_process_run(UprofStoreProcess *process, guint job,
                                     const UprofStoreReaction *reaction, GError **error);
 
-/** uprof_store_process_show_day: in a process: tells the program that a day gets slices */
+/** uprof_store_process_show_day: in a process: reports that @n_slices are added to a closed day */
 void uprof_store_process_show_day(int64_t day_s, unsigned n_slices);

@@ -34,7 +34,7 @@ static struct {
     const GPtrArray *folders; /* borrowed */
 } own;
 
-/* The program has ended, or does not understand this process: nobody waits for the work. */
+/* The program has ended, or its answer cannot be used: nobody waits for the work. */
 static G_GNUC_NORETURN void
 end_process(void)
 {
@@ -313,7 +313,7 @@ answer_remove(int channel, const UprofStoreFolder *folder, const UprofStoreFileA
     return answer_result(channel, error, -1);
 }
 
-/* Requests that name a file. */
+/* Answers a request that names a file. */
 static bool
 answer_file(int channel, Job *job, UprofStoreMessage type, UprofSlice content, char **last_file)
 {

@@ -133,7 +133,7 @@ is_temporary(const char *name)
            strcmp(name + len + DIGITS, ".tmp") == 0;
 }
 
-/* uprof_store_safe_name() can return this name. */
+/* Can uprof_store_safe_name() return this name? */
 static bool
 is_folder_name(const char *name)
 {

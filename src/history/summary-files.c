@@ -111,16 +111,16 @@ write_summary(UprofPruning *pruning, const UprofStoreFolder *summaries, const ch
 
 /* ---- In a process ---- */
 
-/* What the process of each day reads. All pointers are borrowed. */
+/* The input of the process of each day. All pointers are borrowed. */
 typedef struct {
     UprofCatalog *catalog;
     const GArray *days; /* of int64_t */
 } Rendering;
 
-/* In the reply, before the text. */
+/* The beginning of the reply; the text follows. */
 typedef struct {
     UprofErrorCode code;
-    uint32_t has_text; /* 0 or 1: the store has something of that day */
+    uint32_t has_text; /* 0 or 1: the store has a profile or a failure of that day */
 } RenderedHead;
 
 /* @job: index of the day. @reply: RenderedHead and the text */
@@ -144,7 +144,7 @@ render_summary(guint job, const UprofNotices *notices, GByteArray *reply, void *
 
 /* ---- In the program ---- */
 
-/* Is this text of lines that are safe to show, without colors? */
+/* Does the text consist of lines that are safe to print, without colors? */
 static bool
 is_plain_text(UprofSlice text)
 {

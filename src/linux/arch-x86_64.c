@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * All that src/linux knows of x86_64.
+ * All facts about x86_64 that src/linux uses.
  *
  * Sources: Linux, Documentation/arch/x86/x86_64/mm.rst (address ranges),
  * Documentation/arch/x86/pti.rst (page-table isolation), arch/x86/include/asm/ptrace.h
@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-/* The kernel has one gigabyte near the top of the address space, and its modules lie behind. */
+/* The kernel has one gigabyte near the top of the address space. Its modules lie behind it. */
 #define IMAGE_START UINT64_C(0xffffffff80000000)
 #define IMAGE_END UINT64_C(0xffffffffc0000000)
 #define MODULES_END UINT64_C(0xffffffffff000000)
@@ -30,7 +30,7 @@
 
 /* clang-format off */
 
-/* struct pt_regs, up to the word that tells system calls from interrupts (orig_ax) */
+/* struct pt_regs, up to the word that distinguishes system calls from interrupts (orig_ax) */
 static const uint8_t saved_regs[] = {
     UPROF_X86_R15, UPROF_X86_R15 - 1, UPROF_X86_R15 - 2, UPROF_X86_R15 - 3, UPROF_X86_RBP,
     UPROF_X86_RBX, UPROF_X86_R8 + 3, UPROF_X86_R8 + 2, UPROF_X86_R8 + 1, UPROF_X86_R8,

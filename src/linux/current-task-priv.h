@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * current-task-priv.h - the task that a CPU runs, and how its stacks are linked
+ * current-task-priv.h - finds the task that a CPU runs, and the CPU's interrupt stack
  */
 #pragma once
 

@@ -17,9 +17,8 @@ enum {
  * @offsets: with areas
  * @file: address of the struct file
  *
- * The path has less than %UPROF_LINUX_PATH_BYTES_MAX bytes, which may be any bytes. No part of
- * it is empty, "." or "..". If mounts are not known, the path begins at the root of the file's
- * own file system.
+ * The path has fewer than %UPROF_LINUX_PATH_BYTES_MAX bytes, of any value. No part of it is empty,
+ * "." or "..". If mounts are not known, the path begins at the root of the file's own file system.
  *
  * Returns: (transfer full) (nullable): "/usr/sbin/nginx"; %NULL if it cannot be read or is
  *   malformed

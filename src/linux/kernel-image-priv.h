@@ -25,7 +25,7 @@ typedef struct {
  * Searches for the image from one address that must lie in it, and copies its read-only
  * pages, which hold the kernel's tables.
  *
- * Returns: (transfer full) (nullable): %NULL if no kernel is mapped where Linux maps its own
+ * Returns: (transfer full) (nullable): %NULL if no kernel is mapped in the range that Linux uses
  */
 UprofLinuxImage *uprof_linux_image_find(const UprofLinuxArch *arch, UprofMem *mem, unsigned vcpu,
                                         const UprofRegs *regs);

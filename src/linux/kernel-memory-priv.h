@@ -20,7 +20,7 @@ typedef struct {
  *
  * Counts towards the pages that one sample may fetch; see uprof_mem_is_spent().
  *
- * Returns: false if not all of it can be read
+ * Returns: false unless all bytes can be read
  */
 bool uprof_kernel_read(const UprofKernelMemory *memory, uint64_t gva, void *into, size_t len);
 

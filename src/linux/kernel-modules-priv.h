@@ -31,7 +31,7 @@ typedef struct {
  * @head: address of the list's head
  * @version: of the kernel's ORC unwind tables
  *
- * Returns: (transfer full): what could be read, perhaps nothing
+ * Returns: (transfer full): the modules that could be read, perhaps none
  */
 UprofLinuxModules *
 uprof_linux_modules_read(const UprofLinuxModuleOffsets *offsets, uint64_t head,

@@ -75,5 +75,5 @@ typedef struct {
     uint64_t n_orcs, orc_ips, orcs;
 } UprofLinuxModuleOffsets;
 
-/** uprof_linux_module_offsets_find: @offsets: (out). Returns: false if one is missing */
+/** uprof_linux_module_offsets_find: @offsets: (out). Returns: false if a member is missing */
 bool uprof_linux_module_offsets_find(const UprofBtf *btf, UprofLinuxModuleOffsets *offsets);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * kernel-priv.h - what the other files of src/linux may ask of a found kernel
+ * kernel-priv.h - facts about the kernel that was found, for the other files of src/linux
  */
 #pragma once
 

@@ -10,7 +10,7 @@
 /**
  * UprofLinuxSymbols: guest-virtual addresses; 0 if the kernel has no such symbol
  *
- * Comments name the kernel's symbol, and the file of Linux that defines it where that helps.
+ * kernel-symbols.c and the rows of linux-arch.h have the kernel's names of these symbols.
  */
 typedef struct {
     uint64_t text;   /* _text: first byte of the image */

@@ -24,10 +24,13 @@ enum {
     DISAGREEMENTS_MIN = 8, /* samples in a row that prove that another kernel runs */
 };
 
-/* Time over which these samples must be spread. */
+/* Time that these samples must span. */
 #define DISAGREEMENT_NS UINT64_C(1000000000)
 
-/* Time between two reads of the list of modules; a read in vain doubles it. */
+/*
+ * Time between two reads of the list of modules. Each read doubles it, unless the read explains
+ * unknown code.
+ */
 #define MODULES_APART_NS UINT64_C(1000000000)
 #define MODULES_APART_MAX_NS UINT64_C(16000000000)
 /* Time between two searches for a kernel; a failed search doubles it. */
@@ -44,7 +47,7 @@ struct _UprofLinux {
     const UprofLinks *links; /* (nullable): other threads read it atomically */
     GPtrArray *all_links;    /* owned; another thread may still read links that were replaced */
 
-    bool has_tasks; /* the links say of a CPU which task it runs */
+    bool has_tasks; /* the links have the running task of at least one CPU */
 
     UprofLinuxState state;
     uint32_t resets;
@@ -462,8 +465,9 @@ attach_to_image(UprofLinux *kernel, UprofMem *mem, UprofLinuxImage *image)
     g_autoptr(UprofKallsyms) kallsyms = find_kallsyms(image, mem, kernel->vcpu);
 
     if (!kallsyms || !read_kernel(kernel, mem, image, kallsyms)) {
-        kernel->why = kallsyms ? "a table of symbols is there, but not where Linux has its kernel"
-                               : "what lies where Linux has its kernel has no table of symbols";
+        kernel->why = kallsyms
+                          ? "found a symbol table, but not in the address range of a Linux kernel"
+                          : "the address range of a Linux kernel has no symbol table";
         return false;
     }
     return true;
@@ -528,9 +532,9 @@ has_same_mapping(const UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *s
 }
 
 /*
- * After kexec the old kernel's memory can be intact; only the page tables in use show that it
- * is gone. One sample proves nothing, because its process may have exited and its tables may
- * be reused. So DISAGREEMENTS_MIN samples in a row, over DISAGREEMENT_NS, must disagree.
+ * After kexec the old kernel's memory can be intact; only the page tables in use show that another
+ * kernel runs. One sample proves nothing, because its process may have exited and its tables may be
+ * reused. So DISAGREEMENTS_MIN samples in a row, over DISAGREEMENT_NS, must disagree.
  */
 static bool
 is_replaced(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * space-priv.h - what is known of processes, for tests
+ * space-priv.h - facts about processes, for tests
  */
 #pragma once
 

@@ -36,7 +36,7 @@ enum { MAPLE_LEAF = 1, MAPLE_RANGE = 2, MAPLE_WITH_GAPS = 3 };
 
 /*
  * The symbol address of process code that is in no file: one bit that no guest address and no
- * module has, 14 bits that tell processes apart, and the low 48 bits of the program counter.
+ * module has, 14 bits that distinguish processes, and the low 48 bits of the program counter.
  */
 #define ANONYMOUS_BIT (UINT64_C(1) << 62)
 #define ANONYMOUS_ID_SHIFT 48
@@ -77,7 +77,7 @@ struct _UprofSpace {
 
     UprofMem *mem;                 /* borrowed */
     const UprofSnapshot *snapshot; /* borrowed */
-    Process *process;              /* (nullable): which ran; borrowed */
+    Process *process;              /* (nullable): the process that ran; borrowed */
     UprofKernelMemory memory;
     unsigned n_lookups;
     uint64_t refreshed_ns; /* when find_again() last dropped remembered memory */
@@ -262,7 +262,7 @@ read_mapped_page(const UprofSpace *space, uint64_t gva, uint8_t *page)
 }
 
 /*
- * Reads a file's first page from the kernel's page cache, whoever has the file mapped (Linux,
+ * Reads a file's first page from the kernel's page cache, which all processes share (Linux,
  * include/linux/xarray.h and mm/filemap.c). The first page is the leftmost entry of a tree. The
  * index of its struct page, in the array of all, is the page's number in memory.
  */
@@ -334,7 +334,7 @@ add_module(UprofSpace *space, uint64_t file, const char *name, const UprofElfHea
     if (number == 0 && g_hash_table_size(space->modules) < UPROF_SYM_MODULES_MAX) {
         g_autofree char *path =
             uprof_linux_path_read(uprof_linux_offsets(space->kernel), &space->memory, file);
-        /* A sample that has read too much leaves the module to a later one. */
+        /* A sample that has read too much leaves the module to a later sample. */
         if (!uprof_mem_is_spent(space->mem)) {
             number = uprof_sym_add_module(space->sym, name, path, build_id);
             g_hash_table_insert(space->modules, g_steal_pointer(&key), GUINT_TO_POINTER(number));
@@ -344,7 +344,7 @@ add_module(UprofSpace *space, uint64_t file, const char *name, const UprofElfHea
     return number;
 }
 
-/* Returns: false if this sample has read too much to find it */
+/* Returns: false if this sample has read too much, so that a later sample must find the module */
 static bool
 find_module(UprofSpace *space, const Mapped *mapped, Area *area)
 {

@@ -61,7 +61,7 @@ read_to_end(int fd, const char *shown, GByteArray *bytes, GError **error)
 {
     const size_t len_max = (size_t)UPROF_FOLDED_BYTES_MAX_MIB << 20;
 
-    /* reads only the beginning of a capture: the replay reads the file itself, so it can be larger */
+    /* reads only the beginning of a capture: the replay reads it again, and it can be larger */
     bool ok = uprof_read_all(fd, HEAD_BYTES, bytes);
     if (ok && !is_capture(bytes))
         ok = uprof_read_all(fd, len_max + 1, bytes);
@@ -374,7 +374,7 @@ read_sidecar(const char *path)
                  : NULL;
 }
 
-/* Reads folded stacks or pprof. What was read before an error counts. */
+/* Reads folded stacks or pprof. The stacks before an error count. */
 static bool
 load_stacks(UprofLoad *load, UprofSlice bytes, const char *path, const char *shown, GError **error)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Which cache answers when:
+ * The caches, by lane and kind of guest:
  *
  *   worker              every page that was read, for some seconds (`pages`)
  *   sampler, slow guest page tables, compared after the hold (`tables`, uprof_mem_check())
@@ -75,7 +75,7 @@ struct _UprofMem {
     UprofWalkCache *walks;
     UprofRecentCopy *recent; /* RECENT_COPIES for each vCPU */
     unsigned n_recent;
-    unsigned *next_recent; /* for each vCPU: which one is replaced next */
+    unsigned *next_recent; /* per vCPU: the recent copy that is replaced next */
 
     /* sampler of a guest that maps outside holds */
     Cut *cuts; /* one for each vCPU */

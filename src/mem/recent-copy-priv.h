@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * recent-copy-priv.h - a recent copy of a vCPU's stack, to be repeated in one read
+ * recent-copy-priv.h - repeats a recent copy of a vCPU's stack in one read
  *
  * Most stacks of a vCPU lie in the same pages as the previous stack. Then the spans to read are
  * known: spans of the data, and spans of the page-table entries that translate its pages. A hold
@@ -11,7 +11,7 @@
 
 #include "walk-cache-priv.h"
 
-/** UprofRecentCopy: zeros: there is none */
+/** UprofRecentCopy: all zeros: there is no recent copy */
 typedef struct {
     uint64_t space;       /* see uprof_x86_space() */
     uint64_t first;       /* guest-virtual address of the first page */
@@ -33,7 +33,7 @@ typedef struct {
 /**
  * uprof_recent_copy_keep:
  * @walks: after a copy, before its uprof_walk_cache_check()
- * @gva, @len: what was copied
+ * @gva, @len: the range that was copied
  * @spans: the memory that these bytes were copied from
  *
  * Drops @recent if the copy needed a walk of its own.
@@ -50,5 +50,5 @@ void uprof_recent_copy_keep(UprofRecentCopy *recent, UprofWalkCache *walks, uint
 bool uprof_recent_copy_repeat(UprofRecentCopy *recent, UprofGuest *guest, UprofLane lane,
                               uint64_t space, uint64_t gva, void *into, size_t len);
 
-/** uprof_recent_copy_drop: there is no recent copy any more */
+/** uprof_recent_copy_drop: forgets the recent copy */
 void uprof_recent_copy_drop(UprofRecentCopy *recent);

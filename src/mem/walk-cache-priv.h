@@ -5,10 +5,10 @@
  * A stack mostly has the same address as in the last sample. So a copy reads its data from the
  * pages to which earlier walks led. The same read also fetches the entries of these walks. If the
  * entries have not changed, the data is right. Otherwise the copy is made again with new walks. A
- * remembered walk counts only after a read has confirmed it. So the cache need not know when a
- * guest changes its tables, is reset, or lies.
+ * remembered walk counts only after a read has confirmed it. So a wrong walk does no harm, for
+ * example after a reset or in a hostile guest.
  *
- * The cache knows neither guests nor the meaning of entries, and has a fixed size.
+ * The cache does not read guests or interpret entries, and has a fixed size.
  */
 #pragma once
 
@@ -44,7 +44,7 @@ void uprof_walk_cache_begin_copy(UprofWalkCache *cache);
  */
 bool uprof_walk_cache_find(UprofWalkCache *cache, uint64_t space, uint64_t gva, UprofWalk *walk);
 
-/** uprof_walk_cache_keep: @walk: was just made; its copy replaces an older walk */
+/** uprof_walk_cache_keep: @walk: was just made; replaces an older walk */
 void
 uprof_walk_cache_keep(UprofWalkCache *cache, uint64_t space, uint64_t gva, const UprofWalk *walk);
 
@@ -52,9 +52,9 @@ uprof_walk_cache_keep(UprofWalkCache *cache, uint64_t space, uint64_t gva, const
  * uprof_walk_cache_get_spans:
  * @spans: (out): room for %UPROF_CHECK_SPANS_MAX
  *
- * Lists each entry that must be confirmed once. Neighbors in a table share a span.
+ * Lists the entries to confirm, without repeats. Neighbors in a table share a span.
  *
- * Returns: how many spans to read behind the data
+ * Returns: number of spans, to be read behind the data
  */
 unsigned uprof_walk_cache_get_spans(UprofWalkCache *cache, UprofSpan *spans);
 

@@ -50,7 +50,7 @@ void uprof_x86_walk(UprofReadEntry *read_entry, void *data, const UprofRegs *reg
 /**
  * uprof_x86_space:
  *
- * Returns: a number for the address space: all of @regs that a walk depends on. With the same
- *   number the same tables translate an address in the same way.
+ * Returns: a number for the address space, made of all of @regs that a walk depends on. If two
+ *   numbers are equal, the same tables translate an address in the same way.
  */
 uint64_t uprof_x86_space(const UprofRegs *regs);

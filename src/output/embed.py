@@ -12,7 +12,7 @@ import sys
 
 
 def lines_of(path):
-    """The lines of the file that have a meaning."""
+    """Yields the lines of the file without indentation, empty lines and comment lines."""
     in_comment = False
     for line in path.read_text(encoding="utf-8").splitlines():
         text = line.strip()

@@ -23,7 +23,7 @@ struct _UprofFile {
     int parent; /* borrowed: of the folder that has the folder; -1: the folder is found by path */
     int fd;
     bool is_stdout;
-    bool reports_close; /* a reader that closes it is expected */
+    bool reports_close; /* the reader may close it early */
     bool is_closed;
 };
 
@@ -94,7 +94,7 @@ make_temporary_name(void)
     return g_strdup_printf(".virt-uprof-%08x.tmp", g_random_int());
 }
 
-/* Creates the folder again if somebody removed it. Returns: false if that is not the problem */
+/* Creates the folder again if somebody removed it. Returns: false if that was not the cause */
 static bool
 renew_folder(UprofFile *file)
 {
@@ -146,8 +146,8 @@ new_file(const char *path)
 }
 
 /*
- * Returns: a descriptor to write to, or -1 with errno. It writes at once, although it was opened
- * with O_NONBLOCK so that a pipe without a reader is an error.
+ * Returns: a descriptor that blocks in writes, or -1 with errno. The open itself does not block, so
+ *   that a pipe without a reader is an error.
  */
 static int
 reopen_for_write(int found)
@@ -164,7 +164,7 @@ reopen_for_write(int found)
     return -1;
 }
 
-/* Opens a device or a pipe. Somebody else's could make root wait for ever. */
+/* Opens a device or a pipe, but not of another user: it could make root wait for ever. */
 static bool
 open_device(UprofFile *file, GError **error)
 {
@@ -176,7 +176,7 @@ open_device(UprofFile *file, GError **error)
     } else if (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) {
         /* somebody has replaced the device since its kind was found */
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED,
-                    "cannot write '%s': it changes its kind", file->shown);
+                    "cannot write '%s': somebody has replaced it while it was opened", file->shown);
     } else if (info.st_uid != 0 && info.st_uid != geteuid()) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED,
                     "cannot write '%s': it is the device or pipe of another user", file->shown);
@@ -297,7 +297,7 @@ uprof_file_write(UprofFile *file, const void *bytes, gsize len, GError **error)
     return true;
 }
 
-/* Gives a file without a name a temporary one, because linkat() cannot replace the target. */
+/* Gives a file without a name a temporary name, because linkat() cannot replace the target. */
 static bool
 name_temporary(UprofFile *file)
 {

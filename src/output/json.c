@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The sidecar, NAME.meta.json: the facts of a run for scripts. All numbers are integers.
- * Members are never renamed, and "version" rises when the meaning of one changes.
+ * The sidecar, NAME.meta.json: the facts of a run for scripts. All numbers are integers. Members
+ * are never renamed, and "version" rises when the meaning of a member changes.
  */
 #include "json-priv.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * pprof (google/pprof, proto/profile.proto), compressed. The order of fields is free: samples
- * come first, and the tables that they refer to come after them.
+ * pprof (google/pprof, proto/profile.proto), compressed. The order of fields is free: samples come
+ * first, and then the tables to which they refer.
  *
  * The domain and the vCPU are labels, not frames. Each location has a line, because speedscope
- * drops locations without one. The flags of the mapping say that names are complete, so that
+ * drops locations without a line. The flags of the mapping say that names are complete, so that
  * readers do not search files of the host for symbols.
  */
 #include "uprof/output.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * speedscope's JSON (https://www.speedscope.app/file-format-schema.json): a profile for each
- * vCPU, with its stacks in the order of time. Equal stacks that follow each other are one.
+ * speedscope's JSON (https://www.speedscope.app/file-format-schema.json): a profile for each vCPU,
+ * with its stacks in the order of time. Equal stacks that follow each other become one.
  */
 #include "uprof/output.h"
 

@@ -91,7 +91,7 @@ hash_name(const UprofName *name)
     return hash ^ hash >> 16;
 }
 
-/* Returns: letters of space that @c needs */
+/* Returns: letters of space that @c takes */
 static unsigned
 count_columns(gunichar c)
 {
@@ -402,7 +402,7 @@ append_legend(const Drawing *drawing, uint64_t y)
     }
 }
 
-/* The picture tells how much it does not show. */
+/* Notes in the picture how much it does not show. */
 static void
 append_hidden(const Drawing *drawing, uint64_t y)
 {
@@ -448,7 +448,7 @@ append_head(Drawing *drawing)
     drawing->bottom = drawing->top + (drawing->picture->depth + 1) * ROW;
 }
 
-/* Stacks of the old profile alone are not in the graph of the new one, so they are listed. */
+/* Lists stacks that only the old profile has: the graph has the layout of the new profile. */
 static uint64_t
 append_gone(const Drawing *drawing)
 {

@@ -240,8 +240,8 @@ const changeOf = (node) => {
 const labelOf = (node) => names[view.name(node)] +
     (compares && view.total(node, OLD) === 0 && view.total(view.parent(node), OLD) > 0 ? ' (new)' : '');
 
-// Frames of the old profile alone are not in the new layout. They are listed, and each entry
-// opens the old layout.
+// Lists frames that only the old profile has: the new layout lacks them. Each entry opens the
+// old layout.
 const listGone = () => {
     const found = [];
     for (let i = 1; i < count;) {
@@ -282,7 +282,7 @@ const colorOf = (node) => {
     return kinds[name] + hashes[name] % 8 + off;
 };
 
-// Row by row, all frames that are wide enough to be visible.
+// Lists, row by row, the frames that are wide enough to be visible.
 const arrange = (width) => {
     const put = (node, x, w) => (drawn[view.depth(node)] = drawn[view.depth(node)] || []).push({ node, x, w });
     let unseen = 0;
@@ -462,7 +462,7 @@ const pick = (node) => {
     describe(node);
 };
 
-// All matches in the order of the table; if callees are first, only frames that are drawn.
+// Finds all matches, in the order of the table; if callees are first, only frames that are drawn.
 const search = () => {
     let test = null;
     box.classList.remove('bad');

@@ -224,7 +224,11 @@ uprof_table_render_changes(const UprofTree *both, const UprofTableStyle *style, 
         g_string_append_printf(out, "%u more functions; -n %u shows them all\n", n_more,
                                n_shown + n_more);
     if (n_noise > 0 && !with_noise)
-        g_string_append_printf(out, "%u function%s within chance not shown (-v shows them)\n",
-                               n_noise, n_noise == 1 ? "" : "s");
+        g_string_append_printf(out,
+                               n_noise == 1 ? "%u function without a significant change is hidden "
+                                              "(-v shows it)\n"
+                                            : "%u functions without a significant change are "
+                                              "hidden (-v shows them)\n",
+                               n_noise);
     return out;
 }

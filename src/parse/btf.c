@@ -95,7 +95,7 @@ typedef struct {
     unsigned kind;
     uint32_t n;
     bool flag;
-    uint32_t size; /* or the type that this one refers to */
+    uint32_t size; /* or the type to which this type refers */
     size_t rest;   /* offset of the record of the kind */
 } Type;
 

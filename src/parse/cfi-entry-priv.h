@@ -2,8 +2,8 @@
 /*
  * cfi-entry-priv.h - reads the entries of a section of unwind tables, one after another
  *
- * A common information entry (CIE) has what several frame description entries (FDE) share.
- * Each FDE describes one piece of code. The programs of the entries are not run here.
+ * A common information entry (CIE) has the values that several frame description entries (FDE)
+ * share. Each FDE describes one piece of code. The programs of the entries are not run here.
  */
 #pragma once
 
@@ -68,7 +68,9 @@ uprof_cfi_entry_cie(const UprofCfiSection *section, const UprofCfiEntry *entry, 
 bool uprof_cfi_entry_fde(const UprofCfiSection *section, const UprofCfiEntry *entry,
                          const UprofCfiCie *cie, UprofCfiFde *fde);
 
-/** uprof_cfi_entry_address: Reads an address in @encoding. Returns: false if @bytes end before */
+/**
+ * uprof_cfi_entry_address: Reads an address in @encoding. Returns: false if @bytes are too short
+ */
 bool uprof_cfi_entry_address(const UprofCfiSection *section, UprofBytes *bytes, uint8_t encoding,
                              uint64_t *address);
 
@@ -76,6 +78,6 @@ bool uprof_cfi_entry_address(const UprofCfiSection *section, UprofBytes *bytes, 
  * uprof_cfi_entry_unsigned:
  * @width: 1, 2, 4 or 8 bytes
  *
- * Returns: false if @bytes end before
+ * Returns: false if @bytes are too short
  */
 bool uprof_cfi_entry_unsigned(UprofBytes *bytes, unsigned width, uint64_t *value);

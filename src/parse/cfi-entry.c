@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * section = { entry }
- * entry   = length (CIE | FDE)      length: u32, or ffffffff and u64; 0 in .eh_frame: an empty entry
+ * entry   = length (CIE | FDE)      length: u32, or ffffffff and u64; 0 in .eh_frame: empty entry
  * CIE     = id version augmentation NUL [address_bytes segment_bytes] code_align data_align
  *           return_register [augmentation_len augmentation_data] program
  * FDE     = cie start len [augmentation_len augmentation_data] program

@@ -17,7 +17,7 @@ enum {
     PAGE_BITS = 12,
     PAGE_MASK = (1 << PAGE_BITS) - 1,
     SLOTS = 1 << 17, /* of a hash table of 16-bit numbers, so at most half full */
-    PROBES_MAX = 64, /* then an item counts as new, so that no input makes the search slow */
+    PROBES_MAX = 64, /* beyond, an item counts as new, so that no input makes the search slow */
 };
 #define REGION_GAP_BYTES (UINT64_C(16) << 20)
 
@@ -930,7 +930,7 @@ uprof_cfi_compile(const UprofElfImage *image, const char *name, GError **error)
 
     if (!arch || arch->word_bytes != image->word_bytes || arch->big_endian != image->big_endian) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED,
-                    "%s: no unwind tables are known of this machine (ELF machine %u)", name,
+                    "%s: unwind tables of this machine are not supported (ELF machine %u)", name,
                     image->machine);
         return NULL;
     }

@@ -124,7 +124,7 @@ read_ident(UprofBytes *bytes, const Layout **layout)
     return true;
 }
 
-/* If the file is a multiboot wrapper, replaces the file by the one inside. */
+/* If the file is a multiboot wrapper, replaces it by the file inside. */
 static void
 open_wrapper(Reader *reader)
 {

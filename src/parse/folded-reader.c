@@ -32,7 +32,7 @@ count_frames(UprofSlice stack)
     return n;
 }
 
-/* Stores the root, and all frames or the innermost ones of a deep stack. Returns: how many */
+/* Stores all frames, or the root and the innermost frames of a deep stack. Returns: how many */
 static unsigned
 split_frames(UprofSlice stack, UprofSlice *frames, bool *is_cut)
 {

@@ -37,7 +37,7 @@ enum {
     INDEX_BYTES = TOKENS * 2,
     COUNT_STEP = 4,     /* alignment of the number of names; 8 before 7.0 */
     COUNT_BYTES = 4,    /* the number of names, from 7.0 on */
-    LONG_BYTES = 8,     /* the same before: a long, or 32 bits and padding */
+    LONG_BYTES = 8,     /* the same before 7.0: a long, or 32 bits and padding */
     MARKER_NAMES = 256, /* names from one marker to the next */
     TYPES_CHECKED = 64, /* names whose type letter is checked */
     TABLE_GAP_MAX =
@@ -128,7 +128,9 @@ is_token_index(const Search *search, size_t index, const size_t starts[TOKENS])
     return true;
 }
 
-/* The index says how long the first token is; the bytes before it belong to another table. */
+/*
+ * The index has the length of the first token; the bytes before this token belong to another table.
+ */
 static bool
 take_tokens(Search *search, size_t index, const size_t starts[TOKENS])
 {

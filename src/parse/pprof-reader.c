@@ -44,8 +44,8 @@ enum {
 
     /*
      * A sample names a location in one byte, and a location can have many lines. So that the time
-     * grows only with the size of the file, all samples together may have this many frames for
-     * each byte of it. A profile of deeply inlined code has five.
+     * grows only with the size of the file, all samples together may have this many frames for each
+     * byte of the file. A profile of deeply inlined code has five.
      */
     FRAMES_PER_BYTE_MAX = 64,
 };
@@ -331,7 +331,7 @@ typedef struct {
     unsigned n_values;
 } Sample;
 
-/* In a stack that is too deep, each frame replaces the one before, so that the root stays. */
+/* In a stack that is too deep, each frame replaces the frame before, so that the root stays. */
 static void
 push_frame(Sample *sample, UprofSlice frame)
 {

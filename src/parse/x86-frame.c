@@ -6,12 +6,12 @@
 #include "uprof/x86-insn.h"
 
 enum {
-    ROUNDS = 8, /* over the code, as long as jumps back change states */
+    ROUNDS = 8, /* walks over the code, as long as jumps back change states */
     ROWS_MAX = 2048,
     DEPTH_MAX = 16 * 1024 * 1024,
 };
 
-/** State: what is known before an instruction */
+/** State: the known facts before an instruction */
 typedef struct {
     bool is_known;
     bool is_own;   /* the frame pointer does not have the caller's value any more */
@@ -135,7 +135,7 @@ apply_insn(State *state, const UprofX86Insn *insn, int32_t word)
     }
 }
 
-/* @other: another possible state at the same instruction. Returns: true if less is known than before */
+/* @other: another possible state at the same instruction. Returns: true if facts were lost */
 static bool
 merge_state(State *state, const State *other)
 {
@@ -178,7 +178,9 @@ follow_jump(Walk *walk, int64_t to, const State *state)
         reach_insn(walk, (size_t)to, state);
 }
 
-/* @state: (inout): becomes the state after @insn. Returns: true if the next instruction may run then */
+/*
+ * @state: (inout): becomes the state after @insn. Returns: true if the next instruction may follow
+ */
 static bool
 follow_insn(Walk *walk, size_t end, const UprofX86Insn *insn, State *state)
 {
@@ -278,7 +280,7 @@ add_row(GArray *rows, const Row *row)
         g_array_append_vals(rows, rows->len == ROWS_MAX - 1 ? &last : row, 1);
 }
 
-/* The row of an instruction holds for all its bytes, up to a byte where another instruction begins. */
+/* A row holds for all bytes of its instruction, up to a byte where another instruction begins. */
 static GArray *
 list_rows(const Walk *walk)
 {

@@ -11,11 +11,11 @@ enum {
 };
 
 /*
- * Two tables for each opcode map, in the order of the opcodes, 16 in a row: what follows the
- * opcode in memory, and what the instruction does to registers and to the flow of control.
+ * Two tables for each opcode map, in the order of the opcodes, 16 in a row: the bytes that follow
+ * the opcode, and the effect of the instruction on registers and on the flow of control.
  */
 
-/** Form: what follows an opcode */
+/** Form: the bytes that follow an opcode */
 typedef enum {
     FORM_NONE = '.',     /* nothing */
     FORM_INVALID = '-',  /* there is no such instruction */
@@ -36,7 +36,7 @@ typedef enum {
 } Form;
 
 /**
- * Effect: what an instruction does
+ * Effect: the changes that an instruction makes
  *
  * "Byte" effects write 8 bits of a register.
  */
@@ -44,7 +44,7 @@ typedef enum {
     EFFECT_NONE = '.', /* changes neither pointer, and the next instruction follows */
     WRITE_REG = 'r',   /* writes the register of ModR/M's register field */
     WRITE_RM = 'm',    /* writes the operand of ModR/M, a register or memory */
-    WRITE_BOTH = 'x',  /* both of them */
+    WRITE_BOTH = 'x',  /* writes both of them */
     WRITE_REG_BYTE = 'R',
     WRITE_RM_BYTE = 'M',
     WRITE_BOTH_BYTES = 'X',
@@ -61,7 +61,7 @@ typedef enum {
     JUMP = 'J',
     JUMP_FAR = 'F',
     BRANCH = 'B',
-    RETURN = 'E',  /* nothing that follows is run */
+    RETURN = 'E',  /* the next instruction is not run */
     SPECIAL = '*', /* see apply_special_effect() */
 } Effect;
 
@@ -147,7 +147,7 @@ static const char two_byte_effects[256] =
 /* The opcode maps. All opcodes of 0F 38 have one form, and all opcodes of 0F 3A another one. */
 typedef enum { MAP_ONE, MAP_0F, MAP_0F38, MAP_0F3A, MAP_OTHER } Map;
 
-/** Decoder: what is known of the instruction so far */
+/** Decoder: an instruction, as far as it is decoded */
 typedef struct {
     UprofSlice code; /* borrowed */
     size_t at;       /* of the next byte in @code */
@@ -410,7 +410,7 @@ take_operands(Decoder *decoder)
     return take_number(decoder, count_immediate_bytes(decoder, form), &decoder->immediate);
 }
 
-/* Returns: what happens to the two pointers when the instruction writes register @reg */
+/* Returns: the effect on the two pointers of a write to register @reg */
 static UprofX86Kind
 write_reg(unsigned reg)
 {
@@ -436,7 +436,7 @@ write_byte_rm(const Decoder *decoder)
     return decoder->mode == 3 ? write_byte_reg(decoder, decoder->rm) : UPROF_X86_OTHER;
 }
 
-/* Returns: @one, if the instruction changes a pointer by it, else @other */
+/* Returns: @one if @one changes a pointer, else @other */
 static UprofX86Kind
 choose_change(UprofX86Kind one, UprofX86Kind other)
 {
@@ -654,8 +654,8 @@ apply_effect(const Decoder *decoder, Effect effect, UprofX86Insn *insn)
 }
 
 /*
- * Opcodes of the other maps, and of vector instructions, that can write a general register.
- * Most of them write the register of one of three fields. Which field is not decoded.
+ * Opcodes of the other maps, and of vector instructions, that can write a general register. Most of
+ * them write the register of one of three fields. The decoder does not decide which field.
  */
 static bool
 writes_general_reg(const Decoder *decoder)

@@ -34,8 +34,8 @@ is_address(const char *text)
 }
 
 /*
- * Before the guest's kernel is detected, stacks begin with a function. A function whose
- * name could also be a task's name counts as a process, because nothing tells them apart.
+ * Before the guest's kernel is detected, stacks begin with a function. A function whose name could
+ * also be a task's name counts as a process, because the two cannot be distinguished.
  */
 static bool
 can_be_process(const UprofName *name)

@@ -10,7 +10,7 @@
 const UprofName *uprof_profile_unknown(const UprofProfile *profile);
 
 /**
- * uprof_profile_is_halt: does the stack say only that a vCPU was halted?
+ * uprof_profile_is_halt: does the stack only record that a vCPU was halted?
  * @frames: root first, as visited; if there is no root, the first frame counts as root
  *
  * Such a stack is [idle] directly below the domain, or below a vCPU. With --idle=stack,

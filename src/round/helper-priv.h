@@ -22,7 +22,7 @@ typedef enum {
     UPROF_HELPER_SLOW, /* its time was over: SIGTERM or, 10 s later, SIGKILL has ended the child */
 } UprofHelperEnd;
 
-/** UprofHelperPlan: what the child does, and for how long; all pointers are borrowed */
+/** UprofHelperPlan: the work of the child, and its time limits; all pointers are borrowed */
 typedef struct {
     /* Called in the child: writes the answer to @fd. Returns: the exit status */
     int (*work)(int fd, void *data);

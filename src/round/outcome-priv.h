@@ -8,7 +8,7 @@
 #include "uprof/round.h"
 
 /**
- * uprof_outcome_of:
+ * uprof_outcome_of: Returns: the outcome of a turn
  * @code: exit status of the task
  * @end: how the helper process of the task ended
  * @signaled: a signal ends the round

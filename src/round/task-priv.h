@@ -15,7 +15,7 @@
  */
 int uprof_task_recover(int fd, void *data);
 
-/** UprofHostScan: one connection whose domains to list; all pointers are borrowed */
+/** UprofHostScan: a connection whose domains are listed; all pointers are borrowed */
 typedef struct {
     const UprofSettings *run; /* before metadata is applied */
     const UprofConfig *config;
@@ -26,7 +26,7 @@ typedef struct {
 /** uprof_task_scan: answers with the domains of one connection; @data: UprofHostScan */
 int uprof_task_scan(int fd, void *data);
 
-/** UprofHostScanResult: what the scans of all connections found; all members are owned */
+/** UprofHostScanResult: the result of the scans of all connections; all members are owned */
 typedef struct {
     GPtrArray *candidates; /* of UprofCandidate: domains to sample */
     GPtrArray *warnings;   /* of char: parts of metadata that are ignored */

@@ -49,7 +49,7 @@ warn_of_unknown(int fd, const UprofDomain *domain)
         put_row(fd, ROW_WARNING, text);
 }
 
-/* Warns because it is not known whether a domain with such XML is enabled. */
+/* Warns of XML that cannot be parsed: it is not known whether its domain is enabled. */
 static void
 warn_of_bad_xml(int fd, const UprofDomain *domain)
 {
@@ -86,7 +86,7 @@ scan_domain(int fd, const UprofHostScan *scan, UprofHost *host, const UprofDomai
     g_autofree char *obstacle = NULL;
 
     if (!uprof_settings_take_metadata(&settings, &domain->xml->metadata, config, NULL, &bad))
-        obstacle = is_named ? NULL : g_strdup(bad->message); /* a named domain is sampled even so */
+        obstacle = is_named ? NULL : g_strdup(bad->message); /* a named domain is sampled anyway */
     else if (!domain->xml->metadata.present)
         settings.enabled = uprof_config_has_domain(config, domain->name);
     warn_of_unknown(fd, domain);

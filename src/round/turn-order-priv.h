@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * turn-order-priv.h - which domains a round takes, and in which order
+ * turn-order-priv.h - the choice and the order of the domains in a round
  *
- * Only the store says when a domain had its last turn: when its newest profile began, or when it
- * last failed. The domain whose last turn is oldest comes first. So the next round begins with the
- * domains that this round had no time for, even if a domain that always fails takes most of the
- * time.
+ * A round sorts domains by their last turn, the oldest first. The store shows the last turn: the
+ * start of the newest profile, or the last failure, whichever is later. So the next round begins
+ * with the domains for which this round had no time, even if a domain that always fails takes most
+ * of the time.
  */
 #pragma once
 

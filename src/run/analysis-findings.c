@@ -8,8 +8,8 @@
 #include <string.h>
 
 enum {
-    ONE_FRAME_PERCENT = 50, /* a larger share of stacks with one frame gets a warning */
-    CALLS_PERCENT = 90,     /* a smaller share of calls that agree gets a warning */
+    ONE_FRAME_PERCENT = 50, /* warn if at least this share of stacks has only one frame */
+    CALLS_PERCENT = 90,     /* warn if a smaller share of calls agrees */
     MODULES_SHOWN = 5,
 };
 
@@ -37,7 +37,7 @@ describe_tables(UprofDiagnosis *diagnosis, const UprofSymSource *source)
                             summary.n_dropped);
 }
 
-/* Lists the files of guest processes that samples were in and that have no symbol file. */
+/* Lists the files of guest processes that occur in samples, but have no symbol file. */
 static void
 describe_modules(UprofDiagnosis *diagnosis, const UprofSym *sym)
 {

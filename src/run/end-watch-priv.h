@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * end-watch-priv.h - a thread that ends the process if a run does not end when it should
+ * end-watch-priv.h - a thread that ends the process if a run does not end in time
  *
  * Calls of libvirt have no time limit: they wait as long as a daemon or a QEMU hangs. So the main
- * thread may be late, and threads of the run may never end. The guardian resumes the guests of a
- * process that has ended.
+ * thread may be late, and threads of the run may never end. If the process ends, the guardian
+ * resumes its guests.
  */
 #pragma once
 
@@ -30,7 +30,7 @@ void uprof_end_watch_free(UprofEndWatch *watch);
 void uprof_end_watch_set_patience(UprofEndWatch *watch, unsigned ms);
 
 /**
- * uprof_end_watch_limit: limits the time until the next call
+ * uprof_end_watch_limit: limits the time until the next call of this function
  * @watch: (nullable)
  * @ms: 0: no limit
  */

@@ -6,7 +6,7 @@
  *   loops    one more for each guest that is held as a whole
  *   keeper   polls the guests (poller.h)
  *   watch    ends the process if a thread waits for a daemon that hangs (end-watch-priv.h)
- *   workers  sends snapshots to the processes that analyze them, and answers these (worker.h)
+ *   workers  sends snapshots to the workers, and answers their requests (worker.h)
  *
  * All threads block all signals. The main thread reads the signals from a descriptor, and handles
  * each one between two holds.
@@ -69,7 +69,7 @@ typedef struct {
     int signals;
     unsigned n_signals;
     uint64_t signal_ns;  /* of the first one */
-    UprofEndWatch *ends; /* NULL if the observer cannot leave */
+    UprofEndWatch *ends; /* (nullable): NULL if the observer has no function @leave */
     UprofErrorCode code; /* of the run, if it has to leave */
 } Record;
 
@@ -327,7 +327,7 @@ wait_until_settled(const Record *record)
     }
 }
 
-/* Stops the process, as Ctrl-Z asks for, when it holds no guest. */
+/* Stops the process after Ctrl-Z, between two holds. */
 static void
 suspend_process(const Record *record)
 {
@@ -411,8 +411,8 @@ may_fall_back(const Record *record, const UprofRecording *recording)
 }
 
 /*
- * A sampler that does not end waits for a daemon, or for a QEMU, that hangs. If the guardian has died,
- * only this process can resume the guest.
+ * A sampler that does not end waits for a daemon or a QEMU that hangs. If the guardian has died,
+ * this process must wait, too, because nobody else can resume the guest.
  */
 static bool
 is_overdue(const Record *record, const UprofRecording *recording)

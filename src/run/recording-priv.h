@@ -26,7 +26,8 @@ UprofRecording *uprof_recording_open(UprofDomain *domain, const UprofRecordingSe
 void uprof_recording_start(UprofRecording *recording, UprofLoop *shared);
 
 /**
- * uprof_recording_give_up: a sampler does not end; notes what that means, and sends a notice
+ * uprof_recording_give_up: ends a recording whose sampler does not end: sets its error code, and
+ * sends a notice
  *
  * The sampler's thread may still use the recording, which must therefore not be freed before that
  * thread ends.
@@ -36,18 +37,19 @@ void uprof_recording_give_up(UprofRecording *recording);
 /** uprof_recording_report_rate: sends a notice if the rate is lower than ever before in this run */
 void uprof_recording_report_rate(UprofRecording *recording, const UprofSamplerCounts *counts);
 
-/** uprof_recording_report_hindrance: sends a notice if something else keeps the guest stopped */
+/** uprof_recording_report_hindrance: sends a notice if somebody else keeps the guest stopped */
 void uprof_recording_report_hindrance(UprofRecording *recording);
 
 /**
- * uprof_recording_restart: starts the analysis again if its process has died
+ * uprof_recording_restart: replaces the process of the analysis, which has died
  *
- * Returns: false if that was tried before, or fails
+ * Returns: false if the process was replaced before, or cannot be replaced
  */
 bool uprof_recording_restart(UprofRecording *recording);
 
 /**
- * uprof_recording_end: completes the run's facts in the worker, and sends a notice if sampling ended early
+ * uprof_recording_end: completes the run's facts in the worker, and sends a notice if sampling
+ * ended early
  * @n_recordings: of the run; they share the CPU time of the process
  */
 void uprof_recording_end(UprofRecording *recording, unsigned n_recordings);

@@ -277,7 +277,7 @@ uprof_recording_restart(UprofRecording *recording)
 }
 
 /*
- * Completes what a worker had counted at its last checkpoint before it died.
+ * Completes the profile of a worker that has died, from its last checkpoint.
  *
  * Returns: false with the error
  */
@@ -388,10 +388,12 @@ write_output(UprofRecording *recording, guint i)
         report_output_error(recording, is_closed, error);
         return false;
     }
-    if (output->format->is_capture && (recording->has_restarted || recording->is_cut))
+    if (output->format->is_capture && (recording->has_restarted || recording->is_cut)) {
+        recording->code = uprof_error_merge(recording->code, UPROF_ERROR_FAILED);
         uprof_notice(recording->notices, UPROF_NOTICE_WARNING,
                      "%s: its capture ends early, because the process that wrote it has failed",
                      recording->session->shown);
+    }
     if (!is_stdout)
         uprof_notice(recording->notices, UPROF_NOTICE_INFO, "wrote %s", path);
     return true;
@@ -408,7 +410,7 @@ uprof_recording_check(UprofRecording *recording)
     if (run->samples == 0) {
         uprof_notice(recording->notices, UPROF_NOTICE_WARNING, "%s: no sample was taken%s", shown,
                      run->busy > 0
-                         ? ": something else stopped, saved or migrated it during the complete run"
+                         ? ": somebody else stopped, saved or migrated it during the complete run"
                          : "");
         recording->code = uprof_error_merge(recording->code, UPROF_ERROR_EMPTY);
         return false;

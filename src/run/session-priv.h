@@ -9,8 +9,8 @@
 /**
  * uprof_session_prime: takes one snapshot of each vCPU before the sampler begins
  *
- * The worker finds the kernel of the guest by these snapshots. This takes long, and no sample
- * has to wait for it now.
+ * From these snapshots the worker finds the kernel of the guest. This takes long, so it is done
+ * before the first sample.
  */
 void uprof_session_prime(UprofSession *session);
 

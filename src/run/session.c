@@ -64,7 +64,7 @@ uprof_session_check_state(const UprofDomain *domain, GError **error)
 {
     g_autofree char *name = uprof_text_quote(domain->name);
 
-    /* libvirt may learn late that a pause begins or ends: so the backend asks the hypervisor */
+    /* libvirt may learn late that a pause begins or ends, so the backend asks the hypervisor */
     if (domain->state == UPROF_DOMAIN_RUNNING || domain->state == UPROF_DOMAIN_PAUSED)
         return true;
     if (domain->state == UPROF_DOMAIN_SHUTOFF)
@@ -324,7 +324,8 @@ fill_run(UprofSession *session)
 }
 
 /*
- * Reads the configuration only if needed: it says where the files of metadata may be.
+ * Finds the folders in which symbol files of metadata may be. Reads the configuration only if there
+ * are such files.
  *
  * @paths: (inout): emptied if the configuration cannot be read
  *
@@ -514,7 +515,7 @@ free_access(UprofSession *access)
     g_free(access->wanted);
 }
 
-/* Returns: false with the error; the session then has what was opened before the error */
+/* Returns: false with the error; the session keeps the members that were made before the error */
 static bool
 open_monitor(UprofSession *session, UprofGuardian *guardian, uint64_t left_ns, UprofRing *ring,
              GError **error)

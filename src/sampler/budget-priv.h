@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * budget-priv.h - how often to sample, so that holds keep to their share of time
+ * budget-priv.h - lowers the rate so that holds keep to their share of time
  *
  * Two factors lower the rate that was asked for. Here the divisor is 2 and the stride 3:
  *
@@ -44,12 +44,11 @@ typedef struct {
  * @interval_ns: between ticks of the rate that was asked for; not 0
  * @share_ppm: the share of time that holds may take, in millionths; not 0
  *
- * Returns: by how much the rate must be divided so that holds keep to @share_ppm; at
- *   least 1
+ * Returns: the divisor of the rate with which holds keep to @share_ppm; at least 1
  */
 uint64_t uprof_budget_divide(uint64_t hold_ns, uint64_t interval_ns, uint64_t share_ppm);
 
-/** uprof_budget_set_stride: @stride: limited to what a sample can have as its weight */
+/** uprof_budget_set_stride: @stride: limited to the largest weight of a sample */
 void uprof_budget_set_stride(UprofBudget *budget, uint64_t stride);
 
 /**
@@ -58,9 +57,9 @@ void uprof_budget_set_stride(UprofBudget *budget, uint64_t stride);
  * @held_ns: length of a hold that has just ended
  * @now_ns: monotonic
  *
- * Adds a hold. After every 16 holds it compares their share of time with the budget, and
- * raises or lowers the stride. One slow hold is not a trend: each review keeps three quarters
- * of the weight of everything before.
+ * Adds a hold. After every 16 holds it compares their share of time with the budget, and raises or
+ * lowers the stride. One slow hold is not a trend: each review keeps three quarters of the weight
+ * of all earlier holds.
  *
  * Returns: the stride from now on
  */

@@ -8,8 +8,8 @@
 #include <sys/prctl.h>
 
 enum {
-    CHECK_MS = 20,        /* how late a stop or a new sampler may be noticed */
-    LATE_STOP_MS = 1,     /* how long a vCPU that stopped too late may stand still */
+    CHECK_MS = 20,        /* longest delay of a stop or of a new sampler */
+    LATE_STOP_MS = 1,     /* longest time that a vCPU that stopped too late stands still */
     TIMER_SLACK_NS = 1000 /* Linux's default is 50 us */
 };
 
@@ -140,7 +140,7 @@ tick_due_samplers(UprofLoop *loop, uint64_t check_ns)
         if (!sampler || uprof_clock_now_ns() < from_ns)
             return;
         uprof_sampler_tick(sampler);
-        /* a vCPU that has stopped too late stands still until then */
+        /* a vCPU that has stopped too late stands still until this call */
         release_late_stops(loop);
     } while (uprof_clock_now_ns() < check_ns);
 }
@@ -173,8 +173,8 @@ run_loop(gpointer data)
 }
 
 /*
- * A vCPU that never stops can be detached in one way only: its tracing thread must end
- * (ptrace(2)). So the loop runs in a thread that is replaced when that is necessary.
+ * Only the end of its tracing thread detaches a vCPU that never stops (ptrace(2)). So the loop runs
+ * in a thread that can be replaced.
  */
 static gpointer
 run_threads(gpointer data)
@@ -183,7 +183,7 @@ run_threads(gpointer data)
 
     do {
         GThread *thread = g_thread_try_new("sampler", run_loop, loop, NULL);
-        /* without a new thread, such a vCPU stays attached until this one ends */
+        /* without a new thread, such a vCPU stays attached until this thread ends */
         if (thread)
             g_thread_join(thread);
         else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * run-delay-priv.h - how long a thread of this process has waited for a CPU
+ * run-delay-priv.h - measures how long a thread of this process has waited for a CPU
  */
 #pragma once
 

@@ -15,23 +15,24 @@
 enum {
     PROBES_MIN = 3, /* enough if holds are long and the budget is small */
     PROBES_NS_MAX = 1000 * 1000 * 1000,
-    PROBE_PERCENT = 175, /* holds in a row are short: caches are warm, QEMU and libvirt awake */
+    PROBE_PERCENT = 175, /* trial holds are short: caches are warm, QEMU and libvirt awake */
     FAILURES_MAX = 5,    /* failures in a row, after which sampling ends */
     STUCK_MAX = 5,       /* timeouts of one vCPU in a row, after which sampling ends ... */
     STUCK_NS_MIN = 1000 * 1000 * 1000, /* ... if they took at least this long */
-    STOP_CHECK_MS = 20,                /* how late a stop may be noticed */
+    STOP_CHECK_MS = 20,                /* longest delay of a stop */
     REST_MS_MAX = 2500, /* longer than the poller's period: the poller may find a pause instead */
     SHORT_HOLD_NS = 50 * 1000, /* shorter holds are not examined for CPU waits */
     ABSENT_MS = 100,           /* between checks of a vCPU that is not plugged in */
     COLD_NS = 200 * 1000,      /* caches are cold after this long without a sample */
-    EARLY_PARTS = 16,          /* of an interval: a tick may be so early; chance moves it by more */
+    EARLY_PARTS = 16,          /* a tick may be early by one part of its interval; chance moves it
+                                * more */
     FLUSH_TRIES = 100,
     FLUSH_STEP_US = 1000,
 };
 
 /* The ticks of one vCPU, or of a guest that is held as a whole. */
 typedef struct {
-    unsigned vcpu; /* the vCPU that it holds; 0 for the complete guest */
+    unsigned vcpu; /* the vCPU to hold; 0 for the complete guest */
     UprofSchedule schedule;
     uint64_t next_ns; /* monotonic time of its next tick */
     UprofBudget budget;
@@ -74,7 +75,7 @@ struct _UprofSampler {
     UprofSamplerCounts counts;
 };
 
-/* One hold and what was copied in it. */
+/* One hold and its copies. */
 typedef struct {
     UprofSnapshot **slots; /* borrowed; the first n are filled */
     unsigned n;
@@ -300,9 +301,10 @@ mark_torn(UprofSampler *sampler, Shot *shot)
 }
 
 /*
- * A vCPU's thread that waits for a CPU before it can stop loses nothing by the hold. But
- * once the vCPU has stopped, this thread may have to wait for a CPU before it notices, and
- * the guest loses that time. The time that this thread has waited is an upper bound of the loss.
+ * If a vCPU's thread must wait for a CPU before it can stop, the guest loses nothing by that wait.
+ * But once the vCPU has stopped, this thread may have to wait for a CPU before it notices the stop,
+ * and the guest loses that time. The time for which this thread has waited is an upper bound of the
+ * loss.
  */
 static uint64_t
 find_stopped_ns(UprofSampler *sampler, const Shot *shot, uint64_t delay_before_ns)
@@ -450,7 +452,7 @@ counted_ns(const UprofSampler *sampler, const Shot *shot)
     return holds_each_vcpu(sampler) ? shot->stopped_ns : shot->hold_ns;
 }
 
-/* Takes one sample of what @ticker holds, even if its vCPU has not run lately. */
+/* Takes one sample of @ticker's vCPU or guest, even if it has not run lately. */
 static UprofAnswer
 sample_ticker_once(UprofSampler *sampler, const Ticker *ticker, Shot *shot, GError **error)
 {
@@ -629,7 +631,7 @@ publish_rest(UprofSampler *sampler, Ticker *ticker)
     return true;
 }
 
-/* Adds a tick to the present rest, or begins another. */
+/* Adds a tick to the present rest, or begins a new rest. */
 static void
 count_rest(UprofSampler *sampler, Ticker *ticker, UprofAnswer rest)
 {

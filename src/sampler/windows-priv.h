@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * windows-priv.h - which parts of a stack are copied
+ * windows-priv.h - copies the windows of a snapshot
  *
  * The window of a stack begins a little below the stack pointer. The addresses of the other stacks
- * and of the task (links.h) are found before the hold, so the hold knows nothing of unwinding.
+ * and of the task (links.h) are found before the hold, so a hold does not unwind.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 /**
  * uprof_windows_copy: in the hold
  * @mem: the sampler's
- * @links: (nullable): what to copy besides the stack
+ * @links: (nullable): addresses of further memory to copy
  * @snapshot: (inout): has its registers, and gets its windows
  */
 void uprof_windows_copy(UprofMem *mem, const UprofWindowSize *size, const UprofLinks *links,

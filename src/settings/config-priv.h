@@ -10,7 +10,7 @@
  * uprof_config_parse:
  * @text: the content of a file
  *
- * Returns: (transfer full) (nullable): its values, and defaults for the others; %NULL with
+ * Returns: (transfer full) (nullable): the values of @text, and defaults for all others; %NULL with
  *   %UPROF_ERROR_BAD_DATA, which does not name the file
  */
 UprofConfig *uprof_config_parse(UprofSlice text, GError **error);

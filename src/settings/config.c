@@ -214,7 +214,7 @@ uprof_config_parse(UprofSlice text, GError **error)
     return g_steal_pointer(&config);
 }
 
-/* Who can write the file chooses what root opens and where root writes. */
+/* The file decides which files root opens and where root writes, so only root may write it. */
 static bool
 check_owner(int fd, GError **error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Applies <uprof:profile> of a domain's metadata. Every user who may edit the domain can set
- * it, so rates are limited, and the caller opens symbol files only in folders that root chose.
+ * Applies <uprof:profile> of a domain's metadata. Every user who may edit the domain can set this
+ * element, so rates are limited, and the caller opens symbol files only in folders that root chose.
  */
 #include "uprof/config.h"
 #include "uprof/error.h"

@@ -6,4 +6,5 @@
 
 #include "uprof/settings.h"
 
+/** uprof_settings_parse_chance: parses a probability, 0 to 1. Returns: false for a bad value */
 bool uprof_settings_parse_chance(const char *text, uint64_t *chance_ppm);

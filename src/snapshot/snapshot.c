@@ -9,7 +9,7 @@ uprof_snapshot_clear(UprofSnapshot *snapshot)
     memset(snapshot, 0, G_STRUCT_OFFSET(UprofSnapshot, bytes));
 }
 
-/* Returns: how many of the bytes windows use */
+/* Returns: bytes that the windows use */
 static size_t
 count_used(const UprofSnapshot *snapshot)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * call-targets-priv.h - where functions begin in code without symbols (x86)
+ * call-targets-priv.h - finds the starts of functions in code without symbols (x86)
  *
- * The targets of direct calls are starts of functions. A function that is only called by
- * pointer is not found and counts as part of the one before it. Data in code can look like
- * calls and give false targets. The targets are good enough to decide where to start reading
- * code, but not to name code.
+ * The targets of direct calls are starts of functions. A function that is only called by pointer is
+ * not found, and counts as part of the function before it. Data in code can look like calls and
+ * give false targets. The targets are good enough to decide where to start reading code, but not to
+ * name code.
  */
 #pragma once
 

@@ -24,7 +24,7 @@ void uprof_sites_configure(UprofSites *sites, bool with_lines, bool raw_names);
  * uprof_sites_add:
  * @image: has lines; borrowed, outlives @sites
  * @address: link address in @image
- * @function: name of the function at @address, or what is shown in its place
+ * @function: name of the function at @address, or the text shown in its place
  *
  * Returns: (nullable): the name of the site; %NULL if there are too many
  */
@@ -33,7 +33,7 @@ uprof_sites_add(UprofSites *sites, UprofImage *image, uint64_t address, const Up
 
 /**
  * uprof_sites_resolve: looks up the new sites of @image; sets its @lines_hint
- * @until_ns: monotonic: when to give up
+ * @until_ns: monotonic: time limit
  */
 void uprof_sites_resolve(UprofSites *sites, UprofImage *image, uint64_t until_ns);
 

@@ -16,7 +16,7 @@ typedef struct {
 /**
  * uprof_debug_file_find:
  * @file: of the image
- * @image: what was parsed of @file
+ * @image: parsed from @file
  * @folders: for debug files; ends with %NULL
  * @opener: (nullable): opens files that lie beside the image
  * @room: bytes of memory that are left for symbols

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A debug file has the symbols, unwind tables and lines that an image lacks. It is searched for
- * where Unikraft's build leaves it (IMAGE.dbg), where .gnu_debuglink says, and by build-id under
- * the debug folders (gdb, "Separate Debug Files"). No server is asked.
+ * A debug file has the symbols, unwind tables and lines that an image lacks. The search tries
+ * IMAGE.dbg, which Unikraft's build leaves, the file that .gnu_debuglink names, and the build-id
+ * under the debug folders (gdb, "Separate Debug Files"). It asks no server.
  */
 #include "debug-file-priv.h"
 #include "uprof/build-id.h"

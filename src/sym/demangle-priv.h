@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * demangle-priv.h - names as programmers wrote them
+ * demangle-priv.h - turns mangled symbols into the names that programmers wrote
  *
- * C++ (Itanium ABI), Rust (legacy and v0) and D through libiberty; OCaml here:
+ * C++ (Itanium ABI), Rust (legacy and v0) and D through libiberty; OCaml in demangle.c:
  * "camlStdlib__List__map_342" is Stdlib.List.map. The result may contain any bytes (text.h).
  */
 #pragma once
@@ -19,7 +19,7 @@ typedef struct {
     uint64_t left_ns;
 } UprofDemangler;
 
-/** uprof_demangler_init: for some 500,000 names as they occur in programs */
+/** uprof_demangler_init: sets a limit that is enough for some 500,000 names of usual programs */
 void uprof_demangler_init(UprofDemangler *demangler);
 
 /**

@@ -23,9 +23,8 @@ enum {
     D_BYTES_MAX = 1024,
 
     /*
-     * For each C++ name: libiberty reads the type of a conversion twice, so that the time doubles
-     * with each of these that contains the next one, every 15 bytes. A name in use takes some
-     * microseconds.
+     * For each C++ name: libiberty reads the type of a conversion twice. Each conversion inside
+     * another doubles the time, and takes only 15 bytes. A name in use takes some microseconds.
      */
     NAME_MS_MAX = 10,
 };
@@ -95,7 +94,7 @@ is_costly(const char *name)
     return n_packs > PACKS_MAX || (n_packs > 0 && count_mentions(name) > PACK_MENTIONS_MAX);
 }
 
-/* A C++ name, and whether libiberty knows it as one. */
+/* A C++ name, and whether libiberty accepts it. */
 typedef struct {
     const char *name;
     Output *output;
@@ -161,7 +160,7 @@ append_ocaml(GString *text, const char *from, const char *end)
     }
 }
 
-/* Where "_123" begins, which the compiler adds, or the end. */
+/* Returns: where the compiler's suffix begins, such as "_123"; @end without a suffix */
 static const char *
 find_stamp(const char *name, const char *end)
 {

@@ -11,7 +11,7 @@
  * UprofFileBytes: a copy in memory
  *
  * The file itself is not mapped: a read of the mapping would fault after somebody has truncated it.
- * Its holes are not copied: they stay pages that were never written, and read as zeros.
+ * Holes are not copied: they stay pages that were never written, and read as zeros.
  */
 typedef struct {
     char *path;     /* absolute; owned */
@@ -26,8 +26,8 @@ typedef struct {
  * @opener: (nullable): %NULL opens the file by its path, with the user's rights
  * @room: bytes of memory that are left for symbols
  *
- * Returns: (transfer full) (nullable): %NULL if it is not a regular file, is empty or too large, has
- *   too large holes, or cannot be read
+ * Returns: (transfer full) (nullable): %NULL if it is not a regular file, is empty or too large,
+ *   has large holes, or cannot be read
  */
 UprofFileBytes *uprof_file_bytes_read(const char *path, const char *name,
                                       const UprofSymOpener *opener, uint64_t room, GError **error);

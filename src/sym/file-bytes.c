@@ -55,8 +55,8 @@ read_range(UprofFileBytes *file, int fd, size_t start, size_t end, const char *n
 }
 
 /*
- * Reads what the file has on its disk. Holes stay pages of zeros that were never written, so that a
- * sparse file takes no more memory than disk.
+ * Reads the parts of the file that are on disk. Holes stay pages of zeros that were never written,
+ * so that a sparse file takes no more memory than disk.
  */
 static bool
 read_data(UprofFileBytes *file, int fd, const char *name, uint64_t room, GError **error)
@@ -98,7 +98,7 @@ read_all(UprofFileBytes *file, int fd, const char *name, uint64_t room, GError *
                     info.st_size <= 0 ? "empty" : "too large", UPROF_SYM_FILE_BYTES_MAX_MIB);
         return false;
     }
-    /* a file system that compresses says too little here; read_data() counts what it reads */
+    /* a file system that compresses reports too few blocks, so read_data() counts, too */
     if ((uint64_t)info.st_blocks * BLOCK_BYTES > room + ROUNDING_BYTES) {
         uprof_file_bytes_fail_room(name, room, error);
         return false;

@@ -63,7 +63,7 @@ uprof_image_load(const char *path, const UprofArch *arch, const char *const *deb
  * @symbols: of UprofSymbol, by guest-virtual address; their names lie in @names
  * @names: (transfer full)
  * @ranges: of UprofSymCode, sorted, without overlaps
- * @unsized_max: the longest that a symbol without a size may be, in bytes
+ * @unsized_max: limit of the length of a symbol without a size, in bytes
  */
 UprofImage *uprof_image_make(const char *label, const GArray *symbols, GByteArray *names,
                              const GArray *ranges, uint64_t unsized_max);
@@ -73,8 +73,8 @@ bool uprof_image_move(UprofImage *image, uint64_t base, GError **error);
 
 /**
  * uprof_image_follow:
- * @own: (nullable): what was found in guest memory; %NULL moves the image back to its link
- *   addresses
+ * @own: (nullable): the image that was found in guest memory; %NULL moves the image back to its
+ *   link addresses
  *
  * A kernel may be moved when it boots (KASLR). A file without a base from the user is moved by
  * the same distance as @own's functions, if all functions that both know have moved alike.
@@ -88,7 +88,7 @@ void uprof_image_forget_match(UprofImage *image);
 void uprof_image_free(UprofImage *image);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofImage, uprof_image_free)
 
-/** uprof_image_bytes: Returns: bytes of memory for its files, what was unpacked of them, and tables */
+/** uprof_image_bytes: Returns: bytes of memory for its files, their unpacked parts, and tables */
 uint64_t uprof_image_bytes(const UprofImage *image);
 
 /** uprof_image_has_code: does the image have code at @pc, a guest-virtual address? */
@@ -101,7 +101,7 @@ const UprofSymbol *uprof_image_find(const UprofImage *image, uint64_t pc);
  * uprof_image_is_entry: is @pc in the function where the image begins to run?
  * @symbol: covers @pc
  *
- * A function without a size ends where the next call target is.
+ * A function without a size ends at the next call target.
  */
 bool uprof_image_is_entry(UprofImage *image, const UprofSymbol *symbol, uint64_t pc);
 

@@ -89,7 +89,7 @@ add_debug_data(UprofImage *image, const UprofElfImage *elf, const char *name, ui
     g_ptr_array_add(image->unpacked, g_steal_pointer(&bytes));
 }
 
-/* Without sections an image's code is known by segments, which contain more than code. */
+/* Without sections only segments show an image's code, and segments contain more than code. */
 static bool
 knows_code_better(const UprofElfImage *debug, const UprofElfImage *elf)
 {
@@ -221,8 +221,8 @@ load_text(UprofImage *image, const UprofArch *arch, const char *name, uint64_t r
     }
     if (range.start >= range.end) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
-                    "'%s' names no code; if it is what Debian has as /boot/System.map, the real "
-                    "one is in the package linux-image-VERSION-dbg",
+                    "'%s' names no code; Debian's /boot/System.map is a stub, the package "
+                    "linux-image-VERSION-dbg has the complete map",
                     name);
         return false;
     }

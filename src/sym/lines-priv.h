@@ -32,7 +32,7 @@ typedef struct _UprofLines UprofLines;
  * @cpu_ns: processor time after which the reading ends, as far as libdw allows
  * @why: (out) (nullable) (transfer full): why the result is incomplete
  *
- * Returns: (transfer full): what is known, perhaps nothing
+ * Returns: (transfer full): the frames that are known, perhaps none
  */
 UprofLines *uprof_lines_read(UprofSlice elf, const uint64_t *addresses, unsigned n, uint64_t cpu_ns,
                              char **why);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Walks each compile unit with wanted addresses once, and enters only functions that contain wanted
- * addresses. Looks up the ranges of an inlined function among the addresses, instead of each address
- * among the ranges.
+ * addresses. Searches the addresses for the ranges of an inlined function, instead of the ranges
+ * for each address.
  */
 #include "lines-priv.h"
 
@@ -17,7 +17,7 @@
 enum {
     DEPTH_MAX = 128, /* levels of entries inside each other */
     STEPS_MAX = 1000 * 1000 * 1000,
-    STEPS_OF_CHECK = 4096,    /* between two looks at the clock */
+    STEPS_OF_CHECK = 4096,    /* between two reads of the clock */
     RANGES_MAX = 1000 * 1000, /* of one entry */
     TEXT_BYTES_MAX = 4096,    /* of one name or path */
     TEXTS_BYTES_MAX = 256 * 1024 * 1024,
@@ -52,11 +52,11 @@ typedef struct {
 } Chain;
 
 typedef struct {
-    UprofLines *lines; /* gets what is found */
+    UprofLines *lines; /* gets the results */
     const uint64_t *addresses;
     unsigned n;
     bool *done;       /* by address */
-    unsigned *hits;   /* room for as many */
+    unsigned *hits;   /* room for one hit per address */
     uint64_t n_steps; /* entries and ranges so far */
     uint64_t end_ns;  /* processor time of this process at which the work ends */
     const char *why;  /* (nullable): why the work has ended early; literal */

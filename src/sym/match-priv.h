@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * match-priv.h - does the guest run what an image's file holds?
+ * match-priv.h - checks whether the guest runs the code of an image's file
  */
 #pragma once
 

@@ -190,7 +190,7 @@ uprof_match_compare(UprofImage *image, UprofMem *mem, unsigned vcpu, const Uprof
     if (image->n_seen < image->next_compare)
         return image->match != before;
     if (image->match == UPROF_SYM_MISMATCHED)
-        uprof_mem_forget(mem); /* the remembered pages are those of the mismatch */
+        uprof_mem_forget(mem); /* the remembered pages gave the mismatch */
     if (!image->is_elf)
         compare_calls(image, mem, vcpu, regs, pc);
     else if (!image->build_id || !compare_build_id(image, mem, vcpu, regs))

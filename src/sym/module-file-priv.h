@@ -8,7 +8,7 @@
 
 enum { UPROF_MODULE_FILE_LABEL_BYTES_MAX = 64 };
 
-/** UprofModuleSearch: where a module's file may be; all members are borrowed */
+/** UprofModuleSearch: the places where a module's file may be; all members are borrowed */
 typedef struct {
     const UprofArch *arch;
     const char *path;                 /* (nullable): in the guest; any bytes */

@@ -15,7 +15,7 @@
 enum {
     CACHE_SLOTS = 16384,
     RULE_SLOTS = 8192,
-    OWN_SYMBOL_BYTES_MAX = 64 * 1024, /* kernels do not say how long their functions are */
+    OWN_SYMBOL_BYTES_MAX = 64 * 1024, /* kernels do not store the sizes of their functions */
 };
 
 typedef struct {
@@ -144,8 +144,7 @@ add_file(UprofSym *sym, const char *path, const UprofSymOpener *opener, const ui
 
     if (sym->n_images == UPROF_SYM_SOURCES_MAX) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
-                    "'%s' is one symbol file too many: there can be %d", name,
-                    UPROF_SYM_SOURCES_MAX);
+                    "'%s' exceeds the limit of %d symbol files", name, UPROF_SYM_SOURCES_MAX);
         return false;
     }
     g_autoptr(UprofImage) image =
@@ -508,7 +507,7 @@ uprof_sym_function(UprofSym *sym, uint64_t pc, uint64_t *start, uint64_t *len, b
         UprofImage *image = get_image(sym, pc, i);
         if (!image || !uprof_image_has_code(image, pc))
             continue;
-        /* The image that names the function knows it best. */
+        /* The image that names the function has its best range. */
         if ((answer.kind != UPROF_SYM_NAMED || uprof_image_find(image, pc)) &&
             uprof_image_function(image, pc, start, len))
             return true;

@@ -9,7 +9,7 @@
 
 #include "uprof/symbol.h"
 
-/* What a symbol takes, with its place in the list that the table is made of. */
+/* Memory for one symbol, in the table and in the list from which the table is made. */
 enum { UPROF_SYMBOL_TABLE_BYTES = 160 };
 
 /** UprofCodeRange: a range of code, by link address */
@@ -33,7 +33,7 @@ typedef struct _UprofSymbolTable UprofSymbolTable;
  * uprof_symbol_table_new:
  * @symbols: of UprofSymbol, as parsed; their names must outlive the result
  * @ranges: of UprofCodeRange, sorted, without overlaps
- * @unsized_max: the longest that a symbol without a size may be, in bytes
+ * @unsized_max: limit of the length of a symbol without a size, in bytes
  *
  * Keeps the best of several names for an address: global before weak before local, then the
  * fewest leading underscores, then the shortest, then byte order. A symbol without a size has
@@ -48,7 +48,7 @@ uprof_symbol_table_new(const GArray *symbols, const GArray *ranges, uint64_t uns
 void uprof_symbol_table_free(UprofSymbolTable *table);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofSymbolTable, uprof_symbol_table_free)
 
-/** uprof_symbol_table_bytes: Returns: the memory that the table takes, at most */
+/** uprof_symbol_table_bytes: Returns: upper bound of the table's memory */
 uint64_t uprof_symbol_table_bytes(const UprofSymbolTable *table);
 
 /** uprof_symbol_table_count: Returns: how many symbols it has */

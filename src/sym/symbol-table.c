@@ -58,8 +58,8 @@ count_underscores(UprofSlice name)
 }
 
 /*
- * Sorts by address, and the best name of an address first. Names that begin with the same bytes keep
- * their order in the file: g_array_sort() is stable.
+ * Sorts by address, with the best name of an address first. Names that begin with the same bytes
+ * keep their order in the file: g_array_sort() is stable.
  */
 static int
 compare_symbols(gconstpointer a, gconstpointer b)
@@ -105,7 +105,7 @@ uprof_code_range_find(const GArray *ranges, uint64_t address)
     return NULL;
 }
 
-/* Returns: where a symbol without a size ends at the latest */
+/* Returns: latest possible end of a symbol without a size */
 static uint64_t
 find_unsized_end(const GArray *ranges, uint64_t start, uint64_t next_start, uint64_t unsized_max)
 {
@@ -201,8 +201,8 @@ append_piece(UprofSymbolTable *table, uint64_t start, uint64_t end, uint32_t sym
 }
 
 /*
- * Goes through the symbols by address. A stack holds the symbols that have not ended yet. Its
- * topmost symbol, which began last, owns the addresses up to the next symbol.
+ * Visits the symbols by address. A stack holds the symbols that have not ended yet. Its topmost
+ * symbol, which began last, owns the addresses up to the next symbol.
  */
 static void
 cut_pieces(UprofSymbolTable *table)
@@ -284,8 +284,7 @@ uprof_symbol_table_is_guess(const UprofSymbolTable *table, const UprofSymbol *sy
 /*
  * Returns: how many of the sorted @values are at or below @wanted
  *
- * Branch-free on purpose: gcc compiles ?: to a branch here, and it is mispredicted half of the
- * time.
+ * Branch-free on purpose: gcc compiles ?: to a branch here, which is mispredicted half of the time.
  */
 static uint32_t
 count_up_to(const uint32_t *values, uint32_t n, uint32_t wanted)

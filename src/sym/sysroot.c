@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The guest chooses which files are opened, and whoever filled the folder chose their content.
- * Neither is trusted.
+ * The guest chooses the files that are opened. Somebody else chose their content. Neither is
+ * trusted.
  */
 #include "sysroot-priv.h"
 

@@ -74,7 +74,7 @@ reaches_function(const Search *search, const Jump *jump)
                           : jump->target - search->start < search->len;
 }
 
-/* Returns: length of the function that begins at @pc; 0 if none does, or it cannot be read */
+/* Returns: length of the function that begins at @pc; 0 if there is none, or it cannot be read */
 static size_t
 read_body(const UprofUnwindContext *context, uint64_t pc, uint8_t *code)
 {
@@ -123,8 +123,8 @@ jumps_to_thunk(const UprofUnwindContext *context, const uint8_t *code, size_t le
 }
 
 /*
- * Searches function @i for a jump to the function that runs. Adds the functions that it jumps to
- * if there is none.
+ * Searches function @i for a jump to the function that runs. If there is no such jump, adds the
+ * functions to which function @i jumps.
  */
 static bool
 search_function(Search *search, unsigned i, const uint8_t *code, size_t len)

@@ -122,8 +122,8 @@ find_cfa(Frame *frame)
 }
 
 /*
- * Behind a "pop" a table may still say that the register is saved in a slot, which lies below
- * the stack pointer by then. The register has its value again. A call, or an interrupt that uses
+ * Behind a "pop" a table may still say that the register is saved in a slot, which lies below the
+ * stack pointer by then. The register itself has the value again. A call, or an interrupt that uses
  * the same stack (kernel code), may have overwritten the slot. In user code with a red zone the
  * slot still holds the value, and may be the only place that does.
  */
@@ -225,10 +225,10 @@ restore_regs(Frame *frame, UprofCursor *caller)
 }
 
 /*
- * A fast path for most rules of 64-bit code. It does the same as find_cfa() and restore_regs(),
- * with all checks done first.
+ * A fast path for most rules of 64-bit code. It does the same as find_cfa() and restore_regs(), but
+ * makes all checks first.
  *
- * Returns: false, with nothing changed, if the slow path must do it
+ * Returns: false, with nothing changed, if the slow path is needed
  */
 static bool
 restore_quickly(const Frame *frame, UprofCursor *cursor)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * code-step-x86_64-priv.h - the unwinder that follows what a function's code does to the stack
+ * code-step-x86_64-priv.h - the unwinder that follows the effect of a function's code on the stack
  */
 #pragma once
 

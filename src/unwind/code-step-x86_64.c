@@ -77,7 +77,7 @@ find_frame(const UprofUnwindContext *context, const UprofCursor *cursor, UprofX8
         return follow_code(context, cursor, frame);
     if (cached->pc != at) {
         const bool is_known = follow_code(context, cursor, frame);
-        /* Not cached: the next sample may read what this one may not. */
+        /* Not cached: the next sample may be able to read the code. */
         if (uprof_mem_is_spent(context->mem))
             return is_known;
         *cached = (UprofCachedFrame){ .pc = at, .is_known = is_known, .frame = *frame };

@@ -2,11 +2,10 @@
 /*
  * expr-priv.h - a machine for the DWARF expressions of unwind tables
  *
- * DWARF 5, section 2.5, without operations that need debug information (frame base, types,
- * pieces, thread storage, other address spaces). The machine treats these operations, and unknown
- * ones, as malformed.
- * The expression comes from a file and the memory from the guest, and both may mean harm: stack
- * and number of steps are bounded, and nothing is allocated.
+ * DWARF 5, section 2.5, without operations that need debug information (frame base, types, pieces,
+ * thread storage, other address spaces). The machine treats these operations, and unknown
+ * operations, as malformed. The expression comes from a file and the memory from the guest, and
+ * both may mean harm: stack and number of steps are bounded, and nothing is allocated.
  */
 #pragma once
 
@@ -17,7 +16,7 @@ enum {
     UPROF_EXPR_STEPS_MAX = 256,
 };
 
-/** UprofExprAnswer: how an expression ends */
+/** UprofExprAnswer: the result of an expression */
 typedef enum {
     UPROF_EXPR_OK,      /* there is a result */
     UPROF_EXPR_UNKNOWN, /* it needs a register with an unknown value */
@@ -25,9 +24,9 @@ typedef enum {
     UPROF_EXPR_BAD,     /* it is malformed, or beyond a limit */
 } UprofExprAnswer;
 
-/** UprofExprOps: what an expression may read; both are required */
+/** UprofExprOps: the reads of an expression; both functions are required */
 typedef struct {
-    /* @dwarf: the expression's number of the register. Returns: false if it is not known */
+    /* @dwarf: the register's number in expressions. Returns: false if its value is unknown */
     bool (*read_reg)(void *data, uint64_t dwarf, uint64_t *value);
     /* @len: 1 to 8 bytes, in the guest's byte order. Returns: false if they were not copied */
     bool (*read_memory)(void *data, uint64_t gva, unsigned len, uint64_t *value);

@@ -18,7 +18,7 @@
 enum {
     PROLOGUE_BYTES = 48, /* other instructions may stand before and between the two */
     STUB_BYTES = 16,     /* of a stub to call a function in another file */
-    SCAN_WORDS = 24,     /* how far a function without a frame record may reach */
+    SCAN_WORDS = 24,     /* largest frame of a function without a frame record */
     PUSH_FP = 0x55,
     POP_FP = 0x5d,
     LEAVE = 0xc9,
@@ -30,7 +30,7 @@ enum {
     GROUP_5 = 0xff,
     JMP_THERE = 0x25, /* after GROUP_5: to the address in the word at a fixed place */
     BND = 0xf2,
-    REX_B = 0x41, /* makes the push one of R13 */
+    REX_B = 0x41, /* with this prefix the push is of R13 */
 };
 
 /* "mov %rsp,%rbp" in its two encodings; the first byte is missing in 32-bit code */
@@ -60,7 +60,7 @@ return_past(const UprofUnwindContext *context, UprofCursor *cursor, unsigned ski
     return UPROF_STEP_OK;
 }
 
-/* Was the frame record just removed? That is so at "ret", and at a jump behind "pop" or "leave". */
+/* Was the frame record just removed, as at "ret", and at a jump behind "pop" or "leave"? */
 static bool
 is_epilogue(const UprofUnwindContext *context, uint64_t pc)
 {
@@ -114,11 +114,11 @@ is_own_record(const UprofUnwindContext *context, const UprofFunction *function,
 }
 
 /*
- * The return address of a function without a frame record lies between the stack pointer and
- * the caller's record. A word that points behind a direct call of the function is the return
- * address. If there is none and @any_call is set, the function takes the first word that points
- * behind an indirect call. Without one it takes the first word behind a direct call of another
- * function, which then jumped here. Both need a caller's record that ends the search.
+ * The return address of a function without a frame record lies between the stack pointer and the
+ * caller's record. A word that points behind a direct call of the function is the return address.
+ * If there is no such word and @any_call is set, the function takes the first word that points
+ * behind an indirect call, or else the first word behind a direct call of another function, which
+ * then jumped here. Both choices need a caller's record that ends the search.
  *
  * Returns: number of the word above the stack pointer; -1 if there is none
  */

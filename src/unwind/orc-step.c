@@ -310,10 +310,10 @@ apply_as_all_regs(Frame *frame)
 }
 
 /*
- * Skips return addresses that nothing returns to. When the kernel changes tasks, it fills the
+ * Skips return addresses to which no code returns. When the kernel changes tasks, it fills the
  * processor's return stack with calls of the next instruction. (Linux,
- * arch/x86/include/asm/nospec-branch.h, __FILL_RETURN_BUFFER; it is one of several alternatives
- * for the same code, and the table may describe another one.)
+ * arch/x86/include/asm/nospec-branch.h, __FILL_RETURN_BUFFER; it is one of several alternatives for
+ * the same code, and the table may describe another one.)
  */
 static bool
 apply_behind_fillers(Frame *frame)
@@ -332,9 +332,9 @@ apply_behind_fillers(Frame *frame)
 }
 
 /*
- * Ways to apply a rule, in the order in which they are tried. The first one with a plausible
- * caller counts. Tables are right where the kernel itself uses them, which is mostly at a call.
- * The exceptions were found by reading wrong stacks.
+ * Methods of applying a rule, in the order of the tries. The first method with a plausible caller
+ * counts. Tables are right where the kernel itself uses them, which is mostly at a call. The
+ * exceptions come from the study of wrong stacks.
  */
 static bool (*const candidates[])(Frame *frame) = {
     apply_as_stated,

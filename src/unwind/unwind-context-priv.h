@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * unwind-context-priv.h - what all unwinders share
+ * unwind-context-priv.h - the interface of unwinders, and functions that they share
  */
 #pragma once
 
 #include "uprof/stack.h"
 #include "uprof/unwind-context.h"
 
-/** UprofStep: what an unwinder says of one frame */
+/** UprofStep: an unwinder's answer for one frame */
 typedef enum {
     UPROF_STEP_OK,   /* the cursor is at the caller now */
-    UPROF_STEP_PASS, /* this unwinder does not know; ask the next one */
+    UPROF_STEP_PASS, /* this unwinder cannot find the caller; ask the next one */
     UPROF_STEP_BASE, /* the frame has no caller */
-    UPROF_STEP_CUT,  /* the caller's part of the stack was not copied */
+    UPROF_STEP_CUT,  /* the caller's frame was not copied */
     UPROF_STEP_LOST, /* the memory there cannot be a stack */
-    UPROF_STEP_STOP, /* no unwinder can know; ask none */
+    UPROF_STEP_STOP, /* no unwinder can find the caller; ask no other */
 } UprofStep;
 
 /**
@@ -41,7 +41,7 @@ typedef struct {
  */
 typedef UprofStep UprofStepFunc(const UprofUnwindContext *context, UprofCursor *cursor);
 
-/** uprof_unwind_read_code: false if not all @len bytes at @gva can be read */
+/** uprof_unwind_read_code: false unless all @len bytes at @gva can be read */
 bool
 uprof_unwind_read_code(const UprofUnwindContext *context, uint64_t gva, void *into, size_t len);
 
@@ -57,7 +57,7 @@ typedef struct {
     uint64_t start;          /* its first instruction, guest-virtual */
     uint64_t symbol_address; /* of @start */
     uint64_t len;            /* bytes */
-    bool is_entry;           /* an image begins to run in it: it has no caller */
+    bool is_entry;           /* the image begins to run in this function, which has no caller */
 } UprofFunction;
 
 /** uprof_unwind_function: @function: (out). Returns: false if the function is not known */

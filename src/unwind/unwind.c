@@ -119,7 +119,7 @@ get_end(UprofStep answer)
     }
 }
 
-/* The function where an image begins to run has no caller, whatever its stack holds. */
+/* The function where an image begins to run has no caller, even if its stack seems to have one. */
 static bool
 is_entry(const UprofUnwindContext *context, const UprofFrame *frame)
 {
@@ -170,8 +170,8 @@ walk_stack(const UprofUnwindContext *context, UprofStack *stack)
         if (answer != UPROF_STEP_OK)
             return get_end(answer);
         /*
-         * This rule makes endless stacks impossible: a caller's stack pointer is higher. It may
-         * be lower only where a kernel switches stacks, and that a few times.
+         * This rule makes endless stacks impossible: a caller's stack pointer is higher. It may be
+         * lower only a few times, where a kernel switches stacks.
          */
         if (cursor.regs.sp <= sp && !(cursor.is_switched && n_lower++ < UPROF_WINDOWS_MAX))
             return UPROF_END_RECORD;

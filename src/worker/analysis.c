@@ -18,7 +18,7 @@
 enum {
     TELL_NS = 100 * 1000 * 1000, /* between two messages about counts */
     CHECKPOINT_S = 2,            /* between two checkpoints */
-    CHECKPOINT_SHARE = 50,       /* they take at most this part of the time */
+    CHECKPOINT_SHARE = 50,       /* checkpoints take at most 1 / CHECKPOINT_SHARE of the time */
     END_HURRIED_MS = 600,        /* for inlined functions and lines, after Ctrl-C */
 };
 
@@ -30,12 +30,12 @@ typedef struct {
 
 /* The worker's own state. */
 typedef struct {
-    UprofAnalysis analysis; /* what calls see */
+    UprofAnalysis analysis; /* the part that calls get */
     const UprofWorkerPlan *plan;
     int requests, stream;
-    const UprofLinks *told_links;         /* (nullable): borrowed: told last */
-    int *told_sizes;                      /* by vCPU: told last; owned */
-    uint64_t told_ns;                     /* when counts were told last */
+    const UprofLinks *told_links;         /* (nullable): borrowed: sent last */
+    int *told_sizes;                      /* by vCPU: sent last; owned */
+    uint64_t told_ns;                     /* when counts were sent last */
     int checkpoints[UPROF_N_CHECKPOINTS]; /* descriptors */
     uint32_t checkpoint;                  /* the next one to write */
     uint64_t checkpoint_ns;               /* when to write it */
@@ -77,7 +77,7 @@ send_reply(const Worker *worker, const GByteArray *reply)
         const uint32_t is_last = done + len == reply->len;
         const UprofSlice parts[] = {
             { &is_last, sizeof(is_last) },
-            { reply->data + done, len },
+            { len > 0 ? reply->data + done : NULL, len },
         };
         uprof_remote_tell(worker->requests, UPROF_TELL_REPLY, parts, G_N_ELEMENTS(parts));
         done += len;
@@ -106,7 +106,7 @@ tell_counts(Worker *worker)
     worker->told_ns = uprof_clock_now_ns();
 }
 
-/* Tells where the sampler finds stacks and tasks, if that has changed. */
+/* Reports the addresses by which the sampler finds stacks and tasks, if they have changed. */
 static void
 tell_links(Worker *worker)
 {
@@ -122,7 +122,7 @@ tell_links(Worker *worker)
     uprof_remote_tell(worker->requests, UPROF_TELL_LINKS, &part, 1);
 }
 
-/* Tells how much of a stack the sampler should copy, if that has changed. */
+/* Reports the size of the window that the sampler should copy, if the size has changed. */
 static void
 tell_window(Worker *worker, unsigned vcpu)
 {
@@ -245,7 +245,7 @@ wants_times(const UprofAnalysis *analysis)
     return false;
 }
 
-/* Takes over what a process has counted that has died. */
+/* Takes over the counts of a process that has died, from its checkpoint. */
 static void
 read_checkpoint(Worker *worker, int which)
 {
@@ -307,8 +307,8 @@ move_guest(Worker *worker, UprofSlice argument)
 /* ---- Checkpoints ---- */
 
 /*
- * Writes the checkpoint that is not the last complete one. A large profile takes long, and has
- * fewer checkpoints.
+ * Overwrites the older one of the two checkpoints. A large profile takes long to write, so it is
+ * written less often.
  */
 static void
 write_checkpoint(Worker *worker)
@@ -382,7 +382,7 @@ static bool
 save_capture(UprofAnalysis *analysis, GError **error)
 {
     if (!analysis->writer)
-        return true; /* the capture is that of the process that has died */
+        return true; /* the process that has died wrote the capture */
     if (analysis->capture_error) {
         g_propagate_error(error, g_steal_pointer(&analysis->capture_error));
         return false;

@@ -7,36 +7,36 @@
 #include "remote-priv.h"
 #include "uprof/bytes.h"
 
-/** UprofBeginOutput: an output. Descriptors of checkpoints come behind those of outputs. */
+/** UprofBeginOutput: an output. The descriptors of checkpoints follow those of outputs. */
 typedef struct {
     const char *format; /* name */
-    const char *shown;  /* what messages call the file */
+    const char *shown;  /* the name of the file, for messages */
     bool is_stdout;
 } UprofBeginOutput;
 
-/** UprofBeginMode: why a process begins with a domain */
+/** UprofBeginMode: which process of a domain this is */
 typedef enum {
-    UPROF_BEGIN_FIRST, /* the domain's first process */
-    UPROF_BEGIN_AGAIN, /* the first one has died at once: files that cannot be read are left out */
-    UPROF_BEGIN_CONTINUE, /* the first one has died: takes over its checkpoint, and no capture */
-    UPROF_BEGIN_SAVE,     /* the same, but only writes the outputs: it reads no symbol files */
+    UPROF_BEGIN_FIRST,    /* the first one */
+    UPROF_BEGIN_AGAIN,    /* replaces one that died at its start: leaves out unreadable files */
+    UPROF_BEGIN_CONTINUE, /* replaces one that died later: begins with its checkpoint, no capture */
+    UPROF_BEGIN_SAVE,     /* only writes the outputs from the checkpoint: reads no symbol files */
 } UprofBeginMode;
 
-/** UprofBeginState: what differs for each process of a domain */
+/** UprofBeginState: the part of the message that is different for each process of a domain */
 typedef struct {
     UprofRemoteFacts facts;
     UprofBeginMode mode;
-    int checkpoint;   /* which one to read; -1: none */
+    int checkpoint;   /* the one to read; -1: none */
     uint64_t outputs; /* bit i: output i is open, and its descriptor comes with the message */
 } UprofBeginState;
 
-/** UprofBegin: what the message says. Texts are borrowed: from the caller, or from the message. */
+/** UprofBegin: the message. Texts are borrowed: from the caller, or from the packed message. */
 typedef struct {
     UprofBeginState state;
     const char *shown;
     const char *run_text;        /* of uprof_capture_format_run() */
     const char *kernel;          /* (nullable) */
-    const char *kernel_hint;     /* (nullable) */
+    const char *kernel_hint;     /* (nullable): why @kernel is missing */
     GPtrArray *metadata_symbols; /* of char; owned */
     GPtrArray *metadata_folders; /* of char; owned */
     GPtrArray *file_names;       /* of char; owned */
@@ -55,6 +55,6 @@ void uprof_begin_set_state(GByteArray *message, const UprofBeginState *state);
 /**
  * uprof_begin_unpack:
  * @begin: (out): zero
- * @message: from uprof_begin_pack(), so that it is right
+ * @message: from uprof_begin_pack(); not checked
  */
 void uprof_begin_unpack(UprofBegin *begin, UprofSlice message);

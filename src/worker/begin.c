@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Before the texts, each of which ends with NUL. An empty text stands for %NULL. */
+/* The first part of the message. Texts follow, each with a NUL. An empty text stands for %NULL. */
 typedef struct {
     UprofBeginState state;
     guint n_symbols, n_folders, n_names, n_outputs;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * checkpoint-priv.h - what a worker has counted, kept where it outlives the worker
+ * checkpoint-priv.h - the counts of a worker, in memory that outlives the worker
  *
  *   checkpoint = { u64 length of the facts, u64 length of the stacks, facts, stacks }
  *
- * The facts are a sidecar, and the stacks are folded. A worker writes them from time to time into
- * memory that the program has made, and its successor reads them. A worker that a hostile file has
- * taken over can write any bytes. So the successor reads them as any foreign file, and the program
- * does not read them at all.
+ * The facts are a sidecar, and the stacks are folded. From time to time a worker writes a
+ * checkpoint into memory that the program has made. If the worker dies, its successor reads the
+ * checkpoint. A hostile file may have taken over the worker, so the successor parses the
+ * checkpoint like any foreign file, and the program does not read it at all.
  *
- * Inlined functions, lines and the times of samples are not kept.
+ * A checkpoint has no inlined functions, no lines and no times of samples.
  */
 #pragma once
 
@@ -24,14 +24,14 @@ enum {
 /**
  * uprof_checkpoint_new: makes memory for one checkpoint
  *
- * Its size is fixed at %UPROF_CHECKPOINT_BYTES_MAX. Only what was written takes memory.
+ * Its size is fixed at %UPROF_CHECKPOINT_BYTES_MAX. Only the written part takes memory.
  *
  * Returns: a descriptor; -1 with an error
  */
 int uprof_checkpoint_new(GError **error);
 
 /**
- * uprof_checkpoint_write:
+ * uprof_checkpoint_write: writes a checkpoint
  * @profile: its frames may be sites of @sym
  *
  * Returns: false if the checkpoint does not fit; it is then unusable
@@ -40,10 +40,10 @@ bool
 uprof_checkpoint_write(int fd, const UprofProfile *profile, const UprofRun *run, UprofSym *sym);
 
 /**
- * uprof_checkpoint_read: adds the stacks and the counts
- * @profile: (inout): has a root, which replaces that of the stacks
+ * uprof_checkpoint_read: adds the stacks and the counts of a checkpoint
+ * @profile: (inout): has a root, which replaces the root of the stacks
  * @run: (inout): gets counts only
  *
- * Returns: false with %UPROF_ERROR_BAD_DATA; stacks that were read before are then added
+ * Returns: false with %UPROF_ERROR_BAD_DATA; the stacks before the error are added even then
  */
 bool uprof_checkpoint_read(int fd, UprofProfile *profile, UprofRun *run, GError **error);

@@ -67,7 +67,7 @@ write_text(Writing *writing)
     g_string_truncate(writing->text, 0);
 }
 
-/* A site has no function of its own for inlined code yet, so its function stands for it. */
+/* Returns: the frame's name. The name of a site is its function, without inlined functions. */
 static const char *
 name_frame(const Writing *writing, const UprofName *frame)
 {

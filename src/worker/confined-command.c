@@ -11,7 +11,7 @@
 
 enum {
     MEMORY_MAX_MIB = 4096, /* at least */
-    MEMORY_FACTOR = 4,     /* all memory, by the memory for symbols; as in worker-pool.c */
+    MEMORY_FACTOR = 4,     /* all memory, as a multiple of that for symbols: see worker-pool.c */
     CPU_MAX_S = 3600,
 };
 

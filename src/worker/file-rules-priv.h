@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * file-rules-priv.h - which files a worker may read
+ * file-rules-priv.h - opens the files that a worker may read
  */
 #pragma once
 
@@ -8,10 +8,8 @@
 
 /**
  * uprof_file_rules_answer: opens a file for a worker
- * @ask: what the worker sent: UprofFileAsk, folder, NUL, path, NUL; any bytes
- * @reason: (out): errno; 0 if the file is open
- *
- * A file that no rule allows does not exist for the worker.
+ * @ask: the worker's request: UprofFileAsk, folder, NUL, path, NUL; can be any bytes
+ * @reason: (out): errno; 0 if the file is open; ENOENT also if no rule allows the file
  *
  * Returns: a descriptor to read from; -1 with @reason
  */

@@ -136,7 +136,7 @@ open_beside(const char *folder, const char *path)
                           : uprof_regular_file_open(path);
 }
 
-/* "ffffffff81000000 T _text", or with other columns */
+/* Does the text begin with an address, as in "ffffffff81000000 T _text"? */
 static bool
 is_symbol_list(const char *head, size_t len)
 {
@@ -169,9 +169,10 @@ begins_as_symbols(int fd)
 }
 
 /*
- * Whoever owns the folder of a symbol file can put anything there, or a link to anything.
+ * Accepts only a file that begins like symbols. The owner of the folder of a symbol file can put
+ * any other file there, or a link to any file.
  *
- * @fd: closed if it is not used; or -1 with errno. Returns: @fd, or -1 with errno
+ * @fd: closed if it is not accepted; or -1 with errno. Returns: @fd, or -1 with errno
  */
 static int
 need_symbols(int fd)

@@ -21,7 +21,7 @@ struct _UprofKernelFiles {
     UprofSpawner *spawner;
 };
 
-/* What the process found: UPROF_TELL_REPLY begins with it; a path or the text of an error follows. */
+/* The beginning of UPROF_TELL_REPLY. A path or the text of an error follows. */
 typedef struct {
     uint32_t has_symbols; /* 0 or 1 */
 } Found;
@@ -65,11 +65,11 @@ read_kernel(const int *fds, unsigned n_fds, void *data)
 
 /* ---- In the program ---- */
 
-/* One kernel. */
+/* The search for the symbols of one kernel. */
 typedef struct {
     UprofFileRules *rules;
-    char *path;    /* (nullable): owned: what was found */
-    GError *error; /* (nullable): owned: why nothing was found */
+    char *path;    /* (nullable): owned: of the file with symbols */
+    GError *error; /* (nullable): owned: why no symbols were found */
 } Search;
 
 static bool

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * own-time-priv.h - how long another process could have worked
+ * own-time-priv.h - a clock for the time in which another process could have worked
  *
- * On a busy host a process waits for a processor, and does nothing although it is not to blame. So
- * these waits do not count. A process that sleeps or is stopped uses up its time.
+ * On a busy host a process waits for a processor. The clock does not count these waits. It counts
+ * the time in which the process works, sleeps or is stopped.
  */
 #pragma once
 
@@ -11,23 +11,27 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/** UprofOwnTime: a clock of one process with one thread; zeros: it stands at 0 */
+/** UprofOwnTime: a clock for a process with one thread; all zeros: it shows 0 and does not run */
 typedef struct {
     pid_t process;
-    uint64_t before_ns; /* what it shows without the time since @start_ns */
+    uint64_t before_ns; /* counted before @start_ns */
     uint64_t start_ns;  /* monotonic; 0: the clock does not run */
-    bool has_delay;
-    uint64_t delay_ns; /* what the process had waited for a processor, at the first look */
+    bool has_delay;     /* @delay_ns is known */
+    uint64_t delay_ns;  /* waits of the process for a processor, when they were first read */
 } UprofOwnTime;
 
-/** uprof_own_time_start: starts the clock at 0; takes no system call */
+/** uprof_own_time_start: starts the clock at 0; makes no system call */
 void uprof_own_time_start(UprofOwnTime *time, pid_t process);
 
-/** uprof_own_time_resume: the same, but continues from where uprof_own_time_pause() has stopped it */
+/** uprof_own_time_resume: starts the clock at the time at which it was paused */
 void uprof_own_time_resume(UprofOwnTime *time, pid_t process);
 
-/** uprof_own_time_pause: the clock does not run until it is started or resumed */
+/** uprof_own_time_pause: stops the clock until it is started or resumed */
 void uprof_own_time_pause(UprofOwnTime *time);
 
-/** uprof_own_time_is_over: does the running clock show @limit_ns? Call it repeatedly. */
+/**
+ * uprof_own_time_is_over: does the running clock show @limit_ns or more?
+ *
+ * Call it repeatedly: the clock leaves out only waits after the first call.
+ */
 bool uprof_own_time_is_over(UprofOwnTime *time, uint64_t limit_ns);

@@ -21,7 +21,7 @@ uprof_own_time_resume(UprofOwnTime *time, pid_t process)
     time->before_ns = before_ns;
 }
 
-/* Returns: nanoseconds that the process waited for a processor since the first look */
+/* Returns: nanoseconds that the process has waited for a processor since the first call */
 static uint64_t
 find_waits(UprofOwnTime *time)
 {

@@ -2,13 +2,14 @@
 /*
  * protocol-priv.h - the messages between the program and a worker
  *
- * A worker has two channels. On the stream the program sends what the worker does, in order, and
- * never waits for an answer there. On the request channel the worker asks for memory and files, and
- * waits for each answer; it also tells what it found, and does not wait then.
+ * A worker has two channels. On the stream the program sends snapshots and calls, in order, and
+ * gets no answer. On the request channel the worker asks for memory and files, and waits for each
+ * answer; it also reports results there, without waiting. The processes of confined-command.h and
+ * kernel-files.h have only a request channel.
  *
- * Both ends are the same program file, so that messages are structs in memory. The worker believes
- * the program. The program believes nothing that a worker sends: it checks the length of each
- * message and the range of each number (worker-message-priv.h).
+ * Both ends run the same program file, so messages are structs as in memory. The worker trusts the
+ * program. The program does not trust a worker: it checks the length of each message and the range
+ * of each number (worker-message-priv.h).
  */
 #pragma once
 
@@ -22,21 +23,22 @@ typedef enum {
     UPROF_DO_CALL,     /* UprofCallHead and the argument: run a function, and send its reply */
 } UprofDo;
 
-/** UprofCallHead: which function of UprofWorkerPlan runs */
+/** UprofCallHead: the function that runs */
 typedef struct {
-    uint64_t call; /* as large as the alignment of the argument behind it */
+    uint64_t call; /* UPROF_CALL_...; has 64 bits, so that the argument after it is aligned */
 } UprofCallHead;
 
 /** UprofTell: types of messages on the request channel */
 typedef enum {
-    UPROF_ASK_READ,      /* UprofReadSpan[]; the answer: UprofReadAnswer, then the bytes */
-    UPROF_ASK_TRANSLATE, /* UprofTranslateAsk; the answer: UprofTranslateAnswer */
-    UPROF_ASK_FILE,      /* UprofFileAsk, folder, NUL, path, NUL; the answer: UprofFileAnswer */
-    UPROF_ASK_COMMIT,  /* uint32_t: an output; the answer: UprofOutcome and the text of an error */
-    UPROF_TELL_NOTICE, /* uint32_t UprofNoticeKind, then the text */
-    UPROF_TELL_LINKS,  /* UprofLinks */
-    UPROF_TELL_WINDOW, /* UprofWindowTell */
-    UPROF_TELL_COUNTS, /* UprofWorkerCounts */
+    UPROF_ASK_READ,        /* UprofReadSpan[]; the answer: UprofReadAnswer, then the bytes */
+    UPROF_ASK_TRANSLATE,   /* UprofTranslateAsk; the answer: UprofTranslateAnswer */
+    UPROF_ASK_FILE,        /* UprofFileAsk, folder, NUL, path, NUL; the answer: UprofFileAnswer */
+    UPROF_ASK_COMMIT,      /* confined-command.h only; uint32_t: the output to commit; the answer:
+                            * UprofOutcome and the text of an error */
+    UPROF_TELL_NOTICE,     /* uint32_t UprofNoticeKind, then the text */
+    UPROF_TELL_LINKS,      /* UprofLinks */
+    UPROF_TELL_WINDOW,     /* UprofWindowTell */
+    UPROF_TELL_COUNTS,     /* UprofWorkerCounts */
     UPROF_TELL_CHECKPOINT, /* uint32_t: the checkpoint that is complete now */
     UPROF_TELL_REPLY,      /* uint32_t: 1 if this is the last part; then a part of the reply */
 } UprofTell;
@@ -86,7 +88,7 @@ typedef struct {
 enum {
     UPROF_CALL_BEGIN, /* see begin-priv.h */
     UPROF_CALL_MOVE,  /* UprofRemoteFacts */
-    UPROF_CALL_SYNC,  /* does nothing, after all that came before */
+    UPROF_CALL_SYNC,  /* does nothing; the reply shows that all earlier messages are done */
     UPROF_CALL_END,   /* UprofEndHead, the text of uprof_capture_format_run(); the reply:
                        * UprofWorkerCounts */
     UPROF_CALL_SAVE,  /* uint32_t: the output */
@@ -95,10 +97,10 @@ enum {
 
 /** UprofEndHead: how a run ends */
 typedef struct {
-    uint64_t is_hurried; /* a signal ends the run: the end takes a second at most */
+    uint64_t is_hurried; /* a signal ends the run, so the end may take only a second */
 } UprofEndHead;
 
-/** UprofOutcome: the reply to BEGIN, MOVE, SYNC and SAVE; the text of an error follows */
+/** UprofOutcome: the reply to BEGIN, MOVE, SYNC, SAVE and COMMIT; the text of an error follows */
 typedef struct {
     int code;           /* UprofErrorCode */
     uint32_t is_closed; /* 0 or 1: the reader of the output has closed it */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * remote-priv.h - in a worker: memory and files, through the program
+ * remote-priv.h - in a worker: reads memory and opens files through the program
  *
  * If the program has ended, the process ends at once.
  */
@@ -8,7 +8,7 @@
 
 #include "uprof/guest.h"
 
-/** UprofRemoteFacts: what a worker must know of a guest to read its memory */
+/** UprofRemoteFacts: the facts about a guest that a worker needs to read its memory */
 typedef struct {
     const UprofArch *arch;
     unsigned n_vcpus;
@@ -27,5 +27,5 @@ UprofGuest *uprof_remote_new(int requests, const UprofRemoteFacts *facts);
 /** uprof_remote_tell: sends a message of @type that has no answer */
 void uprof_remote_tell(int requests, uint32_t type, const UprofSlice *parts, unsigned n_parts);
 
-/** uprof_remote_open_files: makes regular-file.h ask the program from now on */
+/** uprof_remote_open_files: makes the functions of regular-file.h open files through the program */
 void uprof_remote_open_files(int requests);

@@ -26,7 +26,7 @@ as_remote(UprofGuest *guest)
     return (RemoteGuest *)guest;
 }
 
-/* The program has ended, or does not understand this process: nobody waits for the analysis. */
+/* The program has ended, or its answer has a wrong length: nobody waits for the analysis. */
 static G_GNUC_NORETURN void
 end_process(void)
 {

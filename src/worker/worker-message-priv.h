@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * worker-message-priv.h - what the program accepts of a worker
+ * worker-message-priv.h - checks the messages of a worker
  *
- * These functions only look at bytes. Nothing that they accept can harm the program: each length
- * fits, and each number is in its range.
+ * These functions only inspect bytes. In a message that they accept, each length fits and each
+ * number is in its range, so the program can use the message safely.
  */
 #pragma once
 
@@ -28,8 +28,8 @@ typedef union {
  * @len: bytes of @input
  * @into: has room for %UPROF_READ_BYTES_MAX bytes
  * @spans: (out): has room for %UPROF_READ_SPANS_MAX; one after another in @into
- * @n: (out): how many
- * @bytes: (out): of all of them
+ * @n: (out): the number of spans
+ * @bytes: (out): the sum of their lengths
  *
  * Returns: false if the request breaks the rules
  */
@@ -49,7 +49,8 @@ bool uprof_worker_message_find_notice(const UprofWorkerInput *input, size_t len,
  * uprof_worker_message_has_links: checks %UPROF_TELL_LINKS
  * @n_vcpus: of the guest
  *
- * The sampler may use such links: it copies only memory of that guest by them, and a bounded part.
+ * The sampler can use such links safely: they lead only to memory of that guest, and their sizes
+ * are limited.
  */
 bool uprof_worker_message_has_links(const UprofWorkerInput *input, size_t len, unsigned n_vcpus);
 

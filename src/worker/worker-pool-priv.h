@@ -3,7 +3,7 @@
  * worker-pool-priv.h - all workers of a program, and the thread that serves them
  *
  * The thread answers the requests of the workers (worker-pool.c). Other threads call functions in
- * them (worker.c). Both use the members below under the lock of the pool.
+ * the workers (worker.c). Both use the members below under the lock of the pool.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 #include "own-time-priv.h"
 #include "worker-message-priv.h"
 
-/** UprofWorkerNotice: what a worker has said and nobody has shown yet */
+/** UprofWorkerNotice: a notice of a worker that was not shown yet */
 typedef struct {
     UprofNoticeKind kind;
     char *text; /* owned */
@@ -24,11 +24,11 @@ struct _UprofWorkers {
     GCond changed;      /* a reply is complete, or a worker is dead */
     GPtrArray *workers; /* of UprofWorker, borrowed */
     GThread *thread;
-    int wakeup;              /* eventfd: something is new for the thread */
+    int wakeup;              /* eventfd: wakes the thread */
     UprofRing *ring;         /* (nullable): borrowed */
     bool is_last;            /* the ring gets no more snapshots */
     gint is_hurried;         /* atomic, bool: a signal ends the run */
-    bool ends;               /* the thread ends */
+    bool ends;               /* the thread must end */
     UprofWorkerInput *input; /* of the thread */
     /* (nullable): the thread works for this worker without the lock */
     const UprofWorker *served;
@@ -50,37 +50,37 @@ struct _UprofWorker {
     GPtrArray *all_links;    /* of UprofLinks: owned */
     UprofWorkerCounts counts;
     GArray *notices;      /* of UprofWorkerNotice */
-    unsigned n_notices;   /* of all times */
+    unsigned n_notices;   /* since the worker was made */
     int saving;           /* output that the worker writes now, a descriptor; -1: none */
-    GBytes *reading;      /* (nullable): the request for the file that it may be parsing */
-    GBytes *refused;      /* (nullable): the request for a file that it does not get again */
+    GBytes *reading;      /* (nullable): the request for the file that the worker may be parsing */
+    GBytes *refused;      /* (nullable): the request for a file that the worker must not get */
     UprofOwnTime heard;   /* since the last message came, or the worker got new work */
     UprofOwnTime full;    /* since there was no room for a snapshot */
     UprofOwnTime called;  /* since the current call began */
-    UprofOwnTime hurried; /* since it first had to end after Ctrl-C */
+    UprofOwnTime hurried; /* since Ctrl-C, while a call runs */
     bool is_ready;        /* the analysis has begun: it may get snapshots */
     bool is_full;         /* there was no room for the last snapshot */
     bool is_calling;      /* a call waits for its reply */
     bool has_reply;
     GByteArray *reply;
-    const char *doing; /* literal: "analyzed samples", or what the current call does */
-    char *death;       /* (nullable): what happened, once a caller was told */
+    const char *doing; /* literal: "analyzed samples", or the work of the current call */
+    char *death;       /* (nullable): how the process died; set when a caller got the error */
     bool is_dead;
     const char *why_dead; /* (nullable): literal */
 
-    /* For the process that takes over */
+    /* For the next process of the domain */
     GByteArray *begin;     /* (nullable): the first message, for every process of the domain */
     const GArray *outputs; /* of UprofWorkerOutput: borrowed */
     UprofBeginMode mode;   /* of the current process */
     int checkpoints[UPROF_N_CHECKPOINTS];
     int checkpoint; /* the one that is complete; -1: none */
     uint64_t saved; /* samples in it */
-    uint64_t lost;  /* samples that a process had counted when it died, or could not take */
+    uint64_t lost;  /* samples since the checkpoint of a dead process, or that were not sent */
 };
 
 /**
- * uprof_worker_give_up: a worker that is given up gets nothing any more; call it with the lock
- * @why: (nullable): literal; %NULL: the end of its process will tell
+ * uprof_worker_give_up: marks a worker as dead: it gets no more messages; call it with the lock
+ * @why: (nullable): literal; %NULL: the exit status of its process will show the cause
  */
 void uprof_worker_give_up(UprofWorker *worker, const char *why);
 
@@ -88,9 +88,9 @@ void uprof_worker_give_up(UprofWorker *worker, const char *why);
 bool uprof_worker_is_hurried(const UprofWorker *worker);
 
 /**
- * uprof_worker_check_time: gives up a worker that takes too long; call it with the lock, repeatedly
+ * uprof_worker_check_time: marks a worker that takes too long as dead; call it with the lock, often
  *
- * Returns: false if the worker is given up
+ * Returns: false if the worker is dead
  */
 bool uprof_worker_check_time(UprofWorker *worker);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A hostile file may have taken over a worker, so its messages can have any content. The thread
- * copies each message and checks it (worker-message-priv.h). It gives up a worker that breaks the
- * rules.
+ * copies and checks each message (worker-message-priv.h). A worker that breaks the rules counts as
+ * dead.
  */
 #include "worker-pool-priv.h"
 
@@ -22,18 +22,19 @@
 enum {
     STAT_BLOCK_BYTES = 512, /* of st_blocks: stat(3type) */
 
-    WAIT_MS = 50,          /* between two looks at times */
-    BATCH_MS = 20,         /* snapshots of this time go to the workers at once */
-    SILENCE_S = 30,        /* of its own time; without a message, a worker then hangs */
-    INTERRUPTED_MS = 1200, /* of its own time, in which a worker ends after Ctrl-C */
-    SAVING_MS = 500,       /* the same for the process that takes over from a worker */
-    FULL_MS = 200,         /* a worker that takes no snapshot for longer loses them */
-    CALL_S = 900,          /* of its own time; one call never takes longer */
+    /* Limits of a worker's time are of its own time (own-time-priv.h). */
+    WAIT_MS = 50,          /* between two checks of these limits */
+    BATCH_MS = 20,         /* the longest time for which snapshots are gathered before sending */
+    SILENCE_S = 30,        /* a worker without a message for longer hangs */
+    INTERRUPTED_MS = 1200, /* in which a worker must end after Ctrl-C */
+    SAVING_MS = 500,       /* the same, for a process that only saves a checkpoint */
+    FULL_MS = 200,         /* a worker without room for longer loses snapshots */
+    CALL_S = 900,          /* one call never takes longer */
     SAVING_MS_A_MIB = 100, /* more time after Ctrl-C, for each MiB of checkpoints */
     MESSAGES_MAX = 64,     /* of one worker in a row */
     NOTICES_MAX = 1000,    /* of one worker */
-    LINKS_MAX = 64,        /* that were published */
-    MEMORY_FACTOR = 4,     /* all memory of a worker, by its memory for symbols */
+    LINKS_MAX = 64,        /* published links of one worker */
+    MEMORY_FACTOR = 4,     /* all memory of a worker, as a multiple of its memory for symbols */
 };
 
 /* ---- The thread that answers ---- */
@@ -52,7 +53,7 @@ static void
 send_answer(UprofWorker *worker, const UprofSlice *parts, unsigned n_parts, const int *fds,
             unsigned n_fds)
 {
-    /* a worker waits for each answer, so that there is always room for it */
+    /* a worker waits for each answer, so there is always room for one */
     if (!uprof_channel_send(worker->requests, 0, parts, n_parts, fds, n_fds))
         uprof_worker_give_up(worker, "it broke the rules of its requests");
 }
@@ -107,7 +108,7 @@ static const char *
 find_delay(UprofWorker *worker)
 {
     if (uprof_own_time_is_over(&worker->called, CALL_S * UPROF_NS_PER_S))
-        return "it does not come to an end";
+        return "one of its tasks took too long";
     if (uprof_own_time_is_over(&worker->hurried, hurried_limit_ms(worker) * UPROF_NS_PER_MS))
         return "it was still at work when a signal ended the run";
     if (worker->pool->served == worker || has_message(worker) ||
@@ -192,7 +193,7 @@ answer_translate(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
     return ok;
 }
 
-/* Is that the file that the worker's predecessor could not parse? */
+/* Is this the request for the file with which an earlier process of the worker died? */
 static bool
 is_refused(const UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 {
@@ -256,7 +257,7 @@ take_links(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
     }
     if (!uprof_worker_message_has_links(input, len, worker->n_sizes))
         return false;
-    /* a guest that often changes its data gets no more links, but is sampled without them */
+    /* after too many changes of its data, a guest is sampled without links */
     if (worker->all_links->len >= LINKS_MAX) {
         g_atomic_pointer_set(&worker->links, NULL);
         return true;
@@ -373,8 +374,8 @@ send_snapshot(UprofWorker *worker, const UprofSnapshot *snapshot)
 }
 
 /*
- * Sends a snapshot to its worker. A worker that has no room for long loses the snapshot, so that the
- * workers of other domains get theirs.
+ * Sends a snapshot to its worker. If the worker has no room for long, the snapshot is lost, so that
+ * the workers of other domains need not wait.
  *
  * Returns: false if the worker has no room yet
  */
@@ -416,7 +417,7 @@ feed_workers(UprofWorkers *workers)
     return NULL;
 }
 
-/* Waits until a worker asks something, or a snapshot is there. @full: (nullable): has no room */
+/* Waits for a message of a worker, or for a snapshot. @full: (nullable): a worker without room */
 static void
 wait_for_work(UprofWorkers *workers, const UprofWorker *full)
 {

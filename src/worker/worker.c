@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-    WAIT_MS = 50,       /* between two looks at times */
+    WAIT_MS = 50,       /* between two checks of time limits */
     OUTPUTS_MAX = 60,   /* of one domain */
     END_WAIT_MS = 1000, /* for the process of a worker, after its channels were closed */
 };
@@ -35,7 +35,7 @@ show_file(GBytes *request)
         (UprofSlice){ path, strnlen(path, len - (size_t)(path - bytes)) });
 }
 
-/* Returns: (transfer full): what happened to a dead worker, and what it did then */
+/* Returns: (transfer full): how a dead worker ended, and during which work */
 static char *
 describe_death(UprofWorker *worker)
 {
@@ -46,7 +46,9 @@ describe_death(UprofWorker *worker)
     const int status =
         uprof_spawner_wait(worker->pool->spawner, worker->pid, why ? 0 : END_WAIT_MS);
 
+    g_mutex_lock(&worker->pool->lock);
     worker->pid = 0;
+    g_mutex_unlock(&worker->pool->lock);
     if (!why)
         why = uprof_spawner_describe_end(status);
     return g_strdup_printf("%s while it %s%s%s", why ? why : "it has ended",
@@ -97,7 +99,7 @@ wait_for_reply(UprofWorker *worker)
     GByteArray *reply = worker->has_reply ? g_steal_pointer(&worker->reply) : NULL;
     g_clear_pointer(&worker->reply, g_byte_array_unref);
     worker->is_calling = worker->has_reply = false;
-    /* it does not run while the program does something else */
+    /* these clocks count only the time of calls */
     uprof_own_time_pause(&worker->hurried);
     uprof_own_time_pause(&worker->called);
     if (reply)
@@ -106,7 +108,7 @@ wait_for_reply(UprofWorker *worker)
     return reply;
 }
 
-/* What a worker does in a call, for the message about its death. */
+/* Returns: the work of a worker in a call, for the message about its death */
 static const char *
 name_call(uint64_t call)
 {
@@ -342,7 +344,7 @@ forget_process(UprofWorker *worker)
         g_clear_pointer(&worker->refused, g_bytes_unref);
         worker->refused = g_steal_pointer(&worker->reading);
     }
-    /* the sampler may still use what this points to, which exists until the worker is freed */
+    /* the sampler may still use the old links, which exist until the worker is freed */
     g_atomic_pointer_set(&worker->links, NULL);
     worker->is_dead = worker->is_full = worker->is_ready = false;
     worker->why_dead = NULL;
@@ -351,7 +353,7 @@ forget_process(UprofWorker *worker)
     g_mutex_unlock(&worker->pool->lock);
 }
 
-/* Replaces the process of a worker that has died. @plan: what the new process does, for a notice */
+/* Replaces the process of a worker that has died. @plan: its next work, for a notice */
 static bool
 replace_process(UprofWorker *worker, UprofBeginMode mode, const char *plan, GError **error)
 {
@@ -369,7 +371,7 @@ replace_process(UprofWorker *worker, UprofBeginMode mode, const char *plan, GErr
     return start_worker(worker, error);
 }
 
-/* The first process may have written to the captures. */
+/* Empties the captures, because the first process may have written to them. */
 static bool
 restart_captures(const UprofWorker *worker, GError **error)
 {
@@ -409,7 +411,7 @@ uprof_worker_new(UprofWorkers *workers, const UprofWorkerJob *job, const UprofFi
     pack_begin(worker, job);
     if (start_worker(worker, &failure))
         return g_steal_pointer(&worker);
-    /* a file that cannot be parsed does not keep the domain from being sampled */
+    /* if a file cannot be parsed, the domain is sampled without it */
     if (!uprof_worker_is_dead(worker) || uprof_worker_is_hurried(worker)) {
         g_propagate_error(error, g_steal_pointer(&failure));
         return NULL;
@@ -476,7 +478,7 @@ uprof_worker_take(UprofWorker *worker, const UprofSnapshot *snapshot)
     const UprofSlice part = { snapshot, uprof_snapshot_bytes(snapshot) };
 
     g_mutex_lock(&worker->pool->lock);
-    uprof_own_time_start(&worker->heard, worker->pid); /* it had nothing to do before */
+    uprof_own_time_start(&worker->heard, worker->pid); /* the worker was idle before */
     g_mutex_unlock(&worker->pool->lock);
     return send_waiting(worker, UPROF_DO_SNAPSHOT, &part, 1, NULL, 0);
 }
@@ -486,7 +488,7 @@ uprof_worker_move(UprofWorker *worker, UprofGuest *guest, GError **error)
 {
     const UprofRemoteFacts facts = describe_guest(guest);
 
-    /* what the worker says of the vCPUs before was checked by their number */
+    /* messages from before the move are checked by the old number of vCPUs */
     if (!uprof_worker_sync(worker, error))
         return false;
     g_mutex_lock(&worker->guest_lock);

@@ -92,7 +92,8 @@ class Guest:
 
 
 def compare(free, sampled):
-    """The slowdown of the guest in percent, and the difference between two halves of the free windows."""
+    """Returns the slowdown of the guest in percent, and the difference between two halves of the
+    free windows."""
     def slower(one, other):
         return 100 * (1 - statistics.median(one) / statistics.median(other))
     return {"free_per_s": free, "sampled_per_s": sampled,
@@ -106,7 +107,7 @@ def alternate(guest, run, windows):
     between two holds."""
     free, sampled = [], []
     for window in range(windows * SHORT_PER_WINDOW):
-        # Each of the two comes first equally often.
+        # Windows with and without sampling come first equally often.
         for is_sampled in (True, False) if window % 2 else (False, True):
             run.send_signal(signal.SIGCONT if is_sampled else signal.SIGTSTP)
             time.sleep(SHORT_SETTLE_S)

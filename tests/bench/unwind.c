@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * unwind.c COMMAND ARGUMENT... - measures how fast stacks of a real program are unwound, by
- * virt-uprof and by elfutils' libdwfl, from the same snapshots
+ * bench-unwind COMMAND ARGUMENT... - compares the speed at which virt-uprof and elfutils' libdwfl
+ * unwind the same snapshots of a real program
  *
- * Runs COMMAND, stops it now and then, and copies its registers and stack. Unwinds all snapshots
- * after COMMAND has ended. Prints one figure a line. A "hot" stack was unwound just before, a
- * "cold" one is unwound after all others.
+ * Runs COMMAND, and often stops it to copy its registers and stack. Ends COMMAND after 1500
+ * snapshots, and then unwinds them. Prints one figure a line. "hot": each stack is unwound several
+ * times in a row, and the fastest time counts. "cold": all stacks are unwound in turn, once each.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,8 +35,8 @@ enum {
 /** Module: a file that the program has mapped */
 typedef struct {
     char *path;    /* owned */
-    uint64_t base; /* address of its first page */
-    uint64_t bias; /* distance from its link addresses */
+    uint64_t base; /* address of the file's first page */
+    uint64_t bias; /* distance from the file's link addresses */
 } Module;
 
 typedef struct {
@@ -177,7 +177,7 @@ measure_tables(const Bench *bench)
            (double)n_bytes / (double)MAX(n_rows, 1));
 }
 
-/* The guest has no memory with code: unwinding with tables reads none. */
+/* The guest's memory has no code, because unwinding with tables reads no code. */
 static void
 prepare(Bench *bench)
 {
@@ -225,7 +225,7 @@ unwind_theirs(Bench *bench, const UprofSnapshot *snapshot)
 
 typedef unsigned (*Unwind)(Bench *bench, const UprofSnapshot *snapshot);
 
-/* Returns: ns a frame: median over all stacks, each unwound several times in a row */
+/* Returns: the median of all stacks of the ns a frame, in the fastest of several rounds */
 static double
 measure_hot(Bench *bench, Unwind unwind, const char *name)
 {

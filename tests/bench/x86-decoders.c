@@ -2,9 +2,9 @@
 /*
  * bench-x86-decoders FILE...: compares parse/x86-insn.c with Zydis
  *
- * Decodes each function of the symbol tables of the ELF files from its first byte to its
- * last, with both decoders, and prints their differences and their times.
- * Skips the rest of a function behind bytes that Zydis cannot decode, because they may be data.
+ * Decodes each function in the symbol tables of the ELF files with both decoders, and prints their
+ * differences and their times. If Zydis cannot decode bytes, they may be data, so the tool then
+ * skips the rest of the function.
  */
 #include <Zydis/Zydis.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 
 enum { ROUNDS = 5, SHOWN_MAX = 8 };
 
-/* One function: its bytes are borrowed from the ELF file. */
+/* The bytes of a function are borrowed from the ELF file. */
 typedef struct {
     const uint8_t *code;
     size_t len;
@@ -45,7 +45,7 @@ static const char *const result_names[N_RESULTS] = {
 
 static ZydisDecoder decoder;
 
-/* The two pointers as bits, because one instruction can write both. */
+/* Stack pointer and frame pointer are bits, because one instruction can write both. */
 enum { SP_BIT = 1, FP_BIT = 2 };
 
 static unsigned
@@ -205,7 +205,7 @@ decode_zydis_operands(const uint8_t *code, size_t len)
                                                                                       : 0;
 }
 
-/* Returns: nanoseconds an instruction, the least of several rounds */
+/* Returns: nanoseconds for an instruction, in the fastest of several rounds */
 static double
 measure_decoder(const GArray *functions, Decode decode)
 {

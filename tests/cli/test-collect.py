@@ -182,7 +182,7 @@ class Suite:
 
 
 def test_selection(suite):
-    """Which domains a round selects."""
+    """Checks which domains a round selects."""
     uri = suite.node((
         ("on", YES, "", 0), ("off", {"enabled": "no"}, "", 0), ("silent", None, "", 0),
         ("paused", YES, "", 3), ("shut-off", YES, "", 5), ("web-1", None, "", 0), ("web-off", {"enabled": "no"}, "", 0),

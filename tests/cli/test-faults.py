@@ -3,8 +3,9 @@
 """
 test-faults.py PROGRAM MAKE-CAPTURE LIBRARY - system calls fail while `report`, `diff` and `prune` work
 
-Prints TAP. Needs no hypervisor and no privilege. tests/lib/faults.py says which calls fail. After each run
-every output is the old file or a complete new one, no temporary file is left, and a failure has a line.
+Prints TAP. Needs no hypervisor and no privilege. tests/lib/faults.py says which calls fail. After
+each run every output is the old file or a complete new one, and no temporary file is left. A run
+that fails prints a line.
 """
 
 import os
@@ -69,7 +70,7 @@ class Store:
         return [self.program, "prune", "-q", "--config", self.config]
 
     def check(self, runs):
-        """Nothing is damaged, and the next `prune` completes what has failed."""
+        """Checks that no file is damaged, and that the next `prune` completes the work."""
         faults = []
         try:
             check_files(self.path)
@@ -90,7 +91,7 @@ class Store:
             assert found == self.expected[number], f"{number}: {found} samples, not {self.expected[number]}"
 
     def check_leftovers(self):
-        """`prune` removes temporary files when they are a day old."""
+        """Checks that `prune` removes temporary files that are a day old."""
         for path in self.path.rglob(".virt-uprof-*.tmp"):
             os.utime(path, (1, 1))
         subprocess.run(self.command(), check=True, timeout=60)

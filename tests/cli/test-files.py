@@ -124,7 +124,7 @@ CASES = (
      "old: 15000 samples, 66.7 % running; new: 5000 samples, 100.0 % running; percent of running samples, and points of change\n"
      "   old   new  change    self       function\n"
      "  10.0  20.0   +10.0     0.0       function_1\n  60.0  50.0   -10.0     0.0       function_3\n"
-     "3 functions within chance not shown (-v shows them)\n", ""),
+     "3 functions without a significant change are hidden (-v shows them)\n", ""),
     ("diff-verbose", {"a": OLD, "b": NEW}, "diff -n 3 -v a b", DONE,
      "old: 15000 samples, 66.7 % running; new: 5000 samples, 100.0 % running; percent of running samples, and points of change\n"
      "   old   new  change    self       function\n"
@@ -133,7 +133,7 @@ CASES = (
     ("diff-gone-and-new", {"a": "vm;x 100\nvm;y 100\n", "b": "vm;x 100\nvm;z 100\n"}, "diff a b", DONE,
      "old: 200 samples, 100.0 % running; new: 200 samples, 100.0 % running; percent of running samples, and points of change\n"
      "   old   new  change    self       function\n"
-     "  50.0   0.0   -50.0   -50.0  gone y\n   0.0  50.0   +50.0   +50.0  new  z\n1 function within chance not shown (-v shows them)\n", ""),
+     "  50.0   0.0   -50.0   -50.0  gone y\n   0.0  50.0   +50.0   +50.0  new  z\n1 function without a significant change is hidden (-v shows it)\n", ""),
     # Stacks of other programs have no domain. Their common root can be a domain or a function.
     ("diff-root-of-one", {"a": "main;f 100\nmain;g 100\n", "b": "main;f 100\nmain;g 100\nstart;h 200\n"}, "diff a b", DONE,
      "old: 200 samples, 100.0 % running; new: 400 samples, 100.0 % running; percent of running samples, and points of change\n"
@@ -142,32 +142,32 @@ CASES = (
      "  50.0  25.0   -25.0   -25.0       f\n  50.0  25.0   -25.0   -25.0       g\n", ""),
     ("diff-domain-of-one", {"a": "web-1;main;f 100\nweb-1;main;g 100\n", "b": "main;f 100\nmain;g 100\n"}, "diff a b", DONE,
      "old: 200 samples, 100.0 % running; new: 200 samples, 100.0 % running; percent of running samples, and points of change\n"
-     "   old   new  change    self       function\n3 functions within chance not shown (-v shows them)\n", ""),
+     "   old   new  change    self       function\n3 functions without a significant change are hidden (-v shows them)\n", ""),
     ("diff-domain-of-several", {"a": "v1;main;f 100\nv2;main;f 100\n", "b": "v2;main;f 100\n"}, "diff a b", DONE,
      "old: 200 samples, 100.0 % running; new: 100 samples, 100.0 % running; percent of running samples, and points of change\n"
      "   old   new  change    self       function\n"
-     "  50.0   0.0   -50.0     0.0  gone v1\n  50.0 100.0   +50.0     0.0       v2\n2 functions within chance not shown (-v shows them)\n", ""),
+     "  50.0   0.0   -50.0     0.0  gone v1\n  50.0 100.0   +50.0     0.0       v2\n2 functions without a significant change are hidden (-v shows them)\n", ""),
     # The common root of both sides can also be the name of a function that is called.
     ("diff-root-called-by-old", {"a": "main;a 900\nmain;main;a 100\n", "b": "main;a 1000\n"}, "diff a b", DONE,
      "old: 1000 samples, 100.0 % running; new: 1000 samples, 100.0 % running; percent of running samples, and points of change\n"
      "   old   new  change    self       function\n"
      "  10.0   0.0   -10.0     0.0  gone main\n"
-     "1 function within chance not shown (-v shows them)\n", ""),
+     "1 function without a significant change is hidden (-v shows it)\n", ""),
     ("diff-root-called-by-new", {"a": "main;a 1000\n", "b": "main;a 900\nmain;main;a 100\n"}, "diff a b", DONE,
      "old: 1000 samples, 100.0 % running; new: 1000 samples, 100.0 % running; percent of running samples, and points of change\n"
      "   old   new  change    self       function\n"
      "   0.0  10.0   +10.0     0.0  new  main\n"
-     "1 function within chance not shown (-v shows them)\n", ""),
+     "1 function without a significant change is hidden (-v shows it)\n", ""),
     ("diff-domain-called-by-old", {"a": "web;web;a 900\nweb;x 100\n", "b": "web;x 100\nweb;y 900\n"}, "diff a b", DONE,
      "old: 1000 samples, 100.0 % running; new: 1000 samples, 100.0 % running; percent of running samples, and points of change\n"
      "   old   new  change    self       function\n"
      "  90.0   0.0   -90.0   -90.0  gone a\n   0.0  90.0   +90.0   +90.0  new  y\n  90.0   0.0   -90.0     0.0  gone web\n"
-     "1 function within chance not shown (-v shows them)\n", ""),
+     "1 function without a significant change is hidden (-v shows it)\n", ""),
     ("diff-domain-called-by-new", {"a": "web;x 100\nweb;y 900\n", "b": "web;web;a 900\nweb;x 100\n"}, "diff a b", DONE,
      "old: 1000 samples, 100.0 % running; new: 1000 samples, 100.0 % running; percent of running samples, and points of change\n"
      "   old   new  change    self       function\n"
      "   0.0  90.0   +90.0   +90.0  new  a\n  90.0   0.0   -90.0   -90.0  gone y\n   0.0  90.0   +90.0     0.0  new  web\n"
-     "1 function within chance not shown (-v shows them)\n", ""),
+     "1 function without a significant change is hidden (-v shows it)\n", ""),
     ("diff-truncated", {"a": OLD, "b": "web-2;[truncated];work 500\nweb-2;main;work 500\n"}, "diff -n 1 a b", DONE, None,
      "virt-uprof: one profile has far more truncated stacks (0 %, 50 %): changes may come from that"),
     ("diff-truncated-per-vcpu", {"a": OLD, "b": "web-2;vcpu0;[truncated];work 500\nweb-2;vcpu1;main;work 500\n"}, "diff -n 1 a b", DONE, None,
@@ -314,7 +314,7 @@ def test_partial_input(suite, make_capture):
 
 
 def test_too_many_frames(suite, is_sanitized):
-    """Too many frames are an error before they take 1.2 GiB. Sanitizers take more memory."""
+    """A file with too many frames is refused before it takes 1.2 GiB. Sanitizers take more."""
     deep = ";f" * 1000
     with open(suite.folder / "deep", "w") as out:
         out.writelines("vm;%d%s 1\n" % (i, deep) for i in range(9000))
@@ -371,7 +371,7 @@ def test_full_disk(suite):
 
 
 def test_ignored_child_signal(suite):
-    """A program that ignores SIGCHLD passes this on; the kernel then keeps no status of children."""
+    """virt-uprof inherits an ignored SIGCHLD. The kernel then keeps no status of children."""
     (suite.folder / "a").write_text(OLD)
     done = suite.run(["report", "-f", "folded", "a"], preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
     suite.say("sigchld", [] if (done.returncode, done.stderr) == (DONE, b"") and done.stdout.count(b"\n") == 4 else [done])

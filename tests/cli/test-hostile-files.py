@@ -3,9 +3,10 @@
 """
 test-hostile-files.py PROGRAM MAKE-CAPTURE [PLACE...] - hostile files in each place where a tenant's file can stand
 
-Prints TAP. Needs no hypervisor; only root can make devices. Each run ends within 10 s and 512 MiB with a
-documented exit code, says a line if it fails, opens no device, pipe or socket, and leaves no file behind. Each
-place is also tested with a good file, so that the test notices a place that is not read any more.
+Prints TAP. Needs no hypervisor; only root can make devices. Each run ends within 10 s and 512 MiB
+with a documented exit code, prints a line if it fails, opens no device, pipe or socket, and leaves
+no file behind. Each place is also tested with a good file, so that the test notices if virt-uprof
+no longer reads the place.
 """
 
 import functools
@@ -36,7 +37,9 @@ NAMED_CAPTURE = "main;function_1;work"
 
 
 class Place:
-    """Where a file stands. @words: of the command. @prepare: puts the file there. @good: stdout has it if the file is good."""
+    """A path from which a command reads a file, or to which it writes one. @words: the command.
+    @prepare: puts the file there. @good: a part of the output if the file is good. @opens: kinds of
+    files that may be opened."""
 
     def __init__(self, name, words, prepare, good, opens=()):
         self.name, self.words, self.prepare, self.good, self.opens = name, words.split(), prepare, good, opens
@@ -52,7 +55,7 @@ def crc_of(path):
 
 
 def copy(path, target):
-    """Puts a file in its place: a regular or special one itself, a link as the same link."""
+    """Puts a file at @target: a symbolic link as a link to the same file, others as a hard link."""
     if path.is_symlink():
         target.symlink_to(path.parent / os.readlink(path))
     elif path.is_file():
@@ -62,7 +65,7 @@ def copy(path, target):
 
 
 class Work:
-    """The folder of one run. Its files are links to those that all runs share."""
+    """The folder of one run. Its files are links to files that all runs share."""
 
     def __init__(self, shared, folder):
         self.shared = shared
@@ -84,7 +87,7 @@ class Work:
         (self.folder / "x.meta.json").write_text(json.dumps(facts))
 
     def put_linked(self, path):
-        """An image without names whose .gnu_debuglink fits @path."""
+        """Writes an image without names, whose .gnu_debuglink has the CRC of @path."""
         crc = crc_of(path) if path.is_file() else 1
         link = hostile_files.pack_link("linked.debug")[:-4] + crc.to_bytes(4, "little")
         hostile_files.write_elf(self.folder / "app", bytes(24), b"\0", link=link)

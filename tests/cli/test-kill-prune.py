@@ -73,7 +73,7 @@ def kill_prune_on_full_disk(program, folder, rng):
 
 
 def find_worker(spawned_by):
-    """The process without rights of a `prune`: a child of its child."""
+    """Returns the process without rights of a `prune`, a child of its spawner, or None."""
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
             pid, rest = int(stat.parent.name), stat.read_text().rsplit(")", 1)
@@ -87,14 +87,15 @@ def find_worker(spawned_by):
 
 
 def check_rights(pid):
-    """What a process has that parses profiles. Returns false if it has ended meanwhile."""
+    """Checks the rights of the process that parses. Returns false if it is too early or too
+    late."""
     try:
         status = pathlib.Path(f"/proc/{pid}/status").read_text()
         links = [os.readlink(path) for path in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
     except (FileNotFoundError, ProcessLookupError):
         return False
     if "\nState:\tZ" in status or "\nSeccomp:\t0" in status:
-        return False  # it has ended, or is not sealed yet and has read nothing
+        return False  # it has ended, or has not given up its rights yet and has read nothing
     assert "\nSeccomp:\t2" in status and "\nCapPrm:\t0000000000000000" in status, status
     assert "\nUid:\t0\t" not in status or os.geteuid() != 0, status
     files = [link for link in links if not link.startswith(("socket:", "/dev/null"))]
@@ -103,7 +104,7 @@ def check_rights(pid):
 
 
 def kill_worker(program, folder, rng):
-    """If the process that parses dies, `prune` says so, ends by itself, and the next one completes the work."""
+    """If the process that parses dies, `prune` says so, and the next `prune` completes the work."""
     rounds = Rounds(program, folder, rng)
     rounds.begin()
     n_killed = n_checked = n_rounds = 0

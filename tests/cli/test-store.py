@@ -339,7 +339,8 @@ def test_newest_day_in_two_folders(program):
         store.prune()
         assert store.names(".folded.gz") == [f"data/{day_stem(name, 50)}.folded.gz" for name in ("new", "old")]
         assert store.count("--since", "60d", A) == 6
-    # If the store is too large for them, they go. A profile without a sidecar may be in work, and stays.
+    # If the store is too large, both are removed. A profile without a sidecar may be incomplete: it
+    # stays.
     store.limit(slices=1, days=4, megabytes=1)
     begun = f"data/new/new-{stamp(at(0, 0))}.folded.gz"
     (store.path / begun).write_bytes(b"x" * (2 << 20))
@@ -445,7 +446,7 @@ def test_new_uuids(program):
     big = {f"main;function_{i};{hashlib.sha256(str(i).encode()).hexdigest()}": 1 for i in range(2000)}
     for ago in range(1, 21):
         store.put("web-1", uuid_of(ago), at(ago), big)
-    store.prune(say="profiles had to go that usually stay")
+    store.prune(say="profiles that are usually kept were deleted: ")
     used = sum((store.path / name).stat().st_blocks * 512 for name in store.files())
     assert used <= 1 << 20, used
     kept = [bool(store.names(day_stem("web-1", ago))) for ago in range(1, 21)]
@@ -619,7 +620,7 @@ def test_damaged_slice(program):
     assert store.stacks(day_stem("web-1", 3)) == {"web-1;main;work": 1}
     assert len(store.names("Z.folded.gz")) == 4
     assert store.count("--since", "5d", "web-1", code=FAILED) == 1
-    # Retention removes damaged slices like others, and then there is no more message about them.
+    # Retention removes damaged slices like all others. Messages about them then end.
     store.limit(slices=1)
     store.prune(FAILED)
     assert not store.names("Z.folded.gz")
@@ -902,7 +903,7 @@ def test_summary(program):
     for line in (r"  without a profile: 3 rounds: paused \(2\); a job is active \(1\)",
                  r"  1 profile of 20\.0 s in all: 1100 samples, 90\.9 % running; 100\.0 % of stacks complete; access direct, unwind auto",
                  r"  cost: a vCPU was held 0\.1 % of that time or less: median 18 us, p99 42 us, longest 97 us; profiler: 96 ms of CPU",
-                 r"  ticks without a sample: 3 late, 0 while something else held the guest",
+                 r"  ticks without a sample: 3 late, 0 while somebody else held the guest",
                  r"    40\.0    40\.0       -40\.0        -10\.0  json\n",
                  r"    40\.0    40\.0       \+21\.0        -10\.0  tls\n",
                  r"    20\.0    20\.0         new          new  fresh   <- new among the top\n"):
@@ -932,8 +933,8 @@ def test_memory(program):
         with subprocess.Popen([program, *words, "--config", str(store.config)], stdout=writer,
                               env=dict(os.environ, ASAN_OPTIONS=options)) as process, os.fdopen(reader, "rb") as out:
             os.close(writer)
-            # The program has done all its work when it prints. It cannot exit before its status is read,
-            # because the pipe has too little room for the output.
+            # The program prints after all its work. Its output does not fit into the pipe, so the
+            # program cannot exit before its status is read.
             out.read(1)
             status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
             out.read()
@@ -971,7 +972,7 @@ SOURCE = "void work(void) { for (;;) ; }\nvoid rest(void) { work(); }\nvoid _sta
 
 
 class App:
-    """A program with three functions, and with a build-id unless it is empty."""
+    """A program with three functions, and with a build-id unless @build_id is empty."""
 
     def __init__(self, folder, name, build_id, filler=""):
         self.path = os.path.join(folder, name)
@@ -1082,7 +1083,7 @@ def test_naming_of_modules(program):
     expect(True, "-s", other.path, "-s", lib.path, modules=one)
     expect(True, "--debug-dir", str(folder), modules=one)
     expect(True, "-s", lib.path, modules=images("91c07d11") + one)
-    # If no file matches for certain, the addresses stay.
+    # Addresses get no names unless it is certain which file matches.
     expect(False, "-s", other.path, modules=one)
     expect(False, "-s", lib.path, modules=[])
     expect(False, "-s", lib.path, modules=[module("[lib.so.6]", "")])

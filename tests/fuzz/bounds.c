@@ -2,9 +2,9 @@
 /*
  * bounds.c - calls a fuzz target, and aborts if one input uses too much time or memory
  *
- * Time is processor time, so that a busy machine changes nothing. Memory is what the program has
- * allocated and not freed. Both are checked while the target runs, so that an endless loop ends
- * and the backtrace shows the place.
+ * Time is processor time, which does not depend on the load of the machine. Memory is all that the
+ * program has allocated and not freed. Both are checked while the target runs. So an endless loop
+ * ends, and the backtrace shows its place.
  */
 #include "fuzz.h"
 
@@ -22,10 +22,10 @@
 enum {
     US_PER_S = 1000 * 1000,
     US_PER_MS = 1000,
-    SLOWER = 10, /* processor time of a sanitized build, at most */
+    SLOWER = 10, /* a sanitized build may take so many times as long */
 };
 
-/* Most parsers need less than 1 ms and 100 KiB for a KiB. The caches of an UprofSym take 2 MiB. */
+/* Most parsers need less than 1 ms and 100 KiB for an input of 1 KiB. An UprofSym caches 2 MiB. */
 __attribute__((weak)) FuzzBounds
 fuzz_bounds(void)
 {
@@ -37,7 +37,7 @@ fuzz_bounds(void)
     };
 }
 
-/* Of the input that is fed now. Threads of a target allocate, too. */
+/* Memory that the present input has allocated, also in threads of the target. */
 static struct {
     bool is_on;
     size_t input_bytes;
@@ -68,7 +68,7 @@ get_time_us(void)
            (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-/* A signal handler and malloc() call this, so that it allocates nothing. */
+/* Allocates nothing, because a signal handler and malloc() call this function. */
 static void
 report_excess(const char *what, uint64_t most, const char *unit)
 {
@@ -136,7 +136,7 @@ void *__libc_realloc(void *bytes, size_t len);
 void *__libc_memalign(size_t alignment, size_t len);
 void __libc_free(void *bytes);
 
-/* malloc_usable_size() is the size that free() knows, too. */
+/* Counts malloc_usable_size(), because free() has no other size to subtract. */
 static void *
 count_block(void *bytes)
 {
@@ -255,7 +255,7 @@ most_memory(size_t size)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    /* a function of GLib that gets a wrong argument says so, and continues */
+    /* by default, a GLib function with a wrong argument only logs this as critical */
     g_log_set_always_fatal(G_LOG_FATAL_MASK | G_LOG_LEVEL_CRITICAL);
     watch_memory();
     watch_time();

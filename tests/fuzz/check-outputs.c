@@ -10,7 +10,7 @@
 
 enum { PERF_SAMPLES_MAX = 1000 };
 
-/* Escapes that tables use for colors, and nothing else. */
+/* Aborts at control characters other than line ends, tabs and, with @has_colors, ESC. */
 static void
 check_text(const GString *text, bool has_colors)
 {
@@ -201,7 +201,7 @@ check_stacks(const UprofProfile *profile, const UprofRun *run)
 {
     check_folded_files(profile, run);
     check_pprof(profile, run);
-    /* perf has a record for each sample; only here are they kept in memory */
+    /* perf has a record for each sample, and this function keeps all of them in memory */
     if (uprof_profile_total(profile) <= PERF_SAMPLES_MAX)
         free_checked_text(uprof_output_render(&uprof_format_perf, profile, run), false);
 }

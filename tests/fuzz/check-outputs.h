@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * check-outputs.h - writes a profile in all formats, and reads what was written
+ * check-outputs.h - writes a profile in all formats, and checks the results
  */
 #pragma once
 
 #include "uprof/output.h"
 
-/** CheckedOutputs: a set */
+/** CheckedOutputs: a set of formats to check */
 typedef enum {
     CHECK_STACKS = 1,    /* folded stacks, pprof, perf */
     CHECK_DOCUMENTS = 2, /* SVG, speedscope, sidecar, report in JSON */
@@ -17,6 +17,6 @@ typedef enum {
 /**
  * check_outputs: aborts if an output is not well-formed, or loses samples
  *
- * XML and JSON are read by other libraries, folded stacks and pprof by our own readers.
+ * Other libraries read XML and JSON. The project's own readers read folded stacks and pprof.
  */
 void check_outputs(const UprofProfile *profile, const UprofRun *run, CheckedOutputs which);

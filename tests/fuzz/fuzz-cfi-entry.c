@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The bits of the first byte describe the rest: bit 0, a 32-bit image; bit 1, a .debug_frame.
- * The other bits are unused, so that the inputs of fuzz-cfi-table.c fit here too.
+ * An unwind table. The bits of the first byte: bit 0, a 32-bit image; bit 1, a .debug_frame. The
+ * other bits are unused, so that inputs of fuzz-cfi-table.c are valid here, too.
  */
 #include "fuzz.h"
 

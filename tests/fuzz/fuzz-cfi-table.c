@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The bits of the first byte describe the rest: bit 0, a 32-bit image; bit 1, a .debug_frame;
- * bit 2, both sections, a half each. Code is at TEXT and FAR.
+ * Unwind tables. The bits of the first byte: bit 0, a 32-bit image; bit 1, a .debug_frame; bit 2,
+ * both sections, of which each has half of the input. Code is at TEXT and FAR.
  */
 #include "fuzz.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A checkpoint that a worker has left. Bit 0 of the first byte: the rest is the checkpoint;
- * otherwise the rest is the facts, NUL and the stacks, and the target writes the head. What is read
- * is written and read again, as a worker does that takes over from another one.
+ * A checkpoint that a worker has left. If bit 0 of the first byte is set, all other bytes are the
+ * checkpoint. Otherwise they are the facts, a NUL and the stacks, and the target adds the head. The
+ * target writes and reads the result again, like a worker that replaces a dead worker.
  */
 #include "fuzz.h"
 
@@ -70,7 +70,7 @@ render_stacks(const Read *read)
     return g_string_free(text, FALSE);
 }
 
-/* Readers cut off stacks that are deeper than their limit, so those are not the same again. */
+/* Readers cut stacks that are deeper than their limit, so the text of such stacks may differ. */
 static void
 check_again(const Read *first)
 {
@@ -91,7 +91,7 @@ check_again(const Read *first)
     free_read(&second);
 }
 
-/* Returns: (nullable): %NULL if the input is no checkpoint */
+/* Returns: (nullable): %NULL if the input has no NUL between facts and stacks */
 static GByteArray *
 make_checkpoint(const uint8_t *data, size_t size)
 {
@@ -113,7 +113,7 @@ make_checkpoint(const uint8_t *data, size_t size)
     return g_steal_pointer(&file);
 }
 
-/* The reader makes room for a part, as large as allowed, before it knows that the file is shorter. */
+/* Returns: true if the reader would allocate more than the file has, as the head claims */
 static bool
 is_roomy(const GByteArray *file)
 {

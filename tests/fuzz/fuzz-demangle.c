@@ -16,7 +16,7 @@ fuzz_input(const uint8_t *data, size_t size)
     g_autofree char *name = uprof_demangle(&demangler, raw);
     g_autofree char *again = uprof_demangle(&other, raw);
 
-    /* a name that takes the whole time may be done in one call and not in the other */
+    /* a name that takes nearly all of the time limit may exceed the limit in only one call */
     if (name && again)
         g_assert_cmpstr(name, ==, again);
     if (name)

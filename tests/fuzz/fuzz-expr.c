@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The bits of the first byte describe the machine: bit 0, 32-bit; bit 1, big-endian; bit 2, the
- * stack starts with a value. The second byte is the number of bytes of memory, which follow and
- * have addresses from 0 on. The rest is the expression. The value of a register is its number;
- * registers above 31 are unknown.
+ * stack starts with a value. The second byte is the size of memory. The content of memory follows,
+ * from address 0 on, and then the expression. The value of a register is its number; registers
+ * above 31 are unknown.
  */
 #include "fuzz.h"
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A guest that runs a program, and the program's symbol file: the check that the guest runs what the
- * file has, stacks by the file's unwind tables, the names of their frames, and the check of calls.
- * The bits of the first byte: bit 0, 32-bit code; bit 1, in kernel mode; bit 2, unwound by frame
- * pointers alone; bit 3, the guest has no code; bit 4, its code is calls. Six numbers of 16 bits follow: program counter,
- * relative to the start of the code in the file; stack pointer and frame pointer, relative to the
- * start of the stack; a change of the guest's code, as an offset and a byte; length of the file.
- * Then come the file and the stack.
+ * A guest that runs a program, and the program's symbol file. The target compares the guest's code
+ * with the file, unwinds stacks by the file's unwind tables, names the frames, and checks calls.
+ * The bits of the first byte: bit 0, 32-bit code; bit 1, kernel mode, and names with lines; bit 2,
+ * only frame pointers are used; bit 3, the guest has no code; bit 4, its code consists of calls.
+ * Six numbers of 16 bits follow: program counter, relative to the start of the code in the file;
+ * stack pointer and frame pointer, relative to the start of the stack; the offset of a byte of the
+ * guest's code, and a value to XOR into this byte; length of the file. Then come the file and the
+ * stack.
  */
 #include "fuzz.h"
 
@@ -26,7 +27,7 @@ enum {
     HAS_NO_CODE = 8,
     HAS_CALLS = 16,
     HEADER = 13,
-    CODE = 0x1000, /* the guest has the file's code only if it is linked to these addresses */
+    CODE = 0x1000, /* a file that is linked to other addresses does not match the guest */
     CODE_LEN = 0x4000,
     STACK = 0x10000,
     STACK_LEN = 0x1000,
@@ -38,7 +39,7 @@ enum {
     RESOLVE_MS = 100,
 };
 
-/* Each input needs symbols, with their caches, of its own. */
+/* Each input makes its own UprofSym with caches. */
 FuzzBounds
 fuzz_bounds(void)
 {
@@ -79,7 +80,7 @@ put_calls(MemoryGuest *guest)
     }
 }
 
-/* @offset: in the file, where the guest's code begins */
+/* Fills the guest's memory with code of the file, from @offset on. */
 static void
 put_code(MemoryGuest *guest, const uint8_t *data, size_t offset)
 {

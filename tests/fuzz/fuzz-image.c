@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * An image and its debug file: the check that both are of one build, and their names, tables
- * and functions. The first two bytes are the length of the image, which follows. The rest, if
- * any, is written beside the image as "app.dbg" and as "app.debug", which a debug link may name.
+ * and functions. The first two bytes are the length of the image, which follows. The target writes
+ * any further bytes beside the image as "app.dbg" and as "app.debug", which a debug link may name.
  */
 #include "fuzz.h"
 
@@ -14,7 +14,7 @@
 
 enum { ADDRESSES = 64, STEP = 0x101 };
 
-/* Each input is written to files, and has symbols of its own. */
+/* Each input is written to files, and makes its own UprofSym. */
 FuzzBounds
 fuzz_bounds(void)
 {
@@ -27,7 +27,7 @@ fuzz_bounds(void)
     };
 }
 
-/* The target writes thousands of files, so this is a folder in memory if possible. */
+/* Returns: a folder, in memory if possible, because the target writes thousands of files */
 static char *
 make_folder(void)
 {

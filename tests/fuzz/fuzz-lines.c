@@ -3,7 +3,7 @@
  * Debug information of an ELF file, as libdw reads it. The first four bytes are the lowest wanted
  * address. The rest is the file.
  *
- * The seeds are a program of twenty lines with functions inside each other, by gcc and clang, with
+ * The seeds are builds of one program of twenty lines with nested functions: by gcc and clang, with
  * DWARF of versions 3 to 5, packed, and split into two files.
  */
 #include "fuzz.h"

@@ -3,8 +3,8 @@
  * A Linux guest with some changed words. The bits of the first byte describe the guest: bit 0,
  * with a red-black tree; bit 1, with modules as before Linux 6.4; bit 2, with page-table
  * isolation; bit 3, with pcpu_hot; bit 4, the first sample is in the kernel. Changes of 11 bytes
- * follow: 16 bits, the number of the word in memory; a byte, whose bits 0 and 1 are SET to XOR,
- * and whose bit 2 delays the change until the kernel is known; and a value of 64 bits.
+ * follow. A change is 16 bits, the number of the word in memory; a byte; and a value of 64 bits.
+ * Bits 0 and 1 of the byte are SET to XOR; bit 2 delays the change until the kernel is known.
  */
 #include "fuzz.h"
 
@@ -13,7 +13,7 @@
 #include "linux-guest.h"
 #include "../../src/sampler/windows-priv.h"
 
-/* A guest is made for the first input of its kind. A sample may read an image of 256 MiB. */
+/* The first input of a kind also makes the guest. A sample may read an image of 256 MiB. */
 FuzzBounds
 fuzz_bounds(void)
 {
@@ -188,7 +188,7 @@ fuzz_input(const uint8_t *data, size_t size)
     for (unsigned i = 0; i < N_VCPUS; i++) {
         UprofRegs *regs = &guest->memory->regs[i];
         take_sample(view, known->mem, i);
-        /* the same in the other mode; in the kernel, at an address of modules */
+        /* then a sample in the other mode; in kernel mode, its address is one of modules */
         regs->privilege = regs->privilege ? 0 : 3;
         regs->pc = regs->privilege ? LINUX_PROGRAM + 0x1234 : LINUX_MODULES + 0x30000;
         regs->sp = regs->privilege ? LINUX_STACK : LINUX_DIRECT + guest->cpu_areas[i] + 0x800;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Two profiles that the user gives to report and diff: folded stacks, pprof, or a capture, perhaps
- * packed. The bits of the first byte: bit 0, stacks are filtered by --include; bit 1, by --exclude;
- * bit 2, halted vCPUs are dropped; bit 3, both profiles are one. Then come 16 bits, the length of
- * the first profile, and both profiles.
+ * Two profiles that a user gives to report and diff: each is folded stacks, pprof or a capture, and
+ * may be packed. The bits of the first byte: bit 0, --include filters stacks; bit 1, --exclude
+ * filters stacks; bit 2, idle vCPUs are dropped; bit 3, both profiles are merged. Then come the
+ * length of the first profile, in 16 bits, and both profiles.
  */
 #include "fuzz.h"
 
@@ -18,7 +18,7 @@
 
 enum { INCLUDES = 1, EXCLUDES = 2, DROPS_IDLE = 4, IS_ONE = 8, HEADER = 3 };
 
-/* All tables are made of each profile. A packed profile may be a thousand times as long. */
+/* All tables are made of each profile. A packed profile may unpack to a thousand times its size. */
 FuzzBounds
 fuzz_bounds(void)
 {
@@ -67,7 +67,7 @@ check_load(UprofLoad *load)
     check_outputs(load->profile, load->run, CHECK_TABLES);
 }
 
-/* The trees of diff, with the root of a profile as its domain, or as a function. */
+/* Compares as `diff` does. Only in the old profile the root counts as an ordinary frame. */
 static void
 compare(const UprofLoad *old, const UprofLoad *new)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The first byte is the version, the second byte the number of bytes to cut from the end of the
- * entries. The rest has two tables: the addresses, with 4 bytes for each entry of 6 bytes.
+ * input. Then come two tables: addresses of 4 bytes, and as many entries of 6 bytes.
  */
 #include "fuzz.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * All output formats. The bits of the first byte: bit 0, names are read back from a file instead of
- * interned for the first time; bit 1, all stacks have one root; bit 2, with times; bits 3 to 5, the
- * outputs that are left out. Then comes the sidecar with the facts, up to a NUL, and folded stacks.
+ * All output formats. The bits of the first byte: bit 0, names may be markers such as "[idle]"; bit
+ * 1, all stacks have one root; bit 2, samples have times; bits 3 to 5, the outputs that are left
+ * out. Then come a sidecar with the facts, a NUL, and folded stacks.
  */
 #include "fuzz.h"
 
@@ -21,7 +21,7 @@ enum {
     TICK_NS = 1000 * 1000
 };
 
-/* Some twenty outputs are made of each input, some with a script of their own. */
+/* Each input is written in some twenty formats and variants. Some of them contain a script. */
 FuzzBounds
 fuzz_bounds(void)
 {

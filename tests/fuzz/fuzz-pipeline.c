@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The whole analysis: a capture in, all outputs out. The bits of the first byte: bit 0, the rest is
- * a capture; bits 1 to 3, the outputs that are left out; bit 4, symbol files that the capture names
- * exist. The second byte has the settings of the replay. Without bit 0, changes of 12 bytes follow,
- * to a capture of a Linux guest that the target makes: 24 bits, the offset in the capture; a byte,
- * whose bits 0 and 1 are SET to DOUBLE; and a value of 64 bits.
+ * The whole analysis, from a capture to all outputs. The bits of the first byte: bit 0, a capture
+ * follows; bits 1 to 3, the outputs that are left out; bit 4, symbol files that the capture names
+ * exist. The second byte has the settings of the replay. Then comes the capture or, without bit 0,
+ * a list of changes to a capture of a Linux guest, which the target makes. A change has 12 bytes:
+ * 24 bits, the offset in the capture; a byte, whose bits 0 and 1 are SET to DOUBLE; and a value of
+ * 64 bits.
  */
 #include "fuzz.h"
 
@@ -28,7 +29,7 @@ enum {
     HEADER = 2,
     CHANGE_BYTES = 12,
     CHANGES_MAX = 64,
-    PART_MAX = 8192, /* that one change doubles */
+    PART_MAX = 8192, /* bytes that one DOUBLE copies */
     N_VCPUS = 2,
     N_SAMPLES = 6,
     STACK_BYTES = 16 * 1024,
@@ -36,10 +37,10 @@ enum {
     FRAME_BYTES = 0x40,
 };
 
-/* How bytes of the capture change. CUT: the capture ends there. DOUBLE: a part is there twice. */
+/* Kinds of changes. CUT: the capture ends there. DOUBLE: a copy of a part is appended. */
 enum { SET, XOR, CUT, DOUBLE, HOW = 3 };
 
-/* Each replay finds the kernel of the guest again, and reads some hundred KiB of its memory. */
+/* Each replay searches for the guest's kernel, and reads some hundred KiB of the guest's memory. */
 FuzzBounds
 fuzz_bounds(void)
 {

@@ -25,7 +25,7 @@ check_stack(const UprofSlice *frames, unsigned n, bool is_cut, uint64_t count, v
     seen->n++;
 }
 
-/* Returns: bytes of the number; 0: it does not end */
+/* Returns: bytes of the number; 0 if the number has no end */
 static size_t
 read_number(UprofSlice rest, uint64_t *number)
 {
@@ -40,7 +40,7 @@ read_number(UprofSlice rest, uint64_t *number)
     return 0;
 }
 
-/* Fields of messages. A field of bytes may be a message, too. */
+/* A piece is a field of a message. A field of bytes may contain a message. */
 bool
 fuzz_find_piece(UprofSlice rest, size_t at, FuzzPiece *piece)
 {

@@ -23,7 +23,7 @@ check_edit(UprofSlice text, const UprofMetadata *before)
     g_autofree char *edited = uprof_metadata_edit(text, &edit, NULL);
     g_assert(edited);
     if (strlen(edited) > UPROF_METADATA_BYTES_MAX)
-        return; /* written entities make the text longer */
+        return; /* the edit writes entities, so the text may get too long to be read */
     g_assert(uprof_metadata_parse((UprofSlice){ edited, strlen(edited) }, &after, NULL));
     if (before->bad)
         return;
@@ -36,7 +36,7 @@ check_edit(UprofSlice text, const UprofMetadata *before)
     g_assert(g_strcmp0(after.budget, before->budget) == 0);
 }
 
-/* A user who may edit a domain asks for no more than that user may have. */
+/* Metadata cannot exceed the limits: users who may edit a domain may not change the limits. */
 static void
 check_settings(const UprofMetadata *metadata, bool is_periodic)
 {

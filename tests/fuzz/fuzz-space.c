@@ -41,7 +41,7 @@ typedef struct {
     uint64_t from; /* guest-physical address of the first word that changes */
 } Known;
 
-/* A guest is made for the first input of its kind. */
+/* The first input of a kind also makes the guest. */
 FuzzBounds
 fuzz_bounds(void)
 {

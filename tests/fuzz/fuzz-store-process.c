@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a process that reads the store sends, if a stored profile has taken it over. The store is
- * pruned, and the process of each job sends messages of the input. Each record is a byte, the
- * UprofStoreMessage. A request for a file has a byte, the folder, and three texts that end with NUL:
- * stem, ending, new ending. Other messages have a byte, their length, and the content. Another value
- * ends the process, and the byte that follows is its status; 255: it died.
+ * Messages from a process that reads the store and that a hostile stored profile controls. The
+ * target prunes a store, and sends messages of the input in place of each process. A message begins
+ * with a byte, the UprofStoreMessage. A request for a file continues with a byte, the folder, and
+ * three texts that end with NUL: stem, ending, new ending. Every other message continues with a
+ * byte, the length of its content, and the content. A first byte that is no UprofStoreMessage ends
+ * the process. The next byte is then the exit status; 255 stands for a process that died.
  */
 #include "fuzz.h"
 
@@ -43,10 +44,10 @@ fuzz_bounds(void)
     };
 }
 
-/* What the processes still send. */
+/* The part of the input that no process has sent yet. */
 static struct {
     UprofSlice rest;
-    const char *top;
+    const char *top; /* folder of the store */
     unsigned n_messages;
 } input;
 
@@ -63,7 +64,7 @@ take_byte(uint8_t *byte)
     return uprof_slice_sub(input.rest, 1, input.rest.len - 1, &input.rest);
 }
 
-/* Fills the whole field if the text is too long, so that the program gets no NUL. */
+/* A text that is too long fills the whole field, so the program gets a field without NUL. */
 static void
 take_text(char *text, size_t size)
 {
@@ -119,7 +120,7 @@ take_message(UprofMessage *message, uint8_t *content)
 
 /* ---- Answers ---- */
 
-/* A process gets files of the store, and may write new ones of its own folder. */
+/* A process may read files of the store, but write neither profiles nor sidecars. */
 static void
 check_descriptor(int fd)
 {
@@ -221,7 +222,7 @@ fill_store(StoreFolder *folder)
     store_folder_put(folder, "secret", "old");
 }
 
-/* No process may change slices, and the program deletes only those that are old. */
+/* No process may change slices, and the program deletes only old slices. */
 static void
 check_kept(const StoreFolder *folder)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The files of a store: a catalog, the merge of days, a query and the summary of a day. Each record
- * is a byte, 16 bits of length, and the content of a file. Bits 0 to 3 of the byte are the number of
- * the file; without bit 6 the target packs a profile with gzip. In a sidecar, '@' stands for the
- * digest of the packed profile.
+ * is a byte, 16 bits of length, and the content of a file. Bits 0 to 3 of the byte are the number
+ * of the file. The target packs a profile with gzip unless bit 6 is set. In other files, '@' stands
+ * for the digest of the last packed profile.
  */
 #include "fuzz.h"
 
@@ -57,7 +57,7 @@ static const char *const paths[] = {
 };
 G_STATIC_ASSERT(G_N_ELEMENTS(paths) == FILE_MASK + 1);
 
-/* A reader waits for the other half of a pair of files, which nobody writes here. */
+/* Replaces GLib's function: a reader sleeps until both files of a pair exist, in vain here. */
 void
 g_usleep(gulong microseconds)
 {
@@ -79,7 +79,7 @@ pack_text(UprofSlice text, gsize *len)
     return g_string_free(packed, FALSE);
 }
 
-/* Replaces '@' by the digest of the profile, which has the number before that of the sidecar. */
+/* Replaces each '@', up to four, by @digest, the digest of the last packed profile. */
 static char *
 put_digest(UprofSlice text, const char *digest, gsize *len)
 {

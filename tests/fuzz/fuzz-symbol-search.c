@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Searches for the debug file of an image and for the file of a module, by what a hostile ELF file
- * names: .gnu_debuglink, .gnu_debugaltlink, build-ids. The bits of the first byte say which of the
- * files that are asked for exist, in the order of the questions. The next two bytes are the length
- * of the image, which follows. The rest is every other file, and the name and path of a module.
+ * The search for the debug file of an image, and for the file of a module. A hostile ELF file
+ * controls the search by .gnu_debuglink, .gnu_debugaltlink and build-ids. Bit N modulo 8 of the
+ * first byte says whether the Nth requested file exists; bit 0 also gives all files the content of
+ * the image. The next two bytes are the length of the image, which follows. The bytes after it are
+ * the content of all other files, and the name and path of a module.
  */
 #include "fuzz.h"
 
@@ -24,7 +25,7 @@ enum {
     STEP = 0x101,
 };
 
-/* Two images, their debug files and the copies of their parts, by size; the caches of UprofSym. */
+/* Memory: two images, their debug files, copies of their parts, and the caches of UprofSym. */
 FuzzBounds
 fuzz_bounds(void)
 {
@@ -37,14 +38,14 @@ fuzz_bounds(void)
     };
 }
 
-/* What the stub of the file system knows. */
+/* The files of open_stub(), which replaces the file system. */
 static struct {
     UprofSlice image, other;
     uint8_t exists;
     unsigned n_asked;
 } files;
 
-/* A path may have ".." as its last part: that is a folder, and so never opened. */
+/* ".." is allowed as the last part of a path, because such a path is a folder and is not opened. */
 static void
 check_request(const UprofFileRequest *request)
 {

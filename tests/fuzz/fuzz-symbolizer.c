@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Names for the addresses of a profile: a sidecar, up to a NUL, and frames, one a line. Two files
- * are given with --symbols: one with a build-id, and one without. Modules are found by build-id.
+ * Names for the addresses of a profile. The input is a sidecar, a NUL, and frames, one a line. Two
+ * files are symbol files: one has a build-id, the other has none. Modules are found by build-id.
  */
 #include "fuzz.h"
 
@@ -16,7 +16,7 @@
 
 enum { FRAMES_MAX = 200, TEXT_GVA = 0x1000, TEXT_LEN = 0x800 };
 
-/* Two files are read for each input, and each has caches. */
+/* Each input reads two files, with a cache for each. */
 FuzzBounds
 fuzz_bounds(void)
 {

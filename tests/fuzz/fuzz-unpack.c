@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * After a first byte of 0 an .xz file follows. After another byte a zlib stream follows, which
- * must unpack to 16 times as many bytes as the value of the first byte.
+ * If the first byte is 0, an .xz file follows. If the first byte is N, a zlib stream follows, which
+ * must unpack to exactly 16 * N bytes.
  */
 #include "fuzz.h"
 
 #include "../../src/parse/unpack-priv.h"
 #include "uprof/unpack.h"
 
-/* The decoder of xz may use 80 MiB. It unpacks up to 7000 bytes of one, into a block that doubles. */
+/* The decoder of xz may use 80 MiB. One byte unpacks to at most 7000, in a buffer that doubles. */
 FuzzBounds
 fuzz_bounds(void)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Stack and code of a guest, for the unwinders that use code, bounds of functions and frame
- * pointers. The bits of the first byte describe the sample: bit 0, 32-bit code; bit 1, in kernel
- * mode; bit 2, unwound by frame pointers alone; bit 3, with ORC rules of a Linux
- * kernel. Four numbers of 16 bits follow: program counter, relative to the start of the
- * code; stack pointer and frame pointer, relative to the start of the stack; length of the code.
+ * pointers. The bits of the first byte describe the sample: bit 0, 32-bit code; bit 1, kernel
+ * mode; bit 2, only frame pointers are used; bit 3, with ORC rules of a Linux kernel. Four numbers
+ * of 16 bits follow: program counter, relative to the start of the code; stack pointer and frame
+ * pointer, relative to the start of the stack; length of the code.
  * Then come the code and the stack. The symbols give the bounds of the functions.
  */
 #include "fuzz.h"
@@ -47,7 +47,7 @@ static const OrcLine lines[] = {
     { 0x1a00, 8, 0, 0xc02 }, { 0x2000, 16, -16, 0xa15 }, { 0x3000, 0, 0, 0 },
 };
 
-/* Symbols and caches, once without and once with the ORC rules. */
+/* Symbols and caches: one set without ORC rules, one set with them. */
 typedef struct {
     UprofSym *sym;
     UprofUnwindCache *cache;

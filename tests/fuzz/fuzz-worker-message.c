@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a worker sends. The first byte says which message or reply the rest is, and the second one
- * the number of vCPUs of the guest. What the program accepts, it also uses here: the sampler copies
- * stacks by links, memory is read, files are opened.
+ * One message or reply of a worker. The first byte says which one follows, and the second byte how
+ * many vCPUs the guest has. The target also acts on each message that the program accepts: it
+ * copies stacks by links, reads memory, and opens files.
  */
 #include "fuzz.h"
 
@@ -27,7 +27,7 @@ enum {
     VCPUS_MAX = 4,
 };
 
-/* The buffer of the program's thread has the size of the largest message. */
+/* The program receives messages into a buffer of the size of the largest message. */
 FuzzBounds
 fuzz_bounds(void)
 {
@@ -118,7 +118,7 @@ check_reads(size_t len)
 
 /* ---- Files ---- */
 
-static char *top; /* of files that the rules allow, and of some that they do not */
+static char *top; /* folder of files that the rules allow, and of some that they refuse */
 
 static void
 put_file(const char *path)
@@ -197,7 +197,7 @@ check_open_file(int fd)
         g_error("the rules let a worker open '%s'", path);
 }
 
-/* Replaces each '~' by the folder of the files, whose name differs in each run. */
+/* Replaces each '~' by @top, whose name differs in each run. */
 static GByteArray *
 expand_top(size_t len)
 {
@@ -255,7 +255,7 @@ check_outcome(UprofSlice reply)
     g_assert(is_part(text, reply));
 }
 
-/* The numbers of rows can have any values; @total: the sum of such numbers */
+/* Rows from a worker can have any values; @total: the sum of these values */
 static void
 check_table(const GArray *rows, uint64_t total)
 {

@@ -26,7 +26,7 @@ parse_pv(UprofSlice bytes, unsigned word_bytes)
     check_regs(ok, &regs, error);
 }
 
-/* A record, followed by a context */
+/* Parses a record and the context that follows it. */
 static void
 parse_hvm(UprofSlice bytes)
 {

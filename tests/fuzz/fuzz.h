@@ -2,9 +2,10 @@
 /*
  * fuzz.h - the interface of a fuzz target
  *
- * A target defines fuzz_input(). bounds.c calls it for each input, and bounds the time and memory
- * that an input may use. The target links with libFuzzer (-Dfuzz=true, clang), or with replay.c,
- * which feeds a corpus. Both feed many inputs, so the target must not keep any state.
+ * A target defines fuzz_input(). bounds.c calls fuzz_input() for each input, and aborts if an input
+ * uses too much time or memory. The target links with libFuzzer (-Dfuzz=true, clang), or with
+ * replay.c, which feeds a corpus. Both feed many inputs to one process, so the result for an input
+ * must not depend on earlier inputs.
  */
 #pragma once
 
@@ -14,19 +15,19 @@
 #include "uprof/bytes.h"
 #include "uprof/error.h"
 
-/** FuzzBounds: what one input may use (a base, and more by its size), and how many are made */
+/** FuzzBounds: time and memory that one input may use: a base, and more for each byte or KiB */
 typedef struct {
     unsigned base_ms; /* processor time, without sanitizers */
     unsigned us_per_kib;
     unsigned base_kib; /* memory that is allocated at the same time */
     unsigned bytes_per_byte;
-    unsigned n_mutations; /* of each file, and prefixes of it, in a replay; 0: the usual number */
+    unsigned n_mutations; /* mutations and prefixes of each file in a replay; 0: the default */
 } FuzzBounds;
 
-/** fuzz_bounds: a target that needs more than others defines it */
+/** fuzz_bounds: the default is in bounds.c; a target that needs more defines its own */
 FuzzBounds fuzz_bounds(void);
 
-/** FuzzWorst: the most that an input has used so far */
+/** FuzzWorst: the highest time and the most memory of any input so far */
 typedef struct {
     uint64_t time_us;
     uint64_t memory_bytes;
@@ -37,10 +38,10 @@ FuzzWorst fuzz_worst(void);
 /** fuzz_input: feeds one input to the code under test; aborts if an answer is wrong */
 void fuzz_input(const uint8_t *data, size_t size);
 
-/** LLVMFuzzerTestOneInput: feeds one input with bounds; libFuzzer's name */
+/** LLVMFuzzerTestOneInput: calls fuzz_input() with bounds; libFuzzer prescribes the name */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A function sets an error if and only if it fails. */
+/* Checks that a function has set an error if and only if it failed. */
 static inline void
 check_answer(bool ok, const GError *error)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * make-seeds.c - writes the seeds of the corpora btf, capture-reader, cfi-entry, cfi-table,
- *   checkpoint, elf-image, expr, file-unwind, image, kallsyms, linux, orc-table, space, store-process,
- *   symbol-search, unwind and worker-message
+ *   checkpoint, elf-image, expr, file-unwind, image, kallsyms, linux, orc-table, space,
+ *   store-process, symbol-search, unwind and worker-message
  *
  * Usage: make-seeds CORPUS. A developer runs this program when a format or a builder in
  * tests/lib changes. The repository keeps the seeds, beside inputs that once broke a parser.
@@ -305,7 +305,7 @@ make_file_unwinds(const char *corpus)
     save_file_unwind(corpus, "table", FILE_HAS_CALLS, names);
 }
 
-/* Debug links that lead away, or nowhere, and build-ids of unusual lengths. */
+/* Debug links out of the image's folder or to no file, and build-ids of unusual lengths. */
 static void
 make_searches(const char *corpus)
 {
@@ -379,7 +379,7 @@ make_kallsyms(const char *corpus)
     }
 }
 
-/* Saves a table in the format of fuzz-orc-table.c. @flags: one for each 4096 bytes, ending with 0 */
+/* Saves a table in the format of fuzz-orc-table.c. @flags: one per 4096 bytes, ending with 0 */
 static void
 save_orc(const char *corpus, const char *name, UprofOrcVersion version, const uint16_t *flags)
 {
@@ -413,7 +413,7 @@ make_orc(const char *corpus)
     save_orc(corpus, "7.1", UPROF_ORC_7_1, now);
 }
 
-/* Adds a change in the format of fuzz-linux.c; @later: made when the kernel is known already */
+/* Adds a change in the format of fuzz-linux.c; @later: made after the first sample */
 static void
 add_change(GByteArray *changes, uint64_t gpa, bool later, uint64_t difference)
 {
@@ -601,7 +601,7 @@ save_message(const char *corpus, const char *name, uint8_t type, const void *byt
     save_bytes(corpus, "worker-message", name, all->data, all->len);
 }
 
-/* @path: '~' is the folder of the files that the rules are about */
+/* @path: '~' stands for the folder of the target's files */
 static void
 save_file_ask(const char *corpus, const char *name, UprofFileKind kind, const char *folder,
               const char *path)
@@ -615,7 +615,7 @@ save_file_ask(const char *corpus, const char *name, UprofFileKind kind, const ch
     save_message(corpus, name, 1, all->data, all->len);
 }
 
-/* The second one makes the sampler copy as many parts of memory as possible. */
+/* "links-deep" makes the sampler copy as many parts of memory as possible. */
 static void
 make_links(const char *corpus)
 {
@@ -672,7 +672,7 @@ make_messages(const char *corpus)
     make_links(corpus);
 }
 
-/* What processes find in the two folders, and the texts of the summary that follows. */
+/* Saves the messages of processes: facts about files of both folders, and texts of a summary. */
 static void
 make_facts(const char *corpus)
 {
@@ -706,7 +706,7 @@ make_processes(const char *corpus)
 
 /* ---- Checkpoints, in the format of fuzz-checkpoint.c ---- */
 
-/* Saves the facts of @run and the stacks, whose lengths the target finds. */
+/* Saves facts and stacks without a head, which the target adds. */
 static void
 save_checkpoint_text(const char *corpus, const char *name, const UprofRun *run, const char *folded)
 {
@@ -723,7 +723,7 @@ save_checkpoint_text(const char *corpus, const char *name, const UprofRun *run, 
     g_string_free(facts, TRUE);
 }
 
-/* Saves a checkpoint as a worker writes it; @lost: bytes that are missing at its end */
+/* Saves a checkpoint as a worker writes it; @lost: bytes to cut from its end */
 static void
 save_checkpoint(const char *corpus, const char *name, const UprofRun *run, size_t lost)
 {

@@ -6,5 +6,5 @@
 
 #include "uprof/bytes.h"
 
-/** memory_file_open: Returns: a descriptor to read @bytes from, which are copied */
+/** memory_file_open: Returns: a descriptor from which a copy of @bytes can be read */
 int memory_file_open(UprofSlice bytes);

@@ -5,14 +5,14 @@
 
 enum {
     DEPTH_MAX = 4, /* of nested pieces */
-    PLAIN_OF = 4,  /* one of so many mutations is libFuzzer's own */
+    PLAIN_OF = 4,  /* libFuzzer's own mutation is used once in so many times */
 };
 
-/* Names that libFuzzer has chosen. */
+/* libFuzzer prescribes these names. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t size_max);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max, unsigned seed);
 
-/* The pieces from @data on. */
+/* A row of pieces. */
 typedef struct {
     uint8_t *data;
     size_t size, size_max;
@@ -26,7 +26,7 @@ typedef struct {
     FuzzPiece piece;
 } Place;
 
-/* Picks two pieces, which may be the same. Returns: false if there is none */
+/* Picks two pieces, which may be the same piece. Returns: false if the row has no piece */
 static bool
 pick_places(const Row *row, Place picked[2])
 {
@@ -47,7 +47,7 @@ pick_places(const Row *row, Place picked[2])
     return n > 0;
 }
 
-/* Without room nothing changes. */
+/* Changes nothing if the result would be too long. */
 static void
 replace_bytes(Row *row, size_t at, size_t old_len, const uint8_t *bytes, size_t len)
 {

@@ -2,9 +2,9 @@
 /*
  * pieces.h - mutates inputs that are a row of pieces
  *
- * libFuzzer's own mutations move bytes, which breaks all that follows a length or a record of fixed
- * size. mutate-pieces.c deletes, copies and swaps complete pieces, and changes the content of one
- * with libFuzzer's mutations. A target that links with it describes its pieces here.
+ * libFuzzer's own mutations insert and delete bytes. This makes lengths wrong, and moves all later
+ * records. mutate-pieces.c deletes and copies complete pieces, and changes the content of a piece
+ * by libFuzzer's mutations. A target that links with mutate-pieces.c defines the functions below.
  */
 #pragma once
 
@@ -12,18 +12,18 @@
 
 enum { FUZZ_HEAD_BYTES_MAX = 16 };
 
-/** FuzzPiece: a head, and behind it the content */
+/** FuzzPiece: a head, followed by the content */
 typedef struct {
     size_t head_len, content_len; /* bytes */
-    bool is_fixed;                /* another length would make it another piece */
+    bool is_fixed;                /* the length of the content must not change */
     bool has_pieces;              /* the content may be a row of pieces */
 } FuzzPiece;
 
 /**
- * fuzz_find_piece: finds the piece with which @rest begins
- * @at: bytes of the input before @rest; of nested pieces: not 0
+ * fuzz_find_piece: finds the piece at the start of @rest
+ * @at: bytes of the input before @rest; never 0 for a nested piece
  *
- * Returns: false if there is none
+ * Returns: false if @rest does not begin with a piece
  */
 bool fuzz_find_piece(UprofSlice rest, size_t at, FuzzPiece *piece);
 

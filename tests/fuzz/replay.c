@@ -64,7 +64,7 @@ count_mutations(void)
     return bounds.n_mutations > 0 ? bounds.n_mutations : MUTATIONS;
 }
 
-/* All prefixes of a short file, or of a slow target some of them. */
+/* Feeds all prefixes of a short file; some of them if the target has a small n_mutations. */
 static void
 feed_prefixes(const guint8 *data, size_t len)
 {

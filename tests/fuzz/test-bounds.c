@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The bounds of a fuzz target fire: a target that takes too long, or too much memory, aborts. */
+/* A fuzz target that exceeds its bound of time or memory aborts. */
 #include "fuzz.h"
 
 #include <stdlib.h>

@@ -64,8 +64,8 @@ hypercall:
     ret
     .size hypercall, . - hypercall
 
-    /* Xen writes to this page. It is not in the segment of the code, because a
-     * large part of so small a segment would then differ from the image. */
+    /* Xen writes to this page. The segment of the code is small, so with this page in it
+     * a large part of the segment would differ from the image. */
     .bss
     .balign 4096
     .globl hypercall_page

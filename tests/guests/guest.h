@@ -15,7 +15,7 @@
 #define __has_attribute(x) 0
 #endif
 
-/* Makes the compiler keep the function's symbol, frame and caller */
+/* The compiler must keep the function as a symbol of its own, with a frame, and not inline it */
 #if __has_attribute(noipa)
 #define NOINLINE __attribute__((noinline, noclone, noipa))
 #else

@@ -155,7 +155,7 @@ map_stack(void)
     return alias + STACK_PAGES * PAGE_SIZE;
 }
 
-/* Makes page tables according to options and uses them; returns the top of the stack */
+/* Makes and loads page tables according to options; returns the top of the stack */
 unsigned long
 paging_setup(void)
 {

@@ -14,8 +14,8 @@ lab_image_files=(
     "$lab_folder/../lib/lab-init.sh"
 )
 
-# A Debian host as an administrator has it: systemd, libvirt with its units and polkit, QEMU and
-# a kernel; the libraries of virt-uprof; and what the live tests call.
+# A usual Debian host: systemd, libvirt with its units and polkit, QEMU and a kernel; the libraries
+# of virt-uprof; and programs that the live tests call.
 lab_packages=(
     systemd-sysv udev dbus kmod iproute2 procps util-linux
     linux-image-amd64
@@ -42,7 +42,7 @@ adapt_root()
             logrotate.timer systemd-tmpfiles-clean.timer
 }
 
-# pack_boot DIR: the kernel and its initrd
+# pack_boot DIR: copies the kernel and its initrd
 pack_boot()
 {
     cp "$1"/tree/boot/vmlinuz-* "$1/vmlinuz" && cp "$1"/tree/boot/initrd.img-* "$1/initrd.img"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# lib.sh - what the tests in the KVM lab have in common; runs in the lab's host
+# lib.sh - functions for the tests in the KVM lab; runs in the lab's host
 
 # shellcheck source=tests/lib/lab-tests.sh
 source /lab/lab-tests.sh
@@ -11,7 +11,7 @@ live=/opt/uprof/tests/live
 guests=/opt/uprof/build/tests/guests
 result_py=$live/result.py
 
-# all_is_well: nothing of a test is left: no domain, no QEMU, and no run of virt-uprof
+# all_is_well: the test has left no domain, no QEMU, and no run of virt-uprof
 all_is_well()
 {
     local names

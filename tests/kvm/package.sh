@@ -15,7 +15,7 @@ guest=web-1
 other=db-1
 user=alice
 
-# all_is_well: no guest is paused, no thread of a QEMU is traced or stopped
+# all_is_well: no guest is paused, and no thread of a QEMU is traced or stopped
 all_is_well()
 {
     local name pid held
@@ -38,7 +38,7 @@ profile()
     [ "$status" = "$want" ] || fail "virt-uprof $* exits $status, not $want"
 }
 
-# property UNIT NAME: prints what systemd knows about the unit
+# property UNIT NAME: prints a property that systemd reports for the unit
 property()
 {
     systemctl show --property "$2" --value "$1"
@@ -107,7 +107,7 @@ debs_are_there()
     [ -d /lab/debs ]
 }
 
-# install_package: dpkg installs the package; nothing is active afterwards
+# install_package: dpkg installs the package; no unit is active or enabled afterwards
 install_package()
 {
     local unit
@@ -143,7 +143,7 @@ boot_guest()
     wait_until 300 grep -qa 'virt-uprof guest:' "$folder/serial" || fail "'$1' does not boot"
 }
 
-# boot_guests: one guest that is opted in later, and one that is not
+# boot_guests: boots one guest that is opted in later, and one that is not
 boot_guests()
 {
     boot_guest "$other" idle
@@ -176,8 +176,8 @@ opt_in()
     journalctl -u "$unit" --no-pager -o cat | grep -E "^$guest \(.*\): ok: "
 }
 
-# move_clock TIMER SECONDS: sets the clock to SECONDS after the next start of TIMER; negative SECONDS
-# are before that. `wait_until` uses the same clock, so the clock moves before a wait begins.
+# move_clock TIMER SECONDS: sets the clock to SECONDS after the next start of TIMER, or before it if
+# SECONDS is negative. `wait_until` uses the same clock, so the clock moves before a wait begins.
 move_clock()
 {
     local next
@@ -222,8 +222,8 @@ prune_timer()
 {
     local day unit=virt-uprof-prune.service
     day=$(date -u +%F)
-    # Without the random delay. When the clock jumps, systemd adds a new one of up to ten minutes to
-    # the time at which the machine would then have booted, which may be later than the next start.
+    # No random delay. When the clock jumps, systemd adds a new random delay of up to ten minutes to
+    # a recomputed time of boot, so the timer may start later than move_clock expects.
     mkdir -p /etc/systemd/system/virt-uprof-prune.timer.d
     printf '[Timer]\nRandomizedDelaySec=0\n' >/etc/systemd/system/virt-uprof-prune.timer.d/lab.conf
     systemctl daemon-reload
@@ -240,7 +240,7 @@ prune_timer()
     run_unit "$unit"
 }
 
-# enable_examples: the polkit rule and the hook, as their comments say
+# enable_examples: installs the polkit rule and the hook, as their comments say
 enable_examples()
 {
     local examples=/usr/share/doc/virt-uprof/examples
@@ -301,7 +301,7 @@ hook()
 remove()
 {
     local unit
-    # Not the other timer: it would at once start a round that it missed while it was stopped, and a
+    # The timer of rounds stays stopped. It would at once start a round that it has missed, and a
     # round that is stopped before its first sample fails.
     is_in_state virt-uprof-prune.timer active || fail 'virt-uprof-prune.timer is not active'
     rm -r /etc/libvirt/hooks/qemu.d/virt-uprof /etc/polkit-1/rules.d/50-virt-uprof.rules \

@@ -156,7 +156,7 @@ def make_filter(unit):
     families = [FAMILIES[name] for name in unit.get("RestrictAddressFamilies").split() if name != "none"]
     program = [load(4), statement(0x15, AUDIT_ARCH, 1, 0), give(RET_EPERM), load(0)]
     if unit.is_on("RestrictNamespaces"):
-        # a filter cannot read the flags of clone3, which are behind a pointer; after ENOSYS, libc calls clone
+        # a filter cannot follow the pointer to the flags of clone3; after ENOSYS, libc calls clone
         program += [if_equal(numbers["clone3"], 1), give(RET_ENOSYS)]
         program += [if_equal(numbers["setns"], 1), give(RET_EPERM)]
         for name in ("clone", "unshare"):
@@ -182,7 +182,7 @@ def forbid_calls(code):
 class Unit:
     """The section [Service] of a unit file."""
 
-    # first the settings that are applied; then those that have no effect on one run, or would hinder tests
+    # settings that are applied, then settings that have no effect on one run or would hinder tests
     known = set("""
         CapabilityBoundingSet NoNewPrivileges SystemCallFilter SystemCallErrorNumber SystemCallArchitectures
         PrivateNetwork RestrictAddressFamilies ProtectSystem ProtectHome PrivateTmp PrivateDevices

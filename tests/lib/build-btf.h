@@ -40,8 +40,7 @@ typedef struct {
 typedef struct {
     const char *name; /* (nullable): borrowed; NULL: no name */
     uint32_t type;    /* number of its type */
-    /* offset in bits; if the structure has the flag, the length of a bit field is added, shifted
-     * left by 24 */
+    /* offset in bits; if the structure has the flag, bits 24 to 31 are the length of a bit field */
     uint32_t place;
 } BtfMember;
 
@@ -54,7 +53,7 @@ uint32_t btf_name(BtfBuilder *builder, const char *name);
 
 /**
  * btf_add: adds a type
- * @n: number of members, parameters or values; or any other number for this field
+ * @n: number of members, parameters or values; a test may also pass a wrong number
  * @size: size, or the number of another type
  * @rest: @n_rest numbers that follow
  *

@@ -38,7 +38,7 @@ typedef struct {
     bool wide_lengths;          /* a name of 128 bytes or more has a length of two bytes */
     unsigned long_bytes;        /* length of the last name; 0: as the others */
     bool has_seqs;              /* numbers of names between the markers and the tokens (6.2, 6.3) */
-    const KallsymsNamed *named; /* (nullable): borrowed; more symbols, behind the others */
+    const KallsymsNamed *named; /* (nullable): borrowed; more symbols, after the first @n */
     unsigned n_named;           /* in @named */
 } KallsymsPlan;
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# cache.sh - keeps what tests make or fetch once from Debian packages
+# cache.sh - caches files that tests make or fetch from Debian packages
 #
 # Scripts source this file after setup.sh. The files in the cache may be deleted at any time.
 

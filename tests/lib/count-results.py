@@ -40,7 +40,7 @@ NO_REASON = "no reason given"
 
 
 def split_name(test):
-    """The suites and the name of a test, from "PROJECT:SUITE+SUITE / NAME"."""
+    """Returns the suites and the name of a test, from "PROJECT:SUITE+SUITE / NAME"."""
     where, _, name = test["name"].rpartition(" / ")
     return set(where.partition(":")[2].split("+")), name
 
@@ -80,7 +80,7 @@ def output_of(test):
 
 
 def skip_reason(output):
-    """Why a test was skipped as a whole."""
+    """Returns the reason for which a complete test was skipped."""
     for pattern in (SKIP_LINE, TAP_PLAN, TAP_PART):
         match = pattern.search(output)
         if match and match["reason"].strip():
@@ -89,7 +89,7 @@ def skip_reason(output):
 
 
 def skipped_parts(output):
-    """The parts of a test that were skipped, each with its reason."""
+    """Returns the skipped parts of a test, each with its reason."""
     return [
         (match["part"] or "a part", match["reason"].strip() or NO_REASON)
         for match in TAP_PART.finditer(output)

@@ -3,7 +3,7 @@
 
 #include <elfutils/libdwfl.h>
 
-/* the library needs a process number; no process has to have it */
+/* libdwfl needs the number of a process, which need not exist */
 enum { PID = 1, N_REGS = 17 };
 
 struct _DwflStack {
@@ -13,7 +13,7 @@ struct _DwflStack {
     unsigned n, max;
 };
 
-/* No separate debug files are searched for: the files must have all that is needed. */
+/* Finds no separate debug file. The added files must contain the unwind tables themselves. */
 static int
 find_no_debug(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base, const char *file,
               const char *link, GElf_Word crc, char **found)

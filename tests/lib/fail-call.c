@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * fail-call.c - a library to preload: one call of a chosen kind fails, in a chosen process of a run
+ * fail-call.c - a library to preload: calls of one kind fail in one process of a run
  *
- * UPROF_TEST_FAULT: a file with a Page, as tests/lib/faults.py writes it. All processes of a run map
- * the file, so that the calls of each kind are counted over the complete run. A process is known by
- * its name, which it gets by prctl(2).
+ * UPROF_TEST_FAULT: a file with a Page, as tests/lib/faults.py writes it. All processes of a run
+ * map the file, so that the calls of each kind are counted over the complete run. A process counts
+ * as the program until prctl(PR_SET_NAME) gives it the name of another process of a run.
  *
- * Calls inside libc are not seen, but libc's functions that open or read files are seen themselves.
+ * A system call that libc makes for one of its own functions cannot fail here. So the library also
+ * replaces functions such as fopen() and opendir().
  */
-/* open() and open64() are two functions here, as they are for the linker */
+/* open() and open64() are separate symbols, so both are replaced */
 #undef _FILE_OFFSET_BITS
 
 #include <dirent.h>
@@ -42,7 +43,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What open() becomes if a program is built with _FORTIFY_SOURCE. */
+/* A program that is built with _FORTIFY_SOURCE calls these functions in place of open(). */
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 
@@ -78,10 +79,10 @@ enum { CALLERS_MAX = 16, TEXT_BYTES = 1024 };
 typedef struct {
     uint32_t process, kind;
     uint32_t first, last; /* numbers of the calls that fail, from 1; 0: none */
-    uint32_t code;        /* errno; 0: a read or write has half of the bytes */
+    uint32_t code;        /* errno; 0: a read or write transfers half of the bytes */
     uint32_t n_failed;
     uint32_t counts[N_PROCESSES][N_KINDS];
-    char callers[TEXT_BYTES]; /* of the first failed call: "file+offset" of each */
+    char callers[TEXT_BYTES]; /* of the first failed call: "file+offset file+offset ..." */
 } Page;
 
 static Page *page;
@@ -96,7 +97,7 @@ map_page(void)
 
     if (fd < 0)
         return;
-    /* the first call loads a library, which a process without rights cannot do */
+    /* the first backtrace() loads a library, which a process without rights could not do later */
     backtrace(callers, CALLERS_MAX);
     page = (Page *)syscall(SYS_mmap, NULL, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     syscall(SYS_close, fd);
@@ -137,7 +138,7 @@ must_fail(uint32_t kind)
     return true;
 }
 
-/* As must_fail(), for calls that can also have half of the @len bytes. */
+/* As must_fail(), for reads and writes. If the page asks for it, halves @len instead. */
 static bool
 must_fail_of(uint32_t kind, size_t *len)
 {
@@ -169,7 +170,7 @@ must_fail_of(uint32_t kind, size_t *len)
         return must_fail_of(kind, &len) ? failure : real arguments;                                \
     }
 
-/* The same for functions with a mode, which is present only if a file may be created. */
+/* The same for functions whose last argument, a mode, is present only if they may create a file. */
 #define REPLACE_OPEN(name, parameters, arguments)                                                  \
     int name parameters                                                                            \
     {                                                                                              \
@@ -305,7 +306,7 @@ fcntl64(int fd, int command, ...)
     return change_descriptor(real, fd, command, argument);
 }
 
-/* Gets the name of the process by PR_SET_NAME. */
+/* Learns from PR_SET_NAME which process this is. */
 int
 prctl(int option, ...)
 {

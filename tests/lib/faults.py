@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Makes one call of a chosen kind fail in a chosen process of a run, and checks how the run ends.
+"""Makes system calls of a kind fail in one process of a run, and checks how the run ends.
 
-tests/lib/fail-call.c is the library that makes calls fail. The order of PROCESSES and KINDS, and the layout
-of the page, are the same there.
+tests/lib/fail-call.c is the library that makes calls fail. It must have the same order of PROCESSES
+and KINDS, and the same layout of the page.
 
-UPROF_TEST_FAULTS=all tests each of the first calls of a kind with each reason, which takes hours. A number
-there is the number of faults that are chosen from this complete list. Otherwise some calls of each kind are
-tested, with the reasons in turn. SEED is the seed of all choices.
+The environment variable UPROF_TEST_FAULTS says which faults are tested:
+    all     the complete list: many calls of each kind, each with every error; takes hours
+    NUMBER  so many faults of the complete list
+    unset   the test's own number of faults of the complete list, or the short list: some calls of
+            each kind, with the errors in turn
+The variable SEED is the seed of all choices.
 """
 
 import errno
@@ -23,8 +26,8 @@ import time
 
 PROCESSES = ("program", "guardian", "spawner", "worker")
 ONCE, ALWAYS = False, True
-# What a call fails with, and whether all later calls of the kind in that process fail too. 0 stands for half
-# of the bytes. Errors that the kernel gives for such a call: a full disk, no memory, no descriptor, no right.
+# For each kind of call, errors that the kernel can give. ALWAYS: all later calls of the kind in the
+# process fail, too. Error 0: the call does not fail, but transfers only half of the bytes.
 KINDS = {
     "open": ((errno.EMFILE, ONCE), (errno.EACCES, ONCE), (errno.EMFILE, ALWAYS), (errno.ENOENT, ONCE)),
     "read": ((errno.EIO, ONCE), (0, ONCE), (errno.EINTR, ONCE)),
@@ -57,22 +60,22 @@ DONE, FAILED, LEFT_HELD = 0, 1, 10
 LOCKED = 75  # -q hides the line
 CODES = (DONE, FAILED, 3, 4, 5, 6, LEFT_HELD, LOCKED)
 END_S = 30
-REST_S = 10  # until the last process of a run is gone
+REST_S = 10  # within which the other processes of a run must end
 
 WANTED = os.environ.get("UPROF_TEST_FAULTS", "")
-# The numbers of first and of later calls of a kind that fail, in the complete list and in the short one.
+# How many of the first calls of a kind and of the later ones fail: complete list, short list.
 ALL_CALLS, SOME_CALLS = (30, 20), (3, 4)
-TRIES = 5  # of a run that something else disturbs
+TRIES = 5  # of a run that is disturbed, as by a crash of the daemon
 
 
 class Fault:
-    """The calls @first to @last of a kind fail in a process."""
+    """Call number @first of a kind fails in a process. @is_lasting: all later calls fail, too."""
 
     def __init__(self, process, kind, first, code, is_lasting):
         self.process, self.kind, self.first, self.code, self.is_lasting = process, kind, first, code, is_lasting
 
     def __str__(self):
-        how = "has half of the bytes" if self.code == 0 else f"fails with {errno.errorcode[self.code]}"
+        how = "transfers half of the bytes" if self.code == 0 else f"fails with {errno.errorcode[self.code]}"
         return f"{self.kind} {self.first} of the {self.process} {how}{' and so do all later' if self.is_lasting else ''}"
 
     def pack(self):
@@ -84,7 +87,7 @@ NO_FAULT = Fault("program", "open", 0, 0, False)
 
 
 class Page:
-    """The file that the library maps."""
+    """The file that tests/lib/fail-call.c maps in each process."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
@@ -94,7 +97,8 @@ class Page:
         self.path.write_bytes(head.ljust(PAGE_BYTES, b"\0"))
 
     def read(self):
-        """The number of calls that failed, the counts by (process, kind), and the callers of the first one."""
+        """Returns the number of failed calls, the counts of all calls by (process, kind), and the
+        callers of the first failed call."""
         data = self.path.read_bytes()
         numbers = COUNTS.unpack_from(data, HEAD.size)
         keys = [(process, kind) for process in PROCESSES for kind in KINDS]
@@ -103,7 +107,8 @@ class Page:
 
 
 def choose_calls(rng, count, n_first, n_later):
-    """Numbers of calls of @count: the first ones, some of the others, and the last one."""
+    """Chooses from calls 1 to @count: the first @n_first, a random @n_later of the others, and the
+    last."""
     first = list(range(1, min(count, n_first) + 1))
     rest = range(n_first + 1, count)
     later = sorted(rng.sample(rest, min(len(rest), n_later)))
@@ -111,7 +116,7 @@ def choose_calls(rng, count, n_first, n_later):
 
 
 def plan_faults(rng, counts, is_all):
-    """The faults of a test, from the counts of a run without one."""
+    """Returns the faults to test. @counts: of a run without a fault. @is_all: the complete list"""
     faults = []
     for (process, kind), count in counts.items():
         ways = KINDS[kind]
@@ -122,7 +127,7 @@ def plan_faults(rng, counts, is_all):
 
 
 def sample_faults(rng, counts, number):
-    """@number faults of the complete list, from all processes and kinds in turn."""
+    """Returns @number faults of the complete list, from all processes and kinds in turn."""
     groups = {}
     for fault in plan_faults(rng, counts, True):
         groups.setdefault((fault.process, fault.kind), []).append(fault)
@@ -140,14 +145,15 @@ def sample_faults(rng, counts, number):
 
 
 def choose_faults(rng, counts, number):
-    """As UPROF_TEST_FAULTS says. @number: how many without it; None: the short list"""
+    """Returns the faults that UPROF_TEST_FAULTS asks for. If it is unset: @number faults; None: the
+    short list"""
     if WANTED.isdigit() or (number and not WANTED):
         return sample_faults(rng, counts, int(WANTED or number))
     return plan_faults(rng, counts, WANTED == "all")
 
 
 def find_processes(page):
-    """The numbers of the processes that have mapped @page."""
+    """Returns the pids of a run's processes, which have the path of @page in their environment."""
     word = f"UPROF_TEST_FAULT={page.path}".encode()
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
@@ -169,7 +175,7 @@ def wait_until(seconds, condition):
 
 
 def check_lines(code, said, pattern):
-    """What is wrong with the lines that a run has written to stderr. @pattern: how a line begins"""
+    """Returns faults of the lines on a run's stderr. @pattern: the beginning of each line"""
     lines = said.decode(errors="replace").splitlines()
     faults = []
     if code not in (DONE, LOCKED) and not lines:
@@ -181,7 +187,7 @@ def check_lines(code, said, pattern):
 
 
 def is_whole(path):
-    """The file has all that its format needs: lines with counts, an end, a sum."""
+    """Returns true if the file is complete: each line has a count, or the file has its end."""
     data = path.read_bytes()
     if path.name.endswith(".gz"):
         data = gzip.decompress(data)
@@ -234,13 +240,13 @@ class Outputs:
 class Runs:
     """Runs of one command, each with one fault."""
 
-    line = "virt-uprof: "  # a pattern: how a line on stderr begins
+    line = "virt-uprof: "  # a pattern for the beginning of each line on stderr
     end_s = END_S
-    disturbances = staticmethod(lambda: 0)  # grows when something else has disturbed a run
-    on_wrong = staticmethod(lambda text: None)  # gets each description at once
+    disturbances = staticmethod(lambda: 0)  # a number that grows when a run is disturbed
+    on_wrong = staticmethod(lambda text: None)  # called with the description of each wrong run
 
     def __init__(self, library, folder, command):
-        """@folder: empty, for outputs and for the page. @command: with names of outputs in it"""
+        """@folder: for the page and the outputs; the command runs there. @command: its words"""
         self.folder = pathlib.Path(folder)
         self.page = Page(self.folder / "page")
         self.command, self.library = command, library
@@ -250,7 +256,7 @@ class Runs:
         self.fault, self.code, self.said = NO_FAULT, 0, b""
 
     def run(self, fault):
-        """Returns what is wrong, as lines."""
+        """Runs the command with @fault. Returns a list of faults of the run."""
         self.fault = fault
         self.page.write(fault)
         environment = {**os.environ, "LD_PRELOAD": str(self.library), "UPROF_TEST_FAULT": str(self.page.path),
@@ -279,7 +285,8 @@ class Runs:
         return faults
 
     def is_abort_of_glib(self):
-        """GLib has ended the process: a main loop gets no descriptor. Only libvirt makes main loops."""
+        """Returns true if GLib has ended the process, because a main loop got no descriptor. Only
+        libvirt makes main loops."""
         return self.code == -signal.SIGTRAP and self.said.startswith(b"virt-uprof: GLib: Creating pipes for GWakeup: ")
 
     def describe(self, fault, faults):
@@ -288,7 +295,7 @@ class Runs:
                 f"{self.said.decode(errors='replace')!r}; called from {callers}")  # fmt: skip
 
     def test(self, fault, check):
-        """Runs the command until nothing else disturbs it. Returns what is wrong, as lines."""
+        """Repeats the run while it is disturbed. Returns a list of faults, with those of @check."""
         for _ in range(TRIES):
             before = self.disturbances()
             faults = self.run(fault) + check(self)
@@ -297,11 +304,11 @@ class Runs:
         return faults
 
     def test_all(self, check, rng=None, number=None):
-        """Tests all planned faults. @check: returns what else is wrong after a run. @number: see choose_faults().
-        Returns descriptions."""
+        """Tests all planned faults. @check: returns further faults after a run. @number: see
+        choose_faults(). Returns a description of each wrong run."""
         rng = rng or random.Random(int(os.environ.get("SEED", "1")))
         wrong = []
-        for _ in range(2):  # the first run has to fill caches
+        for _ in range(2):  # the first run fills caches, so the calls of the second run are counted
             faults = self.test(NO_FAULT, check)
             if faults or self.code != DONE:
                 return [self.describe("no fault", faults + [f"exit {self.code}"])]

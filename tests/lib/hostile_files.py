@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Makes the files with which a tenant attacks: large names, holes, bombs, links to devices, pipes, sockets.
+"""Makes files by which a hostile tenant could attack: large names, sparse files, compression bombs,
+devices, pipes, sockets, and links to them.
 
-make_files() writes one of each kind. Watch tells whether a special file was opened.
+make_files() writes one file of each kind. Watch tells which special files were opened.
 """
 
 import ctypes
@@ -25,7 +26,7 @@ NAME_BYTES_MAX = 4096
 
 
 class Elf:
-    """Sections of an ELF file. A section may be a hole: no block on the disk."""
+    """Writes the sections of an ELF file. A section may be a hole, which takes no disk space."""
 
     def __init__(self, path):
         self.out = open(path, "wb")
@@ -58,7 +59,8 @@ class Elf:
 
 
 def write_elf(path, symbols, strings, note=b"", link=b"", hole=0):
-    """@symbols: bytes, or the size of a table that is a hole. @hole: bytes of a large section without blocks."""
+    """@symbols: bytes, or the size of a table that is a hole. @hole: the size of .debug_info, which
+    is a hole"""
     elf = Elf(path)
     elf.add(".text", PROGBITS, bytes(PAGE), address=CODE)
     is_hole = isinstance(symbols, int)
@@ -78,7 +80,7 @@ def pack_note(build_id):
 
 
 def pack_link(name):
-    """.gnu_debuglink with a CRC that fits no file."""
+    """Returns the content of .gnu_debuglink, with a CRC that fits no file."""
     text = name.encode() + b"\0"
     return text + bytes(-len(text) % 4) + b"\1\2\3\4"
 
@@ -94,7 +96,7 @@ def name_functions(names):
 
 
 def nest_name(depth):
-    """A name that takes the demangler of libiberty exponential time, or 1000 levels of its stack."""
+    """Returns a name for which libiberty takes exponential time, or nests 1000 calls."""
     name = b"v"
     for _ in range(depth):
         name = b"_ZN1AcvT_IL_Z" + name + b"EEEv"
@@ -108,7 +110,7 @@ def write_nested(path, note):
 
 
 def write_million(path, note):
-    """The names share their bytes: 4000 bytes begin at each of a million places."""
+    """Writes a million names of up to 4000 bytes that share bytes: each begins one byte later."""
     n, name_len = 1000000, 4000
     symbols = bytearray(SYMBOL.size)
     for i in range(n):
@@ -120,7 +122,7 @@ def write_million(path, note):
 
 
 def write_same_names(path, note):
-    """A million symbols at few addresses, with names that differ in the last of 4000 bytes."""
+    """Writes a million symbols at few addresses. Their names differ only after 4000 bytes."""
     n, name_len = 1000000, 4000
     symbols = bytearray(SYMBOL.size)
     for i in range(n):
@@ -161,7 +163,8 @@ def pack_field(number, data):
 
 
 def write_pprof(path):
-    """Few kilobytes that stand for 400 million frames: many samples of the same deep stack with many lines."""
+    """Writes a few kilobytes that stand for 400 million frames: many samples of a deep stack with
+    many lines."""
     strings = b"".join(pack_field(6, text) for text in (b"", b"samples", b"count", b"f"))
     function = pack_field(5, b"\x08\x01\x10\x03")
     line = pack_field(4, b"\x08\x01")
@@ -183,7 +186,7 @@ def link_to(make):
 
 
 def make_device(path):
-    """As /dev/full, but no other test opens it."""
+    """Makes a device like /dev/full, which no other test opens."""
     os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 7))
 
 
@@ -217,7 +220,7 @@ OTHERS = {
 
 
 def make_files(folder, note):
-    """@note: of the build-id of each ELF file. Returns: the path of each file by its kind"""
+    """@note: the note of all ELF files. Returns: the path of each file by its kind"""
     paths = {name: folder / name for name in [*ELFS, *OTHERS]}
     for name, make in ELFS.items():
         make(paths[name], note)
@@ -227,7 +230,8 @@ def make_files(folder, note):
 
 
 class Watch:
-    """Counts who opens the special files of a folder. Opening by O_PATH does not count: it opens no device."""
+    """Sees which special files of a folder are opened. O_PATH opens no device and does not
+    count."""
 
     def __init__(self, folder):
         self.libc = ctypes.CDLL(None, use_errno=True)

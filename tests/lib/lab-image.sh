@@ -9,12 +9,12 @@
 #     lab_cache           the folder in which images are kept
 #     lab_image_name      the image in messages, such as "the image of dom0"
 #     lab_image_size      the size of the disk, for mke2fs
-#     lab_image_files     the files that decide what is in the image
+#     lab_image_files     the files on which the content of the image depends
 #     lab_packages        the packages
 #     lab_initrd_modules  the kernel modules that the machine needs to mount its disk
 # and defines:
 #     adapt_root DIR      changes the Debian system in DIR
-#     pack_boot DIR       copies what the machine loads before its disk from DIR/tree to DIR
+#     pack_boot DIR       copies files that the machine loads before its disk from DIR/tree to DIR
 #
 # An image is made once and kept in ${XDG_CACHE_HOME:-~/.cache}/virt-uprof, in a folder that is
 # named by a hash of the packages and files. Nothing writes to the image afterwards. It may be

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# lab-init.sh - what process 1 of each lab does: mounts, waiting, and the end
+# lab-init.sh - functions for process 1 of each lab: mount, wait, run, and switch off
 #
 # A lab's own /lab-init sources this file in the emulated machine. The host shares a folder,
 # which is mounted on /lab. Process 1 runs the program `go` of that folder, or a shell if there
@@ -50,7 +50,7 @@ await()
     done
 }
 
-# mount_system: the file systems that every Linux has
+# mount_system: mounts the file systems that every Linux has
 mount_system()
 {
     mount -t proc proc /proc
@@ -67,7 +67,7 @@ mount_system()
     hostname lab
 }
 
-# mount_lab: the folder that the host shares, on /lab
+# mount_lab: mounts the folder that the host shares on /lab
 mount_lab()
 {
     modprobe 9pnet_virtio

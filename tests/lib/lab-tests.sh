@@ -9,7 +9,7 @@
 # function and its arguments.
 
 results=/lab/results.tap
-# The output of the present test. The host shows it if the lab does not come to its end.
+# The output of the present test. The host shows this output if the lab does not come to its end.
 test_log=/lab/test.log
 work=/tmp/work
 n_tests=0
@@ -29,7 +29,7 @@ fail()
 }
 
 # wait_until SECONDS COMMAND [ARGUMENT...]: runs COMMAND five times a second, or every $pause
-# seconds, until it succeeds. More often would take the processor from the guests.
+# seconds, until it succeeds. A higher rate would take the processor from the guests.
 wait_until()
 {
     local end=$((SECONDS + $1))
@@ -53,7 +53,7 @@ check()
     (
         set -eE
         trap 'printf "FAILED: line %s: %s\n" "$LINENO" "$BASH_COMMAND"' ERR
-        # A run in the background would sample the next test's guest.
+        # A run that stays in the background would sample the next test's guest.
         trap 'kill $(jobs -p) 2>/dev/null || true; wait || true' EXIT
         "$@"
     ) >"$test_log" 2>&1 &
@@ -105,7 +105,7 @@ run_lab_tests()
     [ "$n_failed" = 0 ]
 }
 
-# result COMMAND ARGUMENT...: runs result.py, which says what is wrong
+# result COMMAND ARGUMENT...: runs result.py, which reports faults
 result()
 {
     python3 -IS "${result_py:-/lab/result.py}" "$@" || fail "result.py $*"

@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # a lab's own script sets the names below
 #
-# lab.sh - what tests/xen-lab and tests/kvm-lab have in common: a machine that QEMU emulates, its
-# image, and tests that run inside
+# lab.sh - functions for tests/xen-lab and tests/kvm-lab: they run a machine that QEMU emulates, and
+# tests inside that machine
 #
 # Scripts source this file after setup.sh, cache.sh, lab-image.sh and the lab's image.sh. They
 # set:
@@ -13,7 +13,7 @@
 # and define:
 #     machine_of FOLDER SECONDS SERIAL  sets $machine, the command that runs the machine with
 #                                       FOLDER shared and its console at SERIAL
-#     prepare_folder BUILD FOLDER       copies to FOLDER what the tests need from BUILD
+#     prepare_folder BUILD FOLDER       copies the files of BUILD that the tests need to FOLDER
 
 # Both labs switch the same features off.
 # SMAP, SMEP, MONITOR: if the emulated processor has these, dom0 or a guest of Xen dies.
@@ -31,8 +31,8 @@ share_arguments()
     )
 }
 
-# A machine whose console says nothing for so many seconds is ended: the longest test takes a
-# third of that time, and an emulated host sometimes stands still.
+# A machine is ended if its console says nothing for so many seconds, because an emulated host
+# sometimes stands still. The longest test takes a third of that time.
 lab_silence=${UPROF_LAB_SILENCE:-300}
 
 # watch_console FILE PID: ends the machine if it has stopped
@@ -81,7 +81,7 @@ run_machine()
     return "$status"
 }
 
-# skip REASON: only where this machine cannot run the lab
+# skip REASON: skips all tests, because this machine cannot run the lab
 skip()
 {
     printf '1..0 # SKIP %s\n' "$*"
@@ -101,14 +101,14 @@ need_lab()
     install_packages "${lab_packages_here[@]}" >&2 && build_image >&2
 }
 
-# install_build BUILD FOLDER: adds what `meson install` installs from BUILD to FOLDER/root, and
-# packs that. Opening each of many files in a shared folder would take long.
+# install_build BUILD FOLDER: installs BUILD in FOLDER/root, and packs FOLDER/root, because many
+# single files in a shared folder would take long to open
 install_build()
 {
     DESTDIR=$2/root meson install -C "$1" --no-rebuild --strip --quiet && pack_files "$2"
 }
 
-# pack_files FOLDER: FOLDER/root, as FOLDER/root.tar
+# pack_files FOLDER: replaces FOLDER/root by FOLDER/root.tar
 pack_files()
 {
     tar -C "$1/root" -cf "$1/root.tar" . && rm -rf "$1/root"
@@ -125,7 +125,7 @@ run_tests()
     cp "$here/lib/lab-tests.sh" "$folder/"
     cp "$go" "$folder/go"
     printf '%s\n' "$*" >"$folder/which"
-    # TAP treats lines that begin so as comments.
+    # In TAP, lines with this prefix are comments.
     run_machine "$folder" '# ' || status=$?
     if ! grep -q '^1\.\.' "$folder/results.tap" 2>/dev/null; then
         [ ! -e "$folder/test.log" ] || sed 's/^/# /' "$folder/test.log"
@@ -145,7 +145,7 @@ build_here()
         ninja -C "$build"
 } >&2
 
-# open_shell [BUILD]: boots the lab, with BUILD's files if it is given, and gives a shell
+# open_shell [BUILD]: boots the lab, with the files of BUILD if any, and gives a shell
 open_shell()
 {
     local folder

@@ -20,7 +20,7 @@ enum {
 #define PRESENT UINT64_C(0x1)
 #define FRAME UINT64_C(0x000ffffffffff000)
 
-/* A program, its library (the process has not touched its first page), and code without a file */
+/* A program; a library, whose first page is not in the page tables; and code without a file */
 static const LinuxArea usual_areas[] = {
     { LINUX_PROGRAM, LINUX_PROGRAM + 0x1000, 0, 1, false },
     { LINUX_PROGRAM + 0x1000, LINUX_PROGRAM + 0x4000, 1, 1, true },
@@ -84,7 +84,7 @@ linux_guest_put_text(LinuxGuest *guest, uint64_t gpa, const char *text)
     memory_guest_put(guest->memory, gpa, text, strlen(text) + 1);
 }
 
-/* Writes a pointer, as the kernel has them, to guest-physical @target. */
+/* Writes a pointer of the kernel: the address of guest-physical @target in the direct map. */
 static void
 put_pointer(LinuxGuest *guest, uint64_t gpa, uint64_t target)
 {
@@ -388,7 +388,7 @@ make_modules(LinuxGuest *guest)
     linux_guest_put(guest, last, LINUX_IMAGE + LINUX_MODULE_LIST);
 }
 
-/* ---- What a process has mapped ---- */
+/* ---- Mappings of a process ---- */
 
 static void
 put_head(LinuxGuest *guest, uint64_t page, uint8_t id)
@@ -413,7 +413,7 @@ put_head(LinuxGuest *guest, uint64_t page, uint8_t id)
     memory_guest_put(guest->memory, page + NOTE, note, sizeof(note));
 }
 
-/* Returns: a directory entry below @parent; the root if there is none */
+/* Returns: a new directory entry below @parent; a root entry if @parent is 0 */
 static uint64_t
 make_entry(LinuxGuest *guest, uint64_t parent, const char *name)
 {
@@ -497,8 +497,8 @@ make_leaf(LinuxGuest *guest, unsigned from, unsigned end)
 }
 
 /*
- * Makes a root that lists gaps, with one leaf, and one node with all other leaves. A few areas need
- * only one leaf.
+ * Makes a root that lists gaps. Its children are the first leaf, and a node with all other leaves.
+ * If there are only a few areas, the root is a leaf.
  */
 static uint64_t
 make_maple(LinuxGuest *guest)
@@ -531,7 +531,7 @@ make_maple(LinuxGuest *guest)
     return linux_guest_entry(nodes[0], 3, true);
 }
 
-/* Makes a tree with one chain on each side of the middle. Returns: the root's node */
+/* Makes a tree whose root, the middle area, has a chain on each side. Returns: the root's node */
 static uint64_t
 make_red_black(LinuxGuest *guest)
 {
@@ -659,7 +659,7 @@ linux_guest_free(LinuxGuest *guest)
     g_free(guest);
 }
 
-/* ---- What the program sees ---- */
+/* ---- The view of virt-uprof ---- */
 
 LinuxView *
 linux_view_new(LinuxGuest *guest)
@@ -690,7 +690,7 @@ linux_view_free(LinuxView *view)
     g_free(view);
 }
 
-/* Copies a window as the sampler does, from the direct map. */
+/* Copies a window from the direct map, as the sampler does. */
 static bool
 put_window(LinuxView *view, uint64_t gva, size_t len)
 {

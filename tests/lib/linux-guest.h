@@ -2,8 +2,9 @@
 /*
  * linux-guest.h - a guest of a few hundred KiB that looks like Linux on x86_64
  *
- * Its kernel has the tables and the structures that virt-uprof reads, and nothing else. Only its
- * own type information has the offsets of members. Tests change single words of its memory.
+ * The guest's kernel has only the tables and structures that virt-uprof reads. The offsets of
+ * members are not those of a real kernel; virt-uprof must find them in the kernel's type
+ * information. Tests change single words of the guest's memory.
  */
 #pragma once
 

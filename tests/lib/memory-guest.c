@@ -23,7 +23,7 @@ fail(GError **error, const char *what)
 {
     const bool in_hold = memory_guest_in_hold;
 
-    /* an unexpected failure ends the hold, so it may allocate its error */
+    /* the error may be allocated in a hold, because an unexpected failure ends the hold */
     memory_guest_in_hold = false;
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "scripted failure of %s", what);
     memory_guest_in_hold = in_hold;
@@ -125,7 +125,7 @@ memory_hold(UprofGuest *base, unsigned vcpu, GError **error)
     return UPROF_OK;
 }
 
-/* Asserts that the vCPU which is released or read is held. */
+/* Asserts that @vcpu, which the caller releases or reads, is held. */
 static void
 check_held(const MemoryGuest *guest, unsigned vcpu)
 {
@@ -200,7 +200,7 @@ memory_poll(UprofGuest *base)
     answer(as_memory(base), MEMORY_POLL, NULL);
 }
 
-/* Releases the late vCPUs, unless a rule says that one has not stopped yet. */
+/* Ends all late stops, unless a rule gives another answer. */
 static void
 memory_release_late(UprofGuest *base)
 {

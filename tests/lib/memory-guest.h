@@ -51,17 +51,17 @@ struct _MemoryGuest {
     uint8_t *ram;            /* owned; memory from guest-physical @ram_gpa on */
     size_t ram_len;          /* bytes */
     uint64_t ram_gpa;        /* guest-physical address of @ram */
-    uint64_t hole, hole_end; /* guest-physical addresses between which no memory is */
+    uint64_t hole, hole_end; /* guest-physical addresses of a range without memory */
     UprofRegs *regs;
     bool *is_absent;
     gint *vets;         /* answers of vet (UprofAnswer), if no rule applies; atomic */
     gint *stops;        /* answers of hold (UprofAnswer), if no rule applies; atomic */
-    uint64_t hold_ns;   /* how long the call that stops takes */
+    uint64_t hold_ns;   /* duration of the call that stops */
     uint64_t failed_ns; /* reported loss of each stop that does not become a hold */
     uint64_t *lost_ns;  /* reported losses that take_lost_ns has not returned yet */
     uint64_t first_gpa; /* of the first span of the last read */
     unsigned vcpu;      /* of the present call of vet, hold, release or read_regs */
-    MemoryRule rules[MEMORY_RULES_MAX]; /* the first that applies counts */
+    MemoryRule rules[MEMORY_RULES_MAX]; /* the first rule that applies counts */
     unsigned n_rules;                   /* in @rules */
     MemoryTally *tally;                 /* borrowed; in shared memory */
     /* (nullable): called before call number @n of a kind is answered */
@@ -104,7 +104,7 @@ MemoryGuest *memory_guest_open(const MemoryPlan *plan);
 void memory_guest_close(MemoryGuest *guest);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MemoryGuest, memory_guest_close)
 
-/** memory_guest_rule: adds a rule; the first that applies counts */
+/** memory_guest_rule: adds a rule; of several rules that apply, the first counts */
 void
 memory_guest_rule(MemoryGuest *guest, MemoryCall call, gint first, gint last, UprofAnswer answer);
 

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* This library has made the last error. */
+/* The last error is from this library, not from libvirt. */
 static bool is_refused;
 
 static bool

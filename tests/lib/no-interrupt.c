@@ -3,12 +3,11 @@
  * no-interrupt.c - a library to preload: PTRACE_INTERRUPT has no effect on traced threads, as if
  * the threads were in uninterruptible sleep
  *
- * Each variable is a number of PTRACE_INTERRUPT requests; the default is 0.
- *     UPROF_TEST_LOST        first, this many requests have no effect
- *     UPROF_TEST_INTERRUPTS  then, this many requests reach the kernel; all later ones do not
- *     UPROF_TEST_HIDDEN      among the first this many requests that reach the kernel, every second
- *                            stop is hidden from a waitpid() that waits; waitpid() with WNOHANG
- *                            reports it
+ * Each variable is a number N of PTRACE_INTERRUPT requests; the default is 0.
+ *     UPROF_TEST_LOST        the first N requests have no effect
+ *     UPROF_TEST_INTERRUPTS  the next N requests reach the kernel; all later requests do not
+ *     UPROF_TEST_HIDDEN      every second stop by the first N requests that reach the kernel is
+ *                            hidden from a waitpid() that waits; waitpid() with WNOHANG reports it
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The processes of a run: the program, its guardian, its spawner, and a worker of the spawner."""
+"""Finds the processes of a run: the program, its guardian, its spawner, and a worker."""
 
-# exit codes of virt-uprof(1) of a run that has lost a process: its samples are kept, they are lost and the
-# run failed, or it has no sample
+# Exit codes of a run that has lost a process: samples kept, run failed, no sample taken.
 DONE, FAILED, NO_SAMPLE = 0, 1, 5
 
 
 def find_child(pid, name):
-    """A child of the process @pid with this name, or None."""
+    """Returns a child with this name of the process @pid, or None."""
     try:
         with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as file:
             children = file.read().split()
@@ -21,7 +20,7 @@ def find_child(pid, name):
 
 
 def find_process(program, name):
-    """The process @name of the run whose program has the number @program, or None."""
+    """Returns the pid of the process @name of a run, or None. @program: the pid of its program"""
     if name == "program":
         return program
     if name != "worker":
@@ -31,14 +30,14 @@ def find_process(program, name):
 
 
 def check_loss(code, output, said):
-    """What is wrong with the end of a run that has lost its worker, alone or with the spawner. @output: its
-    folded file. @said: its stderr"""
+    """Checks the end of a run whose worker or spawner was killed. @output: the run's folded file.
+    @said: its stderr. Returns the fault, or None."""
     if code not in (DONE, FAILED, NO_SAMPLE):
         return f"exit {code}: {said}"
     if "the process that analyzes its samples has failed" not in said:
-        return f"no word of the worker's death: {said}"
+        return f"the worker's death is not reported: {said}"
     if code == DONE and not output.exists():
         return f"no output: {said}"
     if output.exists() and not output.read_bytes().endswith(b"\n"):
-        return f"no whole output: {said}"
+        return f"the output is incomplete: {said}"
     return None

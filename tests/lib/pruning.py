@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A store of made-up domains that gets late slices, and whose `prune` is killed. The checks find damaged
-files, lost samples, and samples that count twice.
+"""Adds late slices of made-up domains to a store, and kills `prune`. The checks find damaged files,
+lost samples, and samples that count twice.
 """
 
 import gzip
@@ -62,7 +62,7 @@ def count(program, store, uuid):
 
 
 class Rounds:
-    """A store that gets slices, and that `prune` tidies."""
+    """A store to which slices are added, and which `prune` works on."""
 
     def __init__(self, program, folder, rng, configuration=""):
         """@configuration: more elements of the configuration file"""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A QEMU process of a guest, read from outside without its help."""
+"""Reads the QEMU process of a guest from outside."""
 
 import os
 import pathlib
@@ -11,7 +11,7 @@ WORD = 8
 
 
 def virsh(uri, *words):
-    """What virsh prints; empty if it fails, as it does while the daemon is down."""
+    """Returns the output of virsh; "" if it fails, as while the daemon is down."""
     done = subprocess.run(
         ["virsh", "-q", "-c", uri, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
         env={**os.environ, "LC_ALL": "C"},
@@ -20,13 +20,13 @@ def virsh(uri, *words):
 
 
 def is_held(task):
-    """The thread is traced or stopped."""
+    """Returns true if the thread is traced or stopped."""
     return re.search(r"^TracerPid:\s*[1-9]|^State:\s*[tT]", (task / "status").read_text(), re.M)
 
 
 class Qemu:
-    """@counter: the physical address of the guest's counter, or "threads" for a guest without one, which
-    stands for the processor time of the vCPUs' threads"""
+    """@counter: the physical address of the guest's counter; or "threads" for a guest without a
+    counter: count() then gives the processor time of the vCPUs' threads"""
 
     def __init__(self, pid, name, uri, counter):
         self.pid, self.name, self.counter_at = pid, name, None
@@ -55,7 +55,7 @@ class Qemu:
         return [self.word(page + RUN_OFFSET + WORD) for page in self.pages]
 
     def held(self):
-        """The threads that are traced or stopped."""
+        """Returns the tids of threads that are traced or stopped."""
         held = []
         for task in pathlib.Path(f"/proc/{self.pid}/task").iterdir():
             try:

@@ -5,9 +5,9 @@
 # setup.sh - prepares packages, a libvirt daemon, /dev/kvm and guests for the demo, tests and
 # benchmarks
 #
-# Bash scripts source this file. When the script ends, for whatever reason, it undoes everything
-# that it has started or changed, and leaves alone what existed before. Functions report errors on
-# stderr and return 1; none of them exits.
+# Bash scripts source this file. When the script ends, for any reason, all that it has started is
+# ended, and all that it has changed is restored. Functions report errors on stderr and return 1;
+# none of them exits.
 
 # Each message begins with this word.
 script_name=${script_name:-${0##*/}}
@@ -27,7 +27,7 @@ build_packages=(
     libiberty-dev libseccomp-dev
 )
 live_packages=(libvirt-daemon-system libvirt-clients qemu-system-x86 util-linux mount procps python3 gdb)
-# The module for Xen is built with the first of these, and both labs are made with the others.
+# The first package builds the module for Xen. The others make the images of both labs.
 xen_packages=(libxen-dev libc6-dev)
 lab_packages_here=(mmdebstrap e2fsprogs gzip util-linux qemu-system-x86)
 # tests/all also needs the other compiler with its sanitizers, tools for style checks, locales, a
@@ -258,8 +258,8 @@ start_libvirtd()
 }
 
 # keep_states_in_memory: mounts a tmpfs for the states of guests. libvirtd writes and syncs a guest's
-# state for each query of its monitor. If /run is on a disk, as on machines without systemd, that
-# would take most of the time of each hold.
+# state for each query of its monitor. If /run is on a disk, as on machines without systemd, these
+# writes would take most of the time of each hold.
 keep_states_in_memory()
 {
     [ "$(stat -f -c %T /run/libvirt/qemu)" != tmpfs ] || return 0
@@ -321,7 +321,7 @@ start_test_libvirtd()
 
     mkdir -p "$dir"/{run/libvirt,run/lock,etc,lib,log,cache/qemu}
     chmod 755 "$dir" "$dir"/{run,run/libvirt,etc,lib,log,cache,cache/qemu}
-    # The machine's daemon has already found out what QEMU can do, which takes seconds.
+    # Finding out what QEMU can do takes seconds, and the machine's daemon has already done this.
     cp -a /var/cache/libvirt/qemu/capabilities "$dir/cache/qemu/" 2>/dev/null
     # With this setting virtlogd is not needed.
     echo 'stdio_handler = "file"' >"$dir/etc/qemu.conf"
@@ -342,7 +342,7 @@ run_test_libvirtd()
     if grep -q '^listen_tcp *= *1' "$dir/etc/libvirtd.conf"; then
         listen=(--listen)
     fi
-    # shellcheck disable=SC2016 # the inner shell's $0 and $@
+    # shellcheck disable=SC2016 # $0 and $@ belong to the inner shell
     if ! unshare -m --propagation private bash -ec '
         for pair in etc:/etc/libvirt lib:/var/lib/libvirt log:/var/log/libvirt \
             cache:/var/cache/libvirt run:/run; do
@@ -424,7 +424,7 @@ kvm_usable()
 
 # ---- Guests ----
 
-# For each guest's name its UUID, its folder, and the URI on which it started.
+# The UUID of each guest, its folder, and the URI on which it started, by the guest's name.
 declare -gA guest_uuids guest_folders guest_uris
 
 # xml_escape TEXT: prints TEXT for an element or an attribute
@@ -498,7 +498,7 @@ XML
 # A pattern of the line that a guest writes to its serial line when it runs.
 guest_word='virt-uprof guest:'
 
-# guest_spoke_or_ended NAME: await_guest need not wait any longer
+# guest_spoke_or_ended NAME: the guest has said that it runs, or has ended
 guest_spoke_or_ended()
 {
     guest_spoke "$1" || ! guest_runs "$1"
@@ -588,8 +588,8 @@ define_guest()
     create_guest "$@" && await_guest "$1"
 }
 
-# destroy_leftover NAME: ends a guest that a killed test has left behind. A domain of that name that
-# is not a test's is an error.
+# destroy_leftover NAME: ends a guest that a killed test has left behind. It is an error if a domain
+# of that name is not of a test.
 destroy_leftover()
 {
     local title folder

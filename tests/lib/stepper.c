@@ -35,7 +35,7 @@ stepper_read(const Stepper *stepper, uint64_t at, void *into, size_t len)
     struct iovec remote[PAGES_MAX];
     unsigned n = 0;
 
-    /* one piece for each page, because the stack may end in between */
+    /* one piece for each page, because the stack may end at a page boundary */
     for (size_t done = 0; done < len; n++) {
         g_assert_cmpuint(n, <, PAGES_MAX);
         remote[n].iov_base = GSIZE_TO_POINTER(at + done);
@@ -95,8 +95,8 @@ push_call(Stepper *stepper, uint64_t slot, uint64_t pc)
 }
 
 /*
- * Drops calls whose return address is below the stack pointer. They returned, or longjmp() left
- * them.
+ * Drops calls whose return address is below the stack pointer. These calls have returned, or
+ * longjmp() has left them.
  */
 static void
 drop_calls(Stepper *stepper)
@@ -159,7 +159,7 @@ stepper_finish(Stepper *stepper)
     drop_calls(stepper);
 }
 
-/* Reserves a processor until this process ends. Returns: false if another process has it */
+/* Reserves a processor until this process ends. Returns: false if it is reserved already */
 static bool
 take_processor(size_t number)
 {
@@ -167,7 +167,7 @@ take_processor(size_t number)
     const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
     g_assert_cmpint(fd, >=, 0);
-    /* an abstract name (unix(7)): no file is left, and the name ends with the socket */
+    /* an abstract name (unix(7)) is no file, and is free again when the socket is closed */
     g_snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "uprof-stepper-%zu", number);
     if (bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
         return true;
@@ -177,9 +177,9 @@ take_processor(size_t number)
 
 /*
  * Keeps this process and its program on one processor, because waking another processor for each
- * instruction takes many times as long as the step. Two of these tests must run on two
- * processors. The scheduler would not move them apart, because it wakes a process on the
- * processor where it ran before.
+ * instruction takes many times as long as the step. Two tests at the same time need different
+ * processors. The scheduler would not separate them, because it wakes a process on the processor
+ * where that process ran before.
  */
 static void
 stay_together(void)

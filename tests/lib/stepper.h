@@ -2,10 +2,10 @@
 /*
  * stepper.h - runs a program one instruction at a time
  *
- * Before each instruction, the stepper has a snapshot of the program's registers and stack. It
- * also has the list of open calls, because it watches every call and return. So the right stack
- * is known without any table. The program must be static, so that all of its code is in one
- * image. Only for x86-64.
+ * Before each instruction, the stepper has a snapshot of the program's registers and stack. The
+ * stepper watches every call and return, so it also has a list of open calls. This list is the
+ * right stack, found without unwind tables. The program must be static, so that all of its code
+ * is in one image. Only for x86-64.
  */
 #pragma once
 
@@ -19,7 +19,7 @@ enum { STEPPER_CALLS_MAX = 256 };
 
 /** StepperCall: a call that has not returned */
 typedef struct {
-    uint64_t slot; /* address of the return address; the call is over when sp is above */
+    uint64_t slot; /* address of the return address; the call is over when sp is above this */
     uint64_t pc;   /* program counter of the caller's frame: the return address */
 } StepperCall;
 

@@ -22,7 +22,7 @@ typedef struct {
 
 void store_folder_init(StoreFolder *folder);
 
-/** store_folder_clear: removes the folder and all that is in it */
+/** store_folder_clear: removes the folder and its content */
 void store_folder_clear(StoreFolder *folder);
 
 /** store_folder_put_slice: @stacks: folded stacks of one round, with the domain as first frame */
@@ -32,5 +32,5 @@ void store_folder_put_slice(StoreFolder *folder, const char *name, const char *u
 /** store_folder_put: writes @text to the file @path, relative to @top */
 void store_folder_put(StoreFolder *folder, const char *path, const char *text);
 
-/** store_folder_has: a file @path, relative to @top, exists */
+/** store_folder_has: Returns: true if the file @path, relative to @top, exists */
 bool store_folder_has(const StoreFolder *folder, const char *path);

@@ -21,7 +21,7 @@ def uuid_of(number):
 
 
 def safe_name(name):
-    """As uprof_text_file_name(), for names that are not cut."""
+    """Returns what uprof_text_file_name() returns, for names that need not be cut."""
     out = ""
     for i, byte in enumerate(name.encode()):
         plain = re.match(rb"[A-Za-z0-9_.-]", bytes([byte])) and not (i == 0 and byte in b".-")
@@ -97,7 +97,7 @@ class Program:
         words = ["alloc", "read", "write", "poll", "parse", "copy", "hash", "lock", "send",
                  "recv", "flush", "encode", "decode", "lookup", "insert", "timer", "queue"]
         names = [f"{rng.choice(words)}_{rng.choice(words)}_{i:03d}" for i in range(220)]
-        # each function calls a few later ones, so that stacks share their callers
+        # each function calls a few later functions, so that stacks share their callers
         callees = [rng.sample(range(i + 1, min(i + 25, 220)), min(3, 219 - i)) for i in range(220)]
         paths = set()
         while len(paths) < n_paths:

@@ -16,7 +16,7 @@ typedef struct {
     bool is_global;   /* else local */
 } ElfSymbol;
 
-/** ElfExtra: one more section; members are values of its header */
+/** ElfExtra: a further section, with values for its header */
 typedef struct {
     const char *name; /* borrowed */
     uint32_t type;
@@ -51,7 +51,7 @@ GByteArray *symbol_elf_new(const ElfPlan *plan);
  * symbol_elf_map: adds program headers, so that the file can be mapped and has a build-id
  * @file: (inout): of symbol_elf_new(), for 64-bit code
  * @first: link address of the first byte of the file
- * @note, @note_len: the note with the build-id, which is one of the extras
+ * @note, @note_len: the content of the extra section with the build-id
  */
 void symbol_elf_map(GByteArray *file, uint64_t first, const void *note, size_t note_len);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Process 1 of the tests' Linux guests. The initial file system has no other program but `plain`.
+ * Process 1 of the tests' Linux guests. The initial file system has one other program, `plain`.
  *
  * Process 1 prints facts about the guest on the console, which scripts compare with the results
- * of virt-uprof. Then it starts loads. The words behind " -- " on the kernel's command line say
- * what process 1 does, in this order:
+ * of virt-uprof. Then process 1 obeys the words behind " -- " on the kernel's command line, in
+ * their order:
  *
  *     kallsyms    prints KALLSYMS HASH LINES: the FNV-1a hash of /proc/kallsyms without modules
  *     LOAD        starts a load (loads.c)
@@ -13,7 +13,7 @@
  *     maps        prints MAP PID LINE: /proc/PID/maps of all processes of loads
  *     stop        ends all loads
  *     reboot      boots again, with the same words
- *     listen      after the other words: reads lines of such words from the second serial line
+ *     listen      after all other words: reads lines of such words from the second serial line
  *
  * Process 1 always prints RELEASE, BUILDID (of the kernel), LEVELS (of page tables) and PTI. It
  * prints READY after the words of the command line, and DONE N after the Nth line of words. After
@@ -196,7 +196,7 @@ check_loads(void)
         die("a load has ended");
 }
 
-/* An empty handler, so that the end of a child interrupts poll(). */
+/* Does nothing. With a handler, the end of a child interrupts poll(). */
 static void
 wake_up(int number)
 {
@@ -231,8 +231,8 @@ do_words(char *text)
 }
 
 /*
- * Reads /proc/cmdline and not argv, because argv also has the words before the dashes that the
- * kernel does not know.
+ * Reads /proc/cmdline, because argv also has those words before the dashes that the kernel does not
+ * know.
  */
 static void
 do_command_line(void)

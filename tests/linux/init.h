@@ -44,5 +44,5 @@ struct load {
 /* Returns: (nullable): the load called @word */
 const struct load *find_load(const char *word);
 unsigned count_processes(const struct load *load);
-/* Runs the load. Its last process is this process, and the other one is a child. */
+/* Runs the load. This process becomes the last process of the load; a first one is its child. */
 void run_load(const struct load *load, int ready) __attribute__((noreturn));

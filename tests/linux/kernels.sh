@@ -9,7 +9,7 @@
 linux_cache=$cache_folder/linux
 linux_seconds_to_fetch=600
 
-# The series of kernels, and the suite of each. Tests use the newest kernel there.
+# The series of kernels, and the Debian suite of each. Tests use the newest kernel of a series.
 linux_series=(6.1 6.12)
 declare -A linux_suites=([6.1]=bookworm [6.12]=bookworm-backports)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Loads of the Linux guest. Each load is one or two processes that do one thing until they are
- * killed. The table at the end has the names of the processes.
+ * Loads of the Linux guest. A load is one or two processes that repeat one kind of work until they
+ * are killed. The table at the end has the names of the processes.
  *
  * Tests compare shares and stacks of the loads user, threads and syscalls. These loads make
  * system calls without libc, because libc's functions keep no frame pointer.

@@ -80,7 +80,7 @@ report_build_id(void)
     die("the kernel's build-id");
 }
 
-/* Has the processor the flag @word, by /proc/cpuinfo? */
+/* Returns: true if /proc/cpuinfo has the flag @word */
 static bool
 processor_has(const char *word)
 {
@@ -100,7 +100,7 @@ processor_has(const char *word)
     return found;
 }
 
-/* If the kernel does not use five levels, it clears the flag la57. */
+/* A kernel with four levels of page tables clears the flag la57. */
 void
 report_paging(void)
 {
@@ -138,9 +138,9 @@ report_kallsyms(void)
 }
 
 /*
- * Reads the name that the kernel stores in the task. /proc shows more for the kernel's own
- * threads: long names in full, and the present work of a worker behind '-' or '+'. The '-' in
- * "kworker/R-..." (v6.9) belongs to the name.
+ * Reads the name that the kernel stores in the task. For the kernel's own threads /proc shows more
+ * than that name: long names in full, and the present work of a worker behind '-' or '+'. The '-'
+ * in "kworker/R-..." (v6.9) belongs to the name.
  */
 static bool
 read_comm(const char *path, char comm[COMM_BYTES])

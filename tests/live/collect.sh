@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# collect.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - rounds over several domains, good and bad; rounds
-# with the privileges of the units; and rounds that are killed, also while the disk is full
+# collect.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - rounds over domains of which some cannot be sampled;
+# rounds with the privileges of the units; and rounds that are killed, also while the disk is full
 #
-# rounds.sh does more rounds that go well.
+# rounds.sh runs more rounds without such faults.
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -13,7 +13,7 @@ namespace=https://virt-uprof.org/xmlns/domain/1.0
 kvm=${guest_prefix}kvm
 tcg=${guest_prefix}tcg
 paused=${guest_prefix}paused
-# shellcheck disable=SC2016 # a name, and no command
+# shellcheck disable=SC2016 # a name, not a command
 hostile='-rf;$(touch x) %n'
 off=${guest_prefix}off
 store=$work/store
@@ -28,9 +28,9 @@ collect()
     profile "$status" collect --config "$work/config.xml" --store "$store" "$@"
 }
 
-# round: runs a round over all domains. On a busy machine whose KVM is itself emulated, QEMU
-# leaves its monitor unanswered for minutes, once in hundreds of rounds. The round then reports
-# that it ended that domain's run, and samples the others.
+# round: runs a round over all domains. On a busy machine whose KVM is itself emulated, QEMU does
+# not answer its monitor for minutes, once in hundreds of rounds. The round then ends that domain's
+# run, says so, and samples all other domains.
 slow=0
 round()
 {
@@ -163,7 +163,7 @@ gunzip -c "${slice%.meta.json}.folded.gz" >"$work/kvm.folded"
 result stacks "$kvm" 95 "$stacks" "$work/kvm.folded"
 must_be_paused "$paused"
 collect_one 0 -q "$tcg"
-[ ! -s "$work/err" ] || fail "a quiet round speaks: $(cat "$work/err")"
+[ ! -s "$work/err" ] || fail "a round with -q prints: $(cat "$work/err")"
 
 say 'another run samples it'
 "$program" -d 60s -o "$work/hand.folded" --access "$access" "$kvm" >/dev/null 2>&1 </dev/null &
@@ -172,7 +172,7 @@ wait_until 20 is_sampled "$kvm" || fail 'nothing is sampled by hand'
 collect 0 "$kvm"
 says "^$kvm \\(.*\\): skipped: another run of virt-uprof is sampling it$"
 kill -INT "$hand"
-wait "$hand" || true # it may have no sample yet
+wait "$hand" || true # the run may have no sample yet
 
 say 'a store that is full'
 mkdir "$work/small"
@@ -241,7 +241,7 @@ say 'as the units do it'
 for command in collect prune; do
     sed "s,@bindir@,/usr/bin," "$here/../../data/virt-uprof-$command.service.in" >"$work/$command.service"
 done
-cp "$program" "$work/virt-uprof" # from where the units see it
+cp "$program" "$work/virt-uprof" # a path that the units can read
 # as_unit UNIT SCRIPT: runs the shell script SCRIPT with the unit's privileges; $0 is the program,
 # $1 the configuration, $2 the store
 as_unit()
@@ -252,8 +252,8 @@ as_unit()
     [ "$status" = 0 ] || [ "$status" = 77 ] || fail "as the unit of $1 it exits $status: $(cat "$work/out")"
     return "$status"
 }
-# The scripts also do what the units forbid, to show that the restrictions are in force.
-# shellcheck disable=SC2016 # the inner shell's
+# The scripts also try forbidden actions, to show that the restrictions of the units are in force.
+# shellcheck disable=SC2016 # the inner shell expands these variables
 if as_unit collect '
     "$0" collect --config "$1" --store "$2" "$3" "$4"
     "$0" check --heal --quiet
@@ -281,6 +281,6 @@ profile 0 report --config "$work/config.xml" --store "$store" -f folded --since 
 result stacks "$kvm" 90 "$stacks" "$work/out"
 profile 0 prune --config "$work/config.xml" --store "$store"
 says ': [0-9]+ profiles merged into [0-9]+ days, [0-9]+ summaries written, 0 profiles removed, '
-[ -s "$(newest "$kvm")" ] || fail 'prune has taken the newest profile'
+[ -s "$(newest "$kvm")" ] || fail 'prune has deleted the newest profile'
 
 [ -z "$skipped" ] || skip "$skipped"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# daemon.sh PROGRAM GUESTS TCG|KVM - libvirt's daemon dies and returns in mid-run, hangs, or is slow: the
-# run goes on and ends with its samples, and the guest does not stay stopped
+# daemon.sh PROGRAM GUESTS TCG|KVM - libvirt's daemon dies and is started again in mid-run, hangs,
+# or is slow: the run goes on and ends with its samples, and the guest does not stay stopped
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -22,15 +22,15 @@ held()
     od -An -td4 -j4 -N4 "/run/virt-uprof/$uuid" | tr -d ' '
 }
 
-# in_hold: a hold lasts now. If the daemon was killed in the hold, the state in the marker stays,
-# because the run cannot end the hold without the daemon.
+# in_hold: the marker says that a hold lasts. It still says so after the daemon was killed in a
+# hold, because the run cannot end the hold without the daemon.
 in_hold()
 {
     [ "$(held)" != 0 ]
 }
 
-# catch_hold: waits for a hold. The checks come at random intervals, because regular checks could miss
-# each hold.
+# catch_hold: waits for a hold. The intervals between checks are random, because regular checks
+# could miss every hold.
 catch_hold()
 {
     local end=$((SECONDS + 20))
@@ -88,7 +88,7 @@ run_test_libvirtd "$work/d"
 finish 60
 result sidecar "$work/x.meta.json" "ticks['busy'] > 0 or ticks['late'] > 0"
 
-say 'killed, in a hold if we can'
+say 'killed, in a hold if possible'
 n_held=0
 for ((n = 0; n < 3 || (n < 40 && n_held == 0); n++)); do
     start 11
@@ -115,7 +115,8 @@ start 10
 be_slow 20
 finish 60 0
 
-# The guardian then waits for a suspend that may still be carried out. This one was lost.
+# A guardian waits for a suspend that was requested, because the daemon may still execute it. Here
+# only the marker says that one was requested.
 say 'killed while it asks for a hold, and the daemon is slow: the guardian does not wait for ever'
 start 60
 guardian=$(guardian_of "$profiler")
@@ -145,7 +146,8 @@ guardian=$(guardian_of "$profiler")
 catch_hold
 kill -STOP "$daemon"
 kill -INT "$profiler"
-# It takes two seconds on a machine that is not busy; the guardian would end it after 70 s.
+# The run ends after two seconds on a machine that is not busy. If it hangs, the guardian ends it
+# after 70 s.
 wait_until 30 is_gone "$profiler" || fail 'the run waits for the daemon'
 status=0
 wait "$profiler" || status=$?
@@ -160,7 +162,7 @@ wait_until 30 is_gone "$guardian" || fail 'the guardian lives on'
 must_run "$name"
 no_leftovers "$work"
 
-say 'killed with the profiler, in a hold if we can: the guardian waits for it'
+say 'daemon and profiler are killed, in a hold if possible: the guardian waits for the daemon'
 n_held=0
 for ((n = 0; n < 3 || (n < 40 && n_held == 0); n++)); do
     start 30

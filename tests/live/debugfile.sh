@@ -11,7 +11,7 @@ chain='guest_entry;guest_main;main_loop(;function_[123](;work)?)?'
 name=${guest_prefix}debugfile-$way
 whole=$guests/guestdebug.elf
 
-# record_well WHAT ARGUMENT...: all stacks are complete and named
+# record_well WHAT ARGUMENT...: a run with ARGUMENTs has only complete stacks with names
 record_well()
 {
     local what=$1
@@ -65,7 +65,7 @@ objcopy --only-keep-debug "$whole" "$work/linked.debug"
 (cd "$work" && objcopy --strip-all --add-gnu-debuglink=linked.debug "$whole" linked)
 record_well link -s "$work/linked"
 
-# The lines are in the source; the line of a caller is that of its call.
+# The numbers are lines of the source. The line of a caller is the line of its call.
 profile 0 "${fast[@]}" -d 2 --lines -s "$whole" -o "$work/lines.folded" "$name"
 result stacks "$name" 100 \
     'guest_entry \(entry64\.S:[0-9]+\);guest_main \(guest\.c:[0-9]+\);main_loop \(guest\.c:[0-9]+\)(;function_[123] \(guest\.c:[0-9]+\)(;work \((guest\.[ch]):[0-9]+\))?)?' \

@@ -31,7 +31,7 @@ rows = {row["name"]: row for row in json.load(open(sys.argv[1]))["functions"]}
 significant = {name for name, row in rows.items() if row["total_significant"] or row["self_significant"]}
 points = {name: rows[name]["total_change_ppm"] / 10000 for name in ("function_1", "function_3")}
 print(significant, points, file=sys.stderr)
-# By chance, about one of a hundred equal functions seems to have changed a little.
+# About one of a hundred unchanged functions seems to have changed a little, by chance.
 others = [abs(rows[name][key]) for name in significant - set(points)
           for key in ("total_change_ppm", "self_change_ppm")]
 sys.exit(not set(points) <= significant or max(others, default=0) > 20000
@@ -42,7 +42,7 @@ PYTHON
 seconds=20
 for ((n = 0; n < 2; n++)); do
     take "$seconds"
-    # If chance has made a change look larger, three times as many samples do not.
+    # By chance, a change may look larger. Then three times as many samples decide.
     if shows_both "$work/0.capture"; then
         break
     fi

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# direct.sh PROGRAM GUESTS DIRECT - virt-uprof says why it cannot hold vCPUs one by one. Others who
-# disturb a guest or its QEMU in mid-run do not end the run: only the samples of that time are lost.
+# direct.sh PROGRAM GUESTS DIRECT - virt-uprof says why it cannot hold vCPUs one by one. If others
+# disturb a guest or its QEMU in mid-run, the run goes on, and only the samples of that time are
+# lost.
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -11,7 +12,8 @@ emulated=${guest_prefix}emulated
 rate=(-F 500 --budget 100 "${patient[@]}")
 port=$(free_tcp_port)
 
-# start SECONDS ARGUMENT...: a run in the background that has sampled for a second
+# start SECONDS ARGUMENT...: starts a run in the background, and returns when it has sampled for a
+# second
 start()
 {
     rm -f "$work"/x.* "$work/err"
@@ -37,9 +39,10 @@ finish()
     must_run "$name"
 }
 
-# hindered TEXT: the run said so once and counted the ticks. The obstacle lasts for the time since
-# $since, at least two seconds; the run notices its end up to a second later. On a busy machine
-# holds take longer, so the budget lowers the rate and there are fewer ticks.
+# hindered TEXT: the run has said TEXT once, and has counted the ticks without samples. The obstacle
+# has lasted since $since, for at least two seconds. The run notices the end of the obstacle up to a
+# second later. On a busy machine holds take longer, so the budget lowers the rate, and there are
+# fewer ticks.
 hindered()
 {
     local lasted=$((SECONDS - since))
@@ -153,7 +156,7 @@ say 'reset'
 start 8
 quiet_virsh reset "$name" >/dev/null
 finish "ticks['busy'] < 500" "stacks['unknown'] > 0"
-# The run finds the guest again after the boot; if the boot takes longer, the next run does.
+# This run finds the guest again if the boot took longer than the run before.
 profile 0 "${rate[@]}" -d 2 -o "$work/x.folded" "$name"
 result stacks "$name" 50 'guest_entry;guest_main;main_loop;function_[123];work' "$work/x.folded"
 
@@ -172,7 +175,7 @@ has_vcpus()
     [ "$(quiet_virsh vcpucount "$name" --live --active)" = "$1" ]
 }
 
-say 'a vCPU comes, goes and comes again'
+say 'a vCPU is plugged, unplugged and plugged again'
 start 12 --per-vcpu --idle
 for _ in 1 2; do
     quiet_virsh setvcpus "$name" 2 --live >/dev/null
@@ -182,7 +185,7 @@ for _ in 1 2; do
     wait_until 30 has_vcpus 1 || fail 'the second vCPU does not go'
     sleep 1
 done
-# Until the run notices that the vCPU is gone, which takes a second each time, its ticks are busy.
+# The run notices only after a second that the vCPU was unplugged. Until then its ticks are busy.
 finish "ticks['busy'] < 2500" "samples['idle'] > 50"
 # The guest never starts vCPU 1. The vCPU's thread is awake only shortly after it is plugged, at
 # the address where a vCPU begins.

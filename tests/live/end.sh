@@ -24,7 +24,7 @@ has_ended()
     ! guest_runs "$name"
 }
 
-# has_rebooted: the guest has said a second time what it does
+# has_rebooted: the guest has named its workload on the serial line a second time
 has_rebooted()
 {
     [ "$(grep -ac 'virt-uprof guest:' "$(guest_serial "$name")")" -ge 2 ]
@@ -107,7 +107,7 @@ sleep 3
 quiet_virsh save "$name" "$work/saved" >/dev/null || fail 'virsh save in mid-run'
 finish 0 60
 result sidecar "$work/x.meta.json" "ended_by == 'gone'" "samples['running'] > 5"
-# A save in a hold saves a paused guest, because libvirt cannot tell who has paused it.
+# A save in a hold saves the guest as paused, because libvirt does not know who has paused it.
 quiet_virsh restore --running "$work/saved" >/dev/null || fail 'virsh restore'
 must_run "$name"
 profile 0 "${patient[@]}" -d 2 -o "$work/z.meta.json" "$name"

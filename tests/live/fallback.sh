@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# fallback.sh PROGRAM GUESTS DIRECT - a run releases a vCPU that does not stop in time, and goes
-# on through the monitor after some tries. A preloaded library drops the program's interrupts in
-# mid-run: tests/lib/no-interrupt.c
+# fallback.sh PROGRAM GUESTS DIRECT - a run gives up a vCPU that does not stop in time. After some
+# tries the run continues through the monitor. A preloaded library, tests/lib/no-interrupt.c, drops
+# the program's interrupts in mid-run.
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -18,7 +18,7 @@ if nm -D "$program" | grep __asan_init >/dev/null; then
     skip 'a program with sanitizers takes no library before its own'
 fi
 
-# starved ARGUMENT...: runs the program, which gets only $UPROF_TEST_INTERRUPTS interrupts
+# starved ARGUMENT...: runs the program, which can send only $UPROF_TEST_INTERRUPTS interrupts
 starved()
 {
     UPROF_TEST_INTERRUPTS=${UPROF_TEST_INTERRUPTS:-200} LD_PRELOAD=$library \
@@ -36,7 +36,7 @@ untouched()
 need_daemon
 boot "$name" split
 
-say 'one that is late at first is waited for'
+say 'a vCPU that is late at first is waited for'
 export UPROF_TEST_INTERRUPTS=100000
 UPROF_TEST_LOST=3 starved --access direct --max-pause 1s "${calm[@]}" "$name" || fail "exit $?"
 result sidecar "$work/w.meta.json" "access == 'direct'" "ended_by == 'duration'" "ticks['stuck'] == 0" \
@@ -44,8 +44,8 @@ result sidecar "$work/w.meta.json" "access == 'direct'" "ended_by == 'duration'"
 untouched
 must_run "$name"
 
-# The vCPU is stopped until it is released, so a query of its registers would wait forever.
-say 'nor is the monitor asked for one that is late as it is checked'
+# While the vCPU is stopped, a query of its registers through the monitor would wait for ever.
+say 'the monitor is not asked for a vCPU that is late when it is checked'
 for _ in 1 2 3 4; do
     UPROF_TEST_HIDDEN=20 starved --access direct "${calm[@]}" "$name" || fail "exit $?"
     result sidecar "$work/w.meta.json" "access == 'direct'" "samples['running'] > 5"
@@ -54,7 +54,7 @@ for _ in 1 2 3 4; do
 done
 unset UPROF_TEST_INTERRUPTS
 
-say 'one that never stops is not'
+say 'a vCPU that never stops is not waited for'
 status=0
 UPROF_TEST_LOST=100000 starved --access direct -d 1 "$name" || status=$?
 [ "$status" = 5 ] || fail "exit $status"
@@ -63,7 +63,7 @@ untouched
 must_run "$name"
 
 say 'auto goes on through the monitor'
-# The interrupts must be used up long before the end, also when a busy machine makes holds long and
+# The interrupts must be used up long before the end, even if a busy machine makes holds long and
 # the budget lowers the rate.
 UPROF_TEST_INTERRUPTS=60 starved --access auto "${slow[@]}" -d 10 -o "$work/x.folded" -o "$work/x.meta.json" "$name" || fail "exit $?"
 says "^virt-uprof: $name: a vCPU thread repeatedly does not stop in time; continuing with access .monitor."

@@ -3,14 +3,15 @@
 """
 faults.py COMMAND NUMBER PROGRAM LIBRARY URI FOLDER OUTAGES ACCESS COUNTER PID NAME PID NAME
 
-System calls fail while `record` or `collect` (COMMAND) samples guests. tests/lib/faults.py says which calls
-fail; NUMBER is the number of runs. The first pair PID NAME is the QEMU and the domain of a guest that runs,
-the second pair those of a guest that its administrator has paused. After each run the first guest runs, is
-held by nobody and does work; the second one is still paused. The files are old or complete, nothing
-temporary is left, a failure has a line, and the exit code is one of the documented ones.
+System calls fail while `record` or `collect` (COMMAND) samples guests. tests/lib/faults.py says
+which calls fail. NUMBER is the number of faults, unless UPROF_TEST_FAULTS is set. The first pair
+PID NAME is the QEMU and the domain of a guest that runs. The second pair is a guest that its
+administrator has paused. After each run the first guest runs, is held by nobody and does work; the
+second guest is still paused. The outputs are old or complete, no temporary file is left, a run that
+fails prints a line, and the exit code is documented.
 
-COUNTER is the physical address of the guests' counter. FOLDER is empty. The file OUTAGES grows whenever the
-daemon was started again. Such runs are repeated.
+COUNTER is the physical address of the guests' counter. FOLDER is empty. The file OUTAGES grows
+whenever the daemon was started again. Runs with an outage are repeated.
 """
 
 import json
@@ -32,7 +33,7 @@ QUERY = '{"execute":"query-status"}'
 
 
 class Guest:
-    """A domain with its QEMU."""
+    """A domain and its QEMU."""
 
     def __init__(self, pid, name):
         self.qemu, self.name = Qemu(int(pid), name, URI, COUNTER), name
@@ -40,14 +41,14 @@ class Guest:
         self.state = ()
 
     def is_in(self, state):
-        """libvirt and QEMU say so."""
+        """Returns true if libvirt and QEMU both report @state."""
         words = virsh(URI, f"domstate {self.name}; qemu-monitor-command {self.name} '{QUERY}'").split("\n", 1)
         found = re.search('"status":"([a-z-]+)"', words[-1])
         self.state = words[0].strip(), found[1] if found else "?"
         return self.state == (state, state)
 
     def is_flagged(self):
-        """The marker, in which holds are noted, says that a run holds the guest."""
+        """Returns true if the marker says that a run holds the guest."""
         try:
             return self.marker.read_bytes()[4:8] != bytes(4)
         except FileNotFoundError:
@@ -55,7 +56,7 @@ class Guest:
 
 
 class Guests:
-    """The two guests, of which one runs."""
+    """The guest that runs, and the guest that is paused."""
 
     def __init__(self):
         self.running, self.paused = (Guest(*GUESTS[at : at + 2]) for at in (0, 2))
@@ -79,7 +80,7 @@ class Guests:
 
 
 class Store:
-    """The store of `collect`, which begins empty each time."""
+    """The store of `collect`, which is empty before each run."""
 
     def __init__(self, folder):
         self.path = folder / "store"
@@ -107,7 +108,8 @@ class Store:
 
 
 def prepare(folder):
-    """Returns: the command, what a line on stderr begins with, and what checks the files"""
+    """Returns: the command, a pattern for the beginning of lines on stderr, and a checker of
+    files"""
     if COMMAND == "collect":
         store = Store(folder)
         # domains are sampled in turn, and a failure has a line with the domain's name

@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# faults.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - system calls of `record` and `collect` fail: a guest that
-# runs still runs, and a guest that its administrator has paused stays paused. faults.py does the work.
+# faults.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - system calls of `record` and `collect` fail: a guest
+# that runs still runs, and a guest that its administrator has paused stays paused. faults.py does
+# the work.
 #
-# UPROF_TEST_FAULTS=all tests all faults; a number there is how many of them each command has.
+# UPROF_TEST_FAULTS=all tests all faults, and UPROF_TEST_FAULTS=NUMBER tests so many for each
+# command.
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -24,7 +26,7 @@ calls_fail()
         "$(qemu_pid "$running")" "$running" "$(qemu_pid "$paused")" "$paused" || fail "calls of $1 fail"
 }
 
-# A library that is preloaded must come before the one of the sanitizers.
+# A preloaded library would stand before the library of the sanitizers, which must be first.
 ! grep -q __asan_init "$program" || skip 'a program with sanitizers takes no library before its own'
 # The test has its own daemon, because the daemon may crash, and because the runs sample all its guests.
 # shellcheck disable=SC2119

@@ -3,9 +3,9 @@
 """
 full.py PROGRAM URI FOLDER CAPTURE NAME - the disk is full while `record`, `collect` and `report` write
 
-FOLDER is empty and a small file system, which gets more room from run to run. Without enough room a command
-says so and fails, and each file is the old one or complete. With enough room it succeeds. NAME is a domain
-that runs, and CAPTURE is a capture of it, not in FOLDER.
+FOLDER is an empty small file system, in which each run has more room than the run before. Without
+enough room a command says so and fails, and each file is the old one or complete. With enough room
+the command succeeds. NAME is a domain that runs. CAPTURE is a capture of NAME, outside of FOLDER.
 """
 
 import pathlib
@@ -19,7 +19,7 @@ from pruning import check_files, fill_disk  # noqa: E402
 
 PROGRAM, URI, FOLDER, CAPTURE, NAME = sys.argv[1:]
 PAGE = 4096
-# in pages of a file system in memory; with the last one everything has room
+# in pages of a file system in memory; the last value is enough for all outputs
 ROOMS = (0, 1, 2, 3, 5, 8, 16, 64, 3072)
 NO_ROOM = "No space left on device"
 USELESS = 5  # the exit code of a round whose only domain has failed
@@ -28,7 +28,7 @@ SECONDS = 120
 
 
 class Run:
-    """The end of a command; with a fault of the kind that Outputs expects."""
+    """Runs a command. Outputs.check() reads the kind of its fault, and its exit code."""
 
     class fault:
         kind = "write"
@@ -39,7 +39,7 @@ class Run:
         self.code, self.said = done.returncode, done.stderr
 
     def check(self, codes):
-        """Fails with one of @codes and a line, or succeeds without one."""
+        """Checks that it failed with one of @codes and a line, or succeeded without a line."""
         if self.code == DONE:
             return [] if not self.said else [f"exit 0, and it says {self.said!r}"]
         lines = self.said.splitlines()
@@ -49,7 +49,7 @@ class Run:
 
 
 def write_files(folder, filler, names, command, *words):
-    """Runs @command with more and more room. @names: of its outputs. Returns what is wrong."""
+    """Runs @command with more and more room. @names: its outputs. Returns a list of faults."""
     outputs = Outputs(folder, names)
     outputs.inputs.add(filler.name)
     codes, faults = [], []

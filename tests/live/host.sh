@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# host.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - the host is in trouble while a guest is sampled: its disk is
-# full, or its clock is set
+# host.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - while a guest is sampled, the host's disk is full, or
+# its clock is set
 #
-# daemon.sh tests daemons that die and hang, qemu.sh the same of QEMU. tests/cli has the commands that
+# daemon.sh and qemu.sh test a daemon and a QEMU that die or hang. tests/cli tests commands that
 # only read and write files.
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -14,7 +14,7 @@ seconds=6
 # One and a half days, so that the day of the month changes, too.
 jump=130000
 
-# jump_often: sets the clock of the run back and forth, beginning with the sign $1, while the run lasts
+# jump_often SIGN: sets the clock of the run back and forth while the run lasts, first by SIGN$jump
 jump_often()
 {
     local sign=$1
@@ -54,7 +54,7 @@ need_own_daemon
 boot "$name" split
 
 if grep -q __asan_init "$program"; then
-    # A library that is preloaded must come before the one of the sanitizers.
+    # A preloaded library would stand before the library of the sanitizers, which must be first.
     say 'no clock is set for a program with sanitizers'
 else
     cat >"$work/config.xml" <<XML

@@ -9,7 +9,7 @@ source "$(dirname "$0")/lib.sh"
 
 samples_wanted=${UPROF_LIVE_SAMPLES:-3000}
 seconds_max=500
-# The limit of the growth after the first look. Some pages of code and tables are loaded later.
+# The limit for growth of memory after the first measurement: some code and tables are loaded later.
 growth_kib_max=4096
 name=${guest_prefix}hostile-$way
 # AddressSanitizer keeps freed memory, which would look like growth.
@@ -54,8 +54,8 @@ while [ "$n" -lt "$samples_wanted" ]; do
     result stacks "$name" 100 '\[truncated\];.*|guest_entry(;.*)?|hostile_.*' "$work/x.folded"
     "$program" report -f folded -o "$work/y.folded" "$work/x.capture" 2>"$work/err" || fail 'report'
     cmp "$work/x.folded" "$work/y.folded" || fail 'the capture gives other stacks'
-    # If the machine takes the processor from the analysis for a moment, ticks are skipped for
-    # lack of room. This may happen once.
+    # If the machine takes the processor from the analysis for a moment, the ring is full and ticks
+    # are skipped. This may happen once.
     if python3 "$here/result.py" sidecar "$work/x.meta.json" "ticks['skipped'] * 100 <= samples['running']"; then
         n=$((n + $(result total "$work/x.folded")))
     else

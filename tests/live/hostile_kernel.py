@@ -3,9 +3,10 @@
 """
 hostile_kernel.py KERNEL BUILD-ID FOLDER COMMAND... - hostile files as kernel of a domain, and beside it
 
-Puts each file of tests/lib/hostile_files.py at KERNEL and at KERNEL.dbg, and runs COMMAND, which ends with a
-documented exit code within the limits of time and memory, says a line if it fails, and opens no device, pipe or
-socket. FOLDER is on the file system of KERNEL. BUILD-ID, in hex, is that of KERNEL. KERNEL is restored.
+Puts each file of tests/lib/hostile_files.py at KERNEL and at KERNEL.dbg, and runs COMMAND. COMMAND
+must end with a documented exit code within the limits of time and memory, print a line if it fails,
+and open no device, pipe or socket. FOLDER is on the file system of KERNEL. BUILD-ID is KERNEL's, in
+hex. KERNEL is restored.
 """
 
 import os

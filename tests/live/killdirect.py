@@ -3,21 +3,22 @@
 """
 killdirect.py PROGRAM URI FOLDER OUTAGES COUNTER KILLS OTHERS PID NAME... - kills runs that hold vCPUs
 
-KILLS is the number of runs over all guests. Each guest is a pair PID NAME: its QEMU and its
-domain. Each run holds vCPUs up to 5000 times a second and is killed at a random time. OTHERS is the
-number of further runs over all guests for each of the other processes, the guardian, the spawner and
-the worker, which is killed in place of the program; the program is told to end shortly afterwards. Right
-afterwards no thread of QEMU is traced or stopped, and the guest's counter advances. COUNTER is the
-counter's physical address; the script reads it directly from QEMU's memory. For guests without a
-counter, COUNTER is "threads", which stands for the processor time of the vCPUs' threads.
+Each guest is a pair PID NAME: its QEMU and its domain. KILLS is the number of runs over all guests
+that are killed at a random time. Each run holds vCPUs up to 5000 times a second. OTHERS is the
+number of further runs for each of the other processes of a run: the guardian, the spawner and the
+worker. Such a run loses this process, and shortly afterwards gets SIGTERM. Immediately after each
+run no thread of QEMU is traced or stopped, and the guest's counter advances. COUNTER is the
+counter's physical address; the script reads the counter directly from QEMU's memory. For guests
+without a counter, COUNTER is "threads": the processor time of the vCPUs' threads must advance.
 
-Every second run is stopped before it is killed, so that the script can see if it is in a hold.
-After each 20 runs, one run ends by itself. It must have samples, and it must restore kvm_valid_regs,
-which killed runs have left changed in the page that KVM shares with QEMU. After each 33 runs, one
-run is only stopped: the guardian must kill it if it holds a vCPU, and must not kill it otherwise.
+Every second run is stopped before it is killed, so that the script can see if the run is in a hold.
+After each 20 runs, one run ends by itself. This run must have samples, and must restore
+kvm_valid_regs, which killed runs have left changed in the page that KVM shares with QEMU. After
+each 33 runs, one run is only stopped: the guardian must kill it if it holds a vCPU, and must not
+kill it otherwise.
 
 FOLDER is empty and gets the outputs. The file OUTAGES grows whenever the daemon was started again.
-Runs that could not begin because of that are repeated.
+Runs that could not begin because of an outage are repeated.
 """
 
 import os
@@ -113,7 +114,7 @@ class Run:
             self.complain("there is an output of a killed run")
 
     def check_guest(self):
-        """The run is over: its guest is not held, and does work."""
+        """Checks after a run that its guest is not held, and does work."""
         before = self.qemu.count()
         # A released thread may wait for a processor, but it must not be held.
         if not wait_for(1, lambda: not self.qemu.held()):
@@ -127,7 +128,7 @@ class Run:
         if not wait_for(START_S, lambda: find_process(self.process.pid, name)):
             self.complain(f"no {name}")
         os.kill(find_process(self.process.pid, name), signal.SIGKILL)
-        # without its guardian, a run that holds single vCPUs goes on
+        # a run that holds single vCPUs goes on without its guardian
         time.sleep(random.uniform(0, LOSS_S))
         self.process.send_signal(signal.SIGTERM)
         try:
@@ -146,7 +147,7 @@ class Run:
         add("others", 1)
 
     def stop(self):
-        """Stops the run. Returns false if it was stopped before its first sample, which tests nothing."""
+        """Stops the run. Returns false if it had no sample yet, because this tests nothing."""
         time.sleep(random.uniform(0, 0.2))
         self.process.send_signal(signal.SIGSTOP)
         time.sleep(0.02)  # now all threads of the run are stopped
@@ -173,7 +174,7 @@ class Run:
         if self.process.wait() != 0:
             self.complain(f"exit {self.process.returncode}")
         elif not self.output.read_bytes().endswith(b"\n"):
-            self.complain("no whole output")
+            self.complain("the output is incomplete")
         if any(self.qemu.valid_regs()):
             self.complain(f"kvm_valid_regs was not put back: {self.qemu.valid_regs()}")
         add("whole", 1)
@@ -237,8 +238,8 @@ def main():
         problems.append(f"only {numbers['kills']} were killed")
     if numbers["others"] != others * len(guests) * len(OTHER_PROCESSES):
         problems.append(f"only {numbers['others']} lost another process")
-    # About a tenth of the stopped runs are in a hold. The chance that none is, is 1 in 200 for 50
-    # stopped runs, and 1 in 40000 for 100.
+    # About a tenth of the stopped runs are in a hold. The chance that no run is in a hold is 1 in
+    # 200 for 50 stopped runs, and 1 in 40000 for 100.
     if numbers["kills"] >= 200 and numbers["held"] == 0:
         problems.append(f"only {numbers['held']} were in a hold")
     # A killed run cannot remove its temporary file, which is hidden and beside the output.

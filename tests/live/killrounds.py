@@ -3,10 +3,10 @@
 """
 killrounds.py PROGRAM URI FOLDER NAME... - kills `collect` and `prune` a hundred times, over one store
 
-FOLDER is empty and a small file system. Every third time it has little free space, or none. NAMEs
-are domains that run. `collect` samples one of them, or all. `prune` merges late slices of other
-domains. Sometimes both run at the same time. Each process is killed at a random time of its usual
-length. Sometimes only one step of a round is killed, and the round continues.
+FOLDER is an empty small file system. Every third time it has little free space, or none. NAMEs are
+domains that run. `collect` samples one of them, or all. `prune` merges late slices of other
+domains. Sometimes both run at the same time. Each process is killed at a random time within its
+usual duration. Sometimes only one step of a round is killed, and the round continues.
 
 After each kill, no process of the killed command is left, both locks are free, every guest runs and
 is not traced, and every file is complete. Stored slices do not change. Now and then, and at the
@@ -40,7 +40,7 @@ CONFIGURATION = (f'<profile rate="500" duration="50ms" budget="50"/><collect con
 
 
 def virsh(*words):
-    """Runs virsh, and repeats it while the daemon is down: killed clients make the daemon crash now and then."""
+    """Runs virsh, and again while the daemon is down: killed clients make it crash now and then."""
     end = time.monotonic() + AWAY_SECONDS
     while True:
         done = subprocess.run(["virsh", "-q", "-c", URI, *words], stdin=subprocess.DEVNULL, capture_output=True,
@@ -195,8 +195,8 @@ class Kills(Rounds):
         self.n_steps += bool(children)
 
     def go_round(self):
-        """Runs a round that is not killed, and repeats it once if the daemon was down, or if QEMU did not answer its
-        monitor for a long time, which happens on a busy machine."""
+        """Runs a round that is not killed. Repeats it once if the daemon was down, or if QEMU did
+        not answer its monitor for a long time, which happens on a busy machine."""
         for _ in range(2):
             process = self.start("collect", "-d", "2s")
             said = process.communicate(timeout=ROUND_SECONDS)[1].decode()

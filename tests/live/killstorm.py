@@ -88,7 +88,7 @@ def outages():
 
 
 class Marker:
-    """The domain's marker, in which the profiler flags each hold before the call that stops."""
+    """The domain's marker, in which the profiler flags a hold before the call that stops."""
 
     def __init__(self, uuid):
         self.path = MARKERS / uuid
@@ -196,7 +196,7 @@ class Round:
     def kill_workers(self):
         for _ in range(random.randint(1, WORKERS)):
             victim = find_process(self.pid, WAY)
-            if victim:  # the run may have given up, or has just lost its worker
+            if victim:  # the run may have ended, or may not have replaced its last worker yet
                 os.kill(victim, signal.SIGKILL)
             time.sleep(random.uniform(0, BETWEEN_S))
 
@@ -246,7 +246,7 @@ class Round:
             if code != 0:
                 self.complain(f"exit {code}, not 0: {self.read_errors()}")
             elif not self.output.exists() or not self.output.read_bytes().endswith(b"\n"):
-                self.complain("no whole output")
+                self.complain("the output is incomplete")
         elif WAY == "guardian":
             if code != 1:
                 self.complain(f"exit {code}, not 1: {self.read_errors()}")
@@ -366,7 +366,7 @@ def main():
           f"{len(left)} temporary files; {outages()} crashes of the daemon so far")
     if numbers["rounds"] + outages() < int(ROUNDS):
         problems.append(f"only {numbers['rounds']} rounds")
-    # Most of many rounds must be in a hold. In a few rounds chance may decide otherwise.
+    # Most kills must come in a hold. If there are only a few rounds, this depends on chance.
     if numbers["rounds"] >= 50 and numbers["held"] * 2 <= numbers["rounds"]:
         problems.append(f"only {numbers['held']} of {numbers['rounds']} were in a hold")
     if left and WAY not in ("kill", "group", "stop"):

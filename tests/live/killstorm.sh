@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# killstorm.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - whatever ends virt-uprof, the guest runs again
-# within a second, or at once with access `direct`. killstorm.py and killdirect.py do the work.
+# killstorm.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - runs end in many ways, and processes of runs are
+# killed: the guest runs again within a second, or at once with access `direct`. killstorm.py and
+# killdirect.py do the work.
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-# On emulation the tested code is the same, so fewer rounds are enough. $UPROF_LIVE_KILLS says how often each
-# process of a run is killed.
+# Under emulation the tested code is the same, so fewer rounds are enough. $UPROF_LIVE_KILLS says
+# how often each process of a run is killed.
 declare -A many=([TCG]=20 [KVM]=40 [DIRECT]=200) few=([TCG]=4 [KVM]=8 [DIRECT]=0)
 kills=${UPROF_LIVE_KILLS:-${many[$way]}}
 kills_of_others=${UPROF_LIVE_KILLS:-${few[$way]}}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# lib.sh - what the live tests have in common
+# lib.sh - functions for the live tests
 #
 # NAME.sh PROGRAM GUESTS [TCG|KVM|DIRECT] sources this file. PROGRAM is virt-uprof, and GUESTS the
 # folder of the guests' images. The last word says what runs the guests and how a run holds them:
@@ -35,11 +35,11 @@ KVM) machine=KVM access=monitor ;;
 *) machine=TCG access=monitor ;;
 esac
 
-# A hold that is older than 50 ms copies no stack. Such holds occur on a busy machine, and no test
-# is about them.
+# After 50 ms a hold copies no stack. Such long holds occur on a busy machine, and no test is about
+# them.
 # shellcheck disable=SC2034
 patient=(--max-pause 1s --access "$access")
-# As fast as possible: the budget lowers the rate to what holds allow.
+# The highest possible rate: the budget lowers it if holds take too long.
 # shellcheck disable=SC2034
 fast=(-F 1000 --budget 100 "${patient[@]}")
 
@@ -76,7 +76,7 @@ need_daemon()
 
 # need_own_daemon [LINE...]: starts a daemon for this test in $work/d, for tests that might hurt the
 # daemon or other guests; LINEs as for start_test_libvirtd
-# shellcheck disable=SC2120 # most need no lines
+# shellcheck disable=SC2120 # most tests need no lines
 need_own_daemon()
 {
     if [ "$machine" = KVM ]; then
@@ -121,8 +121,8 @@ only_collector()
 boot()
 {
     local cmdline=$2
-    # A slow KVM needs short slices of work; they do no harm on a fast one. $UPROF_GUEST_UNIT says how
-    # short.
+    # A slow KVM needs short slices of work, which do no harm on a fast KVM. $UPROF_GUEST_UNIT is
+    # their length.
     if [ "$machine" = KVM ] && [[ $cmdline != *unit=* ]]; then
         cmdline+=" unit=${UPROF_GUEST_UNIT:-100}"
     fi
@@ -171,8 +171,8 @@ finish()
     no_leftovers "$work"
 }
 
-# await_sampling [N]: returns when the run in the background samples its domain, or N domains. What
-# a run does before that takes seconds on a busy machine, so no test may just sleep instead.
+# await_sampling [N]: returns when the run in the background samples its domain, or N domains. Tests
+# must not sleep instead, because the start of a run may take many seconds on a busy machine.
 await_sampling()
 {
     wait_until 120 samples_domains "${1:-1}" || fail 'the run does not begin to sample'
@@ -267,7 +267,7 @@ must_be_free()
     [ -z "$held" ] || fail "threads of '$1' are stopped, or traced: $held"
 }
 
-# result COMMAND ARGUMENT...: runs result.py, which says what is wrong
+# result COMMAND ARGUMENT...: runs result.py, which reports faults
 result()
 {
     python3 "$here/result.py" "$@" || fail "result.py $*"

@@ -3,7 +3,7 @@
 #
 # linux-direct.sh PROGRAM GUESTS DIRECT SERIES - a Linux guest of two vCPUs with page-table
 # isolation: each vCPU's samples are of the processes that run there, with kernel and user
-# functions; functions get their known shares; and the guest runs on when a run that holds its
+# functions; functions have their known shares; and the guest runs on if a run that holds its
 # vCPUs is killed
 #
 # $UPROF_LINUX_SAMPLES (1600): the samples of functions whose shares are known. Shares may be off
@@ -35,7 +35,7 @@ for vcpu in vcpu0 vcpu1; do
     grep -qE "^$name;$vcpu;(user|syscalls);" "$work/x.folded" ||
         fail "no load on $vcpu: $(head -n 20 "$work/x.folded")"
 done
-# No process is in another one's functions.
+# No process has functions of another process.
 result stacks "$name" 100 \
     'vcpu[01];(?!(?!user;).*;run_user(;|$))(?!(?!syscalls;).*;run_syscalls(;|$)).*' "$work/x.folded"
 grep -qE "^$name;vcpu[01];user;.*;run_user;split_loop" "$work/x.folded" || fail 'no user stack'
@@ -60,7 +60,7 @@ python3 "$here/killdirect.py" "$program" "$libvirt_uri" "$work/out.d" "$work/out
     "$kills" "$((kills / 50))" "$(qemu_pid "$name")" "$name" || fail 'kills'
 must_be_free "$name"
 wait_until 3 runs "$name" || fail "'$name' does not run any more"
-# The guest itself answers, and its loads still run.
+# The guest answers on its serial line, and its loads still run.
 tell_linux "$name" tasks >"$work/said" || fail 'it does not answer'
 for load in user syscalls; do
     grep -q "^TASK [0-9]* $load$" "$work/said" || fail "no '$load' runs: $(cat "$work/said")"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# linux-lib.sh - what the live tests with Linux guests have in common
+# linux-lib.sh - functions for the live tests with Linux guests
 #
 # NAME.sh PROGRAM GUESTS TCG|KVM|DIRECT SERIES sources this file in place of lib.sh. The guests
 # run the newest Debian kernel of SERIES (6.1) in the cache. If the cache has none, need_linux
@@ -28,7 +28,7 @@ need_linux()
     fi
 }
 
-# must_say NAME WORD VALUE: the guest says VALUE about itself
+# must_say NAME WORD VALUE: the only line WORD on the guest's console has VALUE
 must_say()
 {
     local value

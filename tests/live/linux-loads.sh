@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# linux-loads.sh PROGRAM GUESTS TCG|KVM|DIRECT SERIES - known loads on Debian's kernel: the process
-# of each sample, its functions in the kernel and in its program; hundreds of short-lived
+# linux-loads.sh PROGRAM GUESTS TCG|KVM|DIRECT SERIES - known loads on Debian's kernel: each sample
+# has its process, with functions of the kernel and of the program; hundreds of short-lived
 # processes; and a reboot in mid-run
 #
 # $UPROF_LOADS_SAMPLES (1600): the samples of threads whose shares are known. With 4500 samples and
@@ -16,8 +16,8 @@ samples=${UPROF_LOADS_SAMPLES:-1600}
 points=5
 [ "$samples" -lt 4500 ] || points=3
 
-# Loads that share the processor. A row is a process, a function that no other process has, and a
-# function of the kernel that the process must be seen in.
+# Loads that share the processor. A row is a process, a function that only this process has, and a
+# function of the kernel in which samples must show the process.
 loads='switch network syscalls faults timers'
 rows=(
     ping-proc   run_ping      '(anon_)?pipe_(read|write)'
@@ -29,7 +29,7 @@ rows=(
     timers      run_timers    'nanosleep|hrtimer.*'
 )
 
-# With at least so many samples, one sample of another kind is within the limit of 99.8 %.
+# The least number of samples. One wrong sample of so many is within the limit of 99.8 %.
 few=600
 
 # sample_enough MIN NAMES ARGUMENT...: samples until MIN samples have one of the names; sets $files
@@ -47,7 +47,7 @@ sample_enough()
     fail "not $1 samples of $2 in $rounds_max rounds"
 }
 
-# keep_by_build_id FILE FOLDER: copies FILE to where debuggers look for it
+# keep_by_build_id FILE FOLDER: copies FILE to the path below FOLDER that its build-id gives
 keep_by_build_id()
 {
     local id
@@ -56,7 +56,7 @@ keep_by_build_id()
     cp "$1" "$2/.build-id/${id:0:2}/${id:2}.debug"
 }
 
-# whose_samples: each sample is of an existing task, and each function of its own process; sets
+# whose_samples: each sample is of an existing task, and has no function of another process; sets
 # $tasks, a pattern of the tasks
 whose_samples()
 {
@@ -129,7 +129,7 @@ found = collections.Counter()
 for line in open(sys.argv[2]):
     stack, _, count = line.rpartition(" ")
     for offset in re.findall(r"\[plain\+0x([0-9a-f]+)\]", stack):
-        # a return address may be the first address behind the function of the call
+        # if a function ends with a call, the return address is the first one after the function
         names = [name for start, size, name in functions if start < int(offset, 16) <= start + size
                  or start == int(offset, 16)]
         found[names[0] if names else "none"] += int(count)
@@ -139,14 +139,14 @@ sys.exit(found["none"] * 20 > sum(found.values()) or of_threads * 2 < sum(found.
          or not found["spin"])
 PYTHON
 if grep -qE 'split_|\[init\+' "$work/bare.folded"; then
-    fail 'names that nobody knows'
+    fail 'names without a symbol file'
 fi
 
 # Short-lived processes: each sample belongs to one of them, or to the process that starts them.
 tell_linux "$name" 'stop forks' >"$work/said"
 sample "$few" "$work/forks" -s "$init" "$name"
 result stacks "$name" 99.8 "($tasks|forks|forked)(;.*)?" "$work/forks.folded"
-grep -qE "^$name;forked;" "$work/forks.folded" || fail 'nobody sees the forked ones'
+grep -qE "^$name;forked;" "$work/forks.folded" || fail 'no sample of a forked process'
 
 # The guest reboots while it is sampled. Its kernel then has another address, and virt-uprof must find
 # it again. The loads of the command line start after the boot.
@@ -163,7 +163,7 @@ sleep 8
 virsh -q reset "$name"
 began=$SECONDS
 wait_until "$linux_seconds" has_booted || fail 'it does not boot again'
-# virt-uprof searches less and less often while the guest boots: it may find the kernel only after
+# While the guest boots, virt-uprof searches less and less often. It may find the kernel only after
 # twice the time of the boot.
 sleep $((SECONDS - began + 15))
 kill -INT "$profiler"

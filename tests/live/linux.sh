@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # linux.sh PROGRAM GUESTS TCG|KVM|DIRECT SERIES - Debian's kernel with each number of page-table
-# levels, with page-table isolation and without: virt-uprof finds in the guest's memory what the
-# guest says about itself
+# levels, with page-table isolation and without: virt-uprof finds the same facts in the guest's
+# memory that the guest reports about itself
 #
 # $UPROF_LINUX_CELLS (5:on 5:off 4:on 4:off): levels and isolation of the guests. The last guest
-# is also seen by process, and in a capture.
+# also tests tables by process, and a capture.
 # shellcheck source=tests/live/linux-lib.sh
 source "$(dirname "$0")/linux-lib.sh"
 
@@ -18,14 +18,15 @@ boot_cell()
     [ "$1" = 5 ] || asked+=' no5lvl'
     boot_linux "$name" "$release" "$machine" "$asked -- kallsyms user" 1 ||
         fail "no guest with $1 levels and pti=$2"
-    # The guest confirms what was asked for.
+    # The guest confirms its kernel, levels and isolation.
     must_say "$name" RELEASE "$release"
     must_say "$name" LEVELS "$1"
     must_say "$name" PTI "$2"
 }
 
-# look_at PROCESS EXPRESSION PART: checks what is found while PROCESS is the guest's only load. The
-# EXPRESSION must hold in the sidecar, and `check` must report stacks of PART (user, kernel).
+# look_at PROCESS EXPRESSION PART: checks `check` and a profile while PROCESS is the guest's only
+# load. EXPRESSION must be true in the sidecar, and `check` must report stacks of PART (user,
+# kernel).
 look_at()
 {
     local pid
@@ -44,7 +45,7 @@ look_at()
         fail "no process '$1', number '$pid': $(cat "$work/x.folded")"
 }
 
-# dumps PATTERN [ARGUMENT...]: one of a few dumps has the pattern; a kernel thread may run meanwhile
+# dumps PATTERN [ARGUMENT...]: one of five dumps has the pattern; others may show a kernel thread
 dumps()
 {
     local i

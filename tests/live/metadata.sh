@@ -1,19 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# metadata.sh PROGRAM GUESTS TCG - virt-uprof reads the metadata that virsh writes, and virsh
-# reads the metadata that virt-uprof writes, on libvirt's test driver. The schema accepts the
+# metadata.sh PROGRAM GUESTS TCG - on libvirt's test driver, virt-uprof reads the metadata that
+# virsh writes, and virsh reads the metadata that virt-uprof writes. The schema accepts the
 # metadata.
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
 namespace=https://virt-uprof.org/xmlns/domain/1.0
 schema=$here/../../xml/virt-uprof.rng
-# shellcheck disable=SC2016 # names, and no commands
+# shellcheck disable=SC2016 # names, not commands
 names=('-rf' 'a;b' 'a<b>&"' '$(touch x)' 'a%n%s' ' x ' $'tab\there' '..')
 
 skipped= # parts that could not be tested
-command -v xmllint >/dev/null || skipped="'xmllint' is not installed, and nothing was held against the schema"
+command -v xmllint >/dev/null || skipped="'xmllint' is not installed, and the schema was not checked"
 
 # configured PATTERN...: the last `configure` has printed such lines
 configured()
@@ -28,7 +28,7 @@ configured()
 is_valid()
 {
     [ -n "$skipped" ] || xmllint --nonet --noout --relaxng "$schema" "$1" 2>"$work/lint" ||
-        fail "the schema does not take $(cat "$1" "$work/lint")"
+        fail "the schema does not accept $(cat "$1" "$work/lint")"
 }
 
 # written DOMAIN --live|--config: prints the element that virsh shows; the schema must accept it

@@ -32,7 +32,7 @@ for mode in "${modes[@]}"; do
     read -r image words cpu <<<"$mode"
     words=${words//,/ }
     boot "$name" "$words" 1 "$image" "${cpu#-}"
-    # The guest says which mode it uses. The CPU may lack a feature that the mode needs.
+    # The guest reports its modes, or a feature that the CPU lacks.
     for word in $words; do
         case $word in
         split | deep | recursion) wait_until 5 grep -qa "virt-uprof guest: $word" "$(guest_serial "$name")" ;;
@@ -42,7 +42,7 @@ for mode in "${modes[@]}"; do
 
     sample 100 "$work/x" "$name"
     if [ "${words%% *}" = deep ]; then
-        # A few stacks are truncated until the run copies more.
+        # A few stacks are truncated before the run copies larger windows.
         result stacks "$name" 60 'guest_entry;guest_main;deep_loop(;deep_[0-9]{2}){64};work' "$work/x.folded"
         result sidecar "$work/x.meta.json" "stacks['truncated'] * 10 <= samples['running']" "stacks['unknown'] == 0"
     else

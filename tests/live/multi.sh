@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# multi.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - several domains in one run, --all, and in mid-run one
-# domain that ends and another one that starts
+# multi.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - several domains in one run; --all; and a domain that
+# ends, and a domain that starts, in mid-run
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -79,7 +79,7 @@ await_sampling 2
 sleep 4
 quiet_virsh destroy "$two" >/dev/null
 boot "$three" split
-# The domain has a new UUID, and the name of an output file of this run.
+# The new domain has a new UUID, but the name of a domain that this run has sampled.
 boot "$two" split
 wait_until 90 grep -q ": the domain was restarted;" "$work/err" || fail 'its restart is not noticed'
 sleep 3

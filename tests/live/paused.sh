@@ -71,7 +71,7 @@ done
 sleep 2
 stays_paused 'killed dumps'
 
-# The same holds if an earlier run was killed in a hold and its marker is still there.
+# The same is true if an earlier run was killed in a hold and its marker still exists.
 quiet_virsh resume "$name" >/dev/null
 must_run "$name"
 rm -f "$work/err"
@@ -82,7 +82,7 @@ sleep 1
 guardian=$(guardian_of "$profiler")
 kill -KILL "$profiler"
 wait "$profiler" 2>/dev/null || true
-# As long as the guardian runs, it resumes any paused guest.
+# While the guardian runs, it would resume the guest even if somebody else has paused it.
 wait_until 60 is_gone "$guardian" || fail 'the guardian lives on'
 wait_until "$daemon_seconds" libvirt_answers || fail 'the daemon is away'
 must_run "$name"

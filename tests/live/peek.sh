@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# peek.sh PROGRAM GUESTS TCG|KVM - runs without privileges over the QEMU process: a user who may
-# use the daemon's socket, and a connection over TCP. virDomainMemoryPeek reads all memory, which
-# is slower; stacks are as right as with privileges.
+# peek.sh PROGRAM GUESTS TCG|KVM - runs without privileges over the QEMU process: by a user who may
+# use the daemon's socket, and over TCP. All memory is read by virDomainMemoryPeek, which is slower.
+# Stacks are as correct as with privileges.
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -80,7 +80,7 @@ wait_until "$daemon_seconds" libvirt_answers || fail 'the daemon is away'
 wait_until 30 runs "$name" || fail 'the guest is left stopped'
 must_run "$name"
 
-# The socket's group does not have this user, who gets no connection.
+# This user is not in the socket's group, and gets no connection.
 status=0
 setpriv --reuid "$user" --regid daemon --clear-groups env "XDG_RUNTIME_DIR=$run" "HOME=$out" \
     "$work/virt-uprof" -c "$libvirt_uri" -d 1 "$name" >"$work/out" 2>"$work/err" </dev/null || status=$?

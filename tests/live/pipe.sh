@@ -16,7 +16,7 @@ boot "$name" split
 "$program" -F 99 -d 5 "${patient[@]}" "$name" 2>"$work/err" | sort | head >"$work/out" ||
     fail "exit codes ${PIPESTATUS[*]}"
 [ -s "$work/out" ] || fail "nothing came out of the pipe"
-# On a slow machine the default budget allows few samples, and one may be in a caller of work.
+# On a slow machine the default budget allows few samples. One of them may be in a caller of work.
 LC_ALL=C sort "$work/out" >"$work/sorted.folded"
 result stacks "$name" 75 "$chain" "$work/sorted.folded"
 result stacks "$name" 100 "$chain|$on_the_way" "$work/sorted.folded"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# process.sh PROGRAM GUESTS TCG|DIRECT - memory is read from the process of the guest, also if another
+# process.sh PROGRAM GUESTS TCG|DIRECT - memory is read from the guest's process, even if another
 # process has the same arguments
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"

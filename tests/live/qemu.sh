@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# qemu.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - in mid-run somebody stops or kills a QEMU, or plugs memory
+# qemu.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - in mid-run somebody stops or kills QEMU, or plugs memory
 #
-# end.sh and direct.sh have what libvirt does to a guest.
+# end.sh and direct.sh test commands of libvirt that stop, end or change a guest.
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -44,13 +44,13 @@ boot_pluggable()
     qemu=$(qemu_pid "$name")
 }
 
-# is_stopped: a signal has stopped QEMU, and nobody has set it going
+# is_stopped: QEMU is stopped by a signal
 is_stopped()
 {
     grep -q '^State:[[:space:]]*T' "/proc/$qemu/status"
 }
 
-# stop_for SECONDS: stops QEMU, and sets it going again
+# stop_for SECONDS: stops QEMU by a signal, and continues it after SECONDS
 stop_for()
 {
     kill -STOP "$qemu"
@@ -100,7 +100,8 @@ start -d 60
 kill -STOP "$qemu"
 sleep 1
 kill -INT "$profiler"
-# It takes two seconds on a machine that is not busy; the guardian would end it after 70 s.
+# The run ends after two seconds on a machine that is not busy. If it hangs, the guardian ends it
+# after 70 s.
 wait_until 30 is_gone "$profiler" || fail 'the run waits for QEMU'
 status=0
 wait "$profiler" || status=$?
@@ -110,7 +111,7 @@ if [ "$access" = monitor ]; then
 else
     [ "$status" = 0 ] || fail "exit $status"
 fi
-# If holds take seconds, the first sample may be the one that is missing.
+# If holds take seconds, the run may have no sample, and then it writes no sidecar.
 [ ! -e "$work/x.meta.json" ] || result sidecar "$work/x.meta.json" "samples['running'] > 0"
 [ -e "$work/x.meta.json" ] || says ': no sample was taken$'
 is_stopped || fail 'virt-uprof has set QEMU going'

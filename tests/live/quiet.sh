@@ -80,7 +80,7 @@ n=$(count_commands)
 kill -INT "$profiler"
 finish
 
-say 'the whole guest, for comparison: that they would be seen, and what it gives'
+say 'access monitor, for comparison: its commands are seen, and the profiles agree'
 start 12 -F 1000 --access monitor
 n=$(count_commands)
 [ "$n" -gt 3 ] || fail "only $n monitor commands in 3 s"
@@ -89,9 +89,9 @@ cp "$work/x.folded" "$work/monitor.folded"
 profile 0 "${fast[@]}" -d 5 -o "$work/direct.folded" "$name"
 result agree "$name" "$work/direct.folded" "$work/monitor.folded"
 
-say "$commands commands while vCPUs are held as often as can be"
+say "$commands commands while vCPUs are held at the highest rate"
 for ((i = 0; i < commands; i++)); do
-    # QEMU reads registers in the vCPU's own thread, which a signal interrupts for that.
+    # QEMU reads registers in the vCPU's own thread, and interrupts that thread by a signal.
     echo "qemu-monitor-command $name --hmp 'info registers 0'"
 done >"$work/commands"
 start 240 -F 5000 --access direct

@@ -41,8 +41,8 @@ RECORD = struct.Struct("<II")
 SNAPSHOT, REST = 3, 6
 REST_HEAD = struct.Struct("<QIII")
 CHAIN = re.compile(r"guest_entry;guest_main;main_loop;function_([123]);work")
-# Samples in main_loop or in function_N itself, which are rare. None of their callers may be missing,
-# even at the first and last instructions of functions.
+# Rare samples: in main_loop or function_N itself. No caller may be missing, even at the first and
+# last instructions of functions.
 ON_THE_WAY = re.compile(r"guest_entry(;guest_main(;main_loop(;function_[123])?)?)?")
 ON_THE_WAY_PERCENT_MAX = 4
 
@@ -81,7 +81,7 @@ def fail(why):
 
 
 def read_folded(path):
-    """The pairs of stack and count in a folded file; checks the form of the lines."""
+    """Returns the pairs of stack and count in a folded file; checks the form of the lines."""
     with open(path, "rb") as file:
         data = file.read()
     if data and not data.endswith(b"\n"):

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # rounds.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - twenty rounds over five domains: one on KVM, one
-# emulated, one paused, one with a hostile name, and one that dies in mid-round. The stored
-# profiles are summarized, reported and pruned.
+# emulated, one paused, one with a hostile name, and one that ends in mid-round. `summary`, `report`
+# and `prune` then work on the stored profiles.
 #
 # The test sets the program's clock to noon of one day, then to noon of the next day. The clock also
 # jumps ahead once while a domain is sampled.
@@ -17,7 +17,7 @@ rounds_of_first_day=14
 kvm=${guest_prefix}kvm
 tcg=${guest_prefix}tcg
 paused=${guest_prefix}paused
-# shellcheck disable=SC2016 # a name, and no command
+# shellcheck disable=SC2016 # a name, not a command
 hostile='-rf;$(touch x) %n'
 mortal=${guest_prefix}mortal
 store=$work/store
@@ -55,8 +55,8 @@ newest()
 }
 
 # samples_of NAME: prints the samples in the domain's folded files: all slices, and merged days
-# whose slices are gone. Sidecars count a sample once, while a profile counts the ticks that the
-# sample stands for.
+# whose slices are deleted. Sidecars count a sample once; a profile counts the ticks for which the
+# sample stands.
 samples_of()
 {
     python3 - "$store/data/$1" <<'PYTHON'
@@ -118,8 +118,8 @@ done
 profile 0 enable --config "$work/config.xml" "$kvm" "$tcg" "$paused" "$mortal"
 
 # gave_up: the last round has ended one domain's run because it took too long. On a busy machine
-# whose KVM is itself emulated, QEMU leaves its monitor unanswered for minutes, once in hundreds
-# of runs. The round samples the other domains.
+# whose KVM is itself emulated, QEMU does not answer its monitor for minutes, once in hundreds of
+# runs. The round samples the other domains.
 slow=0
 slow_max=3
 gave_up()

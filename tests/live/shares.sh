@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# shares.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - functions have 10, 30 and 60 % of the samples, as of
-# the time: within 2 points at 5000 samples, and for access `direct` within 1 point at 20000
+# shares.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - functions have their shares of the time, 10, 30 and
+# 60 %, also in samples: within 2 points at 5000 samples, and for access `direct` within 1 point at
+# 20000
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -17,7 +18,7 @@ boot "$name" split
 files=()
 n=0
 enough=$samples_wanted
-# By chance, about one of a hundred runs is off by more. Three times as many samples decide then.
+# About one of a hundred runs differs by more, by chance. Then three times as many samples decide.
 are_right()
 {
     python3 "$here/result.py" shares "$name" "$samples_wanted" "${files[@]}"

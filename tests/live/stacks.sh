@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# stacks.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - stacks are complete and right if leaf functions have
-# no frame: by unwind tables, by frame pointers, or by the code alone. gdb shows the same stack of
-# a paused guest.
+# stacks.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - stacks are complete and correct even if leaf functions
+# have no frame. They are unwound by unwind tables, by frame pointers, or by the code alone. gdb
+# shows the same stack of a paused guest.
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 

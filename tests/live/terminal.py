@@ -4,7 +4,7 @@
 terminal.py COMMAND... - runs a full-screen program on a new terminal
 
 Ends the program by a key and by signals, stops it, and puts it into the background as a shell does.
-Each time the terminal must have its old settings again. Exits 1 with the reason if it has not.
+Each time the old settings of the terminal must be restored. Exits 1 with the reason if not.
 """
 
 import fcntl

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# worker.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - the processes that analyze samples: their rights, and
-# what their death costs
+# worker.sh PROGRAM GUESTS [TCG|KVM|DIRECT] - the rights of the processes that analyze samples, and
+# the samples that are lost if such a process dies
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -39,7 +39,7 @@ kill_worker()
     kill -KILL "$killed"
 }
 
-# has_worker: the run has a worker other than the one that was killed
+# has_worker: the run has a new worker after kill_worker
 has_worker()
 {
     local now
@@ -67,7 +67,7 @@ worker=$(list_workers)
 [ "$(field "$worker" NoNewPrivs)" = 1 ] || fail 'a worker may gain rights'
 [ "$(field "$worker" Seccomp)" = 2 ] || fail 'a worker has all system calls'
 [ "$(id -u)" != 0 ] || [[ "$(field "$worker" Uid)" != 0* ]] || fail 'a worker is root'
-# its streams, its two channels, its two outputs and its two checkpoints
+# A worker has its streams, two channels, two outputs and two checkpoints.
 mapfile -t files < <(for fd in "/proc/$worker/fd"/*; do readlink "$fd"; done | sort | uniq -c)
 [ "${#files[@]}" -le 7 ] || fail "a worker has too many descriptors: ${files[*]}"
 if printf '%s\n' "${files[@]}" | grep -Ev '/dev/null|socket:|\(deleted\)|/#[0-9]+|\.tmp'; then
@@ -87,6 +87,16 @@ finish 0 40
 says "^virt-uprof: $one: $died analyzed samples; continuing"
 result sidecar "$work/$one.meta.json" "ended_by == 'duration' and samples['total'] > 0"
 check_loss
+must_run "$one"
+
+say 'a worker that writes a capture is killed: the capture ends early'
+start -d 8 -o "$work/x.capture" "$one"
+await_sampling
+kill_worker
+wait_until 20 has_worker || fail 'no other worker has started'
+finish 1 40
+says "^virt-uprof: $one: its capture ends early"
+"$program" report -o "$work/x.folded" "$work/x.capture" || fail 'the capture cannot be read'
 must_run "$one"
 
 say 'the other one is killed, too: its checkpoint is saved'

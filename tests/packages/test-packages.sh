@@ -229,7 +229,7 @@ use()
         usr/share/zsh/vendor-completions/_virt-uprof \
         usr/share/fish/vendor_completions.d/virt-uprof.fish "$doc/examples/crontab" \
         "$doc/examples/hooks/qemu.d/virt-uprof" "$doc/copyright"
-    # The store that this makes must go with a purge.
+    # This makes a store, which a purge must remove.
     check periodic in_root sh -ec '
         echo "<virt-uprof><collect connect=\"test:///default\"/></virt-uprof>" >/tmp/config.xml
         virt-uprof collect --config /tmp/config.xml -q
@@ -254,7 +254,7 @@ rounds()
     fi
 }
 
-# enables: enables the timers like an administrator, and checks that systemd finds the links
+# enables: enables the timers as an administrator does, and checks that systemd finds the links
 enables()
 {
     in_root systemctl enable virt-uprof-collect.timer virt-uprof-prune.timer &&

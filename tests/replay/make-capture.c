@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * make-capture CASE FOLDER: writes a capture, FOLDER/guest.capture, and its
- * symbols, FOLDER/app. The tables describe the captures. The frames of a stack
- * are numbers of functions, leaf first.
+ * symbols, FOLDER/app. The tables below describe the captures. The frames of a
+ * stack are numbers of functions, leaf first.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -30,7 +30,10 @@ enum {
     END = -1,
 };
 
-/* SAME and later kinds are REST records of @times ticks, in which the vCPU has not run. */
+/*
+ * SAME, HEAVY and RESTING become one REST record of @times ticks in which the vCPU has not run.
+ * Other kinds become @times samples.
+ */
 typedef enum { PLAIN, IDLE, HALTED, CUT, LOOPING, TORN, SAME, HEAVY, RESTING } Kind;
 
 typedef struct {
@@ -40,7 +43,7 @@ typedef struct {
     int frames[FRAMES_MAX];
 } Stack;
 
-/* Damage that is done to the file after the writer is finished. */
+/* How the finished file is damaged. */
 typedef enum {
     UNDAMAGED,
     KILLED,  /* the file ends within a record */

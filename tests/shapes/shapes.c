@@ -8,8 +8,8 @@
  * Functions of the C library, and those with the prefix asm_, never have them.
  *
  * Usage: shapes [ROUNDS]. Each round calls every function, except those that
- * leave frames by longjmp or by an exception. These run once, because programs
- * seldom do this.
+ * leave frames by longjmp or by an exception. These functions run only once,
+ * because real programs seldom leave frames in this way.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -280,6 +280,6 @@ main(int argc, char **argv)
     sink += shape_call_all(3);
     sink += (unsigned)shape_throw(1);
     for (unsigned n = 0; n < rounds; n++)
-        shape_round(4 + n); /* shape_call_all() has had smaller arguments */
+        shape_round(4 + n); /* shape_call_all() has passed the smaller arguments */
     return 0;
 }

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-check-exports.py [ROOT] - what no other module uses is not in include/uprof
+check-exports.py [ROOT] - include/uprof declares only functions that other modules use
 
-A function that a public header declares is used by a source or a private header of a module other
-than the one that defines it, or by another public header. Functions that free or clear a public
-type belong to the type, and are not checked. Uses by tests do not count.
+A function in a public header must be used by another public header, or by a source or private
+header of a module other than its own. Functions that free or clear a public type belong to the
+type, and are not checked. Uses by tests do not count.
 
-Prints one line for each fault. Exits 0 if there is none, 1 if there are, 2 if there is nothing to
-check.
+Prints one line for each fault. Exits 0 if there is no fault, 1 if there is one, 2 if there is
+nothing to check.
 """
 
 import pathlib
@@ -20,8 +20,8 @@ import csource
 DECLARATION = re.compile(r"^(?!typedef|#)\w[\w \t*]*?\b(?P<name>uprof_\w+)\(", re.M)
 DEFINITION = re.compile(r"^(?P<name>uprof_\w+)\(", re.M)
 WORD = re.compile(r"\buprof_\w+")
-# A type whose values end has such a function, which G_DEFINE_AUTOPTR_CLEANUP_FUNC and
-# g_auto() call in the modules that use the type.
+# Functions that end a value of a type. Modules that use the type call them through
+# G_DEFINE_AUTOPTR_CLEANUP_FUNC and g_auto().
 CLEANUP = re.compile(r"_(free|clear|ref|unref|quark)$")
 
 
@@ -30,7 +30,8 @@ def read_code(path):
 
 
 def find_uses(root):
-    """Which modules use a name, and which one defines it: ({name: {module}}, {name: module})."""
+    """Returns the modules that use each name, and the module that defines it:
+    ({name: {module}}, {name: module})."""
     users, owners = {}, {}
     for path in sorted((root / "src").glob("*/*.[ch]")):
         code, module = read_code(path), path.parent.name

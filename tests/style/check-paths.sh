@@ -10,7 +10,7 @@ set -euo pipefail
 
 root=${1:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
 
-# The checkout can belong to another user than the one who runs the tests.
+# The checkout may belong to a user other than the one who runs the tests.
 git=(git -c safe.directory='*' -C "$root")
 
 if ! command -v git >/dev/null; then

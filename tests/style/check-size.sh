@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# check-size.sh [ROOT] - src/cli is small: it has commands, options and messages, and nothing else
+# check-size.sh [ROOT] - src/cli is small, because it has only commands, options and messages
 set -euo pipefail
 
 root=${1:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}

@@ -22,7 +22,7 @@ lab_packages=(
 
 lab_initrd_modules=(virtio_pci virtio_blk ext4)
 
-# adapt_root DIR: removes what libvirt 9.0 cannot start with in such a dom0
+# adapt_root DIR: removes files with which libvirt 9.0 does not start in such a dom0
 adapt_root()
 {
     # QEMU's emulation has no VME and Xen hides SEP. libvirt then finds no CPU model that fits,
@@ -33,7 +33,7 @@ adapt_root()
     install -m 755 "$lab_folder/lab-init" "$lab_folder/../lib/lab-init.sh" "$1/"
 }
 
-# pack_boot DIR: the hypervisor, dom0's kernel and its initrd
+# pack_boot DIR: copies the hypervisor, dom0's kernel and its initrd
 pack_boot()
 {
     cp "$1"/tree/boot/vmlinuz-* "$1/vmlinuz" && cp "$1"/tree/boot/initrd.img-* "$1/initrd.img" &&

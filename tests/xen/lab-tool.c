@@ -7,14 +7,14 @@
  * lab-tool list
  *     prints the numbers of all domains but dom0, at most 64
  * lab-tool costs DOMID ROUNDS
- *     prints the times in ns of a hypercall that does nothing, and of a hold without
- *     copies: the mean of hypercalls in a row, and the median of the holds
+ *     prints two times in ns: the mean of hypercalls that do nothing, and the median of
+ *     holds without copies
  * lab-tool storm WAY ROUNDS DOMID MARKER PROGRAM [ARGUMENT...]
  *     in each round runs PROGRAM, waits for its first hold and then for a random time,
  *     and sends a signal: WAY is kill, group (kills the process group), stop, guardian
- *     (kills the guardian) or term. After at most 3.5 s the domain must run, nothing may
- *     be held, and both must stay so. Prints how many rounds hit a hold, and fails if
- *     there were too few.
+ *     (kills the guardian) or term. After at most 3.5 s the domain must run and not be
+ *     held, and must stay so. Prints the number of rounds that hit a hold, and fails if
+ *     this number is too low.
  *
  * The tool is independent of virt-uprof: it asks Xen with the structures of Xen's own
  * headers.
@@ -50,7 +50,7 @@ enum {
     END_MS = 3500,
     QUIET_MS = 60, /* longest delay of a stop that a dead run has requested */
     RANDOM_US = 50000,
-    SEEK_MS = 3000, /* a new run holds seldom, and this process takes CPU time from it */
+    SEEK_MS = 3000, /* a new run seldom holds, and this process takes CPU time from the run */
     STOPPED_MS = 4000,
 };
 
@@ -174,7 +174,7 @@ measure_costs(int domid, size_t rounds)
 {
     uint64_t *times = calloc(rounds, sizeof(times[0]));
 
-    /* reading the clock takes as long as a call, so it is read only twice */
+    /* reading the clock takes as long as a hypercall, so the clock is read only twice */
     const uint64_t row_ns = now_ns();
     for (size_t i = 0; i < rounds; i++)
         if (xencall2(calls, __HYPERVISOR_xen_version, XENVER_version, 0) < 0)
@@ -198,7 +198,7 @@ measure_costs(int domid, size_t rounds)
     free(times);
 }
 
-/* Returns: (nullable): the word of the marker that says whether the domain is held (marker.h) */
+/* Returns: (nullable): the state of the hold in the marker (marker.h) */
 static volatile const int32_t *
 map_marker(const char *path)
 {
@@ -235,7 +235,7 @@ start(char **command)
 
     if (pid != 0)
         return pid;
-    /* this tool has real-time priority, so that it can kill in a hold; the profiler has not */
+    /* only this tool, not the profiler, has real-time priority, so that it can kill in a hold */
     const struct sched_param usual = { 0 };
     sched_setscheduler(0, SCHED_OTHER, &usual);
     setpgid(0, 0);
@@ -283,7 +283,7 @@ must_run(int domid, volatile const int32_t *held, unsigned round)
     }
 }
 
-/* One kill in four comes at a random time; most other kills must come in a hold. */
+/* Of the way `kill`, a quarter of the rounds must end in a hold; of every other way, one round. */
 static void
 must_have_met(const char *way, unsigned n_met, unsigned rounds)
 {

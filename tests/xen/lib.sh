@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# lib.sh - what the tests in the Xen lab have in common; runs in its dom0
-#
-# After each test all domains are destroyed. The test has failed if a domain other than dom0 is
-# paused then, or if a dead domain still exists.
+# lib.sh - functions for the tests in the Xen lab; runs in the lab's dom0
 
 # shellcheck source=tests/lib/lab-tests.sh
 source /lab/lab-tests.sh
@@ -12,8 +9,8 @@ source /lab/lab-tests.sh
 export LIBVIRT_DEFAULT_URI=xen:///system
 guests=/lab/guests
 
-# all_is_well: destroys all domains. Fails if a domain is paused that the test has not paused
-# itself, or if a dead domain does not go away.
+# all_is_well: destroys all domains but dom0 after each test. Fails if a domain is paused that the
+# test has not paused itself, or if a dead domain still exists after 20 s.
 all_is_well()
 {
     local id ids paused=()
@@ -23,7 +20,7 @@ all_is_well()
             paused+=("$id")
         fi
     done
-    # libvirt comes first, because it notices only later what other tools destroy. dom0 is left out.
+    # virsh comes first, because libvirt is slow to notice domains that other tools destroy.
     ids=$(virsh -q list --uuid || virsh -q list --uuid)
     for id in $ids; do
         [[ $id = 00000000-* ]] || virsh -q destroy "$id" >/dev/null 2>&1 || true

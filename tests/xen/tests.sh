@@ -178,9 +178,9 @@ boot_debian()
 }
 
 # linux KIND VCPUS: Debian's kernel, which is at its link addresses, as the kernel of dom0 is
-linux()
+# sample_linux: samples the Linux guest `g`; the stacks are complete, and each has a task
+sample_linux()
 {
-    boot_debian "$1" "$2" 'user syscalls' 256
     profile 0 "${fast[@]}" -d 4 --per-vcpu -s "$guests/init" -o "$work/g.folded" \
         -o "$work/run.meta.json" g
     cat "$work/err"
@@ -188,13 +188,28 @@ linux()
     result sidecar "$work/run.meta.json" \
         "stacks['complete'] * 100 >= samples['running'] * 95" \
         "call_sites['agreed'] * 100 >= call_sites['checked'] * 95"
-    # Each sample has a task, such as rcu_preempt, and many have a task of the load. The first frame
-    # of a sample without a task would be a function of the kernel, _start, or a marker.
+    # Each sample has a task, such as rcu_preempt. The first frame of a sample without a task would be
+    # a function of the kernel, _start, or a marker.
     result stacks g 99 'vcpu[01];[a-z][^;[]*(;.*)?' "$work/g.folded"
-    result stacks g 40 'vcpu[01];(user|syscalls);.*' "$work/g.folded"
-    grep -qE 'vcpu0;.*(split_loop|read_zero|call_getpid)' "$work/g.folded"
-    [ "$2" = 1 ] || grep -qE 'vcpu1;.*(split_loop|read_zero|call_getpid)' "$work/g.folded"
-    grep -qE 'run_syscalls;.*;entry_SYSCALL_64_after_hwframe_\[k\];do_syscall_64_\[k\]' "$work/g.folded"
+}
+
+# shows_loads VCPUS: the samples show both loads on each vCPU
+shows_loads()
+{
+    sample_linux
+    grep -qE 'vcpu0;.*(split_loop|read_zero|call_getpid)' "$work/g.folded" &&
+        { [ "$1" = 1 ] || grep -qE 'vcpu1;.*(split_loop|read_zero|call_getpid)' "$work/g.folded"; } &&
+        grep -qE 'run_syscalls;.*;entry_SYSCALL_64_after_hwframe_\[k\];do_syscall_64_\[k\]' \
+            "$work/g.folded" &&
+        python3 /lab/result.py stacks g 40 'vcpu[01];(user|syscalls);.*' "$work/g.folded"
+}
+
+# linux KIND VCPUS: stacks of a Linux guest. On a busy machine a kernel thread of the guest may have
+# the vCPU for seconds, because the guest has timer ticks to make up for.
+linux()
+{
+    boot_debian "$1" "$2" 'user syscalls' 256
+    wait_until 120 shows_loads "$2" || fail 'few samples are in the loads'
     must_run "$domid"
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What needs no guest; the tests with real guests cover the rest. */
+/* Cases that need no guest. Tests with real guests cover all others. */
 #include "../../../src/backend/kvm-vcpu-priv.h"
 
 #include "uprof/clock.h"
@@ -41,7 +41,7 @@ find_tracer(pid_t pid)
     return status.tracer;
 }
 
-/* The thread has ended, and another one has got its number: it is not held, and runs on. */
+/* If the thread has ended and another one has its number, the other thread is not held. */
 static void
 test_other_thread(void)
 {

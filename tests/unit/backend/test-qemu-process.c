@@ -60,13 +60,13 @@ run_child(const char *n_vcpus)
 typedef struct {
     const char *name;
     const char *arguments[ARGUMENTS_MAX];
-    const char *n_vcpus; /* that the process has */
+    const char *n_vcpus; /* vCPUs that the process makes */
     uid_t user;          /* of the process */
     bool is_copy;        /* its executable belongs to nobody */
-    bool is_session;     /* libvirt's daemon is that of a user */
+    bool is_session;     /* libvirt's daemon belongs to a user */
     uid_t expected;      /* user of libvirt's QEMU */
     unsigned n_kvm_cpus; /* of the domain */
-    const char *error;   /* pattern; NULL: it is QEMU */
+    const char *error;   /* pattern; NULL: the process is QEMU */
 } Case;
 
 /* clang-format off */
@@ -190,7 +190,7 @@ test_case(gconstpointer data)
     end_process(pid, ready);
 }
 
-/* A number without a process, and a process that has ended but still has its number. */
+/* A number that no process has, and the number of a zombie. */
 static void
 test_ended(void)
 {
@@ -210,7 +210,7 @@ test_ended(void)
     g_assert_false(uprof_qemu_process_has_ended(-1));
 }
 
-/* Without rights over the process its memory is not read, but its end can be seen. */
+/* Without rights over QEMU's process, that process is found, but cannot be proven to be QEMU. */
 static void
 test_unprivileged(void)
 {
@@ -241,7 +241,7 @@ test_unprivileged(void)
     end_process(pid, ready);
 }
 
-/* Makes two copies of this program: the build's folder may belong to anybody. */
+/* Makes copies with known owners, because the files of the build may belong to anybody. */
 static void
 copy_program(const char *folder)
 {

@@ -275,7 +275,7 @@ append_record(const char *path, uint32_t type, uint32_t record_len, off_t len)
     close(fd);
 }
 
-/* Records of unknown types, a record that is longer than any, and one that was cut. */
+/* Records of unknown types, a record that is longer than any valid one, and a truncated record. */
 static void
 test_foreign_records(void)
 {

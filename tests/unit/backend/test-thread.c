@@ -186,7 +186,7 @@ test_blocked(void)
     g_assert_cmpint(uprof_thread_where(thread, NULL), ==, UPROF_THREAD_IN_CALL);
     g_assert_true(uprof_thread_is_asleep(thread));
 
-    /* reading the times of a sleeping thread neither changes them nor wakes it; a byte does */
+    /* reading the times of a sleeping thread changes nothing; a byte of input wakes the thread */
     g_assert_true(uprof_thread_times(thread, &before));
     if (skip_without_counts(&before))
         return;
@@ -390,7 +390,7 @@ test_parse_where(gconstpointer data)
     g_assert_cmpmem(&call, sizeof(call), &where_cases[i].call, sizeof(call));
 }
 
-/* Without the files of /proc nothing is known, which is not an error. */
+/* If /proc has no files of the thread, all facts are unknown. This is not an error. */
 static void
 test_no_files(void)
 {

@@ -58,7 +58,7 @@ typedef struct {
     Shared *shared;
 } Child;
 
-static const char *why_not; /* why this host does not let the tests trace; NULL: it does */
+static const char *why_not; /* reason for which tests cannot trace on this host; NULL: they can */
 static bool forbids_allocation;
 static unsigned n_stops, n_releases;
 
@@ -445,7 +445,7 @@ assert_call(const UprofTracee *tracee, const UprofThread *thread, long number)
     g_assert_cmpuint(call.number, ==, (uint64_t)number);
     g_assert_cmpint(result, <=, -512); /* ERESTARTSYS to ERESTART_RESTARTBLOCK */
     g_assert_cmpint(result, >=, -516);
-    /* /proc shows this call only before the stop: the stopped thread sleeps elsewhere */
+    /* /proc shows the call of a thread that sleeps in it; a stopped thread may sleep elsewhere */
     if (uprof_thread_where(thread, &asleep) == UPROF_THREAD_IN_CALL)
         g_assert_cmpmem(&call, sizeof(call), &asleep, sizeof(asleep));
 #endif
@@ -591,7 +591,7 @@ test_storm(void)
         send_storm(&child, STORM_SIGNALS_MAX);
         _exit(0);
     }
-    /* the machine decides how often a signal arrives before the interrupt */
+    /* how often a signal arrives before the interrupt depends on the machine */
     const uint64_t until_ns = uprof_clock_now_ns() + 2 * LIMIT_NS;
     while ((n_holds < HOLDS || n_deliveries < STORM_DELIVERIES) &&
            uprof_clock_now_ns() < until_ns) {
@@ -679,7 +679,7 @@ test_group_stop_in_hold(void)
     assert_group_stop(&tracer, &child);
 }
 
-/* SIGSTOP and the interrupt race: the process ends up stopped, whichever is first. */
+/* SIGSTOP and the interrupt race: in either order, the process is stopped afterwards. */
 static void
 test_group_stop_race(void)
 {
@@ -826,7 +826,7 @@ run_second_busy(Shared *shared)
         pause();
 }
 
-/* The tracer reaps a held thread whose process is killed; the process could not end otherwise. */
+/* The process of a held thread is killed: the tracer must reap the thread, so that both end. */
 static void
 test_killed_in_hold(void)
 {
@@ -876,7 +876,7 @@ run_short_threads(Shared *shared)
     }
 }
 
-/* The waits needed here are shorter than the shortest sleep. */
+/* Spins, because the wait is shorter than the shortest sleep. */
 static void
 spin_us(unsigned us)
 {
@@ -898,7 +898,7 @@ count_threads(pid_t process)
     return n;
 }
 
-/* Threads end before, during and after a stop; none is left stopped, each does all its work. */
+/* Threads end before, during and after a stop. None stays stopped, and all finish their work. */
 static void
 test_short_threads(void)
 {
@@ -936,8 +936,8 @@ test_short_threads(void)
 /* --- uninterruptible sleep --- */
 
 /*
- * A parent in vfork() cannot be stopped before its child has ended. That child
- * shares the parent's memory, so it makes only system calls.
+ * A parent in vfork() cannot be stopped before its child has ended. The child
+ * shares the parent's memory, so the child makes only system calls.
  */
 static void
 run_vfork(Shared *shared)
@@ -1010,7 +1010,7 @@ check_late_then_released(void)
     g_assert_cmpuint(tracee.lost_ns, <=, tracee.released_ns - checked_ns);
     assert_released(&child);
 
-    /* later holds of this thread are like any other */
+    /* later holds of this thread are normal */
     g_assert_cmpint(stop_thread(&tracer, &tracee, LIMIT_NS), ==, UPROF_TRACE_STOPPED);
     assert_still(&child, 1000);
     g_assert_cmpint(release_thread(&tracee), ==, UPROF_TRACE_RELEASED);
@@ -1114,7 +1114,7 @@ run_late_stop(void *data)
     return NULL;
 }
 
-/* If the tracing thread ends, the kernel also releases a thread that has not stopped yet. */
+/* If the tracing thread ends, the kernel also releases a traced thread that has not stopped yet. */
 static void
 test_late_then_thread_ends(void)
 {
@@ -1147,7 +1147,7 @@ test_late_then_thread_ends(void)
     assert_released(&child);
 }
 
-/* The interrupt is dropped with the tracing thread: the child runs on without any further call. */
+/* The end of the tracing thread cancels its interrupt: the child runs on without a release. */
 static void
 test_late_then_thread_ends_unseen(void)
 {

@@ -94,8 +94,8 @@ static const struct {
 } opens[] = {
     { "oldest",      0, 0, 0x12, 0, NULL, HVM, 0, false, -1, NULL },
     { "newest",      0, 0, 0x18, 0, NULL, HVM, 0, false, -1, NULL },
-    { "too-new",     0, 0, 0x19, 0, NULL, HVM, 0, false, UPROF_ERROR_UNSUPPORTED, "*takes none of the versions 0x12 to 0x18*" },
-    { "too-old",     0, 0, 0x11, 0, NULL, HVM, 0, false, UPROF_ERROR_UNSUPPORTED, "*takes none of the versions*" },
+    { "too-new",     0, 0, 0x19, 0, NULL, HVM, 0, false, UPROF_ERROR_UNSUPPORTED, "*supports none of the versions 0x12 to 0x18*" },
+    { "too-old",     0, 0, 0x11, 0, NULL, HVM, 0, false, UPROF_ERROR_UNSUPPORTED, "*supports none of the versions*" },
     { "policy",      0, EACCES, VERSION, 0, NULL, HVM, 0, false, UPROF_ERROR_UNSUPPORTED, "*or its security policy refuses them*" },
     { "not-root",    EACCES, 0, VERSION, 0, NULL, HVM, 0, false, UPROF_ERROR_DENIED, "g: Xen's control device cannot be opened: *; this needs root in dom0" },
     { "no-xen",      ENOENT, 0, VERSION, 0, NULL, HVM, 0, false, UPROF_ERROR_UNSUPPORTED, "*is this Xen's dom0?" },
@@ -159,7 +159,7 @@ static const struct {
 static const struct {
     const char *name;
     uint64_t cr0, cr4;
-    bool is_other; /* than the mode before */
+    bool is_other; /* differs from the mode before */
 } modes[] = {
     { "no-paging", UPROF_X86_CR0_PE,           UPROF_X86_CR4_PAE,                      true },
     { "real",      0,                          UPROF_X86_CR4_PAE,                      true },
@@ -172,7 +172,7 @@ static const struct {
     const char *name;
     unsigned before;  /* pauses, by virt-uprof and others */
     bool is_gone;
-    unsigned ran_ms;  /* by each of two vCPUs since the vet before the hold; 0: unknown */
+    unsigned ran_ms;  /* CPU time of each of two vCPUs since the vet before the hold; 0: unknown */
     unsigned late_ms; /* from that vet to the request for the hold */
     unsigned after;   /* pauses that remain */
 } rescues[] = {
@@ -429,7 +429,7 @@ test_hold_timed(void)
     g_assert_cmpuint(hold_ns, ==, 2 * FAKE_DOMCTL_NS);
 }
 
-/* If Xen reports no time, or much less than has passed here, the own clock gives the length. */
+/* If Xen reports no time, or far too little, virt-uprof's own clock gives the length of a hold. */
 static void
 test_hold_untimed(void)
 {
@@ -442,7 +442,7 @@ test_hold_untimed(void)
     }
 }
 
-/* A temporarily failed unpause is repeated; then the own clock gives the length of the hold. */
+/* An unpause that fails for a moment is repeated. virt-uprof's own clock then gives the length. */
 static void
 test_release_again(void)
 {
@@ -539,7 +539,7 @@ try_sample(UprofGuest *guest)
     g_clear_error(&error);
 }
 
-/* Whichever call fails with any error: the domain is unpaused, or left_held is set. */
+/* If any call fails with any error, the domain is unpaused, or left_held is set. */
 static void
 test_every_call_fails(void)
 {
@@ -786,7 +786,7 @@ test_memory_is_unmapped(void)
 
     for (unsigned lane = 0; lane < UPROF_N_LANES; lane++)
         g_assert_true(read_byte(guest, (UprofLane)lane, 0x5000, &byte));
-    /* Xen still lets the pages of a dying domain be mapped */
+    /* the pages of a dying domain can still be mapped */
     fake_xen.flags |= DYING;
     uprof_guest_poll(guest);
     g_assert_cmpint(fake_xen.n_mapped, ==, 0);
@@ -795,7 +795,7 @@ test_memory_is_unmapped(void)
     g_assert_cmpint(fake_xen.n_mapped, ==, 0);
 }
 
-/* An address without memory is remembered; a temporary failure to map is not. */
+/* The guest remembers an address without memory, but not a temporary failure to map. */
 static void
 test_memory_fails_to_map(void)
 {

@@ -78,7 +78,7 @@ test_descriptors(Fixture *fixture, gconstpointer data)
     g_assert_cmpint(write(fixture->message.fds[0], "x", 1), ==, 1);
     g_assert_cmpint(read(pair[0], &byte, 1), ==, 1);
     uprof_message_close(&fixture->message);
-    g_assert_cmpint(read(pair[0], &byte, 1), ==, 0); /* nobody can write any more */
+    g_assert_cmpint(read(pair[0], &byte, 1), ==, 0); /* no descriptor to write is left */
     close(pair[0]);
 }
 

@@ -29,7 +29,7 @@ answer(int channel, const UprofMessage *message, UprofSlice content, char **last
     return uprof_channel_send(channel, 0, &part, 1, NULL, 0);
 }
 
-/* ---- Processes. @fds: the channel, and a pipe ---- */
+/* ---- Functions of processes. @fds: the channel, and a pipe ---- */
 
 static void
 tell(int channel, unsigned type, const char *text)
@@ -118,7 +118,7 @@ tell_for_ever(const int *fds, unsigned n_fds, void *data)
     return 0;
 }
 
-/* Its socket fills with answers. */
+/* Reads no answers, so that they fill its socket. */
 static int
 ask_and_ignore(const int *fds, unsigned n_fds, void *data)
 {
@@ -130,7 +130,7 @@ ask_and_ignore(const int *fds, unsigned n_fds, void *data)
     return 0;
 }
 
-/* The answer cannot be sent any more: that is no fault of the rules. */
+/* Dies before it is answered. The answer then cannot be sent, but the process broke no rule. */
 static int
 ask_and_die(const int *fds, unsigned n_fds, void *data)
 {

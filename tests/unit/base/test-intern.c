@@ -54,7 +54,7 @@ test_many(void)
     }
 }
 
-/* The table stops growing at its limit, and keeps the names it has. */
+/* At its limit the table stops growing, and keeps its names. */
 static void
 test_limit(void)
 {

@@ -157,14 +157,14 @@ test_not_opened(void)
     uprof_regular_file_open_below(folder, "pipe", UPROF_FILE_AS_IN_ROOT);
     g_assert_cmpint(read(watch, event, sizeof(event)), ==, -1);
     g_assert_cmpint(errno, ==, EAGAIN);
-    /* the watch would see it */
+    /* the watch reports a file that is opened */
     g_assert_cmpint(inotify_add_watch(watch, file, IN_OPEN), >=, 0);
     close(uprof_regular_file_open(file));
     g_assert_cmpint(read(watch, event, sizeof(event)), >, 0);
     close(watch);
 }
 
-/* Long paths, and chains of links that grow: the end is an error, and soon. */
+/* Paths that are too long, and a link that leads to itself with ever longer paths, are errors. */
 static void
 test_hostile(void)
 {
@@ -197,7 +197,7 @@ test_reason(void)
     g_assert_cmpstr(uprof_regular_file_reason(EACCES), ==, g_strerror(EACCES));
 }
 
-/* @kind: of mknod(2). Returns: the errno of opening it as input; 0 if it was opened */
+/* Makes a file of @kind (mknod(2)). Returns: the errno of opening this file as input; 0: opened */
 static int
 open_special(mode_t kind, dev_t device, uid_t owner)
 {
@@ -226,7 +226,7 @@ write_later(gpointer path)
     return NULL;
 }
 
-/* Input may be a pipe. Its writer may come later. */
+/* Input may be a pipe, which may be opened for writing only later. */
 static void
 test_input(void)
 {

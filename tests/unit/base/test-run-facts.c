@@ -18,7 +18,7 @@ size_of(UprofRunKind kind)
     }
 }
 
-/* The table has each member before "Quality" once, in order, without gaps except padding. */
+/* The table has each member before "Quality" once, in order, and leaves out nothing but padding. */
 static void
 test_fields_cover_the_struct(void)
 {
@@ -65,7 +65,7 @@ test_images(void)
     uprof_run_free(NULL);
 }
 
-/* Merged runs share the images that are equal. */
+/* If two runs are merged, equal images become one. */
 static void
 test_merge_images(void)
 {
@@ -97,7 +97,7 @@ test_merge_many_modules(void)
     }
     g_assert_cmpuint(run->images->len, ==, UPROF_RUN_MODULES_MAX);
     g_assert_true(((UprofRunImage *)g_ptr_array_index(run->images, 5))->is_module);
-    /* The label may mean the module that was left out. */
+    /* The label also stands for a module that was left out, so it has no build-id. */
     g_assert_null(((UprofRunImage *)g_ptr_array_index(run->images, 5))->build_id);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The worker of this test behaves as if a file had taken it over: it tries to get out, in many ways.
+ * The worker of this test acts as if a hostile file controlled it: it tries in many ways to exceed
+ * its rights.
  */
 #include "uprof/channel.h"
 #include "uprof/spawner.h"
@@ -297,7 +298,7 @@ set_up(Fixture *fixture, gconstpointer data)
     fixture->channel = ends[0];
 }
 
-/* Is the process gone, or at least dead? */
+/* Returns: true if the process does not exist or is a zombie */
 static bool
 has_ended(pid_t process)
 {
@@ -307,7 +308,7 @@ has_ended(pid_t process)
     return !g_file_get_contents(path, &text, NULL, NULL) || strstr(text, ") Z ");
 }
 
-/* A worker ends with its spawner. */
+/* The worker ends when its spawner ends. */
 static void
 tear_down(Fixture *fixture, gconstpointer data)
 {
@@ -388,7 +389,7 @@ test_rights(Fixture *fixture, gconstpointer data)
         g_assert_cmpuint(geteuid(), ==, 0);
 }
 
-/* The worker has its standard streams and its channel, nothing else. */
+/* The worker has only its standard streams and its channel. */
 static void
 test_descriptors(Fixture *fixture, gconstpointer data)
 {
@@ -476,7 +477,7 @@ test_descriptions(void)
         { SIGKILL, "it died of signal 9 (Killed)" },
         { SIGXCPU, "it used all its processor time" },
         { UPROF_SPAWNER_EXIT_CUT_OFF << 8, "it lost its channel to this program" },
-        { 99 << 8, "it could not give up its rights" },
+        { 99 << 8, "it could not drop its rights" },
         { -1, "the process that started it has died" },
     };
 

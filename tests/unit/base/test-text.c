@@ -216,7 +216,7 @@ test_lines(void)
     }
 }
 
-/* The limit of other clean texts does not hold. */
+/* Lines may be longer than other clean texts. */
 static void
 test_long_lines(void)
 {

@@ -47,7 +47,7 @@ test_abandoned(void)
     g_assert_true(uprof_time_limit_run(UPROF_NS_PER_S, count, &n));
 }
 
-/* Without any time the work does not run. */
+/* If the limit is 0, the work does not run. */
 static void
 test_no_time(void)
 {
@@ -65,7 +65,7 @@ run_both(gpointer data)
     return NULL;
 }
 
-/* Threads that block all signals, as those do that sample: the mask is the same afterwards. */
+/* The limit also works in threads that block all signals, and does not change their mask. */
 static void
 test_blocked(void)
 {

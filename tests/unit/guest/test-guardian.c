@@ -57,7 +57,7 @@ remove_marker(const char *uuid)
     unlink(path);
 }
 
-/* Waits until the lock is free: profiler and guardian have ended. @held: the marker's state then */
+/* Waits until the lock is free, because profiler and guardian have ended. @held: marker's state */
 static bool
 wait_for_lock(const char *uuid, UprofHeld *held)
 {
@@ -79,7 +79,7 @@ count_rescues(void)
     return g_atomic_int_get(&memory_guest_tally()->calls[MEMORY_RESCUE]);
 }
 
-/* When the profiler ends. */
+/* The moment at which the profiler ends. */
 typedef enum { IN_HOLD_CALL, IN_HOLD, BETWEEN_HOLDS } EndPoint;
 
 static int ready_fd;

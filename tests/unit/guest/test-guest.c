@@ -220,7 +220,7 @@ test_vet(void)
     g_assert_cmpint(guest->tally->calls[MEMORY_VET], ==, 4);
 }
 
-/* A backend that holds single vCPUs may give an answer of its own for each. */
+/* A backend that holds single vCPUs may give a different answer for each vCPU. */
 static void
 test_vet_vcpus(void)
 {

@@ -302,7 +302,7 @@ test_adopt_fails(void)
     g_assert_cmpint(fcntl(fd, F_GETFD), ==, -1); /* uprof_marker_adopt() has closed it */
 }
 
-/* One round runs at a time, also while domains are sampled. A symbolic link is refused. */
+/* Only one round runs at a time, whether or not domains are locked. A symbolic link is refused. */
 static void
 test_round_lock(void)
 {

@@ -61,7 +61,7 @@ test_close(void)
     g_assert_cmpuint(count_samples(&folder, 0), ==, 0);
     g_assert_cmpuint(merge(&folder, FRIDAY_S + UPROF_DAY_S, false, UPROF_ERROR_NONE), ==, 2);
     g_assert_cmpuint(count_samples(&folder, 2), ==, 3);
-    /* no slice counts twice, and a late one counts */
+    /* no slice counts twice; a late slice counts once */
     g_assert_cmpuint(merge(&folder, FRIDAY_S + UPROF_DAY_S, false, UPROF_ERROR_NONE), ==, 0);
     store_folder_put_slice(&folder, "web-1", WEB_UUID, FRIDAY_S + 30, "web-1;c 4\n");
     g_assert_cmpuint(merge(&folder, FRIDAY_S + UPROF_DAY_S, false, UPROF_ERROR_NONE), ==, 1);

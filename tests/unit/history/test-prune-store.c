@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Also tests retention.c and summary-files.c, which are its steps. */
+/* Also tests retention.c and summary-files.c, because they are steps of a prune. */
 #include "uprof/prune-store.h"
 
 #include "store-folder.h"
@@ -35,7 +35,10 @@ init_two_days(StoreFolder *folder)
     store_folder_put_slice(folder, "web-1", WEB_UUID, FRIDAY_S + UPROF_DAY_S, "web-1;a 2\n");
 }
 
-/* Each step has its time: merge, write summaries, delete slices, delete days and summaries. */
+/*
+ * Each step comes when a day has reached a certain age: merge and write the summary, delete slices,
+ * delete the day and its summary.
+ */
 static void
 test_ages(void)
 {
@@ -97,8 +100,9 @@ make_large_stacks(void)
 }
 
 /*
- * The limit holds for all profiles: first the oldest go that are not the newest of their domain, then
- * the oldest of those. So a host whose domains always have new UUIDs cannot fill the disk.
+ * If the store is too large, old profiles are deleted first, but the newest profile of each domain
+ * only after all others. These can be deleted, too: a host whose domains always get new UUIDs must
+ * not fill the disk.
  */
 static void
 test_limit(void)
@@ -131,7 +135,7 @@ test_limit(void)
     store_folder_clear(&folder);
 }
 
-/* A profile that is not merged yet goes last, and only if it must. One that is written now stays. */
+/* An unmerged slice is deleted last. A profile without a sidecar may be incomplete, and stays. */
 static void
 test_limit_today(void)
 {

@@ -64,7 +64,7 @@ test_too_large(void)
         g_assert_nonnull(strstr(text, unknown));
         if (weight < 4096)
             g_assert_nonnull(strstr(text, "web-1;main;hot 5000\n"));
-        /* the profile uses the room that it has: all stacks but one are equally rare */
+        /* the room is used: although all stacks but one are equally rare, not all are removed */
         g_assert_cmpuint(uprof_profile_n_stacks(fitted), >=, limit / 60);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Some processes of this test behave as if a stored profile had taken them over: they ask for what
- * they may not have.
+ * Some processes of this test act as if a hostile stored profile controlled them: they make
+ * forbidden requests.
  */
 #include "../../../src/history/store-process-priv.h"
 #include "../../../src/base/sanitized-priv.h"
@@ -62,7 +62,7 @@ read_missing(void)
            g_error_matches(error, UPROF_ERROR, UPROF_ERROR_NO_FILE);
 }
 
-/* The program cannot write here, and says so: the process goes on. */
+/* If the program cannot write a file, it answers with an error, and the process goes on. */
 static bool
 write_where_a_folder_is(void)
 {
@@ -153,7 +153,7 @@ leave(void)
     _exit(7);
 }
 
-/* The process has no rights: see tests/unit/base/test-spawner.c for the rest. */
+/* Checks that the process has no rights; tests/unit/base/test-spawner.c checks all of them. */
 static bool
 is_confined(void)
 {
@@ -164,7 +164,7 @@ is_confined(void)
 static const struct {
     const char *name;
     bool (*work)(void);
-    const char *error; /* NULL: the work succeeds; else what the program says of the process */
+    const char *error; /* NULL: the work succeeds; else the error that the program reports */
 } cases[] = {
     { "write-day",          write_day,               NULL },
     { "write-and-undo",     write_and_undo,          NULL },
@@ -272,7 +272,7 @@ test_case(gconstpointer data)
     clear_fixture(&fixture);
 }
 
-/* ---- What a process says ---- */
+/* ---- Messages of a process ---- */
 
 static void
 talk(guint job, const UprofNotices *notices, GByteArray *reply, void *data)
@@ -295,7 +295,7 @@ show_day(const UprofStoreFolder *folder, int64_t day_s, unsigned n_slices, void 
     g_string_append_printf(store->warnings, "%u slices\n", n_slices);
 }
 
-/* The program shows what a process says, in order, and without control characters. */
+/* The program shows the messages of a process in order, and without control characters. */
 static void
 test_talk(void)
 {
@@ -349,7 +349,7 @@ test_odd_days(void)
     clear_fixture(&fixture);
 }
 
-/* Without a folder to write, nothing is written. */
+/* If the reaction names no folder to write to, a request to write is refused. */
 static void
 test_read_only(void)
 {

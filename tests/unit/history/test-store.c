@@ -329,7 +329,7 @@ test_last_turn(void)
     put("data/web-1/web-1-20271120T091500Z.meta.json", "x", 0);
     g_assert_cmpint(uprof_store_last_attempt(store, "web-1", UUID, START_S), ==, START_S);
     g_assert_cmpint(uprof_store_last_attempt(store, "web-1", UUID, START_S - 1), ==, 0);
-    /* an attempt that failed was a turn, too */
+    /* a failed attempt counts as a turn, too */
     const int64_t now_s = time(NULL);
     put("data/web-1/web-1-20261120.failures", "x", now_s - START_S - 60);
     g_assert_cmpint(uprof_store_last_attempt(store, "web-1", UUID, START_S + 120), >=,
@@ -366,7 +366,7 @@ test_links(void)
     g_clear_error(&error);
     g_autoptr(GPtrArray) names = uprof_store_folders(store);
     g_assert_cmpuint(names->len, ==, 0);
-    g_assert_cmpint(rmdir(elsewhere), ==, 0); /* it is still empty */
+    g_assert_cmpint(rmdir(elsewhere), ==, 0); /* the folder is still empty */
 
     /* links and pipes in place of files are not used */
     g_autofree char *slice_link = path_of("data/db/db-20261120T091500Z.folded.gz");

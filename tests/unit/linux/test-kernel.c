@@ -9,7 +9,7 @@
 
 enum { N_SYMBOLS = 1022, PAGE = 4096 };
 
-/* The most reads for a sample of a known kernel, whatever the guest's memory has. */
+/* The most reads for a sample of a known kernel, for any content of the guest's memory. */
 enum { READS_MAX = UPROF_MEM_FRESH_MAX };
 
 static void
@@ -205,7 +205,7 @@ test_missing(gconstpointer data)
         g_assert_null(facts.why);
 }
 
-/* A guest without Linux is searched less and less often, and then no more. */
+/* A guest without Linux is searched less and less often, and finally not at all. */
 static void
 test_no_linux(void)
 {
@@ -363,7 +363,7 @@ test_kexec_elsewhere(void)
     check_name(view, LINUX_IMAGE + 0x58, "0xffffffff81000058");
 }
 
-/* Most samples are of processes that have ended since: their page tables are gone. */
+/* Most samples are of processes that have ended since, so their page tables no longer exist. */
 static void
 test_ended_processes(void)
 {
@@ -460,7 +460,7 @@ test_malformed_task(gconstpointer data)
 /* Offsets in the page of the first module: see make_module() */
 enum { TABLE = 0x200, SYMBOLS = 0x240, NAMES = 0x300 };
 
-/* All modules are found, also if they have many pages. */
+/* All modules are found, even if they have many pages. */
 static void
 test_many_modules(void)
 {
@@ -538,7 +538,7 @@ test_modules_change(void)
     g_assert_cmpuint(linux_view_sample(view, 0), ==, 0);
 }
 
-/* The names of a module are dropped, also if it is in the middle of the list. */
+/* The names of a module are dropped when the module leaves the middle of the list. */
 static void
 test_modules_unloaded(void)
 {
@@ -618,7 +618,7 @@ test_modules_none(void)
     g_assert_cmpuint(facts.n_modules, ==, 0);
 }
 
-/* While running code is in no module, the list is read less and less often, until one has it. */
+/* While no known module has the running code, the list is read less and less often. */
 static void
 test_code_in_no_module(void)
 {
@@ -699,8 +699,8 @@ test_malformed_module(gconstpointer data)
 }
 
 /*
- * The list has a loop, and a module in it has as many symbols and rules as allowed: no module
- * is read twice.
+ * The list of modules has a loop. A module in the loop has as many symbols and rules as allowed. No
+ * module is read twice.
  */
 static void
 test_modules_cyclic(void)

@@ -67,7 +67,7 @@ find_structure(const LinuxGuest *guest, Structure structure)
     }
 }
 
-/* ---- Areas that a process has mapped ---- */
+/* ---- Mapped areas of a process ---- */
 
 static const LinuxArea few[] = {
     { LINUX_PROGRAM + 0x1000, LINUX_PROGRAM + 0x4000, 1, 1, true },
@@ -287,7 +287,7 @@ test_mapped_twice(void)
     g_assert_cmphex(symbol_address, <, UINT64_C(1) << 57);
     g_assert_cmphex(uprof_space_symbol_address(view->space, LIBRARY_CODE + 0x100000), ==,
                     symbol_address);
-    /* another process has the same address for it, but its own addresses for code in no file */
+    /* another process has the same addresses for the file, but others for code in no file */
     linux_guest_run(guest, 0, task, false);
     linux_view_sample(view, 0);
     linux_view_sample(view, 0);
@@ -533,7 +533,7 @@ test_remap(void)
     check_name(view, CODE, "[nginx+0x1234]");
     view->time_ns += 2 * UPROF_MEM_KEEP_NS;
     linux_view_sample(view, 0);
-    /* the mapped page identifies the module, not the name of the file */
+    /* the content of the mapped page identifies the module; the name of the file does not */
     check_name(view, CODE, "[nginx+0x1234]");
     linux_guest_put(guest, guest->heads[0], 0);
     view->time_ns += 2 * UPROF_MEM_KEEP_NS;
@@ -610,11 +610,11 @@ test_many_processes(void)
         g_assert_cmpstr(task.name, ==, name);
         g_assert_cmphex(uprof_space_symbol_address(view->space, CODE), ==, symbol_address);
     }
-    /* after the first round all is remembered, so that nothing is read */
+    /* after the first round nothing is read, because all is remembered */
     g_assert_cmpint(guest->memory->tally->spans, ==, before);
 }
 
-/* There are more processes than remembered, each with a file of its own. */
+/* There are more processes than virt-uprof remembers. Each process has a file of its own. */
 static void
 test_too_many_processes(void)
 {

@@ -201,7 +201,7 @@ test_read_across_pages(void)
     g_assert_false(uprof_mem_read(mem, 0, &regs, GVA + PAGE, into, PAGE + 1));
 }
 
-/* Only the time of the snapshots and resets of the guest drop cached pages. */
+/* Cached pages are dropped only by the passing time of snapshots, and by resets of the guest. */
 static void
 test_read_forgets(void)
 {

@@ -143,7 +143,7 @@ test_entry_changed(void)
     g_assert_true(repeat_copy(&fixture, SPACE, STACK, N_PAGES * PAGE));
 }
 
-/* A copy is not repeated if its data or its page table is gone. */
+/* A copy is not repeated if the memory of its data or of its page table is missing. */
 static void
 test_memory_gone(void)
 {

@@ -233,7 +233,7 @@ check_stack(Fixture *fixture)
 typedef enum {
     CHANGE_NONE,
     CHANGE_FLAGS,
-    CHANGE_NEIGHBOR, /* the last entry of the table, which is not used */
+    CHANGE_NEIGHBOR, /* the last entry of the table, which no walk uses */
     CHANGE_UNMAP,
     CHANGE_REMAP,
     CHANGE_TABLE_GONE,
@@ -244,7 +244,7 @@ typedef enum {
 static const struct {
     const char *name;
     Change change;
-    bool one_read; /* one read is enough after the change */
+    bool one_read; /* a copy after the change needs only one read */
 } changes[] = {
     { "nothing",            CHANGE_NONE,       true },
     { "accessed-and-dirty", CHANGE_FLAGS,      true },
@@ -408,7 +408,7 @@ test_spans(void)
         size_t got;
         g_assert_cmpint(copy_window(&fixture, cases[i].gva, cases[i].n_pages * PAGE, &got), ==, 1);
         g_assert_cmpint(fixture.guest->tally->spans - before, ==, cases[i].spans);
-        /* data is read first: entries read before it would prove nothing in a running guest */
+        /* data is read first: a guest could change an entry between its read and the data's */
         g_assert_cmphex(fixture.guest->first_gpa, ==, DATA);
         g_assert_cmpuint(got, ==, cases[i].n_pages * PAGE);
     }
@@ -427,7 +427,7 @@ test_longest(void)
             const gint calls = check_copy(&fixture, STACK + 1, UPROF_SNAPSHOT_BYTES_MAX);
             g_assert_cmpint(calls, ==, 1 + (round == 0) * COPY_PAGES_MAX * modes[m].levels);
         }
-        /* page 0 is walked for this copy, and not again with the others when the check fails */
+        /* the last copy walks page 0; when its check fails, it walks only the other pages again */
         uprof_mem_forget(fixture.mem);
         check_copy(&fixture, STACK + PAGE, UPROF_SNAPSHOT_BYTES_MAX);
         put_entry(&fixture, fixture.entries[1], DATA | P);

@@ -205,7 +205,7 @@ test_direct(void)
     g_assert_cmpint(stat("/dev/full", &info), ==, 0);
 }
 
-/* A link is replaced, whatever it leads to: somebody else may have put it there. */
+/* A link is replaced and never followed, because somebody else may have made it. */
 static void
 test_link(void)
 {
@@ -233,7 +233,7 @@ test_link(void)
     g_assert_cmpuint(empty_folder(), ==, 3);
 }
 
-/* A pipe gets the bytes if somebody reads from it. Nobody else's pipe is opened. */
+/* A pipe gets the bytes if somebody reads from it. Pipes of other users are not opened. */
 static void
 test_pipe(void)
 {
@@ -401,7 +401,7 @@ test_own_folder(void)
     close(parent);
 }
 
-/* The path may lead elsewhere by now: only the descriptor of the parent folder counts. */
+/* The parent folder is known by its descriptor, because its path may lead elsewhere later. */
 static void
 test_own_parent(void)
 {
@@ -419,14 +419,14 @@ test_own_parent(void)
     g_assert_cmpint(symlink("other", data), ==, 0);
     g_assert_true(uprof_file_commit(open_own(parent, path), NULL));
     assert_holds(written, "new");
-    g_assert_cmpint(rmdir(other), ==, 0); /* nothing is in it */
+    g_assert_cmpint(rmdir(other), ==, 0); /* the folder is empty */
     unlink(written);
     rmdir(inner);
     g_assert_cmpuint(empty_folder(), ==, 2);
     close(parent);
 }
 
-/* Root writes nothing of its own into a folder that somebody else may change. */
+/* Root does not write files into a folder that somebody else may change. */
 static void
 test_own_owner(void)
 {

@@ -46,7 +46,7 @@ add(const Fixture *fixture, const char *one, const char *other, uint64_t weight)
     uprof_profile_add(fixture->profile, frames, other ? 2 : 1, weight);
 }
 
-/* A document, and what XPath needs to read it */
+/* A document with the context that XPath needs */
 typedef struct {
     GString *text;
     xmlDocPtr document;
@@ -253,7 +253,7 @@ add_chain(const Fixture *fixture, unsigned number, size_t name_len)
     uprof_profile_add(fixture->profile, frames, G_N_ELEMENTS(frames), 1 + number % 7);
 }
 
-/* With many frames and long names, the file stays small and tells how much it omits. */
+/* With many frames and long names, the file stays small and says how many frames it omits. */
 static void
 test_large(void)
 {

@@ -49,8 +49,8 @@ static const struct {
 /* One malformed header for each row. */
 static const struct {
     const char *name;
-    guint at, len;      /* what is replaced */
-    uint32_t value;     /* by what */
+    guint at, len;      /* the replaced bytes */
+    uint32_t value;     /* the new value */
     const char *error;
 } headers[] = {
     { "magic",          0, 2, 0x9feb,     "BTF byte *: no header" },
@@ -177,7 +177,7 @@ test_bytes_changed(void)
     g_assert_cmpuint(n_taken, >, bytes->len);
 }
 
-/* Unnamed structures inside each other. */
+/* Nested unnamed structures. */
 static void
 test_depth(void)
 {

@@ -56,7 +56,7 @@ assert_same_run(const UprofRun *run, const UprofRun *expected)
     }
 }
 
-/* different numbers in all members that may have any number */
+/* Returns: a snapshot with a different number in each member that may have any number */
 static UprofSnapshot *
 make_snapshot(void)
 {
@@ -93,7 +93,7 @@ make_snapshot(void)
     return snapshot;
 }
 
-/* the same for a rest, which repeats the sample of a vCPU that has not run */
+/* Makes it a rest, which repeats the sample of a vCPU that has not run, with different numbers. */
 static void
 fill_rest(UprofSnapshot *snapshot)
 {
@@ -143,7 +143,7 @@ write_capture(const UprofRun *run, const UprofSnapshot *snapshot)
     return file;
 }
 
-/* The reader gives back what the writer wrote. */
+/* The reader returns the values that the writer got. */
 static void
 test_round_trip(void)
 {

@@ -18,7 +18,7 @@ static const struct {
     const char *bytes;
     size_t len;
     unsigned flags;
-    bool is_cie, is_fde; /* that can be understood */
+    bool is_cie, is_fde; /* and can be understood */
     uint64_t start, code_len;
     unsigned program_len; /* of the FDE */
     bool is_signal;

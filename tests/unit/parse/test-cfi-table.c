@@ -447,7 +447,7 @@ test_cie(gconstpointer data)
     g_autoptr(GByteArray) section = g_byte_array_new();
     g_autoptr(GError) error = NULL;
 
-    /* not the first CIE, so that its offset is not 0 */
+    /* the FDE uses the second CIE, whose offset is not 0 */
     put_cie(section, plan);
     put_fde(section, plan, put_cie(section, plan), TEXT, FUNCTION_LEN, SLICE(""));
     if (!plan->is_debug)
@@ -599,7 +599,7 @@ compile_apart(unsigned n, uint64_t apart, GError **error)
     return cfi;
 }
 
-/* A kernel has some code at its load address, and most of its code at the top of the address space. */
+/* A kernel has some code at its load address, and most code at the top of the address space. */
 static void
 test_far_apart(void)
 {
@@ -683,13 +683,13 @@ typedef struct {
 
 typedef struct {
     const UprofCfi *cfi;
-    GHashTable *cies; /* by where a CIE is, as text: its columns, and its row */
+    GHashTable *cies; /* text of a CIE's offset -> its columns and its row */
     Words columns;    /* of the rows that follow */
-    Words row;        /* not compared yet: it ends where the next begins; may be none */
-    const char *cie;  /* the CIE that is read; NULL in an FDE */
+    Words row;        /* is compared when its end is known; empty if there is none */
+    const char *cie;  /* offset of the CIE that is read; NULL in an FDE */
     uint64_t start, end;
     uint64_t row_start;
-    GHashTable *ends; /* where FDEs end and begin */
+    GHashTable *ends; /* addresses at which FDEs end and start */
     GHashTable *starts;
     size_t n_rows, n_fdes;
 } Reading;
@@ -754,7 +754,7 @@ find_saved(const UprofCfi *cfi, const UprofCfiRule *rule, int reg)
     return NULL;
 }
 
-/* Columns are "LOC", "CFA", and registers; a row has an address, and a value for each other. */
+/* Columns are "LOC", "CFA", and registers. A row has an address, "LOC", and the other values. */
 static void
 compare_row(const Reading *reading, uint64_t pc)
 {
@@ -786,7 +786,7 @@ compare_row(const Reading *reading, uint64_t pc)
         g_error("CFA at %" G_GINT64_MODIFIER "x is not %s", pc, row->word[1]);
 }
 
-/* Ends the last row at @end. */
+/* Compares the last row, which ends at @end. */
 static void
 end_row(Reading *reading, uint64_t end)
 {
@@ -829,7 +829,7 @@ split_line(char *line)
         char *end = word + strcspn(word, " \t");
         const bool is_last = *end == '\0';
         *end = '\0';
-        if (*word == '(') { /* a register, of which the number came before */
+        if (*word == '(') { /* the name of a register, which replaces the number before it */
             *strchr(word, ')') = '\0';
             words.word[words.n - 1] = word + 1;
         } else if (*word) {

@@ -72,7 +72,7 @@ test_plain(void)
     g_assert_cmpmem(head.build_id, head.build_id_len, id, sizeof(id));
 }
 
-/* One changed byte for each row makes another kind of file. */
+/* In each row one byte is changed, so the file is of a kind that must be refused. */
 static void
 test_others(void)
 {

@@ -101,7 +101,7 @@ test_depth(void)
     }
 }
 
-/* Time is linear in the frames: a stack of a million once took seconds. */
+/* A stack of a million frames is read in linear time. */
 static void
 test_very_deep(void)
 {

@@ -112,7 +112,7 @@ test_memory(void)
     options.dict_size = UINT32_C(1536) << 20;
     const lzma_filter filters[] = { { LZMA_FILTER_LZMA2, &options }, { LZMA_VLI_UNKNOWN, NULL } };
     g_byte_array_set_size(packed, 4096);
-    /* the encoder would allocate it too, so the test encodes with a small one and changes the header */
+    /* the encoder would also allocate it, so the test encodes a small one and changes the header */
     options.dict_size = 4096;
     g_assert_cmpint(lzma_stream_buffer_encode((lzma_filter *)filters, LZMA_CHECK_NONE, NULL,
                                               (const uint8_t *)"text", 4, packed->data, &n,

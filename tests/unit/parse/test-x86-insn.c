@@ -161,7 +161,7 @@ test_bad(gconstpointer data)
         uprof_x86_insn((UprofSlice){ bad[i].code, bad[i].len }, bad[i].word_bytes, &insn));
 }
 
-/* Parses a line of "objdump -dw": address, bytes, words. Returns: number of bytes, 0 if there are none */
+/* Parses a line of "objdump -dw": address, bytes, words. Returns: number of bytes, or 0 */
 static size_t
 parse_line(const char *line, uint8_t *code, size_t max, const char **words)
 {

@@ -116,7 +116,7 @@ run(int (*work)(int, void *), void *data, uint64_t time_ns, uint64_t silence_ns,
     return texts;
 }
 
-/* Repeats the run if the time was over before the child began, as may happen on a busy machine. */
+/* Repeats the run if its time ended before the child began. This happens on a busy machine. */
 static GPtrArray *
 run_begun(int (*work)(int, void *), uint64_t time_ns, uint64_t silence_ns, int *code,
           UprofHelperEnd *end)
@@ -208,7 +208,7 @@ test_silent(void)
     g_assert_cmpuint(talking->len, ==, 12);
 }
 
-/* A signal to the round also ends its helper, which may save its results and is not too slow. */
+/* A signal to the round also ends its helper. The helper may save results, and is not too slow. */
 static void
 test_signal(void)
 {

@@ -11,7 +11,7 @@ static const struct {
     bool is_remote;
     const char *asked;
     bool no_pause;
-    const char *methods; /* names, or what the error says */
+    const char *methods; /* names, or the text of the error */
     int code;            /* of the error; -1: none */
 } cases[] = {
     { "emulated",        "QEMU", "qemu", "x86_64", NULL,  1, false, "auto",    false, "monitor", -1 },
@@ -97,7 +97,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/access/find-by-name", test_find_by_name);
-    /* a build without QEMU offers no method for its domains */
+    /* a build without QEMU has no method for domains of QEMU */
     for (size_t i = 0; uprof_access_find("monitor") && i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *path = g_strconcat("/access/choose/", cases[i].name, NULL);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_choose_case);

@@ -31,7 +31,7 @@ test_codes(void)
     g_assert_cmpstr(uprof_level_name(UPROF_LEVEL_FAIL), ==, "FAIL");
 }
 
-/* A worker may send anything: of a reply that is cut off, the complete findings count. */
+/* Worker replies may be truncated and hostile: complete findings count, and are made safe. */
 static void
 test_pack(void)
 {

@@ -71,7 +71,7 @@ read_signal(Run *run)
     g_usleep(SHORT_MS * 1000);
     if (read(run->signals, &info, sizeof(info)) != sizeof(info) || info.ssi_signo != SIGTERM)
         _exit(1);
-    /* a signal that was read in time does not count any more */
+    /* a signal that was read in time cannot end the process later */
     uprof_end_watch_set_patience(run->watch, 0);
     g_usleep(20 * SHORT_MS * 1000);
 }

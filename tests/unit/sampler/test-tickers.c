@@ -66,7 +66,7 @@ count_all(const SamplingResult *result)
     return n;
 }
 
-/* Each vet was a tick (unless ABSENT), and each tick became one sample or one count. */
+/* Each vet was a tick (unless ABSENT), and each tick became a sample or is in one of the counts. */
 static void
 check_each_tick_counted(const SamplingResult *result)
 {
@@ -274,8 +274,8 @@ slow_vcpu_1(MemoryGuest *guest, MemoryCall call, gint n)
 }
 
 /*
- * The first review lowers the rate by the share of time that the first holds took. If a busy
- * machine made that time much longer than planned, there is little to lower.
+ * The first review lowers the rate according to the share of time that the first holds took. If a
+ * busy machine delayed these holds, their share is small, and the rate is lowered only a little.
  */
 static bool
 was_delayed_at_first(unsigned n_vcpus, uint64_t interval_ns)
@@ -327,7 +327,7 @@ try_budget(void)
     return true;
 }
 
-/* Time lost in stops without a sample lowers the rate as samples do. */
+/* Time lost in stops without a sample lowers the rate like the time of samples. */
 static void
 test_lost_time(void)
 {
@@ -387,8 +387,8 @@ test_with_retries(gconstpointer data)
 }
 
 /*
- * Scripts of answers, and what the ticks become. The hook gives the answers in turn and ends
- * the run after the last, so that the result does not depend on time.
+ * Scripts of answers, and the outcome of their ticks. The hook gives the answers in turn and ends
+ * the run after the last one, so that the result does not depend on time.
  */
 typedef enum { NOBODY, SOMEBODY } PausedBy;
 
@@ -514,9 +514,9 @@ find_outcomes(const SamplingResult *result, Outcome *outcomes, unsigned max)
 }
 
 /*
- * The time of a rest is the time of its first tick, which is before the vet of its second
- * tick. The sample after the rest is not earlier than its own vet. So these two vets give the
- * least distance between rest and sample. Only for runs in which each vet became a sample.
+ * The time of a rest is the time of its first tick, which is before the vet of its second tick.
+ * The sample after the rest is not earlier than its own vet. So rest and sample are at least as
+ * far apart as these two vets. Only for runs in which each vet became a sample.
  */
 static void
 check_rest_times(const SamplingResult *result)
@@ -636,7 +636,7 @@ test_full_ring(void)
     sampling_check_ticks(&sampling, &result, 2, count_all(&result));
 }
 
-/* A late consumer still gets the rests that were published late. */
+/* A late consumer still gets rests, which were published late because the ring was full. */
 static void
 test_late_consumer(void)
 {
@@ -667,7 +667,7 @@ test_late_consumer(void)
     g_assert_cmpuint(count_samples(&result, 1), ==, seen.vets[1]);
 }
 
-/* A vCPU that never stops in time for a second ends sampling, without an error. */
+/* If a vCPU does not stop in time for a second, sampling ends without an error. */
 static void
 test_stuck(void)
 {

@@ -47,7 +47,7 @@ static const struct {
       0xb7b9, 0x6f94, 0xb79d, false, 0xfb7b9, 0x26f94, 0x2b79d, 2, false },
     { "real-mode-halted", 0, 0,    { 0xf0000, 0, false, false, false },
       0xb7b9, 0x6f94, 0xb79d, true, 0xfb7b9, 0x6f94, 0xb79d, 2, true },
-    /* A vCPU at its reset vector never ran. Every other vCPU did. */
+    /* A vCPU in its reset state has not run. A vCPU in any other state has. */
     { "reset",            0x60000010, 0, { 0xffff0000, 0, false, false, false },
       0xfff0, 0, 0, false, 0xfffffff0, 0, 0, 2, true },
     { "behind-reset",     0x60000010, 0, { 0xffff0000, 0, false, false, false },

@@ -150,7 +150,7 @@ make_conversions(unsigned n)
     return name;
 }
 
-/* Each conversion doubles the time; the last of these would take longer than the universe is old. */
+/* Each conversion doubles the time, so the last of these names would take practically for ever. */
 static void
 test_conversions(void)
 {
@@ -160,7 +160,7 @@ test_conversions(void)
     }
 }
 
-/* Names that take too long use up the time for C++ names. Other names do not need it. */
+/* Names that take too long use up the time for C++ names. Other languages have no such limit. */
 static void
 test_total(void)
 {

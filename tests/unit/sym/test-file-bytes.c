@@ -47,7 +47,7 @@ test_read(void)
     g_assert_cmpint(unlink(path), ==, 0);
 }
 
-/* A file of 64 MiB that has a few bytes on its disk: also its zeros are read. */
+/* A file of 64 MiB with only a few bytes on the disk is read, including its zeros. */
 static void
 test_sparse(void)
 {
@@ -97,7 +97,7 @@ count_read_bytes(void)
     return g_ascii_strtoull(text + strlen("rchar: "), NULL, 10);
 }
 
-/* A file that needs more memory than is left is not read. */
+/* A file is not read if it needs more than the memory that is left for symbols. */
 static void
 test_no_room(void)
 {

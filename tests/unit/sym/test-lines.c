@@ -200,8 +200,8 @@ test_damage(gconstpointer data)
 }
 
 /*
- * One unit with many functions, and one list of many ranges that all functions share: libdw would need
- * hours for it.
+ * One unit with many functions, which all share one list of many ranges. libdw would need hours for
+ * this unit.
  */
 static GByteArray *
 make_slow_elf(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The check that the guest runs the code of a symbol file: files of one image, and memory
- * that equals this image more or less.
+ * The check that the guest runs the code of a symbol file. Each case has the file of an image, and
+ * guest memory that equals the image completely, in part, or not at all.
  */
 #include <elf.h>
 #include <string.h>
@@ -58,7 +58,7 @@ clear_fixture(Fixture *fixture)
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Fixture, clear_fixture)
 
-/* @note: (nullable): with the build-id */
+/* @note: (nullable): the note with the build-id */
 static void
 add_elf(const Fixture *fixture, const char *note)
 {
@@ -114,7 +114,7 @@ assert_match(const Fixture *fixture, UprofSymMatch match, const char *mismatch)
 static const struct {
     const char *name;
     unsigned damaged;  /* of the 8 pieces of 256 bytes that are compared */
-    unsigned missing;  /* pages of the guest, from the first page of the code on */
+    unsigned missing;  /* pages without memory, from the first page of the code on */
     const char *note, *guest_note;
     UprofSymMatch match;
     const char *mismatch;

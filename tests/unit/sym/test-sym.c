@@ -416,7 +416,7 @@ static const struct {
     { "too-large",  make_sparse,     false, UPROF_ERROR_BAD_DATA, "'*/too-large' is too large: symbol files have up to 2048 MiB" },
     { "garbage",    make_garbage,    false, UPROF_ERROR_BAD_DATA, "'*/garbage' is neither an ELF file nor text as nm, System.map or kallsyms write it" },
     { "zeros",      make_zeros,      false, UPROF_ERROR_BAD_DATA, "*/zeros*" },
-    { "stub",       make_stub,       false, UPROF_ERROR_BAD_DATA, "'*/stub' names no code; if it is what Debian has as /boot/System.map, the real one is in the package linux-image-VERSION-dbg" },
+    { "stub",       make_stub,       false, UPROF_ERROR_BAD_DATA, "'*/stub' names no code; Debian's /boot/System.map is a stub, the package linux-image-VERSION-dbg has the complete map" },
     { "cut",        make_cut,        false, UPROF_ERROR_BAD_DATA, "*/cut*" },
     { "stripped",   make_stripped,   false, UPROF_ERROR_BAD_DATA, "'*/stripped' has no symbols (stripped?), and there is no debug file with them, such as '*/stripped.dbg'" },
     { "arm",        make_arm,        false, UPROF_ERROR_BAD_DATA, "'*/arm' is an image of another architecture (ELF machine 183) than the guest's x86_64" },
@@ -485,7 +485,8 @@ test_too_many(void)
     for (unsigned i = 0; i < UPROF_SYM_SOURCES_MAX; i++)
         g_assert_true(uprof_sym_add_file(fixture.sym, path, true, &error));
     g_assert_false(uprof_sym_add_file(fixture.sym, path, true, &error));
-    g_assert_true(g_pattern_match_simple("'*' is one symbol file too many: *", error->message));
+    g_assert_true(
+        g_pattern_match_simple("'*' exceeds the limit of * symbol files", error->message));
 }
 
 static void

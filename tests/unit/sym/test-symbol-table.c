@@ -126,7 +126,7 @@ test_table(gconstpointer data)
     }
 }
 
-/* Of names that differ only far behind their beginning, the first in the file is used. */
+/* If two names of one address have a long common beginning, the first name in the file is used. */
 static void
 test_long_names(void)
 {

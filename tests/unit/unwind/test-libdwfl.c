@@ -141,7 +141,7 @@ test_program(gconstpointer data)
         g_test_message("%s", (const char *)text);
     g_assert_cmpuint(comparison.n_same, >, 20000);
     g_assert_cmpuint(comparison.n_other_is_right, ==, 0);
-    /* the rest is code that switches to another stack, where both fail */
+    /* all others are in code that switches to another stack, where both fail */
     g_assert_cmpuint(comparison.n_other * 50, <=, comparison.n_same);
     g_assert_cmpuint(comparison.n_unexplained * 200, <=, comparison.n_same);
 }

@@ -484,7 +484,7 @@ static const struct {
 };
 /* clang-format on */
 
-/* At the start of a system call, the stack still is the process's, and RCX has the user pc. */
+/* At the start of a system call, the process's stack is still in use, and RCX has the user pc. */
 static void
 test_system_call(gconstpointer data)
 {
@@ -541,7 +541,7 @@ test_fork(void)
     g_assert_false(fixture.stack->frames[1].is_return);
 }
 
-/* Where the tables have no rule, other methods are used. */
+/* For code without a rule in the tables, other methods are used. */
 static void
 test_hole(void)
 {
@@ -652,7 +652,7 @@ test_corrections(void)
     uprof_unwind(&fixture.context, fixture.stack);
     assert_stack(&fixture, UPROF_END_BASE, callers, 1);
 
-    /* the stack pointer has a complete pt_regs, although the rule says a partial one */
+    /* the stack pointer points to a complete pt_regs, although the rule says a partial one */
     fixture.snapshot->regs.pc = F(ENTRY);
     put_word(&fixture, SP, WORD);
     put_word(&fixture, SP + 0x80, F(ROOT));

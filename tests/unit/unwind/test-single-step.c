@@ -20,7 +20,7 @@ enum { DEPTH = 127 }; /* the default of --max-depth */
 
 enum { STEPS_MAX = 1000 * 1000 };
 
-/* How often a program repeats its work: once with each argument that it has not had before. */
+/* Rounds of a program's work, each with a new argument. */
 #define ROUNDS "4"
 
 /*
@@ -37,17 +37,16 @@ typedef enum { RIGHT, AHEAD, NO_TABLE, EXCHANGE, COLD, WRONG, N_RESULTS } Result
 
 static const char *const result_names[N_RESULTS] = {
     [RIGHT] = "right: the calls that were made",
-    [AHEAD] =
-        "right: already the stack of the frame that resumes, without the frames that are dropped",
+    [AHEAD] = "right: the new stack, before the switch to it is complete",
     [NO_TABLE] = "miss: code without unwind tables",
-    [EXCHANGE] = "miss: amid a switch to another stack, with some registers of each",
-    [COLD] = "miss: a part of a function that the compiler moved away, without frame record",
+    [EXCHANGE] = "miss: during a switch to another stack, with registers of both",
+    [COLD] = "miss: a cold part of a function, without a frame record",
     [WRONG] = "miss: unexpected",
 };
 
 enum {
     LEAVING_FRAMES_MAX = 3, /* leaf frames up to a function that leaves its stack */
-    AHEAD_FRAMES_MAX = 64,  /* frames that a Pending keeps */
+    AHEAD_FRAMES_MAX = 64,  /* frames in a Pending */
 };
 
 /* A stack that is judged when the program has switched to the new stack. */
@@ -142,7 +141,7 @@ is_one_of(const char *name, const char *const *names, size_t n)
     return false;
 }
 
-/* Functions of compilers that have no unwind tables. */
+/* Functions that compilers add without unwind tables. */
 static const char *const names_without_tables[] = {
     "_init",
     "_fini",
@@ -153,8 +152,9 @@ static const char *const names_without_tables[] = {
 };
 
 /*
- * The last frame is one of these functions, or a stub of the linker. In a static program, such
- * stubs call functions that are chosen at its start. A stub is one jump (FF /4) without a name.
+ * Returns: true if the last frame is one of these functions, or a stub of the linker. In a static
+ * program, stubs jump to functions that are chosen when the program starts. A stub is one jump
+ * (FF /4) without a name.
  */
 static bool
 has_no_table(const Oracle *oracle)
@@ -171,9 +171,8 @@ has_no_table(const Oracle *oracle)
 }
 
 /*
- * Counts the frames of a function that switches to another stack.
- *
- * Returns: the number of leaf frames up to such a function, with its callees; 0: none
+ * Returns: the number of frames from the leaf to a function that switches to another stack; 0 if
+ * there is no such function
  */
 static unsigned
 count_leaving(const Oracle *oracle)
@@ -188,7 +187,7 @@ count_leaving(const Oracle *oracle)
     return 0;
 }
 
-/* From here on, registers of the old stack are replaced by those of the new one. */
+/* Returns: true if the leaf replaces registers of the old stack by those of the new one */
 static bool
 begins_exchange(const Oracle *oracle)
 {
@@ -199,8 +198,8 @@ begins_exchange(const Oracle *oracle)
 }
 
 /*
- * The stack is the new one if its frames are. The frame that resumes may still be at its old
- * call: the address where it resumes is set last.
+ * Returns: true if the frames of @pending are those of the new stack. The address of the frame that
+ * resumes is set last, so this frame may still have the address of its old call.
  */
 static bool
 is_new_stack(const Oracle *oracle, const Pending *pending)
@@ -218,7 +217,7 @@ is_new_stack(const Oracle *oracle, const Pending *pending)
                uprof_sym_find(oracle->context.sym, stepper->regs.rip, false).start;
 }
 
-/* Judges the pending stacks once the program runs on its new stack. */
+/* Judges the pending stacks. The program now runs on its new stack. */
 static void
 judge_pending(Oracle *oracle)
 {
@@ -352,8 +351,8 @@ report_results(const Oracle *oracle)
 }
 
 /*
- * Exceptions spend their time in these functions, in loops over all functions and registers:
- * many instructions that are all alike.
+ * Exceptions spend their time in these functions. Their loops over all functions and registers
+ * execute many similar instructions.
  */
 static bool
 is_slow_function(const Oracle *oracle)

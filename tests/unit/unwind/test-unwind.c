@@ -156,7 +156,7 @@ static const struct {
     { "nothing",            { 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90 }, false },
 };
 
-/* Bytes before the program counter, by which the vCPU may be idle */
+/* Bytes before the program counter, which show whether the vCPU may be idle */
 static const struct {
     const char *name;
     uint8_t bytes[3];
@@ -221,7 +221,7 @@ test_call(gconstpointer data)
     g_assert_cmpint(fixture.stack->end, ==, calls[i].is_call ? UPROF_END_BASE : UPROF_END_CODE);
 }
 
-/* A call in a page that may be executed, and then not. */
+/* A call in a page that first is executable, and then is not. */
 static void
 test_call_not_executable(void)
 {

@@ -139,7 +139,7 @@ test_again(Fixture *f, gconstpointer data)
     clear_result(&result);
 }
 
-/* A process that was taken over can fill the memory it got, and no more. */
+/* A worker that a hostile file controls can fill the memory that it got, and no more. */
 static void
 test_full(Fixture *f, gconstpointer data)
 {
@@ -150,7 +150,7 @@ test_full(Fixture *f, gconstpointer data)
     g_assert_cmpint(ftruncate(f->fd, 0), ==, -1);
 }
 
-/* A profile that does not fit gives no checkpoint, and takes no more memory. */
+/* A profile that is too large for a checkpoint is not written. */
 static void
 test_too_large(Fixture *f, gconstpointer data)
 {

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Paths below a test folder. "app" is a symbol file, "in" an input, "root" a sysroot, "own" a folder
- * of the configuration. Recorded files are not allowed. */
+/* Paths below a test folder. "app" is a symbol file, "in" an input, "root" a sysroot, and "own" a
+ * folder of the configuration. The rules do not allow files that only a capture names. */
 static const struct {
     UprofFileKind kind;
     const char *folder;

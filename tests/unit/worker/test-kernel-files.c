@@ -130,7 +130,7 @@ kill_worker(gpointer data)
     return NULL;
 }
 
-/* The file is read by another process. If that dies, the program says so, and reads the next file. */
+/* Another process reads the file. If this process dies, the program reports it, and reads on. */
 static void
 test_death(void)
 {

@@ -43,7 +43,7 @@ end_process(pid_t pid)
     waitpid(pid, NULL, 0);
 }
 
-/* Returns: milliseconds until the limit was over */
+/* Returns: milliseconds until the limit was reached */
 static uint64_t
 wait_until_over(UprofOwnTime *time)
 {
@@ -54,7 +54,7 @@ wait_until_over(UprofOwnTime *time)
     return (uprof_clock_now_ns() - start_ns) / UPROF_NS_PER_MS;
 }
 
-/* A clock that does not run is never over. */
+/* A clock that was not started never reaches a limit. */
 static void
 test_off(void)
 {
@@ -63,7 +63,7 @@ test_off(void)
     g_assert_false(uprof_own_time_is_over(&time, 0));
 }
 
-/* A process that sleeps or is stopped uses up its time. */
+/* Time passes also while the process sleeps or is stopped. */
 static void
 test_stopped(void)
 {
@@ -77,7 +77,7 @@ test_stopped(void)
     end_process(pid);
 }
 
-/* A clock that is paused shows the same when it is resumed. */
+/* A pause of the clock does not count. */
 static void
 test_paused(void)
 {
@@ -100,7 +100,7 @@ test_paused(void)
     end_process(pid);
 }
 
-/* Of several busy processes on one processor, each has only a part of the time. */
+/* Time in which the process waits for a processor does not count. */
 static void
 test_waiting(void)
 {

@@ -44,7 +44,7 @@ test_round_trip(void)
     g_assert_cmpuint(last->total, ==, 12);
 }
 
-/* The rows before the cut count. */
+/* A truncated list gives only its complete rows. */
 static void
 test_cut(void)
 {
@@ -57,7 +57,7 @@ test_cut(void)
     }
 }
 
-/* A number of rows that no memory could have takes none. */
+/* A list that claims an impossible number of rows allocates no memory for them. */
 static void
 test_many(void)
 {
@@ -69,7 +69,7 @@ test_many(void)
     g_assert_cmpuint(rows->len, ==, 3);
 }
 
-/* Names are made safe: a worker may send any bytes. */
+/* Names are made safe, because a worker may send any bytes. */
 static void
 test_hostile_name(void)
 {
