@@ -12,7 +12,8 @@ A RETRYLOG is the log of one failed test that was run once more, alone. The test
 passed only if the retry passes. A line "retried: NAME" on stderr names each retried test.
 
 Only tests of live suites are run once more, because a busy machine may be too slow for them.
---to-retry prints the names of the live tests that failed, one in each line.
+--to-retry prints the names of the live tests that failed, one in each line. The name of a test of the
+Xen lab, whose parts do not depend on each other, is followed by the names of its failed parts.
 """
 
 import json
@@ -34,6 +35,8 @@ TAP_PART = re.compile(
     r"^\s*ok\b\s*\d*\s*-?\s*(?P<part>[^#\n]*?)\s*#\s*SKIP\S*\s*(?P<reason>.*)$", re.M | re.I
 )
 TAP_RESULT = re.compile(r"^\s*(not )?ok\b")
+TAP_PARTS = re.compile(r"^(not ok|ok) \d+ - ([a-z0-9-]+)$", re.M)
+TAP_COUNT = re.compile(r"^1\.\.(\d+)$", re.M)
 PART_LINES_SHOWN = 20
 
 NO_REASON = "no reason given"
@@ -49,13 +52,24 @@ def is_failed(test):
     return test["result"] not in PASSED | SKIPPED
 
 
+def parts_to_retry(test):
+    """The names of the failed parts of a test; none if some parts have no result."""
+    output = output_of(test)
+    parts, count = TAP_PARTS.findall(output), TAP_COUNT.search(output)
+    if not count or int(count[1]) != len(parts):
+        return []
+    return [part for result, part in parts if result == "not ok"]
+
+
 def names_to_retry(tests):
-    """The names of failed tests of live suites."""
+    """The names of failed tests of live suites, with the failed parts of tests of the Xen lab."""
     names = []
     for test in tests:
         suites, name = split_name(test)
-        if is_failed(test) and suites & LIVE_SUITES:
-            names.append(name)
+        if not is_failed(test) or not suites & LIVE_SUITES:
+            continue
+        parts = parts_to_retry(test) if "xen-lab" in suites else []
+        names.append(" ".join([name, *parts]))
     return names
 
 

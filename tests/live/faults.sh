@@ -13,7 +13,7 @@ source "$(dirname "$0")/lib.sh"
 running=${guest_prefix}faults-1-$way
 paused=${guest_prefix}faults-2-$way
 library=$guests/../libfail-call.so
-declare -A numbers=([record]=40 [collect]=20)
+declare -A numbers=([record]=20 [collect]=10)
 
 # calls_fail COMMAND
 calls_fail()

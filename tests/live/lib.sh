@@ -139,16 +139,15 @@ profile()
     [ "$status" = "$want" ] || fail "virt-uprof $* exits $status, not $want"
 }
 
-# sample N FILE ARGUMENT...: writes FILE.folded and FILE.meta.json by runs that last
-# $sample_seconds, one after the other, until one has N samples. If holds take long, a short run
-# may have no sample.
-sample_seconds=(2 8 40)
+# sample N FILE ARGUMENT...: writes FILE.folded and FILE.meta.json by runs until one has N samples.
+# The first run lasts 2 seconds. The next runs last as long as the samples before suggest, up to 60
+# seconds. If holds take long, a short run may have no sample.
 sample()
 {
-    local enough=$1 file=$2 seconds status n
+    local enough=$1 file=$2 seconds=2 round status n
     shift 2
-    for seconds in "${sample_seconds[@]}"; do
-        status=0
+    for round in 1 2 3; do
+        status=0 n=0
         "$program" "${fast[@]}" -d "$seconds" -o "$file.folded" -o "$file.meta.json" "$@" \
             >"$work/out" 2>"$work/err" </dev/null || status=$?
         if [ "$status" = 0 ]; then
@@ -157,6 +156,10 @@ sample()
         elif ! grep -q ': no sample was taken$' "$work/err"; then
             break
         fi
+        # A quarter more than needed, and a second for the start of the run.
+        seconds=$((n > 0 ? 1 + seconds * enough * 5 / (n * 4) : seconds * 4))
+        seconds=$((seconds < 60 ? seconds : 60))
+        [ "$round" -lt 2 ] || seconds=60
     done
     [ "$status" = 0 ] || fail "virt-uprof exits $status"
 }

@@ -39,7 +39,7 @@ sample_enough()
     files=()
     while [ "$round" -lt "$rounds_max" ]; do
         round=$((round + 1))
-        sample 400 "$work/round$round" "${@:3}" "$name"
+        sample "$1" "$work/round$round" "${@:3}" "$name"
         files+=("$work/round$round.folded")
         [ "$(cat "${files[@]}" | grep -E ";($2)(;| )" | awk '{ n += $NF } END { print n + 0 }')" -lt "$1" ] ||
             return 0

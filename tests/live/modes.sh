@@ -40,7 +40,7 @@ for mode in "${modes[@]}"; do
         esac || fail "$mode: the guest says '$(cat "$(guest_serial "$name")")'"
     done
 
-    sample 100 "$work/x" "$name"
+    sample 40 "$work/x" "$name"
     if [ "${words%% *}" = deep ]; then
         # A few stacks are truncated before the run copies larger windows.
         result stacks "$name" 60 'guest_entry;guest_main;deep_loop(;deep_[0-9]{2}){64};work' "$work/x.folded"

@@ -7,25 +7,20 @@
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-samples_wanted=${UPROF_LIVE_SAMPLES:-$([ "$way" = DIRECT ] && echo 2000 || echo 1000)}
+samples_wanted=${UPROF_LIVE_SAMPLES:-$([ "$way" = DIRECT ] && echo 2000 || echo 700)}
 chain='guest_entry;guest_main;main_loop(;function_[123](;work)?)?'
 
 # shares_are_right IMAGE: all stacks are complete, and no stack of work lacks its function_N
 shares_are_right()
 {
-    local image=$1 name=$guest_prefix$1-$way n=0 files=()
+    local image=$1 name=$guest_prefix$1-$way
     boot "$name" split 1 "$image"
-    while [ "$n" -lt "$samples_wanted" ]; do
-        [ "$SECONDS" -lt 500 ] || fail "$n samples in $SECONDS s"
-        files+=("$work/$image-${#files[@]}.folded")
-        profile 0 "${fast[@]}" -d 3 -o "${files[-1]}" -o "$work/$image.meta.json" "$name"
-        n=$(result total "${files[@]}")
-        result sidecar "$work/$image.meta.json" "stacks['complete'] == samples['running']" \
-            "frames['named'] == frames['total']" \
-            "0 < call_sites['agreed'] == call_sites['checked']" "${@:2}"
-        result stacks "$name" 100 "$chain" "${files[-1]}"
-    done
-    result shares "$name" "$samples_wanted" "${files[@]}"
+    sample "$samples_wanted" "$work/$image" "$name"
+    result sidecar "$work/$image.meta.json" "stacks['complete'] == samples['running']" \
+        "frames['named'] == frames['total']" \
+        "0 < call_sites['agreed'] == call_sites['checked']" "${@:2}"
+    result stacks "$name" 100 "$chain" "$work/$image.folded"
+    result shares "$name" "$samples_wanted" "$work/$image.folded"
 }
 
 # names_by_us NAME, names_by_gdb NAME IMAGE: print the functions of a paused guest's stack
@@ -69,7 +64,9 @@ command -v gdb >/dev/null || skip 'there is no gdb'
 chmod 711 "$work"
 mkdir -m 777 "$work/gdb"
 shares_are_right guestleaf "frames['cfi'] == 0" "frames['leaf'] > 0"
+destroy_guest "${guest_prefix}guestleaf-$way"
 shares_are_right guestbare "frames['cfi'] == 0" "frames['leaf'] > 0"
+destroy_guest "${guest_prefix}guestbare-$way"
 shares_are_right guesttables "frames['leaf'] == frames['fp'] == 0"
 gdb_agrees guesttables
 no_leftovers "$work"

@@ -21,3 +21,18 @@ build_packages()
     (cd "$1/virt-uprof" && DEB_BUILD_OPTIONS='nocheck noautodbgsym parallel=2' \
         dpkg-buildpackage -b -us -uc) >"$1.log" 2>&1 </dev/null
 }
+
+# build_packages_again DIR: the same, with the objects of an earlier call, if ccache is installed and
+# tests/all has set $CCACHE_DIR. Two tests need the packages, and only one of them tests the build.
+build_packages_again()
+{
+    if [ -z "${CCACHE_DIR:-}" ] || [ ! -x /usr/lib/ccache/gcc ]; then
+        build_packages "$1"
+        return
+    fi
+    (
+        unset CCACHE_DISABLE
+        export PATH=/usr/lib/ccache:$PATH
+        build_packages "$1"
+    )
+}

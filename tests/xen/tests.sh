@@ -542,7 +542,7 @@ lab_tests=(
     'all            all'
     'metadata       metadata'
     'storm-pv       storm kill 5 pv'
-    'storm-pvh      storm kill 50 pvh'
+    'storm-pvh      storm kill 25 pvh'
     'storm-group    storm group 3 pvh'
     'storm-term     storm term 3 pvh'
     'storm-guardian storm guardian 3 pvh'

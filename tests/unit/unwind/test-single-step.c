@@ -21,7 +21,7 @@ enum { DEPTH = 127 }; /* the default of --max-depth */
 enum { STEPS_MAX = 1000 * 1000 };
 
 /* Rounds of a program's work, each with a new argument. */
-#define ROUNDS "4"
+#define ROUNDS "2"
 
 /*
  * The known misses of a program, which do not depend on its rounds: the start of the C library has
