@@ -171,7 +171,7 @@ static const struct {
     { "types-broken",   { 0 }, LINUX_BTF,        true, true, false, NULL },
     { "rules-unsorted", { 0 }, LINUX_ORC,        true, false, true, NULL },
     { "rules-unknown",  { 0 }, LINUX_ORC_HEADER, true, false, true, NULL },
-    { "banner",         { 0 }, LINUX_BANNER,     false, false, false, "*but not where Linux has its kernel" },
+    { "banner",         { 0 }, LINUX_BANNER,     false, false, false, "*but not in the address range of a Linux kernel" },
 };
 /* clang-format on */
 
@@ -295,7 +295,8 @@ test_before_text(void)
     linux_view_sample(view, 0);
     uprof_linux_facts(view->kernel, &facts);
     g_assert_cmpint(facts.state, ==, UPROF_LINUX_UNKNOWN);
-    g_assert_true(g_pattern_match_simple("*but not where Linux has its kernel", facts.why));
+    g_assert_true(
+        g_pattern_match_simple("*but not in the address range of a Linux kernel", facts.why));
 }
 
 /* ---- Another kernel ---- */
