@@ -163,7 +163,7 @@ static const struct {
 } missing[] = {
     { "types",          { .no_types = true },   0, true, true, false, NULL },
     { "rules",          { .no_rules = true },   0, true, false, true, NULL },
-    { "symbols",        { .no_symbols = true }, 0, false, false, false, "*no table of symbols" },
+    { "symbols",        { .no_symbols = true }, 0, false, false, false, "*has no symbol table" },
     { "cpus",           { .no_cpus = true },    0, true, true, false, NULL },
     { "task-too-large", { .name_at = 5000 },    0, true, true, false, NULL },
     { "name-too-far",   { .name_at = 1 << 20 }, 0, true, true, false, NULL },
