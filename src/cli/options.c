@@ -391,7 +391,7 @@ static const Option table[] = {
       take_value, MEMBER(settings.budget_ppm), GIVEN(settings.given.budget),
       .parse = uprof_settings_parse_budget, .form = UPROF_BUDGET_FORM },
     { "no-pause", '\0', LIVE, NULL,
-      "KVM: read without stopping the guest; stacks that change meanwhile count as truncated",
+      "KVM: read without stopping the guest; changed stacks count as truncated",
       take_flag, MEMBER(settings.no_pause) },
     { "all", '\0', RECORD | TOP, NULL,
       "sample all running domains",

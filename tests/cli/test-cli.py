@@ -465,8 +465,8 @@ def test_states(suite):
         "state/id-and-name",
         ["-c", uri, "1"],
         DOMAIN,
-        "virt-uprof: '1' is the id of one domain and the name of another; say which by its "
-        "UUID: %s (id) or %s (name)" % (make_uuid(1), make_uuid(5)),
+        "virt-uprof: '1' is the id of one domain and the name of another; give the UUID "
+        "instead: %s (id) or %s (name)" % (make_uuid(1), make_uuid(5)),
     )
     suite.expect(
         "state/some-fail",

@@ -344,7 +344,7 @@ def test_newest_day_in_two_folders(program):
     store.limit(slices=1, days=4, megabytes=1)
     begun = f"data/new/new-{stamp(at(0, 0))}.folded.gz"
     (store.path / begun).write_bytes(b"x" * (2 << 20))
-    store.prune(say="so 2 profiles had to go(.|\n)*keeps 2 MB, more than maxMegabytes")
+    store.prune(say="usually kept were deleted: 2 (.|\n)*keeps 2 MB, more than maxMegabytes")
     assert store.names(".folded.gz") == [begun]
 
 
