@@ -143,7 +143,7 @@ boot_guest()
     wait_until 300 grep -qa 'virt-uprof guest:' "$folder/serial" || fail "'$1' does not boot"
 }
 
-# boot_guests: boots one guest that is opted in later, and one that is not
+# boot_guests: boots two guests. A later test opts in $guest; no test opts in $other.
 boot_guests()
 {
     boot_guest "$other" idle

@@ -608,10 +608,10 @@ destroy_leftover()
 destroy_guest()
 {
     [ -n "${guest_folders[$1]:-}" ] || return 0
-    # The guest may end just now. libvirt then refuses, and the guest is gone.
-    if guest_runs "$1" &&
-        ! libvirt_uri=${guest_uris[$1]} quiet_virsh destroy "${guest_uuids[$1]}" >/dev/null; then
-        ! guest_runs "$1" || return 1
+    if guest_runs "$1"; then
+        # If the guest ends just now, virsh fails.
+        libvirt_uri=${guest_uris[$1]} quiet_virsh destroy "${guest_uuids[$1]}" >/dev/null ||
+            ! guest_runs "$1" || return 1
     fi
     rm -rf "${guest_folders[$1]}"
     # `unset` would run the command in a name like '$(id)'.

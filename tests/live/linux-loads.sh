@@ -11,7 +11,7 @@
 source "$(dirname "$0")/linux-lib.sh"
 
 name=${guest_prefix}loads-$series-$way
-rounds_max=60
+rounds_max=8
 samples=${UPROF_LOADS_SAMPLES:-1600}
 points=5
 [ "$samples" -lt 4500 ] || points=3

@@ -73,7 +73,7 @@ mapfile -t files < <(for fd in "/proc/$worker/fd"/*; do readlink "$fd"; done | s
 if printf '%s\n' "${files[@]}" | grep -Ev '/dev/null|socket:|\(deleted\)|/#[0-9]+|\.tmp'; then
     fail 'a worker has a descriptor that it does not need'
 fi
-# Under emulation the first sample may take a second.
+# Under emulation the first sample may take some seconds.
 sleep 4
 kill -INT "$profiler"
 finish 0 20
@@ -94,7 +94,7 @@ must_run "$one"
 say 'a worker that writes a capture is killed: the capture ends early'
 start -d 12 -o "$work/x.capture" "$one"
 await_sampling
-# The capture has samples then.
+# The worker writes its first samples to the capture meanwhile.
 sleep 6
 kill_worker
 wait_until 20 has_worker || fail 'no other worker has started'

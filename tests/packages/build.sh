@@ -22,9 +22,9 @@ build_packages()
         dpkg-buildpackage -b -us -uc) >"$1.log" 2>&1 </dev/null
 }
 
-# build_packages_again DIR: the same, with the objects of an earlier call, if ccache is installed and
-# tests/all has set $CCACHE_DIR. Two tests need the packages, and only one of them tests the build.
-build_packages_again()
+# build_packages_cached DIR: builds them through ccache if it is installed and tests/all has set
+# $CCACHE_DIR. Two tests build the packages, and the second test then finds the objects of the first.
+build_packages_cached()
 {
     if [ -z "${CCACHE_DIR:-}" ] || [ ! -x /usr/lib/ccache/gcc ]; then
         build_packages "$1"

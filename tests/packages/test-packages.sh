@@ -296,7 +296,7 @@ result root "$status" "$work/root.log"
 for folder in one another-folder; do
     export_tree "$work/$folder/virt-uprof"
 done
-build_packages_again "$work/one" && status=0 || status=$?
+build_packages_cached "$work/one" && status=0 || status=$?
 result build "$status" "$work/one.log"
 [ "$status" = 0 ] || exit 1
 # The first packages are tried while the second ones are built.

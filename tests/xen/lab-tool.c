@@ -283,7 +283,7 @@ must_run(int domid, volatile const int32_t *held, unsigned round)
     }
 }
 
-/* Of the way `kill`, a quarter of the rounds must end in a hold; of every other way, one round. */
+/* Enough rounds must hit a hold: a quarter of the rounds of `kill`, and one round of other ways. */
 static void
 must_have_met(const char *way, unsigned n_met, unsigned rounds)
 {

@@ -177,7 +177,6 @@ boot_debian()
     fail 'it panics each time it boots'
 }
 
-# linux KIND VCPUS: Debian's kernel, which is at its link addresses, as the kernel of dom0 is
 # sample_linux: samples the Linux guest `g`; the stacks are complete, and each has a task
 sample_linux()
 {
@@ -204,8 +203,9 @@ shows_loads()
         python3 /lab/result.py stacks g 40 'vcpu[01];(user|syscalls);.*' "$work/g.folded"
 }
 
-# linux KIND VCPUS: stacks of a Linux guest. On a busy machine a kernel thread of the guest may have
-# the vCPU for seconds, because the guest has timer ticks to make up for.
+# linux KIND VCPUS: stacks of Debian's kernel, which is at its link addresses, as the kernel of dom0 is.
+# On a busy machine the guest makes up for missed timer ticks, and a kernel thread may then have the
+# vCPU for seconds. So the guest is sampled until the samples show the loads.
 linux()
 {
     boot_debian "$1" "$2" 'user syscalls' 256
