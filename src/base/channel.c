@@ -97,10 +97,11 @@ uprof_channel_receive(int fd, UprofMessage *message, void *into, size_t size)
 
     message->len = 0;
     message->n_fds = 0;
+    /* the kernel says ECONNRESET once, before the messages of an end that is closed: unix(7) */
     do
         n = recvmsg(fd, &head, MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
-    if (n == 0 || (n < 0 && errno == ECONNRESET))
+    while (n < 0 && (errno == EINTR || errno == ECONNRESET));
+    if (n == 0)
         errno = EPIPE;
     if (n <= 0)
         return false;

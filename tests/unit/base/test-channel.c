@@ -121,6 +121,20 @@ test_ends(Fixture *fixture, gconstpointer data)
     g_assert_cmpint(errno, ==, EPIPE);
 }
 
+/* The messages of an end that did not read its own are not lost. */
+static void
+test_ends_behind_unread(Fixture *fixture, gconstpointer data)
+{
+    g_assert_true(uprof_channel_send(fixture->ends[1], 1, NULL, 0, NULL, 0));
+    g_assert_true(uprof_channel_send(fixture->ends[0], 2, NULL, 0, NULL, 0));
+    close(fixture->ends[0]);
+    fixture->ends[0] = -1;
+    g_assert_true(receive(fixture, 1));
+    g_assert_cmpuint(fixture->message.type, ==, 2);
+    g_assert_false(receive(fixture, 1));
+    g_assert_cmpint(errno, ==, EPIPE);
+}
+
 #define ADD(path, test) g_test_add("/channel/" path, Fixture, NULL, set_up, test, tear_down)
 
 int
@@ -133,5 +147,6 @@ main(int argc, char **argv)
     ADD("too-long", test_too_long);
     ADD("no-type", test_no_type);
     ADD("ends", test_ends);
+    ADD("ends-behind-unread", test_ends_behind_unread);
     return g_test_run();
 }
