@@ -36,11 +36,10 @@ live_cells()
 }
 
 lab_tests=(
-    # Five and four levels of page tables, both with isolation. The live tests run linux.sh
-    # also without isolation, under emulation.
+    # Five levels of page tables with isolation. The live tests run linux.sh also without isolation,
+    # under emulation.
     'linux-6.1     live_cells 5:on linux.sh 6.1'
-    'linux-6.12    live_cells 4:on linux.sh 6.12'
-    # Two vCPUs, shares, and kills.
-    'linux-direct  live UPROF_LINUX_SAMPLES=400 UPROF_LIVE_KILLS=15 linux-direct.sh 6.1'
+    # Four levels, two vCPUs, shares, and kills.
+    'linux-direct  live UPROF_LINUX_SAMPLES=400 UPROF_LIVE_KILLS=15 linux-direct.sh 6.12'
     'shares        live UPROF_LIVE_SAMPLES=1000 shares.sh'
 )

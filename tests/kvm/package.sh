@@ -221,6 +221,8 @@ has_merged_day()
 prune_timer()
 {
     local day unit=virt-uprof-prune.service
+    # The guest would only take time from the emulator.
+    virsh -q suspend "$guest"
     day=$(date -u +%F)
     # No random delay. When the clock jumps, systemd adds a new random delay of up to ten minutes to
     # a recomputed time of boot, so the timer may start later than move_clock expects.
@@ -238,6 +240,7 @@ prune_timer()
     profile 0 summary "$day"
     grep -qF "$guest (" "$work/out" || fail "no '$guest' in the summary: $(cat "$work/out")"
     run_unit "$unit"
+    virsh -q resume "$guest"
 }
 
 # enable_examples: installs the polkit rule and the hook, as their comments say
@@ -289,6 +292,9 @@ has_picture()
 hook()
 {
     local name=web-2
+    # No further test needs the other guests.
+    virsh -q destroy "$guest"
+    virsh -q destroy "$other"
     boot_guest "$name" 'split unit=1000'
     pause=2 wait_until 300 has_picture "$name" ||
         fail "no picture: $(journalctl -u 'virt-uprof-boot@*' -n 20 --no-pager)"

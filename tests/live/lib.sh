@@ -140,11 +140,12 @@ profile()
 }
 
 # sample N FILE ARGUMENT...: writes FILE.folded and FILE.meta.json by runs until one has N samples.
-# The first run lasts 2 seconds. The next runs last as long as the samples before suggest, up to 60
-# seconds. If holds take long, a short run may have no sample.
+# The first run lasts $sample_seconds. The next runs last as long as the samples before suggest, up to
+# a minute. If holds take long, a short run may have no sample.
+sample_seconds=2
 sample()
 {
-    local enough=$1 file=$2 seconds=2 round status n
+    local enough=$1 file=$2 seconds=$sample_seconds round status n wanted
     shift 2
     for round in 1 2 3; do
         status=0 n=0
@@ -157,8 +158,8 @@ sample()
             break
         fi
         # A quarter more than needed, and a second for the start of the run.
-        seconds=$((n > 0 ? 1 + seconds * enough * 5 / (n * 4) : seconds * 4))
-        seconds=$((seconds < 60 ? seconds : 60))
+        wanted=$((n > 0 ? 1 + seconds * enough * 5 / (n * 4) : seconds * 4))
+        seconds=$((wanted < 60 ? wanted : 60))
         [ "$round" -lt 2 ] || seconds=60
     done
     [ "$status" = 0 ] || fail "virt-uprof exits $status"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# linux-direct.sh PROGRAM GUESTS DIRECT SERIES - a Linux guest of two vCPUs with page-table
-# isolation: each vCPU's samples are of the processes that run there, with kernel and user
+# linux-direct.sh PROGRAM GUESTS DIRECT SERIES - a Linux guest of two vCPUs with four levels
+# of page tables and with isolation: each vCPU's samples are of the processes that run there, with kernel and user
 # functions; functions have their known shares; and the guest runs on if a run that holds its
 # vCPUs is killed
 #
@@ -21,8 +21,9 @@ points=$(python3 -c "print(round(400 * (0.24 / $samples) ** 0.5, 1))")
 
 need_daemon
 need_linux
-boot_linux "$name" "$release" "$machine" 'pti=on -- user syscalls' 2 || fail 'no guest'
+boot_linux "$name" "$release" "$machine" 'pti=on no5lvl -- user syscalls' 2 || fail 'no guest'
 must_say "$name" PTI on
+must_say "$name" LEVELS 4
 
 say 'each vCPU has its own process'
 sample 150 "$work/x" --per-vcpu -s "$init" "$name"

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# linux.sh PROGRAM GUESTS TCG|KVM|DIRECT SERIES - Debian's kernel with each number of page-table
-# levels, with page-table isolation and without: virt-uprof finds the same facts in the guest's
+# linux.sh PROGRAM GUESTS TCG|KVM|DIRECT SERIES - Debian's kernel with five and four levels of page
+# tables, with page-table isolation and without: virt-uprof finds the same facts in the guest's
 # memory that the guest reports about itself
 #
-# $UPROF_LINUX_CELLS (5:on 5:off 4:on 4:off): levels and isolation of the guests. The last guest
-# also tests tables by process, and a capture.
+# $UPROF_LINUX_CELLS: levels and isolation of the guests. The last guest also tests tables by process,
+# and a capture. By default the series 6.1 and 6.12 together have all four combinations.
 # shellcheck source=tests/live/linux-lib.sh
 source "$(dirname "$0")/linux-lib.sh"
 
@@ -87,8 +87,11 @@ replays()
 
 need_daemon
 need_linux
-sample_seconds=(1 4 40)
-read -ra cells <<<"${UPROF_LINUX_CELLS:-5:on 5:off 4:on 4:off}"
+case $series in
+6.1) cells='5:on 4:off' ;;
+*) cells='5:off 4:on' ;;
+esac
+read -ra cells <<<"${UPROF_LINUX_CELLS:-$cells}"
 for cell in "${cells[@]}"; do
     boot_cell "${cell%:*}" "${cell#*:}"
     look_at user "any(i['name'] == '[init]' and i['module'] and i['build_id'] for i in images)" user
