@@ -276,23 +276,11 @@ polkit_rule()
 {
     as_user "$user" 0 dump --max-pause 1s "$guest"
     grep -qE "^$guest vcpu0 kernel: [0-9]+ frame" "$work/out" || fail "no stack: $(cat "$work/out")"
-    # libvirtd asks polkit about each call. On this slow host, an answer may take longer than a run
-    # waits for it.
-    for _ in 1 2 3; do
-        as_user "$user" '*' record -F 10 --budget 100 --max-pause 1s -d 20 -o - -f folded "$guest"
-        wait_until 120 runs_again "$guest" || fail "'$guest' stays stopped"
-        grep -q 'does not answer' "$work/err" || break
-    done
-    ! grep -q 'does not answer' "$work/err" || fail 'libvirtd does not answer in three runs'
+    as_user "$user" 0 record -F 10 --budget 100 --max-pause 1s -d 20 -o - -f folded "$guest"
     grep -q "^$guest;" "$work/out" || fail "no sample: $(cat "$work/out")"
     says ", access monitor"
     as_user "$user" '[34]' dump "$other"
     as_user mallory 4 dump "$guest"
-}
-
-runs_again()
-{
-    [ "$(virsh -q domstate "$1")" = running ]
 }
 
 has_picture()
@@ -304,15 +292,15 @@ has_picture()
 hook()
 {
     local name=web-2
-    # No further test needs the other guests.
-    virsh -q destroy "$guest"
-    virsh -q destroy "$other"
+    # The other guest would only take time from the emulator.
+    virsh -q suspend "$guest"
     boot_guest "$name" 'split unit=1000'
     pause=2 wait_until 300 has_picture "$name" ||
         fail "no picture: $(journalctl -u 'virt-uprof-boot@*' -n 20 --no-pager)"
     grep -q guest_main /var/lib/virt-uprof-boot/"$name"-*.svg || fail 'the picture has no guest_main'
     must_have_mode 750 /var/lib/virt-uprof-boot
     virsh -q destroy "$name"
+    virsh -q resume "$guest"
 }
 
 # remove: the timers end with the program; the configuration and the profiles stay

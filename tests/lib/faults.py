@@ -64,7 +64,7 @@ REST_S = 10  # within which the other processes of a run must end
 
 WANTED = os.environ.get("UPROF_TEST_FAULTS", "")
 # How many of the first calls of a kind and of the later ones fail: complete list, short list.
-ALL_CALLS, SOME_CALLS = (30, 20), (2, 2)
+ALL_CALLS, SOME_CALLS = (30, 20), (3, 4)
 TRIES = 5  # of a run that is disturbed, as by a crash of the daemon
 
 

@@ -139,13 +139,15 @@ profile()
     [ "$status" = "$want" ] || fail "virt-uprof $* exits $status, not $want"
 }
 
+# How long the first run of sample() lasts, in seconds.
+sample_seconds=2
+
 # sample N FILE ARGUMENT...: writes FILE.folded and FILE.meta.json by runs until one has N samples.
 # The first run lasts $sample_seconds. The next runs last as long as the samples before suggest, up to
 # a minute. If holds take long, a short run may have no sample.
-sample_seconds=2
 sample()
 {
-    local enough=$1 file=$2 seconds=$sample_seconds round status n wanted
+    local enough=$1 file=$2 seconds=$sample_seconds round status n
     shift 2
     for round in 1 2 3; do
         status=0 n=0
@@ -158,8 +160,8 @@ sample()
             break
         fi
         # A quarter more than needed, and a second for the start of the run.
-        wanted=$((n > 0 ? 1 + seconds * enough * 5 / (n * 4) : seconds * 4))
-        seconds=$((wanted < 60 ? wanted : 60))
+        seconds=$((n > 0 ? 1 + seconds * enough * 5 / (n * 4) : seconds * 4))
+        seconds=$((seconds < 60 ? seconds : 60))
         [ "$round" -lt 2 ] || seconds=60
     done
     [ "$status" = 0 ] || fail "virt-uprof exits $status"

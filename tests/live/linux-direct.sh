@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# linux-direct.sh PROGRAM GUESTS DIRECT SERIES - a Linux guest of two vCPUs with four levels
-# of page tables and with isolation: each vCPU's samples are of the processes that run there, with kernel and user
-# functions; functions have their known shares; and the guest runs on if a run that holds its
-# vCPUs is killed
+# linux-direct.sh PROGRAM GUESTS DIRECT SERIES - a Linux guest of two vCPUs with four levels of
+# page tables and with isolation: each vCPU's samples are of the processes that run there, with
+# kernel and user functions; functions have their known shares; and the guest runs on if a run that
+# holds its vCPUs is killed
 #
 # $UPROF_LINUX_SAMPLES (1600): the samples of functions whose shares are known. Shares may be off
 # by four times the standard deviation.

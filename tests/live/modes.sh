@@ -9,17 +9,22 @@ name=${guest_prefix}modes
 
 # A row is an image, a command line, and a CPU.
 modes=(
+    'guest32  split           -'
     'guest32  split,nopaging  -'
+    'guest32  split,high      -'
     'guest32  split,large     -'
-    'guest32  deep,high       -'
-    'guestpae split,nopaging  -'
+    'guestpae split           -'
     'guestpae split,high      -'
     'guestpae split,large     -'
+    'guestpae split,nopaging  -'
     'guest5   split           max'
-    'guest5   deep,high       max'
+    'guest5   split,high      max'
+    'guest5   deep            max'
+    'guest64  split,high      -'
     'guest64  split,large     -'
     'guest64  split,huge      max'
     'guest64  deep,high       -'
+    'guest32  deep,high       -'
 )
 
 need_daemon
