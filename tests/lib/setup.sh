@@ -299,10 +299,13 @@ test_libvirtd_uri()
 #     'listen_tcp = 1' 'auth_tcp = "none"' "tcp_port = \"$(free_tcp_port)\""
 #     'auth_unix_rw = "none"' 'unix_sock_group = "users"' 'unix_sock_rw_perms = "0770"'
 #
-# DIR must be empty or missing, and not below /run or /var/lib/libvirt. Its path must be short,
+# DIR must be empty or missing (but see below), and not below /run or /var/lib/libvirt. Its path must be short,
 # because DIR holds sockets. The user libvirt-qemu must be able to search DIR, so it is not below
 # /root. Two privileged daemons would use the same folders. In the mount namespace of this daemon,
 # DIR is therefore mounted over these folders, so that the daemon writes everything to DIR.
+#
+# Migration between two daemons needs two names of hosts. If the file DIR/hostname exists, the daemon
+# has this name.
 #
 # The daemon and its guests end with the script.
 start_test_libvirtd()
@@ -323,8 +326,9 @@ start_test_libvirtd()
     chmod 755 "$dir" "$dir"/{run,run/libvirt,etc,lib,log,cache,cache/qemu}
     # Finding out what QEMU can do takes seconds, and the machine's daemon has already done this.
     cp -a /var/cache/libvirt/qemu/capabilities "$dir/cache/qemu/" 2>/dev/null
-    # With this setting virtlogd is not needed.
-    echo 'stdio_handler = "file"' >"$dir/etc/qemu.conf"
+    # The first setting makes virtlogd unnecessary. The second lets a guest migrate to another daemon
+    # of this machine, which uses the same files.
+    printf '%s\n' 'stdio_handler = "file"' 'remember_owner = 0' >"$dir/etc/qemu.conf"
     echo 'listen_tls = 0' >"$dir/etc/libvirtd.conf"
     for line in "$@"; do
         printf '%s\n' "$line" >>"$dir/etc/libvirtd.conf"
@@ -343,7 +347,8 @@ run_test_libvirtd()
         listen=(--listen)
     fi
     # shellcheck disable=SC2016 # $0 and $@ belong to the inner shell
-    if ! unshare -m --propagation private bash -ec '
+    if ! unshare -m -u --propagation private bash -ec '
+        [ ! -e "$0/hostname" ] || hostname -F "$0/hostname"
         for pair in etc:/etc/libvirt lib:/var/lib/libvirt log:/var/log/libvirt \
             cache:/var/cache/libvirt run:/run; do
             mkdir -p "${pair#*:}"
