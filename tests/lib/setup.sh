@@ -299,10 +299,11 @@ test_libvirtd_uri()
 #     'listen_tcp = 1' 'auth_tcp = "none"' "tcp_port = \"$(free_tcp_port)\""
 #     'auth_unix_rw = "none"' 'unix_sock_group = "users"' 'unix_sock_rw_perms = "0770"'
 #
-# DIR must be empty or missing (but see below), and not below /run or /var/lib/libvirt. Its path must be short,
-# because DIR holds sockets. The user libvirt-qemu must be able to search DIR, so it is not below
-# /root. Two privileged daemons would use the same folders. In the mount namespace of this daemon,
-# DIR is therefore mounted over these folders, so that the daemon writes everything to DIR.
+# DIR must be missing, or have no file but the one below. It must not be below /run or
+# /var/lib/libvirt. Its path must be short, because DIR holds sockets. The user libvirt-qemu must be
+# able to search DIR, so it is not below /root. Two privileged daemons would use the same folders. In
+# the mount namespace of this daemon, DIR is therefore mounted over these folders, so that the daemon
+# writes everything to DIR.
 #
 # Migration between two daemons needs two names of hosts. If the file DIR/hostname exists, the daemon
 # has this name.
