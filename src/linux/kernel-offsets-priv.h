@@ -43,14 +43,20 @@ typedef struct {
     /* struct mount: its struct vfsmount; the mount it is mounted in, and the dentry there */
     uint64_t mount_vfsmount, mount_parent, mount_point;
 
-    /* The members up to page_bytes are known. */
+    /* The members up to page_uptodate are known. */
     bool has_pages;
     /* struct file: pointer to its struct address_space, which lists its pages in memory */
     uint64_t file_mapping;
-    /* struct address_space: root of the tree of pages; struct xa_node: its slots */
-    uint64_t mapping_pages, xa_slots;
-    /* size of struct page */
-    uint64_t page_bytes;
+    /* struct address_space: root of the tree of pages */
+    uint64_t mapping_pages;
+    /* struct xa_node: its shift, its slots, and how many slots it has, a power of two */
+    uint64_t xa_shift, xa_slots, n_xa_slots;
+    /* size of struct page, and its members: pointer to the address_space; number in the file */
+    uint64_t page_bytes, page_mapping, page_index, page_flags;
+    /* number of the bit in the flags that says that the page was read from disk */
+    uint32_t page_uptodate;
+    /* struct page: pointer to the first page of the folio, plus 1; 0 if it is not known */
+    uint64_t page_head;
 } UprofLinuxOffsets;
 
 /**

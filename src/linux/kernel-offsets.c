@@ -45,13 +45,32 @@ find_mount_offsets(const UprofBtf *btf, UprofLinuxOffsets *offsets)
            uprof_btf_member(btf, "mount", "mnt_mountpoint", &offsets->mount_point);
 }
 
+/* Newer kernels have some members in struct folio only; the rest of both is the same. */
+static bool
+find_struct_page(const UprofBtf *btf, UprofLinuxOffsets *offsets)
+{
+    if (!uprof_btf_member(btf, "page", "compound_head", &offsets->page_head))
+        offsets->page_head = 0;
+    return uprof_btf_size(btf, "page", &offsets->page_bytes) && offsets->page_bytes > 0 &&
+           (uprof_btf_member(btf, "page", "mapping", &offsets->page_mapping) ||
+            uprof_btf_member(btf, "folio", "mapping", &offsets->page_mapping)) &&
+           (uprof_btf_member(btf, "page", "index", &offsets->page_index) ||
+            uprof_btf_member(btf, "folio", "index", &offsets->page_index)) &&
+           uprof_btf_member(btf, "page", "flags", &offsets->page_flags) &&
+           uprof_btf_enum(btf, "pageflags", "PG_uptodate", &offsets->page_uptodate) &&
+           offsets->page_uptodate < 64;
+}
+
 static bool
 find_page_offsets(const UprofBtf *btf, UprofLinuxOffsets *offsets)
 {
     return uprof_btf_member(btf, "file", "f_mapping", &offsets->file_mapping) &&
            uprof_btf_member(btf, "address_space", "i_pages.xa_head", &offsets->mapping_pages) &&
+           uprof_btf_member(btf, "xa_node", "shift", &offsets->xa_shift) &&
            uprof_btf_member(btf, "xa_node", "slots", &offsets->xa_slots) &&
-           uprof_btf_size(btf, "page", &offsets->page_bytes) && offsets->page_bytes > 0;
+           uprof_btf_array(btf, "xa_node", "slots", &offsets->n_xa_slots) &&
+           offsets->n_xa_slots > 0 && (offsets->n_xa_slots & (offsets->n_xa_slots - 1)) == 0 &&
+           find_struct_page(btf, offsets);
 }
 
 bool

@@ -11,11 +11,12 @@
 
 #include "file-path-priv.h"
 #include "kernel-priv.h"
+#include "page-cache-priv.h"
 
 #include <string.h>
 
 enum {
-    DEPTH_MAX = 16,           /* levels of a maple tree, and of an xarray */
+    DEPTH_MAX = 16,           /* levels of a maple tree */
     RED_BLACK_DEPTH_MAX = 64, /* levels of a red-black tree with as many areas as possible */
     MAPLE_SLOTS_MAX = 16,
     NAME_BYTES = 256, /* NAME_MAX, and NUL */
@@ -23,12 +24,10 @@ enum {
 
 #define REFRESH_APART_NS UINT64_C(50000000)
 #define KEEP_NS (2 * UPROF_MEM_KEEP_NS)
-#define AREA_CODE UINT64_C(0x4)       /* VM_EXEC */
-#define PAGES_MAX (UINT64_C(1) << 40) /* struct pages: 4 PiB of memory */
+#define AREA_CODE UINT64_C(0x4) /* VM_EXEC */
 
-/* Both kinds of trees mark pointers to nodes by 2 in their lowest two bits. */
+/* A maple tree marks pointers to nodes by 2 in their lowest two bits. */
 #define IS_NODE(entry) (((entry)&3) == 2 && (entry) > 4096)
-#define NODE_LOW_BITS UINT64_C(0x3) /* xarray: below the node's address */
 /* Maple tree: the lowest 8 bits of a pointer to a node hold the node's type. */
 #define MAPLE_LOW_BITS UINT64_C(0xff)
 #define MAPLE_TYPE(entry) ((entry) >> 3 & 0xf)
@@ -261,34 +260,20 @@ read_mapped_page(const UprofSpace *space, uint64_t gva, uint8_t *page)
     return uprof_mem_read(space->mem, snapshot->vcpu, &snapshot->regs, gva, page, UPROF_PAGE_BYTES);
 }
 
-/*
- * Reads a file's first page from the kernel's page cache, which all processes share (Linux,
- * include/linux/xarray.h and mm/filemap.c). The first page is the leftmost entry of a tree. The
- * index of its struct page, in the array of all, is the page's number in memory.
- */
+/* Reads a file's first page from the kernel's page cache, which all processes share. */
 static bool
 read_cached_page(const UprofSpace *space, uint64_t file, uint8_t *page)
 {
     const UprofLinuxOffsets *offsets = uprof_linux_offsets(space->kernel);
-    const UprofLinuxSymbols *symbols = uprof_linux_symbols(space->kernel);
-    uint64_t entry, memory, pages;
+    UprofFilePage head = { .into = page };
+    uint64_t mapping;
 
-    if (!offsets->has_pages || symbols->all_memory == 0 || symbols->all_pages == 0 ||
-        !uprof_kernel_read_word(&space->memory, symbols->all_memory, &memory) ||
-        !uprof_kernel_read_word(&space->memory, symbols->all_pages, &pages) ||
-        !uprof_kernel_read_word(&space->memory, file + offsets->file_mapping, &entry) ||
-        !uprof_kernel_read_word(&space->memory, entry + offsets->mapping_pages, &entry))
+    if (!offsets->has_pages ||
+        !uprof_kernel_read_word(&space->memory, file + offsets->file_mapping, &mapping))
         return false;
-    for (unsigned depth = 0; depth < DEPTH_MAX && IS_NODE(entry); depth++)
-        if (!uprof_kernel_read_word(&space->memory, (entry & ~NODE_LOW_BITS) + offsets->xa_slots,
-                                    &entry))
-            return false;
-    if (entry < pages || (entry & 3) != 0 || (entry - pages) % offsets->page_bytes != 0)
-        return false;
-    const uint64_t number = (entry - pages) / offsets->page_bytes;
-    return number < PAGES_MAX &&
-           uprof_kernel_read(&space->memory, memory + number * UPROF_PAGE_BYTES, page,
-                             UPROF_PAGE_BYTES);
+    uprof_page_cache_read(offsets, uprof_linux_symbols(space->kernel), &space->memory, mapping,
+                          &head, 1);
+    return !head.is_missing;
 }
 
 /*

@@ -552,13 +552,20 @@ make_file_circles(const char *corpus)
     SpaceSeed seed = begin_space(2);
     const LinuxGuest *guest = seed.guest;
 
-    for (unsigned i = 0; i < LINUX_FILES; i++) {
-        const uint64_t file = guest->files[i];
-        point_to_node(&seed, file + FILE_MAPPING, file + 0x100, 0);
-        for (unsigned at = 0x100; at < 0x200; at += 8)
-            point_to_node(&seed, file + at, file + 0x100, 2);
-    }
+    for (unsigned i = 0; i < LINUX_FILES; i++)
+        for (unsigned slot = 0; slot < NODE_N_SLOTS; slot++)
+            point_to_node(&seed, guest->nodes_of_files[i] + NODE_SLOTS + 8 * slot,
+                          guest->nodes_of_files[i], 2);
     save_space(corpus, "xarray-circle", &seed);
+    seed = begin_space(2);
+    guest = seed.guest;
+    for (unsigned i = 0; i < LINUX_FILES; i++) {
+        change_space(&seed, guest->nodes_of_files[i], SET_WORD, 6 << 8 * NODE_SHIFT);
+        for (unsigned slot = 1; slot < NODE_N_SLOTS; slot++)
+            change_space(&seed, guest->nodes_of_files[i] + NODE_SLOTS + 8 * slot, SET_WORD,
+                         (slot - 1) << 2 | 2);
+    }
+    save_space(corpus, "xarray-siblings", &seed);
     seed = begin_space(4);
     guest = seed.guest;
     point_to_word(&seed, guest->mount + MOUNT_PARENT, guest->files[0]);
