@@ -23,6 +23,8 @@ find_tree_offsets(const UprofBtf *btf, UprofLinuxOffsets *offsets)
 static bool
 find_area_offsets(const UprofBtf *btf, UprofLinuxOffsets *offsets)
 {
+    if (!uprof_btf_member(btf, "mm_struct", "context.vdso", &offsets->mm_vdso))
+        offsets->mm_vdso = 0;
     return find_tree_offsets(btf, offsets) &&
            uprof_btf_member(btf, "mm_struct", "pgd", &offsets->mm_tables) &&
            uprof_btf_member(btf, "vm_area_struct", "vm_start", &offsets->area_start) &&

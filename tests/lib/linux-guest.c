@@ -211,6 +211,7 @@ make_types(const LinuxPlan *plan)
         STRUCT("rb_node", 24, { "rb_right", word, 8 * RB_RIGHT }, { "rb_left", word, 8 * RB_LEFT });
     const unsigned red_black = STRUCT("rb_root", 8, { "rb_node", word, 0 });
     const unsigned maple = STRUCT("maple_tree", 16, { "ma_root", word, 64 });
+    const unsigned context = STRUCT("mm_context_t", 8, { "vdso", word, 0 });
     const unsigned path = STRUCT("path", 16, { "mnt", word, 0 }, { "dentry", word, 64 });
     const unsigned text = STRUCT("qstr", 16, { "hash_len", word, 0 }, { "name", word, 64 });
     const unsigned tree = STRUCT("xarray", 16, { "xa_head", word, 64 });
@@ -229,7 +230,8 @@ make_types(const LinuxPlan *plan)
     STRUCT("mm_struct", MM_BYTES,
            { plan->is_red_black ? "mm_rb" : "mm_mt", plan->is_red_black ? red_black : maple,
              8 * (plan->is_red_black ? MM_ROOT : MM_TREE) },
-           { "pgd", word, 8 * MM_PGD });
+           { "pgd", word, 8 * MM_PGD }, { "context", context, 8 * MM_VDSO },
+           { "start_stack", word, 8 * MM_STACK });
     STRUCT("maple_range_64", 256, { "pivot", leaf_slots, 8 * MAPLE_PIVOTS },
            { "slot", leaf_slots, 8 * MAPLE_SLOTS });
     STRUCT("maple_arange_64", 256, { "pivot", inner_slots, 8 * MAPLE_PIVOTS },
@@ -594,6 +596,7 @@ linux_guest_add_mm(LinuxGuest *guest)
     if (guest->mm)
         linux_guest_put(guest, mm + MM_ROOT, linux_guest_get(guest, guest->mm + MM_ROOT));
     put_pointer(guest, mm + MM_PGD, guest->process_root);
+    linux_guest_put(guest, mm + MM_STACK, LINUX_STACK + 0x20800);
     return mm;
 }
 

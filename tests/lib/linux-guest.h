@@ -54,6 +54,8 @@ enum {
     MM_TREE = 0x40, /* the tree; its root is behind a lock */
     MM_ROOT = MM_TREE + 8,
     MM_PGD = 0x60,
+    MM_VDSO = 0x68,
+    MM_STACK = 0x70,
     MM_BYTES = 0x80,
     AREA_START = 0,
     AREA_END = 8,
