@@ -21,8 +21,9 @@ typedef struct {
     bool is_maple_tree;
     /* struct mm_struct: root of the tree of areas; pointer to the page tables */
     uint64_t mm_root, mm_tables;
-    /* struct mm_struct: address of the code that the kernel maps; 0 if it is not known */
-    uint64_t mm_vdso;
+    /* struct mm_struct: address of the code that the kernel maps, and of the arguments on the
+     * stack; 0 if the member is not known */
+    uint64_t mm_vdso, mm_stack;
     /* maple tree: members of leaf and range nodes, and how many slots they have */
     uint64_t range_pivots, range_slots, n_range_slots;
     /* maple tree: the same of inner nodes that also list gaps */

@@ -25,6 +25,8 @@ find_area_offsets(const UprofBtf *btf, UprofLinuxOffsets *offsets)
 {
     if (!uprof_btf_member(btf, "mm_struct", "context.vdso", &offsets->mm_vdso))
         offsets->mm_vdso = 0;
+    if (!uprof_btf_member(btf, "mm_struct", "start_stack", &offsets->mm_stack))
+        offsets->mm_stack = 0;
     return find_tree_offsets(btf, offsets) &&
            uprof_btf_member(btf, "mm_struct", "pgd", &offsets->mm_tables) &&
            uprof_btf_member(btf, "vm_area_struct", "vm_start", &offsets->area_start) &&

@@ -20,6 +20,8 @@ enum {
     RED_BLACK_DEPTH_MAX = 64, /* levels of a red-black tree with as many areas as possible */
     MAPLE_SLOTS_MAX = 16,
     NAME_BYTES = 256, /* NAME_MAX, and NUL */
+    /* The first function aligns the stack, and pushes two words before it calls (glibc's _start). */
+    ROOT_BYTES = 16,
 };
 
 #define REFRESH_APART_NS UINT64_C(50000000)
@@ -66,9 +68,10 @@ typedef struct {
     uint32_t reset;
     uint32_t id; /* differs between processes: a part of symbol addresses of code in no file */
     uint64_t since_ns;
-    uint64_t vdso; /* guest-virtual address of the code that the kernel maps; or 0 */
-    GArray *areas; /* of Area, in the order in which they were found; owned */
-    guint last;    /* index of the area that was asked for last */
+    uint64_t stack; /* guest-virtual address of its arguments, above its first frame; or 0 */
+    uint64_t vdso;  /* guest-virtual address of the code that the kernel maps; or 0 */
+    GArray *areas;  /* of Area, in the order in which they were found; owned */
+    guint last;     /* index of the area that was asked for last */
 } Process;
 
 struct _UprofSpace {
@@ -507,6 +510,7 @@ read_process_word(const UprofSpace *space, const UprofLinuxTask *task, uint64_t 
 static Process *
 remember_process(UprofSpace *space, const UprofLinuxTask *task)
 {
+    const UprofLinuxOffsets *offsets = uprof_linux_offsets(space->kernel);
     Process *process = g_new0(Process, 1);
 
     if (g_hash_table_size(space->processes) >= UPROF_SPACE_PROCESSES_MAX)
@@ -516,7 +520,8 @@ remember_process(UprofSpace *space, const UprofLinuxTask *task)
     process->id = ++space->n_ids;
     process->reset = space->snapshot->reset;
     process->since_ns = space->snapshot->time_ns;
-    process->vdso = read_process_word(space, task, uprof_linux_offsets(space->kernel)->mm_vdso);
+    process->vdso = read_process_word(space, task, offsets->mm_vdso);
+    process->stack = read_process_word(space, task, offsets->mm_stack);
     process->areas = g_array_new(FALSE, FALSE, sizeof(Area));
     g_hash_table_replace(space->processes, &process->memory, process);
     return process;
@@ -554,6 +559,13 @@ uprof_space_symbol_address(UprofSpace *space, uint64_t pc)
     const uint64_t id = space->process ? space->process->id : 0;
     return ANONYMOUS_BIT | (id & ANONYMOUS_ID_MASK) << ANONYMOUS_ID_SHIFT |
            (pc & ANONYMOUS_PC_MASK);
+}
+
+bool
+uprof_space_is_root(const UprofSpace *space, uint64_t sp)
+{
+    return space->process && space->process->stack != 0 &&
+           sp - (space->process->stack - ROOT_BYTES) <= 2 * ROOT_BYTES;
 }
 
 bool

@@ -519,6 +519,28 @@ test_too_many_lookups(void)
     check_name(view, CODE, "[nginx+0x1234]");
 }
 
+/* ---- Roots ---- */
+
+static void
+test_root(void)
+{
+    enum { FAR = 0x20800 }; /* linux_guest_add_mm() puts the arguments there */
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&(LinuxPlan){ 0 });
+    g_autoptr(LinuxView) view = view_process(guest);
+
+    g_assert_true(uprof_space_is_root(view->space, LINUX_STACK + FAR));
+    g_assert_true(uprof_space_is_root(view->space, LINUX_STACK + FAR - 16));
+    g_assert_true(uprof_space_is_root(view->space, LINUX_STACK + FAR + 16));
+    g_assert_false(uprof_space_is_root(view->space, LINUX_STACK + FAR - 24));
+    g_assert_false(uprof_space_is_root(view->space, LINUX_STACK + FAR + 24));
+    g_assert_false(uprof_space_is_root(view->space, 0));
+    linux_guest_put(guest, guest->mm + MM_STACK, 0);
+    view->time_ns += 3 * UPROF_MEM_KEEP_NS;
+    linux_view_sample(view, 0);
+    g_assert_false(uprof_space_is_root(view->space, LINUX_STACK + FAR));
+    g_assert_false(uprof_space_is_root(view->space, 0));
+}
+
 /* ---- Files in memory ---- */
 
 #define VDSO UINT64_C(0x7fff00000000)
@@ -941,6 +963,7 @@ main(int argc, char **argv)
     g_test_add_func("/space/memory-file/budget", test_memory_file_budget);
     g_test_add_func("/space/memory-file/vdso", test_vdso);
     g_test_add_func("/space/code-bytes", test_code_bytes);
+    g_test_add_func("/space/root", test_root);
     g_test_add_func("/space/remap", test_remap);
     g_test_add_func("/space/reused-memory", test_reused_memory);
     g_test_add_func("/space/many-processes", test_many_processes);
