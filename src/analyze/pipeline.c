@@ -212,6 +212,8 @@ name_frames(UprofPipeline *pipeline, const UprofStack *stack, unsigned *n_inside
         const bool is_unknown = has_sources && answer.kind == UPROF_SYM_OUTSIDE;
         if (!(is_unknown && was_unknown))
             push_frame(pipeline, answer.site ? answer.site : answer.name);
+        if (is_unknown)
+            uprof_linux_note_unknown(pipeline->kernel, frame->pc);
         was_unknown = is_unknown;
         n_named += answer.kind == UPROF_SYM_NAMED;
         *n_inside += answer.kind != UPROF_SYM_OUTSIDE;

@@ -76,7 +76,9 @@ typedef struct {
     uint64_t list;           /* links the module to the next one */
     uint64_t state;          /* MODULE_STATE_LIVE once the module is loaded */
     uint64_t code, code_len; /* address and length of its code */
-    uint64_t kallsyms;       /* pointer to its struct mod_kallsyms */
+    /* the same of the code that runs while the module is loaded; both 0 if it is not known */
+    uint64_t init, init_len;
+    uint64_t kallsyms; /* pointer to its struct mod_kallsyms */
     /* struct mod_kallsyms: ELF symbols, how many, and their string table */
     uint64_t symbols, n_symbols, names;
     /* The kernel is built with ORC unwind tables; the next members are known. */

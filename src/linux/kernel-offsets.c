@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "kernel-offsets-priv.h"
 
+enum { MODULE_PARTS_MAX = 16 };
+
 #define OFFSET(member) G_STRUCT_OFFSET(UprofLinuxModuleOffsets, member)
 
 static bool
@@ -93,6 +95,37 @@ uprof_linux_offsets_find(const UprofBtf *btf, bool has_hot, UprofLinuxOffsets *o
              uprof_btf_member(btf, "pcpu_hot", "hardirq_stack_ptr", &offsets->hot_irq_stack)));
 }
 
+/*
+ * Until 6.3 a module was two pieces of memory that began with their code, one of which is freed when
+ * the module is loaded. Since then a module has more pieces, of which the first one holds its code
+ * (MOD_TEXT).
+ */
+static bool
+find_module_code(const UprofBtf *btf, UprofLinuxModuleOffsets *offsets)
+{
+    uint64_t part, base, len, each;
+    uint32_t init;
+
+    if (uprof_btf_member(btf, "module", "core_layout.base", &offsets->code)) {
+        if (!uprof_btf_member(btf, "module", "init_layout.base", &offsets->init) ||
+            !uprof_btf_member(btf, "module", "init_layout.text_size", &offsets->init_len))
+            offsets->init = offsets->init_len = 0;
+        return uprof_btf_member(btf, "module", "core_layout.text_size", &offsets->code_len);
+    }
+    if (!uprof_btf_member(btf, "module", "mem", &part) ||
+        !uprof_btf_member(btf, "module_memory", "base", &base) ||
+        !uprof_btf_member(btf, "module_memory", "size", &len) ||
+        !uprof_btf_size(btf, "module_memory", &each))
+        return false;
+    offsets->code = part + base;
+    offsets->code_len = part + len;
+    if (uprof_btf_enum(btf, "mod_mem_type", "MOD_INIT_TEXT", &init) && init < MODULE_PARTS_MAX) {
+        offsets->init = offsets->code + init * each;
+        offsets->init_len = offsets->code_len + init * each;
+    }
+    return true;
+}
+
 bool
 uprof_linux_module_offsets_find(const UprofBtf *btf, UprofLinuxModuleOffsets *offsets)
 {
@@ -107,7 +140,6 @@ uprof_linux_module_offsets_find(const UprofBtf *btf, UprofLinuxModuleOffsets *of
         { "mod_kallsyms", "num_symtab", OFFSET(n_symbols) },
         { "mod_kallsyms", "strtab", OFFSET(names) },
     };
-    uint64_t part, base, len;
 
     *offsets = (UprofLinuxModuleOffsets){ 0 };
     for (size_t i = 0; i < G_N_ELEMENTS(needed); i++)
@@ -118,15 +150,5 @@ uprof_linux_module_offsets_find(const UprofBtf *btf, UprofLinuxModuleOffsets *of
     offsets->has_orcs = uprof_btf_member(btf, "module", "arch.num_orcs", &offsets->n_orcs) &&
                         uprof_btf_member(btf, "module", "arch.orc_unwind_ip", &offsets->orc_ips) &&
                         uprof_btf_member(btf, "module", "arch.orc_unwind", &offsets->orcs);
-    /* Until 6.3 a module was one piece of memory that began with its code. */
-    if (uprof_btf_member(btf, "module", "core_layout.base", &offsets->code))
-        return uprof_btf_member(btf, "module", "core_layout.text_size", &offsets->code_len);
-    /* Since then a module has several pieces, and the first one holds its code (MOD_TEXT). */
-    if (!uprof_btf_member(btf, "module", "mem", &part) ||
-        !uprof_btf_member(btf, "module_memory", "base", &base) ||
-        !uprof_btf_member(btf, "module_memory", "size", &len))
-        return false;
-    offsets->code = part + base;
-    offsets->code_len = part + len;
-    return true;
+    return find_module_code(btf, offsets);
 }

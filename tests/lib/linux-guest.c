@@ -256,11 +256,15 @@ make_types(const LinuxPlan *plan)
     const uint32_t flags[] = { btf_name(&builder, "PG_locked"), 0,
                                btf_name(&builder, "PG_uptodate"), PAGE_UPTODATE };
     btf_add(&builder, "pageflags", BTF_ENUM, false, 2, 4, flags, 4);
+    const uint32_t parts[] = { btf_name(&builder, "MOD_TEXT"), 0,
+                               btf_name(&builder, "MOD_INIT_TEXT"), 1 };
+    btf_add(&builder, "mod_mem_type", BTF_ENUM, false, 2, 4, parts, 4);
     STRUCT("pcpu_hot", 64, { "current_task", word, 0 },
            { "hardirq_stack_ptr", word, 8 * (CPU_IRQ - CPU_CURRENT) });
     STRUCT("module", MODULE_BYTES, { "state", word, 8 * MODULE_STATE },
            { "list", word, 8 * MODULE_LIST },
            { plan->is_old_module ? "core_layout" : "mem", layout, 8 * MODULE_CODE },
+           { plan->is_old_module ? "init_layout" : "unused", layout, 8 * MODULE_INIT },
            { "kallsyms", word, 8 * MODULE_KALLSYMS }, { "arch", arch, 8 * MODULE_ARCH });
     STRUCT("mod_kallsyms", 24, { "symtab", word, 8 * TABLE_SYMBOLS },
            { "num_symtab", word, 8 * TABLE_N }, { "strtab", word, 8 * TABLE_NAMES });
