@@ -78,12 +78,13 @@ is_same_build(const UprofSymModule *module, const UprofMappedElf *mapped)
 static void
 plan_next(const UprofMemoryFiles *files, File *file, const UprofMappedElf *mapped, uint64_t now_ns)
 {
-    if (uprof_file_pages_is_spent(files->pages)) {
-        file->next_ns = now_ns + SPENT_APART_NS;
+    /* Without a build-id, nothing shows later that it is still the same file. */
+    if (mapped->n_here > 0 && (mapped->n_missing == 0 || mapped->elf.build_id.len == 0)) {
+        file->next_ns = UINT64_MAX;
         return;
     }
-    if (mapped->n_missing == 0 && mapped->n_here > 0) {
-        file->next_ns = UINT64_MAX;
+    if (uprof_file_pages_is_spent(files->pages)) {
+        file->next_ns = now_ns + SPENT_APART_NS;
         return;
     }
     file->apart_ns = file->apart_ns == 0 ? FIRST_APART_NS : MIN(file->apart_ns * 2, LAST_APART_NS);

@@ -8,6 +8,7 @@
 
 #include "uprof/build-id.h"
 #include "uprof/elf-head.h"
+#include "uprof/fnv.h"
 
 #include "file-path-priv.h"
 #include "kernel-priv.h"
@@ -274,22 +275,36 @@ read_mapped_page(const UprofSpace *space, uint64_t gva, uint8_t *page)
     return uprof_mem_read(space->mem, snapshot->vcpu, &snapshot->regs, gva, page, UPROF_PAGE_BYTES);
 }
 
+/* The first page of a file. */
+typedef struct {
+    UprofElfHead elf; /* zeros if it cannot be read */
+    uint64_t digest;  /* of the page; 0 if it cannot be read */
+} Head;
+
+static bool
+parse_head(const uint8_t *page, Head *head)
+{
+    if (!uprof_elf_head_parse((UprofSlice){ page, UPROF_PAGE_BYTES }, &head->elf))
+        return false;
+    head->digest = uprof_fnv64_add(UPROF_FNV64_START, page, UPROF_PAGE_BYTES);
+    return true;
+}
+
 /*
  * The page cache, which all processes share, is the second try: a process that was just started has
  * usually not touched the first page of its program.
  */
-static bool
-read_head(const UprofSpace *space, const Mapped *code, const UprofFilePlace *place,
-          UprofElfHead *head)
+static void
+read_head(const UprofSpace *space, const Mapped *code, const UprofFilePlace *place, Head *head)
 {
     const uint64_t usual = code->start - code->page * UPROF_PAGE_BYTES;
     uint8_t page[UPROF_PAGE_BYTES];
 
-    if (read_mapped_page(space, usual, page) &&
-        uprof_elf_head_parse((UprofSlice){ page, sizeof(page) }, head))
-        return true;
+    if (read_mapped_page(space, usual, page) && parse_head(page, head))
+        return;
     const uint8_t *cached = uprof_file_pages_find(space->pages, place, 0);
-    return cached && uprof_elf_head_parse((UprofSlice){ cached, UPROF_PAGE_BYTES }, head);
+    if (!cached || !parse_head(cached, head))
+        *head = (Head){ 0 };
 }
 
 /*
@@ -320,13 +335,15 @@ look_up_module(const UprofSpace *space, const char *key)
  * Returns: the module's number; 0 if there are too many, or this sample has read too much
  */
 static unsigned
-add_module(UprofSpace *space, const char *name, const UprofElfHead *head, const Mapped *mapped,
+add_module(UprofSpace *space, const char *name, const Head *head, const Mapped *mapped,
            const UprofFilePlace *place)
 {
-    const UprofSlice id = { head->build_id, head->build_id_len };
+    const UprofSlice id = { head->elf.build_id, head->elf.build_id_len };
     g_autofree char *build_id = id.len > 0 ? uprof_build_id_hex(id) : NULL;
     g_autofree char *shared = g_strdup(build_id ? build_id : name);
-    g_autofree char *own = g_strdup_printf("%s@%" G_GINT64_MODIFIER "x", shared, place->mapping);
+    /* Without a build-id, the first page distinguishes a file from the one that it replaces. */
+    g_autofree char *own = g_strdup_printf("%s@%" G_GINT64_MODIFIER "x-%" G_GINT64_MODIFIER "x",
+                                           shared, place->mapping, build_id ? 0 : head->digest);
     unsigned number = look_up_module(space, own);
     UprofSymModule module;
 
@@ -386,7 +403,7 @@ name_area(const UprofSpace *space, const Mapped *mapped)
 static bool
 find_module(UprofSpace *space, const Mapped *mapped, Area *area)
 {
-    UprofElfHead head = { 0 };
+    Head head;
 
     area->page = mapped->page;
     area->place = find_place(space, mapped);
@@ -395,9 +412,8 @@ find_module(UprofSpace *space, const Mapped *mapped, Area *area)
     g_autofree char *name = name_area(space, mapped);
     if (!name)
         return !uprof_mem_is_spent(space->mem);
-    if (!read_head(space, mapped, &area->place, &head))
-        head = (UprofElfHead){ 0 };
-    area->base = find_base(mapped, &head);
+    read_head(space, mapped, &area->place, &head);
+    area->base = find_base(mapped, &head.elf);
     area->module = add_module(space, name, &head, mapped, &area->place);
     return area->module > 0 || !uprof_mem_is_spent(space->mem);
 }

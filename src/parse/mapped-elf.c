@@ -448,76 +448,6 @@ read_dynamic_symbols(Reader *reader)
     read_symbols(reader, symbols, first, strings);
 }
 
-/* ---- Sections ---- */
-
-static bool
-get_section(const Part *sections, uint64_t i, Elf64_Shdr *section)
-{
-    UprofSlice bytes;
-
-    if (!get_bytes(sections, i * sizeof(*section), sizeof(*section), &bytes))
-        return false;
-    memcpy(section, bytes.data, sizeof(*section));
-    return true;
-}
-
-static Place
-place_section(const Elf64_Shdr *section)
-{
-    return (Place){ GUINT64_FROM_LE(section->sh_offset), GUINT64_FROM_LE(section->sh_size),
-                    GUINT64_FROM_LE(section->sh_addr) };
-}
-
-/* .gnu_debugdata is compressed, so that it is of use only as a whole. */
-static void
-read_debug_data(Reader *reader, const Elf64_Shdr *section)
-{
-    const Place place = place_section(section);
-    g_auto(Part) part = { 0 };
-    UprofSlice bytes;
-
-    if (!read_part(reader, place.at, place.len, &part) || !get_bytes(&part, 0, place.len, &bytes))
-        return;
-    reader->found.elf.debug_data = bytes;
-    keep_part(reader, &part);
-}
-
-static void
-read_section(Reader *reader, const Part *sections, const Part *names, const Elf64_Shdr *section)
-{
-    static const char debug_data[] = ".gnu_debugdata";
-    Elf64_Shdr strings;
-    UprofSlice name;
-
-    if (GUINT32_FROM_LE(section->sh_type) == SHT_SYMTAB && !reader->found.has_all_symbols &&
-        get_section(sections, GUINT32_FROM_LE(section->sh_link), &strings))
-        reader->found.has_all_symbols =
-            read_symbols(reader, place_section(section), 0, place_section(&strings));
-    if (names->bytes && reader->found.elf.debug_data.len == 0 &&
-        get_bytes(names, GUINT32_FROM_LE(section->sh_name), sizeof(debug_data), &name) &&
-        memcmp(name.data, debug_data, sizeof(debug_data)) == 0)
-        read_debug_data(reader, section);
-}
-
-/* Section headers are at the end of a file; the symbols that they name are often missing. */
-static void
-read_sections(Reader *reader)
-{
-    const uint64_t n = MIN(GUINT16_FROM_LE(reader->head.e_shnum), (unsigned)SECTIONS_MAX);
-    g_auto(Part) sections = { 0 }, names = { 0 };
-    Elf64_Shdr section;
-
-    if (GUINT16_FROM_LE(reader->head.e_shentsize) != sizeof(section) ||
-        !read_part(reader, GUINT64_FROM_LE(reader->head.e_shoff), n * sizeof(section), &sections))
-        return;
-    if (get_section(&sections, GUINT16_FROM_LE(reader->head.e_shstrndx), &section))
-        read_part(reader, GUINT64_FROM_LE(section.sh_offset), GUINT64_FROM_LE(section.sh_size),
-                  &names);
-    for (uint64_t i = 1; i < n; i++)
-        if (get_section(&sections, i, &section))
-            read_section(reader, &sections, &names, &section);
-}
-
 /* ---- Unwind tables ---- */
 
 /* Reads an entry of the index. @at: (out): offset in .eh_frame, which begins at @start */
@@ -543,23 +473,59 @@ has_entry(const Part *frames, uint64_t at, uint32_t *id)
            get_bytes(frames, at + 4, len, &bytes) && get_u32(frames, at + 4, id);
 }
 
-/* Adds the offsets of the entries that are here, with the CIE that each one refers to. */
+/* Adds the offset of an entry, if the CIE that it refers to is here. @id: of the entry */
 static void
-add_frames(Reader *reader, const Part *index, uint64_t n, const Part *frames, uint64_t start)
+add_frame(Reader *reader, const Part *frames, uint64_t at, uint32_t id, uint64_t *good_cie)
+{
+    const uint64_t cie = at + 4 - id;
+    uint32_t cie_id;
+
+    if (id == 0 || id > at + 4 ||
+        (cie != *good_cie && !(has_entry(frames, cie, &cie_id) && cie_id == 0)))
+        return;
+    *good_cie = cie;
+    g_array_append_val(reader->found.frames, at);
+}
+
+/* Adds the entries that are here and that the index lists. */
+static void
+add_listed_frames(Reader *reader, const Part *index, uint64_t n, const Part *frames, uint64_t start)
 {
     uint64_t at, good_cie = UINT64_MAX;
-    uint32_t id, cie_id;
+    uint32_t id;
 
-    for (uint64_t i = 0; i < n; i++) {
-        if (!get_frame(reader, index, i, start, &at) || !has_entry(frames, at, &id) || id == 0 ||
-            id > at + 4)
-            continue;
-        const uint64_t cie = at + 4 - id;
-        if (cie != good_cie && !(has_entry(frames, cie, &cie_id) && cie_id == 0))
-            continue;
-        good_cie = cie;
-        g_array_append_val(reader->found.frames, at);
+    for (uint64_t i = 0; i < n; i++)
+        if (get_frame(reader, index, i, start, &at) && has_entry(frames, at, &id))
+            add_frame(reader, frames, at, id, &good_cie);
+}
+
+/* Adds the entries up to the first one that is not here. A length of 0 separates entries. */
+static void
+add_first_frames(Reader *reader, const Part *frames, uint64_t len)
+{
+    uint64_t good_cie = UINT64_MAX;
+    uint32_t id, entry_len;
+
+    for (uint64_t at = 0; at < len && get_u32(frames, at, &entry_len) &&
+                          reader->found.frames->len < UPROF_MAPPED_ELF_FRAMES_MAX;) {
+        if (entry_len != 0) {
+            if (!has_entry(frames, at, &id))
+                return;
+            add_frame(reader, frames, at, id, &good_cie);
+        }
+        at += sizeof(entry_len) + entry_len;
     }
+}
+
+static void
+keep_frames(Reader *reader, Part *frames, uint64_t start, uint64_t len)
+{
+    reader->found.elf.eh_frame = (UprofElfRange){
+        .start = start,
+        .len = len,
+        .bytes = { frames->bytes->data + frames->at % PAGE_BYTES, len },
+    };
+    keep_part(reader, frames);
 }
 
 /*
@@ -600,13 +566,100 @@ read_frames(Reader *reader)
         MIN(MIN(left, last + ENTRY_TAIL_BYTES), (uint64_t)UPROF_MAPPED_ELF_PART_BYTES_MAX);
     if (!read_part(reader, file_at, len, &frames))
         return;
-    add_frames(reader, &index, n, &frames, start);
-    reader->found.elf.eh_frame = (UprofElfRange){
-        .start = start,
-        .len = len,
-        .bytes = { frames.bytes->data + file_at % PAGE_BYTES, len },
-    };
-    keep_part(reader, &frames);
+    add_listed_frames(reader, &index, n, &frames, start);
+    keep_frames(reader, &frames, start, len);
+}
+
+/* Static programs have no index. */
+static void
+read_frames_section(Reader *reader, const Elf64_Shdr *section)
+{
+    const uint64_t len = GUINT64_FROM_LE(section->sh_size);
+    g_auto(Part) frames = { 0 };
+
+    if (!read_part(reader, GUINT64_FROM_LE(section->sh_offset), len, &frames))
+        return;
+    add_first_frames(reader, &frames, len);
+    keep_frames(reader, &frames, GUINT64_FROM_LE(section->sh_addr), len);
+}
+
+/* ---- Sections ---- */
+
+static bool
+get_section(const Part *sections, uint64_t i, Elf64_Shdr *section)
+{
+    UprofSlice bytes;
+
+    if (!get_bytes(sections, i * sizeof(*section), sizeof(*section), &bytes))
+        return false;
+    memcpy(section, bytes.data, sizeof(*section));
+    return true;
+}
+
+static Place
+place_section(const Elf64_Shdr *section)
+{
+    return (Place){ GUINT64_FROM_LE(section->sh_offset), GUINT64_FROM_LE(section->sh_size),
+                    GUINT64_FROM_LE(section->sh_addr) };
+}
+
+/* .gnu_debugdata is compressed, so that it is of use only as a whole. */
+static void
+read_debug_data(Reader *reader, const Elf64_Shdr *section)
+{
+    const Place place = place_section(section);
+    g_auto(Part) part = { 0 };
+    UprofSlice bytes;
+
+    if (!read_part(reader, place.at, place.len, &part) || !get_bytes(&part, 0, place.len, &bytes))
+        return;
+    reader->found.elf.debug_data = bytes;
+    keep_part(reader, &part);
+}
+
+static bool
+is_named(const Part *names, const Elf64_Shdr *section, const char *name)
+{
+    const size_t len = strlen(name) + 1;
+    UprofSlice found;
+
+    return names->bytes && get_bytes(names, GUINT32_FROM_LE(section->sh_name), len, &found) &&
+           memcmp(found.data, name, len) == 0;
+}
+
+static void
+read_section(Reader *reader, const Part *sections, const Part *names, const Elf64_Shdr *section)
+{
+    Elf64_Shdr strings;
+
+    if (GUINT32_FROM_LE(section->sh_type) == SHT_SYMTAB && !reader->found.has_all_symbols &&
+        get_section(sections, GUINT32_FROM_LE(section->sh_link), &strings))
+        reader->found.has_all_symbols =
+            read_symbols(reader, place_section(section), 0, place_section(&strings));
+    if (reader->found.elf.debug_data.len == 0 && is_named(names, section, ".gnu_debugdata"))
+        read_debug_data(reader, section);
+    if (reader->index.len == 0 && reader->found.elf.eh_frame.bytes.len == 0 &&
+        is_named(names, section, ".eh_frame"))
+        read_frames_section(reader, section);
+}
+
+/* Section headers are at the end of a file; the symbols that they name are often missing. */
+static void
+read_sections(Reader *reader)
+{
+    const uint64_t n = MIN(GUINT16_FROM_LE(reader->head.e_shnum), (unsigned)SECTIONS_MAX);
+    g_auto(Part) sections = { 0 }, names = { 0 };
+    Elf64_Shdr section;
+
+    if (GUINT16_FROM_LE(reader->head.e_shentsize) != sizeof(section) ||
+        !read_part(reader, GUINT64_FROM_LE(reader->head.e_shoff), n * sizeof(section), &sections))
+        return;
+    if (get_section(&sections, GUINT16_FROM_LE(reader->head.e_shstrndx), &section))
+        read_part(reader, GUINT64_FROM_LE(section.sh_offset), GUINT64_FROM_LE(section.sh_size),
+                  &names);
+    for (uint64_t i = 1; i < n; i++)
+        if (get_section(&sections, i, &section))
+            read_section(reader, &sections, &names, &section);
 }
 
 void

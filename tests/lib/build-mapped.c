@@ -65,7 +65,7 @@ put_head(GByteArray *file, uint8_t id)
         .e_phnum = G_N_ELEMENTS(segments),
         .e_shoff = MAPPED_SECTIONS_AT,
         .e_shentsize = sizeof(Elf64_Shdr),
-        .e_shnum = 4,
+        .e_shnum = 5,
         .e_shstrndx = 3,
     };
     const uint8_t note[] = { 4, 0, 0, 0,   ID_BYTES, 0,   0, 0, NT_GNU_BUILD_ID,
@@ -173,7 +173,7 @@ static void
 put_sections(GByteArray *file)
 {
     static const char names[] = "\0open_door\0hidden_helper";
-    static const char section_names[] = "\0.symtab\0.strtab\0.shstrtab";
+    static const char section_names[] = "\0.symtab\0.strtab\0.shstrtab\0.eh_frame";
     const size_t each = sizeof(Elf64_Sym);
     const Elf64_Shdr sections[] = {
         { .sh_type = SHT_NULL },
@@ -191,6 +191,11 @@ put_sections(GByteArray *file)
           .sh_type = SHT_STRTAB,
           .sh_offset = MAPPED_SECTIONS_AT + 0x400,
           .sh_size = sizeof(section_names) },
+        { .sh_name = 27,
+          .sh_type = SHT_PROGBITS,
+          .sh_offset = MAPPED_FRAMES_AT,
+          .sh_addr = MAPPED_FRAMES_AT,
+          .sh_size = MAPPED_DYNAMIC_AT - MAPPED_FRAMES_AT },
     };
 
     put_symbol(file, MAPPED_ALL_SYMBOLS_AT + each, 1, STB_GLOBAL, MAPPED_OPEN, MAPPED_OPEN_LEN);

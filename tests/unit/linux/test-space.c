@@ -672,6 +672,28 @@ test_memory_file_grows(gconstpointer data)
     g_assert_cmpint(has_rule(view, OPEN_CODE), ==, is_same);
 }
 
+/* A file without a build-id is replaced by another one of its name, also in the kernel's memory. */
+static void
+test_memory_file_replaced(void)
+{
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&library_plan);
+    g_autoptr(GByteArray) file = build_mapped(0xcd);
+
+    memset(file->data + 0x300, 0, 0x20); /* the note */
+    const uint64_t gpa = linux_guest_alloc(guest, file->len, PAGE);
+    memory_guest_put(guest->memory, gpa, file->data, file->len);
+    for (unsigned i = 0; i < MAPPED_N_PAGES; i++)
+        linux_guest_cache(guest, 1, i, gpa + i * PAGE);
+    g_autoptr(LinuxView) view = view_process(guest);
+    check_name(view, CLOSE_CODE, "close_door");
+    memory_guest_put(guest->memory, gpa + 0x380, "another file", 12);
+    memory_guest_put(guest->memory, gpa + MAPPED_NAMES_AT + 18, "shut_down!", 10);
+    memory_guest_put(guest->memory, gpa + MAPPED_ALL_NAMES_AT + 1, "open_gate", 9);
+    view->time_ns += 3 * UPROF_MEM_KEEP_NS;
+    linux_view_sample(view, 0);
+    check_name(view, CLOSE_CODE, "shut_down!");
+}
+
 /* The budget of pages is bounded: a storm of files does not read more. */
 static void
 test_memory_file_budget(void)
@@ -960,6 +982,7 @@ main(int argc, char **argv)
                          test_memory_file_grows);
     g_test_add_data_func("/space/memory-file/another", GUINT_TO_POINTER(0xce),
                          test_memory_file_grows);
+    g_test_add_func("/space/memory-file/replaced", test_memory_file_replaced);
     g_test_add_func("/space/memory-file/budget", test_memory_file_budget);
     g_test_add_func("/space/memory-file/vdso", test_vdso);
     g_test_add_func("/space/code-bytes", test_code_bytes);

@@ -129,6 +129,23 @@ test_hole(gconstpointer data)
     g_assert_cmpint(mapped.n_missing > 0, ==, holes[i].missing != MAPPED_TEXT_AT);
 }
 
+/* Without an index the entries are read up to the first hole. Zeros separate entries. */
+static void
+test_no_index(void)
+{
+    g_autoptr(GByteArray) file = build_mapped(0xab);
+    Source source = { file, 0, 0 };
+    const size_t segment = 64 + 5 * 56; /* PT_GNU_EH_FRAME */
+
+    memset(file->data + segment, 0, 4);
+    for (unsigned i = 0; i < 2; i++) {
+        g_auto(UprofMappedElf) mapped = { 0 };
+        g_assert_true(read_source(&source, &mapped));
+        g_assert_cmpuint(count_rules(&mapped), ==, i == 0 ? 3 : 1);
+        source.missing = 1 << MAPPED_LATE_FRAMES_AT / MAPPED_PAGE;
+    }
+}
+
 static void
 test_no_head(void)
 {
@@ -250,6 +267,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/mapped-elf/whole", test_whole);
+    g_test_add_func("/mapped-elf/no-index", test_no_index);
     g_test_add_func("/mapped-elf/no-head", test_no_head);
     for (size_t i = 0; i < G_N_ELEMENTS(holes); i++) {
         g_autofree char *path = g_strdup_printf("/mapped-elf/hole/%s", holes[i].name);
