@@ -173,8 +173,9 @@ enum { UPROF_SYM_MEMORY_FILE_BYTES_MAX = 32 * 1024 * 1024 }; /* of a file in gue
  * @mapped: (inout): the module's file, as far as guest memory has it; loses its tables
  *
  * Gives names and unwind rules to a module without a file on this host. A later call replaces them.
+ * A module with a file that has no unwind tables, such as a debug file, gets rules only, once.
  *
- * Returns: false if the module has a file, or there is no room, or the file has no code
+ * Returns: false if nothing was added
  */
 bool uprof_sym_fill_module(UprofSym *sym, unsigned number, UprofMappedElf *mapped);
 

@@ -22,7 +22,7 @@ bool uprof_memory_files_is_due(const UprofMemoryFiles *files, unsigned module, u
 /**
  * uprof_memory_files_read: fills @module by what memory has of its file
  *
- * A module with a file on this host is left alone, from then on.
+ * A module whose file on this host has unwind tables is left alone, from then on.
  */
 void uprof_memory_files_read(UprofMemoryFiles *files, unsigned module, const UprofFilePlace *place,
                              uint64_t now_ns);

@@ -103,7 +103,7 @@ uprof_memory_files_read(UprofMemoryFiles *files, unsigned module, const UprofFil
     if (module >= files->files->len)
         g_array_set_size(files->files, module + 1);
     File *file = &g_array_index(files->files, File, module);
-    if (!uprof_sym_module(files->sym, module, &known) || known.path) {
+    if (!uprof_sym_module(files->sym, module, &known) || (known.path && known.cfi)) {
         file->next_ns = UINT64_MAX;
         return;
     }

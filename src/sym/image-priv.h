@@ -80,6 +80,14 @@ UprofImage *uprof_image_make(const char *label, const GArray *symbols, GByteArra
  */
 UprofImage *uprof_image_from_memory(UprofMappedElf *mapped, const char *name, uint64_t room);
 
+/**
+ * uprof_image_add_rules: adds unwind rules from guest memory to an image that has none
+ * @mapped: (inout): the same file; loses its tables
+ *
+ * Returns: false if there are none
+ */
+bool uprof_image_add_rules(UprofImage *image, UprofMappedElf *mapped, const char *name);
+
 /** uprof_image_move: sets the guest's base of an image; see uprof_sym_add_file_at() */
 bool uprof_image_move(UprofImage *image, uint64_t base, GError **error);
 

@@ -367,6 +367,27 @@ take_parts(UprofImage *image, UprofMappedElf *mapped)
         g_ptr_array_add(image->unpacked, g_byte_array_ref(g_ptr_array_index(mapped->parts, i)));
 }
 
+static void
+compile_listed(UprofImage *image, UprofMappedElf *mapped, const char *name)
+{
+    image->cfi = uprof_cfi_compile_listed(&mapped->elf, mapped->frames, name, NULL);
+    if (image->cfi && uprof_cfi_summary(image->cfi).n_rows == 0)
+        g_clear_pointer(&image->cfi, uprof_cfi_free);
+}
+
+bool
+uprof_image_add_rules(UprofImage *image, UprofMappedElf *mapped, const char *name)
+{
+    g_assert(!image->cfi);
+    if (!image->is_elf || mapped->elf.machine != image->machine ||
+        mapped->elf.first_page != image->first)
+        return false;
+    compile_listed(image, mapped, name);
+    if (image->cfi)
+        take_parts(image, mapped);
+    return image->cfi != NULL;
+}
+
 UprofImage *
 uprof_image_from_memory(UprofMappedElf *mapped, const char *name, uint64_t room)
 {
@@ -378,9 +399,7 @@ uprof_image_from_memory(UprofMappedElf *mapped, const char *name, uint64_t room)
     image->ranges = g_array_new(FALSE, FALSE, sizeof(UprofCodeRange));
     add_ranges(image, elf);
     take_parts(image, mapped);
-    image->cfi = uprof_cfi_compile_listed(elf, mapped->frames, name, NULL);
-    if (image->cfi && uprof_cfi_summary(image->cfi).n_rows == 0)
-        g_clear_pointer(&image->cfi, uprof_cfi_free);
+    compile_listed(image, mapped, name);
     add_debug_data(image, elf, name, room, elf->symbols);
     /* Exported functions alone have others between them, which a guessed size would cover. */
     image->table = uprof_symbol_table_new(elf->symbols, image->ranges,

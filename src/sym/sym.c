@@ -258,6 +258,20 @@ uprof_sym_add_module(UprofSym *sym, const char *name, const char *path, const ch
     return number;
 }
 
+/* A debug file has names, but mostly no unwind tables. */
+static bool
+add_rules(UprofSym *sym, UprofImage *image, UprofMappedElf *mapped)
+{
+    const uint64_t before = uprof_image_bytes(image);
+
+    if (image->cfi || mapped->elf.eh_frame.bytes.len > sym->bytes_max - sym->bytes ||
+        !uprof_image_add_rules(image, mapped, image->label))
+        return false;
+    sym->bytes += uprof_image_bytes(image) - before;
+    sym->epoch++;
+    return true;
+}
+
 bool
 uprof_sym_fill_module(UprofSym *sym, unsigned number, UprofMappedElf *mapped)
 {
@@ -266,7 +280,7 @@ uprof_sym_fill_module(UprofSym *sym, unsigned number, UprofMappedElf *mapped)
     const uint64_t left = sym->bytes_max - sym->bytes + uprof_image_bytes(before);
 
     if (before->file->path)
-        return false;
+        return add_rules(sym, before, mapped);
     UprofImage *image = uprof_image_from_memory(
         mapped, before->label, MIN(left, (uint64_t)UPROF_SYM_MEMORY_FILE_BYTES_MAX));
     if (!image)

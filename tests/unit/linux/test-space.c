@@ -127,17 +127,16 @@ test_areas(gconstpointer data)
 
 enum { FIRST = 0x1000, TEXT = FIRST + 0x28000 }; /* the start of the library and of its code */
 
-static const ElfSymbol symbols[] = { { "malloc", TEXT, 0x40, true } };
-
 /* Puts the library at @path in a new folder. Returns: (transfer full): the folder */
 static char *
-make_folder(const char *path)
+make_folder_of(const char *path, uint64_t first, uint64_t text_gva)
 {
+    const ElfSymbol symbols[] = { { "malloc", text_gva, 0x40, true } };
     static const char note[] = "\4\0\0\0\x08\0\0\0\3\0\0\0GNU\0\xa1\xa1\xa1\xa1\xa1\xa1\xa1\xa1";
     static const uint8_t text[0x100];
     const ElfExtra extra = { ".note.gnu.build-id", 7, 2, 0x40000, note, sizeof(note) - 1 };
-    const ElfPlan plan = { .entry = TEXT,
-                           .text_gva = TEXT,
+    const ElfPlan plan = { .entry = text_gva,
+                           .text_gva = text_gva,
                            .text = text,
                            .text_len = sizeof(text),
                            .symbols = symbols,
@@ -145,7 +144,7 @@ make_folder(const char *path)
                            .extras = &extra,
                            .n_extras = 1 };
     g_autoptr(GByteArray) file = symbol_elf_new(&plan);
-    symbol_elf_map(file, FIRST, note, sizeof(note) - 1);
+    symbol_elf_map(file, first, note, sizeof(note) - 1);
     char *folder = g_dir_make_tmp("uprof-test-XXXXXX", NULL);
     g_autofree char *at = g_build_filename(folder, path, NULL);
     g_autofree char *within = g_path_get_dirname(at);
@@ -153,6 +152,12 @@ make_folder(const char *path)
     g_assert_cmpint(g_mkdir_with_parents(within, 0700), ==, 0);
     g_assert_true(g_file_set_contents(at, (const char *)file->data, (gssize)file->len, NULL));
     return folder;
+}
+
+static char *
+make_folder(const char *path)
+{
+    return make_folder_of(path, FIRST, TEXT);
 }
 
 static void
@@ -643,6 +648,27 @@ test_host_file_first(void)
     remove_folder(folder, by_id);
 }
 
+/* A file without unwind tables, as debug files are, gets those that memory has. */
+static void
+test_host_file_with_memory(void)
+{
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&library_plan);
+    g_autofree char *folder = make_folder_of(by_id, 0, MAPPED_OPEN);
+    const char *const folders[] = { folder, NULL };
+    UprofSymModule module;
+
+    cache_library(guest, 0xa1, 0);
+    g_autoptr(LinuxView) view = linux_view_new(guest);
+    uprof_sym_configure(view->sym, &(UprofSymConfig){ .debug_folders = folders });
+    linux_view_sample(view, 0);
+    linux_view_sample(view, 0);
+    check_name(view, OPEN_CODE, "malloc");
+    g_assert_true(uprof_sym_module(view->sym, 1, &module));
+    g_assert_nonnull(module.path);
+    g_assert_true(has_rule(view, OPEN_CODE));
+    remove_folder(folder, by_id);
+}
+
 /* Pages that are missing are tried again, unless the file is another one by then. */
 static void
 test_memory_file_grows(gconstpointer data)
@@ -978,6 +1004,7 @@ main(int argc, char **argv)
     g_test_add_func("/space/memory-file/usual", test_memory_file);
     g_test_add_func("/space/memory-file/shared", test_memory_file_shared);
     g_test_add_func("/space/memory-file/host-file-first", test_host_file_first);
+    g_test_add_func("/space/memory-file/host-file-without-rules", test_host_file_with_memory);
     g_test_add_data_func("/space/memory-file/grows", GUINT_TO_POINTER(0xcd),
                          test_memory_file_grows);
     g_test_add_data_func("/space/memory-file/another", GUINT_TO_POINTER(0xce),
