@@ -49,7 +49,9 @@ typedef struct {
 /** UprofRecordSettings: one run; all pointers are borrowed */
 typedef struct {
     UprofSessionSettings session;
-    const GPtrArray *words;   /* of char: domains, for uprof_domid_find() */
+    const GPtrArray *words; /* of char: domains, for uprof_domid_find() */
+    /* (nullable): borrowed: if the first word is no domain, the user meant this command */
+    const char *command_meant;
     bool all;                 /* samples all running domains, and domains that start later */
     bool wait;                /* waits until the domains of @words run */
     uint64_t wait_ns;         /* the longest wait; 0: until a signal ends the run */

@@ -22,6 +22,7 @@ typedef struct {
     UprofLoop *loop;             /* (nullable): only of a guest that is held as a whole */
     GArray *outputs;             /* of UprofWorkerOutput; their files are owned, or %NULL after
                                   * they were written */
+    bool has_spare;              /* the last output is written only if another one fails */
     UprofWorkerCounts counts;    /* of the complete run */
     bool has_restarted;          /* the process of the worker has died and was replaced */
     bool is_cut;                 /* the new process died, too: the files end at the checkpoint */

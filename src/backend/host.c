@@ -3,6 +3,7 @@
 
 #include "uprof/scan.h"
 #include "uprof/text.h"
+#include "uprof/word-distance.h"
 
 #include <string.h>
 
@@ -328,45 +329,18 @@ uprof_host_names(UprofHost *host, GError **error)
     return domains;
 }
 
-/* Levenshtein distance of two words, limited to @max + 1. Long words are not compared. */
-static unsigned
-find_distance(const char *a, const char *b, unsigned max)
-{
-    enum { LEN_MAX = 64 };
-    unsigned rows[2][LEN_MAX + 1];
-    const size_t a_len = strlen(a), b_len = strlen(b);
-
-    if (a_len > LEN_MAX || b_len > LEN_MAX)
-        return max + 1;
-    for (size_t j = 0; j <= b_len; j++)
-        rows[0][j] = (unsigned)j;
-    for (size_t i = 1; i <= a_len; i++) {
-        const unsigned *above = rows[(i - 1) % 2];
-        unsigned *row = rows[i % 2];
-        row[0] = (unsigned)i;
-        for (size_t j = 1; j <= b_len; j++) {
-            const unsigned change = above[j - 1] + (a[i - 1] != b[j - 1]);
-            row[j] = MIN(change, MIN(above[j], row[j - 1]) + 1);
-        }
-    }
-    return MIN(rows[a_len % 2][b_len], max + 1);
-}
-
 static bool
 fail_to_find(UprofHost *host, const char *word, GError **error)
 {
     g_autoptr(GPtrArray) domains = uprof_host_list(host, NULL);
     g_autofree char *quoted = uprof_text_quote(word);
     const UprofDomain *best = NULL;
-    unsigned best_distance = 3; /* a name that differs more is a different name */
+    unsigned nearest = UPROF_WORD_FAR;
 
     for (guint i = 0; domains && i < domains->len; i++) {
         const UprofDomain *domain = g_ptr_array_index(domains, i);
-        const unsigned d = find_distance(word, domain->name, best_distance);
-        if (d < best_distance) {
+        if (uprof_word_is_closer(word, domain->name, &nearest))
             best = domain;
-            best_distance = d;
-        }
     }
     if (best) {
         g_autofree char *meant = uprof_text_quote(best->name);

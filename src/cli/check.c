@@ -11,6 +11,7 @@
 #include "uprof/analysis-findings.h"
 #include "uprof/domid.h"
 #include "uprof/json-writer.h"
+#include "uprof/probes.h"
 #include "uprof/xen-loader.h"
 #include "uprof/session.h"
 #include "uprof/clock.h"
@@ -23,12 +24,6 @@
 #include <string.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-
-enum {
-    PROBES = 16,
-    PROBE_PAUSE_US = 15 * 1000,      /* the shortest pause after a probe */
-    PROBE_PAUSE_MAX_US = 500 * 1000, /* the longest one, whatever the budget is */
-};
 
 static void
 print_text(const UprofDiagnosis *diagnosis, bool quiet)
@@ -203,58 +198,42 @@ take_findings(UprofDiagnosis *diagnosis, const UprofSession *session)
 
 /* ---- A domain ---- */
 
-/* Counts the holds of a probe: one hold can give several snapshots. */
+/* What happens to the samples of the probes. */
+typedef struct {
+    UprofDiagnosis *diagnosis;
+    UprofSession *session;
+    bool has_mode;
+} Probing;
+
 static void
-count_holds(UprofSession *session, UprofSnapshot *const *slots, unsigned n)
+take_probe(const UprofSnapshot *snapshot, void *data)
 {
-    for (unsigned i = 0; i < n; i++)
-        if (slots[i]->hold_ns > 0 && (i == 0 || slots[i]->hold != slots[i - 1]->hold))
-            uprof_histogram_add(&session->run->hold, slots[i]->hold_ns);
+    Probing *probing = data;
+
+    uprof_worker_take(probing->session->worker, snapshot);
+    /* The registers of a halted vCPU may be unknown. */
+    if (!probing->has_mode && snapshot->regs.word_bytes > 0) {
+        describe_mode(probing->diagnosis, probing->session, &snapshot->regs);
+        probing->has_mode = true;
+    }
 }
 
-/* Takes a few samples, as a run does. Returns: false if that failed; a finding says why */
-static bool
+/* Returns: the number of probes that gave samples; -1 after a finding that says why not */
+static int
 take_probes(UprofDiagnosis *diagnosis, UprofSession *session)
 {
-    g_autofree UprofSnapshot **slots = g_new0(UprofSnapshot *, session->guest->n_vcpus);
-    UprofSnapshot *pool = g_new0(UprofSnapshot, session->guest->n_vcpus);
-    g_autoptr(GError) error = NULL;
-    UprofAnswer answer = UPROF_OK;
-    bool has_mode = false;
+    Probing probing = { diagnosis, session, false };
+    const UprofProbesPlan plan = {
+        .sampler = session->sampler,
+        .n_vcpus = session->guest->n_vcpus,
+        .budget_ppm = uprof_session_budget_ppm(session),
+        .max_pause_ns = session->settings.max_pause_ns,
+        .hold = &session->run->hold,
+        .take = take_probe,
+        .data = &probing,
+    };
 
-    for (unsigned i = 0; i < session->guest->n_vcpus; i++)
-        slots[i] = &pool[i];
-    for (unsigned i = 0; i < PROBES && answer == UPROF_OK; i++) {
-        unsigned n = 0;
-        answer = uprof_sampler_sample_once(session->sampler, slots, &n, &error);
-        for (unsigned j = 0; answer == UPROF_OK && j < n; j++)
-            uprof_worker_take(session->worker, slots[j]);
-        if (answer == UPROF_OK)
-            count_holds(session, slots, n);
-        /* The registers of a halted vCPU may be unknown. */
-        if (answer == UPROF_OK && n > 0 && !has_mode && slots[0]->regs.word_bytes > 0) {
-            describe_mode(diagnosis, session, &slots[0]->regs);
-            has_mode = true;
-        }
-        /* The pause keeps the probes within the budget of a run. */
-        const uint64_t rest_us = session->run->hold.max_ns / UPROF_NS_PER_US * 1000000 /
-                                 uprof_session_budget_ppm(session);
-        g_usleep(MIN(MAX(rest_us, (uint64_t)PROBE_PAUSE_US), (uint64_t)PROBE_PAUSE_MAX_US) +
-                 (gulong)g_random_int_range(0, PROBE_PAUSE_US));
-    }
-    g_free(pool);
-    if (answer == UPROF_FAILED)
-        uprof_diagnosis_add_error(diagnosis, "access", error);
-    else if (answer != UPROF_OK)
-        uprof_diagnosis_add(
-            diagnosis, UPROF_LEVEL_FAIL, "access", "%s",
-            answer == UPROF_GONE ? "the domain has just ended"
-            : answer == UPROF_STUCK
-                ? "no vCPU stopped within --max-pause; try a longer one"
-                : "somebody else stops, migrates or saves the domain; try again later");
-    if (answer != UPROF_OK && answer != UPROF_FAILED)
-        diagnosis->code = uprof_error_merge(diagnosis->code, UPROF_ERROR_NOT_FOUND);
-    return answer == UPROF_OK;
+    return uprof_probes_take(&plan, diagnosis);
 }
 
 /* Processes that help with all domains. */
@@ -283,9 +262,11 @@ diagnose_domain(UprofDiagnosis *diagnosis, UprofHost *host, UprofDomain *domain,
         return;
     }
     uprof_worker_call(session->worker, CALL_WANT_DIGEST, (UprofSlice){ 0 }, &reply, NULL);
-    if (!take_probes(diagnosis, session))
+    const int n_probes = take_probes(diagnosis, session);
+    if (n_probes < 0)
         return;
-    describe_access(diagnosis, session);
+    if (n_probes > 0)
+        describe_access(diagnosis, session);
     describe_state_folder(diagnosis, session);
     take_findings(diagnosis, session);
     describe_rate(diagnosis, session);

@@ -5,7 +5,7 @@
 #include "commands-priv.h"
 
 #include "exit-priv.h"
-#include "run-summary-priv.h"
+#include "uprof/run-lines.h"
 #include "uprof/clock.h"
 #include "uprof/json-writer.h"
 #include "uprof/round.h"

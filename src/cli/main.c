@@ -29,6 +29,9 @@ static const UprofCommand commands[] = {
     { "dump", UPROF_COMMAND_DUMP, "DOMAIN...",
       "print the current stack of each vCPU",
       uprof_dump_run, NEEDS_DOMAIN },
+    { "stack", UPROF_COMMAND_DUMP, "DOMAIN...",
+      "the same as dump",
+      uprof_dump_run, NEEDS_DOMAIN },
     { "check", UPROF_COMMAND_CHECK, "[DOMAIN...]",
       "diagnose: what works, what does not, and what to do about it",
       uprof_check_run, ANY_NUMBER },
@@ -59,6 +62,9 @@ static const UprofCommand commands[] = {
     { "summary", UPROF_COMMAND_SUMMARY, "[DAY]",
       "print a day (default: yesterday): functions, changes, cost",
       uprof_summary_run, 0, 1, "'summary' takes one DAY" },
+    { "help", UPROF_COMMAND_HELP, "[COMMAND]",
+      "print this text, or the options of a command",
+      uprof_options_help_run, 0, 1, "'help' takes one COMMAND" },
     { NULL },
 };
 /* clang-format on */

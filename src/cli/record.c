@@ -8,8 +8,8 @@
 #include "commands-priv.h"
 
 #include "exit-priv.h"
+#include "uprof/run-lines.h"
 #include "uprof/record-domains.h"
-#include "run-summary-priv.h"
 #include "terminal-priv.h"
 #include "worker-reply-priv.h"
 #include "uprof/clock.h"
@@ -93,7 +93,7 @@ show_start(const UprofSession *session, void *data)
     const Shown *shown = data;
 
     if (!shown->options->quiet)
-        uprof_summary_say_start(session->run, session->shown);
+        uprof_say_lines(uprof_run_lines_start(session->run, session->shown));
 }
 
 /* The counts of all domains together. */
@@ -131,6 +131,10 @@ show_progress(const GPtrArray *recordings)
         const UprofRecording *recording = g_ptr_array_index(recordings, i);
         add_progress(&progress, recording->session);
     }
+    if (recordings->len == 0) {
+        uprof_say_progress("");
+        return;
+    }
     g_autofree char *percent = uprof_format_percent(progress.complete, progress.running);
     g_autofree char *held = uprof_format_percent(progress.held_ns, progress.elapsed_ns);
     g_autofree char *hz = uprof_format_hz(progress.rate_mhz);
@@ -165,12 +169,15 @@ clear_progress(void *data)
 
 /* ---- At the end ---- */
 
-/* In the worker: the numbers of the run. */
+/* In the worker: the numbers of the run. @argument: UprofRunLinesHow */
 static void
 make_summary(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply)
 {
+    UprofRunLinesHow how;
+
+    memcpy(&how, argument.data, sizeof(how));
     uprof_worker_reply_begin();
-    uprof_summary_say_end(analysis->run, analysis->shown);
+    uprof_say_lines(uprof_run_lines_end(analysis->run, analysis->shown, &how));
     uprof_worker_reply_end(reply);
 }
 
@@ -211,11 +218,12 @@ static void
 show_summary(const UprofRecording *recording, void *data)
 {
     const UprofOptions *options = ((const Shown *)data)->options;
+    const UprofRunLinesHow how = { .is_verbose = options->verbose, .is_live = true };
 
     if (!options->quiet)
-        uprof_worker_reply_say(recording->session, CALL_SUMMARY);
+        uprof_worker_reply_say(recording->session, CALL_SUMMARY, (UprofSlice){ &how, sizeof(how) });
     if (options->verbose)
-        uprof_worker_reply_say(recording->session, CALL_ENDS);
+        uprof_worker_reply_say(recording->session, CALL_ENDS, (UprofSlice){ 0 });
 }
 
 static UprofErrorCode

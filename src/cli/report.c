@@ -10,8 +10,8 @@
 #include "exit-priv.h"
 #include "load-options-priv.h"
 #include "read-command-priv.h"
-#include "run-summary-priv.h"
 #include "terminal-priv.h"
+#include "uprof/run-lines.h"
 #include "uprof/processes.h"
 #include "uprof/text.h"
 
@@ -245,9 +245,10 @@ static void
 say_summary(const UprofOptions *options, const UprofLoad *load)
 {
     g_autofree char *shown = uprof_text_quote(load->run->domain);
+    const UprofRunLinesHow how = { .is_verbose = options->verbose };
 
     if (!options->quiet && load->run->frames > 0)
-        uprof_summary_say_end(load->run, shown);
+        uprof_say_lines(uprof_run_lines_end(load->run, shown, &how));
 }
 
 static int
@@ -267,7 +268,7 @@ run_report(const UprofReadCommand *command)
     if (!uprof_load_finish(load))
         return uprof_exit_worse(code, UPROF_EXIT_FAILED);
     g_autofree char *domain = uprof_text_quote(load->run->domain);
-    uprof_summary_say_untimed(load->profile, domain);
+    uprof_say_lines(uprof_run_lines_untimed(load->profile, domain));
     if (load->run->samples == 0) {
         g_autofree char *name = uprof_text_quote(g_ptr_array_index(options->words, 0));
         uprof_say("virt-uprof: '%s' has no sample%s", name,

@@ -87,8 +87,12 @@ open_output(UprofRecording *recording, const char *path, const UprofFormat *form
 {
     UprofWorkerOutput output = { .format = format };
 
-    output.file = store ? uprof_file_open_own(*store, path, error)
-                        : uprof_file_open(path, format->is_secret, error);
+    if (store)
+        output.file = uprof_file_open_own(*store, path, error);
+    else if (format->is_capture)
+        output.file = uprof_file_open_part(path, error);
+    else
+        output.file = uprof_file_open(path, format->is_secret, error);
     if (!output.file)
         return false;
     if (format->is_capture)
@@ -97,6 +101,26 @@ open_output(UprofRecording *recording, const char *path, const UprofFormat *form
     g_array_insert_val(recording->outputs, format->is_capture ? 0 : recording->outputs->len,
                        output);
     return true;
+}
+
+/*
+ * Opens a file in the folder for temporary files, for the stacks if an output cannot be written at
+ * the end: a long run must not be lost because a disk is full.
+ */
+static void
+open_spare(UprofRecording *recording, const UprofDomain *domain,
+           const UprofRecordingSettings *settings)
+{
+    g_autofree char *name = expand_path(domain, settings->time, "%d-%t");
+    g_autofree char *stem = g_build_filename(g_get_tmp_dir(), name, NULL);
+    g_autofree char *path = uprof_file_unused_path(stem, ".folded");
+    bool any_file = false;
+
+    for (guint i = 0; i < recording->outputs->len; i++)
+        any_file |=
+            !uprof_file_is_stdout(g_array_index(recording->outputs, UprofWorkerOutput, i).file);
+    recording->has_spare = any_file && !settings->store &&
+                           open_output(recording, path, &uprof_format_folded, NULL, NULL);
 }
 
 static bool
@@ -109,18 +133,27 @@ open_outputs(UprofRecording *recording, const UprofDomain *domain,
         if (!open_output(recording, path, request->format, settings->store, error))
             return false;
     }
+    open_spare(recording, domain, settings);
     return true;
+}
+
+/* Returns: the number of outputs without the spare one */
+static guint
+count_outputs(const UprofRecording *recording)
+{
+    return recording->outputs->len - (recording->has_spare ? 1 : 0);
 }
 
 /* Returns: (transfer full): of char: names for the facts of the run; the capture is the last one */
 static GPtrArray *
-name_files(const GArray *outputs)
+name_files(const UprofRecording *recording)
 {
     GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
 
     for (unsigned captures = 0; captures < 2; captures++)
-        for (guint i = 0; i < outputs->len; i++) {
-            const UprofWorkerOutput *output = &g_array_index(outputs, UprofWorkerOutput, i);
+        for (guint i = 0; i < count_outputs(recording); i++) {
+            const UprofWorkerOutput *output =
+                &g_array_index(recording->outputs, UprofWorkerOutput, i);
             if (output->format->is_capture == (captures > 0) && !uprof_file_is_stdout(output->file))
                 g_ptr_array_add(names, g_path_get_basename(uprof_file_path(output->file)));
         }
@@ -130,7 +163,7 @@ name_files(const GArray *outputs)
 static bool
 prepare_session(UprofRecording *recording, UprofWorkers *workers, UprofRing *ring, GError **error)
 {
-    g_autoptr(GPtrArray) names = name_files(recording->outputs);
+    g_autoptr(GPtrArray) names = name_files(recording);
     const UprofSessionOutputs outputs = { recording->outputs, names };
 
     return uprof_session_prepare(recording->session, workers, &outputs, ring, error);
@@ -429,13 +462,35 @@ uprof_recording_check(UprofRecording *recording)
     return true;
 }
 
+/* Writes the stacks to the spare file, because another file could not be written. */
+static void
+write_spare(UprofRecording *recording)
+{
+    const guint i = count_outputs(recording);
+    UprofWorkerOutput *output = &g_array_index(recording->outputs, UprofWorkerOutput, i);
+    g_autofree char *path = uprof_text_quote(uprof_file_path(output->file));
+    bool is_closed = false;
+
+    if (save_output(recording, i, &is_closed, NULL) &&
+        uprof_file_commit(g_steal_pointer(&output->file), NULL))
+        uprof_notice(recording->notices, UPROF_NOTICE_WARNING, "%s: its stacks are kept in '%s'",
+                     recording->session->shown, path);
+}
+
 void
 uprof_recording_save(UprofRecording *recording)
 {
-    for (guint i = 0; i < recording->outputs->len; i++) {
-        const bool is_capture =
-            g_array_index(recording->outputs, UprofWorkerOutput, i).format->is_capture;
-        if (!write_output(recording, i) && recording->stops_at_failure && !is_capture)
+    bool any_failed = false;
+
+    for (guint i = 0; i < count_outputs(recording); i++) {
+        const UprofWorkerOutput *output = &g_array_index(recording->outputs, UprofWorkerOutput, i);
+        const bool is_capture = output->format->is_capture;
+        const bool is_stdout = uprof_file_is_stdout(output->file);
+        const bool ok = write_output(recording, i);
+        any_failed |= !ok && !is_stdout;
+        if (!ok && recording->stops_at_failure && !is_capture)
             break;
     }
+    if (any_failed && recording->has_spare)
+        write_spare(recording);
 }

@@ -310,6 +310,7 @@ fill_run(UprofSession *session)
     run->unwind = g_strdup(settings->unwind);
     run->vcpus =
         session->guest->grain == UPROF_GRAIN_VCPU ? domain->xml->vcpus : session->guest->n_vcpus;
+    run->vcpus_sampled = settings->vcpus ? settings->vcpus->len : 0;
     run->started_utc_ns = uprof_clock_utc_ns();
     run->rate_mhz = settings->rate_mhz;
     run->asked_ns = settings->duration_ns;
@@ -423,7 +424,7 @@ choose_vcpus(UprofSession *session, GError **error)
         const uint32_t vcpu = g_array_index(settings->vcpus, uint32_t, i);
         if (vcpu < n_vcpus || (!is_strict && n_wanted > 0))
             continue;
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_USAGE,
                     "%s: no vCPU %u: the domain has vCPUs 0 to %u", session->shown, vcpu,
                     n_vcpus - 1);
         return false;
