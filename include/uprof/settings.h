@@ -88,6 +88,14 @@ bool uprof_settings_take_metadata(UprofSettings *settings, const UprofMetadata *
                                   const UprofConfig *limits, GPtrArray *symbols, GError **error);
 
 /**
+ * uprof_settings_is_enabled: does a round of `collect` sample the domain called @name?
+ *
+ * Returns: false without an error if it does not; with %UPROF_ERROR_BAD_DATA if its metadata is bad
+ */
+bool uprof_settings_is_enabled(const UprofConfig *config, const char *name,
+                               const UprofMetadata *metadata, GError **error);
+
+/**
  * uprof_settings_open_symbols: opens a symbol file that metadata names
  * @folders: of char: the folders in which such files may lie
  * @path: any bytes

@@ -6,6 +6,7 @@
 #include "uprof/word-distance.h"
 
 #include <string.h>
+#include <unistd.h>
 
 struct _UprofHost {
     virConnectPtr connection;
@@ -76,6 +77,16 @@ uprof_host_init(void)
     virSetErrorFunc(NULL, ignore_error);
 }
 
+/* Returns: (transfer full): a word for a shell */
+static char *
+quote_uri(const char *uri)
+{
+    static const char plain[] = G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "._+-:/";
+    g_autofree char *shown = uprof_text_quote(uri);
+
+    return strspn(shown, plain) == strlen(shown) ? g_steal_pointer(&shown) : g_shell_quote(shown);
+}
+
 virConnectPtr
 uprof_host_connect(const char *uri, bool read_only, GError **error)
 {
@@ -87,6 +98,7 @@ uprof_host_connect(const char *uri, bool read_only, GError **error)
     const char *asked = uri ? uri : g_getenv("LIBVIRT_DEFAULT_URI");
     g_autofree char *where = uprof_text_quote(asked ? asked : "libvirt's default");
     const virError *last = virGetLastError();
+    g_autofree char *word = asked ? quote_uri(asked) : g_strdup("");
     g_autofree char *words = uprof_text_quote(last ? last->message : "libvirt gave no reason");
     if (asked && g_str_has_prefix(asked, "xen:"))
         g_set_error(
@@ -98,8 +110,8 @@ uprof_host_connect(const char *uri, bool read_only, GError **error)
     else
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED,
                     "no connection to '%s': %s (is its daemon running, and may you use it? "
-                    "try: virsh -c URI list)",
-                    where, words);
+                    "try: virsh%s%s list)",
+                    where, words, asked ? " -c " : "", word);
     return NULL;
 }
 
@@ -146,8 +158,22 @@ uprof_host_close(UprofHost *host)
 const char *
 uprof_host_uri_hint(const char *uri)
 {
-    return g_str_has_suffix(uri, ":///session") ? "; to try the system's domains: -c qemu:///system"
-                                                : "";
+    return g_str_has_suffix(uri, ":///session")
+               ? "; root's domains: sudo virt-uprof list, or -c qemu:///system"
+               : "";
+}
+
+char *
+uprof_host_virsh(const char *uri)
+{
+    static const char *const variables[] = { "VIRSH_DEFAULT_CONNECT_URI", "LIBVIRT_DEFAULT_URI" };
+    const char *usual = geteuid() == 0 ? "qemu:///system" : "qemu:///session";
+
+    for (size_t i = G_N_ELEMENTS(variables); i > 0; i--)
+        if (g_getenv(variables[i - 1]))
+            usual = g_getenv(variables[i - 1]);
+    g_autofree char *word = quote_uri(uri);
+    return strcmp(uri, usual) == 0 ? g_strdup("virsh") : g_strdup_printf("virsh -c %s", word);
 }
 
 const char *

@@ -37,7 +37,7 @@ static const UprofCommand commands[] = {
       uprof_check_run, ANY_NUMBER },
     { "report", UPROF_COMMAND_REPORT, "FILE...",
       "show saved profiles as table, picture or files; --since: stored ones",
-      uprof_report_run, 1, UINT_MAX, "'report' needs a FILE: a capture, or folded stacks" },
+      uprof_report_run, 1, UINT_MAX, "'report' needs a FILE: a capture, folded stacks or pprof; - reads stdin" },
     { "diff", UPROF_COMMAND_DIFF, "OLD NEW",
       "compare two profiles: files, or stored ones as DOMAIN@DAY",
       uprof_diff_run, 2, 2, "'diff' needs two files, OLD and NEW" },

@@ -10,6 +10,7 @@
 #include "uprof/domid.h"
 #include "exit-priv.h"
 #include "uprof/clock.h"
+#include "uprof/number-text.h"
 #include "uprof/scan.h"
 #include "uprof/text.h"
 #include "uprof/time-text.h"
@@ -454,11 +455,11 @@ static const Option table[] = {
     { "rounds", '\0', TOP, "N",
       "stop after N screens (one a second)",
       take_number, MEMBER(rounds), .min = 1, .max = ROUNDS_MAX },
-    { "config", '\0', COLLECT | METADATA | STORED, "FILE",
+    { "config", '\0', LIST | COLLECT | METADATA | STORED, "FILE",
       "configuration (default: " UPROF_CONFIG_FILE ")",
       take_path, MEMBER(config_path), .choices = UPROF_COMPLETE_FILES,
       .heading = "Periodic runs" },
-    { "store", '\0', COLLECT | STORED, "DIR",
+    { "store", '\0', LIST | COLLECT | STORED, "DIR",
       "folder of stored profiles (default: as configured)",
       take_path, MEMBER(store), .choices = UPROF_COMPLETE_FOLDERS },
     { "dry-run", '\0', COLLECT | PRUNE, NULL,
@@ -868,6 +869,13 @@ check_times(const UprofOptions *options)
         return fail_usage("--until needs --since");
     if (options->is_stored && options->until_s <= options->since_s)
         return fail_usage("--until is not after --since");
+    if (options->command->bit & RECORD && settings->duration_ns > 0 &&
+        settings->duration_ns < UINT64_C(1000) * UPROF_NS_PER_S / settings->rate_mhz) {
+        g_autofree char *time = uprof_format_ns(settings->duration_ns);
+        g_autofree char *hz = uprof_format_hz(settings->rate_mhz);
+        return fail_usage("no sample fits into %s at %s Hz: use a longer -d or a higher -F", time,
+                          hz);
+    }
     if (options->command->bit & (COLLECT | METADATA) && settings->given.duration &&
         settings->duration_ns == 0)
         return fail_usage("'%s' needs a duration longer than 0", options->command->name);

@@ -47,25 +47,28 @@ add_request(GPtrArray *requests, const char *path, const UprofFormat *format, bo
 }
 
 /*
- * Returns: (transfer full): the outputs of each domain. If the user named none, a terminal gets
- * a table and a picture, and a pipe gets folded stacks.
+ * Returns: (transfer full): the outputs of each domain. A terminal always gets the table, unless
+ * something else is written to it. If the user named no output, there is also a picture, but not
+ * with --quiet, which does not say its name; a pipe gets folded stacks.
  */
 static GPtrArray *
 list_outputs(const UprofOptions *options, bool *shows_table)
 {
     GPtrArray *requests = g_ptr_array_new_with_free_func(free_request);
-    const bool is_terminal = isatty(STDOUT_FILENO);
+    bool is_stdout_taken = options->json;
 
     for (guint i = 0; i < options->outputs->len; i++) {
         const UprofWanted *wanted = g_ptr_array_index(options->outputs, i);
         add_request(requests, wanted->path, wanted->format, false);
+        is_stdout_taken |= strcmp(wanted->path, "-") == 0;
     }
     if (options->json)
         add_request(requests, "-", &uprof_format_meta, false);
-    *shows_table = requests->len == 0 && !options->format && is_terminal;
-    if (*shows_table)
+    is_stdout_taken |= requests->len == 0 && options->format;
+    *shows_table = isatty(STDOUT_FILENO) && !is_stdout_taken;
+    if (*shows_table && requests->len == 0 && !options->quiet)
         add_request(requests, "%d-%t.svg", &uprof_format_svg, true);
-    else if (requests->len == 0)
+    else if (!*shows_table && requests->len == 0)
         add_request(requests, "-", options->format ? options->format : &uprof_format_folded, false);
     return requests;
 }

@@ -44,7 +44,7 @@ write_file(const UprofReadCommand *command, guint i, const UprofLoad *load)
     if (!check_terminal(wanted))
         return UPROF_EXIT_FAILED;
     uprof_output_write(wanted->format, load->profile, load->run, uprof_confined_output(i), &error);
-    return uprof_read_command_finish(i, error);
+    return uprof_read_command_finish(command, i, error);
 }
 
 static int
@@ -177,8 +177,10 @@ print_tables(const UprofOptions *options, const UprofLoad *load)
 
     if (options->focus && !focus) {
         g_autofree char *shown = uprof_text_quote(options->focus);
-        uprof_say("virt-uprof: no stack has a function '%s'; names: virt-uprof report -n 1000000",
-                  shown);
+        const char *meant = uprof_focus_suggest(load->profile, options->focus);
+        uprof_say("virt-uprof: no stack has a function '%s'%s%s%s; names: virt-uprof report -n "
+                  "1000000",
+                  shown, meant ? " (did you mean '" : "", meant ? meant : "", meant ? "'?)" : "");
         return UPROF_EXIT_USELESS;
     }
     if (options->by_process && !has_processes(load)) {
@@ -205,7 +207,7 @@ write_outputs(const UprofReadCommand *command, const UprofLoad *load)
     const UprofOptions *options = command->options;
     const int code = write_files(command, load);
 
-    if (options->outputs->len > 0 && !options->json)
+    if (options->outputs->len > 0 && !options->json && !uprof_read_command_shows(options))
         return code;
     if (options->format && options->outputs->len == 0 && !options->json)
         return write_stdout(options, load);
@@ -264,6 +266,8 @@ run_report(const UprofReadCommand *command)
     const int code = add_profiles(load, command);
     if (load->n_files == 0)
         return code;
+    if (load->is_partial && !options->quiet)
+        uprof_say("virt-uprof: only what could be read is shown");
     const bool had_samples = load->run->samples > 0;
     if (!uprof_load_finish(load))
         return uprof_exit_worse(code, UPROF_EXIT_FAILED);

@@ -201,6 +201,7 @@ refuse_mistake(Record *record, const char *word)
                      "'%s' is no domain (did you mean --wait=%s?)", quoted, quoted);
     else
         return false;
+    *record->tally = (UprofErrorTally){ 0 }; /* of domains that are not sampled after all */
     uprof_error_count(record->tally, UPROF_ERROR_USAGE);
     record->is_refused = true;
     return true;
@@ -275,13 +276,14 @@ static void
 report_missing(const Record *record, const char *word)
 {
     g_autofree char *shown = uprof_text_quote(word);
+    g_autofree char *virsh = uprof_host_virsh(uprof_host_uri(record->host));
     g_autofree char *waited = uprof_format_ns(record->settings->wait_ns);
     g_autoptr(GError) error = NULL;
     g_autoptr(UprofDomain) known = uprof_host_find(record->host, word, &error);
 
     if (known)
         uprof_notice(record->notices, UPROF_NOTICE_WARNING,
-                     "'%s' has not started in %s; start it with: virsh start %s", shown, waited,
+                     "'%s' has not started in %s; start it with: %s start %s", shown, waited, virsh,
                      uprof_text_shell_word(word, "DOMAIN"));
     else
         uprof_notice(record->notices, UPROF_NOTICE_WARNING, "%s; waited %s for it", error->message,

@@ -228,11 +228,30 @@ uprof_recording_give_up(UprofRecording *recording)
         may_be_held ? "; IT MAY STILL BE STOPPED; when they answer, the guardian resumes it" : "");
 }
 
+/* Called when the rate is as high again as it was at the beginning. */
+static void
+report_full_rate(UprofRecording *recording, const UprofSamplerCounts *counts)
+{
+    const UprofSession *session = recording->session;
+    const uint64_t divisor = counts->divisor * MAX(session->counts_before.divisor, 1);
+    g_autofree char *hz = uprof_format_hz(session->run->rate_mhz / MAX(divisor, 1));
+
+    /* a rate that goes up and down is reported once */
+    if (!recording->has_reported_full)
+        uprof_notice(recording->notices, UPROF_NOTICE_HINT, "%s: back to %s Hz", session->shown,
+                     hz);
+    recording->has_reported_full = true;
+}
+
 void
 uprof_recording_report_rate(UprofRecording *recording, const UprofSamplerCounts *counts)
 {
     const UprofSession *session = recording->session;
 
+    if (counts->stride == 1 && recording->reported_stride > 1) {
+        report_full_rate(recording, counts);
+        return;
+    }
     /* the rate can rise and fall: report only a rate that is lower than all before */
     if ((counts->probe_ns == 0 && counts->n_holds == 0) ||
         counts->stride <= recording->reported_stride)
@@ -252,10 +271,12 @@ uprof_recording_report_rate(UprofRecording *recording, const UprofSamplerCounts 
     g_autofree char *asked = uprof_format_hz(session->run->rate_mhz);
     g_autofree char *got = uprof_format_hz(session->run->rate_mhz / divisor);
     g_autofree char *budget = uprof_format_budget(budget_ppm);
-    uprof_notice(recording->notices, UPROF_NOTICE_HINT,
-                 "%s: each sample stops %s %s; rate lowered from %s to %s Hz (--budget %s)",
-                 session->shown, session->guest->grain == UPROF_GRAIN_VCPU ? "a vCPU" : "the guest",
-                 hold, asked, got, budget);
+    uprof_notice(
+        recording->notices, UPROF_NOTICE_HINT,
+        "%s: %s instead of %s Hz, so that holds take at most %s %% of the time (--budget); "
+        "each stops %s %s",
+        session->shown, got, asked, budget,
+        session->guest->grain == UPROF_GRAIN_VCPU ? "a vCPU" : "the guest", hold);
 }
 
 void
@@ -412,6 +433,7 @@ write_output(UprofRecording *recording, guint i)
     g_autoptr(GError) error = NULL;
     g_autofree char *path = uprof_text_quote(uprof_file_path(output->file));
     const bool is_stdout = uprof_file_is_stdout(output->file);
+    const bool is_replaced = g_file_test(uprof_file_path(output->file), G_FILE_TEST_IS_REGULAR);
     bool is_closed = false;
 
     if (!save_output(recording, i, &is_closed, &error) ||
@@ -428,7 +450,8 @@ write_output(UprofRecording *recording, guint i)
                      recording->session->shown);
     }
     if (!is_stdout)
-        uprof_notice(recording->notices, UPROF_NOTICE_INFO, "wrote %s", path);
+        uprof_notice(recording->notices, UPROF_NOTICE_INFO, "wrote %s%s", path,
+                     is_replaced ? " (replaced)" : "");
     return true;
 }
 
@@ -450,9 +473,7 @@ uprof_recording_check(UprofRecording *recording)
     }
     if (run->running == 0 && !run->idle)
         uprof_notice(recording->notices, UPROF_NOTICE_HINT,
-                     "%s: all vCPUs were idle during the complete run; "
-                     "--idle shows idle time as a stack",
-                     shown);
+                     "%s: nothing ran: --idle shows idle time, --idle=stack where it waits", shown);
     const uint64_t n_untimed = recording->counts.untimed;
     if (n_untimed > 0)
         uprof_notice(recording->notices, UPROF_NOTICE_WARNING,

@@ -97,3 +97,15 @@ uprof_settings_take_metadata(UprofSettings *settings, const UprofMetadata *metad
         g_ptr_array_add(symbols, g_strdup(g_ptr_array_index(metadata->symbols, i)));
     return true;
 }
+
+bool
+uprof_settings_is_enabled(const UprofConfig *config, const char *name,
+                          const UprofMetadata *metadata, GError **error)
+{
+    g_auto(UprofSettings) settings;
+
+    uprof_settings_init(&settings);
+    if (!uprof_settings_take_metadata(&settings, metadata, config, NULL, error))
+        return false;
+    return metadata->present ? settings.enabled : uprof_config_has_domain(config, name);
+}

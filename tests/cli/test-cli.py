@@ -49,7 +49,7 @@ USAGE_CASES = (
     ("", "no DOMAIN is given; to list them: virt-uprof list"),
     ("record", "no DOMAIN is given; to list them: virt-uprof list"),
     ("dump", "no DOMAIN is given; to list them: virt-uprof list"),
-    ("report", "'report' needs a FILE: a capture, or folded stacks"),
+    ("report", "'report' needs a FILE: a capture, folded stacks or pprof; - reads stdin"),
     ("list web-1", "'list' takes no domain: it lists them all"),
     ("record --all web-1", "--all takes no domains"),
     ("--rate 0 x", "--rate '0' is not 1 to 20000 (per second)"),
@@ -75,6 +75,8 @@ USAGE_CASES = (
     ("--idle=stacks y", "--idle 'stacks' is not 'stack'"),
     ("--idle", "no DOMAIN is given; to list them: virt-uprof list"),
     ("record --wait", "no DOMAIN is given; to list them: virt-uprof list"),
+    ("-d 1ms x", "no sample fits into 1 ms at 99 Hz: use a longer -d or a higher -F"),
+    ("-d 0.9s -F 1 x", "no sample fits into 900 ms at 1 Hz: use a longer -d or a higher -F"),
     ("--wait=x y", "--wait 'x' is not a time such as 10s, 500ms, 1.5h or 2d, up to 30d; 0: until stopped"),
     ("list --wait", "--wait does not belong to 'list'"),
     ("dump --wait=5s x", "--wait does not belong to 'dump'"),
@@ -309,7 +311,7 @@ def test_help(suite, root):
         if not text.startswith("virt-uprof list [OPTION...] \nlist all domains"):
             yield "no usage"
         yield from ("no %s" % part for part in ("What to sample:\n  -c, --connect=URI", "      --all", "General:\n") if part not in text)
-        yield from ("--%s" % name for name in longs if name not in ("connect", "all", "json", "quiet", "verbose", "version", "help")
+        yield from ("--%s" % name for name in longs if name not in ("connect", "all", "json", "config", "store", "quiet", "verbose", "version", "help")
                     and " --%s" % name in text)
         if "Exit codes" in text or "Symbols:" in text:
             yield "more than the options of list"
@@ -359,7 +361,15 @@ def test_default(suite):
                      "virt-uprof: no command or domain '%s' (did you mean '%s'?)" % (word, meant))
     suite.expect("record/command-is-named", ["-c", DEFAULT, "record", "lst"], DOMAIN, "virt-uprof: no domain 'lst' on *")
     for words in (["list", "--all"], ["list"]):
-        suite.expect(" ".join(words), ["-c", DEFAULT, *words], DONE, "", "*test *")
+        suite.expect(" ".join(words), ["-c", DEFAULT, *words], DONE, "",
+                     "name * state * id vCPUs  access   collected last round * symbols\ntest * running * 1     2  - * no * never * -\n*access: *")
+    empty = write_node(suite.folder / "empty.xml", ())
+    suite.expect("list/nobody", ["-c", empty, "list"], DONE, "virt-uprof: no domains on test://*", "name *")
+    suite.expect("list/nobody/json", ["-c", empty, "list", "--json"], DONE, "", "[[]]")
+    suite.expect("list/bad-config", ["list", "--config", "nothing.xml"], FAILED, "virt-uprof: cannot read configuration 'nothing.xml': *")
+    off = write_node(suite.folder / "list-off.xml", (("off", make_uuid(2), SHUT_OFF),))
+    suite.expect("list/off", ["-c", off, "list"], DONE, "", "name *\noff * shut off * -     2  - * no * never * -")
+    suite.expect("list/verbose", ["-c", off, "-v", "list"], DONE, "", "name *\noff *\n * access: *\n * machine: TEST, x86_64")
     suite.expect("stack", ["-c", DEFAULT, "stack", "test"], USELESS, no_access)
     suite.expect("unwind/dwarf", ["-c", DEFAULT, "--unwind", "dwarf", "test"], USELESS, no_access)
     for alias in ("flamegraph", "json"):
@@ -377,7 +387,7 @@ def test_default(suite):
                 ["-c", uri] + words,
                 DENIED,
                 "virt-uprof: no connection to '%s': * (is its daemon running, and may you use it? "
-                "try: virsh -c URI list)" % uri.replace("?", "[?]"),
+                "try: virsh -c *list)" % uri.replace("?", "[?]"),
             )
 
 
@@ -410,7 +420,7 @@ def test_wait(suite):
     )
     waiting = "virt-uprof: waiting for '%s' to start"
     unknown = "virt-uprof: waiting for '%s', which libvirt does not know yet; Ctrl-C ends"
-    never = "virt-uprof: '%s' has not started in 50 ms; start it with: virsh start %s"
+    never = "virt-uprof: '%s' has not started in 50 ms; start it with: virsh -c test://* start %s"
     missing = "virt-uprof: no domain '%s' on test://*; waited 50 ms for it"
     for word in ("off", make_uuid(2)):
         suite.expect("wait/%s" % word, ["-c", uri, "--wait=50ms", word], DOMAIN, waiting % word + "\n" + never % (word, word))
@@ -510,7 +520,7 @@ def test_states(suite):
             ("1", make_uuid(5), 0),
         ),
     )
-    shut = "virt-uprof: domain '%s' is shut off; start it with: virsh start %s"
+    shut = "virt-uprof: domain '%s' is shut off; start it with: virsh -c test://* start %s"
     suite.expect("state/off", ["-c", uri, "off"], DOMAIN, shut % ("off", "off"))
     suite.expect("state/off/dump", ["-c", uri, "dump", "off"], DOMAIN, shut % ("off", "off"))
     # Commands in messages are safe to copy into a shell.

@@ -341,6 +341,13 @@ def test_order(suite):
     done = suite.collect("--dry-run", "-c", uri)
     order = [text.split(" ")[0] for text in done.stdout.decode().splitlines()]
     good = sorted(order[:2]) == ["future", "never"] and order[2:] == ["old", "new"]
+    # A terminal shows local time, and JSON shows UTC.
+    suite.environment["TZ"] = "XXX-2"
+    rows = {text.split()[0]: text for text in suite.run("list", "--store", suite.store, "--config", suite.configuration, "-c", uri).stdout.decode().splitlines()}
+    good = good and " yes       2026-01-01 02:00 " in rows["old"] and " yes       never " in rows["never"] and " never " in rows["future"]
+    rows = json.loads(suite.run("list", "--json", "--store", suite.store, "--config", suite.configuration, "-c", uri).stdout)
+    good = good and [(row["collected"], row["last_round"]) for row in rows if row["name"] in ("never", "old")] == [("yes", ""), ("yes", "2026-01-01T00:00:00Z")]
+    del suite.environment["TZ"]
     suite.say("order", [] if good and done.returncode == DONE else [repr(done)])
 
     cap = suite.configure("<profile duration='20s'/><collect longest='50s'/>")
@@ -610,7 +617,7 @@ def test_enable_and_configure(suite):
         "  duration  20s        built in",
         "  budget    0.5 %      metadata",
         "  unwind    auto       built in",
-        "  symbols   /etc/passwd symbols '/etc/passwd' are outside the folders that <symbols> allows (see '%s')"
+        "  symbols   /etc/passwd symbols '/etc/passwd' are outside the folders that <symbols> allows (see '%s'); copy them to '/var/lib/virt-uprof/symbols'"
         % suite.default_config,
         "  unknown   @color     metadata; it is ignored"])
     own = suite.configure("<profile rate='50'/><collect domains='-*'/>")
