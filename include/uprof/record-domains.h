@@ -22,6 +22,9 @@ typedef struct {
     int (*input_fd)(void *data);
     /* Reads from that descriptor; required if @input_fd is set. Returns: false ends the run */
     bool (*input)(const GPtrArray *recordings, void *data);
+    /* Called when a signal ends the run. @is_from_terminal: the terminal has sent it, to all
+     * processes in the foreground */
+    void (*signaled)(int number, bool is_from_terminal, void *data);
     /* Called before SIGTSTP stops the process. */
     void (*suspending)(void *data);
     /* Called when the process continues. */

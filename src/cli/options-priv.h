@@ -55,7 +55,8 @@ struct _UprofOptions {
     const UprofCommand *commands; /* borrowed: all of them */
     const char *command_meant; /* (nullable): borrowed: no command is named, but the first word is
                                 * almost the name of this one */
-    GPtrArray *words;          /* of char: arguments of the command, for uprof_domid_find() */
+    GPtrArray *child; /* of char: a command to run while domains are sampled; ends with NULL */
+    GPtrArray *words; /* of char: arguments of the command, for uprof_domid_find() */
 
     /* which domains */
     GPtrArray *uris;  /* of char: every --connect */

@@ -657,6 +657,7 @@ uprof_options_free(UprofOptions *options)
     g_ptr_array_unref(options->debug_folders);
     g_ptr_array_unref(options->sysroots);
     g_ptr_array_unref(options->words);
+    g_ptr_array_unref(options->child);
     g_free(options);
 }
 
@@ -675,6 +676,7 @@ new_options(void)
     options->sysroots = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(options->sysroots, NULL);
     options->words = g_ptr_array_new_with_free_func(g_free);
+    options->child = g_ptr_array_new_with_free_func(g_free);
     uprof_settings_init(&options->settings);
     return options;
 }
@@ -901,18 +903,57 @@ check_access(const UprofOptions *options)
 
 /* ---- Parsing ---- */
 
-/* Takes the command, if the first word is a command, and the words after it. */
 static void
-take_words(UprofOptions *options, poptContext context)
+add_words(GPtrArray *list, char **words, guint n)
 {
-    const char **words = poptGetArgs(context);
-    const UprofCommand *command = words ? find_command(options->commands, words[0]) : NULL;
+    for (guint i = 0; i < n; i++)
+        g_ptr_array_add(list, g_strdup(words[i]));
+}
+
+/* Takes the command, if the first word is a command. Returns: the number of words that it takes */
+static guint
+take_command(UprofOptions *options, const char *first)
+{
+    const UprofCommand *command = first ? find_command(options->commands, first) : NULL;
 
     options->command = command ? command : &options->commands[0];
-    if (words && !command)
-        options->command_meant = suggest_command(options->commands, words[0]);
-    for (size_t i = command ? 1 : 0; words && words[i]; i++)
-        g_ptr_array_add(options->words, g_strdup(words[i]));
+    if (first && !command)
+        options->command_meant = suggest_command(options->commands, first);
+    return command ? 1 : 0;
+}
+
+/*
+ * Takes the words. If record has domains in front of "--", what follows is a command to run;
+ * otherwise these words are domains, up to another "--".
+ *
+ * @behind: the words behind "--"; empty if there is none
+ */
+static void
+take_words(UprofOptions *options, poptContext context, char **behind)
+{
+    char **words = (char **)poptGetArgs(context);
+    const guint n = words ? g_strv_length(words) : 0;
+    const guint n_behind = g_strv_length(behind);
+    const bool is_behind = n == 0;
+    const guint n_taken = take_command(options, is_behind ? behind[0] : words[0]);
+    const bool is_record = options->command->bit & RECORD;
+    guint n_more = n_behind; /* of @behind that are no command to run */
+
+    if (!is_behind)
+        add_words(options->words, words + n_taken, n - n_taken);
+    if (is_record && (options->words->len > 0 || options->all))
+        n_more = 0;
+    for (guint i = 0; is_record && i < n_more; i++)
+        if (strcmp(behind[i], "--") == 0)
+            n_more = i;
+    const guint n_first = is_behind ? MIN(n_taken, n_more) : 0;
+    add_words(options->words, behind + n_first, n_more - n_first);
+    const guint n_skipped =
+        n_more < n_behind && strcmp(behind[n_more], "--") == 0 ? n_more + 1 : n_more;
+    add_words(options->child, behind + n_skipped, n_behind - n_skipped);
+    if (options->child->len > 0 && !options->settings.given.duration)
+        options->settings.duration_ns = 0; /* the command says how long */
+    g_ptr_array_add(options->child, NULL);
 }
 
 /* Is @word an option with an optional argument, but without this argument? */
@@ -935,14 +976,20 @@ static GStrv
 complete_words(int argc, const char **argv)
 {
     char **words = g_new0(char *, (gsize)argc + 1);
-    bool is_end = false;
 
-    for (int i = 0; i < argc; i++) {
-        is_end |= strcmp(argv[i], "--") == 0;
-        words[i] =
-            g_strconcat(argv[i], i > 0 && !is_end && lacks_argument(argv[i]) ? "=" : NULL, NULL);
-    }
+    for (int i = 0; i < argc; i++)
+        words[i] = g_strconcat(argv[i], i > 0 && lacks_argument(argv[i]) ? "=" : NULL, NULL);
     return words;
+}
+
+/* Returns: the number of words up to "--", or all of them */
+static int
+count_options(int argc, const char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--") == 0)
+            return i;
+    return argc;
 }
 
 /* @command: (nullable): the command that the command line names */
@@ -1047,7 +1094,8 @@ uprof_options_parse(int argc, const char **argv, const UprofCommand *commands, i
 {
     struct poptOption rows[G_N_ELEMENTS(table) + 1] = { 0 };
     bool given[G_N_ELEMENTS(table)] = { false };
-    g_auto(GStrv) words = complete_words(argc, argv);
+    const int n_words = count_options(argc, argv);
+    g_auto(GStrv) words = complete_words(n_words, argv);
     g_autoptr(UprofOptions) options = new_options();
 
     for (size_t i = 0; i < G_N_ELEMENTS(table); i++)
@@ -1058,13 +1106,13 @@ uprof_options_parse(int argc, const char **argv, const UprofCommand *commands, i
             .val = (int)i + 1,
         };
     __attribute__((cleanup(free_context))) poptContext context =
-        poptGetContext(NULL, argc, (const char **)words, rows, 0);
+        poptGetContext(NULL, n_words, (const char **)words, rows, 0);
 
     *code = UPROF_EXIT_USAGE;
     options->commands = commands;
-    if (!take_options(options, find_named(commands, argc, argv), context, given, code))
+    if (!take_options(options, find_named(commands, n_words, argv), context, given, code))
         return NULL;
-    take_words(options, context);
+    take_words(options, context, (char **)argv + MIN(n_words + 1, argc));
     return check_commands(options, given) && check_outputs(options) && check_access(options) &&
                    check_times(options) && check_words(options) && check_rows(options) &&
                    check_output_names(options)

@@ -9,6 +9,7 @@
 
 #include "exit-priv.h"
 #include "uprof/run-lines.h"
+#include "uprof/child-command.h"
 #include "uprof/record-domains.h"
 #include "terminal-priv.h"
 #include "worker-reply-priv.h"
@@ -24,6 +25,7 @@ typedef struct {
     bool shows_table;            /* on stdout, when a domain has ended */
     bool shows_progress;         /* a line on stderr, while the run goes on */
     uint64_t shown_ns;           /* when the progress line was written last */
+    UprofChild child;            /* the command that says how long to sample, if there is one */
 } Shown;
 
 /* ---- Outputs ---- */
@@ -156,12 +158,29 @@ refresh_progress(const GPtrArray *recordings, void *data)
 {
     Shown *shown = data;
     const uint64_t now_ns = uprof_clock_now_ns();
+    char *const *command = (char *const *)shown->options->child->pdata;
+    g_autoptr(GError) error = NULL;
+
+    /* The command begins when the first domain is sampled, and its end ends the run. */
+    if (command[0] && shown->child.pid == 0 && recordings->len > 0 &&
+        !uprof_child_start(&shown->child, command, &error))
+        uprof_say_error(error);
+    if (uprof_child_has_ended(&shown->child))
+        return false;
 
     if (shown->shows_progress && now_ns - shown->shown_ns >= UPROF_NS_PER_S) {
         shown->shown_ns = now_ns;
         show_progress(recordings);
     }
     return true;
+}
+
+/* Signals of the terminal reach the command, too; others are passed on. */
+static void
+pass_signal(int number, bool is_from_terminal, void *data)
+{
+    if (!is_from_terminal)
+        uprof_child_signal(&((Shown *)data)->child, number);
 }
 
 static void
@@ -259,6 +278,7 @@ uprof_record_run(UprofOptions *options)
 {
     const UprofNotices notices = uprof_options_notices(options);
     UprofErrorTally tally = { 0 };
+    g_autoptr(GError) error = NULL;
     Shown shown = {
         .options = options,
         .shows_progress = isatty(STDERR_FILENO) && !options->quiet,
@@ -267,6 +287,7 @@ uprof_record_run(UprofOptions *options)
     const UprofRunObserver observer = {
         .started = show_start,
         .looped = refresh_progress,
+        .signaled = pass_signal,
         .sampled = clear_progress,
         .ended = show_summary,
         .saving = show_table,
@@ -279,10 +300,16 @@ uprof_record_run(UprofOptions *options)
 
     if (!check_terminal(outputs))
         return UPROF_EXIT_FAILED;
+    if (options->child->pdata[0] &&
+        !uprof_child_is_there((char *const *)options->child->pdata, &error)) {
+        uprof_say_error(error);
+        return UPROF_CHILD_NOT_FOUND;
+    }
     settings.outputs = outputs;
     settings.observer = &observer;
     settings.calls = calls;
     settings.n_calls = G_N_ELEMENTS(calls);
     const UprofErrorCode code = uprof_record_domains(&settings, &tally);
-    return uprof_exit_of_run(&tally, code);
+    const int status = uprof_child_wait(&shown.child);
+    return status != 0 ? status : uprof_exit_of_run(&tally, code);
 }

@@ -268,6 +268,9 @@ run_report(const UprofReadCommand *command)
         return code;
     if (load->is_partial && !options->quiet)
         uprof_say("virt-uprof: only what could be read is shown");
+    if (options->lines && load->run->frames == 0)
+        uprof_say(
+            "virt-uprof: --lines needs a capture: other profiles have no addresses to look up");
     const bool had_samples = load->run->samples > 0;
     if (!uprof_load_finish(load))
         return uprof_exit_worse(code, UPROF_EXIT_FAILED);

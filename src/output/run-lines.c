@@ -202,8 +202,11 @@ append_holds(GString *line, const UprofRun *run, bool has_details)
 
     if (run->hold.count == 0)
         return;
-    g_string_append_printf(line, "; each vCPU held %s %% of the time or less: median %s", share,
-                           p50);
+    if (run->duration_ns > 0)
+        g_string_append_printf(line, "; each vCPU held %s %% of the time or less: median %s", share,
+                               p50);
+    else
+        g_string_append_printf(line, "; holds: median %s", p50);
     if (has_details)
         g_string_append_printf(line, ", p99 %s, longest %s", p99, max);
 }
@@ -221,12 +224,11 @@ uprof_run_lines_end(const UprofRun *run, const char *shown, const UprofRunLinesH
 
     g_string_append_printf(line, "%s: %" G_GUINT64_FORMAT " samples", shown, run->samples);
     if (run->running == 0)
-        g_string_append_printf(line, ", all idle, at %s Hz", hz);
+        g_string_append(line, ", all idle");
     else if (has_details || run->idles > 0)
-        g_string_append_printf(
-            line, " (%" G_GUINT64_FORMAT " running, %" G_GUINT64_FORMAT " idle) at %s Hz",
-            run->running, run->idles, hz);
-    else
+        g_string_append_printf(line, " (%" G_GUINT64_FORMAT " running, %" G_GUINT64_FORMAT " idle)",
+                               run->running, run->idles);
+    if (run->duration_ns > 0) /* not known of a run that was killed */
         g_string_append_printf(line, " at %s Hz", hz);
     append_quality(line, run, has_details);
     append_holds(line, run, how->is_verbose);

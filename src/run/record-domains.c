@@ -422,6 +422,9 @@ read_signal(Record *record)
         stop_all(record);
         uprof_workers_hurry(record->workers);
         g_ptr_array_set_size(record->awaited_names, 0);
+        if (record->observer->signaled)
+            record->observer->signaled((int)info.ssi_signo, info.ssi_code == SI_KERNEL,
+                                       record->observer->data);
         break;
     case SIGTSTP:
         suspend_process(record);

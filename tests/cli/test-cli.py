@@ -370,6 +370,13 @@ def test_default(suite):
     off = write_node(suite.folder / "list-off.xml", (("off", make_uuid(2), SHUT_OFF),))
     suite.expect("list/off", ["-c", off, "list"], DONE, "", "name *\noff * shut off * -     2  - * no * never * -")
     suite.expect("list/verbose", ["-c", off, "-v", "list"], DONE, "", "name *\noff *\n * access: *\n * machine: TEST, x86_64")
+    # Behind "--" stands a command if a domain is in front of it; otherwise domains, and perhaps a command.
+    for words, code, said in ((["record", "test", "--", "true"], USELESS, no_access), (["--", "record", "test"], USELESS, no_access),
+                              (["record", "--", "test", "--", "true"], USELESS, no_access),
+                              (["test", "--", "no-such-program"], 127, "virt-uprof: cannot run 'no-such-program': there is no such program"),
+                              (["--all", "--", "/nonexistent/\x1b"], 127, "virt-uprof: cannot run '/nonexistent/?': there is no such program"),
+                              (["record", "--", "list"], DOMAIN, "virt-uprof: no domain 'list' on *")):
+        suite.expect("command/%s" % " ".join(words), ["-c", DEFAULT, "-o", "%d.folded", *words], code, said)
     suite.expect("stack", ["-c", DEFAULT, "stack", "test"], USELESS, no_access)
     suite.expect("unwind/dwarf", ["-c", DEFAULT, "--unwind", "dwarf", "test"], USELESS, no_access)
     for alias in ("flamegraph", "json"):

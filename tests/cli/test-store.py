@@ -862,7 +862,7 @@ def test_since_arguments(program):
               say="--until is not after --since")
     store.run("report", "--since", "today", code=USAGE, say="needs a DOMAIN whose profiles are stored")
     store.run("prune", "x", code=USAGE, say="'prune' takes no domain")
-    store.run("summary", "x", code=USAGE, say="'x' is not today, yesterday or a day such as 2026-11-20")
+    store.run("summary", "x", code=USAGE, say="'x' is not today, yesterday, 3d or a day such as 2026-11-20")
 
 
 def test_diff(program):
