@@ -64,3 +64,13 @@ bool uprof_btf_member(const UprofBtf *btf, const char *type, const char *member,
  * Returns: false if there is no such member, or the member is not an array
  */
 bool uprof_btf_array(const UprofBtf *btf, const char *type, const char *member, uint64_t *n);
+
+/**
+ * uprof_btf_enum:
+ * @type: name of an enumeration
+ * @name: of one of its values
+ * @value: (out): unchanged on failure
+ *
+ * Returns: false if there is no such enumeration, or it has no such value
+ */
+bool uprof_btf_enum(const UprofBtf *btf, const char *type, const char *name, uint32_t *value);

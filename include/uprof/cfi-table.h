@@ -11,7 +11,7 @@
  * Formats: DWARF 5, section 6.4 (.debug_frame, versions 1, 3 and 4, with 32 and 64 bits);
  * Linux Standard Base Core 5.0, sections 10.5 and 10.6 (.eh_frame, versions 1 and 3); System V
  * psABI supplements for register numbers, which the compiler translates to the numbers of arch.h.
- * .eh_frame_hdr is not read.
+ * .eh_frame_hdr is not read; mapped-elf.h reads it where parts of .eh_frame are missing.
  *
  * If both sections describe an address, .eh_frame counts. If two entries of one section
  * describe an address, the entry whose code begins first counts. If their code begins at the same
@@ -117,6 +117,15 @@ typedef struct _UprofCfi UprofCfi;
  *   list of entries or is beyond a limit, with %UPROF_ERROR_UNSUPPORTED if the machine is unknown
  */
 UprofCfi *uprof_cfi_compile(const UprofElfImage *image, const char *name, GError **error);
+
+/**
+ * uprof_cfi_compile_listed: as uprof_cfi_compile(), but only of some entries of .eh_frame
+ * @listed: (nullable): of uint64_t: offsets of the entries; %NULL: all
+ *
+ * For a section of which parts are missing. An offset without an entry is ignored.
+ */
+UprofCfi *uprof_cfi_compile_listed(const UprofElfImage *image, const GArray *listed,
+                                   const char *name, GError **error);
 void uprof_cfi_free(UprofCfi *cfi);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofCfi, uprof_cfi_free)
 

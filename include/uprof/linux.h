@@ -71,6 +71,14 @@ void uprof_linux_want_digest(UprofLinux *kernel);
 void uprof_linux_update(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot);
 
 /**
+ * uprof_linux_note_unknown: tells that a frame lies in unknown code of the kernel
+ * @pc: of the frame
+ *
+ * If @pc is where modules lie, the next uprof_linux_update() may read the list of modules again.
+ */
+void uprof_linux_note_unknown(UprofLinux *kernel, uint64_t pc);
+
+/**
  * uprof_linux_links: addresses by which the sampler finds stacks and tasks
  *
  * Returns: a pointer that any thread may read atomically; it is %NULL while no kernel is known.

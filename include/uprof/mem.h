@@ -120,6 +120,24 @@ bool uprof_mem_read_always(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, 
 size_t uprof_mem_read_bulk(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva,
                            void *into, size_t len);
 
+/** UprofMemPage: a page that uprof_mem_read_pages() reads */
+typedef struct {
+    uint64_t gva;    /* of its first byte */
+    uint8_t *into;   /* %UPROF_PAGE_BYTES bytes; borrowed */
+    bool is_missing; /* (out): nothing is mapped there; @into is undefined */
+} UprofMemPage;
+
+/**
+ * uprof_mem_read_pages:
+ *
+ * Reads complete pages as they are now, in the order of @pages. The pages are not remembered. Page
+ * tables are remembered, without the limit for one sample; the caller bounds how much it reads.
+ * Pages that follow each other in @pages, in guest-physical memory and in their buffers are read
+ * together. Worker only.
+ */
+void uprof_mem_read_pages(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, UprofMemPage *pages,
+                          unsigned n);
+
 /**
  * uprof_mem_begin_sample:
  * @time_ns: of the snapshot

@@ -18,18 +18,19 @@ enum { UPROF_RUN_MODULES_MAX = 512 }; /* a run with this many images adds no mod
 
 /** UprofRunImage: an image with symbols. Strings are owned. */
 typedef struct {
-    char *label;      /* "[app]", as in stacks */
-    char *path;       /* (nullable): the symbol file, as it was opened */
-    char *build_id;   /* (nullable): of that file, in hex */
-    char *digest;     /* (nullable): SHA-256 of that file, in hex */
-    char *base;       /* (nullable): guest address of its first page, in hex; %NULL: as linked */
-    bool checked;     /* the file could be compared with the running guest */
-    bool matched;     /* the comparison succeeded */
-    char *mismatch;   /* (nullable): the difference */
-    uint64_t n_seen;  /* samples in its code */
-    char *lines_hint; /* (nullable): why some inlined functions and lines are missing */
-    bool is_module;   /* not given by the user, but mapped by processes of the guest; addresses
+    char *label;         /* "[app]", as in stacks */
+    char *path;          /* (nullable): the symbol file, as it was opened */
+    char *build_id;      /* (nullable): of that file, in hex */
+    char *digest;        /* (nullable): SHA-256 of that file, in hex */
+    char *base;          /* (nullable): guest address of its first page, in hex; %NULL: as linked */
+    bool checked;        /* the file could be compared with the running guest */
+    bool matched;        /* the comparison succeeded */
+    char *mismatch;      /* (nullable): the difference */
+    uint64_t n_seen;     /* samples in its code */
+    char *lines_hint;    /* (nullable): why some inlined functions and lines are missing */
+    bool is_module;      /* not given by the user, but mapped by processes of the guest; addresses
                        * count from its first page */
+    bool is_from_memory; /* a module whose names came from the guest's memory */
 } UprofRunImage;
 
 /** UprofRunLinux: facts of a guest that runs Linux */

@@ -46,3 +46,24 @@ bool uprof_space_has_process(const UprofSpace *space);
  *   modules, which differs between processes.
  */
 uint64_t uprof_space_symbol_address(UprofSpace *space, uint64_t pc);
+
+/**
+ * uprof_space_is_root: is a frame the first one of the process's first thread?
+ * @sp: stack pointer of the frame in user mode
+ *
+ * The kernel puts the arguments of a program at the end of its stack. The frame right below them
+ * has no caller.
+ */
+bool uprof_space_is_root(const UprofSpace *space, uint64_t sp);
+
+/**
+ * uprof_space_read_code:
+ * @gva: guest-virtual address in the process that ran
+ * @into: (out): @len bytes, or undefined
+ *
+ * For code that the process has mapped, but whose pages are not in its page tables: reads them from
+ * the kernel's page cache.
+ *
+ * Returns: false unless all bytes are there
+ */
+bool uprof_space_read_code(UprofSpace *space, uint64_t gva, void *into, size_t len);

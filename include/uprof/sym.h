@@ -11,6 +11,7 @@
 
 #include "uprof/cfi-table.h"
 #include "uprof/intern.h"
+#include "uprof/mapped-elf.h"
 #include "uprof/mem.h"
 #include "uprof/orc-table.h"
 #include "uprof/sym-types.h"
@@ -164,11 +165,28 @@ enum { UPROF_SYM_MODULES_MAX = 4096 };
 unsigned
 uprof_sym_add_module(UprofSym *sym, const char *name, const char *path, const char *build_id);
 
+enum { UPROF_SYM_MEMORY_FILE_BYTES_MAX = 32 * 1024 * 1024 }; /* of a file in guest memory */
+
+/**
+ * uprof_sym_fill_module:
+ * @number: of a module
+ * @mapped: (inout): the module's file, as far as guest memory has it; loses its tables
+ *
+ * Gives names and unwind rules to a module without a file on this host. A later call replaces them.
+ * A module with a file that has no unwind tables, such as a debug file, gets rules only, once.
+ *
+ * Returns: false if nothing was added
+ */
+bool uprof_sym_fill_module(UprofSym *sym, unsigned number, UprofMappedElf *mapped);
+
 /** UprofSymModule: facts about a module; all strings are borrowed */
 typedef struct {
     const char *label;    /* "[libc.so.6]" */
     const char *build_id; /* (nullable): in hex */
     const char *path;     /* (nullable): of the file on this host that gives names */
+    bool is_from_memory;  /* the guest's memory gives names */
+    size_t n_symbols;
+    const UprofCfi *cfi; /* (nullable): unwind tables; borrowed */
 } UprofSymModule;
 
 /** uprof_sym_module: @number: from 1. @module: (out). Returns: false behind the last one */

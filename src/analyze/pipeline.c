@@ -139,7 +139,8 @@ note_modules(UprofPipeline *pipeline)
         UprofRunImage *image =
             uprof_run_add_image(run, module.label, module.path, module.build_id, NULL);
         image->is_module = true;
-        image->checked = image->matched = module.path != NULL;
+        image->is_from_memory = module.is_from_memory && module.n_symbols > 0;
+        image->checked = image->matched = module.path != NULL || image->is_from_memory;
         image->n_seen = 1;
     }
 }
@@ -212,6 +213,8 @@ name_frames(UprofPipeline *pipeline, const UprofStack *stack, unsigned *n_inside
         const bool is_unknown = has_sources && answer.kind == UPROF_SYM_OUTSIDE;
         if (!(is_unknown && was_unknown))
             push_frame(pipeline, answer.site ? answer.site : answer.name);
+        if (is_unknown)
+            uprof_linux_note_unknown(pipeline->kernel, frame->pc);
         was_unknown = is_unknown;
         n_named += answer.kind == UPROF_SYM_NAMED;
         *n_inside += answer.kind != UPROF_SYM_OUTSIDE;

@@ -189,7 +189,8 @@ is_same_image(const UprofRunImage *one, const UprofRunImage *other)
            g_strcmp0(one->build_id, other->build_id) == 0 &&
            g_strcmp0(one->digest, other->digest) == 0 && g_strcmp0(one->base, other->base) == 0 &&
            one->checked == other->checked && one->matched == other->matched &&
-           one->is_module == other->is_module && g_strcmp0(one->mismatch, other->mismatch) == 0;
+           one->is_module == other->is_module && one->is_from_memory == other->is_from_memory &&
+           g_strcmp0(one->mismatch, other->mismatch) == 0;
 }
 
 void
@@ -223,6 +224,7 @@ merge_image(UprofRun *run, const UprofRunImage *image)
     copy->checked = image->checked;
     copy->matched = image->matched;
     copy->is_module = image->is_module;
+    copy->is_from_memory = image->is_from_memory;
     copy->mismatch = g_strdup(image->mismatch);
     copy->n_seen = image->n_seen;
 }

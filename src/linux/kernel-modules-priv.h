@@ -20,6 +20,7 @@ typedef struct {
 /** UprofLinuxModules: all members are owned */
 typedef struct {
     unsigned n;        /* modules in the kernel's list */
+    unsigned n_coming; /* of them, that are being loaded: their init code will be freed */
     GArray *symbols;   /* of UprofLinuxModuleSymbol */
     GByteArray *names; /* as in the guest: any bytes */
     GArray *code;      /* of UprofSymCode, sorted, without overlaps */

@@ -21,6 +21,8 @@ enum {
     CODE_BYTES_MAX = 64 * 1024 * 1024,
     BYTES_MAX = 128 * 1024 * 1024, /* of symbols, names and unwind tables of all modules */
     LIVE = 0,                      /* MODULE_STATE_LIVE */
+    COMING = 1,                    /* MODULE_STATE_COMING: its init code runs */
+    PARTS_MAX = 2,                 /* of the code of a module */
 
     DIGEST_MODULES_MAX = 256,
     DIGEST_MODULE_BYTES = 72, /* of a module: its list node, and the name behind it */
@@ -79,10 +81,25 @@ find_binding(const Elf64_Sym *symbol)
     }
 }
 
+/* The code of a module: what stays, and while the module is loaded also its init code. */
+typedef struct {
+    UprofSymCode parts[PARTS_MAX];
+    unsigned n;
+} Code;
+
+static bool
+is_in_code(const Code *code, uint64_t address)
+{
+    for (unsigned i = 0; i < code->n; i++)
+        if (address >= code->parts[i].start && address < code->parts[i].end)
+            return true;
+    return false;
+}
+
 /* @names_at: offset of @names among the names of all modules */
 static void
 add_symbol(const Reader *reader, const Elf64_Sym *symbol, UprofSlice names, size_t names_at,
-           const UprofSymCode *code)
+           const Code *code)
 {
     const uint64_t start = GUINT64_FROM_LE(symbol->st_value);
     const size_t at = GUINT32_FROM_LE(symbol->st_name);
@@ -93,13 +110,13 @@ add_symbol(const Reader *reader, const Elf64_Sym *symbol, UprofSlice names, size
         .binding = find_binding(symbol),
     };
 
-    if (at < names.len && ((const char *)names.data)[at] != '\0' && start >= code->start &&
-        start < code->end && reader->found->symbols->len < ALL_SYMBOLS_MAX)
+    if (at < names.len && ((const char *)names.data)[at] != '\0' && is_in_code(code, start) &&
+        reader->found->symbols->len < ALL_SYMBOLS_MAX)
         g_array_append_val(reader->found->symbols, found);
 }
 
 static void
-read_symbols(Reader *reader, uint64_t module, const UprofSymCode *code)
+read_symbols(Reader *reader, uint64_t module, const Code *code)
 {
     const UprofLinuxModuleOffsets *offsets = reader->offsets;
     GByteArray *all = reader->found->names;
@@ -124,7 +141,7 @@ read_symbols(Reader *reader, uint64_t module, const UprofSymCode *code)
 }
 
 static void
-read_orc(Reader *reader, uint64_t module, const UprofSymCode *code, UprofOrcVersion version)
+read_orc(Reader *reader, uint64_t module, const Code *code, UprofOrcVersion version)
 {
     const UprofLinuxModuleOffsets *offsets = reader->offsets;
     uint64_t ips_at, orcs_at;
@@ -142,12 +159,31 @@ read_orc(Reader *reader, uint64_t module, const UprofSymCode *code, UprofOrcVers
     g_autofree uint8_t *orcs = read_bytes(reader, orcs_at, orcs_len);
     if (!ips || !orcs)
         return;
-    UprofOrc *orc = uprof_orc_parse((UprofSlice){ ips, ips_len }, ips_at,
-                                    (UprofSlice){ orcs, orcs_len }, version, NULL);
-    if (!orc)
+    for (unsigned i = 0; i < code->n; i++) {
+        const UprofSymCode *part = &code->parts[i];
+        UprofOrc *orc = uprof_orc_parse((UprofSlice){ ips, ips_len }, ips_at,
+                                        (UprofSlice){ orcs, orcs_len }, version, NULL);
+        if (!orc)
+            return;
+        uprof_orc_limit(orc, part->start, part->end - part->start);
+        g_ptr_array_add(reader->found->orcs, orc);
+    }
+}
+
+/* @at, @len_at: offsets of the address and of the length of a part of the code */
+static void
+add_part(Reader *reader, uint64_t module, uint64_t at, uint64_t len_at, Code *code)
+{
+    UprofSymCode part;
+    uint32_t len;
+
+    if (!uprof_kernel_read_word_always(reader->memory, module + at, &part.start) ||
+        !uprof_kernel_read_u32_always(reader->memory, module + len_at, &len) || len == 0 ||
+        len > CODE_BYTES_MAX || part.start < UPROF_UPPER_HALF || part.start > UINT64_MAX - len)
         return;
-    uprof_orc_limit(orc, code->start, code->end - code->start);
-    g_ptr_array_add(reader->found->orcs, orc);
+    part.end = part.start + len;
+    code->parts[code->n++] = part;
+    g_array_append_val(reader->found->code, part);
 }
 
 /* Returns: false if nothing is at @module */
@@ -155,19 +191,19 @@ static bool
 read_module(Reader *reader, uint64_t module, UprofOrcVersion version)
 {
     const UprofLinuxModuleOffsets *offsets = reader->offsets;
-    UprofSymCode code;
-    uint32_t state, len;
+    Code code = { .n = 0 };
+    uint32_t state;
 
     if (!uprof_kernel_read_u32_always(reader->memory, module + offsets->state, &state))
         return false;
-    if (state != LIVE ||
-        !uprof_kernel_read_word_always(reader->memory, module + offsets->code, &code.start) ||
-        !uprof_kernel_read_u32_always(reader->memory, module + offsets->code_len, &len) ||
-        len == 0 || len > CODE_BYTES_MAX || code.start < UPROF_UPPER_HALF ||
-        code.start > UINT64_MAX - len)
+    if (state != LIVE && state != COMING)
         return true;
-    code.end = code.start + len;
-    g_array_append_val(reader->found->code, code);
+    add_part(reader, module, offsets->code, offsets->code_len, &code);
+    if (state == COMING && offsets->init_len != 0)
+        add_part(reader, module, offsets->init, offsets->init_len, &code);
+    reader->found->n_coming += state == COMING;
+    if (code.n == 0)
+        return true;
     read_symbols(reader, module, &code);
     read_orc(reader, module, &code, version);
     return true;

@@ -21,6 +21,9 @@ typedef struct {
     bool is_maple_tree;
     /* struct mm_struct: root of the tree of areas; pointer to the page tables */
     uint64_t mm_root, mm_tables;
+    /* struct mm_struct: address of the code that the kernel maps, and of the arguments on the
+     * stack; 0 if the member is not known */
+    uint64_t mm_vdso, mm_stack;
     /* maple tree: members of leaf and range nodes, and how many slots they have */
     uint64_t range_pivots, range_slots, n_range_slots;
     /* maple tree: the same of inner nodes that also list gaps */
@@ -43,14 +46,20 @@ typedef struct {
     /* struct mount: its struct vfsmount; the mount it is mounted in, and the dentry there */
     uint64_t mount_vfsmount, mount_parent, mount_point;
 
-    /* The members up to page_bytes are known. */
+    /* The members up to page_uptodate are known. */
     bool has_pages;
     /* struct file: pointer to its struct address_space, which lists its pages in memory */
     uint64_t file_mapping;
-    /* struct address_space: root of the tree of pages; struct xa_node: its slots */
-    uint64_t mapping_pages, xa_slots;
-    /* size of struct page */
-    uint64_t page_bytes;
+    /* struct address_space: root of the tree of pages */
+    uint64_t mapping_pages;
+    /* struct xa_node: its shift, its slots, and how many slots it has, a power of two */
+    uint64_t xa_shift, xa_slots, n_xa_slots;
+    /* size of struct page, and its members: pointer to the address_space; number in the file */
+    uint64_t page_bytes, page_mapping, page_index, page_flags;
+    /* number of the bit in the flags that says that the page was read from disk */
+    uint32_t page_uptodate;
+    /* struct page: pointer to the first page of the folio, plus 1; 0 if it is not known */
+    uint64_t page_head;
 } UprofLinuxOffsets;
 
 /**
@@ -67,7 +76,9 @@ typedef struct {
     uint64_t list;           /* links the module to the next one */
     uint64_t state;          /* MODULE_STATE_LIVE once the module is loaded */
     uint64_t code, code_len; /* address and length of its code */
-    uint64_t kallsyms;       /* pointer to its struct mod_kallsyms */
+    /* the same of the code that runs while the module is loaded; both 0 if it is not known */
+    uint64_t init, init_len;
+    uint64_t kallsyms; /* pointer to its struct mod_kallsyms */
     /* struct mod_kallsyms: ELF symbols, how many, and their string table */
     uint64_t symbols, n_symbols, names;
     /* The kernel is built with ORC unwind tables; the next members are known. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "kernel-offsets-priv.h"
 
+enum { MODULE_PARTS_MAX = 16 };
+
 #define OFFSET(member) G_STRUCT_OFFSET(UprofLinuxModuleOffsets, member)
 
 static bool
@@ -23,6 +25,10 @@ find_tree_offsets(const UprofBtf *btf, UprofLinuxOffsets *offsets)
 static bool
 find_area_offsets(const UprofBtf *btf, UprofLinuxOffsets *offsets)
 {
+    if (!uprof_btf_member(btf, "mm_struct", "context.vdso", &offsets->mm_vdso))
+        offsets->mm_vdso = 0;
+    if (!uprof_btf_member(btf, "mm_struct", "start_stack", &offsets->mm_stack))
+        offsets->mm_stack = 0;
     return find_tree_offsets(btf, offsets) &&
            uprof_btf_member(btf, "mm_struct", "pgd", &offsets->mm_tables) &&
            uprof_btf_member(btf, "vm_area_struct", "vm_start", &offsets->area_start) &&
@@ -45,13 +51,32 @@ find_mount_offsets(const UprofBtf *btf, UprofLinuxOffsets *offsets)
            uprof_btf_member(btf, "mount", "mnt_mountpoint", &offsets->mount_point);
 }
 
+/* Newer kernels have some members in struct folio only; the rest of both is the same. */
+static bool
+find_struct_page(const UprofBtf *btf, UprofLinuxOffsets *offsets)
+{
+    if (!uprof_btf_member(btf, "page", "compound_head", &offsets->page_head))
+        offsets->page_head = 0;
+    return uprof_btf_size(btf, "page", &offsets->page_bytes) && offsets->page_bytes > 0 &&
+           (uprof_btf_member(btf, "page", "mapping", &offsets->page_mapping) ||
+            uprof_btf_member(btf, "folio", "mapping", &offsets->page_mapping)) &&
+           (uprof_btf_member(btf, "page", "index", &offsets->page_index) ||
+            uprof_btf_member(btf, "folio", "index", &offsets->page_index)) &&
+           uprof_btf_member(btf, "page", "flags", &offsets->page_flags) &&
+           uprof_btf_enum(btf, "pageflags", "PG_uptodate", &offsets->page_uptodate) &&
+           offsets->page_uptodate < 64;
+}
+
 static bool
 find_page_offsets(const UprofBtf *btf, UprofLinuxOffsets *offsets)
 {
     return uprof_btf_member(btf, "file", "f_mapping", &offsets->file_mapping) &&
            uprof_btf_member(btf, "address_space", "i_pages.xa_head", &offsets->mapping_pages) &&
+           uprof_btf_member(btf, "xa_node", "shift", &offsets->xa_shift) &&
            uprof_btf_member(btf, "xa_node", "slots", &offsets->xa_slots) &&
-           uprof_btf_size(btf, "page", &offsets->page_bytes) && offsets->page_bytes > 0;
+           uprof_btf_array(btf, "xa_node", "slots", &offsets->n_xa_slots) &&
+           offsets->n_xa_slots > 0 && (offsets->n_xa_slots & (offsets->n_xa_slots - 1)) == 0 &&
+           find_struct_page(btf, offsets);
 }
 
 bool
@@ -70,6 +95,37 @@ uprof_linux_offsets_find(const UprofBtf *btf, bool has_hot, UprofLinuxOffsets *o
              uprof_btf_member(btf, "pcpu_hot", "hardirq_stack_ptr", &offsets->hot_irq_stack)));
 }
 
+/*
+ * Until 6.3 a module was two pieces of memory that began with their code, one of which is freed when
+ * the module is loaded. Since then a module has more pieces, of which the first one holds its code
+ * (MOD_TEXT).
+ */
+static bool
+find_module_code(const UprofBtf *btf, UprofLinuxModuleOffsets *offsets)
+{
+    uint64_t part, base, len, each;
+    uint32_t init;
+
+    if (uprof_btf_member(btf, "module", "core_layout.base", &offsets->code)) {
+        if (!uprof_btf_member(btf, "module", "init_layout.base", &offsets->init) ||
+            !uprof_btf_member(btf, "module", "init_layout.text_size", &offsets->init_len))
+            offsets->init = offsets->init_len = 0;
+        return uprof_btf_member(btf, "module", "core_layout.text_size", &offsets->code_len);
+    }
+    if (!uprof_btf_member(btf, "module", "mem", &part) ||
+        !uprof_btf_member(btf, "module_memory", "base", &base) ||
+        !uprof_btf_member(btf, "module_memory", "size", &len) ||
+        !uprof_btf_size(btf, "module_memory", &each))
+        return false;
+    offsets->code = part + base;
+    offsets->code_len = part + len;
+    if (uprof_btf_enum(btf, "mod_mem_type", "MOD_INIT_TEXT", &init) && init < MODULE_PARTS_MAX) {
+        offsets->init = offsets->code + init * each;
+        offsets->init_len = offsets->code_len + init * each;
+    }
+    return true;
+}
+
 bool
 uprof_linux_module_offsets_find(const UprofBtf *btf, UprofLinuxModuleOffsets *offsets)
 {
@@ -84,7 +140,6 @@ uprof_linux_module_offsets_find(const UprofBtf *btf, UprofLinuxModuleOffsets *of
         { "mod_kallsyms", "num_symtab", OFFSET(n_symbols) },
         { "mod_kallsyms", "strtab", OFFSET(names) },
     };
-    uint64_t part, base, len;
 
     *offsets = (UprofLinuxModuleOffsets){ 0 };
     for (size_t i = 0; i < G_N_ELEMENTS(needed); i++)
@@ -95,15 +150,5 @@ uprof_linux_module_offsets_find(const UprofBtf *btf, UprofLinuxModuleOffsets *of
     offsets->has_orcs = uprof_btf_member(btf, "module", "arch.num_orcs", &offsets->n_orcs) &&
                         uprof_btf_member(btf, "module", "arch.orc_unwind_ip", &offsets->orc_ips) &&
                         uprof_btf_member(btf, "module", "arch.orc_unwind", &offsets->orcs);
-    /* Until 6.3 a module was one piece of memory that began with its code. */
-    if (uprof_btf_member(btf, "module", "core_layout.base", &offsets->code))
-        return uprof_btf_member(btf, "module", "core_layout.text_size", &offsets->code_len);
-    /* Since then a module has several pieces, and the first one holds its code (MOD_TEXT). */
-    if (!uprof_btf_member(btf, "module", "mem", &part) ||
-        !uprof_btf_member(btf, "module_memory", "base", &base) ||
-        !uprof_btf_member(btf, "module_memory", "size", &len))
-        return false;
-    offsets->code = part + base;
-    offsets->code_len = part + len;
-    return true;
+    return find_module_code(btf, offsets);
 }

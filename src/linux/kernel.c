@@ -71,6 +71,8 @@ struct _UprofLinux {
     uint64_t modules_ns;       /* when the modules were last read after the first time */
     uint64_t modules_apart_ns; /* time until they may be read again */
     uint64_t modules_digest;   /* of the list that was read */
+    bool has_coming;           /* a module was being loaded when the list was read */
+    uint64_t unknown_pc;       /* of a frame in unknown code among the modules; or 0 */
     char banner[BANNER_BYTES];
     char *release;
     char *build_id;
@@ -161,6 +163,8 @@ forget_kernel(UprofLinux *kernel)
     kernel->next_search_ns = 0;
     kernel->n_disagreements = 0;
     kernel->modules_apart_ns = MODULES_APART_NS;
+    kernel->has_coming = false;
+    kernel->unknown_pc = 0;
     kernel->attach_ns = 0;
     g_clear_pointer(&kernel->release, g_free);
     g_clear_pointer(&kernel->build_id, g_free);
@@ -363,6 +367,7 @@ publish_modules(UprofLinux *kernel, UprofLinuxModules *modules)
         g_array_append_val(symbols, symbol);
     }
     kernel->n_modules = modules->n;
+    kernel->has_coming = modules->n_coming > 0;
     uprof_sym_set_own(kernel->sym, UPROF_SYM_MODULES, symbols, g_steal_pointer(&modules->names),
                       modules->code);
     while (modules->orcs->len > 0)
@@ -582,20 +587,40 @@ check_kernel(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
     read_changed_modules(kernel, mem, snapshot->time_ns);
 }
 
-/* Unknown code among the modules is a new module, or code that the kernel generates (BPF). */
+static bool
+is_unknown_module(const UprofLinux *kernel, uint64_t pc)
+{
+    return pc >= kernel->arch->modules_start && pc < kernel->arch->modules_end &&
+           !uprof_sym_is_code(kernel->sym, pc);
+}
+
+void
+uprof_linux_note_unknown(UprofLinux *kernel, uint64_t pc)
+{
+    if (kernel->state == UPROF_LINUX_FOUND && is_unknown_module(kernel, pc))
+        kernel->unknown_pc = pc;
+}
+
+/*
+ * Unknown code among the modules is a new module, or code that the kernel generates (BPF). It can
+ * also be the caller of the code that ran. The init code of a module is freed, and another module
+ * may get its place.
+ */
 static void
 read_modules_if_unknown(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
 {
-    const uint64_t pc = snapshot->regs.pc;
+    const uint64_t pc =
+        is_unknown_module(kernel, snapshot->regs.pc) ? snapshot->regs.pc : kernel->unknown_pc;
 
-    if (kernel->state != UPROF_LINUX_FOUND || pc < kernel->arch->modules_start ||
-        pc >= kernel->arch->modules_end ||
-        snapshot->time_ns - kernel->modules_ns < kernel->modules_apart_ns ||
-        uprof_sym_is_code(kernel->sym, pc))
+    if ((pc == 0 && !kernel->has_coming) ||
+        snapshot->time_ns - kernel->modules_ns < kernel->modules_apart_ns)
         return;
+    kernel->unknown_pc = 0;
     kernel->modules_ns = snapshot->time_ns;
+    /* Remembered memory may be older than the module. */
+    uprof_mem_forget(mem);
     read_modules(kernel, mem);
-    kernel->modules_apart_ns = uprof_sym_is_code(kernel->sym, pc)
+    kernel->modules_apart_ns = pc == 0 || uprof_sym_is_code(kernel->sym, pc)
                                    ? MODULES_APART_NS
                                    : MIN(kernel->modules_apart_ns * 2, MODULES_APART_MAX_NS);
 }

@@ -8,27 +8,30 @@
 
 #include "uprof/build-id.h"
 #include "uprof/elf-head.h"
+#include "uprof/fnv.h"
 
 #include "file-path-priv.h"
 #include "kernel-priv.h"
+#include "memory-files-priv.h"
 
 #include <string.h>
 
 enum {
-    DEPTH_MAX = 16,           /* levels of a maple tree, and of an xarray */
+    DEPTH_MAX = 16,           /* levels of a maple tree */
     RED_BLACK_DEPTH_MAX = 64, /* levels of a red-black tree with as many areas as possible */
     MAPLE_SLOTS_MAX = 16,
     NAME_BYTES = 256, /* NAME_MAX, and NUL */
+    /* The first function aligns the stack, and pushes two words before it calls (glibc's _start). */
+    ROOT_BYTES = 16,
 };
 
 #define REFRESH_APART_NS UINT64_C(50000000)
 #define KEEP_NS (2 * UPROF_MEM_KEEP_NS)
-#define AREA_CODE UINT64_C(0x4)       /* VM_EXEC */
-#define PAGES_MAX (UINT64_C(1) << 40) /* struct pages: 4 PiB of memory */
+#define AREA_WRITE UINT64_C(0x2) /* VM_WRITE */
+#define AREA_CODE UINT64_C(0x4)  /* VM_EXEC */
 
-/* Both kinds of trees mark pointers to nodes by 2 in their lowest two bits. */
+/* A maple tree marks pointers to nodes by 2 in their lowest two bits. */
 #define IS_NODE(entry) (((entry)&3) == 2 && (entry) > 4096)
-#define NODE_LOW_BITS UINT64_C(0x3) /* xarray: below the node's address */
 /* Maple tree: the lowest 8 bits of a pointer to a node hold the node's type. */
 #define MAPLE_LOW_BITS UINT64_C(0xff)
 #define MAPLE_TYPE(entry) ((entry) >> 3 & 0xf)
@@ -48,14 +51,16 @@ typedef struct {
     uint64_t start, end; /* guest-virtual */
     uint64_t page;       /* number of its first page in the file */
     uint64_t file;       /* address of the struct file, or 0 */
-    bool is_code;
+    bool is_code, is_writable;
 } Mapped;
 
 /* A remembered area. */
 typedef struct {
-    uint64_t start, end; /* guest-virtual */
-    unsigned module;     /* 0 if the area is in no module */
-    uint64_t base;       /* guest-virtual address of the module's first page */
+    uint64_t start, end;  /* guest-virtual */
+    unsigned module;      /* 0 if the area is in no module */
+    uint64_t base;        /* guest-virtual address of the module's first page */
+    uint64_t page;        /* number of its first page in the file */
+    UprofFilePlace place; /* of the file, if the process cannot write to the area; else zeros */
 } Area;
 
 typedef struct {
@@ -64,15 +69,19 @@ typedef struct {
     uint32_t reset;
     uint32_t id; /* differs between processes: a part of symbol addresses of code in no file */
     uint64_t since_ns;
-    GArray *areas; /* of Area, in the order in which they were found; owned */
-    guint last;    /* index of the area that was asked for last */
+    uint64_t stack; /* guest-virtual address of its arguments, above its first frame; or 0 */
+    uint64_t vdso;  /* guest-virtual address of the code that the kernel maps; or 0 */
+    GArray *areas;  /* of Area, in the order in which they were found; owned */
+    guint last;     /* index of the area that was asked for last */
 } Process;
 
 struct _UprofSpace {
     const UprofLinux *kernel; /* borrowed */
     UprofSym *sym;            /* borrowed */
     GHashTable *processes;    /* Process.memory -> Process; owned */
-    GHashTable *modules;      /* build-id or file name -> number from 1; owned */
+    GHashTable *modules;      /* build-id or file name, perhaps "@" and mapping -> number; owned */
+    UprofFilePages *pages;    /* owned */
+    UprofMemoryFiles *files;  /* owned */
     uint32_t n_ids;
 
     UprofMem *mem;                 /* borrowed */
@@ -101,6 +110,8 @@ uprof_space_new(const UprofLinux *kernel, UprofSym *sym)
     space->sym = sym;
     space->processes = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, free_process);
     space->modules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    space->pages = uprof_file_pages_new(kernel);
+    space->files = uprof_memory_files_new(space->pages, sym);
     return space;
 }
 
@@ -111,6 +122,8 @@ uprof_space_free(UprofSpace *space)
         return;
     g_hash_table_unref(space->processes);
     g_hash_table_unref(space->modules);
+    uprof_memory_files_free(space->files);
+    uprof_file_pages_free(space->pages);
     g_free(space);
 }
 
@@ -143,6 +156,7 @@ read_area(const UprofSpace *space, uint64_t at, Mapped *mapped)
         !uprof_kernel_read_word(&space->memory, at + offsets->area_flags, &flags))
         return false;
     mapped->is_code = flags & AREA_CODE;
+    mapped->is_writable = flags & AREA_WRITE;
     return mapped->start < mapped->end && mapped->end % UPROF_PAGE_BYTES == 0 &&
            mapped->start % UPROF_PAGE_BYTES == 0;
 }
@@ -261,50 +275,36 @@ read_mapped_page(const UprofSpace *space, uint64_t gva, uint8_t *page)
     return uprof_mem_read(space->mem, snapshot->vcpu, &snapshot->regs, gva, page, UPROF_PAGE_BYTES);
 }
 
-/*
- * Reads a file's first page from the kernel's page cache, which all processes share (Linux,
- * include/linux/xarray.h and mm/filemap.c). The first page is the leftmost entry of a tree. The
- * index of its struct page, in the array of all, is the page's number in memory.
- */
-static bool
-read_cached_page(const UprofSpace *space, uint64_t file, uint8_t *page)
-{
-    const UprofLinuxOffsets *offsets = uprof_linux_offsets(space->kernel);
-    const UprofLinuxSymbols *symbols = uprof_linux_symbols(space->kernel);
-    uint64_t entry, memory, pages;
+/* The first page of a file. */
+typedef struct {
+    UprofElfHead elf; /* zeros if it cannot be read */
+    uint64_t digest;  /* of the page; 0 if it cannot be read */
+} Head;
 
-    if (!offsets->has_pages || symbols->all_memory == 0 || symbols->all_pages == 0 ||
-        !uprof_kernel_read_word(&space->memory, symbols->all_memory, &memory) ||
-        !uprof_kernel_read_word(&space->memory, symbols->all_pages, &pages) ||
-        !uprof_kernel_read_word(&space->memory, file + offsets->file_mapping, &entry) ||
-        !uprof_kernel_read_word(&space->memory, entry + offsets->mapping_pages, &entry))
+static bool
+parse_head(const uint8_t *page, Head *head)
+{
+    if (!uprof_elf_head_parse((UprofSlice){ page, UPROF_PAGE_BYTES }, &head->elf))
         return false;
-    for (unsigned depth = 0; depth < DEPTH_MAX && IS_NODE(entry); depth++)
-        if (!uprof_kernel_read_word(&space->memory, (entry & ~NODE_LOW_BITS) + offsets->xa_slots,
-                                    &entry))
-            return false;
-    if (entry < pages || (entry & 3) != 0 || (entry - pages) % offsets->page_bytes != 0)
-        return false;
-    const uint64_t number = (entry - pages) / offsets->page_bytes;
-    return number < PAGES_MAX &&
-           uprof_kernel_read(&space->memory, memory + number * UPROF_PAGE_BYTES, page,
-                             UPROF_PAGE_BYTES);
+    head->digest = uprof_fnv64_add(UPROF_FNV64_START, page, UPROF_PAGE_BYTES);
+    return true;
 }
 
 /*
- * The page cache is the second try: a process that was just started has usually not touched the
- * first page of its program.
+ * The page cache, which all processes share, is the second try: a process that was just started has
+ * usually not touched the first page of its program.
  */
-static bool
-read_head(const UprofSpace *space, const Mapped *code, UprofElfHead *head)
+static void
+read_head(const UprofSpace *space, const Mapped *code, const UprofFilePlace *place, Head *head)
 {
     const uint64_t usual = code->start - code->page * UPROF_PAGE_BYTES;
     uint8_t page[UPROF_PAGE_BYTES];
 
-    return (read_mapped_page(space, usual, page) &&
-            uprof_elf_head_parse((UprofSlice){ page, sizeof(page) }, head)) ||
-           (read_cached_page(space, code->file, page) &&
-            uprof_elf_head_parse((UprofSlice){ page, sizeof(page) }, head));
+    if (read_mapped_page(space, usual, page) && parse_head(page, head))
+        return;
+    const uint8_t *cached = uprof_file_pages_find(space->pages, place, 0);
+    if (!cached || !parse_head(cached, head))
+        *head = (Head){ 0 };
 }
 
 /*
@@ -322,44 +322,110 @@ find_base(const Mapped *code, const UprofElfHead *head)
     return code->start - code->page * UPROF_PAGE_BYTES;
 }
 
-/* Returns: the module's number; 0 if there are too many, or this sample has read too much */
 static unsigned
-add_module(UprofSpace *space, uint64_t file, const char *name, const UprofElfHead *head)
+look_up_module(const UprofSpace *space, const char *key)
 {
-    const UprofSlice id = { head->build_id, head->build_id_len };
-    g_autofree char *build_id = id.len > 0 ? uprof_build_id_hex(id) : NULL;
-    char *key = g_strdup(build_id ? build_id : name);
-    unsigned number = GPOINTER_TO_UINT(g_hash_table_lookup(space->modules, key));
+    return GPOINTER_TO_UINT(g_hash_table_lookup(space->modules, key));
+}
 
-    if (number == 0 && g_hash_table_size(space->modules) < UPROF_SYM_MODULES_MAX) {
-        g_autofree char *path =
-            uprof_linux_path_read(uprof_linux_offsets(space->kernel), &space->memory, file);
-        /* A sample that has read too much leaves the module to a later sample. */
-        if (!uprof_mem_is_spent(space->mem)) {
-            number = uprof_sym_add_module(space->sym, name, path, build_id);
-            g_hash_table_insert(space->modules, g_steal_pointer(&key), GUINT_TO_POINTER(number));
-        }
-    }
-    g_free(key);
+/*
+ * A file of this host is the same for all processes with its build-id. Other names come from
+ * memory, and another file of the guest may pretend to have the same build-id.
+ *
+ * Returns: the module's number; 0 if there are too many, or this sample has read too much
+ */
+static unsigned
+add_module(UprofSpace *space, const char *name, const Head *head, const Mapped *mapped,
+           const UprofFilePlace *place)
+{
+    const UprofSlice id = { head->elf.build_id, head->elf.build_id_len };
+    g_autofree char *build_id = id.len > 0 ? uprof_build_id_hex(id) : NULL;
+    g_autofree char *shared = g_strdup(build_id ? build_id : name);
+    /* Without a build-id, the first page distinguishes a file from the one that it replaces. */
+    g_autofree char *own = g_strdup_printf("%s@%" G_GINT64_MODIFIER "x-%" G_GINT64_MODIFIER "x",
+                                           shared, place->mapping, build_id ? 0 : head->digest);
+    unsigned number = look_up_module(space, own);
+    UprofSymModule module;
+
+    if (number == 0)
+        number = look_up_module(space, shared);
+    if (number != 0 || g_hash_table_size(space->modules) >= UPROF_SYM_MODULES_MAX)
+        return number;
+    g_autofree char *path = mapped->file != 0
+                                ? uprof_linux_path_read(uprof_linux_offsets(space->kernel),
+                                                        &space->memory, mapped->file)
+                                : NULL;
+    /* A sample that has read too much leaves the module to a later sample. */
+    if (uprof_mem_is_spent(space->mem))
+        return 0;
+    number = uprof_sym_add_module(space->sym, name, path, build_id);
+    const bool is_shared = !uprof_sym_module(space->sym, number, &module) || module.path;
+    g_hash_table_insert(space->modules, g_strdup(is_shared ? shared : own),
+                        GUINT_TO_POINTER(number));
     return number;
+}
+
+/*
+ * Where the pages of the area's file are. The pages of an area that the process may write to can be
+ * the process's own.
+ */
+static UprofFilePlace
+find_place(const UprofSpace *space, const Mapped *mapped)
+{
+    const UprofLinuxOffsets *offsets = uprof_linux_offsets(space->kernel);
+    UprofFilePlace place = { 0 };
+
+    if (mapped->is_writable)
+        return place;
+    if (mapped->file == 0 && mapped->start == space->process->vdso)
+        return (UprofFilePlace){ .base = mapped->start, .len = mapped->end - mapped->start };
+    if (mapped->file == 0 || !offsets->has_pages ||
+        !uprof_kernel_read_word(&space->memory, mapped->file + offsets->file_mapping,
+                                &place.mapping))
+        return (UprofFilePlace){ 0 };
+    return place;
+}
+
+static bool
+has_place(const UprofFilePlace *place)
+{
+    return place->mapping != 0 || place->len > 0;
+}
+
+/* Returns: (transfer full) (nullable): the name of the area's file: any bytes */
+static char *
+name_area(const UprofSpace *space, const Mapped *mapped)
+{
+    return mapped->file != 0 ? read_name(space, mapped->file) : g_strdup("vdso");
 }
 
 /* Returns: false if this sample has read too much, so that a later sample must find the module */
 static bool
 find_module(UprofSpace *space, const Mapped *mapped, Area *area)
 {
-    UprofElfHead head = { 0 };
+    Head head;
 
-    if (mapped->file == 0 || !mapped->is_code)
+    area->page = mapped->page;
+    area->place = find_place(space, mapped);
+    if (!mapped->is_code || (mapped->file == 0 && !has_place(&area->place)))
         return true;
-    g_autofree char *name = read_name(space, mapped->file);
+    g_autofree char *name = name_area(space, mapped);
     if (!name)
         return !uprof_mem_is_spent(space->mem);
-    if (!read_head(space, mapped, &head))
-        head = (UprofElfHead){ 0 };
-    area->base = find_base(mapped, &head);
-    area->module = add_module(space, mapped->file, name, &head);
+    read_head(space, mapped, &area->place, &head);
+    area->base = find_base(mapped, &head.elf);
+    area->module = add_module(space, name, &head, mapped, &area->place);
     return area->module > 0 || !uprof_mem_is_spent(space->mem);
+}
+
+/* Reads names and unwind rules of the area's file, if the host has no such file. */
+static void
+read_file(UprofSpace *space, const Area *area)
+{
+    const uint64_t now_ns = space->snapshot->time_ns;
+
+    if (has_place(&area->place) && uprof_memory_files_is_due(space->files, area->module, now_ns))
+        uprof_memory_files_read(space->files, area->module, &area->place, now_ns);
 }
 
 /* ---- Symbol addresses ---- */
@@ -445,9 +511,22 @@ has_own_tables(const UprofSpace *space, uint64_t memory)
     return arch->is_same_root(ran, gpa, ran->privilege != 0 || is_entry(space, ran->pc));
 }
 
+/* Returns: a member of the process's struct mm_struct; 0 if the member is not known */
+static uint64_t
+read_process_word(const UprofSpace *space, const UprofLinuxTask *task, uint64_t offset)
+{
+    uint64_t word;
+
+    return offset != 0 &&
+                   uprof_kernel_read_word_always(&space->memory, task->memory + offset, &word)
+               ? word
+               : 0;
+}
+
 static Process *
 remember_process(UprofSpace *space, const UprofLinuxTask *task)
 {
+    const UprofLinuxOffsets *offsets = uprof_linux_offsets(space->kernel);
     Process *process = g_new0(Process, 1);
 
     if (g_hash_table_size(space->processes) >= UPROF_SPACE_PROCESSES_MAX)
@@ -457,6 +536,8 @@ remember_process(UprofSpace *space, const UprofLinuxTask *task)
     process->id = ++space->n_ids;
     process->reset = space->snapshot->reset;
     process->since_ns = space->snapshot->time_ns;
+    process->vdso = read_process_word(space, task, offsets->mm_vdso);
+    process->stack = read_process_word(space, task, offsets->mm_stack);
     process->areas = g_array_new(FALSE, FALSE, sizeof(Area));
     g_hash_table_replace(space->processes, &process->memory, process);
     return process;
@@ -472,6 +553,7 @@ uprof_space_begin(UprofSpace *space, UprofMem *mem, const UprofSnapshot *snapsho
     space->snapshot = snapshot;
     space->process = NULL;
     space->n_lookups = 0;
+    uprof_file_pages_begin(space->pages, mem, snapshot);
     if (!uprof_space_has_processes(space) || !uprof_linux_task(space->kernel, snapshot, &task) ||
         task.memory == 0 || !has_own_tables(space, task.memory))
         return;
@@ -486,9 +568,41 @@ uprof_space_symbol_address(UprofSpace *space, uint64_t pc)
     if (pc >= UPROF_UPPER_HALF || !uprof_space_has_processes(space))
         return pc;
     const Area *area = space->process ? find_area(space, pc) : NULL;
-    if (area && area->module > 0 && pc - area->base < UPROF_SYM_MODULE_BYTES_MAX)
+    if (area && area->module > 0 && pc - area->base < UPROF_SYM_MODULE_BYTES_MAX) {
+        read_file(space, area);
         return uprof_sym_module_address(area->module, pc - area->base);
+    }
     const uint64_t id = space->process ? space->process->id : 0;
     return ANONYMOUS_BIT | (id & ANONYMOUS_ID_MASK) << ANONYMOUS_ID_SHIFT |
            (pc & ANONYMOUS_PC_MASK);
+}
+
+bool
+uprof_space_is_root(const UprofSpace *space, uint64_t sp)
+{
+    return space->process && space->process->stack != 0 &&
+           sp - (space->process->stack - ROOT_BYTES) <= 2 * ROOT_BYTES;
+}
+
+bool
+uprof_space_read_code(UprofSpace *space, uint64_t gva, void *into, size_t len)
+{
+    size_t done = 0;
+
+    if (gva >= UPROF_UPPER_HALF || !space->process || uprof_mem_is_spent(space->mem))
+        return false;
+    while (done < len) {
+        const Area *area = find_area(space, gva + done);
+        if (!area || area->place.mapping == 0)
+            return false;
+        const uint64_t offset = gva + done - area->start;
+        const size_t part = MIN(len - done, (size_t)(UPROF_PAGE_BYTES - offset % UPROF_PAGE_BYTES));
+        const uint8_t *page = uprof_file_pages_find(space->pages, &area->place,
+                                                    area->page + offset / UPROF_PAGE_BYTES);
+        if (!page)
+            return false;
+        memcpy((uint8_t *)into + done, page + offset % UPROF_PAGE_BYTES, part);
+        done += part;
+    }
+    return true;
 }

@@ -541,6 +541,76 @@ uprof_mem_read_bulk(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_
     return got;
 }
 
+/* Spans of the guest, and the pages that each span reads. */
+typedef struct {
+    UprofSpan spans[BULK_SPANS];
+    UprofMemPage *first[BULK_SPANS]; /* page at the beginning of each span; borrowed */
+    unsigned n;
+} PageBatch;
+
+/* Reads a span that is missing again page by page, because another of its pages may be missing. */
+static void
+read_each_page(UprofMem *mem, const UprofSpan *span, UprofMemPage *pages)
+{
+    for (uint32_t done = 0; done < span->len; done += UPROF_PAGE_BYTES, pages++) {
+        UprofSpan one = { .gpa = span->gpa + done, .into = pages->into, .len = UPROF_PAGE_BYTES };
+        uprof_guest_read(mem->guest, mem->lane, &one, 1);
+        pages->is_missing = one.missing;
+    }
+}
+
+static void
+read_page_batch(UprofMem *mem, PageBatch *batch)
+{
+    if (batch->n > 0)
+        uprof_guest_read(mem->guest, mem->lane, batch->spans, batch->n);
+    for (unsigned i = 0; i < batch->n; i++) {
+        const UprofSpan *span = &batch->spans[i];
+        if (span->missing)
+            read_each_page(mem, span, batch->first[i]);
+        for (uint32_t k = 0; !span->missing && k < span->len / UPROF_PAGE_BYTES; k++)
+            batch->first[i][k].is_missing = false;
+    }
+    batch->n = 0;
+}
+
+static void
+add_to_batch(UprofMem *mem, PageBatch *batch, UprofMemPage *page, uint64_t gpa)
+{
+    UprofSpan *last = batch->n > 0 ? &batch->spans[batch->n - 1] : NULL;
+
+    if (last && last->gpa + last->len == gpa && last->len < BULK_SPAN_BYTES &&
+        (uint8_t *)last->into + last->len == page->into &&
+        batch->first[batch->n - 1] + last->len / UPROF_PAGE_BYTES == page) {
+        last->len += UPROF_PAGE_BYTES;
+        return;
+    }
+    if (batch->n == BULK_SPANS)
+        read_page_batch(mem, batch);
+    batch->first[batch->n] = page;
+    batch->spans[batch->n++] =
+        (UprofSpan){ .gpa = gpa, .into = page->into, .len = UPROF_PAGE_BYTES };
+}
+
+void
+uprof_mem_read_pages(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, UprofMemPage *pages,
+                     unsigned n)
+{
+    PageBatch batch = { .n = 0 };
+    uint64_t gpa, left;
+
+    g_assert(mem->pages);
+    mem->is_bulk = true;
+    for (unsigned i = 0; i < n; i++) {
+        g_assert(pages[i].gva % UPROF_PAGE_BYTES == 0);
+        pages[i].is_missing = true;
+        if (uprof_mem_translate(mem, vcpu, regs, pages[i].gva, &gpa, &left, NULL))
+            add_to_batch(mem, &batch, &pages[i], gpa);
+    }
+    read_page_batch(mem, &batch);
+    mem->is_bulk = false;
+}
+
 /* Are the entries that were used the same, except for volatile bits? */
 static bool
 is_same_table(const Table *table, const uint8_t *now)

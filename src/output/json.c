@@ -81,6 +81,7 @@ write_images(UprofJsonWriter *json, const UprofRun *run)
         write_text(json, "symbols", image->path);
         uprof_json_bool(json, "matched", image->matched);
         uprof_json_bool(json, "module", image->is_module);
+        uprof_json_bool(json, "memory", image->is_from_memory);
         uprof_json_end(json, UPROF_JSON_OBJECT);
     }
     uprof_json_end(json, UPROF_JSON_ARRAY);

@@ -182,7 +182,7 @@ note_name(UprofBtf *btf, uint32_t name, unsigned kind)
 {
     const Named named = { name, btf->starts->len };
 
-    if (kind == KIND_STRUCT || kind == KIND_UNION || kind == KIND_TYPEDEF)
+    if (kind == KIND_STRUCT || kind == KIND_UNION || kind == KIND_TYPEDEF || kind == KIND_ENUM)
         g_array_append_val(btf->named, named);
 }
 
@@ -309,7 +309,7 @@ find_named(const UprofBtf *btf, const char *name, bool is_typedef, Type *type)
         const Named *named = &g_array_index(btf->named, Named, i);
         Type found;
         if (!is_name(btf, named->name, text) || !read_type(btf, named->id, &found) ||
-            (found.kind == KIND_TYPEDEF) != is_typedef)
+            found.kind == KIND_ENUM || (found.kind == KIND_TYPEDEF) != is_typedef)
             continue;
         return resolve_structure(btf, named->id, type);
     }
@@ -460,4 +460,36 @@ uprof_btf_array(const UprofBtf *btf, const char *type, const char *member, uint6
         return false;
     *n = read_u32(btf, array.rest + 8);
     return true;
+}
+
+/* Returns: false if @enumeration has no such value */
+static bool
+find_value(const UprofBtf *btf, const Type *enumeration, const char *name, uint32_t *value)
+{
+    const UprofSlice text = { name, strlen(name) };
+
+    for (uint32_t i = 0; i < MIN(enumeration->n, (uint32_t)UPROF_BTF_STEPS_MAX); i++) {
+        const size_t at = enumeration->rest + (size_t)i * ENUM_BYTES;
+        const uint32_t found = read_u32(btf, at);
+        if (found < btf->strings.len && is_name(btf, found, text)) {
+            *value = read_u32(btf, at + 4);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+uprof_btf_enum(const UprofBtf *btf, const char *type, const char *name, uint32_t *value)
+{
+    const UprofSlice text = { type, strlen(type) };
+
+    for (guint i = 0; i < btf->named->len; i++) {
+        const Named *named = &g_array_index(btf->named, Named, i);
+        Type found;
+        if (is_name(btf, named->name, text) && read_type(btf, named->id, &found) &&
+            found.kind == KIND_ENUM)
+            return find_value(btf, &found, name, value);
+    }
+    return false;
 }

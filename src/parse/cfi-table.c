@@ -107,6 +107,7 @@ typedef struct {
 
 typedef struct {
     const UprofElfImage *image;
+    const GArray *listed; /* (nullable): of uint64_t: offsets of the only entries of .eh_frame */
     const char *name;
     UprofCfi *cfi;
     uint16_t *rule_slots, *expression_slots; /* hash tables of numbers; 0: empty */
@@ -646,25 +647,33 @@ run_program(Machine *machine)
 
 /* Drops CIEs with unknown features; read_fde() then drops the FDEs that refer to them. */
 static bool
+add_cie(Compiler *compiler, const UprofCfiEntry *entry, GError **error)
+{
+    const UprofBytes bytes = uprof_cfi_entry_first(&compiler->section);
+    Cie cie = { 0 };
+
+    if (!uprof_cfi_entry_cie(&compiler->section, entry, &cie.entry))
+        return true;
+    Machine machine = { .compiler = compiler, .cie = &cie, .code = cie.entry.program };
+    if (!run_program(&machine))
+        return true;
+    cie.state = machine.state;
+    if (compiler->cies->len == UPROF_CFI_CIES_MAX)
+        return uprof_bytes_fail(&bytes, error, "more than %d CIEs", UPROF_CFI_CIES_MAX);
+    g_array_append_val(compiler->cies, cie);
+    return true;
+}
+
+static bool
 read_cies(Compiler *compiler, GError **error)
 {
     UprofBytes bytes = uprof_cfi_entry_first(&compiler->section);
     UprofCfiEntry entry;
 
-    while (uprof_bytes_left(&bytes) > 0) {
-        if (!uprof_cfi_entry_next(&compiler->section, &bytes, &entry, error))
+    while (uprof_bytes_left(&bytes) > 0)
+        if (!uprof_cfi_entry_next(&compiler->section, &bytes, &entry, error) ||
+            !add_cie(compiler, &entry, error))
             return false;
-        Cie cie = { 0 };
-        if (!uprof_cfi_entry_cie(&compiler->section, &entry, &cie.entry))
-            continue;
-        Machine machine = { .compiler = compiler, .cie = &cie, .code = cie.entry.program };
-        if (!run_program(&machine))
-            continue;
-        cie.state = machine.state;
-        if (compiler->cies->len == UPROF_CFI_CIES_MAX)
-            return uprof_bytes_fail(&bytes, error, "more than %d CIEs", UPROF_CFI_CIES_MAX);
-        g_array_append_val(compiler->cies, cie);
-    }
     return true;
 }
 
@@ -732,33 +741,114 @@ read_fde(Compiler *compiler, const UprofCfiEntry *entry, Fde *fde)
 }
 
 static bool
+add_fde(Compiler *compiler, const UprofCfiEntry *entry, GError **error)
+{
+    const UprofBytes bytes = uprof_cfi_entry_first(&compiler->section);
+    Fde fde;
+
+    if (entry->is_cie || uprof_bytes_left(&entry->rest) == 0)
+        return true;
+    switch (read_fde(compiler, entry, &fde)) {
+    case FDE_DEAD:
+        compiler->cfi->n_dead++;
+        return true;
+    case FDE_DROPPED:
+        compiler->cfi->n_dropped++;
+        return true;
+    case FDE_TAKEN:
+        break;
+    }
+    if (compiler->fdes->len == UPROF_CFI_FDES_MAX)
+        return uprof_bytes_fail(&bytes, error, "more than %d FDEs", UPROF_CFI_FDES_MAX);
+    g_array_append_val(compiler->fdes, fde);
+    return true;
+}
+
+static bool
 read_fdes(Compiler *compiler, GError **error)
 {
     UprofBytes bytes = uprof_cfi_entry_first(&compiler->section);
     UprofCfiEntry entry;
 
-    while (uprof_bytes_left(&bytes) > 0) {
-        Fde fde;
-
-        if (!uprof_cfi_entry_next(&compiler->section, &bytes, &entry, error))
+    while (uprof_bytes_left(&bytes) > 0)
+        if (!uprof_cfi_entry_next(&compiler->section, &bytes, &entry, error) ||
+            !add_fde(compiler, &entry, error))
             return false;
-        if (entry.is_cie || uprof_bytes_left(&entry.rest) == 0)
-            continue;
-        switch (read_fde(compiler, &entry, &fde)) {
-        case FDE_DEAD:
-            compiler->cfi->n_dead++;
-            continue;
-        case FDE_DROPPED:
-            compiler->cfi->n_dropped++;
-            continue;
-        case FDE_TAKEN:
-            break;
-        }
-        if (compiler->fdes->len == UPROF_CFI_FDES_MAX)
-            return uprof_bytes_fail(&bytes, error, "more than %d FDEs", UPROF_CFI_FDES_MAX);
-        g_array_append_val(compiler->fdes, fde);
-    }
     return true;
+}
+
+/*
+ * @left: (inout): bytes of entries that may still be read. Hostile offsets may lead into other
+ * entries, so that bytes would be read many times.
+ *
+ * Returns: false if no entry can be at @at
+ */
+static bool
+read_entry_at(const Compiler *compiler, uint64_t at, uint64_t *left, UprofCfiEntry *entry)
+{
+    UprofBytes bytes = uprof_cfi_entry_first(&compiler->section);
+
+    if (!uprof_bytes_seek(&bytes, at) ||
+        !uprof_cfi_entry_next(&compiler->section, &bytes, entry, NULL) || bytes.at - at > *left)
+        return false;
+    *left -= bytes.at - at;
+    return true;
+}
+
+static int
+compare_offsets(gconstpointer a, gconstpointer b)
+{
+    return UPROF_COMPARE(*(const uint64_t *)a, *(const uint64_t *)b);
+}
+
+/* Returns: (transfer full): of uint64_t, sorted: offsets of the CIEs of the listed entries */
+static GArray *
+list_cies(const Compiler *compiler)
+{
+    GArray *cies = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    uint64_t left = 2 * compiler->section.bytes.len;
+    UprofCfiEntry entry;
+    guint n = 0;
+
+    for (guint i = 0; i < compiler->listed->len; i++)
+        if (read_entry_at(compiler, g_array_index(compiler->listed, uint64_t, i), &left, &entry) &&
+            !entry.is_cie)
+            g_array_append_val(cies, entry.cie_at);
+    g_array_sort(cies, compare_offsets);
+    for (guint i = 0; i < cies->len; i++) {
+        const uint64_t at = g_array_index(cies, uint64_t, i);
+        if (n == 0 || g_array_index(cies, uint64_t, n - 1) != at)
+            g_array_index(cies, uint64_t, n++) = at;
+    }
+    g_array_set_size(cies, n);
+    return cies;
+}
+
+/* Reads the listed entries. What lies between them is not read. */
+static bool
+read_listed(Compiler *compiler, GError **error)
+{
+    g_autoptr(GArray) cies = list_cies(compiler);
+    uint64_t left = 3 * compiler->section.bytes.len;
+    UprofCfiEntry entry;
+
+    for (guint i = 0; i < cies->len; i++)
+        if (read_entry_at(compiler, g_array_index(cies, uint64_t, i), &left, &entry) &&
+            !add_cie(compiler, &entry, error))
+            return false;
+    for (guint i = 0; i < compiler->listed->len; i++)
+        if (read_entry_at(compiler, g_array_index(compiler->listed, uint64_t, i), &left, &entry) &&
+            !add_fde(compiler, &entry, error))
+            return false;
+    return true;
+}
+
+static bool
+read_entries(Compiler *compiler, GError **error)
+{
+    if (compiler->listed && compiler->section.is_eh)
+        return read_listed(compiler, error);
+    return read_cies(compiler, error) && read_fdes(compiler, error);
 }
 
 static int
@@ -821,7 +911,7 @@ read_section(Compiler *compiler, const UprofElfRange *section, bool is_eh, GErro
                                 section->bytes.len);
     g_array_set_size(compiler->cies, 0);
     g_array_set_size(compiler->fdes, 0);
-    if (!read_cies(compiler, error) || !read_fdes(compiler, error))
+    if (!read_entries(compiler, error))
         return false;
 
     g_array_sort(compiler->fdes, compare_fdes);
@@ -925,8 +1015,15 @@ new_table(const UprofArch *arch)
 UprofCfi *
 uprof_cfi_compile(const UprofElfImage *image, const char *name, GError **error)
 {
+    return uprof_cfi_compile_listed(image, NULL, name, error);
+}
+
+UprofCfi *
+uprof_cfi_compile_listed(const UprofElfImage *image, const GArray *listed, const char *name,
+                         GError **error)
+{
     const UprofArch *arch = uprof_arch_of_elf(image->machine);
-    g_auto(Compiler) compiler = { .image = image, .name = name };
+    g_auto(Compiler) compiler = { .image = image, .listed = listed, .name = name };
 
     if (!arch || arch->word_bytes != image->word_bytes || arch->big_endian != image->big_endian) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED,

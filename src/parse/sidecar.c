@@ -280,6 +280,7 @@ read_image(const Reading *reading, JsonNode *node, UprofRun *run, GError **error
 {
     JsonNode *matched = uprof_json_member(node, "matched", G_TYPE_BOOLEAN);
     JsonNode *module = uprof_json_member(node, "module", G_TYPE_BOOLEAN);
+    JsonNode *memory = uprof_json_member(node, "memory", G_TYPE_BOOLEAN);
     g_autofree char *label = uprof_text_quote(get_text(node, "name"));
     const char *const id = get_text(node, "build_id");
     const char *const symbols = get_text(node, "symbols");
@@ -291,6 +292,7 @@ read_image(const Reading *reading, JsonNode *node, UprofRun *run, GError **error
     UprofRunImage *image = uprof_run_add_image(run, label, path, id, NULL);
     image->matched = matched && json_node_get_boolean(matched);
     image->is_module = module && json_node_get_boolean(module);
+    image->is_from_memory = memory && json_node_get_boolean(memory);
     image->n_seen = 1; /* the sidecar does not have the number; 0 would cause a warning */
     return true;
 }

@@ -37,29 +37,43 @@ describe_tables(UprofDiagnosis *diagnosis, const UprofSymSource *source)
                             summary.n_dropped);
 }
 
-/* Lists the files of guest processes that occur in samples, but have no symbol file. */
+static void
+count_memory(UprofDiagnosis *diagnosis, unsigned n_named, unsigned n_rules)
+{
+    if (n_named > 0)
+        uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "symbols",
+                            "%u files of the guest's processes, from the guest's memory; unwind "
+                            "tables of %u",
+                            n_named, n_rules);
+}
+
+/* Lists the files of guest processes that occur in samples, but whose functions have no names. */
 static void
 describe_modules(UprofDiagnosis *diagnosis, const UprofSym *sym)
 {
     UprofSymModule module;
-    unsigned n_named = 0, n_bare = 0;
+    unsigned n_files = 0, n_memory = 0, n_rules = 0, n_bare = 0;
 
     for (unsigned i = 1; uprof_sym_module(sym, i, &module); i++) {
-        n_named += module.path != NULL;
-        if (module.path || n_bare++ >= MODULES_SHOWN)
+        const bool is_memory = !module.path && module.n_symbols > 0;
+        n_files += module.path != NULL;
+        n_memory += is_memory;
+        n_rules += is_memory && module.cfi;
+        if (module.path || is_memory || n_bare++ >= MODULES_SHOWN)
             continue;
         uprof_diagnosis_add(
             diagnosis, UPROF_LEVEL_NOTE, "symbols",
-            "no symbol file for %s, build-id %s: its frames will be addresses; give the file with "
-            "-s, or the guest's files with --sysroot",
+            "no symbol file for %s, build-id %s, and no names in memory: its frames will be "
+            "addresses; give the file with -s, or the guest's files with --sysroot",
             module.label, module.build_id ? module.build_id : "unknown");
     }
     if (n_bare > MODULES_SHOWN)
         uprof_diagnosis_add(diagnosis, UPROF_LEVEL_NOTE, "symbols",
                             "no symbol files for %u more files", n_bare - MODULES_SHOWN);
-    if (n_named > 0)
+    if (n_files > 0)
         uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "symbols",
-                            "%u files of the guest's processes, found by build-id", n_named);
+                            "%u files of the guest's processes, found by build-id", n_files);
+    count_memory(diagnosis, n_memory, n_rules);
 }
 
 static void

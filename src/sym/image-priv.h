@@ -8,6 +8,7 @@
 #include "symbol-table-priv.h"
 #include "uprof/arch.h"
 #include "uprof/cfi-table.h"
+#include "uprof/mapped-elf.h"
 #include "uprof/sym-types.h"
 
 /** UprofImage: all members are owned; "link address": as the file was linked */
@@ -44,6 +45,7 @@ typedef struct {
     bool is_elsewhere;       /* the guest maps nothing where the table begins */
 
     bool is_own;          /* found in guest memory, not in a file: it always matches */
+    bool is_from_memory;  /* a file that was read from guest memory */
     uint64_t module_base; /* symbol address of a module's first page; 0 if it is not a module */
 } UprofImage;
 
@@ -67,6 +69,24 @@ uprof_image_load(const char *path, const UprofArch *arch, const char *const *deb
  */
 UprofImage *uprof_image_make(const char *label, const GArray *symbols, GByteArray *names,
                              const GArray *ranges, uint64_t unsized_max);
+
+/**
+ * uprof_image_from_memory: makes an image of a file that was read from guest memory
+ * @mapped: (inout): loses its tables
+ * @name: of the file, for messages
+ * @room: bytes of memory that are left for symbols
+ *
+ * Returns: (nullable): %NULL if there is no room, or the file has no code
+ */
+UprofImage *uprof_image_from_memory(UprofMappedElf *mapped, const char *name, uint64_t room);
+
+/**
+ * uprof_image_add_rules: adds unwind rules from guest memory to an image that has none
+ * @mapped: (inout): the same file; loses its tables
+ *
+ * Returns: false if there are none
+ */
+bool uprof_image_add_rules(UprofImage *image, UprofMappedElf *mapped, const char *name);
 
 /** uprof_image_move: sets the guest's base of an image; see uprof_sym_add_file_at() */
 bool uprof_image_move(UprofImage *image, uint64_t base, GError **error);

@@ -359,6 +359,62 @@ uprof_image_make(const char *label, const GArray *symbols, GByteArray *names, co
     return image;
 }
 
+/* Moves the parts, which symbols and unwind rules point into. */
+static void
+take_parts(UprofImage *image, UprofMappedElf *mapped)
+{
+    for (guint i = 0; i < mapped->parts->len; i++)
+        g_ptr_array_add(image->unpacked, g_byte_array_ref(g_ptr_array_index(mapped->parts, i)));
+}
+
+static void
+compile_listed(UprofImage *image, UprofMappedElf *mapped, const char *name)
+{
+    image->cfi = uprof_cfi_compile_listed(&mapped->elf, mapped->frames, name, NULL);
+    if (image->cfi && uprof_cfi_summary(image->cfi).n_rows == 0)
+        g_clear_pointer(&image->cfi, uprof_cfi_free);
+}
+
+bool
+uprof_image_add_rules(UprofImage *image, UprofMappedElf *mapped, const char *name)
+{
+    g_assert(!image->cfi);
+    if (!image->is_elf || mapped->elf.machine != image->machine ||
+        mapped->elf.first_page != image->first)
+        return false;
+    compile_listed(image, mapped, name);
+    if (image->cfi)
+        take_parts(image, mapped);
+    return image->cfi != NULL;
+}
+
+UprofImage *
+uprof_image_from_memory(UprofMappedElf *mapped, const char *name, uint64_t room)
+{
+    g_autoptr(UprofImage) image = g_new0(UprofImage, 1);
+    const UprofElfImage *elf = &mapped->elf;
+
+    image->file = g_new0(UprofFileBytes, 1);
+    image->unpacked = g_ptr_array_new_with_free_func((GDestroyNotify)g_byte_array_unref);
+    image->ranges = g_array_new(FALSE, FALSE, sizeof(UprofCodeRange));
+    add_ranges(image, elf);
+    take_parts(image, mapped);
+    compile_listed(image, mapped, name);
+    add_debug_data(image, elf, name, room, elf->symbols);
+    /* Exported functions alone have others between them, which a guessed size would cover. */
+    image->table = uprof_symbol_table_new(elf->symbols, image->ranges,
+                                          mapped->has_all_symbols ? UINT64_MAX : 1);
+    image->machine = elf->machine;
+    image->entry = elf->entry;
+    image->first = elf->first_page;
+    image->is_from_memory = true;
+    if (elf->build_id.len > 0)
+        image->build_id = uprof_build_id_hex(elf->build_id);
+    if (image->ranges->len == 0 || uprof_image_bytes(image) > room)
+        return NULL;
+    return g_steal_pointer(&image);
+}
+
 bool
 uprof_image_has_code(const UprofImage *image, uint64_t pc)
 {

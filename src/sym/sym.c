@@ -258,6 +258,46 @@ uprof_sym_add_module(UprofSym *sym, const char *name, const char *path, const ch
     return number;
 }
 
+/* A debug file has names, but mostly no unwind tables. */
+static bool
+add_rules(UprofSym *sym, UprofImage *image, UprofMappedElf *mapped)
+{
+    const uint64_t before = uprof_image_bytes(image);
+
+    if (image->cfi || mapped->elf.eh_frame.bytes.len > sym->bytes_max - sym->bytes ||
+        !uprof_image_add_rules(image, mapped, image->label))
+        return false;
+    sym->bytes += uprof_image_bytes(image) - before;
+    sym->epoch++;
+    return true;
+}
+
+bool
+uprof_sym_fill_module(UprofSym *sym, unsigned number, UprofMappedElf *mapped)
+{
+    g_assert(number > 0 && number <= sym->modules->len);
+    UprofImage *before = g_ptr_array_index(sym->modules, number - 1);
+    const uint64_t left = sym->bytes_max - sym->bytes + uprof_image_bytes(before);
+
+    if (before->file->path)
+        return add_rules(sym, before, mapped);
+    UprofImage *image = uprof_image_from_memory(
+        mapped, before->label, MIN(left, (uint64_t)UPROF_SYM_MEMORY_FILE_BYTES_MAX));
+    if (!image)
+        return false;
+    image->label = g_steal_pointer(&before->label);
+    image->module_base = before->module_base;
+    image->bias = before->module_base - image->first;
+    image->match = UPROF_SYM_MATCHED;
+    sym->bytes += uprof_image_bytes(image) - uprof_image_bytes(before);
+    /* A new symbol may get the address of a freed one. */
+    g_hash_table_remove_all(sym->named);
+    uprof_image_free(before);
+    g_ptr_array_index(sym->modules, number - 1) = image;
+    sym->epoch++;
+    return true;
+}
+
 bool
 uprof_sym_module(const UprofSym *sym, unsigned number, UprofSymModule *module)
 {
@@ -268,6 +308,9 @@ uprof_sym_module(const UprofSym *sym, unsigned number, UprofSymModule *module)
         .label = image->label,
         .build_id = image->build_id,
         .path = image->file->path,
+        .is_from_memory = image->is_from_memory,
+        .n_symbols = uprof_symbol_table_count(image->table),
+        .cfi = image->cfi,
     };
     return true;
 }

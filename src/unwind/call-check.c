@@ -28,6 +28,7 @@ enum {
     STACK_BYTES_MAX = 64 * 1024, /* of all functions, for the calls of one stack */
     THUNKS_MAX = 32,             /* jumps of a function that are compared with thunks */
     JUMP_BYTES_MAX = 6,
+    STUB_BYTES_MAX = 11,
 };
 
 /* A jump that may leave a function. */
@@ -188,6 +189,39 @@ search_jumps(const UprofUnwindContext *context, uint64_t target, uint64_t start,
 }
 
 /*
+ * Calls to another library, and to exported functions of the own one, go to a stub that jumps by a
+ * pointer: [endbr64] [bnd] jmp *distance(%rip) (System V psABI for x86_64, section 5.2).
+ * @to: (out): where the stub jumps to now
+ *
+ * Returns: false if there is no stub at @target, or its pointer cannot be read
+ */
+static bool
+follow_stub(const UprofUnwindContext *context, uint64_t target, uint64_t *to)
+{
+    static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa }, jump[] = { 0xff, 0x25 };
+    uint8_t code[STUB_BYTES_MAX];
+    uint32_t raw;
+    size_t at = 0;
+
+    if (!uprof_unwind_read_code(context, target, code, sizeof(code)))
+        return false;
+    if (memcmp(code, endbr, sizeof(endbr)) == 0)
+        at = sizeof(endbr);
+    if (code[at] == 0xf2)
+        at++;
+    if (memcmp(code + at, jump, sizeof(jump)) != 0)
+        return false;
+    at += sizeof(jump);
+    memcpy(&raw, code + at, sizeof(raw));
+    const uint64_t pointer =
+        target + at + sizeof(raw) + (uint64_t)(int64_t)(int32_t)GUINT32_FROM_LE(raw);
+    if (!uprof_unwind_read_code(context, pointer, to, sizeof(*to)))
+        return false;
+    *to = GUINT64_FROM_LE(*to);
+    return true;
+}
+
+/*
  * @callee: the next inner frame's function; if @callee has no name, any call fits
  * @distance: from the callee's symbol address to its guest-virtual address
  */
@@ -196,8 +230,10 @@ follow_call(const UprofUnwindContext *context, uint64_t target, const UprofSymAn
             uint64_t distance, size_t *n_left)
 {
     const uint64_t start = callee->start + distance;
+    uint64_t to;
 
-    if (callee->start == 0 || target == start || is_thunk(context, target))
+    if (callee->start == 0 || target == start || is_thunk(context, target) ||
+        (follow_stub(context, target, &to) && to == start))
         return REACHED;
     return search_jumps(context, target, start, callee->size, n_left);
 }

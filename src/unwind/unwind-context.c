@@ -6,7 +6,8 @@ uprof_unwind_read_code(const UprofUnwindContext *context, uint64_t gva, void *in
 {
     const UprofSnapshot *snapshot = context->snapshot;
 
-    return uprof_mem_read(context->mem, snapshot->vcpu, &snapshot->regs, gva, into, len);
+    return uprof_mem_read(context->mem, snapshot->vcpu, &snapshot->regs, gva, into, len) ||
+           (context->space && uprof_space_read_code(context->space, gva, into, len));
 }
 
 bool

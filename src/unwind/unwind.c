@@ -151,6 +151,14 @@ note_kernel_frames(UprofStack *stack, const UprofCursor *cursor, UprofStep answe
         answer == UPROF_STEP_BASE || (answer == UPROF_STEP_OK && cursor->regs.privilege != 0);
 }
 
+/* The kernel starts a process's first thread. Above its first frame lie the arguments. */
+static bool
+is_process_root(const UprofUnwindContext *context, const UprofCursor *cursor)
+{
+    return context->space && cursor->regs.privilege != 0 && cursor->regs.pc < UPROF_UPPER_HALF &&
+           uprof_space_is_root(context->space, cursor->regs.sp);
+}
+
 static UprofEnd
 walk_stack(const UprofUnwindContext *context, UprofStack *stack)
 {
@@ -165,7 +173,8 @@ walk_stack(const UprofUnwindContext *context, UprofStack *stack)
 
         stack->top_sp = sp;
         cursor.is_switched = false;
-        const UprofStep answer = find_caller(context, &cursor);
+        const UprofStep answer =
+            is_process_root(context, &cursor) ? UPROF_STEP_BASE : find_caller(context, &cursor);
         note_kernel_frames(stack, &cursor, answer);
         if (answer != UPROF_STEP_OK)
             return get_end(answer);

@@ -17,8 +17,11 @@ fuzz_input(const uint8_t *data, size_t size)
     uint64_t value, bytes;
 
     check_answer(btf != NULL, error);
+    uint32_t number;
     if (!btf)
         return;
+    uprof_btf_enum(btf, "mod_mem_type", "MOD_TEXT", &number);
+    uprof_btf_enum(btf, "signs", "MINUS_TWO", &number);
     for (size_t i = 0; i < G_N_ELEMENTS(types); i++) {
         const bool has_type = uprof_btf_size(btf, types[i], &bytes);
         for (size_t k = 0; k < G_N_ELEMENTS(members); k++) {

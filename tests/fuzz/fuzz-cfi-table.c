@@ -62,6 +62,23 @@ check_rows(const UprofCfi *cfi, UprofSlice all)
     g_assert(!uprof_cfi_find(cfi, 0) && !uprof_cfi_find(cfi, UINT64_MAX));
 }
 
+/* Compiles the entries at offsets that the input gives. */
+static void
+check_listed(const UprofElfImage *image, UprofSlice all)
+{
+    g_autoptr(GArray) listed = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    g_autoptr(GError) error = NULL;
+
+    for (size_t i = 0; i < all.len; i += 4) {
+        const uint64_t at = i % 8 ? i : ((const uint8_t *)all.data)[i];
+        g_array_append_val(listed, at);
+    }
+    g_autoptr(UprofCfi) cfi = uprof_cfi_compile_listed(image, listed, "file", &error);
+    check_answer(cfi != NULL, error);
+    if (cfi)
+        check_rows(cfi, all);
+}
+
 void
 fuzz_input(const uint8_t *data, size_t size)
 {
@@ -93,6 +110,7 @@ fuzz_input(const uint8_t *data, size_t size)
     g_autoptr(UprofCfi) cfi = uprof_cfi_compile(&image, "file", &error);
 
     check_answer(cfi != NULL, error);
+    check_listed(&image, all);
     if (!cfi)
         return;
     const UprofCfiSummary summary = uprof_cfi_summary(cfi);

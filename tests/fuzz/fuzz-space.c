@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Trees of areas (maple tree, red-black tree), of cached pages (xarray), of directory entries and
- * mounts, and the running tasks, in a guest whose kernel is known. Changes of the kernel itself are
+ * mounts, mapped files, and the running tasks, in a guest whose kernel is known. Changes of the kernel itself are
  * in fuzz-linux.c. The bits of the first byte describe the guest: bit 0, with a red-black tree; bit
  * 1, with page-table isolation; bit 2, with pcpu_hot. Changes of 11 bytes follow: 16 bits, the
  * number of the word, from the page tables of the process on; a byte, whose bits 0 and 1 are SET to
@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "build-mapped.h"
 #include "linux-guest.h"
 #include "uprof/regular-file.h"
 #include "../../src/linux/current-task-priv.h"
@@ -62,6 +63,18 @@ refuse_file(const UprofFileRequest *request, void *data)
     return -1;
 }
 
+/* The page cache has all pages of the second file, a library. */
+static void
+cache_library(LinuxGuest *guest)
+{
+    g_autoptr(GByteArray) file = build_mapped(0xcd);
+    const uint64_t gpa = linux_guest_alloc(guest, file->len, MAPPED_PAGE);
+
+    memory_guest_put(guest->memory, gpa, file->data, file->len);
+    for (unsigned i = 0; i < MAPPED_N_PAGES; i++)
+        linux_guest_cache(guest, 1, i, gpa + (uint64_t)i * MAPPED_PAGE);
+}
+
 static Known *
 get_known(unsigned kind)
 {
@@ -75,12 +88,14 @@ get_known(unsigned kind)
         .has_hot = kind & HAS_HOT,
         .areas = areas,
         .n_areas = N_AREAS,
+        .more_bytes = 2 * MAPPED_BYTES,
     };
 
     if (!one->guest) {
         uprof_regular_file_delegate(refuse_file, NULL);
         linux_areas_fill(areas, N_AREAS);
         one->guest = linux_guest_new(&plan);
+        cache_library(one->guest);
         one->view = linux_view_new(one->guest);
         linux_view_sample(one->view, 0);
         linux_view_sample(one->view, 0);
@@ -209,9 +224,13 @@ look_up(UprofSpace *space, UprofSym *sym, uint64_t pc)
 {
     const uint64_t place = uprof_space_symbol_address(space, pc);
     const char *name = uprof_name_text(uprof_sym_find(sym, place, false).name);
+    uint8_t code[64];
+    const UprofCfi *cfi;
 
     g_assert(place == pc ? pc >= UPROF_UPPER_HALF : place < UPROF_UPPER_HALF);
     g_assert(name[0] != '\0' && g_utf8_validate(name, -1, NULL));
+    uprof_sym_rule(sym, place, &cfi);
+    uprof_space_read_code(space, pc, code, sizeof(code));
 }
 
 /* Takes a sample on @vcpu: names code in each area, and around it. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * make-seeds.c - writes the seeds of the corpora btf, capture-reader, cfi-entry, cfi-table,
- *   checkpoint, elf-image, expr, file-unwind, image, kallsyms, linux, orc-table, space,
- *   store-process, symbol-search, unwind and worker-message
+ *   checkpoint, elf-image, expr, file-unwind, image, kallsyms, linux, mapped-elf, orc-table,
+ *   space, store-process, symbol-search, unwind and worker-message
  *
  * Usage: make-seeds CORPUS. A developer runs this program when a format or a builder in
  * tests/lib changes. The repository keeps the seeds, beside inputs that once broke a parser.
@@ -16,6 +16,7 @@
 #include "build-btf.h"
 #include "build-elf.h"
 #include "build-kallsyms.h"
+#include "build-mapped.h"
 #include "build-orc.h"
 #include "linux-guest.h"
 #include "symbol-elf.h"
@@ -455,6 +456,26 @@ make_linux(const char *corpus)
     save_linux(corpus, "red-black-tree", 1, red->areas[3] + AREA_NODE, AREA_BYTES, 4, true);
 }
 
+/* ---- Files that are mapped in part, in the format of fuzz-mapped-elf.c ---- */
+
+static void
+make_mapped(const char *corpus)
+{
+    static const struct {
+        const char *name;
+        uint64_t missing; /* a bit for each page */
+    } files[] = { { "whole", 0 }, { "without-frames", 0x40 }, { "without-sections", 0xe00 } };
+    g_autoptr(GByteArray) file = build_mapped(0xab);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(files); i++) {
+        g_autoptr(GByteArray) seed = g_byte_array_new();
+        const uint64_t missing = GUINT64_TO_LE(files[i].missing);
+        g_byte_array_append(seed, (const uint8_t *)&missing, sizeof(missing));
+        g_byte_array_append(seed, file->data, file->len);
+        save_bytes(corpus, "mapped-elf", files[i].name, seed->data, seed->len);
+    }
+}
+
 /* ---- Trees of a process, in the format of fuzz-space.c ---- */
 
 enum { SPACE_AREAS = 24, SET_WORD = 0, POINT_TO_WORD = 2, POINT_TO_NODE = 3 };
@@ -473,7 +494,8 @@ begin_space(uint8_t kind)
                              .has_isolation = kind & 2,
                              .has_hot = kind & 4,
                              .areas = areas,
-                             .n_areas = SPACE_AREAS };
+                             .n_areas = SPACE_AREAS,
+                             .more_bytes = 2 * MAPPED_BYTES };
     SpaceSeed seed = { .bytes = g_byte_array_new() };
 
     linux_areas_fill(areas, SPACE_AREAS);
@@ -552,13 +574,20 @@ make_file_circles(const char *corpus)
     SpaceSeed seed = begin_space(2);
     const LinuxGuest *guest = seed.guest;
 
-    for (unsigned i = 0; i < LINUX_FILES; i++) {
-        const uint64_t file = guest->files[i];
-        point_to_node(&seed, file + FILE_MAPPING, file + 0x100, 0);
-        for (unsigned at = 0x100; at < 0x200; at += 8)
-            point_to_node(&seed, file + at, file + 0x100, 2);
-    }
+    for (unsigned i = 0; i < LINUX_FILES; i++)
+        for (unsigned slot = 0; slot < NODE_N_SLOTS; slot++)
+            point_to_node(&seed, guest->nodes_of_files[i] + NODE_SLOTS + 8 * slot,
+                          guest->nodes_of_files[i], 2);
     save_space(corpus, "xarray-circle", &seed);
+    seed = begin_space(2);
+    guest = seed.guest;
+    for (unsigned i = 0; i < LINUX_FILES; i++) {
+        change_space(&seed, guest->nodes_of_files[i], SET_WORD, 6 << 8 * NODE_SHIFT);
+        for (unsigned slot = 1; slot < NODE_N_SLOTS; slot++)
+            change_space(&seed, guest->nodes_of_files[i] + NODE_SLOTS + 8 * slot, SET_WORD,
+                         (slot - 1) << 2 | 2);
+    }
+    save_space(corpus, "xarray-siblings", &seed);
     seed = begin_space(4);
     guest = seed.guest;
     point_to_word(&seed, guest->mount + MOUNT_PARENT, guest->files[0]);
@@ -869,6 +898,7 @@ main(int argc, char **argv)
     make_file_unwinds(argv[1]);
     make_kallsyms(argv[1]);
     make_linux(argv[1]);
+    make_mapped(argv[1]);
     make_orc(argv[1]);
     make_stacks(argv[1]);
     make_capture(argv[1], "no-window", 0, 0, false);

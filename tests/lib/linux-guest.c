@@ -148,6 +148,18 @@ map_kernel(LinuxGuest *guest)
     linux_guest_put(guest, idt + 8, handler >> 32);
 }
 
+/* Maps the array of struct page, with one for each page of memory. */
+static void
+map_structs(LinuxGuest *guest)
+{
+    const size_t len = guest->memory->ram_len / PAGE * PAGE_STRUCT_BYTES;
+
+    guest->structs = linux_guest_alloc(guest, len, PAGE);
+    for (size_t at = 0; at < len; at += PAGE)
+        linux_guest_map(guest, guest->root, LINUX_PAGES + at, guest->structs + at,
+                        LINUX_NO_CODE | LINUX_WRITABLE);
+}
+
 /*
  * The process's page tables map the kernel, too. The next page has its tables of user mode: with
  * isolation they map a small part of the kernel, and on Xen nothing of the kernel.
@@ -156,6 +168,7 @@ static void
 make_process_root(LinuxGuest *guest)
 {
     guest->process_root = linux_guest_alloc(guest, 2 * PAGE, 2 * PAGE);
+    map_structs(guest);
     for (unsigned i = 256; i < 512; i++)
         linux_guest_put(guest, guest->process_root + 8 * i,
                         linux_guest_get(guest, guest->root + 8 * i));
@@ -189,6 +202,8 @@ make_types(const LinuxPlan *plan)
     const unsigned leaf_slots = btf_add(&builder, NULL, BTF_ARRAY, false, 0, 0, slots, 3);
     const uint32_t gap_slots[] = { word, word, MAPLE_N_GAP_SLOTS };
     const unsigned inner_slots = btf_add(&builder, NULL, BTF_ARRAY, false, 0, 0, gap_slots, 3);
+    const uint32_t cache_slots[] = { word, word, NODE_N_SLOTS };
+    const unsigned node_slots = btf_add(&builder, NULL, BTF_ARRAY, false, 0, 0, cache_slots, 3);
 #define STRUCT(name, size, ...)                                                                    \
     btf_add_struct(&builder, name, BTF_STRUCT, false, size, (const BtfMember[]){ __VA_ARGS__ },    \
                    sizeof((const BtfMember[]){ __VA_ARGS__ }) / sizeof(BtfMember))
@@ -196,6 +211,7 @@ make_types(const LinuxPlan *plan)
         STRUCT("rb_node", 24, { "rb_right", word, 8 * RB_RIGHT }, { "rb_left", word, 8 * RB_LEFT });
     const unsigned red_black = STRUCT("rb_root", 8, { "rb_node", word, 0 });
     const unsigned maple = STRUCT("maple_tree", 16, { "ma_root", word, 64 });
+    const unsigned context = STRUCT("mm_context_t", 8, { "vdso", word, 0 });
     const unsigned path = STRUCT("path", 16, { "mnt", word, 0 }, { "dentry", word, 64 });
     const unsigned text = STRUCT("qstr", 16, { "hash_len", word, 0 }, { "name", word, 64 });
     const unsigned tree = STRUCT("xarray", 16, { "xa_head", word, 64 });
@@ -214,7 +230,8 @@ make_types(const LinuxPlan *plan)
     STRUCT("mm_struct", MM_BYTES,
            { plan->is_red_black ? "mm_rb" : "mm_mt", plan->is_red_black ? red_black : maple,
              8 * (plan->is_red_black ? MM_ROOT : MM_TREE) },
-           { "pgd", word, 8 * MM_PGD });
+           { "pgd", word, 8 * MM_PGD }, { "context", context, 8 * MM_VDSO },
+           { "start_stack", word, 8 * MM_STACK });
     STRUCT("maple_range_64", 256, { "pivot", leaf_slots, 8 * MAPLE_PIVOTS },
            { "slot", leaf_slots, 8 * MAPLE_SLOTS });
     STRUCT("maple_arange_64", 256, { "pivot", inner_slots, 8 * MAPLE_PIVOTS },
@@ -231,13 +248,23 @@ make_types(const LinuxPlan *plan)
     STRUCT("dentry", 0x60, { "d_parent", word, 8 * ENTRY_PARENT },
            { "d_name", text, 8 * (ENTRY_NAME - 8) });
     STRUCT("address_space", 0x40, { "i_pages", tree, 8 * (MAPPING_HEAD - 8) });
-    STRUCT("xa_node", 0x240, { "slots", word, 8 * NODE_SLOTS });
-    STRUCT("page", PAGE_STRUCT_BYTES, { "flags", word, 0 });
+    STRUCT("xa_node", 0x240, { "shift", word, 8 * NODE_SHIFT },
+           { "slots", node_slots, 8 * NODE_SLOTS });
+    STRUCT("page", PAGE_STRUCT_BYTES, { "flags", word, 8 * PAGE_FLAGS },
+           { "compound_head", word, 8 * PAGE_HEAD }, { "mapping", word, 8 * PAGE_MAPPING },
+           { "index", word, 8 * PAGE_INDEX });
+    const uint32_t flags[] = { btf_name(&builder, "PG_locked"), 0,
+                               btf_name(&builder, "PG_uptodate"), PAGE_UPTODATE };
+    btf_add(&builder, "pageflags", BTF_ENUM, false, 2, 4, flags, 4);
+    const uint32_t parts[] = { btf_name(&builder, "MOD_TEXT"), 0,
+                               btf_name(&builder, "MOD_INIT_TEXT"), 1 };
+    btf_add(&builder, "mod_mem_type", BTF_ENUM, false, 2, 4, parts, 4);
     STRUCT("pcpu_hot", 64, { "current_task", word, 0 },
            { "hardirq_stack_ptr", word, 8 * (CPU_IRQ - CPU_CURRENT) });
     STRUCT("module", MODULE_BYTES, { "state", word, 8 * MODULE_STATE },
            { "list", word, 8 * MODULE_LIST },
            { plan->is_old_module ? "core_layout" : "mem", layout, 8 * MODULE_CODE },
+           { plan->is_old_module ? "init_layout" : "unused", layout, 8 * MODULE_INIT },
            { "kallsyms", word, 8 * MODULE_KALLSYMS }, { "arch", arch, 8 * MODULE_ARCH });
     STRUCT("mod_kallsyms", 24, { "symtab", word, 8 * TABLE_SYMBOLS },
            { "num_symtab", word, 8 * TABLE_N }, { "strtab", word, 8 * TABLE_NAMES });
@@ -425,6 +452,25 @@ make_entry(LinuxGuest *guest, uint64_t parent, const char *name)
     return entry;
 }
 
+uint64_t
+linux_guest_struct(const LinuxGuest *guest, uint64_t gpa)
+{
+    return guest->structs + gpa / PAGE * PAGE_STRUCT_BYTES;
+}
+
+void
+linux_guest_cache(LinuxGuest *guest, unsigned file, uint64_t number, uint64_t gpa)
+{
+    const uint64_t page = linux_guest_struct(guest, gpa);
+
+    g_assert(file < LINUX_FILES && number < NODE_N_SLOTS);
+    linux_guest_put(guest, guest->nodes_of_files[file] + NODE_SLOTS + 8 * number,
+                    LINUX_PAGES + page - guest->structs);
+    linux_guest_put(guest, page + PAGE_FLAGS, UINT64_C(1) << PAGE_UPTODATE);
+    put_pointer(guest, page + PAGE_MAPPING, guest->mappings[file]);
+    linux_guest_put(guest, page + PAGE_INDEX, number);
+}
+
 /* The first page of the file is in the kernel's page cache. */
 static void
 make_file(LinuxGuest *guest, unsigned i, uint64_t folder)
@@ -439,9 +485,11 @@ make_file(LinuxGuest *guest, unsigned i, uint64_t folder)
     put_pointer(guest, file + FILE_ENTRY, make_entry(guest, folder, file_names[i]));
     put_pointer(guest, file + FILE_MAPPING, mapping);
     put_pointer(guest, mapping + MAPPING_HEAD, node | 2);
-    linux_guest_put(guest, node + NODE_SLOTS, LINUX_PAGES + head / PAGE * PAGE_STRUCT_BYTES);
     guest->files[i] = file;
+    guest->mappings[i] = mapping;
+    guest->nodes_of_files[i] = node;
     guest->heads[i] = head;
+    linux_guest_cache(guest, i, 0, head);
 }
 
 static void
@@ -552,6 +600,7 @@ linux_guest_add_mm(LinuxGuest *guest)
     if (guest->mm)
         linux_guest_put(guest, mm + MM_ROOT, linux_guest_get(guest, guest->mm + MM_ROOT));
     put_pointer(guest, mm + MM_PGD, guest->process_root);
+    linux_guest_put(guest, mm + MM_STACK, LINUX_STACK + 0x20800);
     return mm;
 }
 

@@ -54,6 +54,8 @@ enum {
     MM_TREE = 0x40, /* the tree; its root is behind a lock */
     MM_ROOT = MM_TREE + 8,
     MM_PGD = 0x60,
+    MM_VDSO = 0x68,
+    MM_STACK = 0x70,
     MM_BYTES = 0x80,
     AREA_START = 0,
     AREA_END = 8,
@@ -82,14 +84,22 @@ enum {
     ENTRY_NAME = 0x28,
     ENTRY_CHARS = 0x38, /* the name itself, if it is short */
     MAPPING_HEAD = 0x18,
+    NODE_SHIFT = 1,
     NODE_SLOTS = 0x28,
+    NODE_N_SLOTS = 64,
+    PAGE_FLAGS = 0,
+    PAGE_HEAD = 8,
+    PAGE_MAPPING = 0x18,
+    PAGE_INDEX = 0x20,
     PAGE_STRUCT_BYTES = 64,
+    PAGE_UPTODATE = 3, /* number of a bit in the flags */
     MODULE_STATE = 0,
     MODULE_LIST = 8,
     MODULE_NAME = 24,
     MODULE_CODE = 0x60,
     MODULE_CODE_LEN = MODULE_CODE + 8,
     MODULE_TEXT_LEN = MODULE_CODE + 12, /* up to 6.3 */
+    MODULE_INIT = MODULE_CODE + 16,     /* as MODULE_CODE */
     MODULE_KALLSYMS = 0x80,
     MODULE_ARCH = 0x90,
     MODULE_N_ORCS = MODULE_ARCH,
@@ -152,15 +162,18 @@ typedef struct {
     uint64_t root;         /* page tables that map only the kernel */
     uint64_t process_root; /* page tables of the process; with isolation, its tables of user mode
                             * are in the next page */
-    uint64_t cpu_areas[LINUX_CPUS_MAX]; /* by CPU */
-    uint64_t task, mm;                  /* of the process, which runs on all CPUs */
-    uint64_t areas[LINUX_AREAS_MAX];    /* in the order of the plan */
-    uint64_t nodes[LINUX_AREAS_MAX];    /* maple tree: the root, a node with leaves, leaves */
-    unsigned n_nodes;                   /* in @nodes */
-    uint64_t files[LINUX_FILES];        /* files in "/lib" */
-    uint64_t heads[LINUX_FILES];        /* their first pages */
-    uint64_t mount;                     /* of the only mounted file system, which has the files */
-    uint64_t modules[16];               /* the first modules */
+    uint64_t cpu_areas[LINUX_CPUS_MAX];   /* by CPU */
+    uint64_t task, mm;                    /* of the process, which runs on all CPUs */
+    uint64_t areas[LINUX_AREAS_MAX];      /* in the order of the plan */
+    uint64_t nodes[LINUX_AREAS_MAX];      /* maple tree: the root, a node with leaves, leaves */
+    unsigned n_nodes;                     /* in @nodes */
+    uint64_t files[LINUX_FILES];          /* files in "/lib" */
+    uint64_t heads[LINUX_FILES];          /* their first pages */
+    uint64_t mappings[LINUX_FILES];       /* the structs address_space of the files */
+    uint64_t nodes_of_files[LINUX_FILES]; /* xarray nodes of their first pages */
+    uint64_t structs;                     /* the array of struct page */
+    uint64_t mount;                       /* of the only mounted file system, which has the files */
+    uint64_t modules[16];                 /* the first modules */
 } LinuxGuest;
 
 /** linux_guest_new: makes a guest in which all vCPUs run the code of the process */
@@ -177,6 +190,12 @@ uint64_t linux_guest_image(uint64_t offset);
 /** linux_guest_put, linux_guest_get: write and read the word at guest-physical @gpa */
 void linux_guest_put(LinuxGuest *guest, uint64_t gpa, uint64_t word);
 uint64_t linux_guest_get(const LinuxGuest *guest, uint64_t gpa);
+
+/** linux_guest_struct: Returns: guest-physical address of the struct page of the page at @gpa */
+uint64_t linux_guest_struct(const LinuxGuest *guest, uint64_t gpa);
+
+/** linux_guest_cache: puts the page at @gpa into the page cache, as page @number of @file (from 0) */
+void linux_guest_cache(LinuxGuest *guest, unsigned file, uint64_t number, uint64_t gpa);
 
 /** linux_guest_put_text: writes @text with its NUL */
 void linux_guest_put_text(LinuxGuest *guest, uint64_t gpa, const char *text);

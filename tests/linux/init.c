@@ -9,6 +9,7 @@
  *     kallsyms    prints KALLSYMS HASH LINES: the FNV-1a hash of /proc/kallsyms without modules
  *     LOAD        starts a load (loads.c)
  *     plain:LOAD  starts a load in the program `plain`
+ *     run:PATH,ARGUMENT,...  executes a program as a load
  *     tasks       prints TASK PID COMM for each process, THREAD TID PID COMM for its threads
  *     maps        prints MAP PID LINE: /proc/PID/maps of all processes of loads
  *     stop        ends all loads
@@ -37,7 +38,13 @@
 
 #include "init.h"
 
-enum { STARTED_MAX = 64, LOADS_MAX = 32, LINE_BYTES = 256, COMMAND_LINE_BYTES = 2048 };
+enum {
+    ARGUMENTS_MAX = 16,
+    STARTED_MAX = 64,
+    LOADS_MAX = 32,
+    LINE_BYTES = 256,
+    COMMAND_LINE_BYTES = 2048
+};
 
 /* Processes of loads. */
 static pid_t started[STARTED_MAX];
@@ -107,6 +114,38 @@ start_load(const char *word)
     close(ready[0]);
 }
 
+/* Executes a program, whose output is lost. */
+static void __attribute__((noreturn)) run_words(char *words)
+{
+    char *arguments[ARGUMENTS_MAX + 1] = { NULL };
+    const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    for (unsigned i = 0; i < ARGUMENTS_MAX && words; i++)
+        arguments[i] = strsep(&words, ",");
+    for (int fd = 0; fd <= 2; fd++)
+        dup2(nowhere, fd);
+    execv(arguments[0], arguments);
+    _exit(1);
+}
+
+static void
+start_program(const char *words)
+{
+    char text[LINE_BYTES];
+
+    errno = EINVAL;
+    if (n_groups == LOADS_MAX || snprintf(text, sizeof(text), "%s", words) >= LINE_BYTES)
+        die(words);
+    const pid_t child = fork();
+    if (child < 0)
+        die(words);
+    if (child == 0) {
+        setpgid(0, 0);
+        run_words(text);
+    }
+    groups[n_groups++] = child;
+}
+
 /* Ends all loads and waits for all their processes: orphans have become children of process 1. */
 static void
 stop_loads(void)
@@ -155,13 +194,18 @@ static const struct {
 static void
 do_word(const char *word)
 {
+    static const char run_prefix[] = "run:";
+
     for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         if (strcmp(words[i].name, word) == 0) {
             words[i].act();
             return;
         }
     }
-    start_load(word);
+    if (strncmp(word, run_prefix, sizeof(run_prefix) - 1) == 0)
+        start_program(word + sizeof(run_prefix) - 1);
+    else
+        start_load(word);
 }
 
 static void

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # linux-loads.sh PROGRAM GUESTS TCG|KVM|DIRECT SERIES - known loads on Debian's kernel: each sample
-# has its process, with functions of the kernel and of the program; hundreds of short-lived
-# processes; and a reboot in mid-run
+# has its process, with functions of the kernel and of the program, from files and from the guest's
+# memory; hundreds of short-lived processes; and a reboot in mid-run
 #
 # $UPROF_LOADS_SAMPLES (1600): the samples of threads whose shares are known. With 4500 samples and
 # more, shares must be right within 3 points, otherwise within 5: four standard deviations.
@@ -117,29 +117,29 @@ tell_linux "$name" 'stop plain:threads' >"$work/said"
 keep_by_build_id "$guests/../linux/plain" "$work/files"
 sample_enough "$samples" 'split_[136]0' --debug-dir "$work/files"
 result split "$name" "$points" "$samples" split_10=10,split_30=30,split_60=60 "${files[@]}"
-# Without the file, only the module has a name.
-sample "$few" "$work/bare" "$name"
-# Addresses in the module are right if the module's own symbols show that threads work there.
-python3 - "$guests/../linux/plain" "$work/bare.folded" <<'PYTHON' || fail "no module 'plain', or addresses of another"
-import collections, re, subprocess, sys
-rows = [line.split() for line in subprocess.run(["nm", "-S", "--defined-only", sys.argv[1]], capture_output=True,
-                                                text=True, check=True).stdout.splitlines()]
-functions = [(int(row[0], 16), int(row[1], 16), row[3]) for row in rows if len(row) == 4 and row[2] in "tTwWi"]
-found = collections.Counter()
-for line in open(sys.argv[2]):
-    stack, _, count = line.rpartition(" ")
-    for offset in re.findall(r"\[plain\+0x([0-9a-f]+)\]", stack):
-        # if a function ends with a call, the return address is the first one after the function
-        names = [name for start, size, name in functions if start < int(offset, 16) <= start + size
-                 or start == int(offset, 16)]
-        found[names[0] if names else "none"] += int(count)
-print(found.most_common(8), file=sys.stderr)
-of_threads = sum(found[name] for name in ("spin", "work", "split_10", "split_30", "split_60", "split_loop"))
-sys.exit(found["none"] * 20 > sum(found.values()) or of_threads * 2 < sum(found.values())
-         or not found["spin"])
-PYTHON
-if grep -qE 'split_|\[init\+' "$work/bare.folded"; then
-    fail 'names without a symbol file'
+# Without the file, the guest's memory has the same names: the initial RAM disk is in the page cache.
+sample_enough "$samples" 'split_[136]0'
+result split "$name" "$points" "$samples" split_10=10,split_30=30,split_60=60 "${files[@]}"
+result sidecar "${files[0]%.folded}.meta.json" \
+    "any(i['name'] == '[plain]' and i['memory'] and not i['symbols'] for i in images)" \
+    "call_sites['agreed'] * 100 >= call_sites['checked'] * 98" \
+    "stacks['complete'] * 100 >= samples['running'] * 97"
+profile 0 check "${patient[@]}" "$name"
+out_has 'symbols ' "1 files of the guest's processes, from the guest's memory; unwind tables of 1"
+
+# A program of a distribution, and its libraries, with no files given: all exported functions that
+# occur have their names.
+if [ -e /usr/bin/openssl ]; then
+    tell_linux "$name" 'stop run:/usr/bin/openssl,speed,-seconds,3000,sha512' >"$work/said"
+    sample "$few" "$work/openssl" "$name"
+    result sidecar "$work/openssl.meta.json" \
+        "any(i['name'].startswith('[libcrypto.so') and (i['memory'] or i['symbols']) for i in images)" \
+        "call_sites['agreed'] * 100 >= call_sites['checked'] * 97" \
+        "stacks['complete'] * 100 >= samples['running'] * 95"
+    for function in EVP_Digest EVP_DigestFinal_ex SHA512_Final __libc_start_main; do
+        grep -qE "^$name;openssl;(.*;)?$function[; @]" "$work/openssl.folded" ||
+            fail "no '$function' in $(head -c 2000 "$work/openssl.folded")"
+    done
 fi
 
 # Short-lived processes: each sample belongs to one of them, or to the process that starts them.

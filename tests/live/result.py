@@ -66,7 +66,7 @@ MEMBERS = {
     "hold_us": HISTOGRAM,
     "stopped_us": HISTOGRAM,
 }
-IMAGE = "name build_id symbols matched module"
+IMAGE = "name build_id symbols matched module memory"
 # The members of "linux", which only sidecars of Linux guests have.
 LINUX = {
     "release": str, "btf": bool, "processes": bool, "symbols": int, "modules": int,
@@ -248,7 +248,7 @@ def check_sidecar(facts):
                 fail(f"{name}.{member} is {value!r}")
     for image in facts["images"]:
         if set(image) != set(IMAGE.split()) or type(image["matched"]) is not bool or \
-                type(image["module"]) is not bool:
+                type(image["module"]) is not bool or type(image["memory"]) is not bool:
             fail(f"an image is {image}")
     if (facts["format"], facts["version"]) != ("virt-uprof-run", 1):
         fail(f"format {facts['format']!r}, version {facts['version']!r}")

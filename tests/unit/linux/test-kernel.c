@@ -539,6 +539,46 @@ test_modules_change(void)
     g_assert_cmpuint(linux_view_sample(view, 0), ==, 0);
 }
 
+/* The init code of a module has names while the module is loaded, and is freed then. */
+static void
+test_modules_init(gconstpointer data)
+{
+    const LinuxPlan plan = { .n_modules = 2, .is_old_module = GPOINTER_TO_INT(data) };
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&plan);
+    g_autoptr(LinuxView) view = linux_view_new(guest);
+    const uint64_t module = guest->modules[0], init = LINUX_MODULES + 0x8000;
+
+    linux_guest_run(guest, 0, guest->task, true);
+    linux_view_sample(view, 0);
+    check_name(view, init + 4, "[unknown]");
+    /* the second symbol is in the init code now */
+    linux_guest_put(guest, module + SYMBOLS + 2 * 24 + 8, init);
+    linux_guest_put(guest, module + MODULE_INIT, init);
+    memory_guest_put_u32(guest->memory, module + MODULE_INIT + (plan.is_old_module ? 12 : 8),
+                         0x1000);
+    memory_guest_put_u32(guest->memory, module + MODULE_STATE, 1);
+    /* the caller of the code that runs is unknown */
+    uprof_linux_note_unknown(view->kernel, init + 4);
+    view->time_ns += 2 * SECOND;
+    linux_view_sample(view, 0);
+    check_name(view, init + 4, "module_0_read_[k]");
+    check_name(view, init + 0x100, "[modules+0x8100]");
+    check_name(view, LINUX_MODULES, "module_0_open_[k]");
+    /* It is loaded: its init code is freed, without a new module in the list. */
+    memory_guest_put_u32(guest->memory, module + MODULE_STATE, 0);
+    linux_guest_put(guest, module + MODULE_INIT, 0);
+    view->time_ns += 2 * SECOND;
+    linux_view_sample(view, 0);
+    check_name(view, init + 4, "[unknown]");
+    check_name(view, LINUX_MODULES, "module_0_open_[k]");
+    /* An address outside of the modules does not count. */
+    view->time_ns += 2 * SECOND;
+    linux_view_sample(view, 0);
+    uprof_linux_note_unknown(view->kernel, LINUX_IMAGE - 8);
+    view->time_ns += 2 * SECOND;
+    g_assert_cmpuint(linux_view_sample(view, 0), ==, 0);
+}
+
 /* The names of a module are dropped when the module leaves the middle of the list. */
 static void
 test_modules_unloaded(void)
@@ -658,7 +698,8 @@ static const struct {
     { "next-nowhere",     1, MODULE_LIST,     LINUX_DIRECT + (UINT64_C(1) << 40), 2, "module_0_open_[k]", "module_1_open_[k]" },
     { "next-user",        0, MODULE_LIST,     LINUX_PROGRAM,        1, "module_0_open_[k]", "[unknown]" },
     { "next-null",        0, MODULE_LIST,     0,                    1, "module_0_open_[k]", "[unknown]" },
-    { "state-coming",           0, MODULE_STATE,    1,                    3, "[unknown]", "module_1_open_[k]" },
+    { "state-coming",           0, MODULE_STATE,    1,                    3, "module_0_open_[k]", "module_1_open_[k]" },
+    { "state-unformed",         0, MODULE_STATE,    3,                    3, "[unknown]", "module_1_open_[k]" },
     { "state-going",            0, MODULE_STATE,    2,                    3, "[unknown]", "module_1_open_[k]" },
     { "code-user",        0, MODULE_CODE,     LINUX_PROGRAM,        3, "[unknown]", "module_1_open_[k]" },
     { "code-last-address",  0, MODULE_CODE,     UINT64_MAX - 0xfff,   3, "[unknown]", "module_1_open_[k]" },
@@ -903,6 +944,8 @@ main(int argc, char **argv)
     g_test_add_func("/linux/modules-backwards", test_modules_backwards);
     g_test_add_func("/linux/modules-change", test_modules_change);
     g_test_add_func("/linux/modules-replaced", test_modules_replaced);
+    g_test_add_data_func("/linux/modules-init/6.4", GINT_TO_POINTER(false), test_modules_init);
+    g_test_add_data_func("/linux/modules-init/5.10", GINT_TO_POINTER(true), test_modules_init);
     g_test_add_func("/linux/modules-unloaded", test_modules_unloaded);
     g_test_add_func("/linux/modules-none", test_modules_none);
     g_test_add_func("/linux/code-in-no-module", test_code_in_no_module);

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "build-mapped.h"
 #include "linux-guest.h"
 #include "symbol-elf.h"
 
@@ -126,17 +127,16 @@ test_areas(gconstpointer data)
 
 enum { FIRST = 0x1000, TEXT = FIRST + 0x28000 }; /* the start of the library and of its code */
 
-static const ElfSymbol symbols[] = { { "malloc", TEXT, 0x40, true } };
-
 /* Puts the library at @path in a new folder. Returns: (transfer full): the folder */
 static char *
-make_folder(const char *path)
+make_folder_of(const char *path, uint64_t first, uint64_t text_gva)
 {
+    const ElfSymbol symbols[] = { { "malloc", text_gva, 0x40, true } };
     static const char note[] = "\4\0\0\0\x08\0\0\0\3\0\0\0GNU\0\xa1\xa1\xa1\xa1\xa1\xa1\xa1\xa1";
     static const uint8_t text[0x100];
     const ElfExtra extra = { ".note.gnu.build-id", 7, 2, 0x40000, note, sizeof(note) - 1 };
-    const ElfPlan plan = { .entry = TEXT,
-                           .text_gva = TEXT,
+    const ElfPlan plan = { .entry = text_gva,
+                           .text_gva = text_gva,
                            .text = text,
                            .text_len = sizeof(text),
                            .symbols = symbols,
@@ -144,7 +144,7 @@ make_folder(const char *path)
                            .extras = &extra,
                            .n_extras = 1 };
     g_autoptr(GByteArray) file = symbol_elf_new(&plan);
-    symbol_elf_map(file, FIRST, note, sizeof(note) - 1);
+    symbol_elf_map(file, first, note, sizeof(note) - 1);
     char *folder = g_dir_make_tmp("uprof-test-XXXXXX", NULL);
     g_autofree char *at = g_build_filename(folder, path, NULL);
     g_autofree char *within = g_path_get_dirname(at);
@@ -152,6 +152,12 @@ make_folder(const char *path)
     g_assert_cmpint(g_mkdir_with_parents(within, 0700), ==, 0);
     g_assert_true(g_file_set_contents(at, (const char *)file->data, (gssize)file->len, NULL));
     return folder;
+}
+
+static char *
+make_folder(const char *path)
+{
+    return make_folder_of(path, FIRST, TEXT);
 }
 
 static void
@@ -518,6 +524,297 @@ test_too_many_lookups(void)
     check_name(view, CODE, "[nginx+0x1234]");
 }
 
+/* ---- Roots ---- */
+
+static void
+test_root(void)
+{
+    enum { FAR = 0x20800 }; /* linux_guest_add_mm() puts the arguments there */
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&(LinuxPlan){ 0 });
+    g_autoptr(LinuxView) view = view_process(guest);
+
+    g_assert_true(uprof_space_is_root(view->space, LINUX_STACK + FAR));
+    g_assert_true(uprof_space_is_root(view->space, LINUX_STACK + FAR - 16));
+    g_assert_true(uprof_space_is_root(view->space, LINUX_STACK + FAR + 16));
+    g_assert_false(uprof_space_is_root(view->space, LINUX_STACK + FAR - 24));
+    g_assert_false(uprof_space_is_root(view->space, LINUX_STACK + FAR + 24));
+    g_assert_false(uprof_space_is_root(view->space, 0));
+    linux_guest_put(guest, guest->mm + MM_STACK, 0);
+    view->time_ns += 3 * UPROF_MEM_KEEP_NS;
+    linux_view_sample(view, 0);
+    g_assert_false(uprof_space_is_root(view->space, LINUX_STACK + FAR));
+    g_assert_false(uprof_space_is_root(view->space, 0));
+}
+
+/* ---- Files in memory ---- */
+
+#define VDSO UINT64_C(0x7fff00000000)
+
+/* A library in two pieces, of which no page is in the page tables; and code of the kernel (vDSO) */
+static const LinuxArea of_library[] = {
+    { LINUX_LIBRARY, LINUX_LIBRARY + 0x3000, 0, 2, false },
+    { LINUX_LIBRARY + 0x3000, LINUX_LIBRARY + 0x5000, 3, 2, true },
+    { LINUX_LIBRARY + 0x5000, LINUX_LIBRARY + 0x8000, 5, 2, false },
+};
+static const LinuxPlan library_plan = { .areas = of_library,
+                                        .n_areas = G_N_ELEMENTS(of_library),
+                                        .more_bytes = 64 * PAGE };
+
+#define OPEN_CODE (LINUX_LIBRARY + MAPPED_OPEN + 4)
+#define CLOSE_CODE (LINUX_LIBRARY + MAPPED_CLOSE + 4)
+#define HIDDEN_CODE (LINUX_LIBRARY + MAPPED_HIDDEN + 4)
+
+/* Puts the library into the page cache. @missing: a bit for each page that is not there */
+static void
+cache_library(LinuxGuest *guest, uint8_t id, uint64_t missing)
+{
+    g_autoptr(GByteArray) file = build_mapped(id);
+    const uint64_t gpa = linux_guest_alloc(guest, file->len, PAGE);
+
+    memory_guest_put(guest->memory, gpa, file->data, file->len);
+    for (unsigned i = 0; i < MAPPED_N_PAGES; i++)
+        if (!(missing >> i & 1))
+            linux_guest_cache(guest, 1, i, gpa + i * PAGE);
+}
+
+static bool
+has_rule(LinuxView *view, uint64_t pc)
+{
+    const UprofCfi *cfi;
+
+    return uprof_sym_rule(view->sym, uprof_space_symbol_address(view->space, pc), &cfi) != NULL;
+}
+
+static void
+test_memory_file(void)
+{
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&library_plan);
+    UprofSymModule module;
+
+    cache_library(guest, 0xcd, 0);
+    g_autoptr(LinuxView) view = view_process(guest);
+    check_name(view, OPEN_CODE, "open_door");
+    check_name(view, CLOSE_CODE, "close_door");
+    check_name(view, HIDDEN_CODE, "hidden_helper");
+    check_name(view, LINUX_LIBRARY + MAPPED_TEXT_AT, "[libc.so.6+0x3000]");
+    g_assert_true(has_rule(view, OPEN_CODE) && has_rule(view, HIDDEN_CODE));
+    g_assert_false(has_rule(view, LINUX_LIBRARY + MAPPED_TEXT_AT));
+    g_assert_true(uprof_sym_module(view->sym, 1, &module));
+    g_assert_true(module.is_from_memory);
+    g_assert_null(module.path);
+    g_assert_cmpstr(module.build_id, ==, "cdcdcdcdcdcdcdcd");
+    /* All is remembered. */
+    const gint before = guest->memory->tally->spans;
+    linux_view_sample(view, 0);
+    check_name(view, OPEN_CODE, "open_door");
+    g_assert_cmpint(guest->memory->tally->spans, ==, before);
+}
+
+/* Two processes share the names of a file; a file of this host goes before memory. */
+static void
+test_memory_file_shared(void)
+{
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&library_plan);
+    UprofSymModule module;
+
+    cache_library(guest, 0xcd, 0);
+    g_autoptr(LinuxView) view = view_process(guest);
+    check_name(view, OPEN_CODE, "open_door");
+    const uint64_t place = uprof_space_symbol_address(view->space, OPEN_CODE);
+    linux_guest_run(guest, 0, linux_guest_add_task(guest, "other", 77, linux_guest_add_mm(guest)),
+                    false);
+    linux_view_sample(view, 0);
+    g_assert_cmphex(uprof_space_symbol_address(view->space, OPEN_CODE), ==, place);
+    g_assert_false(uprof_sym_module(view->sym, 2, &module));
+}
+
+static void
+test_host_file_first(void)
+{
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&library_plan);
+    g_autofree char *folder = make_folder(by_id);
+    const char *const folders[] = { folder, NULL };
+    UprofSymModule module;
+
+    cache_library(guest, 0xa1, 0);
+    g_autoptr(LinuxView) view = linux_view_new(guest);
+    uprof_sym_configure(view->sym, &(UprofSymConfig){ .debug_folders = folders });
+    linux_view_sample(view, 0);
+    linux_view_sample(view, 0);
+    g_assert_cmpstr(linux_view_name(view, OPEN_CODE), !=, "open_door");
+    g_assert_true(uprof_sym_module(view->sym, 1, &module));
+    g_assert_nonnull(module.path);
+    g_assert_false(module.is_from_memory);
+    remove_folder(folder, by_id);
+}
+
+/* A file without unwind tables, as debug files are, gets those that memory has. */
+static void
+test_host_file_with_memory(void)
+{
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&library_plan);
+    g_autofree char *folder = make_folder_of(by_id, 0, MAPPED_OPEN);
+    const char *const folders[] = { folder, NULL };
+    UprofSymModule module;
+
+    cache_library(guest, 0xa1, 0);
+    g_autoptr(LinuxView) view = linux_view_new(guest);
+    uprof_sym_configure(view->sym, &(UprofSymConfig){ .debug_folders = folders });
+    linux_view_sample(view, 0);
+    linux_view_sample(view, 0);
+    check_name(view, OPEN_CODE, "malloc");
+    g_assert_true(uprof_sym_module(view->sym, 1, &module));
+    g_assert_nonnull(module.path);
+    g_assert_true(has_rule(view, OPEN_CODE));
+    remove_folder(folder, by_id);
+}
+
+/* Pages that are missing are tried again, unless the file is another one by then. */
+static void
+test_memory_file_grows(gconstpointer data)
+{
+    const uint8_t id = (uint8_t)GPOINTER_TO_UINT(data);
+    const uint64_t names = MAPPED_NAMES_AT / PAGE, frames = MAPPED_FRAMES_AT / PAGE;
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&library_plan);
+    const bool is_same = id == 0xcd;
+
+    cache_library(guest, 0xcd, 1 << names | 1 << frames);
+    g_autoptr(LinuxView) view = view_process(guest);
+    check_name(view, CLOSE_CODE, "[libc.so.6+0x3204]");
+    check_name(view, HIDDEN_CODE, "hidden_helper");
+    g_assert_false(has_rule(view, OPEN_CODE));
+    g_autoptr(GByteArray) file = build_mapped(id);
+    for (uint64_t i = 0; i < MAPPED_N_PAGES; i++) {
+        const uint64_t gpa = linux_guest_alloc(guest, PAGE, PAGE);
+        memory_guest_put(guest->memory, gpa, file->data + i * PAGE, PAGE);
+        linux_guest_cache(guest, 1, i, gpa);
+    }
+    view->time_ns += SECOND;
+    linux_view_sample(view, 0);
+    check_name(view, CLOSE_CODE, "[libc.so.6+0x3204]");
+    view->time_ns += 6 * SECOND; /* remembered areas are kept, remembered pages are not */
+    linux_view_sample(view, 0);
+    check_name(view, CLOSE_CODE, is_same ? "close_door" : "[libc.so.6+0x3204]");
+    g_assert_cmpint(has_rule(view, OPEN_CODE), ==, is_same);
+}
+
+/* A file without a build-id is replaced by another one of its name, also in the kernel's memory. */
+static void
+test_memory_file_replaced(void)
+{
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&library_plan);
+    g_autoptr(GByteArray) file = build_mapped(0xcd);
+
+    memset(file->data + 0x300, 0, 0x20); /* the note */
+    const uint64_t gpa = linux_guest_alloc(guest, file->len, PAGE);
+    memory_guest_put(guest->memory, gpa, file->data, file->len);
+    for (unsigned i = 0; i < MAPPED_N_PAGES; i++)
+        linux_guest_cache(guest, 1, i, gpa + i * PAGE);
+    g_autoptr(LinuxView) view = view_process(guest);
+    check_name(view, CLOSE_CODE, "close_door");
+    memory_guest_put(guest->memory, gpa + 0x380, "another file", 12);
+    memory_guest_put(guest->memory, gpa + MAPPED_NAMES_AT + 18, "shut_down!", 10);
+    memory_guest_put(guest->memory, gpa + MAPPED_ALL_NAMES_AT + 1, "open_gate", 9);
+    view->time_ns += 3 * UPROF_MEM_KEEP_NS;
+    linux_view_sample(view, 0);
+    check_name(view, CLOSE_CODE, "shut_down!");
+}
+
+/* The budget of pages is bounded: a storm of files does not read more. */
+static void
+test_memory_file_budget(void)
+{
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&library_plan);
+
+    cache_library(guest, 0xcd, 0);
+    g_autoptr(LinuxView) view = view_process(guest);
+    for (unsigned i = 0; i < 300; i++) {
+        /* each process's file has another address_space */
+        const uint64_t mapping = linux_guest_alloc(guest, 0x20, 0x20);
+        linux_guest_put(guest, mapping + MAPPING_HEAD,
+                        linux_guest_get(guest, guest->mappings[1] + MAPPING_HEAD));
+        linux_guest_put(guest, guest->files[1] + FILE_MAPPING, LINUX_DIRECT + mapping);
+        for (unsigned page = 0; page < MAPPED_N_PAGES; page++)
+            linux_guest_put(
+                guest,
+                linux_guest_get(guest, guest->nodes_of_files[1] + NODE_SLOTS + 8 * page) -
+                    LINUX_PAGES + guest->structs + PAGE_MAPPING,
+                LINUX_DIRECT + mapping);
+        linux_guest_run(guest, 0,
+                        linux_guest_add_task(guest, "storm", 1000 + i, linux_guest_add_mm(guest)),
+                        false);
+        uprof_mem_forget(view->mem);
+        linux_view_sample(view, 0);
+        uprof_space_symbol_address(view->space, OPEN_CODE);
+    }
+    check_name(view, OPEN_CODE, "[libc.so.6+0x3104]");
+    view->time_ns += SECOND;
+    linux_view_sample(view, 0);
+    check_name(view, OPEN_CODE, "open_door");
+}
+
+static void
+test_vdso(void)
+{
+    static const LinuxArea areas[] = {
+        { LINUX_PROGRAM + 0x1000, LINUX_PROGRAM + 0x4000, 1, 1, true },
+        { VDSO, VDSO + MAPPED_BYTES, 0, 0, true },
+    };
+    const LinuxPlan plan = { .areas = areas, .n_areas = 2, .more_bytes = 64 * PAGE };
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&plan);
+    g_autoptr(GByteArray) file = build_mapped(0xee);
+
+    for (unsigned i = 0; i < MAPPED_N_PAGES; i++) {
+        const uint64_t gpa = linux_guest_alloc(guest, PAGE, PAGE);
+        memory_guest_put(guest->memory, gpa, file->data + i * PAGE, PAGE);
+        linux_guest_map(guest, guest->process_root, VDSO + i * PAGE, gpa, LINUX_USER);
+    }
+    linux_guest_put(guest, guest->mm + MM_VDSO, VDSO);
+    g_autoptr(LinuxView) view = view_process(guest);
+    check_name(view, VDSO + MAPPED_OPEN + 4, "open_door");
+    check_name(view, VDSO + MAPPED_TEXT_AT, "[vdso+0x3000]");
+    linux_guest_put(guest, guest->mm + MM_VDSO, VDSO + PAGE);
+    view->time_ns += 3 * UPROF_MEM_KEEP_NS;
+    linux_view_sample(view, 0);
+    check_name(view, VDSO + MAPPED_OPEN + 4, "[unknown]");
+}
+
+/* Code that is not in the page tables of the process is read from the page cache. */
+static void
+test_code_bytes(void)
+{
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&library_plan);
+    g_autoptr(GByteArray) file = build_mapped(0xcd);
+    uint8_t bytes[PAGE + 16];
+
+    for (size_t i = 0; i < MAPPED_TEXT_LEN; i++)
+        file->data[MAPPED_TEXT_AT + i] = (uint8_t)(i * 7 >> 3);
+    for (unsigned i = 0; i < MAPPED_N_PAGES; i++) {
+        const uint64_t gpa = linux_guest_alloc(guest, PAGE, PAGE);
+        memory_guest_put(guest->memory, gpa, file->data + i * PAGE, PAGE);
+        if (i != MAPPED_LATE_FRAMES_AT / PAGE)
+            linux_guest_cache(guest, 1, i, gpa);
+    }
+    g_autoptr(LinuxView) view = view_process(guest);
+    g_assert_true(uprof_space_read_code(view->space, LINUX_LIBRARY + MAPPED_TEXT_AT + 4090, bytes,
+                                        sizeof(bytes) - PAGE));
+    g_assert_cmpmem(bytes, 16, file->data + MAPPED_TEXT_AT + 4090, 16);
+    g_assert_true(
+        uprof_space_read_code(view->space, LINUX_LIBRARY + MAPPED_TEXT_AT, bytes, sizeof(bytes)));
+    g_assert_cmpmem(bytes, sizeof(bytes), file->data + MAPPED_TEXT_AT, sizeof(bytes));
+    /* beyond the area; a page that is missing; outside of all areas; kernel addresses */
+    g_assert_false(uprof_space_read_code(view->space, LINUX_LIBRARY + 0x7ff8, bytes, 16));
+    g_assert_false(
+        uprof_space_read_code(view->space, LINUX_LIBRARY + MAPPED_LATE_FRAMES_AT, bytes, 16));
+    g_assert_false(uprof_space_read_code(view->space, LINUX_PROGRAM + 0x100000, bytes, 1));
+    g_assert_false(uprof_space_read_code(view->space, LINUX_IMAGE, bytes, 1));
+    /* The process may have changed what it may write to. */
+    linux_guest_put(guest, guest->areas[1] + AREA_FLAGS, 6);
+    view->time_ns += 3 * UPROF_MEM_KEEP_NS;
+    linux_view_sample(view, 0);
+    g_assert_false(uprof_space_read_code(view->space, LINUX_LIBRARY + MAPPED_TEXT_AT, bytes, 16));
+}
+
 /* ---- Changes ---- */
 
 /* A new mapping is found once the remembered areas are dropped. */
@@ -528,7 +825,8 @@ test_remap(void)
     g_autoptr(LinuxView) view = view_process(guest);
 
     check_name(view, CODE, "[nginx+0x1234]");
-    linux_guest_put(guest, guest->areas[1] + AREA_FILE, LINUX_DIRECT + guest->files[1]);
+    linux_guest_put(guest, guest->files[0] + FILE_ENTRY,
+                    linux_guest_get(guest, guest->files[1] + FILE_ENTRY));
     linux_view_sample(view, 0);
     check_name(view, CODE, "[nginx+0x1234]");
     view->time_ns += 2 * UPROF_MEM_KEEP_NS;
@@ -703,6 +1001,19 @@ main(int argc, char **argv)
     g_test_add_func("/space/endless-name", test_endless_name);
     g_test_add_func("/space/too-many-lookups", test_too_many_lookups);
     g_test_add_func("/space/many-areas", test_many_areas);
+    g_test_add_func("/space/memory-file/usual", test_memory_file);
+    g_test_add_func("/space/memory-file/shared", test_memory_file_shared);
+    g_test_add_func("/space/memory-file/host-file-first", test_host_file_first);
+    g_test_add_func("/space/memory-file/host-file-without-rules", test_host_file_with_memory);
+    g_test_add_data_func("/space/memory-file/grows", GUINT_TO_POINTER(0xcd),
+                         test_memory_file_grows);
+    g_test_add_data_func("/space/memory-file/another", GUINT_TO_POINTER(0xce),
+                         test_memory_file_grows);
+    g_test_add_func("/space/memory-file/replaced", test_memory_file_replaced);
+    g_test_add_func("/space/memory-file/budget", test_memory_file_budget);
+    g_test_add_func("/space/memory-file/vdso", test_vdso);
+    g_test_add_func("/space/code-bytes", test_code_bytes);
+    g_test_add_func("/space/root", test_root);
     g_test_add_func("/space/remap", test_remap);
     g_test_add_func("/space/reused-memory", test_reused_memory);
     g_test_add_func("/space/many-processes", test_many_processes);

@@ -449,6 +449,57 @@ test_check_reads_missed(void)
     g_assert_cmpint(guest->tally->bytes, ==, before);
 }
 
+/* Reads the pages of each row of copies[] that are complete. */
+static void
+test_read_pages(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    UprofRegs regs;
+    g_autoptr(MemoryGuest) guest = open_guest(true, &regs);
+    g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_WORKER);
+    static uint8_t into[4][PAGE];
+    UprofMemPage pages[4];
+
+    for (unsigned n = 0; n < 4; n++) {
+        if (copies[i].pages[n])
+            map_page(guest, n, copies[i].pages[n]);
+        pages[n] = (UprofMemPage){ .gva = GVA + n * PAGE, .into = into[n] };
+    }
+    uprof_mem_read_pages(mem, 0, &regs, pages, 4);
+    const gint spans = guest->tally->spans;
+    uprof_mem_read_pages(mem, 0, &regs, pages, 4);
+    if (copies[i].len == 4 * PAGE)
+        g_assert_cmpint(guest->tally->spans - spans, ==, copies[i].spans);
+    for (unsigned n = 0; n < 4; n++) {
+        g_assert_cmpint(pages[n].is_missing, ==, copies[i].pages[n] == 0);
+        if (!pages[n].is_missing)
+            g_assert_cmpuint(into[n][PAGE - 1], ==, copies[i].pages[n]);
+    }
+}
+
+/* A page that is missing leaves its neighbors, with which it would be read together. */
+static void
+test_read_pages_hole(void)
+{
+    UprofRegs regs;
+    g_autoptr(MemoryGuest) guest = open_guest(false, &regs);
+    g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_WORKER);
+    static uint8_t into[3][PAGE];
+    UprofMemPage pages[3];
+
+    for (unsigned n = 0; n < 3; n++) {
+        map_page(guest, n, 20 + n);
+        pages[n] = (UprofMemPage){ .gva = GVA + n * PAGE, .into = into[n] };
+    }
+    guest->hole = 21 * PAGE;
+    guest->hole_end = 22 * PAGE;
+    uprof_mem_read_pages(mem, 0, &regs, pages, 3);
+    g_assert_false(pages[0].is_missing);
+    g_assert_true(pages[1].is_missing);
+    g_assert_false(pages[2].is_missing);
+    g_assert_cmpuint(into[2][0], ==, 22);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -470,6 +521,11 @@ main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/mem/check/%s", checks[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_check);
     }
+    for (size_t i = 0; i < G_N_ELEMENTS(copies); i++) {
+        g_autofree char *path = g_strdup_printf("/mem/read-pages/%s", copies[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_read_pages);
+    }
+    g_test_add_func("/mem/read-pages/hole-in-ram", test_read_pages_hole);
     g_test_add_func("/mem/check/reads-missed", test_check_reads_missed);
     g_test_add_func("/mem/check/narrow", test_check_narrow);
     g_test_add_func("/mem/check/more-tables-than-cached", test_check_more_tables_than_cached);

@@ -165,8 +165,8 @@ check_integers(JsonObject *object, const char *name, JsonNode *node, gpointer da
 static void
 test_members(void)
 {
-    static const char *const image[MEMBERS_MAX] = { "name", "build_id", "symbols", "matched",
-                                                    "module" };
+    static const char *const image[MEMBERS_MAX] = { "name",    "build_id", "symbols",
+                                                    "matched", "module",   "memory" };
     g_autoptr(UprofRun) run = make_run("web-1");
     GString *text = render(run);
     g_autoptr(JsonParser) parser = parse(text);

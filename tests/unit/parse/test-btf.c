@@ -321,12 +321,48 @@ test_too_long(void)
     g_assert_cmpstr(error->message, ==, "BTF byte 0: 67108865 bytes are too many");
 }
 
+/* clang-format off */
+static const struct {
+    const char *type, *name;
+    bool is_known;
+    uint32_t value;
+} values[] = {
+    { "mod_mem_type", "MOD_TEXT", true, 0 },
+    { "mod_mem_type", "MOD_DATA", true, 0xfffffffe },
+    { "mod_mem_type", "MOD_DAT", false, 0 },
+    { "mod_mem_type", "", false, 0 },
+    { "signs", "MINUS_TWO", true, 0xfffffffe },
+    { "signs", "MOD_TEXT", false, 0 },
+    { "wide", "WIDE", false, 0 },
+    { "path", "mnt", false, 0 },
+    { "nothing", "MOD_TEXT", false, 0 },
+    { "", "", false, 0 },
+};
+/* clang-format on */
+
+static void
+test_values(void)
+{
+    g_autoptr(GByteArray) bytes = build_btf();
+    g_autoptr(UprofBtf) btf = uprof_btf_parse((UprofSlice){ bytes->data, bytes->len }, NULL);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(values); i++) {
+        uint32_t value = 77;
+        g_assert_cmpint(uprof_btf_enum(btf, values[i].type, values[i].name, &value), ==,
+                        values[i].is_known);
+        g_assert_cmpuint(value, ==, values[i].is_known ? values[i].value : 77);
+    }
+    uint64_t offset;
+    g_assert_false(uprof_btf_member(btf, "mod_mem_type", "MOD_TEXT", &offset));
+}
+
 int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/btf/members", test_members);
     g_test_add_func("/btf/others", test_others);
+    g_test_add_func("/btf/values", test_values);
     for (size_t i = 0; i < G_N_ELEMENTS(headers); i++) {
         g_autofree char *path = g_strdup_printf("/btf/header/%s", headers[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_header);

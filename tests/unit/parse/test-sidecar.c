@@ -23,7 +23,7 @@ static const char whole[] = WITH(
     " \"held_share_ppm\": 1180, \"profiler_cpu_ms\": 96,\n"
     " \"linux\": {\"release\": \"6.1.0-56-cloud-amd64\", \"symbols\": 87347, \"modules\": 12, \"orc_rules\": 368456, \"orc_version\": 4,"
     " \"btf\": true, \"processes\": true, \"kernel_stacks\": 500, \"kernel_complete\": 499, \"user_stacks\": 900, \"user_complete\": 800},\n"
-    " \"images\": [{\"name\": \"[app]\", \"build_id\": \"3f2a91c0\", \"symbols\": \"app.dbg\", \"matched\": true, \"module\": true},"
+    " \"images\": [{\"name\": \"[app]\", \"build_id\": \"3f2a91c0\", \"symbols\": \"app.dbg\", \"matched\": true, \"module\": true, \"memory\": true},"
     " {\"name\": \"[app2]\", \"build_id\": \"\", \"symbols\": \"\", \"matched\": false}],\n"
     " \"slices\": [600,0, 86399],\n"
     " \"files\": [\"web-1-20261120T091500Z.folded.gz\"], \"of-tomorrow\": [{}]");
@@ -185,7 +185,9 @@ test_whole(void)
     g_assert_cmpstr(image->path, ==, "app.dbg");
     g_assert_true(image->matched);
     g_assert_true(image->is_module);
+    g_assert_true(image->is_from_memory);
     image = g_ptr_array_index(run->images, 1);
+    g_assert_false(image->is_from_memory);
     g_assert_null(image->build_id);
     g_assert_null(image->path);
     const uint32_t slices[] = { 0, 600, 86399 };

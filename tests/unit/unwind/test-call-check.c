@@ -200,6 +200,40 @@ test_case(gconstpointer data)
     uprof_unwind_cache_free(fixture.context.cache);
 }
 
+/* A stub of a library: with and without the marks of indirect branches. */
+static void
+test_stub(void)
+{
+    static const uint8_t marked[] = { 0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25 };
+    static const uint8_t old[] = { 0xff, 0x25 };
+    enum { STUB = 0x1000, POINTER = 0x1100 };
+    const struct {
+        const uint8_t *bytes;
+        uint32_t len, pointer;
+        uint64_t to;
+        bool is_agreed;
+    } stubs[] = {
+        { marked, sizeof(marked), POINTER, AT(CALLEE), true },
+        { old, sizeof(old), POINTER, AT(CALLEE), true },
+        { marked, sizeof(marked), POINTER, AT(SECOND), false },
+        { old, sizeof(old), POINTER, AT(CALLEE) + 1, false },
+        { old, 1, POINTER, AT(CALLEE), false },              /* no jump */
+        { old, sizeof(old), 0x70000000, AT(CALLEE), false }, /* no memory */
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(stubs); i++) {
+        const Insn call = CALL;
+        g_auto(Fixture) fixture;
+        init_fixture(&fixture);
+        put_insn(&fixture, RETURN - 5, &call, STUB);
+        memcpy(fixture.guest->ram + STUB, stubs[i].bytes, stubs[i].len);
+        const uint32_t distance = GUINT32_TO_LE(stubs[i].pointer - STUB - stubs[i].len - 4);
+        memcpy(fixture.guest->ram + STUB + stubs[i].len, &distance, sizeof(distance));
+        memory_guest_put_u64(fixture.guest, POINTER, stubs[i].to);
+        assert_calls(&fixture, 1, stubs[i].is_agreed);
+    }
+}
+
 /* Frames that were not called, or whose code cannot be read, are not counted. */
 static void
 test_unchecked(void)
@@ -223,6 +257,7 @@ main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/call-check/%s", cases[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_case);
     }
+    g_test_add_func("/call-check/stub", test_stub);
     g_test_add_func("/call-check/unchecked", test_unchecked);
     return g_test_run();
 }

@@ -525,6 +525,38 @@ test_system_call(gconstpointer data)
     g_assert_true(cursor.is_switched && !cursor.is_return);
 }
 
+/* The stack of a process ends at its arguments, even if its first function has no tables. */
+static void
+test_process_root(void)
+{
+    enum { ARGUMENTS = 0x20800 }; /* as linux_guest_add_mm() puts them */
+    static const uint64_t sps[] = { LINUX_STACK + ARGUMENTS - 16, LINUX_STACK + ARGUMENTS - 32 };
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&(LinuxPlan){ .no_rules = true });
+    g_autoptr(LinuxView) view = linux_view_new(guest);
+    g_autofree UprofStack *stack = g_new0(UprofStack, 1);
+
+    linux_view_sample(view, 0);
+    linux_view_sample(view, 0);
+    const UprofUnwindContext context = {
+        .snapshot = view->snapshot,
+        .mem = view->mem,
+        .sym = view->sym,
+        .space = view->space,
+        .max_depth = DEPTH,
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(sps); i++) {
+        view->snapshot->regs.sp = sps[i];
+        uprof_unwind(&context, stack);
+        g_assert_cmpuint(stack->n, ==, 1);
+        g_assert_cmpint(uprof_unwind_is_complete(stack), ==, i == 0);
+    }
+    /* The kernel's own stack does not lie there. */
+    view->snapshot->regs.sp = sps[0];
+    view->snapshot->regs.privilege = 0;
+    uprof_unwind(&context, stack);
+    g_assert_false(uprof_unwind_is_complete(stack));
+}
+
 /* A new task returns to the first byte of a function that it has not called. */
 static void
 test_fork(void)
@@ -774,6 +806,7 @@ main(int argc, char **argv)
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_system_call);
     }
     g_test_add_func("/orc-step/fork", test_fork);
+    g_test_add_func("/orc-step/process-root", test_process_root);
     g_test_add_func("/orc-step/hole", test_hole);
     g_test_add_func("/orc-step/called-end", test_called_end);
     g_test_add_func("/orc-step/corrections", test_corrections);
