@@ -58,14 +58,14 @@ static void
 push_word(State *state, int32_t word, uint8_t reg)
 {
     move_sp(state, -word);
-    if (reg == UPROF_X86_INSN_FP && !state->is_own && state->saved == 0)
+    if (reg == UPROF_X86_RBP && !state->is_own && state->saved == 0)
         state->saved = state->depth;
 }
 
 static void
 pop_word(State *state, int32_t word, uint8_t reg)
 {
-    if (reg == UPROF_X86_INSN_FP) {
+    if (reg == UPROF_X86_RBP) {
         state->is_own = state->saved == 0 || state->depth != state->saved;
         state->base = 0;
         state->is_zero = false;
@@ -93,42 +93,66 @@ derive_offset(int32_t from, int32_t value)
     return from != 0 && to > 0 && to < DEPTH_MAX ? (int32_t)to : 0;
 }
 
+/* Forgets the pointers in @writes */
+static void
+lose_pointers(State *state, unsigned writes)
+{
+    if (writes >> UPROF_X86_RSP & 1)
+        state->depth = 0;
+    if (writes >> UPROF_X86_RBP & 1) {
+        state->base = 0;
+        state->is_own = true;
+        state->is_zero = false;
+    }
+}
+
+/* One of the pointers becomes the other pointer, or itself, + @value. */
+static void
+add_value(State *state, const UprofX86Insn *insn)
+{
+    const bool is_from_sp = insn->from == UPROF_X86_RSP, is_from_fp = insn->from == UPROF_X86_RBP;
+    const int32_t value = (int32_t)insn->value;
+    const int32_t offset = derive_offset(is_from_sp   ? state->depth
+                                         : is_from_fp ? state->base
+                                                      : 0,
+                                         value);
+
+    if (insn->to == UPROF_X86_RSP) {
+        state->depth = offset;
+    } else if (insn->to == UPROF_X86_RBP && !(is_from_fp && value == 0)) {
+        lose_pointers(state, 1u << UPROF_X86_RBP);
+        state->base = offset;
+    }
+}
+
 static void
 apply_insn(State *state, const UprofX86Insn *insn, int32_t word)
 {
+    lose_pointers(state, insn->writes);
     switch (insn->kind) {
     case UPROF_X86_PUSH:
-        push_word(state, word, insn->reg);
+        push_word(state, word, insn->from);
         break;
     case UPROF_X86_POP:
-        pop_word(state, word, insn->reg);
+        pop_word(state, word, insn->to);
         break;
     case UPROF_X86_LEAVE:
         state->depth = state->base;
-        pop_word(state, word, UPROF_X86_INSN_FP);
+        pop_word(state, word, UPROF_X86_RBP);
         break;
-    case UPROF_X86_MOVE_SP:
-        move_sp(state, insn->value);
+    case UPROF_X86_ADD:
+        add_value(state, insn);
         break;
-    case UPROF_X86_SP_FROM_FP:
-        state->depth = derive_offset(state->base, insn->value);
+    case UPROF_X86_STORE:
+        if (insn->from == UPROF_X86_RBP && insn->to == UPROF_X86_RSP)
+            save_fp(state, (int32_t)insn->value);
         break;
-    case UPROF_X86_FP_FROM_SP:
-        state->base = derive_offset(state->depth, insn->value);
-        state->is_own = true;
-        state->is_zero = false;
-        break;
-    case UPROF_X86_SAVE_FP:
-        save_fp(state, insn->value);
-        break;
-    case UPROF_X86_SP_LOST:
-        state->depth = 0;
-        break;
-    case UPROF_X86_FP_LOST:
-    case UPROF_X86_ZERO_FP:
-        state->base = 0;
-        state->is_own = true;
-        state->is_zero = insn->kind == UPROF_X86_ZERO_FP;
+    case UPROF_X86_SET:
+    case UPROF_X86_LOAD:
+    case UPROF_X86_ALIGN_SP:
+        lose_pointers(state, 1u << insn->to);
+        state->is_zero |=
+            insn->kind == UPROF_X86_SET && insn->to == UPROF_X86_RBP && insn->value == 0;
         break;
     default:
         break;
@@ -191,6 +215,8 @@ follow_insn(Walk *walk, size_t end, const UprofX86Insn *insn, State *state)
     case UPROF_X86_JUMP:
         follow_jump(walk, (int64_t)end + insn->value, state);
         return false;
+    case UPROF_X86_JUMP_FIXED:
+    case UPROF_X86_JUMP_TABLE:
     case UPROF_X86_JUMP_ANY:
         if (!walk->table.is_known)
             walk->table = *state;
@@ -198,6 +224,7 @@ follow_insn(Walk *walk, size_t end, const UprofX86Insn *insn, State *state)
             merge_state(&walk->table, state);
         return false;
     case UPROF_X86_RETURN:
+    case UPROF_X86_STOP:
         return false;
     case UPROF_X86_CALL:
         /* a call of the next instruction: 32-bit code finds its own address this way */
