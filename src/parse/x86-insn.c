@@ -131,8 +131,13 @@ apply_lea(const Decoded *decoded, UprofX86Insn *insn)
             return;
         base = from->mem.index;
     }
-    if (to != UPROF_X86_REG_NONE && find_reg(base) != UPROF_X86_REG_NONE &&
-        decoded->insn.address_width == decoded->word_bytes * 8)
+    if (to == UPROF_X86_REG_NONE || find_reg(base) == UPROF_X86_REG_NONE ||
+        decoded->insn.address_width != decoded->word_bytes * 8)
+        return;
+    if (find_reg(base) == to && from->mem.disp.value == 0) {
+        insn->kind = UPROF_X86_NOP; /* fills space in 32-bit code */
+        insn->writes = 0;
+    } else
         set_result(insn, UPROF_X86_ADD, to, find_reg(base), from->mem.disp.value);
 }
 

@@ -107,6 +107,7 @@ static const struct {
     { "loop",             CODE("\xe2\x02"),             8, UPROF_X86_BRANCH, NONE, NONE, 2, BIT(CX) },
     { "endbr64",          CODE("\xf3\x0f\x1e\xfa"),     8, UPROF_X86_MARK, NONE, NONE, 0, 0 },
     { "nop-long",         CODE("\x0f\x1f\x44\0\0"),     8, UPROF_X86_NOP, NONE, NONE, 0, 0 },
+    { "nop-by-lea-32",    CODE("\x8d\xb4\x26\0\0\0\0"), 4, UPROF_X86_NOP, NONE, NONE, 0, 0 },
     { "nop-of-register",  CODE("\x0f\x1f\xc5"),         8, UPROF_X86_NOP, NONE, NONE, 0, 0 },
     { "test-imm",         CODE("\xf7\xc5\1\0\0\0"),     8, UPROF_X86_OTHER, NONE, NONE, 0, 0 },
     { "not-ebp",          CODE("\xf7\xd5"),             8, UPROF_X86_OTHER, NONE, NONE, 0, BIT(FP) },
