@@ -54,5 +54,10 @@ const UprofCodeReach *uprof_code_frame_reach(const UprofCodeFrame *frame, uint64
 void uprof_code_frame_leave(UprofCodeFrame *frame, const UprofCodeRule *rule,
                             const UprofSlotCheck *check);
 
-/** uprof_code_frame_scan: looks for the caller on the stack. Returns: true if it was found */
-bool uprof_code_frame_scan(UprofCodeFrame *frame);
+/**
+ * uprof_code_frame_scan: looks for the caller on the stack
+ * @by_direct: by direct calls; else by indirect calls, with the starts of @frame
+ *
+ * Returns: true if the cursor is at the caller now
+ */
+bool uprof_code_frame_scan(UprofCodeFrame *frame, bool by_direct);

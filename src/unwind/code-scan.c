@@ -154,11 +154,11 @@ scan_words(Scan *scan, bool want_direct)
 }
 
 bool
-uprof_code_frame_scan(UprofCodeFrame *frame)
+uprof_code_frame_scan(UprofCodeFrame *frame, bool by_direct)
 {
     Scan scan = { .frame = frame };
 
     if (frame->facts->has_jump && uprof_value_is_offset(&frame->facts->jump_sp, UPROF_X86_RSP))
         scan.jump_offset = frame->facts->jump_sp.offset[0];
-    return scan_words(&scan, true) || (frame->n_starts > 0 && scan_words(&scan, false));
+    return (by_direct || frame->n_starts > 0) && scan_words(&scan, by_direct);
 }

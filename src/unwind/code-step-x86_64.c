@@ -6,10 +6,11 @@
 #include "code-starts-priv.h"
 
 enum {
-    AHEAD_WORK = 2000, /* instructions */
-    AHEAD_EXITS = 4,
+    AHEAD_WORK = 800, /* instructions */
+    AHEAD_EXITS = 2,
     FAR_WORK = 8000,
     FAR_EXITS = 12,
+    FIRST_STARTS = 3,
     DEEP_STARTS = 4, /* of each kind */
     FAILURES_MAX = 3,
     UCONTEXT_REGS = 40, /* bytes from rt_sigreturn()'s stack pointer (Linux, struct rt_sigframe) */
@@ -91,19 +92,23 @@ try_start(UprofCodeFrame *frame, uint64_t start)
     return true;
 }
 
+/* @n: how many starts are tried */
 static bool
-try_starts(UprofCodeFrame *frame, UprofStartKind kind)
+try_starts(UprofCodeFrame *frame, UprofCodeStarts *starts, unsigned n)
 {
-    const unsigned n = frame->is_deep ? DEEP_STARTS : UPROF_FRAME_STARTS_NEAR_MAX;
-    UprofCodeStarts starts;
     uint64_t start;
 
-    uprof_code_starts_begin(&starts, frame->tools->text, kind, frame->pc - frame->cursor->is_return,
-                            frame->cursor->regs.word_bytes);
-    for (unsigned i = 0; i < n && uprof_code_starts_next(&starts, &start); i++)
+    for (unsigned i = 0; i < n && uprof_code_starts_next(starts, &start); i++)
         if (start != frame->start && try_start(frame, start))
             return true;
     return false;
+}
+
+static void
+begin_starts(const UprofCodeFrame *frame, UprofStartKind kind, UprofCodeStarts *starts)
+{
+    uprof_code_starts_begin(starts, frame->tools->text, kind, frame->pc - frame->cursor->is_return,
+                            frame->cursor->regs.word_bytes);
 }
 
 static void
@@ -117,16 +122,27 @@ find_function(UprofCodeFrame *frame)
     frame->end = function.start + function.len;
 }
 
+/*
+ * Most frames are near the start of their function. In a large function, a direct call on the stack
+ * tells more than starts that are farther away.
+ */
 static bool
 search_by(UprofCodeFrame *frame, bool is_deep)
 {
+    const unsigned n = is_deep ? DEEP_STARTS : UPROF_FRAME_STARTS_NEAR_MAX;
+    UprofCodeStarts starts;
+
     uprof_code_text_set_reserve(frame->tools->text, is_deep ? UPROF_TEXT_RESERVE_OF_LONG_SEARCH
                                                             : UPROF_TEXT_RESERVE_OF_SEARCH);
     frame->is_deep = is_deep;
     frame->n_starts = 0;
-    return (frame->start != 0 && try_start(frame, frame->start)) ||
-           try_starts(frame, UPROF_START_ALIGNED) || try_starts(frame, UPROF_START_ANYWHERE) ||
-           uprof_code_frame_scan(frame);
+    begin_starts(frame, UPROF_START_ALIGNED, &starts);
+    if ((frame->start != 0 && try_start(frame, frame->start)) ||
+        try_starts(frame, &starts, FIRST_STARTS) || uprof_code_frame_scan(frame, true) ||
+        try_starts(frame, &starts, n - FIRST_STARTS))
+        return true;
+    begin_starts(frame, UPROF_START_ANYWHERE, &starts);
+    return try_starts(frame, &starts, n) || uprof_code_frame_scan(frame, false);
 }
 
 /* The end of the function may be far. */
