@@ -153,6 +153,7 @@ typedef enum {
     NOT_REACHED,
     REACHED,
     TOO_COSTLY, /* the search was not finished */
+    NOT_KNOWN,  /* one of the two functions has no symbol */
 } Reach;
 
 /*
@@ -187,8 +188,16 @@ search_jumps(const UprofUnwindContext *context, uint64_t target, uint64_t start,
     return NOT_REACHED;
 }
 
+static bool
+has_name(const UprofUnwindContext *context, uint64_t target)
+{
+    const uint64_t address = uprof_unwind_symbol_address(context, target);
+
+    return uprof_sym_find(context->sym, address, false).kind == UPROF_SYM_NAMED;
+}
+
 /*
- * @callee: the next inner frame's function; if @callee has no name, any call fits
+ * @callee: the next inner frame's function
  * @distance: from the callee's symbol address to its guest-virtual address
  */
 static Reach
@@ -197,8 +206,10 @@ follow_call(const UprofUnwindContext *context, uint64_t target, const UprofSymAn
 {
     const uint64_t start = callee->start + distance;
 
-    if (callee->start == 0 || target == start || is_thunk(context, target))
+    if (callee->start != 0 && (target == start || is_thunk(context, target)))
         return REACHED;
+    if (callee->start == 0 || !has_name(context, target))
+        return NOT_KNOWN;
     return search_jumps(context, target, start, callee->size, n_left);
 }
 
@@ -218,7 +229,7 @@ check_call(const UprofUnwindContext *context, const UprofFrame *frame, const Upr
     return (UprofCachedCall){
         .pc = is_final ? frame->symbol_address : 0,
         .callee = callee->start,
-        .is_checked = call != UPROF_CALL_UNREADABLE && reach != TOO_COSTLY,
+        .is_checked = call != UPROF_CALL_UNREADABLE && reach != TOO_COSTLY && reach != NOT_KNOWN,
         .is_agreed = reach == REACHED,
     };
 }

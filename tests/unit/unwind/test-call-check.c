@@ -200,13 +200,25 @@ test_case(gconstpointer data)
     uprof_unwind_cache_free(fixture.context.cache);
 }
 
-/* Frames that were not called, or whose code cannot be read, are not counted. */
+/*
+ * Frames that were not called, or whose code cannot be read, are not counted. Neither are calls of
+ * code without symbols, and calls from which such code runs.
+ */
 static void
 test_unchecked(void)
 {
+    static const Insn call = CALL;
+    const uint64_t unnamed = CODE - 0x100;
     g_auto(Fixture) fixture;
 
     init_fixture(&fixture);
+    put_insn(&fixture, RETURN - 5, &call, unnamed);
+    assert_calls(&fixture, 0, 0);
+    put_insn(&fixture, RETURN - 5, &call, AT(CALLED));
+    uprof_mem_forget(fixture.mem);
+    assert_calls(&fixture, 1, 0);
+    fixture.stack->frames[0].pc = fixture.stack->frames[0].symbol_address = unnamed;
+    assert_calls(&fixture, 0, 0);
     fixture.stack->frames[1].is_return = false;
     assert_calls(&fixture, 0, 0);
     fixture.stack->frames[1] =
