@@ -60,7 +60,7 @@ typedef struct {
     unsigned module;      /* 0 if the area is in no module */
     uint64_t base;        /* guest-virtual address of the module's first page */
     uint64_t page;        /* number of its first page in the file */
-    UprofFilePlace place; /* of the file, if the process cannot write to the area; else zeros */
+    UprofFilePlace place; /* of the file, if the process cannot write to its code; else zeros */
 } Area;
 
 typedef struct {
@@ -367,7 +367,7 @@ add_module(UprofSpace *space, const char *name, const Head *head, const Mapped *
 
 /*
  * Where the pages of the area's file are. The pages of an area that the process may write to can be
- * the process's own.
+ * the process's own, and so can those of data that was relocated and then protected.
  */
 static UprofFilePlace
 find_place(const UprofSpace *space, const Mapped *mapped)
@@ -375,7 +375,7 @@ find_place(const UprofSpace *space, const Mapped *mapped)
     const UprofLinuxOffsets *offsets = uprof_linux_offsets(space->kernel);
     UprofFilePlace place = { 0 };
 
-    if (mapped->is_writable)
+    if (mapped->is_writable || !mapped->is_code)
         return place;
     if (mapped->file == 0 && mapped->start == space->process->vdso)
         return (UprofFilePlace){ .base = mapped->start, .len = mapped->end - mapped->start };
