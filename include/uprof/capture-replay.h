@@ -28,6 +28,7 @@ typedef struct {
     UprofGuest *guest;       /* owned; the capture as a guest */
     UprofRun *run;           /* borrowed from @guest */
     UprofPipeline *pipeline; /* owned; has the profile */
+    unsigned n_given;        /* files of the user that the capture's own files can replace */
 } UprofCaptureReplay;
 
 /**

@@ -21,6 +21,12 @@ void uprof_catalog_free(UprofCatalog *catalog);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofCatalog, uprof_catalog_free)
 
 /**
+ * uprof_catalog_describe_range: Returns: (transfer full): which days have profiles, as
+ *   "2026-11-20 to 2026-11-23" or "no day"
+ */
+char *uprof_catalog_describe_range(const UprofCatalog *catalog);
+
+/**
  * uprof_catalog_paths: Returns: (transfer container): of char: the paths of its folders
  */
 GPtrArray *uprof_catalog_paths(const UprofCatalog *catalog);

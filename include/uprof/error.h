@@ -25,6 +25,7 @@ typedef enum {
     UPROF_ERROR_NO_FILE,     /* the file does not exist */
     UPROF_ERROR_LOCKED,      /* another run of virt-uprof has the lock */
     UPROF_ERROR_EMPTY,       /* there is no usable sample or stack */
+    UPROF_ERROR_USAGE,       /* the user asks for what this domain does not have */
 } UprofErrorCode;
 
 GQuark uprof_error_quark(void);

@@ -28,6 +28,15 @@ typedef struct _UprofFile UprofFile;
 UprofFile *uprof_file_open(const char *path, bool is_secret, GError **error);
 
 /**
+ * uprof_file_open_part: opens a file whose data can be used even if the program is killed
+ *
+ * Like uprof_file_open() with mode 0600, but the temporary file is called @path with ".part" added.
+ * A program that is killed leaves it behind. An old file of that name is replaced, unless a running
+ * program still writes it.
+ */
+UprofFile *uprof_file_open_part(const char *path, GError **error);
+
+/**
  * uprof_file_open_own: opens a file in a folder that belongs to the program
  * @parent: borrowed until the file is freed: descriptor of the folder that has the file's folder
  * @path: its last two parts, the names of the folder and of the file, are opened relative to

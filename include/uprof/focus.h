@@ -20,5 +20,11 @@ typedef struct {
 
 /** uprof_focus_new: Returns: (transfer full) (nullable): %NULL if no stack contains @name */
 UprofFocus *uprof_focus_new(const UprofProfile *profile, const char *name);
+
+/**
+ * uprof_focus_suggest: Returns: (transfer none) (nullable): the function whose name @name almost is,
+ *   or the first one whose name contains @name
+ */
+const char *uprof_focus_suggest(const UprofProfile *profile, const char *name);
 void uprof_focus_free(UprofFocus *focus);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofFocus, uprof_focus_free)

@@ -64,6 +64,12 @@ bool uprof_host_uri_is_local(const char *uri);
  */
 const char *uprof_host_uri_hint(const char *uri);
 
+/**
+ * uprof_host_virsh: Returns: (transfer full): how to call virsh for this connection, for messages:
+ *   with -c, unless @uri is virsh's own default
+ */
+char *uprof_host_virsh(const char *uri);
+
 /** uprof_host_uri: Returns: (transfer none): the connection, as libvirt calls it; safe to print */
 const char *uprof_host_uri(const UprofHost *host);
 

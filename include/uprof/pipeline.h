@@ -79,6 +79,19 @@ void uprof_pipeline_move(UprofPipeline *pipeline, UprofGuest *guest);
 bool uprof_pipeline_begin(UprofPipeline *pipeline, GError **error);
 
 /**
+ * uprof_pipeline_add_images: the same for symbol files that were added later
+ *
+ * Returns: false with %UPROF_ERROR_FAILED if the capture cannot be written
+ */
+bool uprof_pipeline_add_images(UprofPipeline *pipeline, GError **error);
+
+/**
+ * uprof_pipeline_find_mismatch: Returns: (nullable) (transfer none): of the first @n symbol files,
+ *   the path of the first one that is not what the guest runs, as far as that is known now
+ */
+const char *uprof_pipeline_find_mismatch(const UprofPipeline *pipeline, unsigned n);
+
+/**
  * uprof_pipeline_take: analyzes and counts one snapshot
  *
  * A snapshot with @is_prime is not counted: it only shows the pipeline where

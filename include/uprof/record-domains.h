@@ -22,6 +22,9 @@ typedef struct {
     int (*input_fd)(void *data);
     /* Reads from that descriptor; required if @input_fd is set. Returns: false ends the run */
     bool (*input)(const GPtrArray *recordings, void *data);
+    /* Called when a signal ends the run. @is_from_terminal: the terminal has sent it, to all
+     * processes in the foreground */
+    void (*signaled)(int number, bool is_from_terminal, void *data);
     /* Called before SIGTSTP stops the process. */
     void (*suspending)(void *data);
     /* Called when the process continues. */
@@ -49,7 +52,9 @@ typedef struct {
 /** UprofRecordSettings: one run; all pointers are borrowed */
 typedef struct {
     UprofSessionSettings session;
-    const GPtrArray *words;   /* of char: domains, for uprof_domid_find() */
+    const GPtrArray *words; /* of char: domains, for uprof_domid_find() */
+    /* (nullable): borrowed: if the first word is no domain, the user meant this command */
+    const char *command_meant;
     bool all;                 /* samples all running domains, and domains that start later */
     bool wait;                /* waits until the domains of @words run */
     uint64_t wait_ns;         /* the longest wait; 0: until a signal ends the run */

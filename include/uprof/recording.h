@@ -22,6 +22,7 @@ typedef struct {
     UprofLoop *loop;             /* (nullable): only of a guest that is held as a whole */
     GArray *outputs;             /* of UprofWorkerOutput; their files are owned, or %NULL after
                                   * they were written */
+    bool has_spare;              /* the last output is written only if another one fails */
     UprofWorkerCounts counts;    /* of the complete run */
     bool has_restarted;          /* the process of the worker has died and was replaced */
     bool is_cut;                 /* the new process died, too: the files end at the checkpoint */
@@ -32,6 +33,7 @@ typedef struct {
     uint64_t start_ns;           /* when its sampler began; monotonic */
     bool has_fallen_back;        /* changed from holds of one vCPU to holds of the whole guest */
     uint64_t reported_stride;    /* the largest stride that was reported; 0: none yet */
+    bool has_reported_full;      /* after that the rate rose to its full value again */
     gint reported_hindrance;     /* the hindrance that was reported last */
     UprofErrorCode code;         /* of the first error; LEFT_HELD outranks it */
 } UprofRecording;

@@ -63,6 +63,7 @@ typedef struct {
     char *why;    /* why no better access method is used */
     char *unwind; /* "auto", "cfi", "fp" */
     uint64_t vcpus;
+    uint64_t vcpus_sampled; /* of these, the vCPUs that the user chose; 0: all */
 
     /* The user's settings */
     uint64_t started_utc_ns;

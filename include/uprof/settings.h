@@ -19,7 +19,7 @@ enum {
 
 /* Forms of values, for messages */
 #define UPROF_RATE_FORM "1 to 20000 (per second)"
-#define UPROF_DURATION_FORM "a number with ms, s, m or h, such as 10s or 500ms; 0: until stopped"
+#define UPROF_DURATION_FORM "a time such as 10s, 500ms, 1.5h or 2d, up to 30d; 0: until stopped"
 #define UPROF_BUDGET_FORM "0.1 to 100 (percent)"
 #define UPROF_CHANCE_FORM "0 to 1, such as 0.2"
 #define UPROF_VCPUS_FORM "numbers and ranges, such as 0,2-3"
@@ -67,10 +67,16 @@ bool uprof_settings_parse_duration(const char *text, uint64_t *duration_ns);
 bool uprof_settings_parse_budget(const char *text, uint64_t *budget_ppm);
 bool uprof_settings_parse_vcpus(const char *text, GArray **vcpus);
 
+/* uprof_settings_format_rate .. _budget: Returns: (transfer full): as uprof_settings_parse_* read it */
+char *uprof_settings_format_rate(uint64_t rate_mhz);
+char *uprof_settings_format_duration(uint64_t duration_ns);
+char *uprof_settings_format_budget(uint64_t budget_ppm);
+
 /**
  * uprof_settings_take_metadata: sets the members that the command line did not give
  * @limits: (nullable): for a periodic run: upper limits of rate, duration and budget; the
- *   metadata must then say whether it is enabled
+ *   metadata must then say whether it is enabled. %NULL for a run by hand, to which rate, duration
+ *   and budget of the metadata do not apply: whoever may edit the domain must not shorten it
  * @symbols: (nullable) (element-type utf8): the paths of symbol files are added
  *
  * Other users than root can write metadata, so rate and duration are always limited. One
@@ -80,6 +86,14 @@ bool uprof_settings_parse_vcpus(const char *text, GArray **vcpus);
  */
 bool uprof_settings_take_metadata(UprofSettings *settings, const UprofMetadata *metadata,
                                   const UprofConfig *limits, GPtrArray *symbols, GError **error);
+
+/**
+ * uprof_settings_is_enabled: does a round of `collect` sample the domain called @name?
+ *
+ * Returns: false without an error if it does not; with %UPROF_ERROR_BAD_DATA if its metadata is bad
+ */
+bool uprof_settings_is_enabled(const UprofConfig *config, const char *name,
+                               const UprofMetadata *metadata, GError **error);
 
 /**
  * uprof_settings_open_symbols: opens a symbol file that metadata names

@@ -13,8 +13,8 @@
 
 #include "uprof/bytes.h"
 
-#define UPROF_TIME_FORMS "today, yesterday, 2026-11-20, 2026-11-20T09:15, 3d or 12h"
-#define UPROF_TIME_DAY_FORMS "today, yesterday or a day such as 2026-11-20"
+#define UPROF_TIME_FORMS "today, yesterday, 2026-11-20, 2026-11-20T09:15, 3d or 12h, in UTC"
+#define UPROF_TIME_DAY_FORMS "today, yesterday, 3d or a day such as 2026-11-20"
 
 enum { UPROF_DAY_S = 24 * 60 * 60 };
 
@@ -26,7 +26,7 @@ enum { UPROF_DAY_S = 24 * 60 * 60 };
 bool uprof_time_parse(const char *text, int64_t now_s, int64_t *at_s);
 
 /**
- * uprof_time_parse_day: parses "today", "yesterday" or a date
+ * uprof_time_parse_day: parses "today", "yesterday", "3d" (ago) or a date
  * @now_s: the current time
  * @day_s: (out): 00:00 of that day
  */

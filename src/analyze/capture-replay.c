@@ -34,21 +34,29 @@ find_obstacle(const UprofRunImage *image, const UprofRun *run, const UprofSymCon
                : "(or their debug file) have changed since the recording";
 }
 
-/* Adds the symbol files that the capture names, if they are still the same files. */
+/*
+ * Adds the symbol files that the capture names, if they are still the same files.
+ *
+ * @images: of UprofRunImage
+ * @wrong: (nullable): the path of a file that is known to be wrong
+ */
 static void
-add_recorded_symbols(UprofSym *sym, const UprofRun *run, const UprofSymConfig *config,
-                     const UprofNotices *notices)
+add_recorded_symbols(UprofCaptureReplay *replay, const GPtrArray *images, const char *wrong,
+                     const UprofReplaySettings *settings)
 {
-    for (guint i = 0; i < run->images->len; i++) {
-        const UprofRunImage *image = g_ptr_array_index(run->images, i);
+    const UprofSymConfig *config = &settings->symbols->config;
+    UprofSym *sym = replay->pipeline->sym;
+
+    for (guint i = 0; i < images->len; i++) {
+        const UprofRunImage *image = g_ptr_array_index(images, i);
         uint64_t base;
-        if (!image->path)
+        if (!image->path || g_strcmp0(image->path, wrong) == 0)
             continue;
-        const char *obstacle = find_obstacle(image, run, config);
+        const char *obstacle = find_obstacle(image, replay->run, config);
         if (obstacle) {
             g_autofree char *shown = uprof_text_quote(image->path);
-            uprof_notice(notices, UPROF_NOTICE_HINT, "symbols '%s' %s; give them with -s", shown,
-                         obstacle);
+            uprof_notice(settings->notices, UPROF_NOTICE_HINT, "symbols '%s' %s; give them with -s",
+                         shown, obstacle);
             continue;
         }
         const bool is_moved = is_moved_image(image, &base);
@@ -63,9 +71,30 @@ add_symbols(UprofCaptureReplay *replay, const UprofReplaySettings *settings, GEr
 
     if (!uprof_symbol_settings_apply(settings->symbols, sym, error))
         return false;
-    if (settings->symbols->files->len == 0)
-        add_recorded_symbols(sym, replay->run, &settings->symbols->config, settings->notices);
+    replay->n_given = uprof_sym_n_sources(sym);
+    if (replay->n_given == 0)
+        add_recorded_symbols(replay, replay->run->images, NULL, settings);
     return true;
+}
+
+/* If a file of the user is not what the guest ran, the files that the capture names are used. */
+static void
+replace_mismatched(UprofCaptureReplay *replay, const UprofRun *recorded,
+                   const UprofReplaySettings *settings)
+{
+    const char *path = uprof_pipeline_find_mismatch(replay->pipeline, replay->n_given);
+    UprofSym *sym = replay->pipeline->sym;
+
+    if (!path)
+        return;
+    const unsigned n_before = uprof_sym_n_sources(sym);
+    g_autofree char *wrong = uprof_text_quote(path);
+    replay->n_given = 0;
+    add_recorded_symbols(replay, recorded->images, path, settings);
+    uprof_notice(
+        settings->notices, UPROF_NOTICE_WARNING, "'%s' is not what the guest ran; ignored%s", wrong,
+        uprof_sym_n_sources(sym) > n_before ? ", taking the files that the capture names" : "");
+    uprof_pipeline_add_images(replay->pipeline, NULL);
 }
 
 /* ---- The replay ---- */
@@ -105,13 +134,16 @@ open_capture(UprofCaptureReplay *replay, const char *path, const UprofReplaySett
 
 /* Analyzes snapshots up to the first malformed one. Returns: false with the error of that one */
 static bool
-analyze_snapshots(UprofCaptureReplay *replay, GError **error)
+analyze_snapshots(UprofCaptureReplay *replay, const UprofRun *recorded,
+                  const UprofReplaySettings *settings, GError **error)
 {
     g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
     UprofAnswer answer;
 
-    while ((answer = uprof_guest_next(replay->guest, snapshot, error)) == UPROF_OK)
+    while ((answer = uprof_guest_next(replay->guest, snapshot, error)) == UPROF_OK) {
         uprof_pipeline_take(replay->pipeline, snapshot, NULL);
+        replace_mismatched(replay, recorded, settings);
+    }
     return answer != UPROF_FAILED;
 }
 
@@ -145,6 +177,7 @@ uprof_capture_replay_new(const char *path, const UprofReplaySettings *settings,
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(UprofCaptureReplay) replay = g_new0(UprofCaptureReplay, 1);
+    g_autoptr(UprofRun) recorded = uprof_run_new();
 
     *code = UPROF_ERROR_NONE;
     if (!open_capture(replay, path, settings, &error)) {
@@ -153,9 +186,12 @@ uprof_capture_replay_new(const char *path, const UprofReplaySettings *settings,
     }
     if (settings->keeps_times)
         uprof_profile_keep_times(replay->pipeline->profile);
+    GPtrArray *images = replay->run->images;
+    replay->run->images = recorded->images;
+    recorded->images = images;
     uprof_pipeline_begin(replay->pipeline, NULL);
     /* after an error, the snapshots before the error count */
-    if (!analyze_snapshots(replay, &error))
+    if (!analyze_snapshots(replay, recorded, settings, &error))
         *code = uprof_notice_error(settings->notices, error);
     uprof_pipeline_end(replay->pipeline, UPROF_SYM_RESOLVE_MS);
     if (replay->run->samples > 0 && !uprof_capture_replay_is_complete(replay)) {

@@ -72,7 +72,13 @@ uprof_pipeline_begin(UprofPipeline *pipeline, GError **error)
     if (pipeline->writer && !uprof_writer_run(pipeline->writer, pipeline->run, error))
         return false;
     g_ptr_array_set_size(pipeline->run->images, 0);
-    for (unsigned i = 0; i < uprof_sym_n_sources(pipeline->sym); i++) {
+    return uprof_pipeline_add_images(pipeline, error);
+}
+
+bool
+uprof_pipeline_add_images(UprofPipeline *pipeline, GError **error)
+{
+    for (unsigned i = pipeline->run->images->len; i < uprof_sym_n_sources(pipeline->sym); i++) {
         UprofSymSource source;
         uprof_sym_source(pipeline->sym, i, &source);
         UprofRunImage *image = uprof_run_add_image(pipeline->run, source.label, source.path,
@@ -83,6 +89,18 @@ uprof_pipeline_begin(UprofPipeline *pipeline, GError **error)
             return false;
     }
     return true;
+}
+
+const char *
+uprof_pipeline_find_mismatch(const UprofPipeline *pipeline, unsigned n)
+{
+    for (unsigned i = 0; i < MIN(n, uprof_sym_n_sources(pipeline->sym)); i++) {
+        UprofSymSource source;
+        uprof_sym_source(pipeline->sym, i, &source);
+        if (source.match == UPROF_SYM_MISMATCHED)
+            return source.path;
+    }
+    return NULL;
 }
 
 static void
@@ -519,11 +537,16 @@ analyze_snapshot(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
         add_stack(pipeline, snapshot, true);
 }
 
-/* Finds the kernel of the guest, which takes long, before the first sample. */
+/*
+ * Finds the kernel of the guest, which takes long, and compares the symbol files with the guest,
+ * before the first sample.
+ */
 static void
 identify_guest(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
 {
     uprof_mem_begin_sample(pipeline->mem, snapshot->time_ns, snapshot->reset);
+    uprof_sym_check(pipeline->sym, pipeline->mem, snapshot->vcpu, &snapshot->regs,
+                    snapshot->regs.pc, snapshot->reset);
     uprof_linux_update(pipeline->kernel, pipeline->mem, snapshot);
 }
 

@@ -3,8 +3,10 @@
 
 #include "uprof/scan.h"
 #include "uprof/text.h"
+#include "uprof/word-distance.h"
 
 #include <string.h>
+#include <unistd.h>
 
 struct _UprofHost {
     virConnectPtr connection;
@@ -75,6 +77,16 @@ uprof_host_init(void)
     virSetErrorFunc(NULL, ignore_error);
 }
 
+/* Returns: (transfer full): a word for a shell */
+static char *
+quote_uri(const char *uri)
+{
+    static const char plain[] = G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "._+-:/";
+    g_autofree char *shown = uprof_text_quote(uri);
+
+    return strspn(shown, plain) == strlen(shown) ? g_steal_pointer(&shown) : g_shell_quote(shown);
+}
+
 virConnectPtr
 uprof_host_connect(const char *uri, bool read_only, GError **error)
 {
@@ -86,6 +98,7 @@ uprof_host_connect(const char *uri, bool read_only, GError **error)
     const char *asked = uri ? uri : g_getenv("LIBVIRT_DEFAULT_URI");
     g_autofree char *where = uprof_text_quote(asked ? asked : "libvirt's default");
     const virError *last = virGetLastError();
+    g_autofree char *word = asked ? quote_uri(asked) : g_strdup("");
     g_autofree char *words = uprof_text_quote(last ? last->message : "libvirt gave no reason");
     if (asked && g_str_has_prefix(asked, "xen:"))
         g_set_error(
@@ -97,8 +110,8 @@ uprof_host_connect(const char *uri, bool read_only, GError **error)
     else
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED,
                     "no connection to '%s': %s (is its daemon running, and may you use it? "
-                    "try: virsh -c URI list)",
-                    where, words);
+                    "try: virsh%s%s list)",
+                    where, words, asked ? " -c " : "", word);
     return NULL;
 }
 
@@ -145,8 +158,22 @@ uprof_host_close(UprofHost *host)
 const char *
 uprof_host_uri_hint(const char *uri)
 {
-    return g_str_has_suffix(uri, ":///session") ? "; to try the system's domains: -c qemu:///system"
-                                                : "";
+    return g_str_has_suffix(uri, ":///session")
+               ? "; root's domains: sudo virt-uprof list, or -c qemu:///system"
+               : "";
+}
+
+char *
+uprof_host_virsh(const char *uri)
+{
+    static const char *const variables[] = { "VIRSH_DEFAULT_CONNECT_URI", "LIBVIRT_DEFAULT_URI" };
+    const char *usual = geteuid() == 0 ? "qemu:///system" : "qemu:///session";
+
+    for (size_t i = G_N_ELEMENTS(variables); i > 0; i--)
+        if (g_getenv(variables[i - 1]))
+            usual = g_getenv(variables[i - 1]);
+    g_autofree char *word = quote_uri(uri);
+    return strcmp(uri, usual) == 0 ? g_strdup("virsh") : g_strdup_printf("virsh -c %s", word);
 }
 
 const char *
@@ -328,45 +355,18 @@ uprof_host_names(UprofHost *host, GError **error)
     return domains;
 }
 
-/* Levenshtein distance of two words, limited to @max + 1. Long words are not compared. */
-static unsigned
-find_distance(const char *a, const char *b, unsigned max)
-{
-    enum { LEN_MAX = 64 };
-    unsigned rows[2][LEN_MAX + 1];
-    const size_t a_len = strlen(a), b_len = strlen(b);
-
-    if (a_len > LEN_MAX || b_len > LEN_MAX)
-        return max + 1;
-    for (size_t j = 0; j <= b_len; j++)
-        rows[0][j] = (unsigned)j;
-    for (size_t i = 1; i <= a_len; i++) {
-        const unsigned *above = rows[(i - 1) % 2];
-        unsigned *row = rows[i % 2];
-        row[0] = (unsigned)i;
-        for (size_t j = 1; j <= b_len; j++) {
-            const unsigned change = above[j - 1] + (a[i - 1] != b[j - 1]);
-            row[j] = MIN(change, MIN(above[j], row[j - 1]) + 1);
-        }
-    }
-    return MIN(rows[a_len % 2][b_len], max + 1);
-}
-
 static bool
 fail_to_find(UprofHost *host, const char *word, GError **error)
 {
     g_autoptr(GPtrArray) domains = uprof_host_list(host, NULL);
     g_autofree char *quoted = uprof_text_quote(word);
     const UprofDomain *best = NULL;
-    unsigned best_distance = 3; /* a name that differs more is a different name */
+    unsigned nearest = UPROF_WORD_FAR;
 
     for (guint i = 0; domains && i < domains->len; i++) {
         const UprofDomain *domain = g_ptr_array_index(domains, i);
-        const unsigned d = find_distance(word, domain->name, best_distance);
-        if (d < best_distance) {
+        if (uprof_word_is_closer(word, domain->name, &nearest))
             best = domain;
-            best_distance = d;
-        }
     }
     if (best) {
         g_autofree char *meant = uprof_text_quote(best->name);

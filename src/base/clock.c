@@ -63,3 +63,11 @@ uprof_clock_format_utc(uint64_t utc_ns, gboolean compact)
 
     return g_date_time_format(utc, compact ? "%Y%m%dT%H%M%SZ" : "%Y-%m-%dT%H:%M:%SZ");
 }
+
+char *
+uprof_clock_format_local(int64_t at_s)
+{
+    g_autoptr(GDateTime) time = g_date_time_new_from_unix_local(at_s);
+
+    return time ? g_date_time_format(time, "%Y-%m-%d %H:%M") : g_strdup("?");
+}

@@ -22,6 +22,7 @@ const UprofRunField uprof_run_fields[] = {
     { TEXT(why),             UPROF_RUN_AT_BOTH  },
     { TEXT(unwind),          UPROF_RUN_AT_START },
     { UINT(vcpus),           UPROF_RUN_AT_START },
+    { UINT(vcpus_sampled),   UPROF_RUN_AT_START },
     { UINT(started_utc_ns),  UPROF_RUN_AT_BOTH  },
     { UINT(rate_mhz),        UPROF_RUN_AT_START },
     { UINT(asked_ns),        UPROF_RUN_AT_START },
@@ -238,6 +239,8 @@ uprof_run_merge(UprofRun *run, const UprofRun *other, bool is_first)
     merge_linux(&run->kernel, &other->kernel, is_first);
     uprof_run_add_counts(run, other);
     run->vcpus = MAX(run->vcpus, other->vcpus);
+    run->vcpus_sampled =
+        is_first || run->vcpus_sampled == other->vcpus_sampled ? other->vcpus_sampled : 0;
     run->max_depth = MAX(run->max_depth, other->max_depth);
     run->divisor = MAX(run->divisor, other->divisor);
     run->per_vcpu |= other->per_vcpu;
@@ -255,11 +258,13 @@ uprof_run_merge(UprofRun *run, const UprofRun *other, bool is_first)
 uint64_t
 uprof_run_got_mhz(const UprofRun *run)
 {
-    if (run->vcpus == 0 || run->duration_ns == 0)
+    const uint64_t vcpus = run->vcpus_sampled > 0 ? run->vcpus_sampled : run->vcpus;
+
+    if (vcpus == 0 || run->duration_ns == 0)
         return 0;
 
     const unsigned __int128 samples = count_taken(run);
-    const unsigned __int128 mhz = samples * 1000 * UPROF_NS_PER_S / run->duration_ns / run->vcpus;
+    const unsigned __int128 mhz = samples * 1000 * UPROF_NS_PER_S / run->duration_ns / vcpus;
     return MIN(mhz, UINT64_MAX);
 }
 

@@ -63,22 +63,6 @@ uprof_time_parse_stamp(UprofSlice text, int64_t *at_s)
     return parse_layout(text, "YYYYMMDD", at_s) || parse_layout(text, "YYYYMMDDThhmmssZ", at_s);
 }
 
-bool
-uprof_time_parse_day(const char *text, int64_t now_s, int64_t *day_s)
-{
-    const int64_t today_s = uprof_time_day_start(now_s);
-
-    if (strcmp(text, "today") == 0) {
-        *day_s = today_s;
-        return true;
-    }
-    if (strcmp(text, "yesterday") == 0) {
-        *day_s = today_s - UPROF_DAY_S;
-        return true;
-    }
-    return uprof_time_parse_date((UprofSlice){ text, strlen(text) }, day_s);
-}
-
 /* Parses a time before now, such as "12h". */
 static bool
 parse_ago(const char *text, int64_t now_s, int64_t *at_s)
@@ -102,6 +86,26 @@ parse_ago(const char *text, int64_t now_s, int64_t *at_s)
 }
 
 bool
+uprof_time_parse_day(const char *text, int64_t now_s, int64_t *day_s)
+{
+    const int64_t today_s = uprof_time_day_start(now_s);
+
+    if (strcmp(text, "today") == 0) {
+        *day_s = today_s;
+        return true;
+    }
+    if (strcmp(text, "yesterday") == 0) {
+        *day_s = today_s - UPROF_DAY_S;
+        return true;
+    }
+    if (g_str_has_suffix(text, "d") && parse_ago(text, now_s, day_s)) {
+        *day_s = uprof_time_day_start(*day_s);
+        return true;
+    }
+    return uprof_time_parse_date((UprofSlice){ text, strlen(text) }, day_s);
+}
+
+bool
 uprof_time_parse(const char *text, int64_t now_s, int64_t *at_s)
 {
     static const char *const layouts[] = {
@@ -112,7 +116,7 @@ uprof_time_parse(const char *text, int64_t now_s, int64_t *at_s)
     };
     const UprofSlice slice = { text, strlen(text) };
 
-    if (uprof_time_parse_day(text, now_s, at_s) || parse_ago(text, now_s, at_s))
+    if (parse_ago(text, now_s, at_s) || uprof_time_parse_day(text, now_s, at_s))
         return true;
     for (size_t i = 0; i < G_N_ELEMENTS(layouts); i++)
         if (parse_layout(slice, layouts[i], at_s))

@@ -11,6 +11,8 @@
 #include "uprof/analysis-findings.h"
 #include "uprof/domid.h"
 #include "uprof/json-writer.h"
+#include "uprof/probes.h"
+#include "uprof/session-findings.h"
 #include "uprof/xen-loader.h"
 #include "uprof/session.h"
 #include "uprof/clock.h"
@@ -18,17 +20,9 @@
 #include "uprof/text.h"
 #include "uprof/worker.h"
 
-#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/vfs.h>
 #include <unistd.h>
-
-enum {
-    PROBES = 16,
-    PROBE_PAUSE_US = 15 * 1000,      /* the shortest pause after a probe */
-    PROBE_PAUSE_MAX_US = 500 * 1000, /* the longest one, whatever the budget is */
-};
 
 static void
 print_text(const UprofDiagnosis *diagnosis, bool quiet)
@@ -65,100 +59,6 @@ write_json(UprofJsonWriter *json, const UprofDiagnosis *diagnosis)
     }
     uprof_json_end(json, UPROF_JSON_ARRAY);
     uprof_json_end(json, UPROF_JSON_OBJECT);
-}
-
-static bool
-is_qemu(const UprofSession *session)
-{
-    return strcmp(session->domain->driver, "QEMU") == 0;
-}
-
-static void
-describe_access(UprofDiagnosis *diagnosis, const UprofSession *session)
-{
-    const UprofRun *run = session->run;
-    UprofGuestFacts facts;
-
-    uprof_guest_facts(session->guest, &facts);
-    if (run->hold.count > 0) {
-        g_autofree char *p50 = uprof_format_ns(uprof_histogram_percentile(&run->hold, 50));
-        g_autofree char *max = uprof_format_ns(run->hold.max_ns);
-        uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "access",
-                            "%s: %" G_GUINT64_FORMAT " test holds of %s, median %s, longest %s",
-                            run->access, run->hold.count,
-                            session->guest->grain == UPROF_GRAIN_VCPU ? "one vCPU"
-                                                                      : "the complete guest",
-                            p50, max);
-    } else {
-        uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "access", "%s: no hold was needed",
-                            run->access);
-    }
-    uprof_diagnosis_add(diagnosis, UPROF_LEVEL_NOTE, "access", "why: %s", session->why);
-    if (facts.why_slow)
-        uprof_diagnosis_add(diagnosis, UPROF_LEVEL_WARN, "memory",
-                            "read by %s, which takes milliseconds for each read: %s", facts.reads,
-                            facts.why_slow);
-    else if (facts.pid == 0)
-        uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "memory",
-                            "read by %s: %" G_GUINT64_FORMAT " MiB", facts.reads,
-                            facts.ram_bytes / 1048576);
-    else
-        uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "memory",
-                            "read by %s from QEMU's process %d: %u ranges, %" G_GUINT64_FORMAT
-                            " MiB",
-                            facts.reads, facts.pid, facts.n_ranges, facts.ram_bytes / 1048576);
-    if (is_qemu(session))
-        uprof_diagnosis_add(
-            diagnosis, UPROF_LEVEL_NOTE, "taint",
-            "queries of QEMU's monitor make libvirt mark the domain as 'custom-monitor' "
-            "until it stops");
-}
-
-/*
- * Each query of the monitor makes libvirt mark the domain as tainted, save the domain's state
- * and sync the file. On a disk, the sync takes most of a hold.
- */
-static void
-describe_state_folder(UprofDiagnosis *diagnosis, const UprofSession *session)
-{
-    static const char folder[] = "/run/libvirt/qemu";
-    struct statfs info;
-
-    if (is_qemu(session) && session->guest->grain != UPROF_GRAIN_VCPU &&
-        session->domain->is_local && g_str_has_suffix(session->domain->uri, "/system") &&
-        statfs(folder, &info) == 0 && info.f_type != TMPFS_MAGIC)
-        uprof_diagnosis_add(
-            diagnosis, UPROF_LEVEL_WARN, "libvirt",
-            "%s is on a disk, and each sample makes libvirt write there several times: mount a "
-            "tmpfs on /run",
-            folder);
-}
-
-static void
-describe_rate(UprofDiagnosis *diagnosis, const UprofSession *session)
-{
-    const UprofHistogram *hold = &session->run->hold;
-    const uint64_t p50_ns = uprof_histogram_percentile(hold, 50);
-    const uint64_t budget_ppm = uprof_session_budget_ppm(session);
-
-    if (hold->count == 0 || p50_ns == 0)
-        return;
-    const uint64_t max_mhz = budget_ppm * (UPROF_NS_PER_S / 1000) / p50_ns;
-    g_autofree char *rate = uprof_format_hz(MAX(max_mhz, 1));
-    g_autofree char *budget = uprof_format_budget(budget_ppm);
-    uprof_diagnosis_add(
-        diagnosis, UPROF_LEVEL_NOTE, "rate",
-        "up to %s Hz within --budget %s: each sample stops %s for the median hold time", rate,
-        budget, session->guest->grain == UPROF_GRAIN_VCPU ? "its vCPU" : "the guest");
-}
-
-static void
-describe_mode(UprofDiagnosis *diagnosis, const UprofSession *session, const UprofRegs *regs)
-{
-    uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "guest", "%s, %u-bit code, paging %s, %u vCPU%s",
-                        session->run->arch, regs->word_bytes * 8,
-                        uprof_paging_mode_name(uprof_paging_mode(regs)),
-                        (unsigned)session->run->vcpus, session->run->vcpus == 1 ? "" : "s");
 }
 
 /* ---- Findings of a worker ---- */
@@ -203,58 +103,42 @@ take_findings(UprofDiagnosis *diagnosis, const UprofSession *session)
 
 /* ---- A domain ---- */
 
-/* Counts the holds of a probe: one hold can give several snapshots. */
+/* What happens to the samples of the probes. */
+typedef struct {
+    UprofDiagnosis *diagnosis;
+    UprofSession *session;
+    bool has_mode;
+} Probing;
+
 static void
-count_holds(UprofSession *session, UprofSnapshot *const *slots, unsigned n)
+take_probe(const UprofSnapshot *snapshot, void *data)
 {
-    for (unsigned i = 0; i < n; i++)
-        if (slots[i]->hold_ns > 0 && (i == 0 || slots[i]->hold != slots[i - 1]->hold))
-            uprof_histogram_add(&session->run->hold, slots[i]->hold_ns);
+    Probing *probing = data;
+
+    uprof_worker_take(probing->session->worker, snapshot);
+    /* The registers of a halted vCPU may be unknown. */
+    if (!probing->has_mode && snapshot->regs.word_bytes > 0) {
+        uprof_session_findings_mode(probing->diagnosis, probing->session, &snapshot->regs);
+        probing->has_mode = true;
+    }
 }
 
-/* Takes a few samples, as a run does. Returns: false if that failed; a finding says why */
-static bool
+/* Returns: the number of probes that gave samples; -1 after a finding that says why not */
+static int
 take_probes(UprofDiagnosis *diagnosis, UprofSession *session)
 {
-    g_autofree UprofSnapshot **slots = g_new0(UprofSnapshot *, session->guest->n_vcpus);
-    UprofSnapshot *pool = g_new0(UprofSnapshot, session->guest->n_vcpus);
-    g_autoptr(GError) error = NULL;
-    UprofAnswer answer = UPROF_OK;
-    bool has_mode = false;
+    Probing probing = { diagnosis, session, false };
+    const UprofProbesPlan plan = {
+        .sampler = session->sampler,
+        .n_vcpus = session->guest->n_vcpus,
+        .budget_ppm = uprof_session_budget_ppm(session),
+        .max_pause_ns = session->settings.max_pause_ns,
+        .hold = &session->run->hold,
+        .take = take_probe,
+        .data = &probing,
+    };
 
-    for (unsigned i = 0; i < session->guest->n_vcpus; i++)
-        slots[i] = &pool[i];
-    for (unsigned i = 0; i < PROBES && answer == UPROF_OK; i++) {
-        unsigned n = 0;
-        answer = uprof_sampler_sample_once(session->sampler, slots, &n, &error);
-        for (unsigned j = 0; answer == UPROF_OK && j < n; j++)
-            uprof_worker_take(session->worker, slots[j]);
-        if (answer == UPROF_OK)
-            count_holds(session, slots, n);
-        /* The registers of a halted vCPU may be unknown. */
-        if (answer == UPROF_OK && n > 0 && !has_mode && slots[0]->regs.word_bytes > 0) {
-            describe_mode(diagnosis, session, &slots[0]->regs);
-            has_mode = true;
-        }
-        /* The pause keeps the probes within the budget of a run. */
-        const uint64_t rest_us = session->run->hold.max_ns / UPROF_NS_PER_US * 1000000 /
-                                 uprof_session_budget_ppm(session);
-        g_usleep(MIN(MAX(rest_us, (uint64_t)PROBE_PAUSE_US), (uint64_t)PROBE_PAUSE_MAX_US) +
-                 (gulong)g_random_int_range(0, PROBE_PAUSE_US));
-    }
-    g_free(pool);
-    if (answer == UPROF_FAILED)
-        uprof_diagnosis_add_error(diagnosis, "access", error);
-    else if (answer != UPROF_OK)
-        uprof_diagnosis_add(
-            diagnosis, UPROF_LEVEL_FAIL, "access", "%s",
-            answer == UPROF_GONE ? "the domain has just ended"
-            : answer == UPROF_STUCK
-                ? "no vCPU stopped within --max-pause; try a longer one"
-                : "somebody else stops, migrates or saves the domain; try again later");
-    if (answer != UPROF_OK && answer != UPROF_FAILED)
-        diagnosis->code = uprof_error_merge(diagnosis->code, UPROF_ERROR_NOT_FOUND);
-    return answer == UPROF_OK;
+    return uprof_probes_take(&plan, diagnosis);
 }
 
 /* Processes that help with all domains. */
@@ -276,19 +160,24 @@ diagnose_domain(UprofDiagnosis *diagnosis, UprofHost *host, UprofDomain *domain,
 
     uprof_diagnosis_add(diagnosis, job ? UPROF_LEVEL_WARN : UPROF_LEVEL_OK, "connection", "%s; %s",
                         about, job ? job : "no job or migration");
-    g_autoptr(UprofSession) session =
-        uprof_session_open(domain, &settings, helpers->guardian, UPROF_SESSION_PLAIN, &error);
+    g_autoptr(UprofSession) session = uprof_session_open(domain, &settings, helpers->guardian,
+                                                         UPROF_SESSION_WAIT_FOR_LOCK, &error);
     if (!session || !uprof_session_prepare(session, helpers->workers, NULL, NULL, &error)) {
+        const bool is_locked = g_error_matches(error, UPROF_ERROR, UPROF_ERROR_LOCKED);
         uprof_diagnosis_add_error(diagnosis, session ? "symbols" : "access", error);
+        if (is_locked) /* nothing is wrong with the domain */
+            g_array_index(diagnosis->findings, UprofFinding, diagnosis->findings->len - 1).level =
+                UPROF_LEVEL_NOTE;
         return;
     }
     uprof_worker_call(session->worker, CALL_WANT_DIGEST, (UprofSlice){ 0 }, &reply, NULL);
-    if (!take_probes(diagnosis, session))
+    const int n_probes = take_probes(diagnosis, session);
+    if (n_probes < 0)
         return;
-    describe_access(diagnosis, session);
-    describe_state_folder(diagnosis, session);
+    if (n_probes > 0)
+        uprof_session_findings_access(diagnosis, session);
     take_findings(diagnosis, session);
-    describe_rate(diagnosis, session);
+    uprof_session_findings_rate(diagnosis, session);
 }
 
 static char *

@@ -5,7 +5,7 @@
 #include "commands-priv.h"
 
 #include "exit-priv.h"
-#include "run-summary-priv.h"
+#include "uprof/run-lines.h"
 #include "uprof/clock.h"
 #include "uprof/json-writer.h"
 #include "uprof/round.h"
@@ -52,7 +52,8 @@ print_domain(const UprofCandidate *candidate, UprofOutcome outcome, const char *
     static const char *const words[] = { "ok", "skipped", "failed" };
     g_autofree char *name = uprof_text_quote(candidate->name);
     g_autofree char *why = uprof_text_quote(reason);
-    g_autofree char *held = uprof_format_ns(facts ? facts->held_ns : 0);
+    g_autofree char *held =
+        uprof_format_percent(facts ? facts->held_ns : 0, facts ? facts->duration_ns : 0);
 
     if (options->json)
         print_json(candidate, words[outcome], why, facts);
@@ -64,7 +65,7 @@ print_domain(const UprofCandidate *candidate, UprofOutcome outcome, const char *
     }
     const uint64_t tenths = facts->duration_ns / (100 * UPROF_NS_PER_MS);
     uprof_say("%s (%s): ok: %" G_GUINT64_FORMAT " samples in %" G_GUINT64_FORMAT
-              ".%u s, each vCPU held %s or less",
+              ".%u s, each vCPU held %s %% of the time or less",
               name, candidate->uuid, facts->samples, tenths / 10, (unsigned)(tenths % 10), held);
 }
 

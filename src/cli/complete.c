@@ -298,6 +298,9 @@ offer_arguments(const Line *line)
         printf(UPROF_COMPLETE_FILES " \n");
     } else if (takes_files || strstr(takes, "DOMAIN")) {
         offer_domains(line);
+    } else if (strcmp(takes, "[COMMAND]") == 0) {
+        for (const UprofCommand *command = line->commands; command->name; command++)
+            offer_candidate(line, "", command->name);
     } else if (strstr(takes, "DAY")) {
         offer_words(line, "", DAYS);
     }

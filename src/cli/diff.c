@@ -10,8 +10,8 @@
 #include "exit-priv.h"
 #include "load-options-priv.h"
 #include "read-command-priv.h"
-#include "run-summary-priv.h"
 #include "terminal-priv.h"
+#include "uprof/run-lines.h"
 #include "uprof/clock.h"
 #include "uprof/store.h"
 #include "uprof/text.h"
@@ -45,8 +45,16 @@ add_profile(UprofLoad *load, guint i, const UprofReadCommand *command)
     g_autofree char *domain = NULL;
     int64_t day_s;
 
-    if (!parse_stored_day(word, command->are_files[i], &domain, &day_s))
-        return uprof_exit_of_code(uprof_load_add_file(load, word));
+    if (!parse_stored_day(word, command->are_files[i], &domain, &day_s)) {
+        const char *at = command->are_files[i] ? NULL : strrchr(word, '@');
+        g_autofree char *shown = uprof_text_quote(word);
+        g_autofree char *day = uprof_text_quote(at ? at + 1 : NULL);
+        if (!at)
+            return uprof_exit_of_code(uprof_load_add_file(load, word));
+        uprof_say("virt-uprof: '%s' is no file, and '%s' is not %s", shown, day,
+                  UPROF_TIME_DAY_FORMS);
+        return UPROF_EXIT_FAILED;
+    }
     return uprof_load_options_add_stored(command->catalog, load, domain, day_s,
                                          day_s + UPROF_DAY_S);
 }
@@ -111,7 +119,7 @@ write_picture(const UprofReadCommand *command, guint i, const UprofTree *both, c
     GString *picture = uprof_svg_compare(both, old->run, new->run);
     uprof_file_write(uprof_confined_output(i), picture->str, picture->len, &error);
     g_string_free(picture, TRUE);
-    return uprof_read_command_finish(i, error);
+    return uprof_read_command_finish(command, i, error);
 }
 
 static int

@@ -46,42 +46,6 @@ check_element(const Target *target, const char *xml, GError **error)
 
 /* ---- Writing ---- */
 
-/* @value: in units of 10^-@digits. Returns: (transfer full): without trailing zeros */
-static char *
-format_decimal(uint64_t value, unsigned digits)
-{
-    uint64_t scale = 1;
-
-    for (; digits > 0 && value % 10 == 0; digits--)
-        value /= 10;
-    for (unsigned i = 0; i < digits; i++)
-        scale *= 10;
-    return digits == 0 ? g_strdup_printf("%" G_GUINT64_FORMAT, value)
-                       : g_strdup_printf("%" G_GUINT64_FORMAT ".%0*" G_GUINT64_FORMAT,
-                                         value / scale, (int)digits, value % scale);
-}
-
-static char *
-format_rate(uint64_t rate_mhz)
-{
-    return format_decimal(rate_mhz, 3);
-}
-
-static char *
-format_duration(uint64_t duration_ns)
-{
-    const uint64_t ms = duration_ns / 1000000;
-
-    return ms % 1000 == 0 ? g_strdup_printf("%" G_GUINT64_FORMAT "s", ms / 1000)
-                          : g_strdup_printf("%" G_GUINT64_FORMAT "ms", ms);
-}
-
-static char *
-format_budget(uint64_t budget_ppm)
-{
-    return format_decimal(budget_ppm, 4);
-}
-
 static bool
 is_changing(const UprofOptions *options)
 {
@@ -120,9 +84,9 @@ static char *
 edit_element(const Target *target, UprofMetadataScope scope, const char *enabled, GError **error)
 {
     const UprofSettings *settings = &target->options->settings;
-    g_autofree char *rate = format_rate(settings->rate_mhz);
-    g_autofree char *duration = format_duration(settings->duration_ns);
-    g_autofree char *budget = format_budget(settings->budget_ppm);
+    g_autofree char *rate = uprof_settings_format_rate(settings->rate_mhz);
+    g_autofree char *duration = uprof_settings_format_duration(settings->duration_ns);
+    g_autofree char *budget = uprof_settings_format_budget(settings->budget_ppm);
     g_autofree char *before = NULL;
     g_autoptr(GPtrArray) symbols = list_symbols(target, error);
     UprofMetadataEdit change = {
@@ -135,8 +99,10 @@ edit_element(const Target *target, UprofMetadataScope scope, const char *enabled
 
     if (!symbols || !uprof_host_get_metadata(target->host, target->domain, scope, &before, error))
         return NULL;
+    /* The attribute is required. A pattern of the configuration may have enabled the domain. */
     if (!enabled && !*before)
-        change.enabled = "no"; /* the attribute is required, and nobody has enabled the domain */
+        change.enabled =
+            uprof_config_has_domain(target->options->config, target->domain->name) ? "yes" : "no";
     if (symbols->len > 0)
         change.symbols = symbols;
     g_autofree char *after = uprof_metadata_edit(slice_of(before), &change, error);
@@ -210,13 +176,15 @@ show_settings(const Target *target, const UprofMetadata *metadata, const UprofSe
         metadata->duration && uprof_settings_parse_duration(metadata->duration, &duration);
     const bool has_budget =
         metadata->budget && uprof_settings_parse_budget(metadata->budget, &budget);
-    show_value("rate", " Hz", has_rate, rate == settings->rate_mhz, format_rate(settings->rate_mhz),
+    show_value("rate", " Hz", has_rate, rate == settings->rate_mhz,
+               uprof_settings_format_rate(settings->rate_mhz),
                config->rate_mhz == built_in->rate_mhz);
     show_value("duration", "", has_duration, duration == settings->duration_ns,
-               format_duration(settings->duration_ns),
+               uprof_settings_format_duration(settings->duration_ns),
                config->duration_ns == built_in->duration_ns);
     show_value("budget", " %", has_budget, budget == settings->budget_ppm,
-               format_budget(settings->budget_ppm), config->budget_ppm == built_in->budget_ppm);
+               uprof_settings_format_budget(settings->budget_ppm),
+               config->budget_ppm == built_in->budget_ppm);
     show_row("unwind", settings->unwind, "", metadata->unwind ? "metadata" : "built in");
     for (guint i = 0; i < metadata->symbols->len; i++) {
         const char *path = g_ptr_array_index(metadata->symbols, i);
@@ -230,6 +198,20 @@ show_settings(const Target *target, const UprofMetadata *metadata, const UprofSe
         show_row("symbols", target->domain->xml->kernel, "", "the domain's kernel");
 }
 
+/* @settings: (out): those of a round, which the caller must clear */
+static bool
+find_settings(const Target *target, const UprofMetadata *metadata, UprofSettings *settings,
+              GError **error)
+{
+    const UprofConfig *config = target->options->config;
+
+    uprof_settings_init(settings);
+    settings->rate_mhz = config->rate_mhz;
+    settings->duration_ns = config->duration_ns;
+    settings->budget_ppm = config->budget_ppm;
+    return uprof_settings_take_metadata(settings, metadata, config, NULL, error);
+}
+
 static void
 show_element(const Target *target, const char *scope, const UprofMetadata *metadata)
 {
@@ -239,11 +221,7 @@ show_element(const Target *target, const char *scope, const UprofMetadata *metad
     g_autoptr(GError) error = NULL;
     const char *source = "metadata";
 
-    uprof_settings_init(&settings);
-    settings.rate_mhz = config->rate_mhz;
-    settings.duration_ns = config->duration_ns;
-    settings.budget_ppm = config->budget_ppm;
-    const bool ok = uprof_settings_take_metadata(&settings, metadata, config, NULL, &error);
+    const bool ok = find_settings(target, metadata, &settings, &error);
     printf("%s (%s)%s:\n", target->shown, target->domain->uuid, scope);
     if (!ok) {
         printf("  %s\n", error->message);
@@ -266,15 +244,23 @@ read_scope(const Target *target, UprofMetadataScope scope, char **xml, GError **
            uprof_host_get_metadata(target->host, target->domain, scope, xml, error);
 }
 
+/* @metadata: (out): the caller must clear it */
+static void
+parse_element(const char *xml, UprofMetadata *metadata)
+{
+    g_autoptr(GError) bad = NULL;
+
+    uprof_metadata_init(metadata);
+    if (*xml && !uprof_metadata_parse(slice_of(xml), metadata, &bad))
+        metadata->bad = g_strdup(bad->message);
+}
+
 static void
 show_scope(const Target *target, const char *scope, const char *xml)
 {
-    g_autoptr(GError) bad = NULL;
     g_auto(UprofMetadata) metadata;
 
-    uprof_metadata_init(&metadata);
-    if (*xml && !uprof_metadata_parse(slice_of(xml), &metadata, &bad))
-        metadata.bad = g_strdup(bad->message);
+    parse_element(xml, &metadata);
     show_element(target, scope, &metadata);
 }
 
@@ -297,6 +283,51 @@ show_all(const Target *target, GError **error)
 
 /* ---- The commands ---- */
 
+/* Does something start rounds? On a host without systemd that is not known. */
+static bool
+has_timer(void)
+{
+    static const char *const signs[] = {
+        "/etc/systemd/system/timers.target.wants/virt-uprof-collect.timer",
+        "/etc/cron.d/virt-uprof",
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(signs); i++)
+        if (g_file_test(signs[i], G_FILE_TEST_EXISTS))
+            return true;
+    return !g_file_test("/run/systemd/system", G_FILE_TEST_IS_DIR);
+}
+
+/* Says what the next rounds do with the domain. */
+static bool
+say_enabled(const Target *target, bool is_enabled, GError **error)
+{
+    g_autofree char *xml = NULL;
+    g_auto(UprofMetadata) metadata;
+    g_auto(UprofSettings) settings;
+
+    uprof_metadata_init(&metadata);
+    uprof_settings_init(&settings);
+    if (!is_enabled) {
+        uprof_say("virt-uprof: %s: disabled", target->shown);
+        return true;
+    }
+    if (!read_scope(target, UPROF_METADATA_LIVE, &xml, error) ||
+        (!xml && !read_scope(target, UPROF_METADATA_CONFIG, &xml, error)))
+        return false;
+    uprof_metadata_clear(&metadata);
+    parse_element(xml ? xml : "", &metadata);
+    if (!find_settings(target, &metadata, &settings, error))
+        return false;
+    g_autofree char *rate = uprof_settings_format_rate(settings.rate_mhz);
+    g_autofree char *duration = uprof_settings_format_duration(settings.duration_ns);
+    uprof_say("virt-uprof: %s: enabled: %s at %s Hz in each round%s", target->shown, duration, rate,
+              has_timer() ? ""
+                          : "; no timer starts rounds: systemctl enable --now "
+                            "virt-uprof-collect.timer virt-uprof-prune.timer");
+    return true;
+}
+
 static UprofErrorCode
 handle_domain(UprofHost *host, const UprofOptions *options, const char *word, const char *enabled)
 {
@@ -310,10 +341,10 @@ handle_domain(UprofHost *host, const UprofOptions *options, const char *word, co
     shown = uprof_text_quote(domain->name);
     const Target target = { .options = options, .host = host, .domain = domain, .shown = shown };
     const bool writes = enabled || is_changing(options);
-    const bool ok = writes ? write_all(&target, enabled, &error) : show_all(&target, &error);
-    if (ok && writes && enabled && !options->quiet)
-        uprof_say("virt-uprof: %s: %s", shown,
-                  strcmp(enabled, "yes") == 0 ? "enabled" : "disabled");
+    const bool shows = !writes || (!enabled && !options->quiet);
+    const bool ok =
+        (!writes || write_all(&target, enabled, &error)) && (!shows || show_all(&target, &error)) &&
+        (!enabled || options->quiet || say_enabled(&target, strcmp(enabled, "yes") == 0, &error));
     if (!ok)
         g_prefix_error(&error, "%s: ", shown);
     return ok ? UPROF_ERROR_NONE : uprof_notice_error(&notices, error);

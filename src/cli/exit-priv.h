@@ -45,6 +45,9 @@ int uprof_say_error(const GError *error);
 /** uprof_say: prints one line on stderr and ends the progress line, if there is one */
 void uprof_say(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
+/** uprof_say_lines: prints each line; @lines: (transfer full) (element-type utf8) */
+void uprof_say_lines(GPtrArray *lines);
+
 /** uprof_say_progress: replaces the progress line on stderr by @text; "" clears the line */
 void uprof_say_progress(const char *text);
 

@@ -26,6 +26,7 @@ static const struct {
     { UPROF_ERROR_NO_FILE,     UPROF_EXIT_FAILED },
     { UPROF_ERROR_LOCKED,      UPROF_EXIT_LOCKED },
     { UPROF_ERROR_EMPTY,       UPROF_EXIT_USELESS },
+    { UPROF_ERROR_USAGE,       UPROF_EXIT_USAGE },
 };
 
 static const struct {
@@ -37,7 +38,7 @@ static const struct {
     { UPROF_EXIT_USAGE,       "wrong usage" },
     { UPROF_EXIT_DOMAIN,      "the domain is missing or does not run" },
     { UPROF_EXIT_DENIED,      "no connection or no permission" },
-    { UPROF_EXIT_USELESS,     "no usable samples or stacks" },
+    { UPROF_EXIT_USELESS,     "the domain cannot be sampled, or no usable samples or stacks" },
     { UPROF_EXIT_SOME_FAILED, "some of several domains failed" },
     { UPROF_EXIT_LEFT_HELD,   "a guest may have been left stopped" },
     { UPROF_EXIT_LOCKED,      "another run has the lock" },
@@ -125,6 +126,14 @@ uprof_say(const char *format, ...)
         g_ptr_array_add(diverted, g_steal_pointer(&text));
     else
         fprintf(stderr, "%s\n", text);
+}
+
+void
+uprof_say_lines(GPtrArray *lines)
+{
+    for (guint i = 0; i < lines->len; i++)
+        uprof_say("%s", (const char *)g_ptr_array_index(lines, i));
+    g_ptr_array_unref(lines);
 }
 
 int

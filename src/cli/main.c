@@ -6,13 +6,13 @@
  */
 #include "commands-priv.h"
 #include "exit-priv.h"
+#include "uprof/child-command.h"
 #include "uprof/text.h"
 
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define NEEDS_DOMAIN 1, UINT_MAX, "no DOMAIN is given; to list them: virt-uprof list"
@@ -21,7 +21,7 @@
 /* clang-format off */
 static const UprofCommand commands[] = {
     { "record", UPROF_COMMAND_RECORD, "DOMAIN...",
-      "sample, and write files (the default command)",
+      "sample, and write files (the default command); -- COMMAND: while it runs",
       uprof_record_run, NEEDS_DOMAIN },
     { "list", UPROF_COMMAND_LIST, "",
       "list all domains, and how each would be sampled",
@@ -29,12 +29,15 @@ static const UprofCommand commands[] = {
     { "dump", UPROF_COMMAND_DUMP, "DOMAIN...",
       "print the current stack of each vCPU",
       uprof_dump_run, NEEDS_DOMAIN },
+    { "stack", UPROF_COMMAND_DUMP, "DOMAIN...",
+      "the same as dump",
+      uprof_dump_run, NEEDS_DOMAIN },
     { "check", UPROF_COMMAND_CHECK, "[DOMAIN...]",
       "diagnose: what works, what does not, and what to do about it",
       uprof_check_run, ANY_NUMBER },
     { "report", UPROF_COMMAND_REPORT, "FILE...",
       "show saved profiles as table, picture or files; --since: stored ones",
-      uprof_report_run, 1, UINT_MAX, "'report' needs a FILE: a capture, or folded stacks" },
+      uprof_report_run, 1, UINT_MAX, "'report' needs a FILE: a capture, folded stacks or pprof; - reads stdin" },
     { "diff", UPROF_COMMAND_DIFF, "OLD NEW",
       "compare two profiles: files, or stored ones as DOMAIN@DAY",
       uprof_diff_run, 2, 2, "'diff' needs two files, OLD and NEW" },
@@ -59,6 +62,9 @@ static const UprofCommand commands[] = {
     { "summary", UPROF_COMMAND_SUMMARY, "[DAY]",
       "print a day (default: yesterday): functions, changes, cost",
       uprof_summary_run, 0, 1, "'summary' takes one DAY" },
+    { "help", UPROF_COMMAND_HELP, "[COMMAND]",
+      "print this text, or the options of a command",
+      uprof_options_help_run, 0, 1, "'help' takes one COMMAND" },
     { NULL },
 };
 /* clang-format on */
@@ -79,21 +85,6 @@ open_standard_files(void)
         close(fd);
 }
 
-/*
- * Raises the soft limit of open files, because each sampled vCPU needs several descriptors. The
- * usual limit protects programs that use select(2), and this program does not.
- */
-static void
-raise_file_limit(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
 /* Messages of GLib, for example about a call that failed in libvirt's connection: one line each. */
 static void
 log_line(const char *domain, GLogLevelFlags level, const char *message, gpointer data)
@@ -109,7 +100,7 @@ main(int argc, char **argv)
     int code = UPROF_EXIT_USAGE;
 
     open_standard_files();
-    raise_file_limit();
+    uprof_child_raise_files();
     /* A write to a closed pipe or beyond the file-size limit must fail, not end the program. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);

@@ -29,6 +29,7 @@ typedef enum {
     UPROF_COMMAND_CONFIGURE = 1 << 10,
     UPROF_COMMAND_PRUNE = 1 << 11,
     UPROF_COMMAND_SUMMARY = 1 << 12,
+    UPROF_COMMAND_HELP = 1 << 13,
 } UprofCommandBit;
 
 /** UprofCommand: a row of the table of commands, which ends with a row without a name */
@@ -50,8 +51,12 @@ typedef struct {
 
 /** UprofOptions: the parsed command line. All members are owned unless they say "borrowed". */
 struct _UprofOptions {
-    const UprofCommand *command; /* borrowed */
-    GPtrArray *words;            /* of char: arguments of the command, for uprof_domid_find() */
+    const UprofCommand *command;  /* borrowed */
+    const UprofCommand *commands; /* borrowed: all of them */
+    const char *command_meant; /* (nullable): borrowed: no command is named, but the first word is
+                                * almost the name of this one */
+    GPtrArray *child; /* of char: a command to run while domains are sampled; ends with NULL */
+    GPtrArray *words; /* of char: arguments of the command, for uprof_domid_find() */
 
     /* which domains */
     GPtrArray *uris;  /* of char: every --connect */
@@ -131,6 +136,9 @@ bool uprof_options_describe(size_t i, UprofOptionInfo *info);
  */
 UprofOptions *
 uprof_options_parse(int argc, const char **argv, const UprofCommand *commands, int *code);
+
+/** uprof_options_help_run: the command help. Returns: exit code */
+int uprof_options_help_run(UprofOptions *options);
 
 /** uprof_options_symbols: Returns: the options about symbols; borrows from @options */
 UprofSymbolSettings uprof_options_symbols(const UprofOptions *options);

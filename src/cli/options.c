@@ -10,9 +10,11 @@
 #include "uprof/domid.h"
 #include "exit-priv.h"
 #include "uprof/clock.h"
+#include "uprof/number-text.h"
 #include "uprof/scan.h"
 #include "uprof/text.h"
 #include "uprof/time-text.h"
+#include "uprof/word-distance.h"
 
 #include <popt.h>
 #include <stdio.h>
@@ -64,7 +66,8 @@ struct _Option {
     unsigned min, max; /* the range of numbers */
     /* The values for completion, as in UprofOptionInfo; take_choice() allows no others. */
     const char *choices;
-    const char *form;                                 /* the form of a good value, for messages */
+    const char *form;    /* the form of a good value, for messages */
+    const char *heading; /* (nullable): in --help, of this row and the rows after it */
     bool (*parse)(const char *text, uint64_t *value); /* for take_value() */
 };
 
@@ -198,6 +201,13 @@ take_choice(const Option *option, UprofOptions *options, const char *value)
     return check_choice(option, value);
 }
 
+/* perf calls the method of unwind tables "dwarf". */
+static bool
+take_unwind(const Option *option, UprofOptions *options, const char *value)
+{
+    return take_choice(option, options, strcmp(value, "dwarf") == 0 ? "cfi" : value);
+}
+
 static bool
 take_by(const Option *option, UprofOptions *options, const char *value)
 {
@@ -212,7 +222,9 @@ take_format(const Option *option, UprofOptions *options, const char *value)
     if (options->format)
         return true;
     g_autofree char *names = uprof_format_names();
-    g_autofree char *form = g_strdup_printf("one of: %s", names);
+    g_autofree char *form =
+        g_strdup_printf("one of: %s%s", names,
+                        strpbrk(value, "./") ? " (-f is the format, and -o names the file)" : "");
     return fail_value(option, value, form);
 }
 
@@ -318,57 +330,66 @@ take_domid(const Option *option, UprofOptions *options, const char *value)
 static const Option table[] = {
     { "connect", 'c', LIVE | LIST | COLLECT | METADATA, "URI",
       "libvirt URI (default: LIBVIRT_DEFAULT_URI); collect takes several",
-      take_uri, .choices = "qemu:///system qemu:///session xen:///system test:///default" },
+      take_uri, .choices = "qemu:///system qemu:///session xen:///system test:///default",
+      .heading = "What to sample" },
+    { "all", '\0', RECORD | TOP | LIST, NULL,
+      "all running domains; list shows all without it",
+      take_flag, MEMBER(all) },
+    { "domid", '\0', LIVE, "N",
+      "a domain by its number in Xen, even if xl made it (repeatable)",
+      take_domid, .min = 0, .max = UPROF_DOMID_MAX },
+    { "wait", '\0', RECORD, "[=T]",
+      "wait for a domain to start (at most T), then sample it",
+      take_wait, MEMBER(wait_ns), GIVEN(wait),
+      .parse = uprof_settings_parse_duration, .form = UPROF_DURATION_FORM },
+    { "vcpu", '\0', LIVE, "LIST",
+      "vCPUs to sample, such as 0,2-3 (default: all)",
+      take_vcpus, .form = UPROF_VCPUS_FORM },
     { "rate", 'F', RECORD | TOP | COLLECT | METADATA, "HZ",
       "samples per second of each vCPU, 1 to 20000 (default: 99)",
       take_value, MEMBER(settings.rate_mhz), GIVEN(settings.given.rate),
-      .parse = uprof_settings_parse_rate, .form = UPROF_RATE_FORM },
+      .parse = uprof_settings_parse_rate, .form = UPROF_RATE_FORM,
+      .heading = "How often and how" },
     { .long_name = "frequency" },
     { "duration", 'd', RECORD | COLLECT | METADATA, "T",
-      "10, 500ms, 2m or 1h; 0: until Ctrl-C (default: 10s)",
+      "10, 500ms, 1.5h or 2d; 0: until Ctrl-C (default: 10s)",
       take_value, MEMBER(settings.duration_ns), GIVEN(settings.given.duration),
       .parse = uprof_settings_parse_duration, .form = UPROF_DURATION_FORM },
-    { .long_name = "time", .short_name = 'T' },
-    { "output", 'o', RECORD | FILES, "FILE",
-      "write to FILE (repeatable); %d: domain, %t: time, %u: UUID; -: stdout",
-      take_output, .choices = UPROF_COMPLETE_FILES },
-    { "format", 'f', RECORD | FILES, "NAME",
-      "folded[.gz], svg, pprof, speedscope, perf, meta, capture (default: by FILE)",
-      take_format, .choices = UPROF_COMPLETE_FORMATS },
-    { "capture", '\0', RECORD, "FILE",
-      "save the raw samples to FILE, for report",
-      take_capture, .choices = UPROF_COMPLETE_FILES },
-    { "symbols", 's', LIVE | FILES | COLLECT | METADATA, "FILE[@BASE]",
-      "ELF file, or text as nm, System.map or kallsyms (repeatable)",
-      take_symbols, .choices = UPROF_COMPLETE_FILES,
-      .form = "FILE, or FILE@BASE with BASE in hexadecimal" },
-    { "debug-dir", '\0', LIVE | FILES, "DIR",
-      "folder of separate debug files (repeatable; default: /usr/lib/debug)",
-      take_folder, MEMBER(debug_folders), .choices = UPROF_COMPLETE_FOLDERS, .form = "a folder" },
-    { "sysroot", '\0', LIVE | FILES, "DIR",
-      "folder with the files of a Linux guest (repeatable)",
-      take_folder, MEMBER(sysroots), .choices = UPROF_COMPLETE_FOLDERS, .form = "a folder" },
-    { "memory", '\0', LIVE | FILES | COLLECT, "MIB",
-      "memory for the symbols of a domain, 16 to 65536 (default: 256)",
-      take_number, MEMBER(memory_mib),
-      .min = UPROF_CONFIG_MEMORY_MIN, .max = UPROF_CONFIG_MEMORY_MAX },
-    { "no-demangle", '\0', LIVE | FILES, NULL,
-      "show names of C++, Rust, D and OCaml as the symbol file spells them",
-      take_flag, MEMBER(no_demangle) },
-    { "lines", '\0', LIVE | FILES, NULL,
-      "show the source file and line of each frame (needs DWARF)",
-      take_flag, MEMBER(lines) },
+    { "budget", '\0', RECORD | CHECK | TOP | COLLECT | METADATA, "PCT",
+      "percent of time that a vCPU may be held (default: 5; monitor, xen: 10)",
+      take_value, MEMBER(settings.budget_ppm), GIVEN(settings.given.budget),
+      .parse = uprof_settings_parse_budget, .form = UPROF_BUDGET_FORM },
+    { "max-pause", '\0', LIVE, "T",
+      "stop copying when a hold is as old as T, up to 1s (default: 50ms)",
+      take_max_pause, MEMBER(settings.max_pause_ns),
+      .form = "a duration of up to 1s, such as 50ms" },
+    { "no-pause", '\0', LIVE, NULL,
+      "KVM: read without stopping the guest; changed stacks count as truncated",
+      take_flag, MEMBER(settings.no_pause) },
     { "access", '\0', LIVE | COLLECT, "METHOD",
       "how to read the guest: auto, direct, monitor or xen (default: auto)",
       take_choice, MEMBER(access), .choices = "auto direct monitor xen",
       .form = "auto, direct, monitor or xen" },
     { "unwind", '\0', LIVE | FILES | COLLECT | METADATA, "METHOD",
       "how to find callers: auto, cfi or fp (default: auto)",
-      take_choice, MEMBER(settings.unwind), GIVEN(settings.given.unwind),
+      take_unwind, MEMBER(settings.unwind), GIVEN(settings.given.unwind),
       .choices = "auto cfi fp", .form = "auto, cfi or fp" },
-    { "vcpu", '\0', LIVE, "LIST",
-      "vCPUs to sample, such as 0,2-3 (default: all)",
-      take_vcpus, .form = UPROF_VCPUS_FORM },
+    { "heal", '\0', CHECK, NULL,
+      "resume guests that a dead run left stopped",
+      take_nothing }, /* every command that holds guests does this first */
+    { "output", 'o', RECORD | FILES, "FILE",
+      "write to FILE (repeatable); %d: domain, %t: time, %u: UUID; -: stdout",
+      take_output, .choices = UPROF_COMPLETE_FILES,
+      .heading = "Output" },
+    { "format", 'f', RECORD | FILES, "NAME",
+      "folded[.gz], svg, pprof, speedscope, perf, meta, capture (default: by FILE)",
+      take_format, .choices = UPROF_COMPLETE_FORMATS },
+    { "capture", '\0', RECORD, "FILE",
+      "save the raw samples to FILE, for report",
+      take_capture, .choices = UPROF_COMPLETE_FILES },
+    { "rows", 'n', RECORD | FILES | TOP, "N",
+      "rows of a table (default: 15; record: 10)",
+      take_number, MEMBER(rows), .min = 1, .max = ROWS_MAX },
     { "per-vcpu", '\0', RECORD | REPORT, NULL,
       "show each vCPU separately",
       take_flag, MEMBER(settings.per_vcpu) },
@@ -378,37 +399,38 @@ static const Option table[] = {
     { "idle", '\0', RECORD | REPORT, "[=stack]",
       "show halted vCPUs, or their last stack (both are always counted)",
       take_idle, GIVEN(settings.idle), .choices = "stack", .form = "'stack'" },
+    { "lines", '\0', LIVE | FILES, NULL,
+      "show the source file and line of each frame (needs DWARF)",
+      take_flag, MEMBER(lines) },
+    { "no-demangle", '\0', LIVE | FILES, NULL,
+      "show names of C++, Rust, D and OCaml as the symbol file spells them",
+      take_flag, MEMBER(no_demangle) },
     { "max-depth", '\0', LIVE | FILES, "N",
       "frames of a stack, 1 to 1024 (default: 127)",
       take_number, MEMBER(settings.max_depth), GIVEN(given_depth),
       .min = 1, .max = UPROF_DEPTH_MAX },
-    { "max-pause", '\0', LIVE, "T",
-      "stop copying when a hold is as old as T, up to 1s (default: 50ms)",
-      take_max_pause, MEMBER(settings.max_pause_ns),
-      .form = "a duration of up to 1s, such as 50ms" },
-    { "budget", '\0', RECORD | CHECK | TOP | COLLECT | METADATA, "PCT",
-      "percent of time that a vCPU may be held (default: 5; monitor, xen: 10)",
-      take_value, MEMBER(settings.budget_ppm), GIVEN(settings.given.budget),
-      .parse = uprof_settings_parse_budget, .form = UPROF_BUDGET_FORM },
-    { "no-pause", '\0', LIVE, NULL,
-      "KVM: read without stopping the guest; changed stacks count as truncated",
-      take_flag, MEMBER(settings.no_pause) },
-    { "all", '\0', RECORD | TOP, NULL,
-      "sample all running domains",
-      take_flag, MEMBER(all) },
-    { "domid", '\0', LIVE, "N",
-      "a domain by its number in Xen, even if xl made it (repeatable)",
-      take_domid, .min = 0, .max = UPROF_DOMID_MAX },
-    { "wait", '\0', RECORD, "[=T]",
-      "wait for a domain to start (at most T), then sample it",
-      take_wait, MEMBER(wait_ns), GIVEN(wait),
-      .parse = uprof_settings_parse_duration, .form = UPROF_DURATION_FORM },
-    { "heal", '\0', CHECK, NULL,
-      "resume guests that a dead run left stopped",
-      take_nothing }, /* every command that holds guests does this first */
+    { "json", '\0', ALL & ~(TOP | METADATA | PRUNE | SUMMARY), NULL,
+      "print JSON; with record: the facts of the run, on stdout",
+      take_flag, MEMBER(json) },
+    { "symbols", 's', LIVE | FILES | COLLECT | METADATA, "FILE[@BASE]",
+      "ELF file, or text as nm, System.map or kallsyms (repeatable)",
+      take_symbols, .choices = UPROF_COMPLETE_FILES,
+      .form = "FILE, or FILE@BASE with BASE in hexadecimal",
+      .heading = "Symbols" },
+    { "sysroot", '\0', LIVE | FILES, "DIR",
+      "folder with the files of a Linux guest (repeatable)",
+      take_folder, MEMBER(sysroots), .choices = UPROF_COMPLETE_FOLDERS, .form = "a folder" },
+    { "debug-dir", '\0', LIVE | FILES, "DIR",
+      "folder of separate debug files (repeatable; default: /usr/lib/debug)",
+      take_folder, MEMBER(debug_folders), .choices = UPROF_COMPLETE_FOLDERS, .form = "a folder" },
+    { "memory", '\0', LIVE | FILES | COLLECT, "MIB",
+      "memory for the symbols of a domain, 16 to 65536 (default: 256)",
+      take_number, MEMBER(memory_mib),
+      .min = UPROF_CONFIG_MEMORY_MIN, .max = UPROF_CONFIG_MEMORY_MAX },
     { "focus", '\0', REPORT, "NAME",
       "show the callers and callees of the function NAME",
-      take_text, MEMBER(focus) },
+      take_text, MEMBER(focus),
+      .heading = "Which part" },
     { "include", '\0', FILES, "RE",
       "keep only stacks with a name that matches RE",
       take_regex, MEMBER(include), .form = "a regular expression" },
@@ -421,36 +443,32 @@ static const Option table[] = {
     { "until", '\0', REPORT, "T",
       "use stored profiles of runs that began before T",
       take_moment, MEMBER(until_s), .choices = DAYS, .form = UPROF_TIME_FORMS },
-    { "sort", '\0', TOP, "KEY",
-      "sort by self or total (default: self)",
-      take_choice, MEMBER(sort), .choices = "self total", .form = "self or total" },
     { "by", '\0', TOP | REPORT, "KEY",
       "a row per function, or process of a Linux guest (default: function)",
       take_by, .choices = "function process", .form = "function or process" },
+    { "sort", '\0', TOP, "KEY",
+      "sort by self or total (default: self)",
+      take_choice, MEMBER(sort), .choices = "self total", .form = "self or total" },
     { "batch", '\0', TOP, NULL,
       "print plain text, for scripts",
       take_flag, MEMBER(batch) },
     { "rounds", '\0', TOP, "N",
-      "stop after N seconds",
+      "stop after N screens (one a second)",
       take_number, MEMBER(rounds), .min = 1, .max = ROUNDS_MAX },
-    { "config", '\0', COLLECT | METADATA | STORED, "FILE",
+    { "config", '\0', LIST | COLLECT | METADATA | STORED, "FILE",
       "configuration (default: " UPROF_CONFIG_FILE ")",
-      take_path, MEMBER(config_path), .choices = UPROF_COMPLETE_FILES },
-    { "store", '\0', COLLECT | STORED, "DIR",
+      take_path, MEMBER(config_path), .choices = UPROF_COMPLETE_FILES,
+      .heading = "Periodic runs" },
+    { "store", '\0', LIST | COLLECT | STORED, "DIR",
       "folder of stored profiles (default: as configured)",
       take_path, MEMBER(store), .choices = UPROF_COMPLETE_FOLDERS },
     { "dry-run", '\0', COLLECT | PRUNE, NULL,
       "show what would be done, and change nothing",
       take_flag, MEMBER(dry_run) },
-    { "rows", 'n', RECORD | FILES | TOP, "N",
-      "rows of a table (default: 15; record: 10)",
-      take_number, MEMBER(rows), .min = 1, .max = ROWS_MAX },
-    { "json", '\0', ALL & ~(TOP | METADATA | PRUNE | SUMMARY), NULL,
-      "print JSON; with record: the facts of the run, on stdout",
-      take_flag, MEMBER(json) },
     { "quiet", 'q', ALL, NULL,
       "print errors only",
-      take_flag, MEMBER(quiet) },
+      take_flag, MEMBER(quiet),
+      .heading = "General" },
     { "verbose", 'v', ALL, NULL,
       "print more, such as why stacks end",
       take_flag, MEMBER(verbose) },
@@ -497,29 +515,101 @@ uprof_options_describe(size_t i, UprofOptionInfo *info)
 }
 
 static void
-print_help(const UprofCommand *commands)
+print_option(const Option *option)
 {
-    printf("virt-uprof [COMMAND] [OPTION...] DOMAIN...\n"
-           "Samples the call stacks of a running virtual machine from its host.\n\nCommands:\n");
-    for (const UprofCommand *command = commands; command->name; command++)
-        printf("  %-9s %-12s %s\n", command->name, command->arguments, command->summary);
-    printf("\nOptions:\n");
+    g_autofree char *spelling = g_strdup_printf(
+        "%s%c%s --%s%s%s", option->short_name ? "-" : " ",
+        option->short_name ? option->short_name : ' ', option->short_name ? "," : " ",
+        option->long_name, option->argument && !has_optional_argument(option) ? "=" : "",
+        option->argument ? option->argument : "");
+
+    printf("  %-22s %s\n", spelling, option->help);
+}
+
+static void
+print_options(const UprofCommand *command)
+{
+    const char *heading = NULL;
+
     for (size_t i = 0; i < G_N_ELEMENTS(table); i++) {
         const Option *option = &table[i];
-        g_autofree char *spelling = NULL;
-        if (!option->help)
+        if (option->heading)
+            heading = option->heading;
+        if (!option->help || !(option->commands & command->bit))
             continue;
-        spelling = g_strdup_printf("%s%c%s --%s%s%s", option->short_name ? "-" : " ",
-                                   option->short_name ? option->short_name : ' ',
-                                   option->short_name ? "," : " ", option->long_name,
-                                   option->argument && !has_optional_argument(option) ? "=" : "",
-                                   option->argument ? option->argument : "");
-        printf("  %-22s %s\n", spelling, option->help);
+        if (heading)
+            printf("\n%s:\n", heading);
+        heading = NULL;
+        print_option(option);
     }
+}
+
+static void
+print_exit_codes(void)
+{
     printf("\nExit codes:\n");
     for (int code = 0; code <= UPROF_EXIT_LOCKED; code++)
         if (uprof_exit_text(code))
             printf("  %-3d %s\n", code, uprof_exit_text(code));
+}
+
+/* @command: (nullable): %NULL: the help of the program. Returns: an exit code */
+static int
+print_help(const UprofCommand *commands, const UprofCommand *command)
+{
+    if (command) {
+        printf("virt-uprof %s [OPTION...] %s\n%s\n", command->name, command->arguments,
+               command->summary);
+        print_options(command);
+        return fflush(stdout) == 0 ? UPROF_EXIT_OK : UPROF_EXIT_FAILED;
+    }
+    printf("virt-uprof [COMMAND] [OPTION...] DOMAIN...\n"
+           "Samples the call stacks of a running virtual machine from its host.\n\nCommands:\n");
+    for (command = commands; command->name; command++)
+        printf("  %-9s %-12s %s\n", command->name, command->arguments, command->summary);
+    printf("\nOptions of a command: virt-uprof help COMMAND\n"
+           "Options of record, the default command:\n");
+    print_options(commands);
+    print_exit_codes();
+    return fflush(stdout) == 0 ? UPROF_EXIT_OK : UPROF_EXIT_FAILED;
+}
+
+/* Returns: (nullable): the command called @name */
+static const UprofCommand *
+find_command(const UprofCommand *commands, const char *name)
+{
+    for (const UprofCommand *command = commands; command->name; command++)
+        if (strcmp(command->name, name) == 0)
+            return command;
+    return NULL;
+}
+
+/* Returns: (nullable): the command whose name @word almost is */
+static const char *
+suggest_command(const UprofCommand *commands, const char *word)
+{
+    unsigned nearest = UPROF_WORD_FAR;
+    const char *meant = NULL;
+
+    for (const UprofCommand *command = commands; command->name; command++)
+        if (uprof_word_is_closer(word, command->name, &nearest))
+            meant = command->name;
+    return meant;
+}
+
+int
+uprof_options_help_run(UprofOptions *options)
+{
+    const char *name = options->words->len > 0 ? g_ptr_array_index(options->words, 0) : NULL;
+    const UprofCommand *command = name ? find_command(options->commands, name) : NULL;
+    const char *meant = name ? suggest_command(options->commands, name) : NULL;
+
+    if (!name || command)
+        return print_help(options->commands, command);
+    g_autofree char *quoted = uprof_text_quote(name);
+    fail_usage("no command '%s'%s%s%s", quoted, meant ? " (did you mean '" : "", meant ? meant : "",
+               meant ? "'?)" : "");
+    return UPROF_EXIT_USAGE;
 }
 
 /* ---- Memory ---- */
@@ -567,6 +657,7 @@ uprof_options_free(UprofOptions *options)
     g_ptr_array_unref(options->debug_folders);
     g_ptr_array_unref(options->sysroots);
     g_ptr_array_unref(options->words);
+    g_ptr_array_unref(options->child);
     g_free(options);
 }
 
@@ -585,6 +676,7 @@ new_options(void)
     options->sysroots = g_ptr_array_new_with_free_func(g_free);
     g_ptr_array_add(options->sysroots, NULL);
     options->words = g_ptr_array_new_with_free_func(g_free);
+    options->child = g_ptr_array_new_with_free_func(g_free);
     uprof_settings_init(&options->settings);
     return options;
 }
@@ -607,22 +699,83 @@ fail_capture(void)
     return fail_usage("a capture is written by 'record', to a file");
 }
 
-/* Sets the format of an output, from --format or from the ending of its path. */
+/* Says what a name without a known ending may have meant. */
+static bool
+fail_ending(const UprofOptions *options, const char *path)
+{
+    g_autofree char *quoted = uprof_text_quote(path);
+    g_autofree char *endings = uprof_format_endings();
+
+    if (g_file_test(path, G_FILE_TEST_IS_DIR))
+        return fail_usage("'%s' is a folder; for a file in it: -o '%s/%s.svg'", quoted, quoted,
+                          options->command->bit & RECORD ? "%d" : "NAME");
+    if (g_str_has_suffix(path, ".html"))
+        return fail_usage("'%s': there is no HTML; .svg is the interactive picture", quoted);
+    if (g_str_has_suffix(path, ".pb"))
+        return fail_usage("'%s': pprof is written compressed, as .pb.gz", quoted);
+    uprof_say("virt-uprof: cannot tell the format of '%s'; use -f or one of %s", quoted, endings);
+    return false;
+}
+
+/* Sets the format of an output, from the ending of its path, or from --format. */
 static bool
 choose_format(const UprofOptions *options, UprofWanted *wanted)
 {
     const bool is_diff = options->command->bit & DIFF;
+    const UprofFormat *by_path = uprof_format_by_path(wanted->path);
+    g_autofree char *quoted = uprof_text_quote(wanted->path);
 
+    if (!wanted->format && options->format && by_path && by_path != options->format)
+        return fail_usage("'%s' ends in %s, and -f says %s: leave out -f, or rename the file",
+                          quoted, strrchr(quoted, '.'), options->format->name);
     if (!wanted->format)
-        wanted->format = options->format ? options->format : uprof_format_by_path(wanted->path);
+        wanted->format = options->format ? options->format : by_path;
     if (!wanted->format && strcmp(wanted->path, "-") == 0)
         wanted->format = is_diff ? &uprof_format_svg : &uprof_format_folded;
-    if (wanted->format)
-        return true;
+    return wanted->format || fail_ending(options, wanted->path);
+}
+
+/* Only record knows domain and time of its files. Elsewhere "%%" alone has a meaning. */
+static bool
+check_letters(const UprofOptions *options, UprofWanted *wanted)
+{
+    const bool is_record = options->command->bit & RECORD;
     g_autofree char *quoted = uprof_text_quote(wanted->path);
-    g_autofree char *endings = uprof_format_endings();
-    uprof_say("virt-uprof: cannot tell the format of '%s'; use -f or one of %s", quoted, endings);
-    return false;
+    g_autoptr(GString) plain = g_string_new(NULL);
+
+    for (const char *at = wanted->path; *at; at++) {
+        g_string_append_c(plain, *at);
+        if (*at != '%' || !at[1])
+            continue;
+        at++;
+        if (!strchr("dtu%", *at))
+            return fail_usage("-o '%s': of the letters after %%, only %%d, %%t, %%u and %%%% have "
+                              "a meaning",
+                              quoted);
+        if (*at != '%' && !is_record)
+            return fail_usage("'%s' does not know %%%c of its files: name '%s' yourself",
+                              options->command->name, *at, quoted);
+    }
+    if (!is_record) {
+        g_free(wanted->path);
+        wanted->path = g_strdup(plain->str);
+    }
+    return true;
+}
+
+static bool
+check_twice(const UprofOptions *options, guint n)
+{
+    const char *path = ((const UprofWanted *)g_ptr_array_index(options->outputs, n))->path;
+
+    for (guint i = 0; i < n; i++) {
+        const UprofWanted *other = g_ptr_array_index(options->outputs, i);
+        if (strcmp(path, "-") != 0 && strcmp(path, other->path) == 0) {
+            g_autofree char *quoted = uprof_text_quote(path);
+            return fail_usage("'%s' is named twice", quoted);
+        }
+    }
+    return true;
 }
 
 static bool
@@ -650,7 +803,8 @@ check_outputs(UprofOptions *options)
         return fail_capture();
     for (guint i = 0; i < options->outputs->len; i++) {
         UprofWanted *wanted = g_ptr_array_index(options->outputs, i);
-        if (!choose_format(options, wanted) || !check_output(options, wanted))
+        if (!check_letters(options, wanted) || !check_twice(options, i) ||
+            !choose_format(options, wanted) || !check_output(options, wanted))
             return false;
         n_stdout += strcmp(wanted->path, "-") == 0;
         n_captures += wanted->format->is_capture;
@@ -717,6 +871,13 @@ check_times(const UprofOptions *options)
         return fail_usage("--until needs --since");
     if (options->is_stored && options->until_s <= options->since_s)
         return fail_usage("--until is not after --since");
+    if (options->command->bit & RECORD && settings->duration_ns > 0 &&
+        settings->duration_ns < UINT64_C(1000) * UPROF_NS_PER_S / settings->rate_mhz) {
+        g_autofree char *time = uprof_format_ns(settings->duration_ns);
+        g_autofree char *hz = uprof_format_hz(settings->rate_mhz);
+        return fail_usage("no sample fits into %s at %s Hz: use a longer -d or a higher -F", time,
+                          hz);
+    }
     if (options->command->bit & (COLLECT | METADATA) && settings->given.duration &&
         settings->duration_ns == 0)
         return fail_usage("'%s' needs a duration longer than 0", options->command->name);
@@ -742,24 +903,57 @@ check_access(const UprofOptions *options)
 
 /* ---- Parsing ---- */
 
-/* Takes the command, if the first word is a command, and the words after it. */
 static void
-take_words(UprofOptions *options, const UprofCommand *commands, poptContext context)
+add_words(GPtrArray *list, char **words, guint n)
 {
-    const char **words = poptGetArgs(context);
+    for (guint i = 0; i < n; i++)
+        g_ptr_array_add(list, g_strdup(words[i]));
+}
 
-    options->command = &commands[0];
-    for (size_t i = 0; words && words[i]; i++) {
-        bool is_command = false;
-        for (const UprofCommand *command = commands; i == 0 && command->name; command++) {
-            if (strcmp(words[i], command->name) == 0) {
-                options->command = command;
-                is_command = true;
-            }
-        }
-        if (!is_command)
-            g_ptr_array_add(options->words, g_strdup(words[i]));
-    }
+/* Takes the command, if the first word is a command. Returns: the number of words that it takes */
+static guint
+take_command(UprofOptions *options, const char *first)
+{
+    const UprofCommand *command = first ? find_command(options->commands, first) : NULL;
+
+    options->command = command ? command : &options->commands[0];
+    if (first && !command)
+        options->command_meant = suggest_command(options->commands, first);
+    return command ? 1 : 0;
+}
+
+/*
+ * Takes the words. If record has domains in front of "--", what follows is a command to run;
+ * otherwise these words are domains, up to another "--".
+ *
+ * @behind: the words behind "--"; empty if there is none
+ */
+static void
+take_words(UprofOptions *options, poptContext context, char **behind)
+{
+    char **words = (char **)poptGetArgs(context);
+    const guint n = words ? g_strv_length(words) : 0;
+    const guint n_behind = g_strv_length(behind);
+    const bool is_behind = n == 0;
+    const guint n_taken = take_command(options, is_behind ? behind[0] : words[0]);
+    const bool is_record = options->command->bit & RECORD;
+    guint n_more = n_behind; /* of @behind that are no command to run */
+
+    if (!is_behind)
+        add_words(options->words, words + n_taken, n - n_taken);
+    if (is_record && (options->words->len > 0 || options->all))
+        n_more = 0;
+    for (guint i = 0; is_record && i < n_more; i++)
+        if (strcmp(behind[i], "--") == 0)
+            n_more = i;
+    const guint n_first = is_behind ? MIN(n_taken, n_more) : 0;
+    add_words(options->words, behind + n_first, n_more - n_first);
+    const guint n_skipped =
+        n_more < n_behind && strcmp(behind[n_more], "--") == 0 ? n_more + 1 : n_more;
+    add_words(options->child, behind + n_skipped, n_behind - n_skipped);
+    if (options->child->len > 0 && !options->settings.given.duration)
+        options->settings.duration_ns = 0; /* the command says how long */
+    g_ptr_array_add(options->child, NULL);
 }
 
 /* Is @word an option with an optional argument, but without this argument? */
@@ -782,35 +976,83 @@ static GStrv
 complete_words(int argc, const char **argv)
 {
     char **words = g_new0(char *, (gsize)argc + 1);
-    bool is_end = false;
 
-    for (int i = 0; i < argc; i++) {
-        is_end |= strcmp(argv[i], "--") == 0;
-        words[i] =
-            g_strconcat(argv[i], i > 0 && !is_end && lacks_argument(argv[i]) ? "=" : NULL, NULL);
-    }
+    for (int i = 0; i < argc; i++)
+        words[i] = g_strconcat(argv[i], i > 0 && lacks_argument(argv[i]) ? "=" : NULL, NULL);
     return words;
 }
 
-/* Prints the answer to --help or --version. Returns: false if @option is another option */
+/* Returns: the number of words up to "--", or all of them */
+static int
+count_options(int argc, const char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--") == 0)
+            return i;
+    return argc;
+}
+
+/* @command: (nullable): the command that the command line names */
 static bool
-print_answer(const Option *option, const UprofCommand *commands, int *code)
+print_answer(const Option *option, const UprofCommand *commands, const UprofCommand *command,
+             int *code)
 {
     const bool is_help = strcmp(option->long_name, "help") == 0;
 
     if (!is_help && strcmp(option->long_name, "version") != 0)
         return false;
-    if (is_help)
-        print_help(commands);
-    else
-        printf("virt-uprof %s\n", UPROF_VERSION);
+    if (is_help) {
+        *code = print_help(commands, command);
+        return true;
+    }
+    printf("virt-uprof %s\n", UPROF_VERSION);
     *code = fflush(stdout) == 0 ? UPROF_EXIT_OK : UPROF_EXIT_FAILED;
     return true;
 }
 
-/* @given: (out): by row of the table; another spelling sets the row of its option */
+/* Options of other programs, and what they are here. */
+static const char *
+explain_option(char letter)
+{
+    switch (letter) {
+    case 'r':
+        return "rates are given with -F";
+    case 't':
+    case 'T':
+        return "durations are given with -d";
+    case 'p':
+        return "a domain is given by its name, UUID or id";
+    case 'g':
+        return "call stacks are always taken";
+    default:
+        return NULL;
+    }
+}
+
 static bool
-take_options(UprofOptions *options, const UprofCommand *commands, poptContext context, bool *given,
+fail_unknown(const char *word)
+{
+    g_autofree char *quoted = uprof_text_quote(word);
+    g_autofree char *name = g_strndup(quoted, strcspn(quoted, "="));
+    const bool is_long = g_str_has_prefix(name, "--");
+    unsigned nearest = UPROF_WORD_FAR;
+    const char *meant = NULL;
+
+    for (size_t i = 0; is_long && i < G_N_ELEMENTS(table); i++)
+        if (table[i].long_name && uprof_word_is_closer(name + 2, table[i].long_name, &nearest))
+            meant = table[i].long_name;
+    if (meant)
+        return fail_usage("unknown option '%s' (did you mean --%s?)", name, meant);
+    const char *hint = !is_long && name[0] ? explain_option(name[1]) : NULL;
+    return fail_usage("unknown option '%s'%s%s", name, hint ? ": " : "", hint ? hint : "");
+}
+
+/*
+ * @named: (nullable): the command that the command line names
+ * @given: (out): by row of the table; another spelling sets the row of its option
+ */
+static bool
+take_options(UprofOptions *options, const UprofCommand *named, poptContext context, bool *given,
              int *code)
 {
     int row;
@@ -820,7 +1062,7 @@ take_options(UprofOptions *options, const UprofCommand *commands, poptContext co
         char *argument = poptGetOptArg(context);
         g_autofree char *value = g_strdup(argument ? argument : "");
         free(argument);
-        if (print_answer(option, commands, code))
+        if (print_answer(option, options->commands, named, code))
             return false;
         given[option - table] = true;
         if (option->given)
@@ -830,8 +1072,21 @@ take_options(UprofOptions *options, const UprofCommand *commands, poptContext co
     }
     if (row == -1)
         return true;
+    if (row == POPT_ERROR_BADOPT)
+        return fail_unknown(poptBadOption(context, POPT_BADOPTION_NOALIAS));
     g_autofree char *quoted = uprof_text_quote(poptBadOption(context, POPT_BADOPTION_NOALIAS));
     return fail_usage("%s: %s", quoted, poptStrerror(row));
+}
+
+/* Returns: (nullable): the command that the command line names, for --help */
+static const UprofCommand *
+find_named(const UprofCommand *commands, int argc, const char **argv)
+{
+    const UprofCommand *found = NULL;
+
+    for (int i = 1; i < argc && !found; i++)
+        found = find_command(commands, argv[i]);
+    return found;
 }
 
 UprofOptions *
@@ -839,7 +1094,8 @@ uprof_options_parse(int argc, const char **argv, const UprofCommand *commands, i
 {
     struct poptOption rows[G_N_ELEMENTS(table) + 1] = { 0 };
     bool given[G_N_ELEMENTS(table)] = { false };
-    g_auto(GStrv) words = complete_words(argc, argv);
+    const int n_words = count_options(argc, argv);
+    g_auto(GStrv) words = complete_words(n_words, argv);
     g_autoptr(UprofOptions) options = new_options();
 
     for (size_t i = 0; i < G_N_ELEMENTS(table); i++)
@@ -850,12 +1106,13 @@ uprof_options_parse(int argc, const char **argv, const UprofCommand *commands, i
             .val = (int)i + 1,
         };
     __attribute__((cleanup(free_context))) poptContext context =
-        poptGetContext(NULL, argc, (const char **)words, rows, 0);
+        poptGetContext(NULL, n_words, (const char **)words, rows, 0);
 
     *code = UPROF_EXIT_USAGE;
-    if (!take_options(options, commands, context, given, code))
+    options->commands = commands;
+    if (!take_options(options, find_named(commands, n_words, argv), context, given, code))
         return NULL;
-    take_words(options, commands, context);
+    take_words(options, context, (char **)argv + MIN(n_words + 1, argc));
     return check_commands(options, given) && check_outputs(options) && check_access(options) &&
                    check_times(options) && check_words(options) && check_rows(options) &&
                    check_output_names(options)
@@ -919,6 +1176,7 @@ uprof_options_record(const UprofOptions *options, const UprofNotices *notices)
     return (UprofRecordSettings){
         .session = uprof_options_session(options, notices),
         .words = options->words,
+        .command_meant = options->command_meant,
         .all = options->all,
         .wait = options->wait,
         .wait_ns = options->wait_ns,

@@ -32,11 +32,14 @@ typedef struct {
 int uprof_read_command_run(UprofOptions *options, bool reads_store,
                            int (*run)(const UprofReadCommand *command));
 
+/** uprof_read_command_shows: is stdout a terminal that gets a table, too, besides the outputs? */
+bool uprof_read_command_shows(const UprofOptions *options);
+
 /**
- * uprof_read_command_finish: commits an output that was written, or says why it was not
+ * uprof_read_command_finish: commits an output that was written, and says so, or why it was not
  * @i: index of the output
  * @error: (nullable): why the output could not be written
  *
  * Returns: exit code
  */
-int uprof_read_command_finish(unsigned i, const GError *error);
+int uprof_read_command_finish(const UprofReadCommand *command, unsigned i, const GError *error);

@@ -3,8 +3,11 @@
 
 #include "exit-priv.h"
 #include "uprof/config.h"
+#include "uprof/text.h"
 
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 typedef struct {
     UprofReadCommand command;
@@ -133,14 +136,30 @@ uprof_read_command_run(UprofOptions *options, bool reads_store,
     return run_plan(&plan, rules);
 }
 
-int
-uprof_read_command_finish(unsigned i, const GError *error)
+bool
+uprof_read_command_shows(const UprofOptions *options)
 {
+    for (guint i = 0; i < options->outputs->len; i++)
+        if (strcmp(((UprofWanted *)g_ptr_array_index(options->outputs, i))->path, "-") == 0)
+            return false;
+    return isatty(STDOUT_FILENO);
+}
+
+int
+uprof_read_command_finish(const UprofReadCommand *command, unsigned i, const GError *error)
+{
+    const UprofWanted *wanted = g_ptr_array_index(command->options->outputs, i);
+    g_autofree char *path = uprof_text_quote(wanted->path);
     UprofFile *file = uprof_confined_output(i);
     g_autoptr(GError) failure = NULL;
 
-    if (!error && uprof_confined_commit(i, &failure))
+    if (!error && uprof_confined_commit(i, &failure)) {
+        if (!command->options->quiet && strcmp(wanted->path, "-") != 0)
+            uprof_say("wrote %s%s", path,
+                      command->targets[i].exists && !command->targets[i].is_stream ? " (replaced)"
+                                                                                   : "");
         return UPROF_EXIT_OK;
+    }
     if (!(error && uprof_file_is_closed(file)))
         uprof_say_error(error ? error : failure);
     return UPROF_EXIT_FAILED;

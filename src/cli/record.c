@@ -8,8 +8,9 @@
 #include "commands-priv.h"
 
 #include "exit-priv.h"
+#include "uprof/run-lines.h"
+#include "uprof/child-command.h"
 #include "uprof/record-domains.h"
-#include "run-summary-priv.h"
 #include "terminal-priv.h"
 #include "worker-reply-priv.h"
 #include "uprof/clock.h"
@@ -24,6 +25,7 @@ typedef struct {
     bool shows_table;            /* on stdout, when a domain has ended */
     bool shows_progress;         /* a line on stderr, while the run goes on */
     uint64_t shown_ns;           /* when the progress line was written last */
+    UprofChild child;            /* the command that says how long to sample, if there is one */
 } Shown;
 
 /* ---- Outputs ---- */
@@ -47,25 +49,28 @@ add_request(GPtrArray *requests, const char *path, const UprofFormat *format, bo
 }
 
 /*
- * Returns: (transfer full): the outputs of each domain. If the user named none, a terminal gets
- * a table and a picture, and a pipe gets folded stacks.
+ * Returns: (transfer full): the outputs of each domain. A terminal always gets the table, unless
+ * something else is written to it. If the user named no output, there is also a picture, but not
+ * with --quiet, which does not say its name; a pipe gets folded stacks.
  */
 static GPtrArray *
 list_outputs(const UprofOptions *options, bool *shows_table)
 {
     GPtrArray *requests = g_ptr_array_new_with_free_func(free_request);
-    const bool is_terminal = isatty(STDOUT_FILENO);
+    bool is_stdout_taken = options->json;
 
     for (guint i = 0; i < options->outputs->len; i++) {
         const UprofWanted *wanted = g_ptr_array_index(options->outputs, i);
         add_request(requests, wanted->path, wanted->format, false);
+        is_stdout_taken |= strcmp(wanted->path, "-") == 0;
     }
     if (options->json)
         add_request(requests, "-", &uprof_format_meta, false);
-    *shows_table = requests->len == 0 && !options->format && is_terminal;
-    if (*shows_table)
+    is_stdout_taken |= requests->len == 0 && options->format;
+    *shows_table = isatty(STDOUT_FILENO) && !is_stdout_taken;
+    if (*shows_table && requests->len == 0 && !options->quiet)
         add_request(requests, "%d-%t.svg", &uprof_format_svg, true);
-    else if (requests->len == 0)
+    else if (!*shows_table && requests->len == 0)
         add_request(requests, "-", options->format ? options->format : &uprof_format_folded, false);
     return requests;
 }
@@ -93,7 +98,7 @@ show_start(const UprofSession *session, void *data)
     const Shown *shown = data;
 
     if (!shown->options->quiet)
-        uprof_summary_say_start(session->run, session->shown);
+        uprof_say_lines(uprof_run_lines_start(session->run, session->shown));
 }
 
 /* The counts of all domains together. */
@@ -131,6 +136,10 @@ show_progress(const GPtrArray *recordings)
         const UprofRecording *recording = g_ptr_array_index(recordings, i);
         add_progress(&progress, recording->session);
     }
+    if (recordings->len == 0) {
+        uprof_say_progress("");
+        return;
+    }
     g_autofree char *percent = uprof_format_percent(progress.complete, progress.running);
     g_autofree char *held = uprof_format_percent(progress.held_ns, progress.elapsed_ns);
     g_autofree char *hz = uprof_format_hz(progress.rate_mhz);
@@ -149,12 +158,29 @@ refresh_progress(const GPtrArray *recordings, void *data)
 {
     Shown *shown = data;
     const uint64_t now_ns = uprof_clock_now_ns();
+    char *const *command = (char *const *)shown->options->child->pdata;
+    g_autoptr(GError) error = NULL;
+
+    /* The command begins when the first domain is sampled, and its end ends the run. */
+    if (command[0] && shown->child.pid == 0 && recordings->len > 0 &&
+        !uprof_child_start(&shown->child, command, &error))
+        uprof_say_error(error);
+    if (uprof_child_has_ended(&shown->child))
+        return false;
 
     if (shown->shows_progress && now_ns - shown->shown_ns >= UPROF_NS_PER_S) {
         shown->shown_ns = now_ns;
         show_progress(recordings);
     }
     return true;
+}
+
+/* Signals of the terminal reach the command, too; others are passed on. */
+static void
+pass_signal(int number, bool is_from_terminal, void *data)
+{
+    if (!is_from_terminal)
+        uprof_child_signal(&((Shown *)data)->child, number);
 }
 
 static void
@@ -165,12 +191,15 @@ clear_progress(void *data)
 
 /* ---- At the end ---- */
 
-/* In the worker: the numbers of the run. */
+/* In the worker: the numbers of the run. @argument: UprofRunLinesHow */
 static void
 make_summary(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply)
 {
+    UprofRunLinesHow how;
+
+    memcpy(&how, argument.data, sizeof(how));
     uprof_worker_reply_begin();
-    uprof_summary_say_end(analysis->run, analysis->shown);
+    uprof_say_lines(uprof_run_lines_end(analysis->run, analysis->shown, &how));
     uprof_worker_reply_end(reply);
 }
 
@@ -211,11 +240,12 @@ static void
 show_summary(const UprofRecording *recording, void *data)
 {
     const UprofOptions *options = ((const Shown *)data)->options;
+    const UprofRunLinesHow how = { .is_verbose = options->verbose, .is_live = true };
 
     if (!options->quiet)
-        uprof_worker_reply_say(recording->session, CALL_SUMMARY);
+        uprof_worker_reply_say(recording->session, CALL_SUMMARY, (UprofSlice){ &how, sizeof(how) });
     if (options->verbose)
-        uprof_worker_reply_say(recording->session, CALL_ENDS);
+        uprof_worker_reply_say(recording->session, CALL_ENDS, (UprofSlice){ 0 });
 }
 
 static UprofErrorCode
@@ -248,6 +278,7 @@ uprof_record_run(UprofOptions *options)
 {
     const UprofNotices notices = uprof_options_notices(options);
     UprofErrorTally tally = { 0 };
+    g_autoptr(GError) error = NULL;
     Shown shown = {
         .options = options,
         .shows_progress = isatty(STDERR_FILENO) && !options->quiet,
@@ -256,6 +287,7 @@ uprof_record_run(UprofOptions *options)
     const UprofRunObserver observer = {
         .started = show_start,
         .looped = refresh_progress,
+        .signaled = pass_signal,
         .sampled = clear_progress,
         .ended = show_summary,
         .saving = show_table,
@@ -268,10 +300,16 @@ uprof_record_run(UprofOptions *options)
 
     if (!check_terminal(outputs))
         return UPROF_EXIT_FAILED;
+    if (options->child->pdata[0] &&
+        !uprof_child_is_there((char *const *)options->child->pdata, &error)) {
+        uprof_say_error(error);
+        return UPROF_CHILD_NOT_FOUND;
+    }
     settings.outputs = outputs;
     settings.observer = &observer;
     settings.calls = calls;
     settings.n_calls = G_N_ELEMENTS(calls);
     const UprofErrorCode code = uprof_record_domains(&settings, &tally);
-    return uprof_exit_of_run(&tally, code);
+    const int status = uprof_child_wait(&shown.child);
+    return status != 0 ? status : uprof_exit_of_run(&tally, code);
 }

@@ -10,8 +10,8 @@
 #include "exit-priv.h"
 #include "load-options-priv.h"
 #include "read-command-priv.h"
-#include "run-summary-priv.h"
 #include "terminal-priv.h"
+#include "uprof/run-lines.h"
 #include "uprof/processes.h"
 #include "uprof/text.h"
 
@@ -44,7 +44,7 @@ write_file(const UprofReadCommand *command, guint i, const UprofLoad *load)
     if (!check_terminal(wanted))
         return UPROF_EXIT_FAILED;
     uprof_output_write(wanted->format, load->profile, load->run, uprof_confined_output(i), &error);
-    return uprof_read_command_finish(i, error);
+    return uprof_read_command_finish(command, i, error);
 }
 
 static int
@@ -177,8 +177,10 @@ print_tables(const UprofOptions *options, const UprofLoad *load)
 
     if (options->focus && !focus) {
         g_autofree char *shown = uprof_text_quote(options->focus);
-        uprof_say("virt-uprof: no stack has a function '%s'; names: virt-uprof report -n 1000000",
-                  shown);
+        const char *meant = uprof_focus_suggest(load->profile, options->focus);
+        uprof_say("virt-uprof: no stack has a function '%s'%s%s%s; names: virt-uprof report -n "
+                  "1000000",
+                  shown, meant ? " (did you mean '" : "", meant ? meant : "", meant ? "'?)" : "");
         return UPROF_EXIT_USELESS;
     }
     if (options->by_process && !has_processes(load)) {
@@ -205,7 +207,7 @@ write_outputs(const UprofReadCommand *command, const UprofLoad *load)
     const UprofOptions *options = command->options;
     const int code = write_files(command, load);
 
-    if (options->outputs->len > 0 && !options->json)
+    if (options->outputs->len > 0 && !options->json && !uprof_read_command_shows(options))
         return code;
     if (options->format && options->outputs->len == 0 && !options->json)
         return write_stdout(options, load);
@@ -245,9 +247,10 @@ static void
 say_summary(const UprofOptions *options, const UprofLoad *load)
 {
     g_autofree char *shown = uprof_text_quote(load->run->domain);
+    const UprofRunLinesHow how = { .is_verbose = options->verbose };
 
     if (!options->quiet && load->run->frames > 0)
-        uprof_summary_say_end(load->run, shown);
+        uprof_say_lines(uprof_run_lines_end(load->run, shown, &how));
 }
 
 static int
@@ -263,11 +266,16 @@ run_report(const UprofReadCommand *command)
     const int code = add_profiles(load, command);
     if (load->n_files == 0)
         return code;
+    if (load->is_partial && !options->quiet)
+        uprof_say("virt-uprof: only what could be read is shown");
+    if (options->lines && load->run->frames == 0)
+        uprof_say(
+            "virt-uprof: --lines needs a capture: other profiles have no addresses to look up");
     const bool had_samples = load->run->samples > 0;
     if (!uprof_load_finish(load))
         return uprof_exit_worse(code, UPROF_EXIT_FAILED);
     g_autofree char *domain = uprof_text_quote(load->run->domain);
-    uprof_summary_say_untimed(load->profile, domain);
+    uprof_say_lines(uprof_run_lines_untimed(load->profile, domain));
     if (load->run->samples == 0) {
         g_autofree char *name = uprof_text_quote(g_ptr_array_index(options->words, 0));
         uprof_say("virt-uprof: '%s' has no sample%s", name,

@@ -42,7 +42,8 @@ run_summary(const UprofReadCommand *command)
     if (text)
         return uprof_exit_worse(found, uprof_terminal_print(text));
     g_autofree char *day = uprof_time_format_date(day_s);
-    uprof_say("virt-uprof: nothing was collected on %s", day);
+    g_autofree char *stored = uprof_catalog_describe_range(command->catalog);
+    uprof_say("virt-uprof: nothing was collected on %s; stored: %s", day, stored);
     return uprof_exit_worse(found, UPROF_EXIT_USELESS);
 }
 

@@ -8,8 +8,8 @@
 #include "commands-priv.h"
 
 #include "exit-priv.h"
+#include "uprof/run-lines.h"
 #include "uprof/record-domains.h"
-#include "run-summary-priv.h"
 #include "terminal-priv.h"
 #include "uprof/clock.h"
 #include "uprof/processes.h"

@@ -21,7 +21,7 @@ void uprof_worker_reply_end(GByteArray *reply);
  *
  * Prints nothing if the worker has failed.
  */
-void uprof_worker_reply_say(const UprofSession *session, unsigned call);
+void uprof_worker_reply_say(const UprofSession *session, unsigned call, UprofSlice argument);
 
 /**
  * uprof_worker_reply_text: calls a function in the worker

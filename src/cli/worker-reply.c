@@ -41,9 +41,9 @@ uprof_worker_reply_text(const UprofSession *session, unsigned call, UprofSlice a
 }
 
 void
-uprof_worker_reply_say(const UprofSession *session, unsigned call)
+uprof_worker_reply_say(const UprofSession *session, unsigned call, UprofSlice argument)
 {
-    g_autoptr(GString) text = uprof_worker_reply_text(session, call, (UprofSlice){ 0 }, NULL);
+    g_autoptr(GString) text = uprof_worker_reply_text(session, call, argument, NULL);
     g_auto(GStrv) lines = text ? g_strsplit(text->str, "\n", -1) : NULL;
 
     for (guint i = 0; lines && lines[i] && lines[i][0]; i++)

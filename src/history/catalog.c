@@ -314,6 +314,28 @@ uprof_catalog_select(const UprofCatalog *catalog, int64_t since_s, int64_t until
     return selecting.selection;
 }
 
+char *
+uprof_catalog_describe_range(const UprofCatalog *catalog)
+{
+    int64_t first_s = INT64_MAX, last_s = INT64_MIN;
+
+    for (guint i = 0; i < catalog->folders->len; i++) {
+        const UprofStoreFolder *folder = g_ptr_array_index(catalog->folders, i);
+        for (guint j = 0; j < folder->items->len; j++) {
+            const UprofStoreItem *item = uprof_store_item(folder, j);
+            if (!uprof_store_item_is_complete(item))
+                continue;
+            first_s = MIN(first_s, item->start_s);
+            last_s = MAX(last_s, item->start_s);
+        }
+    }
+    if (last_s < first_s)
+        return g_strdup("no day");
+    g_autofree char *first = uprof_time_format_date(first_s);
+    g_autofree char *last = uprof_time_format_date(last_s);
+    return g_strdup_printf("%s to %s", first, last);
+}
+
 /* ---- Loading ---- */
 
 const char *

@@ -19,11 +19,13 @@ warn_of_nothing(const UprofQuery *query, const UprofNotices *notices)
     g_autofree char *since = format_time(query->since_s);
     g_autofree char *until =
         query->until_s == INT64_MAX ? g_strdup("now") : format_time(query->until_s);
+    g_autofree char *stored = uprof_catalog_describe_range(query->catalog);
 
-    uprof_notice(notices, UPROF_NOTICE_WARNING,
-                 "no profile of '%s' is stored from %s to %s; to see what was collected on a day: "
-                 "virt-uprof summary DAY",
-                 shown, since, until);
+    uprof_notice(
+        notices, UPROF_NOTICE_WARNING,
+        "no profile of '%s' is stored from %s to %s; stored: %s; to see what was collected "
+        "on a day: virt-uprof summary DAY",
+        shown, since, until, stored);
 }
 
 static void

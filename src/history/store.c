@@ -233,6 +233,15 @@ uprof_store_open(const char *folder, bool create, GError **error)
         }
     }
     const int fd = open_folder(AT_FDCWD, folder);
+    if (fd < 0 && errno == ENOENT) {
+        g_autofree char *shown = uprof_text_quote(folder);
+        g_set_error(
+            error, UPROF_ERROR, UPROF_ERROR_NO_FILE,
+            "nothing has been collected yet: there is no '%s'; see: virt-uprof help enable, "
+            "virt-uprof help collect",
+            shown);
+        return NULL;
+    }
     if (fd < 0) {
         fail_errno(error, "open", folder);
         return NULL;

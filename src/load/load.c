@@ -88,6 +88,12 @@ fail_open(const char *shown, GError **error)
     else if (errno == ETIMEDOUT)
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "nobody writes into the pipe '%s'",
                     shown);
+    else if (errno == ENOENT && !strpbrk(shown, "./@"))
+        /* a word that looks like no file may be a domain */
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_NO_FILE,
+                    "cannot read '%s': %s; for stored profiles of a domain: report --since today "
+                    "DOMAIN, or diff DOMAIN@yesterday DOMAIN@today",
+                    shown, g_strerror(errno));
     else
         uprof_error_fail_errno(error, "cannot read '%s'", shown);
 }
@@ -124,7 +130,7 @@ static const struct {
 } foreign_formats[] = {
     { "<?xml",    "is a picture or another XML file; report reads captures, folded stacks and pprof" },
     { "<svg",     "is a picture; report reads captures, folded stacks and pprof" },
-    { "{",        "is JSON (speedscope, or a sidecar); report reads captures, folded stacks and pprof" },
+    { "{",        "is JSON (speedscope, or the .meta.json of a run); report reads captures, folded stacks and pprof" },
     { "vm:",      "is text of 'perf script'; report reads captures, folded stacks and pprof" },
     { "PERFILE2", "is perf's data; fold it first: perf script | stackcollapse-perf.pl" },
     { "\x7f" "ELF", "is a program; symbols are given with -s" },

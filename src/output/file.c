@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,10 +28,15 @@ struct _UprofFile {
     bool is_closed;
 };
 
+/* The user's own file gets one code, whatever the reason is: it is a failure of output. */
 static bool
 fail_errno(const UprofFile *file, const char *what, GError **error)
 {
-    return uprof_error_fail_errno(error, "cannot %s '%s'", what, file->shown);
+    if (file->parent >= 0)
+        return uprof_error_fail_errno(error, "cannot %s '%s'", what, file->shown);
+    g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "cannot %s '%s': %s", what, file->shown,
+                g_strerror(errno));
+    return false;
 }
 
 static void
@@ -68,7 +74,7 @@ check_folder(const UprofFile *file, const struct stat *info, GError **error)
     if (is_own ? uprof_owner_is_safe(info, UPROF_OWNER_FOR_ROOT, geteuid())
                : geteuid() != 0 || !uprof_owner_lets_others_replace(info))
         return true;
-    g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED,
+    g_set_error(error, UPROF_ERROR, is_own ? UPROF_ERROR_DENIED : UPROF_ERROR_FAILED,
                 "the folder of '%s' %s: root's files are not safe there", file->shown,
                 is_own ? "belongs to somebody else or may be written by others"
                        : "may be written by everybody and is not sticky");
@@ -125,6 +131,35 @@ open_temporary(UprofFile *file, mode_t mode, GError **error)
     return fail_errno(file, "write", error);
 }
 
+/* Removes the ".part" file of a program that was killed. A running program has locked its file. */
+static void
+remove_old_part(const UprofFile *file, const char *name)
+{
+    const int fd = openat(file->folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        unlinkat(file->folder, name, 0);
+    close(fd);
+}
+
+/* If the name is taken, the file gets a temporary name as others do. */
+static bool
+open_part(UprofFile *file, GError **error)
+{
+    g_autofree char *name = g_strconcat(file->base, ".part", NULL);
+
+    remove_old_part(file, name);
+    file->fd =
+        openat(file->folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (file->fd < 0)
+        return open_temporary(file, 0600, error);
+    flock(file->fd, LOCK_EX | LOCK_NB);
+    file->temporary = g_steal_pointer(&name);
+    return true;
+}
+
 /* Is @path a link to an open file of a process? Such a link must not be replaced. */
 static bool
 is_special(const char *path)
@@ -175,10 +210,10 @@ open_device(UprofFile *file, GError **error)
         fail_errno(file, "write", error);
     } else if (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) {
         /* somebody has replaced the device since its kind was found */
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED,
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
                     "cannot write '%s': somebody has replaced it while it was opened", file->shown);
     } else if (info.st_uid != 0 && info.st_uid != geteuid()) {
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED,
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
                     "cannot write '%s': it is the device or pipe of another user", file->shown);
     } else {
         file->fd = reopen_for_write(found);
@@ -194,8 +229,8 @@ open_device(UprofFile *file, GError **error)
     return file->fd >= 0;
 }
 
-UprofFile *
-uprof_file_open(const char *path, bool is_secret, GError **error)
+static UprofFile *
+open_path(const char *path, bool is_secret, bool is_part, GError **error)
 {
     UprofFile *file = new_file(path);
     struct stat info;
@@ -215,12 +250,26 @@ uprof_file_open(const char *path, bool is_secret, GError **error)
     } else if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode)) {
         ok = open_device(file, error);
     } else {
-        ok = open_folder(file, error) && open_temporary(file, is_secret ? 0600 : 0666, error);
+        ok = open_folder(file, error) &&
+             (is_part ? open_part(file, error)
+                      : open_temporary(file, is_secret ? 0600 : 0666, error));
     }
     if (ok)
         return file;
     free_file(file);
     return NULL;
+}
+
+UprofFile *
+uprof_file_open(const char *path, bool is_secret, GError **error)
+{
+    return open_path(path, is_secret, false, error);
+}
+
+UprofFile *
+uprof_file_open_part(const char *path, GError **error)
+{
+    return open_path(path, true, true, error);
 }
 
 UprofFile *

@@ -17,9 +17,21 @@ static const UprofFormat *const formats[] = {
     &uprof_format_speedscope, &uprof_format_perf,      &uprof_format_meta, &capture_format,
 };
 
+/* Names that other profilers use. */
+static const struct {
+    const char *name;
+    const UprofFormat *format;
+} aliases[] = {
+    { "flamegraph", &uprof_format_svg },
+    { "json", &uprof_format_speedscope },
+};
+
 const UprofFormat *
 uprof_format_by_name(const char *name)
 {
+    for (size_t i = 0; i < G_N_ELEMENTS(aliases); i++)
+        if (strcmp(aliases[i].name, name) == 0)
+            return aliases[i].format;
     for (size_t i = 0; i < G_N_ELEMENTS(formats); i++)
         if (strcmp(formats[i]->name, name) == 0)
             return formats[i];

@@ -66,6 +66,8 @@ write_domain(UprofJsonWriter *json, const UprofRun *run)
     write_text(json, "driver", run->driver);
     write_text(json, "arch", run->arch);
     uprof_json_uint(json, "vcpus", run->vcpus);
+    if (run->vcpus_sampled > 0)
+        uprof_json_uint(json, "vcpus_sampled", run->vcpus_sampled);
     uprof_json_end(json, UPROF_JSON_OBJECT);
 }
 

@@ -61,6 +61,7 @@ static const struct {
     size_t offset; /* of a uint64_t */
 } numbers[] = {
     { "domain",     "vcpus",            65536,                   1,               AT(vcpus) },
+    { "domain",     "vcpus_sampled",    65536,                   1,               AT(vcpus_sampled) },
     { NULL,         "duration_ms",      UPROF_SIDECAR_MS_MAX,    UPROF_NS_PER_MS, AT(duration_ns) },
     { "rate",       "asked_millihertz", UINT32_MAX,              1,               AT(rate_mhz) },
     { "samples",    "total",            UPROF_SIDECAR_COUNT_MAX, 1,               AT(samples) },

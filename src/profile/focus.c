@@ -2,6 +2,7 @@
 #include "uprof/focus.h"
 
 #include "uprof/sorted.h"
+#include "uprof/word-distance.h"
 
 #include "profile-priv.h"
 
@@ -34,6 +35,38 @@ count_relative(const Focusing *focusing, GHashTable *relatives, const UprofName 
     if (relative->stack != focusing->stack)
         relative->row.total += weight;
     relative->stack = focusing->stack;
+}
+
+typedef struct {
+    const char *name;
+    const char *meant; /* (nullable): borrowed from a name of the profile */
+    unsigned nearest;
+    GHashTable *seen; /* set of UprofName */
+} Suggesting;
+
+static void
+suggest_from_stack(const UprofName *const *frames, unsigned n, uint64_t weight, void *data)
+{
+    Suggesting *suggesting = data;
+
+    for (unsigned i = 0; i < n; i++) {
+        const char *text = uprof_name_text(frames[i]);
+        if (!g_hash_table_add(suggesting->seen, (gpointer)frames[i]))
+            continue;
+        if (uprof_word_is_closer(suggesting->name, text, &suggesting->nearest) ||
+            (!suggesting->meant && strstr(text, suggesting->name)))
+            suggesting->meant = text;
+    }
+}
+
+const char *
+uprof_focus_suggest(const UprofProfile *profile, const char *name)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    Suggesting suggesting = { name, NULL, UPROF_WORD_FAR, seen };
+
+    uprof_profile_walk(profile, suggest_from_stack, &suggesting);
+    return suggesting.meant;
 }
 
 static void

@@ -44,12 +44,25 @@ uprof_access_clear(UprofAccess *access)
 }
 
 static bool
-refuse_domain(GError **error, const UprofDomain *domain, const char *why)
+refuse_with(GError **error, UprofErrorCode code, const UprofDomain *domain, const char *why)
 {
     g_autofree char *name = uprof_text_quote(domain->name);
 
-    g_set_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED, "%s: %s", name, why);
+    g_set_error(error, UPROF_ERROR, (gint)code, "%s: %s", name, why);
     return false;
+}
+
+static bool
+refuse_domain(GError **error, const UprofDomain *domain, const char *why)
+{
+    return refuse_with(error, UPROF_ERROR_UNSUPPORTED, domain, why);
+}
+
+/* Refuses an option that is for other domains: without it this one can be sampled. */
+static bool
+refuse_option(GError **error, const UprofDomain *domain, const char *why)
+{
+    return refuse_with(error, UPROF_ERROR_USAGE, domain, why);
 }
 
 /* Refuses domains that no access method can sample. */
@@ -96,10 +109,10 @@ choose_xen(const UprofDomain *domain, const char *asked, bool no_pause, UprofAcc
 
     if (strcmp(asked, "auto") != 0 && strcmp(asked, "xen") != 0) {
         message = g_strdup_printf("no access '%s' to a domain of Xen: leave out --access", asked);
-        return refuse_domain(error, domain, message);
+        return refuse_option(error, domain, message);
     }
     if (no_pause)
-        return refuse_domain(error, domain, "--no-pause is for KVM: leave it out");
+        return refuse_option(error, domain, "--no-pause is for KVM: leave it out");
     if (!domain->is_local)
         return refuse_domain(
             error, domain,
@@ -146,7 +159,7 @@ uprof_access_choose(const UprofDomain *domain, const char *asked, bool no_pause,
     if (strcmp(domain->driver, "Xen") == 0)
         return choose_xen(domain, asked, no_pause, access, error);
     if (strcmp(asked, "xen") == 0)
-        return refuse_domain(error, domain, "no access 'xen': it is not a domain of Xen");
+        return refuse_option(error, domain, "no access 'xen': it is not a domain of Xen");
     const char *obstacle = find_obstacle(domain, no_pause, &code);
     if (strcmp(asked, "direct") == 0 && obstacle) {
         g_autofree char *name = uprof_text_quote(domain->name);
@@ -161,6 +174,9 @@ uprof_access_choose(const UprofDomain *domain, const char *asked, bool no_pause,
         access->why = g_strdup("asked for");
     else if (access->n > 1)
         access->why = g_strdup("local KVM: one vCPU at a time, for microseconds");
+    else if (no_pause)
+        access->why = g_strdup("without stopping (--no-pause): stacks that change while they are "
+                               "read count as truncated");
     else
         access->why = g_strdup_printf("stops the whole guest; not 'direct': %s", obstacle);
     return true;

@@ -199,7 +199,10 @@ describe_symbols(UprofDiagnosis *diagnosis, const UprofAnalysis *analysis)
             uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "symbols",
                                 "'%s': uses its debug file '%s'", path, debug);
         }
-        if (strcmp(source.kind, "ELF") == 0)
+        if (source.match == UPROF_SYM_MISMATCHED)
+            uprof_diagnosis_add(diagnosis, UPROF_LEVEL_NOTE, "unwind tables",
+                                "'%s': not checked, because the guest runs other code", path);
+        else if (strcmp(source.kind, "ELF") == 0)
             describe_tables(diagnosis, &source);
         if (source.hint)
             uprof_diagnosis_add(diagnosis, UPROF_LEVEL_WARN, "symbols", "'%s': %s", path,
@@ -229,6 +232,22 @@ describe_parts(UprofDiagnosis *diagnosis, const UprofRunLinux *kernel)
                 parts[i].complete, parts[i].all);
 }
 
+/* Is no symbol file right, and at least one wrong? */
+static bool
+rests_on_mismatch(const UprofSym *sym)
+{
+    bool any_wrong = false;
+
+    for (unsigned i = 0; i < uprof_sym_n_sources(sym); i++) {
+        UprofSymSource source;
+        uprof_sym_source(sym, i, &source);
+        if (source.match == UPROF_SYM_MATCHED)
+            return false;
+        any_wrong |= source.match == UPROF_SYM_MISMATCHED;
+    }
+    return any_wrong;
+}
+
 static void
 describe_stacks(UprofDiagnosis *diagnosis, const UprofAnalysis *analysis)
 {
@@ -251,6 +270,12 @@ describe_stacks(UprofDiagnosis *diagnosis, const UprofAnalysis *analysis)
                                 "%" G_GUINT64_FORMAT " are cut off: %s", pipeline->ends[end],
                                 uprof_end_name(end));
     describe_parts(diagnosis, &run->kernel);
+    /* Without names nobody can say whether the callers are right. */
+    if (rests_on_mismatch(pipeline->sym)) {
+        uprof_diagnosis_add(diagnosis, UPROF_LEVEL_NOTE, "callers",
+                            "not checked, because the symbol files do not match the guest");
+        return;
+    }
     g_autofree char *quality = uprof_format_quality(run);
     const bool agree = run->calls_agreed * 100 >= run->calls_checked * CALLS_PERCENT;
     uprof_diagnosis_add(diagnosis, agree ? UPROF_LEVEL_OK : UPROF_LEVEL_WARN, "callers", "%s",

@@ -44,7 +44,7 @@ find_domid(UprofHost *host, int domid, const UprofNotices *notices, GError **err
     UprofXenDomain xen;
 
     if (!g_str_has_prefix(uprof_host_uri(host), "xen:")) {
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED,
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_USAGE,
                     "--domid %d: only Xen domains of this host have numbers, and the connection is "
                     "'%s'; try: -c xen:///system",
                     domid, uprof_host_uri(host));

@@ -17,6 +17,7 @@
 #include "uprof/clock.h"
 #include "uprof/domain-events.h"
 #include "uprof/domid.h"
+#include "uprof/number-text.h"
 #include "uprof/poller.h"
 #include "uprof/signal-mask.h"
 #include "uprof/text.h"
@@ -45,7 +46,7 @@ enum {
     RING_BYTES = 4 * 1024 * 1024, /* below 8 MiB, the usual limit of locked memory */
 };
 
-/* Only the main thread adds recordings, and no recording is removed during the run. */
+/* Only the main thread adds and removes recordings. */
 typedef struct {
     const UprofRecordSettings *settings; /* borrowed */
     const UprofRunObserver *observer;    /* borrowed */
@@ -55,6 +56,7 @@ typedef struct {
     GPtrArray *recordings;    /* of UprofRecording */
     GPtrArray *awaited_names; /* of char, borrowed: words of domains that do not run yet */
     GHashTable *known_ids;    /* set of int: ids of the domains that --all found */
+    GHashTable *finished;     /* set of char: UUIDs and names of domains whose files are written */
     UprofGuardian *guardian;
     UprofWorkers *workers;
     UprofDomainEvents *watch;
@@ -65,7 +67,8 @@ typedef struct {
     uint64_t listed_ns; /* when running domains were listed last, for --all */
     bool guardian_died;
     bool is_sampling;
-    char *time; /* UTC, for %t in file names */
+    bool is_refused; /* the first word is a command with a mistake */
+    char *time;      /* UTC, for %t in file names */
     int signals;
     unsigned n_signals;
     uint64_t signal_ns;  /* of the first one */
@@ -145,7 +148,8 @@ is_recorded(const Record *record, const UprofDomain *domain)
         if (strcmp(known->uuid, domain->uuid) == 0 || strcmp(known->name, domain->name) == 0)
             return true;
     }
-    return false;
+    return g_hash_table_contains(record->finished, domain->uuid) ||
+           g_hash_table_contains(record->finished, domain->name);
 }
 
 static void
@@ -177,6 +181,32 @@ open_all(Record *record)
     }
 }
 
+/*
+ * Refuses the run, so that nothing is sampled, if @word is a mistake: almost a command, or the time
+ * of --wait without "=".
+ */
+static bool
+refuse_mistake(Record *record, const char *word)
+{
+    const UprofRecordSettings *settings = record->settings;
+    g_autofree char *quoted = uprof_text_quote(word);
+    uint64_t time_ns;
+
+    if (settings->command_meant && word == settings->words->pdata[0])
+        uprof_notice(record->notices, UPROF_NOTICE_WARNING,
+                     "no command or domain '%s' (did you mean '%s'?)", quoted,
+                     settings->command_meant);
+    else if (settings->wait && uprof_settings_parse_duration(word, &time_ns))
+        uprof_notice(record->notices, UPROF_NOTICE_WARNING,
+                     "'%s' is no domain (did you mean --wait=%s?)", quoted, quoted);
+    else
+        return false;
+    *record->tally = (UprofErrorTally){ 0 }; /* of domains that are not sampled after all */
+    uprof_error_count(record->tally, UPROF_ERROR_USAGE);
+    record->is_refused = true;
+    return true;
+}
+
 /* Returns: false if the domain does not run yet */
 static bool
 open_word(Record *record, const char *word)
@@ -186,7 +216,10 @@ open_word(Record *record, const char *word)
     const bool may_start = record->settings->wait;
 
     if (!domain) {
-        if (may_start && g_error_matches(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND))
+        const bool is_unknown = g_error_matches(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND);
+        if (is_unknown && !record->is_sampling && refuse_mistake(record, word))
+            return true;
+        if (is_unknown && may_start)
             return false;
         uprof_error_count(record->tally, uprof_notice_error(record->notices, error));
     } else if (may_start && domain->state != UPROF_DOMAIN_RUNNING) {
@@ -207,14 +240,22 @@ open_domains(Record *record)
 
     if (record->settings->all)
         open_all(record);
-    for (guint i = 0; i < words->len && !uprof_signal_end_is_pending(); i++) {
+    for (guint i = 0; i < words->len && !uprof_signal_end_is_pending() && !record->is_refused;
+         i++) {
         char *word = g_ptr_array_index(words, i);
         if (!open_word(record, word))
             g_ptr_array_add(record->awaited_names, word);
     }
+    if (record->is_refused) {
+        g_ptr_array_set_size(record->recordings, 0);
+        g_ptr_array_set_size(record->awaited_names, 0);
+    }
     for (guint i = 0; i < record->awaited_names->len; i++) {
-        g_autofree char *shown = uprof_text_quote(g_ptr_array_index(record->awaited_names, i));
-        uprof_notice(record->notices, UPROF_NOTICE_HINT, "waiting for '%s' to start", shown);
+        const char *word = g_ptr_array_index(record->awaited_names, i);
+        g_autofree char *shown = uprof_text_quote(word);
+        g_autoptr(UprofDomain) known = uprof_host_find(record->host, word, NULL);
+        uprof_notice(record->notices, UPROF_NOTICE_HINT, "waiting for '%s'%s", shown,
+                     known ? " to start" : ", which libvirt does not know yet; Ctrl-C ends");
     }
 }
 
@@ -232,13 +273,28 @@ open_awaited(Record *record)
 }
 
 static void
+report_missing(const Record *record, const char *word)
+{
+    g_autofree char *shown = uprof_text_quote(word);
+    g_autofree char *virsh = uprof_host_virsh(uprof_host_uri(record->host));
+    g_autofree char *waited = uprof_format_ns(record->settings->wait_ns);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(UprofDomain) known = uprof_host_find(record->host, word, &error);
+
+    if (known)
+        uprof_notice(record->notices, UPROF_NOTICE_WARNING,
+                     "'%s' has not started in %s; start it with: %s start %s", shown, waited, virsh,
+                     uprof_text_shell_word(word, "DOMAIN"));
+    else
+        uprof_notice(record->notices, UPROF_NOTICE_WARNING, "%s; waited %s for it", error->message,
+                     waited);
+}
+
+static void
 drop_awaited(Record *record)
 {
     for (guint i = 0; i < record->awaited_names->len; i++) {
-        g_autofree char *shown = uprof_text_quote(g_ptr_array_index(record->awaited_names, i));
-        uprof_notice(record->notices, UPROF_NOTICE_WARNING,
-                     "'%s' has not started; start it with: virsh start %s", shown,
-                     uprof_text_shell_word(g_ptr_array_index(record->awaited_names, i), "DOMAIN"));
+        report_missing(record, g_ptr_array_index(record->awaited_names, i));
         uprof_error_count(record->tally, UPROF_ERROR_NOT_FOUND);
     }
     g_ptr_array_set_size(record->awaited_names, 0);
@@ -366,6 +422,9 @@ read_signal(Record *record)
         stop_all(record);
         uprof_workers_hurry(record->workers);
         g_ptr_array_set_size(record->awaited_names, 0);
+        if (record->observer->signaled)
+            record->observer->signaled((int)info.ssi_signo, info.ssi_code == SI_KERNEL,
+                                       record->observer->data);
         break;
     case SIGTSTP:
         suspend_process(record);
@@ -541,6 +600,52 @@ run_observer(Record *record)
 }
 
 static void
+save_recording(const UprofRunObserver *observer, UprofRecording *recording)
+{
+    if (observer->ended)
+        observer->ended(recording, observer->data);
+    if (!uprof_recording_check(recording))
+        return;
+    if (observer->saving)
+        recording->code =
+            uprof_error_merge(recording->code, observer->saving(recording, observer->data));
+    uprof_recording_save(recording);
+}
+
+/*
+ * Writes the files of a domain that is done, and gives back its lock, while other domains are
+ * sampled or awaited.
+ */
+static void
+finish_recording(Record *record, UprofRecording *recording)
+{
+    const UprofDomain *domain = recording->session->domain;
+
+    uprof_loop_sync(record->loop);
+    uprof_poller_remove(record->keeper, recording->session->guest);
+    uprof_ring_flush(record->ring);
+    uprof_recording_end(recording, record->recordings->len);
+    save_recording(record->observer, recording);
+    if (record->observer->saved)
+        record->observer->saved(recording->session->run, record->observer->data);
+    uprof_error_count(record->tally, recording->code);
+    g_hash_table_add(record->finished, g_strdup(domain->uuid));
+    g_hash_table_add(record->finished, g_strdup(domain->name));
+    g_ptr_array_remove(record->recordings, recording);
+}
+
+static void
+finish_recordings(Record *record)
+{
+    for (guint i = record->recordings->len; i > 0; i--) {
+        UprofRecording *recording = g_ptr_array_index(record->recordings, i - 1);
+        /* the thread of a sampler that was given up may still use its recording */
+        if (recording->is_done && !recording->is_left)
+            finish_recording(record, recording);
+    }
+}
+
+static void
 sample_domains(Record *record)
 {
     uprof_workers_feed(record->workers, record->ring);
@@ -557,6 +662,8 @@ sample_domains(Record *record)
             add_new_domains(record);
         if (has_waited_enough(record))
             drop_awaited(record);
+        if (record->n_signals == 0 && !record->settings->is_dry)
+            finish_recordings(record);
     }
     uprof_end_watch_limit(record->ends, record->n_signals > 0 ? LAST_SAMPLES_MS : 0);
     uprof_workers_stop(record->workers);
@@ -615,19 +722,6 @@ handle_signals(const Record *record)
         sigaction(ending[i], &action, NULL);
     sigemptyset(&none);
     pthread_sigmask(SIG_SETMASK, &none, NULL);
-}
-
-static void
-save_recording(const UprofRunObserver *observer, UprofRecording *recording)
-{
-    if (observer->ended)
-        observer->ended(recording, observer->data);
-    if (!uprof_recording_check(recording))
-        return;
-    if (observer->saving)
-        recording->code =
-            uprof_error_merge(recording->code, observer->saving(recording, observer->data));
-    uprof_recording_save(recording);
 }
 
 static void
@@ -736,6 +830,7 @@ clear_record(Record *record)
     uprof_workers_free(record->workers);
     g_ptr_array_unref(record->awaited_names);
     g_hash_table_unref(record->known_ids);
+    g_hash_table_unref(record->finished);
     uprof_ring_free(record->ring);
     uprof_host_close(record->host);
     g_free(record->time);
@@ -783,6 +878,7 @@ uprof_record_domains(const UprofRecordSettings *settings, UprofErrorTally *tally
         .recordings = g_ptr_array_new_with_free_func(free_recording),
         .awaited_names = g_ptr_array_new(),
         .known_ids = g_hash_table_new(NULL, NULL),
+        .finished = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
         .time = uprof_clock_format_utc(uprof_clock_utc_ns(), TRUE),
     };
 

@@ -87,8 +87,12 @@ open_output(UprofRecording *recording, const char *path, const UprofFormat *form
 {
     UprofWorkerOutput output = { .format = format };
 
-    output.file = store ? uprof_file_open_own(*store, path, error)
-                        : uprof_file_open(path, format->is_secret, error);
+    if (store)
+        output.file = uprof_file_open_own(*store, path, error);
+    else if (format->is_capture)
+        output.file = uprof_file_open_part(path, error);
+    else
+        output.file = uprof_file_open(path, format->is_secret, error);
     if (!output.file)
         return false;
     if (format->is_capture)
@@ -97,6 +101,26 @@ open_output(UprofRecording *recording, const char *path, const UprofFormat *form
     g_array_insert_val(recording->outputs, format->is_capture ? 0 : recording->outputs->len,
                        output);
     return true;
+}
+
+/*
+ * Opens a file in the folder for temporary files, for the stacks if an output cannot be written at
+ * the end: a long run must not be lost because a disk is full.
+ */
+static void
+open_spare(UprofRecording *recording, const UprofDomain *domain,
+           const UprofRecordingSettings *settings)
+{
+    g_autofree char *name = expand_path(domain, settings->time, "%d-%t");
+    g_autofree char *stem = g_build_filename(g_get_tmp_dir(), name, NULL);
+    g_autofree char *path = uprof_file_unused_path(stem, ".folded");
+    bool any_file = false;
+
+    for (guint i = 0; i < recording->outputs->len; i++)
+        any_file |=
+            !uprof_file_is_stdout(g_array_index(recording->outputs, UprofWorkerOutput, i).file);
+    recording->has_spare = any_file && !settings->store &&
+                           open_output(recording, path, &uprof_format_folded, NULL, NULL);
 }
 
 static bool
@@ -109,18 +133,27 @@ open_outputs(UprofRecording *recording, const UprofDomain *domain,
         if (!open_output(recording, path, request->format, settings->store, error))
             return false;
     }
+    open_spare(recording, domain, settings);
     return true;
+}
+
+/* Returns: the number of outputs without the spare one */
+static guint
+count_outputs(const UprofRecording *recording)
+{
+    return recording->outputs->len - (recording->has_spare ? 1 : 0);
 }
 
 /* Returns: (transfer full): of char: names for the facts of the run; the capture is the last one */
 static GPtrArray *
-name_files(const GArray *outputs)
+name_files(const UprofRecording *recording)
 {
     GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
 
     for (unsigned captures = 0; captures < 2; captures++)
-        for (guint i = 0; i < outputs->len; i++) {
-            const UprofWorkerOutput *output = &g_array_index(outputs, UprofWorkerOutput, i);
+        for (guint i = 0; i < count_outputs(recording); i++) {
+            const UprofWorkerOutput *output =
+                &g_array_index(recording->outputs, UprofWorkerOutput, i);
             if (output->format->is_capture == (captures > 0) && !uprof_file_is_stdout(output->file))
                 g_ptr_array_add(names, g_path_get_basename(uprof_file_path(output->file)));
         }
@@ -130,7 +163,7 @@ name_files(const GArray *outputs)
 static bool
 prepare_session(UprofRecording *recording, UprofWorkers *workers, UprofRing *ring, GError **error)
 {
-    g_autoptr(GPtrArray) names = name_files(recording->outputs);
+    g_autoptr(GPtrArray) names = name_files(recording);
     const UprofSessionOutputs outputs = { recording->outputs, names };
 
     return uprof_session_prepare(recording->session, workers, &outputs, ring, error);
@@ -195,11 +228,30 @@ uprof_recording_give_up(UprofRecording *recording)
         may_be_held ? "; IT MAY STILL BE STOPPED; when they answer, the guardian resumes it" : "");
 }
 
+/* Called when the rate is as high again as it was at the beginning. */
+static void
+report_full_rate(UprofRecording *recording, const UprofSamplerCounts *counts)
+{
+    const UprofSession *session = recording->session;
+    const uint64_t divisor = counts->divisor * MAX(session->counts_before.divisor, 1);
+    g_autofree char *hz = uprof_format_hz(session->run->rate_mhz / MAX(divisor, 1));
+
+    /* a rate that goes up and down is reported once */
+    if (!recording->has_reported_full)
+        uprof_notice(recording->notices, UPROF_NOTICE_HINT, "%s: back to %s Hz", session->shown,
+                     hz);
+    recording->has_reported_full = true;
+}
+
 void
 uprof_recording_report_rate(UprofRecording *recording, const UprofSamplerCounts *counts)
 {
     const UprofSession *session = recording->session;
 
+    if (counts->stride == 1 && recording->reported_stride > 1) {
+        report_full_rate(recording, counts);
+        return;
+    }
     /* the rate can rise and fall: report only a rate that is lower than all before */
     if ((counts->probe_ns == 0 && counts->n_holds == 0) ||
         counts->stride <= recording->reported_stride)
@@ -219,10 +271,12 @@ uprof_recording_report_rate(UprofRecording *recording, const UprofSamplerCounts 
     g_autofree char *asked = uprof_format_hz(session->run->rate_mhz);
     g_autofree char *got = uprof_format_hz(session->run->rate_mhz / divisor);
     g_autofree char *budget = uprof_format_budget(budget_ppm);
-    uprof_notice(recording->notices, UPROF_NOTICE_HINT,
-                 "%s: each sample stops %s %s; rate lowered from %s to %s Hz (--budget %s)",
-                 session->shown, session->guest->grain == UPROF_GRAIN_VCPU ? "a vCPU" : "the guest",
-                 hold, asked, got, budget);
+    uprof_notice(
+        recording->notices, UPROF_NOTICE_HINT,
+        "%s: %s instead of %s Hz, so that holds take at most %s %% of the time (--budget); "
+        "each stops %s %s",
+        session->shown, got, asked, budget,
+        session->guest->grain == UPROF_GRAIN_VCPU ? "a vCPU" : "the guest", hold);
 }
 
 void
@@ -379,6 +433,7 @@ write_output(UprofRecording *recording, guint i)
     g_autoptr(GError) error = NULL;
     g_autofree char *path = uprof_text_quote(uprof_file_path(output->file));
     const bool is_stdout = uprof_file_is_stdout(output->file);
+    const bool is_replaced = g_file_test(uprof_file_path(output->file), G_FILE_TEST_IS_REGULAR);
     bool is_closed = false;
 
     if (!save_output(recording, i, &is_closed, &error) ||
@@ -395,7 +450,8 @@ write_output(UprofRecording *recording, guint i)
                      recording->session->shown);
     }
     if (!is_stdout)
-        uprof_notice(recording->notices, UPROF_NOTICE_INFO, "wrote %s", path);
+        uprof_notice(recording->notices, UPROF_NOTICE_INFO, "wrote %s%s", path,
+                     is_replaced ? " (replaced)" : "");
     return true;
 }
 
@@ -417,9 +473,7 @@ uprof_recording_check(UprofRecording *recording)
     }
     if (run->running == 0 && !run->idle)
         uprof_notice(recording->notices, UPROF_NOTICE_HINT,
-                     "%s: all vCPUs were idle during the complete run; "
-                     "--idle shows idle time as a stack",
-                     shown);
+                     "%s: nothing ran: --idle shows idle time, --idle=stack where it waits", shown);
     const uint64_t n_untimed = recording->counts.untimed;
     if (n_untimed > 0)
         uprof_notice(recording->notices, UPROF_NOTICE_WARNING,
@@ -429,13 +483,35 @@ uprof_recording_check(UprofRecording *recording)
     return true;
 }
 
+/* Writes the stacks to the spare file, because another file could not be written. */
+static void
+write_spare(UprofRecording *recording)
+{
+    const guint i = count_outputs(recording);
+    UprofWorkerOutput *output = &g_array_index(recording->outputs, UprofWorkerOutput, i);
+    g_autofree char *path = uprof_text_quote(uprof_file_path(output->file));
+    bool is_closed = false;
+
+    if (save_output(recording, i, &is_closed, NULL) &&
+        uprof_file_commit(g_steal_pointer(&output->file), NULL))
+        uprof_notice(recording->notices, UPROF_NOTICE_WARNING, "%s: its stacks are kept in '%s'",
+                     recording->session->shown, path);
+}
+
 void
 uprof_recording_save(UprofRecording *recording)
 {
-    for (guint i = 0; i < recording->outputs->len; i++) {
-        const bool is_capture =
-            g_array_index(recording->outputs, UprofWorkerOutput, i).format->is_capture;
-        if (!write_output(recording, i) && recording->stops_at_failure && !is_capture)
+    bool any_failed = false;
+
+    for (guint i = 0; i < count_outputs(recording); i++) {
+        const UprofWorkerOutput *output = &g_array_index(recording->outputs, UprofWorkerOutput, i);
+        const bool is_capture = output->format->is_capture;
+        const bool is_stdout = uprof_file_is_stdout(output->file);
+        const bool ok = write_output(recording, i);
+        any_failed |= !ok && !is_stdout;
+        if (!ok && recording->stops_at_failure && !is_capture)
             break;
     }
+    if (any_failed && recording->has_spare)
+        write_spare(recording);
 }

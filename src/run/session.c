@@ -67,9 +67,10 @@ uprof_session_check_state(const UprofDomain *domain, GError **error)
     /* libvirt may learn late that a pause begins or ends, so the backend asks the hypervisor */
     if (domain->state == UPROF_DOMAIN_RUNNING || domain->state == UPROF_DOMAIN_PAUSED)
         return true;
+    g_autofree char *virsh = uprof_host_virsh(domain->uri);
     if (domain->state == UPROF_DOMAIN_SHUTOFF)
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
-                    "domain '%s' is shut off; start it with: virsh start %s", name,
+                    "domain '%s' is shut off; start it with: %s start %s", name, virsh,
                     uprof_text_shell_word(domain->name, domain->uuid));
     else
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
@@ -158,7 +159,8 @@ take_lock(const UprofSession *session, bool wait, GError **error)
         }
         if (!said)
             uprof_notice(session->caller_settings->notices, UPROF_NOTICE_INFO,
-                         "%s: another run of virt-uprof is sampling it; waiting for its end",
+                         "%s: another run of virt-uprof is sampling it; waiting for its end "
+                         "(Ctrl-C gives up)",
                          session->shown);
         said = true;
         g_usleep(LOCK_STEP_MS * 1000);
@@ -310,6 +312,7 @@ fill_run(UprofSession *session)
     run->unwind = g_strdup(settings->unwind);
     run->vcpus =
         session->guest->grain == UPROF_GRAIN_VCPU ? domain->xml->vcpus : session->guest->n_vcpus;
+    run->vcpus_sampled = settings->vcpus ? settings->vcpus->len : 0;
     run->started_utc_ns = uprof_clock_utc_ns();
     run->rate_mhz = settings->rate_mhz;
     run->asked_ns = settings->duration_ns;
@@ -423,7 +426,7 @@ choose_vcpus(UprofSession *session, GError **error)
         const uint32_t vcpu = g_array_index(settings->vcpus, uint32_t, i);
         if (vcpu < n_vcpus || (!is_strict && n_wanted > 0))
             continue;
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_USAGE,
                     "%s: no vCPU %u: the domain has vCPUs 0 to %u", session->shown, vcpu,
                     n_vcpus - 1);
         return false;

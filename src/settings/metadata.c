@@ -74,21 +74,21 @@ uprof_settings_take_metadata(UprofSettings *settings, const UprofMetadata *metad
         if (!uprof_settings_parse_rate(metadata->rate, &value) ||
             value > UPROF_METADATA_RATE_MAX_HZ * UINT64_C(1000))
             return fail_value(error, "rate", metadata->rate, "1 to 1000");
-        if (!taken.given.rate)
-            taken.rate_mhz = limit_value(value, limits ? limits->limit_rate_mhz : 0);
+        if (limits && !taken.given.rate)
+            taken.rate_mhz = limit_value(value, limits->limit_rate_mhz);
     }
     if (metadata->duration) {
         if (!uprof_settings_parse_duration(metadata->duration, &value) || value == 0 ||
             value > METADATA_DURATION_MAX_S * UINT64_C(1000000000))
             return fail_value(error, "duration", metadata->duration, "a duration of up to 1h");
-        if (!taken.given.duration)
-            taken.duration_ns = limit_value(value, limits ? limits->limit_duration_ns : 0);
+        if (limits && !taken.given.duration)
+            taken.duration_ns = limit_value(value, limits->limit_duration_ns);
     }
     if (metadata->budget) {
         if (!uprof_settings_parse_budget(metadata->budget, &value))
             return fail_value(error, "budget", metadata->budget, UPROF_BUDGET_FORM);
-        if (!taken.given.budget)
-            taken.budget_ppm = limit_value(value, limits ? limits->limit_budget_ppm : 0);
+        if (limits && !taken.given.budget)
+            taken.budget_ppm = limit_value(value, limits->limit_budget_ppm);
     }
     if (metadata->unwind && !take_unwind(&taken, metadata->unwind))
         return fail_value(error, "method", metadata->unwind, "auto, cfi or fp");
@@ -96,4 +96,16 @@ uprof_settings_take_metadata(UprofSettings *settings, const UprofMetadata *metad
     for (guint i = 0; symbols && metadata->symbols && i < metadata->symbols->len; i++)
         g_ptr_array_add(symbols, g_strdup(g_ptr_array_index(metadata->symbols, i)));
     return true;
+}
+
+bool
+uprof_settings_is_enabled(const UprofConfig *config, const char *name,
+                          const UprofMetadata *metadata, GError **error)
+{
+    g_auto(UprofSettings) settings;
+
+    uprof_settings_init(&settings);
+    if (!uprof_settings_take_metadata(&settings, metadata, config, NULL, error))
+        return false;
+    return metadata->present ? settings.enabled : uprof_config_has_domain(config, name);
 }

@@ -10,6 +10,7 @@
 enum {
     RATE_DEFAULT_HZ = 99, /* not 100: guests' timers would be in step with it */
     DURATION_DEFAULT_S = 10,
+    DURATION_PLACES = 9, /* decimals of a duration */
     MAX_PAUSE_DEFAULT_MS = 50,
     VCPU_MAX = 4095,
 };
@@ -24,6 +25,7 @@ static const struct {
     { "s",  UPROF_NS_PER_S },
     { "m",  60 * UPROF_NS_PER_S },
     { "h",  3600 * UPROF_NS_PER_S },
+    { "d",  24 * 3600 * UPROF_NS_PER_S },
 };
 /* clang-format on */
 
@@ -97,19 +99,22 @@ uprof_settings_parse_rate(const char *text, uint64_t *rate_mhz)
 bool
 uprof_settings_parse_duration(const char *text, uint64_t *duration_ns)
 {
-    const UprofSlice all = slice_of(text);
-    size_t digits = 0;
-    uint64_t number;
+    const size_t digits = strspn(text, "0123456789.");
+    g_autofree char *number = g_strndup(text, digits);
+    uint64_t billionths;
 
-    while (digits < all.len && g_ascii_isdigit(text[digits]))
-        digits++;
     for (size_t i = 0; i < G_N_ELEMENTS(units); i++) {
         if (strcmp(text + digits, units[i].name) != 0)
             continue;
         const uint64_t max = UPROF_DURATION_MAX_S * UPROF_NS_PER_S / units[i].ns;
-        if (!uprof_slice_to_uint(cut_slice(all, 0, digits), 10, 0, max, &number))
+        if (!parse_decimal(number, DURATION_PLACES, max, &billionths))
             return false;
-        *duration_ns = number * units[i].ns;
+        const uint64_t ns =
+            (uint64_t)((unsigned __int128)billionths * units[i].ns / UPROF_NS_PER_S);
+        /* 0 has a meaning of its own: until stopped */
+        if (ns == 0 && billionths > 0)
+            return false;
+        *duration_ns = ns;
         return true;
     }
     return false;

@@ -45,9 +45,12 @@ uprof_settings_open_symbols(const GPtrArray *folders, const char *path, GError *
                         "symbols '%s': %s", quoted, uprof_regular_file_reason(errno));
         return fd;
     }
-    g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
-                "symbols '%s' are outside the folders that <symbols> allows (see '%s')", quoted,
-                UPROF_CONFIG_FILE);
+    g_set_error(
+        error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
+        "symbols '%s' are outside the folders that <symbols> allows (see '%s'); copy them to "
+        "'%s'",
+        quoted, UPROF_CONFIG_FILE,
+        folders->len > 0 ? (const char *)g_ptr_array_index(folders, 0) : "one of them");
     return -1;
 }
 

@@ -92,10 +92,14 @@ read_all(UprofFileBytes *file, int fd, const char *name, uint64_t room, GError *
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA, "'%s' is not a regular file", name);
         return false;
     }
-    if (info.st_size <= 0 || info.st_size / 1048576 >= UPROF_SYM_FILE_BYTES_MAX_MIB) {
+    if (info.st_size <= 0) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA, "'%s' is empty", name);
+        return false;
+    }
+    if (info.st_size / 1048576 >= UPROF_SYM_FILE_BYTES_MAX_MIB) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
-                    "'%s' is %s: symbol files have up to %d MiB", name,
-                    info.st_size <= 0 ? "empty" : "too large", UPROF_SYM_FILE_BYTES_MAX_MIB);
+                    "'%s' is too large: symbol files have up to %d MiB", name,
+                    UPROF_SYM_FILE_BYTES_MAX_MIB);
         return false;
     }
     /* a file system that compresses reports too few blocks, so read_data() counts, too */

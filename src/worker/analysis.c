@@ -40,6 +40,8 @@ typedef struct {
     uint32_t checkpoint;                  /* the next one to write */
     uint64_t checkpoint_ns;               /* when to write it */
     const UprofMessage *message;          /* borrowed: of the current call */
+    char *kernel; /* (nullable): owned: used if a symbol file is not what the guest runs */
+    unsigned n_replaceable; /* of the first symbol files; 0: they are not compared any more */
 } Worker;
 
 /* A buffer for any message on the stream, with the alignment that each needs. */
@@ -193,9 +195,39 @@ add_symbols(Worker *worker, const UprofBegin *begin, GError **error)
         return false;
     if (symbols->files->len == 0)
         add_metadata_symbols(analysis, begin);
-    if (uprof_sym_n_sources(analysis->pipeline->sym) == 0)
+    worker->n_replaceable = uprof_sym_n_sources(analysis->pipeline->sym);
+    worker->kernel = g_strdup(begin->kernel);
+    if (worker->n_replaceable == 0)
         add_kernel(analysis, begin);
     return true;
+}
+
+/* Says at once that a symbol file is not what the guest runs, and uses the domain's own kernel. */
+static void
+replace_mismatched(Worker *worker)
+{
+    UprofAnalysis *analysis = &worker->analysis;
+    const char *path = uprof_pipeline_find_mismatch(analysis->pipeline, worker->n_replaceable);
+
+    if (!path)
+        return;
+    g_autofree char *wrong = uprof_text_quote(path);
+    g_autofree char *kernel = uprof_text_quote(worker->kernel);
+    const bool has_other = worker->kernel && strcmp(worker->kernel, path) != 0 &&
+                           uprof_sym_add_file(analysis->pipeline->sym, worker->kernel, true, NULL);
+    worker->n_replaceable = 0;
+    if (!has_other) {
+        uprof_notice(&analysis->notices, UPROF_NOTICE_WARNING,
+                     "%s: '%s' is not what this guest runs, and is ignored; give the right file "
+                     "with -s",
+                     analysis->shown, wrong);
+        return;
+    }
+    uprof_notice(&analysis->notices, UPROF_NOTICE_WARNING,
+                 "%s: '%s' is not what this guest runs; ignored, taking its <kernel> '%s'",
+                 analysis->shown, wrong, kernel);
+    if (!uprof_pipeline_add_images(analysis->pipeline, &analysis->capture_error))
+        analysis->pipeline->writer = NULL; /* the run continues without the capture */
 }
 
 static void
@@ -346,6 +378,7 @@ take_snapshot(Worker *worker, UprofSnapshot *snapshot)
         analysis->capture_error = g_steal_pointer(&error);
         analysis->pipeline->writer = NULL;
     }
+    replace_mismatched(worker);
     tell_links(worker);
     if (snapshot->vcpu < analysis->guest->n_vcpus)
         tell_window(worker, snapshot->vcpu);
@@ -488,6 +521,7 @@ clear_worker(Worker *worker)
     g_clear_error(&analysis->capture_error);
     g_free(analysis->shown);
     g_free(analysis->symbols_hint);
+    g_free(worker->kernel);
     g_free(analysis->sizes);
     g_free(worker->told_sizes);
 }

@@ -49,7 +49,7 @@ USAGE_CASES = (
     ("", "no DOMAIN is given; to list them: virt-uprof list"),
     ("record", "no DOMAIN is given; to list them: virt-uprof list"),
     ("dump", "no DOMAIN is given; to list them: virt-uprof list"),
-    ("report", "'report' needs a FILE: a capture, or folded stacks"),
+    ("report", "'report' needs a FILE: a capture, folded stacks or pprof; - reads stdin"),
     ("list web-1", "'list' takes no domain: it lists them all"),
     ("record --all web-1", "--all takes no domains"),
     ("--rate 0 x", "--rate '0' is not 1 to 20000 (per second)"),
@@ -57,8 +57,8 @@ USAGE_CASES = (
     ("-F 010x x", "--rate '010x' is not 1 to 20000 (per second)"),
     ("--frequency 20001 x", "--rate '20001' is not 1 to 20000 (per second)"),
     ("--rate= x", "--rate '' is not 1 to 20000 (per second)"),
-    ("-d 10q x", "--duration '10q' is not a number with ms, s, m or h, such as 10s or 500ms; 0: until stopped"),
-    ("--time 1.5s x", "--duration '1.5s' is not a number with ms, s, m or h, such as 10s or 500ms; 0: until stopped"),
+    ("-d 10q x", "--duration '10q' is not a time such as 10s, 500ms, 1.5h or 2d, up to 30d; 0: until stopped"),
+    ("--duration 99999h x", "--duration '99999h' is not a time such as 10s, 500ms, 1.5h or 2d, up to 30d; 0: until stopped"),
     ("--budget 0 x", "--budget '0' is not 0.1 to 100 (percent)"),
     ("--budget 5% x", "--budget '5%' is not 0.1 to 100 (percent)"),
     ("--vcpu 3-1 x", "--vcpu '3-1' is not numbers and ranges, such as 0,2-3"),
@@ -75,7 +75,9 @@ USAGE_CASES = (
     ("--idle=stacks y", "--idle 'stacks' is not 'stack'"),
     ("--idle", "no DOMAIN is given; to list them: virt-uprof list"),
     ("record --wait", "no DOMAIN is given; to list them: virt-uprof list"),
-    ("--wait=x y", "--wait 'x' is not a number with ms, s, m or h, such as 10s or 500ms; 0: until stopped"),
+    ("-d 1ms x", "no sample fits into 1 ms at 99 Hz: use a longer -d or a higher -F"),
+    ("-d 0.9s -F 1 x", "no sample fits into 900 ms at 1 Hz: use a longer -d or a higher -F"),
+    ("--wait=x y", "--wait 'x' is not a time such as 10s, 500ms, 1.5h or 2d, up to 30d; 0: until stopped"),
     ("list --wait", "--wait does not belong to 'list'"),
     ("dump --wait=5s x", "--wait does not belong to 'dump'"),
     ("dump --idle x", "--idle does not belong to 'dump'"),
@@ -95,10 +97,32 @@ USAGE_CASES = (
     ("-o= x", None),
     ("--output= x", "--output needs a file name"),
     ("--capture= x", "--capture needs a file name"),
-    ("--nonsense x", "--nonsense: unknown option"),
-    ("--Rate 5 x", "--Rate: unknown option"),
-    ("--rat 5 x", "--rat: unknown option"),
-    ("-Z x", "-Z: unknown option"),
+    ("--nonsense x", "unknown option '--nonsense'"),
+    ("--Rate 5 x", "unknown option '--Rate' (did you mean --rate?)"),
+    ("--rat 5 x", "unknown option '--rat' (did you mean --rate?)"),
+    ("--durration=5 x", "unknown option '--durration' (did you mean --duration?)"),
+    ("-Z x", "unknown option '-Z'"),
+    ("-r 50 x", "unknown option '-r': rates are given with -F"),
+    ("-t 5 x", "unknown option '-t': durations are given with -d"),
+    ("-p 5 x", "unknown option '-p': a domain is given by its name, UUID or id"),
+    ("-g x", "unknown option '-g': call stacks are always taken"),
+    ("help nothing", "no command 'nothing'"),
+    ("help lst", "no command 'lst' (did you mean 'list'?)"),
+    ("help list dump", "'help' takes one COMMAND"),
+    ("-o %x.svg x", "-o '%x.svg': of the letters after %, only %d, %t, %u and %% have a meaning"),
+    ("-o a.svg -o a.svg x", "'a.svg' is named twice"),
+    ("-f folded -o z.svg x", "'z.svg' ends in .svg, and -f says folded: leave out -f, or rename the file"),
+    ("-f folded -o z3 -o z4.svg x", "'z4.svg' ends in .svg, and -f says folded: leave out -f, or rename the file"),
+    ("report -f svg -o z.folded x", "'z.folded' ends in .folded, and -f says svg: leave out -f, or rename the file"),
+    ("report -o %d.svg x", "'report' does not know %d of its files: name '%d.svg' yourself"),
+    ("report -o r-%%-%t.svg x", "'report' does not know %t of its files: name 'r-%%-%t.svg' yourself"),
+    ("diff -o %u.svg x y", "'diff' does not know %u of its files: name '%u.svg' yourself"),
+    ("-o x.html x", "'x.html': there is no HTML; .svg is the interactive picture"),
+    ("-o x.pb x", "'x.pb': pprof is written compressed, as .pb.gz"),
+    ("-o run x", "'run' is a folder; for a file in it: -o 'run/%d.svg'"),
+    ("report -o run x", "'run' is a folder; for a file in it: -o 'run/NAME.svg'"),
+    ("-f x.svg x", "--format 'x.svg' is not one of: folded folded.gz svg pprof speedscope perf meta capture "
+                   "(-f is the format, and -o names the file)"),
     ("x --rate", "--rate: missing argument"),
     ("list --rate 5", "--rate does not belong to 'list'"),
     ("list --per-vcpu", "--per-vcpu does not belong to 'list'"),
@@ -235,9 +259,9 @@ def test_usage(suite):
     for line, message in USAGE_CASES:
         expected = "virt-uprof: %s%s" % (message, TRY_HELP) if message else None
         suite.expect("usage/%s" % (line or "nothing"), line.split(), USAGE, expected)
-    for path in ("out", "x.png", "x.svg.gz", "\x1b[31m;%s"):
+    for path in ("out", "x.png", "x.svg.gz", "\x1b[31m;%%s"):
         shown = path.replace("\x1b", "?")
-        suite.expect("ending/%s" % shown, ["-o", path, "x"], USAGE, ENDING % shown)
+        suite.expect("ending/%s" % shown, ["-o", path, "x"], USAGE, (ENDING % shown).replace("[", "[[]"))
     for line in ("top --by process x", "top --by process --sort total x", "top --by process --by function --sort self x"):
         said = "virt-uprof: 'top' needs a terminal; in a script use --batch --rounds N"
         suite.expect("usage/%s" % line, line.split(), USAGE, said)
@@ -251,7 +275,7 @@ def test_usage(suite):
         "usage/hostile-option",
         ["--\x1b[31m", "x"],
         USAGE,
-        "virt-uprof: --?[31m: unknown option" + TRY_HELP,
+        "virt-uprof: unknown option '--?[31m'" + TRY_HELP,
     )
 
 
@@ -263,21 +287,43 @@ def test_help(suite, root):
     exits = (root / "src/cli/exit.c").read_text()
     codes = re.findall(r"UPROF_EXIT_\w+ = (\d+)", (root / "src/cli/exit-priv.h").read_text())
     texts = re.findall(r'\{ UPROF_EXIT_\w+,\s+"([^"]+)" \}', exits)
-    for words in (["--help"], ["-h"], ["-?"], ["record", "--help"], ["--help", "--nonsense"]):
+    def check(words, missing):
+        """Runs @words, which must print help. @missing: yields faults of its text."""
         done = suite.run(*words)
         text = done.stdout.decode()
-        faults = check_bytes(done)
+        faults = check_bytes(done) + list(missing(text))
         if done.returncode != DONE or done.stderr:
             faults.append("exit code %d, %r" % (done.returncode, done.stderr))
-        if len(longs) < 20 or len(commands) < 5 or not spelled_again or len(codes) != len(texts):
-            faults.append("the tables could not be read")
-        faults += ["no --%s" % name for name in longs if " --%s" % name not in text]
-        faults += ["no %s" % name for name in commands if "\n  %s " % name not in text]
-        faults += ["no exit code %s" % code for code in codes if "\n  %-3s " % code not in text]
-        faults += ["no '%s'" % line for line in texts if line not in text]
-        faults += ["--%s again" % name for name in spelled_again if " --%s=" % name in text]
         faults += ["a line of %d" % len(line) for line in text.splitlines() if len(line) > 100]
         suite.say("help/%s" % " ".join(words), faults)
+        return text
+
+    def of_program(text):
+        if len(longs) < 20 or len(commands) < 5 or not spelled_again or len(codes) != len(texts):
+            yield "the tables could not be read"
+        yield from ("no %s" % name for name in commands if "\n  %s " % name not in text)
+        yield from ("no --%s" % name for name in ("duration", "output", "symbols", "quiet") if " --%s" % name not in text)
+        yield from ("--%s" % name for name in ("focus", "store", "rounds") if " --%s" % name in text)
+        yield from ("no exit code %s" % code for code in codes if "\n  %-3s " % code not in text)
+        yield from ("no '%s'" % line for line in texts if line not in text)
+
+    def of_list(text):
+        if not text.startswith("virt-uprof list [OPTION...] \nlist all domains"):
+            yield "no usage"
+        yield from ("no %s" % part for part in ("What to sample:\n  -c, --connect=URI", "      --all", "General:\n") if part not in text)
+        yield from ("--%s" % name for name in longs if name not in ("connect", "all", "json", "config", "store", "quiet", "verbose", "version", "help")
+                    and " --%s" % name in text)
+        if "Exit codes" in text or "Symbols:" in text:
+            yield "more than the options of list"
+
+    for words in (["--help"], ["-h"], ["-?"], ["--help", "--nonsense"], ["help"]):
+        check(words, of_program)
+    for words in (["list", "--help"], ["help", "list"], ["--help", "list"], ["-h", "list", "--nonsense"]):
+        check(words, of_list)
+    # Each option is in the help of a command, but no second spelling of it.
+    everything = "".join(suite.run("help", name).stdout.decode() for name in commands)
+    suite.say("help/everything", ["no --%s" % name for name in longs if " --%s" % name not in everything]
+              + ["--%s again" % name for name in spelled_again if " --%s=" % name in everything])
     for words in (["--version"], ["-V"], ["list", "-V"]):
         suite.expect("version/%s" % " ".join(words), words, DONE, "", "virt-uprof [0-9]*.[0-9]*.[0-9]*")
 
@@ -310,6 +356,31 @@ def test_default(suite):
             "virt-uprof: no domain '?[31mweb;1' on test:///default; "
             "to list them: virt-uprof list",
         )
+    for word, meant in (("lst", "list"), ("recrod", "record"), ("chek", "check")):
+        suite.expect("record/command/%s" % word, ["-c", DEFAULT, word, "test"], USAGE,
+                     "virt-uprof: no command or domain '%s' (did you mean '%s'?)" % (word, meant))
+    suite.expect("record/command-is-named", ["-c", DEFAULT, "record", "lst"], DOMAIN, "virt-uprof: no domain 'lst' on *")
+    for words in (["list", "--all"], ["list"]):
+        suite.expect(" ".join(words), ["-c", DEFAULT, *words], DONE, "",
+                     "name * state * id vCPUs  access   collected last round * symbols\ntest * running * 1     2  - * no * never * -\n*access: *")
+    empty = write_node(suite.folder / "empty.xml", ())
+    suite.expect("list/nobody", ["-c", empty, "list"], DONE, "virt-uprof: no domains on test://*", "name *")
+    suite.expect("list/nobody/json", ["-c", empty, "list", "--json"], DONE, "", "[[]]")
+    suite.expect("list/bad-config", ["list", "--config", "nothing.xml"], FAILED, "virt-uprof: cannot read configuration 'nothing.xml': *")
+    off = write_node(suite.folder / "list-off.xml", (("off", make_uuid(2), SHUT_OFF),))
+    suite.expect("list/off", ["-c", off, "list"], DONE, "", "name *\noff * shut off * -     2  - * no * never * -")
+    suite.expect("list/verbose", ["-c", off, "-v", "list"], DONE, "", "name *\noff *\n * access: *\n * machine: TEST, x86_64")
+    # Behind "--" stands a command if a domain is in front of it; otherwise domains, and perhaps a command.
+    for words, code, said in ((["record", "test", "--", "true"], USELESS, no_access), (["--", "record", "test"], USELESS, no_access),
+                              (["record", "--", "test", "--", "true"], USELESS, no_access),
+                              (["test", "--", "no-such-program"], 127, "virt-uprof: cannot run 'no-such-program': there is no such program"),
+                              (["--all", "--", "/nonexistent/\x1b"], 127, "virt-uprof: cannot run '/nonexistent/?': there is no such program"),
+                              (["record", "--", "list"], DOMAIN, "virt-uprof: no domain 'list' on *")):
+        suite.expect("command/%s" % " ".join(words), ["-c", DEFAULT, "-o", "%d.folded", *words], code, said)
+    suite.expect("stack", ["-c", DEFAULT, "stack", "test"], USELESS, no_access)
+    suite.expect("unwind/dwarf", ["-c", DEFAULT, "--unwind", "dwarf", "test"], USELESS, no_access)
+    for alias in ("flamegraph", "json"):
+        suite.expect("format/%s" % alias, ["-c", DEFAULT, "-f", alias, "-o", "x", "test"], USELESS, no_access)
     suite.expect(
         "record/two-unknown",
         ["-c", DEFAULT, "record", "-o", "-", "xxxxxx", "yyyyyy"],
@@ -323,7 +394,7 @@ def test_default(suite):
                 ["-c", uri] + words,
                 DENIED,
                 "virt-uprof: no connection to '%s': * (is its daemon running, and may you use it? "
-                "try: virsh -c URI list)" % uri.replace("?", "[?]"),
+                "try: virsh -c *list)" % uri.replace("?", "[?]"),
             )
 
 
@@ -345,7 +416,7 @@ def test_optional(suite):
         "optional/--wait -- --idle",
         ["-c", DEFAULT, "--wait=1ms", "-q", "--", "--idle"],
         DOMAIN,
-        "virt-uprof: '--idle' has not started; start it with: virsh start DOMAIN",
+        "virt-uprof: no domain '--idle' on test:///default; to list them: virt-uprof list; waited 1 ms for it",
     )
 
 
@@ -355,31 +426,38 @@ def test_wait(suite):
         suite.folder / "wait.xml", (("runs", make_uuid(1), 0), ("off", make_uuid(2), SHUT_OFF))
     )
     waiting = "virt-uprof: waiting for '%s' to start"
-    never = "virt-uprof: '%s' has not started; start it with: virsh start %s"
-    for word in ("off", "tset", make_uuid(2), make_uuid(3)):
-        suite.expect(
-            "wait/%s" % word,
-            ["-c", uri, "--wait=50ms", word],
-            DOMAIN,
-            waiting % word + "\n" + never % (word, word),
-        )
-        suite.expect(
-            "wait/quiet/%s" % word, ["-q", "-c", uri, "--wait=50ms", word], DOMAIN, never % (word, word)
-        )
+    unknown = "virt-uprof: waiting for '%s', which libvirt does not know yet; Ctrl-C ends"
+    never = "virt-uprof: '%s' has not started in 50 ms; start it with: virsh -c test://* start %s"
+    missing = "virt-uprof: no domain '%s' on test://*; waited 50 ms for it"
+    for word in ("off", make_uuid(2)):
+        suite.expect("wait/%s" % word, ["-c", uri, "--wait=50ms", word], DOMAIN, waiting % word + "\n" + never % (word, word))
+        suite.expect("wait/quiet/%s" % word, ["-q", "-c", uri, "--wait=50ms", word], DOMAIN, never % (word, word))
+    for word in ("tset", make_uuid(3)):
+        suite.expect("wait/%s" % word, ["-c", uri, "--wait=50ms", word], DOMAIN, unknown % word + "\n" + missing % word)
+        suite.expect("wait/quiet/%s" % word, ["-q", "-c", uri, "--wait=50ms", word], DOMAIN, missing % word)
+    suite.expect("wait/suggests", ["-q", "-c", uri, "--wait=50ms", "run"], DOMAIN,
+                 "virt-uprof: no domain 'run' on test://* (did you mean 'runs'?); waited 50 ms for it")
+    # The time of --wait follows "=". Nothing is sampled, and nothing waits.
+    for words in (["--wait", "5", "runs"], ["runs", "--wait", "5"], ["--wait", "2m", "off"]):
+        time = [word for word in words if word[0] in "25"][0]
+        suite.expect("wait/%s" % " ".join(words), ["-c", uri, "-o", "%d.folded", *words], USAGE,
+                     "*virt-uprof: '%s' is no domain (did you mean --wait=%s?)" % (time, time))
     # Commands in messages are safe to copy into a shell.
     suite.expect(
         "wait/hostile",
         ["-q", "-c", uri, "--wait=50ms", "$(id)\x1b"],
         DOMAIN,
-        never % ("$(id)[?]", "DOMAIN"),
+        missing % "$(id)[?]",
     )
+    suite.expect("wait/hostile-off", ["-q", "-c", write_node(suite.folder / "hostile.xml", (("$(id)", make_uuid(9), SHUT_OFF),)),
+                                      "--wait=50ms", "$(id)"], DOMAIN, never % ("$(id)", "DOMAIN"))
     suite.expect("wait/runs", ["-c", uri, "--wait=10s", "runs"], USELESS, no_access)
     suite.expect(
         "wait/several",
         ["-c", uri, "--wait=50ms", "-o", "%d.folded", "off", "runs", "tset"],
         USELESS,
         "\n".join(
-            (no_access, waiting % "off", waiting % "tset", never % ("off", "off"), never % ("tset", "tset"))
+            (no_access, waiting % "off", unknown % "tset", never % ("off", "off"), missing % "tset")
         ),
     )
     suite.say("wait/leaves-no-file", ["left: %s" % path for path in suite.folder.rglob("*.folded")])
@@ -424,7 +502,7 @@ def test_xen(suite):
         suite.expect(
             "xen/domid/elsewhere/%s" % " ".join(words),
             ["-c", DEFAULT] + words,
-            USELESS,
+            USAGE,
             "virt-uprof: --domid 7: only Xen domains of this host have numbers, and the "
             "connection is 'test:///default'; try: -c xen:///system",
         )
@@ -449,7 +527,7 @@ def test_states(suite):
             ("1", make_uuid(5), 0),
         ),
     )
-    shut = "virt-uprof: domain '%s' is shut off; start it with: virsh start %s"
+    shut = "virt-uprof: domain '%s' is shut off; start it with: virsh -c test://* start %s"
     suite.expect("state/off", ["-c", uri, "off"], DOMAIN, shut % ("off", "off"))
     suite.expect("state/off/dump", ["-c", uri, "dump", "off"], DOMAIN, shut % ("off", "off"))
     # Commands in messages are safe to copy into a shell.
@@ -546,7 +624,7 @@ def test_outputs(suite):
         suite.expect(
             "output/folder-of-everybody",
             ["-c", DEFAULT, "-o", "outputs/x.folded", "test"],
-            DENIED,
+            FAILED,
             "virt-uprof: the folder of 'outputs/x.folded' may be written by everybody and is not "
             "sticky: root's files are not safe there",
         )
@@ -558,7 +636,7 @@ def test_outputs(suite):
     suite.expect(
         "output/read-only",
         ["-c", DEFAULT, "-o", "outputs/x.folded", "test"],
-        DENIED,
+        FAILED,
         "virt-uprof: cannot write 'outputs/x.folded': Permission denied",
     )
     suite.prefix = []
@@ -596,6 +674,8 @@ def test_report(suite, make_capture):
     if done:
         facts = json.loads(done.stdout)
         suite.say("report/json/parsed", [] if facts["samples"]["total"] == 6 else [repr(facts)])
+    suite.expect("report/percent", ["report", "-q", "-o", "r%%.folded", "-s", app, capture], DONE)
+    suite.say("report/percent/named", [] if (suite.folder / "r%.folded").exists() else [repr(os.listdir(suite.folder))])
     suite.expect("report/to-file", ["report", "-q", "-o", "r.folded", "-o", "r.meta.json", "-s", app, capture], DONE)
     facts = json.loads((suite.folder / "r.meta.json").read_text())
     suite.say("report/to-file/named", [] if facts["files"] == ["r.folded", "r.meta.json"] else [repr(facts)])

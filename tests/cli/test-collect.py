@@ -341,6 +341,13 @@ def test_order(suite):
     done = suite.collect("--dry-run", "-c", uri)
     order = [text.split(" ")[0] for text in done.stdout.decode().splitlines()]
     good = sorted(order[:2]) == ["future", "never"] and order[2:] == ["old", "new"]
+    # A terminal shows local time, and JSON shows UTC.
+    suite.environment["TZ"] = "XXX-2"
+    rows = {text.split()[0]: text for text in suite.run("list", "--store", suite.store, "--config", suite.configuration, "-c", uri).stdout.decode().splitlines()}
+    good = good and " yes       2026-01-01 02:00 " in rows["old"] and " yes       never " in rows["never"] and " never " in rows["future"]
+    rows = json.loads(suite.run("list", "--json", "--store", suite.store, "--config", suite.configuration, "-c", uri).stdout)
+    good = good and [(row["collected"], row["last_round"]) for row in rows if row["name"] in ("never", "old")] == [("yes", ""), ("yes", "2026-01-01T00:00:00Z")]
+    del suite.environment["TZ"]
     suite.say("order", [] if good and done.returncode == DONE else [repr(done)])
 
     cap = suite.configure("<profile duration='20s'/><collect longest='50s'/>")
@@ -610,7 +617,7 @@ def test_enable_and_configure(suite):
         "  duration  20s        built in",
         "  budget    0.5 %      metadata",
         "  unwind    auto       built in",
-        "  symbols   /etc/passwd symbols '/etc/passwd' are outside the folders that <symbols> allows (see '%s')"
+        "  symbols   /etc/passwd symbols '/etc/passwd' are outside the folders that <symbols> allows (see '%s'); copy them to '/var/lib/virt-uprof/symbols'"
         % suite.default_config,
         "  unknown   @color     metadata; it is ignored"])
     own = suite.configure("<profile rate='50'/><collect domains='-*'/>")
@@ -618,15 +625,31 @@ def test_enable_and_configure(suite):
                  [], ["-rf (%s):" % uuid_of(2), "  enabled   yes        <collect domains> of the configuration",
                       "  rate      50 Hz      configuration", "  duration  20s        built in",
                       "  budget    1 %        built in", "  unwind    auto       built in"])
-    suite.expect("enable", suite.run("enable", *here, "-F", "50", "--", "-rf"), DONE, ["virt-uprof: -rf: enabled"])
+    suite.expect("enable", suite.run("enable", *here, "-F", "50", "--", "-rf"), DONE, ["virt-uprof: -rf: enabled: 20s at 50 Hz in each round*"])
+    # Only the rate changes: the pattern still enables the domain. What holds now is shown at once.
+    suite.expect("configure keeps what a pattern enables", suite.run("configure", "-c", uri, "--config", own, "-F", "49", "--", "-rf"),
+                 DONE, [], ["-rf (%s):" % uuid_of(2), "  enabled   yes        metadata", "  rate      49 Hz      metadata",
+                            "  duration  20s        built in", "  budget    1 %        built in", "  unwind    auto       built in"])
+    suite.expect("configure enables nothing", suite.run("configure", *here, "-F", "1000", "-d", "10m", "--", "-rf"), DONE, [],
+                 ["-rf (%s):" % uuid_of(2), "  enabled   no         metadata",
+                  "  rate      200 Hz     limited by <limits> of the configuration",
+                  "  duration  60s        limited by <limits> of the configuration",
+                  "  budget    1 %        built in", "  unwind    auto       built in"])
+    suite.expect("configure, quiet", suite.run("configure", "-q", *here, "-F", "49", "--", "-rf"), DONE, [], [])
+    if os.environ.get("UPROF_PRIVATE_RUN") and os.path.ismount("/run"):
+        os.makedirs("/run/systemd/system")  # as if systemd ran, without its timers
+        suite.expect("enable without a timer", suite.run("enable", *here, "--", "-rf"), DONE,
+                     ["virt-uprof: -rf: enabled: 20s at 99 Hz in each round; no timer starts rounds: systemctl enable --now "
+                      "virt-uprof-collect.timer virt-uprof-prune.timer"])
+        os.rmdir("/run/systemd/system")
     suite.expect("disable", suite.run("disable", *here, "a"), DONE, ["virt-uprof: a: disabled"])
     suite.expect("enable with bad metadata", suite.run("enable", *here, "bad"), FAILED,
                  ["virt-uprof: bad: metadata: rate='x' is not 1 to 1000%s" % IGNORED])
-    suite.expect("enable replaces bad metadata", suite.run("enable", *here, "-F", "10", "bad"), DONE, ["virt-uprof: bad: enabled"])
+    suite.expect("enable replaces bad metadata", suite.run("enable", *here, "-F", "10", "bad"), DONE, ["virt-uprof: bad: enabled: 20s at 10 Hz in each round*"])
     suite.expect("rate that only record allows", suite.run("configure", *here, "-F", "2000", "a"), FAILED,
                  ["virt-uprof: a: metadata: rate='2000' is not 1 to 1000%s" % IGNORED])
     suite.expect("enable with one domain missing", suite.run("enable", *here, "none", "a"), SOME,
-                 ["virt-uprof: no domain 'none' on*", "virt-uprof: a: enabled"])
+                 ["virt-uprof: no domain 'none' on*", "virt-uprof: a: enabled: 20s at 200 Hz in each round*"])
     suite.expect("symbols with a base", suite.run("enable", *here, "-s", "/a@10", "a"), FAILED,
                  ["virt-uprof: a: symbols '/a': metadata needs a path in UTF-8 without @BASE"])
     suite.expect("symbols outside of their folders", suite.run("enable", *here, "-s", "/etc/../etc/passwd", "a"), FAILED,

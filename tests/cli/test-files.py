@@ -27,6 +27,7 @@ import pictures  # noqa: E402
 
 DONE, FAILED, USAGE, USELESS = 0, 1, 2, 5
 TRY_HELP = "; try: virt-uprof --help"
+DOMAIN_HINT = "; for stored profiles of a domain: report --since today DOMAIN, or diff DOMAIN@yesterday DOMAIN@today"
 
 OLD = "web-1;main;function_1;work 1000\nweb-1;main;function_2;work 3000\nweb-1;main;function_3;work 6000\nweb-1;[idle] 5000\n"
 NEW = "web-2;main;function_1;work 1000\nweb-2;main;function_2;work 1500\nweb-2;main;function_3;work 2500\n"
@@ -92,7 +93,7 @@ CASES = (
     ("merge", {"a": "vm;x 1\nvm;y 2\n", "b": "vm;y 3\n"}, "report -f folded a b", DONE, "vm;x 1\nvm;y 5\n", ""),
     ("merge-domains", {"a": "v1;x 1\n", "b": "v2;y;z 3\n"}, "report -f folded a b", DONE, "v1;x 1\nv2;y;z 3\n", ""),
     ("merge-one-missing", {"a": "vm;x 1\n"}, "report -f folded a b", FAILED, "vm;x 1\n",
-     "virt-uprof: cannot read 'b': No such file or directory"),
+     "virt-uprof: cannot read 'b': No such file or directory" + DOMAIN_HINT + "\nvirt-uprof: only what could be read is shown"),
     ("stdin", {"-": "vm;x 1\n"}, "report -f folded -", DONE, "vm;x 1\n", ""),
     ("other-name", {"a.pb.gz": "vm;x 1\n"}, "report -f folded a.pb.gz", DONE, "vm;x 1\n", ""),
     ("packed", {"a": gzip.compress(b"vm;x 1\n")}, "report -f folded a", DONE, "vm;x 1\n", ""),
@@ -117,7 +118,15 @@ CASES = (
     ("zeros", {"a": bytes(5000)}, "report a", FAILED, "", "virt-uprof: 'a' is binary data of an unknown format; report reads captures, folded stacks and pprof"),
     ("cut-pprof", {"a": b"\x0a\x04\x08\x01\x10\x02\x12\x50\x0a"}, "report a", FAILED, "", "virt-uprof: a byte 6: not a field of a pprof profile"),
     ("folder", {}, "report .", FAILED, "", "virt-uprof: cannot read '.': Is a directory"),
-    ("hostile-path", {}, "report \x1b[31m", FAILED, "", "virt-uprof: cannot read '?[[]31m': No such file or directory"),
+    ("hostile-path", {}, "report \x1b[31m", FAILED, "", "virt-uprof: cannot read '?[[]31m': No such file or directory" + DOMAIN_HINT),
+    ("no-file-with-ending", {}, "report no.folded", FAILED, "", "virt-uprof: cannot read 'no.folded': No such file or directory"),
+    ("focus-almost", {"a.folded": OLD}, "report --focus functoin_1 a.folded", USELESS, "",
+     "virt-uprof: no stack has a function 'functoin_1' (did you mean 'function_1'?); names: virt-uprof report -n 1000000"),
+    ("focus-part", {"a.folded": OLD}, "report --focus unction_ a.folded", USELESS, "",
+     "virt-uprof: no stack has a function 'unction_' (did you mean 'function_1'?); names: virt-uprof report -n 1000000"),
+    ("says-what-it-wrote", {"a.folded": OLD}, "report -o n.svg a.folded", DONE, "", "wrote n.svg"),
+    ("says-what-it-replaced", {"a.folded": OLD, "o.svg": "old"}, "report -o o.svg a.folded", DONE, "", "wrote o.svg (replaced)"),
+    ("says-nothing", {"a.folded": OLD}, "report -q -o n.svg a.folded", DONE, "", ""),
     ("no-folder", {"a": "vm;x 1\n"}, "report -o no/x.svg a", FAILED, "", "virt-uprof: cannot open the folder of 'no/x.svg': No such file or directory"),
 
     ("diff", {"a": OLD, "b": NEW}, "diff a b", DONE,
@@ -177,7 +186,9 @@ CASES = (
     ("diff-idle", {"a": OLD, "b": "web-2;[idle] 5\n"}, "diff a b", USELESS, "", "virt-uprof: 'b' has no running sample"),
     ("diff-one", {}, "diff a", USAGE, "", "virt-uprof: 'diff' needs two files, OLD and NEW" + TRY_HELP),
     ("diff-format", {}, "diff -o x.folded a b", USAGE, "", "virt-uprof: 'diff' writes pictures (.svg), and its table to stdout" + TRY_HELP),
-    ("diff-missing", {"a": OLD}, "diff a nothing", FAILED, "", "virt-uprof: cannot read 'nothing': No such file or directory"),
+    ("diff-missing", {"a": OLD}, "diff a nothing", FAILED, "", "virt-uprof: cannot read 'nothing': No such file or directory" + DOMAIN_HINT),
+    ("diff-bad-day", {"a": OLD}, "diff a web-1@3x", FAILED, "",
+     "virt-uprof: 'web-1@3x' is no file, and '3x' is not today, yesterday, 3d or a day such as 2026-11-20"),
 )
 # fmt: on
 
@@ -336,6 +347,7 @@ def test_large_counts(suite):
         done = suite.run(["report", *words, "huge"])
         suite.say("counts/" + "-".join(words), [] if done.returncode == code and not done.stdout
                   and done.stderr == b"virt-uprof: format 'perf' has a record for each sample, and 4000000000001 are too many; take .pb.gz, .json or .folded\n"
+                  + (b"wrote huge.svg\n" if "huge.svg" in words else b"")
                   and not (suite.folder / "huge.perf").exists() else [done])  # fmt: skip
     (suite.folder / "deep").write_text("vm%s 9999999\n" % (";function" * 1000))
     done = suite.run(["report", "-o", "deep.perf", "deep"])
@@ -407,6 +419,11 @@ def test_terminal(suite):
         suite.say("terminal/" + name, [text] if "\x1b" in text or "###" not in text else [])
     text = run_on_terminal(suite, ["report", "a"], dict(plain, LC_ALL="C.UTF-8"))
     suite.say("terminal/unicode", [] if "\u2588" in text else [text])
+    # A terminal always gets the table, and the names of the files.
+    text = run_on_terminal(suite, ["report", "-o", "t.folded", "a"], plain)
+    suite.say("terminal/table-and-file", [] if "  function" in text and "wrote t.folded\n" in text else [text])
+    text = run_on_terminal(suite, ["report", "-o", "-", "a"], plain)
+    suite.say("terminal/only-stacks", [text] if "  function" in text else [])
     text = run_on_terminal(suite, ["report", "-f", "pprof", "a"], plain)
     suite.say("terminal/binary", [] if text == "virt-uprof: format 'pprof' is binary and not written to a terminal; use -o FILE\n" else [text])
 

@@ -763,8 +763,8 @@ def test_missing_store(program):
     store.path.rmdir()
     store.prune(say="nothing was collected yet: there is no")
     assert not store.path.exists()
-    store.run("summary", code=FAILED, say="cannot open '.*store': No such file")
-    store.run("report", "--since", "today", "x", code=FAILED, say="cannot open '.*store'")
+    store.run("summary", code=FAILED, say="nothing has been collected yet: there is no '.*store'; see: virt-uprof help enable, virt-uprof help collect")
+    store.run("report", "--since", "today", "x", code=FAILED, say="nothing has been collected yet")
     real = store.path.with_name("real")
     real.mkdir(mode=0o750)
     store.path.symlink_to(real)
@@ -856,13 +856,13 @@ def test_since_arguments(program):
     store.run("report", "--since", "today", "web-1", code=USELESS,
               say="no profile of 'web-1' is stored from .* to now")
     store.run("report", "--since", "someday", "web-1", code=USAGE,
-              say="--since 'someday' is not today, yesterday, 2026-11-20, 2026-11-20T09:15, 3d or 12h;")
+              say="--since 'someday' is not today, yesterday, 2026-11-20, 2026-11-20T09:15, 3d or 12h, in UTC;")
     store.run("report", "--until", "today", "web-1", code=USAGE, say="--until needs --since")
     store.run("report", "--since", "today", "--until", "today", "x", code=USAGE,
               say="--until is not after --since")
     store.run("report", "--since", "today", code=USAGE, say="needs a DOMAIN whose profiles are stored")
     store.run("prune", "x", code=USAGE, say="'prune' takes no domain")
-    store.run("summary", "x", code=USAGE, say="'x' is not today, yesterday or a day such as 2026-11-20")
+    store.run("summary", "x", code=USAGE, say="'x' is not today, yesterday, 3d or a day such as 2026-11-20")
 
 
 def test_diff(program):

@@ -260,7 +260,7 @@ class Runs:
         self.fault = fault
         self.page.write(fault)
         environment = {**os.environ, "LD_PRELOAD": str(self.library), "UPROF_TEST_FAULT": str(self.page.path),
-                       "LC_ALL": "C.UTF-8"}  # fmt: skip
+                       "LC_ALL": "C.UTF-8", "TMPDIR": "/nonexistent"}  # fmt: skip
         began = time.monotonic()
         child = subprocess.Popen(self.command, env=environment, cwd=self.folder, stdin=subprocess.DEVNULL,
                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)  # fmt: skip

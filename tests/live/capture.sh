@@ -47,6 +47,12 @@ weighed()
     result sidecar "$work/x.meta.json" "$total >= $1"
 }
 
+# grows_beyond FILE BYTES
+grows_beyond()
+{
+    [ "$(stat -c %s "$1")" -gt "$2" ]
+}
+
 need_daemon
 
 name=${guest_prefix}split-$way
@@ -54,6 +60,58 @@ boot "$name" split
 record "$name" 3
 weighed "samples['running']"
 result stacks "$name" 85 'guest_entry;guest_main;main_loop;function_[123];work' "$work/x.folded"
+
+say 'a run while a command runs'
+# shellcheck disable=SC2016 # the command expands it
+UPROF_TEST_WORD='a b' profile 7 "${fast[@]}" -o "$work/c.folded" -o "$work/c.meta.json" "$name" -- \
+    sh -c 'echo "$UPROF_TEST_WORD $(ulimit -Sn)"; sleep 3; exit 7'
+[ "$(cat "$work/out")" = "a b $(ulimit -Sn)" ] || fail "the command says '$(cat "$work/out")'"
+says 'Hz until stopped'
+result sidecar "$work/c.meta.json" '1000 < duration_ms < 20000' "samples['running'] > 0"
+profile 0 "${fast[@]}" -d 1 -o "$work/c.folded" "$name" -- sleep 4
+says 'Hz for 1 s'
+"$program" "${fast[@]}" -o "$work/c.folded" "$name" -- sleep 300 >"$work/out" 2>"$work/err" </dev/null &
+profiler=$!
+await_sampling 1
+sleep 1
+kill -TERM "$profiler"
+finish 143 60 # the command has the signal, too
+
+say 'a domain that is done has its files and its lock back'
+rm -f "$work"/c.*
+"$program" "${fast[@]}" -d 2 --wait=300s -o "$work/%d.folded" "$name" "$name-nobody" >"$work/out" 2>"$work/err" </dev/null &
+profiler=$!
+wait_until 100 test -s "$work/$name.folded" || fail 'no file of the domain that is done'
+! is_gone "$profiler" || fail 'it has not waited for the other one'
+timeout 60 "$program" "${fast[@]}" -d 1 -o "$work/c.folded" "$name" 2>"$work/second" || fail "$(cat "$work/second")"
+if grep -q 'another run' "$work/second"; then fail 'the lock was kept'; fi
+kill -INT "$profiler"
+finish 0 60
+
+say 'a run that is killed leaves its capture'
+"$program" "${fast[@]}" -d 60 --capture "$work/killed.capture" "$name" >"$work/out" 2>"$work/err" </dev/null &
+profiler=$!
+await_sampling 1
+wait_until 60 grows_beyond "$work/killed.capture.part" 20000 || fail 'the capture does not grow'
+kill -KILL "$profiler"
+wait "$profiler" || true
+profile 0 report -o "$work/part.folded" "$work/killed.capture.part"
+says "^virt-uprof: $name: the capture is cut off, as if the recording was killed; its complete samples count$"
+result stacks "$name" 85 'guest_entry;guest_main;main_loop;function_[123];work' "$work/part.folded"
+[ ! -e "$work/killed.capture" ] || fail 'a capture of a run that was killed'
+wait_until 20 runs "$name" || fail 'the guest is not resumed'
+rm "$work/part.folded" "$work/killed.capture.part"
+
+say 'a wrong file does not turn the right one off, and is said at once'
+wrong=$guests/guestleaf.elf
+profile 0 "${fast[@]}" -d 2 -s "$wrong" -o "$work/x.folded" --capture "$work/x.capture" "$name"
+says "^virt-uprof: $name: '$wrong' is not what this guest runs; ignored, taking its <kernel> '/.*'$"
+line=$(grep -n 'is not what this guest runs' "$work/err" | cut -d: -f1)
+[ "$line" -lt "$(grep -n ' samples' "$work/err" | cut -d: -f1 | head -1)" ] || fail 'it is said at the end'
+result stacks "$name" 85 'guest_entry;guest_main;main_loop;function_[123];work' "$work/x.folded"
+profile 0 report -s "$wrong" -o "$work/again.folded" "$work/x.capture"
+says "^virt-uprof: '$wrong' is not what the guest ran; ignored, taking the files that the capture names$"
+result stacks "$name" 85 'guest_entry;guest_main;main_loop;function_[123];work' "$work/again.folded"
 destroy_guest "$name"
 
 name=${guest_prefix}smp-$way
@@ -62,6 +120,14 @@ wait_until "$guest_seconds" second_vcpu_works "$name" || fail 'vCPU 1 does not b
 record "$name" 3 --per-vcpu
 weighed "samples['running']"
 result stacks "$name" 100 'vcpu0;guest_entry;.*|vcpu1;guest_entry_ap;.*' "$work/x.folded"
+
+say 'the rate is that of the vCPUs that were asked for'
+record "$name" 3 --vcpu 0
+result sidecar "$work/x.meta.json" "domain['vcpus'] == 2" "domain['vcpus_sampled'] == 1" \
+    "0.9 < rate['got_millihertz'] * duration_ms / 1e6 / samples['total'] < 1.1"
+profile 2 "${fast[@]}" --vcpu 2 "$name"
+says "no vCPU 2: the domain has vCPUs 0 to 1"
+profile 2 "${fast[@]}" --access xen "$name"
 destroy_guest "$name"
 
 name=${guest_prefix}idle-$way

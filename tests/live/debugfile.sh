@@ -51,6 +51,12 @@ check_says "ok +symbols +'$kernel': uses its debug file '$kernel.dbg'" \
     "ok +symbols +'$kernel': [0-9]+ functions; its code is equal to the guest's"
 
 rm "$kernel.dbg"
+# Lines that would rest on a file that is wrong say nothing.
+profile 1 check "${patient[@]}" -s "$guest64" "$name"
+for pattern in "FAIL +symbols +'$guest64' does not match the guest's code" \
+    "note +unwind tables +'$guest64': not checked" 'note +callers +not checked'; do
+    grep -qE -- "$pattern" "$work/out" || fail "no '$pattern' in: $(cat "$work/out")"
+done
 id=$(readelf -n "$whole" | sed -n 's/.*Build ID: //p')
 "$here/hostile_kernel.py" "$kernel" "$id" "${guest_folders[$name]}/hostile" \
     "$program" dump "${patient[@]}" "$name" || fail 'a hostile file as kernel, or beside it'

@@ -110,7 +110,7 @@ refuses 5 'it is emulated' "$emulated"
 destroy_guest "$emulated"
 
 say 'not to be paused'
-falls_back '--no-pause was asked for' --no-pause
+falls_back 'without stopping' --no-pause
 profile 2 --access direct --no-pause -d 1 "$name"
 
 say 'somebody else traces it'

@@ -8,6 +8,7 @@ enough room a command says so and fails, and each file is the old one or complet
 the command succeeds. NAME is a domain that runs. CAPTURE is a capture of NAME, outside of FOLDER.
 """
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -25,6 +26,7 @@ NO_ROOM = "No space left on device"
 USELESS = 5  # the exit code of a round whose only domain has failed
 OUTPUTS = ("x.folded", "x.meta.json", "x.svg")
 SECONDS = 120
+KEPT = pathlib.Path(CAPTURE).with_name("kept")  # the folder for temporary files, on another disk
 
 
 class Run:
@@ -35,7 +37,7 @@ class Run:
 
     def __init__(self, folder, words):
         done = subprocess.run([PROGRAM, *words], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=SECONDS, check=False)  # fmt: skip
+                              env=dict(os.environ, TMPDIR=str(KEPT)), timeout=SECONDS, check=False)  # fmt: skip
         self.code, self.said = done.returncode, done.stderr
 
     def check(self, codes):
@@ -74,7 +76,12 @@ def check_codes(command, codes):
 
 def record(folder, filler):
     words = ["-c", URI, "--max-pause", "1s", "-F", "200", "--budget", "100", "-d", "300ms", NAME]
-    return write_files(folder, filler, (*OUTPUTS, "x.capture"), "record", *words)
+    faults = write_files(folder, filler, (*OUTPUTS, "x.capture"), "record", *words)
+    # The stacks of a run whose disk was full are kept elsewhere.
+    kept = list(KEPT.iterdir())
+    if not kept or not all(path.name.startswith(NAME) and path.suffix == ".folded" and path.stat().st_size for path in kept):
+        faults.append(f"kept are {[path.name for path in kept]}")
+    return faults
 
 
 def report(folder, filler):
@@ -109,6 +116,7 @@ def collect(folder, filler):
 
 def main():
     folder = pathlib.Path(FOLDER)
+    KEPT.mkdir()
     faults = []
     for test in (record, report, collect):
         faults += test(folder, folder / "filler")

@@ -36,7 +36,7 @@ look_at()
     say "$name: $(sed -nE 's/^ +ok +linux +//p' "$work/out")"
     grep -qE "^ +(ok|warn) +$3 stacks +[0-9]+ of [0-9]+ complete$" "$work/out" ||
         fail "no '$3 stacks': $(cat "$work/out")"
-    sample 20 "$work/x" --pids "$name"
+    sample 20 "$work/x" --pids -v "$name"
     says "^$name: Linux [^ ]+: [0-9]+ symbols and [0-9]+ modules, with unwind tables, with processes; "
     result sidecar "$work/x.meta.json" "samples['running'] >= 2" "linux['release'] == '$release'" \
         "linux['btf'] and linux['processes'] and linux['orc_rules'] > 300000" \

@@ -58,7 +58,7 @@ profile 6 "${outputs[@]}" -d 3 "$one" uprof-live-nobody
 says "no domain 'uprof-live-nobody'"
 complete "$one"
 profile 6 "${outputs[@]}" -d 3 "$off" "$two"
-says "^virt-uprof: domain '$off' is shut off; start it with: virsh start $off$"
+says "^virt-uprof: domain '$off' is shut off; start it with: virsh (-c [^ ]+ )?start $off$"
 complete "$two"
 profile 2 -c "$libvirt_uri" -d 1 -o "$work/x.folded" "$one" "$two"
 says '%d or %u in -o'

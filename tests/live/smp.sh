@@ -41,9 +41,9 @@ result holds "$work/x.capture" "$work/x.meta.json"
 profile 0 "${fast[@]}" -d 3 --vcpu 0 --per-vcpu -o "$work/x.folded" "$name"
 result stacks "$name" 100 "vcpu0;$vcpu0" "$work/x.folded"
 
-profile 3 -d 1 --vcpu 7 -o "$work/y.folded" "$name"
+profile 2 -d 1 --vcpu 7 -o "$work/y.folded" "$name"
 says "^virt-uprof: $name: no vCPU 7: the domain has vCPUs 0 to 1$"
-profile 3 -d 1 --vcpu 0,2 -o "$work/y.folded" "$name"
+profile 2 -d 1 --vcpu 0,2 -o "$work/y.folded" "$name"
 profile 2 -d 1 --vcpu x -o "$work/y.folded" "$name"
 [ ! -e "$work/y.folded" ] || fail 'an output of a refused run'
 no_leftovers "$work"

@@ -15,7 +15,10 @@ complain()
 }
 
 help=$("$program" --help) || complain "--help fails"
-options=$(printf '%s\n' "$help" | sed -n '/^Options:/,/^Exit codes:/p' |
+commands=$(printf '%s\n' "$help" | sed -n '/^Commands:/,/^$/p' |
+    sed -nE 's/^  ([a-z]+) .*/\1/p' | sort)
+# Each command shows its own options.
+options=$(for command in $commands; do "$program" help "$command" | tail -n +3; done |
     grep -oE '\-\-[a-z][a-z-]*' | grep -v '^--version$' | sort -u)
 [ "$(printf '%s\n' "$options" | wc -l)" -ge 20 ] || complain "--help lists fewer than 20 options"
 for option in $options; do
@@ -23,13 +26,11 @@ for option in $options; do
 done
 # Options of the page must be in --help, too. Only the page has the alternative spellings.
 for option in $(grep -oE 'Fl Fl [a-z-]+' "$page" | sed 's/Fl Fl //' | sort -u); do
-    case $option in frequency | time | version) continue ;; esac
+    case $option in frequency | version) continue ;; esac
     printf '%s\n' "$options" | grep -qx -- "--$option" || complain "--$option is in the page only"
 done
 
 # Both must have the same commands.
-commands=$(printf '%s\n' "$help" | sed -n '/^Commands:/,/^$/p' |
-    sed -nE 's/^  ([a-z]+) .*/\1/p' | sort)
 in_page=$(sed -n '/^\.Ss Commands/,/^\.Ss Options/p' "$page" | grep '^\.It Cm ' |
     grep -oE 'Cm [a-z]+' | sed 's/Cm //' | sort)
 [ "$(printf '%s\n' "$commands" | wc -l)" -ge 5 ] || complain "--help lists fewer than 5 commands"

@@ -383,9 +383,9 @@ bad_input()
     says 'Xen has no domain of number 32000; see: xl list'
     profile 2 dump --domid 32752
     says "--domid '32752' is not"
-    profile 5 dump --access monitor g
+    profile 2 dump --access monitor g
     says "no access 'monitor' to a domain of Xen"
-    profile 5 dump --no-pause g
+    profile 2 dump --no-pause g
     says '--no-pause is for KVM'
     profile 3 dump nobody
     says "no domain 'nobody' on xen:///system"

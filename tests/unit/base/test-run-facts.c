@@ -142,9 +142,11 @@ static const struct {
     const char *name;
     uint64_t samples, vcpus, duration_ns;
     uint64_t mhz;
+    uint64_t vcpus_sampled;
 } rates[] = {
     { "one-vcpu",    990,        1, 10 * UPROF_NS_PER_S, 99000 },
     { "two-vcpus",   990,        2, 10 * UPROF_NS_PER_S, 49500 },
+    { "one-of-two",  990,        2, 10 * UPROF_NS_PER_S, 99000, 1 },
     { "no-vcpu",     990,        0, 10 * UPROF_NS_PER_S, 0 },
     { "no-time",     990,        1, 0,                   0 },
     { "long",        UINT64_C(1) << 50, 1, UINT64_C(1) << 60, 976562500 },
@@ -160,6 +162,7 @@ test_rate(gconstpointer data)
 
     run->samples = rates[i].samples;
     run->vcpus = rates[i].vcpus;
+    run->vcpus_sampled = rates[i].vcpus_sampled;
     run->duration_ns = rates[i].duration_ns;
     g_assert_cmpuint(uprof_run_got_mhz(run), ==, rates[i].mhz);
 }

@@ -11,7 +11,7 @@ enum { NOW_S = 1795166130, TODAY_S = 1795132800, DAY_S = 86400 }; /* 2026-11-20T
 static const struct {
     const char *text;
     int64_t at_s; /* -1: not a time */
-    bool is_day;
+    bool is_day; /* a day, too: that of @at_s */
 } cases[] = {
     { "today",                TODAY_S,               true },
     { "yesterday",            TODAY_S - DAY_S,       true },
@@ -22,9 +22,9 @@ static const struct {
     { "2026-11-20T09:15:30",  NOW_S,                 false },
     { "2026-11-20T09:15:30Z", NOW_S,                 false },
     { "2026-11-20T23:59:59Z", TODAY_S + DAY_S - 1,   false },
-    { "3d",                   NOW_S - 3 * DAY_S,     false },
-    { "-3d",                  NOW_S - 3 * DAY_S,     false },
-    { "0d",                   NOW_S,                 false },
+    { "3d",                   NOW_S - 3 * DAY_S,     true },
+    { "-3d",                  NOW_S - 3 * DAY_S,     true },
+    { "0d",                   NOW_S,                 true },
     { "12h",                  NOW_S - DAY_S / 2,     false },
     { "90m",                  NOW_S - 90 * 60,       false },
     { "",                     -1, false },
@@ -70,7 +70,7 @@ test_case(gconstpointer data)
     g_assert_true(ok == (cases[i].at_s >= 0));
     g_assert_cmpint(at_s, ==, ok ? cases[i].at_s : 42);
     g_assert_true(is_day == cases[i].is_day);
-    g_assert_cmpint(day_s, ==, is_day ? cases[i].at_s : 42);
+    g_assert_cmpint(day_s, ==, is_day ? cases[i].at_s - cases[i].at_s % DAY_S : 42);
 }
 
 /* clang-format off */

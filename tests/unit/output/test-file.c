@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "uprof/error.h"
@@ -139,11 +140,11 @@ test_refused(void)
 
     put(file, "");
     g_assert_cmpint(symlink(folder, to_folder), ==, 0);
-    assert_refused(missing, UPROF_ERROR_NO_FILE, "cannot open the folder of '*': *");
+    assert_refused(missing, UPROF_ERROR_FAILED, "cannot open the folder of '*': *");
     assert_refused(in_file, UPROF_ERROR_FAILED, "cannot open the folder of '*': *");
     assert_refused(folder, UPROF_ERROR_FAILED, "cannot write '*': *");
     assert_refused(to_folder, UPROF_ERROR_FAILED, "cannot write '*': *");
-    assert_refused(hostile, UPROF_ERROR_NO_FILE, "cannot open the folder of '*?[31m?%s/x': *");
+    assert_refused(hostile, UPROF_ERROR_FAILED, "cannot open the folder of '*?[31m?%s/x': *");
     g_assert_cmpuint(empty_folder(), ==, 2);
 }
 
@@ -158,7 +159,7 @@ test_read_only_folder(void)
     const bool as_other = geteuid() == 0;
     g_assert_cmpint(chmod(folder, 0555), ==, 0);
     g_assert_true(!as_other || seteuid(NOBODY) == 0);
-    assert_refused(path, UPROF_ERROR_DENIED, "cannot write '*': *");
+    assert_refused(path, UPROF_ERROR_FAILED, "cannot write '*': *");
     g_assert_true(!as_other || seteuid(0) == 0);
     g_assert_cmpint(chmod(folder, 0700), ==, 0);
     g_assert_cmpuint(empty_folder(), ==, 0);
@@ -171,7 +172,7 @@ test_folder_of_everybody(void)
 
     g_assert_cmpint(chmod(folder, 0777), ==, 0);
     if (geteuid() == 0)
-        assert_refused(path, UPROF_ERROR_DENIED,
+        assert_refused(path, UPROF_ERROR_FAILED,
                        "the folder of '*' may be written by everybody and is not sticky: *");
     else
         uprof_file_abort(open_file(path, false));
@@ -253,7 +254,7 @@ test_pipe(void)
     g_assert_cmpstr(bytes, ==, "new");
     if (geteuid() == 0) {
         g_assert_cmpint(chown(path, 65534, 65534), ==, 0);
-        assert_refused(path, UPROF_ERROR_DENIED,
+        assert_refused(path, UPROF_ERROR_FAILED,
                        "cannot write '*/pipe': it is the device or pipe of another user");
     }
     close(reader);
@@ -270,6 +271,56 @@ test_stdout(void)
     g_assert_true(uprof_file_commit(file, NULL));
     uprof_file_abort(uprof_file_open("-", true, NULL));
     g_assert_cmpint(write(STDOUT_FILENO, "", 0), ==, 0); /* stdout is still open */
+}
+
+/* Opens a part, writes to it, and ends as a program does that is killed. */
+static void
+leave_part(const char *path, const char *text)
+{
+    const pid_t pid = fork();
+    int status;
+
+    if (pid == 0) {
+        UprofFile *file = uprof_file_open_part(path, NULL);
+        _exit(file && uprof_file_write(file, text, strlen(text), NULL) ? 0 : 1);
+    }
+    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
+    g_assert_cmpint(status, ==, 0);
+}
+
+/* A killed program leaves a part, which the next one replaces, but not while somebody writes it. */
+static void
+test_part(void)
+{
+    g_autofree char *path = path_of("x");
+    g_autofree char *part = path_of("x.part");
+    g_autoptr(GError) error = NULL;
+    struct stat info;
+
+    leave_part(path, "killed");
+    assert_holds(part, "killed");
+    g_assert_cmpint(stat(part, &info), ==, 0);
+    g_assert_cmpint(info.st_mode & 0777, ==, 0600);
+    g_assert_false(g_file_test(path, G_FILE_TEST_EXISTS));
+    UprofFile *one = uprof_file_open_part(path, &error);
+    g_assert_no_error(error);
+    g_assert_true(uprof_file_write(one, "one", 3, &error));
+    UprofFile *other = uprof_file_open_part(path, &error);
+    g_assert_no_error(error);
+    g_assert_true(uprof_file_write(other, "other", 5, &error));
+    assert_holds(part, "one");
+    g_assert_true(uprof_file_commit(other, &error));
+    assert_holds(path, "other");
+    g_assert_true(uprof_file_commit(one, &error));
+    assert_holds(path, "one");
+    uprof_file_abort(uprof_file_open_part(path, &error));
+    g_assert_false(g_file_test(part, G_FILE_TEST_EXISTS));
+    g_assert_cmpint(symlink("/dev/full", part), ==, 0); /* somebody else's link is not followed */
+    one = uprof_file_open_part(path, &error);
+    g_assert_true(uprof_file_write(one, "two", 3, &error));
+    g_assert_true(uprof_file_commit(one, &error));
+    assert_holds(path, "two");
+    g_assert_cmpuint(empty_folder(), ==, 2);
 }
 
 /* If the disk is full, the old file stays, and no temporary file remains. */
@@ -483,6 +534,7 @@ main(int argc, char **argv)
     g_test_add_func("/file/direct", test_direct);
     g_test_add_func("/file/pipe", test_pipe);
     g_test_add_func("/file/stdout", test_stdout);
+    g_test_add_func("/file/part", test_part);
     g_test_add_func("/file/no-space", test_no_space);
     g_test_add_func("/file/commit-fails", test_commit_fails);
     g_test_add_func("/file/own", test_own);

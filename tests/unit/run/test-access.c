@@ -23,7 +23,7 @@ static const struct {
     { "direct-emulated", "QEMU", "qemu", "x86_64", NULL,  1, false, "direct",  false,
       "guest-1: no access 'direct': it is emulated*", UPROF_ERROR_UNSUPPORTED },
     { "xen-on-qemu",     "QEMU", "kvm",  "x86_64", NULL,  1, false, "xen",     false,
-      "guest-1: no access 'xen'*", UPROF_ERROR_UNSUPPORTED },
+      "guest-1: no access 'xen'*", UPROF_ERROR_USAGE },
     { "other-driver",    "TEST", "test", "x86_64", NULL,  1, false, "auto",    false,
       "guest-1: guests of libvirt's driver 'TEST' cannot be sampled", UPROF_ERROR_UNSUPPORTED },
     { "encrypted",       "QEMU", "kvm",  "x86_64", "sev", 1, false, "auto",    false,
@@ -33,7 +33,7 @@ static const struct {
     { "dom0",            "Xen",  "xen",  "x86_64", NULL,  0, false, "auto",    false,
       "guest-1: it is dom0*", UPROF_ERROR_UNSUPPORTED },
     { "monitor-on-xen",  "Xen",  "xen",  "x86_64", NULL,  3, false, "monitor", false,
-      "guest-1: no access 'monitor' to a domain of Xen*", UPROF_ERROR_UNSUPPORTED },
+      "guest-1: no access 'monitor' to a domain of Xen*", UPROF_ERROR_USAGE },
     { "remote-xen",      "Xen",  "xen",  "x86_64", NULL,  3, true,  "auto",    false,
       "guest-1: the connection is remote*", UPROF_ERROR_UNSUPPORTED },
 };
@@ -85,6 +85,26 @@ test_choose_case(gconstpointer data)
     g_assert_true(g_pattern_match_simple(cases[i].methods, error->message));
 }
 
+/* The reason is what the user asked for: the guest is not stopped. */
+static void
+test_no_pause(void)
+{
+    UprofDomainXml xml = { .type = (char *)"kvm", .arch = (char *)"x86_64" };
+    const UprofDomain domain = {
+        .name = (char *)"guest-1",
+        .id = 1,
+        .driver = (char *)"QEMU",
+        .is_local = true,
+        .xml = &xml,
+    };
+    g_auto(UprofAccess) access = { 0 };
+
+    g_assert_true(uprof_access_choose(&domain, "auto", true, &access, NULL));
+    g_assert_cmpstr(access.why, ==,
+                    "without stopping (--no-pause): stacks that change while they are read count "
+                    "as truncated");
+}
+
 static void
 test_find_by_name(void)
 {
@@ -97,6 +117,8 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/access/find-by-name", test_find_by_name);
+    if (uprof_access_find("monitor"))
+        g_test_add_func("/access/no-pause", test_no_pause);
     /* a build without QEMU has no method for domains of QEMU */
     for (size_t i = 0; uprof_access_find("monitor") && i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *path = g_strconcat("/access/choose/", cases[i].name, NULL);

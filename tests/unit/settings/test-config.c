@@ -122,7 +122,7 @@ static const struct {
     { "rate-hostile",    "<limits rate='&#x9b;31m&#10;%s'/>", "limits/@rate='?31m?%s' is not *" },
     { "duration",        "<profile duration='0'/>", "profile/@duration='0' is not 1ms to 720h" },
     { "duration-long",   "<profile duration='721h'/>", "profile/@duration='721h' is not *" },
-    { "limits-duration", "<limits duration='1d'/>", "limits/@duration='1d' is not *" },
+    { "limits-duration", "<limits duration='1w'/>", "limits/@duration='1w' is not *" },
     { "budget",          "<limits budget='0'/>", "limits/@budget='0' is not 0.1 to 100 (percent)" },
     { "chance",          "<collect chance='1.1'/>", "collect/@chance='1.1' is not 0 to 1, such as 0.2" },
     { "chance-percent",  "<collect chance='20%'/>", "collect/@chance='20%' is not *" },

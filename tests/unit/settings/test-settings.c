@@ -56,10 +56,22 @@ static const struct {
     { "duration-refused", uprof_settings_parse_duration, "2592001", REFUSED },
     { "duration-refused", uprof_settings_parse_duration, "", REFUSED },
     { "duration-refused", uprof_settings_parse_duration, "s", REFUSED },
-    { "duration-refused", uprof_settings_parse_duration, "1.5s", REFUSED },
+    { "duration-refused", uprof_settings_parse_duration, "0.000000001ms", REFUSED }, /* not 0 */
     { "duration-refused", uprof_settings_parse_duration, "10 s", REFUSED },
     { "duration-refused", uprof_settings_parse_duration, "10S", REFUSED },
-    { "duration-refused", uprof_settings_parse_duration, "10d", REFUSED },
+    { "duration",         uprof_settings_parse_duration, "1.5", 3 * S / 2 },
+    { "duration",         uprof_settings_parse_duration, "0.5s", S / 2 },
+    { "duration",         uprof_settings_parse_duration, "1.25h", 4500 * S },
+    { "duration",         uprof_settings_parse_duration, "0.000001ms", 1 },
+    { "duration",         uprof_settings_parse_duration, "1d", 86400 * S },
+    { "duration",         uprof_settings_parse_duration, "30d", 30 * 86400 * S },
+    { "duration-refused", uprof_settings_parse_duration, "30.1d", REFUSED },
+    { "duration-refused", uprof_settings_parse_duration, "31d", REFUSED },
+    { "duration-refused", uprof_settings_parse_duration, "1.s", REFUSED },
+    { "duration-refused", uprof_settings_parse_duration, ".5s", REFUSED },
+    { "duration-refused", uprof_settings_parse_duration, "1.2.3s", REFUSED },
+    { "duration-refused", uprof_settings_parse_duration, "0.0000000001s", REFUSED },
+    { "duration-refused", uprof_settings_parse_duration, "10D", REFUSED },
     { "duration-refused", uprof_settings_parse_duration, "10sec", REFUSED },
     { "duration-refused", uprof_settings_parse_duration, "-1s", REFUSED },
     { "duration-refused", uprof_settings_parse_duration, "1s1", REFUSED },
@@ -92,7 +104,10 @@ static const struct {
     { "18446744073709551616", NULL },
 };
 
-/* Metadata, with nothing and with everything given on the command line */
+/*
+ * Metadata in a run by hand, with nothing and with everything given on the command line. Rate,
+ * duration and budget are checked, but are for periodic runs.
+ */
 static const struct {
     const char *name;
     UprofMetadata metadata;
@@ -102,8 +117,8 @@ static const struct {
 } metadata[] = {
     { "absent",          { .present = false, .rate = (char *)"junk" }, NULL, 99000, 10 * S, 0, "auto" },
     { "nothing-said",    { .present = true }, NULL, 99000, 10 * S, 0, "auto" },
-    { "all-said",        { .present = true, .rate = (char *)"200", .duration = (char *)"20s", .budget = (char *)"1", .unwind = (char *)"fp" }, NULL, 200000, 20 * S, 10000, "fp" },
-    { "largest",         { .present = true, .rate = (char *)"1000", .duration = (char *)"1h" }, NULL, 1000000, 3600 * S, 0, "auto" },
+    { "all-said",        { .present = true, .rate = (char *)"200", .duration = (char *)"20s", .budget = (char *)"1", .unwind = (char *)"fp" }, NULL, 99000, 10 * S, 0, "fp" },
+    { "largest",         { .present = true, .rate = (char *)"1000", .duration = (char *)"1h" }, NULL, 99000, 10 * S, 0, "auto" },
     { "cfi",             { .present = true, .unwind = (char *)"cfi" }, NULL, 99000, 10 * S, 0, "cfi" },
     { "rate-too-high",   { .present = true, .rate = (char *)"1001", .duration = (char *)"20s" }, "metadata: rate='1001' is not 1 to 1000; *", 99000, 10 * S, 0, "auto" },
     { "rate-zero",       { .present = true, .rate = (char *)"0" }, "metadata: rate='0' is not *", 99000, 10 * S, 0, "auto" },

@@ -412,7 +412,7 @@ static const struct {
     { "device",     make_device,     false, UPROF_ERROR_BAD_DATA, "'*/device' is not a regular file" },
     { "loop",       make_loop,       false, UPROF_ERROR_FAILED,   "cannot open symbol file '*/loop': *" },
     { "unreadable", make_unreadable, true,  UPROF_ERROR_DENIED,   "cannot open symbol file '*/unreadable': *" },
-    { "empty",      make_empty,      false, UPROF_ERROR_BAD_DATA, "'*/empty' is empty: symbol files have up to 2048 MiB" },
+    { "empty",      make_empty,      false, UPROF_ERROR_BAD_DATA, "'*/empty' is empty" },
     { "too-large",  make_sparse,     false, UPROF_ERROR_BAD_DATA, "'*/too-large' is too large: symbol files have up to 2048 MiB" },
     { "garbage",    make_garbage,    false, UPROF_ERROR_BAD_DATA, "'*/garbage' is neither an ELF file nor text as nm, System.map or kallsyms write it" },
     { "zeros",      make_zeros,      false, UPROF_ERROR_BAD_DATA, "*/zeros*" },
