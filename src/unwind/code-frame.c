@@ -48,6 +48,9 @@ uprof_code_frame_reach(const UprofCodeFrame *frame, uint64_t start)
                                  .work_max = frame->is_deep ? DEEP_WORK : NEAR_WORK,
                                  .is_thorough = !frame->is_deep };
     bool is_known;
+
+    if (!uprof_code_text_spend(text, 1))
+        return NULL;
     UprofCodeReach *reach = uprof_code_memo_reach(
         frame->tools->memo, &key, frame->context->snapshot->time_ns, frame->is_file, &is_known);
 

@@ -56,7 +56,7 @@ load_block(UprofCodeStarts *starts)
 
 /* Returns: length of the instruction before @end that only fills space; 0 if there is none */
 static unsigned
-find_fill(const uint8_t *end, unsigned word_bytes)
+find_fill(const UprofCodeStarts *starts, const uint8_t *end)
 {
     UprofX86Insn insn;
 
@@ -65,12 +65,16 @@ find_fill(const uint8_t *end, unsigned word_bytes)
             return 1;
     if (end[-1] != NOP && end[-1] != 0)
         return 0;
-    for (unsigned len = UPROF_X86_INSN_BYTES_MAX; len > 1; len--)
-        if ((end[-(int)len] == 0x66 || end[-(int)len] == 0x0f || end[-(int)len] == 0x2e ||
-             end[-(int)len] == 0x8d) &&
-            uprof_x86_insn((UprofSlice){ end - len, len }, word_bytes, &insn) && insn.len == len &&
-            insn.kind == UPROF_X86_NOP)
+    for (unsigned len = UPROF_X86_INSN_BYTES_MAX; len > 1; len--) {
+        const uint8_t *insn_start = end - len;
+        if (!memchr("\x66\x0f\x2e\x8d", *insn_start, 4))
+            continue;
+        if (!uprof_code_text_spend(starts->text, 1))
+            return 0;
+        if (uprof_x86_insn((UprofSlice){ insn_start, len }, starts->word_bytes, &insn) &&
+            insn.len == len && insn.kind == UPROF_X86_NOP)
             return len;
+    }
     return 0;
 }
 
@@ -97,7 +101,7 @@ may_begin_at(const UprofCodeStarts *starts, uint64_t at, unsigned *n_fills)
     for (*n_fills = 0; *n_fills < FILLS_MAX; ++*n_fills) {
         if (end < starts->block + 1)
             return true; /* the space goes on in the page before */
-        len = find_fill(starts->bytes + BEFORE + (end - starts->block), starts->word_bytes);
+        len = find_fill(starts, starts->bytes + BEFORE + (end - starts->block));
         if (len == 0 || end - len < starts->block)
             break;
         end -= len;

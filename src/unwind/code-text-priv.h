@@ -17,11 +17,11 @@
 enum {
     UPROF_TEXT_RESERVE_OF_SEARCH = 200 * 1000,
     UPROF_TEXT_RESERVE_OF_LONG_SEARCH = 1000 * 1000,
-    UPROF_TEXT_WORK_OF_SAMPLE = 200 * 1000,      /* units; an instruction costs one */
-    UPROF_TEXT_WORK_OF_SECOND = 2 * 1000 * 1000, /* added each second */
-    UPROF_TEXT_WORK_MAX = 8 * 1000 * 1000,       /* saved up, for a start with new code */
-    UPROF_TEXT_WORK_OF_PAGE = 100,               /* to read it */
-    UPROF_TEXT_WORK_OF_WORD = 1,                 /* to look at a word of the stack */
+    UPROF_TEXT_WORK_OF_SAMPLE = 200 * 1000,  /* units; an instruction costs one */
+    UPROF_TEXT_WORK_OF_SECOND = 1000 * 1000, /* added each second */
+    UPROF_TEXT_WORK_MAX = 8 * 1000 * 1000,   /* saved up, for a start with new code */
+    UPROF_TEXT_WORK_OF_PAGE = 100,           /* to read it */
+    UPROF_TEXT_WORK_OF_WORD = 1,             /* to look at a word of the stack */
 };
 
 typedef struct _UprofCodeText UprofCodeText;

@@ -28,7 +28,6 @@ struct _UprofCodeWalk {
     uint64_t target;       /* 0: the walk looks for exits */
     UprofCodeExits *exits; /* of a walk ahead */
     unsigned n_returns;
-    UprofCodeState *reached, *jump; /* of a walk to a target: copies of states */
     bool is_reached, has_jump, is_long;
 
     UprofCodeState *states[STATES]; /* owned; (nullable): made when they are needed */
@@ -181,7 +180,8 @@ uprof_code_begins_function(UprofCodeText *text, uint64_t pc, unsigned word_bytes
     UprofX86Insn insn;
 
     for (unsigned i = 0;; i++) {
-        if (i == FILL_INSNS_MAX || !uprof_code_text_insn(text, pc, &insn))
+        if (i == FILL_INSNS_MAX || !uprof_code_text_spend(text, 1) ||
+            !uprof_code_text_insn(text, pc, &insn))
             return true;
         if (insn.kind == UPROF_X86_STOP)
             return true;
