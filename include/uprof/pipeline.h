@@ -87,7 +87,7 @@ bool uprof_pipeline_add_images(UprofPipeline *pipeline, GError **error);
 
 /**
  * uprof_pipeline_find_mismatch: Returns: (nullable) (transfer none): of the first @n symbol files,
- *   the path of the first one that is not what the guest runs, as far as that is known now
+ *   the path of the first file that differs from what the guest runs, by what is known now
  */
 const char *uprof_pipeline_find_mismatch(const UprofPipeline *pipeline, unsigned n);
 

@@ -103,7 +103,7 @@ take_findings(UprofDiagnosis *diagnosis, const UprofSession *session)
 
 /* ---- A domain ---- */
 
-/* What happens to the samples of the probes. */
+/* The receiver of the samples that the probes take. */
 typedef struct {
     UprofDiagnosis *diagnosis;
     UprofSession *session;

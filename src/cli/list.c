@@ -29,7 +29,7 @@ typedef struct {
     int64_t last_s;        /* when a round last sampled the domain, or failed to; 0: never */
 } Row;
 
-/* What all rows need. All pointers are borrowed. */
+/* The data for all rows. All pointers are borrowed. */
 typedef struct {
     UprofKernelFiles *files;
     const UprofConfig *config;
@@ -48,7 +48,7 @@ clear_row(Row *row)
 
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Row, clear_row)
 
-/* What rounds do with the domain. */
+/* Says if and why rounds sample the domain. */
 static void
 fill_rounds(Row *row, const UprofDomain *domain, const Sources *sources)
 {

@@ -937,7 +937,7 @@ take_words(UprofOptions *options, poptContext context, char **behind)
     const bool is_behind = n == 0;
     const guint n_taken = take_command(options, is_behind ? behind[0] : words[0]);
     const bool is_record = options->command->bit & RECORD;
-    guint n_more = n_behind; /* of @behind that are no command to run */
+    guint n_more = n_behind; /* words of @behind, unless they are a command to run */
 
     if (!is_behind)
         add_words(options->words, words + n_taken, n - n_taken);

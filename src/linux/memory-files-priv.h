@@ -2,8 +2,8 @@
 /*
  * memory-files-priv.h - names and unwind rules of mapped files, out of the guest's memory
  *
- * A file is read when code of it is first seen. What was missing then is tried again later, ever
- * more rarely, because a guest that runs reads more pages of its files.
+ * A file is read when code of it is first seen. The pages that were missing are tried again later,
+ * at growing intervals, because a guest that runs reads more pages of its files.
  */
 #pragma once
 

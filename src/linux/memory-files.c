@@ -11,7 +11,7 @@
 #define FIRST_APART_NS (4 * UPROF_NS_PER_S)
 #define LAST_APART_NS (256 * UPROF_NS_PER_S)
 
-/* What is known of a module. */
+/* The state of a module's file. */
 typedef struct {
     uint64_t next_ns; /* when to read it; %UINT64_MAX: never again */
     uint64_t apart_ns;

@@ -168,7 +168,7 @@ add_linux(GPtrArray *lines, const UprofRun *run, const char *shown)
              kernel->has_tasks ? "with processes" : "no processes", in_kernel, in_user);
 }
 
-/* What the stacks and names are worth. Appends nothing if no vCPU ran. */
+/* Appends how many stacks are complete and how many names are found, if a vCPU ran. */
 static void
 append_quality(GString *line, const UprofRun *run, bool has_details)
 {

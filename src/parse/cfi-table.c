@@ -824,7 +824,7 @@ list_cies(const Compiler *compiler)
     return cies;
 }
 
-/* Reads the listed entries. What lies between them is not read. */
+/* Reads the listed entries, and skips the bytes between them. */
 static bool
 read_listed(Compiler *compiler, GError **error)
 {

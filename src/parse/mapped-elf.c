@@ -499,7 +499,7 @@ add_listed_frames(Reader *reader, const Part *index, uint64_t n, const Part *fra
             add_frame(reader, frames, at, id, &good_cie);
 }
 
-/* Adds the entries up to the first one that is not here. A length of 0 separates entries. */
+/* Adds the entries before the first missing one. A length of 0 separates entries. */
 static void
 add_first_frames(Reader *reader, const Part *frames, uint64_t len)
 {

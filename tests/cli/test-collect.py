@@ -626,7 +626,7 @@ def test_enable_and_configure(suite):
                       "  rate      50 Hz      configuration", "  duration  20s        built in",
                       "  budget    1 %        built in", "  unwind    auto       built in"])
     suite.expect("enable", suite.run("enable", *here, "-F", "50", "--", "-rf"), DONE, ["virt-uprof: -rf: enabled: 20s at 50 Hz in each round*"])
-    # Only the rate changes: the pattern still enables the domain. What holds now is shown at once.
+    # Only the rate changes: the pattern still enables the domain. The new settings are shown at once.
     suite.expect("configure keeps what a pattern enables", suite.run("configure", "-c", uri, "--config", own, "-F", "49", "--", "-rf"),
                  DONE, [], ["-rf (%s):" % uuid_of(2), "  enabled   yes        metadata", "  rate      49 Hz      metadata",
                             "  duration  20s        built in", "  budget    1 %        built in", "  unwind    auto       built in"])

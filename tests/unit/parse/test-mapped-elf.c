@@ -109,7 +109,7 @@ static const struct {
 };
 /* clang-format on */
 
-/* What is in other pages is found. */
+/* Symbols in other pages are found. */
 static void
 test_hole(gconstpointer data)
 {
