@@ -374,6 +374,20 @@ send_snapshot(UprofWorker *worker, const UprofSnapshot *snapshot)
 }
 
 /*
+ * Does anybody wait for the snapshots behind that of a worker without room? If nobody does, they stay
+ * in the ring. The sampler then finds no free slot and does not hold the guest.
+ */
+static bool
+are_others_waiting(const UprofWorkers *workers)
+{
+    unsigned n = 0;
+
+    for (guint i = 0; i < workers->workers->len; i++)
+        n += !((const UprofWorker *)g_ptr_array_index(workers->workers, i))->is_dead;
+    return workers->is_last || n > 1;
+}
+
+/*
  * Sends a snapshot to its worker. If the worker has no room for long, the snapshot is lost, so that
  * the workers of other domains need not wait.
  *
@@ -390,7 +404,8 @@ hand_over(UprofWorker *worker, const UprofSnapshot *snapshot)
         uprof_own_time_start(&worker->full, worker->pid);
     worker->is_full = true;
     if (worker->is_ready && uprof_worker_check_time(worker) &&
-        !uprof_own_time_is_over(&worker->full, FULL_MS * UPROF_NS_PER_MS))
+        (!are_others_waiting(worker->pool) ||
+         !uprof_own_time_is_over(&worker->full, FULL_MS * UPROF_NS_PER_MS)))
         return false;
     worker->lost += snapshot->count;
     return true;
@@ -410,9 +425,14 @@ feed_workers(UprofWorkers *workers)
         return NULL;
     uprof_ring_calm(workers->ring);
     while ((snapshot = uprof_ring_peek(workers->ring))) {
-        if (!hand_over(snapshot->owner, snapshot))
-            return snapshot->owner;
+        UprofWorker *worker = snapshot->owner;
+        if (!hand_over(worker, snapshot))
+            return worker;
         uprof_ring_drop(workers->ring);
+        /* it gets room only if its requests are answered, and on a busy host the sampler may fill
+         * the ring as fast as this loop empties it */
+        if (worker->is_full)
+            serve_worker(worker);
     }
     return NULL;
 }

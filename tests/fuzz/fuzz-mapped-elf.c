@@ -99,5 +99,5 @@ fuzz_input(const uint8_t *data, size_t size)
     check_text(&mapped);
     for (guint i = 0; i < mapped.frames->len; i++)
         g_assert(g_array_index(mapped.frames, uint64_t, i) < mapped.elf.eh_frame.bytes.len);
-    g_autoptr(UprofCfi) cfi = uprof_cfi_compile_listed(&mapped.elf, mapped.frames, "file", NULL);
+    uprof_cfi_free(uprof_cfi_compile_listed(&mapped.elf, mapped.frames, "file", NULL));
 }
