@@ -24,7 +24,7 @@ typedef struct {
     bool is_deep;        /* walks are long */
     bool is_cut;         /* a return address may be in memory that was not copied */
     bool has_zero;       /* 0 is where a return address should be */
-    bool has_zero_fp;    /* a way to the frame sets the frame pointer to 0 */
+    bool has_searched;   /* for a caller, in vain or not */
     /* places where the function may begin, the nearest first */
     unsigned n_starts;
     uint64_t starts[UPROF_FRAME_STARTS_MAX];

@@ -28,8 +28,10 @@ uprof_code_frame_check(UprofCodeFrame *frame, const UprofCodeRule *rule, UprofSl
         frame->is_cut = true;
         return false;
     }
-    if (check->pc == 0)
-        frame->has_zero |= rule->is_return;
+    if (check->pc == 0 && rule->is_return) {
+        frame->has_zero = true;
+        uprof_code_facts_add(frame->facts, rule); /* it shows the same in the next sample */
+    }
     return check->pc != 0 && uprof_code_is_return(frame->tools->text, check->pc);
 }
 

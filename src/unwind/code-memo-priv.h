@@ -39,7 +39,12 @@ typedef struct {
     bool is_long;       /* the first walk ahead had more to follow */
     bool has_jump;      /* the walk ahead met a jump that it cannot follow */
     UprofValue jump_sp; /* the stack pointer there */
-    uint8_t n_failures; /* frames whose caller was not found */
+    bool is_zero_fp;      /* the function's first instructions clear the frame pointer */
+    uint8_t n_failures;   /* searches that have found neither a caller nor the end of the stack */
+    bool is_cut;          /* the last search has met slots beyond the copied part of the stack */
+    uint8_t n_searches;   /* that have found no caller */
+    uint64_t search_ns;   /* the earliest time of the next search */
+    uint64_t first_start; /* the function's likely start, by the last search; 0: unknown */
     uint8_t n_rules;
     UprofCodeRule *rules; /* owned; the first one that fits a frame is right */
 } UprofCodeFacts;

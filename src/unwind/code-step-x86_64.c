@@ -4,6 +4,7 @@
 #include "code-frame-priv.h"
 #include "code-place-priv.h"
 #include "code-starts-priv.h"
+#include "uprof/clock.h"
 
 enum {
     AHEAD_WORK = 800, /* instructions */
@@ -13,6 +14,8 @@ enum {
     FIRST_STARTS = 3,
     DEEP_STARTS = 4, /* of each kind */
     FAILURES_MAX = 3,
+    WAITS_MAX = 6, /* the wait for the next search doubles so often */
+    CUT_WAIT_MS = 100,
     UCONTEXT_REGS = 40, /* bytes from rt_sigreturn()'s stack pointer (Linux, struct rt_sigframe) */
 };
 
@@ -74,7 +77,7 @@ try_start(UprofCodeFrame *frame, uint64_t start)
         frame->starts[frame->n_starts++] = start;
     if (!reach)
         return false;
-    frame->has_zero_fp |= frame->n_starts == 1 && reach->is_zero_fp;
+    frame->facts->is_zero_fp |= frame->n_starts == 1 && reach->is_zero_fp;
     /* A return to the start would say that the call before the start does return. */
     if (!reach->is_reached || !uprof_code_frame_check(frame, &reach->rule, &check) ||
         check.pc == start)
@@ -156,9 +159,8 @@ search_far(UprofCodeFrame *frame)
     return try_rules(frame);
 }
 
-/* Returns: true if the cursor is at the caller now */
 static bool
-search_caller(UprofCodeFrame *frame)
+search_everywhere(UprofCodeFrame *frame)
 {
     find_function(frame);
     if (frame->facts->is_long && !frame->facts->has_jump && search_far(frame))
@@ -166,15 +168,44 @@ search_caller(UprofCodeFrame *frame)
     return search_by(frame, false) || search_far(frame) || search_by(frame, true);
 }
 
+/*
+ * A search that finds nothing is expensive, and mostly finds nothing in the next sample either. So the
+ * next one at this address waits for a second, then for two, and so on. The copied part of the stack
+ * grows if stacks are cut, so that such a search soon finds more.
+ *
+ * Returns: true if the cursor is at the caller now
+ */
+static bool
+search_caller(UprofCodeFrame *frame)
+{
+    UprofCodeFacts *facts = frame->facts;
+    const uint64_t now_ns = frame->context->snapshot->time_ns;
+
+    frame->has_searched = facts->n_failures < FAILURES_MAX && now_ns >= facts->search_ns;
+    if (!frame->has_searched) {
+        frame->is_cut = facts->is_cut;
+        return false;
+    }
+    if (search_everywhere(frame))
+        return true;
+    facts->is_cut = frame->is_cut;
+    facts->first_start = frame->n_starts > 0 ? frame->starts[0] : 0;
+    facts->search_ns = now_ns + (frame->is_cut ? CUT_WAIT_MS * UPROF_NS_PER_MS
+                                               : UPROF_NS_PER_S << facts->n_searches);
+    facts->n_searches = MIN(facts->n_searches + 1, WAITS_MAX);
+    return false;
+}
+
 /* The function makes a frame record, but no walk leads to the frame. */
 static bool
 try_record(UprofCodeFrame *frame)
 {
     const int word_bytes = frame->cursor->regs.word_bytes;
+    const uint64_t start = frame->facts->first_start;
     UprofCodeRule rule = { .slot = uprof_value_add(uprof_value_of(UPROF_X86_RBP), word_bytes) };
     UprofSlotCheck check;
 
-    if (frame->n_starts == 0 || !uprof_code_makes_record(frame->tools->text, frame->starts[0]))
+    if (start == 0 || !uprof_code_makes_record(frame->tools->text, start))
         return false;
     for (unsigned i = 0; i < UPROF_CODE_SAVED_MAX; i++)
         rule.saved[i] = uprof_code_saved_reg(i, (unsigned)word_bytes) == UPROF_X86_RBP
@@ -192,7 +223,7 @@ is_root(const UprofCodeFrame *frame)
 {
     const UprofCursor *cursor = frame->cursor;
 
-    if (frame->has_zero || frame->has_zero_fp)
+    if (frame->has_zero || frame->facts->is_zero_fp)
         return true;
     return cursor->how == UPROF_HOW_FP && cursor->regs.fp == 0 &&
            !(cursor->unknown >> UPROF_X86_RBP & 1);
@@ -208,15 +239,15 @@ find_caller(UprofCodeFrame *frame)
     if (try_rules(frame))
         return UPROF_STEP_OK;
     if (frame->is_cut)
-        return UPROF_STEP_CUT;
-    if (frame->facts->n_failures < FAILURES_MAX && search_caller(frame))
+        return is_root(frame) ? UPROF_STEP_BASE : UPROF_STEP_CUT;
+    if (search_caller(frame))
         return UPROF_STEP_OK;
     if (try_record(frame))
         return UPROF_STEP_OK;
     if (is_root(frame))
         return UPROF_STEP_BASE;
     frame->facts->n_failures +=
-        frame->facts->n_failures < FAILURES_MAX && !uprof_code_text_is_spent(frame->tools->text);
+        frame->has_searched && !uprof_code_text_is_spent(frame->tools->text);
     return frame->is_cut ? UPROF_STEP_CUT : UPROF_STEP_PASS;
 }
 

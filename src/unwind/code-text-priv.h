@@ -15,11 +15,12 @@
 #include "uprof/x86-insn.h"
 
 enum {
-    UPROF_TEXT_RESERVE_OF_SEARCH = 200 * 1000,
-    UPROF_TEXT_RESERVE_OF_LONG_SEARCH = 1000 * 1000,
-    UPROF_TEXT_WORK_OF_SAMPLE = 200 * 1000,  /* units; an instruction costs one */
-    UPROF_TEXT_WORK_OF_SECOND = 1000 * 1000, /* added each second */
-    UPROF_TEXT_WORK_MAX = 8 * 1000 * 1000,   /* saved up, for a start with new code */
+    UPROF_TEXT_RESERVE_OF_SEARCH = 100 * 1000,
+    UPROF_TEXT_RESERVE_OF_LONG_SEARCH = 500 * 1000,
+    UPROF_TEXT_WORK_OF_SAMPLE = 200 * 1000, /* units; an instruction costs one */
+    UPROF_TEXT_RESERVE_OF_SAMPLE = 50 * 1000, /* for the frames behind a long search */
+    UPROF_TEXT_WORK_OF_SECOND = 250 * 1000, /* added each second */
+    UPROF_TEXT_WORK_MAX = 4 * 1000 * 1000,  /* saved up, for a start with new code */
     UPROF_TEXT_WORK_OF_PAGE = 100,           /* to read it */
     UPROF_TEXT_WORK_OF_WORD = 1,             /* to look at a word of the stack */
 };
@@ -45,7 +46,8 @@ void uprof_code_text_set_frame(UprofCodeText *text, const UprofRegs *regs);
 unsigned uprof_code_text_word_bytes(const UprofCodeText *text);
 
 /**
- * uprof_code_text_set_reserve: @reserve: units of the saved ones that stay for other work
+ * uprof_code_text_set_reserve: @reserve: units of the saved ones that stay for other work; up to
+ * %UPROF_TEXT_RESERVE_OF_SAMPLE of the sample's units stay, too
  *
  * Long searches leave enough for the frames that need only short ones.
  */

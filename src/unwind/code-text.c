@@ -117,7 +117,9 @@ uprof_code_text_set_reserve(UprofCodeText *text, unsigned reserve)
 bool
 uprof_code_text_spend(UprofCodeText *text, unsigned work)
 {
-    if (text->work < work || text->saved_up < work + text->reserve) {
+    const unsigned kept = MIN(text->reserve, (unsigned)UPROF_TEXT_RESERVE_OF_SAMPLE);
+
+    if (text->work < work + kept || text->saved_up < work + text->reserve) {
         text->is_spent = true;
         return false;
     }
