@@ -34,11 +34,11 @@ typedef struct {
     UprofCodeKey key;
     uint64_t until_ns; /* of the snapshots' time */
     UprofCodePlace place;
-    bool is_new;        /* nothing is known yet */
-    bool is_walked_far; /* the long walk ahead was done */
-    bool is_long;       /* the first walk ahead had more to follow */
-    bool has_jump;      /* the walk ahead met a jump that it cannot follow */
-    UprofValue jump_sp; /* the stack pointer there */
+    bool is_new;          /* nothing is known yet */
+    bool is_walked_far;   /* the long walk ahead was done */
+    bool is_long;         /* the first walk ahead had more to follow */
+    bool has_jump;        /* the walk ahead met a jump that it cannot follow */
+    UprofValue jump_sp;   /* the stack pointer there */
     bool is_zero_fp;      /* the function's first instructions clear the frame pointer */
     uint8_t n_failures;   /* searches that have found neither a caller nor the end of the stack */
     bool is_cut;          /* the last search has met slots beyond the copied part of the stack */

@@ -17,12 +17,12 @@
 enum {
     UPROF_TEXT_RESERVE_OF_SEARCH = 100 * 1000,
     UPROF_TEXT_RESERVE_OF_LONG_SEARCH = 500 * 1000,
-    UPROF_TEXT_WORK_OF_SAMPLE = 200 * 1000, /* units; an instruction costs one */
+    UPROF_TEXT_WORK_OF_SAMPLE = 200 * 1000,   /* units; an instruction costs one */
     UPROF_TEXT_RESERVE_OF_SAMPLE = 50 * 1000, /* for the frames behind a long search */
-    UPROF_TEXT_WORK_OF_SECOND = 250 * 1000, /* added each second */
-    UPROF_TEXT_WORK_MAX = 4 * 1000 * 1000,  /* saved up, for a start with new code */
-    UPROF_TEXT_WORK_OF_PAGE = 100,           /* to read it */
-    UPROF_TEXT_WORK_OF_WORD = 1,             /* to look at a word of the stack */
+    UPROF_TEXT_WORK_OF_SECOND = 250 * 1000,   /* added each second */
+    UPROF_TEXT_WORK_MAX = 4 * 1000 * 1000,    /* saved up, for a start with new code */
+    UPROF_TEXT_WORK_OF_PAGE = 100,            /* to read it */
+    UPROF_TEXT_WORK_OF_WORD = 1,              /* to look at a word of the stack */
 };
 
 typedef struct _UprofCodeText UprofCodeText;
