@@ -92,7 +92,7 @@ typedef struct {
     uint64_t unfiltered;                     /* samples before a filter was applied; 0: no filter */
     uint64_t complete, truncated, unknown;   /* stacks */
     uint64_t frames, named;                  /* all frames; frames that have a name */
-    uint64_t by_orc, by_cfi, by_leaf, by_fp; /* frames by the method that found them */
+    uint64_t by_orc, by_cfi, by_code, by_fp; /* frames by the method that found them */
     uint64_t calls_checked, calls_agreed;    /* return addresses: see uprof_unwind_check_calls() */
     uint64_t one_frame;                      /* stacks of a single frame */
     UprofHistogram hold, stopped;            /* lengths of holds; times that vCPUs stood still */

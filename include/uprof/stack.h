@@ -28,7 +28,7 @@ typedef enum {
     UPROF_HOW_FP,   /* by the frame pointer's record */
     UPROF_HOW_ORC,  /* by the Linux kernel's own tables */
     UPROF_HOW_CFI,  /* by DWARF unwind tables */
-    UPROF_HOW_LEAF, /* by the function's code: it has no frame record (yet, or any more) */
+    UPROF_HOW_CODE, /* by machine code: what it does to the stack */
 } UprofHow;
 
 /** UprofFrame: one function that runs, or waits for a call to return */

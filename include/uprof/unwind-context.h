@@ -8,16 +8,17 @@
 
 /** UprofUnwindMethod: the unwinders to use */
 typedef enum {
-    UPROF_UNWIND_AUTO, /* tables; code and frame pointers if no table covers the code */
+    UPROF_UNWIND_AUTO, /* tables; machine code if no table covers it */
     UPROF_UNWIND_CFI,  /* tables only */
-    UPROF_UNWIND_FP,   /* code and frame pointers only */
+    UPROF_UNWIND_FP,   /* machine code, then frame pointers */
 } UprofUnwindMethod;
 
 /**
  * UprofUnwindCache: facts about the guest's code, kept from one stack to the next
  *
- * The cache empties itself when images are added or removed, when the guest is reset, and after
- * %UPROF_MEM_KEEP_NS by the snapshots' time. All of this happens in a replay, too.
+ * The cache empties itself when the guest is reset. Facts about code of files are kept for a minute
+ * by the snapshots' time, all other facts for %UPROF_MEM_KEEP_NS. All of this happens in a replay,
+ * too. The cache has a fixed number of slots, and takes memory only for those that are used.
  */
 typedef struct _UprofUnwindCache UprofUnwindCache;
 

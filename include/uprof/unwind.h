@@ -9,9 +9,8 @@
  * remembered.
  *
  * An unwinder is one step function in a file of its own, and a row in unwind.c: the tables of a
- * Linux kernel (orc-step.c), DWARF unwind tables (cfi-step.c, expr.c), the effect of the function's
- * own code on the stack (code-step-x86_64.c), the edges of functions and calls
- * (leaf-step-x86_64.c), and frame pointers (fp-step.c).
+ * Linux kernel (orc-step.c), DWARF unwind tables (cfi-step.c, expr.c), machine code alone
+ * (code-step-x86_64.c and the other files named code-*.c), and frame pointers (fp-step.c).
  */
 #pragma once
 

@@ -1,56 +1,61 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * x86-insn.h - the length of an x86 instruction, and its effect on stack and frame pointer
+ * x86-insn.h - the effect of one x86 instruction on registers, stack and flow of control
  *
- * The decoder knows which operands follow each opcode, because lengths depend on them. It
- * knows the meaning only of instructions that change the stack pointer or the frame pointer,
- * or the flow of control. It decodes 32 and 64-bit code of user programs and kernels, up to
- * AVX-512, without 16-bit addresses.
- *
- * Format: Intel SDM, volume 2, chapter 2 (prefixes, ModR/M, SIB, VEX, EVEX) and
- * appendix A (opcode maps).
+ * Zydis decodes the instruction. This file keeps what an unwinder needs: moves between registers,
+ * sums with constants, words that are loaded and stored, and where the code goes on. It treats all
+ * other instructions as writes of unknown values. It covers 32 and 64-bit code of programs and
+ * kernels.
  */
 #pragma once
 
-#include "uprof/bytes.h"
+#include "uprof/arch.h"
 
 enum {
     UPROF_X86_INSN_BYTES_MAX = 15,
-    UPROF_X86_REG_NONE = 0xff, /* an operand that is not a register */
-    /* register numbers of instructions, which differ from the numbers of DWARF */
-    UPROF_X86_INSN_SP = 4,
-    UPROF_X86_INSN_FP = 5,
+    UPROF_X86_REG_NONE = 0xff,
 };
 
 /**
  * UprofX86Kind: the effect of an instruction
  *
- * Distances count from the end of the instruction, in bytes.
+ * "Word" is a word of the code's mode. Distances count from the end of the instruction, in bytes.
  */
 typedef enum {
-    UPROF_X86_OTHER,    /* changes neither pointer; the next instruction follows */
-    UPROF_X86_PUSH,     /* pushes one word: @reg */
-    UPROF_X86_POP,      /* pops one word: @reg */
-    UPROF_X86_LEAVE,    /* copies frame pointer to stack pointer, then pops the frame pointer */
-    UPROF_X86_CALL,     /* @value: distance of a direct call; 0 for an indirect call */
-    UPROF_X86_JUMP,     /* @value: distance */
-    UPROF_X86_BRANCH,   /* conditional; @value: distance */
-    UPROF_X86_JUMP_ANY, /* to an unknown address */
-    UPROF_X86_RETURN,  /* or another instruction after which the code does not continue, like UD2 */
-    UPROF_X86_MOVE_SP, /* adds @value to the stack pointer */
-    UPROF_X86_SP_FROM_FP, /* stack pointer = frame pointer + @value */
-    UPROF_X86_FP_FROM_SP, /* frame pointer = stack pointer + @value */
-    UPROF_X86_SAVE_FP,    /* stores the frame pointer at stack pointer + @value */
-    UPROF_X86_ZERO_FP,    /* frame pointer = 0, as in the first function of a stack */
-    UPROF_X86_SP_LOST,    /* writes an unknown value to the stack pointer */
-    UPROF_X86_FP_LOST,    /* writes an unknown value to the frame pointer */
+    UPROF_X86_OTHER,      /* writes unknown values to the registers in @writes */
+    UPROF_X86_NOP,        /* fills space */
+    UPROF_X86_MARK,       /* marks a target of indirect calls and jumps: ENDBR */
+    UPROF_X86_SET,        /* @to = @value */
+    UPROF_X86_ADD,        /* @to = @from + @value; a move if @value is 0 */
+    UPROF_X86_LOAD,       /* @to = the word at @from + @value */
+    UPROF_X86_STORE,      /* @len_stored bytes at @to + @value = @from; NONE: an unknown value */
+    UPROF_X86_PUSH,       /* pushes @from; NONE: an unknown value */
+    UPROF_X86_POP,        /* pops @to; NONE: into memory or another register */
+    UPROF_X86_ALIGN_SP,   /* rounds the stack pointer down */
+    UPROF_X86_COMPARE_SP, /* compares the stack pointer with @from */
+    UPROF_X86_LEAVE,      /* copies frame pointer to stack pointer, then pops the frame pointer */
+    UPROF_X86_CALL,       /* @value: distance */
+    UPROF_X86_CALL_ANY,   /* to an unknown address */
+    UPROF_X86_JUMP,       /* @value: distance */
+    UPROF_X86_BRANCH,     /* conditional; @value: distance */
+    UPROF_X86_JUMP_FIXED, /* to the address in the word at a fixed place */
+    UPROF_X86_JUMP_TABLE, /* to the address in a word that an index selects */
+    UPROF_X86_JUMP_ANY,   /* to an unknown address */
+    UPROF_X86_RETURN,     /* @value: bytes that are popped after the address */
+    UPROF_X86_SYSCALL,    /* asks the kernel, which writes unknown values to @writes */
+    UPROF_X86_HALT,       /* HLT */
+    UPROF_X86_STOP,       /* the next instruction does not follow: UD2, INT3, IRET */
 } UprofX86Kind;
 
+/** UprofX86Insn: registers have their DWARF numbers, as in arch.h */
 typedef struct {
-    uint8_t len; /* bytes, 1 to %UPROF_X86_INSN_BYTES_MAX */
-    uint8_t reg; /* pushed or popped register, or %UPROF_X86_REG_NONE */
     UprofX86Kind kind;
-    int32_t value; /* bytes; see @kind */
+    uint8_t len; /* bytes, 1 to %UPROF_X86_INSN_BYTES_MAX */
+    uint8_t to, from;
+    uint8_t len_stored;
+    bool is_unequal; /* a branch that is taken if the compared values differ */
+    uint16_t writes; /* bits of registers that get unknown values, before @kind has its effect */
+    int64_t value;
 } UprofX86Insn;
 
 /**

@@ -111,7 +111,7 @@ forget_totals(UprofRun *run)
     run->samples = run->running = run->idles = run->torn = 0;
     run->complete = run->truncated = run->unknown = 0;
     run->frames = run->named = 0;
-    run->by_orc = run->by_cfi = run->by_leaf = run->by_fp = 0;
+    run->by_orc = run->by_cfi = run->by_code = run->by_fp = 0;
     run->one_frame = run->calls_checked = run->calls_agreed = 0;
     run->kernel.kernel_stacks = run->kernel.kernel_complete = 0;
     run->kernel.user_stacks = run->kernel.user_complete = 0;

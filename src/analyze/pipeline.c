@@ -279,7 +279,7 @@ count_stack(UprofPipeline *pipeline, unsigned n_named, unsigned n_inside)
         run->by_fp += stack->frames[i].how == UPROF_HOW_FP;
         run->by_orc += stack->frames[i].how == UPROF_HOW_ORC;
         run->by_cfi += stack->frames[i].how == UPROF_HOW_CFI;
-        run->by_leaf += stack->frames[i].how == UPROF_HOW_LEAF;
+        run->by_code += stack->frames[i].how == UPROF_HOW_CODE;
     }
     pipeline->ends[stack->end]++;
     return tally;

@@ -63,12 +63,12 @@ append_share(GString *text, const char *what, uint64_t part, uint64_t total)
 char *
 uprof_format_quality(const UprofRun *run)
 {
-    const uint64_t callers = run->by_orc + run->by_cfi + run->by_leaf + run->by_fp;
+    const uint64_t callers = run->by_orc + run->by_cfi + run->by_code + run->by_fp;
     GString *text = g_string_new(NULL);
 
     append_share(text, "the kernel's tables", run->by_orc, callers);
     append_share(text, "unwind tables", run->by_cfi, callers);
-    append_share(text, "the function's code", run->by_leaf, callers);
+    append_share(text, "machine code", run->by_code, callers);
     append_share(text, "frame pointers", run->by_fp, callers);
     if (callers == 0)
         g_string_append(text, "none");

@@ -145,7 +145,7 @@ uprof_run_add_counts(UprofRun *run, const UprofRun *other)
         AT(asked_ns), AT(duration_ns), AT(late), AT(busy), AT(skipped), AT(stuck),
         AT(held_ns), AT(cpu_ns), AT(samples), AT(running), AT(idles), AT(torn),
         AT(complete), AT(truncated), AT(unknown), AT(frames), AT(named), AT(by_orc),
-        AT(by_cfi), AT(by_leaf), AT(by_fp), AT(calls_checked), AT(calls_agreed), AT(one_frame),
+        AT(by_cfi), AT(by_code), AT(by_fp), AT(calls_checked), AT(calls_agreed), AT(one_frame),
         AT(kernel.kernel_stacks), AT(kernel.kernel_complete), AT(kernel.user_stacks),
         AT(kernel.user_complete),
     };

@@ -25,7 +25,7 @@ name_how(UprofHow how)
         [UPROF_HOW_FP] = "fp",
         [UPROF_HOW_ORC] = "orc",
         [UPROF_HOW_CFI] = "cfi",
-        [UPROF_HOW_LEAF] = "leaf",
+        [UPROF_HOW_CODE] = "code",
     };
     /* clang-format on */
 

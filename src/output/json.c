@@ -154,7 +154,7 @@ write_quality(UprofJsonWriter *json, const UprofRun *run)
     static const char *const samples[] = { "total", "running", "idle" };
     static const char *const ticks[] = { "late", "busy", "skipped", "stuck" };
     static const char *const stacks[] = { "complete", "truncated", "unknown" };
-    static const char *const frames[] = { "total", "named", "orc", "cfi", "leaf", "fp" };
+    static const char *const frames[] = { "total", "named", "orc", "cfi", "code", "fp" };
     static const char *const calls[] = { "checked", "agreed" };
 
     write_counts(json, "samples", samples, (uint64_t[]){ run->samples, run->running, run->idles },
@@ -167,7 +167,7 @@ write_quality(UprofJsonWriter *json, const UprofRun *run)
     uprof_json_break_line(json, "\n ");
     write_counts(
         json, "frames", frames,
-        (uint64_t[]){ run->frames, run->named, run->by_orc, run->by_cfi, run->by_leaf, run->by_fp },
+        (uint64_t[]){ run->frames, run->named, run->by_orc, run->by_cfi, run->by_code, run->by_fp },
         6);
     write_counts(json, "call_sites", calls, (uint64_t[]){ run->calls_checked, run->calls_agreed },
                  2);

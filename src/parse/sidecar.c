@@ -78,7 +78,7 @@ static const struct {
     { "frames",     "named",            UPROF_SIDECAR_COUNT_MAX, 1,               AT(named) },
     { "frames",     "orc",              UPROF_SIDECAR_COUNT_MAX, 1,               AT(by_orc) },
     { "frames",     "cfi",              UPROF_SIDECAR_COUNT_MAX, 1,               AT(by_cfi) },
-    { "frames",     "leaf",             UPROF_SIDECAR_COUNT_MAX, 1,               AT(by_leaf) },
+    { "frames",     "code",             UPROF_SIDECAR_COUNT_MAX, 1,               AT(by_code) },
     { "frames",     "fp",               UPROF_SIDECAR_COUNT_MAX, 1,               AT(by_fp) },
     { "call_sites", "checked",          UPROF_SIDECAR_COUNT_MAX, 1,               AT(calls_checked) },
     { "call_sites", "agreed",           UPROF_SIDECAR_COUNT_MAX, 1,               AT(calls_agreed) },

@@ -22,7 +22,7 @@ add_targets(const UprofCodeRange *range, size_t len, unsigned word_bytes, const 
         at += insn.len;
         if (insn.kind != UPROF_X86_CALL || insn.value == 0)
             continue;
-        const uint64_t target = range->start + at + (uint64_t)(int64_t)insn.value;
+        const uint64_t target = range->start + at + (uint64_t)insn.value;
         if (uprof_code_range_find(ranges, target))
             g_array_append_val(targets, target);
     }

@@ -154,6 +154,7 @@ typedef enum {
     NOT_REACHED,
     REACHED,
     TOO_COSTLY, /* the search was not finished */
+    NOT_KNOWN,  /* one of the two functions has no symbol */
 } Reach;
 
 /*
@@ -186,6 +187,14 @@ search_jumps(const UprofUnwindContext *context, uint64_t target, uint64_t start,
             return REACHED;
     }
     return NOT_REACHED;
+}
+
+static bool
+has_name(const UprofUnwindContext *context, uint64_t target)
+{
+    const uint64_t address = uprof_unwind_symbol_address(context, target);
+
+    return uprof_sym_find(context->sym, address, false).kind == UPROF_SYM_NAMED;
 }
 
 /*
@@ -222,7 +231,7 @@ follow_stub(const UprofUnwindContext *context, uint64_t target, uint64_t *to)
 }
 
 /*
- * @callee: the next inner frame's function; if @callee has no name, any call fits
+ * @callee: the next inner frame's function
  * @distance: from the callee's symbol address to its guest-virtual address
  */
 static Reach
@@ -232,9 +241,14 @@ follow_call(const UprofUnwindContext *context, uint64_t target, const UprofSymAn
     const uint64_t start = callee->start + distance;
     uint64_t to;
 
-    if (callee->start == 0 || target == start || is_thunk(context, target) ||
-        (follow_stub(context, target, &to) && to == start))
+    if (callee->start != 0 && (target == start || is_thunk(context, target)))
         return REACHED;
+    if (follow_stub(context, target, &to))
+        target = to;
+    if (callee->start != 0 && target == start)
+        return REACHED;
+    if (callee->start == 0 || !has_name(context, target))
+        return NOT_KNOWN;
     return search_jumps(context, target, start, callee->size, n_left);
 }
 
@@ -254,7 +268,7 @@ check_call(const UprofUnwindContext *context, const UprofFrame *frame, const Upr
     return (UprofCachedCall){
         .pc = is_final ? frame->symbol_address : 0,
         .callee = callee->start,
-        .is_checked = call != UPROF_CALL_UNREADABLE && reach != TOO_COSTLY,
+        .is_checked = call != UPROF_CALL_UNREADABLE && reach != TOO_COSTLY && reach != NOT_KNOWN,
         .is_agreed = reach == REACHED,
     };
 }

@@ -14,6 +14,23 @@ typedef enum {
     UPROF_CALL_INDIRECT,
 } UprofCall;
 
+enum { UPROF_CALL_BYTES_MAX = 7 };
+
+/** UprofCallMatch: what the bytes before an address can be; both can be true */
+typedef struct {
+    bool is_direct, is_indirect;
+    uint64_t target; /* of a direct call; else 0 */
+} UprofCallMatch;
+
+/**
+ * uprof_x86_64_match_call:
+ * @code: the @len bytes before @pc, at most %UPROF_CALL_BYTES_MAX
+ * @word_bytes: 8 for 64-bit code, 4 for 32-bit code
+ * @match: (out)
+ */
+void uprof_x86_64_match_call(const uint8_t *code, unsigned len, uint64_t pc, unsigned word_bytes,
+                             UprofCallMatch *match);
+
 /** uprof_x86_64_call_before: @target: (out): of a direct call; else undefined */
 UprofCall
 uprof_x86_64_call_before(const UprofUnwindContext *context, uint64_t pc, uint64_t *target);

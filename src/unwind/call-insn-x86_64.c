@@ -12,7 +12,6 @@
 
 enum {
     CALL_BYTES_MIN = 2,
-    CALL_BYTES_MAX = 7,
     CALL_DIRECT = 0xe8,
     CALL_DIRECT_BYTES = 5,
     CALL_GROUP = 0xff, /* the instruction is in the operand's byte, bits 3 to 5 */
@@ -36,12 +35,29 @@ is_indirect(const uint8_t *code, unsigned len)
     return n == len;
 }
 
+void
+uprof_x86_64_match_call(const uint8_t *code, unsigned len, uint64_t pc, unsigned word_bytes,
+                        UprofCallMatch *match)
+{
+    *match = (UprofCallMatch){ 0 };
+    if (len >= CALL_DIRECT_BYTES && code[len - CALL_DIRECT_BYTES] == CALL_DIRECT) {
+        uint32_t distance;
+        memcpy(&distance, code + len - sizeof(distance), sizeof(distance));
+        match->target = pc + (uint64_t)(int64_t)(int32_t)GUINT32_FROM_LE(distance);
+        if (word_bytes == 4)
+            match->target &= UINT32_MAX;
+        match->is_direct = true;
+    }
+    for (unsigned n = CALL_BYTES_MIN; n <= len && !match->is_indirect; n++)
+        match->is_indirect = is_indirect(code + len - n, n);
+}
+
 UprofCall
 uprof_x86_64_call_before(const UprofUnwindContext *context, uint64_t pc, uint64_t *target)
 {
-    uint8_t code[CALL_BYTES_MAX];
-    unsigned len = CALL_BYTES_MAX;
-    bool is_direct = false;
+    uint8_t code[UPROF_CALL_BYTES_MAX];
+    unsigned len = UPROF_CALL_BYTES_MAX;
+    UprofCallMatch match;
 
     /* The mapped code may begin right before the call. */
     while (len >= CALL_BYTES_MIN &&
@@ -49,18 +65,11 @@ uprof_x86_64_call_before(const UprofUnwindContext *context, uint64_t pc, uint64_
         len--;
     if (len < CALL_BYTES_MIN)
         return UPROF_CALL_UNREADABLE;
-    if (len >= CALL_DIRECT_BYTES && code[len - CALL_DIRECT_BYTES] == CALL_DIRECT) {
-        uint32_t distance;
-        memcpy(&distance, code + len - sizeof(distance), sizeof(distance));
-        *target = pc + (uint64_t)(int64_t)(int32_t)GUINT32_FROM_LE(distance);
-        if (context->snapshot->regs.word_bytes == 4)
-            *target &= UINT32_MAX;
-        is_direct = true;
-        if (uprof_sym_is_code(context->sym, uprof_unwind_symbol_address(context, *target)))
-            return UPROF_CALL_DIRECT;
-    }
-    for (unsigned n = CALL_BYTES_MIN; n <= len; n++)
-        if (is_indirect(code + len - n, n))
-            return UPROF_CALL_INDIRECT;
-    return is_direct ? UPROF_CALL_DIRECT : UPROF_CALL_NONE;
+    uprof_x86_64_match_call(code, len, pc, context->snapshot->regs.word_bytes, &match);
+    *target = match.target;
+    if (match.is_direct &&
+        (!match.is_indirect ||
+         uprof_sym_is_code(context->sym, uprof_unwind_symbol_address(context, *target))))
+        return UPROF_CALL_DIRECT;
+    return match.is_indirect ? UPROF_CALL_INDIRECT : UPROF_CALL_NONE;
 }

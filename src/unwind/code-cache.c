@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-enum { SLOTS = 4096, FUNCTIONS = 512 };
+enum { SLOTS = 4096 };
 
 struct _UprofUnwindCache {
     uint64_t since_ns;
     uint32_t epoch, reset;
-    UprofCachedFrame frames[SLOTS];
     UprofCachedCall calls[SLOTS];
-    UprofCachedCode functions[FUNCTIONS];
+    UprofCodeTools tools; /* (nullable) members */
+    uint64_t code_since_ns;
 };
 
 UprofUnwindCache *
@@ -19,20 +19,33 @@ uprof_unwind_cache_new(void)
     return g_new0(UprofUnwindCache, 1);
 }
 
-static void
-drop_functions(UprofUnwindCache *cache)
-{
-    for (unsigned i = 0; i < FUNCTIONS; i++)
-        uprof_x86_frames_free(cache->functions[i].frames);
-}
-
 void
 uprof_unwind_cache_free(UprofUnwindCache *cache)
 {
     if (!cache)
         return;
-    drop_functions(cache);
+    uprof_code_memo_free(cache->tools.memo);
+    uprof_code_walk_free(cache->tools.walk);
+    uprof_code_text_free(cache->tools.text);
     g_free(cache);
+}
+
+/* Bytes of code are read again when memory is. Another start of the guest has other code. */
+static void
+refresh_code(UprofUnwindCache *cache, const UprofUnwindContext *context)
+{
+    const UprofSnapshot *snapshot = context->snapshot;
+
+    if (!cache->tools.text)
+        return;
+    if (cache->reset != snapshot->reset)
+        uprof_code_memo_forget(cache->tools.memo);
+    if (cache->reset != snapshot->reset ||
+        snapshot->time_ns - cache->code_since_ns >= UPROF_MEM_KEEP_NS) {
+        uprof_code_text_forget(cache->tools.text);
+        cache->code_since_ns = snapshot->time_ns;
+    }
+    uprof_code_text_begin(cache->tools.text, context);
 }
 
 void
@@ -42,37 +55,37 @@ uprof_cache_begin(const UprofUnwindContext *context)
     const uint32_t epoch = uprof_sym_epoch(context->sym);
     UprofUnwindCache *cache = context->cache;
 
-    if (!cache || (cache->epoch == epoch && cache->reset == snapshot->reset &&
-                   snapshot->time_ns - cache->since_ns < UPROF_MEM_KEEP_NS))
+    if (!cache)
         return;
-    drop_functions(cache);
-    memset(cache, 0, sizeof(*cache));
+    refresh_code(cache, context);
+    if (cache->epoch == epoch && cache->reset == snapshot->reset &&
+        snapshot->time_ns - cache->since_ns < UPROF_MEM_KEEP_NS)
+        return;
+    memset(cache->calls, 0, sizeof(cache->calls));
     cache->epoch = epoch;
     cache->reset = snapshot->reset;
     cache->since_ns = snapshot->time_ns;
 }
 
-static size_t
-find_slot(uint64_t pc)
-{
-    return (pc ^ pc >> 12) % SLOTS;
-}
-
-UprofCachedFrame *
-uprof_cache_frame(const UprofUnwindContext *context, uint64_t pc)
-{
-    return context->cache ? &context->cache->frames[find_slot(pc)] : NULL;
-}
-
 UprofCachedCall *
 uprof_cache_call(const UprofUnwindContext *context, uint64_t pc, uint64_t callee)
 {
-    return context->cache ? &context->cache->calls[find_slot(pc ^ callee >> 4)] : NULL;
+    const uint64_t number = pc ^ callee >> 4;
+
+    return context->cache ? &context->cache->calls[(number ^ number >> 12) % SLOTS] : NULL;
 }
 
-UprofCachedCode *
-uprof_cache_code(const UprofUnwindContext *context, uint64_t start)
+const UprofCodeTools *
+uprof_cache_code_tools(const UprofUnwindContext *context)
 {
-    return context->cache ? &context->cache->functions[(start >> 4 ^ start >> 13) % FUNCTIONS]
-                          : NULL;
+    UprofUnwindCache *cache = context->cache;
+
+    if (!cache->tools.text) {
+        cache->tools.text = uprof_code_text_new();
+        cache->tools.walk = uprof_code_walk_new(cache->tools.text);
+        cache->tools.memo = uprof_code_memo_new();
+        cache->code_since_ns = context->snapshot->time_ns;
+        uprof_code_text_begin(cache->tools.text, context);
+    }
+    return &cache->tools;
 }

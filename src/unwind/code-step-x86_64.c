@@ -1,125 +1,328 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "code-step-x86_64-priv.h"
 
-#include "call-insn-x86_64-priv.h"
-#include "code-cache-priv.h"
+#include "code-frame-priv.h"
+#include "code-place-priv.h"
+#include "code-starts-priv.h"
+#include "uprof/clock.h"
 
-enum { PAGE = UPROF_PAGE_BYTES };
+enum {
+    AHEAD_WORK = 800, /* instructions */
+    AHEAD_EXITS = 2,
+    FAR_WORK = 8000,
+    FAR_EXITS = 12,
+    FIRST_STARTS = 3,
+    DEEP_STARTS = 4, /* of each kind */
+    FAILURES_MAX = 3,
+    WAITS_MAX = 6, /* the wait for the next search doubles so often */
+    CUT_WAIT_MS = 100,
+    UCONTEXT_REGS = 40, /* bytes from rt_sigreturn()'s stack pointer (Linux, struct rt_sigframe) */
+};
 
-/* Returns: bytes of the function that can be read, up to a limit */
-static size_t
-read_function(const UprofUnwindContext *context, const UprofFunction *function, uint8_t *code)
+static bool
+try_rules(UprofCodeFrame *frame)
 {
-    const size_t len = MIN(function->len, (uint64_t)UPROF_X86_FRAME_BYTES_MAX);
-    size_t done = 0;
+    UprofSlotCheck check;
 
-    while (done < len) {
-        const uint64_t at = function->start + done;
-        const size_t n = MIN(len - done, PAGE - at % PAGE);
-        if (!uprof_unwind_read_code(context, at, code + done, n))
-            break;
-        done += n;
+    for (unsigned pass = 0; pass < 2; pass++)
+        for (unsigned i = 0; i < frame->facts->n_rules; i++) {
+            const UprofCodeRule *rule = &frame->facts->rules[i];
+            if (rule->is_jump != (pass == 1) || !uprof_code_frame_check(frame, rule, &check))
+                continue;
+            uprof_code_frame_leave(frame, rule, &check);
+            return true;
+        }
+    return false;
+}
+
+/* Behind a call that never returns, the next function begins: its end says nothing. */
+static void
+walk_ahead(UprofCodeFrame *frame, unsigned work_max, unsigned n_exits_max)
+{
+    const UprofRegs *regs = &frame->cursor->regs;
+    const UprofCodePlan plan = { .word_bytes = regs->word_bytes,
+                                 .is_kernel = regs->privilege == 0,
+                                 .end = frame->end,
+                                 .work_max = work_max,
+                                 .n_exits_max = n_exits_max,
+                                 .is_thorough = true };
+    UprofCodeExits exits = { 0 };
+
+    if (frame->cursor->is_return &&
+        ((frame->end != 0 && frame->pc >= frame->end) ||
+         uprof_code_begins_function(frame->tools->text, frame->pc, regs->word_bytes)))
+        return;
+    uprof_code_walk_ahead(frame->tools->walk, &plan, frame->pc, &exits);
+    for (unsigned i = 0; i < exits.n; i++)
+        uprof_code_facts_add(frame->facts, &exits.rules[i]);
+    frame->facts->has_jump = exits.has_jump;
+    frame->facts->jump_sp = exits.jump_sp;
+    frame->facts->is_long = exits.is_long;
+}
+
+/*
+ * A start that leads to the frame gives the frame's height. If the return address there follows a
+ * direct call of another function, and this function leads to the frame with another height, the
+ * start was wrong.
+ */
+static bool
+try_start(UprofCodeFrame *frame, uint64_t start)
+{
+    UprofCodeText *text = frame->tools->text;
+    const UprofCodeReach *reach = uprof_code_frame_reach(frame, start);
+    UprofSlotCheck check;
+    uint64_t target, slot;
+
+    if (frame->n_starts < UPROF_FRAME_STARTS_MAX)
+        frame->starts[frame->n_starts++] = start;
+    if (!reach)
+        return false;
+    frame->facts->is_zero_fp |= frame->n_starts == 1 && reach->is_zero_fp;
+    /* A return to the start would say that the call before the start does return. */
+    if (!reach->is_reached || !uprof_code_frame_check(frame, &reach->rule, &check) ||
+        check.pc == start)
+        return false;
+    const UprofCodeRule rule = reach->rule;
+    if (uprof_code_text_call(text, check.pc, &target) == UPROF_CALL_DIRECT && target != start &&
+        uprof_code_text_is_code(text, target)) {
+        reach = uprof_code_frame_reach(frame, target);
+        if (reach && reach->is_reached && uprof_code_frame_slot(frame, &reach->rule, &slot) &&
+            slot != check.slot)
+            return false;
     }
-    return done;
+    uprof_code_facts_add(frame->facts, &rule);
+    uprof_code_frame_leave(frame, &rule, &check);
+    return true;
 }
 
-static UprofX86Frames *
-follow_function(const UprofUnwindContext *context, const UprofFunction *function,
-                unsigned word_bytes)
-{
-    uint8_t code[UPROF_X86_FRAME_BYTES_MAX];
-    const UprofSlice slice = { code, read_function(context, function, code) };
-
-    return uprof_x86_frames_new(slice, word_bytes);
-}
-
+/* @n: how many starts are tried */
 static bool
-is_cached_for(const UprofCachedCode *cached, const UprofFunction *function, unsigned word_bytes)
+try_starts(UprofCodeFrame *frame, UprofCodeStarts *starts, unsigned n)
 {
-    return cached->frames && cached->start == function->symbol_address &&
-           cached->len == function->len && cached->word_bytes == word_bytes;
+    uint64_t start;
+
+    for (unsigned i = 0; i < n && uprof_code_starts_next(starts, &start); i++)
+        if (start != frame->start && try_start(frame, start))
+            return true;
+    return false;
 }
 
-/* Follows and caches the complete function, because later frames have other addresses in it. */
-static bool
-follow_code(const UprofUnwindContext *context, const UprofCursor *cursor, UprofX86Frame *frame)
+static void
+begin_starts(const UprofCodeFrame *frame, UprofStartKind kind, UprofCodeStarts *starts)
 {
-    const unsigned word_bytes = cursor->regs.word_bytes;
-    g_autoptr(UprofX86Frames) own = NULL;
+    uprof_code_starts_begin(starts, frame->tools->text, kind, frame->pc - frame->cursor->is_return,
+                            frame->cursor->regs.word_bytes);
+}
+
+static void
+find_function(UprofCodeFrame *frame)
+{
     UprofFunction function;
 
-    if (!uprof_unwind_function(context, cursor, &function) || function.is_entry)
-        return false;
-    const uint64_t at = cursor->regs.pc - cursor->is_return - function.start;
-    if (at >= UPROF_X86_FRAME_BYTES_MAX)
-        return false;
-    UprofCachedCode *cached = uprof_cache_code(context, function.symbol_address);
-    if (cached && is_cached_for(cached, &function, word_bytes))
-        return uprof_x86_frames_find(cached->frames, (size_t)at, frame);
-    own = follow_function(context, &function, word_bytes);
-    const bool is_known = uprof_x86_frames_find(own, (size_t)at, frame);
-    if (cached && !uprof_mem_is_spent(context->mem)) {
-        uprof_x86_frames_free(cached->frames);
-        *cached = (UprofCachedCode){ function.symbol_address, function.len, word_bytes,
-                                     g_steal_pointer(&own) };
-    }
-    return is_known;
+    if (frame->start != 0 || !uprof_unwind_function(frame->context, frame->cursor, &function))
+        return;
+    frame->start = function.start;
+    frame->end = function.start + function.len;
 }
 
-/* The key lacks the processor's mode: code of known images runs in one mode only. */
+/*
+ * Most frames are near the start of their function. In a large function, a direct call on the stack
+ * tells more than starts that are farther away.
+ */
 static bool
-find_frame(const UprofUnwindContext *context, const UprofCursor *cursor, UprofX86Frame *frame)
+search_by(UprofCodeFrame *frame, bool is_deep)
 {
-    const uint64_t at = uprof_unwind_symbol_address(context, cursor->regs.pc - cursor->is_return);
-    UprofCachedFrame *cached = uprof_cache_frame(context, at);
+    const unsigned n = is_deep ? DEEP_STARTS : UPROF_FRAME_STARTS_NEAR_MAX;
+    UprofCodeStarts starts;
 
-    if (!cached)
-        return follow_code(context, cursor, frame);
-    if (cached->pc != at) {
-        const bool is_known = follow_code(context, cursor, frame);
-        /* Not cached: the next sample may be able to read the code. */
-        if (uprof_mem_is_spent(context->mem))
-            return is_known;
-        *cached = (UprofCachedFrame){ .pc = at, .is_known = is_known, .frame = *frame };
+    uprof_code_text_set_reserve(frame->tools->text, is_deep ? UPROF_TEXT_RESERVE_OF_LONG_SEARCH
+                                                            : UPROF_TEXT_RESERVE_OF_SEARCH);
+    frame->is_deep = is_deep;
+    frame->n_starts = 0;
+    begin_starts(frame, UPROF_START_ALIGNED, &starts);
+    if ((frame->start != 0 && try_start(frame, frame->start)) ||
+        try_starts(frame, &starts, FIRST_STARTS) || uprof_code_frame_scan(frame, true) ||
+        try_starts(frame, &starts, n - FIRST_STARTS))
+        return true;
+    begin_starts(frame, UPROF_START_ANYWHERE, &starts);
+    return try_starts(frame, &starts, n) || uprof_code_frame_scan(frame, false);
+}
+
+/* The end of the function may be far. */
+static bool
+search_far(UprofCodeFrame *frame)
+{
+    if (frame->facts->is_walked_far)
+        return false;
+    walk_ahead(frame, FAR_WORK, FAR_EXITS);
+    frame->facts->is_walked_far = true;
+    return try_rules(frame);
+}
+
+static bool
+search_everywhere(UprofCodeFrame *frame)
+{
+    find_function(frame);
+    if (frame->facts->is_long && !frame->facts->has_jump && search_far(frame))
+        return true;
+    return search_by(frame, false) || search_far(frame) || search_by(frame, true);
+}
+
+/*
+ * A search that finds nothing is expensive, and mostly finds nothing in the next sample either. So the
+ * next one at this address waits for a second, then for two, and so on. The copied part of the stack
+ * grows if stacks are cut, so that such a search soon finds more.
+ *
+ * Returns: true if the cursor is at the caller now
+ */
+static bool
+search_caller(UprofCodeFrame *frame)
+{
+    UprofCodeFacts *facts = frame->facts;
+    const uint64_t now_ns = frame->context->snapshot->time_ns;
+
+    frame->has_searched = facts->n_failures < FAILURES_MAX && now_ns >= facts->search_ns;
+    if (!frame->has_searched) {
+        frame->is_cut = facts->is_cut;
+        return false;
     }
-    *frame = cached->frame;
-    return cached->is_known;
+    if (search_everywhere(frame))
+        return true;
+    facts->is_cut = frame->is_cut;
+    facts->first_start = frame->n_starts > 0 ? frame->starts[0] : 0;
+    facts->search_ns = now_ns + (frame->is_cut ? CUT_WAIT_MS * UPROF_NS_PER_MS
+                                               : UPROF_NS_PER_S << facts->n_searches);
+    facts->n_searches = MIN(facts->n_searches + 1, WAITS_MAX);
+    return false;
+}
+
+/* The function makes a frame record, but no walk leads to the frame. */
+static bool
+try_record(UprofCodeFrame *frame)
+{
+    const int word_bytes = frame->cursor->regs.word_bytes;
+    const uint64_t start = frame->facts->first_start;
+    UprofCodeRule rule = { .slot = uprof_value_add(uprof_value_of(UPROF_X86_RBP), word_bytes) };
+    UprofSlotCheck check;
+
+    if (start == 0 || !uprof_code_makes_record(frame->tools->text, start))
+        return false;
+    for (unsigned i = 0; i < UPROF_CODE_SAVED_MAX; i++)
+        rule.saved[i] = uprof_code_saved_reg(i, (unsigned)word_bytes) == UPROF_X86_RBP
+                            ? uprof_value_load(uprof_value_of(UPROF_X86_RBP))
+                            : uprof_value_of(UPROF_VALUE_UNKNOWN);
+    if (!uprof_code_frame_check(frame, &rule, &check))
+        return false;
+    uprof_code_frame_leave(frame, &rule, &check);
+    return true;
+}
+
+/* Returns: is the frame the outermost one, by what its stack and its registers hold? */
+static bool
+is_root(const UprofCodeFrame *frame)
+{
+    const UprofCursor *cursor = frame->cursor;
+
+    if (frame->has_zero || frame->facts->is_zero_fp)
+        return true;
+    return cursor->how == UPROF_HOW_FP && cursor->regs.fp == 0 &&
+           !(cursor->unknown >> UPROF_X86_RBP & 1);
+}
+
+static UprofStep
+find_caller(UprofCodeFrame *frame)
+{
+    if (frame->facts->is_new) {
+        walk_ahead(frame, AHEAD_WORK, AHEAD_EXITS);
+        frame->facts->is_new = uprof_code_text_is_spent(frame->tools->text);
+    }
+    if (try_rules(frame))
+        return UPROF_STEP_OK;
+    if (frame->is_cut)
+        return is_root(frame) ? UPROF_STEP_BASE : UPROF_STEP_CUT;
+    if (search_caller(frame))
+        return UPROF_STEP_OK;
+    if (try_record(frame))
+        return UPROF_STEP_OK;
+    if (is_root(frame))
+        return UPROF_STEP_BASE;
+    frame->facts->n_failures +=
+        frame->has_searched && !uprof_code_text_is_spent(frame->tools->text);
+    return frame->is_cut ? UPROF_STEP_CUT : UPROF_STEP_PASS;
+}
+
+static UprofStep
+return_from_signal(const UprofUnwindContext *context, UprofCursor *cursor)
+{
+    static const uint8_t order[] = { 8,
+                                     9,
+                                     10,
+                                     11,
+                                     12,
+                                     13,
+                                     14,
+                                     15,
+                                     UPROF_X86_RDI,
+                                     UPROF_X86_RSI,
+                                     UPROF_X86_RBP,
+                                     UPROF_X86_RBX,
+                                     UPROF_X86_RDX,
+                                     UPROF_X86_RAX,
+                                     UPROF_X86_RCX,
+                                     UPROF_X86_RSP,
+                                     UPROF_X86_RIP };
+    uint64_t values[G_N_ELEMENTS(order)];
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(order); i++)
+        if (!uprof_unwind_read_word(context, &cursor->regs,
+                                    cursor->regs.sp + UCONTEXT_REGS + i * sizeof(values[0]),
+                                    &values[i]))
+            return UPROF_STEP_CUT;
+    for (unsigned i = 0; i < G_N_ELEMENTS(order); i++)
+        if (order[i] < UPROF_X86_RIP)
+            cursor->regs.reg[order[i]] = values[i];
+    cursor->regs.fp = cursor->regs.reg[UPROF_X86_RBP];
+    cursor->regs.sp = cursor->regs.reg[UPROF_X86_RSP];
+    cursor->regs.pc = values[G_N_ELEMENTS(order) - 1];
+    cursor->unknown = 0;
+    cursor->is_return = false;
+    cursor->is_switched = true; /* a handler may have a stack of its own */
+    cursor->how = UPROF_HOW_CODE;
+    return UPROF_STEP_OK;
+}
+
+/* Code of files stays what it is. The kernel patches its own code, and loads other modules. */
+static bool
+is_file_code(const UprofUnwindContext *context, uint64_t pc)
+{
+    return pc < UPROF_UPPER_HALF &&
+           uprof_sym_is_code(context->sym, uprof_unwind_symbol_address(context, pc));
 }
 
 UprofStep
 uprof_code_x86_64_step(const UprofUnwindContext *context, UprofCursor *cursor)
 {
-    const unsigned word_bytes = cursor->regs.word_bytes;
-    UprofRegs *regs = &cursor->regs;
-    UprofX86Frame frame = { 0 };
-    uint64_t pc, fp = regs->fp, target;
+    const UprofCodeTools *tools = uprof_cache_code_tools(context);
+    const UprofRegs *regs = &cursor->regs;
+    UprofCodeFrame frame = { .context = context, .cursor = cursor, .tools = tools, .pc = regs->pc };
 
-    if ((word_bytes != 8 && word_bytes != 4) || !find_frame(context, cursor, &frame))
+    if (regs->word_bytes != 8 && regs->word_bytes != 4)
         return UPROF_STEP_PASS;
-    if (frame.is_root)
+    uprof_code_text_set_frame(tools->text, regs);
+    frame.is_file = is_file_code(context, regs->pc - cursor->is_return);
+    const UprofCodeKey key = { .number = uprof_code_text_key(tools->text, regs->pc),
+                               .is_return = cursor->is_return,
+                               .word_bytes = regs->word_bytes };
+    frame.facts =
+        uprof_code_memo_facts(tools->memo, &key, context->snapshot->time_ns, frame.is_file);
+    if (frame.facts->is_new) {
+        frame.facts->place =
+            uprof_code_find_place(tools->text, regs->pc, cursor->is_return, regs->privilege == 0);
+        find_function(&frame);
+    }
+    if (frame.facts->place == UPROF_PLACE_ROOT)
         return UPROF_STEP_BASE;
-    if (frame.by_fp && cursor->unknown >> UPROF_X86_RBP & 1)
-        return UPROF_STEP_PASS;
-    const uint64_t cfa = (frame.by_fp ? regs->fp : regs->sp) + (uint64_t)frame.cfa;
-    if (cfa <= regs->sp || cfa - regs->sp > UPROF_FRAME_BYTES_MAX)
-        return UPROF_STEP_PASS;
-    if (!uprof_unwind_read_word(context, regs, cfa - word_bytes, &pc))
-        return frame.by_fp ? UPROF_STEP_PASS : UPROF_STEP_CUT;
-    /* A word of 0 alone proves nothing. */
-    if (pc == 0)
-        return frame.by_fp ? UPROF_STEP_BASE : UPROF_STEP_PASS;
-    if (uprof_x86_64_call_before(context, pc, &target) < UPROF_CALL_DIRECT)
-        return UPROF_STEP_PASS;
-    bool is_known = frame.fp != UPROF_X86_FP_GONE;
-    if (frame.fp == UPROF_X86_FP_KEPT)
-        is_known = !(cursor->unknown >> UPROF_X86_RBP & 1);
-    if (frame.fp == UPROF_X86_FP_SAVED)
-        is_known = uprof_unwind_read_word(context, regs, cfa - (uint64_t)frame.saved, &fp);
-    cursor->how = frame.by_fp ? UPROF_HOW_FP : UPROF_HOW_LEAF;
-    regs->pc = pc;
-    regs->sp = cfa;
-    regs->fp = fp;
-    cursor->unknown = is_known ? ~(UINT64_C(1) << UPROF_X86_RBP) : UINT64_MAX;
-    cursor->is_return = true;
-    return UPROF_STEP_OK;
+    if (frame.facts->place == UPROF_PLACE_SIGNAL && regs->word_bytes == 8)
+        return return_from_signal(context, cursor);
+    return find_caller(&frame);
 }

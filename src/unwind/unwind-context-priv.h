@@ -14,7 +14,6 @@ typedef enum {
     UPROF_STEP_BASE, /* the frame has no caller */
     UPROF_STEP_CUT,  /* the caller's frame was not copied */
     UPROF_STEP_LOST, /* the memory there cannot be a stack */
-    UPROF_STEP_STOP, /* no unwinder can find the caller; ask no other */
 } UprofStep;
 
 /**

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/unwind.h"
 
-#include "call-insn-x86_64-priv.h"
 #include "cfi-step-priv.h"
 #include "code-cache-priv.h"
+#include "code-place-priv.h"
 #include "code-step-x86_64-priv.h"
 #include "fp-step-priv.h"
-#include "leaf-step-x86_64-priv.h"
 #include "orc-step-priv.h"
 
 #include <string.h>
 
-/* All tables, and all code that the unwinders read, are x86's. */
-#define FP_BIT (UINT64_C(1) << UPROF_X86_RBP)
 #define METHOD(name) (1u << UPROF_UNWIND_##name)
 
 enum { HLT = 0xf4 };
@@ -21,16 +18,13 @@ enum { HLT = 0xf4 };
 
 /* The unwinders, in the order in which they are asked */
 static const struct {
-    unsigned methods;    /* bits METHOD() by which the unwinder is asked */
-    bool needs_exact_pc; /* not for return addresses: behind a call no function is at its edge */
-    bool needs_fp;       /* the frame pointer must be known */
+    unsigned methods; /* bits METHOD() by which the unwinder is asked */
     UprofStepFunc *step;
 } unwinders[] = {
-    { METHOD(AUTO) | METHOD(CFI), false, false, uprof_orc_step },
-    { METHOD(AUTO) | METHOD(CFI), false, false, uprof_cfi_step },
-    { METHOD(AUTO) | METHOD(FP),  false, false, uprof_code_x86_64_step },
-    { METHOD(AUTO) | METHOD(FP),  true,  true,  uprof_leaf_x86_64_step },
-    { METHOD(AUTO) | METHOD(FP),  false, true,  uprof_fp_step },
+    { METHOD(AUTO) | METHOD(CFI), uprof_orc_step },
+    { METHOD(AUTO) | METHOD(CFI), uprof_cfi_step },
+    { METHOD(AUTO) | METHOD(FP),  uprof_code_x86_64_step },
+    { METHOD(FP),                 uprof_fp_step },
 };
 
 static const char *const end_names[UPROF_N_ENDS] = {
@@ -71,30 +65,21 @@ uprof_unwind_is_complete(const UprofStack *stack)
 static bool
 is_plausible_caller(const UprofUnwindContext *context, const UprofCursor *caller)
 {
-    const UprofSnapshot *snapshot = context->snapshot;
+    UprofCodeText *text = uprof_cache_code_tools(context)->text;
     const uint64_t at = caller->regs.pc - caller->is_return;
-    uint64_t gpa, left, target;
-    bool executable = false;
-    uint8_t code;
 
     if (uprof_sym_is_code(context->sym, uprof_unwind_symbol_address(context, at)))
         return true;
-    if (!uprof_mem_translate(context->mem, snapshot->vcpu, &snapshot->regs, at, &gpa, &left,
-                             &executable) ||
-        !executable)
-        return false;
-    return caller->is_return
-               ? uprof_x86_64_call_before(context, caller->regs.pc, &target) >= UPROF_CALL_DIRECT
-               : uprof_unwind_read_code(context, at, &code, sizeof(code));
+    uprof_code_text_set_frame(text, &caller->regs);
+    return caller->is_return ? uprof_code_is_return(text, caller->regs.pc)
+                             : uprof_code_text_is_code(text, at);
 }
 
 static UprofStep
 find_caller(const UprofUnwindContext *context, UprofCursor *cursor)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(unwinders); i++) {
-        if (!(unwinders[i].methods & 1u << context->method) ||
-            (unwinders[i].needs_exact_pc && cursor->is_return) ||
-            (unwinders[i].needs_fp && (cursor->unknown & FP_BIT)))
+        if (!(unwinders[i].methods & 1u << context->method))
             continue;
         const UprofStep answer = unwinders[i].step(context, cursor);
         if (answer != UPROF_STEP_PASS)
@@ -112,7 +97,6 @@ get_end(UprofStep answer)
     case UPROF_STEP_CUT:
         return UPROF_END_WINDOW;
     case UPROF_STEP_PASS:
-    case UPROF_STEP_STOP:
         return UPROF_END_NO_RULE;
     default:
         return UPROF_END_RECORD;
@@ -195,7 +179,14 @@ walk_stack(const UprofUnwindContext *context, UprofStack *stack)
 void
 uprof_unwind(const UprofUnwindContext *context, UprofStack *stack)
 {
+    g_autoptr(UprofUnwindCache) cache = context->cache ? NULL : uprof_unwind_cache_new();
+    UprofUnwindContext own = *context;
+
     g_assert(context->max_depth >= 1 && context->max_depth <= UPROF_DEPTH_MAX);
+    if (cache) {
+        own.cache = cache;
+        context = &own;
+    }
     uprof_cache_begin(context);
     stack->end = walk_stack(context, stack);
     if (stack->end != UPROF_END_BASE && stack->end != UPROF_END_DEPTH &&

@@ -118,7 +118,7 @@ record_guest(int fd)
     ok = ok && uprof_writer_end(writer, run, &error) && uprof_writer_flush(writer, &error);
     if (!ok)
         g_error("%s", error->message);
-    g_assert(run->samples > 0 && run->by_orc + run->by_leaf + run->by_fp > 0);
+    g_assert(run->samples > 0 && run->by_orc + run->by_code + run->by_fp > 0);
 }
 
 static UprofSlice

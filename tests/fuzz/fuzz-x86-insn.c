@@ -15,7 +15,10 @@ fuzz_input(const uint8_t *data, size_t size)
                 break;
             g_assert(insn.len >= 1 && insn.len <= UPROF_X86_INSN_BYTES_MAX);
             g_assert(insn.len <= size - at);
-            g_assert(insn.kind <= UPROF_X86_FP_LOST);
+            g_assert(insn.kind <= UPROF_X86_STOP);
+            g_assert(insn.to < UPROF_X86_RIP || insn.to == UPROF_X86_REG_NONE);
+            g_assert(insn.from < UPROF_X86_RIP || insn.from == UPROF_X86_REG_NONE);
+            g_assert(word_bytes == 8 || insn.writes <= 0xff);
         }
     }
 }

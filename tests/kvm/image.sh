@@ -20,7 +20,7 @@ lab_packages=(
     systemd-sysv udev dbus kmod iproute2 procps util-linux
     linux-image-amd64
     libvirt-daemon-system libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86 polkitd pkexec
-    libglib2.0-0 libjson-glib-1.0-0 libxml2 libelf1 libdw1 libpopt0 libseccomp2 zlib1g liblzma5
+    libglib2.0-0 libjson-glib-1.0-0 libxml2 libelf1 libdw1 libpopt0 libseccomp2 libzydis4.0 zlib1g liblzma5
     python3-minimal libpython3-stdlib binutils
 )
 

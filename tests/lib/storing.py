@@ -54,7 +54,7 @@ def sidecar(name, uuid, at, samples, running, **more):
         "ticks": {"late": 0, "busy": 0, "skipped": 0, "stuck": 0},
         "stacks": {"complete": running, "truncated": 0, "unknown": 0},
         "frames": {"total": running * 12, "named": running * 12, "cfi": running * 11,
-                   "leaf": 0, "fp": 0},
+                   "code": 0, "fp": 0},
         "call_sites": {"checked": running * 11, "agreed": running * 11},
         "hold_us": {"count": running, "min": 16, "p50": 18, "p90": 21, "p99": 42, "max": 97,
                     "total": running * 19},

@@ -19,7 +19,7 @@ record_well()
     profile 0 "${fast[@]}" -d 2 -o "$work/$what.folded" -o "$work/$what.meta.json" "$@" "$name"
     result stacks "$name" 100 "$chain" "$work/$what.folded"
     result sidecar "$work/$what.meta.json" "stacks['complete'] == samples['running'] > 0" \
-        "frames['named'] == frames['total']" "frames['fp'] == frames['leaf'] == 0" \
+        "frames['named'] == frames['total']" "frames['fp'] == frames['code'] == 0" \
         "frames['cfi'] > 0" "images[0]['matched']"
 }
 

@@ -61,7 +61,7 @@ MEMBERS = {
     "samples": "total running idle",
     "ticks": "late busy skipped stuck",
     "stacks": "complete truncated unknown",
-    "frames": "total named orc cfi leaf fp",
+    "frames": "total named orc cfi code fp",
     "call_sites": "checked agreed",
     "hold_us": HISTOGRAM,
     "stopped_us": HISTOGRAM,

@@ -63,10 +63,10 @@ command -v gdb >/dev/null || skip 'there is no gdb'
 # QEMU, which runs as another user, makes the socket.
 chmod 711 "$work"
 mkdir -m 777 "$work/gdb"
-shares_are_right guestleaf "frames['cfi'] == 0" "frames['leaf'] > 0"
+shares_are_right guestleaf "frames['cfi'] == 0" "frames['code'] > 0"
 destroy_guest "${guest_prefix}guestleaf-$way"
-shares_are_right guestbare "frames['cfi'] == 0" "frames['leaf'] > 0"
+shares_are_right guestbare "frames['cfi'] == 0" "frames['code'] > 0"
 destroy_guest "${guest_prefix}guestbare-$way"
-shares_are_right guesttables "frames['leaf'] == frames['fp'] == 0"
+shares_are_right guesttables "frames['code'] == frames['fp'] == 0"
 gdb_agrees guesttables
 no_leftovers "$work"

@@ -26,7 +26,7 @@ source "$root/tests/packages/build.sh"
 # The dependencies of the packages: dpkg refuses the packages if one is missing here. systemd is only
 # needed for systemd-analyze.
 root_packages=(
-    libc6 libdw1 libelf1 libglib2.0-0 libjson-glib-1.0-0 liblzma5 libpopt0 libseccomp2 libvirt0 libxml2 zlib1g
+    libc6 libdw1 libelf1 libglib2.0-0 libjson-glib-1.0-0 liblzma5 libpopt0 libseccomp2 libvirt0 libxml2 libzydis4.0 zlib1g
     libxencall1 libxenforeignmemory1 libxenstore4 libxentoollog1
     systemd
 )

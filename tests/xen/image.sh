@@ -17,7 +17,7 @@ lab_packages=(
     systemd-sysv udev kmod iproute2 procps
     xen-utils-4.17 xen-hypervisor-4.17-amd64 xenstore-utils linux-image-amd64
     libvirt-daemon libvirt-daemon-driver-xen libvirt-clients qemu-system-xen grub-xen-host
-    libglib2.0-0 libjson-glib-1.0-0 libxml2 libelf1 libpopt0 libseccomp2
+    libglib2.0-0 libjson-glib-1.0-0 libxml2 libelf1 libpopt0 libseccomp2 libzydis4.0
 )
 
 lab_initrd_modules=(virtio_pci virtio_blk ext4)

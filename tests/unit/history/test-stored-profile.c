@@ -30,7 +30,7 @@ make_run(void)
         &run->vcpus,     &run->rate_mhz, &run->late,    &run->busy,          &run->skipped,
         &run->stuck,     &run->samples,  &run->running, &run->idles,         &run->complete,
         &run->truncated, &run->unknown,  &run->frames,  &run->named,         &run->by_orc,
-        &run->by_cfi,    &run->by_leaf,  &run->by_fp,   &run->calls_checked, &run->calls_agreed,
+        &run->by_cfi,    &run->by_code,  &run->by_fp,   &run->calls_checked, &run->calls_agreed,
     };
     for (size_t i = 0; i < G_N_ELEMENTS(counts); i++)
         *counts[i] = n++;

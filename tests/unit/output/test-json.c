@@ -22,7 +22,7 @@ static const struct {
     { "samples",    { "total", "running", "idle" } },
     { "ticks",      { "late", "busy", "skipped", "stuck" } },
     { "stacks",     { "complete", "truncated", "unknown" } },
-    { "frames",     { "total", "named", "orc", "cfi", "leaf", "fp" } },
+    { "frames",     { "total", "named", "orc", "cfi", "code", "fp" } },
     { "call_sites", { "checked", "agreed" } },
     { "linux",      { "release", "symbols", "modules", "orc_rules", "orc_version", "btf", "processes",
                       "kernel_stacks", "kernel_complete", "user_stacks", "user_complete" } },
@@ -41,7 +41,7 @@ static const struct {
     { "samples", "running", 1168 }, { "samples", "idle", 812 }, { "ticks", "late", 1 },
     { "ticks", "busy", 2 }, { "ticks", "skipped", 3 }, { "ticks", "stuck", 4 }, { "stacks", "complete", 1134 },
     { "stacks", "truncated", 28 }, { "stacks", "unknown", 6 }, { "frames", "total", 14211 },
-    { "frames", "named", 14068 }, { "frames", "orc", 77 }, { "frames", "cfi", 12890 }, { "frames", "leaf", 1101 },
+    { "frames", "named", 14068 }, { "frames", "orc", 77 }, { "frames", "cfi", 12890 }, { "frames", "code", 1101 },
     { "frames", "fp", 220 }, { "call_sites", "checked", 13040 }, { "call_sites", "agreed", 12988 },
     { "linux", "symbols", 87347 }, { "linux", "modules", 12 }, { "linux", "orc_rules", 368456 },
     { "linux", "orc_version", 4 }, { "linux", "kernel_stacks", 500 }, { "linux", "kernel_complete", 499 },
@@ -90,7 +90,7 @@ make_run(const char *text)
     run->named = 14068;
     run->by_orc = 77;
     run->by_cfi = 12890;
-    run->by_leaf = 1101;
+    run->by_code = 1101;
     run->by_fp = 220;
     run->calls_checked = 13040;
     run->calls_agreed = 12988;

@@ -17,7 +17,7 @@ static const char whole[] = WITH(
     " \"rate\": {\"asked_millihertz\": 99000, \"got_millihertz\": 98940}, \"access\": \"direct\", \"access_why\": \"\", \"unwind\": \"cfi\",\n"
     " \"samples\": {\"total\": 1980, \"running\": 1168, \"idle\": 812}, \"ticks\": {\"late\": 1, \"busy\": 2, \"skipped\": 3, \"stuck\": 4},\n"
     " \"stacks\": {\"complete\": 1134, \"truncated\": 28, \"unknown\": 6},\n"
-    " \"frames\": {\"total\": 14211, \"named\": 14068, \"orc\": 77, \"cfi\": 12890, \"leaf\": 1101, \"fp\": 220}, \"call_sites\": {\"checked\": 13040, \"agreed\": 12988},\n"
+    " \"frames\": {\"total\": 14211, \"named\": 14068, \"orc\": 77, \"cfi\": 12890, \"code\": 1101, \"fp\": 220}, \"call_sites\": {\"checked\": 13040, \"agreed\": 12988},\n"
     " \"hold_us\": {\"count\": 1168, \"min\": 16, \"p50\": 18, \"p90\": 21, \"p99\": 42, \"max\": 97, \"total\": 22140},\n"
     " \"stopped_us\": {\"count\": 0, \"min\": 0, \"p50\": 0, \"p90\": 0, \"p99\": 0, \"max\": 0, \"total\": 0},\n"
     " \"held_share_ppm\": 1180, \"profiler_cpu_ms\": 96,\n"
@@ -141,7 +141,7 @@ test_whole(void)
         run->named,
         run->by_orc,
         run->by_cfi,
-        run->by_leaf,
+        run->by_code,
         run->by_fp,
         run->cpu_ns,
         run->held_ns,

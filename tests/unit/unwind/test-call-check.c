@@ -211,14 +211,14 @@ test_stub(void)
         const uint8_t *bytes;
         uint32_t len, pointer;
         uint64_t to;
-        bool is_agreed;
+        bool is_checked, is_agreed;
     } stubs[] = {
-        { marked, sizeof(marked), POINTER, AT(CALLEE), true },
-        { old, sizeof(old), POINTER, AT(CALLEE), true },
-        { marked, sizeof(marked), POINTER, AT(SECOND), false },
-        { old, sizeof(old), POINTER, AT(CALLEE) + 1, false },
-        { old, 1, POINTER, AT(CALLEE), false },              /* no jump */
-        { old, sizeof(old), 0x70000000, AT(CALLEE), false }, /* no memory */
+        { marked, sizeof(marked), POINTER, AT(CALLEE), true, true },
+        { old, sizeof(old), POINTER, AT(CALLEE), true, true },
+        { marked, sizeof(marked), POINTER, AT(SECOND), true, false },
+        { old, sizeof(old), POINTER, AT(CALLEE) + 1, true, false },
+        { old, 1, POINTER, AT(CALLEE), false, false },              /* no jump */
+        { old, sizeof(old), 0x70000000, AT(CALLEE), false, false }, /* no memory */
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(stubs); i++) {
@@ -230,17 +230,29 @@ test_stub(void)
         const uint32_t distance = GUINT32_TO_LE(stubs[i].pointer - STUB - stubs[i].len - 4);
         memcpy(fixture.guest->ram + STUB + stubs[i].len, &distance, sizeof(distance));
         memory_guest_put_u64(fixture.guest, POINTER, stubs[i].to);
-        assert_calls(&fixture, 1, stubs[i].is_agreed);
+        assert_calls(&fixture, stubs[i].is_checked, stubs[i].is_agreed);
     }
 }
 
-/* Frames that were not called, or whose code cannot be read, are not counted. */
+/*
+ * Frames that were not called, or whose code cannot be read, are not counted. Neither are calls of
+ * code without symbols, and calls from which such code runs.
+ */
 static void
 test_unchecked(void)
 {
+    static const Insn call = CALL;
+    const uint64_t unnamed = CODE - 0x100;
     g_auto(Fixture) fixture;
 
     init_fixture(&fixture);
+    put_insn(&fixture, RETURN - 5, &call, unnamed);
+    assert_calls(&fixture, 0, 0);
+    put_insn(&fixture, RETURN - 5, &call, AT(CALLED));
+    uprof_mem_forget(fixture.mem);
+    assert_calls(&fixture, 1, 0);
+    fixture.stack->frames[0].pc = fixture.stack->frames[0].symbol_address = unnamed;
+    assert_calls(&fixture, 0, 0);
     fixture.stack->frames[1].is_return = false;
     assert_calls(&fixture, 0, 0);
     fixture.stack->frames[1] =

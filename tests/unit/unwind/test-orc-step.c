@@ -573,26 +573,6 @@ test_fork(void)
     g_assert_false(fixture.stack->frames[1].is_return);
 }
 
-/* For code without a rule in the tables, other methods are used. */
-static void
-test_hole(void)
-{
-    g_auto(Fixture) fixture;
-
-    init_fixture(&fixture);
-    add_kernel(&fixture);
-    fixture.snapshot->regs.pc = F(HOLE);
-    put_word(&fixture, FP + 8, F(FRAMED));
-    put_word(&fixture, FP, FP + 0x20);
-    put_word(&fixture, FP + 0x28, F(ROOT));
-    uprof_unwind(&fixture.context, fixture.stack);
-    g_assert_cmpuint(fixture.stack->n, ==, 3);
-    g_assert_cmpint(fixture.stack->end, ==, UPROF_END_BASE);
-    g_assert_cmphex(fixture.stack->frames[1].pc, ==, F(FRAMED));
-    g_assert_cmpint(fixture.stack->frames[1].how, ==, UPROF_HOW_FP);
-    g_assert_cmpint(fixture.stack->frames[2].how, ==, UPROF_HOW_ORC);
-}
-
 /* Maps the kernel's code with a call of ROOT that ends at F(LEAF), and names ROOT. */
 static void
 add_call_of_root(Fixture *fixture)
@@ -624,6 +604,29 @@ add_call_of_root(Fixture *fixture)
     regs->sys[UPROF_X86_EFER] = UPROF_X86_EFER_LMA;
 }
 
+/* For code without a rule in the tables, other methods are used. */
+static void
+test_hole(void)
+{
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture);
+    add_call_of_root(&fixture);
+    add_kernel(&fixture);
+    memory_guest_put(fixture.guest, F(HOLE) - TEXT, "\xc9\xc3", 2);       /* leave, ret */
+    memory_guest_put(fixture.guest, F(FRAMED) - 2 - TEXT, "\xff\xd0", 2); /* call *%rax */
+    fixture.snapshot->regs.pc = F(HOLE);
+    put_word(&fixture, FP + 8, F(FRAMED));
+    put_word(&fixture, FP, FP + 0x20);
+    put_word(&fixture, FP + 0x28, F(ROOT));
+    uprof_unwind(&fixture.context, fixture.stack);
+    g_assert_cmpuint(fixture.stack->n, ==, 3);
+    g_assert_cmpint(fixture.stack->end, ==, UPROF_END_BASE);
+    g_assert_cmphex(fixture.stack->frames[1].pc, ==, F(FRAMED));
+    g_assert_cmpint(fixture.stack->frames[1].how, ==, UPROF_HOW_FP);
+    g_assert_cmpint(fixture.stack->frames[2].how, ==, UPROF_HOW_ORC);
+}
+
 /* The tables say that ROOT is the end of a stack, but it was called. */
 static void
 test_called_end(void)
@@ -633,6 +636,7 @@ test_called_end(void)
     init_fixture(&fixture);
     add_call_of_root(&fixture);
     add_kernel(&fixture);
+    memory_guest_put(fixture.guest, F(ROOT) - 8 - TEXT, "\x53\x90\x90\x90\x90\x90\x90", 7);
     put_word(&fixture, SP + 8, F(ROOT));
     fixture.snapshot->regs.pc = F(ROOT) - 8;
     uprof_unwind(&fixture.context, fixture.stack);
@@ -644,10 +648,10 @@ test_called_end(void)
     g_assert_cmpuint(fixture.stack->n, ==, 3);
     g_assert_cmpint(fixture.stack->end, ==, UPROF_END_BASE);
     g_assert_cmphex(fixture.stack->frames[1].pc, ==, F(LEAF));
-    g_assert_cmpint(fixture.stack->frames[1].how, ==, UPROF_HOW_LEAF);
+    g_assert_cmpint(fixture.stack->frames[1].how, ==, UPROF_HOW_CODE);
     g_assert_cmpint(fixture.stack->frames[2].how, ==, UPROF_HOW_ORC);
 
-    /* ROOT after a call of its own, which returns to the next instruction */
+    /* ROOT has pushed a word, which is an address in ROOT, too */
     fixture.snapshot->regs.pc = F(ROOT) - 2;
     put_word(&fixture, SP, F(ROOT) - 3);
     put_word(&fixture, SP + 8, F(LEAF));

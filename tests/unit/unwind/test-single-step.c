@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Programs run one instruction at a time. Before each instruction, the stack is unwound from a
- * copy and compared with the list of real calls: with unwind tables alone, and with all methods
- * together, as in a run. Programs that are built with frame pointers are also unwound by frame
+ * copy and compared with the list of real calls: with unwind tables alone, with all methods
+ * together, as in a run, and by machine code alone, without tables and symbols. Programs that are built with frame pointers are also unwound by frame
  * pointers alone. That covers only their own code, because the C library has no frame pointers.
  * Arguments: --tables FILE... --frame-pointers FILE...
  *
@@ -29,9 +29,15 @@ enum { STEPS_MAX = 1000 * 1000 };
  */
 enum { NO_TABLE_MAX = 1000, EXCHANGE_MAX = 400, AHEAD_MAX = 200 };
 
-enum { BY_TABLES, BY_FRAME_POINTERS, BY_ALL, N_METHODS };
+enum { BY_TABLES, BY_FRAME_POINTERS, BY_ALL, BY_CODE, N_METHODS };
 
-static const char *const method_names[N_METHODS] = { "tables", "frame pointers", "all" };
+static const char *const method_names[N_METHODS] = { "tables", "frame pointers", "all", "code" };
+
+/* Of each thousand stacks that all methods together get right, code alone gets this many. */
+enum { CODE_RIGHT_MIN = 995 };
+
+/* Code runs for longer than it is remembered. */
+enum { STEP_NS = 200 * 1000 };
 
 typedef enum { RIGHT, AHEAD, NO_TABLE, EXCHANGE, COLD, WRONG, N_RESULTS } Result;
 
@@ -64,6 +70,7 @@ typedef struct {
     UprofNames *names;
     UprofStack stack;
     UprofUnwindCache *cache;
+    UprofUnwindContext code_context; /* knows no symbols */
     size_t tally[N_METHODS][N_RESULTS];
     GHashTable *misses; /* owned: description of an unexpected miss -> how often it came */
     bool is_exchanging;
@@ -77,6 +84,9 @@ clear_oracle(Oracle *oracle)
     g_hash_table_unref(oracle->misses);
     g_array_unref(oracle->pending);
     uprof_unwind_cache_free(oracle->cache);
+    uprof_unwind_cache_free(oracle->code_context.cache);
+    uprof_mem_free(oracle->code_context.mem);
+    uprof_sym_free(oracle->code_context.sym);
     uprof_mem_free(oracle->context.mem);
     uprof_sym_free(oracle->context.sym);
     uprof_names_free(oracle->names);
@@ -100,6 +110,13 @@ start_oracle(Oracle *oracle, const char *path, bool has_frame_pointers)
         .snapshot = oracle->stepper.snapshot,
         .mem = uprof_mem_new(&oracle->guest->base, UPROF_LANE_WORKER),
         .sym = uprof_sym_new(oracle->guest->base.arch, oracle->names),
+        .max_depth = DEPTH,
+    };
+    oracle->code_context = (UprofUnwindContext){
+        .snapshot = oracle->stepper.snapshot,
+        .mem = uprof_mem_new(&oracle->guest->base, UPROF_LANE_WORKER),
+        .sym = uprof_sym_new(oracle->guest->base.arch, oracle->names),
+        .cache = uprof_unwind_cache_new(),
         .max_depth = DEPTH,
     };
     g_assert_true(uprof_sym_add_file(oracle->context.sym, path, true, &error));
@@ -310,10 +327,18 @@ unwind_by(Oracle *oracle, UprofUnwindMethod method)
 }
 
 static void
+unwind_by_code(Oracle *oracle)
+{
+    uprof_mem_begin_sample(oracle->code_context.mem, oracle->stepper.snapshot->time_ns, 0);
+    uprof_unwind(&oracle->code_context, &oracle->stack);
+}
+
+static void
 check_step(Oracle *oracle, bool has_frame_pointers)
 {
     const unsigned n_own = has_frame_pointers ? count_own(oracle) : 0;
 
+    oracle->stepper.snapshot->time_ns = oracle->stepper.n_steps * STEP_NS;
     oracle->is_exchanging |= begins_exchange(oracle);
     if (oracle->is_exchanging && count_leaving(oracle) == 0) {
         judge_pending(oracle);
@@ -330,6 +355,8 @@ check_step(Oracle *oracle, bool has_frame_pointers)
         check_own_frames(oracle, n_own);
     }
     oracle->context.cache = NULL;
+    unwind_by_code(oracle);
+    check_complete_stack(oracle, BY_CODE);
 }
 
 static void
@@ -402,7 +429,7 @@ test_program(const char *path, bool has_frame_pointers)
 
     run_program(&oracle, path, has_frame_pointers);
     const size_t *tables = oracle.tally[BY_TABLES], *all = oracle.tally[BY_ALL];
-    const size_t *own = oracle.tally[BY_FRAME_POINTERS];
+    const size_t *own = oracle.tally[BY_FRAME_POINTERS], *code = oracle.tally[BY_CODE];
     const size_t n_steps = count_all(all);
     g_assert_cmpuint(count_all(tables), ==, n_steps);
     g_assert_cmpuint(tables[WRONG] + all[WRONG] + own[WRONG], ==, 0);
@@ -413,6 +440,7 @@ test_program(const char *path, bool has_frame_pointers)
     g_assert_cmpuint(tables[AHEAD], <=, AHEAD_MAX);
     g_assert_cmpuint(all[AHEAD], <=, AHEAD_MAX);
     g_assert_cmpuint(all[RIGHT], >, 10 * 1000);
+    g_assert_cmpuint(code[RIGHT] * 1000, >=, all[RIGHT] * CODE_RIGHT_MIN);
     if (!has_frame_pointers)
         return;
     g_assert_cmpuint(own[RIGHT], >, 1000);

@@ -48,7 +48,11 @@ init_fixture(Fixture *fixture)
     fixture->snapshot = g_new0(UprofSnapshot, 1);
     fixture->stack = g_new0(UprofStack, 1);
     fixture->context = (UprofUnwindContext){
-        .snapshot = fixture->snapshot, .mem = fixture->mem, .sym = fixture->sym, .max_depth = DEPTH
+        .snapshot = fixture->snapshot,
+        .mem = fixture->mem,
+        .sym = fixture->sym,
+        .method = UPROF_UNWIND_FP,
+        .max_depth = DEPTH,
     };
     fixture->snapshot->n_windows = 1;
     fixture->snapshot->windows[0] = (UprofWindow){ .gva = STACK, .len = WINDOW_LEN };
@@ -334,7 +338,7 @@ test_entry(void)
 /*
  * An image with unwind tables and functions of 64 bytes from CODE on. FIRST saves RBX; its CFA
  * is relative to the stack pointer. The CFA of BY_RBX is relative to RBX. ROOT is the root, and
- * BARE has no table. TRAP, at the end of BARE, is the entry of a trap, of 16 bytes.
+ * BARE has no table, but a frame record. TRAP, at the end of BARE, is the entry of a trap, of 16 bytes.
  */
 #define CIE "\x14\0\0\0\0\0\0\0\1zR\0\1\x78\x10\1\3\x0c\7\x08\x90\1\0\0"
 #define TRAP_CIE "\x13\0\0\0\0\0\0\0\1zRS\0\1\x78\x10\1\3\x0c\7\x08\x90\1"
@@ -366,32 +370,30 @@ static const struct {
         bool is_exact;
     } callers[3];
 } tables_cases[] = {
-    { "tables",        UPROF_UNWIND_AUTO, FIRST + 8, 0, { S(0x10), BY_RBX + 8, 0, ROOT + 8 }, UPROF_END_BASE, 3,
-      { { BY_RBX + 8, UPROF_HOW_CFI, false }, { ROOT + 8, UPROF_HOW_CFI, false } } },
-    { "tables-only",   UPROF_UNWIND_CFI, FIRST + 8, 0, { S(0x10), BY_RBX + 8, 0, ROOT + 8 }, UPROF_END_BASE, 3,
-      { { BY_RBX + 8, UPROF_HOW_CFI, false }, { ROOT + 8, UPROF_HOW_CFI, false } } },
-    { "fp-only",       UPROF_UNWIND_FP, FIRST + 8, S(0x10), { S(0x10), BY_RBX + 8, 0, ROOT + 8 }, UPROF_END_BASE, 2,
-      { { ROOT + 8, UPROF_HOW_FP, false } } },
-    { "hole",          UPROF_UNWIND_AUTO, FIRST + 8, S(0x18), { 0, BARE + 8, 0, 0, ROOT + 8 }, UPROF_END_BASE, 3,
-      { { BARE + 8, UPROF_HOW_CFI, false }, { ROOT + 8, UPROF_HOW_FP, false } } },
-    { "hole-tables-only", UPROF_UNWIND_CFI, FIRST + 8, S(0x18), { 0, BARE + 8, 0, 0, ROOT + 8 }, UPROF_END_NO_RULE, 2,
-      { { BARE + 8, UPROF_HOW_CFI, false } } },
-    { "rbx-is-lost",   UPROF_UNWIND_AUTO, BARE + 8, S(0x08), { 0, S(0x20), BY_RBX + 8, 0, 0, ROOT + 8 }, UPROF_END_BASE, 3,
-      { { BY_RBX + 8, UPROF_HOW_FP, false }, { ROOT + 8, UPROF_HOW_FP, false } } },
-    { "rbx-is-saved",  UPROF_UNWIND_AUTO, BARE + 8, S(0x00), { 0, FIRST + 8, S(0x20), BY_RBX + 8, 0, ROOT + 8 }, UPROF_END_BASE, 4,
-      { { FIRST + 8, UPROF_HOW_FP, false }, { BY_RBX + 8, UPROF_HOW_CFI, false }, { ROOT + 8, UPROF_HOW_CFI, false } } },
+    { "tables",        UPROF_UNWIND_AUTO, FIRST + 0x10, 0, { S(0x10), BY_RBX + 0x10, 0, ROOT + 0x10 }, UPROF_END_BASE, 3,
+      { { BY_RBX + 0x10, UPROF_HOW_CFI, false }, { ROOT + 0x10, UPROF_HOW_CFI, false } } },
+    { "tables-only",   UPROF_UNWIND_CFI, FIRST + 0x10, 0, { S(0x10), BY_RBX + 0x10, 0, ROOT + 0x10 }, UPROF_END_BASE, 3,
+      { { BY_RBX + 0x10, UPROF_HOW_CFI, false }, { ROOT + 0x10, UPROF_HOW_CFI, false } } },
+    { "fp-only",       UPROF_UNWIND_FP, FIRST + 0x10, S(0x10), { S(0x10), BY_RBX + 0x10, 0, ROOT + 0x10 }, UPROF_END_BASE, 2,
+      { { ROOT + 0x10, UPROF_HOW_FP, false } } },
+    { "hole",          UPROF_UNWIND_AUTO, FIRST + 0x10, S(0x18), { 0, BARE + 0x10, 0, 0, ROOT + 0x10 }, UPROF_END_BASE, 3,
+      { { BARE + 0x10, UPROF_HOW_CFI, false }, { ROOT + 0x10, UPROF_HOW_FP, false } } },
+    { "hole-tables-only", UPROF_UNWIND_CFI, FIRST + 0x10, S(0x18), { 0, BARE + 0x10, 0, 0, ROOT + 0x10 }, UPROF_END_NO_RULE, 2,
+      { { BARE + 0x10, UPROF_HOW_CFI, false } } },
+    { "rbx-is-saved",  UPROF_UNWIND_AUTO, BARE + 0x10, S(0x00), { 0, FIRST + 0x10, S(0x20), BY_RBX + 0x10, 0, ROOT + 0x10 }, UPROF_END_BASE, 4,
+      { { FIRST + 0x10, UPROF_HOW_FP, false }, { BY_RBX + 0x10, UPROF_HOW_CFI, false }, { ROOT + 0x10, UPROF_HOW_CFI, false } } },
     { "trap",          UPROF_UNWIND_AUTO, TRAP + 8, 0, { ROOT }, UPROF_END_BASE, 2,
       { { ROOT, UPROF_HOW_CFI, true } } },
-    { "trap-and-leaf", UPROF_UNWIND_AUTO, TRAP + 8, S(0x20), { BARE, ROOT + 8 }, UPROF_END_BASE, 3,
-      { { BARE, UPROF_HOW_CFI, true }, { ROOT + 8, UPROF_HOW_LEAF, false } } },
+    { "trap-and-leaf", UPROF_UNWIND_AUTO, TRAP + 8, S(0x20), { BARE, ROOT + 0x10 }, UPROF_END_BASE, 3,
+      { { BARE, UPROF_HOW_CFI, true }, { ROOT + 0x10, UPROF_HOW_CODE, false } } },
     { "trap-nowhere",  UPROF_UNWIND_AUTO, TRAP + 8, 0, { 0x80000000 }, UPROF_END_CODE, 1, { { 0 } } },
-    { "no-code",       UPROF_UNWIND_AUTO, FIRST + 8, 0, { 0, 0x3000 }, UPROF_END_CODE, 1, { { 0 } } },
-    { "cut",           UPROF_UNWIND_AUTO, FIRST + 8, 0, { S(WINDOW_LEN), BY_RBX + 8 }, UPROF_END_WINDOW, 2,
-      { { BY_RBX + 8, UPROF_HOW_CFI, false } } },
-    { "falling",       UPROF_UNWIND_AUTO, FIRST + 8, 0, { S(0) - 0x10, BY_RBX + 8 }, UPROF_END_WINDOW, 2,
-      { { BY_RBX + 8, UPROF_HOW_CFI, false } } },
-    { "standing",      UPROF_UNWIND_AUTO, FIRST + 8, 0, { S(0), BY_RBX + 8 }, UPROF_END_RECORD, 2,
-      { { BY_RBX + 8, UPROF_HOW_CFI, false } } },
+    { "no-code",       UPROF_UNWIND_AUTO, FIRST + 0x10, 0, { 0, 0x3000 }, UPROF_END_CODE, 1, { { 0 } } },
+    { "cut",           UPROF_UNWIND_AUTO, FIRST + 0x10, 0, { S(WINDOW_LEN), BY_RBX + 0x10 }, UPROF_END_WINDOW, 2,
+      { { BY_RBX + 0x10, UPROF_HOW_CFI, false } } },
+    { "falling",       UPROF_UNWIND_AUTO, FIRST + 0x10, 0, { S(0) - 0x10, BY_RBX + 0x10 }, UPROF_END_WINDOW, 2,
+      { { BY_RBX + 0x10, UPROF_HOW_CFI, false } } },
+    { "standing",      UPROF_UNWIND_AUTO, FIRST + 0x10, 0, { S(0), BY_RBX + 0x10 }, UPROF_END_RECORD, 2,
+      { { BY_RBX + 0x10, UPROF_HOW_CFI, false } } },
 };
 /* clang-format on */
 
@@ -412,11 +414,12 @@ add_tables(Fixture *fixture)
                            .eh_frame_len = sizeof(tables) - 1,
                            .symbols = symbols,
                            .n_symbols = G_N_ELEMENTS(symbols) };
-    static const uint8_t push_mov[] = { 0x55, 0x48, 0x89, 0xe5 };
+    static const uint8_t push_mov[] = { 0x55, 0x48, 0x89, 0xe5 }, leave_ret[] = { 0xc9, 0xc3 };
     g_autofree char *path = NULL;
     g_autoptr(GError) error = NULL;
 
     memory_guest_put(fixture->guest, BARE, push_mov, sizeof(push_mov));
+    memory_guest_put(fixture->guest, BARE + 0x20, leave_ret, sizeof(leave_ret));
     close(g_file_open_tmp("uprof-test-XXXXXX", &path, &error));
     g_assert_no_error(error);
     symbol_elf_write(&plan, path);
@@ -476,6 +479,7 @@ test_random(void)
             memcpy(fixture.snapshot->bytes + at, &value, word);
         }
         fixture.context.max_depth = (unsigned)g_test_rand_int_range(1, UPROF_DEPTH_MAX + 1);
+        fixture.context.method = round % 2 ? UPROF_UNWIND_FP : UPROF_UNWIND_AUTO;
         uprof_mem_begin_sample(fixture.mem, round, 0);
         memset(fixture.stack, 0xff, sizeof(*fixture.stack));
         uprof_unwind(&fixture.context, fixture.stack);

@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Hand-made code is unwound without symbols and without tables.
+ */
+#include <string.h>
+
+#include "../../../src/unwind/code-cache-priv.h"
+#include "memory-guest.h"
+#include "uprof/unwind.h"
+
+enum { DEPTH = 127 }; /* the default of --max-depth */
+
+/*
+ * A guest without paging. ROOT has called CALLER, and CALLER the function at CODE. Nothing else is
+ * code: the rest is filled with INT3, as compilers fill space.
+ */
+enum {
+    RAM_LEN = 0x40000,
+    CODE = 0x1000,
+    CALLER = 0x3000,
+    ROOT = 0x3800,
+    TEXT_END = 0x4000,
+    STACK = 0x10000,
+    WINDOW_LEN = 0x1000,
+    SIGNAL_FRAME = 0x200,
+    INT3 = 0xcc,
+    /* where CALLER and ROOT go on */
+    CALLER_RETURN = CALLER + 9,
+    CALLER_RETURN_32 = CALLER + 8,
+    ROOT_RETURN = ROOT + 5,
+};
+
+#define SECOND_NS UINT64_C(1000000000)
+
+typedef struct {
+    MemoryGuest *guest;
+    UprofMem *mem;
+    UprofNames *names;
+    UprofSym *sym;
+    UprofUnwindCache *cache;
+    UprofSnapshot *snapshot;
+    UprofStack *stack;
+    UprofUnwindContext context;
+} Fixture;
+
+static void
+put_code(Fixture *fixture, uint64_t at, const char *code, size_t len)
+{
+    memory_guest_put(fixture->guest, at, code, len);
+}
+
+#define PUT(fixture, at, text) put_code(fixture, at, text, sizeof(text) - 1)
+
+/* Puts a direct call of @target at @at. */
+static void
+put_call(Fixture *fixture, uint64_t at, uint64_t target)
+{
+    PUT(fixture, at, "\xe8");
+    memory_guest_put_u32(fixture->guest, at + 1, (uint32_t)(target - (at + 5)));
+}
+
+static void
+put_callers(Fixture *fixture, unsigned word_bytes)
+{
+    memset(fixture->guest->ram + CALLER, INT3, TEXT_END - CALLER);
+    if (word_bytes == 8) {
+        PUT(fixture, CALLER, "\x48\x83\xec\x08");            /* sub $8,%rsp */
+        PUT(fixture, CALLER_RETURN, "\x48\x83\xc4\x08\xc3"); /* add $8,%rsp; ret */
+        put_call(fixture, CALLER_RETURN - 5, CODE);
+    } else {
+        PUT(fixture, CALLER, "\x83\xec\x04");
+        PUT(fixture, CALLER_RETURN_32, "\x83\xc4\x04\xc3");
+        put_call(fixture, CALLER_RETURN_32 - 5, CODE);
+    }
+    put_call(fixture, ROOT, CALLER);
+    PUT(fixture, ROOT_RETURN, "\xf4");
+}
+
+static void
+init_fixture(Fixture *fixture, unsigned word_bytes)
+{
+    const MemoryPlan plan = { .n_vcpus = 1, .grain = UPROF_GRAIN_NONE, .ram_len = RAM_LEN };
+
+    *fixture = (Fixture){ .guest = memory_guest_open(&plan) };
+    memset(fixture->guest->ram + 0x400, INT3, TEXT_END - 0x400);
+    put_callers(fixture, word_bytes);
+    fixture->mem = uprof_mem_new(&fixture->guest->base, UPROF_LANE_WORKER);
+    fixture->names = uprof_names_new();
+    fixture->sym = uprof_sym_new(fixture->guest->base.arch, fixture->names);
+    fixture->cache = uprof_unwind_cache_new();
+    fixture->snapshot = g_new0(UprofSnapshot, 1);
+    fixture->stack = g_new0(UprofStack, 1);
+    fixture->context = (UprofUnwindContext){ .snapshot = fixture->snapshot,
+                                             .mem = fixture->mem,
+                                             .sym = fixture->sym,
+                                             .cache = fixture->cache,
+                                             .max_depth = DEPTH };
+    fixture->snapshot->n_windows = 1;
+    fixture->snapshot->windows[0] = (UprofWindow){ .gva = STACK, .len = WINDOW_LEN };
+    fixture->snapshot->regs = (UprofRegs){
+        .pc = CODE, .sp = STACK, .fp = 0x1234, .word_bytes = (uint8_t)word_bytes, .privilege = 3
+    };
+}
+
+static void
+clear_fixture(Fixture *fixture)
+{
+    uprof_unwind_cache_free(fixture->cache);
+    uprof_mem_free(fixture->mem);
+    uprof_sym_free(fixture->sym);
+    uprof_names_free(fixture->names);
+    memory_guest_close(fixture->guest);
+    g_free(fixture->snapshot);
+    g_free(fixture->stack);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Fixture, clear_fixture)
+
+static void
+put_word(Fixture *fixture, unsigned n, uint64_t value)
+{
+    const unsigned word = fixture->snapshot->regs.word_bytes;
+    const uint64_t bytes = GUINT64_TO_LE(value);
+
+    memcpy(fixture->snapshot->bytes + (size_t)n * word, &bytes, word);
+}
+
+/* @n: words of the function's own frame, up to the return address */
+static void
+put_stack(Fixture *fixture, unsigned n)
+{
+    const bool is_wide = fixture->snapshot->regs.word_bytes == 8;
+
+    for (unsigned i = 0; i < n; i++)
+        put_word(fixture, i, 0x123450 + i);
+    put_word(fixture, n, is_wide ? CALLER_RETURN : CALLER_RETURN_32);
+    put_word(fixture, n + 1, 0x77777);
+    put_word(fixture, n + 2, ROOT_RETURN);
+}
+
+static void
+unwind_at(Fixture *fixture, uint64_t pc)
+{
+    fixture->snapshot->regs.pc = pc;
+    uprof_mem_begin_sample(fixture->mem, fixture->snapshot->time_ns, fixture->snapshot->reset);
+    uprof_unwind(&fixture->context, fixture->stack);
+}
+
+static void
+assert_callers(const Fixture *fixture)
+{
+    const UprofStack *stack = fixture->stack;
+
+    g_assert_cmpstr(uprof_end_name(stack->end), ==, uprof_end_name(UPROF_END_BASE));
+    g_assert_cmpuint(stack->n, ==, 3);
+    g_assert_cmphex(stack->frames[1].pc, ==,
+                    fixture->snapshot->regs.word_bytes == 8 ? CALLER_RETURN : CALLER_RETURN_32);
+    g_assert_cmphex(stack->frames[2].pc, ==, ROOT_RETURN);
+}
+
+#define PUSH "\x55"
+#define MOV "\x48\x89\xe5"
+#define NOPS "\x90\x90\x90\x90"
+#define LOOP "\xeb\xfe"
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    const char *code;
+    size_t len;
+    unsigned at;         /* offset of the program counter */
+    unsigned word_bytes;
+    unsigned n_words;    /* of the frame, below the return address */
+    int fp;              /* number of the word to which the frame pointer points; -1: elsewhere */
+} cases[] = {
+#define CODE_OF(text) text, sizeof(text) - 1
+    { "leaf",             CODE_OF(NOPS "\xc3"), 2, 8, 0, -1 },
+    { "before-push",      CODE_OF(PUSH MOV NOPS "\xc9\xc3"), 0, 8, 0, -1 },
+    { "before-mov",       CODE_OF(PUSH MOV NOPS "\xc9\xc3"), 1, 8, 1, -1 },
+    { "record",           CODE_OF(PUSH MOV NOPS "\xc9\xc3"), 5, 8, 1, 0 },
+    { "record-and-more",  CODE_OF(PUSH MOV "\x48\x83\xec\x20" NOPS "\xc9\xc3"), 9, 8, 5, 4 },
+    { "after-leave",      CODE_OF(PUSH MOV NOPS "\xc9\xc3"), 9, 8, 0, -1 },
+    { "pops",             CODE_OF("\x53\x41\x54" NOPS "\x41\x5c\x5b\xc3"), 4, 8, 2, -1 },
+    { "frame",            CODE_OF("\x48\x83\xec\x28" NOPS "\x48\x83\xc4\x28\xc3"), 5, 8, 5, -1 },
+    { "rep-ret",          CODE_OF(NOPS "\xf3\xc3"), 1, 8, 0, -1 },
+    { "jump-over",        CODE_OF("\x53\xeb\x02\x0f\x0b\x5b\xc3"), 1, 8, 1, -1 },
+    { "branch-that-ends", CODE_OF("\x53\x74\x02\x5b\xc3\x0f\x0b"), 1, 8, 1, -1 },
+    { "stub",             CODE_OF("\xff\x25\0\1\0\0"), 0, 8, 0, -1 },
+    { "tail-call",        CODE_OF("\x53" NOPS "\x5b\xff\xe0"), 2, 8, 1, -1 },
+    { "moved-return",     CODE_OF("\x53\x5b\x59\x48\x8d\x64\x24\x10\x51\xc3"), 2, 8, 0, -1 },
+    { "loop",             CODE_OF("\x53\x48\x83\xec\x18" LOOP), 5, 8, 4, -1 },
+    { "loop-and-record",  CODE_OF(PUSH MOV "\x48\x83\xec\x18" LOOP), 8, 8, 4, 3 },
+    { "rounded",          CODE_OF(PUSH MOV "\x48\x83\xe4\xe0" LOOP), 8, 8, 3, 2 },
+    { "final-call",       CODE_OF("\x48\x83\xec\x08\xe8\0\1\0\0\xcc"), 4, 8, 1, -1 },
+    /* the way from the start ends at a jump; the stack there, and at the next jump, decides */
+    { "table",            CODE_OF("\x53\x48\x83\xec\x10\xff\x24\xc5\0\0\0\0" LOOP), 12, 8, 3, -1 },
+    { "table-and-push",   CODE_OF("\x53\xff\xe0\x6a\1\x6a\2\x90\x58\x58\xff\xe0"), 7, 8, 3, -1 },
+    { "32-bit-leaf",      CODE_OF(NOPS "\xc3"), 2, 4, 0, -1 },
+    { "32-bit-record",    CODE_OF(PUSH "\x89\xe5" NOPS "\xc9\xc3"), 4, 4, 1, 0 },
+    { "32-bit-frame",     CODE_OF("\x83\xec\x10" NOPS "\x83\xc4\x10\xc3"), 4, 4, 4, -1 },
+    { "32-bit-own-address", CODE_OF("\x53\xe8\0\0\0\0\x5b" NOPS "\x5b\xc3"), 6, 4, 2, -1 },
+    { "32-bit-loop",      CODE_OF("\x56\x57\x83\xec\x08" LOOP), 5, 4, 4, -1 },
+#undef CODE_OF
+};
+/* clang-format on */
+
+static void
+test_case(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture, cases[i].word_bytes);
+    put_code(&fixture, CODE, cases[i].code, cases[i].len);
+    put_stack(&fixture, cases[i].n_words);
+    if (cases[i].fp >= 0)
+        fixture.snapshot->regs.fp = STACK + (unsigned)cases[i].fp * cases[i].word_bytes;
+    /* the second time by the rule that was found the first time */
+    for (unsigned round = 0; round < 2; round++) {
+        unwind_at(&fixture, CODE + cases[i].at);
+        assert_callers(&fixture);
+    }
+}
+
+/* Where a thread or a processor ends, the stack does. */
+static void
+test_roots(void)
+{
+    static const struct {
+        const char *code;
+        size_t len;
+        unsigned word_bytes;
+        uint8_t privilege;
+        bool is_root;
+    } roots[] = {
+#define CODE_OF(text) text, sizeof(text) - 1
+        { CODE_OF("\xf4"), 8, 3, true },
+        { CODE_OF("\x89\xc7\xb8\x3c\0\0\0\x0f\x05"), 8, 3, true }, /* exit() */
+        { CODE_OF("\xb8\xe7\0\0\0\x0f\x05"), 8, 3, true },         /* exit_group() */
+        { CODE_OF("\xb8\x01\0\0\0\x0f\x05"), 8, 3, false },        /* write() */
+        { CODE_OF("\xb8\x01\0\0\0\xcd\x80"), 4, 3, true },         /* exit() */
+        { CODE_OF("\xf4"), 8, 0, true },
+        { CODE_OF("\xfa\xf4"), 8, 0, true },
+        { CODE_OF("\xfb\xf4"), 8, 0, false }, /* a kernel waits */
+        { CODE_OF("\xb8\x3c\0\0\0\x0f\x05"), 8, 0, false },
+        { CODE_OF("\x90\x90\x90\x90\x0f\x0b"), 8, 3, false },
+#undef CODE_OF
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(roots); i++) {
+        g_auto(Fixture) fixture;
+
+        init_fixture(&fixture, roots[i].word_bytes);
+        fixture.snapshot->regs.privilege = roots[i].privilege;
+        PUT(&fixture, CODE, NOPS "\xc3");
+        put_code(&fixture, ROOT_RETURN, roots[i].code, roots[i].len);
+        put_stack(&fixture, 0);
+        for (unsigned n = 3; n < 64; n++)
+            put_word(&fixture, n, 0x99999);
+        unwind_at(&fixture, CODE);
+        g_assert_cmpuint(fixture.stack->n, ==, 3);
+        g_assert_cmpint(uprof_unwind_is_complete(fixture.stack), ==, roots[i].is_root);
+    }
+}
+
+/* Return addresses that follow no call: of goroutines, contexts and signal handlers. */
+static void
+test_placed_returns(void)
+{
+    static const char go[] = "\xcc\xcc\xcc\xcc\x90\xe8\0\0\0\0\x90";
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture, 8);
+    PUT(&fixture, CODE, NOPS "\xc3");
+    put_code(&fixture, ROOT, go, sizeof(go) - 1);
+    put_word(&fixture, 0, ROOT + 5);
+    unwind_at(&fixture, CODE);
+    g_assert_cmpuint(fixture.stack->n, ==, 2);
+    g_assert_true(uprof_unwind_is_complete(fixture.stack));
+
+    PUT(&fixture, ROOT, "\x48\x89\xdc\x48\x8b\x3c\x24\x48\x85\xff");
+    put_word(&fixture, 0, ROOT);
+    fixture.snapshot->reset++;
+    unwind_at(&fixture, CODE);
+    g_assert_cmpuint(fixture.stack->n, ==, 2);
+    g_assert_true(uprof_unwind_is_complete(fixture.stack));
+}
+
+/* A handler has interrupted a function before its first instruction. */
+static void
+test_signal(void)
+{
+    enum { RIP = 16, RSP = 15, RBP = 10, WORDS = 5 };
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture, 8);
+    PUT(&fixture, CODE, NOPS "\xc3");
+    PUT(&fixture, CODE + 0x100, "\x48\xc7\xc0\x0f\0\0\0\x0f\x05");
+    put_stack(&fixture, SIGNAL_FRAME / 8);
+    put_word(&fixture, 0, CODE + 0x100);
+    put_word(&fixture, 1 + WORDS + RIP, CODE);
+    put_word(&fixture, 1 + WORDS + RSP, STACK + SIGNAL_FRAME);
+    unwind_at(&fixture, CODE);
+    g_assert_cmpuint(fixture.stack->n, ==, 5);
+    g_assert_true(uprof_unwind_is_complete(fixture.stack));
+    g_assert_cmphex(fixture.stack->frames[1].pc, ==, CODE + 0x100);
+    g_assert_cmphex(fixture.stack->frames[2].pc, ==, CODE);
+    g_assert_false(fixture.stack->frames[2].is_return);
+    g_assert_cmphex(fixture.stack->frames[3].pc, ==, CALLER_RETURN);
+}
+
+/* The end of the function is in a page that is missing, but its start is there. */
+static void
+test_missing_page(void)
+{
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture, 8);
+    put_callers(&fixture, 8);
+    PUT(&fixture, 0x1fe0, "\x53\x48\x83\xec\x10\xe9\x20\0\0\0"); /* jumps to 0x200a */
+    put_call(&fixture, CALLER_RETURN - 5, 0x1fe0);
+    fixture.guest->hole = 0x2000;
+    fixture.guest->hole_end = 0x3000;
+    put_stack(&fixture, 3);
+    unwind_at(&fixture, 0x1fe5);
+    assert_callers(&fixture);
+}
+
+/* Nothing says where the caller is: a frame pointer alone is no reason to follow it. */
+static void
+test_no_guess(void)
+{
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture, 8);
+    PUT(&fixture, CODE, LOOP);
+    PUT(&fixture, CODE - 4, NOPS);
+    put_call(&fixture, CALLER_RETURN - 5, ROOT);
+    put_word(&fixture, 4, STACK + 0x40);
+    put_word(&fixture, 5, CALLER_RETURN);
+    fixture.snapshot->regs.fp = STACK + 0x20;
+    unwind_at(&fixture, CODE);
+    g_assert_cmpuint(fixture.stack->n, ==, 1);
+    g_assert_cmpint(fixture.stack->end, ==, UPROF_END_NO_RULE);
+}
+
+/* Code that is no file's may be replaced by other code, as JIT compilers do. */
+static void
+test_replaced_code(void)
+{
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture, 8);
+    PUT(&fixture, CODE, NOPS "\xc3");
+    put_stack(&fixture, 0);
+    unwind_at(&fixture, CODE);
+    assert_callers(&fixture);
+
+    PUT(&fixture, CODE, "\x58\x58\xc3");
+    put_stack(&fixture, 2);
+    put_word(&fixture, 0, 0);
+    fixture.snapshot->time_ns = 6 * SECOND_NS;
+    unwind_at(&fixture, CODE);
+    assert_callers(&fixture);
+}
+
+/* With page-table isolation the kernel's tables forbid to run the code of processes. */
+static void
+test_isolation(void)
+{
+    const uint64_t nx = UINT64_C(1) << 63;
+
+    for (unsigned may_run = 0; may_run < 2; may_run++) {
+        g_auto(Fixture) fixture;
+        UprofRegs *regs;
+
+        init_fixture(&fixture, 8);
+        PUT(&fixture, CODE, NOPS "\xc3");
+        put_stack(&fixture, 0);
+        regs = &fixture.snapshot->regs;
+        regs->privilege = 0;
+        regs->sys[UPROF_X86_CR0] = UPROF_X86_CR0_PG;
+        regs->sys[UPROF_X86_CR3] = 0x30000;
+        regs->sys[UPROF_X86_CR4] = UPROF_X86_CR4_PAE;
+        regs->sys[UPROF_X86_EFER] = UPROF_X86_EFER_LMA | UPROF_X86_EFER_NXE;
+        memory_guest_put_u64(fixture.guest, 0x30000, 0x33000 | 1 | nx);
+        memory_guest_put_u64(fixture.guest, 0x31000, may_run ? 0x33000 | 1 : 0);
+        memory_guest_put_u64(fixture.guest, 0x33000, 0x81); /* 1 GiB at 0 */
+        unwind_at(&fixture, CODE);
+        if (may_run)
+            assert_callers(&fixture);
+        else
+            g_assert_cmpuint(fixture.stack->n, ==, 1);
+    }
+}
+
+/* The work for a sample, and the work for a second, have limits. */
+static void
+test_limits(void)
+{
+    g_auto(Fixture) fixture;
+    unsigned n = 0;
+
+    init_fixture(&fixture, 8);
+    UprofCodeText *text = uprof_cache_code_tools(&fixture.context)->text;
+    for (unsigned sample = 0; sample < 100; sample++) {
+        uprof_code_text_begin(text, &fixture.context);
+        unsigned of_sample = 0;
+        while (uprof_code_text_spend(text, 1000))
+            of_sample += 1000;
+        g_assert_cmpuint(of_sample, <=, UPROF_TEXT_WORK_OF_SAMPLE);
+        g_assert_true(uprof_code_text_is_spent(text));
+        n += of_sample;
+    }
+    g_assert_cmpuint(n, ==, UPROF_TEXT_WORK_MAX);
+    fixture.snapshot->time_ns = SECOND_NS / 10;
+    uprof_code_text_begin(text, &fixture.context);
+    g_assert_false(uprof_code_text_is_spent(text));
+    g_assert_true(uprof_code_text_spend(text, UPROF_TEXT_WORK_OF_SECOND / 10));
+    g_assert_false(uprof_code_text_spend(text, 1));
+}
+
+/* Random code at a random address: unwinding ends, and reads only the copied stack. */
+static void
+test_random_code(void)
+{
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture, 8);
+    for (unsigned round = 0; round < 300; round++) {
+        for (unsigned i = CODE; i < TEXT_END; i++)
+            fixture.guest->ram[i] =
+                (uint8_t)(g_test_rand_int_range(0, 4) == 0 ? 0x55 : g_test_rand_int());
+        for (unsigned i = 0; i < WINDOW_LEN; i += 8)
+            put_word(&fixture, i / 8, CODE + (unsigned)g_test_rand_int_range(0, TEXT_END - CODE));
+        fixture.snapshot->regs.word_bytes = round % 2 ? 8 : 4;
+        fixture.snapshot->reset++;
+        fixture.snapshot->time_ns += SECOND_NS;
+        unwind_at(&fixture, CODE + (unsigned)g_test_rand_int_range(0, TEXT_END - CODE));
+        g_assert_cmpuint(fixture.stack->n, >=, 1);
+        g_assert_cmpuint(fixture.stack->n, <=, DEPTH);
+    }
+}
+
+/*
+ * A sample that has reached its limit of page reads cannot examine a function. The next sample of
+ * the same function can.
+ */
+static void
+test_page_limit(void)
+{
+    enum { FAR_PAGE = 8 * UPROF_PAGE_BYTES };
+    g_auto(Fixture) fixture;
+    uint8_t byte;
+
+    init_fixture(&fixture, 8);
+    PUT(&fixture, CODE, NOPS "\xc3");
+    put_stack(&fixture, 0);
+    uprof_mem_begin_sample(fixture.mem, 0, 0);
+    for (unsigned i = 0; i < UPROF_MEM_FRESH_MAX; i++)
+        g_assert_true(uprof_mem_read(fixture.mem, 0, &fixture.snapshot->regs,
+                                     FAR_PAGE + i * UPROF_PAGE_BYTES, &byte, sizeof(byte)));
+    fixture.snapshot->regs.pc = CODE;
+    uprof_unwind(&fixture.context, fixture.stack);
+    g_assert_cmpuint(fixture.stack->n, ==, 1);
+
+    fixture.snapshot->time_ns = 1;
+    unwind_at(&fixture, CODE);
+    assert_callers(&fixture);
+}
+
+/* The stack pointer is outside of the window. */
+static void
+test_stack_is_missing(void)
+{
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture, 8);
+    PUT(&fixture, CODE, NOPS "\xc3");
+    fixture.snapshot->regs.sp = UINT64_MAX - 3;
+    unwind_at(&fixture, CODE);
+    g_assert_cmpuint(fixture.stack->n, ==, 1);
+    g_assert_cmpint(fixture.stack->end, ==, UPROF_END_WINDOW);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *path = g_strdup_printf("/code-step/%s", cases[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_case);
+    }
+    g_test_add_func("/code-step/roots", test_roots);
+    g_test_add_func("/code-step/placed-returns", test_placed_returns);
+    g_test_add_func("/code-step/signal", test_signal);
+    g_test_add_func("/code-step/missing-page", test_missing_page);
+    g_test_add_func("/code-step/no-guess", test_no_guess);
+    g_test_add_func("/code-step/replaced-code", test_replaced_code);
+    g_test_add_func("/code-step/isolation", test_isolation);
+    g_test_add_func("/code-step/limits", test_limits);
+    g_test_add_func("/code-step/random-code", test_random_code);
+    g_test_add_func("/code-step/page-limit", test_page_limit);
+    g_test_add_func("/code-step/stack-is-missing", test_stack_is_missing);
+    return g_test_run();
+}
