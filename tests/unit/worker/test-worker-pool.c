@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <glib.h>
+#include <string.h>
+
+#include "memory-guest.h"
+#include "uprof/clock.h"
+#include "uprof/worker.h"
+
+enum {
+    N_SLOTS = 64,
+    CODE = 0x1000,
+    STACK = 0x8000,
+    WINDOW_BYTES = 0x1000,
+    RAM_LEN = 0x10000,
+    APART_S = 6, /* what is remembered of memory is older in the next snapshot */
+    N_WANTED = 4,
+    READ_MS = 20, /* the worker waits so long for each answer */
+    LIMIT_S = 60,
+    COUNT_MS = 20, /* between two looks at the counts, which take the lock of the workers' thread */
+};
+
+/* The guest, and all that a worker needs. */
+typedef struct {
+    MemoryGuest *guest;
+    UprofRun *run;
+    GPtrArray *no_names;
+    GArray *no_outputs;
+    UprofFileRules *rules;
+    uint64_t time_ns; /* of the last snapshot */
+} Fixture;
+
+static void
+slow_reads(MemoryGuest *guest, MemoryCall call, gint n)
+{
+    if (call == MEMORY_READ)
+        g_usleep(READ_MS * 1000);
+}
+
+static void
+set_up(Fixture *fixture)
+{
+    const MemoryPlan plan = {
+        .n_vcpus = 1, .grain = UPROF_GRAIN_GUEST, .ram_len = RAM_LEN, .arch = "x86_64"
+    };
+
+    *fixture = (Fixture){ .guest = memory_guest_open(&plan),
+                          .run = uprof_run_new(),
+                          .no_names = g_ptr_array_new(),
+                          .no_outputs = g_array_new(FALSE, FALSE, sizeof(UprofWorkerOutput)),
+                          .rules = uprof_file_rules_new() };
+    fixture->run->domain = g_strdup("g");
+    fixture->run->arch = g_strdup("x86_64");
+    fixture->run->vcpus = 1;
+    fixture->guest->hook = slow_reads;
+    memory_guest_identity(fixture->guest, 0, CODE, STACK, 0);
+}
+
+static void
+tear_down(Fixture *fixture)
+{
+    uprof_file_rules_free(fixture->rules);
+    g_array_unref(fixture->no_outputs);
+    g_ptr_array_unref(fixture->no_names);
+    uprof_run_free(fixture->run);
+    memory_guest_close(fixture->guest);
+}
+
+static UprofWorker *
+add_worker(Fixture *fixture, UprofWorkers *workers)
+{
+    g_autoptr(GError) error = NULL;
+    const UprofWorkerJob job = { .shown = "g",
+                                 .guest = &fixture->guest->base,
+                                 .run = fixture->run,
+                                 .metadata_symbols = fixture->no_names,
+                                 .metadata_folders = fixture->no_names,
+                                 .outputs = fixture->no_outputs,
+                                 .file_names = fixture->no_names };
+    UprofWorker *worker = uprof_worker_new(workers, &job, fixture->rules, &error);
+
+    g_assert_no_error(error);
+    return worker;
+}
+
+/* A large snapshot, for which the worker has to ask for code. */
+static void
+fill_slot(Fixture *fixture, UprofSnapshot *slot, UprofWorker *owner)
+{
+    uprof_snapshot_clear(slot);
+    slot->time_ns = fixture->time_ns += APART_S * UPROF_NS_PER_S;
+    slot->owner = owner;
+    slot->weight = slot->count = 1;
+    slot->regs = fixture->guest->regs[0];
+    slot->n_windows = 1;
+    slot->windows[0] = (UprofWindow){ .gva = STACK, .len = WINDOW_BYTES };
+    memset(slot->bytes, 0, WINDOW_BYTES);
+}
+
+/* Keeps the ring full until the worker has analyzed @n_wanted snapshots. */
+static void
+fill_ring(Fixture *fixture, UprofRing *ring, UprofWorker *worker, uint64_t n_wanted)
+{
+    const uint64_t end_ns = uprof_clock_now_ns() + LIMIT_S * UPROF_NS_PER_S;
+    UprofWorkerCounts counts = { 0 };
+    UprofSnapshot *slot;
+
+    while (counts.samples < n_wanted) {
+        const uint64_t next_ns = uprof_clock_now_ns() + COUNT_MS * UPROF_NS_PER_MS;
+        while (uprof_clock_now_ns() < next_ns)
+            if (uprof_ring_take(ring, &slot, 1)) {
+                fill_slot(fixture, slot, worker);
+                uprof_ring_publish(ring, &slot, 1);
+            }
+        uprof_worker_counts(worker, &counts);
+        if (uprof_clock_now_ns() >= end_ns)
+            g_error("only %" G_GUINT64_FORMAT " snapshots were analyzed", counts.samples);
+    }
+}
+
+/*
+ * Snapshots come faster than the worker can analyze them. It waits for answers to its requests, and
+ * they come though its stream is full.
+ */
+static void
+test_full(gconstpointer data)
+{
+    const bool is_alone = GPOINTER_TO_INT(data) == 1;
+    g_autoptr(GError) error = NULL;
+    Fixture fixture, other;
+
+    set_up(&fixture);
+    set_up(&other);
+    const UprofWorkerPlan plan = { .symbols = { .files = fixture.no_names } };
+    g_autoptr(UprofWorkers) workers = uprof_workers_new(&plan, &error);
+    g_assert_no_error(error);
+    g_autoptr(UprofRing) ring = uprof_ring_new(N_SLOTS, &error);
+    g_assert_no_error(error);
+    UprofWorker *worker = add_worker(&fixture, workers);
+    UprofWorker *second = is_alone ? NULL : add_worker(&other, workers);
+
+    uprof_workers_feed(workers, ring);
+    fill_ring(&fixture, ring, worker, N_WANTED);
+    if (is_alone)
+        g_assert_cmpuint(uprof_worker_lost(worker), ==, 0);
+    uprof_workers_stop(workers);
+    g_assert_false(uprof_worker_is_dead(worker));
+    uprof_worker_free(worker);
+    uprof_worker_free(second);
+    tear_down(&other);
+    tear_down(&fixture);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_data_func("/worker-pool/full/alone", GINT_TO_POINTER(1), test_full);
+    g_test_add_data_func("/worker-pool/full/of-two", GINT_TO_POINTER(2), test_full);
+    return g_test_run();
+}
