@@ -23,7 +23,7 @@ typedef struct {
     unsigned n_coming; /* of them, that are being loaded: their init code will be freed */
     GArray *symbols;   /* of UprofLinuxModuleSymbol */
     GByteArray *names; /* as in the guest: any bytes */
-    GArray *code;      /* of UprofSymCode, sorted, without overlaps */
+    GArray *code;      /* of UprofSymCode; see uprof_linux_modules_sort() */
     GPtrArray *orcs;   /* of UprofOrc: unwind tables */
 } UprofLinuxModules;
 
@@ -39,6 +39,13 @@ uprof_linux_modules_read(const UprofLinuxModuleOffsets *offsets, uint64_t head,
                          UprofOrcVersion version, const UprofKernelMemory *memory);
 void uprof_linux_modules_free(UprofLinuxModules *modules);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofLinuxModules, uprof_linux_modules_free)
+
+/**
+ * uprof_linux_modules_sort: sorts the code, after all was added
+ *
+ * Real modules do not overlap. So a piece of code that overlaps another one is dropped.
+ */
+void uprof_linux_modules_sort(UprofLinuxModules *modules);
 
 /**
  * uprof_linux_modules_digest:

@@ -217,10 +217,11 @@ compare_code(gconstpointer a, gconstpointer b)
     return UPROF_COMPARE(one->start, other->start);
 }
 
-/* Real modules do not overlap, so a module that overlaps another one is dropped. */
-static void
-sort_code(GArray *code)
+void
+uprof_linux_modules_sort(UprofLinuxModules *modules)
 {
+    GArray *code = modules->code;
+
     g_array_sort(code, compare_code);
     for (guint i = 1; i < code->len;) {
         const UprofSymCode *before = &g_array_index(code, UprofSymCode, i - 1);
@@ -254,7 +255,6 @@ uprof_linux_modules_read(const UprofLinuxModuleOffsets *offsets, uint64_t head,
         if (!uprof_kernel_read_word_always(memory, node, &node))
             break;
     }
-    sort_code(modules->code);
     return modules;
 }
 

@@ -88,3 +88,19 @@ typedef struct {
 
 /** uprof_linux_module_offsets_find: @offsets: (out). Returns: false if a member is missing */
 bool uprof_linux_module_offsets_find(const UprofBtf *btf, UprofLinuxModuleOffsets *offsets);
+
+/** UprofLinuxGeneratedOffsets: of lists of generated code; in bytes */
+typedef struct {
+    bool has_bpf;
+    /* struct bpf_ksym: its link, its code and its name; the length of the array of the name */
+    uint64_t bpf_node, bpf_start, bpf_end, bpf_name, bpf_name_bytes;
+    bool has_ftrace;
+    /* struct ftrace_ops: its link; address and length of its trampoline */
+    uint64_t ops_node, ops_code, ops_len;
+    bool has_kprobes;
+    /* struct kprobe_insn_cache: its list of pages; struct kprobe_insn_page: its link, its code */
+    uint64_t cache_pages, page_node, page_code;
+} UprofLinuxGeneratedOffsets;
+
+/** uprof_linux_generated_offsets_find: @offsets: (out) */
+void uprof_linux_generated_offsets_find(const UprofBtf *btf, UprofLinuxGeneratedOffsets *offsets);

@@ -152,3 +152,21 @@ uprof_linux_module_offsets_find(const UprofBtf *btf, UprofLinuxModuleOffsets *of
                         uprof_btf_member(btf, "module", "arch.orc_unwind", &offsets->orcs);
     return find_module_code(btf, offsets);
 }
+
+void
+uprof_linux_generated_offsets_find(const UprofBtf *btf, UprofLinuxGeneratedOffsets *offsets)
+{
+    *offsets = (UprofLinuxGeneratedOffsets){ 0 };
+    offsets->has_bpf = uprof_btf_member(btf, "bpf_ksym", "lnode", &offsets->bpf_node) &&
+                       uprof_btf_member(btf, "bpf_ksym", "start", &offsets->bpf_start) &&
+                       uprof_btf_member(btf, "bpf_ksym", "end", &offsets->bpf_end) &&
+                       uprof_btf_member(btf, "bpf_ksym", "name", &offsets->bpf_name) &&
+                       uprof_btf_array(btf, "bpf_ksym", "name", &offsets->bpf_name_bytes);
+    offsets->has_ftrace = uprof_btf_member(btf, "ftrace_ops", "list", &offsets->ops_node) &&
+                          uprof_btf_member(btf, "ftrace_ops", "trampoline", &offsets->ops_code) &&
+                          uprof_btf_member(btf, "ftrace_ops", "trampoline_size", &offsets->ops_len);
+    offsets->has_kprobes =
+        uprof_btf_member(btf, "kprobe_insn_cache", "pages", &offsets->cache_pages) &&
+        uprof_btf_member(btf, "kprobe_insn_page", "list", &offsets->page_node) &&
+        uprof_btf_member(btf, "kprobe_insn_page", "insns", &offsets->page_code);
+}

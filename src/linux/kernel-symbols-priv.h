@@ -33,6 +33,8 @@ typedef struct {
     uint64_t all_memory; /* pointer to the direct map of all memory */
     uint64_t all_pages;  /* pointer to the array of struct page */
     uint64_t modules;    /* head of the list of modules */
+    /* generated code: heads of lists, and structures that have a list */
+    uint64_t bpf_list, ftrace_list, kprobes, optimized_kprobes;
     uint64_t fred_entry; /* only in kernels that are built with FRED */
     uint64_t info;       /* vmcoreinfo: pointer to its text */
     uint64_t info_bytes; /* vmcoreinfo: length of its text */

@@ -11,6 +11,7 @@
 
 #include "arch-table-priv.h"
 #include "current-task-priv.h"
+#include "kernel-generated-priv.h"
 #include "kernel-image-priv.h"
 #include "kernel-modules-priv.h"
 
@@ -65,6 +66,7 @@ struct _UprofLinux {
     UprofLinuxOffsets offsets;
     bool has_module_offsets;
     UprofLinuxModuleOffsets module_offsets;
+    UprofLinuxGeneratedOffsets generated_offsets;
     UprofOrcVersion orc_version;
     size_t n_rules;
     unsigned n_modules;
@@ -343,8 +345,11 @@ read_modules_digest(const UprofLinux *kernel, UprofMem *mem, uint64_t *digest)
 {
     const UprofKernelMemory memory = uprof_linux_memory(kernel, mem);
 
-    return kernel->has_module_offsets && kernel->symbols.modules != 0 &&
-           uprof_linux_modules_digest(&memory, kernel->symbols.modules, digest);
+    if (!kernel->has_module_offsets || kernel->symbols.modules == 0 ||
+        !uprof_linux_modules_digest(&memory, kernel->symbols.modules, digest))
+        return false;
+    *digest ^= uprof_linux_generated_digest(&kernel->generated_offsets, &kernel->symbols, &memory);
+    return true;
 }
 
 static void
@@ -386,6 +391,7 @@ read_modules(UprofLinux *kernel, UprofMem *mem)
         kernel->modules_digest = 0;
     g_autoptr(UprofLinuxModules) modules = uprof_linux_modules_read(
         &kernel->module_offsets, kernel->symbols.modules, kernel->orc_version, &memory);
+    uprof_linux_generated_read(&kernel->generated_offsets, &kernel->symbols, &memory, modules);
     publish_modules(kernel, modules);
 }
 
@@ -403,6 +409,9 @@ read_types(UprofLinux *kernel, const UprofLinuxImage *image)
         btf && uprof_linux_offsets_find(btf, kernel->symbols.hot != 0, &kernel->offsets);
     kernel->has_module_offsets =
         btf && uprof_linux_module_offsets_find(btf, &kernel->module_offsets);
+    kernel->generated_offsets = (UprofLinuxGeneratedOffsets){ 0 };
+    if (btf)
+        uprof_linux_generated_offsets_find(btf, &kernel->generated_offsets);
 }
 
 /* CPUs start one after the other: each call may find the stacks of more CPUs. */

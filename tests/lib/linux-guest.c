@@ -268,6 +268,17 @@ make_types(const LinuxPlan *plan)
            { "kallsyms", word, 8 * MODULE_KALLSYMS }, { "arch", arch, 8 * MODULE_ARCH });
     STRUCT("mod_kallsyms", 24, { "symtab", word, 8 * TABLE_SYMBOLS },
            { "num_symtab", word, 8 * TABLE_N }, { "strtab", word, 8 * TABLE_NAMES });
+    const uint32_t name[] = { btf_add(&builder, "char", BTF_INT, false, 0, 1, (uint32_t[]){ 8 }, 1),
+                              word, BPF_NAME_BYTES };
+    const unsigned names = btf_add(&builder, NULL, BTF_ARRAY, false, 0, 0, name, 3);
+    STRUCT("bpf_ksym", BPF_NAME + BPF_NAME_BYTES, { "lnode", word, 8 * BPF_NODE },
+           { "start", word, 8 * BPF_START }, { "end", word, 8 * BPF_END },
+           { "name", names, 8 * BPF_NAME });
+    STRUCT("ftrace_ops", 0x40, { "list", word, 8 * OPS_NODE }, { "trampoline", word, 8 * OPS_CODE },
+           { "trampoline_size", word, 8 * OPS_LEN });
+    STRUCT("kprobe_insn_cache", 0x20, { "pages", word, 8 * CACHE_PAGES });
+    STRUCT("kprobe_insn_page", 0x20, { "list", word, 8 * KPROBE_NODE },
+           { "insns", word, 8 * KPROBE_CODE });
 #undef STRUCT
     return btf_finish(&builder);
 }
@@ -299,6 +310,10 @@ put_symbols(LinuxGuest *guest, guint types_len, size_t rules_len)
         { "page_offset_base", LINUX_IMAGE + LINUX_ALL_MEMORY, 'D' },
         { "vmemmap_base", LINUX_IMAGE + LINUX_ALL_PAGES, 'D' },
         { "modules", LINUX_IMAGE + LINUX_MODULE_LIST, 'd' },
+        { "bpf_kallsyms", LINUX_IMAGE + LINUX_BPF_LIST, 'd' },
+        { "ftrace_ops_trampoline_list", LINUX_IMAGE + LINUX_FTRACE_LIST, 'd' },
+        { "kprobe_insn_slots", LINUX_IMAGE + LINUX_KPROBES, 'D' },
+        { "kprobe_optinsn_slots", LINUX_IMAGE + LINUX_OPTIMIZED_KPROBES, 'D' },
         { "init_top_pgt", LINUX_IMAGE + LINUX_ROOT, 'D' },
         { plan->has_hot ? "pcpu_hot" : "current_task", CPU_CURRENT, 'A' },
         { plan->has_hot ? "i" : "hardirq_stack_ptr", CPU_IRQ, 'A' },

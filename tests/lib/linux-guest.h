@@ -39,6 +39,10 @@ enum {
     LINUX_ALL_MEMORY = LINUX_DATA + 0x800,
     LINUX_ALL_PAGES = LINUX_DATA + 0x808,
     LINUX_MODULE_LIST = LINUX_DATA + 0x810,
+    LINUX_BPF_LIST = LINUX_DATA + 0x820,
+    LINUX_FTRACE_LIST = LINUX_DATA + 0x830,
+    LINUX_KPROBES = LINUX_DATA + 0x840, /* struct kprobe_insn_cache */
+    LINUX_OPTIMIZED_KPROBES = LINUX_DATA + 0x860,
     LINUX_ROOT = 0x10000, /* page tables */
     LINUX_IMAGE_BYTES = 0x12000,
     LINUX_IMAGE_GPA = 0x10000,
@@ -109,6 +113,17 @@ enum {
     TABLE_SYMBOLS = 0, /* mod_kallsyms */
     TABLE_N = 8,
     TABLE_NAMES = 16,
+    BPF_START = 0x20, /* bpf_ksym */
+    BPF_END = 0x28,
+    BPF_NAME = 0x30,
+    BPF_NAME_BYTES = 32,
+    BPF_NODE = 0x10,
+    OPS_NODE = 8, /* ftrace_ops */
+    OPS_CODE = 0x18,
+    OPS_LEN = 0x20,
+    CACHE_PAGES = 8, /* kprobe_insn_cache */
+    KPROBE_NODE = 0, /* kprobe_insn_page */
+    KPROBE_CODE = 0x10,
     CPU_CURRENT = 0x100, /* in the area of a CPU */
     CPU_IRQ = 0x110,
 };

@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/bpf.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -42,6 +43,8 @@ enum {
     SLEEP_NS = 200000,
     THREADS = 3,
     CHILDREN = 256, /* at the same time */
+    BPF_ROUNDS = 2000,
+    PACKET_BYTES = 64,
 };
 
 static inline long
@@ -238,6 +241,52 @@ run_timers(const struct ends *ends)
     }
 }
 
+/* ---- bpf: a program that the kernel has compiled, run by a system call ---- */
+
+static int
+load_program(void)
+{
+    /* R0 = 0; R1 = BPF_ROUNDS; do R0 += R1; while (--R1 != 0); return R0 */
+    static const struct bpf_insn program[] = {
+        { .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
+        { .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_1, .imm = BPF_ROUNDS },
+        { .code = BPF_ALU64 | BPF_ADD | BPF_X, .dst_reg = BPF_REG_0, .src_reg = BPF_REG_1 },
+        { .code = BPF_ALU64 | BPF_SUB | BPF_K, .dst_reg = BPF_REG_1, .imm = 1 },
+        { .code = BPF_JMP | BPF_JNE | BPF_K, .dst_reg = BPF_REG_1, .off = -3 },
+        { .code = BPF_JMP | BPF_EXIT },
+    };
+    union bpf_attr attr;
+
+    memset(&attr, 0, sizeof(attr));
+    attr.prog_type = BPF_PROG_TYPE_SOCKET_FILTER;
+    attr.insns = (uintptr_t)program;
+    attr.insn_cnt = sizeof(program) / sizeof(program[0]);
+    attr.license = (uintptr_t) "GPL";
+    memcpy(attr.prog_name, "uprof_spin", sizeof("uprof_spin"));
+    return (int)syscall(SYS_bpf, BPF_PROG_LOAD, &attr, sizeof(attr));
+}
+
+static void
+run_bpf(const struct ends *ends)
+{
+    static const char packet[PACKET_BYTES];
+    union bpf_attr attr;
+    const int program = load_program();
+
+    if (program < 0)
+        die("BPF_PROG_LOAD");
+    say_ready(ends);
+    for (;;) {
+        memset(&attr, 0, sizeof(attr));
+        attr.test.prog_fd = (uint32_t)program;
+        attr.test.data_in = (uintptr_t)packet;
+        attr.test.data_size_in = sizeof(packet);
+        attr.test.repeat = CALLS;
+        if (syscall(SYS_bpf, BPF_PROG_TEST_RUN, &attr, sizeof(attr)) != 0)
+            die("BPF_PROG_TEST_RUN");
+    }
+}
+
 /* ---- switch: two processes send one byte back and forth ---- */
 
 static void
@@ -386,6 +435,7 @@ static const struct load loads[] = {
     { "syscalls", { { "syscalls", run_syscalls } },                           NULL },
     { "faults",   { { "faults", run_faults } },                               NULL },
     { "timers",   { { "timers", run_timers } },                               NULL },
+    { "bpf",      { { "bpf", run_bpf } },                                     NULL },
     { "switch",   { { "ping-proc", run_ping }, { "pong-proc", run_pong } },   connect_pipes },
     { "network",  { { "net-server", run_server }, { "net-client", run_client } }, connect_sockets },
     { "forks",    { { "forks", run_forks } },                                 NULL },

@@ -142,6 +142,13 @@ if [ -e /usr/bin/openssl ]; then
     done
 fi
 
+# A BPF program has the name that /proc/kallsyms shows, and its callers are the kernel's.
+tell_linux "$name" 'stop bpf' >"$work/said"
+sample "$few" "$work/bpf" -s "$init" "$name"
+result sidecar "$work/bpf.meta.json" "stacks['complete'] * 100 >= samples['running'] * 97"
+grep -qE "^$name;bpf;.*;run_bpf;.*;__sys_bpf_\[k\];.*;bpf_test_run_\[k\];bpf_prog_[0-9a-f]{16}_uprof_spin_\[k\] " \
+    "$work/bpf.folded" || fail "no program in $(head -c 2000 "$work/bpf.folded")"
+
 # Short-lived processes: each sample belongs to one of them, or to the process that starts them.
 tell_linux "$name" 'stop forks' >"$work/said"
 sample "$few" "$work/forks" -s "$init" "$name"

@@ -7,7 +7,7 @@
 
 #define SECOND UINT64_C(1000000000)
 
-enum { N_SYMBOLS = 1022, PAGE = 4096 };
+enum { N_SYMBOLS = 1026, PAGE = 4096 };
 
 /* The most reads for a sample of a known kernel, for any content of the guest's memory. */
 enum { READS_MAX = UPROF_MEM_FRESH_MAX };
@@ -539,6 +539,124 @@ test_modules_change(void)
     g_assert_cmpuint(linux_view_sample(view, 0), ==, 0);
 }
 
+/* ---- Generated code ---- */
+
+#define GENERATED (LINUX_MODULES + 0x400000)
+
+/* Puts a node behind the head at @head, an offset in the image. */
+static void
+link_first(LinuxGuest *guest, uint64_t head, uint64_t node)
+{
+    const uint64_t at = linux_guest_image(head);
+    const uint64_t first = linux_guest_get(guest, at);
+
+    linux_guest_put(guest, node, first == 0 ? LINUX_IMAGE + head : first);
+    linux_guest_put(guest, at, LINUX_DIRECT + node);
+}
+
+/* Returns: guest-physical address of a struct bpf_ksym */
+static uint64_t
+add_bpf(LinuxGuest *guest, uint64_t start, uint64_t len, const char *name)
+{
+    const uint64_t ksym = linux_guest_alloc(guest, 0x80, 8);
+
+    linux_guest_put(guest, ksym + BPF_START, start);
+    linux_guest_put(guest, ksym + BPF_END, start + len);
+    linux_guest_put_text(guest, ksym + BPF_NAME, name);
+    link_first(guest, LINUX_BPF_LIST, ksym + BPF_NODE);
+    return ksym;
+}
+
+static void
+add_page(LinuxGuest *guest, uint64_t cache, uint64_t start)
+{
+    const uint64_t page = linux_guest_alloc(guest, 0x20, 8);
+
+    linux_guest_put(guest, page + KPROBE_CODE, start);
+    link_first(guest, cache + CACHE_PAGES, page + KPROBE_NODE);
+}
+
+/* Generated code has the names that /proc/kallsyms shows. */
+static void
+test_generated(void)
+{
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&(LinuxPlan){ .n_modules = 2 });
+    g_autoptr(LinuxView) view = linux_view_new(guest);
+    const uint64_t ops = linux_guest_alloc(guest, 0x40, 8);
+    UprofLinuxFacts facts;
+
+    add_bpf(guest, GENERATED, 0x80, "bpf_prog_0123_one");
+    add_bpf(guest, GENERATED + 0x100, 0x40, "bpf_trampoline_42");
+    linux_guest_put(guest, ops + OPS_CODE, GENERATED + 0x1000);
+    linux_guest_put(guest, ops + OPS_LEN, 0x200);
+    link_first(guest, LINUX_FTRACE_LIST, ops + OPS_NODE);
+    add_page(guest, LINUX_KPROBES, GENERATED + 0x2000);
+    add_page(guest, LINUX_OPTIMIZED_KPROBES, GENERATED + 0x3000);
+    linux_view_sample(view, 0);
+    check_name(view, GENERATED, "bpf_prog_0123_one_[k]");
+    check_name(view, GENERATED + 0x7f, "bpf_prog_0123_one_[k]");
+    check_name(view, GENERATED + 0x80, "[unknown]");
+    check_name(view, GENERATED + 0x110, "bpf_trampoline_42_[k]");
+    check_name(view, GENERATED + 0x11ff, "ftrace_trampoline_[k]");
+    check_name(view, GENERATED + 0x2004, "kprobe_insn_page_[k]");
+    check_name(view, GENERATED + 0x3ffc, "kprobe_optinsn_page_[k]");
+    check_name(view, LINUX_MODULES, "module_0_open_[k]");
+    uprof_linux_facts(view->kernel, &facts);
+    g_assert_cmpuint(facts.n_modules, ==, 2);
+}
+
+/* A program that is loaded later is found, and so is one that gets the place of another one. */
+static void
+test_generated_changes(void)
+{
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&(LinuxPlan){ .n_modules = 2 });
+    g_autoptr(LinuxView) view = linux_view_new(guest);
+
+    linux_view_sample(view, 0);
+    check_name(view, GENERATED, "[unknown]");
+    const uint64_t ksym = add_bpf(guest, GENERATED, 0x80, "bpf_prog_one");
+    view->time_ns += 2 * UPROF_MEM_KEEP_NS;
+    linux_view_sample(view, 0);
+    check_name(view, GENERATED, "bpf_prog_one_[k]");
+    linux_guest_put_text(guest, ksym + BPF_NAME, "bpf_prog_two");
+    linux_guest_put(guest, ksym + BPF_START, GENERATED + 0x40);
+    view->time_ns += 2 * UPROF_MEM_KEEP_NS;
+    linux_view_sample(view, 0);
+    check_name(view, GENERATED, "[unknown]");
+    check_name(view, GENERATED + 0x40, "bpf_prog_two_[k]");
+}
+
+/* What the guest's lists say is bounded, and never takes the place of a module. */
+static void
+test_generated_hostile(void)
+{
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&(LinuxPlan){ .n_modules = 2 });
+    g_autoptr(LinuxView) view = linux_view_new(guest);
+    const uint64_t first = add_bpf(guest, GENERATED, 0x80, "bpf_prog_first");
+
+    add_bpf(guest, 0x400000, 0x80, "user_code");
+    add_bpf(guest, GENERATED + 0x1000, 0, "empty");
+    add_bpf(guest, GENERATED + 0x1100, (uint64_t)0 - 0x40, "backwards");
+    add_bpf(guest, GENERATED + 0x2000, 0x100000000, "huge");
+    add_bpf(guest, UINT64_MAX - 0x10, 0x8, "last");
+    add_bpf(guest, GENERATED + 0x3000, 0x40, "");
+    add_bpf(guest, LINUX_MODULES + 0x10, 0x8, "in_a_module");
+    const uint64_t name = add_bpf(guest, GENERATED + 0x4000, 0x40, "x") + BPF_NAME;
+    for (unsigned i = 0; i < 2 * BPF_NAME_BYTES; i += 8)
+        linux_guest_put(guest, name + i, UINT64_C(0x6161616161616161));
+    /* the list is a circle without its head, and then it leads to nowhere */
+    linux_guest_put(guest, first + BPF_NODE, LINUX_DIRECT + first + BPF_NODE);
+    linux_guest_put(guest, linux_guest_image(LINUX_FTRACE_LIST), LINUX_DIRECT - 0x1000);
+    linux_guest_put(guest, linux_guest_image(LINUX_KPROBES + CACHE_PAGES), 1);
+    linux_view_sample(view, 0);
+    check_name(view, GENERATED, "bpf_prog_first_[k]");
+    check_name(view, GENERATED + 0x4000, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa_[k]");
+    check_name(view, LINUX_MODULES + 0x12, "module_0_open_[k]");
+    for (unsigned i = 0x1000; i < 0x4000; i += 0x1000)
+        check_name(view, GENERATED + i, "[unknown]");
+    check_name(view, 0x400010, "[unknown]");
+}
+
 /* The init code of a module has names while the module is loaded, and is freed then. */
 static void
 test_modules_init(gconstpointer data)
@@ -940,6 +1058,9 @@ main(int argc, char **argv)
     g_test_add_func("/linux/ended-processes", test_ended_processes);
     g_test_add_func("/linux/reset", test_reset);
     g_test_add_func("/linux/many-modules", test_many_modules);
+    g_test_add_func("/linux/generated", test_generated);
+    g_test_add_func("/linux/generated-changes", test_generated_changes);
+    g_test_add_func("/linux/generated-hostile", test_generated_hostile);
     g_test_add_func("/linux/too-many-modules", test_too_many_modules);
     g_test_add_func("/linux/modules-backwards", test_modules_backwards);
     g_test_add_func("/linux/modules-change", test_modules_change);
