@@ -15,6 +15,7 @@ typedef struct {
     /* true turns the option on even if the recording had it off: see UprofRun */
     bool per_vcpu;
     bool pids;
+    bool cgroups;
     bool idle;
     bool idle_stacks;
     unsigned max_depth; /* frames of a stack; 0: as recorded */

@@ -90,6 +90,7 @@ const UprofLinks **uprof_linux_links(UprofLinux *kernel);
 typedef struct {
     uint32_t pid;                      /* of the thread */
     uint32_t process;                  /* of the process (the kernel's tgid) */
+    uint64_t address;                  /* of its struct task_struct */
     uint64_t memory;                   /* address of its struct mm_struct; 0 for a kernel thread */
     char name[UPROF_LINUX_NAME_BYTES]; /* up to 15 bytes; printable */
 } UprofLinuxTask;

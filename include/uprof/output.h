@@ -13,6 +13,7 @@
 #include "uprof/change.h"
 #include "uprof/file.h"
 #include "uprof/focus.h"
+#include "uprof/processes.h"
 #include "uprof/profile.h"
 
 typedef struct _UprofFormat UprofFormat;
@@ -78,12 +79,12 @@ GString *uprof_svg_compare(const UprofTree *both, const UprofRun *old, const Upr
 
 /** UprofTableStyle: the look of a table */
 typedef struct {
-    unsigned rows;   /* at most */
-    unsigned width;  /* columns; longer names are cut; 0: no limit */
-    bool bars;       /* draw a bar for each share */
-    bool colors;     /* the terminal shows colors */
-    bool unicode;    /* the terminal shows UTF-8 */
-    bool by_process; /* rows are processes (processes.h) instead of functions */
+    unsigned rows;  /* at most */
+    unsigned width; /* columns; longer names are cut; 0: no limit */
+    bool bars;      /* draw a bar for each share */
+    bool colors;    /* the terminal shows colors */
+    bool unicode;   /* the terminal shows UTF-8 */
+    UprofRowsBy by; /* what rows are: functions, or processes or cgroups (processes.h) */
 } UprofTableStyle;
 
 /**
@@ -115,12 +116,12 @@ uprof_table_render_changes(const UprofTree *both, const UprofTableStyle *style, 
 /**
  * uprof_json_report:
  * @focus: (nullable)
- * @by_process: includes processes (processes.h)
+ * @by: includes processes or cgroups (processes.h)
  *
  * Returns: (transfer full): the sidecar, extended by all functions with their weights
  */
 GString *uprof_json_report(const UprofProfile *profile, const UprofRun *run,
-                           const UprofFocus *focus, bool by_process);
+                           const UprofFocus *focus, UprofRowsBy by);
 
 /**
  * uprof_json_changes: Returns: (transfer full): both sidecars, and all functions with both weights

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "uprof/cgroups.h"
 #include "uprof/backend.h"
 #include "uprof/linux.h"
 #include "uprof/profile.h"
@@ -25,11 +26,12 @@ typedef struct {
 
 /** UprofPipeline: the worker thread uses it, unless a member says otherwise */
 typedef struct {
-    UprofRun *run;      /* borrowed; the pipeline counts the quality of the stacks here */
-    UprofNames *names;  /* owned */
-    UprofSym *sym;      /* owned */
-    UprofLinux *kernel; /* owned; the guest's kernel, if the guest is Linux */
-    UprofSpace *space;  /* owned; the processes of that kernel */
+    UprofRun *run;         /* borrowed; the pipeline counts the quality of the stacks here */
+    UprofNames *names;     /* owned */
+    UprofSym *sym;         /* owned */
+    UprofLinux *kernel;    /* owned; the guest's kernel, if the guest is Linux */
+    UprofSpace *space;     /* owned; the processes of that kernel */
+    UprofCgroups *cgroups; /* owned; their services and containers */
     /* owned; until uprof_pipeline_end(), the frames of its stacks are sites (sym.h) */
     UprofProfile *profile;
     bool is_coarse;          /* stacks have functions, not sites: see uprof_sym_coarsen() */

@@ -1,14 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * processes.h - the processes of a profile
+ * processes.h - the processes of a profile, and their cgroups
  *
  * In a guest with processes, the first frame below the domain (or below the vCPU, if vCPUs
- * are shown separately) is the name of the process. Kernel functions of its stack end in
- * "_[k]".
+ * are shown separately) is the name of the process. If cgroups are shown, the cgroup comes before
+ * it. Kernel functions of its stack end in "_[k]".
  */
 #pragma once
 
 #include "uprof/profile.h"
+
+/** UprofRowsBy: what a row of a table stands for */
+typedef enum {
+    UPROF_BY_FUNCTION,
+    UPROF_BY_PROCESS,
+    UPROF_BY_CGROUP,
+} UprofRowsBy;
+
+/** uprof_rows_by_find: Returns: "function", "process" or "cgroup" as a number; else functions */
+UprofRowsBy uprof_rows_by_find(const char *word);
+
+/** uprof_rows_by_text: Returns: (transfer none): the word for one row, or for several */
+const char *uprof_rows_by_text(UprofRowsBy by, bool is_plural);
 
 /**
  * uprof_processes_are_in: are the first frames of the stacks processes?
@@ -17,13 +30,17 @@
  */
 bool uprof_processes_are_in(const UprofProfile *profile);
 
+/** uprof_processes_missing: Returns: (nullable): why the profile has no such rows; literal */
+const char *uprof_processes_missing(const UprofProfile *profile, UprofRowsBy by);
+
 /**
  * uprof_processes_find:
  * @profile: a profile that has processes
+ * @level: processes or cgroups
  *
- * Returns: (transfer full) (element-type UprofProfileRow): a row for each process, without halted
+ * Returns: (transfer full) (element-type UprofProfileRow): a row for each of them, without halted
  *   vCPUs: @total is the weight of its stacks, @self the weight of its stacks in the kernel. The
  *   rows are sorted by total, then by name. Stacks without a process, such as those from before the
  *   kernel was detected, count as "[unknown]".
  */
-GArray *uprof_processes_find(const UprofProfile *profile);
+GArray *uprof_processes_find(const UprofProfile *profile, UprofRowsBy level);

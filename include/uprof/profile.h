@@ -145,3 +145,9 @@ GArray *uprof_profile_rows(const UprofProfile *profile, uint64_t *halted);
  * @vcpu: (out): its number
  */
 bool uprof_profile_level_is_vcpu(const UprofName *name, uint32_t *vcpu);
+
+/**
+ * uprof_profile_level_is_cgroup: does the name stand for a cgroup (cgroups.h), or for "[cgroup]", which
+ *   says that it is not known? Only the frame below the domain, or below the vCPU, can.
+ */
+bool uprof_profile_level_is_cgroup(const UprofName *name);

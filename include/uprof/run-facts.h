@@ -72,6 +72,7 @@ typedef struct {
     uint64_t max_depth; /* frames of a stack */
     bool per_vcpu;      /* show each vCPU separately */
     bool pids;          /* show processes with their numbers */
+    bool cgroups;       /* show the cgroup of each process */
     bool idle;          /* show halted vCPUs */
     bool idle_stacks;   /* show halted vCPUs by their last stack */
     bool no_pause;      /* the guest was not stopped */

@@ -40,6 +40,7 @@ typedef struct {
     GArray *vcpus;         /* (nullable) (element-type uint32_t): sorted, unique; %NULL: all */
     bool per_vcpu;         /* show each vCPU separately */
     bool pids;             /* show processes with their numbers */
+    bool cgroups;          /* show the cgroup of each process */
     bool idle;             /* show halted vCPUs */
     bool idle_stacks;      /* show halted vCPUs by their last stack */
     bool no_pause;         /* read without a hold */

@@ -56,12 +56,15 @@ is_truncation_marker(const UprofName *name)
     return strcmp(uprof_name_text(name), "[truncated]") == 0;
 }
 
-/* The marker is the frame below the domain, the vCPU or the process. */
+/* The marker is the frame below the domain, the vCPU, the cgroup or the process. */
 static bool
 is_truncated(const UprofName *const *frames, unsigned n)
 {
     uint32_t vcpu;
-    const unsigned at = n > 2 && uprof_profile_level_is_vcpu(frames[1], &vcpu) ? 2 : 1;
+    unsigned at = n > 2 && uprof_profile_level_is_vcpu(frames[1], &vcpu) ? 2 : 1;
+
+    if (n > at + 1 && uprof_profile_level_is_cgroup(frames[at]))
+        at++;
 
     return (n > at && is_truncation_marker(frames[at])) ||
            (n > at + 2 && is_truncation_marker(frames[at + 1]));

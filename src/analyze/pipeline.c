@@ -20,6 +20,7 @@ uprof_pipeline_new(UprofGuest *guest, UprofRun *run, UprofWriter *writer)
     pipeline->sym = uprof_sym_new(guest->arch, pipeline->names);
     pipeline->kernel = uprof_linux_new(pipeline->sym, guest->n_vcpus);
     pipeline->space = uprof_space_new(pipeline->kernel, pipeline->sym);
+    pipeline->cgroups = uprof_cgroups_new(pipeline->kernel);
     const UprofName *root =
         uprof_names_intern(pipeline->names, (UprofSlice){ run->domain, strlen(run->domain) });
     pipeline->profile = uprof_profile_new(pipeline->names, root, true);
@@ -43,6 +44,7 @@ uprof_pipeline_free(UprofPipeline *pipeline)
     uprof_guest_close(pipeline->recorder);
     uprof_profile_free(pipeline->profile);
     uprof_space_free(pipeline->space);
+    uprof_cgroups_free(pipeline->cgroups);
     uprof_linux_free(pipeline->kernel);
     uprof_sym_free(pipeline->sym);
     uprof_names_free(pipeline->names);
@@ -346,7 +348,19 @@ push_vcpu(UprofPipeline *pipeline, unsigned vcpu)
     push_marker(pipeline, text);
 }
 
-/* Pushes the process that ran, if the guest is Linux: "nginx", or "nginx-812". */
+static void
+push_cgroup(UprofPipeline *pipeline, const UprofLinuxTask *task, uint64_t time_ns)
+{
+    const char *label = uprof_cgroups_find(pipeline->cgroups, pipeline->mem, task, time_ns);
+
+    if (label)
+        push_frame(pipeline,
+                   uprof_names_intern(pipeline->names, (UprofSlice){ label, strlen(label) }));
+    else
+        push_marker(pipeline, "[cgroup]");
+}
+
+/* Pushes the process that ran, if the guest is Linux: "nginx", or "nginx-812"; perhaps its cgroup. */
 static void
 push_process(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
 {
@@ -359,6 +373,8 @@ push_process(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
         push_marker(pipeline, "[unknown]");
         return;
     }
+    if (pipeline->run->cgroups)
+        push_cgroup(pipeline, &task, snapshot->time_ns);
     const int len = (int)strnlen(task.name, sizeof(task.name));
     if (pipeline->run->pids)
         g_snprintf(text, sizeof(text), "%.*s-%u", len, task.name, task.process);

@@ -29,6 +29,7 @@ const UprofRunField uprof_run_fields[] = {
     { UINT(max_depth),       UPROF_RUN_AT_START },
     { BOOL(per_vcpu),        UPROF_RUN_AT_START },
     { BOOL(pids),            UPROF_RUN_AT_START },
+    { BOOL(cgroups),         UPROF_RUN_AT_START },
     { BOOL(idle),            UPROF_RUN_AT_START },
     { BOOL(idle_stacks),     UPROF_RUN_AT_START },
     { BOOL(no_pause),        UPROF_RUN_AT_START },
@@ -245,6 +246,7 @@ uprof_run_merge(UprofRun *run, const UprofRun *other, bool is_first)
     run->divisor = MAX(run->divisor, other->divisor);
     run->per_vcpu |= other->per_vcpu;
     run->pids |= other->pids;
+    run->cgroups |= other->cgroups;
     run->idle |= other->idle;
     run->idle_stacks |= other->idle_stacks;
     run->no_pause |= other->no_pause;

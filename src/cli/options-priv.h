@@ -84,7 +84,7 @@ struct _UprofOptions {
     GPtrArray *outputs;        /* of UprofWanted */
     const UprofFormat *format; /* (nullable): borrowed: of --format, for all outputs */
     unsigned rows;             /* the most rows of a table; 0: the command's default */
-    bool by_process;           /* tables have a row per process, not per function */
+    UprofRowsBy by;            /* what a row of a table stands for */
     const char *sort;          /* (nullable): borrowed; of --sort: "self" or "total" */
     bool json;
     bool quiet;

@@ -211,7 +211,8 @@ take_unwind(const Option *option, UprofOptions *options, const char *value)
 static bool
 take_by(const Option *option, UprofOptions *options, const char *value)
 {
-    options->by_process = strcmp(value, "process") == 0;
+    options->by = uprof_rows_by_find(value);
+    options->settings.cgroups |= options->by == UPROF_BY_CGROUP;
     return check_choice(option, value);
 }
 
@@ -396,6 +397,9 @@ static const Option table[] = {
     { "pids", '\0', RECORD | REPORT | TOP | COLLECT, NULL,
       "show the process ids of a Linux guest, as in nginx-812",
       take_flag, MEMBER(settings.pids) },
+    { "cgroups", '\0', RECORD | REPORT | TOP | COLLECT, NULL,
+      "show the service or the container of each process of a Linux guest",
+      take_flag, MEMBER(settings.cgroups) },
     { "idle", '\0', RECORD | REPORT, "[=stack]",
       "show halted vCPUs, or their last stack (both are always counted)",
       take_idle, GIVEN(settings.idle), .choices = "stack", .form = "'stack'" },
@@ -444,8 +448,8 @@ static const Option table[] = {
       "use stored profiles of runs that began before T",
       take_moment, MEMBER(until_s), .choices = DAYS, .form = UPROF_TIME_FORMS },
     { "by", '\0', TOP | REPORT, "KEY",
-      "a row per function, or process of a Linux guest (default: function)",
-      take_by, .choices = "function process", .form = "function or process" },
+      "a row per function, or per process or cgroup of a Linux guest (default: function)",
+      take_by, .choices = "function process cgroup", .form = "function, process or cgroup" },
     { "sort", '\0', TOP, "KEY",
       "sort by self or total (default: self)",
       take_choice, MEMBER(sort), .choices = "self total", .form = "self or total" },
@@ -887,10 +891,10 @@ check_times(const UprofOptions *options)
 static bool
 check_rows(const UprofOptions *options)
 {
-    if (options->by_process && options->focus)
-        return fail_usage("--focus is about a function: leave out --by process");
-    if (options->by_process && g_strcmp0(options->sort, "self") == 0)
-        return fail_usage("--sort self is about functions: leave out --by process");
+    if (options->by != UPROF_BY_FUNCTION && options->focus)
+        return fail_usage("--focus is about a function: leave out --by");
+    if (options->by != UPROF_BY_FUNCTION && g_strcmp0(options->sort, "self") == 0)
+        return fail_usage("--sort self is about functions: leave out --by");
     return true;
 }
 

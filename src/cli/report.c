@@ -162,18 +162,13 @@ print_vcpus(const UprofLoad *load, const UprofTableStyle *style)
     return UPROF_EXIT_USELESS;
 }
 
-static bool
-has_processes(const UprofLoad *load)
-{
-    return load->run->kernel.has_tasks || uprof_processes_are_in(load->profile);
-}
-
 static int
 print_tables(const UprofOptions *options, const UprofLoad *load)
 {
     UprofTableStyle style = uprof_terminal_style(options->rows > 0 ? options->rows : DEFAULT_ROWS);
     g_autoptr(UprofFocus) focus =
         options->focus ? uprof_focus_new(load->profile, options->focus) : NULL;
+    const char *missing = uprof_processes_missing(load->profile, options->by);
 
     if (options->focus && !focus) {
         g_autofree char *shown = uprof_text_quote(options->focus);
@@ -183,17 +178,16 @@ print_tables(const UprofOptions *options, const UprofLoad *load)
                   shown, meant ? " (did you mean '" : "", meant ? meant : "", meant ? "'?)" : "");
         return UPROF_EXIT_USELESS;
     }
-    if (options->by_process && !has_processes(load)) {
-        uprof_say("virt-uprof: these stacks do not say which process ran; stacks of Linux guests "
-                  "do");
+    if (missing && !(options->by == UPROF_BY_PROCESS && load->run->kernel.has_tasks)) {
+        uprof_say("virt-uprof: %s", missing);
         return UPROF_EXIT_USELESS;
     }
     if (options->json)
         return uprof_terminal_print(
-            uprof_json_report(load->profile, load->run, focus, options->by_process));
+            uprof_json_report(load->profile, load->run, focus, options->by));
     if (focus)
         return uprof_terminal_print(uprof_table_render_focus(focus, &style));
-    style.by_process = options->by_process;
+    style.by = options->by;
     if (options->settings.per_vcpu)
         return print_vcpus(load, &style);
     return uprof_terminal_print(uprof_table_render(load->profile, &style));

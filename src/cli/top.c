@@ -44,11 +44,11 @@ enum {
     FADE_DEN = 4,
 };
 
-/* A row of the table: a function or a process of a domain. */
+/* A row of the table: a function, a process or a cgroup of a domain. */
 typedef struct {
     UprofProfileRow row; /* in units of 1/WEIGHT_UNIT sample */
     guint domain;        /* index of the recording */
-    bool is_process;
+    UprofRowsBy level;
 } Hot;
 
 /*
@@ -70,17 +70,23 @@ typedef struct {
     GHashTable *hots;      /* a set of Hot, by domain, name and kind; owned */
     GArray *seen;          /* of Seen, by domain; owned */
     bool by_total;         /* sort by total, not by self */
-    bool by_process;       /* show processes, not functions */
+    UprofRowsBy by;        /* what is shown */
     uint64_t next_ns;      /* when the next round is shown; 0 before the first */
     unsigned n_rounds;     /* rounds that were shown */
 } Top;
+
+static bool
+has_cgroups(const Top *top)
+{
+    return top->options->settings.cgroups;
+}
 
 static guint
 hash_hot(gconstpointer key)
 {
     const Hot *hot = key;
 
-    return (g_direct_hash(hot->row.name) * 31 + hot->domain) * 2 + hot->is_process;
+    return (g_direct_hash(hot->row.name) * 31 + hot->domain) * 4 + hot->level;
 }
 
 static gboolean
@@ -89,7 +95,7 @@ equal_hots(gconstpointer a, gconstpointer b)
     const Hot *one = a, *other = b;
 
     return one->row.name == other->row.name && one->domain == other->domain &&
-           one->is_process == other->is_process;
+           one->level == other->level;
 }
 
 /* ---- The screen ---- */
@@ -149,7 +155,7 @@ init_top(Top *top, const UprofOptions *options)
     *top = (Top){ .options = options };
     top->is_screen = !options->batch && tcgetattr(STDIN_FILENO, &top->before) == 0;
     top->by_total = g_strcmp0(options->sort, "total") == 0;
-    top->by_process = options->by_process;
+    top->by = options->by;
     top->said = g_ptr_array_new_with_free_func(g_free);
     top->names = uprof_names_new();
     uprof_names_limit(top->names, NAMES_MAX);
@@ -206,11 +212,11 @@ fade_rows(Top *top)
 }
 
 static void
-add_rows(Top *top, guint domain, const GArray *rows, bool are_processes)
+add_rows(Top *top, guint domain, const GArray *rows, UprofRowsBy level)
 {
     for (guint i = 0; i < rows->len; i++) {
         const UprofProfileRow *row = &g_array_index(rows, UprofProfileRow, i);
-        Hot key = { .row.name = row->name, .domain = domain, .is_process = are_processes };
+        Hot key = { .row.name = row->name, .domain = domain, .level = level };
         Hot *hot = g_hash_table_lookup(top->hots, &key);
         if (!hot) {
             hot = g_new(Hot, 1);
@@ -245,8 +251,12 @@ make_round(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply)
     uprof_row_list_pack(functions, reply);
     if (!*uprof_linux_links(analysis->pipeline->kernel))
         return;
-    g_autoptr(GArray) processes = uprof_processes_find(profile);
+    g_autoptr(GArray) processes = uprof_processes_find(profile, UPROF_BY_PROCESS);
     uprof_row_list_pack(processes, reply);
+    if (!analysis->run->cgroups)
+        return;
+    g_autoptr(GArray) cgroups = uprof_processes_find(profile, UPROF_BY_CGROUP);
+    uprof_row_list_pack(cgroups, reply);
 }
 
 enum { CALL_ROUND };
@@ -268,10 +278,10 @@ add_round(Top *top, guint domain, const UprofSession *session)
         .name = "round",
         .all = { reply->data + sizeof(round), reply->len - sizeof(round) },
     };
-    g_autoptr(GArray) functions = uprof_row_list_unpack(&bytes, top->names);
-    g_autoptr(GArray) processes = uprof_row_list_unpack(&bytes, top->names);
-    add_rows(top, domain, functions, false);
-    add_rows(top, domain, processes, true);
+    for (UprofRowsBy level = UPROF_BY_FUNCTION; level <= UPROF_BY_CGROUP; level++) {
+        g_autoptr(GArray) rows = uprof_row_list_unpack(&bytes, top->names);
+        add_rows(top, domain, rows, level);
+    }
     return round.n_samples;
 }
 
@@ -354,12 +364,13 @@ sort_rows(const Top *top, guint max, GArray **labels, uint64_t *total)
     g_hash_table_iter_init(&iter, top->hots);
     while (g_hash_table_iter_next(&iter, &key, NULL)) {
         const Hot *hot = key;
-        if (hot->is_process != top->by_process)
+        if (hot->level != top->by)
             continue;
-        *total += top->by_process ? hot->row.total : hot->row.self;
+        *total += top->by != UPROF_BY_FUNCTION ? hot->row.total : hot->row.self;
         g_ptr_array_add(hots, key);
     }
-    g_ptr_array_sort(hots, top->by_total || top->by_process ? compare_total : compare_self);
+    g_ptr_array_sort(hots,
+                     top->by_total || top->by != UPROF_BY_FUNCTION ? compare_total : compare_self);
     for (guint i = 0; i < hots->len && i < max; i++) {
         const Hot *hot = g_ptr_array_index(hots, i);
         g_array_append_val(rows, hot->row);
@@ -379,13 +390,13 @@ append_domain(GString *out, const Top *top, const UprofSession *session, const S
     g_autofree char *busy = uprof_format_percent(seen->ran, seen->ticks);
     g_autofree char *idle = uprof_format_percent(seen->ticks - seen->ran, seen->ticks);
     g_autofree char *held = uprof_format_percent(counts.most_held_ns, MAX(counts.elapsed_ns, 1));
-    g_string_append_printf(out,
-                           "%s: %s %% busy, %s %% idle, %" G_GUINT64_FORMAT
-                           " samples in this round, %" G_GUINT64_FORMAT
-                           " missed in total, each vCPU held %s %%%s%s\n",
-                           session->shown, busy, idle, seen->ran, seen->missed, held,
-                           top->by_process && !has_processes(session) ? ", processes unknown" : "",
-                           counts.end != UPROF_SAMPLER_RUNNING ? " (ended)" : "");
+    g_string_append_printf(
+        out,
+        "%s: %s %% busy, %s %% idle, %" G_GUINT64_FORMAT
+        " samples in this round, %" G_GUINT64_FORMAT " missed in total, each vCPU held %s %%%s%s\n",
+        session->shown, busy, idle, seen->ran, seen->missed, held,
+        top->by != UPROF_BY_FUNCTION && !has_processes(session) ? ", processes unknown" : "",
+        counts.end != UPROF_SAMPLER_RUNNING ? " (ended)" : "");
 }
 
 static void
@@ -430,7 +441,7 @@ make_batch(const Top *top, const GPtrArray *recordings)
 {
     const UprofTableStyle style = {
         .rows = top->options->rows > 0 ? top->options->rows : ROWS_USUAL,
-        .by_process = top->by_process,
+        .by = top->by,
     };
     GString *out = g_string_new(top->n_rounds > 1 ? "\n" : NULL);
 
@@ -454,12 +465,13 @@ make_screen(const Top *top, const GPtrArray *recordings)
         uprof_terminal_style(top->options->rows > 0 ? MIN(top->options->rows, room) : room);
     /* The name of the domain needs room after the table's columns. */
     style.width = recordings->len > 1 && style.width > 60 ? style.width - 20 : style.width;
-    style.by_process = top->by_process;
+    style.by = top->by;
     append_domains(text, top, recordings);
-    g_string_append_printf(
-        text, "%s%s sorted by %s; keys: s self, t total, p processes, q quit%s\n\n",
-        style.colors ? BOLD : "", top->by_process ? "processes" : "functions",
-        top->by_total || top->by_process ? "total" : "self", style.colors ? PLAIN : "");
+    g_string_append_printf(text,
+                           "%s%s sorted by %s; keys: s self, t total, p processes%s, q quit%s\n\n",
+                           style.colors ? BOLD : "", uprof_rows_by_text(top->by, true),
+                           top->by_total || top->by != UPROF_BY_FUNCTION ? "total" : "self",
+                           has_cgroups(top) ? ", c cgroups" : "", style.colors ? PLAIN : "");
     append_table(text, top, recordings, &style);
     for (guint i = top->said->len > SAID_SHOWN ? top->said->len - SAID_SHOWN : 0;
          i < top->said->len; i++)
@@ -488,8 +500,10 @@ read_keys(const GPtrArray *recordings, void *data)
     while (read(STDIN_FILENO, &key, 1) == 1) {
         if (key == 'q' || key == 'Q')
             return false;
-        if (key == 's' || key == 't' || key == 'p') {
-            top->by_process = key == 'p';
+        if (key == 's' || key == 't' || key == 'p' || (key == 'c' && has_cgroups(top))) {
+            top->by = key == 'p'   ? UPROF_BY_PROCESS
+                      : key == 'c' ? UPROF_BY_CGROUP
+                                   : UPROF_BY_FUNCTION;
             top->by_total = key == 't';
             print_round(top, recordings);
         }

@@ -116,6 +116,7 @@ uprof_linux_task_read(const UprofLinks *links, const UprofLinuxOffsets *offsets,
         !uprof_snapshot_read(snapshot, address + offsets->task_mm, &found.memory,
                              sizeof(found.memory)))
         return false;
+    found.address = address;
     found.memory = GUINT64_FROM_LE(found.memory);
     found.pid = GUINT32_FROM_LE(found.pid);
     found.process = GUINT32_FROM_LE(found.process);

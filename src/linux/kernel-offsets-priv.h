@@ -60,6 +60,13 @@ typedef struct {
     uint32_t page_uptodate;
     /* struct page: pointer to the first page of the folio, plus 1; 0 if it is not known */
     uint64_t page_head;
+
+    /* The members up to node_name are known. */
+    bool has_cgroups;
+    /* struct task_struct: pointer to its struct css_set, which points to the struct cgroup */
+    uint64_t task_set, set_cgroup;
+    /* struct cgroup: pointer to its struct kernfs_node, which has a parent and a name */
+    uint64_t cgroup_node, node_parent, node_name;
 } UprofLinuxOffsets;
 
 /**

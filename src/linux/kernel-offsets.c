@@ -79,6 +79,18 @@ find_page_offsets(const UprofBtf *btf, UprofLinuxOffsets *offsets)
            find_struct_page(btf, offsets);
 }
 
+/* A node's parent has another name from 6.15 on. */
+static bool
+find_cgroup_offsets(const UprofBtf *btf, UprofLinuxOffsets *offsets)
+{
+    return uprof_btf_member(btf, "task_struct", "cgroups", &offsets->task_set) &&
+           uprof_btf_member(btf, "css_set", "dfl_cgrp", &offsets->set_cgroup) &&
+           uprof_btf_member(btf, "cgroup", "kn", &offsets->cgroup_node) &&
+           (uprof_btf_member(btf, "kernfs_node", "parent", &offsets->node_parent) ||
+            uprof_btf_member(btf, "kernfs_node", "__parent", &offsets->node_parent)) &&
+           uprof_btf_member(btf, "kernfs_node", "name", &offsets->node_name);
+}
+
 bool
 uprof_linux_offsets_find(const UprofBtf *btf, bool has_hot, UprofLinuxOffsets *offsets)
 {
@@ -86,6 +98,7 @@ uprof_linux_offsets_find(const UprofBtf *btf, bool has_hot, UprofLinuxOffsets *o
     offsets->has_areas = find_area_offsets(btf, offsets);
     offsets->has_mounts = find_mount_offsets(btf, offsets);
     offsets->has_pages = find_page_offsets(btf, offsets);
+    offsets->has_cgroups = find_cgroup_offsets(btf, offsets);
     return uprof_btf_member(btf, "task_struct", "comm", &offsets->task_comm) &&
            uprof_btf_member(btf, "task_struct", "mm", &offsets->task_mm) &&
            uprof_btf_member(btf, "task_struct", "pid", &offsets->task_pid) &&

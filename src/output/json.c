@@ -296,10 +296,10 @@ write_rows(UprofJsonWriter *json, const char *key, const GArray *rows, const cha
 
 GString *
 uprof_json_report(const UprofProfile *profile, const UprofRun *run, const UprofFocus *focus,
-                  bool by_process)
+                  UprofRowsBy by)
 {
     g_autoptr(GArray) functions = uprof_profile_rows(profile, NULL);
-    g_autoptr(GArray) processes = by_process ? uprof_processes_find(profile) : NULL;
+    g_autoptr(GArray) others = by != UPROF_BY_FUNCTION ? uprof_processes_find(profile, by) : NULL;
     GString *out = g_string_new(NULL);
     UprofJsonWriter json = { .out = out };
 
@@ -308,9 +308,9 @@ uprof_json_report(const UprofProfile *profile, const UprofRun *run, const UprofF
     uprof_json_break_line(&json, "\n ");
     uprof_json_uint(&json, "weight", uprof_profile_total(profile));
     write_rows(&json, "functions", functions, "self");
-    if (processes) {
+    if (others) {
         uprof_json_break_line(&json, "\n ");
-        write_rows(&json, "processes", processes, "kernel");
+        write_rows(&json, by == UPROF_BY_CGROUP ? "cgroups" : "processes", others, "kernel");
     }
     if (focus)
         write_focus(&json, focus);

@@ -88,12 +88,12 @@ uprof_table_append(GString *out, const UprofTableStyle *style, const GArray *row
 {
     unsigned used = NUMBER_COLUMNS;
 
-    g_string_append(out, style->by_process ? "kernel   total  " : "  self   total  ");
+    g_string_append(out, style->by != UPROF_BY_FUNCTION ? "kernel   total  " : "  self   total  ");
     if (style->bars) {
         g_string_append_printf(out, "%*s", BAR_COLUMNS + 2, "");
         used += BAR_COLUMNS + 2;
     }
-    g_string_append_printf(out, "%s\n", style->by_process ? "process" : "function");
+    g_string_append_printf(out, "%s\n", uprof_rows_by_text(style->by, false));
     for (guint i = 0; i < rows->len && i < style->rows; i++) {
         const UprofProfileRow *row = &g_array_index(rows, UprofProfileRow, i);
         append_share(out, row->self, total);
@@ -113,8 +113,9 @@ uprof_table_render(const UprofProfile *profile, const UprofTableStyle *style)
 {
     uint64_t halted;
     g_autoptr(GArray) functions = uprof_profile_rows(profile, &halted);
-    g_autoptr(GArray) processes = style->by_process ? uprof_processes_find(profile) : NULL;
-    const GArray *rows = processes ? processes : functions;
+    g_autoptr(GArray) others =
+        style->by != UPROF_BY_FUNCTION ? uprof_processes_find(profile, style->by) : NULL;
+    const GArray *rows = others ? others : functions;
     const uint64_t total =
         uprof_profile_total(profile) - halted; /* shares are those of running vCPUs */
     GString *out = g_string_new(NULL);
@@ -122,7 +123,7 @@ uprof_table_render(const UprofProfile *profile, const UprofTableStyle *style)
     uprof_table_append(out, style, rows, total);
     if (rows->len > style->rows)
         g_string_append_printf(out, "%u more %s; -n %u shows them all\n", rows->len - style->rows,
-                               processes ? "processes" : "functions", rows->len);
+                               uprof_rows_by_text(style->by, true), rows->len);
     return out;
 }
 

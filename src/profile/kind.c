@@ -19,7 +19,7 @@ static const struct {
     [UPROF_KIND_DOMAIN]    = { "domain",       'd' },
 };
 
-static const char *const markers[] = { "[unknown]", "[truncated]" };
+static const char *const markers[] = { "[unknown]", "[truncated]", "[cgroup]" };
 
 /* Prefixes of function names of Linux: arch/x86/include/asm/idtentry.h, kernel/softirq.c,
  * arch/arm64/kernel/entry-common.c, v6.1. */

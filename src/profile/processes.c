@@ -8,15 +8,47 @@
 
 #include <string.h>
 
+static const struct {
+    const char *one, *several;
+} words[] = {
+    [UPROF_BY_FUNCTION] = { "function", "functions" },
+    [UPROF_BY_PROCESS] = { "process", "processes" },
+    [UPROF_BY_CGROUP] = { "cgroup", "cgroups" },
+};
+
+UprofRowsBy
+uprof_rows_by_find(const char *word)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(words); i++)
+        if (strcmp(word, words[i].one) == 0)
+            return (UprofRowsBy)i;
+    return UPROF_BY_FUNCTION;
+}
+
+const char *
+uprof_rows_by_text(UprofRowsBy by, bool is_plural)
+{
+    return is_plural ? words[by].several : words[by].one;
+}
+
+/* Returns: the index of the first frame below the domain and the vCPU */
+static unsigned
+find_first(const UprofName *const *frames, unsigned n)
+{
+    uint32_t vcpu;
+
+    /* the first frame is the domain, even if the profile has no root */
+    return n > 1 && uprof_profile_level_is_vcpu(frames[1], &vcpu) ? 2 : 1;
+}
+
 /* Returns: the index of the process in the stack; @n if there is none */
 static unsigned
 find_process(const UprofName *const *frames, unsigned n)
 {
     static const char cut[] = "[truncated]";
-    uint32_t vcpu;
-    unsigned at = 1; /* the first frame is the domain, even if the profile has no root */
+    unsigned at = find_first(frames, n);
 
-    if (at < n && uprof_profile_level_is_vcpu(frames[at], &vcpu))
+    if (at + 1 < n && uprof_profile_level_is_cgroup(frames[at]))
         at++;
     if (at < n && strcmp(uprof_name_text(frames[at]), cut) == 0)
         at++;
@@ -84,7 +116,34 @@ uprof_processes_are_in(const UprofProfile *profile)
     return is_in;
 }
 
+static void
+look_for_cgroup(const UprofName *const *frames, unsigned n, uint64_t weight, void *data)
+{
+    bool *is_in = data;
+    const unsigned at = find_first(frames, n);
+
+    (void)weight;
+    *is_in |= at + 1 < n && uprof_profile_level_is_cgroup(frames[at]);
+}
+
+const char *
+uprof_processes_missing(const UprofProfile *profile, UprofRowsBy by)
+{
+    bool is_in = false;
+
+    if (by == UPROF_BY_PROCESS && !uprof_processes_are_in(profile))
+        return "these stacks do not say which process ran; stacks of Linux guests do";
+    if (by == UPROF_BY_CGROUP)
+        uprof_profile_walk(profile, look_for_cgroup, &is_in);
+    if (by == UPROF_BY_CGROUP && !is_in)
+        return "these stacks have no cgroups; stacks of Linux guests have them if the run was "
+               "recorded "
+               "with --cgroups";
+    return NULL;
+}
+
 typedef struct {
+    UprofRowsBy level;
     const UprofName *unknown;
     GHashTable *rows; /* UprofName -> UprofProfileRow */
 } Count;
@@ -94,10 +153,16 @@ count_stack(const UprofName *const *frames, unsigned n, uint64_t weight, void *d
 {
     const Count *count = data;
     const unsigned at = find_process(frames, n);
+    const unsigned first = find_first(frames, n);
 
     if (uprof_profile_is_halt(frames, n))
         return;
-    const UprofName *name = at < n && can_be_process(frames[at]) ? frames[at] : count->unknown;
+    const UprofName *name = count->unknown;
+    if (count->level == UPROF_BY_PROCESS && at < n && can_be_process(frames[at]))
+        name = frames[at];
+    else if (count->level == UPROF_BY_CGROUP && first + 1 < n &&
+             uprof_profile_level_is_cgroup(frames[first]))
+        name = frames[first];
     UprofProfileRow *row = g_hash_table_lookup(count->rows, name);
     if (!row) {
         row = g_new0(UprofProfileRow, 1);
@@ -119,10 +184,10 @@ compare_rows(gconstpointer a, gconstpointer b)
 }
 
 GArray *
-uprof_processes_find(const UprofProfile *profile)
+uprof_processes_find(const UprofProfile *profile, UprofRowsBy level)
 {
     g_autoptr(GHashTable) rows = g_hash_table_new_full(NULL, NULL, NULL, g_free);
-    Count count = { .unknown = uprof_profile_unknown(profile), .rows = rows };
+    Count count = { .level = level, .unknown = uprof_profile_unknown(profile), .rows = rows };
     GArray *sorted = g_array_new(FALSE, FALSE, sizeof(UprofProfileRow));
     GHashTableIter iter;
     gpointer row;

@@ -382,6 +382,15 @@ uprof_profile_level_is_vcpu(const UprofName *name, uint32_t *vcpu)
 }
 
 bool
+uprof_profile_level_is_cgroup(const UprofName *name)
+{
+    const char *text = uprof_name_text(name);
+
+    return text[0] == '/' || g_str_has_suffix(text, ".service") ||
+           g_str_has_suffix(text, ".scope") || strcmp(text, "[cgroup]") == 0;
+}
+
+bool
 uprof_profile_is_halt(const UprofName *const *frames, unsigned n)
 {
     uint32_t vcpu;

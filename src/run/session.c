@@ -319,6 +319,7 @@ fill_run(UprofSession *session)
     run->max_depth = settings->max_depth;
     run->per_vcpu = settings->per_vcpu;
     run->pids = settings->pids;
+    run->cgroups = settings->cgroups;
     run->idle = settings->idle;
     run->idle_stacks = settings->idle_stacks;
     run->no_pause = settings->no_pause;

@@ -149,7 +149,7 @@ check_tables(const UprofProfile *profile, const UprofFocus *focus)
             .bars = i % 2,
             .colors = i % 2,
             .unicode = i % 2,
-            .by_process = i >= G_N_ELEMENTS(widths),
+            .by = i < G_N_ELEMENTS(widths) ? UPROF_BY_FUNCTION : UPROF_BY_PROCESS,
         };
         free_checked_text(uprof_table_render(profile, &style), style.colors);
         if (focus)

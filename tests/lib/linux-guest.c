@@ -226,7 +226,11 @@ make_types(const LinuxPlan *plan)
     const uint32_t name_at = plan->name_at ? plan->name_at : TASK_COMM;
     STRUCT("task_struct", name_at + TASK_BYTES, { "mm", word, 8 * TASK_MM },
            { "pid", word, 8 * TASK_PID }, { "tgid", word, 8 * TASK_TGID },
-           { "comm", word, 8 * name_at });
+           { "comm", word, 8 * name_at }, { "cgroups", word, 8 * TASK_SET });
+    STRUCT("css_set", 0x20, { "dfl_cgrp", word, 8 * SET_CGROUP });
+    STRUCT("cgroup", 0x10, { "kn", word, 8 * CGROUP_NODE });
+    STRUCT("kernfs_node", 0x40, { plan->has_hot ? "parent" : "__parent", word, 8 * KERNFS_PARENT },
+           { "name", word, 8 * KERNFS_NAME });
     STRUCT("mm_struct", MM_BYTES,
            { plan->is_red_black ? "mm_rb" : "mm_mt", plan->is_red_black ? red_black : maple,
              8 * (plan->is_red_black ? MM_ROOT : MM_TREE) },

@@ -54,6 +54,11 @@ enum {
     TASK_PID = 0x28,
     TASK_TGID = 0x2c,
     TASK_COMM = 0x40,
+    TASK_SET = 0x58, /* pointer to a css_set */
+    SET_CGROUP = 0x10,
+    CGROUP_NODE = 8,
+    KERNFS_PARENT = 0x18, /* kernfs_node */
+    KERNFS_NAME = 0x20,
     TASK_BYTES = 0x80,
     MM_TREE = 0x40, /* the tree; its root is behind a lock */
     MM_ROOT = MM_TREE + 8,

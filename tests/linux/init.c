@@ -10,6 +10,7 @@
  *     LOAD        starts a load (loads.c)
  *     plain:LOAD  starts a load in the program `plain`
  *     run:PATH,ARGUMENT,...  executes a program as a load
+ *     in:PATH:LOAD           starts a load in the cgroup PATH, which is made
  *     tasks       prints TASK PID COMM for each process, THREAD TID PID COMM for its threads
  *     maps        prints MAP PID LINE: /proc/PID/maps of all processes of loads
  *     stop        ends all loads
@@ -32,6 +33,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -177,6 +179,50 @@ listen_later(void)
     listens = true;
 }
 
+/* Moves process 1. @path: below the folder of cgroups; "": the root */
+static void
+enter_cgroup(const char *path)
+{
+    char file[2 * LINE_BYTES];
+
+    snprintf(file, sizeof(file), "/sys/fs/cgroup%s/cgroup.procs", path);
+    const int fd = open(file, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, "1", 1) != 1)
+        die(file);
+    close(fd);
+}
+
+static void
+make_cgroup(const char *path)
+{
+    char folder[2 * LINE_BYTES], part[LINE_BYTES];
+
+    for (const char *end = path; *end != '\0';) {
+        end += strcspn(end + 1, "/") + 1;
+        snprintf(part, sizeof(part), "%.*s", (int)(end - path), path);
+        snprintf(folder, sizeof(folder), "/sys/fs/cgroup%s", part);
+        if (mkdir(folder, 0755) != 0 && errno != EEXIST)
+            die(folder);
+    }
+}
+
+/* @words: PATH:LOAD. Children are in the cgroup of their parent. */
+static void
+start_in_cgroup(const char *words)
+{
+    char path[LINE_BYTES];
+    const char *load = strchr(words, ':');
+
+    errno = EINVAL;
+    if (!load || words[0] != '/' || load - words >= LINE_BYTES)
+        die(words);
+    snprintf(path, sizeof(path), "%.*s", (int)(load - words), words);
+    make_cgroup(path);
+    enter_cgroup(path);
+    start_load(load + 1);
+    enter_cgroup("");
+}
+
 /* clang-format off */
 static const struct {
     const char *name;
@@ -194,7 +240,7 @@ static const struct {
 static void
 do_word(const char *word)
 {
-    static const char run_prefix[] = "run:";
+    static const char run_prefix[] = "run:", in_prefix[] = "in:";
 
     for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         if (strcmp(words[i].name, word) == 0) {
@@ -204,6 +250,8 @@ do_word(const char *word)
     }
     if (strncmp(word, run_prefix, sizeof(run_prefix) - 1) == 0)
         start_program(word + sizeof(run_prefix) - 1);
+    else if (strncmp(word, in_prefix, sizeof(in_prefix) - 1) == 0)
+        start_in_cgroup(word + sizeof(in_prefix) - 1);
     else
         start_load(word);
 }
@@ -211,8 +259,8 @@ do_word(const char *word)
 static void
 mount_all(void)
 {
-    static const char *const types[] = { "proc", "sysfs", "devtmpfs" };
-    static const char *const folders[] = { "/proc", "/sys", "/dev" };
+    static const char *const types[] = { "proc", "sysfs", "devtmpfs", "cgroup2" };
+    static const char *const folders[] = { "/proc", "/sys", "/dev", "/sys/fs/cgroup" };
 
     for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         /* devtmpfs may have been mounted by the kernel */

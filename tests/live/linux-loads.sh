@@ -149,6 +149,17 @@ result sidecar "$work/bpf.meta.json" "stacks['complete'] * 100 >= samples['runni
 grep -qE "^$name;bpf;.*;run_bpf;.*;__sys_bpf_\[k\];.*;bpf_test_run_\[k\];bpf_prog_[0-9a-f]{16}_uprof_spin_\[k\] " \
     "$work/bpf.folded" || fail "no program in $(head -c 2000 "$work/bpf.folded")"
 
+# A service and a container share the processor. Other samples are of the kernel's own threads.
+id=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+tell_linux "$name" "stop in:/system.slice/web.service:user in:/docker/$id:syscalls" >"$work/said"
+sample "$few" "$work/cgroups" --cgroups -s "$init" "$name"
+result stacks "$name" 99.8 "web\.service;user;.*|/docker/${id:0:12};syscalls;.*|/;(?!user;|syscalls;).*" \
+    "$work/cgroups.folded"
+profile 0 report --by cgroup "$work/cgroups.folded"
+grep -qE '^ +[0-9.]+ +[0-9.]+  web\.service$' "$work/out" || fail "no service in: $(cat "$work/out")"
+grep -qE "^ +[0-9.]+ +[0-9.]+  /docker/${id:0:12}$" "$work/out" ||
+    fail "no container in: $(cat "$work/out")"
+
 # Short-lived processes: each sample belongs to one of them, or to the process that starts them.
 tell_linux "$name" 'stop forks' >"$work/said"
 sample "$few" "$work/forks" -s "$init" "$name"

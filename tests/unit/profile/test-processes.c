@@ -12,7 +12,8 @@ static const struct {
         uint64_t weight;
     } stacks[STACKS_MAX];
     bool are_in;
-    const char *shown; /* "name kernel/total " for each process */
+    const char *shown;   /* "name kernel/total " for each process */
+    const char *cgroups; /* (nullable): the same for each cgroup; NULL: there are none */
 } cases[] = {
     { "plain", "vm", { { "nginx;main;write;entry_[k];tcp_[k]", 5 }, { "nginx;main", 2 }, { "sh;main", 3 } },
       true, "nginx 5/7 sh 0/3 " },
@@ -27,6 +28,14 @@ static const struct {
       "swapper/0 2/2 nginx 0/1 " },
     { "with-numbers", "vm", { { "nginx-812;entry_[k]", 1 }, { "nginx-813;entry_[k]", 2 } }, true,
       "nginx-813 2/2 nginx-812 1/1 " },
+    { "cgroups", "vm", { { "nginx.service;nginx;entry_[k];tcp_[k]", 5 }, { "nginx.service;sh;main", 2 }, { "/docker/0123456789ab;nginx;main", 4 },
+                         { "/;kworker/0;entry_[k]", 1 }, { "[idle]", 9 } },
+      true, "nginx 5/9 sh 0/2 kworker/0 1/1 ", "nginx.service 5/7 /docker/0123456789ab 0/4 / 1/1 " },
+    { "cgroups-per-vcpu", "vm", { { "vcpu0;a.scope;nginx;entry_[k]", 5 }, { "vcpu1;a.scope;[truncated];nginx;f_[k]", 2 }, { "vcpu1;[unknown]", 1 } },
+      true, "nginx 7/7 [unknown] 0/1 ", "a.scope 7/7 [unknown] 0/1 " },
+    { "cgroup-unknown", "vm", { { "[cgroup];nginx;entry_[k]", 5 }, { "b.service;nginx;main", 2 } }, true, "nginx 5/7 ",
+      "[cgroup] 5/5 b.service 0/2 " },
+    { "cgroup-alone", "vm", { { "nginx;entry_[k]", 5 }, { "b.service", 2 } }, true, "nginx 5/5 b.service 0/2 " },
     /* stacks from before the kernel was detected */
     { "no-name-yet", "vm", { { "nginx;entry_[k]", 1 }, { "0xffffffff81000000;0xffffffff81000010", 2 }, { "early_init_[k]", 4 },
                              { "[app+0x12];f", 8 }, { "[unknown];f_[k]", 16 }, { "vm_func;g", 32 } },
@@ -47,13 +56,26 @@ static const struct {
 /* clang-format on */
 
 static void
+check_rows(const UprofProfile *profile, UprofRowsBy by, const char *wanted)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autoptr(GArray) rows = uprof_processes_find(profile, by);
+
+    for (guint r = 0; r < rows->len; r++) {
+        const UprofProfileRow *row = &g_array_index(rows, UprofProfileRow, r);
+        g_string_append_printf(text, "%s %u/%u ", uprof_name_text(row->name), (unsigned)row->self,
+                               (unsigned)row->total);
+    }
+    g_assert_cmpstr(text->str, ==, wanted);
+}
+
+static void
 test_case(gconstpointer data)
 {
     const size_t i = GPOINTER_TO_SIZE(data);
     g_autoptr(UprofNames) names = uprof_names_new();
     g_autoptr(UprofProfile) profile = uprof_profile_new(
         names, cases[i].root ? uprof_names_marker(names, cases[i].root) : NULL, false);
-    g_autoptr(GString) text = g_string_new(NULL);
 
     for (unsigned s = 0; s < STACKS_MAX && cases[i].stacks[s].frames; s++) {
         g_auto(GStrv) words = g_strsplit(cases[i].stacks[s].frames, ";", -1);
@@ -64,14 +86,11 @@ test_case(gconstpointer data)
         uprof_profile_add(profile, frames, n, cases[i].stacks[s].weight);
     }
     g_assert_true(uprof_processes_are_in(profile) == cases[i].are_in);
-    g_autoptr(GArray) rows = uprof_processes_find(profile);
-    for (guint r = 0; r < rows->len; r++) {
-        const UprofProfileRow *row = &g_array_index(rows, UprofProfileRow, r);
-        g_string_append_printf(text, "%s %u/%u ", uprof_name_text(row->name), (unsigned)row->self,
-                               (unsigned)row->total);
-    }
+    g_assert_true(!uprof_processes_missing(profile, UPROF_BY_CGROUP) == (cases[i].cgroups != NULL));
     if (cases[i].shown)
-        g_assert_cmpstr(text->str, ==, cases[i].shown);
+        check_rows(profile, UPROF_BY_PROCESS, cases[i].shown);
+    if (cases[i].cgroups)
+        check_rows(profile, UPROF_BY_CGROUP, cases[i].cgroups);
 }
 
 int

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * cgroups.h - the services and containers of a Linux guest
+ *
+ * A task belongs to one cgroup of the kernel's unified hierarchy (cgroup v2), whose path tells the
+ * service or the container. A label is short and safe to print:
+ *
+ *     nginx.service               the outermost service or scope in the path
+ *     docker-0123456789ab.scope   an id of 64 hexadecimal digits is cut to 12
+ *     /kubepods/burstable/...     the path, if it has neither
+ *     /                           the root, where the kernel's own threads are
+ */
+#pragma once
+
+#include "uprof/linux.h"
+
+typedef struct _UprofCgroups UprofCgroups;
+
+/** uprof_cgroups_new: @kernel: borrowed */
+UprofCgroups *uprof_cgroups_new(UprofLinux *kernel);
+void uprof_cgroups_free(UprofCgroups *cgroups);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofCgroups, uprof_cgroups_free)
+
+/**
+ * uprof_cgroups_find:
+ * @mem: the worker's
+ * @task: of the snapshot
+ * @time_ns: of the snapshot. What was found stays for %UPROF_MEM_KEEP_NS.
+ *
+ * Returns: (nullable): the label, borrowed until the next call; %NULL if the guest's memory does not
+ *   tell
+ */
+const char *uprof_cgroups_find(UprofCgroups *cgroups, UprofMem *mem, const UprofLinuxTask *task,
+                               uint64_t time_ns);
