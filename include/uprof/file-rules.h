@@ -12,6 +12,8 @@
  *                  folders.
  *   debug folder   everything below it; the host's administrator fills it
  *   sysroot        everything below it; no link leads out of it
+ *   system folder  what begins like a symbol file below /usr, /lib, /lib64, /bin and /sbin, because a
+ *                  guest may run the host's distribution
  */
 #pragma once
 

@@ -1,16 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * path.h - absolute paths, also in a process whose root folder is empty
+ * path.h - paths of files on this host
  */
 #pragma once
 
 #include <glib.h>
+#include <stdbool.h>
 
 /**
- * uprof_path_absolute:
+ * uprof_path_absolute: also for a process whose root folder is empty
+
  * @path: absolute, or relative to the working folder: in a process without rights, the one of its
  *   parent
  *
  * Returns: (transfer full): an absolute path without "." and ".."; its links are not followed
  */
 char *uprof_path_absolute(const char *path);
+
+/**
+ * uprof_path_is_of_system: is @path in a folder where packages of the distribution have programs and
+ * libraries, such as "/usr"?
+ *
+ * Returns: false also for a path with "." or "..", or with an empty part
+ */
+bool uprof_path_is_of_system(const char *path);

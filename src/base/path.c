@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "path-priv.h"
 
+#include <string.h>
+
 static char *remembered; /* (nullable) */
 
 void
@@ -14,4 +16,18 @@ char *
 uprof_path_absolute(const char *path)
 {
     return g_canonicalize_filename(path, remembered);
+}
+
+bool
+uprof_path_is_of_system(const char *path)
+{
+    static const char *const folders[] = { "/usr/", "/lib/", "/lib64/", "/bin/", "/sbin/" };
+    g_autofree char *canonical = path[0] == '/' ? g_canonicalize_filename(path, "/") : NULL;
+
+    if (!canonical || strcmp(canonical, path) != 0)
+        return false;
+    for (size_t i = 0; i < G_N_ELEMENTS(folders); i++)
+        if (g_str_has_prefix(path, folders[i]))
+            return true;
+    return false;
 }

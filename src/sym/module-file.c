@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A file of this host is used if it has the module's build-id. The guest's own path is opened in
- * sysroots only.
+ * sysroots, and on this host itself if it is a path of a package: many guests run the host's
+ * distribution.
  */
 #include "module-file-priv.h"
+
+#include "uprof/path.h"
 
 #include "sysroot-priv.h"
 
@@ -71,6 +74,19 @@ try_sysroot(const char *folder, const UprofModuleSearch *search)
     return image ? image : load_file(debug, search, &opener);
 }
 
+/* The guest chooses the path, so only the first page of a file with another build-id is read. */
+static UprofImage *
+try_host(const UprofModuleSearch *search)
+{
+    static char root[] = "/";
+    const UprofSymOpener opener = { uprof_sysroot_open, root, "/usr/lib/debug" };
+
+    if (!search->path || !uprof_path_is_of_system(search->path) ||
+        !uprof_sysroot_has_build(root, search->path, search->build_id))
+        return NULL;
+    return load_file(search->path, search, &opener);
+}
+
 static UprofImage *
 find_file(const UprofModuleSearch *search)
 {
@@ -85,7 +101,9 @@ find_file(const UprofModuleSearch *search)
         image = try_sysroot(search->sysroots[i], search);
     for (unsigned i = 0; search->debug_folders[i] && !image; i++)
         image = try_folder(search->debug_folders[i], search);
-    return image ? image : try_folder(programs_folder, search);
+    if (!image)
+        image = try_folder(programs_folder, search);
+    return image ? image : try_host(search);
 }
 
 /* Returns: (transfer full): a label, such as "[libc.so.6]" */

@@ -204,6 +204,10 @@ open_regular(const UprofFileRules *rules, const char *path)
 static int
 open_below(const UprofFileRules *rules, const char *folder, const char *rest, UprofFileLinks links)
 {
+    g_autofree char *on_host = g_strconcat("/", rest, NULL);
+
+    if (strcmp(folder, "/") == 0 && uprof_path_is_of_system(on_host))
+        return need_symbols(uprof_regular_file_open_below("/", rest, UPROF_FILE_AS_IN_ROOT));
     if (has_path(rules->sysroots, folder))
         return uprof_regular_file_open_below(folder, rest, UPROF_FILE_AS_IN_ROOT);
     if (links == UPROF_FILE_NO_LINKS && has_path(rules->strict, folder))

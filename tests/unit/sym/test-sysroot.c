@@ -4,11 +4,16 @@
  * all files in a folder of their own: some in the sysroot "root", and some beside it, where
  * they must not be found.
  */
+#include <dlfcn.h>
 #include <elf.h>
+#include <inttypes.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "symbol-elf.h"
+#include "uprof/build-id.h"
+#include "uprof/elf-head.h"
 #include "uprof/sym.h"
 
 enum { FIRST = 0x1000, CODE = 0x1040, CODE_LEN = 0x200 };
@@ -144,6 +149,49 @@ test_case(gconstpointer data)
     remove_all(folder);
 }
 
+/* Returns: (transfer full): the build-id of a file, in hex */
+static char *
+read_build_id(const char *path)
+{
+    g_autofree char *bytes = NULL;
+    gsize len;
+    UprofElfHead head;
+
+    g_assert_true(g_file_get_contents(path, &bytes, &len, NULL));
+    g_assert_true(uprof_elf_head_parse((UprofSlice){ bytes, MIN(len, (gsize)4096) }, &head));
+    return uprof_build_id_hex((UprofSlice){ head.build_id, head.build_id_len });
+}
+
+/* Returns: the name of an address in a module; without debug folders, which may have the file, too */
+static const char *
+name_address(UprofNames *names, const char *path, const char *build_id, uint64_t at)
+{
+    g_autoptr(UprofSym) sym = uprof_sym_new(uprof_arch_find("x86_64"), names);
+    const char *const none[] = { "/nonexistent", NULL };
+
+    uprof_sym_configure(sym, &(UprofSymConfig){ .debug_folders = none });
+    const unsigned number = uprof_sym_add_module(sym, "libc.so.6", path, build_id);
+    return uprof_name_text(uprof_sym_find(sym, uprof_sym_module_address(number, at), false).name);
+}
+
+/* A guest that runs the host's distribution has files of this host; the test's own C library is one. */
+static void
+test_host(void)
+{
+    g_autoptr(UprofNames) names = uprof_names_new();
+    Dl_info info;
+
+    g_assert_cmpint(dladdr((const void *)(uintptr_t)atoi, &info), !=, 0);
+    g_autofree char *id = read_build_id(info.dli_fname);
+    g_autofree char *dots = g_strconcat("/usr/..", info.dli_fname, NULL);
+    const uint64_t at = (uintptr_t)info.dli_saddr - (uintptr_t)info.dli_fbase;
+    g_autofree char *unnamed = g_strdup_printf("[libc.so.6+0x%" PRIx64 "]", at);
+    g_assert_cmpstr(name_address(names, info.dli_fname, id, at), ==, "atoi");
+    g_assert_cmpstr(name_address(names, dots, id, at), ==, unnamed);
+    g_assert_cmpstr(name_address(names, "/nowhere/libc.so.6", id, at), ==, unnamed);
+    g_assert_cmpstr(name_address(names, info.dli_fname, BUILD_ID, at), ==, unnamed);
+}
+
 /* A file that does not fit into the memory for symbols is left out, and does not use it up. */
 static void
 test_no_room(void)
@@ -179,6 +227,7 @@ main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/sysroot/%s", cases[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_case);
     }
+    g_test_add_func("/sysroot/host", test_host);
     g_test_add_func("/sysroot/no-room", test_no_room);
     return g_test_run();
 }

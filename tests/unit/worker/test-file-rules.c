@@ -172,6 +172,26 @@ test_recorded(void)
     g_assert_cmpint(reason, ==, EINVAL);
 }
 
+/* Programs and libraries of this host's distribution, and nothing else of this host. */
+static void
+test_system(void)
+{
+    static const char *const wrong[] = {
+        "usr/../etc/passwd", "etc/passwd",         "usr",
+        "usr/lib",           "usr/lib/os-release", "usr/bin/../bin/env"
+    };
+    g_autoptr(UprofFileRules) rules = uprof_file_rules_new();
+    int reason;
+
+    const int fd = ask(rules, UPROF_FILE_BELOW, "/", "usr/bin/env", &reason);
+    g_assert_cmpint(fd, >=, 0);
+    close(fd);
+    for (size_t i = 0; i < G_N_ELEMENTS(wrong); i++)
+        g_assert_cmpint(ask(rules, UPROF_FILE_BELOW, "/", wrong[i], &reason), ==, -1);
+    g_assert_cmpint(ask(rules, UPROF_FILE_BELOW, "/usr", "bin/env", &reason), ==, -1);
+    g_assert_cmpint(ask(rules, UPROF_FILE_REGULAR, "", "/usr/bin/env", &reason), ==, -1);
+}
+
 /* A worker may send any bytes. */
 static void
 test_malformed(void)
@@ -201,6 +221,7 @@ main(int argc, char **argv)
     make_tree();
     g_test_add_func("/file-rules/rules", test_rules);
     g_test_add_func("/file-rules/recorded", test_recorded);
+    g_test_add_func("/file-rules/system", test_system);
     g_test_add_func("/file-rules/malformed", test_malformed);
     const int code = g_test_run();
     g_autofree char *command = g_strdup_printf("rm -rf '%s'", folder);
