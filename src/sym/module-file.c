@@ -74,14 +74,17 @@ try_sysroot(const char *folder, const UprofModuleSearch *search)
     return image ? image : load_file(debug, search, &opener);
 }
 
-/* The guest chooses the path, so only the first page of a file with another build-id is read. */
+/*
+ * A user with a sysroot has said where the guest's files are. The guest chooses the path, so only the
+ * first page of a file with another build-id is read.
+ */
 static UprofImage *
 try_host(const UprofModuleSearch *search)
 {
     static char root[] = "/";
     const UprofSymOpener opener = { uprof_sysroot_open, root, "/usr/lib/debug" };
 
-    if (!search->path || !uprof_path_is_of_system(search->path) ||
+    if (search->sysroots[0] || !search->path || !uprof_path_is_of_system(search->path) ||
         !uprof_sysroot_has_build(root, search->path, search->build_id))
         return NULL;
     return load_file(search->path, search, &opener);
