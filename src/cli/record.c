@@ -256,7 +256,7 @@ show_table(const UprofRecording *recording, void *data)
     const UprofTableStyle style = uprof_terminal_style(rows);
     g_autoptr(GError) error = NULL;
 
-    if (!shown->shows_table)
+    if (!shown->shows_table || !isatty(STDOUT_FILENO)) /* a terminal may have been closed */
         return UPROF_ERROR_NONE;
     GString *table = uprof_worker_reply_text(recording->session, CALL_TABLE,
                                              (UprofSlice){ &style, sizeof(style) }, &error);

@@ -51,7 +51,8 @@ say 'shuts down by itself'
 # The guest stops six seconds after its boot. On a busy machine a run may take as long to begin, so
 # the run waits for the guest.
 start --wait=120s -d 120
-wait_until 60 grep -qs "^virt-uprof: waiting for '$name' to start$" "$work/err" || fail 'it does not wait'
+wait_until 60 grep -qs "^virt-uprof: waiting for '$name', which libvirt does not know yet" "$work/err" ||
+    fail 'it does not wait'
 boot "$name" stop=6
 finish 0 100
 result sidecar "$work/x.meta.json" "ended_by == 'gone'" "samples['running'] > 5"

@@ -53,7 +53,7 @@ if [ "$access" = direct ]; then
 fi
 
 profile 0 list
-grep -qE "^$name +paused +QEMU +x86_64 +1 +$access" "$work/out" || fail "list: $(cat "$work/out")"
+grep -qE "^$name +paused +[0-9]+ +1 +$access +no +never " "$work/out" || fail "list: $(cat "$work/out")"
 stays_paused list
 
 # The exit code of `check` does not matter here.
