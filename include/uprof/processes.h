@@ -24,13 +24,12 @@ UprofRowsBy uprof_rows_by_find(const char *word);
 const char *uprof_rows_by_text(UprofRowsBy by, bool is_plural);
 
 /**
- * uprof_processes_are_in: are the first frames of the stacks processes?
+ * uprof_processes_missing:
  *
  * The first frames are processes if some stack has a kernel function after its first frame.
+ *
+ * Returns: (nullable): why the profile has no rows of that kind; literal
  */
-bool uprof_processes_are_in(const UprofProfile *profile);
-
-/** uprof_processes_missing: Returns: (nullable): why the profile has no such rows; literal */
 const char *uprof_processes_missing(const UprofProfile *profile, UprofRowsBy by);
 
 /**

@@ -5,6 +5,7 @@
 #include "uprof/sorted.h"
 #include "uprof/unpack.h"
 
+#include "go-table-priv.h"
 #include "symbol-priv.h"
 #include "unpack-priv.h"
 
@@ -63,6 +64,9 @@ typedef struct {
     UprofBytes bytes; /* the file, or the file inside a multiboot wrapper */
     const Layout *layout;
     Elf *elf;
+    UprofSlice go_table; /* empty if there is none */
+    uint64_t text_at;    /* link address of the section .text; 0: there is none */
+    bool has_all_symbols;
     size_t n_sections, n_segments;
     bool *is_code; /* by section: the section has instructions */
     unsigned n_notes;
@@ -432,6 +436,11 @@ store_named_section(Reader *reader, const GElf_Shdr *section, UprofSlice names)
         image->eh_frame = range;
     else if (is_named(names, section->sh_name, ".gnu_debugdata"))
         image->debug_data = range.bytes;
+    else if (is_named(names, section->sh_name, ".gopclntab") ||
+             is_named(names, section->sh_name, ".data.rel.ro.gopclntab"))
+        reader->go_table = range.bytes;
+    else if (is_named(names, section->sh_name, ".text"))
+        reader->text_at = section->sh_addr;
     else if (is_named(names, section->sh_name, ".gnu_debuglink"))
         store_debug_link(reader, range.bytes);
 }
@@ -462,6 +471,7 @@ read_sections(Reader *reader, size_t *symbols, GError **error)
                           section.sh_flags & SHF_ALLOC ? section.sh_addr : 0);
         if (is_symbol_table(&section) && best != SHT_SYMTAB && section.sh_type != best) {
             best = section.sh_type;
+            reader->has_all_symbols = best == SHT_SYMTAB;
             *symbols = i;
         }
         if (!(section.sh_flags & SHF_ALLOC) || !(section.sh_flags & SHF_EXECINSTR))
@@ -629,6 +639,25 @@ read_symbols(Reader *reader, size_t index, uint64_t symbols_max, bool *has_more,
     return true;
 }
 
+static bool
+get_go_bytes(const void *data, uint64_t at, uint64_t len, UprofSlice *slice)
+{
+    const Reader *reader = data;
+
+    return uprof_slice_sub(reader->go_table, at, len, slice);
+}
+
+/* Stripped programs in Go still have the names of their functions. */
+static void
+read_go_table(Reader *reader, uint64_t symbols_max)
+{
+    const UprofGoReader table = { get_go_bytes, reader, reader->go_table.len };
+
+    if (reader->go_table.len > 0 && !reader->has_all_symbols)
+        uprof_go_table_read(&table, reader->text_at, reader->image.entry, reader->image.symbols,
+                            (guint)symbols_max);
+}
+
 bool
 uprof_elf_parse(UprofSlice file, const char *name, UprofElfImage *image, GError **error)
 {
@@ -659,6 +688,7 @@ uprof_elf_parse_some(UprofSlice file, const char *name, uint64_t symbols_max, Up
         return false;
     if (symbols != 0 && !read_symbols(&reader, symbols, symbols_max, has_more, error))
         return false;
+    read_go_table(&reader, symbols_max);
     sort_text(reader.image.text);
     if (reader.image.first_page == UINT64_MAX)
         reader.image.first_page = reader.image.text->len > 0

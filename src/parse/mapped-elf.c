@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/mapped-elf.h"
 
+#include "go-table-priv.h"
 #include "symbol-priv.h"
 #include "uprof/elf-head.h"
 
@@ -45,6 +46,8 @@ typedef struct {
     Load loads[UPROF_MAPPED_ELF_SEGMENTS_MAX];
     unsigned n_loads;
     Place dynamic, index; /* with @len 0 if there is none; @index of .eh_frame */
+    Place go_table;       /* the same */
+    uint64_t text_at;     /* link address of the section .text; 0: not known */
 } Reader;
 
 /* ---- Parts of the file ---- */
@@ -641,6 +644,11 @@ read_section(Reader *reader, const Part *sections, const Part *names, const Elf6
     if (reader->index.len == 0 && reader->found.elf.eh_frame.bytes.len == 0 &&
         is_named(names, section, ".eh_frame"))
         read_frames_section(reader, section);
+    if (is_named(names, section, ".gopclntab") ||
+        is_named(names, section, ".data.rel.ro.gopclntab"))
+        reader->go_table = place_section(section);
+    if (is_named(names, section, ".text"))
+        reader->text_at = GUINT64_FROM_LE(section->sh_addr);
 }
 
 /* Section headers are at the end of a file; the symbols that they name are often missing. */
@@ -660,6 +668,27 @@ read_sections(Reader *reader)
     for (uint64_t i = 1; i < n; i++)
         if (get_section(&sections, i, &section))
             read_section(reader, &sections, &names, &section);
+}
+
+static bool
+get_go_bytes(const void *data, uint64_t at, uint64_t len, UprofSlice *slice)
+{
+    return at <= UPROF_MAPPED_ELF_PART_BYTES_MAX && get_bytes(data, at, len, slice);
+}
+
+/* Programs in Go still have the names of their functions if they are stripped. */
+static void
+read_go_table(Reader *reader)
+{
+    const Place *place = &reader->go_table;
+    g_auto(Part) part = { 0 };
+    const UprofGoReader table = { get_go_bytes, &part, place->len };
+
+    if (reader->found.has_all_symbols || !read_part(reader, place->at, place->len, &part))
+        return;
+    uprof_go_table_read(&table, reader->text_at, reader->found.elf.entry, reader->found.elf.symbols,
+                        UPROF_MAPPED_ELF_SYMBOLS_MAX);
+    keep_part(reader, &part);
 }
 
 void
@@ -686,6 +715,7 @@ uprof_mapped_elf_read(const UprofMappedReader *source, UprofMappedElf *mapped)
     read_dynamic_symbols(&reader);
     read_frames(&reader);
     read_sections(&reader);
+    read_go_table(&reader);
     *mapped = reader.found;
     return true;
 }

@@ -107,8 +107,8 @@ look_for_process(const UprofName *const *frames, unsigned n, uint64_t weight, vo
         *is_in |= is_in_kernel(frames, at + 1, n);
 }
 
-bool
-uprof_processes_are_in(const UprofProfile *profile)
+static bool
+has_processes(const UprofProfile *profile)
 {
     bool is_in = false;
 
@@ -131,7 +131,7 @@ uprof_processes_missing(const UprofProfile *profile, UprofRowsBy by)
 {
     bool is_in = false;
 
-    if (by == UPROF_BY_PROCESS && !uprof_processes_are_in(profile))
+    if (by == UPROF_BY_PROCESS && !has_processes(profile))
         return "these stacks do not say which process ran; stacks of Linux guests do";
     if (by == UPROF_BY_CGROUP)
         uprof_profile_walk(profile, look_for_cgroup, &is_in);
