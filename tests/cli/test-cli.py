@@ -134,7 +134,7 @@ USAGE_CASES = (
     ("dump --frequency 5 x", "--rate does not belong to 'dump'"),
     ("-o - -o - x", "only one output can go to stdout"),
     ("top --sort name x", "--sort 'name' is not self or total"),
-    ("top --by pid x", "--by 'pid' is not function or process"),
+    ("top --by pid x", "--by 'pid' is not function, process or cgroup"),
     ("record --by process x", "--by does not belong to 'record'"),
     ("report --by process --focus f x", "--focus is about a function: leave out --by"),
     ("top --sort self --by process x", "--sort self is about functions: leave out --by"),

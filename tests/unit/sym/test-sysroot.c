@@ -7,7 +7,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <inttypes.h>
-#include <stdlib.h>
+#include <gnu/libc-version.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -181,12 +181,12 @@ test_host(void)
     g_autoptr(UprofNames) names = uprof_names_new();
     Dl_info info;
 
-    g_assert_cmpint(dladdr((const void *)(uintptr_t)atoi, &info), !=, 0);
+    g_assert_cmpint(dladdr((const void *)(uintptr_t)gnu_get_libc_version, &info), !=, 0);
     g_autofree char *id = read_build_id(info.dli_fname);
     g_autofree char *dots = g_strconcat("/usr/..", info.dli_fname, NULL);
     const uint64_t at = (uintptr_t)info.dli_saddr - (uintptr_t)info.dli_fbase;
     g_autofree char *unnamed = g_strdup_printf("[libc.so.6+0x%" PRIx64 "]", at);
-    g_assert_cmpstr(name_address(names, info.dli_fname, id, at), ==, "atoi");
+    g_assert_cmpstr(name_address(names, info.dli_fname, id, at), ==, "gnu_get_libc_version");
     g_assert_cmpstr(name_address(names, dots, id, at), ==, unnamed);
     g_assert_cmpstr(name_address(names, "/nowhere/libc.so.6", id, at), ==, unnamed);
     g_assert_cmpstr(name_address(names, info.dli_fname, BUILD_ID, at), ==, unnamed);
