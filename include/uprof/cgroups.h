@@ -24,11 +24,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofCgroups, uprof_cgroups_free)
 /**
  * uprof_cgroups_find:
  * @mem: the worker's
- * @task: of the snapshot
- * @time_ns: of the snapshot. What was found stays for %UPROF_MEM_KEEP_NS.
+ * @task: of @snapshot
+ *
+ * A label is remembered for %UPROF_MEM_KEEP_NS of the snapshots' time.
  *
  * Returns: (nullable): the label, borrowed until the next call; %NULL if the guest's memory does not
  *   tell
  */
-const char *uprof_cgroups_find(UprofCgroups *cgroups, UprofMem *mem, const UprofLinuxTask *task,
-                               uint64_t time_ns);
+const char *uprof_cgroups_find(UprofCgroups *cgroups, UprofMem *mem, const UprofSnapshot *snapshot,
+                               const UprofLinuxTask *task);

@@ -349,9 +349,9 @@ push_vcpu(UprofPipeline *pipeline, unsigned vcpu)
 }
 
 static void
-push_cgroup(UprofPipeline *pipeline, const UprofLinuxTask *task, uint64_t time_ns)
+push_cgroup(UprofPipeline *pipeline, const UprofSnapshot *snapshot, const UprofLinuxTask *task)
 {
-    const char *label = uprof_cgroups_find(pipeline->cgroups, pipeline->mem, task, time_ns);
+    const char *label = uprof_cgroups_find(pipeline->cgroups, pipeline->mem, snapshot, task);
 
     if (label)
         push_frame(pipeline,
@@ -360,7 +360,8 @@ push_cgroup(UprofPipeline *pipeline, const UprofLinuxTask *task, uint64_t time_n
         push_marker(pipeline, "[cgroup]");
 }
 
-/* Pushes the process that ran, if the guest is Linux: "nginx", or "nginx-812"; perhaps its cgroup. */
+/* Pushes the process that ran, if the guest is Linux: "nginx", or "nginx-812". Its cgroup comes first if
+ * the user wants it. */
 static void
 push_process(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
 {
@@ -374,7 +375,7 @@ push_process(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
         return;
     }
     if (pipeline->run->cgroups)
-        push_cgroup(pipeline, &task, snapshot->time_ns);
+        push_cgroup(pipeline, snapshot, &task);
     const int len = (int)strnlen(task.name, sizeof(task.name));
     if (pipeline->run->pids)
         g_snprintf(text, sizeof(text), "%.*s-%u", len, task.name, task.process);

@@ -13,14 +13,13 @@
 #include <string.h>
 
 enum {
-    NAME_BYTES = 256, /* NAME_MAX, and NUL */
     PARTS_MAX = 32,
     SETS_MAX = 4096, /* that are remembered */
     ID_DIGITS = 64,  /* of a container's id */
     SHOWN_DIGITS = 12,
 };
 
-/* What is known about a css_set. */
+/* The label of a css_set. */
 typedef struct {
     uint64_t set; /* its address; the key */
     uint64_t since_ns;
@@ -30,6 +29,7 @@ typedef struct {
 struct _UprofCgroups {
     UprofLinux *kernel; /* borrowed */
     GHashTable *known;  /* a set of Known, by address; owned */
+    uint32_t resets;    /* of the guest; another kernel uses the addresses for other structures */
 };
 
 static void
@@ -62,25 +62,12 @@ uprof_cgroups_free(UprofCgroups *cgroups)
 
 /* ---- Paths ---- */
 
-/* Byte by byte: a short name may end right before an unmapped page. */
-static bool
-read_name(const UprofKernelMemory *memory, uint64_t text, char name[NAME_BYTES])
-{
-    for (unsigned i = 0; i < NAME_BYTES; i++) {
-        if (!uprof_kernel_read(memory, text + i, &name[i], 1))
-            return false;
-        if (name[i] == '\0')
-            return strchr(name, '/') == NULL;
-    }
-    return false;
-}
-
 /* Returns: (transfer full) (nullable): "/system.slice/nginx.service", or "/" */
 static char *
 read_path(const UprofLinuxOffsets *offsets, const UprofKernelMemory *memory, uint64_t node)
 {
     g_autoptr(GString) path = g_string_new(NULL);
-    char name[NAME_BYTES];
+    char name[UPROF_KERNEL_NAME_BYTES];
 
     for (unsigned i = 0; i < PARTS_MAX; i++) {
         uint64_t parent, text;
@@ -89,7 +76,7 @@ read_path(const UprofLinuxOffsets *offsets, const UprofKernelMemory *memory, uin
         if (parent == 0)
             return g_strdup(path->len > 0 ? path->str : "/");
         if (!uprof_kernel_read_word(memory, node + offsets->node_name, &text) ||
-            !read_name(memory, text, name) || name[0] == '\0')
+            !uprof_kernel_read_name(memory, text, name))
             return NULL;
         g_string_prepend(path, name);
         g_string_prepend_c(path, '/');
@@ -149,24 +136,40 @@ read_label(const UprofLinuxOffsets *offsets, const UprofKernelMemory *memory, ui
     return path ? make_label(path) : NULL;
 }
 
+/* @label: (nullable) (transfer full) */
+static const Known *
+remember_label(UprofCgroups *cgroups, uint64_t set, uint64_t now_ns, char *label)
+{
+    Known *known = g_new0(Known, 1);
+
+    if (g_hash_table_size(cgroups->known) >= SETS_MAX)
+        g_hash_table_remove_all(cgroups->known);
+    *known = (Known){ set, now_ns, label };
+    g_hash_table_add(cgroups->known, known);
+    return known;
+}
+
 const char *
-uprof_cgroups_find(UprofCgroups *cgroups, UprofMem *mem, const UprofLinuxTask *task,
-                   uint64_t time_ns)
+uprof_cgroups_find(UprofCgroups *cgroups, UprofMem *mem, const UprofSnapshot *snapshot,
+                   const UprofLinuxTask *task)
 {
     const UprofLinuxOffsets *offsets = uprof_linux_offsets(cgroups->kernel);
     const UprofKernelMemory memory = uprof_linux_memory(cgroups->kernel, mem);
+    const uint64_t now_ns = snapshot->time_ns;
     uint64_t set;
 
     if (!offsets || !offsets->has_cgroups ||
         !uprof_kernel_read_word(&memory, task->address + offsets->task_set, &set))
         return NULL;
-    Known *known = g_hash_table_lookup(cgroups->known, &set);
-    if (known && time_ns - known->since_ns < UPROF_MEM_KEEP_NS)
-        return known->label;
-    if (g_hash_table_size(cgroups->known) >= SETS_MAX)
+    if (cgroups->resets != snapshot->reset)
         g_hash_table_remove_all(cgroups->known);
-    known = g_new0(Known, 1);
-    *known = (Known){ set, time_ns, read_label(offsets, &memory, set) };
-    g_hash_table_add(cgroups->known, known);
-    return known->label;
+    cgroups->resets = snapshot->reset;
+    const Known *known = g_hash_table_lookup(cgroups->known, &set);
+    if (known && now_ns - known->since_ns < UPROF_MEM_KEEP_NS)
+        return known->label;
+    char *label = read_label(offsets, &memory, set);
+    /* the next sample may read what this one may not read any more */
+    if (!label && uprof_mem_is_spent(mem))
+        return NULL;
+    return remember_label(cgroups, set, now_ns, label)->label;
 }

@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-enum { NAME_BYTES = 256 }; /* NAME_MAX, and NUL */
-
 typedef struct {
     const UprofLinuxOffsets *offsets;
     const UprofKernelMemory *memory;
@@ -20,22 +18,13 @@ typedef struct {
     uint64_t mount; /* 0 if mounts are not known */
 } Position;
 
-/* Returns: false if the name cannot be read, or is malformed */
 static bool
-read_name(const Reader *reader, uint64_t dentry, char name[NAME_BYTES])
+read_name(const Reader *reader, uint64_t dentry, char *name)
 {
     uint64_t text;
 
-    if (!uprof_kernel_read_word(reader->memory, dentry + reader->offsets->dentry_name, &text))
-        return false;
-    /* Byte by byte: a short name may end right before an unmapped page. */
-    for (unsigned i = 0; i < NAME_BYTES; i++) {
-        if (!uprof_kernel_read(reader->memory, text + i, &name[i], 1))
-            return false;
-        if (name[i] == '\0')
-            return i > 0 && !strchr(name, '/') && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
-    }
-    return false;
+    return uprof_kernel_read_word(reader->memory, dentry + reader->offsets->dentry_name, &text) &&
+           uprof_kernel_read_name(reader->memory, text, name);
 }
 
 static bool
@@ -74,7 +63,7 @@ static bool
 go_up(const Reader *reader, Position *at, GString *path, bool *is_end)
 {
     const UprofLinuxOffsets *offsets = reader->offsets;
-    char name[NAME_BYTES];
+    char name[UPROF_KERNEL_NAME_BYTES];
     uint64_t root, parent;
 
     *is_end = false;

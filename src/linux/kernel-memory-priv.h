@@ -6,6 +6,8 @@
 
 #include "uprof/mem.h"
 
+enum { UPROF_KERNEL_NAME_BYTES = 256 }; /* NAME_MAX, and NUL */
+
 /** UprofKernelMemory: all members are borrowed */
 typedef struct {
     UprofMem *mem; /* the worker's */
@@ -38,3 +40,13 @@ bool uprof_kernel_read_word_always(const UprofKernelMemory *memory, uint64_t gva
 
 /** uprof_kernel_read_u32_always: @number: (out): the 4 bytes at @gva, in host byte order */
 bool uprof_kernel_read_u32_always(const UprofKernelMemory *memory, uint64_t gva, uint32_t *number);
+
+/**
+ * uprof_kernel_read_name: reads the name of a file or a folder
+ * @name: (out): %UPROF_KERNEL_NAME_BYTES bytes; ends with NUL on success
+ *
+ * Counts as uprof_kernel_read().
+ *
+ * Returns: false if the name cannot be read, is empty, "." or "..", or has a slash
+ */
+bool uprof_kernel_read_name(const UprofKernelMemory *memory, uint64_t gva, char *name);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "kernel-memory-priv.h"
 
+#include <string.h>
+
 bool
 uprof_kernel_read(const UprofKernelMemory *memory, uint64_t gva, void *into, size_t len)
 {
@@ -38,4 +40,17 @@ uprof_kernel_read_u32_always(const UprofKernelMemory *memory, uint64_t gva, uint
         return false;
     *number = GUINT32_FROM_LE(*number);
     return true;
+}
+
+bool
+uprof_kernel_read_name(const UprofKernelMemory *memory, uint64_t gva, char *name)
+{
+    /* byte by byte: a short name may end right before an unmapped page */
+    for (unsigned i = 0; i < UPROF_KERNEL_NAME_BYTES; i++) {
+        if (!uprof_kernel_read(memory, gva + i, &name[i], 1))
+            return false;
+        if (name[i] == '\0')
+            return i > 0 && !strchr(name, '/') && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+    }
+    return false;
 }

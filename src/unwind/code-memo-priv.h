@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * code-memo-priv.h - what walks over code have found, by address
+ * code-memo-priv.h - results of walks over code, by address
  *
  * Each address has one slot, which it shares with other addresses; the last one owns it. A slot
- * takes memory only after it was used. What is known about code of a file stays for a minute; what
- * is known about other code, which may be replaced, stays for some seconds. Both by the snapshots'
- * time.
+ * takes memory only after it was used. Facts about code of a file stay for a minute. Facts about other
+ * code stay for some seconds, because that code may be replaced. The snapshots' time counts.
  */
 #pragma once
 

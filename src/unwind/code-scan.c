@@ -15,7 +15,7 @@ enum {
     THUNK_CALL_MAX = 64, /* distance of a thunk's call of its own code */
 };
 
-/* What a scan knows about the frame. */
+/* A scan of one frame, and its state. */
 typedef struct {
     UprofCodeFrame *frame;
     int64_t jump_offset; /* stack pointer at the next jump that cannot be followed - that here */

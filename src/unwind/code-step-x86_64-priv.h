@@ -10,7 +10,7 @@
  *    of this height,
  * 4. repeats all of this with longer walks.
  *
- * A return address must follow a call. What is found becomes a rule, which is tried first when
+ * A return address must follow a call. The way to a caller becomes a rule, which is tried first when
  * another frame has the same address.
  */
 #pragma once

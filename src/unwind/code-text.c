@@ -18,7 +18,7 @@ typedef struct {
     uint8_t bytes[PAGE];
 } Page;
 
-/* What this sample knows about a page. */
+/* A page of code, as this sample maps it. */
 typedef struct {
     uint64_t gva;
     uint64_t key;

@@ -40,7 +40,7 @@ struct _UprofCodeWalk {
     UprofCodeState at_target, at_jump;
 };
 
-/* What follows an instruction. */
+/* The effect of an instruction on the walk. */
 typedef enum {
     GOES_ON,
     PATH_ENDS,

@@ -374,11 +374,12 @@ send_snapshot(UprofWorker *worker, const UprofSnapshot *snapshot)
 }
 
 /*
- * Does anybody wait for the snapshots behind that of a worker without room? If nobody does, they stay
- * in the ring. The sampler then finds no free slot and does not hold the guest.
+ * May a worker without room lose snapshots? Other workers wait for theirs, and so does the end of the
+ * run. A worker that is alone loses none: they stay in the ring, so that the sampler finds no free slot
+ * and does not hold the guest.
  */
 static bool
-are_others_waiting(const UprofWorkers *workers)
+may_lose_snapshots(const UprofWorkers *workers)
 {
     unsigned n = 0;
 
@@ -404,7 +405,7 @@ hand_over(UprofWorker *worker, const UprofSnapshot *snapshot)
         uprof_own_time_start(&worker->full, worker->pid);
     worker->is_full = true;
     if (worker->is_ready && uprof_worker_check_time(worker) &&
-        (!are_others_waiting(worker->pool) ||
+        (!may_lose_snapshots(worker->pool) ||
          !uprof_own_time_is_over(&worker->full, FULL_MS * UPROF_NS_PER_MS)))
         return false;
     worker->lost += snapshot->count;

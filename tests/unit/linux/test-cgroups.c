@@ -74,7 +74,7 @@ find_label(LinuxView *view, UprofCgroups *cgroups)
     linux_view_sample(view, 0);
     linux_view_sample(view, 0);
     g_assert_true(uprof_linux_task(view->kernel, view->snapshot, &task));
-    return uprof_cgroups_find(cgroups, view->mem, &task, view->time_ns);
+    return uprof_cgroups_find(cgroups, view->mem, view->snapshot, &task);
 }
 
 static void
@@ -124,6 +124,23 @@ test_changes(void)
     g_assert_cmpstr(find_label(view, cgroups), ==, "six.service");
 }
 
+/* After a reset, the same addresses may belong to another kernel. */
+static void
+test_reset(void)
+{
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&(LinuxPlan){ 0 });
+    g_autoptr(LinuxView) view = linux_view_new(guest);
+    g_autoptr(UprofCgroups) cgroups = uprof_cgroups_new(view->kernel);
+    const uint64_t node = add_path(guest, "one.service");
+
+    put_cgroup(guest, node);
+    g_assert_cmpstr(find_label(view, cgroups), ==, "one.service");
+    linux_guest_put_text(guest, linux_guest_get(guest, node + KERNFS_NAME) - LINUX_DIRECT,
+                         "two.service");
+    view->reset++;
+    g_assert_cmpstr(find_label(view, cgroups), ==, "two.service");
+}
+
 /* Pointers into nothing, circles and too many parts end without a label. */
 static void
 test_hostile(void)
@@ -155,6 +172,7 @@ main(int argc, char **argv)
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_case);
     }
     g_test_add_func("/cgroups/changes", test_changes);
+    g_test_add_func("/cgroups/reset", test_reset);
     g_test_add_func("/cgroups/hostile", test_hostile);
     return g_test_run();
 }

@@ -626,7 +626,7 @@ test_generated_changes(void)
     check_name(view, GENERATED + 0x40, "bpf_prog_two_[k]");
 }
 
-/* What the guest's lists say is bounded, and never takes the place of a module. */
+/* Malformed entries of the guest's lists are left out, and no entry takes the place of a module. */
 static void
 test_generated_hostile(void)
 {

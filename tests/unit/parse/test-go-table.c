@@ -173,7 +173,7 @@ test_malformed_functions(void)
     check_table(bytes, 0, 0, "a 1000 40 ");
 }
 
-/* Whatever the bytes are, reading ends; what is missing is left out. */
+/* Reading a cut or changed table ends. */
 static void
 test_cut_and_changed(void)
 {

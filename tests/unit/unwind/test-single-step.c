@@ -33,7 +33,8 @@ enum { BY_TABLES, BY_FRAME_POINTERS, BY_ALL, BY_CODE, N_METHODS };
 
 static const char *const method_names[N_METHODS] = { "tables", "frame pointers", "all", "code" };
 
-/* Of each thousand stacks that all methods together get right, code alone gets this many. */
+/* The least number of stacks that code alone gets right, of a thousand that all methods together get
+ * right. */
 enum { CODE_RIGHT_MIN = 995 };
 
 /* Code runs for longer than it is remembered. */
