@@ -15,12 +15,29 @@ guest=web-1
 other=db-1
 user=alice
 
-# all_is_well: no guest is paused, and no thread of a QEMU is traced or stopped
+# suspend_guest, resume_guest: $guest is suspended while no test needs it, because a guest that
+# computes takes half of the time that the emulator has for the other machines
+suspend_guest()
+{
+    virsh -q suspend "$guest"
+    touch /run/guest-suspended
+}
+
+resume_guest()
+{
+    rm -f /run/guest-suspended
+    virsh -q resume "$guest"
+}
+
+# all_is_well: no guest is paused but the one that a test has suspended, and no thread of a QEMU is
+# traced or stopped
 all_is_well()
 {
-    local name pid held
+    local name pid held wanted
     for name in $(virsh -q list --name); do
-        [ "$(virsh -q domstate "$name")" = running ] || fail "'$name' does not run"
+        wanted=running
+        [ "$name" != "$guest" ] || [ ! -e /run/guest-suspended ] || wanted=paused
+        [ "$(virsh -q domstate "$name")" = "$wanted" ] || fail "'$name' is not $wanted"
     done
     for pid in $(pgrep -f '^[^ ]*qemu-system.* -uuid '); do
         held=$(grep -HE '^TracerPid:[[:space:]]*[1-9]|^State:[[:space:]]*[tT]' \
@@ -148,6 +165,7 @@ boot_guests()
 {
     boot_guest "$other" idle
     boot_guest "$guest" 'split unit=1000'
+    suspend_guest
     cp "$guests/guest64.elf" "$store/symbols/"
 }
 
@@ -166,6 +184,7 @@ opt_in()
     systemctl daemon-reload
     profile 0 enable "$guest"
     virsh -q metadata "$guest" "$namespace" | grep -q 'enabled="yes"'
+    resume_guest
     systemctl start --no-block "$unit"
     wait_until 300 pgrep -u virt-uprof -x uprof-worker || fail 'no process has the user virt-uprof'
     pause=2 wait_until 1200 is_in_state "$unit" inactive
@@ -199,6 +218,7 @@ collect_timer()
     must_have_succeeded "$unit"
     # A round would disturb the next tests.
     systemctl stop virt-uprof-collect.timer
+    suspend_guest
 }
 
 is_in_state()
@@ -221,8 +241,6 @@ has_merged_day()
 prune_timer()
 {
     local day unit=virt-uprof-prune.service
-    # The guest would only take time from the emulator.
-    virsh -q suspend "$guest"
     day=$(date -u +%F)
     # No random delay. When the clock jumps, systemd adds a new random delay of up to ten minutes to
     # a recomputed time of boot, so the timer may start later than move_clock expects.
@@ -240,7 +258,6 @@ prune_timer()
     profile 0 summary "$day"
     grep -qF "$guest (" "$work/out" || fail "no '$guest' in the summary: $(cat "$work/out")"
     run_unit "$unit"
-    virsh -q resume "$guest"
 }
 
 # enable_examples: installs the polkit rule and the hook, as their comments say
@@ -274,6 +291,7 @@ as_user()
 # memory through the monitor, which is so slow here that stacks may be truncated.
 polkit_rule()
 {
+    resume_guest
     as_user "$user" 0 dump --max-pause 1s "$guest"
     grep -qE "^$guest vcpu0 kernel: [0-9]+ frame" "$work/out" || fail "no stack: $(cat "$work/out")"
     as_user "$user" 0 record -F 10 --budget 100 --max-pause 1s -d 20 -o - -f folded "$guest"
@@ -281,6 +299,7 @@ polkit_rule()
     says ", access monitor"
     as_user "$user" '[34]' dump "$other"
     as_user mallory 4 dump "$guest"
+    suspend_guest
 }
 
 has_picture()
@@ -292,15 +311,12 @@ has_picture()
 hook()
 {
     local name=web-2
-    # The other guest would only take time from the emulator.
-    virsh -q suspend "$guest"
     boot_guest "$name" 'split unit=1000'
     pause=2 wait_until 300 has_picture "$name" ||
         fail "no picture: $(journalctl -u 'virt-uprof-boot@*' -n 20 --no-pager)"
     grep -q guest_main /var/lib/virt-uprof-boot/"$name"-*.svg || fail 'the picture has no guest_main'
     must_have_mode 750 /var/lib/virt-uprof-boot
     virsh -q destroy "$name"
-    virsh -q resume "$guest"
 }
 
 # remove: the timers end with the program; the configuration and the profiles stay

@@ -526,6 +526,23 @@ guest_serial()
     printf '%s\n' "${guest_folders[$1]}/serial"
 }
 
+# The nice value of the vCPUs of new guests. Live tests set it. Their guests compute all the time, and
+# would take the processors from the tests that run at the same time.
+guest_nice=0
+
+# lower_priority UUID: gives the vCPUs of a running guest the nice value $guest_nice
+lower_priority()
+{
+    local qemu task
+    qemu=$(pgrep -o -f "^[^ ]*qemu-system.* -uuid $1( |$)") || return 0
+    for task in "/proc/$qemu/task"/*; do
+        # A guest may end at any time.
+        if [[ $(cat "$task/comm" 2>/dev/null) == CPU\ * ]]; then
+            renice -n "$guest_nice" -p "${task##*/}" >/dev/null 2>&1 || true
+        fi
+    done
+}
+
 # create_guest NAME KVM|TCG KERNEL CMDLINE VCPUS [CPU [MEM_MIB [INITRD]]]: starts a
 # transient domain on $libvirt_uri. It ends with the script, or by destroy_guest.
 create_guest()
@@ -561,6 +578,7 @@ create_guest()
         complain "libvirt does not start guest '$name' ($way)"
         return 1
     fi
+    [ "$guest_nice" = 0 ] || lower_priority "${guest_uuids[$name]}"
 }
 
 # copy_for_guest NAME FILE AS: copies FILE into the guest's folder, where QEMU can read it

@@ -28,6 +28,8 @@ program=$(realpath "$1")
 guests=$(realpath "$2")
 way=${3:-TCG}
 guest64=$guests/guest64.elf
+# shellcheck disable=SC2034 # setup.sh uses it
+guest_nice=10
 # Guests and runs get the access method by name, so that virt-uprof never chooses it.
 case $way in
 DIRECT) machine=KVM access=direct ;;
