@@ -13,7 +13,8 @@
  * psABI supplements for register numbers, which the compiler translates to the numbers of arch.h.
  * .eh_frame_hdr is not read; mapped-elf.h reads it where parts of .eh_frame are missing.
  *
- * If both sections describe an address, .eh_frame counts. If two entries of one section
+ * A Go program has the sizes of its frames in a table of its own (UprofElfImage.frames). If several
+ * sources describe an address, .eh_frame counts, then Go's table, then .debug_frame. If two entries of one section
  * describe an address, the entry whose code begins first counts. If their code begins at the same
  * address, the first entry of the section counts. Addresses between functions have no rule. The
  * compiler drops and counts entries that are malformed or have unknown features, and entries
@@ -63,6 +64,8 @@ typedef enum {
 enum {
     UPROF_CFI_SIGNAL = 1, /* frame of a trap or a signal: the caller's pc is exact */
     UPROF_CFI_END = 2,    /* root frame: there is no caller */
+    /* the caller is on another stack, and the table does not tell where */
+    UPROF_CFI_SWITCHED = 4,
 };
 
 /** UprofCfiSaved: where to find the caller's value of one register */
@@ -79,11 +82,11 @@ typedef struct {
  * caller's stack pointer is the CFA, unless the rule lists the stack pointer.
  */
 typedef struct {
-    uint8_t cfa_how;      /* UPROF_CFI_OFFSET or UPROF_CFI_EXPRESSION */
-    uint8_t cfa_reg;      /* number of arch.h */
-    uint8_t flags;        /* UPROF_CFI_SIGNAL, UPROF_CFI_END; with END no other member counts */
-    uint8_t n_saved;      /* registers of uprof_cfi_saved(), which include the program counter */
-    int32_t cfa_value;    /* bytes, or the number of an expression */
+    uint8_t cfa_how;   /* UPROF_CFI_OFFSET or UPROF_CFI_EXPRESSION */
+    uint8_t cfa_reg;   /* number of arch.h */
+    uint8_t flags;     /* UPROF_CFI_SIGNAL and so on; with END or SWITCHED no other member counts */
+    uint8_t n_saved;   /* registers of uprof_cfi_saved(), which include the program counter */
+    int32_t cfa_value; /* bytes, or the number of an expression */
     uint32_t first_saved; /* private to the table */
     /*
      * Bytes below the CFA that contain all saved registers, if the rule is simple; else 0. A

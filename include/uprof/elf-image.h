@@ -27,6 +27,21 @@ typedef struct {
     UprofSlice bytes; /* bytes in the file, borrowed; fewer than @len, or none in a debug file */
 } UprofElfRange;
 
+/** UprofFrameKind: the caller of a function whose frame has a known size */
+typedef enum {
+    UPROF_FRAME_NONE,     /* the size is not known */
+    UPROF_FRAME_CALLED,   /* the return address is at the stack pointer plus the size */
+    UPROF_FRAME_ROOT,     /* there is no caller */
+    UPROF_FRAME_SWITCHED, /* the caller is on another stack, which is not known */
+} UprofFrameKind;
+
+/** UprofFrameSize: the size of frames from one address to the next in the list */
+typedef struct {
+    uint64_t pc; /* link address */
+    uint32_t bytes;
+    uint32_t kind; /* UprofFrameKind */
+} UprofFrameSize;
+
 /** UprofElfImage: slices are borrowed from the file, and empty if the file lacks the part */
 typedef struct {
     uint8_t word_bytes; /* 4 or 8 */
@@ -47,6 +62,7 @@ typedef struct {
     GArray *text;
     UprofElfRange eh_frame; /* .eh_frame; empty in a debug file */
     UprofElfRange debug_frame;
+    GArray *frames; /* (nullable): of UprofFrameSize, owned; of a Go program, by rising address */
     UprofSlice debug_data;   /* .gnu_debugdata, an .xz file that contains an ELF file of symbols */
     UprofSlice debug_link;   /* .gnu_debuglink: name of the debug file */
     uint32_t debug_link_crc; /* checksum of the debug file */

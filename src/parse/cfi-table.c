@@ -8,6 +8,7 @@
 
 #include "cfi-entry-priv.h"
 
+#include <elf.h>
 #include <string.h>
 
 #include "uprof/error.h"
@@ -925,7 +926,48 @@ read_section(Compiler *compiler, const UprofElfRange *section, bool is_eh, GErro
     return true;
 }
 
-/* Merges the rows of both sections. The second section counts where the first has no rule. */
+/* Returns: number of the rule; 0 if there is none */
+static uint16_t
+make_size_rule(Compiler *compiler, const UprofFrameSize *size)
+{
+    const UprofArch *arch = compiler->cfi->arch;
+    const int32_t word = arch->word_bytes, bytes = (int32_t)size->bytes;
+    UprofCfiRule rule = { .cfa_how = UPROF_CFI_OFFSET, .cfa_reg = arch->sp };
+    UprofCfiSaved saved[2];
+    unsigned n = 0;
+
+    if (size->kind == UPROF_FRAME_NONE)
+        return 0;
+    if (size->kind != UPROF_FRAME_CALLED) {
+        rule = (UprofCfiRule){ .flags = size->kind == UPROF_FRAME_ROOT ? UPROF_CFI_END
+                                                                       : UPROF_CFI_SWITCHED };
+        return intern_rule(compiler, &rule, NULL);
+    }
+    /* A frame has the caller's frame pointer in its highest word, right below the return address. */
+    if (bytes >= word)
+        add_saved(saved, &n, arch->fp, (Value){ UPROF_CFI_AT_OFFSET, -2 * word });
+    add_saved(saved, &n, arch->pc, (Value){ UPROF_CFI_AT_OFFSET, -word });
+    rule.cfa_value = bytes + word;
+    rule.n_saved = (uint8_t)n;
+    rule.reach = find_reach(arch, &rule, saved);
+    return intern_rule(compiler, &rule, saved);
+}
+
+/* The sizes of frames of a Go program. On x86 a call pushes the return address. */
+static void
+add_frame_sizes(Compiler *compiler)
+{
+    const GArray *frames = compiler->image->frames;
+
+    if (compiler->cfi->arch->elf_machine != EM_X86_64)
+        return;
+    for (guint i = 0; frames && i < frames->len; i++) {
+        const UprofFrameSize *size = &g_array_index(frames, UprofFrameSize, i);
+        push_row(compiler->rows, size->pc, make_size_rule(compiler, size));
+    }
+}
+
+/* Merges the rows of two sources. The second source counts where the first has no rule. */
 static GArray *
 merge_rows(const GArray *first, const GArray *second)
 {
@@ -945,6 +987,16 @@ merge_rows(const GArray *first, const GArray *second)
         push_row(merged, pc, rule ? rule : other_rule);
     }
     return merged;
+}
+
+/* Returns: (transfer full): the rows so far; the next source begins without rows */
+static GArray *
+take_rows(Compiler *compiler)
+{
+    GArray *rows = compiler->rows;
+
+    compiler->rows = g_array_new(FALSE, FALSE, sizeof(Row));
+    return rows;
 }
 
 /* ---- The table ---- */
@@ -1039,11 +1091,13 @@ uprof_cfi_compile_listed(const UprofElfImage *image, const GArray *listed, const
     compiler.rows = g_array_new(FALSE, FALSE, sizeof(Row));
     if (!read_section(&compiler, &image->eh_frame, true, error))
         return NULL;
-    g_autoptr(GArray) eh_rows = g_steal_pointer(&compiler.rows);
-    compiler.rows = g_array_new(FALSE, FALSE, sizeof(Row));
+    g_autoptr(GArray) eh_rows = take_rows(&compiler);
+    add_frame_sizes(&compiler);
+    g_autoptr(GArray) size_rows = take_rows(&compiler);
     if (!read_section(&compiler, &image->debug_frame, false, error))
         return NULL;
-    g_autoptr(GArray) rows = merge_rows(eh_rows, compiler.rows);
+    g_autoptr(GArray) first_rows = merge_rows(eh_rows, size_rows);
+    g_autoptr(GArray) rows = merge_rows(first_rows, compiler.rows);
     if (!store_rows(compiler.cfi, rows)) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
                     "%s: unwind tables of more than %u GiB of code", name,

@@ -647,15 +647,19 @@ get_go_bytes(const void *data, uint64_t at, uint64_t len, UprofSlice *slice)
     return uprof_slice_sub(reader->go_table, at, len, slice);
 }
 
-/* Stripped programs in Go still have the names of their functions. */
+/* Programs in Go have the sizes of their frames, and the names of their functions if they are stripped. */
 static void
 read_go_table(Reader *reader, uint64_t symbols_max)
 {
+    UprofElfImage *image = &reader->image;
     const UprofGoReader table = { get_go_bytes, reader, reader->go_table.len };
 
-    if (reader->go_table.len > 0 && !reader->has_all_symbols)
-        uprof_go_table_read(&table, reader->text_at, reader->image.entry, reader->image.symbols,
-                            (guint)symbols_max);
+    if (reader->go_table.len == 0)
+        return;
+    image->frames = g_array_new(FALSE, FALSE, sizeof(UprofFrameSize));
+    const UprofGoFound found = { reader->has_all_symbols ? NULL : image->symbols,
+                                 (guint)symbols_max, image->frames };
+    uprof_go_table_read(&table, reader->text_at, image->entry, &found);
 }
 
 bool
@@ -713,4 +717,5 @@ uprof_elf_clear(UprofElfImage *image)
     g_clear_pointer(&image->symbols, g_array_unref);
     g_clear_pointer(&image->text, g_array_unref);
     g_clear_pointer(&image->unpacked, g_byte_array_unref);
+    g_clear_pointer(&image->frames, g_array_unref);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * go-table-priv.h - the functions of a Go program, from the table that its runtime needs (.gopclntab)
+ * go-table-priv.h - the functions of a Go program and the sizes of their frames, from the table that its
+ * runtime needs (.gopclntab)
  *
  * The table is there even in a stripped program. This file reads the tables of Go 1.18 and later
  * (Go, src/internal/abi/symtab.go and src/runtime/symtab.go), of 64-bit little-endian programs:
@@ -14,11 +15,17 @@
  *                   units, of the names of files, of other tables, and of the functions
  *
  * The functions are n pairs of u32, the function's start and the offset of its record, both relative;
- * then the end of the last one. A record has the offset of the name in its second word.
+ * then the end of the last one. A record has the offset of the name in its second u32, the offset of the
+ * sizes of frames (pcsp) in its fifth, and flags behind its tenth (1.18) or eleventh.
+ *
+ * The sizes of frames are pairs of numbers of 7 bits a byte (varint): the change of the size, signed
+ * (zigzag), which begins at -1, and the bytes of code for which the size holds, in units of the size of
+ * an instruction. A change of 0 ends the pairs, unless it is the first. The size is the distance
+ * from the stack pointer to the return address.
  */
 #pragma once
 
-#include "uprof/bytes.h"
+#include "uprof/elf-image.h"
 
 /**
  * UprofGoReader: the table, of which parts may be missing
@@ -31,15 +38,22 @@ typedef struct {
     uint64_t len;     /* bytes of the complete table */
 } UprofGoReader;
 
+/** UprofGoFound: what to read; both arrays are borrowed */
+typedef struct {
+    GArray *
+        symbols; /* (nullable): of UprofSymbol: gets the functions; names are borrowed from the table */
+    guint symbols_max;
+    GArray *frames; /* of UprofFrameSize: gets the sizes of frames, by rising address */
+} UprofGoFound;
+
 /**
  * uprof_go_table_read:
  * @text: address of the section .text; 0: not known
  * @entry: address at which the program begins. If only @text tells where the functions are, one of them
  *   must begin at @entry: in a program with C code, .text does not begin with them.
- * @symbols: (inout): of UprofSymbol: gets the functions; their names are borrowed from the table
- * @max: symbols that @symbols may have
+ * @found: (inout)
  *
  * Returns: false if this is no such table, or if the address of the functions is not known
  */
 bool uprof_go_table_read(const UprofGoReader *reader, uint64_t text, uint64_t entry,
-                         GArray *symbols, guint max);
+                         const UprofGoFound *found);

@@ -14,14 +14,24 @@ enum {
     WORK_OF_BYTE = 4, /* a hostile table may name all functions by the same long name */
     MAGIC_1_18 = 0xf0,
     MAGIC_1_20 = 0xf1,
+    SIZES_PIECE = 32, /* bytes of frame sizes that are read at once */
+    FRAME_BYTES_MAX = 1 << 30,
+    FRAMES_MAX = 4 * 1000 * 1000, /* sizes, at the begin of a function */
 };
+
+/* Offsets in a function's record, and its flags (Go, src/internal/abi/symtab.go) */
+enum { NAME_AT = 4, SIZES_AT = 16, FLAGS_AT_1_18 = 37, FLAGS_AT_1_20 = 41 };
+enum { TOP_FRAME = 1, WRITES_SP = 2 };
 
 typedef struct {
     const UprofGoReader *reader;
     uint64_t n;
     uint64_t text; /* that the header says; 0: it says nothing */
-    uint64_t names, names_end, functions;
-    uint64_t work; /* bytes of names that may still be read */
+    uint64_t names, names_end, tables, functions;
+    unsigned unit;     /* bytes of the shortest instruction */
+    unsigned flags_at; /* offset of the flags in a record */
+    uint64_t work;     /* bytes of names and sizes that may still be read */
+    const UprofGoFound *found;
 } Table;
 
 /* A function in the list; relative addresses. */
@@ -70,15 +80,18 @@ read_head(const UprofGoReader *reader, Table *table)
         return false;
     const uint8_t *head = slice.data;
     if ((head[0] != MAGIC_1_18 && head[0] != MAGIC_1_20) || head[1] != 0xff || head[2] != 0xff ||
-        head[3] != 0xff || head[4] != 0 || head[5] != 0 || head[7] != sizeof(uint64_t) ||
-        !is_rising(head, reader->len))
+        head[3] != 0xff || head[4] != 0 || head[5] != 0 || head[6] == 0 ||
+        head[7] != sizeof(uint64_t) || !is_rising(head, reader->len))
         return false;
     *table = (Table){ .reader = reader,
                       .n = get_word(head, 8),
                       .text = get_word(head, 24),
                       .names = get_word(head, 32),
                       .names_end = get_word(head, 40),
+                      .tables = get_word(head, 56),
                       .functions = get_word(head, 64),
+                      .unit = head[6],
+                      .flags_at = head[0] == MAGIC_1_18 ? FLAGS_AT_1_18 : FLAGS_AT_1_20,
                       .work = WORK_OF_BYTE * reader->len };
     return table->n > 0 && table->n < FUNCTIONS_MAX &&
            table->n * PAIR_BYTES < reader->len - table->functions;
@@ -119,18 +132,157 @@ read_name(Table *table, uint64_t at, UprofSlice *name)
     return false;
 }
 
-static void
-add_function(Table *table, uint64_t text, const Function *function, GArray *symbols)
+/* ---- Sizes of frames ---- */
+
+/* The bytes of a list of sizes, which are read piece by piece. */
+typedef struct {
+    Table *table;
+    uint64_t at; /* offset in the table */
+    UprofSlice piece;
+    size_t used; /* of @piece */
+} Sizes;
+
+static bool
+read_byte(Sizes *sizes, uint8_t *byte)
 {
+    const UprofGoReader *reader = sizes->table->reader;
+
+    if (sizes->used == sizes->piece.len) {
+        const uint64_t left = sizes->at < reader->len ? reader->len - sizes->at : 0;
+        const uint64_t len = MIN(left, (uint64_t)SIZES_PIECE);
+        if (len == 0 || sizes->table->work < SIZES_PIECE)
+            return false;
+        sizes->table->work -= SIZES_PIECE;
+        /* A piece may end in a page that is missing, behind the end of the list. */
+        if (!reader->get(reader->data, sizes->at, len, &sizes->piece) &&
+            !reader->get(reader->data, sizes->at, 1, &sizes->piece))
+            return false;
+        sizes->at += sizes->piece.len;
+        sizes->used = 0;
+    }
+    *byte = ((const uint8_t *)sizes->piece.data)[sizes->used++];
+    return true;
+}
+
+static bool
+read_varint(Sizes *sizes, uint32_t *value)
+{
+    uint8_t byte;
+
+    *value = 0;
+    for (unsigned shift = 0; shift < 32; shift += 7) {
+        if (!read_byte(sizes, &byte))
+            return false;
+        *value |= (uint32_t)(byte & 0x7f) << shift;
+        if (!(byte & 0x80))
+            return true;
+    }
+    return false;
+}
+
+static void
+add_size(const Table *table, uint64_t pc, int64_t bytes, UprofFrameKind kind)
+{
+    const UprofFrameSize size = { pc, (uint32_t)bytes, kind };
+
+    g_array_append_val(table->found->frames, size);
+}
+
+/* Returns: false if the list is malformed, or a part of it is missing */
+static bool
+read_sizes(Table *table, uint64_t list, uint64_t start, uint64_t end)
+{
+    Sizes sizes = { .table = table, .at = table->tables + list };
+    uint32_t change, units;
+    uint64_t pc = start;
+    int64_t bytes = -1;
+
+    while (pc < end) {
+        if (!read_varint(&sizes, &change))
+            return false;
+        /* the rest of the function is padding */
+        if (change == 0 && pc > start)
+            break;
+        if (!read_varint(&sizes, &units) || units == 0)
+            return false;
+        bytes += change & 1 ? ~(int64_t)(change >> 1) : (int64_t)(change >> 1);
+        if (bytes < 0 || bytes > FRAME_BYTES_MAX)
+            return false;
+        add_size(table, pc, bytes, UPROF_FRAME_CALLED);
+        pc += (uint64_t)units * table->unit;
+    }
+    add_size(table, MIN(pc, end), 0, UPROF_FRAME_NONE);
+    return true;
+}
+
+/*
+ * A function at the top of a stack has no caller, but the handler of signals was called by the kernel. A
+ * function that changes the stack pointer goes on on the stack of the thread, whose frames begin
+ * there; mcall never returns, and cgocallback is called on the stack where its frame is.
+ */
+static UprofFrameKind
+find_kind(unsigned flags, UprofSlice name)
+{
+    static const struct {
+        const char *name;
+        UprofFrameKind kind;
+    } others[] = {
+        { "runtime.sigtramp", UPROF_FRAME_SWITCHED },
+        { "runtime.mcall", UPROF_FRAME_ROOT },
+        { "runtime.cgocallback", UPROF_FRAME_CALLED },
+    };
+
+    if (!(flags & (TOP_FRAME | WRITES_SP)))
+        return UPROF_FRAME_CALLED;
+    for (size_t i = 0; i < G_N_ELEMENTS(others); i++) {
+        const size_t len = strlen(others[i].name);
+        if (name.len >= len && memcmp(name.data, others[i].name, len) == 0 &&
+            (name.len == len || ((const char *)name.data)[len] == '.'))
+            return others[i].kind;
+    }
+    return flags & TOP_FRAME ? UPROF_FRAME_ROOT : UPROF_FRAME_SWITCHED;
+}
+
+/* @record: of the function, up to its flags. @name: of the function, or empty */
+static void
+add_frames(Table *table, uint64_t start, uint64_t end, const uint8_t *record, UprofSlice name)
+{
+    GArray *frames = table->found->frames;
+    const UprofFrameKind kind = find_kind(record[table->flags_at], name);
+    const uint32_t list = get_half(record, SIZES_AT);
+    const guint n = frames->len;
+
+    /* a hostile table may have its functions in any order */
+    if (n >= FRAMES_MAX || (n > 0 && start < g_array_index(frames, UprofFrameSize, n - 1).pc))
+        return;
+    if (kind != UPROF_FRAME_CALLED) {
+        add_size(table, start, 0, kind);
+        add_size(table, end, 0, UPROF_FRAME_NONE);
+    } else if (list == 0 || !read_sizes(table, list, start, end)) {
+        g_array_set_size(frames, n);
+    }
+}
+
+/* ---- Functions ---- */
+
+static void
+add_function(Table *table, uint64_t text, const Function *function)
+{
+    const UprofGoFound *found = table->found;
     UprofSymbol symbol = { .start = text + function->start,
                            .size = function->end - function->start,
                            .code = true };
     UprofSlice record;
 
-    if (table->reader->get(table->reader->data, table->functions + function->record,
-                           2 * sizeof(uint32_t), &record) &&
-        read_name(table, table->names + get_half(record.data, 4), &symbol.name))
-        g_array_append_val(symbols, symbol);
+    if (!table->reader->get(table->reader->data, table->functions + function->record,
+                            table->flags_at + 1, &record))
+        return;
+    const bool has_name =
+        read_name(table, table->names + get_half(record.data, NAME_AT), &symbol.name);
+    if (has_name && found->symbols && found->symbols->len < found->symbols_max)
+        g_array_append_val(found->symbols, symbol);
+    add_frames(table, symbol.start, symbol.start + symbol.size, record.data,
+               has_name ? symbol.name : (UprofSlice){ "", 0 });
 }
 
 /* Returns: does a function begin at @offset? */
@@ -155,8 +307,8 @@ has_start(const Table *table, uint64_t offset)
 }
 
 bool
-uprof_go_table_read(const UprofGoReader *reader, uint64_t text, uint64_t entry, GArray *symbols,
-                    guint max)
+uprof_go_table_read(const UprofGoReader *reader, uint64_t text, uint64_t entry,
+                    const UprofGoFound *found)
 {
     Table table;
     Function function;
@@ -169,8 +321,9 @@ uprof_go_table_read(const UprofGoReader *reader, uint64_t text, uint64_t entry, 
         return false;
     if (text > INT64_MAX)
         return false;
-    for (uint64_t i = 0; i < table.n && symbols->len < max; i++)
+    table.found = found;
+    for (uint64_t i = 0; i < table.n; i++)
         if (read_function(&table, i, &function))
-            add_function(&table, text, &function, symbols);
+            add_function(&table, text, &function);
     return true;
 }

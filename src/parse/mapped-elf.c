@@ -676,18 +676,21 @@ get_go_bytes(const void *data, uint64_t at, uint64_t len, UprofSlice *slice)
     return at <= UPROF_MAPPED_ELF_PART_BYTES_MAX && get_bytes(data, at, len, slice);
 }
 
-/* Programs in Go still have the names of their functions if they are stripped. */
+/* Programs in Go have the sizes of their frames, and the names of their functions if they are stripped. */
 static void
 read_go_table(Reader *reader)
 {
+    UprofElfImage *elf = &reader->found.elf;
     const Place *place = &reader->go_table;
     g_auto(Part) part = { 0 };
     const UprofGoReader table = { get_go_bytes, &part, place->len };
 
-    if (reader->found.has_all_symbols || !read_part(reader, place->at, place->len, &part))
+    if (!read_part(reader, place->at, place->len, &part))
         return;
-    uprof_go_table_read(&table, reader->text_at, reader->found.elf.entry, reader->found.elf.symbols,
-                        UPROF_MAPPED_ELF_SYMBOLS_MAX);
+    elf->frames = g_array_new(FALSE, FALSE, sizeof(UprofFrameSize));
+    const UprofGoFound found = { reader->found.has_all_symbols ? NULL : elf->symbols,
+                                 UPROF_MAPPED_ELF_SYMBOLS_MAX, elf->frames };
+    uprof_go_table_read(&table, reader->text_at, elf->entry, &found);
     keep_part(reader, &part);
 }
 

@@ -252,6 +252,16 @@ follow_call(const UprofUnwindContext *context, uint64_t target, const UprofSymAn
     return search_jumps(context, target, start, callee->size, n_left);
 }
 
+/* The first function of a thread in Go is not called: its address is put on the stack before. */
+static bool
+is_put_there(const UprofUnwindContext *context, const UprofFrame *frame)
+{
+    const UprofCfi *cfi;
+    const UprofCfiRule *rule = uprof_sym_rule(context->sym, frame->symbol_address - 1, &cfi);
+
+    return rule && rule->flags & UPROF_CFI_END;
+}
+
 static UprofCachedCall
 check_call(const UprofUnwindContext *context, const UprofFrame *frame, const UprofSymAnswer *callee,
            uint64_t distance, size_t *n_left)
@@ -268,7 +278,8 @@ check_call(const UprofUnwindContext *context, const UprofFrame *frame, const Upr
     return (UprofCachedCall){
         .pc = is_final ? frame->symbol_address : 0,
         .callee = callee->start,
-        .is_checked = call != UPROF_CALL_UNREADABLE && reach != TOO_COSTLY && reach != NOT_KNOWN,
+        .is_checked = call != UPROF_CALL_UNREADABLE && reach != TOO_COSTLY && reach != NOT_KNOWN &&
+                      !(call == UPROF_CALL_NONE && is_put_there(context, frame)),
         .is_agreed = reach == REACHED,
     };
 }

@@ -283,6 +283,8 @@ uprof_cfi_step(const UprofUnwindContext *context, UprofCursor *cursor)
         return UPROF_STEP_PASS;
     if (frame.rule->flags & UPROF_CFI_END)
         return UPROF_STEP_BASE;
+    if (frame.rule->flags & UPROF_CFI_SWITCHED)
+        return UPROF_STEP_CUT;
     if (restore_quickly(&frame, cursor))
         return UPROF_STEP_OK;
     const UprofStep answer = find_cfa(&frame);

@@ -28,15 +28,16 @@ void
 fuzz_input(const uint8_t *data, size_t size)
 {
     g_autoptr(GArray) symbols = g_array_new(FALSE, FALSE, sizeof(UprofSymbol));
+    g_autoptr(GArray) frames = g_array_new(FALSE, FALSE, sizeof(UprofFrameSize));
 
     if (size < 1)
         return;
     const Source source = { { data + 1, size - 1 }, data[0] & ~KNOWS_TEXT };
     const UprofGoReader reader = { get_bytes, &source, source.table.len };
-    const bool ok =
-        uprof_go_table_read(&reader, data[0] & KNOWS_TEXT ? TEXT : 0, TEXT, symbols, SYMBOLS_MAX);
+    const UprofGoFound found = { symbols, SYMBOLS_MAX, frames };
+    const bool ok = uprof_go_table_read(&reader, data[0] & KNOWS_TEXT ? TEXT : 0, TEXT, &found);
 
-    g_assert(ok || symbols->len == 0);
+    g_assert(ok || (symbols->len == 0 && frames->len == 0));
     g_assert(symbols->len <= SYMBOLS_MAX);
     for (guint i = 0; i < symbols->len; i++) {
         const UprofSymbol *symbol = &g_array_index(symbols, UprofSymbol, i);
@@ -45,4 +46,7 @@ fuzz_input(const uint8_t *data, size_t size)
         g_assert(is_part(symbol->name, source.table));
         g_assert(!__builtin_add_overflow(symbol->start, symbol->size, &end));
     }
+    for (guint i = 1; i < frames->len; i++)
+        g_assert(g_array_index(frames, UprofFrameSize, i - 1).pc <=
+                 g_array_index(frames, UprofFrameSize, i).pc);
 }

@@ -198,6 +198,10 @@ append_rule(GString *out, const UprofCfi *cfi, const UprofCfiRule *rule)
         g_string_append(out, " end");
         return;
     }
+    if (rule->flags & UPROF_CFI_SWITCHED) {
+        g_string_append(out, " switched");
+        return;
+    }
     if (rule->cfa_how == UPROF_CFI_EXPRESSION)
         g_string_append_printf(out, " e%d", rule->cfa_value);
     else
@@ -548,6 +552,30 @@ test_expression(void)
     g_assert_cmpmem(pc.data, pc.len, "\x70\x08", 2);
     g_assert_true((const guint8 *)pc.data > section->data &&
                   (const guint8 *)pc.data < section->data + section->len);
+}
+
+/* Sizes of frames of a Go program: they fill the gaps of .eh_frame. */
+static void
+test_frame_sizes(void)
+{
+    static const UprofFrameSize sizes[] = {
+        { TEXT, 0, UPROF_FRAME_CALLED },          { TEXT + 4, 24, UPROF_FRAME_CALLED },
+        { TEXT + 0x10, 0, UPROF_FRAME_NONE },     { TEXT + 0x20, 0, UPROF_FRAME_ROOT },
+        { TEXT + 0x30, 0, UPROF_FRAME_SWITCHED }, { TEXT + 0x40, 0, UPROF_FRAME_NONE },
+    };
+    g_autoptr(GArray) frames = g_array_new(FALSE, FALSE, sizeof(UprofFrameSize));
+    g_autoptr(GArray) text = g_array_new(FALSE, FALSE, sizeof(UprofElfRange));
+    const UprofElfImage image = {
+        .word_bytes = 8, .machine = EM_X86_64, .text = text, .frames = frames
+    };
+
+    g_array_append_vals(frames, sizes, G_N_ELEMENTS(sizes));
+    g_autoptr(UprofCfi) cfi = uprof_cfi_compile(&image, "app", NULL);
+    g_autofree char *table = format_table(cfi);
+    g_assert_cmpstr(table, ==,
+                    "1000 RSP+8 RIP@-8 | 1004 RSP+32 RBP@-16 RIP@-8 | 1010 none | 1020 end | "
+                    "1030 switched | 1040 none");
+    g_assert_cmpuint(uprof_cfi_find(cfi, TEXT + 4)->reach, ==, 16);
 }
 
 static void
@@ -997,6 +1025,7 @@ main(int argc, char **argv)
     }
     g_test_add_func("/cfi/prefixes", test_prefixes);
     g_test_add_func("/cfi/expression", test_expression);
+    g_test_add_func("/cfi/frame-sizes", test_frame_sizes);
     g_test_add_func("/cfi/machines", test_machines);
     g_test_add_func("/cfi/far-apart", test_far_apart);
     g_test_add_func("/cfi/too-far-apart", test_too_far_apart);

@@ -7,7 +7,9 @@
 
 enum {
     HEAD = 72,
-    RECORD = 8, /* bytes of a function's record that count */
+    RECORD = 44, /* bytes of a function's record */
+    TABLES = 32, /* bytes for lists of sizes */
+    LIST = 1,    /* offset of the only list there */
     FUNCTIONS_MAX = 4,
     FIRST = 0x1000, /* address of the code that a header says */
     TEXT = 0x2000,  /* address of .text */
@@ -18,9 +20,13 @@ typedef struct {
     uint32_t magic;
     bool says_text; /* the header has the address of the code */
     const char *names[FUNCTIONS_MAX];
+    const char *sizes; /* (nullable): bytes of the list of sizes that all functions have */
+    uint8_t flags[FUNCTIONS_MAX];
 } Plan;
 
-static const Plan usual = { 0xfffffff1, false, { "main.main", "runtime.goexit", "main.(*T).f" } };
+static const Plan usual = { .magic = 0xfffffff1,
+                            .names = { "main.main", "runtime.goexit", "main.(*T).f" },
+                            .sizes = "\x02\x04\x30\x30\x2f\x08" };
 
 static void
 put_u32(GByteArray *bytes, size_t at, uint32_t value)
@@ -66,14 +72,18 @@ build_table(const Plan *plan)
                             (guint)strlen(plan->names[n]) + 1);
     }
     for (size_t at = 40; at < HEAD; at += 8)
-        put_u64(bytes, at, grow(bytes, 8));
-    const guint functions = bytes->len - 8;
+        put_u64(bytes, at, grow(bytes, TABLES));
+    const guint functions = bytes->len - TABLES;
+    if (plan->sizes)
+        memcpy(bytes->data + functions - TABLES + LIST, plan->sizes, strlen(plan->sizes));
     grow(bytes, 8 * n);
     for (guint i = 0; i < n; i++) {
         const guint record = grow(bytes, RECORD);
         put_u32(bytes, functions + 8 * i, i * APART);
         put_u32(bytes, functions + 8 * i + 4, record - functions);
         put_u32(bytes, record + 4, names[i]);
+        put_u32(bytes, record + 16, plan->sizes ? LIST : 0);
+        bytes->data[record + (plan->magic == 0xfffffff0 ? 37 : 41)] = plan->flags[i];
     }
     put_u32(bytes, functions + 8 * n, n * APART);
     put_u64(bytes, 8, n);
@@ -93,10 +103,12 @@ static char *
 read_table(const GByteArray *bytes, uint64_t text, uint64_t entry)
 {
     g_autoptr(GArray) symbols = g_array_new(FALSE, FALSE, sizeof(UprofSymbol));
+    g_autoptr(GArray) frames = g_array_new(FALSE, FALSE, sizeof(UprofFrameSize));
+    const UprofGoFound into = { symbols, 100, frames };
     const UprofGoReader reader = { get_bytes, bytes, bytes->len };
     GString *found;
 
-    if (!uprof_go_table_read(&reader, text, entry, symbols, 100))
+    if (!uprof_go_table_read(&reader, text, entry, &into))
         return NULL;
     found = g_string_new(NULL);
     for (guint i = 0; i < symbols->len; i++) {
@@ -150,9 +162,11 @@ test_limit(void)
 {
     g_autoptr(GByteArray) bytes = build_table(&usual);
     g_autoptr(GArray) symbols = g_array_new(FALSE, FALSE, sizeof(UprofSymbol));
+    g_autoptr(GArray) frames = g_array_new(FALSE, FALSE, sizeof(UprofFrameSize));
+    const UprofGoFound into = { symbols, 2, frames };
     const UprofGoReader reader = { get_bytes, bytes, bytes->len };
 
-    g_assert_true(uprof_go_table_read(&reader, TEXT, TEXT, symbols, 2));
+    g_assert_true(uprof_go_table_read(&reader, TEXT, TEXT, &into));
     g_assert_cmpuint(symbols->len, ==, 2);
 }
 
@@ -171,6 +185,93 @@ test_malformed_functions(void)
     check_table(bytes, 0, 0, "a 1000 40 d 10c0 40 ");
     put_u32(bytes, functions + 8 * 4, 0); /* "d" ends before it starts */
     check_table(bytes, 0, 0, "a 1000 40 ");
+}
+
+/* ---- Sizes of frames ---- */
+
+/* 0 for 4 bytes of code, 24 for 0x30 bytes, 0 for 8 bytes; the last 4 bytes are padding */
+static const char usual_sizes[] = "\x02\x04\x30\x30\x2f\x08";
+
+/* Returns: (transfer full): "ADDRESS:SIZE ", "ADDRESS:root ", "ADDRESS:switched " or "ADDRESS:none " */
+static char *
+read_frames(const Plan *plan)
+{
+    static const char *const kinds[] = { "none", NULL, "root", "switched" };
+    g_autoptr(GByteArray) bytes = build_table(plan);
+    g_autoptr(GArray) frames = g_array_new(FALSE, FALSE, sizeof(UprofFrameSize));
+    const UprofGoFound into = { NULL, 0, frames };
+    const UprofGoReader reader = { get_bytes, bytes, bytes->len };
+    GString *found = g_string_new(NULL);
+
+    g_assert_true(uprof_go_table_read(&reader, 0, 0, &into));
+    for (guint i = 0; i < frames->len; i++) {
+        const UprofFrameSize *size = &g_array_index(frames, UprofFrameSize, i);
+        g_assert_cmpuint(size->kind, <, G_N_ELEMENTS(kinds));
+        g_string_append_printf(found, "%" G_GINT64_MODIFIER "x:", size->pc);
+        if (kinds[size->kind])
+            g_string_append_printf(found, "%s ", kinds[size->kind]);
+        else
+            g_string_append_printf(found, "%u ", size->bytes);
+    }
+    return g_string_free(found, FALSE);
+}
+
+static void
+check_frames(const Plan *plan, const char *wanted)
+{
+    g_autofree char *found = read_frames(plan);
+
+    g_assert_cmpstr(found, ==, wanted);
+}
+
+static void
+test_sizes(void)
+{
+    static const Plan plans[] = {
+        { 0xfffffff0, true, { "a", "b" }, .sizes = usual_sizes },
+        { 0xfffffff1, true, { "a", "b" }, .sizes = usual_sizes },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(plans); i++)
+        check_frames(&plans[i], "1000:0 1004:24 1034:0 103c:none 1040:0 1044:24 1074:0 107c:none ");
+}
+
+/* Flags: 1 is the top of a stack, 2 writes the stack pointer. */
+static void
+test_kinds(void)
+{
+    static const Plan plan = { 0xfffffff1,
+                               true,
+                               { "runtime.goexit", "runtime.sigtramp", "runtime.systemstack",
+                                 "runtime.mcall" },
+                               .sizes = usual_sizes,
+                               .flags = { 1, 1, 2, 2 } };
+    static const Plan other = { 0xfffffff1,
+                                true,
+                                { "runtime.cgocallback.abi0", "runtime.mcallx" },
+                                .sizes = "\x12\x40",
+                                .flags = { 2, 2 } };
+
+    check_frames(&plan, "1000:root 1040:none 1040:switched 1080:none 1080:switched 10c0:none "
+                        "10c0:root 1100:none ");
+    check_frames(&other, "1000:8 1040:none 1040:switched 1080:none ");
+}
+
+static void
+test_malformed_sizes(void)
+{
+    static const char *const lists[] = {
+        "\x01\x40",                 /* below 0 */
+        "\x02\x04\x05\x04",         /* falls below 0 */
+        "\xff\xff\xff\xff\xff\x01", /* a number of more than 32 bits */
+        "\x02",                     /* no bytes of code */
+        "\xfe\xff\xff\xff\x0f\x40", /* more than a gigabyte */
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(lists); i++) {
+        const Plan plan = { 0xfffffff1, true, { "a" }, .sizes = lists[i] };
+        check_frames(&plan, "");
+    }
 }
 
 /* Reading a cut or changed table ends. */
@@ -201,6 +302,8 @@ test_work(void)
     const Plan plan = { 0xfffffff1, true, { name } };
     g_autoptr(GByteArray) bytes = build_table(&plan);
     g_autoptr(GArray) symbols = g_array_new(FALSE, FALSE, sizeof(UprofSymbol));
+    g_autoptr(GArray) frames = g_array_new(FALSE, FALSE, sizeof(UprofFrameSize));
+    const UprofGoFound into = { symbols, N, frames };
     uint64_t functions;
 
     memcpy(&functions, bytes->data + 64, sizeof(functions));
@@ -212,7 +315,7 @@ test_work(void)
     }
     put_u64(bytes, 8, N - 1);
     const UprofGoReader reader = { get_bytes, bytes, bytes->len };
-    g_assert_true(uprof_go_table_read(&reader, 0, 0, symbols, N));
+    g_assert_true(uprof_go_table_read(&reader, 0, 0, &into));
     g_assert_cmpuint(symbols->len, <=, 4 * bytes->len / NAME);
 }
 
@@ -224,6 +327,9 @@ main(int argc, char **argv)
     g_test_add_func("/go-table/address", test_address);
     g_test_add_func("/go-table/limit", test_limit);
     g_test_add_func("/go-table/malformed-functions", test_malformed_functions);
+    g_test_add_func("/go-table/sizes", test_sizes);
+    g_test_add_func("/go-table/kinds", test_kinds);
+    g_test_add_func("/go-table/malformed-sizes", test_malformed_sizes);
     g_test_add_func("/go-table/cut-and-changed", test_cut_and_changed);
     g_test_add_func("/go-table/work", test_work);
     return g_test_run();
