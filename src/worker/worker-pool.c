@@ -360,6 +360,13 @@ serve_worker(UprofWorker *worker)
     }
 }
 
+static void
+serve_workers(UprofWorkers *workers)
+{
+    for (guint i = 0; i < workers->workers->len; i++)
+        serve_worker(g_ptr_array_index(workers->workers, i));
+}
+
 /* Returns: false if the worker did not get the snapshot; it may be dead now */
 static bool
 send_snapshot(UprofWorker *worker, const UprofSnapshot *snapshot)
@@ -431,9 +438,10 @@ feed_workers(UprofWorkers *workers)
             return worker;
         uprof_ring_drop(workers->ring);
         /* it gets room only if its requests are answered, and on a busy host the sampler may fill
-         * the ring as fast as this loop empties it */
+         * the ring as fast as this loop empties it; only workers of the list may be served: this one's
+         * process may just be replaced */
         if (worker->is_full)
-            serve_worker(worker);
+            serve_workers(workers);
     }
     return NULL;
 }
@@ -461,13 +469,6 @@ wait_for_work(UprofWorkers *workers, const UprofWorker *full)
     g_mutex_unlock(&workers->lock);
     poll(waits, n + 3, full ? WAIT_MS : workers->ring ? BATCH_MS : -1);
     g_mutex_lock(&workers->lock);
-}
-
-static void
-serve_workers(UprofWorkers *workers)
-{
-    for (guint i = 0; i < workers->workers->len; i++)
-        serve_worker(g_ptr_array_index(workers->workers, i));
 }
 
 static gpointer

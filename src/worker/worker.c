@@ -305,6 +305,7 @@ stop_worker(UprofWorker *worker)
     while (workers->served == worker)
         g_cond_wait(&workers->changed, &workers->lock);
     g_ptr_array_remove(workers->workers, worker);
+    worker->is_ready = false;
     g_mutex_unlock(&workers->lock);
     if (worker->requests >= 0)
         close(worker->requests);

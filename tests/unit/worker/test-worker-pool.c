@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <glib.h>
+#include <signal.h>
 #include <string.h>
 
+#include "../../../src/worker/worker-pool-priv.h"
 #include "memory-guest.h"
 #include "uprof/clock.h"
 #include "uprof/worker.h"
@@ -16,6 +18,7 @@ enum {
     N_WANTED = 4,
     READ_MS = 20, /* the worker waits so long for each answer */
     LIMIT_S = 60,
+    N_KILLS = 10,
     COUNT_MS = 20, /* between two looks at the counts, which take the lock of the workers' thread */
 };
 
@@ -150,11 +153,80 @@ test_full(gconstpointer data)
     tear_down(&fixture);
 }
 
+/* A sampler in a thread of its own, which fills the ring until it is told to end. */
+typedef struct {
+    Fixture *fixture;
+    UprofRing *ring;
+    UprofWorker *worker;
+    gint ends; /* atomic */
+} Sampler;
+
+static gpointer
+run_sampler(gpointer data)
+{
+    Sampler *sampler = data;
+    UprofSnapshot *slot;
+
+    while (!g_atomic_int_get(&sampler->ends))
+        if (uprof_ring_take(sampler->ring, &slot, 1)) {
+            fill_slot(sampler->fixture, slot, sampler->worker);
+            uprof_ring_publish(sampler->ring, &slot, 1);
+        }
+    return NULL;
+}
+
+/* Kills the process of the worker, and returns when the workers' thread knows it. */
+static void
+kill_process(UprofWorker *worker)
+{
+    const uint64_t end_ns = uprof_clock_now_ns() + LIMIT_S * UPROF_NS_PER_S;
+
+    kill(worker->pid, SIGKILL);
+    while (!uprof_worker_is_dead(worker)) {
+        if (uprof_clock_now_ns() >= end_ns)
+            g_error("the end of the process is not seen");
+        g_usleep(COUNT_MS * 1000);
+    }
+}
+
+/* Snapshots keep coming while a worker gets a new process. */
+static void
+test_replaced(void)
+{
+    g_autoptr(GError) error = NULL;
+    Fixture fixture;
+
+    set_up(&fixture);
+    fixture.guest->hook = NULL;
+    const UprofWorkerPlan plan = { .symbols = { .files = fixture.no_names } };
+    g_autoptr(UprofWorkers) workers = uprof_workers_new(&plan, &error);
+    g_assert_no_error(error);
+    g_autoptr(UprofRing) ring = uprof_ring_new(N_SLOTS, &error);
+    g_assert_no_error(error);
+    UprofWorker *worker = add_worker(&fixture, workers);
+    Sampler sampler = { .fixture = &fixture, .ring = ring, .worker = worker };
+
+    uprof_workers_feed(workers, ring);
+    GThread *thread = g_thread_new("sampler", run_sampler, &sampler);
+    for (unsigned i = 0; i < N_KILLS; i++) {
+        kill_process(worker);
+        uprof_worker_continue(worker, &error);
+        g_assert_no_error(error);
+    }
+    g_atomic_int_set(&sampler.ends, 1);
+    g_thread_join(thread);
+    uprof_workers_stop(workers);
+    g_assert_false(uprof_worker_is_dead(worker));
+    uprof_worker_free(worker);
+    tear_down(&fixture);
+}
+
 int
 main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_data_func("/worker-pool/full/alone", GINT_TO_POINTER(1), test_full);
     g_test_add_data_func("/worker-pool/full/of-two", GINT_TO_POINTER(2), test_full);
+    g_test_add_func("/worker-pool/replaced", test_replaced);
     return g_test_run();
 }
