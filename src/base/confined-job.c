@@ -70,7 +70,12 @@ wait_for_message(int channel, const UprofConfinedJob *job, gint64 end_us)
     return n > 0;
 }
 
-/* Answers until the process closes its channel. Returns: (nullable): the broken rule; literal */
+/*
+ * Answers until the process closes its channel. No message can be sent to a process that has ended,
+ * but the messages that it sent before are read. Its exit status shows why it ended.
+ *
+ * Returns: (nullable): the broken rule; literal
+ */
 static const char *
 serve_process(int channel, const UprofConfinedJob *job, char **last_file)
 {
@@ -78,24 +83,23 @@ serve_process(int channel, const UprofConfinedJob *job, char **last_file)
     const gint64 end_us = g_get_monotonic_time() + time_ms * G_TIME_SPAN_MILLISECOND;
     g_autofree uint8_t *bytes = g_malloc(UPROF_CHANNEL_BYTES_MAX);
     UprofMessage message;
-    bool ok = job->begin.len == 0 || uprof_channel_send(channel, 0, &job->begin, 1, NULL, 0);
 
-    while (ok) {
+    if (job->begin.len > 0)
+        uprof_channel_send(channel, 0, &job->begin, 1, NULL, 0);
+    for (;;) {
         if (!wait_for_message(channel, job, end_us))
             return "it does not answer";
         if (!uprof_channel_receive(channel, &message, bytes, UPROF_CHANNEL_BYTES_MAX))
             return NULL;
         errno = 0;
-        ok =
+        const bool ok =
             message.n_fds == 0 && job->answer(channel, &message, (UprofSlice){ bytes, message.len },
                                               last_file, job->data);
-        /* no answer can be sent to a process that has ended; its exit status shows the cause */
         const bool has_ended = errno == EPIPE || errno == ECONNRESET;
         uprof_message_close(&message);
         if (!ok && !has_ended)
             return "it broke the rules of its requests";
     }
-    return NULL;
 }
 
 int

@@ -230,6 +230,27 @@ test_again(void)
     close(ends[1]);
 }
 
+/* A process may end before the program sends it the first message. */
+static void
+test_ends_early(void)
+{
+    const UprofSpawnPlan plan = { .work = abort_behind_file, .limits = { .memory_max = 64 << 20 } };
+    unsigned n_messages = 0, number = 21;
+    g_autoptr(UprofSpawner) spawner = uprof_spawner_start(&plan, NULL);
+    const UprofConfinedJob job = {
+        .begin = { &number, sizeof(number) },
+        .answer = answer,
+        .data = &n_messages,
+    };
+
+    for (unsigned i = 0; i < 100; i++) {
+        g_autoptr(GError) error = NULL;
+        g_assert_cmpint(uprof_confined_job_run(spawner, &job, &error), ==, -1);
+        g_assert_nonnull(strstr(error->message, "'other.elf'"));
+    }
+    g_assert_cmpuint(n_messages, ==, 2 * 100);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -239,5 +260,6 @@ main(int argc, char **argv)
         g_test_add_data_func(path, GUINT_TO_POINTER(i), test_case);
     }
     g_test_add_func("/confined-job/again", test_again);
+    g_test_add_func("/confined-job/ends-early", test_ends_early);
     return g_test_run();
 }
