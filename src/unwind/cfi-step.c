@@ -87,7 +87,8 @@ run_expression(Frame *frame, int32_t number, const uint64_t *first, uint64_t *va
 
 /*
  * A return address is looked up by the call before it, which may be the last instruction of its
- * function. Only a signal frame has an address that no call precedes.
+ * function. A signal frame has an address that no call precedes. In a return from a signal, the
+ * address is behind the system call, which is the last instruction of the signal frame's code.
  */
 static const UprofCfiRule *
 find_rule(const UprofUnwindContext *context, const UprofCursor *cursor, const UprofCfi **cfi)
@@ -96,9 +97,10 @@ find_rule(const UprofUnwindContext *context, const UprofCursor *cursor, const Up
     const UprofCfiRule *rule = uprof_sym_rule(
         context->sym, uprof_unwind_symbol_address(context, pc - cursor->is_return), cfi);
 
-    if (rule || !cursor->is_return)
+    if (rule)
         return rule;
-    rule = uprof_sym_rule(context->sym, uprof_unwind_symbol_address(context, pc), cfi);
+    rule = uprof_sym_rule(context->sym,
+                          uprof_unwind_symbol_address(context, pc - !cursor->is_return), cfi);
     return rule && (rule->flags & UPROF_CFI_SIGNAL) ? rule : NULL;
 }
 

@@ -264,6 +264,7 @@ static const struct {
     { "signal",           SIGNAL_CASE, 4, false, 8, UPROF_STEP_OK, false },
     { "signal-called",    SIGNAL_CASE, 4, true,  8, UPROF_STEP_OK, false },
     { "signal-at-start",  SIGNAL_CASE, 0, true,  8, UPROF_STEP_OK, false },
+    { "signal-behind",    SIGNAL_CASE, 16, false, 8, UPROF_STEP_OK, false },
     { "32-bit",           0, 0,  false, 4, UPROF_STEP_PASS, false },
     { "16-bit",           0, 0,  false, 2, UPROF_STEP_PASS, false },
 };
