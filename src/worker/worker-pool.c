@@ -55,8 +55,7 @@ send_answer(UprofWorker *worker, const UprofSlice *parts, unsigned n_parts, cons
 {
     /* a worker waits for each answer, so there is always room for one */
     if (!uprof_channel_send(worker->requests, 0, parts, n_parts, fds, n_fds))
-        uprof_worker_give_up(worker,
-                             errno == EPIPE ? NULL : "it broke the rules of its requests");
+        uprof_worker_give_up(worker, errno == EPIPE ? NULL : "it broke the rules of its requests");
 }
 
 bool

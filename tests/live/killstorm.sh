@@ -9,10 +9,10 @@ source "$(dirname "$0")/lib.sh"
 
 # Under emulation the tested code is the same, so fewer rounds are enough. $UPROF_LIVE_KILLS says
 # how often each process of a run is killed.
-declare -A many=([TCG]=20 [KVM]=40 [DIRECT]=200) few=([TCG]=4 [KVM]=8 [DIRECT]=0)
+declare -A many=([TCG]=10 [KVM]=40 [DIRECT]=100) few=([TCG]=2 [KVM]=8 [DIRECT]=0)
 kills=${UPROF_LIVE_KILLS:-${many[$way]}}
 kills_of_others=${UPROF_LIVE_KILLS:-${few[$way]}}
-others=$((kills / 20))
+others=$((kills / 20 + (kills < 20)))
 names=("${guest_prefix}storm1-$way" "${guest_prefix}storm2-$way")
 
 # storm WAY ROUNDS: ends ROUNDS runs in this way
