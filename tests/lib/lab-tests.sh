@@ -6,12 +6,13 @@
 # A test is a function. It fails by `fail` or by any command that fails; its output is then
 # shown. After each test `all_is_well`, which the lab's own scripts define, cleans up and fails
 # if the test has left something behind. $lab_tests is the table of tests: a row is a name, a
-# function and its arguments.
+# function and its arguments. The rows of $lab_measurements only run if they are named.
 
 results=/lab/results.tap
 # The output of the present test. The host shows this output if the lab does not come to its end.
 test_log=/lab/test.log
 work=/tmp/work
+lab_measurements=()
 n_tests=0
 n_failed=0
 
@@ -78,12 +79,9 @@ check()
 }
 
 # is_wanted WHICH INDEX NAME: WHICH is empty for all tests, a list of names, or "2/3" for the
-# second of three shares. "bench" is a measurement, which only runs if it is named.
+# second of three shares
 is_wanted()
 {
-    if [ "$3" = bench ] && [[ " $1 " != *" bench "* ]]; then
-        return 1
-    fi
     if [[ $1 =~ ^([0-9]+)/([0-9]+)$ ]]; then
         [ "$(($2 % BASH_REMATCH[2] + 1))" = "${BASH_REMATCH[1]}" ]
     else
@@ -94,11 +92,12 @@ is_wanted()
 # run_lab_tests: runs the wanted rows of $lab_tests, and fails if one of them fails
 run_lab_tests()
 {
-    local row name i which
+    local rows=("${lab_tests[@]}") row name i which
     which=${UPROF_LAB_TESTS:-$(cat /lab/which 2>/dev/null)}
+    [[ $which =~ ^[0-9/]*$ ]] || rows+=("${lab_measurements[@]}")
     : >"$results"
-    for i in "${!lab_tests[@]}"; do
-        read -r name row <<<"${lab_tests[$i]}"
+    for i in "${!rows[@]}"; do
+        read -r name row <<<"${rows[$i]}"
         if is_wanted "$which" "$i" "$name"; then
             # shellcheck disable=SC2086 # words
             check "$name" $row

@@ -12,7 +12,7 @@ source "$(dirname "$0")/lib.sh"
 declare -A many=([TCG]=10 [KVM]=40 [DIRECT]=100) few=([TCG]=2 [KVM]=8 [DIRECT]=0)
 kills=${UPROF_LIVE_KILLS:-${many[$way]}}
 kills_of_others=${UPROF_LIVE_KILLS:-${few[$way]}}
-others=$((kills / 20 + (kills < 20)))
+others=$((kills < 20 ? 1 : kills / 20))
 names=("${guest_prefix}storm1-$way" "${guest_prefix}storm2-$way")
 
 # storm WAY ROUNDS: ends ROUNDS runs in this way
