@@ -72,7 +72,8 @@ wait_for_message(int channel, const UprofConfinedJob *job, gint64 end_us)
 
 /*
  * Answers until the process closes its channel. No message can be sent to a process that has ended,
- * but the messages that it sent before are read. Its exit status shows why it ended.
+ * but the messages that it sent before are read. Its exit status shows why it ended. A process that
+ * has not ended, but to which a message could not be sent, reads the end of the channel and ends.
  *
  * Returns: (nullable): the broken rule; literal
  */
@@ -84,8 +85,8 @@ serve_process(int channel, const UprofConfinedJob *job, char **last_file)
     g_autofree uint8_t *bytes = g_malloc(UPROF_CHANNEL_BYTES_MAX);
     UprofMessage message;
 
-    if (job->begin.len > 0)
-        uprof_channel_send(channel, 0, &job->begin, 1, NULL, 0);
+    if (job->begin.len > 0 && !uprof_channel_send(channel, 0, &job->begin, 1, NULL, 0))
+        shutdown(channel, SHUT_WR);
     for (;;) {
         if (!wait_for_message(channel, job, end_us))
             return "it does not answer";
@@ -99,6 +100,8 @@ serve_process(int channel, const UprofConfinedJob *job, char **last_file)
         uprof_message_close(&message);
         if (!ok && !has_ended)
             return "it broke the rules of its requests";
+        if (!ok)
+            shutdown(channel, SHUT_WR);
     }
 }
 

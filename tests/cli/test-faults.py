@@ -22,7 +22,7 @@ from faults import DONE, Outputs, Runs  # noqa: E402
 from pruning import TODAY, check_files, count  # noqa: E402
 from storing import DAY, put_slice, uuid_of  # noqa: E402
 
-DOMAINS, DAYS, SLICES = 2, 3, 2
+DOMAINS, DAYS, SLICES = 1, 3, 3
 
 
 def test_report(program, make_capture, library, folder):
@@ -92,9 +92,11 @@ class Store:
 
     def check_leftovers(self):
         """Checks that `prune` removes temporary files that are a day old."""
-        for path in self.path.rglob(".virt-uprof-*.tmp"):
+        temporary = list(self.path.rglob(".virt-uprof-*.tmp"))
+        for path in temporary:
             os.utime(path, (1, 1))
-        subprocess.run(self.command(), check=True, timeout=60)
+        if temporary:
+            subprocess.run(self.command(), check=True, timeout=60)
         left = [path.name for path in self.path.rglob("*") if path.name.endswith((".tmp", ".pending"))]
         assert not left, left
 

@@ -220,7 +220,7 @@ wait "$running" || status=$?
 round
 no_leftovers "$store"
 
-say 'a hundred that are killed, of collect and of prune'
+say 'rounds that are killed, of collect and of prune'
 mkdir "$work/kills"
 if mount -t tmpfs -o size=8m,mode=750 tmpfs "$work/kills"; then
     at_exit umount "$work/kills"

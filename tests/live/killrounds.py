@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-killrounds.py PROGRAM URI FOLDER NAME... - kills `collect` and `prune` a hundred times, over one store
+killrounds.py PROGRAM URI FOLDER NAME... - kills `collect` and `prune` again and again, over one store
 
 FOLDER is an empty small file system. Every third time it has little free space, or none. NAMEs are
 domains that run. `collect` samples one of them, or all. `prune` merges late slices of other
@@ -24,9 +24,10 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 from pruning import DAY, Rounds, check_files, fill_disk  # noqa: E402
 
-KILLS = 100
-KILLS_OF_EACH = 35
-STEPS = 5
+# The environment variable UPROF_LIVE_KILLS is the number of kills.
+KILLS = int(os.environ.get("UPROF_LIVE_KILLS", "40"))
+KILLS_OF_EACH = KILLS // 3
+STEPS = 3
 SECONDS = 30  # a guest must run again within this time, even on a busy machine
 AWAY_SECONDS = 30
 UNREACHED = 4

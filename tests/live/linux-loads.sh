@@ -6,7 +6,8 @@
 # memory; hundreds of short-lived processes; and a reboot in mid-run
 #
 # $UPROF_LOADS_SAMPLES (1600): the samples of threads whose shares are known. With 4500 samples and
-# more, shares must be right within 3 points, otherwise within 5: four standard deviations.
+# more, shares must be right within 3 points, otherwise within 5: four standard deviations. Runs that
+# differ only in where names come from have fewer samples, and a tolerance of 8 points.
 # shellcheck source=tests/live/linux-lib.sh
 source "$(dirname "$0")/linux-lib.sh"
 
@@ -115,11 +116,11 @@ result stacks "$name" 90 'worker-[123](;.*)?' "${files[0]}"
 
 tell_linux "$name" 'stop plain:threads' >"$work/said"
 keep_by_build_id "$guests/../linux/plain" "$work/files"
-sample_enough "$samples" 'split_[136]0' --debug-dir "$work/files"
-result split "$name" "$points" "$samples" split_10=10,split_30=30,split_60=60 "${files[@]}"
+sample_enough "$few" 'split_[136]0' --debug-dir "$work/files"
+result split "$name" 8 "$few" split_10=10,split_30=30,split_60=60 "${files[@]}"
 # Without the file, the guest's memory has the same names: the initial RAM disk is in the page cache.
-sample_enough "$samples" 'split_[136]0'
-result split "$name" "$points" "$samples" split_10=10,split_30=30,split_60=60 "${files[@]}"
+sample_enough "$few" 'split_[136]0'
+result split "$name" 8 "$few" split_10=10,split_30=30,split_60=60 "${files[@]}"
 result sidecar "${files[0]%.folded}.meta.json" \
     "any(i['name'] == '[plain]' and i['memory'] and not i['symbols'] for i in images)" \
     "call_sites['agreed'] * 100 >= call_sites['checked'] * 98" \

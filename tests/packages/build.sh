@@ -23,7 +23,8 @@ build_packages()
 }
 
 # build_packages_cached DIR: builds them through ccache if it is installed and tests/all has set
-# $CCACHE_DIR. Two tests build the packages, and the second test then finds the objects of the first.
+# $CCACHE_DIR. The packages are built several times. The cache has an object for each preprocessed source,
+# so a path or a date in a source still gives another object in another folder.
 build_packages_cached()
 {
     if [ -z "${CCACHE_DIR:-}" ] || [ ! -x /usr/lib/ccache/gcc ]; then
@@ -32,7 +33,7 @@ build_packages_cached()
     fi
     (
         unset CCACHE_DISABLE
-        export PATH=/usr/lib/ccache:$PATH
+        export PATH=/usr/lib/ccache:$PATH CCACHE_NODIRECT=1
         build_packages "$1"
     )
 }

@@ -98,7 +98,7 @@ make_root()
 start_build()
 {
     set -m
-    build_packages "$1" &
+    build_packages_cached "$1" &
     second=$!
     set +m
     at_exit end_build "$second"
