@@ -2,8 +2,8 @@
 /*
  * code-memo-priv.h - results of walks over code, by address
  *
- * Each address has one slot, which it shares with other addresses; the last one owns it. A slot
- * takes memory only after it was used. Facts about code of a file stay for a minute. Facts about other
+ * Each address has some slots, which it shares with other addresses; those that were used last keep
+ * theirs. A slot takes memory only after it was used. Facts about code of a file stay for a minute. Facts about other
  * code stay for some seconds, because that code may be replaced. The snapshots' time counts.
  */
 #pragma once
@@ -32,6 +32,7 @@ typedef struct {
 typedef struct {
     UprofCodeKey key;
     uint64_t until_ns; /* of the snapshots' time */
+    uint64_t used;     /* number of the last use */
     UprofCodePlace place;
     bool is_new;          /* nothing is known yet */
     bool is_walked_far;   /* the long walk ahead was done */

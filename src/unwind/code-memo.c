@@ -7,6 +7,7 @@ enum {
     FACTS = 16 * 1024,
     REACHES = 4096,
     GROUP = 64, /* slots that are allocated together */
+    WAYS = 4,   /* slots in which a result may be; they are of one group */
 };
 
 #define FILE_KEEP_NS UINT64_C(60000000000)
@@ -15,6 +16,7 @@ enum {
 typedef struct {
     UprofCodeKey key;
     uint64_t until_ns;
+    uint64_t used; /* number of the last use */
     UprofCodeReach reach;
 } Reach;
 
@@ -22,6 +24,7 @@ struct _UprofCodeMemo {
     UprofCodeFacts *facts[FACTS / GROUP]; /* owned, (nullable) */
     Reach *reaches[REACHES];              /* owned, (nullable) */
     Reach *last;                          /* (nullable): borrowed */
+    uint64_t n_uses;
 };
 
 UprofCodeMemo *
@@ -86,25 +89,46 @@ find_end(uint64_t now_ns, bool is_file)
 void
 uprof_code_facts_clear(UprofCodeFacts *facts)
 {
-    const UprofCodeFacts fresh = { .key = facts->key, .until_ns = facts->until_ns, .is_new = true };
+    const UprofCodeFacts fresh = {
+        .key = facts->key, .until_ns = facts->until_ns, .used = facts->used, .is_new = true
+    };
 
     g_free(facts->rules);
     *facts = fresh;
 }
 
-UprofCodeFacts *
-uprof_code_memo_facts(UprofCodeMemo *memo, const UprofCodeKey *key, uint64_t now_ns, bool is_file)
+/*
+ * Returns: the slot of the key's facts; else that of the facts that were not used for longest. Frames
+ * of one stack that took turns in one slot would need a walk in each sample.
+ */
+static UprofCodeFacts *
+find_facts(UprofCodeMemo *memo, const UprofCodeKey *key)
 {
-    const size_t slot = hash_key(key) % FACTS;
+    const size_t slot = hash_key(key) % (FACTS / WAYS) * WAYS;
 
     if (!memo->facts[slot / GROUP])
         memo->facts[slot / GROUP] = g_new0(UprofCodeFacts, GROUP);
-    UprofCodeFacts *facts = &memo->facts[slot / GROUP][slot % GROUP];
+    UprofCodeFacts *set = &memo->facts[slot / GROUP][slot % GROUP], *oldest = set;
+    for (unsigned i = 0; i < WAYS; i++) {
+        if (is_same_key(&set[i].key, key))
+            return &set[i];
+        if (set[i].used < oldest->used)
+            oldest = &set[i];
+    }
+    return oldest;
+}
+
+UprofCodeFacts *
+uprof_code_memo_facts(UprofCodeMemo *memo, const UprofCodeKey *key, uint64_t now_ns, bool is_file)
+{
+    UprofCodeFacts *facts = find_facts(memo, key);
+
     if (!is_same_key(&facts->key, key) || !is_valid_until(facts->until_ns, now_ns)) {
         facts->key = *key;
         facts->until_ns = find_end(now_ns, is_file);
         uprof_code_facts_clear(facts);
     }
+    facts->used = ++memo->n_uses;
     return facts;
 }
 
@@ -121,15 +145,31 @@ uprof_code_facts_add(UprofCodeFacts *facts, const UprofCodeRule *rule)
     facts->rules[facts->n_rules++] = *rule;
 }
 
+/* Returns: the slot of the key's result; else an empty slot, or that which was not used for longest */
+static Reach **
+find_reach(UprofCodeMemo *memo, const UprofCodeKey *key)
+{
+    Reach **set = &memo->reaches[hash_key(key) % (REACHES / WAYS) * WAYS], **oldest = set;
+
+    for (unsigned i = 0; i < WAYS; i++) {
+        if (!set[i] || is_same_key(&set[i]->key, key))
+            return &set[i];
+        if (set[i]->used < (*oldest)->used)
+            oldest = &set[i];
+    }
+    return oldest;
+}
+
 UprofCodeReach *
 uprof_code_memo_reach(UprofCodeMemo *memo, const UprofCodeKey *key, uint64_t now_ns, bool is_file,
                       bool *is_known)
 {
-    Reach **slot = &memo->reaches[hash_key(key) % REACHES];
+    Reach **slot = find_reach(memo, key);
 
     if (!*slot)
         *slot = g_new0(Reach, 1);
     memo->last = *slot;
+    (*slot)->used = ++memo->n_uses;
     *is_known = is_same_key(&(*slot)->key, key) && is_valid_until((*slot)->until_ns, now_ns);
     if (!*is_known) {
         (*slot)->key = *key;

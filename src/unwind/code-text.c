@@ -5,6 +5,7 @@
 
 enum {
     PAGES = 256,  /* 1 MiB */
+    WAYS = 4,     /* slots in which a page may be */
     VIEWS = 256,  /* pages that were looked for in this sample */
     INSNS = 8192, /* 256 KiB */
     PAGE = UPROF_PAGE_BYTES,
@@ -14,7 +15,8 @@ enum {
 #define USER_TABLES UINT64_C(0x1000)
 
 typedef struct {
-    uint64_t key; /* of its first byte; 0: the slot is empty */
+    uint64_t key;    /* of its first byte; 0: the slot is empty */
+    unsigned sample; /* the last one that has used it */
     uint8_t bytes[PAGE];
 } Page;
 
@@ -180,22 +182,43 @@ may_run(const UprofCodeText *text, uint64_t gva, uint64_t key)
            may_run_in_process(text, gva, mapping.gpa);
 }
 
+/*
+ * Pages of one stack that took turns in one slot would be read in each sample, until the work of all
+ * samples is used up. So a page has several slots.
+ *
+ * Returns: the slot of the page; else an empty slot, or that of the page that was not used for longest
+ */
+static Page **
+find_slot(UprofCodeText *text, uint64_t key)
+{
+    Page **set = &text->pages[hash_key(key) % (PAGES / WAYS) * WAYS], **oldest = set;
+
+    for (unsigned i = 0; i < WAYS; i++) {
+        if (!set[i] || set[i]->key == key)
+            return &set[i];
+        if (text->sample - set[i]->sample > text->sample - (*oldest)->sample)
+            oldest = &set[i];
+    }
+    return oldest;
+}
+
 /* Returns: (nullable): the page, from the cache or from the guest */
 static const Page *
 fetch_page(UprofCodeText *text, uint64_t gva, uint64_t key)
 {
-    Page **slot = &text->pages[hash_key(key) % PAGES];
+    Page **slot = find_slot(text, key);
     const bool was_spent = uprof_mem_is_spent(text->context->mem);
 
     if (!may_run(text, gva, key)) {
         text->is_spent |= was_spent;
         return NULL;
     }
-    if (*slot && (*slot)->key == key)
+    if (!*slot)
+        *slot = g_new0(Page, 1);
+    (*slot)->sample = text->sample;
+    if ((*slot)->key == key)
         return *slot;
     charge_work(text, UPROF_TEXT_WORK_OF_PAGE);
-    if (!*slot)
-        *slot = g_new(Page, 1);
     (*slot)->key = 0;
     if (!uprof_unwind_read_code(text->context, gva, (*slot)->bytes, PAGE)) {
         text->is_spent |= uprof_mem_is_spent(text->context->mem);

@@ -15,7 +15,7 @@ enum { DEPTH = 127 }; /* the default of --max-depth */
  * code: the rest is filled with INT3, as compilers fill space.
  */
 enum {
-    RAM_LEN = 0x40000,
+    RAM_LEN = 0x400000,
     CODE = 0x1000,
     CALLER = 0x3000,
     ROOT = 0x3800,
@@ -420,6 +420,37 @@ test_limits(void)
     g_assert_false(uprof_code_text_spend(text, 1));
 }
 
+/* Places in code that are in use at the same time do not take each other's slots. */
+static void
+test_shared_slots(void)
+{
+    /* these differ least in the hash of their addresses */
+    static const uint64_t pages[] = { 0x1000, 0xbc000, 0x177000, 0x232000 };
+    enum { N_KEYS = 500 };
+    g_auto(Fixture) fixture;
+    bool is_known;
+
+    init_fixture(&fixture, 8);
+    const UprofCodeTools *tools = uprof_cache_code_tools(&fixture.context);
+    for (unsigned round = 0; round < 2; round++) {
+        uprof_mem_begin_sample(fixture.mem, 0, 0);
+        uprof_code_text_begin(tools->text, &fixture.context);
+        for (size_t i = 0; i < G_N_ELEMENTS(pages); i++)
+            g_assert_true(uprof_code_text_is_code(tools->text, pages[i]));
+        /* reading a page is work */
+        g_assert_cmpint(uprof_code_text_spend(tools->text, UPROF_TEXT_WORK_OF_SAMPLE), ==,
+                        round > 0);
+        for (uint64_t i = 1; i <= N_KEYS; i++) {
+            const UprofCodeKey key = { .number = i * 0x1234, .word_bytes = 8 };
+            UprofCodeFacts *facts = uprof_code_memo_facts(tools->memo, &key, 0, true);
+            g_assert_cmpint(facts->is_new, ==, round == 0);
+            facts->is_new = false;
+            uprof_code_memo_reach(tools->memo, &key, 0, true, &is_known);
+            g_assert_cmpint(is_known, ==, round > 0);
+        }
+    }
+}
+
 /* Random code at a random address: unwinding ends, and reads only the copied stack. */
 static void
 test_random_code(void)
@@ -499,6 +530,7 @@ main(int argc, char **argv)
     g_test_add_func("/code-step/replaced-code", test_replaced_code);
     g_test_add_func("/code-step/isolation", test_isolation);
     g_test_add_func("/code-step/limits", test_limits);
+    g_test_add_func("/code-step/shared-slots", test_shared_slots);
     g_test_add_func("/code-step/random-code", test_random_code);
     g_test_add_func("/code-step/page-limit", test_page_limit);
     g_test_add_func("/code-step/stack-is-missing", test_stack_is_missing);
