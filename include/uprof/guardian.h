@@ -84,7 +84,7 @@ bool uprof_guardian_heal_marker(UprofGuardianFind find, UprofMarker *marker, boo
 
 /**
  * UprofGuardianHealed: called for each marker that a dead run had left flagged
- * @name: of the domain, safe to print
+ * @name: of the domain, safe to print; its UUID if the marker cannot be opened
  * @error: (nullable): why the guest may still be stopped; %NULL: the guest runs
  */
 typedef void (*UprofGuardianHealed)(const char *name, const GError *error, void *data);

@@ -579,6 +579,19 @@ uprof_guardian_heal_marker(UprofGuardianFind find, UprofMarker *marker, bool *wa
     return ok;
 }
 
+/* Reports a flagged guest whose marker cannot be opened. @why: the reason */
+static void
+report_closed_marker(const char *uuid, const GError *why, UprofGuardianHealed healed, void *data)
+{
+    g_autoptr(GError) error = NULL;
+    UprofMarkerInfo info = { .id = -1 };
+
+    g_strlcpy(info.uuid, uuid, sizeof(info.uuid));
+    g_strlcpy(info.name, uuid, sizeof(info.name));
+    set_left_held(&error, &info, why);
+    healed(uuid, error, data);
+}
+
 /* Returns: false if the guest may still be stopped */
 static bool
 heal_guest(UprofGuardianFind find, const char *uuid, UprofGuardianHealed healed, void *data)
@@ -591,8 +604,11 @@ heal_guest(UprofGuardianFind find, const char *uuid, UprofGuardianHealed healed,
     /* this check takes no lock: a run that begins just now must not find the lock taken */
     if (!uprof_marker_is_flagged(uuid))
         return true;
-    g_autoptr(UprofMarker) marker = uprof_marker_open(uuid, &taken, NULL);
-    /* a locked marker belongs to a run with its own guardian; after an error nothing is known */
+    g_autoptr(GError) why = NULL;
+    g_autoptr(UprofMarker) marker = uprof_marker_open(uuid, &taken, &why);
+    /* a locked marker belongs to a run with its own guardian */
+    if (!marker && !taken)
+        report_closed_marker(uuid, why, healed, data);
     if (!marker)
         return taken;
     if (!uprof_marker_get_info(marker, &info))

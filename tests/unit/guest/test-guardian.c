@@ -2,6 +2,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -341,6 +342,7 @@ test_guardian_dies(void)
 typedef struct {
     unsigned n;
     unsigned n_errors;
+    const char *wanted; /* (nullable): the name; %NULL: that of the domain */
 } Healed;
 
 static void
@@ -348,7 +350,7 @@ count_healed(const char *name, const GError *error, void *data)
 {
     Healed *healed = data;
 
-    g_assert_cmpstr(name, ==, "web-1");
+    g_assert_cmpstr(name, ==, healed->wanted ? healed->wanted : "web-1");
     healed->n++;
     healed->n_errors += error != NULL;
 }
@@ -411,6 +413,25 @@ test_heal(gconstpointer data)
     remove_marker(UUID);
 }
 
+/* A marker that cannot be opened is reported: its guest may be stopped. */
+static void
+test_heal_closed(void)
+{
+    Healed healed = { .wanted = UUID };
+
+    if (skip_without_run())
+        return;
+    UprofMarker *marker = open_marker(UUID, "memory");
+    uprof_marker_set_held(marker, UPROF_HELD_YES);
+    uprof_marker_close(marker);
+    g_assert_cmpint(chmod(uprof_marker_folder(), 0777), ==, 0);
+    g_assert_false(uprof_guardian_heal(find_access, count_healed, &healed));
+    g_assert_cmpuint(healed.n, ==, 1);
+    g_assert_cmpuint(healed.n_errors, ==, 1);
+    g_assert_cmpint(chmod(uprof_marker_folder(), 0700), ==, 0);
+    remove_marker(UUID);
+}
+
 static void
 test_heal_nothing(void)
 {
@@ -429,6 +450,7 @@ main(int argc, char **argv)
     can_run = private_run_enter();
 
     g_test_add_func("/guardian/heal/nothing", test_heal_nothing);
+    g_test_add_func("/guardian/heal/closed", test_heal_closed);
     for (size_t i = 0; i < G_N_ELEMENTS(heals); i++) {
         g_autofree char *path = g_strdup_printf("/guardian/heal/%s", heals[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_heal);
