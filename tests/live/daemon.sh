@@ -16,6 +16,11 @@ kill_daemon()
     end_test_libvirtd "$work/d" KILL
 }
 
+continue_daemon()
+{
+    [ -z "${daemon:-}" ] || kill -CONT "$daemon" 2>/dev/null || true
+}
+
 # held: prints the state in the marker: 0 not held, 1 asked for, 2 held
 held()
 {
@@ -78,6 +83,8 @@ finish()
 # shellcheck disable=SC2119
 need_own_daemon
 boot "$name" split
+# A daemon that a failure leaves stopped would keep the clean-up waiting.
+at_exit continue_daemon
 uuid=$(quiet_virsh domuuid "$name")
 
 say 'a restart'
@@ -145,13 +152,14 @@ start 60
 guardian=$(guardian_of "$profiler")
 catch_hold
 kill -STOP "$daemon"
+# The hold may have ended already. By then the run waits for the daemon in any case.
+sleep 0.5
 kill -INT "$profiler"
 # The run ends after two seconds on a machine that is not busy. If it hangs, the guardian ends it
 # after 70 s.
 wait_until 30 is_gone "$profiler" || fail 'the run waits for the daemon'
 status=0
 wait "$profiler" || status=$?
-# The hold may have ended before the daemon hung.
 [[ $status =~ ^(1|10)$ ]] || fail "exit $status"
 says "^virt-uprof: $name: libvirt or its QEMU does not answer; sampling ended early"
 [ "$status" = 1 ] || says 'IT MAY STILL BE STOPPED'
