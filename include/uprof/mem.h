@@ -99,6 +99,11 @@ bool uprof_mem_read(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_
                     size_t len);
 
 /**
+ * uprof_mem_drop_page: the next uprof_mem_read() of the page at @gva fetches it again. Worker only.
+ */
+void uprof_mem_drop_page(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva);
+
+/**
  * uprof_mem_read_always: as uprof_mem_read(), without the limit for one sample
  *
  * For rare searches, which do not count towards the limit. The caller bounds how much it reads.

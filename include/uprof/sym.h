@@ -200,6 +200,38 @@ bool uprof_sym_module(const UprofSym *sym, unsigned number, UprofSymModule *modu
  */
 uint64_t uprof_sym_module_address(unsigned module, uint64_t offset);
 
+enum { UPROF_SYM_PROCESSES = 1 << 14 }; /* whose code in no file is distinguished */
+
+/**
+ * uprof_sym_process_address:
+ * @process: number of the process; modulo %UPROF_SYM_PROCESSES
+ * @pc: address of code that is in no file, such as that of a JIT compiler
+ *
+ * Returns: the symbol address, for uprof_sym_find() and the like
+ */
+uint64_t uprof_sym_process_address(unsigned process, uint64_t pc);
+
+/** uprof_sym_is_process_address: is @pc a result of uprof_sym_process_address()? */
+bool uprof_sym_is_process_address(uint64_t pc);
+
+/**
+ * uprof_sym_add_perf_map:
+ * @process: as above
+ * @text: a part of the process's perf map (see perf-map.h)
+ * @is_continued: it continues where the last part ended
+ *
+ * Gives names to code that is in no file. Names of several processes together take a bounded memory.
+ *
+ * Returns: false if there is no room left, so that nothing was added
+ */
+bool uprof_sym_add_perf_map(UprofSym *sym, unsigned process, UprofSlice text, bool is_continued);
+
+/** uprof_sym_forget_process: removes the names of a process that has ended */
+void uprof_sym_forget_process(UprofSym *sym, unsigned process);
+
+/** uprof_sym_count_generated: @n_processes: (out): that have a perf map. Returns: how many names */
+size_t uprof_sym_count_generated(const UprofSym *sym, unsigned *n_processes);
+
 /** uprof_sym_has_names: is there a file, or a kernel's own symbols? */
 bool uprof_sym_has_names(const UprofSym *sym);
 

@@ -31,6 +31,9 @@ void uprof_file_pages_begin(UprofFilePages *pages, UprofMem *mem, const UprofSna
 /** uprof_file_pages_is_spent: is the budget used up? A later sample may read pages again. */
 bool uprof_file_pages_is_spent(const UprofFilePages *pages);
 
+/** uprof_file_pages_left: Returns: how many pages of the budget are left */
+unsigned uprof_file_pages_left(const UprofFilePages *pages);
+
 /**
  * uprof_file_pages_read:
  * @first: number of the first page in the file

@@ -88,6 +88,12 @@ uprof_file_pages_is_spent(const UprofFilePages *pages)
     return pages->n_left == 0;
 }
 
+unsigned
+uprof_file_pages_left(const UprofFilePages *pages)
+{
+    return pages->n_left;
+}
+
 static void
 read_cached(const UprofFilePages *pages, uint64_t mapping, uint64_t first, unsigned n,
             uint8_t *bytes, bool *is_here)

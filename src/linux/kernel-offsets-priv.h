@@ -61,6 +61,15 @@ typedef struct {
     /* struct page: pointer to the first page of the folio, plus 1; 0 if it is not known */
     uint64_t page_head;
 
+    /* The members up to inode_size are known. */
+    bool has_open_files;
+    /* struct task_struct: pointer to its struct files_struct, which points to a struct fdtable */
+    uint64_t task_files, files_table;
+    /* struct fdtable: how many descriptors it has; pointer to their array of struct file pointers */
+    uint64_t table_max, table_files;
+    /* struct address_space: pointer to its struct inode, which has the size of the file */
+    uint64_t mapping_inode, inode_size;
+
     /* The members up to node_name are known. */
     bool has_cgroups;
     /* struct task_struct: pointer to its struct css_set, which points to the struct cgroup */

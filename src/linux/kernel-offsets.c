@@ -79,6 +79,18 @@ find_page_offsets(const UprofBtf *btf, UprofLinuxOffsets *offsets)
            find_struct_page(btf, offsets);
 }
 
+static bool
+find_open_file_offsets(const UprofBtf *btf, UprofLinuxOffsets *offsets)
+{
+    return offsets->has_pages &&
+           uprof_btf_member(btf, "task_struct", "files", &offsets->task_files) &&
+           uprof_btf_member(btf, "files_struct", "fdt", &offsets->files_table) &&
+           uprof_btf_member(btf, "fdtable", "max_fds", &offsets->table_max) &&
+           uprof_btf_member(btf, "fdtable", "fd", &offsets->table_files) &&
+           uprof_btf_member(btf, "address_space", "host", &offsets->mapping_inode) &&
+           uprof_btf_member(btf, "inode", "i_size", &offsets->inode_size);
+}
+
 /* A node's parent has another name from 6.15 on. */
 static bool
 find_cgroup_offsets(const UprofBtf *btf, UprofLinuxOffsets *offsets)
@@ -98,6 +110,7 @@ uprof_linux_offsets_find(const UprofBtf *btf, bool has_hot, UprofLinuxOffsets *o
     offsets->has_areas = find_area_offsets(btf, offsets);
     offsets->has_mounts = find_mount_offsets(btf, offsets);
     offsets->has_pages = find_page_offsets(btf, offsets);
+    offsets->has_open_files = find_open_file_offsets(btf, offsets);
     offsets->has_cgroups = find_cgroup_offsets(btf, offsets);
     return uprof_btf_member(btf, "task_struct", "comm", &offsets->task_comm) &&
            uprof_btf_member(btf, "task_struct", "mm", &offsets->task_mm) &&

@@ -13,6 +13,7 @@
 #include "file-path-priv.h"
 #include "kernel-priv.h"
 #include "memory-files-priv.h"
+#include "perf-map-files-priv.h"
 
 #include <string.h>
 
@@ -37,15 +38,6 @@ enum {
 #define MAPLE_TYPE(entry) ((entry) >> 3 & 0xf)
 enum { MAPLE_LEAF = 1, MAPLE_RANGE = 2, MAPLE_WITH_GAPS = 3 };
 
-/*
- * The symbol address of process code that is in no file: one bit that no guest address and no
- * module has, 14 bits that distinguish processes, and the low 48 bits of the program counter.
- */
-#define ANONYMOUS_BIT (UINT64_C(1) << 62)
-#define ANONYMOUS_ID_SHIFT 48
-#define ANONYMOUS_ID_MASK UINT64_C(0x3fff)
-#define ANONYMOUS_PC_MASK (UINT64_MAX >> 16)
-
 /* An area as the guest's kernel describes it. */
 typedef struct {
     uint64_t start, end; /* guest-virtual */
@@ -56,7 +48,8 @@ typedef struct {
 
 /* A remembered area. */
 typedef struct {
-    uint64_t start, end;  /* guest-virtual */
+    uint64_t start, end; /* guest-virtual */
+    bool is_code;
     unsigned module;      /* 0 if the area is in no module */
     uint64_t base;        /* guest-virtual address of the module's first page */
     uint64_t page;        /* number of its first page in the file */
@@ -67,12 +60,14 @@ typedef struct {
     uint64_t memory; /* address of its struct mm_struct */
     uint32_t number; /* process ID: a later process may get the same struct mm_struct */
     uint32_t reset;
-    uint32_t id; /* differs between processes: a part of symbol addresses of code in no file */
+    uint32_t id;   /* differs between processes: a part of symbol addresses of code in no file */
+    UprofSym *sym; /* borrowed; has names of code in no file */
     uint64_t since_ns;
     uint64_t stack; /* guest-virtual address of its arguments, above its first frame; or 0 */
     uint64_t vdso;  /* guest-virtual address of the code that the kernel maps; or 0 */
     GArray *areas;  /* of Area, in the order in which they were found; owned */
     guint last;     /* index of the area that was asked for last */
+    UprofPerfMapFile perf_map;
 } Process;
 
 struct _UprofSpace {
@@ -82,11 +77,13 @@ struct _UprofSpace {
     GHashTable *modules;      /* build-id or file name, perhaps "@" and mapping -> number; owned */
     UprofFilePages *pages;    /* owned */
     UprofMemoryFiles *files;  /* owned */
+    UprofPerfMapFiles *perf_maps; /* owned */
     uint32_t n_ids;
 
     UprofMem *mem;                 /* borrowed */
     const UprofSnapshot *snapshot; /* borrowed */
     Process *process;              /* (nullable): the process that ran; borrowed */
+    uint64_t task;                 /* address of the struct task_struct that ran */
     UprofKernelMemory memory;
     unsigned n_lookups;
     uint64_t refreshed_ns; /* when find_again() last dropped remembered memory */
@@ -97,6 +94,7 @@ free_process(gpointer data)
 {
     Process *process = data;
 
+    uprof_sym_forget_process(process->sym, process->id);
     g_array_unref(process->areas);
     g_free(process);
 }
@@ -112,6 +110,7 @@ uprof_space_new(const UprofLinux *kernel, UprofSym *sym)
     space->modules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     space->pages = uprof_file_pages_new(kernel);
     space->files = uprof_memory_files_new(space->pages, sym);
+    space->perf_maps = uprof_perf_map_files_new(space->pages, kernel, sym);
     return space;
 }
 
@@ -122,6 +121,7 @@ uprof_space_free(UprofSpace *space)
         return;
     g_hash_table_unref(space->processes);
     g_hash_table_unref(space->modules);
+    uprof_perf_map_files_free(space->perf_maps);
     uprof_memory_files_free(space->files);
     uprof_file_pages_free(space->pages);
     g_free(space);
@@ -399,6 +399,16 @@ name_area(const UprofSpace *space, const Mapped *mapped)
     return mapped->file != 0 ? read_name(space, mapped->file) : g_strdup("vdso");
 }
 
+/*
+ * Some runtimes map generated code from a file without a name: shared memory of PHP, or a memfd of
+ * .NET. Such a file has no ELF header.
+ */
+static bool
+is_generated(const char *name, const Head *head)
+{
+    return head->digest == 0 && (strcmp(name, "dev/zero") == 0 || g_str_has_prefix(name, "memfd:"));
+}
+
 /* Returns: false if this sample has read too much, so that a later sample must find the module */
 static bool
 find_module(UprofSpace *space, const Mapped *mapped, Area *area)
@@ -413,6 +423,8 @@ find_module(UprofSpace *space, const Mapped *mapped, Area *area)
     if (!name)
         return !uprof_mem_is_spent(space->mem);
     read_head(space, mapped, &area->place, &head);
+    if (is_generated(name, &head))
+        return true;
     area->base = find_base(mapped, &head.elf);
     area->module = add_module(space, name, &head, mapped, &area->place);
     return area->module > 0 || !uprof_mem_is_spent(space->mem);
@@ -463,7 +475,7 @@ find_area(UprofSpace *space, uint64_t pc)
     }
     if (!find_mapped(space, pc, &mapped) && !find_again(space, pc, &mapped))
         return NULL;
-    Area area = { .start = mapped.start, .end = mapped.end };
+    Area area = { .start = mapped.start, .end = mapped.end, .is_code = mapped.is_code };
     if (!find_module(space, &mapped, &area))
         return NULL;
     if (areas->len >= UPROF_SPACE_AREAS_MAX)
@@ -524,9 +536,8 @@ read_process_word(const UprofSpace *space, const UprofLinuxTask *task, uint64_t 
 }
 
 static Process *
-remember_process(UprofSpace *space, const UprofLinuxTask *task)
+add_process(UprofSpace *space, const UprofLinuxTask *task)
 {
-    const UprofLinuxOffsets *offsets = uprof_linux_offsets(space->kernel);
     Process *process = g_new0(Process, 1);
 
     if (g_hash_table_size(space->processes) >= UPROF_SPACE_PROCESSES_MAX)
@@ -534,12 +545,33 @@ remember_process(UprofSpace *space, const UprofLinuxTask *task)
     process->memory = task->memory;
     process->number = task->process;
     process->id = ++space->n_ids;
+    process->sym = space->sym;
     process->reset = space->snapshot->reset;
-    process->since_ns = space->snapshot->time_ns;
-    process->vdso = read_process_word(space, task, offsets->mm_vdso);
-    process->stack = read_process_word(space, task, offsets->mm_stack);
     process->areas = g_array_new(FALSE, FALSE, sizeof(Area));
+    uprof_sym_forget_process(space->sym, process->id);
     g_hash_table_replace(space->processes, &process->memory, process);
+    return process;
+}
+
+/*
+ * @process: (nullable): the process that had the same struct mm_struct before. It is still the same
+ *   one if the kernel has not given it other random addresses.
+ */
+static Process *
+remember_process(UprofSpace *space, Process *process, const UprofLinuxTask *task)
+{
+    const UprofLinuxOffsets *offsets = uprof_linux_offsets(space->kernel);
+    const uint64_t vdso = read_process_word(space, task, offsets->mm_vdso);
+    const uint64_t stack = read_process_word(space, task, offsets->mm_stack);
+
+    if (!process || process->number != task->process || process->reset != space->snapshot->reset ||
+        process->vdso != vdso || process->stack != stack)
+        process = add_process(space, task);
+    process->since_ns = space->snapshot->time_ns;
+    process->vdso = vdso;
+    process->stack = stack;
+    process->last = 0;
+    g_array_set_size(process->areas, 0);
     return process;
 }
 
@@ -559,7 +591,23 @@ uprof_space_begin(UprofSpace *space, UprofMem *mem, const UprofSnapshot *snapsho
         return;
     Process *process = g_hash_table_lookup(space->processes, &task.memory);
     space->process =
-        is_current(process, &task, snapshot) ? process : remember_process(space, &task);
+        is_current(process, &task, snapshot) ? process : remember_process(space, process, &task);
+    space->task = task.address;
+}
+
+/* Returns: the symbol address of code that is in no file */
+static uint64_t
+find_generated(UprofSpace *space, const Area *area, uint64_t pc)
+{
+    Process *process = space->process;
+    const uint64_t address = uprof_sym_process_address(process ? process->id : 0, pc);
+
+    if (area && area->is_code)
+        uprof_perf_map_files_update(
+            space->perf_maps, &space->memory, space->task, process->id, &process->perf_map,
+            uprof_sym_find(space->sym, address, false).kind == UPROF_SYM_NAMED,
+            space->snapshot->time_ns);
+    return address;
 }
 
 uint64_t
@@ -572,9 +620,7 @@ uprof_space_symbol_address(UprofSpace *space, uint64_t pc)
         read_file(space, area);
         return uprof_sym_module_address(area->module, pc - area->base);
     }
-    const uint64_t id = space->process ? space->process->id : 0;
-    return ANONYMOUS_BIT | (id & ANONYMOUS_ID_MASK) << ANONYMOUS_ID_SHIFT |
-           (pc & ANONYMOUS_PC_MASK);
+    return find_generated(space, area, pc);
 }
 
 bool

@@ -487,6 +487,18 @@ uprof_mem_read(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva
     return true;
 }
 
+void
+uprof_mem_drop_page(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva)
+{
+    uint64_t gpa, left;
+
+    g_assert(mem->pages);
+    if (!uprof_mem_translate(mem, vcpu, regs, gva, &gpa, &left, NULL))
+        return;
+    gpa -= gpa % UPROF_PAGE_BYTES;
+    g_hash_table_remove(mem->pages, &gpa);
+}
+
 bool
 uprof_mem_read_always(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t gva, void *into,
                       size_t len)

@@ -47,6 +47,19 @@ count_memory(UprofDiagnosis *diagnosis, unsigned n_named, unsigned n_rules)
                             n_named, n_rules);
 }
 
+static void
+count_generated(UprofDiagnosis *diagnosis, const UprofSym *sym)
+{
+    unsigned n_processes;
+    const size_t n = uprof_sym_count_generated(sym, &n_processes);
+
+    if (n > 0)
+        uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "symbols",
+                            "%zu functions that JIT compilers generated, from the perf maps of %u "
+                            "processes",
+                            n, n_processes);
+}
+
 /* Lists the files of guest processes that occur in samples, but whose functions have no names. */
 static void
 describe_modules(UprofDiagnosis *diagnosis, const UprofSym *sym)
@@ -74,6 +87,7 @@ describe_modules(UprofDiagnosis *diagnosis, const UprofSym *sym)
         uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "symbols",
                             "%u files of the guest's processes, found by build-id", n_files);
     count_memory(diagnosis, n_memory, n_rules);
+    count_generated(diagnosis, sym);
 }
 
 static void

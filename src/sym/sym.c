@@ -7,6 +7,7 @@
 
 #include "code-sites-priv.h"
 #include "demangle-priv.h"
+#include "generated-code-priv.h"
 #include "match-priv.h"
 #include "module-file-priv.h"
 
@@ -50,9 +51,10 @@ struct _UprofSym {
     UprofImage *own[UPROF_SYM_N_OWN]; /* (nullable) */
     GPtrArray *modules;               /* of UprofImage; the first one has number 1 */
     GPtrArray *orcs[UPROF_SYM_N_OWN]; /* of UprofOrc, owned */
-    uint64_t bytes, bytes_max;        /* of all files, and their limit */
-    uint32_t epoch;                   /* changes with the answers */
-    uint32_t reset;                   /* how often the guest was reset before */
+    UprofGenerated *generated;
+    uint64_t bytes, bytes_max; /* of all files, and their limit */
+    uint32_t epoch;            /* changes with the answers */
+    uint32_t reset;            /* how often the guest was reset before */
     CacheSlot *cache;
     RuleSlot *rules;
 };
@@ -75,6 +77,7 @@ uprof_sym_new(const UprofArch *arch, UprofNames *names)
     sym->modules = g_ptr_array_new_with_free_func((GDestroyNotify)uprof_image_free);
     for (unsigned i = 0; i < UPROF_SYM_N_OWN; i++)
         sym->orcs[i] = g_ptr_array_new_with_free_func((GDestroyNotify)uprof_orc_free);
+    sym->generated = uprof_generated_new();
     sym->bytes_max = (uint64_t)UPROF_SYM_BYTES_MAX_MIB * 1024 * 1024;
     sym->epoch = 1;
     sym->cache = g_new0(CacheSlot, CACHE_SLOTS);
@@ -98,6 +101,7 @@ uprof_sym_free(UprofSym *sym)
     g_strfreev(sym->sysroots);
     g_hash_table_unref(sym->named);
     uprof_sites_free(sym->sites);
+    uprof_generated_free(sym->generated);
     g_free(sym->cache);
     g_free(sym->rules);
     g_free(sym);
@@ -315,6 +319,24 @@ uprof_sym_module(const UprofSym *sym, unsigned number, UprofSymModule *module)
     return true;
 }
 
+bool
+uprof_sym_add_perf_map(UprofSym *sym, unsigned process, UprofSlice text, bool is_continued)
+{
+    return uprof_generated_add(sym->generated, process, text, is_continued);
+}
+
+void
+uprof_sym_forget_process(UprofSym *sym, unsigned process)
+{
+    uprof_generated_forget(sym->generated, process);
+}
+
+size_t
+uprof_sym_count_generated(const UprofSym *sym, unsigned *n_processes)
+{
+    return uprof_generated_count(sym->generated, n_processes);
+}
+
 /*
  * @i: index in the order of search. A symbol address of a module has this module only. For other
  * addresses the files come first, and then the guest's own sources.
@@ -490,10 +512,26 @@ find_answer(UprofSym *sym, uint64_t pc)
                              .name = uprof_names_marker(sym->names, text) };
 }
 
+static UprofSymAnswer
+answer_generated(const UprofSym *sym, const UprofSymbol *symbol)
+{
+    return (UprofSymAnswer){
+        .kind = UPROF_SYM_NAMED,
+        .name = uprof_names_intern(sym->names, symbol->name),
+        .start = symbol->start,
+        .size = symbol->size,
+    };
+}
+
 UprofSymAnswer
 uprof_sym_find(UprofSym *sym, uint64_t pc, bool is_return)
 {
     const uint64_t at = is_return && pc > 0 ? pc - 1 : pc;
+    UprofSymbol symbol;
+
+    /* not cached, because generated code changes all the time */
+    if (uprof_generated_find(sym->generated, at, &symbol))
+        return answer_generated(sym, &symbol);
     CacheSlot *slot = &sym->cache[(at ^ at >> 14) % CACHE_SLOTS];
 
     if (slot->pc != at || slot->epoch != sym->epoch)
@@ -543,6 +581,11 @@ uprof_sym_function(UprofSym *sym, uint64_t pc, uint64_t *start, uint64_t *len, b
     const UprofSymAnswer answer = uprof_sym_find(sym, pc, false);
 
     *is_entry = answer.is_entry;
+    if (answer.kind == UPROF_SYM_NAMED && uprof_sym_is_process_address(pc)) {
+        *start = answer.start;
+        *len = answer.size;
+        return true;
+    }
     /* Compilers move cold code out of a function. The function jumps there and keeps its frame. */
     if (answer.kind == UPROF_SYM_NAMED && strstr(uprof_name_text(answer.name), ".cold"))
         return false;

@@ -247,7 +247,9 @@ follow_call(const UprofUnwindContext *context, uint64_t target, const UprofSymAn
         target = to;
     if (callee->start != 0 && target == start)
         return REACHED;
-    if (callee->start == 0 || !has_name(context, target))
+    /* Functions of Node.js that call generated code jump to it by a register. */
+    if (callee->start == 0 || uprof_sym_is_process_address(callee->start) ||
+        !has_name(context, target))
         return NOT_KNOWN;
     return search_jumps(context, target, start, callee->size, n_left);
 }

@@ -20,6 +20,8 @@ typedef struct {
     UprofCodeFacts *facts;
     uint64_t pc;
     bool is_file;        /* the code is of a known file */
+    bool is_known;       /* the code is of a known file, or of a Linux kernel */
+    bool is_generated;   /* the code is of a process, but in no file */
     uint64_t start, end; /* of the function, by its symbol; 0: not known */
     bool is_deep;        /* walks are long */
     bool is_cut;         /* a return address may be in memory that was not copied */

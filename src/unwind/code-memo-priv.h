@@ -3,8 +3,8 @@
  * code-memo-priv.h - results of walks over code, by address
  *
  * Each address has some slots, which it shares with other addresses; those that were used last keep
- * theirs. A slot takes memory only after it was used. Facts about code of a file stay for a minute. Facts about other
- * code stay for some seconds, because that code may be replaced. The snapshots' time counts.
+ * theirs. A slot takes memory only after it was used. Facts about code of a file stay for a minute. Facts
+ * about other code stay for some seconds, because that code may be replaced. The snapshots' time counts.
  */
 #pragma once
 

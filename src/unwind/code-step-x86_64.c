@@ -196,6 +196,26 @@ search_caller(UprofCodeFrame *frame)
     return false;
 }
 
+/*
+ * JIT compilers keep frame records, but some functions do not make their record themselves: Node.js has
+ * a common function for that, which the first instruction calls. So the record itself must prove it:
+ * the next record is farther up the stack. A function that runs and has a return address on top of the
+ * stack may not have made its record yet.
+ */
+static bool
+has_generated_record(const UprofCodeFrame *frame)
+{
+    const UprofUnwindContext *context = frame->context;
+    const UprofRegs *regs = &frame->cursor->regs;
+    uint64_t next, top;
+
+    return frame->is_generated && regs->fp >= regs->sp &&
+           uprof_unwind_read_word(context, regs, regs->fp, &next) &&
+           (next == 0 || next > regs->fp) &&
+           (frame->cursor->is_return || !uprof_unwind_read_word(context, regs, regs->sp, &top) ||
+            !uprof_code_is_return(frame->tools->text, top));
+}
+
 /* The function makes a frame record, but no walk leads to the frame. */
 static bool
 try_record(UprofCodeFrame *frame)
@@ -205,7 +225,8 @@ try_record(UprofCodeFrame *frame)
     UprofCodeRule rule = { .slot = uprof_value_add(uprof_value_of(UPROF_X86_RBP), word_bytes) };
     UprofSlotCheck check;
 
-    if (start == 0 || !uprof_code_makes_record(frame->tools->text, start))
+    if (!has_generated_record(frame) &&
+        (start == 0 || !uprof_code_makes_record(frame->tools->text, start)))
         return false;
     for (unsigned i = 0; i < UPROF_CODE_SAVED_MAX; i++)
         rule.saved[i] = uprof_code_saved_reg(i, (unsigned)word_bytes) == UPROF_X86_RBP
@@ -291,12 +312,33 @@ return_from_signal(const UprofUnwindContext *context, UprofCursor *cursor)
     return UPROF_STEP_OK;
 }
 
-/* Code of files stays what it is. The kernel patches its own code, and loads other modules. */
-static bool
-is_file_code(const UprofUnwindContext *context, uint64_t pc)
+/*
+ * Code of files stays what it is. The kernel patches its own code, and loads other modules. All other
+ * code may have been generated a moment ago.
+ */
+static void
+find_kind(UprofCodeFrame *frame)
 {
-    return pc < UPROF_UPPER_HALF &&
-           uprof_sym_is_code(context->sym, uprof_unwind_symbol_address(context, pc));
+    const UprofUnwindContext *context = frame->context;
+    const uint64_t pc = frame->pc - frame->cursor->is_return;
+    const uint64_t symbol_address = uprof_unwind_symbol_address(context, pc);
+
+    frame->is_known = uprof_sym_is_code(context->sym, symbol_address);
+    frame->is_file = frame->is_known && pc < UPROF_UPPER_HALF;
+    frame->is_generated = uprof_sym_is_process_address(symbol_address);
+}
+
+/* A function seldom begins or ends farther away, and then has a table or a frame record. */
+static void
+refresh_text(const UprofCodeFrame *frame)
+{
+    enum { NEAR = 512 };
+
+    uprof_code_text_refresh(frame->tools->text, frame->pc);
+    if (frame->pc >= NEAR && frame->pc <= UINT64_MAX - NEAR) {
+        uprof_code_text_refresh(frame->tools->text, frame->pc - NEAR);
+        uprof_code_text_refresh(frame->tools->text, frame->pc + NEAR);
+    }
 }
 
 UprofStep
@@ -309,13 +351,15 @@ uprof_code_x86_64_step(const UprofUnwindContext *context, UprofCursor *cursor)
     if (regs->word_bytes != 8 && regs->word_bytes != 4)
         return UPROF_STEP_PASS;
     uprof_code_text_set_frame(tools->text, regs);
-    frame.is_file = is_file_code(context, regs->pc - cursor->is_return);
+    find_kind(&frame);
     const UprofCodeKey key = { .number = uprof_code_text_key(tools->text, regs->pc),
                                .is_return = cursor->is_return,
                                .word_bytes = regs->word_bytes };
     frame.facts =
         uprof_code_memo_facts(tools->memo, &key, context->snapshot->time_ns, frame.is_file);
     if (frame.facts->is_new) {
+        if (!frame.is_known)
+            refresh_text(&frame);
         frame.facts->place =
             uprof_code_find_place(tools->text, regs->pc, cursor->is_return, regs->privilege == 0);
         find_function(&frame);

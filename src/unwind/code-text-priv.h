@@ -22,6 +22,7 @@ enum {
     UPROF_TEXT_WORK_OF_SECOND = 250 * 1000,   /* added each second */
     UPROF_TEXT_WORK_MAX = 4 * 1000 * 1000,    /* saved up, for a start with new code */
     UPROF_TEXT_WORK_OF_PAGE = 100,            /* to read it */
+    UPROF_TEXT_WORK_OF_CHECK = 10,            /* to compare it with what is known */
     UPROF_TEXT_WORK_OF_WORD = 1,              /* to look at a word of the stack */
 };
 
@@ -58,6 +59,12 @@ bool uprof_code_text_spend(UprofCodeText *text, unsigned work);
 
 /** uprof_code_text_is_spent: has work been refused, or a page not been read, for this stack? */
 bool uprof_code_text_is_spent(const UprofCodeText *text);
+
+/**
+ * uprof_code_text_refresh: drops what is known of the page of @pc if the guest has other bytes there
+ *   now, because code was generated. A page is compared once in a millisecond.
+ */
+void uprof_code_text_refresh(UprofCodeText *text, uint64_t pc);
 
 /** uprof_code_text_is_code: is there readable code at @pc? */
 bool uprof_code_text_is_code(UprofCodeText *text, uint64_t pc);

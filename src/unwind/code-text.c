@@ -15,8 +15,9 @@ enum {
 #define USER_TABLES UINT64_C(0x1000)
 
 typedef struct {
-    uint64_t key;    /* of its first byte; 0: the slot is empty */
-    unsigned sample; /* the last one that has used it */
+    uint64_t key;        /* of its first byte; 0: the slot is empty */
+    unsigned sample;     /* the last one that has used it */
+    uint64_t checked_ns; /* when the guest had the same bytes */
     uint8_t bytes[PAGE];
 } Page;
 
@@ -39,7 +40,7 @@ struct _UprofCodeText {
     const UprofUnwindContext *context; /* borrowed */
     const UprofRegs *regs;             /* borrowed: of the frame */
     unsigned sample;
-    uint64_t time_ns;        /* of the last sample */
+    uint64_t time_ns;        /* of the last sample, in complete milliseconds */
     uint64_t work, saved_up; /* units that are left: for this sample; for all */
     unsigned reserve;        /* of @saved_up, for other work */
     bool is_spent;
@@ -225,6 +226,7 @@ fetch_page(UprofCodeText *text, uint64_t gva, uint64_t key)
         return NULL;
     }
     (*slot)->key = key;
+    (*slot)->checked_ns = text->time_ns;
     return *slot;
 }
 
@@ -249,6 +251,38 @@ view_page(UprofCodeText *text, uint64_t gva)
     view->key = uprof_unwind_symbol_address(text->context, first);
     view->page = view->key != 0 ? fetch_page(text, first, view->key) : NULL;
     return view;
+}
+
+/* An instruction of the page before may end in this page. */
+static void
+forget_page(UprofCodeText *text, Page *page)
+{
+    for (unsigned i = 0; i < INSNS; i++)
+        if (text->insns[i].key - (page->key - UPROF_X86_INSN_BYTES_MAX) <
+            PAGE + UPROF_X86_INSN_BYTES_MAX)
+            text->insns[i].key = 0;
+    page->key = 0;
+}
+
+void
+uprof_code_text_refresh(UprofCodeText *text, uint64_t pc)
+{
+    const UprofUnwindContext *context = text->context;
+    const UprofSnapshot *snapshot = context->snapshot;
+    const View *view = view_page(text, pc);
+    uint8_t now[PAGE];
+    UprofMemPage read = { .gva = view->gva, .into = now };
+
+    if (!view->page || view->page->checked_ns == text->time_ns)
+        return;
+    Page *page = *find_slot(text, view->key);
+    page->checked_ns = text->time_ns;
+    charge_work(text, UPROF_TEXT_WORK_OF_CHECK);
+    uprof_mem_read_pages(context->mem, snapshot->vcpu, &snapshot->regs, &read, 1);
+    if (!read.is_missing && memcmp(now, page->bytes, PAGE) == 0)
+        return;
+    uprof_mem_drop_page(context->mem, snapshot->vcpu, &snapshot->regs, view->gva);
+    forget_page(text, page);
 }
 
 uint64_t

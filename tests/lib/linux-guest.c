@@ -31,7 +31,7 @@ static const LinuxArea usual_areas[] = {
     { LINUX_STACK, LINUX_STACK + 0x21000, 0, 0, false },
 };
 
-static const char *const file_names[LINUX_FILES] = { "nginx", "libc.so.6" };
+static const char *const file_names[LINUX_ALL_FILES] = { "nginx", "libc.so.6", "perf-4242.map" };
 
 void
 linux_areas_fill(LinuxArea *areas, unsigned n)
@@ -226,7 +226,11 @@ make_types(const LinuxPlan *plan)
     const uint32_t name_at = plan->name_at ? plan->name_at : TASK_COMM;
     STRUCT("task_struct", name_at + TASK_BYTES, { "mm", word, 8 * TASK_MM },
            { "pid", word, 8 * TASK_PID }, { "tgid", word, 8 * TASK_TGID },
-           { "comm", word, 8 * name_at }, { "cgroups", word, 8 * TASK_SET });
+           { "comm", word, 8 * name_at }, { "cgroups", word, 8 * TASK_SET },
+           { "files", word, 8 * TASK_FILES });
+    STRUCT("files_struct", 0x40, { "fdt", word, 8 * FILES_TABLE });
+    STRUCT("fdtable", 0x20, { "max_fds", word, 8 * TABLE_MAX }, { "fd", word, 8 * TABLE_FILES });
+    STRUCT("inode", 0x80, { "i_size", word, 8 * INODE_SIZE });
     STRUCT("css_set", 0x20, { "dfl_cgrp", word, 8 * SET_CGROUP });
     STRUCT("cgroup", 0x10, { "kn", word, 8 * CGROUP_NODE });
     STRUCT("kernfs_node", 0x40, { plan->has_hot ? "parent" : "__parent", word, 8 * KERNFS_PARENT },
@@ -251,7 +255,8 @@ make_types(const LinuxPlan *plan)
            { "mnt_mountpoint", word, 8 * MOUNT_POINT }, { "mnt", part, 8 * MOUNT_PART });
     STRUCT("dentry", 0x60, { "d_parent", word, 8 * ENTRY_PARENT },
            { "d_name", text, 8 * (ENTRY_NAME - 8) });
-    STRUCT("address_space", 0x40, { "i_pages", tree, 8 * (MAPPING_HEAD - 8) });
+    STRUCT("address_space", 0x40, { "host", word, 8 * MAPPING_HOST },
+           { "i_pages", tree, 8 * (MAPPING_HEAD - 8) });
     STRUCT("xa_node", 0x240, { "shift", word, 8 * NODE_SHIFT },
            { "slots", node_slots, 8 * NODE_SLOTS });
     STRUCT("page", PAGE_STRUCT_BYTES, { "flags", word, 8 * PAGE_FLAGS },
@@ -482,7 +487,7 @@ linux_guest_cache(LinuxGuest *guest, unsigned file, uint64_t number, uint64_t gp
 {
     const uint64_t page = linux_guest_struct(guest, gpa);
 
-    g_assert(file < LINUX_FILES && number < NODE_N_SLOTS);
+    g_assert(file < LINUX_ALL_FILES && number < NODE_N_SLOTS);
     linux_guest_put(guest, guest->nodes_of_files[file] + NODE_SLOTS + 8 * number,
                     LINUX_PAGES + page - guest->structs);
     linux_guest_put(guest, page + PAGE_FLAGS, UINT64_C(1) << PAGE_UPTODATE);
@@ -490,23 +495,34 @@ linux_guest_cache(LinuxGuest *guest, unsigned file, uint64_t number, uint64_t gp
     linux_guest_put(guest, page + PAGE_INDEX, number);
 }
 
-/* The first page of the file is in the kernel's page cache. */
+/* Makes a file whose pages are not in memory. */
 static void
 make_file(LinuxGuest *guest, unsigned i, uint64_t folder)
 {
     const uint64_t file = linux_guest_alloc(guest, 0x80, 64);
     const uint64_t mapping = linux_guest_alloc(guest, 0x40, 64);
     const uint64_t node = linux_guest_alloc(guest, 0x240, 64);
-    const uint64_t head = linux_guest_alloc(guest, PAGE, PAGE);
+    const uint64_t inode = linux_guest_alloc(guest, 0x80, 64);
 
-    put_head(guest, head, (uint8_t)(0xa0 + i));
     put_pointer(guest, file + FILE_MOUNT, guest->mount + MOUNT_PART);
     put_pointer(guest, file + FILE_ENTRY, make_entry(guest, folder, file_names[i]));
     put_pointer(guest, file + FILE_MAPPING, mapping);
     put_pointer(guest, mapping + MAPPING_HEAD, node | 2);
+    put_pointer(guest, mapping + MAPPING_HOST, inode);
     guest->files[i] = file;
     guest->mappings[i] = mapping;
     guest->nodes_of_files[i] = node;
+    guest->inodes[i] = inode;
+}
+
+/* The first page of the program or library is in the kernel's page cache. */
+static void
+make_elf(LinuxGuest *guest, unsigned i, uint64_t folder)
+{
+    const uint64_t head = linux_guest_alloc(guest, PAGE, PAGE);
+
+    make_file(guest, i, folder);
+    put_head(guest, head, (uint8_t)(0xa0 + i));
     guest->heads[i] = head;
     linux_guest_cache(guest, i, 0, head);
 }
@@ -522,7 +538,39 @@ make_files(LinuxGuest *guest)
     put_pointer(guest, guest->mount + MOUNT_POINT, root);
     put_pointer(guest, guest->mount + MOUNT_PART + MOUNT_PART_ROOT, root);
     for (unsigned i = 0; i < LINUX_FILES; i++)
-        make_file(guest, i, folder);
+        make_elf(guest, i, folder);
+    guest->folder = folder;
+}
+
+void
+linux_guest_open_perf_map(LinuxGuest *guest, uint64_t task)
+{
+    enum { DESCRIPTORS = 8 };
+    const uint64_t open_files = linux_guest_alloc(guest, 0x40, 64);
+    const uint64_t table = linux_guest_alloc(guest, 0x20, 64);
+
+    if (guest->perf_map == 0) {
+        make_file(guest, LINUX_PERF_MAP, guest->folder);
+        guest->perf_map = linux_guest_alloc(guest, LINUX_PERF_MAP_PAGES * PAGE, PAGE);
+        for (unsigned i = 0; i < LINUX_PERF_MAP_PAGES; i++)
+            linux_guest_cache(guest, LINUX_PERF_MAP, i, guest->perf_map + (uint64_t)i * PAGE);
+    }
+    guest->open_files = linux_guest_alloc(guest, 8 * DESCRIPTORS, 64);
+    put_pointer(guest, task + TASK_FILES, open_files);
+    put_pointer(guest, open_files + FILES_TABLE, table);
+    memory_guest_put_u32(guest->memory, table + TABLE_MAX, DESCRIPTORS);
+    put_pointer(guest, table + TABLE_FILES, guest->open_files);
+    put_pointer(guest, guest->open_files, guest->files[0]);
+    put_pointer(guest, guest->open_files + 8 * LINUX_PERF_MAP_DESCRIPTOR,
+                guest->files[LINUX_PERF_MAP]);
+}
+
+void
+linux_guest_write_perf_map(LinuxGuest *guest, const char *text)
+{
+    g_assert(strlen(text) < LINUX_PERF_MAP_PAGES * PAGE);
+    linux_guest_put_text(guest, guest->perf_map, text);
+    linux_guest_put(guest, guest->inodes[LINUX_PERF_MAP] + INODE_SIZE, strlen(text));
 }
 
 static void

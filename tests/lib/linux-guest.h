@@ -54,7 +54,11 @@ enum {
     TASK_PID = 0x28,
     TASK_TGID = 0x2c,
     TASK_COMM = 0x40,
-    TASK_SET = 0x58, /* pointer to a css_set */
+    TASK_SET = 0x58,   /* pointer to a css_set */
+    TASK_FILES = 0x60, /* pointer to a files_struct */
+    FILES_TABLE = 0x20,
+    TABLE_MAX = 0, /* fdtable */
+    TABLE_FILES = 8,
     SET_CGROUP = 0x10,
     CGROUP_NODE = 8,
     KERNFS_PARENT = 0x18, /* kernfs_node */
@@ -92,7 +96,9 @@ enum {
     ENTRY_PARENT = 0x18,
     ENTRY_NAME = 0x28,
     ENTRY_CHARS = 0x38, /* the name itself, if it is short */
+    MAPPING_HOST = 8,
     MAPPING_HEAD = 0x18,
+    INODE_SIZE = 0x50,
     NODE_SHIFT = 1,
     NODE_SLOTS = 0x28,
     NODE_N_SLOTS = 64,
@@ -150,7 +156,15 @@ typedef struct {
 /** linux_areas_fill: @areas: (out): @n areas of a program and two files, some of them code */
 void linux_areas_fill(LinuxArea *areas, unsigned n);
 
-enum { LINUX_AREAS_MAX = 32, LINUX_FILES = 2, LINUX_CPUS_MAX = 128 };
+enum {
+    LINUX_AREAS_MAX = 32,
+    LINUX_FILES = 2,
+    LINUX_PERF_MAP = LINUX_FILES, /* index of one more file, which is not mapped */
+    LINUX_ALL_FILES,
+    LINUX_PERF_MAP_PAGES = 4,
+    LINUX_PERF_MAP_DESCRIPTOR = 5,
+    LINUX_CPUS_MAX = 128,
+};
 
 /** LinuxPlan: the guest to make; all zeros make Linux 6.4 with a maple tree */
 typedef struct {
@@ -182,18 +196,22 @@ typedef struct {
     uint64_t root;         /* page tables that map only the kernel */
     uint64_t process_root; /* page tables of the process; with isolation, its tables of user mode
                             * are in the next page */
-    uint64_t cpu_areas[LINUX_CPUS_MAX];   /* by CPU */
-    uint64_t task, mm;                    /* of the process, which runs on all CPUs */
-    uint64_t areas[LINUX_AREAS_MAX];      /* in the order of the plan */
-    uint64_t nodes[LINUX_AREAS_MAX];      /* maple tree: the root, a node with leaves, leaves */
-    unsigned n_nodes;                     /* in @nodes */
-    uint64_t files[LINUX_FILES];          /* files in "/lib" */
-    uint64_t heads[LINUX_FILES];          /* their first pages */
-    uint64_t mappings[LINUX_FILES];       /* the structs address_space of the files */
-    uint64_t nodes_of_files[LINUX_FILES]; /* xarray nodes of their first pages */
-    uint64_t structs;                     /* the array of struct page */
-    uint64_t mount;                       /* of the only mounted file system, which has the files */
-    uint64_t modules[16];                 /* the first modules */
+    uint64_t cpu_areas[LINUX_CPUS_MAX]; /* by CPU */
+    uint64_t task, mm;                  /* of the process, which runs on all CPUs */
+    uint64_t areas[LINUX_AREAS_MAX];    /* in the order of the plan */
+    uint64_t nodes[LINUX_AREAS_MAX];    /* maple tree: the root, a node with leaves, leaves */
+    unsigned n_nodes;                   /* in @nodes */
+    uint64_t files[LINUX_ALL_FILES];    /* files in "/lib" */
+    uint64_t heads[LINUX_ALL_FILES];    /* their first pages */
+    uint64_t mappings[LINUX_ALL_FILES]; /* the structs address_space of the files */
+    uint64_t inodes[LINUX_ALL_FILES];
+    uint64_t nodes_of_files[LINUX_ALL_FILES]; /* xarray nodes of their first pages */
+    uint64_t folder;                          /* the directory entry of "/lib" */
+    uint64_t perf_map;                        /* the pages of the perf map; 0: there is none */
+    uint64_t open_files;                      /* the pointers to open files */
+    uint64_t structs;                         /* the array of struct page */
+    uint64_t mount;       /* of the only mounted file system, which has the files */
+    uint64_t modules[16]; /* the first modules */
 } LinuxGuest;
 
 /** linux_guest_new: makes a guest in which all vCPUs run the code of the process */
@@ -216,6 +234,15 @@ uint64_t linux_guest_struct(const LinuxGuest *guest, uint64_t gpa);
 
 /** linux_guest_cache: puts the page at @gpa into the page cache, as page @number of @file (from 0) */
 void linux_guest_cache(LinuxGuest *guest, unsigned file, uint64_t number, uint64_t gpa);
+
+/**
+ * linux_guest_open_perf_map: the process of @task opens an empty perf map, as the descriptor
+ * %LINUX_PERF_MAP_DESCRIPTOR
+ */
+void linux_guest_open_perf_map(LinuxGuest *guest, uint64_t task);
+
+/** linux_guest_write_perf_map: replaces the content by @text, up to %LINUX_PERF_MAP_PAGES */
+void linux_guest_write_perf_map(LinuxGuest *guest, const char *text);
 
 /** linux_guest_put_text: writes @text with its NUL */
 void linux_guest_put_text(LinuxGuest *guest, uint64_t gpa, const char *text);

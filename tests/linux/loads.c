@@ -22,6 +22,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -45,6 +46,7 @@ enum {
     CHILDREN = 256, /* at the same time */
     BPF_ROUNDS = 2000,
     PACKET_BYTES = 64,
+    LATER_SECONDS = 5,
 };
 
 static inline long
@@ -287,6 +289,113 @@ run_bpf(const struct ends *ends)
     }
 }
 
+/* ---- jit: code that the process generates and lists in a perf map, as Node.js does ---- */
+
+struct jit {
+    unsigned char *code; /* a page */
+    size_t len;          /* of the code so far */
+    int map;
+};
+
+typedef void generated(void);
+
+static void
+list_function(const struct jit *jit, size_t start, const char *name)
+{
+    char line[PACKET_BYTES * 2];
+    const int len = snprintf(line, sizeof(line), "%lx %zx %s\n", (long)(jit->code + start),
+                             jit->len - start, name);
+
+    if (write(jit->map, line, (size_t)len) != len)
+        die("perf map");
+}
+
+/* Generates a function that counts down, without a frame. Returns: where it starts */
+static size_t
+generate_spin(struct jit *jit, const char *name)
+{
+    static const unsigned char spin_code[] = {
+        0xb9, SPINS & 0xff, SPINS >> 8, 0, 0, /* mov $SPINS, %ecx */
+        0xff, 0xc9,                           /* dec %ecx */
+        0x75, 0xfc,                           /* jne, to the line above */
+        0xc3,                                 /* ret */
+    };
+    const size_t start = jit->len;
+
+    memcpy(jit->code + start, spin_code, sizeof(spin_code));
+    jit->len += sizeof(spin_code);
+    list_function(jit, start, name);
+    return start;
+}
+
+/* Generates a function with a frame pointer that calls the function at @callee. */
+static size_t
+generate_caller(struct jit *jit, size_t callee, const char *name)
+{
+    unsigned char call_code[] = {
+        0x55,                   /* push %rbp */
+        0x48, 0x89, 0xe5,       /* mov %rsp, %rbp */
+        0xe8, 0,    0,    0, 0, /* call */
+        0x5d,                   /* pop %rbp */
+        0xc3,                   /* ret */
+    };
+    const size_t start = jit->len;
+    const int distance = (int)callee - (int)(start + 9);
+
+    memcpy(call_code + 5, &distance, sizeof(distance));
+    memcpy(jit->code + start, call_code, sizeof(call_code));
+    jit->len += sizeof(call_code);
+    list_function(jit, start, name);
+    return start;
+}
+
+static void
+begin_jit(struct jit *jit)
+{
+    char path[PACKET_BYTES];
+
+    mkdir("/tmp", 0777);
+    snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+    jit->map = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    jit->code = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    jit->len = 0;
+    if (jit->map < 0 || jit->code == MAP_FAILED)
+        die(path);
+}
+
+static NOINLINE void
+call_generated(const struct jit *jit, size_t start)
+{
+    generated *function;
+    const unsigned char *at = jit->code + start;
+
+    memcpy(&function, &at, sizeof(function));
+    for (unsigned i = 0; i < CALLS; i++)
+        function();
+}
+
+/* Other functions are generated when the first ones have run for a while. */
+static void
+run_jit(const struct ends *ends)
+{
+    struct jit jit;
+    size_t outer, later = 0;
+
+    begin_jit(&jit);
+    outer = generate_caller(&jit, generate_spin(&jit, "JS:*inner /srv/app.js:3:9"),
+                            "JS:*outer /srv/app.js:9:1");
+    say_ready(ends);
+    for (const time_t began = time(NULL);;) {
+        call_generated(&jit, outer);
+        if (later > 0)
+            call_generated(&jit, later);
+        else if (time(NULL) > began + LATER_SECONDS)
+            later = generate_caller(&jit, generate_spin(&jit, "JS:*later_inner /srv/app.js:12:2"),
+                                    "JS:*later_outer /srv/app.js:15:1");
+    }
+}
+
 /* ---- switch: two processes send one byte back and forth ---- */
 
 static void
@@ -436,6 +545,7 @@ static const struct load loads[] = {
     { "faults",   { { "faults", run_faults } },                               NULL },
     { "timers",   { { "timers", run_timers } },                               NULL },
     { "bpf",      { { "bpf", run_bpf } },                                     NULL },
+    { "jit",      { { "jit", run_jit } },                                     NULL },
     { "switch",   { { "ping-proc", run_ping }, { "pong-proc", run_pong } },   connect_pipes },
     { "network",  { { "net-server", run_server }, { "net-client", run_client } }, connect_sockets },
     { "forks",    { { "forks", run_forks } },                                 NULL },

@@ -5,16 +5,19 @@
 # has its process, with functions of the kernel and of the program, from files and from the guest's
 # memory; hundreds of short-lived processes; and a reboot in mid-run
 #
-# $UPROF_LOADS_SAMPLES (1600): the samples of threads whose shares are known. With 4500 samples and
-# more, shares must be right within 3 points, otherwise within 5: four standard deviations. Runs that
-# differ only in where names come from have fewer samples, and a tolerance of 8 points.
+# $UPROF_LOADS_SAMPLES (600): the samples of threads whose shares are known. With 4500 samples and
+# more, shares must be right within 3 points, with 1600 and more within 5, otherwise within 8: four
+# standard deviations. Runs that differ only in where names come from have 600 samples.
 # shellcheck source=tests/live/linux-lib.sh
 source "$(dirname "$0")/linux-lib.sh"
 
 name=${guest_prefix}loads-$series-$way
 rounds_max=8
-samples=${UPROF_LOADS_SAMPLES:-1600}
-points=5
+# The least number of samples. One wrong sample of so many is within the limit of 99.8 %.
+few=600
+samples=${UPROF_LOADS_SAMPLES:-$few}
+points=8
+[ "$samples" -lt 1600 ] || points=5
 [ "$samples" -lt 4500 ] || points=3
 
 # Loads that share the processor. A row is a process, a function that only this process has, and a
@@ -29,9 +32,6 @@ rows=(
     faults      run_faults    'asm_exc_page_fault|__munmap'
     timers      run_timers    'nanosleep|hrtimer.*'
 )
-
-# The least number of samples. One wrong sample of so many is within the limit of 99.8 %.
-few=600
 
 # sample_enough MIN NAMES ARGUMENT...: samples until MIN samples have one of the names; sets $files
 sample_enough()
@@ -153,6 +153,19 @@ sample "$few" "$work/bpf" -s "$init" "$name"
 result sidecar "$work/bpf.meta.json" "stacks['complete'] * 100 >= samples['running'] * 97"
 grep -qE "^$name;bpf;.*;run_bpf;.*;__sys_bpf_\[k\];.*;bpf_test_run_\[k\];bpf_prog_[0-9a-f]{16}_uprof_spin_\[k\] " \
     "$work/bpf.folded" || fail "no program in $(head -c 2000 "$work/bpf.folded")"
+
+# Functions that a process generates have the names of its perf map, also those that it generates while
+# it is sampled. Their callers are the program's.
+tell_linux "$name" 'stop jit' >"$work/said"
+sample "$few" "$work/jit" -s "$init" "$name"
+result sidecar "$work/jit.meta.json" "stacks['complete'] * 100 >= samples['running'] * 97"
+inner='JS:\*(later_)?outer /srv/app\.js:[0-9:]+;JS:\*(later_)?inner /srv/app\.js:[0-9:]+'
+result stacks "$name" 85 "jit;.*;run_jit;call_generated;$inner(;[^;]*_\\[k\\])*" "$work/jit.folded"
+# The list is read again some time after a function without a name was seen.
+result stacks "$name" 97 '(?!.*\[unknown\]).*' "$work/jit.folded"
+grep -qE 'JS:\*later_outer [^;]*;JS:\*later_inner ' "$work/jit.folded" || fail 'no function that was generated later'
+profile 0 check "${patient[@]}" "$name"
+out_has 'symbols ' '4 functions that JIT compilers generated, from the perf maps of 1 processes'
 
 # A service and a container share the processor. Other samples are of the kernel's own threads.
 id=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef

@@ -882,6 +882,169 @@ test_reused_memory(void)
     g_assert_cmphex(uprof_space_symbol_address(view->space, LINUX_ANONYMOUS), !=, then);
 }
 
+/* ---- Perf maps ---- */
+
+#define FUNCTION "7f1000000100 40 JS:*run /app/server.js:10:5\n"
+#define FUNCTION_CODE (LINUX_ANONYMOUS + 0x110)
+#define FUNCTION_NAME "JS:*run /app/server.js:10:5"
+
+/* Returns: a view of @guest, whose process has a perf map with @text */
+static LinuxView *
+view_perf_map(LinuxGuest *guest, const char *text)
+{
+    linux_guest_open_perf_map(guest, guest->task);
+    linux_guest_write_perf_map(guest, text);
+    return view_process(guest);
+}
+
+static void
+sample_later(LinuxView *view, uint64_t ns)
+{
+    view->time_ns += ns;
+    linux_view_sample(view, 0);
+}
+
+static void
+test_perf_map(void)
+{
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&(LinuxPlan){ 0 });
+    g_autoptr(LinuxView) view = view_perf_map(guest, FUNCTION);
+    uint64_t start, len;
+    bool is_entry;
+
+    check_name(view, FUNCTION_CODE, FUNCTION_NAME);
+    check_name(view, LINUX_ANONYMOUS + 0xff, "[unknown]");
+    check_name(view, LINUX_ANONYMOUS + 0x140, "[unknown]");
+    /* code of a file has names of its own */
+    check_name(view, CODE, "[nginx+0x1234]");
+    const uint64_t address = uprof_space_symbol_address(view->space, FUNCTION_CODE);
+    g_assert_true(uprof_sym_function(view->sym, address, &start, &len, &is_entry));
+    g_assert_cmphex(start, ==, address - 0x10);
+    g_assert_cmphex(len, ==, 0x40);
+    g_assert_false(uprof_sym_is_code(view->sym, address)); /* it may be replaced at any time */
+    /* the process is known again later, with its names */
+    sample_later(view, 3 * UPROF_MEM_KEEP_NS);
+    g_assert_cmphex(uprof_space_symbol_address(view->space, FUNCTION_CODE), ==, address);
+    linux_guest_write_perf_map(guest, "");
+    check_name(view, FUNCTION_CODE, FUNCTION_NAME);
+}
+
+/* The file grows, in the middle of a line; an address gets another function. */
+static void
+test_perf_map_grows(void)
+{
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&(LinuxPlan){ 0 });
+    g_autoptr(LinuxView) view = view_perf_map(guest, FUNCTION "7f1000000200 10 ne");
+
+    check_name(view, LINUX_ANONYMOUS + 0x200, "[unknown]");
+    linux_guest_write_perf_map(guest, FUNCTION "7f1000000200 10 new\n");
+    /* not read again at once */
+    uprof_mem_forget(view->mem);
+    sample_later(view, SECOND / 100);
+    check_name(view, LINUX_ANONYMOUS + 0x200, "[unknown]");
+    sample_later(view, SECOND / 10);
+    uprof_mem_forget(view->mem);
+    check_name(view, LINUX_ANONYMOUS + 0x200, "new");
+    check_name(view, FUNCTION_CODE, FUNCTION_NAME);
+    linux_guest_write_perf_map(guest, FUNCTION "7f1000000200 10 new\n7f1000000100 40 moved\n");
+    uprof_mem_forget(view->mem);
+    sample_later(view, SECOND / 10);
+    check_name(view, FUNCTION_CODE, FUNCTION_NAME);
+    sample_later(view, SECOND);
+    uprof_mem_forget(view->mem);
+    uprof_space_symbol_address(view->space, FUNCTION_CODE);
+    check_name(view, FUNCTION_CODE, "moved");
+}
+
+/* A page of the file is not in memory: the lines of the other pages have their names. */
+static void
+test_perf_map_with_gap(void)
+{
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&(LinuxPlan){ 0 });
+    g_autoptr(GString) text = g_string_new(FUNCTION);
+
+    while (text->len < 2 * PAGE - 10)
+        g_string_append(text, "7f1000000200 10 lost\n");
+    g_string_truncate(text, 2 * PAGE - 10);
+    /* the third page begins with a part of a line that would be a line, too */
+    g_string_append(text, "7f100000007f1000000200 10 wrong\n7f1000000300 10 last\n");
+    linux_guest_open_perf_map(guest, guest->task);
+    linux_guest_put(guest, guest->nodes_of_files[LINUX_PERF_MAP] + NODE_SLOTS + 8, 0);
+    g_autoptr(LinuxView) view = view_perf_map(guest, text->str);
+    linux_guest_put(guest, guest->nodes_of_files[LINUX_PERF_MAP] + NODE_SLOTS + 8, 0);
+    check_name(view, FUNCTION_CODE, FUNCTION_NAME);
+    check_name(view, LINUX_ANONYMOUS + 0x300, "last");
+    check_name(view, LINUX_ANONYMOUS + 0x208, "lost");
+}
+
+/* The process closes the file, and the kernel uses its structures for another file. */
+static void
+test_perf_map_closed(void)
+{
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&(LinuxPlan){ 0 });
+    g_autoptr(LinuxView) view = view_perf_map(guest, FUNCTION);
+
+    check_name(view, FUNCTION_CODE, FUNCTION_NAME);
+    linux_guest_put(guest, guest->open_files + 8 * LINUX_PERF_MAP_DESCRIPTOR, 0);
+    linux_guest_write_perf_map(guest, FUNCTION "7f1000000200 10 other\n");
+    uprof_mem_forget(view->mem);
+    sample_later(view, SECOND);
+    check_name(view, LINUX_ANONYMOUS + 0x200, "[unknown]");
+    check_name(view, FUNCTION_CODE, FUNCTION_NAME);
+    /* it is found again, but not at once */
+    linux_guest_put(guest, guest->open_files + 8 * LINUX_PERF_MAP_DESCRIPTOR,
+                    LINUX_DIRECT + guest->files[LINUX_PERF_MAP]);
+    uprof_mem_forget(view->mem);
+    sample_later(view, 2 * SECOND);
+    check_name(view, LINUX_ANONYMOUS + 0x200, "other");
+}
+
+/* Each process has its own perf map, and the names go with the process. */
+static void
+test_perf_map_of_another(void)
+{
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&(LinuxPlan){ 0 });
+    g_autoptr(LinuxView) view = view_perf_map(guest, FUNCTION);
+    unsigned n_processes;
+
+    check_name(view, FUNCTION_CODE, FUNCTION_NAME);
+    linux_guest_run(guest, 0, linux_guest_add_task(guest, "perl", 77, linux_guest_add_mm(guest)),
+                    false);
+    sample_later(view, SECOND);
+    check_name(view, FUNCTION_CODE, "[unknown]");
+    g_assert_cmpuint(uprof_sym_count_generated(view->sym, &n_processes), ==, 1);
+    g_assert_cmpuint(n_processes, ==, 1);
+    /* after a reset, the first process is another one */
+    linux_guest_run(guest, 0, guest->task, false);
+    linux_guest_put(guest, guest->task + TASK_FILES, 0);
+    view->reset++;
+    linux_view_sample(view, 0);
+    sample_later(view, SECOND);
+    check_name(view, FUNCTION_CODE, "[unknown]");
+    g_assert_cmpuint(uprof_sym_count_generated(view->sym, &n_processes), ==, 0);
+    g_assert_cmpuint(n_processes, ==, 0);
+}
+
+/* PHP has generated code in shared memory, which is a file for the kernel. */
+static void
+test_perf_map_of_shared_memory(void)
+{
+    static const LinuxArea areas[] = {
+        { LINUX_ANONYMOUS, LINUX_ANONYMOUS + 0x2000, 0, 2, true },
+    };
+    static const char *const names[] = { "dev/zero", "memfd:jit", "zero" };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autoptr(LinuxGuest) guest =
+            linux_guest_new(&(LinuxPlan){ .areas = areas, .n_areas = G_N_ELEMENTS(areas) });
+        const uint64_t entry = linux_guest_get(guest, guest->files[1] + FILE_ENTRY) - LINUX_DIRECT;
+        linux_guest_put_text(guest, entry + ENTRY_CHARS, names[i]);
+        linux_guest_put(guest, guest->heads[1], 0);
+        g_autoptr(LinuxView) view = view_perf_map(guest, FUNCTION);
+        check_name(view, FUNCTION_CODE, i < 2 ? FUNCTION_NAME : "[zero+0x110]");
+    }
+}
+
 /* 256 processes run in turn: each has its name, and all share one module. */
 static void
 test_many_processes(void)
@@ -1016,6 +1179,12 @@ main(int argc, char **argv)
     g_test_add_func("/space/root", test_root);
     g_test_add_func("/space/remap", test_remap);
     g_test_add_func("/space/reused-memory", test_reused_memory);
+    g_test_add_func("/space/perf-map/usual", test_perf_map);
+    g_test_add_func("/space/perf-map/grows", test_perf_map_grows);
+    g_test_add_func("/space/perf-map/gap", test_perf_map_with_gap);
+    g_test_add_func("/space/perf-map/closed", test_perf_map_closed);
+    g_test_add_func("/space/perf-map/another-process", test_perf_map_of_another);
+    g_test_add_func("/space/perf-map/shared-memory", test_perf_map_of_shared_memory);
     g_test_add_func("/space/many-processes", test_many_processes);
     g_test_add_func("/space/too-many-processes", test_too_many_processes);
     g_test_add_func("/space/changing-memory", test_changing_memory);

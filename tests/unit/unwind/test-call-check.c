@@ -260,6 +260,24 @@ test_unchecked(void)
     assert_calls(&fixture, 0, 0);
 }
 
+/* Functions that call generated code jump to it by a register, so only the direct call is judged. */
+static void
+test_generated(void)
+{
+    static const Insn call = CALL;
+    static const char map[] = "2080 40 generated\n";
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture);
+    g_assert_true(uprof_sym_add_perf_map(fixture.sym, 1, (UprofSlice){ map, strlen(map) }, true));
+    fixture.stack->frames[0].symbol_address = uprof_sym_process_address(1, AT(CALLEE) + 4);
+    put_insn(&fixture, RETURN - 5, &call, AT(CALLED));
+    assert_calls(&fixture, 0, 0);
+    put_insn(&fixture, RETURN - 5, &call, AT(CALLEE));
+    uprof_mem_forget(fixture.mem);
+    assert_calls(&fixture, 1, 1);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -271,5 +289,6 @@ main(int argc, char **argv)
     }
     g_test_add_func("/call-check/stub", test_stub);
     g_test_add_func("/call-check/unchecked", test_unchecked);
+    g_test_add_func("/call-check/generated", test_generated);
     return g_test_run();
 }

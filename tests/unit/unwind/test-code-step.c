@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../../src/unwind/code-cache-priv.h"
+#include "linux-guest.h"
 #include "memory-guest.h"
 #include "uprof/unwind.h"
 
@@ -500,6 +501,86 @@ test_page_limit(void)
     assert_callers(&fixture);
 }
 
+/* Code that is generated in a page that was read before is read again, and so are its instructions. */
+static void
+test_new_code(void)
+{
+    enum { OTHER = CODE + 0x200, LAST = CODE + UPROF_PAGE_BYTES - 2 };
+    static const uint64_t places[] = { OTHER, LAST };
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture, 8);
+    PUT(&fixture, CODE, NOPS "\xc3");
+    put_stack(&fixture, 1);
+    put_word(&fixture, 0, CODE + 5);
+    for (size_t i = 0; i < G_N_ELEMENTS(places); i++) {
+        put_word(&fixture, 0, places[i]);
+        unwind_at(&fixture, CODE);
+        g_assert_cmpuint(fixture.stack->n, ==, 1);
+        /* the last one ends in the next page */
+        PUT(&fixture, places[i], "\x90\x5b\x90\x90\xc3"); /* pop %rbx */
+        fixture.snapshot->time_ns += SECOND_NS / 1000;
+        unwind_at(&fixture, places[i]);
+        assert_callers(&fixture);
+    }
+}
+
+/*
+ * A JIT compiler's function, whose first instruction calls code that makes the frame record. The loop
+ * leads to no return, so only the record tells the caller.
+ */
+static void
+test_generated_record(void)
+{
+    enum { JIT = 0x1000, CALLER_OFFSET = 0x80, RETURN_OFFSET = CALLER_OFFSET + 5 };
+    const uint64_t sp = LINUX_STACK + 0x1000, fp = sp + 16, code = LINUX_ANONYMOUS + 0x1000;
+    const struct {
+        uint64_t pc;
+        uint64_t next; /* record */
+        unsigned n_frames;
+    } records[] = {
+        { code + 5, 0, 2 },
+        { code + 5, fp + 16, 2 },
+        { code + 5, fp - 8, 1 },                /* below the record itself */
+        { LINUX_PROGRAM + 0x1005, fp + 16, 1 }, /* code of a file */
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(records); i++) {
+        g_autoptr(LinuxGuest) guest = linux_guest_new(&(LinuxPlan){ 0 });
+        g_autoptr(LinuxView) view = linux_view_new(guest);
+        const uint64_t page = linux_guest_alloc(guest, JIT, JIT);
+        UprofUnwindCache *cache = uprof_unwind_cache_new();
+        UprofStack stack = { 0 };
+        static const char function[] = "\xe8\0\1\0\0" LOOP, call[] = "\xe8\x7b\xff\xff\xff\xf4";
+
+        memset(guest->memory->ram + page, INT3, JIT);
+        memory_guest_put(guest->memory, page, function, sizeof(function) - 1);
+        memory_guest_put(guest->memory, page + CALLER_OFFSET, call, sizeof(call) - 1);
+        linux_guest_map(guest, guest->process_root, records[i].pc & ~UINT64_C(0xfff), page,
+                        LINUX_USER);
+        linux_view_sample(view, 0);
+        linux_view_sample(view, 0);
+        view->snapshot->regs.pc = records[i].pc;
+        view->snapshot->regs.sp = sp;
+        view->snapshot->regs.fp = fp;
+        view->snapshot->n_windows = 1;
+        view->snapshot->windows[0] = (UprofWindow){ .gva = sp, .len = 64 };
+        const uint64_t words[] = { 1, 2, records[i].next, code + RETURN_OFFSET, 3, 4, 5, 6 };
+        memcpy(view->snapshot->bytes, words, sizeof(words));
+        const UprofUnwindContext context = { .snapshot = view->snapshot,
+                                             .mem = view->mem,
+                                             .sym = view->sym,
+                                             .space = view->space,
+                                             .cache = cache,
+                                             .max_depth = DEPTH };
+        uprof_unwind(&context, &stack);
+        g_assert_cmpuint(stack.n, ==, records[i].n_frames);
+        if (records[i].n_frames == 2)
+            g_assert_cmphex(stack.frames[1].pc, ==, code + RETURN_OFFSET);
+        uprof_unwind_cache_free(cache);
+    }
+}
+
 /* The stack pointer is outside of the window. */
 static void
 test_stack_is_missing(void)
@@ -533,6 +614,8 @@ main(int argc, char **argv)
     g_test_add_func("/code-step/shared-slots", test_shared_slots);
     g_test_add_func("/code-step/random-code", test_random_code);
     g_test_add_func("/code-step/page-limit", test_page_limit);
+    g_test_add_func("/code-step/new-code", test_new_code);
+    g_test_add_func("/code-step/generated-record", test_generated_record);
     g_test_add_func("/code-step/stack-is-missing", test_stack_is_missing);
     return g_test_run();
 }
