@@ -36,6 +36,8 @@ typedef struct {
     uint8_t syscall_pc_reg;
     /* bits by DWARF number: registers that a system call overwrites */
     uint64_t syscall_lost_regs;
+    /* the register that the kernel restores last, because it holds an address until then */
+    uint8_t return_reg;
 } UprofLinuxEntryFrame;
 
 /** UprofLinuxSymbolName: a kernel symbol and the member of UprofLinuxSymbols for its address */

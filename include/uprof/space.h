@@ -38,6 +38,14 @@ void uprof_space_begin(UprofSpace *space, UprofMem *mem, const UprofSnapshot *sn
 bool uprof_space_has_process(const UprofSpace *space);
 
 /**
+ * uprof_space_saved_regs:
+ *
+ * Returns: guest-virtual address of the registers that this thread had when it entered the kernel; 0 if
+ *   the address is not known, or the thread belongs to no process
+ */
+uint64_t uprof_space_saved_regs(const UprofSpace *space);
+
+/**
  * uprof_space_symbol_address:
  * @pc: an address of the process that ran, or of the kernel
  *

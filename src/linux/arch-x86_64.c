@@ -54,6 +54,7 @@ static const UprofLinuxEntryFrame entry_frame = {
     .user_privilege = 3,
     .syscall_pc_reg = UPROF_X86_RCX,
     .syscall_lost_regs = BIT(UPROF_X86_RCX) | BIT(UPROF_X86_R8 + 3),
+    .return_reg = UPROF_X86_RDI,
 };
 
 static const UprofLinuxSymbolName symbols[] = {

@@ -23,3 +23,16 @@ UprofLinks *uprof_linux_links_make(const UprofLinuxArch *arch, const UprofLinuxS
 /** uprof_linux_task_read: see uprof_linux_task() */
 bool uprof_linux_task_read(const UprofLinks *links, const UprofLinuxOffsets *offsets,
                            const UprofSnapshot *snapshot, UprofLinuxTask *task);
+
+/**
+ * uprof_linux_next_task_find:
+ * @task: (out): the task on whose stack the kernel runs; undefined if false is returned
+ *
+ * While the kernel changes tasks, it is on the stack of the next task before it notes that this task
+ * runs. A register has the address of the next task.
+ *
+ * Returns: false if the kernel changes no tasks, or the next one is not known
+ */
+bool uprof_linux_next_task_find(const UprofLinks *links, const UprofLinuxOffsets *offsets,
+                                const UprofKernelMemory *memory, const UprofSnapshot *snapshot,
+                                UprofLinuxTask *task);

@@ -47,6 +47,7 @@ find_task_part(const UprofLinuxOffsets *offsets, UprofLinks *links)
 
     if (from > G_MAXUINT16 || end - from > UPROF_LINKS_TASK_BYTES_MAX)
         return;
+    links->task_mm = (uint32_t)offsets->task_mm;
     links->task_from = (uint32_t)from;
     links->task_len = (uint32_t)(end - from);
 }
@@ -74,6 +75,7 @@ uprof_linux_links_make(const UprofLinuxArch *arch, const UprofLinuxSymbols *symb
     links->regs_bytes = links->regs_len + (symbols->fred_entry ? arch->fred_bytes : 0);
     links->regs_cs = (entry->frame_word + entry->cs_word) * WORD;
     links->regs_sp = (entry->frame_word + entry->sp_word) * WORD;
+    links->task_stack = offsets->task_stack <= G_MAXUINT16 ? (uint32_t)offsets->task_stack : 0;
     links->n_vcpus = n_vcpus;
     find_task_part(offsets, links);
     for (unsigned i = 0; i < n_vcpus && links->task_len > 0; i++) {
@@ -96,27 +98,36 @@ is_printable(const char *name)
     return name[0] != '\0';
 }
 
-bool
-uprof_linux_task_read(const UprofLinks *links, const UprofLinuxOffsets *offsets,
-                      const UprofSnapshot *snapshot, UprofLinuxTask *task)
-{
-    const uint64_t at = snapshot->vcpu < links->n_vcpus ? links->vcpus[snapshot->vcpu].task_at : 0;
-    uint64_t address;
-    UprofLinuxTask found;
+/* Reads @len bytes of a task at a guest-virtual address. Returns: false if they are unknown */
+typedef bool ReadTask(const void *data, uint64_t gva, void *into, size_t len);
 
-    if (at == 0 || !uprof_snapshot_read(snapshot, at, &address, sizeof(address)))
+static bool
+read_from_snapshot(const void *data, uint64_t gva, void *into, size_t len)
+{
+    const UprofSnapshot *snapshot = data;
+
+    return uprof_snapshot_read(snapshot, gva, into, len);
+}
+
+static bool
+read_from_memory(const void *data, uint64_t gva, void *into, size_t len)
+{
+    const UprofKernelMemory *memory = data;
+
+    return uprof_kernel_read(memory, gva, into, len);
+}
+
+static bool
+read_task(ReadTask *read, const void *data, const UprofLinuxOffsets *offsets, uint64_t address,
+          UprofLinuxTask *task)
+{
+    UprofLinuxTask found = { .address = address };
+
+    if (!read(data, address + offsets->task_comm, found.name, sizeof(found.name)) ||
+        !read(data, address + offsets->task_pid, &found.pid, sizeof(found.pid)) ||
+        !read(data, address + offsets->task_tgid, &found.process, sizeof(found.process)) ||
+        !read(data, address + offsets->task_mm, &found.memory, sizeof(found.memory)))
         return false;
-    address = GUINT64_FROM_LE(address);
-    if (!uprof_snapshot_read(snapshot, address + offsets->task_comm, found.name,
-                             sizeof(found.name)) ||
-        !uprof_snapshot_read(snapshot, address + offsets->task_pid, &found.pid,
-                             sizeof(found.pid)) ||
-        !uprof_snapshot_read(snapshot, address + offsets->task_tgid, &found.process,
-                             sizeof(found.process)) ||
-        !uprof_snapshot_read(snapshot, address + offsets->task_mm, &found.memory,
-                             sizeof(found.memory)))
-        return false;
-    found.address = address;
     found.memory = GUINT64_FROM_LE(found.memory);
     found.pid = GUINT32_FROM_LE(found.pid);
     found.process = GUINT32_FROM_LE(found.process);
@@ -124,4 +135,59 @@ uprof_linux_task_read(const UprofLinks *links, const UprofLinuxOffsets *offsets,
         return false;
     *task = found;
     return true;
+}
+
+bool
+uprof_linux_task_read(const UprofLinks *links, const UprofLinuxOffsets *offsets,
+                      const UprofSnapshot *snapshot, UprofLinuxTask *task)
+{
+    const uint64_t at = snapshot->vcpu < links->n_vcpus ? links->vcpus[snapshot->vcpu].task_at : 0;
+    uint64_t address;
+
+    if (at == 0 || !uprof_snapshot_read(snapshot, at, &address, sizeof(address)))
+        return false;
+    return read_task(read_from_snapshot, snapshot, offsets, GUINT64_FROM_LE(address), task);
+}
+
+static bool
+is_on_stack(const UprofLinks *links, uint64_t stack, uint64_t sp)
+{
+    return stack >= links->kernel_from && sp - stack <= links->stack_bytes;
+}
+
+static bool
+is_on_irq_stack(const UprofLinksVcpu *links, uint32_t irq_bytes, uint64_t sp)
+{
+    const uint64_t end = links->irq_at + sizeof(end);
+
+    return links->irq_at != 0 && sp < end && end - sp <= irq_bytes;
+}
+
+/* Is @task the address of a task whose kernel stack has @sp? */
+static bool
+owns_stack(const UprofLinks *links, const UprofKernelMemory *memory, uint64_t task, uint64_t sp)
+{
+    uint64_t stack;
+
+    return task >= links->kernel_from && task % WORD == 0 &&
+           uprof_kernel_read_word(memory, task + links->task_stack, &stack) &&
+           is_on_stack(links, stack, sp);
+}
+
+bool
+uprof_linux_next_task_find(const UprofLinks *links, const UprofLinuxOffsets *offsets,
+                           const UprofKernelMemory *memory, const UprofSnapshot *snapshot,
+                           UprofLinuxTask *task)
+{
+    const UprofRegs *ran = &snapshot->regs;
+
+    if (links->task_stack == 0 || ran->privilege != 0 || ran->sp < links->kernel_from ||
+        !uprof_linux_task_read(links, offsets, snapshot, task) ||
+        owns_stack(links, memory, task->address, ran->sp) ||
+        is_on_irq_stack(&links->vcpus[snapshot->vcpu], links->irq_bytes, ran->sp))
+        return false;
+    for (unsigned i = 0; i < G_N_ELEMENTS(ran->reg); i++)
+        if (ran->reg[i] != task->address && owns_stack(links, memory, ran->reg[i], ran->sp))
+            return read_task(read_from_memory, memory, offsets, ran->reg[i], task);
+    return false;
 }

@@ -61,6 +61,9 @@ typedef struct {
     /* struct page: pointer to the first page of the folio, plus 1; 0 if it is not known */
     uint64_t page_head;
 
+    /* struct task_struct: pointer to its kernel stack; 0 if the member is not known */
+    uint64_t task_stack;
+
     /* The members up to inode_size are known. */
     bool has_open_files;
     /* struct task_struct: pointer to its struct files_struct, which points to a struct fdtable */

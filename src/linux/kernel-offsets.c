@@ -112,6 +112,8 @@ uprof_linux_offsets_find(const UprofBtf *btf, bool has_hot, UprofLinuxOffsets *o
     offsets->has_pages = find_page_offsets(btf, offsets);
     offsets->has_open_files = find_open_file_offsets(btf, offsets);
     offsets->has_cgroups = find_cgroup_offsets(btf, offsets);
+    if (!uprof_btf_member(btf, "task_struct", "stack", &offsets->task_stack))
+        offsets->task_stack = 0;
     return uprof_btf_member(btf, "task_struct", "comm", &offsets->task_comm) &&
            uprof_btf_member(btf, "task_struct", "mm", &offsets->task_mm) &&
            uprof_btf_member(btf, "task_struct", "pid", &offsets->task_pid) &&

@@ -12,6 +12,16 @@
 /** uprof_linux_offsets: Returns: (nullable): %NULL while the running tasks are not known */
 const UprofLinuxOffsets *uprof_linux_offsets(const UprofLinux *kernel);
 
+/**
+ * uprof_linux_saved_regs:
+ * @task: address of a struct task_struct
+ *
+ * Returns: address of the registers that a task of a process had when it entered the kernel; 0 if it
+ *   is not known
+ */
+uint64_t
+uprof_linux_saved_regs(const UprofLinux *kernel, const UprofKernelMemory *memory, uint64_t task);
+
 /** uprof_linux_symbols: Returns: borrowed */
 const UprofLinuxSymbols *uprof_linux_symbols(const UprofLinux *kernel);
 

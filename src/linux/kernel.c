@@ -49,6 +49,9 @@ struct _UprofLinux {
     GPtrArray *all_links;    /* owned; another thread may still read links that were replaced */
 
     bool has_tasks; /* the links have the running task of at least one CPU */
+    /* (nullable): the last snapshot, if the kernel was changing to another task; borrowed */
+    const UprofSnapshot *next_of;
+    UprofLinuxTask next; /* that task */
 
     UprofLinuxState state;
     uint32_t resets;
@@ -125,7 +128,23 @@ uprof_linux_links(UprofLinux *kernel)
 bool
 uprof_linux_task(const UprofLinux *kernel, const UprofSnapshot *snapshot, UprofLinuxTask *task)
 {
+    if (kernel->next_of == snapshot) {
+        *task = kernel->next;
+        return true;
+    }
     return kernel->links && uprof_linux_task_read(kernel->links, &kernel->offsets, snapshot, task);
+}
+
+uint64_t
+uprof_linux_saved_regs(const UprofLinux *kernel, const UprofKernelMemory *memory, uint64_t task)
+{
+    const UprofLinks *links = kernel->links;
+    uint64_t stack;
+
+    if (!links || links->task_stack == 0 || links->regs_bytes == 0 ||
+        !uprof_kernel_read_word(memory, task + links->task_stack, &stack))
+        return 0;
+    return stack + links->stack_bytes - links->regs_bytes;
 }
 
 const UprofLinuxOffsets *
@@ -634,9 +653,20 @@ read_modules_if_unknown(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *
                                    : MIN(kernel->modules_apart_ns * 2, MODULES_APART_MAX_NS);
 }
 
+static void
+find_next_task(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
+{
+    const UprofKernelMemory memory = uprof_linux_memory(kernel, mem);
+
+    if (kernel->has_tasks && uprof_linux_next_task_find(kernel->links, &kernel->offsets, &memory,
+                                                        snapshot, &kernel->next))
+        kernel->next_of = snapshot;
+}
+
 void
 uprof_linux_update(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
 {
+    kernel->next_of = NULL;
     if (snapshot->reset != kernel->resets) {
         kernel->resets = snapshot->reset;
         forget_kernel(kernel);
@@ -649,6 +679,8 @@ uprof_linux_update(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snaps
     }
     if (kernel->state == UPROF_LINUX_UNKNOWN)
         search_kernel_if_due(kernel, mem, snapshot);
+    if (kernel->state == UPROF_LINUX_FOUND)
+        find_next_task(kernel, mem, snapshot);
 }
 
 void

@@ -83,7 +83,7 @@ struct _UprofSpace {
     UprofMem *mem;                 /* borrowed */
     const UprofSnapshot *snapshot; /* borrowed */
     Process *process;              /* (nullable): the process that ran; borrowed */
-    uint64_t task;                 /* address of the struct task_struct that ran */
+    uint64_t task; /* address of the struct task_struct that ran, if it is of a process; else 0 */
     UprofKernelMemory memory;
     unsigned n_lookups;
     uint64_t refreshed_ns; /* when find_again() last dropped remembered memory */
@@ -584,15 +584,25 @@ uprof_space_begin(UprofSpace *space, UprofMem *mem, const UprofSnapshot *snapsho
     space->memory = uprof_linux_memory(space->kernel, mem);
     space->snapshot = snapshot;
     space->process = NULL;
+    space->task = 0;
     space->n_lookups = 0;
     uprof_file_pages_begin(space->pages, mem, snapshot);
     if (!uprof_space_has_processes(space) || !uprof_linux_task(space->kernel, snapshot, &task) ||
-        task.memory == 0 || !has_own_tables(space, task.memory))
+        task.memory == 0)
+        return;
+    space->task = task.address;
+    if (!has_own_tables(space, task.memory))
         return;
     Process *process = g_hash_table_lookup(space->processes, &task.memory);
     space->process =
         is_current(process, &task, snapshot) ? process : remember_process(space, process, &task);
-    space->task = task.address;
+}
+
+uint64_t
+uprof_space_saved_regs(const UprofSpace *space)
+{
+    return space->task != 0 ? uprof_linux_saved_regs(space->kernel, &space->memory, space->task)
+                            : 0;
 }
 
 /* Returns: the symbol address of code that is in no file */

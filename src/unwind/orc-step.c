@@ -280,6 +280,52 @@ return_by_rule(const Frame *frame, UprofCursor *caller)
                                               : return_from_interrupt(frame, caller);
 }
 
+/*
+ * Are the registers those that are saved at @at? Right before the kernel returns to a process, all
+ * registers have their saved values again, but the one that holds the address of the saved values.
+ */
+static bool
+has_saved_regs(const Frame *frame, uint64_t at)
+{
+    const UprofCursor *cursor = frame->cursor;
+    const UprofLinuxEntryFrame *entry = frame->entry;
+    uint64_t word;
+
+    for (unsigned i = 0; i < entry->n_saved_regs; i++) {
+        const unsigned reg = entry->saved_regs[i];
+        if (reg != entry->return_reg &&
+            (cursor->unknown & BIT(reg) || !read_word(frame, at + i * WORD, &word) ||
+             word != get_reg(&cursor->regs, reg)))
+            return false;
+    }
+    return true;
+}
+
+/*
+ * Where the kernel's part of a process's stack ends, the process continues with its saved registers, if
+ * the kernel returns to it: at the end of an entry, or in a new task, whose kernel stack is empty.
+ */
+static UprofStep
+return_to_process(const Frame *frame, UprofCursor *caller)
+{
+    const UprofUnwindContext *context = frame->context;
+    const UprofLinuxEntryFrame *entry = frame->entry;
+    const UprofCursor *cursor = frame->cursor;
+    const uint64_t at = context->space ? uprof_space_saved_regs(context->space) : 0;
+    Frame left = *frame;
+    uint64_t cs;
+
+    if (at == 0 || cursor->regs.privilege == entry->user_privilege ||
+        !read_word(frame, at + (entry->frame_word + entry->cs_word) * WORD, &cs) ||
+        (cs & entry->user_privilege) != entry->user_privilege ||
+        (cursor->is_return ? cursor->regs.sp != at : !has_saved_regs(frame, at)))
+        return UPROF_STEP_BASE;
+    left.rule = (UprofOrcRule){ .type = UPROF_ORC_REGS, .bp_reg = UPROF_ORC_REG_SAME };
+    left.cfa = at;
+    left.is_switched = true;
+    return return_from_interrupt(&left, caller);
+}
+
 /* A wrong table leads to neither kernel code nor user space. */
 static bool
 is_plausible(const Frame *frame, UprofStep answer, const UprofCursor *caller)
@@ -397,7 +443,11 @@ return_from_root(const Frame *frame, UprofCursor *cursor)
 
     if (was_called(frame))
         return UPROF_STEP_PASS;
-    const UprofStep answer = return_from_syscall(frame, &caller);
+    UprofStep answer = return_from_syscall(frame, &caller);
+    if (answer == UPROF_STEP_BASE) {
+        caller = *cursor;
+        answer = return_to_process(frame, &caller);
+    }
     if (answer == UPROF_STEP_OK)
         *cursor = caller;
     return answer;

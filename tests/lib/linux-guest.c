@@ -227,7 +227,7 @@ make_types(const LinuxPlan *plan)
     STRUCT("task_struct", name_at + TASK_BYTES, { "mm", word, 8 * TASK_MM },
            { "pid", word, 8 * TASK_PID }, { "tgid", word, 8 * TASK_TGID },
            { "comm", word, 8 * name_at }, { "cgroups", word, 8 * TASK_SET },
-           { "files", word, 8 * TASK_FILES });
+           { "files", word, 8 * TASK_FILES }, { "stack", word, 8 * TASK_STACK });
     STRUCT("files_struct", 0x40, { "fdt", word, 8 * FILES_TABLE });
     STRUCT("fdtable", 0x20, { "max_fds", word, 8 * TABLE_MAX }, { "fd", word, 8 * TABLE_FILES });
     STRUCT("inode", 0x80, { "i_size", word, 8 * INODE_SIZE });
@@ -678,6 +678,7 @@ linux_guest_add_task(LinuxGuest *guest, const char *name, unsigned pid, uint64_t
 
     if (mm)
         put_pointer(guest, task + TASK_MM, mm);
+    linux_guest_put(guest, task + TASK_STACK, LINUX_KERNEL_STACK);
     memory_guest_put_u32(guest->memory, task + TASK_PID, pid);
     memory_guest_put_u32(guest->memory, task + TASK_TGID, pid);
     memory_guest_put(guest->memory, task + TASK_COMM, name,

@@ -21,6 +21,7 @@
 #define LINUX_LIBRARY UINT64_C(0x7f0000000000)
 #define LINUX_ANONYMOUS UINT64_C(0x7f1000000000)
 #define LINUX_STACK UINT64_C(0x7ffffffde000)
+#define LINUX_KERNEL_STACK UINT64_C(0xffffc90000020000) /* of all tasks; not in memory */
 
 /* Offsets in the image. */
 enum {
@@ -56,6 +57,7 @@ enum {
     TASK_COMM = 0x40,
     TASK_SET = 0x58,   /* pointer to a css_set */
     TASK_FILES = 0x60, /* pointer to a files_struct */
+    TASK_STACK = 0x68, /* pointer to the kernel stack, LINUX_KERNEL_STACK */
     FILES_TABLE = 0x20,
     TABLE_MAX = 0, /* fdtable */
     TABLE_FILES = 8,

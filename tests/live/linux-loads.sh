@@ -7,15 +7,16 @@
 #
 # $UPROF_LOADS_SAMPLES (600): the samples of threads whose shares are known. With 4500 samples and
 # more, shares must be right within 3 points, with 1600 and more within 5, otherwise within 8: four
-# standard deviations. Runs that differ only in where names come from have 600 samples.
+# standard deviations. Runs that differ only in where names come from have 300 samples, and a tolerance
+# of 12 points.
 # shellcheck source=tests/live/linux-lib.sh
 source "$(dirname "$0")/linux-lib.sh"
 
 name=${guest_prefix}loads-$series-$way
 rounds_max=8
-# The least number of samples. One wrong sample of so many is within the limit of 99.8 %.
-few=600
-samples=${UPROF_LOADS_SAMPLES:-$few}
+# The least number of samples. One wrong sample of so many is within the limit of 99.6 %.
+few=300
+samples=${UPROF_LOADS_SAMPLES:-600}
 points=8
 [ "$samples" -lt 1600 ] || points=5
 [ "$samples" -lt 4500 ] || points=3
@@ -68,7 +69,7 @@ whose_samples()
     tasks=$(tell_linux "$name" tasks | awk '{ print $NF }' | sort -u | sed 's/[.+]/\\&/g' | paste -sd '|')
     tasks+='|kworker/[^;]*|swapper/[0-9]+|\[idle\]'
     # A sample in some hundreds may be of a task that begins or ends meanwhile.
-    result stacks "$name" 99.8 "($tasks)(;.*)?" "$work/all.folded"
+    result stacks "$name" 99.6 "($tasks)(;.*)?" "$work/all.folded"
     result stacks "$name" 100 "$owners.*" "$work/all.folded"
 }
 
@@ -117,10 +118,10 @@ result stacks "$name" 90 'worker-[123](;.*)?' "${files[0]}"
 tell_linux "$name" 'stop plain:threads' >"$work/said"
 keep_by_build_id "$guests/../linux/plain" "$work/files"
 sample_enough "$few" 'split_[136]0' --debug-dir "$work/files"
-result split "$name" 8 "$few" split_10=10,split_30=30,split_60=60 "${files[@]}"
+result split "$name" 12 "$few" split_10=10,split_30=30,split_60=60 "${files[@]}"
 # Without the file, the guest's memory has the same names: the initial RAM disk is in the page cache.
 sample_enough "$few" 'split_[136]0'
-result split "$name" 8 "$few" split_10=10,split_30=30,split_60=60 "${files[@]}"
+result split "$name" 12 "$few" split_10=10,split_30=30,split_60=60 "${files[@]}"
 result sidecar "${files[0]%.folded}.meta.json" \
     "any(i['name'] == '[plain]' and i['memory'] and not i['symbols'] for i in images)" \
     "call_sites['agreed'] * 100 >= call_sites['checked'] * 98" \
@@ -171,7 +172,7 @@ out_has 'symbols ' '4 functions that JIT compilers generated, from the perf maps
 id=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
 tell_linux "$name" "stop in:/system.slice/web.service:user in:/docker/$id:syscalls" >"$work/said"
 sample "$few" "$work/cgroups" --cgroups -s "$init" "$name"
-result stacks "$name" 99.8 "web\.service;user;.*|/docker/${id:0:12};syscalls;.*|/;(?!user;|syscalls;).*" \
+result stacks "$name" 99.6 "web\.service;user;.*|/docker/${id:0:12};syscalls;.*|/;(?!user;|syscalls;).*" \
     "$work/cgroups.folded"
 profile 0 report --by cgroup "$work/cgroups.folded"
 grep -qE '^ +[0-9.]+ +[0-9.]+  web\.service$' "$work/out" || fail "no service in: $(cat "$work/out")"
@@ -181,7 +182,7 @@ grep -qE "^ +[0-9.]+ +[0-9.]+  /docker/${id:0:12}$" "$work/out" ||
 # Short-lived processes: each sample belongs to one of them, or to the process that starts them.
 tell_linux "$name" 'stop forks' >"$work/said"
 sample "$few" "$work/forks" -s "$init" "$name"
-result stacks "$name" 99.8 "($tasks|forks|forked)(;.*)?" "$work/forks.folded"
+result stacks "$name" 99.6 "($tasks|forks|forked)(;.*)?" "$work/forks.folded"
 grep -qE "^$name;forked;" "$work/forks.folded" || fail 'no sample of a forked process'
 
 # The guest reboots while it is sampled. Its kernel then has another address, and virt-uprof must find

@@ -1045,6 +1045,43 @@ test_perf_map_of_shared_memory(void)
     }
 }
 
+/* The kernel changes to a task, is on its stack, and has not noted yet that this task runs. */
+static void
+test_task_change(void)
+{
+    enum { ELSEWHERE = 0x8000 };
+    static const uint64_t own_stack = LINUX_KERNEL_STACK, other_stack = own_stack + 0x4000;
+    static const struct {
+        uint64_t sp;
+        bool has_register;
+        const char *name;
+    } changes[] = {
+        { other_stack + 0x3f00, true, "perl" },     { other_stack + 0x4000, true, "perl" },
+        { other_stack + 0x3f00, false, "nginx" },   { own_stack + 0x3f00, true, "nginx" },
+        { other_stack + ELSEWHERE, true, "nginx" },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(changes); i++) {
+        g_autoptr(LinuxGuest) guest = linux_guest_new(&(LinuxPlan){ 0 });
+        g_autoptr(LinuxView) view = view_process(guest);
+        const uint64_t mm = linux_guest_add_mm(guest);
+        const uint64_t task = linux_guest_add_task(guest, "perl", 77, mm);
+        UprofRegs *regs = &guest->memory->regs[0];
+        UprofLinuxTask found;
+
+        linux_guest_put(guest, task + TASK_STACK, other_stack);
+        linux_guest_run(guest, 0, task, true);
+        linux_guest_put(guest, guest->cpu_areas[0] + CPU_CURRENT, LINUX_DIRECT + guest->task);
+        regs->sp = changes[i].sp;
+        if (changes[i].has_register)
+            regs->reg[UPROF_X86_RBX] = LINUX_DIRECT + task;
+        uprof_mem_forget(view->mem);
+        linux_view_sample(view, 0);
+        g_assert_true(uprof_linux_task(view->kernel, view->snapshot, &found));
+        g_assert_cmpstr(found.name, ==, changes[i].name);
+    }
+}
+
 /* 256 processes run in turn: each has its name, and all share one module. */
 static void
 test_many_processes(void)
@@ -1185,6 +1222,7 @@ main(int argc, char **argv)
     g_test_add_func("/space/perf-map/closed", test_perf_map_closed);
     g_test_add_func("/space/perf-map/another-process", test_perf_map_of_another);
     g_test_add_func("/space/perf-map/shared-memory", test_perf_map_of_shared_memory);
+    g_test_add_func("/space/task-change", test_task_change);
     g_test_add_func("/space/many-processes", test_many_processes);
     g_test_add_func("/space/too-many-processes", test_too_many_processes);
     g_test_add_func("/space/changing-memory", test_changing_memory);

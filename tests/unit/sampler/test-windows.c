@@ -67,6 +67,8 @@ enum {
     IRQ_AT = 0x7ff8, /* the last word of the interrupt stack, which has two pages */
     STACK = 0x10000, /* the task's kernel stack, of four pages */
     STACK_END = STACK + 0x4000,
+    SMALL = 0x20000, /* a stack of the processor, of one page */
+    SMALL_END = SMALL + PAGE,
     REGS_BYTES = 168,
 };
 
@@ -82,6 +84,8 @@ make_links(void)
     links->regs_bytes = links->regs_len = REGS_BYTES;
     links->regs_cs = 136;
     links->regs_sp = 152;
+    links->task_stack = 0x20;
+    links->task_mm = 0x110;
     links->task_from = 0x100;
     links->task_len = 0x40;
     links->n_vcpus = 1;
@@ -106,6 +110,7 @@ static const struct {
     uint64_t user_sp;
     uint64_t task;
     Range ranges[RANGES_MAX];
+    uint64_t frame_sp; /* on the small stack, of an interrupted process */
 } links_cases[] = {
     { "kernel",     0, 0x12100, 0,      0,  0,     TASK,
       { { 0x12000, 0x2000 }, { TASK_AT, 8 }, { TASK + 0x100, 0x40 } } },
@@ -117,7 +122,8 @@ static const struct {
       { { 0x7000, 0x1000 }, { 0x12f00, 0x1100 }, { 0x800, 0x4000 }, { TASK_AT, 8 },
         { TASK + 0x100, 0x40 } } },
     { "interrupt-of-bad-stack", 0, 0x7100, 0x10, 51, 0x900, TASK,
-      { { 0x7000, 0x1000 }, { TASK_AT, 8 }, { TASK + 0x100, 0x40 } } },
+      { { 0x7000, 0x1000 }, { TASK_AT, 8 }, { TASK + 0x100, 0x40 },
+        { STACK_END - REGS_BYTES, REGS_BYTES }, { 0x800, 0x4000 } } },
     { "user",       3, 0x900,   0,      0,  0,     TASK,
       { { 0x800, 0x4000 }, { TASK_AT, 8 }, { TASK + 0x100, 0x40 } } },
     { "no-task",    3, 0x900,   0,      0,  0,     0,
@@ -125,7 +131,16 @@ static const struct {
     { "task-outside", 3, 0x900, 0,      0,  0,     0x80000000,
       { { 0x800, 0x4000 }, { TASK_AT, 8 } } },
     { "stack-pointer-outside", 0, UINT64_MAX - 8, 0, 0, 0, TASK,
-      { { TASK_AT, 8 }, { TASK + 0x100, 0x40 } } },
+      { { TASK_AT, 8 }, { TASK + 0x100, 0x40 }, { STACK_END - REGS_BYTES, REGS_BYTES } } },
+    /* the kernel was just entered, by an interrupt of a process: its saved registers are old */
+    { "small-stack", 0, SMALL_END - 40, 0, 51, 0x900, TASK,
+      { { SMALL_END - 296, 0x1128 + 0x2000 }, { TASK_AT, 8 }, { TASK + 0x100, 0x40 }, { 0x1000, 0x4000 } }, 0x1100 },
+    /* the kernel leaves a process: the frame below the stack pointer is old */
+    { "small-stack-left", 0, SMALL_END - 16, 0, 51, 0x900, TASK,
+      { { SMALL_END - 272, 0x3110 }, { TASK_AT, 8 }, { TASK + 0x100, 0x40 },
+        { STACK_END - REGS_BYTES, REGS_BYTES }, { 0x800, 0x4000 } }, 0x1100 },
+    { "small-stack-of-thread", 0, SMALL_END - 40, 0, 51, 0x900, TASK + 0x1000,
+      { { SMALL_END - 296, 0x3128 }, { TASK_AT, 8 }, { TASK + 0x1100, 0x40 } }, 0x1100 },
 };
 /* clang-format on */
 
@@ -147,6 +162,12 @@ test_links(gconstpointer data)
     memory_guest_put_u64(guest, IRQ_AT, links_cases[i].irq);
     memory_guest_put_u64(guest, STACK_END - REGS_BYTES + links->regs_cs, links_cases[i].cs);
     memory_guest_put_u64(guest, STACK_END - REGS_BYTES + links->regs_sp, links_cases[i].user_sp);
+    memory_guest_put_u64(guest, TASK + links->task_mm, 1);
+    memory_guest_put_u64(guest, TASK + links->task_stack, STACK);
+    if (links_cases[i].frame_sp != 0) {
+        memory_guest_put_u64(guest, SMALL_END - 32, 51);
+        memory_guest_put_u64(guest, SMALL_END - 16, links_cases[i].frame_sp);
+    }
     snapshot->regs.word_bytes = 8;
     snapshot->regs.sp = links_cases[i].sp;
     snapshot->regs.privilege = links_cases[i].privilege;

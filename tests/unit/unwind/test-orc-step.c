@@ -468,6 +468,7 @@ test_garbage(void)
 /* clang-format off */
 #define USER_SP (LINUX_ANONYMOUS + 0x100)
 #define USER_PC (LINUX_PROGRAM + 0x1234)
+#define SAVED_REGS (LINUX_KERNEL_STACK + 0x4000 - 168)
 static const struct {
     const char *name;
     uint64_t sp, rcx, unknown;
@@ -522,6 +523,97 @@ test_system_call(gconstpointer data)
     g_assert_cmpint(cursor.regs.privilege, ==, 3);
     /* the processor has overwritten RCX and R11 */
     g_assert_cmphex(cursor.unknown, ==, BIT(UPROF_X86_RCX) | BIT(UPROF_X86_R8 + 3));
+    g_assert_true(cursor.is_switched && !cursor.is_return);
+}
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    uint64_t cs;
+    uint64_t sp;      /* of the frame, on the kernel's stack */
+    unsigned changed; /* register that differs from the saved one; 0: none */
+    bool is_return, has_user_stack;
+    UprofStep answer;
+} returns[] = {
+    { "same-registers",  USER_CS, SP, 0, false, true, UPROF_STEP_OK },
+    { "another-rdi",     USER_CS, SP, UPROF_X86_RDI, false, true, UPROF_STEP_OK },
+    { "another-rbx",     USER_CS, SP, UPROF_X86_RBX, false, true, UPROF_STEP_BASE },
+    { "another-rbp",     USER_CS, SP, UPROF_X86_RBP, false, true, UPROF_STEP_BASE },
+    { "kernel-thread",   KERNEL_CS, SP, 0, false, true, UPROF_STEP_BASE },
+    { "new-task",        USER_CS, SAVED_REGS, UPROF_X86_RBX, true, true, UPROF_STEP_OK },
+    { "not-empty",       USER_CS, SAVED_REGS - 8, 0, true, true, UPROF_STEP_BASE },
+    { "no-user-stack",   USER_CS, SP, 0, false, false, UPROF_STEP_BASE },
+};
+/* clang-format on */
+
+/* Where the kernel returns to a process, the process has its saved registers. */
+static void
+test_return_to_process(gconstpointer data)
+{
+    enum { REGS_LEN = 168, N_SAVED = 15 };
+    static const uint8_t saved[N_SAVED] = { 15,
+                                            14,
+                                            13,
+                                            12,
+                                            UPROF_X86_RBP,
+                                            UPROF_X86_RBX,
+                                            11,
+                                            10,
+                                            9,
+                                            8,
+                                            UPROF_X86_RAX,
+                                            UPROF_X86_RCX,
+                                            UPROF_X86_RDX,
+                                            UPROF_X86_RSI,
+                                            UPROF_X86_RDI };
+    const size_t i = GPOINTER_TO_SIZE(data);
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&(LinuxPlan){ .no_rules = true });
+    OrcLine lines[] = { { 0, 0, 0, END }, { 0, 0, 0, 0 } };
+    uint64_t words[REGS_LEN / 8] = { 0 };
+
+    linux_guest_run(guest, 0, guest->task, true);
+    g_autoptr(LinuxView) view = linux_view_new(guest);
+    linux_view_sample(view, 0);
+    linux_view_sample(view, 0);
+    add_orc_to(view->sym, lines, G_N_ELEMENTS(lines), VERSION);
+    UprofCursor cursor = { .regs = { .pc = TEXT + 8, .sp = returns[i].sp, .word_bytes = 8 },
+                           .is_return = returns[i].is_return };
+    for (unsigned k = 0; k < N_SAVED; k++) {
+        words[k] = 0x100 + k;
+        const uint64_t now = words[k] + (returns[i].changed == saved[k] && saved[k] != 0);
+        if (saved[k] == UPROF_X86_RBP)
+            cursor.regs.fp = now;
+        else
+            cursor.regs.reg[saved[k]] = now;
+    }
+    words[16] = USER_PC;
+    words[17] = returns[i].cs;
+    words[19] = USER_SP;
+    view->snapshot->n_windows = returns[i].has_user_stack ? 2 : 1;
+    view->snapshot->windows[0] = (UprofWindow){ .gva = SAVED_REGS, .len = REGS_LEN };
+    view->snapshot->windows[1] =
+        (UprofWindow){ .gva = LINUX_ANONYMOUS, .offset = REGS_LEN, .len = WINDOW_LEN };
+    memcpy(view->snapshot->bytes, words, sizeof(words));
+    const UprofUnwindContext context = {
+        .snapshot = view->snapshot,
+        .mem = view->mem,
+        .sym = view->sym,
+        .space = view->space,
+        .max_depth = DEPTH,
+    };
+    const UprofCursor before = cursor;
+    g_assert_cmpint(uprof_orc_step(&context, &cursor), ==, returns[i].answer);
+    if (returns[i].answer != UPROF_STEP_OK) {
+        g_assert_cmpmem(&cursor, sizeof(cursor), &before, sizeof(before));
+        return;
+    }
+    g_assert_cmphex(cursor.regs.pc, ==, USER_PC);
+    g_assert_cmphex(cursor.regs.sp, ==, USER_SP);
+    g_assert_cmphex(cursor.regs.fp, ==, 0x104);
+    g_assert_cmphex(cursor.regs.reg[UPROF_X86_RBX], ==, 0x105);
+    g_assert_cmphex(cursor.regs.reg[UPROF_X86_RDI], ==, 0x10e);
+    g_assert_cmpint(cursor.regs.privilege, ==, 3);
+    g_assert_cmphex(cursor.unknown, ==, 0);
     g_assert_true(cursor.is_switched && !cursor.is_return);
 }
 
@@ -808,6 +900,10 @@ main(int argc, char **argv)
     for (size_t i = 0; i < G_N_ELEMENTS(calls); i++) {
         g_autofree char *path = g_strdup_printf("/orc-step/system-call/%s", calls[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_system_call);
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(returns); i++) {
+        g_autofree char *path = g_strdup_printf("/orc-step/return/%s", returns[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_return_to_process);
     }
     g_test_add_func("/orc-step/fork", test_fork);
     g_test_add_func("/orc-step/process-root", test_process_root);
