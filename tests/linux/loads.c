@@ -46,7 +46,7 @@ enum {
     CHILDREN = 256, /* at the same time */
     BPF_ROUNDS = 2000,
     PACKET_BYTES = 64,
-    LATER_SECONDS = 5,
+    LATER_SECONDS = 3,
 };
 
 static inline long
