@@ -179,52 +179,6 @@ test_links(gconstpointer data)
     g_assert_cmpuint(snapshot->n_windows, ==, n);
 }
 
-/* Makes page tables with 4-byte entries that map all memory to itself, but @hole. */
-static void
-make_tables(MemoryGuest *guest, unsigned page, uint64_t hole)
-{
-    memory_guest_put_u32(guest, (uint64_t)page * PAGE, (page + 1) * PAGE | 7);
-    for (unsigned i = 0; i < RAM_PAGES; i++)
-        memory_guest_put_u32(guest, (uint64_t)(page + 1) * PAGE + 4 * i,
-                             (uint64_t)i * PAGE == hole ? 0 : i * PAGE | 7);
-}
-
-/* The page tables are those of the next process, so the user stack is copied by the process's own. */
-static void
-test_other_tables(void)
-{
-    enum { USER_SP = 0x6100, OWN = 0x38, OTHER = 0x3a, MEMORY = 0x32000, TABLES = 0x18 };
-    const MemoryPlan plan = { .n_vcpus = 1,
-                              .grain = UPROF_GRAIN_GUEST,
-                              .ram_len = RAM_PAGES * PAGE };
-
-    for (unsigned has_memory = 0; has_memory < 2; has_memory++) {
-        g_autoptr(MemoryGuest) guest = memory_guest_open(&plan);
-        g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_SAMPLER);
-        g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
-        g_autofree UprofLinks *links = make_links();
-        const UprofWindowSize size = { .wanted = 0x4000 };
-        uint64_t word = 0;
-
-        links->mm_tables = TABLES;
-        make_tables(guest, OWN, 0);
-        make_tables(guest, OTHER, USER_SP - USER_SP % PAGE);
-        memory_guest_put_u64(guest, TASK_AT, TASK);
-        memory_guest_put_u64(guest, TASK + links->task_mm, has_memory ? MEMORY : 0x80000000);
-        memory_guest_put_u64(guest, MEMORY + TABLES, OWN * PAGE);
-        memory_guest_put_u64(guest, STACK_END - REGS_BYTES + links->regs_cs, 51);
-        memory_guest_put_u64(guest, STACK_END - REGS_BYTES + links->regs_sp, USER_SP);
-        memory_guest_put_u64(guest, USER_SP, 0x1234);
-        snapshot->regs = (UprofRegs){ .word_bytes = 8, .sp = STACK + 0x2100 };
-        snapshot->regs.sys[UPROF_X86_CR0] = UPROF_X86_CR0_PG | UPROF_X86_CR0_PE;
-        snapshot->regs.sys[UPROF_X86_CR3] = OTHER * PAGE;
-        uprof_windows_copy(mem, &size, links, snapshot);
-        g_assert_cmpint(uprof_snapshot_read(snapshot, USER_SP, &word, sizeof(word)), ==,
-                        has_memory);
-        g_assert_cmphex(word, ==, has_memory ? 0x1234 : 0);
-    }
-}
-
 /* The running task is copied, however large the wanted stacks are. */
 static void
 test_room(void)
@@ -265,7 +219,6 @@ main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/windows/links/%s", links_cases[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_links);
     }
-    g_test_add_func("/windows/other-tables", test_other_tables);
     g_test_add_func("/windows/room", test_room);
     return g_test_run();
 }
