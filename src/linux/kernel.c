@@ -147,13 +147,6 @@ uprof_linux_saved_regs(const UprofLinux *kernel, const UprofKernelMemory *memory
     return stack + links->stack_bytes - links->regs_bytes;
 }
 
-bool
-uprof_linux_owns_stack(const UprofLinux *kernel, const UprofKernelMemory *memory, uint64_t task,
-                       uint64_t sp)
-{
-    return kernel->links && uprof_linux_task_owns_stack(kernel->links, memory, task, sp);
-}
-
 const UprofLinuxOffsets *
 uprof_linux_offsets(const UprofLinux *kernel)
 {

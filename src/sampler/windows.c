@@ -8,7 +8,6 @@ typedef struct {
     UprofSnapshot *snapshot; /* borrowed */
     size_t wanted;           /* bytes of each stack */
     size_t reserved;         /* bytes of the snapshot that stacks must leave free */
-    uint64_t *missed_sp;     /* of a user stack that the page tables do not map; 0: none */
 } Copy;
 
 /* Returns: how many bytes were copied from @gva on, by the page tables of @regs */
@@ -29,30 +28,21 @@ copy_window(const Copy *copy, const UprofRegs *regs, uint64_t gva, size_t len)
     return got;
 }
 
-/*
- * Copies from a little below @sp up to @end; @end is 0 if unknown.
- *
- * Returns: false if nothing was copied
- */
-static bool
-copy_stack_by(const Copy *copy, const UprofRegs *regs, uint64_t sp, uint64_t end)
+/* Copies from a little below @sp up to @end; @end is 0 if unknown. */
+static void
+copy_stack(const Copy *copy, uint64_t sp, uint64_t end)
 {
+    const UprofRegs *regs = &copy->snapshot->regs;
     const uint64_t below = MIN(sp, (uint64_t)UPROF_WINDOW_BELOW_SP_BYTES);
     const uint64_t left = end > sp ? end - sp : UINT64_MAX;
     const unsigned n_windows = copy->snapshot->n_windows;
 
     if (copy_window(copy, regs, sp - below, MIN(copy->wanted, left + MIN(below, ~left))) > below)
-        return true;
+        return;
     /* the page below may be a guard page: begin with the page of the stack pointer */
     copy->snapshot->n_windows = n_windows;
     const uint64_t page = sp - sp % UPROF_PAGE_BYTES;
-    return copy_window(copy, regs, page, MIN(copy->wanted, left + MIN(sp - page, ~left))) > 0;
-}
-
-static void
-copy_stack(const Copy *copy, uint64_t sp, uint64_t end)
-{
-    copy_stack_by(copy, &copy->snapshot->regs, sp, end);
+    copy_window(copy, regs, page, MIN(copy->wanted, left + MIN(sp - page, ~left)));
 }
 
 static bool
@@ -94,8 +84,7 @@ copy_user_stack(const Copy *copy, const UprofRegs *regs, uint64_t end)
         !uprof_snapshot_read(copy->snapshot, at + links->regs_sp, &sp, sizeof(sp)) ||
         (GUINT64_FROM_LE(cs) & 3) != 3 || GUINT64_FROM_LE(sp) >= links->kernel_from)
         return false;
-    if (!copy_stack_by(copy, &copy->snapshot->regs, GUINT64_FROM_LE(sp), 0))
-        *copy->missed_sp = GUINT64_FROM_LE(sp);
+    copy_stack(copy, GUINT64_FROM_LE(sp), 0);
     return true;
 }
 
@@ -190,40 +179,16 @@ copy_stack_of_task(const Copy *copy, uint64_t task)
         copy_user_stack(copy, &regs, stack + links->stack_bytes);
 }
 
-/*
- * While the kernel changes tasks, the page tables are those of the next process already. The process that
- * still runs has its own.
- */
-static void
-copy_missed_stack(const Copy *copy, uint64_t task)
-{
-    const UprofLinks *links = copy->links;
-    UprofRegs regs = get_kernel_regs(copy);
-    uint64_t memory, tables, root, left;
-
-    if (!uprof_snapshot_read(copy->snapshot, task + links->task_mm, &memory, sizeof(memory)) ||
-        uprof_mem_copy(copy->mem, copy->snapshot->vcpu, &regs,
-                       GUINT64_FROM_LE(memory) + links->mm_tables, &tables,
-                       sizeof(tables)) < sizeof(tables) ||
-        !uprof_mem_translate(copy->mem, copy->snapshot->vcpu, &regs, GUINT64_FROM_LE(tables), &root,
-                             &left, NULL))
-        return;
-    regs.sys[UPROF_X86_CR3] = root;
-    copy_stack_by(copy, &regs, *copy->missed_sp, 0);
-}
-
 void
 uprof_windows_copy(UprofMem *mem, const UprofWindowSize *size, const UprofLinks *links,
                    UprofSnapshot *snapshot)
 {
     const uint64_t sp = snapshot->regs.sp;
-    uint64_t missed_sp = 0;
     Copy copy = {
         .mem = mem,
         .links = links,
         .snapshot = snapshot,
         .wanted = (size_t)g_atomic_int_get(&size->wanted),
-        .missed_sp = &missed_sp,
     };
 
     if (!links || snapshot->vcpu >= links->n_vcpus) {
@@ -240,6 +205,4 @@ uprof_windows_copy(UprofMem *mem, const UprofWindowSize *size, const UprofLinks 
     const uint64_t task = copy_task(&copy);
     if (!has_user_stack && task != 0)
         copy_stack_of_task(&copy, task);
-    if (missed_sp != 0 && task != 0)
-        copy_missed_stack(&copy, task);
 }

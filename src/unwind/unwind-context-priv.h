@@ -40,9 +40,6 @@ typedef struct {
  */
 typedef UprofStep UprofStepFunc(const UprofUnwindContext *context, UprofCursor *cursor);
 
-/** uprof_unwind_tables: Returns: registers with the page tables of the code that ran; borrowed */
-const UprofRegs *uprof_unwind_tables(const UprofUnwindContext *context);
-
 /** uprof_unwind_read_code: false unless all @len bytes at @gva can be read */
 bool
 uprof_unwind_read_code(const UprofUnwindContext *context, uint64_t gva, void *into, size_t len);
