@@ -28,6 +28,8 @@ typedef struct {
 /** UprofLinks: constant once published */
 typedef struct {
     uint64_t root; /* of page tables that map the kernel (CR3); 0: the page tables of the sample */
+    uint64_t root_mask;   /* bits in which the page-table roots of processes differ */
+    uint64_t all_memory;  /* address of the direct map of all memory; 0 if unknown */
     uint64_t kernel_from; /* the kernel's addresses begin here */
     uint32_t stack_bytes; /* of a task's kernel stack, which is aligned to its size */
     uint32_t irq_bytes;   /* of an interrupt stack */
@@ -37,9 +39,11 @@ typedef struct {
     uint32_t regs_cs;     /* offset of the code segment in the saved registers */
     uint32_t regs_sp;     /* offset of the stack pointer in the saved registers */
     uint32_t task_mm;     /* offset of a pointer that only the tasks of processes have */
-    uint32_t task_stack;  /* offset of the pointer to the task's kernel stack; 0 if unknown */
-    uint32_t task_from;   /* offset of the bytes to copy from the task */
-    uint32_t task_len;    /* bytes to copy from the task */
+    uint32_t
+        mm_tables; /* offset of the pointer to the process's page tables, where that one points */
+    uint32_t task_stack; /* offset of the pointer to the task's kernel stack; 0 if unknown */
+    uint32_t task_from;  /* offset of the bytes to copy from the task */
+    uint32_t task_len;   /* bytes to copy from the task */
     unsigned n_vcpus;
     UprofLinksVcpu vcpus[]; /* @n_vcpus of them */
 } UprofLinks;

@@ -76,6 +76,10 @@ typedef struct {
     /* Reads or replaces the guest-physical address of the topmost page table. */
     uint64_t (*root)(const UprofRegs *regs);
     void (*set_root)(UprofRegs *regs, uint64_t root);
+    /* bits of the root in which two processes differ */
+    uint64_t root_mask;
+    /* Has the direct map of all memory the page tables at the addresses that the processor uses? */
+    bool (*has_direct_roots)(const UprofRegs *regs);
     /* Can user code run on page tables that the kernel does not list for its process? */
     bool (*has_hidden_user_root)(const UprofRegs *regs);
     /*

@@ -38,6 +38,21 @@ void uprof_space_begin(UprofSpace *space, UprofMem *mem, const UprofSnapshot *sn
 bool uprof_space_has_process(const UprofSpace *space);
 
 /**
+ * uprof_space_is_of_process: does the thread that ran belong to a process?
+ *
+ * Nothing else of the process may be known.
+ */
+bool uprof_space_is_of_process(const UprofSpace *space);
+
+/**
+ * uprof_space_tables:
+ *
+ * Returns: (nullable): registers with the page tables of the process that ran, if those of the snapshot
+ *   are of another process; borrowed until the next uprof_space_begin()
+ */
+const UprofRegs *uprof_space_tables(const UprofSpace *space);
+
+/**
  * uprof_space_saved_regs:
  *
  * Returns: guest-virtual address of the registers that this thread had when it entered the kernel; 0 if

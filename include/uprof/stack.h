@@ -19,6 +19,7 @@ typedef enum {
     UPROF_END_RECORD,  /* there is no plausible frame record */
     UPROF_END_CODE,    /* a return address is not in code */
     UPROF_END_NO_RULE, /* no unwinder knows this code */
+    UPROF_END_PROCESS, /* the kernel's frames are complete, but the process's own are not known */
     UPROF_N_ENDS,
 } UprofEnd;
 

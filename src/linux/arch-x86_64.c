@@ -166,6 +166,13 @@ has_hidden_user_root(const UprofRegs *regs)
     return regs->privilege != 0 && regs->sys[UPROF_X86_XEN_PV] != 0;
 }
 
+/* Xen's paravirtual guests have other addresses in their page tables than in the direct map. */
+static bool
+has_direct_roots(const UprofRegs *regs)
+{
+    return regs->sys[UPROF_X86_XEN_PV] == 0;
+}
+
 static bool
 is_same_root(const UprofRegs *regs, uint64_t tables, bool may_be_user)
 {
@@ -194,6 +201,8 @@ const UprofLinuxArch uprof_linux_arch_x86_64 = {
     .use_kernel_root = use_kernel_root,
     .root = get_root,
     .set_root = set_root,
+    .root_mask = ROOT_FRAME & ~USER_ROOT_BIT,
+    .has_direct_roots = has_direct_roots,
     .has_hidden_user_root = has_hidden_user_root,
     .is_same_root = is_same_root,
 };

@@ -25,6 +25,12 @@ bool uprof_linux_task_read(const UprofLinks *links, const UprofLinuxOffsets *off
                            const UprofSnapshot *snapshot, UprofLinuxTask *task);
 
 /**
+ * uprof_linux_task_owns_stack: is @task the address of a struct task_struct, and @sp on its kernel stack?
+ */
+bool uprof_linux_task_owns_stack(const UprofLinks *links, const UprofKernelMemory *memory,
+                                 uint64_t task, uint64_t sp);
+
+/**
  * uprof_linux_next_task_find:
  * @task: (out): the task on whose stack the kernel runs; undefined if false is returned
  *

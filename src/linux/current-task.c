@@ -48,6 +48,7 @@ find_task_part(const UprofLinuxOffsets *offsets, UprofLinks *links)
     if (from > G_MAXUINT16 || end - from > UPROF_LINKS_TASK_BYTES_MAX)
         return;
     links->task_mm = (uint32_t)offsets->task_mm;
+    links->mm_tables = (uint32_t)MIN(offsets->mm_tables, (uint64_t)G_MAXUINT16);
     links->task_from = (uint32_t)from;
     links->task_len = (uint32_t)(end - from);
 }
@@ -68,7 +69,11 @@ uprof_linux_links_make(const UprofLinuxArch *arch, const UprofLinuxSymbols *symb
     const UprofLinuxEntryFrame *entry = arch->entry;
 
     links->root = arch->root(memory->regs);
+    links->root_mask = arch->root_mask;
     links->kernel_from = UPROF_UPPER_HALF;
+    if (symbols->all_memory == 0 || !arch->has_direct_roots(memory->regs) ||
+        !read_pointer(memory, symbols->all_memory, &links->all_memory))
+        links->all_memory = 0;
     links->stack_bytes = arch->stack_bytes;
     links->irq_bytes = arch->irq_stack_bytes;
     links->regs_len = entry->regs_words * WORD;
@@ -163,13 +168,13 @@ is_on_irq_stack(const UprofLinksVcpu *links, uint32_t irq_bytes, uint64_t sp)
     return links->irq_at != 0 && sp < end && end - sp <= irq_bytes;
 }
 
-/* Is @task the address of a task whose kernel stack has @sp? */
-static bool
-owns_stack(const UprofLinks *links, const UprofKernelMemory *memory, uint64_t task, uint64_t sp)
+bool
+uprof_linux_task_owns_stack(const UprofLinks *links, const UprofKernelMemory *memory, uint64_t task,
+                            uint64_t sp)
 {
     uint64_t stack;
 
-    return task >= links->kernel_from && task % WORD == 0 &&
+    return links->task_stack != 0 && task >= links->kernel_from && task % WORD == 0 &&
            uprof_kernel_read_word(memory, task + links->task_stack, &stack) &&
            is_on_stack(links, stack, sp);
 }
@@ -183,11 +188,12 @@ uprof_linux_next_task_find(const UprofLinks *links, const UprofLinuxOffsets *off
 
     if (links->task_stack == 0 || ran->privilege != 0 || ran->sp < links->kernel_from ||
         !uprof_linux_task_read(links, offsets, snapshot, task) ||
-        owns_stack(links, memory, task->address, ran->sp) ||
+        uprof_linux_task_owns_stack(links, memory, task->address, ran->sp) ||
         is_on_irq_stack(&links->vcpus[snapshot->vcpu], links->irq_bytes, ran->sp))
         return false;
     for (unsigned i = 0; i < G_N_ELEMENTS(ran->reg); i++)
-        if (ran->reg[i] != task->address && owns_stack(links, memory, ran->reg[i], ran->sp))
+        if (ran->reg[i] != task->address &&
+            uprof_linux_task_owns_stack(links, memory, ran->reg[i], ran->sp))
             return read_task(read_from_memory, memory, offsets, ran->reg[i], task);
     return false;
 }

@@ -22,6 +22,13 @@ const UprofLinuxOffsets *uprof_linux_offsets(const UprofLinux *kernel);
 uint64_t
 uprof_linux_saved_regs(const UprofLinux *kernel, const UprofKernelMemory *memory, uint64_t task);
 
+/** uprof_linux_knows_tables: do holds read a process by its own page tables, if others are in use? */
+bool uprof_linux_knows_tables(const UprofLinux *kernel);
+
+/** uprof_linux_owns_stack: is @sp on the kernel stack of @task, the address of a struct task_struct? */
+bool uprof_linux_owns_stack(const UprofLinux *kernel, const UprofKernelMemory *memory,
+                            uint64_t task, uint64_t sp);
+
 /** uprof_linux_symbols: Returns: borrowed */
 const UprofLinuxSymbols *uprof_linux_symbols(const UprofLinux *kernel);
 

@@ -147,6 +147,19 @@ uprof_linux_saved_regs(const UprofLinux *kernel, const UprofKernelMemory *memory
     return stack + links->stack_bytes - links->regs_bytes;
 }
 
+bool
+uprof_linux_knows_tables(const UprofLinux *kernel)
+{
+    return kernel->links && kernel->links->all_memory != 0;
+}
+
+bool
+uprof_linux_owns_stack(const UprofLinux *kernel, const UprofKernelMemory *memory, uint64_t task,
+                       uint64_t sp)
+{
+    return kernel->links && uprof_linux_task_owns_stack(kernel->links, memory, task, sp);
+}
+
 const UprofLinuxOffsets *
 uprof_linux_offsets(const UprofLinux *kernel)
 {

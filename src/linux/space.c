@@ -85,6 +85,8 @@ struct _UprofSpace {
     Process *process;              /* (nullable): the process that ran; borrowed */
     uint64_t task; /* address of the struct task_struct that ran, if it is of a process; else 0 */
     UprofKernelMemory memory;
+    bool has_other_tables; /* the page tables of the snapshot are not those of the process */
+    UprofRegs own;         /* the snapshot's registers, with the process's page tables */
     unsigned n_lookups;
     uint64_t refreshed_ns; /* when find_again() last dropped remembered memory */
 };
@@ -270,9 +272,9 @@ read_name(const UprofSpace *space, uint64_t file)
 static bool
 read_mapped_page(const UprofSpace *space, uint64_t gva, uint8_t *page)
 {
-    const UprofSnapshot *snapshot = space->snapshot;
+    const UprofRegs *regs = space->has_other_tables ? &space->own : &space->snapshot->regs;
 
-    return uprof_mem_read(space->mem, snapshot->vcpu, &snapshot->regs, gva, page, UPROF_PAGE_BYTES);
+    return uprof_mem_read(space->mem, space->snapshot->vcpu, regs, gva, page, UPROF_PAGE_BYTES);
 }
 
 /* The first page of a file. */
@@ -502,12 +504,13 @@ is_entry(const UprofSpace *space, uint64_t pc)
 
 /*
  * While the kernel switches tasks, the page tables already belong to the next process (Linux,
- * kernel/sched/core.c, context_switch): user memory of the sample is not memory of the task
- * that ran. The tables also differ if the vCPU is not the CPU of that number, or if the process
- * has ended meanwhile.
+ * kernel/sched/core.c, context_switch), and the kernel is on the stack of the task that ran. The tables
+ * also differ if the vCPU is not the CPU of that number, or if the process has ended meanwhile.
+ *
+ * Returns: false if the task's process did not run
  */
 static bool
-has_own_tables(const UprofSpace *space, uint64_t memory)
+find_own_tables(UprofSpace *space, const UprofLinuxTask *task)
 {
     const UprofRegs *ran = &space->snapshot->regs;
     const UprofLinuxArch *arch = uprof_linux_arch(space->kernel);
@@ -516,11 +519,19 @@ has_own_tables(const UprofSpace *space, uint64_t memory)
 
     if (arch->has_hidden_user_root(ran))
         return true;
-    if (!uprof_kernel_read_word(&space->memory, memory + offset, &tables) ||
+    if (!uprof_kernel_read_word(&space->memory, task->memory + offset, &tables) ||
         !uprof_mem_translate(space->mem, space->memory.vcpu, space->memory.regs, tables, &gpa,
                              &left, NULL))
         return false;
-    return arch->is_same_root(ran, gpa, ran->privilege != 0 || is_entry(space, ran->pc));
+    if (arch->is_same_root(ran, gpa, ran->privilege != 0 || is_entry(space, ran->pc)))
+        return true;
+    if (ran->privilege != 0 || !uprof_linux_knows_tables(space->kernel) ||
+        !uprof_linux_owns_stack(space->kernel, &space->memory, task->address, ran->sp))
+        return false;
+    space->own = *ran;
+    arch->set_root(&space->own, gpa);
+    space->has_other_tables = true;
+    return true;
 }
 
 /* Returns: a member of the process's struct mm_struct; 0 if the member is not known */
@@ -585,17 +596,30 @@ uprof_space_begin(UprofSpace *space, UprofMem *mem, const UprofSnapshot *snapsho
     space->snapshot = snapshot;
     space->process = NULL;
     space->task = 0;
+    space->has_other_tables = false;
     space->n_lookups = 0;
     uprof_file_pages_begin(space->pages, mem, snapshot);
     if (!uprof_space_has_processes(space) || !uprof_linux_task(space->kernel, snapshot, &task) ||
         task.memory == 0)
         return;
     space->task = task.address;
-    if (!has_own_tables(space, task.memory))
+    if (!find_own_tables(space, &task))
         return;
     Process *process = g_hash_table_lookup(space->processes, &task.memory);
     space->process =
         is_current(process, &task, snapshot) ? process : remember_process(space, process, &task);
+}
+
+bool
+uprof_space_is_of_process(const UprofSpace *space)
+{
+    return space->task != 0;
+}
+
+const UprofRegs *
+uprof_space_tables(const UprofSpace *space)
+{
+    return space->has_other_tables ? &space->own : NULL;
 }
 
 uint64_t

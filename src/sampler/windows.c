@@ -28,11 +28,10 @@ copy_window(const Copy *copy, const UprofRegs *regs, uint64_t gva, size_t len)
     return got;
 }
 
-/* Copies from a little below @sp up to @end; @end is 0 if unknown. */
+/* Copies from a little below @sp up to @end, by the page tables of @regs; @end is 0 if unknown. */
 static void
-copy_stack(const Copy *copy, uint64_t sp, uint64_t end)
+copy_stack(const Copy *copy, const UprofRegs *regs, uint64_t sp, uint64_t end)
 {
-    const UprofRegs *regs = &copy->snapshot->regs;
     const uint64_t below = MIN(sp, (uint64_t)UPROF_WINDOW_BELOW_SP_BYTES);
     const uint64_t left = end > sp ? end - sp : UINT64_MAX;
     const unsigned n_windows = copy->snapshot->n_windows;
@@ -65,11 +64,12 @@ find_task_stack_end(const UprofLinks *links, uint64_t sp)
 /*
  * Copies the user stack of the task whose kernel stack ends at @end.
  * @regs: with page tables that map the kernel stack
+ * @user_regs: with page tables of the process
  *
  * Returns: false if no user registers are saved there
  */
 static bool
-copy_user_stack(const Copy *copy, const UprofRegs *regs, uint64_t end)
+copy_user_stack(const Copy *copy, const UprofRegs *regs, const UprofRegs *user_regs, uint64_t end)
 {
     const UprofLinks *links = copy->links;
     const uint64_t at = end - links->regs_bytes;
@@ -84,12 +84,12 @@ copy_user_stack(const Copy *copy, const UprofRegs *regs, uint64_t end)
         !uprof_snapshot_read(copy->snapshot, at + links->regs_sp, &sp, sizeof(sp)) ||
         (GUINT64_FROM_LE(cs) & 3) != 3 || GUINT64_FROM_LE(sp) >= links->kernel_from)
         return false;
-    copy_stack(copy, GUINT64_FROM_LE(sp), 0);
+    copy_stack(copy, user_regs, GUINT64_FROM_LE(sp), 0);
     return true;
 }
 
-/* Returns: false if the stack pointer leads to no user stack */
-static bool
+/* Returns: a stack pointer on the task's kernel stack; 0 if it cannot be read */
+static uint64_t
 copy_kernel_stacks(const Copy *copy)
 {
     const UprofLinks *links = copy->links;
@@ -100,13 +100,12 @@ copy_kernel_stacks(const Copy *copy)
     uint64_t sp = regs->sp;
 
     if (irq_at != 0 && sp < irq_end && irq_end - sp <= links->irq_bytes) {
-        copy_stack(copy, sp, irq_end);
+        copy_stack(copy, regs, sp, irq_end);
         if (!read_word(copy, regs, irq_at, &sp) || sp < links->kernel_from)
-            return false;
+            return 0;
     }
-    const uint64_t end = find_task_stack_end(links, sp);
-    copy_stack(copy, sp, end);
-    return copy_user_stack(copy, regs, end);
+    copy_stack(copy, regs, sp, find_task_stack_end(links, sp));
+    return sp;
 }
 
 /* Returns: the snapshot's registers, with page tables that map the kernel */
@@ -138,6 +137,58 @@ copy_task(const Copy *copy)
                : 0;
 }
 
+/* Reads a word that no window needs. */
+static bool
+peek_word(const Copy *copy, const UprofRegs *regs, uint64_t gva, uint64_t *word)
+{
+    if (uprof_mem_copy(copy->mem, copy->snapshot->vcpu, regs, gva, word, sizeof(*word)) <
+        sizeof(*word))
+        return false;
+    *word = GUINT64_FROM_LE(*word);
+    return true;
+}
+
+/* Returns: address of the kernel stack of @task; 0 if it is unknown */
+static uint64_t
+find_stack_of_task(const Copy *copy, uint64_t task)
+{
+    const UprofLinks *links = copy->links;
+    const UprofRegs regs = get_kernel_regs(copy);
+    uint64_t stack;
+
+    return links->task_stack != 0 && peek_word(copy, &regs, task + links->task_stack, &stack) &&
+                   stack >= links->kernel_from
+               ? stack
+               : 0;
+}
+
+/*
+ * While the kernel changes tasks, the page tables are those of the next process already. The task is still
+ * on its own kernel stack, and its process has its own tables. Processes that were forked from one have
+ * the same addresses, so the tables must be compared.
+ * @sp: on a kernel stack
+ *
+ * Returns: the snapshot's registers, with the page tables of the process
+ */
+static UprofRegs
+get_user_regs(const Copy *copy, uint64_t task, uint64_t sp)
+{
+    const UprofLinks *links = copy->links;
+    const UprofRegs kernel_regs = get_kernel_regs(copy);
+    UprofRegs regs = copy->snapshot->regs;
+    uint64_t memory, tables;
+
+    if (links->all_memory == 0 ||
+        !uprof_snapshot_read(copy->snapshot, task + links->task_mm, &memory, sizeof(memory)) ||
+        !peek_word(copy, &kernel_regs, GUINT64_FROM_LE(memory) + links->mm_tables, &tables))
+        return regs;
+    const uint64_t root = tables - links->all_memory;
+    if (((root ^ regs.sys[UPROF_X86_CR3]) & links->root_mask) != 0 &&
+        sp - find_stack_of_task(copy, task) <= links->stack_bytes)
+        regs.sys[UPROF_X86_CR3] = root;
+    return regs;
+}
+
 /* Copies the user stack of the interrupted process whose frame ends at @end. */
 static bool
 copy_interrupted_stack(const Copy *copy, uint64_t end)
@@ -153,37 +204,48 @@ copy_interrupted_stack(const Copy *copy, uint64_t end)
         !uprof_snapshot_read(copy->snapshot, sp_at, &sp, sizeof(sp)) ||
         (GUINT64_FROM_LE(cs) & 3) != 3 || GUINT64_FROM_LE(sp) >= links->kernel_from)
         return false;
-    copy_stack(copy, GUINT64_FROM_LE(sp), 0);
+    copy_stack(copy, regs, GUINT64_FROM_LE(sp), 0);
     return true;
 }
 
 /*
- * Where the kernel enters or leaves a process, it is on a small stack of the processor, which has the frame
- * of an interrupt at its end. After other entries the task knows its own stack.
+ * Where the kernel enters or leaves a process, it is on a small stack of the processor, which has the frame of
+ * an interrupt at its end. After other entries the task knows its own stack.
  */
 static void
 copy_stack_of_task(const Copy *copy, uint64_t task)
 {
-    const UprofLinks *links = copy->links;
-    const uint64_t sp = copy->snapshot->regs.sp;
-    const UprofRegs regs = get_kernel_regs(copy);
-    uint64_t stack;
+    const UprofRegs *regs = &copy->snapshot->regs;
+    const UprofRegs kernel_regs = get_kernel_regs(copy);
 
-    if (copy_interrupted_stack(copy, sp - sp % UPROF_PAGE_BYTES + UPROF_PAGE_BYTES) ||
-        links->task_stack == 0 ||
-        uprof_mem_copy(copy->mem, copy->snapshot->vcpu, &regs, task + links->task_stack, &stack,
-                       sizeof(stack)) < sizeof(stack))
+    if (copy_interrupted_stack(copy, regs->sp - regs->sp % UPROF_PAGE_BYTES + UPROF_PAGE_BYTES))
         return;
-    stack = GUINT64_FROM_LE(stack);
-    if (stack >= links->kernel_from)
-        copy_user_stack(copy, &regs, stack + links->stack_bytes);
+    const uint64_t stack = find_stack_of_task(copy, task);
+    if (stack != 0)
+        copy_user_stack(copy, &kernel_regs, regs, stack + copy->links->stack_bytes);
+}
+
+/*
+ * @task: 0: it is of no process; the kernel may be on the stack of the next task, which is
+ * @sp: on a kernel stack; 0 if it is unknown
+ */
+static void
+copy_stack_of_process(const Copy *copy, uint64_t task, uint64_t sp)
+{
+    const UprofRegs *regs = &copy->snapshot->regs;
+    const UprofRegs user_regs = task != 0 ? get_user_regs(copy, task, sp) : *regs;
+
+    if ((sp == 0 ||
+         !copy_user_stack(copy, regs, &user_regs, find_task_stack_end(copy->links, sp))) &&
+        task != 0)
+        copy_stack_of_task(copy, task);
 }
 
 void
 uprof_windows_copy(UprofMem *mem, const UprofWindowSize *size, const UprofLinks *links,
                    UprofSnapshot *snapshot)
 {
-    const uint64_t sp = snapshot->regs.sp;
+    const UprofRegs *regs = &snapshot->regs;
     Copy copy = {
         .mem = mem,
         .links = links,
@@ -192,17 +254,18 @@ uprof_windows_copy(UprofMem *mem, const UprofWindowSize *size, const UprofLinks 
     };
 
     if (!links || snapshot->vcpu >= links->n_vcpus) {
-        copy_stack(&copy, sp, 0);
+        copy_stack(&copy, regs, regs->sp, 0);
         return;
     }
     copy.reserved = sizeof(uint64_t) + links->task_len;
-    bool has_user_stack = true;
-    if (snapshot->regs.privilege == 0 && sp >= links->kernel_from)
-        has_user_stack = copy_kernel_stacks(&copy);
+    const bool is_kernel = regs->privilege == 0 && regs->sp >= links->kernel_from;
+    uint64_t sp = 0;
+    if (is_kernel)
+        sp = copy_kernel_stacks(&copy);
     else
-        copy_stack(&copy, sp, 0);
+        copy_stack(&copy, regs, regs->sp, 0);
     copy.reserved = 0;
     const uint64_t task = copy_task(&copy);
-    if (!has_user_stack && task != 0)
-        copy_stack_of_task(&copy, task);
+    if (is_kernel)
+        copy_stack_of_process(&copy, task, sp);
 }

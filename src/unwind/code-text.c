@@ -159,7 +159,7 @@ static bool
 may_run_in_process(const UprofCodeText *text, uint64_t gva, uint64_t gpa)
 {
     const UprofSnapshot *snapshot = text->context->snapshot;
-    UprofRegs regs = snapshot->regs;
+    UprofRegs regs = *uprof_unwind_tables(text->context);
     UprofMapping mapping;
 
     if (regs.privilege != 0 || gva >= UPROF_UPPER_HALF || (regs.sys[UPROF_X86_CR3] & USER_TABLES))
@@ -176,7 +176,7 @@ may_run(const UprofCodeText *text, uint64_t gva, uint64_t key)
     const UprofUnwindContext *context = text->context;
     UprofMapping mapping;
 
-    if (!uprof_mem_find(context->mem, context->snapshot->vcpu, &context->snapshot->regs, gva,
+    if (!uprof_mem_find(context->mem, context->snapshot->vcpu, uprof_unwind_tables(context), gva,
                         &mapping))
         return false;
     return mapping.executable || uprof_sym_is_code(context->sym, key) ||
@@ -268,7 +268,8 @@ void
 uprof_code_text_refresh(UprofCodeText *text, uint64_t pc)
 {
     const UprofUnwindContext *context = text->context;
-    const UprofSnapshot *snapshot = context->snapshot;
+    const UprofRegs *regs = uprof_unwind_tables(context);
+    const unsigned vcpu = context->snapshot->vcpu;
     const View *view = view_page(text, pc);
     uint8_t now[PAGE];
     UprofMemPage read = { .gva = view->gva, .into = now };
@@ -278,10 +279,10 @@ uprof_code_text_refresh(UprofCodeText *text, uint64_t pc)
     Page *page = *find_slot(text, view->key);
     page->checked_ns = text->time_ns;
     charge_work(text, UPROF_TEXT_WORK_OF_CHECK);
-    uprof_mem_read_pages(context->mem, snapshot->vcpu, &snapshot->regs, &read, 1);
+    uprof_mem_read_pages(context->mem, vcpu, regs, &read, 1);
     if (!read.is_missing && memcmp(now, page->bytes, PAGE) == 0)
         return;
-    uprof_mem_drop_page(context->mem, snapshot->vcpu, &snapshot->regs, view->gva);
+    uprof_mem_drop_page(context->mem, vcpu, regs, view->gva);
     forget_page(text, page);
 }
 

@@ -16,6 +16,6 @@
  *
  * Returns: %UPROF_STEP_PASS if there is no rule, the kernel has no answer, or the rule needs an
  *   unknown register; %UPROF_STEP_BASE if the rule says so, or if the caller is in user space
- *   and its process is not known or its stack was not copied
+ *   and processes are not known; %UPROF_STEP_PROCESS if the process or its stack is not known
  */
 UprofStep uprof_orc_step(const UprofUnwindContext *context, UprofCursor *cursor);

@@ -210,11 +210,19 @@ static UprofStep
 enter_user_space(const Frame *frame, UprofCursor *caller, unsigned word_bytes)
 {
     const UprofUnwindContext *context = frame->context;
+    UprofMapping mapping;
     uint64_t word;
 
-    if (!context->space || !uprof_space_has_process(context->space) ||
-        !uprof_snapshot_read(context->snapshot, caller->regs.sp, &word, sizeof(word)))
+    if (!context->space || !uprof_space_is_of_process(context->space))
         return UPROF_STEP_BASE;
+    if (!uprof_space_has_process(context->space))
+        return UPROF_STEP_PROCESS;
+    if (!uprof_snapshot_read(context->snapshot, caller->regs.sp, &word, sizeof(word)))
+        /* a process that begins another program has no stack yet */
+        return uprof_mem_find(context->mem, context->snapshot->vcpu, uprof_unwind_tables(context),
+                              caller->regs.sp, &mapping)
+                   ? UPROF_STEP_PROCESS
+                   : UPROF_STEP_BASE;
     caller->regs.privilege = frame->entry->user_privilege;
     caller->regs.word_bytes = (uint8_t)word_bytes;
     caller->is_return = false;
@@ -302,8 +310,23 @@ has_saved_regs(const Frame *frame, uint64_t at)
 }
 
 /*
+ * Does the processor's frame of an entry lie at @at, and nothing else yet? Xen pushes two more words in
+ * paravirtual guests (Linux, arch/x86/xen/xen-asm.S).
+ */
+static bool
+has_only_entry_frame(const Frame *frame, uint64_t at)
+{
+    enum { MORE_WORDS = 3 };
+    const UprofCursor *cursor = frame->cursor;
+
+    return !cursor->is_return && cursor->regs.sp <= at &&
+           at - cursor->regs.sp <= MORE_WORDS * (uint64_t)WORD;
+}
+
+/*
  * Where the kernel's part of a process's stack ends, the process continues with its saved registers, if
- * the kernel returns to it: at the end of an entry, or in a new task, whose kernel stack is empty.
+ * the kernel returns to it: at the end of an entry, or in a new task, whose kernel stack is empty. At the
+ * beginning of an entry, only the processor's own frame is saved.
  */
 static UprofStep
 return_to_process(const Frame *frame, UprofCursor *caller)
@@ -312,17 +335,24 @@ return_to_process(const Frame *frame, UprofCursor *caller)
     const UprofLinuxEntryFrame *entry = frame->entry;
     const UprofCursor *cursor = frame->cursor;
     const uint64_t at = context->space ? uprof_space_saved_regs(context->space) : 0;
+    const uint64_t entry_frame = at + entry->frame_word * WORD;
     Frame left = *frame;
     uint64_t cs;
 
     if (at == 0 || cursor->regs.privilege == entry->user_privilege ||
-        !read_word(frame, at + (entry->frame_word + entry->cs_word) * WORD, &cs) ||
-        (cs & entry->user_privilege) != entry->user_privilege ||
-        (cursor->is_return ? cursor->regs.sp != at : !has_saved_regs(frame, at)))
+        !read_word(frame, entry_frame + entry->cs_word * WORD, &cs) ||
+        (cs & entry->user_privilege) != entry->user_privilege)
         return UPROF_STEP_BASE;
+    left.is_switched = true;
     left.rule = (UprofOrcRule){ .type = UPROF_ORC_REGS, .bp_reg = UPROF_ORC_REG_SAME };
     left.cfa = at;
-    left.is_switched = true;
+    if (has_only_entry_frame(frame, entry_frame)) {
+        left.rule.type = UPROF_ORC_PARTIAL;
+        left.cfa = entry_frame;
+        caller->unknown |= entry->syscall_lost_regs;
+    } else if (cursor->is_return ? cursor->regs.sp != at : !has_saved_regs(frame, at)) {
+        return UPROF_STEP_PROCESS;
+    }
     return return_from_interrupt(&left, caller);
 }
 
@@ -333,7 +363,7 @@ is_plausible(const Frame *frame, UprofStep answer, const UprofCursor *caller)
     const uint8_t user_privilege = frame->entry->user_privilege;
 
     if (answer != UPROF_STEP_OK)
-        return answer == UPROF_STEP_BASE;
+        return answer == UPROF_STEP_BASE || answer == UPROF_STEP_PROCESS;
     return caller->regs.privilege == user_privilege ||
            uprof_sym_is_code(frame->context->sym, caller->regs.pc - caller->is_return);
 }

@@ -9,11 +9,12 @@
 
 /** UprofStep: an unwinder's answer for one frame */
 typedef enum {
-    UPROF_STEP_OK,   /* the cursor is at the caller now */
-    UPROF_STEP_PASS, /* this unwinder cannot find the caller; ask the next one */
-    UPROF_STEP_BASE, /* the frame has no caller */
-    UPROF_STEP_CUT,  /* the caller's frame was not copied */
-    UPROF_STEP_LOST, /* the memory there cannot be a stack */
+    UPROF_STEP_OK,      /* the cursor is at the caller now */
+    UPROF_STEP_PASS,    /* this unwinder cannot find the caller; ask the next one */
+    UPROF_STEP_BASE,    /* the frame has no caller */
+    UPROF_STEP_CUT,     /* the caller's frame was not copied */
+    UPROF_STEP_LOST,    /* the memory there cannot be a stack */
+    UPROF_STEP_PROCESS, /* the caller is in a process, whose stack was not copied */
 } UprofStep;
 
 /**
@@ -39,6 +40,9 @@ typedef struct {
  * caller's stack pointer may have any value; unwind.c checks that the stack pointer rises.
  */
 typedef UprofStep UprofStepFunc(const UprofUnwindContext *context, UprofCursor *cursor);
+
+/** uprof_unwind_tables: Returns: registers with the page tables of the code that ran; borrowed */
+const UprofRegs *uprof_unwind_tables(const UprofUnwindContext *context);
 
 /** uprof_unwind_read_code: false unless all @len bytes at @gva can be read */
 bool

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "unwind-context-priv.h"
 
+const UprofRegs *
+uprof_unwind_tables(const UprofUnwindContext *context)
+{
+    const UprofRegs *own = context->space ? uprof_space_tables(context->space) : NULL;
+
+    return own ? own : &context->snapshot->regs;
+}
+
 bool
 uprof_unwind_read_code(const UprofUnwindContext *context, uint64_t gva, void *into, size_t len)
 {
-    const UprofSnapshot *snapshot = context->snapshot;
-
-    return uprof_mem_read(context->mem, snapshot->vcpu, &snapshot->regs, gva, into, len) ||
+    return uprof_mem_read(context->mem, context->snapshot->vcpu, uprof_unwind_tables(context), gva,
+                          into, len) ||
            (context->space && uprof_space_read_code(context->space, gva, into, len));
 }
 

@@ -34,6 +34,7 @@ static const char *const end_names[UPROF_N_ENDS] = {
     [UPROF_END_RECORD]  = "no frame record where the frame pointer points",
     [UPROF_END_CODE]    = "a return address that is not in code",
     [UPROF_END_NO_RULE] = "code that cannot be unwound",
+    [UPROF_END_PROCESS] = "the stack of the process was not copied",
 };
 /* clang-format on */
 
@@ -98,6 +99,8 @@ get_end(UprofStep answer)
         return UPROF_END_WINDOW;
     case UPROF_STEP_PASS:
         return UPROF_END_NO_RULE;
+    case UPROF_STEP_PROCESS:
+        return UPROF_END_PROCESS;
     default:
         return UPROF_END_RECORD;
     }
@@ -131,8 +134,8 @@ note_kernel_frames(UprofStack *stack, const UprofCursor *cursor, UprofStep answe
     if (stack->frames[stack->n - 1].pc < UPROF_UPPER_HALF)
         return;
     stack->n_kernel = stack->n;
-    stack->has_whole_kernel =
-        answer == UPROF_STEP_BASE || (answer == UPROF_STEP_OK && cursor->regs.privilege != 0);
+    stack->has_whole_kernel = answer == UPROF_STEP_BASE || answer == UPROF_STEP_PROCESS ||
+                              (answer == UPROF_STEP_OK && cursor->regs.privilege != 0);
 }
 
 /* The kernel starts a process's first thread. Above its first frame lie the arguments. */

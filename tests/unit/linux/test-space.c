@@ -1082,6 +1082,42 @@ test_task_change(void)
     }
 }
 
+/* The kernel has changed to the page tables of the next process, and is on the stack of the old one. */
+static void
+test_other_tables(void)
+{
+    static const struct {
+        uint64_t sp;
+        uint8_t privilege;
+        bool has_process;
+    } samples[] = {
+        { LINUX_KERNEL_STACK + 0x3f00, 0, true },
+        { LINUX_KERNEL_STACK + 0x8000, 0, false },
+        { LINUX_KERNEL_STACK + 0x3f00, 3, false },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(samples); i++) {
+        g_autoptr(LinuxGuest) guest = linux_guest_new(&(LinuxPlan){ 0 });
+        g_autoptr(LinuxView) view = view_process(guest);
+        UprofRegs *regs = &guest->memory->regs[0];
+
+        linux_guest_run(guest, 0, guest->task, true);
+        regs->sp = samples[i].sp;
+        regs->privilege = samples[i].privilege;
+        linux_view_sample(view, 0);
+        g_assert_null(uprof_space_tables(view->space));
+        regs->sys[UPROF_X86_CR3] = guest->root;
+        linux_view_sample(view, 0);
+        g_assert_cmpint(uprof_space_has_process(view->space), ==, samples[i].has_process);
+        const UprofRegs *own = uprof_space_tables(view->space);
+        g_assert_cmpint(own != NULL, ==, samples[i].has_process);
+        if (own) {
+            g_assert_cmphex(own->sys[UPROF_X86_CR3], ==, guest->process_root);
+            check_name(view, CODE, "[nginx+0x1234]");
+        }
+    }
+}
+
 /* 256 processes run in turn: each has its name, and all share one module. */
 static void
 test_many_processes(void)
@@ -1223,6 +1259,7 @@ main(int argc, char **argv)
     g_test_add_func("/space/perf-map/another-process", test_perf_map_of_another);
     g_test_add_func("/space/perf-map/shared-memory", test_perf_map_of_shared_memory);
     g_test_add_func("/space/task-change", test_task_change);
+    g_test_add_func("/space/other-tables", test_other_tables);
     g_test_add_func("/space/many-processes", test_many_processes);
     g_test_add_func("/space/too-many-processes", test_too_many_processes);
     g_test_add_func("/space/changing-memory", test_changing_memory);

@@ -115,12 +115,12 @@ static const struct {
     { "kernel",     0, 0x12100, 0,      0,  0,     TASK,
       { { 0x12000, 0x2000 }, { TASK_AT, 8 }, { TASK + 0x100, 0x40 } } },
     { "system-call", 0, 0x12100, 0,     51, 0x900, TASK,
-      { { 0x12000, 0x2000 }, { 0x800, 0x4000 }, { TASK_AT, 8 }, { TASK + 0x100, 0x40 } } },
+      { { 0x12000, 0x2000 }, { TASK_AT, 8 }, { TASK + 0x100, 0x40 }, { 0x800, 0x4000 } } },
     { "far-from-stack-end", 0, 0x10100, 0, 51, 0x900, TASK,
-      { { 0x10000, 0x4000 }, { 0x800, 0x4000 }, { TASK_AT, 8 }, { TASK + 0x100, 0x40 } } },
+      { { 0x10000, 0x4000 }, { TASK_AT, 8 }, { TASK + 0x100, 0x40 }, { 0x800, 0x4000 } } },
     { "interrupt",  0, 0x7100,  0x13000, 51, 0x900, TASK,
-      { { 0x7000, 0x1000 }, { 0x12f00, 0x1100 }, { 0x800, 0x4000 }, { TASK_AT, 8 },
-        { TASK + 0x100, 0x40 } } },
+      { { 0x7000, 0x1000 }, { 0x12f00, 0x1100 }, { TASK_AT, 8 }, { TASK + 0x100, 0x40 },
+        { 0x800, 0x4000 } } },
     { "interrupt-of-bad-stack", 0, 0x7100, 0x10, 51, 0x900, TASK,
       { { 0x7000, 0x1000 }, { TASK_AT, 8 }, { TASK + 0x100, 0x40 },
         { STACK_END - REGS_BYTES, REGS_BYTES }, { 0x800, 0x4000 } } },
@@ -179,6 +179,63 @@ test_links(gconstpointer data)
     g_assert_cmpuint(snapshot->n_windows, ==, n);
 }
 
+/* Makes page tables with 4-byte entries that map all memory to itself, but @moved to another page. */
+static void
+make_tables(MemoryGuest *guest, unsigned page, uint64_t moved, uint64_t to)
+{
+    memory_guest_put_u32(guest, (uint64_t)page * PAGE, (page + 1) * PAGE | 7);
+    for (unsigned i = 0; i < RAM_PAGES; i++)
+        memory_guest_put_u32(guest, (uint64_t)(page + 1) * PAGE + 4 * i,
+                             (uint32_t)((uint64_t)i * PAGE == moved ? to : i * PAGE) | 7);
+}
+
+/* The page tables are those of the next process, so the user stack is copied by the process's own. */
+static void
+test_other_tables(void)
+{
+    enum {
+        USER_SP = 0x6100,
+        OWN = 0x38,
+        OTHER = 0x3a,
+        MEMORY = 0x32000,
+        TABLES = 0x18,
+        ALL_MEMORY = 0x1000000,
+        FORKED = 0x33000, /* where the next process has the same address */
+    };
+    const MemoryPlan plan = { .n_vcpus = 1,
+                              .grain = UPROF_GRAIN_GUEST,
+                              .ram_len = RAM_PAGES * PAGE };
+
+    for (unsigned is_own_stack = 0; is_own_stack < 2; is_own_stack++) {
+        g_autoptr(MemoryGuest) guest = memory_guest_open(&plan);
+        g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_SAMPLER);
+        g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
+        g_autofree UprofLinks *links = make_links();
+        const UprofWindowSize size = { .wanted = 0x4000 };
+        uint64_t word = 0;
+
+        links->mm_tables = TABLES;
+        links->root_mask = ~UINT64_C(0xfff);
+        links->all_memory = ALL_MEMORY;
+        make_tables(guest, OWN, 0, 0);
+        make_tables(guest, OTHER, USER_SP - USER_SP % PAGE, FORKED);
+        memory_guest_put_u64(guest, TASK_AT, TASK);
+        memory_guest_put_u64(guest, TASK + links->task_mm, MEMORY);
+        memory_guest_put_u64(guest, TASK + links->task_stack, is_own_stack ? STACK : 0x24000);
+        memory_guest_put_u64(guest, MEMORY + TABLES, ALL_MEMORY + OWN * PAGE);
+        memory_guest_put_u64(guest, STACK_END - REGS_BYTES + links->regs_cs, 51);
+        memory_guest_put_u64(guest, STACK_END - REGS_BYTES + links->regs_sp, USER_SP);
+        memory_guest_put_u64(guest, USER_SP, 0x1234);
+        memory_guest_put_u64(guest, FORKED + USER_SP % PAGE, 0x5678);
+        snapshot->regs = (UprofRegs){ .word_bytes = 8, .sp = STACK + 0x2100 };
+        snapshot->regs.sys[UPROF_X86_CR0] = UPROF_X86_CR0_PG | UPROF_X86_CR0_PE;
+        snapshot->regs.sys[UPROF_X86_CR3] = OTHER * PAGE;
+        uprof_windows_copy(mem, &size, links, snapshot);
+        g_assert_true(uprof_snapshot_read(snapshot, USER_SP, &word, sizeof(word)));
+        g_assert_cmphex(GUINT64_FROM_LE(word), ==, is_own_stack ? 0x1234 : 0x5678);
+    }
+}
+
 /* The running task is copied, however large the wanted stacks are. */
 static void
 test_room(void)
@@ -219,6 +276,7 @@ main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/windows/links/%s", links_cases[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_links);
     }
+    g_test_add_func("/windows/other-tables", test_other_tables);
     g_test_add_func("/windows/room", test_room);
     return g_test_run();
 }

@@ -479,7 +479,8 @@ static const struct {
     { "rcx-unknown",    USER_SP, USER_PC, BIT(UPROF_X86_RCX), false, true, UPROF_STEP_BASE },
     { "rcx-of-kernel",  USER_SP, TEXT, 0, false, true, UPROF_STEP_BASE },
     { "kernel-stack",   STACK, USER_PC, 0, false, true, UPROF_STEP_BASE },
-    { "not-copied",     USER_SP + 0x10000, USER_PC, 0, false, true, UPROF_STEP_BASE },
+    { "no-stack",       USER_SP + 0x10000, USER_PC, 0, false, true, UPROF_STEP_BASE },
+    { "not-copied",     LINUX_PROGRAM, USER_PC, 0, false, true, UPROF_STEP_PROCESS },
     { "called",         USER_SP, USER_PC, 0, true, true, UPROF_STEP_BASE },
     { "no-process",     USER_SP, USER_PC, 0, false, false, UPROF_STEP_BASE },
 };
@@ -537,11 +538,13 @@ static const struct {
 } returns[] = {
     { "same-registers",  USER_CS, SP, 0, false, true, UPROF_STEP_OK },
     { "another-rdi",     USER_CS, SP, UPROF_X86_RDI, false, true, UPROF_STEP_OK },
-    { "another-rbx",     USER_CS, SP, UPROF_X86_RBX, false, true, UPROF_STEP_BASE },
-    { "another-rbp",     USER_CS, SP, UPROF_X86_RBP, false, true, UPROF_STEP_BASE },
+    { "another-rbx",     USER_CS, SP, UPROF_X86_RBX, false, true, UPROF_STEP_PROCESS },
+    { "another-rbp",     USER_CS, SP, UPROF_X86_RBP, false, true, UPROF_STEP_PROCESS },
     { "kernel-thread",   KERNEL_CS, SP, 0, false, true, UPROF_STEP_BASE },
     { "new-task",        USER_CS, SAVED_REGS, UPROF_X86_RBX, true, true, UPROF_STEP_OK },
-    { "not-empty",       USER_CS, SAVED_REGS - 8, 0, true, true, UPROF_STEP_BASE },
+    { "not-empty",       USER_CS, SAVED_REGS - 8, 0, true, true, UPROF_STEP_PROCESS },
+    { "entry",           USER_CS, SAVED_REGS + 128 - 16, UPROF_X86_RBX, false, true, UPROF_STEP_OK },
+    { "frame-not-complete", USER_CS, SAVED_REGS + 136, UPROF_X86_RBX, false, true, UPROF_STEP_PROCESS },
     { "no-user-stack",   USER_CS, SP, 0, false, false, UPROF_STEP_BASE },
 };
 /* clang-format on */
@@ -569,6 +572,7 @@ test_return_to_process(gconstpointer data)
     const size_t i = GPOINTER_TO_SIZE(data);
     g_autoptr(LinuxGuest) guest = linux_guest_new(&(LinuxPlan){ .no_rules = true });
     OrcLine lines[] = { { 0, 0, 0, END }, { 0, 0, 0, 0 } };
+    const bool is_entry = strcmp(returns[i].name, "entry") == 0;
     uint64_t words[REGS_LEN / 8] = { 0 };
 
     linux_guest_run(guest, 0, guest->task, true);
@@ -610,10 +614,10 @@ test_return_to_process(gconstpointer data)
     g_assert_cmphex(cursor.regs.pc, ==, USER_PC);
     g_assert_cmphex(cursor.regs.sp, ==, USER_SP);
     g_assert_cmphex(cursor.regs.fp, ==, 0x104);
-    g_assert_cmphex(cursor.regs.reg[UPROF_X86_RBX], ==, 0x105);
+    g_assert_cmphex(cursor.regs.reg[UPROF_X86_RBX], ==, is_entry ? 0x106 : 0x105);
     g_assert_cmphex(cursor.regs.reg[UPROF_X86_RDI], ==, 0x10e);
     g_assert_cmpint(cursor.regs.privilege, ==, 3);
-    g_assert_cmphex(cursor.unknown, ==, 0);
+    g_assert_cmphex(cursor.unknown, ==, is_entry ? BIT(UPROF_X86_RCX) | BIT(UPROF_X86_R8 + 3) : 0);
     g_assert_true(cursor.is_switched && !cursor.is_return);
 }
 
