@@ -39,11 +39,10 @@ typedef struct {
     uint32_t regs_cs;     /* offset of the code segment in the saved registers */
     uint32_t regs_sp;     /* offset of the stack pointer in the saved registers */
     uint32_t task_mm;     /* offset of a pointer that only the tasks of processes have */
-    uint32_t
-        mm_tables; /* offset of the pointer to the process's page tables, where that one points */
-    uint32_t task_stack; /* offset of the pointer to the task's kernel stack; 0 if unknown */
-    uint32_t task_from;  /* offset of the bytes to copy from the task */
-    uint32_t task_len;   /* bytes to copy from the task */
+    uint32_t mm_tables;   /* where it points: offset of the pointer to the page tables */
+    uint32_t task_stack;  /* offset of the pointer to the task's kernel stack; 0 if unknown */
+    uint32_t task_from;   /* offset of the bytes to copy from the task */
+    uint32_t task_len;    /* bytes to copy from the task */
     unsigned n_vcpus;
     UprofLinksVcpu vcpus[]; /* @n_vcpus of them */
 } UprofLinks;
