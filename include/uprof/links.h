@@ -41,6 +41,7 @@ typedef struct {
     uint32_t task_mm;     /* offset of a pointer that only the tasks of processes have */
     uint32_t mm_tables;   /* where it points: offset of the pointer to the page tables */
     uint32_t task_stack;  /* offset of the pointer to the task's kernel stack; 0 if unknown */
+    uint32_t task_thread; /* offset of the thread pointer; 0 if unknown */
     uint32_t task_from;   /* offset of the bytes to copy from the task */
     uint32_t task_len;    /* bytes to copy from the task */
     unsigned n_vcpus;

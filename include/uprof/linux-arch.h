@@ -62,6 +62,8 @@ typedef struct {
     /* Bytes that a kernel with FRED keeps above a task's saved registers. */
     uint32_t fred_bytes;
     const UprofLinuxEntryFrame *entry;
+    /* The member of struct task_struct in which the kernel keeps the thread pointer of a thread. */
+    const char *thread_member;
 
     /* Kernel symbols that only this architecture has. */
     const UprofLinuxSymbolName *symbols;

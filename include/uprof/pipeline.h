@@ -11,6 +11,7 @@
 #include "uprof/backend.h"
 #include "uprof/linux.h"
 #include "uprof/profile.h"
+#include "uprof/runtimes.h"
 #include "uprof/space.h"
 #include "uprof/unwind.h"
 #include "uprof/window-size.h"
@@ -26,12 +27,13 @@ typedef struct {
 
 /** UprofPipeline: the worker thread uses it, unless a member says otherwise */
 typedef struct {
-    UprofRun *run;         /* borrowed; the pipeline counts the quality of the stacks here */
-    UprofNames *names;     /* owned */
-    UprofSym *sym;         /* owned */
-    UprofLinux *kernel;    /* owned; the guest's kernel, if the guest is Linux */
-    UprofSpace *space;     /* owned; the processes of that kernel */
-    UprofCgroups *cgroups; /* owned; their services and containers */
+    UprofRun *run;           /* borrowed; the pipeline counts the quality of the stacks here */
+    UprofNames *names;       /* owned */
+    UprofSym *sym;           /* owned */
+    UprofLinux *kernel;      /* owned; the guest's kernel, if the guest is Linux */
+    UprofSpace *space;       /* owned; the processes of that kernel */
+    UprofRuntimes *runtimes; /* owned; runtimes of languages in those processes */
+    UprofCgroups *cgroups;   /* owned; their services and containers */
     /* owned; until uprof_pipeline_end(), the frames of its stacks are sites (sym.h) */
     UprofProfile *profile;
     bool is_coarse;          /* stacks have functions, not sites: see uprof_sym_coarsen() */

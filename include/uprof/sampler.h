@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "uprof/chains.h"
 #include "uprof/guest.h"
 #include "uprof/links.h"
 #include "uprof/mem.h"
@@ -30,6 +31,8 @@ typedef struct {
     uint64_t max_pause_ns;
     /* (nullable): addresses of further memory to copy; read atomically at each sample */
     const UprofLinks **links;
+    /* (nullable): pointers to follow in the memory of processes */
+    const UprofChains *chains;
     /*
      * An earlier sampler has begun this run at the same rate. If holds are too long for the
      * budget, the rate of ticks stays, and each sample stands for more ticks from the start.

@@ -11,7 +11,7 @@
 #include "uprof/arch.h"
 
 enum {
-    UPROF_WINDOWS_MAX = 6,
+    UPROF_WINDOWS_MAX = 24,
     UPROF_WINDOW_BYTES_FIRST = 16 * 1024, /* of a stack to copy, before its length is learned */
     UPROF_WINDOW_BYTES_MIN = 4 * 1024,    /* of a stack to copy, if stacks are short */
     UPROF_SNAPSHOT_BYTES_MAX = 64 * 1024, /* of all windows together */

@@ -44,6 +44,32 @@ bool uprof_space_has_process(const UprofSpace *space);
  */
 bool uprof_space_is_of_process(const UprofSpace *space);
 
+/** UprofSpaceProcess: the process that ran */
+typedef struct {
+    uint64_t memory; /* address of its struct mm_struct */
+    uint32_t id;     /* of the process; a later process has another one */
+    uint64_t thread; /* thread pointer of the thread that ran; 0 if it is not known */
+} UprofSpaceProcess;
+
+/**
+ * uprof_space_process:
+ * @process: (out)
+ *
+ * Returns: false if the process that ran is not known
+ */
+bool uprof_space_process(const UprofSpace *space, UprofSpaceProcess *process);
+
+/**
+ * uprof_space_read:
+ * @gva: guest-virtual address in the process that ran
+ * @into: (out): @len bytes, or undefined
+ *
+ * Reads memory as it is now, or as it was up to %UPROF_MEM_KEEP_NS ago.
+ *
+ * Returns: false unless all bytes are mapped, or this sample has read too much
+ */
+bool uprof_space_read(const UprofSpace *space, uint64_t gva, void *into, size_t len);
+
 /**
  * uprof_space_tables:
  *

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "uprof/runtimes.h"
 #include "uprof/space.h"
 
 /** UprofUnwindMethod: the unwinders to use */
@@ -33,6 +34,7 @@ typedef struct {
     UprofSym *sym;
     UprofUnwindCache *cache; /* (nullable): of this guest and @sym */
     UprofSpace *space;       /* (nullable): begun with @snapshot */
+    UprofRuntimes *runtimes; /* (nullable): the same */
     UprofUnwindMethod method;
     unsigned max_depth; /* 1 to %UPROF_DEPTH_MAX */
 } UprofUnwindContext;

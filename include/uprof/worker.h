@@ -160,6 +160,9 @@ void uprof_worker_counts(UprofWorker *worker, UprofWorkerCounts *counts);
  */
 const UprofLinks **uprof_worker_links(UprofWorker *worker);
 
+/** uprof_worker_chains: Returns: (transfer none): the chains in the guest's processes, for the sampler */
+const UprofChains *uprof_worker_chains(UprofWorker *worker);
+
 /**
  * uprof_worker_set_sizes: sets the windows that the worker adapts
  * @sizes: (nullable): borrowed; by vCPU

@@ -20,6 +20,7 @@ uprof_pipeline_new(UprofGuest *guest, UprofRun *run, UprofWriter *writer)
     pipeline->sym = uprof_sym_new(guest->arch, pipeline->names);
     pipeline->kernel = uprof_linux_new(pipeline->sym, guest->n_vcpus);
     pipeline->space = uprof_space_new(pipeline->kernel, pipeline->sym);
+    pipeline->runtimes = uprof_runtimes_new(pipeline->space, pipeline->sym);
     pipeline->cgroups = uprof_cgroups_new(pipeline->kernel);
     const UprofName *root =
         uprof_names_intern(pipeline->names, (UprofSlice){ run->domain, strlen(run->domain) });
@@ -43,6 +44,7 @@ uprof_pipeline_free(UprofPipeline *pipeline)
     uprof_mem_free(pipeline->mem);
     uprof_guest_close(pipeline->recorder);
     uprof_profile_free(pipeline->profile);
+    uprof_runtimes_free(pipeline->runtimes);
     uprof_space_free(pipeline->space);
     uprof_cgroups_free(pipeline->cgroups);
     uprof_linux_free(pipeline->kernel);
@@ -526,6 +528,7 @@ analyze_snapshot(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
         .sym = pipeline->sym,
         .cache = pipeline->cache,
         .space = pipeline->space,
+        .runtimes = pipeline->runtimes,
         .method = uprof_unwind_method(run->unwind),
         .max_depth = (unsigned)CLAMP(run->max_depth, 1, UPROF_DEPTH_MAX),
     };
@@ -538,6 +541,7 @@ analyze_snapshot(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
     }
     uprof_linux_update(pipeline->kernel, pipeline->mem, snapshot);
     uprof_space_begin(pipeline->space, pipeline->mem, snapshot);
+    uprof_runtimes_begin(pipeline->runtimes, snapshot);
     uprof_sym_check(pipeline->sym, pipeline->mem, snapshot->vcpu, &snapshot->regs,
                     snapshot->regs.pc, snapshot->reset);
     pipeline->is_idle = snapshot->idle || uprof_unwind_is_idle(&context);

@@ -194,6 +194,7 @@ const UprofLinuxArch uprof_linux_arch_x86_64 = {
     .irq_stack_bytes = 16 * 1024,
     .fred_bytes = 16,
     .entry = &entry_frame,
+    .thread_member = "thread.fsbase",
     .symbols = symbols,
     .n_symbols = G_N_ELEMENTS(symbols),
     .is_kernel_mode = is_kernel_mode,

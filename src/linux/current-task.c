@@ -81,6 +81,7 @@ uprof_linux_links_make(const UprofLinuxArch *arch, const UprofLinuxSymbols *symb
     links->regs_cs = (entry->frame_word + entry->cs_word) * WORD;
     links->regs_sp = (entry->frame_word + entry->sp_word) * WORD;
     links->task_stack = offsets->task_stack <= G_MAXUINT16 ? (uint32_t)offsets->task_stack : 0;
+    links->task_thread = offsets->task_thread <= G_MAXUINT16 ? (uint32_t)offsets->task_thread : 0;
     links->n_vcpus = n_vcpus;
     find_task_part(offsets, links);
     for (unsigned i = 0; i < n_vcpus && links->task_len > 0; i++) {

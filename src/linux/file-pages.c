@@ -10,7 +10,7 @@
 enum {
     BATCH = 64,  /* pages of one request to the page cache */
     SLOTS = 256, /* remembered pages: 1 MiB */
-    LEFT_MAX = 2 * UPROF_FILE_PAGES_PER_SECOND,
+    LEFT_MAX = UPROF_FILE_PAGES_SAVED_MAX,
     SINGLE_MAX = 32, /* single pages that are read for one sample */
 };
 
@@ -58,7 +58,7 @@ uprof_file_pages_free(UprofFilePages *pages)
 static void
 fill_budget(UprofFilePages *pages, uint64_t now_ns)
 {
-    const uint64_t apart_ns = MIN(now_ns - pages->filled_ns, 2 * UPROF_NS_PER_S);
+    const uint64_t apart_ns = MIN(now_ns - pages->filled_ns, 60 * UPROF_NS_PER_S);
     const uint64_t more = apart_ns * UPROF_FILE_PAGES_PER_SECOND / UPROF_NS_PER_S;
 
     if (more == 0 && pages->is_begun)

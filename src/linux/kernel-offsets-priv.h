@@ -61,8 +61,9 @@ typedef struct {
     /* struct page: pointer to the first page of the folio, plus 1; 0 if it is not known */
     uint64_t page_head;
 
-    /* struct task_struct: pointer to its kernel stack; 0 if the member is not known */
-    uint64_t task_stack;
+    /* struct task_struct: pointer to its kernel stack, and the thread pointer of user space; 0 if
+     * the member is not known */
+    uint64_t task_stack, task_thread;
 
     /* The members up to inode_size are known. */
     bool has_open_files;
@@ -83,12 +84,14 @@ typedef struct {
 
 /**
  * uprof_linux_offsets_find:
+ * @thread_member: see UprofLinuxArch
  * @has_hot: the kernel has a struct pcpu_hot
  * @offsets: (out)
  *
  * Returns: false if a member of struct task_struct or struct pcpu_hot is missing
  */
-bool uprof_linux_offsets_find(const UprofBtf *btf, bool has_hot, UprofLinuxOffsets *offsets);
+bool uprof_linux_offsets_find(const UprofBtf *btf, const char *thread_member, bool has_hot,
+                              UprofLinuxOffsets *offsets);
 
 /** UprofLinuxModuleOffsets: members of struct module, unless a comment says otherwise; in bytes */
 typedef struct {

@@ -104,7 +104,8 @@ find_cgroup_offsets(const UprofBtf *btf, UprofLinuxOffsets *offsets)
 }
 
 bool
-uprof_linux_offsets_find(const UprofBtf *btf, bool has_hot, UprofLinuxOffsets *offsets)
+uprof_linux_offsets_find(const UprofBtf *btf, const char *thread_member, bool has_hot,
+                         UprofLinuxOffsets *offsets)
 {
     *offsets = (UprofLinuxOffsets){ 0 };
     offsets->has_areas = find_area_offsets(btf, offsets);
@@ -114,6 +115,8 @@ uprof_linux_offsets_find(const UprofBtf *btf, bool has_hot, UprofLinuxOffsets *o
     offsets->has_cgroups = find_cgroup_offsets(btf, offsets);
     if (!uprof_btf_member(btf, "task_struct", "stack", &offsets->task_stack))
         offsets->task_stack = 0;
+    if (!uprof_btf_member(btf, "task_struct", thread_member, &offsets->task_thread))
+        offsets->task_thread = 0;
     return uprof_btf_member(btf, "task_struct", "comm", &offsets->task_comm) &&
            uprof_btf_member(btf, "task_struct", "mm", &offsets->task_mm) &&
            uprof_btf_member(btf, "task_struct", "pid", &offsets->task_pid) &&

@@ -438,7 +438,8 @@ read_types(UprofLinux *kernel, const UprofLinuxImage *image)
     g_autoptr(UprofBtf) btf = uprof_btf_parse(bytes, NULL);
     kernel->has_btf = btf != NULL;
     kernel->has_offsets =
-        btf && uprof_linux_offsets_find(btf, kernel->symbols.hot != 0, &kernel->offsets);
+        btf && uprof_linux_offsets_find(btf, kernel->arch->thread_member, kernel->symbols.hot != 0,
+                                        &kernel->offsets);
     kernel->has_module_offsets =
         btf && uprof_linux_module_offsets_find(btf, &kernel->module_offsets);
     kernel->generated_offsets = (UprofLinuxGeneratedOffsets){ 0 };

@@ -268,13 +268,18 @@ read_name(const UprofSpace *space, uint64_t file)
     return NULL;
 }
 
-/* Reads by the page tables of the process that ran. */
+/* Returns: registers with the page tables of the process that ran */
+static const UprofRegs *
+get_tables(const UprofSpace *space)
+{
+    return space->has_other_tables ? &space->own : &space->snapshot->regs;
+}
+
 static bool
 read_mapped_page(const UprofSpace *space, uint64_t gva, uint8_t *page)
 {
-    const UprofRegs *regs = space->has_other_tables ? &space->own : &space->snapshot->regs;
-
-    return uprof_mem_read(space->mem, space->snapshot->vcpu, regs, gva, page, UPROF_PAGE_BYTES);
+    return uprof_mem_read(space->mem, space->snapshot->vcpu, get_tables(space), gva, page,
+                          UPROF_PAGE_BYTES);
 }
 
 /* The first page of a file. */
@@ -620,6 +625,31 @@ const UprofRegs *
 uprof_space_tables(const UprofSpace *space)
 {
     return space->has_other_tables ? &space->own : NULL;
+}
+
+bool
+uprof_space_process(const UprofSpace *space, UprofSpaceProcess *process)
+{
+    const uint64_t offset = space->process ? uprof_linux_offsets(space->kernel)->task_thread : 0;
+
+    if (!space->process)
+        return false;
+    *process = (UprofSpaceProcess){ .memory = space->process->memory, .id = space->process->id };
+    if (offset == 0)
+        return true;
+    if (uprof_snapshot_read(space->snapshot, space->task + offset, &process->thread,
+                            sizeof(process->thread)))
+        process->thread = GUINT64_FROM_LE(process->thread);
+    else if (!uprof_kernel_read_word(&space->memory, space->task + offset, &process->thread))
+        process->thread = 0;
+    return true;
+}
+
+bool
+uprof_space_read(const UprofSpace *space, uint64_t gva, void *into, size_t len)
+{
+    return space->process && gva < UPROF_UPPER_HALF &&
+           uprof_mem_read(space->mem, space->snapshot->vcpu, get_tables(space), gva, into, len);
 }
 
 uint64_t

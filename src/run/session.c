@@ -455,6 +455,7 @@ make_sampler(UprofSession *session, uint64_t duration_ns, UprofRing *ring, GErro
         .sizes = session->sizes,
         .seed = uprof_clock_utc_ns(),
         .links = uprof_worker_links(session->worker),
+        .chains = uprof_worker_chains(session->worker),
         .owner = session->worker,
     };
     uprof_worker_set_sizes(session->worker, session->sizes, session->guest->n_vcpus);

@@ -236,7 +236,8 @@ copy_windows(UprofSampler *sampler, UprofSnapshot *slot)
     const UprofLinks *links =
         sampler->settings.links ? g_atomic_pointer_get(sampler->settings.links) : NULL;
 
-    uprof_windows_copy(sampler->mem, &sampler->settings.sizes[slot->vcpu], links, slot);
+    uprof_windows_copy(sampler->mem, &sampler->settings.sizes[slot->vcpu], links,
+                       sampler->settings.chains, slot);
 }
 
 /*

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "uprof/chains.h"
 #include "uprof/links.h"
 #include "uprof/mem.h"
 #include "uprof/window-size.h"
@@ -15,7 +16,8 @@
  * uprof_windows_copy: in the hold
  * @mem: the sampler's
  * @links: (nullable): addresses of further memory to copy
+ * @chains: (nullable): pointers to follow in processes
  * @snapshot: (inout): has its registers, and gets its windows
  */
 void uprof_windows_copy(UprofMem *mem, const UprofWindowSize *size, const UprofLinks *links,
-                        UprofSnapshot *snapshot);
+                        const UprofChains *chains, UprofSnapshot *snapshot);

@@ -271,6 +271,24 @@ restore_quickly(const Frame *frame, UprofCursor *cursor)
     return true;
 }
 
+/* The function has changed to another stack. */
+static UprofStep
+leave_stack(const UprofUnwindContext *context, UprofCursor *cursor)
+{
+    UprofFunction function;
+    bool is_return;
+
+    if (!context->runtimes || !uprof_unwind_function(context, cursor, &function) ||
+        !uprof_runtimes_leave_go_stack(context->runtimes, function.start, function.symbol_address,
+                                       &cursor->regs, &is_return))
+        return UPROF_STEP_CUT;
+    cursor->unknown = ~UINT64_C(0);
+    cursor->is_return = is_return;
+    cursor->is_switched = true;
+    cursor->how = UPROF_HOW_CFI;
+    return UPROF_STEP_OK;
+}
+
 UprofStep
 uprof_cfi_step(const UprofUnwindContext *context, UprofCursor *cursor)
 {
@@ -286,7 +304,7 @@ uprof_cfi_step(const UprofUnwindContext *context, UprofCursor *cursor)
     if (frame.rule->flags & UPROF_CFI_END)
         return UPROF_STEP_BASE;
     if (frame.rule->flags & UPROF_CFI_SWITCHED)
-        return UPROF_STEP_CUT;
+        return leave_stack(context, cursor);
     if (restore_quickly(&frame, cursor))
         return UPROF_STEP_OK;
     const UprofStep answer = find_cfa(&frame);

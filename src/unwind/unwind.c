@@ -169,7 +169,7 @@ walk_stack(const UprofUnwindContext *context, UprofStack *stack)
          * This rule makes endless stacks impossible: a caller's stack pointer is higher. It may be
          * lower only a few times, where a kernel switches stacks.
          */
-        if (cursor.regs.sp <= sp && !(cursor.is_switched && n_lower++ < UPROF_WINDOWS_MAX))
+        if (cursor.regs.sp <= sp && !(cursor.is_switched && n_lower++ < UPROF_STACK_SWITCHES_MAX))
             return UPROF_END_RECORD;
         if (!is_plausible_caller(context, &cursor))
             return UPROF_END_CODE;

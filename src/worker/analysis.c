@@ -124,6 +124,17 @@ tell_links(Worker *worker)
     uprof_remote_tell(worker->requests, UPROF_TELL_LINKS, &part, 1);
 }
 
+/* Reports the chains that the sampler should follow from now on. */
+static void
+tell_chains(const Worker *worker)
+{
+    UprofChainTell tell = { 0 };
+    const UprofSlice part = { &tell, sizeof(tell) };
+
+    while (uprof_runtimes_take_chain(worker->analysis.pipeline->runtimes, &tell.slot, &tell.chain))
+        uprof_remote_tell(worker->requests, UPROF_TELL_CHAIN, &part, 1);
+}
+
 /* Reports the size of the window that the sampler should copy, if the size has changed. */
 static void
 tell_window(Worker *worker, unsigned vcpu)
@@ -380,6 +391,7 @@ take_snapshot(Worker *worker, UprofSnapshot *snapshot)
     }
     replace_mismatched(worker);
     tell_links(worker);
+    tell_chains(worker);
     if (snapshot->vcpu < analysis->guest->n_vcpus)
         tell_window(worker, snapshot->vcpu);
     const uint64_t now_ns = uprof_clock_now_ns();

@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include "uprof/chains.h"
 #include "uprof/channel.h"
 #include "uprof/guest.h"
 #include "uprof/regular-file.h"
@@ -37,6 +38,7 @@ typedef enum {
                             * UprofOutcome and the text of an error */
     UPROF_TELL_NOTICE,     /* uint32_t UprofNoticeKind, then the text */
     UPROF_TELL_LINKS,      /* UprofLinks */
+    UPROF_TELL_CHAIN,      /* UprofChainTell */
     UPROF_TELL_WINDOW,     /* UprofWindowTell */
     UPROF_TELL_COUNTS,     /* UprofWorkerCounts */
     UPROF_TELL_CHECKPOINT, /* uint32_t: the checkpoint that is complete now */
@@ -78,6 +80,12 @@ typedef struct {
 typedef struct {
     int reason; /* errno; 0: the descriptor comes with the message */
 } UprofFileAnswer;
+
+/** UprofChainTell: a chain, and its slot in the UprofChains of the guest */
+typedef struct {
+    uint32_t slot;
+    UprofChain chain;
+} UprofChainTell;
 
 typedef struct {
     unsigned vcpu;

@@ -19,6 +19,7 @@ typedef union {
     UprofWindowTell window;
     UprofWorkerCounts counts;
     UprofLinks links;
+    UprofChainTell chain;
     uint32_t number;
     uint8_t bytes[UPROF_CHANNEL_BYTES_MAX];
 } UprofWorkerInput;
@@ -53,6 +54,9 @@ bool uprof_worker_message_find_notice(const UprofWorkerInput *input, size_t len,
  * are limited.
  */
 bool uprof_worker_message_has_links(const UprofWorkerInput *input, size_t len, unsigned n_vcpus);
+
+/** uprof_worker_message_has_chain: checks %UPROF_TELL_CHAIN, which the sampler can then use safely */
+bool uprof_worker_message_has_chain(const UprofWorkerInput *input, size_t len);
 
 /** uprof_worker_message_has_window: checks %UPROF_TELL_WINDOW; @n_vcpus: of the guest */
 bool uprof_worker_message_has_window(const UprofWorkerInput *input, size_t len, unsigned n_vcpus);

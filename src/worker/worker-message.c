@@ -50,7 +50,8 @@ are_sound_links(const UprofLinks *links)
            links->regs_bytes <= stack && links->regs_len <= UPROF_LINKS_REGS_BYTES_MAX &&
            links->regs_cs <= UPROF_LINKS_REGS_BYTES_MAX - sizeof(uint64_t) &&
            links->regs_sp <= UPROF_LINKS_REGS_BYTES_MAX - sizeof(uint64_t) &&
-           links->task_len <= UPROF_LINKS_TASK_BYTES_MAX && links->task_from <= INT32_MAX;
+           links->task_len <= UPROF_LINKS_TASK_BYTES_MAX && links->task_from <= INT32_MAX &&
+           links->task_thread <= INT32_MAX;
 }
 
 bool
@@ -60,6 +61,15 @@ uprof_worker_message_has_links(const UprofWorkerInput *input, size_t len, unsign
 
     return len >= sizeof(*told) && told->n_vcpus == n_vcpus && n_vcpus <= UPROF_VCPUS_MAX &&
            len == sizeof(*told) + n_vcpus * sizeof(told->vcpus[0]) && are_sound_links(told);
+}
+
+bool
+uprof_worker_message_has_chain(const UprofWorkerInput *input, size_t len)
+{
+    const UprofChainTell *tell = &input->chain;
+
+    return len == sizeof(*tell) && tell->slot < UPROF_CHAIN_SLOTS &&
+           uprof_chain_is_sound(&tell->chain);
 }
 
 bool

@@ -48,6 +48,8 @@ struct _UprofWorker {
     unsigned n_sizes;
     const UprofLinks *links; /* (nullable): atomic; the sampler reads it */
     GPtrArray *all_links;    /* of UprofLinks: owned */
+    UprofChains chains;      /* its slots are atomic; the sampler reads them */
+    GPtrArray *all_chains;   /* of UprofChain: owned */
     UprofWorkerCounts counts;
     GArray *notices;      /* of UprofWorkerNotice */
     unsigned n_notices;   /* since the worker was made */

@@ -347,6 +347,8 @@ forget_process(UprofWorker *worker)
     }
     /* the sampler may still use the old links, which exist until the worker is freed */
     g_atomic_pointer_set(&worker->links, NULL);
+    for (unsigned i = 0; i < UPROF_CHAIN_SLOTS; i++)
+        uprof_chains_set(&worker->chains, i, NULL);
     worker->is_dead = worker->is_full = worker->is_ready = false;
     worker->why_dead = NULL;
     worker->heard = worker->hurried = worker->called = (UprofOwnTime){ 0 };
@@ -405,6 +407,7 @@ uprof_worker_new(UprofWorkers *workers, const UprofWorkerJob *job, const UprofFi
     worker->n_sizes = job->guest->n_vcpus;
     g_mutex_init(&worker->guest_lock);
     worker->all_links = g_ptr_array_new_with_free_func(g_free);
+    worker->all_chains = g_ptr_array_new_with_free_func(g_free);
     worker->notices = g_array_new(FALSE, FALSE, sizeof(UprofWorkerNotice));
     g_array_set_clear_func(worker->notices, clear_notice);
     if (!make_checkpoints(worker, error))
@@ -465,6 +468,7 @@ uprof_worker_free(UprofWorker *worker)
     g_clear_pointer(&worker->reading, g_bytes_unref);
     g_clear_pointer(&worker->refused, g_bytes_unref);
     g_ptr_array_unref(worker->all_links);
+    g_ptr_array_unref(worker->all_chains);
     g_array_unref(worker->notices);
     g_clear_pointer(&worker->reply, g_byte_array_unref);
     g_mutex_clear(&worker->guest_lock);
@@ -562,6 +566,12 @@ const UprofLinks **
 uprof_worker_links(UprofWorker *worker)
 {
     return &worker->links;
+}
+
+const UprofChains *
+uprof_worker_chains(UprofWorker *worker)
+{
+    return &worker->chains;
 }
 
 void

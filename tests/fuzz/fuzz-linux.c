@@ -161,7 +161,7 @@ take_sample(LinuxView *view, UprofMem *mem, unsigned vcpu)
     const UprofWindowSize size = { .wanted = UPROF_WINDOW_BYTES_FIRST };
 
     linux_view_begin(view, vcpu);
-    uprof_windows_copy(mem, &size, *uprof_linux_links(view->kernel), view->snapshot);
+    uprof_windows_copy(mem, &size, *uprof_linux_links(view->kernel), NULL, view->snapshot);
     g_assert(view->snapshot->n_windows <= UPROF_WINDOWS_MAX);
     g_assert(linux_view_take(view) <= SPANS_MAX);
     check_task(view);

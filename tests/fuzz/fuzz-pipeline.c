@@ -88,7 +88,7 @@ record_sample(UprofPipeline *pipeline, LinuxGuest *guest, uint64_t stack, unsign
     snapshot.weight = snapshot.count = 1;
     snapshot.idle = i == 4;
     snapshot.regs = guest->memory->regs[vcpu];
-    uprof_windows_copy(mem, &size, *uprof_linux_links(pipeline->kernel), &snapshot);
+    uprof_windows_copy(mem, &size, *uprof_linux_links(pipeline->kernel), NULL, &snapshot);
     if (!uprof_pipeline_take(pipeline, &snapshot, &error))
         g_error("%s", error->message);
 }

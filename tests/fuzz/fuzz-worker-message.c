@@ -2,7 +2,7 @@
 /*
  * One message or reply of a worker. The first byte says which one follows, and the second byte how
  * many vCPUs the guest has. The target also acts on each message that the program accepts: it
- * copies stacks by links, reads memory, and opens files.
+ * copies stacks by links, follows chains, reads memory, and opens files.
  */
 #include "fuzz.h"
 
@@ -17,6 +17,7 @@
 #include "uprof/output.h"
 #include "uprof/row-list.h"
 #include "uprof/text.h"
+#include "../../src/sampler/chain-priv.h"
 #include "../../src/sampler/windows-priv.h"
 #include "../../src/worker/file-rules-priv.h"
 #include "../../src/worker/worker-message-priv.h"
@@ -55,7 +56,20 @@ get_guest(void)
     return guest;
 }
 
-/* ---- Links ---- */
+/* ---- Links and chains ---- */
+
+static void
+check_windows(const UprofSnapshot *snapshot)
+{
+    uint32_t used = 0;
+
+    g_assert(snapshot->n_windows <= UPROF_WINDOWS_MAX);
+    for (unsigned i = 0; i < snapshot->n_windows; i++) {
+        const UprofWindow *window = &snapshot->windows[i];
+        g_assert(window->offset == used && window->len <= UPROF_SNAPSHOT_BYTES_MAX - used);
+        used += window->len;
+    }
+}
 
 /* Copies the stacks of a sample as the sampler does in a hold. */
 static void
@@ -65,20 +79,14 @@ copy_by_links(uint64_t sp, unsigned privilege, unsigned vcpu)
     const UprofWindowSize size = { .wanted = UPROF_WINDOW_BYTES_FIRST };
     MemoryGuest *guest = get_guest();
     g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_SAMPLER);
-    uint32_t used = 0;
 
     uprof_snapshot_clear(&snapshot);
     memory_guest_identity(guest, vcpu, 0x1000, sp, 0);
     snapshot.vcpu = vcpu;
     snapshot.regs = guest->regs[vcpu];
     snapshot.regs.privilege = privilege;
-    uprof_windows_copy(mem, &size, &input.links, &snapshot);
-    g_assert(snapshot.n_windows <= UPROF_WINDOWS_MAX);
-    for (unsigned i = 0; i < snapshot.n_windows; i++) {
-        const UprofWindow *window = &snapshot.windows[i];
-        g_assert(window->offset == used && window->len <= UPROF_SNAPSHOT_BYTES_MAX - used);
-        used += window->len;
-    }
+    uprof_windows_copy(mem, &size, &input.links, NULL, &snapshot);
+    check_windows(&snapshot);
 }
 
 static void
@@ -94,6 +102,27 @@ check_links(size_t len, unsigned n_vcpus)
             copy_by_links(stacks[j], 3, i);
         }
     }
+}
+
+/* Follows the chain as the sampler does in a hold. */
+static void
+check_chain(size_t len)
+{
+    static UprofSnapshot snapshot;
+    static const UprofLinks links = { .kernel_from = RAM_LEN };
+    MemoryGuest *guest = get_guest();
+
+    if (!uprof_worker_message_has_chain(&input, len))
+        return;
+    g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_SAMPLER);
+    const UprofCopy copy = {
+        .mem = mem, .links = &links, .snapshot = &snapshot, .wanted = UPROF_WINDOW_BYTES_FIRST
+    };
+    uprof_snapshot_clear(&snapshot);
+    memory_guest_identity(guest, 0, 0x1000, 0x8000, 0);
+    snapshot.regs = guest->regs[0];
+    uprof_chain_copy(&copy, &snapshot.regs, &input.chain.chain, 0x8010);
+    check_windows(&snapshot);
 }
 
 /* ---- Reads ---- */
@@ -317,9 +346,10 @@ fuzz_input(const uint8_t *data, size_t size)
     const size_t len = size - HEADER;
     const unsigned n_vcpus = data[1] % (VCPUS_MAX + 1);
 
-    memset(&input, 0, sizeof(UprofLinks) + VCPUS_MAX * sizeof(UprofLinksVcpu));
+    memset(&input, 0,
+           MAX(sizeof(UprofLinks) + VCPUS_MAX * sizeof(UprofLinksVcpu), sizeof(UprofChainTell)));
     memcpy(input.bytes, data + HEADER, len);
-    switch (data[0] % 9) {
+    switch (data[0] % 10) {
     case 0:
         check_reads(len);
         break;
@@ -345,8 +375,11 @@ fuzz_input(const uint8_t *data, size_t size)
     case 7:
         check_lines((UprofSlice){ data + HEADER, len });
         break;
-    default:
+    case 8:
         check_findings((UprofSlice){ data + HEADER, len });
+        break;
+    default:
+        check_chain(len);
         break;
     }
 }

@@ -674,6 +674,36 @@ make_links(const char *corpus)
     save_message(corpus, "links-last-address", 3, &told, sizeof(told));
 }
 
+/* The guest's words hold their own addresses, or these plus 3. */
+static void
+make_chains(const char *corpus)
+{
+    UprofChainTell tell = {
+        .slot = 5,
+        .chain = {
+            .memory = 0x1000,
+            .steps = {
+                { .op = UPROF_CHAIN_LOAD, .from = -1, .offset = -8 },
+                { .op = UPROF_CHAIN_LOAD, .from = 0, .offset = 0x1800 },
+                { .op = UPROF_CHAIN_DIFFER, .from = 0, .other = 1, .len = 1 },
+                { .op = UPROF_CHAIN_STACK, .from = 1 },
+                { .op = UPROF_CHAIN_LIST, .from = 1, .len = 88, .offset = 8 },
+            },
+        },
+    };
+
+    save_message(corpus, "chain", 9, &tell, sizeof(tell));
+    /* a node that is its own successor; steps that lead out of memory */
+    tell.chain.start = UINT64_MAX;
+    tell.chain.steps[0] = (UprofChainStep){ .op = UPROF_CHAIN_LIST, .from = -1, .len = 8 };
+    tell.chain.steps[1] = (UprofChainStep){ .op = UPROF_CHAIN_STACK, .from = -1 };
+    tell.chain.steps[2] =
+        (UprofChainStep){ .op = UPROF_CHAIN_DIFFER, .from = -1, .other = -1, .len = UINT8_MAX };
+    save_message(corpus, "chain-outside", 9, &tell, sizeof(tell));
+    tell.chain.start = 0x1f000;
+    save_message(corpus, "chain-loop", 9, &tell, sizeof(tell));
+}
+
 static void
 make_messages(const char *corpus)
 {
@@ -699,6 +729,7 @@ make_messages(const char *corpus)
     save_file_ask(corpus, "file-link", UPROF_FILE_BELOW, "~/root", "out");
     save_file_ask(corpus, "file-strict", UPROF_FILE_BELOW, "~/own", "out");
     make_links(corpus);
+    make_chains(corpus);
 }
 
 /* Saves the messages of processes: facts about files of both folders, and texts of a summary. */

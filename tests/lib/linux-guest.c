@@ -224,10 +224,12 @@ make_types(const LinuxPlan *plan)
                      { "text_size", word, 96 })
             : STRUCT("module_memory", 16, { "base", word, 0 }, { "size", word, 64 });
     const uint32_t name_at = plan->name_at ? plan->name_at : TASK_COMM;
+    const unsigned thread = STRUCT("thread_struct", 16, { "sp", word, 0 }, { "fsbase", word, 64 });
     STRUCT("task_struct", name_at + TASK_BYTES, { "mm", word, 8 * TASK_MM },
            { "pid", word, 8 * TASK_PID }, { "tgid", word, 8 * TASK_TGID },
            { "comm", word, 8 * name_at }, { "cgroups", word, 8 * TASK_SET },
-           { "files", word, 8 * TASK_FILES }, { "stack", word, 8 * TASK_STACK });
+           { "files", word, 8 * TASK_FILES }, { "stack", word, 8 * TASK_STACK },
+           { "thread", thread, 8 * (TASK_THREAD - 8) });
     STRUCT("files_struct", 0x40, { "fdt", word, 8 * FILES_TABLE });
     STRUCT("fdtable", 0x20, { "max_fds", word, 8 * TABLE_MAX }, { "fd", word, 8 * TABLE_FILES });
     STRUCT("inode", 0x80, { "i_size", word, 8 * INODE_SIZE });

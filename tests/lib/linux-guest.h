@@ -55,9 +55,10 @@ enum {
     TASK_PID = 0x28,
     TASK_TGID = 0x2c,
     TASK_COMM = 0x40,
-    TASK_SET = 0x58,   /* pointer to a css_set */
-    TASK_FILES = 0x60, /* pointer to a files_struct */
-    TASK_STACK = 0x68, /* pointer to the kernel stack, LINUX_KERNEL_STACK */
+    TASK_SET = 0x58,    /* pointer to a css_set */
+    TASK_FILES = 0x60,  /* pointer to a files_struct */
+    TASK_STACK = 0x68,  /* pointer to the kernel stack, LINUX_KERNEL_STACK */
+    TASK_THREAD = 0x78, /* the thread pointer */
     FILES_TABLE = 0x20,
     TABLE_MAX = 0, /* fdtable */
     TABLE_FILES = 8,

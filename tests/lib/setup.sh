@@ -464,6 +464,9 @@ cpu_xml()
     echo "</cpu>"
 }
 
+# A file that new guests get as their disk. Each guest gets a copy of its own. Empty: none.
+guest_disk=${guest_disk:-}
+
 # guest_xml NAME UUID TYPE FOLDER CMDLINE VCPUS CPU MEM_MIB [INITRD]: prints the smallest domain that
 # libvirt allows. VCPUS and MEM_MIB are numbers, or N/MAX if more can be plugged. A domain with an
 # INITRD has a second serial line, on which it gets commands.
@@ -496,6 +499,7 @@ guest_xml()
     <memballoon model='none'/>
     <serial type='file'><source path='$(xml_escape "$4/serial")' append='off'/></serial>
     ${9:+<serial type='pipe'><source path='$(xml_escape "$4/words")'/></serial>}
+    ${guest_disk:+<disk type='file'><driver name='qemu' type='raw' cache='unsafe'/><source file='$(xml_escape "$4/disk")'/><target dev='vda' bus='virtio'/></disk>}
   </devices>
 </domain>
 XML
@@ -570,6 +574,7 @@ create_guest()
     if [ -n "$initrd" ]; then
         copy_for_guest "$name" "$initrd" initrd && mkfifo "$folder"/words.{in,out} || return 1
     fi
+    [ -z "$guest_disk" ] || copy_for_guest "$name" "$guest_disk" disk || return 1
     : >"$folder/serial"
     guest_xml "$name" "${guest_uuids[$name]}" "$type" "$folder" "$cmdline" "$vcpus" "$cpu" \
         "$mem_mib" "${initrd:+$folder/initrd}" >"$folder/domain.xml"
@@ -584,11 +589,11 @@ create_guest()
 # copy_for_guest NAME FILE AS: copies FILE into the guest's folder, where QEMU can read it
 copy_for_guest()
 {
-    if ! cp "$2" "${guest_folders[$1]}/$3"; then
+    if ! cp --sparse=always "$2" "${guest_folders[$1]}/$3"; then
         complain "no $3 '$2' for guest '$1'"
         return 1
     fi
-    chmod 644 "${guest_folders[$1]}/$3"
+    chmod 666 "${guest_folders[$1]}/$3"
 }
 
 # await_guest NAME [SECONDS]: returns when the guest's serial line has $guest_word

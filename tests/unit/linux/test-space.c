@@ -724,11 +724,14 @@ test_memory_file_replaced(void)
 static void
 test_memory_file_budget(void)
 {
-    g_autoptr(LinuxGuest) guest = linux_guest_new(&library_plan);
+    LinuxPlan plan = library_plan;
+
+    plan.more_bytes = 256 * PAGE;
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&plan);
 
     cache_library(guest, 0xcd, 0);
     g_autoptr(LinuxView) view = view_process(guest);
-    for (unsigned i = 0; i < 300; i++) {
+    for (unsigned i = 0; i < 1200; i++) {
         /* each process's file has another address_space */
         const uint64_t mapping = linux_guest_alloc(guest, 0x20, 0x20);
         linux_guest_put(guest, mapping + MAPPING_HEAD,

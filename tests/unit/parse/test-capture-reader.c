@@ -451,7 +451,7 @@ static const struct {
     { "stale",        STALE_AT, 2,                  "*: bad description" },
     { "windows-none", N_WINDOWS_AT, 0,              "*: data behind the end of the snapshot" },
     { "windows-2",    N_WINDOWS_AT, 2,              "*: bad window 1" },
-    { "windows-7",    N_WINDOWS_AT, 7,              "*: bad description" },
+    { "windows-25",   N_WINDOWS_AT, 25,             "*: bad description" },
     { "no-registers", WORD_BYTES_AT, 0,             NULL },
     { "word-bytes-4", WORD_BYTES_AT, 4,             NULL },
     { "word-bytes-3", WORD_BYTES_AT, 3,             "*: bad registers" },

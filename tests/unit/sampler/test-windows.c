@@ -48,7 +48,7 @@ test_copy(gconstpointer data)
     guest->hole_end = cases[i].hole_end * PAGE;
     snapshot->regs.word_bytes = 8;
     snapshot->regs.sp = cases[i].sp;
-    uprof_windows_copy(mem, &size, NULL, snapshot);
+    uprof_windows_copy(mem, &size, NULL, NULL, snapshot);
     g_assert_cmpuint(snapshot->n_windows, ==, cases[i].n_windows);
     if (snapshot->n_windows == 0)
         return;
@@ -171,7 +171,7 @@ test_links(gconstpointer data)
     snapshot->regs.word_bytes = 8;
     snapshot->regs.sp = links_cases[i].sp;
     snapshot->regs.privilege = links_cases[i].privilege;
-    uprof_windows_copy(mem, &size, links, snapshot);
+    uprof_windows_copy(mem, &size, links, NULL, snapshot);
     for (; n < RANGES_MAX && links_cases[i].ranges[n].len > 0; n++) {
         g_assert_cmphex(snapshot->windows[n].gva, ==, links_cases[i].ranges[n].gva);
         g_assert_cmphex(snapshot->windows[n].len, ==, links_cases[i].ranges[n].len);
@@ -230,7 +230,7 @@ test_other_tables(void)
         snapshot->regs = (UprofRegs){ .word_bytes = 8, .sp = STACK + 0x2100 };
         snapshot->regs.sys[UPROF_X86_CR0] = UPROF_X86_CR0_PG | UPROF_X86_CR0_PE;
         snapshot->regs.sys[UPROF_X86_CR3] = OTHER * PAGE;
-        uprof_windows_copy(mem, &size, links, snapshot);
+        uprof_windows_copy(mem, &size, links, NULL, snapshot);
         g_assert_true(uprof_snapshot_read(snapshot, USER_SP, &word, sizeof(word)));
         g_assert_cmphex(GUINT64_FROM_LE(word), ==, is_own_stack ? 0x1234 : 0x5678);
     }
@@ -254,13 +254,195 @@ test_room(void)
     snapshot->regs.word_bytes = 8;
     snapshot->regs.sp = 0x900;
     snapshot->regs.privilege = 3;
-    uprof_windows_copy(mem, &size, links, snapshot);
+    uprof_windows_copy(mem, &size, links, NULL, snapshot);
     g_assert_true(uprof_snapshot_read(snapshot, TASK + 0x100, part, sizeof(part)));
     /* only the stack is copied for a vCPU that the links do not cover */
     snapshot->n_windows = 0;
     links->n_vcpus = 0;
-    uprof_windows_copy(mem, &size, links, snapshot);
+    uprof_windows_copy(mem, &size, links, NULL, snapshot);
     g_assert_cmpuint(snapshot->n_windows, ==, 1);
+}
+
+/* ---- chains: further memory of a process ---- */
+
+enum {
+    THREAD = 0x5800,
+    G = 0x5000,
+    M = 0x5100,
+    CURG = 0x5200,
+    OTHER_STACK = 0x4100,
+    NODES = 0x3000, /* the first node; each lies 0x60 bytes below the one before, modulo the page */
+    NODE_BYTES = 88,
+    NEXT = 8,
+};
+
+static const UprofChainStep goroutine[UPROF_CHAIN_STEPS_MAX] = {
+    { UPROF_CHAIN_LOAD, -1, 0, 0, -8 },  { UPROF_CHAIN_LOAD, 0, 0, 0, 48 },
+    { UPROF_CHAIN_LOAD, 1, 0, 0, 192 },  { UPROF_CHAIN_DIFFER, 2, 0, 2, 0 },
+    { UPROF_CHAIN_LOAD, 2, 0, 0, 56 },   { UPROF_CHAIN_STACK, 4, 0, 0, 0 },
+    { UPROF_CHAIN_LOAD, 1, 0, 0, 0x40 },
+};
+
+/* Copies by @steps the memory of the process that runs; the task's thread pointer is THREAD. */
+static void
+copy_by_chain(MemoryGuest *guest, const UprofChain *chain, UprofSnapshot *snapshot)
+{
+    static UprofChains chains;
+    g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_SAMPLER);
+    g_autofree UprofLinks *links = make_links();
+    const UprofWindowSize size = { .wanted = 0x1000 };
+
+    links->task_thread = 0x30;
+    memory_guest_put_u64(guest, TASK_AT, TASK);
+    memory_guest_put_u64(guest, TASK + links->task_mm, 0x8000);
+    memory_guest_put_u64(guest, TASK + links->task_thread, THREAD);
+    uprof_chains_set(&chains, uprof_chains_choose_slot(&chains, chain->memory, chain->thread),
+                     chain);
+    uprof_snapshot_clear(snapshot);
+    snapshot->regs = (UprofRegs){ .word_bytes = 8, .sp = 0x900, .privilege = 3 };
+    uprof_windows_copy(mem, &size, links, &chains, snapshot);
+    uprof_chains_set(&chains, uprof_chains_choose_slot(&chains, chain->memory, chain->thread),
+                     NULL);
+}
+
+static bool
+has_word(const UprofSnapshot *snapshot, uint64_t gva)
+{
+    uint64_t word;
+
+    return uprof_snapshot_read(snapshot, gva, &word, sizeof(word));
+}
+
+static void
+test_chain_stack(void)
+{
+    const MemoryPlan plan = { .n_vcpus = 1,
+                              .grain = UPROF_GRAIN_GUEST,
+                              .ram_len = RAM_PAGES * PAGE };
+    g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
+    g_autoptr(MemoryGuest) guest = memory_guest_open(&plan);
+    UprofChain chain = { .memory = 0x8000 };
+
+    memcpy(chain.steps, goroutine, sizeof(goroutine));
+    memory_guest_put_u64(guest, THREAD - 8, G);
+    memory_guest_put_u64(guest, G + 48, M);
+    memory_guest_put_u64(guest, M + 192, CURG);
+    memory_guest_put_u64(guest, CURG + 56, OTHER_STACK);
+    copy_by_chain(guest, &chain, snapshot);
+    g_assert_true(has_word(snapshot, OTHER_STACK) && has_word(snapshot, OTHER_STACK + 0x800));
+    g_assert_true(has_word(snapshot, M + 0x40));
+
+    /* the goroutine itself runs: its saved stack pointer is old */
+    memory_guest_put_u64(guest, M + 192, G);
+    copy_by_chain(guest, &chain, snapshot);
+    g_assert_false(has_word(snapshot, OTHER_STACK));
+    g_assert_true(has_word(snapshot, M + 0x40));
+
+    /* a pointer is missing, or leads to the kernel */
+    memory_guest_put_u64(guest, M + 192, 0);
+    copy_by_chain(guest, &chain, snapshot);
+    g_assert_false(has_word(snapshot, OTHER_STACK));
+    memory_guest_put_u64(guest, M + 192, CURG);
+    memory_guest_put_u64(guest, CURG + 56, STACK + 0x100);
+    copy_by_chain(guest, &chain, snapshot);
+    g_assert_false(has_word(snapshot, STACK + 0x100));
+
+    /* chains of another process, and of another thread, do not count */
+    memory_guest_put_u64(guest, CURG + 56, OTHER_STACK);
+    chain.memory = 0x9000;
+    copy_by_chain(guest, &chain, snapshot);
+    g_assert_false(has_word(snapshot, OTHER_STACK));
+    chain.memory = 0x8000;
+    chain.thread = THREAD + 0x1000;
+    copy_by_chain(guest, &chain, snapshot);
+    g_assert_false(has_word(snapshot, OTHER_STACK));
+    chain.thread = THREAD;
+    copy_by_chain(guest, &chain, snapshot);
+    g_assert_true(has_word(snapshot, OTHER_STACK));
+}
+
+/* @n: nodes; each has the address of the node below it */
+static void
+put_list(MemoryGuest *guest, uint64_t first, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        const uint64_t node = first - i * NODE_BYTES;
+        memory_guest_put_u64(guest, node, 0x1234);
+        memory_guest_put_u64(guest, node + NEXT, i + 1 < n ? node - NODE_BYTES : 0);
+    }
+}
+
+static void
+test_chain_list(void)
+{
+    enum { N_NODES = 100, LAST = NODES - (N_NODES - 1) * NODE_BYTES };
+    const MemoryPlan plan = { .n_vcpus = 1,
+                              .grain = UPROF_GRAIN_GUEST,
+                              .ram_len = RAM_PAGES * PAGE };
+    g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
+    g_autoptr(MemoryGuest) guest = memory_guest_open(&plan);
+    const UprofChain chain = {
+        .memory = 0x8000,
+        .start = NODES,
+        .steps = { { UPROF_CHAIN_LIST, -1, 0, NODE_BYTES, NEXT } },
+    };
+
+    put_list(guest, NODES, 1);
+    copy_by_chain(guest, &chain, snapshot);
+    g_assert_true(has_word(snapshot, NODES + NODE_BYTES - 8));
+    put_list(guest, NODES, N_NODES);
+    copy_by_chain(guest, &chain, snapshot);
+    for (unsigned i = 0; i < N_NODES; i++)
+        g_assert_true(has_word(snapshot, NODES - i * NODE_BYTES + NODE_BYTES - 8));
+    g_assert_cmpuint(snapshot->n_windows, <=, 9);
+
+    /* a list that never ends, one that is scattered, and one that leaves the memory of the process */
+    memory_guest_put_u64(guest, LAST + NEXT, NODES);
+    copy_by_chain(guest, &chain, snapshot);
+    g_assert_true(has_word(snapshot, LAST));
+    for (uint64_t page = 0; page < 6; page++)
+        for (uint64_t i = 0; i < 40; i++)
+            memory_guest_put_u64(guest, page * PAGE + i * 96 + NEXT,
+                                 ((page + 1) % 6) * PAGE + i * 96 + 96);
+    memory_guest_put_u64(guest, NODES + NEXT, 96);
+    copy_by_chain(guest, &chain, snapshot);
+    g_assert_cmpuint(snapshot->n_windows, <=, UPROF_WINDOWS_MAX);
+    memory_guest_put_u64(guest, NODES + NEXT, UINT64_MAX - 8);
+    copy_by_chain(guest, &chain, snapshot);
+    g_assert_true(has_word(snapshot, NODES));
+    memory_guest_put_u64(guest, NODES + NEXT, STACK);
+    copy_by_chain(guest, &chain, snapshot);
+    g_assert_false(has_word(snapshot, STACK));
+}
+
+/* However large the wanted stacks are, there is room for a chain. */
+static void
+test_chain_room(void)
+{
+    const MemoryPlan plan = { .n_vcpus = 1,
+                              .grain = UPROF_GRAIN_GUEST,
+                              .ram_len = RAM_PAGES * PAGE };
+    g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
+    g_autoptr(MemoryGuest) guest = memory_guest_open(&plan);
+    g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_SAMPLER);
+    g_autofree UprofLinks *links = make_links();
+    const UprofWindowSize size = { .wanted = UPROF_SNAPSHOT_BYTES_MAX };
+    static UprofChains chains;
+    const UprofChain chain = {
+        .memory = 0x8000,
+        .start = 0x20000,
+        .steps = { { UPROF_CHAIN_LOAD, -1, 0, 0, 0 }, { UPROF_CHAIN_STACK, -1, 0, 0, 0 } },
+    };
+
+    links->task_thread = 0x30;
+    links->kernel_from = 0x30000;
+    memory_guest_put_u64(guest, TASK_AT, TASK);
+    memory_guest_put_u64(guest, TASK + links->task_mm, 0x8000);
+    uprof_chains_set(&chains, uprof_chains_choose_slot(&chains, 0x8000, 0), &chain);
+    snapshot->regs = (UprofRegs){ .word_bytes = 8, .sp = 0x900, .privilege = 3 };
+    uprof_windows_copy(mem, &size, links, &chains, snapshot);
+    g_assert_true(has_word(snapshot, 0x20000) && has_word(snapshot, 0x20000 + 0x2000));
+    g_assert_true(has_word(snapshot, TASK + links->task_mm));
 }
 
 int
@@ -278,5 +460,8 @@ main(int argc, char **argv)
     }
     g_test_add_func("/windows/other-tables", test_other_tables);
     g_test_add_func("/windows/room", test_room);
+    g_test_add_func("/windows/chain/stack", test_chain_stack);
+    g_test_add_func("/windows/chain/list", test_chain_list);
+    g_test_add_func("/windows/chain/room", test_chain_room);
     return g_test_run();
 }

@@ -824,7 +824,7 @@ test_loop(void)
     put_word(&fixture, SP - 8, F(TO_TASK));
     uprof_unwind(&fixture.context, fixture.stack);
     g_assert_cmpint(fixture.stack->end, ==, UPROF_END_RECORD);
-    g_assert_cmpuint(fixture.stack->n, ==, 1 + 2 * UPROF_WINDOWS_MAX);
+    g_assert_cmpuint(fixture.stack->n, ==, 1 + 2 * UPROF_STACK_SWITCHES_MAX);
 
     /* a loop at one address, by a pt_regs that leads to itself */
     fixture.snapshot->regs.pc = F(ENTRY);
@@ -833,7 +833,7 @@ test_loop(void)
     put_word(&fixture, SP + 0x18, SP);
     uprof_unwind(&fixture.context, fixture.stack);
     g_assert_cmpint(fixture.stack->end, ==, UPROF_END_RECORD);
-    g_assert_cmpuint(fixture.stack->n, ==, 1 + UPROF_WINDOWS_MAX);
+    g_assert_cmpuint(fixture.stack->n, ==, 1 + UPROF_STACK_SWITCHES_MAX);
 
     /* LEAF that returns to itself, without a switch of stacks */
     fixture.snapshot->regs.pc = F(LEAF);

@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# userland.sh PROGRAM GUESTS TCG|DIRECT - a usual Debian system, of which no files are given: stacks of
+# its programs are complete, and functions have their names, out of the guest's memory
+# shellcheck source=tests/live/lib.sh
+source "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/lib/cache.sh
+source "$here/../lib/cache.sh"
+# shellcheck source=tests/lib/lab-image.sh
+source "$here/../lib/lab-image.sh"
+# shellcheck source=tests/debian/image.sh
+source "$here/../debian/image.sh"
+
+name=${guest_prefix}userland-$way
+linux_words='root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 random.trust_cpu=on no_timer_check'
+boot_seconds=600
+sample_seconds=20
+
+need_daemon
+build_image || fail 'no image'
+image=$(image_folder)
+guest_disk=$image/lab.img
+guest_word='^READY|Kernel panic'
+define_debian()
+{
+    create_guest "$name" "$machine" "$image/kernel" "$linux_words" 1 max 2048 "$image/initrd" &&
+        await_guest "$name" "$boot_seconds"
+}
+define_debian || fail 'no guest'
+mkdir "$work/empty"
+# Without the empty sysroot, this host's files would be used, which can be the same.
+sample 1500 "$work/all" --sysroot "$work/empty" "$name"
+result sidecar "$work/all.meta.json" "linux['user_complete'] * 100 >= linux['user_stacks'] * 96" \
+    "stacks['complete'] * 100 >= samples['running'] * 96" \
+    "call_sites['agreed'] * 100 >= call_sites['checked'] * 97"
