@@ -16,6 +16,7 @@ typedef struct {
     bool per_vcpu;
     bool pids;
     bool cgroups;
+    bool native;
     bool idle;
     bool idle_stacks;
     unsigned max_depth; /* frames of a stack; 0: as recorded */

@@ -15,6 +15,7 @@
 
 enum {
     UPROF_CHAIN_STEPS_MAX = 10,
+    UPROF_CHAIN_STARTS = 2,
     UPROF_CHAIN_NODE_BYTES_MAX = 256,
     UPROF_CHAIN_OFFSET_MAX = 64 * 1024,
     UPROF_CHAIN_SLOTS = 1024, /* chains of a guest at a time */
@@ -24,7 +25,8 @@ enum {
  * UprofChainOp: what a step does
  *
  * Each step has a value, which is 0 unless it loads a word. The value of step -1 is the thread pointer,
- * or @start of the chain. A step with 0 as the value of @from does nothing.
+ * or the first of @starts, and the value of step -2 is the second one. A step with 0 as the value of
+ * @from does nothing.
  */
 typedef enum {
     UPROF_CHAIN_END,    /* the chain ends here */
@@ -38,7 +40,7 @@ typedef enum {
     UPROF_CHAIN_N_OPS,
 } UprofChainOp;
 
-/** UprofChainStep: @from and @other are numbers of steps before this one, from -1 */
+/** UprofChainStep: @from and @other are numbers of steps before this one, from -2 */
 typedef struct {
     uint8_t op; /* UprofChainOp */
     int8_t from, other;
@@ -50,7 +52,8 @@ typedef struct {
 typedef struct {
     uint64_t memory; /* of the process: address of its struct mm_struct */
     uint64_t thread; /* the thread pointer; 0: all threads of the process */
-    uint64_t start;  /* guest-virtual; 0: the thread pointer */
+    /* guest-virtual; 0: the thread pointer is the first one, and there is no second one */
+    uint64_t starts[UPROF_CHAIN_STARTS];
     UprofChainStep steps[UPROF_CHAIN_STEPS_MAX];
 } UprofChain;
 

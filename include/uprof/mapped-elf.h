@@ -54,4 +54,13 @@ typedef struct {
  */
 bool uprof_mapped_elf_read(const UprofMappedReader *reader, UprofMappedElf *mapped);
 void uprof_mapped_elf_clear(UprofMappedElf *mapped);
+
+/**
+ * uprof_mapped_elf_find_object: finds exported data, which may be variables
+ * @offset: (out): bytes from the file's first page to the data, when the file is mapped
+ *
+ * Returns: false if there is no such object, or a page that is needed is missing
+ */
+bool
+uprof_mapped_elf_find_object(const UprofMappedReader *reader, const char *name, uint64_t *offset);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UprofMappedElf, uprof_mapped_elf_clear)

@@ -20,6 +20,7 @@
 enum {
     UPROF_MEM_PAGES_MAX = 16 * 1024, /* pages that are remembered: 64 MiB */
     UPROF_MEM_FRESH_MAX = 48,        /* pages that are fetched for one sample */
+    UPROF_MEM_MORE_MAX = 256,        /* the same for names of functions in heap memory */
 };
 
 #define UPROF_MEM_KEEP_NS UINT64_C(5000000000)
@@ -160,6 +161,9 @@ void uprof_mem_begin_sample(UprofMem *mem, uint64_t time_ns, uint32_t resets);
  * If so, the next sample may find a page that is missing now.
  */
 bool uprof_mem_is_spent(const UprofMem *mem);
+
+/** uprof_mem_allow_more: lets this sample fetch %UPROF_MEM_MORE_MAX more pages */
+void uprof_mem_allow_more(UprofMem *mem);
 
 /**
  * uprof_mem_check:

@@ -36,16 +36,17 @@ typedef struct {
     UprofCgroups *cgroups;   /* owned; their services and containers */
     /* owned; until uprof_pipeline_end(), the frames of its stacks are sites (sym.h) */
     UprofProfile *profile;
-    bool is_coarse;          /* stacks have functions, not sites: see uprof_sym_coarsen() */
-    UprofGuest *recorder;    /* (nullable): owned; reads the guest and records these pages */
-    UprofMem *mem;           /* owned; reads the guest outside holds */
-    UprofWriter *writer;     /* (nullable): borrowed; the capture */
-    UprofWindowSize *sizes;  /* (nullable): borrowed; by vCPU; the stacks adapt them */
-    uint64_t last_hold;      /* the number of the hold counted last, if @any_hold */
-    bool any_hold;           /* a hold of this guest was counted */
-    bool is_idle;            /* the vCPU of the last snapshot was idle */
-    UprofStack *stack;       /* owned; of the last snapshot, leaf first */
-    UprofUnwindCache *cache; /* owned */
+    bool is_coarse;         /* stacks have functions, not sites: see uprof_sym_coarsen() */
+    UprofGuest *recorder;   /* (nullable): owned; reads the guest and records these pages */
+    UprofMem *mem;          /* owned; reads the guest outside holds */
+    UprofWriter *writer;    /* (nullable): borrowed; the capture */
+    UprofWindowSize *sizes; /* (nullable): borrowed; by vCPU; the stacks adapt them */
+    uint64_t last_hold;     /* the number of the hold counted last, if @any_hold */
+    bool any_hold;          /* a hold of this guest was counted */
+    bool is_idle;           /* the vCPU of the last snapshot was idle */
+    UprofStack *stack;      /* owned; of the last snapshot, leaf first */
+    struct _UprofPythonMerge *python;                 /* owned; of the last snapshot */
+    UprofUnwindCache *cache;                          /* owned */
     const UprofName *frames[UPROF_PROFILE_DEPTH_MAX]; /* of the last snapshot, root first */
     unsigned n_frames;                                /* in @frames */
     uint64_t ends[UPROF_N_ENDS];                      /* stacks by the reason why they ended */

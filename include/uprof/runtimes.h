@@ -6,6 +6,8 @@
  * Go: a thread has a stack of its own, and each goroutine has one. The runtime changes to the
  * thread's stack for its own work, for system calls by the vDSO and for functions in C.
  *
+ * Python (CPython 3.11 to 3.15): the interpreter keeps the frames of functions in memory of its own.
+ *
  * What leads to such frames is published as a chain (chains.h). The first samples of a process come
  * without them, because the chain is not known yet.
  */
@@ -16,8 +18,18 @@
 
 typedef struct _UprofRuntimes UprofRuntimes;
 
-/** uprof_runtimes_new: both are borrowed */
-UprofRuntimes *uprof_runtimes_new(UprofSpace *space, UprofSym *sym);
+enum { UPROF_PYTHON_FRAMES_MAX = 512 }; /* of a stack */
+
+/** UprofPythonFrame: a function of Python that runs */
+typedef struct {
+    const UprofName *name; /* (nullable): of the function; %NULL if it cannot be read */
+    /* guest-virtual address in the frame of the interpreter, on the thread's stack, that runs the
+     * function; 0 if it is not known */
+    uint64_t place;
+} UprofPythonFrame;
+
+/** uprof_runtimes_new: all are borrowed */
+UprofRuntimes *uprof_runtimes_new(UprofSpace *space, UprofSym *sym, UprofNames *names);
 void uprof_runtimes_free(UprofRuntimes *runtimes);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofRuntimes, uprof_runtimes_free)
 
@@ -35,6 +47,20 @@ void uprof_runtimes_begin(UprofRuntimes *runtimes, const UprofSnapshot *snapshot
  */
 bool uprof_runtimes_leave_go_stack(UprofRuntimes *runtimes, uint64_t start, uint64_t symbol_address,
                                    UprofRegs *regs, bool *is_return);
+
+/** uprof_runtimes_is_python: is @symbol_address in the code of Python's interpreter? */
+bool uprof_runtimes_is_python(UprofRuntimes *runtimes, uint64_t symbol_address);
+
+/**
+ * uprof_runtimes_find_python:
+ * @pc: an address in the code of the interpreter
+ * @with_lines: names include the line
+ * @frames: (out): has room for %UPROF_PYTHON_FRAMES_MAX; the innermost function comes first
+ *
+ * Returns: number of @frames; 0 if the thread runs no Python, or is not known yet
+ */
+unsigned uprof_runtimes_find_python(UprofRuntimes *runtimes, uint64_t pc, bool with_lines,
+                                    UprofPythonFrame *frames);
 
 /**
  * uprof_runtimes_take_chain: takes the next chain that holds should follow from now on

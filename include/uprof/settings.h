@@ -41,6 +41,7 @@ typedef struct {
     bool per_vcpu;         /* show each vCPU separately */
     bool pids;             /* show processes with their numbers */
     bool cgroups;          /* show the cgroup of each process */
+    bool native;           /* show the frames of interpreters, too */
     bool idle;             /* show halted vCPUs */
     bool idle_stacks;      /* show halted vCPUs by their last stack */
     bool no_pause;         /* read without a hold */

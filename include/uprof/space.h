@@ -70,6 +70,19 @@ bool uprof_space_process(const UprofSpace *space, UprofSpaceProcess *process);
  */
 bool uprof_space_read(const UprofSpace *space, uint64_t gva, void *into, size_t len);
 
+/** uprof_space_allow_more: lets this sample read more memory: see uprof_mem_allow_more() */
+void uprof_space_allow_more(UprofSpace *space);
+
+/**
+ * uprof_space_find_object:
+ * @pc: an address of the process that ran
+ * @name: of data that the file at @pc exports
+ * @gva: (out): guest-virtual address of the data in that process
+ *
+ * Returns: false if the file has no such data, or it cannot be read now
+ */
+bool uprof_space_find_object(UprofSpace *space, uint64_t pc, const char *name, uint64_t *gva);
+
 /**
  * uprof_space_tables:
  *

@@ -37,6 +37,7 @@ typedef enum {
 typedef struct {
     uint64_t pc;             /* guest-virtual */
     uint64_t symbol_address; /* by which sym knows @pc; see space.h */
+    uint64_t sp;             /* its frame begins here; that of its caller begins where it ends */
     UprofHow how;
     bool is_return; /* @pc is a return address: the call is before it */
 } UprofFrame;

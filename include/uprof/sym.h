@@ -99,6 +99,9 @@ typedef struct {
 /** uprof_sym_configure: call it before files are added */
 void uprof_sym_configure(UprofSym *sym, const UprofSymConfig *config);
 
+/** uprof_sym_has_line_names: do names of frames include file and line? */
+bool uprof_sym_has_line_names(const UprofSym *sym);
+
 /**
  * uprof_sym_add_file:
  * @path: an ELF file, or text as nm, System.map or kallsyms write it; the content decides
@@ -199,6 +202,9 @@ bool uprof_sym_module(const UprofSym *sym, unsigned number, UprofSymModule *modu
  * Returns: the symbol address, for uprof_sym_find() and the like
  */
 uint64_t uprof_sym_module_address(unsigned module, uint64_t offset);
+
+/** uprof_sym_module_of: Returns: number of the module that @symbol_address is in; 0 if it is in none */
+unsigned uprof_sym_module_of(uint64_t symbol_address);
 
 enum { UPROF_SYM_PROCESSES = 1 << 14 }; /* whose code in no file is distinguished */
 

@@ -106,6 +106,7 @@ apply_settings(UprofRun *run, const UprofReplaySettings *settings)
     run->per_vcpu |= settings->per_vcpu;
     run->pids |= settings->pids;
     run->cgroups |= settings->cgroups;
+    run->native |= settings->native;
     run->idle |= settings->idle;
     run->idle_stacks |= settings->idle_stacks;
     if (settings->max_depth > 0)

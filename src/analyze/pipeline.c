@@ -2,6 +2,7 @@
 #include "uprof/pipeline.h"
 
 #include "expand-inlined-priv.h"
+#include "python-merge-priv.h"
 
 #include <string.h>
 
@@ -20,7 +21,7 @@ uprof_pipeline_new(UprofGuest *guest, UprofRun *run, UprofWriter *writer)
     pipeline->sym = uprof_sym_new(guest->arch, pipeline->names);
     pipeline->kernel = uprof_linux_new(pipeline->sym, guest->n_vcpus);
     pipeline->space = uprof_space_new(pipeline->kernel, pipeline->sym);
-    pipeline->runtimes = uprof_runtimes_new(pipeline->space, pipeline->sym);
+    pipeline->runtimes = uprof_runtimes_new(pipeline->space, pipeline->sym, pipeline->names);
     pipeline->cgroups = uprof_cgroups_new(pipeline->kernel);
     const UprofName *root =
         uprof_names_intern(pipeline->names, (UprofSlice){ run->domain, strlen(run->domain) });
@@ -31,6 +32,7 @@ uprof_pipeline_new(UprofGuest *guest, UprofRun *run, UprofWriter *writer)
     pipeline->mem =
         uprof_mem_new(pipeline->recorder ? pipeline->recorder : guest, UPROF_LANE_WORKER);
     pipeline->stack = g_new0(UprofStack, 1);
+    pipeline->python = g_new0(UprofPythonMerge, 1);
     pipeline->cache = uprof_unwind_cache_new();
     pipeline->lasts = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     return pipeline;
@@ -51,6 +53,7 @@ uprof_pipeline_free(UprofPipeline *pipeline)
     uprof_sym_free(pipeline->sym);
     uprof_names_free(pipeline->names);
     g_free(pipeline->stack);
+    g_free(pipeline->python);
     uprof_unwind_cache_free(pipeline->cache);
     g_hash_table_unref(pipeline->lasts);
     g_mutex_clear(&pipeline->lock);
@@ -212,24 +215,63 @@ push_marker(UprofPipeline *pipeline, const char *marker)
     push_frame(pipeline, uprof_names_marker(pipeline->names, marker));
 }
 
+/* Returns: the name of a frame that functions of Python replace, for those who want it, too */
+static const UprofName *
+name_interpreter(const UprofPipeline *pipeline, const UprofFrame *frame)
+{
+    const UprofSymAnswer answer =
+        uprof_sym_find(pipeline->sym, frame->symbol_address, frame->is_return);
+
+    return answer.site ? answer.site : answer.name;
+}
+
+/* Pushes the functions of Python that frame @i of @stack runs, the outermost first. */
+static void
+push_python(UprofPipeline *pipeline, const UprofStack *stack, unsigned i)
+{
+    const UprofPythonMerge *merge = pipeline->python;
+
+    for (unsigned j = merge->count[i]; j-- > 0;) {
+        const UprofName *name = merge->frames[merge->first[i] + j].name;
+        if (pipeline->n_frames + stack->n >= UPROF_PROFILE_DEPTH_MAX - 1)
+            return;
+        if (name)
+            push_frame(pipeline, name);
+        else
+            push_marker(pipeline, "[unknown]");
+    }
+}
+
 /*
  * Pushes the frames of @stack, root first. Neighboring frames outside all known images become
- * one frame.
+ * one frame. Functions of Python replace the frames of the interpreter.
  *
  * @n_inside: (out): frames in a known image
  *
- * Returns: frames that have a name of their own
+ * Returns: frames that have a name of their own, or are replaced
  */
 static unsigned
 name_frames(UprofPipeline *pipeline, const UprofStack *stack, unsigned *n_inside)
 {
     const bool has_sources = uprof_sym_has_names(pipeline->sym);
+    const bool has_python = uprof_python_merge_find(
+        pipeline->runtimes, stack, uprof_sym_has_line_names(pipeline->sym), pipeline->python);
     bool was_unknown = false;
     unsigned n_named = 0;
 
     *n_inside = 0;
     for (unsigned i = stack->n; i-- > 0;) {
         const UprofFrame *frame = &stack->frames[i];
+        if (has_python &&
+            uprof_python_merge_hides(pipeline->runtimes, pipeline->python, stack, i)) {
+            if (pipeline->run->native)
+                push_frame(pipeline, name_interpreter(pipeline, frame));
+            push_python(pipeline, stack, i);
+            n_named++;
+            ++*n_inside;
+            was_unknown = false;
+            continue;
+        }
         const UprofSymAnswer answer =
             uprof_sym_find(pipeline->sym, frame->symbol_address, frame->is_return);
         const bool is_unknown = has_sources && answer.kind == UPROF_SYM_OUTSIDE;

@@ -30,6 +30,7 @@ const UprofRunField uprof_run_fields[] = {
     { BOOL(per_vcpu),        UPROF_RUN_AT_START },
     { BOOL(pids),            UPROF_RUN_AT_START },
     { BOOL(cgroups),         UPROF_RUN_AT_START },
+    { BOOL(native),          UPROF_RUN_AT_START },
     { BOOL(idle),            UPROF_RUN_AT_START },
     { BOOL(idle_stacks),     UPROF_RUN_AT_START },
     { BOOL(no_pause),        UPROF_RUN_AT_START },
@@ -247,6 +248,7 @@ uprof_run_merge(UprofRun *run, const UprofRun *other, bool is_first)
     run->per_vcpu |= other->per_vcpu;
     run->pids |= other->pids;
     run->cgroups |= other->cgroups;
+    run->native |= other->native;
     run->idle |= other->idle;
     run->idle_stacks |= other->idle_stacks;
     run->no_pause |= other->no_pause;

@@ -17,6 +17,7 @@ uprof_load_options_init(UprofLoadOptions *load_options, const UprofOptions *opti
             .per_vcpu = settings->per_vcpu,
             .pids = settings->pids,
             .cgroups = settings->cgroups || options->by == UPROF_BY_CGROUP,
+            .native = settings->native,
             .idle = settings->idle,
             .idle_stacks = settings->idle_stacks,
             .max_depth = options->given_depth ? settings->max_depth : 0,

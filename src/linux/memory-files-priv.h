@@ -20,6 +20,14 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofMemoryFiles, uprof_memory_files_free)
 bool uprof_memory_files_is_due(const UprofMemoryFiles *files, unsigned module, uint64_t now_ns);
 
 /**
+ * uprof_memory_files_find_object: see uprof_mapped_elf_find_object()
+ *
+ * Returns: false also if the budget of pages is used up
+ */
+bool uprof_memory_files_find_object(const UprofMemoryFiles *files, const UprofFilePlace *place,
+                                    const char *name, uint64_t *offset);
+
+/**
  * uprof_memory_files_read: fills @module by what memory has of its file
  *
  * A module whose file on this host has unwind tables is left alone, from then on.

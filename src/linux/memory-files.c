@@ -115,3 +115,14 @@ uprof_memory_files_read(UprofMemoryFiles *files, unsigned module, const UprofFil
         file->n_here = mapped.n_here;
     plan_next(files, file, &mapped, now_ns);
 }
+
+bool
+uprof_memory_files_find_object(const UprofMemoryFiles *files, const UprofFilePlace *place,
+                               const char *name, uint64_t *offset)
+{
+    Source source = { files->pages, place };
+    const UprofMappedReader reader = { read_source, &source };
+
+    return !uprof_file_pages_is_spent(files->pages) &&
+           uprof_mapped_elf_find_object(&reader, name, offset);
+}

@@ -652,6 +652,25 @@ uprof_space_read(const UprofSpace *space, uint64_t gva, void *into, size_t len)
            uprof_mem_read(space->mem, space->snapshot->vcpu, get_tables(space), gva, into, len);
 }
 
+void
+uprof_space_allow_more(UprofSpace *space)
+{
+    uprof_mem_allow_more(space->mem);
+}
+
+bool
+uprof_space_find_object(UprofSpace *space, uint64_t pc, const char *name, uint64_t *gva)
+{
+    const Area *area = space->process && pc < UPROF_UPPER_HALF ? find_area(space, pc) : NULL;
+    uint64_t offset;
+
+    if (!area || area->module == 0 || !has_place(&area->place) ||
+        !uprof_memory_files_find_object(space->files, &area->place, name, &offset))
+        return false;
+    *gva = area->base + offset;
+    return true;
+}
+
 uint64_t
 uprof_space_saved_regs(const UprofSpace *space)
 {

@@ -61,8 +61,9 @@ struct _UprofMem {
     GHashTable *pages;
     uint64_t kept_since_ns;
     uint32_t resets;
-    unsigned n_fresh; /* pages that this sample has fetched */
-    bool is_bulk;     /* the limit for one sample is off */
+    unsigned n_fresh;   /* pages that this sample has fetched */
+    unsigned n_allowed; /* pages that this sample may fetch */
+    bool is_bulk;       /* the limit for one sample is off */
 
     /* sampler of a slow guest */
     Table *tables;
@@ -87,6 +88,7 @@ uprof_mem_new(UprofGuest *guest, UprofLane lane)
 {
     UprofMem *mem = g_new0(UprofMem, 1);
 
+    mem->n_allowed = UPROF_MEM_FRESH_MAX;
     mem->guest = guest;
     mem->lane = lane;
     if (lane == UPROF_LANE_WORKER)
@@ -145,12 +147,19 @@ uprof_mem_begin_sample(UprofMem *mem, uint64_t time_ns, uint32_t resets)
         mem->resets = resets;
     }
     mem->n_fresh = 0;
+    mem->n_allowed = UPROF_MEM_FRESH_MAX;
 }
 
 bool
 uprof_mem_is_spent(const UprofMem *mem)
 {
-    return mem->pages && !mem->is_bulk && mem->n_fresh >= UPROF_MEM_FRESH_MAX;
+    return mem->pages && !mem->is_bulk && mem->n_fresh >= mem->n_allowed;
+}
+
+void
+uprof_mem_allow_more(UprofMem *mem)
+{
+    mem->n_allowed = UPROF_MEM_FRESH_MAX + UPROF_MEM_MORE_MAX;
 }
 
 /* Returns: (nullable): %NULL if there is no memory, or this sample has fetched too many pages */

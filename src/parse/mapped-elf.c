@@ -4,6 +4,7 @@
 #include "go-table-priv.h"
 #include "symbol-priv.h"
 #include "uprof/elf-head.h"
+#include "uprof/scan.h"
 
 #include <elf.h>
 #include <string.h>
@@ -429,26 +430,57 @@ count_by_gnu_hash(Reader *reader, uint64_t hash, uint64_t *first)
     return 0;
 }
 
+/* @first: (out): the first exported symbol. Returns: false if there are no dynamic symbols */
+static bool
+find_dynamic_symbols(Reader *reader, Place *symbols, uint64_t *first, Place *strings)
+{
+    Dynamic dynamic;
+    uint64_t n = 0, left, names_left;
+
+    *first = 0;
+    if (reader->dynamic.len == 0)
+        return false;
+    read_dynamic(reader, &dynamic);
+    if (!find_offset(reader, dynamic.symbols, &symbols->at, &left) ||
+        !find_offset(reader, dynamic.strings, &strings->at, &names_left))
+        return false;
+    if (dynamic.gnu_hash != 0)
+        n = count_by_gnu_hash(reader, dynamic.gnu_hash, first);
+    if (n == 0 && dynamic.hash != 0)
+        n = count_by_hash(reader, dynamic.hash);
+    symbols->len = MIN(n, left / sizeof(Elf64_Sym)) * sizeof(Elf64_Sym);
+    strings->len = MIN(dynamic.strings_len, names_left);
+    return true;
+}
+
 static void
 read_dynamic_symbols(Reader *reader)
 {
-    Dynamic dynamic;
-    uint64_t first = 0, n = 0, left, names_left;
     Place symbols = { 0 }, strings = { 0 };
+    uint64_t first;
 
-    if (reader->dynamic.len == 0)
-        return;
-    read_dynamic(reader, &dynamic);
-    if (!find_offset(reader, dynamic.symbols, &symbols.at, &left) ||
-        !find_offset(reader, dynamic.strings, &strings.at, &names_left))
-        return;
-    if (dynamic.gnu_hash != 0)
-        n = count_by_gnu_hash(reader, dynamic.gnu_hash, &first);
-    if (n == 0 && dynamic.hash != 0)
-        n = count_by_hash(reader, dynamic.hash);
-    symbols.len = MIN(n, left / sizeof(Elf64_Sym)) * sizeof(Elf64_Sym);
-    strings.len = MIN(dynamic.strings_len, names_left);
-    read_symbols(reader, symbols, first, strings);
+    if (find_dynamic_symbols(reader, &symbols, &first, &strings))
+        read_symbols(reader, symbols, first, strings);
+}
+
+/* @address: (out): link address */
+static bool
+find_object(const Part *symbols, uint64_t n, const Part *names, const char *name, uint64_t *address)
+{
+    UprofSlice bytes, found;
+    Elf64_Sym raw;
+
+    for (uint64_t i = 0; i < n; i++) {
+        if (!get_bytes(symbols, i * sizeof(raw), sizeof(raw), &bytes))
+            continue;
+        memcpy(&raw, bytes.data, sizeof(raw));
+        if (ELF64_ST_TYPE(raw.st_info) != STT_OBJECT || raw.st_shndx == SHN_UNDEF ||
+            !get_name(names, GUINT32_FROM_LE(raw.st_name), &found) || !uprof_slice_is(found, name))
+            continue;
+        *address = GUINT64_FROM_LE(raw.st_value);
+        return true;
+    }
+    return false;
 }
 
 /* ---- Unwind tables ---- */
@@ -694,6 +726,15 @@ read_go_table(Reader *reader)
     keep_part(reader, &part);
 }
 
+static void
+init_found(UprofMappedElf *found)
+{
+    found->elf.symbols = g_array_new(FALSE, FALSE, sizeof(UprofSymbol));
+    found->elf.text = g_array_new(FALSE, FALSE, sizeof(UprofElfRange));
+    found->frames = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    found->parts = g_ptr_array_new_with_free_func((GDestroyNotify)g_byte_array_unref);
+}
+
 void
 uprof_mapped_elf_clear(UprofMappedElf *mapped)
 {
@@ -707,10 +748,7 @@ uprof_mapped_elf_read(const UprofMappedReader *source, UprofMappedElf *mapped)
 {
     Reader reader = { .source = source };
 
-    reader.found.elf.symbols = g_array_new(FALSE, FALSE, sizeof(UprofSymbol));
-    reader.found.elf.text = g_array_new(FALSE, FALSE, sizeof(UprofElfRange));
-    reader.found.frames = g_array_new(FALSE, FALSE, sizeof(uint64_t));
-    reader.found.parts = g_ptr_array_new_with_free_func((GDestroyNotify)g_byte_array_unref);
+    init_found(&reader.found);
     if (!read_head(&reader)) {
         uprof_mapped_elf_clear(&reader.found);
         return false;
@@ -721,4 +759,24 @@ uprof_mapped_elf_read(const UprofMappedReader *source, UprofMappedElf *mapped)
     read_go_table(&reader);
     *mapped = reader.found;
     return true;
+}
+
+bool
+uprof_mapped_elf_find_object(const UprofMappedReader *source, const char *name, uint64_t *offset)
+{
+    Reader reader = { .source = source };
+    g_auto(Part) symbols = { 0 }, names = { 0 };
+    Place symbols_at = { 0 }, names_at = { 0 };
+    uint64_t first, address;
+
+    init_found(&reader.found);
+    const bool ok =
+        read_head(&reader) && find_dynamic_symbols(&reader, &symbols_at, &first, &names_at) &&
+        read_part(&reader, symbols_at.at, symbols_at.len, &symbols) &&
+        read_part(&reader, names_at.at, names_at.len, &names) &&
+        find_object(&symbols, symbols_at.len / sizeof(Elf64_Sym), &names, name, &address);
+    if (ok)
+        *offset = address - reader.found.elf.first_page;
+    uprof_mapped_elf_clear(&reader.found);
+    return ok;
 }

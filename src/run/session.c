@@ -320,6 +320,7 @@ fill_run(UprofSession *session)
     run->per_vcpu = settings->per_vcpu;
     run->pids = settings->pids;
     run->cgroups = settings->cgroups;
+    run->native = settings->native;
     run->idle = settings->idle;
     run->idle_stacks = settings->idle_stacks;
     run->no_pause = settings->no_pause;

@@ -14,14 +14,14 @@ enum {
 typedef struct {
     const UprofCopy *copy;
     const UprofRegs *regs;
-    uint64_t start;
+    uint64_t starts[UPROF_CHAIN_STARTS];
     uint64_t values[UPROF_CHAIN_STEPS_MAX];
 } Walk;
 
 static uint64_t
 get_value(const Walk *walk, int number)
 {
-    return number < 0 ? walk->start : walk->values[number];
+    return number < 0 ? walk->starts[-number - 1] : walk->values[number];
 }
 
 static bool
@@ -113,7 +113,7 @@ uprof_chain_copy(const UprofCopy *copy, const UprofRegs *regs, const UprofChain 
     Walk walk = {
         .copy = copy,
         .regs = regs,
-        .start = chain->start != 0 ? chain->start : thread,
+        .starts = { chain->starts[0] != 0 ? chain->starts[0] : thread, chain->starts[1] },
     };
 
     for (unsigned i = 0; i < UPROF_CHAIN_STEPS_MAX;)

@@ -72,11 +72,11 @@ is_sound_step(const UprofChainStep *step, int number)
 {
     if (step->op == UPROF_CHAIN_END)
         return true;
-    if (step->op >= UPROF_CHAIN_N_OPS || step->from < -1 || step->from >= number)
+    if (step->op >= UPROF_CHAIN_N_OPS || step->from < -UPROF_CHAIN_STARTS || step->from >= number)
         return false;
     switch (step->op) {
     case UPROF_CHAIN_DIFFER:
-        return step->other >= -1 && step->other < number;
+        return step->other >= -UPROF_CHAIN_STARTS && step->other < number;
     case UPROF_CHAIN_LIST:
         return step->len <= UPROF_CHAIN_NODE_BYTES_MAX && step->offset >= 0 &&
                (size_t)step->offset + sizeof(uint64_t) <= step->len;

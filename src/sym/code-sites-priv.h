@@ -20,6 +20,9 @@ void uprof_sites_free(UprofSites *sites);
 /** uprof_sites_configure: @with_lines: frames include their line; @raw_names: do not demangle */
 void uprof_sites_configure(UprofSites *sites, bool with_lines, bool raw_names);
 
+/** uprof_sites_have_lines: do frames include their line? */
+bool uprof_sites_have_lines(const UprofSites *sites);
+
 /**
  * uprof_sites_add:
  * @image: has lines; borrowed, outlives @sites

@@ -56,6 +56,12 @@ uprof_sites_free(UprofSites *sites)
     g_free(sites);
 }
 
+bool
+uprof_sites_have_lines(const UprofSites *sites)
+{
+    return sites->with_lines;
+}
+
 void
 uprof_sites_configure(UprofSites *sites, bool with_lines, bool raw_names)
 {

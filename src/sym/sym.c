@@ -140,6 +140,12 @@ uprof_sym_configure(UprofSym *sym, const UprofSymConfig *config)
     sym->sysroots = copy_sysroots(config->sysroots);
 }
 
+bool
+uprof_sym_has_line_names(const UprofSym *sym)
+{
+    return uprof_sites_have_lines(sym->sites);
+}
+
 static bool
 add_file(UprofSym *sym, const char *path, const UprofSymOpener *opener, const uint64_t *base,
          bool required, GError **error)
@@ -226,6 +232,12 @@ uprof_sym_module_address(unsigned module, uint64_t offset)
 {
     g_assert(module <= UPROF_SYM_MODULES_MAX && offset < UPROF_SYM_MODULE_BYTES_MAX);
     return MODULE_BIT + module * UPROF_SYM_MODULE_BYTES_MAX + offset;
+}
+
+unsigned
+uprof_sym_module_of(uint64_t symbol_address)
+{
+    return symbol_address / MODULE_BIT == 1 ? MODULE_NUMBER(symbol_address) : 0;
 }
 
 /* Returns: (nullable): the module whose range of symbol addresses @pc is in */

@@ -122,6 +122,7 @@ push_frame(const UprofUnwindContext *context, UprofStack *stack, const UprofCurs
         .pc = pc,
         .symbol_address =
             uprof_unwind_symbol_address(context, pc - cursor->is_return) + cursor->is_return,
+        .sp = cursor->regs.sp,
         .how = cursor->how,
         .is_return = cursor->is_return,
     };

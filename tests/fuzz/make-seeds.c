@@ -2,7 +2,7 @@
 /*
  * make-seeds.c - writes the seeds of the corpora btf, capture-reader, cfi-entry, cfi-table,
  *   checkpoint, elf-image, expr, file-unwind, image, kallsyms, linux, mapped-elf, orc-table,
- *   space, store-process, symbol-search, unwind and worker-message
+ *   python, space, store-process, symbol-search, unwind and worker-message
  *
  * Usage: make-seeds CORPUS. A developer runs this program when a format or a builder in
  * tests/lib changes. The repository keeps the seeds, beside inputs that once broke a parser.
@@ -17,6 +17,7 @@
 #include "build-elf.h"
 #include "build-kallsyms.h"
 #include "build-mapped.h"
+#include "build-python.h"
 #include "build-orc.h"
 #include "linux-guest.h"
 #include "symbol-elf.h"
@@ -617,6 +618,39 @@ make_areas(const char *corpus)
     save_space(corpus, "tasks", &seed);
 }
 
+/* ---- Memory of Python, in the format of fuzz-python.c ---- */
+
+static void
+change_python(GByteArray *seed, uint16_t offset, uint8_t how, uint64_t value)
+{
+    uint8_t change[11] = { (uint8_t)offset, (uint8_t)(offset >> 8), how };
+
+    for (unsigned i = 0; i < 8; i++)
+        change[3 + i] = (uint8_t)(value >> 8 * i);
+    g_byte_array_append(seed, change, sizeof(change));
+}
+
+/* Nothing is changed; frames that call themselves; texts and lists that are too long */
+static void
+make_python(const char *corpus)
+{
+    enum { REPLACE, POINT };
+
+    for (uint8_t version = 0; version < 3; version++) {
+        static const char *const names[] = { "plain-", "circle-", "long-" };
+        for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+            g_autofree char *name = g_strdup_printf("%s%u", names[i], version);
+            g_autoptr(GByteArray) seed = g_byte_array_new();
+            g_byte_array_append(seed, &version, 1);
+            for (uint16_t at = 0; i == 1 && at < 0x180; at += 8)
+                change_python(seed, (uint16_t)(PYTHON_FRAMES + at), POINT, PYTHON_FRAMES);
+            for (uint16_t at = 0; i == 2 && at < 0x200; at += PYTHON_TEXT_BYTES)
+                change_python(seed, (uint16_t)(PYTHON_TEXTS + at + 16), REPLACE, 512);
+            save_bytes(corpus, "python", name, seed->data, seed->len);
+        }
+    }
+}
+
 /* ---- Messages of a worker, in the format of fuzz-worker-message.c ---- */
 
 static void
@@ -694,13 +728,13 @@ make_chains(const char *corpus)
 
     save_message(corpus, "chain", 9, &tell, sizeof(tell));
     /* a node that is its own successor; steps that lead out of memory */
-    tell.chain.start = UINT64_MAX;
+    tell.chain.starts[0] = UINT64_MAX;
     tell.chain.steps[0] = (UprofChainStep){ .op = UPROF_CHAIN_LIST, .from = -1, .len = 8 };
     tell.chain.steps[1] = (UprofChainStep){ .op = UPROF_CHAIN_STACK, .from = -1 };
     tell.chain.steps[2] =
         (UprofChainStep){ .op = UPROF_CHAIN_DIFFER, .from = -1, .other = -1, .len = UINT8_MAX };
     save_message(corpus, "chain-outside", 9, &tell, sizeof(tell));
-    tell.chain.start = 0x1f000;
+    tell.chain.starts[0] = 0x1f000;
     save_message(corpus, "chain-loop", 9, &tell, sizeof(tell));
 }
 
@@ -914,6 +948,7 @@ main(int argc, char **argv)
         return EXIT_FAILURE;
     }
     make_btf(argv[1]);
+    make_python(argv[1]);
     make_messages(argv[1]);
     make_checkpoints(argv[1]);
     make_processes(argv[1]);

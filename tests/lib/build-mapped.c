@@ -78,11 +78,12 @@ put_head(GByteArray *file, uint8_t id)
 }
 
 static void
-put_symbol(GByteArray *file, size_t at, unsigned name, unsigned bind, uint64_t start, uint64_t size)
+put_typed_symbol(GByteArray *file, size_t at, unsigned name, unsigned info, uint64_t start,
+                 uint64_t size)
 {
     const Elf64_Sym symbol = {
         .st_name = name,
-        .st_info = (unsigned char)ELF64_ST_INFO(bind, STT_FUNC),
+        .st_info = (unsigned char)info,
         .st_shndx = start ? 1 : SHN_UNDEF,
         .st_value = start,
         .st_size = size,
@@ -91,11 +92,18 @@ put_symbol(GByteArray *file, size_t at, unsigned name, unsigned bind, uint64_t s
     put(file, at, &symbol, sizeof(symbol));
 }
 
+static void
+put_symbol(GByteArray *file, size_t at, unsigned name, unsigned bind, uint64_t start, uint64_t size)
+{
+    put_typed_symbol(file, at, name, ELF64_ST_INFO(bind, STT_FUNC), start, size);
+}
+
 /* Symbol 1 is of another library; the hash table has the symbols from 2 on. */
 static void
 put_exported(GByteArray *file)
 {
-    static const char names[] = "\0malloc\0open_door\0close_door";
+    static const char names[] = "\0malloc\0open_door\0close_door\0_PyRuntime\0Py_Version";
+    const unsigned variable = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT);
     const size_t each = sizeof(Elf64_Sym);
 
     put_u32(file, MAPPED_HASH_AT, 1);     /* buckets */
@@ -103,12 +111,16 @@ put_exported(GByteArray *file)
     put_u32(file, MAPPED_HASH_AT + 8, 1); /* words of the filter */
     put_u32(file, MAPPED_HASH_AT + 24, 2);
     put_u32(file, MAPPED_HASH_AT + 28, 0x1234);
-    put_u32(file, MAPPED_HASH_AT + 32, 0x5679);
+    put_u32(file, MAPPED_HASH_AT + 32, 0x5678);
+    put_u32(file, MAPPED_HASH_AT + 36, 0x9abc);
+    put_u32(file, MAPPED_HASH_AT + 40, 0xdef1);
     put_symbol(file, MAPPED_SYMBOLS_AT + each, 1, STB_GLOBAL, 0, 0);
     put_symbol(file, MAPPED_SYMBOLS_AT + 2 * each, 8, STB_GLOBAL, MAPPED_OPEN, MAPPED_OPEN_LEN);
     put_symbol(file, MAPPED_SYMBOLS_AT + 3 * each, 18, STB_WEAK, MAPPED_CLOSE, MAPPED_CLOSE_LEN);
+    put_typed_symbol(file, MAPPED_SYMBOLS_AT + 4 * each, 29, variable, MAPPED_RUNTIME, 0x100);
+    put_typed_symbol(file, MAPPED_SYMBOLS_AT + 5 * each, 40, variable, MAPPED_VERSION, 4);
     /* behind the last chain */
-    put_symbol(file, MAPPED_SYMBOLS_AT + 4 * each, 1, STB_GLOBAL, MAPPED_TEXT_AT, 0x10);
+    put_symbol(file, MAPPED_SYMBOLS_AT + 6 * each, 1, STB_GLOBAL, MAPPED_TEXT_AT, 0x10);
     put(file, MAPPED_NAMES_AT, names, sizeof(names));
 }
 

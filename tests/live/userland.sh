@@ -31,6 +31,29 @@ define_debian || fail 'no guest'
 mkdir "$work/empty"
 # Without the empty sysroot, this host's files would be used, which can be the same.
 sample 1500 "$work/all" --sysroot "$work/empty" "$name"
+# Programs, and functions that they must show. The functions of a row call each other.
+rows=(
+    python.py '<module> \(python\.py\);main \(python\.py\);Shop\.checksum \(python\.py\);Shop\.serialize \(python\.py\);dumps \(json/__init__\.py\);'
+    python.py 'main \(python\.py\);fibonacci \(python\.py\);fibonacci \(python\.py\);'
+    python.py 'sum_squares \(python\.py\);squares \(python\.py\)'
+    node.js '[A-Za-z]+:\*fibonacci /srv/node\.js:[0-9:]+'
+    prometheus-node 'runtime\.goexit;(.*;)?net/http\.\(\*conn\)\.serve;'
+    prometheus-node 'runtime\.goexit;(.*;)?runtime\.systemstack;'
+    openssl '__libc_start_main;(.*;)?EVP_Digest[; ]'
+)
+for ((i = 0; i < ${#rows[@]}; i += 2)); do
+    grep -qE "^$name;${rows[i]};(.*;)?${rows[i + 1]}" "$work/all.folded" ||
+        fail "no '${rows[i + 1]}' of ${rows[i]} in $(grep ";${rows[i]};" "$work/all.folded" | head -c 2000)"
+done
+# The first samples of a process are without functions of Python.
+grep -E "^$name;python\.py;" "$work/all.folded" >"$work/python.folded"
+result stacks "$name" 90 'python\.py;(.*;)?<module> \(python\.py\);.*' "$work/python.folded"
 result sidecar "$work/all.meta.json" "linux['user_complete'] * 100 >= linux['user_stacks'] * 96" \
     "stacks['complete'] * 100 >= samples['running'] * 96" \
     "call_sites['agreed'] * 100 >= call_sites['checked'] * 97"
+
+sample 100 "$work/lines" --lines --sysroot "$work/empty" "$name"
+grep -qE ';main \(python\.py:[0-9]+\);' "$work/lines.folded" || fail 'no lines of Python'
+sample 100 "$work/native" --native --sysroot "$work/empty" "$name"
+grep -qE ';_PyEval_EvalFrameDefault;<module> \(python\.py\);' "$work/native.folded" ||
+    fail 'no frames of the interpreter'

@@ -262,6 +262,24 @@ test_bytes_changed(void)
             }
 }
 
+/* Variables that the file exports */
+static void
+test_objects(void)
+{
+    g_autoptr(GByteArray) file = build_mapped(0xab);
+    Source source = { file, 0 };
+    const UprofMappedReader reader = { read_pages, &source };
+    uint64_t offset = 0;
+
+    g_assert_true(uprof_mapped_elf_find_object(&reader, "_PyRuntime", &offset));
+    g_assert_cmphex(offset, ==, MAPPED_RUNTIME);
+    g_assert_true(uprof_mapped_elf_find_object(&reader, "Py_Version", &offset));
+    g_assert_cmphex(offset, ==, MAPPED_VERSION);
+    g_assert_false(uprof_mapped_elf_find_object(&reader, "_PyRuntim", &offset));
+    g_assert_false(uprof_mapped_elf_find_object(&reader, "open_door", &offset));
+    g_assert_false(uprof_mapped_elf_find_object(&reader, "malloc", &offset));
+}
+
 int
 main(int argc, char **argv)
 {
@@ -278,5 +296,6 @@ main(int argc, char **argv)
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_wrong);
     }
     g_test_add_func("/mapped-elf/bytes-changed", test_bytes_changed);
+    g_test_add_func("/mapped-elf/objects", test_objects);
     return g_test_run();
 }

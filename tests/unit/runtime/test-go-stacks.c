@@ -79,7 +79,8 @@ set_up(Fixture *fixture, gconstpointer data)
     put_word(fixture, CURG + 64, CALLER);
     put_word(fixture, STACK, LINUX_PROGRAM + 0x1234);
     fixture->view = linux_view_new(guest);
-    fixture->runtimes = uprof_runtimes_new(fixture->view->space, fixture->view->sym);
+    fixture->runtimes =
+        uprof_runtimes_new(fixture->view->space, fixture->view->sym, fixture->view->names);
     take_sample(fixture, false);
     take_sample(fixture, false);
     g_assert_true(uprof_space_has_process(fixture->view->space));

@@ -383,7 +383,7 @@ test_chain_list(void)
     g_autoptr(MemoryGuest) guest = memory_guest_open(&plan);
     const UprofChain chain = {
         .memory = 0x8000,
-        .start = NODES,
+        .starts = { NODES },
         .steps = { { UPROF_CHAIN_LIST, -1, 0, NODE_BYTES, NEXT } },
     };
 
@@ -430,7 +430,7 @@ test_chain_room(void)
     static UprofChains chains;
     const UprofChain chain = {
         .memory = 0x8000,
-        .start = 0x20000,
+        .starts = { 0x20000 },
         .steps = { { UPROF_CHAIN_LOAD, -1, 0, 0, 0 }, { UPROF_CHAIN_STACK, -1, 0, 0, 0 } },
     };
 

@@ -14,7 +14,7 @@ test_find(void)
 {
     static UprofChains chains;
     const UprofChain all = { .memory = 0x1000 }, one = { .memory = 0x1000, .thread = 0x7000 },
-                     newer = { .memory = 0x1000, .thread = 0x7000, .start = 1 },
+                     newer = { .memory = 0x1000, .thread = 0x7000, .starts = { 1 } },
                      other = { .memory = 0x2000, .thread = 0x7000 };
 
     g_assert_null(uprof_chains_find(&chains, 0x1000, 0x7000));
@@ -61,7 +61,8 @@ static const struct {
     { "end",            0, { 0 },                                                        true },
     { "load",           0, { UPROF_CHAIN_LOAD, -1, 0, 0, -8 },                           true },
     { "load-own",       1, { UPROF_CHAIN_LOAD, 1, 0, 0, 0 },                             false },
-    { "load-before",    1, { UPROF_CHAIN_LOAD, -2, 0, 0, 0 },                            false },
+    { "load-second",    1, { UPROF_CHAIN_LOAD, -2, 0, 0, 0 },                            true },
+    { "load-before",    1, { UPROF_CHAIN_LOAD, -3, 0, 0, 0 },                            false },
     { "load-far",       1, { UPROF_CHAIN_LOAD, 0, 0, 0, UPROF_CHAIN_OFFSET_MAX + 1 },    false },
     { "load-far-below", 1, { UPROF_CHAIN_LOAD, 0, 0, 0, -UPROF_CHAIN_OFFSET_MAX - 1 },   false },
     { "differ-own",     1, { UPROF_CHAIN_DIFFER, 0, 1, 0, 0 },                           false },

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "python-stacks-priv.h"
+
+#include "uprof/clock.h"
+
+#include <string.h>
+
+enum {
+    PROCESSES_MAX = 4096,
+    THREADS_MAX = 1024,                      /* of a process, that are searched and remembered */
+    PUBLISHED_MAX = 64,                      /* of them, at once */
+    INTERPRETERS_MAX = 64,                   /* that are searched */
+    NODES_MAX = 2 * UPROF_PYTHON_FRAMES_MAX, /* frames, and those that are no functions */
+    C_FRAMES_MAX = 512,
+};
+
+#define SEARCH_APART_NS UPROF_NS_PER_S /* if a thread, or the runtime, was not found */
+#define SEARCH_APART_MAX_NS (16 * UPROF_NS_PER_S)
+
+/* Pointers to objects are aligned; some have a mark in their lowest bits (3.14). */
+#define POINTER(word) ((word) & ~UINT64_C(7))
+
+/* The states of a thread: one for each interpreter that it runs. 0: there is none */
+typedef struct {
+    uint64_t states[UPROF_CHAIN_STARTS];
+} Thread;
+
+typedef struct {
+    bool is_known; /* the members below are valid */
+    uint64_t runtime;
+    UprofPythonLayout layout;
+    uint64_t next_ns; /* when to search again for the runtime, or for a thread */
+    uint64_t apart_ns;
+    GHashTable *threads; /* thread pointer -> Thread; owned */
+} Process;
+
+struct _UprofPythonStacks {
+    UprofSpace *space;       /* borrowed */
+    UprofChainTable *chains; /* borrowed */
+    UprofPythonNames *names; /* owned */
+    GHashTable *processes;   /* id -> Process; owned */
+};
+
+static void
+free_process(gpointer data)
+{
+    Process *process = data;
+
+    g_hash_table_unref(process->threads);
+    g_free(process);
+}
+
+UprofPythonStacks *
+uprof_python_stacks_new(UprofSpace *space, UprofNames *names, UprofChainTable *chains)
+{
+    UprofPythonStacks *stacks = g_new0(UprofPythonStacks, 1);
+
+    stacks->space = space;
+    stacks->chains = chains;
+    stacks->names = uprof_python_names_new(space, names);
+    stacks->processes = g_hash_table_new_full(NULL, NULL, NULL, free_process);
+    return stacks;
+}
+
+void
+uprof_python_stacks_free(UprofPythonStacks *stacks)
+{
+    g_hash_table_unref(stacks->processes);
+    uprof_python_names_free(stacks->names);
+    g_free(stacks);
+}
+
+static Process *
+find_process(UprofPythonStacks *stacks, uint32_t id)
+{
+    Process *process = g_hash_table_lookup(stacks->processes, GUINT_TO_POINTER(id));
+
+    if (process)
+        return process;
+    if (g_hash_table_size(stacks->processes) >= PROCESSES_MAX)
+        g_hash_table_remove_all(stacks->processes);
+    process = g_new0(Process, 1);
+    process->threads = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+    g_hash_table_insert(stacks->processes, GUINT_TO_POINTER(id), process);
+    return process;
+}
+
+/* ---- The runtime and its threads, as they are now ---- */
+
+static bool
+read_word(const UprofPythonStacks *stacks, uint64_t gva, uint64_t *word)
+{
+    if (!uprof_space_read(stacks->space, gva, word, sizeof(*word)))
+        return false;
+    *word = GUINT64_FROM_LE(*word);
+    return true;
+}
+
+/* A search that finds nothing is repeated after twice the time. */
+static void
+plan_search(Process *process, uint64_t now_ns)
+{
+    process->apart_ns = process->apart_ns == 0 ? SEARCH_APART_NS / 8
+                                               : MIN(2 * process->apart_ns, SEARCH_APART_MAX_NS);
+    process->next_ns = now_ns + process->apart_ns;
+}
+
+/* @pc: in the interpreter's code */
+static void
+find_runtime(UprofPythonStacks *stacks, uint64_t pc, Process *process)
+{
+    uint8_t offsets[UPROF_PYTHON_OFFSETS_BYTES];
+    uint64_t version_at;
+    uint32_t version = 0;
+
+    if (!uprof_space_find_object(stacks->space, pc, "_PyRuntime", &process->runtime) ||
+        !uprof_space_read(stacks->space, process->runtime, offsets, sizeof(offsets)))
+        return;
+    if (uprof_space_find_object(stacks->space, pc, "Py_Version", &version_at) &&
+        uprof_space_read(stacks->space, version_at, &version, sizeof(version)))
+        version = GUINT32_FROM_LE(version);
+    process->is_known = uprof_python_layout_find(version, (UprofSlice){ offsets, sizeof(offsets) },
+                                                 &process->layout);
+}
+
+static void
+add_state(Process *process, uint64_t pointer, uint64_t state)
+{
+    Thread *thread = g_hash_table_lookup(process->threads, &pointer);
+
+    if (!thread) {
+        thread = g_new0(Thread, 1);
+        g_hash_table_insert(process->threads, g_memdup2(&pointer, sizeof(pointer)), thread);
+    }
+    for (unsigned i = 0; i < UPROF_CHAIN_STARTS; i++)
+        if (thread->states[i] == 0) {
+            thread->states[i] = state;
+            return;
+        }
+}
+
+static void
+add_states(const UprofPythonStacks *stacks, uint64_t interpreter, Process *process)
+{
+    const UprofPythonLayout *layout = &process->layout;
+    uint64_t state, pointer;
+
+    if (!read_word(stacks, interpreter + layout->first_thread, &state))
+        return;
+    for (unsigned i = 0; i < THREADS_MAX && state != 0; i++) {
+        if (!read_word(stacks, state + layout->thread_id, &pointer))
+            return;
+        if (g_hash_table_size(process->threads) < THREADS_MAX)
+            add_state(process, pointer, state);
+        if (!read_word(stacks, state + layout->next_thread, &state))
+            return;
+    }
+}
+
+/* Finds the threads of all interpreters. */
+static void
+search_threads(const UprofPythonStacks *stacks, Process *process)
+{
+    const UprofPythonLayout *layout = &process->layout;
+    uint64_t interpreter;
+
+    g_hash_table_remove_all(process->threads);
+    if (!read_word(stacks, process->runtime + layout->first_interpreter, &interpreter))
+        return;
+    for (unsigned i = 0; i < INTERPRETERS_MAX && interpreter != 0; i++) {
+        add_states(stacks, interpreter, process);
+        if (!read_word(stacks, interpreter + layout->next_interpreter, &interpreter))
+            return;
+    }
+}
+
+/* For each state: pointer to the frame, by way of the _PyCFrame if there are such; and all frames. */
+static void
+publish_chain(const UprofPythonStacks *stacks, const Process *process, uint64_t memory,
+              uint64_t pointer, const Thread *thread)
+{
+    const UprofPythonLayout *layout = &process->layout;
+    UprofChain chain = { .memory = memory, .thread = pointer };
+    int8_t n = 0;
+
+    for (int i = 0; i < UPROF_CHAIN_STARTS && thread->states[i] != 0; i++) {
+        chain.starts[i] = thread->states[i];
+        chain.steps[n] = (UprofChainStep){ .op = UPROF_CHAIN_LOAD,
+                                           .from = (int8_t)(-1 - i),
+                                           .offset = (int32_t)layout->thread_frame };
+        n++;
+        if (layout->has_c_frames) {
+            chain.steps[n] = (UprofChainStep){ .op = UPROF_CHAIN_LOAD,
+                                               .from = (int8_t)(n - 1),
+                                               .offset = (int32_t)layout->c_frame_frame };
+            n++;
+        }
+        chain.steps[n] = (UprofChainStep){ .op = UPROF_CHAIN_LIST,
+                                           .from = (int8_t)(n - 1),
+                                           .len = (uint16_t)layout->frame_bytes,
+                                           .offset = (int32_t)layout->frame_previous };
+        n++;
+    }
+    uprof_chain_table_publish(stacks->chains, &chain);
+}
+
+/* Other threads will run soon. If there are many, each one is published when it runs. */
+static void
+publish_chains(const UprofPythonStacks *stacks, const Process *process, uint64_t memory)
+{
+    GHashTableIter iter;
+    gpointer pointer, thread;
+    unsigned n = 0;
+
+    g_hash_table_iter_init(&iter, process->threads);
+    while (g_hash_table_iter_next(&iter, &pointer, &thread) && n++ < PUBLISHED_MAX)
+        publish_chain(stacks, process, memory, *(const uint64_t *)pointer, thread);
+}
+
+/* Returns: (nullable): the thread that ran, if its state still has its thread pointer */
+static const Thread *
+get_thread(const UprofPythonStacks *stacks, const Process *process, uint64_t pointer)
+{
+    const Thread *thread = g_hash_table_lookup(process->threads, &pointer);
+    uint64_t id;
+
+    return thread && read_word(stacks, thread->states[0] + process->layout.thread_id, &id) &&
+                   id == pointer
+               ? thread
+               : NULL;
+}
+
+/* Returns: (nullable): the thread that ran; %NULL if it is not known, or runs no Python */
+static const Thread *
+find_thread(UprofPythonStacks *stacks, const UprofSpaceProcess *ran, Process *process,
+            uint64_t now_ns)
+{
+    const Thread *thread = get_thread(stacks, process, ran->thread);
+
+    if (!thread && now_ns >= process->next_ns) {
+        search_threads(stacks, process);
+        publish_chains(stacks, process, ran->memory);
+        thread = get_thread(stacks, process, ran->thread);
+        if (thread)
+            process->apart_ns = 0;
+        else
+            plan_search(process, now_ns);
+    }
+    if (thread && !uprof_chain_table_has(stacks->chains, ran->memory, ran->thread))
+        publish_chain(stacks, process, ran->memory, ran->thread, thread);
+    return thread;
+}
+
+/* ---- Frames, as the hold has copied them ---- */
+
+static bool
+get_word(const UprofSnapshot *snapshot, uint64_t gva, uint64_t *word)
+{
+    if (!uprof_snapshot_read(snapshot, gva, word, sizeof(*word)))
+        return false;
+    *word = GUINT64_FROM_LE(*word);
+    return true;
+}
+
+static uint64_t
+get_pointer(const uint8_t *bytes, uint32_t at)
+{
+    uint64_t word;
+
+    memcpy(&word, bytes + at, sizeof(word));
+    return POINTER(GUINT64_FROM_LE(word));
+}
+
+/* The frames of one thread while they are found. */
+typedef struct {
+    UprofPythonStacks *stacks;
+    const UprofSnapshot *snapshot;
+    const UprofPythonLayout *layout;
+    uint32_t process;
+    bool with_lines;
+    UprofPythonFrame *frames; /* (out) */
+    unsigned n;               /* of @frames */
+    unsigned group;           /* the first of @frames whose place is not known yet */
+    uint64_t c_frame;         /* of the call whose functions come next; 0 if there are no such */
+} Walk;
+
+/* The frames of a call are complete: @place is in the frame of the call. */
+static void
+end_group(Walk *walk, uint64_t place)
+{
+    for (; walk->group < walk->n; walk->group++)
+        walk->frames[walk->group].place = place;
+}
+
+static void
+end_c_frame(Walk *walk)
+{
+    end_group(walk, walk->c_frame);
+    if (walk->c_frame != 0 &&
+        !get_word(walk->snapshot, walk->c_frame + walk->layout->c_frame_previous, &walk->c_frame))
+        walk->c_frame = 0;
+}
+
+static void
+add_frame(Walk *walk, const uint8_t *bytes)
+{
+    const UprofPythonLayout *layout = walk->layout;
+    uint64_t instruction;
+
+    if (walk->n == UPROF_PYTHON_FRAMES_MAX)
+        return;
+    memcpy(&instruction, bytes + layout->frame_instruction, sizeof(instruction));
+    walk->frames[walk->n++] = (UprofPythonFrame){
+        .name = uprof_python_names_find(walk->stacks->names, layout, walk->process,
+                                        get_pointer(bytes, layout->frame_code),
+                                        GUINT64_FROM_LE(instruction), walk->with_lines),
+    };
+}
+
+static void
+walk_frames(Walk *walk, uint64_t frame)
+{
+    const UprofPythonLayout *layout = walk->layout;
+    uint8_t bytes[UPROF_PYTHON_FRAME_BYTES_MAX];
+
+    for (unsigned i = 0; i < NODES_MAX && frame != 0; i++) {
+        if (!uprof_snapshot_read(walk->snapshot, frame, bytes, layout->frame_bytes))
+            return;
+        if (bytes[layout->frame_owner] < UPROF_PYTHON_OWNERS) {
+            add_frame(walk, bytes);
+            if (layout->frame_is_entry != 0 && bytes[layout->frame_is_entry])
+                end_c_frame(walk);
+        } else {
+            end_group(walk, frame);
+        }
+        frame = get_pointer(bytes, layout->frame_previous);
+    }
+}
+
+static void
+walk_state(Walk *walk, uint64_t state)
+{
+    uint64_t frame;
+
+    if (!get_word(walk->snapshot, state + walk->layout->thread_frame, &frame))
+        return;
+    walk->c_frame = 0;
+    if (walk->layout->has_c_frames) {
+        walk->c_frame = walk->layout->frame_is_entry != 0 ? frame : 0;
+        if (!get_word(walk->snapshot, frame + walk->layout->c_frame_frame, &frame))
+            return;
+    }
+    walk_frames(walk, POINTER(frame));
+    /* the outermost frames are missing */
+    end_group(walk, 0);
+}
+
+unsigned
+uprof_python_stacks_find(UprofPythonStacks *stacks, const UprofSnapshot *snapshot, uint64_t pc,
+                         bool with_lines, UprofPythonFrame *frames)
+{
+    UprofSpaceProcess ran;
+
+    if (!uprof_space_process(stacks->space, &ran) || ran.thread == 0)
+        return 0;
+    Process *process = find_process(stacks, ran.id);
+    uprof_space_allow_more(stacks->space);
+    if (!process->is_known && snapshot->time_ns >= process->next_ns) {
+        find_runtime(stacks, pc, process);
+        if (!process->is_known)
+            plan_search(process, snapshot->time_ns);
+    }
+    const Thread *thread =
+        process->is_known ? find_thread(stacks, &ran, process, snapshot->time_ns) : NULL;
+    if (!thread)
+        return 0;
+    Walk walk = { .stacks = stacks,
+                  .snapshot = snapshot,
+                  .layout = &process->layout,
+                  .process = ran.id,
+                  .with_lines = with_lines,
+                  .frames = frames };
+    for (unsigned i = 0; i < UPROF_CHAIN_STARTS && thread->states[i] != 0; i++)
+        walk_state(&walk, thread->states[i]);
+    return walk.n;
+}
