@@ -66,6 +66,7 @@ enum {
     UPROF_CFI_END = 2,    /* root frame: there is no caller */
     /* the caller is on another stack, and the table does not tell where */
     UPROF_CFI_SWITCHED = 4,
+    UPROF_CFI_GO = 8, /* with SIGNAL: the function is of Go's runtime */
 };
 
 /** UprofCfiSaved: where to find the caller's value of one register */

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 enum {
-    UPROF_CHAIN_STEPS_MAX = 10,
+    UPROF_CHAIN_STEPS_MAX = 16,
     UPROF_CHAIN_STARTS = 2,
     UPROF_CHAIN_NODE_BYTES_MAX = 256,
     UPROF_CHAIN_OFFSET_MAX = 64 * 1024,
@@ -29,18 +29,18 @@ enum {
  * @from does nothing.
  */
 typedef enum {
-    UPROF_CHAIN_END,    /* the chain ends here */
-    UPROF_CHAIN_LOAD,   /* the value is the word at the value of @from plus @offset */
-    UPROF_CHAIN_DIFFER, /* leaves out the next @len steps if the values of @from and @other are
-                         * equal */
-    UPROF_CHAIN_STACK,  /* copies a stack from the value of @from on */
+    UPROF_CHAIN_END,           /* the chain ends here */
+    UPROF_CHAIN_LOAD,          /* the value is the word at the value of @from plus @offset */
+    UPROF_CHAIN_SKIP_IF_EQUAL, /* leaves out the next @len steps if the values of @from and @other
+                                * are equal */
+    UPROF_CHAIN_STACK,         /* copies a stack from the value of @from on */
     /* copies a list of nodes: @len bytes each, the first one at the value of @from; the address of
      * the next one is the word at @offset of a node */
     UPROF_CHAIN_LIST,
     UPROF_CHAIN_N_OPS,
 } UprofChainOp;
 
-/** UprofChainStep: @from and @other are numbers of steps before this one, from -2 */
+/** UprofChainStep: @from and @other are numbers of earlier steps, or -1 or -2 for a start */
 typedef struct {
     uint8_t op; /* UprofChainOp */
     int8_t from, other;
@@ -48,28 +48,37 @@ typedef struct {
     int32_t offset;
 } UprofChainStep;
 
-/** UprofChain: constant once published */
+/** UprofChain: the steps for a thread */
 typedef struct {
     uint64_t memory; /* of the process: address of its struct mm_struct */
     uint64_t thread; /* the thread pointer; 0: all threads of the process */
-    /* guest-virtual; 0: the thread pointer is the first one, and there is no second one */
+    /* guest-virtual; the first one is the thread pointer if it is 0 here; the second one may be 0 */
     uint64_t starts[UPROF_CHAIN_STARTS];
     UprofChainStep steps[UPROF_CHAIN_STEPS_MAX];
 } UprofChain;
 
-/** UprofChains: the chains of a guest; a slot changes atomically, and its chain stays valid */
+/** UprofChainSlot: one thread writes it, others copy it; see chains.c */
 typedef struct {
-    gint has_any;                               /* atomic, bool */
-    const UprofChain *slots[UPROF_CHAIN_SLOTS]; /* atomic; (nullable) */
+    gint version; /* atomic; odd while the slot is being written */
+    bool is_used;
+    UprofChain chain;
+} UprofChainSlot;
+
+/** UprofChains: the chains of a guest */
+typedef struct {
+    gint has_any; /* atomic, bool */
+    UprofChainSlot slots[UPROF_CHAIN_SLOTS];
 } UprofChains;
 
 /**
  * uprof_chains_find:
  * @thread: the thread pointer of the thread that ran
+ * @chain: (out): the chain of that thread, or of all threads of its process
  *
- * Returns: (nullable): the chain of that thread, or of all threads of its process
+ * Returns: false if there is no such chain, or it is being replaced just now
  */
-const UprofChain *uprof_chains_find(const UprofChains *chains, uint64_t memory, uint64_t thread);
+bool
+uprof_chains_find(const UprofChains *chains, uint64_t memory, uint64_t thread, UprofChain *chain);
 
 /**
  * uprof_chains_choose_slot: Returns: the slot of a chain with these keys: the one that it has
@@ -77,8 +86,14 @@ const UprofChain *uprof_chains_find(const UprofChains *chains, uint64_t memory, 
  */
 unsigned uprof_chains_choose_slot(const UprofChains *chains, uint64_t memory, uint64_t thread);
 
-/** uprof_chains_set: @chain: (nullable): borrowed; it must stay valid as long as @chains */
+/** uprof_chains_set: @chain: copied */
 void uprof_chains_set(UprofChains *chains, unsigned slot, const UprofChain *chain);
+
+/** uprof_chains_clear: removes all chains */
+void uprof_chains_clear(UprofChains *chains);
+
+/** uprof_chain_is_equal: are both chains the same, with the same keys? */
+bool uprof_chain_is_equal(const UprofChain *one, const UprofChain *other);
 
 /** uprof_chain_is_sound: are all members of @chain within their limits? */
 bool uprof_chain_is_sound(const UprofChain *chain);

@@ -33,6 +33,9 @@ typedef enum {
     UPROF_FRAME_CALLED,   /* the return address is at the stack pointer plus the size */
     UPROF_FRAME_ROOT,     /* there is no caller */
     UPROF_FRAME_SWITCHED, /* the caller is on another stack, which is not known */
+    /* the kernel has called the function for a signal; what it has interrupted is above the return
+     * address */
+    UPROF_FRAME_SIGNAL,
 } UprofFrameKind;
 
 /** UprofFrameSize: the size of frames from one address to the next in the list */

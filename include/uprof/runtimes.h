@@ -18,6 +18,14 @@
 
 typedef struct _UprofRuntimes UprofRuntimes;
 
+/**
+ * uprof_runtimes_note_go_signal: a thread of Go runs its handler of signals
+ * @context: guest-virtual address of the registers that it has interrupted (struct ucontext)
+ *
+ * Later holds also copy the stack that such a handler has interrupted.
+ */
+void uprof_runtimes_note_go_signal(UprofRuntimes *runtimes, uint64_t context);
+
 enum { UPROF_PYTHON_FRAMES_MAX = 512 }; /* of a stack */
 
 /** UprofPythonFrame: a function of Python that runs */
@@ -40,13 +48,13 @@ void uprof_runtimes_begin(UprofRuntimes *runtimes, const UprofSnapshot *snapshot
  * uprof_runtimes_leave_go_stack: finds the caller of a function that has changed the stack
  * @start: guest-virtual address where the function begins
  * @symbol_address: of @start
- * @regs: (inout): of the function; pc and sp of its caller if true is returned
- * @is_return: (out): the caller's pc is a return address
+ * @regs: (inout): of the function; sp of its caller, and pc, a return address, if true is
+ *   returned
  *
  * Returns: false if the function is no such function of Go, or its caller was not copied
  */
 bool uprof_runtimes_leave_go_stack(UprofRuntimes *runtimes, uint64_t start, uint64_t symbol_address,
-                                   UprofRegs *regs, bool *is_return);
+                                   UprofRegs *regs);
 
 /** uprof_runtimes_is_python: is @symbol_address in the code of Python's interpreter? */
 bool uprof_runtimes_is_python(UprofRuntimes *runtimes, uint64_t symbol_address);
@@ -56,11 +64,12 @@ bool uprof_runtimes_is_python(UprofRuntimes *runtimes, uint64_t symbol_address);
  * @pc: an address in the code of the interpreter
  * @with_lines: names include the line
  * @frames: (out): has room for %UPROF_PYTHON_FRAMES_MAX; the innermost function comes first
+ * @is_cut: (out): the outermost functions are missing
  *
  * Returns: number of @frames; 0 if the thread runs no Python, or is not known yet
  */
 unsigned uprof_runtimes_find_python(UprofRuntimes *runtimes, uint64_t pc, bool with_lines,
-                                    UprofPythonFrame *frames);
+                                    UprofPythonFrame *frames, bool *is_cut);
 
 /**
  * uprof_runtimes_take_chain: takes the next chain that holds should follow from now on

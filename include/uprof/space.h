@@ -70,18 +70,30 @@ bool uprof_space_process(const UprofSpace *space, UprofSpaceProcess *process);
  */
 bool uprof_space_read(const UprofSpace *space, uint64_t gva, void *into, size_t len);
 
+/** uprof_space_forget: the next uprof_space_read() of the page at @gva reads it as it is then */
+void uprof_space_forget(const UprofSpace *space, uint64_t gva);
+
 /** uprof_space_allow_more: lets this sample read more memory: see uprof_mem_allow_more() */
 void uprof_space_allow_more(UprofSpace *space);
 
 /**
+ * uprof_space_module:
+ * @pc: an address of the process that ran
+ * @base: (out): guest-virtual address of the module's first page
+ *
+ * Returns: the number of the module that is mapped there; 0 if there is none
+ */
+unsigned uprof_space_module(UprofSpace *space, uint64_t pc, uint64_t *base);
+
+/**
  * uprof_space_find_object:
  * @pc: an address of the process that ran
- * @name: of data that the file at @pc exports
- * @gva: (out): guest-virtual address of the data in that process
+ * @name: of data that the module at @pc exports
+ * @offset: (out): bytes from the module's first page to the data
  *
- * Returns: false if the file has no such data, or it cannot be read now
+ * Returns: false if the module has no such data, or its file cannot be read now
  */
-bool uprof_space_find_object(UprofSpace *space, uint64_t pc, const char *name, uint64_t *gva);
+bool uprof_space_find_object(UprofSpace *space, uint64_t pc, const char *name, uint64_t *offset);
 
 /**
  * uprof_space_tables:

@@ -225,16 +225,19 @@ name_interpreter(const UprofPipeline *pipeline, const UprofFrame *frame)
     return answer.site ? answer.site : answer.name;
 }
 
-/* Pushes the functions of Python that frame @i of @stack runs, the outermost first. */
+/*
+ * Pushes the functions of Python that frame @i of @stack runs, the outermost first. If there is too little
+ * room, the outermost ones are left out.
+ */
 static void
-push_python(UprofPipeline *pipeline, const UprofStack *stack, unsigned i)
+push_python(UprofPipeline *pipeline, unsigned i)
 {
     const UprofPythonMerge *merge = pipeline->python;
+    const unsigned room =
+        UPROF_PROFILE_DEPTH_MAX - 1 - MIN(pipeline->n_frames + i + 1, UPROF_PROFILE_DEPTH_MAX - 1u);
 
-    for (unsigned j = merge->count[i]; j-- > 0;) {
+    for (unsigned j = MIN(merge->count[i], room); j-- > 0;) {
         const UprofName *name = merge->frames[merge->first[i] + j].name;
-        if (pipeline->n_frames + stack->n >= UPROF_PROFILE_DEPTH_MAX - 1)
-            return;
         if (name)
             push_frame(pipeline, name);
         else
@@ -246,16 +249,15 @@ push_python(UprofPipeline *pipeline, const UprofStack *stack, unsigned i)
  * Pushes the frames of @stack, root first. Neighboring frames outside all known images become
  * one frame. Functions of Python replace the frames of the interpreter.
  *
+ * @has_python: functions of Python were found
  * @n_inside: (out): frames in a known image
  *
  * Returns: frames that have a name of their own, or are replaced
  */
 static unsigned
-name_frames(UprofPipeline *pipeline, const UprofStack *stack, unsigned *n_inside)
+name_frames(UprofPipeline *pipeline, const UprofStack *stack, bool has_python, unsigned *n_inside)
 {
     const bool has_sources = uprof_sym_has_names(pipeline->sym);
-    const bool has_python = uprof_python_merge_find(
-        pipeline->runtimes, stack, uprof_sym_has_line_names(pipeline->sym), pipeline->python);
     bool was_unknown = false;
     unsigned n_named = 0;
 
@@ -266,7 +268,7 @@ name_frames(UprofPipeline *pipeline, const UprofStack *stack, unsigned *n_inside
             uprof_python_merge_hides(pipeline->runtimes, pipeline->python, stack, i)) {
             if (pipeline->run->native)
                 push_frame(pipeline, name_interpreter(pipeline, frame));
-            push_python(pipeline, stack, i);
+            push_python(pipeline, i);
             n_named++;
             ++*n_inside;
             was_unknown = false;
@@ -507,9 +509,15 @@ push_stack(UprofPipeline *pipeline, const UprofUnwindContext *context)
 
     unwind_checked(pipeline, context);
     learn_window(pipeline, context->snapshot);
+    const bool has_python =
+        uprof_python_merge_find(pipeline->runtimes, pipeline->stack,
+                                uprof_sym_has_line_names(pipeline->sym), pipeline->python);
+    /* a stack whose outermost functions of Python are missing is not complete, either */
+    if (has_python && pipeline->python->is_cut && uprof_unwind_is_complete(pipeline->stack))
+        pipeline->stack->end = UPROF_END_WINDOW;
     if (!uprof_unwind_is_complete(pipeline->stack))
         push_marker(pipeline, "[truncated]");
-    n_named = name_frames(pipeline, pipeline->stack, &n_inside);
+    n_named = name_frames(pipeline, pipeline->stack, has_python, &n_inside);
     if (pipeline->is_idle)
         return NULL;
     count_calls(pipeline, context);

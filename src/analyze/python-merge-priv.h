@@ -11,6 +11,7 @@
 typedef struct _UprofPythonMerge {
     UprofPythonFrame frames[UPROF_PYTHON_FRAMES_MAX]; /* the innermost one comes first */
     unsigned n;
+    bool is_cut; /* the outermost functions are missing */
     /* by frame of the stack: the first of @frames that the frame runs, and how many it runs */
     uint16_t first[UPROF_DEPTH_MAX];
     uint16_t count[UPROF_DEPTH_MAX];

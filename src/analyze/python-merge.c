@@ -77,7 +77,7 @@ uprof_python_merge_find(UprofRuntimes *runtimes, const UprofStack *stack, bool w
     for (unsigned i = stack->n_kernel; i < stack->n; i++)
         if (uprof_runtimes_is_python(runtimes, stack->frames[i].symbol_address)) {
             merge->n = uprof_runtimes_find_python(runtimes, stack->frames[i].pc, with_lines,
-                                                  merge->frames);
+                                                  merge->frames, &merge->is_cut);
             return merge->n > 0 && assign_frames(stack, merge);
         }
     return false;

@@ -14,6 +14,9 @@ enum {
     SINGLE_MAX = 32, /* single pages that are read for one sample */
 };
 
+/* After this time, all pages that may be saved up are saved up. */
+#define FILLED_NS (LEFT_MAX / UPROF_FILE_PAGES_PER_SECOND * UPROF_NS_PER_S)
+
 /* A remembered page of a file. */
 typedef struct {
     uint64_t mapping; /* 0: the slot is empty */
@@ -58,7 +61,7 @@ uprof_file_pages_free(UprofFilePages *pages)
 static void
 fill_budget(UprofFilePages *pages, uint64_t now_ns)
 {
-    const uint64_t apart_ns = MIN(now_ns - pages->filled_ns, 60 * UPROF_NS_PER_S);
+    const uint64_t apart_ns = MIN(now_ns - pages->filled_ns, FILLED_NS);
     const uint64_t more = apart_ns * UPROF_FILE_PAGES_PER_SECOND / UPROF_NS_PER_S;
 
     if (more == 0 && pages->is_begun)

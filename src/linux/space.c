@@ -658,17 +658,40 @@ uprof_space_allow_more(UprofSpace *space)
     uprof_mem_allow_more(space->mem);
 }
 
-bool
-uprof_space_find_object(UprofSpace *space, uint64_t pc, const char *name, uint64_t *gva)
+void
+uprof_space_forget(const UprofSpace *space, uint64_t gva)
+{
+    if (space->process && gva < UPROF_UPPER_HALF)
+        uprof_mem_drop_page(space->mem, space->snapshot->vcpu, get_tables(space), gva);
+}
+
+/* Returns: (nullable): the area of the process's file at @pc */
+static const Area *
+find_file_area(UprofSpace *space, uint64_t pc)
 {
     const Area *area = space->process && pc < UPROF_UPPER_HALF ? find_area(space, pc) : NULL;
-    uint64_t offset;
 
-    if (!area || area->module == 0 || !has_place(&area->place) ||
-        !uprof_memory_files_find_object(space->files, &area->place, name, &offset))
-        return false;
-    *gva = area->base + offset;
-    return true;
+    return area && area->module > 0 ? area : NULL;
+}
+
+unsigned
+uprof_space_module(UprofSpace *space, uint64_t pc, uint64_t *base)
+{
+    const Area *area = find_file_area(space, pc);
+
+    if (!area)
+        return 0;
+    *base = area->base;
+    return area->module;
+}
+
+bool
+uprof_space_find_object(UprofSpace *space, uint64_t pc, const char *name, uint64_t *offset)
+{
+    const Area *area = find_file_area(space, pc);
+
+    return area && has_place(&area->place) &&
+           uprof_memory_files_find_object(space->files, &area->place, name, offset);
 }
 
 uint64_t

@@ -926,6 +926,33 @@ read_section(Compiler *compiler, const UprofElfRange *section, bool is_eh, GErro
     return true;
 }
 
+/*
+ * Behind its return address, the handler of a signal finds the registers of the code that was interrupted
+ * (Linux, arch/x86/include/uapi/asm/ucontext.h and sigcontext.h).
+ * @cfa: from the stack pointer
+ */
+static uint16_t
+make_signal_rule(Compiler *compiler, int32_t cfa)
+{
+    static const UprofCfiSaved saved[] = {
+        { UPROF_X86_RBX, UPROF_CFI_AT_OFFSET, 128 },
+        { UPROF_X86_RBP, UPROF_CFI_AT_OFFSET, 120 },
+        { UPROF_X86_RSP, UPROF_CFI_AT_OFFSET, 160 },
+        { 12, UPROF_CFI_AT_OFFSET, 72 },
+        { 13, UPROF_CFI_AT_OFFSET, 80 },
+        { 14, UPROF_CFI_AT_OFFSET, 88 },
+        { 15, UPROF_CFI_AT_OFFSET, 96 },
+        { UPROF_X86_RIP, UPROF_CFI_AT_OFFSET, 168 },
+    };
+    const UprofCfiRule rule = { .cfa_how = UPROF_CFI_OFFSET,
+                                .cfa_reg = UPROF_X86_RSP,
+                                .cfa_value = cfa,
+                                .n_saved = G_N_ELEMENTS(saved),
+                                .flags = UPROF_CFI_SIGNAL | UPROF_CFI_GO };
+
+    return intern_rule(compiler, &rule, saved);
+}
+
 /* Returns: number of the rule; 0 if there is none */
 static uint16_t
 make_size_rule(Compiler *compiler, const UprofFrameSize *size)
@@ -938,6 +965,8 @@ make_size_rule(Compiler *compiler, const UprofFrameSize *size)
 
     if (size->kind == UPROF_FRAME_NONE)
         return 0;
+    if (size->kind == UPROF_FRAME_SIGNAL)
+        return make_signal_rule(compiler, bytes + word);
     if (size->kind != UPROF_FRAME_CALLED) {
         rule = (UprofCfiRule){ .flags = size->kind == UPROF_FRAME_ROOT ? UPROF_CFI_END
                                                                        : UPROF_CFI_SWITCHED };

@@ -190,7 +190,7 @@ add_size(const Table *table, uint64_t pc, int64_t bytes, UprofFrameKind kind)
 
 /* Returns: false if the list is malformed, or a part of it is missing */
 static bool
-read_sizes(Table *table, uint64_t list, uint64_t start, uint64_t end)
+read_sizes(Table *table, uint64_t list, uint64_t start, uint64_t end, UprofFrameKind kind)
 {
     Sizes sizes = { .table = table, .at = table->tables + list };
     uint32_t change, units;
@@ -208,7 +208,7 @@ read_sizes(Table *table, uint64_t list, uint64_t start, uint64_t end)
         bytes += change & 1 ? ~(int64_t)(change >> 1) : (int64_t)(change >> 1);
         if (bytes < 0 || bytes > FRAME_BYTES_MAX)
             return false;
-        add_size(table, pc, bytes, UPROF_FRAME_CALLED);
+        add_size(table, pc, bytes, kind);
         pc += (uint64_t)units * table->unit;
     }
     add_size(table, MIN(pc, end), 0, UPROF_FRAME_NONE);
@@ -227,7 +227,7 @@ find_kind(unsigned flags, UprofSlice name)
         const char *name;
         UprofFrameKind kind;
     } others[] = {
-        { "runtime.sigtramp", UPROF_FRAME_SWITCHED },
+        { "runtime.sigtramp", UPROF_FRAME_SIGNAL },
         { "runtime.mcall", UPROF_FRAME_ROOT },
         { "runtime.cgocallback", UPROF_FRAME_CALLED },
     };
@@ -255,10 +255,10 @@ add_frames(Table *table, uint64_t start, uint64_t end, const uint8_t *record, Up
     /* a hostile table may have its functions in any order */
     if (n >= FRAMES_MAX || (n > 0 && start < g_array_index(frames, UprofFrameSize, n - 1).pc))
         return;
-    if (kind != UPROF_FRAME_CALLED) {
+    if (kind == UPROF_FRAME_ROOT || kind == UPROF_FRAME_SWITCHED) {
         add_size(table, start, 0, kind);
         add_size(table, end, 0, UPROF_FRAME_NONE);
-    } else if (list == 0 || !read_sizes(table, list, start, end)) {
+    } else if (list == 0 || !read_sizes(table, list, start, end, kind)) {
         g_array_set_size(frames, n);
     }
 }

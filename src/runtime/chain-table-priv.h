@@ -11,11 +11,11 @@ typedef struct _UprofChainTable UprofChainTable;
 UprofChainTable *uprof_chain_table_new(void);
 void uprof_chain_table_free(UprofChainTable *table);
 
-/** uprof_chain_table_publish: @chain: copied; replaces an older one with the same keys */
+/**
+ * uprof_chain_table_publish: replaces an older chain with the same keys
+ * @chain: copied; ignored if it is the same as before, or breaks the limits of chains
+ */
 void uprof_chain_table_publish(UprofChainTable *table, const UprofChain *chain);
-
-/** uprof_chain_table_has: is there a chain for this thread, or for all threads of the process? */
-bool uprof_chain_table_has(const UprofChainTable *table, uint64_t memory, uint64_t thread);
 
 /** uprof_chain_table_take: see uprof_runtimes_take_chain() */
 bool uprof_chain_table_take(UprofChainTable *table, uint32_t *slot, UprofChain *chain);

@@ -21,4 +21,7 @@ void uprof_go_stacks_free(UprofGoStacks *stacks);
 
 /** uprof_go_stacks_leave: see uprof_runtimes_leave_go_stack() */
 bool uprof_go_stacks_leave(UprofGoStacks *stacks, const UprofSnapshot *snapshot, uint64_t start,
-                           uint64_t symbol_address, UprofRegs *regs, bool *is_return);
+                           uint64_t symbol_address, UprofRegs *regs);
+
+/** uprof_go_stacks_note_signal: see uprof_runtimes_note_go_signal() */
+void uprof_go_stacks_note_signal(UprofGoStacks *stacks, uint64_t context);

@@ -10,7 +10,13 @@ enum {
 };
 
 /* Offsets: of g from the thread pointer, and in the structs g (the same since Go 1.18) */
-enum { THREAD_G = -8, G_M = 48, G_SCHED_SP = 56, G_SCHED_PC = 64 };
+enum { THREAD_G = -8, G_STACK_TOP = 8, G_M = 48, G_SCHED_SP = 56, G_SCHED_PC = 64 };
+
+/* Offset of m.gsignal, from Go 1.25 on and before */
+enum { M_GSIGNAL = 72, M_GSIGNAL_1_24 = 80 };
+
+/* In struct ucontext: the stack pointer that was interrupted; how far it may be from the stack's top */
+enum { CONTEXT_SP = 160, CONTEXT_MAX = 32 * 1024 };
 
 /* Offsets of m.curg, from Go 1.25 on and before */
 static const uint16_t curg_offsets[] = { 184, 192 };
@@ -21,6 +27,8 @@ typedef struct {
     /* offsets in struct m of the caller's address and stack pointer while the vDSO reads the clock;
      * 0: not known */
     uint32_t clock_pc, clock_sp;
+    /* bytes from the context of a signal to the top of the stack for signals; 0: not known */
+    int32_t context;
 } Process;
 
 struct _UprofGoStacks {
@@ -118,36 +126,99 @@ find_clock_offsets(const UprofSpace *space, uint64_t start, Process *process)
         if (memcmp(code + i, store_pc, OFFSET_AT) == 0 &&
             memcmp(code + i + INSN, store_sp, OFFSET_AT) == 0 &&
             memcmp(code + i + 2 * INSN, compare, OFFSET_AT) == 0) {
-            process->clock_pc = get_offset(code + i + OFFSET_AT);
-            process->clock_sp = get_offset(code + i + INSN + OFFSET_AT);
-            process->curg = get_offset(code + i + 2 * INSN + OFFSET_AT);
+            const uint32_t pc = get_offset(code + i + OFFSET_AT);
+            const uint32_t sp = get_offset(code + i + INSN + OFFSET_AT);
+            const uint32_t curg = get_offset(code + i + 2 * INSN + OFFSET_AT);
+            if (pc == 0 || sp == 0 || curg == 0)
+                return;
+            process->clock_pc = pc;
+            process->clock_sp = sp;
+            process->curg = curg;
             return;
         }
+}
+
+static UprofChainStep
+load_step(int8_t from, int32_t offset)
+{
+    return (UprofChainStep){ .op = UPROF_CHAIN_LOAD, .from = from, .offset = offset };
+}
+
+/* @n: steps that are left out if both values are equal */
+static UprofChainStep
+skip_step(int8_t from, int8_t other, uint16_t n)
+{
+    return (
+        UprofChainStep){ .op = UPROF_CHAIN_SKIP_IF_EQUAL, .from = from, .other = other, .len = n };
+}
+
+static UprofChainStep
+stack_step(int8_t from)
+{
+    return (UprofChainStep){ .op = UPROF_CHAIN_STACK, .from = from };
+}
+
+enum {
+    G,
+    M,
+    CURG,
+    IS_OTHER,
+    SP,
+    PC,
+    STACK,
+    CLOCK_SP,
+    CLOCK_PC,
+    CLOCK_STACK,
+    SIGNAL_G,
+    IS_SIGNAL,
+    IS_NO_SIGNAL,
+    TOP,
+    SIGNAL_SP,
+    SIGNAL_STACK,
+};
+
+/* On the stack for signals, the kernel has put the context at a fixed distance from the top. */
+static void
+add_signal_steps(UprofChain *chain, const Process *process)
+{
+    UprofChainStep *steps = chain->steps;
+
+    if (process->context == 0)
+        return;
+    steps[SIGNAL_G] = load_step(M, process->curg == curg_offsets[0] ? M_GSIGNAL : M_GSIGNAL_1_24);
+    steps[IS_SIGNAL] = skip_step(SIGNAL_G, G, 1);
+    steps[IS_NO_SIGNAL] = skip_step(G, G, SIGNAL_STACK - IS_NO_SIGNAL);
+    steps[TOP] = load_step(G, G_STACK_TOP);
+    steps[SIGNAL_SP] = load_step(TOP, CONTEXT_SP - process->context);
+    steps[SIGNAL_STACK] = stack_step(SIGNAL_SP);
 }
 
 static void
 publish_chain(const UprofGoStacks *stacks, const UprofSpaceProcess *ran, const Process *process)
 {
-    enum { G, M, CURG, IS_OTHER, SP, PC, STACK, CLOCK_SP, CLOCK_PC, CLOCK_STACK };
-    const UprofChain chain = {
+    UprofChain chain = {
         .memory = ran->memory,
         .steps = {
-            [G] = { .op = UPROF_CHAIN_LOAD, .from = -1, .offset = THREAD_G },
-            [M] = { .op = UPROF_CHAIN_LOAD, .from = G, .offset = G_M },
-            [CURG] = { .op = UPROF_CHAIN_LOAD, .from = M, .offset = (int32_t)process->curg },
-            [IS_OTHER] = { .op = UPROF_CHAIN_DIFFER, .from = CURG, .other = G,
-                           .len = STACK - IS_OTHER },
-            [SP] = { .op = UPROF_CHAIN_LOAD, .from = CURG, .offset = G_SCHED_SP },
-            [PC] = { .op = UPROF_CHAIN_LOAD, .from = CURG, .offset = G_SCHED_PC },
-            [STACK] = { .op = UPROF_CHAIN_STACK, .from = SP },
-            [CLOCK_SP] = { .op = process->clock_sp ? UPROF_CHAIN_LOAD : UPROF_CHAIN_END, .from = M,
-                           .offset = (int32_t)process->clock_sp },
-            [CLOCK_PC] = { .op = UPROF_CHAIN_LOAD, .from = M,
-                           .offset = (int32_t)process->clock_pc },
-            [CLOCK_STACK] = { .op = UPROF_CHAIN_STACK, .from = CLOCK_SP },
+            [G] = load_step(-1, THREAD_G),
+            [M] = load_step(G, G_M),
+            [CURG] = load_step(M, (int32_t)process->curg),
+            [IS_OTHER] = skip_step(CURG, G, STACK - IS_OTHER),
+            [SP] = load_step(CURG, G_SCHED_SP),
+            [PC] = load_step(CURG, G_SCHED_PC),
+            [STACK] = stack_step(SP),
+            /* without the offsets, these steps do nothing */
+            [CLOCK_SP] = skip_step(G, G, 0),
+            [CLOCK_PC] = skip_step(G, G, 0),
+            [CLOCK_STACK] = skip_step(G, G, 0),
         },
     };
 
+    if (process->clock_sp != 0) {
+        chain.steps[CLOCK_SP] = load_step(M, (int32_t)process->clock_sp);
+        chain.steps[CLOCK_PC] = load_step(M, (int32_t)process->clock_pc);
+        chain.steps[CLOCK_STACK] = stack_step(CLOCK_SP);
+    }
+    add_signal_steps(&chain, process);
     uprof_chain_table_publish(stacks->chains, &chain);
 }
 
@@ -161,6 +232,15 @@ get_word(const UprofSnapshot *snapshot, uint64_t gva, uint64_t *word)
         return false;
     *word = GUINT64_FROM_LE(*word);
     return true;
+}
+
+/* Newer versions add ".abi0" to the names of functions in assembly. */
+static bool
+is_function(const char *name, const char *wanted)
+{
+    const size_t len = strlen(wanted);
+
+    return strncmp(name, wanted, len) == 0 && (name[len] == '\0' || name[len] == '.');
 }
 
 static bool
@@ -180,95 +260,115 @@ find_curg(const UprofSnapshot *snapshot, const Process *process, uint64_t thread
 }
 
 /*
- * systemstack and asmcgocall save the stack pointer at their own return address. The saved address is
- * in a function that only marks such a goroutine.
+ * systemstack and asmcgocall save the stack pointer, and an address in a function that only marks such a
+ * goroutine. The return address is there at its start. Since Go 1.21 the address is behind its prologue,
+ * which would have saved the frame pointer.
  */
 static bool
-leave_system_stack(const UprofSnapshot *snapshot, const Process *process, uint64_t thread,
-                   UprofRegs *regs, bool *is_return)
+leave_system_stack(const UprofGoStacks *stacks, const UprofSnapshot *snapshot,
+                   const Process *process, uint64_t thread, UprofRegs *regs)
 {
-    uint64_t curg, sp;
+    uint64_t curg, sp, pc;
 
     if (!find_curg(snapshot, process, thread, &curg) ||
-        !get_word(snapshot, curg + G_SCHED_SP, &sp) || !get_word(snapshot, sp, &regs->pc))
+        !get_word(snapshot, curg + G_SCHED_SP, &sp) || !get_word(snapshot, curg + G_SCHED_PC, &pc))
         return false;
+    const uint64_t symbol_address = uprof_space_symbol_address(stacks->space, pc);
+    const UprofSymAnswer mark = uprof_sym_find(stacks->sym, symbol_address, false);
+    if (!is_function(uprof_name_text(mark.name), "runtime.systemstack_switch"))
+        return false;
+    sp += symbol_address > mark.start ? WORD : 0;
     regs->sp = sp + WORD;
-    *is_return = true;
-    return true;
+    return get_word(snapshot, sp, &regs->pc);
 }
 
 /* morestack goes back to the function that called it, as if it had not been called. */
 static bool
-leave_more_stack(const UprofSnapshot *snapshot, const Process *process, uint64_t thread,
-                 UprofRegs *regs, bool *is_return)
+leave_more_stack(const UprofGoStacks *stacks, const UprofSnapshot *snapshot, const Process *process,
+                 uint64_t thread, UprofRegs *regs)
 {
     uint64_t curg;
 
-    *is_return = true;
     return find_curg(snapshot, process, thread, &curg) &&
            get_word(snapshot, curg + G_SCHED_SP, &regs->sp) &&
            get_word(snapshot, curg + G_SCHED_PC, &regs->pc);
 }
 
-/* A function that reads the clock keeps its caller in struct m. */
+/* A function that calls the vDSO keeps its caller in struct m. */
 static bool
-leave_clock(const UprofSnapshot *snapshot, const Process *process, uint64_t thread, UprofRegs *regs,
-            bool *is_return)
+leave_clock(const UprofGoStacks *stacks, const UprofSnapshot *snapshot, const Process *process,
+            uint64_t thread, UprofRegs *regs)
 {
     uint64_t g, m;
 
-    *is_return = true;
     return process->clock_sp != 0 && find_m(snapshot, thread, &g, &m) &&
            get_word(snapshot, m + process->clock_sp, &regs->sp) &&
            get_word(snapshot, m + process->clock_pc, &regs->pc) && regs->pc != 0;
 }
 
-typedef bool Leave(const UprofSnapshot *snapshot, const Process *process, uint64_t thread,
-                   UprofRegs *regs, bool *is_return);
+typedef bool FindCaller(const UprofGoStacks *stacks, const UprofSnapshot *snapshot,
+                        const Process *process, uint64_t thread, UprofRegs *regs);
 
-/* @name: of a function; newer versions add ".abi0" */
-static Leave *
-find_way(const char *name)
+/* @name: of a function that changes the stack. Returns: (nullable): finds the function's caller */
+static FindCaller *
+find_switching_function(const char *name)
 {
     static const struct {
         const char *name;
-        Leave *leave;
-    } ways[] = {
+        FindCaller *find;
+    } functions[] = {
         { "runtime.systemstack", leave_system_stack }, { "runtime.asmcgocall", leave_system_stack },
         { "runtime.morestack", leave_more_stack },     { "runtime.nanotime1", leave_clock },
-        { "runtime.walltime", leave_clock },
+        { "runtime.walltime", leave_clock },           { "time.now", leave_clock },
+        { "runtime.vgetrandom1", leave_clock },
     };
 
-    for (size_t i = 0; i < G_N_ELEMENTS(ways); i++) {
-        const size_t len = strlen(ways[i].name);
-        if (strncmp(name, ways[i].name, len) == 0 && (name[len] == '\0' || name[len] == '.'))
-            return ways[i].leave;
-    }
+    for (size_t i = 0; i < G_N_ELEMENTS(functions); i++)
+        if (is_function(name, functions[i].name))
+            return functions[i].find;
     return NULL;
 }
 
 bool
 uprof_go_stacks_leave(UprofGoStacks *stacks, const UprofSnapshot *snapshot, uint64_t start,
-                      uint64_t symbol_address, UprofRegs *regs, bool *is_return)
+                      uint64_t symbol_address, UprofRegs *regs)
 {
     const UprofSymAnswer function = uprof_sym_find(stacks->sym, symbol_address, false);
-    Leave *leave = find_way(uprof_name_text(function.name));
+    FindCaller *find = find_switching_function(uprof_name_text(function.name));
     UprofSpaceProcess ran;
 
-    if (!leave || !uprof_space_process(stacks->space, &ran) || ran.thread == 0)
+    if (!find || !uprof_space_process(stacks->space, &ran) || ran.thread == 0)
         return false;
     Process *process = find_process(stacks, ran.id);
-    const Process before = *process;
     if (process->curg == 0)
         process->curg = find_curg_offset(stacks->space, ran.thread);
-    if (process->clock_sp == 0 && leave == leave_clock)
+    if (process->clock_sp == 0 && find == leave_clock)
         find_clock_offsets(stacks->space, start, process);
-    if (process->curg != 0 && (memcmp(&before, process, sizeof(before)) != 0 ||
-                               !uprof_chain_table_has(stacks->chains, ran.memory, 0)))
+    if (process->curg != 0)
         publish_chain(stacks, &ran, process);
     UprofRegs caller = *regs;
-    if (process->curg == 0 || !leave(snapshot, process, ran.thread, &caller, is_return))
+    if (process->curg == 0 || !find(stacks, snapshot, process, ran.thread, &caller))
         return false;
     *regs = caller;
     return true;
+}
+
+void
+uprof_go_stacks_note_signal(UprofGoStacks *stacks, uint64_t context)
+{
+    UprofSpaceProcess ran;
+    uint64_t g, top;
+
+    if (!uprof_space_process(stacks->space, &ran) || ran.thread == 0)
+        return;
+    Process *process = find_process(stacks, ran.id);
+    if (process->curg == 0)
+        process->curg = find_curg_offset(stacks->space, ran.thread);
+    if (process->curg == 0 ||
+        !read_word(stacks->space, ran.thread + (uint64_t)(int64_t)THREAD_G, &g) ||
+        !read_word(stacks->space, g + G_STACK_TOP, &top) || top <= context ||
+        top - context > CONTEXT_MAX)
+        return;
+    process->context = (int32_t)(top - context);
+    publish_chain(stacks, &ran, process);
 }

@@ -6,6 +6,7 @@
 enum {
     OBJECT_BYTES = 16,             /* of PyObject with the GIL */
     STRUCT_BYTES_MAX = 512 * 1024, /* of the interpreter's state */
+    THREAD_BYTES_MAX = 32 * 1024,  /* of a thread's state */
     VERSION_SHIFT = 16,            /* of PY_VERSION_HEX, to the minor version */
     /* PyASCIIObject.state: the kind comes behind "interned", which is a byte in 3.14 without the GIL */
     KIND_BIT = 2,
@@ -138,7 +139,7 @@ static bool
 read_threads(UprofSlice offsets, const Places *at, UprofPythonLayout *layout)
 {
     const uint64_t interpreter = get_word(offsets, at->interpreter_bytes);
-    const uint64_t thread = get_word(offsets, at->thread_bytes);
+    const uint64_t thread = MIN(get_word(offsets, at->thread_bytes), (uint64_t)THREAD_BYTES_MAX);
 
     return read_offset(offsets, INTERPRETERS_AT, STRUCT_BYTES_MAX, 8, &layout->first_interpreter) &&
            read_offset(offsets, at->next_interpreter, interpreter, 8, &layout->next_interpreter) &&
@@ -204,9 +205,10 @@ uprof_python_layout_find(uint32_t version, UprofSlice offsets, UprofPythonLayout
             return true;
         }
     const Places *at = find_places(offsets);
-    if (!at)
+    UprofPythonLayout found = { .version = at ? at->version : 0 };
+    if (!at || !read_threads(offsets, at, &found) || !read_frames(offsets, at, &found) ||
+        !read_code(offsets, at, &found) || !read_objects(offsets, at, &found))
         return false;
-    *layout = (UprofPythonLayout){ .version = at->version };
-    return read_threads(offsets, at, layout) && read_frames(offsets, at, layout) &&
-           read_code(offsets, at, layout) && read_objects(offsets, at, layout);
+    *layout = found;
+    return true;
 }

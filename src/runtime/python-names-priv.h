@@ -4,7 +4,7 @@
  *
  * A function's code object (CPython, Include/cpython/code.h) has its qualified name, its file, and a
  * table of lines (Objects/locations.md). These objects do not change. The memory of an object that is
- * gone may be used again, so a remembered name also depends on what the object holds.
+ * gone may be used again, so a remembered name also depends on where the object's texts are.
  */
 #pragma once
 

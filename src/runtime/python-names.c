@@ -11,6 +11,7 @@ enum {
     PATH_CHARS_MAX = 1024, /* characters of a file's path */
     TABLE_BYTES_MAX = 16 * 1024,
     INSTRUCTION_BYTES = 2,
+    BYTES_MAX = 32 * 1024 * 1024, /* of all tables of lines */
     LAST_LINE = 10 * 1000 * 1000,
 };
 
@@ -22,7 +23,7 @@ typedef struct {
 
 typedef struct {
     Key key;
-    uint64_t digest; /* of the object */
+    uint64_t digest; /* of the members that lead to the texts below, and of the first line */
     char *function;  /* owned; UTF-8 */
     char *file;      /* owned; without most folders; UTF-8 */
     const UprofName *name;
@@ -34,6 +35,7 @@ struct _UprofPythonNames {
     UprofSpace *space; /* borrowed */
     UprofNames *names; /* borrowed */
     GHashTable *codes; /* of Code, by its key; owned */
+    size_t n_bytes;    /* of tables of lines that were read since @codes was empty */
 };
 
 static guint
@@ -293,12 +295,17 @@ find_code(UprofPythonNames *python, const UprofPythonLayout *layout, const Key *
     code = g_new0(Code, 1);
     code->key = *key;
     code->digest = digest;
+    for (unsigned i = 0; i < 3; i++)
+        uprof_space_forget(python->space, parts[i]);
     if (!read_code(python, layout, bytes, code)) {
         free_code(code);
         return NULL;
     }
-    if (g_hash_table_size(python->codes) >= CODES_MAX)
+    if (g_hash_table_size(python->codes) >= CODES_MAX || python->n_bytes >= BYTES_MAX) {
         g_hash_table_remove_all(python->codes);
+        python->n_bytes = 0;
+    }
+    python->n_bytes += code->table ? code->table->len : 0;
     g_hash_table_replace(python->codes, &code->key, code);
     return code;
 }
@@ -315,9 +322,10 @@ uprof_python_names_find(UprofPythonNames *python, const UprofPythonLayout *layou
         return NULL;
     if (!with_line || !code->table || !code->file)
         return code->name;
-    /* Before its first instruction, a function is at its first line. */
+    /* A function that has not begun is right before its first instruction. A thread can have a copy of the
+     * instructions elsewhere (3.14 without the GIL). */
     const unsigned line =
-        instruction < start
+        start - instruction <= INSTRUCTION_BYTES && instruction < start
             ? code->first_line
             : uprof_python_line_find((UprofSlice){ code->table->data, code->table->len },
                                      code->first_line, instruction - start);

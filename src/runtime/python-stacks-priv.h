@@ -23,5 +23,6 @@ uprof_python_stacks_new(UprofSpace *space, UprofNames *names, UprofChainTable *c
 void uprof_python_stacks_free(UprofPythonStacks *stacks);
 
 /** uprof_python_stacks_find: see uprof_runtimes_find_python() */
-unsigned uprof_python_stacks_find(UprofPythonStacks *stacks, const UprofSnapshot *snapshot,
-                                  uint64_t pc, bool with_lines, UprofPythonFrame *frames);
+unsigned
+uprof_python_stacks_find(UprofPythonStacks *stacks, const UprofSnapshot *snapshot, uint64_t pc,
+                         bool with_lines, UprofPythonFrame *frames, bool *is_cut);

@@ -6,15 +6,15 @@
 #include <string.h>
 
 enum {
-    PROCESSES_MAX = 4096,
-    THREADS_MAX = 1024,                      /* of a process, that are searched and remembered */
-    PUBLISHED_MAX = 64,                      /* of them, at once */
-    INTERPRETERS_MAX = 64,                   /* that are searched */
+    PROCESSES_MAX = 256,
+    THREADS_MAX = 1024,    /* states of a process, in all interpreters together */
+    INTERPRETERS_MAX = 64, /* of a process */
+    PUBLISHED_MAX = 64,    /* threads whose chains are published before they are seen */
     NODES_MAX = 2 * UPROF_PYTHON_FRAMES_MAX, /* frames, and those that are no functions */
-    C_FRAMES_MAX = 512,
 };
 
-#define SEARCH_APART_NS UPROF_NS_PER_S /* if a thread, or the runtime, was not found */
+/* Time between two searches for the runtime, or for threads. A search that does not help doubles it. */
+#define SEARCH_APART_NS (UPROF_NS_PER_S / 8)
 #define SEARCH_APART_MAX_NS (16 * UPROF_NS_PER_S)
 
 /* Pointers to objects are aligned; some have a mark in their lowest bits (3.14). */
@@ -25,8 +25,15 @@ typedef struct {
     uint64_t states[UPROF_CHAIN_STARTS];
 } Thread;
 
+/* Where a module has the variables that tell the version and the threads */
 typedef struct {
-    bool is_known; /* the members below are valid */
+    bool is_searched; /* the file was read; the members below are valid */
+    bool has_runtime, has_version;
+    uint64_t runtime, version; /* bytes from the first page of the module */
+} Module;
+
+typedef struct {
+    bool is_known; /* the next two members are valid */
     uint64_t runtime;
     UprofPythonLayout layout;
     uint64_t next_ns; /* when to search again for the runtime, or for a thread */
@@ -39,6 +46,7 @@ struct _UprofPythonStacks {
     UprofChainTable *chains; /* borrowed */
     UprofPythonNames *names; /* owned */
     GHashTable *processes;   /* id -> Process; owned */
+    GArray *modules;         /* of Module, by number; owned */
 };
 
 static void
@@ -59,6 +67,7 @@ uprof_python_stacks_new(UprofSpace *space, UprofNames *names, UprofChainTable *c
     stacks->chains = chains;
     stacks->names = uprof_python_names_new(space, names);
     stacks->processes = g_hash_table_new_full(NULL, NULL, NULL, free_process);
+    stacks->modules = g_array_new(FALSE, TRUE, sizeof(Module));
     return stacks;
 }
 
@@ -66,6 +75,7 @@ void
 uprof_python_stacks_free(UprofPythonStacks *stacks)
 {
     g_hash_table_unref(stacks->processes);
+    g_array_unref(stacks->modules);
     uprof_python_names_free(stacks->names);
     g_free(stacks);
 }
@@ -96,13 +106,34 @@ read_word(const UprofPythonStacks *stacks, uint64_t gva, uint64_t *word)
     return true;
 }
 
-/* A search that finds nothing is repeated after twice the time. */
+/* @helped: the search has found what it was for */
 static void
-plan_search(Process *process, uint64_t now_ns)
+plan_search(Process *process, bool helped, uint64_t now_ns)
 {
-    process->apart_ns = process->apart_ns == 0 ? SEARCH_APART_NS / 8
-                                               : MIN(2 * process->apart_ns, SEARCH_APART_MAX_NS);
+    process->apart_ns = process->apart_ns == 0 || helped
+                            ? SEARCH_APART_NS
+                            : MIN(2 * process->apart_ns, SEARCH_APART_MAX_NS);
     process->next_ns = now_ns + process->apart_ns;
+}
+
+/* Returns: (nullable): the module at @pc, and where its first page is */
+static const Module *
+find_module(UprofPythonStacks *stacks, uint64_t pc, uint64_t *base)
+{
+    const unsigned number = uprof_space_module(stacks->space, pc, base);
+
+    if (number == 0)
+        return NULL;
+    if (number >= stacks->modules->len)
+        g_array_set_size(stacks->modules, number + 1);
+    Module *module = &g_array_index(stacks->modules, Module, number);
+    if (!module->has_runtime) {
+        module->has_runtime =
+            uprof_space_find_object(stacks->space, pc, "_PyRuntime", &module->runtime);
+        module->has_version =
+            uprof_space_find_object(stacks->space, pc, "Py_Version", &module->version);
+    }
+    return module->has_runtime ? module : NULL;
 }
 
 /* @pc: in the interpreter's code */
@@ -110,17 +141,27 @@ static void
 find_runtime(UprofPythonStacks *stacks, uint64_t pc, Process *process)
 {
     uint8_t offsets[UPROF_PYTHON_OFFSETS_BYTES];
-    uint64_t version_at;
     uint32_t version = 0;
+    uint64_t base;
+    const Module *module = find_module(stacks, pc, &base);
 
-    if (!uprof_space_find_object(stacks->space, pc, "_PyRuntime", &process->runtime) ||
-        !uprof_space_read(stacks->space, process->runtime, offsets, sizeof(offsets)))
+    if (!module ||
+        !uprof_space_read(stacks->space, base + module->runtime, offsets, sizeof(offsets)))
         return;
-    if (uprof_space_find_object(stacks->space, pc, "Py_Version", &version_at) &&
-        uprof_space_read(stacks->space, version_at, &version, sizeof(version)))
+    process->runtime = base + module->runtime;
+    if (module->has_version &&
+        uprof_space_read(stacks->space, base + module->version, &version, sizeof(version)))
         version = GUINT32_FROM_LE(version);
     process->is_known = uprof_python_layout_find(version, (UprofSlice){ offsets, sizeof(offsets) },
                                                  &process->layout);
+}
+
+/* Threads begin and end all the time, so memory that was read earlier does not count. */
+static bool
+read_fresh_word(const UprofPythonStacks *stacks, uint64_t gva, uint64_t *word)
+{
+    uprof_space_forget(stacks->space, gva);
+    return read_word(stacks, gva, word);
 }
 
 static void
@@ -139,19 +180,20 @@ add_state(Process *process, uint64_t pointer, uint64_t state)
         }
 }
 
+/* @n_left: (inout): states that may still be read */
 static void
-add_states(const UprofPythonStacks *stacks, uint64_t interpreter, Process *process)
+add_states(const UprofPythonStacks *stacks, uint64_t interpreter, Process *process,
+           unsigned *n_left)
 {
     const UprofPythonLayout *layout = &process->layout;
     uint64_t state, pointer;
 
-    if (!read_word(stacks, interpreter + layout->first_thread, &state))
+    if (!read_fresh_word(stacks, interpreter + layout->first_thread, &state))
         return;
-    for (unsigned i = 0; i < THREADS_MAX && state != 0; i++) {
-        if (!read_word(stacks, state + layout->thread_id, &pointer))
+    for (; *n_left > 0 && state != 0; --*n_left) {
+        if (!read_fresh_word(stacks, state + layout->thread_id, &pointer))
             return;
-        if (g_hash_table_size(process->threads) < THREADS_MAX)
-            add_state(process, pointer, state);
+        add_state(process, pointer, state);
         if (!read_word(stacks, state + layout->next_thread, &state))
             return;
     }
@@ -162,19 +204,27 @@ static void
 search_threads(const UprofPythonStacks *stacks, Process *process)
 {
     const UprofPythonLayout *layout = &process->layout;
+    unsigned n_left = THREADS_MAX;
     uint64_t interpreter;
 
     g_hash_table_remove_all(process->threads);
-    if (!read_word(stacks, process->runtime + layout->first_interpreter, &interpreter))
+    if (!read_fresh_word(stacks, process->runtime + layout->first_interpreter, &interpreter))
         return;
     for (unsigned i = 0; i < INTERPRETERS_MAX && interpreter != 0; i++) {
-        add_states(stacks, interpreter, process);
+        add_states(stacks, interpreter, process, &n_left);
         if (!read_word(stacks, interpreter + layout->next_interpreter, &interpreter))
             return;
     }
 }
 
-/* For each state: pointer to the frame, by way of the _PyCFrame if there are such; and all frames. */
+static void
+add_load(UprofChain *chain, int8_t *n, int from, uint32_t offset)
+{
+    chain->steps[(*n)++] =
+        (UprofChainStep){ .op = UPROF_CHAIN_LOAD, .from = (int8_t)from, .offset = (int32_t)offset };
+}
+
+/* For each state: its thread pointer, and all frames, by way of the _PyCFrame if there is one */
 static void
 publish_chain(const UprofPythonStacks *stacks, const Process *process, uint64_t memory,
               uint64_t pointer, const Thread *thread)
@@ -185,16 +235,10 @@ publish_chain(const UprofPythonStacks *stacks, const Process *process, uint64_t 
 
     for (int i = 0; i < UPROF_CHAIN_STARTS && thread->states[i] != 0; i++) {
         chain.starts[i] = thread->states[i];
-        chain.steps[n] = (UprofChainStep){ .op = UPROF_CHAIN_LOAD,
-                                           .from = (int8_t)(-1 - i),
-                                           .offset = (int32_t)layout->thread_frame };
-        n++;
-        if (layout->has_c_frames) {
-            chain.steps[n] = (UprofChainStep){ .op = UPROF_CHAIN_LOAD,
-                                               .from = (int8_t)(n - 1),
-                                               .offset = (int32_t)layout->c_frame_frame };
-            n++;
-        }
+        add_load(&chain, &n, -1 - i, layout->thread_id);
+        add_load(&chain, &n, -1 - i, layout->thread_frame);
+        if (layout->has_c_frames)
+            add_load(&chain, &n, n - 1, layout->c_frame_frame);
         chain.steps[n] = (UprofChainStep){ .op = UPROF_CHAIN_LIST,
                                            .from = (int8_t)(n - 1),
                                            .len = (uint16_t)layout->frame_bytes,
@@ -217,37 +261,19 @@ publish_chains(const UprofPythonStacks *stacks, const Process *process, uint64_t
         publish_chain(stacks, process, memory, *(const uint64_t *)pointer, thread);
 }
 
-/* Returns: (nullable): the thread that ran, if its state still has its thread pointer */
+/*
+ * Searches for all threads of the process, and publishes their chains.
+ *
+ * Returns: (nullable): the thread that ran
+ */
 static const Thread *
-get_thread(const UprofPythonStacks *stacks, const Process *process, uint64_t pointer)
+search_thread(const UprofPythonStacks *stacks, const UprofSpaceProcess *ran, Process *process,
+              uint64_t now_ns)
 {
-    const Thread *thread = g_hash_table_lookup(process->threads, &pointer);
-    uint64_t id;
-
-    return thread && read_word(stacks, thread->states[0] + process->layout.thread_id, &id) &&
-                   id == pointer
-               ? thread
-               : NULL;
-}
-
-/* Returns: (nullable): the thread that ran; %NULL if it is not known, or runs no Python */
-static const Thread *
-find_thread(UprofPythonStacks *stacks, const UprofSpaceProcess *ran, Process *process,
-            uint64_t now_ns)
-{
-    const Thread *thread = get_thread(stacks, process, ran->thread);
-
-    if (!thread && now_ns >= process->next_ns) {
-        search_threads(stacks, process);
-        publish_chains(stacks, process, ran->memory);
-        thread = get_thread(stacks, process, ran->thread);
-        if (thread)
-            process->apart_ns = 0;
-        else
-            plan_search(process, now_ns);
-    }
-    if (thread && !uprof_chain_table_has(stacks->chains, ran->memory, ran->thread))
-        publish_chain(stacks, process, ran->memory, ran->thread, thread);
+    search_threads(stacks, process);
+    publish_chains(stacks, process, ran->memory);
+    const Thread *thread = g_hash_table_lookup(process->threads, &ran->thread);
+    plan_search(process, thread != NULL, now_ns);
     return thread;
 }
 
@@ -277,10 +303,12 @@ typedef struct {
     const UprofSnapshot *snapshot;
     const UprofPythonLayout *layout;
     uint32_t process;
+    uint64_t thread; /* thread pointer */
     bool with_lines;
     UprofPythonFrame *frames; /* (out) */
     unsigned n;               /* of @frames */
     unsigned group;           /* the first of @frames whose place is not known yet */
+    bool is_cut;              /* the outermost functions are missing */
     uint64_t c_frame;         /* of the call whose functions come next; 0 if there are no such */
 } Walk;
 
@@ -307,8 +335,6 @@ add_frame(Walk *walk, const uint8_t *bytes)
     const UprofPythonLayout *layout = walk->layout;
     uint64_t instruction;
 
-    if (walk->n == UPROF_PYTHON_FRAMES_MAX)
-        return;
     memcpy(&instruction, bytes + layout->frame_instruction, sizeof(instruction));
     walk->frames[walk->n++] = (UprofPythonFrame){
         .name = uprof_python_names_find(walk->stacks->names, layout, walk->process,
@@ -317,15 +343,18 @@ add_frame(Walk *walk, const uint8_t *bytes)
     };
 }
 
-static void
+/* Returns: false if the list does not end where a list ends */
+static bool
 walk_frames(Walk *walk, uint64_t frame)
 {
     const UprofPythonLayout *layout = walk->layout;
     uint8_t bytes[UPROF_PYTHON_FRAME_BYTES_MAX];
 
-    for (unsigned i = 0; i < NODES_MAX && frame != 0; i++) {
+    for (unsigned i = 0; i < NODES_MAX && walk->n < UPROF_PYTHON_FRAMES_MAX; i++) {
+        if (frame == 0)
+            return true;
         if (!uprof_snapshot_read(walk->snapshot, frame, bytes, layout->frame_bytes))
-            return;
+            return false;
         if (bytes[layout->frame_owner] < UPROF_PYTHON_OWNERS) {
             add_frame(walk, bytes);
             if (layout->frame_is_entry != 0 && bytes[layout->frame_is_entry])
@@ -335,14 +364,17 @@ walk_frames(Walk *walk, uint64_t frame)
         }
         frame = get_pointer(bytes, layout->frame_previous);
     }
+    return frame == 0;
 }
 
 static void
 walk_state(Walk *walk, uint64_t state)
 {
-    uint64_t frame;
+    uint64_t frame, id;
 
-    if (!get_word(walk->snapshot, state + walk->layout->thread_frame, &frame))
+    /* the memory of a thread that has ended may be used for something else */
+    if (!get_word(walk->snapshot, state + walk->layout->thread_id, &id) || id != walk->thread ||
+        !get_word(walk->snapshot, state + walk->layout->thread_frame, &frame))
         return;
     walk->c_frame = 0;
     if (walk->layout->has_c_frames) {
@@ -350,37 +382,62 @@ walk_state(Walk *walk, uint64_t state)
         if (!get_word(walk->snapshot, frame + walk->layout->c_frame_frame, &frame))
             return;
     }
-    walk_frames(walk, POINTER(frame));
-    /* the outermost frames are missing */
+    walk->is_cut |= !walk_frames(walk, POINTER(frame));
     end_group(walk, 0);
+}
+
+/* Returns: (nullable): the process, if it is known to run Python */
+static Process *
+find_python_process(UprofPythonStacks *stacks, const UprofSpaceProcess *ran, uint64_t pc,
+                    uint64_t now_ns)
+{
+    Process *process = find_process(stacks, ran->id);
+
+    if (!process->is_known && now_ns >= process->next_ns) {
+        find_runtime(stacks, pc, process);
+        if (process->is_known)
+            process->apart_ns = process->next_ns = 0;
+        else
+            plan_search(process, false, now_ns);
+    }
+    return process->is_known ? process : NULL;
+}
+
+static void
+walk_thread(Walk *walk, const Thread *thread)
+{
+    for (unsigned i = 0; i < UPROF_CHAIN_STARTS && thread->states[i] != 0; i++)
+        walk_state(walk, thread->states[i]);
 }
 
 unsigned
 uprof_python_stacks_find(UprofPythonStacks *stacks, const UprofSnapshot *snapshot, uint64_t pc,
-                         bool with_lines, UprofPythonFrame *frames)
+                         bool with_lines, UprofPythonFrame *frames, bool *is_cut)
 {
     UprofSpaceProcess ran;
 
+    *is_cut = false;
     if (!uprof_space_process(stacks->space, &ran) || ran.thread == 0)
         return 0;
-    Process *process = find_process(stacks, ran.id);
     uprof_space_allow_more(stacks->space);
-    if (!process->is_known && snapshot->time_ns >= process->next_ns) {
-        find_runtime(stacks, pc, process);
-        if (!process->is_known)
-            plan_search(process, snapshot->time_ns);
-    }
-    const Thread *thread =
-        process->is_known ? find_thread(stacks, &ran, process, snapshot->time_ns) : NULL;
-    if (!thread)
+    Process *process = find_python_process(stacks, &ran, pc, snapshot->time_ns);
+    if (!process)
         return 0;
+    const Thread *thread = g_hash_table_lookup(process->threads, &ran.thread);
     Walk walk = { .stacks = stacks,
                   .snapshot = snapshot,
                   .layout = &process->layout,
                   .process = ran.id,
+                  .thread = ran.thread,
                   .with_lines = with_lines,
                   .frames = frames };
-    for (unsigned i = 0; i < UPROF_CHAIN_STARTS && thread->states[i] != 0; i++)
-        walk_state(&walk, thread->states[i]);
+    if (thread)
+        walk_thread(&walk, thread);
+    /* The thread is new, or the memory of its state is used for something else now. */
+    if (walk.n == 0 && snapshot->time_ns >= process->next_ns)
+        thread = search_thread(stacks, &ran, process, snapshot->time_ns);
+    if (thread)
+        publish_chain(stacks, process, ran.memory, ran.thread, thread);
+    *is_cut = walk.n > 0 && walk.is_cut;
     return walk.n;
 }

@@ -54,10 +54,15 @@ uprof_runtimes_begin(UprofRuntimes *runtimes, const UprofSnapshot *snapshot)
 
 bool
 uprof_runtimes_leave_go_stack(UprofRuntimes *runtimes, uint64_t start, uint64_t symbol_address,
-                              UprofRegs *regs, bool *is_return)
+                              UprofRegs *regs)
 {
-    return uprof_go_stacks_leave(runtimes->go, runtimes->snapshot, start, symbol_address, regs,
-                                 is_return);
+    return uprof_go_stacks_leave(runtimes->go, runtimes->snapshot, start, symbol_address, regs);
+}
+
+void
+uprof_runtimes_note_go_signal(UprofRuntimes *runtimes, uint64_t context)
+{
+    uprof_go_stacks_note_signal(runtimes->go, context);
 }
 
 /* The interpreter is a program such as python3.11, or a library such as libpython3.11.so.1.0. */
@@ -90,9 +95,10 @@ uprof_runtimes_is_python(UprofRuntimes *runtimes, uint64_t symbol_address)
 
 unsigned
 uprof_runtimes_find_python(UprofRuntimes *runtimes, uint64_t pc, bool with_lines,
-                           UprofPythonFrame *frames)
+                           UprofPythonFrame *frames, bool *is_cut)
 {
-    return uprof_python_stacks_find(runtimes->python, runtimes->snapshot, pc, with_lines, frames);
+    return uprof_python_stacks_find(runtimes->python, runtimes->snapshot, pc, with_lines, frames,
+                                    is_cut);
 }
 
 bool

@@ -93,7 +93,7 @@ run_step(Walk *walk, unsigned i, const UprofChainStep *step)
     case UPROF_CHAIN_LOAD:
         load_word(walk, i, step);
         return i + 1;
-    case UPROF_CHAIN_DIFFER:
+    case UPROF_CHAIN_SKIP_IF_EQUAL:
         return i + 1 + (value == get_value(walk, step->other) ? step->len : 0);
     case UPROF_CHAIN_STACK:
         copy_other_stack(walk, value);

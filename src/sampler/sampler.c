@@ -230,14 +230,23 @@ begin_slot(const UprofSampler *sampler, UprofSnapshot *slot, unsigned vcpu)
     slot->owner = sampler->settings.owner;
 }
 
+/* @with_chains: there is time to follow pointers in the process, which takes some more reads */
 static void
-copy_windows(UprofSampler *sampler, UprofSnapshot *slot)
+copy_windows(UprofSampler *sampler, UprofSnapshot *slot, bool with_chains)
 {
     const UprofLinks *links =
         sampler->settings.links ? g_atomic_pointer_get(sampler->settings.links) : NULL;
 
     uprof_windows_copy(sampler->mem, &sampler->settings.sizes[slot->vcpu], links,
-                       sampler->settings.chains, slot);
+                       with_chains ? sampler->settings.chains : NULL, slot);
+}
+
+/* A read of a slow guest takes long: half of the longest pause is kept for the stacks themselves. */
+static bool
+has_time_for_chains(const UprofSampler *sampler, const UprofHold *hold)
+{
+    return !sampler->guest->slow_reads || !hold->guest ||
+           uprof_clock_now_ns() - hold->stopped_since_ns < sampler->settings.max_pause_ns / 2;
 }
 
 /*
@@ -274,7 +283,7 @@ copy_vcpus(UprofSampler *sampler, const UprofHold *hold, Shot *shot, GError **er
         const bool has_stack = !slot->idle || sampler->settings.idle_stacks;
         /* a halted vCPU may have no registers: word_bytes is 0 then */
         if (has_stack && !slot->regs.smm && slot->regs.word_bytes > 0 && !too_long)
-            copy_windows(sampler, slot);
+            copy_windows(sampler, slot, has_time_for_chains(sampler, hold));
         shot->n++;
     }
     return UPROF_OK;
@@ -347,7 +356,7 @@ rehearse_copies(UprofSampler *sampler, const Ticker *ticker, const Shot *shot)
             continue;
         slot->vcpu = vcpu;
         slot->regs = sampler->last_regs[vcpu];
-        copy_windows(sampler, slot);
+        copy_windows(sampler, slot, true);
         begin_slot(sampler, slot, ticker->vcpu);
     }
 }

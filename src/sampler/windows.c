@@ -190,9 +190,9 @@ has_chains(const UprofCopy *copy)
            g_atomic_int_get(&copy->chains->has_any);
 }
 
-/* Returns: (nullable): the chain of the thread that ran */
-static const UprofChain *
-find_chain(const UprofCopy *copy, uint64_t task, uint64_t *thread)
+/* @chain: (out): of the thread that ran, if true is returned */
+static bool
+find_chain(const UprofCopy *copy, uint64_t task, uint64_t *thread, UprofChain *chain)
 {
     const UprofRegs kernel_regs = get_kernel_regs(copy);
     uint64_t memory;
@@ -201,8 +201,8 @@ find_chain(const UprofCopy *copy, uint64_t task, uint64_t *thread)
         !uprof_snapshot_read(copy->snapshot, task + copy->links->task_mm, &memory,
                              sizeof(memory)) ||
         !uprof_copy_word(copy, &kernel_regs, task + copy->links->task_thread, thread))
-        return NULL;
-    return uprof_chains_find(copy->chains, GUINT64_FROM_LE(memory), *thread);
+        return false;
+    return uprof_chains_find(copy->chains, GUINT64_FROM_LE(memory), *thread, chain);
 }
 
 /* Copies what belongs to the task that ran, and to its process. */
@@ -218,9 +218,9 @@ copy_process(UprofCopy *copy, bool is_kernel, uint64_t sp)
         copy_stack_of_process(copy, task, sp, &user_regs);
     uint64_t thread;
     copy->reserved = 0;
-    const UprofChain *chain = find_chain(copy, task, &thread);
-    if (chain)
-        uprof_chain_copy(copy, &user_regs, chain, thread);
+    UprofChain chain;
+    if (find_chain(copy, task, &thread, &chain))
+        uprof_chain_copy(copy, &user_regs, &chain, thread);
 }
 
 void

@@ -12,37 +12,45 @@ find_set(uint64_t memory, uint64_t thread)
     return (unsigned)(mixed >> 40) % (UPROF_CHAIN_SLOTS / WAYS) * WAYS;
 }
 
-static const UprofChain *
-get_chain(const UprofChains *chains, unsigned slot)
+static bool
+has_keys(const UprofChainSlot *slot, uint64_t memory, uint64_t thread)
 {
-    return g_atomic_pointer_get((const UprofChain **)&chains->slots[slot]);
+    return slot->is_used && slot->chain.memory == memory && slot->chain.thread == thread;
+}
+
+/*
+ * The writer makes the version odd before it changes a slot, and even again afterwards. A reader that finds
+ * the same even version before and after its copy has copied a whole chain.
+ */
+static bool
+copy_slot(const UprofChainSlot *slot, uint64_t memory, uint64_t thread, UprofChain *chain)
+{
+    const gint version = g_atomic_int_get(&slot->version);
+
+    if (version & 1 || !has_keys(slot, memory, thread))
+        return false;
+    *chain = slot->chain;
+    __sync_synchronize();
+    return g_atomic_int_get(&slot->version) == version && chain->memory == memory &&
+           chain->thread == thread;
 }
 
 static bool
-has_keys(const UprofChain *chain, uint64_t memory, uint64_t thread)
-{
-    return chain && chain->memory == memory && chain->thread == thread;
-}
-
-static const UprofChain *
-find_chain(const UprofChains *chains, uint64_t memory, uint64_t thread)
+find_chain(const UprofChains *chains, uint64_t memory, uint64_t thread, UprofChain *chain)
 {
     const unsigned set = find_set(memory, thread);
 
-    for (unsigned slot = set; slot < set + WAYS; slot++) {
-        const UprofChain *chain = get_chain(chains, slot);
-        if (has_keys(chain, memory, thread))
-            return chain;
-    }
-    return NULL;
+    for (unsigned slot = set; slot < set + WAYS; slot++)
+        if (copy_slot(&chains->slots[slot], memory, thread, chain))
+            return true;
+    return false;
 }
 
-const UprofChain *
-uprof_chains_find(const UprofChains *chains, uint64_t memory, uint64_t thread)
+bool
+uprof_chains_find(const UprofChains *chains, uint64_t memory, uint64_t thread, UprofChain *chain)
 {
-    const UprofChain *own = thread != 0 ? find_chain(chains, memory, thread) : NULL;
-
-    return own ? own : find_chain(chains, memory, 0);
+    return (thread != 0 && find_chain(chains, memory, thread, chain)) ||
+           find_chain(chains, memory, 0, chain);
 }
 
 unsigned
@@ -51,20 +59,62 @@ uprof_chains_choose_slot(const UprofChains *chains, uint64_t memory, uint64_t th
     const unsigned set = find_set(memory, thread);
 
     for (unsigned slot = set; slot < set + WAYS; slot++)
-        if (has_keys(get_chain(chains, slot), memory, thread))
+        if (has_keys(&chains->slots[slot], memory, thread))
             return slot;
     for (unsigned slot = set; slot < set + WAYS; slot++)
-        if (!get_chain(chains, slot))
+        if (!chains->slots[slot].is_used)
             return slot;
     return set + (unsigned)(thread >> 12 ^ memory >> 6) % WAYS;
+}
+
+static void
+write_slot(UprofChainSlot *slot, bool is_used, const UprofChain *chain)
+{
+    g_atomic_int_inc(&slot->version);
+    __sync_synchronize();
+    slot->is_used = is_used;
+    slot->chain = *chain;
+    __sync_synchronize();
+    g_atomic_int_inc(&slot->version);
 }
 
 void
 uprof_chains_set(UprofChains *chains, unsigned slot, const UprofChain *chain)
 {
-    g_atomic_pointer_set(&chains->slots[slot], chain);
-    if (chain)
-        g_atomic_int_set(&chains->has_any, 1);
+    write_slot(&chains->slots[slot], true, chain);
+    g_atomic_int_set(&chains->has_any, 1);
+}
+
+void
+uprof_chains_clear(UprofChains *chains)
+{
+    const UprofChain none = { 0 };
+
+    g_atomic_int_set(&chains->has_any, 0);
+    for (unsigned i = 0; i < UPROF_CHAIN_SLOTS; i++)
+        if (chains->slots[i].is_used)
+            write_slot(&chains->slots[i], false, &none);
+}
+
+static bool
+is_equal_step(const UprofChainStep *one, const UprofChainStep *other)
+{
+    return one->op == other->op && one->from == other->from && one->other == other->other &&
+           one->len == other->len && one->offset == other->offset;
+}
+
+bool
+uprof_chain_is_equal(const UprofChain *one, const UprofChain *other)
+{
+    if (one->memory != other->memory || one->thread != other->thread)
+        return false;
+    for (unsigned i = 0; i < UPROF_CHAIN_STARTS; i++)
+        if (one->starts[i] != other->starts[i])
+            return false;
+    for (unsigned i = 0; i < UPROF_CHAIN_STEPS_MAX; i++)
+        if (!is_equal_step(&one->steps[i], &other->steps[i]))
+            return false;
+    return true;
 }
 
 static bool
@@ -75,7 +125,7 @@ is_sound_step(const UprofChainStep *step, int number)
     if (step->op >= UPROF_CHAIN_N_OPS || step->from < -UPROF_CHAIN_STARTS || step->from >= number)
         return false;
     switch (step->op) {
-    case UPROF_CHAIN_DIFFER:
+    case UPROF_CHAIN_SKIP_IF_EQUAL:
         return step->other >= -UPROF_CHAIN_STARTS && step->other < number;
     case UPROF_CHAIN_LIST:
         return step->len <= UPROF_CHAIN_NODE_BYTES_MAX && step->offset >= 0 &&

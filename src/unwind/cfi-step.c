@@ -222,6 +222,8 @@ restore_regs(Frame *frame, UprofCursor *caller)
             write_reg(arch, caller, saved[i].reg, values[i]);
     caller->unknown = unknown;
     caller->is_return = !(frame->rule->flags & UPROF_CFI_SIGNAL);
+    /* a handler may have a stack of its own */
+    caller->is_switched = !caller->is_return;
     caller->how = UPROF_HOW_CFI;
     return UPROF_STEP_OK;
 }
@@ -276,14 +278,13 @@ static UprofStep
 leave_stack(const UprofUnwindContext *context, UprofCursor *cursor)
 {
     UprofFunction function;
-    bool is_return;
 
     if (!context->runtimes || !uprof_unwind_function(context, cursor, &function) ||
         !uprof_runtimes_leave_go_stack(context->runtimes, function.start, function.symbol_address,
-                                       &cursor->regs, &is_return))
+                                       &cursor->regs))
         return UPROF_STEP_CUT;
     cursor->unknown = ~UINT64_C(0);
-    cursor->is_return = is_return;
+    cursor->is_return = true;
     cursor->is_switched = true;
     cursor->how = UPROF_HOW_CFI;
     return UPROF_STEP_OK;
@@ -308,5 +309,7 @@ uprof_cfi_step(const UprofUnwindContext *context, UprofCursor *cursor)
     if (restore_quickly(&frame, cursor))
         return UPROF_STEP_OK;
     const UprofStep answer = find_cfa(&frame);
+    if (answer == UPROF_STEP_OK && (frame.rule->flags & UPROF_CFI_GO) && context->runtimes)
+        uprof_runtimes_note_go_signal(context->runtimes, frame.cfa);
     return answer == UPROF_STEP_OK ? restore_regs(&frame, cursor) : answer;
 }

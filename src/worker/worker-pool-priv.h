@@ -48,8 +48,7 @@ struct _UprofWorker {
     unsigned n_sizes;
     const UprofLinks *links; /* (nullable): atomic; the sampler reads it */
     GPtrArray *all_links;    /* of UprofLinks: owned */
-    UprofChains chains;      /* its slots are atomic; the sampler reads them */
-    GPtrArray *all_chains;   /* of UprofChain: owned */
+    UprofChains chains;      /* the thread writes them; the sampler reads them */
     UprofWorkerCounts counts;
     GArray *notices;      /* of UprofWorkerNotice */
     unsigned n_notices;   /* since the worker was made */

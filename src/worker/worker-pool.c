@@ -34,7 +34,6 @@ enum {
     MESSAGES_MAX = 64,     /* of one worker in a row */
     NOTICES_MAX = 1000,    /* of one worker */
     LINKS_MAX = 64,        /* published links of one worker */
-    CHAINS_MAX = 16384,    /* published chains of one worker */
     MEMORY_FACTOR = 4,     /* all memory of a worker, as a multiple of its memory for symbols */
 };
 
@@ -274,12 +273,7 @@ take_chain(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 {
     if (!uprof_worker_message_has_chain(input, len))
         return false;
-    /* after too many changes, the threads that come later are sampled without chains */
-    if (worker->all_chains->len >= CHAINS_MAX)
-        return true;
-    UprofChain *chain = g_memdup2(&input->chain.chain, sizeof(*chain));
-    g_ptr_array_add(worker->all_chains, chain);
-    uprof_chains_set(&worker->chains, input->chain.slot, chain);
+    uprof_chains_set(&worker->chains, input->chain.slot, &input->chain.chain);
     return true;
 }
 

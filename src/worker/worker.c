@@ -347,8 +347,7 @@ forget_process(UprofWorker *worker)
     }
     /* the sampler may still use the old links, which exist until the worker is freed */
     g_atomic_pointer_set(&worker->links, NULL);
-    for (unsigned i = 0; i < UPROF_CHAIN_SLOTS; i++)
-        uprof_chains_set(&worker->chains, i, NULL);
+    uprof_chains_clear(&worker->chains);
     worker->is_dead = worker->is_full = worker->is_ready = false;
     worker->why_dead = NULL;
     worker->heard = worker->hurried = worker->called = (UprofOwnTime){ 0 };
@@ -407,7 +406,6 @@ uprof_worker_new(UprofWorkers *workers, const UprofWorkerJob *job, const UprofFi
     worker->n_sizes = job->guest->n_vcpus;
     g_mutex_init(&worker->guest_lock);
     worker->all_links = g_ptr_array_new_with_free_func(g_free);
-    worker->all_chains = g_ptr_array_new_with_free_func(g_free);
     worker->notices = g_array_new(FALSE, FALSE, sizeof(UprofWorkerNotice));
     g_array_set_clear_func(worker->notices, clear_notice);
     if (!make_checkpoints(worker, error))
@@ -468,7 +466,6 @@ uprof_worker_free(UprofWorker *worker)
     g_clear_pointer(&worker->reading, g_bytes_unref);
     g_clear_pointer(&worker->refused, g_bytes_unref);
     g_ptr_array_unref(worker->all_links);
-    g_ptr_array_unref(worker->all_chains);
     g_array_unref(worker->notices);
     g_clear_pointer(&worker->reply, g_byte_array_unref);
     g_mutex_clear(&worker->guest_lock);

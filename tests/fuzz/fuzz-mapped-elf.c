@@ -89,6 +89,10 @@ fuzz_input(const uint8_t *data, size_t size)
     source.missing = GUINT64_FROM_LE(source.missing);
     source.file = (UprofSlice){ data + MASK_BYTES, size - MASK_BYTES };
     const UprofMappedReader reader = { read_pages, &source };
+    uint64_t offset;
+    uprof_mapped_elf_find_object(&reader, "_PyRuntime", &offset);
+    g_assert(source.n_read <= UPROF_MAPPED_ELF_BYTES_MAX / PAGE);
+    source.n_read = 0;
     const bool is_known = uprof_mapped_elf_read(&reader, &mapped);
     g_assert(source.n_read <= UPROF_MAPPED_ELF_BYTES_MAX / PAGE);
     if (!is_known)

@@ -92,7 +92,9 @@ static void
 check_frames(UprofRuntimes *runtimes, bool with_lines)
 {
     static UprofPythonFrame frames[UPROF_PYTHON_FRAMES_MAX];
-    const unsigned n = uprof_runtimes_find_python(runtimes, PYTHON_CODE, with_lines, frames);
+    bool is_cut;
+    const unsigned n =
+        uprof_runtimes_find_python(runtimes, PYTHON_CODE, with_lines, frames, &is_cut);
 
     g_assert(n <= UPROF_PYTHON_FRAMES_MAX);
     for (unsigned i = 0; i < n; i++)

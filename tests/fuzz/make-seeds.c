@@ -719,7 +719,7 @@ make_chains(const char *corpus)
             .steps = {
                 { .op = UPROF_CHAIN_LOAD, .from = -1, .offset = -8 },
                 { .op = UPROF_CHAIN_LOAD, .from = 0, .offset = 0x1800 },
-                { .op = UPROF_CHAIN_DIFFER, .from = 0, .other = 1, .len = 1 },
+                { .op = UPROF_CHAIN_SKIP_IF_EQUAL, .from = 0, .other = 1, .len = 1 },
                 { .op = UPROF_CHAIN_STACK, .from = 1 },
                 { .op = UPROF_CHAIN_LIST, .from = 1, .len = 88, .offset = 8 },
             },
@@ -731,8 +731,9 @@ make_chains(const char *corpus)
     tell.chain.starts[0] = UINT64_MAX;
     tell.chain.steps[0] = (UprofChainStep){ .op = UPROF_CHAIN_LIST, .from = -1, .len = 8 };
     tell.chain.steps[1] = (UprofChainStep){ .op = UPROF_CHAIN_STACK, .from = -1 };
-    tell.chain.steps[2] =
-        (UprofChainStep){ .op = UPROF_CHAIN_DIFFER, .from = -1, .other = -1, .len = UINT8_MAX };
+    tell.chain.steps[2] = (UprofChainStep){
+        .op = UPROF_CHAIN_SKIP_IF_EQUAL, .from = -1, .other = -1, .len = UINT8_MAX
+    };
     save_message(corpus, "chain-outside", 9, &tell, sizeof(tell));
     tell.chain.starts[0] = 0x1f000;
     save_message(corpus, "chain-loop", 9, &tell, sizeof(tell));

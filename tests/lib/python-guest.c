@@ -54,20 +54,30 @@ python_guest_free(PythonGuest *python)
     g_free(python);
 }
 
+static void
+put_window(const PythonGuest *python, uint64_t gva, uint64_t gpa, size_t len)
+{
+    UprofSnapshot *snapshot = python->view->snapshot;
+    const size_t offset = UPROF_SNAPSHOT_BYTES_MAX - uprof_snapshot_room(snapshot);
+
+    memcpy(snapshot->bytes + offset, python->guest->memory->ram + gpa, len);
+    snapshot->windows[snapshot->n_windows++] =
+        (UprofWindow){ .gva = gva, .offset = (uint32_t)offset, .len = (uint32_t)len };
+}
+
 void
 python_guest_begin(PythonGuest *python, bool has_copy)
 {
+    const uint64_t thread_at = python->guest->task + TASK_THREAD;
     LinuxView *view = python->view;
-    UprofSnapshot *snapshot = view->snapshot;
 
     view->time_ns += TIME_APART_NS;
-    uprof_mem_forget(view->mem);
+    if (!python->keeps_memory)
+        uprof_mem_forget(view->mem);
     linux_view_begin(view, 0);
     linux_view_copy_task(view, 0);
     if (!has_copy)
         return;
-    const size_t offset = UPROF_SNAPSHOT_BYTES_MAX - uprof_snapshot_room(snapshot);
-    memcpy(snapshot->bytes + offset, python->guest->memory->ram + python->memory, PYTHON_BYTES);
-    snapshot->windows[snapshot->n_windows++] =
-        (UprofWindow){ .gva = PYTHON_GVA, .offset = (uint32_t)offset, .len = PYTHON_BYTES };
+    put_window(python, LINUX_DIRECT + thread_at, thread_at, sizeof(uint64_t));
+    put_window(python, PYTHON_GVA, python->memory, PYTHON_BYTES);
 }

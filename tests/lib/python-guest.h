@@ -22,7 +22,8 @@ typedef struct {
     LinuxGuest *guest;
     LinuxView *view;
     UprofPythonLayout layout;
-    uint64_t memory; /* guest-physical address of build_python()'s memory */
+    uint64_t memory;   /* guest-physical address of build_python()'s memory */
+    bool keeps_memory; /* samples may use remembered memory */
 } PythonGuest;
 
 /** python_guest_new: @version: as for build_python() */

@@ -14,6 +14,8 @@ result.py COMMAND ARGUMENT... - checks files that virt-uprof wrote
         At least MIN samples have one of the names. Each name has its share of them, within POINTS.
     agree DOMAIN FILE FILE
         Functions have the same shares in both files, within the random error of the smaller file.
+    same PERCENT FILE FILE
+        At least PERCENT of the samples have the same stack in both files, which are of one capture.
     total FILE...
         Prints the number of samples.
     holds CAPTURE SIDECAR
@@ -25,6 +27,7 @@ result.py COMMAND ARGUMENT... - checks files that virt-uprof wrote
 Exits 1 with the reason if a check fails.
 """
 
+import collections
 import json
 import re
 import struct
@@ -196,6 +199,16 @@ def split(domain, points, least, names, *paths):
             fail(f"'{name}' has {share:.2f} % of {n_samples} samples, should have {percent:g}")
 
 
+def same(percent, one, other):
+    counts = [collections.Counter(dict(read_folded(path))) for path in (one, other)]
+    n_all = sum(counts[1].values())
+    n_same = sum((counts[0] & counts[1]).values())
+    print(f"{n_same} of {n_all} samples have the same stack")
+    if sum(counts[0].values()) != n_all or n_same * 100 < n_all * float(percent):
+        other_stack = (counts[1] - counts[0]).most_common(1)
+        fail(f"{n_same} of {n_all} samples have the same stack; the second file has {other_stack}")
+
+
 def total(*paths):
     print(sum(count for path in paths for _, count in read_folded(path)))
 
@@ -280,7 +293,7 @@ def sidecar(path, *expressions):
             fail(f"{path}: not so: {expression}; {json.dumps(facts)}")
 
 
-COMMANDS = {"shares": shares, "stacks": stacks, "split": split, "agree": agree, "total": total,
+COMMANDS = {"shares": shares, "stacks": stacks, "split": split, "agree": agree, "same": same, "total": total,
             "holds": holds, "sidecar": sidecar}
 
 if __name__ == "__main__":

@@ -348,6 +348,8 @@ test_split_and_join(void)
                 map_stack(&fixture, leaf);
                 for (unsigned n = 0; n < STACK_PAGES; n++)
                     check_copy(&fixture, STACK + n * PAGE, PAGE);
+                /* a recent copy of the old mapping may be tried first */
+                g_assert_cmpint(check_stack(&fixture), <=, 2);
                 g_assert_cmpint(check_stack(&fixture), ==, 1);
                 g_assert_cmphex(read_source_gpa(&fixture, 8), ==, DATA + STACK_OFFSET + 8);
                 put_entry(&fixture, fixture.entries[leaf], 0);
@@ -355,6 +357,8 @@ test_split_and_join(void)
                 g_assert_cmpint(check_stack(&fixture), >, 1);
                 for (unsigned n = 0; n < STACK_PAGES; n++)
                     check_copy(&fixture, STACK + n * PAGE, PAGE);
+                /* a recent copy of the old mapping may be tried first */
+                g_assert_cmpint(check_stack(&fixture), <=, 2);
                 g_assert_cmpint(check_stack(&fixture), ==, 1);
                 g_assert_cmphex(read_source_gpa(&fixture, 8), ==,
                                 stack_page_gpa(0) + STACK_OFFSET + 8);

@@ -196,7 +196,7 @@ static const char usual_sizes[] = "\x02\x04\x30\x30\x2f\x08";
 static char *
 read_frames(const Plan *plan)
 {
-    static const char *const kinds[] = { "none", NULL, "root", "switched" };
+    static const char *const kinds[] = { "none", NULL, "root", "switched", NULL };
     g_autoptr(GByteArray) bytes = build_table(plan);
     g_autoptr(GArray) frames = g_array_new(FALSE, FALSE, sizeof(UprofFrameSize));
     const UprofGoFound into = { NULL, 0, frames };
@@ -252,8 +252,8 @@ test_kinds(void)
                                 .sizes = "\x12\x40",
                                 .flags = { 2, 2 } };
 
-    check_frames(&plan, "1000:root 1040:none 1040:switched 1080:none 1080:switched 10c0:none "
-                        "10c0:root 1100:none ");
+    check_frames(&plan, "1000:root 1040:none 1040:0 1044:24 1074:0 107c:none 1080:switched "
+                        "10c0:none 10c0:root 1100:none ");
     check_frames(&other, "1000:8 1040:none 1040:switched 1080:none ");
 }
 

@@ -278,6 +278,19 @@ test_objects(void)
     g_assert_false(uprof_mapped_elf_find_object(&reader, "_PyRuntim", &offset));
     g_assert_false(uprof_mapped_elf_find_object(&reader, "open_door", &offset));
     g_assert_false(uprof_mapped_elf_find_object(&reader, "malloc", &offset));
+    /* each of these pages is needed */
+    static const uint64_t needed[] = { 0, MAPPED_HASH_AT, MAPPED_NAMES_AT, MAPPED_DYNAMIC_AT };
+    for (size_t i = 0; i < G_N_ELEMENTS(needed); i++) {
+        source.missing = UINT64_C(1) << needed[i] / MAPPED_PAGE;
+        g_assert_false(uprof_mapped_elf_find_object(&reader, "_PyRuntime", &offset));
+    }
+    source.missing = 0;
+    for (size_t at = 0; at < 64; at++) {
+        file->data[MAPPED_HASH_AT + at] ^= 0xff;
+        uprof_mapped_elf_find_object(&reader, "_PyRuntime", &offset);
+        file->data[MAPPED_HASH_AT + at] ^= 0xff;
+    }
+    g_assert_true(uprof_mapped_elf_find_object(&reader, "_PyRuntime", &offset));
 }
 
 int

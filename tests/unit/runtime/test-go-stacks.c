@@ -14,14 +14,16 @@
 #define SYSTEMSTACK (LINUX_ANONYMOUS + 0x100)
 #define MORESTACK (LINUX_ANONYMOUS + 0x200)
 #define NANOTIME (LINUX_ANONYMOUS + 0x300)
-#define CALLER (LINUX_ANONYMOUS + 0x410)
+#define MARK (LINUX_ANONYMOUS + 0x400) /* systemstack_switch */
+#define CALLER (LINUX_ANONYMOUS + 0x510)
 
 enum { PAGE = 4096, CLOCK_SP = 0x320, CLOCK_PC = 0x328 };
 
 static const char perf_map[] = "7f1000000100 40 runtime.systemstack.abi0\n"
                                "7f1000000200 40 runtime.morestack\n"
                                "7f1000000300 80 runtime.nanotime1\n"
-                               "7f1000000400 40 runtime.systemstack_switch\n";
+                               "7f1000000400 40 runtime.systemstack_switch.abi0\n"
+                               "7f1000000500 40 main.work\n";
 
 typedef struct {
     LinuxGuest *guest;
@@ -76,7 +78,7 @@ set_up(Fixture *fixture, gconstpointer data)
     put_word(fixture, M + curg, CURG);
     put_word(fixture, CURG + 48, M);
     put_word(fixture, CURG + 56, STACK);
-    put_word(fixture, CURG + 64, CALLER);
+    put_word(fixture, CURG + 64, MARK);
     put_word(fixture, STACK, LINUX_PROGRAM + 0x1234);
     fixture->view = linux_view_new(guest);
     fixture->runtimes =
@@ -98,14 +100,9 @@ tear_down(Fixture *fixture, gconstpointer data)
 static bool
 leave(Fixture *fixture, uint64_t start, UprofRegs *regs)
 {
-    bool is_return = false;
-
     *regs = (UprofRegs){ .pc = start + 0x10, .sp = HEAP + 0xf00 };
-    const bool ok = uprof_runtimes_leave_go_stack(
-        fixture->runtimes, start, uprof_space_symbol_address(fixture->view->space, start), regs,
-        &is_return);
-    g_assert_true(!ok || is_return);
-    return ok;
+    return uprof_runtimes_leave_go_stack(
+        fixture->runtimes, start, uprof_space_symbol_address(fixture->view->space, start), regs);
 }
 
 /* The first sample finds the chain; the second one has the goroutine's stack. */
@@ -127,6 +124,17 @@ test_leave(Fixture *fixture, gconstpointer data)
     g_assert_true(leave(fixture, SYSTEMSTACK, &regs));
     g_assert_cmphex(regs.pc, ==, LINUX_PROGRAM + 0x1234);
     g_assert_cmphex(regs.sp, ==, STACK + 8);
+    /* since Go 1.21 the frame pointer comes first */
+    put_word(fixture, CURG + 64, MARK + 8);
+    put_word(fixture, STACK + 8, LINUX_PROGRAM + 0x1238);
+    take_sample(fixture, true);
+    g_assert_true(leave(fixture, SYSTEMSTACK, &regs));
+    g_assert_cmphex(regs.pc, ==, LINUX_PROGRAM + 0x1238);
+    g_assert_cmphex(regs.sp, ==, STACK + 16);
+    /* what was saved is not of a goroutine that has changed the stack */
+    put_word(fixture, CURG + 64, CALLER);
+    take_sample(fixture, true);
+    g_assert_false(leave(fixture, SYSTEMSTACK, &regs));
     g_assert_true(leave(fixture, MORESTACK, &regs));
     g_assert_cmphex(regs.pc, ==, CALLER);
     g_assert_cmphex(regs.sp, ==, STACK);

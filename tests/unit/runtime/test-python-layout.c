@@ -141,6 +141,68 @@ test_table(void)
     g_assert_true(layout.has_c_frames && layout.frame_is_entry == 0);
 }
 
+/* Where 3.14 and 3.15 describe each member, by CPython's Include/internal/pycore_debug_offsets.h */
+/* clang-format off */
+static const struct {
+    size_t member; /* in UprofPythonLayout */
+    unsigned at_3_14, at_3_15;
+} places[] = {
+    { G_STRUCT_OFFSET(UprofPythonLayout, first_interpreter), 40,  40 },
+    { G_STRUCT_OFFSET(UprofPythonLayout, next_interpreter),  64,  64 },
+    { G_STRUCT_OFFSET(UprofPythonLayout, first_thread),      72,  72 },
+    { G_STRUCT_OFFSET(UprofPythonLayout, next_thread),       192, 192 },
+    { G_STRUCT_OFFSET(UprofPythonLayout, thread_frame),      208, 208 },
+    { G_STRUCT_OFFSET(UprofPythonLayout, thread_id),         216, 240 },
+    { G_STRUCT_OFFSET(UprofPythonLayout, frame_previous),    256, 320 },
+    { G_STRUCT_OFFSET(UprofPythonLayout, frame_code),        264, 328 },
+    { G_STRUCT_OFFSET(UprofPythonLayout, frame_instruction), 272, 336 },
+    { G_STRUCT_OFFSET(UprofPythonLayout, frame_owner),       288, 352 },
+    { G_STRUCT_OFFSET(UprofPythonLayout, code_file),         320, 384 },
+    { G_STRUCT_OFFSET(UprofPythonLayout, code_name),         336, 400 },
+    { G_STRUCT_OFFSET(UprofPythonLayout, code_lines),        344, 408 },
+    { G_STRUCT_OFFSET(UprofPythonLayout, code_first_line),   352, 416 },
+    { G_STRUCT_OFFSET(UprofPythonLayout, code_start),        384, 448 },
+    { G_STRUCT_OFFSET(UprofPythonLayout, bytes_length),      600, 696 },
+    { G_STRUCT_OFFSET(UprofPythonLayout, bytes_data),        608, 704 },
+    { G_STRUCT_OFFSET(UprofPythonLayout, text_state),        624, 720 },
+    { G_STRUCT_OFFSET(UprofPythonLayout, text_length),       632, 728 },
+    { G_STRUCT_OFFSET(UprofPythonLayout, text_ascii),        640, 736 },
+};
+/* clang-format on */
+
+/* @sizes: where the sizes of the structs are: interpreter, thread, frame, code */
+static void
+check_places(uint32_t version, const unsigned *sizes, bool is_free)
+{
+    uint64_t words[WORDS] = { 0x7970677562656478, version << 16, is_free };
+    UprofPythonLayout layout;
+
+    for (unsigned i = 0; i < 4; i++)
+        words[sizes[i] / 8] = 120;
+    for (size_t i = 0; i < G_N_ELEMENTS(places); i++)
+        words[(version == 0x030e ? places[i].at_3_14 : places[i].at_3_15) / 8] = 3 + 5 * i;
+    g_assert_true(find(words, WORDS, 0, &layout));
+    g_assert_cmphex(layout.version, ==, version);
+    for (size_t i = 0; i < G_N_ELEMENTS(places); i++)
+        g_assert_cmpuint(G_STRUCT_MEMBER(uint32_t, &layout, places[i].member), ==, 3 + 5 * i);
+    g_assert_cmpuint(layout.text_compact, ==, layout.text_ascii + 16);
+    g_assert_cmpuint(layout.kind_bit, ==, is_free ? 8 : 2);
+    g_assert_cmpuint(layout.frame_bytes, ==, 120);
+    g_assert_cmpuint(layout.code_bytes, ==, 120);
+}
+
+static void
+test_places(void)
+{
+    static const unsigned sizes_3_14[] = { 48, 176, 248, 312 },
+                          sizes_3_15[] = { 48, 176, 312, 376 };
+
+    for (unsigned is_free = 0; is_free < 2; is_free++) {
+        check_places(0x030e, sizes_3_14, is_free);
+        check_places(0x030f, sizes_3_15, is_free);
+    }
+}
+
 /* clang-format off */
 static const struct {
     const char *name;
@@ -157,6 +219,7 @@ static const struct {
     { "threads",           9,  0x2f991 },
     { "thread-bytes",      19, 0 },
     { "thread-frame",      23, 0x129 },
+    { "thread-frame-far",  23, 0x8000 },
     { "frame-bytes",       28, 0 },
     { "frame-previous",    29, 73 },
     { "frame-owner",       33, 80 },
@@ -173,11 +236,12 @@ test_bad(gconstpointer data)
 {
     const size_t i = GPOINTER_TO_SIZE(data);
     uint64_t words[G_N_ELEMENTS(words_3_13)];
-    UprofPythonLayout layout;
+    UprofPythonLayout layout = { .version = 1 };
 
     memcpy(words, words_3_13, sizeof(words));
     words[bad[i].word] = bad[i].value;
     g_assert_false(find(words, G_N_ELEMENTS(words), 0x030d00f0, &layout));
+    g_assert_cmpuint(layout.version, ==, 1);
 }
 
 static void
@@ -211,6 +275,7 @@ main(int argc, char **argv)
 
     g_test_add_func("/python-layout/offsets", test_offsets);
     g_test_add_func("/python-layout/table", test_table);
+    g_test_add_func("/python-layout/places", test_places);
     g_test_add_func("/python-layout/short", test_short);
     g_test_add_func("/python-layout/long", test_long);
     for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {

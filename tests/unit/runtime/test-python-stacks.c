@@ -6,6 +6,7 @@ typedef struct {
     PythonGuest *python;
     UprofRuntimes *runtimes;
     UprofPythonFrame frames[UPROF_PYTHON_FRAMES_MAX];
+    bool is_cut;
 } Fixture;
 
 static void
@@ -31,7 +32,8 @@ take_sample(Fixture *fixture, bool has_chain)
 static unsigned
 find(Fixture *fixture, bool with_lines)
 {
-    return uprof_runtimes_find_python(fixture->runtimes, PYTHON_CODE, with_lines, fixture->frames);
+    return uprof_runtimes_find_python(fixture->runtimes, PYTHON_CODE, with_lines, fixture->frames,
+                                      &fixture->is_cut);
 }
 
 static void
@@ -130,25 +132,30 @@ test_two_interpreters(Fixture *fixture, gconstpointer data)
     g_assert_cmpuint(find(fixture, false), ==, 2 * PYTHON_N_FUNCTIONS);
 }
 
-/* Lists that never end, and pointers that lead nowhere: what is found is limited. */
+/* Lists that never end, and pointers that lead nowhere */
 static void
 test_hostile(Fixture *fixture, gconstpointer data)
 {
+    enum { MAX = UPROF_PYTHON_FRAMES_MAX };
     const UprofPythonLayout *layout = &fixture->python->layout;
     const struct {
         uint64_t offset, word;
+        unsigned n; /* functions that are found */
+        bool is_cut;
     } lies[] = {
-        { PYTHON_FRAMES + layout->frame_previous, PYTHON_GVA + PYTHON_FRAMES },
-        { PYTHON_FRAMES + layout->frame_previous, UINT64_MAX },
-        { PYTHON_FRAMES + layout->frame_code, PYTHON_GVA + PYTHON_BYTES },
-        { PYTHON_FRAMES + layout->frame_instruction, UINT64_MAX },
-        { PYTHON_THREAD + layout->thread_frame, LINUX_DIRECT },
-        { PYTHON_THREAD + layout->next_thread, PYTHON_GVA + PYTHON_OTHER_THREAD },
-        { PYTHON_INTERPRETER + layout->next_interpreter, PYTHON_GVA + PYTHON_INTERPRETER },
-        { PYTHON_INTERPRETER + layout->first_thread, PYTHON_GVA + PYTHON_BYTES - 4 },
-        { PYTHON_RUNTIME + layout->first_interpreter, UINT64_MAX },
-        { PYTHON_INNER_CALL + layout->c_frame_previous, PYTHON_GVA + PYTHON_INNER_CALL },
+        { PYTHON_FRAMES + layout->frame_previous, PYTHON_GVA + PYTHON_FRAMES, MAX, true },
+        { PYTHON_FRAMES + layout->frame_previous, UINT64_MAX, 1, true },
+        { PYTHON_FRAMES + layout->frame_code, PYTHON_GVA + PYTHON_BYTES, 3, false },
+        { PYTHON_FRAMES + layout->frame_instruction, UINT64_MAX, 3, false },
+        { PYTHON_THREAD + layout->thread_frame, LINUX_DIRECT, 0, false },
+        { PYTHON_THREAD + layout->next_thread, PYTHON_GVA + PYTHON_THREAD, 6, false },
+        { PYTHON_INTERPRETER + layout->next_interpreter, PYTHON_GVA + PYTHON_INTERPRETER, 6,
+          false },
+        { PYTHON_INTERPRETER + layout->first_thread, PYTHON_GVA + PYTHON_BYTES - 4, 0, false },
+        { PYTHON_RUNTIME + layout->first_interpreter, UINT64_MAX, 0, false },
     };
+    UprofChain chain;
+    uint32_t slot;
 
     for (size_t i = 0; i < G_N_ELEMENTS(lies); i++) {
         const uint64_t before = get_word(fixture, lies[i].offset);
@@ -158,9 +165,38 @@ test_hostile(Fixture *fixture, gconstpointer data)
         take_sample(fixture, true);
         find(fixture, true);
         take_sample(fixture, true);
-        g_assert_cmpuint(find(fixture, true), <=, UPROF_PYTHON_FRAMES_MAX);
+        g_assert_cmpuint(find(fixture, true), ==, lies[i].n);
+        g_assert_true(fixture->is_cut == lies[i].is_cut);
+        while (uprof_runtimes_take_chain(fixture->runtimes, &slot, &chain))
+            g_assert_true(uprof_chain_is_sound(&chain));
         put_word(fixture, lies[i].offset, before);
     }
+}
+
+/* A thread that begins after the search, while remembered memory does not have it yet */
+static void
+test_later_thread(Fixture *fixture, gconstpointer data)
+{
+    LinuxGuest *guest = fixture->python->guest;
+    const uint64_t at = PYTHON_THREAD + fixture->python->layout.thread_id;
+
+    put_word(fixture, at, PYTHON_POINTER + 0x10);
+    take_sample(fixture, true);
+    g_assert_cmpuint(find(fixture, false), ==, 0);
+    put_word(fixture, at, PYTHON_POINTER);
+    fixture->python->keeps_memory = true;
+    take_sample(fixture, true);
+    find(fixture, false);
+    take_sample(fixture, true);
+    g_assert_cmpuint(find(fixture, false), ==, PYTHON_N_FUNCTIONS);
+    /* the memory of the state is used for another thread */
+    put_word(fixture, at, PYTHON_POINTER + 0x20);
+    linux_guest_put(guest, guest->task + TASK_THREAD, PYTHON_POINTER + 0x20);
+    for (unsigned i = 0; i < 4; i++) {
+        take_sample(fixture, true);
+        find(fixture, false);
+    }
+    g_assert_cmpuint(find(fixture, false), ==, PYTHON_N_FUNCTIONS);
 }
 
 int
@@ -174,6 +210,7 @@ main(int argc, char **argv)
         { "other-threads", test_other_threads },
         { "two-interpreters", test_two_interpreters },
         { "hostile", test_hostile },
+        { "later-thread", test_later_thread },
     };
 
     g_test_init(&argc, &argv, NULL);

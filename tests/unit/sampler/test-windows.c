@@ -271,14 +271,14 @@ enum {
     M = 0x5100,
     CURG = 0x5200,
     OTHER_STACK = 0x4100,
-    NODES = 0x3000, /* the first node; each lies 0x60 bytes below the one before, modulo the page */
+    NODES = 0x3000, /* the first node; each next one lies below it */
     NODE_BYTES = 88,
     NEXT = 8,
 };
 
 static const UprofChainStep goroutine[UPROF_CHAIN_STEPS_MAX] = {
     { UPROF_CHAIN_LOAD, -1, 0, 0, -8 },  { UPROF_CHAIN_LOAD, 0, 0, 0, 48 },
-    { UPROF_CHAIN_LOAD, 1, 0, 0, 192 },  { UPROF_CHAIN_DIFFER, 2, 0, 2, 0 },
+    { UPROF_CHAIN_LOAD, 1, 0, 0, 192 },  { UPROF_CHAIN_SKIP_IF_EQUAL, 2, 0, 2, 0 },
     { UPROF_CHAIN_LOAD, 2, 0, 0, 56 },   { UPROF_CHAIN_STACK, 4, 0, 0, 0 },
     { UPROF_CHAIN_LOAD, 1, 0, 0, 0x40 },
 };
@@ -301,8 +301,7 @@ copy_by_chain(MemoryGuest *guest, const UprofChain *chain, UprofSnapshot *snapsh
     uprof_snapshot_clear(snapshot);
     snapshot->regs = (UprofRegs){ .word_bytes = 8, .sp = 0x900, .privilege = 3 };
     uprof_windows_copy(mem, &size, links, &chains, snapshot);
-    uprof_chains_set(&chains, uprof_chains_choose_slot(&chains, chain->memory, chain->thread),
-                     NULL);
+    uprof_chains_clear(&chains);
 }
 
 static bool
