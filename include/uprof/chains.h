@@ -33,7 +33,9 @@ typedef enum {
     UPROF_CHAIN_LOAD,          /* the value is the word at the value of @from plus @offset */
     UPROF_CHAIN_SKIP_IF_EQUAL, /* leaves out the next @len steps if the values of @from and @other
                                 * are equal */
-    UPROF_CHAIN_STACK,         /* copies a stack from the value of @from on */
+    UPROF_CHAIN_SKIP_UNLESS_COPIED, /* leaves out the next @len steps unless the word at the value
+                                     * of @from plus @offset is copied already */
+    UPROF_CHAIN_STACK,              /* copies a stack from the value of @from on */
     /* copies a list of nodes: @len bytes each, the first one at the value of @from; the address of
      * the next one is the word at @offset of a node */
     UPROF_CHAIN_LIST,

@@ -18,9 +18,11 @@
 #include "uprof/x86-paging.h"
 
 enum {
-    UPROF_MEM_PAGES_MAX = 16 * 1024, /* pages that are remembered: 64 MiB */
-    UPROF_MEM_FRESH_MAX = 48,        /* pages that are fetched for one sample */
-    UPROF_MEM_MORE_MAX = 256,        /* the same for names of functions in heap memory */
+    UPROF_MEM_PAGES_MAX = 16 * 1024,  /* pages that are remembered: 64 MiB */
+    UPROF_MEM_FRESH_MAX = 48,         /* pages that are fetched for one sample */
+    UPROF_MEM_MORE_MAX = 256,         /* more pages, for a sample that finds something new */
+    UPROF_MEM_MORE_PER_SECOND = 1024, /* such pages, by the time of snapshots ... */
+    UPROF_MEM_SAVED_MAX = 4096,       /* ... and how many of them may be saved up */
 };
 
 #define UPROF_MEM_KEEP_NS UINT64_C(5000000000)
@@ -162,7 +164,7 @@ void uprof_mem_begin_sample(UprofMem *mem, uint64_t time_ns, uint32_t resets);
  */
 bool uprof_mem_is_spent(const UprofMem *mem);
 
-/** uprof_mem_allow_more: lets this sample fetch %UPROF_MEM_MORE_MAX more pages */
+/** uprof_mem_allow_more: lets this sample fetch up to %UPROF_MEM_MORE_MAX more pages */
 void uprof_mem_allow_more(UprofMem *mem);
 
 /**

@@ -44,17 +44,22 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofRuntimes, uprof_runtimes_free)
 /** uprof_runtimes_begin: call it after uprof_space_begin(); @snapshot: borrowed until the next call */
 void uprof_runtimes_begin(UprofRuntimes *runtimes, const UprofSnapshot *snapshot);
 
+/** UprofGoCaller: the caller of a function that has changed the stack */
+typedef enum {
+    UPROF_GO_UNKNOWN, /* not known, or not copied */
+    UPROF_GO_FOUND,
+    UPROF_GO_NONE, /* the thread has left its goroutine: the scheduler runs */
+} UprofGoCaller;
+
 /**
  * uprof_runtimes_leave_go_stack: finds the caller of a function that has changed the stack
  * @start: guest-virtual address where the function begins
  * @symbol_address: of @start
- * @regs: (inout): of the function; sp of its caller, and pc, a return address, if true is
- *   returned
- *
- * Returns: false if the function is no such function of Go, or its caller was not copied
+ * @regs: (inout): of the function; sp of its caller, and pc, a return address, if the
+ *   caller is found
  */
-bool uprof_runtimes_leave_go_stack(UprofRuntimes *runtimes, uint64_t start, uint64_t symbol_address,
-                                   UprofRegs *regs);
+UprofGoCaller uprof_runtimes_leave_go_stack(UprofRuntimes *runtimes, uint64_t start,
+                                            uint64_t symbol_address, UprofRegs *regs);
 
 /** uprof_runtimes_is_python: is @symbol_address in the code of Python's interpreter? */
 bool uprof_runtimes_is_python(UprofRuntimes *runtimes, uint64_t symbol_address);

@@ -480,6 +480,7 @@ find_area(UprofSpace *space, uint64_t pc)
             return area;
         }
     }
+    uprof_mem_allow_more(space->mem);
     if (!find_mapped(space, pc, &mapped) && !find_again(space, pc, &mapped))
         return NULL;
     Area area = { .start = mapped.start, .end = mapped.end, .is_code = mapped.is_code };

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "recent-copy-priv.h"
+#include "uprof/clock.h"
 
 enum {
     TABLES_MAX = 32, /* page-table pages that the sampler remembers of a slow guest */
@@ -24,6 +25,9 @@ enum {
     BULK_SPANS = 32,             /* in one read of the guest */
     BULK_SPAN_BYTES = 64 * 1024, /* one memory peek of a slow guest */
 };
+
+/* After this time, all pages that may be saved up are saved up. */
+#define SAVED_NS (UPROF_MEM_SAVED_MAX / UPROF_MEM_MORE_PER_SECOND * UPROF_NS_PER_S)
 
 /* A page of page tables, and which of its entries were used. */
 typedef struct {
@@ -63,6 +67,8 @@ struct _UprofMem {
     uint32_t resets;
     unsigned n_fresh;   /* pages that this sample has fetched */
     unsigned n_allowed; /* pages that this sample may fetch */
+    unsigned n_saved;   /* pages that samples may fetch in addition */
+    uint64_t saved_ns;  /* when pages were last added to @n_saved */
     bool is_bulk;       /* the limit for one sample is off */
 
     /* sampler of a slow guest */
@@ -89,6 +95,7 @@ uprof_mem_new(UprofGuest *guest, UprofLane lane)
     UprofMem *mem = g_new0(UprofMem, 1);
 
     mem->n_allowed = UPROF_MEM_FRESH_MAX;
+    mem->n_saved = UPROF_MEM_SAVED_MAX;
     mem->guest = guest;
     mem->lane = lane;
     if (lane == UPROF_LANE_WORKER)
@@ -137,6 +144,21 @@ uprof_mem_forget(UprofMem *mem)
     mem->lost_any = false;
 }
 
+/* Takes what the last sample has used, and adds what its time allows. */
+static void
+fill_saved(UprofMem *mem, uint64_t time_ns)
+{
+    const unsigned used = mem->n_fresh - MIN(mem->n_fresh, (unsigned)UPROF_MEM_FRESH_MAX);
+    const uint64_t apart_ns = MIN(time_ns - mem->saved_ns, SAVED_NS);
+    const uint64_t more = apart_ns * UPROF_MEM_MORE_PER_SECOND / UPROF_NS_PER_S;
+
+    mem->n_saved -= MIN(mem->n_saved, used);
+    if (more == 0)
+        return;
+    mem->n_saved = (unsigned)MIN(mem->n_saved + more, (uint64_t)UPROF_MEM_SAVED_MAX);
+    mem->saved_ns = time_ns;
+}
+
 void
 uprof_mem_begin_sample(UprofMem *mem, uint64_t time_ns, uint32_t resets)
 {
@@ -146,6 +168,7 @@ uprof_mem_begin_sample(UprofMem *mem, uint64_t time_ns, uint32_t resets)
         mem->kept_since_ns = time_ns;
         mem->resets = resets;
     }
+    fill_saved(mem, time_ns);
     mem->n_fresh = 0;
     mem->n_allowed = UPROF_MEM_FRESH_MAX;
 }
@@ -159,7 +182,7 @@ uprof_mem_is_spent(const UprofMem *mem)
 void
 uprof_mem_allow_more(UprofMem *mem)
 {
-    mem->n_allowed = UPROF_MEM_FRESH_MAX + UPROF_MEM_MORE_MAX;
+    mem->n_allowed = UPROF_MEM_FRESH_MAX + MIN(mem->n_saved, (unsigned)UPROF_MEM_MORE_MAX);
 }
 
 /* Returns: (nullable): %NULL if there is no memory, or this sample has fetched too many pages */

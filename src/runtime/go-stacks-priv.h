@@ -11,7 +11,7 @@
 #pragma once
 
 #include "chain-table-priv.h"
-#include "uprof/space.h"
+#include "uprof/runtimes.h"
 
 typedef struct _UprofGoStacks UprofGoStacks;
 
@@ -20,8 +20,8 @@ UprofGoStacks *uprof_go_stacks_new(UprofSpace *space, UprofSym *sym, UprofChainT
 void uprof_go_stacks_free(UprofGoStacks *stacks);
 
 /** uprof_go_stacks_leave: see uprof_runtimes_leave_go_stack() */
-bool uprof_go_stacks_leave(UprofGoStacks *stacks, const UprofSnapshot *snapshot, uint64_t start,
-                           uint64_t symbol_address, UprofRegs *regs);
+UprofGoCaller uprof_go_stacks_leave(UprofGoStacks *stacks, const UprofSnapshot *snapshot,
+                                    uint64_t start, uint64_t symbol_address, UprofRegs *regs);
 
 /** uprof_go_stacks_note_signal: see uprof_runtimes_note_go_signal() */
 void uprof_go_stacks_note_signal(UprofGoStacks *stacks, uint64_t context);

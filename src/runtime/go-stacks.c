@@ -170,26 +170,38 @@ enum {
     CLOCK_PC,
     CLOCK_STACK,
     SIGNAL_G,
-    IS_SIGNAL,
-    IS_NO_SIGNAL,
     TOP,
+    IS_SIGNAL,
     SIGNAL_SP,
     SIGNAL_STACK,
 };
 
-/* On the stack for signals, the kernel has put the context at a fixed distance from the top. */
+/* Returns: offset of m.gsignal, which has moved together with m.curg */
+static int32_t
+find_signal_offset(const Process *process)
+{
+    return process->curg == curg_offsets[0] ? M_GSIGNAL : M_GSIGNAL_1_24;
+}
+
+/*
+ * On the stack for signals, the kernel has put the context at a fixed distance from the top. If it is
+ * copied already, the thread is on this stack.
+ */
 static void
 add_signal_steps(UprofChain *chain, const Process *process)
 {
     UprofChainStep *steps = chain->steps;
+    const int32_t sp_at = CONTEXT_SP - process->context;
 
     if (process->context == 0)
         return;
-    steps[SIGNAL_G] = load_step(M, process->curg == curg_offsets[0] ? M_GSIGNAL : M_GSIGNAL_1_24);
-    steps[IS_SIGNAL] = skip_step(SIGNAL_G, G, 1);
-    steps[IS_NO_SIGNAL] = skip_step(G, G, SIGNAL_STACK - IS_NO_SIGNAL);
-    steps[TOP] = load_step(G, G_STACK_TOP);
-    steps[SIGNAL_SP] = load_step(TOP, CONTEXT_SP - process->context);
+    steps[SIGNAL_G] = load_step(M, find_signal_offset(process));
+    steps[TOP] = load_step(SIGNAL_G, G_STACK_TOP);
+    steps[IS_SIGNAL] = (UprofChainStep){ .op = UPROF_CHAIN_SKIP_UNLESS_COPIED,
+                                         .from = TOP,
+                                         .offset = sp_at,
+                                         .len = SIGNAL_STACK - IS_SIGNAL };
+    steps[SIGNAL_SP] = load_step(TOP, sp_at);
     steps[SIGNAL_STACK] = stack_step(SIGNAL_SP);
 }
 
@@ -259,12 +271,21 @@ find_curg(const UprofSnapshot *snapshot, const Process *process, uint64_t thread
            *curg != 0 && *curg != g;
 }
 
+static bool
+has_no_goroutine(const UprofSnapshot *snapshot, const Process *process, uint64_t thread)
+{
+    uint64_t g, m, curg;
+
+    return find_m(snapshot, thread, &g, &m) && get_word(snapshot, m + process->curg, &curg) &&
+           curg == 0;
+}
+
 /*
  * systemstack and asmcgocall save the stack pointer, and an address in a function that only marks such a
  * goroutine. The return address is there at its start. Since Go 1.21 the address is behind its prologue,
  * which would have saved the frame pointer.
  */
-static bool
+static UprofGoCaller
 leave_system_stack(const UprofGoStacks *stacks, const UprofSnapshot *snapshot,
                    const Process *process, uint64_t thread, UprofRegs *regs)
 {
@@ -272,42 +293,48 @@ leave_system_stack(const UprofGoStacks *stacks, const UprofSnapshot *snapshot,
 
     if (!find_curg(snapshot, process, thread, &curg) ||
         !get_word(snapshot, curg + G_SCHED_SP, &sp) || !get_word(snapshot, curg + G_SCHED_PC, &pc))
-        return false;
+        return UPROF_GO_UNKNOWN;
     const uint64_t symbol_address = uprof_space_symbol_address(stacks->space, pc);
     const UprofSymAnswer mark = uprof_sym_find(stacks->sym, symbol_address, false);
     if (!is_function(uprof_name_text(mark.name), "runtime.systemstack_switch"))
-        return false;
+        return UPROF_GO_UNKNOWN;
     sp += symbol_address > mark.start ? WORD : 0;
     regs->sp = sp + WORD;
-    return get_word(snapshot, sp, &regs->pc);
+    return get_word(snapshot, sp, &regs->pc) ? UPROF_GO_FOUND : UPROF_GO_UNKNOWN;
 }
 
-/* morestack goes back to the function that called it, as if it had not been called. */
-static bool
+/* morestack goes back to the function that called it, as if it had not been called. It can also have
+ * handed the goroutine to the scheduler. */
+static UprofGoCaller
 leave_more_stack(const UprofGoStacks *stacks, const UprofSnapshot *snapshot, const Process *process,
                  uint64_t thread, UprofRegs *regs)
 {
     uint64_t curg;
 
-    return find_curg(snapshot, process, thread, &curg) &&
-           get_word(snapshot, curg + G_SCHED_SP, &regs->sp) &&
-           get_word(snapshot, curg + G_SCHED_PC, &regs->pc);
+    if (!find_curg(snapshot, process, thread, &curg))
+        return has_no_goroutine(snapshot, process, thread) ? UPROF_GO_NONE : UPROF_GO_UNKNOWN;
+    return get_word(snapshot, curg + G_SCHED_SP, &regs->sp) &&
+                   get_word(snapshot, curg + G_SCHED_PC, &regs->pc)
+               ? UPROF_GO_FOUND
+               : UPROF_GO_UNKNOWN;
 }
 
 /* A function that calls the vDSO keeps its caller in struct m. */
-static bool
+static UprofGoCaller
 leave_clock(const UprofGoStacks *stacks, const UprofSnapshot *snapshot, const Process *process,
             uint64_t thread, UprofRegs *regs)
 {
     uint64_t g, m;
 
     return process->clock_sp != 0 && find_m(snapshot, thread, &g, &m) &&
-           get_word(snapshot, m + process->clock_sp, &regs->sp) &&
-           get_word(snapshot, m + process->clock_pc, &regs->pc) && regs->pc != 0;
+                   get_word(snapshot, m + process->clock_sp, &regs->sp) &&
+                   get_word(snapshot, m + process->clock_pc, &regs->pc) && regs->pc != 0
+               ? UPROF_GO_FOUND
+               : UPROF_GO_UNKNOWN;
 }
 
-typedef bool FindCaller(const UprofGoStacks *stacks, const UprofSnapshot *snapshot,
-                        const Process *process, uint64_t thread, UprofRegs *regs);
+typedef UprofGoCaller FindCaller(const UprofGoStacks *stacks, const UprofSnapshot *snapshot,
+                                 const Process *process, uint64_t thread, UprofRegs *regs);
 
 /* @name: of a function that changes the stack. Returns: (nullable): finds the function's caller */
 static FindCaller *
@@ -329,7 +356,7 @@ find_switching_function(const char *name)
     return NULL;
 }
 
-bool
+UprofGoCaller
 uprof_go_stacks_leave(UprofGoStacks *stacks, const UprofSnapshot *snapshot, uint64_t start,
                       uint64_t symbol_address, UprofRegs *regs)
 {
@@ -338,7 +365,7 @@ uprof_go_stacks_leave(UprofGoStacks *stacks, const UprofSnapshot *snapshot, uint
     UprofSpaceProcess ran;
 
     if (!find || !uprof_space_process(stacks->space, &ran) || ran.thread == 0)
-        return false;
+        return UPROF_GO_UNKNOWN;
     Process *process = find_process(stacks, ran.id);
     if (process->curg == 0)
         process->curg = find_curg_offset(stacks->space, ran.thread);
@@ -347,17 +374,19 @@ uprof_go_stacks_leave(UprofGoStacks *stacks, const UprofSnapshot *snapshot, uint
     if (process->curg != 0)
         publish_chain(stacks, &ran, process);
     UprofRegs caller = *regs;
-    if (process->curg == 0 || !find(stacks, snapshot, process, ran.thread, &caller))
-        return false;
-    *regs = caller;
-    return true;
+    const UprofGoCaller found = process->curg != 0
+                                    ? find(stacks, snapshot, process, ran.thread, &caller)
+                                    : UPROF_GO_UNKNOWN;
+    if (found == UPROF_GO_FOUND)
+        *regs = caller;
+    return found;
 }
 
 void
 uprof_go_stacks_note_signal(UprofGoStacks *stacks, uint64_t context)
 {
     UprofSpaceProcess ran;
-    uint64_t g, top;
+    uint64_t g, m, signal_g, top;
 
     if (!uprof_space_process(stacks->space, &ran) || ran.thread == 0)
         return;
@@ -366,7 +395,9 @@ uprof_go_stacks_note_signal(UprofGoStacks *stacks, uint64_t context)
         process->curg = find_curg_offset(stacks->space, ran.thread);
     if (process->curg == 0 ||
         !read_word(stacks->space, ran.thread + (uint64_t)(int64_t)THREAD_G, &g) ||
-        !read_word(stacks->space, g + G_STACK_TOP, &top) || top <= context ||
+        !read_word(stacks->space, g + G_M, &m) ||
+        !read_word(stacks->space, m + (uint64_t)find_signal_offset(process), &signal_g) ||
+        !read_word(stacks->space, signal_g + G_STACK_TOP, &top) || top <= context ||
         top - context > CONTEXT_MAX)
         return;
     process->context = (int32_t)(top - context);

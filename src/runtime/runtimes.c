@@ -52,7 +52,7 @@ uprof_runtimes_begin(UprofRuntimes *runtimes, const UprofSnapshot *snapshot)
     runtimes->snapshot = snapshot;
 }
 
-bool
+UprofGoCaller
 uprof_runtimes_leave_go_stack(UprofRuntimes *runtimes, uint64_t start, uint64_t symbol_address,
                               UprofRegs *regs)
 {

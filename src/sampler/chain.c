@@ -39,6 +39,14 @@ load_word(Walk *walk, unsigned i, const UprofChainStep *step)
         walk->values[i] = 0;
 }
 
+static bool
+is_copied(const Walk *walk, uint64_t gva)
+{
+    uint64_t word;
+
+    return uprof_snapshot_read(walk->copy->snapshot, gva, &word, sizeof(word));
+}
+
 /* A stack that is copied already needs no second copy. A window of a few words is no stack. */
 static void
 copy_other_stack(const Walk *walk, uint64_t sp)
@@ -95,6 +103,8 @@ run_step(Walk *walk, unsigned i, const UprofChainStep *step)
         return i + 1;
     case UPROF_CHAIN_SKIP_IF_EQUAL:
         return i + 1 + (value == get_value(walk, step->other) ? step->len : 0);
+    case UPROF_CHAIN_SKIP_UNLESS_COPIED:
+        return i + 1 + (is_copied(walk, value + (uint64_t)(int64_t)step->offset) ? 0 : step->len);
     case UPROF_CHAIN_STACK:
         copy_other_stack(walk, value);
         return i + 1;

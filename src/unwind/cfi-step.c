@@ -279,15 +279,21 @@ leave_stack(const UprofUnwindContext *context, UprofCursor *cursor)
 {
     UprofFunction function;
 
-    if (!context->runtimes || !uprof_unwind_function(context, cursor, &function) ||
-        !uprof_runtimes_leave_go_stack(context->runtimes, function.start, function.symbol_address,
-                                       &cursor->regs))
+    if (!context->runtimes || !uprof_unwind_function(context, cursor, &function))
         return UPROF_STEP_CUT;
-    cursor->unknown = ~UINT64_C(0);
-    cursor->is_return = true;
-    cursor->is_switched = true;
-    cursor->how = UPROF_HOW_CFI;
-    return UPROF_STEP_OK;
+    switch (uprof_runtimes_leave_go_stack(context->runtimes, function.start,
+                                          function.symbol_address, &cursor->regs)) {
+    case UPROF_GO_NONE:
+        return UPROF_STEP_BASE;
+    case UPROF_GO_FOUND:
+        cursor->unknown = ~UINT64_C(0);
+        cursor->is_return = true;
+        cursor->is_switched = true;
+        cursor->how = UPROF_HOW_CFI;
+        return UPROF_STEP_OK;
+    default:
+        return UPROF_STEP_CUT;
+    }
 }
 
 UprofStep

@@ -48,8 +48,8 @@ done
 # The first samples of a process are without functions of Python.
 grep -E "^$name;python\.py;" "$work/all.folded" >"$work/python.folded"
 result stacks "$name" 90 'python\.py;(.*;)?<module> \(python\.py\);.*' "$work/python.folded"
-result sidecar "$work/all.meta.json" "linux['user_complete'] * 100 >= linux['user_stacks'] * 96" \
-    "stacks['complete'] * 100 >= samples['running'] * 96" \
+result sidecar "$work/all.meta.json" "linux['user_complete'] * 100 >= linux['user_stacks'] * 97" \
+    "stacks['complete'] * 100 >= samples['running'] * 97" \
     "call_sites['agreed'] * 100 >= call_sites['checked'] * 97"
 
 sample 60 "$work/lines" --lines --sysroot "$work/empty" "$name"

@@ -365,7 +365,7 @@ test_kernel_thread(void)
 /* ---- Malformed structures ---- */
 
 /* The most reads that a malformed structure may cost */
-enum { READS_MAX = UPROF_MEM_FRESH_MAX };
+enum { READS_MAX = UPROF_MEM_FRESH_MAX + UPROF_MEM_MORE_MAX };
 
 /* The value of the changed word: a number, or a pointer to one of these structures */
 enum { WORD, TO_ROOT, TO_NODE, TO_LEAF, TO_ITSELF };

@@ -97,12 +97,18 @@ tear_down(Fixture *fixture, gconstpointer data)
     linux_guest_free(fixture->guest);
 }
 
-static bool
-leave(Fixture *fixture, uint64_t start, UprofRegs *regs)
+static UprofGoCaller
+call_leave(Fixture *fixture, uint64_t start, UprofRegs *regs)
 {
     *regs = (UprofRegs){ .pc = start + 0x10, .sp = HEAP + 0xf00 };
     return uprof_runtimes_leave_go_stack(
         fixture->runtimes, start, uprof_space_symbol_address(fixture->view->space, start), regs);
+}
+
+static bool
+leave(Fixture *fixture, uint64_t start, UprofRegs *regs)
+{
+    return call_leave(fixture, start, regs) == UPROF_GO_FOUND;
 }
 
 /* The first sample finds the chain; the second one has the goroutine's stack. */
@@ -141,6 +147,13 @@ test_leave(Fixture *fixture, gconstpointer data)
     /* a function that only has a similar name */
     g_assert_false(leave(fixture, CALLER - 0x10, &regs));
     g_assert_false(uprof_runtimes_take_chain(fixture->runtimes, &slot, &chain));
+
+    /* morestack has handed the goroutine to the scheduler */
+    put_word(fixture, M + GPOINTER_TO_UINT(data), 0);
+    take_sample(fixture, true);
+    g_assert_cmpint(call_leave(fixture, MORESTACK, &regs), ==, UPROF_GO_NONE);
+    g_assert_cmpint(call_leave(fixture, SYSTEMSTACK, &regs), ==, UPROF_GO_UNKNOWN);
+    put_word(fixture, M + GPOINTER_TO_UINT(data), CURG);
 
     /* the goroutine's own stack: what was saved is old */
     put_word(fixture, THREAD - 8, CURG);
@@ -182,6 +195,35 @@ test_clock(Fixture *fixture, gconstpointer data)
     g_assert_cmphex(regs.sp, ==, STACK + 0x40);
 }
 
+/* The context of a signal is at a fixed distance from the top of the stack for signals. */
+static void
+test_signal(Fixture *fixture, gconstpointer data)
+{
+    const unsigned signal_at = GPOINTER_TO_UINT(data) == 184 ? 72 : 80;
+    UprofChain chain;
+    uint32_t slot;
+    unsigned n = 0;
+
+    put_word(fixture, M + signal_at, G0 + 0x20);
+    put_word(fixture, G0 + 0x20 + 8, HEAP + 0xff0);
+    uprof_mem_forget(fixture->view->mem);
+    take_sample(fixture, true);
+    /* neither above the top, nor far below it */
+    uprof_runtimes_note_go_signal(fixture->runtimes, HEAP + 0xff0);
+    uprof_runtimes_note_go_signal(fixture->runtimes, HEAP + 0xff0 - 64 * 1024);
+    g_assert_false(uprof_runtimes_take_chain(fixture->runtimes, &slot, &chain));
+    uprof_runtimes_note_go_signal(fixture->runtimes, HEAP + 0xd00);
+    g_assert_true(uprof_runtimes_take_chain(fixture->runtimes, &slot, &chain));
+    g_assert_true(uprof_chain_is_sound(&chain));
+    for (unsigned i = 0; i < UPROF_CHAIN_STEPS_MAX; i++)
+        n += chain.steps[i].op == UPROF_CHAIN_SKIP_UNLESS_COPIED &&
+             chain.steps[i].offset == 160 - 0x2f0 &&
+             chain.steps[chain.steps[i].from].op == UPROF_CHAIN_LOAD;
+    g_assert_cmpuint(n, ==, 1);
+    uprof_runtimes_note_go_signal(fixture->runtimes, HEAP + 0xd00);
+    g_assert_false(uprof_runtimes_take_chain(fixture->runtimes, &slot, &chain));
+}
+
 /* Pointers that lead nowhere: no chain is published, and nothing is found. */
 static void
 test_hostile(Fixture *fixture, gconstpointer data)
@@ -221,6 +263,8 @@ main(int argc, char **argv)
         g_autofree char *clock_path = g_strdup_printf("/go-stacks/clock/%u", curgs[i]);
         g_autofree char *hostile_path = g_strdup_printf("/go-stacks/hostile/%u", curgs[i]);
         g_test_add(leave_path, Fixture, data, set_up, test_leave, tear_down);
+        g_autofree char *signal_path = g_strdup_printf("/go-stacks/signal/%u", curgs[i]);
+        g_test_add(signal_path, Fixture, data, set_up, test_signal, tear_down);
         g_test_add(clock_path, Fixture, data, set_up, test_clock, tear_down);
         g_test_add(hostile_path, Fixture, data, set_up, test_hostile, tear_down);
     }

@@ -337,6 +337,16 @@ test_chain_stack(void)
     g_assert_false(has_word(snapshot, OTHER_STACK));
     g_assert_true(has_word(snapshot, M + 0x40));
 
+    /* a step that depends on what is copied already */
+    chain.steps[3] = (UprofChainStep){ UPROF_CHAIN_SKIP_UNLESS_COPIED, 2, 0, 2, 0x1000 };
+    memory_guest_put_u64(guest, M + 192, CURG);
+    copy_by_chain(guest, &chain, snapshot);
+    g_assert_false(has_word(snapshot, OTHER_STACK));
+    chain.steps[3].offset = (int32_t)0x900 - CURG; /* the stack of the stack pointer */
+    copy_by_chain(guest, &chain, snapshot);
+    g_assert_true(has_word(snapshot, OTHER_STACK));
+    chain.steps[3] = goroutine[3];
+
     /* a pointer is missing, or leads to the kernel */
     memory_guest_put_u64(guest, M + 192, 0);
     copy_by_chain(guest, &chain, snapshot);

@@ -148,6 +148,8 @@ static const struct {
     { "list-next-low",  1, { UPROF_CHAIN_LIST, 0, 0, 88, -8 },                           false },
     { "list-empty",     1, { UPROF_CHAIN_LIST, 0, 0, 0, 0 },                             false },
     { "list-long",      1, { UPROF_CHAIN_LIST, 0, 0, UPROF_CHAIN_NODE_BYTES_MAX + 1, 0 }, false },
+    { "copied",         1, { UPROF_CHAIN_SKIP_UNLESS_COPIED, 0, 0, 2, -800 },            true },
+    { "copied-far",     1, { UPROF_CHAIN_SKIP_UNLESS_COPIED, 0, 0, 2, INT32_MIN },       false },
     { "unknown",        1, { UPROF_CHAIN_N_OPS, 0, 0, 0, 0 },                            false },
 };
 /* clang-format on */
