@@ -8,7 +8,7 @@
  *
  * Python (CPython 3.11 to 3.15): the interpreter keeps the frames of functions in memory of its own.
  *
- * What leads to such frames is published as a chain (chains.h). The first samples of a process come
+ * The analysis publishes a chain (chains.h) that leads to such frames. The first samples of a process come
  * without them, because the chain is not known yet.
  */
 #pragma once

@@ -76,6 +76,9 @@ void uprof_space_forget(const UprofSpace *space, uint64_t gva);
 /** uprof_space_allow_more: lets this sample read more memory: see uprof_mem_allow_more() */
 void uprof_space_allow_more(UprofSpace *space);
 
+/** uprof_space_read_word: as uprof_space_read(), for a word of 8 bytes in the guest's byte order */
+bool uprof_space_read_word(const UprofSpace *space, uint64_t gva, uint64_t *word);
+
 /**
  * uprof_space_module:
  * @pc: an address of the process that ran

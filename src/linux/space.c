@@ -653,6 +653,17 @@ uprof_space_read(const UprofSpace *space, uint64_t gva, void *into, size_t len)
            uprof_mem_read(space->mem, space->snapshot->vcpu, get_tables(space), gva, into, len);
 }
 
+bool
+uprof_space_read_word(const UprofSpace *space, uint64_t gva, uint64_t *word)
+{
+    uint64_t raw;
+
+    if (!uprof_space_read(space, gva, &raw, sizeof(raw)))
+        return false;
+    *word = GUINT64_FROM_LE(raw);
+    return true;
+}
+
 void
 uprof_space_allow_more(UprofSpace *space)
 {

@@ -21,7 +21,7 @@ enum { CONTEXT_SP = 160, CONTEXT_MAX = 32 * 1024 };
 /* Offsets of m.curg, from Go 1.25 on and before */
 static const uint16_t curg_offsets[] = { 184, 192 };
 
-/* What is known of the program of a process. */
+/* Facts about the Go program that a process runs */
 typedef struct {
     uint32_t curg; /* offset in struct m; 0: not known */
     /* offsets in struct m of the caller's address and stack pointer while the vDSO reads the clock;
@@ -73,27 +73,18 @@ find_process(UprofGoStacks *stacks, uint32_t id)
 
 /* ---- The program: before a chain is published ---- */
 
-static bool
-read_word(const UprofSpace *space, uint64_t gva, uint64_t *word)
-{
-    if (!uprof_space_read(space, gva, word, sizeof(*word)))
-        return false;
-    *word = GUINT64_FROM_LE(*word);
-    return true;
-}
-
 /* A goroutine that runs on a thread knows the thread, which knows the goroutine. */
 static uint32_t
 find_curg_offset(const UprofSpace *space, uint64_t thread)
 {
     uint64_t g, m, curg, back;
 
-    if (!read_word(space, thread + (uint64_t)(int64_t)THREAD_G, &g) ||
-        !read_word(space, g + G_M, &m))
+    if (!uprof_space_read_word(space, thread + (uint64_t)(int64_t)THREAD_G, &g) ||
+        !uprof_space_read_word(space, g + G_M, &m))
         return 0;
     for (unsigned i = 0; i < G_N_ELEMENTS(curg_offsets); i++)
-        if (read_word(space, m + curg_offsets[i], &curg) && curg != 0 && curg % WORD == 0 &&
-            read_word(space, curg + G_M, &back) && back == m)
+        if (uprof_space_read_word(space, m + curg_offsets[i], &curg) && curg != 0 &&
+            curg % WORD == 0 && uprof_space_read_word(space, curg + G_M, &back) && back == m)
             return curg_offsets[i];
     return 0;
 }
@@ -234,17 +225,7 @@ publish_chain(const UprofGoStacks *stacks, const UprofSpaceProcess *ran, const P
     uprof_chain_table_publish(stacks->chains, &chain);
 }
 
-/* ---- Stacks, after the hold ---- */
-
-/* All words on the way are in the snapshot, if the hold has followed the chain. */
-static bool
-get_word(const UprofSnapshot *snapshot, uint64_t gva, uint64_t *word)
-{
-    if (!uprof_snapshot_read(snapshot, gva, word, sizeof(*word)))
-        return false;
-    *word = GUINT64_FROM_LE(*word);
-    return true;
-}
+/* ---- Stacks, after the hold: all words are in the snapshot if the hold has followed the chain ---- */
 
 /* Newer versions add ".abi0" to the names of functions in assembly. */
 static bool
@@ -258,8 +239,9 @@ is_function(const char *name, const char *wanted)
 static bool
 find_m(const UprofSnapshot *snapshot, uint64_t thread, uint64_t *g, uint64_t *m)
 {
-    return thread != 0 && get_word(snapshot, thread + (uint64_t)(int64_t)THREAD_G, g) &&
-           get_word(snapshot, *g + G_M, m);
+    return thread != 0 &&
+           uprof_snapshot_read_word(snapshot, thread + (uint64_t)(int64_t)THREAD_G, g) &&
+           uprof_snapshot_read_word(snapshot, *g + G_M, m);
 }
 
 static bool
@@ -267,8 +249,8 @@ find_curg(const UprofSnapshot *snapshot, const Process *process, uint64_t thread
 {
     uint64_t g, m;
 
-    return find_m(snapshot, thread, &g, &m) && get_word(snapshot, m + process->curg, curg) &&
-           *curg != 0 && *curg != g;
+    return find_m(snapshot, thread, &g, &m) &&
+           uprof_snapshot_read_word(snapshot, m + process->curg, curg) && *curg != 0 && *curg != g;
 }
 
 static bool
@@ -276,8 +258,8 @@ has_no_goroutine(const UprofSnapshot *snapshot, const Process *process, uint64_t
 {
     uint64_t g, m, curg;
 
-    return find_m(snapshot, thread, &g, &m) && get_word(snapshot, m + process->curg, &curg) &&
-           curg == 0;
+    return find_m(snapshot, thread, &g, &m) &&
+           uprof_snapshot_read_word(snapshot, m + process->curg, &curg) && curg == 0;
 }
 
 /*
@@ -292,7 +274,8 @@ leave_system_stack(const UprofGoStacks *stacks, const UprofSnapshot *snapshot,
     uint64_t curg, sp, pc;
 
     if (!find_curg(snapshot, process, thread, &curg) ||
-        !get_word(snapshot, curg + G_SCHED_SP, &sp) || !get_word(snapshot, curg + G_SCHED_PC, &pc))
+        !uprof_snapshot_read_word(snapshot, curg + G_SCHED_SP, &sp) ||
+        !uprof_snapshot_read_word(snapshot, curg + G_SCHED_PC, &pc))
         return UPROF_GO_UNKNOWN;
     const uint64_t symbol_address = uprof_space_symbol_address(stacks->space, pc);
     const UprofSymAnswer mark = uprof_sym_find(stacks->sym, symbol_address, false);
@@ -300,7 +283,7 @@ leave_system_stack(const UprofGoStacks *stacks, const UprofSnapshot *snapshot,
         return UPROF_GO_UNKNOWN;
     sp += symbol_address > mark.start ? WORD : 0;
     regs->sp = sp + WORD;
-    return get_word(snapshot, sp, &regs->pc) ? UPROF_GO_FOUND : UPROF_GO_UNKNOWN;
+    return uprof_snapshot_read_word(snapshot, sp, &regs->pc) ? UPROF_GO_FOUND : UPROF_GO_UNKNOWN;
 }
 
 /* morestack goes back to the function that called it, as if it had not been called. It can also have
@@ -313,8 +296,8 @@ leave_more_stack(const UprofGoStacks *stacks, const UprofSnapshot *snapshot, con
 
     if (!find_curg(snapshot, process, thread, &curg))
         return has_no_goroutine(snapshot, process, thread) ? UPROF_GO_NONE : UPROF_GO_UNKNOWN;
-    return get_word(snapshot, curg + G_SCHED_SP, &regs->sp) &&
-                   get_word(snapshot, curg + G_SCHED_PC, &regs->pc)
+    return uprof_snapshot_read_word(snapshot, curg + G_SCHED_SP, &regs->sp) &&
+                   uprof_snapshot_read_word(snapshot, curg + G_SCHED_PC, &regs->pc)
                ? UPROF_GO_FOUND
                : UPROF_GO_UNKNOWN;
 }
@@ -327,8 +310,9 @@ leave_clock(const UprofGoStacks *stacks, const UprofSnapshot *snapshot, const Pr
     uint64_t g, m;
 
     return process->clock_sp != 0 && find_m(snapshot, thread, &g, &m) &&
-                   get_word(snapshot, m + process->clock_sp, &regs->sp) &&
-                   get_word(snapshot, m + process->clock_pc, &regs->pc) && regs->pc != 0
+                   uprof_snapshot_read_word(snapshot, m + process->clock_sp, &regs->sp) &&
+                   uprof_snapshot_read_word(snapshot, m + process->clock_pc, &regs->pc) &&
+                   regs->pc != 0
                ? UPROF_GO_FOUND
                : UPROF_GO_UNKNOWN;
 }
@@ -394,10 +378,11 @@ uprof_go_stacks_note_signal(UprofGoStacks *stacks, uint64_t context)
     if (process->curg == 0)
         process->curg = find_curg_offset(stacks->space, ran.thread);
     if (process->curg == 0 ||
-        !read_word(stacks->space, ran.thread + (uint64_t)(int64_t)THREAD_G, &g) ||
-        !read_word(stacks->space, g + G_M, &m) ||
-        !read_word(stacks->space, m + (uint64_t)find_signal_offset(process), &signal_g) ||
-        !read_word(stacks->space, signal_g + G_STACK_TOP, &top) || top <= context ||
+        !uprof_space_read_word(stacks->space, ran.thread + (uint64_t)(int64_t)THREAD_G, &g) ||
+        !uprof_space_read_word(stacks->space, g + G_M, &m) ||
+        !uprof_space_read_word(stacks->space, m + (uint64_t)find_signal_offset(process),
+                               &signal_g) ||
+        !uprof_space_read_word(stacks->space, signal_g + G_STACK_TOP, &top) || top <= context ||
         top - context > CONTEXT_MAX)
         return;
     process->context = (int32_t)(top - context);

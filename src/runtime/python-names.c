@@ -15,7 +15,7 @@ enum {
     LAST_LINE = 10 * 1000 * 1000,
 };
 
-/* What is known of a code object. */
+/* A code object, by its process and address */
 typedef struct {
     uint32_t process;
     uint64_t address;

@@ -97,15 +97,6 @@ find_process(UprofPythonStacks *stacks, uint32_t id)
 
 /* ---- The runtime and its threads, as they are now ---- */
 
-static bool
-read_word(const UprofPythonStacks *stacks, uint64_t gva, uint64_t *word)
-{
-    if (!uprof_space_read(stacks->space, gva, word, sizeof(*word)))
-        return false;
-    *word = GUINT64_FROM_LE(*word);
-    return true;
-}
-
 /* @helped: the search has found what it was for */
 static void
 plan_search(Process *process, bool helped, uint64_t now_ns)
@@ -161,7 +152,7 @@ static bool
 read_fresh_word(const UprofPythonStacks *stacks, uint64_t gva, uint64_t *word)
 {
     uprof_space_forget(stacks->space, gva);
-    return read_word(stacks, gva, word);
+    return uprof_space_read_word(stacks->space, gva, word);
 }
 
 static void
@@ -194,7 +185,7 @@ add_states(const UprofPythonStacks *stacks, uint64_t interpreter, Process *proce
         if (!read_fresh_word(stacks, state + layout->thread_id, &pointer))
             return;
         add_state(process, pointer, state);
-        if (!read_word(stacks, state + layout->next_thread, &state))
+        if (!uprof_space_read_word(stacks->space, state + layout->next_thread, &state))
             return;
     }
 }
@@ -212,7 +203,8 @@ search_threads(const UprofPythonStacks *stacks, Process *process)
         return;
     for (unsigned i = 0; i < INTERPRETERS_MAX && interpreter != 0; i++) {
         add_states(stacks, interpreter, process, &n_left);
-        if (!read_word(stacks, interpreter + layout->next_interpreter, &interpreter))
+        if (!uprof_space_read_word(stacks->space, interpreter + layout->next_interpreter,
+                                   &interpreter))
             return;
     }
 }
@@ -279,15 +271,6 @@ search_thread(const UprofPythonStacks *stacks, const UprofSpaceProcess *ran, Pro
 
 /* ---- Frames, as the hold has copied them ---- */
 
-static bool
-get_word(const UprofSnapshot *snapshot, uint64_t gva, uint64_t *word)
-{
-    if (!uprof_snapshot_read(snapshot, gva, word, sizeof(*word)))
-        return false;
-    *word = GUINT64_FROM_LE(*word);
-    return true;
-}
-
 static uint64_t
 get_pointer(const uint8_t *bytes, uint32_t at)
 {
@@ -325,7 +308,8 @@ end_c_frame(Walk *walk)
 {
     end_group(walk, walk->c_frame);
     if (walk->c_frame != 0 &&
-        !get_word(walk->snapshot, walk->c_frame + walk->layout->c_frame_previous, &walk->c_frame))
+        !uprof_snapshot_read_word(walk->snapshot, walk->c_frame + walk->layout->c_frame_previous,
+                                  &walk->c_frame))
         walk->c_frame = 0;
 }
 
@@ -373,13 +357,14 @@ walk_state(Walk *walk, uint64_t state)
     uint64_t frame, id;
 
     /* the memory of a thread that has ended may be used for something else */
-    if (!get_word(walk->snapshot, state + walk->layout->thread_id, &id) || id != walk->thread ||
-        !get_word(walk->snapshot, state + walk->layout->thread_frame, &frame))
+    if (!uprof_snapshot_read_word(walk->snapshot, state + walk->layout->thread_id, &id) ||
+        id != walk->thread ||
+        !uprof_snapshot_read_word(walk->snapshot, state + walk->layout->thread_frame, &frame))
         return;
     walk->c_frame = 0;
     if (walk->layout->has_c_frames) {
         walk->c_frame = walk->layout->frame_is_entry != 0 ? frame : 0;
-        if (!get_word(walk->snapshot, frame + walk->layout->c_frame_frame, &frame))
+        if (!uprof_snapshot_read_word(walk->snapshot, frame + walk->layout->c_frame_frame, &frame))
             return;
     }
     walk->is_cut |= !walk_frames(walk, POINTER(frame));

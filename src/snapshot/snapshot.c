@@ -66,3 +66,14 @@ uprof_snapshot_window_at(const UprofSnapshot *snapshot, uint64_t gva)
             return &snapshot->windows[i];
     return NULL;
 }
+
+bool
+uprof_snapshot_read_word(const UprofSnapshot *snapshot, uint64_t gva, uint64_t *word)
+{
+    uint64_t raw;
+
+    if (!uprof_snapshot_read(snapshot, gva, &raw, sizeof(raw)))
+        return false;
+    *word = GUINT64_FROM_LE(raw);
+    return true;
+}
