@@ -215,16 +215,6 @@ push_marker(UprofPipeline *pipeline, const char *marker)
     push_frame(pipeline, uprof_names_marker(pipeline->names, marker));
 }
 
-/* Returns: the name of a frame that functions of Python replace, for those who want it, too */
-static const UprofName *
-name_interpreter(const UprofPipeline *pipeline, const UprofFrame *frame)
-{
-    const UprofSymAnswer answer =
-        uprof_sym_find(pipeline->sym, frame->symbol_address, frame->is_return);
-
-    return answer.site ? answer.site : answer.name;
-}
-
 /*
  * Pushes the functions of Python that frame @i of @stack runs, the outermost first. If there is too little
  * room, the outermost ones are left out.
@@ -264,18 +254,18 @@ name_frames(UprofPipeline *pipeline, const UprofStack *stack, bool has_python, u
     *n_inside = 0;
     for (unsigned i = stack->n; i-- > 0;) {
         const UprofFrame *frame = &stack->frames[i];
+        const UprofSymAnswer answer =
+            uprof_sym_find(pipeline->sym, frame->symbol_address, frame->is_return);
         if (has_python &&
             uprof_python_merge_hides(pipeline->runtimes, pipeline->python, stack, i)) {
             if (pipeline->run->native)
-                push_frame(pipeline, name_interpreter(pipeline, frame));
+                push_frame(pipeline, answer.site ? answer.site : answer.name);
             push_python(pipeline, i);
             n_named++;
             ++*n_inside;
             was_unknown = false;
             continue;
         }
-        const UprofSymAnswer answer =
-            uprof_sym_find(pipeline->sym, frame->symbol_address, frame->is_return);
         const bool is_unknown = has_sources && answer.kind == UPROF_SYM_OUTSIDE;
         if (!(is_unknown && was_unknown))
             push_frame(pipeline, answer.site ? answer.site : answer.name);

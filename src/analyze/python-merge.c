@@ -32,7 +32,8 @@ fill_unknown(unsigned *at, unsigned n)
             at[i - 1] = at[i];
 }
 
-/* Sorts the functions by their frames in the stack. Those of one thread state are in order already. */
+/* Sorts the functions by their frames in the stack. Only the functions of a second interpreter can be out
+ * of order. */
 static void
 sort_frames(UprofPythonMerge *merge, unsigned *at)
 {

@@ -430,7 +430,7 @@ count_by_gnu_hash(Reader *reader, uint64_t hash, uint64_t *first)
     return 0;
 }
 
-/* @first: (out): the first exported symbol. Returns: false if there are no dynamic symbols */
+/* @first: (out): number of the first exported symbol. Returns: false if the file exports none */
 static bool
 find_dynamic_symbols(Reader *reader, Place *symbols, uint64_t *first, Place *strings)
 {

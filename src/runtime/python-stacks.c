@@ -10,7 +10,8 @@ enum {
     THREADS_MAX = 1024,    /* states of a process, in all interpreters together */
     INTERPRETERS_MAX = 64, /* of a process */
     PUBLISHED_MAX = 64,    /* threads whose chains are published before they are seen */
-    NODES_MAX = 2 * UPROF_PYTHON_FRAMES_MAX, /* frames, and those that are no functions */
+    NODES_MAX =
+        2 * UPROF_PYTHON_FRAMES_MAX, /* of a list: functions, and calls of the interpreter */
 };
 
 /* Time between two searches for the runtime, or for threads. A search that does not help doubles it. */
@@ -292,7 +293,7 @@ typedef struct {
     unsigned n;               /* of @frames */
     unsigned group;           /* the first of @frames whose place is not known yet */
     bool is_cut;              /* the outermost functions are missing */
-    uint64_t c_frame;         /* of the call whose functions come next; 0 if there are no such */
+    uint64_t c_frame;         /* _PyCFrame of the call that runs the next functions; 0: none */
 } Walk;
 
 /* The frames of a call are complete: @place is in the frame of the call. */

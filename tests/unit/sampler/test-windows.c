@@ -405,10 +405,11 @@ test_chain_list(void)
         g_assert_true(has_word(snapshot, NODES - i * NODE_BYTES + NODE_BYTES - 8));
     g_assert_cmpuint(snapshot->n_windows, <=, 9);
 
-    /* a list that never ends, one that is scattered, and one that leaves the memory of the process */
+    /* The last node points to the first one. */
     memory_guest_put_u64(guest, LAST + NEXT, NODES);
     copy_by_chain(guest, &chain, snapshot);
     g_assert_true(has_word(snapshot, LAST));
+    /* Each node is in another page. */
     for (uint64_t page = 0; page < 6; page++)
         for (uint64_t i = 0; i < 40; i++)
             memory_guest_put_u64(guest, page * PAGE + i * 96 + NEXT,
@@ -416,6 +417,7 @@ test_chain_list(void)
     memory_guest_put_u64(guest, NODES + NEXT, 96);
     copy_by_chain(guest, &chain, snapshot);
     g_assert_cmpuint(snapshot->n_windows, <=, UPROF_WINDOWS_MAX);
+    /* A node points to memory that the process does not have, or to the kernel. */
     memory_guest_put_u64(guest, NODES + NEXT, UINT64_MAX - 8);
     copy_by_chain(guest, &chain, snapshot);
     g_assert_true(has_word(snapshot, NODES));
