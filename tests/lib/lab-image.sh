@@ -23,8 +23,14 @@
 lab_suite=bookworm
 lab_seconds_to_build=1800
 
-# Nothing in a lab reads these files.
-lab_left_out=('/usr/share/doc/*' '/usr/share/man/*' '/usr/share/locale/*' '/usr/share/info/*')
+# Nothing in a lab reads these files. Most of a kernel's modules are for devices that an emulated machine
+# does not have.
+lab_left_out=(
+    '/usr/share/doc/*' '/usr/share/man/*' '/usr/share/locale/*' '/usr/share/info/*'
+    '/lib/modules/*/kernel/sound/*'
+    '/lib/modules/*/kernel/drivers/'{gpu,hid,hwmon,iio,infiniband,isdn,media,mtd,staging,usb}'/*'
+    '/lib/modules/*/kernel/drivers/net/'{ethernet,wireless,can,usb}'/*'
+)
 
 # image_folder: prints the path of the image's folder, which may not exist yet
 image_folder()

@@ -49,26 +49,28 @@ def find_header_edges(root):
     }
 
 
-def read_symbols(path):
-    """Returns the global names that an object defines, and the names that it only uses."""
-    done = subprocess.run(["nm", "-g", path], capture_output=True, text=True, check=True)
-    defined, used = set(), set()
+def read_symbols(paths):
+    """Returns {path: (defined, used)}: the global names that each object defines, or only uses."""
+    symbols = {str(path): (set(), set()) for path in paths}
+    done = subprocess.run(["nm", "-g", "-A", *symbols], capture_output=True, text=True, check=True)
     for line in done.stdout.splitlines():
-        kind, name = line.split()[-2:]
-        (used if kind in "Uwv" else defined).add(name)
-    return defined, used
+        path, rest = line.split(":", 1)
+        kind, name = rest.split()[-2:]
+        symbols[path][kind in "Uwv"].add(name)
+    return symbols
 
 
 def find_object_edges(build, files):
     """Returns the sources that each source uses: {FOLDER/STEM: {FOLDER/STEM}}, with an entry for each object."""
-    owners, users = {}, {}
+    owners, users, objects = {}, {}, {}
     for path in sorted(build.glob("src/**/*.c.o")):
         match = OBJECT.search(path.name)
         file = f"{match['folder']}/{match['stem']}" if match else None
-        if file not in files:
-            continue
-        defined, users[file] = read_symbols(path)
-        owners.update({name: file for name in defined})
+        if file in files:
+            objects[str(path)] = file
+    for path, (defined, used) in read_symbols(objects).items() if objects else ():
+        users[objects[path]] = used
+        owners.update({name: objects[path] for name in defined})
     return {
         user: {owners[name] for name in names if name in owners} - {user}
         for user, names in users.items()
