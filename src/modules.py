@@ -6,14 +6,15 @@ modules.py TABLE [GROUP...] - print the rows of modules.ini for meson
 Prints one line for each module: its name, the modules it uses, its outside
 libraries and its source files, separated by '|'; items are separated by
 blanks. GROUPs name the optional sources and libraries that are built.
-The group `xen-module` is printed as a module of that name.
+The groups `xen-module` and `debuginfod-helper` are printed as modules of that
+name.
 """
 
 import configparser
 import sys
 
 NOT_MODULES = ("shared", "everywhere")
-XEN_MODULE = "xen-module"
+OWN_PROGRAMS = ("xen-module", "debuginfod-helper")
 
 
 def read_table(path):
@@ -41,9 +42,10 @@ def main(arguments):
     groups = arguments[2:]
     for name, section in read_table(arguments[1]).items():
         print_row(name, name, section, items_of(section, "sources", groups), groups)
-        loadable = section.get(f"sources {XEN_MODULE}", "").split()
-        if loadable:
-            print_row(name, XEN_MODULE, section, loadable, [])
+        for own in OWN_PROGRAMS:
+            of_own = section.get(f"sources {own}", "").split()
+            if of_own:
+                print_row(name, own, section, of_own, [])
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 
 #include "uprof/file-rules.h"
 #include "uprof/file.h"
+#include "uprof/notice.h"
 
 /** UprofConfinedPlan: the work of the process; all pointers are borrowed */
 typedef struct {
@@ -19,6 +20,7 @@ typedef struct {
     const UprofFileRules *rules; /* the files that the process may read */
     GPtrArray *outputs;          /* of UprofFile: open for writing */
     uint64_t symbols_max;        /* bytes of memory for symbols; 0: the default */
+    const UprofNotices *notices; /* (nullable): get the results of downloads */
 } UprofConfinedPlan;
 
 /**

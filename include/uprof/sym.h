@@ -90,8 +90,9 @@ typedef struct {
      * They are not trusted: no link in them leads out of the folder.
      */
     const char *const *sysroots;
-    bool raw_names; /* do not demangle */
-    bool lines;     /* names of frames include file and line of the source */
+    const char *cache_folder; /* (nullable): see symbol-cache.h; the last place of all */
+    bool raw_names;           /* do not demangle */
+    bool lines;               /* names of frames include file and line of the source */
     /* memory for all files, their unpacked parts and tables; 0: %UPROF_SYM_BYTES_MAX_MIB */
     uint64_t bytes_max;
 } UprofSymConfig;
@@ -182,6 +183,12 @@ enum { UPROF_SYM_MEMORY_FILE_BYTES_MAX = 32 * 1024 * 1024 }; /* of a file in gue
  */
 bool uprof_sym_fill_module(UprofSym *sym, unsigned number, UprofMappedElf *mapped);
 
+/**
+ * uprof_sym_reload_modules: searches the files of modules again, because one has arrived
+ * @build_id: in hex: of these modules
+ */
+void uprof_sym_reload_modules(UprofSym *sym, const char *build_id);
+
 /** UprofSymModule: facts about a module; all strings are borrowed */
 typedef struct {
     const char *label;    /* "[libc.so.6]" */
@@ -221,21 +228,22 @@ uint64_t uprof_sym_process_address(unsigned process, uint64_t pc);
 bool uprof_sym_is_process_address(uint64_t pc);
 
 /**
- * uprof_sym_add_perf_map:
+ * uprof_sym_add_generated:
  * @process: as above
- * @text: a part of the process's perf map (see perf-map.h)
- * @is_continued: it continues where the last part ended
+ * @bytes: a part of the process's perf map or jitdump (see perf-map.h, jitdump.h); the first part tells
+ *   which it is
+ * @n_missing: how many bytes between the last part and this one are missing
  *
  * Gives names to code that is in no file. Names of several processes together take a bounded memory.
  *
  * Returns: false if there is no room left, so that nothing was added
  */
-bool uprof_sym_add_perf_map(UprofSym *sym, unsigned process, UprofSlice text, bool is_continued);
+bool uprof_sym_add_generated(UprofSym *sym, unsigned process, UprofSlice bytes, uint64_t n_missing);
 
 /** uprof_sym_forget_process: removes the names of a process that has ended */
 void uprof_sym_forget_process(UprofSym *sym, unsigned process);
 
-/** uprof_sym_count_generated: @n_processes: (out): that have a perf map. Returns: how many names */
+/** uprof_sym_count_generated: @n_processes: (out): that have names. Returns: how many names */
 size_t uprof_sym_count_generated(const UprofSym *sym, unsigned *n_processes);
 
 /** uprof_sym_has_names: is there a file, or a kernel's own symbols? */

@@ -2,6 +2,7 @@
 #include "uprof/pipeline.h"
 
 #include "expand-inlined-priv.h"
+#include "late-names-priv.h"
 #include "python-merge-priv.h"
 
 #include <string.h>
@@ -133,6 +134,7 @@ static void
 resolve_inlined(UprofPipeline *pipeline, unsigned time_ms)
 {
     uprof_names_limit(pipeline->names, (size_t)UPROF_PROFILE_NAMES_MAX * NAMES_AT_END);
+    pipeline->profile = uprof_late_names_apply(pipeline->profile, pipeline->sym);
     uprof_sym_resolve(pipeline->sym, time_ms);
     pipeline->profile = uprof_expand_inlined(pipeline->profile, pipeline->sym);
 }

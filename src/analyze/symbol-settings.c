@@ -11,7 +11,7 @@ bool
 uprof_symbol_settings_has_any(const UprofSymbolSettings *settings)
 {
     return settings->files->len > 0 || has_text(settings->config.debug_folders) ||
-           has_text(settings->config.sysroots);
+           has_text(settings->config.sysroots) || settings->config.cache_folder;
 }
 
 static bool

@@ -2,6 +2,7 @@
 #include "uprof/symbolizer.h"
 
 #include "expand-inlined-priv.h"
+#include "frame-offset-priv.h"
 #include "uprof/arch.h"
 #include "uprof/error.h"
 #include "uprof/scan.h"
@@ -158,13 +159,6 @@ choose_file(UprofSymbolizer *symbolizer, const char *id, unsigned position, unsi
 
 /* ---- Frames ---- */
 
-static bool
-read_hex(const char *text, size_t len, uint64_t *value)
-{
-    return len > 2 && memcmp(text, "0x", 2) == 0 &&
-           uprof_slice_to_uint((UprofSlice){ text + 2, len - 2 }, 16, 0, UINT64_MAX, value);
-}
-
 static const UprofName *
 use_answer(UprofSymbolizer *symbolizer, UprofSymAnswer answer)
 {
@@ -204,15 +198,13 @@ name_in_module(UprofSymbolizer *symbolizer, const char *label, size_t len, uint6
 static const UprofName *
 name_offset(UprofSymbolizer *symbolizer, const char *text)
 {
-    const char *label = text + 1, *plus = strrchr(text, '+');
-    const size_t len = strlen(text);
     uint64_t offset;
+    size_t label_len;
     unsigned file, position;
+    const char *label = uprof_frame_offset_parse(text, &label_len, &offset);
 
-    if (!plus || text[len - 1] != ']' ||
-        !read_hex(plus + 1, (size_t)(text + len - 1 - (plus + 1)), &offset))
+    if (!label)
         return NULL;
-    const size_t label_len = (size_t)(plus - label);
     const char *id = find_image_id(symbolizer, label, label_len);
     if (!find_position(label, label_len, &position) ||
         (!id && find_module_id(symbolizer, label, label_len)))
@@ -231,7 +223,7 @@ name_address(UprofSymbolizer *symbolizer, const char *text)
     unsigned file;
     uint64_t pc;
 
-    if (!read_hex(text, strlen(text), &pc))
+    if (!uprof_frame_read_hex(text, strlen(text), &pc))
         return NULL;
     if (id)
         return choose_file(symbolizer, id, 0, &file) ? find_name(symbolizer, file, pc) : NULL;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "uprof/confine.h"
+
 #include "confine-priv.h"
 #include "path-priv.h"
 #include "sanitized-priv.h"
@@ -135,6 +137,34 @@ drop_capabilities(void)
     return syscall(SYS_capset, &head, none) == 0;
 }
 
+/* Returns: false with an error if the process could get rights back */
+static bool
+end_privileges(GError **error)
+{
+    if (!drop_capabilities())
+        return uprof_error_fail_errno(error, "cannot drop capabilities");
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_DUMPABLE, IS_SANITIZED, 0, 0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+        return uprof_error_fail_errno(error, "cannot drop rights");
+    return true;
+}
+
+bool
+uprof_confine_leave_root(GError **error)
+{
+    const char *why = NULL;
+    uid_t uid = 0;
+    gid_t gid = 0;
+
+    if (geteuid() == 0)
+        why = find_user(&uid, &gid) ? change_user(uid, gid) : "the host has no user 'nobody'";
+    if (why) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "%s", why);
+        return false;
+    }
+    return end_privileges(error);
+}
+
 void
 uprof_confine_name(const char *name)
 {
@@ -158,11 +188,8 @@ uprof_confine_drop(const int *kept, unsigned n_kept, bool keeps_streams, UprofCo
     own.why_same_view = IS_SANITIZED ? "sanitizers need the files of the host" : leave_host();
     if (is_root)
         own.why_same_user = has_user ? change_user(uid, gid) : "the host has no user 'nobody'";
-    if (!drop_capabilities())
-        return uprof_error_fail_errno(error, "cannot drop capabilities");
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_DUMPABLE, IS_SANITIZED, 0, 0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
-        return uprof_error_fail_errno(error, "cannot drop rights");
+    if (!end_privileges(error))
+        return false;
     if (confined)
         *confined = own;
     return true;

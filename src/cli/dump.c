@@ -10,140 +10,11 @@
 #include "exit-priv.h"
 #include "uprof/json-writer.h"
 #include "uprof/session.h"
-#include "uprof/text.h"
+#include "uprof/stack-text.h"
 #include "worker-reply-priv.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static const char *
-name_how(UprofHow how)
-{
-    /* clang-format off */
-    static const char *const names[] = {
-        [UPROF_HOW_PC] = "pc",
-        [UPROF_HOW_FP] = "fp",
-        [UPROF_HOW_ORC] = "orc",
-        [UPROF_HOW_CFI] = "cfi",
-        [UPROF_HOW_CODE] = "code",
-    };
-    /* clang-format on */
-
-    return names[how];
-}
-
-/*
- * @functions: (out): the functions at the frame, outermost first. All but the first are inlined.
- *
- * Returns: the number of functions
- */
-static unsigned
-find_functions(const UprofAnalysis *analysis, const UprofSymAnswer *answer,
-               const UprofName *const **functions)
-{
-    *functions = &answer->name;
-    return MAX(uprof_sym_expand(analysis->pipeline->sym, answer->site, functions), 1);
-}
-
-static UprofSymAnswer
-name_frame(const UprofAnalysis *analysis, const UprofFrame *frame)
-{
-    return uprof_sym_find(analysis->pipeline->sym, frame->symbol_address, frame->is_return);
-}
-
-/* Returns: (transfer full): ", process NAME[ID]", or "" if the process is unknown */
-static char *
-describe_process(const UprofAnalysis *analysis, const UprofSnapshot *snapshot)
-{
-    UprofLinuxTask task;
-
-    if (!uprof_linux_task(analysis->pipeline->kernel, snapshot, &task))
-        return g_strdup("");
-    g_autofree char *name =
-        uprof_text_quote_slice((UprofSlice){ task.name, strnlen(task.name, sizeof(task.name)) });
-    return g_strdup_printf(", process %s[%u]", name, task.process);
-}
-
-static void
-append_text(GString *out, const UprofAnalysis *analysis, const UprofSnapshot *snapshot)
-{
-    const UprofPipeline *pipeline = analysis->pipeline;
-    const UprofStack *stack = pipeline->stack;
-
-    if (pipeline->is_idle) {
-        g_string_append_printf(out, "%s vcpu%u idle (halted)\n", analysis->shown, snapshot->vcpu);
-        return;
-    }
-    g_autofree char *process = describe_process(analysis, snapshot);
-    g_string_append_printf(out, "%s vcpu%u %s%s: %u frame%s, %s\n", analysis->shown, snapshot->vcpu,
-                           snapshot->regs.privilege == 0 ? "kernel" : "user", process, stack->n,
-                           stack->n == 1 ? "" : "s", uprof_end_name(stack->end));
-    for (unsigned i = 0; i < stack->n; i++) {
-        const UprofFrame *frame = &stack->frames[i];
-        const UprofSymAnswer answer = name_frame(analysis, frame);
-        const UprofName *const *functions;
-        const unsigned n = find_functions(analysis, &answer, &functions);
-        for (unsigned j = n; j-- > 1;)
-            g_string_append_printf(out, "       %016" G_GINT64_MODIFIER "x  %s\n", frame->pc,
-                                   uprof_name_text(functions[j]));
-        g_string_append_printf(out, "  #%-3u %016" G_GINT64_MODIFIER "x  %s\n", i, frame->pc,
-                               uprof_name_text(functions[0]));
-    }
-}
-
-static void
-write_frame(UprofJsonWriter *json, const UprofAnalysis *analysis, const UprofFrame *frame)
-{
-    const UprofSymAnswer answer = name_frame(analysis, frame);
-    g_autofree char *address = g_strdup_printf("0x%" G_GINT64_MODIFIER "x", frame->pc);
-    const UprofName *const *functions;
-    const unsigned n = find_functions(analysis, &answer, &functions);
-
-    uprof_json_begin(json, NULL, UPROF_JSON_OBJECT);
-    uprof_json_string(json, "address", address);
-    uprof_json_string(json, "name", uprof_name_text(functions[0]));
-    uprof_json_begin(json, "inlined", UPROF_JSON_ARRAY);
-    for (unsigned i = n; i-- > 1;)
-        uprof_json_string(json, NULL, uprof_name_text(functions[i]));
-    uprof_json_end(json, UPROF_JSON_ARRAY);
-    uprof_json_string(json, "image", answer.image ? answer.image : "");
-    uprof_json_string(json, "how", name_how(frame->how));
-    uprof_json_end(json, UPROF_JSON_OBJECT);
-}
-
-static void
-write_task(UprofJsonWriter *json, const UprofLinuxTask *task)
-{
-    g_autofree char *name =
-        uprof_text_quote_slice((UprofSlice){ task->name, strnlen(task->name, sizeof(task->name)) });
-
-    uprof_json_string(json, "process", name);
-    uprof_json_uint(json, "pid", task->process);
-}
-
-static void
-write_stack(UprofJsonWriter *json, const UprofAnalysis *analysis, const UprofSnapshot *snapshot)
-{
-    const UprofPipeline *pipeline = analysis->pipeline;
-    const UprofStack *stack = pipeline->stack;
-    const bool is_idle = pipeline->is_idle;
-    UprofLinuxTask task;
-
-    uprof_json_begin(json, NULL, UPROF_JSON_OBJECT);
-    uprof_json_uint(json, "vcpu", snapshot->vcpu);
-    uprof_json_bool(json, "idle", is_idle);
-    uprof_json_string(json, "mode", snapshot->regs.privilege == 0 ? "kernel" : "user");
-    if (uprof_linux_task(pipeline->kernel, snapshot, &task))
-        write_task(json, &task);
-    uprof_json_bool(json, "complete", !is_idle && uprof_unwind_is_complete(stack));
-    uprof_json_string(json, "end", is_idle ? "idle" : uprof_end_name(stack->end));
-    uprof_json_begin(json, "frames", UPROF_JSON_ARRAY);
-    for (unsigned i = 0; i < stack->n && !is_idle; i++)
-        write_frame(json, analysis, &stack->frames[i]);
-    uprof_json_end(json, UPROF_JSON_ARRAY);
-    uprof_json_end(json, UPROF_JSON_OBJECT);
-    uprof_json_break_line(json, "\n  ");
-}
 
 /* A request of the program to a worker: make the text of one stack. */
 typedef struct {
@@ -190,11 +61,11 @@ make_stack(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply)
     uprof_sym_resolve(analysis->pipeline->sym, UPROF_SYM_RESOLVE_MS);
     if (request->is_json) {
         begin_json(&json, analysis, request);
-        write_stack(&json, analysis, &request->snapshot);
+        uprof_stack_text_write(&json, analysis->pipeline, &request->snapshot);
         if (request->is_last)
             end_json(&json);
     } else {
-        append_text(out, analysis, &request->snapshot);
+        uprof_stack_text_append(out, analysis->pipeline, &request->snapshot, analysis->shown);
     }
     g_byte_array_append(reply, (const guint8 *)out->str, (guint)out->len);
     g_string_free(out, TRUE);

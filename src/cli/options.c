@@ -12,6 +12,7 @@
 #include "uprof/clock.h"
 #include "uprof/number-text.h"
 #include "uprof/scan.h"
+#include "uprof/symbol-cache.h"
 #include "uprof/text.h"
 #include "uprof/time-text.h"
 #include "uprof/word-distance.h"
@@ -1138,6 +1139,7 @@ uprof_options_symbols(const UprofOptions *options)
         .config = {
             .debug_folders = (const char *const *)options->debug_folders->pdata,
             .sysroots = (const char *const *)options->sysroots->pdata,
+            .cache_folder = uprof_symbol_cache_used(),
             .raw_names = options->no_demangle,
             .lines = options->lines,
             .bytes_max = memory_mib << 20,

@@ -90,7 +90,7 @@ list_store(UprofStore *store, UprofFileRules *rules, const UprofNotices *notices
 }
 
 static int
-run_plan(Plan *plan, const UprofFileRules *rules)
+run_plan(Plan *plan, const UprofFileRules *rules, const UprofNotices *notices)
 {
     const UprofOptions *options = plan->command.options;
     g_autoptr(GError) error = NULL;
@@ -110,6 +110,7 @@ run_plan(Plan *plan, const UprofFileRules *rules)
         .rules = rules,
         .outputs = outputs,
         .symbols_max = (uint64_t)options->memory_mib << 20,
+        .notices = notices,
     };
     const int code = uprof_confined_command_run(&confined, &error);
     return code >= 0 ? code : uprof_say_error(error);
@@ -133,7 +134,7 @@ uprof_read_command_run(UprofOptions *options, bool reads_store,
     if (store)
         catalog = list_store(store, rules, &notices, &plan.command.code);
     plan.command.catalog = catalog;
-    return run_plan(&plan, rules);
+    return run_plan(&plan, rules, &notices);
 }
 
 bool

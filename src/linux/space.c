@@ -13,7 +13,7 @@
 #include "file-path-priv.h"
 #include "kernel-priv.h"
 #include "memory-files-priv.h"
-#include "perf-map-files-priv.h"
+#include "generated-files-priv.h"
 
 #include <string.h>
 
@@ -67,7 +67,7 @@ typedef struct {
     uint64_t vdso;  /* guest-virtual address of the code that the kernel maps; or 0 */
     GArray *areas;  /* of Area, in the order in which they were found; owned */
     guint last;     /* index of the area that was asked for last */
-    UprofPerfMapFile perf_map;
+    UprofGeneratedFile generated;
 } Process;
 
 struct _UprofSpace {
@@ -77,7 +77,7 @@ struct _UprofSpace {
     GHashTable *modules;      /* build-id or file name, perhaps "@" and mapping -> number; owned */
     UprofFilePages *pages;    /* owned */
     UprofMemoryFiles *files;  /* owned */
-    UprofPerfMapFiles *perf_maps; /* owned */
+    UprofGeneratedFiles *generated_files; /* owned */
     uint32_t n_ids;
 
     UprofMem *mem;                 /* borrowed */
@@ -112,7 +112,7 @@ uprof_space_new(const UprofLinux *kernel, UprofSym *sym)
     space->modules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     space->pages = uprof_file_pages_new(kernel);
     space->files = uprof_memory_files_new(space->pages, sym);
-    space->perf_maps = uprof_perf_map_files_new(space->pages, kernel, sym);
+    space->generated_files = uprof_generated_files_new(space->pages, kernel, sym);
     return space;
 }
 
@@ -123,7 +123,7 @@ uprof_space_free(UprofSpace *space)
         return;
     g_hash_table_unref(space->processes);
     g_hash_table_unref(space->modules);
-    uprof_perf_map_files_free(space->perf_maps);
+    uprof_generated_files_free(space->generated_files);
     uprof_memory_files_free(space->files);
     uprof_file_pages_free(space->pages);
     g_free(space);
@@ -721,8 +721,8 @@ find_generated(UprofSpace *space, const Area *area, uint64_t pc)
     const uint64_t address = uprof_sym_process_address(process ? process->id : 0, pc);
 
     if (area && area->is_code)
-        uprof_perf_map_files_update(
-            space->perf_maps, &space->memory, space->task, process->id, &process->perf_map,
+        uprof_generated_files_update(
+            space->generated_files, &space->memory, space->task, process->id, &process->generated,
             uprof_sym_find(space->sym, address, false).kind == UPROF_SYM_NAMED,
             space->snapshot->time_ns);
     return address;

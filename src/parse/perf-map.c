@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "uprof/perf-map.h"
+#include "perf-map-priv.h"
 
 #include <string.h>
 
@@ -79,15 +79,19 @@ remove_replaced(UprofPerfMap *map, uint64_t start, uint64_t end)
     }
 }
 
-static void
-insert_function(UprofPerfMap *map, uint64_t start, uint64_t end, const char *name, size_t len)
+void
+uprof_perf_map_insert(UprofPerfMap *map, uint64_t start, uint64_t size, UprofSlice name)
 {
-    const size_t name_len = MIN(len, (size_t)UPROF_PERF_MAP_NAME_BYTES_MAX);
+    const size_t name_len = MIN(name.len, (size_t)UPROF_PERF_MAP_NAME_BYTES_MAX);
+    uint64_t end;
 
+    if (__builtin_add_overflow(start, size, &end) || size == 0 || name_len == 0 ||
+        g_tree_nnodes(map->functions) >= UPROF_PERF_MAP_FUNCTIONS_MAX)
+        return;
     remove_replaced(map, start, end);
     Function *function = g_malloc(sizeof(*function) + name_len);
     *function = (Function){ .start = start, .end = end, .name_len = name_len };
-    memcpy(function->name, name, name_len);
+    memcpy(function->name, name.data, name_len);
     map->bytes += count_bytes(function);
     g_tree_insert(map->functions, function, NULL);
 }
@@ -111,15 +115,11 @@ static void
 parse_line(UprofPerfMap *map)
 {
     const char *at = map->line->str;
-    uint64_t start, size, end;
+    uint64_t start, size;
 
-    if (!parse_number(&at, &start) || !parse_number(&at, &size) ||
-        __builtin_add_overflow(start, size, &end) || size == 0 ||
-        g_tree_nnodes(map->functions) >= UPROF_PERF_MAP_FUNCTIONS_MAX)
-        return;
-    const size_t len = map->line->len - (size_t)(at - map->line->str);
-    if (len > 0)
-        insert_function(map, start, end, at, len);
+    if (parse_number(&at, &start) && parse_number(&at, &size))
+        uprof_perf_map_insert(map, start, size,
+                              (UprofSlice){ at, map->line->len - (size_t)(at - map->line->str) });
 }
 
 void

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * generated-code-priv.h - functions that processes have generated, by their perf maps
+ * generated-code-priv.h - functions that processes have generated, by their perf maps or jitdumps
  *
  * A process has code in no file. Its symbol addresses have the number of the process and the program
  * counter.
  */
 #pragma once
 
-#include "uprof/perf-map.h"
+#include "uprof/jitdump.h"
 
 typedef struct _UprofGenerated UprofGenerated;
 
@@ -24,9 +24,9 @@ void uprof_generated_free(UprofGenerated *generated);
  */
 bool uprof_generated_find(const UprofGenerated *generated, uint64_t pc, UprofSymbol *symbol);
 
-/** uprof_generated_add: as uprof_sym_add_perf_map() */
-bool uprof_generated_add(UprofGenerated *generated, unsigned process, UprofSlice text,
-                         bool is_continued);
+/** uprof_generated_add: as uprof_sym_add_generated() */
+bool uprof_generated_add(UprofGenerated *generated, unsigned process, UprofSlice bytes,
+                         uint64_t n_missing);
 
 /** uprof_generated_forget: removes the functions of @process */
 void uprof_generated_forget(UprofGenerated *generated, unsigned process);

@@ -14,9 +14,15 @@
 
 #define BYTES_MAX (UINT64_C(64) << 20) /* of memory for all processes */
 
+/* The functions of a process. */
+typedef struct {
+    UprofPerfMap *map;
+    UprofJitdump *dump; /* (nullable): reads the file if it is a jitdump */
+} Functions;
+
 struct _UprofGenerated {
-    GHashTable *maps; /* number of the process -> UprofPerfMap; owned */
-    uint64_t bytes;   /* of all maps */
+    GHashTable *processes; /* number of the process -> Functions; owned */
+    uint64_t bytes;        /* of all maps */
 };
 
 uint64_t
@@ -25,19 +31,29 @@ uprof_sym_process_address(unsigned process, uint64_t pc)
     return PROCESS_BIT | (uint64_t)(process & ID_MASK) << PROCESS_SHIFT | (pc & PC_MASK);
 }
 
+static void
+free_functions(gpointer data)
+{
+    Functions *functions = data;
+
+    uprof_perf_map_free(functions->map);
+    uprof_jitdump_free(functions->dump);
+    g_free(functions);
+}
+
 UprofGenerated *
 uprof_generated_new(void)
 {
     UprofGenerated *generated = g_new0(UprofGenerated, 1);
 
-    generated->maps = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)uprof_perf_map_free);
+    generated->processes = g_hash_table_new_full(NULL, NULL, NULL, free_functions);
     return generated;
 }
 
 void
 uprof_generated_free(UprofGenerated *generated)
 {
-    g_hash_table_unref(generated->maps);
+    g_hash_table_unref(generated->processes);
     g_free(generated);
 }
 
@@ -47,10 +63,10 @@ uprof_sym_is_process_address(uint64_t pc)
     return pc >> 62 == 1;
 }
 
-static UprofPerfMap *
-find_map(const UprofGenerated *generated, unsigned process)
+static Functions *
+find_functions(const UprofGenerated *generated, unsigned process)
 {
-    return g_hash_table_lookup(generated->maps, GUINT_TO_POINTER(process & ID_MASK));
+    return g_hash_table_lookup(generated->processes, GUINT_TO_POINTER(process & ID_MASK));
 }
 
 bool
@@ -59,53 +75,70 @@ uprof_generated_find(const UprofGenerated *generated, uint64_t pc, UprofSymbol *
     if (!uprof_sym_is_process_address(pc))
         return false;
     const unsigned process = pc >> PROCESS_SHIFT & ID_MASK;
-    const UprofPerfMap *map = find_map(generated, process);
-    if (!map || !uprof_perf_map_find(map, pc & PC_MASK, symbol))
+    const Functions *functions = find_functions(generated, process);
+    if (!functions || !uprof_perf_map_find(functions->map, pc & PC_MASK, symbol))
         return false;
     symbol->start = uprof_sym_process_address(process, symbol->start);
     return true;
 }
 
-bool
-uprof_generated_add(UprofGenerated *generated, unsigned process, UprofSlice text, bool is_continued)
+/* The first bytes of a file tell its format. */
+static Functions *
+make_functions(UprofSlice bytes, uint64_t n_missing)
 {
-    UprofPerfMap *map = find_map(generated, process);
+    Functions *functions = g_new0(Functions, 1);
+
+    functions->map = uprof_perf_map_new();
+    if (n_missing == 0 && uprof_jitdump_begins(bytes))
+        functions->dump = uprof_jitdump_new();
+    return functions;
+}
+
+bool
+uprof_generated_add(UprofGenerated *generated, unsigned process, UprofSlice bytes,
+                    uint64_t n_missing)
+{
+    Functions *functions = find_functions(generated, process);
 
     if (generated->bytes >= BYTES_MAX)
         return false;
-    if (!map) {
-        map = uprof_perf_map_new();
-        g_hash_table_insert(generated->maps, GUINT_TO_POINTER(process & ID_MASK), map);
+    if (!functions) {
+        functions = make_functions(bytes, n_missing);
+        g_hash_table_insert(generated->processes, GUINT_TO_POINTER(process & ID_MASK), functions);
     }
-    generated->bytes -= uprof_perf_map_bytes(map);
-    uprof_perf_map_add(map, text, is_continued);
-    generated->bytes += uprof_perf_map_bytes(map);
+    generated->bytes -= uprof_perf_map_bytes(functions->map);
+    if (functions->dump)
+        uprof_jitdump_add(functions->dump, functions->map, bytes, n_missing);
+    else
+        uprof_perf_map_add(functions->map, bytes, n_missing == 0);
+    generated->bytes += uprof_perf_map_bytes(functions->map);
     return true;
 }
 
 void
 uprof_generated_forget(UprofGenerated *generated, unsigned process)
 {
-    const UprofPerfMap *map = find_map(generated, process);
+    const Functions *functions = find_functions(generated, process);
 
-    if (!map)
+    if (!functions)
         return;
-    generated->bytes -= uprof_perf_map_bytes(map);
-    g_hash_table_remove(generated->maps, GUINT_TO_POINTER(process & ID_MASK));
+    generated->bytes -= uprof_perf_map_bytes(functions->map);
+    g_hash_table_remove(generated->processes, GUINT_TO_POINTER(process & ID_MASK));
 }
 
 size_t
 uprof_generated_count(const UprofGenerated *generated, unsigned *n_processes)
 {
     GHashTableIter iter;
-    gpointer map;
+    gpointer value;
     size_t n = 0;
 
     *n_processes = 0;
-    g_hash_table_iter_init(&iter, generated->maps);
-    while (g_hash_table_iter_next(&iter, NULL, &map)) {
-        n += uprof_perf_map_count(map);
-        *n_processes += uprof_perf_map_count(map) > 0;
+    g_hash_table_iter_init(&iter, generated->processes);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const size_t n_here = uprof_perf_map_count(((const Functions *)value)->map);
+        n += n_here;
+        *n_processes += n_here > 0;
     }
     return n;
 }

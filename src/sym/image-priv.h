@@ -47,6 +47,7 @@ typedef struct {
     bool is_own;          /* found in guest memory, not in a file: it always matches */
     bool is_from_memory;  /* a file that was read from guest memory */
     uint64_t module_base; /* symbol address of a module's first page; 0 if it is not a module */
+    char *guest_path;     /* (nullable): of a module: its path in the guest; any bytes */
 } UprofImage;
 
 /**

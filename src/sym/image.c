@@ -37,6 +37,7 @@ uprof_image_free(UprofImage *image)
     g_free(image->mismatch);
     g_free(image->build_id);
     g_free(image->digest);
+    g_free(image->guest_path);
     g_free(image);
 }
 

@@ -15,6 +15,7 @@ typedef struct {
     const char *build_id;             /* (nullable): in hex */
     const char *const *debug_folders; /* ends with %NULL */
     const char *const *sysroots;      /* absolute; ends with %NULL */
+    const char *cache_folder;         /* (nullable): one of @debug_folders; searched last */
     UprofImage *const *given;         /* images of the files that the user named */
     unsigned n_given;
     uint64_t room; /* bytes of memory that are left for symbols */
@@ -29,3 +30,12 @@ typedef struct {
  */
 UprofImage *
 uprof_module_file_open(const UprofModuleSearch *search, const char *name, uint64_t base);
+
+/**
+ * uprof_module_file_reopen: searches again
+ * @before: the image of the module
+ *
+ * Returns: (transfer full) (nullable): an image for the same module; %NULL if no file is found that knows
+ *   more
+ */
+UprofImage *uprof_module_file_reopen(const UprofModuleSearch *search, const UprofImage *before);

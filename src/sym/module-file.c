@@ -103,10 +103,13 @@ find_file(const UprofModuleSearch *search)
     for (unsigned i = 0; search->sysroots[i] && !image; i++)
         image = try_sysroot(search->sysroots[i], search);
     for (unsigned i = 0; search->debug_folders[i] && !image; i++)
-        image = try_folder(search->debug_folders[i], search);
+        if (g_strcmp0(search->debug_folders[i], search->cache_folder) != 0)
+            image = try_folder(search->debug_folders[i], search);
     if (!image)
         image = try_folder(programs_folder, search);
-    return image ? image : try_host(search);
+    if (!image)
+        image = try_host(search);
+    return image || !search->cache_folder ? image : try_folder(search->cache_folder, search);
 }
 
 /* Returns: (transfer full): a label, such as "[libc.so.6]" */
@@ -137,20 +140,46 @@ make_bare(const UprofModuleSearch *search, const char *label)
     return image;
 }
 
+/* Makes @image the image of a module. Returns: false if it does not fit there */
+static bool
+place_module(UprofImage *image, const char *label, const char *path, uint64_t base)
+{
+    if (!uprof_image_move(image, base, NULL))
+        return false;
+    g_free(image->label);
+    image->label = g_strdup(label);
+    image->guest_path = g_strdup(path);
+    image->match = UPROF_SYM_MATCHED;
+    image->module_base = base;
+    return true;
+}
+
 UprofImage *
 uprof_module_file_open(const UprofModuleSearch *search, const char *name, uint64_t base)
 {
     g_autofree char *label = make_label(name);
     g_autoptr(UprofImage) image = find_file(search);
 
-    if (!image || !uprof_image_move(image, base, NULL)) {
-        g_clear_pointer(&image, uprof_image_free);
-        image = make_bare(search, label);
-        image->bias = base;
-    }
-    g_free(image->label);
-    image->label = g_steal_pointer(&label);
+    if (image && place_module(image, label, search->path, base))
+        return g_steal_pointer(&image);
+    g_clear_pointer(&image, uprof_image_free);
+    image = make_bare(search, label);
+    image->bias = base;
+    image->guest_path = g_strdup(search->path);
     image->match = UPROF_SYM_MATCHED;
     image->module_base = base;
+    return g_steal_pointer(&image);
+}
+
+UprofImage *
+uprof_module_file_reopen(const UprofModuleSearch *search, const UprofImage *before)
+{
+    g_autoptr(UprofImage) image = find_file(search);
+
+    if (!image || (before->cfi && !image->cfi) ||
+        (before->file->path &&
+         uprof_symbol_table_count(image->table) <= uprof_symbol_table_count(before->table)) ||
+        !place_module(image, before->label, before->guest_path, before->module_base))
+        return NULL;
     return g_steal_pointer(&image);
 }

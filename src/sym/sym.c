@@ -38,9 +38,10 @@ typedef struct {
 
 struct _UprofSym {
     const UprofArch *arch;
-    UprofNames *names; /* borrowed */
-    char **debug_folders;
-    char **sysroots; /* absolute */
+    UprofNames *names;    /* borrowed */
+    char **debug_folders; /* the last one is @cache_folder, if there is one */
+    char **sysroots;      /* absolute */
+    char *cache_folder;   /* (nullable) */
     bool raw_names;
     UprofDemangler demangler;
     UprofSites *sites;
@@ -99,6 +100,7 @@ uprof_sym_free(UprofSym *sym)
     g_ptr_array_unref(sym->modules);
     g_strfreev(sym->debug_folders);
     g_strfreev(sym->sysroots);
+    g_free(sym->cache_folder);
     g_hash_table_unref(sym->named);
     uprof_sites_free(sym->sites);
     uprof_generated_free(sym->generated);
@@ -124,6 +126,19 @@ copy_sysroots(const char *const *sysroots)
     return copies;
 }
 
+/* @folders: (nullable). @last: (nullable): added at the end */
+static char **
+copy_folders(const char *const *folders, const char *last)
+{
+    const guint n = folders ? g_strv_length((char **)folders) : 0;
+    char **copies = g_new0(char *, n + 2);
+
+    for (guint i = 0; i < n; i++)
+        copies[i] = g_strdup(folders[i]);
+    copies[n] = g_strdup(last);
+    return copies;
+}
+
 void
 uprof_sym_configure(UprofSym *sym, const UprofSymConfig *config)
 {
@@ -132,10 +147,12 @@ uprof_sym_configure(UprofSym *sym, const UprofSymConfig *config)
     if (config->bytes_max > 0)
         sym->bytes_max = config->bytes_max;
     uprof_sites_configure(sym->sites, config->lines, config->raw_names);
-    if (config->debug_folders && config->debug_folders[0]) {
-        g_strfreev(sym->debug_folders);
-        sym->debug_folders = g_strdupv((char **)config->debug_folders);
-    }
+    const bool has_folders = config->debug_folders && config->debug_folders[0];
+    g_strfreev(sym->debug_folders);
+    sym->debug_folders = copy_folders(has_folders ? config->debug_folders : default_debug_folders,
+                                      config->cache_folder);
+    g_free(sym->cache_folder);
+    sym->cache_folder = g_strdup(config->cache_folder);
     g_strfreev(sym->sysroots);
     sym->sysroots = copy_sysroots(config->sysroots);
 }
@@ -251,20 +268,27 @@ find_module(const UprofSym *sym, uint64_t pc)
                : NULL;
 }
 
-unsigned
-uprof_sym_add_module(UprofSym *sym, const char *name, const char *path, const char *build_id)
+static UprofModuleSearch
+plan_search(const UprofSym *sym, const char *path, const char *build_id)
 {
-    const unsigned number = sym->modules->len + 1;
-    UprofModuleSearch search = {
+    return (UprofModuleSearch){
         .arch = sym->arch,
         .path = path,
         .build_id = build_id,
         .debug_folders = (const char *const *)sym->debug_folders,
         .sysroots = (const char *const *)sym->sysroots,
+        .cache_folder = sym->cache_folder,
         .given = sym->images,
         .n_given = sym->n_images,
         .room = sym->bytes_max - sym->bytes,
     };
+}
+
+unsigned
+uprof_sym_add_module(UprofSym *sym, const char *name, const char *path, const char *build_id)
+{
+    const unsigned number = sym->modules->len + 1;
+    const UprofModuleSearch search = plan_search(sym, path, build_id);
 
     if (number > UPROF_SYM_MODULES_MAX)
         return 0;
@@ -272,6 +296,35 @@ uprof_sym_add_module(UprofSym *sym, const char *name, const char *path, const ch
     sym->bytes += uprof_image_bytes(image);
     g_ptr_array_add(sym->modules, image);
     return number;
+}
+
+/* @image: (transfer full): of the same module */
+static void
+replace_module(UprofSym *sym, unsigned number, UprofImage *image)
+{
+    UprofImage *before = g_ptr_array_index(sym->modules, number - 1);
+
+    sym->bytes += uprof_image_bytes(image) - uprof_image_bytes(before);
+    /* A new symbol may get the address of a freed one. */
+    g_hash_table_remove_all(sym->named);
+    uprof_image_free(before);
+    g_ptr_array_index(sym->modules, number - 1) = image;
+    sym->epoch++;
+}
+
+void
+uprof_sym_reload_modules(UprofSym *sym, const char *build_id)
+{
+    for (unsigned number = 1; number <= sym->modules->len; number++) {
+        const UprofImage *before = g_ptr_array_index(sym->modules, number - 1);
+        /* An image with lines has all that a file can give, and its sites point to it. */
+        if (g_strcmp0(before->build_id, build_id) != 0 || before->lines.len > 0)
+            continue;
+        const UprofModuleSearch search = plan_search(sym, before->guest_path, build_id);
+        UprofImage *image = uprof_module_file_reopen(&search, before);
+        if (image)
+            replace_module(sym, number, image);
+    }
 }
 
 /* A debug file has names, but mostly no unwind tables. */
@@ -302,15 +355,11 @@ uprof_sym_fill_module(UprofSym *sym, unsigned number, UprofMappedElf *mapped)
     if (!image)
         return false;
     image->label = g_steal_pointer(&before->label);
+    image->guest_path = g_steal_pointer(&before->guest_path);
     image->module_base = before->module_base;
     image->bias = before->module_base - image->first;
     image->match = UPROF_SYM_MATCHED;
-    sym->bytes += uprof_image_bytes(image) - uprof_image_bytes(before);
-    /* A new symbol may get the address of a freed one. */
-    g_hash_table_remove_all(sym->named);
-    uprof_image_free(before);
-    g_ptr_array_index(sym->modules, number - 1) = image;
-    sym->epoch++;
+    replace_module(sym, number, image);
     return true;
 }
 
@@ -332,9 +381,9 @@ uprof_sym_module(const UprofSym *sym, unsigned number, UprofSymModule *module)
 }
 
 bool
-uprof_sym_add_perf_map(UprofSym *sym, unsigned process, UprofSlice text, bool is_continued)
+uprof_sym_add_generated(UprofSym *sym, unsigned process, UprofSlice bytes, uint64_t n_missing)
 {
-    return uprof_generated_add(sym->generated, process, text, is_continued);
+    return uprof_generated_add(sym->generated, process, bytes, n_missing);
 }
 
 void

@@ -505,6 +505,8 @@ handle_message(Worker *worker, Input *input)
 
     if (worker->message->type == UPROF_DO_SNAPSHOT)
         take_snapshot(worker, &input->snapshot);
+    else if (worker->message->type == UPROF_DO_FILE)
+        uprof_sym_reload_modules(worker->analysis.pipeline->sym, (const char *)input->bytes);
     else
         run_call(worker, input->call.head.call,
                  (UprofSlice){ input->call.argument,

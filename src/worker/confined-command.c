@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/confined-command.h"
 
+#include "fetch-report-priv.h"
 #include "file-rules-priv.h"
 #include "protocol-priv.h"
 #include "remote-priv.h"
@@ -76,6 +77,11 @@ run_confined(const int *fds, unsigned n_fds, void *data)
 
 /* ---- In the program ---- */
 
+typedef struct {
+    const UprofConfinedPlan *plan;
+    UprofFetcher *fetcher; /* (nullable) */
+} Service;
+
 static bool
 answer_commit(int channel, GPtrArray *outputs, UprofSlice ask)
 {
@@ -101,11 +107,25 @@ static bool
 answer_command(int channel, const UprofMessage *message, UprofSlice content, char **last_file,
                void *data)
 {
-    const UprofConfinedPlan *plan = data;
+    const Service *service = data;
 
     if (message->type == UPROF_ASK_FILE)
-        return uprof_file_rules_serve(plan->rules, channel, content, last_file);
-    return message->type == UPROF_ASK_COMMIT && answer_commit(channel, plan->outputs, content);
+        return uprof_file_rules_serve(service->plan->rules, service->fetcher, channel, content,
+                                      last_file);
+    return message->type == UPROF_ASK_COMMIT &&
+           answer_commit(channel, service->plan->outputs, content);
+}
+
+/* Returns: (transfer full) (nullable) */
+static UprofFetcher *
+open_fetcher(const UprofConfinedPlan *plan)
+{
+    g_autoptr(GError) error = NULL;
+    UprofFetcher *fetcher = uprof_fetcher_new(UPROF_FETCH_WAITING, &error);
+
+    if (error)
+        uprof_notice_error(plan->notices, error);
+    return fetcher;
 }
 
 int
@@ -120,16 +140,21 @@ uprof_confined_command_run(const UprofConfinedPlan *plan, GError **error)
         .keeps_streams = true,
     };
     g_autoptr(UprofSpawner) spawner = uprof_spawner_start(&spawn_plan, error);
+    g_autoptr(UprofFetcher) fetcher = open_fetcher(plan);
+    Service service = { plan, fetcher };
     g_autofree int *fds = g_new(int, plan->outputs->len + 1);
     const UprofConfinedJob job = {
         .fds = fds,
         .n_fds = plan->outputs->len,
         .answer = answer_command,
-        .data = (void *)plan,
+        .data = &service,
         .has_user = true,
     };
 
     for (guint i = 0; i < plan->outputs->len; i++)
         fds[i] = uprof_file_fd(g_ptr_array_index(plan->outputs, i));
-    return spawner ? uprof_confined_job_run(spawner, &job, error) : -1;
+    const int code = spawner ? uprof_confined_job_run(spawner, &job, error) : -1;
+    if (fetcher)
+        uprof_fetch_report(fetcher, NULL, plan->notices);
+    return code;
 }

@@ -3,6 +3,7 @@
 
 #include "protocol-priv.h"
 #include "uprof/path.h"
+#include "uprof/symbol-cache.h"
 #include "uprof/text.h"
 
 #include <ctype.h>
@@ -35,6 +36,7 @@ uprof_file_rules_new(void)
     rules->strict = g_ptr_array_new_with_free_func(g_free);
     for (size_t i = 0; i < G_N_ELEMENTS(system_folders); i++)
         g_ptr_array_add(rules->folders, g_strdup(system_folders[i]));
+    g_ptr_array_add(rules->folders, uprof_symbol_cache_folder());
     return rules;
 }
 
@@ -235,7 +237,8 @@ open_by_rules(const UprofFileRules *rules, const UprofFileAsk *ask, const char *
 }
 
 int
-uprof_file_rules_answer(const UprofFileRules *rules, UprofSlice ask, int *reason)
+uprof_file_rules_answer(const UprofFileRules *rules, UprofFetcher *fetcher, UprofSlice ask,
+                        int *reason)
 {
     UprofFileAsk head;
     const char *folder, *path, *end;
@@ -249,17 +252,22 @@ uprof_file_rules_answer(const UprofFileRules *rules, UprofSlice ask, int *reason
     path = memchr(folder, '\0', (size_t)(end - folder));
     if (!path || !memchr(path + 1, '\0', (size_t)(end - path - 1)))
         return -1;
-    const int fd = open_by_rules(rules, &head, folder, path + 1);
+    int fd = open_by_rules(rules, &head, folder, path + 1);
     *reason = fd < 0 ? errno : 0;
+    if (*reason == ENOENT && fetcher && uprof_fetcher_want(fetcher, path + 1)) {
+        fd = open_by_rules(rules, &head, folder, path + 1);
+        *reason = fd < 0 ? errno : 0;
+    }
     return fd;
 }
 
 bool
-uprof_file_rules_serve(const UprofFileRules *rules, int channel, UprofSlice ask, char **last_file)
+uprof_file_rules_serve(const UprofFileRules *rules, UprofFetcher *fetcher, int channel,
+                       UprofSlice ask, char **last_file)
 {
     UprofFileAnswer answer;
     const UprofSlice part = { &answer, sizeof(answer) };
-    const int fd = uprof_file_rules_answer(rules, ask, &answer.reason);
+    const int fd = uprof_file_rules_answer(rules, fetcher, ask, &answer.reason);
     const bool ok = uprof_channel_send(channel, 0, &part, 1, &fd, fd >= 0);
 
     if (fd < 0)

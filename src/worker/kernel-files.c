@@ -98,7 +98,7 @@ answer_message(int channel, const UprofMessage *message, UprofSlice content, cha
     Search *search = data;
 
     if (message->type == UPROF_ASK_FILE)
-        return uprof_file_rules_serve(search->rules, channel, content, last_file);
+        return uprof_file_rules_serve(search->rules, NULL, channel, content, last_file);
     return message->type == UPROF_TELL_REPLY && take_found(search, content);
 }
 

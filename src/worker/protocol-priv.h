@@ -2,8 +2,8 @@
 /*
  * protocol-priv.h - the messages between the program and a worker
  *
- * A worker has two channels. On the stream the program sends snapshots and calls, in order, and
- * gets no answer. On the request channel the worker asks for memory and files, and waits for each
+ * A worker has two channels. On the stream the program sends snapshots, calls and the names of
+ * new files, in order, and gets no answer. On the request channel the worker asks for memory and files, and waits for each
  * answer; it also reports results there, without waiting. The processes of confined-command.h and
  * kernel-files.h have only a request channel.
  *
@@ -22,6 +22,7 @@
 typedef enum {
     UPROF_DO_SNAPSHOT, /* an UprofSnapshot without its unused bytes: analyze it */
     UPROF_DO_CALL,     /* UprofCallHead and the argument: run a function, and send its reply */
+    UPROF_DO_FILE,     /* a build-id in hex, NUL: a file has come to the symbol cache */
 } UprofDo;
 
 /** UprofCallHead: the function that runs */

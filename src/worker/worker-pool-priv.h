@@ -10,6 +10,7 @@
 #include "begin-priv.h"
 #include "checkpoint-priv.h"
 #include "own-time-priv.h"
+#include "uprof/fetcher.h"
 #include "worker-message-priv.h"
 
 /** UprofWorkerNotice: a notice of a worker that was not shown yet */
@@ -30,6 +31,9 @@ struct _UprofWorkers {
     gint is_hurried;         /* atomic, bool: a signal ends the run */
     bool ends;               /* the thread must end */
     UprofWorkerInput *input; /* of the thread */
+    UprofFetcher *fetcher;   /* (nullable): downloads files that workers lack */
+    GError *no_fetcher;      /* (nullable): why there is none; shown once */
+    unsigned n_reported;     /* downloads that notices have reported */
     /* (nullable): the thread works for this worker without the lock */
     const UprofWorker *served;
 };
@@ -55,6 +59,7 @@ struct _UprofWorker {
     int saving;           /* output that the worker writes now, a descriptor; -1: none */
     GBytes *reading;      /* (nullable): the request for the file that the worker may be parsing */
     GBytes *refused;      /* (nullable): the request for a file that the worker must not get */
+    unsigned n_told;      /* files of the fetcher that the worker knows */
     UprofOwnTime heard;   /* since the last message came, or the worker got new work */
     UprofOwnTime full;    /* since there was no room for a snapshot */
     UprofOwnTime called;  /* since the current call began */

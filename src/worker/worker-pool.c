@@ -220,8 +220,8 @@ answer_file(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 
     if (!is_refused(worker, input, len)) {
         begin_slow_work(worker);
-        fd = uprof_file_rules_answer(worker->rules, (UprofSlice){ input->bytes, len },
-                                     &answer.reason);
+        fd = uprof_file_rules_answer(worker->rules, worker->pool->fetcher,
+                                     (UprofSlice){ input->bytes, len }, &answer.reason);
         end_slow_work(worker);
     }
     send_answer(worker, &part, 1, &fd, fd >= 0);
@@ -378,6 +378,23 @@ serve_workers(UprofWorkers *workers)
         serve_worker(g_ptr_array_index(workers->workers, i));
 }
 
+/* Tells the workers which files have arrived. A worker without room hears of them later. */
+static void
+tell_files(UprofWorkers *workers)
+{
+    for (guint i = 0; workers->fetcher && i < workers->workers->len; i++) {
+        UprofWorker *worker = g_ptr_array_index(workers->workers, i);
+        const char *build_id;
+        while (worker->is_ready && !worker->is_dead &&
+               (build_id = uprof_fetcher_arrived(workers->fetcher, worker->n_told))) {
+            const UprofSlice part = { build_id, strlen(build_id) + 1 };
+            if (!uprof_channel_send(worker->stream, UPROF_DO_FILE, &part, 1, NULL, 0))
+                break;
+            worker->n_told++;
+        }
+    }
+}
+
 /* Returns: false if the worker did not get the snapshot; it may be dead now */
 static bool
 send_snapshot(UprofWorker *worker, const UprofSnapshot *snapshot)
@@ -492,6 +509,7 @@ run_thread(gpointer data)
     while (!workers->ends) {
         eventfd_read(workers->wakeup, &count);
         serve_workers(workers);
+        tell_files(workers);
         const UprofWorker *full = feed_workers(workers);
         if (workers->is_last && !full) {
             workers->ring = NULL;
@@ -544,6 +562,7 @@ uprof_workers_new(const UprofWorkerPlan *plan, GError **error)
     workers->workers = g_ptr_array_new();
     workers->wakeup = wakeup;
     workers->input = g_new0(UprofWorkerInput, 1);
+    workers->fetcher = uprof_fetcher_new(UPROF_FETCH_BACKGROUND, &workers->no_fetcher);
     workers->thread = start_thread(workers, error);
     return workers->thread ? g_steal_pointer(&workers) : NULL;
 }
@@ -560,6 +579,8 @@ uprof_workers_free(UprofWorkers *workers)
     eventfd_write(workers->wakeup, 1);
     if (workers->thread)
         g_thread_join(workers->thread);
+    uprof_fetcher_free(workers->fetcher);
+    g_clear_error(&workers->no_fetcher);
     uprof_spawner_end(workers->spawner);
     close(workers->wakeup);
     g_ptr_array_unref(workers->workers);

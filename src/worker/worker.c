@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "worker-pool-priv.h"
 
+#include "fetch-report-priv.h"
 #include "uprof/capture.h"
 #include "uprof/clock.h"
 #include "uprof/text.h"
@@ -406,6 +407,9 @@ uprof_worker_new(UprofWorkers *workers, const UprofWorkerJob *job, const UprofFi
     worker->n_sizes = job->guest->n_vcpus;
     g_mutex_init(&worker->guest_lock);
     worker->all_links = g_ptr_array_new_with_free_func(g_free);
+    if (workers->no_fetcher)
+        uprof_notice_error(job->notices, workers->no_fetcher);
+    g_clear_error(&workers->no_fetcher);
     worker->notices = g_array_new(FALSE, FALSE, sizeof(UprofWorkerNotice));
     g_array_set_clear_func(worker->notices, clear_notice);
     if (!make_checkpoints(worker, error))
@@ -510,11 +514,79 @@ uprof_worker_sync(UprofWorker *worker, GError **error)
     return call_for_outcome(worker, UPROF_CALL_SYNC, (UprofSlice){ 0 }, NULL, 0, NULL, error);
 }
 
+/* ---- Files that arrive late ---- */
+
+static bool
+gives_up_files(void *data)
+{
+    UprofWorker *worker = data;
+
+    return uprof_worker_is_hurried(worker) || uprof_worker_is_dead(worker);
+}
+
+/* Waits until the worker knows all files that have arrived. Returns: false if the worker is dead */
+static bool
+tell_all_files(UprofWorker *worker)
+{
+    UprofFetcher *fetcher = worker->pool->fetcher;
+    const char *build_id;
+
+    for (;;) {
+        g_mutex_lock(&worker->pool->lock);
+        build_id = uprof_fetcher_arrived(fetcher, worker->n_told);
+        worker->n_told += build_id != NULL;
+        g_mutex_unlock(&worker->pool->lock);
+        if (!build_id)
+            return uprof_worker_sync(worker, NULL);
+        const UprofSlice part = { build_id, strlen(build_id) + 1 };
+        if (!send_waiting(worker, UPROF_DO_FILE, &part, 1, NULL, 0))
+            return false;
+    }
+}
+
+/* Says how many files were fetched, if that has changed. */
+static void
+report_files(UprofWorker *worker)
+{
+    UprofWorkers *workers = worker->pool;
+    UprofFetchCounts counts;
+
+    uprof_fetcher_counts(workers->fetcher, &counts);
+    const unsigned n = counts.n_found + counts.n_missing + counts.n_failed;
+    g_free(counts.why_failed);
+    if (n != workers->n_reported)
+        uprof_fetch_report(workers->fetcher, worker->shown, worker->shown_by);
+    workers->n_reported = n;
+}
+
+/* Waits for files that are still fetched. A program that arrives may make the worker ask for its debug
+ * file. */
+static void
+take_late_files(UprofWorker *worker)
+{
+    UprofFetcher *fetcher = worker->pool->fetcher;
+    bool is_idle;
+
+    if (!fetcher || worker->mode == UPROF_BEGIN_SAVE)
+        return;
+    if (uprof_fetcher_is_busy(fetcher) && !uprof_worker_is_hurried(worker))
+        uprof_notice(
+            worker->shown_by, UPROF_NOTICE_HINT,
+            "%s: waiting up to %d s for symbol files from debuginfod; Ctrl-C ends the wait",
+            worker->shown, UPROF_FETCH_WAIT_S);
+    do
+        is_idle = uprof_fetcher_wait(fetcher, gives_up_files, worker);
+    while (tell_all_files(worker) && is_idle && uprof_fetcher_is_busy(fetcher));
+    report_files(worker);
+}
+
 bool
 uprof_worker_end(UprofWorker *worker, const UprofRun *run, UprofWorkerCounts *counts,
                  GError **error)
 {
     g_autoptr(GByteArray) text = g_byte_array_new();
+
+    take_late_files(worker);
 
     const UprofEndHead head = { uprof_worker_is_hurried(worker) };
     g_byte_array_append(text, (const guint8 *)&head, sizeof(head));

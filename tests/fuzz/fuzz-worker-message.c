@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../src/fetch/symbol-cache-priv.h"
 #include "memory-guest.h"
 #include "uprof/capture.h"
 #include "uprof/diagnosis.h"
@@ -240,6 +241,18 @@ expand_top(size_t len)
     return ask;
 }
 
+/* A build-id is hexadecimal, so it leads to no other folder. */
+static void
+check_cached(const GByteArray *ask)
+{
+    g_autofree char *text = g_strndup((const char *)ask->data, ask->len);
+    g_autofree char *path = g_strconcat("/c/.build-id/", text, NULL);
+    g_auto(UprofCachedFile) file = { 0 };
+
+    if (uprof_symbol_cache_parse("/c", path, &file))
+        g_assert_cmpuint(strspn(file.build_id, "0123456789abcdef"), ==, strlen(file.build_id));
+}
+
 static void
 check_file(size_t len)
 {
@@ -249,8 +262,10 @@ check_file(size_t len)
     if (!rules)
         rules = make_rules();
     g_autoptr(GByteArray) ask = expand_top(len);
-    const int fd = uprof_file_rules_answer(rules, (UprofSlice){ ask->data, ask->len }, &reason);
+    const int fd =
+        uprof_file_rules_answer(rules, NULL, (UprofSlice){ ask->data, ask->len }, &reason);
     g_assert(fd >= 0 ? reason == 0 : reason > 0);
+    check_cached(ask);
     if (fd < 0)
         return;
     check_open_file(fd);

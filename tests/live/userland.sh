@@ -17,6 +17,40 @@ linux_words='root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 random.trust_cpu
 boot_seconds=600
 sample_seconds=20
 
+# serve_files FOLDER...: a server of the programs in FOLDERs, on $port
+serve_files()
+{
+    port=$((20000 + RANDOM % 10000))
+    debuginfod -F -p "$port" -d :memory: -t 0 -g 0 "$@" >"$work/server.log" 2>&1 &
+    at_exit kill "$!"
+    for ((i = 0; i < 600; i++)); do
+        ! grep -q 'fts traversed source paths' "$work/server.log" || return 0
+        sleep 0.1
+    done
+    fail 'the server of files does not start'
+}
+
+# install_helper: lets $program find the helper that downloads files, in a folder of a mount namespace
+install_helper()
+{
+    local folder
+    folder=$(dirname "$(grep -aoE '/[[:graph:]]+/debuginfod-helper' "$program" | head -n 1)")
+    [ -d "$folder" ] || {
+        mkdir -p "$folder"
+        at_exit rmdir "$folder"
+    }
+    cat >"$work/virt-uprof" <<SH
+#!/bin/bash
+# shellcheck disable=SC2016
+exec unshare -m bash -ec '
+    mount -t tmpfs -o mode=755 none $folder
+    cp $(dirname "$program")/debuginfod-helper $folder/
+    exec $program "\$@"' - "\$@"
+SH
+    chmod 755 "$work/virt-uprof"
+    program=$work/virt-uprof
+}
+
 need_daemon
 build_image || fail 'no image'
 image=$(image_folder)
@@ -67,3 +101,22 @@ profile 0 report --sysroot "$work/root" -o "$work/files.folded" -o "$work/files.
 result same 98 "$work/memory.folded" "$work/files.folded"
 result sidecar "$work/files.meta.json" \
     "any(i['name'].startswith('[libcrypto.so') and i['symbols'].startswith('/') for i in images)"
+
+# A server of these files gives the same stacks, in a report and in a run.
+serve_files "$work/root/usr/bin" "$work/root/usr/lib/x86_64-linux-gnu"
+install_helper
+export DEBUGINFOD_URLS=http://127.0.0.1:$port VIRT_UPROF_CACHE=$work/cache
+profile 0 report --sysroot "$work/empty" -o "$work/fetched.folded" -o "$work/fetched.meta.json" \
+    "$work/all.capture"
+grep -qE 'debuginfod: [1-9][0-9]* symbol files fetched' "$work/err" || fail "no file was fetched"
+result same 98 "$work/fetched.folded" "$work/files.folded"
+from_cache="any(i['name'].startswith('[libcrypto.so') and i['symbols'].startswith('$work/cache/') for i in images)"
+result sidecar "$work/fetched.meta.json" "$from_cache"
+[ -z "$(find "$work/cache" -type f ! -perm 644)" ] || fail 'modes of the cache'
+# What the cache has is not fetched again, and needs no server.
+DEBUGINFOD_URLS= profile 0 report --sysroot "$work/empty" -o "$work/cached.folded" "$work/all.capture"
+cmp "$work/cached.folded" "$work/fetched.folded" || fail 'the cache gives other stacks'
+export VIRT_UPROF_CACHE=$work/cache-of-run
+sample 60 "$work/late" --sysroot "$work/empty" "$name"
+grep -qE 'debuginfod: [1-9][0-9]* symbol files fetched' "$work/err" || fail "no file was fetched in a run"
+result sidecar "$work/late.meta.json" "${from_cache//cache/cache-of-run}"

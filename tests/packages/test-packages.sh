@@ -27,7 +27,7 @@ source "$root/tests/packages/build.sh"
 # needed for systemd-analyze.
 root_packages=(
     libc6 libdw1 libelf1 libglib2.0-0 libjson-glib-1.0-0 liblzma5 libpopt0 libseccomp2 libvirt0 libxml2 libzydis4.0 zlib1g
-    libxencall1 libxenforeignmemory1 libxenstore4 libxentoollog1
+    libdebuginfod1 libxencall1 libxenforeignmemory1 libxenstore4 libxentoollog1
     systemd
 )
 seconds_to_make_root=900
@@ -159,6 +159,19 @@ holds_only_module()
     ! dpkg-deb -f "$work"/one/virt-uprof_*.deb Depends | grep -i xen
 }
 
+# The program itself never uses the network, so it links no client.
+holds_only_helper()
+{
+    local files
+    files=$(dpkg-deb -c "$work"/one/virt-uprof-debuginfod_*.deb | awk '!/\/$/ { print $6 }')
+    [ "$(grep -v '^./usr/share/doc/' <<<"$files")" = \
+        ./usr/lib/x86_64-linux-gnu/virt-uprof/debuginfod-helper ] || {
+        echo "$files"
+        return 1
+    }
+    ! dpkg-deb -f "$work"/one/virt-uprof_*.deb Depends | grep -i debuginfod
+}
+
 is_inactive()
 {
     ! find "$tree/etc/systemd" "$tree/lib/systemd/system" -lname '*virt-uprof*' | grep . &&
@@ -270,7 +283,7 @@ leaves_configuration()
 remove()
 {
     check enable enables
-    check remove-module in_root dpkg --purge virt-uprof-xen
+    check remove-module in_root dpkg --purge virt-uprof-xen virt-uprof-debuginfod
     check list-without-module lists_domain
     check remove in_root dpkg --remove virt-uprof
     check configuration-stays leaves_configuration
@@ -311,6 +324,7 @@ at_exit umount -l "$tree/proc"
 list_root >"$work/before"
 start_lintian
 check module-alone holds_only_module
+check helper-alone holds_only_helper
 check install in_root sh -c 'dpkg -i /debs/*.deb'
 use
 rounds

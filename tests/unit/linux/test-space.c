@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "build-jitdump.h"
 #include "build-mapped.h"
 #include "linux-guest.h"
 #include "symbol-elf.h"
@@ -980,6 +981,54 @@ test_perf_map_with_gap(void)
     check_name(view, LINUX_ANONYMOUS + 0x208, "lost");
 }
 
+/* The name of a file of the guest. */
+static uint64_t
+find_file_name(const LinuxGuest *guest, unsigned file)
+{
+    return linux_guest_get(guest, guest->files[file] + FILE_ENTRY) - LINUX_DIRECT + ENTRY_CHARS;
+}
+
+/* The process writes a jitdump instead, and grows it in the middle of a record. */
+static void
+test_jitdump(void)
+{
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&(LinuxPlan){ 0 });
+    g_autoptr(GByteArray) file = build_jitdump_new();
+
+    linux_guest_open_perf_map(guest, guest->task);
+    const uint64_t size_at = guest->inodes[LINUX_PERF_MAP] + INODE_SIZE;
+    linux_guest_put_text(guest, find_file_name(guest, LINUX_PERF_MAP), "jit-77.dump");
+    build_jitdump_load(file, LINUX_ANONYMOUS + 0x100, 0x40, "py::run:/a.py");
+    const guint before = file->len;
+    build_jitdump_load(file, LINUX_ANONYMOUS + 0x200, 0x40, "py::next:/a.py");
+    memory_guest_put(guest->memory, guest->perf_map, file->data, file->len);
+    linux_guest_put(guest, size_at, before + 30);
+    g_autoptr(LinuxView) view = view_process(guest);
+    check_name(view, FUNCTION_CODE, "py::run:/a.py");
+    check_name(view, LINUX_ANONYMOUS + 0x200, "[unknown]");
+    linux_guest_put(guest, size_at, file->len);
+    uprof_mem_forget(view->mem);
+    sample_later(view, SECOND);
+    check_name(view, LINUX_ANONYMOUS + 0x200, "py::next:/a.py");
+}
+
+/* Names that are almost those of such files. */
+static void
+test_other_names(void)
+{
+    static const char *const names[] = { "jit-.dump",   "jit-7.dumps", "jit-7x.dump",
+                                         "perf-7.dump", "jit-7.map",   "xjit-7.dump" };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autoptr(LinuxGuest) guest = linux_guest_new(&(LinuxPlan){ 0 });
+        linux_guest_open_perf_map(guest, guest->task);
+        linux_guest_put_text(guest, find_file_name(guest, LINUX_PERF_MAP), names[i]);
+        linux_guest_write_perf_map(guest, FUNCTION);
+        g_autoptr(LinuxView) view = view_process(guest);
+        check_name(view, FUNCTION_CODE, "[unknown]");
+    }
+}
+
 /* The process closes the file, and the kernel uses its structures for another file. */
 static void
 test_perf_map_closed(void)
@@ -1258,6 +1307,8 @@ main(int argc, char **argv)
     g_test_add_func("/space/perf-map/usual", test_perf_map);
     g_test_add_func("/space/perf-map/grows", test_perf_map_grows);
     g_test_add_func("/space/perf-map/gap", test_perf_map_with_gap);
+    g_test_add_func("/space/jitdump", test_jitdump);
+    g_test_add_func("/space/perf-map/other-names", test_other_names);
     g_test_add_func("/space/perf-map/closed", test_perf_map_closed);
     g_test_add_func("/space/perf-map/another-process", test_perf_map_of_another);
     g_test_add_func("/space/perf-map/shared-memory", test_perf_map_of_shared_memory);

@@ -129,7 +129,7 @@ ask(const UprofFileRules *rules, UprofFileKind kind, const char *below, const ch
     g_byte_array_append(bytes, (const guint8 *)&head, sizeof(head));
     g_byte_array_append(bytes, (const guint8 *)below, (guint)strlen(below) + 1);
     g_byte_array_append(bytes, (const guint8 *)path, (guint)strlen(path) + 1);
-    return uprof_file_rules_answer(rules, (UprofSlice){ bytes->data, bytes->len }, reason);
+    return uprof_file_rules_answer(rules, NULL, (UprofSlice){ bytes->data, bytes->len }, reason);
 }
 
 static void
@@ -203,14 +203,15 @@ test_malformed(void)
 
     memset(bytes, 'x', sizeof(bytes));
     for (size_t len = 0; len <= sizeof(bytes); len++) {
-        g_assert_cmpint(uprof_file_rules_answer(rules, (UprofSlice){ bytes, len }, &reason), ==,
-                        -1);
+        g_assert_cmpint(uprof_file_rules_answer(rules, NULL, (UprofSlice){ bytes, len }, &reason),
+                        ==, -1);
         g_assert_cmpint(reason, ==, EINVAL);
     }
     memcpy(bytes, &head, sizeof(head));
     memset(bytes + sizeof(head), 0, 8);
-    g_assert_cmpint(uprof_file_rules_answer(rules, (UprofSlice){ bytes, sizeof(bytes) }, &reason),
-                    ==, -1);
+    g_assert_cmpint(
+        uprof_file_rules_answer(rules, NULL, (UprofSlice){ bytes, sizeof(bytes) }, &reason), ==,
+        -1);
     g_assert_cmpint(reason, ==, ENOENT);
 }
 

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "perf-map-files-priv.h"
+#include "generated-files-priv.h"
 
 #include "uprof/clock.h"
-#include "uprof/perf-map.h"
 
 #include <string.h>
 
 enum {
     DESCRIPTORS_MAX = 256, /* that are searched */
-    NAME_BYTES = 24,       /* "perf-4194304.map" */
+    NAME_BYTES = 24,       /* "perf-4194304.map", "jit-4194304.dump" */
     BATCH = 16,            /* pages that are read together */
     PAGES_MAX = 256,       /* that are read at once */
 };
 #define FILE_BYTES_MAX (UINT64_C(64) << 20)
 
-/* A process without a perf map is searched less and less often. */
+/* A process without such a file is searched less and less often. */
 #define FIRST_APART_NS UPROF_NS_PER_S
 #define LAST_APART_NS (256 * UPROF_NS_PER_S)
 /* Searches of all processes together, because each one reads hundreds of words. */
@@ -23,17 +22,20 @@ enum {
 #define URGENT_APART_NS (100 * UPROF_NS_PER_MS)
 #define USUAL_APART_NS UPROF_NS_PER_S
 
-struct _UprofPerfMapFiles {
+/* A process that writes both files writes the same names to both: the perf map is preferred. */
+typedef enum { KIND_OTHER, KIND_JITDUMP, KIND_PERF_MAP } Kind;
+
+struct _UprofGeneratedFiles {
     UprofFilePages *pages;    /* borrowed */
     const UprofLinux *kernel; /* borrowed */
     UprofSym *sym;            /* borrowed */
     uint64_t searched_ns;     /* time of the last search; 0 before the first */
 };
 
-UprofPerfMapFiles *
-uprof_perf_map_files_new(UprofFilePages *pages, const UprofLinux *kernel, UprofSym *sym)
+UprofGeneratedFiles *
+uprof_generated_files_new(UprofFilePages *pages, const UprofLinux *kernel, UprofSym *sym)
 {
-    UprofPerfMapFiles *files = g_new0(UprofPerfMapFiles, 1);
+    UprofGeneratedFiles *files = g_new0(UprofGeneratedFiles, 1);
 
     files->pages = pages;
     files->kernel = kernel;
@@ -42,7 +44,7 @@ uprof_perf_map_files_new(UprofFilePages *pages, const UprofLinux *kernel, UprofS
 }
 
 void
-uprof_perf_map_files_free(UprofPerfMapFiles *files)
+uprof_generated_files_free(UprofGeneratedFiles *files)
 {
     g_free(files);
 }
@@ -62,25 +64,30 @@ read_name(const UprofKernelMemory *memory, uint64_t gva, char *name)
     return false;
 }
 
+/* Is @name START, a number, END? */
 static bool
-is_name_of_perf_map(const char *name)
+is_numbered(const char *name, const char *start, const char *end)
 {
-    const char *number = name + strlen("perf-");
+    const char *number = name + strlen(start);
 
-    if (!g_str_has_prefix(name, "perf-") || !g_ascii_isdigit(*number))
+    if (!g_str_has_prefix(name, start) || !g_ascii_isdigit(*number))
         return false;
-    return strcmp(number + strspn(number, "0123456789"), ".map") == 0;
+    return strcmp(number + strspn(number, "0123456789"), end) == 0;
 }
 
-static bool
-is_perf_map(const UprofLinuxOffsets *offsets, const UprofKernelMemory *memory, uint64_t file)
+static Kind
+find_kind(const UprofLinuxOffsets *offsets, const UprofKernelMemory *memory, uint64_t file)
 {
     char name[NAME_BYTES];
     uint64_t entry, text;
 
-    return uprof_kernel_read_word_always(memory, file + offsets->file_dentry, &entry) &&
-           uprof_kernel_read_word_always(memory, entry + offsets->dentry_name, &text) &&
-           read_name(memory, text, name) && is_name_of_perf_map(name);
+    if (!uprof_kernel_read_word_always(memory, file + offsets->file_dentry, &entry) ||
+        !uprof_kernel_read_word_always(memory, entry + offsets->dentry_name, &text) ||
+        !read_name(memory, text, name))
+        return KIND_OTHER;
+    if (is_numbered(name, "perf-", ".map"))
+        return KIND_PERF_MAP;
+    return is_numbered(name, "jit-", ".dump") ? KIND_JITDUMP : KIND_OTHER;
 }
 
 /* The open files of a task. */
@@ -114,43 +121,47 @@ read_descriptor(const UprofKernelMemory *memory, const Descriptors *descriptors,
 }
 
 /* A file that is found again is read on. */
-static bool
+static void
 note_file(const UprofLinuxOffsets *offsets, const UprofKernelMemory *memory, uint64_t opened,
-          UprofPerfMapFile *file)
+          unsigned descriptor, UprofGeneratedFile *file)
 {
     uint64_t mapping;
 
     if (!uprof_kernel_read_word_always(memory, opened + offsets->file_mapping, &mapping))
-        return false;
+        return;
     if (mapping != file->mapping)
-        file->n_read = 0;
+        file->n_read = file->n_missing = 0;
     file->mapping = mapping;
     file->opened = opened;
-    return true;
+    file->descriptor = descriptor;
 }
 
 static void
-find_file(const UprofPerfMapFiles *files, const UprofKernelMemory *memory, uint64_t task,
-          UprofPerfMapFile *file)
+find_file(const UprofGeneratedFiles *files, const UprofKernelMemory *memory, uint64_t task,
+          UprofGeneratedFile *file)
 {
     const UprofLinuxOffsets *offsets = uprof_linux_offsets(files->kernel);
     Descriptors descriptors;
+    Kind best = KIND_OTHER;
 
     if (!read_descriptors(offsets, memory, task, &descriptors))
         return;
     for (unsigned i = 0; i < MIN(descriptors.n, (uint32_t)DESCRIPTORS_MAX); i++) {
         const uint64_t opened = read_descriptor(memory, &descriptors, i);
-        file->descriptor = i;
-        if (opened != 0 && is_perf_map(offsets, memory, opened) &&
-            note_file(offsets, memory, opened, file))
+        const Kind kind = opened != 0 ? find_kind(offsets, memory, opened) : KIND_OTHER;
+        if (kind <= best)
+            continue;
+        note_file(offsets, memory, opened, i, file);
+        best = kind;
+        if (best == KIND_PERF_MAP)
             return;
     }
 }
 
 /* The kernel may use the structures of a closed file for another one. */
 static bool
-is_still_open(const UprofPerfMapFiles *files, const UprofKernelMemory *memory, uint64_t task,
-              const UprofPerfMapFile *file)
+is_still_open(const UprofGeneratedFiles *files, const UprofKernelMemory *memory, uint64_t task,
+              const UprofGeneratedFile *file)
 {
     Descriptors descriptors;
 
@@ -160,14 +171,18 @@ is_still_open(const UprofPerfMapFiles *files, const UprofKernelMemory *memory, u
 }
 
 static void
-search_file(UprofPerfMapFiles *files, const UprofKernelMemory *memory, uint64_t task,
-            UprofPerfMapFile *file, uint64_t now_ns)
+search_file(UprofGeneratedFiles *files, const UprofKernelMemory *memory, uint64_t task,
+            unsigned process, UprofGeneratedFile *file, uint64_t now_ns)
 {
+    const uint64_t before = file->mapping;
+
     if (now_ns < file->next_ns ||
         (files->searched_ns != 0 && now_ns - files->searched_ns < SEARCHES_APART_NS))
         return;
     files->searched_ns = now_ns;
     find_file(files, memory, task, file);
+    if (before != 0 && file->mapping != before)
+        uprof_sym_forget_process(files->sym, process);
     file->apart_ns = file->apart_ns == 0 ? FIRST_APART_NS : MIN(file->apart_ns * 2, LAST_APART_NS);
     file->next_ns = now_ns + file->apart_ns;
 }
@@ -176,21 +191,21 @@ search_file(UprofPerfMapFiles *files, const UprofKernelMemory *memory, uint64_t 
 
 /* Adds the bytes from @file->n_read to @end, which is in this page. Returns: false if there is no room */
 static bool
-add_page(UprofPerfMapFiles *files, unsigned process, UprofPerfMapFile *file, const uint8_t *page,
-         uint64_t end)
+add_page(UprofGeneratedFiles *files, unsigned process, UprofGeneratedFile *file,
+         const uint8_t *page, uint64_t end)
 {
-    const UprofSlice text = { page + file->n_read % UPROF_PAGE_BYTES, end - file->n_read };
+    const UprofSlice bytes = { page + file->n_read % UPROF_PAGE_BYTES, end - file->n_read };
 
-    if (!uprof_sym_add_perf_map(files->sym, process, text, !file->is_cut))
+    if (!uprof_sym_add_generated(files->sym, process, bytes, file->n_missing))
         return false;
-    file->is_cut = false;
+    file->n_missing = 0;
     file->n_read = end;
     return true;
 }
 
 /* Skips pages that are not in memory. Returns: false if there is no room for the names */
 static bool
-add_pages(UprofPerfMapFiles *files, unsigned process, UprofPerfMapFile *file, uint64_t size,
+add_pages(UprofGeneratedFiles *files, unsigned process, UprofGeneratedFile *file, uint64_t size,
           const uint8_t *bytes, const bool *is_here)
 {
     const uint64_t first = file->n_read / UPROF_PAGE_BYTES;
@@ -202,14 +217,14 @@ add_pages(UprofPerfMapFiles *files, unsigned process, UprofPerfMapFile *file, ui
                 return false;
             continue;
         }
-        file->is_cut = true;
+        file->n_missing += end - file->n_read;
         file->n_read = end;
     }
     return true;
 }
 
 static bool
-read_size(const UprofPerfMapFiles *files, const UprofKernelMemory *memory, uint64_t mapping,
+read_size(const UprofGeneratedFiles *files, const UprofKernelMemory *memory, uint64_t mapping,
           uint64_t *size)
 {
     const UprofLinuxOffsets *offsets = uprof_linux_offsets(files->kernel);
@@ -220,8 +235,8 @@ read_size(const UprofPerfMapFiles *files, const UprofKernelMemory *memory, uint6
 }
 
 static void
-read_file(UprofPerfMapFiles *files, const UprofKernelMemory *memory, unsigned process,
-          UprofPerfMapFile *file)
+read_file(UprofGeneratedFiles *files, const UprofKernelMemory *memory, unsigned process,
+          UprofGeneratedFile *file)
 {
     const UprofFilePlace place = { .mapping = file->mapping };
     bool is_here[BATCH];
@@ -245,16 +260,16 @@ read_file(UprofPerfMapFiles *files, const UprofKernelMemory *memory, unsigned pr
 }
 
 void
-uprof_perf_map_files_update(UprofPerfMapFiles *files, const UprofKernelMemory *memory,
-                            uint64_t task, unsigned process, UprofPerfMapFile *file, bool is_named,
-                            uint64_t now_ns)
+uprof_generated_files_update(UprofGeneratedFiles *files, const UprofKernelMemory *memory,
+                             uint64_t task, unsigned process, UprofGeneratedFile *file,
+                             bool is_named, uint64_t now_ns)
 {
     const UprofLinuxOffsets *offsets = uprof_linux_offsets(files->kernel);
 
     if (!offsets || !offsets->has_open_files)
         return;
     if (file->opened == 0)
-        search_file(files, memory, task, file, now_ns);
+        search_file(files, memory, task, process, file, now_ns);
     if (file->opened == 0 ||
         (file->was_read && now_ns - file->read_ns < (is_named ? USUAL_APART_NS : URGENT_APART_NS)))
         return;

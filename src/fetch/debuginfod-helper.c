@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * debuginfod-helper - downloads one symbol file; see fetcher-priv.h
+ *
+ * The program starts it as root. It gives up root before it connects, and keeps nothing: the client's
+ * own cache is a temporary folder. The environment sets the servers and the limits of the client
+ * (debuginfod-find(1)); limits that it does not set are those below.
+ */
+#include "fetcher-priv.h"
+
+#include "uprof/confine.h"
+
+#include <elfutils/debuginfod.h>
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/sendfile.h>
+#include <unistd.h>
+
+enum {
+    FILE_BYTES_MAX = 512 * 1024 * 1024,
+    CPU_MAX_S = 60,
+    BUILD_ID_BYTES_MAX = 64,
+    COPY_BYTES = 1024 * 1024,
+    FOLDERS_OPEN = 8,
+};
+
+/* Returns: the exit status */
+static int
+tell_failure(const char *what, const char *why)
+{
+    g_autofree char *line = g_strdup_printf("%s: %s\n", what, why);
+
+    /* nothing can be done if the program does not read the line */
+    G_GNUC_UNUSED const ssize_t n = write(STDERR_FILENO, line, strlen(line));
+    return UPROF_HELPER_FAILED;
+}
+
+static void
+set_defaults(void)
+{
+    char bytes[32];
+
+    g_snprintf(bytes, sizeof(bytes), "%d", FILE_BYTES_MAX);
+    setenv("DEBUGINFOD_TIMEOUT", "10", false);  /* seconds without 100 KiB of progress */
+    setenv("DEBUGINFOD_MAXTIME", "120", false); /* seconds for a download */
+    setenv("DEBUGINFOD_MAXSIZE", bytes, false);
+    unsetenv("DEBUGINFOD_PROGRESS");
+    unsetenv("DEBUGINFOD_VERBOSE");
+}
+
+static bool
+limit_process(void)
+{
+    const struct rlimit file = { FILE_BYTES_MAX, FILE_BYTES_MAX };
+    const struct rlimit cpu = { CPU_MAX_S, CPU_MAX_S };
+    const struct rlimit core = { 0, 0 };
+
+    return setrlimit(RLIMIT_FSIZE, &file) == 0 && setrlimit(RLIMIT_CPU, &cpu) == 0 &&
+           setrlimit(RLIMIT_CORE, &core) == 0;
+}
+
+static int
+remove_entry(const char *path, const struct stat *info, int kind, struct FTW *at)
+{
+    remove(path);
+    return 0;
+}
+
+/* The client has just written the file, so the descriptor is at its end. */
+static bool
+copy_file(int from)
+{
+    off_t at = 0;
+    ssize_t n;
+
+    do
+        n = sendfile(STDOUT_FILENO, from, &at, COPY_BYTES);
+    while (n > 0);
+    return n == 0;
+}
+
+static int
+find_file(debuginfod_client *client, bool is_debug, const char *build_id)
+{
+    const unsigned char *id = (const unsigned char *)build_id;
+
+    /* a length of 0 means that the build-id is text in hex */
+    return is_debug ? debuginfod_find_debuginfo(client, id, 0, NULL)
+                    : debuginfod_find_executable(client, id, 0, NULL);
+}
+
+static int
+download_file(bool is_debug, const char *build_id)
+{
+    debuginfod_client *client = debuginfod_begin();
+
+    if (!client)
+        return tell_failure("debuginfod", "no client");
+    const int fd = find_file(client, is_debug, build_id);
+    debuginfod_end(client);
+    if (fd == -ENOENT)
+        return UPROF_HELPER_MISSING;
+    if (fd < 0)
+        return tell_failure("debuginfod", strerror(-fd));
+    return copy_file(fd) ? UPROF_HELPER_FOUND
+                         : tell_failure("cannot write the file", strerror(errno));
+}
+
+static bool
+is_build_id(const char *text)
+{
+    const size_t len = strlen(text);
+
+    return len > 0 && len <= BUILD_ID_BYTES_MAX * 2 && strspn(text, "0123456789abcdef") == len;
+}
+
+int
+main(int argc, char **argv)
+{
+    char folder[] = "/tmp/virt-uprof-XXXXXX";
+    g_autoptr(GError) error = NULL;
+
+    if (argc != 3 || !is_build_id(argv[2]) ||
+        (strcmp(argv[1], "executable") != 0 && strcmp(argv[1], "debuginfo") != 0))
+        return tell_failure("usage", "debuginfod-helper executable|debuginfo BUILD_ID");
+    if (!uprof_confine_leave_root(&error))
+        return tell_failure("cannot drop rights", error->message);
+    if (!limit_process() || !mkdtemp(folder))
+        return tell_failure("cannot prepare the download", strerror(errno));
+    set_defaults();
+    setenv("DEBUGINFOD_CACHE_PATH", folder, true);
+    const int status = download_file(strcmp(argv[1], "debuginfo") == 0, argv[2]);
+    nftw(folder, remove_entry, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    return status;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * fetch-report-priv.h - notices about downloads of symbol files
+ */
+#pragma once
+
+#include "uprof/fetcher.h"
+#include "uprof/notice.h"
+
+/**
+ * uprof_fetch_report: says how many files were fetched, if any were asked for
+ * @shown: (nullable): the domain, safe to print
+ */
+void uprof_fetch_report(UprofFetcher *fetcher, const char *shown, const UprofNotices *notices);
