@@ -40,8 +40,9 @@ enum {
     SAID_MAX = 100,         /* messages that are kept for the end */
     SAID_SHOWN = 2,         /* messages at the bottom of the screen */
     WEIGHT_UNIT = 1024,     /* units of a weight in one sample, because weights fade in fractions */
-    FADE_NUM = 3,           /* a weight fades to FADE_NUM / FADE_DEN in each round */
-    FADE_DEN = 4,
+    FADE_NUM = 9, /* a weight fades to FADE_NUM / FADE_DEN in each round: in ten seconds */
+    FADE_DEN = 10,
+    PATTERN_MAX = 64, /* bytes that a row must contain */
 };
 
 /* A row of the table: a function, a process or a cgroup of a domain. */
@@ -71,8 +72,13 @@ typedef struct {
     GArray *seen;          /* of Seen, by domain; owned */
     bool by_total;         /* sort by total, not by self */
     UprofRowsBy by;        /* what is shown */
-    uint64_t next_ns;      /* when the next round is shown; 0 before the first */
-    unsigned n_rounds;     /* rounds that were shown */
+    bool keeps_all;        /* rows do not fade */
+    bool is_paused;        /* the screen stays; samples are still taken */
+    bool shows_help;
+    bool reads_pattern;            /* keys are added to @pattern */
+    char pattern[PATTERN_MAX + 1]; /* only rows with this text are shown; in lower case */
+    uint64_t next_ns;              /* when the next round is shown; 0 before the first */
+    unsigned n_rounds;             /* rounds that were shown */
 } Top;
 
 static bool
@@ -201,6 +207,8 @@ fade_rows(Top *top)
     GHashTableIter iter;
     gpointer key;
 
+    if (top->keeps_all)
+        return;
     g_hash_table_iter_init(&iter, top->hots);
     while (g_hash_table_iter_next(&iter, &key, NULL)) {
         Hot *hot = key;
@@ -345,6 +353,14 @@ compare_total(gconstpointer a, gconstpointer b)
     return compare_self(a, b);
 }
 
+static bool
+has_pattern(const Top *top, const Hot *hot)
+{
+    g_autofree char *name = g_ascii_strdown(uprof_name_text(hot->row.name), -1);
+
+    return strstr(name, top->pattern) != NULL;
+}
+
 /*
  * @labels: (out) (transfer full): of guint: the domain of each row
  * @total: (out): the weight of all rows
@@ -367,7 +383,8 @@ sort_rows(const Top *top, guint max, GArray **labels, uint64_t *total)
         if (hot->level != top->by)
             continue;
         *total += top->by != UPROF_BY_FUNCTION ? hot->row.total : hot->row.self;
-        g_ptr_array_add(hots, key);
+        if (has_pattern(top, hot))
+            g_ptr_array_add(hots, key);
     }
     g_ptr_array_sort(hots,
                      top->by_total || top->by != UPROF_BY_FUNCTION ? compare_total : compare_self);
@@ -422,6 +439,10 @@ append_table(GString *out, const Top *top, const GPtrArray *recordings,
     g_autoptr(GArray) rows = sort_rows(top, style->rows, &labels, &total);
     GString *table = g_string_new(NULL);
 
+    if (rows->len == 0 && top->is_screen)
+        g_string_append(out, top->pattern[0]
+                                 ? "no row has this text\n"
+                                 : "no samples: no vCPU runs, or none was sampled yet\n");
     uprof_table_append(table, style, rows, total);
     g_auto(GStrv) lines = g_strsplit(table->str, "\n", -1);
     for (guint i = 0; lines[i] && lines[i][0]; i++) {
@@ -450,6 +471,31 @@ make_batch(const Top *top, const GPtrArray *recordings)
     return out;
 }
 
+static const char help_text[] =
+    "  s  functions by self: samples in the function itself\n"
+    "  t  functions by total: with the functions that it calls\n"
+    "  p  processes    c  cgroups, with --cgroups\n"
+    "  a  add up all samples, or only those of the last ten seconds\n"
+    "  r  begin again with no samples\n"
+    "  /  show only rows with a text; Enter ends the text, Esc drops it\n"
+    "  space  keep the screen as it is\n"
+    "  ?  this help    q  quit\n";
+
+/* How the table is made, and what else can be done. */
+static void
+append_title(GString *out, const Top *top, bool colors)
+{
+    g_string_append_printf(out, "%s%s sorted by %s, %s", colors ? BOLD : "",
+                           uprof_rows_by_text(top->by, true),
+                           top->by_total || top->by != UPROF_BY_FUNCTION ? "total" : "self",
+                           top->keeps_all ? "all samples" : "the last ten seconds");
+    if (top->pattern[0] || top->reads_pattern)
+        g_string_append_printf(out, ", with '%s%s'", top->pattern, top->reads_pattern ? "_" : "");
+    g_string_append_printf(out, "; %s%s\n\n",
+                           top->is_paused ? "PAUSED, space goes on" : "? for keys",
+                           colors ? PLAIN : "");
+}
+
 /* Clears the rest of each line, and leaves out the lines that do not fit on the screen. */
 static GString *
 make_screen(const Top *top, const GPtrArray *recordings)
@@ -467,12 +513,11 @@ make_screen(const Top *top, const GPtrArray *recordings)
     style.width = recordings->len > 1 && style.width > 60 ? style.width - 20 : style.width;
     style.by = top->by;
     append_domains(text, top, recordings);
-    g_string_append_printf(text,
-                           "%s%s sorted by %s; keys: s self, t total, p processes%s, q quit%s\n\n",
-                           style.colors ? BOLD : "", uprof_rows_by_text(top->by, true),
-                           top->by_total || top->by != UPROF_BY_FUNCTION ? "total" : "self",
-                           has_cgroups(top) ? ", c cgroups" : "", style.colors ? PLAIN : "");
-    append_table(text, top, recordings, &style);
+    append_title(text, top, style.colors);
+    if (top->shows_help)
+        g_string_append(text, help_text);
+    else
+        append_table(text, top, recordings, &style);
     for (guint i = top->said->len > SAID_SHOWN ? top->said->len - SAID_SHOWN : 0;
          i < top->said->len; i++)
         g_string_append_printf(text, "%s\n", (const char *)g_ptr_array_index(top->said, i));
@@ -491,23 +536,76 @@ print_round(const Top *top, const GPtrArray *recordings)
                                                : make_batch(top, recordings)) == UPROF_EXIT_OK;
 }
 
+/* A key of the text of which rows have a part. */
+static void
+read_pattern(Top *top, char key)
+{
+    const size_t len = strlen(top->pattern);
+
+    if (key == '\r' || key == '\n' || key == '\x1b')
+        top->reads_pattern = false;
+    if (key == '\x1b')
+        top->pattern[0] = '\0';
+    if ((key == '\b' || key == '\x7f') && len > 0)
+        top->pattern[len - 1] = '\0';
+    if (g_ascii_isprint(key) && len < PATTERN_MAX) {
+        top->pattern[len] = g_ascii_tolower(key);
+        top->pattern[len + 1] = '\0';
+    }
+}
+
+static void
+handle_key(Top *top, char key)
+{
+    switch (key) {
+    case 's':
+    case 't':
+    case 'p':
+    case 'c':
+        if (key == 'c' && !has_cgroups(top))
+            return;
+        top->by = key == 'p' ? UPROF_BY_PROCESS : key == 'c' ? UPROF_BY_CGROUP : UPROF_BY_FUNCTION;
+        top->by_total = key == 't';
+        break;
+    case 'a':
+        top->keeps_all = !top->keeps_all;
+        break;
+    case 'r':
+        g_hash_table_remove_all(top->hots);
+        break;
+    case ' ':
+        top->is_paused = !top->is_paused;
+        break;
+    case '/':
+        top->reads_pattern = true;
+        break;
+    case '?':
+    case 'h':
+        top->shows_help = !top->shows_help;
+        break;
+    default:
+        break;
+    }
+}
+
 static bool
 read_keys(const GPtrArray *recordings, void *data)
 {
     Top *top = data;
+    bool is_changed = false;
     char key;
 
     while (read(STDIN_FILENO, &key, 1) == 1) {
-        if (key == 'q' || key == 'Q')
+        if (top->reads_pattern)
+            read_pattern(top, key);
+        else if (key == 'q' || key == 'Q')
             return false;
-        if (key == 's' || key == 't' || key == 'p' || (key == 'c' && has_cgroups(top))) {
-            top->by = key == 'p'   ? UPROF_BY_PROCESS
-                      : key == 'c' ? UPROF_BY_CGROUP
-                                   : UPROF_BY_FUNCTION;
-            top->by_total = key == 't';
-            print_round(top, recordings);
-        }
+        else
+            handle_key(top, key);
+        is_changed = true;
     }
+    if (is_changed)
+        print_round(top, recordings);
     return true;
 }
 
@@ -531,13 +629,14 @@ show_round(const GPtrArray *recordings, void *data)
         leave_screen(top);
     else
         take_screen(top);
-    fade_rows(top);
-    for (guint i = 0; i < recordings->len; i++) {
+    if (!top->is_paused)
+        fade_rows(top);
+    for (guint i = 0; i < recordings->len && !top->is_paused; i++) {
         const UprofRecording *recording = g_ptr_array_index(recordings, i);
         measure_domain(top, i, recording->session);
     }
     top->n_rounds++;
-    return print_round(top, recordings) &&
+    return (top->is_paused || print_round(top, recordings)) &&
            (top->options->rounds == 0 || top->n_rounds < top->options->rounds);
 }
 

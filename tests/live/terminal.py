@@ -125,12 +125,35 @@ def test_background(command):
     sys.exit(0)
 
 
+def test_keys(screen):
+    def press(keys, *texts, lacks=()):
+        os.write(screen.leader, keys)
+        screen.wait(lambda: all(screen.shows(text) for text in texts) and not any(map(screen.shows, lacks)))
+
+    press(b"?", b"keep the screen as it is", lacks=[b" work"])
+    press(b"?", b" work", lacks=[b"keep the screen as it is"])
+    press(b"/FUNCTION_3", b", with 'function_3_'", b" function_3", lacks=[b" work"])
+    press(b"x\x7f\r", b", with 'function_3';", b" function_3")
+    press(b"/zz\r", b"no row has this text")
+    press(b"/\x1b", b" work", lacks=[b", with '"])
+    press(b"a", b"sorted by total, all samples;")
+    press(b" ", b"PAUSED, space goes on")
+    n = screen.text.count(HOME)
+    screen.take(2.5)
+    if screen.text.count(HOME) != n:
+        sys.exit("it draws though it is paused")
+    press(b" ", b"? for keys", b" work")
+    press(b"r", b"no samples: no vCPU runs, or none was sampled yet")
+    press(b"a", b"the last ten seconds", b" work")
+
+
 def main():
     command = sys.argv[1:]
     screen = Screen(command)
     screen.wait(lambda: screen.shows(b"work"))
     os.write(screen.leader, b"t")
-    screen.wait(lambda: screen.shows(b"sorted by total"))
+    screen.wait(lambda: screen.shows(b"sorted by total, the last ten seconds; ? for keys"))
+    test_keys(screen)
     screen.child.send_signal(signal.SIGTSTP)
     screen.wait(screen.is_stopped)
     screen.wait(lambda: screen.text.endswith(GIVE))
