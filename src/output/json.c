@@ -149,16 +149,23 @@ write_access(UprofJsonWriter *json, const UprofRun *run)
 }
 
 static void
-write_quality(UprofJsonWriter *json, const UprofRun *run)
+write_samples(UprofJsonWriter *json, const UprofRun *run)
 {
     static const char *const samples[] = { "total", "running", "idle" };
+
+    write_counts(json, "samples", samples, (uint64_t[]){ run->samples, run->running, run->idles },
+                 3);
+}
+
+static void
+write_quality(UprofJsonWriter *json, const UprofRun *run)
+{
     static const char *const ticks[] = { "late", "busy", "skipped", "stuck" };
     static const char *const stacks[] = { "complete", "truncated", "unknown" };
     static const char *const frames[] = { "total", "named", "orc", "cfi", "code", "fp" };
     static const char *const calls[] = { "checked", "agreed" };
 
-    write_counts(json, "samples", samples, (uint64_t[]){ run->samples, run->running, run->idles },
-                 3);
+    write_samples(json, run);
     write_counts(json, "ticks", ticks,
                  (uint64_t[]){ run->late, run->busy, run->skipped, run->stuck }, 4);
     uprof_json_break_line(json, "\n ");
@@ -193,17 +200,22 @@ write_cost(UprofJsonWriter *json, const UprofRun *run)
     uprof_json_break_line(json, "\n ");
 }
 
+/* Facts that the profile's stacks show, and no other: a script must not take what is unknown for 0. */
 static void
-write_run_members(UprofJsonWriter *json, const UprofRun *run, bool with_files)
+write_stacks_members(UprofJsonWriter *json, const UprofRun *run)
+{
+    static const char *const stacks[] = { "truncated" };
+
+    write_samples(json, run);
+    write_counts(json, "stacks", stacks, (uint64_t[]){ run->truncated }, 1);
+    uprof_json_break_line(json, "\n ");
+}
+
+static void
+write_sampling_members(UprofJsonWriter *json, const UprofRun *run)
 {
     g_autofree char *started = uprof_clock_format_utc(run->started_utc_ns, FALSE);
 
-    uprof_json_string(json, "format", "virt-uprof-run");
-    uprof_json_uint(json, "version", SIDECAR_VERSION);
-    write_text(json, "program", run->program);
-    uprof_json_break_line(json, "\n ");
-    write_domain(json, run);
-    uprof_json_break_line(json, "\n ");
     uprof_json_string(json, "started", started);
     uprof_json_uint(json, "duration_ms", run->duration_ns / UPROF_NS_PER_MS);
     write_text(json, "ended_by", run->ended_by);
@@ -212,6 +224,22 @@ write_run_members(UprofJsonWriter *json, const UprofRun *run, bool with_files)
     write_quality(json, run);
     write_cost(json, run);
     write_linux(json, &run->kernel);
+}
+
+/* @has_run: false if only the stacks of a run are known, and no facts of the run */
+static void
+write_run_members(UprofJsonWriter *json, const UprofRun *run, bool with_files, bool has_run)
+{
+    uprof_json_string(json, "format", "virt-uprof-run");
+    uprof_json_uint(json, "version", SIDECAR_VERSION);
+    write_text(json, "program", run->program);
+    uprof_json_break_line(json, "\n ");
+    write_domain(json, run);
+    uprof_json_break_line(json, "\n ");
+    if (has_run)
+        write_sampling_members(json, run);
+    else
+        write_stacks_members(json, run);
     write_images(json, run);
     uprof_json_break_line(json, "\n ");
     write_slices(json, run);
@@ -219,10 +247,11 @@ write_run_members(UprofJsonWriter *json, const UprofRun *run, bool with_files)
 }
 
 static void
-write_run(UprofJsonWriter *json, const char *key, const UprofRun *run, bool with_files)
+write_run(UprofJsonWriter *json, const char *key, const UprofRun *run, bool with_files,
+          bool has_run)
 {
     uprof_json_begin(json, key, UPROF_JSON_OBJECT);
-    write_run_members(json, run, with_files);
+    write_run_members(json, run, with_files, has_run);
     uprof_json_end(json, UPROF_JSON_OBJECT);
 }
 
@@ -231,7 +260,7 @@ uprof_json_append_run(GString *out, const UprofRun *run, bool with_files)
 {
     UprofJsonWriter json = { .out = out };
 
-    write_run(&json, NULL, run, with_files);
+    write_run(&json, NULL, run, with_files, true);
     g_string_append_c(out, '\n');
 }
 
@@ -304,7 +333,7 @@ uprof_json_report(const UprofProfile *profile, const UprofRun *run, const UprofF
     UprofJsonWriter json = { .out = out };
 
     uprof_json_begin(&json, NULL, UPROF_JSON_OBJECT);
-    write_run_members(&json, run, true);
+    write_run_members(&json, run, true, run->started_utc_ns > 0);
     uprof_json_break_line(&json, "\n ");
     uprof_json_uint(&json, "weight", uprof_profile_total(profile));
     write_rows(&json, "functions", functions, "self");
@@ -350,9 +379,9 @@ uprof_json_changes(const UprofTree *both, const UprofRun *old, const UprofRun *n
     uprof_json_uint(&json, "old_total", all[UPROF_OLD]);
     uprof_json_uint(&json, "new_total", all[UPROF_NEW]);
     uprof_json_break_line(&json, "\n ");
-    write_run(&json, "old", old, false);
+    write_run(&json, "old", old, false, old->started_utc_ns > 0);
     uprof_json_break_line(&json, "\n ");
-    write_run(&json, "new", new, false);
+    write_run(&json, "new", new, false, new->started_utc_ns > 0);
     uprof_json_break_line(&json, "\n ");
     uprof_json_begin(&json, "functions", UPROF_JSON_ARRAY);
     for (guint i = 0; i < rows->len; i++)

@@ -104,6 +104,9 @@ CASES = (
     ("name-like-xml", {"a": "<?xml;main 5\n"}, "report -f folded a", DONE, "<?xml;main 5\n", ""),
     ("name-like-perf-bad", {"a": "vm:1;main 5\nvm:1\n"}, "report -f folded a", FAILED, "vm:1;main 5\n", "virt-uprof: a line 2: no folded stack: *"),
 
+    ("lines-without-addresses", {"a": "vm;x 1\n"}, "report --lines -f folded a", DONE, "vm;x 1\n",
+     "virt-uprof: --lines needs a capture: other profiles have no addresses to look up"),
+
     ("capture-in-a-pipe", {"-": "UPROFCAP\1\0\0\0"}, "report -", FAILED, "", "virt-uprof: '-' is a capture in a pipe; give it as a file"),
     ("empty", {"a": ""}, "report a", FAILED, "", "virt-uprof: 'a' is empty"),
     ("only-comments", {"a": "# nothing\n\n"}, "report a", USELESS, "", "virt-uprof: 'a' has no sample"),
@@ -245,7 +248,12 @@ def test_json(suite):
     suite.say("json/by-function", [] if "processes" not in report else [report])
     (suite.folder / "a").write_text("vm;vcpu0;[truncated];x 3\nvm;vcpu1;y 4\nvm;[truncated];z 5\nvm;vcpu0;x;[truncated] 6\n")
     stacks = json.loads(suite.run(["report", "--json", "a"]).stdout)["stacks"]
-    suite.say("json/truncated", [] if stacks["truncated"] == 8 else [stacks])
+    suite.say("json/truncated", [] if stacks == {"truncated": 8} else [stacks])
+    # What a file without a sidecar does not tell is left out, not 0.
+    report = json.loads(suite.run(["report", "--json", "a"]).stdout)
+    changes = json.loads(suite.run(["diff", "--json", "a", "b"]).stdout)
+    unknown = {"started", "duration_ms", "ended_by", "rate", "access", "hold_us", "frames", "call_sites", "ticks"}
+    suite.say("json/unknown", sorted(unknown & {*report, *changes["old"], *changes["new"]}))
     svg = suite.run(["report", "-f", "svg", "a"]).stdout.decode()
     suite.say("svg/truncated", [] if ">truncated</text><text" in svg and ">44.4 %</text>" in svg else [svg[-3000:]])
     (suite.folder / "a").write_text(OLD)
