@@ -12,6 +12,7 @@
 #include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum {
     UPROF_MARKER_UUID_BYTES = 37,
@@ -57,6 +58,13 @@ const char *uprof_marker_folder(void);
  * Returns: (transfer full) (nullable)
  */
 UprofMarker *uprof_marker_open(const char *uuid, bool *taken, GError **error);
+
+/**
+ * uprof_marker_owner: Returns: the process that samples the domain, as far as is known; 0 if it is not
+ *
+ * Takes no lock, so this is only for messages.
+ */
+pid_t uprof_marker_owner(const char *uuid);
 
 /** uprof_marker_close: @marker: (nullable): unlocked unless the guardian has it, too */
 void uprof_marker_close(UprofMarker *marker);

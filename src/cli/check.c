@@ -147,6 +147,16 @@ typedef struct {
     UprofWorkers *workers;
 } Helpers;
 
+/* Removes "NAME: " from the beginning of @text: the title of the findings has the name. */
+static void
+drop_prefix(char *text, const char *name)
+{
+    const size_t len = strlen(name);
+
+    if (strncmp(text, name, len) == 0 && strncmp(text + len, ": ", 2) == 0)
+        memmove(text, text + len + 2, strlen(text + len + 2) + 1);
+}
+
 static void
 diagnose_domain(UprofDiagnosis *diagnosis, UprofHost *host, UprofDomain *domain,
                 const UprofOptions *options, const Helpers *helpers)
@@ -154,6 +164,7 @@ diagnose_domain(UprofDiagnosis *diagnosis, UprofHost *host, UprofDomain *domain,
     g_autoptr(GError) error = NULL;
     g_autoptr(GByteArray) reply = NULL;
     g_autofree char *about = uprof_host_describe(host);
+    g_autofree char *name = uprof_text_quote(domain->name); /* the session owns the domain */
     const char *job = uprof_host_job(host, domain);
     const UprofNotices notices = uprof_options_notices(options);
     const UprofSessionSettings settings = uprof_options_session(options, &notices);
@@ -164,6 +175,7 @@ diagnose_domain(UprofDiagnosis *diagnosis, UprofHost *host, UprofDomain *domain,
                                                          UPROF_SESSION_WAIT_FOR_LOCK, &error);
     if (!session || !uprof_session_prepare(session, helpers->workers, NULL, NULL, &error)) {
         const bool is_locked = g_error_matches(error, UPROF_ERROR, UPROF_ERROR_LOCKED);
+        drop_prefix(error->message, name);
         uprof_diagnosis_add_error(diagnosis, session ? "symbols" : "access", error);
         if (is_locked) /* nothing is wrong with the domain */
             g_array_index(diagnosis->findings, UprofFinding, diagnosis->findings->len - 1).level =

@@ -4,6 +4,7 @@
 #include "uprof/clock.h"
 #include "uprof/error.h"
 #include "uprof/owner-check.h"
+#include "uprof/process-stat.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -257,18 +258,37 @@ uprof_marker_ran(const UprofMarker *marker, uint64_t *at_ns)
     return __atomic_load_n(&marker->page->ran_cpu_ns, __ATOMIC_RELAXED);
 }
 
-bool
-uprof_marker_is_flagged(const char *uuid)
+/* Without a lock: the content may be of an earlier run, or may change. */
+static bool
+read_page(const char *uuid, Page *page)
 {
     g_autofree char *path = g_build_filename(uprof_marker_folder(), uuid, NULL);
-    Page page = { .held = UPROF_HELD_NOT };
     const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
     if (fd < 0)
         return false;
-    const bool ok = pread(fd, &page, sizeof(page), 0) == sizeof(page);
+    const bool ok = pread(fd, page, sizeof(*page), 0) == sizeof(*page);
     close(fd);
-    return ok && page.held != UPROF_HELD_NOT;
+    return ok;
+}
+
+bool
+uprof_marker_is_flagged(const char *uuid)
+{
+    Page page;
+
+    return read_page(uuid, &page) && page.held != UPROF_HELD_NOT;
+}
+
+pid_t
+uprof_marker_owner(const char *uuid)
+{
+    Page page;
+
+    if (!read_page(uuid, &page) || page.version != MARKER_VERSION ||
+        uprof_process_stat_start(page.info.pid) != page.info.start)
+        return 0;
+    return page.info.pid;
 }
 
 GPtrArray *

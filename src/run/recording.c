@@ -130,8 +130,16 @@ open_outputs(UprofRecording *recording, const UprofDomain *domain,
     for (guint i = 0; i < settings->outputs->len; i++) {
         const UprofOutputRequest *request = g_ptr_array_index(settings->outputs, i);
         g_autofree char *path = choose_path(domain, settings->time, request);
-        if (!open_output(recording, path, request->format, settings->store, error))
+        g_autoptr(GError) failure = NULL;
+        if (!open_output(recording, path, request->format, settings->store, &failure)) {
+            /* the user has named no file */
+            if (request->is_unused_name)
+                g_set_error(error, UPROF_ERROR, failure->code,
+                            "%s; name another place, such as: -o /tmp/%%d.svg", failure->message);
+            else
+                g_propagate_error(error, g_steal_pointer(&failure));
             return false;
+        }
     }
     open_spare(recording, domain, settings);
     return true;

@@ -135,6 +135,16 @@ uprof_session_find_kernel(const UprofDomain *domain, UprofKernelFiles *files, ch
     return found;
 }
 
+/* Returns: (transfer full): "another run of virt-uprof (process 4711) is sampling it" */
+static char *
+describe_other_run(const char *uuid)
+{
+    const pid_t owner = uprof_marker_owner(uuid);
+    g_autofree char *process = owner > 0 ? g_strdup_printf(" (process %d)", (int)owner) : NULL;
+
+    return g_strdup_printf("another run of virt-uprof%s is sampling it", process ? process : "");
+}
+
 /* Takes the domain's lock. @wait: waits up to a minute if another run has the lock */
 static UprofMarker *
 take_lock(const UprofSession *session, bool wait, GError **error)
@@ -153,15 +163,16 @@ take_lock(const UprofSession *session, bool wait, GError **error)
         if (!locked)
             return NULL;
         if (!wait || uprof_clock_now_ns() >= until_ns || uprof_signal_end_is_pending()) {
-            g_set_error(error, UPROF_ERROR, UPROF_ERROR_LOCKED,
-                        "%s: another run of virt-uprof is sampling it", session->shown);
+            g_autofree char *other = describe_other_run(session->domain->uuid);
+            g_set_error(error, UPROF_ERROR, UPROF_ERROR_LOCKED, "%s: %s", session->shown, other);
             return NULL;
         }
-        if (!said)
+        if (!said) {
+            g_autofree char *other = describe_other_run(session->domain->uuid);
             uprof_notice(session->caller_settings->notices, UPROF_NOTICE_INFO,
-                         "%s: another run of virt-uprof is sampling it; waiting for its end "
-                         "(Ctrl-C gives up)",
-                         session->shown);
+                         "%s: %s; waiting up to %d s for its end (Ctrl-C gives up)", session->shown,
+                         other, LOCK_WAIT_S);
+        }
         said = true;
         g_usleep(LOCK_STEP_MS * 1000);
     }

@@ -170,7 +170,7 @@ say 'another run samples it'
 hand=$!
 wait_until 20 is_sampled "$kvm" || fail 'nothing is sampled by hand'
 collect 0 "$kvm"
-says "^$kvm \\(.*\\): skipped: another run of virt-uprof is sampling it$"
+says "^$kvm \\(.*\\): skipped: another run of virt-uprof \\(process [0-9]+\\) is sampling it$"
 kill -INT "$hand"
 wait "$hand" || true # the run may have no sample yet
 

@@ -12,9 +12,11 @@
 #include "uprof/clock.h"
 #include "uprof/error.h"
 #include "uprof/marker.h"
+#include "uprof/process-stat.h"
 
 #define UUID "4dea22b3-1d52-48f3-a516-782e98ab3fa0"
 #define OTHER "4dea22b3-1d52-48f3-a516-782e98ab3fa1"
+#define ABSENT "4dea22b3-1d52-48f3-a516-782e98ab3fa2"
 
 static bool can_run;
 
@@ -54,6 +56,23 @@ static char *
 marker_path(const char *uuid)
 {
     return g_build_filename(uprof_marker_folder(), uuid, NULL);
+}
+
+/* The process that has set the info, as long as it lives. */
+static void
+test_owner(void)
+{
+    UprofMarkerInfo info = { .pid = getpid(), .start = uprof_process_stat_start(getpid()) };
+
+    if (skip_without_run())
+        return;
+    g_assert_cmpint(uprof_marker_owner(ABSENT), ==, 0);
+    g_autoptr(UprofMarker) marker = open_marker(UUID);
+    uprof_marker_set_info(marker, &info);
+    g_assert_cmpint(uprof_marker_owner(UUID), ==, getpid());
+    info.start++; /* an earlier process with the same number */
+    uprof_marker_set_info(marker, &info);
+    g_assert_cmpint(uprof_marker_owner(UUID), ==, 0);
 }
 
 static void
@@ -346,6 +365,7 @@ main(int argc, char **argv)
     can_run = private_run_enter();
 
     g_test_add_func("/marker/lock", test_lock);
+    g_test_add_func("/marker/owner", test_owner);
     g_test_add_func("/marker/info", test_info);
     g_test_add_func("/marker/ran", test_ran);
     g_test_add_func("/marker/held", test_held);
