@@ -11,7 +11,7 @@
  * uprof_confine_leave_root: changes from root to the user `virt-uprof`, or to `nobody`, and drops all
  * capabilities; another user keeps his rights, without capabilities
  *
- * The process gets SIGKILL when its parent ends. Call it in a process with one thread.
+ * Call it in a process with one thread.
  *
  * Returns: false with an error if the process could get rights back
  */

@@ -24,7 +24,7 @@ typedef enum {
 
 enum {
     UPROF_FETCH_FILES_MAX = 400, /* that a run asks for */
-    UPROF_FETCH_WAIT_S = 30,     /* that a run waits for files, at most */
+    UPROF_FETCH_WAIT_S = 15,     /* that a run waits for files, at most */
 };
 
 /** UprofFetchCounts: what a run has asked for */
@@ -32,17 +32,16 @@ typedef struct {
     unsigned n_asked;
     unsigned n_found;
     unsigned n_missing; /* no server has the file */
-    unsigned n_failed;  /* or were not asked for after too many failures */
+    unsigned n_failed;  /* also files that were not asked for, because no server can be reached */
     char *why_failed;   /* (nullable): owned: of the last failure; any text */
 } UprofFetchCounts;
 
 /**
- * uprof_fetcher_new:
+ * uprof_fetcher_new: the thread and the cache are made when the first file is wanted
  *
- * Returns: (transfer full) (nullable): %NULL if the user wants no server to be asked, if this build has
- *   no helper program, or with an error if it cannot be used
+ * Returns: (transfer full) (nullable): %NULL if the user wants no server to be asked
  */
-UprofFetcher *uprof_fetcher_new(UprofFetchKind kind, GError **error);
+UprofFetcher *uprof_fetcher_new(UprofFetchKind kind);
 
 /** uprof_fetcher_free: ends a download that runs */
 void uprof_fetcher_free(UprofFetcher *fetcher);
@@ -72,9 +71,9 @@ bool uprof_fetcher_is_busy(UprofFetcher *fetcher);
  * @gives_up: called now and then. Returns: true to end the wait
  * @data: borrowed; passed to @gives_up
  *
- * All calls together wait %UPROF_FETCH_WAIT_S at most. Then the files that still wait count as failed.
+ * All calls together wait %UPROF_FETCH_WAIT_S at most. The thread goes on with the other files.
  *
- * Returns: false if the wait ended early
+ * Returns: false if files are still missing
  */
 bool uprof_fetcher_wait(UprofFetcher *fetcher, bool (*gives_up)(void *data), void *data);
 

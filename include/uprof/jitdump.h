@@ -18,9 +18,6 @@ UprofJitdump *uprof_jitdump_new(void);
 void uprof_jitdump_free(UprofJitdump *dump);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofJitdump, uprof_jitdump_free)
 
-/** uprof_jitdump_begins: does the file begin with @bytes, on a machine of this byte order? */
-bool uprof_jitdump_begins(UprofSlice bytes);
-
 /**
  * uprof_jitdump_add:
  * @map: gets the functions

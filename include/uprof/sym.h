@@ -230,15 +230,16 @@ bool uprof_sym_is_process_address(uint64_t pc);
 /**
  * uprof_sym_add_generated:
  * @process: as above
- * @bytes: a part of the process's perf map or jitdump (see perf-map.h, jitdump.h); the first part tells
- *   which it is
+ * @is_jitdump: @bytes are of a jitdump (jitdump.h); else of a perf map (perf-map.h)
+ * @bytes: a part of the process's file
  * @n_missing: how many bytes between the last part and this one are missing
  *
  * Gives names to code that is in no file. Names of several processes together take a bounded memory.
  *
  * Returns: false if there is no room left, so that nothing was added
  */
-bool uprof_sym_add_generated(UprofSym *sym, unsigned process, UprofSlice bytes, uint64_t n_missing);
+bool uprof_sym_add_generated(UprofSym *sym, unsigned process, bool is_jitdump, UprofSlice bytes,
+                             uint64_t n_missing);
 
 /** uprof_sym_forget_process: removes the names of a process that has ended */
 void uprof_sym_forget_process(UprofSym *sym, unsigned process);

@@ -7,20 +7,37 @@
 
 typedef struct {
     UprofSym *sym;        /* borrowed */
-    GHashTable *modules;  /* label -> number of the module; 0: several modules have the label */
+    GHashTable *modules;  /* label -> number of the module; 0: different modules have the label */
     GHashTable *replaced; /* UprofName -> UprofName */
 } Late;
+
+/* Modules of one build are the same file: the one that has names counts. */
+static void
+add_module(Late *late, unsigned number, const UprofSymModule *module)
+{
+    gpointer value;
+    UprofSymModule before;
+    unsigned chosen = number;
+
+    if (g_hash_table_lookup_extended(late->modules, module->label, NULL, &value)) {
+        const unsigned earlier = GPOINTER_TO_UINT(value);
+        const bool is_same = uprof_sym_module(late->sym, earlier, &before) && module->build_id &&
+                             g_strcmp0(module->build_id, before.build_id) == 0;
+        if (!is_same)
+            chosen = 0;
+        else if (before.n_symbols >= module->n_symbols)
+            chosen = earlier;
+    }
+    g_hash_table_insert(late->modules, g_strdup(module->label), GUINT_TO_POINTER(chosen));
+}
 
 static void
 add_modules(Late *late)
 {
     UprofSymModule module;
 
-    for (unsigned number = 1; uprof_sym_module(late->sym, number, &module); number++) {
-        const bool is_known = g_hash_table_contains(late->modules, module.label);
-        g_hash_table_insert(late->modules, g_strdup(module.label),
-                            GUINT_TO_POINTER(is_known ? 0 : number));
-    }
+    for (unsigned number = 1; uprof_sym_module(late->sym, number, &module); number++)
+        add_module(late, number, &module);
 }
 
 /* Returns: @frame if no name is known */

@@ -144,7 +144,7 @@ end_privileges(GError **error)
     if (!drop_capabilities())
         return uprof_error_fail_errno(error, "cannot drop capabilities");
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_DUMPABLE, IS_SANITIZED, 0, 0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+        prctl(PR_SET_DUMPABLE, IS_SANITIZED, 0, 0, 0) != 0)
         return uprof_error_fail_errno(error, "cannot drop rights");
     return true;
 }
@@ -190,6 +190,8 @@ uprof_confine_drop(const int *kept, unsigned n_kept, bool keeps_streams, UprofCo
         own.why_same_user = has_user ? change_user(uid, gid) : "the host has no user 'nobody'";
     if (!end_privileges(error))
         return false;
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+        return uprof_error_fail_errno(error, "cannot drop rights");
     if (confined)
         *confined = own;
     return true;

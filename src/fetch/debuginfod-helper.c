@@ -3,8 +3,8 @@
  * debuginfod-helper - downloads one symbol file; see fetcher-priv.h
  *
  * The program starts it as root. It gives up root before it connects, and keeps nothing: the client's
- * own cache is a temporary folder. The environment sets the servers and the limits of the client
- * (debuginfod-find(1)); limits that it does not set are those below.
+ * own cache is a temporary folder. The environment sets the servers and the times of the client
+ * (debuginfod-find(1)); times that it does not set, and the limit of the size, are those below.
  */
 #include "fetcher-priv.h"
 
@@ -13,6 +13,8 @@
 #include <elfutils/debuginfod.h>
 #include <errno.h>
 #include <ftw.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +23,7 @@
 #include <unistd.h>
 
 enum {
-    FILE_BYTES_MAX = 512 * 1024 * 1024,
+    FILE_BYTES_MAX = 256 * 1024 * 1024,
     CPU_MAX_S = 60,
     BUILD_ID_BYTES_MAX = 64,
     COPY_BYTES = 1024 * 1024,
@@ -47,18 +49,30 @@ set_defaults(void)
     g_snprintf(bytes, sizeof(bytes), "%d", FILE_BYTES_MAX);
     setenv("DEBUGINFOD_TIMEOUT", "10", false);  /* seconds without 100 KiB of progress */
     setenv("DEBUGINFOD_MAXTIME", "120", false); /* seconds for a download */
-    setenv("DEBUGINFOD_MAXSIZE", bytes, false);
+    setenv("DEBUGINFOD_MAXSIZE", bytes, true);
     unsetenv("DEBUGINFOD_PROGRESS");
     unsetenv("DEBUGINFOD_VERBOSE");
 }
 
+static volatile sig_atomic_t is_over; /* the limit of processor time */
+
+static void
+note_signal(int number)
+{
+    is_over = 1;
+}
+
+/* A limit must not end the process before it has removed its temporary files. */
 static bool
 limit_process(void)
 {
     const struct rlimit file = { FILE_BYTES_MAX, FILE_BYTES_MAX };
-    const struct rlimit cpu = { CPU_MAX_S, CPU_MAX_S };
+    const struct rlimit cpu = { CPU_MAX_S, CPU_MAX_S + 10 };
     const struct rlimit core = { 0, 0 };
 
+    signal(SIGXFSZ, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXCPU, note_signal);
     return setrlimit(RLIMIT_FSIZE, &file) == 0 && setrlimit(RLIMIT_CPU, &cpu) == 0 &&
            setrlimit(RLIMIT_CORE, &core) == 0;
 }
@@ -83,6 +97,31 @@ copy_file(int from)
     return n == 0;
 }
 
+/* The client calls it now and then. Returns: not 0 to end the download */
+static int
+check_end(debuginfod_client *client, long done, long all)
+{
+    struct pollfd stop = { .fd = STDIN_FILENO, .events = POLLIN };
+
+    return is_over || (poll(&stop, 1, 0) > 0 && stop.revents != 0);
+}
+
+/* Returns: the exit status for a reason of the client, an errno */
+static int
+tell_reason(int reason)
+{
+    tell_failure("debuginfod", strerror(reason));
+    switch (reason) {
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case ECONNREFUSED:
+    case ENOSYS: /* no server is named */
+        return UPROF_HELPER_NO_SERVER;
+    default:
+        return UPROF_HELPER_FAILED;
+    }
+}
+
 static int
 find_file(debuginfod_client *client, bool is_debug, const char *build_id)
 {
@@ -100,12 +139,13 @@ download_file(bool is_debug, const char *build_id)
 
     if (!client)
         return tell_failure("debuginfod", "no client");
+    debuginfod_set_progressfn(client, check_end);
     const int fd = find_file(client, is_debug, build_id);
     debuginfod_end(client);
     if (fd == -ENOENT)
         return UPROF_HELPER_MISSING;
     if (fd < 0)
-        return tell_failure("debuginfod", strerror(-fd));
+        return tell_reason(-fd);
     return copy_file(fd) ? UPROF_HELPER_FOUND
                          : tell_failure("cannot write the file", strerror(errno));
 }

@@ -5,7 +5,7 @@
  *     debuginfod-helper executable|debuginfo BUILD_ID
  *
  * writes the file with this build-id to its standard output. If that fails, it writes one line about
- * the reason to its standard error.
+ * the reason to its standard error. It ends when its standard input, a pipe, is closed.
  */
 #pragma once
 
@@ -14,10 +14,10 @@
 /** UprofHelperStatus: exit status of the helper */
 typedef enum {
     UPROF_HELPER_FOUND,
-    UPROF_HELPER_MISSING, /* no server has the file */
-    UPROF_HELPER_FAILED,  /* or any other status */
+    UPROF_HELPER_MISSING,   /* no server has the file */
+    UPROF_HELPER_NO_SERVER, /* no server can be reached */
+    UPROF_HELPER_FAILED,    /* or any other status */
 } UprofHelperStatus;
 
 /** uprof_fetcher_new_by: uprof_fetcher_new() with another program and another cache */
-UprofFetcher *
-uprof_fetcher_new_by(UprofFetchKind kind, const char *helper, const char *folder, GError **error);
+UprofFetcher *uprof_fetcher_new_by(UprofFetchKind kind, const char *helper, const char *folder);

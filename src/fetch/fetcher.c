@@ -11,7 +11,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,9 +21,11 @@
 #define HELPER UPROF_MODULE_FOLDER "/debuginfod-helper"
 
 enum {
-    FAILURES_MAX = 3, /* in a row: then no server is asked any more */
+    FAILURES_MAX = 3, /* without any server, in a row: then no server is asked any more */
     REASON_BYTES = 512,
     WAIT_STEP_MS = 20,
+    STOP_MS = 2000, /* until a helper is killed */
+    FILE_S = 150,   /* for one file, in the background */
 };
 
 /* A file to fetch. */
@@ -40,10 +44,10 @@ struct _UprofFetcher {
     GPtrArray *programs; /* of Wanted: to fetch first, because they have code and unwind tables */
     GPtrArray *debug;    /* of Wanted: to fetch then */
     GPtrArray *arrived;  /* of char: build-ids; they stay until the end */
-    GPid pid;            /* of the helper that runs; 0: none */
     bool is_fetching;    /* a file is neither in a queue nor counted */
-    bool ends;           /* nothing more is fetched */
-    unsigned n_failures; /* in a row */
+    gint ends;           /* atomic, bool: nothing more is fetched */
+    bool is_prepared, is_unusable; /* see prepare_downloads() */
+    unsigned n_failures;           /* in a row */
     UprofFetchCounts counts;
 };
 
@@ -56,67 +60,119 @@ free_wanted(gpointer data)
 
 /* ---- One download ---- */
 
-/* Reads what the helper writes about a failure, up to its end. */
+/* The helper of one download. */
+typedef struct {
+    pid_t pid;
+    int stop;    /* the helper ends when this end of a pipe is closed */
+    int reasons; /* file in memory: what the helper writes about a failure */
+} Helper;
+
+/*
+ * posix_spawn() does not copy the memory of this process: after a fork, the first write of each page
+ * would be slow, also in a hold. The helper has a process group of its own, because it must clean up after
+ * Ctrl-C.
+ */
+static int
+spawn_helper(char *const *words, const int *fds, pid_t *pid)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawn_file_actions_init(&actions);
+    for (int i = 0; i <= STDERR_FILENO; i++)
+        posix_spawn_file_actions_adddup2(&actions, fds[i], i);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                              POSIX_SPAWN_SETPGROUP);
+    const int code = posix_spawn(pid, words[0], &actions, &attributes, words, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    return code;
+}
+
+/* @out: the helper's standard output. Returns: false with errno */
+static bool
+start_helper(const UprofFetcher *fetcher, const Wanted *wanted, int out, Helper *helper)
+{
+    static char executable[] = "executable", debug[] = "debuginfo";
+    char *const words[] = { fetcher->helper, wanted->is_debug ? debug : executable,
+                            wanted->build_id, NULL };
+    int stop[2];
+
+    helper->reasons = memfd_create("reasons", MFD_CLOEXEC);
+    if (helper->reasons < 0)
+        return false;
+    if (pipe2(stop, O_CLOEXEC) != 0) {
+        close(helper->reasons);
+        return false;
+    }
+    helper->stop = stop[1];
+    const int fds[] = { stop[0], out, helper->reasons };
+    const int code = spawn_helper(words, fds, &helper->pid);
+    close(stop[0]);
+    if (code == 0)
+        return true;
+    close(helper->stop);
+    close(helper->reasons);
+    errno = code;
+    return false;
+}
+
+static bool
+has_ended(const UprofFetcher *fetcher)
+{
+    return g_atomic_int_get(&fetcher->ends);
+}
+
+/* Returns: false at @until_ns, or if the fetcher ends */
+static bool
+await_helper(const UprofFetcher *fetcher, const Helper *helper, uint64_t until_ns, bool may_end,
+             int *status)
+{
+    pid_t found;
+
+    while ((found = waitpid(helper->pid, status, WNOHANG)) == 0) {
+        if (uprof_clock_now_ns() >= until_ns || (may_end && has_ended(fetcher)))
+            return false;
+        g_usleep(WAIT_STEP_MS * 1000);
+    }
+    return found == helper->pid;
+}
+
+/*
+ * Asks the helper to end, which then removes its temporary files. A service may not be allowed to kill it;
+ * it then ends by itself.
+ */
+static void
+stop_helper(const UprofFetcher *fetcher, Helper *helper)
+{
+    int status;
+
+    close(helper->stop);
+    helper->stop = -1;
+    if (await_helper(fetcher, helper, uprof_clock_now_ns() + STOP_MS * UPROF_NS_PER_MS, false,
+                     &status))
+        return;
+    if (kill(helper->pid, SIGKILL) == 0)
+        waitpid(helper->pid, &status, 0);
+}
+
+/* Returns: (transfer full): what the helper has written about a failure, safe to print */
 static char *
 read_reason(int fd)
 {
     char text[REASON_BYTES];
-    size_t len = 0;
-    ssize_t n;
+    ssize_t n = pread(fd, text, sizeof(text), 0);
 
-    while (len < sizeof(text) &&
-           ((n = read(fd, text + len, sizeof(text) - len)) > 0 || (n < 0 && errno == EINTR)))
-        len += n > 0 ? (size_t)n : 0;
-    while (len > 0 && g_ascii_isspace(text[len - 1]))
-        len--;
-    return uprof_text_quote_slice((UprofSlice){ text, len });
-}
-
-/* In the new process: undoes what the program has changed for itself. */
-static void
-prepare_helper(gpointer data)
-{
-    sigset_t none;
-
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    signal(SIGPIPE, SIG_DFL);
-    signal(SIGXFSZ, SIG_DFL);
-}
-
-static bool
-start_helper(UprofFetcher *fetcher, const Wanted *wanted, int out, int err, GError **error)
-{
-    const char *const words[] = { fetcher->helper, wanted->is_debug ? "debuginfo" : "executable",
-                                  wanted->build_id, NULL };
-    GPid pid;
-
-    if (!g_spawn_async_with_pipes_and_fds(NULL, words, NULL, G_SPAWN_DO_NOT_REAP_CHILD,
-                                          prepare_helper, NULL, -1, out, err, NULL, NULL, 0, &pid,
-                                          NULL, NULL, NULL, error))
-        return false;
-    g_mutex_lock(&fetcher->lock);
-    fetcher->pid = pid;
-    if (fetcher->ends)
-        kill(pid, SIGKILL);
-    g_mutex_unlock(&fetcher->lock);
-    return true;
-}
-
-/* Returns: the helper's exit status */
-static int
-end_helper(UprofFetcher *fetcher)
-{
-    int status;
-    pid_t found;
-
-    do
-        found = waitpid(fetcher->pid, &status, 0);
-    while (found < 0 && errno == EINTR);
-    g_mutex_lock(&fetcher->lock);
-    fetcher->pid = 0;
-    g_mutex_unlock(&fetcher->lock);
-    return found > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : UPROF_HELPER_FAILED;
+    while (n > 0 && g_ascii_isspace(text[n - 1]))
+        n--;
+    return uprof_text_quote_slice((UprofSlice){ text, n > 0 ? (size_t)n : 0 });
 }
 
 /*
@@ -125,57 +181,63 @@ end_helper(UprofFetcher *fetcher)
  * @why: (out) (transfer full): the reason of a failure. Returns: the helper's exit status
  */
 static int
-run_helper(UprofFetcher *fetcher, const Wanted *wanted, int out, char **why)
+run_helper(const UprofFetcher *fetcher, const Wanted *wanted, int out, uint64_t limit_ns,
+           char **why)
 {
-    g_autoptr(GError) error = NULL;
-    int reasons[2];
+    const uint64_t until_ns = uprof_clock_now_ns() + limit_ns;
+    Helper helper;
+    int status = 0;
 
-    *why = NULL;
-    if (pipe2(reasons, O_CLOEXEC) != 0) {
+    if (!start_helper(fetcher, wanted, out, &helper)) {
         *why = g_strdup(g_strerror(errno));
         return UPROF_HELPER_FAILED;
     }
-    const bool has_started = start_helper(fetcher, wanted, out, reasons[1], &error);
-    close(reasons[1]);
-    if (has_started)
-        *why = read_reason(reasons[0]);
-    else
-        *why = uprof_text_quote(error->message);
-    close(reasons[0]);
-    return has_started ? end_helper(fetcher) : UPROF_HELPER_FAILED;
+    const bool is_done = await_helper(fetcher, &helper, until_ns, true, &status);
+    if (!is_done)
+        stop_helper(fetcher, &helper);
+    if (helper.stop >= 0)
+        close(helper.stop);
+    *why = is_done ? read_reason(helper.reasons) : g_strdup("it took too long");
+    close(helper.reasons);
+    return is_done && WIFEXITED(status) ? WEXITSTATUS(status) : UPROF_HELPER_FAILED;
 }
 
-/* Returns: true if the file is in the cache now. @why: (out) (transfer full): of a failure */
-static bool
-store_file(UprofFetcher *fetcher, const Wanted *wanted, int *status, char **why)
+/*
+ * Stores the file, or an empty file, which remembers that the servers lack it.
+ *
+ * @why: (out) (transfer full) (nullable): of a failure. Returns: as the helper
+ */
+static int
+store_file(const UprofFetcher *fetcher, const Wanted *wanted, uint64_t limit_ns, char **why)
 {
     g_autofree char *temporary = NULL;
     g_autoptr(GError) error = NULL;
-    const int fd = uprof_symbol_cache_begin(fetcher->folder, &temporary, &error);
     struct stat info = { 0 };
 
-    *status = UPROF_HELPER_FAILED;
+    *why = NULL;
+    const int fd = uprof_symbol_cache_begin(fetcher->folder, &temporary, &error);
     if (fd < 0) {
         *why = g_strdup(error->message);
-        return false;
+        return UPROF_HELPER_FAILED;
     }
-    *status = run_helper(fetcher, wanted, fd, why);
-    if (*status == UPROF_HELPER_FOUND && (fstat(fd, &info) != 0 || info.st_size == 0))
-        *status = UPROF_HELPER_FAILED;
+    int status = run_helper(fetcher, wanted, fd, limit_ns, why);
+    const bool has_size = fstat(fd, &info) == 0;
+    if (status == UPROF_HELPER_FOUND && info.st_size == 0)
+        status = UPROF_HELPER_FAILED;
+    const bool is_known = status == UPROF_HELPER_FOUND || status == UPROF_HELPER_MISSING;
+    const bool is_whole = status != UPROF_HELPER_MISSING || ftruncate(fd, 0) == 0;
     close(fd);
-    if (*status == UPROF_HELPER_FAILED) {
+    if (!is_known || !is_whole || !has_size) {
         unlink(temporary);
-        return false;
+        return is_known ? UPROF_HELPER_FAILED : status;
     }
-    /* an empty file remembers that the servers lack it */
-    if (*status == UPROF_HELPER_MISSING && truncate(temporary, 0) != 0)
-        return false;
-    if (uprof_symbol_cache_commit(fetcher->folder, temporary, wanted, &error))
-        return *status == UPROF_HELPER_FOUND;
-    *status = UPROF_HELPER_FAILED;
-    g_free(*why);
-    *why = g_strdup(error->message);
-    return false;
+    if (!uprof_symbol_cache_commit(fetcher->folder, temporary, wanted, &error)) {
+        g_free(*why);
+        *why = g_strdup(error->message);
+        return UPROF_HELPER_FAILED;
+    }
+    uprof_symbol_cache_shrink(fetcher->folder, (uint64_t)UPROF_SYMBOL_CACHE_MIB << 20);
+    return status;
 }
 
 static void
@@ -184,7 +246,7 @@ count_file(UprofFetcher *fetcher, const Wanted *wanted, int status, char **why)
     UprofFetchCounts *counts = &fetcher->counts;
 
     g_mutex_lock(&fetcher->lock);
-    fetcher->n_failures = status == UPROF_HELPER_FAILED ? fetcher->n_failures + 1 : 0;
+    fetcher->n_failures = status == UPROF_HELPER_NO_SERVER ? fetcher->n_failures + 1 : 0;
     if (status == UPROF_HELPER_FOUND) {
         counts->n_found++;
         g_ptr_array_add(fetcher->arrived, g_strdup(wanted->build_id));
@@ -198,16 +260,15 @@ count_file(UprofFetcher *fetcher, const Wanted *wanted, int status, char **why)
     g_mutex_unlock(&fetcher->lock);
 }
 
-/* Returns: true if the file is in the cache now */
+/* @limit_ns: the time that it may take. Returns: true if the file is in the cache now */
 static bool
-fetch_file(UprofFetcher *fetcher, const Wanted *wanted)
+fetch_file(UprofFetcher *fetcher, const Wanted *wanted, uint64_t limit_ns)
 {
     g_autofree char *why = NULL;
-    int status;
-    const bool is_there = store_file(fetcher, wanted, &status, &why);
+    const int status = store_file(fetcher, wanted, limit_ns, &why);
 
     count_file(fetcher, wanted, status, &why);
-    return is_there;
+    return status == UPROF_HELPER_FOUND;
 }
 
 /* ---- The thread ---- */
@@ -236,7 +297,7 @@ run_thread(gpointer data)
     UprofFetcher *fetcher = data;
 
     g_mutex_lock(&fetcher->lock);
-    while (!fetcher->ends) {
+    while (!has_ended(fetcher)) {
         if (fetcher->n_failures >= FAILURES_MAX)
             drop_wanted(fetcher);
         Wanted *wanted = take_wanted(fetcher);
@@ -246,7 +307,7 @@ run_thread(gpointer data)
         }
         fetcher->is_fetching = true;
         g_mutex_unlock(&fetcher->lock);
-        fetch_file(fetcher, wanted);
+        fetch_file(fetcher, wanted, FILE_S * UPROF_NS_PER_S);
         free_wanted(wanted);
         g_mutex_lock(&fetcher->lock);
         fetcher->is_fetching = false;
@@ -281,8 +342,7 @@ check_helper(const char *helper, GError **error)
         if (stat(paths[i], &info) == 0 &&
             uprof_owner_is_safe(&info, UPROF_OWNER_USER_OR_ROOT, geteuid()))
             continue;
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED,
-                    "DEBUGINFOD_URLS is set, but no file is fetched: '%s' %s", paths[i],
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED, "'%s' %s", paths[i],
                     access(paths[i], F_OK) != 0 ? "is missing; install the package "
                                                   "virt-uprof-debuginfod"
                                                 : "can be changed by other users");
@@ -292,13 +352,10 @@ check_helper(const char *helper, GError **error)
 }
 
 UprofFetcher *
-uprof_fetcher_new_by(UprofFetchKind kind, const char *helper, const char *folder, GError **error)
+uprof_fetcher_new_by(UprofFetchKind kind, const char *helper, const char *folder)
 {
-    g_autoptr(UprofFetcher) fetcher = NULL;
+    UprofFetcher *fetcher = g_new0(UprofFetcher, 1);
 
-    if (!check_helper(helper, error) || !uprof_symbol_cache_make(folder, error))
-        return NULL;
-    fetcher = g_new0(UprofFetcher, 1);
     g_mutex_init(&fetcher->lock);
     g_cond_init(&fetcher->changed);
     fetcher->kind = kind;
@@ -309,21 +366,37 @@ uprof_fetcher_new_by(UprofFetchKind kind, const char *helper, const char *folder
     fetcher->programs = g_ptr_array_new_with_free_func(free_wanted);
     fetcher->debug = g_ptr_array_new_with_free_func(free_wanted);
     fetcher->arrived = g_ptr_array_new_with_free_func(g_free);
-    if (kind == UPROF_FETCH_BACKGROUND) {
-        fetcher->thread = start_thread(fetcher, error);
-        if (!fetcher->thread)
-            return NULL;
-    }
-    return g_steal_pointer(&fetcher);
+    return fetcher;
 }
 
 UprofFetcher *
-uprof_fetcher_new(UprofFetchKind kind, GError **error)
+uprof_fetcher_new(UprofFetchKind kind)
 {
     g_autofree char *folder = uprof_symbol_cache_folder();
 
-    return uprof_symbol_cache_has_servers() ? uprof_fetcher_new_by(kind, HELPER, folder, error)
-                                            : NULL;
+    return uprof_symbol_cache_has_servers() ? uprof_fetcher_new_by(kind, HELPER, folder) : NULL;
+}
+
+/*
+ * Prepares the first download. Most runs need none. Call it with the lock.
+ *
+ * Returns: false if files cannot be fetched; then the first file counts as failed, with the reason
+ */
+static bool
+prepare_downloads(UprofFetcher *fetcher)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (fetcher->is_prepared)
+        return !fetcher->is_unusable;
+    fetcher->is_prepared = true;
+    if (check_helper(fetcher->helper, &error) && uprof_symbol_cache_make(fetcher->folder, &error) &&
+        (fetcher->kind == UPROF_FETCH_WAITING || (fetcher->thread = start_thread(fetcher, &error))))
+        return true;
+    fetcher->is_unusable = true;
+    fetcher->counts.n_failed++;
+    fetcher->counts.why_failed = g_strdup(error->message);
+    return false;
 }
 
 void
@@ -332,15 +405,11 @@ uprof_fetcher_free(UprofFetcher *fetcher)
     if (!fetcher)
         return;
     g_mutex_lock(&fetcher->lock);
-    fetcher->ends = true;
-    if (fetcher->pid > 0)
-        kill(fetcher->pid, SIGKILL);
+    g_atomic_int_set(&fetcher->ends, 1);
     g_cond_broadcast(&fetcher->changed);
     g_mutex_unlock(&fetcher->lock);
     if (fetcher->thread)
         g_thread_join(fetcher->thread);
-    if (fetcher->counts.n_found > 0)
-        uprof_symbol_cache_shrink(fetcher->folder, (uint64_t)UPROF_SYMBOL_CACHE_MIB << 20);
     g_hash_table_unref(fetcher->asked);
     g_ptr_array_unref(fetcher->programs);
     g_ptr_array_unref(fetcher->debug);
@@ -375,7 +444,7 @@ fetch_now(UprofFetcher *fetcher, const Wanted *wanted)
         fetcher->counts.n_failed++;
         return false;
     }
-    const bool is_there = fetch_file(fetcher, wanted);
+    const bool is_there = fetch_file(fetcher, wanted, fetcher->wait_left_ns);
     spend_wait(fetcher, start_ns);
     return is_there;
 }
@@ -384,8 +453,10 @@ fetch_now(UprofFetcher *fetcher, const Wanted *wanted)
 static bool
 note_asked(UprofFetcher *fetcher, const char *path)
 {
-    if (g_hash_table_size(fetcher->asked) >= UPROF_FETCH_FILES_MAX || fetcher->ends ||
+    if (g_hash_table_size(fetcher->asked) >= UPROF_FETCH_FILES_MAX || has_ended(fetcher) ||
         !g_hash_table_add(fetcher->asked, g_strdup(path)))
+        return false;
+    if (!prepare_downloads(fetcher))
         return false;
     fetcher->counts.n_asked++;
     return true;
@@ -439,12 +510,7 @@ uprof_fetcher_wait(UprofFetcher *fetcher, bool (*gives_up)(void *data), void *da
            uprof_clock_now_ns() - start_ns < fetcher->wait_left_ns && !gives_up(data))
         g_usleep(WAIT_STEP_MS * 1000);
     spend_wait(fetcher, start_ns);
-    if (!uprof_fetcher_is_busy(fetcher))
-        return true;
-    g_mutex_lock(&fetcher->lock);
-    drop_wanted(fetcher);
-    g_mutex_unlock(&fetcher->lock);
-    return false;
+    return !uprof_fetcher_is_busy(fetcher);
 }
 
 void

@@ -54,6 +54,8 @@ int uprof_symbol_cache_begin(const char *folder, char **temporary, GError **erro
 bool uprof_symbol_cache_commit(const char *folder, const char *temporary,
                                const UprofCachedFile *file, GError **error);
 
-/** uprof_symbol_cache_shrink: removes the files that were written first, until the rest has at most
- * @bytes_max, and temporary files of runs that died */
+/**
+ * uprof_symbol_cache_shrink: removes the files that were written first, until the rest has at most
+ * @bytes_max; also empty files that do not count any more, and temporary files of runs that died
+ */
 void uprof_symbol_cache_shrink(const char *folder, uint64_t bytes_max);

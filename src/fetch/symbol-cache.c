@@ -18,9 +18,9 @@ enum {
     PREFIX_DIGITS = 2, /* of the build-id: the name of a folder */
     DIGITS_MIN = 16,
     DIGITS_MAX = 128,
-    ASKED_S = 24 * 3600,    /* how long a server that lacks a file is not asked again */
-    LEFT_BEHIND_S = 3600,   /* the age from which a temporary file belongs to a run that died */
-    FILES_MAX = 100 * 1000, /* that are looked at */
+    ASKED_S = 24 * 3600,   /* how long a server that lacks a file is not asked again */
+    LEFT_BEHIND_S = 3600,  /* the age from which a temporary file belongs to a run that died */
+    FILES_MAX = 20 * 1000, /* in the cache, with the empty ones */
 };
 
 static const char by_id[] = ".build-id";
@@ -103,7 +103,7 @@ uprof_symbol_cache_make(const char *folder, GError **error)
     struct stat info;
 
     if (g_mkdir_with_parents(folder, 0755) != 0 || lstat(folder, &info) != 0)
-        return uprof_error_fail_errno(error, "cannot make the folder of fetched symbol files");
+        return uprof_error_fail_errno(error, "cannot make '%s'", shown);
     if (S_ISDIR(info.st_mode) && uprof_owner_is_safe(&info, UPROF_OWNER_USER_OR_ROOT, geteuid()))
         return true;
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
@@ -128,7 +128,7 @@ uprof_symbol_cache_begin(const char *folder, char **temporary, GError **error)
     const int fd = g_mkstemp_full(path, O_RDWR | O_CLOEXEC, 0644);
 
     if (fd < 0) {
-        uprof_error_fail_errno(error, "cannot write to the folder of fetched symbol files");
+        uprof_error_fail_errno(error, "cannot write to '%s'", folder);
         return -1;
     }
     *temporary = g_steal_pointer(&path);
@@ -144,7 +144,7 @@ uprof_symbol_cache_commit(const char *folder, const char *temporary, const Uprof
 
     if (g_mkdir_with_parents(parent, 0755) == 0 && rename(temporary, path) == 0)
         return true;
-    uprof_error_fail_errno(error, "cannot write to the folder of fetched symbol files");
+    uprof_error_fail_errno(error, "cannot write to '%s'", folder);
     unlink(temporary);
     return false;
 }
@@ -177,7 +177,7 @@ add_files(GArray *entries, const char *folder)
     g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
     const char *name;
 
-    while (dir && entries->len < FILES_MAX && (name = g_dir_read_name(dir))) {
+    while (dir && (name = g_dir_read_name(dir))) {
         Entry entry = { .path = g_build_filename(folder, name, NULL) };
         struct stat info;
         if (lstat(entry.path, &info) != 0 || !S_ISREG(info.st_mode)) {
@@ -222,18 +222,27 @@ remove_left_behind(const char *folder)
     }
 }
 
+static bool
+is_expired(const Entry *entry)
+{
+    return entry->bytes == 0 && time(NULL) - entry->written >= ASKED_S;
+}
+
 void
 uprof_symbol_cache_shrink(const char *folder, uint64_t bytes_max)
 {
     g_autoptr(GArray) entries = list_files(folder);
+    guint n = entries->len;
     uint64_t bytes = 0;
 
     remove_left_behind(folder);
     for (guint i = 0; i < entries->len; i++)
         bytes += g_array_index(entries, Entry, i).bytes;
-    for (guint i = 0; i < entries->len && bytes > bytes_max; i++) {
+    for (guint i = 0; i < entries->len; i++) {
         const Entry *entry = &g_array_index(entries, Entry, i);
-        if (unlink(entry->path) == 0)
+        if ((bytes > bytes_max || n > FILES_MAX || is_expired(entry)) && unlink(entry->path) == 0) {
             bytes -= entry->bytes;
+            n--;
+        }
     }
 }

@@ -12,6 +12,7 @@
 /** UprofGeneratedFile: what is known of a process's list; all zeros at first */
 typedef struct {
     unsigned descriptor;
+    bool is_jitdump;
     uint64_t opened;    /* address of its struct file; 0: not found yet */
     uint64_t mapping;   /* address of its struct address_space */
     uint64_t n_read;    /* bytes */

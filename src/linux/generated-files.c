@@ -123,7 +123,7 @@ read_descriptor(const UprofKernelMemory *memory, const Descriptors *descriptors,
 /* A file that is found again is read on. */
 static void
 note_file(const UprofLinuxOffsets *offsets, const UprofKernelMemory *memory, uint64_t opened,
-          unsigned descriptor, UprofGeneratedFile *file)
+          UprofGeneratedFile *file)
 {
     uint64_t mapping;
 
@@ -133,7 +133,6 @@ note_file(const UprofLinuxOffsets *offsets, const UprofKernelMemory *memory, uin
         file->n_read = file->n_missing = 0;
     file->mapping = mapping;
     file->opened = opened;
-    file->descriptor = descriptor;
 }
 
 static void
@@ -142,20 +141,24 @@ find_file(const UprofGeneratedFiles *files, const UprofKernelMemory *memory, uin
 {
     const UprofLinuxOffsets *offsets = uprof_linux_offsets(files->kernel);
     Descriptors descriptors;
+    uint64_t best_opened = 0;
     Kind best = KIND_OTHER;
 
     if (!read_descriptors(offsets, memory, task, &descriptors))
         return;
-    for (unsigned i = 0; i < MIN(descriptors.n, (uint32_t)DESCRIPTORS_MAX); i++) {
+    for (unsigned i = 0; i < MIN(descriptors.n, (uint32_t)DESCRIPTORS_MAX) && best != KIND_PERF_MAP;
+         i++) {
         const uint64_t opened = read_descriptor(memory, &descriptors, i);
         const Kind kind = opened != 0 ? find_kind(offsets, memory, opened) : KIND_OTHER;
         if (kind <= best)
             continue;
-        note_file(offsets, memory, opened, i, file);
         best = kind;
-        if (best == KIND_PERF_MAP)
-            return;
+        best_opened = opened;
+        file->descriptor = i;
+        file->is_jitdump = kind == KIND_JITDUMP;
     }
+    if (best != KIND_OTHER)
+        note_file(offsets, memory, best_opened, file);
 }
 
 /* The kernel may use the structures of a closed file for another one. */
@@ -196,7 +199,7 @@ add_page(UprofGeneratedFiles *files, unsigned process, UprofGeneratedFile *file,
 {
     const UprofSlice bytes = { page + file->n_read % UPROF_PAGE_BYTES, end - file->n_read };
 
-    if (!uprof_sym_add_generated(files->sym, process, bytes, file->n_missing))
+    if (!uprof_sym_add_generated(files->sym, process, file->is_jitdump, bytes, file->n_missing))
         return false;
     file->n_missing = 0;
     file->n_read = end;

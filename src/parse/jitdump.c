@@ -61,14 +61,6 @@ uprof_jitdump_free(UprofJitdump *dump)
     g_free(dump);
 }
 
-bool
-uprof_jitdump_begins(UprofSlice bytes)
-{
-    const uint32_t magic = MAGIC;
-
-    return bytes.len >= sizeof(magic) && memcmp(bytes.data, &magic, sizeof(magic)) == 0;
-}
-
 /* Takes bytes to skip from the front of @bytes. */
 static void
 skip_rest(UprofJitdump *dump, const uint8_t **at, size_t *len)

@@ -25,8 +25,8 @@ void uprof_generated_free(UprofGenerated *generated);
 bool uprof_generated_find(const UprofGenerated *generated, uint64_t pc, UprofSymbol *symbol);
 
 /** uprof_generated_add: as uprof_sym_add_generated() */
-bool uprof_generated_add(UprofGenerated *generated, unsigned process, UprofSlice bytes,
-                         uint64_t n_missing);
+bool uprof_generated_add(UprofGenerated *generated, unsigned process, bool is_jitdump,
+                         UprofSlice bytes, uint64_t n_missing);
 
 /** uprof_generated_forget: removes the functions of @process */
 void uprof_generated_forget(UprofGenerated *generated, unsigned process);

@@ -82,20 +82,8 @@ uprof_generated_find(const UprofGenerated *generated, uint64_t pc, UprofSymbol *
     return true;
 }
 
-/* The first bytes of a file tell its format. */
-static Functions *
-make_functions(UprofSlice bytes, uint64_t n_missing)
-{
-    Functions *functions = g_new0(Functions, 1);
-
-    functions->map = uprof_perf_map_new();
-    if (n_missing == 0 && uprof_jitdump_begins(bytes))
-        functions->dump = uprof_jitdump_new();
-    return functions;
-}
-
 bool
-uprof_generated_add(UprofGenerated *generated, unsigned process, UprofSlice bytes,
+uprof_generated_add(UprofGenerated *generated, unsigned process, bool is_jitdump, UprofSlice bytes,
                     uint64_t n_missing)
 {
     Functions *functions = find_functions(generated, process);
@@ -103,11 +91,14 @@ uprof_generated_add(UprofGenerated *generated, unsigned process, UprofSlice byte
     if (generated->bytes >= BYTES_MAX)
         return false;
     if (!functions) {
-        functions = make_functions(bytes, n_missing);
+        functions = g_new0(Functions, 1);
+        functions->map = uprof_perf_map_new();
         g_hash_table_insert(generated->processes, GUINT_TO_POINTER(process & ID_MASK), functions);
     }
+    if (is_jitdump && !functions->dump)
+        functions->dump = uprof_jitdump_new();
     generated->bytes -= uprof_perf_map_bytes(functions->map);
-    if (functions->dump)
+    if (is_jitdump)
         uprof_jitdump_add(functions->dump, functions->map, bytes, n_missing);
     else
         uprof_perf_map_add(functions->map, bytes, n_missing == 0);

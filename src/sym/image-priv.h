@@ -89,6 +89,14 @@ UprofImage *uprof_image_from_memory(UprofMappedElf *mapped, const char *name, ui
  */
 bool uprof_image_add_rules(UprofImage *image, UprofMappedElf *mapped, const char *name);
 
+/**
+ * uprof_image_take_rules: moves the unwind rules of another image of the same file into one that has none
+ * @from: (inout): loses its rules, and its bytes if the rules are in them
+ *
+ * Returns: false, with both unchanged, if the images do not fit together
+ */
+bool uprof_image_take_rules(UprofImage *image, UprofImage *from);
+
 /** uprof_image_move: sets the guest's base of an image; see uprof_sym_add_file_at() */
 bool uprof_image_move(UprofImage *image, uint64_t base, GError **error);
 

@@ -377,6 +377,24 @@ compile_listed(UprofImage *image, UprofMappedElf *mapped, const char *name)
 }
 
 bool
+uprof_image_take_rules(UprofImage *image, UprofImage *from)
+{
+    const bool is_file = from->file->path != NULL;
+
+    if (image->cfi || !from->cfi || !image->is_elf || from->machine != image->machine ||
+        from->first != image->first || (is_file && image->debug))
+        return false;
+    image->cfi = g_steal_pointer(&from->cfi);
+    for (guint i = 0; i < from->unpacked->len; i++)
+        g_ptr_array_add(image->unpacked, g_byte_array_ref(g_ptr_array_index(from->unpacked, i)));
+    if (is_file) {
+        image->debug = from->file;
+        from->file = g_new0(UprofFileBytes, 1);
+    }
+    return true;
+}
+
+bool
 uprof_image_add_rules(UprofImage *image, UprofMappedElf *mapped, const char *name)
 {
     g_assert(!image->cfi);

@@ -172,14 +172,25 @@ uprof_module_file_open(const UprofModuleSearch *search, const char *name, uint64
 }
 
 UprofImage *
-uprof_module_file_reopen(const UprofModuleSearch *search, const UprofImage *before)
+uprof_module_file_reopen(const UprofModuleSearch *search, UprofImage *before)
 {
     g_autoptr(UprofImage) image = find_file(search);
 
-    if (!image || (before->cfi && !image->cfi) ||
+    if (!image ||
         (before->file->path &&
          uprof_symbol_table_count(image->table) <= uprof_symbol_table_count(before->table)) ||
         !place_module(image, before->label, before->guest_path, before->module_base))
         return NULL;
+    /* a debug file has no rules, but the guest's memory may have given some */
+    if (before->cfi && !image->cfi && !uprof_image_take_rules(image, before))
+        return NULL;
     return g_steal_pointer(&image);
+}
+
+bool
+uprof_module_file_find_rules(const UprofModuleSearch *search, UprofImage *image)
+{
+    g_autoptr(UprofImage) other = find_file(search);
+
+    return other && uprof_image_take_rules(image, other);
 }

@@ -298,32 +298,45 @@ uprof_sym_add_module(UprofSym *sym, const char *name, const char *path, const ch
     return number;
 }
 
-/* @image: (transfer full): of the same module */
+/* @image: (transfer full): of the same module. @bytes_before: of the image that it replaces */
 static void
-replace_module(UprofSym *sym, unsigned number, UprofImage *image)
+replace_module(UprofSym *sym, unsigned number, UprofImage *image, uint64_t bytes_before)
 {
-    UprofImage *before = g_ptr_array_index(sym->modules, number - 1);
-
-    sym->bytes += uprof_image_bytes(image) - uprof_image_bytes(before);
+    sym->bytes += uprof_image_bytes(image) - bytes_before;
     /* A new symbol may get the address of a freed one. */
     g_hash_table_remove_all(sym->named);
-    uprof_image_free(before);
+    uprof_image_free(g_ptr_array_index(sym->modules, number - 1));
     g_ptr_array_index(sym->modules, number - 1) = image;
     sym->epoch++;
+}
+
+/* An image with lines stays, because its sites point to it. It may lack unwind rules. */
+static void
+reload_module(UprofSym *sym, unsigned number)
+{
+    UprofImage *before = g_ptr_array_index(sym->modules, number - 1);
+    const UprofModuleSearch search = plan_search(sym, before->guest_path, before->build_id);
+    const uint64_t bytes = uprof_image_bytes(before);
+
+    if (before->lines.len > 0) {
+        if (before->cfi || !uprof_module_file_find_rules(&search, before))
+            return;
+        sym->bytes += uprof_image_bytes(before) - bytes;
+        sym->epoch++;
+        return;
+    }
+    UprofImage *image = uprof_module_file_reopen(&search, before);
+    if (image)
+        replace_module(sym, number, image, bytes);
 }
 
 void
 uprof_sym_reload_modules(UprofSym *sym, const char *build_id)
 {
     for (unsigned number = 1; number <= sym->modules->len; number++) {
-        const UprofImage *before = g_ptr_array_index(sym->modules, number - 1);
-        /* An image with lines has all that a file can give, and its sites point to it. */
-        if (g_strcmp0(before->build_id, build_id) != 0 || before->lines.len > 0)
-            continue;
-        const UprofModuleSearch search = plan_search(sym, before->guest_path, build_id);
-        UprofImage *image = uprof_module_file_reopen(&search, before);
-        if (image)
-            replace_module(sym, number, image);
+        const UprofImage *module = g_ptr_array_index(sym->modules, number - 1);
+        if (g_strcmp0(module->build_id, build_id) == 0)
+            reload_module(sym, number);
     }
 }
 
@@ -359,7 +372,7 @@ uprof_sym_fill_module(UprofSym *sym, unsigned number, UprofMappedElf *mapped)
     image->module_base = before->module_base;
     image->bias = before->module_base - image->first;
     image->match = UPROF_SYM_MATCHED;
-    replace_module(sym, number, image);
+    replace_module(sym, number, image, uprof_image_bytes(before));
     return true;
 }
 
@@ -381,9 +394,10 @@ uprof_sym_module(const UprofSym *sym, unsigned number, UprofSymModule *module)
 }
 
 bool
-uprof_sym_add_generated(UprofSym *sym, unsigned process, UprofSlice bytes, uint64_t n_missing)
+uprof_sym_add_generated(UprofSym *sym, unsigned process, bool is_jitdump, UprofSlice bytes,
+                        uint64_t n_missing)
 {
-    return uprof_generated_add(sym->generated, process, bytes, n_missing);
+    return uprof_generated_add(sym->generated, process, is_jitdump, bytes, n_missing);
 }
 
 void

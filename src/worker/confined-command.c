@@ -116,18 +116,6 @@ answer_command(int channel, const UprofMessage *message, UprofSlice content, cha
            answer_commit(channel, service->plan->outputs, content);
 }
 
-/* Returns: (transfer full) (nullable) */
-static UprofFetcher *
-open_fetcher(const UprofConfinedPlan *plan)
-{
-    g_autoptr(GError) error = NULL;
-    UprofFetcher *fetcher = uprof_fetcher_new(UPROF_FETCH_WAITING, &error);
-
-    if (error)
-        uprof_notice_error(plan->notices, error);
-    return fetcher;
-}
-
 int
 uprof_confined_command_run(const UprofConfinedPlan *plan, GError **error)
 {
@@ -140,7 +128,7 @@ uprof_confined_command_run(const UprofConfinedPlan *plan, GError **error)
         .keeps_streams = true,
     };
     g_autoptr(UprofSpawner) spawner = uprof_spawner_start(&spawn_plan, error);
-    g_autoptr(UprofFetcher) fetcher = open_fetcher(plan);
+    g_autoptr(UprofFetcher) fetcher = uprof_fetcher_new(UPROF_FETCH_WAITING);
     Service service = { plan, fetcher };
     g_autofree int *fds = g_new(int, plan->outputs->len + 1);
     const UprofConfinedJob job = {
@@ -155,6 +143,6 @@ uprof_confined_command_run(const UprofConfinedPlan *plan, GError **error)
         fds[i] = uprof_file_fd(g_ptr_array_index(plan->outputs, i));
     const int code = spawner ? uprof_confined_job_run(spawner, &job, error) : -1;
     if (fetcher)
-        uprof_fetch_report(fetcher, NULL, plan->notices);
+        uprof_fetch_report(fetcher, plan->notices);
     return code;
 }

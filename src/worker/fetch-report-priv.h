@@ -7,8 +7,5 @@
 #include "uprof/fetcher.h"
 #include "uprof/notice.h"
 
-/**
- * uprof_fetch_report: says how many files were fetched, if any were asked for
- * @shown: (nullable): the domain, safe to print
- */
-void uprof_fetch_report(UprofFetcher *fetcher, const char *shown, const UprofNotices *notices);
+/** uprof_fetch_report: says how many files were fetched, and why others were not, if any were wanted */
+void uprof_fetch_report(UprofFetcher *fetcher, const UprofNotices *notices);

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Debian's debug files; Fedora's links to programs by build-id. See sym/module-file.c. */
@@ -21,6 +22,7 @@ struct _UprofFileRules {
     GPtrArray *folders;  /* of char: absolute paths of debug folders */
     GPtrArray *sysroots; /* of char: absolute paths */
     GPtrArray *strict;   /* of char: folders of the configuration, as it writes them */
+    char *cache;         /* the symbol cache, one of @folders */
     bool takes_recorded;
 };
 
@@ -36,7 +38,8 @@ uprof_file_rules_new(void)
     rules->strict = g_ptr_array_new_with_free_func(g_free);
     for (size_t i = 0; i < G_N_ELEMENTS(system_folders); i++)
         g_ptr_array_add(rules->folders, g_strdup(system_folders[i]));
-    g_ptr_array_add(rules->folders, uprof_symbol_cache_folder());
+    rules->cache = uprof_symbol_cache_folder();
+    g_ptr_array_add(rules->folders, g_strdup(rules->cache));
     return rules;
 }
 
@@ -50,6 +53,7 @@ uprof_file_rules_free(UprofFileRules *rules)
     g_ptr_array_unref(rules->folders);
     g_ptr_array_unref(rules->sysroots);
     g_ptr_array_unref(rules->strict);
+    g_free(rules->cache);
     g_free(rules);
 }
 
@@ -236,6 +240,22 @@ open_by_rules(const UprofFileRules *rules, const UprofFileAsk *ask, const char *
     return -1;
 }
 
+/* In the symbol cache, an empty file says that no server has it. Returns: as open_by_rules() */
+static int
+open_known(const UprofFileRules *rules, const UprofFileAsk *ask, const char *folder,
+           const char *path)
+{
+    const int fd = open_by_rules(rules, ask, folder, path);
+    struct stat info;
+
+    if (fd < 0 || !g_str_has_prefix(path, rules->cache) || fstat(fd, &info) != 0 ||
+        info.st_size > 0)
+        return fd;
+    close(fd);
+    errno = ENOENT;
+    return -1;
+}
+
 int
 uprof_file_rules_answer(const UprofFileRules *rules, UprofFetcher *fetcher, UprofSlice ask,
                         int *reason)
@@ -252,10 +272,10 @@ uprof_file_rules_answer(const UprofFileRules *rules, UprofFetcher *fetcher, Upro
     path = memchr(folder, '\0', (size_t)(end - folder));
     if (!path || !memchr(path + 1, '\0', (size_t)(end - path - 1)))
         return -1;
-    int fd = open_by_rules(rules, &head, folder, path + 1);
+    int fd = open_known(rules, &head, folder, path + 1);
     *reason = fd < 0 ? errno : 0;
     if (*reason == ENOENT && fetcher && uprof_fetcher_want(fetcher, path + 1)) {
-        fd = open_by_rules(rules, &head, folder, path + 1);
+        fd = open_known(rules, &head, folder, path + 1);
         *reason = fd < 0 ? errno : 0;
     }
     return fd;

@@ -2,10 +2,10 @@
 /*
  * protocol-priv.h - the messages between the program and a worker
  *
- * A worker has two channels. On the stream the program sends snapshots, calls and the names of
- * new files, in order, and gets no answer. On the request channel the worker asks for memory and files, and waits for each
- * answer; it also reports results there, without waiting. The processes of confined-command.h and
- * kernel-files.h have only a request channel.
+ * A worker has two channels. On the stream the program sends snapshots, calls and the build-ids of new
+ * files, in order, and gets no answer. On the request channel the worker asks for memory and files, and
+ * waits for each answer; it also reports results there, without waiting. The processes of
+ * confined-command.h and kernel-files.h have only a request channel.
  *
  * Both ends run the same program file, so messages are structs as in memory. The worker trusts the
  * program. The program does not trust a worker: it checks the length of each message and the range

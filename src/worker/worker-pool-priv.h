@@ -32,7 +32,6 @@ struct _UprofWorkers {
     bool ends;               /* the thread must end */
     UprofWorkerInput *input; /* of the thread */
     UprofFetcher *fetcher;   /* (nullable): downloads files that workers lack */
-    GError *no_fetcher;      /* (nullable): why there is none; shown once */
     unsigned n_reported;     /* downloads that notices have reported */
     /* (nullable): the thread works for this worker without the lock */
     const UprofWorker *served;

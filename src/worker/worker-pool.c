@@ -562,7 +562,7 @@ uprof_workers_new(const UprofWorkerPlan *plan, GError **error)
     workers->workers = g_ptr_array_new();
     workers->wakeup = wakeup;
     workers->input = g_new0(UprofWorkerInput, 1);
-    workers->fetcher = uprof_fetcher_new(UPROF_FETCH_BACKGROUND, &workers->no_fetcher);
+    workers->fetcher = uprof_fetcher_new(UPROF_FETCH_BACKGROUND);
     workers->thread = start_thread(workers, error);
     return workers->thread ? g_steal_pointer(&workers) : NULL;
 }
@@ -580,7 +580,6 @@ uprof_workers_free(UprofWorkers *workers)
     if (workers->thread)
         g_thread_join(workers->thread);
     uprof_fetcher_free(workers->fetcher);
-    g_clear_error(&workers->no_fetcher);
     uprof_spawner_end(workers->spawner);
     close(workers->wakeup);
     g_ptr_array_unref(workers->workers);

@@ -407,9 +407,6 @@ uprof_worker_new(UprofWorkers *workers, const UprofWorkerJob *job, const UprofFi
     worker->n_sizes = job->guest->n_vcpus;
     g_mutex_init(&worker->guest_lock);
     worker->all_links = g_ptr_array_new_with_free_func(g_free);
-    if (workers->no_fetcher)
-        uprof_notice_error(job->notices, workers->no_fetcher);
-    g_clear_error(&workers->no_fetcher);
     worker->notices = g_array_new(FALSE, FALSE, sizeof(UprofWorkerNotice));
     g_array_set_clear_func(worker->notices, clear_notice);
     if (!make_checkpoints(worker, error))
@@ -555,7 +552,7 @@ report_files(UprofWorker *worker)
     const unsigned n = counts.n_found + counts.n_missing + counts.n_failed;
     g_free(counts.why_failed);
     if (n != workers->n_reported)
-        uprof_fetch_report(workers->fetcher, worker->shown, worker->shown_by);
+        uprof_fetch_report(workers->fetcher, worker->shown_by);
     workers->n_reported = n;
 }
 
@@ -567,16 +564,17 @@ take_late_files(UprofWorker *worker)
     UprofFetcher *fetcher = worker->pool->fetcher;
     bool is_idle;
 
-    if (!fetcher || worker->mode == UPROF_BEGIN_SAVE)
+    if (!fetcher || worker->mode == UPROF_BEGIN_SAVE || gives_up_files(worker))
         return;
-    if (uprof_fetcher_is_busy(fetcher) && !uprof_worker_is_hurried(worker))
+    if (uprof_fetcher_is_busy(fetcher))
         uprof_notice(
             worker->shown_by, UPROF_NOTICE_HINT,
             "%s: waiting up to %d s for symbol files from debuginfod; Ctrl-C ends the wait",
             worker->shown, UPROF_FETCH_WAIT_S);
     do
         is_idle = uprof_fetcher_wait(fetcher, gives_up_files, worker);
-    while (tell_all_files(worker) && is_idle && uprof_fetcher_is_busy(fetcher));
+    while (!gives_up_files(worker) && tell_all_files(worker) && is_idle &&
+           uprof_fetcher_is_busy(fetcher));
     report_files(worker);
 }
 

@@ -43,7 +43,6 @@ fuzz_input(const uint8_t *data, size_t size)
     const size_t len = size - 1, first = len * data[0] / 256;
     const size_t n_missing = MIN((size_t)data[0] & 7, len - first);
 
-    uprof_jitdump_begins((UprofSlice){ bytes, len });
     uprof_jitdump_add(dump, map, (UprofSlice){ bytes, first }, 0);
     uprof_jitdump_add(dump, map, (UprofSlice){ bytes + first + n_missing, len - first - n_missing },
                       n_missing);

@@ -171,7 +171,11 @@ test_same_label(void)
     init_fixture(&fixture);
     write_program(&fixture);
     uprof_sym_add_module(fixture.sym, "lib.so", NULL, ID);
+    uprof_sym_add_module(fixture.sym, "lib.so", NULL, ID);
+    assert_named(&fixture, "[lib.so+0x1004]", "work"); /* the same file */
     uprof_sym_add_module(fixture.sym, "lib.so", NULL, "1111111111111111");
+    assert_named(&fixture, "[lib.so+0x1004]", "[lib.so+0x1004]");
+    uprof_sym_add_module(fixture.sym, "lib.so", NULL, ID);
     assert_named(&fixture, "[lib.so+0x1004]", "[lib.so+0x1004]");
 }
 

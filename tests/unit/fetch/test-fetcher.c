@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <glib/gstdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -18,8 +19,8 @@ static const char helper_text[] = "#!/bin/sh\n"
                                   "case $2 in\n"
                                   "aa*) echo \"content of $1\" ;;\n"
                                   "bb*) exit 1 ;;\n"
-                                  "cc*) echo half; printf 'no \\033server\\n' >&2; exit 2 ;;\n"
-                                  "dd*) exec sleep 1000 ;;\n"
+                                  "c*) echo half; printf 'no \\033server\\n' >&2; exit 2 ;;\n"
+                                  "dd*) cat; echo stopped >>\"$(dirname \"$0\")/log\" ;;\n"
                                   "ee*) exit 0 ;;\n"
                                   "esac\n";
 
@@ -32,15 +33,12 @@ typedef struct {
 static void
 init_fixture(Fixture *fixture, UprofFetchKind kind)
 {
-    g_autoptr(GError) error = NULL;
-
     fixture->folder = g_dir_make_tmp("fetcher-XXXXXX", NULL);
     fixture->helper = g_build_filename(fixture->folder, "helper", NULL);
     fixture->cache = g_build_filename(fixture->folder, "cache", NULL);
     g_assert_true(g_file_set_contents(fixture->helper, helper_text, -1, NULL));
     g_assert_cmpint(chmod(fixture->helper, 0755), ==, 0);
-    fixture->fetcher = uprof_fetcher_new_by(kind, fixture->helper, fixture->cache, &error);
-    g_assert_no_error(error);
+    fixture->fetcher = uprof_fetcher_new_by(kind, fixture->helper, fixture->cache);
 }
 
 static void
@@ -156,8 +154,7 @@ test_once(void)
     want(&fixture, FAILS, "");
     g_assert_false(uprof_fetcher_want(fixture.fetcher, "/etc/passwd"));
     uprof_fetcher_free(fixture.fetcher);
-    fixture.fetcher =
-        uprof_fetcher_new_by(UPROF_FETCH_WAITING, fixture.helper, fixture.cache, NULL);
+    fixture.fetcher = uprof_fetcher_new_by(UPROF_FETCH_WAITING, fixture.helper, fixture.cache);
     want(&fixture, THERE, "");
     want(&fixture, MISSING, "");
     g_autofree char *log = read_log(&fixture);
@@ -167,18 +164,21 @@ test_once(void)
                     "executable " FAILS REST "\n");
 }
 
-/* After three failures in a row, no server is asked any more. */
+/* If no server can be reached, three times in a row, no server is asked any more. */
 static void
 test_give_up(void)
 {
     g_auto(Fixture) fixture;
 
     init_fixture(&fixture, UPROF_FETCH_WAITING);
+    want(&fixture, EMPTY, ""); /* another failure */
     want(&fixture, FAILS, "");
     want(&fixture, FAILS, ".debug");
-    want(&fixture, EMPTY, "");
+    want(&fixture, "cd", "");
     g_assert_false(want(&fixture, THERE, ""));
-    assert_counts(&fixture, 0, 0, 4);
+    assert_counts(&fixture, 0, 0, 5);
+    g_autofree char *log = read_log(&fixture);
+    g_assert_null(strstr(log, THERE));
 }
 
 static bool
@@ -212,7 +212,7 @@ gives_up_third(void *data)
     return ++*n == 3;
 }
 
-/* The wait ends, the files that wait count as failed, and the free kills the helper. */
+/* The wait ends, and the helper hears that it must end. */
 static void
 test_hang(void)
 {
@@ -224,34 +224,73 @@ test_hang(void)
     want(&fixture, THERE, ".debug");
     g_assert_false(uprof_fetcher_wait(fixture.fetcher, gives_up_third, &n));
     g_assert_cmpuint(n, ==, 3);
-    assert_counts(&fixture, 0, 0, 1);
+    assert_counts(&fixture, 0, 0, 0);
+    g_clear_pointer(&fixture.fetcher, uprof_fetcher_free);
+    g_autofree char *log = read_log(&fixture);
+    g_assert_cmpstr(log, ==, "executable " HANGS REST "\nstopped\n");
+    g_autofree char *file = read_cached(&fixture, HANGS, "");
+    g_assert_null(file);
+}
+
+/* @why: why no file can be fetched by @helper. No other file is asked for then. */
+static void
+check_unusable(const Fixture *fixture, const char *helper, const char *why)
+{
+    g_autoptr(UprofFetcher) fetcher =
+        uprof_fetcher_new_by(UPROF_FETCH_BACKGROUND, helper, fixture->cache);
+    g_autofree char *path = path_of(fixture, THERE, ""), *other = path_of(fixture, THERE, ".debug");
+    UprofFetchCounts counts;
+
+    g_assert_false(uprof_fetcher_want(fetcher, path));
+    g_assert_false(uprof_fetcher_want(fetcher, other));
+    g_assert_false(uprof_fetcher_is_busy(fetcher));
+    uprof_fetcher_counts(fetcher, &counts);
+    g_assert_cmpuint(counts.n_asked, ==, 0);
+    g_assert_cmpuint(counts.n_failed, ==, 1);
+    g_assert_nonnull(strstr(counts.why_failed, why));
+    g_free(counts.why_failed);
 }
 
 static void
-test_unsafe_helper(void)
+test_unusable(void)
 {
-    g_autoptr(GError) error = NULL;
     g_auto(Fixture) fixture;
 
     init_fixture(&fixture, UPROF_FETCH_WAITING);
     g_assert_cmpint(chmod(fixture.helper, 0777), ==, 0);
-    g_assert_null(uprof_fetcher_new_by(UPROF_FETCH_WAITING, fixture.helper, fixture.cache, &error));
-    g_assert_nonnull(strstr(error->message, "can be changed by other users"));
-    g_clear_error(&error);
-    g_assert_null(uprof_fetcher_new_by(UPROF_FETCH_WAITING, "/nowhere", fixture.cache, &error));
-    g_assert_nonnull(strstr(error->message, "is missing"));
+    check_unusable(&fixture, fixture.helper, "can be changed by other users");
+    check_unusable(&fixture, "/nowhere", "is missing");
+    g_assert_false(g_file_test(fixture.cache, G_FILE_TEST_EXISTS));
+    g_assert_cmpint(chmod(fixture.helper, 0755), ==, 0);
+    g_assert_cmpint(g_mkdir(fixture.cache, 0777), ==, 0);
+    g_assert_cmpint(chmod(fixture.cache, 0777), ==, 0);
+    check_unusable(&fixture, fixture.helper, "other users may write to it");
+}
+
+/* A run does not ask for any number of files. */
+static void
+test_limit(void)
+{
+    g_auto(Fixture) fixture;
+    UprofFetchCounts counts;
+
+    init_fixture(&fixture, UPROF_FETCH_BACKGROUND);
+    for (unsigned i = 0; i < UPROF_FETCH_FILES_MAX + 10; i++) {
+        g_autofree char *path = g_strdup_printf("%s/.build-id/bb/%014x", fixture.cache, i);
+        uprof_fetcher_want(fixture.fetcher, path);
+    }
+    uprof_fetcher_counts(fixture.fetcher, &counts);
+    g_assert_cmpuint(counts.n_asked, ==, UPROF_FETCH_FILES_MAX);
+    g_free(counts.why_failed);
 }
 
 static void
 test_unwanted(void)
 {
-    g_autoptr(GError) error = NULL;
-
     g_assert_true(g_setenv("DEBUGINFOD_URLS", " ", true));
     g_assert_false(uprof_symbol_cache_has_servers());
     g_unsetenv("DEBUGINFOD_URLS");
-    g_assert_null(uprof_fetcher_new(UPROF_FETCH_WAITING, &error));
-    g_assert_no_error(error);
+    g_assert_null(uprof_fetcher_new(UPROF_FETCH_WAITING));
 }
 
 int
@@ -265,6 +304,7 @@ main(int argc, char **argv)
     g_test_add_func("/fetcher/give-up", test_give_up);
     g_test_add_func("/fetcher/background", test_background);
     g_test_add_func("/fetcher/hang", test_hang);
-    g_test_add_func("/fetcher/unsafe-helper", test_unsafe_helper);
+    g_test_add_func("/fetcher/unusable", test_unusable);
+    g_test_add_func("/fetcher/limit", test_limit);
     return g_test_run();
 }

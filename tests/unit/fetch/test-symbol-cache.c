@@ -145,6 +145,16 @@ test_shrink(void)
     g_assert_true(g_file_test(temporary, G_FILE_TEST_EXISTS));
     g_assert_false(g_file_test(abandoned, G_FILE_TEST_EXISTS));
 
+    /* that a server lacks a file counts for a day */
+    static char missing[] = "cc00000000000000", expired[] = "dd00000000000000";
+    store(&fixture, &(UprofCachedFile){ missing, false }, "");
+    store(&fixture, &(UprofCachedFile){ expired, false }, "");
+    set_age(&fixture, ".build-id/dd/00000000000000", 25 * 3600);
+    uprof_symbol_cache_shrink(fixture.folder, 1024 * 1024);
+    g_assert_true(exists(&fixture, ".build-id/cc/00000000000000"));
+    g_assert_false(exists(&fixture, ".build-id/dd/00000000000000"));
+    g_assert_true(exists(&fixture, ".build-id/aa/00000000000000"));
+
     uprof_symbol_cache_shrink(fixture.folder, 100 * 1024);
     g_assert_false(exists(&fixture, ".build-id/aa/00000000000000"));
     g_assert_true(exists(&fixture, ".build-id/bb/00000000000000.debug"));

@@ -269,7 +269,8 @@ test_generated(void)
     g_auto(Fixture) fixture;
 
     init_fixture(&fixture);
-    g_assert_true(uprof_sym_add_generated(fixture.sym, 1, (UprofSlice){ map, strlen(map) }, 0));
+    g_assert_true(
+        uprof_sym_add_generated(fixture.sym, 1, false, (UprofSlice){ map, strlen(map) }, 0));
     fixture.stack->frames[0].symbol_address = uprof_sym_process_address(1, AT(CALLEE) + 4);
     put_insn(&fixture, RETURN - 5, &call, AT(CALLED));
     assert_calls(&fixture, 0, 0);

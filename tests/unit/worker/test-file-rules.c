@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "../../../src/fetch/fetcher-priv.h"
 #include "../../../src/worker/file-rules-priv.h"
 #include "../../../src/worker/protocol-priv.h"
 
@@ -7,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+#include <utime.h>
 
 /* Paths below a test folder. "app" is a symbol file, "in" an input, "root" a sysroot, and "own" a
  * folder of the configuration. The rules do not allow files that only a capture names. */
@@ -192,6 +195,57 @@ test_system(void)
     g_assert_cmpint(ask(rules, UPROF_FILE_REGULAR, "", "/usr/bin/env", &reason), ==, -1);
 }
 
+/* Asks for a file of the symbol cache. Returns: its first byte; 0 if it cannot be opened */
+static char
+read_cached(const UprofFileRules *rules, UprofFetcher *fetcher, const char *path)
+{
+    const UprofFileAsk head = { .kind = UPROF_FILE_REGULAR };
+    g_autoptr(GByteArray) bytes = g_byte_array_new();
+    char first = 0;
+    int reason;
+
+    g_byte_array_append(bytes, (const guint8 *)&head, sizeof(head));
+    g_byte_array_append(bytes, (const guint8 *)"", 1);
+    g_byte_array_append(bytes, (const guint8 *)path, (guint)strlen(path) + 1);
+    const int fd =
+        uprof_file_rules_answer(rules, fetcher, (UprofSlice){ bytes->data, bytes->len }, &reason);
+    if (fd < 0) {
+        g_assert_cmpint(reason, ==, ENOENT);
+        return 0;
+    }
+    g_assert_cmpint(read(fd, &first, 1), ==, 1);
+    close(fd);
+    return first;
+}
+
+/* An empty file says that no server has the file; after a day, the servers are asked again. */
+static void
+test_cache(void)
+{
+    g_autofree char *cache = name_path("cache"), *helper = name_path("helper");
+    g_autofree char *parent = g_build_filename(cache, ".build-id", "aa", NULL);
+    g_autofree char *path = g_build_filename(parent, "00112233445566", NULL);
+    g_autofree char *outside = g_strconcat(cache, "-other/x", NULL);
+    const time_t old = time(NULL) - 25 * 3600;
+
+    g_assert_true(g_setenv("VIRT_UPROF_CACHE", cache, true));
+    g_autoptr(UprofFileRules) rules = make_rules();
+    g_assert_true(g_file_set_contents(helper, "#!/bin/sh\necho new\n", -1, NULL));
+    g_assert_cmpint(chmod(helper, 0755), ==, 0);
+    g_assert_cmpint(g_mkdir_with_parents(parent, 0755), ==, 0);
+    g_autoptr(UprofFetcher) fetcher = uprof_fetcher_new_by(UPROF_FETCH_WAITING, helper, cache);
+
+    g_assert_true(g_file_set_contents(path, "old", -1, NULL));
+    g_assert_cmpint(read_cached(rules, fetcher, path), ==, 'o');
+    g_assert_true(g_file_set_contents(path, "", -1, NULL));
+    g_assert_cmpint(read_cached(rules, fetcher, path), ==, 0);
+    g_assert_cmpint(utime(path, &(struct utimbuf){ old, old }), ==, 0);
+    g_assert_cmpint(read_cached(rules, NULL, path), ==, 0);
+    g_assert_cmpint(read_cached(rules, fetcher, path), ==, 'n');
+    g_assert_cmpint(read_cached(rules, fetcher, outside), ==, 0);
+    g_unsetenv("VIRT_UPROF_CACHE");
+}
+
 /* A worker may send any bytes. */
 static void
 test_malformed(void)
@@ -223,6 +277,7 @@ main(int argc, char **argv)
     g_test_add_func("/file-rules/rules", test_rules);
     g_test_add_func("/file-rules/recorded", test_recorded);
     g_test_add_func("/file-rules/system", test_system);
+    g_test_add_func("/file-rules/cache", test_cache);
     g_test_add_func("/file-rules/malformed", test_malformed);
     const int code = g_test_run();
     g_autofree char *command = g_strdup_printf("rm -rf '%s'", folder);
