@@ -10,9 +10,10 @@
 /**
  * uprof_late_names_apply: replaces frames such as "[libc.so.6+0x1a2b]" by names that @sym knows now
  * @profile: (transfer full)
+ * @n_named: (inout): the frames that got a name are added, once for each sample
  *
  * Call it before uprof_sym_resolve(). If modules of the same label differ, their frames stay.
  *
  * Returns: (transfer full): the profile
  */
-UprofProfile *uprof_late_names_apply(UprofProfile *profile, UprofSym *sym);
+UprofProfile *uprof_late_names_apply(UprofProfile *profile, UprofSym *sym, uint64_t *n_named);

@@ -9,6 +9,7 @@ typedef struct {
     UprofSym *sym;        /* borrowed */
     GHashTable *modules;  /* label -> number of the module; 0: different modules have the label */
     GHashTable *replaced; /* UprofName -> UprofName */
+    uint64_t n_named;     /* frames that got a name, once for each sample */
 } Late;
 
 /* Modules of one build are the same file: the one that has names counts. */
@@ -85,8 +86,19 @@ replace_stack(const UprofName *const *frames, unsigned n, const UprofName **into
     return n;
 }
 
+static void
+count_named(const UprofName *const *frames, unsigned n, uint64_t weight, void *data)
+{
+    Late *late = data;
+
+    for (unsigned i = 0; i < n; i++) {
+        const UprofName *name = g_hash_table_lookup(late->replaced, frames[i]);
+        late->n_named += name && name != frames[i] ? weight : 0;
+    }
+}
+
 UprofProfile *
-uprof_late_names_apply(UprofProfile *profile, UprofSym *sym)
+uprof_late_names_apply(UprofProfile *profile, UprofSym *sym, uint64_t *n_named)
 {
     g_autoptr(GHashTable) modules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(GHashTable) replaced = g_hash_table_new(NULL, NULL);
@@ -96,6 +108,8 @@ uprof_late_names_apply(UprofProfile *profile, UprofSym *sym)
     if (g_hash_table_size(modules) == 0)
         return profile;
     UprofProfile *named = uprof_profile_map(profile, replace_stack, &late);
+    uprof_profile_walk(profile, count_named, &late);
+    *n_named += late.n_named;
     uprof_profile_free(profile);
     return named;
 }

@@ -134,7 +134,9 @@ static void
 resolve_inlined(UprofPipeline *pipeline, unsigned time_ms)
 {
     uprof_names_limit(pipeline->names, (size_t)UPROF_PROFILE_NAMES_MAX * NAMES_AT_END);
-    pipeline->profile = uprof_late_names_apply(pipeline->profile, pipeline->sym);
+    pipeline->profile =
+        uprof_late_names_apply(pipeline->profile, pipeline->sym, &pipeline->run->named);
+    pipeline->run->named = MIN(pipeline->run->named, pipeline->run->frames);
     uprof_sym_resolve(pipeline->sym, time_ms);
     pipeline->profile = uprof_expand_inlined(pipeline->profile, pipeline->sym);
 }

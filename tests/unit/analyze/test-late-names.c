@@ -125,7 +125,9 @@ assert_named(Fixture *fixture, const char *text, const char *expected)
     uprof_profile_free(fixture->profile);
     fixture->profile = uprof_profile_new(fixture->names, intern(fixture, "vm"), true);
     uprof_profile_add(fixture->profile, frames, G_N_ELEMENTS(frames), 3);
-    fixture->profile = uprof_late_names_apply(fixture->profile, fixture->sym);
+    uint64_t n_named = 10;
+    fixture->profile = uprof_late_names_apply(fixture->profile, fixture->sym, &n_named);
+    g_assert_cmpuint(n_named, ==, strcmp(text, expected) == 0 ? 10 : 13);
     uprof_profile_walk(fixture->profile, append_stack, out);
     g_assert_cmpstr(out->str, ==, all);
 }
