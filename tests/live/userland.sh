@@ -64,7 +64,7 @@ define_debian()
 define_debian || fail 'no guest'
 mkdir "$work/empty"
 # Without the empty sysroot, this host's files would be used, which can be the same.
-sample 1500 "$work/all" --sysroot "$work/empty" -o "$work/all.capture" "$name"
+sample 1000 "$work/all" --sysroot "$work/empty" -o "$work/all.capture" "$name"
 # Programs, and functions that they must show. The functions of a row call each other.
 rows=(
     python.py '<module> \(python\.py\);main \(python\.py\);Shop\.checksum \(python\.py\);Shop\.serialize \(python\.py\);dumps \(json/__init__\.py\);'
