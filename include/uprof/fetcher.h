@@ -43,6 +43,9 @@ typedef struct {
  */
 UprofFetcher *uprof_fetcher_new(UprofFetchKind kind);
 
+/** uprof_fetcher_hurry: a signal ends the run: downloads end soon; a signal handler may call it */
+void uprof_fetcher_hurry(UprofFetcher *fetcher);
+
 /** uprof_fetcher_free: ends a download that runs */
 void uprof_fetcher_free(UprofFetcher *fetcher);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofFetcher, uprof_fetcher_free)
@@ -65,6 +68,9 @@ const char *uprof_fetcher_arrived(UprofFetcher *fetcher, unsigned i);
 
 /** uprof_fetcher_is_busy: does the thread still fetch files? */
 bool uprof_fetcher_is_busy(UprofFetcher *fetcher);
+
+/** uprof_fetcher_has_time: is a part of %UPROF_FETCH_WAIT_S left? */
+bool uprof_fetcher_has_time(const UprofFetcher *fetcher);
 
 /**
  * uprof_fetcher_wait: waits for the files that the thread still fetches

@@ -73,7 +73,7 @@ typedef struct {
     bool by_total;         /* sort by total, not by self */
     UprofRowsBy by;        /* what is shown */
     bool keeps_all;        /* rows do not fade */
-    bool is_paused;        /* the screen stays; samples are still taken */
+    bool is_paused;        /* the screen stays until a key is pressed; samples are still counted */
     bool shows_help;
     bool reads_pattern;            /* keys are added to @pattern */
     char pattern[PATTERN_MAX + 1]; /* only rows with this text are shown; in lower case */
@@ -569,7 +569,7 @@ handle_key(Top *top, char key)
         break;
     case 'a':
         top->keeps_all = !top->keeps_all;
-        break;
+        /* fall through */
     case 'r':
         g_hash_table_remove_all(top->hots);
         break;
@@ -625,18 +625,19 @@ show_round(const GPtrArray *recordings, void *data)
     top->next_ns = MAX(top->next_ns + ROUND_NS, now_ns);
     if (top->said->len > SAID_MAX)
         g_ptr_array_remove_range(top->said, 0, top->said->len - SAID_MAX);
+    const bool had_screen = top->has_screen;
     if (!is_foreground())
         leave_screen(top);
     else
         take_screen(top);
-    if (!top->is_paused)
-        fade_rows(top);
-    for (guint i = 0; i < recordings->len && !top->is_paused; i++) {
+    fade_rows(top);
+    for (guint i = 0; i < recordings->len; i++) {
         const UprofRecording *recording = g_ptr_array_index(recordings, i);
         measure_domain(top, i, recording->session);
     }
     top->n_rounds++;
-    return (top->is_paused || print_round(top, recordings)) &&
+    const bool stays = top->is_paused && had_screen;
+    return (stays || print_round(top, recordings)) &&
            (top->options->rounds == 0 || top->n_rounds < top->options->rounds);
 }
 

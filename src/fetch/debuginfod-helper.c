@@ -13,6 +13,7 @@
 #include <elfutils/debuginfod.h>
 #include <errno.h>
 #include <ftw.h>
+#include <glob.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,6 +21,8 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -84,6 +87,44 @@ remove_entry(const char *path, const struct stat *info, int kind, struct FTW *at
     return 0;
 }
 
+static void
+remove_folder(const char *path)
+{
+    nftw(path, remove_entry, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+/* Removes the folders of helpers that were killed. They belong to the same user. */
+static void
+remove_stale(void)
+{
+    enum { STALE_S = 3600 };
+    glob_t found;
+    struct stat info;
+
+    if (glob("/tmp/virt-uprof-??????", GLOB_NOSORT, NULL, &found) != 0)
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        if (lstat(found.gl_pathv[i], &info) == 0 && S_ISDIR(info.st_mode) &&
+            info.st_uid == geteuid() && time(NULL) - info.st_mtime > STALE_S)
+            remove_folder(found.gl_pathv[i]);
+    globfree(&found);
+}
+
+static bool
+must_end(void)
+{
+    struct pollfd stop = { .fd = STDIN_FILENO, .events = POLLIN };
+
+    return is_over || (poll(&stop, 1, 0) > 0 && stop.revents != 0);
+}
+
+/* The client calls it now and then. Returns: not 0 to end the download */
+static int
+check_end(debuginfod_client *client, long done, long all)
+{
+    return must_end();
+}
+
 /* The client has just written the file, so the descriptor is at its end. */
 static bool
 copy_file(int from)
@@ -93,17 +134,8 @@ copy_file(int from)
 
     do
         n = sendfile(STDOUT_FILENO, from, &at, COPY_BYTES);
-    while (n > 0);
+    while (n > 0 && !must_end());
     return n == 0;
-}
-
-/* The client calls it now and then. Returns: not 0 to end the download */
-static int
-check_end(debuginfod_client *client, long done, long all)
-{
-    struct pollfd stop = { .fd = STDIN_FILENO, .events = POLLIN };
-
-    return is_over || (poll(&stop, 1, 0) > 0 && stop.revents != 0);
 }
 
 /* Returns: the exit status for a reason of the client, an errno */
@@ -115,6 +147,8 @@ tell_reason(int reason)
     case EHOSTUNREACH:
     case ENETUNREACH:
     case ECONNREFUSED:
+    case ETIME:
+    case ETIMEDOUT:
     case ENOSYS: /* no server is named */
         return UPROF_HELPER_NO_SERVER;
     default:
@@ -171,9 +205,10 @@ main(int argc, char **argv)
         return tell_failure("cannot drop rights", error->message);
     if (!limit_process() || !mkdtemp(folder))
         return tell_failure("cannot prepare the download", strerror(errno));
+    remove_stale();
     set_defaults();
     setenv("DEBUGINFOD_CACHE_PATH", folder, true);
     const int status = download_file(strcmp(argv[1], "debuginfo") == 0, argv[2]);
-    nftw(folder, remove_entry, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    remove_folder(folder);
     return status;
 }

@@ -24,8 +24,9 @@ enum {
     FAILURES_MAX = 3, /* without any server, in a row: then no server is asked any more */
     REASON_BYTES = 512,
     WAIT_STEP_MS = 20,
-    STOP_MS = 2000, /* until a helper is killed */
-    FILE_S = 150,   /* for one file, in the background */
+    STOP_MS = 1500, /* until a helper is killed */
+    STOP_HURRIED_MS = 200,
+    FILE_S = 150, /* for one file, in the background */
 };
 
 /* A file to fetch. */
@@ -46,6 +47,7 @@ struct _UprofFetcher {
     GPtrArray *arrived;  /* of char: build-ids; they stay until the end */
     bool is_fetching;    /* a file is neither in a queue nor counted */
     gint ends;           /* atomic, bool: nothing more is fetched */
+    gint is_hurried;     /* atomic, bool: a signal ends the run */
     bool is_prepared, is_unusable; /* see prepare_downloads() */
     unsigned n_failures;           /* in a row */
     UprofFetchCounts counts;
@@ -156,7 +158,8 @@ stop_helper(const UprofFetcher *fetcher, Helper *helper)
 
     close(helper->stop);
     helper->stop = -1;
-    if (await_helper(fetcher, helper, uprof_clock_now_ns() + STOP_MS * UPROF_NS_PER_MS, false,
+    const uint64_t wait_ms = g_atomic_int_get(&fetcher->is_hurried) ? STOP_HURRIED_MS : STOP_MS;
+    if (await_helper(fetcher, helper, uprof_clock_now_ns() + wait_ms * UPROF_NS_PER_MS, false,
                      &status))
         return;
     if (kill(helper->pid, SIGKILL) == 0)
@@ -236,7 +239,8 @@ store_file(const UprofFetcher *fetcher, const Wanted *wanted, uint64_t limit_ns,
         *why = g_strdup(error->message);
         return UPROF_HELPER_FAILED;
     }
-    uprof_symbol_cache_shrink(fetcher->folder, (uint64_t)UPROF_SYMBOL_CACHE_MIB << 20);
+    if (status == UPROF_HELPER_FOUND)
+        uprof_symbol_cache_shrink(fetcher->folder, (uint64_t)UPROF_SYMBOL_CACHE_MIB << 20);
     return status;
 }
 
@@ -400,6 +404,13 @@ prepare_downloads(UprofFetcher *fetcher)
 }
 
 void
+uprof_fetcher_hurry(UprofFetcher *fetcher)
+{
+    g_atomic_int_set(&fetcher->is_hurried, 1);
+    g_atomic_int_set(&fetcher->ends, 1);
+}
+
+void
 uprof_fetcher_free(UprofFetcher *fetcher)
 {
     if (!fetcher)
@@ -499,6 +510,12 @@ uprof_fetcher_is_busy(UprofFetcher *fetcher)
     const bool is_busy = fetcher->is_fetching || fetcher->programs->len + fetcher->debug->len > 0;
     g_mutex_unlock(&fetcher->lock);
     return is_busy;
+}
+
+bool
+uprof_fetcher_has_time(const UprofFetcher *fetcher)
+{
+    return fetcher->wait_left_ns > 0;
 }
 
 bool

@@ -20,7 +20,7 @@ enum {
     DIGITS_MAX = 128,
     ASKED_S = 24 * 3600,   /* how long a server that lacks a file is not asked again */
     LEFT_BEHIND_S = 3600,  /* the age from which a temporary file belongs to a run that died */
-    FILES_MAX = 20 * 1000, /* in the cache, with the empty ones */
+    EMPTY_MAX = 10 * 1000, /* empty files in the cache */
 };
 
 static const char by_id[] = ".build-id";
@@ -152,8 +152,9 @@ uprof_symbol_cache_commit(const char *folder, const char *temporary, const Uprof
 /* ---- The limit of the size ---- */
 
 typedef struct {
-    char *path; /* owned */
-    uint64_t bytes;
+    char *path;     /* owned */
+    uint64_t bytes; /* on the disk */
+    bool is_empty;
     time_t written;
 } Entry;
 
@@ -185,6 +186,7 @@ add_files(GArray *entries, const char *folder)
             continue;
         }
         entry.bytes = (uint64_t)info.st_blocks * 512;
+        entry.is_empty = info.st_size == 0;
         entry.written = info.st_mtime;
         g_array_append_val(entries, entry);
     }
@@ -222,27 +224,35 @@ remove_left_behind(const char *folder)
     }
 }
 
-static bool
-is_expired(const Entry *entry)
+/* The number of files with content is bounded by the size of all. */
+static void
+remove_empty(const GArray *entries)
 {
-    return entry->bytes == 0 && time(NULL) - entry->written >= ASKED_S;
+    guint n = 0;
+
+    for (guint i = 0; i < entries->len; i++)
+        n += g_array_index(entries, Entry, i).is_empty;
+    for (guint i = 0; i < entries->len; i++) {
+        const Entry *entry = &g_array_index(entries, Entry, i);
+        const bool is_expired = time(NULL) - entry->written >= ASKED_S;
+        if (entry->is_empty && (is_expired || n > EMPTY_MAX) && unlink(entry->path) == 0)
+            n--;
+    }
 }
 
 void
 uprof_symbol_cache_shrink(const char *folder, uint64_t bytes_max)
 {
     g_autoptr(GArray) entries = list_files(folder);
-    guint n = entries->len;
     uint64_t bytes = 0;
 
     remove_left_behind(folder);
+    remove_empty(entries);
     for (guint i = 0; i < entries->len; i++)
         bytes += g_array_index(entries, Entry, i).bytes;
-    for (guint i = 0; i < entries->len; i++) {
+    for (guint i = 0; i < entries->len && bytes > bytes_max; i++) {
         const Entry *entry = &g_array_index(entries, Entry, i);
-        if ((bytes > bytes_max || n > FILES_MAX || is_expired(entry)) && unlink(entry->path) == 0) {
+        if (!entry->is_empty && unlink(entry->path) == 0)
             bytes -= entry->bytes;
-            n--;
-        }
     }
 }

@@ -200,12 +200,23 @@ write_cost(UprofJsonWriter *json, const UprofRun *run)
     uprof_json_break_line(json, "\n ");
 }
 
-/* Facts that the profile's stacks show, and no other: a script must not take what is unknown for 0. */
+/*
+ * The few facts of a file without a sidecar. pprof has a time and a rate. A script must not take what is
+ * unknown for 0.
+ */
 static void
 write_stacks_members(UprofJsonWriter *json, const UprofRun *run)
 {
     static const char *const stacks[] = { "truncated" };
+    static const char *const rate[] = { "asked_millihertz" };
+    g_autofree char *started = uprof_clock_format_utc(run->started_utc_ns, FALSE);
 
+    if (run->started_utc_ns > 0)
+        uprof_json_string(json, "started", started);
+    if (run->duration_ns > 0)
+        uprof_json_uint(json, "duration_ms", run->duration_ns / UPROF_NS_PER_MS);
+    if (run->rate_mhz > 0)
+        write_counts(json, "rate", rate, (uint64_t[]){ run->rate_mhz }, 1);
     write_samples(json, run);
     write_counts(json, "stacks", stacks, (uint64_t[]){ run->truncated }, 1);
     uprof_json_break_line(json, "\n ");
@@ -333,7 +344,7 @@ uprof_json_report(const UprofProfile *profile, const UprofRun *run, const UprofF
     UprofJsonWriter json = { .out = out };
 
     uprof_json_begin(&json, NULL, UPROF_JSON_OBJECT);
-    write_run_members(&json, run, true, run->started_utc_ns > 0);
+    write_run_members(&json, run, true, run->access != NULL);
     uprof_json_break_line(&json, "\n ");
     uprof_json_uint(&json, "weight", uprof_profile_total(profile));
     write_rows(&json, "functions", functions, "self");
@@ -379,9 +390,9 @@ uprof_json_changes(const UprofTree *both, const UprofRun *old, const UprofRun *n
     uprof_json_uint(&json, "old_total", all[UPROF_OLD]);
     uprof_json_uint(&json, "new_total", all[UPROF_NEW]);
     uprof_json_break_line(&json, "\n ");
-    write_run(&json, "old", old, false, old->started_utc_ns > 0);
+    write_run(&json, "old", old, false, old->access != NULL);
     uprof_json_break_line(&json, "\n ");
-    write_run(&json, "new", new, false, new->started_utc_ns > 0);
+    write_run(&json, "new", new, false, new->access != NULL);
     uprof_json_break_line(&json, "\n ");
     uprof_json_begin(&json, "functions", UPROF_JSON_ARRAY);
     for (guint i = 0; i < rows->len; i++)

@@ -93,7 +93,8 @@ bool uprof_image_add_rules(UprofImage *image, UprofMappedElf *mapped, const char
  * uprof_image_take_rules: moves the unwind rules of another image of the same file into one that has none
  * @from: (inout): loses its rules, and its bytes if the rules are in them
  *
- * Returns: false, with both unchanged, if the images do not fit together
+ * Returns: false, with both unchanged, if the images do not fit together, or if rules of @from may be in
+ *   its debug file
  */
 bool uprof_image_take_rules(UprofImage *image, UprofImage *from);
 

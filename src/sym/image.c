@@ -382,7 +382,7 @@ uprof_image_take_rules(UprofImage *image, UprofImage *from)
     const bool is_file = from->file->path != NULL;
 
     if (image->cfi || !from->cfi || !image->is_elf || from->machine != image->machine ||
-        from->first != image->first || (is_file && image->debug))
+        from->first != image->first || from->debug || (is_file && image->debug))
         return false;
     image->cfi = g_steal_pointer(&from->cfi);
     for (guint i = 0; i < from->unpacked->len; i++)

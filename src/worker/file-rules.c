@@ -108,15 +108,20 @@ has_path(const GPtrArray *paths, const char *path)
 }
 
 static bool
+is_in(const char *folder, const char *path)
+{
+    const size_t len = strlen(folder);
+
+    return strncmp(path, folder, len) == 0 &&
+           (path[len] == '/' || (len > 0 && folder[len - 1] == '/'));
+}
+
+static bool
 is_below(const GPtrArray *folders, const char *path)
 {
-    for (guint i = 0; i < folders->len; i++) {
-        const char *folder = g_ptr_array_index(folders, i);
-        const size_t len = strlen(folder);
-        if (strncmp(path, folder, len) == 0 &&
-            (path[len] == '/' || (len > 0 && folder[len - 1] == '/')))
+    for (guint i = 0; i < folders->len; i++)
+        if (is_in(g_ptr_array_index(folders, i), path))
             return true;
-    }
     return false;
 }
 
@@ -248,8 +253,7 @@ open_known(const UprofFileRules *rules, const UprofFileAsk *ask, const char *fol
     const int fd = open_by_rules(rules, ask, folder, path);
     struct stat info;
 
-    if (fd < 0 || !g_str_has_prefix(path, rules->cache) || fstat(fd, &info) != 0 ||
-        info.st_size > 0)
+    if (fd < 0 || !is_in(rules->cache, path) || fstat(fd, &info) != 0 || info.st_size > 0)
         return fd;
     close(fd);
     errno = ENOENT;

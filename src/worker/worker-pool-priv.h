@@ -32,7 +32,7 @@ struct _UprofWorkers {
     bool ends;               /* the thread must end */
     UprofWorkerInput *input; /* of the thread */
     UprofFetcher *fetcher;   /* (nullable): downloads files that workers lack */
-    unsigned n_reported;     /* downloads that notices have reported */
+    unsigned n_reported;     /* the sum of the counts of downloads at the last notice */
     /* (nullable): the thread works for this worker without the lock */
     const UprofWorker *served;
 };

@@ -608,6 +608,8 @@ void
 uprof_workers_hurry(UprofWorkers *workers)
 {
     g_atomic_int_set(&workers->is_hurried, true);
+    if (workers->fetcher)
+        uprof_fetcher_hurry(workers->fetcher);
 }
 
 void

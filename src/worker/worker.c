@@ -541,7 +541,7 @@ tell_all_files(UprofWorker *worker)
     }
 }
 
-/* Says how many files were fetched, if that has changed. */
+/* Says how many files were fetched, if that has changed since the last domain. */
 static void
 report_files(UprofWorker *worker)
 {
@@ -549,24 +549,21 @@ report_files(UprofWorker *worker)
     UprofFetchCounts counts;
 
     uprof_fetcher_counts(workers->fetcher, &counts);
-    const unsigned n = counts.n_found + counts.n_missing + counts.n_failed;
+    const unsigned n = counts.n_asked + counts.n_found + counts.n_missing + counts.n_failed;
     g_free(counts.why_failed);
     if (n != workers->n_reported)
         uprof_fetch_report(workers->fetcher, worker->shown_by);
     workers->n_reported = n;
 }
 
-/* Waits for files that are still fetched. A program that arrives may make the worker ask for its debug
- * file. */
+/* A program that arrives may make the worker ask for its debug file. */
 static void
-take_late_files(UprofWorker *worker)
+wait_for_files(UprofWorker *worker)
 {
     UprofFetcher *fetcher = worker->pool->fetcher;
     bool is_idle;
 
-    if (!fetcher || worker->mode == UPROF_BEGIN_SAVE || gives_up_files(worker))
-        return;
-    if (uprof_fetcher_is_busy(fetcher))
+    if (uprof_fetcher_is_busy(fetcher) && uprof_fetcher_has_time(fetcher))
         uprof_notice(
             worker->shown_by, UPROF_NOTICE_HINT,
             "%s: waiting up to %d s for symbol files from debuginfod; Ctrl-C ends the wait",
@@ -575,6 +572,16 @@ take_late_files(UprofWorker *worker)
         is_idle = uprof_fetcher_wait(fetcher, gives_up_files, worker);
     while (!gives_up_files(worker) && tell_all_files(worker) && is_idle &&
            uprof_fetcher_is_busy(fetcher));
+}
+
+/* A run without outputs, such as that of `top`, needs no more names at its end. */
+static void
+take_late_files(UprofWorker *worker)
+{
+    if (!worker->pool->fetcher || worker->mode == UPROF_BEGIN_SAVE || worker->outputs->len == 0)
+        return;
+    if (!gives_up_files(worker))
+        wait_for_files(worker);
     report_files(worker);
 }
 

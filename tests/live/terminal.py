@@ -142,8 +142,8 @@ def test_keys(screen):
     screen.take(2.5)
     if screen.text.count(HOME) != n:
         sys.exit("it draws though it is paused")
-    press(b" ", b"? for keys", b" work")
     press(b"r", b"no samples: no vCPU runs, or none was sampled yet")
+    press(b" ", b"? for keys", b" work")
     press(b"a", b"the last ten seconds", b" work")
 
 

@@ -62,7 +62,7 @@ other=$!
 await_sampling
 "$program" check "$name" >"$work/check" 2>"$work/check-err" </dev/null &
 check=$!
-wait_until 20 grep -q 'waiting up to 60 s' "$work/check-err" || fail 'check does not wait'
+wait_until 120 grep -q 'waiting up to 60 s' "$work/check-err" || fail 'check does not wait'
 kill -INT "$check"
 status=0
 wait "$check" || status=$?
@@ -74,7 +74,7 @@ grep -qE "^ +note +access +$said" "$work/check" || fail "$(cat "$work/check")"
 # When the other run ends, a run that waits begins.
 "$program" "${patient[@]}" -d 2s -o "$work/y.folded" "$name" >"$work/second" 2>&1 </dev/null &
 second=$!
-wait_until 20 grep -qE "$said; waiting" "$work/second" || fail "it does not wait: $(cat "$work/second")"
+wait_until 120 grep -qE "$said; waiting" "$work/second" || fail "it does not wait: $(cat "$work/second")"
 kill -INT "$other"
 wait "$other" || true # the run may have no sample yet
 wait "$second" || fail "exit $?: $(cat "$work/second")"

@@ -91,6 +91,19 @@ read_log(const Fixture *fixture)
     return content;
 }
 
+/* Waits until a helper runs. */
+static void
+await_log(const Fixture *fixture)
+{
+    g_autofree char *log = NULL;
+
+    while (!log || !strchr(log, '\n')) {
+        g_usleep(5000);
+        g_free(log);
+        log = read_log(fixture);
+    }
+}
+
 static void
 assert_counts(const Fixture *fixture, unsigned found, unsigned missing, unsigned failed)
 {
@@ -222,6 +235,7 @@ test_hang(void)
     init_fixture(&fixture, UPROF_FETCH_BACKGROUND);
     want(&fixture, HANGS, "");
     want(&fixture, THERE, ".debug");
+    await_log(&fixture);
     g_assert_false(uprof_fetcher_wait(fixture.fetcher, gives_up_third, &n));
     g_assert_cmpuint(n, ==, 3);
     assert_counts(&fixture, 0, 0, 0);

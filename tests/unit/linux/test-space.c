@@ -1012,6 +1012,17 @@ test_jitdump(void)
     check_name(view, LINUX_ANONYMOUS + 0x200, "py::next:/a.py");
 }
 
+/* A process has both files: the perf map counts, whichever is found first. */
+static void
+test_both_files(void)
+{
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&(LinuxPlan){ 0 });
+
+    linux_guest_put_text(guest, find_file_name(guest, 0), "jit-7.dump");
+    g_autoptr(LinuxView) view = view_perf_map(guest, FUNCTION);
+    check_name(view, FUNCTION_CODE, FUNCTION_NAME);
+}
+
 /* Names that are almost those of such files. */
 static void
 test_other_names(void)
@@ -1308,6 +1319,7 @@ main(int argc, char **argv)
     g_test_add_func("/space/perf-map/grows", test_perf_map_grows);
     g_test_add_func("/space/perf-map/gap", test_perf_map_with_gap);
     g_test_add_func("/space/jitdump", test_jitdump);
+    g_test_add_func("/space/jitdump/perf-map-too", test_both_files);
     g_test_add_func("/space/perf-map/other-names", test_other_names);
     g_test_add_func("/space/perf-map/closed", test_perf_map_closed);
     g_test_add_func("/space/perf-map/another-process", test_perf_map_of_another);

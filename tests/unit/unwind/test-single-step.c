@@ -27,7 +27,7 @@ enum { STEPS_MAX = 1000 * 1000 };
  * The known misses of a program, which do not depend on its rounds: the start of the C library has
  * code without tables, and the program leaves its stack by one longjmp() and one exception.
  */
-enum { NO_TABLE_MAX = 1000, EXCHANGE_MAX = 400, AHEAD_MAX = 200 };
+enum { NO_TABLE_MAX = 400, EXCHANGE_MAX = 160, AHEAD_MAX = 80 };
 
 enum { BY_TABLES, BY_FRAME_POINTERS, BY_ALL, BY_CODE, N_METHODS };
 
@@ -37,7 +37,7 @@ static const char *const method_names[N_METHODS] = { "tables", "frame pointers",
  * right. */
 enum { CODE_RIGHT_MIN = 995 };
 
-/* Of so many instructions one is judged: loops come to each of their instructions several times. */
+/* Of so many instructions one is judged. */
 enum { STRIDE = 3 };
 
 /* Code runs for longer than it is remembered. */
@@ -346,7 +346,8 @@ check_step(Oracle *oracle, bool has_frame_pointers)
         judge_pending(oracle);
         oracle->is_exchanging = false;
     }
-    if (oracle->stepper.n_steps % STRIDE != 0)
+    /* the offset changes, because the length of a loop may be a multiple of the stride */
+    if ((oracle->stepper.n_steps + oracle->stepper.n_steps / 1021) % STRIDE != 0)
         return;
     const unsigned n_own = has_frame_pointers ? count_own(oracle) : 0;
     unwind_by(oracle, UPROF_UNWIND_CFI);
