@@ -569,7 +569,7 @@ handle_key(Top *top, char key)
         break;
     case 'a':
         top->keeps_all = !top->keeps_all;
-        /* fall through */
+        G_GNUC_FALLTHROUGH;
     case 'r':
         g_hash_table_remove_all(top->hots);
         break;

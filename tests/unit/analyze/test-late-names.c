@@ -96,7 +96,7 @@ write_program(const Fixture *fixture)
     };
     g_autoptr(GByteArray) file = symbol_elf_new(&plan);
     g_autofree char *folder = g_build_filename(fixture->cache, ".build-id", "01", NULL);
-    g_autofree char *path = g_build_filename(folder, ID + 2, NULL);
+    g_autofree char *path = g_build_filename(folder, &ID[2], NULL);
 
     symbol_elf_map(file, 0x400000, note, sizeof(note));
     g_assert_cmpint(g_mkdir_with_parents(folder, 0755), ==, 0);
