@@ -6,7 +6,7 @@
  * is not root, downloads the file (src/fetch/debuginfod-helper.c); elfutils' own client does that. The
  * program does not read the file: it only gives it its name in the cache.
  *
- * A fetcher of kind BACKGROUND has a thread. What arrives is listed, and workers read it then. A
+ * A fetcher of kind BACKGROUND has a thread. It lists the files that have come; workers read them. A
  * fetcher of kind WAITING downloads while the worker waits, for a limited time of the run.
  */
 #pragma once

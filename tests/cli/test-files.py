@@ -249,7 +249,7 @@ def test_json(suite):
     (suite.folder / "a").write_text("vm;vcpu0;[truncated];x 3\nvm;vcpu1;y 4\nvm;[truncated];z 5\nvm;vcpu0;x;[truncated] 6\n")
     stacks = json.loads(suite.run(["report", "--json", "a"]).stdout)["stacks"]
     suite.say("json/truncated", [] if stacks == {"truncated": 8} else [stacks])
-    # What a file without a sidecar does not tell is left out, not 0.
+    # The report leaves out facts that a file without a sidecar does not have.
     report = json.loads(suite.run(["report", "--json", "a"]).stdout)
     changes = json.loads(suite.run(["diff", "--json", "a", "b"]).stdout)
     unknown = {"started", "duration_ms", "ended_by", "rate", "access", "hold_us", "frames", "call_sites", "ticks"}

@@ -113,7 +113,7 @@ result same 98 "$work/fetched.folded" "$work/files.folded"
 from_cache="any(i['name'].startswith('[libcrypto.so') and i['symbols'].startswith('$work/cache/') for i in images)"
 result sidecar "$work/fetched.meta.json" "$from_cache"
 [ -z "$(find "$work/cache" -type f ! -perm 644)" ] || fail 'modes of the cache'
-# What the cache has is not fetched again, and needs no server.
+# The cache gives the same files again, without a server.
 DEBUGINFOD_URLS= profile 0 report --sysroot "$work/empty" -o "$work/cached.folded" "$work/all.capture"
 cmp "$work/cached.folded" "$work/fetched.folded" || fail 'the cache gives other stacks'
 export VIRT_UPROF_CACHE=$work/cache-of-run

@@ -6,7 +6,7 @@
 #include "../../../src/fetch/fetcher-priv.h"
 #include "../../../src/fetch/symbol-cache-priv.h"
 
-/* What the helper does for a build-id that begins with these digits. */
+/* The first digits of a build-id tell the helper of this test what to do. */
 #define THERE "aa"
 #define MISSING "bb"
 #define FAILS "cc"

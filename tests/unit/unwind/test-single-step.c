@@ -37,7 +37,7 @@ static const char *const method_names[N_METHODS] = { "tables", "frame pointers",
  * right. */
 enum { CODE_RIGHT_MIN = 995 };
 
-/* Of so many instructions one is judged. */
+/* The test judges one of this many instructions. */
 enum { STRIDE = 3 };
 
 /* Code runs for longer than it is remembered. */
