@@ -120,8 +120,8 @@ uint64_t uprof_space_saved_regs(const UprofSpace *space);
  *
  * Returns: the address by which @sym knows @pc. It is @pc itself for the kernel's addresses and
  *   in guests without processes. Code outside of modules gets an address outside of
- *   modules, which differs between processes. Its names come from the perf map that the process
- *   writes.
+ *   modules, which differs between processes. Its names come from the perf map or the jitdump
+ *   that the process writes.
  */
 uint64_t uprof_space_symbol_address(UprofSpace *space, uint64_t pc);
 

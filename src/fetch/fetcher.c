@@ -224,15 +224,14 @@ store_file(const UprofFetcher *fetcher, const Wanted *wanted, uint64_t limit_ns,
         return UPROF_HELPER_FAILED;
     }
     int status = run_helper(fetcher, wanted, fd, limit_ns, why);
-    const bool has_size = fstat(fd, &info) == 0;
-    if (status == UPROF_HELPER_FOUND && info.st_size == 0)
+    if (status == UPROF_HELPER_FOUND && (fstat(fd, &info) != 0 || info.st_size == 0))
         status = UPROF_HELPER_FAILED;
-    const bool is_known = status == UPROF_HELPER_FOUND || status == UPROF_HELPER_MISSING;
-    const bool is_whole = status != UPROF_HELPER_MISSING || ftruncate(fd, 0) == 0;
+    if (status == UPROF_HELPER_MISSING && ftruncate(fd, 0) != 0)
+        status = UPROF_HELPER_FAILED;
     close(fd);
-    if (!is_known || !is_whole || !has_size) {
+    if (status != UPROF_HELPER_FOUND && status != UPROF_HELPER_MISSING) {
         unlink(temporary);
-        return is_known ? UPROF_HELPER_FAILED : status;
+        return status;
     }
     if (!uprof_symbol_cache_commit(fetcher->folder, temporary, wanted, &error)) {
         g_free(*why);
