@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * domain-events.h - reports when a domain has started
+ * domain-events.h - reports when a domain has started, has crashed and the like
  *
  * The watch has its own connection, and a thread with libvirt's event loop. Nothing else in
  * virt-uprof registers for events (qemu-priv.h says why). The watch registers once, before
@@ -9,6 +9,15 @@
 #pragma once
 
 #include <glib.h>
+#include <stdbool.h>
+
+enum { UPROF_DOMAIN_EVENT_UUID_BYTES = 37 };
+
+/** UprofDomainEvent: something that befell a domain */
+typedef struct {
+    char uuid[UPROF_DOMAIN_EVENT_UUID_BYTES];
+    const char *what; /* literal: "crash", "reboot", "watchdog", "io-error" or "block-job" */
+} UprofDomainEvent;
 
 typedef struct _UprofDomainEvents UprofDomainEvents;
 
@@ -26,8 +35,21 @@ UprofDomainEvents *uprof_domain_events_new(const char *uri, GError **error);
 void uprof_domain_events_free(UprofDomainEvents *watch);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofDomainEvents, uprof_domain_events_free)
 
-/** uprof_domain_events_fd: Returns: borrowed descriptor, readable when a domain may have started */
+/**
+ * uprof_domain_events_fd: Returns: borrowed descriptor, readable when a domain may have started, or
+ * something else befell one
+ */
 int uprof_domain_events_fd(const UprofDomainEvents *watch);
 
 /** uprof_domain_events_clear: makes the descriptor unreadable until the next event */
 void uprof_domain_events_clear(UprofDomainEvents *watch);
+
+/**
+ * uprof_domain_events_take: takes the oldest event that is not a start
+ * @event: (out)
+ *
+ * At most 256 such events are kept; later ones are lost.
+ *
+ * Returns: false if there is none
+ */
+bool uprof_domain_events_take(UprofDomainEvents *watch, UprofDomainEvent *event);

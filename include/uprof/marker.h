@@ -39,12 +39,16 @@ typedef struct {
     uint64_t qemu_start;                    /* its start time: see process-stat.h */
     int32_t pid;                            /* of the profiler */
     uint64_t start;                         /* its start time */
+    bool yields;                            /* it gives up the domain if another run waits */
 } UprofMarkerInfo;
 
 typedef struct _UprofMarker UprofMarker;
 
 /** uprof_marker_folder: Returns: (transfer none): the folder of all markers */
 const char *uprof_marker_folder(void);
+
+/** uprof_marker_make_folder: makes that folder, unless it is there. Returns: false with an error */
+bool uprof_marker_make_folder(GError **error);
 
 /**
  * uprof_marker_open:
@@ -65,6 +69,19 @@ UprofMarker *uprof_marker_open(const char *uuid, bool *taken, GError **error);
  * Takes no lock, so this is only for messages.
  */
 pid_t uprof_marker_owner(const char *uuid);
+
+/** uprof_marker_owner_yields: does that process give up the domain if another run waits for it? */
+bool uprof_marker_owner_yields(const char *uuid);
+
+/**
+ * uprof_marker_await: says that this run waits for the domain
+ *
+ * Returns: a descriptor, owned by the caller: the wait ends when it is closed; -1 on failure
+ */
+int uprof_marker_await(const char *uuid);
+
+/** uprof_marker_is_awaited: does a run wait for the domain, by uprof_marker_await()? */
+bool uprof_marker_is_awaited(const char *uuid);
 
 /** uprof_marker_close: @marker: (nullable): unlocked unless the guardian has it, too */
 void uprof_marker_close(UprofMarker *marker);

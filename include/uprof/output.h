@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "uprof/bytes.h"
 #include "uprof/change.h"
 #include "uprof/file.h"
 #include "uprof/focus.h"
@@ -76,6 +77,13 @@ bool uprof_output_write(const UprofFormat *format, const UprofProfile *profile, 
  *   frames that grew are red, frames that shrank are blue
  */
 GString *uprof_svg_compare(const UprofTree *both, const UprofRun *old, const UprofRun *new);
+
+/**
+ * uprof_output_compress:
+ *
+ * Returns: (transfer full): @text as gzip compresses it (RFC 1952); the same text gives the same bytes
+ */
+GString *uprof_output_compress(UprofSlice text);
 
 /** UprofTableStyle: the look of a table */
 typedef struct {

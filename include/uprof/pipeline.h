@@ -116,6 +116,9 @@ bool uprof_pipeline_take(UprofPipeline *pipeline, const UprofSnapshot *snapshot,
  */
 UprofProfile *uprof_pipeline_take_profile(UprofPipeline *pipeline);
 
+/** uprof_pipeline_note_facts: notes in the run what is known now of the guest and of its symbol files */
+void uprof_pipeline_note_facts(UprofPipeline *pipeline);
+
 /**
  * uprof_pipeline_end: completes profile and run
  * @time_ms: time limit for the inlined functions and source lines; those not found in time are left

@@ -25,6 +25,10 @@ typedef struct {
     /* Called when a signal ends the run. @is_from_terminal: the terminal has sent it, to all
      * processes in the foreground */
     void (*signaled)(int number, bool is_from_terminal, void *data);
+    /* Called at SIGUSR1. */
+    void (*asked)(void *data);
+    /* Called when something has befallen a domain, sampled or not. See UprofDomainEvent. */
+    void (*befell)(const char *uuid, const char *what, void *data);
     /* Called before SIGTSTP stops the process. */
     void (*suspending)(void *data);
     /* Called when the process continues. */
@@ -55,9 +59,14 @@ typedef struct {
     const GPtrArray *words; /* of char: domains, for uprof_domid_find() */
     /* (nullable): borrowed: if the first word is no domain, the user meant this command */
     const char *command_meant;
-    bool all;                 /* samples all running domains, and domains that start later */
-    bool wait;                /* waits until the domains of @words run */
-    uint64_t wait_ns;         /* the longest wait; 0: until a signal ends the run */
+    bool all;         /* samples all running domains, and domains that start later */
+    bool wait;        /* waits until the domains of @words run */
+    uint64_t wait_ns; /* the longest wait; 0: until a signal ends the run */
+    /*
+     * Samples a domain again when it starts again, when the duration of its sampling is over, and after
+     * another run that waits for it. Only a signal or the observer ends the run.
+     */
+    bool rejoins;
     const GPtrArray *outputs; /* of UprofOutputRequest: files of each domain */
     const int *store;         /* (nullable): see UprofRecordingSettings */
     bool is_dry;              /* writes no files, because the user watches the samples */

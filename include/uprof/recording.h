@@ -6,19 +6,13 @@
 
 #include "uprof/session.h"
 #include "uprof/loop.h"
-#include "uprof/output.h"
-
-/** UprofOutputRequest: a file to write for each domain */
-typedef struct {
-    char *path;                /* owned; %d, %u, %t and %% are replaced; "-" is stdout */
-    const UprofFormat *format; /* borrowed */
-    bool is_unused_name;       /* if the file exists, a number is added before the suffix */
-} UprofOutputRequest;
+#include "uprof/output-request.h"
 
 /** UprofRecording: one domain of a run. All members are owned unless they say "borrowed". */
 typedef struct {
     UprofSession *session;       /* set by uprof_recording_open() */
     const UprofNotices *notices; /* borrowed */
+    const char *word;            /* (nullable): borrowed: the user's word for the domain */
     UprofLoop *loop;             /* (nullable): only of a guest that is held as a whole */
     GArray *outputs;             /* of UprofWorkerOutput; their files are owned, or %NULL after
                                   * they were written */

@@ -102,6 +102,7 @@ typedef struct {
 
     GPtrArray *images; /* (element-type UprofRunImage): owned */
     GPtrArray *files;  /* (element-type utf8): owned: files that the run wrote */
+    char *trigger;     /* why `watch` has written the profile; %NULL for all other commands */
 
     /* Only for a closed day */
     GArray *slices; /* (element-type uint32_t): owned: seconds of the day at which runs began */
@@ -162,6 +163,9 @@ void uprof_run_merge(UprofRun *run, const UprofRun *other, bool is_first);
 
 /** uprof_run_add_counts: adds only the counts, times and histograms of another run */
 void uprof_run_add_counts(UprofRun *run, const UprofRun *other);
+
+/** uprof_run_clear_counts: sets the counts, times and histograms to 0 */
+void uprof_run_clear_counts(UprofRun *run);
 
 /** uprof_run_got_mhz: Returns: samples per second of each vCPU, in millihertz */
 uint64_t uprof_run_got_mhz(const UprofRun *run);

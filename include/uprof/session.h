@@ -30,6 +30,7 @@ typedef struct {
     const UprofSettings *run;    /* rate, duration and the like; metadata can change them */
     UprofConfig *config;         /* (nullable): of periodic runs; limits what metadata asks for */
     UprofSymbolSettings symbols; /* of the command line */
+    bool yields;                 /* the run gives up a domain if another run waits for it */
     bool only_enabled;           /* refuses domains that neither metadata nor @config enables */
     const UprofNotices *notices;
 } UprofSessionSettings;

@@ -153,6 +153,14 @@ uprof_pipeline_take_profile(UprofPipeline *pipeline)
     return profile;
 }
 
+static void
+forget_modules(UprofRun *run)
+{
+    for (guint i = run->images->len; i > 0; i--)
+        if (((const UprofRunImage *)g_ptr_array_index(run->images, i - 1))->is_module)
+            g_ptr_array_remove_index(run->images, i - 1);
+}
+
 /* Notes the build-ids of modules in the run, so that `report` can name their addresses later. */
 static void
 note_modules(UprofPipeline *pipeline)
@@ -160,6 +168,7 @@ note_modules(UprofPipeline *pipeline)
     UprofRun *run = pipeline->run;
     UprofSymModule module;
 
+    forget_modules(run);
     for (unsigned i = 1; uprof_sym_module(pipeline->sym, i, &module); i++) {
         if (run->images->len >= UPROF_RUN_MODULES_MAX) {
             uprof_run_leave_module_out(run, module.label);
@@ -192,9 +201,8 @@ note_linux(UprofPipeline *pipeline)
 }
 
 void
-uprof_pipeline_end(UprofPipeline *pipeline, unsigned time_ms)
+uprof_pipeline_note_facts(UprofPipeline *pipeline)
 {
-    resolve_inlined(pipeline, time_ms);
     note_linux(pipeline);
     for (unsigned i = 0; i < uprof_sym_n_sources(pipeline->sym); i++) {
         UprofSymSource source;
@@ -211,6 +219,13 @@ uprof_pipeline_end(UprofPipeline *pipeline, unsigned time_ms)
                                                              : source.lines_hint);
     }
     note_modules(pipeline);
+}
+
+void
+uprof_pipeline_end(UprofPipeline *pipeline, unsigned time_ms)
+{
+    resolve_inlined(pipeline, time_ms);
+    uprof_pipeline_note_facts(pipeline);
 }
 
 static void

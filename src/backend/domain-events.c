@@ -12,14 +12,20 @@
 /* The timer reports an event this often in any case, because a restarted daemon sends no events. */
 enum { CHECK_MS = 1000 };
 
+enum { KEPT_MAX = 256 };
+
+typedef void (*Callback)(void);
+
 struct _UprofDomainEvents {
     char *uri;
     virConnectPtr connection; /* owned; NULL while there is no daemon */
-    int callback;             /* libvirt's numbers; -1: none */
-    int timer;
-    int fd; /* eventfd */
+    GArray *callbacks;        /* of int: libvirt's numbers; owned */
+    int timer;                /* libvirt's number; -1: none */
+    int fd;                   /* eventfd */
     GThread *thread;
     gint is_ending;
+    GMutex lock;  /* guards @kept */
+    GArray *kept; /* of UprofDomainEvent; owned */
 };
 
 static void
@@ -32,14 +38,74 @@ signal_event(const UprofDomainEvents *events)
         g_assert(errno == EAGAIN);
 }
 
+static void
+keep_event(UprofDomainEvents *events, virDomainPtr domain, const char *what)
+{
+    UprofDomainEvent event = { .what = what };
+
+    if (virDomainGetUUIDString(domain, event.uuid) < 0)
+        return;
+    g_mutex_lock(&events->lock);
+    if (events->kept->len < KEPT_MAX)
+        g_array_append_val(events->kept, event);
+    g_mutex_unlock(&events->lock);
+    signal_event(events);
+}
+
 /* virConnectDomainEventCallback */
 static int
-note_event(virConnectPtr connection, virDomainPtr domain, int event, int detail, void *data)
+note_lifecycle(virConnectPtr connection, virDomainPtr domain, int event, int detail, void *data)
 {
     if (event == VIR_DOMAIN_EVENT_STARTED || event == VIR_DOMAIN_EVENT_RESUMED)
         signal_event(data);
+    /* QEMU reports a panic of the guest by a "crashed" of its own, even if it then goes on */
+    if (event == VIR_DOMAIN_EVENT_CRASHED ||
+        (event == VIR_DOMAIN_EVENT_STOPPED && detail == VIR_DOMAIN_EVENT_STOPPED_CRASHED))
+        keep_event(data, domain, "crash");
     return 0;
 }
+
+/* virConnectDomainEventGenericCallback */
+static void
+note_reboot(virConnectPtr connection, virDomainPtr domain, void *data)
+{
+    keep_event(data, domain, "reboot");
+}
+
+/* virConnectDomainEventWatchdogCallback */
+static void
+note_watchdog(virConnectPtr connection, virDomainPtr domain, int action, void *data)
+{
+    keep_event(data, domain, "watchdog");
+}
+
+/* virConnectDomainEventIOErrorCallback */
+static void
+note_io_error(virConnectPtr connection, virDomainPtr domain, const char *path, const char *alias,
+              int action, void *data)
+{
+    keep_event(data, domain, "io-error");
+}
+
+/* virConnectDomainEventBlockJobCallback */
+static void
+note_block_job(virConnectPtr connection, virDomainPtr domain, const char *disk, int type,
+               int status, void *data)
+{
+    keep_event(data, domain, "block-job");
+}
+
+/* Not every driver has every kind of event: only the first kind must be there. */
+static const struct {
+    int id;
+    Callback callback;
+} kinds[] = {
+    { VIR_DOMAIN_EVENT_ID_LIFECYCLE, (Callback)note_lifecycle },
+    { VIR_DOMAIN_EVENT_ID_REBOOT, (Callback)note_reboot },
+    { VIR_DOMAIN_EVENT_ID_WATCHDOG, (Callback)note_watchdog },
+    { VIR_DOMAIN_EVENT_ID_IO_ERROR, (Callback)note_io_error },
+    { VIR_DOMAIN_EVENT_ID_BLOCK_JOB_2, (Callback)note_block_job },
+};
 
 static bool
 connect_events(UprofDomainEvents *events, GError **error)
@@ -48,20 +114,27 @@ connect_events(UprofDomainEvents *events, GError **error)
     if (!events->connection)
         return false;
     virConnectSetKeepAlive(events->connection, 5, 3);
-    events->callback =
-        virConnectDomainEventRegisterAny(events->connection, NULL, VIR_DOMAIN_EVENT_ID_LIFECYCLE,
-                                         VIR_DOMAIN_EVENT_CALLBACK(note_event), events, NULL);
-    return events->callback >= 0 || uprof_host_fail(error, "cannot wait for domains to start");
+    for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        const int number = virConnectDomainEventRegisterAny(
+            events->connection, NULL, kinds[i].id,
+            (virConnectDomainEventGenericCallback)kinds[i].callback, events, NULL);
+        if (number >= 0)
+            g_array_append_val(events->callbacks, number);
+        else if (i == 0)
+            return uprof_host_fail(error, "cannot wait for domains to start");
+    }
+    return true;
 }
 
 static void
 disconnect_events(UprofDomainEvents *events)
 {
-    if (events->connection && events->callback >= 0)
-        virConnectDomainEventDeregisterAny(events->connection, events->callback);
+    for (guint i = 0; events->connection && i < events->callbacks->len; i++)
+        virConnectDomainEventDeregisterAny(events->connection,
+                                           g_array_index(events->callbacks, int, i));
+    g_array_set_size(events->callbacks, 0);
     uprof_vir_connect_close(events->connection);
     events->connection = NULL;
-    events->callback = -1;
 }
 
 /* virEventTimeoutCallback: it also wakes the thread, which may have to end */
@@ -97,7 +170,10 @@ uprof_domain_events_new(const char *uri, GError **error)
     g_autoptr(UprofDomainEvents) events = g_new0(UprofDomainEvents, 1);
 
     events->uri = g_strdup(uri);
-    events->callback = events->timer = -1;
+    events->timer = -1;
+    events->callbacks = g_array_new(FALSE, FALSE, sizeof(int));
+    events->kept = g_array_new(FALSE, FALSE, sizeof(UprofDomainEvent));
+    g_mutex_init(&events->lock);
     events->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (events->fd < 0) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "no eventfd: %s", g_strerror(errno));
@@ -129,6 +205,9 @@ uprof_domain_events_free(UprofDomainEvents *events)
     disconnect_events(events);
     if (events->fd >= 0)
         close(events->fd);
+    g_array_unref(events->callbacks);
+    g_array_unref(events->kept);
+    g_mutex_clear(&events->lock);
     g_free(events->uri);
     g_free(events);
 }
@@ -146,4 +225,17 @@ uprof_domain_events_clear(UprofDomainEvents *events)
 
     if (read(events->fd, &n, sizeof(n)) < 0)
         g_assert(errno == EAGAIN);
+}
+
+bool
+uprof_domain_events_take(UprofDomainEvents *events, UprofDomainEvent *event)
+{
+    g_mutex_lock(&events->lock);
+    const bool is_there = events->kept->len > 0;
+    if (is_there) {
+        *event = g_array_index(events->kept, UprofDomainEvent, 0);
+        g_array_remove_index(events->kept, 0);
+    }
+    g_mutex_unlock(&events->lock);
+    return is_there;
 }

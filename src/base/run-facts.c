@@ -89,6 +89,7 @@ uprof_run_free(UprofRun *run)
     g_ptr_array_unref(run->images);
     g_ptr_array_unref(run->files);
     g_array_unref(run->slices);
+    g_free(run->trigger);
     g_free(run->profile_sha256);
     g_free(run->kernel.release);
     g_free(run);
@@ -139,24 +140,34 @@ add_histogram(UprofHistogram *sum, const UprofHistogram *other)
         sum->buckets[i] += other->buckets[i];
 }
 
+/* clang-format off */
+static const size_t count_members[] = {
+    AT(asked_ns), AT(duration_ns), AT(late), AT(busy), AT(skipped), AT(stuck),
+    AT(held_ns), AT(cpu_ns), AT(samples), AT(running), AT(idles), AT(torn),
+    AT(complete), AT(truncated), AT(unknown), AT(frames), AT(named), AT(by_orc),
+    AT(by_cfi), AT(by_code), AT(by_fp), AT(calls_checked), AT(calls_agreed), AT(one_frame),
+    AT(kernel.kernel_stacks), AT(kernel.kernel_complete), AT(kernel.user_stacks),
+    AT(kernel.user_complete),
+};
+/* clang-format on */
+
 void
 uprof_run_add_counts(UprofRun *run, const UprofRun *other)
 {
-    /* clang-format off */
-    static const size_t counts[] = {
-        AT(asked_ns), AT(duration_ns), AT(late), AT(busy), AT(skipped), AT(stuck),
-        AT(held_ns), AT(cpu_ns), AT(samples), AT(running), AT(idles), AT(torn),
-        AT(complete), AT(truncated), AT(unknown), AT(frames), AT(named), AT(by_orc),
-        AT(by_cfi), AT(by_code), AT(by_fp), AT(calls_checked), AT(calls_agreed), AT(one_frame),
-        AT(kernel.kernel_stacks), AT(kernel.kernel_complete), AT(kernel.user_stacks),
-        AT(kernel.user_complete),
-    };
-    /* clang-format on */
-
-    for (size_t i = 0; i < G_N_ELEMENTS(counts); i++)
-        G_STRUCT_MEMBER(uint64_t, run, counts[i]) += G_STRUCT_MEMBER(uint64_t, other, counts[i]);
+    for (size_t i = 0; i < G_N_ELEMENTS(count_members); i++)
+        G_STRUCT_MEMBER(uint64_t, run, count_members[i]) +=
+            G_STRUCT_MEMBER(uint64_t, other, count_members[i]);
     add_histogram(&run->hold, &other->hold);
     add_histogram(&run->stopped, &other->stopped);
+}
+
+void
+uprof_run_clear_counts(UprofRun *run)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(count_members); i++)
+        G_STRUCT_MEMBER(uint64_t, run, count_members[i]) = 0;
+    run->hold = (UprofHistogram){ 0 };
+    run->stopped = (UprofHistogram){ 0 };
 }
 
 /* Keeps facts of a kernel only if the releases are equal. uprof_run_add_counts() adds counts. */

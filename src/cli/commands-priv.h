@@ -13,6 +13,7 @@ int uprof_check_run(UprofOptions *options);
 int uprof_report_run(UprofOptions *options);
 int uprof_diff_run(UprofOptions *options);
 int uprof_top_run(UprofOptions *options);
+int uprof_watch_command_run(UprofOptions *options);
 int uprof_collect_run(UprofOptions *options);
 int uprof_enable_run(UprofOptions *options);
 int uprof_disable_run(UprofOptions *options);

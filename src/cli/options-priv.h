@@ -30,6 +30,7 @@ typedef enum {
     UPROF_COMMAND_PRUNE = 1 << 11,
     UPROF_COMMAND_SUMMARY = 1 << 12,
     UPROF_COMMAND_HELP = 1 << 13,
+    UPROF_COMMAND_WATCH = 1 << 14,
 } UprofCommandBit;
 
 /** UprofCommand: a row of the table of commands, which ends with a row without a name */
@@ -93,6 +94,14 @@ struct _UprofOptions {
     /* top */
     bool batch;      /* plain text instead of a screen */
     unsigned rounds; /* number of rounds, each of a second; 0: until a signal */
+
+    /* watch */
+    GPtrArray *rules;  /* of UprofWatchRule */
+    uint64_t keep_ns;  /* the time before a trigger that is written ... */
+    uint64_t after_ns; /* ... and after it */
+    uint64_t rest_ns;  /* the least time between two triggers of a domain */
+    unsigned keep_mib; /* memory for the kept samples of a domain */
+    bool now;          /* asks a running watch to write what it keeps */
 
     /* report and diff */
     char *focus;     /* (nullable): the function whose callers and callees are shown */

@@ -15,6 +15,7 @@
 #include "uprof/symbol-cache.h"
 #include "uprof/text.h"
 #include "uprof/time-text.h"
+#include "uprof/watch-domains.h"
 #include "uprof/word-distance.h"
 
 #include <popt.h>
@@ -40,7 +41,9 @@ enum {
     PRUNE = UPROF_COMMAND_PRUNE,
     SUMMARY = UPROF_COMMAND_SUMMARY,
     METADATA = UPROF_COMMAND_ENABLE | UPROF_COMMAND_DISABLE | UPROF_COMMAND_CONFIGURE,
-    LIVE = RECORD | DUMP | CHECK | TOP,
+    WATCH = UPROF_COMMAND_WATCH,
+    NAMING = RECORD | WATCH, /* commands that name the files of each domain */
+    LIVE = RECORD | DUMP | CHECK | TOP | WATCH,
     FILES = REPORT | DIFF,
     STORED = REPORT | DIFF | PRUNE | SUMMARY,
     ALL = LIVE | LIST | FILES | COLLECT | METADATA | STORED,
@@ -310,6 +313,32 @@ take_symbols(const Option *option, UprofOptions *options, const char *value)
            fail_value(option, value, option->form);
 }
 
+static bool
+parse_after(const char *text, uint64_t *value)
+{
+    return uprof_settings_parse_duration(text, value) &&
+           *value <= UPROF_WATCH_KEEP_S_MAX * UPROF_NS_PER_S;
+}
+
+static bool
+take_rule(const Option *option, UprofOptions *options, const char *value)
+{
+    g_autoptr(GError) error = NULL;
+    UprofWatchRule *rule = uprof_watch_rule_new(value, &error);
+
+    if (rule)
+        g_ptr_array_add(options->rules, rule);
+    return rule ? options->rules->len <= UPROF_WATCH_RULES_MAX ||
+                      fail_usage("more than %d times --when", UPROF_WATCH_RULES_MAX)
+                : fail_usage("%s", error->message);
+}
+
+static bool
+parse_keep(const char *text, uint64_t *value)
+{
+    return parse_after(text, value) && *value >= UPROF_WATCH_KEEP_S_MIN * UPROF_NS_PER_S;
+}
+
 /* Adds the domain to the words, so that all domains keep the order of the command line. */
 static bool
 take_domid(const Option *option, UprofOptions *options, const char *value)
@@ -334,7 +363,7 @@ static const Option table[] = {
       "libvirt URI (default: LIBVIRT_DEFAULT_URI); collect takes several",
       take_uri, .choices = "qemu:///system qemu:///session xen:///system test:///default",
       .heading = "What to sample" },
-    { "all", '\0', RECORD | TOP | LIST, NULL,
+    { "all", '\0', RECORD | TOP | LIST | WATCH, NULL,
       "all running domains; list shows all without it",
       take_flag, MEMBER(all) },
     { "domid", '\0', LIVE, "N",
@@ -347,8 +376,8 @@ static const Option table[] = {
     { "vcpu", '\0', LIVE, "LIST",
       "vCPUs to sample, such as 0,2-3 (default: all)",
       take_vcpus, .form = UPROF_VCPUS_FORM },
-    { "rate", 'F', RECORD | TOP | COLLECT | METADATA, "HZ",
-      "samples per second of each vCPU, 1 to 20000 (default: 99)",
+    { "rate", 'F', RECORD | TOP | COLLECT | METADATA | WATCH, "HZ",
+      "samples per second of each vCPU, 1 to 20000 (default: 99; watch: 49)",
       take_value, MEMBER(settings.rate_mhz), GIVEN(settings.given.rate),
       .parse = uprof_settings_parse_rate, .form = UPROF_RATE_FORM,
       .heading = "How often and how" },
@@ -357,8 +386,8 @@ static const Option table[] = {
       "10, 500ms, 1.5h or 2d; 0: until Ctrl-C (default: 10s)",
       take_value, MEMBER(settings.duration_ns), GIVEN(settings.given.duration),
       .parse = uprof_settings_parse_duration, .form = UPROF_DURATION_FORM },
-    { "budget", '\0', RECORD | CHECK | TOP | COLLECT | METADATA, "PCT",
-      "percent of time that a vCPU may be held (default: 5; monitor, xen: 10)",
+    { "budget", '\0', RECORD | CHECK | TOP | COLLECT | METADATA | WATCH, "PCT",
+      "percent of time that a vCPU may be held (5; monitor, xen: 10; watch: 0.5)",
       take_value, MEMBER(settings.budget_ppm), GIVEN(settings.given.budget),
       .parse = uprof_settings_parse_budget, .form = UPROF_BUDGET_FORM },
     { "max-pause", '\0', LIVE, "T",
@@ -379,11 +408,11 @@ static const Option table[] = {
     { "heal", '\0', CHECK, NULL,
       "resume guests that a dead run left stopped",
       take_nothing }, /* every command that holds guests does this first */
-    { "output", 'o', RECORD | FILES, "FILE",
+    { "output", 'o', NAMING | FILES, "FILE",
       "write to FILE (repeatable); %d: domain, %t: time, %u: UUID; -: stdout",
       take_output, .choices = UPROF_COMPLETE_FILES,
       .heading = "Output" },
-    { "format", 'f', RECORD | FILES, "NAME",
+    { "format", 'f', NAMING | FILES, "NAME",
       "folded[.gz], svg, pprof, speedscope, perf, meta, capture (default: by FILE)",
       take_format, .choices = UPROF_COMPLETE_FORMATS },
     { "capture", '\0', RECORD, "FILE", "save the raw samples to FILE, for report",
@@ -391,21 +420,21 @@ static const Option table[] = {
     { "rows", 'n', RECORD | FILES | TOP, "N",
       "rows of a table (default: 15; record: 10)",
       take_number, MEMBER(rows), .min = 1, .max = ROWS_MAX },
-    { "per-vcpu", '\0', RECORD | REPORT, NULL, "show each vCPU separately",
+    { "per-vcpu", '\0', NAMING | REPORT, NULL, "show each vCPU separately",
       take_flag, MEMBER(settings.per_vcpu) },
-    { "pids", '\0', RECORD | REPORT | TOP | COLLECT, NULL,
+    { "pids", '\0', NAMING | REPORT | TOP | COLLECT, NULL,
       "show the process ids of a Linux guest, as in nginx-812",
       take_flag, MEMBER(settings.pids) },
-    { "cgroups", '\0', RECORD | REPORT | TOP | COLLECT, NULL,
+    { "cgroups", '\0', NAMING | REPORT | TOP | COLLECT, NULL,
       "show the service or the container of each process of a Linux guest",
       take_flag, MEMBER(settings.cgroups) },
-    { "native", '\0', RECORD | REPORT | TOP | COLLECT, NULL,
+    { "native", '\0', NAMING | REPORT | TOP | COLLECT, NULL,
       "show the interpreter's own frames beside functions of Python",
       take_flag, MEMBER(settings.native) },
-    { "idle", '\0', RECORD | REPORT, "[=stack]",
+    { "idle", '\0', NAMING | REPORT, "[=stack]",
       "show halted vCPUs, or their last stack (both are always counted)",
       take_idle, GIVEN(settings.idle), .choices = "stack", .form = "'stack'" },
-    { "lines", '\0', LIVE | FILES, NULL,
+    { "lines", '\0', (LIVE & ~WATCH) | FILES, NULL,
       "show the source file and line of each frame (needs DWARF)",
       take_flag, MEMBER(lines) },
     { "no-demangle", '\0', LIVE | FILES, NULL,
@@ -415,7 +444,7 @@ static const Option table[] = {
       "frames of a stack, 1 to 1024 (default: 127)",
       take_number, MEMBER(settings.max_depth), GIVEN(given_depth),
       .min = 1, .max = UPROF_DEPTH_MAX },
-    { "json", '\0', ALL & ~(TOP | METADATA | PRUNE | SUMMARY), NULL,
+    { "json", '\0', ALL & ~(TOP | METADATA | PRUNE | SUMMARY | WATCH), NULL,
       "print JSON; with record: the facts of the run, on stdout",
       take_flag, MEMBER(json) },
     { "symbols", 's', LIVE | FILES | COLLECT | METADATA, "FILE[@BASE]",
@@ -461,11 +490,30 @@ static const Option table[] = {
     { "rounds", '\0', TOP, "N",
       "stop after N screens (one a second)",
       take_number, MEMBER(rounds), .min = 1, .max = ROUNDS_MAX },
-    { "config", '\0', LIST | COLLECT | METADATA | STORED, "FILE",
+    { "when", '\0', WATCH, "RULE",
+      "a trigger: 'busy > 80 %', 'function NAME > 30 % for 5s', crash (repeatable)",
+      take_rule,
+      .heading = "When to write what is kept" },
+    { "keep", '\0', WATCH, "T",
+      "how much time before a trigger is written, 10s to 1h (default: 5m)",
+      take_value, MEMBER(keep_ns), .parse = parse_keep, .form = UPROF_WATCH_KEEP_FORM },
+    { "after", '\0', WATCH, "T",
+      "how much time after it (default: 10s)",
+      take_value, MEMBER(after_ns), .parse = parse_after, .form = "a time of up to 1h" },
+    { "rest", '\0', WATCH, "T",
+      "the least time between two triggers of a domain (default: 10m)",
+      take_value, MEMBER(rest_ns), .parse = parse_after, .form = "a time of up to 1h" },
+    { "keep-memory", '\0', WATCH, "MIB",
+      "memory for the kept samples of a domain, 1 to 1024 (default: 16)",
+      take_number, MEMBER(keep_mib), .min = 1, .max = UPROF_WATCH_MIB_MAX },
+    { "now", '\0', WATCH, NULL,
+      "ask the watch that is running to write what it keeps of DOMAIN",
+      take_flag, MEMBER(now) },
+    { "config", '\0', LIST | COLLECT | METADATA | STORED | WATCH, "FILE",
       "configuration (default: " UPROF_CONFIG_FILE ")",
       take_path, MEMBER(config_path), .choices = UPROF_COMPLETE_FILES,
       .heading = "Periodic runs" },
-    { "store", '\0', LIST | COLLECT | STORED, "DIR",
+    { "store", '\0', LIST | COLLECT | STORED | WATCH, "DIR",
       "folder of stored profiles (default: as configured)",
       take_path, MEMBER(store), .choices = UPROF_COMPLETE_FOLDERS },
     { "dry-run", '\0', COLLECT | PRUNE, NULL,
@@ -664,6 +712,7 @@ uprof_options_free(UprofOptions *options)
     g_ptr_array_unref(options->sysroots);
     g_ptr_array_unref(options->words);
     g_ptr_array_unref(options->child);
+    g_ptr_array_unref(options->rules);
     g_free(options);
 }
 
@@ -683,6 +732,11 @@ new_options(void)
     g_ptr_array_add(options->sysroots, NULL);
     options->words = g_ptr_array_new_with_free_func(g_free);
     options->child = g_ptr_array_new_with_free_func(g_free);
+    options->rules = g_ptr_array_new_with_free_func((GDestroyNotify)uprof_watch_rule_free);
+    options->keep_ns = UPROF_WATCH_KEEP_S * UPROF_NS_PER_S;
+    options->after_ns = UPROF_WATCH_AFTER_S * UPROF_NS_PER_S;
+    options->rest_ns = UPROF_WATCH_REST_S * UPROF_NS_PER_S;
+    options->keep_mib = UPROF_WATCH_MIB;
     uprof_settings_init(&options->settings);
     return options;
 }
@@ -714,7 +768,7 @@ fail_ending(const UprofOptions *options, const char *path)
 
     if (g_file_test(path, G_FILE_TEST_IS_DIR))
         return fail_usage("'%s' is a folder; for a file in it: -o '%s/%s.svg'", quoted, quoted,
-                          options->command->bit & RECORD ? "%d" : "NAME");
+                          options->command->bit & NAMING ? "%d" : "NAME");
     if (g_str_has_suffix(path, ".html"))
         return fail_usage("'%s': there is no HTML; .svg is the interactive picture", quoted);
     if (g_str_has_suffix(path, ".pb"))
@@ -745,7 +799,7 @@ choose_format(const UprofOptions *options, UprofWanted *wanted)
 static bool
 check_letters(const UprofOptions *options, UprofWanted *wanted)
 {
-    const bool is_record = options->command->bit & RECORD;
+    const bool is_record = options->command->bit & NAMING;
     g_autofree char *quoted = uprof_text_quote(wanted->path);
     g_autoptr(GString) plain = g_string_new(NULL);
 
@@ -792,8 +846,10 @@ check_output(const UprofOptions *options, const UprofWanted *wanted)
 
     if (is_stdout && options->json && bit & RECORD)
         return fail_usage("--json and '-o -' both write to stdout");
-    if (wanted->format->is_capture && (is_stdout || bit & FILES))
+    if (wanted->format->is_capture && (is_stdout || !(bit & RECORD)))
         return fail_capture();
+    if (is_stdout && bit & WATCH)
+        return fail_usage("'watch' writes files, not to stdout");
     return true;
 }
 
@@ -805,7 +861,7 @@ check_outputs(UprofOptions *options)
     bool are_pictures = !format || format == &uprof_format_svg;
 
     if (format && format->is_capture &&
-        (options->command->bit & FILES || options->outputs->len == 0))
+        (!(options->command->bit & RECORD) || options->outputs->len == 0))
         return fail_capture();
     for (guint i = 0; i < options->outputs->len; i++) {
         UprofWanted *wanted = g_ptr_array_index(options->outputs, i);
@@ -844,7 +900,7 @@ names_domain(const char *path)
 static bool
 check_output_names(const UprofOptions *options)
 {
-    if (!(options->command->bit & RECORD) || (!options->all && options->words->len <= 1))
+    if (!(options->command->bit & NAMING) || (!options->all && options->words->len <= 1))
         return true;
     for (guint i = 0; i < options->outputs->len; i++) {
         const UprofWanted *wanted = g_ptr_array_index(options->outputs, i);

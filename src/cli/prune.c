@@ -9,6 +9,7 @@
 #include "uprof/config.h"
 #include "uprof/prune-store.h"
 #include "uprof/text.h"
+#include "uprof/watch-domains.h"
 
 #include <stdio.h>
 
@@ -76,26 +77,35 @@ lock_store(const UprofOptions *options, UprofStore *store, const char *shown, in
     return false;
 }
 
+/* Returns: an exit code; OK if there is no such store */
+static int
+prune_path(const UprofOptions *options, const UprofConfig *config, const char *path)
+{
+    g_autofree char *shown = uprof_text_quote(path);
+    g_autoptr(GError) error = NULL;
+    int code;
+
+    if (!uprof_store_exists(path))
+        return UPROF_EXIT_OK;
+    g_autoptr(UprofStore) store = uprof_store_open(path, !options->dry_run, &error);
+    if (!store)
+        return uprof_say_error(error);
+    return lock_store(options, store, shown, &code) ? prune_store(options, config, store) : code;
+}
+
 int
 uprof_prune_run(UprofOptions *options)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(UprofConfig) config = uprof_config_load(options->config_path, &error);
-    int code;
 
     if (!config)
         return uprof_say_error(error);
     const char *path = options->store ? options->store : config->store;
+    g_autofree char *watched = g_build_filename(path, UPROF_WATCH_STORE, NULL);
     g_autofree char *shown = uprof_text_quote(path);
-    if (!uprof_store_exists(path)) {
-        if (!options->quiet)
-            uprof_say("virt-uprof: nothing was collected yet: there is no '%s'", shown);
-        return UPROF_EXIT_OK;
-    }
-    g_autoptr(UprofStore) store = uprof_store_open(path, !options->dry_run, &error);
-    if (!store)
-        return uprof_say_error(error);
-    if (!lock_store(options, store, shown, &code))
-        return code;
-    return prune_store(options, config, store);
+    if (!uprof_store_exists(path) && !options->quiet)
+        uprof_say("virt-uprof: nothing was collected yet: there is no '%s'", shown);
+    return uprof_exit_worse(prune_path(options, config, path),
+                            prune_path(options, config, watched));
 }

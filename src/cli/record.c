@@ -30,24 +30,6 @@ typedef struct {
 
 /* ---- Outputs ---- */
 
-static void
-free_request(gpointer data)
-{
-    UprofOutputRequest *request = data;
-
-    g_free(request->path);
-    g_free(request);
-}
-
-static void
-add_request(GPtrArray *requests, const char *path, const UprofFormat *format, bool is_unused_name)
-{
-    UprofOutputRequest *request = g_new0(UprofOutputRequest, 1);
-
-    *request = (UprofOutputRequest){ g_strdup(path), format, is_unused_name };
-    g_ptr_array_add(requests, request);
-}
-
 /*
  * Returns: (transfer full): the outputs of each domain. A terminal always gets the table, unless
  * something else is written to it. If the user named no output, there is also a picture, but not
@@ -56,22 +38,23 @@ add_request(GPtrArray *requests, const char *path, const UprofFormat *format, bo
 static GPtrArray *
 list_outputs(const UprofOptions *options, bool *shows_table)
 {
-    GPtrArray *requests = g_ptr_array_new_with_free_func(free_request);
+    GPtrArray *requests = uprof_output_request_list();
     bool is_stdout_taken = options->json;
 
     for (guint i = 0; i < options->outputs->len; i++) {
         const UprofWanted *wanted = g_ptr_array_index(options->outputs, i);
-        add_request(requests, wanted->path, wanted->format, false);
+        uprof_output_request_add(requests, wanted->path, wanted->format, false);
         is_stdout_taken |= strcmp(wanted->path, "-") == 0;
     }
     if (options->json)
-        add_request(requests, "-", &uprof_format_meta, false);
+        uprof_output_request_add(requests, "-", &uprof_format_meta, false);
     is_stdout_taken |= requests->len == 0 && options->format;
     *shows_table = isatty(STDOUT_FILENO) && !is_stdout_taken;
     if (*shows_table && requests->len == 0 && !options->quiet)
-        add_request(requests, "%d-%t.svg", &uprof_format_svg, true);
+        uprof_output_request_add(requests, "%d-%t.svg", &uprof_format_svg, true);
     else if (!*shows_table && requests->len == 0)
-        add_request(requests, "-", options->format ? options->format : &uprof_format_folded, false);
+        uprof_output_request_add(requests, "-",
+                                 options->format ? options->format : &uprof_format_folded, false);
     return requests;
 }
 

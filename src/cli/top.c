@@ -8,13 +8,14 @@
 #include "commands-priv.h"
 
 #include "exit-priv.h"
+#include "uprof/busy-share.h"
+#include "uprof/hot-rows.h"
 #include "uprof/run-lines.h"
 #include "uprof/record-domains.h"
 #include "terminal-priv.h"
 #include "uprof/clock.h"
 #include "uprof/processes.h"
 #include "uprof/row-list.h"
-#include "uprof/sorted.h"
 #include "uprof/text.h"
 
 #include <stdio.h>
@@ -35,31 +36,11 @@
 enum {
     ROUND_NS = 1000 * 1000 * 1000,
     ROWS_USUAL = 15,
-    DOMAINS_MAX = 8,        /* domains at the top of the screen */
-    NAMES_MAX = 200 * 1000, /* of functions and processes of all domains */
-    SAID_MAX = 100,         /* messages that are kept for the end */
-    SAID_SHOWN = 2,         /* messages at the bottom of the screen */
-    WEIGHT_UNIT = 1024,     /* units of a weight in one sample, because weights fade in fractions */
-    FADE_NUM = 9, /* a weight fades to FADE_NUM / FADE_DEN in each round: in ten seconds */
-    FADE_DEN = 10,
+    DOMAINS_MAX = 8,  /* domains at the top of the screen */
+    SAID_MAX = 100,   /* messages that are kept for the end */
+    SAID_SHOWN = 2,   /* messages at the bottom of the screen */
     PATTERN_MAX = 64, /* bytes that a row must contain */
 };
-
-/* A row of the table: a function, a process or a cgroup of a domain. */
-typedef struct {
-    UprofProfileRow row; /* in units of 1/WEIGHT_UNIT sample */
-    guint domain;        /* index of the recording */
-    UprofRowsBy level;
-} Hot;
-
-/*
- * The counts of a domain. The sampler reports idle ticks late, when the vCPU runs again. So
- * this file computes them: the ticks of a round that were neither missed nor running.
- */
-typedef struct {
-    uint64_t elapsed_ns, missed; /* of the run until now */
-    uint64_t ticks, ran;         /* of the last round: all but missed ones; with a running vCPU */
-} Seen;
 
 typedef struct {
     const UprofOptions *options;
@@ -67,9 +48,8 @@ typedef struct {
     bool has_screen;       /* the alternate screen is on; false in the background */
     struct termios before; /* the terminal's settings at the start */
     GPtrArray *said;       /* of char: messages that arrived while the screen was on; owned */
-    UprofNames *names;     /* of all rows; owned */
-    GHashTable *hots;      /* a set of Hot, by domain, name and kind; owned */
-    GArray *seen;          /* of Seen, by domain; owned */
+    UprofHotRows *rows;    /* owned */
+    GArray *shares;        /* of UprofBusyShare, by domain; owned */
     bool by_total;         /* sort by total, not by self */
     UprofRowsBy by;        /* what is shown */
     bool keeps_all;        /* rows do not fade */
@@ -85,23 +65,6 @@ static bool
 has_cgroups(const Top *top)
 {
     return top->options->settings.cgroups;
-}
-
-static guint
-hash_hot(gconstpointer key)
-{
-    const Hot *hot = key;
-
-    return (g_direct_hash(hot->row.name) * 31 + hot->domain) * 4 + hot->level;
-}
-
-static gboolean
-equal_hots(gconstpointer a, gconstpointer b)
-{
-    const Hot *one = a, *other = b;
-
-    return one->row.name == other->row.name && one->domain == other->domain &&
-           one->level == other->level;
 }
 
 /* ---- The screen ---- */
@@ -163,19 +126,16 @@ init_top(Top *top, const UprofOptions *options)
     top->by_total = g_strcmp0(options->sort, "total") == 0;
     top->by = options->by;
     top->said = g_ptr_array_new_with_free_func(g_free);
-    top->names = uprof_names_new();
-    uprof_names_limit(top->names, NAMES_MAX);
-    top->hots = g_hash_table_new_full(hash_hot, equal_hots, g_free, NULL);
-    top->seen = g_array_new(FALSE, TRUE, sizeof(Seen));
+    top->rows = uprof_hot_rows_new();
+    top->shares = g_array_new(FALSE, TRUE, sizeof(UprofBusyShare));
 }
 
 static void
 clear_top(Top *top)
 {
     g_ptr_array_unref(top->said);
-    g_hash_table_unref(top->hots);
-    uprof_names_free(top->names);
-    g_array_unref(top->seen);
+    uprof_hot_rows_free(top->rows);
+    g_array_unref(top->shares);
 }
 
 /* Restores the screen, and prints the messages that arrived while it was on. */
@@ -204,36 +164,12 @@ key_fd(void *data)
 static void
 fade_rows(Top *top)
 {
-    GHashTableIter iter;
-    gpointer key;
-
     if (top->keeps_all)
         return;
-    g_hash_table_iter_init(&iter, top->hots);
-    while (g_hash_table_iter_next(&iter, &key, NULL)) {
-        Hot *hot = key;
-        hot->row.self = top->is_screen ? hot->row.self * FADE_NUM / FADE_DEN : 0;
-        hot->row.total = top->is_screen ? hot->row.total * FADE_NUM / FADE_DEN : 0;
-        if (hot->row.total == 0)
-            g_hash_table_iter_remove(&iter);
-    }
-}
-
-static void
-add_rows(Top *top, guint domain, const GArray *rows, UprofRowsBy level)
-{
-    for (guint i = 0; i < rows->len; i++) {
-        const UprofProfileRow *row = &g_array_index(rows, UprofProfileRow, i);
-        Hot key = { .row.name = row->name, .domain = domain, .level = level };
-        Hot *hot = g_hash_table_lookup(top->hots, &key);
-        if (!hot) {
-            hot = g_new(Hot, 1);
-            *hot = key;
-            g_hash_table_add(top->hots, hot);
-        }
-        hot->row.self += row->self * WEIGHT_UNIT;
-        hot->row.total += row->total * WEIGHT_UNIT;
-    }
+    if (top->is_screen)
+        uprof_hot_rows_fade(top->rows);
+    else
+        uprof_hot_rows_clear(top->rows);
 }
 
 static bool
@@ -287,131 +223,39 @@ add_round(Top *top, guint domain, const UprofSession *session)
         .all = { reply->data + sizeof(round), reply->len - sizeof(round) },
     };
     for (UprofRowsBy level = UPROF_BY_FUNCTION; level <= UPROF_BY_CGROUP; level++) {
-        g_autoptr(GArray) rows = uprof_row_list_unpack(&bytes, top->names);
-        add_rows(top, domain, rows, level);
+        g_autoptr(GArray) rows = uprof_row_list_unpack(&bytes, uprof_hot_rows_names(top->rows));
+        uprof_hot_rows_add(top->rows, domain, level, rows);
     }
     return round.n_samples;
-}
-
-static uint64_t
-count_missed(const UprofSamplerCounts *counts)
-{
-    return counts->late + counts->busy + counts->skipped + counts->stuck;
-}
-
-static unsigned
-count_vcpus(const UprofSession *session)
-{
-    unsigned n = 0;
-
-    for (uint64_t i = 0; i < session->run->vcpus; i++)
-        n += session->wanted[i];
-    return n;
 }
 
 static void
 measure_domain(Top *top, guint domain, const UprofSession *session)
 {
     const uint64_t n_samples = add_round(top, domain, session);
-    UprofSamplerCounts counts;
 
-    uprof_sampler_counts(session->sampler, &counts);
-    if (top->seen->len <= domain)
-        g_array_set_size(top->seen, domain + 1);
-    Seen *seen = &g_array_index(top->seen, Seen, domain);
-    const uint64_t missed = count_missed(&counts);
-    const uint64_t new_missed = missed > seen->missed ? missed - seen->missed : 0;
-    const uint64_t new_ns =
-        counts.elapsed_ns > seen->elapsed_ns ? counts.elapsed_ns - seen->elapsed_ns : 0;
-    const uint64_t due = (uint64_t)((unsigned __int128)new_ns * session->run->rate_mhz *
-                                    count_vcpus(session) / (1000 * UPROF_NS_PER_S));
-    seen->ran = n_samples;
-    seen->ticks = MAX(due > new_missed ? due - new_missed : 0, seen->ran);
-    seen->missed = missed;
-    seen->elapsed_ns = counts.elapsed_ns;
-}
-
-static int
-compare_self(gconstpointer a, gconstpointer b)
-{
-    const Hot *one = *(const Hot *const *)a, *other = *(const Hot *const *)b;
-
-    if (one->row.self != other->row.self)
-        return UPROF_COMPARE(other->row.self, one->row.self);
-    if (one->row.total != other->row.total)
-        return UPROF_COMPARE(other->row.total, one->row.total);
-    return strcmp(uprof_name_text(one->row.name), uprof_name_text(other->row.name));
-}
-
-static int
-compare_total(gconstpointer a, gconstpointer b)
-{
-    const Hot *one = *(const Hot *const *)a, *other = *(const Hot *const *)b;
-
-    if (one->row.total != other->row.total)
-        return UPROF_COMPARE(other->row.total, one->row.total);
-    return compare_self(a, b);
-}
-
-static bool
-has_pattern(const Top *top, const Hot *hot)
-{
-    g_autofree char *name = g_ascii_strdown(uprof_name_text(hot->row.name), -1);
-
-    return strstr(name, top->pattern) != NULL;
-}
-
-/*
- * @labels: (out) (transfer full): of guint: the domain of each row
- * @total: (out): the weight of all rows
- *
- * Returns: (transfer full): of UprofProfileRow: the @max hottest rows
- */
-static GArray *
-sort_rows(const Top *top, guint max, GArray **labels, uint64_t *total)
-{
-    g_autoptr(GPtrArray) hots = g_ptr_array_new();
-    GArray *rows = g_array_new(FALSE, FALSE, sizeof(UprofProfileRow));
-    GHashTableIter iter;
-    gpointer key;
-
-    *labels = g_array_new(FALSE, FALSE, sizeof(guint));
-    *total = 0;
-    g_hash_table_iter_init(&iter, top->hots);
-    while (g_hash_table_iter_next(&iter, &key, NULL)) {
-        const Hot *hot = key;
-        if (hot->level != top->by)
-            continue;
-        *total += top->by != UPROF_BY_FUNCTION ? hot->row.total : hot->row.self;
-        if (has_pattern(top, hot))
-            g_ptr_array_add(hots, key);
-    }
-    g_ptr_array_sort(hots,
-                     top->by_total || top->by != UPROF_BY_FUNCTION ? compare_total : compare_self);
-    for (guint i = 0; i < hots->len && i < max; i++) {
-        const Hot *hot = g_ptr_array_index(hots, i);
-        g_array_append_val(rows, hot->row);
-        g_array_append_val(*labels, hot->domain);
-    }
-    return rows;
+    if (top->shares->len <= domain)
+        g_array_set_size(top->shares, domain + 1);
+    uprof_busy_share_step(&g_array_index(top->shares, UprofBusyShare, domain), session, n_samples);
 }
 
 /* ---- Text ---- */
 
 static void
-append_domain(GString *out, const Top *top, const UprofSession *session, const Seen *seen)
+append_domain(GString *out, const Top *top, const UprofSession *session,
+              const UprofBusyShare *share)
 {
     UprofSamplerCounts counts;
 
     uprof_sampler_counts(session->sampler, &counts);
-    g_autofree char *busy = uprof_format_percent(seen->ran, seen->ticks);
-    g_autofree char *idle = uprof_format_percent(seen->ticks - seen->ran, seen->ticks);
+    g_autofree char *busy = uprof_format_percent(share->ran, share->ticks);
+    g_autofree char *idle = uprof_format_percent(share->ticks - share->ran, share->ticks);
     g_autofree char *held = uprof_format_percent(counts.most_held_ns, MAX(counts.elapsed_ns, 1));
     g_string_append_printf(
         out,
         "%s: %s %% busy, %s %% idle, %" G_GUINT64_FORMAT
         " samples in this round, %" G_GUINT64_FORMAT " missed in total, each vCPU held %s %%%s%s\n",
-        session->shown, busy, idle, seen->ran, seen->missed, held,
+        session->shown, busy, idle, share->ran, share->missed, held,
         top->by != UPROF_BY_FUNCTION && !has_processes(session) ? ", processes unknown" : "",
         counts.end != UPROF_SAMPLER_RUNNING ? " (ended)" : "");
 }
@@ -419,13 +263,13 @@ append_domain(GString *out, const Top *top, const UprofSession *session, const S
 static void
 append_domains(GString *out, const Top *top, const GPtrArray *recordings)
 {
-    for (guint i = 0; i < recordings->len && i < top->seen->len; i++) {
+    for (guint i = 0; i < recordings->len && i < top->shares->len; i++) {
         const UprofRecording *recording = g_ptr_array_index(recordings, i);
         if (i == DOMAINS_MAX && top->is_screen) {
             g_string_append_printf(out, "and %u more domains\n", recordings->len - i);
             return;
         }
-        append_domain(out, top, recording->session, &g_array_index(top->seen, Seen, i));
+        append_domain(out, top, recording->session, &g_array_index(top->shares, UprofBusyShare, i));
     }
 }
 
@@ -434,11 +278,14 @@ static void
 append_table(GString *out, const Top *top, const GPtrArray *recordings,
              const UprofTableStyle *style)
 {
-    g_autoptr(GArray) labels = NULL;
+    const UprofHotChoice choice = { top->by, top->by_total, top->pattern, style->rows };
+    g_autoptr(GArray) rows = g_array_new(FALSE, FALSE, sizeof(UprofProfileRow));
     uint64_t total;
-    g_autoptr(GArray) rows = sort_rows(top, style->rows, &labels, &total);
+    g_autoptr(GArray) hots = uprof_hot_rows_list(top->rows, &choice, &total);
     GString *table = g_string_new(NULL);
 
+    for (guint i = 0; i < hots->len; i++)
+        g_array_append_val(rows, g_array_index(hots, UprofHotRow, i).row);
     if (rows->len == 0 && top->is_screen)
         g_string_append(out, top->pattern[0]
                                  ? "no row has this text\n"
@@ -449,7 +296,7 @@ append_table(GString *out, const Top *top, const GPtrArray *recordings,
         g_string_append(out, lines[i]);
         if (i > 0 && recordings->len > 1) {
             const UprofRecording *recording =
-                g_ptr_array_index(recordings, g_array_index(labels, guint, i - 1));
+                g_ptr_array_index(recordings, g_array_index(hots, UprofHotRow, i - 1).domain);
             g_string_append_printf(out, "  (%s)", recording->session->shown);
         }
         g_string_append_c(out, '\n');
@@ -571,7 +418,7 @@ handle_key(Top *top, char key)
         top->keeps_all = !top->keeps_all;
         G_GNUC_FALLTHROUGH;
     case 'r':
-        g_hash_table_remove_all(top->hots);
+        uprof_hot_rows_clear(top->rows);
         break;
     case ' ':
         top->is_paused = !top->is_paused;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define ROUND_LOCK "collect.lock"
+#define WAIT_ENDING ".wait"
 
 enum {
     MARKER_VERSION = 1,
@@ -88,6 +89,16 @@ open_folder(GError **error)
         return -1;
     }
     return fd;
+}
+
+bool
+uprof_marker_make_folder(GError **error)
+{
+    const int fd = open_folder(error);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
 }
 
 UprofMarker *
@@ -289,6 +300,51 @@ uprof_marker_owner(const char *uuid)
         uprof_process_stat_start(page.info.pid) != page.info.start)
         return 0;
     return page.info.pid;
+}
+
+bool
+uprof_marker_owner_yields(const char *uuid)
+{
+    Page page;
+
+    return uprof_marker_owner(uuid) > 0 && read_page(uuid, &page) && page.info.yields;
+}
+
+/* Returns: a file beside the marker, which runs that wait have locked together; -1 if there is none */
+static int
+open_wait_file(const char *uuid, int flags)
+{
+    g_autofree char *name = g_strconcat(uuid, WAIT_ENDING, NULL);
+    const int folder = open_folder(NULL);
+    const int fd =
+        folder >= 0 ? openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags, 0600) : -1;
+
+    if (folder >= 0)
+        close(folder);
+    return fd;
+}
+
+int
+uprof_marker_await(const char *uuid)
+{
+    const int fd = open_wait_file(uuid, O_CREAT);
+
+    if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+bool
+uprof_marker_is_awaited(const char *uuid)
+{
+    const int fd = open_wait_file(uuid, 0);
+
+    if (fd < 0)
+        return false;
+    const bool is_awaited = flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    close(fd);
+    return is_awaited;
 }
 
 GPtrArray *

@@ -60,3 +60,16 @@ uprof_deflate_finish(UprofDeflate *packer)
     deflateEnd(&packer->stream);
     g_free(packer);
 }
+
+GString *
+uprof_output_compress(UprofSlice text)
+{
+    UprofSink sink = { .text = g_string_new(NULL) };
+    UprofDeflate *packer = uprof_deflate_new(&sink);
+
+    packer->stream.next_in = (Bytef *)text.data;
+    packer->stream.avail_in = (uInt)text.len;
+    run_deflate(packer, Z_NO_FLUSH);
+    uprof_deflate_finish(packer);
+    return sink.text;
+}

@@ -230,6 +230,8 @@ write_sampling_members(UprofJsonWriter *json, const UprofRun *run)
     uprof_json_string(json, "started", started);
     uprof_json_uint(json, "duration_ms", run->duration_ns / UPROF_NS_PER_MS);
     write_text(json, "ended_by", run->ended_by);
+    if (run->trigger)
+        write_text(json, "trigger", run->trigger);
     uprof_json_break_line(json, "\n ");
     write_access(json, run);
     write_quality(json, run);

@@ -40,6 +40,7 @@ static const struct {
     { NULL,     "access_why", AT(why) },
     { NULL,     "unwind",     AT(unwind) },
     { NULL,     "ended_by",   AT(ended_by) },
+    { NULL,     "trigger",    AT(trigger) },
     { NULL,     "profile_sha256", AT(profile_sha256) },
     { "linux",  "release",    AT(kernel.release) },
 };

@@ -260,22 +260,11 @@ uprof_task_read_scan(const GPtrArray *texts, const char *uri, UprofHostScanResul
 static void
 add_output(GPtrArray *outputs, const char *base, const char *ending)
 {
-    UprofOutputRequest *request = g_new0(UprofOutputRequest, 1);
     g_autofree char *path = g_strconcat(base, ending, NULL);
     g_auto(GStrv) parts = g_strsplit(path, "%", -1);
 
-    request->path = g_strjoinv("%%", parts);
-    request->format = uprof_format_by_path(path);
-    g_ptr_array_add(outputs, request);
-}
-
-static void
-free_output(gpointer data)
-{
-    UprofOutputRequest *request = data;
-
-    g_free(request->path);
-    g_free(request);
+    g_autofree char *escaped = g_strjoinv("%%", parts);
+    uprof_output_request_add(outputs, escaped, uprof_format_by_path(path), false);
 }
 
 static void
@@ -315,7 +304,7 @@ static UprofErrorCode
 record_slice(const UprofTask *task, const UprofNotices *notices, UprofTaskResult *result)
 {
     g_autoptr(GPtrArray) words = g_ptr_array_new();
-    g_autoptr(GPtrArray) outputs = g_ptr_array_new_with_free_func(free_output);
+    g_autoptr(GPtrArray) outputs = uprof_output_request_list();
     const UprofRunObserver observer = {
         .saved = note_run,
         .abort_run = exit_at_once,

@@ -17,6 +17,7 @@
 #include "uprof/clock.h"
 #include "uprof/domain-events.h"
 #include "uprof/domid.h"
+#include "uprof/marker.h"
 #include "uprof/number-text.h"
 #include "uprof/poller.h"
 #include "uprof/signal-mask.h"
@@ -56,6 +57,7 @@ typedef struct {
     GPtrArray *recordings;    /* of UprofRecording */
     GPtrArray *awaited_names; /* of char, borrowed: words of domains that do not run yet */
     GHashTable *known_ids;    /* set of int: ids of the domains that --all found */
+    GHashTable *complaints;   /* UUID -> last error of a domain that is tried again */
     GHashTable *finished;     /* set of char: UUIDs and names of domains whose files are written */
     UprofGuardian *guardian;
     UprofWorkers *workers;
@@ -105,15 +107,32 @@ limit_to_run(const Record *record, UprofRecording *recording)
                             asked_ns > gone_ns ? asked_ns - gone_ns : 1);
 }
 
+/* A domain that cannot be opened is tried again each second: its error is shown once. */
+static void
+complain_once(Record *record, const char *uuid, const GError *error)
+{
+    const char *last = g_hash_table_lookup(record->complaints, uuid);
+
+    if (g_strcmp0(last, error->message) == 0)
+        return;
+    uprof_notice_error(record->notices, error);
+    g_hash_table_insert(record->complaints, g_strdup(uuid), g_strdup(error->message));
+}
+
 /*
  * Sends a notice and counts an error in the tally if the domain cannot be opened.
  *
- * @domain: (transfer full). @joins_late: sampling ends when the run's duration is over
+ * @domain: (transfer full)
+ * @word: (nullable): borrowed: of the user
+ * @joins_late: sampling ends when the run's duration is over
+ *
+ * Returns: false if it should be tried again, in a run with @rejoins
  */
-static void
-add_domain(Record *record, UprofDomain *domain, bool joins_late)
+static bool
+add_domain(Record *record, UprofDomain *domain, const char *word, bool joins_late)
 {
     g_autoptr(GError) error = NULL;
+    g_autofree char *uuid = g_strdup(domain->uuid);
     /* during sampling the main thread must read signals, so it cannot wait for a lock */
     const bool waits = !record->is_sampling && record->settings->waits_for_lock;
     const UprofRecordingSettings settings = {
@@ -127,15 +146,22 @@ add_domain(Record *record, UprofDomain *domain, bool joins_late)
         uprof_recording_open(domain, &settings, record->guardian, record->ring,
                              waits ? UPROF_SESSION_WAIT_FOR_LOCK : UPROF_SESSION_PLAIN, &error);
 
+    if (!recording && record->settings->rejoins && record->is_sampling) {
+        complain_once(record, uuid, error);
+        return false;
+    }
+    g_hash_table_remove(record->complaints, uuid);
     if (!recording) {
         uprof_error_count(record->tally, uprof_notice_error(record->notices, error));
-        return;
+        return true;
     }
+    recording->word = word;
     g_ptr_array_add(record->recordings, recording);
-    if (joins_late)
+    if (joins_late && !record->settings->rejoins)
         limit_to_run(record, recording);
     if (record->is_sampling)
         start_recording(record, recording);
+    return true;
 }
 
 static bool
@@ -171,7 +197,7 @@ open_all(Record *record)
         }
         any = true;
         g_hash_table_add(record->known_ids, GINT_TO_POINTER(domain->id));
-        add_domain(record, domain, false);
+        add_domain(record, domain, NULL, false);
     }
     if (!any) {
         uprof_notice(record->notices, UPROF_NOTICE_WARNING, "no domain runs on %s%s",
@@ -207,7 +233,15 @@ refuse_mistake(Record *record, const char *word)
     return true;
 }
 
-/* Returns: false if the domain does not run yet */
+/* Another run waits for a domain that this run has given up. */
+static bool
+is_left_to_others(const Record *record, const UprofDomain *domain)
+{
+    return record->settings->rejoins && record->is_sampling &&
+           uprof_marker_is_awaited(domain->uuid);
+}
+
+/* Returns: false if the domain does not run yet, or if another run samples it */
 static bool
 open_word(Record *record, const char *word)
 {
@@ -227,8 +261,11 @@ open_word(Record *record, const char *word)
         return false;
     } else if (is_recorded(record, domain)) {
         uprof_domain_free(domain);
+    } else if (is_left_to_others(record, domain)) {
+        uprof_domain_free(domain);
+        return false;
     } else {
-        add_domain(record, domain, false);
+        return add_domain(record, domain, word, false);
     }
     return true;
 }
@@ -259,17 +296,30 @@ open_domains(Record *record)
     }
 }
 
-/* Opens the awaited domains that run now. Call it when a domain has started. */
+/* Opens the awaited domains that run now. */
 static void
 open_awaited(Record *record)
 {
-    uprof_domain_events_clear(record->watch);
     for (guint i = 0; i < record->awaited_names->len;) {
         if (open_word(record, g_ptr_array_index(record->awaited_names, i)))
             g_ptr_array_remove_index(record->awaited_names, i);
         else
             i++;
     }
+}
+
+/* Call it when a domain may have started, or something else has befallen one. */
+static void
+handle_domain_events(Record *record)
+{
+    const UprofRunObserver *observer = record->observer;
+    UprofDomainEvent event;
+
+    uprof_domain_events_clear(record->watch);
+    while (uprof_domain_events_take(record->watch, &event))
+        if (observer->befell)
+            observer->befell(event.uuid, event.what, observer->data);
+    open_awaited(record);
 }
 
 static void
@@ -309,7 +359,8 @@ add_new_domain(Record *record, int id)
 
     if (!domain)
         return;
-    if (domain->state != UPROF_DOMAIN_RUNNING || uprof_access_is_host(domain)) {
+    if (domain->state != UPROF_DOMAIN_RUNNING || uprof_access_is_host(domain) ||
+        is_left_to_others(record, domain)) {
         uprof_domain_free(domain);
         return;
     }
@@ -323,7 +374,8 @@ add_new_domain(Record *record, int id)
         uprof_domain_free(domain);
         return;
     }
-    add_domain(record, domain, true);
+    if (!add_domain(record, domain, NULL, true))
+        g_hash_table_remove(record->known_ids, GINT_TO_POINTER(id));
 }
 
 /* With --all: adds the domains that have started since the last call. */
@@ -429,6 +481,10 @@ read_signal(Record *record)
     case SIGTSTP:
         suspend_process(record);
         break;
+    case SIGUSR1:
+        if (record->observer->asked)
+            record->observer->asked(record->observer->data);
+        break;
     default:
         break;
     }
@@ -508,6 +564,9 @@ check_samplers(Record *record)
         recording->is_done = counts.end != UPROF_SAMPLER_RUNNING;
         if (!recording->is_done && is_overdue(record, recording))
             uprof_recording_give_up(recording);
+        if (!recording->is_done && record->settings->session.yields &&
+            uprof_marker_is_awaited(recording->session->domain->uuid))
+            uprof_sampler_stop(recording->session->sampler);
         if (counts.end == UPROF_SAMPLER_STUCK && may_fall_back(record, recording))
             fall_back(record, recording);
         any |= !recording->is_done;
@@ -523,7 +582,7 @@ may_domains_start(const Record *record)
 
     if (record->n_signals > 0 || record->guardian_died)
         return false;
-    if (record->awaited_names->len > 0)
+    if (record->awaited_names->len > 0 || record->settings->rejoins)
         return true;
     return record->settings->all &&
            (asked_ns == 0 || uprof_clock_now_ns() - record->start_ns < asked_ns);
@@ -569,7 +628,7 @@ wait_for_event(Record *record)
         { .fd = record->signals, .events = POLLIN },
         { .fd = record->guardian_died ? -1 : uprof_guardian_fd(record->guardian),
           .events = POLLIN },
-        { .fd = record->watch && record->awaited_names->len > 0
+        { .fd = record->watch && (record->awaited_names->len > 0 || observer->befell)
                     ? uprof_domain_events_fd(record->watch)
                     : -1,
           .events = POLLIN },
@@ -578,7 +637,7 @@ wait_for_event(Record *record)
 
     poll(waits, G_N_ELEMENTS(waits), LOOP_MS);
     if (waits[2].revents)
-        open_awaited(record);
+        handle_domain_events(record);
     if (waits[0].revents)
         read_signal(record);
     if (waits[1].revents)
@@ -604,12 +663,22 @@ save_recording(const UprofRunObserver *observer, UprofRecording *recording)
 {
     if (observer->ended)
         observer->ended(recording, observer->data);
-    if (!uprof_recording_check(recording))
+    if (recording->outputs->len == 0 || !uprof_recording_check(recording))
         return;
     if (observer->saving)
         recording->code =
             uprof_error_merge(recording->code, observer->saving(recording, observer->data));
     uprof_recording_save(recording);
+}
+
+/* The domain will be sampled again: by the user's word, or when --all finds its number again. */
+static void
+await_again(Record *record, const UprofRecording *recording)
+{
+    if (recording->word)
+        g_ptr_array_add(record->awaited_names, (gpointer)recording->word);
+    else
+        g_hash_table_remove(record->known_ids, GINT_TO_POINTER(recording->session->domain->id));
 }
 
 /*
@@ -629,8 +698,12 @@ finish_recording(Record *record, UprofRecording *recording)
     if (record->observer->saved)
         record->observer->saved(recording->session->run, record->observer->data);
     uprof_error_count(record->tally, recording->code);
-    g_hash_table_add(record->finished, g_strdup(domain->uuid));
-    g_hash_table_add(record->finished, g_strdup(domain->name));
+    if (record->settings->rejoins) {
+        await_again(record, recording);
+    } else {
+        g_hash_table_add(record->finished, g_strdup(domain->uuid));
+        g_hash_table_add(record->finished, g_strdup(domain->name));
+    }
     g_ptr_array_remove(record->recordings, recording);
 }
 
@@ -680,7 +753,7 @@ sample_domains(Record *record)
 static int
 open_signals(void)
 {
-    static const int handled[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP };
+    static const int handled[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGUSR1 };
     sigset_t all, wanted;
 
     sigemptyset(&wanted);
@@ -754,7 +827,7 @@ connect_host(Record *record)
     const char *uri = record->settings->session.uri;
     g_autoptr(GError) error = NULL;
 
-    if (record->settings->wait)
+    if (record->settings->wait || record->observer->befell)
         record->watch = uprof_domain_events_new(uri, &error);
     if (!error)
         record->host = uprof_host_open(uri, false, &error);
@@ -830,6 +903,7 @@ clear_record(Record *record)
     uprof_workers_free(record->workers);
     g_ptr_array_unref(record->awaited_names);
     g_hash_table_unref(record->known_ids);
+    g_hash_table_unref(record->complaints);
     g_hash_table_unref(record->finished);
     uprof_ring_free(record->ring);
     uprof_host_close(record->host);
@@ -878,6 +952,7 @@ uprof_record_domains(const UprofRecordSettings *settings, UprofErrorTally *tally
         .recordings = g_ptr_array_new_with_free_func(free_recording),
         .awaited_names = g_ptr_array_new(),
         .known_ids = g_hash_table_new(NULL, NULL),
+        .complaints = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
         .finished = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
         .time = uprof_clock_format_utc(uprof_clock_utc_ns(), TRUE),
     };

@@ -3,6 +3,7 @@
 
 #include "uprof/clock.h"
 #include "uprof/number-text.h"
+#include "uprof/output-request.h"
 #include "uprof/text.h"
 
 #include "session-priv.h"
@@ -22,48 +23,15 @@ uprof_recording_free(UprofRecording *recording)
     g_free(recording);
 }
 
-/* Replaces %d by the safe domain name, %u by the UUID, %t by @time, and %% by a percent sign. */
-static char *
-expand_path(const UprofDomain *domain, const char *time, const char *path)
-{
-    GString *expanded = g_string_new(NULL);
-    g_autofree char *name = uprof_text_file_name(domain->name, domain->uuid);
-
-    for (const char *at = path; *at; at++) {
-        if (*at != '%' || !at[1]) {
-            g_string_append_c(expanded, *at);
-            continue;
-        }
-        switch (*++at) {
-        case 'd':
-            g_string_append(expanded, name);
-            break;
-        case 'u':
-            g_string_append(expanded, domain->uuid);
-            break;
-        case 't':
-            g_string_append(expanded, time);
-            break;
-        case '%':
-            g_string_append_c(expanded, '%');
-            break;
-        default:
-            g_string_append_c(expanded, '%');
-            g_string_append_c(expanded, *at);
-        }
-    }
-    return g_string_free(expanded, FALSE);
-}
-
 static char *
 choose_path(const UprofDomain *domain, const char *time, const UprofOutputRequest *request)
 {
     const char *suffix = request->is_unused_name ? strrchr(request->path, '.') : NULL;
 
     if (!suffix)
-        return expand_path(domain, time, request->path);
+        return uprof_output_request_expand(request->path, domain->name, domain->uuid, time);
     g_autofree char *stem = g_strndup(request->path, (gsize)(suffix - request->path));
-    g_autofree char *expanded = expand_path(domain, time, stem);
+    g_autofree char *expanded = uprof_output_request_expand(stem, domain->name, domain->uuid, time);
     return uprof_file_unused_path(expanded, suffix);
 }
 
@@ -111,7 +79,8 @@ static void
 open_spare(UprofRecording *recording, const UprofDomain *domain,
            const UprofRecordingSettings *settings)
 {
-    g_autofree char *name = expand_path(domain, settings->time, "%d-%t");
+    g_autofree char *name =
+        uprof_output_request_expand("%d-%t", domain->name, domain->uuid, settings->time);
     g_autofree char *stem = g_build_filename(g_get_tmp_dir(), name, NULL);
     g_autofree char *path = uprof_file_unused_path(stem, ".folded");
     bool any_file = false;

@@ -12,6 +12,7 @@
 
 enum {
     LOCK_WAIT_S = 60,
+    YIELD_WAIT_S = 10, /* the same, for a run that gives up the domain */
     LOCK_STEP_MS = 100,
     BUDGET_MONITOR_PPM = 100000, /* 10 %: a hold takes milliseconds */
     BUDGET_DIRECT_PPM = 50000,   /* 5 %: microseconds */
@@ -145,15 +146,47 @@ describe_other_run(const char *uuid)
     return g_strdup_printf("another run of virt-uprof%s is sampling it", process ? process : "");
 }
 
-/* Takes the domain's lock. @wait: waits up to a minute if another run has the lock */
+static void
+close_wait(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+}
+
+static bool
+fail_locked(const UprofSession *session, GError **error)
+{
+    g_autofree char *other = describe_other_run(session->domain->uuid);
+
+    g_set_error(error, UPROF_ERROR, UPROF_ERROR_LOCKED, "%s: %s", session->shown, other);
+    return false;
+}
+
+static void
+say_wait(const UprofSession *session)
+{
+    g_autofree char *other = describe_other_run(session->domain->uuid);
+
+    uprof_notice(session->caller_settings->notices, UPROF_NOTICE_INFO,
+                 "%s: %s; waiting up to %d s for its end (Ctrl-C gives up)", session->shown, other,
+                 LOCK_WAIT_S);
+}
+
+/*
+ * Takes the domain's lock. A `watch` gives it up when another run waits.
+ *
+ * @wait: waits up to a minute if another run has the lock
+ */
 static UprofMarker *
 take_lock(const UprofSession *session, bool wait, GError **error)
 {
-    const uint64_t until_ns = uprof_clock_now_ns() + LOCK_WAIT_S * UPROF_NS_PER_S;
+    const char *uuid = session->domain->uuid;
+    const uint64_t start_ns = uprof_clock_now_ns();
     bool said = false, locked, was_held;
+    __attribute__((cleanup(close_wait))) int waiting = -1;
 
     for (;;) {
-        g_autoptr(UprofMarker) marker = uprof_marker_open(session->domain->uuid, &locked, error);
+        g_autoptr(UprofMarker) marker = uprof_marker_open(uuid, &locked, error);
         if (marker) {
             /* if the last run and its guardian died together, the guest may still be stopped */
             return uprof_guardian_heal_marker(uprof_access_find, marker, &was_held, error)
@@ -162,18 +195,18 @@ take_lock(const UprofSession *session, bool wait, GError **error)
         }
         if (!locked)
             return NULL;
-        if (!wait || uprof_clock_now_ns() >= until_ns || uprof_signal_end_is_pending()) {
-            g_autofree char *other = describe_other_run(session->domain->uuid);
-            g_set_error(error, UPROF_ERROR, UPROF_ERROR_LOCKED, "%s: %s", session->shown, other);
+        const bool yields = !session->caller_settings->yields && uprof_marker_owner_yields(uuid);
+        const unsigned wait_s = wait ? LOCK_WAIT_S : yields ? YIELD_WAIT_S : 0;
+        if (uprof_clock_now_ns() - start_ns >= wait_s * UPROF_NS_PER_S ||
+            uprof_signal_end_is_pending()) {
+            fail_locked(session, error);
             return NULL;
         }
-        if (!said) {
-            g_autofree char *other = describe_other_run(session->domain->uuid);
-            uprof_notice(session->caller_settings->notices, UPROF_NOTICE_INFO,
-                         "%s: %s; waiting up to %d s for its end (Ctrl-C gives up)", session->shown,
-                         other, LOCK_WAIT_S);
-        }
-        said = true;
+        if (waiting < 0)
+            waiting = uprof_marker_await(uuid);
+        if (!said && !yields)
+            say_wait(session);
+        said |= !yields;
         g_usleep(LOCK_STEP_MS * 1000);
     }
 }
@@ -181,7 +214,11 @@ take_lock(const UprofSession *session, bool wait, GError **error)
 static bool
 tell_guardian(UprofSession *session, UprofGuardian *guardian, GError **error)
 {
-    UprofMarkerInfo info = { .id = session->domain->id, .pid = getpid() };
+    UprofMarkerInfo info = {
+        .id = session->domain->id,
+        .pid = getpid(),
+        .yields = session->caller_settings->yields,
+    };
     const char *asked_uri = session->caller_settings->uri;
     const char *uri = asked_uri ? asked_uri : session->domain->uri;
     UprofGuestFacts facts;

@@ -40,6 +40,7 @@ FILES = (
     ("lib/systemd/system/virt-uprof-collect.timer",                 0o644, "systemd"),
     ("lib/systemd/system/virt-uprof-prune.service",                 0o644, "systemd"),
     ("lib/systemd/system/virt-uprof-prune.timer",                   0o644, "systemd"),
+    ("lib/systemd/system/virt-uprof-watch.service",                 0o644, "systemd"),
     ("lib/sysusers.d/virt-uprof.conf",                              0o644, "systemd"),
     ("lib/tmpfiles.d/virt-uprof.conf",                              0o644, "systemd"),
     ("share/bash-completion/completions/virt-uprof",                0o644, "completion"),
@@ -191,7 +192,7 @@ def test_units(suite):
     bad.write_text((folder / "virt-uprof-collect.service").read_text().replace("TasksMax=", "TasksMost="))
     done = suite.run("systemd-analyze", "verify", "--man=no", bad)
     suite.say("verify/bad", [] if b"TasksMost" in done.stderr else [repr(done.stderr)])
-    for name, threshold in (("collect", 40), ("prune", 20)):
+    for name, threshold in (("collect", 40), ("prune", 20), ("watch", 40)):
         done = suite.run(
             "systemd-analyze", "security", "--no-pager", "--offline=true",
             "--threshold=%d" % threshold, folder / ("virt-uprof-%s.service" % name),

@@ -8,7 +8,7 @@
 struct workload {
     const char *name;
     void (*run)(void);
-    void (*finish)(void); /* main_loop() calls it after options.seconds; or NULL */
+    void (*finish)(void); /* called after options.seconds; or NULL */
 };
 
 struct options options = { .unit = WORK_UNIT, .seconds = 2 };
@@ -21,12 +21,16 @@ void guest_main(void);
 
 static const struct workload workloads[] = {
     { "split", main_loop, NULL }, /* the default */
-    { "deep", deep_loop, NULL },       { "recursion", recursion_loop, NULL },
-    { "stop", main_loop, power_off },  { "reboot", main_loop, reset },
+    { "deep", deep_loop, NULL },
+    { "recursion", recursion_loop, NULL },
+    { "stop", main_loop, power_off },
+    { "reboot", main_loop, reset },
+    { "phases", phases_loop, change_phase },
 #ifdef __x86_64__
     { "idle", idle_loop, NULL },
 #ifndef XEN_PV
-    { "smp", vcpu0_loop, NULL },       { "halfidle", halfidle_loop, NULL },
+    { "smp", vcpu0_loop, NULL },
+    { "halfidle", halfidle_loop, NULL },
     { "hostile", hostile_loop, NULL },
 #endif
 #endif
@@ -134,7 +138,7 @@ function_3(void)
     work((6 - options.shift) * options.unit);
 }
 
-/* Finishes the workload after the clock's second has changed options.seconds times */
+/* Calls the workload's finish() whenever the clock's second has changed options.seconds times */
 NOINLINE static void
 check_time(void)
 {
@@ -147,8 +151,10 @@ check_time(void)
         passed++;
     has_last = true;
     last = now;
-    if (passed > options.seconds)
-        workload->finish();
+    if (passed <= options.seconds)
+        return;
+    passed = 0;
+    workload->finish();
 }
 
 NOINLINE void
@@ -224,6 +230,40 @@ recursion_loop(void)
     for (;;) {
         recurse(40);
         uprof_counter++;
+    }
+}
+
+static bool is_second_phase;
+
+void
+change_phase(void)
+{
+    is_second_phase = !is_second_phase;
+}
+
+NOINLINE static void
+phase_1(void)
+{
+    work(10 * options.unit);
+}
+
+NOINLINE static void
+phase_2(void)
+{
+    work(10 * options.unit);
+}
+
+NOINLINE void
+phases_loop(void)
+{
+    for (;;) {
+        if (is_second_phase)
+            phase_2();
+        else
+            phase_1();
+        uprof_counter++;
+        if (!(uprof_counter & 15))
+            check_time();
     }
 }
 

@@ -78,6 +78,8 @@ void paging_set_entry(unsigned long va, unsigned int level, uint64_t entry);
 void main_loop(void);
 void deep_loop(void);
 void recursion_loop(void);
+void phases_loop(void);
+void change_phase(void);
 #ifdef __x86_64__
 void idle_loop(void);
 void halfidle_loop(void);

@@ -7,7 +7,7 @@
 # The tests run in this order, because each test needs the results of those before it.
 
 units=(virt-uprof-collect.timer virt-uprof-collect.service
-    virt-uprof-prune.timer virt-uprof-prune.service)
+    virt-uprof-prune.timer virt-uprof-prune.service virt-uprof-watch.service)
 store=/var/lib/virt-uprof
 namespace=https://virt-uprof.org/xmlns/domain/1.0
 chain='guest_entry;guest_main(;main_loop)?(;function_[123])?(;work)?'
@@ -319,6 +319,32 @@ hook()
     virsh -q destroy "$name"
 }
 
+# watch_unit: the unit keeps samples of the domains that its file names, gives a domain to another run, and
+# writes what it keeps when it is asked
+watch_unit()
+{
+    local unit=virt-uprof-watch.service
+    resume_guest
+    printf 'OPTIONS="%s --when '"'busy < 1 %%'"' -F 20 --budget 20"\n' "$guest" \
+        >/etc/default/virt-uprof-watch
+    systemctl start "$unit"
+    wait_until 120 asks_watch || fail "watch keeps nothing: $(cat "$work/asked")"
+    virt-uprof -d 2s -o "$work/beside.folded" "$guest" || fail 'another run does not get the domain'
+    wait_until 120 asks_watch || fail 'watch does not go on after another run'
+    [ "$(find "$store/watch/data/$guest" -name '*.meta.json' | wc -l)" -ge 2 ] ||
+        fail "profiles: $(ls "$store/watch/data/$guest")"
+    systemctl stop "$unit"
+    [ "$(property "$unit" Result)" = success ] || fail "$unit: $(property "$unit" Result)"
+    rm /etc/default/virt-uprof-watch
+    virt-uprof report --store "$store/watch" --since today "$guest" | grep -E ' (work|function_[123])$'
+    suspend_guest
+}
+
+asks_watch()
+{
+    virt-uprof watch --now "$guest" >"$work/asked" 2>&1
+}
+
 # remove: the timers end with the program; the configuration and the profiles stay
 remove()
 {
@@ -341,7 +367,7 @@ purge()
 {
     dpkg --purge virt-uprof
     [ -s "$store/symbols/guest64.elf" ]
-    [ ! -e "$store/data" ] && [ ! -e "$store/summary" ] && [ ! -e /run/virt-uprof ]
+    [ ! -e "$store/data" ] && [ ! -e "$store/summary" ] && [ ! -e "$store/watch" ] && [ ! -e /run/virt-uprof ]
     rm -r "$store"
     list_files >"$work/files.after"
     diff /run/files.before "$work/files.after"
@@ -356,6 +382,7 @@ lab_tests=(
     'examples       enable_examples'
     'polkit         polkit_rule'
     'hook           hook'
+    'watch          watch_unit'
     'remove         remove'
     'purge          purge'
 )

@@ -75,6 +75,34 @@ test_owner(void)
     g_assert_cmpint(uprof_marker_owner(UUID), ==, 0);
 }
 
+/* A run that waits is seen by the run that has the lock, if that one says that it yields. */
+static void
+test_await(void)
+{
+    UprofMarkerInfo info = { .pid = getpid(), .start = uprof_process_stat_start(getpid()) };
+
+    if (skip_without_run())
+        return;
+    g_assert_false(uprof_marker_is_awaited(UUID));
+    g_assert_false(uprof_marker_owner_yields(UUID));
+    g_autoptr(UprofMarker) marker = open_marker(UUID);
+    uprof_marker_set_info(marker, &info);
+    g_assert_false(uprof_marker_owner_yields(UUID));
+    info.yields = true;
+    uprof_marker_set_info(marker, &info);
+    g_assert_true(uprof_marker_owner_yields(UUID));
+
+    const int one = uprof_marker_await(UUID), other = uprof_marker_await(UUID);
+    g_assert_cmpint(one, >=, 0);
+    g_assert_cmpint(other, >=, 0);
+    g_assert_true(uprof_marker_is_awaited(UUID));
+    g_assert_false(uprof_marker_is_awaited(OTHER));
+    close(one);
+    g_assert_true(uprof_marker_is_awaited(UUID));
+    close(other);
+    g_assert_false(uprof_marker_is_awaited(UUID));
+}
+
 static void
 test_lock(void)
 {
@@ -366,6 +394,7 @@ main(int argc, char **argv)
 
     g_test_add_func("/marker/lock", test_lock);
     g_test_add_func("/marker/owner", test_owner);
+    g_test_add_func("/marker/await", test_await);
     g_test_add_func("/marker/info", test_info);
     g_test_add_func("/marker/ran", test_ran);
     g_test_add_func("/marker/held", test_held);

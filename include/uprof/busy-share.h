@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * busy-share.h - how busy a domain was in each step of a run
+ *
+ * The sampler reports idle ticks late, when the vCPU runs again. So the ticks of a step are computed
+ * from its length: all ticks that were due, without missed ones.
+ */
+#pragma once
+
+#include "uprof/session.h"
+
+/** UprofBusyShare: all zeros before the first step */
+typedef struct {
+    uint64_t elapsed_ns, missed; /* of the run until now */
+    uint64_t step_ns;            /* length of the last step */
+    unsigned n_vcpus;            /* that the run samples; not 0 after a step */
+    uint64_t ticks, ran; /* of the last step: all but missed ones; of these, with a running vCPU */
+} UprofBusyShare;
+
+/** uprof_busy_share_step: ends a step; @ran: samples of running vCPUs in it */
+void uprof_busy_share_step(UprofBusyShare *share, const UprofSession *session, uint64_t ran);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * output-request.h - a file that a run writes for each domain
+ */
+#pragma once
+
+#include "uprof/output.h"
+
+/** UprofOutputRequest: a file to write for each domain */
+typedef struct {
+    char *path;                /* owned; %d, %u, %t and %% are replaced; "-" is stdout */
+    const UprofFormat *format; /* borrowed */
+    bool is_unused_name;       /* if the file exists, a number is added before the suffix */
+} UprofOutputRequest;
+
+/** uprof_output_request_add: adds a request to a list of uprof_output_request_list() */
+void uprof_output_request_add(GPtrArray *list, const char *path, const UprofFormat *format,
+                              bool is_unused_name);
+
+/** uprof_output_request_list: Returns: (transfer full): an empty list, which owns its requests */
+GPtrArray *uprof_output_request_list(void);
+
+/**
+ * uprof_output_request_expand:
+ * @path: of a request
+ * @name, @uuid: of the domain
+ * @time: UTC
+ *
+ * Returns: (transfer full): @path with the safe domain name for %d, the UUID for %u, @time for %t, and a
+ *   percent sign for %%
+ */
+char *
+uprof_output_request_expand(const char *path, const char *name, const char *uuid, const char *time);

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * watch-log-priv.h - what `watch` keeps of one domain: the samples of the last minutes
+ *
+ * The samples are in steps of about a second. The log does not look into their bytes, which come from
+ * a worker.
+ */
+#pragma once
+
+#include "watch-rule-priv.h"
+
+/** UprofWatchStep: one step */
+typedef struct {
+    uint64_t start_ns, end_ns; /* monotonic */
+    uint64_t start_utc_ns;
+    uint64_t ticks;                          /* that a sample was taken at, of all vCPUs */
+    uint64_t matched[UPROF_WATCH_RULES_MAX]; /* of these, by rule */
+    GBytes *slice;                           /* owned by the log: the samples */
+} UprofWatchStep;
+
+typedef struct _UprofWatchLog UprofWatchLog;
+
+/**
+ * uprof_watch_log_new:
+ * @keep_ns: steps that ended longer ago are dropped
+ * @bytes_max: of all slices; the oldest are dropped first
+ */
+UprofWatchLog *uprof_watch_log_new(uint64_t keep_ns, uint64_t bytes_max);
+void uprof_watch_log_free(UprofWatchLog *log);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofWatchLog, uprof_watch_log_free)
+
+/** uprof_watch_log_add: @step: copied; its slice is (transfer full) */
+void uprof_watch_log_add(UprofWatchLog *log, const UprofWatchStep *step);
+
+/** uprof_watch_log_drop_old: drops what is too old at @now_ns, of a domain that adds no steps */
+void uprof_watch_log_drop_old(UprofWatchLog *log, uint64_t now_ns);
+
+/** uprof_watch_log_is_short: did the limit of bytes drop steps that were not too old? */
+bool uprof_watch_log_is_short(const UprofWatchLog *log);
+
+/** uprof_watch_log_bytes: Returns: of all slices */
+uint64_t uprof_watch_log_bytes(const UprofWatchLog *log);
+
+/**
+ * uprof_watch_log_holds: does the rule with the number @i hold now?
+ *
+ * Returns: false also if there are too few samples to tell
+ */
+bool uprof_watch_log_holds(const UprofWatchLog *log, const UprofWatchRule *rule, unsigned i);
+
+/** uprof_watch_log_n_steps: Returns: the number of steps */
+unsigned uprof_watch_log_n_steps(const UprofWatchLog *log);
+
+/** uprof_watch_log_step: Returns: (transfer none): step @i, the oldest first */
+const UprofWatchStep *uprof_watch_log_step(const UprofWatchLog *log, unsigned i);

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "uprof/output-request.h"
+
+#include "uprof/text.h"
+
+static void
+free_request(gpointer data)
+{
+    UprofOutputRequest *request = data;
+
+    g_free(request->path);
+    g_free(request);
+}
+
+GPtrArray *
+uprof_output_request_list(void)
+{
+    return g_ptr_array_new_with_free_func(free_request);
+}
+
+void
+uprof_output_request_add(GPtrArray *list, const char *path, const UprofFormat *format,
+                         bool is_unused_name)
+{
+    UprofOutputRequest *request = g_new0(UprofOutputRequest, 1);
+
+    *request = (UprofOutputRequest){ g_strdup(path), format, is_unused_name };
+    g_ptr_array_add(list, request);
+}
+
+char *
+uprof_output_request_expand(const char *path, const char *name, const char *uuid, const char *time)
+{
+    GString *expanded = g_string_new(NULL);
+    g_autofree char *safe = uprof_text_file_name(name, uuid);
+
+    for (const char *at = path; *at; at++) {
+        if (*at != '%' || !at[1]) {
+            g_string_append_c(expanded, *at);
+            continue;
+        }
+        switch (*++at) {
+        case 'd':
+            g_string_append(expanded, safe);
+            break;
+        case 'u':
+            g_string_append(expanded, uuid);
+            break;
+        case 't':
+            g_string_append(expanded, time);
+            break;
+        case '%':
+            g_string_append_c(expanded, '%');
+            break;
+        default:
+            g_string_append_c(expanded, '%');
+            g_string_append_c(expanded, *at);
+        }
+    }
+    return g_string_free(expanded, FALSE);
+}

@@ -1,0 +1,135 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# watch.sh PROGRAM GUESTS TCG - the flight recorder: rules, events, SIGUSR1 and --now write the time before
+# and after them, of a guest that changes its phase
+# shellcheck source=tests/live/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+name=${guest_prefix}watch-$way
+store=$work/store
+
+# start_watch ARGUMENT...: starts a watch in the background, and returns when it samples
+start_watch()
+{
+    "$program" watch --budget 50 -F 99 "${patient[@]}" "$@" "$name" \
+        >"$work/out" 2>"$work/err" </dev/null &
+    profiler=$!
+    wait_until 120 has_steps || fail 'the watch does not begin to sample'
+}
+
+# has_steps: the watch has begun to sample; it says nothing at the start, so it is asked
+has_steps()
+{
+    "$program" watch --now "$name" >"$work/asked" 2>&1 </dev/null
+}
+
+# stop_watch: kills the watch, if it still runs
+stop_watch()
+{
+    [ "$profiler" = 0 ] || kill -KILL "$profiler" 2>/dev/null || true
+}
+
+# end_watch STATUS: ends the watch by SIGTERM
+end_watch()
+{
+    kill -TERM "$profiler"
+    finish "$1" 60
+}
+
+# share FILE NAME: prints how many percent of the samples have the function NAME
+share()
+{
+    awk -v name="$2" '{ total += $NF; if (index($0, ";" name ";")) part += $NF }
+        END { printf "%d\n", total ? part * 100 / total : 0 }' "$1"
+}
+
+# seconds FILE: prints the duration that a sidecar tells, in seconds
+seconds()
+{
+    sed -n 's/.*"duration_ms": \([0-9]*\)[0-9][0-9][0-9],.*/\1/p' "$1"
+}
+
+# written [TRIGGER]: prints the newest sidecar in the store, with this trigger
+written()
+{
+    grep -rl --include='*.meta.json' -- "\"trigger\": \"${1:-}" "$store/watch/data" 2>/dev/null | sort | tail -n 1
+}
+
+has_written()
+{
+    [ -n "$(written "$1")" ]
+}
+
+need_daemon
+profiler=0
+at_exit stop_watch
+install -d -m 755 "$store"
+
+# A rule about a function: the guest begins with phase_1, and goes on with phase_2 after 20 s. The
+# profile begins before the change, and ends after it.
+boot "$name" phases=20
+start_watch -s "$guest64" --store "$store" --keep 10s --after 3s --rest 1h \
+    --when 'function phase_2 > 60 % for 3s'
+asked=$(cat "$work/asked")
+[[ $asked == "$name: 'asked by watch --now': wrote "*.folded.gz', '*.meta.json ]] ||
+    fail "--now prints '$asked'"
+wait_until 120 has_written 'function phase_2' || fail 'the rule does not trigger'
+sidecar=$(written 'function phase_2')
+stacks=${sidecar%.meta.json}.folded
+gzip -dc "$stacks.gz" >"$work/rule.folded"
+[ "$(share "$work/rule.folded" phase_1)" -gt 25 ] && [ "$(share "$work/rule.folded" phase_2)" -gt 20 ] ||
+    fail "shares of the phases: $(share "$work/rule.folded" phase_1), $(share "$work/rule.folded" phase_2)"
+long=$(seconds "$sidecar")
+[ "$long" -ge 10 ] && [ "$long" -le 17 ] || fail "the profile has $long s, not 10 and 3"
+grep -q '"complete": [1-9]' "$sidecar" || fail 'no stack is complete'
+says "$name: 'function phase_2 > 60 % for 3s'; keeping 3 s more"
+says "$name: 'function phase_2 > 60 % for 3s': wrote .*\.meta\.json"
+# report reads the profiles as those of a store
+profile 0 report --store "$store/watch" --since today "$name"
+grep -q 'phase_2' "$work/out" || fail 'report does not show phase_2'
+
+# Another run gets the domain, and the watch goes on afterwards.
+"$program" "${patient[@]}" -d 2s -o "$work/other.folded" "$name" >"$work/second" 2>&1 </dev/null ||
+    fail "the other run exits $?: $(cat "$work/second")"
+[ -s "$work/other.folded" ] || fail 'the other run has no samples'
+rm -rf "$store/watch/data/$name"
+wait_until 60 has_steps || fail 'the watch does not go on'
+
+# SIGUSR1
+kill -USR1 "$profiler"
+wait_until 60 has_written SIGUSR1 || fail 'SIGUSR1 writes nothing'
+
+# Killed, it leaves no half file and no stopped guest.
+kill -KILL "$profiler"
+wait "$profiler" 2>/dev/null || true
+must_run "$name"
+no_leftovers "$store"
+profile 3 watch --now "$name"
+says "no 'virt-uprof watch' is running"
+[ -z "$(find /run/virt-uprof -name 'watch-*.sock' -newer "$guest64" 2>/dev/null)" ] ||
+    fail 'a socket is left behind'
+
+# An event of libvirt; the guest is sampled again after it. What is kept goes to a named file.
+start_watch -s "$guest64" -o "$work/%d-event.svg" -o "$work/%d-event.meta.json" --keep 10s --after 1s \
+    --when reboot
+rm -f "$work/$name-event.svg"
+quiet_virsh reset "$name" >/dev/null
+wait_until 60 test -s "$work/$name-event.svg" || fail 'the event reboot writes nothing'
+end_watch 0
+[ "$(grep -c '"trigger": "reboot"' "$work/$name-event.meta.json")" = 1 ] || fail 'no trigger in the facts'
+
+# A domain that is destroyed and started again.
+start_watch -s "$guest64" -o "$work/%d-again.folded" --keep 10s --after 1s --when 'busy < 0.1 %'
+quiet_virsh define "${guest_folders[$name]}/domain.xml" >/dev/null
+at_exit quiet_virsh undefine "$name"
+quiet_virsh destroy "$name" >/dev/null
+wait_until 60 grep -q 'the domain ended during the run' "$work/err" || fail 'the end is not seen'
+# what was kept can still be had
+has_steps || fail "nothing is kept of a domain that ended: $(cat "$work/asked")"
+quiet_virsh start "$name" >/dev/null
+# ten seconds later, nothing is left of the time before
+sleep 11
+has_steps || fail "the domain is not sampled again: $(cat "$work/asked")"
+end_watch 0
+must_run "$name"

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "../../../src/live/watch-log-priv.h"
+
+#include "uprof/clock.h"
+
+enum { KEEP_S = 60, BYTES_MAX = 10000, SLICE_BYTES = 100, TICKS = 50 };
+
+/* Adds a step of one second, the @i-th, with @matched ticks of rule 0. */
+static void
+add_step(UprofWatchLog *log, unsigned i, uint64_t ticks, uint64_t matched, size_t bytes)
+{
+    g_autofree char *content = g_malloc0(bytes);
+    UprofWatchStep step = {
+        .start_ns = (i + 100) * UPROF_NS_PER_S,
+        .end_ns = (i + 101) * UPROF_NS_PER_S,
+        .ticks = ticks,
+        .matched[0] = matched,
+        .slice = g_bytes_new(content, bytes),
+    };
+
+    uprof_watch_log_add(log, &step);
+}
+
+static UprofWatchLog *
+make_log(void)
+{
+    return uprof_watch_log_new(KEEP_S * UPROF_NS_PER_S, BYTES_MAX);
+}
+
+static void
+test_age(void)
+{
+    g_autoptr(UprofWatchLog) log = make_log();
+
+    for (unsigned i = 0; i < 2 * KEEP_S; i++)
+        add_step(log, i, TICKS, 0, SLICE_BYTES);
+    g_assert_cmpuint(uprof_watch_log_n_steps(log), ==, KEEP_S + 1);
+    g_assert_cmpuint(uprof_watch_log_bytes(log), ==, (KEEP_S + 1) * SLICE_BYTES);
+    g_assert_false(uprof_watch_log_is_short(log));
+    g_assert_cmpuint(uprof_watch_log_step(log, 0)->end_ns, ==,
+                     (2 * KEEP_S - 1 - KEEP_S + 101) * UPROF_NS_PER_S);
+    uprof_watch_log_drop_old(log, (2 * KEEP_S + 101 + KEEP_S) * UPROF_NS_PER_S);
+    g_assert_cmpuint(uprof_watch_log_n_steps(log), ==, 0);
+    g_assert_cmpuint(uprof_watch_log_bytes(log), ==, 0);
+}
+
+static void
+test_size(void)
+{
+    g_autoptr(UprofWatchLog) log = make_log();
+
+    for (unsigned i = 0; i < 10; i++)
+        add_step(log, i, TICKS, 0, BYTES_MAX / 4);
+    g_assert_cmpuint(uprof_watch_log_n_steps(log), ==, 4);
+    g_assert_true(uprof_watch_log_is_short(log));
+    /* a slice that is larger than the limit is not kept */
+    add_step(log, 10, TICKS, 0, BYTES_MAX + 1);
+    g_assert_cmpuint(uprof_watch_log_n_steps(log), ==, 0);
+    g_assert_cmpuint(uprof_watch_log_bytes(log), ==, 0);
+}
+
+static void
+test_share(void)
+{
+    g_autoptr(UprofWatchRule) rule = uprof_watch_rule_new("busy > 50 % for 5s", NULL);
+    g_autoptr(UprofWatchLog) log = make_log();
+
+    g_assert_false(uprof_watch_log_holds(log, rule, 0));
+    for (unsigned i = 0; i < 3; i++)
+        add_step(log, i, TICKS, TICKS, SLICE_BYTES);
+    /* three of five seconds are too few */
+    g_assert_false(uprof_watch_log_holds(log, rule, 0));
+    add_step(log, 3, TICKS, TICKS, SLICE_BYTES);
+    g_assert_true(uprof_watch_log_holds(log, rule, 0));
+    for (unsigned i = 4; i < 7; i++)
+        add_step(log, i, TICKS, 0, SLICE_BYTES);
+    g_assert_false(uprof_watch_log_holds(log, rule, 0));
+}
+
+/* Seconds in which the guest was paused say nothing. */
+static void
+test_paused(void)
+{
+    g_autoptr(UprofWatchRule) rule = uprof_watch_rule_new("busy < 10 % for 5s", NULL);
+    g_autoptr(UprofWatchLog) log = make_log();
+
+    for (unsigned i = 0; i < 10; i++)
+        add_step(log, i, 0, 0, SLICE_BYTES);
+    g_assert_false(uprof_watch_log_holds(log, rule, 0));
+    for (unsigned i = 10; i < 15; i++)
+        add_step(log, i, TICKS, 1, SLICE_BYTES);
+    g_assert_true(uprof_watch_log_holds(log, rule, 0));
+}
+
+static void
+test_change(void)
+{
+    g_autoptr(UprofWatchRule) rule = uprof_watch_rule_new("busy change > 40 % for 5s", NULL);
+    g_autoptr(UprofWatchLog) log = make_log();
+    unsigned i = 0;
+
+    for (; i < 10; i++)
+        add_step(log, i, TICKS, TICKS / 10, SLICE_BYTES);
+    for (; i < 15; i++)
+        add_step(log, i, TICKS, TICKS, SLICE_BYTES);
+    /* ten seconds before are too few to compare with */
+    g_assert_false(uprof_watch_log_holds(log, rule, 0));
+    for (; i < 30; i++)
+        add_step(log, i, TICKS, TICKS / 10, SLICE_BYTES);
+    g_assert_false(uprof_watch_log_holds(log, rule, 0));
+    for (; i < 35; i++)
+        add_step(log, i, TICKS, TICKS, SLICE_BYTES);
+    g_assert_true(uprof_watch_log_holds(log, rule, 0));
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/watch-log/age", test_age);
+    g_test_add_func("/watch-log/size", test_size);
+    g_test_add_func("/watch-log/share", test_share);
+    g_test_add_func("/watch-log/paused", test_paused);
+    g_test_add_func("/watch-log/change", test_change);
+    return g_test_run();
+}
