@@ -10,7 +10,7 @@
 /** UprofQuery: the stored profiles to load; all pointers are borrowed */
 typedef struct {
     const UprofCatalog *catalog;
-    const char *domain; /* name or UUID */
+    const char *domain; /* (nullable): name or UUID; %NULL: all domains of that time */
     int64_t since_s;    /* since 1970; selects profiles that began then or later */
     int64_t until_s;    /* since 1970; INT64_MAX: now; selects profiles that began before */
 } UprofQuery;

@@ -19,6 +19,7 @@ int uprof_enable_run(UprofOptions *options);
 int uprof_disable_run(UprofOptions *options);
 int uprof_configure_run(UprofOptions *options);
 int uprof_prune_run(UprofOptions *options);
+int uprof_history_run(UprofOptions *options);
 int uprof_summary_run(UprofOptions *options);
 
 /**

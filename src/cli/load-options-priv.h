@@ -22,7 +22,7 @@ void uprof_load_options_init(UprofLoadOptions *load_options, const UprofOptions 
 /**
  * uprof_load_options_add_stored: adds stored profiles of a domain
  * @catalog: of the store
- * @domain: name or UUID
+ * @domain: (nullable): name or UUID; %NULL: all domains
  * @since_s, @until_s: since 1970
  *
  * Returns: exit code

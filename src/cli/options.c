@@ -42,10 +42,11 @@ enum {
     SUMMARY = UPROF_COMMAND_SUMMARY,
     METADATA = UPROF_COMMAND_ENABLE | UPROF_COMMAND_DISABLE | UPROF_COMMAND_CONFIGURE,
     WATCH = UPROF_COMMAND_WATCH,
+    HISTORY = UPROF_COMMAND_HISTORY,
     NAMING = RECORD | WATCH, /* commands that name the files of each domain */
     LIVE = RECORD | DUMP | CHECK | TOP | WATCH,
     FILES = REPORT | DIFF,
-    STORED = REPORT | DIFF | PRUNE | SUMMARY,
+    STORED = REPORT | DIFF | PRUNE | SUMMARY | HISTORY,
     ALL = LIVE | LIST | FILES | COLLECT | METADATA | STORED,
 };
 
@@ -472,10 +473,10 @@ static const Option table[] = {
     { "exclude", '\0', FILES, "RE",
       "drop stacks with a name that matches RE",
       take_regex, MEMBER(exclude), .form = "a regular expression" },
-    { "since", '\0', REPORT, "T",
+    { "since", '\0', REPORT | HISTORY, "T",
       "use stored profiles since T (UTC): today, 2026-11-20T09:15, 3d or 12h",
       take_moment, MEMBER(since_s), GIVEN(is_stored), .choices = DAYS, .form = UPROF_TIME_FORMS },
-    { "until", '\0', REPORT, "T",
+    { "until", '\0', REPORT | HISTORY, "T",
       "use stored profiles of runs that began before T",
       take_moment, MEMBER(until_s), .choices = DAYS, .form = UPROF_TIME_FORMS },
     { "by", '\0', TOP | REPORT, "KEY",
@@ -918,9 +919,7 @@ check_words(const UprofOptions *options)
 
     if (options->all)
         return n == 0 || fail_usage("--all takes no domains");
-    if (n == 0 && options->is_stored)
-        return fail_usage("'report --since' needs a DOMAIN whose profiles are stored");
-    return (n >= command->min_words && n <= command->max_words) ||
+    return (n == 0 && options->is_stored) || (n >= command->min_words && n <= command->max_words) ||
            fail_usage("%s", command->words_message);
 }
 

@@ -226,6 +226,9 @@ add_profiles(UprofLoad *load, const UprofReadCommand *command)
     const UprofOptions *options = command->options;
     int code = UPROF_EXIT_OK;
 
+    if (options->words->len == 0)
+        return uprof_load_options_add_stored(command->catalog, load, NULL, options->since_s,
+                                             options->until_s);
     for (guint i = 0; i < options->words->len; i++) {
         const char *word = g_ptr_array_index(options->words, i);
         const int added = options->is_stored
@@ -271,7 +274,8 @@ run_report(const UprofReadCommand *command)
     g_autofree char *domain = uprof_text_quote(load->run->domain);
     uprof_say_lines(uprof_run_lines_untimed(load->profile, domain));
     if (load->run->samples == 0) {
-        g_autofree char *name = uprof_text_quote(g_ptr_array_index(options->words, 0));
+        g_autofree char *name = uprof_text_quote(
+            options->words->len > 0 ? g_ptr_array_index(options->words, 0) : "the store");
         uprof_say("virt-uprof: '%s' has no sample%s", name,
                   had_samples ? " left after --include and --exclude" : "");
         return uprof_exit_worse(code, UPROF_EXIT_USELESS);

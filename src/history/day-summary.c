@@ -4,12 +4,11 @@
 #include "uprof/change.h"
 #include "uprof/clock.h"
 #include "uprof/number-text.h"
-#include "uprof/scan.h"
 #include "uprof/text.h"
 #include "uprof/time-text.h"
 
 #include "catalog-priv.h"
-#include "store-priv.h"
+#include "failures-priv.h"
 
 #include <string.h>
 
@@ -18,7 +17,6 @@ enum {
     DROPPED_MAX = 5, /* functions that left the top rows */
     REASONS_MAX = 5,
     PPM_PER_TENTH = 1000,
-    FAILURES_BYTES_MAX = 2 * 1024 * 1024,
 };
 
 /* The day of the summary, and the days to compare it with. */
@@ -89,35 +87,10 @@ compare_domains(const void *a, const void *b)
     return names != 0 ? names : g_strcmp0(one->uuid, other->uuid);
 }
 
-/* Adds a line such as "2026-11-20T09:15:00Z UUID reason" of the file of failures. */
 static void
-add_failure(GPtrArray *domains, const char *folder, UprofSlice line)
+add_failure(const UprofStoreFolder *folder, const char *uuid, const char *reason, void *data)
 {
-    UprofSlice when, who;
-
-    /* if the disk was full, a line is not complete */
-    if (!uprof_scan_word(&line, &when) || when.len != strlen("2026-11-20T09:15:00Z") ||
-        !uprof_scan_word(&line, &who))
-        return;
-    g_autofree char *uuid = g_ascii_strdown(who.data, (gssize)who.len);
-    const bool is_known = g_uuid_string_is_valid(uuid);
-    Domain *domain = find_or_add_domain(domains, is_known ? uuid : NULL, folder);
-    g_ptr_array_add(domain->reasons, uprof_text_quote_slice(uprof_slice_trim(line)));
-}
-
-static void
-read_failures(GPtrArray *domains, const UprofStoreFolder *folder, const UprofStoreItem *item)
-{
-    g_autoptr(GByteArray) bytes =
-        uprof_store_read(folder, item->stem, UPROF_STORE_FAILURES, FAILURES_BYTES_MAX, NULL);
-    UprofScan scan = { .name = item->stem };
-    UprofSlice line;
-
-    if (!bytes)
-        return;
-    scan.rest = (UprofSlice){ bytes->data, bytes->len };
-    while (uprof_scan_line(&scan, &line))
-        add_failure(domains, folder->name, line);
+    g_ptr_array_add(find_or_add_domain(data, uuid, folder->name)->reasons, g_strdup(reason));
 }
 
 /* Returns: (transfer full): of Domain: all domains with a profile or a failure on the day */
@@ -137,7 +110,7 @@ find_domains(const Summary *summary, int64_t day_s)
         for (guint j = 0; j < folder->items->len; j++) {
             const UprofStoreItem *item = uprof_store_item(folder, j);
             if (item->has_failures && item->start_s == day_s)
-                read_failures(domains, folder, item);
+                uprof_failures_read(folder, item, add_failure, domains);
         }
     }
     g_ptr_array_sort(domains, compare_domains);

@@ -860,7 +860,9 @@ def test_since_arguments(program):
     store.run("report", "--until", "today", "web-1", code=USAGE, say="--until needs --since")
     store.run("report", "--since", "today", "--until", "today", "x", code=USAGE,
               say="--until is not after --since")
-    store.run("report", "--since", "today", code=USAGE, say="needs a DOMAIN whose profiles are stored")
+    # without a domain: all of them
+    assert store.count("--since", "yesterday") == 1003
+    store.run("report", "--since", "today", code=USELESS, say="no profile is stored from .* to now")
     store.run("prune", "x", code=USAGE, say="'prune' takes no domain")
     store.run("summary", "x", code=USAGE, say="'x' is not today, yesterday, 3d or a day such as 2026-11-20")
 
@@ -880,6 +882,52 @@ def test_diff(program):
     assert "new: 5 samples" in out, out
     store.run("diff", "nobody@yesterday", "web-1@yesterday", code=DOMAIN, say="no profile of 'nobody'")
     store.run("diff", "web-1@today", f"web-1@{day}", code=USELESS, say="no profile of 'web-1' is stored from")
+
+
+# ---- History ----
+
+def test_history(program):
+    store = Store(program)
+    for hour, name in enumerate(("cold", "hot", "hot")):
+        store.put("web-1", A, at(3, hour), {f"main;{name}": 100})
+        store.put("web-1", A, at(1, hour), {"main;late": 300})
+    store.put("db", B, at(3), {"main;sql": 900})
+    moment = storing.day_name(at(3)) + "T10:00:00Z"
+    (store.path / "data" / "web-1" / f"web-1-{stamp(at(3))[:8]}.failures").write_text(
+        f"{moment} {A} paused\n{moment} {A} paused\n{moment} {B} busy\n")
+    old, new = storing.day_name(TODAY - 3 * DAY), storing.day_name(TODAY - DAY)
+    # the same before and after the days are closed
+    for _ in range(2):
+        out, _ = store.run("history")
+        lines = [line.split() for line in out.splitlines()]
+        assert lines[0] == "day (UTC) domain rounds failed busy% KiB self% hottest function".split(), out
+        assert [line[:5] for line in lines[1:]] == [
+            [old, "db", "1", "1", "90.0"], [old, "web-1", "3", "2", "50.0"], [new, "web-1", "3", "0", "75.0"]], out
+        assert [line[6:] for line in lines[1:]] == [["100.0", "sql"], ["66.7", "hot"], ["100.0", "late"]], out
+        assert all(int(line[5]) > 0 for line in lines[1:]), out
+        store.prune()
+    # of one domain, with its rounds
+    out, _ = store.run("history", "--since", old, "web-1")
+    days, rounds = (part.splitlines() for part in out.split("\n\n"))
+    assert [line.split()[0] for line in days[1:]] == [old, new], out
+    assert rounds[0].split()[:3] == ["round", "(UTC)", "domain"] and len(rounds) == 7, out
+    assert rounds[1].split() == [f"{old}T00:00", "web-1", "50.0", rounds[1].split()[3], "100.0", "cold"], out
+    out, _ = store.run("history", "--json", "--since", old, "--until", new, A)
+    facts = json.loads(out)
+    assert len(facts["days"]) == 1 and len(facts["rounds"]) == 3, facts
+    day = facts["days"][0]
+    assert (day["day"], day["name"], day["uuid"], day["rounds"], day["failed"]) == (old, "web-1", A, 3, 2), day
+    assert (day["samples"], day["running"], day["hottest"], day["hottest_self"]) == (600, 300, "hot", 200), day
+    assert facts["rounds"][1]["started"] == f"{old}T01:00:00Z", facts
+    # a damaged profile is named, and the others are shown
+    stem = f"web-1-{stamp(at(1, 1))}"
+    store.put("web-1", A, at(0, 0), {"main;work": 1})
+    (store.path / "data" / "web-1" / f"web-1-{stamp(at(0, 0))}.folded.gz").write_bytes(b"rubbish")
+    out, err = store.run("history", code=FAILED, say=f"web-1-{stamp(at(0, 0))}")
+    assert out.count("web-1") == 3 and "  -" in out and stem not in err, out + err
+    store.run("history", "nobody", code=DOMAIN, say="no profile of 'nobody'")
+    store.run("history", "--since", "90d", "--until", "80d", code=USELESS, say=f"nothing was collected in that time; stored: {old} to ")
+    store.run("history", "a", "b", code=USAGE, say="'history' takes one DOMAIN")
 
 
 # ---- Summaries ----
