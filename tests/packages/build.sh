@@ -37,3 +37,36 @@ build_packages_cached()
         build_packages "$1"
     )
 }
+
+seconds_to_make_packages=1800
+
+# packages_key: prints a key of all that the packages are made of: the tree, and this machine's packages
+packages_key()
+{
+    local files
+    mapfile -td '' files < <(git -c safe.directory='*' -C "$root" ls-files -z -co --exclude-standard --deduplicate)
+    {
+        (cd "$root" && stat -c '%a %n' -- "${files[@]}" && sha256sum -- "${files[@]}") 2>/dev/null
+        dpkg-query -W
+    } | sha256sum | cut -c 1-16
+}
+
+# fill_packages DIR: builds the packages in DIR, and forgets those of other trees
+fill_packages()
+{
+    find "$cache_folder/debs" -mindepth 1 -maxdepth 1 -type d ! -path "$1" -exec rm -rf {} +
+    if ! { export_tree "$1/virt-uprof" && build_packages_cached "$1"; }; then
+        tail -n 60 "$1.log"
+        return 1
+    fi
+    mv "$1.log" "$1/log"
+    rm -rf "$1/virt-uprof"
+}
+
+# make_packages_once: builds the packages, unless another test has built them from the same tree; sets
+# $packages to their folder. Needs cache.sh.
+make_packages_once()
+{
+    packages=$cache_folder/debs/$(packages_key)
+    make_once "$packages" 'the packages' "$seconds_to_make_packages" fill_packages
+}

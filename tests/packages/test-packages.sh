@@ -4,7 +4,7 @@
 # test-packages.sh [GUESTS] - builds, installs, uses and removes the Debian packages of this tree
 #
 # Builds the packages twice from the files that git would commit, in folders of different names. Both
-# builds must give the same bytes. Installs the packages into a Debian 12 that has their dependencies and
+# builds must give the same bytes. The first build is kept in the cache, for the KVM lab. Installs the packages into a Debian 12 that has their dependencies and
 # systemd. That Debian is made once, as root, and kept in the cache. The installed program then
 # samples guests on a libvirtd outside of that Debian. GUESTS is the folder of the guests' images.
 # Prints TAP.
@@ -127,7 +127,7 @@ list_root()
 same_packages()
 {
     local deb status=0
-    for deb in "$work"/one/*.deb; do
+    for deb in "$packages"/*.deb; do
         cmp "$deb" "$work/another-folder/$(basename "$deb")" || status=1
     done
     return "$status"
@@ -137,7 +137,7 @@ same_packages()
 start_lintian()
 {
     # Only errors count: a lintian of another release has other warnings.
-    lintian --fail-on error --allow-root "$work"/one/*.changes >"$work/lintian.log" 2>&1 </dev/null &
+    lintian --fail-on error --allow-root "$packages"/*.changes >"$work/lintian.log" 2>&1 </dev/null &
     linting=$!
     at_exit end_lintian
 }
@@ -150,26 +150,26 @@ end_lintian()
 holds_only_module()
 {
     local files
-    files=$(dpkg-deb -c "$work"/one/virt-uprof-xen_*.deb | awk '!/\/$/ { print $6 }')
+    files=$(dpkg-deb -c "$packages"/virt-uprof-xen_*.deb | awk '!/\/$/ { print $6 }')
     [ "$(grep -v '^./usr/share/doc/' <<<"$files")" = ./usr/lib/x86_64-linux-gnu/virt-uprof/xen.so ] || {
         echo "$files"
         return 1
     }
     # Without the module the program needs no library of Xen.
-    ! dpkg-deb -f "$work"/one/virt-uprof_*.deb Depends | grep -i xen
+    ! dpkg-deb -f "$packages"/virt-uprof_*.deb Depends | grep -i xen
 }
 
 # The program itself never uses the network, so it links no client.
 holds_only_helper()
 {
     local files
-    files=$(dpkg-deb -c "$work"/one/virt-uprof-debuginfod_*.deb | awk '!/\/$/ { print $6 }')
+    files=$(dpkg-deb -c "$packages"/virt-uprof-debuginfod_*.deb | awk '!/\/$/ { print $6 }')
     [ "$(grep -v '^./usr/share/doc/' <<<"$files")" = \
         ./usr/lib/x86_64-linux-gnu/virt-uprof/debuginfod-helper ] || {
         echo "$files"
         return 1
     }
-    ! dpkg-deb -f "$work"/one/virt-uprof_*.deb Depends | grep -i debuginfod
+    ! dpkg-deb -f "$packages"/virt-uprof_*.deb Depends | grep -i debuginfod
 }
 
 is_inactive()
@@ -306,19 +306,17 @@ chmod 755 "$work"
 make_root >"$work/root.log" 2>&1 && status=0 || status=$?
 result root "$status" "$work/root.log"
 [ "$status" = 0 ] || exit 1
-for folder in one another-folder; do
-    export_tree "$work/$folder/virt-uprof"
-done
-build_packages_cached "$work/one" && status=0 || status=$?
-result build "$status" "$work/one.log"
+make_packages_once >"$work/build.log" 2>&1 && status=0 || status=$?
+result build "$status" "$work/build.log"
 [ "$status" = 0 ] || exit 1
+export_tree "$work/another-folder/virt-uprof"
 # The first packages are tried while the second ones are built.
 start_build "$work/another-folder"
 
 tree=$work/tree
 cp -a "$base/tree" "$tree"
 mkdir "$tree/debs"
-cp "$work"/one/*.deb "$root/debian/tests/smoke" "$tree/debs/"
+cp "$packages"/*.deb "$root/debian/tests/smoke" "$tree/debs/"
 mount -t proc proc "$tree/proc"
 at_exit umount -l "$tree/proc"
 list_root >"$work/before"
