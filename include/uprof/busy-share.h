@@ -12,7 +12,8 @@
 /** UprofBusyShare: all zeros before the first step */
 typedef struct {
     uint64_t elapsed_ns, missed; /* of the run until now */
-    uint64_t step_ns;            /* length of the last step */
+    uint64_t rest_parts;         /* of a tick that was not complete at the end of the last step */
+    uint64_t sampled_ns;         /* of the last step: without the time of missed ticks */
     unsigned n_vcpus;            /* that the run samples; not 0 after a step */
     uint64_t ticks, ran; /* of the last step: all but missed ones; of these, with a running vCPU */
 } UprofBusyShare;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * domain-events.h - reports when a domain has started, has crashed and the like
+ * domain-events.h - reports when a domain has started, crashed or was reset, when its watchdog has
+ * fired, when a disk has failed, and when a block job has changed
  *
  * The watch has its own connection, and a thread with libvirt's event loop. Nothing else in
  * virt-uprof registers for events (qemu-priv.h says why). The watch registers once, before
@@ -48,7 +49,7 @@ void uprof_domain_events_clear(UprofDomainEvents *watch);
  * uprof_domain_events_take: takes the oldest event that is not a start
  * @event: (out)
  *
- * At most 256 such events are kept; later ones are lost.
+ * At most 256 different events are kept; later ones are lost.
  *
  * Returns: false if there is none
  */

@@ -21,13 +21,12 @@ void uprof_output_request_add(GPtrArray *list, const char *path, const UprofForm
 GPtrArray *uprof_output_request_list(void);
 
 /**
- * uprof_output_request_expand:
- * @path: of a request
+ * uprof_output_request_path:
  * @name, @uuid: of the domain
  * @time: UTC
  *
- * Returns: (transfer full): @path with the safe domain name for %d, the UUID for %u, @time for %t, and a
- *   percent sign for %%
+ * Returns: (transfer full): the path with the safe domain name for %d, the UUID for %u, @time for %t, and
+ *   a percent sign for %%
  */
-char *
-uprof_output_request_expand(const char *path, const char *name, const char *uuid, const char *time);
+char *uprof_output_request_path(const UprofOutputRequest *request, const char *name,
+                                const char *uuid, const char *time);

@@ -40,6 +40,7 @@ typedef enum {
     UPROF_SESSION_PLAIN = 0,
     UPROF_SESSION_MAY_BE_PAUSED = 1 << 0, /* also opens a guest that somebody else has paused */
     UPROF_SESSION_WAIT_FOR_LOCK = 1 << 1, /* waits up to a minute if another run has the lock */
+    UPROF_SESSION_NO_WAIT = 1 << 2,       /* waits not even for a run that gives up the domain */
 } UprofSessionFlags;
 
 /** UprofSession: one open domain. All members are owned unless they say "borrowed". */

@@ -137,6 +137,14 @@ bool uprof_worker_call(UprofWorker *worker, unsigned call, UprofSlice argument, 
                        GError **error);
 
 /**
+ * uprof_worker_call_within: the same with another limit of time
+ * @limit_s: if the call takes longer, the worker counts as dead; the time in which it waits for a
+ *   processor does not count
+ */
+bool uprof_worker_call_within(UprofWorker *worker, unsigned limit_s, unsigned call,
+                              UprofSlice argument, GByteArray **reply, GError **error);
+
+/**
  * uprof_worker_end: completes the run's facts and names
  * @run: its members that are known at the end
  * @counts: (out): of the complete run

@@ -74,6 +74,15 @@ uprof_pipeline_move(UprofPipeline *pipeline, UprofGuest *guest)
     g_mutex_unlock(&pipeline->lock);
 }
 
+/* The images of symbol files come first, in the order of the files. */
+static void
+forget_modules(UprofRun *run)
+{
+    for (guint i = run->images->len; i > 0; i--)
+        if (((const UprofRunImage *)g_ptr_array_index(run->images, i - 1))->is_module)
+            g_ptr_array_remove_index(run->images, i - 1);
+}
+
 bool
 uprof_pipeline_begin(UprofPipeline *pipeline, GError **error)
 {
@@ -86,6 +95,7 @@ uprof_pipeline_begin(UprofPipeline *pipeline, GError **error)
 bool
 uprof_pipeline_add_images(UprofPipeline *pipeline, GError **error)
 {
+    forget_modules(pipeline->run);
     for (unsigned i = pipeline->run->images->len; i < uprof_sym_n_sources(pipeline->sym); i++) {
         UprofSymSource source;
         uprof_sym_source(pipeline->sym, i, &source);
@@ -151,14 +161,6 @@ uprof_pipeline_take_profile(UprofPipeline *pipeline)
     pipeline->profile = uprof_profile_new(pipeline->names, uprof_profile_root(profile), true);
     g_mutex_unlock(&pipeline->lock);
     return profile;
-}
-
-static void
-forget_modules(UprofRun *run)
-{
-    for (guint i = run->images->len; i > 0; i--)
-        if (((const UprofRunImage *)g_ptr_array_index(run->images, i - 1))->is_module)
-            g_ptr_array_remove_index(run->images, i - 1);
 }
 
 /* Notes the build-ids of modules in the run, so that `report` can name their addresses later. */

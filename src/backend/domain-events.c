@@ -6,6 +6,7 @@
 #include "host-priv.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -38,6 +39,17 @@ signal_event(const UprofDomainEvents *events)
         g_assert(errno == EAGAIN);
 }
 
+static bool
+is_kept(const UprofDomainEvents *events, const UprofDomainEvent *event)
+{
+    for (guint i = 0; i < events->kept->len; i++) {
+        const UprofDomainEvent *kept = &g_array_index(events->kept, UprofDomainEvent, i);
+        if (strcmp(kept->uuid, event->uuid) == 0 && kept->what == event->what)
+            return true;
+    }
+    return false;
+}
+
 static void
 keep_event(UprofDomainEvents *events, virDomainPtr domain, const char *what)
 {
@@ -46,7 +58,7 @@ keep_event(UprofDomainEvents *events, virDomainPtr domain, const char *what)
     if (virDomainGetUUIDString(domain, event.uuid) < 0)
         return;
     g_mutex_lock(&events->lock);
-    if (events->kept->len < KEPT_MAX)
+    if (!is_kept(events, &event) && events->kept->len < KEPT_MAX)
         g_array_append_val(events->kept, event);
     g_mutex_unlock(&events->lock);
     signal_event(events);
@@ -58,9 +70,10 @@ note_lifecycle(virConnectPtr connection, virDomainPtr domain, int event, int det
 {
     if (event == VIR_DOMAIN_EVENT_STARTED || event == VIR_DOMAIN_EVENT_RESUMED)
         signal_event(data);
-    /* QEMU reports a panic of the guest by a "crashed" of its own, even if it then goes on */
+    /* "failed": the process of QEMU has died without a shutdown */
     if (event == VIR_DOMAIN_EVENT_CRASHED ||
-        (event == VIR_DOMAIN_EVENT_STOPPED && detail == VIR_DOMAIN_EVENT_STOPPED_CRASHED))
+        (event == VIR_DOMAIN_EVENT_STOPPED &&
+         (detail == VIR_DOMAIN_EVENT_STOPPED_CRASHED || detail == VIR_DOMAIN_EVENT_STOPPED_FAILED)))
         keep_event(data, domain, "crash");
     return 0;
 }

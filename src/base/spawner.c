@@ -117,7 +117,7 @@ serve_request(const UprofSpawnPlan *plan, int channel)
 static G_GNUC_NORETURN void
 run_spawner(const UprofSpawnPlan *plan, int channel)
 {
-    static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP };
+    static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGUSR1 };
     g_autoptr(GError) error = NULL;
     Answer answer = { 0 };
 

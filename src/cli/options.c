@@ -917,6 +917,8 @@ check_words(const UprofOptions *options)
     const UprofCommand *command = options->command;
     const guint n = options->words->len;
 
+    if (options->all && options->now)
+        return fail_usage("--now needs a DOMAIN");
     if (options->all)
         return n == 0 || fail_usage("--all takes no domains");
     return (n == 0 && options->is_stored) || (n >= command->min_words && n <= command->max_words) ||

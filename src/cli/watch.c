@@ -5,10 +5,11 @@
 #include "commands-priv.h"
 
 #include "exit-priv.h"
-#include "uprof/text.h"
+#include "uprof/number-text.h"
 #include "uprof/watch-socket.h"
 #include "uprof/watch-domains.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -56,6 +57,22 @@ apply_defaults(UprofOptions *options)
         g_ptr_array_add(options->rules, uprof_watch_rule_new(default_rules[i], NULL));
 }
 
+/* Refuses a rule that needs more time than is kept: it could never hold. */
+static bool
+check_rules(const UprofOptions *options)
+{
+    for (guint i = 0; i < options->rules->len; i++) {
+        const UprofWatchRule *rule = g_ptr_array_index(options->rules, i);
+        const uint64_t needs_ns = uprof_watch_rule_needs_ns(rule);
+        if (needs_ns <= options->keep_ns)
+            continue;
+        g_autofree char *time = uprof_format_ns(needs_ns);
+        uprof_say("virt-uprof: --when '%s' needs %s: use a longer --keep", rule->text, time);
+        return false;
+    }
+    return true;
+}
+
 /* Returns: (transfer full): the files of each trigger */
 static GPtrArray *
 list_outputs(const UprofOptions *options)
@@ -64,7 +81,7 @@ list_outputs(const UprofOptions *options)
 
     for (guint i = 0; i < options->outputs->len; i++) {
         const UprofWanted *wanted = g_ptr_array_index(options->outputs, i);
-        uprof_output_request_add(requests, wanted->path, wanted->format, false);
+        uprof_output_request_add(requests, wanted->path, wanted->format, true);
     }
     return requests;
 }
@@ -79,6 +96,9 @@ uprof_watch_command_run(UprofOptions *options)
 
     if (options->now)
         return ask_watch(options);
+    signal(SIGUSR1, SIG_IGN); /* the run reads it from a descriptor */
+    if (!check_rules(options))
+        return UPROF_EXIT_USAGE;
     g_autoptr(UprofConfig) config = uprof_config_load(options->config_path, &error);
     if (!config)
         return uprof_say_error(error);

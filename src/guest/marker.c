@@ -328,8 +328,9 @@ int
 uprof_marker_await(const char *uuid)
 {
     const int fd = open_wait_file(uuid, O_CREAT);
+    struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
 
-    if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) == 0)
+    if (fd < 0 || fcntl(fd, F_OFD_SETLK, &lock) == 0)
         return fd;
     close(fd);
     return -1;
@@ -339,10 +340,12 @@ bool
 uprof_marker_is_awaited(const char *uuid)
 {
     const int fd = open_wait_file(uuid, 0);
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
     if (fd < 0)
         return false;
-    const bool is_awaited = flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    /* takes no lock, so that two runs that ask do not see each other */
+    const bool is_awaited = fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
     close(fd);
     return is_awaited;
 }

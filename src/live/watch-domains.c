@@ -9,7 +9,6 @@
 #include "uprof/busy-share.h"
 #include "uprof/clock.h"
 #include "uprof/number-text.h"
-#include "uprof/output-request.h"
 #include "uprof/store.h"
 #include "uprof/text.h"
 
@@ -18,21 +17,33 @@
 #include "watch-socket-priv.h"
 #include "watch-writer-priv.h"
 
+#include <signal.h>
 #include <string.h>
 
 enum {
     STEP_MS = 1000,
+    STEP_S_MAX = 10, /* a worker that takes longer to pack its samples counts as dead */
+    /* more than the time that may be written, because a trigger is seen late */
+    SPARE_S = 10,
     /* A domain is opened anew so often, because a worker cannot forget the names that it has seen. */
     RENEW_S = 6 * 3600,
+    FACTS_BYTES_MAX = 4 * 1024 * 1024,
     COUNT_MAX = 1 << 30, /* samples of a step: the numbers of a worker may be anything */
 };
 
-/* A domain, from its first sample to the end of the run. */
+/* The state of a rule for one domain. */
+typedef enum {
+    RULE_RESTS,         /* does not hold */
+    RULE_WAITS,         /* holds, but began to hold too soon after another trigger */
+    RULE_HAS_TRIGGERED, /* holds, and has triggered */
+} RuleState;
+
+/* A domain, from its first sample until nothing of it is kept. */
 typedef struct {
     char *uuid, *name, *shown;
     UprofWatchLog *log;
     GBytes *facts; /* (nullable): as the worker sent them last */
-    bool held_rules[UPROF_WATCH_RULES_MAX];
+    RuleState rules[UPROF_WATCH_RULES_MAX];
     bool has_said_short;
 
     /* the current sampling of the domain */
@@ -57,6 +68,7 @@ typedef struct {
     UprofStore *store;  /* (nullable) */
     UprofWatchWriter *writer;
     UprofWatchSocket *socket; /* (nullable) */
+    bool had_domains;         /* a domain was sampled */
     uint64_t step_ns;         /* when the last steps were taken */
     uint64_t cpu_ns;          /* processor time of the program until then */
 } Watch;
@@ -87,111 +99,68 @@ find_watched(const Watch *watch, const char *uuid)
     return NULL;
 }
 
-/* ---- Files ---- */
-
-static bool
-open_file(Watch *watch, UprofWatchProfile *profile, const char *path, const UprofFormat *format,
-          GError **error)
-{
-    UprofFile *file = watch->store
-                          ? uprof_file_open_own(uprof_store_data(watch->store), path, error)
-                          : uprof_file_open(path, format->is_secret, error);
-
-    if (!file)
-        return false;
-    g_ptr_array_add(profile->files, file);
-    g_ptr_array_add(profile->formats, (gpointer)format);
-    return true;
-}
-
-static bool
-open_in_store(Watch *watch, const Watched *watched, UprofWatchProfile *profile, GError **error)
-{
-    if (!uprof_store_has_room(watch->store, watch->settings->min_free_megabytes, error))
-        return false;
-    g_autofree char *base =
-        uprof_store_slice_base(watch->store, watched->name, watched->uuid,
-                               (int64_t)(profile->started_ns / UPROF_NS_PER_S), NULL, error);
-    if (!base)
-        return false;
-    g_autofree char *stacks = g_strconcat(base, UPROF_STORE_PROFILE, NULL);
-    g_autofree char *sidecar = g_strconcat(base, UPROF_STORE_SIDECAR, NULL);
-    /* the sidecar is the last file: it is the commit mark of the slice */
-    return open_file(watch, profile, stacks, &uprof_format_folded_gz, error) &&
-           open_file(watch, profile, sidecar, &uprof_format_meta, error);
-}
-
-static bool
-open_outputs(Watch *watch, const Watched *watched, UprofWatchProfile *profile, GError **error)
-{
-    const GPtrArray *outputs = watch->settings->outputs;
-    g_autofree char *time = uprof_clock_format_utc(uprof_clock_utc_ns(), TRUE);
-
-    for (guint i = 0; i < outputs->len; i++) {
-        const UprofOutputRequest *request = g_ptr_array_index(outputs, i);
-        g_autofree char *path =
-            uprof_output_request_expand(request->path, watched->name, watched->uuid, time);
-        if (!open_file(watch, profile, path, request->format, error))
-            return false;
-    }
-    return true;
-}
-
 /* ---- Triggers ---- */
 
-/* Takes the slices from @from_ns on. */
+/*
+ * Takes the slices of the time that is kept before @at_ns, and those after it. The facts are those of the
+ * guest at @at_ns: it may have been booted again since then.
+ */
 static UprofWatchProfile *
-make_profile(const Watched *watched, const char *trigger, uint64_t from_ns)
+make_profile(const Watch *watch, const Watched *watched, const char *trigger, uint64_t at_ns)
 {
-    UprofWatchProfile *profile = uprof_watch_profile_new(watched->shown, trigger);
+    const uint64_t keep_ns = watch->settings->keep_ns;
+    const uint64_t from_ns = at_ns > keep_ns ? at_ns - keep_ns : 0;
+    UprofWatchProfile *profile = uprof_watch_profile_new();
 
-    profile->facts = g_bytes_ref(watched->facts);
-    for (unsigned i = 0; i < uprof_watch_log_n_steps(watched->log); i++) {
-        const UprofWatchStep *step = uprof_watch_log_step(watched->log, i);
+    profile->name = g_strdup(watched->name);
+    profile->uuid = g_strdup(watched->uuid);
+    profile->shown = g_strdup(watched->shown);
+    profile->trigger = g_strdup(trigger);
+    for (const GList *at = uprof_watch_log_steps(watched->log); at; at = at->next) {
+        const UprofWatchStep *step = at->data;
         if (step->end_ns <= from_ns)
             continue;
         if (profile->slices->len == 0)
             profile->started_ns = step->start_utc_ns;
+        if (!profile->facts || step->start_ns <= at_ns) {
+            g_clear_pointer(&profile->facts, g_bytes_unref);
+            profile->facts = g_bytes_ref(step->facts);
+        }
         g_ptr_array_add(profile->slices, g_bytes_ref(step->slice));
     }
     return profile;
 }
 
+/* @asker: waits for the answer; -1: nobody */
 static void
-refuse_profile(Watch *watch, UprofWatchProfile *profile, const GError *error)
+refuse_trigger(Watch *watch, const Watched *watched, const char *trigger, const char *why,
+               int asker)
 {
-    uprof_notice(watch->notices, UPROF_NOTICE_WARNING, "%s: '%s': nothing is kept: %s",
-                 profile->shown, profile->trigger, error->message);
-    uprof_error_count(watch->tally, uprof_error_code_of(error));
-    if (profile->asker >= 0)
-        uprof_watch_socket_answer(profile->asker, UPROF_WATCH_FAILED, error->message);
-    profile->asker = -1;
-    uprof_watch_profile_free(profile);
+    g_autofree char *text =
+        g_strdup_printf("%s: the profile of '%s' is not written: %s", watched->shown, trigger, why);
+
+    if (asker >= 0) {
+        uprof_watch_socket_answer(asker, UPROF_WATCH_FAILED, text);
+        return;
+    }
+    uprof_notice(watch->notices, UPROF_NOTICE_WARNING, "%s", text);
+    uprof_error_count(watch->tally, UPROF_ERROR_FAILED);
 }
 
 /* @asker: waits for the answer; -1: nobody */
 static void
 write_profile(Watch *watch, const Watched *watched, const char *trigger, uint64_t at_ns, int asker)
 {
-    const uint64_t keep_ns = watch->settings->keep_ns;
-    g_autoptr(GError) error = NULL;
+    UprofWatchProfile *profile = make_profile(watch, watched, trigger, at_ns);
 
-    if (!watched->facts || uprof_watch_log_n_steps(watched->log) == 0) {
-        uprof_notice(watch->notices, UPROF_NOTICE_WARNING,
-                     "%s: '%s': there are no samples of the last minutes", watched->shown, trigger);
-        if (asker >= 0)
-            uprof_watch_socket_answer(asker, UPROF_WATCH_FAILED,
-                                      "there are no samples of the last minutes");
+    if (profile->slices->len == 0) {
+        uprof_watch_profile_free(profile);
+        refuse_trigger(watch, watched, trigger, "there are no samples of that time", asker);
         return;
     }
-    UprofWatchProfile *profile =
-        make_profile(watched, trigger, at_ns > keep_ns ? at_ns - keep_ns : 0);
     profile->asker = asker;
-    if (watch->store ? open_in_store(watch, watched, profile, &error)
-                     : open_outputs(watch, watched, profile, &error))
-        uprof_watch_writer_add(watch->writer, profile);
-    else
-        refuse_profile(watch, profile, error);
+    if (!uprof_watch_writer_add(watch->writer, profile))
+        refuse_trigger(watch, watched, trigger, "too many profiles wait to be written", -1);
 }
 
 /* Writes the profile of a trigger whose time after it is over. */
@@ -208,24 +177,27 @@ end_trigger(Watch *watch, Watched *watched)
     write_profile(watch, watched, trigger, watched->trigger_ns, -1);
 }
 
-static void
+/* Returns: false if another trigger came too short a time ago */
+static bool
 begin_trigger(Watch *watch, Watched *watched, const char *trigger)
 {
     const uint64_t now_ns = uprof_clock_now_ns();
 
     if (watched->trigger ||
-        (watched->last_ns > 0 && now_ns - watched->last_ns < watch->settings->rest_ns)) {
-        watched->n_left_out++;
-        return;
-    }
+        (watched->last_ns > 0 && now_ns - watched->last_ns < watch->settings->rest_ns))
+        return false;
     watched->trigger = g_strdup(trigger);
     watched->trigger_ns = watched->last_ns = now_ns;
     g_autofree char *after = uprof_format_ns(watch->settings->after_ns);
-    uprof_notice(watch->notices, UPROF_NOTICE_INFO, "%s: '%s'; keeping %s more", watched->shown,
-                 trigger, after);
+    uprof_notice(watch->notices, UPROF_NOTICE_INFO,
+                 "%s: '%s' happened; its profile is written in %s", watched->shown, trigger, after);
+    return true;
 }
 
-/* A rule triggers when it begins to hold. */
+/*
+ * A rule triggers when it begins to hold. If that is too soon after another trigger, and the rule still
+ * holds later, it triggers then.
+ */
 static void
 check_rules(Watch *watch, Watched *watched)
 {
@@ -233,10 +205,15 @@ check_rules(Watch *watch, Watched *watched)
 
     for (guint i = 0; i < rules->len; i++) {
         const UprofWatchRule *rule = g_ptr_array_index(rules, i);
-        const bool holds = uprof_watch_log_holds(watched->log, rule, i);
-        if (holds && !watched->held_rules[i])
-            begin_trigger(watch, watched, rule->text);
-        watched->held_rules[i] = holds;
+        RuleState *state = &watched->rules[i];
+        if (!uprof_watch_log_holds(watched->log, rule, i))
+            *state = RULE_RESTS;
+        else if (*state != RULE_HAS_TRIGGERED && begin_trigger(watch, watched, rule->text))
+            *state = RULE_HAS_TRIGGERED;
+        else if (*state == RULE_RESTS) {
+            *state = RULE_WAITS;
+            watched->n_left_out++;
+        }
     }
 }
 
@@ -248,8 +225,9 @@ check_event(const char *uuid, const char *what, void *data)
 
     for (guint i = 0; watched && i < watch->settings->rules->len; i++) {
         const UprofWatchRule *rule = g_ptr_array_index(watch->settings->rules, i);
-        if (uprof_watch_rule_is_event(rule, what))
-            begin_trigger(watch, watched, what);
+        if (uprof_watch_rule_is_event(rule, what) && g_strcmp0(watched->trigger, what) != 0 &&
+            !begin_trigger(watch, watched, what))
+            watched->n_left_out++;
     }
 }
 
@@ -279,7 +257,8 @@ add_watched(Watch *watch, const UprofSession *session)
     Watched *watched = g_new0(Watched, 1);
 
     watched->uuid = g_strdup(session->domain->uuid);
-    watched->log = uprof_watch_log_new(watch->settings->keep_ns + watch->settings->after_ns,
+    watched->log = uprof_watch_log_new(watch->settings->keep_ns + watch->settings->after_ns +
+                                           SPARE_S * UPROF_NS_PER_S,
                                        watch->settings->bytes_max);
     g_ptr_array_add(watch->watched, watched);
     return watched;
@@ -293,6 +272,7 @@ begin_domain(const UprofSession *session, void *data)
 
     if (!watched)
         watched = add_watched(watch, session);
+    watch->had_domains = true;
     g_free(watched->name);
     g_free(watched->shown);
     uprof_run_free(watched->before);
@@ -303,6 +283,9 @@ begin_domain(const UprofSession *session, void *data)
     watched->before = uprof_run_new();
     watched->step_ns = uprof_clock_now_ns();
     watched->step_utc_ns = uprof_clock_utc_ns();
+    /* the domains are not opened anew at the same time */
+    uprof_sampler_limit(session->sampler,
+                        (RENEW_S / 2 + (uint64_t)g_random_int_range(0, RENEW_S)) * UPROF_NS_PER_S);
 }
 
 /* Returns: (transfer full): what the sampler has done since the last step */
@@ -315,7 +298,7 @@ count_step(Watched *watched, uint64_t cpu_ns)
     uprof_sampler_counts(watched->session->sampler, &counts);
     step->access = g_strdup(watched->session->run->access);
     step->started_utc_ns = watched->step_utc_ns;
-    step->divisor = counts.divisor;
+    step->divisor = counts.divisor * MAX(watched->session->counts_before.divisor, 1);
     step->cpu_ns = cpu_ns;
     /* a sampler that was replaced begins again with 0 */
     if (counts.elapsed_ns < before->duration_ns)
@@ -348,18 +331,22 @@ keep_reply(const Watch *watch, Watched *watched, const GByteArray *reply)
     memcpy(&head, reply->data, sizeof(head));
     const size_t rest = reply->len - sizeof(head);
     const guint8 *bytes = reply->data + sizeof(head);
-    if (head.facts_len > rest)
+    if (head.facts_len > rest || head.facts_len > FACTS_BYTES_MAX)
         return;
     if (head.facts_len > 0) {
         g_clear_pointer(&watched->facts, g_bytes_unref);
         watched->facts = g_bytes_new(bytes, head.facts_len);
     }
+    if (!watched->facts)
+        return;
     uprof_busy_share_step(&watched->share, watched->session, MIN(head.running, COUNT_MAX));
     UprofWatchStep step = {
         .start_ns = watched->step_ns,
         .end_ns = now_ns,
         .start_utc_ns = watched->step_utc_ns,
+        .sampled_ns = watched->share.sampled_ns,
         .ticks = watched->share.ticks,
+        .facts = g_bytes_ref(watched->facts),
         .slice = g_bytes_new(bytes + head.facts_len, rest - head.facts_len),
     };
     for (guint i = 0; i < rules->len; i++) {
@@ -397,8 +384,8 @@ take_step(Watch *watch, Watched *watched, uint64_t cpu_ns)
     g_autoptr(UprofRun) run = count_step(watched, cpu_ns);
     g_autoptr(GByteArray) ask = uprof_watch_slice_ask(run, watch->settings->rules);
     /* a worker that has died is replaced by the run */
-    if (!uprof_worker_call(watched->session->worker, 0, (UprofSlice){ ask->data, ask->len }, &reply,
-                           NULL))
+    if (!uprof_worker_call_within(watched->session->worker, STEP_S_MAX, 0,
+                                  (UprofSlice){ ask->data, ask->len }, &reply, NULL))
         return;
     keep_reply(watch, watched, reply);
     say_short(watch, watched);
@@ -424,10 +411,22 @@ show_results(Watch *watch)
         g_autoptr(UprofWatchResult) result = uprof_watch_writer_take(watch->writer);
         if (!result)
             return;
-        uprof_notice(watch->notices, result->is_error ? UPROF_NOTICE_WARNING : UPROF_NOTICE_INFO,
-                     "%s", result->text);
-        if (result->is_error)
+        const bool has_failed = result->is_error && !result->is_answered;
+        uprof_notice(watch->notices, has_failed ? UPROF_NOTICE_WARNING : UPROF_NOTICE_INFO, "%s",
+                     result->text);
+        if (has_failed)
             uprof_error_count(watch->tally, UPROF_ERROR_FAILED);
+    }
+}
+
+/* Forgets domains that are not sampled, and of which nothing is kept any more. */
+static void
+forget_ended(Watch *watch)
+{
+    for (guint i = watch->watched->len; i > 0; i--) {
+        const Watched *watched = g_ptr_array_index(watch->watched, i - 1);
+        if (!watched->session && !watched->trigger && !uprof_watch_log_steps(watched->log))
+            g_ptr_array_remove_index(watch->watched, i - 1);
     }
 }
 
@@ -448,9 +447,10 @@ look_at_all(const GPtrArray *recordings, void *data)
         Watched *watched = g_ptr_array_index(watch->watched, i);
         take_step(watch, watched, own_ns);
         uprof_watch_log_drop_old(watched->log, now_ns);
-        if (watched->trigger && now_ns - watched->trigger_ns >= watch->settings->after_ns)
+        if (watched->trigger && now_ns >= watched->trigger_ns + watch->settings->after_ns)
             end_trigger(watch, watched);
     }
+    forget_ended(watch);
     return true;
 }
 
@@ -470,21 +470,31 @@ is_meant(const Watched *watched, const char *word)
     return strcmp(watched->name, word) == 0 || g_ascii_strcasecmp(watched->uuid, word) == 0;
 }
 
+/* Returns: (nullable): the domain; if several have had the name, the one that is sampled */
+static Watched *
+find_meant(const Watch *watch, const char *word)
+{
+    Watched *found = NULL;
+
+    for (guint i = 0; i < watch->watched->len; i++) {
+        Watched *watched = g_ptr_array_index(watch->watched, i);
+        if (is_meant(watched, word) && (!found || watched->session))
+            found = watched;
+    }
+    return found;
+}
+
 static bool
 answer_question(const GPtrArray *recordings, void *data)
 {
     Watch *watch = data;
     int asker = -1;
     g_autofree char *word = uprof_watch_socket_accept(watch->socket, &asker);
+    Watched *watched = word ? find_meant(watch, word) : NULL;
 
-    for (guint i = 0; word && i < watch->watched->len; i++) {
-        Watched *watched = g_ptr_array_index(watch->watched, i);
-        if (!is_meant(watched, word))
-            continue;
+    if (watched)
         write_now(watch, watched, "asked by watch --now", asker);
-        return true;
-    }
-    if (word)
+    else if (word)
         uprof_watch_socket_answer(asker, UPROF_WATCH_UNKNOWN, "");
     return true;
 }
@@ -511,6 +521,7 @@ run_domains(Watch *watch)
     };
     UprofSettings run = *settings->record.session.run;
     UprofRecordSettings record = settings->record;
+    UprofErrorTally tally = { 0 };
 
     run.duration_ns = RENEW_S * UPROF_NS_PER_S;
     run.given.duration = true;
@@ -525,7 +536,12 @@ run_domains(Watch *watch)
     record.n_calls = G_N_ELEMENTS(calls);
     record.wait = !record.all;
     record.rejoins = true;
-    return uprof_record_domains(&record, watch->tally);
+    const UprofErrorCode code = uprof_record_domains(&record, &tally);
+    /* in months, errors come and go; they count if there was never a domain */
+    if (!watch->had_domains && tally.n > 0)
+        uprof_error_count(watch->tally, tally.code);
+    return code == UPROF_ERROR_NOT_FOUND && (watch->had_domains || record.all) ? UPROF_ERROR_NONE
+                                                                               : code;
 }
 
 /* Opens what is needed before the run forks: an error ends the run before it begins. */
@@ -543,14 +559,26 @@ open_watch(Watch *watch, GError **error)
     watch->store = path ? uprof_store_open(path, true, error) : NULL;
     if (path && !watch->store)
         return false;
-    watch->writer = uprof_watch_writer_new(error);
+    const UprofWatchPlace place = { watch->store, settings->min_free_megabytes, settings->outputs };
+    watch->writer = uprof_watch_writer_new(&place, error);
     watch->socket = watch->writer ? uprof_watch_socket_new(error) : NULL;
     return watch->socket != NULL;
+}
+
+/* A second signal ends the process at once: see @abort_run. */
+static void
+unblock_signals(void)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, NULL);
 }
 
 static void
 close_watch(Watch *watch)
 {
+    unblock_signals();
     /* the end of the run also ends the time after a trigger */
     for (guint i = 0; i < watch->watched->len; i++) {
         Watched *watched = g_ptr_array_index(watch->watched, i);

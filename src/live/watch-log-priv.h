@@ -13,9 +13,11 @@
 typedef struct {
     uint64_t start_ns, end_ns; /* monotonic */
     uint64_t start_utc_ns;
+    uint64_t sampled_ns;                     /* without the time of missed samples */
     uint64_t ticks;                          /* that a sample was taken at, of all vCPUs */
     uint64_t matched[UPROF_WATCH_RULES_MAX]; /* of these, by rule */
     GBytes *slice;                           /* owned by the log: the samples */
+    GBytes *facts; /* owned by the log: the facts of the guest, as they were sent last */
 } UprofWatchStep;
 
 typedef struct _UprofWatchLog UprofWatchLog;
@@ -29,7 +31,10 @@ UprofWatchLog *uprof_watch_log_new(uint64_t keep_ns, uint64_t bytes_max);
 void uprof_watch_log_free(UprofWatchLog *log);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofWatchLog, uprof_watch_log_free)
 
-/** uprof_watch_log_add: @step: copied; its slice is (transfer full) */
+/**
+ * uprof_watch_log_add: adds a step, unless its slice alone has too many bytes
+ * @step: copied; its slice and its facts are (transfer full)
+ */
 void uprof_watch_log_add(UprofWatchLog *log, const UprofWatchStep *step);
 
 /** uprof_watch_log_drop_old: drops what is too old at @now_ns, of a domain that adds no steps */
@@ -48,8 +53,5 @@ uint64_t uprof_watch_log_bytes(const UprofWatchLog *log);
  */
 bool uprof_watch_log_holds(const UprofWatchLog *log, const UprofWatchRule *rule, unsigned i);
 
-/** uprof_watch_log_n_steps: Returns: the number of steps */
-unsigned uprof_watch_log_n_steps(const UprofWatchLog *log);
-
-/** uprof_watch_log_step: Returns: (transfer none): step @i, the oldest first */
-const UprofWatchStep *uprof_watch_log_step(const UprofWatchLog *log, unsigned i);
+/** uprof_watch_log_steps: Returns: (transfer none): of UprofWatchStep: the oldest first */
+const GList *uprof_watch_log_steps(const UprofWatchLog *log);

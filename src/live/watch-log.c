@@ -34,6 +34,7 @@ free_step(gpointer data)
     UprofWatchStep *step = data;
 
     g_bytes_unref(step->slice);
+    g_bytes_unref(step->facts);
     g_free(step);
 }
 
@@ -67,10 +68,16 @@ uprof_watch_log_drop_old(UprofWatchLog *log, uint64_t now_ns)
 void
 uprof_watch_log_add(UprofWatchLog *log, const UprofWatchStep *step)
 {
+    if (g_bytes_get_size(step->slice) > log->bytes_max) {
+        log->is_short = true;
+        g_bytes_unref(step->slice);
+        g_bytes_unref(step->facts);
+        return;
+    }
     g_queue_push_tail(&log->steps, g_memdup2(step, sizeof(*step)));
     log->bytes += g_bytes_get_size(step->slice);
     uprof_watch_log_drop_old(log, step->end_ns);
-    while (log->bytes > log->bytes_max && log->steps.length > 0) {
+    while (log->bytes > log->bytes_max) {
         log->is_short = true;
         drop_oldest(log);
     }
@@ -88,6 +95,14 @@ uprof_watch_log_bytes(const UprofWatchLog *log)
     return log->bytes;
 }
 
+uint64_t
+uprof_watch_rule_needs_ns(const UprofWatchRule *rule)
+{
+    const unsigned times = rule->is_change ? 1 + BEFORE_TIMES : 1;
+
+    return rule->subject == UPROF_WATCH_EVENT ? 0 : times * rule->seconds * UPROF_NS_PER_S;
+}
+
 /* The samples of a time, and how long it was sampled. */
 typedef struct {
     uint64_t sampled_ns, ticks, matched;
@@ -102,9 +117,9 @@ add_steps(const UprofWatchLog *log, unsigned rule, uint64_t from_ns, uint64_t to
         const UprofWatchStep *step = at->data;
         if (step->end_ns <= from_ns)
             break;
-        if (step->end_ns > to_ns || step->ticks == 0)
+        if (step->end_ns > to_ns)
             continue;
-        sum.sampled_ns += step->end_ns - step->start_ns;
+        sum.sampled_ns += step->sampled_ns;
         sum.ticks += step->ticks;
         sum.matched += step->matched[rule];
     }
@@ -127,21 +142,15 @@ uprof_watch_log_holds(const UprofWatchLog *log, const UprofWatchRule *rule, unsi
         return false;
     const uint64_t from_ns = newest->end_ns > time_ns ? newest->end_ns - time_ns : 0;
     const Sum now = add_steps(log, i, from_ns, newest->end_ns);
-    const Sum before = add_steps(log, i, 0, from_ns);
+    const Sum before = rule->is_change ? add_steps(log, i, 0, from_ns) : (Sum){ 0 };
     if (now.sampled_ns < time_ns * SAMPLED_PERCENT / 100 ||
         (rule->is_change && before.sampled_ns < BEFORE_TIMES * time_ns))
         return false;
     return uprof_watch_rule_holds(rule, share_ppm(&now), share_ppm(&before));
 }
 
-unsigned
-uprof_watch_log_n_steps(const UprofWatchLog *log)
+const GList *
+uprof_watch_log_steps(const UprofWatchLog *log)
 {
-    return log->steps.length;
-}
-
-const UprofWatchStep *
-uprof_watch_log_step(const UprofWatchLog *log, unsigned i)
-{
-    return g_queue_peek_nth((GQueue *)&log->steps, i);
+    return log->steps.head;
 }

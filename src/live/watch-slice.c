@@ -47,10 +47,15 @@ static struct {
     uint64_t cpu_ns;   /* processor time until the last step */
 } sent;
 
+/* Is @text the name, with the mark of the kernel or with the number of a process? */
 static bool
-is_kernel_name(const char *text, const char *name)
+is_meant(const char *text, const char *name)
 {
-    return g_str_has_prefix(text, name) && strcmp(text + strlen(name), "_[k]") == 0;
+    if (!g_str_has_prefix(text, name))
+        return false;
+    const char *rest = text + strlen(name);
+    return !*rest || strcmp(rest, "_[k]") == 0 ||
+           (*rest == '-' && rest[1] && strspn(rest + 1, "0123456789") == strlen(rest + 1));
 }
 
 static uint64_t
@@ -60,8 +65,7 @@ find_row(const GArray *rows, const char *name)
 
     for (guint i = 0; i < rows->len; i++) {
         const UprofProfileRow *row = &g_array_index(rows, UprofProfileRow, i);
-        const char *text = uprof_name_text(row->name);
-        if (strcmp(text, name) == 0 || is_kernel_name(text, name))
+        if (is_meant(uprof_name_text(row->name), name))
             total += row->total;
     }
     return total;
@@ -74,7 +78,8 @@ add_vcpu(const UprofName *const *frames, unsigned n, uint64_t weight, void *data
     GHashTable *vcpus = data;
     uint32_t vcpu;
 
-    if (n < 2 || !uprof_profile_level_is_vcpu(frames[1], &vcpu))
+    if (n < 2 || !uprof_profile_level_is_vcpu(frames[1], &vcpu) ||
+        strcmp(uprof_name_text(frames[n - 1]), "[idle]") == 0)
         return;
     const guint64 sum =
         (guint64)GPOINTER_TO_SIZE(g_hash_table_lookup(vcpus, GUINT_TO_POINTER(vcpu)));
@@ -107,16 +112,25 @@ count_vcpu(const UprofProfile *profile, const char *name)
     return most;
 }
 
+/* Returns: the weight of the stacks of running vCPUs; a sample of a lowered rate weighs more */
 static uint64_t
-count_matches(const UprofProfile *profile, const UprofRun *run, UprofWatchSubject subject,
-              const char *name)
+count_running(const UprofProfile *profile)
+{
+    uint64_t halted;
+    g_autoptr(GArray) rows = uprof_profile_rows(profile, &halted);
+
+    return uprof_profile_total(profile) - halted;
+}
+
+static uint64_t
+count_matches(const UprofProfile *profile, UprofWatchSubject subject, const char *name)
 {
     g_autoptr(GArray) rows = NULL;
     uint64_t halted;
 
     switch (subject) {
     case UPROF_WATCH_BUSY:
-        return run->running;
+        return count_running(profile);
     case UPROF_WATCH_VCPU:
         return count_vcpu(profile, name);
     case UPROF_WATCH_FUNCTION:
@@ -132,15 +146,14 @@ count_matches(const UprofProfile *profile, const UprofRun *run, UprofWatchSubjec
 
 /* @asked: (inout): behind the run's facts */
 static void
-count_rules(UprofBytes *asked, const UprofProfile *profile, const UprofRun *run,
-            UprofWatchReply *head)
+count_rules(UprofBytes *asked, const UprofProfile *profile, UprofWatchReply *head)
 {
     const char *bytes = asked->all.data;
     uint8_t subject;
 
     for (unsigned i = 0; i < UPROF_WATCH_RULES_MAX && uprof_bytes_u8(asked, &subject); i++) {
         const char *name = bytes + asked->at;
-        head->matched[i] = count_matches(profile, run, (UprofWatchSubject)subject, name);
+        head->matched[i] = count_matches(profile, (UprofWatchSubject)subject, name);
         asked->at += strlen(name) + 1;
     }
 }
@@ -154,7 +167,7 @@ append_compressed(GByteArray *out, const GString *text)
     g_string_free(packed, TRUE);
 }
 
-/* Appends the facts of the guest, unless they are as they were sent last. */
+/* Appends the facts of the guest once a minute, and when there are other images. */
 static void
 append_facts(UprofAnalysis *analysis, GByteArray *out)
 {
@@ -201,8 +214,8 @@ uprof_watch_slice_make(UprofAnalysis *analysis, UprofSlice argument, GByteArray 
     const uint64_t cpu_ns = uprof_clock_cpu_ns();
     run->cpu_ns += cpu_ns - sent.cpu_ns;
     sent.cpu_ns = cpu_ns;
-    count_rules(&asked, profile, run, &head);
-    head.running = run->running;
+    count_rules(&asked, profile, &head);
+    head.running = count_running(profile);
     append_facts(analysis, rest);
     head.facts_len = rest->len;
     append_slice(profile, run, rest);

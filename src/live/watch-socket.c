@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -18,6 +19,7 @@ enum {
     BACKLOG = 16,
     QUESTION_MS = 200,
     ANSWER_MS = 60 * 1000,
+    NO_ROOM_US = 10 * 1000,
     ANSWER_BYTES_MAX = 16 * 1024,
 };
 
@@ -46,12 +48,14 @@ uprof_watch_socket_new(GError **error)
     if (!uprof_marker_make_folder(error))
         return NULL;
     made->path = g_strdup_printf("%s/" BEGINNING "%d" ENDING, uprof_marker_folder(), (int)getpid());
-    if (!set_address(&address, made->path, error))
+    /* it gets its name when it can be asked: a name that does not answer is removed */
+    g_autofree char *early = g_strconcat(made->path, ".new", NULL);
+    if (!set_address(&address, early, error))
         return NULL;
-    unlink(made->path); /* of a dead process with the same number */
+    unlink(early);
     made->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (made->fd >= 0 && bind(made->fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
-        listen(made->fd, BACKLOG) == 0)
+        listen(made->fd, BACKLOG) == 0 && rename(early, made->path) == 0)
         return g_steal_pointer(&made);
     uprof_error_fail_errno(error, "cannot listen on '%s'", made->path);
     return NULL;
@@ -102,8 +106,10 @@ char *
 uprof_watch_socket_accept(UprofWatchSocket *made, int *asker)
 {
     *asker = accept4(made->fd, NULL, NULL, SOCK_CLOEXEC);
-    if (*asker < 0)
+    if (*asker < 0) {
+        g_usleep(NO_ROOM_US); /* without a free descriptor, the question stays */
         return NULL;
+    }
     char *word = read_line(*asker, UPROF_WATCH_ASK_BYTES_MAX, QUESTION_MS);
     if (!word)
         close(*asker);
@@ -127,7 +133,15 @@ is_socket_name(const char *name)
     return g_str_has_prefix(name, BEGINNING) && g_str_has_suffix(name, ENDING);
 }
 
-/* Returns: (transfer full) (nullable): the answer; %NULL: there was none */
+static char *
+read_answer(int fd)
+{
+    char *answer = read_line(fd, ANSWER_BYTES_MAX, ANSWER_MS);
+
+    return answer ? answer : g_strdup("");
+}
+
+/* Returns: (transfer full) (nullable): the answer; "" if there is none; %NULL: nobody listens */
 static char *
 ask_socket(const char *path, const char *word)
 {
@@ -139,7 +153,7 @@ ask_socket(const char *path, const char *word)
     if (fd >= 0 && set_address(&address, path, NULL)) {
         if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
             send(fd, question, strlen(question), MSG_NOSIGNAL) == (ssize_t)strlen(question))
-            answer = read_line(fd, ANSWER_BYTES_MAX, ANSWER_MS);
+            answer = read_answer(fd);
         else if (errno == ECONNREFUSED)
             unlink(path); /* of a watch that was killed */
     }
@@ -148,11 +162,12 @@ ask_socket(const char *path, const char *word)
     return answer;
 }
 
-/* @answer: (inout): replaced by a better one */
+/* @answer: (inout): replaced by a better one: one that knows the domain, else one at all */
 static void
 take_answer(char **answer, char *other)
 {
-    const bool is_better = other && (!*answer || (*answer)[0] == UPROF_WATCH_UNKNOWN);
+    const bool is_better =
+        other && (!*answer || !(*answer)[0] || ((*answer)[0] == UPROF_WATCH_UNKNOWN && other[0]));
 
     if (is_better) {
         g_free(*answer);
@@ -179,6 +194,9 @@ uprof_watch_ask(const char *word, GError **error)
         return uprof_text_quote(answer + 1);
     if (answer && answer[0] == UPROF_WATCH_FAILED)
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "%s", answer + 1);
+    else if (answer && !answer[0])
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
+                    "'virt-uprof watch' has not answered; try again");
     else if (answer)
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
                     "no running 'virt-uprof watch' watches '%s'", quoted);

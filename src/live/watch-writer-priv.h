@@ -2,35 +2,44 @@
 /*
  * watch-writer-priv.h - writes kept samples to files, in a process without rights for each profile
  *
- * A thread waits for these processes, so that sampling goes on meanwhile.
+ * A thread opens the files and waits for these processes, one profile after another, so that sampling
+ * goes on meanwhile.
  */
 #pragma once
 
 #include "uprof/error.h"
-#include "uprof/output.h"
+#include "uprof/output-request.h"
+#include "uprof/store.h"
 
 typedef struct _UprofWatchWriter UprofWatchWriter;
 
+/** UprofWatchPlace: where profiles are written; all pointers are borrowed */
+typedef struct {
+    UprofStore *store;           /* (nullable): %NULL: to @outputs; used by the thread alone */
+    uint64_t min_free_megabytes; /* of the disk of the store */
+    const GPtrArray *outputs;    /* of UprofOutputRequest */
+} UprofWatchPlace;
+
 /** UprofWatchProfile: a profile to write. All members are owned. */
 typedef struct {
-    char *shown;         /* name of the domain, safe to print */
+    char *name, *uuid;   /* of the domain */
+    char *shown;         /* its name, safe to print */
     char *trigger;       /* why it is written */
     uint64_t started_ns; /* UTC, of the first slice */
     GBytes *facts;       /* see watch-slice-priv.h */
     GPtrArray *slices;   /* of GBytes */
-    GPtrArray *files;    /* of UprofFile */
-    GPtrArray *formats;  /* of UprofFormat, borrowed; as @files */
     int asker;           /* a connection that waits for the answer; -1: none */
 } UprofWatchProfile;
 
-/** uprof_watch_profile_new: Returns: (transfer full): a profile without slices and files */
-UprofWatchProfile *uprof_watch_profile_new(const char *shown, const char *trigger);
+/** uprof_watch_profile_new: Returns: (transfer full): an empty profile */
+UprofWatchProfile *uprof_watch_profile_new(void);
 void uprof_watch_profile_free(UprofWatchProfile *profile);
 
 /** UprofWatchResult: what became of a profile. All members are owned. */
 typedef struct {
     char *text; /* one line */
     bool is_error;
+    bool is_answered; /* somebody asked, and has got the text as the answer */
 } UprofWatchResult;
 
 void uprof_watch_result_free(UprofWatchResult *result);
@@ -38,19 +47,30 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofWatchResult, uprof_watch_result_free)
 
 /**
  * uprof_watch_writer_new: forks the process that makes the others; the program must have one thread
+ * @place: copied
  *
  * Returns: (transfer full) (nullable): %NULL with an error
  */
-UprofWatchWriter *uprof_watch_writer_new(GError **error);
+UprofWatchWriter *uprof_watch_writer_new(const UprofWatchPlace *place, GError **error);
 
-/** uprof_watch_writer_free: @writer: (nullable): ends its work, for at most half a minute */
+/** uprof_watch_writer_free: @writer: (nullable): ends as uprof_watch_writer_finish() does */
 void uprof_watch_writer_free(UprofWatchWriter *writer);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofWatchWriter, uprof_watch_writer_free)
 
-/** uprof_watch_writer_add: @profile: (transfer full) */
-void uprof_watch_writer_add(UprofWatchWriter *writer, UprofWatchProfile *profile);
+/**
+ * uprof_watch_writer_add:
+ * @profile: (transfer full)
+ *
+ * Returns: false if too many profiles wait already, or if there is no thread; @profile is then freed
+ */
+bool uprof_watch_writer_add(UprofWatchWriter *writer, UprofWatchProfile *profile);
 
-/** uprof_watch_writer_finish: waits until all profiles are written */
+/**
+ * uprof_watch_writer_finish: waits until all profiles are written
+ *
+ * After a quarter of a minute no other profile is begun; the one that is being written may take that long
+ * again.
+ */
 void uprof_watch_writer_finish(UprofWatchWriter *writer);
 
 /** uprof_watch_writer_take: Returns: (transfer full) (nullable): the next result; %NULL: none now */

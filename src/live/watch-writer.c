@@ -11,6 +11,7 @@
 #include "watch-writer-priv.h"
 
 #include "uprof/bytes.h"
+#include "uprof/clock.h"
 #include "uprof/confined-job.h"
 #include "uprof/read-all.h"
 #include "uprof/text.h"
@@ -25,18 +26,27 @@
 
 enum {
     ERROR_BYTES_MAX = 4096,
-    SILENCE_MS = 20 * 1000,
-    TIME_MS = 30 * 1000,
+    TIME_MS = 15 * 1000, /* for one profile */
+    FINISH_S = 15,
     CPU_S = 30,
+    WAITING_MAX = 100, /* profiles */
     MEMORY_MAX_MIB = 1024,
 };
 
 struct _UprofWatchWriter {
+    UprofWatchPlace place;
     UprofSpawner *spawner;
     GThread *thread;
-    GAsyncQueue *profiles; /* of UprofWatchProfile */
-    GAsyncQueue *results;  /* of UprofWatchResult */
+    GAsyncQueue *profiles;   /* of UprofWatchProfile */
+    GAsyncQueue *results;    /* of UprofWatchResult */
+    _Atomic gint64 until_us; /* when to begin no other profile; 0: no limit */
 };
+
+/* The files of a profile that are open. */
+typedef struct {
+    GPtrArray *files;   /* of UprofFile, or NULL; owned */
+    GPtrArray *formats; /* of UprofFormat, borrowed; as @files */
+} Files;
 
 /* ---- In the process without rights ---- */
 
@@ -51,26 +61,31 @@ send_error(Process *process, const GError *error)
     const UprofSlice part = { error->message,
                               MIN(strlen(error->message), (size_t)ERROR_BYTES_MAX) };
 
-    process->has_failed = true;
     uprof_channel_send(process->channel, 0, &part, 1, NULL, 0);
 }
 
+/* A slice that cannot be read is left out, and the first such error is sent. */
 static void
 read_slices(Process *process, UprofLoad *load, UprofBytes *bytes, uint64_t facts_len)
 {
     UprofSlice part;
     uint64_t len;
-    bool ok = uprof_bytes_take(bytes, facts_len, &part);
     g_autoptr(GError) error = NULL;
+    bool ok = uprof_bytes_take(bytes, facts_len, &part) &&
+              uprof_watch_slice_set_facts(load, part, &error);
 
-    ok = ok && uprof_watch_slice_set_facts(load, part, &error);
-    while (ok && uprof_bytes_left(bytes) > 0)
-        ok = uprof_bytes_u64(bytes, &len) && uprof_bytes_take(bytes, len, &part) &&
-             uprof_watch_slice_add(load, part, &error);
+    while (ok && uprof_bytes_left(bytes) > 0) {
+        ok = uprof_bytes_u64(bytes, &len) && uprof_bytes_take(bytes, len, &part);
+        if (ok)
+            uprof_watch_slice_add(load, part, error ? NULL : &error);
+    }
     if (!ok && !error)
         uprof_bytes_fail(bytes, &error, "it ends early");
+    if (load->run->samples == 0 && !error)
+        g_set_error(&error, UPROF_ERROR, UPROF_ERROR_EMPTY, "it has no samples");
     if (error)
         send_error(process, error);
+    process->has_failed = load->run->samples == 0;
 }
 
 /* Returns: the text at the cursor, which moves behind its NUL; "" at the end */
@@ -93,8 +108,10 @@ write_file(Process *process, const UprofLoad *load, UprofBytes *begin, int fd)
     g_autoptr(UprofFile) file = uprof_file_adopt(fd, take_text(begin), false);
     g_autoptr(GError) error = NULL;
 
-    if (!uprof_output_write(format, load->profile, load->run, file, &error))
-        send_error(process, error);
+    if (uprof_output_write(format, load->profile, load->run, file, &error))
+        return;
+    process->has_failed = true;
+    send_error(process, error);
 }
 
 /* Returns: (transfer full): all bytes of the file in memory, or fewer */
@@ -129,7 +146,7 @@ write_profile(Process *process, UprofBytes *begin, int content_fd, const int *fi
     load->run->started_utc_ns = started_ns;
     load->run->trigger = g_strdup(take_text(begin));
     uprof_load_finish(load);
-    for (uint64_t i = 0; i < n_files; i++)
+    for (uint64_t i = 0; i < n_files && !process->has_failed; i++)
         write_file(process, load, begin, files[i]);
 }
 
@@ -151,15 +168,11 @@ run_process(const int *fds, unsigned n_fds, void *data)
 /* ---- In the program ---- */
 
 UprofWatchProfile *
-uprof_watch_profile_new(const char *shown, const char *trigger)
+uprof_watch_profile_new(void)
 {
     UprofWatchProfile *profile = g_new0(UprofWatchProfile, 1);
 
-    profile->shown = g_strdup(shown);
-    profile->trigger = g_strdup(trigger);
     profile->slices = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref);
-    profile->files = g_ptr_array_new_with_free_func((GDestroyNotify)uprof_file_abort);
-    profile->formats = g_ptr_array_new();
     profile->asker = -1;
     return profile;
 }
@@ -167,12 +180,12 @@ uprof_watch_profile_new(const char *shown, const char *trigger)
 void
 uprof_watch_profile_free(UprofWatchProfile *profile)
 {
+    g_free(profile->name);
+    g_free(profile->uuid);
     g_free(profile->shown);
     g_free(profile->trigger);
     g_clear_pointer(&profile->facts, g_bytes_unref);
     g_ptr_array_unref(profile->slices);
-    g_ptr_array_unref(profile->files);
-    g_ptr_array_unref(profile->formats);
     if (profile->asker >= 0)
         close(profile->asker);
     g_free(profile);
@@ -186,6 +199,62 @@ uprof_watch_result_free(UprofWatchResult *result)
     g_free(result->text);
     g_free(result);
 }
+
+/* ---- Its files ---- */
+
+static bool
+open_file(const UprofWatchPlace *place, Files *files, const char *path, const UprofFormat *format,
+          GError **error)
+{
+    UprofFile *file = place->store
+                          ? uprof_file_open_own(uprof_store_data(place->store), path, error)
+                          : uprof_file_open(path, format->is_secret, error);
+
+    if (!file)
+        return false;
+    g_ptr_array_add(files->files, file);
+    g_ptr_array_add(files->formats, (gpointer)format);
+    return true;
+}
+
+static bool
+open_in_store(const UprofWatchPlace *place, const UprofWatchProfile *profile, Files *files,
+              GError **error)
+{
+    const int64_t start_s = (int64_t)(profile->started_ns / UPROF_NS_PER_S);
+
+    if (!uprof_store_has_room(place->store, place->min_free_megabytes, error))
+        return false;
+    g_autofree char *base =
+        uprof_store_slice_base(place->store, profile->name, profile->uuid, start_s, NULL, error);
+    if (!base)
+        return false;
+    g_autofree char *stacks = g_strconcat(base, UPROF_STORE_PROFILE, NULL);
+    g_autofree char *sidecar = g_strconcat(base, UPROF_STORE_SIDECAR, NULL);
+    /* the sidecar is the last file: it is the commit mark of the slice */
+    return open_file(place, files, stacks, &uprof_format_folded_gz, error) &&
+           open_file(place, files, sidecar, &uprof_format_meta, error);
+}
+
+static bool
+open_files(const UprofWatchPlace *place, const UprofWatchProfile *profile, Files *files,
+           GError **error)
+{
+    g_autofree char *time = uprof_clock_format_utc(uprof_clock_utc_ns(), TRUE);
+
+    if (place->store)
+        return open_in_store(place, profile, files, error);
+    for (guint i = 0; i < place->outputs->len; i++) {
+        const UprofOutputRequest *request = g_ptr_array_index(place->outputs, i);
+        g_autofree char *path =
+            uprof_output_request_path(request, profile->name, profile->uuid, time);
+        if (!open_file(place, files, path, request->format, error))
+            return false;
+    }
+    return true;
+}
+
+/* ---- Its process ---- */
 
 static bool
 append_bytes(int fd, const void *bytes, size_t len)
@@ -237,18 +306,18 @@ append_text(GByteArray *out, const char *text)
 }
 
 static GByteArray *
-make_begin(const UprofWatchProfile *profile, uint64_t content_len)
+make_begin(const UprofWatchProfile *profile, const Files *files, uint64_t content_len)
 {
     GByteArray *begin = g_byte_array_new();
 
     append_number(begin, content_len);
     append_number(begin, profile->started_ns);
     append_number(begin, g_bytes_get_size(profile->facts));
-    append_number(begin, profile->files->len);
+    append_number(begin, files->files->len);
     append_text(begin, profile->trigger);
-    for (guint i = 0; i < profile->files->len; i++) {
-        append_text(begin, ((const UprofFormat *)g_ptr_array_index(profile->formats, i))->name);
-        append_text(begin, uprof_file_path(g_ptr_array_index(profile->files, i)));
+    for (guint i = 0; i < files->files->len; i++) {
+        append_text(begin, ((const UprofFormat *)g_ptr_array_index(files->formats, i))->name);
+        append_text(begin, uprof_file_path(g_ptr_array_index(files->files, i)));
     }
     return begin;
 }
@@ -269,17 +338,21 @@ keep_error(int channel, const UprofMessage *message, UprofSlice content, char **
     return true;
 }
 
+/* @warning: (out) (transfer full) (nullable): what could not be read */
 static bool
-run_job(UprofWatchWriter *writer, const UprofWatchProfile *profile, int content, uint64_t len,
-        GError **error)
+run_job(UprofWatchWriter *writer, const UprofWatchProfile *profile, const Files *files,
+        char **warning, GError **error)
 {
-    g_autoptr(GByteArray) begin = make_begin(profile, len);
-    g_autoptr(GArray) fds = g_array_new(FALSE, FALSE, sizeof(int));
-    g_autofree char *text = NULL;
+    uint64_t len;
+    const int content = make_content(profile, &len, error);
 
+    if (content < 0)
+        return false;
+    g_autoptr(GByteArray) begin = make_begin(profile, files, len);
+    g_autoptr(GArray) fds = g_array_new(FALSE, FALSE, sizeof(int));
     g_array_append_val(fds, content);
-    for (guint i = 0; i < profile->files->len; i++) {
-        const int fd = uprof_file_fd(g_ptr_array_index(profile->files, i));
+    for (guint i = 0; i < files->files->len; i++) {
+        const int fd = uprof_file_fd(g_ptr_array_index(files->files, i));
         g_array_append_val(fds, fd);
     }
     const UprofConfinedJob job = {
@@ -287,25 +360,26 @@ run_job(UprofWatchWriter *writer, const UprofWatchProfile *profile, int content,
         .fds = (const int *)fds->data,
         .n_fds = fds->len,
         .answer = keep_error,
-        .data = &text,
-        .silence_ms = SILENCE_MS,
+        .data = warning,
+        .silence_ms = TIME_MS,
         .time_ms = TIME_MS,
     };
     const int status = uprof_confined_job_run(writer->spawner, &job, error);
+    close(content);
     if (status > 0)
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "%s",
-                    text ? text : "its process has failed");
+                    *warning ? *warning : "its process has failed");
     return status == 0;
 }
 
 /* Makes the files complete, and lists them in @names. */
 static bool
-commit_files(UprofWatchProfile *profile, GString *names, GError **error)
+commit_files(const Files *files, GString *names, GError **error)
 {
-    for (guint i = 0; i < profile->files->len; i++) {
-        UprofFile *file = g_ptr_array_index(profile->files, i);
+    for (guint i = 0; i < files->files->len; i++) {
+        UprofFile *file = g_ptr_array_index(files->files, i);
         g_autofree char *path = uprof_text_quote(uprof_file_path(file));
-        profile->files->pdata[i] = NULL;
+        files->files->pdata[i] = NULL;
         if (!uprof_file_commit(file, error))
             return false;
         g_string_append_printf(names, "%s%s", names->len > 0 ? ", " : "", path);
@@ -314,32 +388,50 @@ commit_files(UprofWatchProfile *profile, GString *names, GError **error)
 }
 
 static void
-answer_asker(UprofWatchProfile *profile, const UprofWatchResult *result)
+answer_asker(UprofWatchProfile *profile, UprofWatchResult *result)
 {
-    if (profile->asker >= 0)
+    result->is_answered = profile->asker >= 0;
+    if (result->is_answered)
         uprof_watch_socket_answer(
             profile->asker, result->is_error ? UPROF_WATCH_FAILED : UPROF_WATCH_DONE, result->text);
     profile->asker = -1;
 }
 
+/* Returns: (transfer full) (nullable): the names of the files; %NULL with an error */
+static char *
+write_files(UprofWatchWriter *writer, const UprofWatchProfile *profile, GError **error)
+{
+    const gint64 until_us = writer->until_us;
+    g_autoptr(GPtrArray) open = g_ptr_array_new_with_free_func((GDestroyNotify)uprof_file_abort);
+    g_autoptr(GPtrArray) formats = g_ptr_array_new();
+    g_autoptr(GString) names = g_string_new(NULL);
+    g_autofree char *warning = NULL;
+    Files files = { open, formats };
+
+    if (until_us > 0 && g_get_monotonic_time() > until_us) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "the run ends, and no time is left");
+        return NULL;
+    }
+    if (!open_files(&writer->place, profile, &files, error) ||
+        !run_job(writer, profile, &files, &warning, error) || !commit_files(&files, names, error))
+        return NULL;
+    if (warning)
+        g_string_append_printf(names, "; a part could not be read: %s", warning);
+    return g_string_free(g_steal_pointer(&names), FALSE);
+}
+
 static void
 write_one(UprofWatchWriter *writer, UprofWatchProfile *profile)
 {
-    g_autoptr(GString) names = g_string_new(NULL);
     g_autoptr(GError) error = NULL;
     UprofWatchResult *result = g_new0(UprofWatchResult, 1);
-    uint64_t len;
-    const int content = make_content(profile, &len, &error);
+    g_autofree char *names = write_files(writer, profile, &error);
 
-    result->is_error = content < 0 || !run_job(writer, profile, content, len, &error) ||
-                       !commit_files(profile, names, &error);
+    result->is_error = !names;
     result->text =
-        result->is_error
-            ? g_strdup_printf("%s: '%s': nothing is kept: %s", profile->shown, profile->trigger,
-                              error->message)
-            : g_strdup_printf("%s: '%s': wrote %s", profile->shown, profile->trigger, names->str);
-    if (content >= 0)
-        close(content);
+        names ? g_strdup_printf("%s: '%s': wrote %s", profile->shown, profile->trigger, names)
+              : g_strdup_printf("%s: the profile of '%s' is not written: %s", profile->shown,
+                                profile->trigger, error->message);
     answer_asker(profile, result);
     g_async_queue_push(writer->results, result);
     uprof_watch_profile_free(profile);
@@ -361,7 +453,7 @@ run_writer(gpointer data)
 }
 
 UprofWatchWriter *
-uprof_watch_writer_new(GError **error)
+uprof_watch_writer_new(const UprofWatchPlace *place, GError **error)
 {
     static const UprofSpawnPlan plan = {
         .work = run_process,
@@ -372,18 +464,24 @@ uprof_watch_writer_new(GError **error)
     if (!spawner)
         return NULL;
     UprofWatchWriter *writer = g_new0(UprofWatchWriter, 1);
+    writer->place = *place;
     writer->spawner = spawner;
     writer->profiles = g_async_queue_new_full((GDestroyNotify)uprof_watch_profile_free);
     writer->results = g_async_queue_new_full((GDestroyNotify)uprof_watch_result_free);
     return writer;
 }
 
-void
+bool
 uprof_watch_writer_add(UprofWatchWriter *writer, UprofWatchProfile *profile)
 {
     if (!writer->thread)
-        writer->thread = g_thread_new("watch-writer", run_writer, writer);
+        writer->thread = g_thread_try_new("watch-writer", run_writer, writer, NULL);
+    if (!writer->thread || g_async_queue_length(writer->profiles) >= WAITING_MAX) {
+        uprof_watch_profile_free(profile);
+        return false;
+    }
     g_async_queue_push(writer->profiles, profile);
+    return true;
 }
 
 void
@@ -391,7 +489,8 @@ uprof_watch_writer_finish(UprofWatchWriter *writer)
 {
     if (!writer->thread)
         return;
-    g_async_queue_push(writer->profiles, uprof_watch_profile_new(NULL, NULL));
+    writer->until_us = g_get_monotonic_time() + FINISH_S * G_TIME_SPAN_SECOND;
+    g_async_queue_push(writer->profiles, uprof_watch_profile_new());
     g_thread_join(g_steal_pointer(&writer->thread));
 }
 

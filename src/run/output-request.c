@@ -3,6 +3,8 @@
 
 #include "uprof/text.h"
 
+#include <string.h>
+
 static void
 free_request(gpointer data)
 {
@@ -28,8 +30,8 @@ uprof_output_request_add(GPtrArray *list, const char *path, const UprofFormat *f
     g_ptr_array_add(list, request);
 }
 
-char *
-uprof_output_request_expand(const char *path, const char *name, const char *uuid, const char *time)
+static char *
+expand_path(const char *path, const char *name, const char *uuid, const char *time)
 {
     GString *expanded = g_string_new(NULL);
     g_autofree char *safe = uprof_text_file_name(name, uuid);
@@ -58,4 +60,27 @@ uprof_output_request_expand(const char *path, const char *name, const char *uuid
         }
     }
     return g_string_free(expanded, FALSE);
+}
+
+/* Returns: (nullable): the ending of the path that names its format; else all behind its last dot */
+static const char *
+find_suffix(const UprofOutputRequest *request)
+{
+    for (const char *const *suffix = request->format->suffixes; *suffix; suffix++)
+        if (g_str_has_suffix(request->path, *suffix))
+            return request->path + strlen(request->path) - strlen(*suffix);
+    return strrchr(request->path, '.');
+}
+
+char *
+uprof_output_request_path(const UprofOutputRequest *request, const char *name, const char *uuid,
+                          const char *time)
+{
+    const char *suffix = request->is_unused_name ? find_suffix(request) : NULL;
+
+    if (!suffix)
+        return expand_path(request->path, name, uuid, time);
+    g_autofree char *stem = g_strndup(request->path, (gsize)(suffix - request->path));
+    g_autofree char *expanded = expand_path(stem, name, uuid, time);
+    return uprof_file_unused_path(expanded, suffix);
 }

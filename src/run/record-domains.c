@@ -45,7 +45,15 @@ enum {
     SETTLE_TRIES = 200,
     SETTLE_STEP_US = 1000,
     RING_BYTES = 4 * 1024 * 1024, /* below 8 MiB, the usual limit of locked memory */
+    REST_S_MIN = 10,              /* until a domain whose sampling has failed is tried again */
+    REST_S_MAX = 600,
 };
+
+/* How long a domain is left alone, in a run that would sample it again. */
+typedef struct {
+    uint64_t until_ns;
+    unsigned length_s;
+} Rest;
 
 /* Only the main thread adds and removes recordings. */
 typedef struct {
@@ -57,7 +65,8 @@ typedef struct {
     GPtrArray *recordings;    /* of UprofRecording */
     GPtrArray *awaited_names; /* of char, borrowed: words of domains that do not run yet */
     GHashTable *known_ids;    /* set of int: ids of the domains that --all found */
-    GHashTable *complaints;   /* UUID -> last error of a domain that is tried again */
+    GHashTable *complaints;   /* UUID or word -> last error of a domain that is tried again */
+    GHashTable *rests;        /* UUID -> Rest of a domain whose sampling has failed */
     GHashTable *finished;     /* set of char: UUIDs and names of domains whose files are written */
     UprofGuardian *guardian;
     UprofWorkers *workers;
@@ -107,16 +116,22 @@ limit_to_run(const Record *record, UprofRecording *recording)
                             asked_ns > gone_ns ? asked_ns - gone_ns : 1);
 }
 
-/* A domain that cannot be opened is tried again each second: its error is shown once. */
+/*
+ * A domain that cannot be opened is tried again each second: its error is shown once. That another run
+ * samples it is no error.
+ *
+ * @which: its UUID, or the user's word
+ */
 static void
-complain_once(Record *record, const char *uuid, const GError *error)
+complain_once(Record *record, const char *which, const GError *error)
 {
-    const char *last = g_hash_table_lookup(record->complaints, uuid);
+    const char *last = g_hash_table_lookup(record->complaints, which);
 
-    if (g_strcmp0(last, error->message) == 0)
+    if (g_strcmp0(last, error->message) == 0 ||
+        g_error_matches(error, UPROF_ERROR, UPROF_ERROR_LOCKED))
         return;
     uprof_notice_error(record->notices, error);
-    g_hash_table_insert(record->complaints, g_strdup(uuid), g_strdup(error->message));
+    g_hash_table_insert(record->complaints, g_strdup(which), g_strdup(error->message));
 }
 
 /*
@@ -134,7 +149,10 @@ add_domain(Record *record, UprofDomain *domain, const char *word, bool joins_lat
     g_autoptr(GError) error = NULL;
     g_autofree char *uuid = g_strdup(domain->uuid);
     /* during sampling the main thread must read signals, so it cannot wait for a lock */
-    const bool waits = !record->is_sampling && record->settings->waits_for_lock;
+    const UprofSessionFlags flags = record->is_sampling || record->settings->rejoins
+                                        ? UPROF_SESSION_NO_WAIT
+                                    : record->settings->waits_for_lock ? UPROF_SESSION_WAIT_FOR_LOCK
+                                                                       : UPROF_SESSION_PLAIN;
     const UprofRecordingSettings settings = {
         .session = &record->settings->session,
         .workers = record->workers,
@@ -143,10 +161,10 @@ add_domain(Record *record, UprofDomain *domain, const char *word, bool joins_lat
         .time = record->time,
     };
     UprofRecording *recording =
-        uprof_recording_open(domain, &settings, record->guardian, record->ring,
-                             waits ? UPROF_SESSION_WAIT_FOR_LOCK : UPROF_SESSION_PLAIN, &error);
+        uprof_recording_open(domain, &settings, record->guardian, record->ring, flags, &error);
 
-    if (!recording && record->settings->rejoins && record->is_sampling) {
+    if (!recording && record->settings->rejoins &&
+        (record->is_sampling || g_error_matches(error, UPROF_ERROR, UPROF_ERROR_LOCKED))) {
         complain_once(record, uuid, error);
         return false;
     }
@@ -183,7 +201,7 @@ open_all(Record *record)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) domains = uprof_host_list(record->host, &error);
-    bool any = record->settings->wait;
+    bool any = record->settings->wait || record->settings->rejoins;
 
     if (!domains) {
         uprof_error_count(record->tally, uprof_notice_error(record->notices, error));
@@ -196,8 +214,10 @@ open_all(Record *record)
             continue;
         }
         any = true;
-        g_hash_table_add(record->known_ids, GINT_TO_POINTER(domain->id));
-        add_domain(record, domain, NULL, false);
+        const int id = domain->id;
+        g_hash_table_add(record->known_ids, GINT_TO_POINTER(id));
+        if (!add_domain(record, domain, NULL, false))
+            g_hash_table_remove(record->known_ids, GINT_TO_POINTER(id));
     }
     if (!any) {
         uprof_notice(record->notices, UPROF_NOTICE_WARNING, "no domain runs on %s%s",
@@ -222,7 +242,7 @@ refuse_mistake(Record *record, const char *word)
         uprof_notice(record->notices, UPROF_NOTICE_WARNING,
                      "no command or domain '%s' (did you mean '%s'?)", quoted,
                      settings->command_meant);
-    else if (settings->wait && uprof_settings_parse_duration(word, &time_ns))
+    else if (settings->wait && !settings->rejoins && uprof_settings_parse_duration(word, &time_ns))
         uprof_notice(record->notices, UPROF_NOTICE_WARNING,
                      "'%s' is no domain (did you mean --wait=%s?)", quoted, quoted);
     else
@@ -233,12 +253,27 @@ refuse_mistake(Record *record, const char *word)
     return true;
 }
 
-/* Another run waits for a domain that this run has given up. */
+/* In a run with @rejoins: another run waits for the domain, or its sampling has failed just now. */
 static bool
-is_left_to_others(const Record *record, const UprofDomain *domain)
+must_rest(const Record *record, const UprofDomain *domain)
 {
-    return record->settings->rejoins && record->is_sampling &&
-           uprof_marker_is_awaited(domain->uuid);
+    const Rest *rest = g_hash_table_lookup(record->rests, domain->uuid);
+
+    if (!record->settings->rejoins || !record->is_sampling)
+        return false;
+    return (rest && uprof_clock_now_ns() < rest->until_ns) || uprof_marker_is_awaited(domain->uuid);
+}
+
+/* The daemon may have been restarted. */
+static void
+reconnect_host(Record *record)
+{
+    UprofHost *host = uprof_host_open(record->settings->session.uri, false, NULL);
+
+    if (!host)
+        return;
+    uprof_host_close(record->host);
+    record->host = host;
 }
 
 /* Returns: false if the domain does not run yet, or if another run samples it */
@@ -255,13 +290,18 @@ open_word(Record *record, const char *word)
             return true;
         if (is_unknown && may_start)
             return false;
+        if (record->settings->rejoins && record->is_sampling) {
+            complain_once(record, word, error);
+            reconnect_host(record);
+            return false;
+        }
         uprof_error_count(record->tally, uprof_notice_error(record->notices, error));
     } else if (may_start && domain->state != UPROF_DOMAIN_RUNNING) {
         uprof_domain_free(domain);
         return false;
     } else if (is_recorded(record, domain)) {
         uprof_domain_free(domain);
-    } else if (is_left_to_others(record, domain)) {
+    } else if (must_rest(record, domain)) {
         uprof_domain_free(domain);
         return false;
     } else {
@@ -360,7 +400,7 @@ add_new_domain(Record *record, int id)
     if (!domain)
         return;
     if (domain->state != UPROF_DOMAIN_RUNNING || uprof_access_is_host(domain) ||
-        is_left_to_others(record, domain)) {
+        must_rest(record, domain)) {
         uprof_domain_free(domain);
         return;
     }
@@ -389,6 +429,8 @@ add_new_domains(Record *record)
         return;
     record->listed_ns = now_ns;
     ids = uprof_host_running(record->host);
+    if (!ids && record->settings->rejoins)
+        reconnect_host(record);
     for (guint i = 0; ids && i < ids->len; i++) {
         const int id = g_array_index(ids, int, i);
         if (!g_hash_table_contains(record->known_ids, GINT_TO_POINTER(id)))
@@ -580,9 +622,10 @@ may_domains_start(const Record *record)
 {
     const uint64_t asked_ns = record->settings->session.run->duration_ns;
 
-    if (record->n_signals > 0 || record->guardian_died)
+    if (record->n_signals > 0 || record->guardian_died || record->is_refused)
         return false;
-    if (record->awaited_names->len > 0 || record->settings->rejoins)
+    if (record->awaited_names->len > 0 ||
+        (record->settings->rejoins && (record->recordings->len > 0 || record->settings->all)))
         return true;
     return record->settings->all &&
            (asked_ns == 0 || uprof_clock_now_ns() - record->start_ns < asked_ns);
@@ -671,10 +714,35 @@ save_recording(const UprofRunObserver *observer, UprofRecording *recording)
     uprof_recording_save(recording);
 }
 
+/* A domain whose sampling fails again and again is tried again after a longer and longer time. */
+static void
+note_rest(Record *record, const UprofRecording *recording)
+{
+    const char *uuid = recording->session->domain->uuid;
+    Rest *rest = g_hash_table_lookup(record->rests, uuid);
+    UprofSamplerCounts counts;
+
+    uprof_sampler_counts(recording->session->sampler, &counts);
+    const bool is_well =
+        counts.end == UPROF_SAMPLER_DURATION || counts.end == UPROF_SAMPLER_GONE ||
+        (counts.end == UPROF_SAMPLER_STOPPED && !uprof_worker_is_dead(recording->session->worker));
+    if (is_well) {
+        g_hash_table_remove(record->rests, uuid);
+        return;
+    }
+    if (!rest) {
+        rest = g_new0(Rest, 1);
+        g_hash_table_insert(record->rests, g_strdup(uuid), rest);
+    }
+    rest->length_s = CLAMP(rest->length_s * 2, (unsigned)REST_S_MIN, (unsigned)REST_S_MAX);
+    rest->until_ns = uprof_clock_now_ns() + rest->length_s * UPROF_NS_PER_S;
+}
+
 /* The domain will be sampled again: by the user's word, or when --all finds its number again. */
 static void
 await_again(Record *record, const UprofRecording *recording)
 {
+    note_rest(record, recording);
     if (recording->word)
         g_ptr_array_add(record->awaited_names, (gpointer)recording->word);
     else
@@ -904,6 +972,7 @@ clear_record(Record *record)
     g_ptr_array_unref(record->awaited_names);
     g_hash_table_unref(record->known_ids);
     g_hash_table_unref(record->complaints);
+    g_hash_table_unref(record->rests);
     g_hash_table_unref(record->finished);
     uprof_ring_free(record->ring);
     uprof_host_close(record->host);
@@ -953,6 +1022,7 @@ uprof_record_domains(const UprofRecordSettings *settings, UprofErrorTally *tally
         .awaited_names = g_ptr_array_new(),
         .known_ids = g_hash_table_new(NULL, NULL),
         .complaints = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
+        .rests = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
         .finished = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
         .time = uprof_clock_format_utc(uprof_clock_utc_ns(), TRUE),
     };

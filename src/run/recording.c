@@ -23,18 +23,6 @@ uprof_recording_free(UprofRecording *recording)
     g_free(recording);
 }
 
-static char *
-choose_path(const UprofDomain *domain, const char *time, const UprofOutputRequest *request)
-{
-    const char *suffix = request->is_unused_name ? strrchr(request->path, '.') : NULL;
-
-    if (!suffix)
-        return uprof_output_request_expand(request->path, domain->name, domain->uuid, time);
-    g_autofree char *stem = g_strndup(request->path, (gsize)(suffix - request->path));
-    g_autofree char *expanded = uprof_output_request_expand(stem, domain->name, domain->uuid, time);
-    return uprof_file_unused_path(expanded, suffix);
-}
-
 /* There is one capture at most: the last one that the user asked for. */
 static void
 drop_capture(GArray *outputs)
@@ -79,8 +67,9 @@ static void
 open_spare(UprofRecording *recording, const UprofDomain *domain,
            const UprofRecordingSettings *settings)
 {
+    const UprofOutputRequest spare = { .path = (char *)"%d-%t" };
     g_autofree char *name =
-        uprof_output_request_expand("%d-%t", domain->name, domain->uuid, settings->time);
+        uprof_output_request_path(&spare, domain->name, domain->uuid, settings->time);
     g_autofree char *stem = g_build_filename(g_get_tmp_dir(), name, NULL);
     g_autofree char *path = uprof_file_unused_path(stem, ".folded");
     bool any_file = false;
@@ -98,7 +87,8 @@ open_outputs(UprofRecording *recording, const UprofDomain *domain,
 {
     for (guint i = 0; i < settings->outputs->len; i++) {
         const UprofOutputRequest *request = g_ptr_array_index(settings->outputs, i);
-        g_autofree char *path = choose_path(domain, settings->time, request);
+        g_autofree char *path =
+            uprof_output_request_path(request, domain->name, domain->uuid, settings->time);
         g_autoptr(GError) failure = NULL;
         if (!open_output(recording, path, request->format, settings->store, &failure)) {
             /* the user has named no file */

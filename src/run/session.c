@@ -173,12 +173,11 @@ say_wait(const UprofSession *session)
 }
 
 /*
- * Takes the domain's lock. A `watch` gives it up when another run waits.
- *
- * @wait: waits up to a minute if another run has the lock
+ * Takes the domain's lock. Waits up to a minute with WAIT_FOR_LOCK, and some seconds if the other run
+ * is a `watch`, which gives the domain up.
  */
 static UprofMarker *
-take_lock(const UprofSession *session, bool wait, GError **error)
+take_lock(const UprofSession *session, UprofSessionFlags flags, GError **error)
 {
     const char *uuid = session->domain->uuid;
     const uint64_t start_ns = uprof_clock_now_ns();
@@ -195,8 +194,11 @@ take_lock(const UprofSession *session, bool wait, GError **error)
         }
         if (!locked)
             return NULL;
-        const bool yields = !session->caller_settings->yields && uprof_marker_owner_yields(uuid);
-        const unsigned wait_s = wait ? LOCK_WAIT_S : yields ? YIELD_WAIT_S : 0;
+        const bool yields = !session->caller_settings->yields && !(flags & UPROF_SESSION_NO_WAIT) &&
+                            uprof_marker_owner_yields(uuid);
+        const unsigned wait_s = flags & UPROF_SESSION_WAIT_FOR_LOCK ? LOCK_WAIT_S
+                                : yields                            ? YIELD_WAIT_S
+                                                                    : 0;
         if (uprof_clock_now_ns() - start_ns >= wait_s * UPROF_NS_PER_S ||
             uprof_signal_end_is_pending()) {
             fail_locked(session, error);
@@ -335,7 +337,7 @@ uprof_session_open(UprofDomain *domain, const UprofSessionSettings *settings,
         return NULL;
     if (settings->only_enabled && !check_enabled(session, error))
         return NULL;
-    session->marker = take_lock(session, flags & UPROF_SESSION_WAIT_FOR_LOCK, error);
+    session->marker = take_lock(session, flags, error);
     if (!session->marker ||
         !open_guest(session, guardian, flags & UPROF_SESSION_MAY_BE_PAUSED, error))
         return NULL;

@@ -53,19 +53,20 @@ struct _UprofWorker {
     GPtrArray *all_links;    /* of UprofLinks: owned */
     UprofChains chains;      /* the thread writes them; the sampler reads them */
     UprofWorkerCounts counts;
-    GArray *notices;      /* of UprofWorkerNotice */
-    unsigned n_notices;   /* since the worker was made */
-    int saving;           /* output that the worker writes now, a descriptor; -1: none */
-    GBytes *reading;      /* (nullable): the request for the file that the worker may be parsing */
-    GBytes *refused;      /* (nullable): the request for a file that the worker must not get */
-    unsigned n_told;      /* files of the fetcher that the worker knows */
-    UprofOwnTime heard;   /* since the last message came, or the worker got new work */
-    UprofOwnTime full;    /* since there was no room for a snapshot */
-    UprofOwnTime called;  /* since the current call began */
-    UprofOwnTime hurried; /* since Ctrl-C, while a call runs */
-    bool is_ready;        /* the analysis has begun: it may get snapshots */
-    bool is_full;         /* there was no room for the last snapshot */
-    bool is_calling;      /* a call waits for its reply */
+    GArray *notices;       /* of UprofWorkerNotice */
+    unsigned n_notices;    /* since the worker was made */
+    int saving;            /* output that the worker writes now, a descriptor; -1: none */
+    GBytes *reading;       /* (nullable): the request for the file that the worker may be parsing */
+    GBytes *refused;       /* (nullable): the request for a file that the worker must not get */
+    unsigned n_told;       /* files of the fetcher that the worker knows */
+    UprofOwnTime heard;    /* since the last message came, or the worker got new work */
+    UprofOwnTime full;     /* since there was no room for a snapshot */
+    UprofOwnTime called;   /* since the current call began */
+    unsigned call_limit_s; /* the longest time of the current call */
+    UprofOwnTime hurried;  /* since Ctrl-C, while a call runs */
+    bool is_ready;         /* the analysis has begun: it may get snapshots */
+    bool is_full;          /* there was no room for the last snapshot */
+    bool is_calling;       /* a call waits for its reply */
     bool has_reply;
     GByteArray *reply;
     const char *doing; /* literal: "analyzed samples", or the work of the current call */

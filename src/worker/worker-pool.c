@@ -29,7 +29,6 @@ enum {
     INTERRUPTED_MS = 1200, /* in which a worker must end after Ctrl-C */
     SAVING_MS = 500,       /* the same, for a process that only saves a checkpoint */
     FULL_MS = 200,         /* a worker without room for longer loses snapshots */
-    CALL_S = 900,          /* one call never takes longer */
     SAVING_MS_A_MIB = 100, /* more time after Ctrl-C, for each MiB of checkpoints */
     MESSAGES_MAX = 64,     /* of one worker in a row */
     NOTICES_MAX = 1000,    /* of one worker */
@@ -107,7 +106,7 @@ waits_for_reader(const UprofWorker *worker)
 static const char *
 find_delay(UprofWorker *worker)
 {
-    if (uprof_own_time_is_over(&worker->called, CALL_S * UPROF_NS_PER_S))
+    if (uprof_own_time_is_over(&worker->called, worker->call_limit_s * UPROF_NS_PER_S))
         return "one of its tasks took too long";
     if (uprof_own_time_is_over(&worker->hurried, hurried_limit_ms(worker) * UPROF_NS_PER_MS))
         return "it was still at work when a signal ended the run";

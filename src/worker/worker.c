@@ -16,6 +16,7 @@
 enum {
     WAIT_MS = 50,       /* between two checks of time limits */
     OUTPUTS_MAX = 60,   /* of one domain */
+    CALL_S = 900,       /* a call never takes longer, unless its caller has another limit */
     END_WAIT_MS = 1000, /* for the process of a worker, after its channels were closed */
 };
 
@@ -125,14 +126,15 @@ name_call(uint64_t call)
 }
 
 static GByteArray *
-call_worker(UprofWorker *worker, uint64_t call, UprofSlice argument, const int *fds, unsigned n_fds,
-            GError **error)
+call_within(UprofWorker *worker, unsigned limit_s, uint64_t call, UprofSlice argument,
+            const int *fds, unsigned n_fds, GError **error)
 {
     const UprofCallHead head = { call };
     const UprofSlice parts[] = { { &head, sizeof(head) }, argument };
 
     g_mutex_lock(&worker->pool->lock);
     worker->is_calling = true;
+    worker->call_limit_s = limit_s;
     worker->reply = g_byte_array_new();
     if (!worker->is_dead)
         worker->doing = name_call(call);
@@ -145,6 +147,13 @@ call_worker(UprofWorker *worker, uint64_t call, UprofSlice argument, const int *
     if (!reply)
         fail_dead(worker, error);
     return reply;
+}
+
+static GByteArray *
+call_worker(UprofWorker *worker, uint64_t call, UprofSlice argument, const int *fds, unsigned n_fds,
+            GError **error)
+{
+    return call_within(worker, CALL_S, call, argument, fds, n_fds, error);
 }
 
 /* Calls a function that replies with an UprofOutcome. */
@@ -169,11 +178,18 @@ call_for_outcome(UprofWorker *worker, uint64_t call, UprofSlice argument, const 
 }
 
 bool
+uprof_worker_call_within(UprofWorker *worker, unsigned limit_s, unsigned call, UprofSlice argument,
+                         GByteArray **reply, GError **error)
+{
+    *reply = call_within(worker, limit_s, UPROF_N_OWN_CALLS + call, argument, NULL, 0, error);
+    return *reply != NULL;
+}
+
+bool
 uprof_worker_call(UprofWorker *worker, unsigned call, UprofSlice argument, GByteArray **reply,
                   GError **error)
 {
-    *reply = call_worker(worker, UPROF_N_OWN_CALLS + call, argument, NULL, 0, error);
-    return *reply != NULL;
+    return uprof_worker_call_within(worker, CALL_S, call, argument, reply, error);
 }
 
 /* ---- One worker ---- */

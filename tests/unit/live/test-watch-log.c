@@ -13,12 +13,20 @@ add_step(UprofWatchLog *log, unsigned i, uint64_t ticks, uint64_t matched, size_
     UprofWatchStep step = {
         .start_ns = (i + 100) * UPROF_NS_PER_S,
         .end_ns = (i + 101) * UPROF_NS_PER_S,
+        .sampled_ns = ticks > 0 ? UPROF_NS_PER_S : 0,
         .ticks = ticks,
         .matched[0] = matched,
         .slice = g_bytes_new(content, bytes),
+        .facts = g_bytes_new_static("facts", 5),
     };
 
     uprof_watch_log_add(log, &step);
+}
+
+static unsigned
+count_steps(const UprofWatchLog *log)
+{
+    return g_list_length((GList *)uprof_watch_log_steps(log));
 }
 
 static UprofWatchLog *
@@ -34,13 +42,13 @@ test_age(void)
 
     for (unsigned i = 0; i < 2 * KEEP_S; i++)
         add_step(log, i, TICKS, 0, SLICE_BYTES);
-    g_assert_cmpuint(uprof_watch_log_n_steps(log), ==, KEEP_S + 1);
+    g_assert_cmpuint(count_steps(log), ==, KEEP_S + 1);
     g_assert_cmpuint(uprof_watch_log_bytes(log), ==, (KEEP_S + 1) * SLICE_BYTES);
     g_assert_false(uprof_watch_log_is_short(log));
-    g_assert_cmpuint(uprof_watch_log_step(log, 0)->end_ns, ==,
+    g_assert_cmpuint(((const UprofWatchStep *)uprof_watch_log_steps(log)->data)->end_ns, ==,
                      (2 * KEEP_S - 1 - KEEP_S + 101) * UPROF_NS_PER_S);
     uprof_watch_log_drop_old(log, (2 * KEEP_S + 101 + KEEP_S) * UPROF_NS_PER_S);
-    g_assert_cmpuint(uprof_watch_log_n_steps(log), ==, 0);
+    g_assert_cmpuint(count_steps(log), ==, 0);
     g_assert_cmpuint(uprof_watch_log_bytes(log), ==, 0);
 }
 
@@ -51,12 +59,12 @@ test_size(void)
 
     for (unsigned i = 0; i < 10; i++)
         add_step(log, i, TICKS, 0, BYTES_MAX / 4);
-    g_assert_cmpuint(uprof_watch_log_n_steps(log), ==, 4);
+    g_assert_cmpuint(count_steps(log), ==, 4);
     g_assert_true(uprof_watch_log_is_short(log));
-    /* a slice that is larger than the limit is not kept */
+    /* a slice that is larger than the limit is not kept, and costs no other one */
     add_step(log, 10, TICKS, 0, BYTES_MAX + 1);
-    g_assert_cmpuint(uprof_watch_log_n_steps(log), ==, 0);
-    g_assert_cmpuint(uprof_watch_log_bytes(log), ==, 0);
+    g_assert_cmpuint(count_steps(log), ==, 4);
+    g_assert_cmpuint(uprof_watch_log_bytes(log), ==, BYTES_MAX);
 }
 
 static void
@@ -113,6 +121,40 @@ test_change(void)
     g_assert_true(uprof_watch_log_holds(log, rule, 0));
 }
 
+/* At a low rate most seconds have no tick. */
+static void
+test_low_rate(void)
+{
+    g_autoptr(UprofWatchRule) rule = uprof_watch_rule_new("busy > 50 %", NULL);
+    g_autoptr(UprofWatchLog) log = make_log();
+
+    for (unsigned i = 0; i < 30; i++) {
+        UprofWatchStep step = {
+            .start_ns = (i + 100) * UPROF_NS_PER_S,
+            .end_ns = (i + 101) * UPROF_NS_PER_S,
+            .sampled_ns = UPROF_NS_PER_S,
+            .ticks = i % 3 == 0,
+            .matched[0] = i % 3 == 0,
+            .slice = g_bytes_new_static("x", 1),
+            .facts = g_bytes_new_static("facts", 5),
+        };
+        uprof_watch_log_add(log, &step);
+    }
+    g_assert_true(uprof_watch_log_holds(log, rule, 0));
+}
+
+static void
+test_needs(void)
+{
+    g_autoptr(UprofWatchRule) share = uprof_watch_rule_new("busy > 50 % for 5s", NULL);
+    g_autoptr(UprofWatchRule) change = uprof_watch_rule_new("busy change > 50 % for 5s", NULL);
+    g_autoptr(UprofWatchRule) event = uprof_watch_rule_new("crash", NULL);
+
+    g_assert_cmpuint(uprof_watch_rule_needs_ns(share), ==, 5 * UPROF_NS_PER_S);
+    g_assert_cmpuint(uprof_watch_rule_needs_ns(change), ==, 20 * UPROF_NS_PER_S);
+    g_assert_cmpuint(uprof_watch_rule_needs_ns(event), ==, 0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -122,5 +164,7 @@ main(int argc, char **argv)
     g_test_add_func("/watch-log/share", test_share);
     g_test_add_func("/watch-log/paused", test_paused);
     g_test_add_func("/watch-log/change", test_change);
+    g_test_add_func("/watch-log/low-rate", test_low_rate);
+    g_test_add_func("/watch-log/needs", test_needs);
     return g_test_run();
 }
