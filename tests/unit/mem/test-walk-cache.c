@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "../../../src/base/sanitized-priv.h"
 #include <string.h>
 
 #include "alloc-watch.h"
@@ -695,7 +696,7 @@ choose_space(Fixture *fixture)
 static void
 test_wild(void)
 {
-    enum { ROUNDS = 40, COPIES = 500, GVAS = 8 };
+    enum { ROUNDS = IS_SANITIZED ? 10 : 40, COPIES = 500, GVAS = 8 };
 
     unsigned one_reads = 0;
     for (unsigned round = 0; round < ROUNDS; round++) {
@@ -733,7 +734,7 @@ change_in_read(MemoryGuest *guest, MemoryCall call, gint n)
 static void
 test_wild_between_reads(void)
 {
-    enum { COPIES = 10000 };
+    enum { COPIES = IS_SANITIZED ? 2500 : 10000 };
     g_auto(Fixture) fixture = { 0 };
     size_t got;
 

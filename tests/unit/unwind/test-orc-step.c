@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "../../../src/base/sanitized-priv.h"
 #include <string.h>
 
 #include "../../../src/unwind/orc-step-priv.h"
@@ -847,7 +848,7 @@ test_loop(void)
 static void
 test_random(void)
 {
-    enum { ROUNDS = 20000, LINES = 64 };
+    enum { ROUNDS = IS_SANITIZED ? 4000 : 20000, LINES = 64 };
     unsigned n_ends[UPROF_N_ENDS] = { 0 };
 
     for (unsigned round = 0; round < ROUNDS; round += 200) {
