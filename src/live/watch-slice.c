@@ -117,8 +117,8 @@ static uint64_t
 count_running(const UprofProfile *profile)
 {
     uint64_t halted;
-    g_autoptr(GArray) rows = uprof_profile_rows(profile, &halted);
 
+    g_array_unref(uprof_profile_rows(profile, &halted));
     return uprof_profile_total(profile) - halted;
 }
 

@@ -702,11 +702,14 @@ run_observer(Record *record)
 }
 
 static void
-save_recording(const UprofRunObserver *observer, UprofRecording *recording)
+save_recording(const Record *record, UprofRecording *recording)
 {
+    const UprofRunObserver *observer = record->observer;
+
     if (observer->ended)
         observer->ended(recording, observer->data);
-    if (recording->outputs->len == 0 || !uprof_recording_check(recording))
+    /* the observer of a run that joins domains again keeps the samples itself */
+    if (record->settings->rejoins || !uprof_recording_check(recording))
         return;
     if (observer->saving)
         recording->code =
@@ -762,7 +765,7 @@ finish_recording(Record *record, UprofRecording *recording)
     uprof_poller_remove(record->keeper, recording->session->guest);
     uprof_ring_flush(record->ring);
     uprof_recording_end(recording, record->recordings->len);
-    save_recording(record->observer, recording);
+    save_recording(record, recording);
     if (record->observer->saved)
         record->observer->saved(recording->session->run, record->observer->data);
     uprof_error_count(record->tally, recording->code);
@@ -873,7 +876,7 @@ save_recordings(Record *record)
     for (guint i = 0; i < record->recordings->len; i++) {
         UprofRecording *recording = g_ptr_array_index(record->recordings, i);
         if (record->n_signals < 2 && !record->settings->is_dry)
-            save_recording(observer, recording);
+            save_recording(record, recording);
         if (observer->saved)
             observer->saved(recording->session->run, observer->data);
         uprof_error_count(record->tally, recording->code);
