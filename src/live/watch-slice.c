@@ -255,7 +255,7 @@ bool
 uprof_watch_slice_add(UprofLoad *load, UprofSlice slice, GError **error)
 {
     g_autoptr(GByteArray) bytes = uprof_gzip_inflate(shown, slice, error);
-    const guint8 *end = bytes ? memchr(bytes->data, '\0', bytes->len) : NULL;
+    const guint8 *end = bytes && bytes->len > 0 ? memchr(bytes->data, '\0', bytes->len) : NULL;
     const size_t len = end ? (size_t)(end - bytes->data) : 0;
     g_autoptr(UprofRun) counts = bytes ? read_sidecar(bytes->data, len, error) : NULL;
 
