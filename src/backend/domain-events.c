@@ -25,6 +25,7 @@ struct _UprofDomainEvents {
     int fd;                   /* eventfd */
     GThread *thread;
     gint is_ending;
+    gint wants_starts;
     GMutex lock;  /* guards @kept */
     GArray *kept; /* of UprofDomainEvent; owned */
 };
@@ -68,8 +69,11 @@ keep_event(UprofDomainEvents *events, virDomainPtr domain, const char *what)
 static int
 note_lifecycle(virConnectPtr connection, virDomainPtr domain, int event, int detail, void *data)
 {
-    if (event == VIR_DOMAIN_EVENT_STARTED || event == VIR_DOMAIN_EVENT_RESUMED)
-        signal_event(data);
+    const UprofDomainEvents *events = data;
+
+    if ((event == VIR_DOMAIN_EVENT_STARTED || event == VIR_DOMAIN_EVENT_RESUMED) &&
+        g_atomic_int_get(&events->wants_starts))
+        signal_event(events);
     /* "failed": the process of QEMU has died without a shutdown */
     if (event == VIR_DOMAIN_EVENT_CRASHED ||
         (event == VIR_DOMAIN_EVENT_STOPPED &&
@@ -163,7 +167,8 @@ check_connection(int timer, void *data)
         if (!connect_events(events, NULL))
             disconnect_events(events);
     }
-    signal_event(events);
+    if (g_atomic_int_get(&events->wants_starts))
+        signal_event(events);
 }
 
 static gpointer
@@ -184,6 +189,7 @@ uprof_domain_events_new(const char *uri, GError **error)
 
     events->uri = g_strdup(uri);
     events->timer = -1;
+    events->wants_starts = 1;
     events->callbacks = g_array_new(FALSE, FALSE, sizeof(int));
     events->kept = g_array_new(FALSE, FALSE, sizeof(UprofDomainEvent));
     g_mutex_init(&events->lock);
@@ -229,6 +235,12 @@ int
 uprof_domain_events_fd(const UprofDomainEvents *events)
 {
     return events->fd;
+}
+
+void
+uprof_domain_events_want_starts(UprofDomainEvents *events, bool wants)
+{
+    g_atomic_int_set(&events->wants_starts, wants);
 }
 
 void

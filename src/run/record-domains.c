@@ -36,6 +36,7 @@
 enum {
     LOOP_MS = 100,
     NEW_DOMAINS_MS = 1000,
+    YIELD_MS = 1000,        /* between two looks at whether others wait for a domain */
     GIVE_UP_MS = 1000,      /* from the first signal: the longest wait for a sampler */
     OVERDUE_S = 30,         /* the same, from the end of the duration */
     LAST_SAMPLES_MS = 3000, /* from then on: until all samples are sent to the workers */
@@ -75,7 +76,8 @@ typedef struct {
     UprofLoop *loop;
     UprofPoller *keeper;
     uint64_t start_ns;
-    uint64_t listed_ns; /* when running domains were listed last, for --all */
+    uint64_t listed_ns;  /* when running domains were listed last, for --all */
+    uint64_t yielded_ns; /* when the run looked last if others wait for its domains */
     bool guardian_died;
     bool is_sampling;
     bool is_refused; /* the first word is a command with a mistake */
@@ -588,7 +590,13 @@ is_overdue(const Record *record, const UprofRecording *recording)
 static bool
 check_samplers(Record *record)
 {
+    const uint64_t now_ns = uprof_clock_now_ns();
+    const bool looks_for_others = record->settings->session.yields &&
+                                  now_ns - record->yielded_ns >= YIELD_MS * UPROF_NS_PER_MS;
     bool any = false;
+
+    if (looks_for_others)
+        record->yielded_ns = now_ns;
 
     for (guint i = 0; i < record->recordings->len; i++) {
         UprofRecording *recording = g_ptr_array_index(record->recordings, i);
@@ -606,7 +614,7 @@ check_samplers(Record *record)
         recording->is_done = counts.end != UPROF_SAMPLER_RUNNING;
         if (!recording->is_done && is_overdue(record, recording))
             uprof_recording_give_up(recording);
-        if (!recording->is_done && record->settings->session.yields &&
+        if (looks_for_others && !recording->is_done &&
             uprof_marker_is_awaited(recording->session->domain->uuid))
             uprof_sampler_stop(recording->session->sampler);
         if (counts.end == UPROF_SAMPLER_STUCK && may_fall_back(record, recording))
@@ -678,6 +686,8 @@ wait_for_event(Record *record)
         { .fd = input_fd(record), .events = POLLIN },
     };
 
+    if (record->watch)
+        uprof_domain_events_want_starts(record->watch, record->awaited_names->len > 0);
     poll(waits, G_N_ELEMENTS(waits), LOOP_MS);
     if (waits[2].revents)
         handle_domain_events(record);
