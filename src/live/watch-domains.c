@@ -25,7 +25,7 @@ enum {
     STEP_S_MAX = 10, /* a worker that takes longer to pack its samples counts as dead */
     /* more than the time that may be written, because a trigger is seen late */
     SPARE_S = 10,
-    /* A domain is opened anew so often, because a worker cannot forget the names that it has seen. */
+    /* A domain is opened again after this time, because a worker never forgets a name. */
     RENEW_S = 6 * 3600,
     FACTS_BYTES_MAX = 4 * 1024 * 1024,
     COUNT_MAX = 1 << 30, /* samples of a step: the numbers of a worker may be anything */
@@ -283,7 +283,7 @@ begin_domain(const UprofSession *session, void *data)
     watched->before = uprof_run_new();
     watched->step_ns = uprof_clock_now_ns();
     watched->step_utc_ns = uprof_clock_utc_ns();
-    /* the domains are not opened anew at the same time */
+    /* the time differs, so that not all domains are opened again at once */
     uprof_sampler_limit(session->sampler,
                         (RENEW_S / 2 + (uint64_t)g_random_int_range(0, RENEW_S)) * UPROF_NS_PER_S);
 }
@@ -470,7 +470,7 @@ is_meant(const Watched *watched, const char *word)
     return strcmp(watched->name, word) == 0 || g_ascii_strcasecmp(watched->uuid, word) == 0;
 }
 
-/* Returns: (nullable): the domain; if several have had the name, the one that is sampled */
+/* Returns: (nullable): the domain; several may have had the name, and one of them is sampled now */
 static Watched *
 find_meant(const Watch *watch, const char *word)
 {

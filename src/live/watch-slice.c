@@ -40,7 +40,7 @@ uprof_watch_slice_ask(const UprofRun *run, const GPtrArray *rules)
 
 /* ---- In a worker: making a slice ---- */
 
-/* What the worker has sent. */
+/* The replies that the worker has sent. */
 static struct {
     unsigned n_steps;
     unsigned n_images; /* in the facts that were sent last */

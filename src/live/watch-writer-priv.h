@@ -68,8 +68,7 @@ bool uprof_watch_writer_add(UprofWatchWriter *writer, UprofWatchProfile *profile
 /**
  * uprof_watch_writer_finish: waits until all profiles are written
  *
- * After a quarter of a minute no other profile is begun; the one that is being written may take that long
- * again.
+ * The writer begins no profile after 15 seconds, and a profile takes up to 15 seconds more.
  */
 void uprof_watch_writer_finish(UprofWatchWriter *writer);
 

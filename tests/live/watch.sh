@@ -121,7 +121,7 @@ profile 1 watch -s "$work/nowhere.elf" "$name"
 profile 2 watch --when 'busy > 80 % for 10m' --keep 1m "$name"
 says "--when 'busy > 80 % for 10m' needs 600 s: use a longer --keep"
 
-# An event of libvirt; the guest is sampled again after it. What is kept goes to a named file.
+# An event of libvirt triggers a profile, which goes to a named file. The watch goes on afterwards.
 start_watch -s "$guest64" -o "$work/%d-event.svg" -o "$work/%d-event.meta.json" --keep 10s --after 1s \
     --when reboot
 rm -f "$work/$name-event"*
