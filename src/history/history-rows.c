@@ -48,14 +48,21 @@ new_row(const char *name, const char *uuid, int64_t start_s, bool is_day)
 }
 
 static UprofHistoryRow *
-find_or_add_row(Day *day, const char *uuid, const char *name)
+find_row(const Day *day, const char *uuid, const char *name)
 {
     for (guint i = 0; i < day->rows->len; i++) {
         UprofHistoryRow *row = g_ptr_array_index(day->rows, i);
         if (g_strcmp0(row->uuid, uuid) == 0 && (uuid || strcmp(row->name, name) == 0))
             return row;
     }
+    return NULL;
+}
+
+static UprofHistoryRow *
+add_row(Day *day, const char *uuid, const char *name)
+{
     UprofHistoryRow *row = new_row(name, uuid, day->day_s, true);
+
     g_ptr_array_add(day->rows, row);
     return row;
 }
@@ -125,8 +132,10 @@ add_failure(const UprofStoreFolder *folder, const char *uuid, const char *reason
 {
     Day *day = data;
 
-    if (!day->uuid || g_strcmp0(uuid, day->uuid) == 0)
-        find_or_add_row(day, uuid, folder->name)->n_failed++;
+    if (day->uuid && g_strcmp0(uuid, day->uuid) != 0)
+        return;
+    UprofHistoryRow *row = find_row(day, uuid, folder->name);
+    (row ? row : add_row(day, uuid, folder->name))->n_failed++;
 }
 
 static void
@@ -168,9 +177,9 @@ add_day(const UprofHistoryQuery *query, const char *uuid, int64_t day_s, GPtrArr
         *code = uprof_error_merge(*code, UPROF_ERROR_FAILED);
     for (guint i = 0; i < selection->len; i++) {
         const char *found = ((const UprofSelected *)g_ptr_array_index(selection, i))->run->uuid;
-        UprofHistoryRow *row = find_or_add_row(&day, found, uprof_selection_name(selection, found));
-        if (row->n_rounds == 0)
-            note_domain(row, selection, &settings, code);
+        const char *name = uprof_selection_name(selection, found);
+        if (!find_row(&day, found, name))
+            note_domain(add_row(&day, found, name), selection, &settings, code);
     }
     add_failures(&day);
     g_ptr_array_sort(day.rows, compare_rows);

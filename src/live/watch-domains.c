@@ -49,8 +49,8 @@ typedef struct {
     /* the current sampling of the domain */
     const UprofSession *session; /* (nullable): borrowed */
     UprofBusyShare share;
-    UprofRun *before; /* counts of the sampler until the last step */
-    uint64_t step_ns; /* when the last step ended */
+    UprofSamplerCounts before; /* until the last step */
+    uint64_t step_ns;          /* when the last step ended */
     uint64_t step_utc_ns;
 
     /* the trigger that waits for the time after it */
@@ -67,10 +67,10 @@ typedef struct {
     GPtrArray *watched; /* of Watched */
     UprofStore *store;  /* (nullable) */
     UprofWatchWriter *writer;
-    UprofWatchSocket *socket; /* (nullable) */
-    bool had_domains;         /* a domain was sampled */
-    uint64_t step_ns;         /* when the last steps were taken */
-    uint64_t cpu_ns;          /* processor time of the program until then */
+    UprofWatchSocket *socket;
+    bool had_domains; /* a domain was sampled */
+    uint64_t step_ns; /* when the last steps were taken */
+    uint64_t cpu_ns;  /* processor time of the program until then */
 } Watch;
 
 static void
@@ -83,7 +83,6 @@ free_watched(gpointer data)
     g_free(watched->shown);
     uprof_watch_log_free(watched->log);
     g_clear_pointer(&watched->facts, g_bytes_unref);
-    uprof_run_free(watched->before);
     g_free(watched->trigger);
     g_free(watched);
 }
@@ -155,7 +154,7 @@ write_profile(Watch *watch, const Watched *watched, const char *trigger, uint64_
 
     if (profile->slices->len == 0) {
         uprof_watch_profile_free(profile);
-        refuse_trigger(watch, watched, trigger, "there are no samples of that time", asker);
+        refuse_trigger(watch, watched, trigger, "no sample was taken in that time", asker);
         return;
     }
     profile->asker = asker;
@@ -275,12 +274,11 @@ begin_domain(const UprofSession *session, void *data)
     watch->had_domains = true;
     g_free(watched->name);
     g_free(watched->shown);
-    uprof_run_free(watched->before);
     watched->name = g_strdup(session->domain->name);
     watched->shown = g_strdup(session->shown);
     watched->session = session;
     watched->share = (UprofBusyShare){ 0 };
-    watched->before = uprof_run_new();
+    watched->before = (UprofSamplerCounts){ 0 };
     watched->step_ns = uprof_clock_now_ns();
     watched->step_utc_ns = uprof_clock_utc_ns();
     /* the time differs, so that not all domains are opened again at once */
@@ -292,8 +290,8 @@ begin_domain(const UprofSession *session, void *data)
 static UprofRun *
 count_step(Watched *watched, uint64_t cpu_ns)
 {
-    UprofRun *step = uprof_run_new(), *before = watched->before;
-    UprofSamplerCounts counts;
+    UprofRun *step = uprof_run_new();
+    UprofSamplerCounts counts, *before = &watched->before;
 
     uprof_sampler_counts(watched->session->sampler, &counts);
     step->access = g_strdup(watched->session->run->access);
@@ -301,20 +299,15 @@ count_step(Watched *watched, uint64_t cpu_ns)
     step->divisor = counts.divisor * MAX(watched->session->counts_before.divisor, 1);
     step->cpu_ns = cpu_ns;
     /* a sampler that was replaced begins again with 0 */
-    if (counts.elapsed_ns < before->duration_ns)
-        uprof_run_clear_counts(before);
-    step->duration_ns = counts.elapsed_ns - before->duration_ns;
+    if (counts.elapsed_ns < before->elapsed_ns)
+        *before = (UprofSamplerCounts){ 0 };
+    step->duration_ns = counts.elapsed_ns - before->elapsed_ns;
     step->late = counts.late - before->late;
     step->busy = counts.busy - before->busy;
     step->skipped = counts.skipped - before->skipped;
     step->stuck = counts.stuck - before->stuck;
-    step->held_ns = counts.most_held_ns - before->held_ns;
-    before->duration_ns = counts.elapsed_ns;
-    before->late = counts.late;
-    before->busy = counts.busy;
-    before->skipped = counts.skipped;
-    before->stuck = counts.stuck;
-    before->held_ns = counts.most_held_ns;
+    step->held_ns = counts.most_held_ns - before->most_held_ns;
+    *before = counts;
     return step;
 }
 
@@ -369,7 +362,7 @@ say_short(const Watch *watch, Watched *watched)
     watched->has_said_short = true;
     uprof_notice(watch->notices, UPROF_NOTICE_WARNING,
                  "%s: its samples need more than %" G_GUINT64_FORMAT
-                 " MiB, so less time is kept than --keep says; see --keep-memory",
+                 " MiB, so less time is kept than --keep says; to keep more, use --keep-memory",
                  watched->shown, mib);
 }
 
@@ -461,7 +454,7 @@ question_fd(void *data)
 {
     const Watch *watch = data;
 
-    return watch->socket ? uprof_watch_socket_fd(watch->socket) : -1;
+    return uprof_watch_socket_fd(watch->socket);
 }
 
 static bool

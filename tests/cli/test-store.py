@@ -919,12 +919,15 @@ def test_history(program):
     assert (day["day"], day["name"], day["uuid"], day["rounds"], day["failed"]) == (old, "web-1", A, 3, 2), day
     assert (day["samples"], day["running"], day["hottest"], day["hottest_self"]) == (600, 300, "hot", 200), day
     assert facts["rounds"][1]["started"] == f"{old}T01:00:00Z", facts
-    # a damaged profile is named, and the others are shown
+    # each damaged profile is named once, and the others are shown
     stem = f"web-1-{stamp(at(1, 1))}"
-    store.put("web-1", A, at(0, 0), {"main;work": 1})
-    (store.path / "data" / "web-1" / f"web-1-{stamp(at(0, 0))}.folded.gz").write_bytes(b"rubbish")
-    out, err = store.run("history", code=FAILED, say=f"web-1-{stamp(at(0, 0))}")
+    for second in range(2):
+        store.put("web-1", A, at(0, 0, second), {"main;work": 1})
+        (store.path / "data" / "web-1" / f"web-1-{stamp(at(0, 0, second))}.folded.gz").write_bytes(b"rubbish")
+    out, err = store.run("history", code=FAILED)
     assert out.count("web-1") == 3 and "  -" in out and stem not in err, out + err
+    for second in range(2):
+        assert err.count(f"web-1-{stamp(at(0, 0, second))}.folded.gz") == 1, err
     store.run("history", "nobody", code=DOMAIN, say="no profile of 'nobody'")
     store.run("history", "--since", "90d", "--until", "80d", code=USELESS, say=f"nothing was collected in that time; stored: {old} to ")
     store.run("history", "a", "b", code=USAGE, say="'history' takes one DOMAIN")
