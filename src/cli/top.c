@@ -8,15 +8,13 @@
 #include "commands-priv.h"
 
 #include "exit-priv.h"
-#include "uprof/busy-share.h"
-#include "uprof/hot-rows.h"
-#include "uprof/run-lines.h"
 #include "uprof/record-domains.h"
 #include "terminal-priv.h"
 #include "uprof/clock.h"
 #include "uprof/processes.h"
 #include "uprof/row-list.h"
 #include "uprof/text.h"
+#include "uprof/top-text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,19 +25,11 @@
 /* alternate screen, no cursor, no wrapping of long lines */
 #define TAKE_SCREEN "\x1b[?1049h\x1b[?25l\x1b[?7l"
 #define GIVE_SCREEN "\x1b[?7h\x1b[?25h\x1b[?1049l"
-#define HOME "\x1b[H"
-#define CLEAR_LINE "\x1b[K"
-#define CLEAR_BELOW "\x1b[J"
-#define BOLD "\x1b[1m"
-#define PLAIN "\x1b[0m"
 
 enum {
     ROUND_NS = 1000 * 1000 * 1000,
     ROWS_USUAL = 15,
-    DOMAINS_MAX = 8,  /* domains at the top of the screen */
-    SAID_MAX = 100,   /* messages that are kept for the end */
-    SAID_SHOWN = 2,   /* messages at the bottom of the screen */
-    PATTERN_MAX = 64, /* bytes that a row must contain */
+    SAID_MAX = 100, /* messages that are kept for the end */
 };
 
 typedef struct {
@@ -49,16 +39,10 @@ typedef struct {
     struct termios before; /* the terminal's settings at the start */
     GPtrArray *said;       /* of char: messages that arrived while the screen was on; owned */
     UprofHotRows *rows;    /* owned */
-    GArray *shares;        /* of UprofBusyShare, by domain; owned */
-    bool by_total;         /* sort by total, not by self */
-    UprofRowsBy by;        /* what is shown */
-    bool keeps_all;        /* rows do not fade */
-    bool is_paused;        /* the screen stays until a key is pressed; samples are still counted */
-    bool shows_help;
-    bool reads_pattern;            /* keys are added to @pattern */
-    char pattern[PATTERN_MAX + 1]; /* only rows with this text are shown; in lower case */
-    uint64_t next_ns;              /* when the next round is shown; 0 before the first */
-    unsigned n_rounds;             /* rounds that were shown */
+    GArray *domains;       /* of UprofTopDomain; owned */
+    UprofTopChoice choice;
+    uint64_t next_ns;  /* when the next round is shown; 0 before the first */
+    unsigned n_rounds; /* rounds that were shown */
 } Top;
 
 static bool
@@ -123,11 +107,11 @@ init_top(Top *top, const UprofOptions *options)
 {
     *top = (Top){ .options = options };
     top->is_screen = !options->batch && tcgetattr(STDIN_FILENO, &top->before) == 0;
-    top->by_total = g_strcmp0(options->sort, "total") == 0;
-    top->by = options->by;
+    top->choice.by_total = g_strcmp0(options->sort, "total") == 0;
+    top->choice.by = options->by;
     top->said = g_ptr_array_new_with_free_func(g_free);
     top->rows = uprof_hot_rows_new();
-    top->shares = g_array_new(FALSE, TRUE, sizeof(UprofBusyShare));
+    top->domains = g_array_new(FALSE, TRUE, sizeof(UprofTopDomain));
 }
 
 static void
@@ -135,7 +119,7 @@ clear_top(Top *top)
 {
     g_ptr_array_unref(top->said);
     uprof_hot_rows_free(top->rows);
-    g_array_unref(top->shares);
+    g_array_unref(top->domains);
 }
 
 /* Restores the screen, and prints the messages that arrived while it was on. */
@@ -164,7 +148,7 @@ key_fd(void *data)
 static void
 fade_rows(Top *top)
 {
-    if (top->keeps_all)
+    if (top->choice.keeps_all)
         return;
     if (top->is_screen)
         uprof_hot_rows_fade(top->rows);
@@ -230,174 +214,70 @@ add_round(Top *top, guint domain, const UprofSession *session)
 }
 
 static void
-measure_domain(Top *top, guint domain, const UprofSession *session)
+measure_domain(Top *top, guint i, const UprofSession *session)
 {
-    const uint64_t n_samples = add_round(top, domain, session);
+    const uint64_t n_samples = add_round(top, i, session);
+    UprofSamplerCounts counts;
 
-    if (top->shares->len <= domain)
-        g_array_set_size(top->shares, domain + 1);
-    uprof_busy_share_step(&g_array_index(top->shares, UprofBusyShare, domain), session, n_samples);
+    if (top->domains->len <= i)
+        g_array_set_size(top->domains, i + 1);
+    UprofTopDomain *domain = &g_array_index(top->domains, UprofTopDomain, i);
+    uprof_sampler_counts(session->sampler, &counts);
+    domain->shown = session->shown;
+    uprof_busy_share_step(&domain->share, session, n_samples);
+    domain->most_held_ns = counts.most_held_ns;
+    domain->elapsed_ns = counts.elapsed_ns;
+    domain->has_processes = has_processes(session);
+    domain->is_ended = counts.end != UPROF_SAMPLER_RUNNING;
 }
 
 /* ---- Text ---- */
 
-static void
-append_domain(GString *out, const Top *top, const UprofSession *session,
-              const UprofBusyShare *share)
+static GString *
+make_batch(const Top *top, const UprofTopView *view)
 {
-    UprofSamplerCounts counts;
+    GString *out =
+        uprof_top_text_batch(view, top->options->rows > 0 ? top->options->rows : ROWS_USUAL);
 
-    uprof_sampler_counts(session->sampler, &counts);
-    g_autofree char *busy = uprof_format_percent(share->ran, share->ticks);
-    g_autofree char *idle = uprof_format_percent(share->ticks - share->ran, share->ticks);
-    g_autofree char *held = uprof_format_percent(counts.most_held_ns, MAX(counts.elapsed_ns, 1));
-    g_string_append_printf(
-        out,
-        "%s: %s %% busy, %s %% idle, %" G_GUINT64_FORMAT
-        " samples in this round, %" G_GUINT64_FORMAT " missed in total, each vCPU held %s %%%s%s\n",
-        session->shown, busy, idle, share->ran, share->missed, held,
-        top->by != UPROF_BY_FUNCTION && !has_processes(session) ? ", processes unknown" : "",
-        counts.end != UPROF_SAMPLER_RUNNING ? " (ended)" : "");
-}
-
-static void
-append_domains(GString *out, const Top *top, const GPtrArray *recordings)
-{
-    for (guint i = 0; i < recordings->len && i < top->shares->len; i++) {
-        const UprofRecording *recording = g_ptr_array_index(recordings, i);
-        if (i == DOMAINS_MAX && top->is_screen) {
-            g_string_append_printf(out, "and %u more domains\n", recordings->len - i);
-            return;
-        }
-        append_domain(out, top, recording->session, &g_array_index(top->shares, UprofBusyShare, i));
-    }
-}
-
-/* Appends one table for all domains. If there are several, each row ends with its domain. */
-static void
-append_table(GString *out, const Top *top, const GPtrArray *recordings,
-             const UprofTableStyle *style)
-{
-    const UprofHotChoice choice = { top->by, top->by_total, top->pattern, style->rows };
-    g_autoptr(GArray) rows = g_array_new(FALSE, FALSE, sizeof(UprofProfileRow));
-    uint64_t total;
-    g_autoptr(GArray) hots = uprof_hot_rows_list(top->rows, &choice, &total);
-    GString *table = g_string_new(NULL);
-
-    for (guint i = 0; i < hots->len; i++)
-        g_array_append_val(rows, g_array_index(hots, UprofHotRow, i).row);
-    if (rows->len == 0 && top->is_screen)
-        g_string_append(out, top->pattern[0]
-                                 ? "no row has this text\n"
-                                 : "no samples: no vCPU runs, or none was sampled yet\n");
-    uprof_table_append(table, style, rows, total);
-    g_auto(GStrv) lines = g_strsplit(table->str, "\n", -1);
-    for (guint i = 0; lines[i] && lines[i][0]; i++) {
-        g_string_append(out, lines[i]);
-        if (i > 0 && recordings->len > 1) {
-            const UprofRecording *recording =
-                g_ptr_array_index(recordings, g_array_index(hots, UprofHotRow, i - 1).domain);
-            g_string_append_printf(out, "  (%s)", recording->session->shown);
-        }
-        g_string_append_c(out, '\n');
-    }
-    g_string_free(table, TRUE);
+    return top->n_rounds > 1 ? g_string_prepend_c(out, '\n') : out;
 }
 
 static GString *
-make_batch(const Top *top, const GPtrArray *recordings)
+make_screen(const Top *top, const UprofTopView *view)
 {
-    const UprofTableStyle style = {
-        .rows = top->options->rows > 0 ? top->options->rows : ROWS_USUAL,
-        .by = top->by,
-    };
-    GString *out = g_string_new(top->n_rounds > 1 ? "\n" : NULL);
-
-    append_domains(out, top, recordings);
-    append_table(out, top, recordings, &style);
-    return out;
-}
-
-static const char help_text[] =
-    "  s  functions by self: samples in the function itself\n"
-    "  t  functions by total: with the functions that it calls\n"
-    "  p  processes    c  cgroups, with --cgroups\n"
-    "  a  add up all samples, or only those of the last ten seconds\n"
-    "  r  begin again with no samples\n"
-    "  /  show only rows with a text; Enter ends the text, Esc drops it\n"
-    "  space  keep the screen as it is\n"
-    "  ?  this help    q  quit\n";
-
-/* How the table is made, and what else can be done. */
-static void
-append_title(GString *out, const Top *top, bool colors)
-{
-    g_string_append_printf(out, "%s%s sorted by %s, %s", colors ? BOLD : "",
-                           uprof_rows_by_text(top->by, true),
-                           top->by_total || top->by != UPROF_BY_FUNCTION ? "total" : "self",
-                           top->keeps_all ? "all samples" : "the last ten seconds");
-    if (top->pattern[0] || top->reads_pattern)
-        g_string_append_printf(out, ", with '%s%s'", top->pattern, top->reads_pattern ? "_" : "");
-    g_string_append_printf(out, "; %s%s\n\n",
-                           top->is_paused ? "PAUSED, space goes on" : "? for keys",
-                           colors ? PLAIN : "");
-}
-
-/* Clears the rest of each line, and leaves out the lines that do not fit on the screen. */
-static GString *
-make_screen(const Top *top, const GPtrArray *recordings)
-{
-    g_autoptr(GString) text = g_string_new(NULL);
-    GString *out = g_string_new(HOME);
+    const UprofTableStyle style = uprof_terminal_style(top->options->rows);
     unsigned lines, columns;
 
     uprof_terminal_size(STDOUT_FILENO, &lines, &columns);
-    const guint head = MIN(recordings->len, DOMAINS_MAX + 1) + 1;
-    const unsigned room = lines > head + 4 + SAID_SHOWN ? lines - head - 4 - SAID_SHOWN : 1;
-    UprofTableStyle style =
-        uprof_terminal_style(top->options->rows > 0 ? MIN(top->options->rows, room) : room);
-    /* The name of the domain needs room after the table's columns. */
-    style.width = recordings->len > 1 && style.width > 60 ? style.width - 20 : style.width;
-    style.by = top->by;
-    append_domains(text, top, recordings);
-    append_title(text, top, style.colors);
-    if (top->shows_help)
-        g_string_append(text, help_text);
-    else
-        append_table(text, top, recordings, &style);
-    for (guint i = top->said->len > SAID_SHOWN ? top->said->len - SAID_SHOWN : 0;
-         i < top->said->len; i++)
-        g_string_append_printf(text, "%s\n", (const char *)g_ptr_array_index(top->said, i));
-    g_auto(GStrv) words = g_strsplit(text->str, "\n", -1);
-    for (guint i = 0; words[i] && i + 1 < lines; i++)
-        g_string_append_printf(out, "%s" CLEAR_LINE "\r\n", words[i]);
-    return g_string_append(out, CLEAR_BELOW);
+    return uprof_top_text_screen(view, lines, &style);
 }
 
 static bool
-print_round(const Top *top, const GPtrArray *recordings)
+print_round(const Top *top)
 {
+    const UprofTopView view = { &top->choice, top->rows, top->domains, top->said };
+
     if (top->is_screen && !top->has_screen)
         return true;
-    return uprof_terminal_print(top->is_screen ? make_screen(top, recordings)
-                                               : make_batch(top, recordings)) == UPROF_EXIT_OK;
+    return uprof_terminal_print(top->is_screen ? make_screen(top, &view)
+                                               : make_batch(top, &view)) == UPROF_EXIT_OK;
 }
 
 /* A key of the text of which rows have a part. */
 static void
 read_pattern(Top *top, char key)
 {
-    const size_t len = strlen(top->pattern);
+    const size_t len = strlen(top->choice.pattern);
 
     if (key == '\r' || key == '\n' || key == '\x1b')
-        top->reads_pattern = false;
+        top->choice.reads_pattern = false;
     if (key == '\x1b')
-        top->pattern[0] = '\0';
+        top->choice.pattern[0] = '\0';
     if ((key == '\b' || key == '\x7f') && len > 0)
-        top->pattern[len - 1] = '\0';
-    if (g_ascii_isprint(key) && len < PATTERN_MAX) {
-        top->pattern[len] = g_ascii_tolower(key);
-        top->pattern[len + 1] = '\0';
+        top->choice.pattern[len - 1] = '\0';
+    if (g_ascii_isprint(key) && len < UPROF_TOP_PATTERN_MAX) {
+        top->choice.pattern[len] = g_ascii_tolower(key);
+        top->choice.pattern[len + 1] = '\0';
     }
 }
 
@@ -411,24 +291,26 @@ handle_key(Top *top, char key)
     case 'c':
         if (key == 'c' && !has_cgroups(top))
             return;
-        top->by = key == 'p' ? UPROF_BY_PROCESS : key == 'c' ? UPROF_BY_CGROUP : UPROF_BY_FUNCTION;
-        top->by_total = key == 't';
+        top->choice.by = key == 'p'   ? UPROF_BY_PROCESS
+                         : key == 'c' ? UPROF_BY_CGROUP
+                                      : UPROF_BY_FUNCTION;
+        top->choice.by_total = key == 't';
         break;
     case 'a':
-        top->keeps_all = !top->keeps_all;
+        top->choice.keeps_all = !top->choice.keeps_all;
         G_GNUC_FALLTHROUGH;
     case 'r':
         uprof_hot_rows_clear(top->rows);
         break;
     case ' ':
-        top->is_paused = !top->is_paused;
+        top->choice.is_paused = !top->choice.is_paused;
         break;
     case '/':
-        top->reads_pattern = true;
+        top->choice.reads_pattern = true;
         break;
     case '?':
     case 'h':
-        top->shows_help = !top->shows_help;
+        top->choice.shows_help = !top->choice.shows_help;
         break;
     default:
         break;
@@ -443,7 +325,7 @@ read_keys(const GPtrArray *recordings, void *data)
     char key;
 
     while (read(STDIN_FILENO, &key, 1) == 1) {
-        if (top->reads_pattern)
+        if (top->choice.reads_pattern)
             read_pattern(top, key);
         else if (key == 'q' || key == 'Q')
             return false;
@@ -452,7 +334,7 @@ read_keys(const GPtrArray *recordings, void *data)
         is_changed = true;
     }
     if (is_changed)
-        print_round(top, recordings);
+        print_round(top);
     return true;
 }
 
@@ -483,8 +365,8 @@ show_round(const GPtrArray *recordings, void *data)
         measure_domain(top, i, recording->session);
     }
     top->n_rounds++;
-    const bool stays = top->is_paused && had_screen;
-    return (stays || print_round(top, recordings)) &&
+    const bool stays = top->choice.is_paused && had_screen;
+    return (stays || print_round(top)) &&
            (top->options->rounds == 0 || top->n_rounds < top->options->rounds);
 }
 
