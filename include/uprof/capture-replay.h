@@ -19,9 +19,10 @@ typedef struct {
     bool native;
     bool idle;
     bool idle_stacks;
-    unsigned max_depth; /* frames of a stack; 0: as recorded */
-    const char *unwind; /* (nullable): the method: "auto", "cfi" or "fp"; %NULL: as recorded */
-    bool keeps_times;   /* keeps the times of samples, for formats that show them */
+    unsigned max_depth;   /* frames of a stack; 0: as recorded */
+    const char *unwind;   /* (nullable): the method: "auto", "cfi" or "fp"; %NULL: as recorded */
+    bool keeps_times;     /* keeps the times of samples, for formats that show them */
+    const char *annotate; /* (nullable): a function whose samples are counted by instruction, too */
     const UprofNotices *notices; /* (nullable) */
 } UprofReplaySettings;
 
@@ -30,6 +31,7 @@ typedef struct {
     UprofGuest *guest;       /* owned; the capture as a guest */
     UprofRun *run;           /* borrowed from @guest */
     UprofPipeline *pipeline; /* owned; has the profile */
+    UprofHotPlaces *places;  /* (nullable): owned; of the function to annotate */
     unsigned n_given;        /* files of the user that the capture's own files can replace */
 } UprofCaptureReplay;
 

@@ -27,6 +27,8 @@ typedef struct {
     UprofProfile *profile;             /* owned */
     UprofRun *run;                     /* owned; facts that all files agree on, and sums */
     UprofSymbolizer *symbolizer;       /* (nullable): owned; made when the first file needs it */
+    UprofHotPlaces *places;            /* (nullable): owned; addresses in files without memory */
+    UprofAnnotation *annotation;       /* (nullable): owned; %NULL: nothing had addresses */
     unsigned n_files;                  /* files that were read, at least in part */
     bool is_partial;                   /* a file could not be read to its end */
     bool is_cut;                       /* a capture ends early: its recording was killed */
@@ -48,7 +50,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofLoad, uprof_load_free)
 
 /**
  * uprof_load_add_file:
- * @path: of a regular file or a pipe; "-" is stdin
+ * @path: of a regular file or a pipe; "-" is stdin. If the settings ask for an annotation, it is that of
+ *   the last capture.
  *
  * Sends a warning if the file cannot be read to its end, or if all files together have more
  * frames than %UPROF_LOAD_FRAMES_MAX. The stacks that were read before count.

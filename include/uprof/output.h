@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "uprof/annotation.h"
 #include "uprof/bytes.h"
 #include "uprof/change.h"
 #include "uprof/file.h"
@@ -111,6 +112,24 @@ uprof_table_append(GString *out, const UprofTableStyle *style, const GArray *row
 
 /** uprof_table_render_focus: Returns: (transfer full): the callers and callees of a function */
 GString *uprof_table_render_focus(const UprofFocus *focus, const UprofTableStyle *style);
+
+/**
+ * uprof_annotation_render:
+ * @name: of the function; clean
+ *
+ * Returns: (transfer full): a table of lines, and the instructions near samples
+ */
+GString *uprof_annotation_render(const UprofAnnotation *annotation, const char *name,
+                                 const UprofTableStyle *style);
+
+/**
+ * uprof_json_annotation:
+ * @name: of the function; clean
+ *
+ * Returns: (transfer full): the sidecar, extended by all lines and instructions of the function
+ */
+GString *
+uprof_json_annotation(const UprofAnnotation *annotation, const char *name, const UprofRun *run);
 
 /**
  * uprof_table_render_changes:

@@ -9,6 +9,7 @@
 
 #include "uprof/cgroups.h"
 #include "uprof/backend.h"
+#include "uprof/hot-places.h"
 #include "uprof/linux.h"
 #include "uprof/profile.h"
 #include "uprof/runtimes.h"
@@ -20,6 +21,8 @@
 typedef struct {
     bool is_known; /* there was a snapshot, and later ticks may reuse its stack */
     bool is_idle;
+    bool has_leaf;
+    uint64_t leaf;     /* if @has_leaf: symbol address of the program counter */
     uint64_t *tally;   /* (nullable): the counter in the run that counted the stack */
     unsigned n_frames; /* in @frames */
     const UprofName *frames[UPROF_PROFILE_DEPTH_MAX]; /* root first */
@@ -40,6 +43,7 @@ typedef struct {
     UprofGuest *recorder;   /* (nullable): owned; reads the guest and records these pages */
     UprofMem *mem;          /* owned; reads the guest outside holds */
     UprofWriter *writer;    /* (nullable): borrowed; the capture */
+    UprofHotPlaces *places; /* (nullable): borrowed; also counts program counters */
     UprofWindowSize *sizes; /* (nullable): borrowed; by vCPU; the stacks adapt them */
     uint64_t last_hold;     /* the number of the hold counted last, if @any_hold */
     bool any_hold;          /* a hold of this guest was counted */
@@ -49,6 +53,8 @@ typedef struct {
     UprofUnwindCache *cache;                          /* owned */
     const UprofName *frames[UPROF_PROFILE_DEPTH_MAX]; /* of the last snapshot, root first */
     unsigned n_frames;                                /* in @frames */
+    bool has_leaf;                                    /* the last snapshot has a stack */
+    uint64_t leaf;                                    /* as in UprofPipelineLast */
     uint64_t ends[UPROF_N_ENDS];                      /* stacks by the reason why they ended */
     GHashTable *lasts;                                /* owned; vCPU number -> UprofPipelineLast */
     /* guards @run and @profile while another thread shows the progress of the run */

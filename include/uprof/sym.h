@@ -20,6 +20,7 @@ enum {
     UPROF_SYM_SOURCES_MAX = 64,
     UPROF_SYM_RESOLVE_MS = 20 * 1000, /* the usual time for uprof_sym_resolve() */
     UPROF_SYM_BYTES_MAX_MIB = 256,
+    UPROF_SYM_LINES_MAX = 50 * 1000,
 };
 
 typedef struct _UprofSym UprofSym;
@@ -309,6 +310,28 @@ UprofSymAnswer uprof_sym_find_in(UprofSym *sym, unsigned i, uint64_t pc);
  * Returns: false if the function is not known
  */
 bool uprof_sym_function(UprofSym *sym, uint64_t pc, uint64_t *start, uint64_t *len, bool *is_entry);
+
+/** UprofSymPlace: the code at a symbol address */
+typedef struct {
+    const char *image;     /* (nullable): label of its image; borrowed */
+    uint64_t link_address; /* as its file was linked; the guest's if there is no image */
+    UprofSlice code;       /* from there on, as far as a file has it, perhaps nothing; borrowed */
+    unsigned word_bytes;   /* 8 for 64-bit code, 4 for 32-bit code */
+} UprofSymPlace;
+
+/** uprof_sym_place: @pc: a symbol address. @place: (out) */
+void uprof_sym_place(const UprofSym *sym, uint64_t pc, UprofSymPlace *place);
+
+/**
+ * uprof_sym_lines: looks up source lines
+ * @addresses: symbol addresses of one function, in rising order; those behind the first
+ *   %UPROF_SYM_LINES_MAX have no lines
+ * @n: how many
+ * @time_ms: limit of processor time
+ * @lines: (out): by address: (nullable): such as "file.c:12", of the innermost inlined function
+ */
+void uprof_sym_lines(UprofSym *sym, const uint64_t *addresses, unsigned n, unsigned time_ms,
+                     const UprofName **lines);
 
 /** uprof_sym_epoch: Returns: a number that changes whenever answers may change */
 uint32_t uprof_sym_epoch(const UprofSym *sym);

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "uprof/hot-places.h"
 #include "uprof/notice.h"
 #include "uprof/profile.h"
 #include "uprof/run-facts.h"
@@ -37,6 +38,17 @@ void uprof_symbolizer_begin_profile(UprofSymbolizer *symbolizer, const UprofRun 
 
 /** uprof_symbolizer_name_frame: Returns: the name of an address, or @frame if there is none */
 const UprofName *uprof_symbolizer_name_frame(UprofSymbolizer *symbolizer, const UprofName *frame);
+
+/**
+ * uprof_symbolizer_annotate: counts samples at the address of a frame that uprof_symbolizer_name_frame()
+ *   has named; nothing is counted at other frames
+ * @places: borrowed during the call
+ */
+void uprof_symbolizer_annotate(UprofSymbolizer *symbolizer, const UprofName *frame,
+                               UprofHotPlaces *places, uint64_t weight);
+
+/** uprof_symbolizer_sym: Returns: (transfer none): the symbols, for uprof_hot_places_annotate() */
+UprofSym *uprof_symbolizer_sym(UprofSymbolizer *symbolizer);
 
 /**
  * uprof_symbolizer_end: adds frames for inlined functions; call it after all profiles are read

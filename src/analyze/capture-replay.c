@@ -131,6 +131,9 @@ open_capture(UprofCaptureReplay *replay, const char *path, const UprofReplaySett
     replay->run = uprof_replay_run(replay->guest);
     apply_settings(replay->run, settings);
     replay->pipeline = uprof_pipeline_new(replay->guest, replay->run, NULL);
+    if (settings->annotate)
+        replay->places = uprof_hot_places_new(settings->annotate, replay->guest);
+    replay->pipeline->places = replay->places;
     return add_symbols(replay, settings, error);
 }
 
@@ -169,6 +172,7 @@ uprof_capture_replay_free(UprofCaptureReplay *replay)
     if (!replay)
         return;
     uprof_pipeline_free(replay->pipeline);
+    uprof_hot_places_free(replay->places);
     uprof_guest_close(replay->guest);
     g_free(replay);
 }

@@ -2,6 +2,7 @@
 #include "uprof/pipeline.h"
 
 #include "expand-inlined-priv.h"
+#include "hot-places-priv.h"
 #include "late-names-priv.h"
 #include "python-merge-priv.h"
 
@@ -399,6 +400,7 @@ push_vcpu(UprofPipeline *pipeline, unsigned vcpu)
     char text[32];
 
     pipeline->n_frames = 0;
+    pipeline->has_leaf = false;
     if (!pipeline->run->per_vcpu)
         return;
     g_snprintf(text, sizeof(text), "vcpu%u", vcpu);
@@ -465,6 +467,8 @@ remember_stack(UprofPipeline *pipeline, const UprofSnapshot *snapshot, uint64_t 
     last->is_known = true;
     last->is_idle = pipeline->is_idle;
     last->tally = tally;
+    last->has_leaf = pipeline->has_leaf;
+    last->leaf = pipeline->leaf;
     last->n_frames = pipeline->n_frames;
     memcpy(last->frames, pipeline->frames, pipeline->n_frames * sizeof(pipeline->frames[0]));
 }
@@ -481,6 +485,9 @@ add_stack(UprofPipeline *pipeline, const UprofSnapshot *snapshot, bool counts)
     };
 
     uprof_profile_add_tick(pipeline->profile, pipeline->frames, pipeline->n_frames, tick, counts);
+    if (pipeline->places && pipeline->has_leaf && !pipeline->is_idle)
+        uprof_hot_places_add(pipeline->places, pipeline->sym, pipeline->leaf,
+                             (uint64_t)tick.count * tick.weight);
 }
 
 static void
@@ -512,6 +519,18 @@ unwind_checked(UprofPipeline *pipeline, const UprofUnwindContext *context)
         uprof_unwind(context, pipeline->stack);
 }
 
+static void
+note_leaf(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
+{
+    pipeline->has_leaf = pipeline->stack->n > 0;
+    if (!pipeline->has_leaf)
+        return;
+    pipeline->leaf = pipeline->stack->frames[0].symbol_address;
+    if (pipeline->places)
+        uprof_hot_places_see(pipeline->places, pipeline->sym, snapshot,
+                             &pipeline->stack->frames[0]);
+}
+
 /* Returns: (nullable): the counter in the run that counts this stack; %NULL if the vCPU idles */
 static uint64_t *
 push_stack(UprofPipeline *pipeline, const UprofUnwindContext *context)
@@ -519,6 +538,7 @@ push_stack(UprofPipeline *pipeline, const UprofUnwindContext *context)
     unsigned n_named, n_inside;
 
     unwind_checked(pipeline, context);
+    note_leaf(pipeline, context->snapshot);
     learn_window(pipeline, context->snapshot);
     const bool has_python =
         uprof_python_merge_find(pipeline->runtimes, pipeline->stack,
@@ -548,6 +568,8 @@ count_same_stack(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
     if (last->is_known && (run->idle_stacks || !pipeline->is_idle)) {
         pipeline->n_frames = last->n_frames;
         memcpy(pipeline->frames, last->frames, last->n_frames * sizeof(last->frames[0]));
+        pipeline->has_leaf = last->has_leaf;
+        pipeline->leaf = last->leaf;
     } else if (!pipeline->is_idle) {
         push_marker(pipeline, "[unknown]");
     }

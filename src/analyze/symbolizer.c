@@ -3,6 +3,7 @@
 
 #include "expand-inlined-priv.h"
 #include "frame-offset-priv.h"
+#include "hot-places-priv.h"
 #include "uprof/arch.h"
 #include "uprof/error.h"
 #include "uprof/scan.h"
@@ -15,6 +16,8 @@ struct _UprofSymbolizer {
     UprofSym *sym;         /* owned */
     const UprofRun *facts; /* (nullable): borrowed; of the current profile */
     GHashTable *known;     /* owned; UprofName -> UprofName, of the current profile */
+    GHashTable *places;    /* owned; UprofName -> uint64_t: symbol addresses of named frames */
+    uint64_t place;        /* of the frame that got its name last */
     GHashTable *modules;   /* owned; build-id -> number for uprof_sym_module_address() */
     bool is_counted;       /* @n_refused counts the current profile */
     unsigned n_refused;    /* profiles with a frame whose build-id is in no file */
@@ -32,6 +35,7 @@ uprof_symbolizer_new(const UprofSymbolSettings *settings, UprofNames *names, con
 
     symbolizer->names = names;
     symbolizer->known = g_hash_table_new(NULL, NULL);
+    symbolizer->places = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     symbolizer->modules = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     symbolizer->sym = uprof_sym_new(known ? known : uprof_arch_at(0), names);
     return uprof_symbol_settings_apply(settings, symbolizer->sym, error)
@@ -46,6 +50,7 @@ uprof_symbolizer_free(UprofSymbolizer *symbolizer)
         return;
     uprof_sym_free(symbolizer->sym);
     g_hash_table_unref(symbolizer->known);
+    g_hash_table_unref(symbolizer->places);
     g_hash_table_unref(symbolizer->modules);
     g_free(symbolizer->refused_id);
     g_free(symbolizer);
@@ -57,6 +62,7 @@ uprof_symbolizer_begin_profile(UprofSymbolizer *symbolizer, const UprofRun *fact
     symbolizer->facts = facts;
     symbolizer->is_counted = false;
     g_hash_table_remove_all(symbolizer->known);
+    g_hash_table_remove_all(symbolizer->places);
 }
 
 /* ---- Which file ---- */
@@ -160,10 +166,11 @@ choose_file(UprofSymbolizer *symbolizer, const char *id, unsigned position, unsi
 /* ---- Frames ---- */
 
 static const UprofName *
-use_answer(UprofSymbolizer *symbolizer, UprofSymAnswer answer)
+use_answer(UprofSymbolizer *symbolizer, uint64_t place, UprofSymAnswer answer)
 {
     if (answer.kind != UPROF_SYM_NAMED)
         return NULL;
+    symbolizer->place = place;
     symbolizer->n_named++;
     return answer.site ? answer.site : answer.name;
 }
@@ -171,7 +178,7 @@ use_answer(UprofSymbolizer *symbolizer, UprofSymAnswer answer)
 static const UprofName *
 find_name(UprofSymbolizer *symbolizer, unsigned file, uint64_t pc)
 {
-    return use_answer(symbolizer, uprof_sym_find_in(symbolizer->sym, file, pc));
+    return use_answer(symbolizer, pc, uprof_sym_find_in(symbolizer->sym, file, pc));
 }
 
 /* Names "[libc.so.6+0x1a2b]" by a file with the build-id of that module. */
@@ -191,7 +198,7 @@ name_in_module(UprofSymbolizer *symbolizer, const char *label, size_t len, uint6
     if (number == 0)
         return NULL;
     const uint64_t place = uprof_sym_module_address(number, offset);
-    return use_answer(symbolizer, uprof_sym_find(symbolizer->sym, place, false));
+    return use_answer(symbolizer, place, uprof_sym_find(symbolizer->sym, place, false));
 }
 
 /* Names "[app+0x1a2b]". */
@@ -245,10 +252,29 @@ uprof_symbolizer_name_frame(UprofSymbolizer *symbolizer, const UprofName *frame)
         return known;
     const UprofName *name =
         text[0] == '[' ? name_offset(symbolizer, text) : name_address(symbolizer, text);
-    if (!name)
+    if (name)
+        g_hash_table_insert(symbolizer->places, (gpointer)frame,
+                            g_memdup2(&symbolizer->place, sizeof(symbolizer->place)));
+    else
         name = frame;
     g_hash_table_insert(symbolizer->known, (gpointer)frame, (gpointer)name);
     return name;
+}
+
+void
+uprof_symbolizer_annotate(UprofSymbolizer *symbolizer, const UprofName *frame,
+                          UprofHotPlaces *places, uint64_t weight)
+{
+    const uint64_t *place = g_hash_table_lookup(symbolizer->places, frame);
+
+    if (place)
+        uprof_hot_places_add(places, symbolizer->sym, *place, weight);
+}
+
+UprofSym *
+uprof_symbolizer_sym(UprofSymbolizer *symbolizer)
+{
+    return symbolizer->sym;
 }
 
 /* ---- The end ---- */

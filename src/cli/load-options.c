@@ -22,6 +22,7 @@ uprof_load_options_init(UprofLoadOptions *load_options, const UprofOptions *opti
             .idle_stacks = settings->idle_stacks,
             .max_depth = options->given_depth ? settings->max_depth : 0,
             .unwind = settings->given.unwind ? settings->unwind : NULL,
+            .annotate = options->annotate,
             .notices = &load_options->notices,
         },
         .include = options->include,

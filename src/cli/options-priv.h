@@ -106,6 +106,7 @@ struct _UprofOptions {
 
     /* report and diff */
     char *focus;     /* (nullable): the function whose callers and callees are shown */
+    char *annotate;  /* (nullable): the function whose instructions are shown */
     GRegex *include; /* (nullable): drops stacks in which no name matches */
     GRegex *exclude; /* (nullable): drops stacks in which a name matches */
 

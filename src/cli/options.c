@@ -467,6 +467,9 @@ static const Option table[] = {
       "show the callers and callees of the function NAME",
       take_text, MEMBER(focus),
       .heading = "Which part" },
+    { "annotate", '\0', REPORT, "NAME",
+      "show the instructions and lines of the function NAME, from a capture",
+      take_text, MEMBER(annotate) },
     { "include", '\0', FILES, "RE",
       "keep only stacks with a name that matches RE",
       take_regex, MEMBER(include), .form = "a regular expression" },
@@ -701,6 +704,7 @@ uprof_options_free(UprofOptions *options)
         return;
     g_ptr_array_unref(options->uris);
     g_free(options->focus);
+    g_free(options->annotate);
     g_free(options->config_path);
     g_free(options->store);
     g_clear_pointer(&options->include, g_regex_unref);
@@ -958,6 +962,19 @@ check_rows(const UprofOptions *options)
 }
 
 static bool
+check_annotate(const UprofOptions *options)
+{
+    if (!options->annotate)
+        return true;
+    if (options->focus || options->by != UPROF_BY_FUNCTION || options->settings.per_vcpu)
+        return fail_usage("--annotate shows one function: leave out --focus, --by and --per-vcpu");
+    if (options->include || options->exclude)
+        return fail_usage("--annotate counts all samples: leave out --include and --exclude");
+    return (options->words->len == 1 && !options->is_stored) ||
+           fail_usage("--annotate needs one FILE");
+}
+
+static bool
 check_access(const UprofOptions *options)
 {
     return strcmp(options->access, "direct") != 0 || !options->settings.no_pause ||
@@ -1178,7 +1195,7 @@ uprof_options_parse(int argc, const char **argv, const UprofCommand *commands, i
     take_words(options, context, (char **)argv + MIN(n_words + 1, argc));
     return check_commands(options, given) && check_outputs(options) && check_access(options) &&
                    check_times(options) && check_words(options) && check_rows(options) &&
-                   check_output_names(options)
+                   check_annotate(options) && check_output_names(options)
                ? g_steal_pointer(&options)
                : NULL;
 }

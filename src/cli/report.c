@@ -162,6 +162,54 @@ print_vcpus(const UprofLoad *load, const UprofTableStyle *style)
     return UPROF_EXIT_USELESS;
 }
 
+/* Returns: an exit code */
+static int
+say_no_function(const UprofLoad *load, const char *name)
+{
+    g_autofree char *shown = uprof_text_quote(name);
+    const char *meant = uprof_focus_suggest(load->profile, name);
+
+    uprof_say("virt-uprof: no stack has a function '%s'%s%s%s; names: virt-uprof report -n 1000000",
+              shown, meant ? " (did you mean '" : "", meant ? meant : "", meant ? "'?)" : "");
+    return UPROF_EXIT_USELESS;
+}
+
+/* Returns: an exit code */
+static int
+say_no_instructions(const UprofLoad *load, const char *name)
+{
+    g_autoptr(UprofFocus) focus = uprof_focus_new(load->profile, name);
+    g_autofree char *shown = uprof_text_quote(name);
+
+    if (!focus)
+        return say_no_function(load, name);
+    if (focus->self == 0)
+        uprof_say("virt-uprof: '%s' has no samples of its own; --focus shows what it calls", shown);
+    else if (load->annotation && !load->places)
+        uprof_say("virt-uprof: '%s' has no instructions of its own: it is inlined into its caller, "
+                  "or a function of Python",
+                  shown);
+    else
+        uprof_say("virt-uprof: the profile has no addresses of '%s', only its name; record with "
+                  "--capture FILE, and give FILE",
+                  shown);
+    return UPROF_EXIT_USELESS;
+}
+
+static int
+print_annotation(const UprofOptions *options, const UprofLoad *load)
+{
+    const UprofTableStyle style =
+        uprof_terminal_style(options->rows > 0 ? options->rows : DEFAULT_ROWS);
+    g_autofree char *name = uprof_text_quote(options->annotate);
+
+    if (!load->annotation || load->annotation->functions->len == 0)
+        return say_no_instructions(load, options->annotate);
+    return uprof_terminal_print(options->json
+                                    ? uprof_json_annotation(load->annotation, name, load->run)
+                                    : uprof_annotation_render(load->annotation, name, &style));
+}
+
 static int
 print_tables(const UprofOptions *options, const UprofLoad *load)
 {
@@ -170,14 +218,10 @@ print_tables(const UprofOptions *options, const UprofLoad *load)
         options->focus ? uprof_focus_new(load->profile, options->focus) : NULL;
     const char *missing = uprof_processes_missing(load->profile, options->by);
 
-    if (options->focus && !focus) {
-        g_autofree char *shown = uprof_text_quote(options->focus);
-        const char *meant = uprof_focus_suggest(load->profile, options->focus);
-        uprof_say("virt-uprof: no stack has a function '%s'%s%s%s; names: virt-uprof report -n "
-                  "1000000",
-                  shown, meant ? " (did you mean '" : "", meant ? meant : "", meant ? "'?)" : "");
-        return UPROF_EXIT_USELESS;
-    }
+    if (options->annotate)
+        return print_annotation(options, load);
+    if (options->focus && !focus)
+        return say_no_function(load, options->focus);
     if (missing && !(options->by == UPROF_BY_PROCESS && load->run->kernel.has_tasks)) {
         uprof_say("virt-uprof: %s", missing);
         return UPROF_EXIT_USELESS;

@@ -36,6 +36,8 @@ uprof_load_free(UprofLoad *load)
     if (!load)
         return;
     uprof_symbolizer_free(load->symbolizer);
+    uprof_hot_places_free(load->places);
+    uprof_annotation_free(load->annotation);
     uprof_profile_free(load->profile);
     uprof_run_free(load->run);
     g_free(load);
@@ -205,6 +207,10 @@ add_stack(const UprofSlice *slices, unsigned n_slices, bool is_cut, uint64_t cou
         if (i == 0 && is_cut)
             frames[n++] = uprof_names_marker(names, "[truncated]");
     }
+    if (adding->load->places)
+        uprof_symbolizer_annotate(adding->load->symbolizer,
+                                  uprof_names_read_back(names, slices[n_slices - 1]),
+                                  adding->load->places, count);
     uprof_profile_add(adding->load->profile, frames, n, count);
     uprof_filter_count(adding->run, frames, n, count);
 }
@@ -281,6 +287,8 @@ begin_symbolizer(UprofLoad *load, const UprofRun *facts, GError **error)
                                                 facts ? facts->arch : NULL, error);
     if (load->symbolizer)
         uprof_symbolizer_begin_profile(load->symbolizer, facts);
+    if (load->symbolizer && !load->places && load->settings->replay.annotate)
+        load->places = uprof_hot_places_new(load->settings->replay.annotate, NULL);
     return load->symbolizer != NULL;
 }
 
@@ -342,6 +350,9 @@ load_capture(UprofLoad *load, const char *path, const char *shown)
     if (!replay)
         return code;
     copy_profile(load, replay->pipeline->profile);
+    g_clear_pointer(&load->annotation, uprof_annotation_free);
+    if (replay->places)
+        load->annotation = uprof_hot_places_annotate(replay->places, replay->pipeline->sym);
     uprof_run_merge(load->run, replay->run, load->n_files++ == 0);
     load->is_cut |= !uprof_capture_replay_is_complete(replay);
     if (code == UPROF_ERROR_NONE && !check_room(load, shown, &error))
@@ -522,6 +533,19 @@ settle_root(UprofLoad *load)
         run->domain = g_strdup(uprof_name_text(root));
 }
 
+static void
+finish_annotation(UprofLoad *load)
+{
+    uint64_t halted;
+
+    g_array_unref(uprof_profile_rows(load->profile, &halted));
+    if (!load->annotation && load->places)
+        load->annotation =
+            uprof_hot_places_annotate(load->places, uprof_symbolizer_sym(load->symbolizer));
+    if (load->annotation)
+        load->annotation->all = uprof_profile_total(load->profile) - halted;
+}
+
 bool
 uprof_load_finish(UprofLoad *load)
 {
@@ -533,5 +557,7 @@ uprof_load_finish(UprofLoad *load)
     }
     settle_root(load);
     apply_filter(load);
+    if (load->settings->replay.annotate)
+        finish_annotation(load);
     return true;
 }

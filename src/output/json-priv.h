@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "uprof/json-writer.h"
 #include "uprof/run-facts.h"
 
 /**
@@ -13,3 +14,6 @@
  * Pictures carry no such names, so that equal profiles give equal pictures.
  */
 void uprof_json_append_run(GString *out, const UprofRun *run, bool with_files);
+
+/** uprof_json_write_run: writes the members of the sidecar into an object that has begun */
+void uprof_json_write_run(UprofJsonWriter *json, const UprofRun *run);

@@ -259,6 +259,12 @@ write_run_members(UprofJsonWriter *json, const UprofRun *run, bool with_files, b
     write_files(json, run, with_files);
 }
 
+void
+uprof_json_write_run(UprofJsonWriter *json, const UprofRun *run)
+{
+    write_run_members(json, run, true, run->access != NULL);
+}
+
 static void
 write_run(UprofJsonWriter *json, const char *key, const UprofRun *run, bool with_files,
           bool has_run)
@@ -346,7 +352,7 @@ uprof_json_report(const UprofProfile *profile, const UprofRun *run, const UprofF
     UprofJsonWriter json = { .out = out };
 
     uprof_json_begin(&json, NULL, UPROF_JSON_OBJECT);
-    write_run_members(&json, run, true, run->access != NULL);
+    uprof_json_write_run(&json, run);
     uprof_json_break_line(&json, "\n ");
     uprof_json_uint(&json, "weight", uprof_profile_total(profile));
     write_rows(&json, "functions", functions, "self");

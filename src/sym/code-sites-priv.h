@@ -41,6 +41,17 @@ uprof_sites_add(UprofSites *sites, UprofImage *image, uint64_t address, const Up
 void uprof_sites_resolve(UprofSites *sites, UprofImage *image, uint64_t until_ns);
 
 /**
+ * uprof_sites_find_lines: looks up lines at once, and keeps nothing
+ * @image: has lines
+ * @addresses: guest-virtual, in rising order; at most %UPROF_LINES_ADDRESSES_MAX
+ * @n: how many
+ * @cpu_ns: limit of processor time
+ * @lines: (out): by address: (nullable): see uprof_sym_lines(); untouched if no line is known
+ */
+void uprof_sites_find_lines(const UprofSites *sites, UprofImage *image, const uint64_t *addresses,
+                            unsigned n, uint64_t cpu_ns, const UprofName **lines);
+
+/**
  * uprof_sites_expand:
  * @name: any name
  * @frames: (out): outermost first; borrowed

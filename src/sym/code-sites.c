@@ -183,6 +183,34 @@ uprof_sites_resolve(UprofSites *sites, UprofImage *image, uint64_t until_ns)
     }
 }
 
+/* Returns: (nullable): "file.c:12" */
+static const UprofName *
+name_line(const UprofSites *sites, const UprofLineFrame *frame)
+{
+    if (frame->line == 0 || frame->file.len == 0)
+        return NULL;
+    g_autofree char *file = clean_file_name(frame->file);
+    g_autofree char *text = g_strdup_printf("%s:%u", file, frame->line);
+    return uprof_names_marker(sites->names, text);
+}
+
+void
+uprof_sites_find_lines(const UprofSites *sites, UprofImage *image, const uint64_t *addresses,
+                       unsigned n, uint64_t cpu_ns, const UprofName **lines)
+{
+    g_autofree uint64_t *linked = g_new(uint64_t, n);
+    g_autofree char *why = NULL;
+
+    for (unsigned i = 0; i < n; i++)
+        linked[i] = addresses[i] - image->bias;
+    g_autoptr(UprofLines) found = uprof_lines_read(image->lines, linked, n, cpu_ns, &why);
+    for (unsigned i = 0; i < n; i++) {
+        const UprofLineFrame *frames;
+        if (uprof_lines_get(found, i, &frames) > 0)
+            lines[i] = name_line(sites, &frames[0]);
+    }
+}
+
 unsigned
 uprof_sites_expand(const UprofSites *sites, const UprofName *name, const UprofName *const **frames)
 {

@@ -24,6 +24,9 @@ void uprof_generated_free(UprofGenerated *generated);
  */
 bool uprof_generated_find(const UprofGenerated *generated, uint64_t pc, UprofSymbol *symbol);
 
+/** uprof_generated_pc: Returns: the guest's address for a result of uprof_sym_process_address() */
+uint64_t uprof_generated_pc(uint64_t symbol_address);
+
 /** uprof_generated_add: as uprof_sym_add_generated() */
 bool uprof_generated_add(UprofGenerated *generated, unsigned process, bool is_jitdump,
                          UprofSlice bytes, uint64_t n_missing);

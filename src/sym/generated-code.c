@@ -31,6 +31,12 @@ uprof_sym_process_address(unsigned process, uint64_t pc)
     return PROCESS_BIT | (uint64_t)(process & ID_MASK) << PROCESS_SHIFT | (pc & PC_MASK);
 }
 
+uint64_t
+uprof_generated_pc(uint64_t symbol_address)
+{
+    return symbol_address & PC_MASK;
+}
+
 static void
 free_functions(gpointer data)
 {

@@ -124,6 +124,12 @@ uint64_t uprof_image_bytes(const UprofImage *image);
 /** uprof_image_has_code: does the image have code at @pc, a guest-virtual address? */
 bool uprof_image_has_code(const UprofImage *image, uint64_t pc);
 
+/** uprof_image_code: Returns: the code from @pc on, as far as a file has it; borrowed */
+UprofSlice uprof_image_code(const UprofImage *image, uint64_t pc);
+
+/** uprof_image_word_bytes: Returns: 8 for 64-bit code, 4 for 32-bit code; @arch: of the guest */
+unsigned uprof_image_word_bytes(const UprofImage *image, const UprofArch *arch);
+
 /** uprof_image_find: Returns: (nullable): the symbol that covers @pc, guest-virtual */
 const UprofSymbol *uprof_image_find(const UprofImage *image, uint64_t pc);
 

@@ -440,6 +440,24 @@ uprof_image_has_code(const UprofImage *image, uint64_t pc)
     return uprof_code_range_find(image->ranges, pc - image->bias) != NULL;
 }
 
+UprofSlice
+uprof_image_code(const UprofImage *image, uint64_t pc)
+{
+    const uint64_t address = pc - image->bias;
+    const UprofCodeRange *range = uprof_code_range_find(image->ranges, address);
+
+    if (!range || address - range->start >= range->bytes.len)
+        return (UprofSlice){ 0 };
+    const uint64_t offset = address - range->start;
+    return (UprofSlice){ (const char *)range->bytes.data + offset, range->bytes.len - offset };
+}
+
+unsigned
+uprof_image_word_bytes(const UprofImage *image, const UprofArch *arch)
+{
+    return image->machine == X86_32 ? 4 : image->machine == X86_64 ? 8 : arch->word_bytes;
+}
+
 const UprofSymbol *
 uprof_image_find(const UprofImage *image, uint64_t pc)
 {

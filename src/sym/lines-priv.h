@@ -8,10 +8,11 @@
 #pragma once
 
 #include "uprof/bytes.h"
+#include "uprof/sym.h"
 
 enum {
     UPROF_LINES_FRAMES_MAX = 64, /* of one address; outer ones beyond this are left out */
-    UPROF_LINES_ADDRESSES_MAX = 50 * 1000,
+    UPROF_LINES_ADDRESSES_MAX = UPROF_SYM_LINES_MAX,
 };
 
 /** UprofLineFrame: a function at an address; both texts may be any bytes */

@@ -676,6 +676,50 @@ uprof_sym_function(UprofSym *sym, uint64_t pc, uint64_t *start, uint64_t *len, b
     return false;
 }
 
+/* Returns: (nullable): the first image with code at @pc and, if wanted, with its bytes or its lines */
+static UprofImage *
+find_code(const UprofSym *sym, uint64_t pc, bool wants_bytes, bool wants_lines)
+{
+    for (unsigned i = 0; i < count_images(sym, pc); i++) {
+        UprofImage *image = get_image(sym, pc, i);
+        if (image && uprof_image_has_code(image, pc) && (!wants_lines || image->lines.len > 0) &&
+            (!wants_bytes || uprof_image_code(image, pc).len > 0))
+            return image;
+    }
+    return NULL;
+}
+
+void
+uprof_sym_place(const UprofSym *sym, uint64_t pc, UprofSymPlace *place)
+{
+    const UprofImage *named = find_code(sym, pc, false, false);
+    const UprofImage *image = find_code(sym, pc, true, false);
+
+    *place = (UprofSymPlace){
+        .link_address = uprof_sym_is_process_address(pc) ? uprof_generated_pc(pc) : pc,
+        .word_bytes = sym->arch->word_bytes,
+    };
+    if (!named)
+        return;
+    image = image ? image : named;
+    place->image = named->label;
+    place->link_address = pc - image->bias;
+    place->code = uprof_image_code(image, pc);
+    place->word_bytes = uprof_image_word_bytes(image, sym->arch);
+}
+
+void
+uprof_sym_lines(UprofSym *sym, const uint64_t *addresses, unsigned n, unsigned time_ms,
+                const UprofName **lines)
+{
+    UprofImage *image = n > 0 ? find_code(sym, addresses[0], false, true) : NULL;
+
+    memset(lines, 0, n * sizeof(lines[0]));
+    if (image)
+        uprof_sites_find_lines(sym->sites, image, addresses, MIN(n, (unsigned)UPROF_SYM_LINES_MAX),
+                               time_ms * UPROF_NS_PER_MS, lines);
+}
+
 uint32_t
 uprof_sym_epoch(const UprofSym *sym)
 {

@@ -137,6 +137,12 @@ USAGE_CASES = (
     ("top --by pid x", "--by 'pid' is not function, process or cgroup"),
     ("record --by process x", "--by does not belong to 'record'"),
     ("report --by process --focus f x", "--focus is about a function: leave out --by"),
+    ("report --annotate f --focus g x", "--annotate shows one function: leave out --focus, --by and --per-vcpu"),
+    ("report --annotate f --by process x", "--annotate shows one function: leave out --focus, --by and --per-vcpu"),
+    ("report --annotate f --exclude g x", "--annotate counts all samples: leave out --include and --exclude"),
+    ("report --annotate f x y", "--annotate needs one FILE"),
+    ("report --annotate f --since today x", "--annotate needs one FILE"),
+    ("diff --annotate f x y", "--annotate does not belong to 'diff'"),
     ("top --sort self --by process x", "--sort self is about functions: leave out --by"),
     ("top --by process --sort total --sort self x", "--sort self is about functions: leave out --by"),
     ("diff --pids x y", "--pids does not belong to 'diff'"),
@@ -316,7 +322,7 @@ def test_help(suite, root):
             yield "the tables could not be read"
         yield from ("no %s" % name for name in commands if "\n  %s " % name not in text)
         yield from ("no --%s" % name for name in ("duration", "output", "symbols", "quiet") if " --%s" % name not in text)
-        yield from ("--%s" % name for name in ("focus", "store", "rounds") if " --%s" % name in text)
+        yield from ("--%s" % name for name in ("focus", "annotate", "store", "rounds") if " --%s" % name in text)
         yield from ("no exit code %s" % code for code in codes if "\n  %-3s " % code not in text)
         yield from ("no '%s'" % line for line in texts if line not in text)
 

@@ -127,6 +127,12 @@ CASES = (
      "virt-uprof: no stack has a function 'functoin_1' (did you mean 'function_1'?); names: virt-uprof report -n 1000000"),
     ("focus-part", {"a.folded": OLD}, "report --focus unction_ a.folded", USELESS, "",
      "virt-uprof: no stack has a function 'unction_' (did you mean 'function_1'?); names: virt-uprof report -n 1000000"),
+    ("annotate-names", {"a.folded": OLD}, "report --annotate work a.folded", USELESS, "",
+     "virt-uprof: the profile has no addresses of 'work', only its name; record with --capture FILE, and give FILE"),
+    ("annotate-callees", {"a.folded": OLD}, "report --annotate main a.folded", USELESS, "",
+     "virt-uprof: 'main' has no samples of its own; --focus shows what it calls"),
+    ("annotate-almost", {"a.folded": OLD}, "report --annotate wrk a.folded", USELESS, "",
+     "virt-uprof: no stack has a function 'wrk' (did you mean 'work'?); names: virt-uprof report -n 1000000"),
     ("says-what-it-wrote", {"a.folded": OLD}, "report -o n.svg a.folded", DONE, "", "wrote n.svg"),
     ("says-what-it-replaced", {"a.folded": OLD, "o.svg": "old"}, "report -o o.svg a.folded", DONE, "", "wrote o.svg (replaced)"),
     ("says-nothing", {"a.folded": OLD}, "report -q -o n.svg a.folded", DONE, "", ""),
@@ -288,6 +294,27 @@ def test_rate(suite, make_capture):
             rates[name] = (facts["rate"], facts["samples"]["total"])
         suite.say("rate/" + case, [] if rates["all"][0] == rates["some"][0] == rates["fewer"][0] and rates["all"][0]["got_millihertz"] > 0
                   and 0 < rates["some"][1] < rates["all"][1] and 0 < rates["fewer"][1] < rates["all"][1] else [rates])  # fmt: skip
+
+
+def test_annotate(suite, make_capture):
+    """A capture, and profiles with addresses instead of names, give the same samples by instruction."""
+    subprocess.run([make_capture, "rests", suite.folder], check=True)
+    for path in ("bare.folded", "bare.pb.gz"):
+        suite.run(["report", "-q", "-o", path, "guest.capture"])
+    for path in ("guest.capture", "bare.folded", "bare.pb.gz"):
+        done = suite.run(["report", "-q", "-s", "app", "--json", "--annotate", "work", path])
+        found = json.loads(done.stdout) if done.returncode == DONE else {"annotation": None}
+        one = (found["annotation"] or {"functions": [{}]})["functions"][0]
+        hot = [row for row in one.get("instructions", []) if row["samples"] > 0]
+        suite.say("annotate/" + path, [] if hot == [{"address": 0x100210, "samples": 7, "text": "add    %al,(%rax)"}]
+                  and (one["image"], one["start"], one["self"], len(one["instructions"])) == ("[app]", 0x100200, 7, 128)
+                  and (found["weight"], found["annotation"]["lines"]) == (20, []) else [done, found])  # fmt: skip
+    done = suite.run(["report", "-q", "-s", "app", "--annotate", "work", "bare.folded"])
+    suite.say("annotate/table", [] if b"\n 100.0   100210  add    %al,(%rax)\n" in done.stdout else [done])
+    subprocess.run([make_capture, "inlined", suite.folder], check=True)
+    done = suite.run(["report", "-q", "-s", "app", "--annotate", "inner_[i]", "guest.capture"])
+    said = "virt-uprof: 'inner_[i]' has no instructions of its own: it is inlined into its caller, or a function of Python\n"
+    suite.say("annotate/inlined", [] if (done.returncode, done.stderr.decode()) == (USELESS, said) else [done])
 
 
 def test_mixed_formats(suite, make_capture):
@@ -471,6 +498,7 @@ def main():
         test_json(suite)
         test_no_change(suite)
         test_rate(suite, make_capture)
+        test_annotate(suite, make_capture)
         test_mixed_formats(suite, make_capture)
         test_partial_input(suite, make_capture)
         is_sanitized = b"__asan_init" in pathlib.Path(program).read_bytes()

@@ -100,6 +100,7 @@ static const Case cases[] = {
     { "idle", "web-1", 1, UNDAMAGED, PLAIN_FUNCTIONS,
       { { 0, PLAIN, 2, { 2, 1, 0, END } }, { 0, IDLE, 5, { END } }, { 0, HALTED, 1, { 0, END } } } },
     { "rests", "web-1", RESTS },
+    { "annotate", "web-1", RESTS },
     { "rests-idle", "web-1", RESTS },
     { "rests-idle-stack", "web-1", RESTS },
     { "rests-per-vcpu", "web-1", RESTS },
