@@ -220,3 +220,29 @@ check_outputs(const UprofProfile *profile, const UprofRun *run, CheckedOutputs w
         check_changes(profile, run);
     }
 }
+
+static void
+check_order(const UprofAnnotatedFunction *function)
+{
+    for (guint i = 1; i < function->insns->len; i++)
+        g_assert(g_array_index(function->insns, UprofAnnotatedInsn, i - 1).address <
+                 g_array_index(function->insns, UprofAnnotatedInsn, i).address);
+}
+
+void
+check_annotation(const UprofAnnotation *annotation, const UprofRun *run)
+{
+    const UprofTableStyle style = { .rows = 10, .width = 80, .colors = true };
+    g_autoptr(GArray) lines = uprof_annotation_lines(annotation);
+    GString *table = uprof_annotation_render(annotation, "main", &style);
+    uint64_t sum = 0;
+
+    for (guint i = 0; i < lines->len; i++)
+        sum += g_array_index(lines, UprofAnnotatedLine, i).samples;
+    g_assert(lines->len == 0 || sum == uprof_annotation_self(annotation));
+    for (guint i = 0; i < annotation->functions->len; i++)
+        check_order(g_ptr_array_index(annotation->functions, i));
+    check_text(table, true);
+    g_string_free(table, TRUE);
+    check_json(uprof_json_annotation(annotation, "main", run));
+}

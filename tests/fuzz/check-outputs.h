@@ -20,3 +20,6 @@ typedef enum {
  * Other libraries read XML and JSON. The project's own readers read folded stacks and pprof.
  */
 void check_outputs(const UprofProfile *profile, const UprofRun *run, CheckedOutputs which);
+
+/** check_annotation: the same for the instructions of a function */
+void check_annotation(const UprofAnnotation *annotation, const UprofRun *run);

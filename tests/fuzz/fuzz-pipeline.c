@@ -251,6 +251,7 @@ fuzz_input(const uint8_t *data, size_t size)
         .keeps_times = data[1] & 16,
         .unwind = methods[data[1] >> 5 & 3],
         .max_depth = data[1] & 128 ? 3 : 0,
+        .annotate = "function_0005", /* of the guest's kernel, and it runs */
         .notices = &notices,
     };
     UprofErrorCode code;
@@ -264,5 +265,9 @@ fuzz_input(const uint8_t *data, size_t size)
         return;
     check_run(replay->run);
     check_outputs(replay->pipeline->profile, replay->run, ~data[0] >> LEFT_OUT_SHIFT & CHECK_ALL);
+    g_autoptr(UprofAnnotation) annotation =
+        uprof_hot_places_annotate(replay->places, replay->pipeline->sym);
+    check_annotation(annotation, replay->run);
+    g_assert(uprof_annotation_self(annotation) <= uprof_profile_total(replay->pipeline->profile));
     uprof_capture_replay_free(replay);
 }

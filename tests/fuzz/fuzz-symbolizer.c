@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Names for the addresses of a profile. The input is a sidecar, a NUL, and frames, one a line. Two
+ * Names for the addresses of a profile, and the instructions of one function. The input is a sidecar, a NUL, and frames, one a line. Two
  * files are symbol files: one has a build-id, the other has none. Modules are found by build-id.
  */
 #include "fuzz.h"
@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "check-outputs.h"
 #include "memory-file.h"
 #include "symbol-elf.h"
 #include "uprof/regular-file.h"
@@ -111,7 +112,8 @@ check_stack(const UprofName *const *frames, unsigned n, uint64_t weight, void *d
 
 /* Returns: (transfer full): a profile with a stack of each frame, and its name */
 static UprofProfile *
-name_frames(UprofSymbolizer *symbolizer, UprofNames *names, UprofSlice lines)
+name_frames(UprofSymbolizer *symbolizer, UprofNames *names, UprofHotPlaces *places,
+            UprofSlice lines)
 {
     UprofProfile *profile = uprof_profile_new(names, NULL, false);
     UprofScan scan = { .name = "frames", .rest = lines };
@@ -123,6 +125,7 @@ name_frames(UprofSymbolizer *symbolizer, UprofNames *names, UprofSlice lines)
         check_name(name);
         g_assert(uprof_symbolizer_name_frame(symbolizer, frame) == name);
         uprof_profile_add(profile, (const UprofName *const[]){ frame, name }, 2, 1);
+        uprof_symbolizer_annotate(symbolizer, frame, places, 1);
     }
     return profile;
 }
@@ -147,11 +150,17 @@ fuzz_input(const uint8_t *data, size_t size)
     g_autoptr(UprofRun) run = uprof_sidecar_parse("facts", facts, NULL);
     g_autoptr(UprofSymbolizer) symbolizer = make_symbolizer(names);
     uprof_symbolizer_begin_profile(symbolizer, run);
-    UprofProfile *profile = name_frames(symbolizer, names, lines);
+    g_autoptr(UprofHotPlaces) places = uprof_hot_places_new("main", NULL);
+    UprofProfile *profile = name_frames(symbolizer, names, places, lines);
     const uint64_t total = uprof_profile_total(profile);
 
     g_autoptr(UprofProfile) named = uprof_symbolizer_end(symbolizer, profile, &notices);
     uprof_profile_walk(named, check_stack, &sum);
     g_assert(sum == total);
+    g_autoptr(UprofRun) no_facts = uprof_run_new();
+    g_autoptr(UprofAnnotation) annotation =
+        uprof_hot_places_annotate(places, uprof_symbolizer_sym(symbolizer));
+    check_annotation(annotation, no_facts);
+    g_assert(uprof_annotation_self(annotation) <= total);
     uprof_symbolizer_is_refused(symbolizer);
 }
