@@ -60,6 +60,8 @@ boot "$name" split
 record "$name" 3
 weighed "samples['running']"
 result stacks "$name" 85 'guest_entry;guest_main;main_loop;function_[123];work' "$work/x.folded"
+profile 0 report --json --annotate work "$work/x.capture"
+result annotation "$work/out" "$guest64" work 95
 
 say 'a run while a command runs'
 # shellcheck disable=SC2016 # the command expands it

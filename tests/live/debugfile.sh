@@ -3,7 +3,7 @@
 #
 # debugfile.sh PROGRAM GUESTS TCG - a stripped guest without frame pointers: a debug file gives it
 # names, unwind tables of C code (only .debug_frame), inlined functions and lines. A debug file of
-# another build is refused. A hostile file as kernel, or beside it, harms nothing.
+# another build is refused. The samples of a function are on the instructions of its loop. A hostile file as kernel, or beside it, harms nothing.
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -33,6 +33,23 @@ check_says()
     done
 }
 
+# annotate_well CAPTURE ARGUMENT...: the instructions of work() are those of objdump, and samples are on its
+# loop; each sample of work() is counted
+annotate_well()
+{
+    local capture=$1
+    shift
+    profile 0 report --json --annotate work "$@" "$capture"
+    cp "$work/out" "$work/annotation.json"
+    result annotation "$work/annotation.json" "$whole" work 95
+    profile 0 report --json --focus work "$@" "$capture"
+    python3 - "$work/annotation.json" "$work/out" <<'PYTHON' || fail 'samples of work() are missing'
+import json, sys
+annotated, focused = (json.load(open(path)) for path in sys.argv[1:])
+assert annotated["annotation"]["self"] == focused["focus"]["self"] > 10, (annotated, focused["focus"])
+PYTHON
+}
+
 need_daemon
 readelf -SW "$whole" | grep -q ' \.debug_frame ' || fail 'the guest has no .debug_frame'
 if readelf -SW "$whole" | grep -q ' \.eh_frame '; then fail 'the guest has .eh_frame'; fi
@@ -46,11 +63,25 @@ cp "$guest64" "$kernel.dbg"
 check_says "warn +symbols .*'$kernel.dbg' is not its debug file: its build-id differs"
 
 cp "$whole" "$kernel.dbg"
-record_well sibling
+record_well sibling --capture "$work/sibling.capture"
 check_says "ok +symbols +'$kernel': uses its debug file '$kernel.dbg'" \
     "ok +symbols +'$kernel': [0-9]+ functions; its code is equal to the guest's"
 
+say 'instructions: the code is in the stripped file, names and lines are in its debug file'
+annotate_well "$work/sibling.capture"
+profile 0 report --annotate work "$work/sibling.capture"
+grep -qE '^ *[0-9.]+  guest\.[ch]:[0-9]+$' "$work/out" || fail "no line of the source: $(cat "$work/out")"
 rm "$kernel.dbg"
+
+say 'instructions: the code is in the capture only'
+nm -S "$whole" >"$work/names.txt" # with sizes, so that the function ends before its padding
+profile 0 "${fast[@]}" -d 2 -s "$work/names.txt" --capture "$work/names.capture" "$name"
+annotate_well "$work/names.capture" -s "$work/names.txt"
+
+say 'instructions: the profile has addresses instead of names'
+profile 0 "${fast[@]}" -d 2 -o "$work/addresses.folded" -o "$work/addresses.meta.json" "$name"
+annotate_well "$work/addresses.folded" -s "$whole"
+
 # Lines that would rest on a file that is wrong say nothing.
 profile 1 check "${patient[@]}" -s "$guest64" "$name"
 for pattern in "FAIL +symbols +'$guest64' does not match the guest's code" \

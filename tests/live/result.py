@@ -21,6 +21,9 @@ result.py COMMAND ARGUMENT... - checks files that virt-uprof wrote
     holds CAPTURE SIDECAR
         For a busy guest whose vCPUs are held one by one: each sample is a separate hold, or a tick
         at which the vCPU had not run since its last sample. There are few such ticks.
+    annotation FILE PROGRAM FUNCTION PERCENT
+        The instructions of the annotation are those that objdump shows for the function, and PERCENT of
+        its samples are on its loop: from the target of its jump backwards to this jump.
     sidecar FILE [EXPRESSION...]
         The sidecar has exactly the members that it must have, and each expression over them is true.
 
@@ -31,6 +34,7 @@ import collections
 import json
 import re
 import struct
+import subprocess
 import sys
 
 # Pairs of MIN and the tolerance in points. For few samples the tolerance is four standard deviations
@@ -231,6 +235,47 @@ def holds(capture, path):
         fail(f"{held} holds, and {rested} ticks without one")
 
 
+def plain_text(text):
+    """Removes what objdump adds: names of addresses, and a displacement of 0. Blanks are one blank."""
+    return re.sub(r"\b0x0\(", "(", " ".join(re.sub(r"[<#].*", "", text).split()))
+
+
+def disassemble(program, function):
+    """Returns the address and the text of each instruction, as objdump shows them."""
+    command = ["objdump", "-d", "--no-show-raw-insn", f"--disassemble={function}", program]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    rows = [re.fullmatch(r" *([0-9a-f]+):\t(.*)", line) for line in lines]
+    return [(int(row[1], 16), plain_text(row[2])) for row in rows if row]
+
+
+def find_loop(insns):
+    """Returns the addresses of the instructions of the loop."""
+    for address, text in insns:
+        jump = re.fullmatch(r"j\w+ ([0-9a-f]+)", text)
+        if jump and insns[0][0] <= int(jump[1], 16) <= address:
+            return [at for at, _ in insns if int(jump[1], 16) <= at <= address]
+    return fail(f"no jump backwards in {insns}")
+
+
+def annotation(path, program, function, percent):
+    with open(path, encoding="utf-8") as file:
+        annotated = json.load(file)["annotation"]
+    if len(annotated["functions"]) != 1:
+        fail(f"{len(annotated['functions'])} functions {function}")
+    rows = annotated["functions"][0]["instructions"]
+    insns = disassemble(program, function)
+    shown = [(row["address"], plain_text(row.get("text", "?"))) for row in rows]
+    if not insns or shown != insns:
+        fail(f"the instructions are {shown}; objdump shows {insns}")
+    loop = find_loop(insns)
+    n_loop = sum(row["samples"] for row in rows if row["address"] in loop)
+    print(f"{n_loop} of {annotated['self']} samples are on the loop")
+    if annotated["self"] != sum(row["samples"] for row in rows) or annotated["left_out"] != 0:
+        fail(f"samples are missing: {annotated}")
+    if annotated["self"] == 0 or n_loop * 100 < annotated["self"] * float(percent):
+        fail(f"{n_loop} of {annotated['self']} samples are on the loop at {loop[0]:x}: {rows}")
+
+
 def check_linux(linux):
     """Checks the types of the facts of a Linux guest, and that no part is larger than its total."""
     if set(linux) != set(LINUX):
@@ -294,7 +339,7 @@ def sidecar(path, *expressions):
 
 
 COMMANDS = {"shares": shares, "stacks": stacks, "split": split, "agree": agree, "same": same, "total": total,
-            "holds": holds, "sidecar": sidecar}
+            "holds": holds, "annotation": annotation, "sidecar": sidecar}
 
 if __name__ == "__main__":
     if len(sys.argv) < 3 or sys.argv[1] not in COMMANDS:
