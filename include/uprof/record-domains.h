@@ -67,6 +67,8 @@ typedef struct {
      * another run that waits for it. Only a signal or the observer ends the run.
      */
     bool rejoins;
+    /* ends the sampling of a domain after so many samples of vCPUs that run; 0: no limit */
+    unsigned samples;
     const GPtrArray *outputs; /* of UprofOutputRequest: files of each domain */
     const int *store;         /* (nullable): see UprofRecordingSettings */
     bool is_dry;              /* writes no files, because the user watches the samples */

@@ -22,6 +22,7 @@ typedef struct {
     bool is_cut;                 /* the new process died, too: the files end at the checkpoint */
     bool is_lost;                /* there is no checkpoint, so nothing can be saved */
     bool stops_at_failure;       /* after a file that cannot be written, writes no more files */
+    bool has_enough;             /* it was told to end because there are enough samples */
     bool is_done;                /* the sampler has ended, or the run no longer waits for it */
     bool is_left;                /* the run no longer waits for the sampler */
     uint64_t start_ns;           /* when its sampler began; monotonic */

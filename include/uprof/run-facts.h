@@ -79,7 +79,7 @@ typedef struct {
     bool no_pause;      /* the guest was not stopped */
 
     /* The course of the run */
-    char *ended_by; /* "duration", "signal", "gone", "limit", "error" */
+    char *ended_by; /* "duration", "samples", "signal", "gone", "limit", "error" */
     uint64_t duration_ns;
     /* the rate was divided by this number to stay within the budget; at least 1 */
     uint64_t divisor;

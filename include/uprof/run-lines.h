@@ -11,8 +11,11 @@
 #include "uprof/profile.h"
 #include "uprof/run-facts.h"
 
-/** uprof_run_lines_start: the plan of the run */
-GPtrArray *uprof_run_lines_start(const UprofRun *run, const char *shown);
+/**
+ * uprof_run_lines_start: the plan of the run
+ * @samples: the run ends after so many samples; 0: no limit
+ */
+GPtrArray *uprof_run_lines_start(const UprofRun *run, const char *shown, unsigned samples);
 
 /** UprofRunLinesHow: what the end of a run shows */
 typedef struct {

@@ -70,6 +70,7 @@ struct _UprofOptions {
     /* how to sample them */
     const char *access;     /* borrowed; "auto", "direct", "monitor" or "xen" */
     UprofSettings settings; /* rate, duration and the like */
+    unsigned samples;       /* the most of each domain; 0: no limit */
     bool given_depth;       /* --max-depth was given */
     char *config_path;      /* (nullable): of --config */
     UprofConfig *config;    /* (nullable): only of periodic runs; limits what metadata asks for */

@@ -24,6 +24,7 @@
 
 enum {
     ROUNDS_MAX = 1000 * 1000,
+    SAMPLES_MAX = 1000 * 1000 * 1000,
     ROWS_MAX = 1000 * 1000,
     MAX_PAUSE_NS_MAX = 1000 * 1000 * 1000,
 };
@@ -387,6 +388,9 @@ static const Option table[] = {
       "10, 500ms, 1.5h or 2d; 0: until Ctrl-C (default: 10s)",
       take_value, MEMBER(settings.duration_ns), GIVEN(settings.given.duration),
       .parse = uprof_settings_parse_duration, .form = UPROF_DURATION_FORM },
+    { "samples", '\0', RECORD, "N",
+      "end after N samples of a domain that runs, or after -d, if it is given",
+      take_number, MEMBER(samples), .min = 1, .max = SAMPLES_MAX },
     { "budget", '\0', RECORD | CHECK | TOP | COLLECT | METADATA | WATCH, "PCT",
       "percent of time that a vCPU may be held (5; monitor, xen: 10; watch: 0.5)",
       take_value, MEMBER(settings.budget_ppm), GIVEN(settings.given.budget),
@@ -1031,8 +1035,8 @@ take_words(UprofOptions *options, poptContext context, char **behind)
     const guint n_skipped =
         n_more < n_behind && strcmp(behind[n_more], "--") == 0 ? n_more + 1 : n_more;
     add_words(options->child, behind + n_skipped, n_behind - n_skipped);
-    if (options->child->len > 0 && !options->settings.given.duration)
-        options->settings.duration_ns = 0; /* the command says how long */
+    if ((options->child->len > 0 || options->samples > 0) && !options->settings.given.duration)
+        options->settings.duration_ns = 0; /* something else says how long */
     g_ptr_array_add(options->child, NULL);
 }
 
@@ -1261,6 +1265,7 @@ uprof_options_record(const UprofOptions *options, const UprofNotices *notices)
         .all = options->all,
         .wait = options->wait,
         .wait_ns = options->wait_ns,
+        .samples = options->samples,
         .waits_for_lock = true,
         .recovers = true,
     };

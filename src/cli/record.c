@@ -81,7 +81,8 @@ show_start(const UprofSession *session, void *data)
     const Shown *shown = data;
 
     if (!shown->options->quiet)
-        uprof_say_lines(uprof_run_lines_start(session->run, session->shown));
+        uprof_say_lines(
+            uprof_run_lines_start(session->run, session->shown, shown->options->samples));
 }
 
 /* The counts of all domains together. */

@@ -51,19 +51,30 @@ name_hypervisor(const UprofRun *run)
     return run->driver ? run->driver : "?";
 }
 
+/* Returns: (transfer full): when the run ends by itself */
+static char *
+format_limits(const UprofRun *run, unsigned samples)
+{
+    g_autofree char *time = uprof_format_ns(run->asked_ns);
+
+    if (samples > 0)
+        return run->asked_ns > 0 ? g_strdup_printf("for %u samples or %s", samples, time)
+                                 : g_strdup_printf("for %u samples", samples);
+    return run->asked_ns > 0 ? g_strdup_printf("for %s", time) : g_strdup("until stopped");
+}
+
 GPtrArray *
-uprof_run_lines_start(const UprofRun *run, const char *shown)
+uprof_run_lines_start(const UprofRun *run, const char *shown, unsigned samples)
 {
     GPtrArray *lines = new_lines();
     g_autofree char *hz = uprof_format_hz(run->rate_mhz);
-    g_autofree char *time = uprof_format_ns(run->asked_ns);
+    g_autofree char *limits = format_limits(run, samples);
 
     add_line(lines,
-             "%s: %s, %s, %" G_GUINT64_FORMAT " vCPU%s, %s Hz %s%s, access %s. "
+             "%s: %s, %s, %" G_GUINT64_FORMAT " vCPU%s, %s Hz %s, access %s. "
              "Ctrl-C stops early.",
              shown, name_hypervisor(run), run->arch, run->vcpus, run->vcpus == 1 ? "" : "s", hz,
-             run->asked_ns > 0 ? "for " : "until stopped", run->asked_ns > 0 ? time : "",
-             run->access);
+             limits, run->access);
     /* On KVM access direct is faster, so this line says why it is not used. */
     if (g_strcmp0(run->type, "kvm") == 0 && g_strcmp0(run->access, "monitor") == 0)
         add_line(lines, "%s: access monitor: %s", shown, run->why);

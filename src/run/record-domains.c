@@ -586,6 +586,17 @@ is_overdue(const Record *record, const UprofRecording *recording)
     return asked_ns > 0 && now_ns - recording->start_ns > asked_ns + OVERDUE_S * UPROF_NS_PER_S;
 }
 
+static bool
+has_enough_samples(const Record *record, const UprofRecording *recording)
+{
+    UprofWorkerCounts counts;
+
+    if (record->settings->samples == 0)
+        return false;
+    uprof_worker_counts(recording->session->worker, &counts);
+    return counts.running >= record->settings->samples;
+}
+
 /* Returns: true if a sampler still runs */
 static bool
 check_samplers(Record *record)
@@ -610,6 +621,9 @@ check_samplers(Record *record)
         /* if that fails, too, the end of the recording says why */
         if (uprof_worker_is_dead(recording->session->worker) &&
             (record->n_signals > 0 || !uprof_recording_restart(recording)))
+            uprof_sampler_stop(recording->session->sampler);
+        recording->has_enough = has_enough_samples(record, recording);
+        if (recording->has_enough)
             uprof_sampler_stop(recording->session->sampler);
         recording->is_done = counts.end != UPROF_SAMPLER_RUNNING;
         if (!recording->is_done && is_overdue(record, recording))

@@ -272,7 +272,7 @@ uprof_recording_report_hindrance(UprofRecording *recording)
 }
 
 static const char *
-name_end(const UprofSamplerCounts *counts)
+name_end(const UprofRecording *recording, const UprofSamplerCounts *counts)
 {
     static const char *const names[] = {
         [UPROF_SAMPLER_DURATION] = "duration", [UPROF_SAMPLER_STOPPED] = "signal",
@@ -280,7 +280,8 @@ name_end(const UprofSamplerCounts *counts)
         [UPROF_SAMPLER_STUCK] = "error",       [UPROF_SAMPLER_RUNNING] = "error",
     };
 
-    return names[counts->end];
+    return counts->end == UPROF_SAMPLER_STOPPED && recording->has_enough ? "samples"
+                                                                         : names[counts->end];
 }
 
 bool
@@ -346,7 +347,7 @@ uprof_recording_end(UprofRecording *recording, unsigned n_recordings)
     uprof_session_note_counts(session, &counts);
     g_autoptr(GError) error =
         recording->is_left ? NULL : uprof_sampler_take_error(session->sampler);
-    run->ended_by = g_strdup(name_end(&counts));
+    run->ended_by = g_strdup(name_end(recording, &counts));
     run->cpu_ns = uprof_clock_cpu_ns() / n_recordings;
     end_worker(recording);
     if (error) {

@@ -146,6 +146,8 @@ USAGE_CASES = (
     ("top --sort self --by process x", "--sort self is about functions: leave out --by"),
     ("top --by process --sort total --sort self x", "--sort self is about functions: leave out --by"),
     ("diff --pids x y", "--pids does not belong to 'diff'"),
+    ("--samples 0 x", "--samples '0' is not 1 to 1000000000"),
+    ("top --samples 9 x", "--samples does not belong to 'top'"),
     ("top --rounds 0 x", "--rounds '0' is not 1 to 1000000"),
     ("top", "no DOMAIN is given; to list them: virt-uprof list"),
     ("top -o x.svg x", "--output does not belong to 'top'"),

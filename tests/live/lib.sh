@@ -141,32 +141,15 @@ profile()
     [ "$status" = "$want" ] || fail "virt-uprof $* exits $status, not $want"
 }
 
-# How long the first run of sample() lasts, in seconds.
-sample_seconds=2
+# The longest run of sample(), in seconds.
+sample_seconds=150
 
-# sample N FILE ARGUMENT...: writes FILE.folded and FILE.meta.json by runs until one has N samples.
-# The first run lasts $sample_seconds. The next runs last as long as the samples before suggest, up to
-# a minute. If holds take long, a short run may have no sample.
+# sample N FILE ARGUMENT...: writes FILE.folded and FILE.meta.json by a run that ends after N samples. On a
+# busy machine, it may end before.
 sample()
 {
-    local enough=$1 file=$2 seconds=$sample_seconds round status n
-    shift 2
-    for round in 1 2 3; do
-        status=0 n=0
-        "$program" "${fast[@]}" -d "$seconds" -o "$file.folded" -o "$file.meta.json" "$@" \
-            >"$work/out" 2>"$work/err" </dev/null || status=$?
-        if [ "$status" = 0 ]; then
-            n=$(result total "$file.folded")
-            [ "$n" -lt "$enough" ] || return 0
-        elif ! grep -q ': no sample was taken$' "$work/err"; then
-            break
-        fi
-        # A quarter more than needed, and a second for the start of the run.
-        seconds=$((n > 0 ? 1 + seconds * enough * 5 / (n * 4) : seconds * 4))
-        seconds=$((seconds < 60 ? seconds : 60))
-        [ "$round" -lt 2 ] || seconds=60
-    done
-    [ "$status" = 0 ] || fail "virt-uprof exits $status"
+    local file=$2 options=("${fast[@]}" -d "$sample_seconds" --samples "$1")
+    profile 0 "${options[@]}" -o "$file.folded" -o "$file.meta.json" "${@:3}"
 }
 
 # finish STATUS SECONDS: the run in the background, $profiler, ends with STATUS within SECONDS

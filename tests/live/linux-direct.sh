@@ -47,7 +47,7 @@ tell_linux "$name" 'stop threads' >"$work/said" || fail 'it does not listen'
 files=()
 for ((n = 0, round = 0; n < samples; round++)); do
     [ "$round" -lt 40 ] || fail "only $n samples in $round rounds"
-    sample 100 "$work/round$round" -s "$init" "$name"
+    sample "$((samples - n + 20))" "$work/round$round" -s "$init" "$name"
     files+=("$work/round$round.folded")
     n=$(cat "${files[@]}" | awk '/;split_[136]0[; ]/ { n += $NF } END { print n + 0 }')
 done

@@ -16,10 +16,6 @@ source "$here/../linux/kernels.sh"
 source "$here/../linux/guests.sh"
 
 series=${4:-6.1}
-# A run takes a second or two to find the kernel. A shorter first run would have few samples, and the
-# next run would be made too long.
-# shellcheck disable=SC2034 # lib.sh uses it
-sample_seconds=5
 linux_initrd=$guests/../linux/initrd.cpio
 
 # need_linux: sets $release

@@ -133,7 +133,7 @@ out_has 'symbols ' "1 files of the guest's processes, from the guest's memory; u
 # occur have their names. Without the empty sysroot, this host's files would be used, which are the same.
 if [ -e /usr/bin/openssl ]; then
     tell_linux "$name" 'stop run:/usr/bin/openssl,speed,-seconds,3000,sha512' >"$work/said"
-    sample 20 "$work/host" "$name"
+    sample 150 "$work/host" "$name"
     result sidecar "$work/host.meta.json" \
         "any(i['name'].startswith('[libcrypto.so') and i['symbols'].startswith('/') and not i['memory'] for i in images)"
     mkdir "$work/empty"
@@ -158,7 +158,7 @@ grep -qE "^$name;bpf;.*;run_bpf;.*;__sys_bpf_\[k\];.*;bpf_test_run_\[k\];bpf_pro
 # Functions that a process generates have the names of its perf map, also those that it generates while
 # it is sampled. Their callers are the program's.
 tell_linux "$name" 'stop jit' >"$work/said"
-sample "$few" "$work/jit" -s "$init" "$name"
+sample 600 "$work/jit" -s "$init" "$name"
 result sidecar "$work/jit.meta.json" "stacks['complete'] * 100 >= samples['running'] * 97"
 inner='JS:\*(later_)?outer /srv/app\.js:[0-9:]+;JS:\*(later_)?inner /srv/app\.js:[0-9:]+'
 result stacks "$name" 85 "jit;.*;run_jit;call_generated;$inner(;[^;]*_\\[k\\])*" "$work/jit.folded"

@@ -36,7 +36,7 @@ look_at()
     say "$name: $(sed -nE 's/^ +ok +linux +//p' "$work/out")"
     grep -qE "^ +(ok|warn) +$3 stacks +[0-9]+ of [0-9]+ complete$" "$work/out" ||
         fail "no '$3 stacks': $(cat "$work/out")"
-    sample 20 "$work/x" --pids -v "$name"
+    sample 120 "$work/x" --pids -v "$name"
     says "^$name: Linux [^ ]+: [0-9]+ symbols and [0-9]+ modules, with unwind tables, with processes; "
     result sidecar "$work/x.meta.json" "samples['running'] >= 2" "linux['release'] == '$release'" \
         "linux['btf'] and linux['processes'] and linux['orc_rules'] > 300000" \
@@ -78,7 +78,7 @@ by_process()
 # replays PROCESS: the report of a capture has the kernel's symbols and the processes
 replays()
 {
-    sample 20 "$work/y" --capture "$work/x.capture" "$name"
+    sample 120 "$work/y" --capture "$work/x.capture" "$name"
     profile 0 report -q -f folded "$work/x.capture"
     cmp -s "$work/out" "$work/y.folded" || fail "not the same: $(diff "$work/out" "$work/y.folded")"
     profile 0 report -q -f folded --pids "$work/x.capture"

@@ -40,7 +40,7 @@ for mode in "${modes[@]}"; do
         esac || fail "$mode: the guest says '$(cat "$(guest_serial "$name")")'"
     done
 
-    sample 40 "$work/x" "$name"
+    sample 60 "$work/x" "$name"
     if [ "${words%% *}" = deep ]; then
         # A few stacks are truncated before the run copies larger windows.
         result stacks "$name" 60 'guest_entry;guest_main;deep_loop(;deep_[0-9]{2}){64};work' "$work/x.folded"
@@ -50,7 +50,8 @@ for mode in "${modes[@]}"; do
         result stacks "$name" 100 'guest_entry;guest_main(;main_loop)?(;function_[123])?(;work)?' "$work/x.folded"
         result sidecar "$work/x.meta.json" "stacks['complete'] == samples['running'] > 5"
     fi
-    result sidecar "$work/x.meta.json" "frames['named'] == frames['total']" "images[0]['matched']" \
+    result sidecar "$work/x.meta.json" "ended_by == 'samples'" "60 <= samples['running'] < 600" \
+        "frames['named'] == frames['total']" "images[0]['matched']" \
         "domain['arch'] == 'x86_64'"
 
     # `dump` shows one stack.

@@ -80,7 +80,7 @@ LINUX = {
     "orc_rules": int, "orc_version": int, "kernel_stacks": int, "kernel_complete": int,
     "user_stacks": int, "user_complete": int,
 }
-ENDS = ("duration", "signal", "gone", "limit", "error")
+ENDS = ("duration", "samples", "signal", "gone", "limit", "error")
 
 
 def fail(why):

@@ -15,7 +15,6 @@ source "$here/../debian/image.sh"
 name=${guest_prefix}userland-$way
 linux_words='root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 random.trust_cpu=on no_timer_check'
 boot_seconds=600
-sample_seconds=20
 
 # serve_files FOLDER...: a server of the programs in FOLDERs, on $port
 serve_files()
@@ -64,7 +63,7 @@ define_debian()
 define_debian || fail 'no guest'
 mkdir "$work/empty"
 # Without the empty sysroot, this host's files would be used, which can be the same.
-sample 1000 "$work/all" --sysroot "$work/empty" -o "$work/all.capture" "$name"
+sample 1400 "$work/all" --sysroot "$work/empty" -o "$work/all.capture" "$name"
 # Programs, and functions that they must show. The functions of a row call each other.
 rows=(
     python.py '<module> \(python\.py\);main \(python\.py\);Shop\.checksum \(python\.py\);Shop\.serialize \(python\.py\);dumps \(json/__init__\.py\);'
@@ -86,9 +85,9 @@ result sidecar "$work/all.meta.json" "linux['user_complete'] * 100 >= linux['use
     "stacks['complete'] * 100 >= samples['running'] * 97" \
     "call_sites['agreed'] * 100 >= call_sites['checked'] * 97"
 
-sample 60 "$work/lines" --lines --sysroot "$work/empty" "$name"
+sample 200 "$work/lines" --lines --sysroot "$work/empty" "$name"
 grep -qE ';main \(python\.py:[0-9]+\);' "$work/lines.folded" || fail 'no lines of Python'
-sample 60 "$work/native" --native --sysroot "$work/empty" "$name"
+sample 200 "$work/native" --native --sysroot "$work/empty" "$name"
 grep -qE ';_PyEval_EvalFrameDefault;<module> \(python\.py\);' "$work/native.folded" ||
     fail 'no frames of the interpreter'
 
@@ -117,6 +116,6 @@ result sidecar "$work/fetched.meta.json" "$from_cache"
 DEBUGINFOD_URLS= profile 0 report --sysroot "$work/empty" -o "$work/cached.folded" "$work/all.capture"
 cmp "$work/cached.folded" "$work/fetched.folded" || fail 'the cache gives other stacks'
 export VIRT_UPROF_CACHE=$work/cache-of-run
-sample 60 "$work/late" --sysroot "$work/empty" "$name"
+sample 400 "$work/late" --sysroot "$work/empty" "$name"
 grep -qE 'debuginfod: [1-9][0-9]* symbol files fetched' "$work/err" || fail "no file was fetched in a run"
 result sidecar "$work/late.meta.json" "${from_cache//cache/cache-of-run}"

@@ -43,7 +43,7 @@ test_start(void)
 {
     g_autoptr(UprofRun) run = make_run();
 
-    assert_lines(uprof_run_lines_start(run, "web-1"),
+    assert_lines(uprof_run_lines_start(run, "web-1", 0),
                  (const char *const[]){ "web-1: QEMU/KVM, x86_64, 1 vCPU, 99 Hz for 10 s, access "
                                         "direct. Ctrl-C stops early.",
                                         NULL });
@@ -51,8 +51,15 @@ test_start(void)
     run->access = g_strdup("monitor");
     run->why = g_strdup("asked for");
     run->asked_ns = 0;
-    assert_lines(uprof_run_lines_start(run, "web-1"),
+    assert_lines(uprof_run_lines_start(run, "web-1", 0),
                  (const char *const[]){ "web-1: * 99 Hz until stopped, access monitor. *",
+                                        "web-1: access monitor: asked for", NULL });
+    assert_lines(uprof_run_lines_start(run, "web-1", 500),
+                 (const char *const[]){ "web-1: * 99 Hz for 500 samples, access monitor. *",
+                                        "web-1: access monitor: asked for", NULL });
+    run->asked_ns = 10 * UPROF_NS_PER_S;
+    assert_lines(uprof_run_lines_start(run, "web-1", 500),
+                 (const char *const[]){ "web-1: * 99 Hz for 500 samples or 10 s, access monitor. *",
                                         "web-1: access monitor: asked for", NULL });
 }
 
