@@ -33,8 +33,6 @@ adapt_root()
     install -m 755 "$lab_folder/lab-init" "$lab_folder/../lib/lab-init.sh" "$1/" &&
         install -m 644 "$lab_folder/lab.service" "$1/etc/systemd/system/" &&
         chroot "$1" systemctl enable lab.service &&
-        # These files keep dpkg from installing documents. The tests need the examples in the package.
-        rm -f "$1"/etc/dpkg/dpkg.cfg.d/*mmdebstrap* &&
         # Nobody logs in, and no network or disk check is needed.
         chroot "$1" systemctl mask getty@tty1.service serial-getty@ttyS0.service \
             systemd-timesyncd.service e2scrub_reap.service apt-daily.timer \

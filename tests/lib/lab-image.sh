@@ -4,7 +4,7 @@
 #
 # lab-image.sh - makes the disk that a lab boots from, from Debian packages
 #
-# Scripts source this file after setup.sh and cache.sh, and then the image.sh of one lab,
+# Scripts source this file after setup.sh, cache.sh and debian-root.sh, and then the image.sh of one lab,
 # which sets:
 #     lab_cache           the folder in which images are kept
 #     lab_image_name      the image in messages, such as "the image of dom0"
@@ -20,7 +20,6 @@
 # named by a hash of the packages and files. Nothing writes to the image afterwards. It may be
 # deleted at any time.
 
-lab_suite=bookworm
 lab_seconds_to_build=1800
 
 # Nothing in a lab reads these files. Most of a kernel's modules are for devices that an emulated machine
@@ -37,40 +36,26 @@ image_folder()
 {
     local key
     key=$({
-        printf '%s\n' "$lab_suite" "${lab_packages[@]}" "${lab_initrd_modules[@]}"
-        cat "${lab_image_files[@]}" "${BASH_SOURCE[0]}"
+        printf '%s\n' "$debian_suite" "${lab_packages[@]}" "${lab_initrd_modules[@]}"
+        cat "${lab_image_files[@]}" "${BASH_SOURCE[0]}" "$(dirname "${BASH_SOURCE[0]}")/debian-root.sh"
     } | sha256sum)
     printf '%s/%s\n' "$lab_cache" "${key:0:16}"
-}
-
-# debian_sources: prints the files that tell this machine's apt where Debian's packages are; the
-# image is made from the same sources
-debian_sources()
-{
-    debian_indexes "$lab_suite" '$(SOURCESENTRY)' | sed 's/:[0-9]*$//' | sort -u
 }
 
 # build_root DIR: installs the lab's Debian in DIR
 build_root()
 {
-    local sources=() options=() path
-    need_indexes "$lab_suite" || return 1
-    mapfile -t sources < <(debian_sources)
+    local options=() path
     for path in "${lab_left_out[@]}"; do
-        options+=("--dpkgopt=path-exclude=$path")
+        options+=(-o "Dpkg::Options::=--path-exclude=$path")
     done
-    # The image's apt uses the proxy of this machine.
-    apt-config dump | grep -E '^Acquire::https?::Proxy' >"$1.apt" || true
-    [ ! -s "$1.apt" ] || options+=("--aptopt=$1.apt")
+    copy_base "$1" || return 1
     # MODULES=list makes an initrd of only the listed modules. Debian's usual initrd is a hundred
     # times as large, and an emulated processor has to unpack it.
-    # shellcheck disable=SC2016 # $1 belongs to the inner shell
-    try_often bootstrap "$1" --quiet --variant=minbase --aptopt='Apt::Install-Recommends "false"' \
-        --include="$(IFS=,; echo "${lab_packages[*]}")" "${options[@]}" \
-        --setup-hook='mkdir -p "$1/etc/initramfs-tools/conf.d" "$1/usr/share/initramfs-tools/modules.d"' \
-        --setup-hook='echo MODULES=list >"$1/etc/initramfs-tools/conf.d/lab"' \
-        --setup-hook="printf '%s\n' ${lab_initrd_modules[*]} >\"\$1/usr/share/initramfs-tools/modules.d/lab\"" \
-        "$lab_suite" "$1" "${sources[@]}"
+    mkdir -p "$1"/etc/initramfs-tools/conf.d "$1/usr/share/initramfs-tools/modules.d"
+    echo MODULES=list >"$1/etc/initramfs-tools/conf.d/lab"
+    printf '%s\n' "${lab_initrd_modules[@]}" >"$1/usr/share/initramfs-tools/modules.d/lab"
+    install_in "$1" "${options[@]}" "${lab_packages[@]}"
 }
 
 # pack_root DIR: makes the disk DIR/lab.img of DIR/tree

@@ -97,7 +97,7 @@ need_lab()
 {
     local codename
     codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
-    [ "$codename" = "$lab_suite" ] || skip "the lab is of Debian $lab_suite, this is '$codename'"
+    [ "$codename" = "$debian_suite" ] || skip "the lab is of Debian $debian_suite, this is '$codename'"
     [ "$(uname -m)" = x86_64 ] || skip "the lab is an x86_64 machine, this is $(uname -m)"
     if [ ! -e "$(image_folder)/lab.img" ] && [ "$(id -u)" != 0 ]; then
         skip "only root can make the lab's image"

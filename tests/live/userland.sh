@@ -7,6 +7,8 @@
 source "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/lib/cache.sh
 source "$here/../lib/cache.sh"
+# shellcheck source=tests/lib/debian-root.sh
+source "$here/../lib/debian-root.sh"
 # shellcheck source=tests/lib/lab-image.sh
 source "$here/../lib/lab-image.sh"
 # shellcheck source=tests/debian/image.sh

@@ -17,9 +17,9 @@ root=$(cd "$here/../.." && pwd)
 source "$root/tests/lib/setup.sh"
 # shellcheck source=tests/lib/cache.sh
 source "$root/tests/lib/cache.sh"
-# This file has debian_sources and $lab_suite.
-# shellcheck source=tests/lib/lab-image.sh
-source "$root/tests/lib/lab-image.sh"
+# This file has debian_sources and $debian_suite.
+# shellcheck source=tests/lib/debian-root.sh
+source "$root/tests/lib/debian-root.sh"
 # shellcheck source=tests/packages/build.sh
 source "$root/tests/packages/build.sh"
 
@@ -73,23 +73,18 @@ skip_all()
 # fill_root DIR: installs that Debian in DIR/tree
 fill_root()
 {
-    local sources=() options=()
-    need_indexes "$lab_suite" || return 1
-    mapfile -t sources < <(debian_sources)
-    apt-config dump | grep -E '^Acquire::https?::Proxy' >"$1/apt" || true
-    [ ! -s "$1/apt" ] || options+=("--aptopt=$1/apt")
     chmod 755 "$1"
-    try_often bootstrap "$1/tree" --quiet --variant=minbase --aptopt='Apt::Install-Recommends "false"' \
-        --dpkgopt='path-exclude=/usr/share/locale/*' \
-        --include="$(IFS=,; echo "${root_packages[*]}")" "${options[@]}" \
-        "$lab_suite" "$1/tree" "${sources[@]}"
+    copy_base "$1/tree" && install_in "$1/tree" "${root_packages[@]}"
 }
 
 # make_root: makes the Debian for the packages, unless it exists; sets $base
 make_root()
 {
     local key
-    key=$(printf '%s\n' "$lab_suite" "${root_packages[@]}" | sha256sum)
+    key=$({
+        printf '%s\n' "$debian_suite" "${root_packages[@]}"
+        cat "$root/tests/lib/debian-root.sh"
+    } | sha256sum)
     base=$cache_folder/packages/${key:0:16}
     make_once "$base" 'a Debian to install packages into' "$seconds_to_make_root" fill_root
 }
@@ -294,8 +289,8 @@ remove()
 
 guests=${1:+$(realpath "$1")}
 [ "$(id -u)" = 0 ] || skip_all "only root can make a Debian to install packages into"
-[ "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" = "$lab_suite" ] ||
-    skip_all "packages are built for Debian $lab_suite, and this is not one"
+[ "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" = "$debian_suite" ] ||
+    skip_all "packages are built for Debian $debian_suite, and this is not one"
 for tool in mmdebstrap dpkg-buildpackage dh lintian git; do
     command -v "$tool" >/dev/null || skip_all "'$tool' is not installed"
 done
