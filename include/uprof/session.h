@@ -141,3 +141,9 @@ UprofErrorCode uprof_session_recover(const UprofNotices *notices);
  */
 UprofErrorCode
 uprof_session_end_guardian(UprofGuardian *guardian, bool died, const UprofNotices *notices);
+
+/**
+ * uprof_session_note_counts: writes the counts of all samplers of the session to the run's facts
+ * @counts: (out): of the current sampler alone
+ */
+void uprof_session_note_counts(UprofSession *session, UprofSamplerCounts *counts);

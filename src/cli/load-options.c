@@ -14,7 +14,7 @@ uprof_load_options_init(UprofLoadOptions *load_options, const UprofOptions *opti
     load_options->settings = (UprofLoadSettings){
         .replay = {
             .symbols = &load_options->symbols,
-            .per_vcpu = settings->per_vcpu,
+            .per_vcpu = settings->per_vcpu || options->by == UPROF_BY_VCPU,
             .pids = settings->pids,
             .cgroups = settings->cgroups || options->by == UPROF_BY_CGROUP,
             .native = settings->native,

@@ -157,8 +157,8 @@ print_vcpus(const UprofLoad *load, const UprofTableStyle *style)
     if (text->len > 0)
         return uprof_terminal_print(text);
     g_string_free(text, TRUE);
-    uprof_say("virt-uprof: these stacks do not say on which vCPU they ran; captures do, and files "
-              "that were written with --per-vcpu");
+    const char *missing = uprof_processes_missing(load->profile, UPROF_BY_VCPU);
+    uprof_say("virt-uprof: %s", missing ? missing : "vCPUs of several domains are not split");
     return UPROF_EXIT_USELESS;
 }
 

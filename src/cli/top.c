@@ -14,6 +14,7 @@
 #include "uprof/processes.h"
 #include "uprof/row-list.h"
 #include "uprof/text.h"
+#include "uprof/top-picture.h"
 #include "uprof/top-text.h"
 
 #include <stdio.h>
@@ -162,21 +163,37 @@ has_processes(const UprofSession *session)
     return g_atomic_pointer_get(uprof_worker_links(session->worker)) != NULL;
 }
 
-/* The first part of a worker's reply; two lists of rows follow (row-list.h). */
+/* The first part of a worker's reply; lists of rows follow (row-list.h). */
 typedef struct {
     uint64_t n_samples; /* of this round */
 } Round;
 
-/* In the worker: the functions and the processes of the samples since the last round. */
+/* Returns: (transfer full): of UprofProfileRow: functions; the frames of vCPUs are no functions */
+static GArray *
+list_functions(const UprofProfile *profile)
+{
+    GArray *rows = uprof_profile_rows(profile, NULL);
+    uint32_t vcpu;
+
+    for (guint i = rows->len; i-- > 0;)
+        if (uprof_profile_level_is_vcpu(g_array_index(rows, UprofProfileRow, i).name, &vcpu))
+            g_array_remove_index(rows, i);
+    return rows;
+}
+
+/* In the worker: the functions, vCPUs and processes of the samples since the last round. */
 static void
 make_round(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply)
 {
     g_autoptr(UprofProfile) profile = uprof_pipeline_take_profile(analysis->pipeline);
-    g_autoptr(GArray) functions = uprof_profile_rows(profile, NULL);
+    g_autoptr(GArray) functions = list_functions(profile);
+    g_autoptr(GArray) vcpus = uprof_processes_find(profile, UPROF_BY_VCPU);
     const Round round = { uprof_profile_total(profile) };
 
+    uprof_top_picture_note(profile);
     g_byte_array_append(reply, (const guint8 *)&round, sizeof(round));
     uprof_row_list_pack(functions, reply);
+    uprof_row_list_pack(vcpus, reply);
     if (!*uprof_linux_links(analysis->pipeline->kernel))
         return;
     g_autoptr(GArray) processes = uprof_processes_find(profile, UPROF_BY_PROCESS);
@@ -187,9 +204,12 @@ make_round(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply)
     uprof_row_list_pack(cgroups, reply);
 }
 
-enum { CALL_ROUND };
+enum { CALL_ROUND, CALL_PICTURE };
 
-static const UprofAnalysisCall calls[] = { [CALL_ROUND] = make_round };
+static const UprofAnalysisCall calls[] = {
+    [CALL_ROUND] = make_round,
+    [CALL_PICTURE] = uprof_top_picture_draw,
+};
 
 /* Returns: samples of the round; 0 also if the worker has failed: the end of the run says why */
 static uint64_t
@@ -289,10 +309,12 @@ handle_key(Top *top, char key)
     case 't':
     case 'p':
     case 'c':
+    case 'v':
         if (key == 'c' && !has_cgroups(top))
             return;
         top->choice.by = key == 'p'   ? UPROF_BY_PROCESS
                          : key == 'c' ? UPROF_BY_CGROUP
+                         : key == 'v' ? UPROF_BY_VCPU
                                       : UPROF_BY_FUNCTION;
         top->choice.by_total = key == 't';
         break;
@@ -317,6 +339,21 @@ handle_key(Top *top, char key)
     }
 }
 
+/* Writes a picture of each domain into the current folder. */
+static void
+write_pictures(Top *top, const GPtrArray *recordings)
+{
+    for (guint i = 0; i < recordings->len; i++) {
+        const UprofRecording *recording = g_ptr_array_index(recordings, i);
+        g_autoptr(GError) error = NULL;
+        g_autofree char *path = uprof_top_picture_save(recording->session, CALL_PICTURE, &error);
+        if (path)
+            uprof_say("wrote %s", path);
+        else
+            uprof_say_error(error);
+    }
+}
+
 static bool
 read_keys(const GPtrArray *recordings, void *data)
 {
@@ -329,6 +366,8 @@ read_keys(const GPtrArray *recordings, void *data)
             read_pattern(top, key);
         else if (key == 'q' || key == 'Q')
             return false;
+        else if (key == 'w')
+            write_pictures(top, recordings);
         else
             handle_key(top, key);
         is_changed = true;
@@ -413,6 +452,7 @@ uprof_top_run(UprofOptions *options)
     }
     options->settings.duration_ns = 0;
     options->settings.given.duration = true;
+    options->settings.per_vcpu = true; /* for the view of vCPUs */
     options->quiet = true;
     init_top(&top, options);
     UprofRecordSettings settings = uprof_options_record(options, &notices);

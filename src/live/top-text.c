@@ -31,7 +31,7 @@ append_domain(GString *out, const UprofTopView *view, const UprofTopDomain *doma
     g_autofree char *busy = uprof_format_percent(share->ran, share->ticks);
     g_autofree char *idle = uprof_format_percent(share->ticks - share->ran, share->ticks);
     g_autofree char *held = uprof_format_percent(domain->most_held_ns, MAX(domain->elapsed_ns, 1));
-    const bool lacks_processes = view->choice->by != UPROF_BY_FUNCTION && !domain->has_processes;
+    const bool lacks_processes = view->choice->by >= UPROF_BY_PROCESS && !domain->has_processes;
 
     g_string_append_printf(
         out,
@@ -101,9 +101,10 @@ uprof_top_text_batch(const UprofTopView *view, unsigned rows_max)
 static const char help_text[] =
     "  s  functions by self: samples in the function itself\n"
     "  t  functions by total: with the functions that it calls\n"
-    "  p  processes    c  cgroups, with --cgroups\n"
+    "  p  processes    c  cgroups, with --cgroups    v  vCPUs\n"
     "  a  add up all samples, or only those of the last ten seconds\n"
     "  r  begin again with no samples\n"
+    "  w  write a picture of all samples since the start\n"
     "  /  show only rows with a text; Enter ends the text, Esc drops it\n"
     "  space  keep the screen as it is\n"
     "  ?  this help    q  quit\n";

@@ -342,6 +342,13 @@ write_rows(UprofJsonWriter *json, const char *key, const GArray *rows, const cha
     uprof_json_end(json, UPROF_JSON_ARRAY);
 }
 
+/* The names of the lists of rows other than functions. */
+static const char *const row_lists[] = {
+    [UPROF_BY_VCPU] = "vcpus",
+    [UPROF_BY_PROCESS] = "processes",
+    [UPROF_BY_CGROUP] = "cgroups",
+};
+
 GString *
 uprof_json_report(const UprofProfile *profile, const UprofRun *run, const UprofFocus *focus,
                   UprofRowsBy by)
@@ -358,7 +365,7 @@ uprof_json_report(const UprofProfile *profile, const UprofRun *run, const UprofF
     write_rows(&json, "functions", functions, "self");
     if (others) {
         uprof_json_break_line(&json, "\n ");
-        write_rows(&json, by == UPROF_BY_CGROUP ? "cgroups" : "processes", others, "kernel");
+        write_rows(&json, row_lists[by], others, "kernel");
     }
     if (focus)
         write_focus(&json, focus);

@@ -12,6 +12,7 @@ static const struct {
     const char *one, *several;
 } words[] = {
     [UPROF_BY_FUNCTION] = { "function", "functions" },
+    [UPROF_BY_VCPU] = { "vcpu", "vCPUs" },
     [UPROF_BY_PROCESS] = { "process", "processes" },
     [UPROF_BY_CGROUP] = { "cgroup", "cgroups" },
 };
@@ -126,6 +127,15 @@ look_for_cgroup(const UprofName *const *frames, unsigned n, uint64_t weight, voi
     *is_in |= at + 1 < n && uprof_profile_level_is_cgroup(frames[at]);
 }
 
+static void
+look_for_vcpu(const UprofName *const *frames, unsigned n, uint64_t weight, void *data)
+{
+    bool *is_in = data;
+
+    (void)weight;
+    *is_in |= find_first(frames, n) > 1;
+}
+
 const char *
 uprof_processes_missing(const UprofProfile *profile, UprofRowsBy by)
 {
@@ -133,6 +143,11 @@ uprof_processes_missing(const UprofProfile *profile, UprofRowsBy by)
 
     if (by == UPROF_BY_PROCESS && !has_processes(profile))
         return "these stacks do not say which process ran; stacks of Linux guests do";
+    if (by == UPROF_BY_VCPU)
+        uprof_profile_walk(profile, look_for_vcpu, &is_in);
+    if (by == UPROF_BY_VCPU && !is_in)
+        return "these stacks do not say on which vCPU they ran; captures do, and files that were "
+               "written with --per-vcpu";
     if (by == UPROF_BY_CGROUP)
         uprof_profile_walk(profile, look_for_cgroup, &is_in);
     if (by == UPROF_BY_CGROUP && !is_in)
@@ -158,7 +173,9 @@ count_stack(const UprofName *const *frames, unsigned n, uint64_t weight, void *d
     if (uprof_profile_is_halt(frames, n))
         return;
     const UprofName *name = count->unknown;
-    if (count->level == UPROF_BY_PROCESS && at < n && can_be_process(frames[at]))
+    if (count->level == UPROF_BY_VCPU && first > 1)
+        name = frames[first - 1];
+    else if (count->level == UPROF_BY_PROCESS && at < n && can_be_process(frames[at]))
         name = frames[at];
     else if (count->level == UPROF_BY_CGROUP && first + 1 < n &&
              uprof_profile_level_is_cgroup(frames[first]))

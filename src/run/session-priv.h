@@ -26,12 +26,6 @@ bool uprof_session_fall_back(UprofSession *session, UprofGuardian *guardian, Upr
                              GError **error);
 
 /**
- * uprof_session_note_counts: writes the counts of all samplers of the session to the run's facts
- * @counts: (out): of the current sampler alone
- */
-void uprof_session_note_counts(UprofSession *session, UprofSamplerCounts *counts);
-
-/**
  * uprof_session_check_state: checks that the domain runs or is paused
  *
  * Returns: false with %UPROF_ERROR_NOT_FOUND; the message says what to do

@@ -134,7 +134,7 @@ USAGE_CASES = (
     ("dump --frequency 5 x", "--rate does not belong to 'dump'"),
     ("-o - -o - x", "only one output can go to stdout"),
     ("top --sort name x", "--sort 'name' is not self or total"),
-    ("top --by pid x", "--by 'pid' is not function, process or cgroup"),
+    ("top --by pid x", "--by 'pid' is not function, vcpu, process or cgroup"),
     ("record --by process x", "--by does not belong to 'record'"),
     ("report --by process --focus f x", "--focus is about a function: leave out --by"),
     ("report --annotate f --focus g x", "--annotate shows one function: leave out --focus, --by and --per-vcpu"),

@@ -72,6 +72,8 @@ CASES = (
      "kernel   total  process\n  50.0    70.0  nginx\n1 more processes; -n 2 shows them all\n", ""),
     ("by-process-per-vcpu", {"a": LINUX.replace("vm;", "vm;vcpu1;")}, "report --per-vcpu --by process a", DONE,
      "vcpu1: 19 samples, 100.0 % of all\nkernel   total  process\n  50.0    70.0  nginx\n   0.0    30.0  sh\n", ""),
+    ("by-vcpu", {"a": VCPUS}, "report --by vcpu a", DONE, "kernel   total  vcpu\n   0.0    75.0  vcpu0\n   0.0    25.0  vcpu1\n", ""),
+    ("by-vcpu-nothing", {"a": OLD}, "report --by vcpu a", USELESS, "", "virt-uprof: these stacks do not say on which vCPU they ran; *"),
     ("by-process-nothing", {"a": OLD}, "report --by process a", USELESS, "",
      "virt-uprof: these stacks do not say which process ran; stacks of Linux guests do"),
     ("by-process-nothing-json", {"a": OLD}, "report --json --by process a", USELESS, "",

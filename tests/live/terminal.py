@@ -10,6 +10,7 @@ Each time the old settings of the terminal must be restored. Exits 1 with the re
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -78,12 +79,12 @@ class Screen:
         with open("/proc/%d/stat" % self.child.pid, encoding="ascii") as stat:
             return stat.read().rpartition(")")[2].split()[0] == "T"
 
-    def check_end(self, name, code):
+    def check_end(self, name, code, said=b""):
         self.wait(lambda: self.child.poll() is not None)
         self.wait(lambda: GIVE in self.text.rpartition(TAKE)[2])
         if self.child.returncode != code or termios.tcgetattr(self.follower) != self.before:
             sys.exit("%s: exit code %s, or other settings; %r" % (name, self.child.returncode, self.text[-500:]))
-        if self.text.rpartition(GIVE)[2].strip():
+        if not re.fullmatch(said, self.text.rpartition(GIVE)[2].strip()):
             sys.exit("%s: words afterwards: %r" % (name, self.text.rpartition(GIVE)[2]))
 
 
@@ -145,6 +146,9 @@ def test_keys(screen):
     press(b"r", b"no samples: no vCPU runs, or none was sampled yet")
     press(b" ", b"? for keys", b" work")
     press(b"a", b"the last ten seconds", b" work")
+    press(b"v", b"vCPUs sorted by total", b"vcpu0", lacks=[b" work"])
+    press(b"t", b"functions sorted by total", b" work", lacks=[b"vcpu0"])
+    press(b"w", b"wrote ")
 
 
 def main():
@@ -162,7 +166,7 @@ def main():
     screen.child.send_signal(signal.SIGCONT)
     screen.wait(lambda: screen.text.count(TAKE) == 2 and screen.shows(b"work"))
     os.write(screen.leader, b"q")
-    screen.check_end("q", 0)
+    screen.check_end("q", 0, rb"wrote [^ ]*\.svg")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         screen = Screen(command)
         screen.wait(lambda: screen.shows(b"work"))

@@ -21,8 +21,14 @@ grep -qE "100\.0  guest_entry  \($name\)|[0-9.]+  guest_entry  \($name\)" "$work
 grep -q "($name-2)" "$work/out" || fail "no second domain: $(cat "$work/out")"
 profile 2 top "$name"
 says "'top' needs a terminal; in a script use --batch --rounds N"
+profile 0 top "${patient[@]}" --batch --rounds 2 --by vcpu "$name"
+grep -qE '^ +0\.0 +100\.0  vcpu0$' "$work/out" || fail "no vCPU: $(cat "$work/out")"
+mkdir "$work/folder"
+cd "$work/folder"
 python3 "$here/terminal.py" "$program" top "${patient[@]}" "$name" || fail 'the terminal'
 must_run "$name"
+# The key w has written the only file.
+[ "$(find . -type f | wc -l)" = 1 ] || fail "not one file: $(ls)"
+grep -q 'guest_main' "$name"-*.svg && ! grep -q vcpu0 "$name"-*.svg || fail 'not the picture of the guest'
 cd "$work"
-ls ./*.svg >/dev/null 2>&1 && fail 'top has written a file'
 no_leftovers "$work"

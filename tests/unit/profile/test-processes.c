@@ -93,6 +93,28 @@ test_case(gconstpointer data)
         check_rows(profile, UPROF_BY_CGROUP, cases[i].cgroups);
 }
 
+static void
+test_vcpus(void)
+{
+    static const char *const stacks[] = { "vcpu1;main", "vcpu0;nginx;entry_[k]", "vcpu1;nginx",
+                                          "vcpu1;[idle]", "main" };
+    g_autoptr(UprofNames) names = uprof_names_new();
+    g_autoptr(UprofProfile) profile =
+        uprof_profile_new(names, uprof_names_marker(names, "vm"), false);
+
+    g_assert_nonnull(uprof_processes_missing(profile, UPROF_BY_VCPU));
+    for (unsigned i = 0; i < G_N_ELEMENTS(stacks); i++) {
+        const UprofName *frames[FRAMES_MAX];
+        g_auto(GStrv) words = g_strsplit(stacks[i], ";", -1);
+        unsigned n = 0;
+        for (; words[n]; n++)
+            frames[n] = uprof_names_marker(names, words[n]);
+        uprof_profile_add(profile, frames, n, 1 + i);
+    }
+    g_assert_null(uprof_processes_missing(profile, UPROF_BY_VCPU));
+    check_rows(profile, UPROF_BY_VCPU, "[unknown] 0/5 vcpu1 0/4 vcpu0 2/2 ");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -101,5 +123,6 @@ main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/processes/%s", cases[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_case);
     }
+    g_test_add_func("/processes/vcpus", test_vcpus);
     return g_test_run();
 }
