@@ -40,12 +40,14 @@ typedef struct {
 
 /** UprofRoundObserver: functions that show what happens to each domain; none may be %NULL */
 typedef struct {
+    /* Called before a domain is sampled. Its turn is number @i of @n, counted from 1. */
+    void (*began)(const UprofCandidate *candidate, unsigned i, unsigned n, void *data);
     /* Called at the end of a turn. @facts: (nullable): only if the domain's task was started */
     void (*ended)(const UprofCandidate *candidate, UprofOutcome outcome, const char *reason,
                   const UprofTaskResult *facts, void *data);
     /* Called with @dry_run, for each domain that the round would sample. */
     void (*would_sample)(const UprofCandidate *candidate, void *data);
-    void *data; /* borrowed; passed to both functions */
+    void *data; /* borrowed; passed to all functions */
 } UprofRoundObserver;
 
 /** UprofRoundSettings: one round; all pointers are borrowed */

@@ -12,6 +12,7 @@
 #include "uprof/text.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 static void
 write_text(UprofJsonWriter *json, const char *key, const char *text)
@@ -41,6 +42,20 @@ print_json(const UprofCandidate *candidate, const char *result, const char *reas
     uprof_json_end(&json, UPROF_JSON_OBJECT);
     puts(out->str);
     fflush(stdout);
+}
+
+/* On a terminal, shows which domain is being sampled. */
+static void
+show_turn(const UprofCandidate *candidate, unsigned i, unsigned n, void *data)
+{
+    const UprofOptions *options = data;
+    g_autofree char *seconds = uprof_format_ns(candidate->duration_ns);
+    g_autofree char *name = uprof_text_quote(candidate->name);
+    g_autofree char *text =
+        g_strdup_printf("  %s: sampling for %s (%u of %u)", name, seconds, i, n);
+
+    if (isatty(STDERR_FILENO) && !options->quiet)
+        uprof_say_progress(text);
 }
 
 /* Prints one line for each domain; the journal or cron keeps them. */
@@ -115,7 +130,7 @@ int
 uprof_collect_run(UprofOptions *options)
 {
     const UprofNotices notices = uprof_options_notices(options);
-    const UprofRoundObserver observer = { print_domain, print_candidate, options };
+    const UprofRoundObserver observer = { show_turn, print_domain, print_candidate, options };
     g_autoptr(GError) error = NULL;
     UprofRoundResult result;
 

@@ -303,10 +303,12 @@ store_slice(Round *round, const UprofCandidate *candidate)
     return has_room;
 }
 
-/* Returns: false ends the round */
+/* @i: index of the candidate. Returns: false ends the round */
 static bool
-take_turn(Round *round, const UprofCandidate *candidate)
+take_turn(Round *round, guint i)
 {
+    const GPtrArray *candidates = round->found.candidates;
+    const UprofCandidate *candidate = g_ptr_array_index(candidates, i);
     const UprofRoundObserver *observer = round->settings->observer;
     const UprofRoundResult *result = round->result;
 
@@ -321,8 +323,10 @@ take_turn(Round *round, const UprofCandidate *candidate)
         round->result->n_late++;
     else if (round->settings->dry_run)
         observer->would_sample(candidate, observer->data);
-    else
+    else {
+        observer->began(candidate, i + 1, candidates->len, observer->data);
         return store_slice(round, candidate);
+    }
     return true;
 }
 
@@ -346,7 +350,7 @@ take_turns(Round *round)
 
     sort_candidates(round);
     for (guint i = 0; i < candidates->len && !round->signaled; i++)
-        if (!take_turn(round, g_ptr_array_index(candidates, i)))
+        if (!take_turn(round, i))
             break;
     if (round->result->n_late > 0)
         uprof_notice(round->notices, UPROF_NOTICE_HINT,

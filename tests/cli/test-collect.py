@@ -15,6 +15,8 @@ import fcntl
 import json
 import os
 import pathlib
+import pty
+import re
 import shutil
 import socket
 import stat
@@ -357,6 +359,23 @@ def test_order(suite):
         repr(done)])
 
 
+def test_terminal(suite):
+    """A terminal shows which domain is being sampled, and not after the round."""
+    uri = suite.node([("a", YES, "", 0), ("b", YES, "", 0)])
+    leader, follower = pty.openpty()
+    with subprocess.Popen([suite.program, "collect", "--store", suite.store, "--config", suite.configuration, "-c", uri],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=follower, env=suite.environment, cwd=suite.folder):
+        os.close(follower)
+        text = b""
+        with contextlib.suppress(OSError):  # the end of the round closes the terminal
+            while more := os.read(leader, 65536):
+                text += more
+    os.close(leader)
+    lines = text.decode().split("\r")
+    turns = [line.rstrip() for line in lines if re.fullmatch(r"  [ab]: sampling for 20 s \([12] of 2\) *", line)]
+    suite.say("terminal", [] if len(turns) == 2 and turns[0].endswith("(1 of 2)") and lines[-1] == "\n" else [repr(text)])
+
+
 def test_metadata(suite):
     rows = [(attributes, "", text) for attributes, text in BAD_METADATA]
     rows += [(YES, children, text) for children, text in BAD_CHILDREN]
@@ -675,6 +694,7 @@ def test_all(suite):
     test_terminated_round(suite)
     test_dry_run(suite)
     test_order(suite)
+    test_terminal(suite)
     test_metadata(suite)
     test_libvirt_fails(suite)
     test_configuration(suite)
