@@ -11,10 +11,9 @@
 #include "uprof/record-domains.h"
 #include "terminal-priv.h"
 #include "uprof/clock.h"
-#include "uprof/processes.h"
-#include "uprof/row-list.h"
 #include "uprof/text.h"
 #include "uprof/top-picture.h"
+#include "uprof/top-round.h"
 #include "uprof/top-text.h"
 
 #include <stdio.h>
@@ -163,51 +162,10 @@ has_processes(const UprofSession *session)
     return g_atomic_pointer_get(uprof_worker_links(session->worker)) != NULL;
 }
 
-/* The first part of a worker's reply; lists of rows follow (row-list.h). */
-typedef struct {
-    uint64_t n_samples; /* of this round */
-} Round;
-
-/* Returns: (transfer full): of UprofProfileRow: functions; the frames of vCPUs are no functions */
-static GArray *
-list_functions(const UprofProfile *profile)
-{
-    GArray *rows = uprof_profile_rows(profile, NULL);
-    uint32_t vcpu;
-
-    for (guint i = rows->len; i-- > 0;)
-        if (uprof_profile_level_is_vcpu(g_array_index(rows, UprofProfileRow, i).name, &vcpu))
-            g_array_remove_index(rows, i);
-    return rows;
-}
-
-/* In the worker: the functions, vCPUs and processes of the samples since the last round. */
-static void
-make_round(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply)
-{
-    g_autoptr(UprofProfile) profile = uprof_pipeline_take_profile(analysis->pipeline);
-    g_autoptr(GArray) functions = list_functions(profile);
-    g_autoptr(GArray) vcpus = uprof_processes_find(profile, UPROF_BY_VCPU);
-    const Round round = { uprof_profile_total(profile) };
-
-    uprof_top_picture_note(profile);
-    g_byte_array_append(reply, (const guint8 *)&round, sizeof(round));
-    uprof_row_list_pack(functions, reply);
-    uprof_row_list_pack(vcpus, reply);
-    if (!*uprof_linux_links(analysis->pipeline->kernel))
-        return;
-    g_autoptr(GArray) processes = uprof_processes_find(profile, UPROF_BY_PROCESS);
-    uprof_row_list_pack(processes, reply);
-    if (!analysis->run->cgroups)
-        return;
-    g_autoptr(GArray) cgroups = uprof_processes_find(profile, UPROF_BY_CGROUP);
-    uprof_row_list_pack(cgroups, reply);
-}
-
 enum { CALL_ROUND, CALL_PICTURE };
 
 static const UprofAnalysisCall calls[] = {
-    [CALL_ROUND] = make_round,
+    [CALL_ROUND] = uprof_top_round_make,
     [CALL_PICTURE] = uprof_top_picture_draw,
 };
 
@@ -216,21 +174,10 @@ static uint64_t
 add_round(Top *top, guint domain, const UprofSession *session)
 {
     g_autoptr(GByteArray) reply = NULL;
-    Round round;
 
-    if (!uprof_worker_call(session->worker, CALL_ROUND, (UprofSlice){ 0 }, &reply, NULL) ||
-        reply->len < sizeof(round))
-        return 0;
-    memcpy(&round, reply->data, sizeof(round));
-    UprofBytes bytes = {
-        .name = "round",
-        .all = { reply->data + sizeof(round), reply->len - sizeof(round) },
-    };
-    for (UprofRowsBy level = UPROF_BY_FUNCTION; level <= UPROF_BY_CGROUP; level++) {
-        g_autoptr(GArray) rows = uprof_row_list_unpack(&bytes, uprof_hot_rows_names(top->rows));
-        uprof_hot_rows_add(top->rows, domain, level, rows);
-    }
-    return round.n_samples;
+    return uprof_worker_call(session->worker, CALL_ROUND, (UprofSlice){ 0 }, &reply, NULL)
+               ? uprof_top_round_add(reply, top->rows, domain)
+               : 0;
 }
 
 static void

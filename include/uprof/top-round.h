@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * top-round.h - the rows of one round of `top`, from the worker of a domain to the table
+ */
+#pragma once
+
+#include "uprof/analysis.h"
+#include "uprof/hot-rows.h"
+
+/**
+ * uprof_top_round_make: in a worker: packs the functions, vCPUs, processes and cgroups of the samples since
+ * the last round, and keeps the stacks for a picture (top-picture.h)
+ * @argument: empty
+ */
+void uprof_top_round_make(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply);
+
+/**
+ * uprof_top_round_add: adds the rows of a round to the table
+ * @round: from uprof_top_round_make(), in a worker that is not trusted
+ * @domain: the caller's number of the domain
+ *
+ * Returns: the number of samples; 0 if @round is malformed
+ */
+uint64_t uprof_top_round_add(const GByteArray *round, UprofHotRows *rows, unsigned domain);
