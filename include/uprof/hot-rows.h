@@ -35,12 +35,6 @@ UprofHotRows *uprof_hot_rows_new(void);
 void uprof_hot_rows_free(UprofHotRows *rows);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofHotRows, uprof_hot_rows_free)
 
-/** uprof_hot_rows_names: Returns: (transfer none): the names of all rows */
-UprofNames *uprof_hot_rows_names(UprofHotRows *rows);
-
-/** uprof_hot_rows_add: adds a round of one domain; @round: of UprofProfileRow, in whole samples */
-void uprof_hot_rows_add(UprofHotRows *rows, unsigned domain, UprofRowsBy by, const GArray *round);
-
 /** uprof_hot_rows_fade: makes all rows lighter by one round, and drops rows without weight */
 void uprof_hot_rows_fade(UprofHotRows *rows);
 

@@ -10,9 +10,6 @@
 #include "uprof/analysis.h"
 #include "uprof/session.h"
 
-/** uprof_top_picture_note: in a worker: keeps the stacks of a round; @profile: borrowed */
-void uprof_top_picture_note(const UprofProfile *profile);
-
 /**
  * uprof_top_picture_draw: in a worker, a function for uprof_top_picture_save()
  * @argument: the facts of the run at its end: the text of uprof_capture_format_run()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "uprof/top-picture.h"
+#include "top-picture-priv.h"
 
 #include "uprof/capture-reader.h"
 #include "uprof/clock.h"

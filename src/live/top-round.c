@@ -3,7 +3,9 @@
 
 #include "uprof/processes.h"
 #include "uprof/row-list.h"
-#include "uprof/top-picture.h"
+
+#include "hot-rows-priv.h"
+#include "top-picture-priv.h"
 
 #include <string.h>
 

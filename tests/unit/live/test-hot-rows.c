@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "uprof/hot-rows.h"
+#include "../../../src/live/hot-rows-priv.h"
 
 #include <string.h>
 

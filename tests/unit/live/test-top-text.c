@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/top-text.h"
 
+#include "../../../src/live/hot-rows-priv.h"
+
 #include <string.h>
 
 typedef struct {
