@@ -73,11 +73,14 @@ bool uprof_output_write(const UprofFormat *format, const UprofProfile *profile, 
 /**
  * uprof_svg_compare:
  * @both: from uprof_tree_compare()
+ * @old_name, @new_name: (nullable): of the profiles, as the user gave them; they are in the title if
+ *   the domains do not tell the profiles apart
  *
  * Returns: (transfer full): a differential flame graph with the layout of the new profile:
  *   frames that grew are red, frames that shrank are blue
  */
-GString *uprof_svg_compare(const UprofTree *both, const UprofRun *old, const UprofRun *new);
+GString *uprof_svg_compare(const UprofTree *both, const UprofRun *old, const UprofRun *new,
+                           const char *old_name, const char *new_name);
 
 /**
  * uprof_output_compress:

@@ -105,6 +105,15 @@ warn_of_unwinding(const UprofRun *old, const UprofRun *new)
                   (unsigned)(was / 10), (unsigned)(is / 10));
 }
 
+static GString *
+draw_picture(const UprofReadCommand *command, const UprofTree *both, const UprofLoad *old,
+             const UprofLoad *new)
+{
+    char *const *words = (char *const *)command->options->words->pdata;
+
+    return uprof_svg_compare(both, old->run, new->run, words[0], words[1]);
+}
+
 /* Writes output @i of the command line. */
 static int
 write_picture(const UprofReadCommand *command, guint i, const UprofTree *both, const UprofLoad *old,
@@ -116,16 +125,10 @@ write_picture(const UprofReadCommand *command, guint i, const UprofTree *both, c
     if (!uprof_load_check_output(old, target, &error) ||
         !uprof_load_check_output(new, target, &error))
         return uprof_say_error(error);
-    GString *picture = uprof_svg_compare(both, old->run, new->run);
+    GString *picture = draw_picture(command, both, old, new);
     uprof_file_write(uprof_confined_output(i), picture->str, picture->len, &error);
     g_string_free(picture, TRUE);
     return uprof_read_command_finish(command, i, error);
-}
-
-static int
-print_picture(const UprofTree *both, const UprofLoad *old, const UprofLoad *new)
-{
-    return uprof_terminal_print(uprof_svg_compare(both, old->run, new->run));
 }
 
 static int
@@ -155,7 +158,7 @@ write_outputs(const UprofReadCommand *command, const UprofTree *both, const Upro
     int code = UPROF_EXIT_OK;
 
     if (is_stdout_taken)
-        code = print_picture(both, old, new);
+        code = uprof_terminal_print(draw_picture(command, both, old, new));
     for (guint i = 0; i < options->outputs->len; i++) {
         const UprofWanted *wanted = g_ptr_array_index(options->outputs, i);
         code = uprof_exit_worse(code, write_picture(command, i, both, old, new));

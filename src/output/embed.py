@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-embed.py OUT FILE... - writes text files as C strings
+embed.py OUT STYLE SCRIPT... - writes the style sheet and the script of pictures as C strings
 
-svg.js becomes `uprof_svg_js`. Indentation, empty lines and comment lines are left out,
-because each picture contains the text.
+The scripts become one function, in the given order. Indentation, empty lines and comment
+lines are left out, because each picture contains the text.
 """
 
 import pathlib
@@ -23,18 +23,22 @@ def lines_of(path):
 
 
 def quote(text):
-    return '"%s\\n"' % text.replace("\\", "\\\\").replace('"', '\\"').replace("?", "\\?")
+    return '    "%s\\n"' % text.replace("\\", "\\\\").replace('"', '\\"').replace("?", "\\?")
 
 
-def main(out, *names):
+def define(name, lines):
+    """Returns the definition of a constant string."""
+    return "const char %s[] =\n%s;" % (name, "\n".join(map(quote, lines)))
+
+
+def main(out, style, *scripts):
+    script = [line for name in scripts for line in lines_of(pathlib.Path(name))]
     text = [
         "/* SPDX-License-Identifier: LGPL-2.1-or-later */",
         '#include "svg-files-priv.h"',
+        define("uprof_svg_css", lines_of(pathlib.Path(style))),
+        define("uprof_svg_js", ["(() => {", "'use strict';", *script, "})();"]),
     ]
-    for name in names:
-        path = pathlib.Path(name)
-        text.append("const char uprof_%s[] =" % path.name.replace(".", "_"))
-        text.append("\n".join("    " + quote(line) for line in lines_of(path)) + ";")
     pathlib.Path(out).write_text("\n".join(text) + "\n", encoding="utf-8")
 
 

@@ -66,7 +66,7 @@ format_rate(const UprofRun *run)
 
 /* The share of time in holds, and the median length of a hold. */
 static char *
-format_stopped(const UprofRun *run)
+format_held(const UprofRun *run)
 {
     const uint64_t ppm =
         (uint64_t)((unsigned __int128)uprof_run_held_ns(run) * 1000000 / MAX(run->duration_ns, 1));
@@ -99,9 +99,9 @@ uprof_facts_new(const UprofRun *run)
     add_fact(facts, "truncated",
              is_rated || run->truncated > 0 ? uprof_facts_percent(run->truncated, run->running)
                                             : NULL);
-    add_fact(facts, "frames resolved",
+    add_fact(facts, "frames named",
              run->frames > 0 ? uprof_facts_percent(run->named, run->frames) : NULL);
-    add_fact(facts, "vCPU stopped", is_timed && run->hold.count > 0 ? format_stopped(run) : NULL);
+    add_fact(facts, "vCPU held", is_timed && run->hold.count > 0 ? format_held(run) : NULL);
     add_fact(facts, "access", run->access ? uprof_text_quote(run->access) : NULL);
     return facts;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * svg-files-priv.h - svg.css and svg.js, as embed.py has made them strings
+ * svg-files-priv.h - the style sheet and the script of pictures, as embed.py has made them strings
  */
 #pragma once
 

@@ -41,6 +41,7 @@ enum {
 /* The picture that is being drawn */
 typedef struct {
     GString *out;
+    const char *title; /* clean text */
     const UprofTree *tree;
     UprofPicture *picture;
     const UprofRun *runs[UPROF_N_SIDES];
@@ -432,8 +433,7 @@ append_back(const Drawing *drawing, uint64_t height)
 static void
 append_head(Drawing *drawing)
 {
-    const UprofName *name = uprof_tree_node(drawing->tree, 0)->name;
-    g_autofree char *title = fit_label(uprof_name_text(name), WIDTH * 2 / 5);
+    g_autofree char *title = fit_label(drawing->title, WIDTH * 2 / 5);
 
     append_text(drawing->out, "t", MARGIN, 290, title);
     g_string_append(drawing->out, "<text class=\"n\" text-anchor=\"end\"");
@@ -476,7 +476,6 @@ static void
 append_document(Drawing *drawing, GString *body, uint64_t height)
 {
     GString *out = drawing->out;
-    const UprofName *name = uprof_tree_node(drawing->tree, 0)->name;
 
     g_string_append(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                          "<svg xmlns=\"http://www.w3.org/2000/svg\"");
@@ -487,7 +486,7 @@ append_document(Drawing *drawing, GString *body, uint64_t height)
     g_string_append_c(out, ' ');
     append_tenths(out, height);
     g_string_append(out, "\">\n<title>");
-    uprof_text_append_xml(out, uprof_name_text(name));
+    uprof_text_append_xml(out, drawing->title);
     g_string_append(out, "</title>\n");
     append_metadata(drawing);
     g_string_append_printf(out, "<style>\n%s</style>\n<g id=\"static\">\n", uprof_svg_css);
@@ -497,11 +496,18 @@ append_document(Drawing *drawing, GString *body, uint64_t height)
 }
 
 static void
-write_tree(const UprofTree *tree, const UprofRun *new, const UprofRun *old, UprofSink *sink)
+write_tree(const UprofTree *tree, const char *title, const UprofRun *new, const UprofRun *old,
+           UprofSink *sink)
 {
     g_autoptr(UprofPicture) picture = uprof_picture_new(tree, WIDTH - 2 * MARGIN);
     g_autoptr(GString) body = g_string_new(NULL);
-    Drawing drawing = { body, tree, picture, { [UPROF_NEW] = new, [UPROF_OLD] = old }, 0, 0 };
+    Drawing drawing = {
+        .out = body,
+        .title = title,
+        .tree = tree,
+        .picture = picture,
+        .runs = { [UPROF_NEW] = new, [UPROF_OLD] = old },
+    };
     uint64_t bottom;
 
     append_head(&drawing);
@@ -522,15 +528,41 @@ svg_write(const UprofProfile *profile, const UprofRun *run, UprofSink *sink)
 {
     g_autoptr(UprofTree) tree = uprof_tree_new(profile);
 
-    write_tree(tree, run, NULL, sink);
+    write_tree(tree, uprof_name_text(uprof_tree_node(tree, 0)->name), run, NULL, sink);
+}
+
+/* The two domains, or, if they are the same, the two names of the profiles */
+static char *
+make_title(const UprofTree *both, const char *const *domains, const char *const *profiles)
+{
+    g_autofree char *old = NULL, *new = NULL;
+
+    if (domains[UPROF_OLD] && domains[UPROF_NEW] &&
+        strcmp(domains[UPROF_OLD], domains[UPROF_NEW]) != 0) {
+        old = uprof_text_quote(domains[UPROF_OLD]);
+        new = uprof_text_quote(domains[UPROF_NEW]);
+        return g_strdup_printf("%s -> %s", old, new);
+    }
+    const char *domain = uprof_name_text(uprof_tree_node(both, 0)->name);
+    if (!profiles[UPROF_OLD] || !profiles[UPROF_NEW])
+        return g_strdup(domain);
+    g_autofree char *old_base = g_path_get_basename(profiles[UPROF_OLD]);
+    g_autofree char *new_base = g_path_get_basename(profiles[UPROF_NEW]);
+    old = uprof_text_quote(old_base);
+    new = uprof_text_quote(new_base);
+    return g_strdup_printf("%s: %s -> %s", domain, old, new);
 }
 
 GString *
-uprof_svg_compare(const UprofTree *both, const UprofRun *old, const UprofRun *new)
+uprof_svg_compare(const UprofTree *both, const UprofRun *old, const UprofRun *new,
+                  const char *old_name, const char *new_name)
 {
+    const char *const domains[] = { [UPROF_NEW] = new->domain, [UPROF_OLD] = old->domain };
+    const char *const profiles[] = { [UPROF_NEW] = new_name, [UPROF_OLD] = old_name };
+    g_autofree char *title = make_title(both, domains, profiles);
     UprofSink sink = { .text = g_string_new(NULL) };
 
-    write_tree(both, new, old, &sink);
+    write_tree(both, title, new, old, &sink);
     return sink.text;
 }
 

@@ -15,7 +15,7 @@ static const struct {
     [UPROF_KIND_INTERRUPT] = { "interrupt",    'q' },
     [UPROF_KIND_INLINED]   = { "inlined",      'i' },
     [UPROF_KIND_IDLE]      = { "idle",         'z' },
-    [UPROF_KIND_MARKER]    = { "not resolved", 'm' },
+    [UPROF_KIND_MARKER]    = { "unknown", 'm' },
     [UPROF_KIND_DOMAIN]    = { "domain",       'd' },
 };
 

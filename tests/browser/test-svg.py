@@ -170,10 +170,11 @@ def test_search(test, svg):
     browser.press("/", "LEAF")
     test.say("search/any-case", test.text(".found").startswith("%d frames" % len(HOSTILE)))
     browser.run("document.querySelector('.seek button').click()")
-    test.say("search/exact-case", test.text(".found"), "0 frames, 0.0\u00a0%")
+    test.say("search/exact-case", test.text(".found"), "0 frames, 0.0\u00a0% of all")
     browser.run("document.querySelector('.seek button').click()")
     browser.press("(", "[")
-    test.say("search/bad", browser.run("return document.querySelector('input').className"), "bad")
+    test.say("search/bad", (browser.run("return document.querySelector('input').className"), test.text(".found")),
+             ("bad", "not a regular expression"))
     browser.press("Escape", "/", "<script>")
     test.say("search/in-address", browser.run("return location.hash"), "#/?s=%3Cscript%3E")
     browser.reload()
@@ -191,11 +192,11 @@ def test_views(test, svg):
         "return +[...document.querySelectorAll('.graph text')].find((t) => t.textContent === '<b>vm</b>').getAttribute('y') < arguments[0]", ROW))
     test.shoot("icicle")
     browser.press("o")
-    test.say("views/callees-first", test.find("leaf") is not None)
+    test.say("views/invert", test.find("leaf") is not None)
     browser.click(*test.find("leaf"))
-    test.say("views/callees-zoom", test.crumbs(), ["<b>vm</b>", "leaf", "\u00d7 reset"])
+    test.say("views/invert-zoom", test.crumbs(), ["<b>vm</b>", "leaf", "\u00d7 reset"])
     browser.reload()
-    test.say("views/restore", (test.crumbs()[1], browser.run("return location.hash")), ("leaf", "#/leaf?icicle&callees"))
+    test.say("views/restore", (test.crumbs()[1], browser.run("return location.hash")), ("leaf", "#/leaf?icicle&invert"))
     browser.press("Home", "o", "i", "h")
     test.say("views/no-idle", test.find("[idle]"), None)
     browser.press("h", "n")
@@ -209,6 +210,40 @@ def test_views(test, svg):
     test.shoot("narrow")
     browser.resize(1280, 900)
     test.quiet("views")
+
+
+def test_help(test, svg):
+    """All keys, by the key and by the button."""
+    browser = test.browser
+    browser.open(svg.as_uri())
+    shown = "return getComputedStyle(document.querySelector('.help')).display !== 'none'"
+    browser.press("?")
+    listed = browser.run("return [...document.querySelectorAll('.help th')].map((th) => th.textContent)")
+    test.say("help/keys", [key for key in ("Home", "Esc", "i", "o", "n", "h", "c", "?") if key not in listed], [])
+    test.say("help/shown", browser.run(shown))
+    test.shoot("help")
+    browser.press("Escape")
+    test.say("help/escape", browser.run(shown), False)
+    browser.run("[...document.querySelectorAll('.tools button')].find((b) => b.textContent === '?').click()")
+    test.say("help/button", browser.run(shown))
+    test.quiet("help")
+
+
+def test_small_window(test, svg):
+    """A low window has the facts behind a button, so that the graph has most of the room."""
+    browser = test.browser
+    browser.open(svg.as_uri())
+    facts = "return getComputedStyle(document.querySelector('.facts')).display !== 'none'"
+    test.say("small/facts-in-large-window", browser.run(facts))
+    browser.resize(600, 540)
+    browser.settle("window.innerHeight <= 420")
+    test.say("small/no-facts", browser.run(facts), False)
+    test.say("small/graph", browser.run("return document.querySelector('.scroll').clientHeight / window.innerHeight > 0.5"))
+    test.shoot("small")
+    browser.run("document.querySelector('.info').click()")
+    test.say("small/facts-by-button", browser.run(facts))
+    browser.resize(1280, 900)
+    test.quiet("small")
 
 
 def test_touch_copy_and_print(test, svg):
@@ -270,7 +305,7 @@ def test_large(test, svg):
         browser.click(*test.find(name))
     test.say("large/zoom", test.crumbs(), ["large", "main", "f1_1", "f2_6", "\u00d7 reset"])
     # The number of elements does not depend on the machine, so it is tested. Times are only printed.
-    for place, made, spent in browser.run(VIEWS, ["#/", "#/main/f1_3", "#/main/f1_3/f2_20", "#/?icicle", "#/?callees", "#/?s=f3"]):
+    for place, made, spent in browser.run(VIEWS, ["#/", "#/main/f1_3", "#/main/f1_3/f2_20", "#/?icicle", "#/?invert", "#/?s=f3"]):
         test.say("large/few-elements-made/" + place, made < 1000, True)
         print("# %d elements, %.0f ms" % (made, spent))
     browser.run("location.hash = '#/'")
@@ -286,6 +321,7 @@ def test_diff(test, program):
     svg = test.folder / "diff.svg"
     subprocess.run([program, "diff", "-q", "-o", svg, old, new], check=True)
     test.browser.open(svg.as_uri())
+    test.say("diff/title", (test.text("h1"), test.browser.run("return document.title")), ("vm: old.folded -> new.folded",) * 2)
     test.say("diff/new-layout", (test.find("fresh (new)") is not None, test.find("gone<i>")), (True, None))
     test.say("diff/gone", test.text(".app .gone"), "gone:gone<i>  11.1\u00a0%")
     test.shoot("diff")
@@ -314,6 +350,8 @@ def main():
         test_hostile(test, hostile)
         test_search(test, hostile)
         test_views(test, hostile)
+        test_help(test, hostile)
+        test_small_window(test, hostile)
         test_touch_copy_and_print(test, hostile)
         test_dark(test, hostile)
         test_image(test, hostile)

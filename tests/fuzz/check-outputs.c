@@ -167,8 +167,8 @@ check_changes(const UprofProfile *profile, const UprofRun *run)
     g_autoptr(UprofTree) both = uprof_tree_compare(old, new);
     g_autoptr(UprofTree) same = uprof_tree_compare(new, new);
 
-    check_svg(uprof_svg_compare(both, run, run));
-    check_svg(uprof_svg_compare(same, run, run));
+    check_svg(uprof_svg_compare(both, run, run, "old", NULL));
+    check_svg(uprof_svg_compare(same, run, run, NULL, NULL));
     check_json(uprof_json_changes(both, run, run));
     free_checked_text(uprof_table_render_changes(both, &style, true), false);
     free_checked_text(uprof_table_render_changes(same, &style, false), false);

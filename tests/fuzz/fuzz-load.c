@@ -79,7 +79,7 @@ compare(const UprofLoad *old, const UprofLoad *new)
 
     if (root)
         uprof_tree_has_callee(rootless, root);
-    g_string_free(uprof_svg_compare(both, old->run, new->run), TRUE);
+    g_string_free(uprof_svg_compare(both, old->run, new->run, NULL, NULL), TRUE);
     g_string_free(uprof_table_render_changes(both, &style, true), TRUE);
 }
 

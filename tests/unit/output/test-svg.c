@@ -302,8 +302,16 @@ test_compare(void)
     g_autoptr(UprofTree) old_tree = uprof_tree_new(old.profile);
     g_autoptr(UprofTree) new_tree = uprof_tree_new(new.profile);
     g_autoptr(UprofTree) both = uprof_tree_compare(old_tree, new_tree);
-    open_page(&page, uprof_svg_compare(both, old.run, new.run));
+    open_page(&page, uprof_svg_compare(both, old.run, new.run, "a/mon.svg<", "tue.svg"));
     check_harmless(&page);
+    g_autofree char *files = ask(&page, "/s:svg/s:title");
+    g_assert_cmpstr(files, ==, "vm: mon.svg< -> tue.svg");
+    g_auto(Page) domains = { 0 };
+    g_free(old.run->domain);
+    old.run->domain = g_strdup("<other>");
+    open_page(&domains, uprof_svg_compare(both, old.run, new.run, "a", "b"));
+    g_autofree char *title = ask(&domains, "//s:text[@class='t']");
+    g_assert_cmpstr(title, ==, "<other> -> vm");
 
     g_autofree char *grows = ask(&page, "//s:g[s:text='grows']/s:rect/@class");
     g_autofree char *shrinks = ask(&page, "//s:g[s:text='shrinks']/s:rect/@class");

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// The frames of the profile, from <metadata>, and the frames that are shown.
+const SVG = 'http://www.w3.org/2000/svg';
+const TABLES = 'https://virt-uprof.org/xmlns/flamegraph/1.0';
+const NEW = 0, OLD = 1;
+
+const page = document.documentElement;
+// Inside another page, the file stays a static picture.
+if (page.namespaceURI !== SVG) return;
+
+const meta = page.querySelector('metadata');
+const part = (name) => meta.getElementsByTagNameNS(TABLES, name)[0];
+const linesOf = (name) => part(name) ? part(name).textContent.split('\n').slice(0, -1) : [];
+const compares = part('graph').getAttribute('type') === 'diff';
+const sides = compares ? [NEW, OLD] : [NEW];
+
+const names = [], kinds = [], hashes = [];
+const addName = (kind, hash, name) => {
+    kinds.push(kind);
+    hashes.push(hash);
+    return names.push(name) - 1;
+};
+for (const line of linesOf('names')) addName(line[0], parseInt(line.slice(1, 3), 16), line.slice(3));
+const HIDDEN = addName('m', 0, '[too narrow to be kept]');
+const IDLE = names.indexOf('[idle]');
+
+// A table of frames: callers before callees, and all frames below a frame follow the frame.
+// `rest` is the weight of stacks that end in a frame, with `hidden`, the weight of stacks that
+// end in frames above it that are not in the file.
+const makeTable = (count) => ({
+    count,
+    nameOf: new Uint32Array(count),
+    parentOf: new Uint32Array(count),
+    depthOf: new Uint32Array(count),
+    endOf: new Uint32Array(count),
+    rest: sides.map(() => new Float64Array(count)),
+    hidden: sides.map(() => new Float64Array(count)),
+    total: sides.map(() => new Float64Array(count)),
+});
+
+const findEnds = ({ count, parentOf, endOf }) => {
+    for (let i = count - 1; i >= 0; i--) {
+        endOf[i] = Math.max(endOf[i], i + 1);
+        if (i > 0) endOf[parentOf[i]] = Math.max(endOf[parentOf[i]], endOf[i]);
+    }
+};
+
+const sumUp = ({ count, parentOf, rest, total }) => {
+    for (const side of sides) {
+        const sums = total[side];
+        sums.set(rest[side]);
+        for (let i = count - 1; i > 0; i--) sums[parentOf[i]] += sums[i];
+    }
+};
+
+const readTable = () => {
+    const rows = linesOf('frames'), table = makeTable(rows.length);
+    const { nameOf, parentOf, depthOf, rest, hidden } = table;
+    rows.forEach((row, i) => {
+        const values = row.split(' ').map((value) => parseInt(value, 36));
+        let parent = i - 1;
+        for (let up = values[1]; up > 0; up--) parent = parentOf[parent];
+        nameOf[i] = values[0];
+        parentOf[i] = i > 0 ? parent : 0;
+        depthOf[i] = i > 0 ? depthOf[parent] + 1 : 0;
+        for (const side of sides) {
+            rest[side][i] = values[2 + 2 * side] || 0;
+            hidden[side][i] = values[3 + 2 * side] || 0;
+        }
+    });
+    findEnds(table);
+    sumUp(table);
+    return table;
+};
+const recorded = readTable();
+
+// Copies the weights of `table`, without the stacks that `drops` refuses.
+const copyWeights = (table, drops) => {
+    const copy = { ...table };
+    for (const list of ['rest', 'hidden']) copy[list] = table[list].map((weights) => weights.slice());
+    copy.total = table.total.map((weights) => new Float64Array(weights.length));
+    for (let i = 0; i < table.count;) {
+        if (!drops(table.nameOf[i])) {
+            i++;
+            continue;
+        }
+        for (const side of sides)
+            for (const list of [copy.rest, copy.hidden]) list[side].fill(0, i, table.endOf[i]);
+        i = table.endOf[i];
+    }
+    sumUp(copy);
+    return copy;
+};

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Keys. Each key has a row, from which the list of all keys is made.
+const move = (deeper, aside) => {
+    if (picked < 0) return pick(focus);
+    if (!deeper) {
+        const row = rowOf(picked);
+        const at = row.findIndex((spot) => spot.node === picked) + aside;
+        if (row[at]) pick(row[at].node);
+    } else if (deeper > 0) {
+        const kids = view.kids(picked).slice().sort((a, b) => view.total(b) - view.total(a));
+        if (kids.length) pick(kids[0]);
+    } else if (picked !== view.top) pick(view.parent(picked));
+};
+
+const escape = () => {
+    if (help.style.display !== 'none') showHelp();
+    else if (state.query) {
+        box.value = state.query = '';
+        search();
+        draw();
+        save(false);
+    } else if (focus !== view.top) zoom(view.parent(focus));
+    box.blur();
+    scroll.focus();
+};
+
+const flip = (key) => {
+    state[key] = !state[key];
+    if (key === 'invert') state.path = [];
+    rebuild();
+    save(true);
+};
+
+const current = () => picked >= 0 ? picked : focus;
+const find = () => {
+    box.focus();
+    box.select();
+};
+const enter = (event) => {
+    if (hits) step(event.shiftKey ? -1 : 1);
+    else if (picked >= 0) zoom(picked);
+};
+// Rows of: keys, their names for people, what they do, the function
+const KEYS = [
+    [['/'], '/ or Ctrl-F', 'search', find],
+    [['Enter'], 'Enter', 'zoom to the frame; in a search, the next match (Shift: the previous one)', enter],
+    [['ArrowUp', 'ArrowDown'], 'Up, Down', 'move to a callee or caller',
+        (event) => move((event.key === 'ArrowUp') === state.icicle ? -1 : 1, 0)],
+    [['ArrowLeft', 'ArrowRight'], 'Left, Right', 'move to a neighbor', (event) => move(0, event.key === 'ArrowLeft' ? -1 : 1)],
+    [['Escape'], 'Esc', 'end the search, or zoom out by one frame', escape],
+    [['Home'], 'Home', 'show everything', () => zoom(view.top)],
+    [['i'], 'i', 'roots on top, or at the bottom', () => flip('icicle')],
+    [['o'], 'o', 'invert: leaf functions first, callers above', () => flip('invert')],
+    [['c'], 'c', 'copy the stack', () => copy(current())],
+];
+if (compares) KEYS.push([['w'], 'w', 'widths of the old profile', () => flip('old')]);
+else KEYS.push([['n'], 'n', 'color by name, or by kind of code', () => flip('byName')]);
+if (IDLE >= 0) KEYS.push([['h'], 'h', 'hide halted vCPUs', () => flip('noIdle')]);
+KEYS.push([['?'], '?', 'all keys', () => showHelp()]);
+
+const showHelp = () => {
+    const isShown = help.style.display === 'none';
+    const rows = KEYS.map(([, key, text]) => html('tr', '', html('th', '', key), html('td', '', text)));
+    help.replaceChildren(html('table', '', ...rows), button('Close', 'close (Esc)', showHelp));
+    help.style.display = isShown ? '' : 'none';
+    if (isShown) help.lastChild.focus();
+    else scroll.focus();
+};
+
+const pressInBox = (event) => {
+    if (event.key === 'Enter') step(event.shiftKey ? -1 : 1);
+    else if (event.key === 'Escape') escape();
+    else return;
+    event.preventDefault();
+};
+window.addEventListener('keydown', (event) => {
+    const hasModifier = event.ctrlKey || event.metaKey || event.altKey;
+    const row = KEYS.find(([keys]) => keys.includes(event.key));
+    if (event.key === 'f' && (event.ctrlKey || event.metaKey)) find();
+    else if (event.target === box) return pressInBox(event);
+    else if (!row || hasModifier) return;
+    else if (event.target.nodeName === 'button' && event.key === 'Enter') return;
+    else row[3](event);
+    event.preventDefault();
+});

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// Draws the page, now and when the window or the address changes.
+const rebuild = () => {
+    const side = state.old ? OLD : NEW;
+    table = copyWeights(recorded, (name) => state.noIdle && name === IDLE);
+    view = frames = viewFrames(table, side);
+    if (compares) listGone();
+    if (state.invert) view = viewInverted(table, side);
+    focus = view.top;
+    picked = -1;
+    for (const name of state.path) {
+        const kid = view.kids(focus).find((node) => names[view.name(node)] === name);
+        if (kid === undefined) break;
+        picked = focus = kid;
+    }
+    search();
+    draw();
+    show(focus);
+    describe(picked);
+};
+
+window.addEventListener('hashchange', () => { if (location.hash !== saved) load(); });
+window.addEventListener('resize', () => {
+    draw();
+    show(focus);
+});
+
+const size = ['width', 'height', 'viewBox'].map((key) => [key, page.getAttribute(key)]);
+const fill = () => {
+    still.style.display = 'none';
+    frame.style.display = '';
+    page.removeAttribute('viewBox');
+    page.setAttribute('width', '100%');
+    page.setAttribute('height', '100%');
+};
+// Paper shows the static picture.
+const unfill = () => {
+    still.style.display = '';
+    frame.style.display = 'none';
+    for (const [key, value] of size) page.setAttribute(key, value);
+};
+const night = window.matchMedia('(prefers-color-scheme: dark)');
+const dim = () => { dark = night.matches; };
+night.addEventListener('change', () => {
+    dim();
+    draw();
+});
+window.addEventListener('beforeprint', unfill);
+window.addEventListener('afterprint', () => {
+    fill();
+    draw();
+});
+
+dim();
+fill();
+page.append(frame);
+const ruler = svg('text', { class: 'l' });
+ruler.textContent = 'M'.repeat(50);
+labels.append(ruler);
+letter = ruler.getComputedTextLength() / 50 || letter;
+load();
