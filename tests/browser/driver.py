@@ -91,6 +91,12 @@ class Browser:
             {"type": "pointer", "id": kind, "parameters": {"pointerType": kind}, "actions": moves}
         ]})  # fmt: skip
 
+    def hover(self, x, y):
+        moves = [{"type": "pointerMove", "x": int(x), "y": int(y), "duration": 0}]
+        self.call("/actions", {"actions": [
+            {"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": moves}
+        ]})  # fmt: skip
+
     def press(self, *keys):
         """Presses keys in this order, and types texts."""
         actions = []

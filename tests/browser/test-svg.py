@@ -27,6 +27,11 @@ HOSTILE = (
     "operator<< <char, int>(a, b)", "\x1b[31mred", "\u202eevil", "\xff", "\u6f22\u5b57" * 40, "x" * 10000,
     "__proto__", "constructor", "toString", "%", "\\", "-->", "a b  c",
 )  # fmt: skip
+# Recursion, a function with several callers, a line and a module
+FUNCTIONS = (
+    "vm;a;leaf (leaf.c:7) 2", "vm;a;leaf (leaf.c:7);inside_[k] 1", "vm;a;[libc.so.6+0x1a2b] 3",
+    "vm;b;again;again 1", "vm;b;again;again;leaf (leaf.c:7) 2", "vm;b;again;leaf (leaf.c:7);inside_[k] 1",
+)  # fmt: skip
 # Returns the position of a frame. A cut label is a prefix of the name.
 FRAME = """
     const name = arguments[0];
@@ -63,8 +68,9 @@ VIEWS = """
 class Test:
     """Counts failures."""
 
-    def __init__(self, browser, folder):
+    def __init__(self, browser, program, folder):
         self.browser = browser
+        self.program = program
         self.folder = folder
         self.shots = None
         self.count = self.failed = 0
@@ -212,6 +218,70 @@ def test_views(test, svg):
     test.quiet("views")
 
 
+def read_functions(test):
+    """Returns the rows of the table of functions, if it is shown."""
+    return test.browser.run("return [...document.querySelectorAll('.functions tbody tr')].filter((tr) => tr.offsetWidth > 0)"
+                            ".map((tr) => [...tr.children].map((td) => td.textContent.replace('\u00a0', ' ')))")
+
+
+def test_functions(test, folder):
+    """The table of functions, and one function with all callers and callees."""
+    browser = test.browser
+    svg = make_svg(test.program, folder, "functions", FUNCTIONS)
+    browser.open(svg.as_uri())
+    test.say("functions/off", read_functions(test), [])
+    browser.press("t")
+    test.say("functions/rows", read_functions(test), [
+        ["40.0 %", "60.0 %", "leaf (leaf.c:7)"], ["30.0 %", "30.0 %", "[libc.so.6+0x1a2b]"], ["20.0 %", "20.0 %", "inside_[k]"],
+        ["10.0 %", "40.0 %", "again"], ["0.0 %", "60.0 %", "a"], ["0.0 %", "40.0 %", "b"],
+    ])
+    sort = "[...document.querySelectorAll('.functions th button')].find((b) => b.textContent.startsWith(arguments[0])).click()"
+    browser.run(sort, "total")
+    test.say("functions/by-total", [row[1] for row in read_functions(test)], ["60.0 %", "60.0 %", "40.0 %", "40.0 %", "30.0 %", "20.0 %"])
+    browser.run(sort, "total")
+    test.say("functions/reversed", [row[1] for row in read_functions(test)][0], "20.0 %")
+    browser.run(sort, "function")
+    test.say("functions/by-name", [row[2] for row in read_functions(test)][:2], ["[libc.so.6+0x1a2b]", "a"])
+    test.shoot("functions")
+    browser.press("/", "again")
+    test.say("functions/search", [row[2] for row in read_functions(test)], ["again"])
+    browser.press("Escape")
+
+    browser.run("[...document.querySelectorAll('.functions td button')].find((b) => b.textContent === 'leaf (leaf.c:7)').click()")
+    test.say("function/crumbs", test.crumbs(), ["leaf (leaf.c:7)", "\u00d7 reset"])
+    test.say("function/callers-and-callees", sorted(test.labels()), ["a", "again", "again", "b", "b", "inside_[k]", "leaf (leaf.c:7)"])
+    middle = test.find("leaf (leaf.c:7)")[1]
+    test.say("function/callers-below", (test.find("again")[1] > middle, test.find("inside_[k]")[1] < middle), (True, True))
+    test.shoot("function")
+    place = browser.run("return location.hash")
+    browser.click(*test.find("again"))
+    test.say("function/zoom-to-caller", (test.crumbs()[1], sorted(test.labels())), ("again", ["again", "again", "b", "b", "leaf (leaf.c:7)"]))
+    browser.reload()
+    test.say("function/restore", (test.crumbs()[:2], place), (["leaf (leaf.c:7)", "again"], "#/?table&function=leaf%20(leaf.c%3A7)"))
+    browser.press("Escape")
+    browser.press("Down")
+    browser.press("Down")
+    test.say("function/key-to-caller", test.text(".about b") in ("a", "again"))
+    browser.press("Up")
+    browser.press("Up")
+    test.say("function/key-to-callee", test.text(".about b"), "inside_[k]")
+    browser.press("Escape")
+    test.say("function/escape", test.crumbs(), ["vm"])
+    browser.click(*test.find("b"))
+    browser.press("f")
+    test.say("function/key", test.crumbs()[0], "b")
+    browser.press("Home", "t")
+    test.say("functions/off-again", read_functions(test), [])
+
+    browser.hover(*test.find("leaf (leaf.c:7)"))
+    tip = test.text(".tip")
+    test.say("tip/all", [part for part in ("leaf", "leaf.c:7", "total 30.0\u00a0%", "self 20.0\u00a0%", "2 samples)", "application") if part not in tip], [])
+    browser.hover(*test.find("[libc.so.6+0x1a2b]"))
+    test.say("tip/module", "module libc.so.6" in test.text(".tip"))
+    test.shoot("tip")
+    test.quiet("functions")
+
+
 def test_help(test, svg):
     """All keys, by the key and by the button."""
     browser = test.browser
@@ -219,7 +289,7 @@ def test_help(test, svg):
     shown = "return getComputedStyle(document.querySelector('.help')).display !== 'none'"
     browser.press("?")
     listed = browser.run("return [...document.querySelectorAll('.help th')].map((th) => th.textContent)")
-    test.say("help/keys", [key for key in ("Home", "Esc", "i", "o", "n", "h", "c", "?") if key not in listed], [])
+    test.say("help/keys", [key for key in ("Home", "Esc", "i", "o", "n", "h", "c", "f", "t", "?") if key not in listed], [])
     test.say("help/shown", browser.run(shown))
     test.shoot("help")
     browser.press("Escape")
@@ -341,7 +411,7 @@ def main():
         return 0
     with tempfile.TemporaryDirectory(prefix="uprof-svg-") as name, Browser() as browser:
         folder = pathlib.Path(name)
-        test = Test(browser, folder)
+        test = Test(browser, program, folder)
         if len(sys.argv) > 2:
             test.shots = pathlib.Path(sys.argv[2])
             test.shots.mkdir(exist_ok=True)
@@ -350,6 +420,7 @@ def main():
         test_hostile(test, hostile)
         test_search(test, hostile)
         test_views(test, hostile)
+        test_functions(test, folder)
         test_help(test, hostile)
         test_small_window(test, hostile)
         test_touch_copy_and_print(test, hostile)

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// The state in the address of the page: a path of names, then switches.
-const FLAGS = { exact: 'case', icicle: 'icicle', invert: 'invert', byName: 'names', noIdle: 'noidle', old: 'old' };
+// The state in the address of the page: a path of names, then switches and texts.
+const FLAGS = { exact: 'case', icicle: 'icicle', invert: 'invert', byName: 'names', noIdle: 'noidle', old: 'old',
+                upward: 'callers' };
+const TEXTS = { query: 's', only: 'function' };
+const WIDE = 1400; // A window of this width has the table from the start.
 let saved = '';
 
 const save = (isStep) => {
     const words = Object.keys(FLAGS).filter((key) => state[key]).map((key) => FLAGS[key]);
-    if (state.query) words.push('s=' + encodeURIComponent(state.query));
+    if (state.table !== window.innerWidth >= WIDE) words.push(state.table ? 'table' : 'notable');
+    for (const [key, word] of Object.entries(TEXTS))
+        if (state[key]) words.push(word + '=' + encodeURIComponent(state[key]));
     saved = '#/' + state.path.map(encodeURIComponent).join('/') + (words.length ? '?' + words.join('&') : '');
     if (location.hash === saved || (saved === '#/' && !location.hash)) return;
     if (isStep) location.hash = saved;
@@ -25,8 +30,12 @@ const load = () => {
     const [path, words] = location.hash.replace(/^#\/?/, '').split('?');
     const given = (words || '').split('&');
     for (const key of Object.keys(FLAGS)) state[key] = given.includes(FLAGS[key]);
-    const query = given.find((word) => word.startsWith('s='));
-    box.value = state.query = query ? decode(query.slice(2)) : '';
+    for (const [key, word] of Object.entries(TEXTS)) {
+        const text = given.find((other) => other.startsWith(word + '='));
+        state[key] = text ? decode(text.slice(word.length + 1)) : '';
+    }
+    state.table = given.includes('table') || (window.innerWidth >= WIDE && !given.includes('notable'));
+    box.value = state.query;
     state.path = path ? path.split('/').map(decode) : [];
     saved = location.hash;
     rebuild();

@@ -4,9 +4,8 @@
 
 // as in change.c
 const LIMITS = [5000, 10000, 20000, 40000, 80000, 160000];
-const changeOf = (node) => {
-    const a = view.total(node, OLD), b = view.total(node, NEW);
-    const allA = view.total(view.top, OLD), allB = view.total(view.top, NEW);
+const changeFrom = (a, b) => {
+    const allA = frames.total(0, OLD), allB = frames.total(0, NEW);
     const shareA = allA > 0 ? a / allA : 0, shareB = allB > 0 ? b / allB : 0;
     const rate = (a + b) / (allA + allB);
     const sigma = Math.sqrt(rate * (1 - rate) * (1 / allA + 1 / allB));
@@ -16,6 +15,8 @@ const changeOf = (node) => {
     return { ppm, real, word: a === 0 ? 'new' : b === 0 ? 'gone' : '',
              style: real ? (ppm > 0 ? 'r' : 'b') + step : 'g0' };
 };
+const changeOf = (node) => changeFrom(view.total(node, OLD), view.total(node, NEW));
+const pointsOf = ({ ppm }) => (ppm > 0 ? '+' : '') + (ppm / 10000).toFixed(1);
 
 const labelOf = (node) => names[view.name(node)] +
     (compares && view.total(node, OLD) === 0 && view.total(view.parent(node), OLD) > 0 ? ' (new)' : '');
@@ -37,6 +38,7 @@ const listGone = () => {
         'show it in the old layout', () => {
             state.old = true;
             state.invert = false;
+            state.only = '';
             rebuild();
             zoom(i);
         })));

@@ -3,7 +3,9 @@
 // Copies a stack to the clipboard.
 const copy = (node) => {
     const path = pathTo(node).map((at) => names[view.name(at)]);
-    const text = (state.invert ? path.reverse() : [names[view.name(view.top)], ...path]).join(';') + ' ' + view.total(node);
+    if (!state.invert || state.only) path.unshift(names[view.name(view.top)]);
+    if (state.invert || state.upward) path.reverse();
+    const text = path.join(';') + ' ' + view.total(node);
     const byHand = () => {
         const area = html('textarea', '');
         area.value = text;

@@ -35,15 +35,18 @@ const arrange = (width) => {
     }
     const whole = view.total(focus);
     const todo = whole > 0 ? [[focus, 0]] : [];
+    const line = (kids, left) => {
+        for (const kid of kids) {
+            if (view.total(kid) * width / whole >= NARROW) todo.push([kid, left]);
+            else unseen++;
+            left += view.total(kid);
+        }
+    };
+    if (todo.length && focus === view.top && view.callers) line(view.callers(), 0);
     while (todo.length) {
         const [node, left] = todo.pop();
         put(node, left * width / whole, view.total(node) * width / whole);
-        let at = left;
-        for (const kid of view.kids(node)) {
-            if (view.total(kid) * width / whole >= NARROW) todo.push([kid, at]);
-            else unseen++;
-            at += view.total(kid);
-        }
+        line(view.kids(node), left);
     }
     for (const row of drawn.values()) row.sort((a, b) => a.x - b.x);
     deepest = Math.max(0, ...drawn.keys());
@@ -111,6 +114,7 @@ const mark = (rect, node) => {
 };
 
 const draw = () => {
+    functions.style.display = state.table ? '' : 'none';
     const width = Math.max(scroll.clientWidth, 100);
     const unseen = arrange(width);
     graph.setAttribute('width', width);
@@ -124,6 +128,7 @@ const draw = () => {
         sent > kept ? amount(sent - kept) + ' of ' + amount(sent) + ' frames are not in this file' : '']
         .filter(Boolean).join('; ') || 'all frames shown';
     drawCrumbs();
+    drawFunctions();
     toggles.forEach((show) => show());
 };
 

@@ -7,10 +7,13 @@ const move = (deeper, aside) => {
         const row = rowOf(picked);
         const at = row.findIndex((spot) => spot.node === picked) + aside;
         if (row[at]) pick(row[at].node);
-    } else if (deeper > 0) {
-        const kids = view.kids(picked).slice().sort((a, b) => view.total(b) - view.total(a));
-        if (kids.length) pick(kids[0]);
-    } else if (picked !== view.top) pick(view.parent(picked));
+        return;
+    }
+    const isBack = deeper < 0 && view.callers && view.depth(picked) <= 0;
+    if (picked !== view.top && (deeper < 0) !== view.depth(picked) < 0) return pick(view.parent(picked));
+    const kids = isBack && picked === view.top ? view.callers() : deeper > 0 || isBack ? view.kids(picked).slice() : [];
+    kids.sort((a, b) => view.total(b) - view.total(a));
+    if (kids.length) pick(kids[0]);
 };
 
 const escape = () => {
@@ -21,6 +24,7 @@ const escape = () => {
         draw();
         save(false);
     } else if (focus !== view.top) zoom(view.parent(focus));
+    else if (state.only) showAll();
     box.blur();
     scroll.focus();
 };
@@ -28,6 +32,7 @@ const escape = () => {
 const flip = (key) => {
     state[key] = !state[key];
     if (key === 'invert') state.path = [];
+    if (key === 'invert') state.only = '';
     rebuild();
     save(true);
 };
@@ -48,10 +53,12 @@ const KEYS = [
     [['ArrowUp', 'ArrowDown'], 'Up, Down', 'move to a callee or caller',
         (event) => move((event.key === 'ArrowUp') === state.icicle ? -1 : 1, 0)],
     [['ArrowLeft', 'ArrowRight'], 'Left, Right', 'move to a neighbor', (event) => move(0, event.key === 'ArrowLeft' ? -1 : 1)],
-    [['Escape'], 'Esc', 'end the search, or zoom out by one frame', escape],
-    [['Home'], 'Home', 'show everything', () => zoom(view.top)],
+    [['Escape'], 'Esc', 'end the search, zoom out by one frame, or leave the function', escape],
+    [['Home'], 'Home', 'show everything', showAll],
     [['i'], 'i', 'roots on top, or at the bottom', () => flip('icicle')],
     [['o'], 'o', 'invert: leaf functions first, callers above', () => flip('invert')],
+    [['f'], 'f', 'all callers and callees of the function', () => showOnly(view.name(current()))],
+    [['t'], 't', 'table of functions', () => flip('table')],
     [['c'], 'c', 'copy the stack', () => copy(current())],
 ];
 if (compares) KEYS.push([['w'], 'w', 'widths of the old profile', () => flip('old')]);

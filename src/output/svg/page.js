@@ -20,7 +20,7 @@ const svg = (tag, attributes) => {
 };
 
 const state = { path: [], query: '', exact: false, icicle: false, invert: false,
-                byName: false, noIdle: false, old: false };
+                byName: false, noIdle: false, old: false, table: false, only: '', upward: false };
 const still = page.querySelector('#static');
 
 const button = (text, title, act) => {
@@ -50,6 +50,7 @@ const seek = html('span', 'seek', box, exact, previous, next);
 const tools = html('div', 'tools', seek, found, html('span', 'gap'),
     toggle('icicle', 'Icicle', 'roots on top (i)'),
     toggle('invert', 'Invert', 'leaf functions first, callers above (o)'));
+tools.append(toggle('table', 'Functions', 'table of functions (t)'));
 if (!compares) tools.append(toggle('byName', 'Color by name', 'a color for each name instead of each kind (n)'));
 if (IDLE >= 0) tools.append(toggle('noIdle', 'Hide idle', 'hide halted vCPUs (h)'));
 if (compares) tools.append(toggle('old', 'Old layout', 'widths of the old profile (w)'));
@@ -72,6 +73,7 @@ const tip = html('div', 'tip');
 const graph = svg('svg', { class: 'graph' });
 const scroll = html('div', 'scroll', graph);
 scroll.tabIndex = 0;
+const functions = html('div', 'functions');
 // A small window has no room for the facts and the legend; a button shows them.
 const info = button('i', 'facts of the run, and legend', () => {
     info.setAttribute('aria-pressed', app.classList.toggle('open'));
@@ -86,7 +88,8 @@ const head = html('header', '', html('h1', '', page.querySelector('title').textC
 const help = html('div', 'help');
 help.style.display = 'none';
 const app = html('div', 'app', head, tools,
-    html('div', 'legend', ...all('.legend').map(legendOf), narrow), gone, crumbs, scroll, about, tip, help);
+    html('div', 'legend', ...all('.legend').map(legendOf), narrow), gone, crumbs,
+    html('div', 'main', scroll, functions), about, tip, help);
 const frame = svg('foreignObject', { id: 'app', width: '100%', height: '100%' });
 frame.append(app);
 

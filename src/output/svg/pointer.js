@@ -14,14 +14,7 @@ graph.addEventListener('pointermove', (event) => {
     const node = nodeAt(event);
     mark(hoverMark, node);
     describe(node >= 0 ? node : picked);
-    tip.style.display = node >= 0 ? 'block' : 'none';
-    if (node < 0) return;
-    tip.textContent = names[view.name(node)] + '  ' + percent(view.total(node), view.total(view.top));
-    const right = event.clientX > window.innerWidth / 2;
-    tip.style.left = right ? 'auto' : event.clientX + 14 + 'px';
-    tip.style.right = right ? window.innerWidth - event.clientX + 10 + 'px' : 'auto';
-    const below = event.clientY + 22;
-    tip.style.top = (below + 40 > window.innerHeight ? event.clientY - 40 : below) + 'px';
+    showTip(node, event);
 });
 graph.addEventListener('pointerleave', () => {
     mark(hoverMark, -1);

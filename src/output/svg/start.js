@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // Draws the page, now and when the window or the address changes.
+const chooseView = (side) => {
+    const only = state.only ? names.indexOf(state.only) : -1;
+    if (only >= 0) return viewFunction(table, side, only);
+    state.only = '';
+    return state.invert ? viewInverted(table, side) : frames;
+};
+
 const rebuild = () => {
     const side = state.old ? OLD : NEW;
     table = copyWeights(recorded, (name) => state.noIdle && name === IDLE);
+    rows = null;
     view = frames = viewFrames(table, side);
     if (compares) listGone();
-    if (state.invert) view = viewInverted(table, side);
+    view = chooseView(side);
     focus = view.top;
     picked = -1;
     for (const name of state.path) {
-        const kid = view.kids(focus).find((node) => names[view.name(node)] === name);
+        const kids = state.upward && focus === view.top && view.callers ? view.callers() : view.kids(focus);
+        const kid = kids.find((node) => names[view.name(node)] === name);
         if (kid === undefined) break;
         picked = focus = kid;
     }

@@ -23,11 +23,12 @@ const viewFrames = (table, side) => {
 
 // A view whose nodes stand for several frames of one name. Nodes are made when they are shown.
 // `expand(node, add)` calls add() for each frame that belongs to a kid of the node: with its
-// name, its weights of both sides, and the frame at which the kid continues.
+// name, the frame at which the kid continues, its weights of both sides, and its own weight.
+// `root` has the weights of the first node: `total` of both sides, and `self`.
 //
 // A large profile has a hundred thousand nodes below one, so that arrays of numbers stand here
 // for objects. The frames of a node are a list: `first` of the node, then `link`.
-const viewMerged = (top, side, expand) => {
+const viewMerged = (top, root, side, expand) => {
     const name = [], parent = [], depth = [], self = [], first = [], total = [[], []], kidsOf = [];
     const frame = [], link = [], weight = [[], []];
     const kidOf = new Int32Array(names.length);
@@ -42,7 +43,7 @@ const viewMerged = (top, side, expand) => {
     };
     const findKids = (i) => {
         const begin = name.length, kids = [];
-        expand(i, (kidName, next, newWeight, oldWeight, isSelf) => {
+        expand(i, (kidName, next, newWeight, oldWeight, own = 0) => {
             if (newWeight <= 0 && oldWeight <= 0) return;
             let kid = kidOf[kidName];
             if (kid < begin) kid = kidOf[kidName] = put(kidName, i, depth[i] + 1);
@@ -52,7 +53,7 @@ const viewMerged = (top, side, expand) => {
             first[kid] = frame.push(next) - 1;
             total[NEW][kid] += newWeight;
             total[OLD][kid] += oldWeight;
-            if (isSelf) self[kid] += side === OLD ? oldWeight : newWeight;
+            self[kid] += own;
         });
         for (let kid = begin; kid < name.length; kid++) if (total[side][kid] > 0) kids.push(kid);
         return kids.sort((a, b) => total[side][b] - total[side][a] || name[a] - name[b]);
@@ -70,26 +71,66 @@ const viewMerged = (top, side, expand) => {
         },
     };
     put(top, 0, 0);
-    view.kids(0);
-    for (const s of sides)
-        for (let kid = 1; kid < name.length; kid++) total[s][0] += total[s][kid];
+    self[0] = root.self;
+    for (const s of sides) total[s][0] = root.total[s];
     return view;
 };
 
+const addCallers = ({ nameOf, parentOf }, add) => (frame, newWeight, oldWeight) =>
+    frame > 0 && add(nameOf[frame], parentOf[frame], newWeight, oldWeight);
+
 // Leaf functions first, then their callers. The domain is no caller.
 const viewInverted = (table, side) => {
-    const { nameOf, parentOf, rest, hidden } = table;
-    const weigh = (s, frame) => sides.length > s ? rest[s][frame] - hidden[s][frame] : 0;
-    const lose = (s, frame) => sides.length > s ? hidden[s][frame] : 0;
-    const view = viewMerged(nameOf[0], side, (node, add) => {
-        if (node > 0) {
-            view.visit(node, (frame, ...weights) => frame > 0 && add(nameOf[frame], parentOf[frame], ...weights));
-            return;
-        }
-        for (let frame = 0; frame < table.count; frame++) {
-            add(nameOf[frame], parentOf[frame], weigh(NEW, frame), weigh(OLD, frame), true);
-            add(HIDDEN, frame, lose(NEW, frame), lose(OLD, frame));
+    const { count, nameOf, parentOf } = table;
+    const hidden = (s, frame) => s < sides.length ? table.hidden[s][frame] : 0;
+    const own = (s, frame) => s < sides.length ? table.rest[s][frame] - hidden(s, frame) : 0;
+    const root = { total: table.total.map((weights) => weights[0]), self: 0 };
+    const view = viewMerged(nameOf[0], root, side, (node, add) => {
+        if (node > 0) return view.visit(node, addCallers(table, add));
+        for (let frame = 0; frame < count; frame++) {
+            add(nameOf[frame], parentOf[frame], own(NEW, frame), own(OLD, frame), own(side, frame));
+            add(HIDDEN, frame, hidden(NEW, frame), hidden(OLD, frame));
         }
     });
     return view;
+};
+
+// One function: its callees with positive depths, and its callers with negative ones. A frame
+// below a frame of the same function counts only there, so that no sample counts twice.
+const UP = 0x40000000; // nodes from here on are callers
+const viewFunction = (table, side, name) => {
+    const { count, nameOf, parentOf, endOf, rest, hidden, total } = table;
+    const outer = [], root = { total: sides.map(() => 0), self: 0 };
+    const weightOf = (s, frame) => s < sides.length ? total[s][frame] : 0;
+    const selfOf = (frame) => rest[side][frame] - hidden[side][frame];
+    for (let i = 1; i < count;) {
+        if (nameOf[i] === name) {
+            outer.push(i);
+            root.self += selfOf(i);
+            for (const s of sides) root.total[s] += total[s][i];
+        }
+        i = nameOf[i] === name ? endOf[i] : i + 1;
+    }
+    const addCallees = (add) => (frame) => {
+        for (let kid = frame + 1; kid < endOf[frame]; kid = endOf[kid])
+            add(nameOf[kid], kid, weightOf(NEW, kid), weightOf(OLD, kid), selfOf(kid));
+    };
+    const below = viewMerged(name, root, side, (node, add) =>
+        node > 0 ? below.visit(node, addCallees(add)) : outer.forEach(addCallees(add)));
+    const above = viewMerged(name, root, side, (node, add) => {
+        const act = addCallers(table, add);
+        if (node > 0) above.visit(node, act);
+        else for (const frame of outer) act(parentOf[frame], weightOf(NEW, frame), weightOf(OLD, frame));
+    });
+    const raise = (nodes) => nodes.map((node) => node + UP);
+    return {
+        top: 0,
+        name: (i) => i < UP ? below.name(i) : above.name(i - UP),
+        parent: (i) => i < UP ? below.parent(i) : above.parent(i - UP) && above.parent(i - UP) + UP,
+        depth: (i) => i < UP ? below.depth(i) : -above.depth(i - UP),
+        total: (i, s = side) => i < UP ? below.total(i, s) : above.total(i - UP, s),
+        self: (i) => i < UP ? below.self(i) : 0,
+        kids: (i) => i < UP ? below.kids(i) : raise(above.kids(i - UP)),
+        callers: () => raise(above.kids(0)),
+    };
 };

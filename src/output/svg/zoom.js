@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// Zooms to a frame, picks one, and describes one.
-
+// Zooms to a frame, or picks one.
 const pathTo = (node) => {
     const path = [];
     for (let at = node; at !== view.top; at = view.parent(at)) path.unshift(at);
@@ -17,31 +16,10 @@ const drawCrumbs = () => {
         return item;
     });
     crumbs.replaceChildren(...items);
-    if (path.length) {
-        crumbs.append(button('\u00d7 reset', 'show everything (Home)', () => zoom(view.top)));
+    if (path.length || state.only) {
+        crumbs.append(button('\u00d7 reset', 'show everything (Home)', showAll));
         crumbs.scrollTop = crumbs.scrollHeight;
     }
-};
-
-// Describes a frame below the graph. Without a frame, the text says what one can do.
-const describe = (node) => {
-    if (node < 0) {
-        about.replaceChildren(html('span', 'hint', 'Click a frame to zoom, or tap it twice.  / search   Enter next match   ' +
-            'arrows move   Esc back   c copy stack   ? all keys'));
-        return;
-    }
-    const total = view.total(node), whole = view.total(view.top);
-    const facts = [amount(total) + ' samples', percent(total, whole) + ' of all'];
-    if (focus !== view.top) facts.push(percent(total, view.total(focus)) + ' of what is shown');
-    facts.push('self ' + percent(view.self(node), whole));
-    if (compares) {
-        const change = changeOf(node);
-        facts.push('old ' + percent(view.total(node, OLD), view.total(view.top, OLD)) +
-            ', new ' + percent(view.total(node, NEW), view.total(view.top, NEW)),
-            (change.ppm > 0 ? '+' : '') + (change.ppm / 10000).toFixed(1) + ' points' +
-            (change.word ? ', ' + change.word : change.real ? '' : ', within chance'));
-    }
-    about.replaceChildren(html('b', '', names[view.name(node)]), html('span', '', facts.join('  \u00b7  ')));
 };
 
 const nodeAt = (event) => {
@@ -62,15 +40,31 @@ const zoom = (node) => {
     focus = node;
     picked = node === view.top ? -1 : node;
     state.path = pathTo(node).map((at) => names[view.name(at)]);
+    state.upward = view.depth(node) < 0;
     draw();
     show(node);
     describe(picked);
     save(true);
 };
 
+// Shows one function with all its callers and callees.
+const showOnly = (name) => {
+    state.only = names[name];
+    state.path = [];
+    rebuild();
+    save(true);
+};
+
+const showAll = () => {
+    state.only = '';
+    state.path = [];
+    rebuild();
+    save(true);
+};
+
 const show = (node) => {
     const y = topOf(view.depth(node));
-    if (node === view.top) scroll.scrollTop = state.icicle ? 0 : scroll.scrollHeight;
+    if (node === view.top && !view.callers) scroll.scrollTop = state.icicle ? 0 : scroll.scrollHeight;
     else if (y < scroll.scrollTop || y + ROW > scroll.scrollTop + scroll.clientHeight)
         scroll.scrollTop = y - scroll.clientHeight / 2;
 };

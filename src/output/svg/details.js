@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// What is known of a frame: below the graph, and at the pointer.
+
+// The words of the legend for kinds of code
+const kindWords = new Map(compares ? [] : all('.legend').map((group) =>
+    [group.firstElementChild.getAttribute('class')[0], group.lastElementChild.textContent]));
+
+// A name can contain the line of the source, or the module of an address without a name:
+// "function (file.c:12)_[k]" or "[libc.so.6+0x1a2b]".
+const placeOf = (name) => {
+    const line = /^(.*) \(([^()]+:\d+)\)(_\[[ik]\])?$/.exec(names[name]);
+    const module = /^\[(.+)\+0x[0-9a-f]+\]$/.exec(names[name]);
+    return { name: line ? line[1] + (line[3] || '') : names[name],
+             words: [line ? line[2] : '', module ? 'module ' + module[1] : '', kindWords.get(kinds[name]) || '']
+                 .filter(Boolean).join('  \u00b7  ') };
+};
+
+const share = (word, weight) => word + ' ' + percent(weight, frames.total(0)) + ' (' + amount(weight) +
+    (weight === 1 ? ' sample)' : ' samples)');
+
+// Describes a frame below the graph. Without a frame, the text says what one can do.
+const describe = (node) => {
+    if (node < 0) {
+        about.replaceChildren(html('span', 'hint', 'Click a frame to zoom, or tap it twice.  / search   Enter next match   ' +
+            'arrows move   Esc back   c copy stack   ? all keys'));
+        return;
+    }
+    const total = view.total(node), whole = frames.total(0);
+    const facts = [amount(total) + ' samples', percent(total, whole) + ' of all'];
+    if (focus !== view.top || state.only) facts.push(percent(total, view.total(focus)) + ' of what is shown');
+    facts.push('self ' + percent(view.self(node), whole));
+    if (compares) {
+        const change = changeOf(node);
+        facts.push('old ' + percent(view.total(node, OLD), frames.total(0, OLD)) +
+            ', new ' + percent(view.total(node, NEW), frames.total(0, NEW)), pointsOf(change) + ' points' +
+            (change.word ? ', ' + change.word : change.real ? '' : ', within chance'));
+    }
+    about.replaceChildren(html('b', '', names[view.name(node)]), html('span', '', facts.join('  \u00b7  ')));
+    if (node === picked) about.append(actionsOf(node));
+};
+
+// Buttons for the picked frame
+const actionsOf = (node) => html('span', 'actions',
+    button('Callers and callees', 'all callers and callees of the function (f)', () => showOnly(view.name(node))),
+    button('Copy', 'copy the stack (c)', () => copy(node)));
+
+const showTip = (node, event) => {
+    tip.style.display = node >= 0 ? 'block' : 'none';
+    if (node < 0) return;
+    const place = placeOf(view.name(node));
+    const lines = [share('total', view.total(node)) + '  \u00b7  ' + share('self', view.self(node)), place.words];
+    tip.replaceChildren(html('b', '', place.name), ...lines.filter(Boolean).map((line) => html('div', '', line)));
+    const right = event.clientX > window.innerWidth / 2;
+    tip.style.left = right ? 'auto' : event.clientX + 14 + 'px';
+    tip.style.right = right ? window.innerWidth - event.clientX + 10 + 'px' : 'auto';
+    const below = event.clientY + 22, height = tip.offsetHeight;
+    tip.style.top = (below + height > window.innerHeight ? event.clientY - height - 8 : below) + 'px';
+};
