@@ -15,7 +15,8 @@ import urllib.error
 import urllib.request
 
 KEYS = {"Enter": "\ue007", "Escape": "\ue00c", "Home": "\ue011", "Left": "\ue012", "Up": "\ue013",
-        "Right": "\ue014", "Down": "\ue015", "Shift": "\ue008"}  # fmt: skip
+        "Right": "\ue014", "Down": "\ue015", "Shift": "\ue008", "Control": "\ue009",
+        "Alt": "\ue00a"}  # fmt: skip
 ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
              "--hide-scrollbars", "--no-first-run", "--disable-background-networking")  # fmt: skip
 
@@ -84,12 +85,19 @@ class Browser:
         """
         self.call("/execute/async", {"script": script % condition, "args": []})
 
-    def click(self, x, y, kind="mouse"):
+    def click(self, x, y, kind="mouse", modifier=None):
+        """Clicks, or taps if `kind` is "touch", while a key is held if there is a `modifier`."""
         moves = [{"type": "pointerMove", "x": int(x), "y": int(y), "duration": 0},
                  {"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}]  # fmt: skip
-        self.call("/actions", {"actions": [
-            {"type": "pointer", "id": kind, "parameters": {"pointerType": kind}, "actions": moves}
-        ]})  # fmt: skip
+        pointer = {"type": "pointer", "id": kind, "parameters": {"pointerType": kind}, "actions": moves}
+        if not modifier:
+            self.call("/actions", {"actions": [pointer]})
+            return
+        pauses = [{"type": "pause"}] * len(moves)
+        held = {"type": "key", "id": "keys", "actions": [
+            {"type": "keyDown", "value": KEYS[modifier]}, *pauses, {"type": "keyUp", "value": KEYS[modifier]},
+        ]}  # fmt: skip
+        self.call("/actions", {"actions": [held, {**pointer, "actions": [{"type": "pause"}, *moves]}]})
 
     def hover(self, x, y):
         moves = [{"type": "pointerMove", "x": int(x), "y": int(y), "duration": 0}]

@@ -282,6 +282,39 @@ def test_functions(test, folder):
     test.quiet("functions")
 
 
+def test_filters(test, folder):
+    """Recursion, hidden functions and dropped stacks."""
+    browser = test.browser
+    svg = make_svg(test.program, folder, "filters", FUNCTIONS)
+    browser.open(svg.as_uri())
+    test.say("filters/recursion", test.labels().count("again"), 2)
+    browser.press("r")
+    test.say("filters/no-recursion", (test.labels().count("again"), test.labels().count("leaf (leaf.c:7)")), (1, 2))
+    browser.reload()
+    test.say("filters/no-recursion-restored", test.labels().count("again"), 1)
+    browser.press("r")
+    browser.click(*test.find("a"))
+    browser.press("x", "t")
+    test.say("filters/hidden", ("a" in test.labels(), test.text(".filters"), [row for row in read_functions(test) if row[2] == "a"]),
+             (False, "hidden: a  \u00d7", []))
+    test.say("filters/time-stays", read_functions(test)[0], ["40.0 %", "60.0 %", "leaf (leaf.c:7)"])
+    browser.click(*test.find("b"), modifier="Control")
+    test.say("filters/dropped", (read_functions(test)[0], "b" in test.labels()), (["50.0 %", "50.0 %", "[libc.so.6+0x1a2b]"], False))
+    browser.reload()
+    test.say("filters/restored", test.text(".filters"), "hidden: a  \u00d7dropped: b  \u00d7")
+    test.shoot("filters")
+    browser.run("document.querySelector('.filters button').click()")
+    test.say("filters/undo", (test.text(".filters"), "a" in test.labels()), ("dropped: b  \u00d7", True))
+    browser.press("Home")
+    test.say("filters/home", (test.text(".filters"), test.labels().count("b")), ("", 1))
+    browser.click(*test.find("again"), modifier="Alt")
+    test.say("filters/alt-click", (test.text(".filters"), test.labels().count("again")), ("hidden: again  \u00d7", 0))
+    browser.press("Home", "d", "x")
+    test.say("filters/domain-stays", (test.text(".filters"), "vm" in test.labels()), ("", True))
+    browser.press("d")
+    test.quiet("filters")
+
+
 def test_help(test, svg):
     """All keys, by the key and by the button."""
     browser = test.browser
@@ -289,7 +322,7 @@ def test_help(test, svg):
     shown = "return getComputedStyle(document.querySelector('.help')).display !== 'none'"
     browser.press("?")
     listed = browser.run("return [...document.querySelectorAll('.help th')].map((th) => th.textContent)")
-    test.say("help/keys", [key for key in ("Home", "Esc", "i", "o", "n", "h", "c", "f", "t", "?") if key not in listed], [])
+    test.say("help/keys", [key for key in ("Home", "Esc", "i", "o", "n", "h", "c", "f", "t", "r", "x or Alt-click", "d or Ctrl-click", "?") if key not in listed], [])
     test.say("help/shown", browser.run(shown))
     test.shoot("help")
     browser.press("Escape")
@@ -421,6 +454,7 @@ def main():
         test_search(test, hostile)
         test_views(test, hostile)
         test_functions(test, folder)
+        test_filters(test, folder)
         test_help(test, hostile)
         test_small_window(test, hostile)
         test_touch_copy_and_print(test, hostile)

@@ -43,6 +43,8 @@ const describe = (node) => {
 // Buttons for the picked frame
 const actionsOf = (node) => html('span', 'actions',
     button('Callers and callees', 'all callers and callees of the function (f)', () => showOnly(view.name(node))),
+    button('Hide function', 'its time counts for its caller (x, or Alt-click)', () => leaveOut('hides', node)),
+    button('Drop stacks', 'leave out all stacks with the function (d, or Ctrl-click)', () => leaveOut('drops', node)),
     button('Copy', 'copy the stack (c)', () => copy(node)));
 
 const showTip = (node, event) => {

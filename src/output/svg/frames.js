@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
-// The frames of the profile, from <metadata>, and the frames that are shown.
+// The frames of the profile, from <metadata>.
 const SVG = 'http://www.w3.org/2000/svg';
 const TABLES = 'https://virt-uprof.org/xmlns/flamegraph/1.0';
 const NEW = 0, OLD = 1;
@@ -74,21 +74,3 @@ const readTable = () => {
     return table;
 };
 const recorded = readTable();
-
-// Copies the weights of `table`, without the stacks that `drops` refuses.
-const copyWeights = (table, drops) => {
-    const copy = { ...table };
-    for (const list of ['rest', 'hidden']) copy[list] = table[list].map((weights) => weights.slice());
-    copy.total = table.total.map((weights) => new Float64Array(weights.length));
-    for (let i = 0; i < table.count;) {
-        if (!drops(table.nameOf[i])) {
-            i++;
-            continue;
-        }
-        for (const side of sides)
-            for (const list of [copy.rest, copy.hidden]) list[side].fill(0, i, table.endOf[i]);
-        i = table.endOf[i];
-    }
-    sumUp(copy);
-    return copy;
-};

@@ -54,11 +54,14 @@ const KEYS = [
         (event) => move((event.key === 'ArrowUp') === state.icicle ? -1 : 1, 0)],
     [['ArrowLeft', 'ArrowRight'], 'Left, Right', 'move to a neighbor', (event) => move(0, event.key === 'ArrowLeft' ? -1 : 1)],
     [['Escape'], 'Esc', 'end the search, zoom out by one frame, or leave the function', escape],
-    [['Home'], 'Home', 'show everything', showAll],
+    [['Home'], 'Home', 'show everything: zoom out, undo what is hidden or dropped', showAll],
     [['i'], 'i', 'roots on top, or at the bottom', () => flip('icicle')],
     [['o'], 'o', 'invert: leaf functions first, callers above', () => flip('invert')],
     [['f'], 'f', 'all callers and callees of the function', () => showOnly(view.name(current()))],
     [['t'], 't', 'table of functions', () => flip('table')],
+    [['r'], 'r', 'show a function that calls itself once', () => flip('collapse')],
+    [['x'], 'x or Alt-click', 'hide the function: its time counts for its caller', () => leaveOut('hides', current())],
+    [['d'], 'd or Ctrl-click', 'drop all stacks with the function', () => leaveOut('drops', current())],
     [['c'], 'c', 'copy the stack', () => copy(current())],
 ];
 if (compares) KEYS.push([['w'], 'w', 'widths of the old profile', () => flip('old')]);

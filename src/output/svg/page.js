@@ -20,7 +20,8 @@ const svg = (tag, attributes) => {
 };
 
 const state = { path: [], query: '', exact: false, icicle: false, invert: false,
-                byName: false, noIdle: false, old: false, table: false, only: '', upward: false };
+                byName: false, noIdle: false, old: false, table: false, only: '', upward: false,
+                collapse: false, hides: [], drops: [] };
 const still = page.querySelector('#static');
 
 const button = (text, title, act) => {
@@ -50,7 +51,8 @@ const seek = html('span', 'seek', box, exact, previous, next);
 const tools = html('div', 'tools', seek, found, html('span', 'gap'),
     toggle('icicle', 'Icicle', 'roots on top (i)'),
     toggle('invert', 'Invert', 'leaf functions first, callers above (o)'));
-tools.append(toggle('table', 'Functions', 'table of functions (t)'));
+tools.append(toggle('collapse', 'No recursion', 'show functions that call themselves once (r)'),
+    toggle('table', 'Functions', 'table of functions (t)'));
 if (!compares) tools.append(toggle('byName', 'Color by name', 'a color for each name instead of each kind (n)'));
 if (IDLE >= 0) tools.append(toggle('noIdle', 'Hide idle', 'hide halted vCPUs (h)'));
 if (compares) tools.append(toggle('old', 'Old layout', 'widths of the old profile (w)'));
@@ -65,7 +67,7 @@ const legendOf = (group) => {
 };
 const all = (selector) => [...still.querySelectorAll(selector)];
 const narrow = html('span', 'narrow');
-const crumbs = html('nav', 'crumbs');
+const crumbs = html('nav', 'crumbs'), filters = html('nav', 'crumbs filters');
 const gone = html('div', 'legend gone');
 gone.style.display = 'none';
 const about = html('footer', 'about');
@@ -88,7 +90,7 @@ const head = html('header', '', html('h1', '', page.querySelector('title').textC
 const help = html('div', 'help');
 help.style.display = 'none';
 const app = html('div', 'app', head, tools,
-    html('div', 'legend', ...all('.legend').map(legendOf), narrow), gone, crumbs,
+    html('div', 'legend', ...all('.legend').map(legendOf), narrow), gone, filters, crumbs,
     html('div', 'main', scroll, functions), about, tip, help);
 const frame = svg('foreignObject', { id: 'app', width: '100%', height: '100%' });
 frame.append(app);

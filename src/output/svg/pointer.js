@@ -6,7 +6,9 @@ graph.addEventListener('pointerdown', (event) => { touched = event.pointerType =
 graph.addEventListener('click', (event) => {
     const node = nodeAt(event);
     if (node < 0) return;
-    if (touched && node !== picked) pick(node);
+    if (event.altKey) leaveOut('hides', node);
+    else if (event.ctrlKey || event.metaKey) leaveOut('drops', node);
+    else if (touched && node !== picked) pick(node);
     else zoom(node);
 });
 graph.addEventListener('pointermove', (event) => {

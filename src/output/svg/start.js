@@ -10,7 +10,7 @@ const chooseView = (side) => {
 
 const rebuild = () => {
     const side = state.old ? OLD : NEW;
-    table = copyWeights(recorded, (name) => state.noIdle && name === IDLE);
+    table = filterFrames();
     rows = null;
     view = frames = viewFrames(table, side);
     if (compares) listGone();
@@ -24,6 +24,7 @@ const rebuild = () => {
         picked = focus = kid;
     }
     search();
+    drawFilters();
     draw();
     show(focus);
     describe(picked);

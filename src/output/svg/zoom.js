@@ -16,7 +16,7 @@ const drawCrumbs = () => {
         return item;
     });
     crumbs.replaceChildren(...items);
-    if (path.length || state.only) {
+    if (path.length || state.only || state.hides.length || state.drops.length) {
         crumbs.append(button('\u00d7 reset', 'show everything (Home)', showAll));
         crumbs.scrollTop = crumbs.scrollHeight;
     }
@@ -57,7 +57,7 @@ const showOnly = (name) => {
 
 const showAll = () => {
     state.only = '';
-    state.path = [];
+    state.path = state.hides = state.drops = [];
     rebuild();
     save(true);
 };
