@@ -104,6 +104,28 @@ typedef void (*UprofProfileTickVisit)(const UprofName *const *frames, unsigned n
 void uprof_profile_walk_ticks(const UprofProfile *profile, uint32_t vcpu,
                               UprofProfileTickVisit visit, void *data);
 
+/** UprofProfileStack: a stack of a profile; equal stacks have the same address */
+typedef struct _UprofProfileStack UprofProfileStack;
+
+typedef void (*UprofProfileTimeVisit)(const UprofProfileStack *stack, UprofTick tick, void *data);
+
+/**
+ * uprof_profile_walk_times: like uprof_profile_walk_ticks() for all vCPUs, for visitors that remember
+ *   stacks
+ */
+void uprof_profile_walk_times(const UprofProfile *profile, UprofProfileTimeVisit visit, void *data);
+
+/**
+ * uprof_profile_stack_frames: writes the frames of @stack, root first
+ * @frames: (out): room for %UPROF_PROFILE_DEPTH_MAX names
+ *
+ * Returns: their number
+ */
+unsigned uprof_profile_stack_frames(const UprofProfileStack *stack, const UprofName **frames);
+
+/** uprof_profile_stack_weight: Returns: its weight in the profile; 0 if only its times are kept */
+uint64_t uprof_profile_stack_weight(const UprofProfileStack *stack);
+
 /** UprofProfileVisit: @frames: @n frames, root (if any) first; @weight: not 0 */
 typedef void (*UprofProfileVisit)(const UprofName *const *frames, unsigned n, uint64_t weight,
                                   void *data);

@@ -260,10 +260,9 @@ uprof_run_lines_untimed(const UprofProfile *profile, const char *shown)
     GPtrArray *lines = new_lines();
 
     if (uprof_profile_n_untimed(profile) > 0)
-        add_line(
-            lines,
-            "virt-uprof: %s: files that keep the order of samples lack the last %" G_GUINT64_FORMAT
-            " samples, because their times were not kept; use a shorter run or --capture",
-            shown, uprof_profile_n_untimed(profile));
+        add_line(lines,
+                 "virt-uprof: %s: the order of samples in files lacks the last %" G_GUINT64_FORMAT
+                 " samples, because their times were not kept; use a shorter run or --capture",
+                 shown, uprof_profile_n_untimed(profile));
     return lines;
 }

@@ -10,10 +10,13 @@
 #include "uprof/output.h"
 
 #include "facts-priv.h"
+#include "heat-map-priv.h"
 #include "json-priv.h"
 #include "picture-priv.h"
 #include "svg-files-priv.h"
+#include "timeline-priv.h"
 #include "uprof/change.h"
+#include "uprof/clock.h"
 #include "uprof/fnv.h"
 #include "uprof/kind.h"
 #include "uprof/text.h"
@@ -36,6 +39,8 @@ enum {
     FACT_ROW = 380,
     LEGEND_CHAR = 62,
     GONE_MAX = 12, /* stacks in the list of gone stacks */
+    HEAT_CELL = 40,
+    HEAT_COLUMN_MAX = 240,
 };
 
 /* The picture that is being drawn */
@@ -44,6 +49,7 @@ typedef struct {
     const char *title; /* clean text */
     const UprofTree *tree;
     UprofPicture *picture;
+    const UprofTimeline *timeline; /* (nullable) */
     const UprofRun *runs[UPROF_N_SIDES];
     uint64_t top; /* of the graph */
     uint64_t bottom;
@@ -291,6 +297,54 @@ append_run(GString *out, const char *element, const UprofRun *run)
     g_string_append_printf(out, "</u:%s>\n", element);
 }
 
+/* Returns: samples of halted vCPUs, if the weights of the graph are the other samples */
+static uint64_t
+find_uncounted_idles(const Drawing *drawing)
+{
+    const UprofRun *run = drawing->runs[UPROF_NEW];
+
+    return !drawing->tree->compares && find_whole(drawing, UPROF_NEW) == run->running ? run->idles
+                                                                                      : 0;
+}
+
+/* A line for each column of the heat map, with its cells from the bottom to the top: the samples of
+ * running vCPUs, and after a comma those of halted vCPUs, if there are any. */
+static void
+append_cells(GString *out, const UprofTimeline *timeline)
+{
+    for (guint i = 0; i < timeline->cells->len; i++) {
+        const UprofTimeCell *cell = &g_array_index(timeline->cells, UprofTimeCell, i);
+        append_base36(out, cell->running);
+        if (cell->samples > cell->running) {
+            g_string_append_c(out, ',');
+            append_base36(out, cell->samples - cell->running);
+        }
+        g_string_append_c(out, (i + 1) % UPROF_TIMELINE_ROWS > 0 ? ' ' : '\n');
+    }
+}
+
+/* The first line has the length of a cell in milliseconds, the cells of a column, the cells that share
+ * a list of stacks, and the samples without a time. */
+static void
+append_timeline(const Drawing *drawing)
+{
+    const UprofTimeline *timeline = drawing->timeline;
+
+    if (!timeline)
+        return;
+    const uint64_t values[] = { timeline->cell_ns / UPROF_NS_PER_MS, UPROF_TIMELINE_ROWS,
+                                timeline->n_shared, timeline->n_untimed };
+    g_string_append(drawing->out, "<u:time>");
+    for (size_t i = 0; i < G_N_ELEMENTS(values); i++) {
+        append_base36(drawing->out, values[i]);
+        g_string_append_c(drawing->out, i + 1 < G_N_ELEMENTS(values) ? ' ' : '\n');
+    }
+    append_cells(drawing->out, timeline);
+    g_string_append(drawing->out, "</u:time>\n<u:stacks>");
+    g_string_append_len(drawing->out, timeline->lists->str, (gssize)timeline->lists->len);
+    g_string_append(drawing->out, "</u:stacks>\n");
+}
+
 static void
 append_metadata(const Drawing *drawing)
 {
@@ -298,14 +352,16 @@ append_metadata(const Drawing *drawing)
 
     g_string_append_printf(drawing->out,
                            "<metadata xmlns:u=\"https://virt-uprof.org/xmlns/flamegraph/1.0\">\n"
-                           "<u:graph type=\"%s\" all=\"%u\" sent=\"%u\"/>\n",
+                           "<u:graph type=\"%s\" all=\"%u\" sent=\"%u\" idle=\"%" G_GUINT64_FORMAT
+                           "\"/>\n",
                            drawing->tree->compares ? "diff" : "flame", picture->n_frames,
-                           picture->frames->len);
+                           picture->frames->len, find_uncounted_idles(drawing));
     append_run(drawing->out, "run", drawing->runs[UPROF_NEW]);
     if (drawing->runs[UPROF_OLD])
         append_run(drawing->out, "old", drawing->runs[UPROF_OLD]);
     append_name_table(drawing);
     append_frame_table(drawing);
+    append_timeline(drawing);
     g_string_append(drawing->out, "</metadata>\n");
 }
 
@@ -421,6 +477,52 @@ append_hidden(const Drawing *drawing, uint64_t y)
     g_string_append_printf(drawing->out, ">%s</text>\n", text);
 }
 
+static char *
+describe_timeline(const UprofTimeline *timeline)
+{
+    const uint64_t step_s = timeline->cell_ns * UPROF_TIMELINE_ROWS / UPROF_NS_PER_S;
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    g_string_printf(text,
+                    "share of running samples by time (gray: idle): each column has "
+                    "%" G_GUINT64_FORMAT " s, from the bottom to the top",
+                    step_s);
+    if (timeline->n_untimed > 0)
+        g_string_append_printf(text, "; %" G_GUINT64_FORMAT " samples have no time",
+                               timeline->n_untimed);
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+/* Returns: the bottom of the heat map; @y if the profile has no times */
+static uint64_t
+append_heat(const Drawing *drawing, uint64_t y)
+{
+    const UprofTimeline *timeline = drawing->timeline;
+
+    if (!timeline)
+        return y;
+    g_autofree char *text = describe_timeline(timeline);
+    g_autofree uint8_t *levels = g_new(uint8_t, timeline->cells->len);
+    for (guint i = 0; i < timeline->cells->len; i++) {
+        const UprofTimeCell *cell = &g_array_index(timeline->cells, UprofTimeCell, i);
+        levels[i] = uprof_heat_level(cell->running, cell->samples);
+    }
+    const UprofHeatMap map = {
+        .levels = levels,
+        .n_columns = timeline->n_columns,
+        .n_rows = UPROF_TIMELINE_ROWS,
+        .x = MARGIN,
+        .y = y + 290,
+        .cell_width = MIN((WIDTH - 2 * MARGIN) / timeline->n_columns, HEAT_COLUMN_MAX),
+        .cell_height = HEAT_CELL,
+    };
+    append_text(drawing->out, "n", MARGIN, y + 220, text);
+    g_string_append(drawing->out, "<g id=\"time\">\n");
+    uprof_heat_map_append(drawing->out, &map);
+    g_string_append(drawing->out, "</g>\n");
+    return map.y + UPROF_TIMELINE_ROWS * HEAT_CELL;
+}
+
 static void
 append_back(const Drawing *drawing, uint64_t height)
 {
@@ -444,7 +546,7 @@ append_head(Drawing *drawing)
     const uint64_t y = append_facts(drawing, 550);
     append_legend(drawing, y);
     append_hidden(drawing, y);
-    drawing->top = y + 160;
+    drawing->top = append_heat(drawing, y) + 160;
     drawing->bottom = drawing->top + (drawing->picture->depth + 1) * ROW;
 }
 
@@ -496,20 +598,13 @@ append_document(Drawing *drawing, GString *body, uint64_t height)
 }
 
 static void
-write_tree(const UprofTree *tree, const char *title, const UprofRun *new, const UprofRun *old,
-           UprofSink *sink)
+write_picture(Drawing drawing, UprofSink *sink)
 {
-    g_autoptr(UprofPicture) picture = uprof_picture_new(tree, WIDTH - 2 * MARGIN);
+    const UprofPicture *picture = drawing.picture;
     g_autoptr(GString) body = g_string_new(NULL);
-    Drawing drawing = {
-        .out = body,
-        .title = title,
-        .tree = tree,
-        .picture = picture,
-        .runs = { [UPROF_NEW] = new, [UPROF_OLD] = old },
-    };
     uint64_t bottom;
 
+    drawing.out = body;
     append_head(&drawing);
     g_string_append(body, "<g id=\"f\">\n");
     for (guint i = 0; i < picture->frames->len; i++) {
@@ -518,7 +613,7 @@ write_tree(const UprofTree *tree, const char *title, const UprofRun *new, const 
             append_frame(&drawing, frame);
     }
     g_string_append(body, "</g>\n");
-    bottom = tree->compares ? append_gone(&drawing) : drawing.bottom;
+    bottom = drawing.tree->compares ? append_gone(&drawing) : drawing.bottom;
     drawing.out = sink->text;
     append_document(&drawing, body, bottom + MARGIN);
 }
@@ -527,8 +622,15 @@ static void
 svg_write(const UprofProfile *profile, const UprofRun *run, UprofSink *sink)
 {
     g_autoptr(UprofTree) tree = uprof_tree_new(profile);
+    g_autoptr(UprofPicture) picture = uprof_picture_new(tree, WIDTH - 2 * MARGIN);
+    g_autoptr(UprofTimeline) timeline = uprof_timeline_new(profile, run, picture);
 
-    write_tree(tree, uprof_name_text(uprof_tree_node(tree, 0)->name), run, NULL, sink);
+    write_picture((Drawing){ .title = uprof_name_text(uprof_tree_node(tree, 0)->name),
+                             .tree = tree,
+                             .picture = picture,
+                             .timeline = timeline,
+                             .runs = { [UPROF_NEW] = run } },
+                  sink);
 }
 
 /* The two domains, or, if they are the same, the two names of the profiles */
@@ -560,14 +662,20 @@ uprof_svg_compare(const UprofTree *both, const UprofRun *old, const UprofRun *ne
     const char *const domains[] = { [UPROF_NEW] = new->domain, [UPROF_OLD] = old->domain };
     const char *const profiles[] = { [UPROF_NEW] = new_name, [UPROF_OLD] = old_name };
     g_autofree char *title = make_title(both, domains, profiles);
+    g_autoptr(UprofPicture) picture = uprof_picture_new(both, WIDTH - 2 * MARGIN);
     UprofSink sink = { .text = g_string_new(NULL) };
 
-    write_tree(both, title, new, old, &sink);
+    write_picture((Drawing){ .title = title,
+                             .tree = both,
+                             .picture = picture,
+                             .runs = { [UPROF_NEW] = new, [UPROF_OLD] = old } },
+                  &sink);
     return sink.text;
 }
 
 const UprofFormat uprof_format_svg = {
     .name = "svg",
     .suffixes = { ".svg" },
+    .is_timed = true,
     .write = svg_write,
 };

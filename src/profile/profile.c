@@ -9,8 +9,8 @@
 enum { NODES_PER_BLOCK = 1024 };
 
 /* A frame with all its callers. Its callees are a list, and `edges` finds one of them fast. */
-typedef struct Node Node;
-struct Node {
+typedef struct _UprofProfileStack Node;
+struct _UprofProfileStack {
     const UprofName *name;
     Node *parent;
     Node *children;
@@ -236,6 +236,27 @@ uprof_profile_walk_ticks(const UprofProfile *profile, uint32_t vcpu, UprofProfil
         if (vcpu == UPROF_PROFILE_ALL_VCPUS || vcpu == timed->tick.vcpu)
             visit(frames, find_frames(timed->stack, frames), timed->tick, data);
     }
+}
+
+void
+uprof_profile_walk_times(const UprofProfile *profile, UprofProfileTimeVisit visit, void *data)
+{
+    for (guint i = 0; profile->timed && i < profile->timed->len; i++) {
+        const Timed *timed = &g_array_index(profile->timed, Timed, i);
+        visit(timed->stack, timed->tick, data);
+    }
+}
+
+unsigned
+uprof_profile_stack_frames(const UprofProfileStack *stack, const UprofName **frames)
+{
+    return find_frames(stack, frames);
+}
+
+uint64_t
+uprof_profile_stack_weight(const UprofProfileStack *stack)
+{
+    return stack->weight;
 }
 
 void

@@ -445,7 +445,7 @@ uprof_recording_check(UprofRecording *recording)
     const uint64_t n_untimed = recording->counts.untimed;
     if (n_untimed > 0)
         uprof_notice(recording->notices, UPROF_NOTICE_WARNING,
-                     "%s: files that keep the order of samples lack %" G_GUINT64_FORMAT
+                     "%s: the order of samples in files lacks %" G_GUINT64_FORMAT
                      " samples, because their times were not kept; use a shorter run or --capture",
                      shown, n_untimed);
     return true;

@@ -99,18 +99,29 @@ class Browser:
         ]}  # fmt: skip
         self.call("/actions", {"actions": [held, {**pointer, "actions": [{"type": "pause"}, *moves]}]})
 
+    def drag(self, begin, end):
+        """Moves the mouse from one position to another with its button down."""
+        moves = [{"type": "pointerMove", "x": int(begin[0]), "y": int(begin[1]), "duration": 0},
+                 {"type": "pointerDown", "button": 0},
+                 {"type": "pointerMove", "x": int(end[0]), "y": int(end[1]), "duration": 20},
+                 {"type": "pointerUp", "button": 0}]  # fmt: skip
+        self.call("/actions", {"actions": [
+            {"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": moves}
+        ]})  # fmt: skip
+
     def hover(self, x, y):
         moves = [{"type": "pointerMove", "x": int(x), "y": int(y), "duration": 0}]
         self.call("/actions", {"actions": [
             {"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": moves}
         ]})  # fmt: skip
 
-    def press(self, *keys):
-        """Presses keys in this order, and types texts."""
-        actions = []
+    def press(self, *keys, modifier=None):
+        """Presses keys in this order, and types texts, while a key is held if there is a `modifier`."""
+        actions = [{"type": "keyDown", "value": KEYS[modifier]}] if modifier else []
         for key in keys:
             for char in [KEYS[key]] if key in KEYS else key:
                 actions += [{"type": "keyDown", "value": char}, {"type": "keyUp", "value": char}]
+        actions += [{"type": "keyUp", "value": KEYS[modifier]}] if modifier else []
         self.call("/actions", {"actions": [{"type": "key", "id": "keys", "actions": actions}]})
 
     def messages(self):

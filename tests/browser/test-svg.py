@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-test-svg.py PROGRAM [FOLDER] - flame graphs in a browser
+test-svg.py PROGRAM MAKE-PICTURE [FOLDER] - flame graphs in a browser
 
 Loads a picture of a profile with hostile names, one with 120,000 frames, and a
 comparison; searches, zooms, inverts and reloads them. The console must stay empty, and
@@ -68,9 +68,10 @@ VIEWS = """
 class Test:
     """Counts failures."""
 
-    def __init__(self, browser, program, folder):
+    def __init__(self, browser, program, make_picture, folder):
         self.browser = browser
         self.program = program
+        self.make_picture = make_picture
         self.folder = folder
         self.shots = None
         self.count = self.failed = 0
@@ -315,6 +316,65 @@ def test_filters(test, folder):
     test.quiet("filters")
 
 
+def test_time(test, folder):
+    """The heat map, spans of it, and the bar of idle time. make-picture.c describes the picture."""
+    browser = test.browser
+    svg = folder / "time.svg"
+    subprocess.run([test.make_picture, "phases", svg], check=True)
+    browser.open(svg.as_uri())
+    left, top, width, height = browser.run(
+        "const box = document.querySelector('.heat').getBoundingClientRect(); return [box.left, box.top, box.width, box.height]"
+    )
+    column, row = width / 4, height / 20
+    levels = "return [...document.querySelectorAll('.heat path[class^=e]')].filter((p) => p.getAttribute('d')).map((p) => p.getAttribute('class'))"
+    test.say("time/levels", browser.run(levels), ["e5", "e9"])
+    test.say("time/all", "0 s to 4 s: 800 samples, 62.5\u00a0% running" in test.text(".time"))
+    test.say("time/nothing-selected", browser.run("return document.querySelector('.heat + div button').offsetWidth"), 0)
+
+    browser.drag((left + column / 2, top + row * 9.5), (left + column * 1.5, top + row * 10.5))
+    test.say("time/drag", (browser.run("return location.hash"), test.text(".time output")),
+             ("#/?time=0.5-1.5", "0.5 s to 1.5 s: 200 samples, 50.0\u00a0% running"))
+    test.say("time/drag-graph", sorted(test.labels()), ["first", "main", "vm"])
+    browser.click(left + column * 2.5, top + 5)
+    test.say("time/click-selects-column", (test.text(".time output"), sorted(test.labels())),
+             ("2 s to 3 s: 200 samples, 100.0\u00a0% running", ["main", "second", "third", "vm"]))
+    browser.press("t", "/", "third")
+    test.say("time/table-and-search", (read_functions(test), test.text(".found")), ([["50.0 %", "50.0 %", "third"]], "1 frame, 50.0\u00a0% of all"))
+    test.shoot("time")
+    browser.reload()
+    test.say("time/restore", (test.text(".time output"), test.text(".found")), ("2 s to 3 s: 200 samples, 100.0\u00a0% running", "1 frame, 50.0\u00a0% of all"))
+    browser.press("Escape", "Escape")
+    test.say("time/escape", (browser.run("return location.hash"), test.labels().count("first")), ("#/?table", 1))
+
+    browser.press("m", "Right")
+    test.say("time/key-selects-first-column", test.text(".time output")[:10], "0 s to 1 s")
+    browser.press("Right", "Right")
+    test.say("time/key-moves", test.text(".time output")[:10], "2 s to 3 s")
+    browser.press("Right", "Right", "Left", "Up")
+    test.say("time/key-selects-cell", test.text(".time output")[:15], "2.05 s to 2.1 s")
+    browser.press("Left", "Left", modifier="Shift")
+    test.say("time/shift-shrinks", test.text(".time output")[:15], "2.05 s to 2.1 s")
+    browser.press("Right", modifier="Shift")
+    test.say("time/shift-extends", test.text(".time output")[:15], "2.05 s to 3.1 s")
+    browser.press("Escape")
+    test.say("time/key-clears", browser.run("return location.hash"), "#/?table")
+
+    browser.press("h")
+    test.say("idle/bar", ["37.5 %", "37.5 %", "[idle]"] in read_functions(test))
+    browser.click(left + column * 0.5, top + 5)
+    test.say("idle/bar-of-span", ["50.0 %", "50.0 %", "[idle]"] in read_functions(test))
+    browser.reload()
+    test.say("idle/restore", test.find("[idle]") is not None)
+    test.shoot("idle")
+    browser.press("h")
+    test.say("idle/off", test.find("[idle]"), None)
+    for bad in ("9-1", "1-1", "x", "-1-2", "1e9-2", "0-99999999999", "5000-6000", "%3Cscript%3E"):
+        browser.run("location.hash = '#/?time=' + arguments[0]", bad)
+        browser.settle()
+        test.say("time/bad-%s" % bad, test.find("vm") is not None)
+    test.quiet("time")
+
+
 def test_help(test, svg):
     """All keys, by the key and by the button."""
     browser = test.browser
@@ -438,15 +498,15 @@ def test_diff(test, program):
 
 
 def main():
-    program = sys.argv[1]
+    program, make_picture = sys.argv[1:3]
     if not shutil.which("chromedriver"):
         print("1..0 # SKIP no chromedriver; install chromium-driver")
         return 0
     with tempfile.TemporaryDirectory(prefix="uprof-svg-") as name, Browser() as browser:
         folder = pathlib.Path(name)
-        test = Test(browser, program, folder)
-        if len(sys.argv) > 2:
-            test.shots = pathlib.Path(sys.argv[2])
+        test = Test(browser, program, make_picture, folder)
+        if len(sys.argv) > 3:
+            test.shots = pathlib.Path(sys.argv[3])
             test.shots.mkdir(exist_ok=True)
         hostile = make_svg(program, folder, "hostile", hostile_lines())
         large = make_svg(program, folder, "large", large_lines())
@@ -455,6 +515,7 @@ def main():
         test_views(test, hostile)
         test_functions(test, folder)
         test_filters(test, folder)
+        test_time(test, folder)
         test_help(test, hostile)
         test_small_window(test, hostile)
         test_touch_copy_and_print(test, hostile)

@@ -75,7 +75,7 @@ const removeFrames = (table, isRemoved) => {
 const filterFrames = () => {
     const numbers = (list) => new Set(list.map((name) => names.indexOf(name)));
     const drops = numbers(state.drops), hides = numbers(state.hides);
-    const kept = copyWeights(recorded, (name) => drops.has(name) || (state.noIdle && name === IDLE));
+    const kept = copyWeights(framesOfSpan(), (name) => drops.has(name) || (!state.idle && name === IDLE));
     if (!hides.size && !state.collapse) return kept;
     return removeFrames(kept, (name, caller) => hides.has(name) || (state.collapse && name === caller));
 };

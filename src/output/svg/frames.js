@@ -23,7 +23,9 @@ const addName = (kind, hash, name) => {
 };
 for (const line of linesOf('names')) addName(line[0], parseInt(line.slice(1, 3), 16), line.slice(3));
 const HIDDEN = addName('m', 0, '[too narrow to be kept]');
-const IDLE = names.indexOf('[idle]');
+// Samples of halted vCPUs that are no stacks of the profile: they can be shown as a bar.
+const uncountedIdles = +part('graph').getAttribute('idle');
+const IDLE = uncountedIdles ? addName('z', 4, '[idle]') : names.indexOf('[idle]');
 
 // A table of frames: callers before callees, and all frames below a frame follow the frame.
 // `rest` is the weight of stacks that end in a frame, with `hidden`, the weight of stacks that
@@ -55,11 +57,13 @@ const sumUp = ({ count, parentOf, rest, total }) => {
 };
 
 const readTable = () => {
-    const rows = linesOf('frames'), table = makeTable(rows.length);
+    const rows = linesOf('frames');
+    if (uncountedIdles) rows.push([IDLE, 0, uncountedIdles].map((value) => value.toString(36)).join(' '));
+    const table = makeTable(rows.length);
     const { nameOf, parentOf, depthOf, rest, hidden } = table;
     rows.forEach((row, i) => {
         const values = row.split(' ').map((value) => parseInt(value, 36));
-        let parent = i - 1;
+        let parent = uncountedIdles && i === rows.length - 1 ? 0 : i - 1;
         for (let up = values[1]; up > 0; up--) parent = parentOf[parent];
         nameOf[i] = values[0];
         parentOf[i] = i > 0 ? parent : 0;

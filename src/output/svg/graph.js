@@ -128,6 +128,7 @@ const draw = () => {
         sent > kept ? amount(sent - kept) + ' of ' + amount(sent) + ' frames are not in this file' : '']
         .filter(Boolean).join('; ') || 'all frames shown';
     drawCrumbs();
+    drawHeat();
     drawFunctions();
     toggles.forEach((show) => show());
 };

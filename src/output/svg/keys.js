@@ -25,6 +25,7 @@ const escape = () => {
         save(false);
     } else if (focus !== view.top) zoom(view.parent(focus));
     else if (state.only) showAll();
+    else if (state.span) setSpan(null);
     box.blur();
     scroll.focus();
 };
@@ -53,7 +54,7 @@ const KEYS = [
     [['ArrowUp', 'ArrowDown'], 'Up, Down', 'move to a callee or caller',
         (event) => move((event.key === 'ArrowUp') === state.icicle ? -1 : 1, 0)],
     [['ArrowLeft', 'ArrowRight'], 'Left, Right', 'move to a neighbor', (event) => move(0, event.key === 'ArrowLeft' ? -1 : 1)],
-    [['Escape'], 'Esc', 'end the search, zoom out by one frame, or leave the function', escape],
+    [['Escape'], 'Esc', 'end the search, zoom out by one frame, leave the function, or show all times', escape],
     [['Home'], 'Home', 'show everything: zoom out, undo what is hidden or dropped', showAll],
     [['i'], 'i', 'roots on top, or at the bottom', () => flip('icicle')],
     [['o'], 'o', 'invert: leaf functions first, callers above', () => flip('invert')],
@@ -66,7 +67,8 @@ const KEYS = [
 ];
 if (compares) KEYS.push([['w'], 'w', 'widths of the old profile', () => flip('old')]);
 else KEYS.push([['n'], 'n', 'color by name, or by kind of code', () => flip('byName')]);
-if (IDLE >= 0) KEYS.push([['h'], 'h', 'hide halted vCPUs', () => flip('noIdle')]);
+if (IDLE >= 0) KEYS.push([['h'], 'h', 'show halted vCPUs, or hide them', () => flip('idle')]);
+if (hasTime) KEYS.push([['m'], 'm', 'go to the heat map: arrows select a time, with Shift a longer one', () => heat.focus()]);
 KEYS.push([['?'], '?', 'all keys', () => showHelp()]);
 
 const showHelp = () => {
@@ -89,6 +91,7 @@ window.addEventListener('keydown', (event) => {
     const row = KEYS.find(([keys]) => keys.includes(event.key));
     if (event.key === 'f' && (event.ctrlKey || event.metaKey)) find();
     else if (event.target === box) return pressInBox(event);
+    else if (event.target === heat && moveSpan(event)) box.blur();
     else if (!row || hasModifier) return;
     else if (event.target.nodeName === 'button' && event.key === 'Enter') return;
     else row[3](event);

@@ -20,8 +20,8 @@ const svg = (tag, attributes) => {
 };
 
 const state = { path: [], query: '', exact: false, icicle: false, invert: false,
-                byName: false, noIdle: false, old: false, table: false, only: '', upward: false,
-                collapse: false, hides: [], drops: [] };
+                byName: false, idle: true, old: false, table: false, only: '', upward: false,
+                collapse: false, hides: [], drops: [], span: '' };
 const still = page.querySelector('#static');
 
 const button = (text, title, act) => {
@@ -54,7 +54,7 @@ const tools = html('div', 'tools', seek, found, html('span', 'gap'),
 tools.append(toggle('collapse', 'No recursion', 'show functions that call themselves once (r)'),
     toggle('table', 'Functions', 'table of functions (t)'));
 if (!compares) tools.append(toggle('byName', 'Color by name', 'a color for each name instead of each kind (n)'));
-if (IDLE >= 0) tools.append(toggle('noIdle', 'Hide idle', 'hide halted vCPUs (h)'));
+if (IDLE >= 0) tools.append(toggle('idle', 'Idle', 'show halted vCPUs (h)'));
 if (compares) tools.append(toggle('old', 'Old layout', 'widths of the old profile (w)'));
 
 const factOf = (group) => html('span', 'fact', html('small', '', group.firstElementChild.textContent),
@@ -75,6 +75,7 @@ const tip = html('div', 'tip');
 const graph = svg('svg', { class: 'graph' });
 const scroll = html('div', 'scroll', graph);
 scroll.tabIndex = 0;
+const timeBox = html('div', 'time');
 const functions = html('div', 'functions');
 // A small window has no room for the facts and the legend; a button shows them.
 const info = button('i', 'facts of the run, and legend', () => {
@@ -90,7 +91,7 @@ const head = html('header', '', html('h1', '', page.querySelector('title').textC
 const help = html('div', 'help');
 help.style.display = 'none';
 const app = html('div', 'app', head, tools,
-    html('div', 'legend', ...all('.legend').map(legendOf), narrow), gone, filters, crumbs,
+    html('div', 'legend', ...all('.legend').map(legendOf), narrow), gone, timeBox, filters, crumbs,
     html('div', 'main', scroll, functions), about, tip, help);
 const frame = svg('foreignObject', { id: 'app', width: '100%', height: '100%' });
 frame.append(app);

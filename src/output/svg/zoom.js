@@ -16,7 +16,7 @@ const drawCrumbs = () => {
         return item;
     });
     crumbs.replaceChildren(...items);
-    if (path.length || state.only || state.hides.length || state.drops.length) {
+    if (path.length || state.only || state.hides.length || state.drops.length || state.span) {
         crumbs.append(button('\u00d7 reset', 'show everything (Home)', showAll));
         crumbs.scrollTop = crumbs.scrollHeight;
     }
@@ -56,7 +56,7 @@ const showOnly = (name) => {
 };
 
 const showAll = () => {
-    state.only = '';
+    state.only = state.span = '';
     state.path = state.hides = state.drops = [];
     rebuild();
     save(true);

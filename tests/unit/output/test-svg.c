@@ -123,6 +123,7 @@ static const char *const hostile[] = {
 /* The only attributes, none of which may contain a name. */
 static const char *const attributes[] = {
     "class", "x", "y", "width", "height", "rx", "id", "viewBox", "text-anchor", "type", "all", "sent",
+    "idle", "d",
 };
 /* clang-format on */
 
@@ -199,6 +200,36 @@ test_frames(void)
     g_assert_true(g_str_has_prefix(lines[0], "d") && g_str_has_suffix(lines[0], "web-1"));
     g_autofree char *run = ask(&page, "//u:run");
     g_assert_nonnull(strstr(run, "\"name\": \"web-1\""));
+}
+
+/* The times of samples are a table and a heat map; halted vCPUs are counted beside the stacks. */
+static void
+test_times(void)
+{
+    g_auto(Fixture) fixture = { 0 };
+    g_auto(Page) page = { 0 };
+
+    init_fixture(&fixture, "vm");
+    fixture.run->rate_mhz = 1000 * 1000;
+    fixture.run->samples = 3;
+    fixture.run->running = 2;
+    fixture.run->idles = 1;
+    uprof_profile_keep_times(fixture.profile);
+    const UprofName *main = uprof_names_marker(fixture.names, "main");
+    const UprofName *idle = uprof_names_marker(fixture.names, "[idle]");
+    uprof_profile_add_tick(fixture.profile, &main, 1, (UprofTick){ 5, 0, 2, 1 }, true);
+    uprof_profile_add_tick(fixture.profile, &idle, 1, (UprofTick){ 5, 1, 1, 1 }, false);
+    uprof_profile_add_untimed(fixture.profile, 7);
+    render(&fixture, &page);
+    check_harmless(&page);
+    g_autofree char *time = ask(&page, "//u:time");
+    g_assert_cmpstr(time, ==, "1e k 1 7\n2,1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n");
+    g_autofree char *stacks = ask(&page, "//u:stacks");
+    g_assert_true(g_str_has_prefix(stacks, "FC\n\n"));
+    g_autofree char *idles = ask(&page, "//u:graph/@idle");
+    g_assert_cmpstr(idles, ==, "1");
+    g_assert_cmpuint(count(&page, "//s:g[@id='time']/s:path[@class='e6']"), ==, 1);
+    g_assert_cmpuint(count(&page, "//s:text[contains(., '7 samples have no time')]"), ==, 1);
 }
 
 static void
@@ -330,6 +361,7 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/svg/hostile", test_hostile);
     g_test_add_func("/svg/frames", test_frames);
+    g_test_add_func("/svg/times", test_times);
     g_test_add_func("/svg/empty", test_empty);
     g_test_add_func("/svg/labels", test_labels);
     g_test_add_func("/svg/large", test_large);

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+//
+// The heat map: the share of running samples by time. A span of it can be selected; the graph
+// then has only the samples of that span.
+const CELL_HEIGHT = 4, COLUMN_MAX = 24, LEVELS = 9;
+
+const [timeHead, ...timeColumns] = linesOf('time'), lists = linesOf('stacks');
+const [cellMs, cellsPerColumn, cellsPerList, untimed] = (timeHead || '').split(' ').map((value) => parseInt(value, 36));
+const cells = timeColumns.flatMap((line) => line.split(' ')).map((cell) => {
+    const [running, idle] = cell.split(',').map((value) => parseInt(value, 36));
+    return { running, idle: idle || 0 };
+});
+const hasTime = cells.length > 0;
+
+const heatPaths = svg('g', {}), spanMark = svg('path', { class: 'span' });
+const heat = svg('svg', { class: 'heat', tabindex: 0, role: 'application',
+                          'aria-label': 'heat map of time: arrows select a column or a cell, Shift extends' });
+heat.append(heatPaths, spanMark);
+const timeText = html('output', 'hint');
+const clearSpan = button('\u00d7 all times', 'show all times (Esc)', () => setSpan(null));
+if (hasTime) {
+    timeBox.title = still.querySelector('#time').previousElementSibling.textContent;
+    timeBox.append(heat, html('div', '', timeText, clearSpan));
+}
+
+let columnWidth = COLUMN_MAX;
+
+const levelOf = ({ running, idle }) =>
+    running + idle > 0 ? 1 + Math.floor(running * (LEVELS - 1) / (running + idle)) : 0;
+
+// The cells from `begin` to `end` of one or several columns, as one rectangle
+const cellShape = (column, begin, end, columns = 1) => 'M' + (column * columnWidth).toFixed(1) + ' ' +
+    (cellsPerColumn - end) * CELL_HEIGHT + 'h' + (columns * columnWidth).toFixed(1) + 'v' + (end - begin) * CELL_HEIGHT +
+    'h-' + (columns * columnWidth).toFixed(1) + 'z';
+
+// The rest of the first column, the columns between, and the begin of the last column
+const spanShape = ([a, b]) => {
+    const first = Math.floor(a / cellsPerColumn), last = Math.floor(b / cellsPerColumn);
+    const begin = a % cellsPerColumn, end = b % cellsPerColumn + 1;
+    if (first === last) return cellShape(first, begin, end);
+    return cellShape(first, begin, cellsPerColumn) + cellShape(last, 0, end) +
+        (last - first > 1 ? cellShape(first + 1, 0, cellsPerColumn, last - first - 1) : '');
+};
+
+const drawHeat = () => {
+    if (!hasTime) return;
+    const shapes = Array.from({ length: LEVELS + 1 }, () => []);
+    columnWidth = Math.min(COLUMN_MAX, timeBox.clientWidth / timeColumns.length);
+    timeColumns.forEach((line, column) => {
+        for (let row = 0; row < cellsPerColumn; row++)
+            shapes[levelOf(cells[column * cellsPerColumn + row])].push(cellShape(column, row, row + 1));
+    });
+    heatPaths.replaceChildren(...shapes.slice(1).map((shape, i) => svg('path', { class: 'e' + (i + 1), d: shape.join('') })));
+    heat.setAttribute('width', Math.max(columnWidth * timeColumns.length, 1));
+    heat.setAttribute('height', cellsPerColumn * CELL_HEIGHT);
+    drawSpan(spanOf(state.span));
+};
+
+const seconds = (cell) => +(cell * cellMs / 1000).toFixed(3);
+
+// A span is [first cell, last cell]. It covers complete lists of stacks.
+const widen = ([a, b]) => {
+    const end = cells.length - 1, clamp = (cell) => Math.min(Math.max(cell, 0), end);
+    const first = clamp(Math.min(a, b)), last = clamp(Math.max(a, b));
+    return [first - first % cellsPerList, Math.min(last - last % cellsPerList + cellsPerList - 1, end)];
+};
+
+const spanOf = (text) => {
+    const found = hasTime && /^(\d{1,12}(?:\.\d{1,3})?)-(\d{1,12}(?:\.\d{1,3})?)$/.exec(text);
+    if (!found) return null;
+    const [from, to] = [found[1], found[2]].map((value) => Math.round(value * 1000 / cellMs));
+    return to > from ? widen([from, to - 1]) : null;
+};
+
+const countSpan = ([a, b]) => {
+    const sum = { running: 0, idle: 0 };
+    for (let i = a; i <= b; i++) {
+        sum.running += cells[i].running;
+        sum.idle += cells[i].idle;
+    }
+    return sum;
+};
+
+const drawSpan = (span) => {
+    const [a, b] = span || [0, cells.length - 1], { running, idle } = countSpan([a, b]);
+    spanMark.setAttribute('d', span ? spanShape(span) : '');
+    timeText.textContent = seconds(a) + ' s to ' + seconds(b + 1) + ' s: ' + amount(running + idle) + ' samples, ' +
+        percent(running, running + idle) + ' running' + (span ? '' : '; drag in the map to select a time (m)') +
+        (untimed ? '; ' + amount(untimed) + ' samples have no time' : '');
+    clearSpan.style.display = span ? '' : 'none';
+};
+
+const setSpan = (span) => {
+    const [a, b] = span ? widen(span) : [0, -1];
+    state.span = span ? seconds(a) + '-' + seconds(b + 1) : '';
+    rebuild();
+    save(true);
+};
+
+// ---- the frames of a span ----
+
+const DIGITS = new Map([...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'].map((digit, i) => [digit.charCodeAt(0), i]));
+
+// Adds the stacks of a list to the weights; timeline-priv.h has the format.
+const addList = (list, rest, hidden) => {
+    let at = 0, number = 0;
+    const read = () => {
+        for (let value = 0, unit = 1;; unit *= 32) {
+            const digit = DIGITS.get(list.charCodeAt(at++));
+            value += (digit & 31) * unit;
+            if (!(digit & 32)) return value;
+        }
+    };
+    while (at < list.length) {
+        const step = read(), weight = step % 2 ? read() : 1;
+        number += Math.floor(step / 2);
+        rest[number >> 1] += weight;
+        if (number & 1) hidden[number >> 1] += weight;
+    }
+};
+
+// Returns the recorded frames with the weights of the selected span.
+const framesOfSpan = () => {
+    const span = spanOf(state.span);
+    if (!span) return recorded;
+    const rest = new Float64Array(recorded.count), hidden = new Float64Array(recorded.count);
+    for (let list = span[0] / cellsPerList; list * cellsPerList <= span[1]; list++) addList(lists[list], rest, hidden);
+    if (uncountedIdles) rest[recorded.count - 1] = countSpan(span).idle;
+    return { ...recorded, rest: [rest], hidden: [hidden] };
+};
+
+// ---- selection ----
+
+const cellAt = (event) => {
+    const place = heat.getBoundingClientRect(), clamp = (value, end) => Math.min(Math.max(Math.floor(value), 0), end - 1);
+    const column = clamp((event.clientX - place.left) / columnWidth, timeColumns.length);
+    const row = clamp((event.clientY - place.top) / CELL_HEIGHT, cellsPerColumn);
+    return column * cellsPerColumn + cellsPerColumn - 1 - row;
+};
+const columnOf = (cell) => {
+    const first = cell - cell % cellsPerColumn;
+    return [first, first + cellsPerColumn - 1];
+};
+
+let dragFrom = -1;
+heat.addEventListener('pointerdown', (event) => {
+    dragFrom = cellAt(event);
+    heat.setPointerCapture(event.pointerId);
+});
+heat.addEventListener('pointermove', (event) => {
+    if (dragFrom >= 0) drawSpan(widen([dragFrom, cellAt(event)]));
+});
+heat.addEventListener('pointerup', (event) => {
+    const from = dragFrom, to = cellAt(event);
+    dragFrom = -1;
+    if (from >= 0) setSpan(from === to ? columnOf(to) : [from, to]);
+});
+heat.addEventListener('pointercancel', () => {
+    dragFrom = -1;
+    drawHeat();
+});
+
+// Left and Right select a column, Up and Down a cell. With Shift, the end of the span moves.
+const moveSpan = (event) => {
+    const way = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: 1, ArrowDown: -1 }[event.key];
+    if (event.key === 'Escape' && state.span) setSpan(null);
+    else if (!way) return false;
+    else {
+        const isColumn = event.key === 'ArrowLeft' || event.key === 'ArrowRight', span = spanOf(state.span);
+        const step = way * Math.max(isColumn ? cellsPerColumn : 1, cellsPerList);
+        if (!span) setSpan(columnOf(0));
+        else if (event.shiftKey) setSpan([span[0], Math.max(span[1] + step, span[0])]);
+        else setSpan(isColumn ? columnOf(Math.min(Math.max(span[0] + step, 0), cells.length - 1)) : [span[0] + step, span[0] + step]);
+    }
+    return true;
+};
