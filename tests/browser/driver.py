@@ -132,6 +132,11 @@ class Browser:
         parameters = {"features": [{"name": feature, "value": value}]}
         self.call("/goog/cdp/execute", {"cmd": "Emulation.setEmulatedMedia", "params": parameters})
 
+    def download_to(self, folder):
+        """Lets pages save files in a folder, without a question."""
+        parameters = {"behavior": "allow", "downloadPath": str(folder)}
+        self.call("/goog/cdp/execute", {"cmd": "Browser.setDownloadBehavior", "params": parameters})
+
     def resize(self, width, height):
         self.call("/window/rect", {"width": width, "height": height})
 

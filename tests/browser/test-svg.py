@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 from driver import Browser
 
@@ -375,6 +376,65 @@ def test_time(test, folder):
     test.quiet("time")
 
 
+def take_download(folder, name):
+    """Returns the text of a file that the browser saves, and deletes the file."""
+    path = folder / name
+    for _ in range(200):
+        if path.exists() and path.stat().st_size > 0:
+            text = path.read_text(encoding="utf-8")
+            path.unlink()
+            return text
+        time.sleep(0.05)
+    return "no file"
+
+
+def test_save(test, folder, hostile):
+    """What is shown, as a picture and as stacks."""
+    browser = test.browser
+    saved = folder / "saved"
+    saved.mkdir()
+    browser.download_to(saved)
+    svg = make_svg(test.program, folder, "save", FUNCTIONS)
+    browser.open(svg.as_uri())
+    browser.press("l")
+    test.say("save/folded", take_download(saved, "vm.folded").splitlines(), sorted(FUNCTIONS))
+    browser.click(*test.find("b"))
+    browser.press("r", "l")
+    test.say("save/folded-of-zoom", take_download(saved, "vm.folded").splitlines(),
+             ["vm;b;again 1", "vm;b;again;leaf (leaf.c:7) 2", "vm;b;again;leaf (leaf.c:7);inside_[k] 1"])
+    for place, wanted in (
+        ("#/again?function=leaf%20(leaf.c%3A7)&callers", ["vm;b;again;again;leaf (leaf.c:7) 2", "vm;b;again;leaf (leaf.c:7);inside_[k] 1"]),
+        ("#/inside_[k]?function=leaf%20(leaf.c%3A7)", ["vm;a;leaf (leaf.c:7);inside_[k] 1", "vm;b;again;leaf (leaf.c:7);inside_[k] 1"]),
+        ("#/again?invert", ["vm;b;again;again 1"]),
+        ("#/?drop=a&hide=b", ["vm;again;again 1", "vm;again;again;leaf (leaf.c:7) 2", "vm;again;leaf (leaf.c:7);inside_[k] 1"]),
+    ):
+        browser.run("location.hash = arguments[0]", place)
+        browser.settle()
+        browser.run("[...document.querySelectorAll('.pair button')].find((b) => b.textContent === 'Save folded').click()")
+        test.say("save/folded" + place, take_download(saved, "vm.folded").splitlines(), wanted)
+
+    browser.run("location.hash = '#/b?s=again'")
+    browser.settle()
+    browser.press("s")
+    text = take_download(saved, "vm.svg")
+    test.say("save/picture", [part for part in (">again</text>", "zoomed to b; search: again (2 frames, ", ">vm</text>") if part not in text], [])
+    test.say("save/picture-has-no-script", "<script" in text or "foreignObject" in text, False)
+    (folder / "saved.svg").write_text(text, encoding="utf-8")
+    browser.open((folder / "saved.svg").as_uri())
+    test.say("save/picture-shows", browser.run("return document.querySelectorAll('path.hit').length"), 1)
+    test.shoot("saved")
+    test.quiet("save/picture")
+
+    browser.open(hostile.as_uri())
+    browser.press("s")
+    text = take_download(saved, "_b_vm_b_.svg")
+    (folder / "saved-hostile.svg").write_text(text, encoding="utf-8")
+    browser.open((folder / "saved-hostile.svg").as_uri())
+    test.say("save/hostile-only-our-elements", browser.run("return [...document.querySelectorAll('*')].map((e) => e.nodeName)"
+        ".filter((name) => !['svg', 'g', 'path', 'text', 'title', 'style', 'rect'].includes(name))"), [])
+    test.quiet("save/hostile")
+
+
 def test_help(test, svg):
     """All keys, by the key and by the button."""
     browser = test.browser
@@ -382,7 +442,7 @@ def test_help(test, svg):
     shown = "return getComputedStyle(document.querySelector('.help')).display !== 'none'"
     browser.press("?")
     listed = browser.run("return [...document.querySelectorAll('.help th')].map((th) => th.textContent)")
-    test.say("help/keys", [key for key in ("Home", "Esc", "i", "o", "n", "h", "c", "f", "t", "r", "x or Alt-click", "d or Ctrl-click", "?") if key not in listed], [])
+    test.say("help/keys", [key for key in ("Home", "Esc", "i", "o", "n", "h", "c", "f", "t", "r", "s", "l", "x or Alt-click", "d or Ctrl-click", "?") if key not in listed], [])
     test.say("help/shown", browser.run(shown))
     test.shoot("help")
     browser.press("Escape")
@@ -516,6 +576,7 @@ def main():
         test_functions(test, folder)
         test_filters(test, folder)
         test_time(test, folder)
+        test_save(test, folder, hostile)
         test_help(test, hostile)
         test_small_window(test, hostile)
         test_touch_copy_and_print(test, hostile)

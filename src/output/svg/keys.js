@@ -63,6 +63,8 @@ const KEYS = [
     [['r'], 'r', 'show a function that calls itself once', () => flip('collapse')],
     [['x'], 'x or Alt-click', 'hide the function: its time counts for its caller', () => leaveOut('hides', current())],
     [['d'], 'd or Ctrl-click', 'drop all stacks with the function', () => leaveOut('drops', current())],
+    [['s'], 's', 'save what is shown as a picture', savePicture],
+    [['l'], 'l', 'save the stacks that are shown, as folded text', saveFolded],
     [['c'], 'c', 'copy the stack', () => copy(current())],
 ];
 if (compares) KEYS.push([['w'], 'w', 'widths of the old profile', () => flip('old')]);
