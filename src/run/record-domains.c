@@ -649,6 +649,9 @@ may_domains_start(const Record *record)
     if (record->awaited_names->len > 0 ||
         (record->settings->rejoins && (record->recordings->len > 0 || record->settings->all)))
         return true;
+    /* a run that ends after so many samples does not wait for more domains */
+    if (asked_ns == 0 && record->settings->samples > 0)
+        return false;
     return record->settings->all &&
            (asked_ns == 0 || uprof_clock_now_ns() - record->start_ns < asked_ns);
 }

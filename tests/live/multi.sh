@@ -50,6 +50,8 @@ profile 0 "${outputs[@]}" -d 2 "$one" "${guest_uuids[$one]}"
 complete "$one"
 
 say 'all that run'
+# The run ends when each domain has its samples.
+profile 0 "${outputs[@]}" --samples 5 --all
 profile 0 "${outputs[@]}" -d 6 --all
 complete "$one" "$two"
 
