@@ -3,12 +3,25 @@
 """
 embed.py OUT STYLE SCRIPT... - writes the style sheet and the script of pictures as C strings
 
-The scripts become one function, in the given order. Indentation, empty lines and comment
-lines are left out, because each picture contains the text.
+The scripts become one function, in the given order, which the browser calls when it has read
+the picture. Indentation, empty lines and
+comment lines are left out, because each picture contains the text.
 """
 
 import pathlib
 import sys
+
+# Hides the static picture before the browser lays it out, which takes as long as the script. An
+# error shows the static picture again.
+BEGIN = (
+    "{",
+    "const page = document.documentElement;",
+    "if (page.namespaceURI === 'http://www.w3.org/2000/svg') page.classList.add('live');",
+    "window.addEventListener('error', () => page.classList.remove('live'));",
+    "}",
+    "document.addEventListener('DOMContentLoaded', () => {",
+    "'use strict';",
+)
 
 
 def lines_of(path):
@@ -37,7 +50,7 @@ def main(out, style, *scripts):
         "/* SPDX-License-Identifier: LGPL-2.1-or-later */",
         '#include "svg-files-priv.h"',
         define("uprof_svg_css", lines_of(pathlib.Path(style))),
-        define("uprof_svg_js", ["(() => {", "'use strict';", *script, "})();"]),
+        define("uprof_svg_js", [*BEGIN, *script, "});"]),
     ]
     pathlib.Path(out).write_text("\n".join(text) + "\n", encoding="utf-8")
 

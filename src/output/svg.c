@@ -591,10 +591,12 @@ append_document(Drawing *drawing, GString *body, uint64_t height)
     uprof_text_append_xml(out, drawing->title);
     g_string_append(out, "</title>\n");
     append_metadata(drawing);
-    g_string_append_printf(out, "<style>\n%s</style>\n<g id=\"static\">\n", uprof_svg_css);
+    g_string_append_printf(
+        out, "<style>\n%s</style>\n<script><![CDATA[\n%s]]></script>\n<g id=\"static\">\n",
+        uprof_svg_css, uprof_svg_js);
     append_back(drawing, height);
     g_string_append_len(out, body->str, (gssize)body->len);
-    g_string_append_printf(out, "</g>\n<script><![CDATA[\n%s]]></script>\n</svg>\n", uprof_svg_js);
+    g_string_append(out, "</g>\n</svg>\n");
 }
 
 static void

@@ -13,7 +13,7 @@
 enum {
     UPROF_TIMELINE_ROWS = 20, /* cells of a column */
     UPROF_TIMELINE_COLUMNS_MAX = 300,
-    UPROF_TIMELINE_BYTES = 1500 * 1000, /* of all lists of stacks */
+    UPROF_TIMELINE_BYTES = 1000 * 1000, /* of all lists of stacks */
 };
 
 /** UprofTimeCell: counted samples */

@@ -59,6 +59,7 @@ fold(UprofProfile *profile, UprofNames *names, unsigned n_samples, unsigned n_st
         g_autofree char *text = g_strdup_printf("module_%u::function_%u(int, char)", i % 97, i);
         all[i] = uprof_names_intern(names, (UprofSlice){ text, strlen(text) });
     }
+    uprof_profile_keep_times(profile);
     for (unsigned i = 0; i < n_samples; i++) {
         const uint64_t number = i < n_stacks ? i : next_random(&state) % n_stacks;
         const unsigned n = make_stack(all, number, frames);

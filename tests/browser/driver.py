@@ -76,6 +76,10 @@ class Browser:
         """Runs the function body `script`, and returns its result."""
         return self.call("/execute/sync", {"script": script, "args": list(arguments)})
 
+    def run_async(self, script, *arguments):
+        """Runs the function body `script`, which calls its last argument with the result."""
+        return self.call("/execute/async", {"script": script, "args": list(arguments)})
+
     def settle(self, condition="true"):
         """Waits until the expression `condition` is true, and pending events are handled."""
         script = """

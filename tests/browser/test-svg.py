@@ -481,7 +481,7 @@ def test_touch_copy_and_print(test, svg):
     browser.press("c")
     test.say("clipboard/copy", browser.run("return window.copied"), ["<b>vm</b>;main 1412"])
     browser.run("window.dispatchEvent(new Event('beforeprint'))")
-    shown = "return [document.querySelector('#static'), document.querySelector('#app')].map((e) => getComputedStyle(e).display !== 'none')"
+    shown = "return [document.querySelector('#static'), document.querySelector('#app')].map((e) => e !== null && getComputedStyle(e).display !== 'none')"
     test.say("print/static-picture", browser.run(shown), [True, False])
     browser.run("window.dispatchEvent(new Event('afterprint'))")
     test.say("print/interactive-again", browser.run(shown), [False, True])

@@ -75,7 +75,9 @@ const removeFrames = (table, isRemoved) => {
 const filterFrames = () => {
     const numbers = (list) => new Set(list.map((name) => names.indexOf(name)));
     const drops = numbers(state.drops), hides = numbers(state.hides);
-    const kept = copyWeights(framesOfSpan(), (name) => drops.has(name) || (!state.idle && name === IDLE));
+    const all = framesOfSpan(), dropsIdle = !state.idle && IDLE >= 0;
+    const kept = all === recorded && !drops.size && !dropsIdle ? recorded :
+        copyWeights(all, (name) => drops.has(name) || (dropsIdle && name === IDLE));
     if (!hides.size && !state.collapse) return kept;
     return removeFrames(kept, (name, caller) => hides.has(name) || (state.collapse && name === caller));
 };

@@ -56,23 +56,40 @@ const sumUp = ({ count, parentOf, rest, total }) => {
     }
 };
 
-const readTable = () => {
-    const rows = linesOf('frames');
-    if (uncountedIdles) rows.push([IDLE, 0, uncountedIdles].map((value) => value.toString(36)).join(' '));
-    const table = makeTable(rows.length);
-    const { nameOf, parentOf, depthOf, rest, hidden } = table;
-    rows.forEach((row, i) => {
-        const values = row.split(' ').map((value) => parseInt(value, 36));
-        let parent = uncountedIdles && i === rows.length - 1 ? 0 : i - 1;
-        for (let up = values[1]; up > 0; up--) parent = parentOf[parent];
-        nameOf[i] = values[0];
-        parentOf[i] = i > 0 ? parent : 0;
-        depthOf[i] = i > 0 ? depthOf[parent] + 1 : 0;
-        for (const side of sides) {
-            rest[side][i] = values[2 + 2 * side] || 0;
-            hidden[side][i] = values[3 + 2 * side] || 0;
+// Reads the rows of the table in the file into `columns`: the n-th number of each row goes into the
+// n-th column. Character codes stand here for split() and parseInt(), which take ten times as long.
+const SPACE = 32, LINE_END = 10, NINE = 57, LETTERS = 87; // 'a' is 97, and means 10
+const readColumns = (text, columns) => {
+    let value = 0, n = 0, row = 0;
+    for (let at = 0, end = text.length; at < end; at++) {
+        const code = text.charCodeAt(at);
+        if (code > SPACE) {
+            value = value * 36 + code - (code > NINE ? LETTERS : 48);
+            continue;
         }
-    });
+        columns[n][row] = value;
+        value = 0;
+        n = code === LINE_END ? 0 : n + 1;
+        if (code === LINE_END) row++;
+    }
+};
+
+const readTable = () => {
+    const sent = +part('graph').getAttribute('sent'), table = makeTable(sent + (uncountedIdles > 0 ? 1 : 0));
+    const { nameOf, parentOf, depthOf, rest, hidden } = table, ups = new Uint32Array(sent);
+    const weights = sides.flatMap((side) => [rest[side], hidden[side]]);
+    readColumns(part('frames').textContent, [nameOf, ups, ...weights]);
+    for (let i = 1; i < sent; i++) {
+        let parent = i - 1;
+        for (let up = ups[i]; up > 0; up--) parent = parentOf[parent];
+        parentOf[i] = parent;
+        depthOf[i] = depthOf[parent] + 1;
+    }
+    if (uncountedIdles > 0) {
+        nameOf[sent] = IDLE;
+        depthOf[sent] = 1;
+        rest[NEW][sent] = uncountedIdles;
+    }
     findEnds(table);
     sumUp(table);
     return table;

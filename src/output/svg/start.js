@@ -37,8 +37,10 @@ window.addEventListener('resize', () => {
 });
 
 const size = ['width', 'height', 'viewBox'].map((key) => [key, page.getAttribute(key)]);
+// The browser need not lay out the static picture while it is not in the page.
 const fill = () => {
-    still.style.display = 'none';
+    still.remove();
+    page.classList.remove('live');
     frame.style.display = '';
     page.removeAttribute('viewBox');
     page.setAttribute('width', '100%');
@@ -46,7 +48,7 @@ const fill = () => {
 };
 // Paper shows the static picture.
 const unfill = () => {
-    still.style.display = '';
+    page.append(still);
     frame.style.display = 'none';
     for (const [key, value] of size) page.setAttribute(key, value);
 };

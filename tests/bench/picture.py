@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""
+picture.py MAKE-PICTURE [RUNS] - the times of a large picture in a browser
+
+Makes the picture of a million samples of 100,000 stacks, opens it with the heat map and the table of
+functions, and prints medians of RUNS (7) runs, and the size of the file. An action ends when the
+browser has drawn the page. Fails if the file has 5 MB or more.
+"""
+
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "browser"))
+from driver import Browser  # noqa: E402
+
+BYTES_MAX = 5_000_000
+# Changes the address, waits until two frames are drawn, and returns milliseconds.
+GO = """
+    const done = arguments[arguments.length - 1], begin = performance.now();
+    history.replaceState(null, '', arguments[0]);
+    window.dispatchEvent(new HashChangeEvent('hashchange'));
+    requestAnimationFrame(() => setTimeout(() => done(performance.now() - begin), 0));
+"""
+# Returns milliseconds from the start of the navigation until the page is drawn.
+OPENED = """
+    const done = arguments[arguments.length - 1];
+    requestAnimationFrame(() => setTimeout(() => {
+        const { startTime, loadEventEnd } = performance.getEntriesByType('navigation')[0];
+        done(loadEventEnd - startTime);
+    }, 0));
+"""
+# Clicks on the frame in the middle of the second row, as a user does.
+ZOOM = """
+    const done = arguments[arguments.length - 1];
+    const graph = document.querySelector('.graph'), box = graph.getBoundingClientRect(), begin = performance.now();
+    graph.dispatchEvent(new MouseEvent('click', { clientX: box.left + box.width / 4, clientY: box.bottom - 27, bubbles: true }));
+    requestAnimationFrame(() => setTimeout(() => done(performance.now() - begin), 0));
+"""
+PLACES = (
+    ("select a fifth of the time", "#/?table&time=100-300"),
+    ("search", "#/?table&s=function_1"),
+    ("invert", "#/?table&invert"),
+    ("no recursion", "#/?table&collapse"),
+    ("a function with callers and callees", "#/?table&function="),
+)
+
+
+def measure(runs, take):
+    return statistics.median(take() for _ in range(runs))
+
+
+def tell(what, milliseconds):
+    print(f"  {what:<40}{milliseconds:6.0f} ms", flush=True)
+
+
+def main():
+    runs = int(sys.argv[2]) if len(sys.argv) > 2 else 7
+    if not shutil.which("chromedriver"):
+        print("SKIP: no chromedriver; install chromium-driver")
+        return 77
+    with tempfile.TemporaryDirectory(prefix="uprof-bench-") as folder, Browser((1600, 1000)) as browser:
+        svg = pathlib.Path(folder) / "large.svg"
+        subprocess.run([sys.argv[1], "large", svg], check=True)
+        print(f"a picture of 100,000 stacks: {svg.stat().st_size / 1e6:.1f} MB")
+
+        def open_picture():
+            browser.open("about:blank")
+            browser.open(svg.as_uri() + "#/?table")
+            return browser.run_async(OPENED)
+
+        def zoom():
+            browser.run_async(GO, "#/?table")
+            return browser.run_async(ZOOM)
+
+        def go(place):
+            browser.run_async(GO, "#/?table")
+            return browser.run_async(GO, place)
+
+        tell("open", measure(runs, open_picture))
+        tell("zoom", measure(runs, zoom))
+        name = browser.run("return document.querySelector('.functions td button').textContent")
+        for what, place in PLACES:
+            place += browser.run("return encodeURIComponent(arguments[0])", name) if place.endswith("=") else ""
+            tell(what, measure(runs, lambda place=place: go(place)))
+        return svg.stat().st_size >= BYTES_MAX
+
+
+if __name__ == "__main__":
+    sys.exit(main())
