@@ -27,7 +27,7 @@ const describe = (node) => {
         return;
     }
     const total = view.total(node), whole = frames.total(0);
-    const facts = [amount(total) + ' samples', percent(total, whole) + ' of all'];
+    const facts = [amount(total) + (total === 1 ? ' sample' : ' samples'), percent(total, whole) + ' of all'];
     if (focus !== view.top || state.only) facts.push(percent(total, view.total(focus)) + ' of what is shown');
     facts.push('self ' + percent(view.self(node), whole));
     if (compares) {

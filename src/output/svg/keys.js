@@ -93,7 +93,7 @@ window.addEventListener('keydown', (event) => {
     const row = KEYS.find(([keys]) => keys.includes(event.key));
     if (event.key === 'f' && (event.ctrlKey || event.metaKey)) find();
     else if (event.target === box) return pressInBox(event);
-    else if (event.target === heat && moveSpan(event)) box.blur();
+    else if (event.target === heat && moveSpan(event)) return event.preventDefault();
     else if (!row || hasModifier) return;
     else if (event.target.nodeName === 'button' && event.key === 'Enter') return;
     else row[3](event);
