@@ -13,7 +13,7 @@
 /**
  * uprof_top_picture_draw: in a worker, a function for uprof_top_picture_save()
  * @argument: the facts of the run at its end: the text of uprof_capture_format_run()
- * @reply: (inout): gets the picture; stays empty if there are no samples
+ * @reply: (inout): gets the picture, or nothing if there are no samples
  */
 void uprof_top_picture_draw(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply);
 

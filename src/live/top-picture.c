@@ -37,7 +37,6 @@ uprof_top_picture_draw(UprofAnalysis *analysis, UprofSlice argument, GByteArray 
     if (!seen || uprof_profile_total(seen) == 0)
         return;
     uprof_capture_parse_run(argument, run, NULL);
-    run->per_vcpu = false;
     uprof_pipeline_note_facts(analysis->pipeline);
     GString *picture = uprof_output_render(&uprof_format_svg, seen, run);
     g_byte_array_append(reply, (const guint8 *)picture->str, (guint)picture->len);
@@ -83,8 +82,8 @@ uprof_top_picture_save(UprofSession *session, unsigned call, GError **error)
                            error))
         return NULL;
     if (picture->len == 0) {
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_EMPTY, "%s: there are no samples to draw",
-                    session->shown);
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_EMPTY,
+                    "%s: a picture needs samples, and there are none yet", session->shown);
         return NULL;
     }
     return write_picture(path, picture, error) ? g_steal_pointer(&path) : NULL;

@@ -14,7 +14,7 @@ typedef struct {
     uint64_t n_samples; /* of this round */
 } Round;
 
-/* Returns: (transfer full): of UprofProfileRow: functions; the frames of vCPUs are no functions */
+/* Returns: (transfer full): of UprofProfileRow: the functions, without the frames of vCPUs */
 static GArray *
 list_functions(const UprofProfile *profile)
 {

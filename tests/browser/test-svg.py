@@ -399,7 +399,7 @@ def take_download(folder, name):
 
 
 def test_save(test, folder, hostile):
-    """What is shown, as a picture and as stacks."""
+    """Both buttons save the frames that are shown."""
     browser = test.browser
     saved = folder / "saved"
     saved.mkdir()

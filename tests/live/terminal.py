@@ -149,6 +149,9 @@ def test_keys(screen):
     press(b"v", b"vCPUs sorted by total", b"vcpu0", lacks=[b" work"])
     press(b"t", b"functions sorted by total", b" work", lacks=[b"vcpu0"])
     press(b"w", b"wrote ")
+    # Later samples still have their vCPU.
+    press(b"rv", b"vCPUs sorted by total", b"vcpu0", lacks=[b"[unknown]"])
+    press(b"t", b" work")
 
 
 def main():
