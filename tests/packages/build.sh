@@ -15,11 +15,12 @@ export_tree()
         done) | tar -C "$root" --null -T - -c | tar -x -C "$1"
 }
 
-# build_packages DIR: builds the packages of the tree in DIR/virt-uprof, into DIR
+# build_packages DIR: builds the packages of the tree in DIR/virt-uprof, into DIR. The build folder and the
+# flags are those of tests/all, whose cache has most of the objects.
 build_packages()
 {
-    (cd "$1/virt-uprof" && DEB_BUILD_OPTIONS='nocheck noautodbgsym parallel=2' \
-        dpkg-buildpackage -b -us -uc) >"$1.log" 2>&1 </dev/null
+    (cd "$1/virt-uprof" && DEB_BUILD_OPTIONS='nocheck noautodbgsym parallel=2' DEB_CFLAGS_APPEND=-Werror \
+        DH_OPTIONS=--builddirectory=build-all/gcc dpkg-buildpackage -b -us -uc) >"$1.log" 2>&1 </dev/null
 }
 
 # build_packages_cached DIR: builds them through ccache if it is installed and tests/all has set
@@ -27,13 +28,13 @@ build_packages()
 # so a path or a date in a source still gives another object in another folder.
 build_packages_cached()
 {
-    if [ -z "${CCACHE_DIR:-}" ] || [ ! -x /usr/lib/ccache/gcc ]; then
+    if [ -z "${CCACHE_DIR:-}" ] || ! command -v ccache >/dev/null; then
         build_packages "$1"
         return
     fi
     (
         unset CCACHE_DISABLE
-        export PATH=/usr/lib/ccache:$PATH CCACHE_NODIRECT=1
+        export CC='ccache gcc' CCACHE_NODIRECT=1
         build_packages "$1"
     )
 }
