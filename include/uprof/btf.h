@@ -57,6 +57,17 @@ bool uprof_btf_size(const UprofBtf *btf, const char *type, uint64_t *size);
 bool uprof_btf_member(const UprofBtf *btf, const char *type, const char *member, uint64_t *offset);
 
 /**
+ * uprof_btf_bits:
+ * @type, @member: as for uprof_btf_member(); the last name is one of a bit field
+ * @offset: (out): bits from the start of the structure; unchanged on failure
+ * @n: (out): bits of the field; unchanged on failure
+ *
+ * Returns: false if there is no such member, or the member is not a bit field
+ */
+bool uprof_btf_bits(const UprofBtf *btf, const char *type, const char *member, uint64_t *offset,
+                    uint64_t *n);
+
+/**
  * uprof_btf_array:
  * @type, @member: as for uprof_btf_member()
  * @n: (out): elements of the outermost dimension; unchanged on failure

@@ -32,6 +32,7 @@ typedef enum {
     UPROF_COMMAND_HELP = 1 << 13,
     UPROF_COMMAND_WATCH = 1 << 14,
     UPROF_COMMAND_HISTORY = 1 << 15,
+    UPROF_COMMAND_DMESG = 1 << 16,
 } UprofCommandBit;
 
 /** UprofCommand: a row of the table of commands, which ends with a row without a name */

@@ -46,9 +46,10 @@ enum {
     HISTORY = UPROF_COMMAND_HISTORY,
     NAMING = RECORD | WATCH, /* commands that name the files of each domain */
     LIVE = RECORD | DUMP | CHECK | TOP | WATCH,
+    OPENING = LIVE | UPROF_COMMAND_DMESG, /* commands that open guests */
     FILES = REPORT | DIFF,
     STORED = REPORT | DIFF | PRUNE | SUMMARY | HISTORY,
-    ALL = LIVE | LIST | FILES | COLLECT | METADATA | STORED,
+    ALL = OPENING | LIST | FILES | COLLECT | METADATA | STORED,
 };
 
 typedef struct _Option Option;
@@ -361,14 +362,14 @@ take_domid(const Option *option, UprofOptions *options, const char *value)
 
 /* clang-format off */
 static const Option table[] = {
-    { "connect", 'c', LIVE | LIST | COLLECT | METADATA, "URI",
+    { "connect", 'c', OPENING | LIST | COLLECT | METADATA, "URI",
       "libvirt URI (default: LIBVIRT_DEFAULT_URI); collect takes several",
       take_uri, .choices = "qemu:///system qemu:///session xen:///system test:///default",
       .heading = "What to sample" },
     { "all", '\0', RECORD | TOP | LIST | WATCH, NULL,
       "all running domains; list shows all without it",
       take_flag, MEMBER(all) },
-    { "domid", '\0', LIVE, "N",
+    { "domid", '\0', OPENING, "N",
       "a domain by its number in Xen, even if xl made it (repeatable)",
       take_domid, .min = 0, .max = UPROF_DOMID_MAX },
     { "wait", '\0', RECORD, "[=T]",
@@ -395,14 +396,14 @@ static const Option table[] = {
       "percent of time that a vCPU may be held (5; monitor, xen: 10; watch: 0.5)",
       take_value, MEMBER(settings.budget_ppm), GIVEN(settings.given.budget),
       .parse = uprof_settings_parse_budget, .form = UPROF_BUDGET_FORM },
-    { "max-pause", '\0', LIVE, "T",
+    { "max-pause", '\0', OPENING, "T",
       "stop copying when a hold is as old as T, up to 1s (default: 50ms)",
       take_max_pause, MEMBER(settings.max_pause_ns),
       .form = "a duration of up to 1s, such as 50ms" },
-    { "no-pause", '\0', LIVE, NULL,
+    { "no-pause", '\0', OPENING, NULL,
       "KVM: read without stopping the guest; changed stacks count as truncated",
       take_flag, MEMBER(settings.no_pause) },
-    { "access", '\0', LIVE | COLLECT, "METHOD",
+    { "access", '\0', OPENING | COLLECT, "METHOD",
       "how to read the guest: auto, direct, monitor or xen (default: auto)",
       take_choice, MEMBER(access), .choices = "auto direct monitor xen",
       .form = "auto, direct, monitor or xen" },

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "uprof/btf.h"
+#include "uprof/printk-ring.h"
 
 /**
  * UprofLinuxOffsets: all in bytes from the start of the structure, unless a comment says otherwise
@@ -123,6 +124,17 @@ typedef struct {
     /* struct kprobe_insn_cache: its list of pages; struct kprobe_insn_page: its link, its code */
     uint64_t cache_pages, page_node, page_code;
 } UprofLinuxGeneratedOffsets;
+
+/** UprofLinuxLogOffsets: of the kernel's log; in bytes */
+typedef struct {
+    /* struct printk_ringbuffer: logarithms of the number of descriptors and of the bytes of text;
+     * pointers to the three rings; ids of the oldest and newest descriptor */
+    uint64_t count_bits, size_bits, descs, infos, text, tail, head;
+    UprofPrintkLayout layout;
+} UprofLinuxLogOffsets;
+
+/** uprof_linux_log_offsets_find: @offsets: (out). Returns: false if a member is missing */
+bool uprof_linux_log_offsets_find(const UprofBtf *btf, UprofLinuxLogOffsets *offsets);
 
 /** uprof_linux_generated_offsets_find: @offsets: (out) */
 void uprof_linux_generated_offsets_find(const UprofBtf *btf, UprofLinuxGeneratedOffsets *offsets);

@@ -201,3 +201,43 @@ uprof_linux_generated_offsets_find(const UprofBtf *btf, UprofLinuxGeneratedOffse
         uprof_btf_member(btf, "kprobe_insn_page", "list", &offsets->page_node) &&
         uprof_btf_member(btf, "kprobe_insn_page", "insns", &offsets->page_code);
 }
+
+static bool
+find_ring_offsets(const UprofBtf *btf, UprofLinuxLogOffsets *offsets)
+{
+    static const char ring[] = "printk_ringbuffer";
+
+    return uprof_btf_member(btf, ring, "desc_ring.count_bits", &offsets->count_bits) &&
+           uprof_btf_member(btf, ring, "desc_ring.descs", &offsets->descs) &&
+           uprof_btf_member(btf, ring, "desc_ring.infos", &offsets->infos) &&
+           uprof_btf_member(btf, ring, "desc_ring.head_id", &offsets->head) &&
+           uprof_btf_member(btf, ring, "desc_ring.tail_id", &offsets->tail) &&
+           uprof_btf_member(btf, ring, "text_data_ring.size_bits", &offsets->size_bits) &&
+           uprof_btf_member(btf, ring, "text_data_ring.data", &offsets->text);
+}
+
+static bool
+find_record_offsets(const UprofBtf *btf, UprofPrintkLayout *layout)
+{
+    static const char desc[] = "prb_desc", info[] = "printk_info";
+    uint64_t n_bits;
+
+    return uprof_btf_size(btf, desc, &layout->desc_bytes) &&
+           uprof_btf_member(btf, desc, "state_var", &layout->state) &&
+           uprof_btf_member(btf, desc, "text_blk_lpos.begin", &layout->begin) &&
+           uprof_btf_member(btf, desc, "text_blk_lpos.next", &layout->next) &&
+           uprof_btf_size(btf, info, &layout->info_bytes) &&
+           uprof_btf_member(btf, info, "seq", &layout->sequence) &&
+           uprof_btf_member(btf, info, "ts_nsec", &layout->time) &&
+           uprof_btf_member(btf, info, "text_len", &layout->text_len) &&
+           uprof_btf_member(btf, info, "facility", &layout->facility) &&
+           uprof_btf_member(btf, info, "caller_id", &layout->caller) &&
+           uprof_btf_bits(btf, info, "level", &layout->level_bits, &n_bits);
+}
+
+bool
+uprof_linux_log_offsets_find(const UprofBtf *btf, UprofLinuxLogOffsets *offsets)
+{
+    return find_ring_offsets(btf, offsets) && find_record_offsets(btf, &offsets->layout) &&
+           uprof_printk_layout_is_valid(&offsets->layout);
+}

@@ -29,6 +29,9 @@ bool uprof_linux_knows_tables(const UprofLinux *kernel);
 bool uprof_linux_owns_stack(const UprofLinux *kernel, const UprofKernelMemory *memory,
                             uint64_t task, uint64_t sp);
 
+/** uprof_linux_log_offsets: Returns: (nullable): %NULL if the kernel's types do not describe its log */
+const UprofLinuxLogOffsets *uprof_linux_log_offsets(const UprofLinux *kernel);
+
 /** uprof_linux_symbols: Returns: borrowed */
 const UprofLinuxSymbols *uprof_linux_symbols(const UprofLinux *kernel);
 

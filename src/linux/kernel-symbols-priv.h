@@ -32,6 +32,7 @@ typedef struct {
 
     uint64_t all_memory; /* pointer to the direct map of all memory */
     uint64_t all_pages;  /* pointer to the array of struct page */
+    uint64_t log;        /* pointer to the struct printk_ringbuffer, from 5.10 */
     uint64_t modules;    /* head of the list of modules */
     /* generated code: heads of lists, and structures that have a list */
     uint64_t bpf_list, ftrace_list, kprobes, optimized_kprobes;

@@ -18,6 +18,7 @@ static const UprofLinuxSymbolName common_symbols[] = {
     { "__start_orc_header", SYMBOL(orc_header_start) },
     { "__stop_orc_header", SYMBOL(orc_header_end) },
     { "modules", SYMBOL(modules) },
+    { "prb", SYMBOL(log) },
     { "bpf_kallsyms", SYMBOL(bpf_list) },
     { "ftrace_ops_trampoline_list", SYMBOL(ftrace_list) },
     { "kprobe_insn_slots", SYMBOL(kprobes) },

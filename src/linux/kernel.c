@@ -70,6 +70,8 @@ struct _UprofLinux {
     bool has_module_offsets;
     UprofLinuxModuleOffsets module_offsets;
     UprofLinuxGeneratedOffsets generated_offsets;
+    bool has_log_offsets;
+    UprofLinuxLogOffsets log_offsets;
     UprofOrcVersion orc_version;
     size_t n_rules;
     unsigned n_modules;
@@ -164,6 +166,12 @@ const UprofLinuxOffsets *
 uprof_linux_offsets(const UprofLinux *kernel)
 {
     return kernel->has_tasks ? &kernel->offsets : NULL;
+}
+
+const UprofLinuxLogOffsets *
+uprof_linux_log_offsets(const UprofLinux *kernel)
+{
+    return kernel->has_log_offsets ? &kernel->log_offsets : NULL;
 }
 
 const UprofLinuxSymbols *
@@ -433,6 +441,7 @@ read_types(UprofLinux *kernel, const UprofLinuxImage *image)
     UprofSlice bytes;
 
     kernel->has_btf = kernel->has_offsets = kernel->has_module_offsets = false;
+    kernel->has_log_offsets = false;
     if (!uprof_linux_image_part(image, kernel->symbols.btf_start, kernel->symbols.btf_end, &bytes))
         return;
     g_autoptr(UprofBtf) btf = uprof_btf_parse(bytes, NULL);
@@ -442,6 +451,7 @@ read_types(UprofLinux *kernel, const UprofLinuxImage *image)
                                         &kernel->offsets);
     kernel->has_module_offsets =
         btf && uprof_linux_module_offsets_find(btf, &kernel->module_offsets);
+    kernel->has_log_offsets = btf && uprof_linux_log_offsets_find(btf, &kernel->log_offsets);
     kernel->generated_offsets = (UprofLinuxGeneratedOffsets){ 0 };
     if (btf)
         uprof_linux_generated_offsets_find(btf, &kernel->generated_offsets);

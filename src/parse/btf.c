@@ -30,6 +30,7 @@ enum {
     ARRAY_BYTES = 12,  /* type, type of its index, n */
     N_BITS = 24,
     KIND_MASK = 0x7f,
+    BIT_OFFSET_BITS = 24,
     BIT_OFFSET_MASK =
         0xffffff, /* if the structure has the flag; the bits above are the size of a bit field */
 };
@@ -101,8 +102,8 @@ typedef struct {
 
 typedef struct {
     uint32_t name, type;
-    uint64_t bits; /* from the start of the structure */
-    bool is_bit_field;
+    uint64_t bits;   /* from the start of the structure */
+    uint32_t n_bits; /* of a bit field; 0: not a bit field */
 } Member;
 
 static const char *
@@ -335,16 +336,19 @@ uprof_btf_size(const UprofBtf *btf, const char *type, uint64_t *size)
 
 /* ---- Members ---- */
 
-/* If a structure does not have the flag, its bit fields are integers with fewer bits. */
-static bool
-is_short_int(const UprofBtf *btf, uint32_t id)
+/*
+ * If a structure does not have the flag, its bit fields are integers with fewer bits. Returns: how many;
+ * 0 if the type is not such an integer
+ */
+static uint32_t
+get_short_bits(const UprofBtf *btf, uint32_t id)
 {
     Type type;
 
     if (!resolve_type(btf, id, &type) || type.kind != KIND_INT)
-        return false;
+        return 0;
     const uint32_t bits = read_u32(btf, type.rest);
-    return (bits & 0xff) != type.size * 8 || (bits >> 16 & 0xff) != 0;
+    return (bits & 0xff) != type.size * 8 || (bits >> 16 & 0xff) != 0 ? MAX(bits & 0xff, 1) : 0;
 }
 
 static Member
@@ -358,8 +362,7 @@ read_member(const UprofBtf *btf, const Type *structure, uint32_t i)
         .name = member.name < btf->strings.len ? member.name : 0,
         .type = member.type,
         .bits = structure->flag ? position & BIT_OFFSET_MASK : position,
-        .is_bit_field =
-            structure->flag ? position > BIT_OFFSET_MASK : is_short_int(btf, member.type),
+        .n_bits = structure->flag ? position >> BIT_OFFSET_BITS : get_short_bits(btf, member.type),
     };
 }
 
@@ -411,9 +414,9 @@ take_name(UprofSlice *path, UprofSlice *name)
     return name->len > 0;
 }
 
-/* @found: (out): its bit offset counts from the start of @type */
+/* @found: (out): its bit offset counts from the start of @type; only the last name may be a bit field */
 static bool
-find_path(const UprofBtf *btf, const char *type, const char *path, Member *found)
+find_any_path(const UprofBtf *btf, const char *type, const char *path, Member *found)
 {
     UprofSlice rest = { path, strlen(path) }, name;
     unsigned steps = 0;
@@ -425,7 +428,7 @@ find_path(const UprofBtf *btf, const char *type, const char *path, Member *found
     const uint64_t size = structure.size;
     for (;;) {
         if (!take_name(&rest, &name) || !find_member(btf, &structure, name, &steps, found) ||
-            found->is_bit_field || found->bits % 8 != 0)
+            (rest.len > 0 && (found->n_bits > 0 || found->bits % 8 != 0)))
             return false;
         bits += found->bits;
         if (bits / 8 > size)
@@ -436,6 +439,25 @@ find_path(const UprofBtf *btf, const char *type, const char *path, Member *found
         if (!resolve_structure(btf, found->type, &structure))
             return false;
     }
+}
+
+static bool
+find_path(const UprofBtf *btf, const char *type, const char *path, Member *found)
+{
+    return find_any_path(btf, type, path, found) && found->n_bits == 0 && found->bits % 8 == 0;
+}
+
+bool
+uprof_btf_bits(const UprofBtf *btf, const char *type, const char *member, uint64_t *offset,
+               uint64_t *n)
+{
+    Member found;
+
+    if (!find_any_path(btf, type, member, &found) || found.n_bits == 0)
+        return false;
+    *offset = found.bits;
+    *n = found.n_bits;
+    return true;
 }
 
 bool

@@ -2,7 +2,7 @@
 /*
  * make-seeds.c - writes the seeds of the corpora btf, capture-reader, cfi-entry, cfi-table,
  *   checkpoint, elf-image, expr, file-unwind, image, kallsyms, linux, mapped-elf, orc-table,
- *   python, space, store-process, symbol-search, unwind and worker-message
+ *   printk-ring, python, space, store-process, symbol-search, unwind and worker-message
  *
  * Usage: make-seeds CORPUS. A developer runs this program when a format or a builder in
  * tests/lib changes. The repository keeps the seeds, beside inputs that once broke a parser.
@@ -19,6 +19,7 @@
 #include "build-mapped.h"
 #include "build-python.h"
 #include "build-orc.h"
+#include "build-printk.h"
 #include "linux-guest.h"
 #include "symbol-elf.h"
 #include "uprof/capture.h"
@@ -379,6 +380,29 @@ make_kallsyms(const char *corpus)
         g_autoptr(GByteArray) image = build_kallsyms(&kernels[i].plan);
         save_bytes(corpus, "kallsyms", kernels[i].name, image->data + 4096, image->len - 4096);
     }
+}
+
+/* Saves a log of @n records in the format of fuzz-printk-ring.c. */
+static void
+make_printk(const char *corpus, const char *name, unsigned n, const char *text)
+{
+    static const uint8_t no_change[3] = { 0 };
+    const uint8_t bits[] = { 4, 8 };
+    g_auto(PrintkBuilder) builder;
+    g_autoptr(GByteArray) all = g_byte_array_new();
+
+    printk_init(&builder, bits[0], bits[1]);
+    for (unsigned i = 0; i < n; i++)
+        printk_add(&builder, i % 8, text);
+    const UprofPrintkRing ring = printk_ring(&builder);
+    g_byte_array_append(all, bits, sizeof(bits));
+    g_byte_array_append(all, (const uint8_t *)&ring.tail, sizeof(ring.tail));
+    g_byte_array_append(all, (const uint8_t *)&ring.head, sizeof(ring.head));
+    g_byte_array_append(all, ring.descs.data, (guint)ring.descs.len);
+    g_byte_array_append(all, ring.infos.data, (guint)ring.infos.len);
+    g_byte_array_append(all, ring.text.data, (guint)ring.text.len);
+    g_byte_array_append(all, no_change, sizeof(no_change));
+    save_bytes(corpus, "printk-ring", name, all->data, all->len);
 }
 
 /* Saves a table in the format of fuzz-orc-table.c. @flags: one per 4096 bytes, ending with 0 */
@@ -967,6 +991,9 @@ main(int argc, char **argv)
     make_linux(argv[1]);
     make_mapped(argv[1]);
     make_orc(argv[1]);
+    make_printk(argv[1], "few", 3, "text");
+    make_printk(argv[1], "turns", 40, "a longer text\nof two lines");
+    make_printk(argv[1], "no-text", 2, "");
     make_stacks(argv[1]);
     make_capture(argv[1], "no-window", 0, 0, false);
     make_capture(argv[1], "one-window", 1, 64, false);

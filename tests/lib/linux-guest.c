@@ -78,6 +78,32 @@ linux_guest_get(const LinuxGuest *guest, uint64_t gpa)
     return GUINT64_FROM_LE(word);
 }
 
+/* Returns: guest-physical address of a copy */
+static uint64_t
+put_copy(LinuxGuest *guest, UprofSlice bytes)
+{
+    const uint64_t gpa = linux_guest_alloc(guest, bytes.len, PAGE);
+
+    memory_guest_put(guest->memory, gpa, bytes.data, bytes.len);
+    return gpa;
+}
+
+void
+linux_guest_put_log(LinuxGuest *guest, const PrintkBuilder *builder)
+{
+    const UprofPrintkRing ring = printk_ring(builder);
+    const uint64_t gpa = linux_guest_alloc(guest, RING_BYTES, 8);
+
+    linux_guest_put(guest, gpa + RING_COUNT_BITS, ring.count_bits);
+    linux_guest_put(guest, gpa + RING_SIZE_BITS, ring.size_bits);
+    linux_guest_put(guest, gpa + RING_TAIL, ring.tail);
+    linux_guest_put(guest, gpa + RING_HEAD, ring.head);
+    linux_guest_put(guest, gpa + RING_DESCS, LINUX_DIRECT + put_copy(guest, ring.descs));
+    linux_guest_put(guest, gpa + RING_INFOS, LINUX_DIRECT + put_copy(guest, ring.infos));
+    linux_guest_put(guest, gpa + RING_TEXT, LINUX_DIRECT + put_copy(guest, ring.text));
+    linux_guest_put(guest, linux_guest_image(LINUX_LOG), LINUX_DIRECT + gpa);
+}
+
 void
 linux_guest_put_text(LinuxGuest *guest, uint64_t gpa, const char *text)
 {
@@ -290,6 +316,26 @@ make_types(const LinuxPlan *plan)
     STRUCT("kprobe_insn_cache", 0x20, { "pages", word, 8 * CACHE_PAGES });
     STRUCT("kprobe_insn_page", 0x20, { "list", word, 8 * KPROBE_NODE },
            { "insns", word, 8 * KPROBE_CODE });
+    const unsigned descs = STRUCT("prb_desc_ring", 0x28, { "count_bits", word, 0 },
+                                  { "descs", word, 8 * (RING_DESCS - RING_COUNT_BITS) },
+                                  { "infos", word, 8 * (RING_INFOS - RING_COUNT_BITS) },
+                                  { "head_id", word, 8 * (RING_HEAD - RING_COUNT_BITS) },
+                                  { "tail_id", word, 8 * (RING_TAIL - RING_COUNT_BITS) });
+    const unsigned data = STRUCT("prb_data_ring", 0x10, { "size_bits", word, 0 },
+                                 { "data", word, 8 * (RING_TEXT - RING_SIZE_BITS) });
+    STRUCT("printk_ringbuffer", RING_BYTES, { "desc_ring", descs, 8 * RING_COUNT_BITS },
+           { "text_data_ring", data, 8 * RING_SIZE_BITS });
+    const unsigned positions =
+        STRUCT("prb_data_blk_lpos", 16, { "begin", word, 0 }, { "next", word, 64 });
+    STRUCT("prb_desc", PRINTK_DESC_BYTES, { "state_var", word, 8 * PRINTK_STATE },
+           { "text_blk_lpos", positions, 8 * PRINTK_BEGIN });
+    const BtfMember info[] = {
+        { "seq", word, 8 * PRINTK_SEQUENCE },      { "ts_nsec", word, 8 * PRINTK_TIME },
+        { "text_len", word, 8 * PRINTK_TEXT_LEN }, { "facility", word, 8 * PRINTK_FACILITY },
+        { "caller_id", word, 8 * PRINTK_CALLER },  { "level", word, 3 << 24 | PRINTK_LEVEL_BITS },
+    };
+    btf_add_struct(&builder, "printk_info", BTF_STRUCT, true, PRINTK_INFO_BYTES, info,
+                   G_N_ELEMENTS(info));
 #undef STRUCT
     return btf_finish(&builder);
 }
@@ -325,6 +371,7 @@ put_symbols(LinuxGuest *guest, guint types_len, size_t rules_len)
         { "ftrace_ops_trampoline_list", LINUX_IMAGE + LINUX_FTRACE_LIST, 'd' },
         { "kprobe_insn_slots", LINUX_IMAGE + LINUX_KPROBES, 'D' },
         { "kprobe_optinsn_slots", LINUX_IMAGE + LINUX_OPTIMIZED_KPROBES, 'D' },
+        { "prb", LINUX_IMAGE + LINUX_LOG, 'd' },
         { "init_top_pgt", LINUX_IMAGE + LINUX_ROOT, 'D' },
         { plan->has_hot ? "pcpu_hot" : "current_task", CPU_CURRENT, 'A' },
         { plan->has_hot ? "i" : "hardirq_stack_ptr", CPU_IRQ, 'A' },

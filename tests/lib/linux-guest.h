@@ -9,6 +9,7 @@
 #pragma once
 
 #include "build-kallsyms.h"
+#include "build-printk.h"
 #include "memory-guest.h"
 #include "uprof/space.h"
 
@@ -44,7 +45,8 @@ enum {
     LINUX_FTRACE_LIST = LINUX_DATA + 0x830,
     LINUX_KPROBES = LINUX_DATA + 0x840, /* struct kprobe_insn_cache */
     LINUX_OPTIMIZED_KPROBES = LINUX_DATA + 0x860,
-    LINUX_ROOT = 0x10000, /* page tables */
+    LINUX_LOG = LINUX_DATA + 0x880, /* pointer to the struct printk_ringbuffer */
+    LINUX_ROOT = 0x10000,           /* page tables */
     LINUX_IMAGE_BYTES = 0x12000,
     LINUX_IMAGE_GPA = 0x10000,
 };
@@ -138,6 +140,14 @@ enum {
     CACHE_PAGES = 8, /* kprobe_insn_cache */
     KPROBE_NODE = 0, /* kprobe_insn_page */
     KPROBE_CODE = 0x10,
+    RING_COUNT_BITS = 8, /* printk_ringbuffer */
+    RING_DESCS = 0x10,
+    RING_INFOS = 0x18,
+    RING_HEAD = 0x20,
+    RING_TAIL = 0x28,
+    RING_SIZE_BITS = 0x30,
+    RING_TEXT = 0x38,
+    RING_BYTES = 0x40,
     CPU_CURRENT = 0x100, /* in the area of a CPU */
     CPU_IRQ = 0x110,
 };
@@ -246,6 +256,9 @@ void linux_guest_open_perf_map(LinuxGuest *guest, uint64_t task);
 
 /** linux_guest_write_perf_map: replaces the content by @text, up to %LINUX_PERF_MAP_PAGES */
 void linux_guest_write_perf_map(LinuxGuest *guest, const char *text);
+
+/** linux_guest_put_log: the kernel has the log of @builder */
+void linux_guest_put_log(LinuxGuest *guest, const PrintkBuilder *builder);
 
 /** linux_guest_put_text: writes @text with its NUL */
 void linux_guest_put_text(LinuxGuest *guest, uint64_t gpa, const char *text);

@@ -34,7 +34,7 @@ lab_packages_here=(mmdebstrap e2fsprogs gzip util-linux qemu-system-x86)
 # browser for pictures, readers of the formats that virt-uprof writes, shells with completion, and
 # tools that build and check packages.
 check_packages=(
-    clang libclang-rt-14-dev clang-format git mandoc libxml2-utils locales
+    clang lld libclang-rt-14-dev clang-format git mandoc libxml2-utils locales
     chromium chromium-driver fonts-dejavu-core
     protobuf-compiler golang-github-google-pprof-dev libdevel-nytprof-perl
     bash-completion zsh fish systemd curl
@@ -46,7 +46,7 @@ check_packages=(
 command -v npm >/dev/null || check_packages+=(npm)
 # Tests are skipped without these tools.
 check_tools=(
-    clang clang-format git mandoc xmllint localedef chromium chromedriver protoc npm perl zsh fish systemd-analyze curl dh lintian ccache
+    clang ld.lld clang-format git mandoc xmllint localedef chromium chromedriver protoc npm perl zsh fish systemd-analyze curl dh lintian ccache
     /usr/share/bash-completion/bash_completion
     /usr/share/gocode/src/github.com/google/pprof/proto/profile.proto
     /usr/share/perl5/Devel/NYTProf/flamegraph.pl

@@ -13,6 +13,8 @@
  *     in:PATH:LOAD           starts a load in the cgroup PATH, which is made
  *     tasks       prints TASK PID COMM for each process, THREAD TID PID COMM for its threads
  *     maps        prints MAP PID LINE: /proc/PID/maps of all processes of loads
+ *     log         prints LOG PRIORITY,NUMBER,MICROSECONDS,FLAGS;TEXT for each record of the kernel's log
+ *     write-log   writes thousands of records to the log, more than it can hold
  *     stop        ends all loads
  *     reboot      boots again, with the same words
  *     listen      after all other words: reads lines of such words from the second serial line
@@ -231,6 +233,8 @@ static const struct {
     { "kallsyms", report_kallsyms },
     { "tasks",    report_tasks },
     { "maps",     report_all_maps },
+    { "log",       report_log },
+    { "write-log", write_log },
     { "stop",     stop_loads },
     { "reboot",   boot_again },
     { "listen",   listen_later },

@@ -18,6 +18,9 @@ void report_paging(void);
 void report_kallsyms(void);
 void report_tasks(void);
 void report_maps(pid_t pid);
+void report_log(void);
+/* Writes to the log. */
+void write_log(void);
 
 /* ---- loads.c: programs that keep the guest busy ---- */
 

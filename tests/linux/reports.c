@@ -6,12 +6,14 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "init.h"
 
@@ -24,7 +26,9 @@ enum {
     PATH_BYTES = 64,
     NOTE_HEADER = 12, /* elf(5): n_namesz, n_descsz, n_type */
     NOTE_BUILD_ID = 3,
-    COMM_BYTES = 16, /* Linux, TASK_COMM_LEN */
+    COMM_BYTES = 16,     /* Linux, TASK_COMM_LEN */
+    RECORD_BYTES = 8192, /* of /dev/kmsg, with the names of devices */
+    RECORDS_WRITTEN = 6000,
 };
 
 /* Opens a file that must exist. */
@@ -217,4 +221,57 @@ report_maps(pid_t pid)
         printf("MAP %d %s", (int)pid, line);
     free(line);
     fclose(file);
+}
+
+/* Each read gives one record, or an error if the next one was overwritten. */
+void
+report_log(void)
+{
+    char record[RECORD_BYTES];
+    const int log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+    if (log < 0)
+        die("/dev/kmsg");
+    for (;;) {
+        const ssize_t len = read(log, record, sizeof(record) - 1);
+        if (len < 0 && errno == EPIPE)
+            continue;
+        if (len <= 0)
+            break;
+        record[len] = '\0';
+        printf("LOG %.*s\n", (int)strcspn(record, "\n"), record);
+    }
+    close(log);
+}
+
+/* By default, the kernel takes only a few records a second. */
+static void
+allow_records(void)
+{
+    const int file = open("/proc/sys/kernel/printk_devkmsg", O_WRONLY | O_CLOEXEC);
+
+    if (file < 0 || write(file, "on\n", 3) != 3)
+        die("printk_devkmsg");
+    close(file);
+}
+
+void
+write_log(void)
+{
+    static const char padding[] =
+        "0123456789012345678901234567890123456789012345678901234567890123456789";
+    const int log = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
+    char record[RECORD_BYTES];
+
+    allow_records();
+    if (log < 0)
+        die("/dev/kmsg");
+    for (unsigned i = 0; i < RECORDS_WRITTEN; i++) {
+        const char *end = i % 100 == 0 ? "\nlast \033[31mline \303\244\001\\" : "";
+        const int len = snprintf(record, sizeof(record), "<%u>record %u %.*s%s", i % 8, i,
+                                 (int)(i * 7 % sizeof(padding)), padding, end);
+        if (write(log, record, (size_t)len) != len)
+            die("write to /dev/kmsg");
+    }
+    close(log);
 }

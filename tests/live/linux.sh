@@ -85,6 +85,30 @@ replays()
     grep -qE "^$name;$1-[0-9]+;.*_\[k\] [0-9]+$" "$work/out" || fail "no process: $(cat "$work/out")"
 }
 
+# same_log MIN: `dmesg` prints the log that the guest prints, with at least MIN records
+same_log()
+{
+    tell_linux "$name" log >"$work/said" || fail 'it does not listen'
+    profile 0 dmesg --json "${patient[@]}" "$name"
+    cp "$work/out" "$work/log.json"
+    python3 "$here/kernel_log.py" "$work/log.json" "$work/said" "$1" >"$work/compared" ||
+        fail "the kernel's log: $(cat "$work/compared")"
+    say "$name: the kernel's log: $(cat "$work/compared")"
+}
+
+# shows_log: the log of the kernel, before and after it has overwritten its first records
+shows_log()
+{
+    same_log 100
+    profile 0 dmesg "${patient[@]}" "$name"
+    grep -qE '^\[    0\.000000\] Linux version [0-9]' "$work/out" || fail "no log: $(head -n 5 "$work/out")"
+    tell_linux "$name" write-log >"$work/said" || fail 'it does not write'
+    same_log 500
+    profile 0 dmesg "${patient[@]}" "$name"
+    grep -qE '^\[[0-9]+ records overwritten\]$' "$work/out" || fail "nothing overwritten: $(head -n 5 "$work/out")"
+    grep -qE '^\[ *[0-9.]+\] last \?\[31mline ä\?\\$' "$work/out" || fail "no cleaned line: $(tail -n 5 "$work/out")"
+}
+
 need_daemon
 need_linux
 case $series in
@@ -100,6 +124,7 @@ for cell in "${cells[@]}"; do
     if [ "$cell" = "${cells[-1]}" ]; then
         by_process syscalls
         replays syscalls
+        shows_log
     fi
     wait_until 3 runs "$name" || fail "'$name' does not run any more"
     destroy_guest "$name"

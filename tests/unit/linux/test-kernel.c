@@ -7,7 +7,7 @@
 
 #define SECOND UINT64_C(1000000000)
 
-enum { N_SYMBOLS = 1026, PAGE = 4096 };
+enum { N_SYMBOLS = 1027, PAGE = 4096 };
 
 /* The most reads for a sample of a known kernel, for any content of the guest's memory. */
 enum { READS_MAX = UPROF_MEM_FRESH_MAX };

@@ -46,6 +46,18 @@ static const struct {
     { "no_struct", "left", NONE },
 };
 
+static const struct {
+    const char *type, *member;
+    uint64_t offset, n; /* NONE: no such bit field */
+} fields[] = {
+    { "task_struct", "on_rq", 32, 1 },
+    { "task_struct", "pid", NONE, NONE },
+    { "task_struct", "both.dentry", NONE, NONE },
+    { "old_bits", "three", 0, 3 },
+    { "old_bits", "four", NONE, NONE },
+    { "no_struct", "left", NONE, NONE },
+};
+
 /* One malformed header for each row. */
 static const struct {
     const char *name;
@@ -96,6 +108,21 @@ test_members(void)
         if (offset != members[i].offset || found != (offset != NONE))
             g_error("%s.%s: %s, %" G_GUINT64_FORMAT, members[i].type, members[i].member,
                     found ? "found" : "not found", offset);
+    }
+}
+
+static void
+test_bit_fields(void)
+{
+    g_autoptr(GByteArray) bytes = build_btf();
+    g_autoptr(UprofBtf) btf = parse(bytes, NULL);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(fields); i++) {
+        uint64_t offset = NONE, n = NONE;
+        const bool found = uprof_btf_bits(btf, fields[i].type, fields[i].member, &offset, &n);
+        if (offset != fields[i].offset || n != fields[i].n || found != (offset != NONE))
+            g_error("%s.%s: %s, %" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT, fields[i].type,
+                    fields[i].member, found ? "found" : "not found", offset, n);
     }
 }
 
@@ -361,6 +388,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/btf/members", test_members);
+    g_test_add_func("/btf/bit-fields", test_bit_fields);
     g_test_add_func("/btf/others", test_others);
     g_test_add_func("/btf/values", test_values);
     for (size_t i = 0; i < G_N_ELEMENTS(headers); i++) {

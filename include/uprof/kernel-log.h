@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * kernel-log.h - the log of a Linux guest's kernel, as dmesg prints it in the guest
+ *
+ * The log is read out of the guest's memory, so it can also be read if the guest hangs or has crashed.
+ */
+#pragma once
+
+#include "uprof/linux.h"
+#include "uprof/printk-ring.h"
+
+/** UprofKernelLog: a copy of the log */
+typedef struct _UprofKernelLog UprofKernelLog;
+
+/**
+ * uprof_kernel_log_read:
+ * @kernel: was found
+ * @mem: the worker's
+ *
+ * Reads the log while the guest runs, without a hold. Needs memory for the rings and the copy of their
+ * descriptors: 1 MiB for the usual log of 128 KiB, 67 MiB at most.
+ *
+ * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_UNSUPPORTED if the kernel has no such log
+ *   or no type information; with %UPROF_ERROR_BAD_DATA if the guest's memory contradicts itself
+ */
+UprofKernelLog *uprof_kernel_log_read(const UprofLinux *kernel, UprofMem *mem, GError **error);
+void uprof_kernel_log_free(UprofKernelLog *log);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofKernelLog, uprof_kernel_log_free)
+
+/** uprof_kernel_log_records: Returns: array of UprofPrintkRecord, by sequence; borrowed */
+const GArray *uprof_kernel_log_records(const UprofKernelLog *log);
+
+/**
+ * uprof_kernel_log_append_text: appends the log as dmesg prints it
+ * @out: gets clean text
+ *
+ * Each line of a record has the record's time, in seconds. A line in brackets says where records are
+ * missing, because the kernel has overwritten them.
+ */
+void uprof_kernel_log_append_text(GString *out, const UprofKernelLog *log);
+
+/** uprof_kernel_log_append_json: appends an array with an object for each record, and a line end */
+void uprof_kernel_log_append_json(GString *out, const UprofKernelLog *log);
+
+/**
+ * uprof_kernel_log_find_trouble: finds the newest record that tells of a crash, a hang or a lack of memory
+ * @what: (out): what it tells of, for a message; literal
+ *
+ * Returns: (nullable): the record, borrowed; %NULL if there is none
+ */
+const UprofPrintkRecord *
+uprof_kernel_log_find_trouble(const UprofKernelLog *log, const char **what);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * session-snapshots.h - snapshots of all vCPUs at one time, for commands that do not sample
+ */
+#pragma once
+
+#include "uprof/session.h"
+
+/** UprofSnapshots: snapshots of vCPUs */
+typedef struct {
+    UprofSnapshot **slots; /* owned; the first @n are filled */
+    UprofSnapshot *pool;   /* owned; the snapshots themselves */
+    unsigned n;
+} UprofSnapshots;
+
+void uprof_snapshots_clear(UprofSnapshots *snapshots);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UprofSnapshots, uprof_snapshots_clear)
+
+/**
+ * uprof_session_take_snapshots:
+ * @session: prepared with a worker
+ * @snapshots: (out): in any case; to be cleared
+ *
+ * Holds each vCPU once, or twice if the guest runs Linux: from the first snapshots the worker finds the
+ * kernel. With the kernel known, the second ones also contain data such as the running process. A guest
+ * that somebody else has paused is read as it is.
+ *
+ * Returns: %UPROF_ERROR_NONE, or a code after a notice that says why there are no snapshots
+ */
+UprofErrorCode uprof_session_take_snapshots(UprofSession *session, UprofSnapshots *snapshots,
+                                            const UprofNotices *notices);

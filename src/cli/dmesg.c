@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * dmesg.c - the command dmesg: the log of a Linux guest's kernel
+ */
+#include "commands-priv.h"
+
+#include "domain-command-priv.h"
+#include "terminal-priv.h"
+#include "uprof/log-reply.h"
+#include "uprof/session-snapshots.h"
+#include "uprof/text.h"
+
+#include <string.h>
+
+enum { CALL_LOG };
+
+static const UprofAnalysisCall calls[] = { [CALL_LOG] = uprof_log_reply_make };
+
+static UprofErrorCode
+print_reply(const UprofSession *session, const GByteArray *reply, const UprofNotices *notices)
+{
+    UprofLogReply head = { .code = UPROF_ERROR_FAILED };
+    GString *text = g_string_new(NULL);
+
+    if (reply->len >= sizeof(head)) {
+        memcpy(&head, reply->data, sizeof(head));
+        uprof_text_append_lines(
+            text, (UprofSlice){ reply->data + sizeof(head), reply->len - sizeof(head) });
+    }
+    if (head.code == UPROF_ERROR_NONE)
+        return uprof_terminal_print(text) == 0 ? UPROF_ERROR_NONE : UPROF_ERROR_FAILED;
+    uprof_notice(notices, UPROF_NOTICE_WARNING, "%s: %s", session->shown, text->str);
+    g_string_free(text, TRUE);
+    return head.code;
+}
+
+static UprofErrorCode
+print_log(UprofSession *session, const UprofOptions *options, const UprofNotices *notices)
+{
+    const UprofLogRequest request = { .is_json = options->json };
+    g_auto(UprofSnapshots) snapshots;
+    g_autoptr(GByteArray) reply = NULL;
+    g_autoptr(GError) error = NULL;
+    const UprofErrorCode code = uprof_session_take_snapshots(session, &snapshots, notices);
+
+    if (code != UPROF_ERROR_NONE)
+        return code;
+    if (!uprof_worker_call(session->worker, CALL_LOG, (UprofSlice){ &request, sizeof(request) },
+                           &reply, &error))
+        return uprof_notice_error(notices, error);
+    return print_reply(session, reply, notices);
+}
+
+int
+uprof_dmesg_run(UprofOptions *options)
+{
+    return uprof_domain_command_run(options, calls, G_N_ELEMENTS(calls), print_log);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "domain-command-priv.h"
+
+#include "exit-priv.h"
+#include "uprof/domid.h"
+
+static UprofErrorCode
+open_domain(UprofHost *host, const char *word, const UprofOptions *options, UprofGuardian *guardian,
+            UprofWorkers *workers, UprofDomainWork work)
+{
+    const UprofNotices notices = uprof_options_notices(options);
+    const UprofSessionSettings settings = uprof_options_session(options, &notices);
+    g_autoptr(GError) error = NULL;
+    UprofDomain *domain = uprof_domid_find(host, word, &notices, &error);
+
+    if (!domain)
+        return uprof_notice_error(&notices, error);
+    g_autoptr(UprofSession) session =
+        uprof_session_open(domain, &settings, guardian,
+                           UPROF_SESSION_MAY_BE_PAUSED | UPROF_SESSION_WAIT_FOR_LOCK, &error);
+    if (!session || !uprof_session_prepare(session, workers, NULL, NULL, &error))
+        return uprof_notice_error(&notices, error);
+    return work(session, options, &notices);
+}
+
+int
+uprof_domain_command_run(UprofOptions *options, const UprofAnalysisCall *calls, unsigned n_calls,
+                         UprofDomainWork work)
+{
+    const UprofNotices notices = uprof_options_notices(options);
+    g_autoptr(GError) error = NULL;
+    const UprofWorkerPlan plan = {
+        .symbols = uprof_options_symbols(options),
+        .calls = calls,
+        .n_calls = n_calls,
+    };
+    UprofGuardian *guardian = uprof_guardian_start(uprof_access_find, &error);
+    g_autoptr(UprofWorkers) workers = guardian ? uprof_workers_new(&plan, &error) : NULL;
+    UprofErrorTally tally = { 0 };
+
+    if (!workers) {
+        uprof_guardian_end(guardian, NULL);
+        return uprof_say_error(error);
+    }
+    uprof_host_init();
+    int code = uprof_exit_of_code(uprof_session_recover(&notices));
+    g_autoptr(UprofHost) host = uprof_host_open(options->uri, false, &error);
+    if (!host)
+        uprof_error_count(&tally, uprof_notice_error(&notices, error));
+    for (guint i = 0; host && i < options->words->len; i++)
+        uprof_error_count(&tally, open_domain(host, g_ptr_array_index(options->words, i), options,
+                                              guardian, workers, work));
+    code = uprof_exit_worse(code, uprof_exit_of_tally(&tally));
+    return uprof_exit_worse(
+        code, uprof_exit_of_code(uprof_session_end_guardian(guardian, false, &notices)));
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * kernel-log-text.c - the kernel's log as text and as JSON, and what its last words tell
+ */
+#include "uprof/kernel-log.h"
+
+#include "uprof/json-writer.h"
+#include "uprof/scan.h"
+#include "uprof/text.h"
+
+#include <string.h>
+
+#define NS_PER_US 1000
+#define US_PER_S 1000000
+/* In a record's caller: the rest is the number of a CPU. */
+#define IS_CPU (UINT32_C(1) << 31)
+
+static const char *const levels[] = { "emerg", "alert",  "crit", "err",
+                                      "warn",  "notice", "info", "debug" };
+
+/* Texts of the kernel's messages, and what they mean. */
+static const struct {
+    const char *text, *what;
+} troubles[] = {
+    { "Kernel panic - not syncing", "a panic" },
+    { "Oops: ", "an oops" },
+    { "BUG: unable to handle", "an oops" },
+    { "kernel BUG at ", "an oops" },
+    { "general protection fault", "an oops" },
+    { "Out of memory: Killed process", "a process that was killed for lack of memory" },
+    { "Memory cgroup out of memory: Killed process",
+      "a process that was killed for lack of memory" },
+    { " blocked for more than ", "a task that hangs" },
+    { "BUG: soft lockup", "a CPU that hangs" },
+    { "hard LOCKUP", "a CPU that hangs" },
+    { "detected stall", "a CPU that hangs" },
+    { "detected stalls", "a CPU that hangs" },
+};
+
+static void
+append_line(GString *out, const UprofPrintkRecord *record, const char *line)
+{
+    const uint64_t us = record->time_ns / NS_PER_US;
+
+    g_string_append_printf(out, "[%5" G_GUINT64_FORMAT ".%06u] %s\n", us / US_PER_S,
+                           (unsigned)(us % US_PER_S), line);
+}
+
+/* Returns: (transfer full): all lines of a record; a text without lines is one empty line */
+static char *
+clean_text(UprofSlice text)
+{
+    GString *clean = g_string_new(NULL);
+    UprofSlice line;
+
+    while (uprof_slice_split(text, '\n', &line, &text)) {
+        g_autofree char *quoted = uprof_text_quote_slice(line);
+        g_string_append_printf(clean, "%s\n", quoted);
+    }
+    g_autofree char *quoted = uprof_text_quote_slice(text);
+    g_string_append(clean, quoted);
+    return g_string_free(clean, FALSE);
+}
+
+static void
+append_record(GString *out, const UprofPrintkRecord *record)
+{
+    g_autofree char *text =
+        record->text.data ? clean_text(record->text) : g_strdup("[text overwritten]");
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+
+    for (unsigned i = 0; lines[i] || i == 0; i++)
+        append_line(out, record, lines[i] ? lines[i] : "");
+}
+
+void
+uprof_kernel_log_append_text(GString *out, const UprofKernelLog *log)
+{
+    const GArray *records = uprof_kernel_log_records(log);
+
+    for (guint i = 0; i < records->len; i++) {
+        const UprofPrintkRecord *record = &g_array_index(records, UprofPrintkRecord, i);
+        const uint64_t expected = i == 0 ? 0 : record[-1].sequence + 1;
+        if (record->sequence != expected)
+            g_string_append_printf(out, "[%" G_GUINT64_FORMAT " records overwritten]\n",
+                                   record->sequence - expected);
+        append_record(out, record);
+    }
+}
+
+static void
+append_json_record(UprofJsonWriter *json, const UprofPrintkRecord *record)
+{
+    g_autofree char *clean = clean_text(record->text);
+
+    uprof_json_begin(json, NULL, UPROF_JSON_OBJECT);
+    uprof_json_uint(json, "sequence", record->sequence);
+    uprof_json_uint(json, "time_ns", record->time_ns);
+    uprof_json_string(json, "level", levels[record->level % G_N_ELEMENTS(levels)]);
+    uprof_json_uint(json, "facility", record->facility);
+    uprof_json_uint(json, record->caller & IS_CPU ? "cpu" : "tid", record->caller & ~IS_CPU);
+    if (record->text.data)
+        uprof_json_string(json, "text", clean);
+    uprof_json_end(json, UPROF_JSON_OBJECT);
+}
+
+void
+uprof_kernel_log_append_json(GString *out, const UprofKernelLog *log)
+{
+    const GArray *records = uprof_kernel_log_records(log);
+    UprofJsonWriter json = { .out = out };
+
+    uprof_json_begin(&json, NULL, UPROF_JSON_ARRAY);
+    for (guint i = 0; i < records->len; i++) {
+        uprof_json_break_line(&json, "\n ");
+        append_json_record(&json, &g_array_index(records, UprofPrintkRecord, i));
+    }
+    uprof_json_end(&json, UPROF_JSON_ARRAY);
+    g_string_append_c(out, '\n');
+}
+
+const UprofPrintkRecord *
+uprof_kernel_log_find_trouble(const UprofKernelLog *log, const char **what)
+{
+    const GArray *records = uprof_kernel_log_records(log);
+
+    for (guint i = records->len; i-- > 0;) {
+        const UprofPrintkRecord *record = &g_array_index(records, UprofPrintkRecord, i);
+        for (size_t k = 0; record->text.data && k < G_N_ELEMENTS(troubles); k++)
+            if (memmem(record->text.data, record->text.len, troubles[k].text,
+                       strlen(troubles[k].text))) {
+                *what = troubles[k].what;
+                return record;
+            }
+    }
+    return NULL;
+}

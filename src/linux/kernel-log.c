@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The symbol `prb` is a pointer to the kernel's struct printk_ringbuffer. Early in the boot, the kernel
+ * may change it to a larger ring.
+ */
+#include "uprof/kernel-log.h"
+
+#include "uprof/error.h"
+
+#include "kernel-priv.h"
+
+struct _UprofKernelLog {
+    uint8_t *descs, *descs_after, *infos,
+        *text;       /* copies of the rings, with bytes around them; owned */
+    GArray *records; /* of UprofPrintkRecord; owned */
+};
+
+void
+uprof_kernel_log_free(UprofKernelLog *log)
+{
+    if (!log)
+        return;
+    g_free(log->descs);
+    g_free(log->descs_after);
+    g_free(log->infos);
+    g_free(log->text);
+    g_clear_pointer(&log->records, g_array_unref);
+    g_free(log);
+}
+
+const GArray *
+uprof_kernel_log_records(const UprofKernelLog *log)
+{
+    return log->records;
+}
+
+static uint8_t *
+read_range(const UprofKernelMemory *memory, uint64_t gva, uint64_t len, UprofSlice *range)
+{
+    const uint64_t first = gva & ~(uint64_t)(UPROF_PAGE_BYTES - 1);
+    const uint64_t pages = (gva - first + len + UPROF_PAGE_BYTES - 1) / UPROF_PAGE_BYTES;
+
+    if (gva > UINT64_MAX - len - UPROF_PAGE_BYTES)
+        return NULL;
+    g_autofree uint8_t *bytes = g_malloc(pages * UPROF_PAGE_BYTES);
+    if (uprof_mem_read_bulk(memory->mem, memory->vcpu, memory->regs, first, bytes,
+                            pages * UPROF_PAGE_BYTES) != pages * UPROF_PAGE_BYTES)
+        return NULL;
+    *range = (UprofSlice){ bytes + (gva - first), len };
+    return g_steal_pointer(&bytes);
+}
+
+/* Where the rings are in the guest. */
+typedef struct {
+    uint64_t ring; /* struct printk_ringbuffer */
+    uint64_t descs, infos, text;
+} Places;
+
+static bool
+read_places(const UprofKernelMemory *memory, uint64_t pointer, const UprofLinuxLogOffsets *offsets,
+            Places *places, UprofPrintkRing *ring)
+{
+    uint32_t count_bits, size_bits;
+
+    if (!uprof_kernel_read_word_always(memory, pointer, &places->ring) ||
+        !uprof_kernel_read_u32_always(memory, places->ring + offsets->count_bits, &count_bits) ||
+        !uprof_kernel_read_u32_always(memory, places->ring + offsets->size_bits, &size_bits) ||
+        !uprof_kernel_read_word_always(memory, places->ring + offsets->descs, &places->descs) ||
+        !uprof_kernel_read_word_always(memory, places->ring + offsets->infos, &places->infos) ||
+        !uprof_kernel_read_word_always(memory, places->ring + offsets->text, &places->text))
+        return false;
+    ring->count_bits = count_bits;
+    ring->size_bits = size_bits;
+    return count_bits <= UPROF_PRINTK_COUNT_BITS_MAX && size_bits <= UPROF_PRINTK_SIZE_BITS_MAX;
+}
+
+/* The ids grow while the rings are copied, so they are read first and never out of remembered pages. */
+static bool
+read_ids(const UprofKernelMemory *memory, const UprofLinuxLogOffsets *offsets, const Places *places,
+         UprofPrintkRing *ring)
+{
+    uprof_mem_drop_page(memory->mem, memory->vcpu, memory->regs, places->ring + offsets->tail);
+    uprof_mem_drop_page(memory->mem, memory->vcpu, memory->regs, places->ring + offsets->head);
+    return uprof_kernel_read_word_always(memory, places->ring + offsets->tail, &ring->tail) &&
+           uprof_kernel_read_word_always(memory, places->ring + offsets->head, &ring->head);
+}
+
+/* The descriptors are read before and after all else: those that changed are of other records. */
+static bool
+copy_rings(UprofKernelLog *log, const UprofKernelMemory *memory, const Places *places,
+           UprofPrintkRing *ring)
+{
+    const UprofPrintkLayout *layout = ring->layout;
+    const uint64_t count = UINT64_C(1) << ring->count_bits;
+
+    log->descs = read_range(memory, places->descs, count * layout->desc_bytes, &ring->descs);
+    log->infos = read_range(memory, places->infos, count * layout->info_bytes, &ring->infos);
+    log->text = read_range(memory, places->text, UINT64_C(1) << ring->size_bits, &ring->text);
+    log->descs_after =
+        read_range(memory, places->descs, count * layout->desc_bytes, &ring->descs_after);
+    return log->descs && log->infos && log->text && log->descs_after;
+}
+
+UprofKernelLog *
+uprof_kernel_log_read(const UprofLinux *kernel, UprofMem *mem, GError **error)
+{
+    const UprofKernelMemory memory = uprof_linux_memory(kernel, mem);
+    const UprofLinuxLogOffsets *offsets = uprof_linux_log_offsets(kernel);
+    const uint64_t pointer = uprof_linux_symbols(kernel)->log;
+    g_autoptr(UprofKernelLog) log = g_new0(UprofKernelLog, 1);
+    Places places;
+
+    if (!offsets || pointer == 0) {
+        g_set_error_literal(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED,
+                            pointer == 0
+                                ? "the kernel has no log of the kind that Linux has from 5.10"
+                                : "the kernel's type information (BTF) does not describe its log");
+        return NULL;
+    }
+    UprofPrintkRing ring = { .layout = &offsets->layout };
+    if (!read_places(&memory, pointer, offsets, &places, &ring) ||
+        !read_ids(&memory, offsets, &places, &ring) || !copy_rings(log, &memory, &places, &ring)) {
+        g_set_error_literal(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
+                            "the kernel's log is not where the kernel says that it is");
+        return NULL;
+    }
+    log->records = uprof_printk_ring_list(&ring, error);
+    return log->records ? g_steal_pointer(&log) : NULL;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "uprof/session-snapshots.h"
+
+void
+uprof_snapshots_clear(UprofSnapshots *snapshots)
+{
+    g_free(snapshots->slots);
+    g_free(snapshots->pool);
+}
+
+static void
+init_snapshots(UprofSnapshots *snapshots, unsigned n_vcpus)
+{
+    *snapshots = (UprofSnapshots){
+        .slots = g_new0(UprofSnapshot *, n_vcpus),
+        .pool = g_new0(UprofSnapshot, n_vcpus),
+    };
+    for (unsigned i = 0; i < n_vcpus; i++)
+        snapshots->slots[i] = &snapshots->pool[i];
+}
+
+/* A run copies more stack after a sample needed it. Here, the largest window is copied at once. */
+static void
+widen_windows(UprofSession *session)
+{
+    for (unsigned i = 0; i < session->guest->n_vcpus; i++)
+        session->sizes[i].wanted = UPROF_SNAPSHOT_BYTES_MAX;
+}
+
+static UprofAnswer
+take_twice(UprofSession *session, UprofSnapshots *snapshots, GError **error)
+{
+    UprofSnapshot **slots = snapshots->slots;
+    const UprofAnswer answer =
+        uprof_sampler_sample_once(session->sampler, slots, &snapshots->n, error);
+
+    for (unsigned i = 0; answer == UPROF_OK && i < snapshots->n; i++) {
+        slots[i]->is_prime = true;
+        uprof_worker_take(session->worker, slots[i]);
+        slots[i]->is_prime = false;
+    }
+    if (answer == UPROF_OK && !uprof_worker_sync(session->worker, error))
+        return UPROF_FAILED;
+    return *uprof_worker_links(session->worker)
+               ? uprof_sampler_sample_once(session->sampler, slots, &snapshots->n, error)
+               : answer;
+}
+
+static UprofErrorCode
+fail(const UprofSession *session, const UprofNotices *notices, UprofErrorCode code, const char *why)
+{
+    uprof_notice(notices, UPROF_NOTICE_WARNING, "%s: %s", session->shown, why);
+    return code;
+}
+
+UprofErrorCode
+uprof_session_take_snapshots(UprofSession *session, UprofSnapshots *snapshots,
+                             const UprofNotices *notices)
+{
+    g_autoptr(GError) error = NULL;
+
+    init_snapshots(snapshots, session->guest->n_vcpus);
+    widen_windows(session);
+    switch (take_twice(session, snapshots, &error)) {
+    case UPROF_OK:
+    case UPROF_ABSENT:
+        return UPROF_ERROR_NONE;
+    case UPROF_BUSY:
+        return fail(session, notices, UPROF_ERROR_NOT_FOUND,
+                    "somebody else stops, migrates or saves the domain; try again later");
+    case UPROF_STUCK:
+        return fail(session, notices, UPROF_ERROR_EMPTY,
+                    "no vCPU stopped within --max-pause; try a longer one");
+    case UPROF_GONE:
+        return fail(session, notices, UPROF_ERROR_NOT_FOUND, "the domain has just ended");
+    default:
+        return uprof_notice_error(notices, error);
+    }
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "uprof/log-reply.h"
+
+#include "uprof/kernel-log.h"
+
+#include <string.h>
+
+static UprofErrorCode
+append_log(GString *out, const UprofAnalysis *analysis, bool as_json, GError **error)
+{
+    const UprofPipeline *pipeline = analysis->pipeline;
+    UprofLinuxFacts facts;
+
+    uprof_linux_facts(pipeline->kernel, &facts);
+    if (facts.state != UPROF_LINUX_FOUND) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED, "no Linux kernel was found%s%s",
+                    facts.why ? ": " : "", facts.why ? facts.why : "");
+        return UPROF_ERROR_UNSUPPORTED;
+    }
+    g_autoptr(UprofKernelLog) log = uprof_kernel_log_read(pipeline->kernel, pipeline->mem, error);
+    if (!log)
+        return (*error)->code;
+    if (as_json)
+        uprof_kernel_log_append_json(out, log);
+    else
+        uprof_kernel_log_append_text(out, log);
+    return UPROF_ERROR_NONE;
+}
+
+void
+uprof_log_reply_make(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply)
+{
+    const UprofLogRequest *request = argument.data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GString) out = g_string_new(NULL);
+    const UprofLogReply head = { .code = append_log(out, analysis, request->is_json, &error) };
+    const char *text = error ? error->message : out->str;
+
+    g_byte_array_append(reply, (const guint8 *)&head, sizeof(head));
+    g_byte_array_append(reply, (const guint8 *)text, (guint)strlen(text));
+}

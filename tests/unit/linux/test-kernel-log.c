@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "uprof/kernel-log.h"
+
+#include <string.h>
+
+#include "linux-guest.h"
+#include "uprof/error.h"
+
+enum { COUNT_BITS = 5, SIZE_BITS = 12 };
+
+/* Reads the log of a guest in which the kernel was found. */
+static UprofKernelLog *
+read_log(LinuxGuest *guest, GError **error)
+{
+    g_autoptr(LinuxView) view = linux_view_new(guest);
+
+    linux_view_sample(view, 0);
+    return uprof_kernel_log_read(view->kernel, view->mem, error);
+}
+
+/* Returns: the text of a log with @texts */
+static char *
+show_log(const char *const *texts, bool as_json)
+{
+    const LinuxPlan plan = { .n_vcpus = 1 };
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&plan);
+    g_auto(PrintkBuilder) builder;
+    g_autoptr(GError) error = NULL;
+    GString *out = g_string_new(NULL);
+
+    printk_init(&builder, COUNT_BITS, SIZE_BITS);
+    for (unsigned i = 0; texts[i]; i++)
+        printk_add(&builder, i % 8, texts[i]);
+    linux_guest_put_log(guest, &builder);
+    g_autoptr(UprofKernelLog) log = read_log(guest, &error);
+    g_assert_no_error(error);
+    if (as_json)
+        uprof_kernel_log_append_json(out, log);
+    else
+        uprof_kernel_log_append_text(out, log);
+    return g_string_free(out, FALSE);
+}
+
+static void
+test_text(void)
+{
+    static const char *const texts[] = { "Linux version 6.1", "",  "two\nlines", "end\n",
+                                         "\33[31mred\a;1",    NULL };
+    g_autofree char *text = show_log(texts, false);
+
+    g_assert_cmpstr(text, ==,
+                    "[    0.000000] Linux version 6.1\n"
+                    "[    0.001000] \n"
+                    "[    0.002000] two\n"
+                    "[    0.002000] lines\n"
+                    "[    0.003000] end\n"
+                    "[    0.003000] \n"
+                    "[    0.004000] ?[31mred?;1\n");
+}
+
+static void
+test_json(void)
+{
+    static const char *const texts[] = { "a \"b\"", "two\nlines", NULL };
+    g_autofree char *text = show_log(texts, true);
+
+    g_assert_cmpstr(
+        text, ==,
+        "[\n {\"sequence\": 0, \"time_ns\": 0, \"level\": \"emerg\", \"facility\": 4, \"tid\": "
+        "100, "
+        "\"text\": \"a \\\"b\\\"\"},"
+        "\n {\"sequence\": 1, \"time_ns\": 1000000, \"level\": \"alert\", \"facility\": 4, "
+        "\"tid\": 101, \"text\": \"two\\u000alines\"}]\n");
+}
+
+static void
+test_overwritten(void)
+{
+    const char *texts[101] = { NULL };
+
+    for (unsigned i = 0; i < 100; i++)
+        texts[i] = "a record";
+    g_autofree char *text = show_log(texts, false);
+    g_assert_true(g_str_has_prefix(text, "[68 records overwritten]\n[    0.068000] a record\n"));
+    g_assert_true(g_str_has_suffix(text, "\n[    0.099000] a record\n"));
+}
+
+static const struct {
+    const char *text, *what; /* NULL: no trouble */
+} troubles[] = {
+    { "Kernel panic - not syncing: Fatal exception", "a panic" },
+    { "Oops: 0002 [#1] PREEMPT SMP PTI", "an oops" },
+    { "Out of memory: Killed process 4711 (java)", "a process that was killed for lack of memory" },
+    { "INFO: task sync:12 blocked for more than 120 seconds.", "a task that hangs" },
+    { "watchdog: BUG: soft lockup - CPU#1 stuck for 23s!", "a CPU that hangs" },
+    { "rcu: INFO: rcu_preempt self-detected stall on CPU", "a CPU that hangs" },
+    { "systemd[1]: Started session", NULL },
+};
+
+static void
+test_trouble(void)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(troubles); i++) {
+        const LinuxPlan plan = { .n_vcpus = 1 };
+        g_autoptr(LinuxGuest) guest = linux_guest_new(&plan);
+        g_auto(PrintkBuilder) builder;
+        const char *what = NULL;
+        printk_init(&builder, COUNT_BITS, SIZE_BITS);
+        printk_add(&builder, 6, "before");
+        printk_add(&builder, 0, troubles[i].text);
+        printk_add(&builder, 6, "after");
+        linux_guest_put_log(guest, &builder);
+        g_autoptr(UprofKernelLog) log = read_log(guest, NULL);
+        const UprofPrintkRecord *record = uprof_kernel_log_find_trouble(log, &what);
+        g_assert_cmpstr(what, ==, troubles[i].what);
+        g_assert_true(!record == !what && (!record || record->sequence == 1));
+    }
+}
+
+/* Members of the struct printk_ringbuffer that lead nowhere. */
+static const struct {
+    const char *name;
+    unsigned at;
+    uint64_t value;
+} hostile[] = {
+    { "count-bits", RING_COUNT_BITS, 60 },
+    { "size-bits", RING_SIZE_BITS, 33 },
+    { "descs", RING_DESCS, 0 },
+    { "infos", RING_INFOS, UINT64_MAX },
+    { "text", RING_TEXT, UINT64_C(0x7fff00000000) },
+    { "more-than-memory", RING_SIZE_BITS, UPROF_PRINTK_SIZE_BITS_MAX },
+};
+
+static void
+test_hostile(gconstpointer data)
+{
+    const unsigned i = GPOINTER_TO_UINT(data);
+    const LinuxPlan plan = { .n_vcpus = 1 };
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&plan);
+    g_auto(PrintkBuilder) builder;
+    g_autoptr(GError) error = NULL;
+
+    printk_init(&builder, COUNT_BITS, SIZE_BITS);
+    printk_add(&builder, 0, "text");
+    linux_guest_put_log(guest, &builder);
+    const uint64_t ring = linux_guest_get(guest, linux_guest_image(LINUX_LOG)) - LINUX_DIRECT;
+    linux_guest_put(guest, ring + hostile[i].at, hostile[i].value);
+    g_assert_null(read_log(guest, &error));
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA);
+}
+
+static void
+test_no_types(void)
+{
+    const LinuxPlan plan = { .n_vcpus = 1, .no_types = true };
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&plan);
+    g_autoptr(GError) error = NULL;
+
+    g_assert_null(read_log(guest, &error));
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/kernel-log/text", test_text);
+    g_test_add_func("/kernel-log/json", test_json);
+    g_test_add_func("/kernel-log/overwritten", test_overwritten);
+    g_test_add_func("/kernel-log/trouble", test_trouble);
+    for (unsigned i = 0; i < G_N_ELEMENTS(hostile); i++) {
+        g_autofree char *name = g_strdup_printf("/kernel-log/hostile/%s", hostile[i].name);
+        g_test_add_data_func(name, GUINT_TO_POINTER(i), test_hostile);
+    }
+    g_test_add_func("/kernel-log/no-types", test_no_types);
+    return g_test_run();
+}
