@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/analysis-findings.h"
 
+#include "uprof/clock.h"
+#include "uprof/kernel-log.h"
 #include "uprof/number-text.h"
 #include "uprof/run-facts.h"
 #include "uprof/text.h"
@@ -114,6 +116,31 @@ describe_types(UprofDiagnosis *diagnosis, const UprofLinuxFacts *facts)
             "the type information (BTF) lacks members of modules: their symbols are unknown");
 }
 
+/* Shows the newest record of the kernel's log that tells of a crash, a hang or a lack of memory. */
+static void
+describe_log(UprofDiagnosis *diagnosis, const UprofPipeline *pipeline)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(UprofKernelLog) log = uprof_kernel_log_read(pipeline->kernel, pipeline->mem, &error);
+    const char *what;
+
+    if (!log) {
+        uprof_diagnosis_add(diagnosis, UPROF_LEVEL_NOTE, "kernel log", "%s", error->message);
+        return;
+    }
+    const unsigned n = uprof_kernel_log_records(log)->len;
+    const UprofPrintkRecord *record = uprof_kernel_log_find_trouble(log, &what);
+    if (!record) {
+        uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "kernel log",
+                            "%u records; none tells of a crash or a hang", n);
+        return;
+    }
+    g_autofree char *text = uprof_text_quote_slice(record->text);
+    uprof_diagnosis_add(diagnosis, UPROF_LEVEL_WARN, "kernel log",
+                        "tells of %s, %.6f s after the boot: '%s'; see: virt-uprof dmesg", what,
+                        (double)record->time_ns / UPROF_NS_PER_S, text);
+}
+
 /* Returns: true if the guest's Linux kernel was found, so that its symbols are known */
 static bool
 describe_linux(UprofDiagnosis *diagnosis, const UprofAnalysis *analysis)
@@ -159,6 +186,7 @@ describe_linux(UprofDiagnosis *diagnosis, const UprofAnalysis *analysis)
                             "unknown: frames in user mode have no names%s",
                             facts.has_types ? "; no vCPU has shown yet which task it runs" : "");
     describe_modules(diagnosis, analysis->pipeline->sym);
+    describe_log(diagnosis, analysis->pipeline);
     return true;
 }
 

@@ -47,7 +47,8 @@ take_twice(UprofSession *session, UprofSnapshots *snapshots, GError **error)
 }
 
 static UprofErrorCode
-fail(const UprofSession *session, const UprofNotices *notices, UprofErrorCode code, const char *why)
+fail_snapshots(const UprofSession *session, const UprofNotices *notices, UprofErrorCode code,
+               const char *why)
 {
     uprof_notice(notices, UPROF_NOTICE_WARNING, "%s: %s", session->shown, why);
     return code;
@@ -66,13 +67,13 @@ uprof_session_take_snapshots(UprofSession *session, UprofSnapshots *snapshots,
     case UPROF_ABSENT:
         return UPROF_ERROR_NONE;
     case UPROF_BUSY:
-        return fail(session, notices, UPROF_ERROR_NOT_FOUND,
-                    "somebody else stops, migrates or saves the domain; try again later");
+        return fail_snapshots(session, notices, UPROF_ERROR_NOT_FOUND,
+                              "somebody else stops, migrates or saves the domain; try again later");
     case UPROF_STUCK:
-        return fail(session, notices, UPROF_ERROR_EMPTY,
-                    "no vCPU stopped within --max-pause; try a longer one");
+        return fail_snapshots(session, notices, UPROF_ERROR_EMPTY,
+                              "no vCPU stopped within --max-pause; try a longer one");
     case UPROF_GONE:
-        return fail(session, notices, UPROF_ERROR_NOT_FOUND, "the domain has just ended");
+        return fail_snapshots(session, notices, UPROF_ERROR_NOT_FOUND, "the domain has just ended");
     default:
         return uprof_notice_error(notices, error);
     }

@@ -49,6 +49,7 @@ USAGE_CASES = (
     ("", "no DOMAIN is given; to list them: virt-uprof list"),
     ("record", "no DOMAIN is given; to list them: virt-uprof list"),
     ("dump", "no DOMAIN is given; to list them: virt-uprof list"),
+    ("dmesg", "no DOMAIN is given; to list them: virt-uprof list"),
     ("report", "'report' needs a FILE: a capture, folded stacks or pprof; - reads stdin"),
     ("list web-1", "'list' takes no domain: it lists them all"),
     ("record --all web-1", "--all takes no domains"),
@@ -108,6 +109,7 @@ USAGE_CASES = (
     ("-g x", "unknown option '-g': call stacks are always taken"),
     ("help nothing", "no command 'nothing'"),
     ("help lst", "no command 'lst' (did you mean 'list'?)"),
+    ("dmesg --vcpu 0 x", "--vcpu does not belong to 'dmesg'"),
     ("help list dump", "'help' takes one COMMAND"),
     ("-o %x.svg x", "-o '%x.svg': of the letters after %, only %d, %t, %u and %% have a meaning"),
     ("-o a.svg -o a.svg x", "'a.svg' is named twice"),
@@ -363,7 +365,8 @@ def test_default(suite):
     suite.expect("record/all", ["-c", DEFAULT, "--all", "-o", "%d.folded"], USELESS, no_access)
     suite.expect("dump/no-access", ["-c", DEFAULT, "dump", "test"], USELESS, no_access)
     suite.expect("dump/json", ["-c", DEFAULT, "dump", "--json", "test"], USELESS, no_access)
-    for command in ("record", "dump"):
+    suite.expect("dmesg/no-access", ["-c", DEFAULT, "dmesg", "test"], USELESS, no_access)
+    for command in ("record", "dump", "dmesg"):
         suite.expect(
             command + "/unknown",
             ["-c", DEFAULT, command, "tset"],

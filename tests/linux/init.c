@@ -15,6 +15,7 @@
  *     maps        prints MAP PID LINE: /proc/PID/maps of all processes of loads
  *     log         prints LOG PRIORITY,NUMBER,MICROSECONDS,FLAGS;TEXT for each record of the kernel's log
  *     write-log   writes thousands of records to the log, more than it can hold
+ *     panic       lets the kernel panic
  *     stop        ends all loads
  *     reboot      boots again, with the same words
  *     listen      after all other words: reads lines of such words from the second serial line
@@ -175,6 +176,16 @@ boot_again(void)
     die("reboot");
 }
 
+/* As SysRq-C: the kernel's exception in process 1 is a panic. */
+static void
+panic(void)
+{
+    const int file = open("/proc/sysrq-trigger", O_WRONLY | O_CLOEXEC);
+
+    if (file < 0 || write(file, "c", 1) != 1)
+        die("sysrq-trigger");
+}
+
 static void
 listen_later(void)
 {
@@ -235,6 +246,7 @@ static const struct {
     { "maps",     report_all_maps },
     { "log",       report_log },
     { "write-log", write_log },
+    { "panic",     panic },
     { "stop",     stop_loads },
     { "reboot",   boot_again },
     { "listen",   listen_later },

@@ -33,6 +33,7 @@ look_at()
     pid=$(tell_linux "$name" tasks | sed -n "s/^TASK \([0-9]*\) $1$/\1/p")
     profile 0 check "${patient[@]}" "$name"
     must_know_kernel "$name"
+    out_has 'kernel log ' 'none tells of a crash or a hang'
     say "$name: $(sed -nE 's/^ +ok +linux +//p' "$work/out")"
     grep -qE "^ +(ok|warn) +$3 stacks +[0-9]+ of [0-9]+ complete$" "$work/out" ||
         fail "no '$3 stacks': $(cat "$work/out")"
@@ -109,6 +110,32 @@ shows_log()
     grep -qE '^\[ *[0-9.]+\] last \?\[31mline ä\?\\$' "$work/out" || fail "no cleaned line: $(tail -n 5 "$work/out")"
 }
 
+# paused_log: the log of a guest that somebody has paused is the same
+paused_log()
+{
+    cp "$work/out" "$work/before"
+    quiet_virsh suspend "$name" >/dev/null
+    profile 0 dmesg "${patient[@]}" "$name"
+    cmp -s "$work/before" "$work/out" || fail "not the same: $(diff "$work/before" "$work/out" | head)"
+    must_be_paused "$name"
+    quiet_virsh resume "$name" >/dev/null
+}
+
+has_panic()
+{
+    "$program" dmesg "${patient[@]}" "$name" 2>/dev/null | grep -q 'Kernel panic - not syncing'
+}
+
+# last_words_of_kernel: a kernel that has panicked still tells why
+last_words_of_kernel()
+{
+    printf 'panic\n' >"${guest_folders[$name]}/words.in"
+    wait_until 60 has_panic || fail 'no panic'
+    profile 0 check "${patient[@]}" "$name"
+    grep -qE '^ +warn +kernel log +tells of (a panic|an oops), [0-9.]+ s after the boot: ' "$work/out" ||
+        fail "no panic in: $(cat "$work/out")"
+}
+
 need_daemon
 need_linux
 case $series in
@@ -125,7 +152,9 @@ for cell in "${cells[@]}"; do
         by_process syscalls
         replays syscalls
         shows_log
+        paused_log
     fi
     wait_until 3 runs "$name" || fail "'$name' does not run any more"
+    [ "$cell" != "${cells[-1]}" ] || last_words_of_kernel
     destroy_guest "$name"
 done

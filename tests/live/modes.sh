@@ -57,6 +57,9 @@ for mode in "${modes[@]}"; do
     # `dump` shows one stack.
     profile 0 dump "${patient[@]}" "$name"
     grep -qE "frames?, complete" "$work/out" || [ "${words%% *}" = deep ] || fail "dump: $(cat "$work/out")"
+    # The guest runs no Linux.
+    profile 5 dmesg "${patient[@]}" "$name"
+    says "^virt-uprof: $name: no Linux kernel was found"
     must_run "$name"
     destroy_guest "$name"
 done
