@@ -103,6 +103,8 @@ shows_log()
     same_log 100
     profile 0 dmesg "${patient[@]}" "$name"
     grep -qE '^\[    0\.000000\] Linux version [0-9]' "$work/out" || fail "no log: $(head -n 5 "$work/out")"
+    # In the KVM lab, the guest would need minutes to print thousands of records.
+    [ "$way" != DIRECT ] || return 0
     tell_linux "$name" write-log >"$work/said" || fail 'it does not write'
     same_log 500
     profile 0 dmesg "${patient[@]}" "$name"
