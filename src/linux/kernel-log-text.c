@@ -69,8 +69,11 @@ append_record(GString *out, const UprofPrintkRecord *record)
         record->text.data ? clean_text(record->text) : g_strdup("[text overwritten]");
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
 
-    for (unsigned i = 0; lines[i] || i == 0; i++)
-        append_line(out, record, lines[i] ? lines[i] : "");
+    /* An empty text has no line here. */
+    if (!lines[0])
+        append_line(out, record, "");
+    for (unsigned i = 0; lines[i]; i++)
+        append_line(out, record, lines[i]);
 }
 
 void
