@@ -11,8 +11,8 @@
 #include "uprof/tree.h"
 
 enum {
-    UPROF_PICTURE_TABLE_BYTES = 2000 * 1000, /* of the table of frames, with their names */
-    UPROF_PICTURE_DRAWN_BYTES = 800 * 1000,  /* of the frames that are drawn */
+    UPROF_PICTURE_TABLE_BYTES = 800 * 1000, /* of the table of frames, with their complete names */
+    UPROF_PICTURE_DRAWN_BYTES = 800 * 1000, /* of the frames that are drawn */
     UPROF_PICTURE_DRAWN_MAX = 5000,
     UPROF_PICTURE_NARROW = 5, /* tenths of a pixel; narrower frames are not drawn */
 };
@@ -29,11 +29,19 @@ typedef struct {
     bool is_drawn;                  /* stands in the picture, not only in the table */
 } UprofPictureFrame;
 
+/** UprofPictureFunction: weights of a function in all frames, chosen or not */
+typedef struct {
+    uint64_t self[UPROF_N_SIDES];  /* of stacks that end in the function */
+    uint64_t total[UPROF_N_SIDES]; /* of stacks that contain the function */
+} UprofPictureFunction;
+
 /** UprofPicture: the chosen frames of a tree */
 typedef struct {
     const UprofTree *tree; /* borrowed */
     GArray *frames;        /* (element-type UprofPictureFrame): owned; callers before callees */
-    GPtrArray *names;      /* (element-type UprofName): owned; each name of @frames once */
+    GPtrArray *
+        names; /* (element-type UprofName): owned; the names of @frames and of the hottest functions, sorted */
+    GArray *functions; /* (element-type UprofPictureFunction): owned; of @names */
     uint32_t n_drawn;
     uint32_t n_frames; /* of the tree */
     uint64_t undrawn;  /* weight of stacks that end in frames that are not drawn */

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "picture-priv.h"
 
+#include "uprof/change.h"
 #include "uprof/sorted.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    FRAME_TABLE_BYTES = 9, /* of a row, without its name */
+    FRAME_TABLE_BYTES = 6, /* of a row, without its name */
     FRAME_DRAWN_BYTES = 150,
     SHARE_WHOLE = 1000 * 1000 * 1000,
+    HOT_MAX = 200, /* functions that are in the table even if all their frames are too narrow */
 };
 
 uint64_t
@@ -55,42 +57,83 @@ measure_name(const UprofName *name)
     return bytes;
 }
 
+/* The names of a table that is being filled */
+typedef struct {
+    GHashTable *names; /* UprofName -> its index, plus 1 */
+    GPtrArray *list;
+    size_t bytes; /* of frames and names */
+} Choice;
+
+/* Returns: index of the name */
+static uint32_t
+choose_name(Choice *choice, const UprofName *name)
+{
+    gpointer index = g_hash_table_lookup(choice->names, name);
+
+    if (!index) {
+        g_ptr_array_add(choice->list, (gpointer)name);
+        index = GUINT_TO_POINTER(choice->list->len);
+        g_hash_table_insert(choice->names, (gpointer)name, index);
+        choice->bytes += measure_name(name) + strlen("a00A\n");
+    }
+    return GPOINTER_TO_UINT(index) - 1;
+}
+
+static int
+compare_selves(const void *a, const void *b)
+{
+    const UprofChangeRow *one = a, *other = b;
+    const uint64_t self = MAX(one->self[UPROF_NEW], one->self[UPROF_OLD]);
+    const uint64_t other_self = MAX(other->self[UPROF_NEW], other->self[UPROF_OLD]);
+
+    return self != other_self ? UPROF_COMPARE(other_self, self)
+                              : strcmp(uprof_name_text(one->name), uprof_name_text(other->name));
+}
+
+/* A function can be hot in many frames that are all too narrow. */
+static void
+choose_hot_names(GArray *functions, Choice *choice)
+{
+    g_array_sort(functions, compare_selves);
+    for (guint i = 0; i < functions->len && i < HOT_MAX; i++) {
+        const UprofName *name = g_array_index(functions, UprofChangeRow, i).name;
+        if (choice->bytes + measure_name(name) < UPROF_PICTURE_TABLE_BYTES / 2)
+            choose_name(choice, name);
+    }
+}
+
 /* Marks the widest nodes, as many as fit into the table. */
 static void
-choose_nodes(const UprofTree *tree, bool *is_chosen)
+choose_nodes(const UprofTree *tree, Choice *choice, bool *is_chosen)
 {
     const guint n = tree->nodes->len;
     g_autofree uint32_t *order = g_new(uint32_t, n);
-    g_autoptr(GHashTable) names = g_hash_table_new(NULL, NULL);
-    size_t bytes = 0;
 
     for (guint i = 0; i < n; i++)
         order[i] = i;
     qsort_r(order, n, sizeof(*order), compare_widths, (void *)tree);
     for (guint i = 0; i < n; i++) {
         const UprofName *name = uprof_tree_node(tree, order[i])->name;
-        bytes += FRAME_TABLE_BYTES;
-        if (g_hash_table_add(names, (gpointer)name))
-            bytes += measure_name(name) + strlen("a00\n");
-        if (bytes > UPROF_PICTURE_TABLE_BYTES && i > 0)
+        choice->bytes += FRAME_TABLE_BYTES;
+        if (!g_hash_table_contains(choice->names, name) && i > 0 &&
+            choice->bytes + measure_name(name) > UPROF_PICTURE_TABLE_BYTES)
             return;
+        if (choice->bytes > UPROF_PICTURE_TABLE_BYTES && i > 0)
+            return;
+        choose_name(choice, name);
         is_chosen[order[i]] = true;
     }
 }
 
 static void
-add_frame(UprofPicture *picture, uint32_t node, uint32_t parent, GHashTable *names)
+add_frame(UprofPicture *picture, uint32_t node, uint32_t parent, Choice *choice)
 {
-    const UprofName *name = uprof_tree_node(picture->tree, node)->name;
-    UprofPictureFrame frame = { .node = node, .parent = parent };
-    gpointer index;
+    UprofPictureFrame frame = {
+        .node = node,
+        .parent = parent,
+        .name = choose_name(choice, uprof_tree_node(picture->tree, node)->name),
+    };
 
-    if (!g_hash_table_lookup_extended(names, name, NULL, &index)) {
-        index = GUINT_TO_POINTER(picture->names->len);
-        g_hash_table_insert(names, (gpointer)name, index);
-        g_ptr_array_add(picture->names, (gpointer)name);
-    }
-    frame.name = GPOINTER_TO_UINT(index);
     memcpy(frame.rest, uprof_tree_node(picture->tree, node)->self, sizeof(frame.rest));
     g_array_append_val(picture->frames, frame);
 }
@@ -106,10 +149,9 @@ hide_node(UprofPictureFrame *frame, const UprofTreeNode *node)
 }
 
 static void
-collect_frames(UprofPicture *picture, const bool *is_chosen)
+collect_frames(UprofPicture *picture, const bool *is_chosen, Choice *choice)
 {
     const UprofTree *tree = picture->tree;
-    g_autoptr(GHashTable) names = g_hash_table_new(NULL, NULL);
     g_autofree uint32_t *frames = g_new(uint32_t, tree->nodes->len); /* node -> frame */
 
     for (uint32_t i = 0; i < tree->nodes->len;) {
@@ -121,8 +163,61 @@ collect_frames(UprofPicture *picture, const bool *is_chosen)
             continue;
         }
         frames[i] = picture->frames->len;
-        add_frame(picture, i, parent, names);
+        add_frame(picture, i, parent, choice);
         i++;
+    }
+}
+
+static int
+compare_names(const void *a, const void *b, void *names)
+{
+    const guint one = *(const guint *)a, other = *(const guint *)b;
+    const int order = strcmp(uprof_name_text(g_ptr_array_index((GPtrArray *)names, one)),
+                             uprof_name_text(g_ptr_array_index((GPtrArray *)names, other)));
+
+    return order != 0 ? order : UPROF_COMPARE(one, other);
+}
+
+/* Sorts the names, so that neighbors have many letters in common. */
+static void
+sort_names(UprofPicture *picture)
+{
+    const guint n = picture->names->len;
+    GPtrArray *sorted = g_ptr_array_sized_new(n);
+    g_autofree guint *order = g_new(guint, n), *place = g_new(guint, n);
+
+    for (guint i = 0; i < n; i++)
+        order[i] = i;
+    qsort_r(order, n, sizeof(*order), compare_names, picture->names);
+    for (guint i = 0; i < n; i++) {
+        place[order[i]] = i;
+        g_ptr_array_add(sorted, g_ptr_array_index(picture->names, order[i]));
+    }
+    for (guint i = 0; i < picture->frames->len; i++) {
+        UprofPictureFrame *frame = &g_array_index(picture->frames, UprofPictureFrame, i);
+        frame->name = place[frame->name];
+    }
+    g_ptr_array_unref(picture->names);
+    picture->names = sorted;
+}
+
+static void
+sum_functions(UprofPicture *picture, const GArray *functions)
+{
+    g_autoptr(GHashTable) rows = g_hash_table_new(NULL, NULL);
+
+    for (guint i = 0; i < functions->len; i++) {
+        const UprofChangeRow *row = &g_array_index(functions, UprofChangeRow, i);
+        g_hash_table_insert(rows, (gpointer)row->name, (gpointer)row);
+    }
+    for (guint i = 0; i < picture->names->len; i++) {
+        const UprofChangeRow *row = g_hash_table_lookup(rows, g_ptr_array_index(picture->names, i));
+        UprofPictureFunction function = { 0 };
+        if (row) {
+            memcpy(function.self, row->self, sizeof(function.self));
+            memcpy(function.total, row->total, sizeof(function.total));
+        }
+        g_array_append_val(picture->functions, function);
     }
 }
 
@@ -194,18 +289,33 @@ count_undrawn(UprofPicture *picture)
     }
 }
 
+/* Chooses the names and frames of the table. */
+static void
+choose_table(UprofPicture *picture)
+{
+    g_autofree bool *is_chosen = g_new0(bool, picture->tree->nodes->len);
+    g_autoptr(GHashTable) names = g_hash_table_new(NULL, NULL);
+    g_autoptr(GArray) functions = uprof_change_rows(picture->tree);
+    Choice choice = { .names = names, .list = picture->names };
+
+    choose_hot_names(functions, &choice);
+    choose_nodes(picture->tree, &choice, is_chosen);
+    collect_frames(picture, is_chosen, &choice);
+    sort_names(picture);
+    sum_functions(picture, functions);
+}
+
 UprofPicture *
 uprof_picture_new(const UprofTree *tree, uint64_t width)
 {
     UprofPicture *picture = g_new0(UprofPicture, 1);
-    g_autofree bool *is_chosen = g_new0(bool, tree->nodes->len);
 
     picture->tree = tree;
     picture->n_frames = tree->nodes->len;
     picture->frames = g_array_new(FALSE, FALSE, sizeof(UprofPictureFrame));
     picture->names = g_ptr_array_new();
-    choose_nodes(tree, is_chosen);
-    collect_frames(picture, is_chosen);
+    picture->functions = g_array_new(FALSE, FALSE, sizeof(UprofPictureFunction));
+    choose_table(picture);
     place_frames(picture);
     choose_drawn(picture, width);
     count_undrawn(picture);
@@ -219,5 +329,6 @@ uprof_picture_free(UprofPicture *picture)
         return;
     g_array_unref(picture->frames);
     g_ptr_array_unref(picture->names);
+    g_array_unref(picture->functions);
     g_free(picture);
 }

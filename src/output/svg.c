@@ -11,13 +11,10 @@
 
 #include "facts-priv.h"
 #include "heat-map-priv.h"
-#include "json-priv.h"
-#include "picture-priv.h"
 #include "svg-files-priv.h"
-#include "timeline-priv.h"
+#include "svg-tables-priv.h"
 #include "uprof/change.h"
 #include "uprof/clock.h"
-#include "uprof/fnv.h"
 #include "uprof/kind.h"
 #include "uprof/text.h"
 
@@ -29,6 +26,7 @@ enum {
     MARGIN = 120,
     ROW = 180,
     GAP = 10,      /* between frames */
+    TINY = 50,     /* narrower frames have neither label nor tooltip */
     CHAR = 67,     /* width of a letter of 11 px in a monospaced font, rounded up */
     CHARS_MIN = 5, /* shorter labels are omitted */
     LABEL_INSET = 40,
@@ -86,16 +84,6 @@ static UprofKind
 kind_of(const UprofTreeNode *node)
 {
     return node->depth == 0 ? UPROF_KIND_DOMAIN : uprof_kind_of(node->name);
-}
-
-/* The complete name counts, so that similar names have different shades. */
-static uint32_t
-hash_name(const UprofName *name)
-{
-    const char *text = uprof_name_text(name);
-    const uint32_t hash = uprof_fnv32_add(UPROF_FNV32_START, text, strlen(text));
-
-    return hash ^ hash >> 16;
 }
 
 /* Returns: letters of space that @c takes */
@@ -158,15 +146,15 @@ describe_node(const Drawing *drawing, const UprofTreeNode *node)
 }
 
 static void
-append_class(const Drawing *drawing, const UprofTreeNode *node)
+append_class(GString *out, const Drawing *drawing, const UprofTreeNode *node)
 {
     if (drawing->tree->compares) {
         const UprofChange change = find_change(drawing, node);
-        g_string_append(drawing->out, uprof_change_class(&change));
+        g_string_append(out, uprof_change_class(&change));
         return;
     }
-    g_string_append_printf(drawing->out, "%c%u", uprof_kind_letter(kind_of(node)),
-                           hash_name(node->name) % 8);
+    g_string_append_printf(out, "%c%u", uprof_kind_letter(kind_of(node)),
+                           uprof_svg_hash_name(node->name) % 8);
 }
 
 /* Returns: (transfer full): the name; in a comparison, marked if a new stack begins here */
@@ -179,190 +167,115 @@ make_label(const Drawing *drawing, const UprofTreeNode *node)
     return g_strconcat(uprof_name_text(node->name), is_new ? " (new)" : NULL, NULL);
 }
 
-static void
-append_frame(const Drawing *drawing, const UprofPictureFrame *frame)
+/* Place and size of a frame */
+typedef struct {
+    uint64_t x, y, width;
+} Place;
+
+static Place
+find_place(const Drawing *drawing, const UprofPictureFrame *frame)
 {
     const UprofTreeNode *node = uprof_tree_node(drawing->tree, frame->node);
     const uint64_t whole = find_whole(drawing, UPROF_NEW);
     const uint64_t inner = WIDTH - 2 * MARGIN;
     const uint64_t left = uprof_picture_scale(frame->left, whole, inner);
     const uint64_t right = uprof_picture_scale(frame->left + node->total[UPROF_NEW], whole, inner);
-    const uint64_t width = right - left > 3 * GAP ? right - left - GAP / 2 : MAX(right - left, 1);
-    const uint64_t y = drawing->bottom - (node->depth + 1) * ROW;
+
+    return (Place){
+        .x = MARGIN + left,
+        .y = drawing->bottom - (node->depth + 1) * ROW,
+        .width = right - left > 3 * GAP ? right - left - GAP / 2 : MAX(right - left, 1),
+    };
+}
+
+static void
+append_frame(const Drawing *drawing, const UprofTreeNode *node, const Place *place)
+{
     g_autofree char *title = describe_node(drawing, node);
     g_autofree char *text = make_label(drawing, node);
-    g_autofree char *label = fit_label(text, width);
+    g_autofree char *label = fit_label(text, place->width);
 
     g_string_append(drawing->out, "<g><title>");
     uprof_text_append_xml(drawing->out, title);
     g_string_append(drawing->out, "</title><rect class=\"");
-    append_class(drawing, node);
+    append_class(drawing->out, drawing, node);
     g_string_append_c(drawing->out, '"');
-    append_attribute(drawing->out, "x", MARGIN + left);
-    append_attribute(drawing->out, "y", y);
-    append_attribute(drawing->out, "width", width);
+    append_attribute(drawing->out, "x", place->x);
+    append_attribute(drawing->out, "y", place->y);
+    append_attribute(drawing->out, "width", place->width);
     append_attribute(drawing->out, "height", ROW - GAP);
     g_string_append(drawing->out, "/>");
     if (label)
-        append_text(drawing->out, "l", MARGIN + left + LABEL_INSET, y + BASELINE, label);
+        append_text(drawing->out, "l", place->x + LABEL_INSET, place->y + BASELINE, label);
     g_string_append(drawing->out, "</g>\n");
 }
 
-/*
- * The table of frames has a row for each frame, callers first, of numbers in base 36:
- * "NAME UP REST[ HIDDEN[ REST HIDDEN]]". NAME is the index of the name. UP is the number of
- * levels from the previous frame up to the caller. The weights are those of
- * UprofPictureFrame; in a comparison, those of the old profile follow.
- */
+/* Adds the frame to the shape of all tiny frames of its color. */
 static void
-append_base36(GString *out, uint64_t value)
+add_tiny(GTree *shapes, const Drawing *drawing, const UprofTreeNode *node, const Place *place)
 {
-    char digits[16];
-    unsigned n = 0;
+    g_autoptr(GString) class = g_string_new(NULL);
 
-    do {
-        digits[n++] = "0123456789abcdefghijklmnopqrstuvwxyz"[value % 36];
-        value /= 36;
-    } while (value > 0);
-    while (n > 0)
-        g_string_append_c(out, digits[--n]);
-}
-
-static void
-append_row(const Drawing *drawing, const UprofPictureFrame *frame, uint32_t up)
-{
-    const uint64_t values[] = {
-        frame->name,
-        up,
-        frame->rest[UPROF_NEW],
-        frame->hidden[UPROF_NEW],
-        frame->rest[UPROF_OLD],
-        frame->hidden[UPROF_OLD],
-    };
-    unsigned n = G_N_ELEMENTS(values);
-
-    while (n > 3 && values[n - 1] == 0)
-        n--;
-    for (unsigned i = 0; i < n; i++) {
-        if (i > 0)
-            g_string_append_c(drawing->out, ' ');
-        append_base36(drawing->out, values[i]);
+    append_class(class, drawing, node);
+    GString *shape = g_tree_lookup(shapes, class->str);
+    if (!shape) {
+        shape = g_string_new(NULL);
+        g_tree_insert(shapes, g_strdup(class->str), shape);
     }
-    g_string_append_c(drawing->out, '\n');
+    g_string_append_c(shape, 'M');
+    append_tenths(shape, place->x);
+    g_string_append_c(shape, ' ');
+    append_tenths(shape, place->y);
+    g_string_append_c(shape, 'h');
+    append_tenths(shape, place->width);
+    g_string_append_c(shape, 'v');
+    append_tenths(shape, ROW - GAP);
+    g_string_append(shape, "h-");
+    append_tenths(shape, place->width);
+    g_string_append_c(shape, 'z');
+}
+
+static gboolean
+append_shape(gpointer class, gpointer shape, gpointer out)
+{
+    g_string_append_printf(out, "<path class=\"%s\" d=\"%s\"/>\n", (const char *)class,
+                           ((const GString *)shape)->str);
+    return FALSE;
+}
+
+static int
+compare_classes(gconstpointer one, gconstpointer other, gpointer data)
+{
+    return strcmp(one, other);
 }
 
 static void
-append_frame_table(const Drawing *drawing)
+free_shape(gpointer shape)
+{
+    g_string_free(shape, TRUE);
+}
+
+/* Tiny frames have no elements of their own: each element costs a browser as much as 500 letters. */
+static void
+append_frames(const Drawing *drawing)
 {
     const GArray *frames = drawing->picture->frames;
-    uint32_t depth = 0;
+    g_autoptr(GTree) shapes = g_tree_new_full(compare_classes, NULL, g_free, free_shape);
 
-    g_string_append(drawing->out, "<u:frames>");
+    g_string_append(drawing->out, "<g id=\"f\">\n");
     for (guint i = 0; i < frames->len; i++) {
         const UprofPictureFrame *frame = &g_array_index(frames, UprofPictureFrame, i);
         const UprofTreeNode *node = uprof_tree_node(drawing->tree, frame->node);
-        append_row(drawing, frame, i > 0 ? depth + 1 - node->depth : 0);
-        depth = node->depth;
+        const Place place = find_place(drawing, frame);
+        if (!frame->is_drawn)
+            continue;
+        if (place.width < TINY)
+            add_tiny(shapes, drawing, node, &place);
+        else
+            append_frame(drawing, node, &place);
     }
-    g_string_append(drawing->out, "</u:frames>\n");
-}
-
-/* A line has the kind, two digits of the hash, and the name. Names contain no line ends. */
-static void
-append_name_table(const Drawing *drawing)
-{
-    const GPtrArray *names = drawing->picture->names;
-    const UprofName *top = uprof_tree_node(drawing->tree, 0)->name;
-
-    g_string_append(drawing->out, "<u:names>");
-    for (guint i = 0; i < names->len; i++) {
-        const UprofName *name = g_ptr_array_index(names, i);
-        const UprofKind kind = name == top ? UPROF_KIND_DOMAIN : uprof_kind_of(name);
-        g_string_append_printf(drawing->out, "%c%02x", uprof_kind_letter(kind),
-                               hash_name(name) & 0xff);
-        uprof_text_append_xml(drawing->out, uprof_name_text(name));
-        g_string_append_c(drawing->out, '\n');
-    }
-    g_string_append(drawing->out, "</u:names>\n");
-}
-
-static void
-append_run(GString *out, const char *element, const UprofRun *run)
-{
-    g_autoptr(GString) json = g_string_new(NULL);
-
-    uprof_json_append_run(json, run, false);
-    g_string_append_printf(out, "<u:%s>", element);
-    uprof_text_append_xml(out, json->str);
-    g_string_append_printf(out, "</u:%s>\n", element);
-}
-
-/* Returns: samples of halted vCPUs, if the weights of the graph are the other samples */
-static uint64_t
-find_uncounted_idles(const Drawing *drawing)
-{
-    const UprofRun *run = drawing->runs[UPROF_NEW];
-
-    return !drawing->tree->compares && find_whole(drawing, UPROF_NEW) == run->running ? run->idles
-                                                                                      : 0;
-}
-
-/* A line for each column of the heat map, with its cells from the bottom to the top: the samples of
- * running vCPUs, and after a comma those of halted vCPUs, if there are any. */
-static void
-append_cells(GString *out, const UprofTimeline *timeline)
-{
-    for (guint i = 0; i < timeline->cells->len; i++) {
-        const UprofTimeCell *cell = &g_array_index(timeline->cells, UprofTimeCell, i);
-        append_base36(out, cell->running);
-        if (cell->samples > cell->running) {
-            g_string_append_c(out, ',');
-            append_base36(out, cell->samples - cell->running);
-        }
-        g_string_append_c(out, (i + 1) % UPROF_TIMELINE_ROWS > 0 ? ' ' : '\n');
-    }
-}
-
-/* The first line has the length of a cell in milliseconds, the cells of a column, the cells that share
- * a list of stacks, and the samples without a time. */
-static void
-append_timeline(const Drawing *drawing)
-{
-    const UprofTimeline *timeline = drawing->timeline;
-
-    if (!timeline)
-        return;
-    const uint64_t values[] = { timeline->cell_ns / UPROF_NS_PER_MS, UPROF_TIMELINE_ROWS,
-                                timeline->n_shared, timeline->n_untimed };
-    g_string_append(drawing->out, "<u:time>");
-    for (size_t i = 0; i < G_N_ELEMENTS(values); i++) {
-        append_base36(drawing->out, values[i]);
-        g_string_append_c(drawing->out, i + 1 < G_N_ELEMENTS(values) ? ' ' : '\n');
-    }
-    append_cells(drawing->out, timeline);
-    g_string_append(drawing->out, "</u:time>\n<u:stacks>");
-    g_string_append_len(drawing->out, timeline->lists->str, (gssize)timeline->lists->len);
-    g_string_append(drawing->out, "</u:stacks>\n");
-}
-
-static void
-append_metadata(const Drawing *drawing)
-{
-    const UprofPicture *picture = drawing->picture;
-
-    g_string_append_printf(drawing->out,
-                           "<metadata xmlns:u=\"https://virt-uprof.org/xmlns/flamegraph/1.0\">\n"
-                           "<u:graph type=\"%s\" all=\"%u\" sent=\"%u\" idle=\"%" G_GUINT64_FORMAT
-                           "\"/>\n",
-                           drawing->tree->compares ? "diff" : "flame", picture->n_frames,
-                           picture->frames->len, find_uncounted_idles(drawing));
-    append_run(drawing->out, "run", drawing->runs[UPROF_NEW]);
-    if (drawing->runs[UPROF_OLD])
-        append_run(drawing->out, "old", drawing->runs[UPROF_OLD]);
-    append_name_table(drawing);
-    append_frame_table(drawing);
-    append_timeline(drawing);
-    g_string_append(drawing->out, "</metadata>\n");
+    g_tree_foreach(shapes, append_shape, drawing->out);
+    g_string_append(drawing->out, "</g>\n");
 }
 
 /* A fact is a small label above its value. Returns: the width */
@@ -450,8 +363,11 @@ append_legend(const Drawing *drawing, uint64_t y)
                                      uprof_change_legends[i].label, x, y);
         return;
     }
-    for (guint i = 1; i < drawing->picture->names->len; i++)
-        seen[uprof_kind_of(g_ptr_array_index(drawing->picture->names, i))] = true;
+    for (guint i = 0; i < drawing->picture->names->len; i++) {
+        const UprofName *name = g_ptr_array_index(drawing->picture->names, i);
+        if (name != uprof_tree_node(drawing->tree, 0)->name)
+            seen[uprof_kind_of(name)] = true;
+    }
     for (unsigned kind = 0; kind < UPROF_N_KINDS; kind++) {
         const char class[] = { uprof_kind_letter((UprofKind)kind), '4', '\0' };
         if (seen[kind] && kind != UPROF_KIND_DOMAIN)
@@ -590,7 +506,8 @@ append_document(Drawing *drawing, GString *body, uint64_t height)
     g_string_append(out, "\">\n<title>");
     uprof_text_append_xml(out, drawing->title);
     g_string_append(out, "</title>\n");
-    append_metadata(drawing);
+    uprof_svg_tables_append(
+        out, &(UprofSvgTables){ drawing->picture, drawing->timeline, drawing->runs });
     g_string_append_printf(
         out, "<style>\n%s</style>\n<script><![CDATA[\n%s]]></script>\n<g id=\"static\">\n",
         uprof_svg_css, uprof_svg_js);
@@ -602,19 +519,12 @@ append_document(Drawing *drawing, GString *body, uint64_t height)
 static void
 write_picture(Drawing drawing, UprofSink *sink)
 {
-    const UprofPicture *picture = drawing.picture;
     g_autoptr(GString) body = g_string_new(NULL);
     uint64_t bottom;
 
     drawing.out = body;
     append_head(&drawing);
-    g_string_append(body, "<g id=\"f\">\n");
-    for (guint i = 0; i < picture->frames->len; i++) {
-        const UprofPictureFrame *frame = &g_array_index(picture->frames, UprofPictureFrame, i);
-        if (frame->is_drawn)
-            append_frame(&drawing, frame);
-    }
-    g_string_append(body, "</g>\n");
+    append_frames(&drawing);
     bottom = drawing.tree->compares ? append_gone(&drawing) : drawing.bottom;
     drawing.out = sink->text;
     append_document(&drawing, body, bottom + MARGIN);

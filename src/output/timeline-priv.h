@@ -13,7 +13,7 @@
 enum {
     UPROF_TIMELINE_ROWS = 20, /* cells of a column */
     UPROF_TIMELINE_COLUMNS_MAX = 300,
-    UPROF_TIMELINE_BYTES = 1000 * 1000, /* of all lists of stacks */
+    UPROF_TIMELINE_BYTES = 300 * 1000, /* of all lists of stacks */
 };
 
 /** UprofTimeCell: counted samples */
@@ -39,8 +39,7 @@ typedef struct {
  * A line of @lists has the stacks of one or several cells. Each stack has a number: twice the
  * index of its last frame in the picture, plus 1 if further frames of the stack are not in the
  * picture. A line has the differences of ascending numbers, each doubled, plus 1 if a weight other
- * than 1 follows. Numbers stand in digits of base 64 ("A-Za-z0-9-_"), 5 bits each, lowest first; 32
- * is added to each digit but the last.
+ * than 1 follows (digits-priv.h).
  *
  * Returns: (transfer full) (nullable): %NULL if the profile has no times
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "timeline-priv.h"
 
+#include "digits-priv.h"
 #include "ticks-priv.h"
 #include "uprof/clock.h"
 #include "uprof/kind.h"
@@ -13,7 +14,6 @@ enum {
     /* Parts of ticks in cells. Only a forged capture has more; its further ticks count in the cell
      * in which they begin. */
     PARTS_MAX = 8 * 1000 * 1000,
-    DIGIT_BITS = 5,
 };
 
 /* Seconds of a column; longer columns are multiples of the last one. */
@@ -221,16 +221,6 @@ merge_parts(GArray *parts, unsigned n_shared)
     g_array_set_size(parts, n + 1);
 }
 
-static void
-append_digits(GString *out, uint64_t value)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-    for (; value >> DIGIT_BITS > 0; value >>= DIGIT_BITS)
-        g_string_append_c(out, digits[1 << DIGIT_BITS | (value & ((1 << DIGIT_BITS) - 1))]);
-    g_string_append_c(out, digits[value]);
-}
-
 /* Returns: false if the lists need too many bytes; they are then incomplete */
 static bool
 write_lists(UprofTimeline *timeline, const GArray *parts)
@@ -245,9 +235,9 @@ write_lists(UprofTimeline *timeline, const GArray *parts)
             const Part *part = &g_array_index(parts, Part, at);
             if (part->cell / timeline->n_shared != list)
                 break;
-            append_digits(timeline->lists, (part->number - last) << 1 | (part->weight != 1));
+            uprof_digits_append(timeline->lists, (part->number - last) << 1 | (part->weight != 1));
             if (part->weight != 1)
-                append_digits(timeline->lists, part->weight);
+                uprof_digits_append(timeline->lists, part->weight);
             last = part->number;
             if (timeline->lists->len > UPROF_TIMELINE_BYTES)
                 return false;

@@ -80,6 +80,11 @@ class Browser:
         """Runs the function body `script`, which calls its last argument with the result."""
         return self.call("/execute/async", {"script": script, "args": list(arguments)})
 
+    def run_in_new_pages(self, script):
+        """Runs the function body `script` in each page before its own scripts."""
+        parameters = {"source": "(() => { %s })();" % script}
+        self.call("/goog/cdp/execute", {"cmd": "Page.addScriptToEvaluateOnNewDocument", "params": parameters})
+
     def settle(self, condition="true"):
         """Waits until the expression `condition` is true, and pending events are handled."""
         script = """

@@ -294,6 +294,22 @@ def test_functions(test, folder):
     test.quiet("functions")
 
 
+def test_hot_function(test, folder):
+    """A function below more callers than the file can keep: all its samples are in the table of functions."""
+    browser = test.browser
+    svg = make_svg(test.program, folder, "hot", ["vm;caller%d_%s;hot %d" % (i, "x" * 100, 1 + i % 2) for i in range(10000)])
+    browser.open(svg.as_uri() + "#/?table")
+    test.say("hot/not-all-frames", "frames are not in this file" in test.text(".narrow"))
+    test.say("hot/all-samples", read_functions(test)[0], ["100.0 %", "100.0 %", "hot"])
+    browser.press("/", "^hot")
+    test.say("hot/search", read_functions(test), [["100.0 %", "100.0 %", "hot"]])
+    browser.run("location.hash = '#/?table&hide=caller1_' + 'x'.repeat(100)")
+    browser.settle()
+    rows = {row[2]: float(row[0].split(" ")[0]) for row in read_functions(test)}
+    test.say("hot/filtered-names-the-rest", (rows["[too narrow to be kept]"] > 1, rows["hot"] + rows["[too narrow to be kept]"]), (True, 100))
+    test.quiet("hot")
+
+
 def test_filters(test, folder):
     """Recursion, hidden functions and dropped stacks."""
     browser = test.browser
@@ -584,6 +600,7 @@ def main():
         test_search(test, hostile)
         test_views(test, hostile)
         test_functions(test, folder)
+        test_hot_function(test, folder)
         test_filters(test, folder)
         test_time(test, folder)
         test_save(test, folder, hostile)

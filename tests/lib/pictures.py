@@ -7,7 +7,7 @@ import subprocess
 import xml.etree.ElementTree
 
 SVG = "{http://www.w3.org/2000/svg}"
-TABLES = "{https://virt-uprof.org/xmlns/flamegraph/1.0}"
+TABLES = "{https://virt-uprof.org/xmlns/flamegraph/2.0}"
 
 
 def lint(folder):
@@ -24,6 +24,28 @@ def lint(folder):
     return faults
 
 
+DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+
+def read_numbers(text):
+    """Yields the numbers of a table: src/output/digits-priv.h has their format."""
+    value = shift = 0
+    for digit in map(DIGITS.index, text):
+        value |= (digit & 31) << shift
+        shift += 5
+        if digit < 32:
+            yield value
+            value = shift = 0
+
+
+def read_names(text):
+    """Returns the names: each has the beginning of the name before it."""
+    names = [""]
+    for line in text.split("\n")[:-1]:
+        names.append(names[-1][: DIGITS.index(line[3])] + line[4:])
+    return names[1:]
+
+
 def read_table(data):
     """
     Reads the table of frames: returns faults, and (names below the root, weight) of each stack
@@ -37,14 +59,15 @@ def read_table(data):
     graph = root.find(".//%sgraph" % TABLES)
     if graph.get("all") != graph.get("sent"):
         faults.append("not all frames were sent")
-    names = [line[3:] for line in root.find(".//%snames" % TABLES).text.split("\n")[:-1]]
+    names = read_names(root.find(".//%snames" % TABLES).text)
+    numbers = read_numbers(root.find(".//%sframes" % TABLES).text)
     stacks, path = [], []
-    for row in root.find(".//%sframes" % TABLES).text.split("\n")[:-1]:
-        name, up, rest, *hidden = (int(value, 36) for value in row.split(" "))
-        if any(hidden):
-            faults.append("hidden frames: %s" % row)
-        if up > 0:
-            del path[-up:]
+    for name in numbers:
+        up, rest = next(numbers), next(numbers)
+        if up % 2:
+            faults.append("hidden frames: %d below %s" % (next(numbers), names[name]))
+        if up > 1:
+            del path[-(up // 2) :]
         path.append(names[name])
         if rest > 0:
             stacks.append((path[1:], rest))

@@ -10,11 +10,12 @@ const SORTS = {
 };
 const COLUMNS = Object.keys(SORTS).filter((column) => compares || column !== 'change');
 
-// The rows of `table`, and their order. A new table of frames has no rows yet.
-let rows = null, sortBy = 'self', isReversed = false;
+// The weights of all functions in `table`, and the order of the rows. A new table of frames has no
+// weights yet.
+let sums = null, sortBy = 'self', isReversed = false;
 let drawnFor = []; // what the page shows already
 
-// Adds up the weights of each function. A function counts once in each stack.
+// Adds up the weights of each function in the shown frames. A function counts once in each stack.
 const countFunctions = (side) => {
     const { count, nameOf, depthOf, rest, hidden, total } = table;
     const sums = { self: new Float64Array(names.length), total: new Float64Array(names.length) };
@@ -26,17 +27,51 @@ const countFunctions = (side) => {
         if (!open[name]++) sums.total[name] += total[side][i];
         path.push(name);
     }
+    sums.self[HIDDEN] = sums.total[HIDDEN] = hidden[side].reduce((sum, weight) => sum + weight, 0);
     return sums;
 };
 
-const makeRows = () => {
-    const sums = sides.map(countFunctions), shown = sums[state.old ? OLD : NEW], made = [];
-    for (let name = 0; name < names.length; name++) {
-        if (!sides.some((side) => sums[side].total[name] > 0)) continue;
-        made.push({ name, self: shown.self[name], total: shown.total[name],
-                    change: compares ? changeFrom(sums[OLD].total[name], sums[NEW].total[name]) : null });
+const isFiltered = () => state.span || state.hides.length || state.drops.length || (!state.idle && !uncountedIdles);
+
+// The weights of the complete profile, which include frames that are not in the file
+const readFunctions = () => {
+    const { next, hasMore } = makeReader(part('functions').textContent);
+    const read = sides.map(() => ({ self: new Float64Array(names.length), total: new Float64Array(names.length) }));
+    for (let name = 0; hasMore(); name++)
+        for (const { self, total } of read) {
+            self[name] = next();
+            total[name] = next();
+        }
+    for (const side of sides) {
+        const { self, total } = read[side], kept = self.reduce((sum, weight) => sum + weight, 0);
+        if (uncountedIdles && state.idle) self[IDLE] = total[IDLE] = uncountedIdles;
+        self[HIDDEN] = total[HIDDEN] = recorded.total[side][0] - (uncountedIdles || 0) - recorded.rest[side][0] + recorded.hidden[side][0] - kept;
     }
-    return made;
+    return read;
+};
+
+// In a search, the table has the functions that match.
+const listNames = () => {
+    const listed = [];
+    for (let name = 0; name < names.length; name++)
+        if ((!hits || hits[name]) && sums.some(({ total }) => total[name] > 0)) listed.push(name);
+    return listed;
+};
+
+const makeRow = (name) => {
+    const { self, total } = sums[state.old ? OLD : NEW];
+    return { name, self: self[name], total: total[name],
+             change: compares ? changeFrom(sums[OLD].total[name], sums[NEW].total[name]) : null };
+};
+
+// Leaves out functions that cannot be among the first ROWS_MAX: sorting all takes ten times as long.
+const dropLast = (listed) => {
+    const { self, total } = sums[state.old ? OLD : NEW], whole = frames.total(0) + 1;
+    const [first, second] = { self: [self, total], total: [total, self] }[sortBy] || [];
+    if (isReversed || listed.length <= ROWS_MAX || !first) return listed;
+    const keys = Float64Array.from(listed, (name) => first[name] + second[name] / whole);
+    const least = keys.slice().sort()[listed.length - ROWS_MAX];
+    return listed.filter((name, i) => keys[i] >= least);
 };
 
 const sortRows = (column) => {
@@ -63,15 +98,14 @@ const rowOfFunction = (row) => {
                 ...change, html('td', 'name', name));
 };
 
-// In a search, the table has the functions that match.
 const drawFunctions = () => {
     const wanted = [table, hits, sortBy, isReversed, state.only];
     if (!state.table || wanted.every((value, i) => value === drawnFor[i])) return;
     drawnFor = wanted;
-    rows = rows || makeRows();
-    const shown = rows.filter((row) => !hits || hits[row.name]).sort(SORTS[sortBy]);
+    sums = sums || (isFiltered() ? sides.map(countFunctions) : readFunctions());
+    const listed = listNames(), more = listed.length - ROWS_MAX;
+    const shown = dropLast(listed).map(makeRow).sort(SORTS[sortBy]);
     if (isReversed) shown.reverse();
-    const more = shown.length - ROWS_MAX;
     functions.replaceChildren(
         html('table', '', html('thead', '', html('tr', '', ...COLUMNS.map(headOf))),
              html('tbody', '', ...shown.slice(0, ROWS_MAX).map(rowOfFunction))),

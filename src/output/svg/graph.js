@@ -115,7 +115,8 @@ const mark = (rect, node) => {
 
 const draw = () => {
     functions.style.display = state.table ? '' : 'none';
-    const width = Math.max(scroll.clientWidth, 100);
+    // The sizes stand before all changes, so that the browser lays out the page once.
+    const width = Math.max(scroll.clientWidth, 100), heatWidth = timeBox.clientWidth;
     const unseen = arrange(width);
     graph.setAttribute('width', width);
     graph.setAttribute('height', (deepest - lowest + 1) * ROW);
@@ -128,7 +129,7 @@ const draw = () => {
         sent > kept ? amount(sent - kept) + ' of ' + amount(sent) + ' frames are not in this file' : '']
         .filter(Boolean).join('; ') || 'all frames shown';
     drawCrumbs();
-    drawHeat();
+    drawHeat(heatWidth);
     drawFunctions();
     toggles.forEach((show) => show());
 };

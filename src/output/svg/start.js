@@ -11,7 +11,7 @@ const chooseView = (side) => {
 const rebuild = () => {
     const side = state.old ? OLD : NEW;
     table = filterFrames();
-    rows = null;
+    sums = null;
     view = frames = viewFrames(table, side);
     if (compares) listGone();
     view = chooseView(side);
@@ -25,9 +25,9 @@ const rebuild = () => {
     }
     search();
     drawFilters();
+    describe(picked);
     draw();
     show(focus);
-    describe(picked);
 };
 
 window.addEventListener('hashchange', () => { if (location.hash !== saved) load(); });

@@ -4,12 +4,21 @@
 // then has only the samples of that span.
 const CELL_HEIGHT = 4, COLUMN_MAX = 24, LEVELS = 9;
 
-const [timeHead, ...timeColumns] = linesOf('time'), lists = linesOf('stacks');
-const [cellMs, cellsPerColumn, cellsPerList, untimed] = (timeHead || '').split(' ').map((value) => parseInt(value, 36));
-const cells = timeColumns.flatMap((line) => line.split(' ')).map((cell) => {
-    const [running, idle] = cell.split(',').map((value) => parseInt(value, 36));
-    return { running, idle: idle || 0 };
-});
+const [timeHead, timeCells] = linesOf('time'), lists = linesOf('stacks');
+const readHead = () => {
+    const { next } = makeReader(timeHead || 'AAAA');
+    return [next(), next(), next(), next()];
+};
+const [cellMs, cellsPerColumn, cellsPerList, untimed] = readHead();
+const readCells = () => {
+    const { next, hasMore } = makeReader(timeCells || ''), cells = [];
+    while (hasMore()) {
+        const running = next();
+        cells.push({ running: Math.floor(running / 2), idle: running % 2 ? next() : 0 });
+    }
+    return cells;
+};
+const cells = readCells(), columns = cells.length / (cellsPerColumn || 1);
 const hasTime = cells.length > 0;
 
 const heatPaths = svg('g', {}), spanMark = svg('path', { class: 'span' });
@@ -42,16 +51,22 @@ const spanShape = ([a, b]) => {
         (last - first > 1 ? cellShape(first + 1, 0, cellsPerColumn, last - first - 1) : '');
 };
 
-const drawHeat = () => {
+// Equal cells that stand above each other are one rectangle.
+const drawColumn = (column, shapes) => {
+    for (let row = 0, end; row < cellsPerColumn; row = end) {
+        const level = levelOf(cells[column * cellsPerColumn + row]);
+        for (end = row + 1; end < cellsPerColumn && levelOf(cells[column * cellsPerColumn + end]) === level;) end++;
+        shapes[level].push(cellShape(column, row, end));
+    }
+};
+
+const drawHeat = (width) => {
     if (!hasTime) return;
     const shapes = Array.from({ length: LEVELS + 1 }, () => []);
-    columnWidth = Math.min(COLUMN_MAX, timeBox.clientWidth / timeColumns.length);
-    timeColumns.forEach((line, column) => {
-        for (let row = 0; row < cellsPerColumn; row++)
-            shapes[levelOf(cells[column * cellsPerColumn + row])].push(cellShape(column, row, row + 1));
-    });
+    columnWidth = Math.min(COLUMN_MAX, width / columns);
+    for (let column = 0; column < columns; column++) drawColumn(column, shapes);
     heatPaths.replaceChildren(...shapes.slice(1).map((shape, i) => svg('path', { class: 'e' + (i + 1), d: shape.join('') })));
-    heat.setAttribute('width', Math.max(columnWidth * timeColumns.length, 1));
+    heat.setAttribute('width', Math.max(columnWidth * columns, 1));
     heat.setAttribute('height', cellsPerColumn * CELL_HEIGHT);
     drawSpan(spanOf(state.span));
 };
@@ -99,20 +114,12 @@ const setSpan = (span) => {
 
 // ---- the frames of a span ----
 
-const DIGITS = new Map([...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'].map((digit, i) => [digit.charCodeAt(0), i]));
-
-// Adds the stacks of a list to the weights; timeline-priv.h has the format.
+// Adds the stacks of a list to the weights: timeline-priv.h has the format.
 const addList = (list, rest, hidden) => {
-    let at = 0, number = 0;
-    const read = () => {
-        for (let value = 0, unit = 1;; unit *= 32) {
-            const digit = DIGITS.get(list.charCodeAt(at++));
-            value += (digit & 31) * unit;
-            if (!(digit & 32)) return value;
-        }
-    };
-    while (at < list.length) {
-        const step = read(), weight = step % 2 ? read() : 1;
+    const { next, hasMore } = makeReader(list);
+    let number = 0;
+    while (hasMore()) {
+        const step = next(), weight = step % 2 ? next() : 1;
         number += Math.floor(step / 2);
         rest[number >> 1] += weight;
         if (number & 1) hidden[number >> 1] += weight;
@@ -133,7 +140,7 @@ const framesOfSpan = () => {
 
 const cellAt = (event) => {
     const place = heat.getBoundingClientRect(), clamp = (value, end) => Math.min(Math.max(Math.floor(value), 0), end - 1);
-    const column = clamp((event.clientX - place.left) / columnWidth, timeColumns.length);
+    const column = clamp((event.clientX - place.left) / columnWidth, columns);
     const row = clamp((event.clientY - place.top) / CELL_HEIGHT, cellsPerColumn);
     return column * cellsPerColumn + cellsPerColumn - 1 - row;
 };
@@ -157,7 +164,7 @@ heat.addEventListener('pointerup', (event) => {
 });
 heat.addEventListener('pointercancel', () => {
     dragFrom = -1;
-    drawHeat();
+    drawSpan(spanOf(state.span));
 });
 
 // Left and Right select a column, Up and Down a cell. With Shift, the end of the span moves.

@@ -41,9 +41,9 @@ const zoom = (node) => {
     picked = node === view.top ? -1 : node;
     state.path = pathTo(node).map((at) => names[view.name(at)]);
     state.upward = view.depth(node) < 0;
+    describe(picked);
     draw();
     show(node);
-    describe(picked);
     save(true);
 };
 

@@ -72,7 +72,7 @@ open_page(Page *page, GString *text)
     page->context = xmlXPathNewContext(page->document);
     xmlXPathRegisterNs(page->context, BAD_CAST "s", BAD_CAST "http://www.w3.org/2000/svg");
     xmlXPathRegisterNs(page->context, BAD_CAST "u",
-                       BAD_CAST "https://virt-uprof.org/xmlns/flamegraph/1.0");
+                       BAD_CAST "https://virt-uprof.org/xmlns/flamegraph/2.0");
 }
 
 static char *
@@ -193,11 +193,13 @@ test_frames(void)
     g_autofree char *hidden = ask(&page, "//s:text[@id='hidden']");
     g_assert_cmpstr(hidden, ==, "all frames shown");
     g_autofree char *table = ask(&page, "//u:frames");
-    g_assert_cmpstr(table, ==, "0 0 0\n1 0 f\n2 0 1o\n3 2 p\n");
+    /* names: main, web-1, work, {idle]; 60 is 28, with 32 for a further digit, and 1 */
+    g_assert_cmpstr(table, ==, "BAAAAPCA8BDEZ");
     g_autofree char *names = ask(&page, "//u:names");
     g_auto(GStrv) lines = g_strsplit(names, "\n", -1);
     g_assert_cmpuint(g_strv_length(lines), ==, 5);
-    g_assert_true(g_str_has_prefix(lines[0], "d") && g_str_has_suffix(lines[0], "web-1"));
+    g_assert_true(g_str_has_prefix(lines[1], "d") && g_str_has_suffix(lines[1], "Aweb-1"));
+    g_assert_true(g_str_has_prefix(lines[2], "a") && g_str_has_suffix(lines[2], "Bork"));
     g_autofree char *run = ask(&page, "//u:run");
     g_assert_nonnull(strstr(run, "\"name\": \"web-1\""));
 }
@@ -223,7 +225,7 @@ test_times(void)
     render(&fixture, &page);
     check_harmless(&page);
     g_autofree char *time = ask(&page, "//u:time");
-    g_assert_cmpstr(time, ==, "1e k 1 7\n2,1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n");
+    g_assert_cmpstr(time, ==, "yBUBH\nFBAAAAAAAAAAAAAAAAAAA\n");
     g_autofree char *stacks = ask(&page, "//u:stacks");
     g_assert_true(g_str_has_prefix(stacks, "FC\n\n"));
     g_autofree char *idles = ask(&page, "//u:graph/@idle");
@@ -282,6 +284,84 @@ add_chain(const Fixture *fixture, unsigned number, size_t name_len)
         frames[i] = uprof_names_intern(fixture->names, (UprofSlice){ name, strlen(name) });
     }
     uprof_profile_add(fixture->profile, frames, G_N_ELEMENTS(frames), 1 + number % 7);
+}
+
+/* Frames of a few pixels are one shape for each color; each frame is still in the table. */
+static void
+test_tiny_frames(void)
+{
+    g_auto(Fixture) fixture = { 0 };
+    g_auto(Page) page = { 0 };
+
+    init_fixture(&fixture, "vm");
+    add(&fixture, "wide", NULL, 990);
+    for (unsigned i = 0; i < 10; i++) {
+        g_autofree char *name = g_strdup_printf("tiny%u_[k]", i);
+        add(&fixture, name, NULL, 1);
+    }
+    render(&fixture, &page);
+    check_harmless(&page);
+    g_autofree char *sent = ask(&page, "//u:graph/@sent");
+    g_assert_cmpstr(sent, ==, "12");
+    g_assert_cmpuint(count(&page, "//s:g[@id='f']/s:g"), ==, 2);
+    const unsigned n_colors = count(&page, "//s:g[@id='f']/s:path");
+    g_assert_cmpuint(n_colors, >=, 1);
+    g_assert_cmpuint(n_colors, <=, 8);
+    unsigned n_shapes = 0;
+    for (unsigned i = 1; i <= n_colors; i++) {
+        g_autofree char *path = g_strdup_printf("//s:g[@id='f']/s:path[%u]/@d", i);
+        g_autofree char *shape = ask(&page, path);
+        g_auto(GStrv) parts = g_strsplit(shape, "z", -1);
+        n_shapes += g_strv_length(parts) - 1;
+    }
+    g_assert_cmpuint(n_shapes, ==, 10);
+}
+
+/* A function of many frames that do not fit into the table is in the table of functions. */
+static void
+test_hot_function(void)
+{
+    enum { CALLERS = 5000, NAME_LEN = 1000 };
+    g_auto(Fixture) fixture = { 0 };
+    g_auto(Page) page = { 0 };
+    g_autofree char *fill = g_strnfill(NAME_LEN, 'x');
+
+    init_fixture(&fixture, "vm");
+    for (unsigned i = 0; i < CALLERS; i++) {
+        g_autofree char *caller = g_strdup_printf("caller%u_%s", i, fill);
+        add(&fixture, caller, "hot", 2);
+        add(&fixture, caller, NULL, 1);
+    }
+    render(&fixture, &page);
+    g_autofree char *sent = ask(&page, "//u:graph/@sent");
+    g_assert_cmpint(g_ascii_strtoll(sent, NULL, 10), <, CALLERS);
+    g_autofree char *names = ask(&page, "//u:names");
+    g_auto(GStrv) lines = g_strsplit(names, "\n", -1);
+    const guint n = g_strv_length(lines) - 1;
+    g_assert_true(g_str_has_suffix(lines[n - 2], "Ahot"));
+    g_autofree char *functions = ask(&page, "//u:functions");
+    g_assert_true(g_str_has_suffix(functions, "w4Jw4JAA")); /* 10000 of hot, none of the domain */
+}
+
+/* Names have the beginning of the name before them, but only of whole ASCII letters. */
+static void
+test_common_letters(void)
+{
+    g_auto(Fixture) fixture = { 0 };
+    g_auto(Page) page = { 0 };
+    g_autofree char *fill = g_strnfill(40, 'x');
+    g_autofree char *one = g_strconcat(fill, "1", NULL);
+
+    init_fixture(&fixture, "a\xc3\xa4");
+    add(&fixture, "a\xc3\xb6", "ab", 1);
+    add(&fixture, one, fill, 1);
+    render(&fixture, &page);
+    g_autofree char *names = ask(&page, "//u:names");
+    g_auto(GStrv) lines = g_strsplit(names, "\n", -1);
+    static const char *const ends[] = { "Aab", "B\xc3\xa4", "B\xc3\xb6" };
+    for (size_t i = 0; i < G_N_ELEMENTS(ends); i++)
+        g_assert_cmpstr(lines[i] + 3, ==, ends[i]);
+    g_assert_cmpstr(lines[4] + 3, ==, "fxxxxxxxxx1"); /* 31 letters are the most */
 }
 
 /* With many frames and long names, the file stays small and says how many frames it omits. */
@@ -364,6 +444,9 @@ main(int argc, char **argv)
     g_test_add_func("/svg/times", test_times);
     g_test_add_func("/svg/empty", test_empty);
     g_test_add_func("/svg/labels", test_labels);
+    g_test_add_func("/svg/tiny-frames", test_tiny_frames);
+    g_test_add_func("/svg/hot-function", test_hot_function);
+    g_test_add_func("/svg/common-letters", test_common_letters);
     g_test_add_func("/svg/large", test_large);
     g_test_add_func("/svg/compare", test_compare);
     return g_test_run();
