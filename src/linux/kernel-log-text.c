@@ -26,7 +26,7 @@ static const struct {
     { "Oops: ", "an oops" },
     { "BUG: unable to handle", "an oops" },
     { "kernel BUG at ", "an oops" },
-    { "general protection fault", "an oops" },
+    { "general protection fault, ", "an oops" }, /* without the comma: of a process */
     { "Out of memory: Killed process", "a process that was killed for lack of memory" },
     { "Memory cgroup out of memory: Killed process",
       "a process that was killed for lack of memory" },
@@ -34,7 +34,6 @@ static const struct {
     { "BUG: soft lockup", "a CPU that hangs" },
     { "hard LOCKUP", "a CPU that hangs" },
     { "detected stall", "a CPU that hangs" },
-    { "detected stalls", "a CPU that hangs" },
 };
 
 static void

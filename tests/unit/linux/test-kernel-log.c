@@ -94,6 +94,9 @@ static const struct {
     { "INFO: task sync:12 blocked for more than 120 seconds.", "a task that hangs" },
     { "watchdog: BUG: soft lockup - CPU#1 stuck for 23s!", "a CPU that hangs" },
     { "rcu: INFO: rcu_preempt self-detected stall on CPU", "a CPU that hangs" },
+    { "general protection fault, probably for non-canonical address 0xdead: 0000 [#1] SMP",
+      "an oops" },
+    { "traps: app[12] general protection fault ip:401136 sp:7ffc error:0", NULL },
     { "systemd[1]: Started session", NULL },
 };
 
