@@ -15,9 +15,6 @@ typedef enum {
     UPROF_LEVEL_FAIL,
 } UprofLevel;
 
-/** uprof_level_name: Returns: "ok", "note", "warn" or "FAIL" */
-const char *uprof_level_name(UprofLevel level);
-
 /** UprofFinding: one line; all members are owned */
 typedef struct {
     UprofLevel level;

@@ -9,11 +9,12 @@
 
 #include "exit-priv.h"
 #include "uprof/analysis-findings.h"
+#include "uprof/diagnosis-text.h"
 #include "uprof/domid.h"
+#include "uprof/host-findings.h"
 #include "uprof/json-writer.h"
 #include "uprof/probes.h"
 #include "uprof/session-findings.h"
-#include "uprof/xen-loader.h"
 #include "uprof/session.h"
 #include "uprof/clock.h"
 #include "uprof/number-text.h"
@@ -22,44 +23,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-static void
-print_text(const UprofDiagnosis *diagnosis, bool quiet)
-{
-    bool has_title = false;
-
-    for (guint i = 0; i < diagnosis->findings->len; i++) {
-        const UprofFinding *finding = &g_array_index(diagnosis->findings, UprofFinding, i);
-        if (quiet && finding->level != UPROF_LEVEL_FAIL)
-            continue;
-        if (!has_title)
-            printf("%s\n", diagnosis->title);
-        has_title = true;
-        printf("  %-5s %-14s %s\n", uprof_level_name(finding->level), finding->topic,
-               finding->text);
-    }
-}
-
-static void
-write_json(UprofJsonWriter *json, const UprofDiagnosis *diagnosis)
-{
-    uprof_json_begin(json, NULL, UPROF_JSON_OBJECT);
-    uprof_json_string(json, "title", diagnosis->title);
-    uprof_json_int(json, "exit", uprof_exit_of_code(diagnosis->code));
-    uprof_json_begin(json, "findings", UPROF_JSON_ARRAY);
-    for (guint i = 0; i < diagnosis->findings->len; i++) {
-        const UprofFinding *finding = &g_array_index(diagnosis->findings, UprofFinding, i);
-        uprof_json_break_line(json, "\n  ");
-        uprof_json_begin(json, NULL, UPROF_JSON_OBJECT);
-        uprof_json_string(json, "level", uprof_level_name(finding->level));
-        uprof_json_string(json, "topic", finding->topic);
-        uprof_json_string(json, "text", finding->text);
-        uprof_json_end(json, UPROF_JSON_OBJECT);
-    }
-    uprof_json_end(json, UPROF_JSON_ARRAY);
-    uprof_json_end(json, UPROF_JSON_OBJECT);
-}
 
 /* ---- Findings of a worker ---- */
 
@@ -192,94 +155,16 @@ diagnose_domain(UprofDiagnosis *diagnosis, UprofHost *host, UprofDomain *domain,
     uprof_session_findings_rate(diagnosis, session);
 }
 
-static char *
-describe_title(UprofHost *host, const UprofDomain *domain)
-{
-    g_autofree char *name = uprof_text_quote(domain->name);
-
-    return g_strdup_printf("%s: %s, %s/%s, %s, %u vCPU%s, on %s", name, domain->state_name,
-                           domain->driver, domain->xml->type,
-                           domain->xml->arch ? domain->xml->arch : "?", domain->xml->vcpus,
-                           domain->xml->vcpus == 1 ? "" : "s", uprof_host_uri(host));
-}
-
-static void
-describe_xen(UprofDiagnosis *diagnosis)
-{
-    g_autoptr(GError) error = NULL;
-
-    if (uprof_xen_loader_load(&error))
-        uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "module",
-                            "the module for domains of Xen can be loaded");
-    else
-        uprof_diagnosis_add_error(diagnosis, "module", error);
-}
-
-/* Reports the rights of the analysis's processes that this host does not allow to drop. */
-static void
-describe_confinement(UprofDiagnosis *diagnosis, const UprofConfined *confined)
-{
-    if (confined->why_same_user)
-        uprof_diagnosis_add(diagnosis, UPROF_LEVEL_WARN, "analysis",
-                            "the processes that read foreign bytes keep the user root: %s",
-                            confined->why_same_user);
-    if (confined->why_same_view)
-        uprof_diagnosis_add(
-            diagnosis, UPROF_LEVEL_NOTE, "analysis",
-            "the processes that read foreign bytes have no namespaces of their own: %s; "
-            "they cannot open files or sockets even so",
-            confined->why_same_view);
-    if (!confined->why_same_user && !confined->why_same_view)
-        uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "analysis",
-                            "foreign bytes are read by processes without rights");
-}
-
-static void
-diagnose_host(UprofDiagnosis *diagnosis, UprofHost *host, const UprofWorkers *workers, bool healed)
-{
-    g_autofree char *about = uprof_host_describe(host);
-    g_autoptr(GPtrArray) markers = uprof_marker_list();
-    g_autoptr(GError) error = NULL;
-    g_autoptr(GPtrArray) domains = uprof_host_list(host, &error);
-    unsigned n_running = 0;
-
-    uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "connection", "%s, on %s", about,
-                        uprof_host_uri(host));
-    for (guint i = 0; domains && i < domains->len; i++)
-        n_running += ((UprofDomain *)g_ptr_array_index(domains, i))->state == UPROF_DOMAIN_RUNNING;
-    if (domains)
-        uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "domains",
-                            "%u, of which %u run; to check one: "
-                            "virt-uprof check DOMAIN",
-                            domains->len, n_running);
-    else
-        uprof_diagnosis_add_error(diagnosis, "domains", error);
-    if (g_str_has_prefix(uprof_host_uri(host), "xen:"))
-        describe_xen(diagnosis);
-    else if (geteuid() == 0)
-        uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "rights",
-                            "root: guest memory can be read from QEMU's process");
-    else
-        uprof_diagnosis_add(
-            diagnosis, UPROF_LEVEL_NOTE, "rights",
-            "not root: guest memory of system domains is read through libvirt, which is slower");
-    describe_confinement(diagnosis, uprof_workers_confined(workers));
-    if (healed)
-        uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "markers", "%u in %s, none from a dead run",
-                            markers->len, uprof_marker_folder());
-    else
-        uprof_diagnosis_add(diagnosis, UPROF_LEVEL_FAIL, "markers",
-                            "a dead run may have left a guest stopped; see the messages on stderr");
-}
-
 static UprofErrorCode
 print_diagnosis(const UprofDiagnosis *diagnosis, const UprofOptions *options, UprofJsonWriter *json)
 {
     if (options->json) {
-        write_json(json, diagnosis);
+        uprof_diagnosis_text_write(json, diagnosis, uprof_exit_of_code(diagnosis->code));
         uprof_json_break_line(json, "\n ");
     } else {
-        print_text(diagnosis, options->quiet);
+        g_autoptr(GString) out = g_string_new(NULL);
+        uprof_diagnosis_text_append(out, diagnosis, options->quiet);
+        fputs(out->str, stdout);
     }
     return diagnosis->code;
 }
@@ -292,7 +177,7 @@ check_host(const UprofOptions *options, UprofHost *host, const Helpers *helpers,
 
     uprof_diagnosis_init(&diagnosis, "host");
     if (host)
-        diagnose_host(&diagnosis, host, helpers->workers, healed);
+        uprof_host_findings_add(&diagnosis, host, uprof_workers_confined(helpers->workers), healed);
     else
         uprof_diagnosis_add_error(&diagnosis, "connection", error);
     return print_diagnosis(&diagnosis, options, json);
@@ -306,7 +191,8 @@ check_domain(const UprofOptions *options, UprofHost *host, const char *word, con
     g_auto(UprofDiagnosis) diagnosis = { 0 };
     const UprofNotices notices = uprof_options_notices(options);
     UprofDomain *domain = uprof_domid_find(host, word, &notices, &error);
-    g_autofree char *title = domain ? describe_title(host, domain) : uprof_text_quote(word);
+    g_autofree char *title =
+        domain ? uprof_host_findings_title(host, domain) : uprof_text_quote(word);
 
     uprof_diagnosis_init(&diagnosis, title);
     if (domain)

@@ -4,10 +4,10 @@
  */
 #include "uprof/access.h"
 
-#include "uprof/xen-loader.h"
-
 #include "uprof/backend.h"
 #include "uprof/text.h"
+
+#include "xen-loader-priv.h"
 
 #include <string.h>
 

@@ -5,19 +5,6 @@
 
 #include <string.h>
 
-const char *
-uprof_level_name(UprofLevel level)
-{
-    static const char *const names[] = {
-        [UPROF_LEVEL_OK] = "ok",
-        [UPROF_LEVEL_NOTE] = "note",
-        [UPROF_LEVEL_WARN] = "warn",
-        [UPROF_LEVEL_FAIL] = "FAIL",
-    };
-
-    return names[level];
-}
-
 static void
 clear_finding(gpointer data)
 {

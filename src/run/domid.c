@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/domid.h"
 
-#include "uprof/xen-loader.h"
 #include "uprof/scan.h"
 #include "uprof/text.h"
+
+#include "xen-loader-priv.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "uprof/xen-loader.h"
+#include "xen-loader-priv.h"
 
 #include "uprof/owner-check.h"
 #include "uprof/text.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * xen-loader.h - loads the module for Xen domains when it is first needed
+ * xen-loader-priv.h - loads the module for Xen domains when it is first needed
  */
 #pragma once
 
