@@ -45,7 +45,10 @@ void uprof_hot_rows_clear(UprofHotRows *rows);
  * uprof_hot_rows_list:
  * @total: (out): the weight of all rows of this kind, with or without the pattern
  *
- * Returns: (transfer full): of UprofHotRow: the hottest first
+ * The share of a row is that of its own domain, so that a busy domain does not hide another one: the
+ * weights of each domain are scaled to @total.
+ *
+ * Returns: (transfer full): of UprofHotRow: the largest share first
  */
 GArray *
 uprof_hot_rows_list(const UprofHotRows *rows, const UprofHotChoice *choice, uint64_t *total);

@@ -127,11 +127,11 @@ has_pattern(const UprofHotRow *hot, const char *pattern)
     return strstr(name, pattern) != NULL;
 }
 
-GArray *
-uprof_hot_rows_list(const UprofHotRows *rows, const UprofHotChoice *choice, uint64_t *total)
+/* Returns: (transfer full): of uint64_t, by domain: the weight of its rows. @total: (out): of all */
+static GArray *
+sum_domains(const UprofHotRows *rows, UprofRowsBy by, uint64_t *total)
 {
-    const bool by_total = choice->by_total || choice->by != UPROF_BY_FUNCTION;
-    GArray *list = g_array_new(FALSE, FALSE, sizeof(UprofHotRow));
+    GArray *sums = g_array_new(FALSE, TRUE, sizeof(uint64_t));
     GHashTableIter iter;
     gpointer key;
 
@@ -139,11 +139,41 @@ uprof_hot_rows_list(const UprofHotRows *rows, const UprofHotChoice *choice, uint
     g_hash_table_iter_init(&iter, rows->hots);
     while (g_hash_table_iter_next(&iter, &key, NULL)) {
         const UprofHotRow *hot = key;
-        if (hot->by != choice->by)
+        const uint64_t weight = by != UPROF_BY_FUNCTION ? hot->row.total : hot->row.self;
+        if (hot->by != by)
             continue;
-        *total += choice->by != UPROF_BY_FUNCTION ? hot->row.total : hot->row.self;
-        if (has_pattern(hot, choice->pattern))
-            g_array_append_val(list, *hot);
+        if (sums->len <= hot->domain)
+            g_array_set_size(sums, hot->domain + 1);
+        g_array_index(sums, uint64_t, hot->domain) += weight;
+        *total += weight;
+    }
+    return sums;
+}
+
+static uint64_t
+scale_weight(uint64_t weight, uint64_t total, uint64_t sum)
+{
+    return (uint64_t)((unsigned __int128)weight * total / MAX(sum, 1));
+}
+
+GArray *
+uprof_hot_rows_list(const UprofHotRows *rows, const UprofHotChoice *choice, uint64_t *total)
+{
+    const bool by_total = choice->by_total || choice->by != UPROF_BY_FUNCTION;
+    g_autoptr(GArray) sums = sum_domains(rows, choice->by, total);
+    GArray *list = g_array_new(FALSE, FALSE, sizeof(UprofHotRow));
+    GHashTableIter iter;
+    gpointer key;
+
+    g_hash_table_iter_init(&iter, rows->hots);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        UprofHotRow hot = *(const UprofHotRow *)key;
+        if (hot.by != choice->by || !has_pattern(&hot, choice->pattern))
+            continue;
+        const uint64_t sum = g_array_index(sums, uint64_t, hot.domain);
+        hot.row.self = scale_weight(hot.row.self, *total, sum);
+        hot.row.total = scale_weight(hot.row.total, *total, sum);
+        g_array_append_val(list, hot);
     }
     g_array_sort(list, by_total ? compare_total : compare_self);
     g_array_set_size(list, MIN(list->len, choice->max));

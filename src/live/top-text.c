@@ -24,6 +24,13 @@ get_domain(const UprofTopView *view, guint i)
     return &g_array_index(view->domains, UprofTopDomain, i);
 }
 
+/* Does the domain have no rows, because they are those of processes? */
+static bool
+lacks_processes(const UprofTopView *view, const UprofTopDomain *domain)
+{
+    return view->choice->by >= UPROF_BY_PROCESS && !domain->has_processes;
+}
+
 static void
 append_domain(GString *out, const UprofTopView *view, const UprofTopDomain *domain)
 {
@@ -31,14 +38,15 @@ append_domain(GString *out, const UprofTopView *view, const UprofTopDomain *doma
     g_autofree char *busy = uprof_format_percent(share->ran, share->ticks);
     g_autofree char *idle = uprof_format_percent(share->ticks - share->ran, share->ticks);
     g_autofree char *held = uprof_format_percent(domain->most_held_ns, MAX(domain->elapsed_ns, 1));
-    const bool lacks_processes = view->choice->by >= UPROF_BY_PROCESS && !domain->has_processes;
 
-    g_string_append_printf(
-        out,
-        "%s: %s %% busy, %s %% idle, %" G_GUINT64_FORMAT
-        " samples in this round, %" G_GUINT64_FORMAT " missed in total, each vCPU held %s %%%s%s\n",
-        domain->shown, busy, idle, share->ran, share->missed, held,
-        lacks_processes ? ", processes unknown" : "", domain->is_ended ? " (ended)" : "");
+    /* a narrow screen cuts the end of the line */
+    g_string_append_printf(out,
+                           "%s%s%s: %s %% busy, %s %% idle, %" G_GUINT64_FORMAT
+                           " samples in this round, %" G_GUINT64_FORMAT
+                           " missed in total, each vCPU held %s %%\n",
+                           domain->shown, domain->is_ended ? " (ended)" : "",
+                           lacks_processes(view, domain) ? " (processes unknown)" : "", busy, idle,
+                           share->ran, share->missed, held);
 }
 
 static void
@@ -111,8 +119,10 @@ static const char help_text[] =
 
 /* How the table is made, and what else can be done. */
 static void
-append_title(GString *out, const UprofTopChoice *choice, bool colors)
+append_title(GString *out, const UprofTopView *view, bool colors)
 {
+    const UprofTopChoice *choice = view->choice;
+
     g_string_append_printf(out, "%s%s sorted by %s, %s", colors ? BOLD : "",
                            uprof_rows_by_text(choice->by, true),
                            choice->by_total || choice->by != UPROF_BY_FUNCTION ? "total" : "self",
@@ -120,9 +130,24 @@ append_title(GString *out, const UprofTopChoice *choice, bool colors)
     if (choice->pattern[0] || choice->reads_pattern)
         g_string_append_printf(out, ", with '%s%s'", choice->pattern,
                                choice->reads_pattern ? "_" : "");
-    g_string_append_printf(out, "; %s%s\n\n",
-                           choice->is_paused ? "PAUSED, space goes on" : "? for keys",
-                           colors ? PLAIN : "");
+    g_string_append_printf(
+        out, "%s; %s%s\n\n", view->domains->len > 1 ? ", in percent of each domain" : "",
+        choice->is_paused ? "PAUSED, space goes on" : "? for keys", colors ? PLAIN : "");
+}
+
+/* Returns: why there are no rows */
+static const char *
+explain_nothing(const UprofTopView *view)
+{
+    bool lack_all = view->domains->len > 0;
+
+    for (guint i = 0; i < view->domains->len; i++)
+        lack_all = lack_all && lacks_processes(view, get_domain(view, i));
+    if (lack_all)
+        return "no processes are known: the guest is no Linux, or its kernel was not found yet; "
+               "s shows functions\n";
+    return view->choice->pattern[0] ? "no row has this text\n"
+                                    : "no samples: no vCPU runs, or none was sampled yet\n";
 }
 
 static void
@@ -132,9 +157,7 @@ append_rows(GString *out, const UprofTopView *view, const UprofTableStyle *style
     g_autoptr(GArray) hots = list_rows(view, style->rows, &total);
 
     if (hots->len == 0)
-        g_string_append(out, view->choice->pattern[0]
-                                 ? "no row has this text\n"
-                                 : "no samples: no vCPU runs, or none was sampled yet\n");
+        g_string_append(out, explain_nothing(view));
     append_table(out, view, hots, total, style);
 }
 
@@ -168,7 +191,7 @@ uprof_top_text_screen(const UprofTopView *view, unsigned lines, const UprofTable
     GString *out = g_string_new(HOME);
 
     append_domains(text, view, DOMAINS_MAX);
-    append_title(text, view->choice, style->colors);
+    append_title(text, view, style->colors);
     if (view->choice->shows_help)
         g_string_append(text, help_text);
     else

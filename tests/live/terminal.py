@@ -146,6 +146,7 @@ def test_keys(screen):
     press(b"r", b"no samples: no vCPU runs, or none was sampled yet")
     press(b" ", b"? for keys", b" work")
     press(b"a", b"the last ten seconds", b" work")
+    press(b"p", b"(processes unknown): ", b"no processes are known: ", b"s shows functions", lacks=[b" work"])
     press(b"v", b"vCPUs sorted by total", b"vcpu0", lacks=[b" work"])
     press(b"t", b"functions sorted by total", b" work", lacks=[b"vcpu0"])
     press(b"w", b"wrote ")

@@ -64,6 +64,29 @@ test_order(void)
     g_assert_cmpuint(total, ==, 91 * UPROF_HOT_ROWS_UNIT);
 }
 
+/* Each domain has its own 100 %, however few samples it has. */
+static void
+test_shares(void)
+{
+    g_autoptr(UprofHotRows) rows = uprof_hot_rows_new();
+    const UprofHotChoice all = { UPROF_BY_FUNCTION, false, "", 10 };
+    static const uint64_t permilles[] = { 900, 750, 250, 100 };
+    uint64_t total;
+
+    add_row(rows, 0, UPROF_BY_FUNCTION, "busy", 900, 900);
+    add_row(rows, 0, UPROF_BY_FUNCTION, "other", 100, 100);
+    add_row(rows, 2, UPROF_BY_FUNCTION, "rare", 3, 3);
+    add_row(rows, 2, UPROF_BY_FUNCTION, "rarer", 1, 4);
+    g_autoptr(GArray) list = uprof_hot_rows_list(rows, &all, &total);
+    g_assert_cmpuint(total, ==, 1004 * UPROF_HOT_ROWS_UNIT);
+    g_assert_cmpuint(list->len, ==, G_N_ELEMENTS(permilles));
+    for (guint i = 0; i < list->len; i++) {
+        const uint64_t self = g_array_index(list, UprofHotRow, i).row.self;
+        g_assert_cmpuint((self * 1000 + total / 2) / total, ==, permilles[i]);
+    }
+    g_assert_cmpuint(g_array_index(list, UprofHotRow, 2).row.total, ==, total);
+}
+
 static void
 test_fade(void)
 {
@@ -101,6 +124,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/hot-rows/order", test_order);
+    g_test_add_func("/hot-rows/shares", test_shares);
     g_test_add_func("/hot-rows/fade", test_fade);
     g_test_add_func("/hot-rows/clear", test_clear);
     return g_test_run();

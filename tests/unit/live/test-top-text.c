@@ -89,9 +89,14 @@ test_domains(Fixture *fixture, gconstpointer data)
     add_row(fixture, 1, "sort", 60);
     g_autofree char *text = g_string_free(uprof_top_text_batch(&fixture->view, 10), FALSE);
 
-    g_assert_nonnull(strstr(text, "held 1.0 % (ended)\ndb-1: 100.0 % busy"));
+    g_assert_nonnull(strstr(text, "web-1 (ended): 75.0 % busy"));
     g_assert_nonnull(strstr(text, "sort  (db-1)\n"));
     g_assert_nonnull(strstr(text, "parse  (web-1)\n"));
+    /* Each row has the share of its own domain. */
+    g_assert_nonnull(strstr(text, " 100.0   100.0  sort  (db-1)\n"));
+    g_assert_nonnull(strstr(text, "  75.0    75.0  parse  (web-1)\n"));
+    g_autofree char *screen = draw_screen(fixture, 24);
+    g_assert_nonnull(strstr(screen, "the last ten seconds, in percent of each domain; ? for keys"));
 }
 
 static void
@@ -99,10 +104,13 @@ test_processes(Fixture *fixture, gconstpointer data)
 {
     fixture->choice.by = UPROF_BY_PROCESS;
     g_autofree char *unknown = draw_screen(fixture, 24);
-    g_assert_nonnull(strstr(unknown, "held 1.0 %, processes unknown\x1b[K"));
+    g_assert_nonnull(strstr(unknown, "web-1 (processes unknown): 75.0 % busy"));
+    g_assert_nonnull(strstr(unknown, "no processes are known: the guest is no Linux"));
+    g_assert_nonnull(strstr(unknown, "s shows functions"));
     g_array_index(fixture->domains, UprofTopDomain, 0).has_processes = true;
     g_autofree char *known = draw_screen(fixture, 24);
     g_assert_null(strstr(known, "processes unknown"));
+    g_assert_nonnull(strstr(known, "no samples: no vCPU runs"));
 }
 
 static void
