@@ -754,13 +754,22 @@ new_options(void)
 
 /* ---- Rules for combinations of options ---- */
 
+/* Returns: the option of the command that does what @option does elsewhere */
+static const char *
+suggest_other(const UprofOptions *options, const Option *option)
+{
+    return options->command->bit & TOP && strcmp(option->long_name, "duration") == 0
+               ? " (did you mean --rounds?)"
+               : "";
+}
+
 static bool
 check_commands(const UprofOptions *options, const bool *given)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(table); i++)
         if (given[i] && !(table[i].commands & options->command->bit))
-            return fail_usage("--%s does not belong to '%s'", table[i].long_name,
-                              options->command->name);
+            return fail_usage("--%s does not belong to '%s'%s", table[i].long_name,
+                              options->command->name, suggest_other(options, &table[i]));
     return true;
 }
 

@@ -57,6 +57,8 @@ USAGE_CASES = (
     ("--rate=-5 x", "--rate '-5' is not 1 to 20000 (per second)"),
     ("-F 010x x", "--rate '010x' is not 1 to 20000 (per second)"),
     ("--frequency 20001 x", "--rate '20001' is not 1 to 20000 (per second)"),
+    ("-F 1e9 x", "--rate '1e9' is not 1 to 20000 (per second)"),
+    ("-F max x", "--rate 'max' is not 1 to 20000 (per second)"),
     ("--rate= x", "--rate '' is not 1 to 20000 (per second)"),
     ("-d 10q x", "--duration '10q' is not a time such as 10s, 500ms, 1.5h or 2d, up to 30d; 0: until stopped"),
     ("--duration 99999h x", "--duration '99999h' is not a time such as 10s, 500ms, 1.5h or 2d, up to 30d; 0: until stopped"),
@@ -94,6 +96,7 @@ USAGE_CASES = (
     ("list --no-demangle", "--no-demangle does not belong to 'list'"),
     ("list --debug-dir /", "--debug-dir does not belong to 'list'"),
     ("--unwind orc x", "--unwind 'orc' is not auto, cfi or fp"),
+    ("-f html x", "--format 'html' is not one of: folded folded.gz svg pprof speedscope perf meta capture"),
     ("--format png x", "--format 'png' is not one of: folded folded.gz svg pprof speedscope perf meta capture"),
     ("-o= x", None),
     ("--output= x", "--output needs a file name"),
@@ -105,6 +108,8 @@ USAGE_CASES = (
     ("-Z x", "unknown option '-Z'"),
     ("-r 50 x", "unknown option '-r': rates are given with -F"),
     ("-t 5 x", "unknown option '-t': durations are given with -d"),
+    ("-T 5 x", "unknown option '-T': durations are given with -d"),
+    ("--time 5 x", "unknown option '--time'"),
     ("-p 5 x", "unknown option '-p': a domain is given by its name, UUID or id"),
     ("-g x", "unknown option '-g': call stacks are always taken"),
     ("help nothing", "no command 'nothing'"),
@@ -153,6 +158,7 @@ USAGE_CASES = (
     ("top --rounds 0 x", "--rounds '0' is not 1 to 1000000"),
     ("top", "no DOMAIN is given; to list them: virt-uprof list"),
     ("top -o x.svg x", "--output does not belong to 'top'"),
+    ("top -d 3 x", "--duration does not belong to 'top' (did you mean --rounds?)"),
     ("top --json x", "--json does not belong to 'top'"),
     ("record --batch x", "--batch does not belong to 'record'"),
     ("report --sort self x", "--sort does not belong to 'report'"),
@@ -282,7 +288,7 @@ def test_usage(suite):
     for line, message in USAGE_CASES:
         expected = "virt-uprof: %s%s" % (message, TRY_HELP) if message else None
         suite.expect("usage/%s" % (line or "nothing"), line.split(), USAGE, expected)
-    for path in ("out", "x.png", "x.svg.gz", "\x1b[31m;%%s"):
+    for path in ("out", "x.png", "x.txt", "x.svg.gz", "\x1b[31m;%%s"):
         shown = path.replace("\x1b", "?")
         suite.expect("ending/%s" % shown, ["-o", path, "x"], USAGE, (ENDING % shown).replace("[", "[[]"))
     for line in ("top --by process x", "top --by process --sort total x", "top --by process --by function --sort self x"):
