@@ -87,6 +87,20 @@ quote_uri(const char *uri)
     return strspn(shown, plain) == strlen(shown) ? g_steal_pointer(&shown) : g_shell_quote(shown);
 }
 
+/* Is the daemon missing, or does it refuse the user? Other errors are about the URI. */
+static bool
+is_daemon_unreachable(const virError *error)
+{
+    static const int domains[] = {
+        VIR_FROM_RPC, VIR_FROM_REMOTE, VIR_FROM_AUTH, VIR_FROM_POLKIT, VIR_FROM_ACCESS,
+    };
+
+    for (size_t i = 0; error && i < G_N_ELEMENTS(domains); i++)
+        if (error->domain == domains[i])
+            return true;
+    return !error;
+}
+
 virConnectPtr
 uprof_host_connect(const char *uri, bool read_only, GError **error)
 {
@@ -107,6 +121,9 @@ uprof_host_connect(const char *uri, bool read_only, GError **error)
             "the packages libvirt-daemon-driver-xen and virt-uprof-xen; try: virsh -c "
             "xen:///system list)",
             where, words);
+    else if (!is_daemon_unreachable(last))
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED, "no connection to '%s': %s", where,
+                    words);
     else
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_DENIED,
                     "no connection to '%s': %s (is its daemon running, and may you use it? "

@@ -417,6 +417,9 @@ def test_default(suite):
         DOMAIN,
         "virt-uprof: no domain 'xxxxxx' on *\nvirt-uprof: no domain 'yyyyyy' on *",
     )
+    (suite.folder / "bad.xml").write_text("<node>")
+    bad = "test://%s" % (suite.folder / "bad.xml")
+    suite.expect("connection/bad-uri", ["-c", bad, "list"], DENIED, "virt-uprof: no connection to '%s': *:1: Premature end of data *[!)]" % bad)
     for uri in ("qemu+unix:///system?socket=/nonexistent/socket", "nonsense://x"):
         for words in (["list"], ["record", "x"], ["dump", "x"]):
             suite.expect(
