@@ -102,7 +102,8 @@ typedef struct {
 /**
  * uprof_table_render:
  *
- * Returns: (transfer full): functions by self weight, or processes by total weight
+ * Returns: (transfer full): functions by self weight, or processes by total weight; empty if nothing
+ *   ran
  */
 GString *uprof_table_render(const UprofProfile *profile, const UprofTableStyle *style);
 

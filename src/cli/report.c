@@ -290,7 +290,8 @@ say_summary(const UprofOptions *options, const UprofLoad *load)
     g_autofree char *shown = uprof_text_quote(load->run->domain);
     const UprofRunLinesHow how = { .is_verbose = options->verbose };
 
-    if (!options->quiet && load->run->frames > 0)
+    /* only captures and the store count frames; if nothing ran, the table is empty */
+    if (!options->quiet && (load->run->frames > 0 || load->run->running == 0))
         uprof_say_lines(uprof_run_lines_end(load->run, shown, &how));
 }
 

@@ -235,7 +235,7 @@ uprof_run_lines_end(const UprofRun *run, const char *shown, const UprofRunLinesH
 
     g_string_append_printf(line, "%s: %" G_GUINT64_FORMAT " samples", shown, run->samples);
     if (run->running == 0)
-        g_string_append(line, ", all idle");
+        g_string_append(line, run->samples > 0 ? ", all idle" : "");
     else if (has_details || run->idles > 0)
         g_string_append_printf(line, " (%" G_GUINT64_FORMAT " running, %" G_GUINT64_FORMAT " idle)",
                                run->running, run->idles);

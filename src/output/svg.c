@@ -381,11 +381,14 @@ append_hidden(const Drawing *drawing, uint64_t y)
 {
     const UprofPicture *picture = drawing->picture;
     const uint32_t n = picture->n_frames - picture->n_drawn;
-    g_autofree char *share = uprof_facts_percent(picture->undrawn, find_whole(drawing, UPROF_NEW));
+    const uint64_t whole = find_whole(drawing, UPROF_NEW);
+    g_autofree char *share = uprof_facts_percent(picture->undrawn, whole);
     g_autofree char *text =
-        n == 0 ? g_strdup("all frames shown")
-               : g_strdup_printf("%u of %u frames (%s of samples end there) are too narrow to show",
-                                 n, picture->n_frames, share);
+        whole == 0 ? g_strdup("nothing ran: there are no stacks")
+        : n == 0   ? g_strdup("all frames shown")
+                   : g_strdup_printf("%u of %u frames (%s of samples end there) are too narrow to "
+                                       "show",
+                                     n, picture->n_frames, share);
 
     g_string_append(drawing->out, "<text id=\"hidden\" class=\"n\" text-anchor=\"end\"");
     append_attribute(drawing->out, "x", WIDTH - MARGIN);

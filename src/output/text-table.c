@@ -120,7 +120,8 @@ uprof_table_render(const UprofProfile *profile, const UprofTableStyle *style)
         uprof_profile_total(profile) - halted; /* shares are those of running vCPUs */
     GString *out = g_string_new(NULL);
 
-    uprof_table_append(out, style, rows, total);
+    if (rows->len > 0)
+        uprof_table_append(out, style, rows, total);
     if (rows->len > style->rows)
         g_string_append_printf(out, "%u more %s; -n %u shows them all\n", rows->len - style->rows,
                                uprof_rows_by_text(style->by, true), rows->len);

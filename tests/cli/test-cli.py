@@ -712,6 +712,18 @@ def test_report(suite, make_capture):
     suite.expect("report/to-file", ["report", "-q", "-o", "r.folded", "-o", "r.meta.json", "-s", app, capture], DONE)
     facts = json.loads((suite.folder / "r.meta.json").read_text())
     suite.say("report/to-file/named", [] if facts["files"] == ["r.folded", "r.meta.json"] else [repr(facts)])
+    # One line says that all is well. More lines say what is not.
+    well = "web-1: 6 samples at 100 Hz, all stacks complete, all names found; each vCPU held 0.2 % of the time or less: median 20 us"
+    for case, said, stdout in (
+            ("plain", well, None),
+            ("missed", well + "\nweb-1: 5 of 11 samples missed: 4 because the host was late, "
+                       "1 because a vCPU did not stop in time; the host is busy", None),
+            ("all-idle", "web-1: 5 samples, all idle at 100 Hz; each vCPU held 0.2 % of the time or less: median 20 us", "")):
+        (suite.folder / case).mkdir()
+        subprocess.run([make_capture, case, str(suite.folder / case)], check=True)
+        suite.expect("report/says/%s" % case, ["report", "-s", "%s/app" % case, "%s/guest.capture" % case], DONE, said, stdout)
+    (suite.folder / "nothing").write_text("")
+    suite.expect("report/empty-symbols", ["report", "-s", "nothing", capture], FAILED, "virt-uprof: 'nothing' is empty")
     # A rest is a record that stands for several samples. The sidecar counts all of them.
     rests = suite.folder / "rests"
     rests.mkdir()

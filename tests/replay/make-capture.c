@@ -99,6 +99,8 @@ static const Case cases[] = {
       { { 0, PLAIN, 2, { 2, 1, 0, END } }, { 1, PLAIN, 3, { 1, 0, END } }, { 1, IDLE, 4, { END } } } },
     { "idle", "web-1", 1, UNDAMAGED, PLAIN_FUNCTIONS,
       { { 0, PLAIN, 2, { 2, 1, 0, END } }, { 0, IDLE, 5, { END } }, { 0, HALTED, 1, { 0, END } } } },
+    { "all-idle", "web-1", 1, UNDAMAGED, PLAIN_FUNCTIONS, { { 0, IDLE, 5, { END } } } },
+    { "missed", "web-1", 1, UNDAMAGED, PLAIN_FUNCTIONS, PLAIN_STACKS },
     { "rests", "web-1", RESTS },
     { "annotate", "web-1", RESTS },
     { "rests-idle", "web-1", RESTS },
@@ -260,6 +262,10 @@ write_capture(const Case *made, const char *path)
             if (made->stacks[i].frames[0] == CALLED)
                 g_assert_true(uprof_writer_page(writer, CALLS, calls, &error));
         }
+    }
+    if (strcmp(made->name, "missed") == 0) {
+        run->late = 4;
+        run->stuck = 1;
     }
     run->ended_by = g_strdup("duration");
     run->duration_ns = number * 10 * UPROF_NS_PER_MS;

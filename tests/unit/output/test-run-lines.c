@@ -132,6 +132,9 @@ test_little(void)
     run->duration_ns = 0; /* a capture that was cut off */
     assert_lines(uprof_run_lines_end(run, "web-1", &brief),
                  (const char *const[]){ "web-1: 990 samples, all idle; holds: median *", NULL });
+    run->samples = run->idles = 0;
+    assert_lines(uprof_run_lines_end(run, "web-1", &brief),
+                 (const char *const[]){ "web-1: 0 samples; holds: median *", NULL });
 }
 
 int

@@ -244,6 +244,8 @@ test_empty(void)
     render(&fixture, &page);
     check_harmless(&page);
     g_assert_cmpuint(count(&page, "//s:g[@id='f']/s:g"), ==, 0);
+    g_autofree char *note = ask(&page, "//s:text[@id='hidden']");
+    g_assert_cmpstr(note, ==, "nothing ran: there are no stacks");
 }
 
 /* Labels are cut between characters, and fit. */
