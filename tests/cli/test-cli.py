@@ -386,6 +386,10 @@ def test_default(suite):
             "virt-uprof: no domain '?[31mweb;1' on test:///default; "
             "to list them: virt-uprof list",
         )
+    suite.expect("record/comma", ["-c", DEFAULT, "-o", "%d.folded", "test,", "nobody"], DOMAIN,
+                 "virt-uprof: no domain 'test,' on test:///default (did you mean 'test'?)\nvirt-uprof: no domain 'nobody' on *")
+    for time in ("1.5", "0.5", "1d", "1.5h"):
+        suite.expect("record/duration/%s" % time, ["-c", DEFAULT, "-d", time, "test"], USELESS, no_access)
     for word, meant in (("lst", "list"), ("recrod", "record"), ("chek", "check")):
         suite.expect("record/command/%s" % word, ["-c", DEFAULT, word, "test"], USAGE,
                      "virt-uprof: no command or domain '%s' (did you mean '%s'?)" % (word, meant))

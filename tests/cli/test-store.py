@@ -764,7 +764,8 @@ def test_missing_store(program):
     store.prune(say="nothing was collected yet: there is no")
     assert not store.path.exists()
     store.run("summary", code=FAILED, say="nothing has been collected yet: there is no '.*store'; see: virt-uprof help enable, virt-uprof help collect")
-    store.run("report", "--since", "today", "x", code=FAILED, say="nothing has been collected yet")
+    for words in (["report", "--since", "today", "x"], ["diff", "x@yesterday", "x@today"]):
+        store.run(*words, code=FAILED, say="nothing has been collected yet")
     real = store.path.with_name("real")
     real.mkdir(mode=0o750)
     store.path.symlink_to(real)
@@ -853,8 +854,9 @@ def test_since_arguments(program):
     assert "101 samples (1 running, 100 idle)" in err, err
     store.run("report", "--since", "yesterday", "nobody", code=DOMAIN,
               say="no profile of 'nobody' is stored; 'virt-uprof collect' stores profiles")
+    yesterday = storing.day_name(TODAY - DAY)
     store.run("report", "--since", "today", "web-1", code=USELESS,
-              say="no profile of 'web-1' is stored from .* to now")
+              say=f"no profile of 'web-1' is stored from .* to now; stored: {yesterday} to {yesterday}; to see what .*: virt-uprof summary DAY")
     store.run("report", "--since", "someday", "web-1", code=USAGE,
               say="--since 'someday' is not today, yesterday, 2026-11-20, 2026-11-20T09:15, 3d or 12h, in UTC;")
     store.run("report", "--until", "today", "web-1", code=USAGE, say="--until needs --since")
@@ -872,8 +874,8 @@ def test_diff(program):
     store.put("web-1", A, at(2), {"main;old": 900, "main;same": 100})
     store.put("web-1", A, at(1), {"main;new": 900, "main;same": 100})
     day = storing.day_name(TODAY - 2 * DAY)
-    for _ in range(2):
-        out, _ = store.run("diff", f"web-1@{day}", "web-1@yesterday")
+    for old in (day, "2d"):
+        out, _ = store.run("diff", f"web-1@{old}", "web-1@yesterday")
         assert "1100 samples, 90.9 % running; new: 1100 samples" in out, out
         assert re.search(r"-90\.0 .*old", out) and re.search(r"\+90\.0 .*new", out), out
         store.prune()
@@ -969,7 +971,9 @@ def test_summary(program):
     store.put("web-1", A, at(1, 2), {"main;json": 1})
     store.prune(say="1 summaries written")
     assert "2 profiles of 40.0 s" in path.read_text()
-    store.run("summary", storing.day_name(TODAY - 20 * DAY), code=USELESS, say="nothing was collected on")
+    old, first, last = (storing.day_name(TODAY - ago * DAY) for ago in (20, 8, 1))
+    store.run("summary", old, code=USELESS, say=f"nothing was collected on {old}; stored: {first} to {last}$")
+    assert store.run("summary", "1d")[0] == path.read_text()
 
 
 def test_memory(program):

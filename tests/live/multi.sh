@@ -58,6 +58,9 @@ complete "$one" "$two"
 say 'one is missing, one is shut off'
 profile 6 "${outputs[@]}" -d 3 "$one" uprof-live-nobody
 says "no domain 'uprof-live-nobody'"
+# All names are looked up before the first sample.
+[ "$(grep -n "no domain 'uprof-live-nobody'" "$work/err" | cut -d: -f1)" -lt \
+    "$(grep -n ', access ' "$work/err" | cut -d: -f1)" ] || fail 'it is said after the start'
 complete "$one"
 profile 6 "${outputs[@]}" -d 3 "$off" "$two"
 says "^virt-uprof: domain '$off' is shut off; start it with: virsh (-c [^ ]+ )?start $off$"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # words.sh PROGRAM GUESTS TCG - what a run says on a terminal, where it cannot write its picture, and while
-# another run samples the domain
+# another run samples the domain; and what a user without rights is told
 # shellcheck source=tests/live/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -30,15 +30,46 @@ lacks()
     ! grep -qE "$1" "$work/screen" || fail "'$1' in: $(cat "$work/screen")"
 }
 
+# as_user STATUS ARGUMENT...: runs the program as a user without rights, whose daemon libvirt starts
+as_user()
+{
+    local want=$1 status=0
+    shift
+    setpriv --reuid nobody --regid nogroup --clear-groups env -u LIBVIRT_DEFAULT_URI HOME="$work/user" \
+        XDG_RUNTIME_DIR="$work/user" "$work/user/virt-uprof" "$@" >"$work/out" 2>"$work/err" </dev/null || status=$?
+    [ "$status" = "$want" ] || fail "virt-uprof $* exits $status, not $want, as nobody"
+}
+
+end_user_daemon()
+{
+    [ ! -s "$work/user/libvirt/libvirtd.pid" ] || kill "$(cat "$work/user/libvirt/libvirtd.pid")"
+}
+
 need_daemon
 boot "$name" split
-mkdir "$work/here" "$work/nowhere"
+mkdir "$work/here" "$work/nowhere" "$work/user"
 
+# A user without rights has no domains, and is told where the others are.
+cp "$program" "$work/user/virt-uprof"
+chown nobody "$work/user"
+chmod 711 "$work"
+at_exit end_user_daemon
+as_user 0 list
+says "^virt-uprof: no domains on qemu:///session; root's domains: sudo virt-uprof list, or -c qemu:///system$"
+as_user 3 "$name"
+says "^virt-uprof: no domain '$name' on qemu:///session; .*; root's domains: sudo virt-uprof list, or -c"
+# The daemon has answered, so the hint about a daemon that is missing would be wrong.
+as_user 4 -c "qemu+unix:///sytem?socket=$work/user/libvirt/libvirt-sock" list
+says "^virt-uprof: no connection to 'qemu[+]unix:///sytem.*': .*try qemu:///session$"
+
+# Settings for rounds are not those of a run by hand.
+profile 0 configure -F 49 --budget 100 "$name"
 # Without files and options: a table, and a picture whose name is said.
 on_terminal 0 "$work/here" "${patient[@]}" -d 3s -s "$guest64" "$name"
 shows '[0-9]  *[^ ]*  *work'
 # Holds of an emulated guest are so long that the budget lowers the rate.
 shows "$name: [0-9.]+ instead of 99 Hz, so that holds take at most [0-9.]+ % of the time \(--budget\); each stops the guest [0-9.]+ [um]s"
+shows "^$name: QEMU \(emulated\), x86_64, 1 vCPU, 99 Hz for 3 s, access monitor\. Ctrl-C stops early\."
 shows "wrote $name-[0-9TZ]+\.svg"
 [ "$(find "$work/here" -type f | wc -l)" = 1 ] || fail "files: $(ls "$work/here")"
 
@@ -48,6 +79,13 @@ on_terminal 0 "$work/here" -q "${patient[@]}" -d 3s -s "$guest64" "$name"
 shows '[0-9]  *[^ ]*  *work'
 lacks 'wrote|samples'
 [ -z "$(ls -A "$work/here")" ] || fail "files in spite of -q: $(ls "$work/here")"
+
+# With a named file: the same table. The run has 98 samples at most.
+: >"$work/here/x.svg"
+on_terminal 0 "$work/here" "${patient[@]}" -F 49 --budget 100 -d 2s -s "$guest64" -o x.svg "$name"
+shows '[0-9]  *[^ ]*  *work'
+shows 'wrote x\.svg \(replaced\)'
+shows "$name: [0-9]+ samples of running vCPUs say little; use a longer -d or a higher -F"
 
 # The folder cannot be written: said before anything is sampled, with what to do.
 mount -t tmpfs -o ro none "$work/nowhere"
