@@ -672,7 +672,13 @@ def test_enable_and_configure(suite):
     suite.expect("symbols with a base", suite.run("enable", *here, "-s", "/a@10", "a"), FAILED,
                  ["virt-uprof: a: symbols '/a': metadata needs a path in UTF-8 without @BASE"])
     suite.expect("symbols outside of their folders", suite.run("enable", *here, "-s", "/etc/../etc/passwd", "a"), FAILED,
-                 ["virt-uprof: a: symbols '/etc/passwd' are outside the folders that <symbols> allows*"])
+                 ["virt-uprof: a: symbols '/etc/passwd' are outside the folders that <symbols> allows (see '%s'); copy them to "
+                  "'/var/lib/virt-uprof/symbols'" % suite.default_config])
+    folder = suite.folder / "symbols"
+    folder.mkdir(exist_ok=True)
+    allowed = suite.configure("<symbols path='%s'/>" % folder)
+    suite.expect("symbols that are missing", suite.run("enable", "-c", uri, "--config", allowed, "-s", folder / "app.dbg", "a"), FAILED,
+                 ["virt-uprof: a: symbols '%s': there is no such file" % (folder / "app.dbg")])
 
 
 def enter_private_run():

@@ -142,6 +142,7 @@ quiet_virsh metadata "$tcg" "$namespace" --key uprof --live --set \
     '<profile enabled="yes" duration="1s"><symbols file="/etc/passwd"/></profile>' >/dev/null
 collect_one 0 -- "$tcg"
 says "symbols '/etc/passwd' are outside the folders that <symbols> allows .*; ignored$"
+says "^$tcg \\(.*\\): ok: [0-9]+ samples in [0-9]+\\.[0-9] s, each vCPU held [0-9.]+ % of the time or less$"
 cp "$guest64" "$work/symbols/app.dbg"
 profile 0 enable --config "$work/config.xml" -s "$work/symbols/app.dbg" "$tcg"
 collect_one 0 -- "$tcg"
