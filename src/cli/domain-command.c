@@ -2,6 +2,7 @@
 #include "domain-command-priv.h"
 
 #include "exit-priv.h"
+#include "uprof/access.h"
 #include "uprof/domid.h"
 
 static UprofErrorCode
@@ -21,6 +22,28 @@ open_domain(UprofHost *host, const char *word, const UprofOptions *options, Upro
     if (!session || !uprof_session_prepare(session, workers, NULL, NULL, &error))
         return uprof_notice_error(&notices, error);
     return work(session, options, &notices);
+}
+
+/* Makes the domains that run or are paused the words of the command line. */
+static UprofErrorCode
+name_all(UprofOptions *options, UprofHost *host, const UprofNotices *notices)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) domains = uprof_host_list(host, &error);
+
+    if (!domains)
+        return uprof_notice_error(notices, error);
+    for (guint i = 0; i < domains->len; i++) {
+        const UprofDomain *domain = g_ptr_array_index(domains, i);
+        if ((domain->state == UPROF_DOMAIN_RUNNING || domain->state == UPROF_DOMAIN_PAUSED) &&
+            !uprof_access_is_host(domain))
+            g_ptr_array_add(options->words, g_strdup(domain->uuid));
+    }
+    if (options->words->len > 0)
+        return UPROF_ERROR_NONE;
+    uprof_notice(notices, UPROF_NOTICE_WARNING, "no domain runs on %s%s", uprof_host_uri(host),
+                 uprof_host_uri_hint(uprof_host_uri(host)));
+    return UPROF_ERROR_NOT_FOUND;
 }
 
 int
@@ -47,6 +70,8 @@ uprof_domain_command_run(UprofOptions *options, const UprofAnalysisCall *calls, 
     g_autoptr(UprofHost) host = uprof_host_open(options->uri, false, &error);
     if (!host)
         uprof_error_count(&tally, uprof_notice_error(&notices, error));
+    else if (options->all)
+        code = uprof_exit_worse(code, uprof_exit_of_code(name_all(options, host, &notices)));
     for (guint i = 0; host && i < options->words->len; i++)
         uprof_error_count(&tally, open_domain(host, g_ptr_array_index(options->words, i), options,
                                               guardian, workers, work));

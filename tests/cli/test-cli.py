@@ -370,6 +370,7 @@ def test_default(suite):
     suite.expect("record/quiet", ["-q", "-c", DEFAULT, "test"], USELESS, no_access)
     suite.expect("record/all", ["-c", DEFAULT, "--all", "-o", "%d.folded"], USELESS, no_access)
     suite.expect("dump/no-access", ["-c", DEFAULT, "dump", "test"], USELESS, no_access)
+    suite.expect("dump/all", ["-c", DEFAULT, "dump", "--all"], USELESS, no_access)
     suite.expect("dump/json", ["-c", DEFAULT, "dump", "--json", "test"], USELESS, no_access)
     suite.expect("dmesg/no-access", ["-c", DEFAULT, "dmesg", "test"], USELESS, no_access)
     for command in ("record", "dump", "dmesg"):
@@ -595,6 +596,13 @@ def test_states(suite):
         DOMAIN,
         "virt-uprof: no domain runs on test://*/none.xml",
     )
+    suite.expect("state/dump-all/none", ["-c", "test://%s/none.xml" % suite.folder, "dump", "--all"], DOMAIN,
+                 "virt-uprof: no domain runs on test://*/none.xml")
+    # Paused domains are read, too.
+    done = suite.run("-c", uri, "dump", "--all")
+    said = sorted(done.stderr.decode().splitlines())
+    suite.say("state/dump-all", [] if said == ["virt-uprof: %s: %s" % (name, NO_ACCESS) for name in ("1", "held", "runs")]
+              and done.returncode == USELESS else [repr(done)])
 
 
 def test_names(suite):

@@ -54,6 +54,8 @@ say 'all that run'
 profile 0 "${outputs[@]}" --samples 5 --all
 profile 0 "${outputs[@]}" -d 6 --all
 complete "$one" "$two"
+profile 0 dump "${patient[@]}" -c "$libvirt_uri" --all
+[ "$(grep -cE "^($one|$two) vcpu0 kernel: [0-9]+ frames?, complete" "$work/out")" = 2 ] || fail "dump: $(cat "$work/out")"
 
 say 'one is missing, one is shut off'
 profile 6 "${outputs[@]}" -d 3 "$one" uprof-live-nobody
