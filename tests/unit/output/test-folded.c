@@ -42,7 +42,7 @@ static const struct {
     const char *folded;
     const char *table;
 } cases[] = {
-    { "empty", "web-1", { { { 0 } } }, "", "  self   total  function\n" },
+    { "empty", "web-1", { { { 0 } } }, "", "" },
     { "plain", "web-1", { { { "main", "function_1", "work" }, 281 } },
       "web-1;main;function_1;work 281\n",
       "  self   total  function\n 100.0   100.0  work\n   0.0   100.0  function_1\n   0.0   100.0  main\n" },
