@@ -12,6 +12,7 @@
 
 #include "uprof/annotation.h"
 #include "uprof/bytes.h"
+#include "uprof/calendar.h"
 #include "uprof/change.h"
 #include "uprof/file.h"
 #include "uprof/focus.h"
@@ -81,6 +82,9 @@ bool uprof_output_write(const UprofFormat *format, const UprofProfile *profile, 
  */
 GString *uprof_svg_compare(const UprofTree *both, const UprofRun *old, const UprofRun *new,
                            const char *old_name, const char *new_name);
+
+/** uprof_svg_history: Returns: (transfer full): a flame graph with a heat map of days and hours */
+GString *uprof_svg_history(const UprofCalendar *calendar);
 
 /**
  * uprof_output_compress:

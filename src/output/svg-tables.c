@@ -10,7 +10,10 @@
 
 #include <string.h>
 
-enum { COMMON_MAX = 31 }; /* letters: one digit */
+enum {
+    COMMON_MAX = 31,            /* letters: one digit */
+    HOTTEST_BYTES = 200 * 1000, /* of the names of hottest functions */
+};
 
 uint32_t
 uprof_svg_hash_name(const UprofName *name)
@@ -136,7 +139,7 @@ find_uncounted_idles(const UprofSvgTables *tables)
 static void
 append_timeline(GString *out, const UprofTimeline *timeline)
 {
-    const uint64_t head[] = { timeline->cell_ns / UPROF_NS_PER_MS, UPROF_TIMELINE_ROWS,
+    const uint64_t head[] = { timeline->cell_ns / UPROF_NS_PER_MS, timeline->n_rows,
                               timeline->n_shared, timeline->n_untimed };
 
     g_string_append(out, "<u:time>");
@@ -153,6 +156,46 @@ append_timeline(GString *out, const UprofTimeline *timeline)
     g_string_append(out, "\n</u:time>\n<u:stacks>");
     g_string_append_len(out, timeline->lists->str, (gssize)timeline->lists->len);
     g_string_append(out, "</u:stacks>\n");
+}
+
+/* Returns: index of the name in @list, plus 1; 0 if there is no name, or no room for it */
+static uint32_t
+list_name(GHashTable *indices, GString *list, const UprofName *name)
+{
+    gpointer index = name ? g_hash_table_lookup(indices, name) : NULL;
+
+    if (name && !index && list->len + strlen(uprof_name_text(name)) <= HOTTEST_BYTES) {
+        index = GUINT_TO_POINTER(g_hash_table_size(indices) + 1);
+        g_hash_table_insert(indices, (gpointer)name, index);
+        uprof_text_append_xml(list, uprof_name_text(name));
+        g_string_append_c(list, '\n');
+    }
+    return GPOINTER_TO_UINT(index);
+}
+
+/*
+ * The days and the hottest functions are lines. The slots have four numbers for each cell: the line of
+ * the hottest function, from 1 on; its samples; the failed rounds; and 1 if the slot and the slot before
+ * have one sum.
+ */
+static void
+append_calendar(GString *out, const UprofCalendar *calendar)
+{
+    g_autoptr(GHashTable) indices = g_hash_table_new(NULL, NULL);
+    g_autoptr(GString) list = g_string_new(NULL);
+
+    g_string_append(out, "<u:days>");
+    for (guint i = 0; i < calendar->days->len; i++)
+        g_string_append_printf(out, "%s\n", (const char *)g_ptr_array_index(calendar->days, i));
+    g_string_append(out, "</u:days>\n<u:slots>");
+    for (guint i = 0; i < calendar->slots->len; i++) {
+        const UprofSlot *slot = &g_array_index(calendar->slots, UprofSlot, i);
+        uprof_digits_append(out, list_name(indices, list, slot->hottest));
+        uprof_digits_append(out, slot->hottest_self);
+        uprof_digits_append(out, slot->n_failed);
+        uprof_digits_append(out, slot->is_joined);
+    }
+    g_string_append_printf(out, "\n</u:slots>\n<u:hottest>%s</u:hottest>\n", list->str);
 }
 
 void
@@ -174,5 +217,7 @@ uprof_svg_tables_append(GString *out, const UprofSvgTables *tables)
     append_frames(out, picture);
     if (tables->timeline)
         append_timeline(out, tables->timeline);
+    if (tables->timeline && tables->timeline->calendar)
+        append_calendar(out, tables->timeline->calendar);
     g_string_append(out, "</metadata>\n");
 }

@@ -39,6 +39,9 @@ enum {
     GONE_MAX = 12, /* stacks in the list of gone stacks */
     HEAT_CELL = 40,
     HEAT_COLUMN_MAX = 240,
+    DOT = 40,        /* in a slot with failed rounds */
+    DAY_LABEL = 700, /* width of the label of a day, with a gap */
+    DAY_ROW = 130,
 };
 
 /* The picture that is being drawn */
@@ -399,17 +402,70 @@ append_hidden(const Drawing *drawing, uint64_t y)
 static char *
 describe_timeline(const UprofTimeline *timeline)
 {
-    const uint64_t step_s = timeline->cell_ns * UPROF_TIMELINE_ROWS / UPROF_NS_PER_S;
-    g_autoptr(GString) text = g_string_new(NULL);
+    const uint64_t step_s = timeline->cell_ns * timeline->n_rows / UPROF_NS_PER_S;
+    g_autoptr(GString) text = g_string_new("share of running samples by time (gray: idle): ");
 
-    g_string_printf(text,
-                    "share of running samples by time (gray: idle): each column has "
-                    "%" G_GUINT64_FORMAT " s, from the bottom to the top",
-                    step_s);
+    if (timeline->calendar)
+        g_string_append(text,
+                        "each column is a day in local time, from 00:00 at the bottom; a day in "
+                        "one color: only its sum is stored; dot: failed rounds");
+    else
+        g_string_append_printf(
+            text, "each column has %" G_GUINT64_FORMAT " s, from the bottom to the top", step_s);
     if (timeline->n_untimed > 0)
         g_string_append_printf(text, "; %" G_GUINT64_FORMAT " samples have no time",
                                timeline->n_untimed);
     return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+/* A dot in each slot with a round that failed */
+static void
+append_failures(GString *out, const UprofCalendar *calendar, const UprofHeatMap *map)
+{
+    g_string_append(out, "<path class=\"failed\" d=\"");
+    for (guint i = 0; i < calendar->slots->len; i++) {
+        const uint64_t column = i / map->n_rows, row = map->n_rows - 1 - i % map->n_rows;
+        if (g_array_index(calendar->slots, UprofSlot, i).n_failed == 0)
+            continue;
+        g_string_append_c(out, 'M');
+        append_tenths(out, map->x + column * map->cell_width + DOT / 2);
+        g_string_append_c(out, ' ');
+        append_tenths(out, map->y + row * map->cell_height + DOT / 2);
+        g_string_append(out, "h4v4h-4z");
+    }
+    g_string_append(out, "\"/>\n");
+}
+
+/* Labels days, as many as fit. */
+static void
+append_days(GString *out, const UprofCalendar *calendar, const UprofHeatMap *map)
+{
+    const guint step = (guint)(DAY_LABEL / map->cell_width + 1);
+    const uint64_t y = map->y + map->n_rows * map->cell_height + DAY_ROW;
+
+    for (guint i = 0; i < calendar->days->len; i += step)
+        if (map->x + i * map->cell_width + DAY_LABEL <= WIDTH)
+            append_text(out, "n", map->x + i * map->cell_width, y,
+                        g_ptr_array_index(calendar->days, i));
+}
+
+static UprofHeatMap
+make_heat_map(const UprofTimeline *timeline, uint8_t *levels, uint64_t y)
+{
+    for (guint i = 0; i < timeline->cells->len; i++) {
+        const UprofTimeCell *cell = &g_array_index(timeline->cells, UprofTimeCell, i);
+        levels[i] = uprof_heat_level(cell->running, cell->samples);
+    }
+    return (UprofHeatMap){
+        .levels = levels,
+        .n_columns = timeline->n_columns,
+        .n_rows = timeline->n_rows,
+        .x = MARGIN,
+        .y = y,
+        .cell_width = MIN((WIDTH - 2 * MARGIN) / timeline->n_columns,
+                          timeline->calendar ? 2 * HEAT_COLUMN_MAX : HEAT_COLUMN_MAX),
+        .cell_height = timeline->calendar ? 2 * HEAT_CELL : HEAT_CELL,
+    };
 }
 
 /* Returns: the bottom of the heat map; @y if the profile has no times */
@@ -422,24 +478,16 @@ append_heat(const Drawing *drawing, uint64_t y)
         return y;
     g_autofree char *text = describe_timeline(timeline);
     g_autofree uint8_t *levels = g_new(uint8_t, timeline->cells->len);
-    for (guint i = 0; i < timeline->cells->len; i++) {
-        const UprofTimeCell *cell = &g_array_index(timeline->cells, UprofTimeCell, i);
-        levels[i] = uprof_heat_level(cell->running, cell->samples);
-    }
-    const UprofHeatMap map = {
-        .levels = levels,
-        .n_columns = timeline->n_columns,
-        .n_rows = UPROF_TIMELINE_ROWS,
-        .x = MARGIN,
-        .y = y + 290,
-        .cell_width = MIN((WIDTH - 2 * MARGIN) / timeline->n_columns, HEAT_COLUMN_MAX),
-        .cell_height = HEAT_CELL,
-    };
+    const UprofHeatMap map = make_heat_map(timeline, levels, y + 290);
     append_text(drawing->out, "n", MARGIN, y + 220, text);
     g_string_append(drawing->out, "<g id=\"time\">\n");
     uprof_heat_map_append(drawing->out, &map);
+    if (timeline->calendar) {
+        append_failures(drawing->out, timeline->calendar, &map);
+        append_days(drawing->out, timeline->calendar, &map);
+    }
     g_string_append(drawing->out, "</g>\n");
-    return map.y + UPROF_TIMELINE_ROWS * HEAT_CELL;
+    return map.y + map.n_rows * map.cell_height + (timeline->calendar ? DAY_ROW : 0);
 }
 
 static void
@@ -546,6 +594,23 @@ svg_write(const UprofProfile *profile, const UprofRun *run, UprofSink *sink)
                              .timeline = timeline,
                              .runs = { [UPROF_NEW] = run } },
                   sink);
+}
+
+GString *
+uprof_svg_history(const UprofCalendar *calendar)
+{
+    g_autoptr(UprofTree) tree = uprof_tree_new(calendar->profile);
+    g_autoptr(UprofPicture) picture = uprof_picture_new(tree, WIDTH - 2 * MARGIN);
+    g_autoptr(UprofTimeline) timeline = uprof_timeline_new_of_days(calendar, picture);
+    UprofSink sink = { .text = g_string_new(NULL) };
+
+    write_picture((Drawing){ .title = uprof_name_text(uprof_tree_node(tree, 0)->name),
+                             .tree = tree,
+                             .picture = picture,
+                             .timeline = timeline,
+                             .runs = { [UPROF_NEW] = calendar->run } },
+                  &sink);
+    return sink.text;
 }
 
 /* The two domains, or, if they are the same, the two names of the profiles */

@@ -9,11 +9,13 @@
 #pragma once
 
 #include "picture-priv.h"
+#include "uprof/calendar.h"
 
 enum {
-    UPROF_TIMELINE_ROWS = 20, /* cells of a column */
+    UPROF_TIMELINE_ROWS = 20, /* cells of a column of a run */
     UPROF_TIMELINE_COLUMNS_MAX = 300,
-    UPROF_TIMELINE_BYTES = 300 * 1000, /* of all lists of stacks */
+    UPROF_TIMELINE_BYTES = 300 * 1000,       /* of all lists of stacks of a run */
+    UPROF_TIMELINE_DAYS_BYTES = 1000 * 1000, /* the same for a calendar */
 };
 
 /** UprofTimeCell: counted samples */
@@ -27,9 +29,11 @@ typedef struct {
     GArray *cells;    /* (element-type UprofTimeCell): owned; complete columns */
     uint64_t cell_ns; /* length of a cell */
     unsigned n_columns;
-    unsigned n_shared;  /* cells that share a list of stacks */
-    uint64_t n_untimed; /* samples without a time */
-    GString *lists;     /* owned: see uprof_timeline_new() */
+    unsigned n_rows;               /* cells of a column */
+    const UprofCalendar *calendar; /* (nullable): borrowed: cells are its slots, columns its days */
+    unsigned n_shared;             /* cells that share a list of stacks */
+    uint64_t n_untimed;            /* samples without a time */
+    GString *lists;                /* owned: see uprof_timeline_new() */
 } UprofTimeline;
 
 /**
@@ -45,5 +49,9 @@ typedef struct {
  */
 UprofTimeline *
 uprof_timeline_new(const UprofProfile *profile, const UprofRun *run, const UprofPicture *picture);
+
+/** uprof_timeline_new_of_days: @picture: of the profile of @calendar. Returns: (transfer full) */
+UprofTimeline *
+uprof_timeline_new_of_days(const UprofCalendar *calendar, const UprofPicture *picture);
 void uprof_timeline_free(UprofTimeline *timeline);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofTimeline, uprof_timeline_free)

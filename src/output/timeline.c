@@ -137,6 +137,22 @@ widen_range(const UprofProfileStack *stack, UprofTick tick, void *data)
     filling->last_ns = MAX(filling->last_ns, find_end(&tick, filling->period_ns));
 }
 
+/* The slots count samples of halted vCPUs, too, which have no stacks. */
+static void
+take_slots(UprofTimeline *timeline)
+{
+    const UprofCalendar *calendar = timeline->calendar;
+
+    timeline->n_rows = UPROF_CALENDAR_HOURS;
+    timeline->cell_ns = 3600 * UPROF_NS_PER_S;
+    timeline->n_columns = calendar->days->len;
+    for (guint i = 0; i < calendar->slots->len; i++) {
+        const UprofSlot *slot = &g_array_index(calendar->slots, UprofSlot, i);
+        const UprofTimeCell cell = { slot->samples, slot->running };
+        g_array_append_val(timeline->cells, cell);
+    }
+}
+
 /* Chooses the length of columns, and makes empty cells. */
 static void
 make_cells(Filling *filling)
@@ -151,6 +167,7 @@ make_cells(Filling *filling)
     for (size_t i = G_N_ELEMENTS(steps_s); i-- > 0;)
         if (steps_s[i] >= least_s)
             step_s = steps_s[i];
+    timeline->n_rows = UPROF_TIMELINE_ROWS;
     timeline->cell_ns = step_s * UPROF_NS_PER_S / UPROF_TIMELINE_ROWS;
     timeline->n_columns = (unsigned)((length_s + step_s - 1) / step_s);
     g_array_set_size(timeline->cells, timeline->n_columns * UPROF_TIMELINE_ROWS);
@@ -162,8 +179,10 @@ add_part(Filling *filling, uint32_t cell, const Place *place, uint64_t weight)
     UprofTimeCell *counts = &g_array_index(filling->timeline->cells, UprofTimeCell, cell);
     const Part part = { cell, place->number, weight };
 
-    counts->samples += weight;
-    counts->running += place->is_idle ? 0 : weight;
+    if (!filling->timeline->calendar) {
+        counts->samples += weight;
+        counts->running += place->is_idle ? 0 : weight;
+    }
     if (place->is_counted)
         g_array_append_val(filling->parts, part);
     filling->n_parts++;
@@ -225,6 +244,7 @@ merge_parts(GArray *parts, unsigned n_shared)
 static bool
 write_lists(UprofTimeline *timeline, const GArray *parts)
 {
+    const gsize bytes_max = timeline->calendar ? UPROF_TIMELINE_DAYS_BYTES : UPROF_TIMELINE_BYTES;
     const guint n_lists = (timeline->cells->len + timeline->n_shared - 1) / timeline->n_shared;
     guint at = 0;
 
@@ -239,7 +259,7 @@ write_lists(UprofTimeline *timeline, const GArray *parts)
             if (part->weight != 1)
                 uprof_digits_append(timeline->lists, part->weight);
             last = part->number;
-            if (timeline->lists->len > UPROF_TIMELINE_BYTES)
+            if (timeline->lists->len > bytes_max)
                 return false;
         }
         g_string_append_c(timeline->lists, '\n');
@@ -259,34 +279,53 @@ make_lists(UprofTimeline *timeline, GArray *parts)
     }
 }
 
-UprofTimeline *
-uprof_timeline_new(const UprofProfile *profile, const UprofRun *run, const UprofPicture *picture)
+/* @calendar: (nullable). Returns: (transfer full): with cells and lists */
+static UprofTimeline *
+make_timeline(const UprofProfile *profile, const UprofCalendar *calendar, uint64_t period_ns,
+              const UprofPicture *picture)
 {
-    const size_t n_ticks = uprof_profile_n_ticks(profile);
     g_autoptr(GHashTable) places = g_hash_table_new_full(NULL, NULL, NULL, g_free);
-
-    if (n_ticks == 0)
-        return NULL;
+    g_autoptr(GArray) parts =
+        g_array_sized_new(FALSE, FALSE, sizeof(Part), (guint)uprof_profile_n_ticks(profile));
     UprofTimeline *timeline = g_new0(UprofTimeline, 1);
-    timeline->cells = g_array_new(FALSE, TRUE, sizeof(UprofTimeCell));
-    timeline->lists = g_string_new(NULL);
-    timeline->n_untimed = uprof_profile_n_untimed(profile);
-    g_autoptr(GArray) parts = g_array_sized_new(FALSE, FALSE, sizeof(Part), (guint)n_ticks);
     Filling filling = {
         .timeline = timeline,
         .picture = picture,
         .places = places,
-        .first_ns = UINT64_MAX,
-        .period_ns = uprof_ticks_period_ns(run),
+        .first_ns = calendar ? 0 : UINT64_MAX,
+        .period_ns = period_ns,
         .parts = parts,
     };
+
+    timeline->calendar = calendar;
+    timeline->cells = g_array_new(FALSE, TRUE, sizeof(UprofTimeCell));
+    timeline->lists = g_string_new(NULL);
+    timeline->n_untimed = uprof_profile_n_untimed(profile);
     init_finder(&filling.finder, picture);
-    uprof_profile_walk_times(profile, widen_range, &filling);
-    make_cells(&filling);
+    if (calendar) {
+        take_slots(timeline);
+    } else {
+        uprof_profile_walk_times(profile, widen_range, &filling);
+        make_cells(&filling);
+    }
     uprof_profile_walk_times(profile, add_ticks, &filling);
     make_lists(timeline, parts);
     clear_finder(&filling.finder);
     return timeline;
+}
+
+UprofTimeline *
+uprof_timeline_new(const UprofProfile *profile, const UprofRun *run, const UprofPicture *picture)
+{
+    if (uprof_profile_n_ticks(profile) == 0)
+        return NULL;
+    return make_timeline(profile, NULL, uprof_ticks_period_ns(run), picture);
+}
+
+UprofTimeline *
+uprof_timeline_new_of_days(const UprofCalendar *calendar, const UprofPicture *picture)
+{
+    return make_timeline(calendar->profile, calendar, UPROF_NS_PER_S, picture);
 }
 
 void

@@ -47,15 +47,20 @@ const actionsOf = (node) => html('span', 'actions',
     button('Drop stacks', 'leave out all stacks with the function (d, or Ctrl-click)', () => leaveOut('drops', node)),
     button('Copy', 'copy the stack (c)', () => copy(node)));
 
-const showTip = (node, event) => {
-    tip.style.display = node >= 0 ? 'block' : 'none';
-    if (node < 0) return;
-    const place = placeOf(view.name(node));
-    const lines = [share('total', view.total(node)) + '  \u00b7  ' + share('self', view.self(node)), place.words];
-    tip.replaceChildren(html('b', '', place.name), ...lines.filter(Boolean).map((line) => html('div', '', line)));
+// Shows a box at the pointer.
+const showBox = (title, lines, event) => {
+    tip.style.display = 'block';
+    tip.replaceChildren(html('b', '', title), ...lines.filter(Boolean).map((line) => html('div', '', line)));
     const right = event.clientX > window.innerWidth / 2;
     tip.style.left = right ? 'auto' : event.clientX + 14 + 'px';
     tip.style.right = right ? window.innerWidth - event.clientX + 10 + 'px' : 'auto';
     const below = event.clientY + 22, height = tip.offsetHeight;
     tip.style.top = (below + height > window.innerHeight ? event.clientY - height - 8 : below) + 'px';
+};
+
+const showTip = (node, event) => {
+    tip.style.display = 'none';
+    if (node < 0) return;
+    const place = placeOf(view.name(node));
+    showBox(place.name, [share('total', view.total(node)) + '  \u00b7  ' + share('self', view.self(node)), place.words], event);
 };

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 //
 // The heat map: the share of running samples by time. A span of it can be selected; the graph
-// then has only the samples of that span.
-const CELL_HEIGHT = 4, COLUMN_MAX = 24, LEVELS = 9;
+// then has only the samples of that span. In a history, columns are days, and cells are their hours.
+const days = linesOf('days'), hasDays = days.length > 0, hottest = linesOf('hottest');
+const CELL_HEIGHT = hasDays ? 8 : 4, COLUMN_MAX = hasDays ? 48 : 24, LEVELS = 9;
+const AXIS = hasDays ? 36 : 0, AXIS_HEIGHT = hasDays ? 14 : 0, DAY_LABEL = 70;
 
 const [timeHead, timeCells] = linesOf('time'), lists = linesOf('stacks');
 const readHead = () => {
@@ -18,17 +20,27 @@ const readCells = () => {
     }
     return cells;
 };
+// What else is known of an hour
+const readSlots = () => {
+    const { next } = makeReader(hasDays ? part('slots').textContent : '');
+    return days.flatMap(() => Array.from({ length: cellsPerColumn }, () =>
+        ({ hottest: hottest[next() - 1], self: next(), failed: next(), isJoined: next() > 0 })));
+};
+const slots = readSlots();
 const cells = readCells(), columns = cells.length / (cellsPerColumn || 1);
 const hasTime = cells.length > 0;
 
-const heatPaths = svg('g', {}), spanMark = svg('path', { class: 'span' });
+const heatPaths = svg('g', {}), spanMark = svg('path', { class: 'span' }), axis = svg('g', {});
 const heat = svg('svg', { class: 'heat', tabindex: 0, role: 'application',
                           'aria-label': 'heat map of time: arrows select a column or a cell, Shift extends' });
-heat.append(heatPaths, spanMark);
+const heatMap = svg('g', { transform: 'translate(' + AXIS + ' 0)' });
+heatMap.append(heatPaths, spanMark);
+heat.append(heatMap, axis);
 const timeText = html('output', 'hint');
 const clearSpan = button('\u00d7 all times', 'show all times (Esc)', () => setSpan(null));
 if (hasTime) {
-    timeBox.title = still.querySelector('#time').previousElementSibling.textContent;
+    const title = still.querySelector('#time').previousElementSibling.textContent;
+    if (!hasDays) timeBox.title = title;
     timeBox.append(heat, html('div', '', timeText, clearSpan));
 }
 
@@ -60,24 +72,57 @@ const drawColumn = (column, shapes) => {
     }
 };
 
+const failedShape = () => slots.map(({ failed }, cell) => failed ? 'M' +
+    (Math.floor(cell / cellsPerColumn) * columnWidth + 2).toFixed(1) + ' ' +
+    ((cellsPerColumn - 1 - cell % cellsPerColumn) * CELL_HEIGHT + 2) + 'h4v4h-4z' : '').join('');
+
+// Days below the map, as many as fit, and hours beside the map
+const drawAxis = () => {
+    const label = (x, y, text) => {
+        const element = svg('text', { class: 'n', x, y });
+        element.textContent = text;
+        return element;
+    };
+    const step = Math.ceil(DAY_LABEL / columnWidth), height = cellsPerColumn * CELL_HEIGHT;
+    axis.replaceChildren(...[0, 6, 12, 18].map((hour) => label(0, height - hour * CELL_HEIGHT, hourText(hour))),
+        ...days.map((day, i) => i % step ? '' : label((AXIS + i * columnWidth).toFixed(1), height + 11, day)).filter(Boolean));
+};
+
 const drawHeat = (width) => {
     if (!hasTime) return;
     const shapes = Array.from({ length: LEVELS + 1 }, () => []);
-    columnWidth = Math.min(COLUMN_MAX, width / columns);
+    columnWidth = Math.min(COLUMN_MAX, Math.max(width - AXIS - (hasDays ? DAY_LABEL : 0), 1) / columns);
     for (let column = 0; column < columns; column++) drawColumn(column, shapes);
     heatPaths.replaceChildren(...shapes.slice(1).map((shape, i) => svg('path', { class: 'e' + (i + 1), d: shape.join('') })));
-    heat.setAttribute('width', Math.max(columnWidth * columns, 1));
-    heat.setAttribute('height', cellsPerColumn * CELL_HEIGHT);
+    if (hasDays) heatPaths.append(svg('path', { class: 'failed', d: failedShape() }));
+    if (hasDays) drawAxis();
+    heat.setAttribute('width', AXIS + Math.max(columnWidth * columns, 1) + (hasDays ? DAY_LABEL : 0));
+    heat.setAttribute('height', cellsPerColumn * CELL_HEIGHT + AXIS_HEIGHT);
     drawSpan(spanOf(state.span));
 };
 
 const seconds = (cell) => +(cell * cellMs / 1000).toFixed(3);
+const hourText = (hour) => String(hour).padStart(2, '0') + ':00';
+const dayOf = (cell) => days[Math.floor(cell / cellsPerColumn)];
+// The times of the cells from `a` to `b`
+const spanText = (a, b) => {
+    if (!hasDays) return seconds(a) + ' s to ' + seconds(b + 1) + ' s';
+    const end = hourText(b % cellsPerColumn + 1);
+    return dayOf(a) + ' ' + hourText(a % cellsPerColumn) + ' to ' + (dayOf(a) === dayOf(b) ? end : dayOf(b) + ' ' + end);
+};
 
-// A span is [first cell, last cell]. It covers complete lists of stacks.
+// A span is [first cell, last cell]. It covers complete lists of stacks, and complete sums.
 const widen = ([a, b]) => {
     const end = cells.length - 1, clamp = (cell) => Math.min(Math.max(cell, 0), end);
-    const first = clamp(Math.min(a, b)), last = clamp(Math.max(a, b));
-    return [first - first % cellsPerList, Math.min(last - last % cellsPerList + cellsPerList - 1, end)];
+    let first = clamp(Math.min(a, b)), last = clamp(Math.max(a, b)), size;
+    do {
+        size = last - first;
+        first -= first % cellsPerList;
+        last = Math.min(last - last % cellsPerList + cellsPerList - 1, end);
+        while (hasDays && slots[first].isJoined) first--;
+        while (hasDays && last < end && slots[last + 1].isJoined) last++;
+    } while (last - first > size);
+    return [first, last];
 };
 
 const spanOf = (text) => {
@@ -99,7 +144,7 @@ const countSpan = ([a, b]) => {
 const drawSpan = (span) => {
     const [a, b] = span || [0, cells.length - 1], { running, idle } = countSpan([a, b]);
     spanMark.setAttribute('d', span ? spanShape(span) : '');
-    timeText.textContent = seconds(a) + ' s to ' + seconds(b + 1) + ' s: ' + amount(running + idle) + ' samples, ' +
+    timeText.textContent = spanText(a, b) + ': ' + amount(running + idle) + ' samples, ' +
         percent(running, running + idle) + ' running' + (span ? '' : '; drag in the map to select a time (m)') +
         (untimed ? '; ' + amount(untimed) + ' samples have no time' : '');
     clearSpan.style.display = span ? '' : 'none';
@@ -140,13 +185,22 @@ const framesOfSpan = () => {
 
 const cellAt = (event) => {
     const place = heat.getBoundingClientRect(), clamp = (value, end) => Math.min(Math.max(Math.floor(value), 0), end - 1);
-    const column = clamp((event.clientX - place.left) / columnWidth, columns);
+    const column = clamp((event.clientX - place.left - AXIS) / columnWidth, columns);
     const row = clamp((event.clientY - place.top) / CELL_HEIGHT, cellsPerColumn);
     return column * cellsPerColumn + cellsPerColumn - 1 - row;
 };
 const columnOf = (cell) => {
     const first = cell - cell % cellsPerColumn;
     return [first, first + cellsPerColumn - 1];
+};
+
+const showSlot = (cell, event) => {
+    const [a, b] = slots[cell].isJoined || (slots[cell + 1] || {}).isJoined ? widen([cell, cell]) : [cell, cell];
+    const { running, idle } = countSpan([a, b]), all = running + idle, { hottest, self, failed } = slots[cell];
+    const part = percent(self, cells[cell].running);
+    showBox(spanText(a, b), [all ? percent(running, all) + ' running  \u00b7  ' + amount(all) + ' samples' : 'no samples',
+        hottest && 'hottest: ' + hottest + ' (' + part + ')', failed && amount(failed) + (failed === 1 ? ' round' : ' rounds') + ' failed'],
+        event);
 };
 
 let dragFrom = -1;
@@ -156,11 +210,13 @@ heat.addEventListener('pointerdown', (event) => {
 });
 heat.addEventListener('pointermove', (event) => {
     if (dragFrom >= 0) drawSpan(widen([dragFrom, cellAt(event)]));
+    if (hasDays) showSlot(cellAt(event), event);
 });
+heat.addEventListener('pointerleave', () => { tip.style.display = 'none'; });
 heat.addEventListener('pointerup', (event) => {
     const from = dragFrom, to = cellAt(event);
     dragFrom = -1;
-    if (from >= 0) setSpan(from === to ? columnOf(to) : [from, to]);
+    if (from >= 0) setSpan(from === to && !hasDays ? columnOf(to) : [from, to]);
 });
 heat.addEventListener('pointercancel', () => {
     dragFrom = -1;
