@@ -8,6 +8,7 @@
 #include "read-command-priv.h"
 #include "terminal-priv.h"
 #include "uprof/clock.h"
+#include "uprof/history-picture.h"
 #include "uprof/history-text.h"
 #include "uprof/time-text.h"
 
@@ -25,6 +26,22 @@ list_rounds(UprofHistoryQuery query, const UprofOptions *options, UprofErrorCode
 }
 
 static int
+write_pictures(const UprofReadCommand *command, const UprofHistoryQuery *query)
+{
+    UprofErrorCode code = UPROF_ERROR_NONE;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GString) picture = uprof_history_draw(query, &code, &error);
+    int result = picture ? uprof_exit_of_code(code) : uprof_say_error(error);
+
+    for (guint i = 0; picture && i < command->options->outputs->len; i++) {
+        uprof_file_write(uprof_confined_output(i), picture->str, picture->len, &error);
+        result = uprof_exit_worse(result, uprof_read_command_finish(command, i, error));
+        g_clear_error(&error);
+    }
+    return result;
+}
+
+static int
 run_history(const UprofReadCommand *command)
 {
     const UprofOptions *options = command->options;
@@ -38,6 +55,8 @@ run_history(const UprofReadCommand *command)
         .notices = &notices,
     };
     UprofErrorCode code = UPROF_ERROR_NONE;
+    if (options->outputs->len > 0)
+        return write_pictures(command, &query);
     g_autoptr(GPtrArray) days = uprof_history_days(&query, &code);
 
     if (days->len == 0 && code == UPROF_ERROR_NONE) {

@@ -29,6 +29,8 @@ enum {
     MAX_PAUSE_NS_MAX = 1000 * 1000 * 1000,
 };
 
+#define DRAWING_MESSAGE "'%s' writes pictures (.svg), and its table to stdout"
+
 /* Sets of commands, for the table of options. */
 enum {
     RECORD = UPROF_COMMAND_RECORD,
@@ -48,6 +50,7 @@ enum {
     LIVE = RECORD | DUMP | CHECK | TOP | WATCH,
     OPENING = LIVE | UPROF_COMMAND_DMESG, /* commands that open guests */
     FILES = REPORT | DIFF,
+    DRAWING = DIFF | HISTORY, /* write pictures alone */
     STORED = REPORT | DIFF | PRUNE | SUMMARY | HISTORY,
     ALL = OPENING | LIST | FILES | COLLECT | METADATA | STORED,
 };
@@ -414,7 +417,7 @@ static const Option table[] = {
     { "heal", '\0', CHECK, NULL,
       "resume guests that a dead run left stopped",
       take_nothing }, /* every command that holds guests does this first */
-    { "output", 'o', NAMING | FILES, "FILE",
+    { "output", 'o', NAMING | FILES | HISTORY, "FILE",
       "write to FILE (repeatable); %d: domain, %t: time, %u: UUID; -: stdout",
       take_output, .choices = UPROF_COMPLETE_FILES,
       .heading = "Output" },
@@ -789,6 +792,8 @@ fail_ending(const UprofOptions *options, const char *path)
     if (g_file_test(path, G_FILE_TEST_IS_DIR))
         return fail_usage("'%s' is a folder; for a file in it: -o '%s/%s.svg'", quoted, quoted,
                           options->command->bit & NAMING ? "%d" : "NAME");
+    if (options->command->bit & HISTORY)
+        return fail_usage(DRAWING_MESSAGE, options->command->name);
     if (g_str_has_suffix(path, ".html"))
         return fail_usage("'%s': there is no HTML; .svg is the interactive picture", quoted);
     if (g_str_has_suffix(path, ".pb"))
@@ -801,7 +806,7 @@ fail_ending(const UprofOptions *options, const char *path)
 static bool
 choose_format(const UprofOptions *options, UprofWanted *wanted)
 {
-    const bool is_diff = options->command->bit & DIFF;
+    const bool draws = options->command->bit & DRAWING;
     const UprofFormat *by_path = uprof_format_by_path(wanted->path);
     g_autofree char *quoted = uprof_text_quote(wanted->path);
 
@@ -811,7 +816,7 @@ choose_format(const UprofOptions *options, UprofWanted *wanted)
     if (!wanted->format)
         wanted->format = options->format ? options->format : by_path;
     if (!wanted->format && strcmp(wanted->path, "-") == 0)
-        wanted->format = is_diff ? &uprof_format_svg : &uprof_format_folded;
+        wanted->format = draws ? &uprof_format_svg : &uprof_format_folded;
     return wanted->format || fail_ending(options, wanted->path);
 }
 
@@ -868,6 +873,8 @@ check_output(const UprofOptions *options, const UprofWanted *wanted)
         return fail_usage("--json and '-o -' both write to stdout");
     if (wanted->format->is_capture && (is_stdout || !(bit & RECORD)))
         return fail_capture();
+    if (options->json && bit & HISTORY)
+        return fail_usage("--json prints a list: leave out -o");
     if (is_stdout && bit & WATCH)
         return fail_usage("'watch' writes files, not to stdout");
     return true;
@@ -896,8 +903,8 @@ check_outputs(UprofOptions *options)
         return fail_usage("only one output can go to stdout");
     if (n_captures > 1)
         return fail_usage("a run writes only one capture");
-    if (options->command->bit & DIFF && !are_pictures)
-        return fail_usage("'diff' writes pictures (.svg), and its table to stdout");
+    if (options->command->bit & DRAWING && !are_pictures)
+        return fail_usage(DRAWING_MESSAGE, options->command->name);
     return true;
 }
 

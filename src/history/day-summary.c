@@ -88,7 +88,8 @@ compare_domains(const void *a, const void *b)
 }
 
 static void
-add_failure(const UprofStoreFolder *folder, const char *uuid, const char *reason, void *data)
+add_failure(const UprofStoreFolder *folder, const char *uuid, int64_t at_s, const char *reason,
+            void *data)
 {
     g_ptr_array_add(find_or_add_domain(data, uuid, folder->name)->reasons, g_strdup(reason));
 }

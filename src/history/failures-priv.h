@@ -6,8 +6,8 @@
 
 #include "store-priv.h"
 
-/** UprofFailureVisit: @uuid: (nullable): in lower case; @reason: safe to print */
-typedef void (*UprofFailureVisit)(const UprofStoreFolder *folder, const char *uuid,
+/** UprofFailureVisit: @uuid: (nullable): in lower case; @at_s: since 1970; @reason: safe to print */
+typedef void (*UprofFailureVisit)(const UprofStoreFolder *folder, const char *uuid, int64_t at_s,
                                   const char *reason, void *data);
 
 /** uprof_failures_read: visits all failures of one day; a file that cannot be read has none */

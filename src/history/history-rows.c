@@ -128,7 +128,8 @@ note_domain(UprofHistoryRow *row, const GPtrArray *selection, const UprofLoadSet
 }
 
 static void
-add_failure(const UprofStoreFolder *folder, const char *uuid, const char *reason, void *data)
+add_failure(const UprofStoreFolder *folder, const char *uuid, int64_t at_s, const char *reason,
+            void *data)
 {
     Day *day = data;
 

@@ -8,6 +8,7 @@
 #include "uprof/confined-job.h"
 
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -127,6 +128,7 @@ uprof_confined_command_run(const UprofConfinedPlan *plan, GError **error)
         .limits = { .memory_max = memory_max, .cpu_s = CPU_MAX_S },
         .keeps_streams = true,
     };
+    tzset(); /* the process cannot read the files of the time zone */
     g_autoptr(UprofSpawner) spawner = uprof_spawner_start(&spawn_plan, error);
     g_autoptr(UprofFetcher) fetcher = uprof_fetcher_new(UPROF_FETCH_WAITING);
     Service service = { plan, fetcher };

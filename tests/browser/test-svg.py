@@ -8,6 +8,7 @@ comparison; searches, zooms, inverts and reloads them. The console must stay emp
 no name may run as a script. Prints TAP, and writes screenshots to FOLDER.
 """
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ from driver import Browser
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 import pictures  # noqa: E402
+import storing  # noqa: E402
 
 ROW = 18
 HOSTILE = (
@@ -402,6 +404,65 @@ def test_time(test, folder):
     test.quiet("time")
 
 
+def make_history(test, folder):
+    """Draws three days: one with its rounds, one with failures, and one of which only the sum is stored."""
+    store, uuid, day = folder / "store", storing.uuid_of(1), 1774742400  # 2026-03-29
+    store.mkdir()
+    storing.put_slice(store, "vm", uuid, day + 9 * 3600, {"main;morning": 300})
+    storing.put_slice(store, "vm", uuid, day + 10 * 3600, {"main;<b>later</b>": 100})
+    failures = store / "data" / "vm" / "vm-20260330.failures"
+    failures.write_text("2026-03-30T05:00:00Z %s paused\n" % uuid)
+    storing.put_slice(store, "vm", uuid, day + 2 * storing.DAY, {"main;sum": 140}, slices=[3600, 7200])
+    for ending in (".folded.gz", ".meta.json"):
+        old = store / "data" / "vm" / ("vm-20260331T000000Z" + ending)
+        old.rename(old.with_name("vm-20260331" + ending))
+    svg, config = folder / "history.svg", folder / "config.xml"
+    config.write_text('<virt-uprof><store directory="%s"/></virt-uprof>' % store)
+    subprocess.run([test.program, "history", "-q", "--config", config, "--since", "2026-03-29", "--until", "2026-04-01", "-o", svg],
+                   check=True, env=dict(os.environ, TZ="UTC0"))
+    return svg
+
+
+def test_history(test, folder):
+    """A slot, a span of slots and a closed day show their graph."""
+    browser = test.browser
+    svg = make_history(test, folder)
+    browser.open(svg.as_uri())
+    left, top, height = browser.run("const map = document.querySelector('.heat path[d^=M]').getBoundingClientRect(),"
+                                    " heat = document.querySelector('.heat').getBoundingClientRect(); return [map.left, heat.top, heat.height]")
+    column, row = 48, 8
+
+    def place(day, hour):
+        return left + column * (day + 0.5), top + row * (23.5 - hour)
+
+    test.say("history/days", browser.run("return [...document.querySelectorAll('.heat text')].map((text) => text.textContent)"),
+             ["00:00", "06:00", "12:00", "18:00", "2026-03-29", "2026-03-31"])
+    test.say("history/all", test.text(".time output").split(" running")[0], "2026-03-29 00:00 to 2026-03-31 24:00: 840 samples, 64.3\u00a0%")
+    test.say("history/axis-fits", height, 24 * row + 14)
+    browser.hover(*place(0, 9))
+    test.say("history/tip", [part for part in ("2026-03-29 09:00 to 10:00", "75.0\u00a0% running", "400 samples", "hottest: morning (100.0\u00a0%)")
+                             if part not in test.text(".tip")], [])
+    test.shoot("history")
+    browser.hover(*place(1, 5))
+    test.say("history/tip-of-failure", test.text(".tip"), "2026-03-30 05:00 to 06:00no samples1 round failed")
+    browser.click(*place(0, 9))
+    test.say("history/slot", (test.text(".time output"), sorted(test.labels())),
+             ("2026-03-29 09:00 to 10:00: 400 samples, 75.0\u00a0% running", ["main", "morning", "vm"]))
+    browser.reload()
+    test.say("history/restore", sorted(test.labels()), ["main", "morning", "vm"])
+    browser.drag(place(0, 8), place(0, 10))
+    test.say("history/span", sorted(test.labels()), ["<b>later</b>", "main", "morning", "vm"])
+    browser.click(*place(2, 17))
+    test.say("history/closed-day", (test.text(".time output"), sorted(test.labels())),
+             ("2026-03-31 00:00 to 24:00: 240 samples, 58.3\u00a0% running", ["main", "sum", "vm"]))
+    browser.click(*place(1, 5))
+    test.say("history/empty-slot", (test.text(".time output"), test.labels()), ("2026-03-30 05:00 to 06:00: 0 samples, 0.0\u00a0% running", []))
+    browser.press("Escape")
+    browser.press("m", "Right", "Up")
+    test.say("history/keys", test.text(".time output")[:25], "2026-03-29 01:00 to 02:00")
+    test.quiet("history")
+
+
 def take_download(folder, name):
     """Returns the text of a file that the browser saves, and deletes the file."""
     path = folder / name
@@ -603,6 +664,7 @@ def main():
         test_hot_function(test, folder)
         test_filters(test, folder)
         test_time(test, folder)
+        test_history(test, folder)
         test_save(test, folder, hostile)
         test_help(test, hostile)
         test_small_window(test, hostile)

@@ -22,6 +22,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+import pictures  # noqa: E402
 import storing  # noqa: E402
 from storing import DAY, put_slice, stamp, uuid_of  # noqa: E402
 
@@ -933,6 +934,93 @@ def test_history(program):
     store.run("history", "nobody", code=DOMAIN, say="no profile of 'nobody'")
     store.run("history", "--since", "90d", "--until", "80d", code=USELESS, say=f"nothing was collected in that time; stored: {old} to ")
     store.run("history", "a", "b", code=USAGE, say="'history' takes one DOMAIN")
+
+
+# Summer time begins on 2026-03-29 at 02:00, and ends on 2026-10-25 at 03:00.
+BERLIN = "CET-1CEST,M3.5.0,M10.5.0/3"
+MARCH_29, OCTOBER_25 = 1774742400, 1792886400
+HALF_PAST = 1800
+
+
+def draw_history(store, zone, *words):
+    """Returns days and slots of the picture in another time zone."""
+    store.environment = dict(os.environ, TZ=zone)
+    out, err = store.run("history", "-o", "history.svg", *words, say="wrote history.svg")
+    store.environment = None
+    assert out == "", out
+    return pictures.read_history((pathlib.Path(store.folder.name) / "history.svg").read_bytes())
+
+
+def test_history_picture(program):
+    store = Store(program)
+    store.put("web-1", A, at(1, 9), {"main;cold": 30, "main;hot": 70})
+    store.put("web-1", A, at(1, 9, 600), {"main;hot": 300})
+    store.put("web-1", A, at(1, 22), {"main;cold": 50})
+    moment = storing.day_name(at(1)) + "T10:05:00Z"
+    (store.path / "data" / "web-1" / f"web-1-{stamp(at(1))[:8]}.failures").write_text(
+        f"{moment} {A} paused\n{moment} {A} paused\n{moment} {B} busy\n")
+    day, next_day = storing.day_name(at(1)), storing.day_name(at(0))
+    busy, failed, cold = (400, 200, "hot", 370, 0, False), (0, 0, None, 0, 2, False), (50, 100, "cold", 50, 0, False)
+    # a closed day has its hours as long as its rounds are stored
+    for _ in range(2):
+        drawn = draw_history(store, "UTC0")
+        assert drawn == ([day], {(day, 9): busy, (day, 10): failed, (day, 22): cold}), drawn
+        drawn = draw_history(store, "EAT-3", "web-1")
+        assert drawn == ([day, next_day], {(day, 12): busy, (day, 13): failed, (next_day, 1): cold}), drawn
+        store.prune()
+    # without its rounds, a closed day is one sum
+    store.put("web-1", A, at(9, 1), {"main;old": 140})
+    store.put("web-1", A, at(9, 2), {"main;old": 100})
+    store.prune()
+    days, slots = draw_history(store, "UTC0", A)
+    old = [slots[storing.day_name(at(9)), hour] for hour in range(24)]
+    assert len(days) == 9 and old == [(10, old[hour][1], "old", 10, 0, hour > 0) for hour in range(24)], old
+    assert sum(slot[1] for slot in old) == 200 and slots[day, 9] == busy, slots
+    days, slots = draw_history(store, "IST-5:30", A)
+    assert sorted(slots)[:2] == [(days[0], 5), (days[0], 6)] and slots[days[1], 4][5] and (days[1], 5) not in slots, slots
+    # days that only have failures are days, too
+    moment = storing.day_name(at(0)) + "T00:00:01Z"
+    (store.path / "data" / "web-1" / f"web-1-{stamp(at(0))[:8]}.failures").write_text(f"{moment} {A} paused\nrubbish\n")
+    days, slots = draw_history(store, "UTC0", A)
+    assert days[-1] == next_day and slots[next_day, 0] == (0, 0, None, 0, 1, False), slots
+    # to stdout, and to a file that exists
+    out, err = store.run("history", "-o", "-", "web-1")
+    assert out.startswith("<?xml") and err == "", err
+    store.run("history", "-o", "history.svg", say=r"wrote history.svg \(replaced\)")
+
+
+def test_history_picture_when_clocks_change(program):
+    store = Store(program)
+    for hour in range(3):
+        for day in (MARCH_29, OCTOBER_25):
+            store.put("web-1", A, day + hour * 3600 + HALF_PAST, {"main;work": 10 + hour})
+    _, slots = draw_history(store, BERLIN, "--since", "2026-03-28", "--until", "2026-03-31")
+    assert {key: slot[0] for key, slot in slots.items()} == {
+        ("2026-03-29", 1): 10, ("2026-03-29", 3): 11, ("2026-03-29", 4): 12}, slots
+    _, slots = draw_history(store, BERLIN, "--since", "2026-10-24", "--until", "2026-10-26")
+    assert {key: slot[0] for key, slot in slots.items()} == {("2026-10-25", 2): 21, ("2026-10-25", 3): 12}, slots
+
+
+def test_history_picture_refused(program):
+    store = Store(program)
+    store.put("web-1", A, at(1, 1), {"main;work": 100})
+    store.put("<db>", B, at(1, 2), {"main;sql": 10})
+    picture = pathlib.Path(store.folder.name) / "history.svg"
+    store.run("history", "-o", "history.svg", code=USAGE, say="a picture shows one domain; name one of: web-1, <db>\n")
+    store.run("history", "-o", "history.svg", "nobody", code=DOMAIN, say="no profile of 'nobody'")
+    store.run("history", "-o", "history.svg", "--since", "90d", "--until", "80d", "web-1", code=USELESS, say="nothing was collected in that time")
+    for name in ("history.txt", "history.folded", "history"):
+        store.run("history", "-o", name, "web-1", code=USAGE, say=r"'history' writes pictures \(.svg\), and its table to stdout")
+    store.run("history", "--json", "-o", "history.svg", "web-1", code=USAGE, say="leave out -o")
+    assert not picture.exists()
+    # a damaged profile is named, and the others are drawn
+    store.put("web-1", A, at(1, 5), {"main;work": 1})
+    (store.path / "data" / "web-1" / f"web-1-{stamp(at(1, 5))}.folded.gz").write_bytes(b"rubbish")
+    store.run("history", "-o", "history.svg", "web-1", code=FAILED, say=f"web-1-{stamp(at(1, 5))}.folded.gz")
+    _, slots = pictures.read_history(picture.read_bytes())
+    assert [slot[0] for slot in slots.values()] == [100], slots
+    out, _ = store.run("history", "-o", "-", B)
+    assert "<title>&lt;db&gt;</title>" in out and pictures.read_history(out.encode())[1].popitem()[1][:3] == (10, 100, "sql")
 
 
 # ---- Summaries ----

@@ -72,3 +72,28 @@ def read_table(data):
         if rest > 0:
             stacks.append((path[1:], rest))
     return faults, stacks
+
+
+def read_history(data):
+    """
+    Reads the picture of a history: returns the days, and a dict of the slots that are not empty
+
+    A slot is (day, hour): (running, idle, hottest function or None, its samples, failed rounds, is joined).
+    """
+    root = xml.etree.ElementTree.fromstring(data)
+
+    def text(name):
+        return root.find(".//%s%s" % (TABLES, name)).text or ""
+
+    days, hottest = text("days").split("\n")[:-1], text("hottest").split("\n")
+    numbers, more = read_numbers(text("time").split("\n")[1]), read_numbers(text("slots").strip())
+    slots = {}
+    for day in days:
+        for hour in range(24):
+            running = next(numbers)
+            idle = next(numbers) if running % 2 else 0
+            name, own, failed, is_joined = (next(more) for _ in range(4))
+            if running or idle or failed:
+                found = hottest[name - 1] if name else None
+                slots[day, hour] = (running // 2, idle, found, own, failed, bool(is_joined))
+    return days, slots
