@@ -11,9 +11,9 @@
  * @query: without a domain, the only domain of that time is drawn
  * @code: (inout): gets an error if a profile is damaged
  *
- * A closed day whose rounds are still stored has the resolution of its rounds; of other closed days
- * only the sum is known. Of more than %UPROF_CALENDAR_DAYS_MAX days, the last ones are drawn. Sends a
- * warning for each damaged profile.
+ * A closed day has the resolution of its rounds while they are stored, and is one slot afterwards. The
+ * picture has the last %UPROF_CALENDAR_DAYS_MAX days at most. The function sends a warning for each
+ * damaged profile.
  *
  * Returns: (transfer full) (nullable): an SVG file; %NULL with %UPROF_ERROR_NOT_FOUND,
  *   %UPROF_ERROR_EMPTY, or %UPROF_ERROR_USAGE if the time has several domains

@@ -25,7 +25,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UprofSnapshots, uprof_snapshots_clear)
  * kernel. With the kernel known, the second ones also contain data such as the running process. A guest
  * that somebody else has paused is read as it is.
  *
- * Returns: %UPROF_ERROR_NONE, or a code after a notice that says why there are no snapshots
+ * Returns: %UPROF_ERROR_NONE; another code if it failed, after a notice with the reason
  */
 UprofErrorCode uprof_session_take_snapshots(UprofSession *session, UprofSnapshots *snapshots,
                                             const UprofNotices *notices);

@@ -135,7 +135,7 @@ append_title(GString *out, const UprofTopView *view, bool colors)
         choice->is_paused ? "PAUSED, space goes on" : "? for keys", colors ? PLAIN : "");
 }
 
-/* Returns: why there are no rows */
+/* Returns: the reason for an empty table, for the screen */
 static const char *
 explain_nothing(const UprofTopView *view)
 {

@@ -387,7 +387,7 @@ append_hidden(const Drawing *drawing, uint64_t y)
     const uint64_t whole = find_whole(drawing, UPROF_NEW);
     g_autofree char *share = uprof_facts_percent(picture->undrawn, whole);
     g_autofree char *text =
-        whole == 0 ? g_strdup("nothing ran: there are no stacks")
+        whole == 0 ? g_strdup("no vCPU ran: the profile has no stacks")
         : n == 0   ? g_strdup("all frames shown")
                    : g_strdup_printf("%u of %u frames (%s of samples end there) are too narrow to "
                                        "show",

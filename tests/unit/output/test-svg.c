@@ -245,7 +245,7 @@ test_empty(void)
     check_harmless(&page);
     g_assert_cmpuint(count(&page, "//s:g[@id='f']/s:g"), ==, 0);
     g_autofree char *note = ask(&page, "//s:text[@id='hidden']");
-    g_assert_cmpstr(note, ==, "nothing ran: there are no stacks");
+    g_assert_cmpstr(note, ==, "no vCPU ran: the profile has no stacks");
 }
 
 /* Labels are cut between characters, and fit. */
