@@ -23,6 +23,7 @@ enum {
     UPROF_MEM_MORE_MAX = 256,         /* more pages, for a sample that finds something new */
     UPROF_MEM_MORE_PER_SECOND = 1024, /* such pages, by the time of snapshots ... */
     UPROF_MEM_SAVED_MAX = 4096,       /* ... and how many of them may be saved up */
+    UPROF_MEM_PIECES_MAX = 24,        /* that one call reads together */
 };
 
 #define UPROF_MEM_KEEP_NS UINT64_C(5000000000)
@@ -145,6 +146,25 @@ typedef struct {
  */
 void uprof_mem_read_pages(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, UprofMemPage *pages,
                           unsigned n);
+
+/** UprofMemPiece: bytes that uprof_mem_read_pieces() reads */
+typedef struct {
+    uint64_t gva;    /* of the first byte */
+    void *into;      /* @len bytes; borrowed */
+    uint32_t len;    /* up to %UPROF_SNAPSHOT_BYTES_MAX */
+    bool is_missing; /* (out): not all bytes are mapped; @into is undefined */
+} UprofMemPiece;
+
+/**
+ * uprof_mem_read_pieces:
+ * @n: pieces, up to %UPROF_MEM_PIECES_MAX
+ *
+ * Reads the pieces as they are now, in the order of @pieces, with one read of the guest if they fit
+ * into it. The bytes are not remembered. Page tables are remembered, without the limit for one
+ * sample; the caller bounds how much it reads. Worker only.
+ */
+void uprof_mem_read_pieces(UprofMem *mem, unsigned vcpu, const UprofRegs *regs,
+                           UprofMemPiece *pieces, unsigned n);
 
 /**
  * uprof_mem_begin_sample:

@@ -99,6 +99,12 @@ void uprof_snapshot_clear(UprofSnapshot *snapshot);
 /** uprof_snapshot_bytes: Returns: bytes of the struct up to the end of its last window */
 size_t uprof_snapshot_bytes(const UprofSnapshot *snapshot);
 
+/**
+ * uprof_snapshot_add_window: adds a copy of guest memory; @len: bytes, up to uprof_snapshot_room()
+ */
+void
+uprof_snapshot_add_window(UprofSnapshot *snapshot, uint64_t gva, const void *bytes, size_t len);
+
 /** uprof_snapshot_room: Returns: free bytes for further windows */
 size_t uprof_snapshot_room(const UprofSnapshot *snapshot);
 

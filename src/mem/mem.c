@@ -655,6 +655,66 @@ uprof_mem_read_pages(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, UprofM
     mem->is_bulk = false;
 }
 
+/* Spans of the guest, and the piece to which each span belongs. */
+typedef struct {
+    UprofSpan spans[BULK_SPANS];
+    UprofMemPiece *owners[BULK_SPANS]; /* borrowed */
+    unsigned n;
+} PieceBatch;
+
+static void
+read_piece_batch(UprofMem *mem, PieceBatch *batch)
+{
+    if (batch->n > 0)
+        uprof_guest_read(mem->guest, mem->lane, batch->spans, batch->n);
+    for (unsigned i = 0; i < batch->n; i++)
+        batch->owners[i]->is_missing |= batch->spans[i].missing;
+    batch->n = 0;
+}
+
+/* Adds the spans of a piece: one, unless its pages lie apart in guest-physical memory. */
+static void
+add_piece(UprofMem *mem, const Request *request, PieceBatch *batch, UprofMemPiece *piece)
+{
+    UprofSpan *last = NULL;
+    uint64_t gpa, left;
+
+    for (uint32_t done = 0; done < piece->len && !piece->is_missing;) {
+        if (!find_page(mem, request, piece->gva + done, &gpa, &left)) {
+            piece->is_missing = true;
+            return;
+        }
+        const uint32_t part = (uint32_t)MIN(left, piece->len - done);
+        if (last && last->gpa + last->len == gpa) {
+            last->len += part;
+        } else {
+            if (batch->n == BULK_SPANS)
+                read_piece_batch(mem, batch);
+            batch->owners[batch->n] = piece;
+            last = &batch->spans[batch->n++];
+            *last = (UprofSpan){ .gpa = gpa, .into = (uint8_t *)piece->into + done, .len = part };
+        }
+        done += part;
+    }
+}
+
+void
+uprof_mem_read_pieces(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, UprofMemPiece *pieces,
+                      unsigned n)
+{
+    const Request request = { .vcpu = vcpu, .regs = regs };
+    PieceBatch batch = { .n = 0 };
+
+    g_assert(mem->pages && n <= UPROF_MEM_PIECES_MAX);
+    mem->is_bulk = true;
+    for (unsigned i = 0; i < n; i++) {
+        pieces[i].is_missing = false;
+        add_piece(mem, &request, &batch, &pieces[i]);
+    }
+    read_piece_batch(mem, &batch);
+    mem->is_bulk = false;
+}
+
 /* Are the entries that were used the same, except for volatile bits? */
 static bool
 is_same_table(const Table *table, const uint8_t *now)

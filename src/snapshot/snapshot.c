@@ -36,6 +36,17 @@ uprof_snapshot_room(const UprofSnapshot *snapshot)
                                                    : 0;
 }
 
+void
+uprof_snapshot_add_window(UprofSnapshot *snapshot, uint64_t gva, const void *bytes, size_t len)
+{
+    const size_t used = count_used(snapshot);
+
+    g_assert(len <= uprof_snapshot_room(snapshot));
+    memcpy(snapshot->bytes + used, bytes, len);
+    snapshot->windows[snapshot->n_windows++] =
+        (UprofWindow){ .gva = gva, .offset = (uint32_t)used, .len = (uint32_t)len };
+}
+
 /* Uses differences, because a window that ends at the top of the address space overflows sums. */
 static bool
 has_bytes(const UprofWindow *window, uint64_t gva, size_t len)

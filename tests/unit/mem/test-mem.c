@@ -500,6 +500,42 @@ test_read_pages_hole(void)
     g_assert_cmpuint(into[2][0], ==, 22);
 }
 
+/* Pieces are read as they are now, also across pages; a missing page spoils only its piece. */
+static void
+test_read_pieces(void)
+{
+    UprofRegs regs;
+    g_autoptr(MemoryGuest) guest = open_guest(false, &regs);
+    g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_WORKER);
+    uint8_t near[4], across[4], apart[4], none[4];
+    UprofMemPiece pieces[] = {
+        { .gva = GVA + 8, .into = near, .len = sizeof(near) },
+        { .gva = GVA + PAGE - 2, .into = across, .len = sizeof(across) },
+        { .gva = GVA + 2 * PAGE - 2, .into = apart, .len = sizeof(apart) },
+        { .gva = GVA + 3 * PAGE - 2, .into = none, .len = sizeof(none) },
+    };
+
+    map_page(guest, 0, 20);
+    map_page(guest, 1, 21);
+    map_page(guest, 2, 30);
+    for (unsigned n = 0; n < 2; n++) {
+        const gint calls = guest->tally->calls[MEMORY_READ], spans = guest->tally->spans;
+        memory_guest_put_u32(guest, 20 * PAGE + 8, n);
+        uprof_mem_read_pieces(mem, 0, &regs, pieces, G_N_ELEMENTS(pieces));
+        g_assert_cmpuint(near[0], ==, n);
+        g_assert_cmpuint(across[0], ==, 20);
+        g_assert_cmpuint(across[3], ==, 21);
+        g_assert_cmpuint(apart[1], ==, 21);
+        g_assert_cmpuint(apart[2], ==, 30);
+        for (unsigned i = 0; i < G_N_ELEMENTS(pieces); i++)
+            g_assert_cmpint(pieces[i].is_missing, ==, i == 3);
+        if (n > 0) {
+            g_assert_cmpint(guest->tally->calls[MEMORY_READ] - calls, ==, 1);
+            g_assert_cmpint(guest->tally->spans - spans, ==, 5);
+        }
+    }
+}
+
 int
 main(int argc, char **argv)
 {
@@ -514,6 +550,7 @@ main(int argc, char **argv)
     g_test_add_func("/mem/copy/is-not-kept", test_copy_is_not_kept);
     g_test_add_func("/mem/read/remembers", test_read_remembers);
     g_test_add_func("/mem/read/across-pages", test_read_across_pages);
+    g_test_add_func("/mem/read/pieces", test_read_pieces);
     g_test_add_func("/mem/read/forgets", test_read_forgets);
     g_test_add_func("/mem/read/fresh-max", test_read_costs_no_more_than_fresh_max);
     g_test_add_func("/mem/read/pages-max", test_read_keeps_no_more_than_pages_max);
