@@ -23,6 +23,7 @@ struct _UprofWorkers {
     UprofSpawner *spawner;
     GMutex lock;        /* guards the members of all workers, unless they say otherwise */
     GCond changed;      /* a reply is complete, or a worker is dead */
+    GCond served_other; /* @served has changed; each read of a guest signals this */
     GPtrArray *workers; /* of UprofWorker, borrowed */
     GThread *thread;
     int wakeup;              /* eventfd: wakes the thread */

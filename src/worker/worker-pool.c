@@ -145,7 +145,7 @@ end_slow_work(UprofWorker *worker)
 {
     g_mutex_lock(&worker->pool->lock);
     worker->pool->served = NULL;
-    g_cond_broadcast(&worker->pool->changed);
+    g_cond_broadcast(&worker->pool->served_other);
 }
 
 static bool
@@ -557,6 +557,7 @@ uprof_workers_new(const UprofWorkerPlan *plan, GError **error)
     g_autoptr(UprofWorkers) workers = g_new0(UprofWorkers, 1);
     g_mutex_init(&workers->lock);
     g_cond_init(&workers->changed);
+    g_cond_init(&workers->served_other);
     workers->spawner = g_steal_pointer(&spawner);
     workers->workers = g_ptr_array_new();
     workers->wakeup = wakeup;
@@ -583,6 +584,7 @@ uprof_workers_free(UprofWorkers *workers)
     close(workers->wakeup);
     g_ptr_array_unref(workers->workers);
     g_cond_clear(&workers->changed);
+    g_cond_clear(&workers->served_other);
     g_mutex_clear(&workers->lock);
     g_free(workers->input);
     g_free(workers);

@@ -320,7 +320,7 @@ stop_worker(UprofWorker *worker)
 
     g_mutex_lock(&workers->lock);
     while (workers->served == worker)
-        g_cond_wait(&workers->changed, &workers->lock);
+        g_cond_wait(&workers->served_other, &workers->lock);
     g_ptr_array_remove(workers->workers, worker);
     worker->is_ready = false;
     g_mutex_unlock(&workers->lock);
