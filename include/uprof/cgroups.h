@@ -33,3 +33,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofCgroups, uprof_cgroups_free)
  */
 const char *uprof_cgroups_find(UprofCgroups *cgroups, UprofMem *mem, const UprofSnapshot *snapshot,
                                const UprofLinuxTask *task);
+
+/**
+ * uprof_cgroups_find_set: the same for all tasks of one struct css_set
+ * @time_ns, @resets: as of a snapshot
+ * @set: its address, of a task
+ */
+const char *uprof_cgroups_find_set(UprofCgroups *cgroups, UprofMem *mem, uint64_t time_ns,
+                                   uint32_t resets, uint64_t set);

@@ -40,6 +40,13 @@ typedef struct {
     uint8_t return_reg;
 } UprofLinuxEntryFrame;
 
+/** UprofLinuxSwitchFrame: what a task that does not run has on its kernel stack; names in BTF */
+typedef struct {
+    const char *sp_member;             /* of struct task_struct: where this frame begins */
+    const char *type;                  /* of the frame */
+    const char *pc_member, *fp_member; /* of the frame: where it returns, and the frame pointer */
+} UprofLinuxSwitchFrame;
+
 /** UprofLinuxSymbolName: a kernel symbol and the member of UprofLinuxSymbols for its address */
 typedef struct {
     const char *name;
@@ -62,6 +69,12 @@ typedef struct {
     /* Bytes that a kernel with FRED keeps above a task's saved registers. */
     uint32_t fred_bytes;
     const UprofLinuxEntryFrame *entry;
+    const UprofLinuxSwitchFrame *switch_frame;
+    /* The word of struct pt_regs that has the number of the system call, or -1. */
+    uint8_t syscall_word;
+    /* (nullable): names of system calls by number, of programs with the kernel's word size */
+    const char *const *syscall_names;
+    uint16_t n_syscall_names;
     /* The member of struct task_struct in which the kernel keeps the thread pointer of a thread. */
     const char *thread_member;
 

@@ -60,6 +60,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofLinux, uprof_linux_free)
 void uprof_linux_want_digest(UprofLinux *kernel);
 
 /**
+ * uprof_linux_want_tasks: asks for what uprof_task_list_read() needs; call it before the first
+ * uprof_linux_update()
+ */
+void uprof_linux_want_tasks(UprofLinux *kernel);
+
+/**
  * uprof_linux_update:
  * @mem: the worker's
  * @snapshot: with its registers

@@ -18,3 +18,11 @@ void uprof_stack_text_append(GString *out, const UprofPipeline *pipeline,
 /** uprof_stack_text_write: the same, as a JSON object */
 void uprof_stack_text_write(UprofJsonWriter *json, const UprofPipeline *pipeline,
                             const UprofSnapshot *snapshot);
+
+/** uprof_stack_text_append_frames: appends a line for each function; @frames: innermost first */
+void uprof_stack_text_append_frames(GString *out, UprofSym *sym, const UprofFrame *frames,
+                                    unsigned n_frames);
+
+/** uprof_stack_text_write_frames: the same, as the member "frames" of an object */
+void uprof_stack_text_write_frames(UprofJsonWriter *json, UprofSym *sym, const UprofFrame *frames,
+                                   unsigned n);

@@ -27,17 +27,16 @@ name_how(UprofHow how)
  * Returns: the number of functions
  */
 static unsigned
-find_functions(const UprofPipeline *pipeline, const UprofSymAnswer *answer,
-               const UprofName *const **functions)
+find_functions(UprofSym *sym, const UprofSymAnswer *answer, const UprofName *const **functions)
 {
     *functions = &answer->name;
-    return MAX(uprof_sym_expand(pipeline->sym, answer->site, functions), 1);
+    return MAX(uprof_sym_expand(sym, answer->site, functions), 1);
 }
 
 static UprofSymAnswer
-name_frame(const UprofPipeline *pipeline, const UprofFrame *frame)
+name_frame(UprofSym *sym, const UprofFrame *frame)
 {
-    return uprof_sym_find(pipeline->sym, frame->symbol_address, frame->is_return);
+    return uprof_sym_find(sym, frame->symbol_address, frame->is_return);
 }
 
 /* Returns: (transfer full): ", process NAME[ID]", or "" if the process is unknown */
@@ -54,6 +53,22 @@ describe_process(const UprofPipeline *pipeline, const UprofSnapshot *snapshot)
 }
 
 void
+uprof_stack_text_append_frames(GString *out, UprofSym *sym, const UprofFrame *frames,
+                               unsigned n_frames)
+{
+    for (unsigned i = 0; i < n_frames; i++) {
+        const UprofSymAnswer answer = name_frame(sym, &frames[i]);
+        const UprofName *const *functions;
+        const unsigned n = find_functions(sym, &answer, &functions);
+        for (unsigned j = n; j-- > 1;)
+            g_string_append_printf(out, "       %016" G_GINT64_MODIFIER "x  %s\n", frames[i].pc,
+                                   uprof_name_text(functions[j]));
+        g_string_append_printf(out, "  #%-3u %016" G_GINT64_MODIFIER "x  %s\n", i, frames[i].pc,
+                               uprof_name_text(functions[0]));
+    }
+}
+
+void
 uprof_stack_text_append(GString *out, const UprofPipeline *pipeline, const UprofSnapshot *snapshot,
                         const char *shown)
 {
@@ -67,26 +82,16 @@ uprof_stack_text_append(GString *out, const UprofPipeline *pipeline, const Uprof
     g_string_append_printf(out, "%s vcpu%u %s%s: %u frame%s, %s\n", shown, snapshot->vcpu,
                            snapshot->regs.privilege == 0 ? "kernel" : "user", process, stack->n,
                            stack->n == 1 ? "" : "s", uprof_end_name(stack->end));
-    for (unsigned i = 0; i < stack->n; i++) {
-        const UprofFrame *frame = &stack->frames[i];
-        const UprofSymAnswer answer = name_frame(pipeline, frame);
-        const UprofName *const *functions;
-        const unsigned n = find_functions(pipeline, &answer, &functions);
-        for (unsigned j = n; j-- > 1;)
-            g_string_append_printf(out, "       %016" G_GINT64_MODIFIER "x  %s\n", frame->pc,
-                                   uprof_name_text(functions[j]));
-        g_string_append_printf(out, "  #%-3u %016" G_GINT64_MODIFIER "x  %s\n", i, frame->pc,
-                               uprof_name_text(functions[0]));
-    }
+    uprof_stack_text_append_frames(out, pipeline->sym, stack->frames, stack->n);
 }
 
 static void
-write_frame(UprofJsonWriter *json, const UprofPipeline *pipeline, const UprofFrame *frame)
+write_frame(UprofJsonWriter *json, UprofSym *sym, const UprofFrame *frame)
 {
-    const UprofSymAnswer answer = name_frame(pipeline, frame);
+    const UprofSymAnswer answer = name_frame(sym, frame);
     g_autofree char *address = g_strdup_printf("0x%" G_GINT64_MODIFIER "x", frame->pc);
     const UprofName *const *functions;
-    const unsigned n = find_functions(pipeline, &answer, &functions);
+    const unsigned n = find_functions(sym, &answer, &functions);
 
     uprof_json_begin(json, NULL, UPROF_JSON_OBJECT);
     uprof_json_string(json, "address", address);
@@ -98,6 +103,16 @@ write_frame(UprofJsonWriter *json, const UprofPipeline *pipeline, const UprofFra
     uprof_json_string(json, "image", answer.image ? answer.image : "");
     uprof_json_string(json, "how", name_how(frame->how));
     uprof_json_end(json, UPROF_JSON_OBJECT);
+}
+
+void
+uprof_stack_text_write_frames(UprofJsonWriter *json, UprofSym *sym, const UprofFrame *frames,
+                              unsigned n)
+{
+    uprof_json_begin(json, "frames", UPROF_JSON_ARRAY);
+    for (unsigned i = 0; i < n; i++)
+        write_frame(json, sym, &frames[i]);
+    uprof_json_end(json, UPROF_JSON_ARRAY);
 }
 
 static void
@@ -126,10 +141,7 @@ uprof_stack_text_write(UprofJsonWriter *json, const UprofPipeline *pipeline,
         write_task(json, &task);
     uprof_json_bool(json, "complete", !is_idle && uprof_unwind_is_complete(stack));
     uprof_json_string(json, "end", is_idle ? "idle" : uprof_end_name(stack->end));
-    uprof_json_begin(json, "frames", UPROF_JSON_ARRAY);
-    for (unsigned i = 0; i < stack->n && !is_idle; i++)
-        write_frame(json, pipeline, &stack->frames[i]);
-    uprof_json_end(json, UPROF_JSON_ARRAY);
+    uprof_stack_text_write_frames(json, pipeline->sym, stack->frames, is_idle ? 0 : stack->n);
     uprof_json_end(json, UPROF_JSON_OBJECT);
     uprof_json_break_line(json, "\n  ");
 }

@@ -9,6 +9,7 @@
 int uprof_record_run(UprofOptions *options);
 int uprof_list_run(UprofOptions *options);
 int uprof_dump_run(UprofOptions *options);
+int uprof_ps_run(UprofOptions *options);
 int uprof_dmesg_run(UprofOptions *options);
 int uprof_check_run(UprofOptions *options);
 int uprof_report_run(UprofOptions *options);

@@ -258,8 +258,9 @@ static void
 offer_domains(const Line *line)
 {
     const char *uri = line->uri ? line->uri : g_getenv("LIBVIRT_DEFAULT_URI");
-    const bool needs_running = line->command->bit & (UPROF_COMMAND_RECORD | UPROF_COMMAND_DUMP |
-                                                     UPROF_COMMAND_DMESG | UPROF_COMMAND_TOP);
+    const bool needs_running =
+        line->command->bit & (UPROF_COMMAND_RECORD | UPROF_COMMAND_DUMP | UPROF_COMMAND_DMESG |
+                              UPROF_COMMAND_TOP | UPROF_COMMAND_PS);
 
     /* A remote host can ask for a password, and can be slow. */
     if (uri && uri[0] && !uprof_host_uri_is_local(uri))

@@ -14,6 +14,8 @@ open_domain(UprofHost *host, const char *word, const UprofOptions *options, Upro
     g_autoptr(GError) error = NULL;
     UprofDomain *domain = uprof_domid_find(host, word, &notices, &error);
 
+    if (!domain && g_file_test(word, G_FILE_TEST_IS_REGULAR))
+        g_prefix_error(&error, "this command reads domains, and no file: ");
     if (!domain)
         return uprof_notice_error(&notices, error);
     g_autoptr(UprofSession) session =

@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * dump.c - the command dump: the current stack of each vCPU
+ * dump.c - the command dump: the current stack of each vCPU, or of each task of a Linux guest
  *
  * The command also reads a guest that somebody has paused, and leaves it paused.
  */
 #include "commands-priv.h"
 
 #include "domain-command-priv.h"
+#include "task-command-priv.h"
 #include "uprof/session-snapshots.h"
 #include "uprof/stack-reply.h"
+#include "uprof/task-reply.h"
 #include "worker-reply-priv.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { CALL_STACK };
+enum { CALL_STACK, CALL_PREPARE_TASKS, CALL_TASKS };
 
-static const UprofAnalysisCall calls[] = { [CALL_STACK] = uprof_stack_reply_make };
+static const UprofAnalysisCall calls[] = {
+    [CALL_STACK] = uprof_stack_reply_make,
+    [CALL_PREPARE_TASKS] = uprof_task_reply_prepare,
+    [CALL_TASKS] = uprof_task_reply_groups,
+};
 
 static UprofErrorCode
 print_stack(const UprofSession *session, const UprofStackRequest *request,
@@ -53,8 +59,17 @@ print_stacks(UprofSession *session, const UprofOptions *options, const UprofNoti
     return fflush(stdout) == 0 ? code : UPROF_ERROR_FAILED;
 }
 
+static UprofErrorCode
+print_tasks(UprofSession *session, const UprofOptions *options, const UprofNotices *notices)
+{
+    return uprof_task_command_print(session, options, CALL_PREPARE_TASKS, CALL_TASKS, notices);
+}
+
 int
 uprof_dump_run(UprofOptions *options)
 {
-    return uprof_domain_command_run(options, calls, G_N_ELEMENTS(calls), print_stacks);
+    const bool shows_tasks = options->shows_tasks || options->is_blocked;
+
+    return uprof_domain_command_run(options, calls, G_N_ELEMENTS(calls),
+                                    shows_tasks ? print_tasks : print_stacks);
 }

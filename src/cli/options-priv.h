@@ -11,6 +11,7 @@
 #include "uprof/output.h"
 #include "uprof/settings.h"
 #include "uprof/symbol-settings.h"
+#include "uprof/task-choice.h"
 
 typedef struct _UprofOptions UprofOptions;
 
@@ -33,6 +34,7 @@ typedef enum {
     UPROF_COMMAND_WATCH = 1 << 14,
     UPROF_COMMAND_HISTORY = 1 << 15,
     UPROF_COMMAND_DMESG = 1 << 16,
+    UPROF_COMMAND_PS = 1 << 17,
 } UprofCommandBit;
 
 /** UprofCommand: a row of the table of commands, which ends with a row without a name */
@@ -89,7 +91,7 @@ struct _UprofOptions {
     const UprofFormat *format; /* (nullable): borrowed: of --format, for all outputs */
     unsigned rows;             /* the most rows of a table; 0: the command's default */
     UprofRowsBy by;            /* what a row of a table stands for */
-    const char *sort;          /* (nullable): borrowed; of --sort: "self" or "total" */
+    const char *sort;          /* (nullable): borrowed; of --sort; its command says which */
     bool json;
     bool quiet;
     bool verbose;
@@ -97,6 +99,11 @@ struct _UprofOptions {
     /* top */
     bool batch;      /* plain text instead of a screen */
     unsigned rounds; /* number of rounds, each of a second; 0: until a signal */
+
+    /* ps and dump */
+    UprofTaskChoice tasks; /* which tasks are shown */
+    bool shows_tasks;      /* dump: tasks that do not run, instead of vCPUs */
+    bool is_blocked;       /* dump: the same, in the order of a guest that hangs */
 
     /* watch */
     GPtrArray *rules;  /* of UprofWatchRule */

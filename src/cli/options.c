@@ -46,9 +46,10 @@ enum {
     METADATA = UPROF_COMMAND_ENABLE | UPROF_COMMAND_DISABLE | UPROF_COMMAND_CONFIGURE,
     WATCH = UPROF_COMMAND_WATCH,
     HISTORY = UPROF_COMMAND_HISTORY,
+    PS = UPROF_COMMAND_PS,
     NAMING = RECORD | WATCH, /* commands that name the files of each domain */
     LIVE = RECORD | DUMP | CHECK | TOP | WATCH,
-    OPENING = LIVE | UPROF_COMMAND_DMESG, /* commands that open guests */
+    OPENING = LIVE | UPROF_COMMAND_DMESG | PS, /* commands that open guests */
     FILES = REPORT | DIFF,
     DRAWING = DIFF | HISTORY, /* write pictures alone */
     STORED = REPORT | DIFF | PRUNE | SUMMARY | HISTORY,
@@ -250,6 +251,22 @@ take_regex(const Option *option, UprofOptions *options, const char *value)
     return *regex || fail_value(option, value, option->form);
 }
 
+/* @value: ""; or letters */
+static bool
+take_states(const Option *option, UprofOptions *options, const char *value)
+{
+    return (value[0] == '\0' && option->argument[0] == '[') ||
+           uprof_task_choice_set_states(&options->tasks, value) ||
+           fail_value(option, value, option->form);
+}
+
+static bool
+take_process(const Option *option, UprofOptions *options, const char *value)
+{
+    return uprof_task_choice_set_pattern(&options->tasks, value) ||
+           fail_value(option, value, option->form);
+}
+
 static bool
 take_moment(const Option *option, UprofOptions *options, const char *value)
 {
@@ -362,6 +379,7 @@ take_domid(const Option *option, UprofOptions *options, const char *value)
 #define MEMBER(name) .member = G_STRUCT_OFFSET(UprofOptions, name)
 #define GIVEN(name) .given = G_STRUCT_OFFSET(UprofOptions, name)
 #define DAYS "today yesterday"
+#define STATES_FORM "letters of states, of " UPROF_TASK_STATES
 
 /* clang-format off */
 static const Option table[] = {
@@ -494,9 +512,22 @@ static const Option table[] = {
       "a row per function or vcpu, or per process or cgroup of a Linux guest",
       take_by, .choices = "function vcpu process cgroup",
       .form = "function, vcpu, process or cgroup" },
-    { "sort", '\0', TOP, "KEY",
-      "sort by self or total (default: self)",
-      take_choice, MEMBER(sort), .choices = "self total", .form = "self or total" },
+    { "sort", '\0', TOP | PS, "KEY",
+      "sort by self or total (default: self); ps: by pid, cpu or wait (pid)",
+      take_choice, MEMBER(sort), .choices = "self total pid cpu wait",
+      .form = "self or total; for ps: pid, cpu or wait" },
+    { "tasks", '\0', DUMP, "[=STATES]",
+      "the stacks of all tasks of a Linux guest that do not run, or in STATES",
+      take_states, GIVEN(shows_tasks), .choices = "D S R T", .form = STATES_FORM },
+    { "blocked", '\0', DUMP, NULL,
+      "the same; those that cannot be interrupted, and wait longest, first",
+      take_flag, MEMBER(is_blocked) },
+    { "state", '\0', PS, "STATES",
+      "only tasks in these states, such as D, or DR",
+      take_states, .choices = "D S R T", .form = STATES_FORM },
+    { "process", '\0', DUMP | PS, "RE",
+      "only tasks whose name matches RE",
+      take_process, .form = "a regular expression" },
     { "batch", '\0', TOP, NULL,
       "print plain text, for scripts",
       take_flag, MEMBER(batch) },
@@ -984,6 +1015,21 @@ check_rows(const UprofOptions *options)
 }
 
 static bool
+check_tasks(const UprofOptions *options)
+{
+    const unsigned bit = options->command->bit;
+    const bool is_of_functions =
+        g_strcmp0(options->sort, "self") == 0 || g_strcmp0(options->sort, "total") == 0;
+
+    if (options->sort && is_of_functions == (bit == PS))
+        return fail_usage("--sort %s does not belong to '%s'", options->sort,
+                          options->command->name);
+    if (bit == DUMP && options->tasks.pattern[0] && !options->shows_tasks && !options->is_blocked)
+        return fail_usage("--process needs --tasks or --blocked");
+    return true;
+}
+
+static bool
 check_annotate(const UprofOptions *options)
 {
     if (!options->annotate)
@@ -1217,7 +1263,7 @@ uprof_options_parse(int argc, const char **argv, const UprofCommand *commands, i
     take_words(options, context, (char **)argv + MIN(n_words + 1, argc));
     return check_commands(options, given) && check_outputs(options) && check_access(options) &&
                    check_times(options) && check_words(options) && check_rows(options) &&
-                   check_annotate(options) && check_output_names(options)
+                   check_tasks(options) && check_annotate(options) && check_output_names(options)
                ? g_steal_pointer(&options)
                : NULL;
 }

@@ -5,12 +5,13 @@
  * Sources: Linux, Documentation/arch/x86/x86_64/mm.rst (address ranges),
  * Documentation/arch/x86/pti.rst (page-table isolation), arch/x86/include/asm/ptrace.h
  * (saved registers), arch/x86/include/asm/segment.h, arch/x86/include/asm/current.h,
- * arch/x86/include/asm/irq_stack.h, arch/x86/include/asm/processor.h; Intel SDM, volume 2
- * (SYSCALL) and volume 3, 6.14.
+ * arch/x86/include/asm/irq_stack.h, arch/x86/include/asm/processor.h,
+ * arch/x86/include/asm/switch_to.h; Intel SDM, volume 2 (SYSCALL) and volume 3, 6.14.
  */
 #include "uprof/linux-arch.h"
 
 #include "kernel-symbols-priv.h"
+#include "syscalls-priv.h"
 
 #include <string.h>
 
@@ -57,6 +58,11 @@ static const UprofLinuxEntryFrame entry_frame = {
     .return_reg = UPROF_X86_RDI,
 };
 
+static const UprofLinuxSwitchFrame switch_frame = {
+    .sp_member = "thread.sp", .type = "inactive_task_frame",
+    .pc_member = "ret_addr", .fp_member = "bp",
+};
+
 static const UprofLinuxSymbolName symbols[] = {
     { "init_top_pgt",             SYMBOL(root) },
     { "init_level4_pgt",          SYMBOL(root) }, /* until 4.12 */
@@ -69,6 +75,8 @@ static const UprofLinuxSymbolName symbols[] = {
     { "asm_fred_entrypoint_user", SYMBOL(fred_entry) },
     { "__entry_text_start",       SYMBOL(entry_start) },
     { "__entry_text_end",         SYMBOL(entry_end) },
+    { "ret_from_fork_asm",        SYMBOL(fork_return) },
+    { "ret_from_fork",            SYMBOL(old_fork_return) }, /* up to 6.5 */
 };
 /* clang-format on */
 
@@ -194,6 +202,10 @@ const UprofLinuxArch uprof_linux_arch_x86_64 = {
     .irq_stack_bytes = 16 * 1024,
     .fred_bytes = 16,
     .entry = &entry_frame,
+    .switch_frame = &switch_frame,
+    .syscall_word = 15,
+    .syscall_names = uprof_linux_syscalls_x86_64,
+    .n_syscall_names = UPROF_LINUX_N_SYSCALLS_X86_64,
     .thread_member = "thread.fsbase",
     .symbols = symbols,
     .n_symbols = G_N_ELEMENTS(symbols),

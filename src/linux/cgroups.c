@@ -150,26 +150,37 @@ remember_label(UprofCgroups *cgroups, uint64_t set, uint64_t now_ns, char *label
 }
 
 const char *
-uprof_cgroups_find(UprofCgroups *cgroups, UprofMem *mem, const UprofSnapshot *snapshot,
-                   const UprofLinuxTask *task)
+uprof_cgroups_find_set(UprofCgroups *cgroups, UprofMem *mem, uint64_t time_ns, uint32_t resets,
+                       uint64_t set)
 {
     const UprofLinuxOffsets *offsets = uprof_linux_offsets(cgroups->kernel);
     const UprofKernelMemory memory = uprof_linux_memory(cgroups->kernel, mem);
-    const uint64_t now_ns = snapshot->time_ns;
-    uint64_t set;
 
-    if (!offsets || !offsets->has_cgroups ||
-        !uprof_kernel_read_word(&memory, task->address + offsets->task_set, &set))
+    if (!offsets || !offsets->has_cgroups || set == 0)
         return NULL;
-    if (cgroups->resets != snapshot->reset)
+    if (cgroups->resets != resets)
         g_hash_table_remove_all(cgroups->known);
-    cgroups->resets = snapshot->reset;
+    cgroups->resets = resets;
     const Known *known = g_hash_table_lookup(cgroups->known, &set);
-    if (known && now_ns - known->since_ns < UPROF_MEM_KEEP_NS)
+    if (known && time_ns - known->since_ns < UPROF_MEM_KEEP_NS)
         return known->label;
     char *label = read_label(offsets, &memory, set);
     /* the next sample may read what this one may not read any more */
     if (!label && uprof_mem_is_spent(mem))
         return NULL;
-    return remember_label(cgroups, set, now_ns, label)->label;
+    return remember_label(cgroups, set, time_ns, label)->label;
+}
+
+const char *
+uprof_cgroups_find(UprofCgroups *cgroups, UprofMem *mem, const UprofSnapshot *snapshot,
+                   const UprofLinuxTask *task)
+{
+    const UprofLinuxOffsets *offsets = uprof_linux_offsets(cgroups->kernel);
+    const UprofKernelMemory memory = uprof_linux_memory(cgroups->kernel, mem);
+    uint64_t set;
+
+    if (!offsets || !offsets->has_cgroups ||
+        !uprof_kernel_read_word(&memory, task->address + offsets->task_set, &set))
+        return NULL;
+    return uprof_cgroups_find_set(cgroups, mem, snapshot->time_ns, snapshot->reset, set);
 }

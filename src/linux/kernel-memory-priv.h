@@ -42,6 +42,19 @@ bool uprof_kernel_read_word_always(const UprofKernelMemory *memory, uint64_t gva
 bool uprof_kernel_read_u32_always(const UprofKernelMemory *memory, uint64_t gva, uint32_t *number);
 
 /**
+ * uprof_kernel_read_pieces: reads memory as it is now: see uprof_mem_read_pieces()
+ *
+ * Returns: false if a piece is missing
+ */
+bool uprof_kernel_read_pieces(const UprofKernelMemory *memory, UprofMemPiece *pieces, unsigned n);
+
+/** uprof_kernel_read_now: the same for the @len bytes at @gva */
+bool uprof_kernel_read_now(const UprofKernelMemory *memory, uint64_t gva, void *into, size_t len);
+
+/** uprof_kernel_read_word_now: @word: (out): the 8 bytes at @gva as they are now, in host byte order */
+bool uprof_kernel_read_word_now(const UprofKernelMemory *memory, uint64_t gva, uint64_t *word);
+
+/**
  * uprof_kernel_read_name: reads the name of a file or a folder
  * @name: (out): %UPROF_KERNEL_NAME_BYTES bytes; ends with NUL on success
  *

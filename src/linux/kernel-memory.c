@@ -43,6 +43,34 @@ uprof_kernel_read_u32_always(const UprofKernelMemory *memory, uint64_t gva, uint
 }
 
 bool
+uprof_kernel_read_pieces(const UprofKernelMemory *memory, UprofMemPiece *pieces, unsigned n)
+{
+    bool has_all = true;
+
+    uprof_mem_read_pieces(memory->mem, memory->vcpu, memory->regs, pieces, n);
+    for (unsigned i = 0; i < n; i++)
+        has_all = has_all && !pieces[i].is_missing;
+    return has_all;
+}
+
+bool
+uprof_kernel_read_now(const UprofKernelMemory *memory, uint64_t gva, void *into, size_t len)
+{
+    UprofMemPiece piece = { .gva = gva, .into = into, .len = (uint32_t)len };
+
+    return uprof_kernel_read_pieces(memory, &piece, 1);
+}
+
+bool
+uprof_kernel_read_word_now(const UprofKernelMemory *memory, uint64_t gva, uint64_t *word)
+{
+    if (!uprof_kernel_read_now(memory, gva, word, sizeof(*word)))
+        return false;
+    *word = GUINT64_FROM_LE(*word);
+    return true;
+}
+
+bool
 uprof_kernel_read_name(const UprofKernelMemory *memory, uint64_t gva, char *name)
 {
     /* byte by byte: a short name may end right before an unmapped page */

@@ -7,6 +7,7 @@
 #include "kernel-memory-priv.h"
 #include "kernel-offsets-priv.h"
 #include "kernel-symbols-priv.h"
+#include "task-offsets-priv.h"
 #include "uprof/linux.h"
 
 /** uprof_linux_offsets: Returns: (nullable): %NULL while the running tasks are not known */
@@ -31,6 +32,20 @@ bool uprof_linux_owns_stack(const UprofLinux *kernel, const UprofKernelMemory *m
 
 /** uprof_linux_log_offsets: Returns: (nullable): %NULL if the kernel's types do not describe its log */
 const UprofLinuxLogOffsets *uprof_linux_log_offsets(const UprofLinux *kernel);
+
+/**
+ * uprof_linux_task_offsets:
+ * @why: (out): if %NULL is returned: why tasks cannot be listed; borrowed
+ *
+ * Returns: (nullable)
+ */
+const UprofTaskOffsets *uprof_linux_task_offsets(const UprofLinux *kernel, const char **why);
+
+/** uprof_linux_published: Returns: (nullable): the links that uprof_linux_links() points to */
+const UprofLinks *uprof_linux_published(const UprofLinux *kernel);
+
+/** uprof_linux_n_vcpus: Returns: the number of vCPUs of the guest */
+unsigned uprof_linux_n_vcpus(const UprofLinux *kernel);
 
 /** uprof_linux_symbols: Returns: borrowed */
 const UprofLinuxSymbols *uprof_linux_symbols(const UprofLinux *kernel);

@@ -36,7 +36,12 @@ typedef struct {
     uint64_t modules;    /* head of the list of modules */
     /* generated code: heads of lists, and structures that have a list */
     uint64_t bpf_list, ftrace_list, kprobes, optimized_kprobes;
-    uint64_t fred_entry; /* only in kernels that are built with FRED */
+    uint64_t fred_entry;                   /* only in kernels that are built with FRED */
+    uint64_t init_task;                    /* the first task; head of the ring of processes */
+    uint64_t run_queues;                   /* offset in a CPU's area: struct rq */
+    uint64_t fork_return, old_fork_return; /* code to which a task that has never run returns */
+    /* code that waits: the scheduler, and locks */
+    uint64_t wait_start, wait_end, lock_start, lock_end;
     uint64_t info;       /* vmcoreinfo: pointer to its text */
     uint64_t info_bytes; /* vmcoreinfo: length of its text */
 } UprofLinuxSymbols;

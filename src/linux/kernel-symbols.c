@@ -23,6 +23,12 @@ static const UprofLinuxSymbolName common_symbols[] = {
     { "ftrace_ops_trampoline_list", SYMBOL(ftrace_list) },
     { "kprobe_insn_slots", SYMBOL(kprobes) },
     { "kprobe_optinsn_slots", SYMBOL(optimized_kprobes) },
+    { "init_task", SYMBOL(init_task) },
+    { "runqueues", SYMBOL(run_queues) },
+    { "__sched_text_start", SYMBOL(wait_start) },
+    { "__sched_text_end", SYMBOL(wait_end) },
+    { "__lock_text_start", SYMBOL(lock_start) },
+    { "__lock_text_end", SYMBOL(lock_end) },
     { "vmcoreinfo_data", SYMBOL(info) },
     { "vmcoreinfo_size", SYMBOL(info_bytes) },
 };

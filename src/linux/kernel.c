@@ -14,6 +14,7 @@
 #include "kernel-generated-priv.h"
 #include "kernel-image-priv.h"
 #include "kernel-modules-priv.h"
+#include "task-offsets-priv.h"
 
 #include <string.h>
 
@@ -43,7 +44,7 @@ struct _UprofLinux {
     UprofSym *sym;              /* borrowed */
     const UprofLinuxArch *arch; /* (nullable) */
     unsigned n_vcpus;
-    bool wants_digest;
+    bool wants_digest, wants_tasks;
 
     const UprofLinks *links; /* (nullable): other threads read it atomically */
     GPtrArray *all_links;    /* owned; another thread may still read links that were replaced */
@@ -72,6 +73,8 @@ struct _UprofLinux {
     UprofLinuxGeneratedOffsets generated_offsets;
     bool has_log_offsets;
     UprofLinuxLogOffsets log_offsets;
+    UprofTaskOffsets *task_offsets; /* (nullable): owned; only if somebody wants to list tasks */
+    char *lacks;                    /* (nullable): owned: why this is impossible */
     UprofOrcVersion orc_version;
     size_t n_rules;
     unsigned n_modules;
@@ -112,6 +115,8 @@ uprof_linux_free(UprofLinux *kernel)
     g_ptr_array_unref(kernel->all_links);
     g_free(kernel->release);
     g_free(kernel->build_id);
+    g_free(kernel->task_offsets);
+    g_free(kernel->lacks);
     g_free(kernel);
 }
 
@@ -119,6 +124,12 @@ void
 uprof_linux_want_digest(UprofLinux *kernel)
 {
     kernel->wants_digest = true;
+}
+
+void
+uprof_linux_want_tasks(UprofLinux *kernel)
+{
+    kernel->wants_tasks = true;
 }
 
 const UprofLinks **
@@ -172,6 +183,39 @@ const UprofLinuxLogOffsets *
 uprof_linux_log_offsets(const UprofLinux *kernel)
 {
     return kernel->has_log_offsets ? &kernel->log_offsets : NULL;
+}
+
+const UprofLinks *
+uprof_linux_published(const UprofLinux *kernel)
+{
+    return kernel->links;
+}
+
+unsigned
+uprof_linux_n_vcpus(const UprofLinux *kernel)
+{
+    return kernel->n_vcpus;
+}
+
+/* Returns: (nullable): why tasks cannot be listed; borrowed */
+static const char *
+find_task_obstacle(const UprofLinux *kernel)
+{
+    if (kernel->state != UPROF_LINUX_FOUND)
+        return kernel->why ? kernel->why : "no Linux kernel was found in the guest's memory";
+    if (!kernel->has_btf)
+        return "the kernel has no type information (BTF); it needs CONFIG_DEBUG_INFO_BTF";
+    if (kernel->lacks)
+        return kernel->lacks;
+    return kernel->symbols.init_task == 0 ? "the kernel has no symbol 'init_task'" : NULL;
+}
+
+const UprofTaskOffsets *
+uprof_linux_task_offsets(const UprofLinux *kernel, const char **why)
+{
+    g_assert(kernel->wants_tasks);
+    *why = find_task_obstacle(kernel);
+    return *why ? NULL : kernel->task_offsets;
 }
 
 const UprofLinuxSymbols *
@@ -436,6 +480,17 @@ read_modules(UprofLinux *kernel, UprofMem *mem)
 }
 
 static void
+read_task_types(UprofLinux *kernel, const UprofBtf *btf)
+{
+    if (!kernel->task_offsets)
+        kernel->task_offsets = g_new0(UprofTaskOffsets, 1);
+    g_free(kernel->lacks);
+    const char *missing = uprof_task_offsets_find(btf, kernel->arch, kernel->task_offsets);
+    kernel->lacks =
+        missing ? g_strdup_printf("the kernel's types (BTF) have no '%s'", missing) : NULL;
+}
+
+static void
 read_types(UprofLinux *kernel, const UprofLinuxImage *image)
 {
     UprofSlice bytes;
@@ -455,6 +510,8 @@ read_types(UprofLinux *kernel, const UprofLinuxImage *image)
     kernel->generated_offsets = (UprofLinuxGeneratedOffsets){ 0 };
     if (btf)
         uprof_linux_generated_offsets_find(btf, &kernel->generated_offsets);
+    if (btf && kernel->wants_tasks)
+        read_task_types(kernel, btf);
 }
 
 /* CPUs start one after the other: each call may find the stacks of more CPUs. */

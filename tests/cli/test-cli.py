@@ -50,6 +50,16 @@ USAGE_CASES = (
     ("record", "no DOMAIN is given; to list them: virt-uprof list"),
     ("dump", "no DOMAIN is given; to list them: virt-uprof list"),
     ("dmesg", "no DOMAIN is given; to list them: virt-uprof list"),
+    ("ps", "no DOMAIN is given; to list them: virt-uprof list"),
+    ("ps --state Q x", "--state 'Q' is not letters of states, of RSDTtXZPI"),
+    ("ps --state= x", "--state '' is not letters of states, of RSDTtXZPI"),
+    ("dump --tasks=DD0 x", "--tasks 'DD0' is not letters of states, of RSDTtXZPI"),
+    ("ps --process ( x", "--process '(' is not a regular expression"),
+    ("ps --sort self x", "--sort self does not belong to 'ps'"),
+    ("top --sort wait x", "--sort wait does not belong to 'top'"),
+    ("ps --tasks x", "--tasks does not belong to 'ps'"),
+    ("dump --process re x", "--process needs --tasks or --blocked"),
+    ("ps -o x.svg x", "--output does not belong to 'ps'"),
     ("report", "'report' needs a FILE: a capture, folded stacks or pprof; - reads stdin"),
     ("list web-1", "'list' takes no domain: it lists them all"),
     ("record --all web-1", "--all takes no domains"),
@@ -140,7 +150,7 @@ USAGE_CASES = (
     ("check --all", "--all does not belong to 'check'"),
     ("dump --frequency 5 x", "--rate does not belong to 'dump'"),
     ("-o - -o - x", "only one output can go to stdout"),
-    ("top --sort name x", "--sort 'name' is not self or total"),
+    ("top --sort name x", "--sort 'name' is not self or total; for ps: pid, cpu or wait"),
     ("top --by pid x", "--by 'pid' is not function, vcpu, process or cgroup"),
     ("record --by process x", "--by does not belong to 'record'"),
     ("report --by process --focus f x", "--focus is about a function: leave out --by"),
@@ -373,7 +383,17 @@ def test_default(suite):
     suite.expect("dump/all", ["-c", DEFAULT, "dump", "--all"], USELESS, no_access)
     suite.expect("dump/json", ["-c", DEFAULT, "dump", "--json", "test"], USELESS, no_access)
     suite.expect("dmesg/no-access", ["-c", DEFAULT, "dmesg", "test"], USELESS, no_access)
-    for command in ("record", "dump", "dmesg"):
+    for words in (["ps"], ["ps", "--json"], ["dump", "--tasks"], ["dump", "--blocked"]):
+        suite.expect("-".join(words), ["-c", DEFAULT, *words, "test"], USELESS, no_access)
+    (suite.folder / "x.capture").touch()
+    suite.expect(
+        "ps/capture",
+        ["-c", DEFAULT, "ps", "x.capture"],
+        DOMAIN,
+        "virt-uprof: this command reads domains, and no file: no domain 'x.capture' on "
+        "test:///default; to list them: virt-uprof list",
+    )
+    for command in ("record", "dump", "dmesg", "ps"):
         suite.expect(
             command + "/unknown",
             ["-c", DEFAULT, command, "tset"],

@@ -2,7 +2,7 @@
 /*
  * make-seeds.c - writes the seeds of the corpora btf, capture-reader, cfi-entry, cfi-table,
  *   checkpoint, elf-image, expr, file-unwind, image, kallsyms, linux, mapped-elf, orc-table,
- *   printk-ring, python, space, store-process, symbol-search, unwind and worker-message
+ *   printk-ring, python, space, store-process, symbol-search, tasks, unwind and worker-message
  *
  * Usage: make-seeds CORPUS. A developer runs this program when a format or a builder in
  * tests/lib changes. The repository keeps the seeds, beside inputs that once broke a parser.
@@ -22,6 +22,7 @@
 #include "build-printk.h"
 #include "linux-guest.h"
 #include "symbol-elf.h"
+#include "tasks-guest.h"
 #include "uprof/capture.h"
 #include "uprof/orc-table.h"
 #include "uprof/arch.h"
@@ -479,6 +480,37 @@ make_linux(const char *corpus)
     save_linux(corpus, "area", 0, guest->areas[1], 8, 8, true);
     save_linux(corpus, "file", 4, guest->files[1] + FILE_MAPPING, 8, 8, true);
     save_linux(corpus, "red-black-tree", 1, red->areas[3] + AREA_NODE, AREA_BYTES, 4, true);
+}
+
+/* ---- Tasks, in the format of fuzz-tasks.c ---- */
+
+/* Saves a change of the word at @gpa; @when: number of the read before which it changes */
+static void
+save_task_change(const char *corpus, const char *name, uint64_t gpa, unsigned when,
+                 uint64_t difference)
+{
+    uint8_t change[11] = { (uint8_t)(gpa / 8), (uint8_t)(gpa / 8 >> 8), (uint8_t)(when << 2 | 1) };
+
+    for (unsigned i = 0; i < 8; i++)
+        change[3 + i] = (uint8_t)(difference >> 8 * i);
+    save_bytes(corpus, "tasks", name, change, sizeof(change));
+}
+
+static void
+make_tasks(const char *corpus)
+{
+    g_autoptr(LinuxGuest) guest = tasks_guest_new();
+    const uint64_t task = guest->task;
+
+    save_task_change(corpus, "ring", task + TASK_RING, 0, 8);
+    save_task_change(corpus, "ring-later", task + TASK_RING, 6, -(uint64_t)TASK_RING);
+    save_task_change(corpus, "ring-backward", task + TASK_RING + 8, 3, 0x40);
+    save_task_change(corpus, "threads", task + TASK_NODE, 0, 0x40);
+    save_task_change(corpus, "signal", task + TASK_SIGNAL, 1, 1 << 20);
+    save_task_change(corpus, "saved-sp", task + TASK_SAVED_SP, 0, 8);
+    save_task_change(corpus, "switches", task + TASK_SWITCHES, 20, 1);
+    save_task_change(corpus, "stack", task + TASK_STACK, 0, 0x1000);
+    save_task_change(corpus, "id", task + TASK_PID, 2, UINT64_MAX);
 }
 
 /* ---- Files that are mapped in part, in the format of fuzz-mapped-elf.c ---- */
@@ -989,6 +1021,7 @@ main(int argc, char **argv)
     make_file_unwinds(argv[1]);
     make_kallsyms(argv[1]);
     make_linux(argv[1]);
+    make_tasks(argv[1]);
     make_mapped(argv[1]);
     make_orc(argv[1]);
     make_printk(argv[1], "few", 3, "text");

@@ -216,6 +216,61 @@ map_for_process(LinuxGuest *guest, uint64_t gva, uint64_t gpa, uint64_t bits)
 
 /* ---- The kernel's image ---- */
 
+#define STRUCT(name, size, ...)                                                                    \
+    btf_add_struct(builder, name, BTF_STRUCT, false, size, (const BtfMember[]){ __VA_ARGS__ },     \
+                   sizeof((const BtfMember[]){ __VA_ARGS__ }) / sizeof(BtfMember))
+
+/* Returns: the name of a member, unless the plan's kernel lacks it */
+static const char *
+has_member(const LinuxPlan *plan, const char *name)
+{
+    return g_strcmp0(plan->no_member, name) == 0 ? "removed" : name;
+}
+
+/* The types of a kernel whose tasks can be listed. @thread: of struct thread_struct */
+static void
+add_task_types(BtfBuilder *builder, const LinuxPlan *plan, unsigned word, unsigned thread)
+{
+    const unsigned number =
+        btf_add(builder, "unsigned int", BTF_INT, false, 0, 4, (uint32_t[]){ 32 }, 1);
+    const unsigned ring = STRUCT("list_head", 16, { "next", word, 0 }, { "prev", word, 64 });
+    const unsigned times = STRUCT("prev_cputime", 16, { "utime", word, 0 }, { "stime", word, 64 });
+    const unsigned entity = STRUCT("sched_entity", 16, { has_member(plan, "exec_start"), word, 0 },
+                                   { "sum_exec_runtime", word, 64 });
+    const unsigned text = STRUCT("text", 24, { "first", word, 0 });
+#define HAS(name) has_member(plan, name)
+    STRUCT("task_struct", TASK_LIST_BYTES, { "mm", word, 8 * TASK_MM },
+           { "pid", number, 8 * TASK_PID }, { "tgid", number, 8 * TASK_TGID },
+           { "comm", word, 8 * TASK_COMM }, { "cgroups", word, 8 * TASK_SET },
+           { "files", word, 8 * TASK_FILES }, { HAS("stack"), word, 8 * TASK_STACK },
+           { "thread", thread, 8 * TASK_SAVED_SP }, { HAS("tasks"), ring, 8 * TASK_RING },
+           { HAS("thread_node"), ring, 8 * TASK_NODE }, { "signal", word, 8 * TASK_SIGNAL },
+           { HAS("__state"), number, 8 * TASK_STATE }, { "exit_state", number, 8 * TASK_EXIT },
+           { HAS("flags"), number, 8 * TASK_FLAGS }, { HAS("on_cpu"), number, 8 * TASK_ON_CPU },
+           { "cpu", number, 8 * TASK_CPU }, { "usage", number, 8 * TASK_USAGE },
+           { HAS("real_parent"), word, 8 * TASK_PARENT },
+           { "start_boottime", word, 8 * TASK_START }, { "utime", word, 8 * TASK_USER_TIME },
+           { "stime", word, 8 * TASK_SYSTEM_TIME }, { "prev_cputime", times, 8 * TASK_SHOWN_TIME },
+           { "se", entity, 8 * TASK_LEFT }, { "nvcsw", word, 8 * TASK_SWITCHES },
+           { "nivcsw", word, 8 * (TASK_SWITCHES + 8) }, { "thread_pid", word, 8 * TASK_IDS },
+           { "worker_private", word, 8 * TASK_WORKER });
+#undef HAS
+    STRUCT("signal_struct", 0x40, { "thread_head", ring, 8 * SIGNAL_HEAD });
+    STRUCT("upid", IDS_EACH, { "nr", number, 0 }, { "ns", word, 64 });
+    STRUCT("pid", 0x40, { "level", number, 8 * IDS_LEVEL }, { "numbers", word, 8 * IDS_NUMBERS });
+    STRUCT("kthread", 0x20, { "data", word, 8 * THREAD_DATA },
+           { "full_name", word, 8 * THREAD_NAME });
+    STRUCT("worker", 0x40, { "pool", word, 8 * WORKER_POOL },
+           { "current_work", word, 8 * WORKER_WORK }, { "rescue_wq", word, 8 * WORKER_QUEUE },
+           { "desc", text, 8 * WORKER_TEXT });
+    STRUCT("workqueue_struct", 0x40, { "name", text, 8 * QUEUE_NAME });
+    STRUCT("rq", 0x40, { "clock", word, 8 * RUN_QUEUE_CLOCK });
+    STRUCT("inactive_task_frame", SWITCH_BYTES, { "bp", word, 8 * SWITCH_FP },
+           { "ret_addr", word, 8 * SWITCH_PC });
+}
+
+#undef STRUCT
+
 static GByteArray *
 make_types(const LinuxPlan *plan)
 {
@@ -251,6 +306,8 @@ make_types(const LinuxPlan *plan)
             : STRUCT("module_memory", 16, { "base", word, 0 }, { "size", word, 64 });
     const uint32_t name_at = plan->name_at ? plan->name_at : TASK_COMM;
     const unsigned thread = STRUCT("thread_struct", 16, { "sp", word, 0 }, { "fsbase", word, 64 });
+    if (plan->lists_tasks)
+        add_task_types(&builder, plan, word, thread);
     STRUCT("task_struct", name_at + TASK_BYTES, { "mm", word, 8 * TASK_MM },
            { "pid", word, 8 * TASK_PID }, { "tgid", word, 8 * TASK_TGID },
            { "comm", word, 8 * name_at }, { "cgroups", word, 8 * TASK_SET },
@@ -375,14 +432,21 @@ put_symbols(LinuxGuest *guest, guint types_len, size_t rules_len)
         { "init_top_pgt", LINUX_IMAGE + LINUX_ROOT, 'D' },
         { plan->has_hot ? "pcpu_hot" : "current_task", CPU_CURRENT, 'A' },
         { plan->has_hot ? "i" : "hardirq_stack_ptr", CPU_IRQ, 'A' },
+        /* from here on only if tasks can be listed */
+        { "runqueues", CPU_RUN_QUEUE, 'A' },
+        { "init_task", LINUX_IMAGE + LINUX_INIT_TASK, 'D' },
+        { "__sched_text_start", LINUX_IMAGE + LINUX_WAIT, 'T' },
+        { "__sched_text_end", LINUX_IMAGE + LINUX_WAIT_END, 'T' },
+        { "ret_from_fork", LINUX_IMAGE + LINUX_NEW_TASK, 'T' },
     };
+    enum { TASK_SYMBOLS = 5 };
     const KallsymsPlan symbols = {
         .n = N_FUNCTIONS,
         .addresses = KALLSYMS_PERCPU,
         .addresses_last = true,
         .wide_lengths = true,
         .named = named,
-        .n_named = G_N_ELEMENTS(named),
+        .n_named = G_N_ELEMENTS(named) - (plan->lists_tasks ? 0 : TASK_SYMBOLS),
     };
     g_autoptr(GByteArray) image = build_kallsyms(&symbols);
 
@@ -723,7 +787,8 @@ linux_guest_add_mm(LinuxGuest *guest)
 uint64_t
 linux_guest_add_task(LinuxGuest *guest, const char *name, unsigned pid, uint64_t mm)
 {
-    const uint64_t task = linux_guest_alloc(guest, TASK_BYTES, 64);
+    const uint64_t task =
+        linux_guest_alloc(guest, guest->plan.lists_tasks ? TASK_LIST_BYTES : TASK_BYTES, 64);
 
     if (mm)
         put_pointer(guest, task + TASK_MM, mm);
@@ -733,6 +798,73 @@ linux_guest_add_task(LinuxGuest *guest, const char *name, unsigned pid, uint64_t
     memory_guest_put(guest->memory, task + TASK_COMM, name,
                      MIN(strlen(name), (size_t)UPROF_LINUX_NAME_BYTES));
     return task;
+}
+
+/* Puts a node behind the last one of a ring; all are guest-physical, except @head_gva of @head. */
+static void
+append_node(LinuxGuest *guest, uint64_t head, uint64_t head_gva, uint64_t node)
+{
+    const uint64_t last = linux_guest_get(guest, head + 8);
+    const uint64_t last_gpa = last == head_gva ? head : last - LINUX_DIRECT;
+
+    linux_guest_put(guest, node, head_gva);
+    linux_guest_put(guest, node + 8, last);
+    put_pointer(guest, last_gpa, node);
+    put_pointer(guest, head + 8, node);
+}
+
+void
+linux_guest_list_task(LinuxGuest *guest, uint64_t task, uint64_t leader)
+{
+    const uint64_t signal = leader ? linux_guest_get(guest, leader + TASK_SIGNAL) - LINUX_DIRECT
+                                   : linux_guest_alloc(guest, 0x40, 64);
+    const uint64_t head = signal + SIGNAL_HEAD;
+
+    put_pointer(guest, task + TASK_SIGNAL, signal);
+    memory_guest_put_u32(guest->memory, task + TASK_USAGE, 1);
+    if (!leader) {
+        put_pointer(guest, head, head);
+        put_pointer(guest, head + 8, head);
+        append_node(guest, linux_guest_image(LINUX_INIT_TASK) + TASK_RING,
+                    LINUX_IMAGE + LINUX_INIT_TASK + TASK_RING, task + TASK_RING);
+    } else {
+        memory_guest_put_u32(guest->memory, task + TASK_TGID,
+                             (uint32_t)linux_guest_get(guest, leader + TASK_PID));
+    }
+    append_node(guest, head, LINUX_DIRECT + head, task + TASK_NODE);
+}
+
+static uint64_t
+find_node(uint64_t gva)
+{
+    return gva >= LINUX_IMAGE ? linux_guest_image(gva - LINUX_IMAGE) : gva - LINUX_DIRECT;
+}
+
+void
+linux_guest_unlist_task(LinuxGuest *guest, uint64_t task)
+{
+    const uint64_t next = linux_guest_get(guest, task + TASK_RING);
+    const uint64_t previous = linux_guest_get(guest, task + TASK_RING + 8);
+
+    linux_guest_put(guest, find_node(next) + 8, previous);
+    linux_guest_put(guest, find_node(previous), next);
+    linux_guest_put(guest, task + TASK_RING + 8, UINT64_C(0xdead000000000122));
+}
+
+uint64_t
+linux_guest_add_stack(LinuxGuest *guest, uint64_t task, uint64_t pc, const uint64_t *words,
+                      unsigned n_words)
+{
+    enum { STACK_BYTES = 4 * PAGE };
+    const uint64_t stack = linux_guest_alloc(guest, STACK_BYTES, PAGE);
+    const uint64_t end = stack + STACK_BYTES, sp = end - SWITCH_BYTES - n_words * 8;
+
+    put_pointer(guest, task + TASK_STACK, stack);
+    put_pointer(guest, task + TASK_SAVED_SP, sp);
+    linux_guest_put(guest, sp + SWITCH_PC, pc);
+    for (unsigned i = 0; i < n_words; i++)
+        linux_guest_put(guest, sp + SWITCH_BYTES + i * 8, words[i]);
+    return end;
 }
 
 void
@@ -763,6 +895,17 @@ linux_guest_run(LinuxGuest *guest, unsigned vcpu, uint64_t task, bool is_kernel)
     regs->sys[UPROF_X86_IDT] = LINUX_IDT;
 }
 
+/* The ring of processes begins with the first task, which is listed nowhere. */
+static void
+list_first_tasks(LinuxGuest *guest)
+{
+    const uint64_t head = linux_guest_image(LINUX_INIT_TASK) + TASK_RING;
+
+    linux_guest_put(guest, head, LINUX_IMAGE + LINUX_INIT_TASK + TASK_RING);
+    linux_guest_put(guest, head + 8, LINUX_IMAGE + LINUX_INIT_TASK + TASK_RING);
+    linux_guest_list_task(guest, guest->task, 0);
+}
+
 static void
 make_process(LinuxGuest *guest)
 {
@@ -775,6 +918,8 @@ make_process(LinuxGuest *guest)
     linux_guest_put(guest, guest->mm + MM_ROOT,
                     guest->plan.is_red_black ? make_red_black(guest) : make_maple(guest));
     guest->task = linux_guest_add_task(guest, "nginx", PID, guest->mm);
+    if (guest->plan.lists_tasks)
+        list_first_tasks(guest);
 }
 
 static void

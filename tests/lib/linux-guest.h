@@ -46,7 +46,11 @@ enum {
     LINUX_KPROBES = LINUX_DATA + 0x840, /* struct kprobe_insn_cache */
     LINUX_OPTIMIZED_KPROBES = LINUX_DATA + 0x860,
     LINUX_LOG = LINUX_DATA + 0x880, /* pointer to the struct printk_ringbuffer */
-    LINUX_ROOT = 0x10000,           /* page tables */
+    LINUX_INIT_TASK = LINUX_DATA + 0xa00,
+    LINUX_WAIT = 0x20, /* code that waits */
+    LINUX_WAIT_END = 0x40,
+    LINUX_NEW_TASK = 0x300, /* code to which a task that has never run returns */
+    LINUX_ROOT = 0x10000,   /* page tables */
     LINUX_IMAGE_BYTES = 0x12000,
     LINUX_IMAGE_GPA = 0x10000,
 };
@@ -69,7 +73,44 @@ enum {
     KERNFS_PARENT = 0x18, /* kernfs_node */
     KERNFS_NAME = 0x20,
     TASK_BYTES = 0x80,
-    MM_TREE = 0x40, /* the tree; its root is behind a lock */
+    /* only with LinuxPlan.lists_tasks */
+    TASK_SAVED_SP = TASK_THREAD - 8, /* the stack pointer */
+    TASK_RING = 0x80,                /* node in the ring of processes */
+    TASK_NODE = 0x90,                /* node in the ring of threads */
+    TASK_SIGNAL = 0xa0,
+    TASK_STATE = 0xa8,
+    TASK_EXIT = 0xac,
+    TASK_FLAGS = 0xb0,
+    TASK_ON_CPU = 0xb4,
+    TASK_CPU = 0xb8,
+    TASK_USAGE = 0xbc,
+    TASK_PARENT = 0xc0,
+    TASK_START = 0xc8,
+    TASK_USER_TIME = 0xd0,
+    TASK_SYSTEM_TIME = 0xd8,
+    TASK_SHOWN_TIME = 0xe0, /* user and system time */
+    TASK_LEFT = 0x200,      /* struct sched_entity: far from the other members */
+    TASK_RUN_TIME = 0x208,
+    TASK_SWITCHES = 0x210, /* voluntary and involuntary */
+    TASK_IDS = 0x220,
+    TASK_WORKER = 0x228,
+    TASK_LIST_BYTES = 0x240,
+    SIGNAL_HEAD = 0x10, /* signal_struct */
+    IDS_LEVEL = 4,      /* pid */
+    IDS_NUMBERS = 0x10,
+    IDS_EACH = 16,
+    THREAD_DATA = 8, /* kthread */
+    THREAD_NAME = 0x10,
+    WORKER_POOL = 0, /* worker */
+    WORKER_WORK = 8,
+    WORKER_QUEUE = 0x10,
+    WORKER_TEXT = 0x18,
+    QUEUE_NAME = 8,   /* workqueue_struct */
+    SWITCH_FP = 0x28, /* inactive_task_frame */
+    SWITCH_PC = 0x30,
+    SWITCH_BYTES = 0x38,
+    RUN_QUEUE_CLOCK = 0x20, /* rq */
+    MM_TREE = 0x40,         /* the tree; its root is behind a lock */
     MM_ROOT = MM_TREE + 8,
     MM_PGD = 0x60,
     MM_VDSO = 0x68,
@@ -150,6 +191,7 @@ enum {
     RING_BYTES = 0x40,
     CPU_CURRENT = 0x100, /* in the area of a CPU */
     CPU_IRQ = 0x110,
+    CPU_RUN_QUEUE = 0x200,
 };
 
 /* Bits of page-table entries. */
@@ -181,22 +223,24 @@ enum {
 
 /** LinuxPlan: the guest to make; all zeros make Linux 6.4 with a maple tree */
 typedef struct {
-    unsigned n_vcpus;     /* 0 means 1 */
-    const char *release;  /* (nullable): borrowed */
-    bool is_red_black;    /* areas are in a red-black tree, as before 6.1 */
-    bool is_old_module;   /* struct module as before 6.4 */
-    bool has_hot;         /* pcpu_hot has the running task, as from 6.2 to 6.14 */
-    bool has_irq_end;     /* the pointer to the interrupt stack points to its end, as up to 5.10 */
-    bool has_isolation;   /* the page tables of user mode map only a small part of the kernel */
-    bool is_xen;          /* a paravirtual guest of Xen */
-    bool no_symbols;      /* the kernel is built without symbols */
-    bool no_types;        /* the kernel is built without BTF */
-    bool no_rules;        /* the kernel is built without unwind tables */
-    bool no_module_rules; /* BTF lacks the members for unwind tables of modules */
-    bool no_cpus;         /* the kernel lacks the symbol for the areas of CPUs */
-    uint32_t name_at;     /* wrong offset of a task's name in BTF; 0: the right one */
-    unsigned n_modules;   /* each module has one page */
-    size_t more_bytes;    /* additional memory */
+    unsigned n_vcpus;      /* 0 means 1 */
+    const char *release;   /* (nullable): borrowed */
+    bool is_red_black;     /* areas are in a red-black tree, as before 6.1 */
+    bool is_old_module;    /* struct module as before 6.4 */
+    bool has_hot;          /* pcpu_hot has the running task, as from 6.2 to 6.14 */
+    bool has_irq_end;      /* the pointer to the interrupt stack points to its end, as up to 5.10 */
+    bool has_isolation;    /* the page tables of user mode map only a small part of the kernel */
+    bool is_xen;           /* a paravirtual guest of Xen */
+    bool no_symbols;       /* the kernel is built without symbols */
+    bool no_types;         /* the kernel is built without BTF */
+    bool no_rules;         /* the kernel is built without unwind tables */
+    bool no_module_rules;  /* BTF lacks the members for unwind tables of modules */
+    bool lists_tasks;      /* the kernel has types and symbols for its tasks */
+    const char *no_member; /* (nullable): borrowed: a member of task_struct that BTF lacks */
+    bool no_cpus;          /* the kernel lacks the symbol for the areas of CPUs */
+    uint32_t name_at;      /* wrong offset of a task's name in BTF; 0: the right one */
+    unsigned n_modules;    /* each module has one page */
+    size_t more_bytes;     /* additional memory */
     const LinuxArea *areas; /* (nullable): borrowed; sorted; NULL: a program and a library */
     unsigned n_areas;       /* in @areas */
 } LinuxPlan;
@@ -275,6 +319,24 @@ void linux_guest_unmap(LinuxGuest *guest, uint64_t offset);
 
 /** linux_guest_add_task: Returns: guest-physical address of a new task; @mm: 0: none */
 uint64_t linux_guest_add_task(LinuxGuest *guest, const char *name, unsigned pid, uint64_t mm);
+
+/**
+ * linux_guest_list_task: adds a task to the ring of processes, or, with @leader, to the ring of its threads
+ * @leader: 0, or guest-physical address of the first thread
+ */
+void linux_guest_list_task(LinuxGuest *guest, uint64_t task, uint64_t leader);
+
+/** linux_guest_unlist_task: removes a process from the ring, as the kernel does */
+void linux_guest_unlist_task(LinuxGuest *guest, uint64_t task);
+
+/**
+ * linux_guest_add_stack: gives a task a kernel stack of its own, on which it waits
+ * @pc: where its frame returns; the words @words are above the frame
+ *
+ * Returns: guest-physical address of the end of the stack
+ */
+uint64_t linux_guest_add_stack(LinuxGuest *guest, uint64_t task, uint64_t pc, const uint64_t *words,
+                               unsigned n_words);
 
 /**
  * linux_guest_add_mm: Returns: guest-physical address of a new mm, which has the areas and page

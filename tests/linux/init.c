@@ -12,6 +12,7 @@
  *     run:PATH,ARGUMENT,...  executes a program as a load
  *     in:PATH:LOAD           starts a load in the cgroup PATH, which is made
  *     tasks       prints TASK PID COMM for each process, THREAD TID PID COMM for its threads
+ *     states      prints STATE PID TID FILE=TEXT...: some files of /proc/PID/task/TID of each thread
  *     maps        prints MAP PID LINE: /proc/PID/maps of all processes of loads
  *     log         prints LOG PRIORITY,NUMBER,MICROSECONDS,FLAGS;TEXT for each record of the kernel's log
  *     write-log   writes thousands of records to the log, more than it can hold
@@ -243,6 +244,7 @@ static const struct {
 } words[] = {
     { "kallsyms", report_kallsyms },
     { "tasks",    report_tasks },
+    { "states",   report_states },
     { "maps",     report_all_maps },
     { "log",       report_log },
     { "write-log", write_log },

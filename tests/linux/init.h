@@ -17,6 +17,7 @@ void report_build_id(void);
 void report_paging(void);
 void report_kallsyms(void);
 void report_tasks(void);
+void report_states(void);
 void report_maps(pid_t pid);
 void report_log(void);
 /* Writes to the log. */

@@ -10,10 +10,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <linux/futex.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -47,6 +50,9 @@ enum {
     BPF_ROUNDS = 2000,
     PACKET_BYTES = 64,
     LATER_SECONDS = 3,
+    LONG_SECONDS = 1000 * 1000,
+    STATES_EACH = 5,    /* processes in each state */
+    SETTLE_SECONDS = 2, /* until all of them wait */
 };
 
 static inline long
@@ -537,6 +543,144 @@ run_idle(const struct ends *ends)
 
 /* ---- The table ---- */
 
+/* ---- Processes in known states ---- */
+
+static void
+wait_for_time(void)
+{
+    const struct timespec pause = { LONG_SECONDS, 0 };
+
+    nanosleep(&pause, NULL);
+}
+
+static void
+wait_for_futex(void)
+{
+    static int futex;
+
+    syscall(SYS_futex, &futex, FUTEX_WAIT, 0, NULL, NULL, 0);
+}
+
+static void
+wait_for_poll(void)
+{
+    poll(NULL, 0, -1);
+}
+
+static void
+wait_for_pipe(void)
+{
+    int ends[2];
+    char byte;
+
+    if (pipe(ends) == 0 && read(ends[0], &byte, 1) != 1)
+        die("pipe");
+}
+
+/* Starts a child that does the same. */
+static void
+wait_for_child(void)
+{
+    const pid_t child = fork();
+
+    if (child == 0)
+        wait_for_time();
+    waitpid(child, NULL, 0);
+}
+
+static void
+stop_here(void)
+{
+    raise(SIGSTOP);
+}
+
+static void
+leave_zombie(void)
+{
+    if (fork() == 0) {
+        prctl(PR_SET_NAME, "a-zombie");
+        _exit(0);
+    }
+    for (;;) /* the end of the child interrupts the first wait */
+        wait_for_time();
+}
+
+static void *
+wait_in_thread(void *data)
+{
+    (void)data;
+    prctl(PR_SET_NAME, "a-thread");
+    wait_for_futex();
+    return NULL;
+}
+
+static void
+wait_with_threads(void)
+{
+    pthread_t thread;
+
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_create(&thread, NULL, wait_in_thread, NULL);
+    wait_for_time();
+}
+
+/* The parent cannot be interrupted until its child executes a program or ends. */
+static void
+wait_uninterruptible(void)
+{
+    if (vfork() == 0)
+        wait_for_time();
+}
+
+static void
+wait_in_namespace(void)
+{
+    if (unshare(CLONE_NEWPID) != 0)
+        die("unshare");
+    if (fork() == 0)
+        prctl(PR_SET_NAME, "in-namespace");
+    wait_for_time();
+}
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    void (*wait)(void);
+} states[] = {
+    { "a-sleep",     wait_for_time },
+    { "a-futex",     wait_for_futex },
+    { "a-poll",      wait_for_poll },
+    { "a-pipe",      wait_for_pipe },
+    { "a-wait",      wait_for_child },
+    { "a-stop",      stop_here },
+    { "a-parent",    leave_zombie },
+    { "a-leader",    wait_with_threads },
+    { "a-vfork",     wait_uninterruptible },
+    { "a-namespace", wait_in_namespace },
+    { "evil\x1b[2J\t;", wait_for_time },
+};
+/* clang-format on */
+
+static void
+run_waits(const struct ends *ends)
+{
+    for (unsigned i = 0; i < STATES_EACH * sizeof(states) / sizeof(states[0]); i++) {
+        const unsigned kind = i % (sizeof(states) / sizeof(states[0]));
+        const pid_t child = fork();
+        if (child < 0)
+            die("fork");
+        if (child > 0)
+            continue;
+        prctl(PR_SET_NAME, states[kind].name);
+        for (;;)
+            states[kind].wait();
+    }
+    sleep(SETTLE_SECONDS);
+    say_ready(ends);
+    for (;;)
+        wait_for_time();
+}
+
 /* clang-format off */
 static const struct load loads[] = {
     { "user",     { { "user", run_user } },                                   NULL },
@@ -549,6 +693,7 @@ static const struct load loads[] = {
     { "switch",   { { "ping-proc", run_ping }, { "pong-proc", run_pong } },   connect_pipes },
     { "network",  { { "net-server", run_server }, { "net-client", run_client } }, connect_sockets },
     { "forks",    { { "forks", run_forks } },                                 NULL },
+    { "waits",    { { "waits", run_waits } },                                 NULL },
     { "idle",     { { "idle-proc", run_idle } },                              NULL },
 };
 /* clang-format on */

@@ -275,3 +275,67 @@ write_log(void)
     }
     close(log);
 }
+
+/* ---- States ---- */
+
+/*
+ * Prints a file of a thread on the present line, behind a key: with escapes, so that a line stays a line.
+ * A file that cannot be read has no text.
+ */
+static void
+print_file(const char *folder, const char *name)
+{
+    char path[3 * PATH_BYTES];
+    int c;
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *file = fopen(path, "re");
+    printf(" %s=", name);
+    while (file && (c = fgetc(file)) != EOF)
+        printf(c > ' ' && c < 0x7f && c != '%' ? "%c" : "%%%02x", c);
+    if (file)
+        fclose(file);
+}
+
+static void
+report_state(const char *pid, const char *tid)
+{
+    static const char *const files[] = { "stat", "status", "wchan", "syscall", "stack" };
+    char folder[2 * PATH_BYTES];
+
+    snprintf(folder, sizeof(folder), "/proc/%.16s/task/%.16s", pid, tid);
+    printf("STATE %s %s", pid, tid);
+    for (unsigned i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+        print_file(folder, files[i]);
+    printf("\n");
+}
+
+static void
+report_states_of(const char *pid)
+{
+    char path[PATH_BYTES];
+
+    snprintf(path, sizeof(path), "/proc/%.16s/task", pid);
+    DIR *folder = opendir(path);
+    if (!folder)
+        return; /* the process has ended */
+    for (const struct dirent *entry; (entry = readdir(folder));) {
+        if (isdigit((unsigned char)entry->d_name[0]))
+            report_state(pid, entry->d_name);
+    }
+    closedir(folder);
+}
+
+void
+report_states(void)
+{
+    DIR *folder = opendir("/proc");
+
+    if (!folder)
+        die("/proc");
+    for (const struct dirent *entry; (entry = readdir(folder));) {
+        if (isdigit((unsigned char)entry->d_name[0]))
+            report_states_of(entry->d_name);
+    }
+    closedir(folder);
+}

@@ -3,10 +3,10 @@
 #
 # linux.sh PROGRAM GUESTS TCG|KVM|DIRECT SERIES - Debian's kernel with five and four levels of page
 # tables, with page-table isolation and without: virt-uprof finds the same facts in the guest's
-# memory that the guest reports about itself
+# memory that the guest reports about itself, also of all its tasks
 #
 # $UPROF_LINUX_CELLS: levels and isolation of the guests. The last guest also tests tables by process,
-# and a capture. By default the series 6.1 and 6.12 together have all four combinations.
+# a capture, and the tasks. By default the series 6.1 and 6.12 together have all four combinations.
 # shellcheck source=tests/live/linux-lib.sh
 source "$(dirname "$0")/linux-lib.sh"
 
@@ -139,6 +139,35 @@ last_words_of_kernel()
         fail "no panic in: $(cat "$work/out")"
 }
 
+# compares_tasks: `ps` and `dump --tasks` agree with the guest's own /proc
+compares_tasks()
+{
+    tell_linux "$name" 'stop waits' >"$work/said"
+    tell_linux "$name" states >"$work/before"
+    profile 0 ps --json "${patient[@]}" "$name"
+    mv "$work/out" "$work/ps.json"
+    profile 0 dump --tasks --json "${patient[@]}" "$name"
+    mv "$work/out" "$work/dump.json"
+    tell_linux "$name" states >"$work/after"
+    python3 "$here/tasks.py" "$work/before" "$work/after" "$work/ps.json" "$work/dump.json" >"$work/said" ||
+        fail "tasks: $(head -n 20 "$work/said")"
+    say "$name: $(tail -n 1 "$work/said")"
+}
+
+# shows_tasks: texts, filters, and stacks of processes
+shows_tasks()
+{
+    profile 0 ps --state D "${patient[@]}" "$name"
+    grep -qE '^ +[0-9]+ +[0-9]+ +[0-9]+ D +0\.[0-9]s +[0-9.ms]+s +kernel_clone +vfork +/ +a-vfork$' \
+        "$work/out" || fail "no vfork in: $(cat "$work/out")"
+    profile 0 dump --blocked --process '^a-' "${patient[@]}" -s "$guests/../linux/init" "$name"
+    head -n 1 "$work/out" | grep -qE "^$name 5 tasks uninterruptible for up to [^ ]+, a-vfork\[" ||
+        fail "not blocked first: $(head -n 3 "$work/out")"
+    grep -qE '^  #[0-9]+ +[0-9a-f]+  wait_for_futex$' "$work/out" || fail "no program in: $(cat "$work/out")"
+    profile 0 ps --process 'evil' "${patient[@]}" "$name"
+    grep -qF 'evil?[2J?;' "$work/out" || fail "no clean name in: $(cat "$work/out")"
+}
+
 need_daemon
 need_linux
 case $series in
@@ -154,6 +183,8 @@ for cell in "${cells[@]}"; do
     if [ "$cell" = "${cells[-1]}" ]; then
         by_process syscalls
         replays syscalls
+        compares_tasks
+        shows_tasks
         shows_log
     fi
     wait_until 3 runs "$name" || fail "'$name' does not run any more"

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * ps.c - the command ps: the tasks of a Linux guest
+ */
+#include "commands-priv.h"
+
+#include "domain-command-priv.h"
+#include "task-command-priv.h"
+#include "uprof/task-reply.h"
+
+enum { CALL_PREPARE, CALL_TABLE };
+
+static const UprofAnalysisCall calls[] = {
+    [CALL_PREPARE] = uprof_task_reply_prepare,
+    [CALL_TABLE] = uprof_task_reply_table,
+};
+
+static UprofErrorCode
+print_table(UprofSession *session, const UprofOptions *options, const UprofNotices *notices)
+{
+    return uprof_task_command_print(session, options, CALL_PREPARE, CALL_TABLE, notices);
+}
+
+int
+uprof_ps_run(UprofOptions *options)
+{
+    return uprof_domain_command_run(options, calls, G_N_ELEMENTS(calls), print_table);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * task-command-priv.h - what the commands ps and dump --tasks have in common
+ */
+#pragma once
+
+#include "options-priv.h"
+#include "uprof/session.h"
+
+/**
+ * uprof_task_command_print: prints a worker's reply about the tasks of a guest
+ * @prepare, @call: of UprofWorkerPlan: uprof_task_reply_prepare(), and the function that makes the reply
+ */
+UprofErrorCode
+uprof_task_command_print(UprofSession *session, const UprofOptions *options, unsigned prepare,
+                         unsigned call, const UprofNotices *notices);

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "task-command-priv.h"
+
+#include "terminal-priv.h"
+#include "uprof/clock.h"
+#include "uprof/number-text.h"
+#include "uprof/session-snapshots.h"
+#include "uprof/task-reply.h"
+#include "worker-reply-priv.h"
+
+/* A list of tasks that takes longer is of many moments. */
+#define SLOW_NS (UINT64_C(2) * UPROF_NS_PER_S)
+
+static UprofTaskRequest
+make_request(const UprofSession *session, const UprofOptions *options, const UprofSnapshot *last)
+{
+    UprofTaskRequest request = {
+        .choice = options->tasks,
+        .time_ns = last->time_ns,
+        .reset = last->reset,
+        .is_json = options->json,
+        .is_paused = session->guest->paused,
+    };
+
+    request.choice.order =
+        options->is_blocked ? UPROF_TASK_BLOCKED : uprof_task_choice_order(options->sort);
+    g_strlcpy(request.uuid, session->domain->uuid, sizeof(request.uuid));
+    return request;
+}
+
+static GString *
+make_text(const UprofSession *session, unsigned call, const UprofTaskRequest *request,
+          const UprofNotices *notices, GError **error)
+{
+    const uint64_t began_ns = uprof_clock_now_ns();
+    GString *text =
+        uprof_worker_reply_text(session, call, (UprofSlice){ request, sizeof(*request) }, error);
+    const uint64_t taken_ns = uprof_clock_now_ns() - began_ns;
+
+    if (text && taken_ns > SLOW_NS) {
+        g_autofree char *taken = uprof_format_ns(taken_ns);
+        uprof_notice(notices, UPROF_NOTICE_INFO, "%s: reading the tasks took %s", session->shown,
+                     taken);
+    }
+    return text;
+}
+
+UprofErrorCode
+uprof_task_command_print(UprofSession *session, const UprofOptions *options, unsigned prepare,
+                         unsigned call, const UprofNotices *notices)
+{
+    g_auto(UprofSnapshots) snapshots = { 0 };
+    g_autoptr(GByteArray) reply = NULL;
+    g_autoptr(GError) error = NULL;
+
+    if (!uprof_worker_call(session->worker, prepare, (UprofSlice){ 0 }, &reply, &error))
+        return uprof_notice_error(notices, error);
+    const UprofErrorCode code = uprof_session_take_snapshots(session, &snapshots, notices);
+    if (code != UPROF_ERROR_NONE)
+        return code;
+    const UprofTaskRequest request = make_request(session, options, snapshots.slots[0]);
+    GString *text = make_text(session, call, &request, notices, &error);
+    if (!text)
+        return uprof_notice_error(notices, error);
+    if (text->len > 0)
+        return uprof_terminal_print(text) == 0 ? UPROF_ERROR_NONE : UPROF_ERROR_FAILED;
+    g_string_free(text, TRUE);
+    return UPROF_ERROR_UNSUPPORTED; /* the worker has said why */
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Linux, arch/x86/include/asm/switch_to.h and arch/x86/kernel/process.c: a task that leaves its CPU pushes
+ * a frame, and saves its stack pointer. The registers of user space are at the end of the stack.
+ */
+#include "uprof/task-stack.h"
+
+#include "kernel-priv.h"
+#include "task-state-priv.h"
+
+#include <string.h>
+
+enum {
+    WORD = 8,
+    DEAD = 0x80, /* Linux, include/linux/sched.h, TASK_DEAD */
+    PIECES = UPROF_TASK_PARTS_MAX + 1,
+};
+
+/* What it takes to copy a stack. */
+typedef struct {
+    const UprofLinux *kernel;
+    const UprofTaskOffsets *offsets;
+    const UprofLinks *links;
+    UprofKernelMemory memory;
+} Copier;
+
+const char *
+uprof_task_stack_state_name(UprofTaskStackState state)
+{
+    static const char *const names[] = {
+        [UPROF_TASK_STACK_COPIED] = "copied",
+        [UPROF_TASK_STACK_NEW] = "has never run",
+        [UPROF_TASK_STACK_RUNS] = "runs: see dump without --tasks",
+        [UPROF_TASK_STACK_NONE] = "has ended",
+        [UPROF_TASK_STACK_CHANGED] = "changed while it was read",
+        [UPROF_TASK_STACK_UNKNOWN] = "its stack is not known",
+    };
+
+    return names[state];
+}
+
+static uint64_t
+get_word(const UprofTaskStack *stack, uint64_t gva)
+{
+    uint64_t word;
+
+    g_assert(gva >= stack->gva && gva - stack->gva + sizeof(word) <= stack->len);
+    memcpy(&word, stack->bytes + (gva - stack->gva), sizeof(word));
+    return GUINT64_FROM_LE(word);
+}
+
+static bool
+knows_stacks(const Copier *copier)
+{
+    const UprofTaskOffsets *offsets = copier->offsets;
+
+    return copier->links && offsets->stack != UPROF_TASK_NO_MEMBER &&
+           offsets->saved_sp != UPROF_TASK_NO_MEMBER && offsets->frame_pc != UPROF_TASK_NO_MEMBER &&
+           offsets->frame_fp != UPROF_TASK_NO_MEMBER &&
+           MAX(offsets->frame_pc, offsets->frame_fp) + WORD <= offsets->frame_bytes &&
+           offsets->frame_bytes <= UPROF_TASK_STACK_BYTES_MAX &&
+           copier->links->stack_bytes <= UPROF_TASK_STACK_BYTES_MAX;
+}
+
+/* Is the saved stack pointer on the stack of the task, with its frame above? */
+static bool
+is_on_stack(const Copier *copier, const UprofTask *task)
+{
+    const uint64_t end = task->stack + copier->links->stack_bytes;
+
+    return task->stack >= UPROF_UPPER_HALF && end > task->stack && task->saved_sp >= task->stack &&
+           task->saved_sp < end && task->saved_sp % WORD == 0 &&
+           end - task->saved_sp >= copier->offsets->frame_bytes;
+}
+
+/* ---- Copying ---- */
+
+/* What the kernel says of the task now, as far as a wait changes it. */
+static void
+update_task(const Copier *copier, const UprofTaskBytes *bytes, UprofTask *task)
+{
+    const UprofTaskOffsets *offsets = copier->offsets;
+
+    task->state = uprof_task_state_letter(
+        (uint32_t)uprof_task_bytes_word(offsets, bytes, offsets->state, 4),
+        (uint32_t)uprof_task_bytes_word(offsets, bytes, offsets->exit_state, 4));
+    task->is_on_cpu = uprof_task_bytes_word(offsets, bytes, offsets->on_cpu, 4) != 0;
+    task->cpu = (uint32_t)uprof_task_bytes_word(offsets, bytes, offsets->cpu, 4);
+    task->saved_sp = uprof_task_bytes_word(offsets, bytes, offsets->saved_sp, WORD);
+    task->n_switches = uprof_task_bytes_word(offsets, bytes, offsets->voluntary, WORD) +
+                       uprof_task_bytes_word(offsets, bytes, offsets->involuntary, WORD);
+    if (task->is_on_cpu)
+        task->wait_ns = 0;
+}
+
+/* Is the memory still that task, and has it not ended? */
+static bool
+is_alive(const Copier *copier, const UprofTaskBytes *bytes, const UprofTask *task)
+{
+    const UprofTaskOffsets *offsets = copier->offsets;
+
+    return uprof_task_bytes_word(offsets, bytes, offsets->pid, 4) == task->id &&
+           uprof_task_bytes_word(offsets, bytes, offsets->start, WORD) == task->began_ns &&
+           uprof_task_bytes_word(offsets, bytes, offsets->stack, WORD) == task->stack &&
+           uprof_task_bytes_word(offsets, bytes, offsets->exit_state, 4) == 0 &&
+           !(uprof_task_bytes_word(offsets, bytes, offsets->state, 4) & DEAD) &&
+           (offsets->usage == UPROF_TASK_NO_MEMBER ||
+            uprof_task_bytes_word(offsets, bytes, offsets->usage, 4) != 0);
+}
+
+/* What one read gets: the stack, and then what shows whether the task has run meanwhile. */
+static unsigned
+plan_copy(const Copier *copier, const UprofTask *task, UprofTaskStack *stack, UprofTaskBytes *bytes,
+          UprofMemPiece *pieces)
+{
+    const UprofTaskOffsets *offsets = copier->offsets;
+    unsigned n = 0;
+
+    stack->gva = task->saved_sp;
+    stack->len = (uint32_t)(task->stack + copier->links->stack_bytes - task->saved_sp);
+    pieces[n++] = (UprofMemPiece){ .gva = stack->gva, .into = stack->bytes, .len = stack->len };
+    for (unsigned i = 0; i < offsets->n_parts; i++)
+        pieces[n++] = (UprofMemPiece){
+            .gva = task->address + offsets->parts[i].offset,
+            .into = bytes->bytes + offsets->parts[i].at,
+            .len = offsets->parts[i].len,
+        };
+    return n;
+}
+
+/*
+ * Tells whether a copy is of one wait.
+ * @pieces: of plan_copy(), after they are read
+ * @task: (inout): as it was after the copy, if the answer is CHANGED
+ */
+static UprofTaskStackState
+judge_copy(const Copier *copier, const UprofMemPiece *pieces, const UprofTaskBytes *bytes,
+           UprofTask *task)
+{
+    const uint64_t n_switches = task->n_switches, sp = task->saved_sp;
+
+    for (unsigned i = 0; i < copier->offsets->n_parts; i++)
+        if (pieces[1 + i].is_missing)
+            return UPROF_TASK_STACK_UNKNOWN;
+    if (!is_alive(copier, bytes, task))
+        return UPROF_TASK_STACK_NONE;
+    update_task(copier, bytes, task);
+    if (task->is_on_cpu)
+        return UPROF_TASK_STACK_RUNS;
+    if (task->n_switches != n_switches || task->saved_sp != sp) {
+        task->wait_ns = 0; /* since some time after the list was read */
+        return UPROF_TASK_STACK_CHANGED;
+    }
+    return pieces[0].is_missing ? UPROF_TASK_STACK_UNKNOWN : UPROF_TASK_STACK_COPIED;
+}
+
+static UprofTaskStackState
+copy_once(const Copier *copier, UprofTask *task, UprofTaskStack *stack)
+{
+    g_autofree UprofTaskBytes *bytes = g_new(UprofTaskBytes, 1);
+    UprofMemPiece pieces[PIECES];
+    const unsigned n = plan_copy(copier, task, stack, bytes, pieces);
+
+    uprof_kernel_read_pieces(&copier->memory, pieces, n);
+    return judge_copy(copier, pieces, bytes, task);
+}
+
+/* Copies stacks with one read. @is_wanted: by stack */
+static void
+copy_together(const Copier *copier, UprofTask *tasks, UprofTaskStack *stacks, const bool *is_wanted,
+              unsigned n)
+{
+    g_autofree UprofTaskBytes *bytes = g_new(UprofTaskBytes, n);
+    UprofMemPiece pieces[UPROF_MEM_PIECES_MAX];
+    unsigned first[UPROF_TASK_STACKS_MAX], n_pieces = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        first[i] = n_pieces;
+        if (is_wanted[i])
+            n_pieces += plan_copy(copier, &tasks[i], &stacks[i], &bytes[i], pieces + n_pieces);
+    }
+    uprof_kernel_read_pieces(&copier->memory, pieces, n_pieces);
+    for (unsigned i = 0; i < n; i++)
+        if (is_wanted[i])
+            stacks[i].state = judge_copy(copier, pieces + first[i], &bytes[i], &tasks[i]);
+}
+
+/* ---- What the copy says ---- */
+
+static void
+find_user_regs(const Copier *copier, const UprofTask *task, UprofTaskStack *stack)
+{
+    const UprofLinuxArch *arch = uprof_linux_arch(copier->kernel);
+    const UprofLinuxEntryFrame *entry = arch->entry;
+    const UprofLinks *links = copier->links;
+    const uint64_t at = task->stack + links->stack_bytes - links->regs_bytes;
+    const uint64_t frame = at + entry->frame_word * WORD;
+
+    if (task->is_kernel || task->memory == 0 || links->regs_bytes == 0 || at < stack->gva)
+        return;
+    const uint64_t segment = get_word(stack, frame + entry->cs_word * WORD);
+    stack->has_user = (segment & entry->user_privilege) == entry->user_privilege;
+    stack->user_sp = get_word(stack, frame + entry->sp_word * WORD);
+    stack->syscall = (int64_t)get_word(stack, at + arch->syscall_word * WORD);
+    for (unsigned i = 0; i < entry->n_segments; i++)
+        if (entry->segments[i].selector == (uint16_t)segment)
+            stack->is_narrow = entry->segments[i].word_bytes != WORD;
+}
+
+static bool
+is_new(const Copier *copier, uint64_t pc)
+{
+    const UprofLinuxSymbols *symbols = uprof_linux_symbols(copier->kernel);
+
+    return pc != 0 && (pc == symbols->fork_return || pc == symbols->old_fork_return);
+}
+
+static void
+find_regs(const Copier *copier, UprofTaskStack *stack)
+{
+    const UprofTaskOffsets *offsets = copier->offsets;
+    UprofRegs *regs = &stack->regs;
+
+    *regs = *copier->memory.regs;
+    memset(regs->reg, 0, sizeof(regs->reg));
+    regs->pc = get_word(stack, stack->gva + offsets->frame_pc);
+    regs->fp = get_word(stack, stack->gva + offsets->frame_fp);
+    regs->sp = stack->gva + offsets->frame_bytes;
+    regs->privilege = 0;
+    regs->word_bytes = WORD;
+    regs->halted = regs->smm = false;
+    stack->vcpu = copier->memory.vcpu;
+    if (is_new(copier, regs->pc))
+        stack->state = UPROF_TASK_STACK_NEW;
+}
+
+static Copier
+make_copier(const UprofLinux *kernel, UprofMem *mem)
+{
+    const char *why;
+
+    return (Copier){
+        .kernel = kernel,
+        .offsets = uprof_linux_task_offsets(kernel, &why),
+        .links = uprof_linux_published(kernel),
+        .memory = uprof_linux_memory(kernel, mem),
+    };
+}
+
+/* Returns: false if there is nothing to copy; the stack's state says why */
+static bool
+begin_stack(const Copier *copier, const UprofTask *task, UprofTaskStack *stack)
+{
+    memset(stack, 0, G_STRUCT_OFFSET(UprofTaskStack, bytes));
+    stack->syscall = -1;
+    stack->state = task->is_on_cpu                                 ? UPROF_TASK_STACK_RUNS
+                   : task->stack == 0 || strchr("ZX", task->state) ? UPROF_TASK_STACK_NONE
+                                                                   : UPROF_TASK_STACK_UNKNOWN;
+    return stack->state == UPROF_TASK_STACK_UNKNOWN && copier->offsets && knows_stacks(copier) &&
+           is_on_stack(copier, task);
+}
+
+/* The stack of a task that has run may be mapped since a time after the page tables were read. */
+static void
+finish_stack(const Copier *copier, UprofTask *task, UprofTaskStack *stack)
+{
+    if (stack->state == UPROF_TASK_STACK_CHANGED && is_on_stack(copier, task)) {
+        uprof_mem_forget(copier->memory.mem);
+        stack->state = copy_once(copier, task, stack);
+    }
+    if (stack->state != UPROF_TASK_STACK_COPIED)
+        return;
+    find_regs(copier, stack);
+    find_user_regs(copier, task, stack);
+}
+
+void
+uprof_task_stacks_copy(const UprofLinux *kernel, UprofMem *mem, UprofTask *tasks,
+                       UprofTaskStack *stacks, unsigned n)
+{
+    const Copier copier = make_copier(kernel, mem);
+    const unsigned n_pieces = copier.offsets ? 1 + copier.offsets->n_parts : 1;
+    const unsigned n_together =
+        MIN((unsigned)UPROF_MEM_PIECES_MAX / n_pieces, (unsigned)UPROF_TASK_STACKS_MAX);
+    bool is_wanted[UPROF_TASK_STACKS_MAX];
+
+    g_assert(n <= UPROF_TASK_STACKS_MAX);
+    for (unsigned i = 0; i < n; i++)
+        is_wanted[i] = begin_stack(&copier, &tasks[i], &stacks[i]);
+    for (unsigned i = 0; i < n && copier.offsets; i += n_together)
+        copy_together(&copier, tasks + i, stacks + i, is_wanted + i, MIN(n_together, n - i));
+    for (unsigned i = 0; i < n; i++)
+        finish_stack(&copier, &tasks[i], &stacks[i]);
+}
+
+bool
+uprof_task_stack_is_same(const UprofLinux *kernel, UprofMem *mem, const UprofTask *task)
+{
+    const Copier copier = make_copier(kernel, mem);
+    g_autofree UprofTaskBytes *bytes = g_new(UprofTaskBytes, 1);
+    UprofMemPiece pieces[PIECES] = { { .len = 0 } };
+    UprofTask now = *task;
+
+    for (unsigned i = 0; copier.offsets && i < copier.offsets->n_parts; i++)
+        pieces[1 + i] = (UprofMemPiece){
+            .gva = task->address + copier.offsets->parts[i].offset,
+            .into = bytes->bytes + copier.offsets->parts[i].at,
+            .len = copier.offsets->parts[i].len,
+        };
+    if (!copier.offsets)
+        return false;
+    uprof_kernel_read_pieces(&copier.memory, pieces + 1, copier.offsets->n_parts);
+    return judge_copy(&copier, pieces, bytes, &now) == UPROF_TASK_STACK_COPIED;
+}
+
+/* ---- Using the copy ---- */
+
+bool
+uprof_task_stack_is_waiting(const UprofLinux *kernel, uint64_t pc)
+{
+    const UprofLinuxSymbols *symbols = uprof_linux_symbols(kernel);
+
+    return (pc >= symbols->wait_start && pc < symbols->wait_end) ||
+           (pc >= symbols->lock_start && pc < symbols->lock_end);
+}
+
+const char *
+uprof_task_stack_syscall_name(const UprofLinux *kernel, const UprofTaskStack *stack)
+{
+    const UprofLinuxArch *arch = uprof_linux_arch(kernel);
+
+    return stack->has_user && !stack->is_narrow && stack->syscall >= 0 &&
+                   stack->syscall < arch->n_syscall_names
+               ? arch->syscall_names[stack->syscall]
+               : NULL;
+}
+
+static void
+add_number(UprofSnapshot *snapshot, uint64_t gva, uint64_t number, uint32_t len)
+{
+    const uint64_t bytes = GUINT64_TO_LE(number);
+
+    uprof_snapshot_add_window(snapshot, gva, &bytes, len);
+}
+
+void
+uprof_task_stack_make_snapshot(const UprofLinux *kernel, const UprofTask *task,
+                               const UprofTaskStack *stack, UprofSnapshot *snapshot)
+{
+    const UprofLinks *links = uprof_linux_published(kernel);
+    const UprofLinuxOffsets *offsets = uprof_linux_offsets(kernel);
+    char name[UPROF_LINUX_NAME_BYTES] = "";
+    const uint64_t time_ns = snapshot->time_ns;
+    const uint32_t reset = snapshot->reset;
+
+    uprof_snapshot_clear(snapshot);
+    snapshot->time_ns = time_ns;
+    snapshot->reset = reset;
+    snapshot->weight = snapshot->count = 1;
+    snapshot->vcpu = stack->vcpu;
+    snapshot->regs = stack->regs;
+    uprof_snapshot_add_window(snapshot, stack->gva, stack->bytes, stack->len);
+    if (!links || !offsets || stack->vcpu >= links->n_vcpus ||
+        links->vcpus[stack->vcpu].task_at == 0)
+        return;
+    g_strlcpy(name, task->name, sizeof(name));
+    add_number(snapshot, links->vcpus[stack->vcpu].task_at, task->address, WORD);
+    uprof_snapshot_add_window(snapshot, task->address + offsets->task_comm, name, sizeof(name));
+    add_number(snapshot, task->address + offsets->task_pid, task->id, 4);
+    add_number(snapshot, task->address + offsets->task_tgid, task->process, 4);
+    add_number(snapshot, task->address + offsets->task_mm, task->memory, WORD);
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "uprof/task-groups.h"
+
+#include "uprof/clock.h"
+#include "uprof/fnv.h"
+#include "uprof/stack-text.h"
+
+#include "task-text-priv.h"
+#include "task-unwind-priv.h"
+
+#include <string.h>
+
+enum {
+    FRAMES_MAX = 1000 * 1000, /* of all groups */
+    NAMED_MAX = 8,            /* tasks that a line names */
+};
+
+/* After this time only the kernel's frames are found, because user space takes more reads. */
+#define USER_NS (UINT64_C(20) * UPROF_NS_PER_S)
+
+/* Tasks of one state with equal stacks. */
+typedef struct {
+    uint64_t digest;
+    char state;
+    UprofTaskStackState why; /* COPIED if there are frames */
+    UprofEnd end;
+    bool has_user;      /* the frames of user space were searched */
+    UprofFrame *frames; /* owned */
+    unsigned n_frames;
+    GArray *tasks; /* of guint: indices in the list; owned */
+} Group;
+
+typedef struct {
+    UprofTaskUnwinder unwinder;
+    UprofTaskList *list; /* borrowed */
+    GHashTable *known;   /* a set of Group; borrowed from @groups */
+    GPtrArray *groups;   /* of Group, in the order of the tasks; owned */
+    unsigned n_frames;   /* of all groups */
+    unsigned n_dropped;  /* tasks whose stacks did not fit */
+    unsigned n_cut;      /* tasks whose user space was left out */
+    uint64_t began_ns;
+} Groups;
+
+static void
+free_group(gpointer data)
+{
+    Group *group = data;
+
+    g_free(group->frames);
+    if (group->tasks)
+        g_array_unref(group->tasks);
+    g_free(group);
+}
+
+static guint
+hash_group(gconstpointer data)
+{
+    return (guint)((const Group *)data)->digest;
+}
+
+static gboolean
+is_equal_group(gconstpointer a, gconstpointer b)
+{
+    const Group *one = a, *other = b;
+
+    if (one->digest != other->digest || one->state != other->state || one->why != other->why ||
+        one->end != other->end || one->n_frames != other->n_frames)
+        return FALSE;
+    for (unsigned i = 0; i < one->n_frames; i++)
+        if (one->frames[i].symbol_address != other->frames[i].symbol_address)
+            return FALSE;
+    return TRUE;
+}
+
+/* Fills a group with the last stack; its frames are borrowed. */
+static Group
+make_group(const UprofTaskUnwinder *unwinder, const UprofTask *task)
+{
+    Group group = {
+        .digest = UPROF_FNV64_START,
+        .state = task->state,
+        .why = unwinder->copy->state,
+        .has_user = unwinder->has_user,
+        .end = unwinder->stack->n > 0 ? unwinder->stack->end : UPROF_END_BASE,
+        .frames = unwinder->stack->frames,
+        .n_frames = unwinder->stack->n,
+    };
+
+    for (unsigned i = 0; i < group.n_frames; i++)
+        group.digest =
+            uprof_fnv64_add(group.digest, &group.frames[i].symbol_address, sizeof(uint64_t));
+    return group;
+}
+
+static void
+unwind_task(Groups *groups, guint i)
+{
+    const unsigned depth = (unsigned)groups->unwinder.pipeline->run->max_depth;
+
+    uprof_task_unwind_kernel(&groups->unwinder, groups->list->tasks, i, depth);
+    if (!groups->unwinder.copy->has_user)
+        return;
+    if (uprof_clock_now_ns() - groups->began_ns < USER_NS)
+        uprof_task_unwind_user(&groups->unwinder, &g_array_index(groups->list->tasks, UprofTask, i),
+                               depth);
+    else
+        groups->n_cut++;
+}
+
+static void
+add_task(Groups *groups, guint i)
+{
+    const UprofTask *task = &g_array_index(groups->list->tasks, UprofTask, i);
+
+    unwind_task(groups, i);
+    const Group wanted = make_group(&groups->unwinder, task);
+    Group *group = g_hash_table_lookup(groups->known, &wanted);
+    if (!group && groups->n_frames + wanted.n_frames > FRAMES_MAX) {
+        groups->n_dropped++;
+        return;
+    }
+    if (!group) {
+        group = g_memdup2(&wanted, sizeof(wanted));
+        group->frames = g_memdup2(wanted.frames, wanted.n_frames * sizeof(wanted.frames[0]));
+        group->tasks = g_array_new(FALSE, FALSE, sizeof(guint));
+        groups->n_frames += wanted.n_frames;
+        g_ptr_array_add(groups->groups, group);
+        g_hash_table_add(groups->known, group);
+    }
+    g_array_append_val(group->tasks, i);
+}
+
+static const UprofTask *
+get_task(const Groups *groups, const Group *group, guint i)
+{
+    return &g_array_index(groups->list->tasks, UprofTask, g_array_index(group->tasks, guint, i));
+}
+
+/* ---- Lines ---- */
+
+static void
+append_names(GString *out, const Groups *groups, const Group *group)
+{
+    for (guint i = 0; i < group->tasks->len && i < NAMED_MAX; i++) {
+        const UprofTask *task = get_task(groups, group, i);
+        g_string_append_printf(out, "%s%s[%u]", i > 0 ? ", " : "", task->name, task->id);
+    }
+    if (group->tasks->len > NAMED_MAX)
+        g_string_append_printf(out, " and %u more", group->tasks->len - NAMED_MAX);
+}
+
+static uint64_t
+find_longest_wait(const Groups *groups, const Group *group)
+{
+    uint64_t longest_ns = 0;
+
+    for (guint i = 0; i < group->tasks->len; i++)
+        longest_ns = MAX(longest_ns, get_task(groups, group, i)->wait_ns);
+    return longest_ns;
+}
+
+static const char *
+describe_end(const Group *group)
+{
+    return group->why != UPROF_TASK_STACK_COPIED ? uprof_task_stack_state_name(group->why)
+           : group->end == UPROF_END_BASE        ? "complete"
+                                                 : uprof_end_name(group->end);
+}
+
+static void
+append_group(GString *out, const Groups *groups, const Group *group, const char *shown)
+{
+    const guint n = group->tasks->len;
+    g_autofree char *wait = uprof_task_text_span(find_longest_wait(groups, group));
+
+    g_string_append_printf(out, "%s %u task%s %s", shown, n, n == 1 ? "" : "s",
+                           uprof_task_state_name(group->state));
+    if (groups->list->has_waits && group->why != UPROF_TASK_STACK_RUNS)
+        g_string_append_printf(out, " for %s%s", n == 1 ? "" : "up to ", wait);
+    g_string_append(out, ", ");
+    append_names(out, groups, group);
+    g_string_append_printf(out, ": %u frame%s, %s\n", group->n_frames,
+                           group->n_frames == 1 ? "" : "s", describe_end(group));
+    uprof_stack_text_append_frames(out, groups->unwinder.pipeline->sym, group->frames,
+                                   group->n_frames);
+}
+
+/* ---- JSON ---- */
+
+static void
+write_group(UprofJsonWriter *json, const Groups *groups, const Group *group)
+{
+    uprof_json_break_line(json, "\n  ");
+    uprof_json_begin(json, NULL, UPROF_JSON_OBJECT);
+    uprof_json_begin(json, "tasks", UPROF_JSON_ARRAY);
+    for (guint i = 0; i < group->tasks->len; i++) {
+        uprof_json_begin(json, NULL, UPROF_JSON_OBJECT);
+        uprof_task_text_write(json, groups->list, get_task(groups, group, i));
+        uprof_json_end(json, UPROF_JSON_OBJECT);
+    }
+    uprof_json_end(json, UPROF_JSON_ARRAY);
+    uprof_json_bool(json, "complete",
+                    group->why == UPROF_TASK_STACK_COPIED && group->end == UPROF_END_BASE);
+    uprof_json_string(json, "end", describe_end(group));
+    uprof_stack_text_write_frames(json, groups->unwinder.pipeline->sym, group->frames,
+                                  group->n_frames);
+    uprof_json_end(json, UPROF_JSON_OBJECT);
+}
+
+static void
+write_json(GString *out, const UprofTaskRequest *request, const char *shown, const Groups *groups)
+{
+    UprofJsonWriter json = { .out = out };
+
+    uprof_task_text_begin(&json, request, shown, groups->list, "stacks");
+    for (guint i = 0; i < groups->groups->len; i++)
+        write_group(&json, groups, g_ptr_array_index(groups->groups, i));
+    uprof_task_text_end(&json);
+}
+
+/* ---- All groups ---- */
+
+static void
+warn_about_groups(const Groups *groups, const char *shown, const UprofNotices *notices)
+{
+    if (groups->n_dropped > 0)
+        uprof_notice(notices, UPROF_NOTICE_WARNING,
+                     "%s: %u tasks are left out: their stacks have too many frames", shown,
+                     groups->n_dropped);
+    if (groups->n_cut > 0)
+        uprof_notice(notices, UPROF_NOTICE_WARNING,
+                     "%s: %u stacks are without user space, to save time; choose fewer tasks",
+                     shown, groups->n_cut);
+}
+
+static GString *
+make_text(Groups *groups, const UprofTaskRequest *request, const char *shown)
+{
+    GString *out = g_string_new(NULL);
+
+    uprof_sym_resolve(groups->unwinder.pipeline->sym, UPROF_SYM_RESOLVE_MS);
+    if (request->is_json)
+        write_json(out, request, shown, groups);
+    for (guint i = 0; i < groups->groups->len && !request->is_json; i++)
+        append_group(out, groups, g_ptr_array_index(groups->groups, i), shown);
+    if (groups->groups->len == 0 && !request->is_json)
+        g_string_append_printf(out, "%s: no such task\n", shown);
+    return out;
+}
+
+GString *
+uprof_task_groups_make(UprofPipeline *pipeline, const UprofTaskRequest *request, const char *shown,
+                       const UprofNotices *notices, GError **error)
+{
+    g_autoptr(UprofTaskList) list = uprof_task_text_list(pipeline, request, shown, notices, error);
+    Groups groups = { .list = list, .began_ns = uprof_clock_now_ns() };
+
+    if (!list)
+        return NULL;
+    groups.known = g_hash_table_new(hash_group, is_equal_group);
+    groups.groups = g_ptr_array_new_with_free_func(free_group);
+    uprof_task_unwinder_init(&groups.unwinder, pipeline, request->time_ns, request->reset);
+    for (guint i = 0; i < list->tasks->len; i++)
+        add_task(&groups, i);
+    warn_about_groups(&groups, shown, notices);
+    GString *out = make_text(&groups, request, shown);
+    uprof_task_unwinder_clear(&groups.unwinder);
+    g_hash_table_unref(groups.known);
+    g_ptr_array_unref(groups.groups);
+    return out;
+}

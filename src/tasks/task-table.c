@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "uprof/task-table.h"
+
+#include "uprof/clock.h"
+
+#include "task-text-priv.h"
+#include "task-unwind-priv.h"
+
+#include <string.h>
+
+enum {
+    DEPTH = 24,      /* frames that may be code for waiting, and one more */
+    WAIT_CHARS = 28, /* the widest columns */
+    CALL_CHARS = 18,
+    CGROUP_CHARS = 32,
+};
+
+/* What is known of a task beside its row in the list. */
+typedef struct {
+    char *waits_in;   /* (nullable): owned: the function */
+    const char *call; /* (nullable): literal: the name of the system call */
+    bool has_call;    /* the task is in a system call ... */
+    int64_t number;   /* ... of this number */
+    char *cgroup;     /* (nullable): owned */
+} Extra;
+
+static void
+clear_extra(gpointer data)
+{
+    Extra *extra = data;
+
+    g_free(extra->waits_in);
+    g_free(extra->cgroup);
+}
+
+/*
+ * The names of the kernel's functions end in "_[k]", which tells nothing in this table.
+ *
+ * Returns: (transfer full) (nullable)
+ */
+static char *
+name_wait(UprofTaskUnwinder *unwinder)
+{
+    static const char suffix[] = "_[k]";
+    const UprofFrame *frame = uprof_task_unwind_wait(unwinder);
+
+    if (!frame)
+        return NULL;
+    const UprofSymAnswer answer =
+        uprof_sym_find(unwinder->pipeline->sym, frame->symbol_address, frame->is_return);
+    const char *name = uprof_name_text(answer.name);
+    return g_strndup(name, strlen(name) - (g_str_has_suffix(name, suffix) ? strlen(suffix) : 0));
+}
+
+static Extra
+find_extra(UprofTaskUnwinder *unwinder, GArray *tasks, guint i)
+{
+    const UprofPipeline *pipeline = unwinder->pipeline;
+    Extra extra = { 0 };
+
+    uprof_task_unwind_kernel(unwinder, tasks, i, DEPTH);
+    const UprofTaskStack *copy = unwinder->copy;
+    /* a task that waits for a CPU waits in no function */
+    if (g_array_index(tasks, UprofTask, i).state != 'R')
+        extra.waits_in = name_wait(unwinder);
+    extra.has_call = copy->has_user && copy->syscall >= 0;
+    extra.number = copy->syscall;
+    extra.call = uprof_task_stack_syscall_name(pipeline->kernel, copy);
+    return extra;
+}
+
+static GArray *
+find_extras(UprofPipeline *pipeline, const UprofTaskRequest *request, const UprofTaskList *list)
+{
+    GArray *extras = g_array_sized_new(FALSE, FALSE, sizeof(Extra), list->tasks->len);
+    g_auto(UprofTaskUnwinder) unwinder;
+
+    g_array_set_clear_func(extras, clear_extra);
+    uprof_task_unwinder_init(&unwinder, pipeline, request->time_ns, request->reset);
+    for (guint i = 0; i < list->tasks->len; i++) {
+        const Extra extra = find_extra(&unwinder, list->tasks, i);
+        g_array_append_val(extras, extra);
+    }
+    for (guint i = 0; i < list->tasks->len; i++) {
+        const UprofTask *task = &g_array_index(list->tasks, UprofTask, i);
+        /* the limits of a sample are for each new cgroup */
+        uprof_mem_begin_sample(pipeline->mem, request->time_ns, request->reset);
+        g_array_index(extras, Extra, i).cgroup = g_strdup(uprof_cgroups_find_set(
+            pipeline->cgroups, pipeline->mem, request->time_ns, request->reset, task->cgroup));
+    }
+    return extras;
+}
+
+/* ---- Lines ---- */
+
+typedef struct {
+    int wait, call, cgroup; /* widths of columns, in characters */
+    bool has_inner;         /* some tasks have other ids in their namespaces */
+} Layout;
+
+static Layout
+make_layout(const UprofTaskList *list, const GArray *extras)
+{
+    Layout layout = { (int)strlen("WAITS IN"), (int)strlen("SYSCALL"), (int)strlen("CGROUP"),
+                      false };
+
+    for (guint i = 0; i < extras->len; i++) {
+        const Extra *extra = &g_array_index(extras, Extra, i);
+        const char *waits_in = extra->waits_in ? extra->waits_in : "";
+        const char *cgroup = extra->cgroup ? extra->cgroup : "";
+        layout.wait = MAX(layout.wait, (int)MIN(strlen(waits_in), (size_t)WAIT_CHARS));
+        layout.call =
+            MAX(layout.call, (int)MIN(strlen(extra->call ? extra->call : ""), (size_t)CALL_CHARS));
+        layout.cgroup =
+            MAX(layout.cgroup, (int)MIN((size_t)g_utf8_strlen(cgroup, -1), (size_t)CGROUP_CHARS));
+        layout.has_inner |= g_array_index(list->tasks, UprofTask, i).level > 0;
+    }
+    return layout;
+}
+
+/* Appends @text and blanks up to @width characters; a longer text is cut, and ends in "..". */
+static void
+append_column(GString *out, const char *text, int width)
+{
+    const glong chars = g_utf8_strlen(text, -1);
+
+    if (chars > width) {
+        g_string_append_len(out, text, g_utf8_offset_to_pointer(text, width - 2) - text);
+        g_string_append(out, "..  ");
+        return;
+    }
+    g_string_append_printf(out, "%s%*s", text, width - (int)chars + 2, "");
+}
+
+static void
+append_head(GString *out, const Layout *layout)
+{
+    g_string_append_printf(out, "%8s %8s %8s ", "PID", "TID", "PPID");
+    if (layout->has_inner)
+        g_string_append_printf(out, "%8s ", "NSTID");
+    g_string_append_printf(out, "%-6s %9s %8s  ", "STATE", "TIME", "WAIT");
+    append_column(out, "WAITS IN", layout->wait);
+    append_column(out, "SYSCALL", layout->call);
+    append_column(out, "CGROUP", layout->cgroup);
+    g_string_append(out, "NAME\n");
+}
+
+/* "R cpu3", or the letter alone */
+static void
+append_state(GString *out, const UprofTask *task)
+{
+    g_autofree char *cpu =
+        task->is_on_cpu ? g_strdup_printf("%c cpu%u", task->state, task->cpu) : NULL;
+    const char state[] = { task->state, '\0' };
+
+    g_string_append_printf(out, "%-6s ", cpu ? cpu : state);
+}
+
+static void
+append_times(GString *out, const UprofTaskList *list, const UprofTask *task)
+{
+    g_autofree char *time =
+        list->has_times ? uprof_task_text_span(task->user_ns + task->system_ns) : NULL;
+    g_autofree char *wait =
+        list->has_waits && !task->is_on_cpu ? uprof_task_text_span(task->wait_ns) : NULL;
+
+    g_string_append_printf(out, "%9s %8s  ", time ? time : "-", wait ? wait : "-");
+}
+
+static void
+append_row(GString *out, const Layout *layout, const UprofTaskList *list, const UprofTask *task,
+           const Extra *extra)
+{
+    g_autofree char *number =
+        extra->has_call ? g_strdup_printf("%" G_GINT64_FORMAT, extra->number) : NULL;
+
+    g_string_append_printf(out, "%8u %8u ", task->process, task->id);
+    if (list->has_parents)
+        g_string_append_printf(out, "%8u ", task->parent);
+    else
+        g_string_append_printf(out, "%8s ", "-");
+    if (layout->has_inner)
+        g_string_append_printf(out, "%8u ", task->inner);
+    append_state(out, task);
+    append_times(out, list, task);
+    append_column(out, extra->waits_in ? extra->waits_in : "-", layout->wait);
+    append_column(out, extra->call ? extra->call : number ? number : "-", layout->call);
+    append_column(out, extra->cgroup ? extra->cgroup : "-", layout->cgroup);
+    g_string_append_printf(out, task->is_kernel ? "[%s]%s\n" : "%s%s\n", task->name,
+                           task->is_doubtful ? " (threads may be missing)" : "");
+}
+
+static unsigned
+count_state(const UprofTaskList *list, char state, bool is_on_cpu)
+{
+    unsigned n = 0;
+
+    for (guint i = 0; i < list->tasks->len; i++) {
+        const UprofTask *task = &g_array_index(list->tasks, UprofTask, i);
+        n += task->is_on_cpu == is_on_cpu && (is_on_cpu || task->state == state);
+    }
+    return n;
+}
+
+static void
+append_lines(GString *out, const char *shown, const UprofTaskList *list, const GArray *extras)
+{
+    const Layout layout = make_layout(list, extras);
+
+    g_string_append_printf(out, "%s: %u tasks: %u on a vCPU, %u runnable, %u uninterruptible\n",
+                           shown, list->tasks->len, count_state(list, 0, true),
+                           count_state(list, 'R', false), count_state(list, 'D', false));
+    append_head(out, &layout);
+    for (guint i = 0; i < list->tasks->len; i++)
+        append_row(out, &layout, list, &g_array_index(list->tasks, UprofTask, i),
+                   &g_array_index(extras, Extra, i));
+}
+
+/* ---- JSON ---- */
+
+static void
+write_row(UprofJsonWriter *json, const UprofTaskList *list, const UprofTask *task,
+          const Extra *extra)
+{
+    uprof_json_break_line(json, "\n  ");
+    uprof_json_begin(json, NULL, UPROF_JSON_OBJECT);
+    uprof_task_text_write(json, list, task);
+    if (extra->waits_in)
+        uprof_json_string(json, "waits_in", extra->waits_in);
+    if (extra->has_call)
+        uprof_json_int(json, "syscall_number", extra->number);
+    if (extra->call)
+        uprof_json_string(json, "syscall", extra->call);
+    if (extra->cgroup)
+        uprof_json_string(json, "cgroup", extra->cgroup);
+    uprof_json_end(json, UPROF_JSON_OBJECT);
+}
+
+static void
+write_json(GString *out, const UprofTaskRequest *request, const char *shown,
+           const UprofTaskList *list, const GArray *extras)
+{
+    UprofJsonWriter json = { .out = out };
+
+    uprof_task_text_begin(&json, request, shown, list, "tasks");
+    for (guint i = 0; i < list->tasks->len; i++)
+        write_row(&json, list, &g_array_index(list->tasks, UprofTask, i),
+                  &g_array_index(extras, Extra, i));
+    uprof_task_text_end(&json);
+}
+
+GString *
+uprof_task_table_make(UprofPipeline *pipeline, const UprofTaskRequest *request, const char *shown,
+                      const UprofNotices *notices, GError **error)
+{
+    g_autoptr(UprofTaskList) list = uprof_task_text_list(pipeline, request, shown, notices, error);
+
+    if (!list)
+        return NULL;
+    GString *out = g_string_new(NULL);
+    g_autoptr(GArray) extras = find_extras(pipeline, request, list);
+    if (request->is_json)
+        write_json(out, request, shown, list, extras);
+    else
+        append_lines(out, shown, list, extras);
+    return out;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * task-text-priv.h - parts of the texts about tasks
+ */
+#pragma once
+
+#include "uprof/json-writer.h"
+#include "uprof/task-table.h"
+
+/** uprof_task_text_span: Returns: (transfer full): "12.3s", "4m05s", "3h12m" or "6d02h" */
+char *uprof_task_text_span(uint64_t ns);
+
+/** uprof_task_text_list: lists the chosen tasks, with notices. Returns: as uprof_task_list_read() */
+UprofTaskList *uprof_task_text_list(UprofPipeline *pipeline, const UprofTaskRequest *request,
+                                    const char *shown, const UprofNotices *notices, GError **error);
+
+/** uprof_task_text_begin: begins the JSON of a domain, up to the array @key */
+void uprof_task_text_begin(UprofJsonWriter *json, const UprofTaskRequest *request,
+                           const char *shown, const UprofTaskList *list, const char *key);
+void uprof_task_text_end(UprofJsonWriter *json);
+
+/** uprof_task_text_write: the members of @task that its list has */
+void uprof_task_text_write(UprofJsonWriter *json, const UprofTaskList *list, const UprofTask *task);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * task-unwind-priv.h - the frames of tasks that do not run
+ */
+#pragma once
+
+#include "uprof/pipeline.h"
+#include "uprof/task-stack.h"
+
+/** UprofTaskUnwinder: one task at a time; all pointers are owned unless they say "borrowed" */
+typedef struct {
+    UprofPipeline *pipeline; /* borrowed */
+    UprofSnapshot *snapshot; /* of the last task */
+    UprofTaskStack *copies;  /* %UPROF_TASK_STACKS_MAX of them */
+    guint first, end;        /* tasks of the list whose stacks are in @copies */
+    UprofTaskStack *copy;    /* of the last task; borrowed from @copies */
+    UprofStack *stack;       /* of the last task; no frame unless the copy is COPIED */
+    bool has_user;           /* the stack has the frames of user space, as far as they are known */
+} UprofTaskUnwinder;
+
+/**
+ * uprof_task_unwinder_init:
+ * @pipeline: its kernel is found
+ * @time_ns, @reset: of the last snapshot
+ *
+ * Call it after the tasks are listed: it drops remembered memory.
+ */
+void uprof_task_unwinder_init(UprofTaskUnwinder *unwinder, UprofPipeline *pipeline,
+                              uint64_t time_ns, uint32_t reset);
+void uprof_task_unwinder_clear(UprofTaskUnwinder *unwinder);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UprofTaskUnwinder, uprof_task_unwinder_clear)
+
+/**
+ * uprof_task_unwind_kernel: finds the frames of the kernel
+ * @tasks: (inout): of UprofTask: see uprof_task_stacks_copy()
+ * @i: the task; the stacks of the tasks that follow are copied, too
+ * @depth: the most frames, at least 1
+ */
+void uprof_task_unwind_kernel(UprofTaskUnwinder *unwinder, GArray *tasks, guint i, unsigned depth);
+
+/**
+ * uprof_task_unwind_user: finds them again, with those of user space, if the last task has them and still
+ * waits
+ */
+void uprof_task_unwind_user(UprofTaskUnwinder *unwinder, const UprofTask *task, unsigned depth);
+
+/** uprof_task_unwind_wait: Returns: (nullable): the innermost frame that is no code for waiting */
+const UprofFrame *uprof_task_unwind_wait(const UprofTaskUnwinder *unwinder);

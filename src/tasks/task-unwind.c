@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "task-unwind-priv.h"
+
+#include <string.h>
+
+enum {
+    USER_BYTES = 32 * 1024, /* of a stack of user space */
+};
+
+/* Between two tasks as between two samples: so the limits of a sample begin again. */
+#define APART_NS UINT64_C(10000000)
+
+void
+uprof_task_unwinder_init(UprofTaskUnwinder *unwinder, UprofPipeline *pipeline, uint64_t time_ns,
+                         uint32_t reset)
+{
+    *unwinder = (UprofTaskUnwinder){
+        .pipeline = pipeline,
+        .snapshot = g_new0(UprofSnapshot, 1),
+        .copies = g_new0(UprofTaskStack, UPROF_TASK_STACKS_MAX),
+        .stack = g_new0(UprofStack, 1),
+    };
+    unwinder->snapshot->time_ns = time_ns;
+    unwinder->snapshot->reset = reset;
+    uprof_mem_forget(pipeline->mem);
+}
+
+void
+uprof_task_unwinder_clear(UprofTaskUnwinder *unwinder)
+{
+    g_free(unwinder->snapshot);
+    g_free(unwinder->copies);
+    g_free(unwinder->stack);
+}
+
+static UprofUnwindContext
+make_context(const UprofTaskUnwinder *unwinder, unsigned depth)
+{
+    const UprofPipeline *pipeline = unwinder->pipeline;
+
+    return (UprofUnwindContext){
+        .snapshot = unwinder->snapshot,
+        .mem = pipeline->mem,
+        .sym = pipeline->sym,
+        .cache = pipeline->cache,
+        .method = uprof_unwind_method(pipeline->run->unwind),
+        .max_depth = CLAMP(depth, 1, (unsigned)UPROF_DEPTH_MAX),
+    };
+}
+
+static void
+copy_stacks(UprofTaskUnwinder *unwinder, GArray *tasks, guint i)
+{
+    const UprofPipeline *pipeline = unwinder->pipeline;
+
+    if (i < unwinder->first || i >= unwinder->end) {
+        unwinder->first = i;
+        unwinder->end = MIN(i + UPROF_TASK_STACKS_MAX, tasks->len);
+        uprof_task_stacks_copy(pipeline->kernel, pipeline->mem, &g_array_index(tasks, UprofTask, i),
+                               unwinder->copies, unwinder->end - i);
+    }
+    unwinder->copy = &unwinder->copies[i - unwinder->first];
+}
+
+void
+uprof_task_unwind_kernel(UprofTaskUnwinder *unwinder, GArray *tasks, guint i, unsigned depth)
+{
+    const UprofUnwindContext context = make_context(unwinder, depth);
+
+    unwinder->has_user = false;
+    unwinder->stack->n = 0;
+    copy_stacks(unwinder, tasks, i);
+    if (unwinder->copy->state != UPROF_TASK_STACK_COPIED)
+        return;
+    uprof_task_stack_make_snapshot(unwinder->pipeline->kernel, &g_array_index(tasks, UprofTask, i),
+                                   unwinder->copy, unwinder->snapshot);
+    uprof_unwind(&context, unwinder->stack);
+}
+
+/* Adds the stack of user space to the snapshot. */
+static void
+copy_user_stack(UprofTaskUnwinder *unwinder)
+{
+    const UprofPipeline *pipeline = unwinder->pipeline;
+    UprofSnapshot *snapshot = unwinder->snapshot;
+    const UprofRegs *tables = uprof_space_tables(pipeline->space);
+    g_autofree uint8_t *bytes = g_malloc(USER_BYTES);
+    const size_t room = MIN((size_t)USER_BYTES, uprof_snapshot_room(snapshot));
+    const size_t len =
+        uprof_mem_copy(pipeline->mem, snapshot->vcpu, tables ? tables : &snapshot->regs,
+                       unwinder->copy->user_sp, bytes, room);
+
+    if (len > 0)
+        uprof_snapshot_add_window(snapshot, unwinder->copy->user_sp, bytes, len);
+}
+
+void
+uprof_task_unwind_user(UprofTaskUnwinder *unwinder, const UprofTask *task, unsigned depth)
+{
+    UprofPipeline *pipeline = unwinder->pipeline;
+    UprofUnwindContext context = make_context(unwinder, depth);
+
+    if (unwinder->copy->state != UPROF_TASK_STACK_COPIED || !unwinder->copy->has_user)
+        return;
+    unwinder->snapshot->time_ns += APART_NS;
+    uprof_mem_begin_sample(pipeline->mem, unwinder->snapshot->time_ns, unwinder->snapshot->reset);
+    uprof_mem_allow_more(pipeline->mem);
+    uprof_space_begin(pipeline->space, pipeline->mem, unwinder->snapshot);
+    uprof_runtimes_begin(pipeline->runtimes, unwinder->snapshot);
+    copy_user_stack(unwinder);
+    if (!uprof_task_stack_is_same(pipeline->kernel, pipeline->mem, task))
+        return;
+    context.space = pipeline->space;
+    context.runtimes = pipeline->runtimes;
+    uprof_unwind(&context, unwinder->stack);
+    unwinder->has_user = true;
+}
+
+const UprofFrame *
+uprof_task_unwind_wait(const UprofTaskUnwinder *unwinder)
+{
+    const UprofStack *stack = unwinder->stack;
+
+    for (unsigned i = 0; i < stack->n_kernel && i < stack->n; i++)
+        if (!uprof_task_stack_is_waiting(unwinder->pipeline->kernel, stack->frames[i].pc))
+            return &stack->frames[i];
+    return NULL;
+}

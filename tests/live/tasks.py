@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""
+tasks.py BEFORE AFTER PS [DUMP] - compares `ps --json` and `dump --tasks --json` with the guest's own /proc
+
+BEFORE and AFTER are the lines STATE that the guest has printed (tests/linux/init.c) before and after
+virt-uprof read its memory. Tasks that did not run in between, by their counts of switches, must agree in
+everything. No task that lived all the time may be missing, and no other may be there.
+
+Prints one line for each fault, and at the end the number of tasks that were compared. Exits 0 if there
+is no fault, and enough tasks.
+"""
+
+import json
+import re
+import sys
+import urllib.parse
+
+STATES_MIN = 60  # tasks that must be compared
+KINDS = "SDITZ"  # states that must occur
+HZ = 100  # of the times in /proc/PID/stat
+
+
+def read_states(path):
+    """Returns the files of each thread: {tid: {name: text}}."""
+    states = {}
+    for line in open(path, encoding="utf-8", errors="replace"):
+        word, *rest = line.split()
+        if word == "STATE":
+            files = dict(part.split("=", 1) for part in rest[2:])
+            states[int(rest[1])] = {name: urllib.parse.unquote(text, "latin-1") for name, text in files.items()}
+    return states
+
+
+def find_status(files, key):
+    found = re.search(rf"^{key}:\s*(.*)$", files["status"], re.M)
+    return found.group(1).split() if found else []
+
+
+def count_switches(files):
+    return sum(int(find_status(files, key)[0]) for key in ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"))
+
+
+def clean_name(name):
+    return "".join(c if " " <= c < "\x7f" else "?" for c in name)
+
+
+def describe(files):
+    """Returns what /proc says of a thread, with the keys of `ps --json`."""
+    stat = files["stat"]
+    name, rest = stat[stat.index("(") + 1 : stat.rindex(")")], stat[stat.rindex(")") + 2 :].split()
+    call = files["syscall"].split()[:1]
+    inner = find_status(files, "NSpid")
+    row = {
+        "name": clean_name(name),
+        "state": rest[0],
+        "parent": int(rest[1]),
+        "user": int(rest[11]),
+        "system": int(rest[12]),
+        "began": int(rest[19]),
+        "inner_tid": int(inner[-1]),
+        "namespace_depth": len(inner) - 1,
+        "kernel": bool(int(rest[6]) & 0x200000),
+        "waits_in": None if files["wchan"] in ("0", "") else files["wchan"],
+        "syscall_number": None,
+    }
+    if call and call[0] not in ("running", "-1") and not row["kernel"] and row["state"] not in "ZX":
+        row["syscall_number"] = int(call[0])
+    return row
+
+
+def convert(row):
+    """Returns the same of a row of `ps --json`."""
+    tick = 10**9 // HZ
+    keys = ("name", "state", "parent", "inner_tid", "namespace_depth", "kernel")
+    return {key: row[key] for key in keys} | {
+        "user": row["user_ns"] // tick,
+        "system": row["system_ns"] // tick,
+        "began": row["began_ns"] // tick,
+        "waits_in": row.get("waits_in"),
+        "syscall_number": row.get("syscall_number"),
+    }
+
+
+def compare_rows(before, after, rows):
+    """Returns the faults, and the tasks that were compared with their descriptions."""
+    faults, same = [], {}
+    for tid in sorted(before.keys() & after.keys() - rows.keys()):
+        faults.append(f"task {tid} is missing: {before[tid]['stat'][:60]}")
+    for tid in sorted(rows.keys() - before.keys() - after.keys()):
+        faults.append(f"there is no task {tid}: {rows[tid]}")
+    for tid in sorted(before.keys() & after.keys() & rows.keys()):
+        switches = {count_switches(before[tid]), count_switches(after[tid]), rows[tid]["switches"]}
+        if len(switches) > 1 or rows[tid]["state_name"] == "running":
+            continue
+        theirs, ours = describe(before[tid]), convert(rows[tid])
+        same[tid] = theirs
+        faults += [f"task {tid}: {key} is {ours[key]!r}, not {theirs[key]!r}" for key in theirs if ours[key] != theirs[key]]
+    return faults, same
+
+
+def choose_name(name):
+    """The entry of a system call has several names for the same code."""
+    return re.sub("^__(x64|se|do)_sys_", "__do_sys_", name)
+
+
+def kernel_names(stack):
+    names = [frame["name"] for frame in stack["frames"]]
+    return [choose_name(name[: -len("_[k]")]) for name in names if name.endswith("_[k]")]
+
+
+def compare_stacks(before, same, dump):
+    """The guest leaves out the functions of the scheduler, which are innermost."""
+    faults, stacks = [], {}
+    for stack in dump["stacks"]:
+        for task in stack["tasks"]:
+            stacks[task["tid"]] = (stack, task["switches"])
+    n = 0
+    for tid in same:
+        theirs = [choose_name(name) for name in re.findall(r"^\[<0>\] ([^+]+)\+", before[tid]["stack"], re.M)]
+        if tid not in stacks:
+            faults.append(f"task {tid} has no stack")
+            continue
+        stack, switches = stacks[tid]
+        if switches != count_switches(before[tid]):
+            continue
+        ours = kernel_names(stack)
+        n += 1
+        if ours[len(ours) - len(theirs) :] != theirs or (theirs and not 1 <= len(ours) - len(theirs) <= 8):
+            faults.append(f"task {tid}: the stack is {ours}, not {theirs}")
+    return faults, n
+
+
+def main():
+    before, after = read_states(sys.argv[1]), read_states(sys.argv[2])
+    listed = json.load(open(sys.argv[3], encoding="utf-8"))
+    rows = {task["tid"]: task for task in listed["tasks"]}
+    faults, same = compare_rows(before, after, rows)
+    n_stacks = None
+    if len(rows) != len(listed["tasks"]):
+        faults.append("a task is listed twice")
+    if not listed["complete"] or listed["missing"]:
+        faults.append(f"complete: {listed['complete']}, missing: {listed['missing']}")
+    if len(same) < STATES_MIN or not set(KINDS) <= {row["state"] for row in same.values()}:
+        faults.append(f"only {len(same)} tasks did not run, in states {sorted({row['state'] for row in same.values()})}")
+    if len(sys.argv) > 4:
+        more, n_stacks = compare_stacks(before, same, json.load(open(sys.argv[4], encoding="utf-8")))
+        faults += more
+        if n_stacks < STATES_MIN:
+            faults.append(f"only {n_stacks} stacks")
+    for fault in faults:
+        print(fault)
+    print(f"{len(rows)} tasks, {len(same)} of them compared, {n_stacks} stacks, {len(faults)} faults")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <string.h>
+
+#include "linux-guest.h"
+#include "uprof/error.h"
+#include "uprof/task-list.h"
+
+enum {
+    KERNEL_THREAD = 0x200000,
+    WORKER = 0x20,
+    FIRST_ID = 100,
+    MORE_BYTES = 256 * 1024,
+    READS_MAX = 2 * UPROF_TASK_LIST_MAX + 1000,
+};
+
+static const LinuxPlan plan = { .lists_tasks = true, .more_bytes = MORE_BYTES, .n_vcpus = 2 };
+
+/* A guest, its kernel found, and some processes beside nginx (4242). */
+typedef struct {
+    LinuxGuest *guest;
+    LinuxView *view;
+    uint64_t tasks[8];
+} Setup;
+
+static void
+setup_init(Setup *setup, const LinuxPlan *guest_plan, unsigned n)
+{
+    setup->guest = linux_guest_new(guest_plan);
+    for (unsigned i = 0; i < n; i++) {
+        g_autofree char *name = g_strdup_printf("task-%u", i);
+        setup->tasks[i] = linux_guest_add_task(setup->guest, name, FIRST_ID + i, 0);
+        linux_guest_list_task(setup->guest, setup->tasks[i], 0);
+    }
+    setup->view = linux_view_new(setup->guest);
+    uprof_linux_want_tasks(setup->view->kernel);
+    linux_view_sample(setup->view, 0);
+}
+
+static void
+setup_clear(Setup *setup)
+{
+    linux_view_free(setup->view);
+    linux_guest_free(setup->guest);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Setup, setup_clear)
+
+static UprofTaskList *
+read_list(Setup *setup)
+{
+    g_autoptr(GError) error = NULL;
+    const gint before = setup->guest->memory->tally->calls[MEMORY_READ];
+    UprofTaskList *list = uprof_task_list_read(setup->view->kernel, setup->view->mem, &error);
+
+    g_assert_no_error(error);
+    g_assert_cmpint(setup->guest->memory->tally->calls[MEMORY_READ] - before, <, READS_MAX);
+    return list;
+}
+
+static const UprofTask *
+find_task(const UprofTaskList *list, uint32_t id)
+{
+    for (guint i = 0; i < list->tasks->len; i++)
+        if (g_array_index(list->tasks, UprofTask, i).id == id)
+            return &g_array_index(list->tasks, UprofTask, i);
+    return NULL;
+}
+
+/* Asserts that the list has these tasks, in this order. */
+static void
+assert_ids(const UprofTaskList *list, const uint32_t *ids, unsigned n)
+{
+    g_assert_cmpuint(list->tasks->len, ==, n);
+    for (unsigned i = 0; i < n; i++)
+        g_assert_cmpuint(g_array_index(list->tasks, UprofTask, i).id, ==, ids[i]);
+}
+
+static void
+test_processes(void)
+{
+    g_auto(Setup) setup;
+
+    setup_init(&setup, &plan, 3);
+    g_autoptr(UprofTaskList) list = read_list(&setup);
+    assert_ids(list, (const uint32_t[]){ 100, 101, 102, 4242 }, 4);
+    g_assert_true(list->is_complete);
+    g_assert_null(list->missing);
+    g_assert_cmpuint(list->n_again, ==, 0);
+    g_assert_cmpstr(find_task(list, 4242)->name, ==, "nginx");
+    g_assert_cmphex(find_task(list, 4242)->memory, ==, LINUX_DIRECT + setup.guest->mm);
+    g_assert_cmpuint(find_task(list, 101)->process, ==, 101);
+}
+
+static void
+test_threads(void)
+{
+    g_auto(Setup) setup;
+
+    setup_init(&setup, &plan, 1);
+    for (unsigned i = 0; i < 2; i++) {
+        const uint64_t thread = linux_guest_add_task(setup.guest, "thread", 7 - i, setup.guest->mm);
+        linux_guest_list_task(setup.guest, thread, setup.guest->task);
+    }
+    g_autoptr(UprofTaskList) list = read_list(&setup);
+    assert_ids(list, (const uint32_t[]){ 100, 4242, 6, 7 }, 4);
+    g_assert_cmpuint(find_task(list, 7)->process, ==, 4242);
+    g_assert_false(find_task(list, 4242)->is_doubtful);
+    /* a ring of threads that leads nowhere spoils no other process */
+    linux_guest_put(setup.guest, setup.guest->task + TASK_NODE, 8);
+    g_autoptr(UprofTaskList) bad = read_list(&setup);
+    g_assert_true(bad->is_complete);
+    g_assert_true(find_task(bad, 4242)->is_doubtful);
+    g_assert_nonnull(find_task(bad, 100));
+}
+
+static void
+test_members(void)
+{
+    g_auto(Setup) setup;
+
+    setup_init(&setup, &plan, 2);
+    const uint64_t task = setup.tasks[1];
+    memory_guest_put_u32(setup.guest->memory, task + TASK_STATE, 2);
+    memory_guest_put_u32(setup.guest->memory, task + TASK_CPU, 1);
+    linux_guest_put(setup.guest, task + TASK_PARENT, LINUX_DIRECT + setup.tasks[0]);
+    linux_guest_put(setup.guest, task + TASK_START, 5000);
+    linux_guest_put(setup.guest, task + TASK_USER_TIME, 30);
+    linux_guest_put(setup.guest, task + TASK_SYSTEM_TIME, 10);
+    linux_guest_put(setup.guest, task + TASK_RUN_TIME, 4000);
+    linux_guest_put(setup.guest, task + TASK_LEFT, 7000);
+    linux_guest_put(setup.guest, task + TASK_SWITCHES, 3);
+    linux_guest_put(setup.guest, task + TASK_SWITCHES + 8, 4);
+    memory_guest_put_u32(setup.guest->memory, setup.tasks[0] + TASK_ON_CPU, 1);
+    linux_guest_put(setup.guest, setup.guest->cpu_areas[0] + CPU_RUN_QUEUE + RUN_QUEUE_CLOCK, 8000);
+    linux_guest_put(setup.guest, setup.guest->cpu_areas[1] + CPU_RUN_QUEUE + RUN_QUEUE_CLOCK, 9000);
+    g_autoptr(UprofTaskList) list = read_list(&setup);
+    const UprofTask *found = find_task(list, 101);
+    g_assert_cmpint(found->state, ==, 'D');
+    g_assert_cmpuint(found->parent, ==, 100);
+    g_assert_cmpuint(found->cpu, ==, 1);
+    g_assert_cmpuint(found->began_ns, ==, 5000);
+    g_assert_cmpuint(found->user_ns, ==, 3000);
+    g_assert_cmpuint(found->system_ns, ==, 1000);
+    g_assert_cmpuint(found->wait_ns, ==, 2000);
+    g_assert_cmpuint(found->n_switches, ==, 7);
+    g_assert_false(found->is_on_cpu);
+    g_assert_true(find_task(list, 100)->is_on_cpu);
+    g_assert_cmpuint(find_task(list, 100)->wait_ns, ==, 0);
+}
+
+static void
+test_namespaces(void)
+{
+    g_auto(Setup) setup;
+
+    setup_init(&setup, &plan, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        const uint64_t ids = linux_guest_alloc(setup.guest, 0x40, 64);
+        linux_guest_put(setup.guest, setup.tasks[i] + TASK_IDS, LINUX_DIRECT + ids);
+        memory_guest_put_u32(setup.guest->memory, ids + IDS_LEVEL, 1);
+        /* the second structure belongs to another task by now */
+        memory_guest_put_u32(setup.guest->memory, ids + IDS_NUMBERS, 100);
+        memory_guest_put_u32(setup.guest->memory, ids + IDS_NUMBERS + IDS_EACH, 1);
+    }
+    g_autoptr(UprofTaskList) list = read_list(&setup);
+    g_assert_cmpuint(find_task(list, 100)->inner, ==, 1);
+    g_assert_cmpuint(find_task(list, 100)->level, ==, 1);
+    g_assert_cmpuint(find_task(list, 101)->inner, ==, 101);
+    g_assert_cmpuint(find_task(list, 101)->level, ==, 0);
+}
+
+/* ---- Names ---- */
+
+static uint64_t
+add_thread(Setup *setup, unsigned i, uint32_t flags)
+{
+    const uint64_t thread = linux_guest_alloc(setup->guest, 0x40, 64);
+
+    memory_guest_put_u32(setup->guest->memory, setup->tasks[i] + TASK_FLAGS, KERNEL_THREAD | flags);
+    linux_guest_put(setup->guest, setup->tasks[i] + TASK_WORKER, LINUX_DIRECT + thread);
+    return thread;
+}
+
+static void
+test_names(void)
+{
+    g_auto(Setup) setup;
+
+    setup_init(&setup, &plan, 5);
+    /* a long name */
+    const uint64_t text = linux_guest_alloc(setup.guest, 0x40, 64);
+    linux_guest_put_text(setup.guest, text, "a-very-long-name-of-a-thread\n");
+    linux_guest_put(setup.guest, add_thread(&setup, 0, 0) + THREAD_NAME, LINUX_DIRECT + text);
+    /* a worker that works, and one without a pool */
+    for (unsigned i = 1; i < 3; i++) {
+        const uint64_t worker = linux_guest_alloc(setup.guest, 0x40, 64);
+        linux_guest_put(setup.guest, add_thread(&setup, i, WORKER) + THREAD_DATA,
+                        LINUX_DIRECT + worker);
+        linux_guest_put(setup.guest, worker + WORKER_POOL, i == 1 ? LINUX_DIRECT + worker : 0);
+        linux_guest_put(setup.guest, worker + WORKER_WORK, 1);
+        linux_guest_put_text(setup.guest, worker + WORKER_TEXT, "events");
+    }
+    /* a rescuer */
+    const uint64_t rescuer = linux_guest_alloc(setup.guest, 0x40, 64);
+    const uint64_t queue = linux_guest_alloc(setup.guest, 0x40, 64);
+    linux_guest_put_text(setup.guest, setup.tasks[3] + TASK_COMM, "kworker/R-netn");
+    linux_guest_put(setup.guest, add_thread(&setup, 3, WORKER) + THREAD_DATA,
+                    LINUX_DIRECT + rescuer);
+    linux_guest_put(setup.guest, rescuer + WORKER_QUEUE, LINUX_DIRECT + queue);
+    linux_guest_put_text(setup.guest, queue + QUEUE_NAME, "netns");
+    /* pointers that lead nowhere */
+    linux_guest_put(setup.guest, add_thread(&setup, 4, 0) + THREAD_NAME, UINT64_MAX);
+    linux_guest_put_text(setup.guest, setup.guest->task + TASK_COMM, "a\x1b[2J\xff");
+    g_autoptr(UprofTaskList) list = read_list(&setup);
+    g_assert_cmpstr(find_task(list, 100)->name, ==, "a-very-long-name-of-a-thread?");
+    g_assert_cmpstr(find_task(list, 101)->name, ==, "task-1+events");
+    g_assert_cmpstr(find_task(list, 102)->name, ==, "task-2");
+    g_assert_cmpstr(find_task(list, 103)->name, ==, "kworker/R-netns");
+    g_assert_cmpstr(find_task(list, 104)->name, ==, "task-4");
+    g_assert_true(find_task(list, 104)->is_kernel);
+    g_assert_cmpstr(find_task(list, 4242)->name, ==, "a?[2J\xef\xbf\xbd");
+}
+
+/* ---- Kernels that lack something ---- */
+
+static void
+test_missing(void)
+{
+    static const struct {
+        const char *member, *missing;
+    } cases[] = {
+        { "real_parent", "its parent (real_parent)" },
+        { "exec_start", "how long it waits (se.exec_start)" },
+        { "stack", "its stack (stack)" },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        LinuxPlan lacking = plan;
+        g_auto(Setup) setup;
+        lacking.no_member = cases[i].member;
+        setup_init(&setup, &lacking, 1);
+        linux_guest_put(setup.guest, setup.guest->cpu_areas[0] + CPU_RUN_QUEUE + RUN_QUEUE_CLOCK,
+                        1);
+        g_autoptr(UprofTaskList) list = read_list(&setup);
+        g_assert_cmpstr(list->missing, ==, cases[i].missing);
+        g_assert_cmpuint(list->tasks->len, ==, 2);
+        g_assert_cmpint(list->has_parents, ==, i != 0);
+        g_assert_cmpint(list->has_waits, ==, i != 1);
+    }
+}
+
+static void
+assert_error(const LinuxPlan *guest_plan, const char *message)
+{
+    g_auto(Setup) setup;
+    g_autoptr(GError) error = NULL;
+
+    setup_init(&setup, guest_plan, 0);
+    g_assert_null(uprof_task_list_read(setup.view->kernel, setup.view->mem, &error));
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED);
+    g_assert_cmpstr(error->message, ==, message);
+}
+
+static void
+test_errors(void)
+{
+    LinuxPlan bad = plan;
+
+    bad.no_types = true;
+    assert_error(&bad, "tasks cannot be listed: the kernel has no type information (BTF); it needs "
+                       "CONFIG_DEBUG_INFO_BTF");
+    bad.no_types = false;
+    bad.no_member = "tasks";
+    assert_error(&bad, "tasks cannot be listed: the kernel's types (BTF) have no 'tasks'");
+    bad.no_member = NULL;
+    bad.lists_tasks = false;
+    assert_error(&bad, "tasks cannot be listed: the kernel's types (BTF) have no 'tasks'");
+    bad.no_symbols = true;
+    assert_error(&bad, "tasks cannot be listed: the address range of a Linux kernel has no symbol "
+                       "table");
+}
+
+/* ---- Rings that change, or lie ---- */
+
+/* Reads up to the change, and the task that ends then. */
+typedef struct {
+    Setup *setup;
+    gint n; /* reads until the change; counted down */
+    uint64_t task;
+} Change;
+
+static void
+end_task(MemoryGuest *memory, MemoryCall call, gint n)
+{
+    Change *change = memory->hook_data;
+
+    if (call == MEMORY_READ && --change->n == 0)
+        linux_guest_unlist_task(change->setup->guest, change->task);
+}
+
+/* A task ends at any time while the ring is read: all others are listed, once. */
+static void
+test_ends(void)
+{
+    for (gint n = 1; n < 12; n++)
+        for (unsigned which = 0; which < 4; which++) {
+            g_auto(Setup) setup;
+            setup_init(&setup, &plan, 4);
+            Change change = { &setup, n, setup.tasks[which] };
+            setup.guest->memory->hook_data = &change;
+            setup.guest->memory->hook = end_task;
+            g_autoptr(UprofTaskList) list = read_list(&setup);
+            setup.guest->memory->hook = NULL;
+            g_assert_true(list->is_complete);
+            for (uint32_t id = FIRST_ID; id < FIRST_ID + 4; id++)
+                g_assert_true(find_task(list, id) || id == FIRST_ID + which);
+            g_assert_nonnull(find_task(list, 4242));
+            g_assert_cmpuint(list->tasks->len, <=, 5);
+        }
+}
+
+/* Words of the second task's node, and what they are overwritten with. */
+static void
+test_lies(void)
+{
+    static const uint64_t lies[] = {
+        0, 8, UINT64_MAX, LINUX_DIRECT, LINUX_DIRECT - 8, LINUX_IMAGE, LINUX_IMAGE + LINUX_DATA + 4,
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(lies) * 2; i++) {
+        g_auto(Setup) setup;
+        setup_init(&setup, &plan, 3);
+        linux_guest_put(setup.guest, setup.tasks[1] + TASK_RING + i % 2 * 8, lies[i / 2]);
+        g_autoptr(UprofTaskList) list = read_list(&setup);
+        g_assert_false(list->is_complete);
+        g_assert_cmpuint(list->tasks->len, <=, 4);
+    }
+}
+
+/* A ring of its own, which the first ring leads into. */
+static void
+test_cycle(void)
+{
+    g_auto(Setup) setup;
+
+    setup_init(&setup, &plan, 4);
+    linux_guest_put(setup.guest, setup.tasks[3] + TASK_RING,
+                    LINUX_DIRECT + setup.tasks[1] + TASK_RING);
+    g_autoptr(UprofTaskList) list = read_list(&setup);
+    g_assert_false(list->is_complete);
+    g_assert_cmpuint(list->tasks->len, <=, 5);
+    /* also of one task */
+    linux_guest_put(setup.guest, setup.tasks[0] + TASK_RING,
+                    LINUX_DIRECT + setup.tasks[0] + TASK_RING);
+    linux_guest_put(setup.guest, setup.tasks[0] + TASK_RING + 8,
+                    LINUX_DIRECT + setup.tasks[0] + TASK_RING);
+    g_autoptr(UprofTaskList) other = read_list(&setup);
+    g_assert_false(other->is_complete);
+}
+
+/* Every read finds another ring: the walk ends all the same. */
+static void
+turn_ring(MemoryGuest *memory, MemoryCall call, gint n)
+{
+    Setup *setup = memory->hook_data;
+
+    if (call == MEMORY_READ)
+        linux_guest_put(setup->guest, setup->tasks[n % 4] + TASK_RING + n / 4 % 2 * 8,
+                        LINUX_DIRECT + setup->tasks[n / 8 % 4] + TASK_RING);
+}
+
+static void
+test_restless(void)
+{
+    g_auto(Setup) setup;
+
+    setup_init(&setup, &plan, 4);
+    setup.guest->memory->hook_data = &setup;
+    setup.guest->memory->hook = turn_ring;
+    g_autoptr(UprofTaskList) list = read_list(&setup);
+    setup.guest->memory->hook = NULL;
+    g_assert_cmpuint(list->tasks->len, <=, UPROF_TASK_LIST_MAX);
+}
+
+static void
+test_implausible(void)
+{
+    g_auto(Setup) setup;
+
+    setup_init(&setup, &plan, 2);
+    memory_guest_put_u32(setup.guest->memory, setup.tasks[0] + TASK_PID, UINT32_MAX);
+    g_autoptr(UprofTaskList) list = read_list(&setup);
+    g_assert_false(list->is_complete);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/linux/task-list/processes", test_processes);
+    g_test_add_func("/linux/task-list/threads", test_threads);
+    g_test_add_func("/linux/task-list/members", test_members);
+    g_test_add_func("/linux/task-list/namespaces", test_namespaces);
+    g_test_add_func("/linux/task-list/names", test_names);
+    g_test_add_func("/linux/task-list/missing", test_missing);
+    g_test_add_func("/linux/task-list/errors", test_errors);
+    g_test_add_func("/linux/task-list/ends", test_ends);
+    g_test_add_func("/linux/task-list/lies", test_lies);
+    g_test_add_func("/linux/task-list/cycle", test_cycle);
+    g_test_add_func("/linux/task-list/restless", test_restless);
+    g_test_add_func("/linux/task-list/implausible", test_implausible);
+    return g_test_run();
+}

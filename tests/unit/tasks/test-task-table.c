@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "uprof/task-groups.h"
+#include "uprof/task-table.h"
+
+#include <string.h>
+
+#include "linux-guest.h"
+
+enum {
+    REGS_WORDS = 21,
+    CALL_WORD = 15,
+    SEGMENT_WORD = 17,
+    SP_WORD = 19,
+    N_TASKS = 3,
+    CLOCK = 9000
+};
+
+#define SECOND UINT64_C(1000000000)
+
+typedef struct {
+    LinuxGuest *guest;
+    UprofRun *run;
+    UprofPipeline *pipeline;
+    GString *notices;
+    UprofNotices receiver;
+} Setup;
+
+static void
+note(UprofNoticeKind kind, const char *text, void *data)
+{
+    g_string_append_printf(data, "%s\n", text);
+}
+
+/* nginx (4242) and two other processes wait in equal stacks of the kernel. */
+static void
+add_tasks(LinuxGuest *guest)
+{
+    const uint64_t regs[REGS_WORDS] = { [CALL_WORD] = 202, [SEGMENT_WORD] = 0x33, [SP_WORD] = 8 };
+
+    for (unsigned i = 0; i < N_TASKS; i++) {
+        uint64_t task = guest->task;
+        if (i > 0) {
+            g_autofree char *name = g_strdup_printf("wait\x1b%u", i);
+            task = linux_guest_add_task(guest, name, i, guest->mm);
+            linux_guest_list_task(guest, task, 0);
+        }
+        memory_guest_put_u32(guest->memory, task + TASK_STATE, i == 2 ? 2 : 1);
+        linux_guest_put(guest, task + TASK_LEFT, (CLOCK - 10 * i) * SECOND);
+        linux_guest_add_stack(guest, task, LINUX_IMAGE + 0x58, regs, REGS_WORDS);
+    }
+    linux_guest_put(guest, guest->cpu_areas[0] + CPU_RUN_QUEUE + RUN_QUEUE_CLOCK, CLOCK * SECOND);
+}
+
+static void
+setup_init(Setup *setup, const char *no_member)
+{
+    const LinuxPlan plan = { .lists_tasks = true,
+                             .more_bytes = 256 * 1024,
+                             .no_member = no_member };
+    static UprofSnapshot snapshot;
+    g_autoptr(GError) error = NULL;
+
+    setup->guest = linux_guest_new(&plan);
+    add_tasks(setup->guest);
+    setup->run = uprof_run_new();
+    setup->run->domain = g_strdup("web-1");
+    setup->run->arch = g_strdup("x86_64");
+    setup->run->unwind = g_strdup("auto");
+    setup->run->vcpus = 1;
+    setup->run->max_depth = 64;
+    setup->pipeline = uprof_pipeline_new(&setup->guest->memory->base, setup->run, NULL);
+    g_assert_true(uprof_pipeline_begin(setup->pipeline, &error));
+    uprof_linux_want_tasks(setup->pipeline->kernel);
+    setup->notices = g_string_new(NULL);
+    setup->receiver = (UprofNotices){ note, setup->notices };
+    uprof_snapshot_clear(&snapshot);
+    snapshot.regs = setup->guest->memory->regs[0];
+    snapshot.is_prime = true;
+    g_assert_true(uprof_pipeline_take(setup->pipeline, &snapshot, &error));
+}
+
+static void
+setup_clear(Setup *setup)
+{
+    uprof_pipeline_free(setup->pipeline);
+    uprof_run_free(setup->run);
+    linux_guest_free(setup->guest);
+    g_string_free(setup->notices, TRUE);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Setup, setup_clear)
+
+static void
+assert_has(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        g_error("no '%s' in '%s'", part, text);
+}
+
+static GString *
+make_text(Setup *setup, const UprofTaskRequest *request, bool is_table)
+{
+    g_autoptr(GError) error = NULL;
+    GString *text =
+        is_table
+            ? uprof_task_table_make(setup->pipeline, request, "web-1", &setup->receiver, &error)
+            : uprof_task_groups_make(setup->pipeline, request, "web-1", &setup->receiver, &error);
+
+    g_assert_no_error(error);
+    return text;
+}
+
+static void
+test_table(void)
+{
+    const UprofTaskRequest request = { 0 };
+    g_auto(Setup) setup;
+
+    setup_init(&setup, NULL);
+    g_autoptr(GString) text = make_text(&setup, &request, true);
+    assert_has(text->str, "web-1: 3 tasks: 0 on a vCPU, 0 runnable, 1 uninterruptible\n");
+    assert_has(text->str, "     PID      TID     PPID STATE       TIME     WAIT  WAITS IN");
+    assert_has(text->str, "\n       1        1        0 S           0.0s    10.0s  ");
+    assert_has(text->str, "\n       2        2        0 D           0.0s    20.0s  ");
+    assert_has(text->str, "  futex    -       nginx\n");
+    assert_has(text->str, "  futex    -       wait?1\n");
+    g_assert_cmpstr(setup.notices->str, ==, "");
+}
+
+static void
+test_table_json(void)
+{
+    UprofTaskRequest request = { .is_json = true, .uuid = "1234" };
+    g_auto(Setup) setup;
+
+    setup_init(&setup, NULL);
+    g_assert_true(uprof_task_choice_set_states(&request.choice, "D"));
+    g_autoptr(GString) text = make_text(&setup, &request, true);
+    assert_has(text->str, "{\"domain\": \"web-1\", \"uuid\": \"1234\", \"paused\": false, "
+                          "\"complete\": true, \"missing\": \"\",\n \"tasks\": [\n"
+                          "  {\"pid\": 2, \"tid\": 2, \"parent\": 0, ");
+    assert_has(text->str, "\"state\": \"D\", \"state_name\": \"uninterruptible\"");
+    assert_has(text->str, "\"wait_ns\": 20000000000");
+    assert_has(text->str, "\"syscall_number\": 202, \"syscall\": \"futex\"");
+    g_assert_null(strstr(text->str, "nginx"));
+}
+
+/* Equal stacks are shown once; another state is another group. */
+static void
+test_groups(void)
+{
+    const UprofTaskRequest request = { .choice.order = UPROF_TASK_BLOCKED };
+    g_auto(Setup) setup;
+
+    setup_init(&setup, NULL);
+    g_autoptr(GString) text = make_text(&setup, &request, false);
+    g_assert_true(
+        g_str_has_prefix(text->str, "web-1 1 task uninterruptible for 20.0s, wait?2[2]: "));
+    assert_has(text->str, "\nweb-1 2 tasks sleeping for up to 10.0s, wait?1[1], nginx[4242]: ");
+    assert_has(text->str, "\n  #0   ffffffff81000058  ");
+}
+
+static void
+test_groups_json(void)
+{
+    const UprofTaskRequest request = { .is_json = true };
+    g_auto(Setup) setup;
+
+    setup_init(&setup, NULL);
+    g_autoptr(GString) text = make_text(&setup, &request, false);
+    assert_has(text->str, "\"stacks\": [\n  {\"tasks\": [{\"pid\": 1, ");
+    assert_has(text->str, "\"frames\": [{\"address\": \"0xffffffff81000058\"");
+}
+
+static void
+test_missing(void)
+{
+    const UprofTaskRequest request = { 0 };
+    g_auto(Setup) setup;
+
+    setup_init(&setup, "stack");
+    g_autoptr(GString) text = make_text(&setup, &request, true);
+    g_assert_cmpstr(setup.notices->str, ==,
+                    "web-1: the kernel's types do not tell of a task: its stack (stack)\n");
+    assert_has(text->str, "  -         -        -       nginx\n");
+}
+
+static void
+test_nothing(void)
+{
+    UprofTaskRequest request = { 0 };
+    g_auto(Setup) setup;
+
+    setup_init(&setup, NULL);
+    g_assert_true(uprof_task_choice_set_pattern(&request.choice, "nobody"));
+    g_autoptr(GString) groups = make_text(&setup, &request, false);
+    g_assert_cmpstr(groups->str, ==, "web-1: no such task\n");
+    g_autoptr(GString) table = make_text(&setup, &request, true);
+    assert_has(table->str, "web-1: 0 tasks: ");
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/tasks/task-table/table", test_table);
+    g_test_add_func("/tasks/task-table/table-json", test_table_json);
+    g_test_add_func("/tasks/task-table/groups", test_groups);
+    g_test_add_func("/tasks/task-table/groups-json", test_groups_json);
+    g_test_add_func("/tasks/task-table/missing", test_missing);
+    g_test_add_func("/tasks/task-table/nothing", test_nothing);
+    return g_test_run();
+}
