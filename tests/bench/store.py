@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
 store.py PROGRAM [DAYS [DOMAINS [ROUNDS]]] - measures the size of periodic profiles on disk, and the
-times of `prune`, `summary` and `report --since`
+times of `prune`, `summary`, `history` and `report --since`
 
 Makes the slices of 30 days for 20 domains, 144 slices a day, as `collect` writes them by default
 (20 s at 99 Hz of two vCPUs: 1980 samples, about 300 different stacks). Each domain has 60 different
@@ -117,6 +117,13 @@ def main():
         for since in ("yesterday", "7d", f"{days}d"):
             found = take_time([program, "report", "-q", "--since", since, *words, "domain-00"])
             tell(f"report --since {since}:", *found[:3])
+        for shown, more in (
+            ("history", []),
+            ("history DOMAIN", ["domain-00"]),
+            ("history -o FILE", ["domain-00", "-o", pathlib.Path(folder, "history.svg")]),
+        ):
+            found = take_time([program, "history", *words, *more])
+            tell(f"{shown}:", *found[:3])
         after = measure(store)
         total = [sum(kind[i] for kind in after.values()) for i in range(2)]
         for name, (size, used, n) in after.items():
