@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * make-picture phases|large FILE: writes a picture whose samples have times
+ * make-picture empty|phases|large FILE: writes a picture whose samples have times
  *
+ * empty: no samples
  * phases: 4 s of two vCPUs at 100 Hz. vCPU 0 runs "first" in the first two seconds and "second" in
  * the other two. vCPU 1 halts, except in the third second.
  * large: a million samples of 100,000 stacks in 1000 s
@@ -92,8 +93,10 @@ make_large(const Made *made)
 int
 main(int argc, char **argv)
 {
-    if (argc != 3 || (strcmp(argv[1], "phases") != 0 && strcmp(argv[1], "large") != 0)) {
-        fprintf(stderr, "usage: make-picture phases|large FILE\n");
+    static const char *const kinds[] = { "empty", "phases", "large", NULL };
+
+    if (argc != 3 || !g_strv_contains(kinds, argv[1])) {
+        fprintf(stderr, "usage: make-picture empty|phases|large FILE\n");
         return 2;
     }
     UprofNames *names = uprof_names_new();
@@ -107,7 +110,7 @@ main(int argc, char **argv)
     made.run->rate_mhz = RATE_HZ * 1000;
     if (strcmp(argv[1], "phases") == 0)
         make_phases(&made);
-    else
+    else if (strcmp(argv[1], "large") == 0)
         make_large(&made);
     GString *text = uprof_output_render(&uprof_format_svg, made.profile, made.run);
     const bool is_written = g_file_set_contents(argv[2], text->str, (gssize)text->len, NULL);

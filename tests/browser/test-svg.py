@@ -345,6 +345,16 @@ def test_filters(test, folder):
     test.quiet("filters")
 
 
+def test_empty(test, folder):
+    browser = test.browser
+    svg = folder / "empty.svg"
+    subprocess.run([test.make_picture, "empty", svg], check=True)
+    browser.open(svg.as_uri())
+    test.say("empty/words", test.text(".narrow"), "no samples to show")
+    browser.press("o", "t", "h", "m", "Down", "Enter", "Home")
+    test.quiet("empty")
+
+
 def test_time(test, folder):
     """The heat map, spans of it, and the bar of idle time. make-picture.c describes the picture."""
     browser = test.browser
@@ -663,6 +673,7 @@ def main():
         test_functions(test, folder)
         test_hot_function(test, folder)
         test_filters(test, folder)
+        test_empty(test, folder)
         test_time(test, folder)
         test_history(test, folder)
         test_save(test, folder, hostile)

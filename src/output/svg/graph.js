@@ -127,7 +127,7 @@ const draw = () => {
     const kept = recorded.count, sent = +part('graph').getAttribute('all');
     narrow.textContent = [unseen ? amount(unseen) + ' callees narrower than half a pixel: zoom to see them' : '',
         sent > kept ? amount(sent - kept) + ' of ' + amount(sent) + ' frames are not in this file' : '']
-        .filter(Boolean).join('; ') || 'all frames shown';
+        .filter(Boolean).join('; ') || (view.total(view.top) > 0 ? 'all frames shown' : 'no samples to show');
     drawCrumbs();
     drawHeat(heatWidth);
     drawFunctions();
