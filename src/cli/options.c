@@ -387,7 +387,7 @@ static const Option table[] = {
       "libvirt URI (default: LIBVIRT_DEFAULT_URI); collect takes several",
       take_uri, .choices = "qemu:///system qemu:///session xen:///system test:///default",
       .heading = "What to sample" },
-    { "all", '\0', RECORD | DUMP | TOP | LIST | WATCH, NULL,
+    { "all", '\0', RECORD | DUMP | PS | UPROF_COMMAND_DMESG | TOP | LIST | WATCH, NULL,
       "all running domains; list shows all without it",
       take_flag, MEMBER(all) },
     { "domid", '\0', OPENING, "N",

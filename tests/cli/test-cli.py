@@ -380,7 +380,8 @@ def test_default(suite):
     suite.expect("record/quiet", ["-q", "-c", DEFAULT, "test"], USELESS, no_access)
     suite.expect("record/all", ["-c", DEFAULT, "--all", "-o", "%d.folded"], USELESS, no_access)
     suite.expect("dump/no-access", ["-c", DEFAULT, "dump", "test"], USELESS, no_access)
-    suite.expect("dump/all", ["-c", DEFAULT, "dump", "--all"], USELESS, no_access)
+    for command in ("dump", "ps", "dmesg"):
+        suite.expect(command + "/all", ["-c", DEFAULT, command, "--all"], USELESS, no_access)
     suite.expect("dump/json", ["-c", DEFAULT, "dump", "--json", "test"], USELESS, no_access)
     suite.expect("dmesg/no-access", ["-c", DEFAULT, "dmesg", "test"], USELESS, no_access)
     for words in (["ps"], ["ps", "--json"], ["dump", "--tasks"], ["dump", "--blocked"]):
