@@ -25,6 +25,8 @@ typedef struct {
     GPtrArray *outputs;      /* of Output, see analysis.c */
     UprofWriter *writer;     /* (nullable): of the capture */
     GError *capture_error;   /* (nullable): why the capture ends early */
+    uint64_t time_ns;        /* of the last snapshot */
+    uint32_t reset;          /* of the last snapshot */
 } UprofAnalysis;
 
 /**

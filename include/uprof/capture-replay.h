@@ -22,6 +22,7 @@ typedef struct {
     unsigned max_depth;   /* frames of a stack; 0: as recorded */
     const char *unwind;   /* (nullable): the method: "auto", "cfi" or "fp"; %NULL: as recorded */
     bool keeps_times;     /* keeps the times of samples, for formats that show them */
+    bool wants_tasks;     /* prepares for the tasks of a Linux guest: see task-table.h */
     const char *annotate; /* (nullable): a function whose samples are counted by instruction, too */
     const UprofNotices *notices; /* (nullable) */
 } UprofReplaySettings;
@@ -32,6 +33,8 @@ typedef struct {
     UprofRun *run;           /* borrowed from @guest */
     UprofPipeline *pipeline; /* owned; has the profile */
     UprofHotPlaces *places;  /* (nullable): owned; of the function to annotate */
+    uint64_t time_ns;        /* of the last snapshot */
+    uint32_t reset;          /* of the last snapshot */
     unsigned n_given;        /* files of the user that the capture's own files can replace */
 } UprofCaptureReplay;
 

@@ -24,7 +24,9 @@
  *               u64 sys[n_sys], reg[n_regs]; then for each window u64 gva, u32 len
  *               and the bytes.
  *   4 PAGE      u64 gpa (a multiple of 4096), then 4096 bytes, or none if the guest has no
- *               memory there: a page that the analysis of the previous snapshot read.
+ *               memory there: a page that the analysis of the previous snapshot read. Pages
+ *               behind the last snapshot are of the guest's tasks and its log, too. A page that
+ *               has not changed since its last record has no new one.
  *   5 END       text, like RUN: members that are known only after the run. If a member is in
  *               RUN, too, the value in END counts.
  *   6 REST      u64 time_ns; u32 vcpu, weight, count, reset; u8 grain, idle; u16 0:

@@ -16,5 +16,14 @@ typedef struct {
     UprofErrorCode code; /* %UPROF_ERROR_NONE: the text is the log; else, why there is none */
 } UprofLogReply;
 
+/**
+ * uprof_log_append: appends the log of the kernel
+ * @pipeline: has analyzed a snapshot of each vCPU
+ *
+ * Returns: %UPROF_ERROR_NONE, or the code of the error
+ */
+UprofErrorCode
+uprof_log_append(GString *out, const UprofPipeline *pipeline, bool as_json, GError **error);
+
 /** uprof_log_reply_make: a call of UprofWorkerPlan; snapshots of the guest were taken before */
 void uprof_log_reply_make(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply);

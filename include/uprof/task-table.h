@@ -15,6 +15,7 @@ typedef struct {
     UprofTaskChoice choice;
     uint64_t time_ns; /* of the last snapshot */
     uint32_t reset;   /* of the last snapshot */
+    uint64_t user_ns; /* time for the stacks of user space; 0: the default */
     bool is_json;
     bool is_paused; /* the guest */
     char uuid[UPROF_MARKER_UUID_BYTES];

@@ -131,6 +131,8 @@ open_capture(UprofCaptureReplay *replay, const char *path, const UprofReplaySett
     replay->run = uprof_replay_run(replay->guest);
     apply_settings(replay->run, settings);
     replay->pipeline = uprof_pipeline_new(replay->guest, replay->run, NULL);
+    if (settings->wants_tasks)
+        uprof_linux_want_tasks(replay->pipeline->kernel);
     if (settings->annotate)
         replay->places = uprof_hot_places_new(settings->annotate, replay->guest);
     replay->pipeline->places = replay->places;
@@ -147,6 +149,8 @@ analyze_snapshots(UprofCaptureReplay *replay, const UprofRun *recorded,
 
     while ((answer = uprof_guest_next(replay->guest, snapshot, error)) == UPROF_OK) {
         uprof_pipeline_take(replay->pipeline, snapshot, NULL);
+        replay->time_ns = snapshot->time_ns;
+        replay->reset = snapshot->reset;
         replace_mismatched(replay, recorded, settings);
     }
     return answer != UPROF_FAILED;

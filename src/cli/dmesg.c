@@ -4,6 +4,7 @@
  */
 #include "commands-priv.h"
 
+#include "capture-command-priv.h"
 #include "domain-command-priv.h"
 #include "terminal-priv.h"
 #include "uprof/log-reply.h"
@@ -51,8 +52,29 @@ print_log(UprofSession *session, const UprofOptions *options, const UprofNotices
     return print_reply(session, reply, notices);
 }
 
+static UprofErrorCode
+print_captured_log(const UprofCaptureReplay *replay, const UprofOptions *options,
+                   const UprofNotices *notices)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autoptr(GError) error = NULL;
+
+    if (uprof_log_append(text, replay->pipeline, options->json, &error) != UPROF_ERROR_NONE)
+        return uprof_notice_error(notices, error);
+    return uprof_terminal_print(g_steal_pointer(&text)) == 0 ? UPROF_ERROR_NONE
+                                                             : UPROF_ERROR_FAILED;
+}
+
+static int
+print_captures(const UprofReadCommand *command)
+{
+    return uprof_capture_command_show(command, print_captured_log);
+}
+
 int
 uprof_dmesg_run(UprofOptions *options)
 {
+    if (uprof_capture_command_accepts(options))
+        return uprof_read_command_run(options, false, print_captures);
     return uprof_domain_command_run(options, calls, G_N_ELEMENTS(calls), print_log);
 }

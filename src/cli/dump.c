@@ -10,6 +10,7 @@
 #include "task-command-priv.h"
 #include "uprof/session-snapshots.h"
 #include "uprof/stack-reply.h"
+#include "uprof/task-groups.h"
 #include "uprof/task-reply.h"
 #include "worker-reply-priv.h"
 
@@ -65,11 +66,26 @@ print_tasks(UprofSession *session, const UprofOptions *options, const UprofNotic
     return uprof_task_command_print(session, options, CALL_PREPARE_TASKS, CALL_TASKS, notices);
 }
 
+static UprofErrorCode
+print_captured_tasks(const UprofCaptureReplay *replay, const UprofOptions *options,
+                     const UprofNotices *notices)
+{
+    return uprof_task_command_print_capture(replay, options, uprof_task_groups_make, notices);
+}
+
+static int
+print_captures(const UprofReadCommand *command)
+{
+    return uprof_capture_command_show(command, print_captured_tasks);
+}
+
 int
 uprof_dump_run(UprofOptions *options)
 {
     const bool shows_tasks = options->shows_tasks || options->is_blocked;
 
+    if (shows_tasks && uprof_capture_command_accepts(options))
+        return uprof_read_command_run(options, false, print_captures);
     return uprof_domain_command_run(options, calls, G_N_ELEMENTS(calls),
                                     shows_tasks ? print_tasks : print_stacks);
 }

@@ -21,8 +21,23 @@ print_table(UprofSession *session, const UprofOptions *options, const UprofNotic
     return uprof_task_command_print(session, options, CALL_PREPARE, CALL_TABLE, notices);
 }
 
+static UprofErrorCode
+print_captured_table(const UprofCaptureReplay *replay, const UprofOptions *options,
+                     const UprofNotices *notices)
+{
+    return uprof_task_command_print_capture(replay, options, uprof_task_table_make, notices);
+}
+
+static int
+print_captures(const UprofReadCommand *command)
+{
+    return uprof_capture_command_show(command, print_captured_table);
+}
+
 int
 uprof_ps_run(UprofOptions *options)
 {
+    if (uprof_capture_command_accepts(options))
+        return uprof_read_command_run(options, false, print_captures);
     return uprof_domain_command_run(options, calls, G_N_ELEMENTS(calls), print_table);
 }

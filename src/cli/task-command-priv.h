@@ -4,8 +4,9 @@
  */
 #pragma once
 
-#include "options-priv.h"
+#include "capture-command-priv.h"
 #include "uprof/session.h"
+#include "uprof/task-table.h"
 
 /**
  * uprof_task_command_print: prints a worker's reply about the tasks of a guest
@@ -14,3 +15,11 @@
 UprofErrorCode
 uprof_task_command_print(UprofSession *session, const UprofOptions *options, unsigned prepare,
                          unsigned call, const UprofNotices *notices);
+
+typedef GString *UprofTaskMake(UprofPipeline *pipeline, const UprofTaskRequest *request,
+                               const char *shown, const UprofNotices *notices, GError **error);
+
+/** uprof_task_command_print_capture: prints the tasks of a guest at the end of its capture */
+UprofErrorCode
+uprof_task_command_print_capture(const UprofCaptureReplay *replay, const UprofOptions *options,
+                                 UprofTaskMake *make, const UprofNotices *notices);

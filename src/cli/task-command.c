@@ -6,25 +6,26 @@
 #include "uprof/number-text.h"
 #include "uprof/session-snapshots.h"
 #include "uprof/task-reply.h"
+#include "uprof/text.h"
 #include "worker-reply-priv.h"
 
 /* A list of tasks that takes longer is of many moments. */
 #define SLOW_NS (UINT64_C(2) * UPROF_NS_PER_S)
 
+/* @time_ns, @reset: of the last snapshot */
 static UprofTaskRequest
-make_request(const UprofSession *session, const UprofOptions *options, const UprofSnapshot *last)
+make_request(const UprofOptions *options, const char *uuid, uint64_t time_ns, uint32_t reset)
 {
     UprofTaskRequest request = {
         .choice = options->tasks,
-        .time_ns = last->time_ns,
-        .reset = last->reset,
+        .time_ns = time_ns,
+        .reset = reset,
         .is_json = options->json,
-        .is_paused = session->guest->paused,
     };
 
     request.choice.order =
         options->is_blocked ? UPROF_TASK_BLOCKED : uprof_task_choice_order(options->sort);
-    g_strlcpy(request.uuid, session->domain->uuid, sizeof(request.uuid));
+    g_strlcpy(request.uuid, uuid, sizeof(request.uuid));
     return request;
 }
 
@@ -58,7 +59,10 @@ uprof_task_command_print(UprofSession *session, const UprofOptions *options, uns
     const UprofErrorCode code = uprof_session_take_snapshots(session, &snapshots, notices);
     if (code != UPROF_ERROR_NONE)
         return code;
-    const UprofTaskRequest request = make_request(session, options, snapshots.slots[0]);
+    const UprofSnapshot *last = snapshots.slots[0];
+    UprofTaskRequest request =
+        make_request(options, session->domain->uuid, last->time_ns, last->reset);
+    request.is_paused = session->guest->paused;
     GString *text = make_text(session, call, &request, notices, &error);
     if (!text)
         return uprof_notice_error(notices, error);
@@ -66,4 +70,21 @@ uprof_task_command_print(UprofSession *session, const UprofOptions *options, uns
         return uprof_terminal_print(text) == 0 ? UPROF_ERROR_NONE : UPROF_ERROR_FAILED;
     g_string_free(text, TRUE);
     return UPROF_ERROR_UNSUPPORTED; /* the worker has said why */
+}
+
+UprofErrorCode
+uprof_task_command_print_capture(const UprofCaptureReplay *replay, const UprofOptions *options,
+                                 UprofTaskMake *make, const UprofNotices *notices)
+{
+    const UprofRun *run = replay->run;
+    const UprofTaskRequest request =
+        make_request(options, run->uuid ? run->uuid : "", replay->time_ns, replay->reset);
+    g_autofree char *shown = uprof_text_quote(run->domain);
+    g_autoptr(GError) error = NULL;
+    GString *text = make(replay->pipeline, &request, shown, notices, &error);
+
+    if (text)
+        return uprof_terminal_print(text) == 0 ? UPROF_ERROR_NONE : UPROF_ERROR_FAILED;
+    g_prefix_error(&error, "the capture of %s has no tasks: ", shown);
+    return uprof_notice_error(notices, error);
 }

@@ -15,7 +15,7 @@ enum {
     NAMED_MAX = 8,            /* tasks that a line names */
 };
 
-/* After this time only the kernel's frames are found, because user space takes more reads. */
+/* By default, after this time only the kernel's frames are found, because user space takes more reads. */
 #define USER_NS (UINT64_C(20) * UPROF_NS_PER_S)
 
 /* Tasks of one state with equal stacks. */
@@ -38,7 +38,7 @@ typedef struct {
     unsigned n_frames;   /* of all groups */
     unsigned n_dropped;  /* tasks whose stacks did not fit */
     unsigned n_cut;      /* tasks whose user space was left out */
-    uint64_t began_ns;
+    uint64_t began_ns, user_ns;
 } Groups;
 
 static void
@@ -100,7 +100,7 @@ unwind_task(Groups *groups, guint i)
     uprof_task_unwind_kernel(&groups->unwinder, groups->list->tasks, i, depth);
     if (!groups->unwinder.copy->has_user)
         return;
-    if (uprof_clock_now_ns() - groups->began_ns < USER_NS)
+    if (uprof_clock_now_ns() - groups->began_ns < groups->user_ns)
         uprof_task_unwind_user(&groups->unwinder, &g_array_index(groups->list->tasks, UprofTask, i),
                                depth);
     else
@@ -253,7 +253,11 @@ uprof_task_groups_make(UprofPipeline *pipeline, const UprofTaskRequest *request,
                        const UprofNotices *notices, GError **error)
 {
     g_autoptr(UprofTaskList) list = uprof_task_text_list(pipeline, request, shown, notices, error);
-    Groups groups = { .list = list, .began_ns = uprof_clock_now_ns() };
+    Groups groups = {
+        .list = list,
+        .began_ns = uprof_clock_now_ns(),
+        .user_ns = request->user_ns > 0 ? request->user_ns : USER_NS,
+    };
 
     if (!list)
         return NULL;

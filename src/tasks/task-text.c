@@ -2,6 +2,7 @@
 #include "task-text-priv.h"
 
 #include "uprof/clock.h"
+#include "uprof/error.h"
 
 #include "task-choice-priv.h"
 
@@ -42,6 +43,10 @@ uprof_task_text_list(UprofPipeline *pipeline, const UprofTaskRequest *request, c
 
     if (!list)
         return NULL;
+    if (list->tasks->len == 0 && !list->is_complete) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_EMPTY, "no task can be read");
+        return NULL;
+    }
     uprof_task_choice_apply(&request->choice, list->tasks);
     warn_about_list(list, shown, notices);
     return g_steal_pointer(&list);

@@ -8,6 +8,7 @@
 #include "uprof/clock.h"
 #include "uprof/output.h"
 #include "uprof/settings.h"
+#include "uprof/task-capture.h"
 #include "uprof/text.h"
 #include "uprof/worker.h"
 
@@ -20,6 +21,7 @@ enum {
     CHECKPOINT_S = 2,            /* between two checkpoints */
     CHECKPOINT_SHARE = 50,       /* checkpoints take at most 1 / CHECKPOINT_SHARE of the time */
     END_HURRIED_MS = 600,        /* for inlined functions and lines, after Ctrl-C */
+    CAPTURE_S = 3,               /* for the stacks of tasks in user space that a capture gets */
 };
 
 /* A file that the program has opened, and will commit. */
@@ -324,6 +326,8 @@ begin_analysis(Worker *worker, UprofSlice argument, GError **error)
     open_outputs(worker, &begin);
     analysis->guest = uprof_remote_new(worker->requests, &begin.state.facts);
     analysis->pipeline = uprof_pipeline_new(analysis->guest, analysis->run, analysis->writer);
+    if (analysis->writer)
+        uprof_linux_want_tasks(analysis->pipeline->kernel);
     if (wants_times(analysis))
         uprof_profile_keep_times(analysis->pipeline->profile);
     make_sizes(worker, begin.state.facts.n_vcpus);
@@ -384,6 +388,8 @@ take_snapshot(Worker *worker, UprofSnapshot *snapshot)
     g_autoptr(GError) error = NULL;
 
     snapshot->owner = NULL;
+    analysis->time_ns = snapshot->time_ns;
+    analysis->reset = snapshot->reset;
     if (!uprof_pipeline_take(analysis->pipeline, snapshot, &error) && analysis->pipeline->writer) {
         /* the run continues without the capture */
         analysis->capture_error = g_steal_pointer(&error);
@@ -403,6 +409,20 @@ take_snapshot(Worker *worker, UprofSnapshot *snapshot)
 
 /* ---- The end ---- */
 
+/* Users look into a capture for the tasks, too. */
+static void
+capture_tasks(const UprofAnalysis *analysis)
+{
+    const UprofTaskRequest request = {
+        .time_ns = analysis->time_ns,
+        .reset = analysis->reset,
+        .user_ns = CAPTURE_S * UPROF_NS_PER_S,
+    };
+
+    if (analysis->pipeline->writer)
+        uprof_task_capture(analysis->pipeline, &request);
+}
+
 static void
 end_analysis(Worker *worker, UprofSlice argument, GByteArray *reply)
 {
@@ -417,6 +437,8 @@ end_analysis(Worker *worker, UprofSlice argument, GByteArray *reply)
     /* debug information is read next, and may be hostile */
     write_checkpoint(worker);
     uprof_pipeline_end(analysis->pipeline, head.is_hurried ? END_HURRIED_MS : UPROF_SYM_RESOLVE_MS);
+    if (!head.is_hurried)
+        capture_tasks(analysis);
     /* the program has counted its own processor time */
     analysis->run->cpu_ns += uprof_clock_cpu_ns();
     fill_counts(analysis, &counts);

@@ -5,10 +5,9 @@
 
 #include <string.h>
 
-static UprofErrorCode
-append_log(GString *out, const UprofAnalysis *analysis, bool as_json, GError **error)
+UprofErrorCode
+uprof_log_append(GString *out, const UprofPipeline *pipeline, bool as_json, GError **error)
 {
-    const UprofPipeline *pipeline = analysis->pipeline;
     UprofLinuxFacts facts;
 
     uprof_linux_facts(pipeline->kernel, &facts);
@@ -33,7 +32,8 @@ uprof_log_reply_make(UprofAnalysis *analysis, UprofSlice argument, GByteArray *r
     const UprofLogRequest *request = argument.data;
     g_autoptr(GError) error = NULL;
     g_autoptr(GString) out = g_string_new(NULL);
-    const UprofLogReply head = { .code = append_log(out, analysis, request->is_json, &error) };
+    const UprofLogReply head = { .code = uprof_log_append(out, analysis->pipeline, request->is_json,
+                                                          &error) };
     const char *text = error ? error->message : out->str;
 
     g_byte_array_append(reply, (const guint8 *)&head, sizeof(head));

@@ -386,14 +386,15 @@ def test_default(suite):
     suite.expect("dmesg/no-access", ["-c", DEFAULT, "dmesg", "test"], USELESS, no_access)
     for words in (["ps"], ["ps", "--json"], ["dump", "--tasks"], ["dump", "--blocked"]):
         suite.expect("-".join(words), ["-c", DEFAULT, *words, "test"], USELESS, no_access)
-    (suite.folder / "x.capture").touch()
+    (suite.folder / "x.folded").touch()
     suite.expect(
-        "ps/capture",
-        ["-c", DEFAULT, "ps", "x.capture"],
+        "ps/file",
+        ["-c", DEFAULT, "ps", "x.folded"],
         DOMAIN,
-        "virt-uprof: this command reads domains, and no file: no domain 'x.capture' on "
+        "virt-uprof: this command reads domains, and no file: no domain 'x.folded' on "
         "test:///default; to list them: virt-uprof list",
     )
+    (suite.folder / "x.folded").unlink()
     for command in ("record", "dump", "dmesg", "ps"):
         suite.expect(
             command + "/unknown",
@@ -719,6 +720,11 @@ def test_report(suite, make_capture):
     """Files that `report` reads and writes."""
     subprocess.run([make_capture, "plain", str(suite.folder)], check=True)
     capture, app = "guest.capture", "app"
+    no_tasks = "virt-uprof: the capture of web-1 has no tasks: tasks cannot be listed: no Linux kernel was found in the guest's memory"
+    for words in (["ps"], ["dump", "--tasks"], ["dump", "--blocked", "--json"]):
+        suite.expect("-".join([*words, "capture"]), [*words, capture], USELESS, no_tasks)
+    suite.expect("dmesg/capture", ["dmesg", capture], USELESS, "virt-uprof: no Linux kernel was found")
+    suite.expect("ps/no-capture", ["-c", DEFAULT, "ps", app + ".capture"], DOMAIN, None)
     suite.expect(
         "report/table",
         ["report", "-q", "-s", app, capture],

@@ -139,19 +139,39 @@ last_words_of_kernel()
         fail "no panic in: $(cat "$work/out")"
 }
 
-# compares_tasks: `ps` and `dump --tasks` agree with the guest's own /proc
+# list_tasks NAME ARGUMENT...: writes the lists of tasks of a guest or a capture to NAME.ps and NAME.dump
+list_tasks()
+{
+    profile 0 ps --json "${@:2}"
+    mv "$work/out" "$work/$1.ps"
+    profile 0 dump --tasks --json "${@:2}"
+    mv "$work/out" "$work/$1.dump"
+}
+
+# same_tasks NAME: these lists agree with the guest's own /proc
+same_tasks()
+{
+    python3 "$here/tasks.py" "$work/before" "$work/after" "$work/$1.ps" "$work/$1.dump" >"$work/said" ||
+        fail "tasks of $1: $(head -n 20 "$work/said")"
+    say "$name: tasks of $1: $(tail -n 1 "$work/said")"
+}
+
+# compares_tasks: `ps` and `dump --tasks` agree with the guest's own /proc, also for a capture
 compares_tasks()
 {
     tell_linux "$name" 'stop waits' >"$work/said"
     tell_linux "$name" states >"$work/before"
-    profile 0 ps --json "${patient[@]}" "$name"
-    mv "$work/out" "$work/ps.json"
-    profile 0 dump --tasks --json "${patient[@]}" "$name"
-    mv "$work/out" "$work/dump.json"
+    list_tasks guest "${patient[@]}" "$name"
+    profile 0 -q -d 1s "${patient[@]}" -o "$work/tasks.capture" "$name"
     tell_linux "$name" states >"$work/after"
-    python3 "$here/tasks.py" "$work/before" "$work/after" "$work/ps.json" "$work/dump.json" >"$work/said" ||
-        fail "tasks: $(head -n 20 "$work/said")"
-    say "$name: $(tail -n 1 "$work/said")"
+    profile 0 dmesg "${patient[@]}" "$name"
+    mv "$work/out" "$work/log"
+    list_tasks capture "$work/tasks.capture"
+    profile 0 dmesg "$work/tasks.capture"
+    # The guest may have gone on logging since.
+    head -n "$(wc -l <"$work/out")" "$work/log" | cmp -s - "$work/out" || fail "another log: $(head "$work/out")"
+    same_tasks guest
+    same_tasks capture
 }
 
 # shows_tasks: texts, filters, and stacks of processes

@@ -412,11 +412,71 @@ test_record_fails(void)
     g_autoptr(UprofGuest) recorder = uprof_recorder_new(&guest->base, writer);
     for (unsigned i = 0; i < 1000; i++) {
         UprofSpan span = { .gpa = i % 8 * PAGE, .into = bytes, .len = PAGE };
+        memset(guest->ram + i % 8 * PAGE, (int)(i / 8), PAGE); /* each read needs a record */
         uprof_guest_read(recorder, UPROF_LANE_WORKER, &span, 1);
         g_assert_false(span.missing);
     }
     g_assert_nonnull(uprof_recorder_error(recorder));
     close(fd);
+}
+
+static void
+read_part(UprofGuest *recorder, uint64_t gpa, uint32_t len, uint8_t *into, bool is_there)
+{
+    UprofSpan spans[] = { { .gpa = gpa, .into = into, .len = len },
+                          { .gpa = gpa, .into = into, .len = len } };
+
+    uprof_guest_read(recorder, UPROF_LANE_WORKER, spans, G_N_ELEMENTS(spans));
+    for (unsigned i = 0; i < G_N_ELEMENTS(spans); i++)
+        g_assert_cmpint(spans[i].missing, ==, !is_there);
+}
+
+/* Parts of pages are recorded as whole pages, and each page only if it has changed. */
+static void
+test_record_parts(void)
+{
+    const MemoryPlan plan = { .n_vcpus = 2, .grain = UPROF_GRAIN_GUEST, .ram_len = RAM_LEN };
+    g_autoptr(MemoryGuest) guest = memory_guest_open(&plan);
+    g_autofree char *path = new_path();
+    g_autoptr(UprofRun) run = make_run("x86_64");
+    g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
+    const int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    g_autoptr(UprofWriter) writer = uprof_writer_new(fd);
+    g_autoptr(UprofGuest) recorder = uprof_recorder_new(&guest->base, writer);
+    g_autoptr(GError) error = NULL;
+    uint8_t bytes[16], byte;
+
+    for (unsigned i = 0; i < 4; i++)
+        memset(guest->ram + i * PAGE, (int)i + 1, PAGE);
+    snapshot->weight = 1;
+    snapshot->regs.word_bytes = 8;
+    g_assert_true(uprof_writer_run(writer, run, &error));
+    g_assert_true(uprof_writer_snapshot(writer, snapshot, &error));
+    read_part(recorder, PAGE - 8, sizeof(bytes), bytes, true);
+    g_assert_cmpuint(bytes[7], ==, 1);
+    g_assert_cmpuint(bytes[8], ==, 2);
+    read_part(recorder, RAM_LEN - 8, sizeof(bytes), bytes, false);
+    g_assert_true(uprof_writer_flush(writer, &error));
+    const off_t len = lseek(fd, 0, SEEK_END);
+    for (unsigned i = 0; i < 10; i++)
+        read_part(recorder, PAGE + i, 1, bytes, true);
+    g_assert_true(uprof_writer_flush(writer, &error));
+    g_assert_cmpint(lseek(fd, 0, SEEK_END), ==, len);
+    guest->ram[PAGE + 100] = 42;
+    read_part(recorder, PAGE + 1, 1, bytes, true);
+    g_assert_true(uprof_writer_end(writer, run, &error));
+    g_assert_true(uprof_writer_flush(writer, &error));
+    close(fd);
+
+    g_autoptr(UprofGuest) replay = open_replay(path, &error);
+    g_assert_no_error(error);
+    unlink(path);
+    g_assert_cmpint(uprof_guest_next(replay, snapshot, &error), ==, UPROF_OK);
+    g_assert_true(read_byte(replay, 0, &byte));
+    g_assert_cmpuint(byte, ==, 1);
+    g_assert_true(read_byte(replay, PAGE + 100, &byte));
+    g_assert_cmpuint(byte, ==, 42);
+    g_assert_false(read_byte(replay, 2 * PAGE, &byte));
 }
 
 int
@@ -438,5 +498,6 @@ main(int argc, char **argv)
     }
     g_test_add_func("/replay/no-file", test_no_file);
     g_test_add_func("/replay/record-fails", test_record_fails);
+    g_test_add_func("/replay/record-parts", test_record_parts);
     return g_test_run();
 }
