@@ -18,3 +18,10 @@
  */
 void uprof_task_name_read(const UprofTaskOffsets *offsets, const UprofKernelMemory *memory,
                           const UprofTaskBytes *bytes, UprofTask *task);
+
+/**
+ * uprof_task_name_read_text: reads text of the kernel as it is now
+ * @text: (out): @size bytes: safe to print, cut to fit; "" if it cannot be read
+ */
+void
+uprof_task_name_read_text(const UprofKernelMemory *memory, uint64_t gva, char *text, size_t size);

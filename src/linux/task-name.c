@@ -15,17 +15,23 @@ enum {
 
 static const char rescuer_prefix[] = "kworker/R-";
 
-/* Cuts @raw at its first NUL, and makes the rest safe to print. */
+/* Cuts @raw at its first NUL, and makes the rest safe to print. @size, @room: bytes of @raw, of @text */
 static void
-set_name(UprofTask *task, const char *raw, size_t size)
+set_text(char *text, size_t room, const char *raw, size_t size)
 {
     g_autofree char *clean = uprof_text_quote_slice((UprofSlice){ raw, strnlen(raw, size) });
 
-    g_strlcpy(task->name, clean, sizeof(task->name));
+    g_strlcpy(text, clean, room);
     /* a cut in the middle of a character */
     const char *end;
-    if (!g_utf8_validate(task->name, -1, &end))
-        task->name[end - task->name] = '\0';
+    if (!g_utf8_validate(text, -1, &end))
+        text[end - text] = '\0';
+}
+
+static void
+set_name(UprofTask *task, const char *raw, size_t size)
+{
+    set_text(task->name, sizeof(task->name), raw, size);
 }
 
 /*
@@ -40,6 +46,16 @@ read_text(const UprofKernelMemory *memory, uint64_t gva, char *text, size_t size
     memset(text, 0, size);
     return uprof_kernel_read_now(memory, gva, text, size) ||
            (left < size && uprof_kernel_read_now(memory, gva, text, left));
+}
+
+void
+uprof_task_name_read_text(const UprofKernelMemory *memory, uint64_t gva, char *text, size_t size)
+{
+    g_autofree char *raw = g_malloc(size);
+
+    text[0] = '\0';
+    if (read_text(memory, gva, raw, size))
+        set_text(text, size, raw, size);
 }
 
 static bool

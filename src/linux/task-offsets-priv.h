@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "lock-offsets-priv.h"
 #include "uprof/btf.h"
 #include "uprof/linux-arch.h"
 
@@ -45,6 +46,8 @@ typedef struct {
     uint64_t queue_name;                /* struct workqueue_struct: text */
     uint64_t clock;                     /* struct rq: ns */
     uint64_t frame_pc, frame_fp, frame_bytes; /* what a task that does not run has on its stack */
+
+    UprofLockOffsets locks;
 
     UprofTaskPart parts[UPROF_TASK_PARTS_MAX];
     unsigned n_parts;

@@ -163,6 +163,7 @@ uprof_task_offsets_find(const UprofBtf *btf, const UprofLinuxArch *arch, UprofTa
             missing = members[i].name;
     }
     find_frame(btf, arch, offsets);
+    uprof_lock_offsets_find(btf, &offsets->locks);
     if (!uprof_btf_size(btf, "upid", &offsets->number_bytes))
         offsets->number_id = UPROF_TASK_NO_MEMBER;
     if (!missing && !make_parts(offsets))
@@ -172,8 +173,10 @@ uprof_task_offsets_find(const UprofBtf *btf, const UprofLinuxArch *arch, UprofTa
 
 /* Appends what a member tells, once, with the name of the first member that is missing for it. */
 static void
-append_missing(GString *out, const char *tells, const char *name)
+append_missing(void *data, const char *tells, const char *name)
 {
+    GString *out = data;
+
     if (strstr(out->str, tells))
         return;
     g_string_append_printf(out, "%s%s (%s)", out->len > 0 ? ", " : "", tells, name);
@@ -191,6 +194,7 @@ uprof_task_offsets_missing(const UprofTaskOffsets *offsets)
     if (offsets->saved_sp == UPROF_TASK_NO_MEMBER || offsets->frame_pc == UPROF_TASK_NO_MEMBER ||
         offsets->frame_fp == UPROF_TASK_NO_MEMBER || offsets->frame_bytes == UPROF_TASK_NO_MEMBER)
         append_missing(out, "what it waits in", "its saved registers");
+    uprof_lock_offsets_missing(&offsets->locks, append_missing, out);
     return out->len > 0 ? g_string_free(g_steal_pointer(&out), FALSE) : NULL;
 }
 

@@ -5,6 +5,7 @@
 #include "uprof/fnv.h"
 #include "uprof/stack-text.h"
 
+#include "task-locks-priv.h"
 #include "task-text-priv.h"
 #include "task-unwind-priv.h"
 
@@ -28,10 +29,14 @@ typedef struct {
     UprofFrame *frames; /* owned */
     unsigned n_frames;
     GArray *tasks; /* of guint: indices in the list; owned */
+    GArray *locks; /* of UprofTaskLock: of those tasks that wait for one, in their order; owned */
+    GArray *waits; /* of guint: their indices in the list; owned */
 } Group;
 
 typedef struct {
     UprofTaskUnwinder unwinder;
+    UprofTaskLocks locks;
+    UprofTaskLock lock;  /* of the last task */
     UprofTaskList *list; /* borrowed */
     GHashTable *known;   /* a set of Group; borrowed from @groups */
     GPtrArray *groups;   /* of Group, in the order of the tasks; owned */
@@ -49,6 +54,10 @@ free_group(gpointer data)
     g_free(group->frames);
     if (group->tasks)
         g_array_unref(group->tasks);
+    if (group->locks)
+        g_array_unref(group->locks);
+    if (group->waits)
+        g_array_unref(group->waits);
     g_free(group);
 }
 
@@ -98,6 +107,8 @@ unwind_task(Groups *groups, guint i)
     const unsigned depth = (unsigned)groups->unwinder.pipeline->run->max_depth;
 
     uprof_task_unwind_kernel(&groups->unwinder, groups->list->tasks, i, depth);
+    uprof_task_locks_find(&groups->locks, &groups->unwinder,
+                          &g_array_index(groups->list->tasks, UprofTask, i), &groups->lock);
     if (!groups->unwinder.copy->has_user)
         return;
     if (uprof_clock_now_ns() - groups->began_ns < groups->user_ns)
@@ -105,6 +116,22 @@ unwind_task(Groups *groups, guint i)
                                depth);
     else
         groups->n_cut++;
+}
+
+/* Makes a group that is kept; @wanted: its frames are copied */
+static Group *
+keep_group(Groups *groups, const Group *wanted)
+{
+    Group *group = g_memdup2(wanted, sizeof(*wanted));
+
+    group->frames = g_memdup2(wanted->frames, wanted->n_frames * sizeof(wanted->frames[0]));
+    group->tasks = g_array_new(FALSE, FALSE, sizeof(guint));
+    group->locks = g_array_new(FALSE, FALSE, sizeof(UprofTaskLock));
+    group->waits = g_array_new(FALSE, FALSE, sizeof(guint));
+    groups->n_frames += wanted->n_frames;
+    g_ptr_array_add(groups->groups, group);
+    g_hash_table_add(groups->known, group);
+    return group;
 }
 
 static void
@@ -119,15 +146,13 @@ add_task(Groups *groups, guint i)
         groups->n_dropped++;
         return;
     }
-    if (!group) {
-        group = g_memdup2(&wanted, sizeof(wanted));
-        group->frames = g_memdup2(wanted.frames, wanted.n_frames * sizeof(wanted.frames[0]));
-        group->tasks = g_array_new(FALSE, FALSE, sizeof(guint));
-        groups->n_frames += wanted.n_frames;
-        g_ptr_array_add(groups->groups, group);
-        g_hash_table_add(groups->known, group);
-    }
+    if (!group)
+        group = keep_group(groups, &wanted);
     g_array_append_val(group->tasks, i);
+    if (groups->lock.kind != UPROF_TASK_LOCK_NONE) {
+        g_array_append_val(group->locks, groups->lock);
+        g_array_append_val(group->waits, i);
+    }
 }
 
 static const UprofTask *
@@ -181,6 +206,7 @@ append_group(GString *out, const Groups *groups, const Group *group, const char 
     append_names(out, groups, group);
     g_string_append_printf(out, ": %u frame%s, %s\n", group->n_frames,
                            group->n_frames == 1 ? "" : "s", describe_end(group));
+    uprof_task_locks_append(out, &groups->locks, group->locks);
     uprof_stack_text_append_frames(out, groups->unwinder.pipeline->sym, group->frames,
                                    group->n_frames);
 }
@@ -188,17 +214,29 @@ append_group(GString *out, const Groups *groups, const Group *group, const char 
 /* ---- JSON ---- */
 
 static void
-write_group(UprofJsonWriter *json, const Groups *groups, const Group *group)
+write_tasks(UprofJsonWriter *json, const Groups *groups, const Group *group)
 {
-    uprof_json_break_line(json, "\n  ");
-    uprof_json_begin(json, NULL, UPROF_JSON_OBJECT);
+    guint n = 0; /* locks so far */
+
     uprof_json_begin(json, "tasks", UPROF_JSON_ARRAY);
     for (guint i = 0; i < group->tasks->len; i++) {
         uprof_json_begin(json, NULL, UPROF_JSON_OBJECT);
         uprof_task_text_write(json, groups->list, get_task(groups, group, i));
+        if (n < group->waits->len &&
+            g_array_index(group->waits, guint, n) == g_array_index(group->tasks, guint, i))
+            uprof_task_locks_write(json, &groups->locks,
+                                   &g_array_index(group->locks, UprofTaskLock, n++));
         uprof_json_end(json, UPROF_JSON_OBJECT);
     }
     uprof_json_end(json, UPROF_JSON_ARRAY);
+}
+
+static void
+write_group(UprofJsonWriter *json, const Groups *groups, const Group *group)
+{
+    uprof_json_break_line(json, "\n  ");
+    uprof_json_begin(json, NULL, UPROF_JSON_OBJECT);
+    write_tasks(json, groups, group);
     uprof_json_bool(json, "complete",
                     group->why == UPROF_TASK_STACK_COPIED && group->end == UPROF_END_BASE);
     uprof_json_string(json, "end", describe_end(group));
@@ -231,6 +269,7 @@ warn_about_groups(const Groups *groups, const char *shown, const UprofNotices *n
         uprof_notice(notices, UPROF_NOTICE_WARNING,
                      "%s: %u stacks are without user space, to save time; choose fewer tasks",
                      shown, groups->n_cut);
+    uprof_task_locks_warn(&groups->locks, shown, notices);
 }
 
 static GString *
@@ -252,7 +291,9 @@ GString *
 uprof_task_groups_make(UprofPipeline *pipeline, const UprofTaskRequest *request, const char *shown,
                        const UprofNotices *notices, GError **error)
 {
-    g_autoptr(UprofTaskList) list = uprof_task_text_list(pipeline, request, shown, notices, error);
+    GArray *all;
+    g_autoptr(UprofTaskList) list =
+        uprof_task_text_list(pipeline, request, shown, notices, &all, error);
     Groups groups = {
         .list = list,
         .began_ns = uprof_clock_now_ns(),
@@ -264,11 +305,13 @@ uprof_task_groups_make(UprofPipeline *pipeline, const UprofTaskRequest *request,
     groups.known = g_hash_table_new(hash_group, is_equal_group);
     groups.groups = g_ptr_array_new_with_free_func(free_group);
     uprof_task_unwinder_init(&groups.unwinder, pipeline, request->time_ns, request->reset);
+    uprof_task_locks_init(&groups.locks, pipeline, all);
     for (guint i = 0; i < list->tasks->len; i++)
         add_task(&groups, i);
     warn_about_groups(&groups, shown, notices);
     GString *out = make_text(&groups, request, shown);
     uprof_task_unwinder_clear(&groups.unwinder);
+    uprof_task_locks_clear(&groups.locks);
     g_hash_table_unref(groups.known);
     g_ptr_array_unref(groups.groups);
     return out;

@@ -3,6 +3,7 @@
 
 #include "uprof/clock.h"
 
+#include "task-locks-priv.h"
 #include "task-text-priv.h"
 #include "task-unwind-priv.h"
 
@@ -17,11 +18,12 @@ enum {
 
 /* What is known of a task beside its row in the list. */
 typedef struct {
-    char *waits_in;   /* (nullable): owned: the function */
-    const char *call; /* (nullable): literal: the name of the system call */
-    bool has_call;    /* the task is in a system call ... */
-    int64_t number;   /* ... of this number */
-    char *cgroup;     /* (nullable): owned */
+    char *waits_in;      /* (nullable): owned: the function */
+    const char *call;    /* (nullable): literal: the name of the system call */
+    bool has_call;       /* the task is in a system call ... */
+    int64_t number;      /* ... of this number */
+    char *cgroup;        /* (nullable): owned */
+    UprofTaskLock *lock; /* (nullable): owned */
 } Extra;
 
 static void
@@ -31,6 +33,7 @@ clear_extra(gpointer data)
 
     g_free(extra->waits_in);
     g_free(extra->cgroup);
+    g_free(extra->lock);
 }
 
 /*
@@ -52,11 +55,13 @@ name_wait(UprofTaskUnwinder *unwinder)
     return g_strndup(name, strlen(name) - (g_str_has_suffix(name, suffix) ? strlen(suffix) : 0));
 }
 
+/* @locks: (nullable): locks are not searched */
 static Extra
-find_extra(UprofTaskUnwinder *unwinder, GArray *tasks, guint i)
+find_extra(UprofTaskUnwinder *unwinder, GArray *tasks, guint i, UprofTaskLocks *locks)
 {
     const UprofPipeline *pipeline = unwinder->pipeline;
     Extra extra = { 0 };
+    UprofTaskLock lock;
 
     uprof_task_unwind_kernel(unwinder, tasks, i, DEPTH);
     const UprofTaskStack *copy = unwinder->copy;
@@ -66,11 +71,14 @@ find_extra(UprofTaskUnwinder *unwinder, GArray *tasks, guint i)
     extra.has_call = copy->has_user && copy->syscall >= 0;
     extra.number = copy->syscall;
     extra.call = uprof_task_stack_syscall_name(pipeline->kernel, copy);
+    if (locks && uprof_task_locks_find(locks, unwinder, &g_array_index(tasks, UprofTask, i), &lock))
+        extra.lock = g_memdup2(&lock, sizeof(lock));
     return extra;
 }
 
 static GArray *
-find_extras(UprofPipeline *pipeline, const UprofTaskRequest *request, const UprofTaskList *list)
+find_extras(UprofPipeline *pipeline, const UprofTaskRequest *request, const UprofTaskList *list,
+            UprofTaskLocks *locks)
 {
     GArray *extras = g_array_sized_new(FALSE, FALSE, sizeof(Extra), list->tasks->len);
     g_auto(UprofTaskUnwinder) unwinder;
@@ -78,7 +86,7 @@ find_extras(UprofPipeline *pipeline, const UprofTaskRequest *request, const Upro
     g_array_set_clear_func(extras, clear_extra);
     uprof_task_unwinder_init(&unwinder, pipeline, request->time_ns, request->reset);
     for (guint i = 0; i < list->tasks->len; i++) {
-        const Extra extra = find_extra(&unwinder, list->tasks, i);
+        const Extra extra = find_extra(&unwinder, list->tasks, i, locks);
         g_array_append_val(extras, extra);
     }
     for (guint i = 0; i < list->tasks->len; i++) {
@@ -219,8 +227,8 @@ append_lines(GString *out, const char *shown, const UprofTaskList *list, const G
 /* ---- JSON ---- */
 
 static void
-write_row(UprofJsonWriter *json, const UprofTaskList *list, const UprofTask *task,
-          const Extra *extra)
+write_row(UprofJsonWriter *json, const UprofTaskLocks *locks, const UprofTaskList *list,
+          const UprofTask *task, const Extra *extra)
 {
     uprof_json_break_line(json, "\n  ");
     uprof_json_begin(json, NULL, UPROF_JSON_OBJECT);
@@ -233,18 +241,20 @@ write_row(UprofJsonWriter *json, const UprofTaskList *list, const UprofTask *tas
         uprof_json_string(json, "syscall", extra->call);
     if (extra->cgroup)
         uprof_json_string(json, "cgroup", extra->cgroup);
+    if (extra->lock)
+        uprof_task_locks_write(json, locks, extra->lock);
     uprof_json_end(json, UPROF_JSON_OBJECT);
 }
 
 static void
 write_json(GString *out, const UprofTaskRequest *request, const char *shown,
-           const UprofTaskList *list, const GArray *extras)
+           const UprofTaskList *list, const GArray *extras, const UprofTaskLocks *locks)
 {
     UprofJsonWriter json = { .out = out };
 
     uprof_task_text_begin(&json, request, shown, list, "tasks");
     for (guint i = 0; i < list->tasks->len; i++)
-        write_row(&json, list, &g_array_index(list->tasks, UprofTask, i),
+        write_row(&json, locks, list, &g_array_index(list->tasks, UprofTask, i),
                   &g_array_index(extras, Extra, i));
     uprof_task_text_end(&json);
 }
@@ -253,14 +263,20 @@ GString *
 uprof_task_table_make(UprofPipeline *pipeline, const UprofTaskRequest *request, const char *shown,
                       const UprofNotices *notices, GError **error)
 {
-    g_autoptr(UprofTaskList) list = uprof_task_text_list(pipeline, request, shown, notices, error);
+    GArray *all;
+    g_autoptr(UprofTaskList) list =
+        uprof_task_text_list(pipeline, request, shown, notices, &all, error);
 
     if (!list)
         return NULL;
     GString *out = g_string_new(NULL);
-    g_autoptr(GArray) extras = find_extras(pipeline, request, list);
+    g_auto(UprofTaskLocks) locks;
+    uprof_task_locks_init(&locks, pipeline, all);
+    g_autoptr(GArray) extras =
+        find_extras(pipeline, request, list, request->is_json ? &locks : NULL);
+    uprof_task_locks_warn(&locks, shown, notices);
     if (request->is_json)
-        write_json(out, request, shown, list, extras);
+        write_json(out, request, shown, list, extras, &locks);
     else
         append_lines(out, shown, list, extras);
     return out;

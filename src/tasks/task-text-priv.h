@@ -10,9 +10,18 @@
 /** uprof_task_text_span: Returns: (transfer full): "12.3s", "4m05s", "3h12m" or "6d02h" */
 char *uprof_task_text_span(uint64_t ns);
 
-/** uprof_task_text_list: lists the chosen tasks, with notices. Returns: as uprof_task_list_read() */
-UprofTaskList *uprof_task_text_list(UprofPipeline *pipeline, const UprofTaskRequest *request,
-                                    const char *shown, const UprofNotices *notices, GError **error);
+/** uprof_task_text_state: Returns: the state in words, or "running"; literal */
+const char *uprof_task_text_state(const UprofTask *task);
+
+/**
+ * uprof_task_text_list: lists the chosen tasks, with notices
+ * @all: (out) (transfer full): if a list is returned: of UprofTask: all tasks
+ *
+ * Returns: as uprof_task_list_read()
+ */
+UprofTaskList *
+uprof_task_text_list(UprofPipeline *pipeline, const UprofTaskRequest *request, const char *shown,
+                     const UprofNotices *notices, GArray **all, GError **error);
 
 /** uprof_task_text_begin: begins the JSON of a domain, up to the array @key */
 void uprof_task_text_begin(UprofJsonWriter *json, const UprofTaskRequest *request,

@@ -20,6 +20,12 @@ uprof_task_text_span(uint64_t ns)
     return g_strdup_printf("%" G_GUINT64_FORMAT "d%02uh", s / 86400, (unsigned)(s / 3600 % 24));
 }
 
+const char *
+uprof_task_text_state(const UprofTask *task)
+{
+    return task->is_on_cpu ? "running" : uprof_task_state_name(task->state);
+}
+
 static void
 warn_about_list(const UprofTaskList *list, const char *shown, const UprofNotices *notices)
 {
@@ -36,7 +42,7 @@ warn_about_list(const UprofTaskList *list, const char *shown, const UprofNotices
 
 UprofTaskList *
 uprof_task_text_list(UprofPipeline *pipeline, const UprofTaskRequest *request, const char *shown,
-                     const UprofNotices *notices, GError **error)
+                     const UprofNotices *notices, GArray **all, GError **error)
 {
     uprof_mem_begin_sample(pipeline->mem, request->time_ns, request->reset);
     g_autoptr(UprofTaskList) list = uprof_task_list_read(pipeline->kernel, pipeline->mem, error);
@@ -47,6 +53,7 @@ uprof_task_text_list(UprofPipeline *pipeline, const UprofTaskRequest *request, c
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_EMPTY, "no task can be read");
         return NULL;
     }
+    *all = g_array_copy(list->tasks);
     uprof_task_choice_apply(&request->choice, list->tasks);
     warn_about_list(list, shown, notices);
     return g_steal_pointer(&list);
@@ -90,8 +97,7 @@ uprof_task_text_write(UprofJsonWriter *json, const UprofTaskList *list, const Up
     uprof_json_string(json, "name", task->name);
     uprof_json_bool(json, "kernel", task->is_kernel);
     uprof_json_string(json, "state", state);
-    uprof_json_string(json, "state_name",
-                      task->is_on_cpu ? "running" : uprof_task_state_name(task->state));
+    uprof_json_string(json, "state_name", uprof_task_text_state(task));
     if (task->is_on_cpu)
         uprof_json_uint(json, "vcpu", task->cpu);
     uprof_json_uint(json, "began_ns", task->began_ns);

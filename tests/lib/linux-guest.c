@@ -227,6 +227,33 @@ has_member(const LinuxPlan *plan, const char *name)
     return g_strcmp0(plan->no_member, name) == 0 ? "removed" : name;
 }
 
+/* @ring: of struct list_head */
+static void
+add_lock_types(BtfBuilder *builder, const LinuxPlan *plan, unsigned word, unsigned ring)
+{
+    const char *head = plan->has_first_waiter ? "first_waiter" : has_member(plan, "wait_list");
+    const unsigned queue = STRUCT("wait_queue_head", 24, { "head", ring, 64 });
+
+    STRUCT("mutex_waiter", WAITER_BYTES, { "list", ring, 8 * WAITER_NODE },
+           { "task", word, 8 * WAITER_TASK });
+    STRUCT("mutex", LOCK_BYTES, { "owner", word, 8 * LOCK_OWNER }, { head, ring, 8 * LOCK_HEAD });
+    STRUCT("rwsem_waiter", WAITER_BYTES, { "list", ring, 8 * WAITER_NODE },
+           { "task", word, 8 * WAITER_TASK });
+    STRUCT("rw_semaphore", LOCK_BYTES, { "count", word, 8 * LOCK_COUNT },
+           { "owner", word, 8 * LOCK_OWNER }, { "wait_list", ring, 8 * LOCK_HEAD });
+    STRUCT("rt_mutex_waiter", WAITER_BYTES, { "task", word, 8 * FUTEX_TASK },
+           { "lock", word, 8 * FUTEX_LOCK });
+    STRUCT("rt_mutex_base", WAITER_BYTES, { "owner", word, 8 * FUTEX_OWNER });
+    STRUCT("wait_queue_entry", WAITER_BYTES, { "private", word, 8 * WAITER_TASK },
+           { "entry", ring, 8 * WAITER_NODE });
+    STRUCT("percpu_rw_semaphore", PER_CPU_BYTES, { "waiters", queue, 8 * (PER_CPU_HEAD - 8) });
+    const unsigned writers = STRUCT("sb_writers", BLOCK_BYTES - BLOCK_FROZEN, { "frozen", word, 0 },
+                                    { "rw_sem", word, 8 * (BLOCK_LEVELS - BLOCK_FROZEN) });
+    STRUCT("super_block", BLOCK_BYTES, { "s_type", word, 8 * BLOCK_TYPE },
+           { "s_id", word, 8 * BLOCK_DEVICE }, { "s_writers", writers, 8 * BLOCK_FROZEN });
+    STRUCT("file_system_type", 0x20, { "name", word, 8 * TYPE_NAME });
+}
+
 /* The types of a kernel whose tasks can be listed. @thread: of struct thread_struct */
 static void
 add_task_types(BtfBuilder *builder, const LinuxPlan *plan, unsigned word, unsigned thread)
@@ -253,7 +280,8 @@ add_task_types(BtfBuilder *builder, const LinuxPlan *plan, unsigned word, unsign
            { "stime", word, 8 * TASK_SYSTEM_TIME }, { "prev_cputime", times, 8 * TASK_SHOWN_TIME },
            { "se", entity, 8 * TASK_LEFT }, { "nvcsw", word, 8 * TASK_SWITCHES },
            { "nivcsw", word, 8 * (TASK_SWITCHES + 8) }, { "thread_pid", word, 8 * TASK_IDS },
-           { "worker_private", word, 8 * TASK_WORKER });
+           { "worker_private", word, 8 * TASK_WORKER },
+           { HAS("pi_blocked_on"), word, 8 * TASK_BLOCKED });
 #undef HAS
     STRUCT("signal_struct", 0x40, { "thread_head", ring, 8 * SIGNAL_HEAD });
     STRUCT("upid", IDS_EACH, { "nr", number, 0 }, { "ns", word, 64 });
@@ -265,6 +293,7 @@ add_task_types(BtfBuilder *builder, const LinuxPlan *plan, unsigned word, unsign
            { "desc", text, 8 * WORKER_TEXT });
     STRUCT("workqueue_struct", 0x40, { "name", text, 8 * QUEUE_NAME });
     STRUCT("rq", 0x40, { "clock", word, 8 * RUN_QUEUE_CLOCK });
+    add_lock_types(builder, plan, word, ring);
     STRUCT("inactive_task_frame", SWITCH_BYTES, { "bp", word, 8 * SWITCH_FP },
            { "ret_addr", word, 8 * SWITCH_PC });
 }
@@ -438,8 +467,9 @@ put_symbols(LinuxGuest *guest, guint types_len, size_t rules_len)
         { "__sched_text_start", LINUX_IMAGE + LINUX_WAIT, 'T' },
         { "__sched_text_end", LINUX_IMAGE + LINUX_WAIT_END, 'T' },
         { "ret_from_fork", LINUX_IMAGE + LINUX_NEW_TASK, 'T' },
+        { "__mutex_lock.constprop.0", LINUX_IMAGE + LINUX_LOCK_MUTEX, 't' },
     };
-    enum { TASK_SYMBOLS = 5 };
+    enum { TASK_SYMBOLS = 6 };
     const KallsymsPlan symbols = {
         .n = N_FUNCTIONS,
         .addresses = KALLSYMS_PERCPU,
@@ -832,6 +862,17 @@ linux_guest_list_task(LinuxGuest *guest, uint64_t task, uint64_t leader)
                              (uint32_t)linux_guest_get(guest, leader + TASK_PID));
     }
     append_node(guest, head, LINUX_DIRECT + head, task + TASK_NODE);
+}
+
+void
+linux_guest_add_waiter(LinuxGuest *guest, uint64_t at, uint64_t task, uint64_t head)
+{
+    if (linux_guest_get(guest, head) == 0) {
+        put_pointer(guest, head, head);
+        put_pointer(guest, head + 8, head);
+    }
+    append_node(guest, head, LINUX_DIRECT + head, at + WAITER_NODE);
+    put_pointer(guest, at + WAITER_TASK, task);
 }
 
 static uint64_t

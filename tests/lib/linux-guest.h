@@ -49,8 +49,9 @@ enum {
     LINUX_INIT_TASK = LINUX_DATA + 0xa00,
     LINUX_WAIT = 0x20, /* code that waits */
     LINUX_WAIT_END = 0x40,
-    LINUX_NEW_TASK = 0x300, /* code to which a task that has never run returns */
-    LINUX_ROOT = 0x10000,   /* page tables */
+    LINUX_NEW_TASK = 0x300,   /* code to which a task that has never run returns */
+    LINUX_LOCK_MUTEX = 0x30d, /* code that waits for a mutex */
+    LINUX_ROOT = 0x10000,     /* page tables */
     LINUX_IMAGE_BYTES = 0x12000,
     LINUX_IMAGE_GPA = 0x10000,
 };
@@ -94,7 +95,26 @@ enum {
     TASK_SWITCHES = 0x210, /* voluntary and involuntary */
     TASK_IDS = 0x220,
     TASK_WORKER = 0x228,
+    TASK_BLOCKED = 0x230, /* the waiter of a PI futex */
     TASK_LIST_BYTES = 0x240,
+    WAITER_TASK = 0x18, /* mutex_waiter, rwsem_waiter, wait_queue_entry */
+    WAITER_NODE = 8,
+    WAITER_BYTES = 0x20,
+    LOCK_OWNER = 8, /* mutex, rw_semaphore */
+    LOCK_COUNT = 0, /* rw_semaphore */
+    LOCK_HEAD = 0x20,
+    LOCK_BYTES = 0x30,
+    FUTEX_TASK = 8, /* rt_mutex_waiter */
+    FUTEX_LOCK = 0x10,
+    FUTEX_OWNER = 0x18, /* rt_mutex_base */
+    PER_CPU_HEAD = 8,   /* percpu_rw_semaphore */
+    PER_CPU_BYTES = 0x20,
+    BLOCK_TYPE = 8, /* super_block */
+    BLOCK_DEVICE = 0x10,
+    BLOCK_FROZEN = 0x30,
+    BLOCK_LEVELS = 0x38,
+    BLOCK_BYTES = 0x98,
+    TYPE_NAME = 8,      /* file_system_type */
     SIGNAL_HEAD = 0x10, /* signal_struct */
     IDS_LEVEL = 4,      /* pid */
     IDS_NUMBERS = 0x10,
@@ -223,24 +243,26 @@ enum {
 
 /** LinuxPlan: the guest to make; all zeros make Linux 6.4 with a maple tree */
 typedef struct {
-    unsigned n_vcpus;      /* 0 means 1 */
-    const char *release;   /* (nullable): borrowed */
-    bool is_red_black;     /* areas are in a red-black tree, as before 6.1 */
-    bool is_old_module;    /* struct module as before 6.4 */
-    bool has_hot;          /* pcpu_hot has the running task, as from 6.2 to 6.14 */
-    bool has_irq_end;      /* the pointer to the interrupt stack points to its end, as up to 5.10 */
-    bool has_isolation;    /* the page tables of user mode map only a small part of the kernel */
-    bool is_xen;           /* a paravirtual guest of Xen */
-    bool no_symbols;       /* the kernel is built without symbols */
-    bool no_types;         /* the kernel is built without BTF */
-    bool no_rules;         /* the kernel is built without unwind tables */
-    bool no_module_rules;  /* BTF lacks the members for unwind tables of modules */
-    bool lists_tasks;      /* the kernel has types and symbols for its tasks */
-    const char *no_member; /* (nullable): borrowed: a member of task_struct that BTF lacks */
-    bool no_cpus;          /* the kernel lacks the symbol for the areas of CPUs */
-    uint32_t name_at;      /* wrong offset of a task's name in BTF; 0: the right one */
-    unsigned n_modules;    /* each module has one page */
-    size_t more_bytes;     /* additional memory */
+    unsigned n_vcpus;     /* 0 means 1 */
+    const char *release;  /* (nullable): borrowed */
+    bool is_red_black;    /* areas are in a red-black tree, as before 6.1 */
+    bool is_old_module;   /* struct module as before 6.4 */
+    bool has_hot;         /* pcpu_hot has the running task, as from 6.2 to 6.14 */
+    bool has_irq_end;     /* the pointer to the interrupt stack points to its end, as up to 5.10 */
+    bool has_isolation;   /* the page tables of user mode map only a small part of the kernel */
+    bool is_xen;          /* a paravirtual guest of Xen */
+    bool no_symbols;      /* the kernel is built without symbols */
+    bool no_types;        /* the kernel is built without BTF */
+    bool no_rules;        /* the kernel is built without unwind tables */
+    bool no_module_rules; /* BTF lacks the members for unwind tables of modules */
+    bool lists_tasks;     /* the kernel has types and symbols for its tasks */
+    const char
+        *no_member; /* (nullable): borrowed: a member of task_struct or a lock that BTF lacks */
+    bool has_first_waiter;  /* a mutex points to its first waiter, and has no head of a ring */
+    bool no_cpus;           /* the kernel lacks the symbol for the areas of CPUs */
+    uint32_t name_at;       /* wrong offset of a task's name in BTF; 0: the right one */
+    unsigned n_modules;     /* each module has one page */
+    size_t more_bytes;      /* additional memory */
     const LinuxArea *areas; /* (nullable): borrowed; sorted; NULL: a program and a library */
     unsigned n_areas;       /* in @areas */
 } LinuxPlan;
@@ -337,6 +359,13 @@ void linux_guest_unlist_task(LinuxGuest *guest, uint64_t task);
  */
 uint64_t linux_guest_add_stack(LinuxGuest *guest, uint64_t task, uint64_t pc, const uint64_t *words,
                                unsigned n_words);
+
+/**
+ * linux_guest_add_waiter: puts a waiter behind the last one of a ring
+ * @at: guest-physical address of the waiter, which is zeros
+ * @head: guest-physical address of the head of the ring; a head of zeros is made one
+ */
+void linux_guest_add_waiter(LinuxGuest *guest, uint64_t at, uint64_t task, uint64_t head);
 
 /**
  * linux_guest_add_mm: Returns: guest-physical address of a new mm, which has the areas and page

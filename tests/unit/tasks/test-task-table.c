@@ -172,6 +172,57 @@ test_groups_json(void)
     assert_has(text->str, "\"frames\": [{\"address\": \"0xffffffff81000058\"");
 }
 
+/* nginx and process 2 wait for a mutex each; process 1 holds that of nginx, and nobody the other. */
+static void
+add_locks(LinuxGuest *guest, uint64_t first, uint64_t second)
+{
+    const uint64_t words[REGS_WORDS] = { 0 }, tasks[] = { guest->task, second };
+
+    for (unsigned i = 0; i < G_N_ELEMENTS(tasks); i++) {
+        const uint64_t lock = linux_guest_alloc(guest, LOCK_BYTES, 64);
+        const uint64_t end = linux_guest_add_stack(
+            guest, tasks[i], LINUX_IMAGE + LINUX_LOCK_MUTEX + 1, words, REGS_WORDS);
+        linux_guest_add_waiter(guest, end - REGS_WORDS * 8, tasks[i], lock + LOCK_HEAD);
+        linux_guest_put(guest, lock + LOCK_OWNER, i == 0 ? LINUX_DIRECT + first : 1);
+        memory_guest_put_u32(guest->memory, tasks[i] + TASK_STATE, 2);
+    }
+}
+
+static uint64_t
+find_task(Setup *setup, uint64_t after)
+{
+    return linux_guest_get(setup->guest, after + TASK_RING) - LINUX_DIRECT - TASK_RING;
+}
+
+/* The owner is named even if it is not chosen itself. */
+static void
+test_locks(void)
+{
+    UprofTaskRequest request = { 0 };
+    g_auto(Setup) setup;
+
+    setup_init(&setup, NULL);
+    const uint64_t first = find_task(&setup, setup.guest->task);
+    add_locks(setup.guest, first, find_task(&setup, first));
+    g_assert_true(uprof_task_choice_set_states(&request.choice, "D"));
+    g_autoptr(GString) text = make_text(&setup, &request, false);
+    assert_has(text->str, ": 1 frame, ");
+    assert_has(text->str, "\n  waits for a mutex at ffff88");
+    assert_has(text->str, " that wait?1[1] (sleeping for 10.0s) holds\n");
+    assert_has(text->str, ", just released\n");
+    g_assert_null(strstr(text->str, "sleeping for up"));
+    request.is_json = true;
+    for (unsigned i = 0; i < 2; i++) {
+        g_autoptr(GString) json = make_text(&setup, &request, i == 0);
+        assert_has(json->str, "\"lock\": {\"kind\": \"mutex\", \"address\": \"0xffff88");
+        assert_has(json->str, "\"holder\": \"held\", \"waiters\": 1, \"owner\": {\"pid\": 1, "
+                              "\"tid\": 1, \"name\": \"wait?1\", \"state_name\": \"sleeping\", "
+                              "\"wait_ns\": 10000000000}}");
+        assert_has(json->str, "\"holder\": \"released\", \"waiters\": 1}");
+    }
+    g_assert_cmpstr(setup.notices->str, ==, "");
+}
+
 static void
 test_missing(void)
 {
@@ -207,6 +258,7 @@ main(int argc, char **argv)
     g_test_add_func("/tasks/task-table/table-json", test_table_json);
     g_test_add_func("/tasks/task-table/groups", test_groups);
     g_test_add_func("/tasks/task-table/groups-json", test_groups_json);
+    g_test_add_func("/tasks/task-table/locks", test_locks);
     g_test_add_func("/tasks/task-table/missing", test_missing);
     g_test_add_func("/tasks/task-table/nothing", test_nothing);
     return g_test_run();
