@@ -10,7 +10,7 @@
 
 #include "linux-guest.h"
 #include "tasks-guest.h"
-#include "uprof/task-stack.h"
+#include "uprof/task-lock.h"
 
 /* The first input also makes the guest. */
 FuzzBounds
@@ -28,7 +28,8 @@ fuzz_bounds(void)
 enum {
     CHANGE_BYTES = 11,
     CHANGES_MAX = 64,
-    READS_MAX = 2 * UPROF_TASK_LIST_MAX + 100 * 1000,
+    SEARCHES_MAX = 20, /* for locks */
+    READS_MAX = 2 * UPROF_TASK_LIST_MAX + 100 * 1000 + SEARCHES_MAX * 20 * 1000,
 };
 
 enum { SET, ADD, POINT, XOR, HOW = 3 };
@@ -105,6 +106,42 @@ check_stack(const LinuxView *view, UprofTask *task)
 }
 
 static void
+check_lock(const UprofTaskLockSearch *search, const UprofTask *task, const UprofTaskStack *stack,
+           UprofTaskLockKind kind)
+{
+    UprofTaskLock lock;
+
+    if (!uprof_task_lock_find(search, kind, task, stack, &lock)) {
+        g_assert(lock.kind == UPROF_TASK_LOCK_NONE && lock.owner == 0);
+        return;
+    }
+    g_assert(lock.kind == kind && lock.address >= UPROF_UPPER_HALF);
+    g_assert(lock.owner == 0 || uprof_task_lock_task(search, lock.owner));
+    check_name(lock.type);
+    check_name(lock.device);
+}
+
+/* Searches each kind of lock on the stacks of the first tasks. */
+static void
+check_locks(const LinuxView *view, const UprofTaskList *list)
+{
+    g_autoptr(GArray) all = g_array_copy(list->tasks);
+    const UprofTaskLockSearch search = { view->kernel, view->mem, all };
+    g_autofree UprofTaskStack *stack = g_new0(UprofTaskStack, 1);
+    unsigned n = 0;
+
+    uprof_task_lock_sort(all);
+    for (guint i = 0; i < list->tasks->len && n < SEARCHES_MAX; i++) {
+        UprofTask *task = &g_array_index(list->tasks, UprofTask, i);
+        uprof_task_stacks_copy(view->kernel, view->mem, task, stack, 1);
+        for (unsigned kind = UPROF_TASK_LOCK_MUTEX;
+             kind <= UPROF_TASK_LOCK_PER_CPU && stack->state == UPROF_TASK_STACK_COPIED;
+             kind++, n++)
+            check_lock(&search, task, stack, (UprofTaskLockKind)kind);
+    }
+}
+
+static void
 check_list(const LinuxView *view, const UprofTaskList *list)
 {
     g_autoptr(GHashTable) addresses = g_hash_table_new(g_int64_hash, g_int64_equal);
@@ -140,7 +177,9 @@ fuzz_input(const uint8_t *data, size_t size)
     guest->memory->hook = change_words;
     g_autoptr(UprofTaskList) list = uprof_task_list_read(view->kernel, view->mem, &error);
     check_answer(list != NULL, error);
-    if (list)
+    if (list) {
         check_list(view, list);
+        check_locks(view, list);
+    }
     guest->memory->hook = NULL;
 }

@@ -510,6 +510,16 @@ make_tasks(const char *corpus)
     save_task_change(corpus, "saved-sp", task + TASK_SAVED_SP, 0, 8);
     save_task_change(corpus, "switches", task + TASK_SWITCHES, 20, 1);
     save_task_change(corpus, "stack", task + TASK_STACK, 0, 0x1000);
+    const uint64_t waiter = tasks_guest_waiter(guest, task);
+    save_task_change(corpus, "waiter-task", waiter + WAITER_TASK, 0, 0x40);
+    save_task_change(corpus, "waiter-next", waiter + WAITER_NODE, 0, 8);
+    save_task_change(corpus, "waiter-later", waiter + WAITER_NODE, 40, -(uint64_t)LOCK_BYTES);
+    save_task_change(corpus, "waiter-previous", waiter + WAITER_NODE + 8, 30, 16);
+    const uint64_t lock =
+        linux_guest_get(guest, waiter + WAITER_NODE + 8) - LINUX_DIRECT - LOCK_HEAD;
+    save_task_change(corpus, "lock-owner", lock + LOCK_OWNER, 0, 0x40);
+    save_task_change(corpus, "lock-count", lock + LOCK_COUNT, 0, UINT64_C(1) << 63);
+    save_task_change(corpus, "lock-head", lock + LOCK_HEAD, 0, 0x20);
     save_task_change(corpus, "id", task + TASK_PID, 2, UINT64_MAX);
 }
 
