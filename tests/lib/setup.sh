@@ -466,6 +466,8 @@ cpu_xml()
 
 # A file that new guests get as their disk. Each guest gets a copy of its own. Empty: none.
 guest_disk=${guest_disk:-}
+# The same for an NVMe disk, for which Debian's cloud kernel needs no module. libvirt has no words for it.
+guest_nvme=${guest_nvme:-}
 
 # guest_xml NAME UUID TYPE FOLDER CMDLINE VCPUS CPU MEM_MIB [INITRD]: prints the smallest domain that
 # libvirt allows. VCPUS and MEM_MIB are numbers, or N/MAX if more can be plugged. A domain with an
@@ -479,7 +481,7 @@ guest_xml()
         numa="<cpu><numa><cell id='0' cpus='0-$((${6#*/} - 1))' memory='$mib' unit='MiB'/></numa></cpu>"
     fi
     cat <<XML
-<domain type='$3'>
+<domain type='$3' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
   <name>$(xml_escape "$1")</name>
   <uuid>$2</uuid>
   <title>virt-uprof test guest</title>
@@ -501,6 +503,10 @@ guest_xml()
     ${9:+<serial type='pipe'><source path='$(xml_escape "$4/words")'/></serial>}
     ${guest_disk:+<disk type='file'><driver name='qemu' type='raw' cache='unsafe'/><source file='$(xml_escape "$4/disk")'/><target dev='vda' bus='virtio'/></disk>}
   </devices>
+  ${guest_nvme:+<qemu:commandline>
+    <qemu:arg value='-drive'/><qemu:arg value='$(xml_escape "file=$4/nvme,if=none,id=nvme,format=raw,cache=unsafe")'/>
+    <qemu:arg value='-device'/><qemu:arg value='nvme,drive=nvme,serial=1'/>
+  </qemu:commandline>}
 </domain>
 XML
 }
@@ -575,6 +581,7 @@ create_guest()
         copy_for_guest "$name" "$initrd" initrd && mkfifo "$folder"/words.{in,out} || return 1
     fi
     [ -z "$guest_disk" ] || copy_for_guest "$name" "$guest_disk" disk || return 1
+    [ -z "$guest_nvme" ] || copy_for_guest "$name" "$guest_nvme" nvme || return 1
     : >"$folder/serial"
     guest_xml "$name" "${guest_uuids[$name]}" "$type" "$folder" "$cmdline" "$vcpus" "$cpu" \
         "$mem_mib" "${initrd:+$folder/initrd}" >"$folder/domain.xml"

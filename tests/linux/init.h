@@ -45,6 +45,11 @@ struct load {
     void (*connect)(struct ends ends[PROCESSES_MAX]); /* (nullable): connects the processes */
 };
 
+/* locks.c: processes that wait for locks */
+void run_locks(const struct ends *load);
+/* Ends what the load `locks` has done to the disk, if there is one. */
+void thaw_disk(void);
+
 /* Returns: (nullable): the load called @word */
 const struct load *find_load(const char *word);
 unsigned count_processes(const struct load *load);

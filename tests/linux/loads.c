@@ -694,6 +694,7 @@ static const struct load loads[] = {
     { "network",  { { "net-server", run_server }, { "net-client", run_client } }, connect_sockets },
     { "forks",    { { "forks", run_forks } },                                 NULL },
     { "waits",    { { "waits", run_waits } },                                 NULL },
+    { "locks",    { { "locks", run_locks } },                                 NULL },
     { "idle",     { { "idle-proc", run_idle } },                              NULL },
 };
 /* clang-format on */

@@ -188,6 +188,45 @@ shows_tasks()
     grep -qF 'evil?[2J?;' "$work/out" || fail "no clean name in: $(cat "$work/out")"
 }
 
+has_hang()
+{
+    "$program" dmesg "${patient[@]}" "$name" 2>/dev/null | grep -qE 'INFO: task l-[a-z]+:[0-9]+ blocked for more than'
+}
+
+# compares_locks: `dump --blocked` and `ps` name the locks and owners that the guest has made
+compares_locks()
+{
+    tell_linux "$name" 'stop locks' >"$work/locks" || fail 'it does not lock'
+    profile 0 dump --blocked --json "${patient[@]}" "$name"
+    mv "$work/out" "$work/dump.json"
+    profile 0 ps --json "${patient[@]}" "$name"
+    mv "$work/out" "$work/ps.json"
+    python3 "$here/locks.py" "$work/locks" "$work/dump.json" "$work/ps.json" >"$work/said" ||
+        fail "locks: $(head -n 20 "$work/said")"
+    say "$name: $(tail -n 1 "$work/said")"
+    shows_locks
+    wait_until 120 has_hang || fail 'no hung task in the log'
+    tell_linux "$name" stop >/dev/null || fail 'it does not stop'
+}
+
+# shows_locks: texts about a guest that hangs
+shows_locks()
+{
+    local owner='[a-z-]+\[[0-9]+\] \((uninterruptible|sleeping) for [0-9.ms]+\)'
+    profile 0 dump --blocked "${patient[@]}" "$name"
+    local line
+    for line in "6 wait to write under a rw-semaphore at ffff[0-9a-f]+ that $owner holds" \
+        "3 wait to read under a rw-semaphore at ffff[0-9a-f]+ that 1 reader holds; the last to come, a hint: $owner" \
+        "[0-9] wait for a mutex at ffff[0-9a-f]+ that $owner holds" \
+        "3 wait for a PI futex, rt-mutex at ffff[0-9a-f]+ that $owner holds" \
+        '6 wait for a file system: ext4 on nvme0n1, frozen'; do
+        grep -qxE "  $line" "$work/out" || fail "no '$line' in: $(grep -B 1 ' waits\? ' "$work/out")"
+    done
+}
+
+guest_nvme=$work/disk.ext4
+truncate -s 4M "$guest_nvme"
+mke2fs -q -F -t ext4 -O ^has_journal "$guest_nvme" || fail 'no file system (try: apt-get install e2fsprogs)'
 need_daemon
 need_linux
 case $series in
@@ -205,6 +244,7 @@ for cell in "${cells[@]}"; do
         replays syscalls
         compares_tasks
         shows_tasks
+        compares_locks
         shows_log
     fi
     wait_until 3 runs "$name" || fail "'$name' does not run any more"
