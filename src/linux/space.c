@@ -497,7 +497,7 @@ static bool
 is_current(const Process *process, const UprofLinuxTask *task, const UprofSnapshot *snapshot)
 {
     return process && process->number == task->process && process->reset == snapshot->reset &&
-           snapshot->time_ns - process->since_ns < KEEP_NS;
+           snapshot->time_ns < process->since_ns + KEEP_NS;
 }
 
 static bool

@@ -7,9 +7,17 @@
 #include "uprof/pipeline.h"
 #include "uprof/task-stack.h"
 
+/** UprofTaskReader: what an unwinder reads with; all pointers are borrowed */
+typedef struct {
+    UprofMem *mem;
+    UprofUnwindCache *cache;
+    uint64_t apart_ns; /* time between two tasks: 0, or that of samples, whose limits begin again */
+} UprofTaskReader;
+
 /** UprofTaskUnwinder: one task at a time; all pointers are owned unless they say "borrowed" */
 typedef struct {
     UprofPipeline *pipeline; /* borrowed */
+    UprofTaskReader reader;
     UprofSnapshot *snapshot; /* of the last task */
     UprofTaskStack *copies;  /* %UPROF_TASK_STACKS_MAX of them */
     guint first, end;        /* tasks of the list whose stacks are in @copies */
@@ -27,6 +35,13 @@ typedef struct {
  */
 void uprof_task_unwinder_init(UprofTaskUnwinder *unwinder, UprofPipeline *pipeline,
                               uint64_t time_ns, uint32_t reset);
+
+/** uprof_task_unwinder_init_beside: the same, but leaves alone what the pipeline remembers for samples */
+void uprof_task_unwinder_init_beside(UprofTaskUnwinder *unwinder, UprofPipeline *pipeline,
+                                     UprofTaskReader reader);
+
+/** uprof_task_unwinder_restart: begins with another list of tasks, as uprof_task_unwinder_init() does */
+void uprof_task_unwinder_restart(UprofTaskUnwinder *unwinder, uint64_t time_ns, uint32_t reset);
 void uprof_task_unwinder_clear(UprofTaskUnwinder *unwinder);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UprofTaskUnwinder, uprof_task_unwinder_clear)
 

@@ -11,18 +11,35 @@ enum {
 #define APART_NS UINT64_C(10000000)
 
 void
-uprof_task_unwinder_init(UprofTaskUnwinder *unwinder, UprofPipeline *pipeline, uint64_t time_ns,
-                         uint32_t reset)
+uprof_task_unwinder_init_beside(UprofTaskUnwinder *unwinder, UprofPipeline *pipeline,
+                                UprofTaskReader reader)
 {
     *unwinder = (UprofTaskUnwinder){
         .pipeline = pipeline,
+        .reader = reader,
         .snapshot = g_new0(UprofSnapshot, 1),
         .copies = g_new0(UprofTaskStack, UPROF_TASK_STACKS_MAX),
         .stack = g_new0(UprofStack, 1),
     };
+}
+
+void
+uprof_task_unwinder_restart(UprofTaskUnwinder *unwinder, uint64_t time_ns, uint32_t reset)
+{
     unwinder->snapshot->time_ns = time_ns;
     unwinder->snapshot->reset = reset;
-    uprof_mem_forget(pipeline->mem);
+    unwinder->first = unwinder->end = 0;
+    uprof_mem_forget(unwinder->reader.mem);
+}
+
+void
+uprof_task_unwinder_init(UprofTaskUnwinder *unwinder, UprofPipeline *pipeline, uint64_t time_ns,
+                         uint32_t reset)
+{
+    const UprofTaskReader reader = { pipeline->mem, pipeline->cache, APART_NS };
+
+    uprof_task_unwinder_init_beside(unwinder, pipeline, reader);
+    uprof_task_unwinder_restart(unwinder, time_ns, reset);
 }
 
 void
@@ -40,9 +57,9 @@ make_context(const UprofTaskUnwinder *unwinder, unsigned depth)
 
     return (UprofUnwindContext){
         .snapshot = unwinder->snapshot,
-        .mem = pipeline->mem,
+        .mem = unwinder->reader.mem,
         .sym = pipeline->sym,
-        .cache = pipeline->cache,
+        .cache = unwinder->reader.cache,
         .method = uprof_unwind_method(pipeline->run->unwind),
         .max_depth = CLAMP(depth, 1, (unsigned)UPROF_DEPTH_MAX),
     };
@@ -56,8 +73,9 @@ copy_stacks(UprofTaskUnwinder *unwinder, GArray *tasks, guint i)
     if (i < unwinder->first || i >= unwinder->end) {
         unwinder->first = i;
         unwinder->end = MIN(i + UPROF_TASK_STACKS_MAX, tasks->len);
-        uprof_task_stacks_copy(pipeline->kernel, pipeline->mem, &g_array_index(tasks, UprofTask, i),
-                               unwinder->copies, unwinder->end - i);
+        uprof_task_stacks_copy(pipeline->kernel, unwinder->reader.mem,
+                               &g_array_index(tasks, UprofTask, i), unwinder->copies,
+                               unwinder->end - i);
     }
     unwinder->copy = &unwinder->copies[i - unwinder->first];
 }
@@ -87,7 +105,7 @@ copy_user_stack(UprofTaskUnwinder *unwinder)
     g_autofree uint8_t *bytes = g_malloc(USER_BYTES);
     const size_t room = MIN((size_t)USER_BYTES, uprof_snapshot_room(snapshot));
     const size_t len =
-        uprof_mem_copy(pipeline->mem, snapshot->vcpu, tables ? tables : &snapshot->regs,
+        uprof_mem_copy(unwinder->reader.mem, snapshot->vcpu, tables ? tables : &snapshot->regs,
                        unwinder->copy->user_sp, bytes, room);
 
     if (len > 0)
@@ -98,17 +116,18 @@ void
 uprof_task_unwind_user(UprofTaskUnwinder *unwinder, const UprofTask *task, unsigned depth)
 {
     UprofPipeline *pipeline = unwinder->pipeline;
+    UprofMem *mem = unwinder->reader.mem;
     UprofUnwindContext context = make_context(unwinder, depth);
 
     if (unwinder->copy->state != UPROF_TASK_STACK_COPIED || !unwinder->copy->has_user)
         return;
-    unwinder->snapshot->time_ns += APART_NS;
-    uprof_mem_begin_sample(pipeline->mem, unwinder->snapshot->time_ns, unwinder->snapshot->reset);
-    uprof_mem_allow_more(pipeline->mem);
-    uprof_space_begin(pipeline->space, pipeline->mem, unwinder->snapshot);
+    unwinder->snapshot->time_ns += unwinder->reader.apart_ns;
+    uprof_mem_begin_sample(mem, unwinder->snapshot->time_ns, unwinder->snapshot->reset);
+    uprof_mem_allow_more(mem);
+    uprof_space_begin(pipeline->space, mem, unwinder->snapshot);
     uprof_runtimes_begin(pipeline->runtimes, unwinder->snapshot);
     copy_user_stack(unwinder);
-    if (!uprof_task_stack_is_same(pipeline->kernel, pipeline->mem, task))
+    if (!uprof_task_stack_is_same(pipeline->kernel, mem, task))
         return;
     context.space = pipeline->space;
     context.runtimes = pipeline->runtimes;
