@@ -39,7 +39,8 @@ typedef struct {
     uint64_t cgroup;             /* address of its struct css_set: see uprof_cgroups_find_set() */
     uint64_t parent_at;          /* address of the struct task_struct of its parent */
     uint64_t ids_at;             /* address of its struct pid */
-    char name[UPROF_TASK_NAME_BYTES]; /* safe to print */
+    char name[UPROF_TASK_NAME_BYTES];  /* safe to print */
+    char comm[UPROF_LINUX_NAME_BYTES]; /* as the @name of UprofLinuxTask; "": malformed */
 } UprofTask;
 
 /** UprofTaskList: all members are owned */

@@ -20,6 +20,9 @@ UprofLinks *uprof_linux_links_make(const UprofLinuxArch *arch, const UprofLinuxS
                                    const UprofLinuxOffsets *offsets, const UprofLinks *before,
                                    const UprofKernelMemory *memory, unsigned n_vcpus);
 
+/** uprof_linux_task_is_named: @name: %UPROF_LINUX_NAME_BYTES bytes: does a NUL follow printable characters? */
+bool uprof_linux_task_is_named(const char *name);
+
 /** uprof_linux_task_read: see uprof_linux_task() */
 bool uprof_linux_task_read(const UprofLinks *links, const UprofLinuxOffsets *offsets,
                            const UprofSnapshot *snapshot, UprofLinuxTask *task);

@@ -93,8 +93,8 @@ uprof_linux_links_make(const UprofLinuxArch *arch, const UprofLinuxSymbols *symb
     return links;
 }
 
-static bool
-is_printable(const char *name)
+bool
+uprof_linux_task_is_named(const char *name)
 {
     const char *end = memchr(name, '\0', UPROF_LINUX_NAME_BYTES);
 
@@ -137,7 +137,7 @@ read_task(ReadTask *read, const void *data, const UprofLinuxOffsets *offsets, ui
     found.memory = GUINT64_FROM_LE(found.memory);
     found.pid = GUINT32_FROM_LE(found.pid);
     found.process = GUINT32_FROM_LE(found.process);
-    if (found.pid > PID_MAX || found.process > PID_MAX || !is_printable(found.name))
+    if (found.pid > PID_MAX || found.process > PID_MAX || !uprof_linux_task_is_named(found.name))
         return false;
     *task = found;
     return true;

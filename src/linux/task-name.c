@@ -4,6 +4,7 @@
  */
 #include "task-name-priv.h"
 
+#include "current-task-priv.h"
 #include "uprof/text.h"
 
 #include <string.h>
@@ -127,6 +128,8 @@ uprof_task_name_read(const UprofTaskOffsets *offsets, const UprofKernelMemory *m
     char text[UPROF_TASK_NAME_BYTES];
     uint64_t at;
 
+    if (uprof_linux_task_is_named((const char *)comm))
+        memcpy(task->comm, comm, sizeof(task->comm));
     set_name(task, (const char *)comm, UPROF_LINUX_NAME_BYTES);
     if (!task->is_kernel || thread < UPROF_UPPER_HALF)
         return;
