@@ -39,6 +39,7 @@ typedef struct {
     UprofCgroups *cgroups;   /* owned; their services and containers */
     /* owned; until uprof_pipeline_end(), the frames of its stacks are sites (sym.h) */
     UprofProfile *profile;
+    UprofProfile *waits;    /* (nullable): owned: microseconds in which tasks waited: see waits.h */
     bool is_coarse;         /* stacks have functions, not sites: see uprof_sym_coarsen() */
     UprofGuest *recorder;   /* (nullable): owned; reads the guest and records these pages */
     UprofMem *mem;          /* owned; reads the guest outside holds */
@@ -71,6 +72,11 @@ typedef struct {
 UprofPipeline *uprof_pipeline_new(UprofGuest *guest, UprofRun *run, UprofWriter *writer);
 void uprof_pipeline_free(UprofPipeline *pipeline);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofPipeline, uprof_pipeline_free)
+
+/**
+ * uprof_pipeline_want_waits: makes the profile of waits, empty; call it before the first snapshot
+ */
+void uprof_pipeline_want_waits(UprofPipeline *pipeline);
 
 /**
  * uprof_pipeline_move: continues with another access to the same guest
@@ -112,6 +118,25 @@ const char *uprof_pipeline_find_mismatch(const UprofPipeline *pipeline, unsigned
  *   snapshot is counted even so
  */
 bool uprof_pipeline_take(UprofPipeline *pipeline, const UprofSnapshot *snapshot, GError **error);
+
+/** UprofTaskLabel: the frames above those of a task; all pointers are borrowed */
+typedef struct {
+    const char *name;   /* %UPROF_LINUX_NAME_BYTES bytes, printable; "": not known */
+    uint32_t process;   /* its number */
+    const char *cgroup; /* (nullable): its label, if the run shows cgroups */
+} UprofTaskLabel;
+
+/**
+ * uprof_pipeline_name_task: names the frames of a task that does not run, as if a vCPU ran it
+ * @stack: (nullable) (inout): without a frame: its functions are not known
+ * @has_user: @stack has functions of user space
+ * @frames: (out) (transfer none): below the domain, the outermost first; until the next call
+ *
+ * Returns: the number of frames
+ */
+unsigned
+uprof_pipeline_name_task(UprofPipeline *pipeline, const UprofTaskLabel *label, UprofStack *stack,
+                         bool has_user, const UprofName *const **frames);
 
 /**
  * uprof_pipeline_take_profile:

@@ -50,6 +50,16 @@ typedef struct {
     uint64_t user_complete;   /* stacks with a complete user part */
 } UprofRunLinux;
 
+/** UprofRunWaits: facts of a run that also walked the tasks of its guest */
+typedef struct {
+    uint64_t walks;      /* walks of all tasks; 0: the run counted no waits */
+    uint64_t tasks;      /* that these walks have found, all together */
+    uint64_t incomplete; /* walks that may lack tasks */
+    uint64_t time_ns;    /* the time that is counted, which is between walks */
+    uint64_t total_us;   /* that tasks waited in this time, all together */
+    uint64_t unknown_us; /* of that, before their stacks could be found: they ran again too soon */
+} UprofRunWaits;
+
 /** UprofRun: the facts. Strings are owned and may be %NULL. */
 typedef struct {
     /* The program, the domain and the methods */
@@ -99,6 +109,8 @@ typedef struct {
     uint64_t one_frame;                      /* stacks of a single frame */
     UprofHistogram hold, stopped;            /* lengths of holds; times that vCPUs stood still */
     UprofRunLinux kernel;
+    UprofRunWaits waits;
+    bool is_waits; /* the profile beside these facts has the microseconds of waits, not samples */
 
     GPtrArray *images; /* (element-type UprofRunImage): owned */
     GPtrArray *files;  /* (element-type utf8): owned: files that the run wrote */

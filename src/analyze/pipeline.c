@@ -48,6 +48,7 @@ uprof_pipeline_free(UprofPipeline *pipeline)
     uprof_mem_free(pipeline->mem);
     uprof_guest_close(pipeline->recorder);
     uprof_profile_free(pipeline->profile);
+    uprof_profile_free(pipeline->waits);
     uprof_runtimes_free(pipeline->runtimes);
     uprof_space_free(pipeline->space);
     uprof_cgroups_free(pipeline->cgroups);
@@ -60,6 +61,15 @@ uprof_pipeline_free(UprofPipeline *pipeline)
     g_hash_table_unref(pipeline->lasts);
     g_mutex_clear(&pipeline->lock);
     g_free(pipeline);
+}
+
+void
+uprof_pipeline_want_waits(UprofPipeline *pipeline)
+{
+    uprof_linux_want_tasks(pipeline->kernel);
+    if (!pipeline->waits)
+        pipeline->waits =
+            uprof_profile_new(pipeline->names, uprof_profile_root(pipeline->profile), true);
 }
 
 void
@@ -139,17 +149,25 @@ coarsen_stacks(UprofPipeline *pipeline)
     pipeline->is_coarse = true;
     uprof_sym_coarsen(pipeline->sym);
     pipeline->profile = uprof_expand_inlined(pipeline->profile, pipeline->sym);
+    if (pipeline->waits)
+        pipeline->waits = uprof_expand_inlined(pipeline->waits, pipeline->sym);
 }
 
 static void
 resolve_inlined(UprofPipeline *pipeline, unsigned time_ms)
 {
+    uint64_t n_named_waits = 0;
+
     uprof_names_limit(pipeline->names, (size_t)UPROF_PROFILE_NAMES_MAX * NAMES_AT_END);
     pipeline->profile =
         uprof_late_names_apply(pipeline->profile, pipeline->sym, &pipeline->run->named);
     pipeline->run->named = MIN(pipeline->run->named, pipeline->run->frames);
+    if (pipeline->waits)
+        pipeline->waits = uprof_late_names_apply(pipeline->waits, pipeline->sym, &n_named_waits);
     uprof_sym_resolve(pipeline->sym, time_ms);
     pipeline->profile = uprof_expand_inlined(pipeline->profile, pipeline->sym);
+    if (pipeline->waits)
+        pipeline->waits = uprof_expand_inlined(pipeline->waits, pipeline->sym);
 }
 
 UprofProfile *
@@ -407,11 +425,10 @@ push_vcpu(UprofPipeline *pipeline, unsigned vcpu)
     push_marker(pipeline, text);
 }
 
+/* @label: (nullable) */
 static void
-push_cgroup(UprofPipeline *pipeline, const UprofSnapshot *snapshot, const UprofLinuxTask *task)
+push_cgroup(UprofPipeline *pipeline, const char *label)
 {
-    const char *label = uprof_cgroups_find(pipeline->cgroups, pipeline->mem, snapshot, task);
-
     if (label)
         push_frame(pipeline,
                    uprof_names_intern(pipeline->names, (UprofSlice){ label, strlen(label) }));
@@ -419,13 +436,25 @@ push_cgroup(UprofPipeline *pipeline, const UprofSnapshot *snapshot, const UprofL
         push_marker(pipeline, "[cgroup]");
 }
 
-/* Pushes the process that ran, if the guest is Linux: "nginx", or "nginx-812". Its cgroup comes first if
- * the user wants it. */
+/* Pushes "nginx", or "nginx-812". @name: %UPROF_LINUX_NAME_BYTES bytes */
+static void
+push_name(UprofPipeline *pipeline, const char *name, uint32_t process)
+{
+    char text[UPROF_LINUX_NAME_BYTES + 16];
+    const int len = (int)strnlen(name, UPROF_LINUX_NAME_BYTES);
+
+    if (pipeline->run->pids)
+        g_snprintf(text, sizeof(text), "%.*s-%u", len, name, process);
+    else
+        g_snprintf(text, sizeof(text), "%.*s", len, name);
+    push_frame(pipeline, uprof_names_intern(pipeline->names, (UprofSlice){ text, strlen(text) }));
+}
+
+/* Pushes the process that ran, if the guest is Linux. Its cgroup comes first if the user wants it. */
 static void
 push_process(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
 {
     UprofLinuxTask task;
-    char text[UPROF_LINUX_NAME_BYTES + 16];
 
     if (!*uprof_linux_links(pipeline->kernel))
         return;
@@ -434,13 +463,9 @@ push_process(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
         return;
     }
     if (pipeline->run->cgroups)
-        push_cgroup(pipeline, snapshot, &task);
-    const int len = (int)strnlen(task.name, sizeof(task.name));
-    if (pipeline->run->pids)
-        g_snprintf(text, sizeof(text), "%.*s-%u", len, task.name, task.process);
-    else
-        g_snprintf(text, sizeof(text), "%.*s", len, task.name);
-    push_frame(pipeline, uprof_names_intern(pipeline->names, (UprofSlice){ text, strlen(text) }));
+        push_cgroup(pipeline,
+                    uprof_cgroups_find(pipeline->cgroups, pipeline->mem, snapshot, &task));
+    push_name(pipeline, task.name, task.process);
 }
 
 static UprofPipelineLast *
@@ -531,29 +556,62 @@ note_leaf(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
                              &pipeline->stack->frames[0]);
 }
 
+/*
+ * Pushes the functions of @stack. @may_be_python: the runtimes know its process
+ * @n_inside: (out): as in name_frames(), which tells what is returned
+ */
+static unsigned
+push_functions(UprofPipeline *pipeline, UprofStack *stack, bool may_be_python, unsigned *n_inside)
+{
+    const bool has_python =
+        may_be_python &&
+        uprof_python_merge_find(pipeline->runtimes, stack, uprof_sym_has_line_names(pipeline->sym),
+                                pipeline->python);
+
+    /* a stack whose outermost functions of Python are missing is not complete, either */
+    if (has_python && pipeline->python->is_cut && uprof_unwind_is_complete(stack))
+        stack->end = UPROF_END_WINDOW;
+    if (!uprof_unwind_is_complete(stack))
+        push_marker(pipeline, "[truncated]");
+    return name_frames(pipeline, stack, has_python, n_inside);
+}
+
 /* Returns: (nullable): the counter in the run that counts this stack; %NULL if the vCPU idles */
 static uint64_t *
 push_stack(UprofPipeline *pipeline, const UprofUnwindContext *context)
 {
-    unsigned n_named, n_inside;
+    unsigned n_inside;
 
     unwind_checked(pipeline, context);
     note_leaf(pipeline, context->snapshot);
     learn_window(pipeline, context->snapshot);
-    const bool has_python =
-        uprof_python_merge_find(pipeline->runtimes, pipeline->stack,
-                                uprof_sym_has_line_names(pipeline->sym), pipeline->python);
-    /* a stack whose outermost functions of Python are missing is not complete, either */
-    if (has_python && pipeline->python->is_cut && uprof_unwind_is_complete(pipeline->stack))
-        pipeline->stack->end = UPROF_END_WINDOW;
-    if (!uprof_unwind_is_complete(pipeline->stack))
-        push_marker(pipeline, "[truncated]");
-    n_named = name_frames(pipeline, pipeline->stack, has_python, &n_inside);
+    const unsigned n_named = push_functions(pipeline, pipeline->stack, true, &n_inside);
     if (pipeline->is_idle)
         return NULL;
     count_calls(pipeline, context);
     count_parts(pipeline, context->snapshot);
     return count_stack(pipeline, n_named, n_inside);
+}
+
+unsigned
+uprof_pipeline_name_task(UprofPipeline *pipeline, const UprofTaskLabel *label, UprofStack *stack,
+                         bool has_user, const UprofName *const **frames)
+{
+    unsigned n_inside;
+
+    pipeline->n_frames = 0;
+    if (pipeline->run->cgroups)
+        push_cgroup(pipeline, label->cgroup);
+    if (label->name[0])
+        push_name(pipeline, label->name, label->process);
+    else
+        push_marker(pipeline, "[unknown]");
+    if (stack && stack->n > 0)
+        push_functions(pipeline, stack, has_user, &n_inside);
+    else
+        push_marker(pipeline, "[unknown]");
+    *frames = pipeline->frames;
+    return pipeline->n_frames;
 }
 
 /* The vCPU has not run since its last snapshot: counts the stack of that snapshot again. */

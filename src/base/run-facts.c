@@ -147,7 +147,8 @@ static const size_t count_members[] = {
     AT(complete), AT(truncated), AT(unknown), AT(frames), AT(named), AT(by_orc),
     AT(by_cfi), AT(by_code), AT(by_fp), AT(calls_checked), AT(calls_agreed), AT(one_frame),
     AT(kernel.kernel_stacks), AT(kernel.kernel_complete), AT(kernel.user_stacks),
-    AT(kernel.user_complete),
+    AT(kernel.user_complete), AT(waits.walks), AT(waits.tasks), AT(waits.incomplete),
+    AT(waits.time_ns), AT(waits.total_us), AT(waits.unknown_us),
 };
 /* clang-format on */
 
