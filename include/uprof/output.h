@@ -37,6 +37,11 @@ struct _UprofFormat {
     bool is_secret;          /* files have mode 0600 */
     bool is_timed;           /* needs the times of uprof_profile_keep_times() */
     void (*write)(const UprofProfile *profile, const UprofRun *run, UprofSink *sink);
+    /* (nullable): writes samples and waits (waits.h) into one file */
+    void (*write_both)(const UprofProfile *profile, const UprofProfile *waits, const UprofRun *run,
+                       UprofSink *sink);
+    bool
+        has_waits_file; /* waits can be written to a file of their own: uprof_output_write_waits() */
 };
 
 extern const UprofFormat uprof_format_folded;
@@ -70,6 +75,18 @@ uprof_output_render(const UprofFormat *format, const UprofProfile *profile, cons
 /** uprof_output_write: writes the profile in @format to @file */
 bool uprof_output_write(const UprofFormat *format, const UprofProfile *profile, const UprofRun *run,
                         UprofFile *file, GError **error);
+
+/**
+ * uprof_output_write_both:
+ * @waits: (nullable): written, too, if the format has several values
+ */
+bool uprof_output_write_both(const UprofFormat *format, const UprofProfile *profile,
+                             const UprofProfile *waits, const UprofRun *run, UprofFile *file,
+                             GError **error);
+
+/** uprof_output_write_waits: writes only the waits, in microseconds; the format has @has_waits_file */
+bool uprof_output_write_waits(const UprofFormat *format, const UprofProfile *waits,
+                              const UprofRun *run, UprofFile *file, GError **error);
 
 /**
  * uprof_svg_compare:

@@ -79,17 +79,27 @@ format_held(const UprofRun *run)
                            (unsigned)(ppm % 10000 / 100), p50);
 }
 
-GArray *
-uprof_facts_new(const UprofRun *run)
+static char *
+format_seconds(uint64_t ns)
 {
-    GArray *facts = g_array_new(FALSE, FALSE, sizeof(UprofFact));
-    const bool is_timed = run->duration_ns > 0;
+    return format_tenths(ns / (100 * UPROF_NS_PER_MS), " s");
+}
+
+static void
+add_waits(GArray *facts, const UprofRunWaits *waits)
+{
+    add_fact(facts, "waited, all tasks", format_seconds(waits->total_us * UPROF_NS_PER_US));
+    add_fact(facts, "walks", format_count(waits->walks));
+    add_fact(facts, "in", format_seconds(waits->time_ns));
+    add_fact(facts, "tasks in a walk", format_count(waits->tasks / MAX(waits->walks, 1)));
+    add_fact(facts, "unknown", uprof_facts_percent(waits->unknown_us, waits->total_us));
+}
+
+static void
+add_samples(GArray *facts, const UprofRun *run)
+{
     const bool is_rated = run->running > 0 && run->frames > 0;
 
-    g_array_set_clear_func(facts, clear_fact);
-    add_fact(facts, "started", run->started_utc_ns > 0 ? format_start(run) : NULL);
-    add_fact(facts, "duration",
-             is_timed ? format_tenths(run->duration_ns / (100 * UPROF_NS_PER_MS), " s") : NULL);
     add_fact(facts, "rate", run->rate_mhz > 0 ? format_rate(run) : NULL);
     add_fact(facts, "samples", format_count(run->samples));
     add_fact(facts, "vCPUs", run->vcpus > 0 ? format_count(run->vcpus) : NULL);
@@ -101,7 +111,22 @@ uprof_facts_new(const UprofRun *run)
                                             : NULL);
     add_fact(facts, "frames named",
              run->frames > 0 ? uprof_facts_percent(run->named, run->frames) : NULL);
-    add_fact(facts, "vCPU held", is_timed && run->hold.count > 0 ? format_held(run) : NULL);
+    add_fact(facts, "vCPU held",
+             run->duration_ns > 0 && run->hold.count > 0 ? format_held(run) : NULL);
+}
+
+GArray *
+uprof_facts_new(const UprofRun *run)
+{
+    GArray *facts = g_array_new(FALSE, FALSE, sizeof(UprofFact));
+
+    g_array_set_clear_func(facts, clear_fact);
+    add_fact(facts, "started", run->started_utc_ns > 0 ? format_start(run) : NULL);
+    add_fact(facts, "duration", run->duration_ns > 0 ? format_seconds(run->duration_ns) : NULL);
+    if (run->is_waits)
+        add_waits(facts, &run->waits);
+    else
+        add_samples(facts, run);
     add_fact(facts, "access", run->access ? uprof_text_quote(run->access) : NULL);
     return facts;
 }

@@ -68,6 +68,7 @@ const UprofFormat uprof_format_folded = {
     .name = "folded",
     .suffixes = { ".folded" },
     .write = folded_write,
+    .has_waits_file = true,
 };
 
 static void
@@ -87,4 +88,5 @@ const UprofFormat uprof_format_folded_gz = {
     .suffixes = { ".folded.gz" },
     .is_binary = true,
     .write = folded_gz_write,
+    .has_waits_file = true,
 };

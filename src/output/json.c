@@ -111,6 +111,23 @@ write_linux(UprofJsonWriter *json, const UprofRunLinux *kernel)
     uprof_json_break_line(json, "\n ");
 }
 
+/* Writes nothing for a run that counted no waits. */
+static void
+write_waits(UprofJsonWriter *json, const UprofRunWaits *waits)
+{
+    static const char *const names[] = { "walks",   "tasks",    "incomplete",
+                                         "time_ms", "total_us", "unknown_us" };
+    const uint64_t values[] = {
+        waits->walks,    waits->tasks,      waits->incomplete, waits->time_ns / UPROF_NS_PER_MS,
+        waits->total_us, waits->unknown_us,
+    };
+
+    if (waits->walks == 0)
+        return;
+    write_counts(json, "waits", names, values, G_N_ELEMENTS(names));
+    uprof_json_break_line(json, "\n ");
+}
+
 /* Writes nothing for a run that is not a closed day. */
 static void
 write_slices(UprofJsonWriter *json, const UprofRun *run)
@@ -237,6 +254,7 @@ write_sampling_members(UprofJsonWriter *json, const UprofRun *run)
     write_quality(json, run);
     write_cost(json, run);
     write_linux(json, &run->kernel);
+    write_waits(json, &run->waits);
 }
 
 /* @has_run: false if only the stacks of a run are known, and no facts of the run */

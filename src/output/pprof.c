@@ -12,6 +12,7 @@
 #include "deflate-priv.h"
 #include "frame-location-priv.h"
 #include "ticks-priv.h"
+#include "uprof/clock.h"
 #include "uprof/text.h"
 
 #include <string.h>
@@ -33,6 +34,8 @@ typedef struct {
     uint64_t period_ns;
     bool has_root;
     bool has_kernel;
+    bool has_waits; /* samples have a third value: the time for which tasks waited */
+    bool is_waits;  /* the stacks that are written now have only this value */
 } Pprof;
 
 static void
@@ -126,6 +129,24 @@ note_kernel(const UprofName *const *frames, unsigned n, uint64_t weight, void *d
 }
 
 static void
+append_time(Pprof *pprof, uint64_t n, uint64_t unit_ns)
+{
+    append_varint(pprof->inner, (uint64_t)MIN((unsigned __int128)n * unit_ns, INT64_MAX));
+}
+
+static void
+append_values(Pprof *pprof, uint64_t weight)
+{
+    const uint64_t n_samples = pprof->is_waits ? 0 : weight;
+
+    append_varint(pprof->inner, n_samples);
+    append_time(pprof, n_samples, pprof->period_ns);
+    if (pprof->has_waits)
+        append_time(pprof, weight - n_samples, UPROF_NS_PER_US);
+    append_message(pprof->message, 2, pprof->inner);
+}
+
+static void
 append_sample(const UprofName *const *frames, unsigned n, uint64_t weight, void *data)
 {
     Pprof *pprof = data;
@@ -137,10 +158,7 @@ append_sample(const UprofName *const *frames, unsigned n, uint64_t weight, void 
     for (unsigned i = n; i-- > first;)
         append_varint(pprof->inner, find_location(pprof, frames[i]));
     append_message(pprof->message, 1, pprof->inner);
-    append_varint(pprof->inner, weight);
-    append_varint(pprof->inner,
-                  (uint64_t)MIN((unsigned __int128)weight * pprof->period_ns, INT64_MAX));
-    append_message(pprof->message, 2, pprof->inner);
+    append_values(pprof, weight);
     if (pprof->has_root)
         append_label(pprof, "domain", uprof_name_text(frames[0]));
     if (has_vcpu)
@@ -238,14 +256,22 @@ append_facts(Pprof *pprof)
     append_number(pprof->out, 14, index_string(pprof, what));
 }
 
+/* @waits: (nullable) */
 static void
-append_all(Pprof *pprof, const UprofProfile *profile)
+append_all(Pprof *pprof, const UprofProfile *profile, const UprofProfile *waits)
 {
     index_string(pprof, ""); /* index 0 must be the empty string */
     append_value_type(pprof, 1, "samples", "count");
     append_value_type(pprof, 1, pprof->run->idle ? "wall" : "cpu", "nanoseconds");
+    if (waits)
+        append_value_type(pprof, 1, "waiting", "nanoseconds");
     uprof_profile_walk(profile, note_kernel, pprof);
+    if (waits)
+        uprof_profile_walk(waits, note_kernel, pprof);
     uprof_profile_walk(profile, append_sample, pprof);
+    pprof->is_waits = true;
+    if (waits)
+        uprof_profile_walk(waits, append_sample, pprof);
     append_mappings(pprof);
     for (guint i = 0; i < pprof->locations->len; i++)
         append_location(pprof, i + 1, g_ptr_array_index(pprof->locations, i));
@@ -259,7 +285,8 @@ append_all(Pprof *pprof, const UprofProfile *profile)
 }
 
 static void
-pprof_write(const UprofProfile *profile, const UprofRun *run, UprofSink *sink)
+pprof_write_both(const UprofProfile *profile, const UprofProfile *waits, const UprofRun *run,
+                 UprofSink *sink)
 {
     g_autoptr(GString) out = g_string_new(NULL);
     g_autoptr(GString) message = g_string_new(NULL);
@@ -280,10 +307,17 @@ pprof_write(const UprofProfile *profile, const UprofRun *run, UprofSink *sink)
         .inner = inner,
         .period_ns = uprof_ticks_period_ns(run),
         .has_root = uprof_profile_root(profile) != NULL,
+        .has_waits = waits != NULL,
     };
 
-    append_all(&pprof, profile);
+    append_all(&pprof, profile, waits);
     uprof_deflate_finish(pprof.packer);
+}
+
+static void
+pprof_write(const UprofProfile *profile, const UprofRun *run, UprofSink *sink)
+{
+    pprof_write_both(profile, NULL, run, sink);
 }
 
 const UprofFormat uprof_format_pprof = {
@@ -291,4 +325,5 @@ const UprofFormat uprof_format_pprof = {
     .suffixes = { ".pb.gz" },
     .is_binary = true,
     .write = pprof_write,
+    .write_both = pprof_write_both,
 };

@@ -222,6 +222,27 @@ append_holds(GString *line, const UprofRun *run, bool has_details)
         g_string_append_printf(line, ", p99 %s, longest %s", p99, max);
 }
 
+/* Where tasks waited: how often that was looked at, and how much of it is known. */
+static void
+add_waits(GPtrArray *lines, const UprofRunWaits *waits, const char *shown)
+{
+    g_autofree char *time = uprof_format_ns(waits->time_ns);
+    g_autofree char *total = uprof_format_ns(waits->total_us * UPROF_NS_PER_US);
+    g_autofree char *unknown = uprof_format_percent(waits->unknown_us, waits->total_us);
+
+    if (waits->walks == 0)
+        return;
+    add_line(lines,
+             "%s: waits: %" G_GUINT64_FORMAT " walks of %" G_GUINT64_FORMAT
+             " tasks in %s: together they waited %s, %s %% of it in places that are not known",
+             shown, waits->walks, waits->tasks / waits->walks, time, total, unknown);
+    if (waits->incomplete > 0)
+        add_line(lines,
+                 "virt-uprof: %s: %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
+                 " walks may lack tasks: the list was too long, or changed all the time",
+                 shown, waits->incomplete, waits->walks);
+}
+
 GPtrArray *
 uprof_run_lines_end(const UprofRun *run, const char *shown, const UprofRunLinesHow *how)
 {
@@ -250,6 +271,7 @@ uprof_run_lines_end(const UprofRun *run, const char *shown, const UprofRunLinesH
     }
     if (has_details)
         add_linux(lines, run, shown);
+    add_waits(lines, &run->waits, shown);
     add_hints(lines, run, shown, how);
     return lines;
 }

@@ -212,4 +212,5 @@ const UprofFormat uprof_format_speedscope = {
     .suffixes = { ".json" },
     .is_timed = true,
     .write = speedscope_write,
+    .has_waits_file = true,
 };

@@ -127,7 +127,7 @@ find_uncounted_idles(const UprofSvgTables *tables)
     const UprofRun *run = tables->runs[UPROF_NEW];
     const bool counts_running = uprof_tree_node(tree, 0)->total[UPROF_NEW] == run->running;
 
-    return !tree->compares && counts_running ? run->idles : 0;
+    return !tree->compares && !run->is_waits && counts_running ? run->idles : 0;
 }
 
 /*
@@ -203,12 +203,12 @@ uprof_svg_tables_append(GString *out, const UprofSvgTables *tables)
 {
     const UprofPicture *picture = tables->picture;
 
-    g_string_append_printf(out,
-                           "<metadata xmlns:u=\"https://virt-uprof.org/xmlns/flamegraph/2.0\">\n"
-                           "<u:graph type=\"%s\" all=\"%u\" sent=\"%u\" idle=\"%" G_GUINT64_FORMAT
-                           "\"/>\n",
-                           picture->tree->compares ? "diff" : "flame", picture->n_frames,
-                           picture->frames->len, find_uncounted_idles(tables));
+    g_string_append_printf(
+        out,
+        "<metadata xmlns:u=\"https://virt-uprof.org/xmlns/flamegraph/2.0\">\n"
+        "<u:graph type=\"%s\" all=\"%u\" sent=\"%u\" idle=\"%" G_GUINT64_FORMAT "\"%s/>\n",
+        picture->tree->compares ? "diff" : "flame", picture->n_frames, picture->frames->len,
+        find_uncounted_idles(tables), tables->runs[UPROF_NEW]->is_waits ? " unit=\"us\"" : "");
     append_run(out, "run", tables->runs[UPROF_NEW]);
     if (tables->runs[UPROF_OLD])
         append_run(out, "old", tables->runs[UPROF_OLD]);

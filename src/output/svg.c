@@ -129,6 +129,16 @@ find_change(const Drawing *drawing, const UprofTreeNode *node)
                            node->total[UPROF_NEW], find_whole(drawing, UPROF_NEW));
 }
 
+static char *
+format_weight(const Drawing *drawing, uint64_t weight)
+{
+    const uint64_t ms = weight / (UPROF_NS_PER_MS / UPROF_NS_PER_US);
+
+    return drawing->runs[UPROF_NEW]->is_waits
+               ? g_strdup_printf("%" G_GUINT64_FORMAT ".%03u s", ms / 1000, (unsigned)(ms % 1000))
+               : g_strdup_printf("%" G_GUINT64_FORMAT " samples", weight);
+}
+
 /* Name, weight and share; in a comparison, both sides and the difference. */
 static char *
 describe_node(const Drawing *drawing, const UprofTreeNode *node)
@@ -137,8 +147,10 @@ describe_node(const Drawing *drawing, const UprofTreeNode *node)
     const uint64_t weight = node->total[UPROF_NEW];
     g_autofree char *share = uprof_facts_percent(weight, find_whole(drawing, UPROF_NEW));
 
+    g_autofree char *shown = format_weight(drawing, weight);
+
     if (!drawing->tree->compares)
-        return g_strdup_printf("%s (%" G_GUINT64_FORMAT " samples, %s)", name, weight, share);
+        return g_strdup_printf("%s (%s, %s)", name, shown, share);
     const UprofChange change = find_change(drawing, node);
     g_autofree char *was =
         uprof_facts_percent(node->total[UPROF_OLD], find_whole(drawing, UPROF_OLD));
@@ -386,12 +398,13 @@ append_hidden(const Drawing *drawing, uint64_t y)
     const uint32_t n = picture->n_frames - picture->n_drawn;
     const uint64_t whole = find_whole(drawing, UPROF_NEW);
     g_autofree char *share = uprof_facts_percent(picture->undrawn, whole);
+    const bool is_waits = drawing->runs[UPROF_NEW]->is_waits;
     g_autofree char *text =
-        whole == 0 ? g_strdup("no vCPU ran: the profile has no stacks")
+        whole == 0 ? g_strdup_printf("%s: the profile has no stacks",
+                                     is_waits ? "no task was seen to wait" : "no vCPU ran")
         : n == 0   ? g_strdup("all frames shown")
-                   : g_strdup_printf("%u of %u frames (%s of samples end there) are too narrow to "
-                                       "show",
-                                     n, picture->n_frames, share);
+                 : g_strdup_printf("%u of %u frames (%s of %s end there) are too narrow to show", n,
+                                   picture->n_frames, share, is_waits ? "waits" : "samples");
 
     g_string_append(drawing->out, "<text id=\"hidden\" class=\"n\" text-anchor=\"end\"");
     append_attribute(drawing->out, "x", WIDTH - MARGIN);
@@ -509,7 +522,9 @@ append_head(Drawing *drawing)
     append_attribute(drawing->out, "x", WIDTH - MARGIN);
     g_string_append_printf(drawing->out, " y=\"29\">%s</text>\n",
                            drawing->tree->compares ? "differential flame graph, virt-uprof"
-                                                   : "flame graph, virt-uprof");
+                           : drawing->runs[UPROF_NEW]->is_waits
+                               ? "flame graph of waiting tasks, virt-uprof"
+                               : "flame graph, virt-uprof");
     const uint64_t y = append_facts(drawing, 550);
     append_legend(drawing, y);
     append_hidden(drawing, y);
@@ -658,4 +673,5 @@ const UprofFormat uprof_format_svg = {
     .suffixes = { ".svg" },
     .is_timed = true,
     .write = svg_write,
+    .has_waits_file = true,
 };

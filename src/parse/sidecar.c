@@ -92,6 +92,12 @@ static const struct {
     { "linux",      "kernel_complete",  UPROF_SIDECAR_COUNT_MAX, 1,               AT(kernel.kernel_complete) },
     { "linux",      "user_stacks",      UPROF_SIDECAR_COUNT_MAX, 1,               AT(kernel.user_stacks) },
     { "linux",      "user_complete",    UPROF_SIDECAR_COUNT_MAX, 1,               AT(kernel.user_complete) },
+    { "waits",      "walks",            UPROF_SIDECAR_COUNT_MAX, 1,               AT(waits.walks) },
+    { "waits",      "tasks",            UPROF_SIDECAR_COUNT_MAX, 1,               AT(waits.tasks) },
+    { "waits",      "incomplete",       UPROF_SIDECAR_COUNT_MAX, 1,               AT(waits.incomplete) },
+    { "waits",      "time_ms",          UPROF_SIDECAR_MS_MAX,    UPROF_NS_PER_MS, AT(waits.time_ns) },
+    { "waits",      "total_us",         UPROF_SIDECAR_COUNT_MAX, 1,               AT(waits.total_us) },
+    { "waits",      "unknown_us",       UPROF_SIDECAR_COUNT_MAX, 1,               AT(waits.unknown_us) },
 };
 
 /* The keys of a histogram, and the percentage of durations at or below each of them. */

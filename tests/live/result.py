@@ -73,6 +73,8 @@ MEMBERS = {
     "hold_us": HISTOGRAM,
     "stopped_us": HISTOGRAM,
 }
+# The members of "waits", which only sidecars of runs with --waits have.
+WAITS = "walks tasks incomplete time_ms total_us unknown_us"
 IMAGE = "name build_id symbols matched module memory"
 # The members of "linux", which only sidecars of Linux guests have.
 LINUX = {
@@ -290,10 +292,12 @@ def check_linux(linux):
 
 def check_sidecar(facts):
     """Checks that the sidecar has exactly the documented members, with the right types."""
-    if set(facts) - {"linux"} != set(RUN):
+    if set(facts) - {"linux", "waits"} != set(RUN):
         fail(f"members differ: {set(facts) ^ set(RUN)}")
     if "linux" in facts:
         check_linux(facts["linux"])
+    if "waits" in facts and set(facts["waits"]) != set(WAITS.split()):
+        fail(f"members of waits differ: {facts['waits']}")
     for name, kind in RUN.items():
         if type(facts[name]) is not kind:
             fail(f"{name} is {facts[name]!r}")

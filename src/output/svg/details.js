@@ -16,8 +16,11 @@ const placeOf = (name) => {
                  .filter(Boolean).join('  \u00b7  ') };
 };
 
-const share = (word, weight) => word + ' ' + percent(weight, frames.total(0)) + ' (' + amount(weight) +
-    (weight === 1 ? ' sample)' : ' samples)');
+// A weight is a number of samples, or microseconds.
+const weightText = (weight) =>
+    isTime ? (weight / 1e6).toFixed(3) + '\u00a0s' : amount(weight) + (weight === 1 ? ' sample' : ' samples');
+
+const share = (word, weight) => word + ' ' + percent(weight, frames.total(0)) + ' (' + weightText(weight) + ')';
 
 // Describes a frame below the graph. Without a frame, the text says what one can do.
 const describe = (node) => {
@@ -27,7 +30,7 @@ const describe = (node) => {
         return;
     }
     const total = view.total(node), whole = frames.total(0);
-    const facts = [amount(total) + (total === 1 ? ' sample' : ' samples'), percent(total, whole) + ' of all'];
+    const facts = [weightText(total), percent(total, whole) + ' of all'];
     if (focus !== view.top || state.only) facts.push(percent(total, view.total(focus)) + ' of what is shown');
     facts.push('self ' + percent(view.self(node), whole));
     if (compares) {

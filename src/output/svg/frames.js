@@ -13,6 +13,7 @@ const meta = page.querySelector('metadata');
 const part = (name) => meta.getElementsByTagNameNS(TABLES, name)[0];
 const linesOf = (name) => part(name) ? part(name).textContent.split('\n').slice(0, -1) : [];
 const compares = part('graph').getAttribute('type') === 'diff';
+const isTime = part('graph').getAttribute('unit') === 'us';
 const sides = compares ? [NEW, OLD] : [NEW];
 
 const names = [], kinds = [], hashes = [];

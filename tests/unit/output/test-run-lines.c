@@ -137,6 +137,28 @@ test_little(void)
                  (const char *const[]){ "web-1: 0 samples; holds: median *", NULL });
 }
 
+static void
+test_waits(void)
+{
+    g_autoptr(UprofRun) run = make_run();
+
+    run->waits = (UprofRunWaits){ .walks = 50,
+                                  .tasks = 5050,
+                                  .time_ns = 9 * UPROF_NS_PER_S,
+                                  .total_us = 900 * 1000 * 1000,
+                                  .unknown_us = 9 * 1000 * 1000 };
+    assert_lines(uprof_run_lines_end(run, "web-1", &brief),
+                 (const char *const[]){ "web-1: 990 samples *",
+                                        "web-1: waits: 50 walks of 101 tasks in 9 s: together they "
+                                        "waited 900 s, 1.0 % of it in places that are not known",
+                                        NULL });
+    run->waits.incomplete = 2;
+    assert_lines(uprof_run_lines_end(run, "web-1", &brief),
+                 (const char *const[]){ "web-1: 990 samples *", "web-1: waits: *",
+                                        "virt-uprof: web-1: 2 of 50 walks may lack tasks: *",
+                                        NULL });
+}
+
 int
 main(int argc, char **argv)
 {
@@ -145,5 +167,6 @@ main(int argc, char **argv)
     g_test_add_func("/run-lines/well", test_well);
     g_test_add_func("/run-lines/not-well", test_not_well);
     g_test_add_func("/run-lines/little", test_little);
+    g_test_add_func("/run-lines/waits", test_waits);
     return g_test_run();
 }

@@ -248,6 +248,33 @@ test_empty(void)
     g_assert_cmpstr(note, ==, "no vCPU ran: the profile has no stacks");
 }
 
+/* A picture of waits has times in place of samples. */
+static void
+test_waits(void)
+{
+    g_auto(Fixture) fixture = { 0 };
+    g_auto(Page) page = { 0 }, empty = { 0 };
+
+    init_fixture(&fixture, "vm");
+    fixture.run->is_waits = true;
+    fixture.run->idles = 5;
+    fixture.run->waits = (UprofRunWaits){ .walks = 7, .tasks = 700, .total_us = 2500000 };
+    render(&fixture, &empty);
+    g_autofree char *note = ask(&empty, "//s:text[@id='hidden']");
+    g_assert_cmpstr(note, ==, "no task was seen to wait: the profile has no stacks");
+    add(&fixture, "[sleeping]", "nginx", 2500000);
+    render(&fixture, &page);
+    g_autofree char *title = ask(&page, "//s:g[s:text='nginx']/s:title");
+    g_autofree char *tasks = ask(&page, "//s:g[s:text[1]='tasks in a walk']/s:text[2]");
+    g_autofree char *unit = ask(&page, "//u:graph/@unit");
+    g_autofree char *idle = ask(&page, "//u:graph/@idle");
+    g_assert_cmpstr(title, ==, "nginx (2.500 s, 100.0 %)");
+    g_assert_cmpstr(tasks, ==, "100");
+    g_assert_cmpstr(unit, ==, "us");
+    g_assert_cmpstr(idle, ==, "0");
+    g_assert_cmpuint(count(&page, "//s:g[s:text[1]='samples']"), ==, 0);
+}
+
 /* Labels are cut between characters, and fit. */
 static void
 test_labels(void)
@@ -445,6 +472,7 @@ main(int argc, char **argv)
     g_test_add_func("/svg/frames", test_frames);
     g_test_add_func("/svg/times", test_times);
     g_test_add_func("/svg/empty", test_empty);
+    g_test_add_func("/svg/waits", test_waits);
     g_test_add_func("/svg/labels", test_labels);
     g_test_add_func("/svg/tiny-frames", test_tiny_frames);
     g_test_add_func("/svg/hot-function", test_hot_function);
