@@ -12,6 +12,7 @@
 #include "uprof/notice.h"
 #include "uprof/pipeline.h"
 #include "uprof/symbol-settings.h"
+#include "uprof/waits.h"
 
 /** UprofAnalysis: the domain. All members are owned unless they say "borrowed". */
 typedef struct {
@@ -20,6 +21,7 @@ typedef struct {
     UprofGuest *guest;       /* (nullable): its memory is read through the program */
     UprofRun *run;           /* the program's facts at the start, and the counts since then */
     UprofPipeline *pipeline; /* %NULL until the first call makes it */
+    UprofWaits *waits;       /* (nullable): the run walks tasks */
     UprofWindowSize *sizes;  /* by vCPU */
     char *symbols_hint;      /* (nullable): why the kernel file of the domain gives no names */
     GPtrArray *outputs;      /* of Output, see analysis.c */

@@ -30,6 +30,7 @@ typedef struct {
 typedef struct {
     const UprofFormat *format; /* borrowed */
     UprofFile *file;           /* (nullable): borrowed: open for writing; %NULL: committed */
+    bool is_waits;             /* gets the profile of waits, not that of samples */
 } UprofWorkerOutput;
 
 /** UprofWorkerJob: the domain that a worker analyzes; all pointers are borrowed */
@@ -43,6 +44,7 @@ typedef struct {
     const char *kernel_hint;           /* (nullable): why @kernel is missing */
     const GArray *outputs;             /* of UprofWorkerOutput */
     const GPtrArray *file_names;       /* of char: for the run's facts */
+    bool waits;                        /* counts where tasks wait, too: see waits.h */
     const UprofNotices *notices;       /* (nullable): get the notices of the worker, when a
                                         * function of UprofWorker is called */
 } UprofWorkerJob;
@@ -176,6 +178,12 @@ const UprofChains *uprof_worker_chains(UprofWorker *worker);
  * @sizes: (nullable): borrowed; by vCPU
  */
 void uprof_worker_set_sizes(UprofWorker *worker, UprofWindowSize *sizes, unsigned n_vcpus);
+
+/**
+ * uprof_worker_set_walks: tells the worker now and then that there is time to walk tasks, or ends that;
+ * its job has @waits. uprof_worker_end() ends it, too.
+ */
+void uprof_worker_set_walks(UprofWorker *worker, bool walks);
 
 /** uprof_worker_show_notices: sends the notices of the worker since the last call */
 void uprof_worker_show_notices(UprofWorker *worker);

@@ -22,12 +22,16 @@ enum {
     CHECKPOINT_SHARE = 50,       /* checkpoints take at most 1 / CHECKPOINT_SHARE of the time */
     END_HURRIED_MS = 600,        /* for inlined functions and lines, after Ctrl-C */
     CAPTURE_S = 3,               /* for the stacks of tasks in user space that a capture gets */
+    NO_WAITS_S = 5,              /* after which it is said that there are no waits */
+    WAITS_END_MS = 1000,         /* for the stacks of tasks that were not found yet */
+    WAITS_HURRIED_MS = 100,      /* the same, after Ctrl-C */
 };
 
 /* A file that the program has opened, and will commit. */
 typedef struct {
     UprofFile *file;           /* (nullable): owned; %NULL: written by an earlier process */
     const UprofFormat *format; /* borrowed */
+    bool is_waits;             /* gets the profile of waits */
 } Output;
 
 /* The worker's own state. */
@@ -42,7 +46,9 @@ typedef struct {
     uint32_t checkpoint;                  /* the next one to write */
     uint64_t checkpoint_ns;               /* when to write it */
     const UprofMessage *message;          /* borrowed: of the current call */
-    char *kernel; /* (nullable): owned: used if a symbol file is not what the guest runs */
+    char *kernel;   /* (nullable): owned: used if a symbol file is not what the guest runs */
+    uint64_t first_walk_ns; /* when the first walk of tasks was due */
+    bool has_no_waits;      /* it was said why */
     unsigned n_replaceable; /* of the first symbol files; 0: they are not compared any more */
 } Worker;
 
@@ -53,6 +59,7 @@ typedef union {
         UprofCallHead head;
         uint64_t argument[];
     } call;
+    UprofWalkDo walk;
     uint8_t bytes[UPROF_CHANNEL_BYTES_MAX];
 } Input;
 
@@ -270,6 +277,7 @@ open_outputs(Worker *worker, const UprofBegin *begin)
         const UprofBeginOutput *named = &g_array_index(begin->outputs, UprofBeginOutput, i);
         Output *output = g_new0(Output, 1);
         output->format = uprof_format_by_name(named->format);
+        output->is_waits = named->is_waits;
         if (begin->state.outputs >> i & 1)
             output->file =
                 uprof_file_adopt(worker->message->fds[n_fds++], named->shown, named->is_stdout);
@@ -296,13 +304,14 @@ read_checkpoint(Worker *worker, int which)
 {
     UprofAnalysis *analysis = &worker->analysis;
     UprofProfile *profile = analysis->pipeline->profile;
+    const UprofCheckpointProfiles profiles = { profile, analysis->pipeline->waits };
     g_autoptr(GError) error = NULL;
 
     worker->checkpoint_ns = uprof_clock_now_ns() + CHECKPOINT_S * UPROF_NS_PER_S;
     if (which < 0)
         return;
     worker->checkpoint = ((unsigned)which + 1) % UPROF_N_CHECKPOINTS;
-    if (!uprof_checkpoint_read(worker->checkpoints[which], profile, analysis->run, &error))
+    if (!uprof_checkpoint_read(worker->checkpoints[which], &profiles, analysis->run, &error))
         uprof_notice(&analysis->notices, UPROF_NOTICE_WARNING,
                      "%s: its earlier samples cannot be used: %s", analysis->shown, error->message);
     if (wants_times(analysis))
@@ -330,6 +339,10 @@ begin_analysis(Worker *worker, UprofSlice argument, GError **error)
         uprof_linux_want_tasks(analysis->pipeline->kernel);
     if (wants_times(analysis))
         uprof_profile_keep_times(analysis->pipeline->profile);
+    if (begin.waits)
+        uprof_pipeline_want_waits(analysis->pipeline);
+    if (begin.waits && begin.state.mode != UPROF_BEGIN_SAVE)
+        analysis->waits = uprof_waits_new(analysis->pipeline, analysis->guest);
     make_sizes(worker, begin.state.facts.n_vcpus);
     read_checkpoint(worker, begin.state.checkpoint);
     return add_symbols(worker, &begin, error) && uprof_pipeline_begin(analysis->pipeline, error) &&
@@ -347,6 +360,8 @@ move_guest(Worker *worker, UprofSlice argument)
     facts.arch = old->arch;
     analysis->guest = uprof_remote_new(worker->requests, &facts);
     uprof_pipeline_move(analysis->pipeline, analysis->guest);
+    if (analysis->waits)
+        uprof_waits_move(analysis->waits, analysis->guest);
     uprof_guest_close(old);
     make_sizes(worker, facts.n_vcpus);
 }
@@ -362,6 +377,7 @@ write_checkpoint(Worker *worker)
 {
     const UprofAnalysis *analysis = &worker->analysis;
     const UprofPipeline *pipeline = analysis->pipeline;
+    const UprofCheckpointProfiles profiles = { pipeline->profile, pipeline->waits };
     const UprofSlice part = { &worker->checkpoint, sizeof(worker->checkpoint) };
     const uint64_t start_ns = uprof_clock_now_ns();
 
@@ -369,14 +385,25 @@ write_checkpoint(Worker *worker)
     if (analysis->writer && !analysis->capture_error)
         uprof_writer_flush(analysis->writer, NULL);
     if (analysis->outputs->len > 0 &&
-        uprof_checkpoint_write(worker->checkpoints[worker->checkpoint], pipeline->profile,
-                               analysis->run, pipeline->sym)) {
+        uprof_checkpoint_write(worker->checkpoints[worker->checkpoint], &profiles, analysis->run,
+                               pipeline->sym)) {
         uprof_remote_tell(worker->requests, UPROF_TELL_CHECKPOINT, &part, 1);
         worker->checkpoint = (worker->checkpoint + 1) % UPROF_N_CHECKPOINTS;
     }
     const uint64_t end_ns = uprof_clock_now_ns();
     worker->checkpoint_ns =
         end_ns + MAX(CHECKPOINT_S * UPROF_NS_PER_S, CHECKPOINT_SHARE * (end_ns - start_ns));
+}
+
+static void
+tell_progress(Worker *worker)
+{
+    const uint64_t now_ns = uprof_clock_now_ns();
+
+    if (now_ns - worker->told_ns >= TELL_NS)
+        tell_counts(worker);
+    if (now_ns >= worker->checkpoint_ns)
+        write_checkpoint(worker);
 }
 
 /* ---- Snapshots ---- */
@@ -400,11 +427,51 @@ take_snapshot(Worker *worker, UprofSnapshot *snapshot)
     tell_chains(worker);
     if (snapshot->vcpu < analysis->guest->n_vcpus)
         tell_window(worker, snapshot->vcpu);
-    const uint64_t now_ns = uprof_clock_now_ns();
-    if (now_ns - worker->told_ns >= TELL_NS)
-        tell_counts(worker);
-    if (now_ns >= worker->checkpoint_ns)
-        write_checkpoint(worker);
+    tell_progress(worker);
+}
+
+/* ---- Waits ---- */
+
+/* Says once why there are no waits. */
+static void
+warn_about_waits(Worker *worker, const char *why)
+{
+    if (!worker->has_no_waits)
+        uprof_notice(&worker->analysis.notices, UPROF_NOTICE_WARNING,
+                     "%s: no waits are counted: %s", worker->analysis.shown, why);
+    worker->has_no_waits = true;
+}
+
+/* A kernel that boots may be found later. */
+static void
+walk_tasks(Worker *worker, const UprofWalkDo *walk)
+{
+    const UprofWaitTick tick = { walk->time_ns, walk->n_pauses, worker->analysis.reset };
+    UprofAnalysis *analysis = &worker->analysis;
+
+    if (!analysis->waits)
+        return;
+    if (worker->first_walk_ns == 0)
+        worker->first_walk_ns = walk->time_ns;
+    uprof_waits_step(analysis->waits, &tick);
+    if (analysis->run->waits.walks == 0 && uprof_waits_obstacle(analysis->waits) &&
+        walk->time_ns - worker->first_walk_ns >= NO_WAITS_S * UPROF_NS_PER_S)
+        warn_about_waits(worker, uprof_waits_obstacle(analysis->waits));
+    tell_progress(worker);
+}
+
+static void
+end_waits(Worker *worker, bool is_hurried)
+{
+    UprofAnalysis *analysis = &worker->analysis;
+
+    if (!analysis->waits)
+        return;
+    const char *why = uprof_waits_obstacle(analysis->waits);
+    uprof_waits_end(analysis->waits,
+                    (is_hurried ? WAITS_HURRIED_MS : WAITS_END_MS) * UPROF_NS_PER_MS);
+    if (analysis->run->waits.walks == 0)
+        warn_about_waits(worker, why ? why : "the run was too short");
 }
 
 /* ---- The end ---- */
@@ -434,6 +501,7 @@ end_analysis(Worker *worker, UprofSlice argument, GByteArray *reply)
     uprof_capture_parse_run(
         (UprofSlice){ (const char *)argument.data + sizeof(head), argument.len - sizeof(head) },
         analysis->run, NULL);
+    end_waits(worker, head.is_hurried);
     /* debug information is read next, and may be hostile */
     write_checkpoint(worker);
     uprof_pipeline_end(analysis->pipeline, head.is_hurried ? END_HURRIED_MS : UPROF_SYM_RESOLVE_MS);
@@ -467,8 +535,12 @@ save_output(UprofAnalysis *analysis, UprofSlice argument, bool *is_closed, GErro
     Output *output = g_ptr_array_index(analysis->outputs, i);
     if (output->format->is_capture)
         return save_capture(analysis, error);
-    const bool ok = uprof_output_write(output->format, analysis->pipeline->profile, analysis->run,
-                                       output->file, error);
+    const UprofPipeline *pipeline = analysis->pipeline;
+    const bool ok = output->is_waits ? uprof_output_write_waits(output->format, pipeline->waits,
+                                                                analysis->run, output->file, error)
+                                     : uprof_output_write_both(output->format, pipeline->profile,
+                                                               pipeline->waits, analysis->run,
+                                                               output->file, error);
     *is_closed = !ok && uprof_file_is_closed(output->file);
     return ok;
 }
@@ -527,6 +599,8 @@ handle_message(Worker *worker, Input *input)
 
     if (worker->message->type == UPROF_DO_SNAPSHOT)
         take_snapshot(worker, &input->snapshot);
+    else if (worker->message->type == UPROF_DO_WALK)
+        walk_tasks(worker, &input->walk);
     else if (worker->message->type == UPROF_DO_FILE)
         uprof_sym_reload_modules(worker->analysis.pipeline->sym, (const char *)input->bytes);
     else
@@ -549,6 +623,7 @@ clear_worker(Worker *worker)
 {
     UprofAnalysis *analysis = &worker->analysis;
 
+    uprof_waits_free(analysis->waits);
     uprof_pipeline_free(analysis->pipeline);
     uprof_guest_close(analysis->guest);
     uprof_writer_free(analysis->writer);

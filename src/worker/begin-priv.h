@@ -12,6 +12,7 @@ typedef struct {
     const char *format; /* name */
     const char *shown;  /* the name of the file, for messages */
     bool is_stdout;
+    bool is_waits; /* as in UprofWorkerOutput */
 } UprofBeginOutput;
 
 /** UprofBeginMode: which process of a domain this is */
@@ -40,6 +41,7 @@ typedef struct {
     GPtrArray *metadata_symbols; /* of char; owned */
     GPtrArray *metadata_folders; /* of char; owned */
     GPtrArray *file_names;       /* of char; owned */
+    bool waits;                  /* as in UprofWorkerJob */
     GArray *outputs;             /* of UprofBeginOutput; owned */
 } UprofBegin;
 

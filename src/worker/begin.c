@@ -7,6 +7,7 @@
 typedef struct {
     UprofBeginState state;
     guint n_symbols, n_folders, n_names, n_outputs;
+    bool waits;
 } Head;
 
 void
@@ -42,6 +43,7 @@ uprof_begin_pack(const UprofBegin *begin)
         .n_folders = begin->metadata_folders->len,
         .n_names = begin->file_names->len,
         .n_outputs = begin->outputs->len,
+        .waits = begin->waits,
     };
 
     g_byte_array_append(message, (const guint8 *)&head, sizeof(head));
@@ -57,6 +59,7 @@ uprof_begin_pack(const UprofBegin *begin)
         put_text(message, output->format);
         put_text(message, output->shown);
         put_text(message, output->is_stdout ? "-" : "");
+        put_text(message, output->is_waits ? "waits" : "");
     }
     return message;
 }
@@ -103,6 +106,7 @@ uprof_begin_unpack(UprofBegin *begin, UprofSlice message)
 
     memcpy(&head, message.data, sizeof(head));
     begin->state = head.state;
+    begin->waits = head.waits;
     begin->shown = take_text(&at);
     begin->run_text = take_text(&at);
     begin->kernel = take_nullable(&at);
@@ -116,6 +120,7 @@ uprof_begin_unpack(UprofBegin *begin, UprofSlice message)
         output.format = take_text(&at);
         output.shown = take_text(&at);
         output.is_stdout = *take_text(&at) != '\0';
+        output.is_waits = *take_text(&at) != '\0';
         g_array_append_val(begin->outputs, output);
     }
 }

@@ -4,7 +4,7 @@
  *
  *   checkpoint = { u64 length of the facts, u64 length of the stacks, facts, stacks }
  *
- * The facts are a sidecar, and the stacks are folded. From time to time a worker writes a
+ * The facts are a sidecar, and the stacks are folded. Stacks of tasks that waited have no root. From time to time a worker writes a
  * checkpoint into memory that the program has made. If the worker dies, its successor reads the
  * checkpoint. A hostile file may have taken over the worker, so the successor parses the
  * checkpoint like any foreign file, and the program does not read it at all.
@@ -30,20 +30,27 @@ enum {
  */
 int uprof_checkpoint_new(GError **error);
 
+/** UprofCheckpointProfiles: all pointers are borrowed */
+typedef struct {
+    UprofProfile *samples;
+    UprofProfile *waits; /* (nullable): see waits.h */
+} UprofCheckpointProfiles;
+
 /**
  * uprof_checkpoint_write: writes a checkpoint
- * @profile: its frames may be sites of @sym
+ * @profiles: their frames may be sites of @sym
  *
  * Returns: false if the checkpoint does not fit; it is then unusable
  */
-bool
-uprof_checkpoint_write(int fd, const UprofProfile *profile, const UprofRun *run, UprofSym *sym);
+bool uprof_checkpoint_write(int fd, const UprofCheckpointProfiles *profiles, const UprofRun *run,
+                            UprofSym *sym);
 
 /**
  * uprof_checkpoint_read: adds the stacks and the counts of a checkpoint
- * @profile: (inout): has a root, which replaces the root of the stacks
+ * @profiles: (inout): have a root, which replaces the root of the stacks
  * @run: (inout): gets counts only
  *
  * Returns: false with %UPROF_ERROR_BAD_DATA; the stacks before the error are added even then
  */
-bool uprof_checkpoint_read(int fd, UprofProfile *profile, UprofRun *run, GError **error);
+bool uprof_checkpoint_read(int fd, const UprofCheckpointProfiles *profiles, UprofRun *run,
+                           GError **error);

@@ -44,6 +44,7 @@ typedef struct {
     UprofSym *sym;
     uint64_t at; /* bytes that were written */
     GString *text;
+    bool has_root; /* of the stacks that are written now */
     bool is_bad;
 } Writing;
 
@@ -87,7 +88,8 @@ write_stack(const UprofName *const *frames, unsigned n, uint64_t weight, void *d
     for (unsigned i = 0; i < n; i++) {
         if (i > 0)
             g_string_append_c(writing->text, ';');
-        g_string_append(writing->text, name_frame(writing, frames[i]));
+        if (i > 0 || writing->has_root)
+            g_string_append(writing->text, name_frame(writing, frames[i]));
     }
     g_string_append_printf(writing->text, " %" G_GUINT64_FORMAT "\n", weight);
     if (writing->text->len >= BUFFER_BYTES)
@@ -95,15 +97,19 @@ write_stack(const UprofName *const *frames, unsigned n, uint64_t weight, void *d
 }
 
 bool
-uprof_checkpoint_write(int fd, const UprofProfile *profile, const UprofRun *run, UprofSym *sym)
+uprof_checkpoint_write(int fd, const UprofCheckpointProfiles *profiles, const UprofRun *run,
+                       UprofSym *sym)
 {
-    Writing writing = { .fd = fd, .sym = sym, .at = sizeof(Head) };
+    Writing writing = { .fd = fd, .sym = sym, .at = sizeof(Head), .has_root = true };
     Head head;
 
-    writing.text = uprof_output_render(&uprof_format_meta, profile, run);
+    writing.text = uprof_output_render(&uprof_format_meta, profiles->samples, run);
     write_text(&writing);
     head.facts_len = writing.at - sizeof(head);
-    uprof_profile_walk(profile, write_stack, &writing);
+    uprof_profile_walk(profiles->samples, write_stack, &writing);
+    writing.has_root = false;
+    if (profiles->waits)
+        uprof_profile_walk(profiles->waits, write_stack, &writing);
     write_text(&writing);
     head.stacks_len = writing.at - sizeof(head) - head.facts_len;
     g_string_free(writing.text, TRUE);
@@ -135,8 +141,9 @@ read_part(int fd, uint64_t at, uint64_t len, GError **error)
 static void
 add_stack(const UprofSlice *slices, unsigned n_slices, bool is_cut, uint64_t count, void *data)
 {
-    UprofProfile *profile = data;
-    UprofNames *names = uprof_profile_names(profile);
+    const UprofCheckpointProfiles *profiles = data;
+    UprofProfile *profile = slices[0].len > 0 ? profiles->samples : profiles->waits;
+    UprofNames *names = uprof_profile_names(profiles->samples);
     const UprofName *frames[UPROF_FOLDED_FRAMES_MAX + 1];
     unsigned n = 0;
 
@@ -144,12 +151,13 @@ add_stack(const UprofSlice *slices, unsigned n_slices, bool is_cut, uint64_t cou
         frames[n++] = uprof_names_marker(names, "[truncated]");
     for (unsigned i = 1; i < n_slices; i++)
         frames[n++] = uprof_names_read_back(names, slices[i]);
-    if (n > 0)
+    if (n > 0 && profile)
         uprof_profile_add(profile, frames, n, count);
 }
 
 bool
-uprof_checkpoint_read(int fd, UprofProfile *profile, UprofRun *run, GError **error)
+uprof_checkpoint_read(int fd, const UprofCheckpointProfiles *profiles, UprofRun *run,
+                      GError **error)
 {
     Head head;
 
@@ -167,7 +175,7 @@ uprof_checkpoint_read(int fd, UprofProfile *profile, UprofRun *run, GError **err
     g_autoptr(GByteArray) stacks =
         read_part(fd, sizeof(head) + head.facts_len, head.stacks_len, error);
     if (!stacks || !uprof_folded_parse(shown, (UprofSlice){ stacks->data, stacks->len }, add_stack,
-                                       profile, error))
+                                       (void *)profiles, error))
         return false;
     uprof_run_add_counts(run, counted);
     return true;

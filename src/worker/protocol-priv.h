@@ -22,6 +22,7 @@
 typedef enum {
     UPROF_DO_SNAPSHOT, /* an UprofSnapshot without its unused bytes: analyze it */
     UPROF_DO_CALL,     /* UprofCallHead and the argument: run a function, and send its reply */
+    UPROF_DO_WALK,     /* UprofWalkDo: there is time to walk the tasks: see waits.h */
     UPROF_DO_FILE,     /* a build-id in hex, NUL: a file has come to the symbol cache */
 } UprofDo;
 
@@ -29,6 +30,12 @@ typedef enum {
 typedef struct {
     uint64_t call; /* UPROF_CALL_...; has 64 bits, so that the argument after it is aligned */
 } UprofCallHead;
+
+/** UprofWalkDo: the first members of UprofWaitTick */
+typedef struct {
+    uint64_t time_ns;
+    uint32_t n_pauses;
+} UprofWalkDo;
 
 /** UprofTell: types of messages on the request channel */
 typedef enum {

@@ -59,6 +59,9 @@ struct _UprofWorker {
     int saving;            /* output that the worker writes now, a descriptor; -1: none */
     GBytes *reading;       /* (nullable): the request for the file that the worker may be parsing */
     GBytes *refused;       /* (nullable): the request for a file that the worker must not get */
+    bool walks;            /* the worker also walks the tasks of its guest ... */
+    uint64_t walk_ns;      /* ... and was told last at this time that there is time for it */
+    uint32_t n_pauses;     /* as in UprofWaitTick */
     unsigned n_told;       /* files of the fetcher that the worker knows */
     UprofOwnTime heard;    /* since the last message came, or the worker got new work */
     UprofOwnTime full;     /* since there was no room for a snapshot */

@@ -29,6 +29,7 @@ enum {
     INTERRUPTED_MS = 1200, /* in which a worker must end after Ctrl-C */
     SAVING_MS = 500,       /* the same, for a process that only saves a checkpoint */
     FULL_MS = 200,         /* a worker without room for longer loses snapshots */
+    WALK_MS = 50,          /* between two messages that there is time to walk tasks */
     SAVING_MS_A_MIB = 100, /* more time after Ctrl-C, for each MiB of checkpoints */
     MESSAGES_MAX = 64,     /* of one worker in a row */
     NOTICES_MAX = 1000,    /* of one worker */
@@ -394,6 +395,38 @@ tell_files(UprofWorkers *workers)
     }
 }
 
+/* While somebody else has stopped the guest, it has no time to wait. */
+static void
+tell_walk(UprofWorker *worker, uint64_t now_ns)
+{
+    const UprofWalkDo walk = { now_ns, worker->n_pauses };
+    const UprofSlice part = { &walk, sizeof(walk) };
+
+    worker->walk_ns = now_ns;
+    g_mutex_lock(&worker->guest_lock);
+    const gint hindrance = g_atomic_int_get(&worker->guest->hindrance);
+    g_mutex_unlock(&worker->guest_lock);
+    if (hindrance != UPROF_HINDRANCE_NONE)
+        worker->n_pauses++;
+    else if (!uprof_channel_send(worker->stream, UPROF_DO_WALK, &part, 1, NULL, 0) &&
+             errno != EAGAIN)
+        uprof_worker_give_up(worker, NULL);
+}
+
+/* Tells the workers that there is time to walk tasks. Call it when the ring is empty. */
+static void
+tell_walks(UprofWorkers *workers)
+{
+    const uint64_t now_ns = uprof_clock_now_ns();
+
+    for (guint i = 0; i < workers->workers->len; i++) {
+        UprofWorker *worker = g_ptr_array_index(workers->workers, i);
+        if (worker->walks && worker->is_ready && !worker->is_dead &&
+            now_ns - worker->walk_ns >= WALK_MS * UPROF_NS_PER_MS)
+            tell_walk(worker, now_ns);
+    }
+}
+
 /* Returns: false if the worker did not get the snapshot; it may be dead now */
 static bool
 send_snapshot(UprofWorker *worker, const UprofSnapshot *snapshot)
@@ -510,6 +543,8 @@ run_thread(gpointer data)
         serve_workers(workers);
         tell_files(workers);
         const UprofWorker *full = feed_workers(workers);
+        if (workers->ring && !full)
+            tell_walks(workers);
         if (workers->is_last && !full) {
             workers->ring = NULL;
             workers->is_last = false;

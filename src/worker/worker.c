@@ -216,6 +216,7 @@ pack_begin(UprofWorker *worker, const UprofWorkerJob *job)
         .metadata_symbols = (GPtrArray *)job->metadata_symbols,
         .metadata_folders = (GPtrArray *)job->metadata_folders,
         .file_names = (GPtrArray *)job->file_names,
+        .waits = job->waits,
     };
     g_autoptr(GArray) outputs = g_array_new(FALSE, FALSE, sizeof(UprofBeginOutput));
 
@@ -229,6 +230,7 @@ pack_begin(UprofWorker *worker, const UprofWorkerJob *job)
             .format = output->format->name,
             .shown = uprof_file_path(output->file),
             .is_stdout = uprof_file_is_stdout(output->file),
+            .is_waits = output->is_waits,
         };
         g_array_append_val(outputs, named);
     }
@@ -607,6 +609,7 @@ uprof_worker_end(UprofWorker *worker, const UprofRun *run, UprofWorkerCounts *co
 {
     g_autoptr(GByteArray) text = g_byte_array_new();
 
+    uprof_worker_set_walks(worker, false);
     take_late_files(worker);
 
     const UprofEndHead head = { uprof_worker_is_hurried(worker) };
@@ -670,6 +673,14 @@ uprof_worker_set_sizes(UprofWorker *worker, UprofWindowSize *sizes, unsigned n_v
     g_mutex_lock(&worker->pool->lock);
     worker->sizes = sizes;
     worker->n_sizes = n_vcpus;
+    g_mutex_unlock(&worker->pool->lock);
+}
+
+void
+uprof_worker_set_walks(UprofWorker *worker, bool walks)
+{
+    g_mutex_lock(&worker->pool->lock);
+    worker->walks = walks;
     g_mutex_unlock(&worker->pool->lock);
 }
 

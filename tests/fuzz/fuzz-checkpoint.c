@@ -24,7 +24,7 @@ typedef struct {
 
 typedef struct {
     UprofNames *names;
-    UprofProfile *profile;
+    UprofProfile *profile, *waits;
     UprofRun *run;
     bool ok;
 } Read;
@@ -38,7 +38,9 @@ read_checkpoint(int fd)
 
     read.run->domain = g_strdup("web-1");
     read.profile = uprof_profile_new(read.names, uprof_names_read_back(read.names, domain), true);
-    read.ok = uprof_checkpoint_read(fd, read.profile, read.run, &error);
+    read.waits = uprof_profile_new(read.names, uprof_names_read_back(read.names, domain), true);
+    const UprofCheckpointProfiles profiles = { read.profile, read.waits };
+    read.ok = uprof_checkpoint_read(fd, &profiles, read.run, &error);
     check_answer(read.ok, error);
     g_assert(read.ok || error->code == UPROF_ERROR_BAD_DATA);
     g_assert(read.ok || read.run->samples == 0);
@@ -49,6 +51,7 @@ static void
 free_read(Read *read)
 {
     uprof_profile_free(read->profile);
+    uprof_profile_free(read->waits);
     uprof_run_free(read->run);
     uprof_names_free(read->names);
 }
@@ -65,6 +68,10 @@ static char *
 render_stacks(const Read *read)
 {
     GString *text = uprof_output_render(&uprof_format_folded, read->profile, read->run);
+    GString *waits = uprof_output_render(&uprof_format_folded, read->waits, read->run);
+
+    g_string_append_printf(text, "waits:\n%s", waits->str);
+    g_string_free(waits, TRUE);
 
     g_assert(g_utf8_validate(text->str, (gssize)text->len, NULL));
     return g_string_free(text, FALSE);
@@ -76,13 +83,15 @@ check_again(const Read *first)
 {
     const int fd = memory_file_open((UprofSlice){ 0 });
     g_autoptr(UprofSym) sym = uprof_sym_new(uprof_arch_find("x86_64"), first->names);
+    const UprofCheckpointProfiles profiles = { first->profile, first->waits };
     unsigned depth = 0;
 
-    g_assert(uprof_checkpoint_write(fd, first->profile, first->run, sym));
+    g_assert(uprof_checkpoint_write(fd, &profiles, first->run, sym));
     Read second = read_checkpoint(fd);
     close(fd);
     g_assert(second.ok && second.run->samples == first->run->samples);
     uprof_profile_walk(first->profile, find_depth, &depth);
+    uprof_profile_walk(first->waits, find_depth, &depth);
     if (depth <= UPROF_FOLDED_FRAMES_MAX) {
         g_autofree char *text = render_stacks(first);
         g_autofree char *again = render_stacks(&second);

@@ -897,13 +897,16 @@ save_checkpoint(const char *corpus, const char *name, const UprofRun *run, size_
     };
     g_autoptr(UprofProfile) profile =
         uprof_profile_new(names, uprof_names_intern(names, (UprofSlice){ "web-1", 5 }), true);
+    g_autoptr(UprofProfile) waits = uprof_profile_new(names, uprof_profile_root(profile), true);
     const int fd = uprof_checkpoint_new(NULL);
     uint8_t bytes[8192] = { 1 };
     uint64_t lengths[2];
 
     for (unsigned i = 1; i <= G_N_ELEMENTS(frames); i++)
         uprof_profile_add(profile, frames, i, i);
-    if (fd < 0 || !uprof_checkpoint_write(fd, profile, run, sym) ||
+    uprof_profile_add(waits, frames, 1, 3);
+    const UprofCheckpointProfiles profiles = { profile, waits };
+    if (fd < 0 || !uprof_checkpoint_write(fd, &profiles, run, sym) ||
         pread(fd, bytes + 1, sizeof(bytes) - 1, 0) < 0)
         g_error("no checkpoint");
     memcpy(lengths, bytes + 1, sizeof(lengths));

@@ -11,7 +11,7 @@
 typedef struct {
     UprofNames *names;
     UprofSym *sym;
-    UprofProfile *profile;
+    UprofProfile *profile, *waits;
     UprofRun *run;
     int fd;
 } Fixture;
@@ -36,6 +36,7 @@ set_up(Fixture *f, gconstpointer data)
     f->names = uprof_names_new();
     f->sym = uprof_sym_new(uprof_arch_find("x86_64"), f->names);
     f->profile = new_profile(f->names);
+    f->waits = new_profile(f->names);
     f->run = uprof_run_new();
     f->run->domain = g_strdup("web-1");
     f->fd = uprof_checkpoint_new(&error);
@@ -48,6 +49,7 @@ tear_down(Fixture *f, gconstpointer data)
     close(f->fd);
     uprof_run_free(f->run);
     uprof_profile_free(f->profile);
+    uprof_profile_free(f->waits);
     uprof_sym_free(f->sym);
     uprof_names_free(f->names);
 }
@@ -60,9 +62,17 @@ add_stack(Fixture *f, const char *outer, const char *inner, uint64_t weight)
     uprof_profile_add(f->profile, frames, G_N_ELEMENTS(frames), weight);
 }
 
+static bool
+write_checkpoint(const Fixture *f)
+{
+    const UprofCheckpointProfiles profiles = { f->profile, f->waits };
+
+    return uprof_checkpoint_write(f->fd, &profiles, f->run, f->sym);
+}
+
 typedef struct {
     UprofNames *names;
-    UprofProfile *profile;
+    UprofProfile *profile, *waits;
     UprofRun *run;
     GError *error;
 } Result;
@@ -73,7 +83,9 @@ read_back(const Fixture *f)
     Result result = { .names = uprof_names_new(), .run = uprof_run_new() };
 
     result.profile = new_profile(result.names);
-    const bool ok = uprof_checkpoint_read(f->fd, result.profile, result.run, &result.error);
+    result.waits = new_profile(result.names);
+    const UprofCheckpointProfiles profiles = { result.profile, result.waits };
+    const bool ok = uprof_checkpoint_read(f->fd, &profiles, result.run, &result.error);
     g_assert_true(ok == !result.error);
     return result;
 }
@@ -83,6 +95,7 @@ clear_result(Result *result)
 {
     g_clear_error(&result->error);
     uprof_profile_free(result->profile);
+    uprof_profile_free(result->waits);
     uprof_run_free(result->run);
     uprof_names_free(result->names);
 }
@@ -107,7 +120,7 @@ test_round_trip(Fixture *f, gconstpointer data)
     f->run->samples = 9;
     f->run->by_cfi = 11;
     uprof_histogram_add(&f->run->hold, 20000);
-    g_assert_true(uprof_checkpoint_write(f->fd, f->profile, f->run, f->sym));
+    g_assert_true(write_checkpoint(f));
 
     Result result = read_back(f);
     g_assert_no_error(result.error);
@@ -119,6 +132,31 @@ test_round_trip(Fixture *f, gconstpointer data)
     clear_result(&result);
 }
 
+/* Waits stay apart from samples, even if their stacks are equal. */
+static void
+test_waits(Fixture *f, gconstpointer data)
+{
+    const UprofName *frames[] = { intern(f->names, "main"), intern(f->names, "work_[k]") };
+    g_autoptr(GString) samples = g_string_new(NULL);
+    g_autoptr(GString) waits = g_string_new(NULL);
+
+    add_stack(f, "main", "work_[k]", 7);
+    uprof_profile_add(f->waits, frames, G_N_ELEMENTS(frames), 5);
+    f->run->waits = (UprofRunWaits){ .walks = 2, .tasks = 30, .total_us = 5 };
+    g_assert_true(write_checkpoint(f));
+
+    Result result = read_back(f);
+    g_assert_no_error(result.error);
+    uprof_profile_walk(result.profile, append_stack, samples);
+    uprof_profile_walk(result.waits, append_stack, waits);
+    g_assert_cmpstr(samples->str, ==, "web-1;main;work_[k];7 ");
+    g_assert_cmpstr(waits->str, ==, "web-1;main;work_[k];5 ");
+    g_assert_cmpuint(result.run->waits.walks, ==, 2);
+    g_assert_cmpuint(result.run->waits.tasks, ==, 30);
+    g_assert_cmpuint(result.run->waits.total_us, ==, 5);
+    clear_result(&result);
+}
+
 /* A shorter checkpoint replaces a longer one completely. */
 static void
 test_again(Fixture *f, gconstpointer data)
@@ -127,11 +165,11 @@ test_again(Fixture *f, gconstpointer data)
         g_autofree char *name = g_strdup_printf("function_%u", i);
         add_stack(f, "main", name, 1);
     }
-    g_assert_true(uprof_checkpoint_write(f->fd, f->profile, f->run, f->sym));
+    g_assert_true(write_checkpoint(f));
     uprof_profile_free(f->profile);
     f->profile = new_profile(f->names);
     add_stack(f, "main", "work", 1);
-    g_assert_true(uprof_checkpoint_write(f->fd, f->profile, f->run, f->sym));
+    g_assert_true(write_checkpoint(f));
 
     Result result = read_back(f);
     g_assert_no_error(result.error);
@@ -160,7 +198,7 @@ test_too_large(Fixture *f, gconstpointer data)
         g_autofree char *name = g_strdup_printf("%u%s", i, long_name);
         add_stack(f, "main", name, 1);
     }
-    g_assert_false(uprof_checkpoint_write(f->fd, f->profile, f->run, f->sym));
+    g_assert_false(write_checkpoint(f));
 }
 
 /* clang-format off */
@@ -206,6 +244,7 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
 #define ADD(path, test) g_test_add(path, Fixture, NULL, set_up, test, tear_down)
     ADD("/checkpoint/round-trip", test_round_trip);
+    ADD("/checkpoint/waits", test_waits);
     ADD("/checkpoint/again", test_again);
     ADD("/checkpoint/full", test_full);
     ADD("/checkpoint/too-large", test_too_large);
