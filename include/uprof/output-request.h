@@ -11,11 +11,20 @@ typedef struct {
     char *path;                /* owned; %d, %u, %t and %% are replaced; "-" is stdout */
     const UprofFormat *format; /* borrowed */
     bool is_unused_name;       /* if the file exists, a number is added before the suffix */
+    bool is_waits;             /* has the waits of tasks, not the samples: see waits.h */
 } UprofOutputRequest;
 
 /** uprof_output_request_add: adds a request to a list of uprof_output_request_list() */
 void uprof_output_request_add(GPtrArray *list, const char *path, const UprofFormat *format,
                               bool is_unused_name);
+
+/**
+ * uprof_output_request_add_waits: for each file of the list that cannot also have the waits of tasks, but
+ * whose format can show them, adds a file beside it: "web-1.waits.svg" beside "web-1.svg"
+ *
+ * Returns: false if no file of the list will have waits
+ */
+bool uprof_output_request_add_waits(GPtrArray *list);
 
 /** uprof_output_request_list: Returns: (transfer full): an empty list, which owns its requests */
 GPtrArray *uprof_output_request_list(void);

@@ -44,6 +44,7 @@ typedef struct {
     bool native;           /* show the frames of interpreters, too */
     bool idle;             /* show halted vCPUs */
     bool idle_stacks;      /* show halted vCPUs by their last stack */
+    bool waits;            /* count where tasks of a Linux guest wait, too */
     bool no_pause;         /* read without a hold */
     const char *unwind;    /* "auto", "cfi" or "fp" */
     bool enabled;          /* metadata allows periodic runs */

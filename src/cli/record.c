@@ -14,6 +14,7 @@
 #include "terminal-priv.h"
 #include "worker-reply-priv.h"
 #include "uprof/clock.h"
+#include "uprof/text.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -71,6 +72,45 @@ check_terminal(const GPtrArray *requests)
         return false;
     }
     return true;
+}
+
+/* The files beside others get names that the user may also have given. */
+static bool
+check_names(const GPtrArray *requests)
+{
+    g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
+
+    for (guint i = 0; i < requests->len; i++) {
+        const UprofOutputRequest *request = g_ptr_array_index(requests, i);
+        g_autofree char *quoted = uprof_text_quote(request->path);
+        if (g_hash_table_add(names, request->path))
+            continue;
+        uprof_say("virt-uprof: --waits writes '%s', which -o names, too; try: virt-uprof --help",
+                  quoted);
+        return false;
+    }
+    return true;
+}
+
+/* Adds the files that --waits needs. Returns: false after a message */
+static bool
+add_waits(const UprofOptions *options, GPtrArray *requests)
+{
+    bool has_capture = false;
+
+    if (!options->settings.waits)
+        return true;
+    for (guint i = 0; i < requests->len; i++)
+        has_capture |= ((UprofOutputRequest *)g_ptr_array_index(requests, i))->format->is_capture;
+    if (!uprof_output_request_add_waits(requests)) {
+        uprof_say(
+            "virt-uprof: --waits needs a file for the waits: use -o FILE.svg, .folded, .json or "
+            ".pb.gz; try: virt-uprof --help");
+        return false;
+    }
+    if (has_capture && !options->quiet)
+        uprof_say("virt-uprof: a capture has no tasks: its report will show no waits");
+    return check_names(requests);
 }
 
 /* ---- While the run goes on ---- */
@@ -284,6 +324,8 @@ uprof_record_run(UprofOptions *options)
 
     if (!check_terminal(outputs))
         return UPROF_EXIT_FAILED;
+    if (!add_waits(options, outputs))
+        return UPROF_EXIT_USAGE;
     if (options->child->pdata[0] &&
         !uprof_child_is_there((char *const *)options->child->pdata, &error)) {
         uprof_say_error(error);

@@ -26,7 +26,11 @@ uprof_output_request_add(GPtrArray *list, const char *path, const UprofFormat *f
 {
     UprofOutputRequest *request = g_new0(UprofOutputRequest, 1);
 
-    *request = (UprofOutputRequest){ g_strdup(path), format, is_unused_name };
+    *request = (UprofOutputRequest){
+        .path = g_strdup(path),
+        .format = format,
+        .is_unused_name = is_unused_name,
+    };
     g_ptr_array_add(list, request);
 }
 
@@ -83,4 +87,35 @@ uprof_output_request_path(const UprofOutputRequest *request, const char *name, c
     g_autofree char *stem = g_strndup(request->path, (gsize)(suffix - request->path));
     g_autofree char *expanded = expand_path(stem, name, uuid, time);
     return uprof_file_unused_path(expanded, suffix);
+}
+
+/* Returns: (transfer full): the path with ".waits" before its ending, or at its end */
+static char *
+name_waits(const UprofOutputRequest *request)
+{
+    const char *suffix = find_suffix(request);
+    const char *end = request->path + strlen(request->path);
+
+    if (!suffix || strchr(suffix, '/'))
+        suffix = end;
+    return g_strdup_printf("%.*s.waits%s", (int)(suffix - request->path), request->path, suffix);
+}
+
+bool
+uprof_output_request_add_waits(GPtrArray *list)
+{
+    const guint n = list->len;
+    bool any_waits = false;
+
+    for (guint i = 0; i < n; i++) {
+        const UprofOutputRequest *request = g_ptr_array_index(list, i);
+        any_waits |= request->format->write_both != NULL;
+        if (request->format->write_both || !request->format->has_waits_file ||
+            strcmp(request->path, "-") == 0)
+            continue;
+        g_autofree char *path = name_waits(request);
+        uprof_output_request_add(list, path, request->format, request->is_unused_name);
+        ((UprofOutputRequest *)g_ptr_array_index(list, list->len - 1))->is_waits = any_waits = true;
+    }
+    return any_waits;
 }

@@ -38,10 +38,11 @@ drop_capture(GArray *outputs)
 }
 
 static bool
-open_output(UprofRecording *recording, const char *path, const UprofFormat *format,
+open_output(UprofRecording *recording, const char *path, const UprofOutputRequest *request,
             const int *store, GError **error)
 {
-    UprofWorkerOutput output = { .format = format };
+    const UprofFormat *format = request->format;
+    UprofWorkerOutput output = { .format = format, .is_waits = request->is_waits };
 
     if (store)
         output.file = uprof_file_open_own(*store, path, error);
@@ -67,7 +68,7 @@ static void
 open_spare(UprofRecording *recording, const UprofDomain *domain,
            const UprofRecordingSettings *settings)
 {
-    const UprofOutputRequest spare = { .path = (char *)"%d-%t" };
+    const UprofOutputRequest spare = { .path = (char *)"%d-%t", .format = &uprof_format_folded };
     g_autofree char *name =
         uprof_output_request_path(&spare, domain->name, domain->uuid, settings->time);
     g_autofree char *stem = g_build_filename(g_get_tmp_dir(), name, NULL);
@@ -77,8 +78,8 @@ open_spare(UprofRecording *recording, const UprofDomain *domain,
     for (guint i = 0; i < recording->outputs->len; i++)
         any_file |=
             !uprof_file_is_stdout(g_array_index(recording->outputs, UprofWorkerOutput, i).file);
-    recording->has_spare = any_file && !settings->store &&
-                           open_output(recording, path, &uprof_format_folded, NULL, NULL);
+    recording->has_spare =
+        any_file && !settings->store && open_output(recording, path, &spare, NULL, NULL);
 }
 
 static bool
@@ -90,7 +91,7 @@ open_outputs(UprofRecording *recording, const UprofDomain *domain,
         g_autofree char *path =
             uprof_output_request_path(request, domain->name, domain->uuid, settings->time);
         g_autoptr(GError) failure = NULL;
-        if (!open_output(recording, path, request->format, settings->store, &failure)) {
+        if (!open_output(recording, path, request, settings->store, &failure)) {
             /* the user has named no file */
             if (request->is_unused_name)
                 g_set_error(error, UPROF_ERROR, failure->code,
@@ -176,6 +177,7 @@ uprof_recording_start(UprofRecording *recording, UprofLoop *shared)
         session->run->started_utc_ns = uprof_clock_utc_ns();
     }
     recording->start_ns = uprof_clock_now_ns();
+    uprof_worker_set_walks(session->worker, session->settings.waits);
     uprof_loop_add(loop, session->sampler);
 }
 

@@ -440,6 +440,7 @@ start_worker(UprofSession *session, UprofWorkers *workers, GPtrArray *from_metad
         .kernel_hint = hint,
         .outputs = outputs ? outputs->outputs : no_outputs,
         .file_names = outputs ? outputs->file_names : no_names,
+        .waits = session->settings.waits,
         .notices = session->caller_settings->notices,
     };
 

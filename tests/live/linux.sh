@@ -3,7 +3,7 @@
 #
 # linux.sh PROGRAM GUESTS TCG|KVM|DIRECT SERIES - Debian's kernel with five and four levels of page
 # tables, with page-table isolation and without: virt-uprof finds the same facts in the guest's
-# memory that the guest reports about itself, also of all its tasks
+# memory that the guest reports about itself, also of all its tasks, and where they wait
 #
 # $UPROF_LINUX_CELLS: levels and isolation of the guests. The last guest also tests tables by process,
 # a capture, and the tasks. By default the series 6.1 and 6.12 together have all four combinations.
@@ -188,6 +188,21 @@ shows_tasks()
     grep -qF 'evil?[2J?;' "$work/out" || fail "no clean name in: $(cat "$work/out")"
 }
 
+# counts_waits: tasks that wait all the time have all of the time, and three tasks that spin on one vCPU
+# wait for it in turn
+counts_waits()
+{
+    tell_linux "$name" 'stop waits user user user' >"$work/said"
+    profile 0 -d 10 --waits "${patient[@]}" -o "$work/w.folded" -o "$work/w.pb.gz" -o "$work/w.meta.json" \
+        -o "$work/w.svg" -s "$guests/../linux/init" "$name"
+    says "^$name: waits: [0-9]+ walks of [0-9]+ tasks in "
+    says "^wrote $work/w.waits.svg"
+    result sidecar "$work/w.meta.json" "waits['walks'] >= 3" "waits['incomplete'] == 0" "waits['time_ms'] > 5000"
+    python3 "$here/waits.py" "$work/w.waits.folded" "$work/w.pb.gz" "$work/w.meta.json" >"$work/said" ||
+        fail "waits: $(head -n 20 "$work/said")"
+    say "$name: $(tail -n 1 "$work/said")"
+}
+
 has_hang()
 {
     "$program" dmesg "${patient[@]}" "$name" 2>/dev/null | grep -qE 'INFO: task l-[a-z]+:[0-9]+ blocked for more than'
@@ -227,6 +242,7 @@ shows_locks()
 guest_nvme=$work/disk.ext4
 truncate -s 4M "$guest_nvme"
 mke2fs -q -F -t ext4 -O ^has_journal "$guest_nvme" || fail 'no file system (try: apt-get install e2fsprogs)'
+
 need_daemon
 need_linux
 case $series in
@@ -244,6 +260,7 @@ for cell in "${cells[@]}"; do
         replays syscalls
         compares_tasks
         shows_tasks
+        counts_waits
         compares_locks
         shows_log
     fi
