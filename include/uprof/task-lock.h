@@ -72,7 +72,7 @@ const char *uprof_task_lock_kind_name(UprofTaskLockKind kind);
  * @task, @stack: of uprof_task_stacks_copy(), COPIED
  * @lock: (out): zeros if no lock is found
  *
- * Reads some thousand words at most, whatever the guest contains. A lock with more than 4,096 waiters is
+ * Takes up to 16,384 reads, whatever the guest contains. A lock with more than 4,096 waiters is
  * not found.
  *
  * Returns: whether a lock was found
