@@ -22,9 +22,9 @@ void uprof_output_request_add(GPtrArray *list, const char *path, const UprofForm
  * uprof_output_request_add_waits: for each file of the list that cannot also have the waits of tasks, but
  * whose format can show them, adds a file beside it: "web-1.waits.svg" beside "web-1.svg"
  *
- * Returns: false if no file of the list will have waits
+ * Returns: false with %UPROF_ERROR_USAGE if no file of the list will have waits, or if a name is there twice
  */
-bool uprof_output_request_add_waits(GPtrArray *list);
+bool uprof_output_request_add_waits(GPtrArray *list, GError **error);
 
 /** uprof_output_request_list: Returns: (transfer full): an empty list, which owns its requests */
 GPtrArray *uprof_output_request_list(void);

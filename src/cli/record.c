@@ -14,7 +14,6 @@
 #include "terminal-priv.h"
 #include "worker-reply-priv.h"
 #include "uprof/clock.h"
-#include "uprof/text.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -74,43 +73,16 @@ check_terminal(const GPtrArray *requests)
     return true;
 }
 
-/* The files beside others get names that the user may also have given. */
-static bool
-check_names(const GPtrArray *requests)
-{
-    g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
-
-    for (guint i = 0; i < requests->len; i++) {
-        const UprofOutputRequest *request = g_ptr_array_index(requests, i);
-        g_autofree char *quoted = uprof_text_quote(request->path);
-        if (g_hash_table_add(names, request->path))
-            continue;
-        uprof_say("virt-uprof: --waits writes '%s', which -o names, too; try: virt-uprof --help",
-                  quoted);
-        return false;
-    }
-    return true;
-}
-
 /* Adds the files that --waits needs. Returns: false after a message */
 static bool
 add_waits(const UprofOptions *options, GPtrArray *requests)
 {
-    bool has_capture = false;
+    g_autoptr(GError) error = NULL;
 
-    if (!options->settings.waits)
+    if (!options->settings.waits || uprof_output_request_add_waits(requests, &error))
         return true;
-    for (guint i = 0; i < requests->len; i++)
-        has_capture |= ((UprofOutputRequest *)g_ptr_array_index(requests, i))->format->is_capture;
-    if (!uprof_output_request_add_waits(requests)) {
-        uprof_say(
-            "virt-uprof: --waits needs a file for the waits: use -o FILE.svg, .folded, .json or "
-            ".pb.gz; try: virt-uprof --help");
-        return false;
-    }
-    if (has_capture && !options->quiet)
-        uprof_say("virt-uprof: a capture has no tasks: its report will show no waits");
-    return check_names(requests);
+    uprof_say("virt-uprof: %s; try: virt-uprof --help", error->message);
+    return false;
 }
 
 /* ---- While the run goes on ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/output-request.h"
 
+#include "uprof/error.h"
 #include "uprof/text.h"
 
 #include <string.h>
@@ -101,8 +102,26 @@ name_waits(const UprofOutputRequest *request)
     return g_strdup_printf("%.*s.waits%s", (int)(suffix - request->path), request->path, suffix);
 }
 
+/* The files beside others get names that the user may also have given. */
+static bool
+check_names(const GPtrArray *list, GError **error)
+{
+    g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
+
+    for (guint i = 0; i < list->len; i++) {
+        const UprofOutputRequest *request = g_ptr_array_index(list, i);
+        g_autofree char *shown = uprof_text_quote(request->path);
+        if (g_hash_table_add(names, request->path))
+            continue;
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_USAGE,
+                    "--waits writes '%s', which -o names, too", shown);
+        return false;
+    }
+    return true;
+}
+
 bool
-uprof_output_request_add_waits(GPtrArray *list)
+uprof_output_request_add_waits(GPtrArray *list, GError **error)
 {
     const guint n = list->len;
     bool any_waits = false;
@@ -117,5 +136,9 @@ uprof_output_request_add_waits(GPtrArray *list)
         uprof_output_request_add(list, path, request->format, request->is_unused_name);
         ((UprofOutputRequest *)g_ptr_array_index(list, list->len - 1))->is_waits = any_waits = true;
     }
-    return any_waits;
+    if (any_waits)
+        return check_names(list, error);
+    g_set_error(error, UPROF_ERROR, UPROF_ERROR_USAGE,
+                "--waits needs a file for the waits: use -o FILE.svg, .folded, .json or .pb.gz");
+    return false;
 }

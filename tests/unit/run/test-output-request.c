@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/output-request.h"
 
+#include "uprof/error.h"
+
 #include <string.h>
 
 static void
@@ -33,7 +35,7 @@ test_waits(void)
     add(list, "-", &uprof_format_folded);
     add(list, "v1.2/plain", &uprof_format_folded);
     add(list, "a.txt", &uprof_format_folded);
-    g_assert_true(uprof_output_request_add_waits(list));
+    g_assert_true(uprof_output_request_add_waits(list, NULL));
     g_assert_cmpuint(list->len, ==, 13);
     for (guint i = 0; i < 9; i++)
         get_path(list, i, false);
@@ -48,14 +50,21 @@ test_no_waits(void)
 {
     g_autoptr(GPtrArray) none = uprof_output_request_list();
     g_autoptr(GPtrArray) both = uprof_output_request_list();
+    g_autoptr(GError) error = NULL;
 
     add(none, "-", &uprof_format_folded);
     add(none, "a.perf", &uprof_format_perf);
-    g_assert_false(uprof_output_request_add_waits(none));
+    g_assert_false(uprof_output_request_add_waits(none, &error));
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_USAGE);
+    g_clear_error(&error);
     g_assert_cmpuint(none->len, ==, 2);
     add(both, "a.pb.gz", &uprof_format_pprof);
-    g_assert_true(uprof_output_request_add_waits(both));
+    g_assert_true(uprof_output_request_add_waits(both, NULL));
     g_assert_cmpuint(both->len, ==, 1);
+    add(both, "a.svg", &uprof_format_svg);
+    add(both, "a.waits.svg", &uprof_format_svg);
+    g_assert_false(uprof_output_request_add_waits(both, &error));
+    g_assert_cmpstr(error->message, ==, "--waits writes 'a.waits.svg', which -o names, too");
 }
 
 int
