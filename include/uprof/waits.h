@@ -13,6 +13,9 @@
 
 typedef struct _UprofWaits UprofWaits;
 
+/** UprofWaitClock: Returns: monotonic nanoseconds, such as uprof_clock_now_ns(): what a step costs */
+typedef uint64_t UprofWaitClock(void);
+
 /** UprofWaitTick: a moment in which the worker has time for a part of a walk */
 typedef struct {
     uint64_t time_ns;  /* monotonic */
@@ -26,7 +29,7 @@ typedef struct {
  *   the counts.
  * @guest: borrowed; its memory is read
  */
-UprofWaits *uprof_waits_new(UprofPipeline *pipeline, UprofGuest *guest);
+UprofWaits *uprof_waits_new(UprofPipeline *pipeline, UprofGuest *guest, UprofWaitClock *clock);
 void uprof_waits_free(UprofWaits *waits);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofWaits, uprof_waits_free)
 

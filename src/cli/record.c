@@ -79,7 +79,12 @@ add_waits(const UprofOptions *options, GPtrArray *requests)
 {
     g_autoptr(GError) error = NULL;
 
-    if (!options->settings.waits || uprof_output_request_add_waits(requests, &error))
+    if (!options->settings.waits)
+        return true;
+    for (guint i = 0; i < requests->len && !options->quiet; i++)
+        if (((UprofOutputRequest *)g_ptr_array_index(requests, i))->format->is_capture)
+            uprof_say("virt-uprof: a capture has no waits: its report will show none");
+    if (uprof_output_request_add_waits(requests, &error))
         return true;
     uprof_say("virt-uprof: %s; try: virt-uprof --help", error->message);
     return false;

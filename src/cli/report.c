@@ -11,6 +11,7 @@
 #include "load-options-priv.h"
 #include "read-command-priv.h"
 #include "terminal-priv.h"
+#include "uprof/missing-function.h"
 #include "uprof/run-lines.h"
 #include "uprof/processes.h"
 #include "uprof/text.h"
@@ -97,35 +98,10 @@ print_vcpus(const UprofLoad *load, const UprofTableStyle *style)
 
 /* Returns: an exit code */
 static int
-say_no_function(const UprofLoad *load, const char *name)
+say_missing(char *why)
 {
-    g_autofree char *shown = uprof_text_quote(name);
-    const char *meant = uprof_focus_suggest(load->profile, name);
-
-    uprof_say("virt-uprof: no stack has a function '%s'%s%s%s; names: virt-uprof report -n 1000000",
-              shown, meant ? " (did you mean '" : "", meant ? meant : "", meant ? "'?)" : "");
-    return UPROF_EXIT_USELESS;
-}
-
-/* Returns: an exit code */
-static int
-say_no_instructions(const UprofLoad *load, const char *name)
-{
-    g_autoptr(UprofFocus) focus = uprof_focus_new(load->profile, name);
-    g_autofree char *shown = uprof_text_quote(name);
-
-    if (!focus)
-        return say_no_function(load, name);
-    if (focus->self == 0)
-        uprof_say("virt-uprof: '%s' has no samples of its own; --focus shows what it calls", shown);
-    else if (load->annotation && !load->places)
-        uprof_say("virt-uprof: '%s' has no instructions of its own: it is inlined into its caller, "
-                  "or a function of Python",
-                  shown);
-    else
-        uprof_say("virt-uprof: the profile has no addresses of '%s', only its name; record with "
-                  "--capture FILE, and give FILE",
-                  shown);
+    uprof_say("virt-uprof: %s", why);
+    g_free(why);
     return UPROF_EXIT_USELESS;
 }
 
@@ -137,7 +113,7 @@ print_annotation(const UprofOptions *options, const UprofLoad *load)
     g_autofree char *name = uprof_text_quote(options->annotate);
 
     if (!load->annotation || load->annotation->functions->len == 0)
-        return say_no_instructions(load, options->annotate);
+        return say_missing(uprof_load_explain_instructions(load, options->annotate));
     return uprof_terminal_print(options->json
                                     ? uprof_json_annotation(load->annotation, name, load->run)
                                     : uprof_annotation_render(load->annotation, name, &style));
@@ -154,7 +130,7 @@ print_tables(const UprofOptions *options, const UprofLoad *load)
     if (options->annotate)
         return print_annotation(options, load);
     if (options->focus && !focus)
-        return say_no_function(load, options->focus);
+        return say_missing(uprof_load_explain_function(load, options->focus));
     if (missing && !(options->by == UPROF_BY_PROCESS && load->run->kernel.has_tasks)) {
         uprof_say("virt-uprof: %s", missing);
         return UPROF_EXIT_USELESS;

@@ -21,6 +21,7 @@ enum {
 
 struct _UprofWaits {
     UprofPipeline *pipeline; /* borrowed */
+    UprofWaitClock *clock;
     UprofMem *mem;           /* owned: of its own: what samples have read stays remembered */
     UprofUnwindCache *cache; /* owned */
     UprofTaskUnwinder unwinder;
@@ -42,11 +43,12 @@ make_reader(const UprofWaits *waits)
 }
 
 UprofWaits *
-uprof_waits_new(UprofPipeline *pipeline, UprofGuest *guest)
+uprof_waits_new(UprofPipeline *pipeline, UprofGuest *guest, UprofWaitClock *clock)
 {
     UprofWaits *waits = g_new0(UprofWaits, 1);
 
     waits->pipeline = pipeline;
+    waits->clock = clock;
     waits->mem = uprof_mem_new(guest, UPROF_LANE_WORKER);
     waits->cache = uprof_unwind_cache_new();
     waits->table = uprof_wait_table_new(pipeline);
@@ -221,7 +223,7 @@ find_stack(UprofWaits *waits, guint i)
 static void
 find_stacks(UprofWaits *waits, uint64_t end_ns)
 {
-    while (waits->n_done < waits->todo->len && uprof_clock_now_ns() < end_ns)
+    while (waits->n_done < waits->todo->len && waits->clock() < end_ns)
         find_stack(waits, waits->n_done++);
 }
 
@@ -250,15 +252,15 @@ plan_walk(UprofWaits *waits)
 void
 uprof_waits_step(UprofWaits *waits, const UprofWaitTick *tick)
 {
-    const uint64_t began_ns = uprof_clock_now_ns();
+    const uint64_t began_ns = waits->clock();
     const bool walks = tick->time_ns >= waits->next_walk_ns;
 
     if (tick->time_ns < waits->next_step_ns || (!walks && waits->n_done == waits->todo->len))
         return;
     if (walks)
         walk_tasks(waits, tick);
-    find_stacks(waits, uprof_clock_now_ns() + SLICE_NS);
-    const uint64_t took_ns = uprof_clock_now_ns() - began_ns;
+    find_stacks(waits, waits->clock() + SLICE_NS);
+    const uint64_t took_ns = waits->clock() - began_ns;
     waits->cost_ns = (walks ? 0 : waits->cost_ns) + took_ns;
     waits->next_step_ns = tick->time_ns + took_ns * STEP_SHARE;
     plan_walk(waits);
@@ -267,7 +269,7 @@ uprof_waits_step(UprofWaits *waits, const UprofWaitTick *tick)
 void
 uprof_waits_end(UprofWaits *waits, uint64_t time_ns)
 {
-    find_stacks(waits, uprof_clock_now_ns() + time_ns);
+    find_stacks(waits, waits->clock() + time_ns);
     uprof_wait_table_flush(waits->table);
     forget_todo(waits);
 }

@@ -46,7 +46,7 @@ typedef struct {
     uint32_t checkpoint;                  /* the next one to write */
     uint64_t checkpoint_ns;               /* when to write it */
     const UprofMessage *message;          /* borrowed: of the current call */
-    char *kernel;   /* (nullable): owned: used if a symbol file is not what the guest runs */
+    char *kernel; /* (nullable): owned: used if a symbol file is not what the guest runs */
     uint64_t first_walk_ns; /* when the first walk of tasks was due */
     bool has_no_waits;      /* it was said why */
     unsigned n_replaceable; /* of the first symbol files; 0: they are not compared any more */
@@ -342,7 +342,7 @@ begin_analysis(Worker *worker, UprofSlice argument, GError **error)
     if (begin.waits)
         uprof_pipeline_want_waits(analysis->pipeline);
     if (begin.waits && begin.state.mode != UPROF_BEGIN_SAVE)
-        analysis->waits = uprof_waits_new(analysis->pipeline, analysis->guest);
+        analysis->waits = uprof_waits_new(analysis->pipeline, analysis->guest, uprof_clock_now_ns);
     make_sizes(worker, begin.state.facts.n_vcpus);
     read_checkpoint(worker, begin.state.checkpoint);
     return add_symbols(worker, &begin, error) && uprof_pipeline_begin(analysis->pipeline, error) &&

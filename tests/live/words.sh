@@ -87,6 +87,12 @@ shows '[0-9]  *[^ ]*  *work'
 shows 'wrote x\.svg \(replaced\)'
 shows "$name: [0-9]+ samples of running vCPUs say little; use a longer -d or a higher -F"
 
+# A guest without Linux has no waits, and a capture has none of any guest.
+profile 0 "${patient[@]}" -F 49 --budget 100 -d 2s --waits -o "$work/w.svg" -o "$work/w.capture" "$name"
+says "^virt-uprof: $name: no waits are counted: tasks cannot be listed: no Linux kernel was found"
+says '^virt-uprof: a capture has no waits: its report will show none$'
+says "^wrote $work/w\.waits\.svg$"
+
 # The folder cannot be written: said before anything is sampled, with what to do.
 mount -t tmpfs -o ro none "$work/nowhere"
 at_exit umount "$work/nowhere"
