@@ -198,7 +198,7 @@ counts_waits()
     says "^$name: waits: [0-9]+ walks of [0-9]+ tasks in "
     says "^wrote $work/w.waits.svg"
     result sidecar "$work/w.meta.json" "waits['walks'] >= 3" "waits['incomplete'] == 0" "waits['time_ms'] > 5000"
-    python3 "$here/waits.py" "$work/w.waits.folded" "$work/w.pb.gz" "$work/w.meta.json" >"$work/said" ||
+    python3 "$here/waits.py" "$work/w.waits.folded" "$work/w.folded" "$work/w.pb.gz" "$work/w.meta.json" >"$work/said" ||
         fail "waits: $(head -n 20 "$work/said")"
     say "$name: $(tail -n 1 "$work/said")"
 }
