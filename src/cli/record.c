@@ -81,13 +81,14 @@ add_waits(const UprofOptions *options, GPtrArray *requests)
 
     if (!options->settings.waits)
         return true;
+    if (!uprof_output_request_add_waits(requests, &error)) {
+        uprof_say("virt-uprof: %s; try: virt-uprof --help", error->message);
+        return false;
+    }
     for (guint i = 0; i < requests->len && !options->quiet; i++)
         if (((UprofOutputRequest *)g_ptr_array_index(requests, i))->format->is_capture)
             uprof_say("virt-uprof: a capture has no waits: its report will show none");
-    if (uprof_output_request_add_waits(requests, &error))
-        return true;
-    uprof_say("virt-uprof: %s; try: virt-uprof --help", error->message);
-    return false;
+    return true;
 }
 
 /* ---- While the run goes on ---- */
