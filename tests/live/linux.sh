@@ -258,10 +258,16 @@ for cell in "${cells[@]}"; do
     if [ "$cell" = "${cells[-1]}" ]; then
         by_process syscalls
         replays syscalls
-        compares_tasks
-        shows_tasks
-        counts_waits
-        compares_locks
+        # In the KVM lab, the guest would need minutes to print the states of all tasks.
+        if [ "$way" = DIRECT ]; then
+            tell_linux "$name" 'stop waits' >"$work/said"
+            shows_tasks
+        else
+            compares_tasks
+            shows_tasks
+            counts_waits
+            compares_locks
+        fi
         shows_log
     fi
     wait_until 3 runs "$name" || fail "'$name' does not run any more"
