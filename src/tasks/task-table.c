@@ -16,7 +16,7 @@ enum {
     CGROUP_CHARS = 32,
 };
 
-/* What is known of a task beside its row in the list. */
+/* Facts of a task that its row in the list lacks. */
 typedef struct {
     char *waits_in;      /* (nullable): owned: the function */
     const char *call;    /* (nullable): literal: the name of the system call */

@@ -59,5 +59,5 @@ void uprof_task_unwind_kernel(UprofTaskUnwinder *unwinder, GArray *tasks, guint 
  */
 void uprof_task_unwind_user(UprofTaskUnwinder *unwinder, const UprofTask *task, unsigned depth);
 
-/** uprof_task_unwind_wait: Returns: (nullable): the innermost frame that is no code for waiting */
+/** uprof_task_unwind_wait: Returns: (nullable): the innermost frame outside the code that waits */
 const UprofFrame *uprof_task_unwind_wait(const UprofTaskUnwinder *unwinder);

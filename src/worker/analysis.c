@@ -22,7 +22,7 @@ enum {
     CHECKPOINT_SHARE = 50,       /* checkpoints take at most 1 / CHECKPOINT_SHARE of the time */
     END_HURRIED_MS = 600,        /* for inlined functions and lines, after Ctrl-C */
     CAPTURE_S = 3,               /* for the stacks of tasks in user space that a capture gets */
-    NO_WAITS_S = 5,              /* after which it is said that there are no waits */
+    NO_WAITS_S = 5,              /* until the warning that no waits are counted */
     WAITS_END_MS = 1000,         /* for the stacks of tasks that were not found yet */
     WAITS_HURRIED_MS = 100,      /* the same, after Ctrl-C */
 };
@@ -432,7 +432,7 @@ take_snapshot(Worker *worker, UprofSnapshot *snapshot)
 
 /* ---- Waits ---- */
 
-/* Says once why there are no waits. */
+/* Warns once why no waits are counted. */
 static void
 warn_about_waits(Worker *worker, const char *why)
 {
