@@ -16,7 +16,7 @@ enum {
 
 /** UprofTaskLockKind: what a task waits for */
 typedef enum {
-    UPROF_TASK_LOCK_NONE, /* no lock, or one that is not known */
+    UPROF_TASK_LOCK_NONE, /* the task waits for no lock that is known */
     UPROF_TASK_LOCK_MUTEX,
     UPROF_TASK_LOCK_READ,  /* a rw-semaphore, for reading */
     UPROF_TASK_LOCK_WRITE, /* a rw-semaphore, for writing */
@@ -75,7 +75,7 @@ const char *uprof_task_lock_kind_name(UprofTaskLockKind kind);
  * Takes up to 16,384 reads, whatever the guest contains. A lock with more than 4,096 waiters is
  * not found.
  *
- * Returns: whether a lock was found
+ * Returns: true if a lock was found
  */
 bool uprof_task_lock_find(const UprofTaskLockSearch *search, UprofTaskLockKind kind,
                           const UprofTask *task, const UprofTaskStack *stack, UprofTaskLock *lock);

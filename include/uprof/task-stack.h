@@ -57,7 +57,7 @@ void uprof_task_stacks_copy(const UprofLinux *kernel, UprofMem *mem, UprofTask *
  */
 bool uprof_task_stack_is_same(const UprofLinux *kernel, UprofMem *mem, const UprofTask *task);
 
-/** uprof_task_stack_state_name: Returns: why there are no frames, in words; literal */
+/** uprof_task_stack_state_name: Returns: the reason why a stack has no frames; a literal */
 const char *uprof_task_stack_state_name(UprofTaskStackState state);
 
 /** uprof_task_stack_is_waiting: is @pc in the code of the kernel's scheduler, or of its locks? */

@@ -21,6 +21,10 @@ typedef struct {
     char uuid[UPROF_MARKER_UUID_BYTES];
 } UprofTaskRequest;
 
+/** UprofTaskMake: makes a text about tasks: uprof_task_table_make() or uprof_task_groups_make() */
+typedef GString *UprofTaskMake(UprofPipeline *pipeline, const UprofTaskRequest *request,
+                               const char *shown, const UprofNotices *notices, GError **error);
+
 /**
  * uprof_task_table_make:
  * @pipeline: has analyzed a snapshot of each vCPU; see uprof_linux_want_tasks()

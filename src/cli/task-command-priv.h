@@ -16,9 +16,6 @@ UprofErrorCode
 uprof_task_command_print(UprofSession *session, const UprofOptions *options, unsigned prepare,
                          unsigned call, const UprofNotices *notices);
 
-typedef GString *UprofTaskMake(UprofPipeline *pipeline, const UprofTaskRequest *request,
-                               const char *shown, const UprofNotices *notices, GError **error);
-
 /** uprof_task_command_print_capture: prints the tasks of a guest at the end of its capture */
 UprofErrorCode
 uprof_task_command_print_capture(const UprofCaptureReplay *replay, const UprofOptions *options,

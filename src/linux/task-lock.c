@@ -217,7 +217,7 @@ find_pointed(Finder *finder, const UprofTask *task, const UprofTaskStack *stack,
     return lock;
 }
 
-/* Returns: whether the node of a waiter leads to a lock */
+/* Follows the ring of waiters from @node. Returns: true if the ring belongs to a lock */
 static bool
 try_waiter(Finder *finder, const UprofTask *task, const UprofTaskStack *stack, uint64_t node,
            UprofTaskLock *lock)

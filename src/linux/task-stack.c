@@ -16,7 +16,7 @@ enum {
     PIECES = UPROF_TASK_PARTS_MAX + 1,
 };
 
-/* What it takes to copy a stack. */
+/* The input of each copy; all pointers are borrowed. */
 typedef struct {
     const UprofLinux *kernel;
     const UprofTaskOffsets *offsets;
@@ -75,7 +75,7 @@ is_on_stack(const Copier *copier, const UprofTask *task)
 
 /* ---- Copying ---- */
 
-/* What the kernel says of the task now, as far as a wait changes it. */
+/* Takes those members from the copied task_struct that change when the task runs. */
 static void
 update_task(const Copier *copier, const UprofTaskBytes *bytes, UprofTask *task)
 {
@@ -108,7 +108,10 @@ is_alive(const Copier *copier, const UprofTaskBytes *bytes, const UprofTask *tas
             uprof_task_bytes_word(offsets, bytes, offsets->usage, 4) != 0);
 }
 
-/* What one read gets: the stack, and then what shows whether the task has run meanwhile. */
+/*
+ * Plans one read of the guest: the stack first, then the task_struct. The task_struct shows if the task has
+ * run while the stack was copied.
+ */
 static unsigned
 plan_copy(const Copier *copier, const UprofTask *task, UprofTaskStack *stack, UprofTaskBytes *bytes,
           UprofMemPiece *pieces)
@@ -185,7 +188,7 @@ copy_together(const Copier *copier, UprofTask *tasks, UprofTaskStack *stacks, co
             stacks[i].state = judge_copy(copier, pieces + first[i], &bytes[i], &tasks[i]);
 }
 
-/* ---- What the copy says ---- */
+/* ---- Registers in the copy ---- */
 
 static void
 find_user_regs(const Copier *copier, const UprofTask *task, UprofTaskStack *stack)

@@ -52,7 +52,7 @@ uprof_task_state_name(char letter)
     return "unknown";
 }
 
-/* Returns: @whole * @part / @all without overflow; @part is at most @all, which is not 0 */
+/* Returns: @whole * @part / @all. The result fits, because @part is at most @all. @all is not 0. */
 static uint64_t
 scale_time(uint64_t whole, uint64_t part, uint64_t all)
 {

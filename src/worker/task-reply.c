@@ -3,11 +3,8 @@
 
 #include "uprof/task-groups.h"
 
-typedef GString *MakeTasks(UprofPipeline *pipeline, const UprofTaskRequest *request,
-                           const char *shown, const UprofNotices *notices, GError **error);
-
 static void
-make_tasks(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply, MakeTasks *make)
+make_tasks(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply, UprofTaskMake *make)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GString) text =

@@ -236,7 +236,7 @@ test_frozen(void)
     g_assert_cmpuint(setup.found.n_waiters, ==, WAITERS);
     g_assert_cmpstr(setup.found.type, ==, "ext4");
     g_assert_cmpstr(setup.found.device, ==, "ram?0");
-    /* a semaphore that is in no file system, or in one that is not frozen */
+    /* the semaphore belongs to no file system, or the file system is not frozen */
     static const uint64_t states[] = { 0, 5, 0xffff };
     for (size_t i = 0; i < G_N_ELEMENTS(states); i++) {
         linux_guest_put(setup.guest, setup.lock + BLOCK_FROZEN, states[i]);
