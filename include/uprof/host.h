@@ -15,8 +15,9 @@ typedef struct _UprofHost UprofHost;
 typedef enum {
     UPROF_DOMAIN_RUNNING,
     UPROF_DOMAIN_PAUSED,
+    UPROF_DOMAIN_CRASHED, /* its memory is still there */
     UPROF_DOMAIN_SHUTOFF,
-    UPROF_DOMAIN_OTHER, /* crashed, suspended by the guest, in shutdown, ... */
+    UPROF_DOMAIN_OTHER, /* suspended by the guest, in shutdown, ... */
 } UprofDomainState;
 
 /** UprofDomain: a domain as libvirt describes it; all pointers but @state_name are owned */
@@ -35,6 +36,9 @@ typedef struct {
 
 void uprof_domain_free(UprofDomain *domain);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofDomain, uprof_domain_free)
+
+/** uprof_domain_has_memory: Returns: true if the domain runs, is paused or has crashed */
+bool uprof_domain_has_memory(const UprofDomain *domain);
 
 /** uprof_host_init: silences libvirt. Call it before the first connection. */
 void uprof_host_init(void);

@@ -28,6 +28,7 @@ typedef struct {
     char state;       /* see uprof_task_state_name() */
     bool is_on_cpu;   /* it runs */
     bool is_kernel;   /* it is the kernel's own thread */
+    bool is_in_io;    /* the kernel counts its wait as one for I/O, mostly for a disk */
     bool is_doubtful; /* threads of its process may be missing: they changed while they were read */
     uint64_t began_ns;           /* since the guest booted */
     uint64_t user_ns, system_ns; /* CPU time */

@@ -27,7 +27,7 @@ static const struct {
     { VIR_DOMAIN_PAUSED,      UPROF_DOMAIN_PAUSED,  "paused" },
     { VIR_DOMAIN_SHUTDOWN,    UPROF_DOMAIN_OTHER,   "in shutdown" },
     { VIR_DOMAIN_SHUTOFF,     UPROF_DOMAIN_SHUTOFF, "shut off" },
-    { VIR_DOMAIN_CRASHED,     UPROF_DOMAIN_OTHER,   "crashed" },
+    { VIR_DOMAIN_CRASHED,     UPROF_DOMAIN_CRASHED, "crashed" },
     { VIR_DOMAIN_PMSUSPENDED, UPROF_DOMAIN_OTHER,   "suspended by its guest" },
 };
 
@@ -226,6 +226,13 @@ uprof_domain_free(UprofDomain *domain)
     uprof_domain_xml_free(domain->xml);
     g_free(domain->bad_xml);
     g_free(domain);
+}
+
+bool
+uprof_domain_has_memory(const UprofDomain *domain)
+{
+    return domain->state == UPROF_DOMAIN_RUNNING || domain->state == UPROF_DOMAIN_PAUSED ||
+           domain->state == UPROF_DOMAIN_CRASHED;
 }
 
 /* Returns: (transfer full): with the members that need no call to the daemon */

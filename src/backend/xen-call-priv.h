@@ -21,10 +21,14 @@ typedef struct {
     bool hvm; /* also set for PVH */
     bool paused;
     bool shut_down;
-    uint8_t shutdown_reason; /* sched.h: SHUTDOWN_* */
+    uint8_t shutdown_reason; /* UPROF_XEN_SHUTDOWN_* */
 } UprofXenFlags;
 
-enum { UPROF_XEN_SHUTDOWN_SUSPEND = 2 }; /* for a save or a migration */
+/* sched.h */
+enum {
+    UPROF_XEN_SHUTDOWN_SUSPEND = 2, /* for a save or a migration */
+    UPROF_XEN_SHUTDOWN_CRASH = 3,   /* the guest has told so, mostly in a panic */
+};
 
 typedef struct {
     UprofXenFlags flags;

@@ -131,14 +131,17 @@ fail_gone(const XenGuest *xen, GError **error)
 static bool
 check_state(XenGuest *xen, const UprofXenInfo *info, const UprofTarget *target, GError **error)
 {
-    if (info->flags.dying || info->flags.shut_down) {
+    const bool has_crashed =
+        info->flags.shut_down && info->flags.shutdown_reason == UPROF_XEN_SHUTDOWN_CRASH;
+
+    if (info->flags.dying || (info->flags.shut_down && !(has_crashed && target->may_be_paused))) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
                     "domain '%s' has shut down, or is being saved; it can be sampled when it runs",
                     xen->name);
         return false;
     }
-    xen->base.paused = info->flags.paused;
-    if (!info->flags.paused || target->may_be_paused)
+    xen->base.paused = info->flags.paused || has_crashed;
+    if (!xen->base.paused || target->may_be_paused)
         return true;
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
                 "domain '%s' is paused, not by virt-uprof; resume it first: "

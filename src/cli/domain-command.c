@@ -26,7 +26,7 @@ open_domain(UprofHost *host, const char *word, const UprofOptions *options, Upro
     return work(session, options, &notices);
 }
 
-/* Makes the domains that run or are paused the words of the command line. */
+/* Makes the domains that have memory the words of the command line. */
 static UprofErrorCode
 name_all(UprofOptions *options, UprofHost *host, const UprofNotices *notices)
 {
@@ -37,8 +37,7 @@ name_all(UprofOptions *options, UprofHost *host, const UprofNotices *notices)
         return uprof_notice_error(notices, error);
     for (guint i = 0; i < domains->len; i++) {
         const UprofDomain *domain = g_ptr_array_index(domains, i);
-        if ((domain->state == UPROF_DOMAIN_RUNNING || domain->state == UPROF_DOMAIN_PAUSED) &&
-            !uprof_access_is_host(domain))
+        if (uprof_domain_has_memory(domain) && !uprof_access_is_host(domain))
             g_ptr_array_add(options->words, g_strdup(domain->uuid));
     }
     if (options->words->len > 0)

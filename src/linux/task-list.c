@@ -144,6 +144,8 @@ make_task(const Walk *walk, uint64_t address, const UprofTaskBytes *bytes)
                                          get_number(walk, bytes, offsets->exit_state)),
         .is_on_cpu = get_number(walk, bytes, offsets->on_cpu) != 0,
         .is_kernel = get_number(walk, bytes, offsets->flags) & KERNEL_THREAD,
+        .is_in_io =
+            uprof_task_bytes_word(offsets, bytes, offsets->io_wait, 1) & offsets->io_wait_mask,
         .memory = get_word(walk, bytes, offsets->memory),
         .stack = get_word(walk, bytes, offsets->stack),
         .saved_sp = get_word(walk, bytes, offsets->saved_sp),

@@ -34,6 +34,8 @@ typedef struct {
     uint64_t user_time, system_time, shown_user, shown_system, run_time;
     uint64_t left; /* when the task left its CPU, by the clock of struct rq */
     uint64_t voluntary, involuntary;
+    uint64_t io_wait;     /* the byte of a bit field: the task waits for I/O ... */
+    uint8_t io_wait_mask; /* ... if this bit is set */
     uint64_t cgroups;
     uint64_t thread_pid; /* pointer to struct pid */
     uint64_t worker;     /* pointer to struct kthread, of the kernel's own threads */

@@ -111,21 +111,24 @@ compare_parts(gconstpointer a, gconstpointer b)
     return one->offset < other->offset ? -1 : one->offset > other->offset;
 }
 
+static void
+want_member(GArray *wanted, uint64_t offset, unsigned len)
+{
+    const UprofTaskPart part = { (uint32_t)MIN(offset, (uint64_t)G_MAXUINT32), len, 0 };
+
+    if (len > 0 && offset != UPROF_TASK_NO_MEMBER)
+        g_array_append_val(wanted, part);
+}
+
 static bool
 make_parts(UprofTaskOffsets *offsets)
 {
     g_autoptr(GArray) wanted = g_array_new(FALSE, FALSE, sizeof(UprofTaskPart));
-    UprofTaskPart part = { (uint32_t)MIN(offsets->saved_sp, (uint64_t)G_MAXUINT32), WORD, 0 };
 
-    if (offsets->saved_sp != UPROF_TASK_NO_MEMBER)
-        g_array_append_val(wanted, part);
-    for (size_t i = 0; i < G_N_ELEMENTS(members); i++) {
-        const uint64_t offset = G_STRUCT_MEMBER(uint64_t, offsets, members[i].member);
-        part.offset = (uint32_t)MIN(offset, (uint64_t)G_MAXUINT32);
-        part.len = members[i].len;
-        if (part.len > 0 && offset != UPROF_TASK_NO_MEMBER)
-            g_array_append_val(wanted, part);
-    }
+    want_member(wanted, offsets->saved_sp, WORD);
+    want_member(wanted, offsets->io_wait, 1);
+    for (size_t i = 0; i < G_N_ELEMENTS(members); i++)
+        want_member(wanted, G_STRUCT_MEMBER(uint64_t, offsets, members[i].member), members[i].len);
     g_array_sort(wanted, compare_parts);
     for (guint i = 0; i < wanted->len; i++) {
         const UprofTaskPart *one = &g_array_index(wanted, UprofTaskPart, i);
@@ -136,6 +139,19 @@ make_parts(UprofTaskOffsets *offsets)
 }
 
 /* ---- Offsets ---- */
+
+/* The byte of a bit is read like a member. */
+static void
+find_io_wait(const UprofBtf *btf, UprofTaskOffsets *offsets)
+{
+    uint64_t bit, n;
+
+    offsets->io_wait = UPROF_TASK_NO_MEMBER;
+    if (!uprof_btf_bits(btf, TASK, "in_iowait", &bit, &n))
+        return;
+    offsets->io_wait = bit / 8;
+    offsets->io_wait_mask = (uint8_t)(1 << bit % 8);
+}
 
 static void
 find_frame(const UprofBtf *btf, const UprofLinuxArch *arch, UprofTaskOffsets *offsets)
@@ -162,6 +178,7 @@ uprof_task_offsets_find(const UprofBtf *btf, const UprofLinuxArch *arch, UprofTa
         if (offset == UPROF_TASK_NO_MEMBER && members[i].is_needed && !missing)
             missing = members[i].name;
     }
+    find_io_wait(btf, offsets);
     find_frame(btf, arch, offsets);
     uprof_lock_offsets_find(btf, &offsets->locks);
     if (!uprof_btf_size(btf, "upid", &offsets->number_bytes))

@@ -27,7 +27,8 @@ bool uprof_session_fall_back(UprofSession *session, UprofGuardian *guardian, Upr
 
 /**
  * uprof_session_check_state: checks that the domain runs or is paused
+ * @may_be_paused: it may also have crashed
  *
  * Returns: false with %UPROF_ERROR_NOT_FOUND; the message says what to do
  */
-bool uprof_session_check_state(const UprofDomain *domain, GError **error);
+bool uprof_session_check_state(const UprofDomain *domain, bool may_be_paused, GError **error);

@@ -61,18 +61,23 @@ block_signals(UprofSession *session)
 }
 
 bool
-uprof_session_check_state(const UprofDomain *domain, GError **error)
+uprof_session_check_state(const UprofDomain *domain, bool may_be_paused, GError **error)
 {
     g_autofree char *name = uprof_text_quote(domain->name);
+    const char *word = uprof_text_shell_word(domain->name, domain->uuid);
 
     /* libvirt may learn late that a pause begins or ends, so the backend asks the hypervisor */
-    if (domain->state == UPROF_DOMAIN_RUNNING || domain->state == UPROF_DOMAIN_PAUSED)
+    if (uprof_domain_has_memory(domain) && (may_be_paused || domain->state != UPROF_DOMAIN_CRASHED))
         return true;
     g_autofree char *virsh = uprof_host_virsh(domain->uri);
     if (domain->state == UPROF_DOMAIN_SHUTOFF)
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
-                    "domain '%s' is shut off; start it with: %s start %s", name, virsh,
-                    uprof_text_shell_word(domain->name, domain->uuid));
+                    "domain '%s' is shut off; start it with: %s start %s", name, virsh, word);
+    else if (domain->state == UPROF_DOMAIN_CRASHED)
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
+                    "domain '%s' has crashed; its memory still shows its stacks, tasks and log: "
+                    "try 'virt-uprof dump %s', and 'ps' and 'dmesg'",
+                    name, word);
     else
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
                     "domain '%s' is %s; it can be sampled when it runs", name, domain->state_name);
@@ -333,7 +338,7 @@ uprof_session_open(UprofDomain *domain, const UprofSessionSettings *settings,
     session->domain = domain;
     session->shown = uprof_text_quote(domain->name);
     copy_settings(&session->settings, settings->run);
-    if (!uprof_session_check_state(domain, error))
+    if (!uprof_session_check_state(domain, flags & UPROF_SESSION_MAY_BE_PAUSED, error))
         return NULL;
     if (settings->only_enabled && !check_enabled(session, error))
         return NULL;

@@ -153,15 +153,14 @@ append_head(GString *out, const Layout *layout)
     g_string_append(out, "NAME\n");
 }
 
-/* "R cpu3", or the letter alone */
+/* "R cpu3", "D io", or the letter alone */
 static void
 append_state(GString *out, const UprofTask *task)
 {
-    g_autofree char *cpu =
-        task->is_on_cpu ? g_strdup_printf("%c cpu%u", task->state, task->cpu) : NULL;
-    const char state[] = { task->state, '\0' };
+    g_autofree char *cpu = task->is_on_cpu ? g_strdup_printf(" cpu%u", task->cpu) : NULL;
+    const char *detail = cpu ? cpu : uprof_task_text_is_in_io(task) ? " io" : "";
 
-    g_string_append_printf(out, "%-6s ", cpu ? cpu : state);
+    g_string_append_printf(out, "%c%-5s ", task->state, detail);
 }
 
 static void

@@ -13,6 +13,9 @@ char *uprof_task_text_span(uint64_t ns);
 /** uprof_task_text_state: Returns: the state in words, or "running"; literal */
 const char *uprof_task_text_state(const UprofTask *task);
 
+/** uprof_task_text_is_in_io: Returns: true if the task cannot be interrupted and waits for I/O */
+bool uprof_task_text_is_in_io(const UprofTask *task);
+
 /**
  * uprof_task_text_list: lists the chosen tasks, with notices
  * @all: (out) (transfer full): if a list is returned: of UprofTask: all tasks

@@ -26,6 +26,12 @@ uprof_task_text_state(const UprofTask *task)
     return task->is_on_cpu ? "running" : uprof_task_state_name(task->state);
 }
 
+bool
+uprof_task_text_is_in_io(const UprofTask *task)
+{
+    return task->state == 'D' && task->is_in_io && !task->is_on_cpu;
+}
+
 static void
 warn_about_list(const UprofTaskList *list, const char *shown, const UprofNotices *notices)
 {
@@ -100,6 +106,8 @@ uprof_task_text_write(UprofJsonWriter *json, const UprofTaskList *list, const Up
     uprof_json_string(json, "state_name", uprof_task_text_state(task));
     if (task->is_on_cpu)
         uprof_json_uint(json, "vcpu", task->cpu);
+    if (uprof_task_text_is_in_io(task))
+        uprof_json_bool(json, "in_io", true);
     uprof_json_uint(json, "began_ns", task->began_ns);
     if (list->has_times) {
         uprof_json_uint(json, "user_ns", task->user_ns);

@@ -14,7 +14,8 @@
 typedef enum {
     UPROF_WAIT_RUNNABLE, /* it waits for a CPU */
     UPROF_WAIT_SLEEPING,
-    UPROF_WAIT_BLOCKED, /* no signal wakes it: mostly it waits for I/O, or for a lock */
+    UPROF_WAIT_BLOCKED, /* no signal wakes it: mostly it waits for a lock */
+    UPROF_WAIT_IO,      /* no signal wakes it: it waits for I/O */
     UPROF_WAIT_STOPPED,
     UPROF_WAIT_IDLE, /* a thread of the kernel without work */
     UPROF_N_WAIT_STATES,

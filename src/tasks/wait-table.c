@@ -21,7 +21,7 @@ uprof_wait_state_of(const UprofTask *task)
     case 'S':
         return UPROF_WAIT_SLEEPING;
     case 'D':
-        return UPROF_WAIT_BLOCKED;
+        return task->is_in_io ? UPROF_WAIT_IO : UPROF_WAIT_BLOCKED;
     case 'T':
     case 't':
         return UPROF_WAIT_STOPPED;
@@ -86,8 +86,8 @@ count_time(UprofWaitTable *table, UprofWaitState state, const UprofName *const *
 {
     static const char *const markers[UPROF_N_WAIT_STATES] = {
         [UPROF_WAIT_RUNNABLE] = "[runnable]", [UPROF_WAIT_SLEEPING] = "[sleeping]",
-        [UPROF_WAIT_BLOCKED] = "[blocked]",   [UPROF_WAIT_STOPPED] = "[stopped]",
-        [UPROF_WAIT_IDLE] = "[idle]",
+        [UPROF_WAIT_BLOCKED] = "[blocked]",   [UPROF_WAIT_IO] = "[blocked on I/O]",
+        [UPROF_WAIT_STOPPED] = "[stopped]",   [UPROF_WAIT_IDLE] = "[idle]",
     };
     UprofPipeline *pipeline = table->pipeline;
     const UprofName *all[UPROF_PROFILE_DEPTH_MAX];

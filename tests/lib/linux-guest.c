@@ -266,22 +266,37 @@ add_task_types(BtfBuilder *builder, const LinuxPlan *plan, unsigned word, unsign
                                    { "sum_exec_runtime", word, 64 });
     const unsigned text = STRUCT("text", 24, { "first", word, 0 });
 #define HAS(name) has_member(plan, name)
-    STRUCT("task_struct", TASK_LIST_BYTES, { "mm", word, 8 * TASK_MM },
-           { "pid", number, 8 * TASK_PID }, { "tgid", number, 8 * TASK_TGID },
-           { "comm", word, 8 * TASK_COMM }, { "cgroups", word, 8 * TASK_SET },
-           { "files", word, 8 * TASK_FILES }, { HAS("stack"), word, 8 * TASK_STACK },
-           { "thread", thread, 8 * TASK_SAVED_SP }, { HAS("tasks"), ring, 8 * TASK_RING },
-           { HAS("thread_node"), ring, 8 * TASK_NODE }, { "signal", word, 8 * TASK_SIGNAL },
-           { HAS("__state"), number, 8 * TASK_STATE }, { "exit_state", number, 8 * TASK_EXIT },
-           { HAS("flags"), number, 8 * TASK_FLAGS }, { HAS("on_cpu"), number, 8 * TASK_ON_CPU },
-           { "cpu", number, 8 * TASK_CPU }, { "usage", number, 8 * TASK_USAGE },
-           { HAS("real_parent"), word, 8 * TASK_PARENT },
-           { "start_boottime", word, 8 * TASK_START }, { "utime", word, 8 * TASK_USER_TIME },
-           { "stime", word, 8 * TASK_SYSTEM_TIME }, { "prev_cputime", times, 8 * TASK_SHOWN_TIME },
-           { "se", entity, 8 * TASK_LEFT }, { "nvcsw", word, 8 * TASK_SWITCHES },
-           { "nivcsw", word, 8 * (TASK_SWITCHES + 8) }, { "thread_pid", word, 8 * TASK_IDS },
-           { "worker_private", word, 8 * TASK_WORKER },
-           { HAS("pi_blocked_on"), word, 8 * TASK_BLOCKED });
+    const BtfMember task[] = { { "mm", word, 8 * TASK_MM },
+                               { "pid", number, 8 * TASK_PID },
+                               { "tgid", number, 8 * TASK_TGID },
+                               { "comm", word, 8 * TASK_COMM },
+                               { "cgroups", word, 8 * TASK_SET },
+                               { "files", word, 8 * TASK_FILES },
+                               { HAS("stack"), word, 8 * TASK_STACK },
+                               { "thread", thread, 8 * TASK_SAVED_SP },
+                               { HAS("tasks"), ring, 8 * TASK_RING },
+                               { HAS("thread_node"), ring, 8 * TASK_NODE },
+                               { "signal", word, 8 * TASK_SIGNAL },
+                               { HAS("__state"), number, 8 * TASK_STATE },
+                               { "exit_state", number, 8 * TASK_EXIT },
+                               { HAS("flags"), number, 8 * TASK_FLAGS },
+                               { HAS("on_cpu"), number, 8 * TASK_ON_CPU },
+                               { "cpu", number, 8 * TASK_CPU },
+                               { "usage", number, 8 * TASK_USAGE },
+                               { HAS("real_parent"), word, 8 * TASK_PARENT },
+                               { "start_boottime", word, 8 * TASK_START },
+                               { "utime", word, 8 * TASK_USER_TIME },
+                               { "stime", word, 8 * TASK_SYSTEM_TIME },
+                               { "prev_cputime", times, 8 * TASK_SHOWN_TIME },
+                               { "se", entity, 8 * TASK_LEFT },
+                               { "nvcsw", word, 8 * TASK_SWITCHES },
+                               { "nivcsw", word, 8 * (TASK_SWITCHES + 8) },
+                               { "thread_pid", word, 8 * TASK_IDS },
+                               { "worker_private", word, 8 * TASK_WORKER },
+                               { HAS("pi_blocked_on"), word, 8 * TASK_BLOCKED },
+                               { HAS("in_iowait"), number, 1 << 24 | TASK_IO_BIT } };
+    btf_add_struct(builder, "task_struct", BTF_STRUCT, true, TASK_LIST_BYTES, task,
+                   G_N_ELEMENTS(task));
 #undef HAS
     STRUCT("signal_struct", 0x40, { "thread_head", ring, 8 * SIGNAL_HEAD });
     STRUCT("upid", IDS_EACH, { "nr", number, 0 }, { "ns", word, 64 });

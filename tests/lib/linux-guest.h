@@ -96,6 +96,9 @@ enum {
     TASK_IDS = 0x220,
     TASK_WORKER = 0x228,
     TASK_BLOCKED = 0x230, /* the waiter of a PI futex */
+    TASK_IO = 0x238,      /* a byte that has a bit field */
+    TASK_IO_MASK = 4,
+    TASK_IO_BIT = 8 * TASK_IO + 2, /* for tasks that wait for I/O */
     TASK_LIST_BYTES = 0x240,
     WAITER_TASK = 0x18, /* mutex_waiter, rwsem_waiter, wait_queue_entry */
     WAITER_NODE = 8,

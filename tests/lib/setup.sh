@@ -467,7 +467,11 @@ cpu_xml()
 # A file that new guests get as their disk. Each guest gets a copy of its own. Empty: none.
 guest_disk=${guest_disk:-}
 # The same for an NVMe disk, for which Debian's cloud kernel needs no module. libvirt has no words for it.
+# The disk is slow, so that tasks wait for it.
 guest_nvme=${guest_nvme:-}
+
+# yes: new guests have a device by which they can tell that they have crashed; their memory stays then.
+guest_panics=${guest_panics:-}
 
 # guest_xml NAME UUID TYPE FOLDER CMDLINE VCPUS CPU MEM_MIB [INITRD]: prints the smallest domain that
 # libvirt allows. VCPUS and MEM_MIB are numbers, or N/MAX if more can be plugged. A domain with an
@@ -495,16 +499,18 @@ guest_xml()
     <cmdline>$(xml_escape "$5")</cmdline>
   </os>
   <features><acpi/><apic/></features>
+  ${guest_panics:+<on_crash>preserve</on_crash>}
   ${7:+$(cpu_xml "$7")}$numa
   <devices>
     <controller type='usb' model='none'/>
     <memballoon model='none'/>
+    ${guest_panics:+<panic model='isa'/>}
     <serial type='file'><source path='$(xml_escape "$4/serial")' append='off'/></serial>
     ${9:+<serial type='pipe'><source path='$(xml_escape "$4/words")'/></serial>}
     ${guest_disk:+<disk type='file'><driver name='qemu' type='raw' cache='unsafe'/><source file='$(xml_escape "$4/disk")'/><target dev='vda' bus='virtio'/></disk>}
   </devices>
   ${guest_nvme:+<qemu:commandline>
-    <qemu:arg value='-drive'/><qemu:arg value='$(xml_escape "file=$4/nvme,if=none,id=nvme,format=raw,cache=unsafe")'/>
+    <qemu:arg value='-drive'/><qemu:arg value='$(xml_escape "file=$4/nvme,if=none,id=nvme,format=raw,cache=unsafe,throttling.iops-total=10")'/>
     <qemu:arg value='-device'/><qemu:arg value='nvme,drive=nvme,serial=1'/>
   </qemu:commandline>}
 </domain>

@@ -17,6 +17,7 @@
  *     log         prints LOG PRIORITY,NUMBER,MICROSECONDS,FLAGS;TEXT for each record of the kernel's log
  *     write-log   writes thousands of records to the log, more than it can hold
  *     panic       lets the kernel panic
+ *     crash       tells the hypervisor that the guest has crashed, as a driver does in a panic
  *     stop        ends all loads
  *     reboot      boots again, with the same words
  *     listen      after all other words: reads lines of such words from the second serial line
@@ -35,6 +36,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/io.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/stat.h>
@@ -188,6 +190,17 @@ panic(void)
         die("sysrq-trigger");
 }
 
+/* QEMU, docs/specs/pvpanic.txt: the device's port, and the bit for a panic. */
+static void
+tell_crash(void)
+{
+    enum { PORT = 0x505, PANICKED = 1 };
+
+    if (ioperm(PORT, 1, 1) != 0)
+        die("ioperm");
+    outb(PANICKED, PORT);
+}
+
 static void
 listen_later(void)
 {
@@ -250,6 +263,7 @@ static const struct {
     { "log",       report_log },
     { "write-log", write_log },
     { "panic",     panic },
+    { "crash",    tell_crash },
     { "stop",     stop_loads },
     { "reboot",   boot_again },
     { "listen",   listen_later },

@@ -632,6 +632,19 @@ wait_uninterruptible(void)
         wait_for_time();
 }
 
+/* The disk is slow, so a task that reads it waits for it nearly all the time. */
+static void
+wait_for_disk(void)
+{
+    static uint8_t block[PAGE_BYTES] __attribute__((aligned(PAGE_BYTES)));
+    const int disk = open("/dev/nvme0n1", O_RDONLY | O_DIRECT);
+
+    while (pread(disk, block, sizeof(block), 0) == (ssize_t)sizeof(block))
+        ;
+    close(disk);
+    wait_for_time(); /* there is no such disk */
+}
+
 static void
 wait_in_namespace(void)
 {
@@ -656,6 +669,7 @@ static const struct {
     { "a-parent",    leave_zombie },
     { "a-leader",    wait_with_threads },
     { "a-vfork",     wait_uninterruptible },
+    { "a-disk",      wait_for_disk },
     { "a-namespace", wait_in_namespace },
     { "evil\x1b[2J\t;", wait_for_time },
 };

@@ -180,6 +180,8 @@ shows_tasks()
     profile 0 ps --state D "${patient[@]}" "$name"
     grep -qE '^ +[0-9]+ +[0-9]+ +[0-9]+ D +0\.[0-9]s +[0-9.ms]+s +kernel_clone +vfork +/ +a-vfork$' \
         "$work/out" || fail "no vfork in: $(cat "$work/out")"
+    grep -qE ' D io +0\.[0-9]s +0\.[0-9]s +[a-z_]+ +pread64 +/ +a-disk$' "$work/out" ||
+        fail "no wait for a disk in: $(cat "$work/out")"
     profile 0 dump --blocked --process '^a-' "${patient[@]}" -s "$guests/../linux/init" "$name"
     head -n 1 "$work/out" | grep -qE "^$name 5 tasks uninterruptible for up to [^ ]+, a-vfork\[" ||
         fail "not blocked first: $(head -n 3 "$work/out")"
@@ -239,6 +241,33 @@ shows_locks()
     done
 }
 
+# shows_crashed: a guest that has crashed still shows its stacks, tasks and log
+shows_crashed()
+{
+    printf 'crash\n' >"${guest_folders[$name]}/words.in"
+    wait_until 20 has_crashed || fail "libvirt says: $(quiet_virsh domstate "$name")"
+    profile 3 -d 1 "$name"
+    says "^virt-uprof: domain '$name' has crashed; .*: try 'virt-uprof dump $name', and 'ps' and 'dmesg'$"
+    profile 0 list
+    grep -qE "^$name +crashed " "$work/out" || fail "list: $(cat "$work/out")"
+    profile 0 ps "$name"
+    grep -qE '^ +1 +1 +0 R cpu[0-9] .* init$' "$work/out" || fail "no process 1 in: $(cat "$work/out")"
+    profile 0 dump --tasks "$name"
+    grep -qE "^$name [0-9]+ tasks? sleeping .*: [0-9]+ frames?, complete$" "$work/out" ||
+        fail "no stack in: $(cat "$work/out")"
+    profile 0 dump -s "$guests/../linux/init" "$name"
+    grep -qE '^  #[0-9]+ +[0-9a-f]+  tell_crash$' "$work/out" || fail "no crash in: $(cat "$work/out")"
+    profile 0 dmesg --all
+    grep -qF 'Linux version' "$work/out" || fail "no log: $(head "$work/out")"
+    has_crashed || fail "libvirt says: $(quiet_virsh domstate "$name")"
+}
+
+has_crashed()
+{
+    [ "$(quiet_virsh domstate "$name")" = crashed ]
+}
+
+guest_panics=yes
 guest_nvme=$work/disk.ext4
 truncate -s 4M "$guest_nvme"
 mke2fs -q -F -t ext4 -O ^has_journal "$guest_nvme" || fail 'no file system (try: apt-get install e2fsprogs)'
@@ -271,6 +300,10 @@ for cell in "${cells[@]}"; do
         shows_log
     fi
     wait_until 3 runs "$name" || fail "'$name' does not run any more"
-    [ "$cell" != "${cells[-1]}" ] || [ "$way" = DIRECT ] || last_words_of_kernel
+    if [ "$cell" != "${cells[-1]}" ]; then
+        shows_crashed
+    elif [ "$way" != DIRECT ]; then
+        last_words_of_kernel
+    fi
     destroy_guest "$name"
 done

@@ -25,6 +25,7 @@ KNOWN = (
     ("[sleeping]", "a-thread", 3 * EACH, "wait_in_thread"),
     ("[sleeping]", "a-vfork", EACH, "wait_for_time"),
     ("[blocked]", "a-vfork", EACH, "kernel_clone_[k]"),
+    ("[blocked on I/O]", "a-disk", EACH, "io_schedule_[k]"),
     ("[stopped]", "a-stop", EACH, "stop_here"),
     ("[idle]", "kworker/0:0H", 1, "worker_thread_[k]"),
 )

@@ -673,6 +673,24 @@ test_paused_by_others(void)
     g_assert_cmpuint(fake_xen.n_pauses, ==, 0);
 }
 
+/* A domain that has crashed is read like one that is paused, if the caller says so. */
+static void
+test_crashed(void)
+{
+    g_autoptr(GError) error = NULL, refused = NULL;
+    UprofRegs regs;
+
+    reset_xen(1);
+    fake_xen.flags = HVM | SHUTDOWN | UPROF_XEN_SHUTDOWN_CRASH << REASON;
+    g_assert_null(open_as(&(UprofTarget){ .idle_stacks = false }, &refused));
+    g_assert_error(refused, UPROF_ERROR, UPROF_ERROR_NOT_FOUND);
+    g_autoptr(UprofGuest) guest = open_as(&(UprofTarget){ .may_be_paused = true }, &error);
+    g_assert_no_error(error);
+    g_assert_true(guest->paused);
+    g_assert_cmpint(uprof_guest_read_regs(guest, 0, &regs, &error), ==, UPROF_OK);
+    g_assert_cmpuint(fake_xen.n_pauses, ==, 0);
+}
+
 static void
 test_rescue(gconstpointer data)
 {
@@ -913,6 +931,7 @@ main(int argc, char **argv)
     g_test_add_func("/xen/context-missing", test_context_missing);
     g_test_add_func("/xen/idle-stacks", test_idle_stacks);
     g_test_add_func("/xen/paused-by-others", test_paused_by_others);
+    g_test_add_func("/xen/crashed", test_crashed);
     g_test_add_func("/xen/memory", test_memory);
     g_test_add_func("/xen/memory-is-unmapped", test_memory_is_unmapped);
     g_test_add_func("/xen/memory-fails-to-map", test_memory_fails_to_map);

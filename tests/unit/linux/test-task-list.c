@@ -130,6 +130,8 @@ test_members(void)
     linux_guest_put(setup.guest, task + TASK_LEFT, 7000);
     linux_guest_put(setup.guest, task + TASK_SWITCHES, 3);
     linux_guest_put(setup.guest, task + TASK_SWITCHES + 8, 4);
+    linux_guest_put(setup.guest, task + TASK_IO, TASK_IO_MASK);
+    linux_guest_put(setup.guest, setup.tasks[0] + TASK_IO, 0xff & ~TASK_IO_MASK);
     memory_guest_put_u32(setup.guest->memory, setup.tasks[0] + TASK_ON_CPU, 1);
     linux_guest_put(setup.guest, setup.guest->cpu_areas[0] + CPU_RUN_QUEUE + RUN_QUEUE_CLOCK, 8000);
     linux_guest_put(setup.guest, setup.guest->cpu_areas[1] + CPU_RUN_QUEUE + RUN_QUEUE_CLOCK, 9000);
@@ -144,7 +146,9 @@ test_members(void)
     g_assert_cmpuint(found->wait_ns, ==, 2000);
     g_assert_cmpuint(found->n_switches, ==, 7);
     g_assert_false(found->is_on_cpu);
+    g_assert_true(found->is_in_io);
     g_assert_true(find_task(list, 100)->is_on_cpu);
+    g_assert_false(find_task(list, 100)->is_in_io);
     g_assert_cmpuint(find_task(list, 100)->wait_ns, ==, 0);
 }
 

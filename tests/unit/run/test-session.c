@@ -35,18 +35,25 @@ test_state_decides(void)
     static const struct {
         UprofDomainState state;
         const char *name;
+        bool may_be_paused;
         const char *error; /* (nullable) */
     } cases[] = {
-        { UPROF_DOMAIN_RUNNING, "running", NULL },
-        { UPROF_DOMAIN_PAUSED, "paused", NULL },
-        { UPROF_DOMAIN_SHUTOFF, "shut off", "domain 'web-1' is shut off; start it with: virsh *" },
-        { UPROF_DOMAIN_OTHER, "crashed", "domain 'web-1' is crashed; *" },
+        { UPROF_DOMAIN_RUNNING, "running", false, NULL },
+        { UPROF_DOMAIN_PAUSED, "paused", false, NULL },
+        { UPROF_DOMAIN_PAUSED, "paused", true, NULL },
+        { UPROF_DOMAIN_CRASHED, "crashed", true, NULL },
+        { UPROF_DOMAIN_CRASHED, "crashed", false,
+          "domain 'web-1' has crashed; *try 'virt-uprof dump web-1'*" },
+        { UPROF_DOMAIN_SHUTOFF, "shut off", true,
+          "domain 'web-1' is shut off; start it with: virsh *" },
+        { UPROF_DOMAIN_OTHER, "in shutdown", true, "domain 'web-1' is in shutdown; *" },
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(UprofDomain) domain = make_domain(cases[i].state, cases[i].name);
         g_autoptr(GError) error = NULL;
-        g_assert_true(uprof_session_check_state(domain, &error) == !cases[i].error);
+        g_assert_true(uprof_session_check_state(domain, cases[i].may_be_paused, &error) ==
+                      !cases[i].error);
         if (!cases[i].error)
             continue;
         g_assert_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND);

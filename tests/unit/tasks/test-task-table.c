@@ -31,7 +31,7 @@ note(UprofNoticeKind kind, const char *text, void *data)
     g_string_append_printf(data, "%s\n", text);
 }
 
-/* nginx (4242) and two other processes wait in equal stacks of the kernel. */
+/* nginx (4242) and two other processes wait in equal stacks of the kernel; the last one for I/O. */
 static void
 add_tasks(LinuxGuest *guest)
 {
@@ -45,6 +45,7 @@ add_tasks(LinuxGuest *guest)
             linux_guest_list_task(guest, task, 0);
         }
         memory_guest_put_u32(guest->memory, task + TASK_STATE, i == 2 ? 2 : 1);
+        linux_guest_put(guest, task + TASK_IO, i > 0 ? TASK_IO_MASK : 0);
         linux_guest_put(guest, task + TASK_LEFT, (CLOCK - 10 * i) * SECOND);
         linux_guest_add_stack(guest, task, LINUX_IMAGE + 0x58, regs, REGS_WORDS);
     }
@@ -121,7 +122,7 @@ test_table(void)
     assert_has(text->str, "web-1: 3 tasks: 0 on a vCPU, 0 runnable, 1 uninterruptible\n");
     assert_has(text->str, "     PID      TID     PPID STATE       TIME     WAIT  WAITS IN");
     assert_has(text->str, "\n       1        1        0 S           0.0s    10.0s  ");
-    assert_has(text->str, "\n       2        2        0 D           0.0s    20.0s  ");
+    assert_has(text->str, "\n       2        2        0 D io        0.0s    20.0s  ");
     assert_has(text->str, "  futex    -       nginx\n");
     assert_has(text->str, "  futex    -       wait?1\n");
     g_assert_cmpstr(setup.notices->str, ==, "");
@@ -139,7 +140,7 @@ test_table_json(void)
     assert_has(text->str, "{\"domain\": \"web-1\", \"uuid\": \"1234\", \"paused\": false, "
                           "\"complete\": true, \"missing\": \"\",\n \"tasks\": [\n"
                           "  {\"pid\": 2, \"tid\": 2, \"parent\": 0, ");
-    assert_has(text->str, "\"state\": \"D\", \"state_name\": \"uninterruptible\"");
+    assert_has(text->str, "\"state\": \"D\", \"state_name\": \"uninterruptible\", \"in_io\": true");
     assert_has(text->str, "\"wait_ns\": 20000000000");
     assert_has(text->str, "\"syscall_number\": 202, \"syscall\": \"futex\"");
     g_assert_null(strstr(text->str, "nginx"));

@@ -176,6 +176,24 @@ test_others(void)
                          "[stopped];kworker;[truncated];function_0005_[k] 1000000\n");
 }
 
+/* Only a task that cannot be interrupted is blocked on I/O. */
+static void
+test_io(void)
+{
+    g_auto(Setup) setup;
+
+    setup_usual(&setup);
+    put_state(&setup, READY, TASK_IO, TASK_IO_MASK);
+    put_state(&setup, BLOCKED, TASK_IO, TASK_IO_MASK);
+    put_state(&setup, SLEEPER, TASK_IO, TASK_IO_MASK);
+    put_state(&setup, KERNEL, TASK_ON_CPU, 1);
+    walk_after(&setup, 0);
+    walk_after(&setup, 1);
+    assert_waits(&setup, "[blocked on I/O];sync;[truncated];function_0005_[k] 1000000\n"
+                         "[runnable];gzip;[truncated];function_0005_[k] 1000000\n"
+                         "[sleeping];nginx;[truncated];function_0005_[k] 1000000\n");
+}
+
 /* A stack is read again only if its task has run. */
 static void
 test_known(void)
@@ -398,6 +416,7 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/tasks/waits/states", test_states);
     g_test_add_func("/tasks/waits/others", test_others);
+    g_test_add_func("/tasks/waits/io", test_io);
     g_test_add_func("/tasks/waits/known", test_known);
     g_test_add_func("/tasks/waits/wakeup", test_wakeup);
     g_test_add_func("/tasks/waits/pause", test_pause);
