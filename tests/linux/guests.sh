@@ -70,6 +70,15 @@ tell_linux()
     tr -d '\r' <"$serial" | tail -n "+$((before + 1))" | sed '/^DONE /d'
 }
 
+# ask_linux NAME WORD: prints the lines that process 1 writes for WORD, which come by its NVMe disk
+ask_linux()
+{
+    local len
+    len=$(tell_linux "$1" "disk:$2" | sed -n 's/^REPORT //p') && [ -n "$len" ] || return 1
+    # REPORT_AT of tests/linux/init.c
+    dd if="${guest_folders[$1]}/nvme" bs=1M skip=4 count="$len" iflag=count_bytes status=none
+}
+
 # console_lines NAME WORD: prints the rest of each line that begins with WORD
 console_lines()
 {
