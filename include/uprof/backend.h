@@ -35,6 +35,12 @@ extern const UprofGuestOps uprof_replay_ops;
  */
 UprofRun *uprof_replay_run(UprofGuest *guest);
 
+/**
+ * uprof_replay_tasks: Returns: the list of the guest's tasks, after the last snapshot; borrowed; empty if
+ *   the capture has none. See uprof_task_record_parse()
+ */
+UprofSlice uprof_replay_tasks(UprofGuest *guest);
+
 /** uprof_replay_is_complete: the capture was written to its end, not cut off */
 bool uprof_replay_is_complete(UprofGuest *guest);
 

@@ -34,6 +34,8 @@
  *               record stands for @count ticks from @time_ns on.
  *   7 PRIME     like SNAPSHOT, without windows: not a sample, but registers from which the
  *               analysis detected the guest's kernel. Stands before the first SNAPSHOT.
+ *   8 TASKS     a part of the list of the guest's tasks, which task-record.h describes. Parts stand
+ *               one behind another, behind the last PAGE.
  *
  * A capture holds stack memory of the guest, which may contain secrets, so its file has mode
  * 0600.
@@ -50,6 +52,8 @@ enum {
     UPROF_CAPTURE_PAGE_BYTES = 4096,
     UPROF_CAPTURE_TEXT_BYTES_MAX = 64 * 1024,
     UPROF_CAPTURE_IMAGES_MAX = 1024,
+    UPROF_CAPTURE_TASKS_PART_BYTES = 64 * 1024,
+    UPROF_CAPTURE_TASKS_BYTES_MAX = 32 * 1024 * 1024, /* of all parts */
     UPROF_CAPTURE_VALUE_BYTES_MAX = 4 * 1024, /* longer values are cut; RUN has only shorter ones */
 };
 
@@ -61,6 +65,7 @@ typedef enum {
     UPROF_CAPTURE_END,
     UPROF_CAPTURE_REST,
     UPROF_CAPTURE_PRIME,
+    UPROF_CAPTURE_TASKS,
 } UprofCaptureType;
 
 /**
@@ -93,6 +98,8 @@ bool uprof_writer_run(UprofWriter *writer, const UprofRun *run, GError **error);
 bool uprof_writer_image(UprofWriter *writer, const UprofRunImage *image, GError **error);
 bool uprof_writer_snapshot(UprofWriter *writer, const UprofSnapshot *snapshot, GError **error);
 bool uprof_writer_page(UprofWriter *writer, uint64_t gpa, const void *page, GError **error);
+/** uprof_writer_tasks: appends a record for each part; see uprof_task_record_make() */
+bool uprof_writer_tasks(UprofWriter *writer, UprofSlice tasks, GError **error);
 bool uprof_writer_end(UprofWriter *writer, const UprofRun *run, GError **error);
 
 /** uprof_writer_flush: writes all buffered records to the file */

@@ -14,6 +14,7 @@
 #include "uprof/profile.h"
 #include "uprof/runtimes.h"
 #include "uprof/space.h"
+#include "uprof/task-list.h"
 #include "uprof/unwind.h"
 #include "uprof/window-size.h"
 
@@ -42,6 +43,7 @@ typedef struct {
     UprofProfile *waits;    /* (nullable): owned: microseconds in which tasks waited: see waits.h */
     bool is_coarse;         /* stacks have functions, not sites: see uprof_sym_coarsen() */
     UprofGuest *recorder;   /* (nullable): owned; reads the guest and records these pages */
+    UprofTaskList *tasks;   /* (nullable): owned; of a capture: the list that it has */
     UprofMem *mem;          /* owned; reads the guest outside holds */
     UprofWriter *writer;    /* (nullable): borrowed; the capture */
     UprofHotPlaces *places; /* (nullable): borrowed; also counts program counters */

@@ -29,6 +29,7 @@ typedef struct {
     bool is_on_cpu;   /* it runs */
     bool is_kernel;   /* it is the kernel's own thread */
     bool is_in_io;    /* the kernel counts its wait as one for I/O, mostly for a disk */
+    bool has_run;     /* it ran while it was captured, so the capture has no stack of one moment */
     bool is_doubtful; /* threads of its process may be missing: they changed while they were read */
     uint64_t began_ns;           /* since the guest booted */
     uint64_t user_ns, system_ns; /* CPU time */
@@ -66,6 +67,9 @@ typedef struct {
  */
 UprofTaskList *uprof_task_list_read(const UprofLinux *kernel, UprofMem *mem, GError **error);
 void uprof_task_list_free(UprofTaskList *list);
+
+/** uprof_task_list_copy: Returns: (transfer full) */
+UprofTaskList *uprof_task_list_copy(const UprofTaskList *list);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofTaskList, uprof_task_list_free)
 
 /** uprof_task_state_name: Returns: the state in words, such as "sleeping"; literal */

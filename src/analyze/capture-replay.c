@@ -3,6 +3,7 @@
 
 #include "uprof/capture.h"
 #include "uprof/scan.h"
+#include "uprof/task-record.h"
 #include "uprof/text.h"
 
 #include <string.h>
@@ -156,6 +157,18 @@ analyze_snapshots(UprofCaptureReplay *replay, const UprofRun *recorded,
     return answer != UPROF_FAILED;
 }
 
+/* Without a list, as in an older capture, the rings of tasks are followed in the pages. */
+static bool
+take_tasks(UprofCaptureReplay *replay, GError **error)
+{
+    const UprofSlice tasks = uprof_replay_tasks(replay->guest);
+
+    if (tasks.len == 0)
+        return true;
+    replay->pipeline->tasks = uprof_task_record_parse(tasks, error);
+    return replay->pipeline->tasks != NULL;
+}
+
 bool
 uprof_capture_replay_accepts(UprofSlice head)
 {
@@ -201,7 +214,8 @@ uprof_capture_replay_new(const char *path, const UprofReplaySettings *settings,
     recorded->images = images;
     uprof_pipeline_begin(replay->pipeline, NULL);
     /* after an error, the snapshots before the error count */
-    if (!analyze_snapshots(replay, recorded, settings, &error))
+    if (!analyze_snapshots(replay, recorded, settings, &error) ||
+        (settings->wants_tasks && !take_tasks(replay, &error)))
         *code = uprof_notice_error(settings->notices, error);
     uprof_pipeline_end(replay->pipeline, UPROF_SYM_RESOLVE_MS);
     if (replay->run->samples > 0 && !uprof_capture_replay_is_complete(replay)) {

@@ -47,6 +47,7 @@ uprof_pipeline_free(UprofPipeline *pipeline)
         return;
     uprof_mem_free(pipeline->mem);
     uprof_guest_close(pipeline->recorder);
+    uprof_task_list_free(pipeline->tasks);
     uprof_profile_free(pipeline->profile);
     uprof_profile_free(pipeline->waits);
     uprof_runtimes_free(pipeline->runtimes);

@@ -12,6 +12,7 @@ typedef struct {
     UprofRun *run;          /* owned */
     bool is_complete;
     GHashTable *pages; /* gpa -> Page: the page as it was last read */
+    GByteArray *tasks; /* owned: the list of tasks, as far as it was read */
 } ReplayGuest;
 
 typedef struct {
@@ -34,6 +35,7 @@ replay_close(UprofGuest *guest)
     g_clear_pointer(&replay->file, uprof_capture_file_close);
     g_clear_pointer(&replay->pages, g_hash_table_unref);
     uprof_run_free(replay->run);
+    g_byte_array_unref(replay->tasks);
     g_free(replay->name);
     g_free(replay);
 }
@@ -101,6 +103,7 @@ replay_open(const UprofTarget *target, GError **error)
     replay->name = uprof_text_quote(target->path);
     replay->run = uprof_run_new();
     replay->pages = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+    replay->tasks = g_byte_array_new();
     replay->base.grain = UPROF_GRAIN_NONE;
     if (!load_capture(replay, target->path, error)) {
         replay_close(&replay->base);
@@ -126,6 +129,15 @@ take_page(ReplayGuest *replay, UprofSlice body, GError **error)
     return true;
 }
 
+static bool
+take_tasks(ReplayGuest *replay, UprofSlice part, GError **error)
+{
+    if (part.len > UPROF_CAPTURE_TASKS_BYTES_MAX - replay->tasks->len)
+        return fail_capture(replay, error, "the list of tasks is too long");
+    g_byte_array_append(replay->tasks, part.data, (guint)part.len);
+    return true;
+}
+
 static UprofAnswer
 replay_next(UprofGuest *guest, UprofSnapshot *snapshot, GError **error)
 {
@@ -145,6 +157,8 @@ replay_next(UprofGuest *guest, UprofSnapshot *snapshot, GError **error)
             return UPROF_FAILED;
         }
         if (record.type == UPROF_CAPTURE_PAGE && !take_page(replay, record.body, error))
+            return UPROF_FAILED;
+        if (record.type == UPROF_CAPTURE_TASKS && !take_tasks(replay, record.body, error))
             return UPROF_FAILED;
         if (record.type != UPROF_CAPTURE_SNAPSHOT && record.type != UPROF_CAPTURE_REST &&
             record.type != UPROF_CAPTURE_PRIME)
@@ -181,6 +195,14 @@ UprofRun *
 uprof_replay_run(UprofGuest *guest)
 {
     return as_replay(guest)->run;
+}
+
+UprofSlice
+uprof_replay_tasks(UprofGuest *guest)
+{
+    const GByteArray *tasks = as_replay(guest)->tasks;
+
+    return (UprofSlice){ tasks->data, tasks->len };
 }
 
 bool

@@ -462,6 +462,16 @@ uprof_task_list_read(const UprofLinux *kernel, UprofMem *mem, GError **error)
     return g_steal_pointer(&list);
 }
 
+UprofTaskList *
+uprof_task_list_copy(const UprofTaskList *list)
+{
+    UprofTaskList *copy = g_memdup2(list, sizeof(*list));
+
+    copy->tasks = g_array_copy(list->tasks);
+    copy->missing = g_strdup(list->missing);
+    return copy;
+}
+
 void
 uprof_task_list_free(UprofTaskList *list)
 {

@@ -258,6 +258,7 @@ begin_stack(const Copier *copier, const UprofTask *task, UprofTaskStack *stack)
     stack->syscall = -1;
     stack->state = task->is_on_cpu                                 ? UPROF_TASK_STACK_RUNS
                    : task->stack == 0 || strchr("ZX", task->state) ? UPROF_TASK_STACK_NONE
+                   : task->has_run                                 ? UPROF_TASK_STACK_CHANGED
                                                                    : UPROF_TASK_STACK_UNKNOWN;
     return stack->state == UPROF_TASK_STACK_UNKNOWN && copier->offsets && knows_stacks(copier) &&
            is_on_stack(copier, task);

@@ -35,7 +35,7 @@ uprof_capture_next(UprofBytes *bytes, UprofCaptureRecord *record)
     while (uprof_bytes_u32(&cursor, &type) && uprof_bytes_u32(&cursor, &len) &&
            uprof_bytes_take(&cursor, len, &body)) {
         *bytes = cursor;
-        if (type < UPROF_CAPTURE_RUN || type > UPROF_CAPTURE_PRIME)
+        if (type < UPROF_CAPTURE_RUN || type > UPROF_CAPTURE_TASKS)
             continue;
         *record = (UprofCaptureRecord){ .type = type, .body = body };
         return true;

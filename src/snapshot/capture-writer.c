@@ -301,6 +301,21 @@ uprof_writer_page(UprofWriter *writer, uint64_t gpa, const void *page, GError **
 }
 
 bool
+uprof_writer_tasks(UprofWriter *writer, UprofSlice tasks, GError **error)
+{
+    const uint8_t *bytes = tasks.data;
+    bool ok = true;
+
+    for (size_t done = 0, len; ok && done < tasks.len; done += len) {
+        len = MIN(tasks.len - done, (size_t)UPROF_CAPTURE_TASKS_PART_BYTES);
+        begin_record(writer);
+        put_bytes(writer, bytes + done, len);
+        ok = end_record(writer, UPROF_CAPTURE_TASKS, error);
+    }
+    return ok;
+}
+
+bool
 uprof_writer_end(UprofWriter *writer, const UprofRun *run, GError **error)
 {
     return write_run(writer, UPROF_CAPTURE_END, UPROF_RUN_AT_END, run, error);

@@ -51,7 +51,9 @@ uprof_task_text_list(UprofPipeline *pipeline, const UprofTaskRequest *request, c
                      const UprofNotices *notices, GArray **all, GError **error)
 {
     uprof_mem_begin_sample(pipeline->mem, request->time_ns, request->reset);
-    g_autoptr(UprofTaskList) list = uprof_task_list_read(pipeline->kernel, pipeline->mem, error);
+    g_autoptr(UprofTaskList) list =
+        pipeline->tasks ? uprof_task_list_copy(pipeline->tasks)
+                        : uprof_task_list_read(pipeline->kernel, pipeline->mem, error);
 
     if (!list)
         return NULL;

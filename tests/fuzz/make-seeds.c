@@ -2,7 +2,8 @@
 /*
  * make-seeds.c - writes the seeds of the corpora btf, capture-reader, cfi-entry, cfi-table,
  *   checkpoint, elf-image, expr, file-unwind, image, kallsyms, linux, mapped-elf, orc-table,
- *   printk-ring, python, space, store-process, symbol-search, tasks, unwind and worker-message
+ *   printk-ring, python, space, store-process, symbol-search, task-record, tasks, unwind and
+ *   worker-message
  *
  * Usage: make-seeds CORPUS. A developer runs this program when a format or a builder in
  * tests/lib changes. The repository keeps the seeds, beside inputs that once broke a parser.
@@ -28,6 +29,7 @@
 #include "uprof/arch.h"
 #include "uprof/links.h"
 #include "uprof/output.h"
+#include "uprof/task-record.h"
 #include "../../src/history/item-facts-priv.h"
 #include "../../src/worker/checkpoint-priv.h"
 #include "../../src/worker/protocol-priv.h"
@@ -404,6 +406,36 @@ make_printk(const char *corpus, const char *name, unsigned n, const char *text)
     g_byte_array_append(all, ring.text.data, (guint)ring.text.len);
     g_byte_array_append(all, no_change, sizeof(no_change));
     save_bytes(corpus, "printk-ring", name, all->data, all->len);
+}
+
+/* Saves a list of @n tasks. */
+static void
+make_task_record(const char *corpus, const char *name, unsigned n, const char *missing)
+{
+    UprofTaskList list = {
+        .tasks = g_array_new(FALSE, FALSE, sizeof(UprofTask)),
+        .is_complete = n > 1,
+        .missing = (char *)missing,
+        .has_times = true,
+        .has_waits = n > 1,
+    };
+
+    for (unsigned i = 0; i < n; i++) {
+        const UprofTask task = {
+            .address = UINT64_C(0xffff888001000000) + i * 9728,
+            .id = i + 1,
+            .process = i + 1,
+            .state = "SDRI"[i % 4],
+            .is_kernel = i % 2,
+            .has_run = i % 3 == 0,
+            .name = "kworker/0:1-events",
+            .comm = "kworker/0:1",
+        };
+        g_array_append_val(list.tasks, task);
+    }
+    g_autoptr(GByteArray) record = uprof_task_record_make(&list);
+    save_bytes(corpus, "task-record", name, record->data, record->len);
+    g_array_unref(list.tasks);
 }
 
 /* Saves a table in the format of fuzz-orc-table.c. @flags: one per 4096 bytes, ending with 0 */
@@ -1005,6 +1037,9 @@ make_capture(const char *corpus, const char *name, unsigned n_windows, unsigned 
         !uprof_writer_snapshot(writer, snapshot, &error) ||
         (has_rest && !uprof_writer_snapshot(writer, rest, &error)) ||
         !uprof_writer_page(writer, 0x7000, n_windows > 1 ? page : NULL, &error) ||
+        (has_rest &&
+         !uprof_writer_tasks(writer, (UprofSlice){ page, UPROF_CAPTURE_TEXT_BYTES_MAX / 1024 },
+                             &error)) ||
         !uprof_writer_end(writer, run, &error) || !uprof_writer_flush(writer, &error))
         g_error("%s: %s", path, error->message);
     close(fd);
@@ -1040,6 +1075,9 @@ main(int argc, char **argv)
     make_printk(argv[1], "few", 3, "text");
     make_printk(argv[1], "turns", 40, "a longer text\nof two lines");
     make_printk(argv[1], "no-text", 2, "");
+    make_task_record(argv[1], "none", 0, NULL);
+    make_task_record(argv[1], "missing", 1, "its parent (real_parent)");
+    make_task_record(argv[1], "five", 5, NULL);
     make_stacks(argv[1]);
     make_capture(argv[1], "no-window", 0, 0, false);
     make_capture(argv[1], "one-window", 1, 64, false);

@@ -51,7 +51,7 @@ enum {
     PACKET_BYTES = 64,
     LATER_SECONDS = 3,
     LONG_SECONDS = 1000 * 1000,
-    STATES_EACH = 5,    /* processes in each state */
+    STATES_EACH = 16,   /* processes in each state */
     SETTLE_SECONDS = 2, /* until all of them wait */
 };
 

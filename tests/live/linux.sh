@@ -6,7 +6,7 @@
 # memory that the guest reports about itself, also of all its tasks, and where they wait
 #
 # $UPROF_LINUX_CELLS: levels and isolation of the guests. The last guest also tests tables by process,
-# a capture, and the tasks. By default the series 6.1 and 6.12 together have all four combinations.
+# a capture, and the tasks; $UPROF_LINUX_LISTS is the number of lists while tasks come and go. By default the series 6.1 and 6.12 together have all four combinations.
 # shellcheck source=tests/live/linux-lib.sh
 source "$(dirname "$0")/linux-lib.sh"
 
@@ -159,7 +159,7 @@ same_tasks()
 # compares_tasks: `ps` and `dump --tasks` agree with the guest's own /proc, also for a capture
 compares_tasks()
 {
-    tell_linux "$name" 'stop waits' >"$work/said"
+    tell_linux "$name" 'stop waits user user' >"$work/said"
     ask_linux "$name" states >"$work/before" || fail 'no states'
     list_tasks guest "${patient[@]}" "$name"
     profile 0 -q -d 1s "${patient[@]}" -o "$work/tasks.capture" "$name"
@@ -174,16 +174,48 @@ compares_tasks()
     same_tasks capture
 }
 
-# shows_tasks: texts, filters, and stacks of processes
+# captures_runners: a capture has no stack of tasks that run all the time while their pages are read
+captures_runners()
+{
+    tell_linux "$name" 'stop switch' >"$work/said"
+    profile 0 -q -d 1s "${patient[@]}" -o "$work/runners.capture" "$name"
+    profile 0 dump --tasks --process '^p[io]ng-proc$' --json "$work/runners.capture"
+    python3 - "$work/out" <<'PYTHON' || fail "runners: $(cat "$work/out")"
+import json, sys
+stacks = json.load(open(sys.argv[1]))["stacks"]
+assert sorted(task["name"] for stack in stacks for task in stack["tasks"]) == ["ping-proc", "pong-proc"], stacks
+assert not any(stack["frames"] for stack in stacks), stacks
+PYTHON
+}
+
+# lists_while_forking: tasks that live all the time are in each of $UPROF_LINUX_LISTS lists while others come
+# and go, and no list has a wrong row or a false stack
+lists_while_forking()
+{
+    local i n=${UPROF_LINUX_LISTS:-10}
+    tell_linux "$name" 'stop waits forks user' >"$work/said"
+    ask_linux "$name" states >"$work/before" || fail 'no states'
+    mkdir -p "$work/lists"
+    for ((i = 0; i < n; i++)); do
+        list_tasks "lists/$i" "${patient[@]}" "$name"
+    done
+    ask_linux "$name" states >"$work/after" || fail 'no states'
+    python3 "$here/tasks.py" --restless "$work/before" "$work/after" "$work/lists" >"$work/said" ||
+        fail "lists: $(head -n 20 "$work/said")"
+    say "$name: $(tail -n 1 "$work/said")"
+    rm -rf "$work/lists"
+}
+
+# shows_tasks: texts, filters, and stacks of processes; the load is `waits`
 shows_tasks()
 {
     profile 0 ps --state D "${patient[@]}" "$name"
     grep -qE '^ +[0-9]+ +[0-9]+ +[0-9]+ D +0\.[0-9]s +[0-9.ms]+s +kernel_clone +vfork +/ +a-vfork$' \
         "$work/out" || fail "no vfork in: $(cat "$work/out")"
-    grep -qE ' D io +0\.[0-9]s +0\.[0-9]s +[a-z_]+ +pread64 +/ +a-disk$' "$work/out" ||
+    grep -qE ' D io +0\.[0-9]s +[0-9.]+s +[a-z_]+ +pread64 +/ +a-disk$' "$work/out" ||
         fail "no wait for a disk in: $(cat "$work/out")"
     profile 0 dump --blocked --process '^a-' "${patient[@]}" -s "$guests/../linux/init" "$name"
-    head -n 1 "$work/out" | grep -qE "^$name 5 tasks uninterruptible for up to [^ ]+, a-vfork\[" ||
+    head -n 1 "$work/out" | grep -qE "^$name 16 tasks uninterruptible for up to [^ ]+, a-vfork\[" ||
         fail "not blocked first: $(head -n 3 "$work/out")"
     grep -qE '^  #[0-9]+ +[0-9a-f]+  wait_for_futex$' "$work/out" || fail "no program in: $(cat "$work/out")"
     profile 0 ps --process 'evil' "${patient[@]}" "$name"
@@ -289,8 +321,10 @@ for cell in "${cells[@]}"; do
         replays syscalls
         compares_tasks
         shows_tasks
+        captures_runners
         # In the KVM lab, the guest would need minutes for its locks.
         if [ "$way" != DIRECT ]; then
+            lists_while_forking
             counts_waits
             compares_locks
         fi

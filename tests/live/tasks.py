@@ -1,17 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-tasks.py BEFORE AFTER PS [DUMP] - compares `ps --json` and `dump --tasks --json` with the guest's own /proc
+tasks.py BEFORE AFTER PS DUMP - compares `ps --json` and `dump --tasks --json` with the guest's own /proc
 
 BEFORE and AFTER are the lines STATE that the guest has printed (tests/linux/init.c) before and after
 virt-uprof read its memory. Tasks that did not run in between, by their counts of switches, must agree in
 everything. No task that lived all the time may be missing, and no other may be there.
+
+tasks.py --restless BEFORE AFTER FOLDER - checks lists of a guest in which tasks come and go
+
+FOLDER has lists N.ps and N.dump. Each list must have all tasks that are in BEFORE and in AFTER, and agree in
+those that did not run in between. Other tasks are children of the load `forks`, or threads of the kernel.
 
 Prints one line for each fault, and at the end the number of tasks that were compared. Exits 0 if there
 is no fault, and enough tasks.
 """
 
 import json
+import pathlib
 import re
 import sys
 import urllib.parse
@@ -19,6 +25,9 @@ import urllib.parse
 STATES_MIN = 60  # tasks that must be compared
 KINDS = "SDITZ"  # states that must occur
 HZ = 100  # of the times in /proc/PID/stat
+SPINNER, SPINNERS = "user", 2  # a load that never waits
+# Outermost functions of a stack of the kernel
+ENTRIES = re.compile(r"ret_from_fork|entry_SYSCALL_64|asm_(sysvec|exc|common)_|error_|common_interrupt")
 
 
 def read_states(path):
@@ -131,23 +140,97 @@ def compare_stacks(before, same, dump):
     return faults, n
 
 
+def check_spinners(before, after, rows):
+    """A task that never waits is on its CPU or runnable, and its times grow."""
+    faults, n = [], 0
+    for tid in before.keys() & after.keys() & rows.keys():
+        first, last, ours = describe(before[tid]), describe(after[tid]), convert(rows[tid])
+        if first["name"] != SPINNER:
+            continue
+        n += 1
+        for key in ("name", "state", "parent", "kernel", "began"):
+            if ours[key] != first[key]:
+                faults.append(f"spinner {tid}: {key} is {ours[key]!r}, not {first[key]!r}")
+        if not first["user"] <= ours["user"] <= last["user"]:
+            faults.append(f"spinner {tid}: {ours['user']} ticks, not {first['user']} to {last['user']}")
+    return faults + ([] if n == SPINNERS else [f"{n} spinners, not {SPINNERS}"])
+
+
+def check_transient(before, rows, tid):
+    """Returns the faults in the row of a task that has begun or ended meanwhile."""
+    row = rows[tid]
+    parents = {number for number, files in before.items() if describe(files)["name"] == "forks"}
+    if row["kernel"] and row["parent"] in (0, 2):
+        return []
+    if row["parent"] in parents and row["name"] in ("forks", "forked") and row["tid"] == row["pid"]:
+        return []
+    return [f"there is no task {tid}: {row}"]
+
+
+def check_ends(dump):
+    """Each whole stack of the kernel ends where the kernel was entered."""
+    faults = []
+    for stack in dump["stacks"]:
+        names = kernel_names(stack)
+        if stack["complete"] and names and not ENTRIES.match(names[-1]):
+            faults.append(f"{stack['tasks'][0]['name']}: the stack is {names}")
+    return faults
+
+
+def check_list(before, after, listed):
+    """Returns the faults in one list, and the tasks that were compared."""
+    rows = {task["tid"]: task for task in listed["tasks"]}
+    faults, same = [], {}
+    lived = {tid for tid in before.keys() & after.keys() if describe(before[tid])["began"] == describe(after[tid])["began"]}
+    if len(rows) != len(listed["tasks"]) or not listed["complete"]:
+        faults.append(f"complete: {listed['complete']}, {len(listed['tasks'])} rows of {len(rows)} tasks")
+    for tid in sorted(lived - rows.keys()):
+        faults.append(f"task {tid} is missing: {before[tid]['stat'][:60]}")
+    for tid in sorted(rows):
+        if tid not in lived:
+            faults += check_transient(before, rows, tid)
+        elif count_switches(before[tid]) == count_switches(after[tid]) and rows[tid]["state_name"] != "running":
+            same[tid] = theirs = describe(before[tid])
+            ours = convert(rows[tid])
+            faults += [f"task {tid}: {key} is {ours[key]!r}, not {theirs[key]!r}" for key in theirs if ours[key] != theirs[key]]
+    return faults, same
+
+
+def check_restless(before, after, folder):
+    faults, n_rows, n_same, n_stacks = [], 0, 0, 0
+    lists = sorted(pathlib.Path(folder).glob("*.ps"))
+    for path in lists:
+        listed = json.loads(path.read_text(encoding="utf-8"))
+        dump = json.loads(path.with_suffix(".dump").read_text(encoding="utf-8"))
+        more, same = check_list(before, after, listed)
+        wrong, n = compare_stacks(before, same, dump)
+        faults += [f"{path.stem}: {fault}" for fault in more + wrong + check_ends(dump)]
+        n_rows, n_same, n_stacks = n_rows + len(listed["tasks"]), n_same + len(same), n_stacks + n
+    if n_same < STATES_MIN * len(lists) or not lists:
+        faults.append(f"only {n_same} rows of tasks that did not run")
+    return faults, f"{len(lists)} lists of {n_rows} tasks, {n_same} of them compared, {n_stacks} stacks"
+
+
 def main():
+    if sys.argv[1] == "--restless":
+        faults, summary = check_restless(read_states(sys.argv[2]), read_states(sys.argv[3]), sys.argv[4])
+        print(*faults, f"{summary}, {len(faults)} faults", sep="\n")
+        return 1 if faults else 0
     before, after = read_states(sys.argv[1]), read_states(sys.argv[2])
     listed = json.load(open(sys.argv[3], encoding="utf-8"))
     rows = {task["tid"]: task for task in listed["tasks"]}
     faults, same = compare_rows(before, after, rows)
-    n_stacks = None
+    faults += check_spinners(before, after, rows)
     if len(rows) != len(listed["tasks"]):
         faults.append("a task is listed twice")
     if not listed["complete"] or listed["missing"]:
         faults.append(f"complete: {listed['complete']}, missing: {listed['missing']}")
     if len(same) < STATES_MIN or not set(KINDS) <= {row["state"] for row in same.values()}:
         faults.append(f"only {len(same)} tasks did not run, in states {sorted({row['state'] for row in same.values()})}")
-    if len(sys.argv) > 4:
-        more, n_stacks = compare_stacks(before, same, json.load(open(sys.argv[4], encoding="utf-8")))
-        faults += more
-        if n_stacks < STATES_MIN:
-            faults.append(f"only {n_stacks} stacks")
+    more, n_stacks = compare_stacks(before, same, json.load(open(sys.argv[4], encoding="utf-8")))
+    faults += more
+    if n_stacks < STATES_MIN:
+        faults.append(f"only {n_stacks} stacks")
     for fault in faults:
         print(fault)
     print(f"{len(rows)} tasks, {len(same)} of them compared, {n_stacks} stacks, {len(faults)} faults")

@@ -12,7 +12,7 @@ import gzip
 import json
 import sys
 
-EACH = 5  # processes in each state (STATES_EACH)
+EACH = 16  # processes in each state (STATES_EACH)
 TOLERANCE = 0.03  # of the time
 # State, process, number of tasks, and a function in which all of them wait
 KNOWN = (

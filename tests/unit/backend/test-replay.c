@@ -310,6 +310,47 @@ test_foreign_records(void)
     unlink(path);
 }
 
+/* The parts of the list of tasks come in their order. A list that is too long is an error. */
+static void
+test_tasks(void)
+{
+    enum { FIRST = UPROF_CAPTURE_TASKS_PART_BYTES, LEN = FIRST + 3, HEAD = 8 };
+    g_autofree char *path = new_path();
+    g_autoptr(UprofRun) run = make_run("x86_64");
+    g_autofree UprofSnapshot *snapshot = g_new0(UprofSnapshot, 1);
+    g_autofree uint8_t *tasks = g_malloc(LEN);
+    g_autoptr(GError) error = NULL;
+
+    for (size_t i = 0; i < LEN; i++)
+        tasks[i] = (uint8_t)(i * 7);
+    write_capture(path, run, false);
+    const int fd = open(path, O_WRONLY | O_CLOEXEC);
+    const off_t end = lseek(fd, 0, SEEK_END);
+    g_autoptr(UprofWriter) writer = uprof_writer_new(fd);
+    g_assert_true(uprof_writer_tasks(writer, (UprofSlice){ tasks, LEN }, &error));
+    g_assert_true(uprof_writer_flush(writer, &error));
+    g_autoptr(UprofGuest) empty = open_replay(path, &error);
+    g_assert_cmpuint(uprof_replay_tasks(empty).len, ==, 0);
+    /* the writer has begun with a header of a file, which is a record of an unknown type then */
+    g_assert_cmpint(pwrite(fd, "\x63\0\0\0\x08\0\0\0", HEAD, end), ==, HEAD);
+    close(fd);
+    g_autoptr(UprofGuest) guest = open_replay(path, &error);
+    g_assert_no_error(error);
+    while (uprof_guest_next(guest, snapshot, &error) == UPROF_OK)
+        continue;
+    g_assert_no_error(error);
+    const UprofSlice read = uprof_replay_tasks(guest);
+    g_assert_cmpmem(read.data, read.len, tasks, LEN);
+    for (unsigned i = 0; i <= UPROF_CAPTURE_TASKS_BYTES_MAX / FIRST; i++)
+        append_record(path, UPROF_CAPTURE_TASKS, FIRST, FIRST);
+    g_autoptr(UprofGuest) large = open_replay(path, &error);
+    while (uprof_guest_next(large, snapshot, &error) == UPROF_OK)
+        continue;
+    g_assert_nonnull(error);
+    g_assert_nonnull(strstr(error->message, ": the list of tasks is too long"));
+    unlink(path);
+}
+
 /* More records than fit into the memory of the reader. */
 static void
 test_many(void)
@@ -492,6 +533,7 @@ main(int argc, char **argv)
     g_test_add_func("/replay/truncated", test_truncated);
     g_test_add_func("/replay/foreign-records", test_foreign_records);
     g_test_add_func("/replay/many", test_many);
+    g_test_add_func("/replay/tasks", test_tasks);
     for (size_t i = 0; i < G_N_ELEMENTS(refusals); i++) {
         g_autofree char *path = g_strdup_printf("/replay/refusal/%s", refusals[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_refusal);

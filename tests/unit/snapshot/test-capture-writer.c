@@ -132,6 +132,34 @@ test_absent_page(void)
     close(fd);
 }
 
+/* A long list is in several records. */
+static void
+test_tasks(void)
+{
+    enum { FIRST = UPROF_CAPTURE_TASKS_PART_BYTES, LAST = 3, HEAD = 8 };
+    g_autofree uint8_t *tasks = g_malloc(FIRST + LAST);
+    const uint8_t heads[2][HEAD] = { { UPROF_CAPTURE_TASKS, 0, 0, 0, 0, 0, 1, 0 },
+                                     { UPROF_CAPTURE_TASKS, 0, 0, 0, LAST, 0, 0, 0 } };
+    const int fd = open_memory();
+    g_autoptr(UprofWriter) writer = uprof_writer_new(fd);
+    g_autoptr(GError) error = NULL;
+    size_t size;
+
+    for (size_t i = 0; i < FIRST + LAST; i++)
+        tasks[i] = (uint8_t)(i * 7);
+    g_assert_true(uprof_writer_tasks(writer, (UprofSlice){ tasks, FIRST + LAST }, &error));
+    g_assert_true(uprof_writer_flush(writer, &error));
+    g_autoptr(GBytes) file = read_back(fd);
+    const uint8_t *bytes = g_bytes_get_data(file, &size);
+    g_assert_cmpuint(size, ==, HEADER_LEN + 2 * HEAD + FIRST + LAST);
+    bytes += HEADER_LEN;
+    g_assert_cmpmem(bytes, HEAD, heads[0], HEAD);
+    g_assert_cmpmem(bytes + HEAD, FIRST, tasks, FIRST);
+    g_assert_cmpmem(bytes + HEAD + FIRST, HEAD, heads[1], HEAD);
+    g_assert_cmpmem(bytes + 2 * HEAD + FIRST, LAST, tasks + FIRST, LAST);
+    close(fd);
+}
+
 /* A vCPU that did not run has no registers and no hold: the writer ignores them. */
 static void
 test_rest(void)
@@ -274,6 +302,7 @@ main(int argc, char **argv)
     g_test_add_func("/capture-writer/end", test_end);
     g_test_add_func("/capture-writer/page", test_page);
     g_test_add_func("/capture-writer/absent-page", test_absent_page);
+    g_test_add_func("/capture-writer/tasks", test_tasks);
     g_test_add_func("/capture-writer/rest", test_rest);
     g_test_add_func("/capture-writer/longest-run", test_longest_run);
     g_test_add_func("/capture-writer/many-snapshots", test_many_snapshots);
