@@ -40,9 +40,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofDomain, uprof_domain_free)
 /** uprof_domain_has_memory: Returns: true if the domain runs, is paused or has crashed */
 bool uprof_domain_has_memory(const UprofDomain *domain);
 
-/** uprof_host_init: silences libvirt. Call it before the first connection. */
-void uprof_host_init(void);
-
 /**
  * uprof_host_open:
  * @uri: (nullable): %NULL: LIBVIRT_DEFAULT_URI; if that is not set, libvirt's own choice

@@ -56,7 +56,7 @@ keep_event(UprofDomainEvents *events, virDomainPtr domain, const char *what)
 {
     UprofDomainEvent event = { .what = what };
 
-    if (virDomainGetUUIDString(domain, event.uuid) < 0)
+    if (uprof_libvirt.DomainGetUUIDString(domain, event.uuid) < 0)
         return;
     g_mutex_lock(&events->lock);
     if (!is_kept(events, &event) && events->kept->len < KEPT_MAX)
@@ -130,9 +130,9 @@ connect_events(UprofDomainEvents *events, GError **error)
     events->connection = uprof_host_connect(events->uri, true, error);
     if (!events->connection)
         return false;
-    virConnectSetKeepAlive(events->connection, 5, 3);
+    uprof_libvirt.ConnectSetKeepAlive(events->connection, 5, 3);
     for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++) {
-        const int number = virConnectDomainEventRegisterAny(
+        const int number = uprof_libvirt.ConnectDomainEventRegisterAny(
             events->connection, NULL, kinds[i].id,
             (virConnectDomainEventGenericCallback)kinds[i].callback, events, NULL);
         if (number >= 0)
@@ -147,8 +147,8 @@ static void
 disconnect_events(UprofDomainEvents *events)
 {
     for (guint i = 0; events->connection && i < events->callbacks->len; i++)
-        virConnectDomainEventDeregisterAny(events->connection,
-                                           g_array_index(events->callbacks, int, i));
+        uprof_libvirt.ConnectDomainEventDeregisterAny(events->connection,
+                                                      g_array_index(events->callbacks, int, i));
     g_array_set_size(events->callbacks, 0);
     uprof_vir_connect_close(events->connection);
     events->connection = NULL;
@@ -162,7 +162,7 @@ check_connection(int timer, void *data)
 
     if (g_atomic_int_get(&events->is_ending))
         return;
-    if (!events->connection || virConnectIsAlive(events->connection) != 1) {
+    if (!events->connection || uprof_libvirt.ConnectIsAlive(events->connection) != 1) {
         disconnect_events(events);
         if (!connect_events(events, NULL))
             disconnect_events(events);
@@ -178,7 +178,7 @@ run_events(gpointer data)
 
     uprof_signal_mask_block(NULL); /* the main thread handles signals */
     while (!g_atomic_int_get(&events->is_ending))
-        virEventRunDefaultImpl();
+        uprof_libvirt.EventRunDefaultImpl();
     return NULL;
 }
 
@@ -198,11 +198,13 @@ uprof_domain_events_new(const char *uri, GError **error)
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "no eventfd: %s", g_strerror(errno));
         return NULL;
     }
-    if (virEventRegisterDefaultImpl() < 0) {
+    if (!uprof_libvirt_load(error))
+        return NULL;
+    if (uprof_libvirt.EventRegisterDefaultImpl() < 0) {
         uprof_host_fail(error, "libvirt has no event loop");
         return NULL;
     }
-    events->timer = virEventAddTimeout(CHECK_MS, check_connection, events, NULL);
+    events->timer = uprof_libvirt.EventAddTimeout(CHECK_MS, check_connection, events, NULL);
     if (!connect_events(events, error))
         return NULL;
     events->thread = g_thread_try_new("events", run_events, events, error);
@@ -216,11 +218,11 @@ uprof_domain_events_free(UprofDomainEvents *events)
         return;
     g_atomic_int_set(&events->is_ending, 1);
     if (events->thread) {
-        virEventUpdateTimeout(events->timer, 0); /* wakes the thread */
+        uprof_libvirt.EventUpdateTimeout(events->timer, 0); /* wakes the thread */
         g_thread_join(events->thread);
     }
     if (events->timer >= 0)
-        virEventRemoveTimeout(events->timer);
+        uprof_libvirt.EventRemoveTimeout(events->timer);
     disconnect_events(events);
     if (events->fd >= 0)
         close(events->fd);

@@ -10,7 +10,8 @@
 static virDomainPtr
 find_domain(UprofHost *host, const UprofDomain *domain, GError **error)
 {
-    virDomainPtr vir = virDomainLookupByUUIDString(uprof_host_connection(host), domain->uuid);
+    virDomainPtr vir =
+        uprof_libvirt.DomainLookupByUUIDString(uprof_host_connection(host), domain->uuid);
 
     if (!vir)
         uprof_host_fail(error, "cannot look for a domain");
@@ -30,8 +31,8 @@ uprof_host_has_metadata_scope(UprofHost *host, const UprofDomain *domain, UprofM
 
     if (!vir)
         return false;
-    return scope == UPROF_METADATA_LIVE ? virDomainIsActive(vir) == 1
-                                        : virDomainIsPersistent(vir) == 1;
+    return scope == UPROF_METADATA_LIVE ? uprof_libvirt.DomainIsActive(vir) == 1
+                                        : uprof_libvirt.DomainIsPersistent(vir) == 1;
 }
 
 bool
@@ -42,9 +43,9 @@ uprof_host_get_metadata(UprofHost *host, const UprofDomain *domain, UprofMetadat
 
     if (!vir)
         return false;
-    char *found = virDomainGetMetadata(vir, VIR_DOMAIN_METADATA_ELEMENT, UPROF_METADATA_NAMESPACE,
-                                       find_flags(scope));
-    const virError *last = found ? NULL : virGetLastError();
+    char *found = uprof_libvirt.DomainGetMetadata(vir, VIR_DOMAIN_METADATA_ELEMENT,
+                                                  UPROF_METADATA_NAMESPACE, find_flags(scope));
+    const virError *last = found ? NULL : uprof_libvirt.GetLastError();
     if (!found && (!last || last->code != VIR_ERR_NO_DOMAIN_METADATA))
         return uprof_host_fail(error, "cannot read the metadata of a domain");
     *xml = g_strdup(found ? found : "");
@@ -60,7 +61,8 @@ uprof_host_set_metadata(UprofHost *host, const UprofDomain *domain, UprofMetadat
 
     if (!vir)
         return false;
-    return virDomainSetMetadata(vir, VIR_DOMAIN_METADATA_ELEMENT, xml, UPROF_METADATA_PREFIX,
-                                UPROF_METADATA_NAMESPACE, find_flags(scope)) == 0 ||
+    return uprof_libvirt.DomainSetMetadata(vir, VIR_DOMAIN_METADATA_ELEMENT, xml,
+                                           UPROF_METADATA_PREFIX, UPROF_METADATA_NAMESPACE,
+                                           find_flags(scope)) == 0 ||
            uprof_host_fail(error, "cannot write the metadata of a domain");
 }

@@ -4,10 +4,8 @@
  */
 #pragma once
 
+#include "libvirt-calls-priv.h"
 #include "uprof/host.h"
-
-#include <libvirt/libvirt.h>
-#include <libvirt/virterror.h>
 
 typedef virConnect UprofVirConnect;
 typedef virDomain UprofVirDomain;
@@ -16,14 +14,14 @@ static inline void
 uprof_vir_connect_close(virConnectPtr connection)
 {
     if (connection)
-        virConnectClose(connection);
+        uprof_libvirt.ConnectClose(connection);
 }
 
 static inline void
 uprof_vir_domain_free(virDomainPtr domain)
 {
     if (domain)
-        virDomainFree(domain);
+        uprof_libvirt.DomainFree(domain);
 }
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofVirConnect, uprof_vir_connect_close)

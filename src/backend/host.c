@@ -51,16 +51,10 @@ static const char *const remote_transports[] = {
 };
 /* clang-format on */
 
-/* virErrorFunc: without it libvirt prints to stderr */
-static void
-ignore_error(void *data, virErrorPtr error)
-{
-}
-
 bool
 uprof_host_fail(GError **error, const char *what)
 {
-    const virError *last = virGetLastError();
+    const virError *last = uprof_libvirt.GetLastError();
     UprofErrorCode code = UPROF_ERROR_FAILED;
 
     for (size_t i = 0; last && i < G_N_ELEMENTS(codes); i++)
@@ -69,12 +63,6 @@ uprof_host_fail(GError **error, const char *what)
     g_autofree char *words = uprof_text_quote(last ? last->message : "libvirt gave no reason");
     g_set_error(error, UPROF_ERROR, (gint)code, "%s: %s", what, words);
     return false;
-}
-
-void
-uprof_host_init(void)
-{
-    virSetErrorFunc(NULL, ignore_error);
 }
 
 /* Returns: (transfer full): a word for a shell */
@@ -104,14 +92,17 @@ is_daemon_unreachable(const virError *error)
 virConnectPtr
 uprof_host_connect(const char *uri, bool read_only, GError **error)
 {
-    virConnectPtr connection =
-        virConnectOpenAuth(uri, virConnectAuthPtrDefault, read_only ? VIR_CONNECT_RO : 0);
+    virConnectPtr connection;
 
+    if (!uprof_libvirt_load(error))
+        return NULL;
+    connection = uprof_libvirt.ConnectOpenAuth(uri, *uprof_libvirt.default_auth,
+                                               read_only ? VIR_CONNECT_RO : 0);
     if (connection)
         return connection;
     const char *asked = uri ? uri : g_getenv("LIBVIRT_DEFAULT_URI");
     g_autofree char *where = uprof_text_quote(asked ? asked : "libvirt's default");
-    const virError *last = virGetLastError();
+    const virError *last = uprof_libvirt.GetLastError();
     g_autofree char *word = asked ? quote_uri(asked) : g_strdup("");
     g_autofree char *words = uprof_text_quote(last ? last->message : "libvirt gave no reason");
     if (asked && g_str_has_prefix(asked, "xen:"))
@@ -155,7 +146,7 @@ uprof_host_open(const char *uri, bool read_only, GError **error)
         return NULL;
     UprofHost *host = g_new0(UprofHost, 1);
     host->connection = connection;
-    host->uri = virConnectGetURI(connection);
+    host->uri = uprof_libvirt.ConnectGetURI(connection);
     host->shown = uprof_text_quote(host->uri ? host->uri : "libvirt's default");
     host->read_only = read_only;
     return host;
@@ -166,7 +157,7 @@ uprof_host_close(UprofHost *host)
 {
     if (!host)
         return;
-    virConnectClose(host->connection);
+    uprof_libvirt.ConnectClose(host->connection);
     free(host->uri);
     g_free(host->shown);
     g_free(host);
@@ -204,7 +195,7 @@ uprof_host_describe(const UprofHost *host)
 {
     unsigned long version = 0;
 
-    virConnectGetLibVersion(host->connection, &version);
+    uprof_libvirt.ConnectGetLibVersion(host->connection, &version);
     return g_strdup_printf("libvirt %lu.%lu.%lu, %s", version / 1000000, version / 1000 % 1000,
                            version % 1000, host->read_only ? "read-only" : "read-write");
 }
@@ -240,10 +231,10 @@ static UprofDomain *
 name_domain(UprofHost *host, virDomainPtr vir)
 {
     UprofDomain *domain = g_new0(UprofDomain, 1);
-    const char *driver = virConnectGetType(host->connection);
-    const unsigned id = virDomainGetID(vir);
+    const char *driver = uprof_libvirt.ConnectGetType(host->connection);
+    const unsigned id = uprof_libvirt.DomainGetID(vir);
 
-    domain->name = g_strdup(virDomainGetName(vir));
+    domain->name = g_strdup(uprof_libvirt.DomainGetName(vir));
     domain->id = id == (unsigned)-1 ? -1 : (int)id;
     domain->uri = g_strdup(host->uri);
     domain->driver = g_strdup(driver ? driver : "?");
@@ -272,8 +263,8 @@ ask_for_domain(UprofDomain *domain, virDomainPtr vir, GError **error)
 {
     int state = VIR_DOMAIN_NOSTATE;
 
-    if (virDomainGetUUIDString(vir, domain->uuid) < 0 ||
-        virDomainGetState(vir, &state, NULL, 0) < 0)
+    if (uprof_libvirt.DomainGetUUIDString(vir, domain->uuid) < 0 ||
+        uprof_libvirt.DomainGetState(vir, &state, NULL, 0) < 0)
         return uprof_host_fail(error, "cannot ask for the state of a domain");
     for (size_t i = 0; i < G_N_ELEMENTS(states); i++) {
         if (states[i].libvirt != state)
@@ -281,7 +272,7 @@ ask_for_domain(UprofDomain *domain, virDomainPtr vir, GError **error)
         domain->state = states[i].state;
         domain->state_name = states[i].name;
     }
-    char *xml = virDomainGetXMLDesc(vir, 0);
+    char *xml = uprof_libvirt.DomainGetXMLDesc(vir, 0);
     if (!xml)
         return uprof_host_fail(error, "cannot read the XML of a domain");
     g_autoptr(GError) bad = NULL;
@@ -308,10 +299,10 @@ add_domain(UprofHost *host, virDomainPtr vir, GPtrArray *domains, GError **error
     g_autoptr(GError) failure = NULL;
 
     if (!ask_for_domain(domain, vir, &failure)) {
-        const virError *last = virGetLastError();
+        const virError *last = uprof_libvirt.GetLastError();
         if (last && last->code == VIR_ERR_NO_DOMAIN)
             return true; /* the domain has ended meanwhile */
-        if (virConnectIsAlive(host->connection) != 1) {
+        if (uprof_libvirt.ConnectIsAlive(host->connection) != 1) {
             g_propagate_error(error, g_steal_pointer(&failure));
             return false;
         }
@@ -334,7 +325,7 @@ GPtrArray *
 uprof_host_list(UprofHost *host, GError **error)
 {
     virDomainPtr *all = NULL;
-    const int n = virConnectListAllDomains(host->connection, &all, 0);
+    const int n = uprof_libvirt.ConnectListAllDomains(host->connection, &all, 0);
 
     if (n < 0) {
         uprof_host_fail(error, "cannot list domains");
@@ -345,7 +336,7 @@ uprof_host_list(UprofHost *host, GError **error)
     bool ok = true;
     for (int i = 0; i < n; i++) {
         ok = ok && add_domain(host, all[i], domains, error);
-        virDomainFree(all[i]);
+        uprof_libvirt.DomainFree(all[i]);
     }
     free(all);
     if (!ok)
@@ -358,7 +349,7 @@ GPtrArray *
 uprof_host_names(UprofHost *host, GError **error)
 {
     virDomainPtr *all = NULL;
-    const int n = virConnectListAllDomains(host->connection, &all, 0);
+    const int n = uprof_libvirt.ConnectListAllDomains(host->connection, &all, 0);
 
     if (n < 0) {
         uprof_host_fail(error, "cannot list domains");
@@ -367,12 +358,12 @@ uprof_host_names(UprofHost *host, GError **error)
     GPtrArray *domains = g_ptr_array_new_with_free_func((GDestroyNotify)uprof_domain_free);
     for (int i = 0; i < n; i++) {
         UprofDomain *domain = g_new0(UprofDomain, 1);
-        const unsigned id = virDomainGetID(all[i]);
-        domain->name = g_strdup(virDomainGetName(all[i]));
+        const unsigned id = uprof_libvirt.DomainGetID(all[i]);
+        domain->name = g_strdup(uprof_libvirt.DomainGetName(all[i]));
         domain->id = id == (unsigned)-1 ? -1 : (int)id;
-        virDomainGetUUIDString(all[i], domain->uuid);
+        uprof_libvirt.DomainGetUUIDString(all[i], domain->uuid);
         g_ptr_array_add(domains, domain);
-        virDomainFree(all[i]);
+        uprof_libvirt.DomainFree(all[i]);
     }
     free(all);
     g_ptr_array_sort(domains, compare_domains);
@@ -414,15 +405,15 @@ uprof_host_find(UprofHost *host, const char *word, GError **error)
     uint64_t id;
 
     if (uprof_slice_to_uint((UprofSlice){ word, strlen(word) }, 10, 0, G_MAXINT, &id))
-        by_id = virDomainLookupByID(host->connection, (int)id);
+        by_id = uprof_libvirt.DomainLookupByID(host->connection, (int)id);
     if (g_uuid_string_is_valid(word))
-        by_uuid = virDomainLookupByUUIDString(host->connection, word);
-    by_name = virDomainLookupByName(host->connection, word);
+        by_uuid = uprof_libvirt.DomainLookupByUUIDString(host->connection, word);
+    by_name = uprof_libvirt.DomainLookupByName(host->connection, word);
 
     if (by_id && by_name) {
         char one[VIR_UUID_STRING_BUFLEN] = "", other[VIR_UUID_STRING_BUFLEN] = "";
-        virDomainGetUUIDString(by_id, one);
-        virDomainGetUUIDString(by_name, other);
+        uprof_libvirt.DomainGetUUIDString(by_id, one);
+        uprof_libvirt.DomainGetUUIDString(by_name, other);
         if (strcmp(one, other) != 0) {
             g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
                         "'%s' is the id of one domain and the name of another; "
@@ -433,7 +424,7 @@ uprof_host_find(UprofHost *host, const char *word, GError **error)
     }
     virDomainPtr found = by_id ? by_id : by_uuid ? by_uuid : by_name;
     if (!found) {
-        const virError *last = virGetLastError();
+        const virError *last = uprof_libvirt.GetLastError();
         if (last && last->code != VIR_ERR_NO_DOMAIN && last->code != VIR_ERR_OK)
             uprof_host_fail(error, "cannot look for a domain");
         else
@@ -447,13 +438,14 @@ GArray *
 uprof_host_running(UprofHost *host)
 {
     enum { SPARE = 16 }; /* domains may start between the two calls */
-    const int n = virConnectNumOfDomains(host->connection);
+    const int n = uprof_libvirt.ConnectNumOfDomains(host->connection);
 
     if (n < 0)
         return NULL;
     GArray *ids = g_array_new(FALSE, TRUE, sizeof(int));
     g_array_set_size(ids, (guint)n + SPARE);
-    const int found = virConnectListDomains(host->connection, (int *)(void *)ids->data, n + SPARE);
+    const int found =
+        uprof_libvirt.ConnectListDomains(host->connection, (int *)(void *)ids->data, n + SPARE);
     g_array_set_size(ids, (guint)MAX(found, 0));
     return ids;
 }
@@ -461,7 +453,7 @@ uprof_host_running(UprofHost *host)
 UprofDomain *
 uprof_host_find_id(UprofHost *host, int id, GError **error)
 {
-    g_autoptr(UprofVirDomain) vir = virDomainLookupByID(host->connection, id);
+    g_autoptr(UprofVirDomain) vir = uprof_libvirt.DomainLookupByID(host->connection, id);
 
     if (!vir) {
         uprof_host_fail(error, "cannot look for a domain");
@@ -474,10 +466,11 @@ const char *
 uprof_host_job(UprofHost *host, const UprofDomain *domain)
 {
     virDomainJobInfo info = { .type = VIR_DOMAIN_JOB_NONE };
-    g_autoptr(UprofVirDomain) vir = virDomainLookupByUUIDString(host->connection, domain->uuid);
+    g_autoptr(UprofVirDomain) vir =
+        uprof_libvirt.DomainLookupByUUIDString(host->connection, domain->uuid);
 
-    if (!vir || virDomainGetJobInfo(vir, &info) < 0 || info.type == VIR_DOMAIN_JOB_NONE ||
-        info.type == VIR_DOMAIN_JOB_COMPLETED)
+    if (!vir || uprof_libvirt.DomainGetJobInfo(vir, &info) < 0 ||
+        info.type == VIR_DOMAIN_JOB_NONE || info.type == VIR_DOMAIN_JOB_COMPLETED)
         return NULL;
     return "a libvirt job is active (migration, save, snapshot, dump or backup)";
 }

@@ -779,7 +779,7 @@ direct_poll(UprofGuest *guest)
 
     if (uprof_qemu_is_gone(direct->qemu))
         return;
-    if (!vir || virDomainGetInfo(vir, &info) < 0) {
+    if (!vir || uprof_libvirt.DomainGetInfo(vir, &info) < 0) {
         /* the daemon does not answer, but /proc shows some hindrances */
         set_hindrance(direct, check_threads(direct));
         uprof_qemu_reconnect(direct->qemu);

@@ -151,7 +151,7 @@ resume_guest(UprofQemu *qemu, GError **error)
     g_autoptr(UprofVirDomain) vir = uprof_qemu_vir(qemu);
     UprofQmpStatus status;
 
-    if (!vir || virDomainResume(vir) < 0) {
+    if (!vir || uprof_libvirt.DomainResume(vir) < 0) {
         g_autoptr(GError) failure = NULL;
         uprof_qemu_fail(qemu, "domain:suspend", "cannot resume the domain", &failure);
         if (is_released(qemu))
@@ -237,12 +237,12 @@ monitor_hold(UprofGuest *guest, unsigned vcpu, GError **error)
     if (!vir)
         return UPROF_BUSY;
     g_mutex_lock(&qemu->gate);
-    if (virDomainSuspend(vir) == 0)
+    if (uprof_libvirt.DomainSuspend(vir) == 0)
         return UPROF_OK;
     g_mutex_unlock(&qemu->gate);
 
     /* read before any other call, because libvirt keeps only the last error */
-    const virError *last = virGetLastError();
+    const virError *last = uprof_libvirt.GetLastError();
     const int code = last ? last->code : VIR_ERR_OK;
     g_autoptr(GError) failure = NULL;
     uprof_qemu_fail(qemu, "domain:suspend", "cannot suspend the domain", &failure);
@@ -270,7 +270,7 @@ monitor_release(UprofGuest *guest, unsigned vcpu, GError **error)
 
     while (!running) {
         g_autoptr(UprofVirDomain) vir = uprof_qemu_vir(qemu);
-        running = vir && virDomainResume(vir) == 0;
+        running = vir && uprof_libvirt.DomainResume(vir) == 0;
         if (running)
             break;
         g_clear_error(&failure);

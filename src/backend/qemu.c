@@ -8,7 +8,6 @@
 #include "uprof/text.h"
 
 #include <errno.h>
-#include <libvirt/libvirt-qemu.h>
 #include <pwd.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,7 +27,7 @@ uprof_qemu_vir(UprofQemu *qemu)
     g_mutex_lock(&qemu->vir_lock);
     virDomainPtr vir = qemu->vir;
     if (vir)
-        virDomainRef(vir);
+        uprof_libvirt.DomainRef(vir);
     g_mutex_unlock(&qemu->vir_lock);
     return vir;
 }
@@ -67,8 +66,8 @@ uprof_qemu_ask_human(UprofQemu *qemu, const char *command, GError **error)
         fail_unconnected(qemu, error);
         return NULL;
     }
-    if (virDomainQemuMonitorCommand(vir, command, &answer, VIR_DOMAIN_QEMU_MONITOR_COMMAND_HMP) <
-        0) {
+    if (uprof_libvirt.DomainQemuMonitorCommand(vir, command, &answer,
+                                               VIR_DOMAIN_QEMU_MONITOR_COMMAND_HMP) < 0) {
         uprof_qemu_fail(qemu, "domain:write", "libvirt's monitor passthrough", error);
         return NULL;
     }
@@ -86,7 +85,7 @@ ask_machine(UprofQemu *qemu, const char *command, GError **error)
         fail_unconnected(qemu, error);
         return NULL;
     }
-    if (virDomainQemuMonitorCommand(vir, command, &answer, 0) < 0) {
+    if (uprof_libvirt.DomainQemuMonitorCommand(vir, command, &answer, 0) < 0) {
         uprof_qemu_fail(qemu, "domain:write", "libvirt's monitor passthrough", error);
         return NULL;
     }
@@ -121,10 +120,10 @@ connect_domain(UprofQemu *qemu, GError **error)
     qemu->connection = uprof_host_connect(qemu->uri, false, error);
     if (!qemu->connection)
         return false;
-    qemu->vir = virDomainLookupByUUIDString(qemu->connection, qemu->uuid);
+    qemu->vir = uprof_libvirt.DomainLookupByUUIDString(qemu->connection, qemu->uuid);
     if (!qemu->vir)
         return uprof_host_fail(error, "cannot find the domain again");
-    if (qemu->id >= 0 && virDomainGetID(qemu->vir) != (unsigned)qemu->id) {
+    if (qemu->id >= 0 && uprof_libvirt.DomainGetID(qemu->vir) != (unsigned)qemu->id) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
                     "domain '%s' has ended, or was started again", qemu->name);
         return false;
@@ -150,7 +149,7 @@ uprof_qemu_open(const UprofTarget *target, GError **error)
         uprof_qemu_close(qemu);
         return NULL;
     }
-    char *uri = virConnectGetURI(qemu->connection);
+    char *uri = uprof_libvirt.ConnectGetURI(qemu->connection);
     qemu->is_local = uri && uprof_host_uri_is_local(uri);
     free(uri);
     return qemu;
@@ -186,11 +185,11 @@ uprof_qemu_is_gone(UprofQemu *qemu)
         return false;
     /* looked up again: virDomainGetID() of an old object still returns the old id */
     g_autoptr(UprofVirDomain) now =
-        virDomainLookupByUUIDString(virDomainGetConnect(vir), qemu->uuid);
+        uprof_libvirt.DomainLookupByUUIDString(uprof_libvirt.DomainGetConnect(vir), qemu->uuid);
     if (now)
-        return virDomainIsActive(now) == 0 ||
-               (qemu->id >= 0 && virDomainGetID(now) != (unsigned)qemu->id);
-    const virError *last = virGetLastError();
+        return uprof_libvirt.DomainIsActive(now) == 0 ||
+               (qemu->id >= 0 && uprof_libvirt.DomainGetID(now) != (unsigned)qemu->id);
+    const virError *last = uprof_libvirt.GetLastError();
     return last && last->code == VIR_ERR_NO_DOMAIN;
 }
 
@@ -200,7 +199,7 @@ uprof_qemu_has_job(UprofQemu *qemu)
     g_autoptr(UprofVirDomain) vir = uprof_qemu_vir(qemu);
     virDomainJobInfo info = { .type = VIR_DOMAIN_JOB_NONE };
 
-    return vir && virDomainGetJobInfo(vir, &info) == 0 &&
+    return vir && uprof_libvirt.DomainGetJobInfo(vir, &info) == 0 &&
            (info.type == VIR_DOMAIN_JOB_BOUNDED || info.type == VIR_DOMAIN_JOB_UNBOUNDED);
 }
 
@@ -210,7 +209,8 @@ uprof_qemu_reconnect(UprofQemu *qemu)
     const uint64_t now_ns = uprof_clock_now_ns();
 
     g_mutex_lock(&qemu->vir_lock);
-    bool alive = qemu->connection && qemu->vir && virConnectIsAlive(qemu->connection) == 1;
+    bool alive =
+        qemu->connection && qemu->vir && uprof_libvirt.ConnectIsAlive(qemu->connection) == 1;
     if (!alive && now_ns - qemu->tried_ns >= UPROF_NS_PER_S) {
         qemu->tried_ns = now_ns;
         close_connection(qemu);
@@ -243,7 +243,7 @@ static bool
 find_labelled_user(virDomainPtr vir, uid_t *user)
 {
     virSecurityLabelPtr labels = NULL;
-    const int n = virDomainGetSecurityLabelList(vir, &labels);
+    const int n = uprof_libvirt.DomainGetSecurityLabelList(vir, &labels);
     bool is_found = false;
 
     for (int i = 0; i < n && !is_found; i++) {
@@ -280,7 +280,7 @@ static void
 find_users(UprofQemu *qemu, UprofQemuIdentity *identity, uid_t *users)
 {
     g_autoptr(UprofVirDomain) vir = uprof_qemu_vir(qemu);
-    char *text = vir ? virConnectGetURI(virDomainGetConnect(vir)) : NULL;
+    char *text = vir ? uprof_libvirt.ConnectGetURI(uprof_libvirt.DomainGetConnect(vir)) : NULL;
     g_autoptr(GUri) uri = text ? g_uri_parse(text, G_URI_FLAGS_NONE, NULL) : NULL;
 
     free(text);
@@ -448,7 +448,7 @@ peek_memory(UprofQemu *qemu, UprofLane lane, uint64_t gpa, void *into, size_t le
         return false;
     if (lane == UPROF_LANE_WORKER)
         g_mutex_lock(&qemu->gate);
-    ok = virDomainMemoryPeek(vir, gpa, len, into, VIR_MEMORY_PHYSICAL) == 0;
+    ok = uprof_libvirt.DomainMemoryPeek(vir, gpa, len, into, VIR_MEMORY_PHYSICAL) == 0;
     if (lane == UPROF_LANE_WORKER)
         g_mutex_unlock(&qemu->gate);
     return ok;

@@ -223,7 +223,6 @@ uprof_check_run(UprofOptions *options)
         uprof_guardian_end(guardian, NULL);
         return uprof_say_error(error);
     }
-    uprof_host_init();
     uprof_json_begin(&json, NULL, UPROF_JSON_ARRAY);
     const UprofErrorCode recovered = uprof_session_recover(&notices);
     g_autoptr(UprofHost) host = uprof_host_open(options->uri, false, &error);

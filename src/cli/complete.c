@@ -269,7 +269,6 @@ offer_domains(const Line *line)
     limit_time();
     /* Completion must not start a daemon. */
     g_setenv("LIBVIRT_AUTOSTART", "0", TRUE);
-    uprof_host_init();
     g_autoptr(UprofHost) host = uprof_host_open(uri, true, NULL);
     g_autoptr(GPtrArray) domains = host ? uprof_host_names(host, NULL) : NULL;
     for (guint i = 0; domains && i < domains->len; i++) {

@@ -66,7 +66,6 @@ uprof_domain_command_run(UprofOptions *options, const UprofAnalysisCall *calls, 
         uprof_guardian_end(guardian, NULL);
         return uprof_say_error(error);
     }
-    uprof_host_init();
     int code = uprof_exit_of_code(uprof_session_recover(&notices));
     g_autoptr(UprofHost) host = uprof_host_open(options->uri, false, &error);
     if (!host)

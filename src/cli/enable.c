@@ -105,7 +105,6 @@ handle_all(UprofOptions *options, const char *enabled)
     options->config = uprof_config_load(options->config_path, &error);
     if (!options->config)
         return uprof_say_error(error);
-    uprof_host_init();
     g_autoptr(UprofHost) host = uprof_host_open(options->uri, reads, &error);
     if (!host)
         return uprof_say_error(error);

@@ -175,7 +175,6 @@ uprof_list_run(UprofOptions *options)
     const char *folder = options->store ? options->store : options->config->store;
     g_autoptr(UprofStore) store = uprof_store_open(folder, false, NULL);
     const Sources sources = { files, options->config, store };
-    uprof_host_init();
     g_autoptr(UprofHost) host = uprof_host_open(options->uri, true, &error);
     if (!host)
         return uprof_say_error(error);

@@ -233,7 +233,7 @@ show_messages(const Round *round, const UprofCandidate *candidate, const UprofTa
 static void
 sample_domain(Round *round, const UprofCandidate *candidate, const char *base)
 {
-    UprofTask task = {
+    UprofRoundTask task = {
         .session = &round->settings->session,
         .candidate = candidate,
         .is_named = round->settings->words->len > 0,

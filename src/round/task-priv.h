@@ -46,16 +46,16 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UprofHostScanResult, uprof_host_scan_result_cle
  */
 void uprof_task_read_scan(const GPtrArray *texts, const char *uri, UprofHostScanResult *result);
 
-/** UprofTask: one domain to sample; all pointers are borrowed */
+/** UprofRoundTask: one domain to sample; all pointers are borrowed */
 typedef struct {
     const UprofSessionSettings *session;
     const UprofCandidate *candidate;
     bool is_named;    /* the user named the domain, so it need not be enabled */
     int store;        /* see uprof_store_data() */
     const char *base; /* path of the new slice, without an ending */
-} UprofTask;
+} UprofRoundTask;
 
-/** uprof_task_sample: samples one domain, and writes its slice; @data: UprofTask */
+/** uprof_task_sample: samples one domain, and writes its slice; @data: UprofRoundTask */
 int uprof_task_sample(int fd, void *data);
 
 void uprof_task_result_clear(UprofTaskResult *result);

@@ -145,7 +145,6 @@ scan_named(int fd, const UprofHostScan *scan, UprofHost *host)
 int
 uprof_task_recover(int fd, void *data)
 {
-    uprof_host_init();
     return uprof_session_recover(data);
 }
 
@@ -155,7 +154,6 @@ uprof_task_scan(int fd, void *data)
     const UprofHostScan *scan = data;
     g_autoptr(GError) error = NULL;
 
-    uprof_host_init();
     put_row(fd, ROW_ALIVE, "");
     g_autoptr(UprofHost) host = uprof_host_open(scan->uri, true, &error);
     if (!host)
@@ -301,7 +299,7 @@ strip_name(const char *line, const char *name)
 
 /* Writes the slice of the domain. */
 static UprofErrorCode
-record_slice(const UprofTask *task, const UprofNotices *notices, UprofTaskResult *result)
+record_slice(const UprofRoundTask *task, const UprofNotices *notices, UprofTaskResult *result)
 {
     g_autoptr(GPtrArray) words = g_ptr_array_new();
     g_autoptr(GPtrArray) outputs = uprof_output_request_list();
@@ -333,7 +331,7 @@ record_slice(const UprofTask *task, const UprofNotices *notices, UprofTaskResult
 int
 uprof_task_sample(int fd, void *data)
 {
-    const UprofTask *task = data;
+    const UprofRoundTask *task = data;
     g_autoptr(GPtrArray) lines = g_ptr_array_new_with_free_func(g_free);
     g_autofree char *name = uprof_text_quote(task->candidate->name);
     const UprofNotices notices = { keep_warning, lines };

@@ -1057,12 +1057,10 @@ uprof_record_domains(const UprofRecordSettings *settings, UprofErrorTally *tally
         .time = uprof_clock_format_utc(uprof_clock_utc_ns(), TRUE),
     };
 
-    if (start_helpers(&record, &error)) {
-        uprof_host_init();
+    if (start_helpers(&record, &error))
         code = run_record(&record);
-    } else {
+    else
         code = uprof_notice_error(notices, error);
-    }
     clear_record(&record);
     return uprof_error_merge(
         code, uprof_session_end_guardian(record.guardian, record.guardian_died, notices));

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "libvirt-calls-priv.h"
+
+#include "uprof/error.h"
+#include "uprof/text.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+UprofLibvirt uprof_libvirt;
+
+#define PLACE(name) { "vir" #name, G_STRUCT_OFFSET(UprofLibvirt, name) },
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    size_t member;
+} places[] = {
+    UPROF_LIBVIRT_CALLS(PLACE)
+    UPROF_LIBVIRT_QEMU_CALLS(PLACE)
+    { "virConnectAuthPtrDefault", G_STRUCT_OFFSET(UprofLibvirt, default_auth) },
+};
+/* clang-format on */
+
+static const char *const libraries[] = {
+    "libvirt.so.0",
+#ifdef WITH_QEMU
+    "libvirt-qemu.so.0",
+#endif
+};
+
+static void
+ignore_error(void *data, virErrorPtr error)
+{
+}
+
+/* The symbols of a library become global, so that a preloaded library can stand before it. */
+static bool
+open_libraries(GError **error)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(libraries); i++) {
+        if (dlopen(libraries[i], RTLD_LAZY | RTLD_GLOBAL))
+            continue;
+        g_autofree char *why = uprof_text_quote(dlerror());
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED,
+                    "libvirt cannot be loaded: %s; install the package libvirt0", why);
+        return false;
+    }
+    return true;
+}
+
+static bool
+find_symbols(UprofLibvirt *libvirt, GError **error)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(places); i++) {
+        void *symbol = dlsym(RTLD_DEFAULT, places[i].name);
+        if (!symbol) {
+            g_set_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED,
+                        "libvirt has no function '%s': it must be 7.0 or newer", places[i].name);
+            return false;
+        }
+        memcpy((char *)libvirt + places[i].member, &symbol, sizeof(symbol));
+    }
+    return true;
+}
+
+bool
+uprof_libvirt_load(GError **error)
+{
+    static GMutex lock;
+    static bool is_loaded;
+    UprofLibvirt found;
+
+    g_mutex_lock(&lock);
+    if (!is_loaded && open_libraries(error) && find_symbols(&found, error)) {
+        uprof_libvirt = found;
+        uprof_libvirt.SetErrorFunc(NULL, ignore_error);
+        is_loaded = true;
+    }
+    const bool ok = is_loaded;
+    g_mutex_unlock(&lock);
+    return ok;
+}
