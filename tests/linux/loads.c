@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/bpf.h>
 #include <linux/futex.h>
 #include <net/if.h>
@@ -53,6 +54,8 @@ enum {
     LONG_SECONDS = 1000 * 1000,
     STATES_EACH = 16,   /* processes in each state */
     SETTLE_SECONDS = 2, /* until all of them wait */
+    MANY_TASKS = 10000,
+    MANY_EACH = 5, /* threads of a process */
 };
 
 static inline long
@@ -695,6 +698,45 @@ run_waits(const struct ends *ends)
         wait_for_time();
 }
 
+static void *
+wait_with_many(void *data)
+{
+    (void)data;
+    for (;;)
+        wait_for_time();
+}
+
+/* Threads with the smallest stacks, in processes of their own */
+static void
+start_many_threads(void)
+{
+    pthread_attr_t how;
+    pthread_t thread;
+
+    pthread_attr_init(&how);
+    pthread_attr_setstacksize(&how, PTHREAD_STACK_MIN);
+    for (unsigned i = 1; i < MANY_EACH; i++)
+        if (pthread_create(&thread, &how, wait_with_many, NULL) != 0)
+            die("pthread_create");
+    wait_with_many(NULL);
+}
+
+static void
+run_many(const struct ends *ends)
+{
+    for (unsigned i = 0; i < MANY_TASKS / MANY_EACH; i++) {
+        const pid_t child = fork();
+        if (child < 0)
+            die("fork");
+        if (child == 0)
+            start_many_threads();
+    }
+    sleep(SETTLE_SECONDS);
+    say_ready(ends);
+    for (;;)
+        wait_for_time();
+}
+
 /* clang-format off */
 static const struct load loads[] = {
     { "user",     { { "user", run_user } },                                   NULL },
@@ -708,6 +750,7 @@ static const struct load loads[] = {
     { "network",  { { "net-server", run_server }, { "net-client", run_client } }, connect_sockets },
     { "forks",    { { "forks", run_forks } },                                 NULL },
     { "waits",    { { "waits", run_waits } },                                 NULL },
+    { "many",     { { "many", run_many } },                                   NULL },
     { "locks",    { { "locks", run_locks } },                                 NULL },
     { "idle",     { { "idle-proc", run_idle } },                              NULL },
 };
