@@ -702,8 +702,8 @@ static void *
 wait_with_many(void *data)
 {
     (void)data;
-    for (;;)
-        wait_for_time();
+    wait_for_time();
+    return NULL;
 }
 
 /* Threads with the smallest stacks, in processes of their own */
