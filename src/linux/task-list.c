@@ -13,16 +13,15 @@
 #include "uprof/error.h"
 
 #include "kernel-priv.h"
+#include "task-fill-priv.h"
 #include "task-name-priv.h"
 #include "task-offsets-priv.h"
-#include "task-state-priv.h"
 
 enum {
     PID_MAX = 4 * 1024 * 1024, /* Linux, include/linux/threads.h, PID_MAX_LIMIT */
     READS_MAX = 2 * UPROF_TASK_LIST_MAX,
-    TRIES_MAX = 8,            /* of one place in a ring */
-    LEVELS_MAX = 32,          /* Linux, include/linux/pid_namespace.h, MAX_PID_NS_LEVEL */
-    KERNEL_THREAD = 0x200000, /* Linux, include/linux/sched.h, PF_KTHREAD */
+    TRIES_MAX = 8,   /* of one place in a ring */
+    LEVELS_MAX = 32, /* Linux, include/linux/pid_namespace.h, MAX_PID_NS_LEVEL */
     MORE_PIECES = 4,
 };
 
@@ -74,12 +73,7 @@ read_task(Walk *walk, const Ring *ring, uint64_t before, uint64_t at, UprofTaskB
     if (at < UPROF_UPPER_HALF || at % sizeof(at) != 0)
         return false;
     pieces[n++] = (UprofMemPiece){ .gva = at, .into = &first, .len = sizeof(first) };
-    for (unsigned i = 0; i < offsets->n_parts; i++)
-        pieces[n++] = (UprofMemPiece){
-            .gva = address + offsets->parts[i].offset,
-            .into = task->bytes + offsets->parts[i].at,
-            .len = offsets->parts[i].len,
-        };
+    n += uprof_task_offsets_plan(offsets, address, task, pieces + n);
     pieces[n++] = (UprofMemPiece){ .gva = address + offsets->pid, .into = &id, .len = sizeof(id) };
     pieces[n++] = (UprofMemPiece){ .gva = at, .into = node, .len = sizeof(*node) };
     pieces[n++] = (UprofMemPiece){ .gva = before, .into = &next, .len = sizeof(next) };
@@ -111,52 +105,16 @@ is_plausible(const Walk *walk, const Ring *ring, const UprofTaskBytes *task)
            (ring->process == 0 ? id == process : process == ring->process);
 }
 
-static void
-fill_times(const Walk *walk, const UprofTaskBytes *bytes, UprofTask *task)
-{
-    const UprofTaskOffsets *offsets = walk->offsets;
-    const UprofTaskTimes times = {
-        .user = get_word(walk, bytes, offsets->user_time),
-        .system = get_word(walk, bytes, offsets->system_time),
-        .shown_user = get_word(walk, bytes, offsets->shown_user),
-        .shown_system = get_word(walk, bytes, offsets->shown_system),
-        .run = get_word(walk, bytes, offsets->run_time),
-    };
-
-    uprof_task_state_scale(&times, &task->user_ns, &task->system_ns);
-    task->began_ns = get_word(walk, bytes, offsets->start);
-    task->wait_ns =
-        get_word(walk, bytes, offsets->left); /* finish_waits() makes a duration of it */
-    task->n_switches =
-        get_word(walk, bytes, offsets->voluntary) + get_word(walk, bytes, offsets->involuntary);
-}
-
 static UprofTask
 make_task(const Walk *walk, uint64_t address, const UprofTaskBytes *bytes)
 {
-    const UprofTaskOffsets *offsets = walk->offsets;
-    UprofTask task = {
-        .address = address,
-        .id = get_number(walk, bytes, offsets->pid),
-        .process = get_number(walk, bytes, offsets->tgid),
-        .cpu = get_number(walk, bytes, offsets->cpu),
-        .state = uprof_task_state_letter(get_number(walk, bytes, offsets->state),
-                                         get_number(walk, bytes, offsets->exit_state)),
-        .is_on_cpu = get_number(walk, bytes, offsets->on_cpu) != 0,
-        .is_kernel = get_number(walk, bytes, offsets->flags) & KERNEL_THREAD,
-        .is_in_io =
-            uprof_task_bytes_word(offsets, bytes, offsets->io_wait, 1) & offsets->io_wait_mask,
-        .memory = get_word(walk, bytes, offsets->memory),
-        .stack = get_word(walk, bytes, offsets->stack),
-        .saved_sp = get_word(walk, bytes, offsets->saved_sp),
-        .cgroup = get_word(walk, bytes, offsets->cgroups),
-        .parent_at = get_word(walk, bytes, offsets->parent),
-        .ids_at = get_word(walk, bytes, offsets->thread_pid),
-    };
+    UprofTask task = { .address = address };
 
+    uprof_task_fill(walk->offsets, bytes, &task);
     task.inner = task.id;
-    fill_times(walk, bytes, &task);
-    uprof_task_name_read(offsets, &walk->memory, bytes, &task);
+    /* finish_waits() makes a duration of it */
+    task.wait_ns = uprof_task_fill_left(walk->offsets, bytes);
+    uprof_task_name_read(walk->offsets, &walk->memory, bytes, &task);
     return task;
 }
 

@@ -7,6 +7,7 @@
 #include "lock-offsets-priv.h"
 #include "uprof/btf.h"
 #include "uprof/linux-arch.h"
+#include "uprof/mem.h"
 
 /* The offset of a member that this kernel does not have. */
 #define UPROF_TASK_NO_MEMBER UINT64_MAX
@@ -74,6 +75,16 @@ uprof_task_offsets_find(const UprofBtf *btf, const UprofLinuxArch *arch, UprofTa
  *   "the parent (real_parent), the CPU time (utime)"; %NULL if nothing is missing
  */
 char *uprof_task_offsets_missing(const UprofTaskOffsets *offsets);
+
+/**
+ * uprof_task_offsets_plan: plans to read the parts of the structure at @address
+ * @bytes: (out): gets them when the pieces are read; borrowed
+ * @pieces: (out): up to %UPROF_TASK_PARTS_MAX
+ *
+ * Returns: number of pieces
+ */
+unsigned uprof_task_offsets_plan(const UprofTaskOffsets *offsets, uint64_t address,
+                                 UprofTaskBytes *bytes, UprofMemPiece *pieces);
 
 /**
  * uprof_task_bytes_word: Returns: the little-endian number of @len bytes, up to 8, at @offset of the

@@ -217,6 +217,19 @@ uprof_task_offsets_missing(const UprofTaskOffsets *offsets)
 
 /* ---- Bytes ---- */
 
+unsigned
+uprof_task_offsets_plan(const UprofTaskOffsets *offsets, uint64_t address, UprofTaskBytes *bytes,
+                        UprofMemPiece *pieces)
+{
+    for (unsigned i = 0; i < offsets->n_parts; i++)
+        pieces[i] = (UprofMemPiece){
+            .gva = address + offsets->parts[i].offset,
+            .into = bytes->bytes + offsets->parts[i].at,
+            .len = offsets->parts[i].len,
+        };
+    return offsets->n_parts;
+}
+
 const uint8_t *
 uprof_task_bytes_at(const UprofTaskOffsets *offsets, const UprofTaskBytes *task, uint64_t offset,
                     unsigned len)

@@ -6,7 +6,8 @@
 #include "uprof/task-stack.h"
 
 #include "kernel-priv.h"
-#include "task-state-priv.h"
+#include "task-fill-priv.h"
+#include "task-name-priv.h"
 
 #include <string.h>
 
@@ -75,22 +76,32 @@ is_on_stack(const Copier *copier, const UprofTask *task)
 
 /* ---- Copying ---- */
 
-/* Takes those members from the copied task_struct that change when the task runs. */
-static void
+/* Are both of one wait? An exec gives the task other memory. */
+static bool
+is_same_wait(const UprofTask *one, const UprofTask *other)
+{
+    return one->n_switches == other->n_switches && one->saved_sp == other->saved_sp &&
+           one->memory == other->memory;
+}
+
+/*
+ * Takes all members from the copied task_struct. A thread of the kernel that has not run has its name
+ * still; other names need no reads.
+ *
+ * Returns: true if the task is in the same wait as before
+ */
+static bool
 update_task(const Copier *copier, const UprofTaskBytes *bytes, UprofTask *task)
 {
-    const UprofTaskOffsets *offsets = copier->offsets;
+    const UprofTask before = *task;
 
-    task->state = uprof_task_state_letter(
-        (uint32_t)uprof_task_bytes_word(offsets, bytes, offsets->state, 4),
-        (uint32_t)uprof_task_bytes_word(offsets, bytes, offsets->exit_state, 4));
-    task->is_on_cpu = uprof_task_bytes_word(offsets, bytes, offsets->on_cpu, 4) != 0;
-    task->cpu = (uint32_t)uprof_task_bytes_word(offsets, bytes, offsets->cpu, 4);
-    task->saved_sp = uprof_task_bytes_word(offsets, bytes, offsets->saved_sp, WORD);
-    task->n_switches = uprof_task_bytes_word(offsets, bytes, offsets->voluntary, WORD) +
-                       uprof_task_bytes_word(offsets, bytes, offsets->involuntary, WORD);
-    if (task->is_on_cpu)
-        task->wait_ns = 0;
+    uprof_task_fill(copier->offsets, bytes, task);
+    const bool is_same = is_same_wait(task, &before);
+    if (!is_same || !task->is_kernel)
+        uprof_task_name_read(copier->offsets, &copier->memory, bytes, task);
+    if (!is_same || task->is_on_cpu)
+        task->wait_ns = 0; /* it has left its CPU after the list was read, if at all */
+    return is_same;
 }
 
 /* Is the memory still that task, and has it not ended? */
@@ -116,19 +127,10 @@ static unsigned
 plan_copy(const Copier *copier, const UprofTask *task, UprofTaskStack *stack, UprofTaskBytes *bytes,
           UprofMemPiece *pieces)
 {
-    const UprofTaskOffsets *offsets = copier->offsets;
-    unsigned n = 0;
-
     stack->gva = task->saved_sp;
     stack->len = (uint32_t)(task->stack + copier->links->stack_bytes - task->saved_sp);
-    pieces[n++] = (UprofMemPiece){ .gva = stack->gva, .into = stack->bytes, .len = stack->len };
-    for (unsigned i = 0; i < offsets->n_parts; i++)
-        pieces[n++] = (UprofMemPiece){
-            .gva = task->address + offsets->parts[i].offset,
-            .into = bytes->bytes + offsets->parts[i].at,
-            .len = offsets->parts[i].len,
-        };
-    return n;
+    pieces[0] = (UprofMemPiece){ .gva = stack->gva, .into = stack->bytes, .len = stack->len };
+    return 1 + uprof_task_offsets_plan(copier->offsets, task->address, bytes, pieces + 1);
 }
 
 /*
@@ -140,20 +142,16 @@ static UprofTaskStackState
 judge_copy(const Copier *copier, const UprofMemPiece *pieces, const UprofTaskBytes *bytes,
            UprofTask *task)
 {
-    const uint64_t n_switches = task->n_switches, sp = task->saved_sp;
-
     for (unsigned i = 0; i < copier->offsets->n_parts; i++)
         if (pieces[1 + i].is_missing)
             return UPROF_TASK_STACK_UNKNOWN;
     if (!is_alive(copier, bytes, task))
         return UPROF_TASK_STACK_NONE;
-    update_task(copier, bytes, task);
+    const bool is_same = update_task(copier, bytes, task);
     if (task->is_on_cpu)
         return UPROF_TASK_STACK_RUNS;
-    if (task->n_switches != n_switches || task->saved_sp != sp) {
-        task->wait_ns = 0; /* since some time after the list was read */
+    if (!is_same)
         return UPROF_TASK_STACK_CHANGED;
-    }
     return pieces[0].is_missing ? UPROF_TASK_STACK_UNKNOWN : UPROF_TASK_STACK_COPIED;
 }
 
@@ -305,15 +303,10 @@ uprof_task_stack_is_same(const UprofLinux *kernel, UprofMem *mem, const UprofTas
     UprofMemPiece pieces[PIECES] = { { .len = 0 } };
     UprofTask now = *task;
 
-    for (unsigned i = 0; copier.offsets && i < copier.offsets->n_parts; i++)
-        pieces[1 + i] = (UprofMemPiece){
-            .gva = task->address + copier.offsets->parts[i].offset,
-            .into = bytes->bytes + copier.offsets->parts[i].at,
-            .len = copier.offsets->parts[i].len,
-        };
     if (!copier.offsets)
         return false;
-    uprof_kernel_read_pieces(&copier.memory, pieces + 1, copier.offsets->n_parts);
+    const unsigned n = uprof_task_offsets_plan(copier.offsets, task->address, bytes, pieces + 1);
+    uprof_kernel_read_pieces(&copier.memory, pieces + 1, n);
     return judge_copy(&copier, pieces, bytes, &now) == UPROF_TASK_STACK_COPIED;
 }
 

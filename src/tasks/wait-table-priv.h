@@ -2,8 +2,8 @@
 /*
  * wait-table-priv.h - the tasks that wait, and the time that is not counted yet
  *
- * A task waits in one place until it runs again: its count of switches and its saved stack pointer
- * show that. So its frames are found once. Until then its time is kept here.
+ * A task waits in one place until it runs again: its count of switches, its saved stack pointer and its
+ * memory show that. So its frames are found once. Until then its time is kept here.
  */
 #pragma once
 
@@ -30,10 +30,10 @@ enum {
 typedef struct {
     uint32_t id; /* of the task; with @began_ns it is the key */
     uint64_t began_ns;
-    uint64_t n_switches, saved_sp; /* as in UprofTask */
-    bool is_named;                 /* its frames are known */
-    unsigned n_tries;              /* to find them */
-    const UprofName **frames;      /* (nullable): owned: below the state */
+    uint64_t n_switches, saved_sp, memory; /* as in UprofTask */
+    bool is_named;                         /* its frames are known */
+    unsigned n_tries;                      /* to find them */
+    const UprofName **frames;              /* (nullable): owned: below the state */
     unsigned n_frames;
     uint64_t kept_us[UPROF_N_WAIT_STATES]; /* waits for @frames */
     uint32_t walk;                         /* the last one that has found the task */

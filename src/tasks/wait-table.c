@@ -129,7 +129,16 @@ forget_frames(UprofWaitTable *table, UprofWait *wait)
 bool
 uprof_wait_table_is_same(const UprofWait *wait, const UprofTask *task)
 {
-    return wait->n_switches == task->n_switches && wait->saved_sp == task->saved_sp;
+    return wait->n_switches == task->n_switches && wait->saved_sp == task->saved_sp &&
+           wait->memory == task->memory;
+}
+
+static void
+note_wait(UprofWait *wait, const UprofTask *task)
+{
+    wait->n_switches = task->n_switches;
+    wait->saved_sp = task->saved_sp;
+    wait->memory = task->memory;
 }
 
 void
@@ -138,8 +147,7 @@ uprof_wait_table_restart(UprofWaitTable *table, UprofWait *wait, const UprofTask
 {
     count_unknown(table, wait, frames, n);
     forget_frames(table, wait);
-    wait->n_switches = task->n_switches;
-    wait->saved_sp = task->saved_sp;
+    note_wait(wait, task);
 }
 
 UprofWait *
@@ -157,8 +165,7 @@ make_wait(UprofWaitTable *table, const UprofTask *task)
 
     wait->id = task->id;
     wait->began_ns = task->began_ns;
-    wait->n_switches = task->n_switches;
-    wait->saved_sp = task->saved_sp;
+    note_wait(wait, task);
     g_hash_table_add(table->waits, wait);
     return wait;
 }

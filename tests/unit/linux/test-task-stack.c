@@ -146,6 +146,69 @@ test_states(void)
     assert_state(&setup, UPROF_TASK_STACK_NONE);
 }
 
+/* An exec after the list was read: nothing is left of the program that waited before. */
+static void
+test_exec(void)
+{
+    g_auto(Setup) setup;
+
+    setup_init(&setup, RETURN);
+    const uint64_t task = setup.guest->task, mm = linux_guest_add_mm(setup.guest);
+    linux_guest_put(setup.guest, task + TASK_SWITCHES, 9);
+    linux_guest_put(setup.guest, task + TASK_MM, LINUX_DIRECT + mm);
+    linux_guest_put_text(setup.guest, task + TASK_COMM, "vim");
+    linux_guest_put(setup.guest, task + TASK_SET, LINUX_DIRECT + 0x40);
+    linux_guest_put(setup.guest, task + TASK_RUN_TIME, 5000);
+    linux_guest_put(setup.guest, task + TASK_USER_TIME, 1);
+    memory_guest_put_u32(setup.guest->memory, task + TASK_STATE, 2);
+    linux_guest_put(setup.guest, task + TASK_IO, TASK_IO_MASK);
+    assert_state(&setup, UPROF_TASK_STACK_COPIED);
+    g_assert_cmpstr(setup.task.name, ==, "vim");
+    g_assert_cmpstr(setup.task.comm, ==, "vim");
+    g_assert_cmphex(setup.task.memory, ==, LINUX_DIRECT + mm);
+    g_assert_cmphex(setup.task.cgroup, ==, LINUX_DIRECT + 0x40);
+    g_assert_cmpuint(setup.task.user_ns, ==, 5000);
+    g_assert_cmpint(setup.task.state, ==, 'D');
+    g_assert_true(setup.task.is_in_io);
+}
+
+/* Other memory is another wait, also in a kernel that does not count switches. */
+static void
+test_memory(void)
+{
+    g_auto(Setup) setup;
+
+    setup_init(&setup, RETURN);
+    copy_stack(&setup);
+    const uint64_t mm = linux_guest_add_mm(setup.guest);
+    linux_guest_put(setup.guest, setup.guest->task + TASK_MM, LINUX_DIRECT + mm);
+    g_assert_false(uprof_task_stack_is_same(setup.view->kernel, setup.view->mem, &setup.task));
+    setup.task.wait_ns = 1000;
+    assert_state(&setup, UPROF_TASK_STACK_COPIED);
+    g_assert_cmphex(setup.task.memory, ==, LINUX_DIRECT + mm);
+    g_assert_cmpuint(setup.task.wait_ns, ==, 0);
+}
+
+/* A thread of the kernel has the name of the work that it does now. */
+static void
+test_name(void)
+{
+    g_auto(Setup) setup;
+
+    setup_init(&setup, RETURN);
+    const uint64_t task = setup.guest->task;
+    const uint64_t thread = linux_guest_alloc(setup.guest, 0x40, 64);
+    const uint64_t text = linux_guest_alloc(setup.guest, 0x40, 64);
+    linux_guest_put_text(setup.guest, text, "a-long-name-of-a-thread");
+    linux_guest_put(setup.guest, thread + THREAD_NAME, LINUX_DIRECT + text);
+    memory_guest_put_u32(setup.guest->memory, task + TASK_FLAGS, 0x200000);
+    linux_guest_put(setup.guest, task + TASK_WORKER, LINUX_DIRECT + thread);
+    linux_guest_put(setup.guest, task + TASK_SWITCHES, 9);
+    assert_state(&setup, UPROF_TASK_STACK_COPIED);
+    g_assert_cmpstr(setup.task.name, ==, "a-long-name-of-a-thread");
+    g_assert_true(setup.task.is_kernel);
+}
+
 /* The task runs between any two reads. */
 static void
 run_task(MemoryGuest *memory, MemoryCall call, gint n)
@@ -241,6 +304,9 @@ main(int argc, char **argv)
     g_test_add_func("/linux/task-stack/snapshot", test_snapshot);
     g_test_add_func("/linux/task-stack/waiting", test_waiting);
     g_test_add_func("/linux/task-stack/states", test_states);
+    g_test_add_func("/linux/task-stack/exec", test_exec);
+    g_test_add_func("/linux/task-stack/memory", test_memory);
+    g_test_add_func("/linux/task-stack/name", test_name);
     g_test_add_func("/linux/task-stack/changes", test_changes);
     g_test_add_func("/linux/task-stack/together", test_together);
     g_test_add_func("/linux/task-stack/same", test_same);

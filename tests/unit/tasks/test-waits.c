@@ -317,6 +317,50 @@ test_hostile_stack(void)
                          "[sleeping];nginx;[unknown] 1000000\n");
 }
 
+/* What happens in the guest when a step asks for the time again: after its walk, before its stacks. */
+static struct {
+    Setup *setup;
+    void (*change)(Setup *setup);
+    unsigned n_asked;
+} meanwhile;
+
+static uint64_t
+change_guest(void)
+{
+    if (meanwhile.setup && ++meanwhile.n_asked == 2)
+        meanwhile.change(meanwhile.setup);
+    return SECOND;
+}
+
+static void
+change_program(Setup *setup)
+{
+    const uint64_t mm = linux_guest_add_mm(setup->guest);
+
+    linux_guest_put(setup->guest, setup->tasks[SLEEPER] + TASK_MM, LINUX_DIRECT + mm);
+    linux_guest_put_text(setup->guest, setup->tasks[SLEEPER] + TASK_COMM, "vim");
+}
+
+/* An exec between the walk and the copy of the stack: the wait is that of the new program. */
+static void
+test_exec(void)
+{
+    g_auto(Setup) setup;
+
+    setup_usual(&setup);
+    for (unsigned i = BLOCKED; i < N_TASKS; i++)
+        put_state(&setup, i, TASK_ON_CPU, 1);
+    uprof_waits_free(setup.waits);
+    setup.waits = uprof_waits_new(setup.pipeline, &setup.guest->memory->base, change_guest);
+    meanwhile.n_asked = 0;
+    meanwhile.change = change_program;
+    meanwhile.setup = &setup;
+    walk_after(&setup, 0);
+    meanwhile.setup = NULL;
+    walk_after(&setup, 1);
+    assert_waits(&setup, "[sleeping];vim;[truncated];function_0005_[k] 1000000\n");
+}
+
 /* Another access to the same guest */
 static void
 test_move(void)
@@ -424,6 +468,7 @@ main(int argc, char **argv)
     g_test_add_func("/tasks/waits/obstacle", test_obstacle);
     g_test_add_func("/tasks/waits/hostile-ring", test_hostile_ring);
     g_test_add_func("/tasks/waits/hostile-stack", test_hostile_stack);
+    g_test_add_func("/tasks/waits/exec", test_exec);
     g_test_add_func("/tasks/waits/move", test_move);
     g_test_add_func("/tasks/waits/unknown", test_unknown);
     g_test_add_func("/tasks/waits/bounds", test_bounds);

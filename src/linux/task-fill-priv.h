@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * task-fill-priv.h - what the structure of a task tells
+ */
+#pragma once
+
+#include "task-offsets-priv.h"
+#include "uprof/task-list.h"
+
+/**
+ * uprof_task_fill: takes every member that is in the structure itself
+ * @task: (inout): @address, @parent, @inner, @level, @is_doubtful, @wait_ns and its names stay; see
+ *   uprof_task_name_read()
+ */
+void uprof_task_fill(const UprofTaskOffsets *offsets, const UprofTaskBytes *bytes, UprofTask *task);
+
+/** uprof_task_fill_left: Returns: when the task left its CPU, by the clock of struct rq; 0: not known */
+uint64_t uprof_task_fill_left(const UprofTaskOffsets *offsets, const UprofTaskBytes *bytes);
