@@ -31,9 +31,10 @@ typedef struct {
     bool is_in_io;    /* the kernel counts its wait as one for I/O, mostly for a disk */
     bool has_run;     /* it ran while it was captured, so the capture has no stack of one moment */
     bool is_doubtful; /* threads of its process may be missing: they changed while they were read */
+    bool has_wait;    /* @wait_ns is known */
     uint64_t began_ns;           /* since the guest booted */
     uint64_t user_ns, system_ns; /* CPU time */
-    uint64_t wait_ns;            /* since it left its CPU; 0 while it runs */
+    uint64_t wait_ns;            /* since it left its CPU; 0 while it runs or if it is not known */
     uint64_t n_switches;         /* how often it left a CPU */
     uint64_t memory;             /* address of its struct mm_struct; 0 for a thread of the kernel */
     uint64_t stack;              /* address of its kernel stack; 0 if it has none any more */

@@ -9,10 +9,14 @@
 
 /**
  * uprof_task_fill: takes every member that is in the structure itself
- * @task: (inout): @address, @parent, @inner, @level, @is_doubtful, @wait_ns and its names stay; see
- *   uprof_task_name_read()
+ * @task: (inout): @address, @parent, @inner, @level, @is_doubtful, @wait_ns, @has_wait and its names
+ *   stay; see uprof_task_name_read()
  */
 void uprof_task_fill(const UprofTaskOffsets *offsets, const UprofTaskBytes *bytes, UprofTask *task);
 
-/** uprof_task_fill_left: Returns: when the task left its CPU, by the clock of struct rq; 0: not known */
+/**
+ * uprof_task_fill_left: Returns: when the task left its CPU, by the clock of struct rq; 0: not known
+ *
+ * The kernel sets it to 0 when a task that does not run moves to another CPU.
+ */
 uint64_t uprof_task_fill_left(const UprofTaskOffsets *offsets, const UprofTaskBytes *bytes);

@@ -271,7 +271,8 @@ finish_waits(const Walk *walk)
     list->has_waits = now != 0;
     for (guint i = 0; i < list->tasks->len; i++) {
         UprofTask *task = &g_array_index(list->tasks, UprofTask, i);
-        task->wait_ns = now > task->wait_ns && !task->is_on_cpu ? now - task->wait_ns : 0;
+        task->has_wait = list->has_waits && task->wait_ns != 0 && !task->is_on_cpu;
+        task->wait_ns = task->has_wait && now > task->wait_ns ? now - task->wait_ns : 0;
     }
 }
 

@@ -99,8 +99,11 @@ update_task(const Copier *copier, const UprofTaskBytes *bytes, UprofTask *task)
     const bool is_same = is_same_wait(task, &before);
     if (!is_same || !task->is_kernel)
         uprof_task_name_read(copier->offsets, &copier->memory, bytes, task);
-    if (!is_same || task->is_on_cpu)
-        task->wait_ns = 0; /* it has left its CPU after the list was read, if at all */
+    if (!is_same || task->is_on_cpu) {
+        /* it has left its CPU after the list was read, if at all */
+        task->wait_ns = 0;
+        task->has_wait = !task->is_on_cpu && uprof_task_fill_left(copier->offsets, bytes) != 0;
+    }
     return is_same;
 }
 

@@ -39,6 +39,8 @@ compare_tasks(gconstpointer a, gconstpointer b, gpointer data)
         return compare_falling(one->user_ns + one->system_ns, other->user_ns + other->system_ns);
     if (order == UPROF_TASK_BLOCKED && (one->state == 'D') != (other->state == 'D'))
         return one->state == 'D' ? -1 : 1;
+    if (one->has_wait != other->has_wait)
+        return one->has_wait ? -1 : 1;
     return compare_falling(one->wait_ns, other->wait_ns);
 }
 

@@ -174,14 +174,23 @@ append_names(GString *out, const Groups *groups, const Group *group)
         g_string_append_printf(out, " and %u more", group->tasks->len - NAMED_MAX);
 }
 
-static uint64_t
-find_longest_wait(const Groups *groups, const Group *group)
+/* Appends how long the tasks wait, as far as it is known. */
+static void
+append_wait(GString *out, const Groups *groups, const Group *group)
 {
     uint64_t longest_ns = 0;
+    bool is_known = false;
 
-    for (guint i = 0; i < group->tasks->len; i++)
-        longest_ns = MAX(longest_ns, get_task(groups, group, i)->wait_ns);
-    return longest_ns;
+    for (guint i = 0; i < group->tasks->len; i++) {
+        const UprofTask *task = get_task(groups, group, i);
+        if (uprof_task_text_has_wait(groups->list, task)) {
+            longest_ns = MAX(longest_ns, task->wait_ns);
+            is_known = true;
+        }
+    }
+    g_autofree char *wait = uprof_task_text_span(longest_ns);
+    if (is_known)
+        g_string_append_printf(out, " for %s%s", group->tasks->len == 1 ? "" : "up to ", wait);
 }
 
 static const char *
@@ -196,12 +205,10 @@ static void
 append_group(GString *out, const Groups *groups, const Group *group, const char *shown)
 {
     const guint n = group->tasks->len;
-    g_autofree char *wait = uprof_task_text_span(find_longest_wait(groups, group));
 
     g_string_append_printf(out, "%s %u task%s %s", shown, n, n == 1 ? "" : "s",
                            uprof_task_state_name(group->state));
-    if (groups->list->has_waits && group->why != UPROF_TASK_STACK_RUNS)
-        g_string_append_printf(out, " for %s%s", n == 1 ? "" : "up to ", wait);
+    append_wait(out, groups, group);
     g_string_append(out, ", ");
     append_names(out, groups, group);
     g_string_append_printf(out, ": %u frame%s, %s\n", group->n_frames,

@@ -84,7 +84,7 @@ append_owner(GString *out, const UprofTask *owner)
     g_autofree char *wait = uprof_task_text_span(owner->wait_ns);
 
     g_string_append_printf(out, "%s[%u] (%s", owner->name, owner->id, uprof_task_text_state(owner));
-    if (!owner->is_on_cpu && owner->wait_ns > 0)
+    if (owner->has_wait)
         g_string_append_printf(out, " for %s", wait);
     g_string_append_c(out, ')');
 }
@@ -178,7 +178,7 @@ write_owner(UprofJsonWriter *json, const UprofTask *owner)
     uprof_json_uint(json, "tid", owner->id);
     uprof_json_string(json, "name", owner->name);
     uprof_json_string(json, "state_name", uprof_task_text_state(owner));
-    if (!owner->is_on_cpu)
+    if (owner->has_wait)
         uprof_json_uint(json, "wait_ns", owner->wait_ns);
     uprof_json_end(json, UPROF_JSON_OBJECT);
 }

@@ -169,7 +169,7 @@ append_times(GString *out, const UprofTaskList *list, const UprofTask *task)
     g_autofree char *time =
         list->has_times ? uprof_task_text_span(task->user_ns + task->system_ns) : NULL;
     g_autofree char *wait =
-        list->has_waits && !task->is_on_cpu ? uprof_task_text_span(task->wait_ns) : NULL;
+        uprof_task_text_has_wait(list, task) ? uprof_task_text_span(task->wait_ns) : NULL;
 
     g_string_append_printf(out, "%9s %8s  ", time ? time : "-", wait ? wait : "-");
 }

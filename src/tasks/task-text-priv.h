@@ -13,6 +13,9 @@ char *uprof_task_text_span(uint64_t ns);
 /** uprof_task_text_state: Returns: the state in words, or "running"; literal */
 const char *uprof_task_text_state(const UprofTask *task);
 
+/** uprof_task_text_has_wait: Returns: true if it is known how long the task waits */
+bool uprof_task_text_has_wait(const UprofTaskList *list, const UprofTask *task);
+
 /** uprof_task_text_is_in_io: Returns: true if the task cannot be interrupted and waits for I/O */
 bool uprof_task_text_is_in_io(const UprofTask *task);
 

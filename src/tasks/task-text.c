@@ -27,6 +27,12 @@ uprof_task_text_state(const UprofTask *task)
 }
 
 bool
+uprof_task_text_has_wait(const UprofTaskList *list, const UprofTask *task)
+{
+    return list->has_waits && task->has_wait;
+}
+
+bool
 uprof_task_text_is_in_io(const UprofTask *task)
 {
     return task->state == 'D' && task->is_in_io && !task->is_on_cpu;
@@ -115,7 +121,7 @@ uprof_task_text_write(UprofJsonWriter *json, const UprofTaskList *list, const Up
         uprof_json_uint(json, "user_ns", task->user_ns);
         uprof_json_uint(json, "system_ns", task->system_ns);
     }
-    if (list->has_waits && !task->is_on_cpu)
+    if (uprof_task_text_has_wait(list, task))
         uprof_json_uint(json, "wait_ns", task->wait_ns);
     uprof_json_uint(json, "switches", task->n_switches);
     if (task->is_doubtful)

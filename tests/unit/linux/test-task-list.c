@@ -149,7 +149,12 @@ test_members(void)
     g_assert_true(found->is_in_io);
     g_assert_true(find_task(list, 100)->is_on_cpu);
     g_assert_false(find_task(list, 100)->is_in_io);
+    g_assert_true(found->has_wait);
     g_assert_cmpuint(find_task(list, 100)->wait_ns, ==, 0);
+    g_assert_false(find_task(list, 100)->has_wait);
+    /* the kernel has not noted when nginx left its CPU */
+    g_assert_cmpuint(find_task(list, 4242)->wait_ns, ==, 0);
+    g_assert_false(find_task(list, 4242)->has_wait);
 }
 
 static void

@@ -136,6 +136,11 @@ test_states(void)
     assert_state(&setup, UPROF_TASK_STACK_COPIED);
     g_assert_cmpuint(setup.task.n_switches, ==, 9);
     g_assert_cmpuint(setup.task.wait_ns, ==, 0);
+    g_assert_false(setup.task.has_wait);
+    linux_guest_put(setup.guest, setup.guest->task + TASK_LEFT, 50);
+    linux_guest_put(setup.guest, setup.guest->task + TASK_SWITCHES, 10);
+    assert_state(&setup, UPROF_TASK_STACK_COPIED);
+    g_assert_true(setup.task.has_wait);
     /* it has ended, and its memory is another task's */
     memory_guest_put_u32(setup.guest->memory, setup.guest->task + TASK_PID, 5);
     assert_state(&setup, UPROF_TASK_STACK_NONE);

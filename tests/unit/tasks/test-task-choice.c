@@ -4,10 +4,19 @@
 #include <string.h>
 
 static const UprofTask tasks[] = {
-    { .id = 1, .state = 'S', .name = "init", .user_ns = 5, .system_ns = 5, .wait_ns = 90 },
-    { .id = 2, .state = 'D', .name = "nginx", .user_ns = 1, .wait_ns = 10 },
+    { .id = 1,
+      .state = 'S',
+      .name = "init",
+      .user_ns = 5,
+      .system_ns = 5,
+      .has_wait = true,
+      .wait_ns = 90 },
+    { .id = 2, .state = 'D', .name = "nginx", .user_ns = 1, .has_wait = true, .wait_ns = 10 },
     { .id = 3, .state = 'R', .name = "nginx", .user_ns = 50 },
-    { .id = 4, .state = 'D', .name = "sync", .system_ns = 7, .wait_ns = 70 },
+    { .id = 4, .state = 'D', .name = "sync", .system_ns = 7, .has_wait = true, .wait_ns = 70 },
+    /* it is not known how long this one waits */
+    { .id = 5, .state = 'D', .name = "sh" },
+    { .id = 6, .state = 'R', .name = "cron", .has_wait = true },
 };
 
 static void
@@ -28,13 +37,13 @@ test_orders(void)
 {
     UprofTaskChoice choice = { .order = uprof_task_choice_order(NULL) };
 
-    assert_order(&choice, "1234");
+    assert_order(&choice, "123456");
     choice.order = uprof_task_choice_order("cpu");
-    assert_order(&choice, "3142");
+    assert_order(&choice, "314256");
     choice.order = uprof_task_choice_order("wait");
-    assert_order(&choice, "1423");
+    assert_order(&choice, "142635");
     choice.order = UPROF_TASK_BLOCKED;
-    assert_order(&choice, "4213");
+    assert_order(&choice, "425163");
 }
 
 static void
@@ -43,7 +52,7 @@ test_filters(void)
     UprofTaskChoice choice = { 0 };
 
     g_assert_true(uprof_task_choice_set_states(&choice, "DR"));
-    assert_order(&choice, "234");
+    assert_order(&choice, "23456");
     g_assert_true(uprof_task_choice_set_pattern(&choice, "^ng"));
     assert_order(&choice, "23");
     g_assert_true(uprof_task_choice_set_states(&choice, UPROF_TASK_STATES));

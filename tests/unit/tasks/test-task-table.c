@@ -111,6 +111,12 @@ make_text(Setup *setup, const UprofTaskRequest *request, bool is_table)
     return text;
 }
 
+static uint64_t
+find_task(Setup *setup, uint64_t after)
+{
+    return linux_guest_get(setup->guest, after + TASK_RING) - LINUX_DIRECT - TASK_RING;
+}
+
 static void
 test_table(void)
 {
@@ -126,6 +132,29 @@ test_table(void)
     assert_has(text->str, "  futex    -       nginx\n");
     assert_has(text->str, "  futex    -       wait?1\n");
     g_assert_cmpstr(setup.notices->str, ==, "");
+}
+
+/* The kernel has not noted when process 2 left its CPU. */
+static void
+test_unknown_wait(void)
+{
+    UprofTaskRequest request = { 0 };
+    g_auto(Setup) setup;
+
+    setup_init(&setup, NULL);
+    const uint64_t second = find_task(&setup, find_task(&setup, setup.guest->task));
+    linux_guest_put(setup.guest, second + TASK_LEFT, 0);
+    g_autoptr(GString) table = make_text(&setup, &request, true);
+    assert_has(table->str, "\n       2        2        0 D io        0.0s        -  ");
+    g_assert_true(uprof_task_choice_set_states(&request.choice, "D"));
+    g_autoptr(GString) groups = make_text(&setup, &request, false);
+    assert_has(groups->str, "web-1 1 task uninterruptible, wait?2[2]: ");
+    request.is_json = true;
+    g_autoptr(GString) json = make_text(&setup, &request, true);
+    g_assert_null(strstr(json->str, "wait_ns"));
+    g_assert_true(uprof_task_choice_set_states(&request.choice, "S"));
+    g_autoptr(GString) known = make_text(&setup, &request, true);
+    assert_has(known->str, "wait_ns");
 }
 
 static void
@@ -189,12 +218,6 @@ add_locks(LinuxGuest *guest, uint64_t first, uint64_t second)
     }
 }
 
-static uint64_t
-find_task(Setup *setup, uint64_t after)
-{
-    return linux_guest_get(setup->guest, after + TASK_RING) - LINUX_DIRECT - TASK_RING;
-}
-
 /* The owner is named even if it is not chosen itself. */
 static void
 test_locks(void)
@@ -256,6 +279,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/tasks/task-table/table", test_table);
+    g_test_add_func("/tasks/task-table/unknown-wait", test_unknown_wait);
     g_test_add_func("/tasks/task-table/table-json", test_table_json);
     g_test_add_func("/tasks/task-table/groups", test_groups);
     g_test_add_func("/tasks/task-table/groups-json", test_groups_json);
