@@ -15,7 +15,7 @@
 void uprof_task_fill(const UprofTaskOffsets *offsets, const UprofTaskBytes *bytes, UprofTask *task);
 
 /**
- * uprof_task_fill_left: Returns: when the task left its CPU, by the clock of struct rq; 0: not known
+ * uprof_task_fill_left: Returns: when the task left its CPU; 0: not known. See UprofTaskClock
  *
  * The kernel sets it to 0 when a task that does not run moves to another CPU.
  */

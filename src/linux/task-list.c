@@ -13,6 +13,7 @@
 #include "uprof/error.h"
 
 #include "kernel-priv.h"
+#include "task-clock-priv.h"
 #include "task-fill-priv.h"
 #include "task-name-priv.h"
 #include "task-offsets-priv.h"
@@ -245,34 +246,20 @@ take_process(Walk *walk, uint64_t address, const UprofTaskBytes *bytes)
 
 /* ---- All tasks ---- */
 
-/* Returns: the newest time of the clocks by which tasks leave their CPUs; that of an idle CPU is old */
-static uint64_t
-read_clock(const Walk *walk)
-{
-    const UprofLinuxSymbols *symbols = uprof_linux_symbols(walk->kernel);
-    const unsigned n_cpus = uprof_linux_n_vcpus(walk->kernel);
-    uint64_t now = 0, area, clock;
-
-    for (unsigned i = 0; i < n_cpus && symbols->run_queues != 0; i++)
-        if (uprof_kernel_read_word_now(&walk->memory, symbols->cpu_areas + i * sizeof(area),
-                                       &area) &&
-            uprof_kernel_read_word_now(&walk->memory,
-                                       area + symbols->run_queues + walk->offsets->clock, &clock))
-            now = MAX(now, clock);
-    return now;
-}
-
 static void
 finish_waits(const Walk *walk)
 {
     UprofTaskList *list = walk->list;
-    const uint64_t now = list->has_waits ? read_clock(walk) : 0;
+    g_auto(UprofTaskClock) clock = { 0 };
 
-    list->has_waits = now != 0;
+    if (list->has_waits)
+        uprof_task_clock_init(&clock, walk->kernel, &walk->memory, walk->offsets);
+    list->has_waits = clock.now != 0;
     for (guint i = 0; i < list->tasks->len; i++) {
         UprofTask *task = &g_array_index(list->tasks, UprofTask, i);
         task->has_wait = list->has_waits && task->wait_ns != 0 && !task->is_on_cpu;
-        task->wait_ns = task->has_wait && now > task->wait_ns ? now - task->wait_ns : 0;
+        task->wait_ns =
+            task->has_wait ? uprof_task_clock_since(&clock, task->cpu, task->wait_ns) : 0;
     }
 }
 

@@ -33,7 +33,7 @@ typedef struct {
     uint64_t pid, tgid, comm, state, exit_state;
     uint64_t flags, parent, on_cpu, cpu, start, memory, stack, saved_sp, usage;
     uint64_t user_time, system_time, shown_user, shown_system, run_time;
-    uint64_t left; /* when the task left its CPU, by the clock of struct rq */
+    uint64_t left; /* when the task left its CPU: see UprofTaskClock */
     uint64_t voluntary, involuntary;
     uint64_t io_wait;     /* the byte of a bit field: the task waits for I/O ... */
     uint8_t io_wait_mask; /* ... if this bit is set */
@@ -47,7 +47,7 @@ typedef struct {
     uint64_t worker_pool, worker_work;  /* struct worker: pointers; 0 if it has none */
     uint64_t worker_text, worker_queue; /* struct worker: text; pointer to the queue it rescues */
     uint64_t queue_name;                /* struct workqueue_struct: text */
-    uint64_t clock;                     /* struct rq: ns */
+    uint64_t clock, task_clock;         /* struct rq: ns; @left is a time of @task_clock */
     uint64_t frame_pc, frame_fp, frame_bytes; /* what a task that does not run has on its stack */
 
     UprofLockOffsets locks;

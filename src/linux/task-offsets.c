@@ -67,6 +67,7 @@ static const struct {
     { "worker", "rescue_wq", NULL, MEMBER(worker_queue), 0, false, NULL },
     { "workqueue_struct", "name", NULL, MEMBER(queue_name), 0, false, NULL },
     { "rq", "clock", NULL, MEMBER(clock), 0, false, "how long it waits" },
+    { "rq", "clock_task", NULL, MEMBER(task_clock), 0, false, NULL },
 };
 /* clang-format on */
 

@@ -307,7 +307,8 @@ add_task_types(BtfBuilder *builder, const LinuxPlan *plan, unsigned word, unsign
            { "current_work", word, 8 * WORKER_WORK }, { "rescue_wq", word, 8 * WORKER_QUEUE },
            { "desc", text, 8 * WORKER_TEXT });
     STRUCT("workqueue_struct", 0x40, { "name", text, 8 * QUEUE_NAME });
-    STRUCT("rq", 0x40, { "clock", word, 8 * RUN_QUEUE_CLOCK });
+    STRUCT("rq", 0x40, { "clock", word, 8 * RUN_QUEUE_CLOCK },
+           { has_member(plan, "clock_task"), word, 8 * RUN_QUEUE_TASK_CLOCK });
     add_lock_types(builder, plan, word, ring);
     STRUCT("inactive_task_frame", SWITCH_BYTES, { "bp", word, 8 * SWITCH_FP },
            { "ret_addr", word, 8 * SWITCH_PC });

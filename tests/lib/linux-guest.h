@@ -133,7 +133,8 @@ enum {
     SWITCH_PC = 0x30,
     SWITCH_BYTES = 0x38,
     RUN_QUEUE_CLOCK = 0x20, /* rq */
-    MM_TREE = 0x40,         /* the tree; its root is behind a lock */
+    RUN_QUEUE_TASK_CLOCK = 0x28,
+    MM_TREE = 0x40, /* the tree; its root is behind a lock */
     MM_ROOT = MM_TREE + 8,
     MM_PGD = 0x60,
     MM_VDSO = 0x68,

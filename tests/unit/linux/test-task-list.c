@@ -114,6 +114,15 @@ test_threads(void)
 }
 
 static void
+put_clocks(LinuxGuest *guest, unsigned cpu, uint64_t clock, uint64_t task_clock)
+{
+    const uint64_t run_queue = guest->cpu_areas[cpu] + CPU_RUN_QUEUE;
+
+    linux_guest_put(guest, run_queue + RUN_QUEUE_CLOCK, clock);
+    linux_guest_put(guest, run_queue + RUN_QUEUE_TASK_CLOCK, task_clock);
+}
+
+static void
 test_members(void)
 {
     g_auto(Setup) setup;
@@ -133,8 +142,8 @@ test_members(void)
     linux_guest_put(setup.guest, task + TASK_IO, TASK_IO_MASK);
     linux_guest_put(setup.guest, setup.tasks[0] + TASK_IO, 0xff & ~TASK_IO_MASK);
     memory_guest_put_u32(setup.guest->memory, setup.tasks[0] + TASK_ON_CPU, 1);
-    linux_guest_put(setup.guest, setup.guest->cpu_areas[0] + CPU_RUN_QUEUE + RUN_QUEUE_CLOCK, 8000);
-    linux_guest_put(setup.guest, setup.guest->cpu_areas[1] + CPU_RUN_QUEUE + RUN_QUEUE_CLOCK, 9000);
+    put_clocks(setup.guest, 0, 8000, 8000);
+    put_clocks(setup.guest, 1, 9000, 9000);
     g_autoptr(UprofTaskList) list = read_list(&setup);
     const UprofTask *found = find_task(list, 101);
     g_assert_cmpint(found->state, ==, 'D');
@@ -155,6 +164,45 @@ test_members(void)
     /* the kernel has not noted when nginx left its CPU */
     g_assert_cmpuint(find_task(list, 4242)->wait_ns, ==, 0);
     g_assert_false(find_task(list, 4242)->has_wait);
+}
+
+/* Clocks of two CPUs, and the wait of a task that has left each of them. The second clock is the newest. */
+static const struct {
+    const char *no_member;
+    uint64_t task_clocks[2];
+    uint64_t left, waits[2];
+} clock_cases[] = {
+    /* the first CPU has had interrupts for 3000 ns */
+    { NULL, { 5000, 9000 }, 4000, { 2000, 5000 } },
+    { NULL, { 5000, 9000 }, 7000, { 0, 2000 } },
+    { "clock_task", { 5000, 9000 }, 4000, { 5000, 5000 } },
+    /* nonsense */
+    { NULL, { 0, UINT64_MAX }, 1, { 999, 8999 } },
+    { NULL, { UINT64_MAX, 0 }, 8999, { 1, 0 } },
+    { NULL, { 0, 0 }, UINT64_MAX, { 0, 0 } },
+};
+
+static void
+test_clocks(void)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(clock_cases); i++) {
+        LinuxPlan lacking = plan;
+        g_auto(Setup) setup;
+        lacking.no_member = clock_cases[i].no_member;
+        setup_init(&setup, &lacking, 3);
+        put_clocks(setup.guest, 0, 8000, clock_cases[i].task_clocks[0]);
+        put_clocks(setup.guest, 1, 9000, clock_cases[i].task_clocks[1]);
+        for (unsigned n = 0; n < 3; n++) {
+            /* the last one was on a CPU that does not exist */
+            memory_guest_put_u32(setup.guest->memory, setup.tasks[n] + TASK_CPU, n < 2 ? n : 99);
+            linux_guest_put(setup.guest, setup.tasks[n] + TASK_LEFT, clock_cases[i].left);
+        }
+        g_autoptr(UprofTaskList) list = read_list(&setup);
+        g_assert_cmpuint(find_task(list, 100)->wait_ns, ==, clock_cases[i].waits[0]);
+        g_assert_cmpuint(find_task(list, 101)->wait_ns, ==, clock_cases[i].waits[1]);
+        g_assert_true(find_task(list, 101)->has_wait);
+        g_assert_cmpuint(find_task(list, 102)->wait_ns, <=, 9000);
+    }
 }
 
 static void
@@ -248,8 +296,7 @@ test_missing(void)
         g_auto(Setup) setup;
         lacking.no_member = cases[i].member;
         setup_init(&setup, &lacking, 1);
-        linux_guest_put(setup.guest, setup.guest->cpu_areas[0] + CPU_RUN_QUEUE + RUN_QUEUE_CLOCK,
-                        1);
+        put_clocks(setup.guest, 0, 1, 1);
         g_autoptr(UprofTaskList) list = read_list(&setup);
         g_assert_cmpstr(list->missing, ==, cases[i].missing);
         g_assert_cmpuint(list->tasks->len, ==, 2);
@@ -409,6 +456,7 @@ main(int argc, char **argv)
     g_test_add_func("/linux/task-list/processes", test_processes);
     g_test_add_func("/linux/task-list/threads", test_threads);
     g_test_add_func("/linux/task-list/members", test_members);
+    g_test_add_func("/linux/task-list/clocks", test_clocks);
     g_test_add_func("/linux/task-list/namespaces", test_namespaces);
     g_test_add_func("/linux/task-list/names", test_names);
     g_test_add_func("/linux/task-list/missing", test_missing);

@@ -50,6 +50,8 @@ add_tasks(LinuxGuest *guest)
         linux_guest_add_stack(guest, task, LINUX_IMAGE + 0x58, regs, REGS_WORDS);
     }
     linux_guest_put(guest, guest->cpu_areas[0] + CPU_RUN_QUEUE + RUN_QUEUE_CLOCK, CLOCK * SECOND);
+    linux_guest_put(guest, guest->cpu_areas[0] + CPU_RUN_QUEUE + RUN_QUEUE_TASK_CLOCK,
+                    CLOCK * SECOND);
 }
 
 static void
