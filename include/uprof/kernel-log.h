@@ -17,8 +17,8 @@ typedef struct _UprofKernelLog UprofKernelLog;
  * @kernel: was found
  * @mem: the worker's
  *
- * Reads the log while the guest runs, without a hold. Needs memory for the rings and the copy of their
- * descriptors: 1 MiB for the usual log of 128 KiB, 67 MiB at most.
+ * Reads the log while the guest runs, without a hold. Needs memory for the rings, a second copy of the
+ * descriptors and the records: 1 MiB for the usual log of 128 KiB, 145 MiB at most.
  *
  * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_UNSUPPORTED if the kernel has no such log
  *   or no type information; with %UPROF_ERROR_BAD_DATA if the guest's memory contradicts itself

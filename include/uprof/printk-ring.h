@@ -5,16 +5,20 @@
  * From 5.10, the kernel keeps its log in a ring of descriptors, a ring of infos and a ring of text
  * (Linux, kernel/printk/printk_ringbuffer.c and printk_ringbuffer.h). The kernel writes while the rings
  * are copied. A record counts only if its descriptor is the same before and after its text was copied.
- * A hostile guest may write any bytes: all places are checked against the copies.
+ * A hostile guest may write any bytes: all places are checked against the copies. The largest rings that
+ * are accepted, with the largest structures, take 128 MiB with both copies of the descriptors; those of
+ * the kernel's own size take 66 MiB. All texts together are at most as long as the ring of text, as
+ * blocks of a kernel never overlap.
  */
 #pragma once
 
 #include "uprof/bytes.h"
 
 enum {
-    UPROF_PRINTK_COUNT_BITS_MAX = 18, /* 262,144 descriptors: 29 MiB with their infos */
-    UPROF_PRINTK_SIZE_BITS_MAX = 25,  /* 32 MiB of text */
-    UPROF_PRINTK_STRUCT_BYTES_MAX = 1024,
+    UPROF_PRINTK_COUNT_BITS_MAX = 18,  /* 262,144 descriptors */
+    UPROF_PRINTK_SIZE_BITS_MAX = 25,   /* 32 MiB of text */
+    UPROF_PRINTK_DESC_BYTES_MAX = 64,  /* 24 in kernels so far */
+    UPROF_PRINTK_INFO_BYTES_MAX = 256, /* 88 in kernels so far */
 };
 
 /** UprofPrintkLayout: of a kernel's structures, from its type information; all are bytes but @level_bits */
@@ -44,17 +48,18 @@ typedef struct {
     uint64_t time_ns;  /* of the kernel's own clock, about since boot */
     uint32_t caller;   /* number of the task; with the highest bit, number of the CPU */
     uint8_t facility, level;
-    UprofSlice text; /* (nullable): any bytes, borrowed from the copies; %NULL: the text is lost */
+    /* (nullable): any bytes, borrowed from the copies; %NULL: the text is lost, or overlaps others */
+    UprofSlice text;
 } UprofPrintkRecord;
 
-/** uprof_printk_layout_is_valid: do all members lie in structures of a sensible size? */
+/** uprof_printk_layout_is_valid: do all members lie in structures that are not too large? */
 bool uprof_printk_layout_is_valid(const UprofPrintkLayout *layout);
 
 /**
  * uprof_printk_ring_list:
  * @ring: with a valid layout
  *
- * Linear in the number of descriptors.
+ * Linear in the number of descriptors. The array takes 40 bytes for each, and up to as much again.
  *
  * Returns: (transfer full) (nullable): array of UprofPrintkRecord, by sequence, which borrows from the
  *   copies; %NULL with %UPROF_ERROR_BAD_DATA if the copies are not as long as the rings

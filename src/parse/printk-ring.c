@@ -43,13 +43,15 @@ read_number(const uint8_t *bytes, unsigned len)
 static bool
 is_inside(uint64_t offset, unsigned len, uint64_t size)
 {
-    return size <= UPROF_PRINTK_STRUCT_BYTES_MAX && offset <= size && len <= size - offset;
+    return offset <= size && len <= size - offset;
 }
 
 bool
 uprof_printk_layout_is_valid(const UprofPrintkLayout *layout)
 {
-    return is_inside(layout->state, 8, layout->desc_bytes) &&
+    return layout->desc_bytes <= UPROF_PRINTK_DESC_BYTES_MAX &&
+           layout->info_bytes <= UPROF_PRINTK_INFO_BYTES_MAX &&
+           is_inside(layout->state, 8, layout->desc_bytes) &&
            is_inside(layout->begin, 8, layout->desc_bytes) &&
            is_inside(layout->next, 8, layout->desc_bytes) &&
            is_inside(layout->sequence, SEQUENCE_BYTES, layout->info_bytes) &&
@@ -162,6 +164,18 @@ read_record(const UprofPrintkRing *ring, uint64_t id, const Desc *desc)
     };
 }
 
+/*
+ * Blocks of a kernel do not overlap. In a hostile guest each could be most of the ring.
+ * @left: (inout): bytes that the texts of this record and the following ones may have
+ */
+static void
+limit_text(UprofPrintkRecord *record, size_t *left)
+{
+    if (record->text.len > *left)
+        record->text = (UprofSlice){ NULL, 0 };
+    *left -= record->text.len;
+}
+
 GArray *
 uprof_printk_ring_list(const UprofPrintkRing *ring, GError **error)
 {
@@ -173,16 +187,18 @@ uprof_printk_ring_list(const UprofPrintkRing *ring, GError **error)
     const uint64_t head = ring->head & ID_MASK;
     const uint64_t n = MIN((head - ring->tail) & ID_MASK, count - 1) + 1;
     uint64_t sequence = 0;
+    size_t text_left = ring->text.len;
     for (uint64_t i = 0; i < n; i++) {
         const uint64_t id = (head - (n - 1 - i)) & ID_MASK;
         Desc desc;
         if (!take_desc(ring, id, &desc))
             continue;
-        const UprofPrintkRecord record = read_record(ring, id, &desc);
+        UprofPrintkRecord record = read_record(ring, id, &desc);
         /* An info that was being written has another number. */
         if (records->len > 0 && record.sequence <= sequence)
             continue;
         sequence = record.sequence;
+        limit_text(&record, &text_left);
         g_array_append_val(records, record);
     }
     return g_steal_pointer(&records);

@@ -63,9 +63,12 @@ fuzz_input(const uint8_t *data, size_t size)
     g_autoptr(GArray) records = uprof_printk_ring_list(&ring, &error);
     check_answer(records != NULL, error);
     g_assert(records->len <= 1U << ring.count_bits);
+    size_t sum = 0;
     for (guint i = 0; i < records->len; i++) {
         check_record(&ring, &g_array_index(records, UprofPrintkRecord, i));
+        sum += g_array_index(records, UprofPrintkRecord, i).text.len;
         g_assert(i == 0 || g_array_index(records, UprofPrintkRecord, i - 1).sequence <
                                g_array_index(records, UprofPrintkRecord, i).sequence);
     }
+    g_assert(sum <= ring.text.len);
 }

@@ -230,6 +230,53 @@ test_layouts(void)
     }
 }
 
+/* A structure may be larger than those of today, but not much: there are many. */
+static void
+test_sizes(void)
+{
+    UprofPrintkLayout layout = printk_layout;
+
+    layout.desc_bytes = UPROF_PRINTK_DESC_BYTES_MAX;
+    layout.info_bytes = UPROF_PRINTK_INFO_BYTES_MAX;
+    g_assert_true(uprof_printk_layout_is_valid(&layout));
+    layout.desc_bytes++;
+    g_assert_false(uprof_printk_layout_is_valid(&layout));
+    layout.desc_bytes--;
+    layout.info_bytes++;
+    g_assert_false(uprof_printk_layout_is_valid(&layout));
+}
+
+/* Each block is the rest of the ring: the texts together are no longer than the ring all the same. */
+static void
+test_overlap(void)
+{
+    enum { N = 1 << COUNT_BITS, SIZE = 1 << SIZE_BITS };
+    g_auto(PrintkBuilder) builder;
+    size_t sum = 0;
+    unsigned n_lost = 0;
+
+    printk_init(&builder, COUNT_BITS, SIZE_BITS);
+    for (unsigned i = 0; i < N; i++) {
+        printk_add(&builder, 6, "text");
+        uint8_t *desc = printk_desc(&builder, builder.head);
+        printk_put(desc + PRINTK_BEGIN, 8 * i, 8);
+        printk_put(desc + PRINTK_NEXT, SIZE - 8, 8);
+        printk_put(builder.infos + builder.head % N * PRINTK_INFO_BYTES + PRINTK_TEXT_LEN, SIZE, 2);
+        builder.end = 0;
+    }
+    for (unsigned i = 0; i < N; i++)
+        printk_put(builder.text + 8 * i, builder.head - (N - 1 - i), 8);
+    const UprofPrintkRing ring = printk_ring(&builder);
+    g_autoptr(GArray) records = list(&ring);
+    g_assert_cmpuint(records->len, ==, N);
+    for (guint i = 0; i < N; i++) {
+        sum += get(records, i)->text.len;
+        n_lost += !get(records, i)->text.data;
+    }
+    g_assert_cmpuint(sum, <=, SIZE);
+    g_assert_cmpuint(n_lost, ==, N - 1);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -246,5 +293,7 @@ main(int argc, char **argv)
     g_test_add_func("/printk-ring/ids", test_ids);
     g_test_add_func("/printk-ring/lengths", test_lengths);
     g_test_add_func("/printk-ring/layouts", test_layouts);
+    g_test_add_func("/printk-ring/sizes", test_sizes);
+    g_test_add_func("/printk-ring/overlap", test_overlap);
     return g_test_run();
 }
