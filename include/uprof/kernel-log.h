@@ -33,14 +33,22 @@ const GArray *uprof_kernel_log_records(const UprofKernelLog *log);
 /**
  * uprof_kernel_log_append_text: appends the log as dmesg prints it
  * @out: gets clean text
+ * @most: bytes: the oldest records that do not fit are left out
  *
  * Each line of a record has the record's time, in seconds. A line in brackets says where records are
  * missing, because the kernel has overwritten them.
+ *
+ * Returns: number of records that are left out
  */
-void uprof_kernel_log_append_text(GString *out, const UprofKernelLog *log);
+unsigned uprof_kernel_log_append_text(GString *out, const UprofKernelLog *log, size_t most);
 
-/** uprof_kernel_log_append_json: appends an array with an object for each record, and a line end */
-void uprof_kernel_log_append_json(GString *out, const UprofKernelLog *log);
+/**
+ * uprof_kernel_log_append_json: appends an array with an object for each record, and a line end
+ * @most: likewise
+ *
+ * Returns: number of records that are left out
+ */
+unsigned uprof_kernel_log_append_json(GString *out, const UprofKernelLog *log, size_t most);
 
 /**
  * uprof_kernel_log_find_trouble: finds the newest record that tells of a crash, a hang or a lack of memory

@@ -16,6 +16,7 @@ typedef struct {
     uint64_t time_ns; /* of the last snapshot */
     uint32_t reset;   /* of the last snapshot */
     uint64_t user_ns; /* time for the stacks of user space; 0: the default */
+    size_t most;      /* bytes of the text, about; 0: %UPROF_TEXT_LONG_MAX */
     bool is_json;
     bool is_paused; /* the guest */
     char uuid[UPROF_MARKER_UUID_BYTES];
@@ -29,7 +30,8 @@ typedef GString *UprofTaskMake(UprofPipeline *pipeline, const UprofTaskRequest *
  * uprof_task_table_make:
  * @pipeline: has analyzed a snapshot of each vCPU; see uprof_linux_want_tasks()
  * @shown: the domain's name, safe to print
- * @notices: get a warning if the list is not complete, or this kernel does not tell everything
+ * @notices: get a warning if the list is not complete, the text becomes too long, or this kernel does
+ *   not tell everything
  *
  * Returns: (transfer full) (nullable): lines that are safe to print; %NULL with an error if tasks cannot
  *   be listed

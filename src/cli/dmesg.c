@@ -59,7 +59,8 @@ print_captured_log(const UprofCaptureReplay *replay, const UprofOptions *options
     g_autoptr(GString) text = g_string_new(NULL);
     g_autoptr(GError) error = NULL;
 
-    if (uprof_log_append(text, replay->pipeline, options->json, &error) != UPROF_ERROR_NONE)
+    if (uprof_log_append(text, replay->pipeline, options->json, notices, &error) !=
+        UPROF_ERROR_NONE)
         return uprof_notice_error(notices, error);
     return uprof_terminal_print(g_steal_pointer(&text)) == 0 ? UPROF_ERROR_NONE
                                                              : UPROF_ERROR_FAILED;

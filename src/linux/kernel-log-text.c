@@ -75,12 +75,39 @@ append_record(GString *out, const UprofPrintkRecord *record)
         append_line(out, record, lines[i]);
 }
 
-void
-uprof_kernel_log_append_text(GString *out, const UprofKernelLog *log)
+/* ---- Limit ---- */
+
+enum { GAP_BYTES = 64 }; /* of a line about missing records, or of a line break */
+
+typedef void AppendRecord(GString *out, const UprofPrintkRecord *record);
+
+/* Returns: index of the first record that is shown: the last words matter most */
+static guint
+find_first(const GArray *records, AppendRecord *append, size_t most)
+{
+    g_autoptr(GString) one = g_string_new(NULL);
+    size_t sum = 0;
+    guint first = records->len;
+
+    for (; first > 0; first--) {
+        g_string_truncate(one, 0);
+        append(one, &g_array_index(records, UprofPrintkRecord, first - 1));
+        sum += one->len + GAP_BYTES;
+        if (sum > most)
+            break;
+    }
+    return first;
+}
+
+/* ---- Text ---- */
+
+unsigned
+uprof_kernel_log_append_text(GString *out, const UprofKernelLog *log, size_t most)
 {
     const GArray *records = uprof_kernel_log_records(log);
+    const guint first = find_first(records, append_record, most);
 
-    for (guint i = 0; i < records->len; i++) {
+    for (guint i = first; i < records->len; i++) {
         const UprofPrintkRecord *record = &g_array_index(records, UprofPrintkRecord, i);
         const uint64_t expected = i == 0 ? 0 : record[-1].sequence + 1;
         if (record->sequence != expected)
@@ -88,10 +115,13 @@ uprof_kernel_log_append_text(GString *out, const UprofKernelLog *log)
                                    record->sequence - expected);
         append_record(out, record);
     }
+    return first;
 }
 
+/* ---- JSON ---- */
+
 static void
-append_json_record(UprofJsonWriter *json, const UprofPrintkRecord *record)
+write_record(UprofJsonWriter *json, const UprofPrintkRecord *record)
 {
     g_autofree char *clean = clean_text(record->text);
 
@@ -106,20 +136,32 @@ append_json_record(UprofJsonWriter *json, const UprofPrintkRecord *record)
     uprof_json_end(json, UPROF_JSON_OBJECT);
 }
 
-void
-uprof_kernel_log_append_json(GString *out, const UprofKernelLog *log)
+static void
+append_object(GString *out, const UprofPrintkRecord *record)
+{
+    UprofJsonWriter json = { .out = out };
+
+    write_record(&json, record);
+}
+
+unsigned
+uprof_kernel_log_append_json(GString *out, const UprofKernelLog *log, size_t most)
 {
     const GArray *records = uprof_kernel_log_records(log);
+    const guint first = find_first(records, append_object, most);
     UprofJsonWriter json = { .out = out };
 
     uprof_json_begin(&json, NULL, UPROF_JSON_ARRAY);
-    for (guint i = 0; i < records->len; i++) {
+    for (guint i = first; i < records->len; i++) {
         uprof_json_break_line(&json, "\n ");
-        append_json_record(&json, &g_array_index(records, UprofPrintkRecord, i));
+        write_record(&json, &g_array_index(records, UprofPrintkRecord, i));
     }
     uprof_json_end(&json, UPROF_JSON_ARRAY);
     g_string_append_c(out, '\n');
+    return first;
 }
+
+/* ---- Trouble ---- */
 
 const UprofPrintkRecord *
 uprof_kernel_log_find_trouble(const UprofKernelLog *log, const char **what)

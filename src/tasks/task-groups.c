@@ -36,13 +36,15 @@ typedef struct {
 typedef struct {
     UprofTaskUnwinder unwinder;
     UprofTaskLocks locks;
-    UprofTaskLock lock;  /* of the last task */
-    UprofTaskList *list; /* borrowed */
-    GHashTable *known;   /* a set of Group; borrowed from @groups */
-    GPtrArray *groups;   /* of Group, in the order of the tasks; owned */
-    unsigned n_frames;   /* of all groups */
-    unsigned n_dropped;  /* tasks whose stacks did not fit */
-    unsigned n_cut;      /* tasks whose user space was left out */
+    UprofTaskLock lock;              /* of the last task */
+    UprofTaskList *list;             /* borrowed */
+    const UprofTaskRequest *request; /* borrowed */
+    GHashTable *known;               /* a set of Group; borrowed from @groups */
+    GPtrArray *groups;               /* of Group, in the order of the tasks; owned */
+    unsigned n_frames;               /* of all groups */
+    unsigned n_dropped;              /* tasks whose stacks did not fit */
+    unsigned n_cut;                  /* tasks whose user space was left out */
+    unsigned n_written;              /* tasks that are in the text */
     uint64_t began_ns, user_ns;
 } Groups;
 
@@ -202,7 +204,7 @@ describe_end(const Group *group)
 }
 
 static void
-append_group(GString *out, const Groups *groups, const Group *group, const char *shown)
+append_group(GString *out, Groups *groups, const Group *group, const char *shown)
 {
     const guint n = group->tasks->len;
 
@@ -216,17 +218,24 @@ append_group(GString *out, const Groups *groups, const Group *group, const char 
     uprof_task_locks_append(out, &groups->locks, group->locks);
     uprof_stack_text_append_frames(out, groups->unwinder.pipeline->sym, group->frames,
                                    group->n_frames);
+    groups->n_written += n;
 }
 
 /* ---- JSON ---- */
 
+static bool
+is_full(const Groups *groups, const GString *out)
+{
+    return uprof_task_text_is_full(groups->request, out);
+}
+
 static void
-write_tasks(UprofJsonWriter *json, const Groups *groups, const Group *group)
+write_tasks(UprofJsonWriter *json, Groups *groups, const Group *group)
 {
     guint n = 0; /* locks so far */
 
     uprof_json_begin(json, "tasks", UPROF_JSON_ARRAY);
-    for (guint i = 0; i < group->tasks->len; i++) {
+    for (guint i = 0; i < group->tasks->len && !is_full(groups, json->out); i++) {
         uprof_json_begin(json, NULL, UPROF_JSON_OBJECT);
         uprof_task_text_write(json, groups->list, get_task(groups, group, i));
         if (n < group->waits->len &&
@@ -234,12 +243,13 @@ write_tasks(UprofJsonWriter *json, const Groups *groups, const Group *group)
             uprof_task_locks_write(json, &groups->locks,
                                    &g_array_index(group->locks, UprofTaskLock, n++));
         uprof_json_end(json, UPROF_JSON_OBJECT);
+        groups->n_written++;
     }
     uprof_json_end(json, UPROF_JSON_ARRAY);
 }
 
 static void
-write_group(UprofJsonWriter *json, const Groups *groups, const Group *group)
+write_group(UprofJsonWriter *json, Groups *groups, const Group *group)
 {
     uprof_json_break_line(json, "\n  ");
     uprof_json_begin(json, NULL, UPROF_JSON_OBJECT);
@@ -252,15 +262,22 @@ write_group(UprofJsonWriter *json, const Groups *groups, const Group *group)
     uprof_json_end(json, UPROF_JSON_OBJECT);
 }
 
+static bool
+has_every_task(const Groups *groups)
+{
+    return groups->list->is_complete && groups->n_dropped == 0 &&
+           groups->n_written == groups->list->tasks->len;
+}
+
 static void
-write_json(GString *out, const UprofTaskRequest *request, const char *shown, const Groups *groups)
+write_json(GString *out, Groups *groups, const char *shown)
 {
     UprofJsonWriter json = { .out = out };
 
-    uprof_task_text_begin(&json, request, shown, groups->list, "stacks");
-    for (guint i = 0; i < groups->groups->len; i++)
+    uprof_task_text_begin(&json, groups->request, shown, groups->list, "stacks");
+    for (guint i = 0; i < groups->groups->len && !is_full(groups, out); i++)
         write_group(&json, groups, g_ptr_array_index(groups->groups, i));
-    uprof_task_text_end(&json);
+    uprof_task_text_end(&json, has_every_task(groups));
 }
 
 /* ---- All groups ---- */
@@ -276,20 +293,23 @@ warn_about_groups(const Groups *groups, const char *shown, const UprofNotices *n
         uprof_notice(notices, UPROF_NOTICE_WARNING,
                      "%s: %u stacks are without user space, to save time; choose fewer tasks",
                      shown, groups->n_cut);
+    uprof_task_text_warn_full(groups->list->tasks->len - groups->n_dropped - groups->n_written,
+                              shown, notices);
     uprof_task_locks_warn(&groups->locks, shown, notices);
 }
 
 static GString *
-make_text(Groups *groups, const UprofTaskRequest *request, const char *shown)
+make_text(Groups *groups, const char *shown)
 {
+    const bool is_json = groups->request->is_json;
     GString *out = g_string_new(NULL);
 
     uprof_sym_resolve(groups->unwinder.pipeline->sym, UPROF_SYM_RESOLVE_MS);
-    if (request->is_json)
-        write_json(out, request, shown, groups);
-    for (guint i = 0; i < groups->groups->len && !request->is_json; i++)
+    if (is_json)
+        write_json(out, groups, shown);
+    for (guint i = 0; i < groups->groups->len && !is_json && !is_full(groups, out); i++)
         append_group(out, groups, g_ptr_array_index(groups->groups, i), shown);
-    if (groups->groups->len == 0 && !request->is_json)
+    if (groups->groups->len == 0 && !is_json)
         g_string_append_printf(out, "%s: no such task\n", shown);
     return out;
 }
@@ -303,6 +323,7 @@ uprof_task_groups_make(UprofPipeline *pipeline, const UprofTaskRequest *request,
         uprof_task_text_list(pipeline, request, shown, notices, &all, error);
     Groups groups = {
         .list = list,
+        .request = request,
         .began_ns = uprof_clock_now_ns(),
         .user_ns = request->user_ns > 0 ? request->user_ns : USER_NS,
     };
@@ -315,8 +336,8 @@ uprof_task_groups_make(UprofPipeline *pipeline, const UprofTaskRequest *request,
     uprof_task_locks_init(&groups.locks, pipeline, all);
     for (guint i = 0; i < list->tasks->len; i++)
         add_task(&groups, i);
+    GString *out = make_text(&groups, shown);
     warn_about_groups(&groups, shown, notices);
-    GString *out = make_text(&groups, request, shown);
     uprof_task_unwinder_clear(&groups.unwinder);
     uprof_task_locks_clear(&groups.locks);
     g_hash_table_unref(groups.known);

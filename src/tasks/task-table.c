@@ -209,18 +209,22 @@ count_state(const UprofTaskList *list, char state, bool is_on_cpu)
     return n;
 }
 
-static void
-append_lines(GString *out, const char *shown, const UprofTaskList *list, const GArray *extras)
+/* Returns: number of tasks that do not fit */
+static unsigned
+append_lines(GString *out, const UprofTaskRequest *request, const char *shown,
+             const UprofTaskList *list, const GArray *extras)
 {
     const Layout layout = make_layout(list, extras);
+    guint n = 0;
 
     g_string_append_printf(out, "%s: %u tasks: %u on a vCPU, %u runnable, %u uninterruptible\n",
                            shown, list->tasks->len, count_state(list, 0, true),
                            count_state(list, 'R', false), count_state(list, 'D', false));
     append_head(out, &layout);
-    for (guint i = 0; i < list->tasks->len; i++)
-        append_row(out, &layout, list, &g_array_index(list->tasks, UprofTask, i),
-                   &g_array_index(extras, Extra, i));
+    for (; n < list->tasks->len && !uprof_task_text_is_full(request, out); n++)
+        append_row(out, &layout, list, &g_array_index(list->tasks, UprofTask, n),
+                   &g_array_index(extras, Extra, n));
+    return list->tasks->len - n;
 }
 
 /* ---- JSON ---- */
@@ -245,17 +249,20 @@ write_row(UprofJsonWriter *json, const UprofTaskLocks *locks, const UprofTaskLis
     uprof_json_end(json, UPROF_JSON_OBJECT);
 }
 
-static void
+/* Returns: number of tasks that do not fit */
+static unsigned
 write_json(GString *out, const UprofTaskRequest *request, const char *shown,
            const UprofTaskList *list, const GArray *extras, const UprofTaskLocks *locks)
 {
     UprofJsonWriter json = { .out = out };
+    guint n = 0;
 
     uprof_task_text_begin(&json, request, shown, list, "tasks");
-    for (guint i = 0; i < list->tasks->len; i++)
-        write_row(&json, locks, list, &g_array_index(list->tasks, UprofTask, i),
-                  &g_array_index(extras, Extra, i));
-    uprof_task_text_end(&json);
+    for (; n < list->tasks->len && !uprof_task_text_is_full(request, out); n++)
+        write_row(&json, locks, list, &g_array_index(list->tasks, UprofTask, n),
+                  &g_array_index(extras, Extra, n));
+    uprof_task_text_end(&json, list->is_complete && n == list->tasks->len);
+    return list->tasks->len - n;
 }
 
 GString *
@@ -274,9 +281,9 @@ uprof_task_table_make(UprofPipeline *pipeline, const UprofTaskRequest *request, 
     g_autoptr(GArray) extras =
         find_extras(pipeline, request, list, request->is_json ? &locks : NULL);
     uprof_task_locks_warn(&locks, shown, notices);
-    if (request->is_json)
-        write_json(out, request, shown, list, extras, &locks);
-    else
-        append_lines(out, shown, list, extras);
+    const unsigned n_left_out = request->is_json
+                                    ? write_json(out, request, shown, list, extras, &locks)
+                                    : append_lines(out, request, shown, list, extras);
+    uprof_task_text_warn_full(n_left_out, shown, notices);
     return out;
 }

@@ -29,10 +29,18 @@ UprofTaskList *
 uprof_task_text_list(UprofPipeline *pipeline, const UprofTaskRequest *request, const char *shown,
                      const UprofNotices *notices, GArray **all, GError **error);
 
+/** uprof_task_text_is_full: Returns: true if @out is as long as the request allows */
+bool uprof_task_text_is_full(const UprofTaskRequest *request, const GString *out);
+
+/** uprof_task_text_warn_full: warns of @n tasks that are not in the text, unless it is 0 */
+void uprof_task_text_warn_full(unsigned n, const char *shown, const UprofNotices *notices);
+
 /** uprof_task_text_begin: begins the JSON of a domain, up to the array @key */
 void uprof_task_text_begin(UprofJsonWriter *json, const UprofTaskRequest *request,
                            const char *shown, const UprofTaskList *list, const char *key);
-void uprof_task_text_end(UprofJsonWriter *json);
+
+/** uprof_task_text_end: @is_complete: the text has every task that was chosen */
+void uprof_task_text_end(UprofJsonWriter *json, bool is_complete);
 
 /** uprof_task_text_write: the members of @task that its list has */
 void uprof_task_text_write(UprofJsonWriter *json, const UprofTaskList *list, const UprofTask *task);

@@ -3,6 +3,7 @@
 
 #include "uprof/clock.h"
 #include "uprof/error.h"
+#include "uprof/text.h"
 
 #include "task-choice-priv.h"
 
@@ -73,6 +74,22 @@ uprof_task_text_list(UprofPipeline *pipeline, const UprofTaskRequest *request, c
     return g_steal_pointer(&list);
 }
 
+bool
+uprof_task_text_is_full(const UprofTaskRequest *request, const GString *out)
+{
+    return out->len >= (request->most > 0 ? request->most : UPROF_TEXT_LONG_MAX);
+}
+
+void
+uprof_task_text_warn_full(unsigned n, const char *shown, const UprofNotices *notices)
+{
+    if (n > 0)
+        uprof_notice(
+            notices, UPROF_NOTICE_WARNING,
+            "%s: %u tasks are left out: the text is longer than %d MiB; choose fewer tasks", shown,
+            n, UPROF_TEXT_LONG_MIB);
+}
+
 void
 uprof_task_text_begin(UprofJsonWriter *json, const UprofTaskRequest *request, const char *shown,
                       const UprofTaskList *list, const char *key)
@@ -81,16 +98,16 @@ uprof_task_text_begin(UprofJsonWriter *json, const UprofTaskRequest *request, co
     uprof_json_string(json, "domain", shown);
     uprof_json_string(json, "uuid", request->uuid);
     uprof_json_bool(json, "paused", request->is_paused);
-    uprof_json_bool(json, "complete", list->is_complete);
     uprof_json_string(json, "missing", list->missing ? list->missing : "");
     uprof_json_break_line(json, "\n ");
     uprof_json_begin(json, key, UPROF_JSON_ARRAY);
 }
 
 void
-uprof_task_text_end(UprofJsonWriter *json)
+uprof_task_text_end(UprofJsonWriter *json, bool is_complete)
 {
     uprof_json_end(json, UPROF_JSON_ARRAY);
+    uprof_json_bool(json, "complete", is_complete);
     uprof_json_end(json, UPROF_JSON_OBJECT);
     g_string_append_c(json->out, '\n');
 }

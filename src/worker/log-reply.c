@@ -2,11 +2,13 @@
 #include "uprof/log-reply.h"
 
 #include "uprof/kernel-log.h"
+#include "uprof/text.h"
 
 #include <string.h>
 
 UprofErrorCode
-uprof_log_append(GString *out, const UprofPipeline *pipeline, bool as_json, GError **error)
+uprof_log_append(GString *out, const UprofPipeline *pipeline, bool as_json,
+                 const UprofNotices *notices, GError **error)
 {
     UprofLinuxFacts facts;
 
@@ -19,10 +21,13 @@ uprof_log_append(GString *out, const UprofPipeline *pipeline, bool as_json, GErr
     g_autoptr(UprofKernelLog) log = uprof_kernel_log_read(pipeline->kernel, pipeline->mem, error);
     if (!log)
         return (*error)->code;
-    if (as_json)
-        uprof_kernel_log_append_json(out, log);
-    else
-        uprof_kernel_log_append_text(out, log);
+    const unsigned n = as_json ? uprof_kernel_log_append_json(out, log, UPROF_TEXT_LONG_MAX)
+                               : uprof_kernel_log_append_text(out, log, UPROF_TEXT_LONG_MAX);
+    g_autofree char *shown = uprof_text_quote(pipeline->run->domain);
+    if (n > 0)
+        uprof_notice(notices, UPROF_NOTICE_WARNING,
+                     "%s: the %u oldest records are left out: the log is longer than %d MiB", shown,
+                     n, UPROF_TEXT_LONG_MIB);
     return UPROF_ERROR_NONE;
 }
 
@@ -33,7 +38,7 @@ uprof_log_reply_make(UprofAnalysis *analysis, UprofSlice argument, GByteArray *r
     g_autoptr(GError) error = NULL;
     g_autoptr(GString) out = g_string_new(NULL);
     const UprofLogReply head = { .code = uprof_log_append(out, analysis->pipeline, request->is_json,
-                                                          &error) };
+                                                          &analysis->notices, &error) };
     const char *text = error ? error->message : out->str;
 
     g_byte_array_append(reply, (const guint8 *)&head, sizeof(head));

@@ -307,6 +307,9 @@ take_checkpoint(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
     return true;
 }
 
+/* A long text and the item with which it has become too long fit into a reply. */
+G_STATIC_ASSERT(UPROF_TEXT_LONG_MAX + 16 * 1024 * 1024 <= UPROF_REPLY_BYTES_MAX);
+
 static bool
 take_reply(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
 {

@@ -18,9 +18,9 @@ read_log(LinuxGuest *guest, GError **error)
     return uprof_kernel_log_read(view->kernel, view->mem, error);
 }
 
-/* Returns: the text of a log with @texts */
+/* Returns: the text of a log with @texts. @n_left_out: records */
 static char *
-show_log(const char *const *texts, bool as_json)
+show_end(const char *const *texts, bool as_json, size_t most, unsigned n_left_out)
 {
     const LinuxPlan plan = { .n_vcpus = 1 };
     g_autoptr(LinuxGuest) guest = linux_guest_new(&plan);
@@ -34,11 +34,16 @@ show_log(const char *const *texts, bool as_json)
     linux_guest_put_log(guest, &builder);
     g_autoptr(UprofKernelLog) log = read_log(guest, &error);
     g_assert_no_error(error);
-    if (as_json)
-        uprof_kernel_log_append_json(out, log);
-    else
-        uprof_kernel_log_append_text(out, log);
+    const unsigned n = as_json ? uprof_kernel_log_append_json(out, log, most)
+                               : uprof_kernel_log_append_text(out, log, most);
+    g_assert_cmpuint(n, ==, n_left_out);
     return g_string_free(out, FALSE);
+}
+
+static char *
+show_log(const char *const *texts, bool as_json)
+{
+    return show_end(texts, as_json, 1000 * 1000, 0);
 }
 
 static void
@@ -83,6 +88,21 @@ test_overwritten(void)
     g_autofree char *text = show_log(texts, false);
     g_assert_true(g_str_has_prefix(text, "[68 records overwritten]\n[    0.068000] a record\n"));
     g_assert_true(g_str_has_suffix(text, "\n[    0.099000] a record\n"));
+}
+
+/* What is too long lacks its oldest records. */
+static void
+test_long(void)
+{
+    static const char *const texts[] = { "a\n\n\n\n\n\n\n\n\n\n", "second", "third", NULL };
+    g_autofree char *text = show_end(texts, false, 200, 1);
+    g_autofree char *json = show_end(texts, true, 400, 1);
+    g_autofree char *nothing = show_end(texts, false, 10, 3);
+
+    g_assert_true(g_str_has_suffix(text, "[    0.001000] second\n[    0.002000] third\n"));
+    g_assert_null(strstr(text, "[    0.000000]"));
+    g_assert_true(g_str_has_prefix(json, "[\n {\"sequence\": 1, "));
+    g_assert_cmpstr(nothing, ==, "");
 }
 
 static const struct {
@@ -170,6 +190,7 @@ main(int argc, char **argv)
     g_test_add_func("/kernel-log/text", test_text);
     g_test_add_func("/kernel-log/json", test_json);
     g_test_add_func("/kernel-log/overwritten", test_overwritten);
+    g_test_add_func("/kernel-log/long", test_long);
     g_test_add_func("/kernel-log/trouble", test_trouble);
     for (unsigned i = 0; i < G_N_ELEMENTS(hostile); i++) {
         g_autofree char *name = g_strdup_printf("/kernel-log/hostile/%s", hostile[i].name);

@@ -169,12 +169,49 @@ test_table_json(void)
     g_assert_true(uprof_task_choice_set_states(&request.choice, "D"));
     g_autoptr(GString) text = make_text(&setup, &request, true);
     assert_has(text->str, "{\"domain\": \"web-1\", \"uuid\": \"1234\", \"paused\": false, "
-                          "\"complete\": true, \"missing\": \"\",\n \"tasks\": [\n"
+                          "\"missing\": \"\",\n \"tasks\": [\n"
                           "  {\"pid\": 2, \"tid\": 2, \"parent\": 0, ");
     assert_has(text->str, "\"state\": \"D\", \"state_name\": \"uninterruptible\", \"in_io\": true");
     assert_has(text->str, "\"wait_ns\": 20000000000");
     assert_has(text->str, "\"syscall_number\": 202, \"syscall\": \"futex\"");
     g_assert_null(strstr(text->str, "nginx"));
+    g_assert_true(g_str_has_suffix(text->str, "}], \"complete\": true}\n"));
+}
+
+static unsigned
+count_parts(const char *text, const char *part)
+{
+    unsigned n = 0;
+
+    for (const char *at = strstr(text, part); at; at = strstr(at + 1, part))
+        n++;
+    return n;
+}
+
+/* A text that becomes too long ends with a complete row. */
+static void
+test_full(void)
+{
+    g_auto(Setup) setup;
+
+    setup_init(&setup, NULL);
+    for (unsigned i = 0; i < 8; i++) {
+        const bool is_table = i & 1, is_json = i & 2, is_tight = i & 4;
+        const UprofTaskRequest request = { .is_json = is_json, .most = is_tight ? 1 : 300 };
+        g_string_truncate(setup.notices, 0);
+        g_autoptr(GString) text = make_text(&setup, &request, is_table);
+        const unsigned n = is_json ? count_parts(text->str, "\"tid\"")
+                           : is_table
+                               ? count_parts(text->str, "futex")
+                               : count_parts(text->str, "wait?") + count_parts(text->str, "nginx[");
+        g_autofree char *notice = g_strdup_printf(
+            "web-1: %u tasks are left out: the text is longer than 48 MiB; choose fewer tasks\n",
+            N_TASKS - n);
+        g_assert_cmpuint(n, <, N_TASKS);
+        g_assert_true(!is_tight || n == 0 || (!is_json && !is_table));
+        g_assert_cmpstr(setup.notices->str, ==, notice);
+        g_assert_true(!is_json || g_str_has_suffix(text->str, "], \"complete\": false}\n"));
+    }
 }
 
 /* Equal stacks are shown once; another state is another group. */
@@ -283,6 +320,7 @@ main(int argc, char **argv)
     g_test_add_func("/tasks/task-table/table", test_table);
     g_test_add_func("/tasks/task-table/unknown-wait", test_unknown_wait);
     g_test_add_func("/tasks/task-table/table-json", test_table_json);
+    g_test_add_func("/tasks/task-table/full", test_full);
     g_test_add_func("/tasks/task-table/groups", test_groups);
     g_test_add_func("/tasks/task-table/groups-json", test_groups_json);
     g_test_add_func("/tasks/task-table/locks", test_locks);
