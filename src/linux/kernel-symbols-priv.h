@@ -37,6 +37,7 @@ typedef struct {
     /* generated code: heads of lists, and structures that have a list */
     uint64_t bpf_list, ftrace_list, kprobes, optimized_kprobes;
     uint64_t fred_entry;                   /* only in kernels that are built with FRED */
+    uint64_t first_ids;                    /* the outermost struct pid_namespace */
     uint64_t init_task;                    /* the first task; head of the ring of processes */
     uint64_t run_queues;                   /* offset in a CPU's area: struct rq */
     uint64_t fork_return, old_fork_return; /* code to which a task that has never run returns */

@@ -24,6 +24,7 @@ static const UprofLinuxSymbolName common_symbols[] = {
     { "kprobe_insn_slots", SYMBOL(kprobes) },
     { "kprobe_optinsn_slots", SYMBOL(optimized_kprobes) },
     { "init_task", SYMBOL(init_task) },
+    { "init_pid_ns", SYMBOL(first_ids) },
     { "runqueues", SYMBOL(run_queues) },
     { "__sched_text_start", SYMBOL(wait_start) },
     { "__sched_text_end", SYMBOL(wait_end) },

@@ -7,12 +7,16 @@
  * A walk goes from task to task. It accepts the next one if this one points back, before and after all
  * of it is read, and its predecessor points to it afterwards. Otherwise the predecessor itself may
  * have left the ring; the walk then steps back.
+ *
+ * A read of the guest takes a round trip, whatever it reads. So the tasks that are probably next are read
+ * with the next one. They are checked in the same way.
  */
 #include "uprof/task-list.h"
 
 #include "uprof/error.h"
 
 #include "kernel-priv.h"
+#include "task-guess-priv.h"
 #include "task-clock-priv.h"
 #include "task-fill-priv.h"
 #include "task-name-priv.h"
@@ -24,6 +28,8 @@ enum {
     TRIES_MAX = 8,   /* of one place in a ring */
     LEVELS_MAX = 32, /* Linux, include/linux/pid_namespace.h, MAX_PID_NS_LEVEL */
     MORE_PIECES = 4,
+    AHEAD_MAX = 16, /* tasks that are read together */
+    IDS_TOGETHER = UPROF_MEM_PIECES_MAX / 2,
 };
 
 G_STATIC_ASSERT(UPROF_TASK_PARTS_MAX + MORE_PIECES <= UPROF_MEM_PIECES_MAX);
@@ -47,42 +53,34 @@ typedef struct {
     uint64_t known;   /* address of a task in the ring that is in the list already; or 0 */
 } Ring;
 
+/* A task that was read behind another one. Its node was read before and after all else of it. */
+typedef struct {
+    uint64_t before, at; /* addresses of the nodes */
+    Node first, last;
+    uint64_t next; /* little-endian: of the node before, read at last */
+    uint32_t id;   /* little-endian: read again */
+    UprofTaskBytes bytes;
+    bool is_read;
+} Candidate;
+
+/* Candidates of a ring that were read together. */
+typedef struct {
+    Candidate *candidates; /* owned: AHEAD_MAX */
+    unsigned n, n_used;
+} Ahead;
+
 typedef struct {
     const UprofLinux *kernel;
     const UprofTaskOffsets *offsets;
     UprofKernelMemory memory;
+    UprofTaskGuess *guess; /* owned */
+    Ahead processes, threads;
     UprofTaskList *list;
     GHashTable *places; /* address of a task -> its index in the list, plus 1 */
     unsigned n_reads;
 } Walk;
 
 /* ---- One task ---- */
-
-/* Reads a task that lies behind the node @before. Returns: false if it was not in the ring all the time */
-static bool
-read_task(Walk *walk, const Ring *ring, uint64_t before, uint64_t at, UprofTaskBytes *task,
-          Node *node)
-{
-    const UprofTaskOffsets *offsets = walk->offsets;
-    const uint64_t address = at - ring->offset;
-    UprofMemPiece pieces[UPROF_TASK_PARTS_MAX + MORE_PIECES];
-    uint64_t next;
-    uint32_t id;
-    Node first;
-    unsigned n = 0;
-
-    if (at < UPROF_UPPER_HALF || at % sizeof(at) != 0)
-        return false;
-    pieces[n++] = (UprofMemPiece){ .gva = at, .into = &first, .len = sizeof(first) };
-    n += uprof_task_offsets_plan(offsets, address, task, pieces + n);
-    pieces[n++] = (UprofMemPiece){ .gva = address + offsets->pid, .into = &id, .len = sizeof(id) };
-    pieces[n++] = (UprofMemPiece){ .gva = at, .into = node, .len = sizeof(*node) };
-    pieces[n++] = (UprofMemPiece){ .gva = before, .into = &next, .len = sizeof(next) };
-    return uprof_kernel_read_pieces(&walk->memory, pieces, n) &&
-           GUINT64_FROM_LE(first.previous) == before && GUINT64_FROM_LE(node->previous) == before &&
-           GUINT64_FROM_LE(next) == at &&
-           uprof_task_bytes_word(offsets, task, offsets->pid, sizeof(id)) == GUINT32_FROM_LE(id);
-}
 
 static uint32_t
 get_number(const Walk *walk, const UprofTaskBytes *task, uint64_t offset)
@@ -94,6 +92,128 @@ static uint64_t
 get_word(const Walk *walk, const UprofTaskBytes *task, uint64_t offset)
 {
     return uprof_task_bytes_word(walk->offsets, task, offset, sizeof(uint64_t));
+}
+
+/* Returns: the number of @pieces that read the candidate */
+static unsigned
+plan_candidate(const Walk *walk, const Ring *ring, Candidate *task, UprofMemPiece *pieces)
+{
+    const UprofTaskOffsets *offsets = walk->offsets;
+    const uint64_t address = task->at - ring->offset;
+    unsigned n = 0;
+
+    pieces[n++] = (UprofMemPiece){ .gva = task->at, .into = &task->first, .len = sizeof(Node) };
+    n += uprof_task_offsets_plan(offsets, address, &task->bytes, pieces + n);
+    pieces[n++] = (UprofMemPiece){ .gva = address + offsets->pid,
+                                   .into = &task->id,
+                                   .len = sizeof(task->id) };
+    pieces[n++] = (UprofMemPiece){ .gva = task->at, .into = &task->last, .len = sizeof(Node) };
+    pieces[n++] =
+        (UprofMemPiece){ .gva = task->before, .into = &task->next, .len = sizeof(task->next) };
+    return n;
+}
+
+static bool
+is_node_address(uint64_t at)
+{
+    return at >= UPROF_UPPER_HALF && at % sizeof(at) == 0;
+}
+
+/* A process of one thread has a ring of one node, which has been read already. */
+static bool
+is_alone(const Walk *walk, const UprofTaskBytes *bytes, uint64_t head)
+{
+    const uint64_t offset = walk->offsets->thread_node;
+
+    return get_word(walk, bytes, offset) == head && get_word(walk, bytes, offset + 8) == head;
+}
+
+static uint64_t
+find_thread_head(const Walk *walk, const UprofTaskBytes *process)
+{
+    return get_word(walk, process, walk->offsets->signal) + walk->offsets->thread_head;
+}
+
+/*
+ * Goes on with the first thread of the next process that has more of them.
+ * @n: (inout): candidates of processes that are done
+ */
+static void
+guess_process(const Walk *walk, unsigned *n, uint64_t *before, uint64_t *at)
+{
+    const Ahead *processes = &walk->processes;
+
+    *at = 0;
+    while (*at == 0 && *n < processes->n) {
+        const Candidate *process = &processes->candidates[(*n)++];
+        *before = find_thread_head(walk, &process->bytes);
+        if (process->is_read && !is_alone(walk, &process->bytes, *before))
+            *at = process->at - walk->offsets->tasks + walk->offsets->thread_node;
+    }
+}
+
+/* Reads the task at @at, and those that are probably behind it. */
+static void
+read_ahead(Walk *walk, const Ring *ring, uint64_t before, uint64_t at, Ahead *ahead)
+{
+    const unsigned n_each = walk->offsets->n_parts + MORE_PIECES;
+    UprofMemPiece pieces[UPROF_MEM_PIECES_MAX];
+    unsigned n_processes = walk->processes.n_used;
+
+    ahead->n = ahead->n_used = 0;
+    while (ahead->n < AHEAD_MAX && (ahead->n + 1) * n_each <= UPROF_MEM_PIECES_MAX &&
+           is_node_address(at)) {
+        Candidate *task = &ahead->candidates[ahead->n];
+        task->before = before;
+        task->at = at;
+        plan_candidate(walk, ring, task, pieces + ahead->n++ * n_each);
+        const uint64_t next =
+            uprof_task_guess_next(walk->guess, at - ring->offset, ring->process != 0);
+        before = at;
+        at = next + ring->offset;
+        if (next == 0 && ring->process != 0)
+            guess_process(walk, &n_processes, &before, &at);
+        else if (next == 0)
+            break;
+    }
+    uprof_kernel_read_pieces(&walk->memory, pieces, ahead->n * n_each);
+    for (unsigned i = 0; i < ahead->n; i++) {
+        ahead->candidates[i].is_read = true;
+        for (unsigned j = 0; j < n_each; j++)
+            ahead->candidates[i].is_read &= !pieces[i * n_each + j].is_missing;
+    }
+}
+
+/* Was the task in the ring all the time in which it was read? */
+static bool
+is_in_ring(const Walk *walk, const Candidate *task)
+{
+    return task->is_read && GUINT64_FROM_LE(task->first.previous) == task->before &&
+           GUINT64_FROM_LE(task->last.previous) == task->before &&
+           GUINT64_FROM_LE(task->next) == task->at &&
+           uprof_task_bytes_word(walk->offsets, &task->bytes, walk->offsets->pid,
+                                 sizeof(task->id)) == GUINT32_FROM_LE(task->id);
+}
+
+/*
+ * Reads a task that lies behind the node @before, unless it was read ahead.
+ *
+ * Returns: (nullable): %NULL if it was not in the ring all the time; valid until the next call for this ring
+ */
+static const Candidate *
+read_task(Walk *walk, const Ring *ring, uint64_t before, uint64_t at)
+{
+    Ahead *ahead = ring->process == 0 ? &walk->processes : &walk->threads;
+    const Candidate *task = &ahead->candidates[ahead->n_used];
+
+    if (ahead->n_used >= ahead->n || task->before != before || task->at != at) {
+        read_ahead(walk, ring, before, at, ahead);
+        task = ahead->candidates;
+    }
+    if (ahead->n_used++ < ahead->n && is_in_ring(walk, task))
+        return task;
+    ahead->n = 0;
+    return NULL;
 }
 
 static bool
@@ -181,12 +301,10 @@ static bool
 walk_ring(Walk *walk, const Ring *ring, TakeTask *take)
 {
     g_autoptr(GArray) steps = g_array_new(FALSE, FALSE, sizeof(Step));
-    g_autofree UprofTaskBytes *bytes = g_new(UprofTaskBytes, 1);
     unsigned n_tries = 0;
-    uint64_t at;
-    Node node;
+    uint64_t at = ring->known + ring->offset; /* the first thread of a process is mostly first */
 
-    if (!uprof_kernel_read_word_now(&walk->memory, ring->head, &at))
+    if (ring->known == 0 && !uprof_kernel_read_word_now(&walk->memory, ring->head, &at))
         return false;
     while (at != ring->head) {
         const uint64_t before =
@@ -194,7 +312,8 @@ walk_ring(Walk *walk, const Ring *ring, TakeTask *take)
         if (is_spent(walk) || n_tries >= TRIES_MAX)
             return false;
         walk->n_reads++;
-        if (!read_task(walk, ring, before, at, bytes, &node) || !is_plausible(walk, ring, bytes)) {
+        const Candidate *task = read_task(walk, ring, before, at);
+        if (!task || !is_plausible(walk, ring, &task->bytes)) {
             n_tries++;
             if (!step_back(walk, ring, steps, &at))
                 return false;
@@ -203,9 +322,9 @@ walk_ring(Walk *walk, const Ring *ring, TakeTask *take)
         const Step step = { at, walk->list->tasks->len };
         g_array_append_val(steps, step);
         if (at - ring->offset != ring->known)
-            take(walk, at - ring->offset, bytes);
+            take(walk, at - ring->offset, &task->bytes);
         n_tries = 0;
-        at = GUINT64_FROM_LE(node.next);
+        at = GUINT64_FROM_LE(task->last.next);
     }
     return true;
 }
@@ -218,22 +337,13 @@ take_thread(Walk *walk, uint64_t address, const UprofTaskBytes *bytes)
     add_task(walk, &task);
 }
 
-/* A process of one thread has a ring of one node, which has been read already. */
-static bool
-is_alone(const Walk *walk, const UprofTaskBytes *bytes, uint64_t head)
-{
-    const uint64_t offset = walk->offsets->thread_node;
-
-    return get_word(walk, bytes, offset) == head && get_word(walk, bytes, offset + 8) == head;
-}
-
 static void
 take_process(Walk *walk, uint64_t address, const UprofTaskBytes *bytes)
 {
     const UprofTaskOffsets *offsets = walk->offsets;
     const guint place = walk->list->tasks->len;
     const Ring threads = {
-        .head = get_word(walk, bytes, offsets->signal) + offsets->thread_head,
+        .head = find_thread_head(walk, bytes),
         .offset = offsets->thread_node,
         .process = get_number(walk, bytes, offsets->tgid),
         .known = address,
@@ -294,37 +404,57 @@ read_levels(const Walk *walk, UprofTask *tasks, unsigned n)
         tasks[i].level = pieces[i].is_missing ? 0 : GUINT32_FROM_LE(levels[i]);
 }
 
-/* Finds the id in the innermost namespace, if it is another one. */
+/*
+ * Finds the ids of some tasks in their innermost namespaces with one read of the guest.
+ * @tasks: @n of them, up to IDS_TOGETHER, which are in namespaces of their own
+ */
 static void
-read_inner_id(const Walk *walk, UprofTask *task)
+read_inner_ids(const Walk *walk, UprofTask **tasks, unsigned n)
 {
     const UprofTaskOffsets *offsets = walk->offsets;
-    const uint64_t ids = task->ids_at + offsets->pid_numbers;
-    uint32_t outer, inner;
+    UprofMemPiece pieces[UPROF_MEM_PIECES_MAX];
+    uint32_t inner[IDS_TOGETHER], outer[IDS_TOGETHER];
 
-    if (task->level == 0)
-        return;
-    const uint64_t at = ids + task->level * offsets->number_bytes + offsets->number_id;
-    /* The outermost id shows that the structure is still of this task. */
-    if (task->level <= LEVELS_MAX &&
-        uprof_kernel_read_now(&walk->memory, at, &inner, sizeof(inner)) &&
-        uprof_kernel_read_now(&walk->memory, ids + offsets->number_id, &outer, sizeof(outer)) &&
-        GUINT32_FROM_LE(outer) == task->id && GUINT32_FROM_LE(inner) <= PID_MAX)
-        task->inner = GUINT32_FROM_LE(inner);
-    else
-        task->level = 0;
+    for (unsigned i = 0; i < n; i++) {
+        const uint64_t ids = tasks[i]->ids_at + offsets->pid_numbers + offsets->number_id;
+        pieces[2 * i] = (UprofMemPiece){ .gva = ids + tasks[i]->level * offsets->number_bytes,
+                                         .into = &inner[i],
+                                         .len = sizeof(inner[i]) };
+        pieces[2 * i + 1] =
+            (UprofMemPiece){ .gva = ids, .into = &outer[i], .len = sizeof(outer[i]) };
+    }
+    uprof_kernel_read_pieces(&walk->memory, pieces, 2 * n);
+    for (unsigned i = 0; i < n; i++) {
+        /* The outermost id shows that the structure is still of this task. */
+        if (!pieces[2 * i].is_missing && !pieces[2 * i + 1].is_missing &&
+            GUINT32_FROM_LE(outer[i]) == tasks[i]->id && GUINT32_FROM_LE(inner[i]) <= PID_MAX)
+            tasks[i]->inner = GUINT32_FROM_LE(inner[i]);
+        else
+            tasks[i]->level = 0;
+    }
 }
 
 static void
 finish_ids(const Walk *walk)
 {
     GArray *tasks = walk->list->tasks;
+    UprofTask *nested[IDS_TOGETHER];
+    unsigned n = 0;
 
     for (guint i = 0; i < tasks->len && walk->list->has_levels; i += UPROF_MEM_PIECES_MAX)
         read_levels(walk, &g_array_index(tasks, UprofTask, i),
                     MIN(tasks->len - i, (guint)UPROF_MEM_PIECES_MAX));
-    for (guint i = 0; i < tasks->len; i++)
-        read_inner_id(walk, &g_array_index(tasks, UprofTask, i));
+    for (guint i = 0; i < tasks->len; i++) {
+        UprofTask *task = &g_array_index(tasks, UprofTask, i);
+        if (task->level > LEVELS_MAX)
+            task->level = 0;
+        if (task->level > 0)
+            nested[n++] = task;
+        if (n == IDS_TOGETHER || (n > 0 && i + 1 == tasks->len)) {
+            read_inner_ids(walk, nested, n);
+            n = 0;
+        }
+    }
 }
 
 static gint
@@ -383,6 +513,15 @@ walk_tasks(Walk *walk, uint64_t first_task)
     g_array_sort(list->tasks, compare_tasks);
 }
 
+static void
+clear_walk(Walk *walk)
+{
+    uprof_task_guess_free(walk->guess);
+    g_free(walk->processes.candidates);
+    g_free(walk->threads.candidates);
+    g_hash_table_unref(walk->places);
+}
+
 UprofTaskList *
 uprof_task_list_read(const UprofLinux *kernel, UprofMem *mem, GError **error)
 {
@@ -400,11 +539,15 @@ uprof_task_list_read(const UprofLinux *kernel, UprofMem *mem, GError **error)
         .offsets = offsets,
         .memory = uprof_linux_memory(kernel, mem),
         .list = list,
+        .processes.candidates = g_new(Candidate, AHEAD_MAX),
+        .threads.candidates = g_new(Candidate, AHEAD_MAX),
         .places = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL),
     };
+    walk.guess =
+        uprof_task_guess_new(offsets, &walk.memory, uprof_linux_symbols(kernel)->first_ids);
     note_missing(offsets, list);
     walk_tasks(&walk, uprof_linux_symbols(kernel)->init_task);
-    g_hash_table_unref(walk.places);
+    clear_walk(&walk);
     return g_steal_pointer(&list);
 }
 

@@ -42,6 +42,10 @@ typedef struct {
     uint64_t worker;     /* pointer to struct kthread, of the kernel's own threads */
 
     uint64_t pid_level, pid_numbers;    /* struct pid */
+    uint64_t pid_tasks, pid_links;      /* struct pid: its lists of tasks; the nodes in the task */
+    uint64_t ids_root;                  /* struct pid_namespace: root of the tree of structs pid */
+    uint64_t node_shift, node_slots;    /* struct xa_node, a node of that tree ... */
+    uint64_t n_slots;                   /* ... which has so many slots; 0: not known */
     uint64_t number_id, number_bytes;   /* struct upid: its id; its size */
     uint64_t thread_name, thread_data;  /* struct kthread: pointers to name and struct worker */
     uint64_t worker_pool, worker_work;  /* struct worker: pointers; 0 if it has none */

@@ -58,6 +58,11 @@ static const struct {
     { TASK, "worker_private", NULL, MEMBER(worker), WORD, false, NULL },
     { "pid", "level", NULL, MEMBER(pid_level), 0, false, "its id in a container" },
     { "pid", "numbers", NULL, MEMBER(pid_numbers), 0, false, "its id in a container" },
+    { "pid", "tasks", NULL, MEMBER(pid_tasks), 0, false, NULL },
+    { TASK, "pid_links", NULL, MEMBER(pid_links), 0, false, NULL },
+    { "pid_namespace", "idr.idr_rt.xa_head", NULL, MEMBER(ids_root), 0, false, NULL },
+    { "xa_node", "shift", NULL, MEMBER(node_shift), 0, false, NULL },
+    { "xa_node", "slots", NULL, MEMBER(node_slots), 0, false, NULL },
     { "upid", "nr", NULL, MEMBER(number_id), 0, false, "its id in a container" },
     { "kthread", "full_name", NULL, MEMBER(thread_name), 0, false, NULL },
     { "kthread", "data", NULL, MEMBER(thread_data), 0, false, NULL },
@@ -179,6 +184,8 @@ uprof_task_offsets_find(const UprofBtf *btf, const UprofLinuxArch *arch, UprofTa
         if (offset == UPROF_TASK_NO_MEMBER && members[i].is_needed && !missing)
             missing = members[i].name;
     }
+    if (!uprof_btf_array(btf, "xa_node", "slots", &offsets->n_slots))
+        offsets->n_slots = 0;
     find_io_wait(btf, offsets);
     find_frame(btf, arch, offsets);
     uprof_lock_offsets_find(btf, &offsets->locks);

@@ -54,7 +54,7 @@ typedef enum {
 } UprofTell;
 
 enum {
-    UPROF_READ_SPANS_MAX = 32,          /* in one request */
+    UPROF_READ_SPANS_MAX = 128,         /* in one request */
     UPROF_READ_BYTES_MAX = 64 * 1024,   /* of all spans of a request */
     UPROF_REPLY_PART_BYTES = 64 * 1024, /* of a reply, in one message */
     UPROF_REPLY_BYTES_MAX = 64 * 1024 * 1024,
