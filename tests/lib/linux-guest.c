@@ -294,13 +294,18 @@ add_task_types(BtfBuilder *builder, const LinuxPlan *plan, unsigned word, unsign
                                { "thread_pid", word, 8 * TASK_IDS },
                                { "worker_private", word, 8 * TASK_WORKER },
                                { HAS("pi_blocked_on"), word, 8 * TASK_BLOCKED },
+                               { "pid_links", word, 8 * TASK_LINKS },
                                { HAS("in_iowait"), number, 1 << 24 | TASK_IO_BIT } };
     btf_add_struct(builder, "task_struct", BTF_STRUCT, true, TASK_LIST_BYTES, task,
                    G_N_ELEMENTS(task));
 #undef HAS
     STRUCT("signal_struct", 0x40, { "thread_head", ring, 8 * SIGNAL_HEAD });
     STRUCT("upid", IDS_EACH, { "nr", number, 0 }, { "ns", word, 64 });
-    STRUCT("pid", 0x40, { "level", number, 8 * IDS_LEVEL }, { "numbers", word, 8 * IDS_NUMBERS });
+    STRUCT("pid", IDS_BYTES, { "level", number, 8 * IDS_LEVEL },
+           { "numbers", word, 8 * IDS_NUMBERS }, { "tasks", word, 8 * IDS_LISTS });
+    const unsigned tree = STRUCT("xarray", 16, { "xa_head", word, 64 });
+    const unsigned ids = STRUCT("idr", 24, { "idr_rt", tree, 0 });
+    STRUCT("pid_namespace", 0x40, { "idr", ids, 8 * (IDS_ROOT - 8) });
     STRUCT("kthread", 0x20, { "data", word, 8 * THREAD_DATA },
            { "full_name", word, 8 * THREAD_NAME });
     STRUCT("worker", 0x40, { "pool", word, 8 * WORKER_POOL },
@@ -480,12 +485,13 @@ put_symbols(LinuxGuest *guest, guint types_len, size_t rules_len)
         /* from here on only if tasks can be listed */
         { "runqueues", CPU_RUN_QUEUE, 'A' },
         { "init_task", LINUX_IMAGE + LINUX_INIT_TASK, 'D' },
+        { "init_pid_ns", LINUX_IMAGE + LINUX_FIRST_IDS, 'D' },
         { "__sched_text_start", LINUX_IMAGE + LINUX_WAIT, 'T' },
         { "__sched_text_end", LINUX_IMAGE + LINUX_WAIT_END, 'T' },
         { "ret_from_fork", LINUX_IMAGE + LINUX_NEW_TASK, 'T' },
         { "__mutex_lock.constprop.0", LINUX_IMAGE + LINUX_LOCK_MUTEX, 't' },
     };
-    enum { TASK_SYMBOLS = 6 };
+    enum { TASK_SYMBOLS = 7 };
     const KallsymsPlan symbols = {
         .n = N_FUNCTIONS,
         .addresses = KALLSYMS_PERCPU,
@@ -878,6 +884,38 @@ linux_guest_list_task(LinuxGuest *guest, uint64_t task, uint64_t leader)
                              (uint32_t)linux_guest_get(guest, leader + TASK_PID));
     }
     append_node(guest, head, LINUX_DIRECT + head, task + TASK_NODE);
+}
+
+static uint64_t
+add_ids(LinuxGuest *guest, uint64_t task)
+{
+    const uint64_t ids = linux_guest_alloc(guest, IDS_BYTES, 64);
+    const bool is_first = (uint32_t)linux_guest_get(guest, task + TASK_PID) ==
+                          (uint32_t)linux_guest_get(guest, task + TASK_TGID);
+
+    put_pointer(guest, ids + IDS_LISTS, task + TASK_LINKS);
+    if (is_first)
+        put_pointer(guest, ids + IDS_LISTS + 8, task + TASK_LINKS + 16);
+    return ids;
+}
+
+uint64_t
+linux_guest_number_tasks(LinuxGuest *guest, const uint64_t *tasks, unsigned n)
+{
+    enum { BYTES = NODE_SLOTS + NODE_N_SLOTS * 8, SHIFT = 6, MARK = 2 };
+    const uint64_t root = linux_guest_alloc(guest, BYTES, 64);
+
+    g_assert(n <= NODE_N_SLOTS * NODE_N_SLOTS);
+    linux_guest_put(guest, root + NODE_SHIFT - 1, SHIFT << 8);
+    for (unsigned i = 0; i < n; i += NODE_N_SLOTS) {
+        const uint64_t leaf = linux_guest_alloc(guest, BYTES, 64);
+        put_pointer(guest, root + NODE_SLOTS + i / NODE_N_SLOTS * 8, leaf + MARK);
+        for (unsigned slot = 0; slot < NODE_N_SLOTS && i + slot < n; slot++)
+            put_pointer(guest, leaf + NODE_SLOTS + slot * 8, add_ids(guest, tasks[i + slot]));
+    }
+    linux_guest_put(guest, linux_guest_image(LINUX_FIRST_IDS) + IDS_ROOT,
+                    LINUX_DIRECT + root + MARK);
+    return root;
 }
 
 void

@@ -47,7 +47,8 @@ enum {
     LINUX_OPTIMIZED_KPROBES = LINUX_DATA + 0x860,
     LINUX_LOG = LINUX_DATA + 0x880, /* pointer to the struct printk_ringbuffer */
     LINUX_INIT_TASK = LINUX_DATA + 0xa00,
-    LINUX_WAIT = 0x20, /* code that waits */
+    LINUX_FIRST_IDS = LINUX_DATA + 0xd00, /* struct pid_namespace */
+    LINUX_WAIT = 0x20,                    /* code that waits */
     LINUX_WAIT_END = 0x40,
     LINUX_NEW_TASK = 0x300,   /* code to which a task that has never run returns */
     LINUX_LOCK_MUTEX = 0x30d, /* code that waits for a mutex */
@@ -99,7 +100,8 @@ enum {
     TASK_IO = 0x238,      /* a byte that has a bit field */
     TASK_IO_MASK = 4,
     TASK_IO_BIT = 8 * TASK_IO + 2, /* for tasks that wait for I/O */
-    TASK_LIST_BYTES = 0x240,
+    TASK_LINKS = 0x240,            /* nodes of the lists in struct pid */
+    TASK_LIST_BYTES = 0x260,
     WAITER_TASK = 0x18, /* mutex_waiter, rwsem_waiter, wait_queue_entry */
     WAITER_NODE = 8,
     WAITER_BYTES = 0x20,
@@ -121,6 +123,9 @@ enum {
     SIGNAL_HEAD = 0x10, /* signal_struct */
     IDS_LEVEL = 4,      /* pid */
     IDS_NUMBERS = 0x10,
+    IDS_LISTS = 0x30, /* of the task, and of the process */
+    IDS_BYTES = 0x40,
+    IDS_ROOT = 0x18, /* pid_namespace: root of the tree */
     IDS_EACH = 16,
     THREAD_DATA = 8, /* kthread */
     THREAD_NAME = 0x10,
@@ -351,6 +356,14 @@ uint64_t linux_guest_add_task(LinuxGuest *guest, const char *name, unsigned pid,
  * @leader: 0, or guest-physical address of the first thread
  */
 void linux_guest_list_task(LinuxGuest *guest, uint64_t task, uint64_t leader);
+
+/**
+ * linux_guest_number_tasks: makes the tree by which the kernel finds tasks
+ * @tasks: guest-physical addresses of @n tasks, in the order of their numbers
+ *
+ * Returns: guest-physical address of the root node
+ */
+uint64_t linux_guest_number_tasks(LinuxGuest *guest, const uint64_t *tasks, unsigned n);
 
 /** linux_guest_unlist_task: removes a process from the ring, as the kernel does */
 void linux_guest_unlist_task(LinuxGuest *guest, uint64_t task);

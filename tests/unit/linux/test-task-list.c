@@ -122,6 +122,89 @@ put_clocks(LinuxGuest *guest, unsigned cpu, uint64_t clock, uint64_t task_clock)
     linux_guest_put(guest, run_queue + RUN_QUEUE_TASK_CLOCK, task_clock);
 }
 
+/* ---- Guesses ---- */
+
+enum { MANY = 150, THREADS = 3 };
+
+/* Processes with rising numbers, of which each third one has more threads. Returns: how many tasks */
+static unsigned
+add_many(Setup *setup, uint64_t *tasks)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < MANY; i++) {
+        const uint64_t task =
+            linux_guest_add_task(setup->guest, "many", 10000 + i * 10, setup->guest->mm);
+        linux_guest_list_task(setup->guest, task, 0);
+        tasks[n++] = task;
+        for (unsigned j = 0; i % 3 == 0 && j < THREADS; j++) {
+            tasks[n] =
+                linux_guest_add_task(setup->guest, "thread", 10001 + i * 10 + j, setup->guest->mm);
+            linux_guest_list_task(setup->guest, tasks[n++], task);
+        }
+    }
+    return n;
+}
+
+/* Returns: reads of the guest for its list, which must have @n tasks of add_many(), and nginx */
+static unsigned
+count_reads(Setup *setup, unsigned n)
+{
+    MemoryTally *tally = setup->guest->memory->tally;
+    const gint before = tally->calls[MEMORY_READ];
+    g_autoptr(UprofTaskList) list = read_list(setup);
+
+    g_assert_true(list->is_complete);
+    g_assert_cmpuint(list->tasks->len, ==, n + 1);
+    for (guint i = 1; i < list->tasks->len; i++)
+        g_assert_cmpuint(g_array_index(list->tasks, UprofTask, i - 1).id, <,
+                         g_array_index(list->tasks, UprofTask, i).id);
+    for (guint i = 0; i < list->tasks->len; i++)
+        g_assert_false(g_array_index(list->tasks, UprofTask, i).is_doubtful);
+    return (unsigned)(tally->calls[MEMORY_READ] - before);
+}
+
+static void
+reverse_order(uint64_t *tasks, unsigned n)
+{
+    for (unsigned i = 0; i < n / 2; i++) {
+        const uint64_t task = tasks[i];
+        tasks[i] = tasks[n - 1 - i];
+        tasks[n - 1 - i] = task;
+    }
+}
+
+/* The tree of numbers saves reads. If it is wrong, the list is the same. */
+static void
+test_guesses(void)
+{
+    const LinuxPlan large = { .lists_tasks = true, .more_bytes = 1024 * 1024 };
+    uint64_t tasks[MANY * (1 + THREADS)];
+    g_auto(Setup) setup;
+
+    setup_init(&setup, &large, 0);
+    const unsigned n = add_many(&setup, tasks);
+    const unsigned n_alone = count_reads(&setup, n);
+    g_assert_cmpuint(n_alone, >, n);
+    const uint64_t root = linux_guest_number_tasks(setup.guest, tasks, n);
+    g_assert_cmpuint(count_reads(&setup, n), <, n / 3);
+    /* a part of the tasks, nodes in a circle, and numbers of other memory */
+    linux_guest_number_tasks(setup.guest, tasks, n / 2);
+    g_assert_cmpuint(count_reads(&setup, n), <, n_alone);
+    const uint64_t leaf = linux_guest_get(setup.guest, root + NODE_SLOTS) - LINUX_DIRECT - 2;
+    linux_guest_put(setup.guest, leaf + NODE_SLOTS, LINUX_DIRECT + root + 2);
+    linux_guest_put(setup.guest, leaf + NODE_SLOTS + 8, LINUX_DIRECT + tasks[0]);
+    linux_guest_put(setup.guest, leaf + NODE_SLOTS + 16, LINUX_IMAGE - 64);
+    linux_guest_put(setup.guest, linux_guest_image(LINUX_FIRST_IDS) + IDS_ROOT,
+                    LINUX_DIRECT + root + 2);
+    g_assert_cmpuint(count_reads(&setup, n), <, n_alone);
+    reverse_order(tasks, n);
+    linux_guest_number_tasks(setup.guest, tasks, n);
+    g_assert_cmpuint(count_reads(&setup, n), <, 3 * n_alone);
+}
+
+/* ---- Members ---- */
+
 static void
 test_members(void)
 {
@@ -455,6 +538,7 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/linux/task-list/processes", test_processes);
     g_test_add_func("/linux/task-list/threads", test_threads);
+    g_test_add_func("/linux/task-list/guesses", test_guesses);
     g_test_add_func("/linux/task-list/members", test_members);
     g_test_add_func("/linux/task-list/clocks", test_clocks);
     g_test_add_func("/linux/task-list/namespaces", test_namespaces);
