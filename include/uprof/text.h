@@ -14,9 +14,6 @@
 enum {
     UPROF_TEXT_BYTES_MAX = 1024,     /* of a clean text, with the "..." of a cut */
     UPROF_TEXT_RAW_BYTES_MAX = 4096, /* of the input; the rest is ignored */
-    /* of a long text, such as a list of tasks: what is longer is left out, with a notice */
-    UPROF_TEXT_LONG_MIB = 48,
-    UPROF_TEXT_LONG_MAX = UPROF_TEXT_LONG_MIB * 1024 * 1024,
 };
 
 /**

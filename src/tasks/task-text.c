@@ -3,7 +3,7 @@
 
 #include "uprof/clock.h"
 #include "uprof/error.h"
-#include "uprof/text.h"
+#include "uprof/text-limit.h"
 
 #include "task-choice-priv.h"
 

@@ -2,6 +2,7 @@
 #include "uprof/log-reply.h"
 
 #include "uprof/kernel-log.h"
+#include "uprof/text-limit.h"
 #include "uprof/text.h"
 
 #include <string.h>

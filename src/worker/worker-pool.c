@@ -10,6 +10,7 @@
 #include "file-rules-priv.h"
 #include "uprof/clock.h"
 #include "uprof/signal-mask.h"
+#include "uprof/text-limit.h"
 #include "uprof/text.h"
 
 #include <errno.h>
