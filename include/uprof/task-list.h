@@ -50,6 +50,7 @@ typedef struct {
 typedef struct {
     GArray *tasks;    /* of UprofTask: by process, its first thread first; processes by their ids */
     bool is_complete; /* false: the ring is malformed, changes all the time, or is too long */
+    bool is_late;     /* ... or the time was up */
     unsigned n_again; /* how often the ring had changed, and was followed again */
     /* (nullable): what this kernel does not tell: see uprof_task_offsets_missing() */
     char *missing;
@@ -60,13 +61,15 @@ typedef struct {
  * uprof_task_list_read:
  * @kernel: found; see uprof_linux_want_tasks()
  * @mem: the worker's
+ * @time_ns: that it may take, with names and ids: the list ends early then
  *
  * Reads some hundred bytes of each task. Time and memory are bounded whatever the guest contains.
  *
  * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_UNSUPPORTED if the kernel is not known, or
  *   does not describe its tasks
  */
-UprofTaskList *uprof_task_list_read(const UprofLinux *kernel, UprofMem *mem, GError **error);
+UprofTaskList *
+uprof_task_list_read(const UprofLinux *kernel, UprofMem *mem, uint64_t time_ns, GError **error);
 void uprof_task_list_free(UprofTaskList *list);
 
 /** uprof_task_list_copy: Returns: (transfer full) */

@@ -22,6 +22,7 @@ typedef enum {
     UPROF_TASK_STACK_NONE,    /* the task has ended and has no stack any more */
     UPROF_TASK_STACK_CHANGED, /* the task runs now and then, or has just ended */
     UPROF_TASK_STACK_UNKNOWN, /* the kernel does not tell where the stack is, or it is malformed */
+    UPROF_TASK_STACK_SKIPPED, /* for users: there was no time for it */
 } UprofTaskStackState;
 
 /** UprofTaskStack: a copy, from the saved stack pointer to the end of the stack */

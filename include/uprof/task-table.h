@@ -15,8 +15,9 @@ typedef struct {
     UprofTaskChoice choice;
     uint64_t time_ns; /* of the last snapshot */
     uint32_t reset;   /* of the last snapshot */
-    uint64_t user_ns; /* time for the stacks of user space; 0: the default */
-    size_t most;      /* bytes of the text, about; 0: %UPROF_TEXT_LONG_MAX */
+    /* time for the list, for the stacks of the kernel, and for those of user space; 0: the default */
+    uint64_t list_ns, kernel_ns, user_ns;
+    size_t most; /* bytes of the text, about; 0: %UPROF_TEXT_LONG_MAX */
     bool is_json;
     bool is_paused; /* the guest */
     char uuid[UPROF_MARKER_UUID_BYTES];

@@ -13,6 +13,7 @@
  */
 #include "uprof/task-list.h"
 
+#include "uprof/clock.h"
 #include "uprof/error.h"
 
 #include "kernel-priv.h"
@@ -78,6 +79,7 @@ typedef struct {
     UprofTaskList *list;
     GHashTable *places; /* address of a task -> its index in the list, plus 1 */
     unsigned n_reads;
+    uint64_t end_ns; /* when the time is up */
 } Walk;
 
 /* ---- One task ---- */
@@ -266,9 +268,17 @@ drop_tasks(Walk *walk, guint n_left)
 /* ---- Rings ---- */
 
 static bool
-is_spent(const Walk *walk)
+is_late(Walk *walk)
 {
-    return walk->n_reads >= READS_MAX || walk->list->tasks->len >= UPROF_TASK_LIST_MAX;
+    walk->list->is_late = walk->list->is_late || uprof_clock_now_ns() >= walk->end_ns;
+    return walk->list->is_late;
+}
+
+static bool
+is_spent(Walk *walk)
+{
+    return walk->n_reads >= READS_MAX || walk->list->tasks->len >= UPROF_TASK_LIST_MAX ||
+           is_late(walk);
 }
 
 /*
@@ -280,7 +290,7 @@ static bool
 step_back(Walk *walk, const Ring *ring, GArray *steps, uint64_t *next)
 {
     walk->list->n_again++;
-    while (steps->len > 0 && walk->n_reads++ < READS_MAX) {
+    while (steps->len > 0 && walk->n_reads++ < READS_MAX && !is_late(walk)) {
         const Step *last = &g_array_index(steps, Step, steps->len - 1);
         const uint64_t before =
             steps->len > 1 ? g_array_index(steps, Step, steps->len - 2).at : ring->head;
@@ -434,19 +444,21 @@ read_inner_ids(const Walk *walk, UprofTask **tasks, unsigned n)
     }
 }
 
+/* A task whose id is not read in time is one of the outermost namespace, it seems. */
 static void
-finish_ids(const Walk *walk)
+finish_ids(Walk *walk)
 {
     GArray *tasks = walk->list->tasks;
     UprofTask *nested[IDS_TOGETHER];
+    const bool has_levels = walk->list->has_levels;
     unsigned n = 0;
 
-    for (guint i = 0; i < tasks->len && walk->list->has_levels; i += UPROF_MEM_PIECES_MAX)
+    for (guint i = 0; i < tasks->len && has_levels && !is_late(walk); i += UPROF_MEM_PIECES_MAX)
         read_levels(walk, &g_array_index(tasks, UprofTask, i),
                     MIN(tasks->len - i, (guint)UPROF_MEM_PIECES_MAX));
     for (guint i = 0; i < tasks->len; i++) {
         UprofTask *task = &g_array_index(tasks, UprofTask, i);
-        if (task->level > LEVELS_MAX)
+        if (task->level > LEVELS_MAX || (task->level > 0 && is_late(walk)))
             task->level = 0;
         if (task->level > 0)
             nested[n++] = task;
@@ -509,6 +521,7 @@ walk_tasks(Walk *walk, uint64_t first_task)
     finish_waits(walk);
     finish_parents(walk);
     finish_ids(walk);
+    list->is_complete = list->is_complete && !list->is_late;
     drop_replaced(list->tasks);
     g_array_sort(list->tasks, compare_tasks);
 }
@@ -523,7 +536,7 @@ clear_walk(Walk *walk)
 }
 
 UprofTaskList *
-uprof_task_list_read(const UprofLinux *kernel, UprofMem *mem, GError **error)
+uprof_task_list_read(const UprofLinux *kernel, UprofMem *mem, uint64_t time_ns, GError **error)
 {
     const char *why = NULL;
     const UprofTaskOffsets *offsets = uprof_linux_task_offsets(kernel, &why);
@@ -542,6 +555,7 @@ uprof_task_list_read(const UprofLinux *kernel, UprofMem *mem, GError **error)
         .processes.candidates = g_new(Candidate, AHEAD_MAX),
         .threads.candidates = g_new(Candidate, AHEAD_MAX),
         .places = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL),
+        .end_ns = uprof_clock_now_ns() + time_ns,
     };
     walk.guess =
         uprof_task_guess_new(offsets, &walk.memory, uprof_linux_symbols(kernel)->first_ids);

@@ -35,6 +35,7 @@ uprof_task_stack_state_name(UprofTaskStackState state)
         [UPROF_TASK_STACK_NONE] = "has ended",
         [UPROF_TASK_STACK_CHANGED] = "changed while it was read",
         [UPROF_TASK_STACK_UNKNOWN] = "its stack is not known",
+        [UPROF_TASK_STACK_SKIPPED] = "not read, to save time",
     };
 
     return names[state];

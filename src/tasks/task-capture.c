@@ -5,9 +5,12 @@
  */
 #include "uprof/task-capture.h"
 
+#include "uprof/clock.h"
 #include "uprof/kernel-log.h"
 #include "uprof/task-groups.h"
 #include "uprof/task-record.h"
+
+#define LIST_NS (UINT64_C(10) * UPROF_NS_PER_S)
 
 static void
 drop_text(GString *text)
@@ -20,7 +23,7 @@ static UprofTaskList *
 read_list(UprofPipeline *pipeline, const UprofTaskRequest *request)
 {
     uprof_mem_begin_sample(pipeline->mem, request->time_ns, request->reset);
-    return uprof_task_list_read(pipeline->kernel, pipeline->mem, NULL);
+    return uprof_task_list_read(pipeline->kernel, pipeline->mem, LIST_NS, NULL);
 }
 
 static bool

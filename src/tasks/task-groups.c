@@ -263,9 +263,9 @@ write_group(UprofJsonWriter *json, Groups *groups, const Group *group)
 }
 
 static bool
-has_every_task(const Groups *groups)
+has_everything(const Groups *groups)
 {
-    return groups->list->is_complete && groups->n_dropped == 0 &&
+    return groups->list->is_complete && groups->n_dropped == 0 && groups->unwinder.n_late == 0 &&
            groups->n_written == groups->list->tasks->len;
 }
 
@@ -277,7 +277,7 @@ write_json(GString *out, Groups *groups, const char *shown)
     uprof_task_text_begin(&json, groups->request, shown, groups->list, "stacks");
     for (guint i = 0; i < groups->groups->len && !is_full(groups, out); i++)
         write_group(&json, groups, g_ptr_array_index(groups->groups, i));
-    uprof_task_text_end(&json, has_every_task(groups));
+    uprof_task_text_end(&json, has_everything(groups));
 }
 
 /* ---- All groups ---- */
@@ -295,6 +295,7 @@ warn_about_groups(const Groups *groups, const char *shown, const UprofNotices *n
                      shown, groups->n_cut);
     uprof_task_text_warn_full(groups->list->tasks->len - groups->n_dropped - groups->n_written,
                               shown, notices);
+    uprof_task_unwinder_warn(&groups->unwinder, shown, notices);
     uprof_task_locks_warn(&groups->locks, shown, notices);
 }
 
@@ -332,7 +333,7 @@ uprof_task_groups_make(UprofPipeline *pipeline, const UprofTaskRequest *request,
         return NULL;
     groups.known = g_hash_table_new(hash_group, is_equal_group);
     groups.groups = g_ptr_array_new_with_free_func(free_group);
-    uprof_task_unwinder_init(&groups.unwinder, pipeline, request->time_ns, request->reset);
+    uprof_task_unwinder_init(&groups.unwinder, pipeline, request);
     uprof_task_locks_init(&groups.locks, pipeline, all);
     for (guint i = 0; i < list->tasks->len; i++)
         add_task(&groups, i);

@@ -76,20 +76,20 @@ find_extra(UprofTaskUnwinder *unwinder, GArray *tasks, guint i, UprofTaskLocks *
     return extra;
 }
 
+/* Cgroups come last, so that the stacks are close together in time. */
 static GArray *
-find_extras(UprofPipeline *pipeline, const UprofTaskRequest *request, const UprofTaskList *list,
+find_extras(UprofTaskUnwinder *unwinder, const UprofTaskRequest *request, const UprofTaskList *list,
             UprofTaskLocks *locks)
 {
+    const UprofPipeline *pipeline = unwinder->pipeline;
     GArray *extras = g_array_sized_new(FALSE, FALSE, sizeof(Extra), list->tasks->len);
-    g_auto(UprofTaskUnwinder) unwinder;
 
     g_array_set_clear_func(extras, clear_extra);
-    uprof_task_unwinder_init(&unwinder, pipeline, request->time_ns, request->reset);
     for (guint i = 0; i < list->tasks->len; i++) {
-        const Extra extra = find_extra(&unwinder, list->tasks, i, locks);
+        const Extra extra = find_extra(unwinder, list->tasks, i, locks);
         g_array_append_val(extras, extra);
     }
-    for (guint i = 0; i < list->tasks->len; i++) {
+    for (guint i = 0; i < list->tasks->len && !uprof_task_unwinder_is_late(unwinder); i++) {
         const UprofTask *task = &g_array_index(list->tasks, UprofTask, i);
         /* the limits of a sample are for each new cgroup */
         uprof_mem_begin_sample(pipeline->mem, request->time_ns, request->reset);
@@ -278,9 +278,13 @@ uprof_task_table_make(UprofPipeline *pipeline, const UprofTaskRequest *request, 
     GString *out = g_string_new(NULL);
     g_auto(UprofTaskLocks) locks;
     uprof_task_locks_init(&locks, pipeline, all);
+    g_auto(UprofTaskUnwinder) unwinder;
+    uprof_task_unwinder_init(&unwinder, pipeline, request);
     g_autoptr(GArray) extras =
-        find_extras(pipeline, request, list, request->is_json ? &locks : NULL);
+        find_extras(&unwinder, request, list, request->is_json ? &locks : NULL);
+    uprof_task_unwinder_warn(&unwinder, shown, notices);
     uprof_task_locks_warn(&locks, shown, notices);
+    list->is_complete = list->is_complete && unwinder.n_late == 0;
     const unsigned n_left_out = request->is_json
                                     ? write_json(out, request, shown, list, extras, &locks)
                                     : append_lines(out, request, shown, list, extras);

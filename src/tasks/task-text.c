@@ -7,6 +7,12 @@
 
 #include "task-choice-priv.h"
 
+/*
+ * Some 10,000 tasks are read in this time even if each read takes milliseconds, as through a monitor;
+ * 100,000 if memory is read directly.
+ */
+#define LIST_NS (UINT64_C(60) * UPROF_NS_PER_S)
+
 char *
 uprof_task_text_span(uint64_t ns)
 {
@@ -42,7 +48,10 @@ uprof_task_text_is_in_io(const UprofTask *task)
 static void
 warn_about_list(const UprofTaskList *list, const char *shown, const UprofNotices *notices)
 {
-    if (!list->is_complete)
+    if (list->is_late)
+        uprof_notice(notices, UPROF_NOTICE_WARNING,
+                     "%s: the list of tasks lacks some: the time for reading it was up", shown);
+    else if (!list->is_complete)
         uprof_notice(
             notices, UPROF_NOTICE_WARNING,
             "%s: the list of tasks may lack some: it is longer than %d tasks, or the guest's "
@@ -58,14 +67,17 @@ uprof_task_text_list(UprofPipeline *pipeline, const UprofTaskRequest *request, c
                      const UprofNotices *notices, GArray **all, GError **error)
 {
     uprof_mem_begin_sample(pipeline->mem, request->time_ns, request->reset);
+    const uint64_t list_ns = request->list_ns > 0 ? request->list_ns : LIST_NS;
     g_autoptr(UprofTaskList) list =
-        pipeline->tasks ? uprof_task_list_copy(pipeline->tasks)
-                        : uprof_task_list_read(pipeline->kernel, pipeline->mem, error);
+        pipeline->tasks
+            ? uprof_task_list_copy(pipeline->tasks)
+            : uprof_task_list_read(pipeline->kernel, pipeline->mem, list_ns, error);
 
     if (!list)
         return NULL;
     if (list->tasks->len == 0 && !list->is_complete) {
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_EMPTY, "no task can be read");
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_EMPTY, "no task can be read%s",
+                    list->is_late ? " in time" : "");
         return NULL;
     }
     *all = g_array_copy(list->tasks);

@@ -6,6 +6,7 @@
 
 #include "uprof/pipeline.h"
 #include "uprof/task-stack.h"
+#include "uprof/task-table.h"
 
 /** UprofTaskReader: what an unwinder reads with; all pointers are borrowed */
 typedef struct {
@@ -24,19 +25,24 @@ typedef struct {
     UprofTaskStack *copy;    /* of the last task; borrowed from @copies */
     UprofStack *stack;       /* of the last task; no frame unless the copy is COPIED */
     bool has_user;           /* the stack has the frames of user space, as far as they are known */
+    uint64_t end_ns;         /* when the time for stacks of the kernel is up; 0: never */
+    unsigned n_late;         /* tasks whose stacks were not read then */
 } UprofTaskUnwinder;
 
 /**
  * uprof_task_unwinder_init:
  * @pipeline: its kernel is found
- * @time_ns, @reset: of the last snapshot
+ * @request: its snapshot and its time for stacks of the kernel
  *
  * Call it after the tasks are listed: it drops remembered memory.
  */
 void uprof_task_unwinder_init(UprofTaskUnwinder *unwinder, UprofPipeline *pipeline,
-                              uint64_t time_ns, uint32_t reset);
+                              const UprofTaskRequest *request);
 
-/** uprof_task_unwinder_init_beside: the same, but leaves alone what the pipeline remembers for samples */
+/**
+ * uprof_task_unwinder_init_beside: the same, but leaves alone what the pipeline remembers for samples, and
+ * has no limit of time
+ */
 void uprof_task_unwinder_init_beside(UprofTaskUnwinder *unwinder, UprofPipeline *pipeline,
                                      UprofTaskReader reader);
 
@@ -58,6 +64,13 @@ void uprof_task_unwind_kernel(UprofTaskUnwinder *unwinder, GArray *tasks, guint 
  * waits
  */
 void uprof_task_unwind_user(UprofTaskUnwinder *unwinder, const UprofTask *task, unsigned depth);
+
+/** uprof_task_unwinder_warn: tells of stacks that were not read, to save time */
+void uprof_task_unwinder_warn(const UprofTaskUnwinder *unwinder, const char *shown,
+                              const UprofNotices *notices);
+
+/** uprof_task_unwinder_is_late: Returns: true if the time for stacks of the kernel is up */
+bool uprof_task_unwinder_is_late(const UprofTaskUnwinder *unwinder);
 
 /** uprof_task_unwind_wait: Returns: (nullable): the innermost frame outside the code that waits */
 const UprofFrame *uprof_task_unwind_wait(const UprofTaskUnwinder *unwinder);

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "task-unwind-priv.h"
 
+#include "uprof/clock.h"
+
 #include <string.h>
 
 enum {
     USER_BYTES = 32 * 1024, /* of a stack of user space */
 };
+
+/* As long as for the list: see task-text.c. */
+#define KERNEL_NS (UINT64_C(60) * UPROF_NS_PER_S)
 
 /* Between two tasks as between two samples: so the limits of a sample begin again. */
 #define APART_NS UINT64_C(10000000)
@@ -33,13 +38,31 @@ uprof_task_unwinder_restart(UprofTaskUnwinder *unwinder, uint64_t time_ns, uint3
 }
 
 void
-uprof_task_unwinder_init(UprofTaskUnwinder *unwinder, UprofPipeline *pipeline, uint64_t time_ns,
-                         uint32_t reset)
+uprof_task_unwinder_init(UprofTaskUnwinder *unwinder, UprofPipeline *pipeline,
+                         const UprofTaskRequest *request)
 {
     const UprofTaskReader reader = { pipeline->mem, pipeline->cache, APART_NS };
 
     uprof_task_unwinder_init_beside(unwinder, pipeline, reader);
-    uprof_task_unwinder_restart(unwinder, time_ns, reset);
+    uprof_task_unwinder_restart(unwinder, request->time_ns, request->reset);
+    unwinder->end_ns =
+        uprof_clock_now_ns() + (request->kernel_ns > 0 ? request->kernel_ns : KERNEL_NS);
+}
+
+bool
+uprof_task_unwinder_is_late(const UprofTaskUnwinder *unwinder)
+{
+    return unwinder->end_ns > 0 && uprof_clock_now_ns() >= unwinder->end_ns;
+}
+
+void
+uprof_task_unwinder_warn(const UprofTaskUnwinder *unwinder, const char *shown,
+                         const UprofNotices *notices)
+{
+    if (unwinder->n_late > 0)
+        uprof_notice(notices, UPROF_NOTICE_WARNING,
+                     "%s: the stacks of %u tasks were not read, to save time; choose fewer tasks",
+                     shown, unwinder->n_late);
 }
 
 void
@@ -65,6 +88,17 @@ make_context(const UprofTaskUnwinder *unwinder, unsigned depth)
     };
 }
 
+/* There is no time for the stack of the next task. */
+static void
+skip_stack(UprofTaskUnwinder *unwinder)
+{
+    unwinder->first = unwinder->end = 0;
+    unwinder->copy = &unwinder->copies[0];
+    unwinder->copy->state = UPROF_TASK_STACK_SKIPPED;
+    unwinder->copy->has_user = false;
+    unwinder->n_late++;
+}
+
 static void
 copy_stacks(UprofTaskUnwinder *unwinder, GArray *tasks, guint i)
 {
@@ -87,7 +121,10 @@ uprof_task_unwind_kernel(UprofTaskUnwinder *unwinder, GArray *tasks, guint i, un
 
     unwinder->has_user = false;
     unwinder->stack->n = 0;
-    copy_stacks(unwinder, tasks, i);
+    if (uprof_task_unwinder_is_late(unwinder))
+        skip_stack(unwinder);
+    else
+        copy_stacks(unwinder, tasks, i);
     if (unwinder->copy->state != UPROF_TASK_STACK_COPIED)
         return;
     uprof_task_stack_make_snapshot(unwinder->pipeline->kernel, &g_array_index(tasks, UprofTask, i),

@@ -17,6 +17,11 @@ enum {
 #define APART_MIN_NS (UINT64_C(100) * UPROF_NS_PER_MS)
 #define APART_MAX_NS (UINT64_C(3) * UPROF_NS_PER_S)
 #define RETRY_NS (UINT64_C(1) * UPROF_NS_PER_S)
+/*
+ * Of one walk. Samples that are taken meanwhile have to wait. Directly, 10,000 tasks are read in a tenth of
+ * this time; otherwise some hundred are.
+ */
+#define WALK_NS (UINT64_C(1) * UPROF_NS_PER_S)
 #define SLICE_NS (UINT64_C(10) * UPROF_NS_PER_MS)
 
 struct _UprofWaits {
@@ -173,7 +178,7 @@ walk_tasks(UprofWaits *waits, const UprofWaitTick *tick)
     g_clear_error(&waits->obstacle);
     uprof_mem_begin_sample(waits->mem, tick->time_ns, tick->reset);
     g_autoptr(UprofTaskList) list =
-        uprof_task_list_read(pipeline->kernel, waits->mem, &waits->obstacle);
+        uprof_task_list_read(pipeline->kernel, waits->mem, WALK_NS, &waits->obstacle);
     const uint64_t us = find_time_us(waits, tick);
     waits->has_walked = list != NULL;
     waits->last = *tick;

@@ -175,7 +175,8 @@ fuzz_input(const uint8_t *data, size_t size)
     linux_view_sample(view, 0);
     guest->memory->hook_data = &input;
     guest->memory->hook = change_words;
-    g_autoptr(UprofTaskList) list = uprof_task_list_read(view->kernel, view->mem, &error);
+    g_autoptr(UprofTaskList) list =
+        uprof_task_list_read(view->kernel, view->mem, LINUX_LIST_NS, &error);
     check_answer(list != NULL, error);
     if (list) {
         check_list(view, list);

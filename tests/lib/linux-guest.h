@@ -24,6 +24,9 @@
 #define LINUX_STACK UINT64_C(0x7ffffffde000)
 #define LINUX_KERNEL_STACK UINT64_C(0xffffc90000020000) /* of all tasks; not in memory */
 
+/* Time for a list of tasks: so much that tests do not depend on the host */
+#define LINUX_LIST_NS (UINT64_C(1000) * 1000 * 1000 * 1000)
+
 /* Offsets in the image. */
 enum {
     LINUX_TEXT = 0,

@@ -50,7 +50,8 @@ read_list(Setup *setup)
 {
     g_autoptr(GError) error = NULL;
     const gint before = setup->guest->memory->tally->calls[MEMORY_READ];
-    UprofTaskList *list = uprof_task_list_read(setup->view->kernel, setup->view->mem, &error);
+    UprofTaskList *list =
+        uprof_task_list_read(setup->view->kernel, setup->view->mem, LINUX_LIST_NS, &error);
 
     g_assert_no_error(error);
     g_assert_cmpint(setup->guest->memory->tally->calls[MEMORY_READ] - before, <, READS_MAX);
@@ -395,7 +396,7 @@ assert_error(const LinuxPlan *guest_plan, const char *message)
     g_autoptr(GError) error = NULL;
 
     setup_init(&setup, guest_plan, 0);
-    g_assert_null(uprof_task_list_read(setup.view->kernel, setup.view->mem, &error));
+    g_assert_null(uprof_task_list_read(setup.view->kernel, setup.view->mem, LINUX_LIST_NS, &error));
     g_assert_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED);
     g_assert_cmpstr(error->message, ==, message);
 }
@@ -521,6 +522,90 @@ test_restless(void)
     g_assert_cmpuint(list->tasks->len, <=, UPROF_TASK_LIST_MAX);
 }
 
+/* ---- Time ---- */
+
+/* Reads up to one that takes long, or all of them do. */
+typedef struct {
+    gint n; /* counted down */
+    bool is_each;
+    gulong us;
+} Delay;
+
+static void
+delay_read(MemoryGuest *memory, MemoryCall call, gint n)
+{
+    Delay *delay = memory->hook_data;
+
+    if (call == MEMORY_READ && (--delay->n == 0 || delay->is_each))
+        g_usleep(delay->us);
+}
+
+static UprofTaskList *
+read_slowly(Setup *setup, Delay *delay, uint64_t time_ns)
+{
+    setup->guest->memory->hook_data = delay;
+    setup->guest->memory->hook = delay_read;
+    UprofTaskList *list =
+        uprof_task_list_read(setup->view->kernel, setup->view->mem, time_ns, NULL);
+    setup->guest->memory->hook = NULL;
+    return list;
+}
+
+/* Each read takes 2 ms, and the list 20 ms: it ends early, also in the middle of threads. */
+static void
+test_time(void)
+{
+    enum { THREADS = 30 };
+
+    for (unsigned i = 0; i < 2; i++) {
+        g_auto(Setup) setup;
+        Delay delay = { .is_each = true, .us = 2000 };
+        setup_init(&setup, &plan, 8);
+        for (unsigned k = 0; k < THREADS; k++) {
+            const uint64_t thread =
+                linux_guest_add_task(setup.guest, "thread", 1000 + k, setup.guest->mm);
+            linux_guest_list_task(setup.guest, thread, i == 0 ? setup.guest->task : 0);
+        }
+        const gint before = setup.guest->memory->tally->calls[MEMORY_READ];
+        g_autoptr(UprofTaskList) list = read_slowly(&setup, &delay, 20 * UINT64_C(1000) * 1000);
+        g_assert_false(list->is_complete);
+        g_assert_true(list->is_late);
+        g_assert_cmpuint(list->tasks->len, <, 20);
+        g_assert_cmpint(setup.guest->memory->tally->calls[MEMORY_READ] - before, <, 40);
+    }
+}
+
+/* The time is up while an id in a namespace is read: that of the next task is not read any more. */
+static void
+test_time_of_ids(void)
+{
+    enum { IDS_READS = 4 };
+    g_auto(Setup) setup;
+
+    setup_init(&setup, &plan, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        const uint64_t ids = linux_guest_alloc(setup.guest, 0x40, 64);
+        linux_guest_put(setup.guest, setup.tasks[i] + TASK_IDS, LINUX_DIRECT + ids);
+        memory_guest_put_u32(setup.guest->memory, ids + IDS_LEVEL, 1);
+        memory_guest_put_u32(setup.guest->memory, ids + IDS_NUMBERS, 100 + i);
+        memory_guest_put_u32(setup.guest->memory, ids + IDS_NUMBERS + IDS_EACH, 1);
+    }
+    Delay none = { 0 };
+    const gint before = setup.guest->memory->tally->calls[MEMORY_READ];
+    g_autoptr(UprofTaskList) all = read_slowly(&setup, &none, LINUX_LIST_NS);
+    g_assert_true(all->is_complete);
+    g_assert_cmpuint(find_task(all, 101)->inner, ==, 1);
+    const gint n = setup.guest->memory->tally->calls[MEMORY_READ] - before;
+    Delay delay = { .n = n - IDS_READS + 1, .us = 300 * 1000 };
+    g_autoptr(UprofTaskList) list = read_slowly(&setup, &delay, 300 * UINT64_C(1000) * 1000);
+    g_assert_false(list->is_complete);
+    g_assert_true(list->is_late);
+    g_assert_cmpuint(list->tasks->len, ==, 3);
+    g_assert_cmpuint(find_task(list, 100)->inner, ==, 1);
+    g_assert_cmpuint(find_task(list, 101)->inner, ==, 101);
+    g_assert_cmpuint(find_task(list, 101)->level, ==, 0);
+}
+
 static void
 test_implausible(void)
 {
@@ -549,6 +634,8 @@ main(int argc, char **argv)
     g_test_add_func("/linux/task-list/lies", test_lies);
     g_test_add_func("/linux/task-list/cycle", test_cycle);
     g_test_add_func("/linux/task-list/restless", test_restless);
+    g_test_add_func("/linux/task-list/time", test_time);
+    g_test_add_func("/linux/task-list/time-of-ids", test_time_of_ids);
     g_test_add_func("/linux/task-list/implausible", test_implausible);
     return g_test_run();
 }

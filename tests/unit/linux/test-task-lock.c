@@ -49,7 +49,7 @@ setup_plan(Setup *setup, const LinuxPlan *plan, size_t bytes, uint64_t head)
     uprof_linux_want_tasks(setup->view->kernel);
     linux_view_sample(setup->view, 0);
     g_autoptr(UprofTaskList) list =
-        uprof_task_list_read(setup->view->kernel, setup->view->mem, NULL);
+        uprof_task_list_read(setup->view->kernel, setup->view->mem, LINUX_LIST_NS, NULL);
     setup->all = g_array_ref(list->tasks);
     g_assert_cmpuint(setup->all->len, ==, 1 + WAITERS);
     uprof_task_lock_sort(setup->all);
@@ -400,7 +400,7 @@ test_missing(void)
         g_auto(Setup) setup;
         setup_plan(&setup, &plan, LOCK_BYTES, LOCK_HEAD);
         g_autoptr(UprofTaskList) list =
-            uprof_task_list_read(setup.view->kernel, setup.view->mem, NULL);
+            uprof_task_list_read(setup.view->kernel, setup.view->mem, LINUX_LIST_NS, NULL);
         g_assert_cmpstr(list->missing, ==, cases[i].missing);
         g_assert_cmpint(find(&setup, UPROF_TASK_LOCK_MUTEX), ==, i == 1);
         g_assert_false(find(&setup, UPROF_TASK_LOCK_FUTEX));

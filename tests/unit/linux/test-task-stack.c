@@ -32,7 +32,7 @@ setup_init(Setup *setup, uint64_t pc)
     uprof_linux_want_tasks(setup->view->kernel);
     linux_view_sample(setup->view, 0);
     g_autoptr(UprofTaskList) list =
-        uprof_task_list_read(setup->view->kernel, setup->view->mem, NULL);
+        uprof_task_list_read(setup->view->kernel, setup->view->mem, LINUX_LIST_NS, NULL);
     setup->task = g_array_index(list->tasks, UprofTask, 0);
 }
 
@@ -251,7 +251,8 @@ test_together(void)
         linux_guest_list_task(setup.guest, task, 0);
         linux_guest_add_stack(setup.guest, task, RETURN + i, NULL, 0);
     }
-    g_autoptr(UprofTaskList) list = uprof_task_list_read(setup.view->kernel, setup.view->mem, NULL);
+    g_autoptr(UprofTaskList) list =
+        uprof_task_list_read(setup.view->kernel, setup.view->mem, LINUX_LIST_NS, NULL);
     g_assert_cmpuint(list->tasks->len, ==, N + 1);
     memcpy(tasks, list->tasks->data, sizeof(tasks));
     memory_guest_put_u32(setup.guest->memory, tasks[2].address - LINUX_DIRECT + TASK_PID, 77);

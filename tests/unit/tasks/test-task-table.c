@@ -286,6 +286,40 @@ test_locks(void)
     g_assert_cmpstr(setup.notices->str, ==, "");
 }
 
+/* There is no time for any stack. */
+static void
+test_time(void)
+{
+    g_auto(Setup) setup;
+
+    setup_init(&setup, NULL);
+    for (unsigned i = 0; i < 4; i++) {
+        const UprofTaskRequest request = { .kernel_ns = 1, .is_json = i & 1 };
+        g_string_truncate(setup.notices, 0);
+        g_autoptr(GString) text = make_text(&setup, &request, i & 2);
+        g_assert_cmpstr(setup.notices->str, ==,
+                        "web-1: the stacks of 3 tasks were not read, to save time; choose fewer "
+                        "tasks\n");
+        g_assert_null(strstr(text->str, "futex"));
+        g_assert_true(!request.is_json || strstr(text->str, "\"complete\": false}\n"));
+        g_assert_true(i & 2 || strstr(text->str, "not read, to save time"));
+    }
+}
+
+/* There is no time for any task. */
+static void
+test_no_time(void)
+{
+    const UprofTaskRequest request = { .list_ns = 1 };
+    g_autoptr(GError) error = NULL;
+    g_auto(Setup) setup;
+
+    setup_init(&setup, NULL);
+    g_assert_null(
+        uprof_task_table_make(setup.pipeline, &request, "web-1", &setup.receiver, &error));
+    g_assert_cmpstr(error->message, ==, "no task can be read in time");
+}
+
 static void
 test_missing(void)
 {
@@ -324,6 +358,8 @@ main(int argc, char **argv)
     g_test_add_func("/tasks/task-table/groups", test_groups);
     g_test_add_func("/tasks/task-table/groups-json", test_groups_json);
     g_test_add_func("/tasks/task-table/locks", test_locks);
+    g_test_add_func("/tasks/task-table/time", test_time);
+    g_test_add_func("/tasks/task-table/no-time", test_no_time);
     g_test_add_func("/tasks/task-table/missing", test_missing);
     g_test_add_func("/tasks/task-table/nothing", test_nothing);
     return g_test_run();

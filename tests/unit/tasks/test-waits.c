@@ -361,6 +361,31 @@ test_exec(void)
     assert_waits(&setup, "[sleeping];vim;[truncated];function_0005_[k] 1000000\n");
 }
 
+static void
+delay_read(MemoryGuest *memory, MemoryCall call, gint n)
+{
+    if (call == MEMORY_READ)
+        g_usleep(400 * 1000);
+}
+
+/* A walk ends after a second: samples wait meanwhile. */
+static void
+test_slow_walk(void)
+{
+    enum { MORE = 20 };
+    g_auto(Setup) setup;
+
+    setup_usual(&setup);
+    for (unsigned i = 0; i < MORE; i++)
+        linux_guest_list_task(setup.guest, linux_guest_add_task(setup.guest, "more", 50 + i, 0), 0);
+    setup.guest->memory->hook = delay_read;
+    walk_after(&setup, 0);
+    setup.guest->memory->hook = NULL;
+    g_assert_cmpuint(setup.run->waits.walks, ==, 1);
+    g_assert_cmpuint(setup.run->waits.incomplete, ==, 1);
+    g_assert_cmpuint(setup.run->waits.tasks, <, N_TASKS);
+}
+
 /* Another access to the same guest */
 static void
 test_move(void)
@@ -469,6 +494,7 @@ main(int argc, char **argv)
     g_test_add_func("/tasks/waits/hostile-ring", test_hostile_ring);
     g_test_add_func("/tasks/waits/hostile-stack", test_hostile_stack);
     g_test_add_func("/tasks/waits/exec", test_exec);
+    g_test_add_func("/tasks/waits/slow-walk", test_slow_walk);
     g_test_add_func("/tasks/waits/move", test_move);
     g_test_add_func("/tasks/waits/unknown", test_unknown);
     g_test_add_func("/tasks/waits/bounds", test_bounds);
