@@ -27,6 +27,7 @@ typedef struct {
     uint32_t cpu;     /* on which it runs, or has run last */
     char state;       /* see uprof_task_state_name() */
     bool is_on_cpu;   /* it runs */
+    bool may_run;     /* it is runnable, and the kernel does not tell whether it runs */
     bool is_kernel;   /* it is the kernel's own thread */
     bool is_in_io;    /* the kernel counts its wait as one for I/O, mostly for a disk */
     bool has_run;     /* it ran while it was captured, so the capture has no stack of one moment */

@@ -9,8 +9,8 @@
 
 /**
  * uprof_task_fill: takes every member that is in the structure itself
- * @task: (inout): @address, @parent, @inner, @level, @is_doubtful, @wait_ns, @has_wait and its names
- *   stay; see uprof_task_name_read()
+ * @task: (inout): @address, @parent, @inner, @level, @is_doubtful, @wait_ns and its names stay; see
+ *   uprof_task_name_read(). @has_wait: it is noted when it left its CPU
  */
 void uprof_task_fill(const UprofTaskOffsets *offsets, const UprofTaskBytes *bytes, UprofTask *task);
 

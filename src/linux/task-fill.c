@@ -37,6 +37,7 @@ fill_times(const Source *source, UprofTask *task)
     };
 
     uprof_task_state_scale(&times, &task->user_ns, &task->system_ns);
+    task->has_wait = !task->is_on_cpu && !task->may_run && get_word(source, offsets->left) != 0;
     task->began_ns = get_word(source, offsets->start);
     task->n_switches =
         get_word(source, offsets->voluntary) + get_word(source, offsets->involuntary);
@@ -66,6 +67,7 @@ uprof_task_fill(const UprofTaskOffsets *offsets, const UprofTaskBytes *bytes, Up
     task->state = uprof_task_state_letter(get_number(&source, offsets->state),
                                           get_number(&source, offsets->exit_state));
     task->is_on_cpu = get_number(&source, offsets->on_cpu) != 0;
+    task->may_run = offsets->on_cpu == UPROF_TASK_NO_MEMBER && task->state == 'R';
     task->is_kernel = get_number(&source, offsets->flags) & KERNEL_THREAD;
     task->is_in_io =
         uprof_task_bytes_word(offsets, bytes, offsets->io_wait, 1) & offsets->io_wait_mask;

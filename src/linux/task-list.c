@@ -377,7 +377,7 @@ finish_waits(const Walk *walk)
     list->has_waits = clock.now != 0;
     for (guint i = 0; i < list->tasks->len; i++) {
         UprofTask *task = &g_array_index(list->tasks, UprofTask, i);
-        task->has_wait = list->has_waits && task->wait_ns != 0 && !task->is_on_cpu;
+        task->has_wait = task->has_wait && list->has_waits;
         task->wait_ns =
             task->has_wait ? uprof_task_clock_since(&clock, task->cpu, task->wait_ns) : 0;
     }

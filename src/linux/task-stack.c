@@ -100,11 +100,10 @@ update_task(const Copier *copier, const UprofTaskBytes *bytes, UprofTask *task)
     const bool is_same = is_same_wait(task, &before);
     if (!is_same || !task->is_kernel)
         uprof_task_name_read(copier->offsets, &copier->memory, bytes, task);
-    if (!is_same || task->is_on_cpu) {
-        /* it has left its CPU after the list was read, if at all */
-        task->wait_ns = 0;
-        task->has_wait = !task->is_on_cpu && uprof_task_fill_left(copier->offsets, bytes) != 0;
-    }
+    if (!is_same || task->is_on_cpu)
+        task->wait_ns = 0; /* it has left its CPU after the list was read, if at all */
+    else
+        task->has_wait = before.has_wait && task->has_wait;
     return is_same;
 }
 
@@ -154,6 +153,8 @@ judge_copy(const Copier *copier, const UprofMemPiece *pieces, const UprofTaskByt
     const bool is_same = update_task(copier, bytes, task);
     if (task->is_on_cpu)
         return UPROF_TASK_STACK_RUNS;
+    if (task->may_run)
+        return UPROF_TASK_STACK_UNKNOWN;
     if (!is_same)
         return UPROF_TASK_STACK_CHANGED;
     return pieces[0].is_missing ? UPROF_TASK_STACK_UNKNOWN : UPROF_TASK_STACK_COPIED;
@@ -262,8 +263,8 @@ begin_stack(const Copier *copier, const UprofTask *task, UprofTaskStack *stack)
                    : task->stack == 0 || strchr("ZX", task->state) ? UPROF_TASK_STACK_NONE
                    : task->has_run                                 ? UPROF_TASK_STACK_CHANGED
                                                                    : UPROF_TASK_STACK_UNKNOWN;
-    return stack->state == UPROF_TASK_STACK_UNKNOWN && copier->offsets && knows_stacks(copier) &&
-           is_on_stack(copier, task);
+    return stack->state == UPROF_TASK_STACK_UNKNOWN && !task->may_run && copier->offsets &&
+           knows_stacks(copier) && is_on_stack(copier, task);
 }
 
 /* The stack of a task that has run may be mapped since a time after the page tables were read. */

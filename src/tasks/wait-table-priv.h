@@ -19,7 +19,7 @@ typedef enum {
     UPROF_WAIT_STOPPED,
     UPROF_WAIT_IDLE, /* a thread of the kernel without work */
     UPROF_N_WAIT_STATES,
-    UPROF_WAIT_NOT, /* the task runs, or has ended */
+    UPROF_WAIT_NOT, /* the task runs, may run, or has ended */
 } UprofWaitState;
 
 enum {

@@ -13,7 +13,7 @@ struct _UprofWaitTable {
 UprofWaitState
 uprof_wait_state_of(const UprofTask *task)
 {
-    if (task->is_on_cpu)
+    if (task->is_on_cpu || task->may_run)
         return UPROF_WAIT_NOT;
     switch (task->state) {
     case 'R':

@@ -16,10 +16,13 @@ typedef struct {
     UprofTaskStack stack;
 } Setup;
 
+/* @no_member: (nullable): that the kernel lacks */
 static void
-setup_init(Setup *setup, uint64_t pc)
+setup_init_without(Setup *setup, uint64_t pc, const char *no_member)
 {
-    const LinuxPlan plan = { .lists_tasks = true, .more_bytes = MORE_BYTES };
+    const LinuxPlan plan = { .lists_tasks = true,
+                             .more_bytes = MORE_BYTES,
+                             .no_member = no_member };
     const uint64_t regs[REGS_WORDS] = {
         [CALL_WORD] = 202,
         [SEGMENT_WORD] = 0x33,
@@ -34,6 +37,12 @@ setup_init(Setup *setup, uint64_t pc)
     g_autoptr(UprofTaskList) list =
         uprof_task_list_read(setup->view->kernel, setup->view->mem, LINUX_LIST_NS, NULL);
     setup->task = g_array_index(list->tasks, UprofTask, 0);
+}
+
+static void
+setup_init(Setup *setup, uint64_t pc)
+{
+    setup_init_without(setup, pc, NULL);
 }
 
 static void
@@ -214,6 +223,28 @@ test_name(void)
     g_assert_true(setup.task.is_kernel);
 }
 
+/* A kernel for one CPU does not tell which task runs: the stack of a runnable one may be old. */
+static void
+test_one_cpu(void)
+{
+    g_auto(Setup) setup;
+
+    setup_init_without(&setup, RETURN, "on_cpu");
+    const uint64_t task = setup.guest->task;
+    linux_guest_put(setup.guest, task + TASK_LEFT, 1);
+    g_assert_true(setup.task.may_run);
+    g_assert_false(setup.task.has_wait);
+    assert_state(&setup, UPROF_TASK_STACK_UNKNOWN);
+    /* it waits by now, and later it does not any more */
+    memory_guest_put_u32(setup.guest->memory, task + TASK_STATE, 1);
+    setup.task.may_run = false;
+    assert_state(&setup, UPROF_TASK_STACK_COPIED);
+    memory_guest_put_u32(setup.guest->memory, task + TASK_STATE, 0);
+    g_assert_false(uprof_task_stack_is_same(setup.view->kernel, setup.view->mem, &setup.task));
+    assert_state(&setup, UPROF_TASK_STACK_UNKNOWN);
+    g_assert_true(setup.task.may_run);
+}
+
 /* The task runs between any two reads. */
 static void
 run_task(MemoryGuest *memory, MemoryCall call, gint n)
@@ -313,6 +344,7 @@ main(int argc, char **argv)
     g_test_add_func("/linux/task-stack/exec", test_exec);
     g_test_add_func("/linux/task-stack/memory", test_memory);
     g_test_add_func("/linux/task-stack/name", test_name);
+    g_test_add_func("/linux/task-stack/one-cpu", test_one_cpu);
     g_test_add_func("/linux/task-stack/changes", test_changes);
     g_test_add_func("/linux/task-stack/together", test_together);
     g_test_add_func("/linux/task-stack/same", test_same);

@@ -176,6 +176,21 @@ test_others(void)
                          "[stopped];kworker;[truncated];function_0005_[k] 1000000\n");
 }
 
+/* A kernel for one CPU does not tell which task runs, so no runnable task counts. */
+static void
+test_one_cpu(void)
+{
+    const LinuxPlan plan = { .lists_tasks = true, .more_bytes = MORE_BYTES, .no_member = "on_cpu" };
+    g_auto(Setup) setup;
+
+    setup_init(&setup, &plan);
+    put_state(&setup, KERNEL, TASK_STATE, 0);
+    walk_after(&setup, 0);
+    walk_after(&setup, 1);
+    assert_waits(&setup, "[blocked];sync;[truncated];function_0005_[k] 1000000\n"
+                         "[sleeping];nginx;[truncated];function_0005_[k] 1000000\n");
+}
+
 /* Only a task that cannot be interrupted is blocked on I/O. */
 static void
 test_io(void)
@@ -485,6 +500,7 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/tasks/waits/states", test_states);
     g_test_add_func("/tasks/waits/others", test_others);
+    g_test_add_func("/tasks/waits/one-cpu", test_one_cpu);
     g_test_add_func("/tasks/waits/io", test_io);
     g_test_add_func("/tasks/waits/known", test_known);
     g_test_add_func("/tasks/waits/wakeup", test_wakeup);
