@@ -52,11 +52,11 @@ warn_about_list(const UprofTaskList *list, const char *shown, const UprofNotices
         uprof_notice(notices, UPROF_NOTICE_WARNING,
                      "%s: the list of tasks lacks some: the time for reading it was up", shown);
     else if (!list->is_complete)
-        uprof_notice(
-            notices, UPROF_NOTICE_WARNING,
-            "%s: the list of tasks may lack some: it is longer than %d tasks, or the guest's "
-            "memory is malformed",
-            shown, UPROF_TASK_LIST_MAX);
+        uprof_notice(notices, UPROF_NOTICE_WARNING,
+                     "%s: the list of tasks may lack some: it changed all the time, is longer than "
+                     "%d tasks, "
+                     "or the guest's memory is malformed",
+                     shown, UPROF_TASK_LIST_MAX);
     if (list->missing)
         uprof_notice(notices, UPROF_NOTICE_WARNING,
                      "%s: the kernel's types do not tell of a task: %s", shown, list->missing);

@@ -333,6 +333,22 @@ test_missing(void)
     assert_has(text->str, "  -         -        -       nginx\n");
 }
 
+/* The ring of tasks is followed no further than to the first one. */
+static void
+test_incomplete(void)
+{
+    const UprofTaskRequest request = { .is_json = true };
+    g_auto(Setup) setup;
+
+    setup_init(&setup, NULL);
+    linux_guest_put(setup.guest, setup.guest->task + TASK_RING, 8);
+    g_autoptr(GString) text = make_text(&setup, &request, true);
+    g_assert_cmpstr(setup.notices->str, ==,
+                    "web-1: the list of tasks may lack some: it changed all the time, is longer "
+                    "than 100000 tasks, or the guest's memory is malformed\n");
+    assert_has(text->str, "\"complete\": false}\n");
+}
+
 static void
 test_nothing(void)
 {
@@ -361,6 +377,7 @@ main(int argc, char **argv)
     g_test_add_func("/tasks/task-table/time", test_time);
     g_test_add_func("/tasks/task-table/no-time", test_no_time);
     g_test_add_func("/tasks/task-table/missing", test_missing);
+    g_test_add_func("/tasks/task-table/incomplete", test_incomplete);
     g_test_add_func("/tasks/task-table/nothing", test_nothing);
     return g_test_run();
 }
