@@ -35,8 +35,9 @@ const GArray *uprof_kernel_log_records(const UprofKernelLog *log);
  * @out: gets clean text
  * @most: bytes: the oldest records that do not fit are left out
  *
- * Each line of a record has the record's time, in seconds. A line in brackets says where records are
- * missing, because the kernel has overwritten them.
+ * Each line of a record has the record's time, in seconds. A line in brackets says how many records the
+ * kernel has overwritten before the first one, and where others are missing: they were being written or
+ * overwritten when the log was read.
  *
  * Returns: number of records that are left out
  */

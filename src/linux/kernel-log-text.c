@@ -101,6 +101,15 @@ find_first(const GArray *records, AppendRecord *append, size_t most)
 
 /* ---- Text ---- */
 
+/* Says that @n records are not there, unless it is 0. */
+static void
+append_gap(GString *out, uint64_t n, const char *how)
+{
+    if (n > 0)
+        g_string_append_printf(out, "[%" G_GUINT64_FORMAT " record%s %s]\n", n, n == 1 ? "" : "s",
+                               how);
+}
+
 unsigned
 uprof_kernel_log_append_text(GString *out, const UprofKernelLog *log, size_t most)
 {
@@ -109,10 +118,10 @@ uprof_kernel_log_append_text(GString *out, const UprofKernelLog *log, size_t mos
 
     for (guint i = first; i < records->len; i++) {
         const UprofPrintkRecord *record = &g_array_index(records, UprofPrintkRecord, i);
-        const uint64_t expected = i == 0 ? 0 : record[-1].sequence + 1;
-        if (record->sequence != expected)
-            g_string_append_printf(out, "[%" G_GUINT64_FORMAT " records overwritten]\n",
-                                   record->sequence - expected);
+        if (i == 0)
+            append_gap(out, record->sequence, "overwritten");
+        else
+            append_gap(out, record->sequence - record[-1].sequence - 1, "missing");
         append_record(out, record);
     }
     return first;

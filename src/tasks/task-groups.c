@@ -287,12 +287,12 @@ warn_about_groups(const Groups *groups, const char *shown, const UprofNotices *n
 {
     if (groups->n_dropped > 0)
         uprof_notice(notices, UPROF_NOTICE_WARNING,
-                     "%s: %u tasks are left out: their stacks have too many frames", shown,
-                     groups->n_dropped);
+                     "%s: %u task%s left out: the stacks have too many frames", shown,
+                     groups->n_dropped, groups->n_dropped == 1 ? " is" : "s are");
     if (groups->n_cut > 0)
         uprof_notice(notices, UPROF_NOTICE_WARNING,
-                     "%s: %u stacks are without user space, to save time; choose fewer tasks",
-                     shown, groups->n_cut);
+                     "%s: %u stack%s without user space, to save time; choose fewer tasks", shown,
+                     groups->n_cut, groups->n_cut == 1 ? " is" : "s are");
     uprof_task_text_warn_full(groups->list->tasks->len - groups->n_dropped - groups->n_written,
                               shown, notices);
     uprof_task_unwinder_warn(&groups->unwinder, shown, notices);

@@ -71,8 +71,8 @@ uprof_task_locks_warn(const UprofTaskLocks *locks, const char *shown, const Upro
     if (locks->n_cut > 0)
         uprof_notice(
             notices, UPROF_NOTICE_WARNING,
-            "%s: the locks of %u tasks were not searched, to save time; choose fewer tasks", shown,
-            locks->n_cut);
+            "%s: the locks of %u task%s were not searched, to save time; choose fewer tasks", shown,
+            locks->n_cut, locks->n_cut == 1 ? "" : "s");
 }
 
 /* ---- Lines ---- */

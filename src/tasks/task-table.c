@@ -217,9 +217,10 @@ append_lines(GString *out, const UprofTaskRequest *request, const char *shown,
     const Layout layout = make_layout(list, extras);
     guint n = 0;
 
-    g_string_append_printf(out, "%s: %u tasks: %u on a vCPU, %u runnable, %u uninterruptible\n",
-                           shown, list->tasks->len, count_state(list, 0, true),
-                           count_state(list, 'R', false), count_state(list, 'D', false));
+    g_string_append_printf(out, "%s: %u task%s: %u on a vCPU, %u runnable, %u uninterruptible\n",
+                           shown, list->tasks->len, list->tasks->len == 1 ? "" : "s",
+                           count_state(list, 0, true), count_state(list, 'R', false),
+                           count_state(list, 'D', false));
     append_head(out, &layout);
     for (; n < list->tasks->len && !uprof_task_text_is_full(request, out); n++)
         append_row(out, &layout, list, &g_array_index(list->tasks, UprofTask, n),

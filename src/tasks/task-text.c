@@ -96,10 +96,9 @@ void
 uprof_task_text_warn_full(unsigned n, const char *shown, const UprofNotices *notices)
 {
     if (n > 0)
-        uprof_notice(
-            notices, UPROF_NOTICE_WARNING,
-            "%s: %u tasks are left out: the text is longer than %d MiB; choose fewer tasks", shown,
-            n, UPROF_TEXT_LONG_MIB);
+        uprof_notice(notices, UPROF_NOTICE_WARNING,
+                     "%s: %u task%s left out: the text is longer than %d MiB; choose fewer tasks",
+                     shown, n, n == 1 ? " is" : "s are", UPROF_TEXT_LONG_MIB);
 }
 
 void

@@ -61,8 +61,8 @@ uprof_task_unwinder_warn(const UprofTaskUnwinder *unwinder, const char *shown,
 {
     if (unwinder->n_late > 0)
         uprof_notice(notices, UPROF_NOTICE_WARNING,
-                     "%s: the stacks of %u tasks were not read, to save time; choose fewer tasks",
-                     shown, unwinder->n_late);
+                     "%s: the stacks of %u task%s were not read, to save time; choose fewer tasks",
+                     shown, unwinder->n_late, unwinder->n_late == 1 ? "" : "s");
 }
 
 void

@@ -27,8 +27,8 @@ uprof_log_append(GString *out, const UprofPipeline *pipeline, bool as_json,
     g_autofree char *shown = uprof_text_quote(pipeline->run->domain);
     if (n > 0)
         uprof_notice(notices, UPROF_NOTICE_WARNING,
-                     "%s: the %u oldest records are left out: the log is longer than %d MiB", shown,
-                     n, UPROF_TEXT_LONG_MIB);
+                     "%s: the oldest records (%u) are left out: the log is longer than %d MiB",
+                     shown, n, UPROF_TEXT_LONG_MIB);
     return UPROF_ERROR_NONE;
 }
 

@@ -90,6 +90,47 @@ test_overwritten(void)
     g_assert_true(g_str_has_suffix(text, "\n[    0.099000] a record\n"));
 }
 
+/* @sequences: of records, ended by 0. Returns: the text of the log */
+static char *
+show_gaps(const unsigned *sequences)
+{
+    const LinuxPlan plan = { .n_vcpus = 1 };
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&plan);
+    g_auto(PrintkBuilder) builder;
+    GString *out = g_string_new(NULL);
+
+    printk_init(&builder, COUNT_BITS, SIZE_BITS);
+    for (unsigned i = 0; sequences[i]; i++) {
+        builder.sequence = sequences[i];
+        printk_add(&builder, 6, "a record");
+    }
+    linux_guest_put_log(guest, &builder);
+    g_autoptr(UprofKernelLog) log = read_log(guest, NULL);
+    uprof_kernel_log_append_text(out, log, 1000);
+    return g_string_free(out, FALSE);
+}
+
+/* Only what is missing before the first record was overwritten for certain. */
+static void
+test_gaps(void)
+{
+    static const unsigned many[] = { 7, 10, 11, 0 }, few[] = { 1, 3, 0 };
+    g_autofree char *several = show_gaps(many);
+    g_autofree char *single = show_gaps(few);
+
+    g_assert_cmpstr(several, ==,
+                    "[7 records overwritten]\n"
+                    "[    0.007000] a record\n"
+                    "[2 records missing]\n"
+                    "[    0.010000] a record\n"
+                    "[    0.011000] a record\n");
+    g_assert_cmpstr(single, ==,
+                    "[1 record overwritten]\n"
+                    "[    0.001000] a record\n"
+                    "[1 record missing]\n"
+                    "[    0.003000] a record\n");
+}
+
 /* What is too long lacks its oldest records. */
 static void
 test_long(void)
@@ -190,6 +231,7 @@ main(int argc, char **argv)
     g_test_add_func("/kernel-log/text", test_text);
     g_test_add_func("/kernel-log/json", test_json);
     g_test_add_func("/kernel-log/overwritten", test_overwritten);
+    g_test_add_func("/kernel-log/gaps", test_gaps);
     g_test_add_func("/kernel-log/long", test_long);
     g_test_add_func("/kernel-log/trouble", test_trouble);
     for (unsigned i = 0; i < G_N_ELEMENTS(hostile); i++) {

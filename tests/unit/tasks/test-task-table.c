@@ -176,6 +176,9 @@ test_table_json(void)
     assert_has(text->str, "\"syscall_number\": 202, \"syscall\": \"futex\"");
     g_assert_null(strstr(text->str, "nginx"));
     g_assert_true(g_str_has_suffix(text->str, "}], \"complete\": true}\n"));
+    request.is_json = false;
+    g_autoptr(GString) table = make_text(&setup, &request, true);
+    g_assert_true(g_str_has_prefix(table->str, "web-1: 1 task: 0 on a vCPU, "));
 }
 
 static unsigned
@@ -205,8 +208,8 @@ test_full(void)
                                ? count_parts(text->str, "futex")
                                : count_parts(text->str, "wait?") + count_parts(text->str, "nginx[");
         g_autofree char *notice = g_strdup_printf(
-            "web-1: %u tasks are left out: the text is longer than 48 MiB; choose fewer tasks\n",
-            N_TASKS - n);
+            "web-1: %u task%s left out: the text is longer than 48 MiB; choose fewer tasks\n",
+            N_TASKS - n, N_TASKS - n == 1 ? " is" : "s are");
         g_assert_cmpuint(n, <, N_TASKS);
         g_assert_true(!is_tight || n == 0 || (!is_json && !is_table));
         g_assert_cmpstr(setup.notices->str, ==, notice);
