@@ -51,11 +51,20 @@ unsigned uprof_kernel_log_append_text(GString *out, const UprofKernelLog *log, s
  */
 unsigned uprof_kernel_log_append_json(GString *out, const UprofKernelLog *log, size_t most);
 
+/** UprofKernelTrouble: a record that tells of a crash, a hang or a lack of memory */
+typedef struct {
+    const UprofPrintkRecord *record; /* borrowed from the log */
+    const char *what;                /* it tells of, for a message; literal */
+    uint64_t age_ns;                 /* the newest record came so much later */
+    bool is_old;                     /* by more than an hour: the guest has gone on */
+} UprofKernelTrouble;
+
 /**
- * uprof_kernel_log_find_trouble: finds the newest record that tells of a crash, a hang or a lack of memory
- * @what: (out): what it tells of, for a message; literal
+ * uprof_kernel_log_find_trouble: finds the newest such record
+ * @trouble: (out): undefined if there is none
  *
- * Returns: (nullable): the record, borrowed; %NULL if there is none
+ * Only records of the kernel itself count: programs in the guest can write anything into its log.
+ *
+ * Returns: true if there is one
  */
-const UprofPrintkRecord *
-uprof_kernel_log_find_trouble(const UprofKernelLog *log, const char **what);
+bool uprof_kernel_log_find_trouble(const UprofKernelLog *log, UprofKernelTrouble *trouble);

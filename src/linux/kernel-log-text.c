@@ -12,8 +12,11 @@
 
 #define NS_PER_US 1000
 #define US_PER_S 1000000
+#define OLD_NS (UINT64_C(3600) * 1000 * 1000 * 1000)
 /* In a record's caller: the rest is the number of a CPU. */
 #define IS_CPU (UINT32_C(1) << 31)
+
+enum { OF_KERNEL = 0 }; /* a facility: Linux, include/linux/syslog.h */
 
 static const char *const levels[] = { "emerg", "alert",  "crit", "err",
                                       "warn",  "notice", "info", "debug" };
@@ -172,19 +175,31 @@ uprof_kernel_log_append_json(GString *out, const UprofKernelLog *log, size_t mos
 
 /* ---- Trouble ---- */
 
-const UprofPrintkRecord *
-uprof_kernel_log_find_trouble(const UprofKernelLog *log, const char **what)
+/* Returns: (nullable): what the record tells of */
+static const char *
+find_meaning(const UprofPrintkRecord *record)
+{
+    for (size_t i = 0; record->text.data && i < G_N_ELEMENTS(troubles); i++)
+        if (memmem(record->text.data, record->text.len, troubles[i].text, strlen(troubles[i].text)))
+            return troubles[i].what;
+    return NULL;
+}
+
+bool
+uprof_kernel_log_find_trouble(const UprofKernelLog *log, UprofKernelTrouble *trouble)
 {
     const GArray *records = uprof_kernel_log_records(log);
 
     for (guint i = records->len; i-- > 0;) {
         const UprofPrintkRecord *record = &g_array_index(records, UprofPrintkRecord, i);
-        for (size_t k = 0; record->text.data && k < G_N_ELEMENTS(troubles); k++)
-            if (memmem(record->text.data, record->text.len, troubles[k].text,
-                       strlen(troubles[k].text))) {
-                *what = troubles[k].what;
-                return record;
-            }
+        const uint64_t newest_ns =
+            g_array_index(records, UprofPrintkRecord, records->len - 1).time_ns;
+        const char *what = record->facility == OF_KERNEL ? find_meaning(record) : NULL;
+        if (!what)
+            continue;
+        const uint64_t age_ns = newest_ns > record->time_ns ? newest_ns - record->time_ns : 0;
+        *trouble = (UprofKernelTrouble){ record, what, age_ns, age_ns > OLD_NS };
+        return true;
     }
-    return NULL;
+    return false;
 }

@@ -122,23 +122,25 @@ describe_log(UprofDiagnosis *diagnosis, const UprofPipeline *pipeline)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(UprofKernelLog) log = uprof_kernel_log_read(pipeline->kernel, pipeline->mem, &error);
-    const char *what;
+    UprofKernelTrouble trouble;
 
     if (!log) {
         uprof_diagnosis_add(diagnosis, UPROF_LEVEL_NOTE, "kernel log", "%s", error->message);
         return;
     }
     const unsigned n = uprof_kernel_log_records(log)->len;
-    const UprofPrintkRecord *record = uprof_kernel_log_find_trouble(log, &what);
-    if (!record) {
+    if (!uprof_kernel_log_find_trouble(log, &trouble)) {
         uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "kernel log",
                             "%u records; none tells of a crash or a hang", n);
         return;
     }
-    g_autofree char *text = uprof_text_quote_slice(record->text);
-    uprof_diagnosis_add(diagnosis, UPROF_LEVEL_WARN, "kernel log",
-                        "tells of %s, %.6f s after the boot: '%s'; see: virt-uprof dmesg", what,
-                        (double)record->time_ns / UPROF_NS_PER_S, text);
+    g_autofree char *text = uprof_text_quote_slice(trouble.record->text);
+    g_autofree char *age = uprof_format_ns(trouble.age_ns);
+    uprof_diagnosis_add(diagnosis, trouble.is_old ? UPROF_LEVEL_NOTE : UPROF_LEVEL_WARN,
+                        "kernel log",
+                        "tells of %s, %.6f s after the boot and %s before the newest record: '%s'; "
+                        "see: virt-uprof dmesg",
+                        trouble.what, (double)trouble.record->time_ns / UPROF_NS_PER_S, age, text);
 }
 
 /* Returns: true if the guest's Linux kernel was found, so that its symbols are known */

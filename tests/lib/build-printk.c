@@ -37,7 +37,11 @@ get_size(const PrintkBuilder *builder)
 void
 printk_init(PrintkBuilder *builder, unsigned count_bits, unsigned size_bits)
 {
-    *builder = (PrintkBuilder){ .count_bits = count_bits, .size_bits = size_bits };
+    *builder = (PrintkBuilder){
+        .count_bits = count_bits,
+        .size_bits = size_bits,
+        .facility = FACILITY,
+    };
     builder->descs = g_malloc0(get_count(builder) * PRINTK_DESC_BYTES);
     builder->infos = g_malloc0(get_count(builder) * PRINTK_INFO_BYTES);
     builder->text = g_malloc0(get_size(builder));
@@ -136,7 +140,7 @@ printk_add(PrintkBuilder *builder, unsigned level, const char *text)
     printk_put(info + PRINTK_SEQUENCE, builder->sequence, 8);
     printk_put(info + PRINTK_TIME, builder->sequence * 1000 * 1000, 8);
     printk_put(info + PRINTK_TEXT_LEN, len, 2);
-    info[PRINTK_FACILITY] = FACILITY;
+    info[PRINTK_FACILITY] = builder->facility;
     info[PRINTK_LEVEL_BITS / 8] = (uint8_t)(level << PRINTK_LEVEL_BITS % 8 | 2);
     printk_put(info + PRINTK_CALLER, 100 + builder->sequence, 4);
     uint8_t *desc = printk_desc(builder, builder->head);

@@ -30,6 +30,7 @@ typedef struct {
     uint64_t tail, head;           /* ids */
     uint64_t end;                  /* position behind the newest block */
     uint64_t sequence;             /* of the next record */
+    uint8_t facility;              /* of the next records */
 } PrintkBuilder;
 
 void printk_init(PrintkBuilder *builder, unsigned count_bits, unsigned size_bits);

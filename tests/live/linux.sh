@@ -135,7 +135,7 @@ last_words_of_kernel()
     printf 'panic\n' >"${guest_folders[$name]}/words.in"
     wait_until 60 has_panic || fail 'no panic'
     profile 0 check "${patient[@]}" "$name"
-    grep -qE '^ +warn +kernel log +tells of (a panic|an oops), [0-9.]+ s after the boot: ' "$work/out" ||
+    grep -qE '^ +warn +kernel log +tells of (a panic|an oops), [0-9.]+ s after the boot and [0-9.]+ [mu]?s before the newest record: ' "$work/out" ||
         fail "no panic in: $(cat "$work/out")"
 }
 

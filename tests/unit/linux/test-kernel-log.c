@@ -168,17 +168,57 @@ test_trouble(void)
         const LinuxPlan plan = { .n_vcpus = 1 };
         g_autoptr(LinuxGuest) guest = linux_guest_new(&plan);
         g_auto(PrintkBuilder) builder;
-        const char *what = NULL;
+        UprofKernelTrouble trouble;
         printk_init(&builder, COUNT_BITS, SIZE_BITS);
+        builder.facility = 0;
         printk_add(&builder, 6, "before");
         printk_add(&builder, 0, troubles[i].text);
         printk_add(&builder, 6, "after");
         linux_guest_put_log(guest, &builder);
         g_autoptr(UprofKernelLog) log = read_log(guest, NULL);
-        const UprofPrintkRecord *record = uprof_kernel_log_find_trouble(log, &what);
-        g_assert_cmpstr(what, ==, troubles[i].what);
-        g_assert_true(!record == !what && (!record || record->sequence == 1));
+        const bool is_found = uprof_kernel_log_find_trouble(log, &trouble);
+        g_assert_true(is_found == (troubles[i].what != NULL));
+        if (!is_found)
+            continue;
+        g_assert_cmpstr(trouble.what, ==, troubles[i].what);
+        g_assert_cmpuint(trouble.record->sequence, ==, 1);
+        g_assert_cmpuint(trouble.age_ns, ==, 1000 * 1000);
+        g_assert_false(trouble.is_old);
     }
+}
+
+/* A program's own record of trouble does not count; and an old one is marked. The time is in ms. */
+static const struct {
+    const char *name;
+    uint8_t facility;
+    unsigned newest_ms;
+    bool is_found, is_old;
+} ages[] = {
+    { "program", 3, 2, false, false },
+    { "new", 0, 1 + 3600 * 1000, true, false },
+    { "old", 0, 2 + 3600 * 1000, true, true },
+};
+
+static void
+test_age(gconstpointer data)
+{
+    const unsigned i = GPOINTER_TO_UINT(data);
+    const LinuxPlan plan = { .n_vcpus = 1 };
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&plan);
+    g_auto(PrintkBuilder) builder;
+    UprofKernelTrouble trouble;
+
+    printk_init(&builder, COUNT_BITS, SIZE_BITS);
+    builder.facility = ages[i].facility;
+    builder.sequence = 1;
+    printk_add(&builder, 0, "Out of memory: Killed process 4711 (java)");
+    builder.facility = 0;
+    builder.sequence = ages[i].newest_ms;
+    printk_add(&builder, 6, "after");
+    linux_guest_put_log(guest, &builder);
+    g_autoptr(UprofKernelLog) log = read_log(guest, NULL);
+    g_assert_true(uprof_kernel_log_find_trouble(log, &trouble) == ages[i].is_found);
+    g_assert_true(!ages[i].is_found || trouble.is_old == ages[i].is_old);
 }
 
 /* Members of the struct printk_ringbuffer that lead nowhere. */
@@ -234,6 +274,10 @@ main(int argc, char **argv)
     g_test_add_func("/kernel-log/gaps", test_gaps);
     g_test_add_func("/kernel-log/long", test_long);
     g_test_add_func("/kernel-log/trouble", test_trouble);
+    for (unsigned i = 0; i < G_N_ELEMENTS(ages); i++) {
+        g_autofree char *name = g_strdup_printf("/kernel-log/age/%s", ages[i].name);
+        g_test_add_data_func(name, GUINT_TO_POINTER(i), test_age);
+    }
     for (unsigned i = 0; i < G_N_ELEMENTS(hostile); i++) {
         g_autofree char *name = g_strdup_printf("/kernel-log/hostile/%s", hostile[i].name);
         g_test_add_data_func(name, GUINT_TO_POINTER(i), test_hostile);
