@@ -13,8 +13,8 @@
 /** UprofTaskRequest: has no pointers, so that it can be sent to another process */
 typedef struct {
     UprofTaskChoice choice;
-    uint64_t time_ns; /* of the last snapshot */
-    uint32_t reset;   /* of the last snapshot */
+    uint64_t time_ns; /* of a snapshot of the guest as it is now, such as that of the first vCPU */
+    uint32_t reset;   /* of the same snapshot */
     /* time for the list, for the stacks of the kernel, and for those of user space; 0: the default */
     uint64_t list_ns, kernel_ns, user_ns;
     size_t most; /* bytes of the text, about; 0: %UPROF_TEXT_LONG_MAX */

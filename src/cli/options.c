@@ -523,7 +523,7 @@ static const Option table[] = {
       "the stacks of all tasks of a Linux guest that do not run, or in STATES",
       take_states, GIVEN(shows_tasks), .choices = "D S R T", .form = STATES_FORM },
     { "blocked", '\0', DUMP, NULL,
-      "the same; those that cannot be interrupted, and wait longest, first",
+      "as --tasks; tasks that cannot be interrupted first, longest wait first",
       take_flag, MEMBER(is_blocked) },
     { "state", '\0', PS, "STATES",
       "only tasks in these states, such as D, or DR",

@@ -12,7 +12,7 @@
 /* A list of tasks that takes longer is of many moments. */
 #define SLOW_NS (UINT64_C(2) * UPROF_NS_PER_S)
 
-/* @time_ns, @reset: of the last snapshot */
+/* @time_ns, @reset: of a snapshot of the guest as it is now */
 static UprofTaskRequest
 make_request(const UprofOptions *options, const char *uuid, uint64_t time_ns, uint32_t reset)
 {
@@ -59,9 +59,9 @@ uprof_task_command_print(UprofSession *session, const UprofOptions *options, uns
     const UprofErrorCode code = uprof_session_take_snapshots(session, &snapshots, notices);
     if (code != UPROF_ERROR_NONE)
         return code;
-    const UprofSnapshot *last = snapshots.slots[0];
+    const UprofSnapshot *first = snapshots.slots[0];
     UprofTaskRequest request =
-        make_request(options, session->domain->uuid, last->time_ns, last->reset);
+        make_request(options, session->domain->uuid, first->time_ns, first->reset);
     request.is_paused = session->guest->paused;
     GString *text = make_text(session, call, &request, notices, &error);
     if (!text)
