@@ -52,7 +52,7 @@ typedef struct {
     GArray *tasks;    /* of UprofTask: by process, its first thread first; processes by their ids */
     bool is_complete; /* false: the ring is malformed, changes all the time, or is too long */
     bool is_late;     /* ... or the time was up */
-    unsigned n_again; /* how often the ring had changed, and was followed again */
+    unsigned n_retries; /* how often a ring had changed, and was followed again */
     /* (nullable): what this kernel does not tell: see uprof_task_offsets_missing() */
     char *missing;
     bool has_parents, has_times, has_waits, has_levels; /* these members are known */

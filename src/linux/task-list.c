@@ -289,7 +289,7 @@ is_spent(Walk *walk)
 static bool
 step_back(Walk *walk, const Ring *ring, GArray *steps, uint64_t *next)
 {
-    walk->list->n_again++;
+    walk->list->n_retries++;
     while (steps->len > 0 && walk->n_reads++ < READS_MAX && !is_late(walk)) {
         const Step *last = &g_array_index(steps, Step, steps->len - 1);
         const uint64_t before =

@@ -25,7 +25,6 @@ typedef struct {
     char state;
     UprofTaskStackState why; /* COPIED if there are frames */
     UprofEnd end;
-    bool has_user;      /* the frames of user space were searched */
     UprofFrame *frames; /* owned */
     unsigned n_frames;
     GArray *tasks; /* of guint: indices in the list; owned */
@@ -91,7 +90,6 @@ make_group(const UprofTaskUnwinder *unwinder, const UprofTask *task)
         .digest = UPROF_FNV64_START,
         .state = task->state,
         .why = unwinder->copy->state,
-        .has_user = unwinder->has_user,
         .end = unwinder->stack->n > 0 ? unwinder->stack->end : UPROF_END_BASE,
         .frames = unwinder->stack->frames,
         .n_frames = unwinder->stack->n,

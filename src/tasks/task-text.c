@@ -110,6 +110,7 @@ uprof_task_text_begin(UprofJsonWriter *json, const UprofTaskRequest *request, co
     uprof_json_string(json, "uuid", request->uuid);
     uprof_json_bool(json, "paused", request->is_paused);
     uprof_json_string(json, "missing", list->missing ? list->missing : "");
+    uprof_json_uint(json, "retries", list->n_retries);
     uprof_json_break_line(json, "\n ");
     uprof_json_begin(json, key, UPROF_JSON_ARRAY);
 }

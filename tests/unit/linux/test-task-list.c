@@ -99,7 +99,7 @@ test_processes(void)
     assert_ids(list, (const uint32_t[]){ 100, 101, 102, 4242 }, 4);
     g_assert_true(list->is_complete);
     g_assert_null(list->missing);
-    g_assert_cmpuint(list->n_again, ==, 0);
+    g_assert_cmpuint(list->n_retries, ==, 0);
     g_assert_cmpstr(find_task(list, 4242)->name, ==, "nginx");
     g_assert_cmphex(find_task(list, 4242)->memory, ==, LINUX_DIRECT + setup.guest->mm);
     g_assert_cmpuint(find_task(list, 101)->process, ==, 101);

@@ -169,7 +169,7 @@ test_table_json(void)
     g_assert_true(uprof_task_choice_set_states(&request.choice, "D"));
     g_autoptr(GString) text = make_text(&setup, &request, true);
     assert_has(text->str, "{\"domain\": \"web-1\", \"uuid\": \"1234\", \"paused\": false, "
-                          "\"missing\": \"\",\n \"tasks\": [\n"
+                          "\"missing\": \"\", \"retries\": 0,\n \"tasks\": [\n"
                           "  {\"pid\": 2, \"tid\": 2, \"parent\": 0, ");
     assert_has(text->str, "\"state\": \"D\", \"state_name\": \"uninterruptible\", \"in_io\": true");
     assert_has(text->str, "\"wait_ns\": 20000000000");
@@ -350,6 +350,7 @@ test_incomplete(void)
                     "web-1: the list of tasks may lack some: it changed all the time, is longer "
                     "than 100000 tasks, or the guest's memory is malformed\n");
     assert_has(text->str, "\"complete\": false}\n");
+    assert_has(text->str, "\"retries\": 8,\n");
 }
 
 static void
