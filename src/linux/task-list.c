@@ -557,8 +557,9 @@ uprof_task_list_read(const UprofLinux *kernel, UprofMem *mem, uint64_t time_ns, 
         .places = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL),
         .end_ns = uprof_clock_now_ns() + time_ns,
     };
-    walk.guess =
-        uprof_task_guess_new(offsets, &walk.memory, uprof_linux_symbols(kernel)->first_ids);
+    /* for a slow guest, the guesses cost more than they save */
+    walk.guess = uprof_task_guess_new(
+        offsets, &walk.memory, uprof_mem_is_slow(mem) ? 0 : uprof_linux_symbols(kernel)->first_ids);
     note_missing(offsets, list);
     walk_tasks(&walk, uprof_linux_symbols(kernel)->init_task);
     clear_walk(&walk);

@@ -715,6 +715,12 @@ uprof_mem_read_pieces(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, Uprof
     mem->is_bulk = false;
 }
 
+bool
+uprof_mem_is_slow(const UprofMem *mem)
+{
+    return mem->guest->slow_reads;
+}
+
 /* Are the entries that were used the same, except for volatile bits? */
 static bool
 is_same_table(const Table *table, const uint8_t *now)

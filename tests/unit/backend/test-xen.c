@@ -12,7 +12,7 @@
 #define UUID "01020304-0506-0708-090a-0b0c0d0e0f10"
 
 /* XEN_DOMINF_*; REASON is the lowest bit of the shutdown reason */
-enum { DYING = 1, HVM = 2, SHUTDOWN = 4, REASON = 16, SUSPEND = 2 };
+enum { DYING = 1, HVM = 2, SHUTDOWN = 4, REASON = 16, SUSPEND = 2, CRASH = 3 };
 
 enum { DOMID = 7, RAM_PAGES = 256, VERSION = 0x15 };
 
@@ -121,7 +121,7 @@ static const struct {
     { "paused",      HVM, 1, false, false, false, true, UPROF_BUSY, UPROF_HINDRANCE_PAUSED },
     { "saved",       HVM | SHUTDOWN | SUSPEND << REASON, 0, false, false, false, true, UPROF_BUSY, UPROF_HINDRANCE_JOB },
     { "powered-off", HVM | SHUTDOWN, 0, false, false, false, true, UPROF_GONE, UPROF_HINDRANCE_NONE },
-    { "crashed",     HVM | SHUTDOWN | 3 << REASON, 0, false, false, false, true, UPROF_GONE, UPROF_HINDRANCE_NONE },
+    { "crashed",     HVM | SHUTDOWN | CRASH << REASON, 0, false, false, false, true, UPROF_GONE, UPROF_HINDRANCE_NONE },
     { "dying",       HVM | DYING, 0, false, false, false, true, UPROF_GONE, UPROF_HINDRANCE_NONE },
     { "gone",        HVM, 0, true, false, false, true, UPROF_GONE, UPROF_HINDRANCE_NONE },
     { "other-uuid",     HVM, 0, false, true, false, true, UPROF_GONE, UPROF_HINDRANCE_NONE },
@@ -681,7 +681,7 @@ test_crashed(void)
     UprofRegs regs;
 
     reset_xen(1);
-    fake_xen.flags = HVM | SHUTDOWN | UPROF_XEN_SHUTDOWN_CRASH << REASON;
+    fake_xen.flags = HVM | SHUTDOWN | CRASH << REASON;
     g_assert_null(open_as(&(UprofTarget){ .idle_stacks = false }, &refused));
     g_assert_error(refused, UPROF_ERROR, UPROF_ERROR_NOT_FOUND);
     g_autoptr(UprofGuest) guest = open_as(&(UprofTarget){ .may_be_paused = true }, &error);

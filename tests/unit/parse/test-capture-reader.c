@@ -274,7 +274,7 @@ static void
 test_unknown_records(void)
 {
     static const char records[] = "\0\0\0\0\1\0\0\0x"
-                                  "\x08\0\0\0\0\0\0\0"
+                                  "\x09\0\0\0\0\0\0\0"
                                   "\xff\xff\xff\xff\2\0\0\0yz"
                                   "\5\0\0\0\0\0\0\0"
                                   "\3\0\0\0\xff\xff\xff\xff";
