@@ -91,8 +91,9 @@ same_log()
 {
     ask_linux "$name" log >"$work/said" || fail 'it does not tell its log'
     profile 0 dmesg --json "${patient[@]}" "$name"
-    cp "$work/out" "$work/log.json"
-    python3 "$here/kernel_log.py" "$work/log.json" "$work/said" "$1" >"$work/compared" ||
+    mv "$work/out" "$work/log.json"
+    profile 0 dmesg "${patient[@]}" "$name"
+    python3 "$here/kernel_log.py" "$work/log.json" "$work/out" "$work/said" "$1" >"$work/compared" ||
         fail "the kernel's log: $(cat "$work/compared")"
     say "$name: the kernel's log: $(cat "$work/compared")"
 }
