@@ -8,13 +8,10 @@
 #pragma once
 
 #include <glib.h>
+#include <libvirt/libvirt-qemu.h>
 #include <libvirt/libvirt.h>
 #include <libvirt/virterror.h>
 #include <stdbool.h>
-
-#ifdef WITH_QEMU
-#include <libvirt/libvirt-qemu.h>
-#endif
 
 /* The functions that this program calls, without their prefix "vir". */
 #define UPROF_LIBVIRT_CALLS(CALL)                                                                  \
@@ -59,19 +56,13 @@
     CALL(GetLastError)                                                                             \
     CALL(SetErrorFunc)
 
-#ifdef WITH_QEMU
-#define UPROF_LIBVIRT_QEMU_CALLS(CALL) CALL(DomainQemuMonitorCommand)
-#else
-#define UPROF_LIBVIRT_QEMU_CALLS(CALL)
-#endif
-
 #define UPROF_LIBVIRT_MEMBER(name) __typeof__(vir##name) *name;
 
 /** UprofLibvirt: virConnectClose() is the member ConnectClose, and so on */
 typedef struct {
     UPROF_LIBVIRT_CALLS(UPROF_LIBVIRT_MEMBER)
-    UPROF_LIBVIRT_QEMU_CALLS(UPROF_LIBVIRT_MEMBER)
-    virConnectAuthPtr *default_auth; /* virConnectAuthPtrDefault */
+    UPROF_LIBVIRT_MEMBER(DomainQemuMonitorCommand) /* (nullable): libvirt may not know QEMU */
+    virConnectAuthPtr *default_auth;               /* virConnectAuthPtrDefault */
 } UprofLibvirt;
 
 /** uprof_libvirt: all members are %NULL before uprof_libvirt_load() */

@@ -17,36 +17,26 @@ static const struct {
     size_t member;
 } places[] = {
     UPROF_LIBVIRT_CALLS(PLACE)
-    UPROF_LIBVIRT_QEMU_CALLS(PLACE)
     { "virConnectAuthPtrDefault", G_STRUCT_OFFSET(UprofLibvirt, default_auth) },
 };
 /* clang-format on */
-
-static const char *const libraries[] = {
-    "libvirt.so.0",
-#ifdef WITH_QEMU
-    "libvirt-qemu.so.0",
-#endif
-};
 
 static void
 ignore_error(void *data, virErrorPtr error)
 {
 }
 
-/* The symbols of a library become global, so that a preloaded library can stand before it. */
+/* The symbols of the libraries become global, so that a preloaded library can stand before them. */
 static bool
 open_libraries(GError **error)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(libraries); i++) {
-        if (dlopen(libraries[i], RTLD_LAZY | RTLD_GLOBAL))
-            continue;
-        g_autofree char *why = uprof_text_quote(dlerror());
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED,
-                    "libvirt cannot be loaded: %s; install the package libvirt0", why);
-        return false;
-    }
-    return true;
+    dlopen("libvirt-qemu.so.0", RTLD_LAZY | RTLD_GLOBAL);
+    if (dlopen("libvirt.so.0", RTLD_LAZY | RTLD_GLOBAL))
+        return true;
+    g_autofree char *why = uprof_text_quote(dlerror());
+    g_set_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED,
+                "libvirt cannot be loaded: %s; install the package libvirt0", why);
+    return false;
 }
 
 static bool
@@ -61,6 +51,8 @@ find_symbols(UprofLibvirt *libvirt, GError **error)
         }
         memcpy((char *)libvirt + places[i].member, &symbol, sizeof(symbol));
     }
+    void *call = dlsym(RTLD_DEFAULT, "virDomainQemuMonitorCommand");
+    memcpy(&libvirt->DomainQemuMonitorCommand, &call, sizeof(call));
     return true;
 }
 

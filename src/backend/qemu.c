@@ -120,6 +120,12 @@ connect_domain(UprofQemu *qemu, GError **error)
     qemu->connection = uprof_host_connect(qemu->uri, false, error);
     if (!qemu->connection)
         return false;
+    if (!uprof_libvirt.DomainQemuMonitorCommand) {
+        g_set_error_literal(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED,
+                            "the library libvirt-qemu.so.0 is missing; install the package "
+                            "libvirt0, with its support of QEMU");
+        return false;
+    }
     qemu->vir = uprof_libvirt.DomainLookupByUUIDString(qemu->connection, qemu->uuid);
     if (!qemu->vir)
         return uprof_host_fail(error, "cannot find the domain again");
