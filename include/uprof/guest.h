@@ -150,6 +150,8 @@ struct _UprofGuest {
     bool paused;    /* somebody else had stopped the guest when it was opened */
     bool left_held; /* a release failed: the guest may still be stopped */
     bool held;      /* for assertions */
+    /* Set between holds: the worker reads during holds, so a hold must not make its reads wait. */
+    bool worker_reads;
 
     gint resets;         /* atomic: resets of the guest since open */
     gint hindrance;      /* atomic: UprofHindrance */

@@ -147,6 +147,16 @@ bool uprof_worker_call_within(UprofWorker *worker, unsigned limit_s, unsigned ca
                               UprofSlice argument, GByteArray **reply, GError **error);
 
 /**
+ * uprof_worker_call_then: the same with a function for the end of the call
+ * @ended: called in this thread as soon as the worker has replied or is dead, before its notices are
+ *   shown
+ * @data: for @ended
+ */
+bool
+uprof_worker_call_then(UprofWorker *worker, unsigned call, UprofSlice argument,
+                       void (*ended)(void *data), void *data, GByteArray **reply, GError **error);
+
+/**
  * uprof_worker_end: completes the run's facts and names
  * @run: its members that are known at the end
  * @counts: (out): of the complete run

@@ -237,9 +237,11 @@ monitor_hold(UprofGuest *guest, unsigned vcpu, GError **error)
     if (!vir)
         return UPROF_BUSY;
     g_mutex_lock(&qemu->gate);
-    if (uprof_libvirt.DomainSuspend(vir) == 0)
+    const bool is_stopped = uprof_libvirt.DomainSuspend(vir) == 0;
+    if (!is_stopped || guest->worker_reads)
+        g_mutex_unlock(&qemu->gate);
+    if (is_stopped)
         return UPROF_OK;
-    g_mutex_unlock(&qemu->gate);
 
     /* read before any other call, because libvirt keeps only the last error */
     const virError *last = uprof_libvirt.GetLastError();
@@ -283,7 +285,8 @@ monitor_release(UprofGuest *guest, unsigned vcpu, GError **error)
     }
     free(monitor->regs);
     monitor->regs = NULL;
-    g_mutex_unlock(&qemu->gate);
+    if (!guest->worker_reads)
+        g_mutex_unlock(&qemu->gate);
     if (running)
         return UPROF_OK;
     g_propagate_error(error, g_steal_pointer(&failure));

@@ -125,9 +125,10 @@ name_call(uint64_t call)
     return call < UPROF_N_OWN_CALLS ? names[call] : "made a table";
 }
 
+/* Calls a function, and waits until it has replied, or the worker is dead. */
 static GByteArray *
-call_within(UprofWorker *worker, unsigned limit_s, uint64_t call, UprofSlice argument,
-            const int *fds, unsigned n_fds, GError **error)
+call_and_wait(UprofWorker *worker, unsigned limit_s, uint64_t call, UprofSlice argument,
+              const int *fds, unsigned n_fds)
 {
     const UprofCallHead head = { call };
     const UprofSlice parts[] = { { &head, sizeof(head) }, argument };
@@ -142,10 +143,24 @@ call_within(UprofWorker *worker, unsigned limit_s, uint64_t call, UprofSlice arg
     uprof_own_time_start(&worker->called, worker->pid);
     g_mutex_unlock(&worker->pool->lock);
     send_waiting(worker, UPROF_DO_CALL, parts, G_N_ELEMENTS(parts), fds, n_fds);
-    GByteArray *reply = wait_for_reply(worker);
+    return wait_for_reply(worker);
+}
+
+/* @reply: (nullable): of call_and_wait(). Returns: false with an error if there is none */
+static bool
+check_reply(UprofWorker *worker, const GByteArray *reply, GError **error)
+{
     uprof_worker_show_notices(worker);
-    if (!reply)
-        fail_dead(worker, error);
+    return reply || fail_dead(worker, error);
+}
+
+static GByteArray *
+call_within(UprofWorker *worker, unsigned limit_s, uint64_t call, UprofSlice argument,
+            const int *fds, unsigned n_fds, GError **error)
+{
+    GByteArray *reply = call_and_wait(worker, limit_s, call, argument, fds, n_fds);
+
+    check_reply(worker, reply, error);
     return reply;
 }
 
@@ -190,6 +205,15 @@ uprof_worker_call(UprofWorker *worker, unsigned call, UprofSlice argument, GByte
                   GError **error)
 {
     return uprof_worker_call_within(worker, CALL_S, call, argument, reply, error);
+}
+
+bool
+uprof_worker_call_then(UprofWorker *worker, unsigned call, UprofSlice argument,
+                       void (*ended)(void *data), void *data, GByteArray **reply, GError **error)
+{
+    *reply = call_and_wait(worker, CALL_S, UPROF_N_OWN_CALLS + call, argument, NULL, 0);
+    ended(data);
+    return check_reply(worker, *reply, error);
 }
 
 /* ---- One worker ---- */
