@@ -30,11 +30,16 @@ typedef struct {
 void uprof_access_clear(UprofAccess *access);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UprofAccess, uprof_access_clear)
 
+/** UprofStop: which part of a guest a hold must stop */
+typedef enum {
+    UPROF_STOP_ANY,   /* as the access method does it */
+    UPROF_STOP_NONE,  /* none (--no-pause): only "monitor" can read a guest that runs */
+    UPROF_STOP_WHOLE, /* the whole guest (--pause): "direct" cannot do it */
+} UprofStop;
+
 /**
  * uprof_access_choose:
  * @asked: "auto" or the name of a method
- * @no_pause: the guest must not be stopped; only the access method "monitor" can sample
- *   a guest that runs
  * @access: (out): has at least one method
  *
  * Touches no guest. Loads the module for Xen domains if @domain is a Xen domain.
@@ -42,5 +47,5 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UprofAccess, uprof_access_clear)
  * Returns: false with %UPROF_ERROR_UNSUPPORTED, or with %UPROF_ERROR_DENIED if the process lacks
  *   a right that the method @asked needs
  */
-bool uprof_access_choose(const UprofDomain *domain, const char *asked, bool no_pause,
+bool uprof_access_choose(const UprofDomain *domain, const char *asked, UprofStop stop,
                          UprofAccess *access, GError **error);

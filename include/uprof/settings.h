@@ -15,6 +15,10 @@ enum {
     UPROF_DURATION_MAX_S = 30 * 24 * 3600,
     UPROF_DEPTH_DEFAULT = 127,
     UPROF_METADATA_RATE_MAX_HZ = 1000,
+    UPROF_MAX_PAUSE_MAX_MS = 1000,
+    UPROF_PAUSE_DEFAULT_MS = 1000,
+    /* of @pause_ns: with all retries of a release, shorter than the guardian waits */
+    UPROF_PAUSE_MAX_MS = 10 * 1000,
 };
 
 /* Forms of values, for messages */
@@ -36,6 +40,8 @@ typedef struct {
     uint64_t budget_ppm;   /* share of time that a vCPU may be held, in millionths; 0: the default
                             * of the access method */
     uint64_t max_pause_ns; /* a longer hold stops copying */
+    uint64_t pause_ns;     /* the longest time for which the whole guest is held while its tasks are
+                            * read; 0: it runs */
     unsigned max_depth;    /* frames of a stack */
     GArray *vcpus;         /* (nullable) (element-type uint32_t): sorted, unique; %NULL: all */
     bool per_vcpu;         /* show each vCPU separately */

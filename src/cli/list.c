@@ -67,7 +67,7 @@ fill_row(Row *row, const UprofDomain *domain, const Sources *sources)
 {
     g_autoptr(GError) error = NULL;
     g_auto(UprofAccess) access = { 0 };
-    const bool ok = uprof_access_choose(domain, "auto", false, &access, &error);
+    const bool ok = uprof_access_choose(domain, "auto", UPROF_STOP_ANY, &access, &error);
 
     row->name = uprof_text_quote(domain->name);
     row->access = g_strdup(ok ? access.methods[0]->name : "-");

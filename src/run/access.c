@@ -101,7 +101,7 @@ check_domain(const UprofDomain *domain, GError **error)
 }
 
 static bool
-choose_xen(const UprofDomain *domain, const char *asked, bool no_pause, UprofAccess *access,
+choose_xen(const UprofDomain *domain, const char *asked, UprofStop stop, UprofAccess *access,
            GError **error)
 {
     g_autoptr(GError) failure = NULL;
@@ -111,7 +111,7 @@ choose_xen(const UprofDomain *domain, const char *asked, bool no_pause, UprofAcc
         message = g_strdup_printf("no access '%s' to a domain of Xen: leave out --access", asked);
         return refuse_option(error, domain, message);
     }
-    if (no_pause)
+    if (stop == UPROF_STOP_NONE)
         return refuse_option(error, domain, "--no-pause is for KVM: leave it out");
     if (!domain->is_local)
         return refuse_domain(
@@ -130,15 +130,17 @@ choose_xen(const UprofDomain *domain, const char *asked, bool no_pause, UprofAcc
 
 /* Returns: (nullable): why "direct" cannot be used; a literal. @code: (out): for that error */
 static const char *
-find_obstacle(const UprofDomain *domain, bool no_pause, UprofErrorCode *code)
+find_obstacle(const UprofDomain *domain, UprofStop stop, UprofErrorCode *code)
 {
     *code = UPROF_ERROR_UNSUPPORTED;
     if (strcmp(domain->xml->type, "kvm") != 0)
         return "it is emulated, and emulation can only be stopped as a whole";
     if (!domain->is_local)
         return "the connection is remote";
-    if (no_pause)
+    if (stop == UPROF_STOP_NONE)
         return "--no-pause was asked for";
+    if (stop == UPROF_STOP_WHOLE)
+        return "--pause holds the whole guest, and 'direct' holds one vCPU";
 #ifdef WITH_DIRECT
     return uprof_direct_obstacle(code);
 #else
@@ -147,7 +149,7 @@ find_obstacle(const UprofDomain *domain, bool no_pause, UprofErrorCode *code)
 }
 
 bool
-uprof_access_choose(const UprofDomain *domain, const char *asked, bool no_pause,
+uprof_access_choose(const UprofDomain *domain, const char *asked, UprofStop stop,
                     UprofAccess *access, GError **error)
 {
     const UprofGuestOps *direct = uprof_access_find("direct");
@@ -157,10 +159,10 @@ uprof_access_choose(const UprofDomain *domain, const char *asked, bool no_pause,
     if (!check_domain(domain, error))
         return false;
     if (strcmp(domain->driver, "Xen") == 0)
-        return choose_xen(domain, asked, no_pause, access, error);
+        return choose_xen(domain, asked, stop, access, error);
     if (strcmp(asked, "xen") == 0)
         return refuse_option(error, domain, "no access 'xen': it is not a domain of Xen");
-    const char *obstacle = find_obstacle(domain, no_pause, &code);
+    const char *obstacle = find_obstacle(domain, stop, &code);
     if (strcmp(asked, "direct") == 0 && obstacle) {
         g_autofree char *name = uprof_text_quote(domain->name);
         g_set_error(error, UPROF_ERROR, (gint)code, "%s: no access 'direct': %s", name, obstacle);
@@ -174,7 +176,7 @@ uprof_access_choose(const UprofDomain *domain, const char *asked, bool no_pause,
         access->why = g_strdup("asked for");
     else if (access->n > 1)
         access->why = g_strdup("local KVM: one vCPU at a time, for microseconds");
-    else if (no_pause)
+    else if (stop == UPROF_STOP_NONE)
         access->why = g_strdup("without stopping (--no-pause): stacks that change while they are "
                                "read count as truncated");
     else

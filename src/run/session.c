@@ -294,13 +294,21 @@ describe_failure(const char *method, const GError *failure)
                            reason ? reason + strlen(no_access) : failure->message);
 }
 
+static UprofStop
+find_stop(const UprofSession *session)
+{
+    return session->settings.no_pause       ? UPROF_STOP_NONE
+           : session->settings.pause_ns > 0 ? UPROF_STOP_WHOLE
+                                            : UPROF_STOP_ANY;
+}
+
 static bool
 open_guest(UprofSession *session, UprofGuardian *guardian, bool may_be_paused, GError **error)
 {
     g_auto(UprofAccess) access = { 0 };
 
-    if (!uprof_access_choose(session->domain, session->caller_settings->access,
-                             session->settings.no_pause, &access, error))
+    if (!uprof_access_choose(session->domain, session->caller_settings->access, find_stop(session),
+                             &access, error))
         return false;
     session->why = g_steal_pointer(&access.why);
     for (unsigned i = 0; i < access.n; i++) {

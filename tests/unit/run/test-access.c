@@ -10,31 +10,34 @@ static const struct {
     int id;
     bool is_remote;
     const char *asked;
-    bool no_pause;
+    UprofStop stop;
     const char *methods; /* names, or the text of the error */
     int code;            /* of the error; -1: none */
 } cases[] = {
-    { "emulated",        "QEMU", "qemu", "x86_64", NULL,  1, false, "auto",    false, "monitor", -1 },
-    { "remote",          "QEMU", "kvm",  "x86_64", NULL,  1, true,  "auto",    false, "monitor", -1 },
-    { "no-pause",        "QEMU", "kvm",  "x86_64", NULL,  1, false, "auto",    true,  "monitor", -1 },
-    { "monitor",         "QEMU", "kvm",  "x86_64", NULL,  1, false, "monitor", false, "monitor", -1 },
-    { "direct-remote",   "QEMU", "kvm",  "x86_64", NULL,  1, true,  "direct",  false,
+    { "emulated",        "QEMU", "qemu", "x86_64", NULL,  1, false, "auto",    UPROF_STOP_ANY, "monitor", -1 },
+    { "remote",          "QEMU", "kvm",  "x86_64", NULL,  1, true,  "auto",    UPROF_STOP_ANY, "monitor", -1 },
+    { "no-pause",        "QEMU", "kvm",  "x86_64", NULL,  1, false, "auto",    UPROF_STOP_NONE,  "monitor", -1 },
+    { "pause",           "QEMU", "kvm",  "x86_64", NULL,  1, false, "auto",    UPROF_STOP_WHOLE, "monitor", -1 },
+    { "pause-direct",    "QEMU", "kvm",  "x86_64", NULL,  1, false, "direct",  UPROF_STOP_WHOLE,
+      "guest-1: no access 'direct': --pause holds the whole guest, and 'direct' holds one vCPU", UPROF_ERROR_UNSUPPORTED },
+    { "monitor",         "QEMU", "kvm",  "x86_64", NULL,  1, false, "monitor", UPROF_STOP_ANY, "monitor", -1 },
+    { "direct-remote",   "QEMU", "kvm",  "x86_64", NULL,  1, true,  "direct",  UPROF_STOP_ANY,
       "guest-1: no access 'direct': the connection is remote", UPROF_ERROR_UNSUPPORTED },
-    { "direct-emulated", "QEMU", "qemu", "x86_64", NULL,  1, false, "direct",  false,
+    { "direct-emulated", "QEMU", "qemu", "x86_64", NULL,  1, false, "direct",  UPROF_STOP_ANY,
       "guest-1: no access 'direct': it is emulated*", UPROF_ERROR_UNSUPPORTED },
-    { "xen-on-qemu",     "QEMU", "kvm",  "x86_64", NULL,  1, false, "xen",     false,
+    { "xen-on-qemu",     "QEMU", "kvm",  "x86_64", NULL,  1, false, "xen",     UPROF_STOP_ANY,
       "guest-1: no access 'xen'*", UPROF_ERROR_USAGE },
-    { "other-driver",    "TEST", "test", "x86_64", NULL,  1, false, "auto",    false,
+    { "other-driver",    "TEST", "test", "x86_64", NULL,  1, false, "auto",    UPROF_STOP_ANY,
       "guest-1: guests of libvirt's driver 'TEST' cannot be sampled", UPROF_ERROR_UNSUPPORTED },
-    { "encrypted",       "QEMU", "kvm",  "x86_64", "sev", 1, false, "auto",    false,
+    { "encrypted",       "QEMU", "kvm",  "x86_64", "sev", 1, false, "auto",    UPROF_STOP_ANY,
       "guest-1: memory is encrypted (launchSecurity sev)*", UPROF_ERROR_UNSUPPORTED },
-    { "other-arch",      "QEMU", "kvm",  "vax",    NULL,  1, false, "auto",    false,
+    { "other-arch",      "QEMU", "kvm",  "vax",    NULL,  1, false, "auto",    UPROF_STOP_ANY,
       "guest-1: guests of architecture 'vax' cannot be sampled yet", UPROF_ERROR_UNSUPPORTED },
-    { "dom0",            "Xen",  "xen",  "x86_64", NULL,  0, false, "auto",    false,
+    { "dom0",            "Xen",  "xen",  "x86_64", NULL,  0, false, "auto",    UPROF_STOP_ANY,
       "guest-1: it is dom0*", UPROF_ERROR_UNSUPPORTED },
-    { "monitor-on-xen",  "Xen",  "xen",  "x86_64", NULL,  3, false, "monitor", false,
+    { "monitor-on-xen",  "Xen",  "xen",  "x86_64", NULL,  3, false, "monitor", UPROF_STOP_ANY,
       "guest-1: no access 'monitor' to a domain of Xen*", UPROF_ERROR_USAGE },
-    { "remote-xen",      "Xen",  "xen",  "x86_64", NULL,  3, true,  "auto",    false,
+    { "remote-xen",      "Xen",  "xen",  "x86_64", NULL,  3, true,  "auto",    UPROF_STOP_ANY,
       "guest-1: the connection is remote*", UPROF_ERROR_UNSUPPORTED },
 };
 /* clang-format on */
@@ -69,8 +72,7 @@ test_choose_case(gconstpointer data)
     g_auto(UprofAccess) access = { 0 };
     g_autoptr(GError) error = NULL;
 
-    const bool ok =
-        uprof_access_choose(&domain, cases[i].asked, cases[i].no_pause, &access, &error);
+    const bool ok = uprof_access_choose(&domain, cases[i].asked, cases[i].stop, &access, &error);
 
     g_assert_true(ok == !error);
     if (cases[i].code < 0) {
@@ -99,7 +101,7 @@ test_no_pause(void)
     };
     g_auto(UprofAccess) access = { 0 };
 
-    g_assert_true(uprof_access_choose(&domain, "auto", true, &access, NULL));
+    g_assert_true(uprof_access_choose(&domain, "auto", UPROF_STOP_NONE, &access, NULL));
     g_assert_cmpstr(access.why, ==,
                     "without stopping (--no-pause): stacks that change while they are read count "
                     "as truncated");
