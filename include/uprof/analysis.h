@@ -22,13 +22,15 @@ typedef struct {
     UprofRun *run;           /* the program's facts at the start, and the counts since then */
     UprofPipeline *pipeline; /* %NULL until the first call makes it */
     UprofWaits *waits;       /* (nullable): the run walks tasks */
-    UprofWindowSize *sizes;  /* by vCPU */
-    char *symbols_hint;      /* (nullable): why the kernel file of the domain gives no names */
-    GPtrArray *outputs;      /* of Output, see analysis.c */
-    UprofWriter *writer;     /* (nullable): of the capture */
-    GError *capture_error;   /* (nullable): why the capture ends early */
-    uint64_t time_ns;        /* of the last snapshot */
-    uint32_t reset;          /* of the last snapshot */
+    /* (nullable): what uprof_task_reply_read_table() or the like has read: task-table.h */
+    struct _UprofTaskReading *tasks;
+    UprofWindowSize *sizes; /* by vCPU */
+    char *symbols_hint;     /* (nullable): why the kernel file of the domain gives no names */
+    GPtrArray *outputs;     /* of Output, see analysis.c */
+    UprofWriter *writer;    /* (nullable): of the capture */
+    GError *capture_error;  /* (nullable): why the capture ends early */
+    uint64_t time_ns;       /* of the last snapshot */
+    uint32_t reset;         /* of the last snapshot */
 } UprofAnalysis;
 
 /**

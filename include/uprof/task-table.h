@@ -19,23 +19,59 @@ typedef struct {
     uint64_t list_ns, kernel_ns, user_ns;
     size_t most; /* bytes of the text, about; 0: %UPROF_TEXT_LONG_MAX */
     bool is_json;
-    bool is_paused; /* the guest */
+    bool is_paused;    /* the guest */
+    bool is_rehearsal; /* the same is read once more: only an error gives a notice */
+    uint64_t held_ns;  /* how long the guest was held while its tasks were read; 0: it ran */
     char uuid[UPROF_MARKER_UUID_BYTES];
 } UprofTaskRequest;
+
+/**
+ * UprofTaskReading: what was read about tasks; another struct begins with it
+ *
+ * A text is made in two steps, because the guest may be held while its tasks are read, and the text also
+ * says for how long.
+ */
+typedef struct _UprofTaskReading UprofTaskReading;
+struct _UprofTaskReading {
+    UprofTaskRequest request; /* a copy */
+    GString *(*write)(UprofTaskReading *reading, const UprofNotices *notices);
+    void (*free)(UprofTaskReading *reading);
+};
+
+/**
+ * uprof_task_reading_write: reads no tasks
+ * @held_ns: as in UprofTaskRequest
+ * @notices: get a warning if tasks are left out
+ *
+ * Returns: (transfer full): lines that are safe to print
+ */
+GString *
+uprof_task_reading_write(UprofTaskReading *reading, uint64_t held_ns, const UprofNotices *notices);
+
+/** uprof_task_reading_free: @reading: (nullable) */
+void uprof_task_reading_free(UprofTaskReading *reading);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofTaskReading, uprof_task_reading_free)
 
 /** UprofTaskMake: makes a text about tasks: uprof_task_table_make() or uprof_task_groups_make() */
 typedef GString *UprofTaskMake(UprofPipeline *pipeline, const UprofTaskRequest *request,
                                const char *shown, const UprofNotices *notices, GError **error);
 
 /**
- * uprof_task_table_make:
- * @pipeline: has analyzed a snapshot of each vCPU; see uprof_linux_want_tasks()
- * @shown: the domain's name, safe to print
- * @notices: get a warning if the list is not complete, the text becomes too long, or this kernel does
- *   not tell everything
+ * uprof_task_table_read:
+ * @pipeline: has analyzed a snapshot of each vCPU; see uprof_linux_want_tasks(); must outlive the result
+ * @shown: the domain's name, safe to print; borrowed until the result is freed
+ * @notices: get a warning if the list is not complete, or this kernel does not tell everything
  *
- * Returns: (transfer full) (nullable): lines that are safe to print; %NULL with an error if tasks cannot
- *   be listed
+ * Returns: (transfer full) (nullable): %NULL with an error if tasks cannot be listed
+ */
+UprofTaskReading *
+uprof_task_table_read(UprofPipeline *pipeline, const UprofTaskRequest *request, const char *shown,
+                      const UprofNotices *notices, GError **error);
+
+/**
+ * uprof_task_table_make: both steps: reads, and makes a text
+ *
+ * Returns: (transfer full) (nullable): %NULL with an error if tasks cannot be listed
  */
 GString *uprof_task_table_make(UprofPipeline *pipeline, const UprofTaskRequest *request,
                                const char *shown, const UprofNotices *notices, GError **error);

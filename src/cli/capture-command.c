@@ -37,6 +37,10 @@ uprof_capture_command_show(const UprofReadCommand *command, UprofCaptureWork wor
     UprofErrorTally tally = { 0 };
     UprofLoadOptions load_options;
 
+    if (command->options->pauses) {
+        uprof_say("virt-uprof: --pause holds a guest: leave it out for a capture");
+        return UPROF_EXIT_USAGE;
+    }
     uprof_load_options_init(&load_options, command->options);
     for (guint i = 0; i < paths->len; i++)
         uprof_error_count(&tally, show_capture(g_ptr_array_index(paths, i), &load_options, work));

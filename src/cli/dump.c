@@ -17,12 +17,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CALL_STACK, CALL_PREPARE_TASKS, CALL_TASKS };
+enum { CALL_STACK, CALL_PREPARE_TASKS, CALL_READ_TASKS, CALL_WRITE_TASKS };
 
 static const UprofAnalysisCall calls[] = {
     [CALL_STACK] = uprof_stack_reply_make,
     [CALL_PREPARE_TASKS] = uprof_task_reply_prepare,
-    [CALL_TASKS] = uprof_task_reply_groups,
+    [CALL_READ_TASKS] = uprof_task_reply_read_groups,
+    [CALL_WRITE_TASKS] = uprof_task_reply_write,
 };
 
 static UprofErrorCode
@@ -63,7 +64,7 @@ print_stacks(UprofSession *session, const UprofOptions *options, const UprofNoti
 static UprofErrorCode
 print_tasks(UprofSession *session, const UprofOptions *options, const UprofNotices *notices)
 {
-    return uprof_task_command_print(session, options, CALL_PREPARE_TASKS, CALL_TASKS, notices);
+    return uprof_task_command_print(session, options, CALL_PREPARE_TASKS, notices);
 }
 
 static UprofErrorCode

@@ -75,6 +75,7 @@ struct _UprofOptions {
     UprofSettings settings; /* rate, duration and the like */
     unsigned samples;       /* the most of each domain; 0: no limit */
     bool given_depth;       /* --max-depth was given */
+    bool given_max_pause;   /* --max-pause was given */
     char *config_path;      /* (nullable): of --config */
     UprofConfig *config;    /* (nullable): only of periodic runs; limits what metadata asks for */
 
@@ -104,6 +105,7 @@ struct _UprofOptions {
     UprofTaskChoice tasks; /* which tasks are shown */
     bool shows_tasks;      /* dump: tasks that do not run, instead of vCPUs */
     bool is_blocked;       /* dump: the same, in the order of a guest that hangs */
+    bool pauses;           /* the whole guest is held while its tasks are read */
 
     /* watch */
     GPtrArray *rules;  /* of UprofWatchRule */

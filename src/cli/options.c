@@ -26,7 +26,6 @@ enum {
     ROUNDS_MAX = 1000 * 1000,
     SAMPLES_MAX = 1000 * 1000 * 1000,
     ROWS_MAX = 1000 * 1000,
-    MAX_PAUSE_NS_MAX = 1000 * 1000 * 1000,
 };
 
 #define DRAWING_MESSAGE "'%s' writes pictures (.svg), and its table to stdout"
@@ -170,7 +169,7 @@ take_max_pause(const Option *option, UprofOptions *options, const char *value)
     uint64_t *pause_ns = G_STRUCT_MEMBER_P(options, option->member);
 
     return (uprof_settings_parse_duration(value, pause_ns) && *pause_ns > 0 &&
-            *pause_ns <= MAX_PAUSE_NS_MAX) ||
+            *pause_ns <= UPROF_PAUSE_MAX_MS * UPROF_NS_PER_MS) ||
            fail_value(option, value, option->form);
 }
 
@@ -419,8 +418,11 @@ static const Option table[] = {
       .parse = uprof_settings_parse_budget, .form = UPROF_BUDGET_FORM },
     { "max-pause", '\0', OPENING, "T",
       "stop copying when a hold is as old as T, up to 1s (default: 50ms)",
-      take_max_pause, MEMBER(settings.max_pause_ns),
-      .form = "a duration of up to 1s, such as 50ms" },
+      take_max_pause, MEMBER(settings.max_pause_ns), GIVEN(given_max_pause),
+      .form = "a duration such as 50ms, up to 1s; with --pause up to 10s" },
+    { "pause", '\0', DUMP | PS, NULL,
+      "hold the whole guest while its tasks are read, up to --max-pause (or 1s)",
+      take_flag, MEMBER(pauses) },
     { "no-pause", '\0', OPENING, NULL,
       "KVM: read without stopping the guest; changed stacks count as truncated",
       take_flag, MEMBER(settings.no_pause) },
@@ -1029,7 +1031,8 @@ check_tasks(const UprofOptions *options)
                           options->command->name);
     if (bit == DUMP && options->tasks.pattern[0] && !options->shows_tasks && !options->is_blocked)
         return fail_usage("--process needs --tasks or --blocked");
-    return true;
+    return !options->pauses || bit != DUMP || options->shows_tasks || options->is_blocked ||
+           fail_usage("--pause needs --tasks or --blocked");
 }
 
 static bool
@@ -1050,6 +1053,24 @@ check_access(const UprofOptions *options)
 {
     return strcmp(options->access, "direct") != 0 || !options->settings.no_pause ||
            fail_usage("--access direct holds a vCPU for each sample: leave out --no-pause");
+}
+
+/* The hold of --pause may be longer than a hold for a sample. */
+static bool
+check_pause(UprofOptions *options)
+{
+    UprofSettings *settings = &options->settings;
+    const uint64_t max_ns = UPROF_MAX_PAUSE_MAX_MS * UPROF_NS_PER_MS;
+    const uint64_t default_ns = UPROF_PAUSE_DEFAULT_MS * UPROF_NS_PER_MS;
+
+    if (!options->pauses)
+        return settings->max_pause_ns <= max_ns || fail_usage("--max-pause above 1s needs --pause");
+    if (settings->no_pause || strcmp(options->access, "direct") == 0)
+        return fail_usage("--pause holds the whole guest: leave out %s",
+                          settings->no_pause ? "--no-pause" : "--access direct");
+    settings->pause_ns = options->given_max_pause ? settings->max_pause_ns : default_ns;
+    settings->max_pause_ns = MIN(settings->max_pause_ns, max_ns);
+    return true;
 }
 
 /* ---- Parsing ---- */
@@ -1265,8 +1286,9 @@ uprof_options_parse(int argc, const char **argv, const UprofCommand *commands, i
         return NULL;
     take_words(options, context, (char **)argv + MIN(n_words + 1, argc));
     return check_commands(options, given) && check_outputs(options) && check_access(options) &&
-                   check_times(options) && check_words(options) && check_rows(options) &&
-                   check_tasks(options) && check_annotate(options) && check_output_names(options)
+                   check_pause(options) && check_times(options) && check_words(options) &&
+                   check_rows(options) && check_tasks(options) && check_annotate(options) &&
+                   check_output_names(options)
                ? g_steal_pointer(&options)
                : NULL;
 }

@@ -8,17 +8,18 @@
 #include "task-command-priv.h"
 #include "uprof/task-reply.h"
 
-enum { CALL_PREPARE, CALL_TABLE };
+enum { CALL_PREPARE, CALL_READ, CALL_WRITE };
 
 static const UprofAnalysisCall calls[] = {
     [CALL_PREPARE] = uprof_task_reply_prepare,
-    [CALL_TABLE] = uprof_task_reply_table,
+    [CALL_READ] = uprof_task_reply_read_table,
+    [CALL_WRITE] = uprof_task_reply_write,
 };
 
 static UprofErrorCode
 print_table(UprofSession *session, const UprofOptions *options, const UprofNotices *notices)
 {
-    return uprof_task_command_print(session, options, CALL_PREPARE, CALL_TABLE, notices);
+    return uprof_task_command_print(session, options, CALL_PREPARE, notices);
 }
 
 static UprofErrorCode

@@ -9,12 +9,11 @@
 #include "uprof/task-table.h"
 
 /**
- * uprof_task_command_print: prints a worker's reply about the tasks of a guest
- * @prepare, @call: of UprofWorkerPlan: uprof_task_reply_prepare(), and the function that makes the reply
+ * uprof_task_command_print: prints a worker's text about the tasks of a guest
+ * @first_call: the first of three functions of UprofWorkerPlan: see UprofSessionTasks
  */
-UprofErrorCode
-uprof_task_command_print(UprofSession *session, const UprofOptions *options, unsigned prepare,
-                         unsigned call, const UprofNotices *notices);
+UprofErrorCode uprof_task_command_print(UprofSession *session, const UprofOptions *options,
+                                        unsigned first_call, const UprofNotices *notices);
 
 /** uprof_task_command_print_capture: prints the tasks of a guest at the end of its capture */
 UprofErrorCode

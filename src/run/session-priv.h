@@ -32,3 +32,13 @@ bool uprof_session_fall_back(UprofSession *session, UprofGuardian *guardian, Upr
  * Returns: false with %UPROF_ERROR_NOT_FOUND; the message says what to do
  */
 bool uprof_session_check_state(const UprofDomain *domain, bool may_be_paused, GError **error);
+
+/**
+ * uprof_session_note_answer: sends a notice if a hold has failed
+ * @answer: of the hold
+ * @error: (nullable): only if the answer is %UPROF_FAILED
+ *
+ * Returns: %UPROF_ERROR_NONE if it has not failed; else the code
+ */
+UprofErrorCode uprof_session_note_answer(const UprofSession *session, UprofAnswer answer,
+                                         const GError *error, const UprofNotices *notices);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/session-snapshots.h"
 
+#include "session-priv.h"
+
 void
 uprof_snapshots_clear(UprofSnapshots *snapshots)
 {
@@ -47,11 +49,32 @@ take_twice(UprofSession *session, UprofSnapshots *snapshots, GError **error)
 }
 
 static UprofErrorCode
-fail_snapshots(const UprofSession *session, const UprofNotices *notices, UprofErrorCode code,
-               const char *why)
+fail_with(const UprofSession *session, const UprofNotices *notices, UprofErrorCode code,
+          const char *why)
 {
     uprof_notice(notices, UPROF_NOTICE_WARNING, "%s: %s", session->shown, why);
     return code;
+}
+
+UprofErrorCode
+uprof_session_note_answer(const UprofSession *session, UprofAnswer answer, const GError *error,
+                          const UprofNotices *notices)
+{
+    switch (answer) {
+    case UPROF_OK:
+    case UPROF_ABSENT:
+        return UPROF_ERROR_NONE;
+    case UPROF_BUSY:
+        return fail_with(session, notices, UPROF_ERROR_NOT_FOUND,
+                         "somebody else stops, migrates or saves the domain; try again later");
+    case UPROF_STUCK:
+        return fail_with(session, notices, UPROF_ERROR_EMPTY,
+                         "no vCPU stopped within --max-pause; try a longer one");
+    case UPROF_GONE:
+        return fail_with(session, notices, UPROF_ERROR_NOT_FOUND, "the domain has just ended");
+    default:
+        return uprof_notice_error(notices, error);
+    }
 }
 
 UprofErrorCode
@@ -62,19 +85,6 @@ uprof_session_take_snapshots(UprofSession *session, UprofSnapshots *snapshots,
 
     init_snapshots(snapshots, session->guest->n_vcpus);
     widen_windows(session);
-    switch (take_twice(session, snapshots, &error)) {
-    case UPROF_OK:
-    case UPROF_ABSENT:
-        return UPROF_ERROR_NONE;
-    case UPROF_BUSY:
-        return fail_snapshots(session, notices, UPROF_ERROR_NOT_FOUND,
-                              "somebody else stops, migrates or saves the domain; try again later");
-    case UPROF_STUCK:
-        return fail_snapshots(session, notices, UPROF_ERROR_EMPTY,
-                              "no vCPU stopped within --max-pause; try a longer one");
-    case UPROF_GONE:
-        return fail_snapshots(session, notices, UPROF_ERROR_NOT_FOUND, "the domain has just ended");
-    default:
-        return uprof_notice_error(notices, error);
-    }
+    const UprofAnswer answer = take_twice(session, snapshots, &error);
+    return uprof_session_note_answer(session, answer, error, notices);
 }

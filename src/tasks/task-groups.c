@@ -33,17 +33,18 @@ typedef struct {
 } Group;
 
 typedef struct {
+    UprofTaskReading base;
+    const char *shown; /* borrowed */
     UprofTaskUnwinder unwinder;
     UprofTaskLocks locks;
-    UprofTaskLock lock;              /* of the last task */
-    UprofTaskList *list;             /* borrowed */
-    const UprofTaskRequest *request; /* borrowed */
-    GHashTable *known;               /* a set of Group; borrowed from @groups */
-    GPtrArray *groups;               /* of Group, in the order of the tasks; owned */
-    unsigned n_frames;               /* of all groups */
-    unsigned n_dropped;              /* tasks whose stacks did not fit */
-    unsigned n_cut;                  /* tasks whose user space was left out */
-    unsigned n_written;              /* tasks that are in the text */
+    UprofTaskLock lock;  /* of the last task */
+    UprofTaskList *list; /* owned */
+    GHashTable *known;   /* a set of Group; borrowed from @groups */
+    GPtrArray *groups;   /* of Group, in the order of the tasks; owned */
+    unsigned n_frames;   /* of all groups */
+    unsigned n_dropped;  /* tasks whose stacks did not fit */
+    unsigned n_cut;      /* tasks whose user space was left out */
+    unsigned n_written;  /* tasks that are in the text */
     uint64_t began_ns, user_ns;
 } Groups;
 
@@ -224,7 +225,7 @@ append_group(GString *out, Groups *groups, const Group *group, const char *shown
 static bool
 is_full(const Groups *groups, const GString *out)
 {
-    return uprof_task_text_is_full(groups->request, out);
+    return uprof_task_text_is_full(&groups->base.request, out);
 }
 
 static void
@@ -272,7 +273,7 @@ write_json(GString *out, Groups *groups, const char *shown)
 {
     UprofJsonWriter json = { .out = out };
 
-    uprof_task_text_begin(&json, groups->request, shown, groups->list, "stacks");
+    uprof_task_text_begin(&json, &groups->base.request, shown, groups->list, "stacks");
     for (guint i = 0; i < groups->groups->len && !is_full(groups, out); i++)
         write_group(&json, groups, g_ptr_array_index(groups->groups, i));
     uprof_task_text_end(&json, has_everything(groups));
@@ -300,7 +301,7 @@ warn_about_groups(const Groups *groups, const char *shown, const UprofNotices *n
 static GString *
 make_text(Groups *groups, const char *shown)
 {
-    const bool is_json = groups->request->is_json;
+    const bool is_json = groups->base.request.is_json;
     GString *out = g_string_new(NULL);
 
     uprof_sym_resolve(groups->unwinder.pipeline->sym, UPROF_SYM_RESOLVE_MS);
@@ -313,33 +314,60 @@ make_text(Groups *groups, const char *shown)
     return out;
 }
 
+static GString *
+write_groups(UprofTaskReading *reading, const UprofNotices *notices)
+{
+    Groups *groups = (Groups *)reading;
+
+    groups->n_written = 0;
+    GString *out = make_text(groups, groups->shown);
+    warn_about_groups(groups, groups->shown, notices);
+    return out;
+}
+
+static void
+free_groups(UprofTaskReading *reading)
+{
+    Groups *groups = (Groups *)reading;
+
+    uprof_task_unwinder_clear(&groups->unwinder);
+    uprof_task_locks_clear(&groups->locks);
+    uprof_task_list_free(groups->list);
+    g_hash_table_unref(groups->known);
+    g_ptr_array_unref(groups->groups);
+    g_free(groups);
+}
+
+UprofTaskReading *
+uprof_task_groups_read(UprofPipeline *pipeline, const UprofTaskRequest *request, const char *shown,
+                       const UprofNotices *notices, GError **error)
+{
+    GArray *all;
+    UprofTaskList *list = uprof_task_text_list(pipeline, request, shown, notices, &all, error);
+
+    if (!list)
+        return NULL;
+    Groups *groups = g_new0(Groups, 1);
+    groups->base = (UprofTaskReading){ *request, write_groups, free_groups };
+    groups->shown = shown;
+    groups->list = list;
+    groups->began_ns = uprof_clock_now_ns();
+    groups->user_ns = request->user_ns > 0 ? request->user_ns : USER_NS;
+    groups->known = g_hash_table_new(hash_group, is_equal_group);
+    groups->groups = g_ptr_array_new_with_free_func(free_group);
+    uprof_task_unwinder_init(&groups->unwinder, pipeline, request);
+    uprof_task_locks_init(&groups->locks, pipeline, all);
+    for (guint i = 0; i < list->tasks->len; i++)
+        add_task(groups, i);
+    return &groups->base;
+}
+
 GString *
 uprof_task_groups_make(UprofPipeline *pipeline, const UprofTaskRequest *request, const char *shown,
                        const UprofNotices *notices, GError **error)
 {
-    GArray *all;
-    g_autoptr(UprofTaskList) list =
-        uprof_task_text_list(pipeline, request, shown, notices, &all, error);
-    Groups groups = {
-        .list = list,
-        .request = request,
-        .began_ns = uprof_clock_now_ns(),
-        .user_ns = request->user_ns > 0 ? request->user_ns : USER_NS,
-    };
+    g_autoptr(UprofTaskReading) reading =
+        uprof_task_groups_read(pipeline, request, shown, notices, error);
 
-    if (!list)
-        return NULL;
-    groups.known = g_hash_table_new(hash_group, is_equal_group);
-    groups.groups = g_ptr_array_new_with_free_func(free_group);
-    uprof_task_unwinder_init(&groups.unwinder, pipeline, request);
-    uprof_task_locks_init(&groups.locks, pipeline, all);
-    for (guint i = 0; i < list->tasks->len; i++)
-        add_task(&groups, i);
-    GString *out = make_text(&groups, shown);
-    warn_about_groups(&groups, shown, notices);
-    uprof_task_unwinder_clear(&groups.unwinder);
-    uprof_task_locks_clear(&groups.locks);
-    g_hash_table_unref(groups.known);
-    g_ptr_array_unref(groups.groups);
-    return out;
+    return reading ? uprof_task_reading_write(reading, request->held_ns, notices) : NULL;
 }

@@ -266,29 +266,72 @@ write_json(GString *out, const UprofTaskRequest *request, const char *shown,
     return list->tasks->len - n;
 }
 
+/* ---- The table ---- */
+
+/* All members are owned unless they say "borrowed". */
+typedef struct {
+    UprofTaskReading base;
+    const char *shown; /* borrowed */
+    UprofTaskList *list;
+    UprofTaskLocks locks;
+    GArray *extras; /* of Extra */
+} Table;
+
+static GString *
+write_table(UprofTaskReading *reading, const UprofNotices *notices)
+{
+    const Table *table = (const Table *)reading;
+    const UprofTaskRequest *request = &reading->request;
+    GString *out = g_string_new(NULL);
+    const unsigned n_left_out =
+        request->is_json
+            ? write_json(out, request, table->shown, table->list, table->extras, &table->locks)
+            : append_lines(out, request, table->shown, table->list, table->extras);
+
+    uprof_task_text_warn_full(n_left_out, table->shown, notices);
+    return out;
+}
+
+static void
+free_table(UprofTaskReading *reading)
+{
+    Table *table = (Table *)reading;
+
+    uprof_task_list_free(table->list);
+    uprof_task_locks_clear(&table->locks);
+    g_array_unref(table->extras);
+    g_free(table);
+}
+
+UprofTaskReading *
+uprof_task_table_read(UprofPipeline *pipeline, const UprofTaskRequest *request, const char *shown,
+                      const UprofNotices *notices, GError **error)
+{
+    GArray *all;
+    UprofTaskList *list = uprof_task_text_list(pipeline, request, shown, notices, &all, error);
+
+    if (!list)
+        return NULL;
+    Table *table = g_new0(Table, 1);
+    table->base = (UprofTaskReading){ *request, write_table, free_table };
+    table->shown = shown;
+    table->list = list;
+    uprof_task_locks_init(&table->locks, pipeline, all);
+    g_auto(UprofTaskUnwinder) unwinder;
+    uprof_task_unwinder_init(&unwinder, pipeline, request);
+    table->extras = find_extras(&unwinder, request, list, request->is_json ? &table->locks : NULL);
+    uprof_task_unwinder_warn(&unwinder, shown, notices);
+    uprof_task_locks_warn(&table->locks, shown, notices);
+    list->is_complete = list->is_complete && unwinder.n_late == 0;
+    return &table->base;
+}
+
 GString *
 uprof_task_table_make(UprofPipeline *pipeline, const UprofTaskRequest *request, const char *shown,
                       const UprofNotices *notices, GError **error)
 {
-    GArray *all;
-    g_autoptr(UprofTaskList) list =
-        uprof_task_text_list(pipeline, request, shown, notices, &all, error);
+    g_autoptr(UprofTaskReading) reading =
+        uprof_task_table_read(pipeline, request, shown, notices, error);
 
-    if (!list)
-        return NULL;
-    GString *out = g_string_new(NULL);
-    g_auto(UprofTaskLocks) locks;
-    uprof_task_locks_init(&locks, pipeline, all);
-    g_auto(UprofTaskUnwinder) unwinder;
-    uprof_task_unwinder_init(&unwinder, pipeline, request);
-    g_autoptr(GArray) extras =
-        find_extras(&unwinder, request, list, request->is_json ? &locks : NULL);
-    uprof_task_unwinder_warn(&unwinder, shown, notices);
-    uprof_task_locks_warn(&locks, shown, notices);
-    list->is_complete = list->is_complete && unwinder.n_late == 0;
-    const unsigned n_left_out = request->is_json
-                                    ? write_json(out, request, shown, list, extras, &locks)
-                                    : append_lines(out, request, shown, list, extras);
-    uprof_task_text_warn_full(n_left_out, shown, notices);
-    return out;
+    return reading ? uprof_task_reading_write(reading, request->held_ns, notices) : NULL;
 }

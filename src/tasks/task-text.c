@@ -108,6 +108,7 @@ uprof_task_text_begin(UprofJsonWriter *json, const UprofTaskRequest *request, co
     uprof_json_string(json, "domain", shown);
     uprof_json_string(json, "uuid", request->uuid);
     uprof_json_bool(json, "paused", request->is_paused);
+    uprof_json_uint(json, "held_ns", request->held_ns);
     uprof_json_string(json, "missing", list->missing ? list->missing : "");
     uprof_json_uint(json, "retries", list->n_retries);
     uprof_json_break_line(json, "\n ");

@@ -624,6 +624,7 @@ clear_worker(Worker *worker)
     UprofAnalysis *analysis = &worker->analysis;
 
     uprof_waits_free(analysis->waits);
+    uprof_task_reading_free(analysis->tasks);
     uprof_pipeline_free(analysis->pipeline);
     uprof_guest_close(analysis->guest);
     uprof_writer_free(analysis->writer);

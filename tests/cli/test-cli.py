@@ -78,8 +78,15 @@ USAGE_CASES = (
     ("--vcpu= x", "--vcpu '' is not numbers and ranges, such as 0,2-3"),
     ("--max-depth 0 x", "--max-depth '0' is not 1 to 1024"),
     ("--max-depth 1025 x", "--max-depth '1025' is not 1 to 1024"),
-    ("--max-pause 0 x", "--max-pause '0' is not a duration of up to 1s, such as 50ms"),
-    ("--max-pause 1001ms x", "--max-pause '1001ms' is not a duration of up to 1s, such as 50ms"),
+    ("--max-pause 0 x", "--max-pause '0' is not a duration such as 50ms, up to 1s; with --pause up to 10s"),
+    ("ps --pause --max-pause 10001ms x", "--max-pause '10001ms' is not a duration such as 50ms, up to 1s; with --pause up to 10s"),
+    ("--max-pause 1001ms x", "--max-pause above 1s needs --pause"),
+    ("ps --max-pause 2s x", "--max-pause above 1s needs --pause"),
+    ("--pause x", "--pause does not belong to 'record'"),
+    ("dmesg --pause x", "--pause does not belong to 'dmesg'"),
+    ("dump --pause x", "--pause needs --tasks or --blocked"),
+    ("ps --pause --no-pause x", "--pause holds the whole guest: leave out --no-pause"),
+    ("dump --tasks --pause --access direct x", "--pause holds the whole guest: leave out --access direct"),
     ("--rows 0 report x", "--rows '0' is not 1 to 1000000"),
     ("-n 1000001 report x", "--rows '1000001' is not 1 to 1000000"),
     ("--access kvm x", "--access 'kvm' is not auto, direct, monitor or xen"),
@@ -732,6 +739,9 @@ def test_report(suite, make_capture):
     for words in (["ps"], ["dump", "--tasks"], ["dump", "--blocked", "--json"]):
         suite.expect("-".join([*words, "capture"]), [*words, capture], USELESS, no_tasks)
     suite.expect("dmesg/capture", ["dmesg", capture], USELESS, "virt-uprof: no Linux kernel was found")
+    for words in (["ps"], ["dump", "--tasks"]):
+        suite.expect("-".join([*words, "pause"]), [*words, "--pause", capture], USAGE,
+                     "virt-uprof: --pause holds a guest: leave it out for a capture")
     suite.expect("ps/no-capture", ["-c", DEFAULT, "ps", app + ".capture"], DOMAIN, None)
     suite.expect(
         "report/table",

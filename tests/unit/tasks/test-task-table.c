@@ -169,6 +169,7 @@ test_table_json(void)
     g_assert_true(uprof_task_choice_set_states(&request.choice, "D"));
     g_autoptr(GString) text = make_text(&setup, &request, true);
     assert_has(text->str, "{\"domain\": \"web-1\", \"uuid\": \"1234\", \"paused\": false, "
+                          "\"held_ns\": 0, "
                           "\"missing\": \"\", \"retries\": 0,\n \"tasks\": [\n"
                           "  {\"pid\": 2, \"tid\": 2, \"parent\": 0, ");
     assert_has(text->str, "\"state\": \"D\", \"state_name\": \"uninterruptible\", \"in_io\": true");

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "uprof/task-table.h"
+
+GString *
+uprof_task_reading_write(UprofTaskReading *reading, uint64_t held_ns, const UprofNotices *notices)
+{
+    reading->request.held_ns = held_ns;
+    return reading->write(reading, notices);
+}
+
+void
+uprof_task_reading_free(UprofTaskReading *reading)
+{
+    if (reading)
+        reading->free(reading);
+}
