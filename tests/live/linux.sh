@@ -175,6 +175,96 @@ compares_tasks()
     same_tasks capture
 }
 
+# has_hold FILE MIN MAX: the list of tasks says that the guest was held for more than MIN ns, up to MAX
+has_hold()
+{
+    python3 - "$@" <<'PYTHON' || fail "$1: $(head -n 1 "$1")"
+import json, sys
+assert int(sys.argv[2]) < json.load(open(sys.argv[1]))["held_ns"] <= int(sys.argv[3])
+PYTHON
+}
+
+# is_still_held: the guest is paused, and stays so while the worker of the run, $worker, is stopped
+is_still_held()
+{
+    [ "$(qemu_status "$name")" = paused ] || return 1
+    worker=$(pgrep -P "$(pgrep -P "$profiler" -x uprof-spawner)" -x uprof-worker) || return 1
+    kill -STOP "$worker" 2>/dev/null || return 1
+    # Holds for samples do not wait for the worker.
+    sleep 0.5
+    [ "$(qemu_status "$name")" != paused ] || return 0
+    kill -CONT "$worker" 2>/dev/null || true
+    return 1
+}
+
+# catch_hold T: starts `ps --pause --max-pause T`, $profiler, and stops its worker in the hold for the tasks
+catch_hold()
+{
+    local i
+    for ((i = 0; i < 20; i++)); do
+        "$program" ps --pause --max-pause "$1" --access monitor --json "$name" >"$work/out" 2>"$work/err" </dev/null &
+        profiler=$!
+        until is_gone "$profiler"; do
+            if is_still_held; then
+                return
+            fi
+        done
+        wait "$profiler" || fail "ps --pause exits $?"
+    done
+    fail 'no hold for the tasks was met'
+}
+
+# holds_guest: with --pause the list and all stacks are of one moment, and the guest always runs afterwards
+holds_guest()
+{
+    local long=(--pause --max-pause 10s --access monitor)
+    tell_linux "$name" 'stop waits user user' >"$work/said"
+    ask_linux "$name" states >"$work/before" || fail 'no states'
+    list_tasks held "${long[@]}" "$name"
+    says "^$name: held for [0-9.]+ m?s$"
+    wait_until 3 runs "$name" || fail "'$name' does not run after --pause"
+    ask_linux "$name" states >"$work/after" || fail 'no states'
+    same_tasks held
+    has_hold "$work/held.ps" 0 10100000000
+    has_hold "$work/held.dump" 0 10100000000
+    say "$name: $(grep -o 'held_ns": [0-9]*' "$work/held.ps" "$work/held.dump" | tr '\n' ' ')"
+
+    profile 0 ps --pause --max-pause 1ms --access monitor --json "$name"
+    says "^virt-uprof: $name: the pause ended after [0-9.]+ m?s, before all tasks were read: .*; try --max-pause [0-9]+s$"
+    wait_until 3 runs "$name" || fail "'$name' does not run after the end of a pause"
+
+    # The hold ends when its time is up, although the worker has stopped.
+    catch_hold 3s
+    wait_until 8 runs "$name" || fail "'$name' does not run after 3 s"
+    kill -CONT "$worker"
+    wait "$profiler" || fail "ps --pause exits $?"
+    says "^virt-uprof: $name: the pause ended after 3(\.[0-9]+)? s, before all tasks were read"
+    has_hold "$work/out" 2900000000 6000000000
+
+    # The guardian resumes the guest when the program is killed, and a signal ends the hold.
+    catch_hold 10s
+    kill -KILL "$profiler"
+    wait "$profiler" || true
+    wait_until 5 runs "$name" || fail "'$name' does not run after a kill"
+    kill -KILL "$worker" 2>/dev/null || true
+    catch_hold 10s
+    kill -INT "$profiler"
+    wait_until 3 runs "$name" || fail "'$name' does not run after SIGINT"
+    kill -CONT "$worker" 2>/dev/null || true
+    wait "$profiler" || true
+
+    quiet_virsh suspend "$name" >/dev/null
+    profile 0 ps --json "${long[@]}" "$name"
+    has_hold "$work/out" -1 0
+    must_be_paused "$name"
+    quiet_virsh resume "$name" >/dev/null
+    if [ "$access" = direct ]; then
+        profile 2 ps --pause --access direct "$name"
+        profile 0 ps --pause --json "$name"
+        has_hold "$work/out" 0 1100000000
+    fi
+}
+
 # has_unknown_stack: captures tasks that run all the time; true if one has no stack because it has run meanwhile.
 # A stack that the capture has is a right one: the guest may have stood still on a busy host.
 has_unknown_stack()
@@ -336,6 +426,7 @@ for cell in "${cells[@]}"; do
         replays syscalls
         compares_tasks
         shows_tasks
+        holds_guest
         captures_runners
         # In the KVM lab, the guest would need minutes for its locks.
         if [ "$way" != DIRECT ]; then
