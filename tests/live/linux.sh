@@ -233,6 +233,11 @@ holds_guest()
     says "^virt-uprof: $name: the pause ended after [0-9.]+ m?s, before all tasks were read: .*; try --max-pause [0-9]+s$"
     wait_until 3 runs "$name" || fail "'$name' does not run after the end of a pause"
 
+    # Reads by libvirt's peeks do not wait for the end of the hold.
+    setpriv --bounding-set -sys_ptrace "$program" ps --state Z "${long[@]}" "$name" >"$work/out" 2>"$work/err" </dev/null ||
+        fail "ps --pause by peeks exits $?"
+    says "^$name: held for [0-9.]+ m?s$"
+
     # The hold ends when its time is up, although the worker has stopped.
     catch_hold 3s
     wait_until 8 runs "$name" || fail "'$name' does not run after 3 s"
