@@ -12,7 +12,8 @@
  *            saved_sp, cgroup;
  *            u32 id, process, parent, inner, level, cpu;
  *            u8 state, a letter;
- *            u8 flags: 1 is_on_cpu, 2 is_kernel, 4 is_in_io, 8 has_run, 16 is_doubtful;
+ *            u8 flags: 1 is_on_cpu, 2 is_kernel, 4 is_in_io, 8 has_run, 16 is_doubtful, 32 has_wait,
+ *            64 may_run;
  *            u8 len, and the name; u8 len, and comm
  */
 #pragma once

@@ -17,6 +17,8 @@ enum {
     IS_IN_IO = 4,
     HAS_RUN = 8,
     IS_DOUBTFUL = 16,
+    HAS_WAIT = 32,
+    MAY_RUN = 64,
     MISSING_BYTES_MAX = 4096,
     ROW_BYTES_MAX = 10 * 8 + 6 * 4 + 4 + UPROF_TASK_NAME_BYTES + UPROF_LINUX_NAME_BYTES,
 };
@@ -86,7 +88,8 @@ put_task(GByteArray *out, const UprofTask *task)
     put_u8(out, (uint8_t)task->state);
     put_u8(out, (task->is_on_cpu ? IS_ON_CPU : 0) | (task->is_kernel ? IS_KERNEL : 0) |
                     (task->is_in_io ? IS_IN_IO : 0) | (task->has_run ? HAS_RUN : 0) |
-                    (task->is_doubtful ? IS_DOUBTFUL : 0));
+                    (task->is_doubtful ? IS_DOUBTFUL : 0) | (task->has_wait ? HAS_WAIT : 0) |
+                    (task->may_run ? MAY_RUN : 0));
     put_text(out, task->name);
     put_text(out, task->comm);
 }
@@ -153,6 +156,8 @@ parse_task(UprofBytes *bytes, UprofTask *task)
     task->is_in_io = flags & IS_IN_IO;
     task->has_run = flags & HAS_RUN;
     task->is_doubtful = flags & IS_DOUBTFUL;
+    task->has_wait = flags & HAS_WAIT;
+    task->may_run = flags & MAY_RUN;
     return parse_text(bytes, task->name, sizeof(task->name)) &&
            parse_text(bytes, task->comm, sizeof(task->comm));
 }

@@ -271,7 +271,7 @@ begin_stack(const Copier *copier, const UprofTask *task, UprofTaskStack *stack)
 static void
 finish_stack(const Copier *copier, UprofTask *task, UprofTaskStack *stack)
 {
-    if (stack->state == UPROF_TASK_STACK_CHANGED && is_on_stack(copier, task)) {
+    if (stack->state == UPROF_TASK_STACK_CHANGED && !task->has_run && is_on_stack(copier, task)) {
         uprof_mem_forget(copier->memory.mem);
         stack->state = copy_once(copier, task, stack);
     }

@@ -39,6 +39,8 @@ make_list(unsigned n)
             .is_in_io = i % 3 == 0,
             .has_run = i % 3 == 1,
             .is_doubtful = i % 3 == 2,
+            .has_wait = i % 4 == 0,
+            .may_run = i % 4 == 1,
             .name = "kworker/0:1-events",
             .comm = "kworker/0:1",
         };
@@ -69,6 +71,7 @@ assert_same(const UprofTaskList *one, const UprofTaskList *other)
         g_assert_cmpint(a->state, ==, b->state);
         g_assert_true(a->is_on_cpu == b->is_on_cpu && a->is_kernel == b->is_kernel &&
                       a->is_in_io == b->is_in_io && a->has_run == b->has_run &&
+                      a->has_wait == b->has_wait && a->may_run == b->may_run &&
                       a->is_doubtful == b->is_doubtful);
         g_assert_cmpuint(a->began_ns + a->user_ns + a->system_ns + a->wait_ns + a->n_switches +
                              a->memory + a->stack + a->saved_sp + a->cgroup,

@@ -150,6 +150,10 @@ test_states(void)
     linux_guest_put(setup.guest, setup.guest->task + TASK_SWITCHES, 10);
     assert_state(&setup, UPROF_TASK_STACK_COPIED);
     g_assert_true(setup.task.has_wait);
+    /* the pages of a capture are of different moments */
+    setup.task.has_run = true;
+    assert_state(&setup, UPROF_TASK_STACK_CHANGED);
+    setup.task.has_run = false;
     /* it has ended, and its memory is another task's */
     memory_guest_put_u32(setup.guest->memory, setup.guest->task + TASK_PID, 5);
     assert_state(&setup, UPROF_TASK_STACK_NONE);
