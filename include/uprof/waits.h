@@ -39,9 +39,9 @@ void uprof_waits_move(UprofWaits *waits, UprofGuest *guest);
 /**
  * uprof_waits_step: walks, or finds some stacks, or does nothing if it is too early
  *
- * Call it between two snapshots, as often as there is time. A step without a walk takes some
- * milliseconds. All steps take about a tenth of the time; if the list of tasks is so long that a walk
- * in 3 s takes more, they take up to a third.
+ * Call it between two snapshots, as often as there is time. A walk takes up to a second; other steps
+ * take some milliseconds. All steps take about a tenth of the time; if the list of tasks is so long that
+ * a walk in 3 s takes more, they take up to a third.
  */
 void uprof_waits_step(UprofWaits *waits, const UprofWaitTick *tick);
 

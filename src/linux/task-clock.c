@@ -44,10 +44,10 @@ uprof_task_clock_init(UprofTaskClock *clock, const UprofLinux *kernel,
     clock->now = 0;
     clock->behind = g_array_new(FALSE, TRUE, sizeof(uint64_t));
     for (unsigned i = 0; i < n_cpus && symbols->run_queues != 0; i++) {
-        uint64_t area, behind = 0;
+        uint64_t area, now = 0, behind = 0;
         if (uprof_kernel_read_word_now(memory, symbols->cpu_areas + i * sizeof(area), &area))
-            clock->now =
-                MAX(clock->now, read_clocks(memory, offsets, area + symbols->run_queues, &behind));
+            now = read_clocks(memory, offsets, area + symbols->run_queues, &behind);
+        clock->now = MAX(clock->now, now);
         g_array_append_val(clock->behind, behind);
     }
 }

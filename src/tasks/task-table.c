@@ -76,12 +76,9 @@ find_extra(UprofTaskUnwinder *unwinder, GArray *tasks, guint i, UprofTaskLocks *
     return extra;
 }
 
-/* Cgroups come last, so that the stacks are close together in time. */
 static GArray *
-find_extras(UprofTaskUnwinder *unwinder, const UprofTaskRequest *request, const UprofTaskList *list,
-            UprofTaskLocks *locks)
+find_extras(UprofTaskUnwinder *unwinder, const UprofTaskList *list, UprofTaskLocks *locks)
 {
-    const UprofPipeline *pipeline = unwinder->pipeline;
     GArray *extras = g_array_sized_new(FALSE, FALSE, sizeof(Extra), list->tasks->len);
 
     g_array_set_clear_func(extras, clear_extra);
@@ -89,14 +86,30 @@ find_extras(UprofTaskUnwinder *unwinder, const UprofTaskRequest *request, const 
         const Extra extra = find_extra(unwinder, list->tasks, i, locks);
         g_array_append_val(extras, extra);
     }
-    for (guint i = 0; i < list->tasks->len && !uprof_task_unwinder_is_late(unwinder); i++) {
+    return extras;
+}
+
+/*
+ * Finds cgroups after all stacks, so that the stacks are close together in time.
+ *
+ * Returns: number of tasks for which there was no time
+ */
+static unsigned
+find_cgroups(UprofTaskUnwinder *unwinder, const UprofTaskRequest *request,
+             const UprofTaskList *list, GArray *extras)
+{
+    const UprofPipeline *pipeline = unwinder->pipeline;
+
+    for (guint i = 0; i < list->tasks->len; i++) {
+        if (uprof_task_unwinder_is_late(unwinder))
+            return list->tasks->len - i;
         const UprofTask *task = &g_array_index(list->tasks, UprofTask, i);
         /* the limits of a sample are for each new cgroup */
         uprof_mem_begin_sample(pipeline->mem, request->time_ns, request->reset);
         g_array_index(extras, Extra, i).cgroup = g_strdup(uprof_cgroups_find_set(
             pipeline->cgroups, pipeline->mem, request->time_ns, request->reset, task->cgroup));
     }
-    return extras;
+    return 0;
 }
 
 /* ---- Lines ---- */
@@ -319,10 +332,15 @@ uprof_task_table_read(UprofPipeline *pipeline, const UprofTaskRequest *request, 
     uprof_task_locks_init(&table->locks, pipeline, all);
     g_auto(UprofTaskUnwinder) unwinder;
     uprof_task_unwinder_init(&unwinder, pipeline, request);
-    table->extras = find_extras(&unwinder, request, list, request->is_json ? &table->locks : NULL);
+    table->extras = find_extras(&unwinder, list, request->is_json ? &table->locks : NULL);
+    const unsigned n_late = find_cgroups(&unwinder, request, list, table->extras);
     uprof_task_unwinder_warn(&unwinder, shown, notices);
+    if (n_late > unwinder.n_late)
+        uprof_notice(notices, UPROF_NOTICE_WARNING,
+                     "%s: the cgroups of %u task%s were not read, to save time; choose fewer tasks",
+                     shown, n_late, n_late == 1 ? "" : "s");
     uprof_task_locks_warn(&table->locks, shown, notices);
-    list->is_complete = list->is_complete && unwinder.n_late == 0;
+    list->is_complete = list->is_complete && n_late == 0;
     return &table->base;
 }
 

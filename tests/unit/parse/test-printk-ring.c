@@ -7,6 +7,8 @@
 
 enum { COUNT_BITS = 4, SIZE_BITS = 10, MANY = 500, STATE_SHIFT = 62 };
 
+#define ID_MASK ((UINT64_C(1) << STATE_SHIFT) - 1)
+
 static GArray *
 list(const UprofPrintkRing *ring)
 {
@@ -265,7 +267,7 @@ test_overlap(void)
         builder.end = 0;
     }
     for (unsigned i = 0; i < N; i++)
-        printk_put(builder.text + 8 * i, builder.head - (N - 1 - i), 8);
+        printk_put(builder.text + 8 * i, (builder.head - (N - 1 - i)) & ID_MASK, 8);
     const UprofPrintkRing ring = printk_ring(&builder);
     g_autoptr(GArray) records = list(&ring);
     g_assert_cmpuint(records->len, ==, N);

@@ -201,7 +201,12 @@ test_full(void)
     setup_init(&setup, NULL);
     for (unsigned i = 0; i < 8; i++) {
         const bool is_table = i & 1, is_json = i & 2, is_tight = i & 4;
-        const UprofTaskRequest request = { .is_json = is_json, .most = is_tight ? 1 : 150 };
+        const UprofTaskRequest request = {
+            .is_json = is_json,
+            .most = is_tight  ? 1
+                    : is_json ? 300
+                              : 100,
+        };
         g_string_truncate(setup.notices, 0);
         g_autoptr(GString) text = make_text(&setup, &request, is_table);
         const unsigned n = is_json ? count_parts(text->str, "\"tid\"")
