@@ -460,14 +460,25 @@ peek_memory(UprofQemu *qemu, UprofLane lane, uint64_t gpa, void *into, size_t le
     return ok;
 }
 
-/* Both spans are in one range of RAM, and so close that one peek can read both. */
+/*
+ * Joins a span to a peek if both are in one range of RAM, and so close that one peek can read both.
+ * @start, @end: (inout): addresses of the peek
+ */
 static bool
-can_join(const UprofRamRange *range, uint64_t start, uint64_t end, const UprofSpan *next)
+join_span(const UprofRamRange *range, uint64_t *start, uint64_t *end, const UprofSpan *next)
 {
     const uint64_t next_end = next->gpa + next->len;
+    const uint64_t first = MIN(*start, next->gpa), last = MAX(*end, next_end);
+    const uint64_t gap = next->gpa > *end    ? next->gpa - *end
+                         : *start > next_end ? *start - next_end
+                                             : 0;
 
-    return next->gpa >= end && next->gpa - end <= JOIN_BYTES_MAX &&
-           next_end - range->gpa <= range->len && next_end - start <= UPROF_QEMU_BOUNCE_BYTES;
+    if (gap > JOIN_BYTES_MAX || next_end < next->gpa || first < range->gpa ||
+        last - range->gpa > range->len || last - first > UPROF_QEMU_BOUNCE_BYTES)
+        return false;
+    *start = first;
+    *end = last;
+    return true;
 }
 
 static void
@@ -475,8 +486,7 @@ read_peek(UprofQemu *qemu, UprofLane lane, const UprofRam *ram, UprofSpan *spans
 {
     for (unsigned i = 0; i < n;) {
         const UprofRamRange *range = find_range(ram, spans[i].gpa);
-        const uint64_t start = spans[i].gpa;
-        uint64_t end = start + spans[i].len;
+        uint64_t start = spans[i].gpa, end = start + spans[i].len;
         unsigned last = i;
 
         /* only RAM is read, because reading a device may change its state */
@@ -484,10 +494,8 @@ read_peek(UprofQemu *qemu, UprofLane lane, const UprofRam *ram, UprofSpan *spans
             spans[i++].missing = true;
             continue;
         }
-        while (last + 1 < n && can_join(range, start, end, &spans[last + 1])) {
+        while (last + 1 < n && join_span(range, &start, &end, &spans[last + 1]))
             last++;
-            end = spans[last].gpa + spans[last].len;
-        }
         const bool ok = peek_memory(qemu, lane, start, qemu->bounce[lane], end - start);
         for (; i <= last; i++) {
             spans[i].missing = !ok;
