@@ -218,6 +218,13 @@ catch_hold()
 holds_guest()
 {
     local long=(--pause --max-pause 10s --access monitor)
+    # Reads by libvirt's peeks do not wait for the end of the hold. Each takes tens of milliseconds, so there are
+    # few tasks.
+    tell_linux "$name" stop >"$work/said"
+    setpriv --bounding-set -sys_ptrace "$program" ps --state Z "${long[@]}" "$name" >"$work/out" 2>"$work/err" </dev/null ||
+        fail "ps --pause by peeks exits $?"
+    says "^$name: held for [0-9.]+ m?s$"
+
     tell_linux "$name" 'stop waits user user' >"$work/said"
     ask_linux "$name" states >"$work/before" || fail 'no states'
     list_tasks held "${long[@]}" "$name"
@@ -232,11 +239,6 @@ holds_guest()
     profile 0 ps --pause --max-pause 1ms --access monitor --json "$name"
     says "^virt-uprof: $name: the pause ended after [0-9.]+ m?s, before all tasks were read: .*; try --max-pause [0-9]+s$"
     wait_until 3 runs "$name" || fail "'$name' does not run after the end of a pause"
-
-    # Reads by libvirt's peeks do not wait for the end of the hold.
-    setpriv --bounding-set -sys_ptrace "$program" ps --state Z "${long[@]}" "$name" >"$work/out" 2>"$work/err" </dev/null ||
-        fail "ps --pause by peeks exits $?"
-    says "^$name: held for [0-9.]+ m?s$"
 
     # The hold ends when its time is up, although the worker has stopped.
     catch_hold 3s
