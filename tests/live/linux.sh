@@ -187,8 +187,10 @@ PYTHON
 # is_still_held: the guest is paused, and stays so while the worker of the run, $worker, is stopped
 is_still_held()
 {
+    local spawner
     [ "$(qemu_status "$name")" = paused ] || return 1
-    worker=$(pgrep -P "$(pgrep -P "$profiler" -x uprof-spawner)" -x uprof-worker) || return 1
+    spawner=$(pgrep -P "$profiler" -x uprof-spawner) || return 1
+    worker=$(pgrep -P "$spawner" -x uprof-worker) || return 1
     kill -STOP "$worker" 2>/dev/null || return 1
     # Holds for samples do not wait for the worker.
     sleep 0.5
@@ -197,12 +199,14 @@ is_still_held()
     return 1
 }
 
-# catch_hold T: starts `ps --pause --max-pause T`, $profiler, and stops its worker in the hold for the tasks
+# catch_hold T: starts `ps --pause --max-pause T`, $profiler, and stops its worker in the hold for the tasks. The
+# hold is long, because the memory is read by libvirt's peeks.
 catch_hold()
 {
     local i
     for ((i = 0; i < 20; i++)); do
-        "$program" ps --pause --max-pause "$1" --access monitor --json "$name" >"$work/out" 2>"$work/err" </dev/null &
+        setpriv --bounding-set -sys_ptrace "$program" ps --pause --max-pause "$1" --access monitor --json "$name" \
+            >"$work/out" 2>"$work/err" </dev/null &
         profiler=$!
         until is_gone "$profiler"; do
             if is_still_held; then
@@ -225,21 +229,6 @@ holds_guest()
         fail "ps --pause by peeks exits $?"
     says "^$name: held for [0-9.]+ m?s$"
 
-    tell_linux "$name" 'stop waits user user' >"$work/said"
-    ask_linux "$name" states >"$work/before" || fail 'no states'
-    list_tasks held "${long[@]}" "$name"
-    says "^$name: held for [0-9.]+ m?s$"
-    wait_until 3 runs "$name" || fail "'$name' does not run after --pause"
-    ask_linux "$name" states >"$work/after" || fail 'no states'
-    same_tasks held
-    has_hold "$work/held.ps" 0 10100000000
-    has_hold "$work/held.dump" 0 10100000000
-    say "$name: $(grep -o 'held_ns": [0-9]*' "$work/held.ps" "$work/held.dump" | tr '\n' ' ')"
-
-    profile 0 ps --pause --max-pause 1ms --access monitor --json "$name"
-    says "^virt-uprof: $name: the pause ended after [0-9.]+ m?s, before all tasks were read: .*; try --max-pause [0-9]+s$"
-    wait_until 3 runs "$name" || fail "'$name' does not run after the end of a pause"
-
     # The hold ends when its time is up, although the worker has stopped.
     catch_hold 3s
     wait_until 8 runs "$name" || fail "'$name' does not run after 3 s"
@@ -259,6 +248,21 @@ holds_guest()
     wait_until 3 runs "$name" || fail "'$name' does not run after SIGINT"
     kill -CONT "$worker" 2>/dev/null || true
     wait "$profiler" || true
+
+    tell_linux "$name" 'stop waits user user' >"$work/said"
+    ask_linux "$name" states >"$work/before" || fail 'no states'
+    list_tasks held "${long[@]}" "$name"
+    says "^$name: held for [0-9.]+ m?s$"
+    wait_until 3 runs "$name" || fail "'$name' does not run after --pause"
+    ask_linux "$name" states >"$work/after" || fail 'no states'
+    same_tasks held
+    has_hold "$work/held.ps" 0 10100000000
+    has_hold "$work/held.dump" 0 10100000000
+    say "$name: $(grep -o 'held_ns": [0-9]*' "$work/held.ps" "$work/held.dump" | tr '\n' ' ')"
+
+    profile 0 ps --pause --max-pause 1ms --access monitor --json "$name"
+    says "^virt-uprof: $name: the pause ended after [0-9.]+ m?s, before all tasks were read: .*; try --max-pause [0-9]+s$"
+    wait_until 3 runs "$name" || fail "'$name' does not run after the end of a pause"
 
     quiet_virsh suspend "$name" >/dev/null
     profile 0 ps --json "${long[@]}" "$name"
