@@ -55,6 +55,8 @@ warn_about_end(const UprofSession *session, const UprofPauseResult *result, uint
 
     if (result->end == UPROF_PAUSE_INTERRUPTED)
         hint = g_strdup("");
+    else if (session->guest->slow_reads)
+        hint = g_strdup("; each read takes milliseconds: 'virt-uprof check' says why");
     else if (seconds <= PAUSE_S_MAX)
         hint = g_strdup_printf("; try --max-pause %" G_GUINT64_FORMAT "s", seconds);
     else
