@@ -415,12 +415,15 @@ for cell in "${cells[@]}"; do
     if [ "$cell" = "${cells[-1]}" ]; then
         by_process syscalls
         replays syscalls
-        compares_tasks
-        shows_tasks
-        holds_guest
-        captures_runners
-        # In the KVM lab, the guest would need minutes for its locks.
-        if [ "$way" != DIRECT ]; then
+        # In the KVM lab, the guest would need minutes to tell the states of all tasks, and for its locks.
+        if [ "$way" = DIRECT ]; then
+            tell_linux "$name" 'stop waits' >"$work/said"
+            shows_tasks
+        else
+            compares_tasks
+            shows_tasks
+            holds_guest
+            captures_runners
             lists_while_forking
             counts_waits
             compares_locks
