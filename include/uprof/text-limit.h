@@ -2,7 +2,7 @@
 /*
  * text-limit.h - how long a text about one guest may become, such as the list of its tasks
  *
- * The guest decides how many tasks it has and what is in its log. What does not fit is left out, with a
+ * The guest decides how many tasks it has and what is in its log. A text that does not fit is cut, with a
  * notice. A reply of a worker has room for such a text, and for the item with which it became too long.
  */
 #pragma once

@@ -18,7 +18,7 @@ enum {
 #define APART_MAX_NS (UINT64_C(3) * UPROF_NS_PER_S)
 #define RETRY_NS (UINT64_C(1) * UPROF_NS_PER_S)
 /*
- * Of one walk. Samples that are taken meanwhile have to wait. Directly, 10,000 tasks are read in a tenth of
+ * The limit of one walk. Samples that are taken meanwhile have to wait. Directly, 10,000 tasks are read in a tenth of
  * this time; otherwise some hundred are.
  */
 #define WALK_NS (UINT64_C(1) * UPROF_NS_PER_S)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A list of tasks of a capture. What was parsed gives the same list once more. */
+/* The input is a list of tasks of a capture. A list that was parsed can be written and parsed again. */
 #include "fuzz.h"
 
 #include "uprof/task-record.h"

@@ -131,7 +131,7 @@ test_gaps(void)
                     "[    0.003000] a record\n");
 }
 
-/* What is too long lacks its oldest records. */
+/* A text that is too long lacks its oldest records. */
 static void
 test_long(void)
 {

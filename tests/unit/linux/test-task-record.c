@@ -49,7 +49,7 @@ make_list(unsigned n)
     return list;
 }
 
-/* ---- What is written is read ---- */
+/* ---- A list is written and read again ---- */
 
 static void
 assert_same(const UprofTaskList *one, const UprofTaskList *other)

@@ -332,7 +332,7 @@ test_hostile_stack(void)
                          "[sleeping];nginx;[unknown] 1000000\n");
 }
 
-/* What happens in the guest when a step asks for the time again: after its walk, before its stacks. */
+/* The guest changes when a step asks for the time again: after its walk, before its stacks. */
 static struct {
     Setup *setup;
     void (*change)(Setup *setup);
