@@ -108,13 +108,13 @@ name_task(UprofWaits *waits, const UprofTask *task, UprofStack *stack,
     return uprof_pipeline_name_task(pipeline, &label, stack, waits->unwinder.has_user, frames);
 }
 
-/* If the task has run since its wait was noted, notes the new one. */
+/* If the task runs, or has run since its wait was noted, counts the time of that wait. */
 static void
 update_wait(UprofWaits *waits, UprofWait *wait, const UprofTask *task)
 {
     const UprofName *const *frames;
 
-    if (uprof_wait_table_is_same(wait, task))
+    if (uprof_wait_table_is_same(wait, task) && !task->is_on_cpu)
         return;
     const unsigned n = name_task(waits, task, NULL, &frames);
     uprof_wait_table_restart(waits->table, wait, task, frames, n);
@@ -138,10 +138,10 @@ count_task(UprofWaits *waits, const UprofTask *task, uint64_t us)
     const UprofWaitState state = uprof_wait_state_of(task);
     UprofWait *wait = uprof_wait_table_find(waits->table, task);
 
-    if (state == UPROF_WAIT_NOT)
-        return;
     if (wait)
         update_wait(waits, wait, task);
+    if (state == UPROF_WAIT_NOT)
+        return;
     wait = uprof_wait_table_add(waits->table, task, state, us);
     if (!wait->is_named)
         g_array_append_vals(waits->todo, task, 1);

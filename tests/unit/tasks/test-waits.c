@@ -377,6 +377,36 @@ test_exec(void)
 }
 
 static void
+begin_to_run(Setup *setup)
+{
+    put_state(setup, READY, TASK_ON_CPU, 1);
+}
+
+/* A task that runs before its stack is found: its time is that of its process, at an unknown place. */
+static void
+test_short_wait(void)
+{
+    g_auto(Setup) setup;
+
+    setup_usual(&setup);
+    for (unsigned i = 0; i < N_TASKS; i++)
+        if (i != READY)
+            put_state(&setup, i, TASK_ON_CPU, 1);
+    uprof_waits_free(setup.waits);
+    setup.waits = uprof_waits_new(setup.pipeline, &setup.guest->memory->base, change_guest);
+    meanwhile.change = begin_to_run;
+    meanwhile.setup = NULL;
+    walk_after(&setup, 0);
+    run_task(&setup, READY, OTHER_PLACE);
+    meanwhile.n_asked = 0;
+    meanwhile.setup = &setup;
+    walk_after(&setup, 1);
+    meanwhile.setup = NULL;
+    walk_after(&setup, 1);
+    assert_waits(&setup, "[runnable];gzip;[unknown] 1000000\n");
+}
+
+static void
 delay_read(MemoryGuest *memory, MemoryCall call, gint n)
 {
     if (call == MEMORY_READ)
@@ -510,6 +540,7 @@ main(int argc, char **argv)
     g_test_add_func("/tasks/waits/hostile-ring", test_hostile_ring);
     g_test_add_func("/tasks/waits/hostile-stack", test_hostile_stack);
     g_test_add_func("/tasks/waits/exec", test_exec);
+    g_test_add_func("/tasks/waits/short-wait", test_short_wait);
     g_test_add_func("/tasks/waits/slow-walk", test_slow_walk);
     g_test_add_func("/tasks/waits/move", test_move);
     g_test_add_func("/tasks/waits/unknown", test_unknown);
