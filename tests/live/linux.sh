@@ -288,7 +288,7 @@ captures_runners()
 # and go, and no list has a wrong row or a false stack
 lists_while_forking()
 {
-    local i n=${UPROF_LINUX_LISTS:-10}
+    local i n=${UPROF_LINUX_LISTS:-4}
     tell_linux "$name" 'stop waits forks user' >"$work/said"
     ask_linux "$name" states >"$work/before" || fail 'no states'
     mkdir -p "$work/lists"
