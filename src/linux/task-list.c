@@ -148,8 +148,10 @@ guess_process(const Walk *walk, unsigned *n, uint64_t *before, uint64_t *at)
     *at = 0;
     while (*at == 0 && *n < processes->n) {
         const Candidate *process = &processes->candidates[(*n)++];
+        if (!process->is_read)
+            continue;
         *before = find_thread_head(walk, &process->bytes);
-        if (process->is_read && !is_alone(walk, &process->bytes, *before))
+        if (!is_alone(walk, &process->bytes, *before))
             *at = process->at - walk->offsets->tasks + walk->offsets->thread_node;
     }
 }

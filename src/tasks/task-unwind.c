@@ -88,7 +88,7 @@ make_context(const UprofTaskUnwinder *unwinder, unsigned depth)
     };
 }
 
-/* There is no time for the stack of the next task. */
+/* The time is up before the stack of the next task is read. */
 static void
 skip_stack(UprofTaskUnwinder *unwinder)
 {

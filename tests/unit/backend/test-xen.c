@@ -673,7 +673,7 @@ test_paused_by_others(void)
     g_assert_cmpuint(fake_xen.n_pauses, ==, 0);
 }
 
-/* A domain that has crashed is read like one that is paused, if the caller says so. */
+/* A crashed domain is refused, unless the caller also accepts a paused one. */
 static void
 test_crashed(void)
 {

@@ -248,7 +248,7 @@ test_sizes(void)
     g_assert_false(uprof_printk_layout_is_valid(&layout));
 }
 
-/* Each block is the rest of the ring: the texts together are no longer than the ring all the same. */
+/* The blocks overlap: each is the rest of the ring. All texts together are not longer than the ring. */
 static void
 test_overlap(void)
 {

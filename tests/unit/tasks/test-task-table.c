@@ -295,7 +295,7 @@ test_locks(void)
     g_assert_cmpstr(setup.notices->str, ==, "");
 }
 
-/* There is no time for any stack. */
+/* The time is up before the first stack is read. */
 static void
 test_time(void)
 {
@@ -315,7 +315,7 @@ test_time(void)
     }
 }
 
-/* There is no time for any task. */
+/* The time is up before the first task is read. */
 static void
 test_no_time(void)
 {
