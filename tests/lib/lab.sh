@@ -31,18 +31,18 @@ share_arguments()
     )
 }
 
-# A machine is ended if its console says nothing for so many seconds, because an emulated host
-# sometimes stands still. The longest test takes a third of that time.
+# A machine is ended if its console and its test say nothing for so many seconds, because an emulated
+# host sometimes stands still.
 lab_silence=${UPROF_LAB_SILENCE:-300}
 
-# watch_console FILE PID: ends the machine if it has stopped. Messages of the kernel and of Xen do not
+# watch_output FOLDER PID: ends the machine if it has stopped. Messages of the kernel and of Xen do not
 # count: a machine whose tests stand still may go on to print them.
-watch_console()
+watch_output()
 {
     local n last='' since=$SECONDS
     while kill -0 "$2" 2>/dev/null; do
         sleep 5
-        n=$(grep -cvE '^(\[ |\(XEN\))' "$1" || true)
+        n=$(cat "$1/console.log" "$1/test.log" 2>/dev/null | grep -cvE '^(\[ |\(XEN\))' || true)
         if [ "$n" != "$last" ]; then
             last=$n
             since=$SECONDS
@@ -71,7 +71,7 @@ run_machine()
     "${machine[@]}" </dev/null 2>"$1/qemu.log" &
     local pid=$!
     at_exit end_machine "$pid"
-    watch_console "$console" "$pid" >&2 &
+    watch_output "$1" "$pid" >&2 &
     local watcher=$!
     tail -n +1 -s 0.5 -f --pid="$pid" "$console" |
         sed -u "s/\r//; /$lab_not_shown/d; s/^/${2:-}/"

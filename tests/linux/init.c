@@ -40,6 +40,7 @@
 #include <sys/io.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -54,7 +55,8 @@ enum {
     LINE_BYTES = 256,
     COMMAND_LINE_BYTES = 2048,
     REPORT_AT = 4 * 1024 * 1024, /* on the disk, behind its file system */
-    COPY_BYTES = 64 * 1024
+    COPY_BYTES = 64 * 1024,
+    FIRST_NICE = -20, /* of process 1: it answers at once, though loads compute all the time */
 };
 
 /* Processes of loads. */
@@ -71,6 +73,14 @@ die(const char *what)
     fprintf(stdout, "FAILED %s: %s\n", what, strerror(errno));
     fflush(stdout);
     _exit(1);
+}
+
+/* @nice: as in nice(1) */
+static void
+use_nice(int nice)
+{
+    if (setpriority(PRIO_PROCESS, 0, nice) != 0)
+        die("setpriority");
 }
 
 /* Executes `plain`, which runs the load. */
@@ -114,6 +124,7 @@ start_load(const char *word)
         die(word);
     if (child == 0) {
         setpgid(0, 0);
+        use_nice(0);
         close(ready[0]);
         if (plain)
             run_plain(name, ready[1]);
@@ -152,6 +163,7 @@ start_program(const char *words)
         die(words);
     if (child == 0) {
         setpgid(0, 0);
+        use_nice(0);
         run_words(text);
     }
     groups[n_groups++] = child;
@@ -447,6 +459,7 @@ main(int argc, char **argv)
     }
 
     signal(SIGCHLD, wake_up);
+    use_nice(FIRST_NICE);
     mount_all();
     show_addresses();
     report_release();
