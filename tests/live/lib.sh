@@ -162,6 +162,13 @@ finish()
     no_leftovers "$work"
 }
 
+# is_sampled NAME: a run has locked the guest's marker. Trying the lock would disturb the run.
+is_sampled()
+{
+    local inode
+    inode=$(stat -c %i "/run/virt-uprof/${guest_uuids[$1]}" 2>/dev/null) && grep -q "FLOCK.*:$inode " /proc/locks
+}
+
 # await_sampling [N]: returns when the run in the background samples its domain, or N domains. Tests
 # must not sleep instead, because the start of a run may take many seconds on a busy machine.
 await_sampling()

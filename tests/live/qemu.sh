@@ -26,16 +26,8 @@ start_round()
     rm -rf "$work/store" "$work/err"
     "$program" collect --config "$work/config.xml" --store "$work/store" "$@" >"$work/out" 2>"$work/err" </dev/null &
     profiler=$!
-    wait_until 60 is_sampled || fail 'nothing is sampled'
+    wait_until 60 is_sampled "$name" || fail 'nothing is sampled'
     sleep 1
-}
-
-# is_sampled: a run holds the domain's lock. Trying the lock would disturb the run.
-is_sampled()
-{
-    local inode
-    inode=$(stat -c %i "/run/virt-uprof/${guest_uuids[$name]}" 2>/dev/null) &&
-        grep -q "FLOCK.*:$inode " /proc/locks
 }
 
 boot_pluggable()

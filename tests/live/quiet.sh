@@ -81,7 +81,7 @@ kill -INT "$profiler"
 finish
 
 say 'access monitor, for comparison: its commands are seen, and the profiles agree'
-start 12 -F 1000 --access monitor
+start 18 -F 1000 --access monitor
 n=$(count_commands)
 [ "$n" -gt 3 ] || fail "only $n monitor commands in 3 s"
 finish

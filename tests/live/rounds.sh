@@ -87,14 +87,6 @@ reports()
     result stacks "$kvm" 90 "$stacks" "$work/out"
 }
 
-# is_sampled NAME: a run holds the domain's lock. Trying the lock would disturb the run.
-is_sampled()
-{
-    local inode
-    inode=$(stat -c %i "/run/virt-uprof/${guest_uuids[$1]}" 2>/dev/null) &&
-        grep -q "FLOCK.*:$inode " /proc/locks
-}
-
 only_collector
 # The test has its own daemon, so that hostile names do no harm to other tests.
 # shellcheck disable=SC2119

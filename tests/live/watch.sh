@@ -85,7 +85,8 @@ long=$(seconds "$sidecar")
 [ "$long" -ge 12 ] && [ "$long" -le 20 ] || fail "the profile has $long s, not 10 and 3"
 grep -q '"complete": [1-9]' "$sidecar" || fail 'no stack is complete'
 says "$name: 'function phase_2 > 60 % for 3s' happened; its profile is written in 3 s"
-says "$name: 'function phase_2 > 60 % for 3s': wrote .*\.meta\.json"
+# The line is printed after the file has its name.
+wait_until 20 grep -qE "$name: 'function phase_2 > 60 % for 3s': wrote .*\.meta\.json" "$work/err" || fail 'no line'
 # report reads the profiles as those of a store
 profile 0 report --store "$store/watch" --since today "$name"
 grep -q 'phase_2' "$work/out" || fail 'report does not show phase_2'
