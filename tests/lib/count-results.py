@@ -3,6 +3,7 @@
 """
 count-results.py BUILD TESTLOG [RETRYLOG...] - counts the results of a `meson test`
 count-results.py --to-retry TESTLOG          - prints the names of the tests to run once more
+count-results.py --longest N TESTLOG...      - prints the N longest tests with their seconds
 
 Reads meson's testlog.json. Prints each failed test with the end of its output, and each skipped
 test with its reason, on stderr. Prints one line "PASSED FAILED SKIPPED" on stdout. The numbers are of
@@ -178,6 +179,11 @@ def count_log(build, path, retry_paths):
     return count(build, replace_retried(build, tests, retries, sys.stderr), sys.stderr)
 
 
+def longest_tests(n, paths):
+    tests = sorted((test for path in paths for test in read_log(path)), key=lambda test: -test["duration"])
+    return ", ".join(f"{split_name(test)[1]} {test['duration']:.0f} s" for test in tests[:n])
+
+
 def main(arguments):
     # Tests may print anything.
     sys.stderr.reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -186,6 +192,9 @@ def main(arguments):
             print("\n".join(names_to_retry(read_log(arguments[2]))))
         except (OSError, ValueError):
             pass  # the count says that there is no log
+        return 0
+    if len(arguments) > 3 and arguments[1] == "--longest":
+        print(longest_tests(int(arguments[2]), arguments[3:]))
         return 0
     if len(arguments) < 3:
         print(__doc__, file=sys.stderr)

@@ -546,11 +546,14 @@ guest_serial()
 # would take the processors from the tests that run at the same time.
 guest_nice=0
 
-# lower_priority UUID: gives the vCPUs of a running guest the nice value $guest_nice
+# lower_priority UUID: gives the vCPUs of a running guest the nice value $guest_nice, and its session half of
+# it: a kernel may share the processors among sessions first (man 7 sched, "autogroup"), and QEMU has one
+# of its own
 lower_priority()
 {
     local qemu task
     qemu=$(pgrep -o -f "^[^ ]*qemu-system.* -uuid $1( |$)") || return 0
+    { printf '%d\n' "$((guest_nice / 2))" >"/proc/$qemu/autogroup"; } 2>/dev/null || true
     for task in "/proc/$qemu/task"/*; do
         # A guest may end at any time.
         if [[ $(cat "$task/comm" 2>/dev/null) == CPU\ * ]]; then
