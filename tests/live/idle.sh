@@ -26,7 +26,8 @@ fi
 
 profile 0 "${fast[@]}" -d 4 --idle -o "$work/x.folded" -o "$work/x.meta.json" "$name"
 result stacks "$name" 60 '\[idle\]' "$work/x.folded"
-result stacks "$name" 100 '\[idle\]|guest_entry;.*' "$work/x.folded"
+# On a busy host, a sample may be in the first instructions of the timer's interrupt.
+result stacks "$name" 99 '\[idle\]|guest_entry;.*' "$work/x.folded"
 
 # --idle=stack shows the stack with which the vCPU went to sleep, once for each sample.
 profile 0 "${fast[@]}" -d 4 --idle=stack -o "$work/x.folded" -o "$work/x.meta.json" "$name"
