@@ -9,7 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { PARTS_MAX = 3 };
+enum { PARTS_MAX = 16 };
 
 /* Room for the descriptors of one message, aligned as the kernel wants it. */
 typedef union {

@@ -153,6 +153,22 @@ uprof_ring_peek(UprofRing *ring)
     return snapshot;
 }
 
+size_t
+uprof_ring_peek_several(UprofRing *ring, const UprofSnapshot **slots, size_t n_max)
+{
+    size_t n = 0;
+
+    g_mutex_lock(&ring->lock);
+    for (const GList *link = ring->filled.head; link && n < n_max; link = link->next) {
+        const UprofSnapshot *slot = link->data;
+        if (n > 0 && slot->owner != slots[0]->owner)
+            break;
+        slots[n++] = slot;
+    }
+    g_mutex_unlock(&ring->lock);
+    return n;
+}
+
 void
 uprof_ring_drop(UprofRing *ring)
 {

@@ -430,6 +430,17 @@ take_snapshot(Worker *worker, UprofSnapshot *snapshot)
     tell_progress(worker);
 }
 
+/* A snapshot in the middle of a message ends with its last window. */
+static void
+take_snapshots(Worker *worker, Input *input)
+{
+    for (size_t at = 0; at < worker->message->len;) {
+        UprofSnapshot *snapshot = (UprofSnapshot *)(void *)(input->bytes + at);
+        at += uprof_packed_bytes(snapshot);
+        take_snapshot(worker, snapshot);
+    }
+}
+
 /* ---- Waits ---- */
 
 /* Warns once why no waits are counted. */
@@ -597,8 +608,8 @@ handle_message(Worker *worker, Input *input)
 {
     const size_t head = G_STRUCT_OFFSET(Input, call.argument);
 
-    if (worker->message->type == UPROF_DO_SNAPSHOT)
-        take_snapshot(worker, &input->snapshot);
+    if (worker->message->type == UPROF_DO_SNAPSHOTS)
+        take_snapshots(worker, input);
     else if (worker->message->type == UPROF_DO_WALK)
         walk_tasks(worker, &input->walk);
     else if (worker->message->type == UPROF_DO_FILE)

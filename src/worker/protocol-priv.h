@@ -20,10 +20,10 @@
 
 /** UprofDo: types of messages on the stream */
 typedef enum {
-    UPROF_DO_SNAPSHOT, /* an UprofSnapshot without its unused bytes: analyze it */
-    UPROF_DO_CALL,     /* UprofCallHead and the argument: run a function, and send its reply */
-    UPROF_DO_WALK,     /* UprofWalkDo: there is time to walk the tasks: see waits.h */
-    UPROF_DO_FILE,     /* a build-id in hex, NUL: a file has come to the symbol cache */
+    UPROF_DO_SNAPSHOTS, /* as by uprof_packed_bytes(), one after the other: analyze them */
+    UPROF_DO_CALL,      /* UprofCallHead and the argument: run a function, and send its reply */
+    UPROF_DO_WALK,      /* UprofWalkDo: there is time to walk the tasks: see waits.h */
+    UPROF_DO_FILE,      /* a build-id in hex, NUL: a file has come to the symbol cache */
 } UprofDo;
 
 /** UprofCallHead: the function that runs */
@@ -53,7 +53,17 @@ typedef enum {
     UPROF_TELL_REPLY,      /* uint32_t: 1 if this is the last part; then a part of the reply */
 } UprofTell;
 
+/** uprof_packed_bytes: Returns: bytes of a snapshot in a message: without its unused bytes, but aligned */
+static inline size_t
+uprof_packed_bytes(const UprofSnapshot *snapshot)
+{
+    return (uprof_snapshot_bytes(snapshot) + sizeof(uint64_t) - 1) / sizeof(uint64_t) *
+           sizeof(uint64_t);
+}
+
 enum {
+    UPROF_SNAPSHOTS_MAX =
+        16, /* in one message, which has no more bytes than the largest snapshot */
     UPROF_READ_SPANS_MAX = 128,         /* in one request */
     UPROF_READ_BYTES_MAX = 64 * 1024,   /* of all spans of a request */
     UPROF_REPLY_PART_BYTES = 64 * 1024, /* of a reply, in one message */

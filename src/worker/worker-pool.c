@@ -431,13 +431,39 @@ tell_walks(UprofWorkers *workers)
     }
 }
 
-/* Returns: false if the worker did not get the snapshot; it may be dead now */
-static bool
-send_snapshot(UprofWorker *worker, const UprofSnapshot *snapshot)
-{
-    const UprofSlice part = { snapshot, uprof_snapshot_bytes(snapshot) };
+/*
+ * The snapshots at the head of the ring that go to one worker in one message: each message costs as much as the
+ * analysis of a snapshot.
+ */
+typedef struct {
+    const UprofSnapshot *snapshots[UPROF_SNAPSHOTS_MAX]; /* borrowed */
+    unsigned n;
+} Batch;
 
-    if (uprof_channel_send(worker->stream, UPROF_DO_SNAPSHOT, &part, 1, NULL, 0))
+/* Returns: false if the ring is empty */
+static bool
+find_batch(UprofRing *ring, Batch *batch)
+{
+    const size_t n = uprof_ring_peek_several(ring, batch->snapshots, UPROF_SNAPSHOTS_MAX);
+    size_t len = 0;
+
+    for (batch->n = 0; batch->n < n; batch->n++) {
+        len += uprof_packed_bytes(batch->snapshots[batch->n]);
+        if (len > sizeof(UprofSnapshot))
+            break;
+    }
+    return batch->n > 0;
+}
+
+/* Returns: false if the worker did not get the snapshots; it may be dead now */
+static bool
+send_batch(UprofWorker *worker, const Batch *batch)
+{
+    UprofSlice parts[UPROF_SNAPSHOTS_MAX];
+
+    for (unsigned i = 0; i < batch->n; i++)
+        parts[i] = (UprofSlice){ batch->snapshots[i], uprof_packed_bytes(batch->snapshots[i]) };
+    if (uprof_channel_send(worker->stream, UPROF_DO_SNAPSHOTS, parts, batch->n, NULL, 0))
         return true;
     if (errno != EAGAIN)
         uprof_worker_give_up(worker, NULL);
@@ -460,15 +486,15 @@ may_lose_snapshots(const UprofWorkers *workers)
 }
 
 /*
- * Sends a snapshot to its worker. If the worker has no room for long, the snapshot is lost, so that
+ * Sends snapshots to their worker. If the worker has no room for long, the snapshots are lost, so that
  * the workers of other domains need not wait.
  *
  * Returns: false if the worker has no room yet
  */
 static bool
-hand_over(UprofWorker *worker, const UprofSnapshot *snapshot)
+hand_over(UprofWorker *worker, const Batch *batch)
 {
-    if (worker->is_ready && !worker->is_dead && send_snapshot(worker, snapshot)) {
+    if (worker->is_ready && !worker->is_dead && send_batch(worker, batch)) {
         worker->is_full = false;
         return true;
     }
@@ -479,7 +505,8 @@ hand_over(UprofWorker *worker, const UprofSnapshot *snapshot)
         (!may_lose_snapshots(worker->pool) ||
          !uprof_own_time_is_over(&worker->full, FULL_MS * UPROF_NS_PER_MS)))
         return false;
-    worker->lost += snapshot->count;
+    for (unsigned i = 0; i < batch->n; i++)
+        worker->lost += batch->snapshots[i]->count;
     return true;
 }
 
@@ -491,16 +518,17 @@ hand_over(UprofWorker *worker, const UprofSnapshot *snapshot)
 static UprofWorker *
 feed_workers(UprofWorkers *workers)
 {
-    const UprofSnapshot *snapshot;
+    Batch batch;
 
     if (!workers->ring)
         return NULL;
     uprof_ring_calm(workers->ring);
-    while ((snapshot = uprof_ring_peek(workers->ring))) {
-        UprofWorker *worker = snapshot->owner;
-        if (!hand_over(worker, snapshot))
+    while (find_batch(workers->ring, &batch)) {
+        UprofWorker *worker = batch.snapshots[0]->owner;
+        if (!hand_over(worker, &batch))
             return worker;
-        uprof_ring_drop(workers->ring);
+        for (unsigned i = 0; i < batch.n; i++)
+            uprof_ring_drop(workers->ring);
         /* it gets room only if its requests are answered, and on a busy host the sampler may fill
          * the ring as fast as this loop empties it; only workers of the list may be served: this one's
          * process may just be replaced */

@@ -520,12 +520,12 @@ uprof_worker_free(UprofWorker *worker)
 bool
 uprof_worker_take(UprofWorker *worker, const UprofSnapshot *snapshot)
 {
-    const UprofSlice part = { snapshot, uprof_snapshot_bytes(snapshot) };
+    const UprofSlice part = { snapshot, uprof_packed_bytes(snapshot) };
 
     g_mutex_lock(&worker->pool->lock);
     uprof_own_time_start(&worker->heard, worker->pid); /* the worker was idle before */
     g_mutex_unlock(&worker->pool->lock);
-    return send_waiting(worker, UPROF_DO_SNAPSHOT, &part, 1, NULL, 0);
+    return send_waiting(worker, UPROF_DO_SNAPSHOTS, &part, 1, NULL, 0);
 }
 
 bool
