@@ -22,6 +22,7 @@
 #include "uprof/qemu-regs.h"
 #include "uprof/scan.h"
 #include "uprof/signal-mask.h"
+#include "uprof/thread-number.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -424,7 +425,7 @@ run_tracing(gpointer data)
     Tracing *tracing = data;
     UprofTracer tracer;
 
-    tracing->thread = gettid();
+    tracing->thread = uprof_thread_number();
     uprof_tracer_init(&tracer);
     tracing->ok = tracing->work(tracing->direct, &tracer, tracing->error);
     uprof_tracer_clear(&tracer);
@@ -570,7 +571,7 @@ release_late_vcpu(UprofKvmVcpu *vcpu)
     UprofTracee *tracee = &vcpu->tracee;
 
     /* the thread that tried to stop the vCPU has ended, so the kernel has detached the vCPU */
-    if (tracee->owner != gettid())
+    if (tracee->owner != uprof_thread_number())
         *tracee = (UprofTracee){
             .thread = tracee->thread,
             .lost_ns = tracee->lost_ns + uprof_clock_now_ns() - tracee->checked_ns,

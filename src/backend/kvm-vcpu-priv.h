@@ -78,6 +78,7 @@ typedef struct {
     /* no check has seen the thread asleep since the last hold: it may wait for a CPU */
     bool is_waking;
     UprofThreadTimes times; /* of the thread, at the last check or hold */
+    uint64_t seen_ns;       /* monotonic: the thread existed at that time, by its files in /proc */
 } UprofKvmVcpu;
 
 /** uprof_kvm_vcpu_status: only in the owner's thread */
@@ -125,7 +126,8 @@ bool uprof_kvm_vcpu_open(UprofKvmVcpu *vcpu, UprofTracer *tracer, int pid, int p
  * uprof_kvm_vcpu_stop: as uprof_tracee_stop(), but only for the thread of the vCPU
  *
  * ptrace(2) takes the number of a thread. If the thread of the vCPU has ended just before, another
- * thread may have the number. It is released at once then.
+ * thread may have the number. It is released at once then. Linux gives a number again only after all
+ * others, so nothing is asked if the thread was seen less than a millisecond before the hold.
  *
  * Returns: as uprof_tracee_stop(); %UPROF_TRACE_GONE also if another thread has the number
  */

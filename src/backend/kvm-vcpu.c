@@ -17,6 +17,7 @@ enum {
     /* limits of what a hold itself adds to the run time of a halted vCPU's thread */
     HOLD_SLICES = 3,
     HOLD_RUN_NS = 100 * 1000,
+    SEEN_NS = 1000 * 1000, /* in which no other thread can have got the number of the thread */
 };
 
 /* The bits that virt-uprof sets in kvm_valid_regs. */
@@ -95,7 +96,8 @@ uprof_kvm_vcpu_stop(UprofKvmVcpu *vcpu, UprofTracer *tracer, uint64_t limit_ns)
 {
     const UprofTraceAnswer answer = uprof_tracee_stop(tracer, &vcpu->tracee, limit_ns);
 
-    if (answer != UPROF_TRACE_STOPPED || uprof_thread_exists(vcpu->thread))
+    if (answer != UPROF_TRACE_STOPPED || vcpu->tracee.asked_ns - vcpu->seen_ns < SEEN_NS ||
+        uprof_thread_exists(vcpu->thread))
         return answer;
     uprof_tracee_release(&vcpu->tracee);
     return UPROF_TRACE_GONE;
@@ -265,6 +267,7 @@ uprof_kvm_vcpu_check(UprofKvmVcpu *vcpu, bool exact)
     UprofThreadCall call;
 
     vcpu->is_asleep = false;
+    vcpu->seen_ns = uprof_clock_now_ns();
     switch (find_thread(vcpu, &call)) {
     case UPROF_THREAD_GONE:
         uprof_kvm_vcpu_lose(vcpu);

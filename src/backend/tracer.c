@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "uprof/clock.h"
+#include "uprof/thread-number.h"
 
 /* older versions of glibc have no name for it */
 #ifndef sigev_notify_thread_id
@@ -62,11 +63,14 @@ uprof_tracer_clear(UprofTracer *tracer)
     *tracer = (UprofTracer){ 0 };
 }
 
-/* The signal of a timer goes to the thread for which it was created. */
+/*
+ * The signal of a timer goes to the thread for which it was created. That thread never blocks the signal: a timer
+ * runs in holds only, and no system call of a hold but the wait can be interrupted.
+ */
 static void
 use_own_timer(UprofTracer *tracer)
 {
-    const pid_t self = gettid();
+    const pid_t self = uprof_thread_number();
     struct sigevent event = {
         .sigev_notify = SIGEV_THREAD_ID,
         .sigev_signo = timer_signal(),
@@ -77,7 +81,7 @@ use_own_timer(UprofTracer *tracer)
     if (tracer->thread == self)
         return;
     uprof_tracer_clear(tracer);
-    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
     tracer->process = getpid();
     tracer->thread = self;
     tracer->has_timer = timer_create(CLOCK_MONOTONIC, &event, &tracer->timer) == 0;
@@ -117,11 +121,9 @@ static pid_t
 wait_for_stop(const UprofTracer *tracer, pid_t thread, uint64_t until_ns, int *status)
 {
     const int options = __WALL | (tracer->has_timer ? 0 : WNOHANG);
-    const sigset_t signals = timer_signal_set();
     pid_t waited;
     bool again;
 
-    pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
     do {
         waited = waitpid(thread, status, options);
         const bool is_open = waited == 0 || (waited < 0 && errno == EINTR);
@@ -132,7 +134,6 @@ wait_for_stop(const UprofTracer *tracer, pid_t thread, uint64_t until_ns, int *s
         if (is_open)
             waited = 0;
     } while (again);
-    pthread_sigmask(SIG_BLOCK, &signals, NULL);
     return waited;
 }
 
@@ -225,7 +226,7 @@ uprof_tracee_release(UprofTracee *tracee)
     g_assert(tracee->state != UPROF_TRACEE_LATE);
     if (tracee->state == UPROF_TRACEE_DETACHED)
         return UPROF_TRACE_RELEASED;
-    g_assert(tracee->owner == gettid());
+    g_assert(tracee->owner == uprof_thread_number());
     return detach_tracee(tracee, tracee->signal) ? UPROF_TRACE_RELEASED
                                                  : uprof_tracee_release_late(tracee);
 }
@@ -238,7 +239,7 @@ uprof_tracee_release_late(UprofTracee *tracee)
     g_assert(tracee->state != UPROF_TRACEE_STOPPED);
     if (tracee->state == UPROF_TRACEE_DETACHED)
         return UPROF_TRACE_RELEASED;
-    g_assert(tracee->owner == gettid());
+    g_assert(tracee->owner == uprof_thread_number());
     const uint64_t since_ns = tracee->checked_ns, now_ns = uprof_clock_now_ns();
     const pid_t waited = waitpid(tracee->thread, &status, __WALL | WNOHANG);
     const UprofTraceAnswer answer = classify_wait(tracee, waited, status);
@@ -257,7 +258,7 @@ uprof_tracee_call(const UprofTracee *tracee, UprofThreadCall *call, int64_t *res
 #if defined(__x86_64__)
     struct user_regs_struct regs;
 
-    g_assert(tracee->state == UPROF_TRACEE_STOPPED && tracee->owner == gettid());
+    g_assert(tracee->state == UPROF_TRACEE_STOPPED && tracee->owner == uprof_thread_number());
     if (ptrace(PTRACE_GETREGS, tracee->thread, NULL, &regs) < 0 || (int64_t)regs.orig_rax < 0)
         return false;
     *call = (UprofThreadCall){ .number = regs.orig_rax, .args = { regs.rdi, regs.rsi } };

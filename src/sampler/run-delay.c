@@ -2,6 +2,7 @@
 #include "run-delay-priv.h"
 
 #include "uprof/scan.h"
+#include "uprof/thread-number.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -29,9 +30,9 @@ uprof_run_delay_ns(UprofRunDelay *delay)
     UprofSlice word;
     uint64_t ns = 0;
 
-    if (delay->thread != gettid()) {
+    if (delay->thread != uprof_thread_number()) {
         uprof_run_delay_clear(delay);
-        delay->thread = gettid();
+        delay->thread = uprof_thread_number();
         delay->fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
     }
     const ssize_t len = delay->fd >= 0 ? pread(delay->fd, text, sizeof(text), 0) : -1;

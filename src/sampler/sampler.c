@@ -22,6 +22,7 @@ enum {
     STOP_CHECK_MS = 20,                /* longest delay of a stop */
     REST_MS_MAX = 2500, /* longer than the poller's period: the poller may find a pause instead */
     SHORT_HOLD_NS = 50 * 1000, /* shorter holds are not examined for CPU waits */
+    DELAY_HOLDS = 8,           /* after a longer hold, so many are measured for CPU waits */
     ABSENT_MS = 100,           /* between checks of a vCPU that is not plugged in */
     COLD_NS = 200 * 1000,      /* caches are cold after this long without a sample */
     EARLY_PARTS = 16,          /* a tick may be early by one part of its interval; chance moves it
@@ -60,6 +61,8 @@ struct _UprofSampler {
     unsigned n_tickers;
     unsigned n_slots; /* slots that one hold needs */
     UprofRunDelay run_delay;
+    unsigned
+        n_delay_holds;     /* the holds for which @run_delay is still read: see find_stopped_ns() */
     UprofSnapshot **slots; /* @n_slots, for the present hold; the slots are borrowed */
     bool *absent;          /* per vCPU: not plugged in, by the last hold */
     UprofRegs *last_regs;  /* per vCPU: of its last stack; word_bytes 0: none yet */
@@ -126,6 +129,7 @@ uprof_sampler_new(UprofGuest *guest, const UprofSamplerSettings *settings, Uprof
     if (ring)
         uprof_ring_reserve(ring, 2 * (size_t)sampler->n_slots);
     uprof_run_delay_init(&sampler->run_delay);
+    sampler->n_delay_holds = DELAY_HOLDS;
     sampler->slots = g_new0(UprofSnapshot *, sampler->n_slots);
     sampler->absent = g_new0(bool, guest->n_vcpus);
     sampler->last_regs = g_new0(UprofRegs, guest->n_vcpus);
@@ -314,15 +318,21 @@ mark_torn(UprofSampler *sampler, Shot *shot)
  * If a vCPU's thread must wait for a CPU before it can stop, the guest loses nothing by that wait.
  * But once the vCPU has stopped, this thread may have to wait for a CPU before it notices the stop,
  * and the guest loses that time. The time for which this thread has waited is an upper bound of the
- * loss.
+ * loss. Reading it costs a twentieth of a sample, so it is read only after long holds: on a busy host.
+ * @delay_before_ns: (nullable): before the hold; NULL: it was not read
  */
 static uint64_t
-find_stopped_ns(UprofSampler *sampler, const Shot *shot, uint64_t delay_before_ns)
+find_stopped_ns(UprofSampler *sampler, const Shot *shot, const uint64_t *delay_before_ns)
 {
+    if (sampler->n_delay_holds > 0)
+        sampler->n_delay_holds--;
     if (shot->hold_ns <= SHORT_HOLD_NS)
         return shot->hold_ns;
+    sampler->n_delay_holds = DELAY_HOLDS;
+    if (!delay_before_ns)
+        return shot->hold_ns;
     return MIN(shot->hold_ns,
-               shot->stopped_ns + uprof_run_delay_ns(&sampler->run_delay) - delay_before_ns);
+               shot->stopped_ns + uprof_run_delay_ns(&sampler->run_delay) - *delay_before_ns);
 }
 
 static bool
@@ -444,12 +454,13 @@ take_sample(UprofSampler *sampler, const Ticker *ticker, Shot *shot, GError **er
     for (unsigned i = 0; i < sampler->n_slots; i++)
         begin_slot(sampler, shot->slots[i], ticker->vcpu);
     rehearse_copies(sampler, ticker, shot);
-    const uint64_t delay_ns = each ? uprof_run_delay_ns(&sampler->run_delay) : 0;
+    const bool has_delay = each && sampler->n_delay_holds > 0;
+    const uint64_t delay_ns = has_delay ? uprof_run_delay_ns(&sampler->run_delay) : 0;
 
     const UprofAnswer answer = hold_and_copy(sampler, ticker, shot, error);
 
     if (each)
-        shot->stopped_ns = find_stopped_ns(sampler, shot, delay_ns);
+        shot->stopped_ns = find_stopped_ns(sampler, shot, has_delay ? &delay_ns : NULL);
     rate_shot(sampler, shot, answer);
     stamp_shot(sampler, ticker, shot);
     return answer;

