@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""
+direct.py PROGRAM HOLD-LOOP NAME SYMBOLS ROUNDS - compares samples of `direct` with a bare loop of holds
+
+Both run in turns on the domain NAME, for each rate. The program's CPU time for a sample is the difference of a
+long and a short run, so that its start and its end do not count. Prints the medians of all rounds with the
+lowest and the highest.
+"""
+
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+RATES = (99, 1000, 5000)
+SHORT_S, LONG_S = 3, 13
+RAM_BYTES_MIN = 16 << 20
+ROW = "{:>8} {:>22} {:>22} {:>7} {:>20} {:>20} {:>7}"
+HEAD = ("asked Hz", "CPU us a sample", "CPU us, bare loop", "ratio", "hold p50 us", "p50, bare loop", "ratio")
+
+
+def find_qemu(name):
+    """Returns the process, its vCPU thread, and an address of guest memory."""
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if f"\0guest={name},".encode() not in (path / "cmdline").read_bytes():
+                continue
+        except OSError:
+            continue
+        thread = next(task for task in (path / "task").iterdir() if (task / "comm").read_text().startswith("CPU 0/"))
+        for line in (path / "maps").read_text().splitlines():
+            first, last = (int(part, 16) for part in line.split()[0].split("-"))
+            if last - first >= RAM_BYTES_MIN and " rw-" in line:
+                return path.name, thread.name, first
+    sys.exit(f"direct.py: no QEMU of '{name}'")
+
+
+def run_loop(loop, qemu, rate):
+    process, thread, address = qemu
+    done = subprocess.run([loop, process, thread, str(address), str(rate), str(LONG_S)],
+                          capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def run_program(program, name, symbols, rate, seconds):
+    with tempfile.TemporaryDirectory() as folder:
+        sidecar = pathlib.Path(folder) / "x.meta.json"
+        subprocess.run([program, "-q", "-F", str(rate), "-d", str(seconds), "--budget", "100", "--access", "direct",
+                        "-s", symbols, "-o", sidecar, name], stdin=subprocess.DEVNULL, check=True)
+        return json.loads(sidecar.read_text())
+
+
+def cost_of_samples(program, name, symbols, rate):
+    """Returns the CPU time for one sample, and the median hold, in microseconds."""
+    short, long = (run_program(program, name, symbols, rate, seconds) for seconds in (SHORT_S, LONG_S))
+    samples = long["samples"]["total"] - short["samples"]["total"]
+    return 1000 * (long["profiler_cpu_ms"] - short["profiler_cpu_ms"]) / samples, long["hold_us"]["p50"]
+
+
+def show(values):
+    return f"{statistics.median(values):.1f} ({min(values):.1f} to {max(values):.1f})"
+
+
+def main():
+    program, loop, name, symbols, rounds = sys.argv[1:]
+    qemu = find_qemu(name)
+    print(ROW.format(*HEAD))
+    for rate in RATES:
+        cpu, hold, bare_cpu, bare_hold = [], [], [], []
+        for _ in range(int(rounds)):
+            bare = run_loop(loop, qemu, rate)
+            bare_cpu.append(bare["cpu_us"])
+            bare_hold.append(bare["p50_us"])
+            ours = cost_of_samples(program, name, symbols, rate)
+            cpu.append(ours[0])
+            hold.append(ours[1])
+        print(ROW.format(
+            rate, show(cpu), show(bare_cpu), f"{statistics.median(cpu) / statistics.median(bare_cpu):.2f}",
+            show(hold), show(bare_hold), f"{statistics.median(hold) / statistics.median(bare_hold):.2f}"), flush=True)
+
+
+if __name__ == "__main__":
+    main()
