@@ -44,7 +44,8 @@ typedef enum {
     UPROF_X86_RETURN,     /* @value: bytes that are popped after the address */
     UPROF_X86_SYSCALL,    /* asks the kernel, which writes unknown values to @writes */
     UPROF_X86_HALT,       /* HLT */
-    UPROF_X86_STOP,       /* the next instruction does not follow: UD2, INT3, IRET */
+    UPROF_X86_IRET,       /* returns to interrupted code, whose place is on the stack */
+    UPROF_X86_STOP,       /* the next instruction does not follow: UD2, INT3, SYSRET */
 } UprofX86Kind;
 
 /** UprofX86Insn: registers have their DWARF numbers, as in arch.h */
@@ -54,6 +55,9 @@ typedef struct {
     uint8_t to, from;
     uint8_t len_stored;
     bool is_unequal; /* a branch that is taken if the compared values differ */
+    bool
+        may_keep_sp; /* OTHER or STORE: may keep the stack pointer in a way that is not described */
+    bool is_new_sp;  /* OTHER: the stack pointer becomes an address or a word of static memory */
     uint16_t writes; /* bits of registers that get unknown values, before @kind has its effect */
     int64_t value;
 } UprofX86Insn;

@@ -284,6 +284,43 @@ apply_rare(const Decoded *decoded, UprofX86Insn *insn)
     }
 }
 
+static bool
+is_at_stack(const ZydisDecodedOperand *operand)
+{
+    const uint8_t base = find_reg(operand->mem.base), index = find_reg(operand->mem.index);
+
+    return base == UPROF_X86_RSP || base == UPROF_X86_RBP || index == UPROF_X86_RBP;
+}
+
+/* Does the code name the stack pointer as an operand that it reads, or sums up an address with it? */
+static bool
+may_keep_sp(const Decoded *decoded)
+{
+    for (unsigned i = 0; i < decoded->insn.operand_count; i++) {
+        const ZydisDecodedOperand *operand = &decoded->operands[i];
+        if (operand->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN)
+            continue;
+        if (operand->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+            (operand->actions & ZYDIS_OPERAND_ACTION_MASK_READ) &&
+            find_reg(operand->reg.value) == UPROF_X86_RSP)
+            return true;
+        if (decoded->insn.mnemonic == ZYDIS_MNEMONIC_LEA &&
+            operand->type == ZYDIS_OPERAND_TYPE_MEMORY && is_at_stack(operand))
+            return true;
+    }
+    return false;
+}
+
+static bool
+is_new_sp(const Decoded *decoded)
+{
+    return (decoded->insn.mnemonic == ZYDIS_MNEMONIC_MOV ||
+            decoded->insn.mnemonic == ZYDIS_MNEMONIC_LEA) &&
+           word_reg(decoded, &decoded->operands[0]) == UPROF_X86_RSP &&
+           decoded->operands[1].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+           !is_at_stack(&decoded->operands[1]);
+}
+
 static void
 apply_flow(const Decoded *decoded, UprofX86Insn *insn)
 {
@@ -309,11 +346,14 @@ apply_flow(const Decoded *decoded, UprofX86Insn *insn)
     case ZYDIS_MNEMONIC_UD2:
     case ZYDIS_MNEMONIC_INT3:
     case ZYDIS_MNEMONIC_IRET:
-    case ZYDIS_MNEMONIC_IRETD:
-    case ZYDIS_MNEMONIC_IRETQ:
     case ZYDIS_MNEMONIC_SYSRET:
     case ZYDIS_MNEMONIC_SYSEXIT:
         insn->kind = UPROF_X86_STOP;
+        break;
+    case ZYDIS_MNEMONIC_IRETD:
+    case ZYDIS_MNEMONIC_IRETQ:
+        insn->kind = is_word_wide(decoded) ? UPROF_X86_IRET : UPROF_X86_STOP;
+        insn->writes = 0;
         break;
     default:
         apply_rare(decoded, insn);
@@ -391,5 +431,9 @@ uprof_x86_insn(UprofSlice code, unsigned word_bytes, UprofX86Insn *insn)
                             .from = UPROF_X86_REG_NONE,
                             .writes = find_writes(&decoded) };
     apply_insn(&decoded, insn);
+    if (insn->kind == UPROF_X86_OTHER ||
+        (insn->kind == UPROF_X86_STORE && insn->from == UPROF_X86_REG_NONE))
+        insn->may_keep_sp = may_keep_sp(&decoded);
+    insn->is_new_sp = insn->kind == UPROF_X86_OTHER && is_new_sp(&decoded);
     return true;
 }

@@ -26,6 +26,7 @@ typedef struct {
     bool is_deep;        /* walks are long */
     bool is_cut;         /* a return address may be in memory that was not copied */
     bool has_zero;       /* 0 is where a return address should be */
+    bool is_entered;     /* from a process, which an interrupt has interrupted */
     bool has_searched;   /* for a caller, in vain or not */
     /* places where the function may begin, the nearest first */
     unsigned n_starts;
@@ -55,6 +56,16 @@ const UprofCodeReach *uprof_code_frame_reach(const UprofCodeFrame *frame, uint64
 /** uprof_code_frame_leave: the cursor becomes the caller that @rule and @check say */
 void uprof_code_frame_leave(UprofCodeFrame *frame, const UprofCodeRule *rule,
                             const UprofSlotCheck *check);
+
+/**
+ * uprof_code_frame_leave_interrupt: the cursor becomes the interrupted code
+ * @rule: found by IRET
+ *
+ * If a process was interrupted, the cursor stays: the frame is the first one of the kernel.
+ *
+ * Returns: false if @rule does not lead to a frame of an interrupt
+ */
+bool uprof_code_frame_leave_interrupt(UprofCodeFrame *frame, const UprofCodeRule *rule);
 
 /**
  * uprof_code_frame_scan: looks for the caller on the stack

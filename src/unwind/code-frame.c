@@ -2,6 +2,7 @@
 #include "code-frame-priv.h"
 
 #include "code-place-priv.h"
+#include "interrupt-frame-priv.h"
 
 enum {
     NEAR_WORK = 4000, /* instructions of one walk */
@@ -81,10 +82,12 @@ is_by_fp(const UprofCodeRule *rule, unsigned word_bytes)
            rule->slot.offset[0] == (int32_t)word_bytes;
 }
 
-/* All values depend on the frame's registers: none is written before all are found. */
-void
-uprof_code_frame_leave(UprofCodeFrame *frame, const UprofCodeRule *rule,
-                       const UprofSlotCheck *check)
+/*
+ * All values depend on the frame's registers: none is written before all are found.
+ * Returns: bits of registers whose values are not known in the caller
+ */
+static uint64_t
+restore_regs(const UprofCodeFrame *frame, const UprofCodeRule *rule)
 {
     UprofCursor *cursor = frame->cursor;
     const unsigned word_bytes = cursor->regs.word_bytes;
@@ -101,9 +104,43 @@ uprof_code_frame_leave(UprofCodeFrame *frame, const UprofCodeRule *rule,
         if (reg != UPROF_X86_REG_NONE && !(unknown >> reg & 1))
             write_reg(cursor, reg, values[i]);
     }
+    return unknown;
+}
+
+void
+uprof_code_frame_leave(UprofCodeFrame *frame, const UprofCodeRule *rule,
+                       const UprofSlotCheck *check)
+{
+    UprofCursor *cursor = frame->cursor;
+    const unsigned word_bytes = cursor->regs.word_bytes;
+
+    cursor->unknown = restore_regs(frame, rule);
     cursor->regs.pc = check->pc;
     cursor->regs.sp = check->slot + word_bytes + MIN(rule->n_popped, POPPED_MAX);
-    cursor->unknown = unknown;
     cursor->is_return = true;
     cursor->how = is_by_fp(rule, word_bytes) ? UPROF_HOW_FP : UPROF_HOW_CODE;
+}
+
+/* A handler may have a stack of its own, so the interrupt's frame may be anywhere. */
+bool
+uprof_code_frame_leave_interrupt(UprofCodeFrame *frame, const UprofCodeRule *rule)
+{
+    UprofCursor *cursor = frame->cursor;
+    UprofInterrupted found;
+    uint64_t slot;
+
+    if (uprof_value_find(frame->context, cursor, &rule->slot, &slot) != UPROF_EVALUATED ||
+        !uprof_interrupt_frame_read(frame, slot, &found))
+        return false;
+    frame->is_entered = found.is_user;
+    if (found.is_user)
+        return true;
+    cursor->unknown = restore_regs(frame, rule);
+    cursor->is_switched = found.sp <= cursor->regs.sp;
+    cursor->regs.pc = found.pc;
+    cursor->regs.sp = found.sp;
+    cursor->regs.flags = found.flags;
+    cursor->is_return = false;
+    cursor->how = UPROF_HOW_CODE;
+    return true;
 }

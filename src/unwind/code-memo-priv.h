@@ -39,6 +39,9 @@ typedef struct {
     bool is_long;         /* the first walk ahead had more to follow */
     bool has_jump;        /* the walk ahead met a jump that it cannot follow */
     UprofValue jump_sp;   /* the stack pointer there */
+    bool is_entry;        /* the image begins to run in the function, which nothing has called */
+    bool has_start;       /* the way from the function's start is known */
+    bool is_fresh_stack;  /* that way begins a stack */
     bool is_zero_fp;      /* the function's first instructions clear the frame pointer */
     uint8_t n_failures;   /* searches that have found neither a caller nor the end of the stack */
     bool is_cut;          /* the last search has met slots beyond the copied part of the stack */

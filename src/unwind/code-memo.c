@@ -136,7 +136,8 @@ void
 uprof_code_facts_add(UprofCodeFacts *facts, const UprofCodeRule *rule)
 {
     for (unsigned i = 0; i < facts->n_rules; i++)
-        if (uprof_value_is_same(&facts->rules[i].slot, &rule->slot))
+        if (uprof_value_is_same(&facts->rules[i].slot, &rule->slot) &&
+            facts->rules[i].is_interrupt == rule->is_interrupt)
             return;
     if (facts->n_rules == UPROF_CODE_RULES_MAX)
         facts->n_rules--;

@@ -12,6 +12,15 @@ enum {
     UPROF_CODE_SLOTS = 28,
 };
 
+/** UprofSpOrigin: where the stack pointer comes from */
+typedef enum {
+    UPROF_SP_OF_START, /* from the stack that the code was entered with */
+    /* The code has replaced it without having kept the old one, and before it has called anything. So
+     * nothing can return to the old stack. */
+    UPROF_SP_FRESH,
+    UPROF_SP_DOUBTFUL,
+} UprofSpOrigin;
+
 /** UprofCodeSlot: a word that the code has stored */
 typedef struct {
     UprofValue at, value;
@@ -24,6 +33,7 @@ typedef struct {
     unsigned n_insns; /* on this path */
     uint8_t compared; /* 1 + the register that was compared with the stack pointer; 0: none */
     uint8_t n_slots;
+    uint8_t sp_origin; /* UprofSpOrigin */
     UprofValue regs[UPROF_CODE_REGS];
     UprofCodeSlot slots[UPROF_CODE_SLOTS]; /* only @n_slots are valid */
 } UprofCodeState;

@@ -157,11 +157,56 @@ apply_call(UprofCodeState *state, const UprofX86Insn *insn, unsigned word_bytes)
         lose_regs(state, word_bytes == 8 ? CALL_WRITES_64 : CALL_WRITES_32);
 }
 
+/* A frame pointer leads to the frames of callers. */
+static bool
+leads_to_stack(const UprofCodeState *state, unsigned reg)
+{
+    const UprofValue value = get_reg(state, reg);
+
+    return reg == UPROF_X86_RSP || reg == UPROF_X86_RBP || value.base == UPROF_X86_RSP ||
+           value.base == UPROF_X86_RBP || value.base == UPROF_VALUE_ROUNDED_SP;
+}
+
+/* Returns: the origin after @insn of a stack pointer that is the start's before */
+static UprofSpOrigin
+find_origin(const UprofCodeState *state, const UprofX86Insn *insn)
+{
+    const bool is_to_sp = insn->to == UPROF_X86_RSP;
+
+    if (insn->may_keep_sp)
+        return UPROF_SP_DOUBTFUL;
+    switch (insn->kind) {
+    case UPROF_X86_SET:
+        return is_to_sp ? UPROF_SP_FRESH : UPROF_SP_OF_START;
+    case UPROF_X86_LOAD:
+        if (!is_to_sp)
+            return UPROF_SP_OF_START;
+        return leads_to_stack(state, insn->from) ? UPROF_SP_DOUBTFUL : UPROF_SP_FRESH;
+    case UPROF_X86_ADD:
+        if (is_to_sp && insn->from != UPROF_X86_RSP)
+            return leads_to_stack(state, insn->from) ? UPROF_SP_DOUBTFUL : UPROF_SP_FRESH;
+        return !is_to_sp && insn->from == UPROF_X86_RSP ? UPROF_SP_DOUBTFUL : UPROF_SP_OF_START;
+    case UPROF_X86_STORE:
+    case UPROF_X86_PUSH:
+        return insn->from == UPROF_X86_RSP ? UPROF_SP_DOUBTFUL : UPROF_SP_OF_START;
+    case UPROF_X86_LEAVE:
+    case UPROF_X86_CALL:
+    case UPROF_X86_CALL_ANY:
+        return UPROF_SP_DOUBTFUL;
+    default:
+        if (!(insn->writes & BIT(UPROF_X86_RSP)))
+            return UPROF_SP_OF_START;
+        return insn->is_new_sp ? UPROF_SP_FRESH : UPROF_SP_DOUBTFUL;
+    }
+}
+
 void
 uprof_code_state_apply(UprofCodeState *state, const UprofX86Insn *insn, unsigned word_bytes)
 {
     const UprofValue from = get_reg(state, insn->from);
 
+    if (state->sp_origin == UPROF_SP_OF_START)
+        state->sp_origin = (uint8_t)find_origin(state, insn);
     state->compared = 0;
     lose_regs(state, insn->writes);
     switch (insn->kind) {

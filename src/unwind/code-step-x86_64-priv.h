@@ -12,6 +12,23 @@
  *
  * A return address must follow a call. The way to a caller becomes a rule, which is tried first when
  * another frame has the same address.
+ *
+ * Where code returns from an interrupt, the interrupted code follows, if the words there are such as a
+ * processor pushes (interrupt-frame-priv.h). It may have been interrupted anywhere.
+ *
+ * A frame has no caller, so that the stack is complete,
+ *
+ * - if its code is such as ends threads and processors (code-place.c), or a return address of 0 is
+ *   where the caller's should be, or the code has cleared the frame pointer without having saved it;
+ * - in a kernel's image, in the function where the image begins to run. The ELF header names it, or a
+ *   note for Xen. It waits for a call, so that its return address is in this function;
+ * - in a kernel, in a function that has begun the stack: on the way from the start of the function to
+ *   the call, the stack pointer gets a value that does not depend on the old one, and before that,
+ *   nothing has kept the old one, in no register and no memory, and nothing was called
+ *   (%UPROF_SP_FRESH). So no return to the old stack is possible. The start must be known by a symbol;
+ * - if the words of an interrupt say that a process was interrupted, and processes are not known.
+ *
+ * What does not prove one of these is not a root. The end of such a stack is said to be missing.
  */
 #pragma once
 

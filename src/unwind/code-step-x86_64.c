@@ -20,17 +20,26 @@ enum {
 };
 
 static bool
-try_rules(UprofCodeFrame *frame)
+try_rule(UprofCodeFrame *frame, const UprofCodeRule *rule)
 {
     UprofSlotCheck check;
 
+    if (rule->is_interrupt)
+        return uprof_code_frame_leave_interrupt(frame, rule);
+    if (!uprof_code_frame_check(frame, rule, &check))
+        return false;
+    uprof_code_frame_leave(frame, rule, &check);
+    return true;
+}
+
+static bool
+try_rules(UprofCodeFrame *frame)
+{
     for (unsigned pass = 0; pass < 2; pass++)
         for (unsigned i = 0; i < frame->facts->n_rules; i++) {
             const UprofCodeRule *rule = &frame->facts->rules[i];
-            if (rule->is_jump != (pass == 1) || !uprof_code_frame_check(frame, rule, &check))
-                continue;
-            uprof_code_frame_leave(frame, rule, &check);
-            return true;
+            if (rule->is_jump == (pass == 1) && try_rule(frame, rule))
+                return true;
         }
     return false;
 }
@@ -123,6 +132,7 @@ find_function(UprofCodeFrame *frame)
         return;
     frame->start = function.start;
     frame->end = function.start + function.len;
+    frame->facts->is_entry = function.is_entry;
 }
 
 /*
@@ -250,6 +260,27 @@ is_root(const UprofCodeFrame *frame)
            !(cursor->unknown >> UPROF_X86_RBP & 1);
 }
 
+/*
+ * Has the kernel's function begun the stack on which it has called? The way from the start of the
+ * function must say so, and a symbol must say where this start is.
+ */
+static bool
+is_on_fresh_stack(UprofCodeFrame *frame)
+{
+    UprofCodeFacts *facts = frame->facts;
+
+    if (!frame->cursor->is_return || frame->cursor->regs.privilege != 0 || !frame->is_known)
+        return false;
+    if (!facts->has_start) {
+        find_function(frame);
+        const UprofCodeReach *reach =
+            frame->start != 0 ? uprof_code_frame_reach(frame, frame->start) : NULL;
+        facts->is_fresh_stack = reach && reach->is_fresh_stack;
+        facts->has_start = !uprof_code_text_is_spent(frame->tools->text);
+    }
+    return facts->is_fresh_stack;
+}
+
 static UprofStep
 find_caller(UprofCodeFrame *frame)
 {
@@ -258,11 +289,13 @@ find_caller(UprofCodeFrame *frame)
         frame->facts->is_new = uprof_code_text_is_spent(frame->tools->text);
     }
     if (try_rules(frame))
-        return UPROF_STEP_OK;
+        return frame->is_entered ? UPROF_STEP_BASE : UPROF_STEP_OK;
+    if (is_on_fresh_stack(frame))
+        return UPROF_STEP_BASE;
     if (frame->is_cut)
         return is_root(frame) ? UPROF_STEP_BASE : UPROF_STEP_CUT;
     if (search_caller(frame))
-        return UPROF_STEP_OK;
+        return frame->is_entered ? UPROF_STEP_BASE : UPROF_STEP_OK;
     if (try_record(frame))
         return UPROF_STEP_OK;
     if (is_root(frame))
@@ -341,6 +374,17 @@ refresh_text(const UprofCodeFrame *frame)
     }
 }
 
+/*
+ * The entry of a kernel's image waits for its first call to return. Nothing has called the entry,
+ * whatever is on the stack. The entry of a shared library says less.
+ */
+static bool
+is_entry_of_kernel(const UprofCodeFrame *frame)
+{
+    return frame->facts->is_entry && frame->cursor->is_return &&
+           frame->cursor->regs.privilege == 0 && !frame->is_generated;
+}
+
 UprofStep
 uprof_code_x86_64_step(const UprofUnwindContext *context, UprofCursor *cursor)
 {
@@ -364,7 +408,7 @@ uprof_code_x86_64_step(const UprofUnwindContext *context, UprofCursor *cursor)
             uprof_code_find_place(tools->text, regs->pc, cursor->is_return, regs->privilege == 0);
         find_function(&frame);
     }
-    if (frame.facts->place == UPROF_PLACE_ROOT)
+    if (frame.facts->place == UPROF_PLACE_ROOT || is_entry_of_kernel(&frame))
         return UPROF_STEP_BASE;
     if (frame.facts->place == UPROF_PLACE_SIGNAL && regs->word_bytes == 8)
         return return_from_signal(context, cursor);

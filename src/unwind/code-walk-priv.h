@@ -23,7 +23,9 @@ typedef struct {
     UprofValue saved[UPROF_CODE_SAVED_MAX];
     uint16_t n_popped; /* bytes that the function pops after the return address */
     bool is_return;    /* found by a return */
-    bool is_jump;      /* found by a jump to an unknown address, which may stay in the function */
+    bool
+        is_interrupt; /* found by IRET: the slot begins an interrupt frame (interrupt-frame-priv.h) */
+    bool is_jump;     /* found by a jump to an unknown address, which may stay in the function */
 } UprofCodeRule;
 
 /** uprof_code_saved_reg: Returns: register @i of a rule; %UPROF_X86_REG_NONE behind the last */
@@ -66,7 +68,8 @@ typedef struct {
      * first such jump: often, all code behind it has the same frame. */
     bool has_jump;
     UprofCodeRule jump_rule;
-    bool is_zero_fp; /* the way sets the frame pointer to 0, without saving it */
+    bool is_fresh_stack; /* the way begins a stack: UPROF_SP_FRESH */
+    bool is_zero_fp;     /* the way sets the frame pointer to 0, without saving it */
 } UprofCodeReach;
 
 /** uprof_code_walk_from: @reach: (out): how code at @start gets to @pc */

@@ -219,7 +219,8 @@ add_exit(UprofCodeWalk *walk, const UprofCodeRule *rule)
     UprofCodeExits *exits = walk->exits;
 
     for (unsigned i = 0; i < exits->n; i++) {
-        if (!uprof_value_is_same(&exits->rules[i].slot, &rule->slot))
+        if (!uprof_value_is_same(&exits->rules[i].slot, &rule->slot) ||
+            exits->rules[i].is_interrupt != rule->is_interrupt)
             continue;
         if (exits->rules[i].is_jump && !rule->is_jump)
             exits->rules[i] = *rule;
@@ -240,6 +241,7 @@ leave_function(UprofCodeWalk *walk, const UprofCodeState *state, const UprofX86I
         return PATH_ENDS;
     rule.is_jump = is_jump;
     rule.is_return = insn->kind == UPROF_X86_RETURN;
+    rule.is_interrupt = insn->kind == UPROF_X86_IRET;
     rule.n_popped = insn->kind == UPROF_X86_RETURN ? (uint16_t)insn->value : 0;
     add_exit(walk, &rule);
     if (!is_jump && ++walk->n_returns >= walk->plan->n_exits_max)
@@ -328,6 +330,8 @@ follow_insn(UprofCodeWalk *walk, UprofCodeState *state, const UprofX86Insn *insn
         return follow_call(walk, state, insn);
     case UPROF_X86_STOP:
         return PATH_ENDS;
+    case UPROF_X86_IRET:
+        return walk->plan->is_kernel ? leave_function(walk, state, insn, false) : PATH_ENDS;
     case UPROF_X86_HALT:
         if (!walk->plan->is_kernel)
             return PATH_ENDS;
@@ -444,6 +448,7 @@ uprof_code_walk_from(UprofCodeWalk *walk, const UprofCodePlan *plan, uint64_t st
     walk->target = pc;
     run_walk(walk, plan, start);
     if (walk->is_reached) {
+        reach->is_fresh_stack = walk->at_target.sp_origin == UPROF_SP_FRESH;
         reach->is_reached =
             uprof_code_rule_inside(&walk->at_target, plan->word_bytes, &reach->rule);
         reach->is_zero_fp = walk->at_target.regs[UPROF_X86_RBP].base == UPROF_VALUE_ZERO &&

@@ -48,7 +48,10 @@ static const struct {
     { "rep-ret",          CODE("\xf3\xc3"),             8, UPROF_X86_RETURN, NONE, NONE, 0, 0 },
     { "ud2",              CODE("\x0f\x0b"),             8, UPROF_X86_STOP, NONE, NONE, 0, 0 },
     { "int3",             CODE("\xcc"),                 8, UPROF_X86_STOP, NONE, NONE, 0, 0 },
-    { "iretq",            CODE("\x48\xcf"),             8, UPROF_X86_STOP, NONE, NONE, 0, BIT(SP) },
+    { "iretq",            CODE("\x48\xcf"),             8, UPROF_X86_IRET, NONE, NONE, 0, 0 },
+    { "iretd-32",         CODE("\xcf"),                 4, UPROF_X86_IRET, NONE, NONE, 0, 0 },
+    { "iretd-in-64",      CODE("\xcf"),                 8, UPROF_X86_STOP, NONE, NONE, 0, 0 },
+    { "iretw-32",         CODE("\x66\xcf"),             4, UPROF_X86_STOP, NONE, NONE, 0, BIT(SP) },
     { "hlt",              CODE("\xf4"),                 8, UPROF_X86_HALT, NONE, NONE, 0, 0 },
     { "mov-rbp-rsp",      CODE("\x48\x89\xe5"),         8, UPROF_X86_ADD, FP, SP, 0, 0 },
     { "mov-rbp-rsp-load", CODE("\x48\x8b\xec"),         8, UPROF_X86_ADD, FP, SP, 0, 0 },
@@ -192,6 +195,49 @@ test_bad(gconstpointer data)
         uprof_x86_insn((UprofSlice){ bad[i].code, bad[i].len }, bad[i].word_bytes, &insn));
 }
 
+/* Uses of the stack pointer that the kind does not describe */
+static void
+test_sp_uses(void)
+{
+    static const struct {
+        const char *code;
+        size_t len;
+        unsigned word_bytes;
+        bool may_keep_sp, is_new_sp;
+    } uses[] = {
+#define CODE(text) text, sizeof(text) - 1
+        { CODE("\x48\x8b\x25\0\1\0\0"), 8, false, true },         /* mov 0x100(%rip),%rsp */
+        { CODE("\x48\x8d\x25\0\1\0\0"), 8, false, true },         /* lea 0x100(%rip),%rsp */
+        { CODE("\x65\x48\x8b\x24\x25\0\1\0\0"), 8, false, true }, /* mov %gs:0x100,%rsp */
+        { CODE("\x8b\x25\0\1\0\0"), 4, false, true },             /* mov 0x100,%esp */
+        { CODE("\x48\x8b\x64\x05\0"), 8, false, false },          /* mov (%rbp,%rax),%rsp */
+        { CODE("\xbc\0\1\0\0"), 8, false, false },                /* mov $0x100,%esp: SET */
+        { CODE("\x48\x89\xc4"), 8, false, false },                /* mov %rax,%rsp: ADD */
+        { CODE("\x48\x89\x25\0\1\0\0"), 8, true, false },         /* mov %rsp,0x100(%rip) */
+        { CODE("\x65\x48\x89\x24\x25\0\1\0\0"), 8, true, false }, /* mov %rsp,%gs:0x100 */
+        { CODE("\x89\x27"), 8, true, false },                     /* mov %esp,(%rdi) */
+        { CODE("\x48\x01\xe0"), 8, true, false },                 /* add %rsp,%rax */
+        { CODE("\x48\x29\xc4"), 8, true, false },                 /* sub %rax,%rsp */
+        { CODE("\x48\x94"), 8, true, false },                     /* xchg %rax,%rsp */
+        { CODE("\x48\x8d\x44\x04\x08"), 8, true, false },         /* lea 8(%rsp,%rax),%rax */
+        { CODE("\x48\x8d\x44\x24\x08"), 8, false, false },        /* lea 8(%rsp),%rax: ADD */
+        { CODE("\x89\xe5"), 8, true, false },                     /* mov %esp,%ebp */
+        { CODE("\x5c"), 8, false, false },                        /* pop %rsp */
+        { CODE("\x50"), 8, false, false },
+        { CODE("\xc3"), 8, false, false },
+#undef CODE
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(uses); i++) {
+        UprofX86Insn insn;
+        g_test_message("case %zu", i);
+        g_assert_true(
+            uprof_x86_insn((UprofSlice){ uses[i].code, uses[i].len }, uses[i].word_bytes, &insn));
+        g_assert_cmpint(insn.may_keep_sp, ==, uses[i].may_keep_sp);
+        g_assert_cmpint(insn.is_new_sp, ==, uses[i].is_new_sp);
+    }
+}
+
 /* Parses a line of "objdump -dw": address, bytes, words. Returns: number of bytes, or 0 */
 static size_t
 parse_line(const char *line, uint8_t *code, size_t max, const char **words)
@@ -253,6 +299,7 @@ main(int argc, char **argv)
         g_autofree char *path = g_strdup_printf("/x86-insn/%s", cases[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_case);
     }
+    g_test_add_func("/x86-insn/sp-uses", test_sp_uses);
     for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
         g_autofree char *path = g_strdup_printf("/x86-insn/bad/%s", bad[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_bad);

@@ -2,11 +2,13 @@
 /*
  * Hand-made code is unwound without symbols and without tables.
  */
+#include <glib/gstdio.h>
 #include <string.h>
 
 #include "../../../src/unwind/code-cache-priv.h"
 #include "linux-guest.h"
 #include "memory-guest.h"
+#include "symbol-elf.h"
 #include "uprof/unwind.h"
 
 enum { DEPTH = 127 }; /* the default of --max-depth */
@@ -24,6 +26,10 @@ enum {
     STACK = 0x10000,
     WINDOW_LEN = 0x1000,
     SIGNAL_FRAME = 0x200,
+    STUB = CODE + 0x100, /* an interrupt's, which calls CODE */
+    STUB_RETURN = STUB + 6,
+    INTERRUPTED = CODE + 0x200,
+    ENTRY = CODE + 0x300, /* calls CODE */
     INT3 = 0xcc,
     /* where CALLER and ROOT go on */
     CALLER_RETURN = CALLER + 9,
@@ -308,6 +314,237 @@ test_signal(void)
     g_assert_cmphex(fixture.stack->frames[2].pc, ==, CODE);
     g_assert_false(fixture.stack->frames[2].is_return);
     g_assert_cmphex(fixture.stack->frames[3].pc, ==, CALLER_RETURN);
+}
+
+/* The words that an interrupt pushes, and what the test changes in them. */
+enum { PC, CS, FLAGS, SP, SS };
+
+static void
+put_interrupt(Fixture *fixture, unsigned n, unsigned word_bytes)
+{
+    /* push %rax; call CODE; pop %rax; iretq */
+    PUT(fixture, STUB, "\x50");
+    put_call(fixture, STUB + 1, CODE);
+    PUT(fixture, STUB_RETURN, "\x58");
+    if (word_bytes == 8)
+        PUT(fixture, STUB_RETURN + 1, "\x48\xcf");
+    else
+        PUT(fixture, STUB_RETURN + 1, "\xcf");
+    PUT(fixture, CODE, NOPS "\xc3");
+    if (word_bytes == 8)
+        PUT(fixture, INTERRUPTED, "\x48\x83\xec\x18" NOPS "\x48\x83\xc4\x18\xc3");
+    else
+        PUT(fixture, INTERRUPTED, "\x83\xec\x0c" NOPS "\x83\xc4\x0c\xc3");
+    put_call(fixture, word_bytes == 8 ? CALLER_RETURN - 5 : CALLER_RETURN_32 - 5, INTERRUPTED);
+    put_word(fixture, 0, STUB_RETURN);
+    put_word(fixture, 1, 0x4444);
+    put_word(fixture, 2 + PC, INTERRUPTED + 6);
+    put_word(fixture, 2 + CS, 0x10);
+    put_word(fixture, 2 + FLAGS, 0x246);
+    put_word(fixture, 2 + SP, STACK + n * word_bytes);
+    put_word(fixture, 2 + SS, 0x18);
+    for (unsigned i = 0; i < 3; i++)
+        put_word(fixture, n + i, 0x123450 + i);
+    put_word(fixture, n + 3, word_bytes == 8 ? CALLER_RETURN : CALLER_RETURN_32);
+    put_word(fixture, n + 4, 0x77777);
+    put_word(fixture, n + 5, ROOT_RETURN);
+}
+
+/* A handler's caller is code that returns from interrupts. The interrupted code follows. */
+static void
+test_interrupt(void)
+{
+    static const struct {
+        int word; /* that is changed; -1: none */
+        uint64_t value;
+        unsigned n_frames;
+        bool is_complete;
+    } cases_of_words[] = {
+        { -1, 0, 5, true },
+        { CS, 0xe033 - 3, 5, true },               /* a paravirtual kernel */
+        { CS, UINT64_C(0x1ff0000e030), 2, false }, /* bits that nobody sets */
+        { CS, UINT64_C(0x10000e030), 5, true },    /* Xen's mask of events */
+        { CS, 0, 2, false },
+        { CS, 0x11, 2, false },
+        { CS, 0x33, 2, true }, /* the stack of a process begins */
+        { FLAGS, 0x244, 2, false },
+        { FLAGS, 0x24a, 2, false },
+        { FLAGS, UINT64_C(0x100000246), 2, false },
+        { SS, 0x10018, 2, false },
+        { PC, 0x8000000, 2, false },
+        { PC, 0, 2, false },
+        { SP, STACK - 0x800, 3, false },
+        { SP, STACK, 3, false },
+        { SP, UINT64_MAX, 3, false },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases_of_words); i++) {
+        g_auto(Fixture) fixture;
+
+        init_fixture(&fixture, 8);
+        fixture.snapshot->regs.privilege = 0;
+        put_interrupt(&fixture, 8, 8);
+        if (cases_of_words[i].word >= 0)
+            put_word(&fixture, 2 + (unsigned)cases_of_words[i].word, cases_of_words[i].value);
+        for (unsigned round = 0; round < 2; round++) {
+            unwind_at(&fixture, CODE);
+            g_test_message("case %zu: %u frames, %s", i, fixture.stack->n,
+                           uprof_end_name(fixture.stack->end));
+            g_assert_cmpuint(fixture.stack->n, ==, cases_of_words[i].n_frames);
+            g_assert_cmpint(uprof_unwind_is_complete(fixture.stack), ==,
+                            cases_of_words[i].is_complete);
+            g_assert_cmphex(fixture.stack->frames[1].pc, ==, STUB_RETURN);
+            if (fixture.stack->n < 5)
+                continue;
+            g_assert_cmphex(fixture.stack->frames[2].pc, ==, INTERRUPTED + 6);
+            g_assert_false(fixture.stack->frames[2].is_return);
+            g_assert_cmphex(fixture.stack->frames[3].pc, ==, CALLER_RETURN);
+        }
+    }
+}
+
+/* A program does not return from interrupts. Code of 32 bits leaves out two words. */
+static void
+test_interrupt_modes(void)
+{
+    for (unsigned word_bytes = 4; word_bytes <= 8; word_bytes += 4)
+        for (unsigned privilege = 0; privilege <= 3; privilege += 3) {
+            g_auto(Fixture) fixture;
+
+            init_fixture(&fixture, word_bytes);
+            fixture.snapshot->regs.privilege = (uint8_t)privilege;
+            put_interrupt(&fixture, word_bytes == 8 ? 8 : 5, word_bytes);
+            unwind_at(&fixture, CODE);
+            g_assert_cmpuint(fixture.stack->n, ==, privilege == 0 ? 5 : 2);
+            g_assert_cmpint(uprof_unwind_is_complete(fixture.stack), ==, privilege == 0);
+        }
+}
+
+/* An interrupt's frame that leads to itself does not lead to an endless stack. */
+static void
+test_interrupt_circle(void)
+{
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture, 8);
+    fixture.snapshot->regs.privilege = 0;
+    put_interrupt(&fixture, 8, 8);
+    put_word(&fixture, 2 + PC, CODE);
+    put_word(&fixture, 2 + SP, STACK);
+    unwind_at(&fixture, CODE);
+    g_assert_cmpuint(fixture.stack->n, <=, 2 * UPROF_STACK_SWITCHES_MAX + 4);
+    g_assert_false(uprof_unwind_is_complete(fixture.stack));
+}
+
+/* @entry: of the file; @start: of its only symbol, a function */
+static void
+add_function(Fixture *fixture, uint64_t entry, uint64_t start, size_t len)
+{
+    const ElfSymbol symbol = { "function", start, len, true };
+    const ElfPlan plan = { .entry = entry,
+                           .text_gva = CODE,
+                           .text = fixture->guest->ram + CODE,
+                           .text_len = TEXT_END - CODE,
+                           .symbols = &symbol,
+                           .n_symbols = 1 };
+    g_autofree char *folder = g_dir_make_tmp("uprof-test-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(folder, "app", NULL);
+    g_autoptr(GError) error = NULL;
+
+    symbol_elf_write(&plan, path);
+    g_assert_true(uprof_sym_add_file(fixture->sym, path, true, &error));
+    g_assert_no_error(error);
+    g_remove(path);
+    g_rmdir(folder);
+}
+
+#define CALL_BYTES 5
+
+/* A function that begins its own stack has no caller; one that may go back to the old stack has one. */
+static void
+test_fresh_stack(void)
+{
+    static const struct {
+        const char *code; /* before the call of CODE */
+        size_t len;
+        unsigned privilege;
+        bool is_root;
+    } starts[] = {
+#define CODE_OF(text) text, sizeof(text) - 1
+        { CODE_OF("\xbc\0\0\1\0"), 0, true }, /* mov $0x10000,%esp */
+        { CODE_OF("\xbc\0\0\1\0"), 3, false },
+        { CODE_OF("\x48\x8b\x25\0\1\0\0"), 0, true },     /* mov 0x100(%rip),%rsp */
+        { CODE_OF("\x48\x8d\x25\0\1\0\0"), 0, true },     /* lea 0x100(%rip),%rsp */
+        { CODE_OF("\x48\x8b\x24\xc5\0\1\0\0"), 0, true }, /* mov 0x100(,%rax,8),%rsp */
+        { CODE_OF("\x48\x8b\x27"), 0, true },             /* mov (%rdi),%rsp */
+        { CODE_OF("\x48\x89\xfc"), 0, true },             /* mov %rdi,%rsp */
+        { CODE_OF("\x48\x8b\x25\0\1\0\0\x48\x83\xe4\xf0\x48\x83\xc4\x20"), 0, true },
+        { CODE_OF("\xbc\0\0\1\0\x48\x89\xe7"), 0, true },          /* ...; mov %rsp,%rdi */
+        { CODE_OF("\x74\x01\x90\xbc\0\0\1\0"), 0, true },          /* je 1f; nop; 1: ... */
+        { CODE_OF("\x48\x83\xec\x18"), 0, false },                 /* sub $0x18,%rsp */
+        { CODE_OF("\x48\x89\xe3\xbc\0\0\1\0"), 0, false },         /* mov %rsp,%rbx; ... */
+        { CODE_OF("\x54\xbc\0\0\1\0"), 0, false },                 /* push %rsp; ... */
+        { CODE_OF("\x48\x89\x27\xbc\0\0\1\0"), 0, false },         /* mov %rsp,(%rdi); ... */
+        { CODE_OF("\x48\x89\x25\0\1\0\0\xbc\0\0\1\0"), 0, false }, /* mov %rsp,0x100(%rip) */
+        { CODE_OF("\x65\x48\x89\x24\x25\0\1\0\0\xbc\0\0\1\0"), 0, false }, /* %gs:0x100 */
+        { CODE_OF("\x48\x8d\x4c\x04\x08\xbc\0\0\1\0"), 0, false }, /* lea 8(%rsp,%rax),%rcx */
+        { CODE_OF("\xe8\xfb\xfc\xff\xff\xbc\0\0\1\0"), 0, false }, /* a call; ... */
+        { CODE_OF("\x48\x8b\x65\x08"), 0, false },                 /* mov 8(%rbp),%rsp */
+        { CODE_OF("\x48\x89\xec"), 0, false },                     /* mov %rbp,%rsp */
+        { CODE_OF("\x48\x8b\x64\x24\x08"), 0, false },             /* mov 8(%rsp),%rsp */
+        { CODE_OF("\x48\x94"), 0, false },                         /* xchg %rax,%rsp */
+        { CODE_OF("\x48\x29\xc4"), 0, false },                     /* sub %rax,%rsp */
+        { CODE_OF("\x5c"), 0, false },                             /* pop %rsp */
+        { CODE_OF("\xc9"), 0, false },                             /* leave */
+#undef CODE_OF
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(starts); i++) {
+        g_auto(Fixture) fixture;
+        const uint64_t call = ENTRY + starts[i].len;
+
+        init_fixture(&fixture, 8);
+        fixture.snapshot->regs.privilege = (uint8_t)starts[i].privilege;
+        PUT(&fixture, CODE, NOPS "\xc3");
+        put_code(&fixture, ENTRY, starts[i].code, starts[i].len);
+        put_call(&fixture, call, CODE);
+        add_function(&fixture, CODE, ENTRY, starts[i].len + CALL_BYTES);
+        for (unsigned n = 0; n < 64; n++)
+            put_word(&fixture, n, 0x9999999);
+        put_word(&fixture, 0, call + CALL_BYTES);
+        for (unsigned round = 0; round < 2; round++) {
+            unwind_at(&fixture, CODE);
+            g_test_message("case %zu: %u frames, %s", i, fixture.stack->n,
+                           uprof_end_name(fixture.stack->end));
+            g_assert_cmpuint(fixture.stack->n, ==, 2);
+            g_assert_cmpint(uprof_unwind_is_complete(fixture.stack), ==, starts[i].is_root);
+        }
+    }
+}
+
+/* Nothing has called the entry of a kernel, even if its code goes on to a return to somebody. */
+static void
+test_entry(void)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        const bool is_kernel = i & 1, is_entry = i & 2;
+        g_auto(Fixture) fixture;
+
+        init_fixture(&fixture, 8);
+        fixture.snapshot->regs.privilege = is_kernel ? 0 : 3;
+        PUT(&fixture, CODE, NOPS "\xc3");
+        PUT(&fixture, ENTRY + CALL_BYTES, "\xc3");
+        put_call(&fixture, ENTRY, CODE);
+        put_call(&fixture, CALLER_RETURN - 5, ENTRY);
+        add_function(&fixture, is_entry ? ENTRY : CALLER, ENTRY, CALL_BYTES + 1);
+        put_word(&fixture, 0, ENTRY + CALL_BYTES);
+        put_word(&fixture, 1, CALLER_RETURN);
+        put_word(&fixture, 2, 0x77777);
+        put_word(&fixture, 3, ROOT_RETURN);
+        unwind_at(&fixture, CODE);
+        g_assert_true(uprof_unwind_is_complete(fixture.stack));
+        g_assert_cmpuint(fixture.stack->n, ==, is_kernel && is_entry ? 2 : 4);
+    }
 }
 
 /* The end of the function is in a page that is missing, but its start is there. */
@@ -606,6 +843,11 @@ main(int argc, char **argv)
     g_test_add_func("/code-step/roots", test_roots);
     g_test_add_func("/code-step/placed-returns", test_placed_returns);
     g_test_add_func("/code-step/signal", test_signal);
+    g_test_add_func("/code-step/interrupt", test_interrupt);
+    g_test_add_func("/code-step/interrupt-modes", test_interrupt_modes);
+    g_test_add_func("/code-step/interrupt-circle", test_interrupt_circle);
+    g_test_add_func("/code-step/fresh-stack", test_fresh_stack);
+    g_test_add_func("/code-step/entry", test_entry);
     g_test_add_func("/code-step/missing-page", test_missing_page);
     g_test_add_func("/code-step/no-guess", test_no_guess);
     g_test_add_func("/code-step/replaced-code", test_replaced_code);

@@ -328,7 +328,7 @@ test_entry(void)
     g_assert_cmpint(fixture.stack->end, ==, UPROF_END_RECORD);
 
     /* at max_depth, the rest of the stack is unknown */
-    put_record(&fixture, STACK + 0x10, STACK + 0x40, CODE + 8);
+    put_record(&fixture, STACK + 0x10, STACK + 0x40, CODE + 0x48);
     put_record(&fixture, STACK + 0x40, 0, CODE + 8);
     fixture.context.max_depth = 2;
     uprof_unwind(&fixture.context, fixture.stack);
