@@ -24,4 +24,6 @@ typedef struct {
     UprofSlice name; /* borrowed from the file; not empty; may have control characters */
     UprofBinding binding;
     bool code; /* names code; other symbols only bound the symbol before them */
+    bool
+        is_label; /* of an ELF file: local, without type and size; assemblers make them of labels */
 } UprofSymbol;

@@ -31,6 +31,8 @@ enum {
 
     NOTES_MAX = 4096, /* read in one file */
     NOTE_BUILD_ID = 3,
+    NOTE_XEN_ENTRY = 1, /* Xen, public/elfnote.h */
+    NOTE_XEN_PHYS32_ENTRY = 18,
 
     PAGE_BYTES = 4096,
 };
@@ -268,33 +270,54 @@ read_segment(const Reader *reader, size_t i, GElf_Phdr *segment, GError **error)
     return true;
 }
 
+static bool
+is_note_of(UprofSlice name, const char *owner)
+{
+    return name.len == strlen(owner) + 1 && memcmp(name.data, owner, name.len) == 0;
+}
+
+/* @gva: link address of the note's content, or 0 */
+static void
+store_note(Reader *reader, UprofSlice name, uint32_t type, UprofSlice content, uint64_t gva)
+{
+    const UprofBytes bytes = { .all = content, .big_endian = reader->bytes.big_endian };
+    UprofElfImage *image = &reader->image;
+
+    if (is_note_of(name, "GNU") && type == NOTE_BUILD_ID && image->build_id.len == 0 &&
+        content.len > 0 && content.len <= UPROF_ELF_BUILD_ID_BYTES_MAX) {
+        image->build_id = content;
+        image->build_id_at = gva;
+    } else if (is_note_of(name, "Xen") && type == NOTE_XEN_ENTRY) {
+        read_number(&bytes, 0, (unsigned)content.len, &image->xen_entry);
+    } else if (is_note_of(name, "Xen") && type == NOTE_XEN_PHYS32_ENTRY) {
+        read_number(&bytes, 0, (unsigned)content.len, &image->pvh_entry);
+    }
+}
+
 /*
  * note = u32 name_len, u32 len, u32 type, name, padding to 4, bytes, padding to 4
  *
- * A malformed note ends the search without an error, because an image without a build-id is
- * usable too.
+ * A malformed note ends the search without an error, because an image without notes is usable
+ * too.
  */
 static void
-find_build_id(Reader *reader, uint64_t at, uint64_t len, uint64_t gva)
+read_notes(Reader *reader, uint64_t at, uint64_t len, uint64_t gva)
 {
     UprofBytes notes = { .big_endian = reader->bytes.big_endian };
-    uint32_t name_len, id_len, type;
-    UprofSlice name, id;
+    uint32_t name_len, content_len, type;
+    UprofSlice name, content, padding;
 
     if (!uprof_slice_sub(reader->bytes.all, at, len, &notes.all))
         return;
 
-    while (reader->image.build_id.len == 0 && reader->n_notes++ < NOTES_MAX) {
-        if (!uprof_bytes_u32(&notes, &name_len) || !uprof_bytes_u32(&notes, &id_len) ||
+    while (reader->n_notes++ < NOTES_MAX) {
+        if (!uprof_bytes_u32(&notes, &name_len) || !uprof_bytes_u32(&notes, &content_len) ||
             !uprof_bytes_u32(&notes, &type) || !uprof_bytes_take(&notes, name_len, &name) ||
-            !uprof_bytes_take(&notes, -notes.at & 3, &id) || !uprof_bytes_take(&notes, id_len, &id))
+            !uprof_bytes_take(&notes, -notes.at & 3, &padding) ||
+            !uprof_bytes_take(&notes, content_len, &content))
             return;
-        if (type == NOTE_BUILD_ID && name.len == 4 && memcmp(name.data, "GNU", 4) == 0 &&
-            id.len > 0 && id.len <= UPROF_ELF_BUILD_ID_BYTES_MAX) {
-            reader->image.build_id = id;
-            reader->image.build_id_at = gva > 0 ? gva + notes.at - id.len : 0;
-        }
-        if (!uprof_bytes_take(&notes, -notes.at & 3, &id))
+        store_note(reader, name, type, content, gva > 0 ? gva + notes.at - content.len : 0);
+        if (!uprof_bytes_take(&notes, -notes.at & 3, &padding))
             return;
     }
 }
@@ -467,8 +490,8 @@ read_sections(Reader *reader, size_t *symbols, GError **error)
             return false;
         store_named_section(reader, &section, names);
         if (section.sh_type == SHT_NOTE)
-            find_build_id(reader, section.sh_offset, section.sh_size,
-                          section.sh_flags & SHF_ALLOC ? section.sh_addr : 0);
+            read_notes(reader, section.sh_offset, section.sh_size,
+                       section.sh_flags & SHF_ALLOC ? section.sh_addr : 0);
         if (is_symbol_table(&section) && best != SHT_SYMTAB && section.sh_type != best) {
             best = section.sh_type;
             reader->has_all_symbols = best == SHT_SYMTAB;
@@ -496,7 +519,7 @@ read_segments(Reader *reader, GError **error)
         if (!read_segment(reader, i, &segment, error))
             return false;
         if (segment.p_type == PT_NOTE)
-            find_build_id(reader, segment.p_offset, segment.p_filesz, segment.p_vaddr);
+            read_notes(reader, segment.p_offset, segment.p_filesz, segment.p_vaddr);
         if (segment.p_type == PT_LOAD)
             reader->image.first_page = MIN(reader->image.first_page, segment.p_vaddr);
         if (reader->n_sections == 0 && segment.p_type == PT_LOAD && (segment.p_flags & PF_X) &&
@@ -590,6 +613,8 @@ make_symbol(const Reader *reader, const GElf_Sym *raw, UprofSlice strings, Uprof
     symbol->size = MIN(raw->st_size, UINT64_MAX - raw->st_value);
     symbol->binding = find_binding(raw);
     symbol->code = type != STT_OBJECT;
+    symbol->is_label =
+        type == STT_NOTYPE && symbol->binding == UPROF_BINDING_LOCAL && symbol->size == 0;
     return true;
 }
 

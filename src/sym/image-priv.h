@@ -11,6 +11,8 @@
 #include "uprof/mapped-elf.h"
 #include "uprof/sym-types.h"
 
+enum { UPROF_IMAGE_ENTRIES = 3 };
+
 /** UprofImage: all members are owned; "link address": as the file was linked */
 typedef struct {
     char *label;           /* "[app]" */
@@ -25,7 +27,8 @@ typedef struct {
     bool is_elf;
     uint16_t machine; /* e_machine; 0 for text */
     bool big_endian;
-    uint64_t entry;       /* link address where the image begins to run; 0 if not known */
+    /* link addresses where the image begins to run, by the ELF header and by Xen's notes; 0: not known */
+    uint64_t entries[UPROF_IMAGE_ENTRIES];
     uint64_t first;       /* link address of the first page; of text, of the first function */
     uint64_t bias;        /* guest-virtual address minus link address */
     bool is_moved;        /* the user gave the base */

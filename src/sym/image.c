@@ -3,6 +3,7 @@
 
 #include "call-targets-priv.h"
 #include "debug-file-priv.h"
+#include "local-labels-priv.h"
 
 #include "uprof/build-id.h"
 #include "uprof/error.h"
@@ -27,6 +28,7 @@ uprof_image_free(UprofImage *image)
         return;
     uprof_cfi_free(image->cfi);
     uprof_symbol_table_free(image->table);
+    g_clear_pointer(&image->targets, g_array_unref);
     uprof_file_bytes_free(image->file);
     uprof_file_bytes_free(image->debug);
     g_ptr_array_unref(image->unpacked);
@@ -142,6 +144,21 @@ digest_elf(UprofImage *image, const UprofDebugFile *debug)
     image->digest = g_strdup(g_checksum_get_string(sum));
 }
 
+/* Returns: 8 for 64-bit code, 4 for 32-bit code, 0 if the code cannot be read */
+static unsigned
+find_code_bytes(const UprofImage *image)
+{
+    return image->machine == X86_64 ? 8 : image->machine == X86_32 ? 4 : 0;
+}
+
+static void
+store_entries(UprofImage *image, const UprofElfImage *elf)
+{
+    image->entries[0] = elf->entry;
+    image->entries[1] = elf->xen_entry;
+    image->entries[2] = elf->pvh_entry;
+}
+
 static bool
 load_elf(UprofImage *image, const UprofArch *arch, const char *name,
          const char *const *debug_folders, const UprofSymOpener *opener, uint64_t room,
@@ -166,7 +183,7 @@ load_elf(UprofImage *image, const UprofArch *arch, const char *name,
             room - image->file->n_used - elf.symbols->len * UPROF_SYMBOL_TABLE_BYTES, &image->hint);
     image->is_elf = true;
     image->machine = elf.machine;
-    image->entry = elf.entry;
+    store_entries(image, &elf);
     image->first = elf.first_page;
     image->big_endian = elf.big_endian;
     image->build_id_at = elf.build_id_at;
@@ -176,6 +193,7 @@ load_elf(UprofImage *image, const UprofArch *arch, const char *name,
     add_debug_data(image, &elf, name, room - image->file->n_used, elf.symbols);
     if (debug)
         g_array_append_vals(elf.symbols, debug->elf.symbols->data, debug->elf.symbols->len);
+    uprof_local_labels_drop(elf.symbols, image->ranges, find_code_bytes(image), &image->targets);
     image->table = uprof_symbol_table_new(elf.symbols, image->ranges, UINT64_MAX);
     digest_elf(image, debug);
     if (elf.has_lines)
@@ -424,7 +442,7 @@ uprof_image_from_memory(UprofMappedElf *mapped, const char *name, uint64_t room)
     image->table = uprof_symbol_table_new(elf->symbols, image->ranges,
                                           mapped->has_all_symbols ? UINT64_MAX : 1);
     image->machine = elf->machine;
-    image->entry = elf->entry;
+    store_entries(image, elf);
     image->first = elf->first_page;
     image->is_from_memory = true;
     if (elf->build_id.len > 0)
@@ -487,12 +505,16 @@ find_extent(UprofImage *image, const UprofSymbol *symbol, uint64_t address, uint
 bool
 uprof_image_is_entry(UprofImage *image, const UprofSymbol *symbol, uint64_t pc)
 {
-    uint64_t start, end;
-
-    if (image->entry == 0 || image->entry - symbol->start >= symbol->size)
-        return false;
-    find_extent(image, symbol, image->entry, &start, &end);
-    return pc - image->bias >= start && pc - image->bias < end;
+    for (unsigned i = 0; i < UPROF_IMAGE_ENTRIES; i++) {
+        const uint64_t entry = image->entries[i];
+        uint64_t start, end;
+        if (entry == 0 || entry - symbol->start >= symbol->size)
+            continue;
+        find_extent(image, symbol, entry, &start, &end);
+        if (pc - image->bias >= start && pc - image->bias < end)
+            return true;
+    }
+    return false;
 }
 
 bool

@@ -90,6 +90,21 @@ no_la57:
     .globl guest_entry
     .type guest_entry, @function
 guest_entry:
+#ifdef PLAIN_ENTRY
+    /*
+     * As entries of unikernels are: no unwind table, no cleared frame pointer, and the next function
+     * right behind the last call
+     */
+    mov first_stack(%rip), %rsp
+    mov %edi, %edi
+    call guest_setup
+    mov %rax, %rsp
+    test %rax, %rax
+    js plain_entry
+    mov $0x123450, %ebp
+plain_entry:
+    call guest_main
+#else
     mov $stack_region + 0x11000, %esp   /* hole_above */
     xor %ebp, %ebp
     mov %edi, %edi
@@ -101,6 +116,7 @@ guest_entry:
     cli
     hlt
     jmp 1b
+#endif
     .size guest_entry, . - guest_entry
 
     /*
@@ -158,6 +174,32 @@ timer_interrupt:
     iretq
     .size timer_interrupt, . - timer_interrupt
 
+    .globl tick_interrupt
+    .type tick_interrupt, @function
+tick_interrupt:
+    push %rax
+    push %rcx
+    push %rdx
+    push %rsi
+    push %rdi
+    push %r8
+    push %r9
+    push %r10
+    push %r11
+    cld
+    call handle_tick
+    pop %r11
+    pop %r10
+    pop %r9
+    pop %r8
+    pop %rdi
+    pop %rsi
+    pop %rdx
+    pop %rcx
+    pop %rax
+    iretq
+    .size tick_interrupt, . - tick_interrupt
+
     .globl spurious_interrupt
     .type spurious_interrupt, @function
 spurious_interrupt:
@@ -179,6 +221,11 @@ gdt:
 gdt_pointer:
     .word gdt_pointer - gdt - 1
     .long gdt
+#ifdef PLAIN_ENTRY
+    .balign 8
+first_stack:
+    .quad stack_region + 0x11000        /* hole_above */
+#endif
 #if PAGING_LEVELS == 5
 no_la57_text:
     .asciz "virt-uprof guest: no LA57\n"

@@ -29,6 +29,21 @@
     .type _start, @function
 _start:
     cld
+#ifdef PLAIN_ENTRY
+    /*
+     * As entries of unikernels are: no unwind table, no cleared frame pointer, and the next function
+     * right behind the last call.  The function has no size, and a label of its own.
+     */
+    mov first_stack(%rip), %rsp
+    mov %rsi, %rdi
+    call guest_setup
+    mov %rax, %rsp
+    test %rax, %rax
+    js plain_entry
+    mov $0x123450, %ebp
+plain_entry:
+    call guest_main
+#else
     jmp guest_entry
     .size _start, . - _start
 
@@ -47,8 +62,40 @@ guest_entry:
     pause
     jmp 1b
     .size guest_entry, . - guest_entry
+#endif
 
-    /* hypercall(number, first, second): Xen fills the page with one stub of 32 bytes per number */
+    /* Xen has pushed %rcx and %r11 in front of the frame of the interrupt */
+    .globl tick_interrupt
+    .type tick_interrupt, @function
+tick_interrupt:
+    pop %rcx
+    pop %r11
+    cld
+    push %rax
+    push %rcx
+    push %rdx
+    push %rsi
+    push %rdi
+    push %r8
+    push %r9
+    push %r10
+    push %r11
+    call handle_tick
+    pop %r11
+    pop %r10
+    pop %r9
+    pop %r8
+    pop %rdi
+    pop %rsi
+    pop %rdx
+    pop %rcx
+    pop %rax
+    orb $3, 8(%rsp)                     /* Xen writes privilege 0 for the kernel */
+    orb $3, 32(%rsp)
+    iretq
+    .size tick_interrupt, . - tick_interrupt
+
+    /* hypercall(number, first, second, third): Xen fills the page with one stub of 32 bytes per number */
     .globl hypercall
     .type hypercall, @function
 hypercall:
@@ -57,12 +104,20 @@ hypercall:
     mov %edi, %eax
     mov %rsi, %rdi
     mov %rdx, %rsi
+    mov %rcx, %rdx
     shl $5, %eax
     add $hypercall_page, %rax
     call *%rax
     pop %rbp
     ret
     .size hypercall, . - hypercall
+
+#ifdef PLAIN_ENTRY
+    .section .rodata
+    .balign 8
+first_stack:
+    .quad stack_region + 0x11000        /* hole_above */
+#endif
 
     /* Xen writes to this page. The segment of the code is small, so with this page in it
      * a large part of the segment would differ from the image. */

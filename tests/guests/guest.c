@@ -28,6 +28,7 @@ static const struct workload workloads[] = {
     { "phases", phases_loop, change_phase },
 #ifdef __x86_64__
     { "idle", idle_loop, NULL },
+    { "ticks", ticks_loop, NULL },
 #ifndef XEN_PV
     { "smp", vcpu0_loop, NULL },
     { "halfidle", halfidle_loop, NULL },

@@ -28,6 +28,9 @@
 #define LAPIC_BASE 0xfee00000UL
 #define HPET_BASE 0xfed00000UL
 
+/* Interrupts a second of the workload "ticks" */
+#define TICKS_HZ 100
+
 /* The default of options.unit */
 #define WORK_UNIT 6000UL
 
@@ -83,6 +86,7 @@ void change_phase(void);
 #ifdef __x86_64__
 void idle_loop(void);
 void halfidle_loop(void);
+void ticks_loop(void);
 void vcpu0_loop(void);
 void hostile_loop(void);
 #endif

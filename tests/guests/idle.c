@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Test guests of virt-uprof: the workloads that halt the vCPU. The timer of the
- * local APIC wakes the vCPU up.
+ * Test guests of virt-uprof: the workloads that halt the vCPU, or that are
+ * interrupted.  The timer of the local APIC does both.
  */
 #include "guest.h"
 
 #define TIMER_VECTOR 0x20
 #define SPURIOUS_VECTOR 0xff
+#define LAPIC_END_OF_INTERRUPT 0x0b0
 #define LAPIC_SPURIOUS 0x0f0
 #define LAPIC_TIMER 0x320
 #define LAPIC_TIMER_COUNT 0x380
@@ -33,6 +34,8 @@ static struct gate idt[256] __attribute__((aligned(16)));
 volatile uint64_t timer_ticks;
 
 void timer_interrupt(void);
+void tick_interrupt(void);
+void handle_tick(void);
 void spurious_interrupt(void);
 
 static void
@@ -48,11 +51,11 @@ set_gate(unsigned int vector, void (*handler)(void))
 }
 
 static void
-start_timer(unsigned int hz)
+start_timer(unsigned int hz, void (*handler)(void))
 {
     struct table_pointer pointer = { sizeof(idt) - 1, (uintptr_t)idt };
 
-    set_gate(TIMER_VECTOR, timer_interrupt);
+    set_gate(TIMER_VECTOR, handler);
     set_gate(SPURIOUS_VECTOR, spurious_interrupt);
     __asm__ volatile("lidt %0" : : "m"(pointer));
 
@@ -70,7 +73,7 @@ start_timer(unsigned int hz)
 NOINLINE void
 idle_loop(void)
 {
-    start_timer(4);
+    start_timer(4, timer_interrupt);
     for (;;) {
         __asm__ volatile("sti; hlt; cli" : : : "memory");
         uprof_counter++;
@@ -91,7 +94,7 @@ halfidle_loop(void)
 {
     uint64_t tick;
 
-    start_timer(100);
+    start_timer(100, timer_interrupt);
     for (;;) {
         __asm__ volatile("sti" : : : "memory");
         burst(timer_ticks);
@@ -101,4 +104,22 @@ halfidle_loop(void)
             __asm__ volatile("sti; hlt; cli" : : : "memory");
         uprof_counter++;
     }
+}
+
+/* tick_interrupt calls this function */
+void
+handle_tick(void)
+{
+    timer_ticks++;
+    work(10 * options.unit);
+    lapic_write(LAPIC_END_OF_INTERRUPT, 0);
+}
+
+/* As "split", with a handler of interrupts that computes, too */
+NOINLINE void
+ticks_loop(void)
+{
+    start_timer(TICKS_HZ, tick_interrupt);
+    __asm__ volatile("sti" : : : "memory");
+    main_loop();
 }

@@ -100,8 +100,9 @@ symbol_elf_new(const ElfPlan *plan)
             if (symbol->is_global != is_global)
                 continue;
             append_symbol(symbols, plan->is_32, strings->len,
-                          ELF64_ST_INFO(is_global ? STB_GLOBAL : STB_LOCAL, STT_FUNC), SECTION_TEXT,
-                          symbol->start, symbol->size);
+                          ELF64_ST_INFO(is_global ? STB_GLOBAL : STB_LOCAL,
+                                        symbol->is_label ? STT_NOTYPE : STT_FUNC),
+                          SECTION_TEXT, symbol->start, symbol->size);
             g_byte_array_append(strings, (const guint8 *)symbol->name, strlen(symbol->name) + 1);
             n_local += !is_global;
         }

@@ -14,6 +14,7 @@ typedef struct {
     uint64_t start;   /* link address */
     uint64_t size;    /* bytes */
     bool is_global;   /* else local */
+    bool is_label;    /* without a type; else a function */
 } ElfSymbol;
 
 /** ElfExtra: a further section, with values for its header */

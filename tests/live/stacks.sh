@@ -58,6 +58,23 @@ gdb_agrees()
     done
 }
 
+# interrupts_are_right IMAGE: stacks are complete though nothing marks their root, with handlers of
+# interrupts and without
+interrupts_are_right()
+{
+    local image=$1 name=$guest_prefix$1-$way
+    local within='main_loop(;function_[123](;work)?)?'
+    boot "$name" ticks 1 "$image"
+    sample "$samples_wanted" "$work/$image" "$name"
+    result sidecar "$work/$image.meta.json" \
+        "stacks['complete'] * 100 >= samples['running'] * 99 > 0"
+    result stacks "$name" 99 \
+        "guest_entry;guest_main;ticks_loop;$within(;tick_interrupt(;handle_tick(;work)?)?)?" \
+        "$work/$image.folded"
+    grep -qE ";$within;tick_interrupt;handle_tick;work " "$work/$image.folded" ||
+        fail "no handler of interrupts: $(cat "$work/$image.folded")"
+}
+
 need_daemon
 command -v gdb >/dev/null || skip 'there is no gdb'
 # QEMU, which runs as another user, makes the socket.
@@ -67,6 +84,8 @@ shares_are_right guestleaf "frames['cfi'] == 0" "frames['code'] > 0"
 destroy_guest "${guest_prefix}guestleaf-$way"
 shares_are_right guestbare "frames['cfi'] == 0" "frames['code'] > 0"
 destroy_guest "${guest_prefix}guestbare-$way"
+interrupts_are_right guesttick
+destroy_guest "${guest_prefix}guesttick-$way"
 shares_are_right guesttables "frames['code'] == frames['fp'] == 0"
 gdb_agrees guesttables
 no_leftovers "$work"

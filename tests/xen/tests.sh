@@ -74,6 +74,24 @@ stacks()
     must_run "$domid"
 }
 
+# ticks KIND IMAGE ROOT: nothing marks the root of this guest's stacks, and its interrupts come in
+# through assembly. Handlers and what they have interrupted are complete, in one stack.
+ticks()
+{
+    local within='main_loop(;function_[123](;work)?)?'
+    create g "$1" "$guests/$2.elf" 'ticks unit=60000' 64 '' 1
+    [ "$1" != pv ] || await_word g 'virt-uprof guest: ticks'
+    profile 0 "${fast[@]}" -d 2 -o "$work/g.folded" -o "$work/run.meta.json" g
+    cat "$work/err"
+    result sidecar "$work/run.meta.json" \
+        "stacks['complete'] * 100 >= samples['running'] * 99 > 0"
+    result stacks g 99 "$3;guest_main;ticks_loop;$within(;tick_interrupt(;handle_tick(;work)?)?)?" \
+        "$work/g.folded"
+    grep -qE ";$within;tick_interrupt;handle_tick;work " "$work/g.folded" ||
+        fail "no handler: $(cat "$work/g.folded")"
+    must_run "$domid"
+}
+
 # deep KIND: a stack of 25 KiB is complete, though a hold copies less at first
 deep()
 {
@@ -532,6 +550,8 @@ lab_tests=(
     'stacks-tables  stacks pvh guesttables'
     'stacks-bare    stacks pvh guestbare'
     'stacks-pv      stacks pv guestpvbare'
+    'ticks-pv       ticks pv guestpvtick _start'
+    'ticks-pvh      ticks pvh guesttick guest_entry'
     'deep-pv        deep pv'
     'high           high high'
     'idle-pvh       idle pvh'

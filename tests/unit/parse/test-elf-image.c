@@ -286,6 +286,47 @@ test_note(gconstpointer data)
     g_assert_cmpuint(image.build_id.len, ==, notes[i].len);
 }
 
+/* clang-format off */
+static const struct {
+    const char *name;
+    const char *owner;
+    uint32_t type, len;
+    uint64_t value;
+    uint64_t xen, pvh; /* the entries that are found */
+} xen_notes[] = {
+    { "xen-entry",     "Xen", 1,  8, 0x401020, 0x401020, 0 },
+    { "pvh-entry",     "Xen", 18, 4, 0x401020, 0, 0x401020 },
+    { "pvh-entry-64",  "Xen", 18, 8, 0x401020, 0, 0x401020 },
+    { "xen-text",      "Xen", 6,  8, 0x401020, 0, 0 },
+    { "xen-odd",       "Xen", 1,  3, 0x401020, 0, 0 },
+    { "xen-long",      "Xen", 1,  20, 0x401020, 0, 0 },
+    { "xen-beyond",    "Xen", 1,  21, 0x401020, 0, 0 },
+    { "xen-empty",     "Xen", 1,  0, 0x401020, 0, 0 },
+    { "other-owner",   "Xem", 1,  8, 0x401020, 0, 0 },
+};
+/* clang-format on */
+
+static void
+test_xen_note(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    const BuiltElfKind kind = { 0 };
+    g_autoptr(GByteArray) built = build_elf(&kind);
+    g_auto(UprofElfImage) image = { 0 };
+    g_autoptr(GError) error = NULL;
+
+    put_number(built, BUILT_NOTE_AT + 4, 4, false, xen_notes[i].len);
+    put_number(built, BUILT_NOTE_AT + 8, 4, false, xen_notes[i].type);
+    memcpy(built->data + BUILT_NOTE_AT + 12, xen_notes[i].owner, 4);
+    put_number(built, BUILT_NOTE_AT + 16, 8, false, xen_notes[i].value);
+    g_auto(Guarded) guarded = guard(built->data, built->len);
+    g_assert_true(uprof_elf_parse(guarded.file, "app", &image, &error));
+    g_assert_no_error(error);
+    g_assert_cmphex(image.xen_entry, ==, xen_notes[i].xen);
+    g_assert_cmphex(image.pvh_entry, ==, xen_notes[i].pvh);
+    g_assert_cmpuint(image.build_id.len, ==, 0);
+}
+
 #define FRAME_NAMES "\0.eh_frame\0.debug_frame"
 enum { NAME_EH_FRAME = 1, NAME_DEBUG_FRAME = 11, NAME_CUT = 12 };
 
@@ -613,6 +654,10 @@ main(int argc, char **argv)
     for (size_t i = 0; i < G_N_ELEMENTS(notes); i++) {
         g_autofree char *path = g_strdup_printf("/elf/note/%s", notes[i].name);
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_note);
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(xen_notes); i++) {
+        g_autofree char *path = g_strdup_printf("/elf/note/%s", xen_notes[i].name);
+        g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_xen_note);
     }
     for (size_t i = 0; i < G_N_ELEMENTS(crowds); i++) {
         g_autofree char *path = g_strdup_printf("/elf/crowd/%s", crowds[i].name);

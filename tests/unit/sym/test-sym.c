@@ -208,6 +208,56 @@ test_unsized_entry(void)
     g_assert_cmphex(len, ==, sizeof(code) - 0x10);
 }
 
+/* Xen may start an image elsewhere than a boot loader. */
+static void
+test_xen_entry(void)
+{
+    static const uint8_t note[] = { 4, 0, 0,   0,   4,   0, 0,    0,    18, 0,
+                                    0, 0, 'X', 'e', 'n', 0, 0x48, 0x10, 0,  0 };
+    static const ElfExtra extra = {
+        .name = ".note.Xen", .type = SHT_NOTE, .bytes = note, .len = sizeof(note)
+    };
+    ElfPlan plan = plan_elf(true);
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture);
+    plan.extras = &extra;
+    plan.n_extras = 1;
+    g_autofree char *path = make_path(&fixture, "app");
+    symbol_elf_write(&plan, path);
+    add_file(&fixture, "app");
+    g_assert_true(uprof_sym_find(fixture.sym, CODE, false).is_entry);
+    g_assert_true(uprof_sym_find(fixture.sym, CODE + 0x40, false).is_entry);
+    g_assert_false(uprof_sym_find(fixture.sym, CODE + 0x100, false).is_entry);
+}
+
+/* A label in a function does not take the name of the code behind it, and does not hide the entry. */
+static void
+test_label(void)
+{
+    static const ElfSymbol start[] = { { "_start", CODE, 0, true },
+                                       { "no_feature", CODE + 4, 0, false, true },
+                                       { "next", CODE + 0x10, 0, false, true } };
+    static const uint8_t code[] = { 0x74, 0x02, 0xf4, 0xf4, 0xe8, 0x07, 0x00, 0x00, 0x00,
+                                    0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x90, 0xc3 };
+    const ElfPlan plan = { .entry = CODE,
+                           .text_gva = CODE,
+                           .text = code,
+                           .text_len = sizeof(code),
+                           .symbols = start,
+                           .n_symbols = G_N_ELEMENTS(start) };
+    g_auto(Fixture) fixture;
+
+    init_fixture(&fixture);
+    g_autofree char *path = make_path(&fixture, "app");
+    symbol_elf_write(&plan, path);
+    add_file(&fixture, "app");
+    assert_name(&fixture, CODE + 9, true, UPROF_SYM_NAMED, "_start");
+    assert_name(&fixture, CODE + 0x10, false, UPROF_SYM_NAMED, "next");
+    g_assert_true(uprof_sym_find(fixture.sym, CODE + 9, true).is_entry);
+    g_assert_false(uprof_sym_find(fixture.sym, CODE + 0x10, false).is_entry);
+}
+
 static void
 test_text(void)
 {
@@ -719,6 +769,8 @@ main(int argc, char **argv)
     g_test_add_func("/sym/no-source", test_no_source);
     g_test_add_func("/sym/elf", test_elf);
     g_test_add_func("/sym/unsized-entry", test_unsized_entry);
+    g_test_add_func("/sym/xen-entry", test_xen_entry);
+    g_test_add_func("/sym/label", test_label);
     g_test_add_func("/sym/text", test_text);
     g_test_add_func("/sym/order", test_order);
     g_test_add_func("/sym/i386-on-x86_64", test_i386_on_x86_64);

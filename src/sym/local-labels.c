@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "local-labels-priv.h"
+
+#include "call-targets-priv.h"
+
+#include "uprof/sorted.h"
+#include "uprof/x86-insn.h"
+
+/* A symbol, and what becomes of it. */
+typedef struct {
+    uint64_t start;
+    uint64_t end; /* the first address behind it; @start if the size is not known */
+    guint number; /* in the list of symbols */
+    bool is_label;
+    bool is_code;
+    bool is_inside; /* a label: part of a function */
+} Place;
+
+typedef struct {
+    GArray *places; /* of Place, by address; owned */
+    const GArray *ranges;
+    unsigned word_bytes;
+    size_t n_bytes_left; /* of code that may still be read */
+    GArray **targets;    /* of uint64_t: of direct calls; %NULL until needed */
+} Labels;
+
+static void
+clear_labels(Labels *labels)
+{
+    g_array_unref(labels->places);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Labels, clear_labels)
+
+/* At an address labels come last. */
+static int
+compare_places(gconstpointer a, gconstpointer b)
+{
+    const Place *one = a, *other = b;
+
+    if (one->start != other->start)
+        return UPROF_COMPARE(one->start, other->start);
+    if (one->is_label != other->is_label)
+        return one->is_label ? 1 : -1;
+    return UPROF_COMPARE(one->number, other->number);
+}
+
+static Place *
+get_place(const Labels *labels, guint i)
+{
+    return &g_array_index(labels->places, Place, i);
+}
+
+static bool
+has_label(const GArray *symbols)
+{
+    for (guint i = 0; i < symbols->len; i++)
+        if (g_array_index(symbols, UprofSymbol, i).is_label)
+            return true;
+    return false;
+}
+
+static void
+add_places(Labels *labels, const GArray *symbols)
+{
+    for (guint i = 0; i < symbols->len; i++) {
+        const UprofSymbol *symbol = &g_array_index(symbols, UprofSymbol, i);
+        const Place place = { .start = symbol->start,
+                              .end = symbol->start + MIN(symbol->size, UINT64_MAX - symbol->start),
+                              .number = i,
+                              .is_label = symbol->is_label,
+                              .is_code = symbol->code };
+        g_array_append_val(labels->places, place);
+    }
+    g_array_sort(labels->places, compare_places);
+}
+
+static bool
+is_called(Labels *labels, uint64_t address)
+{
+    if (!*labels->targets)
+        *labels->targets = uprof_call_targets_find(labels->ranges, labels->word_bytes);
+    const GArray *targets = *labels->targets;
+    const size_t n = uprof_sorted_count_up_to((const uint64_t *)(const void *)targets->data,
+                                              targets->len, sizeof(uint64_t), address);
+
+    return n > 0 && g_array_index(targets, uint64_t, n - 1) == address;
+}
+
+/* Notes that code branches to @address, where places @first to @end - 1 may have labels. */
+static void
+note_reached(const Labels *labels, guint first, guint end, uint64_t address)
+{
+    guint low = first, high = end;
+
+    while (low < high) {
+        const guint middle = low + (high - low) / 2;
+        if (get_place(labels, middle)->start < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < end && get_place(labels, low)->start == address; low++)
+        get_place(labels, low)->is_inside = true;
+}
+
+/* Does the code go on behind @insn? @before: did it go on before? A call may not return. */
+static bool
+goes_on(const UprofX86Insn *insn, bool before)
+{
+    switch (insn->kind) {
+    case UPROF_X86_NOP:
+        return before;
+    case UPROF_X86_CALL:
+    case UPROF_X86_CALL_ANY:
+    case UPROF_X86_JUMP:
+    case UPROF_X86_JUMP_FIXED:
+    case UPROF_X86_JUMP_TABLE:
+    case UPROF_X86_JUMP_ANY:
+    case UPROF_X86_RETURN:
+    case UPROF_X86_HALT:
+    case UPROF_X86_IRET:
+    case UPROF_X86_STOP:
+        return false;
+    default:
+        return true;
+    }
+}
+
+static void
+keep_labels(const Labels *labels, guint first, guint end)
+{
+    for (guint i = first; i < end; i++)
+        get_place(labels, i)->is_inside = false;
+}
+
+/* Is the label at the place where the code of the function without a size at @start goes on? */
+static bool
+is_of_function(Labels *labels, const Place *label, uint64_t start, uint64_t at, bool is_going_on)
+{
+    if (label->start == start)
+        return true; /* another name of the function */
+    return (label->is_inside || (is_going_on && label->start == at)) &&
+           !is_called(labels, label->start);
+}
+
+/*
+ * Reads the code from the function without a size at @owner to the last of its labels, which are
+ * places @first to @end - 1. Behind a label that is not part of the function, nothing is.
+ */
+static void
+read_function(Labels *labels, guint owner, guint first, guint end)
+{
+    const uint64_t start = get_place(labels, owner)->start;
+    const uint64_t last = get_place(labels, end - 1)->start;
+    const UprofCodeRange *range = uprof_code_range_find(labels->ranges, start);
+    bool is_going_on = true;
+    UprofX86Insn insn;
+
+    if (!range || last - start > UPROF_LABEL_REACH_BYTES_MAX ||
+        last - start > labels->n_bytes_left || last - range->start >= range->bytes.len)
+        return;
+    labels->n_bytes_left -= last - start;
+    for (uint64_t at = start; first < end; at += insn.len) {
+        for (; first < end && get_place(labels, first)->start <= at; first++) {
+            Place *label = get_place(labels, first);
+            label->is_inside = is_of_function(labels, label, start, at, is_going_on);
+            if (!label->is_inside) {
+                keep_labels(labels, first, end);
+                return;
+            }
+        }
+        const uint64_t offset = at - range->start;
+        const UprofSlice code = { (const char *)range->bytes.data + offset,
+                                  range->bytes.len - offset };
+        if (first == end || !uprof_x86_insn(code, labels->word_bytes, &insn))
+            break;
+        if (insn.kind == UPROF_X86_JUMP || insn.kind == UPROF_X86_BRANCH)
+            note_reached(labels, first, end, at + insn.len + (uint64_t)insn.value);
+        is_going_on = goes_on(&insn, is_going_on);
+    }
+    keep_labels(labels, first, end);
+}
+
+/* Labels in functions with a size. Returns: true if other labels are left */
+static bool
+find_covered(Labels *labels)
+{
+    uint64_t end = 0;
+    bool has_others = false;
+
+    for (guint i = 0; i < labels->places->len; i++) {
+        Place *place = get_place(labels, i);
+        if (!place->is_label && place->is_code)
+            end = MAX(end, place->end);
+        place->is_inside = place->is_label && place->start < end;
+        has_others |= place->is_label && !place->is_inside;
+    }
+    return has_others;
+}
+
+static void
+find_reached(Labels *labels)
+{
+    for (guint i = 0; i < labels->places->len;) {
+        const Place *owner = get_place(labels, i);
+        guint first = i + 1, end;
+
+        /* another name of the function */
+        for (; first < labels->places->len && get_place(labels, first)->start == owner->start &&
+               !get_place(labels, first)->is_label;
+             first++)
+            ;
+        for (end = first; end < labels->places->len && get_place(labels, end)->is_label &&
+                          !get_place(labels, end)->is_inside;
+             end++)
+            ;
+        if (end > first && !owner->is_label && owner->is_code && owner->end == owner->start)
+            read_function(labels, i, first, end);
+        i = MAX(end, i + 1);
+    }
+}
+
+void
+uprof_local_labels_drop(GArray *symbols, const GArray *ranges, unsigned word_bytes,
+                        GArray **targets)
+{
+    g_auto(Labels) labels = { .ranges = ranges,
+                              .word_bytes = word_bytes,
+                              .targets = targets,
+                              .n_bytes_left = UPROF_LABEL_CODE_BYTES_MAX };
+    guint n = 0;
+
+    labels.places = g_array_new(FALSE, FALSE, sizeof(Place));
+    if (!has_label(symbols))
+        return;
+    add_places(&labels, symbols);
+    if (find_covered(&labels) && word_bytes != 0)
+        find_reached(&labels);
+    g_autofree bool *is_dropped = g_new0(bool, symbols->len);
+    for (guint i = 0; i < labels.places->len; i++)
+        is_dropped[get_place(&labels, i)->number] = get_place(&labels, i)->is_inside;
+    for (guint i = 0; i < symbols->len; i++)
+        if (!is_dropped[i])
+            g_array_index(symbols, UprofSymbol, n++) = g_array_index(symbols, UprofSymbol, i);
+    g_array_set_size(symbols, n);
+}
