@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * domid.h - finds Xen domains by number, even if libvirt does not know them
+ * domid.h - finds domains, also those that only Xen knows
  *
- * libvirt does not list the domains that xl made. The word "/domid/7" stands for the domain with
- * the number 7. No domain has this word as its name, because names cannot contain '/'.
+ * libvirt does not list the domains that xl made. On a connection to Xen on this host, the functions
+ * here find them as well, if the module for them is there (xl-module.h): by name, UUID or number, as
+ * libvirt's. A name, UUID or number that libvirt knows is libvirt's.
+ *
+ * The word "/domid/7" stands for the domain with the number 7. No domain has this word as its name,
+ * because names cannot contain '/'. The module for holds alone is enough to find it.
  */
 #pragma once
 
@@ -18,10 +22,26 @@ char *uprof_domid_word(unsigned domid);
 
 /**
  * uprof_domid_find:
- * @word: a word for uprof_host_find(), or a word of uprof_domid_word()
- * @notices: (nullable): gets a hint if libvirt does not know the domain
+ * @word: a word for uprof_host_find(), also for a domain of xl; or a word of uprof_domid_word()
+ * @notices: (nullable): gets a hint if nobody but Xen itself knows the domain
  *
  * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_NOT_FOUND, or with another code
  */
 UprofDomain *
 uprof_domid_find(UprofHost *host, const char *word, const UprofNotices *notices, GError **error);
+
+/**
+ * uprof_domid_find_definition: as uprof_domid_find(), but refuses domains of xl, which have no metadata
+ *
+ * Returns: (transfer full) (nullable)
+ */
+UprofDomain *uprof_domid_find_definition(UprofHost *host, const char *word, GError **error);
+
+/**
+ * uprof_domid_list: as uprof_host_list(), and the domains of xl
+ * @notices: (nullable): gets a hint if Xen's toolstack cannot be asked
+ */
+GPtrArray *uprof_domid_list(UprofHost *host, const UprofNotices *notices, GError **error);
+
+/** uprof_domid_names: as uprof_host_names(), and the domains of xl; their kernels are not read */
+GPtrArray *uprof_domid_names(UprofHost *host, GError **error);

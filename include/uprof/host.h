@@ -30,6 +30,8 @@ typedef struct {
     char *uri;              /* of the connection, as libvirt calls it */
     char *driver;           /* "QEMU", "Xen", "TEST", ... */
     bool is_local;          /* the connection ends on this host */
+    bool is_of_xl;          /* xl made it, and libvirt does not know it (domid.h) */
+    char *kernel_problem;   /* (nullable): why the path of its kernel is not known */
     UprofDomainXml *xml;
     char *bad_xml; /* (nullable): why its XML cannot be read; @xml is almost empty then */
 } UprofDomain;

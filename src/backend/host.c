@@ -216,6 +216,7 @@ uprof_domain_free(UprofDomain *domain)
     g_free(domain->driver);
     uprof_domain_xml_free(domain->xml);
     g_free(domain->bad_xml);
+    g_free(domain->kernel_problem);
     g_free(domain);
 }
 

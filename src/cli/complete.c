@@ -15,6 +15,7 @@
 #include "commands-priv.h"
 
 #include "exit-priv.h"
+#include "uprof/domid.h"
 #include "uprof/host.h"
 #include "uprof/text.h"
 
@@ -270,7 +271,7 @@ offer_domains(const Line *line)
     /* Completion must not start a daemon. */
     g_setenv("LIBVIRT_AUTOSTART", "0", TRUE);
     g_autoptr(UprofHost) host = uprof_host_open(uri, true, NULL);
-    g_autoptr(GPtrArray) domains = host ? uprof_host_names(host, NULL) : NULL;
+    g_autoptr(GPtrArray) domains = host ? uprof_domid_names(host, NULL) : NULL;
     for (guint i = 0; domains && i < domains->len; i++) {
         const UprofDomain *domain = g_ptr_array_index(domains, i);
         if (domain->id >= 0 || !needs_running || line->waits)

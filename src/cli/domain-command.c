@@ -31,7 +31,7 @@ static UprofErrorCode
 name_all(UprofOptions *options, UprofHost *host, const UprofNotices *notices)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(GPtrArray) domains = uprof_host_list(host, &error);
+    g_autoptr(GPtrArray) domains = uprof_domid_list(host, notices, &error);
 
     if (!domains)
         return uprof_notice_error(notices, error);

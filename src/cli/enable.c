@@ -7,6 +7,7 @@
 #include "commands-priv.h"
 
 #include "exit-priv.h"
+#include "uprof/domid.h"
 #include "uprof/error.h"
 #include "uprof/metadata-change.h"
 #include "uprof/metadata-view.h"
@@ -73,7 +74,7 @@ handle_domain(UprofHost *host, const UprofOptions *options, const char *word, co
 {
     const UprofNotices notices = uprof_options_notices(options);
     g_autoptr(GError) error = NULL;
-    g_autoptr(UprofDomain) domain = uprof_host_find(host, word, &error);
+    g_autoptr(UprofDomain) domain = uprof_domid_find_definition(host, word, &error);
     g_autofree char *shown = NULL;
 
     if (!domain)

@@ -12,6 +12,7 @@
 #include "terminal-priv.h"
 #include "uprof/json-writer.h"
 #include "uprof/clock.h"
+#include "uprof/domid.h"
 #include "uprof/session.h"
 #include "uprof/store.h"
 #include "uprof/text.h"
@@ -90,12 +91,19 @@ write_json(UprofJsonWriter *json, const UprofDomain *domain, const Row *row)
         row->last_s > 0 ? uprof_clock_format_utc((uint64_t)row->last_s * UPROF_NS_PER_S, false)
                         : g_strdup("");
     const char *const members[][2] = {
-        { "name", row->name },           { "uuid", domain->uuid },
-        { "state", domain->state_name }, { "driver", domain->driver },
-        { "type", domain->xml->type },   { "arch", domain->xml->arch ? domain->xml->arch : "" },
-        { "access", row->access },       { "why", row->why },
-        { "symbols", row->symbols },     { "hint", row->hint ? row->hint : "" },
-        { "collected", row->collected }, { "last_round", last },
+        { "name", row->name },
+        { "uuid", domain->uuid },
+        { "state", domain->state_name },
+        { "driver", domain->driver },
+        { "type", domain->xml->type },
+        { "arch", domain->xml->arch ? domain->xml->arch : "" },
+        { "access", row->access },
+        { "why", row->why },
+        { "symbols", row->symbols },
+        { "hint", row->hint ? row->hint : "" },
+        { "collected", row->collected },
+        { "last_round", last },
+        { "toolstack", domain->is_of_xl ? "xl" : "libvirt" },
     };
 
     uprof_json_begin(json, NULL, UPROF_JSON_OBJECT);
@@ -178,7 +186,8 @@ uprof_list_run(UprofOptions *options)
     g_autoptr(UprofHost) host = uprof_host_open(options->uri, true, &error);
     if (!host)
         return uprof_say_error(error);
-    g_autoptr(GPtrArray) domains = uprof_host_list(host, &error);
+    const UprofNotices notices = uprof_options_notices(options);
+    g_autoptr(GPtrArray) domains = uprof_domid_list(host, &notices, &error);
     if (!domains)
         return uprof_say_error(error);
     if (domains->len == 0 && !options->json)

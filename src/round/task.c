@@ -109,7 +109,7 @@ static int
 scan_all(int fd, const UprofHostScan *scan, UprofHost *host)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(GPtrArray) domains = uprof_host_list(host, &error);
+    g_autoptr(GPtrArray) domains = uprof_domid_list(host, NULL, &error);
 
     if (!domains)
         return put_error(fd, error);

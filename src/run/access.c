@@ -122,9 +122,11 @@ choose_xen(const UprofDomain *domain, const char *asked, UprofStop stop, UprofAc
     if (!xen)
         return refuse_domain(error, domain, failure->message);
     access->methods[access->n++] = xen->ops;
+    const char *why = strcmp(asked, "auto") != 0
+                          ? "asked for"
+                          : "Xen pauses the complete domain for microseconds";
     access->why =
-        g_strdup(strcmp(asked, "auto") != 0 ? "asked for"
-                                            : "Xen pauses the complete domain for microseconds");
+        g_strconcat(domain->is_of_xl ? "not libvirt's domain, but made by xl; " : "", why, NULL);
     return true;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/host-findings.h"
 
+#include "uprof/domid.h"
 #include "uprof/marker.h"
 #include "uprof/text.h"
 
@@ -23,7 +24,15 @@ static void
 describe_xen(UprofDiagnosis *diagnosis)
 {
     g_autoptr(GError) error = NULL;
+    g_autoptr(GError) no_xl = NULL;
 
+    if (uprof_xen_loader_load_xl(&no_xl))
+        uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "xl",
+                            "domains that xl made are known by their names");
+    else
+        uprof_diagnosis_add(diagnosis, UPROF_LEVEL_NOTE, "xl",
+                            "domains that xl made are known by their numbers only (--domid): %s",
+                            no_xl->message);
     if (uprof_xen_loader_load(&error))
         uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "module",
                             "the module for domains of Xen can be loaded");
@@ -57,7 +66,7 @@ uprof_host_findings_add(UprofDiagnosis *diagnosis, UprofHost *host, const UprofC
     g_autofree char *about = uprof_host_describe(host);
     g_autoptr(GPtrArray) markers = uprof_marker_list();
     g_autoptr(GError) error = NULL;
-    g_autoptr(GPtrArray) domains = uprof_host_list(host, &error);
+    g_autoptr(GPtrArray) domains = uprof_domid_list(host, NULL, &error);
     unsigned n_running = 0;
 
     uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "connection", "%s, on %s", about,

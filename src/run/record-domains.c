@@ -16,13 +16,13 @@
 #include "uprof/access.h"
 #include "uprof/clock.h"
 #include "uprof/domain-events.h"
-#include "uprof/domid.h"
 #include "uprof/marker.h"
 #include "uprof/number-text.h"
 #include "uprof/poller.h"
 #include "uprof/signal-mask.h"
 #include "uprof/text.h"
 
+#include "domid-priv.h"
 #include "end-watch-priv.h"
 #include "recording-priv.h"
 #include "session-priv.h"
@@ -77,6 +77,7 @@ typedef struct {
     UprofPoller *keeper;
     uint64_t start_ns;
     uint64_t listed_ns;  /* when running domains were listed last, for --all */
+    uint64_t awaited_ns; /* when awaited domains of xl were looked for last */
     uint64_t yielded_ns; /* when the run looked last if others wait for its domains */
     bool guardian_died;
     bool is_sampling;
@@ -202,7 +203,7 @@ static void
 open_all(Record *record)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(GPtrArray) domains = uprof_host_list(record->host, &error);
+    g_autoptr(GPtrArray) domains = uprof_domid_list(record->host, record->notices, &error);
     bool any = record->settings->wait || record->settings->rejoins;
 
     if (!domains) {
@@ -350,6 +351,19 @@ open_awaited(Record *record)
     }
 }
 
+/* Nobody tells when xl starts a domain. */
+static void
+look_for_xl(Record *record)
+{
+    const uint64_t now_ns = uprof_clock_now_ns();
+
+    if (record->awaited_names->len == 0 || !uprof_domid_may_be_xl(record->host) ||
+        now_ns - record->awaited_ns < NEW_DOMAINS_MS * UPROF_NS_PER_MS)
+        return;
+    record->awaited_ns = now_ns;
+    open_awaited(record);
+}
+
 /* Call it when a domain may have started, or something else has befallen one. */
 static void
 handle_domain_events(Record *record)
@@ -397,7 +411,7 @@ static void
 add_new_domain(Record *record, int id)
 {
     g_autoptr(GError) error = NULL;
-    UprofDomain *domain = uprof_host_find_id(record->host, id, &error);
+    UprofDomain *domain = uprof_domid_find_id(record->host, id, &error);
 
     if (!domain)
         return;
@@ -430,7 +444,7 @@ add_new_domains(Record *record)
     if (!record->settings->all || now_ns - record->listed_ns < NEW_DOMAINS_MS * UPROF_NS_PER_MS)
         return;
     record->listed_ns = now_ns;
-    ids = uprof_host_running(record->host);
+    ids = uprof_domid_running(record->host);
     if (!ids && record->settings->rejoins)
         reconnect_host(record);
     for (guint i = 0; ids && i < ids->len; i++) {
@@ -831,6 +845,8 @@ sample_domains(Record *record)
         run_observer(record);
         if (record->n_signals == 0)
             add_new_domains(record);
+        if (record->n_signals == 0)
+            look_for_xl(record);
         if (has_waited_enough(record))
             drop_awaited(record);
         if (record->n_signals == 0 && !record->settings->is_dry)

@@ -117,7 +117,9 @@ find_kernel_file(const UprofDomain *domain, char **hint)
     g_autofree char *shown = uprof_text_quote(kernel);
 
     *hint = NULL;
-    if (!kernel)
+    if (domain->kernel_problem)
+        *hint = g_strdup(domain->kernel_problem);
+    else if (!kernel)
         *hint = g_strdup("the domain boots from a disk: give its symbols with -s");
     else if (!domain->is_local)
         *hint = g_strdup_printf("its kernel '%s' is on another host: copy it and give it with -s",
@@ -443,6 +445,10 @@ start_worker(UprofSession *session, UprofWorkers *workers, GPtrArray *from_metad
     g_autoptr(GArray) no_outputs = g_array_new(FALSE, FALSE, sizeof(UprofWorkerOutput));
     g_autofree char *hint = NULL;
     const char *kernel = find_kernel_file(session->domain, &hint);
+
+    if (session->domain->kernel_problem && session->caller_settings->symbols.files->len == 0)
+        uprof_notice(session->caller_settings->notices, UPROF_NOTICE_HINT, "%s: %s", session->shown,
+                     session->domain->kernel_problem);
     const UprofWorkerJob job = {
         .shown = session->shown,
         .guest = session->guest,

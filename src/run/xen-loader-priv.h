@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * xen-loader-priv.h - loads the module for Xen domains when it is first needed
+ * xen-loader-priv.h - loads the two modules for Xen domains when they are first needed
  */
 #pragma once
 
 #include "uprof/xen-module.h"
+#include "uprof/xl-module.h"
 
 /**
  * uprof_xen_loader_load: loads the module from the folder that was set when the program was built
@@ -16,3 +17,11 @@
  *   package that contains the module
  */
 const UprofXenModule *uprof_xen_loader_load(GError **error);
+
+/**
+ * uprof_xen_loader_load_xl: the same for the module that knows the domains of xl
+ *
+ * Returns: (transfer none) (nullable): %NULL with %UPROF_ERROR_UNSUPPORTED, also if libxenlight is
+ *   missing
+ */
+const UprofXlModule *uprof_xen_loader_load_xl(GError **error);

@@ -8,18 +8,39 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define XEN_MODULE UPROF_MODULE_FOLDER "/xen.so"
 #define XEN_PACKAGE "install the package virt-uprof-xen"
+
+/* A module, and what its messages say. */
+typedef struct {
+    const char *path;
+    const char *what; /* "the module ..." */
+    const char *symbol;
+    uint32_t abi;
+} Module;
+
+static const Module xen_module = {
+    .path = UPROF_MODULE_FOLDER "/xen.so",
+    .what = "the module for Xen domains",
+    .symbol = UPROF_XEN_MODULE_SYMBOL,
+    .abi = UPROF_XEN_MODULE_ABI,
+};
+
+static const Module xl_module = {
+    .path = UPROF_MODULE_FOLDER "/xl.so",
+    .what = "the module for domains of xl",
+    .symbol = UPROF_XL_MODULE_SYMBOL,
+    .abi = UPROF_XL_MODULE_ABI,
+};
 
 /* A user who can write to the module could run code as root. */
 static bool
-check_owner(const char *path, GError **error)
+check_owner(const Module *module, const char *path, GError **error)
 {
     struct stat info;
 
     if (stat(path, &info) < 0) {
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED,
-                    "the module for Xen domains is missing (%s): " XEN_PACKAGE, path);
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED, "%s is missing (%s): " XEN_PACKAGE,
+                    module->what, path);
         return false;
     }
     if (uprof_owner_is_safe(&info, UPROF_OWNER_USER_OR_ROOT, geteuid()))
@@ -31,45 +52,61 @@ check_owner(const char *path, GError **error)
     return false;
 }
 
-static const UprofXenModule *
-load_module(GError **error)
+/* Returns: (nullable): what the module exports; both modules begin with their number */
+static const void *
+load_module(const Module *module, GError **error)
 {
     gpointer symbol = NULL;
 
-    if (!check_owner(UPROF_MODULE_FOLDER, error) || !check_owner(XEN_MODULE, error))
+    if (!check_owner(module, UPROF_MODULE_FOLDER, error) ||
+        !check_owner(module, module->path, error))
         return NULL;
-    GModule *module = g_module_open(XEN_MODULE, G_MODULE_BIND_LOCAL);
-    if (!module) {
+    GModule *loaded = g_module_open(module->path, G_MODULE_BIND_LOCAL);
+    if (!loaded) {
         g_autofree char *why = uprof_text_quote(g_module_error());
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED,
-                    "the module for Xen domains cannot be loaded: %s; " XEN_PACKAGE
-                    " and its dependencies",
+                    "%s cannot be loaded: %s; " XEN_PACKAGE " and its dependencies", module->what,
                     why);
         return NULL;
     }
-    g_module_make_resident(module);
-    const bool has_symbol = g_module_symbol(module, UPROF_XEN_MODULE_SYMBOL, &symbol) && symbol;
-    const UprofXenModule *xen = symbol;
-    if (!has_symbol || xen->abi != UPROF_XEN_MODULE_ABI) {
+    g_module_make_resident(loaded);
+    const bool has_symbol = g_module_symbol(loaded, module->symbol, &symbol) && symbol;
+    if (!has_symbol || *(const uint32_t *)symbol != module->abi) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED,
                     "'%s' is of another version of this program: " XEN_PACKAGE
                     " of the same version",
-                    XEN_MODULE);
+                    module->path);
         return NULL;
     }
-    return xen;
+    return symbol;
+}
+
+/* @loaded: (inout) (nullable): the result of an earlier call that succeeded */
+static const void *
+load_once(const Module *module, const void **loaded, GError **error)
+{
+    static GMutex lock; /* the guardian calls from several threads */
+
+    g_mutex_lock(&lock);
+    if (!*loaded)
+        *loaded = load_module(module, error);
+    const void *symbol = *loaded;
+    g_mutex_unlock(&lock);
+    return symbol;
 }
 
 const UprofXenModule *
 uprof_xen_loader_load(GError **error)
 {
-    static GMutex lock; /* the guardian calls from several threads */
-    static const UprofXenModule *loaded;
+    static const void *loaded;
 
-    g_mutex_lock(&lock);
-    if (!loaded)
-        loaded = load_module(error);
-    const UprofXenModule *xen = loaded;
-    g_mutex_unlock(&lock);
-    return xen;
+    return load_once(&xen_module, &loaded, error);
+}
+
+const UprofXlModule *
+uprof_xen_loader_load_xl(GError **error)
+{
+    static const void *loaded;
+
+    return load_once(&xl_module, &loaded, error);
 }

@@ -185,7 +185,7 @@ add_metadata_symbols(UprofAnalysis *analysis, const UprofBegin *begin)
     }
 }
 
-/* Adds the file of <os><kernel> as a source of names. */
+/* Adds the file of <os><kernel> as a source of names. The user has given no others. */
 static void
 add_kernel(UprofAnalysis *analysis, const UprofBegin *begin)
 {
@@ -196,6 +196,11 @@ add_kernel(UprofAnalysis *analysis, const UprofBegin *begin)
         analysis->symbols_hint = g_strdup(begin->kernel_hint);
     } else if (!uprof_sym_add_file(sym, begin->kernel, true, &error)) {
         analysis->symbols_hint = g_strdup_printf("%s: give its symbols with -s", error->message);
+        /* a file without symbols, such as a compressed kernel of Linux, is usual */
+        if (!g_error_matches(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA) &&
+            !g_error_matches(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED))
+            uprof_notice(&analysis->notices, UPROF_NOTICE_HINT, "%s: %s", analysis->shown,
+                         analysis->symbols_hint);
         /* the code of a file without symbols still helps to find callers */
         uprof_sym_add_file(sym, begin->kernel, false, NULL);
     }

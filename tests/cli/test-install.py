@@ -30,6 +30,7 @@ SECONDS = 120
 FILES = (
     ("bin/virt-uprof",                                              0o755, None),
     ("LIBDIR/virt-uprof/xen.so",                                    0o755, "xen"),
+    ("LIBDIR/virt-uprof/xl.so",                                     0o755, "xl"),
     ("LIBDIR/virt-uprof/debuginfod-helper",                         0o755, "debuginfod"),
     ("SYSCONFDIR/virt-uprof.xml",                                   0o644, None),
     ("share/man/man1/virt-uprof.1",                                 0o644, None),

@@ -146,11 +146,15 @@ holds_only_module()
 {
     local files
     files=$(dpkg-deb -c "$packages"/virt-uprof-xen_*.deb | awk '!/\/$/ { print $6 }')
-    [ "$(grep -v '^./usr/share/doc/' <<<"$files")" = ./usr/lib/x86_64-linux-gnu/virt-uprof/xen.so ] || {
+    [ "$(grep -v '^./usr/share/doc/' <<<"$files" | xargs)" = \
+        './usr/lib/x86_64-linux-gnu/virt-uprof/xen.so ./usr/lib/x86_64-linux-gnu/virt-uprof/xl.so' ] || {
         echo "$files"
         return 1
     }
-    # Without the module the program needs no library of Xen.
+    # Only names of domains of xl need a library of one version of Xen.
+    dpkg-deb -f "$packages"/virt-uprof-xen_*.deb Recommends | grep -q libxenmisc
+    ! dpkg-deb -f "$packages"/virt-uprof-xen_*.deb Depends | grep -i libxenmisc
+    # Without the modules the program needs no library of Xen.
     ! dpkg-deb -f "$packages"/virt-uprof_*.deb Depends | grep -i xen
 }
 

@@ -1,16 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# check-linkage.sh PROGRAM [XEN-MODULE] - the program needs no Xen library, and the
-# Xen module does not need libvirt
+# check-linkage.sh PROGRAM [XEN-MODULE [XL-MODULE]] - the program needs no Xen library, the
+# Xen modules do not need libvirt, and only XL-MODULE needs a library of one version of Xen
 #
 # Reads the libraries that each file names (readelf) and all libraries that they need in
 # turn (ldd).
 set -euo pipefail
 
-usage='usage: check-linkage.sh PROGRAM [XEN-MODULE]'
+usage='usage: check-linkage.sh PROGRAM [XEN-MODULE [XL-MODULE]]'
 program=${1:?$usage}
 module=${2:-}
+xl_module=${3:-}
 
 # libraries_of FILE: prints the file names of all libraries that FILE needs, one per line
 libraries_of()
@@ -44,5 +45,9 @@ failed=0
 refuse "$program" 'libxen|libxl|libxlutil' 'only the Xen module may need a Xen library'
 if [ -n "$module" ]; then
     refuse "$module" 'libvirt' 'the Xen module must not need libvirt'
+    refuse "$module" 'libxenlight|libxenctrl|libxlutil' 'the Xen module must run on any version of Xen'
+fi
+if [ -n "$xl_module" ]; then
+    refuse "$xl_module" 'libvirt' 'the module for domains of xl must not need libvirt'
 fi
 exit "$failed"

@@ -136,7 +136,7 @@ class Scripts(unittest.TestCase):
         return self.link(f"lib{name}.so", "-shared", "-fPIC", f"-Wl,-soname,lib{name}.so", *options)
 
     def test_linkage(self):
-        for name in ("xenfoo", "xlutil", "virt"):
+        for name in ("xenfoo", "xlutil", "xenlight", "virt"):
             self.library(name)
         # Each of these libraries needs another library.
         self.library("helper", "-lxenfoo")
@@ -145,11 +145,15 @@ class Scripts(unittest.TestCase):
         with_virt = self.link("with-virt", *shared, "-lvirt")
         with_xen = self.link("with-xen", *shared, "-lxenfoo")
         with_xl = self.link("with-xl", *shared, "-lxlutil")
+        with_light = self.link("with-light", *shared, "-lxenlight")
         by_helper = self.link("by-helper", *shared, "-lhelper")
         by_other = self.link("by-other", *shared, "-lother")
         check = "check-linkage.sh"
         self.assert_passes(self.check(check, with_virt))
         self.assert_passes(self.check(check, with_virt, with_xen))
+        self.assert_passes(self.check(check, with_virt, with_xen, with_light))
+        self.assert_fails(self.check(check, with_virt, with_light), 1, "needs libxenlight.so; the")
+        self.assert_fails(self.check(check, with_virt, with_xen, with_virt), 1, "needs libvirt.so")
         self.assert_fails(self.check(check, with_xen), 1, "'with-xen' needs libxenfoo.so; only")
         self.assert_fails(self.check(check, with_xl), 1, "needs libxlutil.so")
         self.assert_fails(self.check(check, by_helper), 1, "needs libxenfoo.so")

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * xl-domains-priv.h - domains that xl made, in the terms of libvirt's
+ *
+ * The toolstack of Xen also knows the domains that libvirt made. They are left out here.
+ */
+#pragma once
+
+#include "uprof/host.h"
+#include "uprof/xl-module.h"
+
+/**
+ * uprof_xl_domains_list:
+ * @xl: borrowed
+ * @uri: of libvirt's connection
+ * @known: of UprofDomain: libvirt's domains; their UUIDs and numbers count
+ *
+ * Returns: (transfer full) (nullable): of UprofDomain, by name, without the paths of their kernels; %NULL
+ *   with the error of @xl
+ */
+GPtrArray *uprof_xl_domains_list(const UprofXlModule *xl, const char *uri, const GPtrArray *known,
+                                 GError **error);
+
+/**
+ * uprof_xl_domains_choose:
+ * @domains: (inout): of UprofDomain; loses the one that is returned
+ * @word: number, UUID or name
+ *
+ * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_NOT_FOUND, or with %UPROF_ERROR_USAGE if
+ *   several domains have that name
+ */
+UprofDomain *uprof_xl_domains_choose(GPtrArray *domains, const char *word, GError **error);
+
+/**
+ * uprof_xl_domains_read_kernel: sets the path of the kernel of @domain, or says why it is not known
+ *
+ * Whoever wrote the domain's configuration is as trusted as who wrote libvirt's: root of dom0. The file
+ * itself is not, and a worker reads it, by the same rules as the file of libvirt's <kernel>.
+ */
+void uprof_xl_domains_read_kernel(const UprofXlModule *xl, UprofDomain *domain);
