@@ -28,6 +28,7 @@ struct _UprofWorkers {
     GThread *thread;
     int wakeup;              /* eventfd: wakes the thread */
     UprofRing *ring;         /* (nullable): borrowed */
+    uint64_t fed_ns;         /* monotonic: when @ring was set */
     bool is_last;            /* the ring gets no more snapshots */
     gint is_hurried;         /* atomic, bool: a signal ends the run */
     bool ends;               /* the thread must end */

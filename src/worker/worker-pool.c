@@ -26,6 +26,8 @@ enum {
     /* Limits of a worker's time are of its own time (own-time-priv.h). */
     WAIT_MS = 50,          /* between two checks of these limits */
     BATCH_MS = 20,         /* the longest time for which snapshots are gathered before sending */
+    CALM_BATCH_MS = 100,   /* the same, of guests without processes: see find_batch_ms() */
+    BEGIN_MS = 2000,       /* of a run: then a guest's kernel is known, if it has one that is known */
     SILENCE_S = 30,        /* a worker without a message for longer hangs */
     INTERRUPTED_MS = 1200, /* in which a worker must end after Ctrl-C */
     SAVING_MS = 500,       /* the same, for a process that only saves a checkpoint */
@@ -538,6 +540,25 @@ feed_workers(UprofWorkers *workers)
     return NULL;
 }
 
+/*
+ * Each wake-up of this thread and of a worker costs as much as a sample at 99 Hz. But processes end: the
+ * sooner a worker looks for their names and files, the more it finds.
+ *
+ * Returns: the longest time for which snapshots are gathered, in milliseconds
+ */
+static int
+find_batch_ms(const UprofWorkers *workers)
+{
+    if (uprof_clock_now_ns() - workers->fed_ns < BEGIN_MS * UPROF_NS_PER_MS)
+        return BATCH_MS;
+    for (guint i = 0; i < workers->workers->len; i++) {
+        const UprofWorker *worker = g_ptr_array_index(workers->workers, i);
+        if (!worker->is_dead && (worker->walks || worker->links))
+            return BATCH_MS;
+    }
+    return CALM_BATCH_MS;
+}
+
 /* Waits for a message of a worker, or for a snapshot. @full: (nullable): a worker without room */
 static void
 wait_for_work(UprofWorkers *workers, const UprofWorker *full)
@@ -558,8 +579,9 @@ wait_for_work(UprofWorkers *workers, const UprofWorker *full)
             .events = POLLIN,
         };
     }
+    const int most_ms = full ? WAIT_MS : workers->ring ? find_batch_ms(workers) : -1;
     g_mutex_unlock(&workers->lock);
-    poll(waits, n + 3, full ? WAIT_MS : workers->ring ? BATCH_MS : -1);
+    poll(waits, n + 3, most_ms);
     g_mutex_lock(&workers->lock);
 }
 
@@ -668,6 +690,7 @@ uprof_workers_feed(UprofWorkers *workers, UprofRing *ring)
 {
     g_mutex_lock(&workers->lock);
     workers->ring = ring;
+    workers->fed_ns = uprof_clock_now_ns();
     g_mutex_unlock(&workers->lock);
     eventfd_write(workers->wakeup, 1);
 }
