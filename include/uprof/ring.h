@@ -44,20 +44,15 @@ void uprof_ring_publish(UprofRing *ring, UprofSnapshot **slots, size_t n);
 void uprof_ring_give(UprofRing *ring, UprofSnapshot **slots, size_t n);
 
 /**
- * uprof_ring_peek: for the consumer. Returns: (nullable) (transfer none): the oldest filled slot
- */
-const UprofSnapshot *uprof_ring_peek(UprofRing *ring);
-
-/**
- * uprof_ring_peek_several: for the consumer
+ * uprof_ring_peek: for the consumer
  * @slots: (out) (transfer none): the oldest filled slots, in order: all that follow each other with one owner, at
  *   most @n_max
  *
  * Returns: how many; 0 if no slot is filled
  */
-size_t uprof_ring_peek_several(UprofRing *ring, const UprofSnapshot **slots, size_t n_max);
+size_t uprof_ring_peek(UprofRing *ring, const UprofSnapshot **slots, size_t n_max);
 
-/** uprof_ring_drop: for the consumer: frees the slot that uprof_ring_peek() returns */
+/** uprof_ring_drop: for the consumer: frees the first slot that uprof_ring_peek() returns */
 void uprof_ring_drop(UprofRing *ring);
 
 /**

@@ -23,7 +23,6 @@ typedef struct {
     uint64_t size;   /* bytes; 0 if the file does not say */
     UprofSlice name; /* borrowed from the file; not empty; may have control characters */
     UprofBinding binding;
-    bool code; /* names code; other symbols only bound the symbol before them */
-    bool
-        is_label; /* of an ELF file: local, without type and size; assemblers make them of labels */
+    bool code;     /* names code; other symbols only bound the symbol before them */
+    bool is_label; /* of an ELF file: local, without type and size, as assemblers make it */
 } UprofSymbol;

@@ -54,11 +54,10 @@ typedef struct {
     uint8_t len; /* bytes, 1 to %UPROF_X86_INSN_BYTES_MAX */
     uint8_t to, from;
     uint8_t len_stored;
-    bool is_unequal; /* a branch that is taken if the compared values differ */
-    bool
-        may_keep_sp; /* OTHER or STORE: may keep the stack pointer in a way that is not described */
-    bool is_new_sp;  /* OTHER: the stack pointer becomes an address or a word of static memory */
-    uint16_t writes; /* bits of registers that get unknown values, before @kind has its effect */
+    bool is_unequal;  /* a branch that is taken if the compared values differ */
+    bool may_keep_sp; /* OTHER or STORE: may keep the stack pointer in another way */
+    bool is_new_sp;   /* OTHER: the stack pointer becomes an address or a word of static memory */
+    uint16_t writes;  /* bits of registers that get unknown values, before @kind has its effect */
     int64_t value;
 } UprofX86Insn;
 

@@ -144,17 +144,8 @@ uprof_ring_give(UprofRing *ring, UprofSnapshot **slots, size_t n)
     g_mutex_unlock(&ring->lock);
 }
 
-const UprofSnapshot *
-uprof_ring_peek(UprofRing *ring)
-{
-    g_mutex_lock(&ring->lock);
-    const UprofSnapshot *snapshot = g_queue_peek_head(&ring->filled);
-    g_mutex_unlock(&ring->lock);
-    return snapshot;
-}
-
 size_t
-uprof_ring_peek_several(UprofRing *ring, const UprofSnapshot **slots, size_t n_max)
+uprof_ring_peek(UprofRing *ring, const UprofSnapshot **slots, size_t n_max)
 {
     size_t n = 0;
 

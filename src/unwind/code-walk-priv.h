@@ -23,9 +23,8 @@ typedef struct {
     UprofValue saved[UPROF_CODE_SAVED_MAX];
     uint16_t n_popped; /* bytes that the function pops after the return address */
     bool is_return;    /* found by a return */
-    bool
-        is_interrupt; /* found by IRET: the slot begins an interrupt frame (interrupt-frame-priv.h) */
-    bool is_jump;     /* found by a jump to an unknown address, which may stay in the function */
+    bool is_interrupt; /* found by IRET: the slot begins an interrupt frame */
+    bool is_jump;      /* found by a jump to an unknown address, which may stay in the function */
 } UprofCodeRule;
 
 /** uprof_code_saved_reg: Returns: register @i of a rule; %UPROF_X86_REG_NONE behind the last */

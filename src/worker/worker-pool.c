@@ -24,11 +24,11 @@ enum {
     STAT_BLOCK_BYTES = 512, /* of st_blocks: stat(3type) */
 
     /* Limits of a worker's time are of its own time (own-time-priv.h). */
-    WAIT_MS = 50,          /* between two checks of these limits */
-    BATCH_MS = 20,         /* the longest time for which snapshots are gathered before sending */
-    CALM_BATCH_MS = 100,   /* the same, of guests without processes: see find_batch_ms() */
-    BEGIN_MS = 2000,       /* of a run: then a guest's kernel is known, if it has one that is known */
-    SILENCE_S = 30,        /* a worker without a message for longer hangs */
+    WAIT_MS = 50,        /* between two checks of these limits */
+    BATCH_MS = 20,       /* the longest time for which snapshots are gathered before sending */
+    CALM_BATCH_MS = 100, /* the same, of guests without processes: see find_batch_ms() */
+    BEGIN_MS = 2000,     /* of a run: then a guest's kernel is known, if it has one that is known */
+    SILENCE_S = 30,      /* a worker without a message for longer hangs */
     INTERRUPTED_MS = 1200, /* in which a worker must end after Ctrl-C */
     SAVING_MS = 500,       /* the same, for a process that only saves a checkpoint */
     FULL_MS = 200,         /* a worker without room for longer loses snapshots */
@@ -446,7 +446,7 @@ typedef struct {
 static bool
 find_batch(UprofRing *ring, Batch *batch)
 {
-    const size_t n = uprof_ring_peek_several(ring, batch->snapshots, UPROF_SNAPSHOTS_MAX);
+    const size_t n = uprof_ring_peek(ring, batch->snapshots, UPROF_SNAPSHOTS_MAX);
     size_t len = 0;
 
     for (batch->n = 0; batch->n < n; batch->n++) {

@@ -64,7 +64,7 @@ sampling_drain(UprofRing *ring, SamplingResult *result)
 {
     const UprofSnapshot *snapshot;
 
-    while ((snapshot = uprof_ring_peek(ring))) {
+    while ((snapshot = peek_slot(ring))) {
         g_assert_cmpuint(snapshot->weight, >, 0);
         g_assert_cmpuint(snapshot->count, >, 0);
         g_ptr_array_add(result->snapshots,

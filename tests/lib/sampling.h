@@ -56,6 +56,15 @@ void sampling_run(Sampling *sampling, SamplingResult *result);
  */
 void sampling_run_early(Sampling *sampling, SamplingResult *result);
 
+/** peek_slot: Returns: (nullable): the oldest filled slot */
+static inline const UprofSnapshot *
+peek_slot(UprofRing *ring)
+{
+    const UprofSnapshot *slot;
+
+    return uprof_ring_peek(ring, &slot, 1) == 1 ? slot : NULL;
+}
+
 /** sampling_drain: moves the snapshots in @ring to @result */
 void sampling_drain(UprofRing *ring, SamplingResult *result);
 

@@ -52,7 +52,7 @@ count_holds(const Sampling *sampling)
 static void
 drain_ring(UprofRing *ring)
 {
-    while (uprof_ring_peek(ring))
+    while (peek_slot(ring))
         uprof_ring_drop(ring);
 }
 

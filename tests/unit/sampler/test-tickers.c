@@ -144,7 +144,7 @@ test_spread(void)
         if (first_ns == 0)
             first_ns = next_ns;
         uprof_sampler_tick(sampler);
-        while (uprof_ring_peek(ring))
+        while (peek_slot(ring))
             uprof_ring_drop(ring);
         const unsigned vcpu = sampling.guest->vcpu;
         if (n[vcpu] == N)

@@ -25,13 +25,22 @@ count_room(UprofRing *ring)
     return n;
 }
 
+/* Returns: (nullable): the oldest filled slot */
+static const UprofSnapshot *
+peek_slot(UprofRing *ring)
+{
+    const UprofSnapshot *slot;
+
+    return uprof_ring_peek(ring, &slot, 1) == 1 ? slot : NULL;
+}
+
 /* Waits until a slot is filled, as a consumer does. */
 static void
 wait_for_slot(UprofRing *ring, uint64_t until_ns)
 {
     struct pollfd wait = { .fd = uprof_ring_fd(ring), .events = POLLIN };
 
-    while (!uprof_ring_peek(ring)) {
+    while (!peek_slot(ring)) {
         const uint64_t now_ns = uprof_clock_now_ns();
         if (now_ns >= until_ns)
             return;
@@ -47,23 +56,23 @@ test_order(void)
     g_autoptr(UprofRing) ring = uprof_ring_new(N, NULL);
     uint64_t next = 0, expected = 0;
 
-    g_assert_null(uprof_ring_peek(ring));
+    g_assert_null(peek_slot(ring));
     for (unsigned round = 0; round < 10; round++) {
         UprofSnapshot *slots[N];
         g_assert_cmpuint(count_room(ring), ==, N);
         g_assert_true(uprof_ring_take(ring, slots, N));
         for (size_t i = 0; i < N; i++)
             slots[i]->hold = next++;
-        g_assert_null(uprof_ring_peek(ring));
+        g_assert_null(peek_slot(ring));
         uprof_ring_publish(ring, slots, 2);
         uprof_ring_publish(ring, slots + 2, 1);
         g_assert_cmpuint(count_room(ring), ==, 0);
         for (size_t i = 0; i < N; i++) {
-            g_assert_cmpuint(uprof_ring_peek(ring)->hold, ==, expected++);
+            g_assert_cmpuint(peek_slot(ring)->hold, ==, expected++);
             uprof_ring_drop(ring);
             g_assert_cmpuint(count_room(ring), ==, i + 1);
         }
-        g_assert_null(uprof_ring_peek(ring));
+        g_assert_null(peek_slot(ring));
     }
 }
 
@@ -77,25 +86,25 @@ test_several(void)
     int one, other;
     void *const owners[N] = { &one, &one, &one, &other, &other, &one };
 
-    g_assert_cmpuint(uprof_ring_peek_several(ring, peeked, N), ==, 0);
+    g_assert_cmpuint(uprof_ring_peek(ring, peeked, N), ==, 0);
     g_assert_true(uprof_ring_take(ring, slots, N));
     for (size_t i = 0; i < N; i++)
         slots[i]->owner = owners[i];
     uprof_ring_publish(ring, slots, N);
 
-    g_assert_cmpuint(uprof_ring_peek_several(ring, peeked, 2), ==, 2);
-    g_assert_cmpuint(uprof_ring_peek_several(ring, peeked, N), ==, 3);
+    g_assert_cmpuint(uprof_ring_peek(ring, peeked, 2), ==, 2);
+    g_assert_cmpuint(uprof_ring_peek(ring, peeked, N), ==, 3);
     for (size_t i = 0; i < 3; i++) {
         g_assert_true(peeked[i] == slots[i]);
         uprof_ring_drop(ring);
     }
-    g_assert_cmpuint(uprof_ring_peek_several(ring, peeked, N), ==, 2);
+    g_assert_cmpuint(uprof_ring_peek(ring, peeked, N), ==, 2);
     g_assert_true(peeked[1] == slots[4]);
     uprof_ring_drop(ring);
     uprof_ring_drop(ring);
-    g_assert_cmpuint(uprof_ring_peek_several(ring, peeked, N), ==, 1);
+    g_assert_cmpuint(uprof_ring_peek(ring, peeked, N), ==, 1);
     uprof_ring_drop(ring);
-    g_assert_cmpuint(uprof_ring_peek_several(ring, peeked, N), ==, 0);
+    g_assert_cmpuint(uprof_ring_peek(ring, peeked, N), ==, 0);
 }
 
 /* A sampler gets all slots or none, so that two samplers cannot each wait for the other's half. */
@@ -129,14 +138,14 @@ test_given_back(void)
     uprof_ring_give(ring, slots, 0);
     g_assert_cmpuint(count_room(ring), ==, 1);
     uprof_ring_give(ring, slots, 2);
-    g_assert_null(uprof_ring_peek(ring));
+    g_assert_null(peek_slot(ring));
     /* The slot that was freed last comes first. */
     g_assert_true(uprof_ring_take(ring, again, 2));
     g_assert_true(again[0] == slots[0] && again[1] == slots[1]);
     /* One of the two is used. */
     uprof_ring_publish(ring, again, 1);
     uprof_ring_give(ring, again + 1, 1);
-    g_assert_true(uprof_ring_peek(ring) == again[0]);
+    g_assert_true(peek_slot(ring) == again[0]);
     uprof_ring_drop(ring);
     g_assert_cmpuint(count_room(ring), ==, 3);
 }
@@ -157,7 +166,7 @@ test_reserve(void)
     g_assert_cmpuint(count_room(ring), ==, 8);
     uprof_ring_reserve(ring, 4);
     g_assert_cmpuint(count_room(ring), ==, 8);
-    g_assert_cmpuint(uprof_ring_peek(ring)->hold, ==, 7);
+    g_assert_cmpuint(peek_slot(ring)->hold, ==, 7);
     uprof_ring_drop(ring);
 
     /* All of them can be published, and written to their last byte. */
@@ -168,11 +177,11 @@ test_reserve(void)
     }
     uprof_ring_publish(ring, slots, 9);
     for (size_t i = 0; i < 9; i++) {
-        g_assert_cmpuint(uprof_ring_peek(ring)->hold, ==, i);
-        g_assert_cmpuint(uprof_ring_peek(ring)->bytes[ALONE], ==, i);
+        g_assert_cmpuint(peek_slot(ring)->hold, ==, i);
+        g_assert_cmpuint(peek_slot(ring)->bytes[ALONE], ==, i);
         uprof_ring_drop(ring);
     }
-    g_assert_null(uprof_ring_peek(ring));
+    g_assert_null(peek_slot(ring));
 }
 
 static void
@@ -191,7 +200,7 @@ test_wait_ends(void)
     wait_for_slot(ring, UINT64_MAX / 2); /* returns at once */
     uprof_ring_drop(ring);
     wait_for_slot(ring, uprof_clock_now_ns() + UPROF_NS_PER_MS); /* a stale wakeup */
-    g_assert_null(uprof_ring_peek(ring));
+    g_assert_null(peek_slot(ring));
 }
 
 typedef struct {
@@ -224,7 +233,7 @@ flush_two_of_four(void)
     g_usleep(20 * 1000);
     g_assert_cmpint(g_atomic_int_get(&asked.is_done), ==, 0);
     uprof_ring_publish(ring, slots + 2, 2);
-    g_assert_nonnull(uprof_ring_peek(ring));
+    g_assert_nonnull(peek_slot(ring));
     uprof_ring_drop(ring);
     g_usleep(20 * 1000);
     g_assert_cmpint(g_atomic_int_get(&asked.is_done), ==, 0);
@@ -314,19 +323,19 @@ test_threads(gconstpointer data)
     for (uint64_t i = 0; i < n_producers * PASSED; i++) {
         const UprofSnapshot *slot;
 
-        while (!(slot = uprof_ring_peek(ring)))
+        while (!(slot = peek_slot(ring)))
             wait_for_slot(ring, uprof_clock_now_ns() + 10 * UPROF_NS_PER_S);
         g_assert_cmpuint(slot->vcpu, <, n_producers);
         g_assert_cmpuint(slot->bytes[ALONE], ==, slot->vcpu);
         g_assert_cmpuint(slot->hold, ==, next[slot->vcpu]++);
         if (i == PASSED / 2)
             uprof_ring_reserve(ring, 16);
-        g_assert_true(uprof_ring_peek(ring) == slot);
+        g_assert_true(peek_slot(ring) == slot);
         uprof_ring_drop(ring);
     }
     for (unsigned i = 0; i < n_producers; i++)
         g_thread_join(threads[i]);
-    g_assert_null(uprof_ring_peek(ring));
+    g_assert_null(peek_slot(ring));
     g_assert_cmpuint(count_room(ring), ==, 16);
 }
 
