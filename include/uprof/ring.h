@@ -58,7 +58,7 @@ void uprof_ring_drop(UprofRing *ring);
 /**
  * uprof_ring_fd:
  *
- * The consumer should look at the ring every few milliseconds and handle several slots at once.
+ * The consumer should look at the ring ten to fifty times a second and handle several slots at once.
  * This costs less than a wakeup for each slot. The descriptor wakes the consumer early if slots
  * fill faster.
  *

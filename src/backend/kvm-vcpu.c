@@ -171,6 +171,7 @@ uprof_kvm_vcpu_open(UprofKvmVcpu *vcpu, UprofTracer *tracer, int pid, int pidfd,
     if (!vcpu->thread)
         return false;
     vcpu->tracee = (UprofTracee){ .thread = thread };
+    vcpu->seen_ns = 0;
     if (!hold_until_in_run(vcpu, tracer, why) || !map_page(vcpu, pidfd, why)) {
         g_clear_pointer(&vcpu->thread, uprof_thread_close);
         return false;

@@ -9,8 +9,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { PARTS_MAX = 16 };
-
 /* Room for the descriptors of one message, aligned as the kernel wants it. */
 typedef union {
     struct cmsghdr align;
@@ -42,12 +40,12 @@ bool
 uprof_channel_send(int fd, uint32_t type, const UprofSlice *parts, unsigned n_parts, const int *fds,
                    unsigned n_fds)
 {
-    struct iovec pieces[PARTS_MAX + 1] = { { &type, sizeof(type) } };
+    struct iovec pieces[UPROF_CHANNEL_PARTS_MAX + 1] = { { &type, sizeof(type) } };
     struct msghdr head = { .msg_iov = pieces, .msg_iovlen = n_parts + 1 };
     Control control = { 0 };
     ssize_t n;
 
-    g_assert(n_parts <= PARTS_MAX && n_fds <= UPROF_CHANNEL_FDS_MAX);
+    g_assert(n_parts <= UPROF_CHANNEL_PARTS_MAX && n_fds <= UPROF_CHANNEL_FDS_MAX);
     for (unsigned i = 0; i < n_parts; i++)
         pieces[i + 1] = (struct iovec){ (void *)parts[i].data, parts[i].len };
     attach_fds(&head, &control, fds, n_fds);

@@ -97,12 +97,13 @@ uprof_domid_running(UprofHost *host)
 
 /*
  * Looks for a domain of xl after libvirt has not found it.
+ * @word: (nullable): as for uprof_xl_domains_choose(); %NULL: the domain has the number @id
  * @problem: (out) (transfer full) (nullable): why it cannot be looked for
  *
- * Returns: (transfer full) (nullable): %NULL with an error, or with @problem
+ * Returns: (transfer full) (nullable): %NULL with an error, with @problem, or if there is none of that number
  */
 static UprofDomain *
-find_xl(UprofHost *host, const char *word, char **problem, GError **error)
+find_xl(UprofHost *host, const char *word, int id, char **problem, GError **error)
 {
     g_autoptr(GPtrArray) known = uprof_host_names(host, error);
     g_autoptr(GError) failure = NULL;
@@ -116,7 +117,8 @@ find_xl(UprofHost *host, const char *word, char **problem, GError **error)
         *problem = g_strdup(failure->message);
         return NULL;
     }
-    UprofDomain *domain = uprof_xl_domains_choose(domains, word, error);
+    UprofDomain *domain = word ? uprof_xl_domains_choose(domains, word, error)
+                               : uprof_xl_domains_choose_id(domains, id);
     if (domain)
         uprof_xl_domains_read_kernel(xl, domain);
     return domain;
@@ -150,11 +152,10 @@ uprof_domid_find_id(UprofHost *host, int id, GError **error)
 {
     g_autoptr(GError) failure = NULL;
     UprofDomain *domain = uprof_host_find_id(host, id, &failure);
-    g_autofree char *number = g_strdup_printf("%d", id);
     g_autofree char *problem = NULL;
 
     if (!domain && uprof_domid_may_be_xl(host))
-        domain = find_xl(host, number, &problem, NULL);
+        domain = find_xl(host, NULL, id, &problem, NULL);
     if (!domain)
         g_propagate_error(error, g_steal_pointer(&failure));
     return domain;
@@ -175,9 +176,8 @@ find_domid(UprofHost *host, int domid, const UprofNotices *notices, GError **err
     UprofDomain *known = uprof_host_find_id(host, domid, NULL);
     if (known)
         return known;
-    g_autofree char *number = g_strdup_printf("%d", domid);
     g_autofree char *problem = NULL;
-    known = uprof_domid_may_be_xl(host) ? find_xl(host, number, &problem, NULL) : NULL;
+    known = uprof_domid_may_be_xl(host) ? find_xl(host, NULL, domid, &problem, NULL) : NULL;
     if (known)
         return known;
     const UprofXenModule *module = uprof_xen_loader_load(error);
@@ -203,7 +203,7 @@ find_word(UprofHost *host, const char *word, GError **error)
 
     if (!domain && uprof_domid_may_be_xl(host) &&
         g_error_matches(failure, UPROF_ERROR, UPROF_ERROR_NOT_FOUND))
-        domain = find_xl(host, word, &problem, &of_xl);
+        domain = find_xl(host, word, -1, &problem, &of_xl);
     if (domain)
         return domain;
     if (problem)

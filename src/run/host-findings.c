@@ -26,7 +26,9 @@ describe_xen(UprofDiagnosis *diagnosis)
     g_autoptr(GError) error = NULL;
     g_autoptr(GError) no_xl = NULL;
 
-    if (uprof_xen_loader_load_xl(&no_xl))
+    g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(UprofXlDomain));
+    const UprofXlModule *xl = uprof_xen_loader_load_xl(&no_xl);
+    if (xl && xl->list(found, &no_xl))
         uprof_diagnosis_add(diagnosis, UPROF_LEVEL_OK, "xl",
                             "domains that xl made are known by their names");
     else

@@ -351,7 +351,18 @@ open_awaited(Record *record)
     }
 }
 
-/* Nobody tells when xl starts a domain. */
+static bool
+is_known_to_libvirt(const Record *record, const char *word)
+{
+    g_autoptr(UprofDomain) known = uprof_host_find(record->host, word, NULL);
+
+    return known != NULL;
+}
+
+/*
+ * Nobody tells when xl starts a domain. libvirt tells when a domain of its own has started; before that, its
+ * state may be anything.
+ */
 static void
 look_for_xl(Record *record)
 {
@@ -361,7 +372,13 @@ look_for_xl(Record *record)
         now_ns - record->awaited_ns < NEW_DOMAINS_MS * UPROF_NS_PER_MS)
         return;
     record->awaited_ns = now_ns;
-    open_awaited(record);
+    for (guint i = 0; i < record->awaited_names->len;) {
+        const char *word = g_ptr_array_index(record->awaited_names, i);
+        if (!is_known_to_libvirt(record, word) && open_word(record, word))
+            g_ptr_array_remove_index(record->awaited_names, i);
+        else
+            i++;
+    }
 }
 
 /* Call it when a domain may have started, or something else has befallen one. */

@@ -31,6 +31,9 @@ GPtrArray *uprof_xl_domains_list(const UprofXlModule *xl, const char *uri, const
  */
 UprofDomain *uprof_xl_domains_choose(GPtrArray *domains, const char *word, GError **error);
 
+/** uprof_xl_domains_choose_id: the same, by number only. Returns: (transfer full) (nullable): %NULL without error */
+UprofDomain *uprof_xl_domains_choose_id(GPtrArray *domains, int id);
+
 /**
  * uprof_xl_domains_read_kernel: sets the path of the kernel of @domain, or says why it is not known
  *

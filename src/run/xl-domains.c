@@ -128,6 +128,15 @@ uprof_xl_domains_choose(GPtrArray *domains, const char *word, GError **error)
     return NULL;
 }
 
+UprofDomain *
+uprof_xl_domains_choose_id(GPtrArray *domains, int id)
+{
+    for (guint i = 0; i < domains->len; i++)
+        if (((const UprofDomain *)g_ptr_array_index(domains, i))->id == id)
+            return g_ptr_array_steal_index(domains, i);
+    return NULL;
+}
+
 void
 uprof_xl_domains_read_kernel(const UprofXlModule *xl, UprofDomain *domain)
 {

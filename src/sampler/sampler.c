@@ -23,9 +23,10 @@ enum {
     REST_MS_MAX = 2500, /* longer than the poller's period: the poller may find a pause instead */
     SHORT_HOLD_NS = 50 * 1000, /* shorter holds are not examined for CPU waits */
     DELAY_HOLDS = 8,           /* after a longer hold, so many are measured for CPU waits */
-    ABSENT_MS = 100,           /* between checks of a vCPU that is not plugged in */
-    COLD_NS = 200 * 1000,      /* caches are cold after this long without a sample */
-    EARLY_PARTS = 16,          /* a tick may be early by one part of its interval; chance moves it
+    DELAY_KEEP_MS = 1000,
+    ABSENT_MS = 100,      /* between checks of a vCPU that is not plugged in */
+    COLD_NS = 200 * 1000, /* caches are cold after this long without a sample */
+    EARLY_PARTS = 16,     /* a tick may be early by one part of its interval; chance moves it
                                 * more */
     FLUSH_TRIES = 100,
     FLUSH_STEP_US = 1000,
@@ -61,16 +62,17 @@ struct _UprofSampler {
     unsigned n_tickers;
     unsigned n_slots; /* slots that one hold needs */
     UprofRunDelay run_delay;
-    unsigned
-        n_delay_holds;     /* the holds for which @run_delay is still read: see find_stopped_ns() */
-    UprofSnapshot **slots; /* @n_slots, for the present hold; the slots are borrowed */
-    bool *absent;          /* per vCPU: not plugged in, by the last hold */
-    UprofRegs *last_regs;  /* per vCPU: of its last stack; word_bytes 0: none yet */
-    uint64_t last_ns;      /* time of the last hold, since the run began */
-    GMutex hold_lock;      /* held around each hold */
-    gint stop;             /* atomic */
-    GError *error;         /* owned: why sampling ended */
-    uint64_t start_ns;     /* monotonic */
+    unsigned n_delay_holds; /* before which @run_delay is read: see find_stopped_ns() */
+    uint64_t delay_ns;      /* what @run_delay said last */
+    uint64_t delay_read_ns; /* monotonic: when */
+    UprofSnapshot **slots;  /* @n_slots, for the present hold; the slots are borrowed */
+    bool *absent;           /* per vCPU: not plugged in, by the last hold */
+    UprofRegs *last_regs;   /* per vCPU: of its last stack; word_bytes 0: none yet */
+    uint64_t last_ns;       /* time of the last hold, since the run began */
+    GMutex hold_lock;       /* held around each hold */
+    gint stop;              /* atomic */
+    GError *error;          /* owned: why sampling ended */
+    uint64_t start_ns;      /* monotonic */
     uint64_t n_holds;
     unsigned n_failures; /* in a row */
 
@@ -314,25 +316,39 @@ mark_torn(UprofSampler *sampler, Shot *shot)
     }
 }
 
+static void
+read_delay(UprofSampler *sampler)
+{
+    sampler->delay_ns = uprof_run_delay_ns(&sampler->run_delay);
+    sampler->delay_read_ns = uprof_clock_now_ns();
+}
+
+static bool
+must_read_delay(const UprofSampler *sampler)
+{
+    return sampler->n_delay_holds > 0 ||
+           uprof_clock_now_ns() - sampler->delay_read_ns > DELAY_KEEP_MS * UPROF_NS_PER_MS;
+}
+
 /*
  * If a vCPU's thread must wait for a CPU before it can stop, the guest loses nothing by that wait.
  * But once the vCPU has stopped, this thread may have to wait for a CPU before it notices the stop,
  * and the guest loses that time. The time for which this thread has waited is an upper bound of the
- * loss. Reading it costs a twentieth of a sample, so it is read only after long holds: on a busy host.
- * @delay_before_ns: (nullable): before the hold; NULL: it was not read
+ * loss. Reading it costs a twentieth of a sample. So it is read before a hold only on a busy host, which
+ * makes holds long, and else once a second: an older value gives a higher bound.
  */
 static uint64_t
-find_stopped_ns(UprofSampler *sampler, const Shot *shot, const uint64_t *delay_before_ns)
+find_stopped_ns(UprofSampler *sampler, const Shot *shot)
 {
+    const uint64_t before_ns = sampler->delay_ns;
+
     if (sampler->n_delay_holds > 0)
         sampler->n_delay_holds--;
     if (shot->hold_ns <= SHORT_HOLD_NS)
         return shot->hold_ns;
     sampler->n_delay_holds = DELAY_HOLDS;
-    if (!delay_before_ns)
-        return shot->hold_ns;
-    return MIN(shot->hold_ns,
-               shot->stopped_ns + uprof_run_delay_ns(&sampler->run_delay) - *delay_before_ns);
+    read_delay(sampler);
+    return MIN(shot->hold_ns, shot->stopped_ns + sampler->delay_ns - before_ns);
 }
 
 static bool
@@ -454,13 +470,13 @@ take_sample(UprofSampler *sampler, const Ticker *ticker, Shot *shot, GError **er
     for (unsigned i = 0; i < sampler->n_slots; i++)
         begin_slot(sampler, shot->slots[i], ticker->vcpu);
     rehearse_copies(sampler, ticker, shot);
-    const bool has_delay = each && sampler->n_delay_holds > 0;
-    const uint64_t delay_ns = has_delay ? uprof_run_delay_ns(&sampler->run_delay) : 0;
+    if (each && must_read_delay(sampler))
+        read_delay(sampler);
 
     const UprofAnswer answer = hold_and_copy(sampler, ticker, shot, error);
 
     if (each)
-        shot->stopped_ns = find_stopped_ns(sampler, shot, has_delay ? &delay_ns : NULL);
+        shot->stopped_ns = find_stopped_ns(sampler, shot);
     rate_shot(sampler, shot, answer);
     stamp_shot(sampler, ticker, shot);
     return answer;

@@ -191,6 +191,8 @@ uprof_ring_flush(UprofRing *ring)
 {
     g_mutex_lock(&ring->lock);
     const uint64_t until = ring->published;
+    if (ring->dropped < until)
+        eventfd_write(ring->wakeup, 1);
     while (ring->dropped < until) {
         g_mutex_unlock(&ring->lock);
         g_usleep(FLUSH_STEP_US);

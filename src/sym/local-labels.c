@@ -99,7 +99,10 @@ note_reached(const Labels *labels, guint first, guint end, uint64_t address)
         else
             high = middle;
     }
-    for (; low < end && get_place(labels, low)->start == address; low++)
+    /* all labels at one address are noted together, so hostile files cannot make this long */
+    for (; low < end && get_place(labels, low)->start == address &&
+           !get_place(labels, low)->is_inside;
+         low++)
         get_place(labels, low)->is_inside = true;
 }
 

@@ -38,6 +38,7 @@ typedef struct {
     bool is_walked_far;   /* the long walk ahead was done */
     bool is_long;         /* the first walk ahead had more to follow */
     bool has_jump;        /* the walk ahead met a jump that it cannot follow */
+    bool has_other_exit;  /* the code may go back to another stack */
     UprofValue jump_sp;   /* the stack pointer there */
     bool is_entry;        /* the image begins to run in the function, which nothing has called */
     bool has_start;       /* the way from the function's start is known */

@@ -25,7 +25,9 @@
  * - in a kernel, in a function that has begun the stack: on the way from the start of the function to
  *   the call, the stack pointer gets a value that does not depend on the old one, and before that,
  *   nothing has kept the old one, in no register and no memory, and nothing was called
- *   (%UPROF_SP_FRESH). So no return to the old stack is possible. The start must be known by a symbol;
+ *   (%UPROF_SP_FRESH). The start must be known by a symbol, and no way behind the call may return by another
+ *   stack pointer than the present one, because a jump may have led to the start, from code that has
+ *   kept the old stack;
  * - if the words of an interrupt say that a process was interrupted, and processes are not known.
  *
  * What does not prove one of these is not a root. The end of such a stack is said to be missing.

@@ -67,6 +67,7 @@ walk_ahead(UprofCodeFrame *frame, unsigned work_max, unsigned n_exits_max)
     frame->facts->has_jump = exits.has_jump;
     frame->facts->jump_sp = exits.jump_sp;
     frame->facts->is_long = exits.is_long;
+    frame->facts->has_other_exit |= exits.has_other_exit;
 }
 
 /*
@@ -269,7 +270,8 @@ is_on_fresh_stack(UprofCodeFrame *frame)
 {
     UprofCodeFacts *facts = frame->facts;
 
-    if (!frame->cursor->is_return || frame->cursor->regs.privilege != 0 || !frame->is_known)
+    if (!frame->cursor->is_return || frame->cursor->regs.privilege != 0 || !frame->is_known ||
+        frame->is_cut || facts->has_other_exit)
         return false;
     if (!facts->has_start) {
         find_function(frame);
@@ -281,6 +283,17 @@ is_on_fresh_stack(UprofCodeFrame *frame)
     return facts->is_fresh_stack;
 }
 
+/* The caller is found. But if it is a process, the frame is the first one of the kernel. */
+static UprofStep
+end_at_entry(const UprofCodeFrame *frame)
+{
+    const UprofSpace *space = frame->context->space;
+
+    if (!frame->is_entered)
+        return UPROF_STEP_OK;
+    return space && uprof_space_is_of_process(space) ? UPROF_STEP_PROCESS : UPROF_STEP_BASE;
+}
+
 static UprofStep
 find_caller(UprofCodeFrame *frame)
 {
@@ -289,13 +302,13 @@ find_caller(UprofCodeFrame *frame)
         frame->facts->is_new = uprof_code_text_is_spent(frame->tools->text);
     }
     if (try_rules(frame))
-        return frame->is_entered ? UPROF_STEP_BASE : UPROF_STEP_OK;
+        return end_at_entry(frame);
     if (is_on_fresh_stack(frame))
         return UPROF_STEP_BASE;
     if (frame->is_cut)
         return is_root(frame) ? UPROF_STEP_BASE : UPROF_STEP_CUT;
     if (search_caller(frame))
-        return frame->is_entered ? UPROF_STEP_BASE : UPROF_STEP_OK;
+        return end_at_entry(frame);
     if (try_record(frame))
         return UPROF_STEP_OK;
     if (is_root(frame))

@@ -42,7 +42,9 @@ typedef struct {
     UprofCodeRule rules[UPROF_CODE_EXITS_MAX];
     bool has_jump;      /* the walk met a jump through a table, or to an unknown address */
     UprofValue jump_sp; /* the stack pointer there */
-    bool is_long;       /* the walk had more to follow */
+    /* the walk met a return with a stack pointer that is not known, or not that of the start */
+    bool has_other_exit;
+    bool is_long; /* the walk had more to follow */
 } UprofCodeExits;
 
 /** UprofCodePlan: the bounds of a walk */

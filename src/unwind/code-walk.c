@@ -237,7 +237,11 @@ leave_function(UprofCodeWalk *walk, const UprofCodeState *state, const UprofX86I
 {
     UprofCodeRule rule;
 
-    if (walk->target != 0 || !uprof_code_rule_at_exit(state, walk->plan->word_bytes, &rule))
+    if (walk->target != 0)
+        return PATH_ENDS;
+    const bool is_known = uprof_code_rule_at_exit(state, walk->plan->word_bytes, &rule);
+    walk->exits->has_other_exit |= !is_jump && (!is_known || rule.slot.base != UPROF_X86_RSP);
+    if (!is_known)
         return PATH_ENDS;
     rule.is_jump = is_jump;
     rule.is_return = insn->kind == UPROF_X86_RETURN;

@@ -47,7 +47,7 @@ is_plausible(const UprofCodeFrame *frame, const uint64_t *words)
 
 /*
  * A paravirtual kernel runs in ring 3, and sets the privilege right before it returns. So code of
- * the kernel's own image is the kernel's. With processes, this is not known.
+ * the kernel's own image is the kernel's, unless the thread is known to belong to a process.
  */
 static bool
 is_of_process(const UprofCodeFrame *frame, const uint64_t *words)
@@ -56,7 +56,7 @@ is_of_process(const UprofCodeFrame *frame, const uint64_t *words)
 
     if ((words[CS] & PRIVILEGE) == 0)
         return false;
-    return context->space ||
+    return (context->space && uprof_space_is_of_process(context->space)) ||
            !uprof_sym_is_code(context->sym, uprof_unwind_symbol_address(context, words[PC]));
 }
 

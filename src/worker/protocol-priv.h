@@ -53,12 +53,23 @@ typedef enum {
     UPROF_TELL_REPLY,      /* uint32_t: 1 if this is the last part; then a part of the reply */
 } UprofTell;
 
-/** uprof_packed_bytes: Returns: bytes of a snapshot in a message: without its unused bytes, but aligned */
+/** uprof_packed_bytes: Returns: bytes of a snapshot in a message: without its unused bytes, rounded up to 8 */
 static inline size_t
 uprof_packed_bytes(const UprofSnapshot *snapshot)
 {
     return (uprof_snapshot_bytes(snapshot) + sizeof(uint64_t) - 1) / sizeof(uint64_t) *
            sizeof(uint64_t);
+}
+
+/** uprof_pack_snapshot: @parts: (out) (array fixed-size=2): the snapshot in a message; borrowed */
+static inline void
+uprof_pack_snapshot(const UprofSnapshot *snapshot, UprofSlice *parts)
+{
+    static const uint8_t zeros[sizeof(uint64_t)];
+    const size_t len = uprof_snapshot_bytes(snapshot);
+
+    parts[0] = (UprofSlice){ snapshot, len };
+    parts[1] = (UprofSlice){ zeros, uprof_packed_bytes(snapshot) - len };
 }
 
 enum {

@@ -28,7 +28,6 @@ struct _UprofWorkers {
     GThread *thread;
     int wakeup;              /* eventfd: wakes the thread */
     UprofRing *ring;         /* (nullable): borrowed */
-    uint64_t fed_ns;         /* monotonic: when @ring was set */
     bool is_last;            /* the ring gets no more snapshots */
     gint is_hurried;         /* atomic, bool: a signal ends the run */
     bool ends;               /* the thread must end */
@@ -70,6 +69,7 @@ struct _UprofWorker {
     unsigned call_limit_s; /* the longest time of the current call */
     UprofOwnTime hurried;  /* since Ctrl-C, while a call runs */
     bool is_ready;         /* the analysis has begun: it may get snapshots */
+    uint64_t ready_ns;     /* monotonic: since when */
     bool is_full;          /* there was no room for the last snapshot */
     bool is_calling;       /* a call waits for its reply */
     bool has_reply;

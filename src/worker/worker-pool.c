@@ -24,11 +24,11 @@ enum {
     STAT_BLOCK_BYTES = 512, /* of st_blocks: stat(3type) */
 
     /* Limits of a worker's time are of its own time (own-time-priv.h). */
-    WAIT_MS = 50,        /* between two checks of these limits */
-    BATCH_MS = 20,       /* the longest time for which snapshots are gathered before sending */
-    CALM_BATCH_MS = 100, /* the same, of guests without processes: see find_batch_ms() */
-    BEGIN_MS = 2000,     /* of a run: then a guest's kernel is known, if it has one that is known */
-    SILENCE_S = 30,      /* a worker without a message for longer hangs */
+    WAIT_MS = 50,          /* between two checks of these limits */
+    BATCH_MS = 20,         /* the longest time for which snapshots are gathered before sending */
+    CALM_BATCH_MS = 100,   /* the same, of guests without processes: see find_batch_ms() */
+    BEGIN_MS = 2000,       /* of a worker: then it knows the guest's kernel, if it ever will */
+    SILENCE_S = 30,        /* a worker without a message for longer hangs */
     INTERRUPTED_MS = 1200, /* in which a worker must end after Ctrl-C */
     SAVING_MS = 500,       /* the same, for a process that only saves a checkpoint */
     FULL_MS = 200,         /* a worker without room for longer loses snapshots */
@@ -461,11 +461,11 @@ find_batch(UprofRing *ring, Batch *batch)
 static bool
 send_batch(UprofWorker *worker, const Batch *batch)
 {
-    UprofSlice parts[UPROF_SNAPSHOTS_MAX];
+    UprofSlice parts[2 * UPROF_SNAPSHOTS_MAX];
 
     for (unsigned i = 0; i < batch->n; i++)
-        parts[i] = (UprofSlice){ batch->snapshots[i], uprof_packed_bytes(batch->snapshots[i]) };
-    if (uprof_channel_send(worker->stream, UPROF_DO_SNAPSHOTS, parts, batch->n, NULL, 0))
+        uprof_pack_snapshot(batch->snapshots[i], parts + 2 * (size_t)i);
+    if (uprof_channel_send(worker->stream, UPROF_DO_SNAPSHOTS, parts, 2 * batch->n, NULL, 0))
         return true;
     if (errno != EAGAIN)
         uprof_worker_give_up(worker, NULL);
@@ -549,11 +549,12 @@ feed_workers(UprofWorkers *workers)
 static int
 find_batch_ms(const UprofWorkers *workers)
 {
-    if (uprof_clock_now_ns() - workers->fed_ns < BEGIN_MS * UPROF_NS_PER_MS)
-        return BATCH_MS;
+    const uint64_t now_ns = uprof_clock_now_ns();
+
     for (guint i = 0; i < workers->workers->len; i++) {
         const UprofWorker *worker = g_ptr_array_index(workers->workers, i);
-        if (!worker->is_dead && (worker->walks || worker->links))
+        if (!worker->is_dead && (worker->walks || worker->links ||
+                                 now_ns - worker->ready_ns < BEGIN_MS * UPROF_NS_PER_MS))
             return BATCH_MS;
     }
     return CALM_BATCH_MS;
@@ -690,7 +691,6 @@ uprof_workers_feed(UprofWorkers *workers, UprofRing *ring)
 {
     g_mutex_lock(&workers->lock);
     workers->ring = ring;
-    workers->fed_ns = uprof_clock_now_ns();
     g_mutex_unlock(&workers->lock);
     eventfd_write(workers->wakeup, 1);
 }

@@ -334,6 +334,7 @@ start_worker(UprofWorker *worker, GError **error)
         return false;
     g_mutex_lock(&workers->lock);
     worker->is_ready = true;
+    worker->ready_ns = uprof_clock_now_ns();
     g_mutex_unlock(&workers->lock);
     return true;
 }
@@ -520,12 +521,13 @@ uprof_worker_free(UprofWorker *worker)
 bool
 uprof_worker_take(UprofWorker *worker, const UprofSnapshot *snapshot)
 {
-    const UprofSlice part = { snapshot, uprof_packed_bytes(snapshot) };
+    UprofSlice parts[2];
 
     g_mutex_lock(&worker->pool->lock);
     uprof_own_time_start(&worker->heard, worker->pid); /* the worker was idle before */
     g_mutex_unlock(&worker->pool->lock);
-    return send_waiting(worker, UPROF_DO_SNAPSHOTS, &part, 1, NULL, 0);
+    uprof_pack_snapshot(snapshot, parts);
+    return send_waiting(worker, UPROF_DO_SNAPSHOTS, parts, G_N_ELEMENTS(parts), NULL, 0);
 }
 
 bool

@@ -9,6 +9,7 @@
 #include "linux-guest.h"
 #include "memory-guest.h"
 #include "symbol-elf.h"
+#include "uprof/space.h"
 #include "uprof/unwind.h"
 
 enum { DEPTH = 127 }; /* the default of --max-depth */
@@ -382,6 +383,10 @@ test_interrupt(void)
         g_auto(Fixture) fixture;
 
         init_fixture(&fixture, 8);
+        /* as in a run: a guest without a kernel that is known has no processes */
+        g_autoptr(UprofLinux) kernel = uprof_linux_new(fixture.sym, 1);
+        g_autoptr(UprofSpace) space = uprof_space_new(kernel, fixture.sym);
+        fixture.context.space = space;
         fixture.snapshot->regs.privilege = 0;
         put_interrupt(&fixture, 8, 8);
         if (cases_of_words[i].word >= 0)
@@ -519,6 +524,43 @@ test_fresh_stack(void)
             g_assert_cmpuint(fixture.stack->n, ==, 2);
             g_assert_cmpint(uprof_unwind_is_complete(fixture.stack), ==, starts[i].is_root);
         }
+    }
+}
+
+/* A function that goes back to a stack that was kept elsewhere, or is not known, may have a caller. */
+static void
+test_left_stack(void)
+{
+    static const struct {
+        const char *code; /* behind the call of CODE, which follows mov $0x10000,%esp */
+        size_t len;
+        bool is_root;
+    } ends[] = {
+#define CODE_OF(text) text, sizeof(text) - 1
+        { CODE_OF("\xf4"), true },                          /* hlt */
+        { CODE_OF("\x48\x8b\x25\0\1\0\0\x48\xcf"), false }, /* mov 0x100(%rip),%rsp; iretq */
+        { CODE_OF("\x48\x89\xdc\x5d\xc3"), false },         /* mov %rbx,%rsp; pop %rbp; ret */
+#undef CODE_OF
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(ends); i++) {
+        g_auto(Fixture) fixture;
+
+        init_fixture(&fixture, 8);
+        fixture.snapshot->regs.privilege = 0;
+        PUT(&fixture, CODE, NOPS "\xc3");
+        PUT(&fixture, ENTRY, "\xbc\0\0\1\0");
+        put_call(&fixture, ENTRY + 5, CODE);
+        put_code(&fixture, ENTRY + 5 + CALL_BYTES, ends[i].code, ends[i].len);
+        add_function(&fixture, CODE, ENTRY, 5 + CALL_BYTES + ends[i].len);
+        for (unsigned n = 0; n < 64; n++)
+            put_word(&fixture, n, 0x9999999);
+        put_word(&fixture, 0, ENTRY + 5 + CALL_BYTES);
+        unwind_at(&fixture, CODE);
+        g_test_message("case %zu: %u frames, %s", i, fixture.stack->n,
+                       uprof_end_name(fixture.stack->end));
+        g_assert_cmpuint(fixture.stack->n, ==, 2);
+        g_assert_cmpint(uprof_unwind_is_complete(fixture.stack), ==, ends[i].is_root);
     }
 }
 
@@ -847,6 +889,7 @@ main(int argc, char **argv)
     g_test_add_func("/code-step/interrupt-modes", test_interrupt_modes);
     g_test_add_func("/code-step/interrupt-circle", test_interrupt_circle);
     g_test_add_func("/code-step/fresh-stack", test_fresh_stack);
+    g_test_add_func("/code-step/left-stack", test_left_stack);
     g_test_add_func("/code-step/entry", test_entry);
     g_test_add_func("/code-step/missing-page", test_missing_page);
     g_test_add_func("/code-step/no-guess", test_no_guess);
