@@ -3,11 +3,11 @@
  * domid.h - finds domains, also those that only Xen knows
  *
  * libvirt does not list the domains that xl made. On a connection to Xen on this host, the functions
- * here find them as well, if the module for them is there (xl-module.h): by name, UUID or number, as
- * libvirt's. A name, UUID or number that libvirt knows is libvirt's.
+ * here find them as well, if the module for them is there (xl-module.h). A name, UUID or number that
+ * libvirt knows means libvirt's domain.
  *
- * The word "/domid/7" stands for the domain with the number 7. No domain has this word as its name,
- * because names cannot contain '/'. The module for holds alone is enough to find it.
+ * The word "/domid/7" always means the domain with the number 7. No domain of libvirt has this name,
+ * because its names cannot contain '/'. The module for holds alone is enough to find it.
  */
 #pragma once
 

@@ -333,7 +333,7 @@ open_domains(Record *record)
     for (guint i = 0; i < record->awaited_names->len; i++) {
         const char *word = g_ptr_array_index(record->awaited_names, i);
         g_autofree char *shown = uprof_text_quote(word);
-        g_autoptr(UprofDomain) known = uprof_host_find(record->host, word, NULL);
+        g_autoptr(UprofDomain) known = uprof_domid_find(record->host, word, NULL, NULL);
         uprof_notice(record->notices, UPROF_NOTICE_HINT, "waiting for '%s'%s", shown,
                      known ? " to start" : ", which libvirt does not know yet; Ctrl-C ends");
     }

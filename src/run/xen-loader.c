@@ -16,6 +16,7 @@ typedef struct {
     const char *what; /* "the module ..." */
     const char *symbol;
     uint32_t abi;
+    const char *if_not_loaded; /* what to do */
 } Module;
 
 static const Module xen_module = {
@@ -23,6 +24,7 @@ static const Module xen_module = {
     .what = "the module for Xen domains",
     .symbol = UPROF_XEN_MODULE_SYMBOL,
     .abi = UPROF_XEN_MODULE_ABI,
+    .if_not_loaded = XEN_PACKAGE " and its dependencies",
 };
 
 static const Module xl_module = {
@@ -30,6 +32,9 @@ static const Module xl_module = {
     .what = "the module for domains of xl",
     .symbol = UPROF_XL_MODULE_SYMBOL,
     .abi = UPROF_XL_MODULE_ABI,
+    .if_not_loaded =
+        "it needs the libxenlight of the Xen version with which it was built; without it, name "
+        "domains by --domid",
 };
 
 /* A user who can write to the module could run code as root. */
@@ -64,9 +69,8 @@ load_module(const Module *module, GError **error)
     GModule *loaded = g_module_open(module->path, G_MODULE_BIND_LOCAL);
     if (!loaded) {
         g_autofree char *why = uprof_text_quote(g_module_error());
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED,
-                    "%s cannot be loaded: %s; " XEN_PACKAGE " and its dependencies", module->what,
-                    why);
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED, "%s cannot be loaded: %s; %s",
+                    module->what, why, module->if_not_loaded);
         return NULL;
     }
     g_module_make_resident(loaded);

@@ -194,7 +194,10 @@ def main(arguments):
             pass  # the count says that there is no log
         return 0
     if len(arguments) > 3 and arguments[1] == "--longest":
-        print(longest_tests(int(arguments[2]), arguments[3:]))
+        try:
+            print(longest_tests(int(arguments[2]), arguments[3:]))
+        except (OSError, ValueError):
+            print("no log")
         return 0
     if len(arguments) < 3:
         print(__doc__, file=sys.stderr)

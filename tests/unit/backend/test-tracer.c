@@ -364,6 +364,10 @@ test_late_timer(void)
     UprofTracee tracee = { .thread = child.pid };
     for (unsigned i = 0; i < 10; i++) {
         const UprofTraceAnswer answer = stop_thread(&tracer, &tracee, 5 * UPROF_NS_PER_MS);
+        /* the timer expires in the hold */
+        for (const uint64_t until_ns = uprof_clock_now_ns() + 6 * UPROF_NS_PER_MS;
+             uprof_clock_now_ns() < until_ns;)
+            g_assert_cmpint(read_state(child.pid), !=, 0);
         if (answer == UPROF_TRACE_STOPPED)
             g_assert_cmpint(release_thread(&tracee), ==, UPROF_TRACE_RELEASED);
         else
