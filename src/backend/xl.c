@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The module for the domains of xl: their names, and the kernels in their configurations, by
- * libxenlight. Each call connects anew, so that a xenstored that was started again does no harm, and
- * nothing stays behind in processes that are forked later.
+ * libxenlight. Each call makes a connection of its own. So a restart of xenstored does no harm, and
+ * processes that are forked later inherit no connection.
  */
 #include "uprof/xl-module.h"
 
@@ -18,7 +18,7 @@
 
 enum { LOG_BYTES_MAX = 512 };
 
-/* What libxenlight logs about an error: its functions return little more than that they failed. */
+/* The first error that libxenlight logs. The return values of its functions give no reasons. */
 typedef struct {
     xentoollog_logger base; /* the first member: libxenlight gives its address back */
     char first[LOG_BYTES_MAX];

@@ -23,7 +23,7 @@ GPtrArray *uprof_xl_domains_list(const UprofXlModule *xl, const char *uri, const
 
 /**
  * uprof_xl_domains_choose:
- * @domains: (inout): of UprofDomain; loses the one that is returned
+ * @domains: (inout): of UprofDomain; the returned domain is removed
  * @word: number, UUID or name
  *
  * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_NOT_FOUND, or with %UPROF_ERROR_USAGE if
@@ -37,7 +37,7 @@ UprofDomain *uprof_xl_domains_choose_id(GPtrArray *domains, int id);
 /**
  * uprof_xl_domains_read_kernel: sets the path of the kernel of @domain, or says why it is not known
  *
- * Whoever wrote the domain's configuration is as trusted as who wrote libvirt's: root of dom0. The file
- * itself is not, and a worker reads it, by the same rules as the file of libvirt's <kernel>.
+ * Root of dom0 has written the domain's configuration, as it has written libvirt's, so the path is trusted.
+ * The file is not. A worker reads it, by the same rules as the file of libvirt's <kernel>.
  */
 void uprof_xl_domains_read_kernel(const UprofXlModule *xl, UprofDomain *domain);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * local-labels-priv.h - labels of assembly code that are no functions of their own
+ * local-labels-priv.h - drops labels of assembly code that are parts of functions
  *
  * An assembler makes a symbol of each label, also of the target of a branch in a function. Such a
  * label would take the name of the function's code behind it, and hide where this code begins. It is
@@ -25,7 +25,7 @@ enum {
  * uprof_local_labels_drop: removes labels that are part of a function
  * @symbols: (inout): of UprofSymbol, in any order; the order of the others stays
  * @ranges: of UprofCodeRange, sorted, with their bytes
- * @word_bytes: 8 or 4: of 64 or 32-bit x86 code; 0: other code, which is not read
+ * @word_bytes: 8 or 4: for x86 code of 64 or 32 bits; 0: for other code, which this function cannot read
  * @targets: (inout): of uprof_call_targets_find() for @ranges; %NULL: found if it is needed
  */
 void uprof_local_labels_drop(GArray *symbols, const GArray *ranges, unsigned word_bytes,

@@ -13,24 +13,23 @@
  * A return address must follow a call. The way to a caller becomes a rule, which is tried first when
  * another frame has the same address.
  *
- * Where code returns from an interrupt, the interrupted code follows, if the words there are such as a
- * processor pushes (interrupt-frame-priv.h). It may have been interrupted anywhere.
+ * If a handler returns by IRET, the caller is the interrupted code, which may be any instruction. The words
+ * on the stack must look like those that a processor pushes (interrupt-frame-priv.h).
  *
- * A frame has no caller, so that the stack is complete,
+ * A frame is the root, and the stack complete, in these cases:
  *
- * - if its code is such as ends threads and processors (code-place.c), or a return address of 0 is
- *   where the caller's should be, or the code has cleared the frame pointer without having saved it;
- * - in a kernel's image, in the function where the image begins to run. The ELF header names it, or a
- *   note for Xen. It waits for a call, so that its return address is in this function;
- * - in a kernel, in a function that has begun the stack: on the way from the start of the function to
- *   the call, the stack pointer gets a value that does not depend on the old one, and before that,
- *   nothing has kept the old one, in no register and no memory, and nothing was called
- *   (%UPROF_SP_FRESH). The start must be known by a symbol, and no way behind the call may return by another
- *   stack pointer than the present one, because a jump may have led to the start, from code that has
- *   kept the old stack;
- * - if the words of an interrupt say that a process was interrupted, and processes are not known.
+ * - The code ends a thread or a processor's work (code-place.c), or the word of the return address is 0, or
+ *   the code has cleared the frame pointer without having saved it.
+ * - The frame is in a kernel's image, in the function where the image begins to run by its ELF header or by
+ *   a note for Xen. This function has called another one.
+ * - The frame is in a function of a kernel that has begun the stack (%UPROF_SP_FRESH): between its start and
+ *   the call, it has set the stack pointer to a value that does not depend on the old one. Before that, it
+ *   has neither kept the old value nor called anything. A symbol must name its start. A jump may have led
+ *   there from code that has kept the old stack. So no code behind the call may return by another stack
+ *   pointer.
+ * - An interrupt has interrupted a process, and processes are not known.
  *
- * What does not prove one of these is not a root. The end of such a stack is said to be missing.
+ * All other stacks that end here are incomplete.
  */
 #pragma once
 
