@@ -124,27 +124,14 @@ find_xl(UprofHost *host, const char *word, int id, char **problem, GError **erro
     return domain;
 }
 
+/* It may be paused: the backend asks Xen before each hold. */
 static UprofDomain *
 make_domain(UprofHost *host, int domid, const UprofXenDomain *xen)
 {
-    UprofDomain *domain = g_new0(UprofDomain, 1);
+    g_autofree char *word = g_strdup_printf("domid-%d", domid);
 
-    domain->name = xen->name[0] ? g_strdup(xen->name) : g_strdup_printf("domid-%d", domid);
-    g_strlcpy(domain->uuid, xen->uuid, sizeof(domain->uuid));
-    domain->id = domid;
-    domain->state = UPROF_DOMAIN_RUNNING; /* the backend asks Xen before each hold */
-    domain->state_name = "running";
-    domain->uri = g_strdup(uprof_host_uri(host));
-    domain->driver = g_strdup("Xen");
-    domain->is_local = true;
-    domain->xml = g_new0(UprofDomainXml, 1);
-    domain->xml->type = g_strdup("xen");
-    domain->xml->name = g_strdup(domain->name);
-    domain->xml->uuid = g_strdup(domain->uuid);
-    domain->xml->arch = g_strdup("x86_64");
-    domain->xml->vcpus = domain->xml->vcpus_max = MAX(xen->n_vcpus, 1);
-    uprof_metadata_init(&domain->xml->metadata);
-    return domain;
+    return uprof_xl_domains_make(xen->name[0] ? xen->name : word, xen->uuid, domid,
+                                 uprof_host_uri(host), xen->n_vcpus, xen->n_vcpus);
 }
 
 UprofDomain *

@@ -10,6 +10,16 @@
 #include "uprof/xl-module.h"
 
 /**
+ * uprof_xl_domains_make: a domain of Xen that libvirt does not know
+ * @name: any bytes but NUL
+ * @uri: of libvirt's connection
+ *
+ * Returns: (transfer full): with the state of a running domain
+ */
+UprofDomain *uprof_xl_domains_make(const char *name, const char *uuid, int id, const char *uri,
+                                   unsigned n_vcpus, unsigned n_vcpus_max);
+
+/**
  * uprof_xl_domains_list:
  * @xl: borrowed
  * @uri: of libvirt's connection

@@ -23,27 +23,38 @@ set_state(UprofDomain *domain, UprofXlState state)
     domain->state_name = states[state].name;
 }
 
-static UprofDomain *
-make_domain(const UprofXlDomain *xl, const char *uri)
+UprofDomain *
+uprof_xl_domains_make(const char *name, const char *uuid, int id, const char *uri, unsigned n_vcpus,
+                      unsigned n_vcpus_max)
 {
     UprofDomain *domain = g_new0(UprofDomain, 1);
 
-    domain->name = g_strdup(xl->name);
-    g_strlcpy(domain->uuid, xl->uuid, sizeof(domain->uuid));
-    domain->id = xl->domid;
-    set_state(domain, xl->state);
+    domain->name = g_strdup(name);
+    g_strlcpy(domain->uuid, uuid, sizeof(domain->uuid));
+    domain->id = id;
+    set_state(domain, UPROF_XL_RUNNING);
     domain->uri = g_strdup(uri);
     domain->driver = g_strdup("Xen");
     domain->is_local = true;
-    domain->is_of_xl = true;
     domain->xml = g_new0(UprofDomainXml, 1);
     domain->xml->type = g_strdup("xen");
-    domain->xml->name = g_strdup(domain->name);
+    domain->xml->name = g_strdup(name);
     domain->xml->uuid = g_strdup(domain->uuid);
     domain->xml->arch = g_strdup("x86_64");
-    domain->xml->vcpus = MAX(xl->n_vcpus, 1);
-    domain->xml->vcpus_max = MAX(xl->n_vcpus_max, domain->xml->vcpus);
+    domain->xml->vcpus = MAX(n_vcpus, 1);
+    domain->xml->vcpus_max = MAX(n_vcpus_max, domain->xml->vcpus);
     uprof_metadata_init(&domain->xml->metadata);
+    return domain;
+}
+
+static UprofDomain *
+make_domain(const UprofXlDomain *xl, const char *uri)
+{
+    UprofDomain *domain =
+        uprof_xl_domains_make(xl->name, xl->uuid, xl->domid, uri, xl->n_vcpus, xl->n_vcpus_max);
+
+    set_state(domain, xl->state);
+    domain->is_of_xl = true;
     return domain;
 }
 

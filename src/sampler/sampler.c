@@ -348,7 +348,10 @@ find_stopped_ns(UprofSampler *sampler, const Shot *shot)
         return shot->hold_ns;
     sampler->n_delay_holds = DELAY_HOLDS;
     read_delay(sampler);
-    return MIN(shot->hold_ns, shot->stopped_ns + sampler->delay_ns - before_ns);
+    /* a new thread of the sampler begins at 0 */
+    const uint64_t waited_ns =
+        sampler->delay_ns >= before_ns ? sampler->delay_ns - before_ns : shot->hold_ns;
+    return MIN(shot->hold_ns, shot->stopped_ns + waited_ns);
 }
 
 static bool

@@ -162,7 +162,7 @@ ticks_loop(void)
               (unsigned long)tick_interrupt);
     hypercall(HYPERCALL_EVENT_CHANNEL_OP, EVTCHNOP_BIND_VIRQ, &bind, 0);
     hypercall(HYPERCALL_VCPU_OP, VCPUOP_SET_PERIODIC_TIMER, NULL, (unsigned long)&period_ns);
-    handle_tick(); /* events are no longer masked */
+    handle_tick(); /* unmasks events */
     main_loop();
 }
 
