@@ -9,6 +9,10 @@
  * lab-tool costs DOMID ROUNDS
  *     prints two times in ns: the mean of hypercalls that do nothing, and the median of
  *     holds without copies
+ * lab-tool loop DOMID HZ SECONDS
+ *     the least that a profiler can do: at each tick pauses the domain, reads the registers of
+ *     vCPU 0, and unpauses the domain. Prints as JSON the number of samples, their CPU time in
+ *     user mode and in the kernel, and the times of holds
  * lab-tool storm WAY ROUNDS DOMID MARKER PROGRAM [ARGUMENT...]
  *     in each round runs PROGRAM, waits for its first hold and then for a random time,
  *     and sends a signal: WAY is kill, group (kills the process group), stop, guardian
@@ -32,6 +36,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -45,6 +51,8 @@
 enum {
     PAGE_BYTES = 4096,
     ROUNDS_MAX = 10000,
+    HOLDS_MAX = 1000 * 1000,
+    TIMER_SLACK_NS = 1000, /* as virt-uprof's */
     DOMAINS_MAX = 64,
     START_MS = 30000,
     END_MS = 3500,
@@ -169,6 +177,24 @@ median(uint64_t *values, size_t n)
     return values[n / 2];
 }
 
+/* Pauses the domain, reads the registers of vCPU 0, and unpauses. Returns: its time in ns */
+static uint64_t
+hold_bare(int domid)
+{
+    fill(0, XEN_DOMCTL_pausedomain, domid);
+    xen_domctl_t *registers = fill(1, XEN_DOMCTL_getvcpucontext, domid);
+    registers->u.vcpucontext.vcpu = 0;
+    set_xen_guest_handle(registers->u.vcpucontext.ctxt, context);
+    const uint64_t began_ns = now_ns();
+    if (make(&domctls[0]) != 0)
+        fail("domain %d cannot be paused", domid);
+    make(&domctls[1]);
+    fill(0, XEN_DOMCTL_unpausedomain, domid);
+    if (make(&domctls[0]) != 0)
+        fail("domain %d cannot be unpaused", domid);
+    return now_ns() - began_ns;
+}
+
 static void
 measure_costs(int domid, size_t rounds)
 {
@@ -180,21 +206,51 @@ measure_costs(int domid, size_t rounds)
         if (xencall2(calls, __HYPERVISOR_xen_version, XENVER_version, 0) < 0)
             fail("Xen does not say its version: %s", strerror(errno));
     const uint64_t call_ns = (now_ns() - row_ns) / rounds;
-    for (size_t i = 0; i < rounds; i++) {
-        fill(0, XEN_DOMCTL_pausedomain, domid);
-        xen_domctl_t *registers = fill(1, XEN_DOMCTL_getvcpucontext, domid);
-        registers->u.vcpucontext.vcpu = 0;
-        set_xen_guest_handle(registers->u.vcpucontext.ctxt, context);
-        const uint64_t began_ns = now_ns();
-        if (make(&domctls[0]) != 0)
-            fail("domain %d cannot be paused", domid);
-        make(&domctls[1]);
-        fill(0, XEN_DOMCTL_unpausedomain, domid);
-        if (make(&domctls[0]) != 0)
-            fail("domain %d cannot be unpaused", domid);
-        times[i] = now_ns() - began_ns;
-    }
+    for (size_t i = 0; i < rounds; i++)
+        times[i] = hold_bare(domid);
     printf("%" PRIu64 " %" PRIu64 "\n", call_ns, median(times, rounds));
+    free(times);
+}
+
+static void
+sleep_until(uint64_t at_ns)
+{
+    const struct timespec at = { (time_t)(at_ns / 1000000000), (long)(at_ns % 1000000000) };
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+        continue;
+}
+
+static double
+microseconds_of(const struct timeval *time, size_t samples)
+{
+    return ((double)time->tv_sec * 1e6 + (double)time->tv_usec) / (double)samples;
+}
+
+static void
+sample_in_loop(int domid, uint64_t hz, uint64_t seconds)
+{
+    uint64_t *times = calloc(HOLDS_MAX, sizeof(times[0]));
+    const uint64_t step_ns = 1000000000 / hz;
+    uint64_t at_ns = now_ns();
+    const uint64_t end_ns = at_ns + seconds * 1000000000;
+    struct rusage used;
+    size_t n = 0;
+
+    prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
+    for (uint64_t now = at_ns; now < end_ns && n < HOLDS_MAX; n++) {
+        sleep_until(at_ns);
+        times[n] = hold_bare(domid);
+        /* missed ticks are not made up for */
+        now = now_ns();
+        at_ns += now > at_ns ? ((now - at_ns) / step_ns + 1) * step_ns : step_ns;
+    }
+    getrusage(RUSAGE_SELF, &used);
+    const uint64_t p50_ns = median(times, n);
+    printf("{\"samples\": %zu, \"user_us\": %.1f, \"system_us\": %.1f, \"p50_us\": %.1f, "
+           "\"p99_us\": %.1f}\n",
+           n, microseconds_of(&used.ru_utime, n), microseconds_of(&used.ru_stime, n),
+           (double)p50_ns / 1000, (double)times[n * 99 / 100] / 1000);
     free(times);
 }
 
@@ -357,6 +413,11 @@ main(int argc, char **argv)
         if (rounds < 1 || rounds > ROUNDS_MAX)
             fail("ROUNDS is 1 to %d", ROUNDS_MAX);
         measure_costs(atoi(argv[2]), (size_t)rounds);
+    } else if (argc == 5 && strcmp(argv[1], "loop") == 0) {
+        const int hz = atoi(argv[3]), seconds = atoi(argv[4]);
+        if (hz < 1 || seconds < 1 || (int64_t)hz * seconds > HOLDS_MAX)
+            fail("HZ times SECONDS is 1 to %d", HOLDS_MAX);
+        sample_in_loop(atoi(argv[2]), (uint64_t)hz, (uint64_t)seconds);
     } else if (argc >= 7 && strcmp(argv[1], "storm") == 0) {
         storm(argv[2], (unsigned)atoi(argv[3]), atoi(argv[4]), argv[5], argv + 6);
     } else {

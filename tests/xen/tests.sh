@@ -10,6 +10,8 @@ fast=(-F 1000 --budget 100 "${patient[@]}")
 samples_wanted=5000
 # One and a half times as many samples make it unlikely that chance decides.
 samples_taken=7500
+# How often measurements are repeated
+rounds=3
 # The number of iterations of the loop in the shortest of the guest's three functions. The iterations
 # take about a millisecond. Xen lets a vCPU run for a millisecond before another vCPU gets the CPU
 # (sched_ratelimit_us), so on the lab's one CPU the guest runs for that time between two samples.
@@ -581,6 +583,21 @@ bench()
     done
 }
 
+# rates KIND: samples a second, CPU time for a sample, and holds, beside a bare loop of Xen's calls
+rates()
+{
+    local symbols=$guests/guest64.elf
+    if [ "$1" = hvm ]; then
+        create_by_xl hvm 64 "kernel = \"$symbols\"" 'cmdline = "split unit=500"' 'vga = "none"'
+        python3 /lab/rates.py hvm of-xl "$domid" "$symbols" "$rounds" | tee -a /lab/bench.txt
+    else
+        symbols=$(guest_image "$1")
+        boot g "$1"
+        python3 /lab/rates.py "$1" g "$domid" "$symbols" "$rounds" | tee -a /lab/bench.txt
+    fi
+    must_run "$domid"
+}
+
 lab_tests=(
     'shares-pvh     shares pvh'
     'shares-pv      shares pv'
@@ -615,4 +632,9 @@ lab_tests=(
     'storm-guardian storm guardian 3 pvh'
     'storm-stop     storm stop 2 pvh'
 )
-lab_measurements=('bench bench')
+lab_measurements=(
+    'bench          bench'
+    'rates-pv       rates pv'
+    'rates-pvh      rates pvh'
+    'rates-hvm      rates hvm'
+)
