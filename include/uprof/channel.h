@@ -13,7 +13,7 @@
 
 enum {
     UPROF_CHANNEL_BYTES_MAX = 96 * 1024, /* of a message; below the usual size of socket buffers */
-    UPROF_CHANNEL_PARTS_MAX = 32,        /* from which a message is put together */
+    UPROF_CHANNEL_PARTS_MAX = 64,        /* from which a message is put together */
     UPROF_CHANNEL_FDS_MAX = 64,          /* descriptors of a message */
 };
 

@@ -161,7 +161,8 @@ struct _UprofGuest {
     uint64_t probe_ns;     /* length of an undisturbed hold, measured by open; 0: not measured */
     uint64_t last_hold_ns; /* if measures_holds: length of the last hold; 0: not measured */
     uint64_t asked_ns;     /* when the backend asked for the last stop; 0: at the call of hold */
-    uint64_t released_ns;  /* when the last hold ended; 0: at the return of release */
+    uint64_t released_ns;  /* when the last hold ended */
+    uint64_t ticked_ns; /* monotonic: when the present tick was due, or later; 0: not in a tick */
 };
 
 /** UprofGuestOps: a backend. A member is required unless its comment says otherwise. */

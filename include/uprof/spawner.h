@@ -53,6 +53,7 @@ typedef struct {
     int (*work)(const int *fds, unsigned n_fds, void *data);
     void *data; /* passed to @work */
     UprofConfineLimits limits;
+    bool is_background; /* its workers have a lower priority than the program */
     bool keeps_streams; /* stdin, stdout and stderr are those of the program, not /dev/null */
 } UprofSpawnPlan;
 

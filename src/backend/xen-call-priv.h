@@ -96,6 +96,7 @@ int uprof_xen_call_hvm_cpu(UprofXenCall *call, unsigned vcpu, UprofSlice *record
 /**
  * uprof_xen_call_contexts:
  * @pause: pause the domain before the contexts are copied
+ * @looks: before that, ask for what uprof_xen_call_read_info() asks; uprof_xen_call_looked() has the answer
  * @wanted: per vCPU: copy its context
  *
  * Makes one hypercall and allocates nothing. uprof_xen_call_context() tells which contexts were
@@ -104,7 +105,16 @@ int uprof_xen_call_hvm_cpu(UprofXenCall *call, unsigned vcpu, UprofSlice *record
  * Returns: 0, or an errno value. After EINPROGRESS the domain may be paused; after any other
  *   failure this call has not paused the domain.
  */
-int uprof_xen_call_contexts(UprofXenCall *call, bool pause, const bool *wanted);
+int uprof_xen_call_contexts(UprofXenCall *call, bool pause, bool looks, const bool *wanted);
+
+/**
+ * uprof_xen_call_looked: the state just before the last uprof_xen_call_contexts() with @looks
+ * @info: (out)
+ * @runs: (out): of all vCPUs
+ *
+ * Makes no hypercall.
+ */
+int uprof_xen_call_looked(UprofXenCall *call, UprofXenInfo *info, UprofXenRun *runs);
 
 /**
  * uprof_xen_call_context:

@@ -342,7 +342,7 @@ take_part(void *area, size_t *at, size_t n, size_t len)
 bool
 uprof_xen_call_reserve(UprofXenCall *call, unsigned n_vcpus, GError **error)
 {
-    const size_t n = n_vcpus + 2;
+    const size_t n = 2 * (size_t)n_vcpus + 3;
     const size_t len =
         3 * n * (sizeof(Entry) + sizeof(Domctl)) + n * UPROF_XEN_CONTEXT_BYTES + 9 * 64;
     size_t at = 0;
@@ -446,15 +446,21 @@ make_batch(UprofXenCall *call, Batch *batch, unsigned n, unsigned deed)
     return deed > 0 && batch->entries[deed - 1].result == NO_RESULT ? EAGAIN : EINPROGRESS;
 }
 
-int
-uprof_xen_call_read_info(UprofXenCall *call, UprofXenInfo *info, UprofXenRun *runs)
+/* The first entries of a batch ask for the state of the domain and of its vCPUs. Returns: their number */
+static unsigned
+fill_look(const UprofXenCall *call, Batch *batch)
 {
-    Batch *batch = &call->look;
-
     fill_entry(call, batch, 0, DOMCTL_INFO);
     for (unsigned vcpu = 0; vcpu < call->n_vcpus; vcpu++)
         fill_entry(call, batch, vcpu + 1, DOMCTL_VCPU_INFO)->part.vcpu.vcpu = vcpu;
-    int number = make_batch(call, batch, call->n_vcpus + 1, 0);
+    return call->n_vcpus + 1;
+}
+
+/* @number: the errno of the first entry, or 0 */
+static int
+read_look(const UprofXenCall *call, const Batch *batch, int number, UprofXenInfo *info,
+          UprofXenRun *runs)
+{
     if (number == 0)
         number = check_number(call, &batch->domctls[0]);
     if (number != 0)
@@ -471,6 +477,21 @@ uprof_xen_call_read_info(UprofXenCall *call, UprofXenInfo *info, UprofXenRun *ru
         };
     }
     return 0;
+}
+
+int
+uprof_xen_call_read_info(UprofXenCall *call, UprofXenInfo *info, UprofXenRun *runs)
+{
+    Batch *batch = &call->look;
+    const unsigned n = fill_look(call, batch);
+
+    return read_look(call, batch, make_batch(call, batch, n, 0), info, runs);
+}
+
+int
+uprof_xen_call_looked(UprofXenCall *call, UprofXenInfo *info, UprofXenRun *runs)
+{
+    return read_look(call, &call->contexts, result_of(&call->contexts, 0), info, runs);
 }
 
 int
@@ -492,13 +513,13 @@ uprof_xen_call_hvm_cpu(UprofXenCall *call, unsigned vcpu, UprofSlice *record)
 }
 
 int
-uprof_xen_call_contexts(UprofXenCall *call, bool pause, const bool *wanted)
+uprof_xen_call_contexts(UprofXenCall *call, bool pause, bool looks, const bool *wanted)
 {
     Batch *batch = &call->contexts;
-    const unsigned deed = 1;
-    unsigned n = 0;
+    unsigned n = looks ? fill_look(call, batch) : 0;
 
     fill_clock(batch, n++, call->before);
+    const unsigned deed = n;
     fill_entry(call, batch, n++, pause ? DOMCTL_PAUSE : DOMCTL_INFO);
     for (unsigned vcpu = 0; vcpu < call->n_vcpus; vcpu++) {
         call->index[vcpu] = wanted[vcpu] ? n : 0;
@@ -511,7 +532,7 @@ uprof_xen_call_contexts(UprofXenCall *call, bool pause, const bool *wanted)
     }
     /* the clock comes first: after the unpause the guest may run on this CPU before a read */
     fill_clock(&call->unpause, 0, call->after);
-    fill_entry(call, &call->unpause, deed, DOMCTL_UNPAUSE);
+    fill_entry(call, &call->unpause, 1, DOMCTL_UNPAUSE);
     const int number = make_batch(call, batch, n, deed);
     return number == 0 && !pause ? check_number(call, &batch->domctls[deed]) : number;
 }

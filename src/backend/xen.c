@@ -31,6 +31,8 @@ enum {
     SEGMENTS_MAX = 16,
     CPU_KEEP_MS = 1000, /* hvm_hw_cpu changes with the mode of a vCPU, not with every sample */
     MAP_KEEP_S = 120,
+    LOOK_KEEP_MS =
+        2, /* a hold this soon after the last one makes the check itself: see may_look_in_hold() */
     RAN_ON_MS = 1000, /* a hold is shorter; a person who pauses a domain takes longer */
     RELEASE_TRIES = 100,
     RELEASE_STEP_US = 1000,
@@ -67,6 +69,9 @@ typedef struct {
     CodeSegment segments[SEGMENTS_MAX];
     unsigned n_segments;
     bool was_held;
+    uint64_t looked_ns; /* monotonic: when Xen reported @runs; 0: they are too old */
+    bool looks_in_hold; /* the next hold asks for @runs, too */
+    uint64_t lost_ns;   /* of holds that found the domain paused by somebody else, or ended */
 
     gint must_remap;    /* atomic: the poller tells the sampler to drop its mappings */
     uint64_t tot_pages; /* the poller's: memory of the domain when mappings were dropped last */
@@ -296,31 +301,82 @@ is_all_at_rest(const XenGuest *xen)
     return true;
 }
 
+static bool
+any_is_at_rest(const XenGuest *xen)
+{
+    for (unsigned vcpu = 0; vcpu < xen->base.n_vcpus; vcpu++)
+        if (is_at_rest(xen, vcpu))
+            return true;
+    return false;
+}
+
+static bool
+has_old_cpu(const XenGuest *xen, uint64_t now_ns)
+{
+    for (unsigned vcpu = 0; xen->is_hvm && vcpu < xen->base.n_vcpus; vcpu++)
+        if (now_ns - xen->vcpus[vcpu].cpu_ns > CPU_KEEP_MS * UPROF_NS_PER_MS)
+            return true;
+    return false;
+}
+
+/*
+ * A hypercall of its own for the check takes a tenth of a sample. At a high rate, and if all vCPUs ran at the
+ * last tick, the hypercall that pauses asks for the state before the pause, too. If that state then says that
+ * there is nothing to sample, the hold is undone at once.
+ */
+static bool
+may_look_in_hold(const XenGuest *xen, uint64_t now_ns)
+{
+    return xen->was_held && xen->looked_ns > 0 &&
+           now_ns - xen->looked_ns < LOOK_KEEP_MS * UPROF_NS_PER_MS && !any_is_at_rest(xen) &&
+           !has_old_cpu(xen, now_ns);
+}
+
+/*
+ * Rates the state that Xen has just reported.
+ * @number: 0, or the errno of the report
+ *
+ * Returns: %UPROF_OK if the domain runs, or why it cannot be held
+ */
+static UprofAnswer
+rate_state(XenGuest *xen, const UprofXenInfo *info, int number, uint64_t now_ns, GError **error)
+{
+    xen->looked_ns = 0;
+    if (number == ESRCH || (number == 0 && (info->flags.dying || !is_ours(xen, info))))
+        return end_guest(xen);
+    if (number != 0)
+        return fail_call(xen, "report its state", number, error);
+    if (info->flags.shut_down)
+        return info->flags.shutdown_reason == UPROF_XEN_SHUTDOWN_SUSPEND
+                   ? report_busy(xen, UPROF_HINDRANCE_JOB)
+                   : end_guest(xen);
+    if (info->flags.paused)
+        return report_busy(xen, UPROF_HINDRANCE_PAUSED);
+    g_atomic_int_set(&xen->base.hindrance, UPROF_HINDRANCE_NONE);
+    xen->looked_ns = now_ns;
+    uprof_marker_set_ran(xen->base.marker, info->cpu_ns, now_ns);
+    return UPROF_OK;
+}
+
 static UprofAnswer
 xen_vet(UprofGuest *guest, unsigned vcpu, GError **error)
 {
     XenGuest *xen = as_xen(guest);
-    const uint64_t now_ns = uprof_clock_now_ns();
+    const uint64_t now_ns = guest->ticked_ns > 0 ? guest->ticked_ns : uprof_clock_now_ns();
     UprofXenInfo info;
 
-    const int number = uprof_xen_call_read_info(xen->call, &info, xen->runs);
-    if (number == ESRCH || (number == 0 && (info.flags.dying || !is_ours(xen, &info))))
-        return end_guest(xen);
-    if (number != 0)
-        return fail_call(xen, "report its state", number, error);
-    if (info.flags.shut_down)
-        return info.flags.shutdown_reason == UPROF_XEN_SHUTDOWN_SUSPEND
-                   ? report_busy(xen, UPROF_HINDRANCE_JOB)
-                   : end_guest(xen);
-    if (info.flags.paused)
-        return report_busy(xen, UPROF_HINDRANCE_PAUSED);
-    g_atomic_int_set(&guest->hindrance, UPROF_HINDRANCE_NONE);
     if (g_atomic_int_compare_and_exchange(&xen->must_remap, 1, 0))
         uprof_xen_map_drop(xen->map, UPROF_LANE_SAMPLER);
+    xen->looks_in_hold = guest->ticked_ns > 0 && may_look_in_hold(xen, now_ns);
+    if (xen->looks_in_hold)
+        return UPROF_OK;
+    const int number = uprof_xen_call_read_info(xen->call, &info, xen->runs);
+    const UprofAnswer answer = rate_state(xen, &info, number, now_ns, error);
+    if (answer != UPROF_OK)
+        return answer;
     /* the first hold happens even if all vCPUs rest, because it shows which ones exist */
     if (xen->was_held && is_all_at_rest(xen))
         return UPROF_IDLE;
-    uprof_marker_set_ran(guest->marker, info.cpu_ns, now_ns);
     refresh_cpus(xen, now_ns);
     return UPROF_OK;
 }
@@ -332,15 +388,58 @@ choose_contexts(XenGuest *xen)
         xen->wanted[vcpu] = !is_at_rest(xen, vcpu);
 }
 
+/* Returns: 0, or the errno of the last try */
+static int
+unpause_guest(XenGuest *xen)
+{
+    int number = uprof_xen_call_unpause_timed(xen->call);
+
+    /* after these failures a retry may succeed, because Xen has not unpaused the domain */
+    for (unsigned tries = 0;
+         (number == EINTR || number == EAGAIN || number == ENOMEM) && tries < RELEASE_TRIES;
+         tries++) {
+        g_usleep(RELEASE_STEP_US);
+        number = uprof_xen_call_unpause(xen->call);
+    }
+    return number;
+}
+
+/* Rates the state just before the pause. If the domain did not run, the pause is undone. */
+static UprofAnswer
+review_hold(XenGuest *xen, GError **error)
+{
+    UprofXenInfo info;
+    g_autoptr(GError) failure = NULL;
+
+    const int state = uprof_xen_call_looked(xen->call, &info, xen->runs);
+    const bool runs = state == 0 && is_ours(xen, &info) && !info.flags.dying &&
+                      !info.flags.shut_down && !info.flags.paused;
+    const int number = runs ? 0 : unpause_guest(xen);
+    const UprofAnswer answer = rate_state(xen, &info, state, xen->base.ticked_ns, &failure);
+    if (runs) {
+        for (unsigned vcpu = 0; vcpu < xen->base.n_vcpus; vcpu++)
+            xen->wanted[vcpu] = xen->wanted[vcpu] && !is_at_rest(xen, vcpu);
+        return answer;
+    }
+    xen->lost_ns += uprof_xen_call_paused_ns(xen->call);
+    if (number == 0 || number == EINVAL || number == ESRCH)
+        /* without a report, the next tick asks again */
+        return answer == UPROF_FAILED ? UPROF_BUSY : answer;
+    g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "domain '%s': Xen does not unpause it: %s",
+                xen->name, g_strerror(number));
+    return UPROF_FAILED;
+}
+
 static UprofAnswer
 xen_hold(UprofGuest *guest, unsigned vcpu, GError **error)
 {
     XenGuest *xen = as_xen(guest);
 
     choose_contexts(xen);
-    const int number = uprof_xen_call_contexts(xen->call, true, xen->wanted);
+    const int number = uprof_xen_call_contexts(xen->call, true, xen->looks_in_hold, xen->wanted);
     if (number == 0)
-        return UPROF_OK;
+        return xen->looks_in_hold ? review_hold(xen, error) : UPROF_OK;
+    xen->looked_ns = 0;
     if (number == ESRCH)
         return end_guest(xen);
     if (number == EPERM || number == EACCES)
@@ -354,15 +453,8 @@ static UprofAnswer
 xen_release(UprofGuest *guest, unsigned vcpu, GError **error)
 {
     XenGuest *xen = as_xen(guest);
-    int number = uprof_xen_call_unpause_timed(xen->call);
+    const int number = unpause_guest(xen);
 
-    /* after these failures a retry may succeed, because Xen has not unpaused the domain */
-    for (unsigned tries = 0;
-         (number == EINTR || number == EAGAIN || number == ENOMEM) && tries < RELEASE_TRIES;
-         tries++) {
-        g_usleep(RELEASE_STEP_US);
-        number = uprof_xen_call_unpause(xen->call);
-    }
     guest->last_hold_ns = uprof_xen_call_paused_ns(xen->call);
     xen->was_held = true;
     for (unsigned i = 0; i < guest->n_vcpus; i++) {
@@ -427,7 +519,7 @@ look_at_paused(XenGuest *xen, GError **error)
             ask_cpu(xen, vcpu);
     }
     if (number == 0)
-        number = uprof_xen_call_contexts(xen->call, false, xen->wanted);
+        number = uprof_xen_call_contexts(xen->call, false, false, xen->wanted);
     if (number == ESRCH)
         return end_guest(xen);
     return number == 0 ? UPROF_OK : fail_call(xen, "show its registers", number, error);
@@ -464,6 +556,16 @@ xen_read_regs(UprofGuest *guest, unsigned vcpu, UprofRegs *regs, GError **error)
         return UPROF_FAILED;
     regs->halted |= xen->runs[vcpu].blocked;
     return UPROF_OK;
+}
+
+static uint64_t
+xen_take_lost_ns(UprofGuest *guest, unsigned vcpu)
+{
+    XenGuest *xen = as_xen(guest);
+    const uint64_t lost_ns = xen->lost_ns;
+
+    xen->lost_ns = 0;
+    return lost_ns;
 }
 
 static void
@@ -608,6 +710,7 @@ static const UprofGuestOps ops = {
     .release = xen_release,
     .read_regs = xen_read_regs,
     .read = xen_read,
+    .take_lost_ns = xen_take_lost_ns,
     .poll = xen_poll,
     .facts = xen_facts,
     .rescue = xen_rescue,

@@ -3,6 +3,7 @@
 
 #include "confine-priv.h"
 #include "uprof/channel.h"
+#include "uprof/priority.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,6 +52,8 @@ run_worker(const UprofSpawnPlan *plan, int channel, const UprofMessage *message)
 
     close(channel);
     uprof_confine_name("uprof-worker");
+    if (plan->is_background)
+        uprof_priority_lower();
     if (!uprof_confine_seal(&plan->limits, &error))
         _exit(EXIT_UNSAFE);
     const int code = plan->work(message->fds, message->n_fds, plan->data);

@@ -168,7 +168,9 @@ uprof_hold_release(UprofHold *hold, uint64_t *hold_ns, uint64_t *stopped_ns, GEr
         guest->left_held = answer == UPROF_FAILED;
         uprof_marker_set_held(guest->marker, guest->left_held ? UPROF_HELD_LEFT : UPROF_HELD_NOT);
     }
-    const uint64_t now_ns = guest->released_ns > 0 ? guest->released_ns : uprof_clock_now_ns();
+    if (guest->released_ns == 0)
+        guest->released_ns = uprof_clock_now_ns();
+    const uint64_t now_ns = guest->released_ns;
     if (hold_ns)
         *hold_ns = find_hold_ns(guest, hold->began_ns, now_ns);
     if (stopped_ns)

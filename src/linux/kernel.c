@@ -611,10 +611,9 @@ search_kernel(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
 static void
 search_kernel_if_due(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
 {
-    const uint64_t began_ns = uprof_clock_now_ns();
-
     if (snapshot->time_ns < kernel->next_search_ns)
         return;
+    const uint64_t began_ns = uprof_clock_now_ns();
     search_kernel(kernel, mem, snapshot);
     kernel->attach_ns = uprof_clock_now_ns() - began_ns;
 }

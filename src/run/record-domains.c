@@ -45,7 +45,7 @@ enum {
     CLOSE_HURRIED_MS = 500, /* the same after a signal */
     SETTLE_TRIES = 200,
     SETTLE_STEP_US = 1000,
-    RING_BYTES = 4 * 1024 * 1024, /* below 8 MiB, the usual limit of locked memory */
+    RING_BYTES = 5 * 1024 * 1024, /* below 8 MiB, the usual limit of locked memory */
     REST_S_MIN = 10,              /* until a domain whose sampling has failed is tried again */
     REST_S_MAX = 600,
 };

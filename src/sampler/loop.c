@@ -8,7 +8,7 @@
 #include <sys/prctl.h>
 
 enum {
-    CHECK_MS = 20,        /* longest delay of a stop or of a new sampler */
+    CHECK_MS = 10,        /* half of the longest delay of a stop or of a new sampler */
     LATE_STOP_MS = 1,     /* longest time that a vCPU that stopped too late stands still */
     TIMER_SLACK_NS = 1000 /* Linux's default is 50 us */
 };
@@ -123,26 +123,51 @@ static void
 wait_for_change(UprofLoop *loop)
 {
     g_mutex_lock(&loop->lock);
-    if (loop->incoming->len == 0 && !loop->is_ending)
-        g_cond_wait_until(&loop->changed, &loop->lock, g_get_monotonic_time() + CHECK_MS * 1000);
+    if (loop->incoming->len == 0 && !loop->is_ending) {
+        /* a sampler that has ended is not dropped yet */
+        if (loop->samplers->len > 0)
+            g_cond_wait_until(&loop->changed, &loop->lock,
+                              g_get_monotonic_time() + CHECK_MS * 1000);
+        else
+            g_cond_wait(&loop->changed, &loop->lock);
+    }
     g_mutex_unlock(&loop->lock);
 }
 
-/* A wake-up is expensive, so this takes all samples that are due now or almost now. */
-static void
-tick_due_samplers(UprofLoop *loop, uint64_t check_ns)
+/*
+ * A wake-up is expensive, so this takes all samples that are due now or almost now.
+ * @now_ns: the clock is not earlier
+ *
+ * Returns: the clock is not earlier. A hold reads it
+ */
+static uint64_t
+tick_due_samplers(UprofLoop *loop, uint64_t now_ns, uint64_t check_ns)
 {
     uint64_t at_ns, from_ns;
-    UprofSampler *sampler;
 
     do {
-        sampler = find_first_sampler(loop, &at_ns, &from_ns);
-        if (!sampler || uprof_clock_now_ns() < from_ns)
-            return;
-        uprof_sampler_tick(sampler);
+        UprofSampler *sampler = find_first_sampler(loop, &at_ns, &from_ns);
+        if (!sampler || now_ns < from_ns)
+            break;
+        now_ns = uprof_sampler_tick(sampler, now_ns);
         /* a vCPU that has stopped too late stands still until this call */
         release_late_stops(loop);
-    } while (uprof_clock_now_ns() < check_ns);
+    } while (now_ns < check_ns);
+    return now_ns;
+}
+
+/*
+ * @at_ns: when the first sample is due
+ *
+ * Returns: until when the loop may sleep. A sample that is due soon after the check is waited for, because a
+ * wake-up of its own for the check costs as much as a sample
+ */
+static uint64_t
+find_wake_ns(const UprofLoop *loop, uint64_t now_ns, uint64_t at_ns, uint64_t check_ns)
+{
+    if (release_late_stops(loop))
+        return MIN(at_ns, now_ns + LATE_STOP_MS * UPROF_NS_PER_MS);
+    return at_ns <= check_ns + CHECK_MS * UPROF_NS_PER_MS ? at_ns : check_ns;
 }
 
 static gpointer
@@ -157,18 +182,17 @@ run_loop(gpointer data)
         if (!take_changes(loop) || loop->must_replace_thread)
             return NULL;
         /* with twenty thousand ticks a second, not every tick may take the lock */
-        const uint64_t check_ns = uprof_clock_now_ns() + CHECK_MS * UPROF_NS_PER_MS;
+        uint64_t now_ns = uprof_clock_now_ns();
+        const uint64_t check_ns = now_ns + CHECK_MS * UPROF_NS_PER_MS;
         do {
-            const uint64_t until_ns = release_late_stops(loop)
-                                          ? uprof_clock_now_ns() + LATE_STOP_MS * UPROF_NS_PER_MS
-                                          : check_ns;
             if (!find_first_sampler(loop, &at_ns, &from_ns)) {
                 wait_for_change(loop);
                 break;
             }
-            uprof_clock_sleep_until(MIN(at_ns, until_ns));
-            tick_due_samplers(loop, check_ns);
-        } while (uprof_clock_now_ns() < check_ns);
+            const uint64_t wake_ns = find_wake_ns(loop, now_ns, at_ns, check_ns);
+            uprof_clock_sleep_until(wake_ns);
+            now_ns = tick_due_samplers(loop, MAX(now_ns, wake_ns), check_ns);
+        } while (now_ns < check_ns);
     }
 }
 

@@ -73,6 +73,7 @@ struct _UprofSampler {
     gint stop;              /* atomic */
     GError *error;          /* owned: why sampling ended */
     uint64_t start_ns;      /* monotonic */
+    uint64_t now_ns;        /* monotonic: the clock when this thread read it last */
     uint64_t n_holds;
     unsigned n_failures; /* in a row */
 
@@ -221,9 +222,16 @@ time_in_run(const UprofSampler *sampler, uint64_t at_ns)
 }
 
 static uint64_t
+read_clock(UprofSampler *sampler)
+{
+    sampler->now_ns = uprof_clock_now_ns();
+    return sampler->now_ns;
+}
+
+static uint64_t
 now_in_run(const UprofSampler *sampler)
 {
-    return time_in_run(sampler, uprof_clock_now_ns());
+    return time_in_run(sampler, sampler->now_ns);
 }
 
 static void
@@ -320,14 +328,14 @@ static void
 read_delay(UprofSampler *sampler)
 {
     sampler->delay_ns = uprof_run_delay_ns(&sampler->run_delay);
-    sampler->delay_read_ns = uprof_clock_now_ns();
+    sampler->delay_read_ns = sampler->now_ns;
 }
 
 static bool
 must_read_delay(const UprofSampler *sampler)
 {
     return sampler->n_delay_holds > 0 ||
-           uprof_clock_now_ns() - sampler->delay_read_ns > DELAY_KEEP_MS * UPROF_NS_PER_MS;
+           sampler->now_ns - sampler->delay_read_ns > DELAY_KEEP_MS * UPROF_NS_PER_MS;
 }
 
 /*
@@ -414,11 +422,16 @@ hold_and_copy(UprofSampler *sampler, const Ticker *ticker, Shot *shot, GError **
     g_mutex_lock(&sampler->hold_lock);
     if (!sampler->guest->paused)
         answer = uprof_guest_hold(sampler->guest, ticker->vcpu, &hold, error);
-    shot->time_ns = hold.guest ? time_in_run(sampler, hold.stopped_since_ns) : now_in_run(sampler);
+    const bool is_held = hold.guest != NULL;
+    if (!is_held)
+        read_clock(sampler);
+    shot->time_ns = is_held ? time_in_run(sampler, hold.stopped_since_ns) : now_in_run(sampler);
     if (answer == UPROF_OK)
         answer = copy_vcpus(sampler, &hold, shot, error);
     const UprofAnswer released =
         uprof_hold_release(&hold, &shot->hold_ns, &shot->stopped_ns, &release_error);
+    if (is_held)
+        sampler->now_ns = sampler->guest->released_ns;
     g_mutex_unlock(&sampler->hold_lock);
     if (released == UPROF_FAILED) {
         g_clear_error(error);
@@ -496,6 +509,7 @@ counted_ns(const UprofSampler *sampler, const Shot *shot)
 static UprofAnswer
 sample_ticker_once(UprofSampler *sampler, const Ticker *ticker, Shot *shot, GError **error)
 {
+    read_clock(sampler);
     if (!sampler->guest->paused) {
         const UprofAnswer answer = uprof_guest_vet(sampler->guest, ticker->vcpu, error);
         if (answer != UPROF_OK && answer != UPROF_IDLE && answer != UPROF_SAME)
@@ -572,6 +586,7 @@ probe_hold(UprofSampler *sampler, const Ticker *ticker, uint64_t *hold_ns)
 
     if (!uprof_ring_take(sampler->ring, sampler->slots, sampler->n_slots))
         return false;
+    read_clock(sampler);
     const bool ok = uprof_guest_vet(sampler->guest, ticker->vcpu, &error) == UPROF_OK &&
                     take_sample(sampler, ticker, &shot, &error) == UPROF_OK;
     *hold_ns = counted_ns(sampler, &shot);
@@ -706,7 +721,7 @@ count_busy(UprofSampler *sampler, Ticker *ticker)
 static UprofSamplerEnd
 count_stuck(UprofSampler *sampler, Ticker *ticker)
 {
-    const uint64_t now_ns = uprof_clock_now_ns();
+    const uint64_t now_ns = sampler->now_ns;
 
     add_count(sampler, &sampler->counts.stuck, ticker->budget.stride);
     if (ticker->n_stuck++ == 0)
@@ -742,7 +757,7 @@ review_budget(UprofSampler *sampler, Ticker *ticker, uint64_t held_ns)
 {
     const uint64_t stride = ticker->budget.stride;
 
-    if (uprof_budget_review(&ticker->budget, held_ns, uprof_clock_now_ns()) != stride)
+    if (uprof_budget_review(&ticker->budget, held_ns, sampler->now_ns) != stride)
         publish_stride(sampler);
 }
 
@@ -757,11 +772,14 @@ sample_ticker(UprofSampler *sampler, Ticker *ticker, uint64_t *held_ns, GError *
     Shot shot = { .slots = sampler->slots };
 
     UprofAnswer answer = uprof_guest_vet(sampler->guest, ticker->vcpu, error);
-    if (answer != UPROF_OK)
+    if (answer != UPROF_OK) {
+        read_clock(sampler);
         return answer;
+    }
     if (!publish_rest(sampler, ticker) ||
         !uprof_ring_take(sampler->ring, sampler->slots, sampler->n_slots)) {
         add_count(sampler, &sampler->counts.skipped, ticker->budget.stride);
+        read_clock(sampler);
         return UPROF_OK;
     }
     answer = take_sample(sampler, ticker, &shot, error);
@@ -847,7 +865,7 @@ schedule_tick(UprofSampler *sampler, Ticker *ticker)
 
     if (ticker->is_absent)
         ticker->schedule.next += ABSENT_MS * UPROF_NS_PER_MS / ticker->schedule.interval_ns;
-    ticker->next_ns = uprof_schedule_take(&ticker->schedule, uprof_clock_now_ns(), stride, &missed);
+    ticker->next_ns = uprof_schedule_take(&ticker->schedule, sampler->now_ns, stride, &missed);
     add_count(sampler, &sampler->counts.late, missed * stride);
 }
 
@@ -883,7 +901,7 @@ uprof_sampler_begin(UprofSampler *sampler)
     sampler->n_holds = 0;
     const uint64_t rate_mhz = MAX(sampler->settings.rate_mhz / sampler->counts.divisor, 1);
     g_mutex_lock(&sampler->counts_lock);
-    sampler->start_ns = uprof_clock_now_ns();
+    sampler->start_ns = read_clock(sampler);
     g_mutex_unlock(&sampler->counts_lock);
     for (unsigned i = 0; i < sampler->n_tickers; i++)
         begin_ticker(sampler, i, rate_mhz);
@@ -922,22 +940,26 @@ uprof_sampler_next_ns(const UprofSampler *sampler, uint64_t *early_ns)
     return MIN(first->next_ns, end_ns);
 }
 
-void
-uprof_sampler_tick(UprofSampler *sampler)
+uint64_t
+uprof_sampler_tick(UprofSampler *sampler, uint64_t now_ns)
 {
     Ticker *ticker = find_first_ticker(sampler);
 
+    sampler->now_ns = now_ns;
     if (uprof_sampler_has_ended(sampler))
-        return;
+        return now_ns;
     if (ticker->next_ns >= find_end_ns(sampler)) {
         end_sampling(sampler, UPROF_SAMPLER_DURATION);
-        return;
+        return now_ns;
     }
+    sampler->guest->ticked_ns = now_ns;
     const UprofSamplerEnd end = tick_once(sampler, ticker);
+    sampler->guest->ticked_ns = 0;
     if (end != UPROF_SAMPLER_RUNNING)
         end_sampling(sampler, end);
     else
         schedule_tick(sampler, ticker);
+    return sampler->now_ns;
 }
 
 bool

@@ -432,7 +432,6 @@ take_snapshot(Worker *worker, UprofSnapshot *snapshot)
     tell_chains(worker);
     if (snapshot->vcpu < analysis->guest->n_vcpus)
         tell_window(worker, snapshot->vcpu);
-    tell_progress(worker);
 }
 
 /* A snapshot in the middle of a message ends with its last window. */
@@ -444,6 +443,7 @@ take_snapshots(Worker *worker, Input *input)
         at += uprof_packed_bytes(snapshot);
         take_snapshot(worker, snapshot);
     }
+    tell_progress(worker);
 }
 
 /* ---- Waits ---- */

@@ -70,6 +70,7 @@ struct _UprofWorker {
     UprofOwnTime hurried;  /* since Ctrl-C, while a call runs */
     bool is_ready;         /* the analysis has begun: it may get snapshots */
     uint64_t ready_ns;     /* monotonic: since when */
+    bool is_calm;          /* its first moments are over: see find_batch_ms() */
     bool is_full;          /* there was no room for the last snapshot */
     bool is_calling;       /* a call waits for its reply */
     bool has_reply;

@@ -9,6 +9,7 @@
 #include "analysis-priv.h"
 #include "file-rules-priv.h"
 #include "uprof/clock.h"
+#include "uprof/priority.h"
 #include "uprof/signal-mask.h"
 #include "uprof/text-limit.h"
 #include "uprof/text.h"
@@ -423,12 +424,12 @@ tell_walk(UprofWorker *worker, uint64_t now_ns)
 static void
 tell_walks(UprofWorkers *workers)
 {
-    const uint64_t now_ns = uprof_clock_now_ns();
-
     for (guint i = 0; i < workers->workers->len; i++) {
         UprofWorker *worker = g_ptr_array_index(workers->workers, i);
-        if (worker->walks && worker->is_ready && !worker->is_dead &&
-            now_ns - worker->walk_ns >= WALK_MS * UPROF_NS_PER_MS)
+        if (!worker->walks || !worker->is_ready || worker->is_dead)
+            continue;
+        const uint64_t now_ns = uprof_clock_now_ns();
+        if (now_ns - worker->walk_ns >= WALK_MS * UPROF_NS_PER_MS)
             tell_walk(worker, now_ns);
     }
 }
@@ -451,7 +452,7 @@ find_batch(UprofRing *ring, Batch *batch)
 
     for (batch->n = 0; batch->n < n; batch->n++) {
         len += uprof_packed_bytes(batch->snapshots[batch->n]);
-        if (len > sizeof(UprofSnapshot))
+        if (batch->n > 0 && len > UPROF_BATCH_BYTES_MAX)
             break;
     }
     return batch->n > 0;
@@ -547,14 +548,13 @@ feed_workers(UprofWorkers *workers)
  * Returns: the longest time for which snapshots are gathered, in milliseconds
  */
 static int
-find_batch_ms(const UprofWorkers *workers)
+find_batch_ms(UprofWorkers *workers)
 {
-    const uint64_t now_ns = uprof_clock_now_ns();
-
     for (guint i = 0; i < workers->workers->len; i++) {
-        const UprofWorker *worker = g_ptr_array_index(workers->workers, i);
-        if (!worker->is_dead && (worker->walks || worker->links ||
-                                 now_ns - worker->ready_ns < BEGIN_MS * UPROF_NS_PER_MS))
+        UprofWorker *worker = g_ptr_array_index(workers->workers, i);
+        worker->is_calm = worker->is_calm ||
+                          uprof_clock_now_ns() - worker->ready_ns >= BEGIN_MS * UPROF_NS_PER_MS;
+        if (!worker->is_dead && (worker->walks || worker->links || !worker->is_calm))
             return BATCH_MS;
     }
     return CALM_BATCH_MS;
@@ -592,6 +592,7 @@ run_thread(gpointer data)
     UprofWorkers *workers = data;
     eventfd_t count;
 
+    uprof_priority_lower();
     g_mutex_lock(&workers->lock);
     while (!workers->ends) {
         eventfd_read(workers->wakeup, &count);
@@ -633,6 +634,7 @@ uprof_workers_new(const UprofWorkerPlan *plan, GError **error)
     const UprofSpawnPlan spawn_plan = {
         .work = uprof_analysis_run,
         .data = (void *)plan,
+        .is_background = true,
         .limits = { .memory_max = symbols_max * MEMORY_FACTOR },
     };
     g_autoptr(UprofSpawner) spawner = uprof_spawner_start(&spawn_plan, error);

@@ -335,6 +335,7 @@ start_worker(UprofWorker *worker, GError **error)
     g_mutex_lock(&workers->lock);
     worker->is_ready = true;
     worker->ready_ns = uprof_clock_now_ns();
+    worker->is_calm = false;
     g_mutex_unlock(&workers->lock);
     return true;
 }

@@ -119,7 +119,7 @@ sampling_run_early(Sampling *sampling, SamplingResult *result)
     *result = (SamplingResult){ .snapshots = g_ptr_array_new_with_free_func(g_free) };
     uprof_sampler_begin(sampler);
     while (!uprof_sampler_has_ended(sampler)) {
-        uprof_sampler_tick(sampler);
+        uprof_sampler_tick(sampler, uprof_clock_now_ns());
         if (!sampling->nobody_drains)
             sampling_drain(ring, result);
     }

@@ -397,6 +397,119 @@ test_hold_fails_before_pause(void)
     g_assert_cmpuint(fake_xen.pauses, ==, 0);
 }
 
+/* Ticks as the sampler does, at @now_ns. Returns: the answer; after %UPROF_OK the hold is released */
+static UprofAnswer
+tick_at(UprofGuest *guest, uint64_t now_ns, UprofRegs *regs, GError **error)
+{
+    UprofHold hold = { 0 };
+
+    guest->ticked_ns = now_ns;
+    UprofAnswer answer = uprof_guest_vet(guest, 0, error);
+    if (answer == UPROF_OK)
+        answer = uprof_guest_hold(guest, 0, &hold, error);
+    if (answer == UPROF_OK) {
+        g_assert_cmpint(uprof_guest_read_regs(guest, 0, regs, NULL), ==, UPROF_OK);
+        g_assert_cmpint(uprof_hold_release(&hold, NULL, NULL, NULL), ==, UPROF_OK);
+    }
+    guest->ticked_ns = 0;
+    return answer;
+}
+
+/* Opens a guest of two vCPUs whose next tick, at @now_ns + 1 ms, makes its check in the hold. */
+static UprofGuest *
+open_busy(uint64_t now_ns)
+{
+    UprofRegs regs;
+
+    reset_xen(2);
+    UprofGuest *guest = open_usual();
+    g_assert_cmpint(tick_at(guest, now_ns, &regs, NULL), ==, UPROF_OK);
+    return guest;
+}
+
+/* Ticks of a busy guest in quick succession cost two hypercalls each, others three. */
+static void
+test_look_in_hold(void)
+{
+    static const struct {
+        unsigned after_us;
+        bool is_blocked; /* at the tick */
+        unsigned n_calls;
+        bool is_halted;
+    } ticks[] = {
+        { 1000, false, 2, false }, { 1000, false, 2, false }, { 2500, false, 3, false },
+        { 1000, true, 2, true },   { 1000, false, 3, false }, { 100, false, 2, false },
+    };
+    uint64_t now_ns = uprof_clock_now_ns();
+    g_autoptr(UprofGuest) guest = open_busy(now_ns);
+    UprofRegs regs;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(ticks); i++) {
+        const unsigned before = fake_xen.n_calls;
+        now_ns += ticks[i].after_us * UPROF_NS_PER_US;
+        fake_xen.vcpus[0].blocked = ticks[i].is_blocked;
+        fake_xen.vcpus[0].time_ns += UPROF_NS_PER_MS;
+        g_assert_cmpint(tick_at(guest, now_ns, &regs, NULL), ==, UPROF_OK);
+        g_assert_cmpuint(fake_xen.n_calls - before, ==, ticks[i].n_calls);
+        g_assert_cmpint(regs.halted, ==, ticks[i].is_halted);
+        g_assert_cmpuint(fake_xen.pauses, ==, 0);
+    }
+    /* outside of ticks each hold has its own check */
+    const unsigned before = fake_xen.n_calls;
+    g_assert_cmpint(uprof_guest_vet(guest, 0, NULL), ==, UPROF_OK);
+    g_assert_cmpuint(fake_xen.n_calls, ==, before + 1);
+}
+
+/* A hold whose own check finds that the domain does not run undoes its pause, and no other. */
+static void
+test_look_in_hold_undone(gconstpointer data)
+{
+    const size_t i = GPOINTER_TO_SIZE(data);
+    const uint64_t now_ns = uprof_clock_now_ns();
+    g_autoptr(UprofGuest) guest = open_busy(now_ns);
+    g_autoptr(GError) error = NULL;
+    UprofRegs regs;
+
+    fake_xen.flags = vets[i].flags;
+    fake_xen.pauses = vets[i].pauses;
+    fake_xen.is_there = !vets[i].is_gone;
+    fake_xen.uuid[0] ^= vets[i].is_another;
+    const UprofAnswer answer = tick_at(guest, now_ns + UPROF_NS_PER_MS, &regs, &error);
+    /* both vCPUs still run */
+    g_assert_cmpint(answer, ==, vets[i].answer == UPROF_IDLE ? UPROF_OK : vets[i].answer);
+    g_assert_no_error(error);
+    g_assert_cmpint(g_atomic_int_get(&guest->hindrance), ==, vets[i].hindrance);
+    g_assert_cmpuint(fake_xen.pauses, ==, vets[i].pauses);
+    g_assert_cmpuint(fake_xen.n_pauses, ==, fake_xen.n_unpauses);
+    g_assert_false(guest->left_held);
+    if (answer == UPROF_OK || vets[i].is_gone)
+        return;
+    g_assert_cmpuint(fake_xen.n_pauses, ==, 2);
+    g_assert_cmpuint(uprof_guest_take_lost_ns(guest, 0), >, 0);
+    g_assert_cmpuint(uprof_guest_take_lost_ns(guest, 0), ==, 0);
+}
+
+/* If such a pause cannot be undone, the guest counts as held. */
+static void
+test_look_in_hold_left(void)
+{
+    const uint64_t now_ns = uprof_clock_now_ns();
+    g_autoptr(UprofGuest) guest = open_busy(now_ns);
+    g_autoptr(GError) error = NULL;
+    UprofRegs regs;
+
+    fake_xen.pauses = 1;
+    /* the domctls of the check, the pause and the registers come before the unpause */
+    fake_xen.fail_at = fake_xen.n_domctls + 7;
+    fake_xen.fail_errno = EPERM;
+    g_assert_cmpint(tick_at(guest, now_ns + UPROF_NS_PER_MS, &regs, &error), ==, UPROF_FAILED);
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_FAILED);
+    g_assert_true(guest->left_held);
+    g_assert_cmpuint(fake_xen.pauses, ==, 2);
+    rescue_guest(NULL);
+    g_assert_cmpuint(fake_xen.pauses, ==, 1);
+}
+
 /* Returns: the length in ns of a hold in which the test sleeps for @us */
 static uint64_t
 time_hold(UprofGuest *guest, unsigned us)
@@ -912,6 +1025,9 @@ main(int argc, char **argv)
     g_assert_cmpuint(uprof_xen_module.abi, ==, UPROF_XEN_MODULE_ABI);
     ADD_CASES("open", opens, test_open);
     ADD_CASES("vet", vets, test_vet);
+    ADD_CASES("look-in-hold-undone", vets, test_look_in_hold_undone);
+    g_test_add_func("/xen/look-in-hold", test_look_in_hold);
+    g_test_add_func("/xen/look-in-hold-left", test_look_in_hold_left);
     ADD_CASES("hold-refused", pauses, test_hold_refused);
     ADD_CASES("multicall-refused", refusals, test_hold_multicall_refused);
     ADD_CASES("rescue", rescues, test_rescue);

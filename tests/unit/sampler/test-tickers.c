@@ -143,7 +143,7 @@ test_spread(void)
         g_assert_cmpuint(early_ns, <, interval_ns / 8);
         if (first_ns == 0)
             first_ns = next_ns;
-        uprof_sampler_tick(sampler);
+        uprof_sampler_tick(sampler, uprof_clock_now_ns());
         while (peek_slot(ring))
             uprof_ring_drop(ring);
         const unsigned vcpu = sampling.guest->vcpu;
