@@ -7,7 +7,7 @@
  * libvirt knows means libvirt's domain.
  *
  * The word "/domid/7" always means the domain with the number 7. No domain of libvirt has this name,
- * because its names cannot contain '/'. The module for holds alone is enough to find it.
+ * because its names cannot contain '/'. To find it, the module for holds is enough.
  */
 #pragma once
 

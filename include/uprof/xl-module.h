@@ -31,7 +31,7 @@ typedef struct {
     char uuid[UPROF_MARKER_UUID_BYTES]; /* as text */
     char name[UPROF_XL_NAME_BYTES_MAX]; /* any bytes: not safe to print; a longer name is cut */
     UprofXlState state;
-    unsigned n_vcpus, n_vcpus_max; /* that are online; that can be */
+    unsigned n_vcpus, n_vcpus_max; /* vCPUs that are online; that can be online */
 } UprofXlDomain;
 
 typedef struct {

@@ -65,7 +65,7 @@ quote_log(const Connection *connection)
                                                      : "libxenlight gave no reason");
 }
 
-/* The running Xen says its version even to a library of another one. */
+/* The running Xen says its version even to a library of another version. */
 static bool
 fail_version(const Connection *connection, GError **error)
 {

@@ -58,7 +58,7 @@ refuse_domain(GError **error, const UprofDomain *domain, const char *why)
     return refuse_with(error, UPROF_ERROR_UNSUPPORTED, domain, why);
 }
 
-/* Refuses an option that is for other domains: without it this one can be sampled. */
+/* Refuses an option that is for other domains: without the option, @domain can be sampled. */
 static bool
 refuse_option(GError **error, const UprofDomain *domain, const char *why)
 {

@@ -26,8 +26,8 @@ uprof_domid_may_be_xl(const UprofHost *host)
 }
 
 /*
- * @known: of UprofDomain: those of libvirt
- * Returns: (transfer full) (nullable): those of xl, without their kernels
+ * @known: of UprofDomain: the domains of libvirt
+ * Returns: (transfer full) (nullable): the domains of xl, without their kernels
  */
 static GPtrArray *
 list_xl(const UprofHost *host, const GPtrArray *known, const UprofXlModule **xl, GError **error)
@@ -98,9 +98,10 @@ uprof_domid_running(UprofHost *host)
 /*
  * Looks for a domain of xl after libvirt has not found it.
  * @word: (nullable): as for uprof_xl_domains_choose(); %NULL: the domain has the number @id
- * @problem: (out) (transfer full) (nullable): why it cannot be looked for
+ * @problem: (out) (transfer full) (nullable): why xl's domains cannot be listed
  *
- * Returns: (transfer full) (nullable): %NULL with an error, with @problem, or if there is none of that number
+ * Returns: (transfer full) (nullable): %NULL with an error, or with @problem, or with neither if no domain has
+ *   the number @id
  */
 static UprofDomain *
 find_xl(UprofHost *host, const char *word, int id, char **problem, GError **error)

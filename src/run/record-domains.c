@@ -120,8 +120,8 @@ limit_to_run(const Record *record, UprofRecording *recording)
 }
 
 /*
- * A domain that cannot be opened is tried again each second: its error is shown once. That another run
- * samples it is no error.
+ * A domain that cannot be opened is tried again each second, so its error is shown only once. If another
+ * run samples the domain, that is no error.
  *
  * @which: its UUID, or the user's word
  */
@@ -381,7 +381,7 @@ look_for_xl(Record *record)
     }
 }
 
-/* Call it when a domain may have started, or something else has befallen one. */
+/* Call it when a domain may have started, or when another event of a domain may have come. */
 static void
 handle_domain_events(Record *record)
 {

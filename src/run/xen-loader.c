@@ -57,7 +57,7 @@ check_owner(const Module *module, const char *path, GError **error)
     return false;
 }
 
-/* Returns: (nullable): what the module exports; both modules begin with their number */
+/* Returns: (nullable): what the module exports; in both modules it begins with the ABI number */
 static const void *
 load_module(const Module *module, GError **error)
 {

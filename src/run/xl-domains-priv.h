@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * xl-domains-priv.h - domains that xl made, in the terms of libvirt's
+ * xl-domains-priv.h - domains that xl made, described as libvirt describes its own domains
  *
  * The toolstack of Xen also knows the domains that libvirt made. They are left out here.
  */
@@ -23,7 +23,7 @@ UprofDomain *uprof_xl_domains_make(const char *name, const char *uuid, int id, c
  * uprof_xl_domains_list:
  * @xl: borrowed
  * @uri: of libvirt's connection
- * @known: of UprofDomain: libvirt's domains; their UUIDs and numbers count
+ * @known: of UprofDomain: libvirt's domains; only their UUIDs and numbers are used
  *
  * Returns: (transfer full) (nullable): of UprofDomain, by name, without the paths of their kernels; %NULL
  *   with the error of @xl

@@ -15,14 +15,15 @@
 enum {
     PROBES_MIN = 3, /* enough if holds are long and the budget is small */
     PROBES_NS_MAX = 1000 * 1000 * 1000,
-    PROBE_PERCENT = 175, /* trial holds are short: caches are warm, QEMU and libvirt awake */
-    FAILURES_MAX = 5,    /* failures in a row, after which sampling ends */
-    STUCK_MAX = 5,       /* timeouts of one vCPU in a row, after which sampling ends ... */
+    /* a usual hold, in percent of a trial hold, which finds warm caches, and QEMU and libvirt awake */
+    PROBE_PERCENT = 175,
+    FAILURES_MAX = 5, /* failures in a row, after which sampling ends */
+    STUCK_MAX = 5,    /* timeouts of one vCPU in a row, after which sampling ends ... */
     STUCK_NS_MIN = 1000 * 1000 * 1000, /* ... if they took at least this long */
     STOP_CHECK_MS = 20,                /* longest delay of a stop */
     REST_MS_MAX = 2500, /* longer than the poller's period: the poller may find a pause instead */
     SHORT_HOLD_NS = 50 * 1000, /* shorter holds are not examined for CPU waits */
-    DELAY_HOLDS = 8,           /* after a longer hold, so many are measured for CPU waits */
+    DELAY_HOLDS = 8,           /* after a longer hold, the next so many are measured */
     DELAY_KEEP_MS = 1000,
     ABSENT_MS = 100,      /* between checks of a vCPU that is not plugged in */
     COLD_NS = 200 * 1000, /* caches are cold after this long without a sample */
@@ -342,8 +343,8 @@ must_read_delay(const UprofSampler *sampler)
  * If a vCPU's thread must wait for a CPU before it can stop, the guest loses nothing by that wait.
  * But once the vCPU has stopped, this thread may have to wait for a CPU before it notices the stop,
  * and the guest loses that time. The time for which this thread has waited is an upper bound of the
- * loss. Reading it costs a twentieth of a sample. So it is read before a hold only on a busy host, which
- * makes holds long, and else once a second: an older value gives a higher bound.
+ * loss. Reading this time costs a twentieth of a sample. So it is read before each hold only while holds
+ * are long, as on a busy host, and otherwise once a second. An older value only makes the bound higher.
  */
 static uint64_t
 find_stopped_ns(UprofSampler *sampler, const Shot *shot)

@@ -3,8 +3,8 @@
  * local-labels-priv.h - drops labels of assembly code that are parts of functions
  *
  * An assembler makes a symbol of each label, also of the target of a branch in a function. Such a
- * label would take the name of the function's code behind it, and hide where this code begins. It is
- * part of a function
+ * label would give its own name to the function's code behind it, and hide where the function begins.
+ * A label is part of a function
  *
  * - whose size covers the label, or
  * - which has no size and comes before the label, if the function's code up to the label goes on to

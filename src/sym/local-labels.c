@@ -136,7 +136,11 @@ keep_labels(const Labels *labels, guint first, guint end)
         get_place(labels, i)->is_inside = false;
 }
 
-/* Is the label at the place where the code of the function without a size at @start goes on? */
+/*
+ * Is @label part of the function without a size at @start?
+ * @at: the address that the reading has reached
+ * @is_going_on: the code before @at goes on at @at
+ */
 static bool
 is_of_function(Labels *labels, const Place *label, uint64_t start, uint64_t at, bool is_going_on)
 {
@@ -148,7 +152,7 @@ is_of_function(Labels *labels, const Place *label, uint64_t start, uint64_t at, 
 
 /*
  * Reads the code from the function without a size at @owner to the last of its labels, which are
- * places @first to @end - 1. Behind a label that is not part of the function, nothing is.
+ * places @first to @end - 1. The function ends at the first label that is not part of it.
  */
 static void
 read_function(Labels *labels, guint owner, guint first, guint end)

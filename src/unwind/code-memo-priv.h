@@ -2,9 +2,10 @@
 /*
  * code-memo-priv.h - results of walks over code, by address
  *
- * Each address has some slots, which it shares with other addresses; those that were used last keep
- * theirs. A slot takes memory only after it was used. Facts about code of a file stay for a minute. Facts
- * about other code stay for some seconds, because that code may be replaced. The snapshots' time counts.
+ * Each address has some slots, which it shares with other addresses. The addresses that were used last
+ * keep their slots. A slot takes memory only after it was used. Facts about code of a file stay for a
+ * minute. Facts about other code stay for some seconds, because that code may be replaced. All times are
+ * those of the snapshots.
  */
 #pragma once
 
@@ -39,7 +40,7 @@ typedef struct {
     bool is_long;         /* the first walk ahead had more to follow */
     bool has_jump;        /* the walk ahead met a jump that it cannot follow */
     bool has_other_exit;  /* the code may go back to another stack */
-    UprofValue jump_sp;   /* the stack pointer there */
+    UprofValue jump_sp;   /* the stack pointer at that jump */
     bool is_entry;        /* the image begins to run in the function, which nothing has called */
     bool has_start;       /* the way from the function's start is known */
     bool is_fresh_stack;  /* that way begins a stack */

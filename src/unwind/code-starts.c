@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A function begins behind an instruction that does not go on, or behind space that is filled.
+ * A function begins behind an instruction that does not go on, or behind padding.
  * Compilers align most functions. Functions that are not aligned must begin like a function.
  */
 #include "code-starts-priv.h"

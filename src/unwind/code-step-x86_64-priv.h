@@ -24,10 +24,10 @@
  *   a note for Xen. This function has called another one.
  * - The frame is in a function of a kernel that has begun the stack (%UPROF_SP_FRESH): between its start and
  *   the call, it has set the stack pointer to a value that does not depend on the old one. Before that, it
- *   has neither kept the old value nor called anything. A symbol must name its start. A jump may have led
- *   there from code that has kept the old stack. So no code behind the call may return by another stack
- *   pointer.
- * - An interrupt has interrupted a process, and processes are not known.
+ *   has neither kept the old value nor called anything. A symbol must name its start. Code that has kept
+ *   the old stack pointer may have jumped to that start. So no code behind the call may return by another
+ *   stack pointer than the new one.
+ * - An interrupt has interrupted a process, and the guest's processes are not known.
  *
  * All other stacks that end here are incomplete.
  */

@@ -14,7 +14,7 @@ enum {
     FIRST_STARTS = 3,
     DEEP_STARTS = 4, /* of each kind */
     FAILURES_MAX = 3,
-    WAITS_MAX = 6, /* the wait for the next search doubles so often */
+    WAITS_MAX = 6, /* the wait for the next search doubles at most so many times */
     CUT_WAIT_MS = 100,
     UCONTEXT_REGS = 40, /* bytes from rt_sigreturn()'s stack pointer (Linux, struct rt_sigframe) */
 };
@@ -44,7 +44,10 @@ try_rules(UprofCodeFrame *frame)
     return false;
 }
 
-/* Behind a call that never returns, the next function begins: its end says nothing. */
+/*
+ * Behind a call that never returns, the next function may begin. The end of that function says nothing
+ * about the frame.
+ */
 static void
 walk_ahead(UprofCodeFrame *frame, unsigned work_max, unsigned n_exits_max)
 {
@@ -88,7 +91,7 @@ try_start(UprofCodeFrame *frame, uint64_t start)
     if (!reach)
         return false;
     frame->facts->is_zero_fp |= frame->n_starts == 1 && reach->is_zero_fp;
-    /* A return to the start would say that the call before the start does return. */
+    /* a return address at @start would mean that @start is in the function that made the call */
     if (!reach->is_reached || !uprof_code_frame_check(frame, &reach->rule, &check) ||
         check.pc == start)
         return false;
@@ -208,9 +211,9 @@ search_caller(UprofCodeFrame *frame)
 }
 
 /*
- * JIT compilers keep frame records, but some functions do not make their record themselves: Node.js has
- * a common function for that, which the first instruction calls. So the record itself must prove it:
- * the next record is farther up the stack. A function that runs and has a return address on top of the
+ * JIT compilers keep frame records, but some functions do not make their record themselves: in Node.js,
+ * their first instruction calls a common function that makes it. So the function's code does not show that
+ * there is a record. The stack must show it: the next record is farther up the stack. A function that runs and has a return address on top of the
  * stack may not have made its record yet.
  */
 static bool
@@ -374,7 +377,7 @@ find_kind(UprofCodeFrame *frame)
     frame->is_generated = uprof_sym_is_process_address(symbol_address);
 }
 
-/* A function seldom begins or ends farther away, and then has a table or a frame record. */
+/* Few functions begin or end farther away than NEAR, and those have a table or a frame record. */
 static void
 refresh_text(const UprofCodeFrame *frame)
 {

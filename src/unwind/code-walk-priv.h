@@ -41,7 +41,7 @@ typedef struct {
     unsigned n;
     UprofCodeRule rules[UPROF_CODE_EXITS_MAX];
     bool has_jump;      /* the walk met a jump through a table, or to an unknown address */
-    UprofValue jump_sp; /* the stack pointer there */
+    UprofValue jump_sp; /* the stack pointer at that jump */
     /* the walk met a return with a stack pointer that is not known, or not that of the start */
     bool has_other_exit;
     bool is_long; /* the walk had more to follow */
@@ -77,5 +77,5 @@ typedef struct {
 void uprof_code_walk_from(UprofCodeWalk *walk, const UprofCodePlan *plan, uint64_t start,
                           uint64_t pc, UprofCodeReach *reach);
 
-/** uprof_code_begins_function: does a function begin at @pc, or behind space that is filled? */
+/** uprof_code_begins_function: does a function begin at @pc, or behind padding at @pc? */
 bool uprof_code_begins_function(UprofCodeText *text, uint64_t pc, unsigned word_bytes);

@@ -202,7 +202,7 @@ uprof_code_begins_function(UprofCodeText *text, uint64_t pc, unsigned word_bytes
            insn.value < 0;
 }
 
-/* @pc: behind a call. Is the call of a function that does not return? */
+/* Does the function that @call calls never return? @pc: the address behind the call */
 static bool
 is_call_final(UprofCodeWalk *walk, uint64_t call, uint64_t pc)
 {
@@ -265,7 +265,7 @@ meet_jump(UprofCodeWalk *walk, const UprofCodeState *state, const UprofX86Insn *
             walk->exits->jump_sp = *sp;
         }
     } else if (!walk->has_jump && !uprof_value_is_reg(sp, UPROF_X86_RSP)) {
-        /* with its frame removed the function has ended, so the jump leads elsewhere */
+        /* a function that has removed its frame has ended, so such a jump leads to another function */
         uprof_code_state_copy(&walk->at_jump, state);
         walk->has_jump = true;
     }
@@ -288,7 +288,7 @@ follow_call(UprofCodeWalk *walk, UprofCodeState *state, const UprofX86Insn *insn
     uprof_code_state_apply(state, insn, walk->plan->word_bytes);
     state->pc += insn->len;
     state->cost += CALL_COST;
-    /* a frame that waits for a call that never returns is at such a place, too */
+    /* the frame may itself wait for a call that never returns */
     if (walk->target != 0 && state->pc == walk->target)
         return GOES_ON;
     return is_call_final(walk, call, state->pc) ? PATH_ENDS : GOES_ON;
@@ -387,7 +387,7 @@ follow_path(UprofCodeWalk *walk, unsigned number, unsigned *n_left)
     return flow == WALK_ENDS ? WALK_ENDS : PATH_ENDS;
 }
 
-/* Short walks use a small part, which stays in the processor's caches. */
+/* Short walks use a small part of the table, which stays in the processor's caches. */
 static void
 clear_visits(UprofCodeWalk *walk, unsigned work_max)
 {

@@ -48,7 +48,7 @@ typedef struct {
     const UprofMessage *message;          /* borrowed: of the current call */
     char *kernel; /* (nullable): owned: used if a symbol file is not what the guest runs */
     uint64_t first_walk_ns; /* when the first walk of tasks was due */
-    bool has_no_waits;      /* it was said why */
+    bool has_no_waits;      /* a warning has said why */
     unsigned n_replaceable; /* of the first symbol files; 0: they are not compared any more */
 } Worker;
 

@@ -402,7 +402,7 @@ tell_files(UprofWorkers *workers)
     }
 }
 
-/* While somebody else has stopped the guest, it has no time to wait. */
+/* While somebody else has stopped the guest, the time must not count as a wait of its tasks. */
 static void
 tell_walk(UprofWorker *worker, uint64_t now_ns)
 {
@@ -532,9 +532,9 @@ feed_workers(UprofWorkers *workers)
             return worker;
         for (unsigned i = 0; i < batch.n; i++)
             uprof_ring_drop(workers->ring);
-        /* it gets room only if its requests are answered, and on a busy host the sampler may fill
-         * the ring as fast as this loop empties it; only workers of the list may be served: this one's
-         * process may just be replaced */
+        /* The worker gets room only if its requests are answered. On a busy host the sampler may fill the
+         * ring as fast as this loop empties it, so the requests cannot wait for the end of the loop. Only
+         * workers of the list are served, because the process of @worker may just be replaced. */
         if (worker->is_full)
             serve_workers(workers);
     }

@@ -624,7 +624,7 @@ test_no_guess(void)
     g_assert_cmpint(fixture.stack->end, ==, UPROF_END_NO_RULE);
 }
 
-/* Code that is no file's may be replaced by other code, as JIT compilers do. */
+/* Code that is in no file may be replaced by other code, as JIT compilers do. */
 static void
 test_replaced_code(void)
 {
