@@ -21,7 +21,7 @@
 /* clang-format off */
 static const UprofCommand commands[] = {
     { "record", UPROF_COMMAND_RECORD, "DOMAIN...",
-      "sample, and write files (the default command); -- COMMAND: while it runs",
+      "sample, and write files (the default); with -- COMMAND, while COMMAND runs",
       uprof_record_run, NEEDS_DOMAIN },
     { "list", UPROF_COMMAND_LIST, "",
       "list all domains, and how each would be sampled",

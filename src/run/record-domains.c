@@ -699,8 +699,8 @@ static void
 handle_guardian_death(Record *record)
 {
     uprof_notice(record->notices, UPROF_NOTICE_WARNING,
-                 "the guardian process has died; domains that are not sampled by access 'direct' "
-                 "are not sampled any more");
+                 "the guardian process has died; sampling ends for guests that are held as a "
+                 "whole");
     record->guardian_died = true;
     stop_guarded(record);
 }

@@ -443,7 +443,8 @@ uprof_recording_check(UprofRecording *recording)
     }
     if (run->running == 0 && !run->idle)
         uprof_notice(recording->notices, UPROF_NOTICE_HINT,
-                     "%s: nothing ran: --idle shows idle time, --idle=stack where it waits", shown);
+                     "%s: nothing ran: --idle shows idle time, --idle=stack shows where it waits",
+                     shown);
     const uint64_t n_untimed = recording->counts.untimed;
     if (n_untimed > 0)
         uprof_notice(recording->notices, UPROF_NOTICE_WARNING,

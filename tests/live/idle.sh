@@ -21,7 +21,7 @@ result sidecar "$work/x.meta.json" "samples['idle'] >= 10" "samples['idle'] >= 0
 grep -q '\[idle\]' "$work/x.folded" && fail "idle is shown unasked: $(cat "$work/x.folded")"
 if [ "$(result sidecar "$work/x.meta.json" "samples['running'] == 0" 2>/dev/null && echo none)" = none ]; then
     [ ! -s "$work/x.folded" ] || fail 'stacks of nothing'
-    says 'nothing ran: --idle shows idle time, --idle=stack where it waits'
+    says 'nothing ran: --idle shows idle time, --idle=stack shows where it waits'
 fi
 
 profile 0 "${fast[@]}" -d 4 --idle -o "$work/x.folded" -o "$work/x.meta.json" "$name"

@@ -94,8 +94,9 @@ test_nothing_ran(Fixture *fixture, gconstpointer data)
     g_assert_cmpstr(fixture->said->str, ==, "");
     fixture->run->idle = false;
     g_assert_true(uprof_recording_check(&fixture->recording));
-    g_assert_cmpstr(fixture->said->str, ==,
-                    "web-1: nothing ran: --idle shows idle time, --idle=stack where it waits\n");
+    g_assert_cmpstr(
+        fixture->said->str, ==,
+        "web-1: nothing ran: --idle shows idle time, --idle=stack shows where it waits\n");
 }
 
 static void
