@@ -170,6 +170,25 @@ is_there(const Connection *connection, const UprofXlDomain *domain)
     return is_same;
 }
 
+/*
+ * Reads the configuration with which the toolstack has made the domain. libxl_retrieve_domain_configuration() would
+ * also ask the domain's device model, which may hang.
+ *
+ * Returns: false if there is none, or it cannot be read
+ */
+static bool
+read_config(const Connection *connection, int domid, libxl_domain_config *config)
+{
+    uint8_t *bytes = NULL;
+    int len = 0;
+
+    if (libxl_userdata_retrieve(connection->xl, (uint32_t)domid, "libxl-json", &bytes, &len) != 0)
+        return false;
+    g_autofree char *json = bytes && len > 0 ? g_strndup((const char *)bytes, (gsize)len) : NULL;
+    free(bytes);
+    return json && libxl_domain_config_from_json(connection->xl, config, json) == 0;
+}
+
 static bool
 xl_kernel(const UprofXlDomain *domain, char **kernel, GError **error)
 {
@@ -180,9 +199,8 @@ xl_kernel(const UprofXlDomain *domain, char **kernel, GError **error)
     if (!connect_xl(&connection, error))
         return false;
     libxl_domain_config_init(&config);
-    const int failed =
-        libxl_retrieve_domain_configuration(connection.xl, (uint32_t)domain->domid, &config, NULL);
-    if (failed == 0 && config.b_info.kernel && config.b_info.kernel[0])
+    const bool is_read = read_config(&connection, domain->domid, &config);
+    if (is_read && config.b_info.kernel && config.b_info.kernel[0])
         *kernel = g_strdup(config.b_info.kernel);
     libxl_domain_config_dispose(&config);
     if (!is_there(&connection, domain)) {
@@ -191,7 +209,7 @@ xl_kernel(const UprofXlDomain *domain, char **kernel, GError **error)
                     "domain %d has ended while its configuration was read", domain->domid);
         return false;
     }
-    if (failed == 0)
+    if (is_read)
         return true;
     g_autofree char *why = quote_log(&connection);
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,

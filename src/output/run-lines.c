@@ -13,6 +13,8 @@ enum {
     WELL_PERCENT = 99,     /* with a smaller share, the numbers behind it are shown */
     MISSED_PERCENT = 1,    /* the same, for samples that were missed */
     BUSY_HOST_PERCENT = 5, /* with so many missed samples the host is busy */
+    XEN_SHARED_HZ =
+        400, /* on a CPU that dom0 shares, a higher rate loses ticks: see find_advice() */
     TELLING_SAMPLES = 100, /* fewer samples of running vCPUs say little */
 };
 
@@ -110,6 +112,24 @@ count_missed(const UprofRun *run)
     return run->late + run->busy + run->skipped + run->stuck;
 }
 
+/*
+ * Xen lets a vCPU run for a millisecond before another vCPU gets the CPU (Xen, docs/misc/xen-command-line.pandoc,
+ * sched_ratelimit_us).
+ *
+ * Returns: literal: why so many ticks were late, and what helps
+ */
+static const char *
+find_advice(const UprofRun *run)
+{
+    if (g_strcmp0(run->access, "xen") != 0 || run->rate_mhz <= XEN_SHARED_HZ * 1000)
+        return "; the host is busy";
+    return "; the host is busy, or dom0 shares a CPU with the domain, which Xen lets run for a "
+           "millisecond before "
+           "dom0 gets the CPU: use -F 400, give dom0 a CPU of its own (xl vcpu-pin), or lower that "
+           "time (xl "
+           "sched-credit2 -s -r 100)";
+}
+
 static void
 add_missed(GPtrArray *lines, const UprofRun *run, const char *shown)
 {
@@ -131,7 +151,7 @@ add_missed(GPtrArray *lines, const UprofRun *run, const char *shown)
                                    text->len > 0 ? "," : "", reasons[i].n, reasons[i].why);
     add_line(lines, "%s: %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT " samples missed:%s%s", shown,
              missed, all, text->str,
-             is_share(run->late + run->stuck, all, BUSY_HOST_PERCENT) ? "; the host is busy" : "");
+             is_share(run->late + run->stuck, all, BUSY_HOST_PERCENT) ? find_advice(run) : "");
 }
 
 static void

@@ -105,11 +105,22 @@ scan_domain(int fd, const UprofHostScan *scan, UprofHost *host, const UprofDomai
     uprof_helper_put_number(fd, bad && !is_named);
 }
 
+static void
+put_warning(UprofNoticeKind kind, const char *text, void *data)
+{
+    const int *fd = data;
+
+    put_row(*fd, ROW_WARNING, text);
+}
+
+/* Only the configuration file can name domains of xl, so only then a round warns that they cannot be listed. */
 static int
 scan_all(int fd, const UprofHostScan *scan, UprofHost *host)
 {
+    const UprofNotices notices = { put_warning, &fd };
+    const bool names_domains = scan->config->domains->len > 0;
     g_autoptr(GError) error = NULL;
-    g_autoptr(GPtrArray) domains = uprof_domid_list(host, NULL, &error);
+    g_autoptr(GPtrArray) domains = uprof_domid_list(host, names_domains ? &notices : NULL, &error);
 
     if (!domains)
         return put_error(fd, error);

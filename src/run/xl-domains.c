@@ -159,10 +159,7 @@ uprof_xl_domains_read_kernel(const UprofXlModule *xl, UprofDomain *domain)
     g_clear_pointer(&domain->kernel_problem, g_free);
     if (!xl->kernel(&asked, &kernel, &error)) {
         domain->kernel_problem = g_strdup_printf("%s: give its symbols with -s", error->message);
-    } else if (!kernel) {
-        domain->kernel_problem =
-            g_strdup("its configuration names no kernel: give its symbols with -s");
-    } else if (!g_path_is_absolute(kernel)) {
+    } else if (kernel && !g_path_is_absolute(kernel)) {
         g_autofree char *shown = uprof_text_quote(kernel);
         domain->kernel_problem = g_strdup_printf(
             "its configuration names the kernel '%s' without its folder: give it with -s", shown);

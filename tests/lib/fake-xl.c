@@ -163,22 +163,38 @@ libxl_domain_config_dispose(libxl_domain_config *config)
     fake_xl.n_owned--;
 }
 
+/* The text stands for the configuration in JSON: "error", or the path of the kernel. */
 int
-libxl_retrieve_domain_configuration(libxl_ctx *ctx, uint32_t domid, libxl_domain_config *config,
-                                    const libxl_asyncop_how *how)
+libxl_userdata_retrieve(libxl_ctx *ctx, uint32_t domid, const char *userid, uint8_t **bytes,
+                        int *len)
 {
     FakeXlDomain *domain = find_domain(domid);
 
-    if (!domain)
+    *bytes = NULL;
+    *len = 0;
+    if (!domain || strcmp(userid, "libxl-json") != 0)
         return ERROR_DOMAIN_NOTFOUND;
-    if (domain->config_error != 0)
-        log_error(ctx);
-    else if (domain->kernel)
-        config->b_info.kernel = strdup(domain->kernel);
-    const int error = domain->config_error;
+    const char *text = domain->config_error != 0 ? "error" : domain->kernel ? domain->kernel : "";
+    if (!domain->has_no_config) {
+        *len = (int)strlen(text) + 1;
+        *bytes = malloc((size_t)*len);
+        memcpy(*bytes, text, (size_t)*len);
+    }
     if (domain->is_replaced)
         domain->uuid[0] ^= 0xff;
     if (domain->ends)
         domain->dying = true;
-    return error;
+    return 0;
+}
+
+int
+libxl_domain_config_from_json(libxl_ctx *ctx, libxl_domain_config *config, const char *text)
+{
+    if (strcmp(text, "error") == 0) {
+        log_error(ctx);
+        return ERROR_FAIL;
+    }
+    if (text[0])
+        config->b_info.kernel = strdup(text);
+    return 0;
 }

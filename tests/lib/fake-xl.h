@@ -20,7 +20,8 @@ typedef struct {
     bool paused, shutdown, crashed, dying;
     uint32_t n_online, max_vcpu_id;
     const char *kernel; /* (nullable): of its configuration */
-    int config_error;   /* of reading its configuration; 0: none */
+    bool has_no_config; /* the toolstack keeps no configuration of it */
+    int config_error;   /* of parsing its configuration; 0: none */
     bool ends;          /* while its configuration is read */
     bool is_replaced;   /* the same, and another domain gets its number */
 } FakeXlDomain;

@@ -40,6 +40,17 @@ boot()
     fi
 }
 
+# explains_late_ticks: if a twentieth of the ticks was late, the summary says why and what helps
+explains_late_ticks()
+{
+    if python3 -c 'import json, sys
+run = json.load(open(sys.argv[1]))
+missed = sum(run["ticks"].values())
+sys.exit(run["ticks"]["late"] * 20 < missed + run["samples"]["total"])' "$work/run.meta.json"; then
+        says 'samples missed: .* dom0 shares a CPU with the domain, .* use -F 400'
+    fi
+}
+
 # shares KIND: functions have 10, 30 and 60 % within 2 points at 5000 samples; stacks are complete
 shares()
 {
@@ -55,6 +66,7 @@ shares()
         [ "${#files[@]}" -lt 60 ] || fail "only $n samples"
     done
     cat "$work/err"
+    explains_late_ticks
     result shares g "$samples_wanted" "${files[@]}"
     must_run "$domid"
 }
@@ -426,6 +438,8 @@ domid()
     mv "$module" "$module.away"
     profile 3 -d 1 of-xl
     says "no domain 'of-xl' .* domains that xl made are not known here: .* is missing .*virt-uprof-xen"
+    profile 0 collect --config "$work/config.xml" --store "$work/store" -d 1s
+    says 'domains that xl made are not known here: '
     profile 0 dump -s "$kernel" --domid "$domid"
     says 'of-xl: libvirt does not know domain'
     grep -q guest_main "$work/out"

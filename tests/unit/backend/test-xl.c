@@ -191,6 +191,11 @@ test_bad_config(void)
     fake_xl.message = "parse error: \x1b[31mx";
     assert_no_config(UPROF_ERROR_FAILED,
                      "libxenlight cannot read the configuration of domain 7: parse error: ?[31mx");
+    set_up();
+    add_domain(7, "uk-1")->has_no_config = true;
+    assert_no_config(
+        UPROF_ERROR_FAILED,
+        "libxenlight cannot read the configuration of domain 7: libxenlight gave no reason");
     fake_xl.alloc_error = -3;
     assert_no_config(UPROF_ERROR_UNSUPPORTED, "libxenlight of Xen *");
 }

@@ -113,6 +113,28 @@ test_not_well(void)
                                         NULL });
 }
 
+/* On Xen, a high rate loses ticks if dom0 and the domain share a CPU; the line says what helps. */
+static void
+test_shared_cpu(void)
+{
+    g_autoptr(UprofRun) run = make_run();
+
+    g_free(run->access);
+    run->access = g_strdup("xen");
+    run->late = 300;
+    run->rate_mhz = 1000 * 1000;
+    assert_lines(uprof_run_lines_end(run, "web-1", &brief),
+                 (const char *const[]){
+                     "web-1: 990 samples *",
+                     "web-1: 300 of 1290 samples missed: 300 because the host was late; the host "
+                     "is busy, or dom0 shares a CPU with the domain, *: use -F 400, *xl vcpu-pin*",
+                     NULL });
+    run->rate_mhz = 400 * 1000;
+    assert_lines(uprof_run_lines_end(run, "web-1", &brief),
+                 (const char *const[]){ "web-1: 990 samples *",
+                                        "web-1: 300 of 1290 *late; the host is busy", NULL });
+}
+
 static void
 test_little(void)
 {
@@ -166,6 +188,7 @@ main(int argc, char **argv)
     g_test_add_func("/run-lines/start", test_start);
     g_test_add_func("/run-lines/well", test_well);
     g_test_add_func("/run-lines/not-well", test_not_well);
+    g_test_add_func("/run-lines/shared-cpu", test_shared_cpu);
     g_test_add_func("/run-lines/little", test_little);
     g_test_add_func("/run-lines/waits", test_waits);
     return g_test_run();
