@@ -100,8 +100,8 @@ uprof_domid_running(UprofHost *host)
  * @word: (nullable): as for uprof_xl_domains_choose(); %NULL: the domain has the number @id
  * @problem: (out) (transfer full) (nullable): why xl's domains cannot be listed
  *
- * Returns: (transfer full) (nullable): %NULL with an error, or with @problem, or with neither if no domain has
- *   the number @id
+ * Returns: (transfer full) (nullable): %NULL with an error, or with @problem, or with neither if no
+ *   domain has the number @id
  */
 static UprofDomain *
 find_xl(UprofHost *host, const char *word, int id, char **problem, GError **error)

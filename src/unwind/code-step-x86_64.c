@@ -213,8 +213,8 @@ search_caller(UprofCodeFrame *frame)
 /*
  * JIT compilers keep frame records, but some functions do not make their record themselves: in Node.js,
  * their first instruction calls a common function that makes it. So the function's code does not show that
- * there is a record. The stack must show it: the next record is farther up the stack. A function that runs and has a return address on top of the
- * stack may not have made its record yet.
+ * there is a record. The stack must show it: the next record is farther up the stack. A function that
+ * runs and has a return address on top of the stack may not have made its record yet.
  */
 static bool
 has_generated_record(const UprofCodeFrame *frame)
