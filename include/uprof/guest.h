@@ -162,7 +162,7 @@ struct _UprofGuest {
     uint64_t last_hold_ns; /* if measures_holds: length of the last hold; 0: not measured */
     uint64_t asked_ns;     /* when the backend asked for the last stop; 0: at the call of hold */
     uint64_t released_ns;  /* when the last hold ended */
-    uint64_t ticked_ns; /* monotonic: when the present tick was due, or later; 0: not in a tick */
+    uint64_t ticked_ns;    /* monotonic, in a tick: the clock is not earlier; 0: not in a tick */
 };
 
 /** UprofGuestOps: a backend. A member is required unless its comment says otherwise. */
@@ -180,6 +180,7 @@ struct _UprofGuestOps {
      * Optional. Called before each hold, while everything runs. Answers BUSY if somebody else
      * has stopped or moves the guest, GONE if the guest has ended. With grain VCPU also IDLE,
      * SAME, ABSENT and STUCK, about @vcpu. With grain GUEST also IDLE, if all vCPUs are idle.
+     * In a tick, a backend may leave this check to its hold.
      */
     UprofAnswer (*vet)(UprofGuest *guest, unsigned vcpu, GError **error);
 

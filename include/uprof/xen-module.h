@@ -11,7 +11,7 @@
 #include "uprof/guest.h"
 
 /* Raise this number with every change of UprofGuestOps, of its parameters, or of this file. */
-enum { UPROF_XEN_MODULE_ABI = 2 };
+enum { UPROF_XEN_MODULE_ABI = 3 };
 
 #define UPROF_XEN_MODULE_SYMBOL "uprof_xen_module"
 

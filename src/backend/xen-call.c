@@ -344,7 +344,7 @@ uprof_xen_call_reserve(UprofXenCall *call, unsigned n_vcpus, GError **error)
 {
     const size_t n = 2 * (size_t)n_vcpus + 3;
     const size_t len =
-        3 * n * (sizeof(Entry) + sizeof(Domctl)) + n * UPROF_XEN_CONTEXT_BYTES + 9 * 64;
+        3 * n * (sizeof(Entry) + sizeof(Domctl)) + n_vcpus * UPROF_XEN_CONTEXT_BYTES + 9 * 64;
     size_t at = 0;
 
     g_assert(!call->area && n_vcpus > 0 && n_vcpus <= UPROF_XEN_VCPUS_MAX);
@@ -365,7 +365,7 @@ uprof_xen_call_reserve(UprofXenCall *call, unsigned n_vcpus, GError **error)
     call->unpause.domctls = take_part(call->area, &at, n, sizeof(Domctl));
     call->before = take_part(call->area, &at, 1, sizeof(Runstate));
     call->after = take_part(call->area, &at, 1, sizeof(Runstate));
-    call->bytes = take_part(call->area, &at, n, UPROF_XEN_CONTEXT_BYTES);
+    call->bytes = take_part(call->area, &at, n_vcpus, UPROF_XEN_CONTEXT_BYTES);
     call->index = g_new0(unsigned, n_vcpus);
     return true;
 }

@@ -69,7 +69,7 @@ typedef struct {
     CodeSegment segments[SEGMENTS_MAX];
     unsigned n_segments;
     bool was_held;
-    uint64_t looked_ns; /* monotonic: when Xen reported @runs; 0: they are too old */
+    uint64_t looked_ns; /* monotonic: when Xen reported @runs; 0: ask again */
     bool looks_in_hold; /* the next hold asks for @runs, too */
     uint64_t lost_ns;   /* of holds that found the domain paused by somebody else, or ended */
 
@@ -321,8 +321,8 @@ has_old_cpu(const XenGuest *xen, uint64_t now_ns)
 
 /*
  * A hypercall of its own for the check takes a tenth of a sample. At a high rate, and if all vCPUs ran at the
- * last tick, the hypercall that pauses asks for the state before the pause, too. If that state then says that
- * there is nothing to sample, the hold is undone at once.
+ * last tick, the hypercall that pauses asks for the state before the pause, too. If the domain did not run,
+ * the pause is undone at once. A guest that has just become idle is held once.
  */
 static bool
 may_look_in_hold(const XenGuest *xen, uint64_t now_ns)
@@ -417,6 +417,7 @@ review_hold(XenGuest *xen, GError **error)
     const int number = runs ? 0 : unpause_guest(xen);
     const UprofAnswer answer = rate_state(xen, &info, state, xen->base.ticked_ns, &failure);
     if (runs) {
+        g_assert(answer == UPROF_OK);
         for (unsigned vcpu = 0; vcpu < xen->base.n_vcpus; vcpu++)
             xen->wanted[vcpu] = xen->wanted[vcpu] && !is_at_rest(xen, vcpu);
         return answer;

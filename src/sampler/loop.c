@@ -138,7 +138,7 @@ wait_for_change(UprofLoop *loop)
  * A wake-up is expensive, so this takes all samples that are due now or almost now.
  * @now_ns: the clock is not earlier
  *
- * Returns: the clock is not earlier. A hold reads it
+ * Returns: a time that the clock has reached; a hold reads the clock
  */
 static uint64_t
 tick_due_samplers(UprofLoop *loop, uint64_t now_ns, uint64_t check_ns)
@@ -159,15 +159,15 @@ tick_due_samplers(UprofLoop *loop, uint64_t now_ns, uint64_t check_ns)
 /*
  * @at_ns: when the first sample is due
  *
- * Returns: until when the loop may sleep. A sample that is due soon after the check is waited for, because a
- * wake-up of its own for the check costs as much as a sample
+ * Returns: until when the loop may sleep. A wake-up of its own for the check costs as much as a sample, so
+ * the loop waits for a sample that is due soon after the check
  */
 static uint64_t
 find_wake_ns(const UprofLoop *loop, uint64_t now_ns, uint64_t at_ns, uint64_t check_ns)
 {
     if (release_late_stops(loop))
         return MIN(at_ns, now_ns + LATE_STOP_MS * UPROF_NS_PER_MS);
-    return at_ns <= check_ns + CHECK_MS * UPROF_NS_PER_MS ? at_ns : check_ns;
+    return MIN(at_ns, check_ns + CHECK_MS * UPROF_NS_PER_MS);
 }
 
 static gpointer
