@@ -31,8 +31,7 @@ enum {
     SEGMENTS_MAX = 16,
     CPU_KEEP_MS = 1000, /* hvm_hw_cpu changes with the mode of a vCPU, not with every sample */
     MAP_KEEP_S = 120,
-    LOOK_KEEP_MS =
-        2, /* a hold this soon after the last one makes the check itself: see may_look_in_hold() */
+    LOOK_KEEP_MS = 2, /* see may_look_in_hold() */
     RAN_ON_MS = 1000, /* a hold is shorter; a person who pauses a domain takes longer */
     RELEASE_TRIES = 100,
     RELEASE_STEP_US = 1000,
@@ -71,7 +70,7 @@ typedef struct {
     bool was_held;
     uint64_t looked_ns; /* monotonic: when Xen reported @runs; 0: ask again */
     bool looks_in_hold; /* the next hold asks for @runs, too */
-    uint64_t lost_ns;   /* of holds that found the domain paused by somebody else, or ended */
+    uint64_t lost_ns;   /* time in holds that were undone, because the domain did not run */
 
     gint must_remap;    /* atomic: the poller tells the sampler to drop its mappings */
     uint64_t tot_pages; /* the poller's: memory of the domain when mappings were dropped last */
@@ -332,6 +331,14 @@ may_look_in_hold(const XenGuest *xen, uint64_t now_ns)
            !has_old_cpu(xen, now_ns);
 }
 
+/* May the domain be held? */
+static bool
+is_running(const XenGuest *xen, const UprofXenInfo *info)
+{
+    return is_ours(xen, info) && !info->flags.dying && !info->flags.shut_down &&
+           !info->flags.paused;
+}
+
 /*
  * Rates the state that Xen has just reported.
  * @number: 0, or the errno of the report
@@ -341,6 +348,12 @@ may_look_in_hold(const XenGuest *xen, uint64_t now_ns)
 static UprofAnswer
 rate_state(XenGuest *xen, const UprofXenInfo *info, int number, uint64_t now_ns, GError **error)
 {
+    if (number == 0 && is_running(xen, info)) {
+        g_atomic_int_set(&xen->base.hindrance, UPROF_HINDRANCE_NONE);
+        xen->looked_ns = now_ns;
+        uprof_marker_set_ran(xen->base.marker, info->cpu_ns, now_ns);
+        return UPROF_OK;
+    }
     xen->looked_ns = 0;
     if (number == ESRCH || (number == 0 && (info->flags.dying || !is_ours(xen, info))))
         return end_guest(xen);
@@ -350,12 +363,7 @@ rate_state(XenGuest *xen, const UprofXenInfo *info, int number, uint64_t now_ns,
         return info->flags.shutdown_reason == UPROF_XEN_SHUTDOWN_SUSPEND
                    ? report_busy(xen, UPROF_HINDRANCE_JOB)
                    : end_guest(xen);
-    if (info->flags.paused)
-        return report_busy(xen, UPROF_HINDRANCE_PAUSED);
-    g_atomic_int_set(&xen->base.hindrance, UPROF_HINDRANCE_NONE);
-    xen->looked_ns = now_ns;
-    uprof_marker_set_ran(xen->base.marker, info->cpu_ns, now_ns);
-    return UPROF_OK;
+    return report_busy(xen, UPROF_HINDRANCE_PAUSED);
 }
 
 static UprofAnswer
@@ -412,12 +420,10 @@ review_hold(XenGuest *xen, GError **error)
     g_autoptr(GError) failure = NULL;
 
     const int state = uprof_xen_call_looked(xen->call, &info, xen->runs);
-    const bool runs = state == 0 && is_ours(xen, &info) && !info.flags.dying &&
-                      !info.flags.shut_down && !info.flags.paused;
+    const bool runs = state == 0 && is_running(xen, &info);
     const int number = runs ? 0 : unpause_guest(xen);
     const UprofAnswer answer = rate_state(xen, &info, state, xen->base.ticked_ns, &failure);
     if (runs) {
-        g_assert(answer == UPROF_OK);
         for (unsigned vcpu = 0; vcpu < xen->base.n_vcpus; vcpu++)
             xen->wanted[vcpu] = xen->wanted[vcpu] && !is_at_rest(xen, vcpu);
         return answer;

@@ -123,11 +123,9 @@ find_advice(const UprofRun *run)
 {
     if (g_strcmp0(run->access, "xen") != 0 || run->rate_mhz <= XEN_SHARED_HZ * 1000)
         return "; the host is busy";
-    return "; the host is busy, or dom0 shares a CPU with the domain, which Xen lets run for a "
-           "millisecond before "
-           "dom0 gets the CPU: use -F 400, give dom0 a CPU of its own (xl vcpu-pin), or lower that "
-           "time (xl "
-           "sched-credit2 -s -r 100)";
+    return "; the host is busy, or dom0 shares a CPU with the domain. Xen lets a vCPU run for a "
+           "millisecond before dom0 gets the CPU: use -F 400, give dom0 a CPU of its own (xl "
+           "vcpu-pin), or lower that time (xl sched-credit2 -s -r 100)";
 }
 
 static void

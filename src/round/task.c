@@ -113,7 +113,7 @@ put_warning(UprofNoticeKind kind, const char *text, void *data)
     put_row(*fd, ROW_WARNING, text);
 }
 
-/* Only the configuration file can name domains of xl, so only then a round warns that they cannot be listed. */
+/* Only the configuration file can name domains of xl, so only then a round says that they cannot be listed. */
 static int
 scan_all(int fd, const UprofHostScan *scan, UprofHost *host)
 {

@@ -474,14 +474,17 @@ test_look_in_hold_undone(gconstpointer data)
     fake_xen.pauses = vets[i].pauses;
     fake_xen.is_there = !vets[i].is_gone;
     fake_xen.uuid[0] ^= vets[i].is_another;
+    fake_xen.vcpus[0].blocked = fake_xen.vcpus[1].blocked = vets[i].is_blocked;
     const UprofAnswer answer = tick_at(guest, now_ns + UPROF_NS_PER_MS, &regs, &error);
-    /* both vCPUs still run */
+    /* a guest that has just become idle is held once */
     g_assert_cmpint(answer, ==, vets[i].answer == UPROF_IDLE ? UPROF_OK : vets[i].answer);
     g_assert_no_error(error);
     g_assert_cmpint(g_atomic_int_get(&guest->hindrance), ==, vets[i].hindrance);
     g_assert_cmpuint(fake_xen.pauses, ==, vets[i].pauses);
     g_assert_cmpuint(fake_xen.n_pauses, ==, fake_xen.n_unpauses);
     g_assert_false(guest->left_held);
+    if (answer == UPROF_OK)
+        g_assert_cmpint(regs.halted, ==, vets[i].is_blocked);
     if (answer == UPROF_OK || vets[i].is_gone)
         return;
     g_assert_cmpuint(fake_xen.n_pauses, ==, 2);

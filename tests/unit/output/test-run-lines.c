@@ -127,7 +127,7 @@ test_shared_cpu(void)
                  (const char *const[]){
                      "web-1: 990 samples *",
                      "web-1: 300 of 1290 samples missed: 300 because the host was late; the host "
-                     "is busy, or dom0 shares a CPU with the domain, *: use -F 400, *xl vcpu-pin*",
+                     "is busy, or dom0 shares a CPU with the domain. *: use -F 400, *xl vcpu-pin*",
                      NULL });
     run->rate_mhz = 400 * 1000;
     assert_lines(uprof_run_lines_end(run, "web-1", &brief),
