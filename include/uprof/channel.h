@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 enum {
-    UPROF_CHANNEL_BYTES_MAX = 96 * 1024, /* of a message; below the usual size of socket buffers */
+    UPROF_CHANNEL_BYTES_MAX = 96 * 1024, /* of a message */
     UPROF_CHANNEL_PARTS_MAX = 64,        /* from which a message is put together */
     UPROF_CHANNEL_FDS_MAX = 64,          /* descriptors of a message */
 };
@@ -28,13 +28,16 @@ typedef struct {
 /**
  * uprof_channel_new:
  * @ends: (out) (array fixed-size=2): two descriptors, closed on exec
+ *
+ * Returns: false with %UPROF_ERROR_FAILED, also if the kernel's limits permit no buffer for the
+ *   longest message
  */
 bool uprof_channel_new(int ends[2], GError **error);
 
 /**
  * uprof_channel_send: sends one message
  * @parts: the content, in this order; up to %UPROF_CHANNEL_BYTES_MAX bytes in all
- * @n_parts: up to 3
+ * @n_parts: up to %UPROF_CHANNEL_PARTS_MAX
  * @fds: (nullable): borrowed descriptors that go with the message
  *
  * Waits for room in the buffer of the socket, unless the descriptor does not block.

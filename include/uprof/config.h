@@ -64,3 +64,9 @@ UprofConfig *uprof_config_load(const char *path, GError **error);
 
 /** uprof_config_has_domain: does one of the patterns match all of @name, which may be any bytes? */
 bool uprof_config_has_domain(const UprofConfig *config, const char *name);
+
+/**
+ * uprof_config_names_others: does one of the patterns match none of @names?
+ * @names: (element-type utf8)
+ */
+bool uprof_config_names_others(const UprofConfig *config, const GPtrArray *names);

@@ -174,18 +174,22 @@ is_there(const Connection *connection, const UprofXlDomain *domain)
  * Reads the configuration with which the toolstack has made the domain. libxl_retrieve_domain_configuration() would
  * also ask the domain's device model, which may hang.
  *
+ * @is_kept: (out): false if the toolstack keeps none, as for a domain that libvirt or another program made
+ *
  * Returns: false if there is none, or it cannot be read
  */
 static bool
-read_config(const Connection *connection, int domid, libxl_domain_config *config)
+read_config(const Connection *connection, int domid, libxl_domain_config *config, bool *is_kept)
 {
     uint8_t *bytes = NULL;
     int len = 0;
 
+    *is_kept = true;
     if (libxl_userdata_retrieve(connection->xl, (uint32_t)domid, "libxl-json", &bytes, &len) != 0)
         return false;
     g_autofree char *json = bytes && len > 0 ? g_strndup((const char *)bytes, (gsize)len) : NULL;
     free(bytes);
+    *is_kept = json != NULL;
     return json && libxl_domain_config_from_json(connection->xl, config, json) == 0;
 }
 
@@ -194,12 +198,13 @@ xl_kernel(const UprofXlDomain *domain, char **kernel, GError **error)
 {
     g_auto(Connection) connection = { 0 };
     libxl_domain_config config;
+    bool is_kept;
 
     *kernel = NULL;
     if (!connect_xl(&connection, error))
         return false;
     libxl_domain_config_init(&config);
-    const bool is_read = read_config(&connection, domain->domid, &config);
+    const bool is_read = read_config(&connection, domain->domid, &config, &is_kept);
     if (is_read && config.b_info.kernel && config.b_info.kernel[0])
         *kernel = g_strdup(config.b_info.kernel);
     libxl_domain_config_dispose(&config);
@@ -211,6 +216,11 @@ xl_kernel(const UprofXlDomain *domain, char **kernel, GError **error)
     }
     if (is_read)
         return true;
+    if (!is_kept) {
+        g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
+                    "the toolstack keeps no configuration of domain %d", domain->domid);
+        return false;
+    }
     g_autofree char *why = quote_log(&connection);
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
                 "libxenlight cannot read the configuration of domain %d: %s", domain->domid, why);

@@ -15,11 +15,38 @@ typedef union {
     char bytes[CMSG_SPACE(UPROF_CHANNEL_FDS_MAX * sizeof(int))];
 } Control;
 
+/* The kernel refuses a message that is longer than the buffer of its socket, less 32 bytes for itself
+ * (EMSGSIZE; unix_dgram_sendmsg() of Linux). The administrator can set the usual size of buffers
+ * (net.core.wmem_default) below that of our messages. */
+static const int buffer_bytes = 2 * UPROF_CHANNEL_BYTES_MAX;
+
+/* Makes room for our longest message. Only CAP_NET_ADMIN may exceed net.core.wmem_max. */
+static bool
+enlarge_buffer(int fd)
+{
+    int bytes = 0;
+    socklen_t len = sizeof(bytes);
+
+    if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &buffer_bytes, sizeof(buffer_bytes)) < 0 &&
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer_bytes, sizeof(buffer_bytes)) < 0)
+        return false;
+    return getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, &len) == 0 && bytes >= buffer_bytes;
+}
+
 bool
 uprof_channel_new(int ends[2], GError **error)
 {
-    return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0 ||
-           uprof_error_fail_errno(error, "no channel to another process");
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return uprof_error_fail_errno(error, "no channel to another process");
+    if (enlarge_buffer(ends[0]) && enlarge_buffer(ends[1]))
+        return true;
+    close(ends[0]);
+    close(ends[1]);
+    g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
+                "no channel to another process: a socket gets no buffer of %d bytes; "
+                "set net.core.wmem_max to %d or more",
+                buffer_bytes, buffer_bytes);
+    return false;
 }
 
 static void

@@ -106,24 +106,40 @@ scan_domain(int fd, const UprofHostScan *scan, UprofHost *host, const UprofDomai
 }
 
 static void
-put_warning(UprofNoticeKind kind, const char *text, void *data)
+keep_hint(UprofNoticeKind kind, const char *text, void *data)
 {
-    const int *fd = data;
+    char **hint = data;
 
-    put_row(*fd, ROW_WARNING, text);
+    g_free(*hint);
+    *hint = g_strdup(text);
 }
 
-/* Only the configuration file can name domains of xl, so only then a round says that they cannot be listed. */
+/* The configuration may name domains of xl. If it names none of them, it does not matter that they cannot be listed. */
+static bool
+may_name_xl(const UprofConfig *config, const GPtrArray *domains)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+
+    for (guint i = 0; i < domains->len; i++) {
+        const UprofDomain *domain = g_ptr_array_index(domains, i);
+        if (!uprof_access_is_host(domain))
+            g_ptr_array_add(names, domain->name);
+    }
+    return uprof_config_names_others(config, names);
+}
+
 static int
 scan_all(int fd, const UprofHostScan *scan, UprofHost *host)
 {
-    const UprofNotices notices = { put_warning, &fd };
-    const bool names_domains = scan->config->domains->len > 0;
+    g_autofree char *hint = NULL;
+    const UprofNotices notices = { keep_hint, &hint };
     g_autoptr(GError) error = NULL;
-    g_autoptr(GPtrArray) domains = uprof_domid_list(host, names_domains ? &notices : NULL, &error);
+    g_autoptr(GPtrArray) domains = uprof_domid_list(host, &notices, &error);
 
     if (!domains)
         return put_error(fd, error);
+    if (hint && may_name_xl(scan->config, domains))
+        put_row(fd, ROW_WARNING, hint);
     for (guint i = 0; i < domains->len; i++) {
         const UprofDomain *domain = g_ptr_array_index(domains, i);
         put_row(fd, ROW_ALIVE, "");

@@ -448,8 +448,10 @@ rate_shot(UprofSampler *sampler, Shot *shot, UprofAnswer answer)
 {
     const UprofGuest *guest = sampler->guest;
 
-    if (guest->grain == UPROF_GRAIN_NONE && !guest->paused && answer == UPROF_OK)
+    if (guest->grain == UPROF_GRAIN_NONE && !guest->paused && answer == UPROF_OK) {
         mark_torn(sampler, shot);
+        read_clock(sampler);
+    }
     /* the page-table entries by which stacks were found may have changed before the hold */
     if (!uprof_mem_check(sampler->mem))
         for (unsigned i = 0; i < shot->n; i++)

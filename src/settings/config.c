@@ -321,3 +321,21 @@ uprof_config_has_domain(const UprofConfig *config, const char *name)
             return true;
     return false;
 }
+
+static bool
+matches_any(const char *pattern, const GPtrArray *names)
+{
+    for (guint i = 0; i < names->len; i++)
+        if (matches_pattern(pattern, g_ptr_array_index(names, i)))
+            return true;
+    return false;
+}
+
+bool
+uprof_config_names_others(const UprofConfig *config, const GPtrArray *names)
+{
+    for (guint i = 0; i < config->domains->len; i++)
+        if (!matches_any(g_ptr_array_index(config->domains, i), names))
+            return true;
+    return false;
+}

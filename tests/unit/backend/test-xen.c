@@ -513,6 +513,40 @@ test_look_in_hold_left(void)
     g_assert_cmpuint(fake_xen.pauses, ==, 1);
 }
 
+/* A hold whose own check fails undoes its pause, and a hold that Xen refuses to make paused nothing. */
+static void
+test_look_in_hold_refused(gconstpointer data)
+{
+    /* the domctls are: state of the domain, states of two vCPUs, pause */
+    enum { STATE = 1, VCPU = 3, PAUSE = 4 };
+    static const unsigned ats[] = { STATE, VCPU, PAUSE };
+    const size_t i = GPOINTER_TO_SIZE(data);
+
+    for (size_t j = 0; j < G_N_ELEMENTS(ats); j++) {
+        const uint64_t now_ns = uprof_clock_now_ns();
+        g_autoptr(UprofGuest) guest = open_busy(now_ns);
+        g_autoptr(GError) error = NULL;
+        UprofRegs regs;
+        fake_xen.fail_at = fake_xen.n_domctls + ats[j];
+        fake_xen.fail_errno = pauses[i].number;
+        const UprofAnswer answer = tick_at(guest, now_ns + UPROF_NS_PER_MS, &regs, &error);
+        /* a vCPU whose state is not known counts as absent */
+        g_assert_true((answer == UPROF_OK) == (ats[j] == VCPU));
+        if (ats[j] == PAUSE)
+            g_assert_cmpint(answer, ==, pauses[i].answer);
+        g_assert_cmpuint(fake_xen.pauses, ==, 0);
+        g_assert_false(guest->left_held);
+        if (answer == UPROF_GONE)
+            continue;
+        /* the next tick makes its own check and succeeds */
+        g_clear_error(&error);
+        const unsigned before = fake_xen.n_calls;
+        g_assert_cmpint(tick_at(guest, now_ns + 2 * UPROF_NS_PER_MS, &regs, &error), ==, UPROF_OK);
+        g_assert_no_error(error);
+        g_assert_cmpuint(fake_xen.n_calls - before, ==, 3);
+    }
+}
+
 /* Returns: the length in ns of a hold in which the test sleeps for @us */
 static uint64_t
 time_hold(UprofGuest *guest, unsigned us)
@@ -1031,6 +1065,7 @@ main(int argc, char **argv)
     ADD_CASES("look-in-hold-undone", vets, test_look_in_hold_undone);
     g_test_add_func("/xen/look-in-hold", test_look_in_hold);
     g_test_add_func("/xen/look-in-hold-left", test_look_in_hold_left);
+    ADD_CASES("look-in-hold-refused", pauses, test_look_in_hold_refused);
     ADD_CASES("hold-refused", pauses, test_hold_refused);
     ADD_CASES("multicall-refused", refusals, test_hold_multicall_refused);
     ADD_CASES("rescue", rescues, test_rescue);

@@ -199,6 +199,29 @@ test_names(void)
     }
 }
 
+static void
+test_other_names(void)
+{
+    static const struct {
+        const char *patterns[3];
+        bool names_others;
+    } rows[] = {
+        { { NULL }, false },         { { "web-1" }, false }, { { "*" }, false },
+        { { "w*", "db-?" }, false }, { { "uk-1" }, true },   { { "web-1", "uk-*" }, true },
+    };
+    g_autoptr(GPtrArray) known = g_ptr_array_new_with_free_func(g_free);
+
+    g_ptr_array_add(known, g_strdup("web-1"));
+    g_ptr_array_add(known, g_strdup("db-1"));
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autoptr(UprofConfig) config = uprof_config_new();
+        for (const char *const *pattern = rows[i].patterns; *pattern; pattern++)
+            g_ptr_array_add(config->domains, g_strdup(*pattern));
+        g_test_message("row %zu", i);
+        g_assert_true(uprof_config_names_others(config, known) == rows[i].names_others);
+    }
+}
+
 /* A matcher that backtracks over each star would take forever. */
 static void
 test_slow_name(void)
@@ -296,6 +319,7 @@ main(int argc, char **argv)
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_case);
     }
     g_test_add_func("/config/names", test_names);
+    g_test_add_func("/config/other-names", test_other_names);
     g_test_add_func("/config/slow-name", test_slow_name);
     g_test_add_func("/config/load", test_load);
     g_test_add_func("/config/owner", test_owner);
