@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * kernel-log-text.c - the kernel's log as text and as JSON, and what its last words tell
+ * kernel-log-text.c - the kernel's log as text and as JSON
  */
 #include "uprof/kernel-log.h"
 
@@ -12,32 +12,11 @@
 
 #define NS_PER_US 1000
 #define US_PER_S 1000000
-#define OLD_NS (UINT64_C(3600) * 1000 * 1000 * 1000)
 /* In a record's caller: the rest is the number of a CPU. */
 #define IS_CPU (UINT32_C(1) << 31)
 
-enum { OF_KERNEL = 0 }; /* a facility: Linux, include/linux/syslog.h */
-
 static const char *const levels[] = { "emerg", "alert",  "crit", "err",
                                       "warn",  "notice", "info", "debug" };
-
-/* Texts of the kernel's messages, and what they mean. */
-static const struct {
-    const char *text, *what;
-} troubles[] = {
-    { "Kernel panic - not syncing", "a panic" },
-    { "Oops: ", "an oops" },
-    { "BUG: unable to handle", "an oops" },
-    { "kernel BUG at ", "an oops" },
-    { "general protection fault, ", "an oops" }, /* without the comma: of a process */
-    { "Out of memory: Killed process", "a process that was killed for lack of memory" },
-    { "Memory cgroup out of memory: Killed process",
-      "a process that was killed for lack of memory" },
-    { " blocked for more than ", "a task that hangs" },
-    { "BUG: soft lockup", "a CPU that hangs" },
-    { "hard LOCKUP", "a CPU that hangs" },
-    { "detected stall", "a CPU that hangs" },
-};
 
 static void
 append_line(GString *out, const UprofPrintkRecord *record, const char *line)
@@ -171,35 +150,4 @@ uprof_kernel_log_append_json(GString *out, const UprofKernelLog *log, size_t mos
     uprof_json_end(&json, UPROF_JSON_ARRAY);
     g_string_append_c(out, '\n');
     return first;
-}
-
-/* ---- Trouble ---- */
-
-/* Returns: (nullable): what the record tells of */
-static const char *
-find_meaning(const UprofPrintkRecord *record)
-{
-    for (size_t i = 0; record->text.data && i < G_N_ELEMENTS(troubles); i++)
-        if (memmem(record->text.data, record->text.len, troubles[i].text, strlen(troubles[i].text)))
-            return troubles[i].what;
-    return NULL;
-}
-
-bool
-uprof_kernel_log_find_trouble(const UprofKernelLog *log, UprofKernelTrouble *trouble)
-{
-    const GArray *records = uprof_kernel_log_records(log);
-
-    for (guint i = records->len; i-- > 0;) {
-        const UprofPrintkRecord *record = &g_array_index(records, UprofPrintkRecord, i);
-        const uint64_t newest_ns =
-            g_array_index(records, UprofPrintkRecord, records->len - 1).time_ns;
-        const char *what = record->facility == OF_KERNEL ? find_meaning(record) : NULL;
-        if (!what)
-            continue;
-        const uint64_t age_ns = newest_ns > record->time_ns ? newest_ns - record->time_ns : 0;
-        *trouble = (UprofKernelTrouble){ record, what, age_ns, age_ns > OLD_NS };
-        return true;
-    }
-    return false;
 }
