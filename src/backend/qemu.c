@@ -462,10 +462,12 @@ peek_memory(UprofQemu *qemu, UprofLane lane, uint64_t gpa, void *into, size_t le
 
 /*
  * Joins a span to a peek if both are in one range of RAM, and so close that one peek can read both.
+ * @is_ordered: the spans must be read in their order; QEMU reads a peek by rising addresses
  * @start, @end: (inout): addresses of the peek
  */
 static bool
-join_span(const UprofRamRange *range, uint64_t *start, uint64_t *end, const UprofSpan *next)
+join_span(const UprofRamRange *range, bool is_ordered, uint64_t *start, uint64_t *end,
+          const UprofSpan *next)
 {
     const uint64_t next_end = next->gpa + next->len;
     const uint64_t first = MIN(*start, next->gpa), last = MAX(*end, next_end);
@@ -473,14 +475,16 @@ join_span(const UprofRamRange *range, uint64_t *start, uint64_t *end, const Upro
                          : *start > next_end ? *start - next_end
                                              : 0;
 
-    if (gap > JOIN_BYTES_MAX || next_end < next->gpa || first < range->gpa ||
-        last - range->gpa > range->len || last - first > UPROF_QEMU_BOUNCE_BYTES)
+    if ((is_ordered && next->gpa < *end) || gap > JOIN_BYTES_MAX || next_end < next->gpa ||
+        first < range->gpa || last - range->gpa > range->len ||
+        last - first > UPROF_QEMU_BOUNCE_BYTES)
         return false;
     *start = first;
     *end = last;
     return true;
 }
 
+/* The sampler reads stacks of a guest that stands still, so that no order matters. */
 static void
 read_peek(UprofQemu *qemu, UprofLane lane, const UprofRam *ram, UprofSpan *spans, unsigned n)
 {
@@ -494,7 +498,8 @@ read_peek(UprofQemu *qemu, UprofLane lane, const UprofRam *ram, UprofSpan *spans
             spans[i++].missing = true;
             continue;
         }
-        while (last + 1 < n && join_span(range, &start, &end, &spans[last + 1]))
+        while (last + 1 < n &&
+               join_span(range, lane == UPROF_LANE_WORKER, &start, &end, &spans[last + 1]))
             last++;
         const bool ok = peek_memory(qemu, lane, start, qemu->bounce[lane], end - start);
         for (; i <= last; i++) {
