@@ -23,7 +23,7 @@ enum {
     UPROF_MEM_MORE_MAX = 256,         /* more pages, for a sample that finds something new */
     UPROF_MEM_MORE_PER_SECOND = 1024, /* such pages, by the time of snapshots ... */
     UPROF_MEM_SAVED_MAX = 4096,       /* ... and how many of them may be saved up */
-    UPROF_MEM_PIECES_MAX = 128,       /* that one call reads together */
+    UPROF_MEM_PIECES_MAX = 512,       /* that one call reads together */
 };
 
 #define UPROF_MEM_KEEP_NS UINT64_C(5000000000)

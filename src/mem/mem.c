@@ -22,7 +22,7 @@ enum {
     TABLES_MAX = 32, /* page-table pages that the sampler remembers of a slow guest */
     /* recent copies for each vCPU: of a few stacks, and of the memory to which a chain leads */
     RECENT_COPIES = 12,
-    BULK_SPANS = 128,            /* in one read of the guest */
+    BULK_SPANS = 512,            /* in one read of the guest */
     BULK_SPAN_BYTES = 64 * 1024, /* one memory peek of a slow guest */
 };
 

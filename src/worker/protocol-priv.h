@@ -75,8 +75,8 @@ uprof_pack_snapshot(const UprofSnapshot *snapshot, UprofSlice *parts)
 enum {
     UPROF_SNAPSHOTS_MAX = 32,                        /* in one message ... */
     UPROF_BATCH_BYTES_MAX = UPROF_CHANNEL_BYTES_MAX, /* ... of at most so many bytes */
-    UPROF_READ_SPANS_MAX = 128,                      /* in one request */
-    UPROF_READ_BYTES_MAX = 64 * 1024,                /* of all spans of a request */
+    UPROF_READ_SPANS_MAX = 512,                      /* in one request */
+    UPROF_READ_BYTES_MAX = 80 * 1024,                /* of all spans of a request */
     UPROF_REPLY_PART_BYTES = 64 * 1024,              /* of a reply, in one message */
     UPROF_REPLY_BYTES_MAX = 64 * 1024 * 1024,
     UPROF_NOTICE_BYTES_MAX = 8 * 1024,

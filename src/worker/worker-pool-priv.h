@@ -23,7 +23,8 @@ struct _UprofWorkers {
     UprofSpawner *spawner;
     GMutex lock;        /* guards the members of all workers, unless they say otherwise */
     GCond changed;      /* a reply is complete, or a worker is dead */
-    GCond served_other; /* @served has changed; each read of a guest signals this */
+    GCond served_other; /* @served has changed */
+    unsigned n_waits;   /* threads that wait for @served_other */
     GPtrArray *workers; /* of UprofWorker, borrowed */
     GThread *thread;
     int wakeup;              /* eventfd: wakes the thread */

@@ -150,7 +150,9 @@ end_slow_work(UprofWorker *worker)
 {
     g_mutex_lock(&worker->pool->lock);
     worker->pool->served = NULL;
-    g_cond_broadcast(&worker->pool->served_other);
+    /* a broadcast is a system call, even if nobody waits */
+    if (worker->pool->n_waits > 0)
+        g_cond_broadcast(&worker->pool->served_other);
 }
 
 static bool

@@ -347,8 +347,10 @@ stop_worker(UprofWorker *worker)
     UprofWorkers *workers = worker->pool;
 
     g_mutex_lock(&workers->lock);
+    workers->n_waits++;
     while (workers->served == worker)
         g_cond_wait(&workers->served_other, &workers->lock);
+    workers->n_waits--;
     g_ptr_array_remove(workers->workers, worker);
     worker->is_ready = false;
     g_mutex_unlock(&workers->lock);
