@@ -50,7 +50,7 @@ typedef struct {
 /** UprofTaskList: all members are owned */
 typedef struct {
     GArray *tasks;    /* of UprofTask: by process, its first thread first; processes by their ids */
-    bool is_complete; /* false: the ring is malformed, changes all the time, or is too long */
+    bool is_complete; /* false: a ring is malformed, changes all the time, or is too long */
     bool is_late;     /* ... or the time was up */
     unsigned n_retries; /* how often a ring had changed, and was followed again */
     /* (nullable): what this kernel does not tell: see uprof_task_offsets_missing() */

@@ -63,7 +63,7 @@ const UprofTask *uprof_task_lock_task(const UprofTaskLockSearch *search, uint64_
 /** uprof_task_lock_kind: Returns: the kind of lock for which the kernel's @function waits */
 UprofTaskLockKind uprof_task_lock_kind(const char *function);
 
-/** uprof_task_lock_kind_name: Returns: "mutex", "rwsem-read", "rwsem-write", "pi-futex" ...; literal */
+/** uprof_task_lock_kind_name: Returns: "mutex", "rwsem-read", "rwsem-write", "rt-mutex" ...; literal */
 const char *uprof_task_lock_kind_name(UprofTaskLockKind kind);
 
 /**

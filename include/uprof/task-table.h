@@ -10,6 +10,12 @@
 #include "uprof/pipeline.h"
 #include "uprof/task-choice.h"
 
+/** UprofTaskHold: the hold of the whole guest in which its tasks were read */
+typedef struct {
+    uint64_t ns;          /* its length; 0: there was none */
+    bool has_ended_early; /* before all tasks were read: the guest ran while the rest was read */
+} UprofTaskHold;
+
 /** UprofTaskRequest: has no pointers, so that it can be sent to another process */
 typedef struct {
     UprofTaskChoice choice;
@@ -21,7 +27,7 @@ typedef struct {
     bool is_json;
     bool is_paused;    /* the guest */
     bool is_rehearsal; /* the same is read once more: only an error gives a notice */
-    uint64_t held_ns;  /* how long the guest was held while its tasks were read; 0: it ran */
+    UprofTaskHold hold;
     char uuid[UPROF_MARKER_UUID_BYTES];
 } UprofTaskRequest;
 
@@ -40,13 +46,13 @@ struct _UprofTaskReading {
 
 /**
  * uprof_task_reading_write: reads no tasks
- * @held_ns: as in UprofTaskRequest
+ * @hold: in which the tasks were read
  * @notices: get a warning if tasks are left out
  *
  * Returns: (transfer full): lines that are safe to print
  */
-GString *
-uprof_task_reading_write(UprofTaskReading *reading, uint64_t held_ns, const UprofNotices *notices);
+GString *uprof_task_reading_write(UprofTaskReading *reading, const UprofTaskHold *hold,
+                                  const UprofNotices *notices);
 
 /** uprof_task_reading_free: @reading: (nullable) */
 void uprof_task_reading_free(UprofTaskReading *reading);

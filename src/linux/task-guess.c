@@ -17,8 +17,8 @@ enum {
     NODE_BITS = 3,
     INTERNAL_MAX = 4096, /* nodes are above */
     LEVELS_MAX = 12,
-    NODES_MAX = UPROF_TASK_LIST_MAX / 4,
-    PIECES_EACH = 2, /* of a node */
+    NODES_MAX = UPROF_TASK_LIST_MAX / 4, /* of a tree */
+    PIECES_EACH = 2,                     /* of a node */
     NODES_TOGETHER = UPROF_MEM_PIECES_MAX / PIECES_EACH,
     /* struct pid: lists of the task with that number, and of the process with that number */
     LISTS = 2,
@@ -45,7 +45,8 @@ struct _UprofTaskGuess {
 typedef struct {
     const UprofTaskOffsets *offsets;
     const UprofKernelMemory *memory;
-    GArray *ids; /* of uint64_t: addresses of structs pid */
+    unsigned n_nodes; /* so far */
+    GArray *ids;      /* of uint64_t: addresses of structs pid */
 } Reader;
 
 /* ---- The tree ---- */
@@ -62,11 +63,13 @@ add_entry(Reader *reader, uint64_t entry, unsigned shift, GArray *below)
 {
     const Node node = { entry & ~(uint64_t)NODE_BITS, shift };
 
-    if (is_node(entry) && shift > 0 && below->len < NODES_MAX)
+    if (is_node(entry) && shift > 0 && reader->n_nodes < NODES_MAX) {
+        reader->n_nodes++;
         g_array_append_val(below, node);
-    else if ((entry & NODE_BITS) == 0 && entry >= UPROF_UPPER_HALF &&
-             reader->ids->len < UPROF_TASK_LIST_MAX)
+    } else if ((entry & NODE_BITS) == 0 && entry >= UPROF_UPPER_HALF &&
+               reader->ids->len < UPROF_TASK_LIST_MAX) {
         g_array_append_val(reader->ids, entry);
+    }
 }
 
 /* Reads some nodes with one read of the guest. */

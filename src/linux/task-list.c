@@ -26,10 +26,10 @@
 enum {
     PID_MAX = 4 * 1024 * 1024, /* Linux, include/linux/threads.h, PID_MAX_LIMIT */
     READS_MAX = 2 * UPROF_TASK_LIST_MAX,
-    TRIES_MAX = 8,   /* of one place in a ring */
+    TRIES_MAX = 100, /* of one place in a ring; each takes a tenth of a millisecond */
     LEVELS_MAX = 32, /* Linux, include/linux/pid_namespace.h, MAX_PID_NS_LEVEL */
     MORE_PIECES = 4,
-    AHEAD_MAX = 16, /* tasks that are read together */
+    AHEAD_MAX = 64, /* tasks that are read together */
     IDS_TOGETHER = UPROF_MEM_PIECES_MAX / 2,
 };
 
@@ -79,7 +79,8 @@ typedef struct {
     UprofTaskList *list;
     GHashTable *places; /* address of a task -> its index in the list, plus 1 */
     unsigned n_reads;
-    uint64_t end_ns; /* when the time is up */
+    bool has_doubtful; /* a process of the list lacks threads */
+    uint64_t end_ns;   /* when the time is up */
 } Walk;
 
 /* ---- One task ---- */
@@ -349,6 +350,14 @@ take_thread(Walk *walk, uint64_t address, const UprofTaskBytes *bytes)
     add_task(walk, &task);
 }
 
+/* @place: of the first thread of a process whose other threads could not all be found */
+static void
+mark_doubtful(Walk *walk, guint place)
+{
+    g_array_index(walk->list->tasks, UprofTask, place).is_doubtful = true;
+    walk->has_doubtful = true;
+}
+
 static void
 take_process(Walk *walk, uint64_t address, const UprofTaskBytes *bytes)
 {
@@ -363,7 +372,7 @@ take_process(Walk *walk, uint64_t address, const UprofTaskBytes *bytes)
 
     take_thread(walk, address, bytes);
     if (!is_alone(walk, bytes, threads.head) && !walk_ring(walk, &threads, take_thread))
-        g_array_index(walk->list->tasks, UprofTask, place).is_doubtful = true;
+        mark_doubtful(walk, place);
 }
 
 /* ---- All tasks ---- */
@@ -523,7 +532,7 @@ walk_tasks(Walk *walk, uint64_t first_task)
     finish_waits(walk);
     finish_parents(walk);
     finish_ids(walk);
-    list->is_complete = list->is_complete && !list->is_late;
+    list->is_complete = list->is_complete && !list->is_late && !walk->has_doubtful;
     drop_replaced(list->tasks);
     g_array_sort(list->tasks, compare_tasks);
 }

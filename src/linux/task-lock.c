@@ -94,7 +94,7 @@ uprof_task_lock_kind_name(UprofTaskLockKind kind)
     static const char *const names[] = {
         [UPROF_TASK_LOCK_NONE] = "none",       [UPROF_TASK_LOCK_MUTEX] = "mutex",
         [UPROF_TASK_LOCK_READ] = "rwsem-read", [UPROF_TASK_LOCK_WRITE] = "rwsem-write",
-        [UPROF_TASK_LOCK_FUTEX] = "pi-futex",  [UPROF_TASK_LOCK_PER_CPU] = "percpu-rwsem",
+        [UPROF_TASK_LOCK_FUTEX] = "rt-mutex",  [UPROF_TASK_LOCK_PER_CPU] = "percpu-rwsem",
     };
 
     return names[kind];

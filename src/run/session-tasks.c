@@ -88,7 +88,7 @@ read_held(UprofSession *session, UprofSessionTasks *tasks, const UprofNotices *n
     const uint64_t taken_ns = uprof_clock_now_ns() - began_ns;
     if (answer != UPROF_OK)
         return uprof_session_note_answer(session, answer, error, notices);
-    tasks->request.held_ns = result.held_ns;
+    tasks->request.hold = (UprofTaskHold){ result.held_ns, result.end != UPROF_PAUSE_DONE };
     if (result.end == UPROF_PAUSE_DONE) {
         g_autofree char *held = uprof_format_ns(result.held_ns);
         uprof_notice(notices, UPROF_NOTICE_INFO, "%s: held for %s", session->shown, held);
@@ -122,11 +122,11 @@ static UprofErrorCode
 write_text(UprofSession *session, const UprofSessionTasks *tasks, GString **text,
            const UprofNotices *notices)
 {
-    const uint64_t held_ns = tasks->request.held_ns;
+    const UprofTaskHold hold = tasks->request.hold;
     g_autoptr(GByteArray) reply = NULL;
     g_autoptr(GError) error = NULL;
 
-    if (!uprof_worker_call(session->worker, tasks->write, (UprofSlice){ &held_ns, sizeof(held_ns) },
+    if (!uprof_worker_call(session->worker, tasks->write, (UprofSlice){ &hold, sizeof(hold) },
                            &reply, &error))
         return uprof_notice_error(notices, error);
     *text = g_string_new(NULL);

@@ -169,7 +169,8 @@ append_names(GString *out, const Groups *groups, const Group *group)
 {
     for (guint i = 0; i < group->tasks->len && i < NAMED_MAX; i++) {
         const UprofTask *task = get_task(groups, group, i);
-        g_string_append_printf(out, "%s%s[%u]", i > 0 ? ", " : "", task->name, task->id);
+        g_string_append_printf(out, "%s%s[%u]%s", i > 0 ? ", " : "", task->name, task->id,
+                               uprof_task_text_doubt(task));
     }
     if (group->tasks->len > NAMED_MAX)
         g_string_append_printf(out, " and %u more", group->tasks->len - NAMED_MAX);
@@ -369,5 +370,5 @@ uprof_task_groups_make(UprofPipeline *pipeline, const UprofTaskRequest *request,
     g_autoptr(UprofTaskReading) reading =
         uprof_task_groups_read(pipeline, request, shown, notices, error);
 
-    return reading ? uprof_task_reading_write(reading, request->held_ns, notices) : NULL;
+    return reading ? uprof_task_reading_write(reading, &request->hold, notices) : NULL;
 }

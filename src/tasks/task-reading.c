@@ -2,9 +2,10 @@
 #include "uprof/task-table.h"
 
 GString *
-uprof_task_reading_write(UprofTaskReading *reading, uint64_t held_ns, const UprofNotices *notices)
+uprof_task_reading_write(UprofTaskReading *reading, const UprofTaskHold *hold,
+                         const UprofNotices *notices)
 {
-    reading->request.held_ns = held_ns;
+    reading->request.hold = *hold;
     return reading->write(reading, notices);
 }
 

@@ -207,7 +207,7 @@ append_row(GString *out, const Layout *layout, const UprofTaskList *list, const 
     append_column(out, extra->call ? extra->call : number ? number : "-", layout->call);
     append_column(out, extra->cgroup ? extra->cgroup : "-", layout->cgroup);
     g_string_append_printf(out, task->is_kernel ? "[%s]%s\n" : "%s%s\n", task->name,
-                           task->is_doubtful ? " (threads may be missing)" : "");
+                           uprof_task_text_doubt(task));
 }
 
 static unsigned
@@ -351,5 +351,5 @@ uprof_task_table_make(UprofPipeline *pipeline, const UprofTaskRequest *request, 
     g_autoptr(UprofTaskReading) reading =
         uprof_task_table_read(pipeline, request, shown, notices, error);
 
-    return reading ? uprof_task_reading_write(reading, request->held_ns, notices) : NULL;
+    return reading ? uprof_task_reading_write(reading, &request->hold, notices) : NULL;
 }

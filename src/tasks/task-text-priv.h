@@ -16,6 +16,9 @@ const char *uprof_task_text_state(const UprofTask *task);
 /** uprof_task_text_has_wait: Returns: true if it is known how long the task waits */
 bool uprof_task_text_has_wait(const UprofTaskList *list, const UprofTask *task);
 
+/** uprof_task_text_doubt: Returns: what to say behind the name of a task some of whose threads may be missing; or "" */
+const char *uprof_task_text_doubt(const UprofTask *task);
+
 /** uprof_task_text_is_in_io: Returns: true if the task cannot be interrupted and waits for I/O */
 bool uprof_task_text_is_in_io(const UprofTask *task);
 

@@ -45,6 +45,12 @@ uprof_task_text_is_in_io(const UprofTask *task)
     return task->state == 'D' && task->is_in_io && !task->is_on_cpu;
 }
 
+const char *
+uprof_task_text_doubt(const UprofTask *task)
+{
+    return task->is_doubtful ? " (threads may be missing)" : "";
+}
+
 static void
 warn_about_list(const UprofTaskList *list, const char *shown, const UprofNotices *notices)
 {
@@ -108,7 +114,9 @@ uprof_task_text_begin(UprofJsonWriter *json, const UprofTaskRequest *request, co
     uprof_json_string(json, "domain", shown);
     uprof_json_string(json, "uuid", request->uuid);
     uprof_json_bool(json, "paused", request->is_paused);
-    uprof_json_uint(json, "held_ns", request->held_ns);
+    uprof_json_uint(json, "held_ns", request->hold.ns);
+    if (request->hold.ns > 0)
+        uprof_json_bool(json, "held_to_end", !request->hold.has_ended_early);
     uprof_json_string(json, "missing", list->missing ? list->missing : "");
     uprof_json_uint(json, "retries", list->n_retries);
     uprof_json_break_line(json, "\n ");

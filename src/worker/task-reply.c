@@ -50,12 +50,11 @@ uprof_task_reply_read_groups(UprofAnalysis *analysis, UprofSlice argument, GByte
 void
 uprof_task_reply_write(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply)
 {
-    uint64_t held_ns;
+    UprofTaskHold hold;
 
     if (!analysis->tasks)
         return;
-    memcpy(&held_ns, argument.data, sizeof(held_ns));
-    g_autoptr(GString) text =
-        uprof_task_reading_write(analysis->tasks, held_ns, &analysis->notices);
+    memcpy(&hold, argument.data, sizeof(hold));
+    g_autoptr(GString) text = uprof_task_reading_write(analysis->tasks, &hold, &analysis->notices);
     g_byte_array_append(reply, (const guint8 *)text->str, (guint)text->len);
 }

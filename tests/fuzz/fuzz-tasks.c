@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The tasks of a Linux guest with some changed words. An input is changes of 11 bytes. A change is 16
+ * The tasks and the log of a Linux guest with some changed words. An input is changes of 11 bytes. A change is 16
  * bits, the number of the word in memory; a byte; and a value of 64 bits. Bits 0 and 1 of the byte say how
  * the value is used. The other bits are the number of the read before which the word changes.
  */
@@ -10,6 +10,7 @@
 
 #include "linux-guest.h"
 #include "tasks-guest.h"
+#include "uprof/kernel-log.h"
 #include "uprof/task-lock.h"
 
 /* The first input also makes the guest. */
@@ -157,6 +158,27 @@ check_list(const LinuxView *view, const UprofTaskList *list)
     }
 }
 
+static void
+check_log(const LinuxView *view)
+{
+    enum { MOST = 64 * 1024 };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(UprofKernelLog) log = uprof_kernel_log_read(view->kernel, view->mem, &error);
+    g_autoptr(GString) text = g_string_new(NULL);
+    UprofKernelTrouble trouble;
+
+    check_answer(log != NULL, error);
+    if (!log)
+        return;
+    uprof_kernel_log_append_text(text, log, MOST);
+    uprof_kernel_log_append_json(text, log, MOST);
+    g_assert(g_utf8_validate(text->str, (gssize)text->len, NULL));
+    for (size_t i = 0; i < text->len; i++)
+        g_assert((uint8_t)text->str[i] >= ' ' || text->str[i] == '\n');
+    if (uprof_kernel_log_find_trouble(log, &trouble))
+        g_assert(trouble.what && trouble.record->text.data);
+}
+
 void
 fuzz_input(const uint8_t *data, size_t size)
 {
@@ -165,7 +187,7 @@ fuzz_input(const uint8_t *data, size_t size)
     g_autoptr(GError) error = NULL;
 
     if (!guest) {
-        guest = tasks_guest_new();
+        guest = tasks_guest_new(NULL);
         ram = g_memdup2(guest->memory->ram, guest->memory->ram_len);
     }
     memcpy(guest->memory->ram, ram, guest->memory->ram_len);
@@ -182,5 +204,6 @@ fuzz_input(const uint8_t *data, size_t size)
         check_list(view, list);
         check_locks(view, list);
     }
+    check_log(view);
     guest->memory->hook = NULL;
 }

@@ -531,7 +531,8 @@ save_task_change(const char *corpus, const char *name, uint64_t gpa, unsigned wh
 static void
 make_tasks(const char *corpus)
 {
-    g_autoptr(LinuxGuest) guest = tasks_guest_new();
+    uint64_t tree;
+    g_autoptr(LinuxGuest) guest = tasks_guest_new(&tree);
     const uint64_t task = guest->task;
 
     save_task_change(corpus, "ring", task + TASK_RING, 0, 8);
@@ -553,6 +554,15 @@ make_tasks(const char *corpus)
     save_task_change(corpus, "lock-count", lock + LOCK_COUNT, 0, UINT64_C(1) << 63);
     save_task_change(corpus, "lock-head", lock + LOCK_HEAD, 0, 0x20);
     save_task_change(corpus, "id", task + TASK_PID, 2, UINT64_MAX);
+    /* the tree of ids: its depth, a node that leads back to the root, and ids of another task */
+    save_task_change(corpus, "tree-depth", tree + NODE_SHIFT - 1, 0, 60 << 8);
+    const uint64_t leaf = linux_guest_get(guest, tree + NODE_SLOTS) & ~UINT64_C(3);
+    save_task_change(corpus, "tree-circle", tree + NODE_SLOTS, 0, tree - (leaf - LINUX_DIRECT));
+    save_task_change(corpus, "tree-ids", leaf - LINUX_DIRECT + NODE_SLOTS, 0, 0x40);
+    const uint64_t log = linux_guest_get(guest, linux_guest_image(LINUX_LOG)) - LINUX_DIRECT;
+    save_task_change(corpus, "log-count", log + RING_COUNT_BITS, 0, 3);
+    save_task_change(corpus, "log-text", log + RING_TEXT, 0, 8);
+    save_task_change(corpus, "log-head", log + RING_HEAD, 0, 2);
 }
 
 /* ---- Files that are mapped in part, in the format of fuzz-mapped-elf.c ---- */

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "build-printk.h"
 #include "linux-guest.h"
 
 enum {
@@ -48,22 +49,40 @@ tasks_guest_add_worker(LinuxGuest *guest, uint64_t task)
     linux_guest_put_text(guest, worker + WORKER_TEXT, "events");
 }
 
-/** tasks_guest_new: makes a guest with processes, threads, a worker, a lock, and a task in a namespace */
-static inline LinuxGuest *
-tasks_guest_new(void)
+static inline void
+tasks_guest_put_log(LinuxGuest *guest)
 {
-    const LinuxPlan plan = { .lists_tasks = true, .n_vcpus = 2, .more_bytes = 128 * 1024 };
+    g_auto(PrintkBuilder) builder;
+
+    printk_init(&builder, 3, 8);
+    builder.facility = 0;
+    printk_add(&builder, 6, "Linux version 6.4");
+    printk_add(&builder, 0, "Oops: 0000 [#1] SMP");
+    printk_add(&builder, 6, "two\nlines");
+    linux_guest_put_log(guest, &builder);
+}
+
+/**
+ * tasks_guest_new: makes a guest with processes, threads, a worker, a lock, a task in a namespace, the tree of
+ * ids, and a log
+ * @tree: (out) (optional): guest-physical address of the tree's root
+ */
+static inline LinuxGuest *
+tasks_guest_new(uint64_t *tree)
+{
+    const LinuxPlan plan = { .lists_tasks = true, .n_vcpus = 2, .more_bytes = 192 * 1024 };
     enum { WORDS = TASKS_GUEST_WAITER_WORDS + TASKS_GUEST_REGS_WORDS };
     uint64_t words[WORDS] = { 0 };
     LinuxGuest *guest = linux_guest_new(&plan);
     const uint64_t ids = linux_guest_alloc(guest, 0x40, 64);
-    uint64_t task = 0;
+    uint64_t tasks[1 + TASKS_GUEST_PROCESSES] = { guest->task }, task = 0;
 
     words[TASKS_GUEST_WAITER_WORDS + 17] = 0x33;
     words[TASKS_GUEST_WAITER_WORDS + 19] = LINUX_STACK + 0x1000;
     for (unsigned i = 0; i < TASKS_GUEST_PROCESSES; i++) {
         task = linux_guest_add_task(guest, "task", 100 + i, i < 2 ? guest->mm : 0);
         linux_guest_list_task(guest, task, i == 1 ? guest->task : 0);
+        tasks[1 + i] = task;
         if (i == 2)
             tasks_guest_add_worker(guest, task);
         if (i == 3)
@@ -74,5 +93,9 @@ tasks_guest_new(void)
     memory_guest_put_u32(guest->memory, ids + IDS_NUMBERS + IDS_EACH, 1);
     linux_guest_add_stack(guest, guest->task, LINUX_IMAGE + 0x58, words, WORDS);
     tasks_guest_add_lock(guest, task);
+    const uint64_t root = linux_guest_number_tasks(guest, tasks, G_N_ELEMENTS(tasks));
+    if (tree)
+        *tree = root;
+    tasks_guest_put_log(guest);
     return guest;
 }

@@ -174,7 +174,7 @@ static const struct {
     { "l-folder",   make_folder,     5, OF_FOLDER, "rwsem-write" },
     { "l-list",     read_folder,     3, OF_FOLDER, "rwsem-read" },
     { "l-pipe",     use_pipe,        6, OF_PIPE,   "mutex" },
-    { "l-futex",    lock_futex,      3, OF_LOAD,   "pi-futex" },
+    { "l-futex",    lock_futex,      3, OF_LOAD,   "rt-mutex" },
     { "l-frozen",   make_file,       6, OF_NOBODY, "percpu-rwsem" },
 };
 /* clang-format on */

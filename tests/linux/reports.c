@@ -300,7 +300,7 @@ print_file(const char *folder, const char *name)
 static void
 report_state(const char *pid, const char *tid)
 {
-    static const char *const files[] = { "stat", "status", "wchan", "syscall", "stack" };
+    static const char *const files[] = { "stat", "status", "wchan", "syscall", "stack", "cgroup" };
     char folder[2 * PATH_BYTES];
 
     snprintf(folder, sizeof(folder), "/proc/%.16s/task/%.16s", pid, tid);

@@ -161,7 +161,7 @@ same_tasks()
 # compares_tasks: `ps` and `dump --tasks` agree with the guest's own /proc, also for a capture
 compares_tasks()
 {
-    tell_linux "$name" 'stop waits user user' >"$work/said"
+    tell_linux "$name" 'stop in:/system.slice/web.service:waits user user' >"$work/said"
     say "$name: tasks wait"
     ask_linux "$name" states >"$work/before" || fail 'no states'
     list_tasks guest "${patient[@]}" "$name"
@@ -311,9 +311,9 @@ lists_while_forking()
 shows_tasks()
 {
     profile 0 ps --state D "${patient[@]}" "$name"
-    grep -qE '^ +[0-9]+ +[0-9]+ +[0-9]+ D +0\.[0-9]s +[0-9.ms]+s +kernel_clone +vfork +/ +a-vfork$' \
+    grep -qE '^ +[0-9]+ +[0-9]+ +[0-9]+ D +0\.[0-9]s +[0-9.ms]+s +kernel_clone +vfork +web\.service +a-vfork$' \
         "$work/out" || fail "no vfork in: $(cat "$work/out")"
-    grep -qE ' D io +0\.[0-9]s +[0-9.]+s +[a-z_]+ +pread64 +/ +a-disk$' "$work/out" ||
+    grep -qE ' D io +0\.[0-9]s +[0-9.]+s +[a-z_]+ +pread64 +web\.service +a-disk$' "$work/out" ||
         fail "no wait for a disk in: $(cat "$work/out")"
     profile 0 dump --blocked --process '^a-' "${patient[@]}" -s "$guests/../linux/init" "$name"
     head -n 1 "$work/out" | grep -qE "^$name 16 tasks uninterruptible for up to [^ ]+, a-vfork\[" ||

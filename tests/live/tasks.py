@@ -26,6 +26,8 @@ STATES_MIN = 60  # tasks that must be compared
 KINDS = "SDITZ"  # states that must occur
 HZ = 100  # of the times in /proc/PID/stat
 SPINNER, SPINNERS = "user", 2  # a load that never waits
+KTHREADD = 2  # the parent of all other threads of the kernel
+SERVICE, SERVICE_MIN = "web.service", 100  # the cgroup of the load `waits`, and the tasks in it
 # Outermost functions of a stack of the kernel
 ENTRIES = re.compile(r"ret_from_fork|entry_SYSCALL_64|asm_(sysvec|exc|common)_|error_|common_interrupt")
 
@@ -47,6 +49,12 @@ def find_status(files, key):
 
 
 def count_switches(files):
+    if "switches" not in files:
+        files["switches"] = add_switches(files)
+    return files["switches"]
+
+
+def add_switches(files):
     return sum(int(find_status(files, key)[0]) for key in ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"))
 
 
@@ -54,8 +62,20 @@ def clean_name(name):
     return "".join(c if " " <= c < "\x7f" else "?" for c in name)
 
 
+def label_cgroup(files):
+    """Returns the name that the program shows: that of the service, or the path."""
+    path = re.search(r"^0::(/.*)$", files["cgroup"], re.M).group(1)
+    return path.rsplit("/", 1)[1] if path.endswith(".service") else path
+
+
 def describe(files):
-    """Returns what /proc says of a thread, with the keys of `ps --json`."""
+    """Returns what /proc says of a thread, with the keys of `ps --json`. It is made once, and kept in @files."""
+    if "row" not in files:
+        files["row"] = make_row(files)
+    return files["row"]
+
+
+def make_row(files):
     stat = files["stat"]
     name, rest = stat[stat.index("(") + 1 : stat.rindex(")")], stat[stat.rindex(")") + 2 :].split()
     call = files["syscall"].split()[:1]
@@ -72,6 +92,7 @@ def describe(files):
         "kernel": bool(int(rest[6]) & 0x200000),
         "waits_in": None if files["wchan"] in ("0", "") else files["wchan"],
         "syscall_number": None,
+        "cgroup": label_cgroup(files),
     }
     if call and call[0] not in ("running", "-1") and not row["kernel"] and row["state"] not in "ZX":
         row["syscall_number"] = int(call[0])
@@ -88,6 +109,7 @@ def convert(row):
         "began": row["began_ns"] // tick,
         "waits_in": row.get("waits_in"),
         "syscall_number": row.get("syscall_number"),
+        "cgroup": row.get("cgroup"),
     }
 
 
@@ -165,7 +187,7 @@ def check_transient(before, rows, tid):
     """Returns the faults in the row of a task that has begun or ended meanwhile."""
     row = rows[tid]
     parents = {number for number, files in before.items() if describe(files)["name"] == "forks"}
-    if row["kernel"] and row["parent"] in (0, 2):
+    if row["kernel"] and row["parent"] == KTHREADD and row["name"].startswith("kworker/"):
         return []
     if row["parent"] in parents and row["name"] in ("forks", "forked") and row["tid"] == row["pid"]:
         return []
@@ -179,6 +201,21 @@ def check_ends(dump):
         names = kernel_names(stack)
         if stack["complete"] and names and not ENTRIES.match(names[-1]):
             faults.append(f"{stack['tasks'][0]['name']}: the stack is {names}")
+    return faults
+
+
+def check_runner(first, last, ours):
+    """Returns the faults in the row of a task that has run meanwhile: some members never change, times grow."""
+    keys = ["parent", "began", "inner_tid", "namespace_depth", "kernel", "cgroup"]
+    if not first["name"].startswith("kworker/"):
+        keys.append("name")
+    elif not ours["name"].startswith("kworker/"):
+        return [f"name is {ours['name']!r}, not {first['name']!r}"]
+    faults = [f"{key} is {ours[key]!r}, not {first[key]!r}" for key in keys if ours[key] != first[key]]
+    # The kernel divides the time of a task between both by a ratio that goes up and down. Both are rounded down.
+    least, time, most = (row["user"] + row["system"] for row in (first, ours, last))
+    if not least - 1 <= time <= most + 1:
+        faults.append(f"its time is {time}, not {least} to {most}")
     return faults
 
 
@@ -198,6 +235,9 @@ def check_list(before, after, listed):
             same[tid] = theirs = describe(before[tid])
             ours = convert(rows[tid])
             faults += [f"task {tid}: {key} is {ours[key]!r}, not {theirs[key]!r}" for key in theirs if ours[key] != theirs[key]]
+        else:
+            more = check_runner(describe(before[tid]), describe(after[tid]), convert(rows[tid]))
+            faults += [f"task {tid}, which has run: {fault}" for fault in more]
     return faults, same
 
 
@@ -230,6 +270,9 @@ def main():
         faults.append("a task is listed twice")
     if not listed["complete"] or listed["missing"]:
         faults.append(f"complete: {listed['complete']}, missing: {listed['missing']}")
+    n_served = sum(row["cgroup"] == SERVICE for row in same.values())
+    if n_served < SERVICE_MIN:
+        faults.append(f"only {n_served} tasks in {SERVICE}")
     if len(same) < STATES_MIN or not set(KINDS) <= {row["state"] for row in same.values()}:
         faults.append(f"only {len(same)} tasks did not run, in states {sorted({row['state'] for row in same.values()})}")
     more, n_stacks = compare_stacks(before, same, json.load(open(sys.argv[4], encoding="utf-8")))

@@ -252,13 +252,34 @@ shows_loads()
         python3 /lab/result.py stacks g 40 'vcpu[01];(user|syscalls);.*' "$work/g.folded"
 }
 
-# linux KIND VCPUS: stacks of Debian's kernel, which is at its link addresses, as the kernel of dom0 is.
+# lists_tasks VCPUS: the lists of tasks and the log are those of the guest; each vCPU has had a task
+lists_tasks()
+{
+    local try
+    for ((try = 0; try < 10; try++)); do
+        profile 0 ps "${patient[@]}" --json g
+        mv "$work/out" "$work/$try.ps"
+        grep -o '"vcpu": [0-9]*' "$work/$try.ps" >>"$work/vcpus" || true
+        [ "$(sort -u "$work/vcpus" | wc -l)" != "$1" ] || break
+    done
+    [ "$(sort -u "$work/vcpus" | wc -l)" = "$1" ] || fail "no task on each vCPU: $(sort "$work/vcpus" | uniq -c)"
+    profile 0 dump --tasks "${patient[@]}" --json g
+    console_of g >"$work/console"
+    python3 /lab/listed.py "$work/console" "$work/$try.ps" "$work/out" "$1" || fail 'other tasks'
+    profile 0 dmesg "${patient[@]}" --json g
+    mv "$work/out" "$work/log.json"
+    profile 0 dmesg "${patient[@]}" g
+    python3 /lab/kernel_log.py "$work/log.json" "$work/out" "$work/console" 100 || fail 'another log'
+}
+
+# linux KIND VCPUS: stacks, tasks and log of Debian's kernel, which is at its link addresses, as the kernel of dom0 is.
 # On a busy machine the guest makes up for missed timer ticks, and a kernel thread may then have the
 # vCPU for seconds. So the guest is sampled until the samples show the loads.
 linux()
 {
-    boot_debian "$1" "$2" 'user syscalls' 256
+    boot_debian "$1" "$2" 'user syscalls tasks log' 256
     wait_until 120 shows_loads "$2" || fail 'few samples are in the loads'
+    lists_tasks "$2"
     must_run "$domid"
 }
 

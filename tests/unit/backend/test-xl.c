@@ -193,9 +193,7 @@ test_bad_config(void)
                      "libxenlight cannot read the configuration of domain 7: parse error: ?[31mx");
     set_up();
     add_domain(7, "uk-1")->has_no_config = true;
-    assert_no_config(
-        UPROF_ERROR_FAILED,
-        "libxenlight cannot read the configuration of domain 7: libxenlight gave no reason");
+    assert_no_config(UPROF_ERROR_NOT_FOUND, "the toolstack keeps no configuration of domain 7");
     fake_xl.alloc_error = -3;
     assert_no_config(UPROF_ERROR_UNSUPPORTED, "libxenlight of Xen *");
 }

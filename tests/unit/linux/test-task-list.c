@@ -122,7 +122,7 @@ test_threads(void)
     /* a ring of threads that leads nowhere spoils no other process */
     linux_guest_put(setup.guest, setup.guest->task + TASK_NODE, 8);
     g_autoptr(UprofTaskList) bad = read_list(&setup);
-    g_assert_true(bad->is_complete);
+    g_assert_false(bad->is_complete);
     g_assert_true(find_task(bad, 4242)->is_doubtful);
     g_assert_nonnull(find_task(bad, 100));
 }
@@ -512,6 +512,15 @@ test_cycle(void)
     assert_known(other, 4);
 }
 
+/* The guest of lead_around(). */
+typedef struct {
+    LinuxGuest *guest;     /* borrowed */
+    uint64_t first;        /* guest-physical: node of the first process */
+    uint64_t head, second; /* addresses of these nodes */
+    unsigned n_head_reads; /* reads until the first process points back to the second one */
+    unsigned n_reads;
+} Endless;
+
 /* Every read finds another ring: the walk ends all the same. */
 static void
 turn_ring(MemoryGuest *memory, MemoryCall call, gint n)
@@ -534,6 +543,55 @@ test_restless(void)
     g_autoptr(UprofTaskList) list = read_list(&setup);
     setup.guest->memory->hook = NULL;
     assert_known(list, 4);
+}
+
+/*
+ * Two processes follow each other. Each read finds a first one that points back to where the walk came from, so
+ * that the list has no end: first to the head of the ring, then to the second one.
+ */
+static void
+lead_around(MemoryGuest *memory, MemoryCall call, gint n)
+{
+    Endless *endless = memory->hook_data;
+
+    if (call == MEMORY_READ)
+        linux_guest_put(endless->guest, endless->first + 8,
+                        endless->n_reads++ < endless->n_head_reads ? endless->head
+                                                                   : endless->second);
+}
+
+/* Returns: reads of a list of which the first @n_head_reads find the head before the first process */
+static unsigned
+count_endless_reads(unsigned n_head_reads)
+{
+    g_auto(Setup) setup;
+
+    setup_init(&setup, &plan, 2);
+    const uint64_t first = setup.guest->task + TASK_RING, second = setup.tasks[0] + TASK_RING;
+    Endless endless = {
+        setup.guest,           first,        linux_guest_get(setup.guest, first + 8),
+        LINUX_DIRECT + second, n_head_reads, 0
+    };
+    linux_guest_put(setup.guest, second, LINUX_DIRECT + first);
+    setup.guest->memory->hook_data = &endless;
+    setup.guest->memory->hook = lead_around;
+    g_autoptr(UprofTaskList) list = read_list(&setup);
+    setup.guest->memory->hook = NULL;
+    g_assert_false(list->is_complete);
+    assert_known(list, 2);
+    return endless.n_reads;
+}
+
+/* The list is not longer than it may be, and a task is in it once. */
+static void
+test_endless(void)
+{
+    enum { HEAD_READS_MAX = 30 };
+    unsigned most = 0;
+
+    for (unsigned n = 1; n < HEAD_READS_MAX && most <= UPROF_TASK_LIST_MAX; n++)
+        most = MAX(most, count_endless_reads(n));
+    g_assert_cmpuint(most, >, UPROF_TASK_LIST_MAX);
 }
 
 /* ---- Time ---- */
@@ -649,6 +707,7 @@ main(int argc, char **argv)
     g_test_add_func("/linux/task-list/lies", test_lies);
     g_test_add_func("/linux/task-list/cycle", test_cycle);
     g_test_add_func("/linux/task-list/restless", test_restless);
+    g_test_add_func("/linux/task-list/endless", test_endless);
     g_test_add_func("/linux/task-list/time", test_time);
     g_test_add_func("/linux/task-list/time-of-ids", test_time_of_ids);
     g_test_add_func("/linux/task-list/implausible", test_implausible);

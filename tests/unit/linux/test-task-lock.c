@@ -10,6 +10,7 @@ enum {
     WAITER_WORD = 4, /* of a stack: where the waiter is */
     POINTER_WORD = 20,
     MORE_BYTES = 512 * 1024,
+    RING_MAX = 4096, /* waiters of a lock: see task-lock.c */
 };
 
 #define RETURN (LINUX_IMAGE + 0x58)
@@ -24,6 +25,8 @@ typedef struct {
     GArray *all;
     UprofTaskLockSearch search;
     UprofTaskLock found;
+    uint64_t endless[2]; /* guest-physical: nodes of the ring of turn_ring() */
+    unsigned n_reads;    /* in turn_ring() */
 } Setup;
 
 /* Three tasks wait in the ring whose head is at @head in a structure of @bytes. */
@@ -32,6 +35,7 @@ setup_plan(Setup *setup, const LinuxPlan *plan, size_t bytes, uint64_t head)
 {
     const uint64_t words[STACK_WORDS] = { 0 };
 
+    setup->n_reads = 0;
     setup->guest = linux_guest_new(plan);
     setup->lock = linux_guest_alloc(setup->guest, bytes, 64);
     for (unsigned i = 0; i < WAITERS; i++) {
@@ -126,7 +130,7 @@ test_kinds(void)
         { "__mutex_lock_slowpath_[k]", "mutex" },
         { "rwsem_down_read_slowpath_[k]", "rwsem-read" },
         { "rwsem_down_write_slowpath_[k]", "rwsem-write" },
-        { "rt_mutex_slowlock_block.constprop.0_[k]", "pi-futex" },
+        { "rt_mutex_slowlock_block.constprop.0_[k]", "rt-mutex" },
         { "percpu_rwsem_wait_[k]", "percpu-rwsem" },
         { "mutex_unlock_[k]", "none" },
         { "", "none" },
@@ -339,26 +343,43 @@ test_rings(void)
     g_assert_false(find(&setup, UPROF_TASK_LOCK_MUTEX));
 }
 
-/* A stack full of pointers to its task, in a ring of thousands of nodes, costs a bounded number of reads. */
+/*
+ * The waiter number 1 is in a ring without an end: two waiters on the stack of its task follow each other. The
+ * guest changes the first one's pointer back, so that each link leads back when it is read.
+ */
+static void
+turn_ring(MemoryGuest *memory, MemoryCall call, gint n)
+{
+    enum { TURNS = RING_MAX + 1 }; /* reads until the search gives up and begins anew */
+    Setup *setup = memory->hook_data;
+
+    if (call == MEMORY_READ)
+        linux_guest_put(setup->guest, setup->endless[0] + 8,
+                        LINUX_DIRECT + (setup->n_reads++ % TURNS == 1
+                                            ? setup->waiters[1] + WAITER_NODE
+                                            : setup->endless[1]));
+}
+
+/* A stack full of waiters in a ring without an end costs a bounded number of reads. */
 static void
 test_bound(void)
 {
-    enum { NODES = 5000, READS_MAX = 20000 };
+    enum { FIRST_WORD = 10, EACH = 6 };
     g_auto(Setup) setup;
 
     setup_init(&setup);
-    const uint64_t nodes = linux_guest_alloc(setup.guest, NODES * 16, 64);
-    uint64_t before = setup.waiters[1] + WAITER_NODE;
-    for (unsigned i = 0; i < NODES; i++) {
-        linux_guest_put(setup.guest, before, LINUX_DIRECT + nodes + i * 16);
-        linux_guest_put(setup.guest, nodes + i * 16 + 8, LINUX_DIRECT + before);
-        before = nodes + i * 16;
+    for (unsigned i = 0; i < 2; i++) {
+        const uint64_t waiter = setup.stacks[1] + (FIRST_WORD + i * EACH) * 8;
+        setup.endless[i] = waiter + WAITER_NODE;
+        linux_guest_put(setup.guest, waiter + WAITER_TASK, LINUX_DIRECT + setup.tasks[1]);
     }
-    for (unsigned i = 0; i < STACK_WORDS; i++)
-        linux_guest_put(setup.guest, setup.stacks[1] + i * 8, LINUX_DIRECT + setup.tasks[1]);
-    const gint reads = setup.guest->memory->tally->calls[MEMORY_READ];
-    g_assert_false(find(&setup, UPROF_TASK_LOCK_MUTEX));
-    g_assert_cmpint(setup.guest->memory->tally->calls[MEMORY_READ] - reads, <, READS_MAX);
+    linux_guest_put(setup.guest, setup.waiters[1] + WAITER_NODE, LINUX_DIRECT + setup.endless[0]);
+    linux_guest_put(setup.guest, setup.endless[0], LINUX_DIRECT + setup.endless[1]);
+    linux_guest_put(setup.guest, setup.endless[1], LINUX_DIRECT + setup.endless[0]);
+    linux_guest_put(setup.guest, setup.endless[1] + 8, LINUX_DIRECT + setup.endless[0]);
+    g_assert_false(search(&setup, UPROF_TASK_LOCK_MUTEX, 1, turn_ring));
+    g_assert_cmpuint(setup.n_reads, >, 3 * RING_MAX);
+    g_assert_cmpuint(setup.n_reads, <, 5 * RING_MAX);
 }
 
 /* The task runs while its lock is searched. */
