@@ -7,17 +7,7 @@
  * hold, registers are read in a hold, a read is complete or marked as missing. This module does not
  * handle stacks or names.
  *
- * How to write a backend:
- *
- *  1. Write src/backend/NAME.c: a struct that begins with `UprofGuest base`, one checked
- *     downcast, and the ops table.
- *  2. Declare the table in backend.h and add a row to run/access.c.
- *  3. Add the source and its outside headers to the [backend] section of src/modules.ini.
- *  4. Give each reply of the hypervisor a parser in src/parse.
- *  5. If a hold stops the whole guest (grain GUEST), implement `rescue`, and add the backend
- *     to the kill test in tests/live.
- *  6. Make a capture through the new backend a case in tests/replay.
- *  7. Describe the access method in the man page.
+ * doc/extending.md ("An access") says how to write a backend.
  */
 #pragma once
 
