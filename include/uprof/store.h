@@ -33,11 +33,11 @@ typedef struct _UprofStore UprofStore;
 /**
  * uprof_store_open:
  * @folder: must not be a link. If root runs the program, only root may be able to write to it.
- * @create: makes the folder if it is missing, and sets the umask of the process to 027
+ * @may_create: makes the folder if it is missing, and sets the umask of the process to 027
  *
  * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_FAILED or %UPROF_ERROR_DENIED
  */
-UprofStore *uprof_store_open(const char *folder, bool create, GError **error);
+UprofStore *uprof_store_open(const char *folder, bool may_create, GError **error);
 void uprof_store_close(UprofStore *store);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofStore, uprof_store_close)
 

@@ -58,11 +58,11 @@ UprofStoreFolder *uprof_store_folder_open(UprofStore *store, const char *name, G
 
 /**
  * uprof_store_summaries: opens the folder of summaries; the stem of each item is the day
- * @create: makes the folder if it is missing
+ * @may_create: makes the folder if it is missing
  *
  * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_FAILED
  */
-UprofStoreFolder *uprof_store_summaries(UprofStore *store, bool create, GError **error);
+UprofStoreFolder *uprof_store_summaries(UprofStore *store, bool may_create, GError **error);
 void uprof_store_folder_close(UprofStoreFolder *folder);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofStoreFolder, uprof_store_folder_close)
 

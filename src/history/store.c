@@ -211,21 +211,21 @@ uprof_store_exists(const char *folder)
 }
 
 static bool
-open_data(UprofStore *store, bool create, GError **error)
+open_data(UprofStore *store, bool may_create, GError **error)
 {
     g_autofree char *path = g_build_filename(store->path, "data", NULL);
-    const int fd = create ? make_folder(store->fd, "data") : open_folder(store->fd, "data");
+    const int fd = may_create ? make_folder(store->fd, "data") : open_folder(store->fd, "data");
 
-    if (fd < 0 && !create && errno == ENOENT)
+    if (fd < 0 && !may_create && errno == ENOENT)
         return true; /* the folder does not exist yet */
     store->data = check_folder(fd, "open", path, error);
     return store->data >= 0;
 }
 
 UprofStore *
-uprof_store_open(const char *folder, bool create, GError **error)
+uprof_store_open(const char *folder, bool may_create, GError **error)
 {
-    if (create) {
+    if (may_create) {
         umask(027);
         if (mkdir(folder, 0750) < 0 && errno != EEXIST) {
             fail_errno(error, "make", folder);
@@ -250,7 +250,7 @@ uprof_store_open(const char *folder, bool create, GError **error)
     store->path = g_strdup(folder);
     store->fd = fd;
     store->data = -1;
-    if (check_owner(fd, folder, error) && open_data(store, create, error))
+    if (check_owner(fd, folder, error) && open_data(store, may_create, error))
         return store;
     uprof_store_close(store);
     return NULL;
@@ -481,10 +481,11 @@ list_summary(const char *name, void *data)
 }
 
 UprofStoreFolder *
-uprof_store_summaries(UprofStore *store, bool create, GError **error)
+uprof_store_summaries(UprofStore *store, bool may_create, GError **error)
 {
     char *path = g_build_filename(store->path, "summary", NULL);
-    const int fd = create ? make_folder(store->fd, "summary") : open_folder(store->fd, "summary");
+    const int fd =
+        may_create ? make_folder(store->fd, "summary") : open_folder(store->fd, "summary");
 
     return list_folder("summary", path, store->fd, fd, list_summary, error);
 }
