@@ -39,7 +39,7 @@ typedef struct {
 void uprof_domain_free(UprofDomain *domain);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofDomain, uprof_domain_free)
 
-/** uprof_domain_has_memory: Returns: true if the domain runs, is paused or has crashed */
+/** uprof_domain_has_memory: the domain runs, is paused or has crashed */
 bool uprof_domain_has_memory(const UprofDomain *domain);
 
 /**

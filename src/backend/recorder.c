@@ -35,7 +35,7 @@ recorder_close(UprofGuest *guest)
     g_free(recorder);
 }
 
-/* Returns: does the last record of the page have the same bytes? Notes that there is a record now. */
+/* The last record of the page has the same bytes. Notes that there is a record now. */
 static bool
 is_written(RecorderGuest *recorder, uint64_t gpa, const void *page)
 {

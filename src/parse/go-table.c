@@ -285,7 +285,7 @@ add_function(Table *table, uint64_t text, const Function *function)
                has_name ? symbol.name : (UprofSlice){ "", 0 });
 }
 
-/* Returns: does a function begin at @offset? */
+/* A function begins at @offset. */
 static bool
 has_start(const Table *table, uint64_t offset)
 {

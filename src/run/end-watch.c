@@ -32,7 +32,7 @@ is_readable(int fd)
     return poll(&wait, 1, 0) > 0;
 }
 
-/* @unread_us: (inout): since when a signal is unread; 0: none is. Returns: true if time is up */
+/* @unread_us: (inout): since when a signal is unread; 0: none is */
 static bool
 is_late(UprofEndWatch *watch, gint64 *unread_us)
 {

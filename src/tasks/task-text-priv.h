@@ -13,13 +13,17 @@ char *uprof_task_text_span(uint64_t ns);
 /** uprof_task_text_state: Returns: the state in words, or "running"; literal */
 const char *uprof_task_text_state(const UprofTask *task);
 
-/** uprof_task_text_has_wait: Returns: true if it is known how long the task waits */
+/** uprof_task_text_has_wait: it is known how long the task waits */
 bool uprof_task_text_has_wait(const UprofTaskList *list, const UprofTask *task);
 
-/** uprof_task_text_doubt: Returns: what to say behind the name of a task some of whose threads may be missing; or "" */
+/**
+ * uprof_task_text_doubt:
+ *
+ * Returns: what to say behind the name of a task some of whose threads may be missing; "" for other tasks
+ */
 const char *uprof_task_text_doubt(const UprofTask *task);
 
-/** uprof_task_text_is_in_io: Returns: true if the task cannot be interrupted and waits for I/O */
+/** uprof_task_text_is_in_io: the task cannot be interrupted, and waits for I/O */
 bool uprof_task_text_is_in_io(const UprofTask *task);
 
 /**
@@ -32,7 +36,7 @@ UprofTaskList *
 uprof_task_text_list(UprofPipeline *pipeline, const UprofTaskRequest *request, const char *shown,
                      const UprofNotices *notices, GArray **all, GError **error);
 
-/** uprof_task_text_is_full: Returns: true if @out is as long as the request allows */
+/** uprof_task_text_is_full: @out is as long as the request allows */
 bool uprof_task_text_is_full(const UprofTaskRequest *request, const GString *out);
 
 /** uprof_task_text_warn_full: warns of @n tasks that are not in the text, unless it is 0 */

@@ -69,7 +69,7 @@ void uprof_task_unwind_user(UprofTaskUnwinder *unwinder, const UprofTask *task, 
 void uprof_task_unwinder_warn(const UprofTaskUnwinder *unwinder, const char *shown,
                               const UprofNotices *notices);
 
-/** uprof_task_unwinder_is_late: Returns: true if the time for stacks of the kernel is up */
+/** uprof_task_unwinder_is_late: the time for stacks of the kernel is up */
 bool uprof_task_unwinder_is_late(const UprofTaskUnwinder *unwinder);
 
 /** uprof_task_unwind_wait: Returns: (nullable): the innermost frame outside the code that waits */

@@ -252,7 +252,7 @@ try_record(UprofCodeFrame *frame)
     return true;
 }
 
-/* Returns: is the frame the outermost one, by what its stack and its registers hold? */
+/* The frame is the outermost one, by what its stack and its registers hold. */
 static bool
 is_root(const UprofCodeFrame *frame)
 {
