@@ -14,7 +14,7 @@
 
 enum { UPROF_DOMAIN_EVENT_UUID_BYTES = 37 };
 
-/** UprofDomainEvent: something that befell a domain */
+/** UprofDomainEvent: an event of a domain */
 typedef struct {
     char uuid[UPROF_DOMAIN_EVENT_UUID_BYTES];
     const char *what; /* literal: "crash", "reboot", "watchdog", "io-error" or "block-job" */
@@ -38,7 +38,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofDomainEvents, uprof_domain_events_free)
 
 /**
  * uprof_domain_events_fd: Returns: borrowed descriptor, readable when a domain may have started, or
- * something else befell one
+ * has another event
  */
 int uprof_domain_events_fd(const UprofDomainEvents *watch);
 

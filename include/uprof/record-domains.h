@@ -27,8 +27,8 @@ typedef struct {
     void (*signaled)(int number, bool is_from_terminal, void *data);
     /* Called at SIGUSR1. */
     void (*asked)(void *data);
-    /* Called when something has befallen a domain, sampled or not. See UprofDomainEvent. */
-    void (*befell)(const char *uuid, const char *what, void *data);
+    /* Called at an event of a domain, sampled or not. See UprofDomainEvent. */
+    void (*on_domain_event)(const char *uuid, const char *what, void *data);
     /* Called before SIGTSTP stops the process. */
     void (*suspending)(void *data);
     /* Called when the process continues. */

@@ -506,7 +506,7 @@ run_domains(Watch *watch)
         .input_fd = question_fd,
         .input = answer_question,
         .asked = write_all,
-        .befell = check_event,
+        .on_domain_event = check_event,
         .ended = end_domain,
         .abort_run = settings->abort_run,
         .leave = settings->leave,

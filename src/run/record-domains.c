@@ -390,8 +390,8 @@ handle_domain_events(Record *record)
 
     uprof_domain_events_clear(record->watch);
     while (uprof_domain_events_take(record->watch, &event))
-        if (observer->befell)
-            observer->befell(event.uuid, event.what, observer->data);
+        if (observer->on_domain_event)
+            observer->on_domain_event(event.uuid, event.what, observer->data);
     open_awaited(record);
 }
 
@@ -727,7 +727,7 @@ wait_for_event(Record *record)
         { .fd = record->signals, .events = POLLIN },
         { .fd = record->guardian_died ? -1 : uprof_guardian_fd(record->guardian),
           .events = POLLIN },
-        { .fd = record->watch && (record->awaited_names->len > 0 || observer->befell)
+        { .fd = record->watch && (record->awaited_names->len > 0 || observer->on_domain_event)
                     ? uprof_domain_events_fd(record->watch)
                     : -1,
           .events = POLLIN },
@@ -958,7 +958,7 @@ connect_host(Record *record)
     const char *uri = record->settings->session.uri;
     g_autoptr(GError) error = NULL;
 
-    if (record->settings->wait || record->observer->befell)
+    if (record->settings->wait || record->observer->on_domain_event)
         record->watch = uprof_domain_events_new(uri, &error);
     if (!error)
         record->host = uprof_host_open(uri, false, &error);
