@@ -48,10 +48,9 @@ add_profile(UprofLoad *load, guint i, const UprofReadCommand *command)
     if (!parse_stored_day(word, command->are_files[i], &domain, &day_s)) {
         const char *at = command->are_files[i] ? NULL : strrchr(word, '@');
         g_autofree char *shown = uprof_text_quote(word);
-        g_autofree char *day = uprof_text_quote(at ? at + 1 : NULL);
         if (!at)
             return uprof_exit_of_code(uprof_load_add_file(load, word));
-        uprof_say("virt-uprof: '%s' is no file, and '%s' is not %s", shown, day,
+        uprof_say("virt-uprof: no file '%s'; a stored day is DOMAIN@DAY, where DAY is %s", shown,
                   UPROF_TIME_DAY_FORMS);
         return UPROF_EXIT_FAILED;
     }

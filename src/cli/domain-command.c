@@ -4,6 +4,7 @@
 #include "exit-priv.h"
 #include "uprof/access.h"
 #include "uprof/domid.h"
+#include "uprof/text.h"
 
 static UprofErrorCode
 open_domain(UprofHost *host, const char *word, const UprofOptions *options, UprofGuardian *guardian,
@@ -14,8 +15,10 @@ open_domain(UprofHost *host, const char *word, const UprofOptions *options, Upro
     g_autoptr(GError) error = NULL;
     UprofDomain *domain = uprof_domid_find(host, word, &notices, &error);
 
-    if (!domain && g_file_test(word, G_FILE_TEST_IS_REGULAR))
-        g_prefix_error(&error, "this command reads domains, and no file: ");
+    if (!domain && g_file_test(word, G_FILE_TEST_IS_REGULAR)) {
+        g_autofree char *shown = uprof_text_quote(word);
+        g_prefix_error(&error, "'%s' is a file, and this command takes domains: ", shown);
+    }
     if (!domain)
         return uprof_notice_error(&notices, error);
     g_autoptr(UprofSession) session =

@@ -874,8 +874,9 @@ check_letters(const UprofOptions *options, UprofWanted *wanted)
                               "a meaning",
                               quoted);
         if (*at != '%' && !is_record)
-            return fail_usage("'%s' does not know %%%c of its files: name '%s' yourself",
-                              options->command->name, *at, quoted);
+            return fail_usage(
+                "%%%c has no meaning for '%s': give a plain file name instead of '%s'", *at,
+                options->command->name, quoted);
     }
     if (!is_record) {
         g_free(wanted->path);
@@ -910,7 +911,7 @@ check_output(const UprofOptions *options, const UprofWanted *wanted)
     if (wanted->format->is_capture && (is_stdout || !(bit & RECORD)))
         return fail_capture();
     if (options->json && bit & HISTORY)
-        return fail_usage("--json prints a list: leave out -o");
+        return fail_usage("with --json, 'history' writes no picture: leave out -o");
     if (is_stdout && bit & WATCH)
         return fail_usage("'watch' writes files, not to stdout");
     return true;

@@ -92,7 +92,9 @@ print_vcpus(const UprofLoad *load, const UprofTableStyle *style)
         return uprof_terminal_print(text);
     g_string_free(text, TRUE);
     const char *missing = uprof_processes_missing(load->profile, UPROF_BY_VCPU);
-    uprof_say("virt-uprof: %s", missing ? missing : "vCPUs of several domains are not split");
+    uprof_say("virt-uprof: %s", missing ? missing
+                                        : "cannot show vCPUs: the profiles are of several domains; "
+                                          "report them one by one");
     return UPROF_EXIT_USELESS;
 }
 
@@ -218,7 +220,7 @@ run_report(const UprofReadCommand *command)
     if (load->n_files == 0)
         return code;
     if (load->is_partial && !options->quiet)
-        uprof_say("virt-uprof: only what could be read is shown");
+        uprof_say("virt-uprof: not all of the input could be read: showing the rest");
     if (options->lines && load->run->frames == 0)
         uprof_say(
             "virt-uprof: --lines needs a capture: other profiles have no addresses to look up");

@@ -146,9 +146,9 @@ USAGE_CASES = (
     ("-f folded -o z.svg x", "'z.svg' ends in .svg, and -f says folded: leave out -f, or rename the file"),
     ("-f folded -o z3 -o z4.svg x", "'z4.svg' ends in .svg, and -f says folded: leave out -f, or rename the file"),
     ("report -f svg -o z.folded x", "'z.folded' ends in .folded, and -f says svg: leave out -f, or rename the file"),
-    ("report -o %d.svg x", "'report' does not know %d of its files: name '%d.svg' yourself"),
-    ("report -o r-%%-%t.svg x", "'report' does not know %t of its files: name 'r-%%-%t.svg' yourself"),
-    ("diff -o %u.svg x y", "'diff' does not know %u of its files: name '%u.svg' yourself"),
+    ("report -o %d.svg x", "%d has no meaning for 'report': give a plain file name instead of '%d.svg'"),
+    ("report -o r-%%-%t.svg x", "%t has no meaning for 'report': give a plain file name instead of 'r-%%-%t.svg'"),
+    ("diff -o %u.svg x y", "%u has no meaning for 'diff': give a plain file name instead of '%u.svg'"),
     ("-o x.html x", "'x.html': there is no HTML; .svg is the interactive picture"),
     ("-o x.pb x", "'x.pb': pprof is written compressed, as .pb.gz"),
     ("-o run x", "'run' is a folder; for a file in it: -o 'run/%d.svg'"),
@@ -406,7 +406,7 @@ def test_default(suite):
         "ps/file",
         ["-c", DEFAULT, "ps", "x.folded"],
         DOMAIN,
-        "virt-uprof: this command reads domains, and no file: no domain 'x.folded' on "
+        "virt-uprof: 'x.folded' is a file, and this command takes domains: no domain 'x.folded' on "
         "test:///default; to list them: virt-uprof list",
     )
     (suite.folder / "x.folded").unlink()

@@ -95,7 +95,7 @@ CASES = (
     ("merge", {"a": "vm;x 1\nvm;y 2\n", "b": "vm;y 3\n"}, "report -f folded a b", DONE, "vm;x 1\nvm;y 5\n", ""),
     ("merge-domains", {"a": "v1;x 1\n", "b": "v2;y;z 3\n"}, "report -f folded a b", DONE, "v1;x 1\nv2;y;z 3\n", ""),
     ("merge-one-missing", {"a": "vm;x 1\n"}, "report -f folded a b", FAILED, "vm;x 1\n",
-     "virt-uprof: cannot read 'b': No such file or directory" + DOMAIN_HINT + "\nvirt-uprof: only what could be read is shown"),
+     "virt-uprof: cannot read 'b': No such file or directory" + DOMAIN_HINT + "\nvirt-uprof: not all of the input could be read: showing the rest"),
     ("stdin", {"-": "vm;x 1\n"}, "report -f folded -", DONE, "vm;x 1\n", ""),
     ("other-name", {"a.pb.gz": "vm;x 1\n"}, "report -f folded a.pb.gz", DONE, "vm;x 1\n", ""),
     ("packed", {"a": gzip.compress(b"vm;x 1\n")}, "report -f folded a", DONE, "vm;x 1\n", ""),
@@ -116,7 +116,7 @@ CASES = (
     ("only-comments", {"a": "# nothing\n\n"}, "report a", USELESS, "", "virt-uprof: 'a' has no sample"),
     ("prose", {"a": "hello world\n"}, "report a", FAILED, "", "virt-uprof: a line 1: no folded stack: frames with ';' between them, a blank and a count"),
     ("half-bad", {"a": "vm;x 1\nvm;y\n"}, "report -f folded a", FAILED, "vm;x 1\n",
-     "virt-uprof: a line 2: no folded stack: *\nvirt-uprof: only what could be read is shown"),
+     "virt-uprof: a line 2: no folded stack: *\nvirt-uprof: not all of the input could be read: showing the rest"),
     ("cut-gzip", {"a": gzip.compress(b"vm;x 1\n" * 99)[:-9]}, "report a", FAILED, "", "virt-uprof: a: the file is truncated"),
     ("not-gzip", {"a": b"\x1f\x8bnothing"}, "report a", FAILED, "", "virt-uprof: a: the compressed data is damaged"),
     ("picture", {"a.svg": "<?xml version='1.0'?><svg/>"}, "report a.svg", FAILED, "", "virt-uprof: 'a.svg' is a picture or *"),
@@ -204,7 +204,7 @@ CASES = (
     ("diff-missing", {"a": OLD}, "diff a nothing", FAILED, "", "virt-uprof: cannot read 'nothing': No such file or directory" + DOMAIN_HINT),
     ("diff-says-what-it-wrote", {"a": OLD, "b": NEW}, "diff -n 1 -o d.svg a b", DONE, None, "wrote d.svg"),
     ("diff-bad-day", {"a": OLD}, "diff a web-1@3x", FAILED, "",
-     "virt-uprof: 'web-1@3x' is no file, and '3x' is not today, yesterday, 3d or a day such as 2026-11-20"),
+     "virt-uprof: no file 'web-1@3x'; a stored day is DOMAIN@DAY, where DAY is today, yesterday, 3d or a day such as 2026-11-20"),
 )
 # fmt: on
 
