@@ -25,8 +25,8 @@ enum {
  * UprofChainOp: what a step does
  *
  * Each step has a value, which is 0 unless it loads a word. The value of step -1 is the thread pointer,
- * or the first of @starts, and the value of step -2 is the second one. A step with 0 as the value of
- * @from does nothing.
+ * or the first of @starts, and the value of step -2 is the second one. If the value of @from is 0, the
+ * step does nothing.
  */
 typedef enum {
     UPROF_CHAIN_END,           /* the chain ends here */

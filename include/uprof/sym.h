@@ -112,7 +112,7 @@ bool uprof_sym_has_line_names(const UprofSym *sym);
  * If the ELF file has a debug file of the same build, the debug file supplies what the ELF file
  * lacks. The debug file is FILE.dbg (as Unikraft's build leaves it), or the file that
  * .gnu_debuglink names (beside the file, in .debug there, or under the debug folders), or
- * .build-id/ab/cdef.debug under the debug folders. Names come from .symtab, else from .dynsym and
+ * .build-id/ab/cdef.debug under the debug folders and then in the symbol cache. Names come from .symtab, else from .dynsym and
  * .gnu_debugdata, and from the debug file. Unwind tables come from .eh_frame first, then from
  * .debug_frame.
  *

@@ -16,7 +16,7 @@ enum {
     UPROF_TASK_NAME_BYTES = 64,
 };
 
-/** UprofTask: a thread of a process, or of the kernel; a member that this kernel does not tell is 0 */
+/** UprofTask: a thread of a process, or of the kernel; a member that the kernel's types lack is 0 */
 typedef struct {
     uint64_t address; /* of its struct task_struct */
     uint32_t id;      /* of the thread, in the outermost namespace */
@@ -27,7 +27,7 @@ typedef struct {
     uint32_t cpu;     /* on which it runs, or has run last */
     char state;       /* see uprof_task_state_name() */
     bool is_on_cpu;   /* it runs */
-    bool may_run;     /* it is runnable, and the kernel does not tell whether it runs */
+    bool may_run;     /* it is runnable; this kernel does not store whether it runs */
     bool is_kernel;   /* it is the kernel's own thread */
     bool is_in_io;    /* the kernel counts its wait as one for I/O, mostly for a disk */
     bool has_run;     /* it ran while it was captured, so the capture has no stack of one moment */
@@ -53,7 +53,7 @@ typedef struct {
     bool is_complete; /* false: a ring is malformed, changes all the time, or is too long */
     bool is_late;     /* ... or the time was up */
     unsigned n_retries; /* how often a ring had changed, and was followed again */
-    /* (nullable): what this kernel does not tell: see uprof_task_offsets_missing() */
+    /* (nullable): facts that the kernel's types lack: see uprof_task_offsets_missing() */
     char *missing;
     bool has_parents, has_times, has_waits, has_levels; /* these members are known */
 } UprofTaskList;

@@ -3,8 +3,8 @@
  * task-lock.h - the lock that a task of a Linux guest waits for, and its owner
  *
  * A task that waits has a structure on its kernel stack, its waiter. The waiters of a lock are in a ring
- * with the lock. A lock is told only if each link of that ring leads forth and back, and each waiter is
- * on the stack of its task. The guest runs meanwhile; the task must still wait at the end.
+ * with the lock. A lock is reported only if the ring is consistent in both directions, and each waiter
+ * is on the stack of its task. The guest runs meanwhile, so the task must still wait at the end.
  */
 #pragma once
 
@@ -25,9 +25,9 @@ typedef enum {
     UPROF_TASK_LOCK_PER_CPU,
 } UprofTaskLockKind;
 
-/** UprofTaskLockHolder: what the lock says of its owner */
+/** UprofTaskLockHolder: what the lock stores about its owner */
 typedef enum {
-    UPROF_TASK_LOCK_UNTOLD,   /* this kind of lock notes no owner */
+    UPROF_TASK_LOCK_UNTOLD,   /* this kind of lock stores no owner */
     UPROF_TASK_LOCK_RELEASED, /* nobody holds it any more; a waiter will get it */
     UPROF_TASK_LOCK_HELD,     /* @owner holds it */
     UPROF_TASK_LOCK_READERS,  /* readers hold it; @owner came last, and may have released it */

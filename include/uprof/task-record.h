@@ -7,7 +7,7 @@
  *   list     u8   1 if the list is complete, else 0
  *            u8   flags: 1 parents, 2 times, 4 waits, 8 levels are known
  *            u16  len, bytes of the text
- *            len  what this kernel does not tell of a task
+ *            len  facts of tasks that the kernel's types lack
  *   tasks    each u64 address, began_ns, user_ns, system_ns, wait_ns, n_switches, memory, stack,
  *            saved_sp, cgroup;
  *            u32 id, process, parent, inner, level, cpu;

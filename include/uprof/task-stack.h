@@ -21,7 +21,7 @@ typedef enum {
     UPROF_TASK_STACK_RUNS,    /* the task runs: its vCPU has its registers */
     UPROF_TASK_STACK_NONE,    /* the task has ended and has no stack any more */
     UPROF_TASK_STACK_CHANGED, /* the task runs now and then, or has just ended */
-    UPROF_TASK_STACK_UNKNOWN, /* the kernel does not tell where the stack is, or it is malformed */
+    UPROF_TASK_STACK_UNKNOWN, /* the kernel's types lack the place of the stack, or it is malformed */
     UPROF_TASK_STACK_SKIPPED, /* for users: there was no time for it */
 } UprofTaskStackState;
 

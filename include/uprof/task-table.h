@@ -66,7 +66,7 @@ typedef GString *UprofTaskMake(UprofPipeline *pipeline, const UprofTaskRequest *
  * uprof_task_table_read:
  * @pipeline: has analyzed a snapshot of each vCPU; see uprof_linux_want_tasks(); must outlive the result
  * @shown: the domain's name, safe to print; borrowed until the result is freed
- * @notices: get a warning if the list is not complete, or this kernel does not tell everything
+ * @notices: get a warning if the list is not complete, or the kernel's types lack facts
  *
  * Returns: (transfer full) (nullable): %NULL with an error if tasks cannot be listed
  */
