@@ -4,7 +4,8 @@
 tasks.py PROGRAM NAME TIMES few|many - measures `ps` and `dump --tasks` of a Linux guest
 
 Prints the median and the range of the seconds that each command takes, and the highest memory (RSS) of any
-of its processes, in MiB. Fails if a list of many tasks lacks some.
+of its processes, in MiB; and the processor time of samples with and without --waits, in turns, as a share of
+one processor. Fails if a list of many tasks lacks some.
 """
 
 import json
@@ -14,10 +15,11 @@ import sys
 import time
 
 MANY = 10000
+ROUNDS, SECONDS = 3, 10  # of samples
 
 
 def run(words):
-    """Returns the output, the seconds, and the highest memory of a process in MiB."""
+    """Returns the output, the seconds, the highest memory of a process in MiB, and its processor time."""
     read, write = os.pipe()
     began = time.monotonic()
     child = os.fork()
@@ -32,7 +34,7 @@ def run(words):
     seconds = time.monotonic() - began
     if status:
         sys.exit(f"{words} fails: {status}")
-    return output, seconds, usage.ru_maxrss / 1024
+    return output, seconds, usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime
 
 
 def measure(name, words, times):
@@ -43,11 +45,23 @@ def measure(name, words, times):
     return results[-1][0]
 
 
+def measure_waits(program, name):
+    """Compares runs with and without --waits, in turns."""
+    shares = {"record": [], "record --waits": []}
+    for _ in range(ROUNDS):
+        for words, found in shares.items():
+            command = [program, *words.split(), "-q", "-d", f"{SECONDS}s", "-o", "/dev/null", "--format", "folded", name]
+            found.append(run(command)[3] / SECONDS * 100)
+    for words, found in shares.items():
+        print(f"{words:24} {statistics.median(found):.1f} % of a processor ({min(found):.1f} to {max(found):.1f})")
+
+
 def main():
     program, name, times, how = sys.argv[1:]
     measure("dump", [program, "dump", "--json", name], int(times))
     listed = json.loads(measure("ps", [program, "ps", "--json", name], int(times)))
     dump = json.loads(measure("dump --tasks", [program, "dump", "--tasks", "--json", name], int(times)))
+    measure_waits(program, name)
     print(f"{how}: {len(listed['tasks'])} tasks, {len(dump['stacks'])} stacks")
     if how == "many" and (len(listed["tasks"]) < MANY or not listed["complete"]):
         sys.exit(f"only {len(listed['tasks'])} tasks")

@@ -467,7 +467,6 @@ cpu_xml()
 # A file that new guests get as their disk. Each guest gets a copy of its own. Empty: none.
 guest_disk=${guest_disk:-}
 # The same for an NVMe disk, for which Debian's cloud kernel needs no module. libvirt has no words for it.
-# The disk is slow, so that tasks wait for it.
 guest_nvme=${guest_nvme:-}
 
 # yes: new guests have a device by which they can tell that they have crashed; their memory stays then.
@@ -510,7 +509,7 @@ guest_xml()
     ${guest_disk:+<disk type='file'><driver name='qemu' type='raw' cache='unsafe'/><source file='$(xml_escape "$4/disk")'/><target dev='vda' bus='virtio'/></disk>}
   </devices>
   ${guest_nvme:+<qemu:commandline>
-    <qemu:arg value='-drive'/><qemu:arg value='$(xml_escape "file=$4/nvme,if=none,id=nvme,format=raw,cache=unsafe,throttling.iops-total=10")'/>
+    <qemu:arg value='-drive'/><qemu:arg value='$(xml_escape "file=$4/nvme,if=none,id=nvme,format=raw,cache=unsafe")'/>
     <qemu:arg value='-device'/><qemu:arg value='nvme,drive=nvme,serial=1'/>
   </qemu:commandline>}
 </domain>

@@ -17,7 +17,7 @@ linux_cpu=${linux_cpu:-max,-cx16}
 # The command line of every kernel. These words make the boot short, and change neither the kernel's
 # code nor its address. The kernel does not check that the timer ticks, because on a busy machine
 # the timer may not tick in time.
-linux_words='no_timer_check nvme_core.io_timeout=3600 console=ttyS0 quiet loglevel=3 random.trust_cpu=on'
+linux_words='no_timer_check console=ttyS0 quiet loglevel=3 random.trust_cpu=on'
 
 # start_linux NAME RELEASE TCG|KVM WORDS VCPUS [CPU]: starts a guest and does not wait for it. WORDS
 # are the kernel's (pti=on, no5lvl), and behind ' -- ' the words for process 1 (tests/linux/init.c),

@@ -28,6 +28,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -55,6 +56,7 @@ enum {
     STATES_EACH = 16,   /* processes in each state */
     SETTLE_SECONDS = 2, /* until all of them wait */
     MANY_TASKS = 10000,
+    READS_EACH_SECOND = 10, /* of a slow disk */
     MANY_EACH = 5, /* threads of a process */
 };
 
@@ -635,6 +637,35 @@ wait_uninterruptible(void)
         wait_for_time();
 }
 
+static void
+write_control(const char *path, const char *text)
+{
+    const int file = open(path, O_WRONLY | O_CLOEXEC);
+
+    if (file < 0 || write(file, text, strlen(text)) != (ssize_t)strlen(text))
+        die(path);
+    close(file);
+}
+
+/*
+ * Moves this task to a cgroup that reads the disk slowly. If QEMU slowed down the disk, requests would get stuck
+ * after a pause of the guest.
+ */
+static void
+slow_down(int disk)
+{
+    struct stat info;
+    char text[64];
+
+    if (fstat(disk, &info) != 0 || (mkdir("/sys/fs/cgroup/slow", 0755) != 0 && errno != EEXIST))
+        die("slow");
+    write_control("/sys/fs/cgroup/cgroup.subtree_control", "+io");
+    snprintf(text, sizeof(text), "%u:%u riops=%d", major(info.st_rdev), minor(info.st_rdev),
+             READS_EACH_SECOND);
+    write_control("/sys/fs/cgroup/slow/io.max", text);
+    write_control("/sys/fs/cgroup/slow/cgroup.procs", "0");
+}
+
 /* The disk is slow, so a task that reads it waits for it nearly all the time. */
 static void
 wait_for_disk(void)
@@ -642,6 +673,8 @@ wait_for_disk(void)
     static uint8_t block[PAGE_BYTES] __attribute__((aligned(PAGE_BYTES)));
     const int disk = open("/dev/nvme0n1", O_RDONLY | O_DIRECT);
 
+    if (disk >= 0)
+        slow_down(disk);
     while (pread(disk, block, sizeof(block), 0) == (ssize_t)sizeof(block))
         ;
     close(disk);

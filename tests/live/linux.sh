@@ -115,13 +115,15 @@ shows_log()
     paused_log
 }
 
-# paused_log: the log of a guest that somebody has paused is the same
+# paused_log: a guest that somebody has paused shows its log, and stacks of its tasks
 paused_log()
 {
     cp "$work/out" "$work/before"
     quiet_virsh suspend "$name" >/dev/null
     profile 0 dmesg "${patient[@]}" "$name"
     cmp -s "$work/before" "$work/out" || fail "not the same: $(diff "$work/before" "$work/out" | head)"
+    profile 0 dump --tasks=S "${patient[@]}" "$name"
+    grep -qE "^$name [0-9]+ tasks? sleeping .*, complete$" "$work/out" || fail "no stack: $(head -n 5 "$work/out")"
     must_be_paused "$name"
     quiet_virsh resume "$name" >/dev/null
 }
@@ -313,7 +315,7 @@ shows_tasks()
     profile 0 ps --state D "${patient[@]}" "$name"
     grep -qE '^ +[0-9]+ +[0-9]+ +[0-9]+ D +0\.[0-9]s +[0-9.ms]+s +kernel_clone +vfork +web\.service +a-vfork$' \
         "$work/out" || fail "no vfork in: $(cat "$work/out")"
-    grep -qE ' D io +0\.[0-9]s +[0-9.]+s +[a-z_]+ +pread64 +web\.service +a-disk$' "$work/out" ||
+    grep -qE ' D io +0\.[0-9]s +[0-9.]+s +[a-z_]+ +pread64 +/slow +a-disk$' "$work/out" ||
         fail "no wait for a disk in: $(cat "$work/out")"
     profile 0 dump --blocked --process '^a-' "${patient[@]}" -s "$guests/../linux/init" "$name"
     head -n 1 "$work/out" | grep -qE "^$name 16 tasks uninterruptible for up to [^ ]+, a-vfork\[" ||
