@@ -1,23 +1,29 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-check-circles.py ROOT BUILD - no two files or folders of src/ depend on each other
+check-circles.py ROOT BUILD [GROUP...] - no two files or folders of src/ depend on each other
 
 A source depends on another source if its object uses a function or variable that the
 other object defines, according to nm(1). BUILD is the build folder with the objects. A
 header depends on the headers that it includes. A folder depends on another folder if one
 of its sources depends on a source there or includes a header there.
 
-Prints each circle with the names of its files. Exits 0 if there is no circle, 1 if there
-is one, 2 if there is nothing to check.
+GROUPs name the optional sources of src/modules.ini that the build contains. The check needs an
+object for each built source, because a source without an object has no dependencies.
+
+Prints each circle with the names of its files, and each source without an object. Exits 0 if
+there is nothing to print, 1 if there is, 2 if the objects show no dependency at all.
 """
 
+import configparser
 import pathlib
 import re
 import subprocess
 import sys
 
 import csource
+
+TABLE = "src/modules.ini"
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+[<"]([^">]+)[">]', re.M)
 # Meson names objects FOLDER_STEM.c.o, in a folder NAME.p/.
@@ -27,6 +33,19 @@ OBJECT = re.compile(r"(?P<folder>\w+)_(?P<stem>[\w-]+)\.c\.o$")
 def find_files(root):
     """Returns all sources as FOLDER/STEM."""
     return {f"{path.parent.name}/{path.stem}" for path in (root / "src").glob("*/*.c")}
+
+
+def find_built(root, groups):
+    """Returns the sources that a build with @groups contains, as FOLDER/STEM."""
+    ini = configparser.ConfigParser(delimiters=("=",), interpolation=None)
+    ini.read(root / TABLE, encoding="utf-8")
+    keys = ("sources", *(f"sources {group}" for group in groups))
+    return {
+        f"{module}/{source.removesuffix('.c')}"
+        for module in ini.sections()
+        for key in keys
+        for source in ini[module].get(key, "").split()
+    }
 
 
 def includes_of(root, path):
@@ -136,9 +155,12 @@ def main(arguments):
     object_edges = find_object_edges(pathlib.Path(arguments[2]), find_files(root))
     found = 0
 
-    if not object_edges:
-        print(f"check-circles.py: no object below '{arguments[2]}/src'", file=sys.stderr)
+    if not any(object_edges.values()):
+        print(f"check-circles.py: no dependency in '{arguments[2]}/src'", file=sys.stderr)
         return 2
+    for file in sorted(find_built(root, arguments[3:]) - set(object_edges)):
+        found += 1
+        print(f"src/{file}.c: no object in the build")
     for edges in (object_edges, find_header_edges(root), find_folder_edges(root, object_edges)):
         for circle in find_circles(edges):
             found += 1

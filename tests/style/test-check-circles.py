@@ -12,6 +12,7 @@ import unittest
 
 CHECK = pathlib.Path(__file__).with_name("check-circles.py")
 GOOD = {
+    "src/modules.ini": "[mem]\nsources =\n    mem.c\n    walk.c\n[sym]\nsources = sym.c\n",
     "include/uprof/mem.h": "int mem(void);\n",
     "src/mem/mem-priv.h": '#include "uprof/mem.h"\nint walk(void);\n',
     "src/mem/mem.c": '#include "mem-priv.h"\nint mem(void) { return walk(); }\n',
@@ -31,7 +32,7 @@ def compile_tree(root):
         subprocess.run(command, check=True)
 
 
-def run_check(files):
+def run_check(files, groups=()):
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         for name, text in files.items():
@@ -39,7 +40,7 @@ def run_check(files):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         compile_tree(root)
-        command = [sys.executable, CHECK, root, root / "build"]
+        command = [sys.executable, CHECK, root, root / "build", *groups]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout.splitlines()
 
@@ -85,6 +86,18 @@ class CheckCircles(unittest.TestCase):
         }
         code, lines = run_check({**GOOD, **files})
         self.assertEqual((code, lines[0]), (1, "circle of 2: mem, sym"))
+
+    def test_source_without_object(self):
+        table = GOOD["src/modules.ini"] + "    lines.c\nsources extra =\n    extra.c\n"
+        missing = ["src/sym/lines.c: no object in the build"]
+        self.assertEqual(run_check({**GOOD, "src/modules.ini": table}), (1, missing))
+        extra = ["src/sym/extra.c: no object in the build", *missing]
+        self.assertEqual(run_check({**GOOD, "src/modules.ini": table}, ["extra"]), (1, extra))
+
+    def test_objects_without_dependencies(self):
+        walk = "int walk(void);\nint walk(void) { return 1; }\n"
+        table = "[mem]\nsources = walk.c\n"
+        self.assertEqual(run_check({"src/modules.ini": table, "src/mem/walk.c": walk}), (2, []))
 
     def test_nothing_to_check(self):
         self.assertEqual(run_check({"src/mem/mem.h": ""})[0], 2)
