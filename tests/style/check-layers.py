@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-check-layers.py [ROOT] - modules include only what src/modules.ini allows
+check-layers.py [ROOT] - modules include what src/modules.ini allows, and all of it
 
 Reads the table and every source file of src/ and include/uprof, and prints one
 line for each fault. Exits 0 if there is no fault, 1 if there is one, 2 if the table
@@ -264,8 +264,8 @@ def check_include(root, table, owners, path, name, argument):
     return check_outside_include(table, name, header)
 
 
-def check_includes(root, table, owners):
-    """Yields faults of #include lines in src/ and in public headers."""
+def find_includes(root, table, owners):
+    """Yields the #include lines in src/ and in public headers: (path, line, module, argument)."""
     files = [(path, module_of(root, path)) for path in sources_of(root)]
     for header, modules in owners.items():
         files.extend((root / PUBLIC / header, name) for name in modules[:1])
@@ -274,10 +274,42 @@ def check_includes(root, table, owners):
             continue  # check_folders() reports this file
         text = csource.without_comments(csource.read(path))
         for match in INCLUDE.finditer(text):
-            fault = check_include(root, table, owners, path, name, match[1])
-            if fault:
-                line = csource.line_number(text, match.start(1))
-                yield f"{path.relative_to(root)}:{line}: {match[1]}: {fault}"
+            yield path, csource.line_number(text, match.start(1)), name, match[1]
+
+
+def check_includes(root, table, owners):
+    """Yields faults of #include lines."""
+    for path, line, name, argument in find_includes(root, table, owners):
+        fault = check_include(root, table, owners, path, name, argument)
+        if fault:
+            yield f"{path.relative_to(root)}:{line}: {argument}: {fault}"
+
+
+def check_surplus(root, table, owners):
+    """Yields permissions of the table that no #include line needs."""
+    included = {name: set() for name in table.modules}
+    for _, _, name, argument in find_includes(root, table, owners):
+        match = ARGUMENT.match(argument)
+        if match:
+            included[name].add(match["quoted"] or match["angled"])
+    for position, module in enumerate(table.modules.values()):
+        headers = included[module.name]
+        used = {
+            owner
+            for header in headers
+            if header.startswith("uprof/")
+            for owner in owners.get(header.removeprefix("uprof/"), ())
+        }
+        # check_table() reports a module that does not stand above this one.
+        for name in sorted(set(list(table.modules)[:position]) & set(module.uses) - used):
+            yield f"{TABLE}: [{module.name}] uses '{name}', but includes none of its headers"
+        for pattern in module.keeps:
+            if not any(matches(pattern, header) for header in headers):
+                yield f"{TABLE}: [{module.name}] keeps '{pattern}', but does not include it"
+    for pattern, modules in table.shared.items():
+        for name in modules:
+            if name in included and not any(matches(pattern, header) for header in included[name]):
+                yield f"{TABLE}: '{pattern}' is shared by '{name}', which does not include it"
 
 
 def check_parsers(root):
@@ -306,6 +338,7 @@ def check(root):
         *check_sources(root, table),
         *check_owners(table, owners),
         *check_includes(root, table, owners),
+        *check_surplus(root, table, owners),
         *check_parsers(root),
     ]
 

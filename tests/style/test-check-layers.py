@@ -54,10 +54,13 @@ GOOD = {
     "src/base/bytes.c": '#include "uprof/bytes.h"\n#include <glib.h>\n#include <linux/types.h>\n',
     "src/parse/elf.c": '#include "uprof/elf.h"\n#include "elf-priv.h"\n#include <libelf.h>\n'
     "#include <libxml/tree.h>\n#include <zlib.h>\n",
-    "src/parse/elf-priv.h": "",
+    "src/parse/elf-priv.h": '#include "uprof/bytes.h"\n',
     "src/mem/mem.c": '#include "uprof/mem.h"\n',
+    "src/mem/mem-priv.h": '#include "uprof/bytes.h"\n',
     "src/backend/host.c": '#include "uprof/host.h"\n#include <xenctrl.h>\n#include <linux/kvm.h>\n'
     "/* #include <popt.h> */\n",
+    "src/backend/host-priv.h": '#include "uprof/bytes.h"\n#include "uprof/elf.h"\n#include <xenctrl.h>\n'
+    "#include <linux/kvm.h>\n#include <zlib.h>\n",
     "tests/unit/parse/test-elf.c": "",
     "tests/fuzz/fuzz-elf.c": "",
     "tests/fuzz/corpus/elf/empty": "",
@@ -194,6 +197,22 @@ CASES = {
     "table-shares-with-unknown": (
         {"src/modules.ini": TABLE.replace("parse backend\n", "parse backend disk\n")},
         "'zlib.h' is shared by 'disk'",
+    ),
+    "use-that-nothing-needs": (
+        {"src/mem/mem-priv.h": "/* #include \"uprof/bytes.h\" */\n"},
+        "[mem] uses 'base', but includes none of its headers",
+    ),
+    "kept-header-that-nothing-includes": (
+        {"src/modules.ini": TABLE.replace("keeps = xen*", "keeps = popt.h xen*")},
+        "[backend] keeps 'popt.h', but does not include it",
+    ),
+    "kept-prefix-that-nothing-includes": (
+        {"src/modules.ini": TABLE.replace("keeps = xen*", "keeps = libxl* xen*")},
+        "[backend] keeps 'libxl*', but does not include it",
+    ),
+    "shared-header-that-nothing-includes": (
+        {"src/modules.ini": TABLE.replace("parse backend\n", "parse backend mem\n")},
+        "'zlib.h' is shared by 'mem', which does not include it",
     ),
     "parser-without-test": ({"tests/unit/parse/test-elf.c": None}, "no tests/unit/parse/test-elf.c"),
     "parser-without-fuzz-target": ({"tests/fuzz/fuzz-elf.c": None}, "no tests/fuzz/fuzz-elf.c"),
