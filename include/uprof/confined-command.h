@@ -14,13 +14,12 @@
 
 /** UprofConfinedPlan: the work of the process; all pointers are borrowed */
 typedef struct {
-    /* Runs in the process. Returns: the exit status */
-    int (*run)(void *data);
-    void *data;                  /* passed to @run */
-    const UprofFileRules *rules; /* the files that the process may read */
-    GPtrArray *outputs;          /* of UprofFile: open for writing */
-    uint64_t symbols_max;        /* bytes of memory for symbols; 0: the default */
-    const UprofNotices *notices; /* (nullable): get the results of downloads */
+    UprofErrorCode (*run)(void *data); /* runs in the process */
+    void *data;                        /* passed to @run */
+    const UprofFileRules *rules;       /* the files that the process may read */
+    GPtrArray *outputs;                /* of UprofFile: open for writing */
+    uint64_t symbols_max;              /* bytes of memory for symbols; 0: the default */
+    const UprofNotices *notices;       /* (nullable): get the results of downloads */
 } UprofConfinedPlan;
 
 /**
@@ -28,9 +27,10 @@ typedef struct {
  *
  * The program must have one thread. On return @outputs has %NULL for each committed output.
  *
- * Returns: the exit status of the command; -1 with an error if the process has died
+ * Returns: what the command's function has returned; if the process has died, @error is set, and
+ *   its code is returned
  */
-int uprof_confined_command_run(const UprofConfinedPlan *plan, GError **error);
+UprofErrorCode uprof_confined_command_run(const UprofConfinedPlan *plan, GError **error);
 
 /** uprof_confined_output: in the process: Returns: (transfer none): output @i */
 UprofFile *uprof_confined_output(unsigned i);

@@ -26,6 +26,7 @@ typedef enum {
     UPROF_ERROR_LOCKED,      /* another run of virt-uprof has the lock */
     UPROF_ERROR_EMPTY,       /* there is no usable sample or stack */
     UPROF_ERROR_USAGE,       /* the user asks for what this domain does not have */
+    UPROF_ERROR_SOME_FAILED, /* some of several domains or files failed, others did not */
 } UprofErrorCode;
 
 GQuark uprof_error_quark(void);
@@ -55,3 +56,6 @@ typedef struct {
 
 /** uprof_error_count: adds one more domain that ended with @code */
 void uprof_error_count(UprofErrorTally *tally, UprofErrorCode code);
+
+/** uprof_error_of_tally: Returns: the code for all domains; SOME_FAILED if only some failed */
+UprofErrorCode uprof_error_of_tally(const UprofErrorTally *tally);

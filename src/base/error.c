@@ -58,3 +58,12 @@ uprof_error_count(UprofErrorTally *tally, UprofErrorCode code)
     tally->n_failed += code != UPROF_ERROR_NONE;
     tally->code = uprof_error_merge(tally->code, code);
 }
+
+UprofErrorCode
+uprof_error_of_tally(const UprofErrorTally *tally)
+{
+    const bool some_failed = tally->n_failed > 0 && tally->n_failed < tally->n;
+
+    return some_failed && tally->code != UPROF_ERROR_LEFT_HELD ? UPROF_ERROR_SOME_FAILED
+                                                               : tally->code;
+}

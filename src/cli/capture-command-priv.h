@@ -18,6 +18,6 @@ bool uprof_capture_command_accepts(const UprofOptions *options);
 /**
  * uprof_capture_command_show: in the process without rights: analyzes each capture of the options in turn
  *
- * Returns: an exit code
+ * Returns: the code for all captures
  */
-int uprof_capture_command_show(const UprofReadCommand *command, UprofCaptureWork work);
+UprofErrorCode uprof_capture_command_show(const UprofReadCommand *command, UprofCaptureWork work);

@@ -30,7 +30,7 @@ show_capture(const char *path, const UprofLoadOptions *load_options, UprofCaptur
                   : code;
 }
 
-int
+UprofErrorCode
 uprof_capture_command_show(const UprofReadCommand *command, UprofCaptureWork work)
 {
     const GPtrArray *paths = command->options->words;
@@ -39,10 +39,10 @@ uprof_capture_command_show(const UprofReadCommand *command, UprofCaptureWork wor
 
     if (command->options->pauses) {
         uprof_say("virt-uprof: --pause holds a guest: leave it out for a capture");
-        return UPROF_EXIT_USAGE;
+        return UPROF_ERROR_USAGE;
     }
     uprof_load_options_init(&load_options, command->options);
     for (guint i = 0; i < paths->len; i++)
         uprof_error_count(&tally, show_capture(g_ptr_array_index(paths, i), &load_options, work));
-    return uprof_exit_of_tally(&tally);
+    return uprof_error_of_tally(&tally);
 }

@@ -221,7 +221,7 @@ uprof_check_run(UprofOptions *options)
 
     if (!workers) {
         uprof_guardian_end(guardian, NULL);
-        return uprof_say_error(error);
+        return uprof_exit_say_error(error);
     }
     uprof_json_begin(&json, NULL, UPROF_JSON_ARRAY);
     const UprofErrorCode recovered = uprof_session_recover(&notices);

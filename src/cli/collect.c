@@ -136,7 +136,7 @@ uprof_collect_run(UprofOptions *options)
 
     options->config = uprof_config_load(options->config_path, &error);
     if (!options->config)
-        return uprof_say_error(error);
+        return uprof_exit_say_error(error);
     apply_config(options);
     const UprofRoundSettings settings = {
         .session = uprof_options_session(options, &notices),

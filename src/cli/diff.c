@@ -37,8 +37,8 @@ parse_stored_day(const char *word, bool is_file, char **domain, int64_t *day_s)
     return true;
 }
 
-/* Adds word @i: a file, or DOMAIN@DAY. Returns: exit code */
-static int
+/* Adds word @i: a file, or DOMAIN@DAY. Returns: an error code */
+static UprofErrorCode
 add_profile(UprofLoad *load, guint i, const UprofReadCommand *command)
 {
     const char *word = g_ptr_array_index(command->options->words, i);
@@ -49,30 +49,30 @@ add_profile(UprofLoad *load, guint i, const UprofReadCommand *command)
         const char *at = command->are_files[i] ? NULL : strrchr(word, '@');
         g_autofree char *shown = uprof_text_quote(word);
         if (!at)
-            return uprof_exit_of_code(uprof_load_add_file(load, word));
+            return uprof_load_add_file(load, word);
         uprof_say("virt-uprof: no file '%s'; a stored day is DOMAIN@DAY, where DAY is %s", shown,
                   UPROF_TIME_DAY_FORMS);
-        return UPROF_EXIT_FAILED;
+        return UPROF_ERROR_FAILED;
     }
     return uprof_load_options_add_stored(command->catalog, load, domain, day_s,
                                          day_s + UPROF_DAY_S);
 }
 
-/* Returns: false if there is nothing to compare; @code: (inout): exit code */
+/* Returns: false if there is nothing to compare; @code: (inout): why not */
 static bool
-load_side(UprofLoad *load, guint i, const UprofReadCommand *command, int *code)
+load_side(UprofLoad *load, guint i, const UprofReadCommand *command, UprofErrorCode *code)
 {
-    *code = uprof_exit_worse(*code, add_profile(load, i, command));
+    *code = uprof_error_merge(*code, add_profile(load, i, command));
     if (load->n_files == 0)
         return false;
     if (!uprof_load_finish(load)) {
-        *code = uprof_exit_worse(*code, UPROF_EXIT_FAILED);
+        *code = uprof_error_merge(*code, UPROF_ERROR_FAILED);
         return false;
     }
     if (load->run->running == 0) {
         g_autofree char *shown = uprof_text_quote(g_ptr_array_index(command->options->words, i));
         uprof_say("virt-uprof: '%s' has no running sample", shown);
-        *code = uprof_exit_worse(*code, UPROF_EXIT_USELESS);
+        *code = uprof_error_merge(*code, UPROF_ERROR_EMPTY);
         return false;
     }
     return true;
@@ -114,7 +114,7 @@ draw_picture(const UprofReadCommand *command, const UprofTree *both, const Uprof
 }
 
 /* Writes output @i of the command line. */
-static int
+static UprofErrorCode
 write_picture(const UprofReadCommand *command, guint i, const UprofTree *both, const UprofLoad *old,
               const UprofLoad *new)
 {
@@ -130,7 +130,7 @@ write_picture(const UprofReadCommand *command, guint i, const UprofTree *both, c
     return uprof_read_command_finish(command, i, error);
 }
 
-static int
+static UprofErrorCode
 print_table(const UprofOptions *options, const UprofTree *both, const UprofLoad *old,
             const UprofLoad *new)
 {
@@ -148,24 +148,24 @@ print_table(const UprofOptions *options, const UprofTree *both, const UprofLoad 
     return uprof_terminal_print(text);
 }
 
-static int
+static UprofErrorCode
 write_outputs(const UprofReadCommand *command, const UprofTree *both, const UprofLoad *old,
               const UprofLoad *new)
 {
     const UprofOptions *options = command->options;
     bool is_stdout_taken = options->format && options->outputs->len == 0;
-    int code = UPROF_EXIT_OK;
+    UprofErrorCode code = UPROF_ERROR_NONE;
 
     if (is_stdout_taken)
         code = uprof_terminal_print(draw_picture(command, both, old, new));
     for (guint i = 0; i < options->outputs->len; i++) {
         const UprofWanted *wanted = g_ptr_array_index(options->outputs, i);
-        code = uprof_exit_worse(code, write_picture(command, i, both, old, new));
+        code = uprof_error_merge(code, write_picture(command, i, both, old, new));
         is_stdout_taken |= strcmp(wanted->path, "-") == 0;
     }
     if (is_stdout_taken || (options->quiet && options->outputs->len > 0 && !options->json))
         return code;
-    return uprof_exit_worse(code, print_table(options, both, old, new));
+    return uprof_error_merge(code, print_table(options, both, old, new));
 }
 
 /*
@@ -195,13 +195,13 @@ compare_profiles(const UprofProfile *old, const UprofProfile *new)
     return uprof_tree_compare(old_tree, new_tree);
 }
 
-static int
+static UprofErrorCode
 run_diff(const UprofReadCommand *command)
 {
     const UprofOptions *options = command->options;
     UprofLoadOptions load_options;
     g_autoptr(UprofNames) names = uprof_names_new();
-    int code = UPROF_EXIT_OK;
+    UprofErrorCode code = UPROF_ERROR_NONE;
 
     uprof_load_options_init(&load_options, options);
     load_options.settings.drop_idle = true;
@@ -212,7 +212,7 @@ run_diff(const UprofReadCommand *command)
     g_autoptr(UprofTree) both = compare_profiles(old->profile, new->profile);
     if (!options->quiet)
         warn_of_unwinding(old->run, new->run);
-    return uprof_exit_worse(code, write_outputs(command, both, old, new));
+    return uprof_error_merge(code, write_outputs(command, both, old, new));
 }
 
 int

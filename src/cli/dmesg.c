@@ -29,7 +29,7 @@ print_reply(const UprofSession *session, const GByteArray *reply, const UprofNot
             text, (UprofSlice){ reply->data + sizeof(head), reply->len - sizeof(head) });
     }
     if (head.code == UPROF_ERROR_NONE)
-        return uprof_terminal_print(text) == 0 ? UPROF_ERROR_NONE : UPROF_ERROR_FAILED;
+        return uprof_terminal_print(text);
     uprof_notice(notices, UPROF_NOTICE_WARNING, "%s: %s", session->shown, text->str);
     g_string_free(text, TRUE);
     return head.code;
@@ -62,11 +62,10 @@ print_captured_log(const UprofCaptureReplay *replay, const UprofOptions *options
     if (uprof_log_append(text, replay->pipeline, options->json, notices, &error) !=
         UPROF_ERROR_NONE)
         return uprof_notice_error(notices, error);
-    return uprof_terminal_print(g_steal_pointer(&text)) == 0 ? UPROF_ERROR_NONE
-                                                             : UPROF_ERROR_FAILED;
+    return uprof_terminal_print(g_steal_pointer(&text));
 }
 
-static int
+static UprofErrorCode
 print_captures(const UprofReadCommand *command)
 {
     return uprof_capture_command_show(command, print_captured_log);

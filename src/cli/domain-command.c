@@ -67,7 +67,7 @@ uprof_domain_command_run(UprofOptions *options, const UprofAnalysisCall *calls, 
 
     if (!workers) {
         uprof_guardian_end(guardian, NULL);
-        return uprof_say_error(error);
+        return uprof_exit_say_error(error);
     }
     int code = uprof_exit_of_code(uprof_session_recover(&notices));
     g_autoptr(UprofHost) host = uprof_host_open(options->uri, false, &error);

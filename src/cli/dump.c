@@ -74,7 +74,7 @@ print_captured_tasks(const UprofCaptureReplay *replay, const UprofOptions *optio
     return uprof_task_command_print_capture(replay, options, uprof_task_groups_make, notices);
 }
 
-static int
+static UprofErrorCode
 print_captures(const UprofReadCommand *command)
 {
     return uprof_capture_command_show(command, print_captured_tasks);

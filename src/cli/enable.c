@@ -105,10 +105,10 @@ handle_all(UprofOptions *options, const char *enabled)
 
     options->config = uprof_config_load(options->config_path, &error);
     if (!options->config)
-        return uprof_say_error(error);
+        return uprof_exit_say_error(error);
     g_autoptr(UprofHost) host = uprof_host_open(options->uri, reads, &error);
     if (!host)
-        return uprof_say_error(error);
+        return uprof_exit_say_error(error);
     for (guint i = 0; i < options->words->len; i++)
         uprof_error_count(
             &tally, handle_domain(host, options, g_ptr_array_index(options->words, i), enabled));

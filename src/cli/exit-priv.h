@@ -39,8 +39,11 @@ G_GNUC_NORETURN void uprof_exit_leave(const UprofErrorTally *tally, UprofErrorCo
 /** uprof_exit_text: Returns: (nullable): the meaning of @code, for --help; %NULL: no such code */
 const char *uprof_exit_text(int code);
 
-/** uprof_say_error: prints "virt-uprof: " and the message. Returns: the exit code of @error */
-int uprof_say_error(const GError *error);
+/** uprof_say_error: prints "virt-uprof: " and the message. Returns: the code of @error */
+UprofErrorCode uprof_say_error(const GError *error);
+
+/** uprof_exit_say_error: prints like uprof_say_error(). Returns: the exit code of @error */
+int uprof_exit_say_error(const GError *error);
 
 /** uprof_say: prints one line on stderr and ends the progress line, if there is one */
 void uprof_say(const char *format, ...) G_GNUC_PRINTF(1, 2);

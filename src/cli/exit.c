@@ -27,6 +27,7 @@ static const struct {
     { UPROF_ERROR_LOCKED,      UPROF_EXIT_LOCKED },
     { UPROF_ERROR_EMPTY,       UPROF_EXIT_USELESS },
     { UPROF_ERROR_USAGE,       UPROF_EXIT_USAGE },
+    { UPROF_ERROR_SOME_FAILED, UPROF_EXIT_SOME_FAILED },
 };
 
 static const struct {
@@ -74,10 +75,7 @@ uprof_exit_worse(int one, int other)
 int
 uprof_exit_of_tally(const UprofErrorTally *tally)
 {
-    const bool some_failed = tally->n_failed > 0 && tally->n_failed < tally->n;
-
-    return some_failed && tally->code != UPROF_ERROR_LEFT_HELD ? UPROF_EXIT_SOME_FAILED
-                                                               : uprof_exit_of_code(tally->code);
+    return uprof_exit_of_code(uprof_error_of_tally(tally));
 }
 
 int
@@ -136,11 +134,17 @@ uprof_say_lines(GPtrArray *lines)
     g_ptr_array_unref(lines);
 }
 
-int
+UprofErrorCode
 uprof_say_error(const GError *error)
 {
     uprof_say("virt-uprof: %s", error->message);
-    return uprof_exit_code(error);
+    return uprof_error_code_of(error);
+}
+
+int
+uprof_exit_say_error(const GError *error)
+{
+    return uprof_exit_of_code(uprof_say_error(error));
 }
 
 void

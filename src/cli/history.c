@@ -25,23 +25,23 @@ list_rounds(UprofHistoryQuery query, const UprofOptions *options, UprofErrorCode
     return uprof_history_rounds(&query, code);
 }
 
-static int
+static UprofErrorCode
 write_pictures(const UprofReadCommand *command, const UprofHistoryQuery *query)
 {
     UprofErrorCode code = UPROF_ERROR_NONE;
     g_autoptr(GError) error = NULL;
     g_autoptr(GString) picture = uprof_history_draw(query, &code, &error);
-    int result = picture ? uprof_exit_of_code(code) : uprof_say_error(error);
+    UprofErrorCode result = picture ? code : uprof_say_error(error);
 
     for (guint i = 0; picture && i < command->options->outputs->len; i++) {
         uprof_file_write(uprof_confined_output(i), picture->str, picture->len, &error);
-        result = uprof_exit_worse(result, uprof_read_command_finish(command, i, error));
+        result = uprof_error_merge(result, uprof_read_command_finish(command, i, error));
         g_clear_error(&error);
     }
     return result;
 }
 
-static int
+static UprofErrorCode
 run_history(const UprofReadCommand *command)
 {
     const UprofOptions *options = command->options;
@@ -65,16 +65,15 @@ run_history(const UprofReadCommand *command)
         code = UPROF_ERROR_EMPTY;
     }
     if (days->len == 0)
-        return uprof_exit_of_code(code);
+        return code;
     g_autoptr(GPtrArray) rounds = list_rounds(query, options, &code);
     if (options->json)
-        return uprof_exit_worse(uprof_exit_of_code(code),
-                                uprof_terminal_print(uprof_history_json(days, rounds)));
+        return uprof_error_merge(code, uprof_terminal_print(uprof_history_json(days, rounds)));
     GString *text = g_string_new(NULL);
     uprof_history_render(text, days);
     g_string_append(text, rounds->len > 0 ? "\n" : "");
     uprof_history_render(text, rounds);
-    return uprof_exit_worse(uprof_exit_of_code(code), uprof_terminal_print(text));
+    return uprof_error_merge(code, uprof_terminal_print(text));
 }
 
 int

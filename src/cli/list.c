@@ -166,7 +166,7 @@ print_all(const GPtrArray *domains, const Sources *sources, const UprofOptions *
         uprof_json_end(&json, UPROF_JSON_ARRAY);
         g_string_append_c(out, '\n');
     }
-    return uprof_terminal_print(out);
+    return uprof_exit_of_code(uprof_terminal_print(out));
 }
 
 int
@@ -176,20 +176,20 @@ uprof_list_run(UprofOptions *options)
     g_autoptr(UprofKernelFiles) files = uprof_kernel_files_new(&error);
 
     if (!files)
-        return uprof_say_error(error);
+        return uprof_exit_say_error(error);
     options->config = uprof_config_load(options->config_path, &error);
     if (!options->config)
-        return uprof_say_error(error);
+        return uprof_exit_say_error(error);
     const char *folder = options->store ? options->store : options->config->store;
     g_autoptr(UprofStore) store = uprof_store_open(folder, false, NULL);
     const Sources sources = { files, options->config, store };
     g_autoptr(UprofHost) host = uprof_host_open(options->uri, true, &error);
     if (!host)
-        return uprof_say_error(error);
+        return uprof_exit_say_error(error);
     const UprofNotices notices = uprof_options_notices(options);
     g_autoptr(GPtrArray) domains = uprof_domid_list(host, &notices, &error);
     if (!domains)
-        return uprof_say_error(error);
+        return uprof_exit_say_error(error);
     if (domains->len == 0 && !options->json)
         uprof_say("virt-uprof: no domains on %s%s", uprof_host_uri(host),
                   uprof_host_uri_hint(uprof_host_uri(host)));

@@ -25,7 +25,7 @@ void uprof_load_options_init(UprofLoadOptions *load_options, const UprofOptions 
  * @domain: (nullable): name or UUID; %NULL: all domains
  * @since_s, @until_s: since 1970
  *
- * Returns: exit code
+ * Returns: NONE, or why a profile could not be added
  */
-int uprof_load_options_add_stored(const UprofCatalog *catalog, UprofLoad *load, const char *domain,
-                                  int64_t since_s, int64_t until_s);
+UprofErrorCode uprof_load_options_add_stored(const UprofCatalog *catalog, UprofLoad *load,
+                                             const char *domain, int64_t since_s, int64_t until_s);

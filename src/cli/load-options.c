@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "load-options-priv.h"
 
-#include "exit-priv.h"
-
 void
 uprof_load_options_init(UprofLoadOptions *load_options, const UprofOptions *options)
 {
@@ -31,11 +29,11 @@ uprof_load_options_init(UprofLoadOptions *load_options, const UprofOptions *opti
     };
 }
 
-int
+UprofErrorCode
 uprof_load_options_add_stored(const UprofCatalog *catalog, UprofLoad *load, const char *domain,
                               int64_t since_s, int64_t until_s)
 {
     const UprofQuery query = { catalog, domain, since_s, until_s };
 
-    return uprof_exit_of_code(uprof_query_load(&query, load));
+    return uprof_query_load(&query, load);
 }

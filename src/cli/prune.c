@@ -73,7 +73,7 @@ lock_store(const UprofOptions *options, UprofStore *store, const char *shown, in
         return true;
     if (is_taken && !options->quiet)
         uprof_say("virt-uprof: another 'virt-uprof prune' is running in '%s'", shown);
-    *code = is_taken ? UPROF_EXIT_LOCKED : uprof_say_error(error);
+    *code = is_taken ? UPROF_EXIT_LOCKED : uprof_exit_say_error(error);
     return false;
 }
 
@@ -89,7 +89,7 @@ prune_path(const UprofOptions *options, const UprofConfig *config, const char *p
         return UPROF_EXIT_OK;
     g_autoptr(UprofStore) store = uprof_store_open(path, !options->dry_run, &error);
     if (!store)
-        return uprof_say_error(error);
+        return uprof_exit_say_error(error);
     return lock_store(options, store, shown, &code) ? prune_store(options, config, store) : code;
 }
 
@@ -100,7 +100,7 @@ uprof_prune_run(UprofOptions *options)
     g_autoptr(UprofConfig) config = uprof_config_load(options->config_path, &error);
 
     if (!config)
-        return uprof_say_error(error);
+        return uprof_exit_say_error(error);
     const char *path = options->store ? options->store : config->store;
     g_autofree char *watched = g_build_filename(path, UPROF_WATCH_STORE, NULL);
     g_autofree char *shown = uprof_text_quote(path);

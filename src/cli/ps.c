@@ -29,7 +29,7 @@ print_captured_table(const UprofCaptureReplay *replay, const UprofOptions *optio
     return uprof_task_command_print_capture(replay, options, uprof_task_table_make, notices);
 }
 
-static int
+static UprofErrorCode
 print_captures(const UprofReadCommand *command)
 {
     return uprof_capture_command_show(command, print_captured_table);

@@ -18,19 +18,18 @@ typedef struct {
     UprofLoadTarget *targets;    /* one for each output of @options */
     bool *are_files;             /* one for each word of @options: a file has that path */
     const UprofCatalog *catalog; /* (nullable): of the store; %NULL: the command does not read it */
-    int code;                    /* exit code for folders of the store that could not be listed */
+    UprofErrorCode code;         /* why folders of the store could not be listed */
 } UprofReadCommand;
 
 /**
  * uprof_read_command_run: opens the outputs of @options, and runs the command
  * @reads_store: the command reads the store, too
- * @run: runs in the process without rights; output i is uprof_confined_output(i); returns an exit
- *   code
+ * @run: runs in the process without rights; output i is uprof_confined_output(i)
  *
  * Returns: exit code
  */
 int uprof_read_command_run(UprofOptions *options, bool reads_store,
-                           int (*run)(const UprofReadCommand *command));
+                           UprofErrorCode (*run)(const UprofReadCommand *command));
 
 /** uprof_read_command_shows: is stdout a terminal that gets a table, too, besides the outputs? */
 bool uprof_read_command_shows(const UprofOptions *options);
@@ -40,6 +39,7 @@ bool uprof_read_command_shows(const UprofOptions *options);
  * @i: index of the output
  * @error: (nullable): why the output could not be written
  *
- * Returns: exit code
+ * Returns: NONE or FAILED
  */
-int uprof_read_command_finish(const UprofReadCommand *command, unsigned i, const GError *error);
+UprofErrorCode
+uprof_read_command_finish(const UprofReadCommand *command, unsigned i, const GError *error);

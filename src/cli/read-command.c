@@ -11,15 +11,15 @@
 
 typedef struct {
     UprofReadCommand command;
-    int (*run)(const UprofReadCommand *command);
-} Plan;
+    UprofErrorCode (*run)(const UprofReadCommand *command);
+} Work;
 
-static int
+static UprofErrorCode
 run_command(void *data)
 {
-    const Plan *plan = data;
+    const Work *work = data;
 
-    return uprof_exit_worse(plan->command.code, plan->run(&plan->command));
+    return uprof_error_merge(work->command.code, work->run(&work->command));
 }
 
 static UprofFileRules *
@@ -77,48 +77,47 @@ open_store(const UprofOptions *options, GError **error)
 
 /* Lists the store, and allows to read its files. */
 static UprofCatalog *
-list_store(UprofStore *store, UprofFileRules *rules, const UprofNotices *notices, int *code)
+list_store(UprofStore *store, UprofFileRules *rules, const UprofNotices *notices,
+           UprofErrorCode *code)
 {
-    UprofErrorCode found = UPROF_ERROR_NONE;
-    UprofCatalog *catalog = uprof_catalog_new(store, notices, &found);
+    UprofCatalog *catalog = uprof_catalog_new(store, notices, code);
     g_autoptr(GPtrArray) folders = uprof_catalog_paths(catalog);
 
     for (guint i = 0; i < folders->len; i++)
         uprof_file_rules_add_folder(rules, g_ptr_array_index(folders, i));
-    *code = uprof_exit_of_code(found);
     return catalog;
 }
 
 static int
-run_plan(Plan *plan, const UprofFileRules *rules, const UprofNotices *notices)
+run_work(Work *work, const UprofFileRules *rules, const UprofNotices *notices)
 {
-    const UprofOptions *options = plan->command.options;
+    const UprofOptions *options = work->command.options;
     g_autoptr(GError) error = NULL;
 
     for (guint i = 0; i < options->words->len; i++)
-        plan->command.are_files[i] =
+        work->command.are_files[i] =
             g_file_test(g_ptr_array_index(options->words, i), G_FILE_TEST_EXISTS);
     for (guint i = 0; i < options->outputs->len; i++)
-        uprof_load_target_init(&plan->command.targets[i],
+        uprof_load_target_init(&work->command.targets[i],
                                ((UprofWanted *)g_ptr_array_index(options->outputs, i))->path);
     g_autoptr(GPtrArray) outputs = open_outputs(options, &error);
     if (!outputs)
-        return uprof_say_error(error);
+        return uprof_exit_say_error(error);
     const UprofConfinedPlan confined = {
         .run = run_command,
-        .data = plan,
+        .data = work,
         .rules = rules,
         .outputs = outputs,
         .symbols_max = (uint64_t)options->memory_mib << 20,
         .notices = notices,
     };
-    const int code = uprof_confined_command_run(&confined, &error);
-    return code >= 0 ? code : uprof_say_error(error);
+    const UprofErrorCode code = uprof_confined_command_run(&confined, &error);
+    return error ? uprof_exit_say_error(error) : uprof_exit_of_code(code);
 }
 
 int
 uprof_read_command_run(UprofOptions *options, bool reads_store,
-                       int (*run)(const UprofReadCommand *command))
+                       UprofErrorCode (*run)(const UprofReadCommand *command))
 {
     g_autofree UprofLoadTarget *targets = g_new0(UprofLoadTarget, options->outputs->len + 1);
     g_autofree bool *are_files = g_new0(bool, options->words->len + 1);
@@ -127,14 +126,14 @@ uprof_read_command_run(UprofOptions *options, bool reads_store,
     g_autoptr(GError) error = NULL;
     g_autoptr(UprofStore) store = reads_store ? open_store(options, &error) : NULL;
     g_autoptr(UprofCatalog) catalog = NULL;
-    Plan plan = { { .options = options, .targets = targets, .are_files = are_files }, run };
+    Work work = { { .options = options, .targets = targets, .are_files = are_files }, run };
 
     if (error)
-        return uprof_say_error(error);
+        return uprof_exit_say_error(error);
     if (store)
-        catalog = list_store(store, rules, &notices, &plan.command.code);
-    plan.command.catalog = catalog;
-    return run_plan(&plan, rules, &notices);
+        catalog = list_store(store, rules, &notices, &work.command.code);
+    work.command.catalog = catalog;
+    return run_work(&work, rules, &notices);
 }
 
 bool
@@ -146,7 +145,7 @@ uprof_read_command_shows(const UprofOptions *options)
     return isatty(STDOUT_FILENO);
 }
 
-int
+UprofErrorCode
 uprof_read_command_finish(const UprofReadCommand *command, unsigned i, const GError *error)
 {
     const UprofWanted *wanted = g_ptr_array_index(command->options->outputs, i);
@@ -159,9 +158,9 @@ uprof_read_command_finish(const UprofReadCommand *command, unsigned i, const GEr
             uprof_say("wrote %s%s", path,
                       command->targets[i].exists && !command->targets[i].is_stream ? " (replaced)"
                                                                                    : "");
-        return UPROF_EXIT_OK;
+        return UPROF_ERROR_NONE;
     }
     if (!(error && uprof_file_is_closed(file)))
         uprof_say_error(error ? error : failure);
-    return UPROF_EXIT_FAILED;
+    return UPROF_ERROR_FAILED;
 }

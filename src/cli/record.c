@@ -266,7 +266,7 @@ show_table(const UprofRecording *recording, void *data)
         uprof_say_error(error);
         return uprof_error_code_of(error);
     }
-    return uprof_terminal_print(table) == UPROF_EXIT_OK ? UPROF_ERROR_NONE : UPROF_ERROR_FAILED;
+    return uprof_terminal_print(table);
 }
 
 static void

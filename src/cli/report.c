@@ -35,7 +35,7 @@ check_terminal(const UprofWanted *wanted)
 }
 
 /* Writes output @i of the command line. */
-static int
+static UprofErrorCode
 write_file(const UprofReadCommand *command, guint i, const UprofLoad *load)
 {
     const UprofWanted *wanted = g_ptr_array_index(command->options->outputs, i);
@@ -44,16 +44,16 @@ write_file(const UprofReadCommand *command, guint i, const UprofLoad *load)
     if (!uprof_load_check_output(load, &command->targets[i], &error))
         return uprof_say_error(error);
     if (!check_terminal(wanted))
-        return UPROF_EXIT_FAILED;
+        return UPROF_ERROR_FAILED;
     uprof_output_write(wanted->format, load->profile, load->run, uprof_confined_output(i), &error);
     return uprof_read_command_finish(command, i, error);
 }
 
-static int
+static UprofErrorCode
 write_files(const UprofReadCommand *command, const UprofLoad *load)
 {
     const GPtrArray *outputs = command->options->outputs;
-    int code = UPROF_EXIT_OK;
+    UprofErrorCode code = UPROF_ERROR_NONE;
 
     for (guint i = 0; i < outputs->len; i++) {
         const UprofWanted *wanted = g_ptr_array_index(outputs, i);
@@ -61,29 +61,29 @@ write_files(const UprofReadCommand *command, const UprofLoad *load)
             g_ptr_array_add(load->run->files, g_path_get_basename(wanted->path));
     }
     for (guint i = 0; i < outputs->len; i++)
-        code = uprof_exit_worse(code, write_file(command, i, load));
+        code = uprof_error_merge(code, write_file(command, i, load));
     return code;
 }
 
-static int
+static UprofErrorCode
 write_stdout(const UprofOptions *options, const UprofLoad *load)
 {
     const UprofWanted wanted = { .path = (char *)"-", .format = options->format };
     g_autoptr(GError) error = NULL;
 
     if (!check_terminal(&wanted))
-        return UPROF_EXIT_FAILED;
+        return UPROF_ERROR_FAILED;
     g_autoptr(UprofFile) file = uprof_file_open(wanted.path, false, &error);
     if (uprof_output_write(options->format, load->profile, load->run, file, &error))
-        return UPROF_EXIT_OK;
+        return UPROF_ERROR_NONE;
     if (!uprof_file_is_closed(file))
         uprof_say_error(error);
-    return UPROF_EXIT_FAILED;
+    return UPROF_ERROR_FAILED;
 }
 
 /* ---- Tables ---- */
 
-static int
+static UprofErrorCode
 print_vcpus(const UprofLoad *load, const UprofTableStyle *style)
 {
     GString *text = uprof_vcpu_tables_render(load->profile, style);
@@ -95,19 +95,18 @@ print_vcpus(const UprofLoad *load, const UprofTableStyle *style)
     uprof_say("virt-uprof: %s", missing ? missing
                                         : "cannot show vCPUs: the profiles are of several domains; "
                                           "report them one by one");
-    return UPROF_EXIT_USELESS;
+    return UPROF_ERROR_EMPTY;
 }
 
-/* Returns: an exit code */
-static int
+static UprofErrorCode
 say_missing(char *why)
 {
     uprof_say("virt-uprof: %s", why);
     g_free(why);
-    return UPROF_EXIT_USELESS;
+    return UPROF_ERROR_EMPTY;
 }
 
-static int
+static UprofErrorCode
 print_annotation(const UprofOptions *options, const UprofLoad *load)
 {
     const UprofTableStyle style =
@@ -121,7 +120,7 @@ print_annotation(const UprofOptions *options, const UprofLoad *load)
                                     : uprof_annotation_render(load->annotation, name, &style));
 }
 
-static int
+static UprofErrorCode
 print_tables(const UprofOptions *options, const UprofLoad *load)
 {
     UprofTableStyle style = uprof_terminal_style(options->rows > 0 ? options->rows : DEFAULT_ROWS);
@@ -135,7 +134,7 @@ print_tables(const UprofOptions *options, const UprofLoad *load)
         return say_missing(uprof_load_explain_function(load, options->focus));
     if (missing && !(options->by == UPROF_BY_PROCESS && load->run->kernel.has_tasks)) {
         uprof_say("virt-uprof: %s", missing);
-        return UPROF_EXIT_USELESS;
+        return UPROF_ERROR_EMPTY;
     }
     if (options->json)
         return uprof_terminal_print(
@@ -150,17 +149,17 @@ print_tables(const UprofOptions *options, const UprofLoad *load)
 
 /* ---- The command ---- */
 
-static int
+static UprofErrorCode
 write_outputs(const UprofReadCommand *command, const UprofLoad *load)
 {
     const UprofOptions *options = command->options;
-    const int code = write_files(command, load);
+    const UprofErrorCode code = write_files(command, load);
 
     if (options->outputs->len > 0 && !options->json && !uprof_read_command_shows(options))
         return code;
     if (options->format && options->outputs->len == 0 && !options->json)
         return write_stdout(options, load);
-    return uprof_exit_worse(code, print_tables(options, load));
+    return uprof_error_merge(code, print_tables(options, load));
 }
 
 /* Does an output need the times of samples? Only a capture has them, if it is the only input. */
@@ -175,22 +174,22 @@ wants_times(const UprofOptions *options)
     return options->format && options->format->is_timed;
 }
 
-static int
+static UprofErrorCode
 add_profiles(UprofLoad *load, const UprofReadCommand *command)
 {
     const UprofOptions *options = command->options;
-    int code = UPROF_EXIT_OK;
+    UprofErrorCode code = UPROF_ERROR_NONE;
 
     if (options->words->len == 0)
         return uprof_load_options_add_stored(command->catalog, load, NULL, options->since_s,
                                              options->until_s);
     for (guint i = 0; i < options->words->len; i++) {
         const char *word = g_ptr_array_index(options->words, i);
-        const int added = options->is_stored
-                              ? uprof_load_options_add_stored(command->catalog, load, word,
-                                                              options->since_s, options->until_s)
-                              : uprof_exit_of_code(uprof_load_add_file(load, word));
-        code = uprof_exit_worse(code, added);
+        const UprofErrorCode added =
+            options->is_stored ? uprof_load_options_add_stored(command->catalog, load, word,
+                                                               options->since_s, options->until_s)
+                               : uprof_load_add_file(load, word);
+        code = uprof_error_merge(code, added);
     }
     return code;
 }
@@ -206,7 +205,7 @@ say_summary(const UprofOptions *options, const UprofLoad *load)
         uprof_say_lines(uprof_run_lines_end(load->run, shown, &how));
 }
 
-static int
+static UprofErrorCode
 run_report(const UprofReadCommand *command)
 {
     const UprofOptions *options = command->options;
@@ -216,7 +215,7 @@ run_report(const UprofReadCommand *command)
     uprof_load_options_init(&load_options, options);
     load_options.settings.replay.keeps_times = wants_times(options);
     g_autoptr(UprofLoad) load = uprof_load_new(names, &load_options.settings);
-    const int code = add_profiles(load, command);
+    const UprofErrorCode code = add_profiles(load, command);
     if (load->n_files == 0)
         return code;
     if (load->is_partial && !options->quiet)
@@ -226,7 +225,7 @@ run_report(const UprofReadCommand *command)
             "virt-uprof: --lines needs a capture: other profiles have no addresses to look up");
     const bool had_samples = load->run->samples > 0;
     if (!uprof_load_finish(load))
-        return uprof_exit_worse(code, UPROF_EXIT_FAILED);
+        return uprof_error_merge(code, UPROF_ERROR_FAILED);
     g_autofree char *domain = uprof_text_quote(load->run->domain);
     uprof_say_lines(uprof_run_lines_untimed(load->profile, domain));
     if (load->run->samples == 0) {
@@ -234,10 +233,10 @@ run_report(const UprofReadCommand *command)
             options->words->len > 0 ? g_ptr_array_index(options->words, 0) : "the store");
         uprof_say("virt-uprof: '%s' has no sample%s", name,
                   had_samples ? " left after --include and --exclude" : "");
-        return uprof_exit_worse(code, UPROF_EXIT_USELESS);
+        return uprof_error_merge(code, UPROF_ERROR_EMPTY);
     }
     say_summary(options, load);
-    return uprof_exit_worse(code, write_outputs(command, load));
+    return uprof_error_merge(code, write_outputs(command, load));
 }
 
 int

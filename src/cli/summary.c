@@ -27,7 +27,7 @@ choose_day(const UprofOptions *options, int64_t now_s, int64_t *day_s)
     return false;
 }
 
-static int
+static UprofErrorCode
 run_summary(const UprofReadCommand *command)
 {
     const UprofNotices notices = uprof_options_notices(command->options);
@@ -38,13 +38,12 @@ run_summary(const UprofReadCommand *command)
     choose_day(command->options, now_s, &day_s);
     const bool is_over = day_s < uprof_time_day_start(now_s);
     GString *text = uprof_day_summary_render(command->catalog, day_s, is_over, &notices, &code);
-    const int found = uprof_exit_of_code(code);
     if (text)
-        return uprof_exit_worse(found, uprof_terminal_print(text));
+        return uprof_error_merge(code, uprof_terminal_print(text));
     g_autofree char *day = uprof_time_format_date(day_s);
     g_autofree char *stored = uprof_catalog_describe_range(command->catalog);
     uprof_say("virt-uprof: nothing was collected on %s; stored: %s", day, stored);
-    return uprof_exit_worse(found, UPROF_EXIT_USELESS);
+    return uprof_error_merge(code, UPROF_ERROR_EMPTY);
 }
 
 int

@@ -30,7 +30,7 @@ uprof_task_command_print(UprofSession *session, const UprofOptions *options, uns
 
     if (code != UPROF_ERROR_NONE)
         return code;
-    return uprof_terminal_print(text) == 0 ? UPROF_ERROR_NONE : UPROF_ERROR_FAILED;
+    return uprof_terminal_print(text);
 }
 
 UprofErrorCode
@@ -47,7 +47,7 @@ uprof_task_command_print_capture(const UprofCaptureReplay *replay, const UprofOp
     g_strlcpy(request.uuid, run->uuid ? run->uuid : "", sizeof(request.uuid));
     GString *text = make(replay->pipeline, &request, shown, notices, &error);
     if (text)
-        return uprof_terminal_print(text) == 0 ? UPROF_ERROR_NONE : UPROF_ERROR_FAILED;
+        return uprof_terminal_print(text);
     g_prefix_error(&error, "the capture of %s has no tasks: ", shown);
     return uprof_notice_error(notices, error);
 }

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "uprof/error.h"
 #include "uprof/output.h"
 
 /**
@@ -18,5 +19,5 @@ UprofTableStyle uprof_terminal_style(unsigned rows);
 /** uprof_terminal_size: @rows, @columns: (out): of the terminal @fd; 24 and 80 if unknown */
 void uprof_terminal_size(int fd, unsigned *rows, unsigned *columns);
 
-/** uprof_terminal_print: prints @text (transfer full) on stdout. Returns: an exit code */
-int uprof_terminal_print(GString *text);
+/** uprof_terminal_print: prints @text (transfer full) on stdout. Returns: NONE or FAILED */
+UprofErrorCode uprof_terminal_print(GString *text);

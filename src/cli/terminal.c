@@ -63,11 +63,11 @@ uprof_terminal_style(unsigned rows)
     return style;
 }
 
-int
+UprofErrorCode
 uprof_terminal_print(GString *text)
 {
     const bool ok = fwrite(text->str, 1, text->len, stdout) == text->len && fflush(stdout) == 0;
 
     g_string_free(text, TRUE);
-    return ok ? UPROF_EXIT_OK : UPROF_EXIT_FAILED;
+    return ok ? UPROF_ERROR_NONE : UPROF_ERROR_FAILED;
 }

@@ -227,7 +227,7 @@ print_round(const Top *top)
     if (top->is_screen && !top->has_screen)
         return true;
     return uprof_terminal_print(top->is_screen ? make_screen(top, &view)
-                                               : make_batch(top, &view)) == UPROF_EXIT_OK;
+                                               : make_batch(top, &view)) == UPROF_ERROR_NONE;
 }
 
 /* A key of the text of which rows have a part. */

@@ -39,7 +39,7 @@ ask_watch(const UprofOptions *options)
         if (answer)
             printf("%s\n", answer);
         else
-            code = uprof_exit_worse(code, uprof_say_error(error));
+            code = uprof_exit_worse(code, uprof_exit_say_error(error));
     }
     return fflush(stdout) == 0 ? code : UPROF_EXIT_FAILED;
 }
@@ -101,7 +101,7 @@ uprof_watch_command_run(UprofOptions *options)
         return UPROF_EXIT_USAGE;
     g_autoptr(UprofConfig) config = uprof_config_load(options->config_path, &error);
     if (!config)
-        return uprof_say_error(error);
+        return uprof_exit_say_error(error);
     apply_defaults(options);
     const UprofWatchSettings settings = {
         .record = uprof_options_record(options, &notices),

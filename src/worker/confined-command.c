@@ -71,9 +71,9 @@ run_confined(const int *fds, unsigned n_fds, void *data)
     }
     g_assert(n_fds == plan->outputs->len + 1);
     uprof_remote_open_files(confined.requests);
-    const int code = plan->run(plan->data);
+    const UprofErrorCode code = plan->run(plan->data);
     g_ptr_array_unref(confined.outputs);
-    return code;
+    return (int)code;
 }
 
 /* ---- In the program ---- */
@@ -117,7 +117,18 @@ answer_command(int channel, const UprofMessage *message, UprofSlice content, cha
            answer_commit(channel, service->plan->outputs, content);
 }
 
-int
+/* @status: of the process: the code that run_confined() returned, if the process obeys its code */
+static UprofErrorCode
+read_status(int status, GError **error)
+{
+    if (status >= 0 && status <= UPROF_ERROR_SOME_FAILED)
+        return (UprofErrorCode)status;
+    g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED,
+                "the process that reads the files has failed: it ended with status %d", status);
+    return UPROF_ERROR_FAILED;
+}
+
+UprofErrorCode
 uprof_confined_command_run(const UprofConfinedPlan *plan, GError **error)
 {
     const uint64_t memory_max =
@@ -129,7 +140,8 @@ uprof_confined_command_run(const UprofConfinedPlan *plan, GError **error)
         .keeps_streams = true,
     };
     tzset(); /* the process cannot read the files of the time zone */
-    g_autoptr(UprofSpawner) spawner = uprof_spawner_start(&spawn_plan, error);
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(UprofSpawner) spawner = uprof_spawner_start(&spawn_plan, &failure);
     g_autoptr(UprofFetcher) fetcher = uprof_fetcher_new(UPROF_FETCH_WAITING);
     Service service = { plan, fetcher };
     g_autofree int *fds = g_new(int, plan->outputs->len + 1);
@@ -143,8 +155,12 @@ uprof_confined_command_run(const UprofConfinedPlan *plan, GError **error)
 
     for (guint i = 0; i < plan->outputs->len; i++)
         fds[i] = uprof_file_fd(g_ptr_array_index(plan->outputs, i));
-    const int code = spawner ? uprof_confined_job_run(spawner, &job, error) : -1;
+    const int status = spawner ? uprof_confined_job_run(spawner, &job, &failure) : -1;
     if (fetcher)
         uprof_fetch_report(fetcher, plan->notices);
+    if (!failure)
+        return read_status(status, error);
+    const UprofErrorCode code = uprof_error_code_of(failure);
+    g_propagate_error(error, g_steal_pointer(&failure));
     return code;
 }

@@ -60,6 +60,22 @@ test_tally_counts_domains(void)
     g_assert_cmpuint(tally.n, ==, 3);
     g_assert_cmpuint(tally.n_failed, ==, 2);
     g_assert_cmpint(tally.code, ==, UPROF_ERROR_LOCKED);
+    g_assert_cmpint(uprof_error_of_tally(&tally), ==, UPROF_ERROR_SOME_FAILED);
+    uprof_error_count(&tally, UPROF_ERROR_LEFT_HELD);
+    g_assert_cmpint(uprof_error_of_tally(&tally), ==, UPROF_ERROR_LEFT_HELD);
+}
+
+static void
+test_tally_of_one_result(void)
+{
+    UprofErrorTally none = { 0 }, good = { 0 }, bad = { 0 };
+
+    uprof_error_count(&good, UPROF_ERROR_NONE);
+    uprof_error_count(&bad, UPROF_ERROR_DENIED);
+    uprof_error_count(&bad, UPROF_ERROR_EMPTY);
+    g_assert_cmpint(uprof_error_of_tally(&none), ==, UPROF_ERROR_NONE);
+    g_assert_cmpint(uprof_error_of_tally(&good), ==, UPROF_ERROR_NONE);
+    g_assert_cmpint(uprof_error_of_tally(&bad), ==, UPROF_ERROR_DENIED);
 }
 
 int
@@ -69,6 +85,7 @@ main(int argc, char **argv)
     g_test_add_func("/error/code-of-error", test_code_of_error);
     g_test_add_func("/error/worse-keeps-first", test_worse_keeps_first);
     g_test_add_func("/error/tally-counts-domains", test_tally_counts_domains);
+    g_test_add_func("/error/tally-of-one-result", test_tally_of_one_result);
     g_test_add_func("/error/errno", test_errno);
     return g_test_run();
 }
