@@ -150,7 +150,7 @@ write_profile(Process *process, UprofBytes *begin, int content_fd, const int *fi
         write_file(process, load, begin, files[i]);
 }
 
-/* @fds: the channel, the file in memory, then the files to write. Returns: exit status */
+/* @fds: the channel, the file in memory, then the files to write. Returns: an error code */
 static int
 run_process(const int *fds, unsigned n_fds, void *data)
 {
@@ -162,7 +162,7 @@ run_process(const int *fds, unsigned n_fds, void *data)
         return UPROF_SPAWNER_EXIT_CUT_OFF;
     UprofBytes asked = { .name = "begin", .all = { begin, message.len } };
     write_profile(&process, &asked, fds[1], fds + 2);
-    return process.has_failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return process.has_failed ? UPROF_ERROR_FAILED : UPROF_ERROR_NONE;
 }
 
 /* ---- In the program ---- */

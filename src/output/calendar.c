@@ -143,7 +143,7 @@ uprof_calendar_add(UprofCalendar *calendar, unsigned first, unsigned last,
         .has_root = uprof_profile_root(stacks) != NULL,
     };
 
-    g_return_if_fail(first <= last && last < calendar->slots->len);
+    g_assert(first <= last && last < calendar->slots->len);
     for (unsigned i = 0; i < n; i++) {
         UprofSlot *slot = &g_array_index(calendar->slots, UprofSlot, first + i);
         slot->samples += divide_samples(samples, i, n);

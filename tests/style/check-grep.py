@@ -18,6 +18,12 @@ import csource
 PRODUCT = ("src/", "include/")
 SPDX = "/* SPDX-License-Identifier: LGPL-2.1-or-later */"
 PROGRAM = ("src/cli/",)
+# Files that end the program without memory, like g_malloc()
+MEMORY = ("src/output/deflate.c", "src/snapshot/ring.c")
+# Files that close or move the descriptors beyond the three standard streams
+DESCRIPTORS = ("src/base/confine.c", "src/base/spawner.c", "src/fetch/fetcher.c", "src/guest/guardian.c")
+# A program of its own, whose parent reads its streams
+HELPER = ("src/fetch/debuginfod-helper.c",)
 
 
 class Rule(NamedTuple):
@@ -44,6 +50,13 @@ RULES = (
          "only src/run/access.c decides what a build contains; add a row to its table"),
     Rule(calls(r"v?f?printf|v?dprintf|g_v?f?printf|g_print|g_printerr|f?puts|f?putc|putchar|perror"), PROGRAM,
          "return it, set a GError or send a notice (uprof/notice.h); only src/cli prints"),
+    Rule(calls(r"g_(?:error|critical|warning|message|info|debug|log\w*|warn_if_\w+|return_\w*if_fail)"),
+         PROGRAM + MEMORY,
+         "return it, set a GError or send a notice (uprof/notice.h); only src/cli prints"),
+    Rule(words(r"STDERR_FILENO"), PROGRAM + DESCRIPTORS + HELPER,
+         "send a notice (uprof/notice.h); only src/cli uses the terminal"),
+    Rule(words(r"EXIT_SUCCESS|EXIT_FAILURE|EX_\w+"), PROGRAM,
+         "return a UprofErrorCode; only src/cli knows exit codes"),
     Rule(words(r"stdout|stderr"), PROGRAM,
          "send a notice (uprof/notice.h) or write to a UprofFile; only src/cli uses the terminal"),
     Rule(calls(r"exit|quick_exit"), PROGRAM,
