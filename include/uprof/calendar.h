@@ -27,7 +27,7 @@ typedef struct {
 /** UprofCalendar: slots, and the stacks of all of them */
 typedef struct {
     GPtrArray *days;       /* of char, owned: "2026-11-20", one after the other */
-    GArray *slots;         /* of UprofSlot, owned: UPROF_CALENDAR_HOURS of each day */
+    GArray *slots;         /* of UprofSlot, owned: %UPROF_CALENDAR_HOURS of each day */
     UprofProfile *profile; /* owned: the time of a stack is its slot, UprofTick.time_ns */
     UprofRun *run;         /* owned: the caller fills in the facts */
     uint32_t first_day;    /* as GDate counts */

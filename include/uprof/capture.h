@@ -52,7 +52,6 @@ enum {
     UPROF_CAPTURE_PAGE_BYTES = 4096,
     UPROF_CAPTURE_TEXT_BYTES_MAX = 64 * 1024,
     UPROF_CAPTURE_IMAGES_MAX = 1024,
-    UPROF_CAPTURE_TASKS_PART_BYTES = 64 * 1024,
     UPROF_CAPTURE_TASKS_BYTES_MAX = 32 * 1024 * 1024, /* of all parts */
     UPROF_CAPTURE_VALUE_BYTES_MAX = 4 * 1024, /* longer values are cut; RUN has only shorter ones */
 };

@@ -10,11 +10,6 @@
 
 #include "uprof/tree.h"
 
-enum {
-    UPROF_CHANGE_SAMPLES_MIN = 30, /* of both sides together; fewer prove nothing */
-    UPROF_CHANGE_SIGMAS = 3,
-};
-
 /** UprofChange: from the old profile to the new one */
 typedef struct {
     int64_t ppm;         /* new share minus old share, in millionths */

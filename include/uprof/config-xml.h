@@ -19,7 +19,6 @@
 
 enum {
     UPROF_CONFIG_BYTES_MAX = 1024 * 1024,
-    UPROF_CONFIG_VALUE_BYTES_MAX = 64 * 1024,
 };
 
 /**

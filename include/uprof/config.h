@@ -10,8 +10,6 @@
 #include "uprof/bytes.h"
 
 enum {
-    UPROF_CONFIG_DAYS_MAX = 36500,
-    UPROF_CONFIG_MEGABYTES_MAX = 1024 * 1024 * 1024,
     UPROF_CONFIG_MEMORY_MIN = 16, /* megabytes for symbols */
     UPROF_CONFIG_MEMORY_MAX = 65536,
 };

@@ -8,12 +8,6 @@
 
 #include "uprof/profile-xml.h"
 
-enum {
-    UPROF_XML_BYTES_MAX = 4 * 1024 * 1024,
-    UPROF_XML_VALUE_BYTES_MAX = 16 * 1024, /* libvirt accepts domain names of 5000 characters */
-    UPROF_XML_VCPUS_MAX = 65535,
-};
-
 /** UprofDomainXml: all strings are owned */
 typedef struct {
     char *type; /* "kvm", "qemu", "xen", "test", ... */

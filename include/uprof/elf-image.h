@@ -13,12 +13,8 @@
 #include "uprof/symbol.h"
 
 enum {
-    UPROF_ELF_RANGES_MAX = 4096,
-    UPROF_ELF_SECTIONS_MAX = 65535,
-    UPROF_ELF_SEGMENTS_MAX = 65535,
     UPROF_ELF_BUILD_ID_BYTES_MAX = 64,
 };
-#define UPROF_ELF_FILE_BYTES_MAX (UINT64_C(2) << 30)
 
 /** UprofElfRange: executable bytes, or the bytes of a section */
 typedef struct {

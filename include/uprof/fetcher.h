@@ -23,8 +23,7 @@ typedef enum {
 } UprofFetchKind;
 
 enum {
-    UPROF_FETCH_FILES_MAX = 400, /* that a run asks for */
-    UPROF_FETCH_WAIT_S = 15,     /* that a run waits for files, at most */
+    UPROF_FETCH_WAIT_S = 15, /* that a run waits for files, at most */
 };
 
 /** UprofFetchCounts: what a run has asked for */

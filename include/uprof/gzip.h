@@ -6,11 +6,6 @@
 
 #include "uprof/bytes.h"
 
-enum {
-    UPROF_GZIP_BYTES_MAX_MIB = 256, /* unpacked and packed */
-    UPROF_GZIP_RATIO_MAX = 1000,    /* unpacked to packed size, from 1 MiB of unpacked data on */
-};
-
 /** uprof_gzip_is: Checks whether @bytes begin like a file of gzip. */
 bool uprof_gzip_is(UprofSlice bytes);
 

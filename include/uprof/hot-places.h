@@ -12,7 +12,6 @@
 #include "uprof/sym.h"
 
 enum {
-    UPROF_HOT_PLACES_MAX = 256 * 1024,     /* different addresses */
     UPROF_ANNOTATE_INSNS_MAX = 200 * 1000, /* of all functions of the name */
 };
 

@@ -12,11 +12,7 @@
 
 enum {
     UPROF_KALLSYMS_MIN = 1000, /* symbols of a kernel; a table with fewer is a chance find */
-    UPROF_KALLSYMS_MAX = 1000 * 1000,
-    UPROF_KALLSYMS_NAME_BYTES_MAX = 512,                /* of one name with its type letter */
-    UPROF_KALLSYMS_PACKED_BYTES_MAX = 16 * 1024 * 1024, /* all names, as the image stores them */
-    UPROF_KALLSYMS_BYTES_MAX = 64 * 1024 * 1024,        /* all names, expanded */
-    UPROF_KALLSYMS_STEPS_MAX = 64 * 1000 * 1000,        /* table entries that a search reads */
+    UPROF_KALLSYMS_BYTES_MAX = 64 * 1024 * 1024, /* all names, expanded */
 };
 
 typedef struct {

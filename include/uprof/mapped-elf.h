@@ -15,14 +15,6 @@
 
 #include "uprof/elf-image.h"
 
-enum {
-    UPROF_MAPPED_ELF_PART_BYTES_MAX = 16 * 1024 * 1024, /* of one table */
-    UPROF_MAPPED_ELF_BYTES_MAX = 32 * 1024 * 1024,      /* of all that is read */
-    UPROF_MAPPED_ELF_SYMBOLS_MAX = 256 * 1024,          /* in one table */
-    UPROF_MAPPED_ELF_FRAMES_MAX = 512 * 1024,
-    UPROF_MAPPED_ELF_SEGMENTS_MAX = 64,
-};
-
 /** UprofMappedReader: reads pages of 4096 bytes */
 typedef struct {
     /*

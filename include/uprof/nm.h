@@ -17,8 +17,6 @@
 #include "uprof/bytes.h"
 #include "uprof/symbol.h"
 
-enum { UPROF_NM_BYTES_MAX = 512 * 1024 * 1024 };
-
 /** uprof_nm_is: Checks whether the first lines of @text follow this grammar. */
 bool uprof_nm_is(UprofSlice text);
 

@@ -15,7 +15,6 @@
 #include "uprof/bytes.h"
 
 enum {
-    UPROF_ORC_ENTRIES_MAX = 4 * 1024 * 1024,
     UPROF_ORC_IP_BYTES = 4,    /* an address, as distance from itself */
     UPROF_ORC_ENTRY_BYTES = 6, /* offset of sp, offset of bp, flags: 16 bits each */
     UPROF_ORC_HEADER_BYTES = 20,

@@ -10,11 +10,6 @@
 
 #include "uprof/symbol.h"
 
-enum {
-    UPROF_PERF_MAP_FUNCTIONS_MAX = 200 * 1000,
-    UPROF_PERF_MAP_NAME_BYTES_MAX = 1024, /* the rest of a longer name is cut */
-};
-
 typedef struct _UprofPerfMap UprofPerfMap;
 
 UprofPerfMap *uprof_perf_map_new(void);

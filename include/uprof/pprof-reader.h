@@ -9,8 +9,6 @@
 
 #include "uprof/folded-reader.h"
 
-enum { UPROF_PPROF_BYTES_MAX_MIB = 256 };
-
 /** UprofPprofFacts: facts of a profile; 0 if unknown */
 typedef struct {
     uint64_t time_ns; /* start of the profile, since 1970 */

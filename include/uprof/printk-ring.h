@@ -15,10 +15,8 @@
 #include "uprof/bytes.h"
 
 enum {
-    UPROF_PRINTK_COUNT_BITS_MAX = 18,  /* 262,144 descriptors */
-    UPROF_PRINTK_SIZE_BITS_MAX = 25,   /* 32 MiB of text */
-    UPROF_PRINTK_DESC_BYTES_MAX = 64,  /* 24 in kernels so far */
-    UPROF_PRINTK_INFO_BYTES_MAX = 256, /* 88 in kernels so far */
+    UPROF_PRINTK_COUNT_BITS_MAX = 18, /* 262,144 descriptors */
+    UPROF_PRINTK_SIZE_BITS_MAX = 25,  /* 32 MiB of text */
 };
 
 /** UprofPrintkLayout: of a kernel's structures, from its type information; all are bytes but @level_bits */

@@ -14,12 +14,6 @@
 #define UPROF_METADATA_NAMESPACE "https://virt-uprof.org/xmlns/domain/1.0"
 #define UPROF_METADATA_PREFIX "uprof"
 
-enum {
-    UPROF_METADATA_BYTES_MAX = 64 * 1024,
-    UPROF_METADATA_SYMBOLS_MAX = 64,
-    UPROF_METADATA_VALUE_BYTES_MAX = 16 * 1024,
-};
-
 /** UprofMetadata: attributes and children of the element; all strings are owned */
 typedef struct {
     bool present;       /* the element exists in this namespace, and was readable */

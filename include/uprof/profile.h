@@ -13,11 +13,10 @@
 #define UPROF_PROFILE_ALL_VCPUS UINT32_MAX
 
 enum {
-    UPROF_PROFILE_STACKS_MAX = 200 * 1000,      /* of a live run; the rest counts as [unknown] */
-    UPROF_PROFILE_FRAMES_MAX = 2 * 1000 * 1000, /* of all stacks; shared callers count once */
-    UPROF_PROFILE_NAMES_MAX = 100 * 1000,       /* for uprof_names_limit() */
-    UPROF_PROFILE_DEPTH_MAX = 1100,             /* frames of a stack, with root and markers */
-    UPROF_PROFILE_TICKS_MAX = 4 * 1000 * 1000,  /* with times; later ticks have none */
+    UPROF_PROFILE_STACKS_MAX = 200 * 1000,     /* of a live run; the rest counts as [unknown] */
+    UPROF_PROFILE_NAMES_MAX = 100 * 1000,      /* for uprof_names_limit() */
+    UPROF_PROFILE_DEPTH_MAX = 1100,            /* frames of a stack, with root and markers */
+    UPROF_PROFILE_TICKS_MAX = 4 * 1000 * 1000, /* with times; later ticks have none */
 };
 
 typedef struct _UprofProfile UprofProfile;

@@ -12,8 +12,6 @@
 
 enum {
     UPROF_RAM_RANGES_MAX = 256,
-    UPROF_QEMU_MTREE_BYTES_MAX = 4 * 1024 * 1024,
-    UPROF_QEMU_HVA_BYTES_MAX = 1024,
 };
 
 typedef struct {

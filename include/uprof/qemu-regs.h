@@ -10,8 +10,6 @@
 
 #include "uprof/snapshot.h"
 
-enum { UPROF_QEMU_REGS_BYTES_MAX = 4 * 1024 * 1024 };
-
 /**
  * uprof_qemu_regs_find:
  * @text: reply to "info registers -a"

@@ -12,8 +12,6 @@
 #define UPROF_QMP_QUERY_CPUS "{\"execute\":\"query-cpus-fast\"}"
 
 enum {
-    UPROF_QMP_BYTES_MAX = 4 * 1024 * 1024,
-    UPROF_QMP_CPUS_MAX = 4096,
     UPROF_QMP_STATUS_BYTES_MAX = 32,
 };
 

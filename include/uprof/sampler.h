@@ -17,8 +17,6 @@
 #include "uprof/ring.h"
 #include "uprof/window-size.h"
 
-enum { UPROF_SAMPLER_PROBES = 9 }; /* trial holds at most, before the first tick */
-
 /** UprofSamplerSettings: copied by uprof_sampler_new(); the pointers in it are borrowed */
 typedef struct {
     /* samples per second and vCPU, in millihertz; not 0 */

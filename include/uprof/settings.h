@@ -11,10 +11,6 @@
 #include "uprof/domain-xml.h"
 
 enum {
-    UPROF_RATE_MAX_HZ = 20000,
-    UPROF_DURATION_MAX_S = 30 * 24 * 3600,
-    UPROF_DEPTH_DEFAULT = 127,
-    UPROF_METADATA_RATE_MAX_HZ = 1000,
     UPROF_MAX_PAUSE_MAX_MS = 1000,
     UPROF_PAUSE_DEFAULT_MS = 1000,
     /* of @pause_ns: with all retries of a release, shorter than the guardian waits */
@@ -25,7 +21,6 @@ enum {
 #define UPROF_RATE_FORM "1 to 20000 (per second)"
 #define UPROF_DURATION_FORM "a time such as 10s, 500ms, 1.5h or 2d, up to 30d; 0: until stopped"
 #define UPROF_BUDGET_FORM "0.1 to 100 (percent)"
-#define UPROF_CHANCE_FORM "0 to 1, such as 0.2"
 #define UPROF_VCPUS_FORM "numbers and ranges, such as 0,2-3"
 
 /** UprofGiven: members of UprofSettings that are not defaults */

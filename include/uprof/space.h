@@ -14,12 +14,6 @@
 
 #include "uprof/linux.h"
 
-enum {
-    UPROF_SPACE_PROCESSES_MAX = 4096, /* remembered */
-    UPROF_SPACE_AREAS_MAX = 1024,     /* remembered of a process; code only */
-    UPROF_SPACE_LOOKUPS_MAX = 64,     /* for one sample */
-};
-
 typedef struct _UprofSpace UprofSpace;
 
 /** uprof_space_new: @kernel, @sym: borrowed; @sym gets the modules */

@@ -16,9 +16,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/** The user of processes without rights; `nobody` if the host does not have this user */
-#define UPROF_CONFINE_USER "virt-uprof"
-
 /**
  * UprofConfined: rights that the host did not let workers drop; each member is a literal or %NULL
  */

@@ -8,8 +8,6 @@
 
 enum {
     UPROF_DEPTH_MAX = 1024,
-    UPROF_STACK_SWITCHES_MAX = 6, /* to a stack at lower addresses */
-    UPROF_FRAME_BYTES_MAX = UPROF_SNAPSHOT_BYTES_MAX,
 };
 
 /** UprofEnd: why a stack ends */

@@ -9,8 +9,6 @@
 /* The upper half of the address space belongs to the kernel, the lower half to processes. */
 #define UPROF_UPPER_HALF (UINT64_C(1) << 63)
 
-enum { UPROF_SYM_FILE_BYTES_MAX_MIB = 2048 }; /* of one file */
-
 /*
  * Each module, a file that processes of the guest map, has a range of symbol addresses. No
  * guest address lies in such a range.

@@ -170,8 +170,6 @@ enum { UPROF_SYM_MODULES_MAX = 4096 };
 unsigned
 uprof_sym_add_module(UprofSym *sym, const char *name, const char *path, const char *build_id);
 
-enum { UPROF_SYM_MEMORY_FILE_BYTES_MAX = 32 * 1024 * 1024 }; /* of a file in guest memory */
-
 /**
  * uprof_sym_fill_module:
  * @number: of a module

@@ -8,7 +8,6 @@
 
 enum {
     UPROF_SYMBOLS_MAX = 4 * 1000 * 1000,
-    UPROF_SYMBOL_NAME_BYTES_MAX = 4096,
 };
 
 /** UprofBinding: if an address has several symbols, the one with the strongest binding names it */

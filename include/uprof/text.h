@@ -12,8 +12,7 @@
 #include "uprof/bytes.h"
 
 enum {
-    UPROF_TEXT_BYTES_MAX = 1024,     /* of a clean text, with the "..." of a cut */
-    UPROF_TEXT_RAW_BYTES_MAX = 4096, /* of the input; the rest is ignored */
+    UPROF_TEXT_BYTES_MAX = 1024, /* of a clean text, with the "..." of a cut */
 };
 
 /**

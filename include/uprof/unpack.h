@@ -14,7 +14,6 @@
 
 enum {
     UPROF_UNPACK_BYTES_MAX = 256 * 1024 * 1024,
-    UPROF_UNPACK_XZ_MEMORY_MAX = 80 * 1024 * 1024, /* for the decoder: enough for xz -9 */
 };
 
 /**

@@ -12,8 +12,6 @@
 
 enum {
     UPROF_VMCOREINFO_BYTES_MAX = 64 * 1024,
-    UPROF_VMCOREINFO_RELEASE_BYTES_MAX = 64, /* as in struct new_utsname */
-    UPROF_VMCOREINFO_BUILD_ID_BYTES_MAX = 20,
 };
 
 typedef struct _UprofVmcoreinfo UprofVmcoreinfo;

@@ -17,7 +17,6 @@
 
 enum {
     UPROF_WATCH_RULES_MAX = 32,
-    UPROF_WATCH_RULE_S = 10, /* seconds that a share is taken over, without "for" */
 };
 
 /** UprofWatchSubject: what a rule is about */

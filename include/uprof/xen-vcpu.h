@@ -30,7 +30,7 @@ typedef struct {
 
 /**
  * uprof_xen_hvm_cpu_parse:
- * @record: struct hvm_hw_cpu; newer versions of Xen may append to it
+ * @record: struct hvm_hw_cpu, %UPROF_XEN_HVM_CPU_BYTES; newer versions of Xen may append to it
  * @cpu: (out): unchanged on failure
  *
  * Returns: false with %UPROF_ERROR_BAD_DATA

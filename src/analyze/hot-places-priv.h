@@ -7,6 +7,10 @@
 #include "uprof/hot-places.h"
 #include "uprof/stack.h"
 
+enum {
+    UPROF_HOT_PLACES_MAX = 256 * 1024, /* different addresses */
+};
+
 /**
  * uprof_hot_places_see: reads code of the function if it runs in a snapshot and no file has its code
  * @frame: of @snapshot: the innermost one

@@ -25,9 +25,13 @@
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #include <sanitizer/lsan_interface.h>
+
 #define HAS_LEAK_CHECK
 #endif
 #endif
+
+/* The user of processes without rights; `nobody` if the host does not have this user */
+#define CONFINE_USER "virt-uprof"
 
 enum {
     FIRST_KEPT_FD = 3,
@@ -100,7 +104,7 @@ leave_host(void)
 static bool
 find_user(uid_t *uid, gid_t *gid)
 {
-    static const char *const names[] = { UPROF_CONFINE_USER, "nobody" };
+    static const char *const names[] = { CONFINE_USER, "nobody" };
 
     for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
         const struct passwd *user = getpwnam(names[i]);
@@ -119,7 +123,7 @@ change_user(uid_t uid, gid_t gid)
 {
     if (setgroups(0, NULL) != 0 || setresgid(gid, gid, gid) != 0 || setresuid(uid, uid, uid) != 0)
         return errno == EPERM ? "this process lacks CAP_SETUID or CAP_SETGID"
-                              : "the user '" UPROF_CONFINE_USER "' or 'nobody' cannot be used here";
+                              : "the user '" CONFINE_USER "' or 'nobody' cannot be used here";
     return NULL;
 }
 

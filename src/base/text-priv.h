@@ -6,6 +6,10 @@
 
 #include "uprof/text.h"
 
+enum {
+    UPROF_TEXT_RAW_BYTES_MAX = 4096, /* of the input; the rest is ignored */
+};
+
 /**
  * uprof_text_append_json:
  * @out: @text is appended, with '"', '\', bytes below 0x20, and "</" escaped

@@ -11,6 +11,10 @@
 
 #include "uprof/fetcher.h"
 
+enum {
+    UPROF_FETCH_FILES_MAX = 400, /* that a run asks for */
+};
+
 /** UprofHelperStatus: exit status of the helper */
 typedef enum {
     UPROF_HELPER_FOUND,

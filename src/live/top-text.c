@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/top-text.h"
 
+#include "hot-rows-priv.h"
 #include "uprof/number-text.h"
 
 /* Control sequences of ECMA-48 */

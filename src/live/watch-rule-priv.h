@@ -6,6 +6,10 @@
 
 #include "uprof/watch-rule.h"
 
+enum {
+    UPROF_WATCH_RULE_S = 10, /* seconds that a share is taken over, without "for" */
+};
+
 /** uprof_watch_rule_is_event: does the event of libvirt meet the rule? */
 bool uprof_watch_rule_is_event(const UprofWatchRule *rule, const char *event);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/config-xml.h"
 
+#include "config-xml-priv.h"
+
 #include <libxml/tree.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/elf-image.h"
 
+#include "elf-image-priv.h"
 #include "uprof/error.h"
 #include "uprof/sorted.h"
 #include "uprof/unpack.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/gzip.h"
 
+#include "gzip-priv.h"
 #include "uprof/error.h"
 
 #include <string.h>

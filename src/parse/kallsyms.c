@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/kallsyms.h"
 
+#include "kallsyms-priv.h"
+
 #include <string.h>
 
 #include "uprof/error.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/mapped-elf.h"
 
+#include "mapped-elf-priv.h"
 #include "go-table-priv.h"
 #include "symbol-priv.h"
 #include "uprof/elf-head.h"

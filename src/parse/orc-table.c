@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/orc-table.h"
 
+#include "orc-table-priv.h"
+
 #include <string.h>
 
 #include "uprof/scan.h"

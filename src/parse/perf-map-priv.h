@@ -6,6 +6,11 @@
 
 #include "uprof/perf-map.h"
 
+enum {
+    UPROF_PERF_MAP_FUNCTIONS_MAX = 200 * 1000,
+    UPROF_PERF_MAP_NAME_BYTES_MAX = 1024, /* the rest of a longer name is cut */
+};
+
 /**
  * uprof_perf_map_insert: adds a function, unless it has no name or no bytes, or the map is full
  * @start: guest-virtual address

@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+    BYTES_MAX_MIB = 256,
+};
+
 /* Wire types, and the fields of each message of profile.proto. */
 enum { VARINT = 0, FIXED64 = 1, LENGTH = 2, FIXED32 = 5, FIELD_SHIFT = 3, WIRE_MASK = 7 };
 enum {
@@ -532,9 +536,8 @@ uprof_pprof_parse(const char *name, UprofSlice bytes, UprofPprofFacts *facts,
         .addresses = g_string_chunk_new(4096),
     };
 
-    bool ok = bytes.len <= (size_t)UPROF_PPROF_BYTES_MAX_MIB << 20 ||
-              uprof_bytes_fail(&pprof.bytes, error, "more than %d MiB are too many",
-                               UPROF_PPROF_BYTES_MAX_MIB);
+    bool ok = bytes.len <= (size_t)BYTES_MAX_MIB << 20 ||
+              uprof_bytes_fail(&pprof.bytes, error, "more than %d MiB are too many", BYTES_MAX_MIB);
     ok = ok && read_tables(&pprof, error);
     ok = ok && read_samples(&pprof, visit, data, error);
     if (ok)

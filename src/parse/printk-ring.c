@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/printk-ring.h"
 
+#include "printk-ring-priv.h"
+
 #include <string.h>
 
 /*

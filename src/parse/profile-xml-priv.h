@@ -8,6 +8,12 @@
 
 #include "uprof/profile-xml.h"
 
+enum {
+    UPROF_METADATA_BYTES_MAX = 64 * 1024,
+    UPROF_METADATA_SYMBOLS_MAX = 64,
+    UPROF_METADATA_VALUE_BYTES_MAX = 16 * 1024,
+};
+
 /**
  * uprof_metadata_read:
  * @profile: the element; its children have the same namespace as the element, or none

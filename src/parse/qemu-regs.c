@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/qemu-regs.h"
 
+#include "qemu-regs-priv.h"
+
 #include <string.h>
 
 #include "uprof/error.h"

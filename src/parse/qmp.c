@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/qmp.h"
 
+#include "qmp-priv.h"
+
 #include <string.h>
 
 #include "json-text-priv.h"

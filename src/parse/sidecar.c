@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/sidecar.h"
 
+#include "sidecar-priv.h"
 #include "json-text-priv.h"
 #include "uprof/clock.h"
 #include "uprof/error.h"

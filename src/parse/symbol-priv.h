@@ -8,6 +8,10 @@
 
 #include "uprof/symbol.h"
 
+enum {
+    UPROF_SYMBOL_NAME_BYTES_MAX = 4096,
+};
+
 /*
  * Strips "@VERSION" and truncates long names.
  * Returns: false for empty names, local labels of the assembler, and the mapping symbols that

@@ -6,6 +6,10 @@
 
 #include "uprof/unpack.h"
 
+enum {
+    UPROF_UNPACK_XZ_MEMORY_MAX = 80 * 1024 * 1024, /* for the decoder: enough for xz -9 */
+};
+
 /**
  * uprof_unpack_zlib:
  * @packed: one zlib stream

@@ -6,6 +6,11 @@
 #include "uprof/scan.h"
 #include "uprof/text.h"
 
+enum {
+    RELEASE_BYTES_MAX = 64, /* as in struct new_utsname */
+    BUILD_ID_BYTES_MAX = 20,
+};
+
 /*
  * text = { key "=" value "\n" }
  * key  = "OSRELEASE" | "BUILD-ID" | others
@@ -66,7 +71,7 @@ take_release(UprofVmcoreinfo *info, GError **error)
     UprofSlice value;
 
     if (!find_value((UprofSlice){ info->text, info->len }, "OSRELEASE", &value) || value.len == 0 ||
-        value.len > UPROF_VMCOREINFO_RELEASE_BYTES_MAX)
+        value.len > RELEASE_BYTES_MAX)
         return uprof_scan_fail(&scan, error, "no OSRELEASE");
     info->release = uprof_text_clean(value);
     return true;
@@ -79,7 +84,7 @@ take_build_id(UprofVmcoreinfo *info)
     UprofSlice value;
 
     if (!find_value((UprofSlice){ info->text, info->len }, "BUILD-ID", &value) || value.len == 0 ||
-        value.len > 2 * UPROF_VMCOREINFO_BUILD_ID_BYTES_MAX || value.len % 2 != 0)
+        value.len > 2 * BUILD_ID_BYTES_MAX || value.len % 2 != 0)
         return;
     const char *digits = value.data;
     for (size_t i = 0; i < value.len; i++)

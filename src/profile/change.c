@@ -6,6 +6,11 @@
 #include <math.h>
 #include <string.h>
 
+enum {
+    SAMPLES_MIN = 30, /* of both sides together; fewer prove nothing */
+    SIGMAS = 3,
+};
+
 enum { N_CLASSES = 7, PPM = 1000 * 1000, PPM_PER_TENTH = 1000 };
 
 const struct _UprofChangeLegend uprof_change_legends[UPROF_N_CHANGE_LEGENDS] = {
@@ -22,11 +27,11 @@ is_beyond_chance(uint64_t a, uint64_t all_a, uint64_t b, uint64_t all_b)
 {
     const double n_a = (double)all_a, n_b = (double)all_b;
 
-    if (all_a == 0 || all_b == 0 || a + b < UPROF_CHANGE_SAMPLES_MIN)
+    if (all_a == 0 || all_b == 0 || a + b < SAMPLES_MIN)
         return false;
     const double rate = ((double)a + (double)b) / (n_a + n_b);
     const double sigma = sqrt(rate * (1 - rate) * (1 / n_a + 1 / n_b));
-    return fabs((double)b / n_b - (double)a / n_a) > UPROF_CHANGE_SIGMAS * sigma;
+    return fabs((double)b / n_b - (double)a / n_a) > SIGMAS * sigma;
 }
 
 static int64_t

@@ -6,7 +6,10 @@
 
 #include <string.h>
 
-enum { NODES_PER_BLOCK = 1024 };
+enum {
+    FRAMES_MAX = 2 * 1000 * 1000, /* of all stacks; shared callers count once */
+    NODES_PER_BLOCK = 1024,
+};
 
 /* A frame with all its callers. Its callees are a list, and `edges` finds one of them fast. */
 typedef struct _UprofProfileStack Node;
@@ -126,9 +129,8 @@ static const Node *
 add_stack(UprofProfile *profile, const UprofName *const *frames, unsigned n, uint64_t weight)
 {
     g_assert(n >= 1 && n < UPROF_PROFILE_DEPTH_MAX);
-    const bool full =
-        profile->bounded && (profile->n_stacks >= UPROF_PROFILE_STACKS_MAX ||
-                             g_hash_table_size(profile->edges) >= UPROF_PROFILE_FRAMES_MAX);
+    const bool full = profile->bounded && (profile->n_stacks >= UPROF_PROFILE_STACKS_MAX ||
+                                           g_hash_table_size(profile->edges) >= FRAMES_MAX);
     Node *node = find_stack(profile, frames, n, !full);
 
     if (!node)

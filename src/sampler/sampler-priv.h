@@ -6,6 +6,10 @@
 
 #include "uprof/sampler.h"
 
+enum {
+    UPROF_SAMPLER_PROBES = 9, /* trial holds at most, before the first tick */
+};
+
 /** uprof_sampler_guest: Returns: (transfer none): the guest */
 UprofGuest *uprof_sampler_guest(UprofSampler *sampler);
 

@@ -17,6 +17,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum {
+    DAYS_MAX = 36500,
+    MEGABYTES_MAX = 1024 * 1024 * 1024,
+};
+
+#define CHANCE_FORM "0 to 1, such as 0.2"
 #define WORDS_SEPARATORS " \t\r\n"
 #define PATH_FORM "absolute paths with ':' between them"
 #define DAYS_FORM "1 to 36500 (days)"
@@ -65,13 +71,13 @@ take_number(const char *text, uint64_t min, uint64_t max, void *member)
 static bool
 take_days(const char *text, void *member)
 {
-    return take_number(text, 1, UPROF_CONFIG_DAYS_MAX, member);
+    return take_number(text, 1, DAYS_MAX, member);
 }
 
 static bool
 take_megabytes(const char *text, void *member)
 {
-    return take_number(text, 0, UPROF_CONFIG_MEGABYTES_MAX, member);
+    return take_number(text, 0, MEGABYTES_MAX, member);
 }
 
 static bool
@@ -149,7 +155,7 @@ static const struct {
     { "profile/@budget",         "1",    XML(profile_budget),     take_budget,    UPROF_BUDGET_FORM,    AT(budget_ppm)         },
     { "collect/@connect",        "",     XML(connect),            take_words,     NULL,                 AT(uris)               },
     { "collect/@domains",        "",     XML(domains),            take_words,     NULL,                 AT(domains)            },
-    { "collect/@chance",         "1",    XML(chance),             take_chance,    UPROF_CHANCE_FORM,    AT(chance_ppm)         },
+    { "collect/@chance",         "1",    XML(chance),             take_chance,    CHANCE_FORM,          AT(chance_ppm)         },
     { "collect/@longest",        "8m",   XML(longest),            take_duration,  "1ms to 720h",        AT(longest_ns)         },
     { "limits/@rate",            "200",  XML(limits_rate),        take_rate,      UPROF_RATE_FORM,      AT(limit_rate_mhz)     },
     { "limits/@duration",        "60s",  XML(limits_duration),    take_duration,  "1ms to 720h",        AT(limit_duration_ns)  },

@@ -4,6 +4,8 @@
  * element, so rates are limited, and the caller opens symbol files only in folders that root chose.
  */
 #include "uprof/config.h"
+
+#include "settings-priv.h"
 #include "uprof/error.h"
 #include "uprof/settings.h"
 #include "uprof/text.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/capture.h"
 
+#include "capture-writer-priv.h"
+
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

@@ -7,6 +7,10 @@
 #include "uprof/elf-image.h"
 #include "uprof/sym-types.h"
 
+enum {
+    UPROF_SYM_FILE_BYTES_MAX_MIB = 2048, /* of one file */
+};
+
 /**
  * UprofFileBytes: a copy in memory
  *

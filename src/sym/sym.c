@@ -14,6 +14,7 @@
 #include <string.h>
 
 enum {
+    MEMORY_FILE_BYTES_MAX = 32 * 1024 * 1024, /* of a file in guest memory */
     CACHE_SLOTS = 16384,
     RULE_SLOTS = 8192,
     OWN_SYMBOL_BYTES_MAX = 64 * 1024, /* kernels do not store the sizes of their functions */
@@ -363,8 +364,8 @@ uprof_sym_fill_module(UprofSym *sym, unsigned number, UprofMappedElf *mapped)
 
     if (before->file->path)
         return add_rules(sym, before, mapped);
-    UprofImage *image = uprof_image_from_memory(
-        mapped, before->label, MIN(left, (uint64_t)UPROF_SYM_MEMORY_FILE_BYTES_MAX));
+    UprofImage *image =
+        uprof_image_from_memory(mapped, before->label, MIN(left, (uint64_t)MEMORY_FILE_BYTES_MAX));
     if (!image)
         return false;
     image->label = g_steal_pointer(&before->label);

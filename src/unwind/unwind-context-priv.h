@@ -7,6 +7,11 @@
 #include "uprof/stack.h"
 #include "uprof/unwind-context.h"
 
+enum {
+    UPROF_STACK_SWITCHES_MAX = 6, /* to a stack at lower addresses */
+    UPROF_FRAME_BYTES_MAX = UPROF_SNAPSHOT_BYTES_MAX,
+};
+
 /** UprofStep: an unwinder's answer for one frame */
 typedef enum {
     UPROF_STEP_OK,      /* the cursor is at the caller now */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "../../src/parse/domain-xml-priv.h"
+#include "../../src/parse/profile-xml-priv.h"
 #include "fuzz.h"
 
 #include <string.h>

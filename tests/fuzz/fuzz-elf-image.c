@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "../../src/parse/symbol-priv.h"
+#include "../../src/parse/elf-image-priv.h"
 #include "fuzz.h"
 
 #include <string.h>

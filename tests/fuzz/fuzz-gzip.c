@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "../../src/parse/gzip-priv.h"
 #include "fuzz.h"
-
 #include "uprof/gzip.h"
 
 void

@@ -3,8 +3,8 @@
  * A jitdump, in two parts. The first byte tells where the second part begins, in 256ths of the file;
  * its lowest bits tell how many bytes between the parts are missing.
  */
+#include "../../src/parse/perf-map-priv.h"
 #include "fuzz.h"
-
 #include "uprof/jitdump.h"
 
 enum { RECORD_BYTES_MIN = 16 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "../../src/parse/kallsyms-priv.h"
 #include "fuzz.h"
 
 #include <string.h>

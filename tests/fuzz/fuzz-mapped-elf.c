@@ -3,6 +3,7 @@
  * Files that are mapped in part. The first 8 bytes say which of the first 64 pages are missing; the
  * file follows. Pages are as in the file, but the last one is filled up with zeros.
  */
+#include "../../src/parse/mapped-elf-priv.h"
 #include "fuzz.h"
 
 #include <string.h>

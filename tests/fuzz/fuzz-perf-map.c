@@ -3,8 +3,8 @@
  * The text of a perf map, in two parts. The first byte tells where the second part begins, in 256ths
  * of the text; its lowest bit tells whether the second part continues the first one.
  */
+#include "../../src/parse/perf-map-priv.h"
 #include "fuzz.h"
-
 #include "uprof/perf-map.h"
 
 FuzzBounds

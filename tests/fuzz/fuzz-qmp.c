@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "../../src/parse/qmp-priv.h"
 #include "fuzz.h"
 
 #include <string.h>

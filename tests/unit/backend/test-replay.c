@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../../src/snapshot/capture-writer-priv.h"
 #include "memory-guest.h"
 #include "uprof/backend.h"
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../../src/linux/space-priv.h"
 #include "build-jitdump.h"
 #include "build-mapped.h"
 #include "linux-guest.h"

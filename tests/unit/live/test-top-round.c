@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "../../../src/live/hot-rows-priv.h"
 #include "uprof/top-round.h"
 
 #include "uprof/row-list.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "../../../src/parse/btf-priv.h"
 #include "uprof/btf.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <string.h>
 
+#include "../../../src/parse/config-xml-priv.h"
 #include "uprof/config-xml.h"
 #include "uprof/error.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <string.h>
 
+#include "../../../src/parse/domain-xml-priv.h"
 #include "uprof/error.h"
 #include "uprof/domain-xml.h"
 

@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../../../src/parse/symbol-priv.h"
+#include "../../../src/parse/elf-image-priv.h"
 #include "uprof/elf-image.h"
 #include "uprof/error.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "../../../src/parse/perf-map-priv.h"
 #include "build-jitdump.h"
 #include "uprof/jitdump.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "../../../src/parse/mapped-elf-priv.h"
 #include "uprof/mapped-elf.h"
 
 #include <elf.h>

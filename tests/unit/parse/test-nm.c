@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <string.h>
 
+#include "../../../src/parse/symbol-priv.h"
+#include "../../../src/parse/nm-priv.h"
 #include "uprof/error.h"
 #include "uprof/nm.h"
 

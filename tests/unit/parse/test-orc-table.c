@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "../../../src/parse/orc-table-priv.h"
 #include "uprof/orc-table.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "../../../src/parse/printk-ring-priv.h"
 #include "uprof/printk-ring.h"
 
 #include <string.h>

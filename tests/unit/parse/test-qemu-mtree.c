@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <string.h>
 
+#include "../../../src/parse/qemu-mtree-priv.h"
 #include "uprof/error.h"
 #include "uprof/qemu-mtree.h"
 

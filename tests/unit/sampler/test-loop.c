@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <unistd.h>
 
+#include "../../../src/sampler/sampler-priv.h"
 #include "sampling.h"
 #include "uprof/clock.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "../../../src/sampler/sampler-priv.h"
 #include "alloc-watch.h"
 #include "sampling.h"
 #include "uprof/clock.h"

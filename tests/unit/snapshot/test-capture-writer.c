@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../../src/snapshot/capture-writer-priv.h"
 #include "uprof/capture.h"
 #include "uprof/error.h"
 

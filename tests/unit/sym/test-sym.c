@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../../src/sym/file-bytes-priv.h"
 #include "build-orc.h"
 #include "symbol-elf.h"
 #include "uprof/error.h"

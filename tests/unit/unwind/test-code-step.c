@@ -5,6 +5,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
+#include "../../../src/unwind/unwind-context-priv.h"
 #include "../../../src/unwind/code-cache-priv.h"
 #include "linux-guest.h"
 #include "memory-guest.h"

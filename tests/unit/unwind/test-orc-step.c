@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "../../../src/unwind/unwind-context-priv.h"
 #include "../../../src/base/sanitized-priv.h"
 #include <string.h>
 
