@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /** UprofSlice: bytes that somebody else owns */
 typedef struct {
@@ -78,6 +79,34 @@ bool uprof_bytes_seek(UprofBytes *bytes, size_t at);
  */
 bool uprof_bytes_fail(const UprofBytes *bytes, GError **error, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
+
+/* uprof_read_le16 .. uprof_read_le64: Returns: the little-endian number at @at, of any alignment */
+static inline uint16_t
+uprof_read_le16(const void *at)
+{
+    uint16_t number;
+
+    memcpy(&number, at, sizeof(number));
+    return GUINT16_FROM_LE(number);
+}
+
+static inline uint32_t
+uprof_read_le32(const void *at)
+{
+    uint32_t number;
+
+    memcpy(&number, at, sizeof(number));
+    return GUINT32_FROM_LE(number);
+}
+
+static inline uint64_t
+uprof_read_le64(const void *at)
+{
+    uint64_t number;
+
+    memcpy(&number, at, sizeof(number));
+    return GUINT64_FROM_LE(number);
+}
 
 /**
  * uprof_slice_sub:

@@ -13,8 +13,6 @@
 #include "kernel-symbols-priv.h"
 #include "syscalls-priv.h"
 
-#include <string.h>
-
 /* The kernel has one gigabyte near the top of the address space. Its modules lie behind it. */
 #define IMAGE_START UINT64_C(0xffffffff80000000)
 #define IMAGE_END UINT64_C(0xffffffffc0000000)
@@ -100,16 +98,11 @@ static bool
 read_interrupt_gate(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, uint64_t *handler)
 {
     uint8_t gate[16];
-    uint16_t low, middle;
-    uint32_t high;
 
     if (!uprof_mem_read(mem, vcpu, regs, regs->sys[UPROF_X86_IDT], gate, sizeof(gate)))
         return false;
-    memcpy(&low, gate, sizeof(low));
-    memcpy(&middle, gate + 6, sizeof(middle));
-    memcpy(&high, gate + 8, sizeof(high));
-    *handler = GUINT16_FROM_LE(low) | (uint64_t)GUINT16_FROM_LE(middle) << 16 |
-               (uint64_t)GUINT32_FROM_LE(high) << 32;
+    *handler = uprof_read_le16(gate) | (uint64_t)uprof_read_le16(gate + 6) << 16 |
+               (uint64_t)uprof_read_le32(gate + 8) << 32;
     return true;
 }
 

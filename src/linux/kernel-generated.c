@@ -63,15 +63,6 @@ add_code(Reader *reader, uint64_t start, uint64_t len, const char *name)
     g_array_append_val(found->code, code);
 }
 
-static uint64_t
-get_word(const uint8_t *bytes, uint64_t at)
-{
-    uint64_t word;
-
-    memcpy(&word, bytes + at, sizeof(word));
-    return GUINT64_FROM_LE(word);
-}
-
 /* A program, one of its functions, a trampoline, or a dispatcher. */
 static void
 add_bpf(Reader *reader, uint64_t node)
@@ -84,8 +75,8 @@ add_bpf(Reader *reader, uint64_t node)
     if (len > NODE_BYTES_MAX ||
         !uprof_kernel_read_always(reader->memory, node - offsets->bpf_node, bytes, len))
         return;
-    const uint64_t start = get_word(bytes, offsets->bpf_start);
-    const uint64_t end = get_word(bytes, offsets->bpf_end);
+    const uint64_t start = uprof_read_le64(bytes + offsets->bpf_start);
+    const uint64_t end = uprof_read_le64(bytes + offsets->bpf_end);
     bytes[name_end] = '\0';
     if (end > start)
         add_code(reader, start, end - start, (const char *)bytes + offsets->bpf_name);

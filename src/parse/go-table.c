@@ -39,31 +39,13 @@ typedef struct {
     uint32_t start, record, end;
 } Function;
 
-static uint64_t
-get_word(const uint8_t *bytes, size_t at)
-{
-    uint64_t word;
-
-    memcpy(&word, bytes + at, sizeof(word));
-    return GUINT64_FROM_LE(word);
-}
-
-static uint32_t
-get_half(const uint8_t *bytes, size_t at)
-{
-    uint32_t half;
-
-    memcpy(&half, bytes + at, sizeof(half));
-    return GUINT32_FROM_LE(half);
-}
-
 static bool
 is_rising(const uint8_t *head, uint64_t len)
 {
     uint64_t before = 0;
 
     for (size_t at = 32; at < HEAD_BYTES; at += 8) {
-        const uint64_t offset = get_word(head, at);
+        const uint64_t offset = uprof_read_le64(head + at);
         if (offset <= before || offset > len)
             return false;
         before = offset;
@@ -84,12 +66,12 @@ read_head(const UprofGoReader *reader, Table *table)
         head[7] != sizeof(uint64_t) || !is_rising(head, reader->len))
         return false;
     *table = (Table){ .reader = reader,
-                      .n = get_word(head, 8),
-                      .text = get_word(head, 24),
-                      .names = get_word(head, 32),
-                      .names_end = get_word(head, 40),
-                      .tables = get_word(head, 56),
-                      .functions = get_word(head, 64),
+                      .n = uprof_read_le64(head + 8),
+                      .text = uprof_read_le64(head + 24),
+                      .names = uprof_read_le64(head + 32),
+                      .names_end = uprof_read_le64(head + 40),
+                      .tables = uprof_read_le64(head + 56),
+                      .functions = uprof_read_le64(head + 64),
                       .unit = head[6],
                       .flags_at = head[0] == MAGIC_1_18 ? FLAGS_AT_1_18 : FLAGS_AT_1_20,
                       .work = WORK_OF_BYTE * reader->len };
@@ -105,9 +87,9 @@ read_function(const Table *table, uint64_t i, Function *function)
     if (!table->reader->get(table->reader->data, table->functions + i * PAIR_BYTES,
                             PAIR_BYTES + sizeof(uint32_t), &slice))
         return false;
-    function->start = get_half(slice.data, 0);
-    function->record = get_half(slice.data, 4);
-    function->end = get_half(slice.data, 8);
+    function->start = uprof_read_le32(slice.data);
+    function->record = uprof_read_le32((const uint8_t *)slice.data + 4);
+    function->end = uprof_read_le32((const uint8_t *)slice.data + 8);
     return function->end > function->start;
 }
 
@@ -249,7 +231,7 @@ add_frames(Table *table, uint64_t start, uint64_t end, const uint8_t *record, Up
 {
     GArray *frames = table->found->frames;
     const UprofFrameKind kind = find_kind(record[table->flags_at], name);
-    const uint32_t list = get_half(record, SIZES_AT);
+    const uint32_t list = uprof_read_le32(record + SIZES_AT);
     const guint n = frames->len;
 
     /* a hostile table may have its functions in any order */
@@ -278,7 +260,8 @@ add_function(Table *table, uint64_t text, const Function *function)
                             table->flags_at + 1, &record))
         return;
     const bool has_name =
-        read_name(table, table->names + get_half(record.data, NAME_AT), &symbol.name);
+        read_name(table, table->names + uprof_read_le32((const uint8_t *)record.data + NAME_AT),
+                  &symbol.name);
     if (has_name && found->symbols && found->symbols->len < found->symbols_max)
         g_array_append_val(found->symbols, symbol);
     add_frames(table, symbol.start, symbol.start + symbol.size, record.data,

@@ -92,10 +92,8 @@ find_curg_offset(const UprofSpace *space, uint64_t thread)
 static uint32_t
 get_offset(const uint8_t *bytes)
 {
-    uint32_t offset;
+    const uint32_t offset = uprof_read_le32(bytes);
 
-    memcpy(&offset, bytes, sizeof(offset));
-    offset = GUINT32_FROM_LE(offset);
     return offset % WORD == 0 && offset <= UPROF_CHAIN_OFFSET_MAX ? offset : 0;
 }
 

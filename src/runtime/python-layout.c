@@ -104,10 +104,7 @@ static const char cookie[] = "xdebugpy";
 static uint64_t
 get_word(UprofSlice offsets, size_t at)
 {
-    uint64_t word;
-
-    memcpy(&word, (const uint8_t *)offsets.data + at, sizeof(word));
-    return GUINT64_FROM_LE(word);
+    return uprof_read_le64((const uint8_t *)offsets.data + at);
 }
 
 static const Places *

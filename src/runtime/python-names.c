@@ -87,38 +87,17 @@ uprof_python_names_free(UprofPythonNames *python)
 
 /* ---- Objects ---- */
 
-static uint64_t
-get_word(const uint8_t *bytes, uint32_t at)
-{
-    uint64_t word;
-
-    memcpy(&word, bytes + at, sizeof(word));
-    return GUINT64_FROM_LE(word);
-}
-
-static uint32_t
-get_half(const uint8_t *bytes, uint32_t at)
-{
-    uint32_t half;
-
-    memcpy(&half, bytes + at, sizeof(half));
-    return GUINT32_FROM_LE(half);
-}
-
 /* @kind: bytes of a character. Returns: the character at @i */
 static gunichar
 get_char(const uint8_t *bytes, unsigned kind, size_t i)
 {
-    uint16_t two;
-
     switch (kind) {
     case 1:
         return bytes[i];
     case 2:
-        memcpy(&two, bytes + 2 * i, sizeof(two));
-        return GUINT16_FROM_LE(two);
+        return uprof_read_le16(bytes + 2 * i);
     default:
-        return get_half(bytes, (uint32_t)(4 * i));
+        return uprof_read_le32(bytes + 4 * i);
     }
 }
 
@@ -145,8 +124,8 @@ read_text(const UprofPythonNames *python, const UprofPythonLayout *layout, uint6
 
     if (head_bytes > sizeof(head) || !uprof_space_read(python->space, gva, head, head_bytes))
         return NULL;
-    const uint64_t n = get_word(head, layout->text_length);
-    const uint32_t state = get_half(head, layout->text_state) >> layout->kind_bit;
+    const uint64_t n = uprof_read_le64(head + layout->text_length);
+    const uint32_t state = uprof_read_le32(head + layout->text_state) >> layout->kind_bit;
     const unsigned kind = state & 7;
     const bool is_compact = state >> 3 & 1, is_ascii = state >> 4 & 1;
     if (n == 0 || n > n_max || !is_compact || (kind != 1 && kind != 2 && kind != 4) ||
@@ -165,7 +144,7 @@ read_table(const UprofPythonNames *python, const UprofPythonLayout *layout, uint
 
     if (!uprof_space_read(python->space, gva + layout->bytes_length, length, sizeof(length)))
         return NULL;
-    const uint64_t n = get_word(length, 0);
+    const uint64_t n = uprof_read_le64(length);
     if (n == 0 || n > sizeof(table) ||
         !uprof_space_read(python->space, gva + layout->bytes_data, table, n))
         return NULL;
@@ -258,14 +237,15 @@ read_code(const UprofPythonNames *python, const UprofPythonLayout *layout, const
           Code *code)
 {
     g_autofree char *path =
-        read_text(python, layout, get_word(bytes, layout->code_file), PATH_CHARS_MAX);
+        read_text(python, layout, uprof_read_le64(bytes + layout->code_file), PATH_CHARS_MAX);
 
-    code->function = read_text(python, layout, get_word(bytes, layout->code_name), NAME_CHARS_MAX);
+    code->function =
+        read_text(python, layout, uprof_read_le64(bytes + layout->code_name), NAME_CHARS_MAX);
     if (!code->function)
         return false;
     code->file = path ? shorten_path(path) : NULL;
-    code->first_line = get_half(bytes, layout->code_first_line);
-    code->table = read_table(python, layout, get_word(bytes, layout->code_lines));
+    code->first_line = uprof_read_le32(bytes + layout->code_first_line);
+    code->table = read_table(python, layout, uprof_read_le64(bytes + layout->code_lines));
     g_autofree char *name =
         code->file ? g_strdup_printf("%s (%s)", code->function, code->file) : NULL;
     code->name = intern_text(python, name ? name : code->function);
@@ -282,10 +262,10 @@ find_code(UprofPythonNames *python, const UprofPythonLayout *layout, const Key *
         !uprof_space_read(python->space, key->address, bytes, layout->code_bytes))
         return NULL;
     const uint64_t parts[] = {
-        get_word(bytes, layout->code_file),
-        get_word(bytes, layout->code_name),
-        get_word(bytes, layout->code_lines),
-        get_half(bytes, layout->code_first_line),
+        uprof_read_le64(bytes + layout->code_file),
+        uprof_read_le64(bytes + layout->code_name),
+        uprof_read_le64(bytes + layout->code_lines),
+        uprof_read_le32(bytes + layout->code_first_line),
     };
     const uint64_t digest =
         uprof_fnv64_add(UPROF_FNV64_START, (const uint8_t *)parts, sizeof(parts));

@@ -275,10 +275,7 @@ search_thread(const UprofPythonStacks *stacks, const UprofSpaceProcess *ran, Pro
 static uint64_t
 get_pointer(const uint8_t *bytes, uint32_t at)
 {
-    uint64_t word;
-
-    memcpy(&word, bytes + at, sizeof(word));
-    return POINTER(GUINT64_FROM_LE(word));
+    return POINTER(uprof_read_le64(bytes + at));
 }
 
 /* The frames of one thread while they are found. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "chain-priv.h"
 
+#include "uprof/bytes.h"
+
 #include <string.h>
 
 enum {
@@ -84,8 +86,7 @@ copy_list(const Walk *walk, const UprofChainStep *step)
             (n_pieces >= PIECES_MAX || !copy_piece(walk, node, step->len, n_pieces++) ||
              !uprof_snapshot_read(snapshot, node, bytes, step->len)))
             return;
-        memcpy(&node, bytes + step->offset, sizeof(node));
-        node = GUINT64_FROM_LE(node);
+        node = uprof_read_le64(bytes + step->offset);
     }
 }
 

@@ -109,11 +109,10 @@ static void
 count_calls(UprofImage *image, const uint8_t *code, size_t len, uint64_t gva)
 {
     for (size_t i = 0; i + CALL_BYTES <= len; i++) {
-        uint32_t raw;
         if (code[i] != CALL)
             continue;
-        memcpy(&raw, code + i + 1, sizeof(raw));
-        const uint64_t target = gva + i + CALL_BYTES + (uint64_t)(int32_t)GUINT32_FROM_LE(raw);
+        const uint64_t target =
+            gva + i + CALL_BYTES + (uint64_t)(int32_t)uprof_read_le32(code + i + 1);
         if (!uprof_image_has_code(image, target))
             continue;
         const UprofSymbol *symbol = uprof_image_find(image, target);

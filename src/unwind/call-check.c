@@ -55,15 +55,14 @@ static bool
 read_jump(const uint8_t *code, uint64_t pc, Jump *jump)
 {
     const unsigned skip = code[0] == 0x0f && (code[1] & 0xf0) == 0x80 ? 2 : 1;
-    uint32_t raw;
 
     jump->is_short = code[0] == 0xeb || (code[0] & 0xf0) == 0x70;
     if (jump->is_short) {
         jump->target = pc + 2 + (uint64_t)(int64_t)(int8_t)code[1];
         return true;
     }
-    memcpy(&raw, code + skip, sizeof(raw));
-    jump->target = pc + skip + sizeof(raw) + (uint64_t)(int64_t)(int32_t)GUINT32_FROM_LE(raw);
+    jump->target =
+        pc + skip + sizeof(uint32_t) + (uint64_t)(int64_t)(int32_t)uprof_read_le32(code + skip);
     return code[0] == 0xe9 || skip == 2;
 }
 
@@ -209,7 +208,6 @@ follow_stub(const UprofUnwindContext *context, uint64_t target, uint64_t *to)
 {
     static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa }, jump[] = { 0xff, 0x25 };
     uint8_t code[STUB_BYTES_MAX];
-    uint32_t raw;
     size_t at = 0;
 
     if (!uprof_unwind_read_code(context, target, code, sizeof(code)))
@@ -221,9 +219,8 @@ follow_stub(const UprofUnwindContext *context, uint64_t target, uint64_t *to)
     if (memcmp(code + at, jump, sizeof(jump)) != 0)
         return false;
     at += sizeof(jump);
-    memcpy(&raw, code + at, sizeof(raw));
     const uint64_t pointer =
-        target + at + sizeof(raw) + (uint64_t)(int64_t)(int32_t)GUINT32_FROM_LE(raw);
+        target + at + sizeof(uint32_t) + (uint64_t)(int64_t)(int32_t)uprof_read_le32(code + at);
     if (!uprof_unwind_read_code(context, pointer, to, sizeof(*to)))
         return false;
     *to = GUINT64_FROM_LE(*to);

@@ -8,8 +8,6 @@
  */
 #include "call-insn-x86_64-priv.h"
 
-#include <string.h>
-
 enum {
     CALL_BYTES_MIN = 2,
     CALL_DIRECT = 0xe8,
@@ -41,9 +39,8 @@ uprof_x86_64_match_call(const uint8_t *code, unsigned len, uint64_t pc, unsigned
 {
     *match = (UprofCallMatch){ 0 };
     if (len >= CALL_DIRECT_BYTES && code[len - CALL_DIRECT_BYTES] == CALL_DIRECT) {
-        uint32_t distance;
-        memcpy(&distance, code + len - sizeof(distance), sizeof(distance));
-        match->target = pc + (uint64_t)(int64_t)(int32_t)GUINT32_FROM_LE(distance);
+        const uint32_t distance = uprof_read_le32(code + len - sizeof(distance));
+        match->target = pc + (uint64_t)(int64_t)(int32_t)distance;
         if (word_bytes == 4)
             match->target &= UINT32_MAX;
         match->is_direct = true;

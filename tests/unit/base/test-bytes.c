@@ -220,6 +220,16 @@ test_leb(gconstpointer data)
     g_assert_cmpint(as_signed, ==, lebs[i].is_signed ? lebs[i].as_signed : 42);
 }
 
+static void
+test_little_endian(void)
+{
+    static const uint8_t bytes[] = { 0xff, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x88 };
+
+    g_assert_cmphex(uprof_read_le16(bytes + 1), ==, 0x0201);
+    g_assert_cmphex(uprof_read_le32(bytes + 1), ==, 0x04030201);
+    g_assert_cmphex(uprof_read_le64(bytes + 1), ==, UINT64_C(0x8807060504030201));
+}
+
 int
 main(int argc, char **argv)
 {
@@ -238,6 +248,7 @@ main(int argc, char **argv)
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_leb);
     }
     g_test_add_func("/bytes/sub/of-nothing", test_sub_of_nothing);
+    g_test_add_func("/bytes/little-endian", test_little_endian);
     g_test_add_func("/bytes/take", test_take);
     g_test_add_func("/bytes/seek", test_seek);
     g_test_add_func("/bytes/fail", test_fail);
