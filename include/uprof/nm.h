@@ -20,6 +20,9 @@
 /** uprof_nm_is: Checks whether the first lines of @text follow this grammar. */
 bool uprof_nm_is(UprofSlice text);
 
+/** uprof_nm_binding: Returns: the binding that the letter of nm says; LOCAL for other characters */
+UprofBinding uprof_nm_binding(char letter);
+
 /**
  * uprof_nm_parse:
  * @text: must outlive @symbols

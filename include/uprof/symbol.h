@@ -17,6 +17,9 @@ typedef enum {
     UPROF_BINDING_GLOBAL,
 } UprofBinding;
 
+/** uprof_elf_binding: Returns: the binding that st_info of an ELF symbol says */
+UprofBinding uprof_elf_binding(unsigned char st_info);
+
 typedef struct {
     uint64_t start;  /* link address */
     uint64_t size;   /* bytes; 0 if the file does not say */

@@ -68,19 +68,6 @@ measure_names(const Elf64_Sym *symbols, size_t n)
     return MIN(last + NAME_BYTES_MAX, (size_t)NAMES_BYTES_MAX);
 }
 
-static UprofBinding
-find_binding(const Elf64_Sym *symbol)
-{
-    switch (ELF64_ST_BIND(symbol->st_info)) {
-    case STB_GLOBAL:
-        return UPROF_BINDING_GLOBAL;
-    case STB_WEAK:
-        return UPROF_BINDING_WEAK;
-    default:
-        return UPROF_BINDING_LOCAL;
-    }
-}
-
 /* The code of a module: what stays, and while the module is loaded also its init code. */
 typedef struct {
     UprofSymCode parts[PARTS_MAX];
@@ -107,7 +94,7 @@ add_symbol(const Reader *reader, const Elf64_Sym *symbol, UprofSlice names, size
         .start = start,
         .size = GUINT64_FROM_LE(symbol->st_size),
         .name = names_at + at,
-        .binding = find_binding(symbol),
+        .binding = uprof_elf_binding(symbol->st_info),
     };
 
     if (at < names.len && ((const char *)names.data)[at] != '\0' && is_in_code(code, start) &&

@@ -6,6 +6,7 @@
 #include "kernel-priv.h"
 
 #include "uprof/clock.h"
+#include "uprof/nm.h"
 #include "uprof/text.h"
 #include "uprof/vmcoreinfo.h"
 
@@ -265,14 +266,6 @@ is_code(char type)
     return type == 'T' || type == 't' || type == 'W' || type == 'w';
 }
 
-static UprofBinding
-find_binding(char type)
-{
-    if (type == 'W' || type == 'w')
-        return UPROF_BINDING_WEAK;
-    return g_ascii_isupper(type) ? UPROF_BINDING_GLOBAL : UPROF_BINDING_LOCAL;
-}
-
 /* Does the linker define this symbol for a section's start or end, like "__sched_text_start"? */
 static bool
 is_section_edge(const char *name)
@@ -311,7 +304,7 @@ publish_symbols(UprofLinux *kernel, UprofKallsyms *kallsyms, const UprofLinuxIma
         const UprofSymbol symbol = {
             .start = from->address,
             .name = { name, strlen(name) },
-            .binding = find_binding(from->type),
+            .binding = uprof_nm_binding(from->type),
             .code = is_code(from->type) && !(is_section_edge(name) && has_function_at(kallsyms, i)),
         };
         if (symbol.name.len > 0)

@@ -581,10 +581,10 @@ find_name(UprofSlice strings, uint64_t at, UprofSlice *name)
     return trim_symbol_name(name);
 }
 
-static UprofBinding
-find_binding(const GElf_Sym *raw)
+UprofBinding
+uprof_elf_binding(unsigned char st_info)
 {
-    switch (GELF_ST_BIND(raw->st_info)) {
+    switch (GELF_ST_BIND(st_info)) {
     case STB_GLOBAL:
     case STB_GNU_UNIQUE:
         return UPROF_BINDING_GLOBAL;
@@ -612,7 +612,7 @@ make_symbol(const Reader *reader, const GElf_Sym *raw, UprofSlice strings, Uprof
 
     symbol->start = raw->st_value;
     symbol->size = MIN(raw->st_size, UINT64_MAX - raw->st_value);
-    symbol->binding = find_binding(raw);
+    symbol->binding = uprof_elf_binding(raw->st_info);
     symbol->code = type != STT_OBJECT;
     symbol->is_label =
         type == STT_NOTYPE && symbol->binding == UPROF_BINDING_LOCAL && symbol->size == 0;

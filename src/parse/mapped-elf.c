@@ -233,20 +233,6 @@ read_head(Reader *reader)
 
 /* ---- Symbols ---- */
 
-static UprofBinding
-find_binding(unsigned info)
-{
-    switch (ELF64_ST_BIND(info)) {
-    case STB_GLOBAL:
-    case STB_GNU_UNIQUE:
-        return UPROF_BINDING_GLOBAL;
-    case STB_WEAK:
-        return UPROF_BINDING_WEAK;
-    default:
-        return UPROF_BINDING_LOCAL;
-    }
-}
-
 static bool
 is_in_code(const Reader *reader, uint64_t address)
 {
@@ -285,7 +271,7 @@ add_symbol(Reader *reader, const Elf64_Sym *raw, const Part *names)
     const unsigned type = ELF64_ST_TYPE(raw->st_info);
     UprofSymbol symbol = {
         .start = GUINT64_FROM_LE(raw->st_value),
-        .binding = find_binding(raw->st_info),
+        .binding = uprof_elf_binding(raw->st_info),
         .code = true,
     };
 

@@ -55,6 +55,15 @@ static const struct {
 };
 /* clang-format on */
 
+UprofBinding
+uprof_nm_binding(char letter)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(types); i++)
+        if (types[i].letter == letter)
+            return types[i].binding;
+    return UPROF_BINDING_LOCAL;
+}
+
 static bool
 find_type(UprofSlice word, Type *type, UprofSymbol *symbol)
 {

@@ -629,6 +629,18 @@ test_is(void)
     g_assert_true(uprof_elf_is((UprofSlice){ ELFMAG, 4 }));
 }
 
+static void
+test_binding(void)
+{
+    g_assert_cmpint(uprof_elf_binding(ELF64_ST_INFO(STB_GLOBAL, STT_FUNC)), ==,
+                    UPROF_BINDING_GLOBAL);
+    g_assert_cmpint(uprof_elf_binding(ELF64_ST_INFO(STB_GNU_UNIQUE, STT_FUNC)), ==,
+                    UPROF_BINDING_GLOBAL);
+    g_assert_cmpint(uprof_elf_binding(ELF64_ST_INFO(STB_WEAK, STT_FUNC)), ==, UPROF_BINDING_WEAK);
+    g_assert_cmpint(uprof_elf_binding(ELF64_ST_INFO(STB_LOCAL, STT_FUNC)), ==, UPROF_BINDING_LOCAL);
+    g_assert_cmpint(uprof_elf_binding(0xff), ==, UPROF_BINDING_LOCAL);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -670,6 +682,7 @@ main(int argc, char **argv)
     g_test_add_func("/elf/too-long", test_too_long);
     g_test_add_func("/elf/long-name", test_long_name);
     g_test_add_func("/elf/broken-wrapper", test_broken_wrapper);
+    g_test_add_func("/elf/binding", test_binding);
     g_test_add_func("/elf/is", test_is);
     return g_test_run();
 }

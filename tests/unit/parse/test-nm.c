@@ -187,6 +187,16 @@ test_too_long(void)
     g_assert_cmpstr(error->message, ==, "map line 0: 536870913 bytes are too many");
 }
 
+static void
+test_binding(void)
+{
+    g_assert_cmpint(uprof_nm_binding('T'), ==, UPROF_BINDING_GLOBAL);
+    g_assert_cmpint(uprof_nm_binding('t'), ==, UPROF_BINDING_LOCAL);
+    g_assert_cmpint(uprof_nm_binding('V'), ==, UPROF_BINDING_WEAK);
+    g_assert_cmpint(uprof_nm_binding('u'), ==, UPROF_BINDING_GLOBAL);
+    g_assert_cmpint(uprof_nm_binding('\0'), ==, UPROF_BINDING_LOCAL);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -201,6 +211,7 @@ main(int argc, char **argv)
         g_test_add_data_func(path, GSIZE_TO_POINTER(i), test_is);
     }
     g_test_add_func("/nm/every-letter", test_every_letter);
+    g_test_add_func("/nm/binding", test_binding);
     g_test_add_func("/nm/too-many", test_too_many);
     g_test_add_func("/nm/long-name", test_long_name);
     g_test_add_func("/nm/too-long", test_too_long);
