@@ -43,9 +43,6 @@ void uprof_watch_log_drop_old(UprofWatchLog *log, uint64_t now_ns);
 /** uprof_watch_log_is_short: did the limit of bytes drop steps that were not too old? */
 bool uprof_watch_log_is_short(const UprofWatchLog *log);
 
-/** uprof_watch_log_bytes: Returns: of all slices */
-uint64_t uprof_watch_log_bytes(const UprofWatchLog *log);
-
 /**
  * uprof_watch_log_holds: does the rule with the number @i hold now?
  *

@@ -90,12 +90,6 @@ uprof_watch_log_is_short(const UprofWatchLog *log)
 }
 
 uint64_t
-uprof_watch_log_bytes(const UprofWatchLog *log)
-{
-    return log->bytes;
-}
-
-uint64_t
 uprof_watch_rule_needs_ns(const UprofWatchRule *rule)
 {
     const unsigned times = rule->is_change ? 1 + BEFORE_TIMES : 1;
