@@ -17,7 +17,7 @@ typedef enum {
 /**
  * uprof_owner_is_safe:
  * @info: of the open file or folder, or of the path if nobody else can replace it
- * @user: effective user of this process
+ * @user: effective user of this process, or another user whom the caller trusts
  */
 bool uprof_owner_is_safe(const struct stat *info, UprofOwnerRule rule, uid_t user);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "qemu-process-priv.h"
 
+#include "uprof/owner-check.h"
 #include "uprof/process-stat.h"
 #include "uprof/scan.h"
 
@@ -92,8 +93,9 @@ check_executable(pid_t pid, const UprofQemuIdentity *identity)
     /* the link leads to the file itself, even if another file has its name now */
     if (stat(path, &info) != 0)
         return not_permitted;
-    if (S_ISREG(info.st_mode) && !(info.st_mode & (S_IWGRP | S_IWOTH)) &&
-        (info.st_uid == 0 || (!identity->is_system && may_be_user(identity, info.st_uid))))
+    const uid_t owner =
+        !identity->is_system && may_be_user(identity, info.st_uid) ? info.st_uid : 0;
+    if (S_ISREG(info.st_mode) && uprof_owner_is_safe(&info, UPROF_OWNER_USER, owner))
         return NULL;
     return "the executable of the process that libvirt names can be changed by others than root";
 }
