@@ -4,6 +4,7 @@
 #include "uprof/error.h"
 #include "uprof/owner-check.h"
 #include "uprof/path.h"
+#include "uprof/sorted.h"
 #include "uprof/text.h"
 
 #include <errno.h>
@@ -169,7 +170,7 @@ compare_age(gconstpointer a, gconstpointer b)
 {
     const Entry *one = a, *other = b;
 
-    return (one->written > other->written) - (one->written < other->written);
+    return UPROF_COMPARE(one->written, other->written);
 }
 
 static void

@@ -4,6 +4,7 @@
 #include "uprof/change.h"
 #include "uprof/clock.h"
 #include "uprof/number-text.h"
+#include "uprof/sorted.h"
 #include "uprof/text.h"
 #include "uprof/time-text.h"
 
@@ -301,7 +302,7 @@ compare_counts(const void *a, const void *b, void *data)
     const unsigned n_one = GPOINTER_TO_UINT(g_hash_table_lookup(counts, one));
     const unsigned n_other = GPOINTER_TO_UINT(g_hash_table_lookup(counts, other));
 
-    return n_one != n_other ? (n_one > n_other ? -1 : 1) : strcmp(one, other);
+    return n_one != n_other ? UPROF_COMPARE(n_other, n_one) : strcmp(one, other);
 }
 
 static void

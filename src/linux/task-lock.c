@@ -6,8 +6,7 @@
 
 #include "kernel-priv.h"
 #include "task-name-priv.h"
-
-#include <string.h>
+#include "uprof/sorted.h"
 
 enum {
     WORD = 8,
@@ -43,7 +42,7 @@ compare_addresses(gconstpointer a, gconstpointer b)
 {
     const UprofTask *one = a, *other = b;
 
-    return one->address < other->address ? -1 : one->address > other->address;
+    return UPROF_COMPARE(one->address, other->address);
 }
 
 void
@@ -178,15 +177,6 @@ has_node(const GArray *nodes, uint64_t at)
     return false;
 }
 
-static uint64_t
-get_word(const UprofTaskStack *stack, uint32_t at)
-{
-    uint64_t word;
-
-    memcpy(&word, stack->bytes + at, sizeof(word));
-    return GUINT64_FROM_LE(word);
-}
-
 /*
  * A ring without a head: a word of the stack points to the lock, which points to a waiter of the ring. The
  * owner must be a task, because such words also point elsewhere.
@@ -202,7 +192,7 @@ find_pointed(Finder *finder, const UprofTask *task, const UprofTaskStack *stack,
 
     for (uint32_t i = 0; i + WORD <= stack->len && layout->first != UPROF_LOCK_NO_MEMBER;
          i += WORD) {
-        const uint64_t word = get_word(stack, i);
+        const uint64_t word = uprof_read_le64(stack->bytes + i);
         if (word < UPROF_UPPER_HALF || word == lock ||
             (word >= task->stack && word - task->stack < finder->stack_bytes) ||
             !read_word(finder, word + layout->first, &first) ||
@@ -246,7 +236,7 @@ find_ring(Finder *finder, const UprofLockLayout *layout, const UprofTask *task,
         return false;
     for (uint32_t i = 0; i + WORD <= stack->len; i += WORD) {
         const uint64_t node = stack->gva + i - layout->task + layout->node;
-        if (get_word(stack, i) == task->address && node >= stack->gva &&
+        if (uprof_read_le64(stack->bytes + i) == task->address && node >= stack->gva &&
             node - stack->gva < stack->len && try_waiter(finder, task, stack, node, lock))
             return true;
     }

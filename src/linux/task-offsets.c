@@ -6,6 +6,7 @@
 #include "task-offsets-priv.h"
 
 #include "uprof/linux.h"
+#include "uprof/sorted.h"
 
 #include <string.h>
 
@@ -114,7 +115,7 @@ compare_parts(gconstpointer a, gconstpointer b)
 {
     const UprofTaskPart *one = a, *other = b;
 
-    return one->offset < other->offset ? -1 : one->offset > other->offset;
+    return UPROF_COMPARE(one->offset, other->offset);
 }
 
 static void

@@ -43,7 +43,7 @@ compare_widths(const void *a, const void *b, void *tree)
 
     if (width != other_width)
         return UPROF_COMPARE(other_width, width);
-    return one < other ? -1 : 1; /* callers before callees */
+    return UPROF_COMPARE(one, other); /* callers before callees */
 }
 
 /* Returns: bytes of the escaped name: '&' is "&amp;" */
@@ -247,7 +247,7 @@ compare_frames(const void *a, const void *b, void *data)
 
     if (weight != other_weight)
         return UPROF_COMPARE(other_weight, weight);
-    return one < other ? -1 : 1;
+    return UPROF_COMPARE(one, other);
 }
 
 /* Chooses the visible frames, widest first, up to the limit of bytes. */

@@ -19,7 +19,7 @@ typedef struct {
 } UprofCfiSection;
 
 typedef struct {
-    size_t at;   /* offset of the entry in the section */
+    uint64_t at; /* offset of the entry in the section */
     bool is_end; /* an empty entry, which ends the table of one of the linked object files */
     bool is_cie;
     uint64_t cie_at; /* for an FDE: offset of its CIE; may lie outside the section */

@@ -682,19 +682,11 @@ read_cies(Compiler *compiler, GError **error)
 static const Cie *
 find_cie(const Compiler *compiler, uint64_t at)
 {
-    guint low = 0, high = compiler->cies->len;
+    const Cie *cies = (const Cie *)(void *)compiler->cies->data;
+    const size_t n =
+        uprof_sorted_count_up_to(&cies->entry.at, compiler->cies->len, sizeof(*cies), at);
 
-    while (low < high) {
-        const guint middle = low + (high - low) / 2;
-        const Cie *cie = &g_array_index(compiler->cies, Cie, middle);
-        if (cie->entry.at == at)
-            return cie;
-        if (cie->entry.at < at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
+    return n > 0 && cies[n - 1].entry.at == at ? &cies[n - 1] : NULL;
 }
 
 /* Returns: (nullable): the range of code that contains @pc */
@@ -702,19 +694,10 @@ static const UprofElfRange *
 find_text(const Compiler *compiler, uint64_t pc)
 {
     const GArray *text = compiler->image->text;
-    guint low = 0, high = text->len;
+    const UprofElfRange *ranges = (const UprofElfRange *)(void *)text->data;
+    const size_t n = uprof_sorted_count_up_to(&ranges->start, text->len, sizeof(*ranges), pc);
 
-    while (low < high) {
-        const guint middle = low + (high - low) / 2;
-        const UprofElfRange *range = &g_array_index(text, UprofElfRange, middle);
-        if (pc < range->start)
-            high = middle;
-        else if (pc - range->start >= range->len)
-            low = middle + 1;
-        else
-            return range;
-    }
-    return NULL;
+    return n > 0 && pc - ranges[n - 1].start < ranges[n - 1].len ? &ranges[n - 1] : NULL;
 }
 
 typedef enum { FDE_TAKEN, FDE_DEAD, FDE_DROPPED } FdeAnswer;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "perf-map-priv.h"
 
+#include "uprof/sorted.h"
+
 #include <string.h>
 
 enum {
@@ -27,7 +29,7 @@ compare_starts(gconstpointer a, gconstpointer b, gpointer data)
 {
     const Function *one = a, *other = b;
 
-    return (one->start > other->start) - (one->start < other->start);
+    return UPROF_COMPARE(one->start, other->start);
 }
 
 UprofPerfMap *

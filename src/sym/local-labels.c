@@ -90,20 +90,13 @@ is_called(Labels *labels, uint64_t address)
 static void
 note_reached(const Labels *labels, guint first, guint end, uint64_t address)
 {
-    guint low = first, high = end;
+    guint i = first + (guint)uprof_sorted_count_below(&get_place(labels, first)->start, end - first,
+                                                      sizeof(Place), address);
 
-    while (low < high) {
-        const guint middle = low + (high - low) / 2;
-        if (get_place(labels, middle)->start < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     /* all labels at one address are noted together, so hostile files cannot make this long */
-    for (; low < end && get_place(labels, low)->start == address &&
-           !get_place(labels, low)->is_inside;
-         low++)
-        get_place(labels, low)->is_inside = true;
+    for (; i < end && get_place(labels, i)->start == address && !get_place(labels, i)->is_inside;
+         i++)
+        get_place(labels, i)->is_inside = true;
 }
 
 /* Does the code go on behind @insn? @before: did it go on before? A call may not return. */

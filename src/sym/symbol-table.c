@@ -81,28 +81,19 @@ compare_symbols(gconstpointer a, gconstpointer b)
         memcmp(one->name.data, other->name.data, MIN(one->name.len, COMPARED_BYTES));
     if (by_name != 0 || one->size == other->size)
         return by_name;
-    return one->size > other->size ? -1 : 1;
+    return UPROF_COMPARE(other->size, one->size);
 }
 
 const UprofCodeRange *
 uprof_code_range_find(const GArray *ranges, uint64_t address)
 {
     const UprofCodeRange *range = (const UprofCodeRange *)(void *)ranges->data;
-    guint low = 0, high = ranges->len;
 
     /* Fast path: most addresses lie far outside of most images. */
-    if (high == 0 || address < range[0].start || address >= range[high - 1].end)
+    if (ranges->len == 0 || address < range[0].start || address >= range[ranges->len - 1].end)
         return NULL;
-    while (low < high) {
-        const guint middle = low + (high - low) / 2;
-        if (address >= range[middle].start && address < range[middle].end)
-            return &range[middle];
-        if (address < range[middle].start)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return NULL;
+    const size_t n = uprof_sorted_count_up_to(&range->start, ranges->len, sizeof(*range), address);
+    return address < range[n - 1].end ? &range[n - 1] : NULL;
 }
 
 /* Returns: latest possible end of a symbol without a size */

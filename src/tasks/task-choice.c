@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "task-choice-priv.h"
 
+#include "uprof/sorted.h"
+
 #include <string.h>
 
 UprofTaskOrder
@@ -26,7 +28,7 @@ uprof_task_choice_set_states(UprofTaskChoice *choice, const char *letters)
 static gint
 compare_falling(uint64_t one, uint64_t other)
 {
-    return one > other ? -1 : one < other;
+    return UPROF_COMPARE(other, one);
 }
 
 static gint
