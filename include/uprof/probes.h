@@ -8,7 +8,7 @@
 #include "uprof/histogram.h"
 #include "uprof/sampler.h"
 
-/** UprofProbesPlan: how to take the samples; all pointers are borrowed */
+/** UprofProbesSettings: how to take the samples; all pointers are borrowed */
 typedef struct {
     UprofSampler *sampler;
     unsigned n_vcpus;
@@ -17,7 +17,7 @@ typedef struct {
     UprofHistogram *hold;                                    /* the holds are added */
     void (*take)(const UprofSnapshot *snapshot, void *data); /* gets each sample */
     void *data;
-} UprofProbesPlan;
+} UprofProbesSettings;
 
 /**
  * uprof_probes_take:
@@ -26,4 +26,4 @@ typedef struct {
  *
  * Returns: the number of tries that gave samples; -1 if the guest cannot be sampled now
  */
-int uprof_probes_take(const UprofProbesPlan *plan, UprofDiagnosis *diagnosis);
+int uprof_probes_take(const UprofProbesSettings *settings, UprofDiagnosis *diagnosis);

@@ -12,7 +12,7 @@
 #include "uprof/run-facts.h"
 
 /**
- * uprof_run_lines_start: the plan of the run
+ * uprof_run_lines_start: the settings of the run
  * @samples: the run ends after so many samples; 0: no limit
  */
 GPtrArray *uprof_run_lines_start(const UprofRun *run, const char *shown, unsigned samples);

@@ -9,14 +9,14 @@
 
 UprofLibvirt uprof_libvirt;
 
-#define PLACE(name) { "vir" #name, G_STRUCT_OFFSET(UprofLibvirt, name) },
+#define CALL_ROW(name) { "vir" #name, G_STRUCT_OFFSET(UprofLibvirt, name) },
 
 /* clang-format off */
 static const struct {
     const char *name;
     size_t member;
-} places[] = {
-    UPROF_LIBVIRT_CALLS(PLACE)
+} calls[] = {
+    UPROF_LIBVIRT_CALLS(CALL_ROW)
     { "virConnectAuthPtrDefault", G_STRUCT_OFFSET(UprofLibvirt, default_auth) },
 };
 /* clang-format on */
@@ -42,14 +42,14 @@ open_libraries(GError **error)
 static bool
 find_symbols(UprofLibvirt *libvirt, GError **error)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(places); i++) {
-        void *symbol = dlsym(RTLD_DEFAULT, places[i].name);
+    for (size_t i = 0; i < G_N_ELEMENTS(calls); i++) {
+        void *symbol = dlsym(RTLD_DEFAULT, calls[i].name);
         if (!symbol) {
             g_set_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED,
-                        "libvirt has no function '%s': it must be 7.0 or newer", places[i].name);
+                        "libvirt has no function '%s': it must be 7.0 or newer", calls[i].name);
             return false;
         }
-        memcpy((char *)libvirt + places[i].member, &symbol, sizeof(symbol));
+        memcpy((char *)libvirt + calls[i].member, &symbol, sizeof(symbol));
     }
     void *call = dlsym(RTLD_DEFAULT, "virDomainQemuMonitorCommand");
     memcpy(&libvirt->DomainQemuMonitorCommand, &call, sizeof(call));

@@ -91,7 +91,7 @@ static int
 take_probes(UprofDiagnosis *diagnosis, UprofSession *session)
 {
     Probing probing = { diagnosis, session, false };
-    const UprofProbesPlan plan = {
+    const UprofProbesSettings probes = {
         .sampler = session->sampler,
         .n_vcpus = session->guest->n_vcpus,
         .budget_ppm = uprof_session_budget_ppm(session),
@@ -101,7 +101,7 @@ take_probes(UprofDiagnosis *diagnosis, UprofSession *session)
         .data = &probing,
     };
 
-    return uprof_probes_take(&plan, diagnosis);
+    return uprof_probes_take(&probes, diagnosis);
 }
 
 /* Processes that help with all domains. */

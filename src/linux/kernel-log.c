@@ -54,20 +54,22 @@ read_range(const UprofKernelMemory *memory, uint64_t gva, uint64_t len, UprofSli
 typedef struct {
     uint64_t ring; /* struct printk_ringbuffer */
     uint64_t descs, infos, text;
-} Places;
+} RingAddresses;
 
 static bool
-read_places(const UprofKernelMemory *memory, uint64_t pointer, const UprofLinuxLogOffsets *offsets,
-            Places *places, UprofPrintkRing *ring)
+read_addresses(const UprofKernelMemory *memory, uint64_t pointer,
+               const UprofLinuxLogOffsets *offsets, RingAddresses *addresses, UprofPrintkRing *ring)
 {
     uint32_t count_bits, size_bits;
 
-    if (!uprof_kernel_read_word_always(memory, pointer, &places->ring) ||
-        !uprof_kernel_read_u32_always(memory, places->ring + offsets->count_bits, &count_bits) ||
-        !uprof_kernel_read_u32_always(memory, places->ring + offsets->size_bits, &size_bits) ||
-        !uprof_kernel_read_word_always(memory, places->ring + offsets->descs, &places->descs) ||
-        !uprof_kernel_read_word_always(memory, places->ring + offsets->infos, &places->infos) ||
-        !uprof_kernel_read_word_always(memory, places->ring + offsets->text, &places->text))
+    if (!uprof_kernel_read_word_always(memory, pointer, &addresses->ring) ||
+        !uprof_kernel_read_u32_always(memory, addresses->ring + offsets->count_bits, &count_bits) ||
+        !uprof_kernel_read_u32_always(memory, addresses->ring + offsets->size_bits, &size_bits) ||
+        !uprof_kernel_read_word_always(memory, addresses->ring + offsets->descs,
+                                       &addresses->descs) ||
+        !uprof_kernel_read_word_always(memory, addresses->ring + offsets->infos,
+                                       &addresses->infos) ||
+        !uprof_kernel_read_word_always(memory, addresses->ring + offsets->text, &addresses->text))
         return false;
     ring->count_bits = count_bits;
     ring->size_bits = size_bits;
@@ -76,28 +78,28 @@ read_places(const UprofKernelMemory *memory, uint64_t pointer, const UprofLinuxL
 
 /* The ids grow while the rings are copied, so they are read first and never out of remembered pages. */
 static bool
-read_ids(const UprofKernelMemory *memory, const UprofLinuxLogOffsets *offsets, const Places *places,
-         UprofPrintkRing *ring)
+read_ids(const UprofKernelMemory *memory, const UprofLinuxLogOffsets *offsets,
+         const RingAddresses *addresses, UprofPrintkRing *ring)
 {
-    uprof_mem_drop_page(memory->mem, memory->vcpu, memory->regs, places->ring + offsets->tail);
-    uprof_mem_drop_page(memory->mem, memory->vcpu, memory->regs, places->ring + offsets->head);
-    return uprof_kernel_read_word_always(memory, places->ring + offsets->tail, &ring->tail) &&
-           uprof_kernel_read_word_always(memory, places->ring + offsets->head, &ring->head);
+    uprof_mem_drop_page(memory->mem, memory->vcpu, memory->regs, addresses->ring + offsets->tail);
+    uprof_mem_drop_page(memory->mem, memory->vcpu, memory->regs, addresses->ring + offsets->head);
+    return uprof_kernel_read_word_always(memory, addresses->ring + offsets->tail, &ring->tail) &&
+           uprof_kernel_read_word_always(memory, addresses->ring + offsets->head, &ring->head);
 }
 
 /* The descriptors are read before and after all else: those that changed are of other records. */
 static bool
-copy_rings(UprofKernelLog *log, const UprofKernelMemory *memory, const Places *places,
+copy_rings(UprofKernelLog *log, const UprofKernelMemory *memory, const RingAddresses *addresses,
            UprofPrintkRing *ring)
 {
     const UprofPrintkLayout *layout = ring->layout;
     const uint64_t count = UINT64_C(1) << ring->count_bits;
 
-    log->descs = read_range(memory, places->descs, count * layout->desc_bytes, &ring->descs);
-    log->infos = read_range(memory, places->infos, count * layout->info_bytes, &ring->infos);
-    log->text = read_range(memory, places->text, UINT64_C(1) << ring->size_bits, &ring->text);
+    log->descs = read_range(memory, addresses->descs, count * layout->desc_bytes, &ring->descs);
+    log->infos = read_range(memory, addresses->infos, count * layout->info_bytes, &ring->infos);
+    log->text = read_range(memory, addresses->text, UINT64_C(1) << ring->size_bits, &ring->text);
     log->descs_after =
-        read_range(memory, places->descs, count * layout->desc_bytes, &ring->descs_after);
+        read_range(memory, addresses->descs, count * layout->desc_bytes, &ring->descs_after);
     return log->descs && log->infos && log->text && log->descs_after;
 }
 
@@ -108,7 +110,7 @@ uprof_kernel_log_read(const UprofLinux *kernel, UprofMem *mem, GError **error)
     const UprofLinuxLogOffsets *offsets = uprof_linux_log_offsets(kernel);
     const uint64_t pointer = uprof_linux_symbols(kernel)->log;
     g_autoptr(UprofKernelLog) log = g_new0(UprofKernelLog, 1);
-    Places places;
+    RingAddresses addresses;
 
     if (!offsets || pointer == 0) {
         g_set_error_literal(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED,
@@ -118,8 +120,9 @@ uprof_kernel_log_read(const UprofLinux *kernel, UprofMem *mem, GError **error)
         return NULL;
     }
     UprofPrintkRing ring = { .layout = &offsets->layout };
-    if (!read_places(&memory, pointer, offsets, &places, &ring) ||
-        !read_ids(&memory, offsets, &places, &ring) || !copy_rings(log, &memory, &places, &ring)) {
+    if (!read_addresses(&memory, pointer, offsets, &addresses, &ring) ||
+        !read_ids(&memory, offsets, &addresses, &ring) ||
+        !copy_rings(log, &memory, &addresses, &ring)) {
         g_set_error_literal(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
                             "the kernel's log is not where the kernel says that it is");
         return NULL;

@@ -11,7 +11,7 @@
 
 /** UprofLockLayout: a kind of lock whose waiters are in a ring; offsets in bytes */
 typedef struct {
-    uint64_t node; /* of a waiter: its place in the ring */
+    uint64_t node; /* of a waiter: its node in the ring */
     uint64_t task; /* of a waiter: pointer to its task */
     uint64_t head; /* of the lock: head of the ring ... */
     uint64_t

@@ -76,7 +76,8 @@ is_same_build(const UprofSymModule *module, const UprofMappedElf *mapped)
 }
 
 static void
-plan_next(const UprofMemoryFiles *files, File *file, const UprofMappedElf *mapped, uint64_t now_ns)
+schedule_next(const UprofMemoryFiles *files, File *file, const UprofMappedElf *mapped,
+              uint64_t now_ns)
 {
     /* Without a build-id, nothing shows later that it is still the same file. */
     if (mapped->n_here > 0 && (mapped->n_missing == 0 || mapped->elf.build_id.len == 0)) {
@@ -113,7 +114,7 @@ uprof_memory_files_read(UprofMemoryFiles *files, unsigned module, const UprofFil
     if (uprof_mapped_elf_read(&reader, &mapped) && is_same_build(&known, &mapped) &&
         mapped.n_here > file->n_here && uprof_sym_fill_module(files->sym, module, &mapped))
         file->n_here = mapped.n_here;
-    plan_next(files, file, &mapped, now_ns);
+    schedule_next(files, file, &mapped, now_ns);
 }
 
 bool

@@ -55,12 +55,12 @@ const UprofTask *
 uprof_task_lock_task(const UprofTaskLockSearch *search, uint64_t address)
 {
     const UprofTask wanted = { .address = address };
-    guint place;
+    guint index;
 
     /* glib takes no pointer to const */
-    if (!g_array_binary_search((GArray *)search->tasks, &wanted, compare_addresses, &place))
+    if (!g_array_binary_search((GArray *)search->tasks, &wanted, compare_addresses, &index))
         return NULL;
-    return &g_array_index(search->tasks, UprofTask, place);
+    return &g_array_index(search->tasks, UprofTask, index);
 }
 
 /* ---- Names ---- */

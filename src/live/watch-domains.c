@@ -552,8 +552,9 @@ open_watch(Watch *watch, GError **error)
     watch->store = path ? uprof_store_open(path, true, error) : NULL;
     if (path && !watch->store)
         return false;
-    const UprofWatchPlace place = { watch->store, settings->min_free_megabytes, settings->outputs };
-    watch->writer = uprof_watch_writer_new(&place, error);
+    const UprofWatchTarget target = { watch->store, settings->min_free_megabytes,
+                                      settings->outputs };
+    watch->writer = uprof_watch_writer_new(&target, error);
     watch->socket = watch->writer ? uprof_watch_socket_new(error) : NULL;
     return watch->socket != NULL;
 }

@@ -13,12 +13,12 @@
 
 typedef struct _UprofWatchWriter UprofWatchWriter;
 
-/** UprofWatchPlace: where profiles are written; all pointers are borrowed */
+/** UprofWatchTarget: where profiles are written; all pointers are borrowed */
 typedef struct {
     UprofStore *store;           /* (nullable): %NULL: to @outputs; used by the thread alone */
     uint64_t min_free_megabytes; /* of the disk of the store */
     const GPtrArray *outputs;    /* of UprofOutputRequest */
-} UprofWatchPlace;
+} UprofWatchTarget;
 
 /** UprofWatchProfile: a profile to write. All members are owned. */
 typedef struct {
@@ -47,11 +47,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofWatchResult, uprof_watch_result_free)
 
 /**
  * uprof_watch_writer_new: forks the process that makes the others; the program must have one thread
- * @place: copied
+ * @target: copied
  *
  * Returns: (transfer full) (nullable): %NULL with an error
  */
-UprofWatchWriter *uprof_watch_writer_new(const UprofWatchPlace *place, GError **error);
+UprofWatchWriter *uprof_watch_writer_new(const UprofWatchTarget *target, GError **error);
 
 /** uprof_watch_writer_free: @writer: (nullable): ends as uprof_watch_writer_finish() does */
 void uprof_watch_writer_free(UprofWatchWriter *writer);

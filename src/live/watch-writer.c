@@ -34,7 +34,7 @@ enum {
 };
 
 struct _UprofWatchWriter {
-    UprofWatchPlace place;
+    UprofWatchTarget target;
     UprofSpawner *spawner;
     GThread *thread;
     GAsyncQueue *profiles;   /* of UprofWatchProfile */
@@ -203,11 +203,11 @@ uprof_watch_result_free(UprofWatchResult *result)
 /* ---- Its files ---- */
 
 static bool
-open_file(const UprofWatchPlace *place, Files *files, const char *path, const UprofFormat *format,
+open_file(const UprofWatchTarget *target, Files *files, const char *path, const UprofFormat *format,
           GError **error)
 {
-    UprofFile *file = place->store
-                          ? uprof_file_open_own(uprof_store_data(place->store), path, error)
+    UprofFile *file = target->store
+                          ? uprof_file_open_own(uprof_store_data(target->store), path, error)
                           : uprof_file_open(path, format->is_secret, error);
 
     if (!file)
@@ -218,37 +218,37 @@ open_file(const UprofWatchPlace *place, Files *files, const char *path, const Up
 }
 
 static bool
-open_in_store(const UprofWatchPlace *place, const UprofWatchProfile *profile, Files *files,
+open_in_store(const UprofWatchTarget *target, const UprofWatchProfile *profile, Files *files,
               GError **error)
 {
     const int64_t start_s = (int64_t)(profile->started_ns / UPROF_NS_PER_S);
 
-    if (!uprof_store_has_room(place->store, place->min_free_megabytes, error))
+    if (!uprof_store_has_room(target->store, target->min_free_megabytes, error))
         return false;
     g_autofree char *base =
-        uprof_store_slice_base(place->store, profile->name, profile->uuid, start_s, NULL, error);
+        uprof_store_slice_base(target->store, profile->name, profile->uuid, start_s, NULL, error);
     if (!base)
         return false;
     g_autofree char *stacks = g_strconcat(base, UPROF_STORE_PROFILE, NULL);
     g_autofree char *sidecar = g_strconcat(base, UPROF_STORE_SIDECAR, NULL);
     /* the sidecar is the last file: it is the commit mark of the slice */
-    return open_file(place, files, stacks, &uprof_format_folded_gz, error) &&
-           open_file(place, files, sidecar, &uprof_format_meta, error);
+    return open_file(target, files, stacks, &uprof_format_folded_gz, error) &&
+           open_file(target, files, sidecar, &uprof_format_meta, error);
 }
 
 static bool
-open_files(const UprofWatchPlace *place, const UprofWatchProfile *profile, Files *files,
+open_files(const UprofWatchTarget *target, const UprofWatchProfile *profile, Files *files,
            GError **error)
 {
     g_autofree char *time = uprof_clock_format_utc(uprof_clock_utc_ns(), TRUE);
 
-    if (place->store)
-        return open_in_store(place, profile, files, error);
-    for (guint i = 0; i < place->outputs->len; i++) {
-        const UprofOutputRequest *request = g_ptr_array_index(place->outputs, i);
+    if (target->store)
+        return open_in_store(target, profile, files, error);
+    for (guint i = 0; i < target->outputs->len; i++) {
+        const UprofOutputRequest *request = g_ptr_array_index(target->outputs, i);
         g_autofree char *path =
             uprof_output_request_path(request, profile->name, profile->uuid, time);
-        if (!open_file(place, files, path, request->format, error))
+        if (!open_file(target, files, path, request->format, error))
             return false;
     }
     return true;
@@ -412,7 +412,7 @@ write_files(UprofWatchWriter *writer, const UprofWatchProfile *profile, GError *
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "the run ends, and no time is left");
         return NULL;
     }
-    if (!open_files(&writer->place, profile, &files, error) ||
+    if (!open_files(&writer->target, profile, &files, error) ||
         !run_job(writer, profile, &files, &warning, error) || !commit_files(&files, names, error))
         return NULL;
     if (warning)
@@ -453,7 +453,7 @@ run_writer(gpointer data)
 }
 
 UprofWatchWriter *
-uprof_watch_writer_new(const UprofWatchPlace *place, GError **error)
+uprof_watch_writer_new(const UprofWatchTarget *target, GError **error)
 {
     static const UprofSpawnPlan plan = {
         .work = run_process,
@@ -464,7 +464,7 @@ uprof_watch_writer_new(const UprofWatchPlace *place, GError **error)
     if (!spawner)
         return NULL;
     UprofWatchWriter *writer = g_new0(UprofWatchWriter, 1);
-    writer->place = *place;
+    writer->target = *target;
     writer->spawner = spawner;
     writer->profiles = g_async_queue_new_full((GDestroyNotify)uprof_watch_profile_free);
     writer->results = g_async_queue_new_full((GDestroyNotify)uprof_watch_result_free);

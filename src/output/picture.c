@@ -184,18 +184,18 @@ sort_names(UprofPicture *picture)
 {
     const guint n = picture->names->len;
     GPtrArray *sorted = g_ptr_array_sized_new(n);
-    g_autofree guint *order = g_new(guint, n), *place = g_new(guint, n);
+    g_autofree guint *order = g_new(guint, n), *rank = g_new(guint, n);
 
     for (guint i = 0; i < n; i++)
         order[i] = i;
     qsort_r(order, n, sizeof(*order), compare_names, picture->names);
     for (guint i = 0; i < n; i++) {
-        place[order[i]] = i;
+        rank[order[i]] = i;
         g_ptr_array_add(sorted, g_ptr_array_index(picture->names, order[i]));
     }
     for (guint i = 0; i < picture->frames->len; i++) {
         UprofPictureFrame *frame = &g_array_index(picture->frames, UprofPictureFrame, i);
-        frame->name = place[frame->name];
+        frame->name = rank[frame->name];
     }
     g_ptr_array_unref(picture->names);
     picture->names = sorted;
@@ -222,7 +222,7 @@ sum_functions(UprofPicture *picture, const GArray *functions)
 }
 
 static void
-place_frames(UprofPicture *picture)
+lay_out_frames(UprofPicture *picture)
 {
     g_autofree uint64_t *next = g_new0(uint64_t, picture->frames->len);
 
@@ -316,7 +316,7 @@ uprof_picture_new(const UprofTree *tree, uint64_t width)
     picture->names = g_ptr_array_new();
     picture->functions = g_array_new(FALSE, FALSE, sizeof(UprofPictureFunction));
     choose_table(picture);
-    place_frames(picture);
+    lay_out_frames(picture);
     choose_drawn(picture, width);
     count_undrawn(picture);
     return picture;

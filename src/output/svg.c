@@ -182,13 +182,13 @@ make_label(const Drawing *drawing, const UprofTreeNode *node)
     return g_strconcat(uprof_name_text(node->name), is_new ? " (new)" : NULL, NULL);
 }
 
-/* Place and size of a frame */
+/* Position and size of a frame */
 typedef struct {
     uint64_t x, y, width;
-} Place;
+} Box;
 
-static Place
-find_place(const Drawing *drawing, const UprofPictureFrame *frame)
+static Box
+find_box(const Drawing *drawing, const UprofPictureFrame *frame)
 {
     const UprofTreeNode *node = uprof_tree_node(drawing->tree, frame->node);
     const uint64_t whole = find_whole(drawing, UPROF_NEW);
@@ -196,7 +196,7 @@ find_place(const Drawing *drawing, const UprofPictureFrame *frame)
     const uint64_t left = uprof_picture_scale(frame->left, whole, inner);
     const uint64_t right = uprof_picture_scale(frame->left + node->total[UPROF_NEW], whole, inner);
 
-    return (Place){
+    return (Box){
         .x = MARGIN + left,
         .y = drawing->bottom - (node->depth + 1) * ROW,
         .width = right - left > 3 * GAP ? right - left - GAP / 2 : MAX(right - left, 1),
@@ -204,30 +204,30 @@ find_place(const Drawing *drawing, const UprofPictureFrame *frame)
 }
 
 static void
-append_frame(const Drawing *drawing, const UprofTreeNode *node, const Place *place)
+append_frame(const Drawing *drawing, const UprofTreeNode *node, const Box *box)
 {
     g_autofree char *title = describe_node(drawing, node);
     g_autofree char *text = make_label(drawing, node);
-    g_autofree char *label = fit_label(text, place->width);
+    g_autofree char *label = fit_label(text, box->width);
 
     g_string_append(drawing->out, "<g><title>");
     uprof_text_append_xml(drawing->out, title);
     g_string_append(drawing->out, "</title><rect class=\"");
     append_class(drawing->out, drawing, node);
     g_string_append_c(drawing->out, '"');
-    append_attribute(drawing->out, "x", place->x);
-    append_attribute(drawing->out, "y", place->y);
-    append_attribute(drawing->out, "width", place->width);
+    append_attribute(drawing->out, "x", box->x);
+    append_attribute(drawing->out, "y", box->y);
+    append_attribute(drawing->out, "width", box->width);
     append_attribute(drawing->out, "height", ROW - GAP);
     g_string_append(drawing->out, "/>");
     if (label)
-        append_text(drawing->out, "l", place->x + LABEL_INSET, place->y + BASELINE, label);
+        append_text(drawing->out, "l", box->x + LABEL_INSET, box->y + BASELINE, label);
     g_string_append(drawing->out, "</g>\n");
 }
 
 /* Adds the frame to the shape of all tiny frames of its color. */
 static void
-add_tiny(GTree *shapes, const Drawing *drawing, const UprofTreeNode *node, const Place *place)
+add_tiny(GTree *shapes, const Drawing *drawing, const UprofTreeNode *node, const Box *box)
 {
     g_autoptr(GString) class = g_string_new(NULL);
 
@@ -238,15 +238,15 @@ add_tiny(GTree *shapes, const Drawing *drawing, const UprofTreeNode *node, const
         g_tree_insert(shapes, g_strdup(class->str), shape);
     }
     g_string_append_c(shape, 'M');
-    append_tenths(shape, place->x);
+    append_tenths(shape, box->x);
     g_string_append_c(shape, ' ');
-    append_tenths(shape, place->y);
+    append_tenths(shape, box->y);
     g_string_append_c(shape, 'h');
-    append_tenths(shape, place->width);
+    append_tenths(shape, box->width);
     g_string_append_c(shape, 'v');
     append_tenths(shape, ROW - GAP);
     g_string_append(shape, "h-");
-    append_tenths(shape, place->width);
+    append_tenths(shape, box->width);
     g_string_append_c(shape, 'z');
 }
 
@@ -281,13 +281,13 @@ append_frames(const Drawing *drawing)
     for (guint i = 0; i < frames->len; i++) {
         const UprofPictureFrame *frame = &g_array_index(frames, UprofPictureFrame, i);
         const UprofTreeNode *node = uprof_tree_node(drawing->tree, frame->node);
-        const Place place = find_place(drawing, frame);
+        const Box box = find_box(drawing, frame);
         if (!frame->is_drawn)
             continue;
-        if (place.width < TINY)
-            add_tiny(shapes, drawing, node, &place);
+        if (box.width < TINY)
+            add_tiny(shapes, drawing, node, &box);
         else
-            append_frame(drawing, node, &place);
+            append_frame(drawing, node, &box);
     }
     g_tree_foreach(shapes, append_shape, drawing->out);
     g_string_append(drawing->out, "</g>\n");

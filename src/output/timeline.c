@@ -31,7 +31,7 @@ typedef struct {
     uint32_t number;
     bool is_idle;
     bool is_counted; /* the profile has it */
-} Place;
+} Stack;
 
 /* Finds the frame of a stack in a picture. */
 typedef struct {
@@ -44,7 +44,7 @@ typedef struct {
     UprofTimeline *timeline;
     const UprofPicture *picture;
     Finder finder;
-    GHashTable *places; /* UprofProfileStack -> Place */
+    GHashTable *stacks; /* UprofProfileStack -> Stack */
     uint64_t first_ns, last_ns, period_ns;
     GArray *parts; /* of Part */
     size_t n_parts;
@@ -97,23 +97,23 @@ find_number(const Filling *filling, const UprofName *const *frames, unsigned n)
     return 2 * frame;
 }
 
-static const Place *
-find_place(const Filling *filling, const UprofProfileStack *stack)
+static const Stack *
+find_stack(const Filling *filling, const UprofProfileStack *stack)
 {
     const UprofName *frames[UPROF_PROFILE_DEPTH_MAX];
-    Place *place = g_hash_table_lookup(filling->places, stack);
+    Stack *known = g_hash_table_lookup(filling->stacks, stack);
 
-    if (place)
-        return place;
+    if (known)
+        return known;
     const unsigned n = uprof_profile_stack_frames(stack, frames);
-    place = g_new(Place, 1);
-    *place = (Place){
+    known = g_new(Stack, 1);
+    *known = (Stack){
         .number = find_number(filling, frames, n),
         .is_idle = n > 0 && uprof_kind_of(frames[n - 1]) == UPROF_KIND_IDLE,
         .is_counted = uprof_profile_stack_weight(stack) > 0,
     };
-    g_hash_table_insert(filling->places, (gpointer)stack, place);
-    return place;
+    g_hash_table_insert(filling->stacks, (gpointer)stack, known);
+    return known;
 }
 
 /* Returns: the time of the last tick */
@@ -174,16 +174,16 @@ make_cells(Filling *filling)
 }
 
 static void
-add_part(Filling *filling, uint32_t cell, const Place *place, uint64_t weight)
+add_part(Filling *filling, uint32_t cell, const Stack *known, uint64_t weight)
 {
     UprofTimeCell *counts = &g_array_index(filling->timeline->cells, UprofTimeCell, cell);
-    const Part part = { cell, place->number, weight };
+    const Part part = { cell, known->number, weight };
 
     if (!filling->timeline->calendar) {
         counts->samples += weight;
-        counts->running += place->is_idle ? 0 : weight;
+        counts->running += known->is_idle ? 0 : weight;
     }
-    if (place->is_counted)
+    if (known->is_counted)
         g_array_append_val(filling->parts, part);
     filling->n_parts++;
 }
@@ -193,7 +193,7 @@ static void
 add_ticks(const UprofProfileStack *stack, UprofTick tick, void *data)
 {
     Filling *filling = data;
-    const Place *place = find_place(filling, stack);
+    const Stack *known = find_stack(filling, stack);
     const uint64_t cell_ns = filling->timeline->cell_ns;
     uint64_t at_ns = tick.time_ns - filling->first_ns;
     uint32_t left = tick.count;
@@ -203,7 +203,7 @@ add_ticks(const UprofProfileStack *stack, UprofTick tick, void *data)
         const uint32_t cell = (uint32_t)MIN(at_ns / cell_ns, filling->timeline->cells->len - 1);
         const uint64_t room = ((cell + 1) * cell_ns - at_ns - 1) / filling->period_ns + 1;
         const uint32_t n = filling->n_parts < PARTS_MAX ? (uint32_t)MIN(left, room) : left;
-        add_part(filling, cell, place, (uint64_t)n * tick.weight);
+        add_part(filling, cell, known, (uint64_t)n * tick.weight);
         at_ns += n * filling->period_ns;
         left -= n;
     }
@@ -284,14 +284,14 @@ static UprofTimeline *
 make_timeline(const UprofProfile *profile, const UprofCalendar *calendar, uint64_t period_ns,
               const UprofPicture *picture)
 {
-    g_autoptr(GHashTable) places = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    g_autoptr(GHashTable) stacks = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     g_autoptr(GArray) parts =
         g_array_sized_new(FALSE, FALSE, sizeof(Part), (guint)uprof_profile_n_ticks(profile));
     UprofTimeline *timeline = g_new0(UprofTimeline, 1);
     Filling filling = {
         .timeline = timeline,
         .picture = picture,
-        .places = places,
+        .stacks = stacks,
         .first_ns = calendar ? 0 : UINT64_MAX,
         .period_ns = period_ns,
         .parts = parts,

@@ -20,7 +20,7 @@ typedef enum {
     UPROF_PAUSE_INTERRUPTED, /* a signal or the death of the guardian: the call went on */
 } UprofPauseEnd;
 
-/** UprofPausePlan: all pointers are borrowed for the call */
+/** UprofPauseInput: what to call, and for how long; all pointers are borrowed for the call */
 typedef struct {
     UprofGuest *guest;   /* nothing else holds it, and nobody had paused it when it was opened */
     int guardian;        /* see uprof_guardian_fd(); -1: none */
@@ -28,7 +28,7 @@ typedef struct {
     UprofWorker *worker; /* reads @guest */
     unsigned call;       /* of the worker's plan ... */
     UprofSlice argument; /* ... and its argument */
-} UprofPausePlan;
+} UprofPauseInput;
 
 /** UprofPauseResult: only if the answer is %UPROF_OK */
 typedef struct {
@@ -47,4 +47,5 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UprofPauseResult, uprof_pause_result_clear)
  * Returns: the answer for the hold; if it is not %UPROF_OK, nothing was called. Else %UPROF_FAILED with
  *   an error if the hold or its release has failed, or the worker has died
  */
-UprofAnswer uprof_pause_call(const UprofPausePlan *plan, UprofPauseResult *result, GError **error);
+UprofAnswer
+uprof_pause_call(const UprofPauseInput *input, UprofPauseResult *result, GError **error);

@@ -10,7 +10,7 @@ enum { STEP_MS = 10 }; /* between two looks for a signal */
 
 /* The hold and its thread. */
 typedef struct {
-    const UprofPausePlan *plan;
+    const UprofPauseInput *input;
     GThread *thread;
     GMutex lock; /* guards the members below while the thread runs */
     GCond changed;
@@ -31,9 +31,9 @@ uprof_pause_result_clear(UprofPauseResult *result)
 /* ---- The thread that holds ---- */
 
 static UprofAnswer
-hold_guest(const UprofPausePlan *plan, UprofHold *hold, GError **error)
+hold_guest(const UprofPauseInput *input, UprofHold *hold, GError **error)
 {
-    UprofGuest *guest = plan->guest;
+    UprofGuest *guest = input->guest;
 
     if (guest->grain != UPROF_GRAIN_GUEST) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED,
@@ -52,7 +52,7 @@ hold_guest(const UprofPausePlan *plan, UprofHold *hold, GError **error)
 static bool
 is_interrupted(const Pause *pause)
 {
-    struct pollfd wait = { .fd = pause->plan->guardian, .events = POLLIN };
+    struct pollfd wait = { .fd = pause->input->guardian, .events = POLLIN };
 
     return uprof_signal_end_is_pending() || poll(&wait, 1, 0) > 0;
 }
@@ -79,18 +79,18 @@ run_hold(gpointer data)
 {
     Pause *pause = data;
     g_auto(UprofHold) hold = { 0 };
-    const UprofAnswer answer = hold_guest(pause->plan, &hold, &pause->error);
+    const UprofAnswer answer = hold_guest(pause->input, &hold, &pause->error);
 
     g_mutex_lock(&pause->lock);
     pause->answer = answer;
     pause->is_answered = true;
     g_cond_broadcast(&pause->changed);
     if (answer == UPROF_OK)
-        pause->end = wait_for_end(pause, hold.stopped_since_ns + pause->plan->limit_ns);
+        pause->end = wait_for_end(pause, hold.stopped_since_ns + pause->input->limit_ns);
     g_mutex_unlock(&pause->lock);
     /* that the guest has ended is no failure: the worker says what could be read */
     uprof_hold_release(&hold, &pause->held_ns, NULL, &pause->error);
-    pause->plan->guest->worker_reads = false;
+    pause->input->guest->worker_reads = false;
     return NULL;
 }
 
@@ -151,9 +151,9 @@ finish_call(Pause *pause, bool is_called, GError *failure, UprofPauseResult *res
 }
 
 UprofAnswer
-uprof_pause_call(const UprofPausePlan *plan, UprofPauseResult *result, GError **error)
+uprof_pause_call(const UprofPauseInput *input, UprofPauseResult *result, GError **error)
 {
-    Pause pause = { .plan = plan };
+    Pause pause = { .input = input };
     GError *failure = NULL;
 
     *result = (UprofPauseResult){ 0 };
@@ -161,7 +161,7 @@ uprof_pause_call(const UprofPausePlan *plan, UprofPauseResult *result, GError **
         return UPROF_FAILED;
     UprofAnswer answer = wait_for_answer(&pause);
     if (answer == UPROF_OK) {
-        const bool is_called = uprof_worker_call_then(plan->worker, plan->call, plan->argument,
+        const bool is_called = uprof_worker_call_then(input->worker, input->call, input->argument,
                                                       end_hold, &pause, &result->reply, &failure);
         answer = finish_call(&pause, is_called, failure, result, error);
     } else {

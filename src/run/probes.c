@@ -24,9 +24,10 @@ count_holds(UprofHistogram *hold, UprofSnapshot *const *slots, unsigned n)
 
 /* The pause keeps the probes within the budget of a run. */
 static void
-rest_after_probe(const UprofProbesPlan *plan)
+rest_after_probe(const UprofProbesSettings *settings)
 {
-    const uint64_t rest_us = plan->hold->max_ns / UPROF_NS_PER_US * 1000000 / plan->budget_ppm;
+    const uint64_t rest_us =
+        settings->hold->max_ns / UPROF_NS_PER_US * 1000000 / settings->budget_ppm;
 
     g_usleep(MIN(MAX(rest_us, (uint64_t)PAUSE_US), (uint64_t)PAUSE_MAX_US) +
              (gulong)g_random_int_range(0, PAUSE_US));
@@ -45,9 +46,9 @@ describe_load(void)
 }
 
 static void
-warn_of_stuck(UprofDiagnosis *diagnosis, const UprofProbesPlan *plan, unsigned n_stuck)
+warn_of_stuck(UprofDiagnosis *diagnosis, const UprofProbesSettings *settings, unsigned n_stuck)
 {
-    g_autofree char *pause = uprof_format_ns(plan->max_pause_ns);
+    g_autofree char *pause = uprof_format_ns(settings->max_pause_ns);
     g_autofree char *load = describe_load();
 
     if (n_stuck > 0)
@@ -58,28 +59,28 @@ warn_of_stuck(UprofDiagnosis *diagnosis, const UprofProbesPlan *plan, unsigned n
 }
 
 int
-uprof_probes_take(const UprofProbesPlan *plan, UprofDiagnosis *diagnosis)
+uprof_probes_take(const UprofProbesSettings *settings, UprofDiagnosis *diagnosis)
 {
-    g_autofree UprofSnapshot **slots = g_new0(UprofSnapshot *, plan->n_vcpus);
-    g_autofree UprofSnapshot *pool = g_new0(UprofSnapshot, plan->n_vcpus);
+    g_autofree UprofSnapshot **slots = g_new0(UprofSnapshot *, settings->n_vcpus);
+    g_autofree UprofSnapshot *pool = g_new0(UprofSnapshot, settings->n_vcpus);
     g_autoptr(GError) error = NULL;
     UprofAnswer answer = UPROF_OK;
     unsigned n_stuck = 0, n_ok = 0;
 
-    for (unsigned i = 0; i < plan->n_vcpus; i++)
+    for (unsigned i = 0; i < settings->n_vcpus; i++)
         slots[i] = &pool[i];
     for (unsigned i = 0; i < PROBES && (answer == UPROF_OK || answer == UPROF_STUCK); i++) {
         unsigned n = 0;
-        answer = uprof_sampler_sample_once(plan->sampler, slots, &n, &error);
+        answer = uprof_sampler_sample_once(settings->sampler, slots, &n, &error);
         n_ok += answer == UPROF_OK;
         n_stuck += answer == UPROF_STUCK;
         for (unsigned j = 0; answer == UPROF_OK && j < n; j++)
-            plan->take(slots[j], plan->data);
+            settings->take(slots[j], settings->data);
         if (answer == UPROF_OK)
-            count_holds(plan->hold, slots, n);
-        rest_after_probe(plan);
+            count_holds(settings->hold, slots, n);
+        rest_after_probe(settings);
     }
-    warn_of_stuck(diagnosis, plan, n_stuck);
+    warn_of_stuck(diagnosis, settings, n_stuck);
     if (answer == UPROF_OK || answer == UPROF_STUCK)
         return (int)n_ok;
     if (answer == UPROF_FAILED) {

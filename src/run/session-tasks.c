@@ -71,7 +71,7 @@ warn_about_end(const UprofSession *session, const UprofPauseResult *result, uint
 static UprofErrorCode
 read_held(UprofSession *session, UprofSessionTasks *tasks, const UprofNotices *notices)
 {
-    const UprofPausePlan plan = {
+    const UprofPauseInput input = {
         .guest = session->guest,
         .guardian = session->guardian ? uprof_guardian_fd(session->guardian) : -1,
         .limit_ns = session->settings.pause_ns,
@@ -84,7 +84,7 @@ read_held(UprofSession *session, UprofSessionTasks *tasks, const UprofNotices *n
 
     tasks->request.time_ns += APART_NS;
     const uint64_t began_ns = uprof_clock_now_ns();
-    const UprofAnswer answer = uprof_pause_call(&plan, &result, &error);
+    const UprofAnswer answer = uprof_pause_call(&input, &result, &error);
     const uint64_t taken_ns = uprof_clock_now_ns() - began_ns;
     if (answer != UPROF_OK)
         return uprof_session_note_answer(session, answer, error, notices);

@@ -514,7 +514,7 @@ make_sampler(UprofSession *session, uint64_t duration_ns, UprofRing *ring, GErro
 
     if (!choose_vcpus(session, error))
         return false;
-    const UprofSamplerSettings plan = {
+    const UprofSamplerSettings sampling = {
         .rate_mhz = MAX(settings->rate_mhz / MAX(before->divisor, 1), 1),
         .duration_ns = duration_ns,
         .budget_ppm = uprof_session_budget_ppm(session),
@@ -530,7 +530,7 @@ make_sampler(UprofSession *session, uint64_t duration_ns, UprofRing *ring, GErro
         .owner = session->worker,
     };
     uprof_worker_set_sizes(session->worker, session->sizes, session->guest->n_vcpus);
-    session->sampler = uprof_sampler_new(session->guest, &plan, ring);
+    session->sampler = uprof_sampler_new(session->guest, &sampling, ring);
     return true;
 }
 

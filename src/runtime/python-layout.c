@@ -87,9 +87,9 @@ typedef struct {
     uint16_t code_bytes, code_file, code_qualified_name, code_lines, code_first_line, code_start;
     uint16_t bytes_length, bytes_data;
     uint16_t text_state, text_length, text_ascii_bytes;
-} Places;
+} Offsets;
 
-static const Places places[] = {
+static const Offsets all_offsets[] = {
     { 0x030d, 584, 48,  64,  72,  152, 168, 184, 192, 224, 232, 240, 248,
       264,    272, 280, 296, 304, 312, 344, 520, 528, 544, 552, 560 },
     { 0x030e, 760, 48,  64,  72,  176, 192, 208, 216, 248, 256, 264, 272,
@@ -107,16 +107,16 @@ get_word(UprofSlice offsets, size_t at)
     return uprof_read_le64((const uint8_t *)offsets.data + at);
 }
 
-static const Places *
-find_places(UprofSlice offsets)
+static const Offsets *
+find_offsets(UprofSlice offsets)
 {
     if (offsets.len < INTERPRETERS_AT + sizeof(uint64_t) ||
         memcmp(offsets.data, cookie, strlen(cookie)) != 0)
         return NULL;
-    for (size_t i = 0; i < G_N_ELEMENTS(places); i++)
-        if (places[i].version == get_word(offsets, VERSION_AT) >> VERSION_SHIFT &&
-            offsets.len >= places[i].bytes)
-            return &places[i];
+    for (size_t i = 0; i < G_N_ELEMENTS(all_offsets); i++)
+        if (all_offsets[i].version == get_word(offsets, VERSION_AT) >> VERSION_SHIFT &&
+            offsets.len >= all_offsets[i].bytes)
+            return &all_offsets[i];
     return NULL;
 }
 
@@ -133,7 +133,7 @@ read_offset(UprofSlice offsets, size_t at, uint64_t bytes, uint64_t len, uint32_
 }
 
 static bool
-read_threads(UprofSlice offsets, const Places *at, UprofPythonLayout *layout)
+read_threads(UprofSlice offsets, const Offsets *at, UprofPythonLayout *layout)
 {
     const uint64_t interpreter = get_word(offsets, at->interpreter_bytes);
     const uint64_t thread = MIN(get_word(offsets, at->thread_bytes), (uint64_t)THREAD_BYTES_MAX);
@@ -147,7 +147,7 @@ read_threads(UprofSlice offsets, const Places *at, UprofPythonLayout *layout)
 }
 
 static bool
-read_frames(UprofSlice offsets, const Places *at, UprofPythonLayout *layout)
+read_frames(UprofSlice offsets, const Offsets *at, UprofPythonLayout *layout)
 {
     const uint64_t bytes = get_word(offsets, at->frame_bytes);
 
@@ -161,7 +161,7 @@ read_frames(UprofSlice offsets, const Places *at, UprofPythonLayout *layout)
 }
 
 static bool
-read_code(UprofSlice offsets, const Places *at, UprofPythonLayout *layout)
+read_code(UprofSlice offsets, const Offsets *at, UprofPythonLayout *layout)
 {
     const uint64_t bytes = get_word(offsets, at->code_bytes);
 
@@ -176,7 +176,7 @@ read_code(UprofSlice offsets, const Places *at, UprofPythonLayout *layout)
 }
 
 static bool
-read_objects(UprofSlice offsets, const Places *at, UprofPythonLayout *layout)
+read_objects(UprofSlice offsets, const Offsets *at, UprofPythonLayout *layout)
 {
     enum { OBJECT_BYTES_MAX = 256 };
 
@@ -201,7 +201,7 @@ uprof_python_layout_find(uint32_t version, UprofSlice offsets, UprofPythonLayout
             *layout = layouts[i];
             return true;
         }
-    const Places *at = find_places(offsets);
+    const Offsets *at = find_offsets(offsets);
     UprofPythonLayout found = { .version = at ? at->version : 0 };
     if (!at || !read_threads(offsets, at, &found) || !read_frames(offsets, at, &found) ||
         !read_code(offsets, at, &found) || !read_objects(offsets, at, &found))

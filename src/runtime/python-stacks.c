@@ -100,7 +100,7 @@ find_process(UprofPythonStacks *stacks, uint32_t id)
 
 /* @helped: the search has found what it was for */
 static void
-plan_search(Process *process, bool helped, uint64_t now_ns)
+schedule_search(Process *process, bool helped, uint64_t now_ns)
 {
     process->apart_ns = process->apart_ns == 0 || helped
                             ? SEARCH_APART_NS
@@ -266,7 +266,7 @@ search_thread(const UprofPythonStacks *stacks, const UprofSpaceProcess *ran, Pro
     search_threads(stacks, process);
     publish_chains(stacks, process, ran->memory);
     const Thread *thread = g_hash_table_lookup(process->threads, &ran->thread);
-    plan_search(process, thread != NULL, now_ns);
+    schedule_search(process, thread != NULL, now_ns);
     return thread;
 }
 
@@ -381,7 +381,7 @@ find_python_process(UprofPythonStacks *stacks, const UprofSpaceProcess *ran, uin
         if (process->is_known)
             process->apart_ns = process->next_ns = 0;
         else
-            plan_search(process, false, now_ns);
+            schedule_search(process, false, now_ns);
     }
     return process->is_known ? process : NULL;
 }

@@ -59,24 +59,24 @@ cut_slice(UprofSlice slice, size_t from, size_t to)
     return (UprofSlice){ (const char *)slice.data + from, to - from };
 }
 
-/* Parses "12.5", with up to @places decimals, into an integer in units of 10^-@places. */
+/* Parses "12.5", with up to @n_decimals decimals, into an integer in units of 10^-@n_decimals. */
 static bool
-parse_decimal(const char *text, unsigned places, uint64_t max, uint64_t *value)
+parse_decimal(const char *text, unsigned n_decimals, uint64_t max, uint64_t *value)
 {
     const UprofSlice all = slice_of(text);
     size_t point = all.len;
     uint64_t whole, part = 0, scale = 1;
 
-    for (unsigned i = 0; i < places; i++)
+    for (unsigned i = 0; i < n_decimals; i++)
         scale *= 10;
     const bool has_point = uprof_slice_find(all, ".", &point);
     if (!uprof_slice_to_uint(cut_slice(all, 0, point), 10, 0, max, &whole))
         return false;
     if (has_point) {
         const UprofSlice digits = cut_slice(all, point + 1, all.len);
-        if (digits.len > places || !uprof_slice_to_uint(digits, 10, 0, UINT64_MAX, &part))
+        if (digits.len > n_decimals || !uprof_slice_to_uint(digits, 10, 0, UINT64_MAX, &part))
             return false;
-        for (size_t i = digits.len; i < places; i++)
+        for (size_t i = digits.len; i < n_decimals; i++)
             part *= 10;
     }
     if (whole * scale + part > max * scale)

@@ -14,10 +14,10 @@ typedef struct {
     bool is_label;
     bool is_code;
     bool is_inside; /* a label: part of a function */
-} Place;
+} Entry;
 
 typedef struct {
-    GArray *places; /* of Place, by address; owned */
+    GArray *entries; /* of Entry, by address; owned */
     const GArray *ranges;
     unsigned word_bytes;
     size_t n_bytes_left; /* of code that may still be read */
@@ -27,15 +27,15 @@ typedef struct {
 static void
 clear_labels(Labels *labels)
 {
-    g_array_unref(labels->places);
+    g_array_unref(labels->entries);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Labels, clear_labels)
 
 /* At an address labels come last. */
 static int
-compare_places(gconstpointer a, gconstpointer b)
+compare_entries(gconstpointer a, gconstpointer b)
 {
-    const Place *one = a, *other = b;
+    const Entry *one = a, *other = b;
 
     if (one->start != other->start)
         return UPROF_COMPARE(one->start, other->start);
@@ -44,10 +44,10 @@ compare_places(gconstpointer a, gconstpointer b)
     return UPROF_COMPARE(one->number, other->number);
 }
 
-static Place *
-get_place(const Labels *labels, guint i)
+static Entry *
+get_entry(const Labels *labels, guint i)
 {
-    return &g_array_index(labels->places, Place, i);
+    return &g_array_index(labels->entries, Entry, i);
 }
 
 static bool
@@ -60,18 +60,18 @@ has_label(const GArray *symbols)
 }
 
 static void
-add_places(Labels *labels, const GArray *symbols)
+add_entries(Labels *labels, const GArray *symbols)
 {
     for (guint i = 0; i < symbols->len; i++) {
         const UprofSymbol *symbol = &g_array_index(symbols, UprofSymbol, i);
-        const Place place = { .start = symbol->start,
+        const Entry entry = { .start = symbol->start,
                               .end = symbol->start + MIN(symbol->size, UINT64_MAX - symbol->start),
                               .number = i,
                               .is_label = symbol->is_label,
                               .is_code = symbol->code };
-        g_array_append_val(labels->places, place);
+        g_array_append_val(labels->entries, entry);
     }
-    g_array_sort(labels->places, compare_places);
+    g_array_sort(labels->entries, compare_entries);
 }
 
 static bool
@@ -86,17 +86,17 @@ is_called(Labels *labels, uint64_t address)
     return n > 0 && g_array_index(targets, uint64_t, n - 1) == address;
 }
 
-/* Notes that code branches to @address, where places @first to @end - 1 may have labels. */
+/* Notes that code branches to @address, where entries @first to @end - 1 may have labels. */
 static void
 note_reached(const Labels *labels, guint first, guint end, uint64_t address)
 {
-    guint i = first + (guint)uprof_sorted_count_below(&get_place(labels, first)->start, end - first,
-                                                      sizeof(Place), address);
+    guint i = first + (guint)uprof_sorted_count_below(&get_entry(labels, first)->start, end - first,
+                                                      sizeof(Entry), address);
 
     /* all labels at one address are noted together, so hostile files cannot make this long */
-    for (; i < end && get_place(labels, i)->start == address && !get_place(labels, i)->is_inside;
+    for (; i < end && get_entry(labels, i)->start == address && !get_entry(labels, i)->is_inside;
          i++)
-        get_place(labels, i)->is_inside = true;
+        get_entry(labels, i)->is_inside = true;
 }
 
 /* Does the code go on behind @insn? @before: did it go on before? A call may not return. */
@@ -126,7 +126,7 @@ static void
 keep_labels(const Labels *labels, guint first, guint end)
 {
     for (guint i = first; i < end; i++)
-        get_place(labels, i)->is_inside = false;
+        get_entry(labels, i)->is_inside = false;
 }
 
 /*
@@ -135,7 +135,7 @@ keep_labels(const Labels *labels, guint first, guint end)
  * @is_going_on: the code before @at goes on at @at
  */
 static bool
-is_of_function(Labels *labels, const Place *label, uint64_t start, uint64_t at, bool is_going_on)
+is_of_function(Labels *labels, const Entry *label, uint64_t start, uint64_t at, bool is_going_on)
 {
     if (label->start == start)
         return true; /* another name of the function */
@@ -145,13 +145,13 @@ is_of_function(Labels *labels, const Place *label, uint64_t start, uint64_t at, 
 
 /*
  * Reads the code from the function without a size at @owner to the last of its labels, which are
- * places @first to @end - 1. The function ends at the first label that is not part of it.
+ * entries @first to @end - 1. The function ends at the first label that is not part of it.
  */
 static void
 read_function(Labels *labels, guint owner, guint first, guint end)
 {
-    const uint64_t start = get_place(labels, owner)->start;
-    const uint64_t last = get_place(labels, end - 1)->start;
+    const uint64_t start = get_entry(labels, owner)->start;
+    const uint64_t last = get_entry(labels, end - 1)->start;
     const UprofCodeRange *range = uprof_code_range_find(labels->ranges, start);
     bool is_going_on = true;
     UprofX86Insn insn;
@@ -161,8 +161,8 @@ read_function(Labels *labels, guint owner, guint first, guint end)
         return;
     labels->n_bytes_left -= last - start;
     for (uint64_t at = start; first < end; at += insn.len) {
-        for (; first < end && get_place(labels, first)->start <= at; first++) {
-            Place *label = get_place(labels, first);
+        for (; first < end && get_entry(labels, first)->start <= at; first++) {
+            Entry *label = get_entry(labels, first);
             label->is_inside = is_of_function(labels, label, start, at, is_going_on);
             if (!label->is_inside) {
                 keep_labels(labels, first, end);
@@ -188,12 +188,12 @@ find_covered(Labels *labels)
     uint64_t end = 0;
     bool has_others = false;
 
-    for (guint i = 0; i < labels->places->len; i++) {
-        Place *place = get_place(labels, i);
-        if (!place->is_label && place->is_code)
-            end = MAX(end, place->end);
-        place->is_inside = place->is_label && place->start < end;
-        has_others |= place->is_label && !place->is_inside;
+    for (guint i = 0; i < labels->entries->len; i++) {
+        Entry *entry = get_entry(labels, i);
+        if (!entry->is_label && entry->is_code)
+            end = MAX(end, entry->end);
+        entry->is_inside = entry->is_label && entry->start < end;
+        has_others |= entry->is_label && !entry->is_inside;
     }
     return has_others;
 }
@@ -201,17 +201,17 @@ find_covered(Labels *labels)
 static void
 find_reached(Labels *labels)
 {
-    for (guint i = 0; i < labels->places->len;) {
-        const Place *owner = get_place(labels, i);
+    for (guint i = 0; i < labels->entries->len;) {
+        const Entry *owner = get_entry(labels, i);
         guint first = i + 1, end;
 
         /* another name of the function */
-        for (; first < labels->places->len && get_place(labels, first)->start == owner->start &&
-               !get_place(labels, first)->is_label;
+        for (; first < labels->entries->len && get_entry(labels, first)->start == owner->start &&
+               !get_entry(labels, first)->is_label;
              first++)
             ;
-        for (end = first; end < labels->places->len && get_place(labels, end)->is_label &&
-                          !get_place(labels, end)->is_inside;
+        for (end = first; end < labels->entries->len && get_entry(labels, end)->is_label &&
+                          !get_entry(labels, end)->is_inside;
              end++)
             ;
         if (end > first && !owner->is_label && owner->is_code && owner->end == owner->start)
@@ -230,15 +230,15 @@ uprof_local_labels_drop(GArray *symbols, const GArray *ranges, unsigned word_byt
                               .n_bytes_left = UPROF_LABEL_CODE_BYTES_MAX };
     guint n = 0;
 
-    labels.places = g_array_new(FALSE, FALSE, sizeof(Place));
+    labels.entries = g_array_new(FALSE, FALSE, sizeof(Entry));
     if (!has_label(symbols))
         return;
-    add_places(&labels, symbols);
+    add_entries(&labels, symbols);
     if (find_covered(&labels) && word_bytes != 0)
         find_reached(&labels);
     g_autofree bool *is_dropped = g_new0(bool, symbols->len);
-    for (guint i = 0; i < labels.places->len; i++)
-        is_dropped[get_place(&labels, i)->number] = get_place(&labels, i)->is_inside;
+    for (guint i = 0; i < labels.entries->len; i++)
+        is_dropped[get_entry(&labels, i)->number] = get_entry(&labels, i)->is_inside;
     for (guint i = 0; i < symbols->len; i++)
         if (!is_dropped[i])
             g_array_index(symbols, UprofSymbol, n++) = g_array_index(symbols, UprofSymbol, i);

@@ -142,7 +142,7 @@ make_bare(const UprofModuleSearch *search, const char *label)
 
 /* Makes @image the image of a module. Returns: false if it does not fit there */
 static bool
-place_module(UprofImage *image, const char *label, const char *path, uint64_t base)
+set_module_base(UprofImage *image, const char *label, const char *path, uint64_t base)
 {
     if (!uprof_image_move(image, base, NULL))
         return false;
@@ -160,7 +160,7 @@ uprof_module_file_open(const UprofModuleSearch *search, const char *name, uint64
     g_autofree char *label = make_label(name);
     g_autoptr(UprofImage) image = find_file(search);
 
-    if (image && place_module(image, label, search->path, base))
+    if (image && set_module_base(image, label, search->path, base))
         return g_steal_pointer(&image);
     g_clear_pointer(&image, uprof_image_free);
     image = make_bare(search, label);
@@ -179,7 +179,7 @@ uprof_module_file_reopen(const UprofModuleSearch *search, UprofImage *before)
     if (!image ||
         (before->file->path &&
          uprof_symbol_table_count(image->table) <= uprof_symbol_table_count(before->table)) ||
-        !place_module(image, before->label, before->guest_path, before->module_base))
+        !set_module_base(image, before->label, before->guest_path, before->module_base))
         return NULL;
     /* a debug file has no rules, but the guest's memory may have given some */
     if (before->cfi && !image->cfi && !uprof_image_take_rules(image, before))

@@ -270,7 +270,7 @@ find_module(const UprofSym *sym, uint64_t pc)
 }
 
 static UprofModuleSearch
-plan_search(const UprofSym *sym, const char *path, const char *build_id)
+make_search(const UprofSym *sym, const char *path, const char *build_id)
 {
     return (UprofModuleSearch){
         .arch = sym->arch,
@@ -289,7 +289,7 @@ unsigned
 uprof_sym_add_module(UprofSym *sym, const char *name, const char *path, const char *build_id)
 {
     const unsigned number = sym->modules->len + 1;
-    const UprofModuleSearch search = plan_search(sym, path, build_id);
+    const UprofModuleSearch search = make_search(sym, path, build_id);
 
     if (number > UPROF_SYM_MODULES_MAX)
         return 0;
@@ -316,7 +316,7 @@ static void
 reload_module(UprofSym *sym, unsigned number)
 {
     UprofImage *before = g_ptr_array_index(sym->modules, number - 1);
-    const UprofModuleSearch search = plan_search(sym, before->guest_path, before->build_id);
+    const UprofModuleSearch search = make_search(sym, before->guest_path, before->build_id);
     const uint64_t bytes = uprof_image_bytes(before);
 
     if (before->lines.len > 0) {

@@ -2,8 +2,8 @@
 /*
  * wait-table-priv.h - the tasks that wait, and the time that is not counted yet
  *
- * A task waits in one place until it runs again: its count of switches, its saved stack pointer and its
- * memory show that. So its frames are found once. Until then its time is kept here.
+ * A task waits at one place in the code until it runs again: its count of switches, its saved stack
+ * pointer and its memory show that. So its frames are found once. Until then its time is kept here.
  */
 #pragma once
 

@@ -245,7 +245,7 @@ vary_time(const UprofWaits *waits, uint64_t ns)
 }
 
 static void
-plan_walk(UprofWaits *waits)
+schedule_walk(UprofWaits *waits)
 {
     const uint64_t most_ns = MAX(APART_MAX_NS, waits->cost_ns * STEP_SHARE);
     const uint64_t apart_ns = CLAMP(waits->cost_ns * SHARE, APART_MIN_NS, most_ns);
@@ -268,7 +268,7 @@ uprof_waits_step(UprofWaits *waits, const UprofWaitTick *tick)
     const uint64_t took_ns = waits->clock() - began_ns;
     waits->cost_ns = (walks ? 0 : waits->cost_ns) + took_ns;
     waits->next_step_ns = tick->time_ns + took_ns * STEP_SHARE;
-    plan_walk(waits);
+    schedule_walk(waits);
 }
 
 void

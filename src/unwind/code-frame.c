@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "code-frame-priv.h"
 
-#include "code-place-priv.h"
+#include "code-role-priv.h"
 #include "interrupt-frame-priv.h"
 
 enum {
@@ -46,10 +46,10 @@ uprof_code_frame_reach(const UprofCodeFrame *frame, uint64_t start)
                                .is_return = frame->cursor->is_return,
                                .is_deep = frame->is_deep,
                                .word_bytes = regs->word_bytes };
-    const UprofCodePlan plan = { .word_bytes = regs->word_bytes,
-                                 .is_kernel = regs->privilege == 0,
-                                 .work_max = frame->is_deep ? DEEP_WORK : NEAR_WORK,
-                                 .is_thorough = !frame->is_deep };
+    const UprofCodeBounds bounds = { .word_bytes = regs->word_bytes,
+                                     .is_kernel = regs->privilege == 0,
+                                     .work_max = frame->is_deep ? DEEP_WORK : NEAR_WORK,
+                                     .is_thorough = !frame->is_deep };
     bool is_known;
 
     if (!uprof_code_text_spend(text, 1))
@@ -59,7 +59,7 @@ uprof_code_frame_reach(const UprofCodeFrame *frame, uint64_t start)
 
     if (is_known)
         return reach;
-    uprof_code_walk_from(frame->tools->walk, &plan, start, frame->pc, reach);
+    uprof_code_walk_from(frame->tools->walk, &bounds, start, frame->pc, reach);
     if (!uprof_code_text_is_spent(text))
         return reach;
     uprof_code_memo_drop_reach(frame->tools->memo);

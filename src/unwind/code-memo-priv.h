@@ -13,12 +13,12 @@
 
 enum { UPROF_CODE_RULES_MAX = 12 };
 
-/** UprofCodePlace: what the code at an address says about the frame, without a walk */
+/** UprofCodeRole: what the code at an address says about the frame, without a walk */
 typedef enum {
-    UPROF_PLACE_NORMAL,
-    UPROF_PLACE_ROOT,   /* the frame has no caller */
-    UPROF_PLACE_SIGNAL, /* a signal has interrupted the caller, whose registers are on the stack */
-} UprofCodePlace;
+    UPROF_ROLE_NORMAL,
+    UPROF_ROLE_ROOT,   /* the frame has no caller */
+    UPROF_ROLE_SIGNAL, /* a signal has interrupted the caller, whose registers are on the stack */
+} UprofCodeRole;
 
 /** UprofCodeKey: a place in code */
 typedef struct {
@@ -34,7 +34,7 @@ typedef struct {
     UprofCodeKey key;
     uint64_t until_ns; /* of the snapshots' time */
     uint64_t used;     /* number of the last use */
-    UprofCodePlace place;
+    UprofCodeRole role;
     bool is_new;          /* nothing is known yet */
     bool is_walked_far;   /* the long walk ahead was done */
     bool is_long;         /* the first walk ahead had more to follow */

@@ -6,7 +6,7 @@
  * behind it mostly has the same frame.
  */
 #include "code-frame-priv.h"
-#include "code-place-priv.h"
+#include "code-role-priv.h"
 
 enum {
     WORDS_MAX = 2048,

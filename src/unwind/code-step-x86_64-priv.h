@@ -18,7 +18,7 @@
  *
  * A frame is the root, and the stack complete, in these cases:
  *
- * - The code ends a thread or a processor's work (code-place.c), or the word of the return address is 0, or
+ * - The code ends a thread or a processor's work (code-role.c), or the word of the return address is 0, or
  *   the code has cleared the frame pointer without having saved it.
  * - The frame is in a kernel's image, in the function where the image begins to run by its ELF header or by
  *   a note for Xen. This function has called another one.

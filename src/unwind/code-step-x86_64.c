@@ -2,7 +2,7 @@
 #include "code-step-x86_64-priv.h"
 
 #include "code-frame-priv.h"
-#include "code-place-priv.h"
+#include "code-role-priv.h"
 #include "code-starts-priv.h"
 #include "uprof/clock.h"
 
@@ -52,19 +52,19 @@ static void
 walk_ahead(UprofCodeFrame *frame, unsigned work_max, unsigned n_exits_max)
 {
     const UprofRegs *regs = &frame->cursor->regs;
-    const UprofCodePlan plan = { .word_bytes = regs->word_bytes,
-                                 .is_kernel = regs->privilege == 0,
-                                 .end = frame->end,
-                                 .work_max = work_max,
-                                 .n_exits_max = n_exits_max,
-                                 .is_thorough = true };
+    const UprofCodeBounds bounds = { .word_bytes = regs->word_bytes,
+                                     .is_kernel = regs->privilege == 0,
+                                     .end = frame->end,
+                                     .work_max = work_max,
+                                     .n_exits_max = n_exits_max,
+                                     .is_thorough = true };
     UprofCodeExits exits = { 0 };
 
     if (frame->cursor->is_return &&
         ((frame->end != 0 && frame->pc >= frame->end) ||
          uprof_code_begins_function(frame->tools->text, frame->pc, regs->word_bytes)))
         return;
-    uprof_code_walk_ahead(frame->tools->walk, &plan, frame->pc, &exits);
+    uprof_code_walk_ahead(frame->tools->walk, &bounds, frame->pc, &exits);
     for (unsigned i = 0; i < exits.n; i++)
         uprof_code_facts_add(frame->facts, &exits.rules[i]);
     frame->facts->has_jump = exits.has_jump;
@@ -420,13 +420,13 @@ uprof_code_x86_64_step(const UprofUnwindContext *context, UprofCursor *cursor)
     if (frame.facts->is_new) {
         if (!frame.is_known)
             refresh_text(&frame);
-        frame.facts->place =
-            uprof_code_find_place(tools->text, regs->pc, cursor->is_return, regs->privilege == 0);
+        frame.facts->role =
+            uprof_code_find_role(tools->text, regs->pc, cursor->is_return, regs->privilege == 0);
         find_function(&frame);
     }
-    if (frame.facts->place == UPROF_PLACE_ROOT || is_entry_of_kernel(&frame))
+    if (frame.facts->role == UPROF_ROLE_ROOT || is_entry_of_kernel(&frame))
         return UPROF_STEP_BASE;
-    if (frame.facts->place == UPROF_PLACE_SIGNAL && regs->word_bytes == 8)
+    if (frame.facts->role == UPROF_ROLE_SIGNAL && regs->word_bytes == 8)
         return return_from_signal(context, cursor);
     return find_caller(&frame);
 }

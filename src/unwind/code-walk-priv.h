@@ -47,7 +47,7 @@ typedef struct {
     bool is_long; /* the walk had more to follow */
 } UprofCodeExits;
 
-/** UprofCodePlan: the bounds of a walk */
+/** UprofCodeBounds: the bounds of a walk */
 typedef struct {
     unsigned word_bytes;
     bool is_kernel;    /* HLT does not end a path */
@@ -55,10 +55,10 @@ typedef struct {
     unsigned work_max; /* instructions */
     unsigned n_exits_max;
     bool is_thorough; /* visits an instruction with several states */
-} UprofCodePlan;
+} UprofCodeBounds;
 
 /** uprof_code_walk_ahead: @exits: (out): how the code from @pc on leaves its function */
-void uprof_code_walk_ahead(UprofCodeWalk *walk, const UprofCodePlan *plan, uint64_t pc,
+void uprof_code_walk_ahead(UprofCodeWalk *walk, const UprofCodeBounds *bounds, uint64_t pc,
                            UprofCodeExits *exits);
 
 /** UprofCodeReach: the way from the start of a function */
@@ -74,7 +74,7 @@ typedef struct {
 } UprofCodeReach;
 
 /** uprof_code_walk_from: @reach: (out): how code at @start gets to @pc */
-void uprof_code_walk_from(UprofCodeWalk *walk, const UprofCodePlan *plan, uint64_t start,
+void uprof_code_walk_from(UprofCodeWalk *walk, const UprofCodeBounds *bounds, uint64_t start,
                           uint64_t pc, UprofCodeReach *reach);
 
 /** uprof_code_begins_function: does a function begin at @pc, or behind padding at @pc? */

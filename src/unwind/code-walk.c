@@ -24,7 +24,7 @@ typedef struct {
 
 struct _UprofCodeWalk {
     UprofCodeText *text; /* borrowed */
-    const UprofCodePlan *plan;
+    const UprofCodeBounds *bounds;
     uint64_t target;       /* 0: the walk looks for exits */
     UprofCodeExits *exits; /* of a walk ahead */
     unsigned n_returns;
@@ -161,7 +161,7 @@ note_visit(UprofCodeWalk *walk, uint64_t hash)
 static bool
 may_visit(UprofCodeWalk *walk, const UprofCodeState *state)
 {
-    const unsigned n = walk->plan->is_thorough ? VISITS_OF_INSN : 1;
+    const unsigned n = walk->bounds->is_thorough ? VISITS_OF_INSN : 1;
     const uint64_t sp = state->pc * 1000003 ^ uprof_value_hash(&state->regs[UPROF_X86_RSP]);
     const uint64_t both = sp * 31 + uprof_value_hash(&state->regs[UPROF_X86_RBP]);
 
@@ -206,10 +206,10 @@ uprof_code_begins_function(UprofCodeText *text, uint64_t pc, unsigned word_bytes
 static bool
 is_call_final(UprofCodeWalk *walk, uint64_t call, uint64_t pc)
 {
-    const uint64_t end = walk->plan->end;
+    const uint64_t end = walk->bounds->end;
 
     return (end != 0 && call < end && pc >= end) ||
-           uprof_code_begins_function(walk->text, pc, walk->plan->word_bytes);
+           uprof_code_begins_function(walk->text, pc, walk->bounds->word_bytes);
 }
 
 /* Adds the rule, or improves a rule that leads to the same return address. */
@@ -239,7 +239,7 @@ leave_function(UprofCodeWalk *walk, const UprofCodeState *state, const UprofX86I
 
     if (walk->target != 0)
         return PATH_ENDS;
-    const bool is_known = uprof_code_rule_at_exit(state, walk->plan->word_bytes, &rule);
+    const bool is_known = uprof_code_rule_at_exit(state, walk->bounds->word_bytes, &rule);
     walk->exits->has_other_exit |= !is_jump && (!is_known || rule.slot.base != UPROF_X86_RSP);
     if (!is_known)
         return PATH_ENDS;
@@ -248,7 +248,7 @@ leave_function(UprofCodeWalk *walk, const UprofCodeState *state, const UprofX86I
     rule.is_interrupt = insn->kind == UPROF_X86_IRET;
     rule.n_popped = insn->kind == UPROF_X86_RETURN ? (uint16_t)insn->value : 0;
     add_exit(walk, &rule);
-    if (!is_jump && ++walk->n_returns >= walk->plan->n_exits_max)
+    if (!is_jump && ++walk->n_returns >= walk->bounds->n_exits_max)
         return WALK_ENDS;
     return PATH_ENDS;
 }
@@ -277,7 +277,7 @@ find_target(const UprofCodeWalk *walk, uint64_t next, const UprofX86Insn *insn)
 {
     const uint64_t target = next + (uint64_t)insn->value;
 
-    return walk->plan->word_bytes == 4 ? target & UINT32_MAX : target;
+    return walk->bounds->word_bytes == 4 ? target & UINT32_MAX : target;
 }
 
 static Flow
@@ -285,7 +285,7 @@ follow_call(UprofCodeWalk *walk, UprofCodeState *state, const UprofX86Insn *insn
 {
     const uint64_t call = state->pc;
 
-    uprof_code_state_apply(state, insn, walk->plan->word_bytes);
+    uprof_code_state_apply(state, insn, walk->bounds->word_bytes);
     state->pc += insn->len;
     state->cost += CALL_COST;
     /* the frame may itself wait for a call that never returns */
@@ -300,7 +300,7 @@ follow_branch(UprofCodeWalk *walk, UprofCodeState *state, const UprofX86Insn *in
     const uint64_t next = state->pc + insn->len;
     const unsigned compared = state->compared;
 
-    uprof_code_state_apply(state, insn, walk->plan->word_bytes);
+    uprof_code_state_apply(state, insn, walk->bounds->word_bytes);
     fork_state(walk, state, find_target(walk, next, insn));
     /* a loop moves the stack pointer until it equals the other register */
     if (compared != 0 && insn->is_unequal)
@@ -335,13 +335,13 @@ follow_insn(UprofCodeWalk *walk, UprofCodeState *state, const UprofX86Insn *insn
     case UPROF_X86_STOP:
         return PATH_ENDS;
     case UPROF_X86_IRET:
-        return walk->plan->is_kernel ? leave_function(walk, state, insn, false) : PATH_ENDS;
+        return walk->bounds->is_kernel ? leave_function(walk, state, insn, false) : PATH_ENDS;
     case UPROF_X86_HALT:
-        if (!walk->plan->is_kernel)
+        if (!walk->bounds->is_kernel)
             return PATH_ENDS;
         G_GNUC_FALLTHROUGH;
     default:
-        uprof_code_state_apply(state, insn, walk->plan->word_bytes);
+        uprof_code_state_apply(state, insn, walk->bounds->word_bytes);
         state->pc = next;
         return GOES_ON;
     }
@@ -403,17 +403,17 @@ clear_visits(UprofCodeWalk *walk, unsigned work_max)
 }
 
 static void
-run_walk(UprofCodeWalk *walk, const UprofCodePlan *plan, uint64_t pc)
+run_walk(UprofCodeWalk *walk, const UprofCodeBounds *bounds, uint64_t pc)
 {
-    unsigned n_left = plan->work_max;
+    unsigned n_left = bounds->work_max;
 
-    walk->plan = plan;
+    walk->bounds = bounds;
     walk->is_reached = walk->has_jump = walk->is_long = false;
     walk->n_returns = 0;
     walk->n_heap = walk->n_free = 0;
     for (unsigned i = STATES; i > 0; i--)
         walk->free[walk->n_free++] = (uint16_t)(i - 1);
-    clear_visits(walk, plan->work_max);
+    clear_visits(walk, bounds->work_max);
     const unsigned first = take_state(walk);
     uprof_code_state_init(walk->states[first], pc);
     push_state(walk, first);
@@ -423,14 +423,14 @@ run_walk(UprofCodeWalk *walk, const UprofCodePlan *plan, uint64_t pc)
 }
 
 void
-uprof_code_walk_ahead(UprofCodeWalk *walk, const UprofCodePlan *plan, uint64_t pc,
+uprof_code_walk_ahead(UprofCodeWalk *walk, const UprofCodeBounds *bounds, uint64_t pc,
                       UprofCodeExits *exits)
 {
     exits->n = 0;
     exits->has_jump = false;
     walk->exits = exits;
     walk->target = 0;
-    run_walk(walk, plan, pc);
+    run_walk(walk, bounds, pc);
     exits->is_long = walk->is_long;
 }
 
@@ -445,20 +445,20 @@ has_slot(const UprofCodeState *state, unsigned reg)
 }
 
 void
-uprof_code_walk_from(UprofCodeWalk *walk, const UprofCodePlan *plan, uint64_t start, uint64_t pc,
-                     UprofCodeReach *reach)
+uprof_code_walk_from(UprofCodeWalk *walk, const UprofCodeBounds *bounds, uint64_t start,
+                     uint64_t pc, UprofCodeReach *reach)
 {
     *reach = (UprofCodeReach){ 0 };
     walk->target = pc;
-    run_walk(walk, plan, start);
+    run_walk(walk, bounds, start);
     if (walk->is_reached) {
         reach->is_fresh_stack = walk->at_target.sp_origin == UPROF_SP_FRESH;
         reach->is_reached =
-            uprof_code_rule_inside(&walk->at_target, plan->word_bytes, &reach->rule);
+            uprof_code_rule_inside(&walk->at_target, bounds->word_bytes, &reach->rule);
         reach->is_zero_fp = walk->at_target.regs[UPROF_X86_RBP].base == UPROF_VALUE_ZERO &&
                             !has_slot(&walk->at_target, UPROF_X86_RBP);
     } else if (walk->has_jump) {
         reach->has_jump =
-            uprof_code_rule_inside(&walk->at_jump, plan->word_bytes, &reach->jump_rule);
+            uprof_code_rule_inside(&walk->at_jump, bounds->word_bytes, &reach->jump_rule);
     }
 }

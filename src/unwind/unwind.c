@@ -3,7 +3,7 @@
 
 #include "cfi-step-priv.h"
 #include "code-cache-priv.h"
-#include "code-place-priv.h"
+#include "code-role-priv.h"
 #include "code-step-x86_64-priv.h"
 #include "fp-step-priv.h"
 #include "orc-step-priv.h"

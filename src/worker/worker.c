@@ -402,9 +402,9 @@ forget_process(UprofWorker *worker)
     g_mutex_unlock(&worker->pool->lock);
 }
 
-/* Replaces the process of a worker that has died. @plan: its next work, for a notice */
+/* Replaces the process of a worker that has died. @next: its next work, for a notice */
 static bool
-replace_process(UprofWorker *worker, UprofBeginMode mode, const char *plan, GError **error)
+replace_process(UprofWorker *worker, UprofBeginMode mode, const char *next, GError **error)
 {
     g_autoptr(GError) failure = NULL;
 
@@ -415,7 +415,7 @@ replace_process(UprofWorker *worker, UprofBeginMode mode, const char *plan, GErr
     g_autofree char *losses =
         worker->lost > 0 ? g_strdup_printf("; %" G_GUINT64_FORMAT " samples are lost", worker->lost)
                          : g_strdup("");
-    uprof_notice(worker->shown_by, UPROF_NOTICE_WARNING, "%s; %s%s", failure->message, plan,
+    uprof_notice(worker->shown_by, UPROF_NOTICE_WARNING, "%s; %s%s", failure->message, next,
                  losses);
     return start_worker(worker, error);
 }

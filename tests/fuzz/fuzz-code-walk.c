@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "../../src/unwind/code-cache-priv.h"
-#include "../../src/unwind/code-place-priv.h"
+#include "../../src/unwind/code-role-priv.h"
 #include "../../src/unwind/code-starts-priv.h"
 #include "memory-guest.h"
 
@@ -65,23 +65,23 @@ check_rule(const UprofCodeRule *rule)
 }
 
 static void
-walk_code(const Fixture *fixture, const UprofCodePlan *plan, uint64_t pc)
+walk_code(const Fixture *fixture, const UprofCodeBounds *bounds, uint64_t pc)
 {
     const UprofCodeTools *tools = uprof_cache_code_tools(&fixture->context);
     UprofCodeExits exits;
     UprofCodeReach reach;
 
-    uprof_code_walk_ahead(tools->walk, plan, pc, &exits);
+    uprof_code_walk_ahead(tools->walk, bounds, pc, &exits);
     g_assert(exits.n <= UPROF_CODE_EXITS_MAX);
     for (unsigned i = 0; i < exits.n; i++)
         check_rule(&exits.rules[i]);
-    uprof_code_walk_from(tools->walk, plan, CODE, pc, &reach);
+    uprof_code_walk_from(tools->walk, bounds, CODE, pc, &reach);
     g_assert(!reach.is_reached || !reach.has_jump);
     if (reach.is_reached)
         check_rule(&reach.rule);
     if (reach.has_jump)
         check_rule(&reach.jump_rule);
-    uprof_code_find_place(tools->text, pc, true, plan->is_kernel);
+    uprof_code_find_role(tools->text, pc, true, bounds->is_kernel);
 }
 
 static void
@@ -107,11 +107,11 @@ fuzz_input(const uint8_t *data, size_t size)
         return;
     if (!fixture)
         fixture = make_fixture();
-    const UprofCodePlan plan = { .word_bytes = data[0] & IS_32 ? 4 : 8,
-                                 .is_kernel = data[0] & IS_KERNEL,
-                                 .work_max = data[0] & IS_DEEP ? 30000 : 2000,
-                                 .n_exits_max = 4,
-                                 .is_thorough = !(data[0] & IS_DEEP) };
+    const UprofCodeBounds bounds = { .word_bytes = data[0] & IS_32 ? 4 : 8,
+                                     .is_kernel = data[0] & IS_KERNEL,
+                                     .work_max = data[0] & IS_DEEP ? 30000 : 2000,
+                                     .n_exits_max = 4,
+                                     .is_thorough = !(data[0] & IS_DEEP) };
     const uint64_t pc = CODE + data[1];
     UprofSnapshot *snapshot = &fixture->snapshot;
 
@@ -119,10 +119,10 @@ fuzz_input(const uint8_t *data, size_t size)
     memory_guest_put(fixture->guest, CODE, data + HEADER, MIN(size - HEADER, (size_t)CODE_LEN));
     snapshot->reset++;
     snapshot->time_ns += UINT64_C(1000000000);
-    snapshot->regs = (UprofRegs){ .pc = pc, .word_bytes = (uint8_t)plan.word_bytes };
+    snapshot->regs = (UprofRegs){ .pc = pc, .word_bytes = (uint8_t)bounds.word_bytes };
     uprof_mem_begin_sample(fixture->context.mem, snapshot->time_ns, snapshot->reset);
     uprof_cache_begin(&fixture->context);
-    walk_code(fixture, &plan, pc);
-    find_starts(fixture, UPROF_START_ALIGNED, plan.word_bytes, pc);
-    find_starts(fixture, UPROF_START_ANYWHERE, plan.word_bytes, pc);
+    walk_code(fixture, &bounds, pc);
+    find_starts(fixture, UPROF_START_ALIGNED, bounds.word_bytes, pc);
+    find_starts(fixture, UPROF_START_ANYWHERE, bounds.word_bytes, pc);
 }

@@ -25,7 +25,7 @@ typedef struct {
     UprofFileRules *rules;
     UprofWorkers *workers;
     UprofWorker *worker;
-    UprofPausePlan plan;
+    UprofPauseInput input;
     gint n_held;    /* atomic: reads while the guest was held */
     gint n_running; /* atomic: other reads */
 } Fixture;
@@ -119,11 +119,11 @@ set_up(Fixture *fixture, UprofGrain grain, unsigned call)
     start_worker(fixture);
     fixture->guest->hook = count_reads;
     fixture->guest->hook_data = fixture;
-    fixture->plan = (UprofPausePlan){ .guest = &fixture->guest->base,
-                                      .guardian = -1,
-                                      .limit_ns = LIMIT_S * UPROF_NS_PER_S,
-                                      .worker = fixture->worker,
-                                      .call = call };
+    fixture->input = (UprofPauseInput){ .guest = &fixture->guest->base,
+                                        .guardian = -1,
+                                        .limit_ns = LIMIT_S * UPROF_NS_PER_S,
+                                        .worker = fixture->worker,
+                                        .call = call };
     alloc_watch_start(is_in_hold);
 }
 
@@ -169,7 +169,7 @@ call_well(Fixture *fixture, UprofPauseEnd end)
     g_auto(UprofPauseResult) result;
     g_autoptr(GError) error = NULL;
 
-    g_assert_cmpint(uprof_pause_call(&fixture->plan, &result, &error), ==, UPROF_OK);
+    g_assert_cmpint(uprof_pause_call(&fixture->input, &result, &error), ==, UPROF_OK);
     g_assert_no_error(error);
     g_assert_cmpint(result.end, ==, end);
     assert_word(&result);
@@ -199,7 +199,7 @@ test_too_long(void)
     Fixture fixture;
 
     set_up(&fixture, UPROF_GRAIN_GUEST, CALL_READ_LATE);
-    fixture.plan.limit_ns = SHORT_MS * UPROF_NS_PER_MS;
+    fixture.input.limit_ns = SHORT_MS * UPROF_NS_PER_MS;
     call_well(&fixture, UPROF_PAUSE_TOO_LONG);
     tear_down(&fixture);
 }
@@ -232,7 +232,7 @@ test_no_guardian(void)
     g_assert_cmpint(pipe(pair), ==, 0);
     close(pair[1]);
     set_up(&fixture, UPROF_GRAIN_GUEST, CALL_READ_LATE);
-    fixture.plan.guardian = pair[0];
+    fixture.input.guardian = pair[0];
     call_well(&fixture, UPROF_PAUSE_INTERRUPTED);
     close(pair[0]);
     tear_down(&fixture);
@@ -244,7 +244,7 @@ assert_fails(Fixture *fixture, UprofErrorCode code, const char *pattern)
     g_auto(UprofPauseResult) result;
     g_autoptr(GError) error = NULL;
 
-    g_assert_cmpint(uprof_pause_call(&fixture->plan, &result, &error), ==, UPROF_FAILED);
+    g_assert_cmpint(uprof_pause_call(&fixture->input, &result, &error), ==, UPROF_FAILED);
     g_assert_error(error, UPROF_ERROR, (gint)code);
     if (!g_pattern_match_simple(pattern, error->message))
         g_error("'%s' is not '%s'", error->message, pattern);
@@ -307,7 +307,7 @@ test_not_held(void)
         g_autoptr(GError) error = NULL;
         set_up(&fixture, UPROF_GRAIN_GUEST, CALL_READ);
         memory_guest_rule(fixture.guest, cases[i].call, 1, 1, cases[i].answer);
-        g_assert_cmpint(uprof_pause_call(&fixture.plan, &result, &error), ==, cases[i].answer);
+        g_assert_cmpint(uprof_pause_call(&fixture.input, &result, &error), ==, cases[i].answer);
         g_assert_no_error(error);
         g_assert_null(result.reply);
         g_assert_cmpint(fixture.n_held + fixture.n_running, ==, 0);

@@ -47,7 +47,7 @@ test_probes(gconstpointer data)
                           cases[i].answer);
     g_autoptr(UprofSampler) sampler =
         uprof_sampler_new(&sampling.guest->base, &sampling.settings, NULL);
-    const UprofProbesPlan plan = {
+    const UprofProbesSettings probes = {
         .sampler = sampler,
         .n_vcpus = 2,
         .budget_ppm = 1000000,
@@ -57,7 +57,7 @@ test_probes(gconstpointer data)
         .data = &n_taken,
     };
     uprof_diagnosis_init(&diagnosis, "");
-    g_assert_cmpint(uprof_probes_take(&plan, &diagnosis), ==, cases[i].n_probes);
+    g_assert_cmpint(uprof_probes_take(&probes, &diagnosis), ==, cases[i].n_probes);
     g_assert_cmpint(diagnosis.code, ==, cases[i].code);
     if (cases[i].n_probes >= 0) {
         g_assert_cmpint((int)hold.count, ==, cases[i].n_probes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "code-place-priv.h"
+#include "code-role-priv.h"
 
 #include <string.h>
 
@@ -111,21 +111,21 @@ halts_kernel(UprofCodeText *text, uint64_t pc)
     return code == HLT;
 }
 
-UprofCodePlace
-uprof_code_find_place(UprofCodeText *text, uint64_t pc, bool is_return, bool is_kernel)
+UprofCodeRole
+uprof_code_find_role(UprofCodeText *text, uint64_t pc, bool is_return, bool is_kernel)
 {
     uint64_t target;
 
     if (is_sigreturn(text, pc))
-        return UPROF_PLACE_SIGNAL;
+        return UPROF_ROLE_SIGNAL;
     if (!is_return)
-        return UPROF_PLACE_NORMAL;
+        return UPROF_ROLE_NORMAL;
     if (starts_context(text, pc) || ends_goroutine(text, pc) || starts_program(text, pc))
-        return UPROF_PLACE_ROOT;
+        return UPROF_ROLE_ROOT;
     if (uprof_code_text_call(text, pc, &target) < UPROF_CALL_DIRECT)
-        return UPROF_PLACE_NORMAL;
-    return (is_kernel ? halts_kernel(text, pc) : ends_thread(text, pc)) ? UPROF_PLACE_ROOT
-                                                                        : UPROF_PLACE_NORMAL;
+        return UPROF_ROLE_NORMAL;
+    return (is_kernel ? halts_kernel(text, pc) : ends_thread(text, pc)) ? UPROF_ROLE_ROOT
+                                                                        : UPROF_ROLE_NORMAL;
 }
 
 bool
