@@ -18,12 +18,8 @@
 #include "uprof/x86-paging.h"
 
 enum {
-    UPROF_MEM_PAGES_MAX = 16 * 1024,  /* pages that are remembered: 64 MiB */
-    UPROF_MEM_FRESH_MAX = 48,         /* pages that are fetched for one sample */
-    UPROF_MEM_MORE_MAX = 256,         /* more pages, for a sample that finds something new */
-    UPROF_MEM_MORE_PER_SECOND = 1024, /* such pages, by the time of snapshots ... */
-    UPROF_MEM_SAVED_MAX = 4096,       /* ... and how many of them may be saved up */
-    UPROF_MEM_PIECES_MAX = 512,       /* that one call reads together */
+    UPROF_MEM_MORE_MAX = 256,   /* more pages, for a sample that finds something new */
+    UPROF_MEM_PIECES_MAX = 512, /* that one call reads together */
 };
 
 #define UPROF_MEM_KEEP_NS UINT64_C(5000000000)

@@ -15,6 +15,7 @@
 
 #include <string.h>
 
+#include "mem-priv.h"
 #include "recent-copy-priv.h"
 #include "uprof/clock.h"
 

@@ -29,13 +29,6 @@ TABLE = "src/modules.ini"
 
 DECLARATION = re.compile(r"^(?!typedef|#)\w[\w\s*]*?\b(?P<name>uprof_\w+)\(", re.M)
 DEFINITION = re.compile(r"^(?P<name>uprof_\w+)\(", re.M)
-# Constants that a header keeps for now, with the reason
-KEPT = {
-    "UPROF_MEM_PAGES_MAX": "the next change of mem.h moves it",
-    "UPROF_MEM_FRESH_MAX": "the next change of mem.h moves it",
-    "UPROF_MEM_MORE_PER_SECOND": "the next change of mem.h moves it",
-    "UPROF_MEM_SAVED_MAX": "the next change of mem.h moves it",
-}
 WORD = re.compile(r"\b(?:uprof|UPROF)_\w+")
 ENUM = re.compile(r"\b(?P<typedef>typedef\s+)?enum\s*(?P<tag>\w*)\s*\{(?P<members>[^{}]*)\}")
 MEMBER = re.compile(r"(?P<name>\bUPROF_\w+)(?P<value>[^,]*)")
@@ -107,7 +100,7 @@ def check_constants(root, headers, users):
     while more := {word for name in needed for word in values.get(name, ())} - needed:
         needed |= more
     for path, code, name, position, _ in constants:
-        if name not in needed and name not in KEPT:
+        if name not in needed:
             yield (
                 f"{path.relative_to(root)}:{csource.line_number(code, position)}: no other module "
                 f"uses '{name}'; move it into the source, or into a -priv.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <string.h>
 
-#include "linux-guest.h"
 #include "../../../src/linux/space-priv.h"
+#include "../../../src/mem/mem-priv.h"
+#include "linux-guest.h"
 #include "uprof/kallsyms.h"
 
 #define SECOND UINT64_C(1000000000)

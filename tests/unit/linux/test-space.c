@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "../../../src/linux/space-priv.h"
+#include "../../../src/mem/mem-priv.h"
 #include "build-jitdump.h"
 #include "build-mapped.h"
 #include "linux-guest.h"

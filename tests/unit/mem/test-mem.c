@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <string.h>
 
+#include "../../../src/mem/mem-priv.h"
 #include "memory-guest.h"
 #include "uprof/mem.h"
 

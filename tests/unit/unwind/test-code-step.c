@@ -5,8 +5,9 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "../../../src/unwind/unwind-context-priv.h"
+#include "../../../src/mem/mem-priv.h"
 #include "../../../src/unwind/code-cache-priv.h"
+#include "../../../src/unwind/unwind-context-priv.h"
 #include "linux-guest.h"
 #include "memory-guest.h"
 #include "symbol-elf.h"
