@@ -38,8 +38,8 @@ typedef struct {
 } Task;
 
 struct _UprofTaskGuess {
-    GArray *tasks;      /* of Task, by process, the first thread first; owned */
-    GHashTable *places; /* address of a task -> its index, plus 1; owned */
+    GArray *tasks;       /* of Task, by process, the first thread first; owned */
+    GHashTable *indices; /* address of a task -> its index, plus 1; owned */
 };
 
 typedef struct {
@@ -158,7 +158,7 @@ read_processes(const Reader *reader, Task *tasks, unsigned n)
 }
 
 static gint
-compare_places(gconstpointer a, gconstpointer b)
+compare_order(gconstpointer a, gconstpointer b)
 {
     const Task *one = a, *other = b;
 
@@ -180,9 +180,9 @@ read_tasks(const Reader *reader, UprofTaskGuess *guess)
     for (guint i = 0; i < tasks->len; i += UPROF_MEM_PIECES_MAX)
         read_processes(reader, &g_array_index(tasks, Task, i),
                        MIN(tasks->len - i, (guint)UPROF_MEM_PIECES_MAX));
-    g_array_sort(tasks, compare_places);
+    g_array_sort(tasks, compare_order);
     for (guint i = 0; i < tasks->len; i++)
-        g_hash_table_insert(guess->places, &g_array_index(tasks, Task, i).address,
+        g_hash_table_insert(guess->indices, &g_array_index(tasks, Task, i).address,
                             GUINT_TO_POINTER(i + 1));
 }
 
@@ -205,7 +205,7 @@ uprof_task_guess_new(const UprofTaskOffsets *offsets, const UprofKernelMemory *m
     uint64_t root;
 
     guess->tasks = g_array_new(FALSE, FALSE, sizeof(Task));
-    guess->places = g_hash_table_new(g_int64_hash, g_int64_equal);
+    guess->indices = g_hash_table_new(g_int64_hash, g_int64_equal);
     if (ids == 0 || !is_known(offsets) ||
         !uprof_kernel_read_word_now(memory, ids + offsets->ids_root, &root))
         return guess;
@@ -217,7 +217,7 @@ uprof_task_guess_new(const UprofTaskOffsets *offsets, const UprofKernelMemory *m
 void
 uprof_task_guess_free(UprofTaskGuess *guess)
 {
-    g_hash_table_unref(guess->places);
+    g_hash_table_unref(guess->indices);
     g_array_unref(guess->tasks);
     g_free(guess);
 }
@@ -225,10 +225,11 @@ uprof_task_guess_free(UprofTaskGuess *guess)
 uint64_t
 uprof_task_guess_next(const UprofTaskGuess *guess, uint64_t task, bool is_thread)
 {
-    gpointer place = g_hash_table_lookup(guess->places, &task);
-    guint i = GPOINTER_TO_UINT(place); /* of the next task, because the place is its index plus 1 */
+    gpointer found = g_hash_table_lookup(guess->indices, &task);
+    guint i = GPOINTER_TO_UINT(
+        found); /* of the next task, because @found is the index of this one plus 1 */
 
-    if (!place)
+    if (!found)
         return 0;
     while (!is_thread && i < guess->tasks->len && !g_array_index(guess->tasks, Task, i).is_first)
         i++;

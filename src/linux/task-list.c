@@ -26,7 +26,7 @@
 enum {
     PID_MAX = 4 * 1024 * 1024, /* Linux, include/linux/threads.h, PID_MAX_LIMIT */
     READS_MAX = 2 * UPROF_TASK_LIST_MAX,
-    TRIES_MAX = 100, /* of one place in a ring; each takes a tenth of a millisecond */
+    TRIES_MAX = 100, /* of one position in a ring; each takes a tenth of a millisecond */
     LEVELS_MAX = 32, /* Linux, include/linux/pid_namespace.h, MAX_PID_NS_LEVEL */
     MORE_PIECES = 4,
     AHEAD_MAX = 64, /* tasks that are read together */
@@ -40,7 +40,7 @@ typedef struct {
     uint64_t next, previous; /* little-endian */
 } Node;
 
-/* A task that is accepted, and its place in the ring. */
+/* A task that is accepted, and its position in the ring. */
 typedef struct {
     uint64_t at;   /* of its node */
     guint n_tasks; /* in the list before it */
@@ -77,7 +77,7 @@ typedef struct {
     UprofTaskGuess *guess; /* owned */
     Ahead processes, threads;
     UprofTaskList *list;
-    GHashTable *places; /* address of a task -> its index in the list, plus 1 */
+    GHashTable *indices; /* address of a task -> its index in the list, plus 1 */
     unsigned n_reads;
     bool has_doubtful; /* a process of the list lacks threads */
     uint64_t end_ns;   /* when the time is up */
@@ -99,14 +99,14 @@ get_word(const Walk *walk, const UprofTaskBytes *task, uint64_t offset)
 
 /* Returns: the number of @pieces that read the candidate */
 static unsigned
-plan_candidate(const Walk *walk, const Ring *ring, Candidate *task, UprofMemPiece *pieces)
+list_candidate_pieces(const Walk *walk, const Ring *ring, Candidate *task, UprofMemPiece *pieces)
 {
     const UprofTaskOffsets *offsets = walk->offsets;
     const uint64_t address = task->at - ring->offset;
     unsigned n = 0;
 
     pieces[n++] = (UprofMemPiece){ .gva = task->at, .into = &task->first, .len = sizeof(Node) };
-    n += uprof_task_offsets_plan(offsets, address, &task->bytes, pieces + n);
+    n += uprof_task_offsets_list_pieces(offsets, address, &task->bytes, pieces + n);
     pieces[n++] = (UprofMemPiece){ .gva = address + offsets->pid,
                                    .into = &task->id,
                                    .len = sizeof(task->id) };
@@ -171,7 +171,7 @@ read_ahead(Walk *walk, const Ring *ring, uint64_t before, uint64_t at, Ahead *ah
         Candidate *task = &ahead->candidates[ahead->n];
         task->before = before;
         task->at = at;
-        plan_candidate(walk, ring, task, pieces + ahead->n++ * n_each);
+        list_candidate_pieces(walk, ring, task, pieces + ahead->n++ * n_each);
         const uint64_t next =
             uprof_task_guess_next(walk->guess, at - ring->offset, ring->process != 0);
         before = at;
@@ -249,12 +249,12 @@ static void
 add_task(Walk *walk, const UprofTask *task)
 {
     GArray *tasks = walk->list->tasks;
-    gpointer place = g_hash_table_lookup(walk->places, &task->address);
+    gpointer found = g_hash_table_lookup(walk->indices, &task->address);
 
-    if (place)
-        g_array_index(tasks, UprofTask, GPOINTER_TO_UINT(place) - 1).id = 0;
+    if (found)
+        g_array_index(tasks, UprofTask, GPOINTER_TO_UINT(found) - 1).id = 0;
     g_array_append_val(tasks, *task);
-    g_hash_table_replace(walk->places, g_memdup2(&task->address, sizeof(task->address)),
+    g_hash_table_replace(walk->indices, g_memdup2(&task->address, sizeof(task->address)),
                          GUINT_TO_POINTER(tasks->len));
 }
 
@@ -264,7 +264,7 @@ drop_tasks(Walk *walk, guint n_left)
     GArray *tasks = walk->list->tasks;
 
     for (guint i = n_left; i < tasks->len; i++)
-        g_hash_table_remove(walk->places, &g_array_index(tasks, UprofTask, i).address);
+        g_hash_table_remove(walk->indices, &g_array_index(tasks, UprofTask, i).address);
     g_array_set_size(tasks, n_left);
 }
 
@@ -350,11 +350,11 @@ take_thread(Walk *walk, uint64_t address, const UprofTaskBytes *bytes)
     add_task(walk, &task);
 }
 
-/* @place: of the first thread of a process whose other threads could not all be found */
+/* @index: of the first thread of a process whose other threads could not all be found */
 static void
-mark_doubtful(Walk *walk, guint place)
+mark_doubtful(Walk *walk, guint index)
 {
-    g_array_index(walk->list->tasks, UprofTask, place).is_doubtful = true;
+    g_array_index(walk->list->tasks, UprofTask, index).is_doubtful = true;
     walk->has_doubtful = true;
 }
 
@@ -362,7 +362,7 @@ static void
 take_process(Walk *walk, uint64_t address, const UprofTaskBytes *bytes)
 {
     const UprofTaskOffsets *offsets = walk->offsets;
-    const guint place = walk->list->tasks->len;
+    const guint index = walk->list->tasks->len;
     const Ring threads = {
         .head = find_thread_head(walk, bytes),
         .offset = offsets->thread_node,
@@ -372,7 +372,7 @@ take_process(Walk *walk, uint64_t address, const UprofTaskBytes *bytes)
 
     take_thread(walk, address, bytes);
     if (!is_alone(walk, bytes, threads.head) && !walk_ring(walk, &threads, take_thread))
-        mark_doubtful(walk, place);
+        mark_doubtful(walk, index);
 }
 
 /* ---- All tasks ---- */
@@ -401,9 +401,9 @@ finish_parents(const Walk *walk)
 
     for (guint i = 0; i < tasks->len; i++) {
         UprofTask *task = &g_array_index(tasks, UprofTask, i);
-        gpointer place = g_hash_table_lookup(walk->places, &task->parent_at);
-        if (place)
-            task->parent = g_array_index(tasks, UprofTask, GPOINTER_TO_UINT(place) - 1).process;
+        gpointer found = g_hash_table_lookup(walk->indices, &task->parent_at);
+        if (found)
+            task->parent = g_array_index(tasks, UprofTask, GPOINTER_TO_UINT(found) - 1).process;
     }
 }
 
@@ -543,7 +543,7 @@ clear_walk(Walk *walk)
     uprof_task_guess_free(walk->guess);
     g_free(walk->processes.candidates);
     g_free(walk->threads.candidates);
-    g_hash_table_unref(walk->places);
+    g_hash_table_unref(walk->indices);
 }
 
 UprofTaskList *
@@ -565,7 +565,7 @@ uprof_task_list_read(const UprofLinux *kernel, UprofMem *mem, uint64_t time_ns, 
         .list = list,
         .processes.candidates = g_new(Candidate, AHEAD_MAX),
         .threads.candidates = g_new(Candidate, AHEAD_MAX),
-        .places = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL),
+        .indices = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL),
         .end_ns = uprof_clock_now_ns() + time_ns,
     };
     /* for a slow guest, the guesses cost more than they save */

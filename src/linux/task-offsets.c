@@ -227,8 +227,8 @@ uprof_task_offsets_missing(const UprofTaskOffsets *offsets)
 /* ---- Bytes ---- */
 
 unsigned
-uprof_task_offsets_plan(const UprofTaskOffsets *offsets, uint64_t address, UprofTaskBytes *bytes,
-                        UprofMemPiece *pieces)
+uprof_task_offsets_list_pieces(const UprofTaskOffsets *offsets, uint64_t address,
+                               UprofTaskBytes *bytes, UprofMemPiece *pieces)
 {
     for (unsigned i = 0; i < offsets->n_parts; i++)
         pieces[i] = (UprofMemPiece){

@@ -123,22 +123,22 @@ is_alive(const Copier *copier, const UprofTaskBytes *bytes, const UprofTask *tas
 }
 
 /*
- * Plans one read of the guest: the stack first, then the task_struct. The task_struct shows if the task has
+ * Lists one read of the guest: the stack first, then the task_struct. The task_struct shows if the task has
  * run while the stack was copied.
  */
 static unsigned
-plan_copy(const Copier *copier, const UprofTask *task, UprofTaskStack *stack, UprofTaskBytes *bytes,
-          UprofMemPiece *pieces)
+list_copy_pieces(const Copier *copier, const UprofTask *task, UprofTaskStack *stack,
+                 UprofTaskBytes *bytes, UprofMemPiece *pieces)
 {
     stack->gva = task->saved_sp;
     stack->len = (uint32_t)(task->stack + copier->links->stack_bytes - task->saved_sp);
     pieces[0] = (UprofMemPiece){ .gva = stack->gva, .into = stack->bytes, .len = stack->len };
-    return 1 + uprof_task_offsets_plan(copier->offsets, task->address, bytes, pieces + 1);
+    return 1 + uprof_task_offsets_list_pieces(copier->offsets, task->address, bytes, pieces + 1);
 }
 
 /*
  * Tells whether a copy is of one wait.
- * @pieces: of plan_copy(), after they are read
+ * @pieces: of list_copy_pieces(), after they are read
  * @task: (inout): as it was after the copy, if the answer is CHANGED
  */
 static UprofTaskStackState
@@ -165,7 +165,7 @@ copy_once(const Copier *copier, UprofTask *task, UprofTaskStack *stack)
 {
     g_autofree UprofTaskBytes *bytes = g_new(UprofTaskBytes, 1);
     UprofMemPiece pieces[PIECES];
-    const unsigned n = plan_copy(copier, task, stack, bytes, pieces);
+    const unsigned n = list_copy_pieces(copier, task, stack, bytes, pieces);
 
     uprof_kernel_read_pieces(&copier->memory, pieces, n);
     return judge_copy(copier, pieces, bytes, task);
@@ -183,7 +183,8 @@ copy_together(const Copier *copier, UprofTask *tasks, UprofTaskStack *stacks, co
     for (unsigned i = 0; i < n; i++) {
         first[i] = n_pieces;
         if (is_wanted[i])
-            n_pieces += plan_copy(copier, &tasks[i], &stacks[i], &bytes[i], pieces + n_pieces);
+            n_pieces +=
+                list_copy_pieces(copier, &tasks[i], &stacks[i], &bytes[i], pieces + n_pieces);
     }
     uprof_kernel_read_pieces(&copier->memory, pieces, n_pieces);
     for (unsigned i = 0; i < n; i++)
@@ -310,7 +311,8 @@ uprof_task_stack_is_same(const UprofLinux *kernel, UprofMem *mem, const UprofTas
 
     if (!copier.offsets)
         return false;
-    const unsigned n = uprof_task_offsets_plan(copier.offsets, task->address, bytes, pieces + 1);
+    const unsigned n =
+        uprof_task_offsets_list_pieces(copier.offsets, task->address, bytes, pieces + 1);
     uprof_kernel_read_pieces(&copier.memory, pieces + 1, n);
     return judge_copy(&copier, pieces, bytes, &now) == UPROF_TASK_STACK_COPIED;
 }

@@ -25,7 +25,7 @@ typedef union {
 } UprofWorkerInput;
 
 /**
- * uprof_worker_message_plan_reads: checks %UPROF_ASK_READ
+ * uprof_worker_message_list_reads: checks %UPROF_ASK_READ
  * @len: bytes of @input
  * @into: has room for %UPROF_READ_BYTES_MAX bytes
  * @spans: (out): has room for %UPROF_READ_SPANS_MAX; one after another in @into
@@ -34,7 +34,7 @@ typedef union {
  *
  * Returns: false if the request breaks the rules
  */
-bool uprof_worker_message_plan_reads(const UprofWorkerInput *input, size_t len, uint8_t *into,
+bool uprof_worker_message_list_reads(const UprofWorkerInput *input, size_t len, uint8_t *into,
                                      UprofSpan *spans, unsigned *n, size_t *bytes);
 
 /**

@@ -10,7 +10,7 @@
 enum { STACK_BYTES_MAX = 1024 * 1024 }; /* of a kernel stack */
 
 bool
-uprof_worker_message_plan_reads(const UprofWorkerInput *input, size_t len, uint8_t *into,
+uprof_worker_message_list_reads(const UprofWorkerInput *input, size_t len, uint8_t *into,
                                 UprofSpan *spans, unsigned *n, size_t *bytes)
 {
     *bytes = 0;

@@ -164,7 +164,7 @@ answer_read(UprofWorker *worker, const UprofWorkerInput *input, size_t len)
     size_t n_bytes;
     unsigned n;
 
-    if (!uprof_worker_message_plan_reads(input, len, bytes, spans, &n, &n_bytes))
+    if (!uprof_worker_message_list_reads(input, len, bytes, spans, &n, &n_bytes))
         return false;
     memset(bytes, 0, n_bytes);
     begin_slow_work(worker);

@@ -136,7 +136,7 @@ check_reads(size_t len)
     size_t n_bytes, sum = 0;
     unsigned n;
 
-    if (!uprof_worker_message_plan_reads(&input, len, into, spans, &n, &n_bytes))
+    if (!uprof_worker_message_list_reads(&input, len, into, spans, &n, &n_bytes))
         return;
     for (unsigned i = 0; i < n; i++) {
         g_assert((uint8_t *)spans[i].into == into + sum);

@@ -92,14 +92,14 @@ test_window(void)
 }
 
 static bool
-plan_reads(size_t len)
+list_reads(size_t len)
 {
     static uint8_t into[UPROF_READ_BYTES_MAX];
     UprofSpan spans[UPROF_READ_SPANS_MAX];
     unsigned n;
     size_t bytes;
 
-    const bool ok = uprof_worker_message_plan_reads(&input, len, into, spans, &n, &bytes);
+    const bool ok = uprof_worker_message_list_reads(&input, len, into, spans, &n, &bytes);
     for (unsigned i = 0; ok && i < n; i++)
         g_assert_true((uint8_t *)spans[i].into + spans[i].len <= into + bytes);
     return ok;
@@ -113,16 +113,16 @@ test_reads(void)
     input.spans[0] = (UprofReadSpan){ .gpa = UINT64_MAX, .len = UPROF_READ_BYTES_MAX - 1 };
     input.spans[1] = (UprofReadSpan){ .gpa = 0, .len = 1 };
     input.spans[2] = (UprofReadSpan){ .gpa = 0, .len = 1 };
-    g_assert_true(plan_reads(0));
-    g_assert_true(plan_reads(2 * one));
-    g_assert_false(plan_reads(2 * one - 1));
-    g_assert_false(plan_reads(3 * one)); /* more bytes than a request may read */
+    g_assert_true(list_reads(0));
+    g_assert_true(list_reads(2 * one));
+    g_assert_false(list_reads(2 * one - 1));
+    g_assert_false(list_reads(3 * one)); /* more bytes than a request may read */
     input.spans[1].len = UINT32_MAX;
-    g_assert_false(plan_reads(2 * one));
+    g_assert_false(list_reads(2 * one));
     input.spans[1].len = 0;
-    g_assert_false(plan_reads(2 * one));
+    g_assert_false(list_reads(2 * one));
     memset(input.bytes, 1, sizeof(input.bytes));
-    g_assert_false(plan_reads((UPROF_READ_SPANS_MAX + 1) * one));
+    g_assert_false(list_reads((UPROF_READ_SPANS_MAX + 1) * one));
 }
 
 static void
