@@ -183,14 +183,14 @@ bool uprof_mem_is_spent(const UprofMem *mem);
 /** uprof_mem_allow_more: lets this sample fetch up to %UPROF_MEM_MORE_MAX more pages */
 void uprof_mem_allow_more(UprofMem *mem);
 
-/** uprof_mem_is_slow: Returns: true if each read takes a round trip of milliseconds */
+/** uprof_mem_is_slow: each read takes a round trip of milliseconds */
 bool uprof_mem_is_slow(const UprofMem *mem);
 
 /**
  * uprof_mem_check:
  *
- * For the sampler, with nothing held. For a slow guest, this fetches the page tables that were used
- * since the last call again, and compares them. For a guest that maps outside holds, this reads the
+ * For the sampler, with nothing held. For a slow guest, this reads the page tables used since the last
+ * call once more, and compares them. For a guest that maps outside holds, this reads the
  * pages that copies did not find, so that the next copy finds them.
  *
  * Returns: false if an entry that was used has changed: copies since the last call may be of the

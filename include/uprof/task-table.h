@@ -13,7 +13,7 @@
 /** UprofTaskHold: the hold of the whole guest in which its tasks were read */
 typedef struct {
     uint64_t ns;          /* its length; 0: there was none */
-    bool has_ended_early; /* before all tasks were read: the guest ran while the rest was read */
+    uint64_t ended_early; /* 1: before all tasks were read: the guest ran while the rest was read */
 } UprofTaskHold;
 
 /** UprofTaskRequest: has no pointers, so that it can be sent to another process */

@@ -40,7 +40,7 @@ static const struct {
     { UPROF_EXIT_DOMAIN,      "the domain is missing or does not run" },
     { UPROF_EXIT_DENIED,      "no connection or no permission" },
     { UPROF_EXIT_USELESS,     "the domain cannot be sampled, or no usable samples or stacks" },
-    { UPROF_EXIT_SOME_FAILED, "some of several domains failed" },
+    { UPROF_EXIT_SOME_FAILED, "some of several domains, or captures of ps, dump and dmesg, failed" },
     { UPROF_EXIT_LEFT_HELD,   "a guest may have been left stopped" },
     { UPROF_EXIT_LOCKED,      "another run has the lock" },
 };

@@ -2,9 +2,9 @@
 /*
  * kernel-trouble.c - records of the kernel's log that tell of a crash, a hang or a lack of memory
  *
- * Records of the kernel can have names of processes in them, so each pattern begins at the beginning of the
- * text. A process cannot choose how the kernel's text about it begins, except that some texts begin with its
- * name and its number: "NAME[PID]: segfault at ...".
+ * The kernel logs names of processes, which any user of the guest can choose, for example
+ * "NAME[PID]: segfault at ... in FILE[...]". So a pattern begins where the record begins, and is longer than
+ * such a name (Linux, include/linux/sched.h, TASK_COMM_LEN), or the end of the record must fit as well.
  */
 #include "uprof/kernel-log.h"
 
@@ -27,22 +27,25 @@ static const char oops[] = "an oops", hang[] = "a task that hangs", stuck[] = "a
 static const struct {
     const char *start;
     const char *part; /* somewhere behind @start; or NULL */
+    const char *end;  /* of the record; or NULL */
     const char *what;
 } patterns[] = {
-    { "Kernel panic - not syncing", NULL, "a panic" },
-    { "BUG: unable to handle", NULL, oops },
-    { "BUG: kernel NULL pointer dereference", NULL, oops },
-    { "kernel BUG at ", NULL, oops },
-    { "general protection fault, ", NULL, oops },
-    { "Out of memory: Killed process", NULL, killed },
-    { "Memory cgroup out of memory: Killed process", NULL, killed },
-    { "INFO: task ", " for more than ", hang },
-    { "BUG: soft lockup", NULL, stuck },
-    { "watchdog: ", "BUG: soft lockup", stuck },
-    { "watchdog: ", "hard LOCKUP", stuck },
-    { "NMI watchdog: ", "hard LOCKUP", stuck },
-    { "INFO: rcu", "detected stall", stuck },
-    { "rcu: INFO: ", "detected stall", stuck },
+    { "Kernel panic - not syncing", NULL, NULL, "a panic" },
+    { "BUG: unable to handle", NULL, NULL, oops },
+    { "BUG: kernel NULL pointer dereference", NULL, NULL, oops },
+    { "kernel BUG at ", NULL, "!", oops },
+    { "general protection fault, ", NULL, NULL, oops },
+    { "Out of memory: Killed process", NULL, NULL, killed },
+    { "Memory cgroup out of memory: Killed process", NULL, NULL, killed },
+    { "INFO: task ", " for more than ", " seconds.", hang },
+    { "BUG: soft lockup - CPU#", NULL, NULL, stuck },
+    { "watchdog: BUG: soft lockup", NULL, NULL, stuck },
+    { "watchdog: Watchdog detected hard LOCKUP", NULL, NULL, stuck },
+    { "NMI watchdog: Watchdog detected hard LOCKUP", NULL, NULL, stuck },
+    { "INFO: rcu_sched ", "detected stall", NULL, stuck },
+    { "INFO: rcu_preempt ", "detected stall", NULL, stuck },
+    { "rcu: INFO: rcu_sched ", "detected stall", NULL, stuck },
+    { "rcu: INFO: rcu_preempt ", "detected stall", NULL, stuck },
 };
 
 /* Returns: what is behind @start; without data if @text does not begin with it */
@@ -54,6 +57,20 @@ skip_start(UprofSlice text, const char *start)
     if (text.len < len || memcmp(text.data, start, len) != 0)
         return (UprofSlice){ NULL, 0 };
     return (UprofSlice){ (const char *)text.data + len, text.len - len };
+}
+
+static bool
+has_text(UprofSlice text, const char *part)
+{
+    return memmem(text.data, text.len, part, strlen(part)) != NULL;
+}
+
+static bool
+ends_with(UprofSlice text, const char *end)
+{
+    const size_t len = strlen(end);
+
+    return text.len >= len && memcmp((const char *)text.data + text.len - len, end, len) == 0;
 }
 
 /* Does a code of hexadecimal digits end before @end, with ": " in front of it? */
@@ -68,8 +85,9 @@ ends_with_code(const char *text, const char *end)
 }
 
 /*
- * The first line of an oops is "KIND: CODE [#NUMBER] ..." (Linux, arch/x86/kernel/dumpstack.c, __die_header();
- * arch/arm64/kernel/traps.c, __die()). A process of such a name has its own number behind, without a space.
+ * The first line of an oops is "KIND: CODE [#NUMBER] WORDS", where the words say how the kernel is built (Linux,
+ * arch/x86/kernel/dumpstack.c, __die_header(); arch/arm64/kernel/traps.c, __die()). A record about a process of
+ * such a name has "[" or ":" behind it.
  */
 static bool
 is_oops_header(UprofSlice text)
@@ -83,7 +101,11 @@ is_oops_header(UprofSlice text)
     const char *digits = at + sizeof(mark) - 1;
     for (at = digits; at < end && g_ascii_isdigit(*at); at++)
         ;
-    return at > digits && at < end && *at == ']' && (at + 1 == end || at[1] == ' ');
+    if (at == digits || at == end || *at != ']')
+        return false;
+    for (at++; at < end && *at != '[' && *at != ':'; at++)
+        ;
+    return at == end;
 }
 
 /* Returns: (nullable): what the record tells of; literal */
@@ -94,8 +116,8 @@ find_meaning(UprofSlice text)
         return NULL;
     for (size_t i = 0; i < G_N_ELEMENTS(patterns); i++) {
         const UprofSlice rest = skip_start(text, patterns[i].start);
-        if (rest.data && (!patterns[i].part ||
-                          memmem(rest.data, rest.len, patterns[i].part, strlen(patterns[i].part))))
+        if (rest.data && (!patterns[i].part || has_text(rest, patterns[i].part)) &&
+            (!patterns[i].end || ends_with(rest, patterns[i].end)))
             return patterns[i].what;
     }
     return is_oops_header(text) ? oops : NULL;

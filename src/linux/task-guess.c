@@ -8,6 +8,7 @@
 #include "task-guess-priv.h"
 
 #include "current-task-priv.h"
+#include "uprof/sorted.h"
 #include "uprof/task-list.h"
 
 enum {
@@ -163,10 +164,10 @@ compare_order(gconstpointer a, gconstpointer b)
     const Task *one = a, *other = b;
 
     if (one->process != other->process)
-        return one->process < other->process ? -1 : 1;
+        return UPROF_COMPARE(one->process, other->process);
     if (one->is_first != other->is_first)
         return one->is_first ? -1 : 1;
-    return one->order < other->order ? -1 : one->order > other->order;
+    return UPROF_COMPARE(one->order, other->order);
 }
 
 static void

@@ -15,6 +15,7 @@
 
 #include "uprof/clock.h"
 #include "uprof/error.h"
+#include "uprof/sorted.h"
 
 #include "kernel-priv.h"
 #include "task-guess-priv.h"
@@ -79,8 +80,7 @@ typedef struct {
     UprofTaskList *list;
     GHashTable *indices; /* address of a task -> its index in the list, plus 1 */
     unsigned n_reads;
-    bool has_doubtful; /* a process of the list lacks threads */
-    uint64_t end_ns;   /* when the time is up */
+    uint64_t end_ns; /* when the time is up */
 } Walk;
 
 /* ---- One task ---- */
@@ -350,14 +350,6 @@ take_thread(Walk *walk, uint64_t address, const UprofTaskBytes *bytes)
     add_task(walk, &task);
 }
 
-/* @index: of the first thread of a process whose other threads could not all be found */
-static void
-mark_doubtful(Walk *walk, guint index)
-{
-    g_array_index(walk->list->tasks, UprofTask, index).is_doubtful = true;
-    walk->has_doubtful = true;
-}
-
 static void
 take_process(Walk *walk, uint64_t address, const UprofTaskBytes *bytes)
 {
@@ -372,7 +364,7 @@ take_process(Walk *walk, uint64_t address, const UprofTaskBytes *bytes)
 
     take_thread(walk, address, bytes);
     if (!is_alone(walk, bytes, threads.head) && !walk_ring(walk, &threads, take_thread))
-        mark_doubtful(walk, index);
+        g_array_index(walk->list->tasks, UprofTask, index).is_doubtful = true;
 }
 
 /* ---- All tasks ---- */
@@ -486,10 +478,10 @@ compare_tasks(gconstpointer a, gconstpointer b)
     const UprofTask *one = a, *other = b;
 
     if (one->process != other->process)
-        return one->process < other->process ? -1 : 1;
+        return UPROF_COMPARE(one->process, other->process);
     if ((one->id == one->process) != (other->id == other->process))
         return one->id == one->process ? -1 : 1;
-    return one->id < other->id ? -1 : one->id > other->id;
+    return UPROF_COMPARE(one->id, other->id);
 }
 
 /* Removes tasks whose memory has got another use. */
@@ -502,6 +494,16 @@ drop_replaced(GArray *tasks)
         if (g_array_index(tasks, UprofTask, i).id != 0)
             g_array_index(tasks, UprofTask, n++) = g_array_index(tasks, UprofTask, i);
     g_array_set_size(tasks, n);
+}
+
+/* Does a process of the list lack threads? */
+static bool
+has_doubtful(const GArray *tasks)
+{
+    for (guint i = 0; i < tasks->len; i++)
+        if (g_array_index(tasks, UprofTask, i).is_doubtful)
+            return true;
+    return false;
 }
 
 static void
@@ -532,8 +534,8 @@ walk_tasks(Walk *walk, uint64_t first_task)
     finish_waits(walk);
     finish_parents(walk);
     finish_ids(walk);
-    list->is_complete = list->is_complete && !list->is_late && !walk->has_doubtful;
     drop_replaced(list->tasks);
+    list->is_complete = list->is_complete && !list->is_late && !has_doubtful(list->tasks);
     g_array_sort(list->tasks, compare_tasks);
 }
 

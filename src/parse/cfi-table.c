@@ -684,7 +684,8 @@ find_cie(const Compiler *compiler, uint64_t at)
 {
     const Cie *cies = (const Cie *)(void *)compiler->cies->data;
     const size_t n =
-        uprof_sorted_count_up_to(&cies->entry.at, compiler->cies->len, sizeof(*cies), at);
+        cies ? uprof_sorted_count_up_to(&cies->entry.at, compiler->cies->len, sizeof(*cies), at)
+             : 0;
 
     return n > 0 && cies[n - 1].entry.at == at ? &cies[n - 1] : NULL;
 }
@@ -695,7 +696,8 @@ find_text(const Compiler *compiler, uint64_t pc)
 {
     const GArray *text = compiler->image->text;
     const UprofElfRange *ranges = (const UprofElfRange *)(void *)text->data;
-    const size_t n = uprof_sorted_count_up_to(&ranges->start, text->len, sizeof(*ranges), pc);
+    const size_t n =
+        ranges ? uprof_sorted_count_up_to(&ranges->start, text->len, sizeof(*ranges), pc) : 0;
 
     return n > 0 && pc - ranges[n - 1].start < ranges[n - 1].len ? &ranges[n - 1] : NULL;
 }

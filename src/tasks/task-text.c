@@ -116,7 +116,7 @@ uprof_task_text_begin(UprofJsonWriter *json, const UprofTaskRequest *request, co
     uprof_json_bool(json, "paused", request->is_paused);
     uprof_json_uint(json, "held_ns", request->hold.ns);
     if (request->hold.ns > 0)
-        uprof_json_bool(json, "held_to_end", !request->hold.has_ended_early);
+        uprof_json_bool(json, "held_to_end", request->hold.ended_early == 0);
     uprof_json_string(json, "missing", list->missing ? list->missing : "");
     uprof_json_uint(json, "retries", list->n_retries);
     uprof_json_break_line(json, "\n ");

@@ -57,7 +57,7 @@ enum {
     SETTLE_SECONDS = 2, /* until all of them wait */
     MANY_TASKS = 10000,
     READS_EACH_SECOND = 10, /* of a slow disk */
-    MANY_EACH = 5, /* threads of a process */
+    MANY_EACH = 5,          /* threads of a process */
 };
 
 static inline long

@@ -177,6 +177,9 @@ compares_tasks()
     head -n "$(wc -l <"$work/out")" "$work/log" | cmp -s - "$work/out" || fail "another log: $(head "$work/out")"
     same_tasks guest
     same_tasks capture
+    echo bad >"$work/bad.capture"
+    profile 6 ps "$work/bad.capture" "$work/tasks.capture"
+    grep -qE ' a-vfork$' "$work/out" || fail "no tasks beside a bad capture: $(cat "$work/err")"
 }
 
 # has_hold FILE MIN MAX: the list of tasks says that the guest was held for more than MIN ns, up to MAX

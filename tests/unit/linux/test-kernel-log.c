@@ -177,6 +177,12 @@ static const struct {
     /* names of processes */
     { "Oops: [7]: segfault at 0 ip 0 sp 0 error 4", NULL },
     { "Oops: 0000 [#1][7]: segfault at 0 ip 0 sp 0 error 4", NULL },
+    { "a: 0000 [#1] b[7]: segfault at 0 ip 0 sp 0 error 4", NULL },
+    { "a: 0000 [#1]: page allocation failure: order:0", NULL },
+    { "kernel BUG at x[7]: segfault at 0 ip 0 sp 0 error 4 in a![400000+1000]", NULL },
+    { "INFO: task a[7]: segfault at 0 in b for more than 1 seconds.[400000+1000]", NULL },
+    { "watchdog: [7]: segfault at 0 in BUG: soft lockup[400000+1000]", NULL },
+    { "rcu: INFO: rcu_[7]: segfault at 0 in detected stall[400000+1000]", NULL },
     { "hard LOCKUP[7]: segfault at 0 ip 0 sp 0 error 4", NULL },
     { "detected stall[7]: segfault at 0 ip 0 sp 0 error 4", NULL },
     { "process 'Kernel panic - not syncing' launched", NULL },
