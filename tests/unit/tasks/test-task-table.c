@@ -136,6 +136,25 @@ test_table(void)
     g_assert_cmpstr(setup.notices->str, ==, "");
 }
 
+/* A task that is about to leave its vCPU still runs: it shows the vCPU, and nothing that it waits for. */
+static void
+test_running(void)
+{
+    UprofTaskRequest request = { 0 };
+    g_auto(Setup) setup;
+
+    setup_init(&setup, NULL);
+    const uint64_t second = find_task(&setup, find_task(&setup, setup.guest->task));
+    memory_guest_put_u32(setup.guest->memory, second + TASK_ON_CPU, 1);
+    memory_guest_put_u32(setup.guest->memory, second + TASK_CPU, 3);
+    g_autoptr(GString) text = make_text(&setup, &request, true);
+    assert_has(text->str, "web-1: 3 tasks: 1 on a vCPU, 0 runnable, 0 uninterruptible\n");
+    assert_has(text->str, "\n       2        2        0 D cpu3 ");
+    request.is_json = true;
+    g_autoptr(GString) json = make_text(&setup, &request, true);
+    assert_has(json->str, "\"state_name\": \"running\", \"vcpu\": 3, ");
+}
+
 /* The kernel has not noted when process 2 left its CPU. */
 static void
 test_unknown_wait(void)
@@ -380,6 +399,7 @@ main(int argc, char **argv)
     g_test_add_func("/tasks/task-table/table", test_table);
     g_test_add_func("/tasks/task-table/unknown-wait", test_unknown_wait);
     g_test_add_func("/tasks/task-table/table-json", test_table_json);
+    g_test_add_func("/tasks/task-table/running", test_running);
     g_test_add_func("/tasks/task-table/full", test_full);
     g_test_add_func("/tasks/task-table/groups", test_groups);
     g_test_add_func("/tasks/task-table/groups-json", test_groups_json);
