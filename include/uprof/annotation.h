@@ -39,7 +39,8 @@ UprofAnnotation *uprof_annotation_new(void);
 void uprof_annotation_free(UprofAnnotation *annotation);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofAnnotation, uprof_annotation_free)
 
-/** uprof_annotation_begin: adds a function without instructions. Returns: (transfer none): the function */
+/** uprof_annotation_begin: adds a function without instructions. Returns: (transfer none): the
+ * function */
 UprofAnnotatedFunction *
 uprof_annotation_begin(UprofAnnotation *annotation, const char *image, uint64_t start);
 
@@ -63,7 +64,7 @@ typedef struct {
 } UprofAnnotatedLine;
 
 /**
- * uprof_annotation_lines: Returns: (transfer full): of UprofAnnotatedLine: the lines of all functions that
- *   have samples, the hottest first; empty if no line is known
+ * uprof_annotation_lines: Returns: (transfer full): of UprofAnnotatedLine: the lines of all
+ * functions that have samples, the hottest first; empty if no line is known
  */
 GArray *uprof_annotation_lines(const UprofAnnotation *annotation);

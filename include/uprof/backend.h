@@ -36,8 +36,8 @@ extern const UprofGuestOps uprof_replay_ops;
 UprofRun *uprof_replay_run(UprofGuest *guest);
 
 /**
- * uprof_replay_tasks: Returns: the list of the guest's tasks, after the last snapshot; borrowed; empty if
- *   the capture has none. See uprof_task_record_parse()
+ * uprof_replay_tasks: Returns: the list of the guest's tasks, after the last snapshot; borrowed;
+ * empty if the capture has none. See uprof_task_record_parse()
  */
 UprofSlice uprof_replay_tasks(UprofGuest *guest);
 

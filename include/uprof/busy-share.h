@@ -2,8 +2,8 @@
 /*
  * busy-share.h - how busy a domain was in each step of a run
  *
- * The sampler reports idle ticks late, when the vCPU runs again. So the ticks of a step are computed
- * from its length: all ticks that were due, without missed ones.
+ * The sampler reports idle ticks late, when the vCPU runs again. So the ticks of a step are
+ * computed from its length: all ticks that were due, without missed ones.
  */
 #pragma once
 

@@ -14,11 +14,12 @@
  * .eh_frame_hdr is not read; mapped-elf.h reads it where parts of .eh_frame are missing.
  *
  * A Go program has the sizes of its frames in a table of its own (UprofElfImage.frames). If several
- * sources describe an address, .eh_frame counts, then Go's table, then .debug_frame. If two entries of one section
- * describe an address, the entry whose code begins first counts. If their code begins at the same
- * address, the first entry of the section counts. Addresses between functions have no rule. The
- * compiler drops and counts entries that are malformed or have unknown features, and entries
- * outside the code of the image. Linkers leave such entries behind for functions that they removed.
+ * sources describe an address, .eh_frame counts, then Go's table, then .debug_frame. If two entries
+ * of one section describe an address, the entry whose code begins first counts. If their code
+ * begins at the same address, the first entry of the section counts. Addresses between functions
+ * have no rule. The compiler drops and counts entries that are malformed or have unknown features,
+ * and entries outside the code of the image. Linkers leave such entries behind for functions that
+ * they removed.
  *
  * This module knows nothing of stacks. src/unwind applies the rules.
  */

@@ -28,8 +28,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofCgroups, uprof_cgroups_free)
  *
  * A label is remembered for %UPROF_MEM_KEEP_NS of the snapshots' time.
  *
- * Returns: (nullable): the label, borrowed until the next call; %NULL if the guest's memory does not
- *   tell
+ * Returns: (nullable): the label, borrowed until the next call; %NULL if the guest's memory does
+ * not tell
  */
 const char *uprof_cgroups_find(UprofCgroups *cgroups, UprofMem *mem, const UprofSnapshot *snapshot,
                                const UprofLinuxTask *task);

@@ -24,9 +24,9 @@ enum {
 /**
  * UprofChainOp: what a step does
  *
- * Each step has a value, which is 0 unless it loads a word. The value of step -1 is the thread pointer,
- * or the first of @starts, and the value of step -2 is the second one. If the value of @from is 0, the
- * step does nothing.
+ * Each step has a value, which is 0 unless it loads a word. The value of step -1 is the thread
+ * pointer, or the first of @starts, and the value of step -2 is the second one. If the value of
+ * @from is 0, the step does nothing.
  */
 typedef enum {
     UPROF_CHAIN_END,           /* the chain ends here */
@@ -54,7 +54,8 @@ typedef struct {
 typedef struct {
     uint64_t memory; /* of the process: address of its struct mm_struct */
     uint64_t thread; /* the thread pointer; 0: all threads of the process */
-    /* guest-virtual; the first one is the thread pointer if it is 0 here; the second one may be 0 */
+    /* guest-virtual; the first one is the thread pointer if it is 0 here; the second one may be 0
+     */
     uint64_t starts[UPROF_CHAIN_STARTS];
     UprofChainStep steps[UPROF_CHAIN_STEPS_MAX];
 } UprofChain;

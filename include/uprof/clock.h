@@ -34,7 +34,8 @@ uint64_t uprof_clock_thread_ns(void);
  */
 void uprof_clock_sleep_until(uint64_t at_ns);
 
-/** uprof_clock_format_local: Returns: (transfer full): "2026-11-20 09:15" in local time, for people */
+/** uprof_clock_format_local: Returns: (transfer full): "2026-11-20 09:15" in local time, for people
+ */
 char *uprof_clock_format_local(int64_t at_s);
 
 /**

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 
 /**
- * uprof_confine_leave_root: changes from root to the user `virt-uprof`, or to `nobody`, and drops all
- * capabilities; another user keeps his rights, without capabilities
+ * uprof_confine_leave_root: changes from root to the user `virt-uprof`, or to `nobody`, and drops
+ * all capabilities; another user keeps his rights, without capabilities
  *
  * Call it in a process with one thread.
  *

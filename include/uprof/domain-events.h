@@ -43,10 +43,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofDomainEvents, uprof_domain_events_free)
 int uprof_domain_events_fd(const UprofDomainEvents *watch);
 
 /**
- * uprof_domain_events_want_starts: says whether starts of domains should make the descriptor readable
+ * uprof_domain_events_want_starts: says whether starts of domains should make the descriptor
+ * readable
  *
- * At first they do. A guest that is held as a whole is suspended and resumed at each sample, which looks like
- * a start.
+ * At first they do. A guest that is held as a whole is suspended and resumed at each sample, which
+ * looks like a start.
  */
 void uprof_domain_events_want_starts(UprofDomainEvents *watch, bool wants);
 

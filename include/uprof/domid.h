@@ -2,12 +2,12 @@
 /*
  * domid.h - finds domains, also those that only Xen knows
  *
- * libvirt does not list the domains that xl made. On a connection to Xen on this host, the functions
- * here find them as well, if the module for them is there (xl-module.h). A name, UUID or number that
- * libvirt knows means libvirt's domain.
+ * libvirt does not list the domains that xl made. On a connection to Xen on this host, the
+ * functions here find them as well, if the module for them is there (xl-module.h). A name, UUID or
+ * number that libvirt knows means libvirt's domain.
  *
- * The word "/domid/7" always means the domain with the number 7. No domain of libvirt has this name,
- * because its names cannot contain '/'. To find it, the module for holds is enough.
+ * The word "/domid/7" always means the domain with the number 7. No domain of libvirt has this
+ * name, because its names cannot contain '/'. To find it, the module for holds is enough.
  */
 #pragma once
 
@@ -31,7 +31,8 @@ UprofDomain *
 uprof_domid_find(UprofHost *host, const char *word, const UprofNotices *notices, GError **error);
 
 /**
- * uprof_domid_find_definition: as uprof_domid_find(), but refuses domains of xl, which have no metadata
+ * uprof_domid_find_definition: as uprof_domid_find(), but refuses domains of xl, which have no
+ * metadata
  *
  * Returns: (transfer full) (nullable)
  */

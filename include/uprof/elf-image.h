@@ -47,8 +47,9 @@ typedef struct {
     bool big_endian;
     uint16_t machine; /* e_machine */
     uint64_t entry;   /* e_entry, link address */
-    /* Where Xen starts a paravirtual kernel, and a PVH kernel (XEN_ELFNOTE_ENTRY and _PHYS32_ENTRY in
-     * Xen's public/elfnote.h): link addresses, if the loader does not move the image; 0: no note */
+    /* Where Xen starts a paravirtual kernel, and a PVH kernel (XEN_ELFNOTE_ENTRY and _PHYS32_ENTRY
+     * in Xen's public/elfnote.h): link addresses, if the loader does not move the image; 0: no note
+     */
     uint64_t xen_entry, pvh_entry;
     UprofSlice file;   /* the ELF file without a wrapper */
     bool has_sections; /* the file has section headers */

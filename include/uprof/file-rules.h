@@ -13,8 +13,8 @@
  *   debug folder   everything below it; the host's administrator fills it
  *   symbol cache   the same (symbol-cache.h)
  *   sysroot        everything below it; no link leads out of it
- *   system folder  what begins like a symbol file below /usr, /lib, /lib64, /bin and /sbin, because a
- *                  guest may run the host's distribution
+ *   system folder  what begins like a symbol file below /usr, /lib, /lib64, /bin and /sbin, because
+ * a guest may run the host's distribution
  */
 #pragma once
 

@@ -22,8 +22,8 @@ typedef struct {
 UprofFocus *uprof_focus_new(const UprofProfile *profile, const char *name);
 
 /**
- * uprof_focus_suggest: Returns: (transfer none) (nullable): the function whose name @name almost is,
- *   or the first one whose name contains @name
+ * uprof_focus_suggest: Returns: (transfer none) (nullable): the function whose name @name almost
+ * is, or the first one whose name contains @name
  */
 const char *uprof_focus_suggest(const UprofProfile *profile, const char *name);
 void uprof_focus_free(UprofFocus *focus);

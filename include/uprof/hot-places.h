@@ -2,8 +2,8 @@
 /*
  * hot-places.h - samples by the address that the program counter had, for one function
  *
- * Functions are known for certain at the end only, so that all addresses are counted. The code of the
- * function is read from guest memory if no file has it, while samples of the function come.
+ * Functions are known for certain at the end only, so that all addresses are counted. The code of
+ * the function is read from guest memory if no file has it, while samples of the function come.
  */
 #pragma once
 
@@ -19,7 +19,8 @@ typedef struct _UprofHotPlaces UprofHotPlaces;
 
 /**
  * uprof_hot_places_new:
- * @function: name of the function, as profiles show it, or without the "_[k]" of a kernel's function
+ * @function: name of the function, as profiles show it, or without the "_[k]" of a kernel's
+ * function
  * @guest: (nullable): borrowed; its memory has code that no file has
  */
 UprofHotPlaces *uprof_hot_places_new(const char *function, UprofGuest *guest);
@@ -29,8 +30,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofHotPlaces, uprof_hot_places_free)
 /**
  * uprof_hot_places_annotate: decodes the code of the function; call it after the last sample
  *
- * Decodes each function from its start, up to its first MiB and to %UPROF_ANNOTATE_INSNS_MAX instructions
- * of all functions. Behind these limits, decodes only instructions with samples.
+ * Decodes each function from its start, up to its first MiB and to %UPROF_ANNOTATE_INSNS_MAX
+ * instructions of all functions. Behind these limits, decodes only instructions with samples.
  *
  * Returns: (transfer full): without functions if there is no sample in the function itself
  */

@@ -2,7 +2,8 @@
 /*
  * kernel-log.h - the log of a Linux guest's kernel, as dmesg prints it in the guest
  *
- * The log is read out of the guest's memory, so it can also be read if the guest hangs or has crashed.
+ * The log is read out of the guest's memory, so it can also be read if the guest hangs or has
+ * crashed.
  */
 #pragma once
 
@@ -17,11 +18,12 @@ typedef struct _UprofKernelLog UprofKernelLog;
  * @kernel: was found
  * @mem: the worker's
  *
- * Reads the log while the guest runs, without a hold. Needs memory for the rings, a second copy of the
- * descriptors and the records: 1 MiB for the usual log of 128 KiB, 145 MiB at most.
+ * Reads the log while the guest runs, without a hold. Needs memory for the rings, a second copy of
+ * the descriptors and the records: 1 MiB for the usual log of 128 KiB, 145 MiB at most.
  *
- * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_UNSUPPORTED if the kernel has no such log
- *   or no type information; with %UPROF_ERROR_BAD_DATA if the guest's memory contradicts itself
+ * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_UNSUPPORTED if the kernel has no
+ * such log or no type information; with %UPROF_ERROR_BAD_DATA if the guest's memory contradicts
+ * itself
  */
 UprofKernelLog *uprof_kernel_log_read(const UprofLinux *kernel, UprofMem *mem, GError **error);
 void uprof_kernel_log_free(UprofKernelLog *log);
@@ -35,9 +37,9 @@ const GArray *uprof_kernel_log_records(const UprofKernelLog *log);
  * @out: gets clean text
  * @most: bytes: the oldest records that do not fit are left out
  *
- * Each line of a record has the record's time, in seconds. A line in brackets says how many records the
- * kernel has overwritten before the first one, and where others are missing: they were being written or
- * overwritten when the log was read.
+ * Each line of a record has the record's time, in seconds. A line in brackets says how many records
+ * the kernel has overwritten before the first one, and where others are missing: they were being
+ * written or overwritten when the log was read.
  *
  * Returns: number of records that are left out
  */

@@ -34,7 +34,7 @@ typedef struct {
     uint32_t stack_bytes; /* of a task's kernel stack, which is aligned to its size */
     uint32_t irq_bytes;   /* of an interrupt stack */
     uint32_t regs_bytes;  /* from the saved user registers to the top of a task's kernel stack;
-                            * 0 if unknown */
+                           * 0 if unknown */
     uint32_t regs_len;    /* bytes of saved registers */
     uint32_t regs_cs;     /* offset of the code segment in the saved registers */
     uint32_t regs_sp;     /* offset of the stack pointer in the saved registers */

@@ -50,8 +50,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofLoad, uprof_load_free)
 
 /**
  * uprof_load_add_file:
- * @path: of a regular file or a pipe; "-" is stdin. If the settings ask for an annotation, it is that of
- *   the last capture.
+ * @path: of a regular file or a pipe; "-" is stdin. If the settings ask for an annotation, it is
+ * that of the last capture.
  *
  * Sends a warning if the file cannot be read to its end, or if all files together have more
  * frames than %UPROF_LOAD_FRAMES_MAX. The stacks that were read before count.

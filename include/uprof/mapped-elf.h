@@ -32,9 +32,9 @@ typedef struct {
     UprofElfImage elf;
     /* of uint64_t, owned: offsets of entries in .eh_frame of @elf that are here with their CIEs */
     GArray *frames;
-    GPtrArray *parts; /* of GByteArray, owned: tables of the file */
-    bool
-        has_all_symbols; /* all of .symtab was read, which has the functions that are not exported */
+    GPtrArray *parts;     /* of GByteArray, owned: tables of the file */
+    bool has_all_symbols; /* all of .symtab was read, which has the functions that are not exported
+                           */
     uint64_t n_here, n_missing; /* pages that were wanted */
 } UprofMappedElf;
 

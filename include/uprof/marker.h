@@ -64,7 +64,8 @@ bool uprof_marker_make_folder(GError **error);
 UprofMarker *uprof_marker_open(const char *uuid, bool *taken, GError **error);
 
 /**
- * uprof_marker_owner: Returns: the process that samples the domain, as far as is known; 0 if it is not
+ * uprof_marker_owner: Returns: the process that samples the domain, as far as is known; 0 if it is
+ * not
  *
  * Takes no lock, so this is only for messages.
  */

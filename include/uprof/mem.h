@@ -189,9 +189,9 @@ bool uprof_mem_is_slow(const UprofMem *mem);
 /**
  * uprof_mem_check:
  *
- * For the sampler, with nothing held. For a slow guest, this reads the page tables used since the last
- * call once more, and compares them. For a guest that maps outside holds, this reads the
- * pages that copies did not find, so that the next copy finds them.
+ * For the sampler, with nothing held. For a slow guest, this reads the page tables used since the
+ * last call once more, and compares them. For a guest that maps outside holds, this reads the pages
+ * that copies did not find, so that the next copy finds them.
  *
  * Returns: false if an entry that was used has changed: copies since the last call may be of the
  *   wrong pages

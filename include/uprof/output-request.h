@@ -19,10 +19,12 @@ void uprof_output_request_add(GPtrArray *list, const char *path, const UprofForm
                               bool is_unused_name);
 
 /**
- * uprof_output_request_add_waits: for each file of the list that cannot also have the waits of tasks, but
- * whose format can show them, adds a file beside it: "web-1.waits.svg" beside "web-1.svg"
+ * uprof_output_request_add_waits: for each file of the list that cannot also have the waits of
+ * tasks, but whose format can show them, adds a file beside it: "web-1.waits.svg" beside
+ * "web-1.svg"
  *
- * Returns: false with %UPROF_ERROR_USAGE if no file of the list will have waits, or if a name is there twice
+ * Returns: false with %UPROF_ERROR_USAGE if no file of the list will have waits, or if a name is
+ * there twice
  */
 bool uprof_output_request_add_waits(GPtrArray *list, GError **error);
 
@@ -34,8 +36,8 @@ GPtrArray *uprof_output_request_list(void);
  * @name, @uuid: of the domain
  * @time: UTC
  *
- * Returns: (transfer full): the path with the safe domain name for %d, the UUID for %u, @time for %t, and
- *   a percent sign for %%
+ * Returns: (transfer full): the path with the safe domain name for %d, the UUID for %u, @time for
+ * %t, and a percent sign for %%
  */
 char *uprof_output_request_path(const UprofOutputRequest *request, const char *name,
                                 const char *uuid, const char *time);

@@ -40,8 +40,8 @@ struct _UprofFormat {
     /* (nullable): writes samples and waits (waits.h) into one file */
     void (*write_both)(const UprofProfile *profile, const UprofProfile *waits, const UprofRun *run,
                        UprofSink *sink);
-    bool
-        has_waits_file; /* waits can be written to a file of their own: uprof_output_write_waits() */
+    bool has_waits_file; /* waits can be written to a file of their own: uprof_output_write_waits()
+                          */
 };
 
 extern const UprofFormat uprof_format_folded;
@@ -84,15 +84,16 @@ bool uprof_output_write_both(const UprofFormat *format, const UprofProfile *prof
                              const UprofProfile *waits, const UprofRun *run, UprofFile *file,
                              GError **error);
 
-/** uprof_output_write_waits: writes only the waits, in microseconds; the format has @has_waits_file */
+/** uprof_output_write_waits: writes only the waits, in microseconds; the format has @has_waits_file
+ */
 bool uprof_output_write_waits(const UprofFormat *format, const UprofProfile *waits,
                               const UprofRun *run, UprofFile *file, GError **error);
 
 /**
  * uprof_svg_compare:
  * @both: from uprof_tree_compare()
- * @old_name, @new_name: (nullable): of the profiles, as the user gave them; they are in the title if
- *   the domains do not tell the profiles apart
+ * @old_name, @new_name: (nullable): of the profiles, as the user gave them; they are in the title
+ * if the domains do not tell the profiles apart
  *
  * Returns: (transfer full): a differential flame graph with the layout of the new profile:
  *   frames that grew are red, frames that shrank are blue
@@ -106,7 +107,8 @@ GString *uprof_svg_history(const UprofCalendar *calendar);
 /**
  * uprof_output_compress:
  *
- * Returns: (transfer full): @text as gzip compresses it (RFC 1952); the same text gives the same bytes
+ * Returns: (transfer full): @text as gzip compresses it (RFC 1952); the same text gives the same
+ * bytes
  */
 GString *uprof_output_compress(UprofSlice text);
 
@@ -123,8 +125,8 @@ typedef struct {
 /**
  * uprof_table_render:
  *
- * Returns: (transfer full): functions by self weight, or processes by total weight; empty if nothing
- *   ran
+ * Returns: (transfer full): functions by self weight, or processes by total weight; empty if
+ * nothing ran
  */
 GString *uprof_table_render(const UprofProfile *profile, const UprofTableStyle *style);
 

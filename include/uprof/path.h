@@ -18,8 +18,8 @@
 char *uprof_path_absolute(const char *path);
 
 /**
- * uprof_path_is_of_system: is @path in a folder where packages of the distribution have programs and
- * libraries, such as "/usr"?
+ * uprof_path_is_of_system: is @path in a folder where packages of the distribution have programs
+ * and libraries, such as "/usr"?
  *
  * Returns: false also for a path with "." or "..", or with an empty part
  */

@@ -2,9 +2,10 @@
 /*
  * perf-map.h - reads the list of functions that a JIT compiler has generated
  *
- * Runtimes write it for perf, as /tmp/perf-PID.map (Linux, tools/perf/Documentation/jit-interface.txt).
- * A line is START SIZE NAME: two hexadecimal numbers, and any text. The file grows while the
- * process runs. Code that is moved or replaced has a new line, so later lines win.
+ * Runtimes write it for perf, as /tmp/perf-PID.map (Linux,
+ * tools/perf/Documentation/jit-interface.txt). A line is START SIZE NAME: two hexadecimal numbers,
+ * and any text. The file grows while the process runs. Code that is moved or replaced has a new
+ * line, so later lines win.
  */
 #pragma once
 

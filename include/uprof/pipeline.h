@@ -149,7 +149,8 @@ uprof_pipeline_name_task(UprofPipeline *pipeline, const UprofTaskLabel *label, U
  */
 UprofProfile *uprof_pipeline_take_profile(UprofPipeline *pipeline);
 
-/** uprof_pipeline_note_facts: notes in the run what is known now of the guest and of its symbol files */
+/** uprof_pipeline_note_facts: notes in the run what is known now of the guest and of its symbol
+ * files */
 void uprof_pipeline_note_facts(UprofPipeline *pipeline);
 
 /**

@@ -109,8 +109,8 @@ typedef struct _UprofProfileStack UprofProfileStack;
 typedef void (*UprofProfileTimeVisit)(const UprofProfileStack *stack, UprofTick tick, void *data);
 
 /**
- * uprof_profile_walk_times: like uprof_profile_walk_ticks() for all vCPUs, for visitors that remember
- *   stacks
+ * uprof_profile_walk_times: like uprof_profile_walk_ticks() for all vCPUs, for visitors that
+ * remember stacks
  */
 void uprof_profile_walk_times(const UprofProfile *profile, UprofProfileTimeVisit visit, void *data);
 
@@ -168,7 +168,7 @@ GArray *uprof_profile_rows(const UprofProfile *profile, uint64_t *halted);
 bool uprof_profile_level_is_vcpu(const UprofName *name, uint32_t *vcpu);
 
 /**
- * uprof_profile_level_is_cgroup: does the name stand for a cgroup (cgroups.h), or for "[cgroup]", which
- *   says that it is not known? Only the frame below the domain, or below the vCPU, can.
+ * uprof_profile_level_is_cgroup: does the name stand for a cgroup (cgroups.h), or for "[cgroup]",
+ * which says that it is not known? Only the frame below the domain, or below the vCPU, can.
  */
 bool uprof_profile_level_is_cgroup(const UprofName *name);

@@ -63,8 +63,8 @@ typedef struct {
     bool wait;        /* waits until the domains of @words run */
     uint64_t wait_ns; /* the longest wait; 0: until a signal ends the run */
     /*
-     * Samples a domain again when it starts again, when the duration of its sampling is over, and after
-     * another run that waits for it. Only a signal or the observer ends the run.
+     * Samples a domain again when it starts again, when the duration of its sampling is over, and
+     * after another run that waits for it. Only a signal or the observer ends the run.
      */
     bool rejoins;
     /* ends the sampling of a domain after so many samples of vCPUs that run; 0: no limit */

@@ -45,8 +45,8 @@ void uprof_ring_give(UprofRing *ring, UprofSnapshot **slots, size_t n);
 
 /**
  * uprof_ring_peek: for the consumer
- * @slots: (out) (transfer none): the oldest filled slots, in order: all that follow each other with one owner, at
- *   most @n_max
+ * @slots: (out) (transfer none): the oldest filled slots, in order: all that follow each other with
+ * one owner, at most @n_max
  *
  * Returns: how many; 0 if no slot is filled
  */
@@ -58,9 +58,9 @@ void uprof_ring_drop(UprofRing *ring);
 /**
  * uprof_ring_fd:
  *
- * The consumer should look at the ring ten to fifty times a second and handle several slots at once.
- * This costs less than a wakeup for each slot. The descriptor wakes the consumer early if slots
- * fill faster.
+ * The consumer should look at the ring ten to fifty times a second and handle several slots at
+ * once. This costs less than a wakeup for each slot. The descriptor wakes the consumer early if
+ * slots fill faster.
  *
  * Returns: borrowed: a descriptor that is readable when a quarter of the slots is filled
  */

@@ -29,7 +29,7 @@ typedef struct {
     uint64_t n_seen;     /* samples in its code */
     char *lines_hint;    /* (nullable): why some inlined functions and lines are missing */
     bool is_module;      /* not given by the user, but mapped by processes of the guest; addresses
-                       * count from its first page */
+                          * count from its first page */
     bool is_from_memory; /* a module whose names came from the guest's memory */
 } UprofRunImage;
 

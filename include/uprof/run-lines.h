@@ -19,9 +19,9 @@ GPtrArray *uprof_run_lines_start(const UprofRun *run, const char *shown, unsigne
 
 /** UprofRunLinesHow: what the end of a run shows */
 typedef struct {
-    bool
-        is_verbose; /* all numbers; otherwise one line, and a line for each thing that is not well */
-    bool is_live;   /* the run has just ended, and can be repeated with other options */
+    bool is_verbose; /* all numbers; otherwise one line, and a line for each thing that is not well
+                      */
+    bool is_live;    /* the run has just ended, and can be repeated with other options */
 } UprofRunLinesHow;
 
 /** uprof_run_lines_end: the counts, the quality and hints */

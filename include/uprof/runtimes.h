@@ -6,10 +6,11 @@
  * Go: a thread has a stack of its own, and each goroutine has one. The runtime changes to the
  * thread's stack for its own work, for system calls by the vDSO and for functions in C.
  *
- * Python (CPython 3.11 to 3.15): the interpreter keeps the frames of functions in memory of its own.
+ * Python (CPython 3.11 to 3.15): the interpreter keeps the frames of functions in memory of its
+ * own.
  *
- * The analysis publishes a chain (chains.h) that leads to such frames. The first samples of a process come
- * without them, because the chain is not known yet.
+ * The analysis publishes a chain (chains.h) that leads to such frames. The first samples of a
+ * process come without them, because the chain is not known yet.
  */
 #pragma once
 
@@ -41,7 +42,8 @@ UprofRuntimes *uprof_runtimes_new(UprofSpace *space, UprofSym *sym, UprofNames *
 void uprof_runtimes_free(UprofRuntimes *runtimes);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofRuntimes, uprof_runtimes_free)
 
-/** uprof_runtimes_begin: call it after uprof_space_begin(); @snapshot: borrowed until the next call */
+/** uprof_runtimes_begin: call it after uprof_space_begin(); @snapshot: borrowed until the next call
+ */
 void uprof_runtimes_begin(UprofRuntimes *runtimes, const UprofSnapshot *snapshot);
 
 /** UprofGoCaller: the caller of a function that has changed the stack */

@@ -21,9 +21,9 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UprofSnapshots, uprof_snapshots_clear)
  * @session: prepared with a worker
  * @snapshots: (out): in any case; to be cleared
  *
- * Holds each vCPU once, or twice if the guest runs Linux: from the first snapshots the worker finds the
- * kernel. With the kernel known, the second ones also contain data such as the running process. A guest
- * that somebody else has paused is read as it is.
+ * Holds each vCPU once, or twice if the guest runs Linux: from the first snapshots the worker finds
+ * the kernel. With the kernel known, the second ones also contain data such as the running process.
+ * A guest that somebody else has paused is read as it is.
  *
  * Returns: %UPROF_ERROR_NONE; another code if it failed, after a notice with the reason
  */

@@ -21,10 +21,10 @@ typedef struct {
  * @tasks: (inout): its request is completed
  * @text: (out) (transfer full) (nullable): lines that are safe to print; %NULL: see the code
  *
- * Holds vCPUs for snapshots (session-snapshots.h). With @pause_ns of its settings, the whole guest is
- * then held once while the worker reads the tasks. The worker reads them before that, too, so that in
- * the hold it knows all symbols and unwind tables. If the hold becomes too long, it ends, and a notice
- * says so. A guest that somebody else has paused is read as it is.
+ * Holds vCPUs for snapshots (session-snapshots.h). With @pause_ns of its settings, the whole guest
+ * is then held once while the worker reads the tasks. The worker reads them before that, too, so
+ * that in the hold it knows all symbols and unwind tables. If the hold becomes too long, it ends,
+ * and a notice says so. A guest that somebody else has paused is read as it is.
  *
  * Returns: %UPROF_ERROR_NONE; another code if it failed, after a notice with the reason
  */

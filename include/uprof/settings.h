@@ -71,7 +71,8 @@ bool uprof_settings_parse_duration(const char *text, uint64_t *duration_ns);
 bool uprof_settings_parse_budget(const char *text, uint64_t *budget_ppm);
 bool uprof_settings_parse_vcpus(const char *text, GArray **vcpus);
 
-/* uprof_settings_format_rate .. _budget: Returns: (transfer full): as uprof_settings_parse_* read it */
+/* uprof_settings_format_rate .. _budget: Returns: (transfer full): as uprof_settings_parse_* read
+ * it */
 char *uprof_settings_format_rate(uint64_t rate_mhz);
 char *uprof_settings_format_duration(uint64_t duration_ns);
 char *uprof_settings_format_budget(uint64_t budget_ppm);

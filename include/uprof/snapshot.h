@@ -118,7 +118,8 @@ size_t uprof_snapshot_room(const UprofSnapshot *snapshot);
  */
 bool uprof_snapshot_read(const UprofSnapshot *snapshot, uint64_t gva, void *into, size_t len);
 
-/** uprof_snapshot_read_word: as uprof_snapshot_read(), for a word of 8 bytes in the guest's byte order */
+/** uprof_snapshot_read_word: as uprof_snapshot_read(), for a word of 8 bytes in the guest's byte
+ * order */
 bool uprof_snapshot_read_word(const UprofSnapshot *snapshot, uint64_t gva, uint64_t *word);
 
 /** uprof_snapshot_window_at: Returns: (nullable): the window with the byte at @gva */

@@ -95,16 +95,16 @@ bool uprof_space_find_object(UprofSpace *space, uint64_t pc, const char *name, u
 /**
  * uprof_space_tables:
  *
- * Returns: (nullable): registers with the page tables of the process that ran, if those of the snapshot
- *   are of another process; borrowed until the next uprof_space_begin()
+ * Returns: (nullable): registers with the page tables of the process that ran, if those of the
+ * snapshot are of another process; borrowed until the next uprof_space_begin()
  */
 const UprofRegs *uprof_space_tables(const UprofSpace *space);
 
 /**
  * uprof_space_saved_regs:
  *
- * Returns: guest-virtual address of the registers that this thread had when it entered the kernel; 0 if
- *   the address is not known, or the thread belongs to no process
+ * Returns: guest-virtual address of the registers that this thread had when it entered the kernel;
+ * 0 if the address is not known, or the thread belongs to no process
  */
 uint64_t uprof_space_saved_regs(const UprofSpace *space);
 

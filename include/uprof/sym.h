@@ -112,9 +112,9 @@ bool uprof_sym_has_line_names(const UprofSym *sym);
  * If the ELF file has a debug file of the same build, the debug file supplies what the ELF file
  * lacks. The debug file is FILE.dbg (as Unikraft's build leaves it), or the file that
  * .gnu_debuglink names (beside the file, in .debug there, or under the debug folders), or
- * .build-id/ab/cdef.debug under the debug folders and then in the symbol cache. Names come from .symtab, else from .dynsym and
- * .gnu_debugdata, and from the debug file. Unwind tables come from .eh_frame first, then from
- * .debug_frame.
+ * .build-id/ab/cdef.debug under the debug folders and then in the symbol cache. Names come from
+ * .symtab, else from .dynsym and .gnu_debugdata, and from the debug file. Unwind tables come from
+ * .eh_frame first, then from .debug_frame.
  *
  * Returns: false with an error that names the file
  */
@@ -209,7 +209,8 @@ bool uprof_sym_module(const UprofSym *sym, unsigned number, UprofSymModule *modu
  */
 uint64_t uprof_sym_module_address(unsigned module, uint64_t offset);
 
-/** uprof_sym_module_of: Returns: number of the module that @symbol_address is in; 0 if it is in none */
+/** uprof_sym_module_of: Returns: number of the module that @symbol_address is in; 0 if it is in
+ * none */
 unsigned uprof_sym_module_of(uint64_t symbol_address);
 
 enum { UPROF_SYM_PROCESSES = 1 << 14 }; /* whose code in no file is distinguished */
@@ -233,7 +234,8 @@ bool uprof_sym_is_process_address(uint64_t pc);
  * @bytes: a part of the process's file
  * @n_missing: how many bytes between the last part and this one are missing
  *
- * Gives names to code that is in no file. Names of several processes together take a bounded memory.
+ * Gives names to code that is in no file. Names of several processes together take a bounded
+ * memory.
  *
  * Returns: false if there is no room left, so that nothing was added
  */

@@ -5,8 +5,8 @@
  *   .build-id/ab/cdef          a program or a library
  *   .build-id/ab/cdef.debug    its debug file
  *
- * An empty file says that no server has the file. It counts for a day. The layout is that of a debug
- * folder of gdb.
+ * An empty file says that no server has the file. It counts for a day. The layout is that of a
+ * debug folder of gdb.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ char *uprof_symbol_cache_folder(void);
 /**
  * uprof_symbol_cache_used: the first call decides; make it before rights are dropped
  *
- * Returns: (transfer none) (nullable): uprof_symbol_cache_folder(); %NULL if the folder is missing and no
- *   file will be fetched
+ * Returns: (transfer none) (nullable): uprof_symbol_cache_folder(); %NULL if the folder is missing
+ * and no file will be fetched
  */
 const char *uprof_symbol_cache_used(void);

@@ -20,7 +20,8 @@ typedef struct {
     UprofSymConfig config;  /* its lists are borrowed */
 } UprofSymbolSettings;
 
-/** uprof_symbol_settings_has_any: the user gave a file or a folder with symbols, or there is a cache */
+/** uprof_symbol_settings_has_any: the user gave a file or a folder with symbols, or there is a
+ * cache */
 bool uprof_symbol_settings_has_any(const UprofSymbolSettings *settings);
 
 /**

@@ -40,8 +40,8 @@ void uprof_symbolizer_begin_profile(UprofSymbolizer *symbolizer, const UprofRun 
 const UprofName *uprof_symbolizer_name_frame(UprofSymbolizer *symbolizer, const UprofName *frame);
 
 /**
- * uprof_symbolizer_annotate: counts samples at the address of a frame that uprof_symbolizer_name_frame()
- *   has named; nothing is counted at other frames
+ * uprof_symbolizer_annotate: counts samples at the address of a frame that
+ * uprof_symbolizer_name_frame() has named; nothing is counted at other frames
  * @places: borrowed during the call
  */
 void uprof_symbolizer_annotate(UprofSymbolizer *symbolizer, const UprofName *frame,

@@ -2,10 +2,11 @@
 /*
  * task-list.h - every task of a Linux guest, as its kernel has it
  *
- * The list is read while the guest runs: nothing is held. A task is accepted only if its neighbors in
- * the kernel's rings still point to it after it was read, so a ring that changes meanwhile is noticed
- * and followed again. Tasks that begin or end meanwhile may be in the list or not. A task in the list
- * is known by its id and the time when it began; its address may soon be that of another task.
+ * The list is read while the guest runs: nothing is held. A task is accepted only if its neighbors
+ * in the kernel's rings still point to it after it was read, so a ring that changes meanwhile is
+ * noticed and followed again. Tasks that begin or end meanwhile may be in the list or not. A task
+ * in the list is known by its id and the time when it began; its address may soon be that of
+ * another task.
  */
 #pragma once
 
@@ -16,7 +17,8 @@ enum {
     UPROF_TASK_NAME_BYTES = 64,
 };
 
-/** UprofTask: a thread of a process, or of the kernel; a member that the kernel's types lack is 0 */
+/** UprofTask: a thread of a process, or of the kernel; a member that the kernel's types lack is 0
+ */
 typedef struct {
     uint64_t address; /* of its struct task_struct */
     uint32_t id;      /* of the thread, in the outermost namespace */
@@ -66,8 +68,8 @@ typedef struct {
  *
  * Reads some hundred bytes of each task. Time and memory are bounded whatever the guest contains.
  *
- * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_UNSUPPORTED if the kernel is not known, or
- *   does not describe its tasks
+ * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_UNSUPPORTED if the kernel is not
+ * known, or does not describe its tasks
  */
 UprofTaskList *
 uprof_task_list_read(const UprofLinux *kernel, UprofMem *mem, uint64_t time_ns, GError **error);

@@ -2,9 +2,10 @@
 /*
  * task-lock.h - the lock that a task of a Linux guest waits for, and its owner
  *
- * A task that waits has a structure on its kernel stack, its waiter. The waiters of a lock are in a ring
- * with the lock. A lock is reported only if the ring is consistent in both directions, and each waiter
- * is on the stack of its task. The guest runs meanwhile, so the task must still wait at the end.
+ * A task that waits has a structure on its kernel stack, its waiter. The waiters of a lock are in a
+ * ring with the lock. A lock is reported only if the ring is consistent in both directions, and
+ * each waiter is on the stack of its task. The guest runs meanwhile, so the task must still wait at
+ * the end.
  */
 #pragma once
 
@@ -63,7 +64,8 @@ const UprofTask *uprof_task_lock_task(const UprofTaskLockSearch *search, uint64_
 /** uprof_task_lock_kind: Returns: the kind of lock for which the kernel's @function waits */
 UprofTaskLockKind uprof_task_lock_kind(const char *function);
 
-/** uprof_task_lock_kind_name: Returns: "mutex", "rwsem-read", "rwsem-write", "rt-mutex" ...; literal */
+/** uprof_task_lock_kind_name: Returns: "mutex", "rwsem-read", "rwsem-write", "rt-mutex" ...;
+ * literal */
 const char *uprof_task_lock_kind_name(UprofTaskLockKind kind);
 
 /**

@@ -12,16 +12,16 @@
  *            saved_sp, cgroup;
  *            u32 id, process, parent, inner, level, cpu;
  *            u8 state, a letter;
- *            u8 flags: 1 is_on_cpu, 2 is_kernel, 4 is_in_io, 8 has_run, 16 is_doubtful, 32 has_wait,
- *            64 may_run;
- *            u8 len, and the name; u8 len, and comm
+ *            u8 flags: 1 is_on_cpu, 2 is_kernel, 4 is_in_io, 8 has_run, 16 is_doubtful, 32
+ * has_wait, 64 may_run; u8 len, and the name; u8 len, and comm
  */
 #pragma once
 
 #include "uprof/bytes.h"
 #include "uprof/task-list.h"
 
-/** uprof_task_record_make: Returns: (transfer full): at most %UPROF_CAPTURE_TASKS_BYTES_MAX bytes */
+/** uprof_task_record_make: Returns: (transfer full): at most %UPROF_CAPTURE_TASKS_BYTES_MAX bytes
+ */
 GByteArray *uprof_task_record_make(const UprofTaskList *list);
 
 /**
@@ -29,7 +29,7 @@ GByteArray *uprof_task_record_make(const UprofTaskList *list);
  *
  * Texts are made safe to print.
  *
- * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_BAD_DATA if the bytes do not follow the
- *   format, or are of more than %UPROF_TASK_LIST_MAX tasks
+ * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_BAD_DATA if the bytes do not follow
+ * the format, or are of more than %UPROF_TASK_LIST_MAX tasks
  */
 UprofTaskList *uprof_task_record_parse(UprofSlice bytes, GError **error);

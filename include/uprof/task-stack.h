@@ -2,8 +2,8 @@
 /*
  * task-stack.h - the kernel stack of a task that does not run
  *
- * Such a task has saved its registers on its kernel stack. The stack is copied while the guest runs.
- * The task's count of switches shows afterwards whether the copy is of one wait.
+ * Such a task has saved its registers on its kernel stack. The stack is copied while the guest
+ * runs. The task's count of switches shows afterwards whether the copy is of one wait.
  */
 #pragma once
 
@@ -21,7 +21,8 @@ typedef enum {
     UPROF_TASK_STACK_RUNS,    /* the task runs: its vCPU has its registers */
     UPROF_TASK_STACK_NONE,    /* the task has ended and has no stack any more */
     UPROF_TASK_STACK_CHANGED, /* the task runs now and then, or has just ended */
-    UPROF_TASK_STACK_UNKNOWN, /* the kernel's types lack the place of the stack, or it is malformed */
+    UPROF_TASK_STACK_UNKNOWN, /* the kernel's types lack the place of the stack, or it is malformed
+                               */
     UPROF_TASK_STACK_SKIPPED, /* for users: there was no time for it */
 } UprofTaskStackState;
 

@@ -21,7 +21,8 @@ typedef struct {
     UprofTaskChoice choice;
     uint64_t time_ns; /* of a snapshot of the guest as it is now, such as that of the first vCPU */
     uint32_t reset;   /* of the same snapshot */
-    /* time for the list, for the stacks of the kernel, and for those of user space; 0: the default */
+    /* time for the list, for the stacks of the kernel, and for those of user space; 0: the default
+     */
     uint64_t list_ns, kernel_ns, user_ns;
     size_t most; /* bytes of the text, about; 0: %UPROF_TEXT_LONG_MAX */
     bool is_json;
@@ -34,8 +35,8 @@ typedef struct {
 /**
  * UprofTaskReading: what was read about tasks; another struct begins with it
  *
- * A text is made in two steps, because the guest may be held while its tasks are read, and the text also
- * says for how long.
+ * A text is made in two steps, because the guest may be held while its tasks are read, and the text
+ * also says for how long.
  */
 typedef struct _UprofTaskReading UprofTaskReading;
 struct _UprofTaskReading {
@@ -64,7 +65,8 @@ typedef GString *UprofTaskMake(UprofPipeline *pipeline, const UprofTaskRequest *
 
 /**
  * uprof_task_table_read:
- * @pipeline: has analyzed a snapshot of each vCPU; see uprof_linux_want_tasks(); must outlive the result
+ * @pipeline: has analyzed a snapshot of each vCPU; see uprof_linux_want_tasks(); must outlive the
+ * result
  * @shown: the domain's name, safe to print; borrowed until the result is freed
  * @notices: get a warning if the list is not complete, or the kernel's types lack facts
  *

@@ -6,5 +6,6 @@
 
 #include <sys/types.h>
 
-/** uprof_thread_number: Returns: as gettid(2), also in a child of fork(); only the first call of a thread asks the kernel */
+/** uprof_thread_number: Returns: as gettid(2), also in a child of fork(); only the first call of a
+ * thread asks the kernel */
 pid_t uprof_thread_number(void);

@@ -2,8 +2,8 @@
 /*
  * top-picture.h - a picture of all samples of a domain that `top` has seen
  *
- * The worker of the domain keeps the samples and draws the picture. The program writes its bytes to a
- * file and does not read them.
+ * The worker of the domain keeps the samples and draws the picture. The program writes its bytes to
+ * a file and does not read them.
  */
 #pragma once
 

@@ -8,8 +8,8 @@
 #include "uprof/hot-rows.h"
 
 /**
- * uprof_top_round_make: in a worker: packs the functions, vCPUs, processes and cgroups of the samples since
- * the last round, and keeps the stacks for a picture (top-picture.h)
+ * uprof_top_round_make: in a worker: packs the functions, vCPUs, processes and cgroups of the
+ * samples since the last round, and keeps the stacks for a picture (top-picture.h)
  * @argument: empty
  */
 void uprof_top_round_make(UprofAnalysis *analysis, UprofSlice argument, GByteArray *reply);

@@ -40,7 +40,8 @@ typedef struct {
         *said; /* of char: messages; the last ones are shown at the bottom of a screen */
 } UprofTopView;
 
-/** uprof_top_text_batch: Returns: (transfer full): a round of `top --batch`; @rows_max: of the table */
+/** uprof_top_text_batch: Returns: (transfer full): a round of `top --batch`; @rows_max: of the
+ * table */
 GString *uprof_top_text_batch(const UprofTopView *view, unsigned rows_max);
 
 /**
@@ -48,8 +49,8 @@ GString *uprof_top_text_batch(const UprofTopView *view, unsigned rows_max);
  * @lines: of the screen
  * @style: its @rows are the most rows of the table; 0: as many as there is room for
  *
- * Returns: (transfer full): a complete screen with control sequences of ECMA-48; lines without room are
- *   left out
+ * Returns: (transfer full): a complete screen with control sequences of ECMA-48; lines without room
+ * are left out
  */
 GString *
 uprof_top_text_screen(const UprofTopView *view, unsigned lines, const UprofTableStyle *style);

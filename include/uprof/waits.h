@@ -2,10 +2,10 @@
 /*
  * waits.h - where the tasks of a Linux guest wait, and for how long
  *
- * From time to time all tasks are listed, without a hold. The time since the last walk is counted for
- * each task that does not run: by its state, its process and its stack, in microseconds. The stack of a
- * task is found between two walks. A task that has not run since then waits where it has waited, so a
- * walk of an idle guest is only the list.
+ * From time to time all tasks are listed, without a hold. The time since the last walk is counted
+ * for each task that does not run: by its state, its process and its stack, in microseconds. The
+ * stack of a task is found between two walks. A task that has not run since then waits where it has
+ * waited, so a walk of an idle guest is only the list.
  */
 #pragma once
 
@@ -13,7 +13,8 @@
 
 typedef struct _UprofWaits UprofWaits;
 
-/** UprofWaitClock: Returns: monotonic nanoseconds, such as uprof_clock_now_ns(): what a step costs */
+/** UprofWaitClock: Returns: monotonic nanoseconds, such as uprof_clock_now_ns(): what a step costs
+ */
 typedef uint64_t UprofWaitClock(void);
 
 /** UprofWaitTick: a moment in which the worker has time for a part of a walk */
@@ -39,9 +40,9 @@ void uprof_waits_move(UprofWaits *waits, UprofGuest *guest);
 /**
  * uprof_waits_step: walks, or finds some stacks, or does nothing if it is too early
  *
- * Call it between two snapshots, as often as there is time. A walk takes up to a second; other steps
- * take some milliseconds. All steps take about a tenth of the time; if the list of tasks is so long that
- * a walk in 3 s takes more, they take up to a third.
+ * Call it between two snapshots, as often as there is time. A walk takes up to a second; other
+ * steps take some milliseconds. All steps take about a tenth of the time; if the list of tasks is
+ * so long that a walk in 3 s takes more, they take up to a third.
  */
 void uprof_waits_step(UprofWaits *waits, const UprofWaitTick *tick);
 
@@ -52,7 +53,7 @@ void uprof_waits_step(UprofWaits *waits, const UprofWaitTick *tick);
 void uprof_waits_end(UprofWaits *waits, uint64_t time_ns);
 
 /**
- * uprof_waits_obstacle: Returns: (nullable) (transfer none): why the last walk was not possible; %NULL
- *   if it was
+ * uprof_waits_obstacle: Returns: (nullable) (transfer none): why the last walk was not possible;
+ * %NULL if it was
  */
 const char *uprof_waits_obstacle(const UprofWaits *waits);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * watch-domains.h - a flight recorder: keeps the last minutes of samples in memory, and writes them to files
- * when something says so
+ * watch-domains.h - a flight recorder: keeps the last minutes of samples in memory, and writes them
+ * to files when something says so
  */
 #pragma once
 
@@ -42,7 +42,8 @@ typedef struct {
 
 /**
  * uprof_watch_domains: samples until a signal ends it
- * @tally: (inout): adds one code for each domain, and one for each profile that could not be written
+ * @tally: (inout): adds one code for each domain, and one for each profile that could not be
+ * written
  *
  * Forks, as uprof_record_domains() does.
  *

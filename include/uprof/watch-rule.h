@@ -44,5 +44,6 @@ UprofWatchRule *uprof_watch_rule_new(const char *text, GError **error);
 void uprof_watch_rule_free(UprofWatchRule *rule);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofWatchRule, uprof_watch_rule_free)
 
-/** uprof_watch_rule_needs_ns: Returns: how much time must be kept, so that the rule can be checked */
+/** uprof_watch_rule_needs_ns: Returns: how much time must be kept, so that the rule can be checked
+ */
 uint64_t uprof_watch_rule_needs_ns(const UprofWatchRule *rule);

@@ -148,8 +148,8 @@ bool uprof_worker_call_within(UprofWorker *worker, unsigned limit_s, unsigned ca
 
 /**
  * uprof_worker_call_then: the same with a function for the end of the call
- * @ended: called in this thread as soon as the worker has replied or is dead, before its notices are
- *   shown
+ * @ended: called in this thread as soon as the worker has replied or is dead, before its notices
+ * are shown
  * @data: for @ended
  */
 bool
@@ -180,7 +180,8 @@ void uprof_worker_counts(UprofWorker *worker, UprofWorkerCounts *counts);
  */
 const UprofLinks **uprof_worker_links(UprofWorker *worker);
 
-/** uprof_worker_chains: Returns: (transfer none): the chains in the guest's processes, for the sampler */
+/** uprof_worker_chains: Returns: (transfer none): the chains in the guest's processes, for the
+ * sampler */
 const UprofChains *uprof_worker_chains(UprofWorker *worker);
 
 /**
@@ -190,8 +191,8 @@ const UprofChains *uprof_worker_chains(UprofWorker *worker);
 void uprof_worker_set_sizes(UprofWorker *worker, UprofWindowSize *sizes, unsigned n_vcpus);
 
 /**
- * uprof_worker_set_walks: tells the worker now and then that there is time to walk tasks, or ends that;
- * its job has @waits. uprof_worker_end() ends it, too.
+ * uprof_worker_set_walks: tells the worker now and then that there is time to walk tasks, or ends
+ * that; its job has @waits. uprof_worker_end() ends it, too.
  */
 void uprof_worker_set_walks(UprofWorker *worker, bool walks);
 

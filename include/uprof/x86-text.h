@@ -2,8 +2,8 @@
 /*
  * x86-text.h - the text of one x86 instruction, in AT&T syntax
  *
- * Zydis decodes the instruction and writes the operands. Mnemonics are those of binutils, so that the text
- * can be compared with `objdump -d`.
+ * Zydis decodes the instruction and writes the operands. Mnemonics are those of binutils, so that
+ * the text can be compared with `objdump -d`.
  */
 #pragma once
 

@@ -2,10 +2,10 @@
 /*
  * xl-module.h - the interface of the loadable module for the domains of xl
  *
- * Only this module needs libxenlight, each of whose SONAMEs belongs to one version of Xen. The program
- * works without the module, and so does the module for holds (xen-module.h). The module links its own
- * copies of the functions of base that it calls. It exports one symbol: %UPROF_XL_MODULE_SYMBOL, a
- * UprofXlModule. It changes no domain.
+ * Only this module needs libxenlight, each of whose SONAMEs belongs to one version of Xen. The
+ * program works without the module, and so does the module for holds (xen-module.h). The module
+ * links its own copies of the functions of base that it calls. It exports one symbol:
+ * %UPROF_XL_MODULE_SYMBOL, a UprofXlModule. It changes no domain.
  */
 #pragma once
 
@@ -37,17 +37,16 @@ typedef struct {
 typedef struct {
     uint32_t abi; /* %UPROF_XL_MODULE_ABI */
     /*
-     * @domains: (inout): of UprofXlDomain: gets all domains but dom0, in any order. A domain that ends
-     *   meanwhile is left out.
-     * Returns: false with %UPROF_ERROR_UNSUPPORTED, for example if the running Xen is of another
-     *   version than libxenlight
+     * @domains: (inout): of UprofXlDomain: gets all domains but dom0, in any order. A domain that
+     * ends meanwhile is left out. Returns: false with %UPROF_ERROR_UNSUPPORTED, for example if the
+     * running Xen is of another version than libxenlight
      */
     bool (*list)(GArray *domains, GError **error);
     /*
-     * @kernel: (out) (transfer full) (nullable): path of the kernel in the domain's configuration, not
-     *   safe to print; %NULL if the configuration has none
-     * Returns: false with %UPROF_ERROR_NOT_FOUND if the domain has ended, or with
-     *   %UPROF_ERROR_FAILED if its configuration cannot be read
+     * @kernel: (out) (transfer full) (nullable): path of the kernel in the domain's configuration,
+     * not safe to print; %NULL if the configuration has none Returns: false with
+     * %UPROF_ERROR_NOT_FOUND if the domain has ended, or with %UPROF_ERROR_FAILED if its
+     * configuration cannot be read
      */
     bool (*kernel)(const UprofXlDomain *domain, char **kernel, GError **error);
 } UprofXlModule;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Decodes a function from its start, one instruction after the other. A sample says for certain where an
- * instruction begins, so that the decoding goes on there if it has come to another result.
+ * Decodes a function from its start, one instruction after the other. A sample says for certain
+ * where an instruction begins, so that the decoding goes on there if it has come to another result.
  */
 #include "hot-places-priv.h"
 
@@ -93,8 +93,8 @@ step_row(Annotating *annotating, uint64_t address)
 }
 
 /*
- * Returns: (transfer full) (nullable): the function to which the row leads, with the distance from its
- *   start; %NULL if it is @function
+ * Returns: (transfer full) (nullable): the function to which the row leads, with the distance from
+ * its start; %NULL if it is @function
  */
 static char *
 name_callee(const Annotating *annotating, const Row *row, uint64_t link_address,
@@ -114,8 +114,8 @@ name_callee(const Annotating *annotating, const Row *row, uint64_t link_address,
 }
 
 /*
- * All functions together have the time for lines. If there are too many instructions, only those with
- * samples get lines.
+ * All functions together have the time for lines. If there are too many instructions, only those
+ * with samples get lines.
  *
  * Returns: (transfer full): by row: (nullable)
  */

@@ -12,7 +12,8 @@ enum {
 };
 
 /**
- * uprof_hot_places_see: reads code of the function if it runs in a snapshot and no file has its code
+ * uprof_hot_places_see: reads code of the function if it runs in a snapshot and no file has its
+ * code
  * @frame: of @snapshot: the innermost one
  *
  * Reads a bounded number of pages, and changes nothing that the analysis of the snapshot uses.
@@ -31,8 +32,8 @@ typedef struct {
 } UprofHotPlace;
 
 /**
- * uprof_hot_places_list: Returns: (transfer full): of UprofHotPlace: those in functions of the name, by
- *   function and address
+ * uprof_hot_places_list: Returns: (transfer full): of UprofHotPlace: those in functions of the
+ * name, by function and address
  */
 GArray *uprof_hot_places_list(const UprofHotPlaces *places, UprofSym *sym);
 
@@ -43,9 +44,11 @@ typedef struct {
     unsigned word_bytes; /* of the code's mode */
 } UprofHotCode;
 
-/** uprof_hot_places_code: @address: symbol address. @code: (out): what files or guest memory have there */
+/** uprof_hot_places_code: @address: symbol address. @code: (out): what files or guest memory have
+ * there */
 void uprof_hot_places_code(const UprofHotPlaces *places, const UprofSym *sym, uint64_t address,
                            UprofHotCode *code);
 
-/** uprof_hot_places_left_out: Returns: samples that were not counted, because there were too many addresses */
+/** uprof_hot_places_left_out: Returns: samples that were not counted, because there were too many
+ * addresses */
 uint64_t uprof_hot_places_left_out(const UprofHotPlaces *places);

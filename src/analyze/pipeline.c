@@ -257,8 +257,8 @@ push_marker(UprofPipeline *pipeline, const char *marker)
 }
 
 /*
- * Pushes the functions of Python that frame @i of @stack runs, the outermost first. If there is too little
- * room, the outermost ones are left out.
+ * Pushes the functions of Python that frame @i of @stack runs, the outermost first. If there is too
+ * little room, the outermost ones are left out.
  */
 static void
 push_python(UprofPipeline *pipeline, unsigned i)
@@ -451,7 +451,8 @@ push_name(UprofPipeline *pipeline, const char *name, uint32_t process)
     push_frame(pipeline, uprof_names_intern(pipeline->names, (UprofSlice){ text, strlen(text) }));
 }
 
-/* Pushes the process that ran, if the guest is Linux. Its cgroup comes first if the user wants it. */
+/* Pushes the process that ran, if the guest is Linux. Its cgroup comes first if the user wants it.
+ */
 static void
 push_process(UprofPipeline *pipeline, const UprofSnapshot *snapshot)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * python-merge-priv.h - puts the functions of Python into a stack, in place of the interpreter's frames
+ * python-merge-priv.h - puts the functions of Python into a stack, in place of the interpreter's
+ * frames
  */
 #pragma once
 
@@ -15,8 +16,8 @@ typedef struct _UprofPythonMerge {
     /* by frame of the stack: the first of @frames that the frame runs, and how many it runs */
     uint16_t first[UPROF_DEPTH_MAX];
     uint16_t count[UPROF_DEPTH_MAX];
-    /* the frame of the stack that runs the innermost function: it and its callers in the interpreter
-     * are not shown */
+    /* the frame of the stack that runs the innermost function: it and its callers in the
+     * interpreter are not shown */
     unsigned innermost;
 } UprofPythonMerge;
 
@@ -30,6 +31,7 @@ typedef struct _UprofPythonMerge {
 bool uprof_python_merge_find(UprofRuntimes *runtimes, const UprofStack *stack, bool with_lines,
                              UprofPythonMerge *merge);
 
-/** uprof_python_merge_hides: is frame @i of @stack one of the interpreter that functions replace? */
+/** uprof_python_merge_hides: is frame @i of @stack one of the interpreter that functions replace?
+ */
 bool uprof_python_merge_hides(UprofRuntimes *runtimes, const UprofPythonMerge *merge,
                               const UprofStack *stack, unsigned i);

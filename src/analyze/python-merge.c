@@ -18,8 +18,8 @@ find_frame(const UprofStack *stack, uint64_t place)
 }
 
 /*
- * Functions whose frame in the stack is not known belong to the frame of the functions that they call,
- * or else to that of the functions that call them.
+ * Functions whose frame in the stack is not known belong to the frame of the functions that they
+ * call, or else to that of the functions that call them.
  */
 static void
 fill_unknown(unsigned *at, unsigned n)
@@ -32,8 +32,8 @@ fill_unknown(unsigned *at, unsigned n)
             at[i - 1] = at[i];
 }
 
-/* Sorts the functions by their frames in the stack. Only the functions of a second interpreter can be out
- * of order. */
+/* Sorts the functions by their frames in the stack. Only the functions of a second interpreter can
+ * be out of order. */
 static void
 sort_frames(UprofPythonMerge *merge, unsigned *at)
 {

@@ -125,10 +125,11 @@ bool uprof_kvm_vcpu_open(UprofKvmVcpu *vcpu, UprofTracer *tracer, int pid, int p
 /**
  * uprof_kvm_vcpu_stop: as uprof_tracee_stop(), but only for the thread of the vCPU
  *
- * ptrace(2) takes the number of a thread. If the vCPU's thread has just ended, another thread may have
- * its number by now. The function releases such a thread at once. Linux gives a number to another thread
- * only after it has given all other numbers, which takes longer than a millisecond. So the function does
- * not look for such a thread if the vCPU's thread existed less than a millisecond before the hold.
+ * ptrace(2) takes the number of a thread. If the vCPU's thread has just ended, another thread may
+ * have its number by now. The function releases such a thread at once. Linux gives a number to
+ * another thread only after it has given all other numbers, which takes longer than a millisecond.
+ * So the function does not look for such a thread if the vCPU's thread existed less than a
+ * millisecond before the hold.
  *
  * Returns: as uprof_tracee_stop(); %UPROF_TRACE_GONE also if another thread has the number
  */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * libvirt-calls-priv.h - libvirt's functions, out of libraries that are loaded before the first connection
+ * libvirt-calls-priv.h - libvirt's functions, out of libraries that are loaded before the first
+ * connection
  *
- * libvirt needs some fifty other libraries. Commands that only read files start faster without them, and the
- * processes that parse what guests and tenants have written do not contain them.
+ * libvirt needs some fifty other libraries. Commands that only read files start faster without
+ * them, and the processes that parse what guests and tenants have written do not contain them.
  */
 #pragma once
 
@@ -69,7 +70,8 @@ typedef struct {
 extern UprofLibvirt uprof_libvirt;
 
 /**
- * uprof_libvirt_load: loads the libraries, unless this was done before; libvirt prints no errors then
+ * uprof_libvirt_load: loads the libraries, unless this was done before; libvirt prints no errors
+ * then
  *
  * Returns: false with %UPROF_ERROR_UNSUPPORTED if libvirt is not installed, or too old
  */

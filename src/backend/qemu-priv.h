@@ -38,8 +38,8 @@ typedef struct {
 
     /*
      * Locked during each hold and each slow read of the worker, so that a hold never waits in the
-     * daemon for a read. If the worker reads during a hold, the gate is locked only for the stop; the
-     * release then waits for at most one read.
+     * daemon for a read. If the worker reads during a hold, the gate is locked only for the stop;
+     * the release then waits for at most one read.
      */
     GMutex gate;
 

@@ -110,9 +110,9 @@ void uprof_tracer_disarm(const UprofTracer *tracer);
  * where signals wake it. It stops later if it is in uninterruptible sleep or gets no CPU.
  *
  * The wait sleeps in waitpid(). A timer of this thread ends it; the timer is set here and
- * runs until uprof_tracer_disarm(). Its signal stays unblocked in this thread, which saves two system
- * calls of each hold: until uprof_tracer_disarm(), other system calls of the thread may fail with
- * EINTR. Other signals do not end the wait.
+ * runs until uprof_tracer_disarm(). Its signal stays unblocked in this thread, which saves two
+ * system calls of each hold: until uprof_tracer_disarm(), other system calls of the thread may fail
+ * with EINTR. Other signals do not end the wait.
  *
  * Returns: any answer but %UPROF_TRACE_RELEASED
  */

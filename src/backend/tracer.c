@@ -64,8 +64,8 @@ uprof_tracer_clear(UprofTracer *tracer)
 }
 
 /*
- * The signal of a timer goes to the thread for which it was created. That thread never blocks the signal: a timer
- * runs in holds only, and no system call of a hold but the wait can be interrupted.
+ * The signal of a timer goes to the thread for which it was created. That thread never blocks the
+ * signal: a timer runs in holds only, and no system call of a hold but the wait can be interrupted.
  */
 static void
 use_own_timer(UprofTracer *tracer)

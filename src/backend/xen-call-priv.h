@@ -96,7 +96,8 @@ int uprof_xen_call_hvm_cpu(UprofXenCall *call, unsigned vcpu, UprofSlice *record
 /**
  * uprof_xen_call_contexts:
  * @pause: pause the domain before the contexts are copied
- * @looks: before that, ask for what uprof_xen_call_read_info() asks; uprof_xen_call_looked() has the answer
+ * @looks: before that, ask for what uprof_xen_call_read_info() asks; uprof_xen_call_looked() has
+ * the answer
  * @wanted: per vCPU: copy its context
  *
  * Makes one hypercall and allocates nothing. uprof_xen_call_context() tells which contexts were

@@ -446,7 +446,8 @@ make_batch(UprofXenCall *call, Batch *batch, unsigned n, unsigned deed)
     return deed > 0 && batch->entries[deed - 1].result == NO_RESULT ? EAGAIN : EINPROGRESS;
 }
 
-/* The first entries of a batch ask for the state of the domain and of its vCPUs. Returns: their number */
+/* The first entries of a batch ask for the state of the domain and of its vCPUs. Returns: their
+ * number */
 static unsigned
 fill_look(const UprofXenCall *call, Batch *batch)
 {

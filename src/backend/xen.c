@@ -319,9 +319,9 @@ has_old_cpu(const XenGuest *xen, uint64_t now_ns)
 }
 
 /*
- * A hypercall of its own for the check takes a tenth of a sample. At a high rate, and if all vCPUs ran at the
- * last tick, the hypercall that pauses asks for the state before the pause, too. If the domain did not run,
- * the pause is undone at once. A guest that has just become idle is held once.
+ * A hypercall of its own for the check takes a tenth of a sample. At a high rate, and if all vCPUs
+ * ran at the last tick, the hypercall that pauses asks for the state before the pause, too. If the
+ * domain did not run, the pause is undone at once. A guest that has just become idle is held once.
  */
 static bool
 may_look_in_hold(const XenGuest *xen, uint64_t now_ns)

@@ -171,10 +171,11 @@ is_there(const Connection *connection, const UprofXlDomain *domain)
 }
 
 /*
- * Reads the configuration with which the toolstack has made the domain. libxl_retrieve_domain_configuration() would
- * also ask the domain's device model, which may hang.
+ * Reads the configuration with which the toolstack has made the domain.
+ * libxl_retrieve_domain_configuration() would also ask the domain's device model, which may hang.
  *
- * @is_kept: (out): false if the toolstack keeps none, as for a domain that libvirt or another program made
+ * @is_kept: (out): false if the toolstack keeps none, as for a domain that libvirt or another
+ * program made
  *
  * Returns: false if there is none, or it cannot be read
  */

@@ -15,9 +15,9 @@ typedef union {
     char bytes[CMSG_SPACE(UPROF_CHANNEL_FDS_MAX * sizeof(int))];
 } Control;
 
-/* The kernel refuses a message that is longer than the buffer of its socket, less 32 bytes for itself
- * (EMSGSIZE; unix_dgram_sendmsg() of Linux). The administrator can set the usual size of buffers
- * (net.core.wmem_default) below that of our messages. */
+/* The kernel refuses a message that is longer than the buffer of its socket, less 32 bytes for
+ * itself (EMSGSIZE; unix_dgram_sendmsg() of Linux). The administrator can set the usual size of
+ * buffers (net.core.wmem_default) below that of our messages. */
 static const int buffer_bytes = 2 * UPROF_CHANNEL_BYTES_MAX;
 
 /* Makes room for our longest message. Only CAP_NET_ADMIN may exceed net.core.wmem_max. */

@@ -7,7 +7,8 @@
 
 static _Thread_local pid_t number; /* 0: not asked yet */
 
-/* The only thread of a child of fork() has another number than the thread that has called fork(). */
+/* The only thread of a child of fork() has another number than the thread that has called fork().
+ */
 static void
 forget_number(void)
 {

@@ -4,7 +4,8 @@
 #include <glib.h>
 #include <string.h>
 
-/* Returns: the Levenshtein distance, limited to @max + 1; of words of more than 64 bytes: @max + 1 */
+/* Returns: the Levenshtein distance, limited to @max + 1; of words of more than 64 bytes: @max + 1
+ */
 static unsigned
 find_distance(const char *a, const char *b, unsigned max)
 {

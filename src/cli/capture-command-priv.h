@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * capture-command-priv.h - the way of commands that look at a domain, for captures in place of domains
+ * capture-command-priv.h - the way of commands that look at a domain, for captures in place of
+ * domains
  */
 #pragma once
 
@@ -16,7 +17,8 @@ typedef UprofErrorCode (*UprofCaptureWork)(const UprofCaptureReplay *replay,
 bool uprof_capture_command_accepts(const UprofOptions *options);
 
 /**
- * uprof_capture_command_show: in the process without rights: analyzes each capture of the options in turn
+ * uprof_capture_command_show: in the process without rights: analyzes each capture of the options
+ * in turn
  *
  * Returns: the code for all captures
  */

@@ -15,8 +15,8 @@ typedef UprofErrorCode (*UprofDomainWork)(UprofSession *session, const UprofOpti
                                           const UprofNotices *notices);
 
 /**
- * uprof_domain_command_run: opens each domain of @options in turn; with --all, each domain that runs
- * or is paused
+ * uprof_domain_command_run: opens each domain of @options in turn; with --all, each domain that
+ * runs or is paused
  * @calls: borrowed; of the workers
  *
  * Returns: an exit code

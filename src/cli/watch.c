@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * watch.c - the command watch: keeps the last minutes in memory, and writes them when something happens
+ * watch.c - the command watch: keeps the last minutes in memory, and writes them when something
+ * happens
  */
 #include "commands-priv.h"
 

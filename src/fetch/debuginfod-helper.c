@@ -2,9 +2,10 @@
 /*
  * debuginfod-helper - downloads one symbol file; see fetcher-priv.h
  *
- * The program starts it as root. It gives up root before it connects, and keeps nothing: the client's
- * own cache is a temporary folder. The environment sets the servers and the times of the client
- * (debuginfod-find(1)); times that it does not set, and the limit of the size, are those below.
+ * The program starts it as root. It gives up root before it connects, and keeps nothing: the
+ * client's own cache is a temporary folder. The environment sets the servers and the times of the
+ * client (debuginfod-find(1)); times that it does not set, and the limit of the size, are those
+ * below.
  */
 #include "fetcher-priv.h"
 

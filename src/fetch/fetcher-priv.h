@@ -4,8 +4,8 @@
  *
  *     debuginfod-helper executable|debuginfo BUILD_ID
  *
- * writes the file with this build-id to its standard output. If that fails, it writes one line about
- * the reason to its standard error. It ends when its standard input, a pipe, is closed.
+ * writes the file with this build-id to its standard output. If that fails, it writes one line
+ * about the reason to its standard error. It ends when its standard input, a pipe, is closed.
  */
 #pragma once
 

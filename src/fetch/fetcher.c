@@ -70,9 +70,9 @@ typedef struct {
 } Helper;
 
 /*
- * posix_spawn() does not copy the memory of this process: after a fork, the first write of each page
- * would be slow, also in a hold. The helper has a process group of its own, because it must clean up after
- * Ctrl-C.
+ * posix_spawn() does not copy the memory of this process: after a fork, the first write of each
+ * page would be slow, also in a hold. The helper has a process group of its own, because it must
+ * clean up after Ctrl-C.
  */
 static int
 spawn_helper(char *const *words, const int *fds, pid_t *pid)
@@ -148,8 +148,8 @@ await_helper(const UprofFetcher *fetcher, const Helper *helper, uint64_t until_n
 }
 
 /*
- * Asks the helper to end, which then removes its temporary files. A service may not be allowed to kill it;
- * it then ends by itself.
+ * Asks the helper to end, which then removes its temporary files. A service may not be allowed to
+ * kill it; it then ends by itself.
  */
 static void
 stop_helper(const UprofFetcher *fetcher, Helper *helper)

@@ -50,7 +50,8 @@ bool uprof_symbol_cache_is_asked(const char *folder, const UprofCachedFile *file
  */
 int uprof_symbol_cache_begin(const char *folder, char **temporary, GError **error);
 
-/** uprof_symbol_cache_commit: gives a temporary file its name in the cache; removes it on failure */
+/** uprof_symbol_cache_commit: gives a temporary file its name in the cache; removes it on failure
+ */
 bool uprof_symbol_cache_commit(const char *folder, const char *temporary,
                                const UprofCachedFile *file, GError **error);
 

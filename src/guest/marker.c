@@ -310,7 +310,8 @@ uprof_marker_owner_yields(const char *uuid)
     return uprof_marker_owner(uuid) > 0 && read_page(uuid, &page) && page.info.yields;
 }
 
-/* Returns: a file beside the marker, which runs that wait have locked together; -1 if there is none */
+/* Returns: a file beside the marker, which runs that wait have locked together; -1 if there is none
+ */
 static int
 open_wait_file(const char *uuid, int flags)
 {

@@ -6,7 +6,8 @@
 
 #include "store-priv.h"
 
-/** UprofFailureVisit: @uuid: (nullable): in lower case; @at_s: since 1970; @reason: safe to print */
+/** UprofFailureVisit: @uuid: (nullable): in lower case; @at_s: since 1970; @reason: safe to print
+ */
 typedef void (*UprofFailureVisit)(const UprofStoreFolder *folder, const char *uuid, int64_t at_s,
                                   const char *reason, void *data);
 

@@ -320,8 +320,8 @@ begin_part(Part *part, int first, int last)
         uprof_profile_new(part->names, uprof_profile_root(part->calendar->profile), true);
 }
 
-/* Returns: the last slot; of a closed day, the slot before that of the next day, because the time zone
- * can begin a day within an hour; -1 if the profile ends before the calendar */
+/* Returns: the last slot; of a closed day, the slot before that of the next day, because the time
+ * zone can begin a day within an hour; -1 if the profile ends before the calendar */
 static int
 find_last_slot(const UprofCalendar *calendar, const UprofStoreItem *item, int first)
 {

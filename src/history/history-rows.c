@@ -193,7 +193,8 @@ compare_times(gconstpointer a, gconstpointer b)
     return UPROF_COMPARE(*(const int64_t *)a, *(const int64_t *)b);
 }
 
-/* Returns: (transfer full): of int64_t: the days of the query with a file, sorted, each once or more */
+/* Returns: (transfer full): of int64_t: the days of the query with a file, sorted, each once or
+ * more */
 static GArray *
 find_days(const UprofHistoryQuery *query)
 {
@@ -212,7 +213,8 @@ find_days(const UprofHistoryQuery *query)
     return days;
 }
 
-/* @uuid: (out) (transfer full) (nullable). Returns: false after a warning: there is no such domain */
+/* @uuid: (out) (transfer full) (nullable). Returns: false after a warning: there is no such domain
+ */
 static bool
 find_domain(const UprofHistoryQuery *query, char **uuid, UprofErrorCode *code)
 {

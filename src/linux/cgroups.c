@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A task points to its css_set, which names its cgroup in the unified hierarchy. The cgroup has a node
- * of kernfs, whose names up to the root are the path (Linux, include/linux/cgroup-defs.h and
+ * A task points to its css_set, which names its cgroup in the unified hierarchy. The cgroup has a
+ * node of kernfs, whose names up to the root are the path (Linux, include/linux/cgroup-defs.h and
  * include/linux/kernfs.h).
  */
 #include "uprof/cgroups.h"

@@ -20,7 +20,8 @@ UprofLinks *uprof_linux_links_make(const UprofLinuxArch *arch, const UprofLinuxS
                                    const UprofLinuxOffsets *offsets, const UprofLinks *before,
                                    const UprofKernelMemory *memory, unsigned n_vcpus);
 
-/** uprof_linux_task_is_named: @name: %UPROF_LINUX_NAME_BYTES bytes: does a NUL follow printable characters? */
+/** uprof_linux_task_is_named: @name: %UPROF_LINUX_NAME_BYTES bytes: does a NUL follow printable
+ * characters? */
 bool uprof_linux_task_is_named(const char *name);
 
 /** uprof_linux_task_read: see uprof_linux_task() */
@@ -28,7 +29,8 @@ bool uprof_linux_task_read(const UprofLinks *links, const UprofLinuxOffsets *off
                            const UprofSnapshot *snapshot, UprofLinuxTask *task);
 
 /**
- * uprof_linux_task_owns_stack: is @task the address of a struct task_struct, and @sp on its kernel stack?
+ * uprof_linux_task_owns_stack: is @task the address of a struct task_struct, and @sp on its kernel
+ * stack?
  */
 bool uprof_linux_task_owns_stack(const UprofLinks *links, const UprofKernelMemory *memory,
                                  uint64_t task, uint64_t sp);
@@ -37,8 +39,8 @@ bool uprof_linux_task_owns_stack(const UprofLinks *links, const UprofKernelMemor
  * uprof_linux_next_task_find:
  * @task: (out): the task on whose stack the kernel runs; undefined if false is returned
  *
- * While the kernel changes tasks, it is on the stack of the next task before it notes that this task
- * runs. A register has the address of the next task.
+ * While the kernel changes tasks, it is on the stack of the next task before it notes that this
+ * task runs. A register has the address of the next task.
  *
  * Returns: false if the kernel changes no tasks, or the next one is not known
  */

@@ -9,8 +9,8 @@
 
 #include "kernel-priv.h"
 
-/* Pages for one second of the snapshots' time, and how many may be saved up. The first samples of a run
- * read the tables of all programs that run. */
+/* Pages for one second of the snapshots' time, and how many may be saved up. The first samples of a
+ * run read the tables of all programs that run. */
 enum { UPROF_FILE_PAGES_PER_SECOND = 1024, UPROF_FILE_PAGES_SAVED_MAX = 8192 };
 
 /** UprofFilePlace: a file that the process that ran has mapped */

@@ -2,8 +2,9 @@
 /*
  * generated-files-priv.h - perf maps and jitdumps of processes, out of the guest's memory
  *
- * A JIT compiler keeps the list of its code open while it writes to it (see perf-map.h, jitdump.h). So the
- * file is found in the process's table of descriptors, by its name, and read from the kernel's page cache.
+ * A JIT compiler keeps the list of its code open while it writes to it (see perf-map.h, jitdump.h).
+ * So the file is found in the process's table of descriptors, by its name, and read from the
+ * kernel's page cache.
  */
 #pragma once
 
@@ -38,8 +39,8 @@ void uprof_generated_files_free(UprofGeneratedFiles *files);
  * @is_named: the code that asks for it has a name already, so a new name is less urgent
  * @now_ns: time of the snapshot
  *
- * Call it when code of the process is seen that is in no file. The function itself limits how often it
- * reads.
+ * Call it when code of the process is seen that is in no file. The function itself limits how often
+ * it reads.
  */
 void uprof_generated_files_update(UprofGeneratedFiles *files, const UprofKernelMemory *memory,
                                   uint64_t task, unsigned process, UprofGeneratedFile *file,

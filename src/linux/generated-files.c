@@ -192,7 +192,8 @@ search_file(UprofGeneratedFiles *files, const UprofKernelMemory *memory, uint64_
 
 /* ---- The file ---- */
 
-/* Adds the bytes from @file->n_read to @end, which is in this page. Returns: false if there is no room */
+/* Adds the bytes from @file->n_read to @end, which is in this page. Returns: false if there is no
+ * room */
 static bool
 add_page(UprofGeneratedFiles *files, unsigned process, UprofGeneratedFile *file,
          const uint8_t *page, uint64_t end)

@@ -24,8 +24,8 @@ void uprof_linux_generated_read(const UprofLinuxGeneratedOffsets *offsets,
                                 UprofLinuxModules *modules);
 
 /**
- * uprof_linux_generated_digest: Returns: a hash of the newest BPF program, which differs once another
- * one was loaded
+ * uprof_linux_generated_digest: Returns: a hash of the newest BPF program, which differs once
+ * another one was loaded
  */
 uint64_t
 uprof_linux_generated_digest(const UprofLinuxGeneratedOffsets *offsets,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The kernel keeps generated code in lists, from which /proc/kallsyms takes its names: `bpf_kallsyms`
- * of struct bpf_ksym (Linux, kernel/bpf/core.c), `ftrace_ops_trampoline_list` of struct ftrace_ops
- * (kernel/trace/ftrace.c), and the pages of two struct kprobe_insn_cache (kernel/kprobes.c).
+ * The kernel keeps generated code in lists, from which /proc/kallsyms takes its names:
+ * `bpf_kallsyms` of struct bpf_ksym (Linux, kernel/bpf/core.c), `ftrace_ops_trampoline_list` of
+ * struct ftrace_ops (kernel/trace/ftrace.c), and the pages of two struct kprobe_insn_cache
+ * (kernel/kprobes.c).
  */
 #include "kernel-generated-priv.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The symbol `prb` is a pointer to the kernel's struct printk_ringbuffer. Early in the boot, the kernel
- * may change it to a larger ring.
+ * The symbol `prb` is a pointer to the kernel's struct printk_ringbuffer. Early in the boot, the
+ * kernel may change it to a larger ring.
  */
 #include "uprof/kernel-log.h"
 
@@ -76,7 +76,8 @@ read_addresses(const UprofKernelMemory *memory, uint64_t pointer,
     return count_bits <= UPROF_PRINTK_COUNT_BITS_MAX && size_bits <= UPROF_PRINTK_SIZE_BITS_MAX;
 }
 
-/* The ids grow while the rings are copied, so they are read first and never out of remembered pages. */
+/* The ids grow while the rings are copied, so they are read first and never out of remembered
+ * pages. */
 static bool
 read_ids(const UprofKernelMemory *memory, const UprofLinuxLogOffsets *offsets,
          const RingAddresses *addresses, UprofPrintkRing *ring)

@@ -51,7 +51,8 @@ bool uprof_kernel_read_pieces(const UprofKernelMemory *memory, UprofMemPiece *pi
 /** uprof_kernel_read_now: the same for the @len bytes at @gva */
 bool uprof_kernel_read_now(const UprofKernelMemory *memory, uint64_t gva, void *into, size_t len);
 
-/** uprof_kernel_read_word_now: @word: (out): the 8 bytes at @gva as they are now, in host byte order */
+/** uprof_kernel_read_word_now: @word: (out): the 8 bytes at @gva as they are now, in host byte
+ * order */
 bool uprof_kernel_read_word_now(const UprofKernelMemory *memory, uint64_t gva, uint64_t *word);
 
 /**

@@ -70,7 +70,8 @@ typedef struct {
     bool has_open_files;
     /* struct task_struct: pointer to its struct files_struct, which points to a struct fdtable */
     uint64_t task_files, files_table;
-    /* struct fdtable: how many descriptors it has; pointer to their array of struct file pointers */
+    /* struct fdtable: how many descriptors it has; pointer to their array of struct file pointers
+     */
     uint64_t table_max, table_files;
     /* struct address_space: pointer to its struct inode, which has the size of the file */
     uint64_t mapping_inode, inode_size;

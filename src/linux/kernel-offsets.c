@@ -127,9 +127,9 @@ uprof_linux_offsets_find(const UprofBtf *btf, const char *thread_member, bool ha
 }
 
 /*
- * Until 6.3 a module was two pieces of memory that began with their code, one of which is freed when
- * the module is loaded. Since then a module has more pieces, of which the first one holds its code
- * (MOD_TEXT).
+ * Until 6.3 a module was two pieces of memory that began with their code, one of which is freed
+ * when the module is loaded. Since then a module has more pieces, of which the first one holds its
+ * code (MOD_TEXT).
  */
 static bool
 find_module_code(const UprofBtf *btf, UprofLinuxModuleOffsets *offsets)

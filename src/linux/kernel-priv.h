@@ -17,20 +17,23 @@ const UprofLinuxOffsets *uprof_linux_offsets(const UprofLinux *kernel);
  * uprof_linux_saved_regs:
  * @task: address of a struct task_struct
  *
- * Returns: address of the registers that a task of a process had when it entered the kernel; 0 if it
- *   is not known
+ * Returns: address of the registers that a task of a process had when it entered the kernel; 0 if
+ * it is not known
  */
 uint64_t
 uprof_linux_saved_regs(const UprofLinux *kernel, const UprofKernelMemory *memory, uint64_t task);
 
-/** uprof_linux_knows_tables: do holds read a process by its own page tables, if others are in use? */
+/** uprof_linux_knows_tables: do holds read a process by its own page tables, if others are in use?
+ */
 bool uprof_linux_knows_tables(const UprofLinux *kernel);
 
-/** uprof_linux_owns_stack: is @sp on the kernel stack of @task, the address of a struct task_struct? */
+/** uprof_linux_owns_stack: is @sp on the kernel stack of @task, the address of a struct
+ * task_struct? */
 bool uprof_linux_owns_stack(const UprofLinux *kernel, const UprofKernelMemory *memory,
                             uint64_t task, uint64_t sp);
 
-/** uprof_linux_log_offsets: Returns: (nullable): %NULL if the kernel's types do not describe its log */
+/** uprof_linux_log_offsets: Returns: (nullable): %NULL if the kernel's types do not describe its
+ * log */
 const UprofLinuxLogOffsets *uprof_linux_log_offsets(const UprofLinux *kernel);
 
 /**

@@ -3,8 +3,9 @@
  * kernel-trouble.c - records of the kernel's log that tell of a crash, a hang or a lack of memory
  *
  * The kernel logs names of processes, which any user of the guest can choose, for example
- * "NAME[PID]: segfault at ... in FILE[...]". So a pattern begins where the record begins, and is longer than
- * such a name (Linux, include/linux/sched.h, TASK_COMM_LEN), or the end of the record must fit as well.
+ * "NAME[PID]: segfault at ... in FILE[...]". So a pattern begins where the record begins, and is
+ * longer than such a name (Linux, include/linux/sched.h, TASK_COMM_LEN), or the end of the record
+ * must fit as well.
  */
 #include "uprof/kernel-log.h"
 
@@ -22,8 +23,9 @@ enum {
 static const char oops[] = "an oops", hang[] = "a task that hangs", stuck[] = "a CPU that hangs",
                   killed[] = "a process that was killed for lack of memory";
 
-/* Sources of the texts in Linux: kernel/panic.c, arch/x86/mm/fault.c, lib/bug.c, arch/x86/kernel/traps.c,
- * mm/oom_kill.c, kernel/hung_task.c, kernel/watchdog.c, kernel/watchdog_hld.c and kernel/rcu/tree_stall.h. */
+/* Sources of the texts in Linux: kernel/panic.c, arch/x86/mm/fault.c, lib/bug.c,
+ * arch/x86/kernel/traps.c, mm/oom_kill.c, kernel/hung_task.c, kernel/watchdog.c,
+ * kernel/watchdog_hld.c and kernel/rcu/tree_stall.h. */
 static const struct {
     const char *start;
     const char *part; /* somewhere behind @start; or NULL */
@@ -85,9 +87,9 @@ ends_with_code(const char *text, const char *end)
 }
 
 /*
- * The first line of an oops is "KIND: CODE [#NUMBER] WORDS", where the words say how the kernel is built (Linux,
- * arch/x86/kernel/dumpstack.c, __die_header(); arch/arm64/kernel/traps.c, __die()). A record about a process of
- * such a name has "[" or ":" behind it.
+ * The first line of an oops is "KIND: CODE [#NUMBER] WORDS", where the words say how the kernel is
+ * built (Linux, arch/x86/kernel/dumpstack.c, __die_header(); arch/arm64/kernel/traps.c, __die()). A
+ * record about a process of such a name has "[" or ":" behind it.
  */
 static bool
 is_oops_header(UprofSlice text)

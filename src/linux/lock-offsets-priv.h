@@ -41,7 +41,8 @@ typedef void UprofLockMissing(void *data, const char *tells, const char *name);
 void
 uprof_lock_offsets_missing(const UprofLockOffsets *offsets, UprofLockMissing *missing, void *data);
 
-/** uprof_lock_offsets_has_ring: is the layout known, as far as the waiters and the lock are found by it? */
+/** uprof_lock_offsets_has_ring: is the layout known, as far as the waiters and the lock are found
+ * by it? */
 bool uprof_lock_offsets_has_ring(const UprofLockLayout *layout);
 
 /** uprof_lock_offsets_has_waiter: are waiters of PI futexes known? */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Names of members: Linux, kernel/locking/mutex.h, rwsem.c and rtmutex_common.h, and include/linux/mutex.h,
- * rwsem.h, percpu-rwsem.h and fs.h. A kernel with PREEMPT_RT has other locks.
+ * Names of members: Linux, kernel/locking/mutex.h, rwsem.c and rtmutex_common.h, and
+ * include/linux/mutex.h, rwsem.h, percpu-rwsem.h and fs.h. A kernel with PREEMPT_RT has other
+ * locks.
  */
 #include "lock-offsets-priv.h"
 

@@ -22,7 +22,8 @@ enum {
     RED_BLACK_DEPTH_MAX = 64, /* levels of a red-black tree with as many areas as possible */
     MAPLE_SLOTS_MAX = 16,
     NAME_BYTES = 256, /* NAME_MAX, and NUL */
-    /* The first function aligns the stack, and pushes two words before it calls (glibc's _start). */
+    /* The first function aligns the stack, and pushes two words before it calls (glibc's _start).
+     */
     ROOT_BYTES = 16,
 };
 
@@ -510,8 +511,9 @@ is_entry(const UprofSpace *space, uint64_t pc)
 
 /*
  * While the kernel switches tasks, the page tables already belong to the next process (Linux,
- * kernel/sched/core.c, context_switch), and the kernel is on the stack of the task that ran. The tables
- * also differ if the vCPU is not the CPU of that number, or if the process has ended meanwhile.
+ * kernel/sched/core.c, context_switch), and the kernel is on the stack of the task that ran. The
+ * tables also differ if the vCPU is not the CPU of that number, or if the process has ended
+ * meanwhile.
  *
  * Returns: false if the task's process did not run
  */

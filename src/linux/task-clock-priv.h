@@ -2,8 +2,8 @@
 /*
  * task-clock-priv.h - the clocks by which tasks leave their CPUs
  *
- * A CPU notes the time by a clock that stands still during interrupts and while the host does not let it
- * run. It has a second clock that always goes on and is about the same on all CPUs.
+ * A CPU notes the time by a clock that stands still during interrupts and while the host does not
+ * let it run. It has a second clock that always goes on and is about the same on all CPUs.
  */
 #pragma once
 
@@ -21,5 +21,6 @@ void uprof_task_clock_init(UprofTaskClock *clock, const UprofLinux *kernel,
 void uprof_task_clock_clear(UprofTaskClock *clock);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UprofTaskClock, uprof_task_clock_clear)
 
-/** uprof_task_clock_since: Returns: ns since @left, a time of the first clock of @cpu; 0: it is later */
+/** uprof_task_clock_since: Returns: ns since @left, a time of the first clock of @cpu; 0: it is
+ * later */
 uint64_t uprof_task_clock_since(const UprofTaskClock *clock, uint32_t cpu, uint64_t left);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Linux, kernel/sched/core.c (update_rq_clock_task()): rq.clock_task is rq.clock without the time of
- * interrupts and the time that the host has stolen. Both are brought up to date together.
+ * Linux, kernel/sched/core.c (update_rq_clock_task()): rq.clock_task is rq.clock without the time
+ * of interrupts and the time that the host has stolen. Both are brought up to date together.
  */
 #include "task-clock-priv.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The kernel finds tasks by their numbers in a tree (Linux, include/linux/idr.h and include/linux/xarray.h;
- * kernel/pid.c). The nodes of one level are read together, so a few reads tell where all tasks are. New tasks
- * come to the ends of the rings, and mostly have rising numbers, so the order of the numbers is mostly that of
- * the rings.
+ * The kernel finds tasks by their numbers in a tree (Linux, include/linux/idr.h and
+ * include/linux/xarray.h; kernel/pid.c). The nodes of one level are read together, so a few reads
+ * tell where all tasks are. New tasks come to the ends of the rings, and mostly have rising
+ * numbers, so the order of the numbers is mostly that of the rings.
  */
 #include "task-guess-priv.h"
 
@@ -103,7 +103,8 @@ read_nodes(Reader *reader, const Node *nodes, unsigned n, GArray *below)
     }
 }
 
-/* The shifts of nodes fall from level to level, so that the walk ends even if nodes are in a circle. */
+/* The shifts of nodes fall from level to level, so that the walk ends even if nodes are in a
+ * circle. */
 static void
 read_tree(Reader *reader, uint64_t root)
 {

@@ -4,12 +4,12 @@
  * include/linux/sched/signal.h). New tasks come to the end of a ring. A task that ends leaves its
  * neighbors; its own pointers forward stay valid until its memory has another use.
  *
- * A walk goes from task to task. It accepts the next one if this one points back, before and after all
- * of it is read, and its predecessor points to it afterwards. Otherwise the predecessor itself may
- * have left the ring; the walk then steps back.
+ * A walk goes from task to task. It accepts the next one if this one points back, before and after
+ * all of it is read, and its predecessor points to it afterwards. Otherwise the predecessor itself
+ * may have left the ring; the walk then steps back.
  *
- * A read of the guest takes a round trip, whatever it reads. So the tasks that are probably next are read
- * with the next one. They are checked in the same way.
+ * A read of the guest takes a round trip, whatever it reads. So the tasks that are probably next
+ * are read with the next one. They are checked in the same way.
  */
 #include "uprof/task-list.h"
 
@@ -203,7 +203,8 @@ is_in_ring(const Walk *walk, const Candidate *task)
 /*
  * Reads a task that lies behind the node @before, unless it was read ahead.
  *
- * Returns: (nullable): %NULL if it was not in the ring all the time; valid until the next call for this ring
+ * Returns: (nullable): %NULL if it was not in the ring all the time; valid until the next call for
+ * this ring
  */
 static const Candidate *
 read_task(Walk *walk, const Ring *ring, uint64_t before, uint64_t at)
@@ -285,8 +286,8 @@ is_spent(Walk *walk)
 }
 
 /*
- * Finds where to go on after a change: behind the last step, or, if that task has left the ring itself,
- * behind an earlier one.
+ * Finds where to go on after a change: behind the last step, or, if that task has left the ring
+ * itself, behind an earlier one.
  * @next: (out): the next node. Returns: false if it cannot be read
  */
 static bool

@@ -178,8 +178,8 @@ has_node(const GArray *nodes, uint64_t at)
 }
 
 /*
- * A ring without a head: a word of the stack points to the lock, which points to a waiter of the ring. The
- * owner must be a task, because such words also point elsewhere.
+ * A ring without a head: a word of the stack points to the lock, which points to a waiter of the
+ * ring. The owner must be a task, because such words also point elsewhere.
  *
  * Returns: 0 if there is no such lock, or more than one
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Linux, fs/proc/array.c (proc_task_name()), kernel/workqueue.c (wq_worker_comm()), kernel/kthread.c.
+ * Linux, fs/proc/array.c (proc_task_name()), kernel/workqueue.c (wq_worker_comm()),
+ * kernel/kthread.c.
  */
 #include "task-name-priv.h"
 
@@ -16,7 +17,8 @@ enum {
 
 static const char rescuer_prefix[] = "kworker/R-";
 
-/* Cuts @raw at its first NUL, and makes the rest safe to print. @size, @room: bytes of @raw, of @text */
+/* Cuts @raw at its first NUL, and makes the rest safe to print. @size, @room: bytes of @raw, of
+ * @text */
 static void
 set_text(char *text, size_t room, const char *raw, size_t size)
 {

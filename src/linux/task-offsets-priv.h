@@ -24,7 +24,8 @@ typedef struct {
     uint32_t at;     /* of its copy in UprofTaskBytes */
 } UprofTaskPart;
 
-/** UprofTaskOffsets: offsets in bytes, or %UPROF_TASK_NO_MEMBER; of struct task_struct if it says no other */
+/** UprofTaskOffsets: offsets in bytes, or %UPROF_TASK_NO_MEMBER; of struct task_struct if it says
+ * no other */
 typedef struct {
     uint64_t tasks;       /* the node in the ring of all processes */
     uint64_t thread_node; /* the node in the ring of the process's threads */
@@ -75,8 +76,8 @@ const char *
 uprof_task_offsets_find(const UprofBtf *btf, const UprofLinuxArch *arch, UprofTaskOffsets *offsets);
 
 /**
- * uprof_task_offsets_missing: Returns: (transfer full) (nullable): what cannot be told of a task, such as
- *   "the parent (real_parent), the CPU time (utime)"; %NULL if nothing is missing
+ * uprof_task_offsets_missing: Returns: (transfer full) (nullable): what cannot be told of a task,
+ * such as "the parent (real_parent), the CPU time (utime)"; %NULL if nothing is missing
  */
 char *uprof_task_offsets_missing(const UprofTaskOffsets *offsets);
 
@@ -91,12 +92,13 @@ unsigned uprof_task_offsets_list_pieces(const UprofTaskOffsets *offsets, uint64_
                                         UprofTaskBytes *bytes, UprofMemPiece *pieces);
 
 /**
- * uprof_task_bytes_word: Returns: the little-endian number of @len bytes, up to 8, at @offset of the
- *   structure; 0 if it has no such member
+ * uprof_task_bytes_word: Returns: the little-endian number of @len bytes, up to 8, at @offset of
+ * the structure; 0 if it has no such member
  */
 uint64_t uprof_task_bytes_word(const UprofTaskOffsets *offsets, const UprofTaskBytes *task,
                                uint64_t offset, unsigned len);
 
-/** uprof_task_bytes_at: Returns: (nullable): the @len bytes at @offset of the structure; borrowed */
+/** uprof_task_bytes_at: Returns: (nullable): the @len bytes at @offset of the structure; borrowed
+ */
 const uint8_t *uprof_task_bytes_at(const UprofTaskOffsets *offsets, const UprofTaskBytes *task,
                                    uint64_t offset, unsigned len);

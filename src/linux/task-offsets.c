@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Names of members: Linux, include/linux/sched.h, kernel/workqueue_internal.h, kernel/kthread.c. Members
- * are named differently in older kernels: state before 5.14, cpu before 5.16, real_start_time before 5.5.
+ * Names of members: Linux, include/linux/sched.h, kernel/workqueue_internal.h, kernel/kthread.c.
+ * Members are named differently in older kernels: state before 5.14, cpu before 5.16,
+ * real_start_time before 5.5.
  */
 #include "task-offsets-priv.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Linux, arch/x86/include/asm/switch_to.h and arch/x86/kernel/process.c: a task that leaves its CPU pushes
- * a frame, and saves its stack pointer. The registers of user space are at the end of the stack.
+ * Linux, arch/x86/include/asm/switch_to.h and arch/x86/kernel/process.c: a task that leaves its CPU
+ * pushes a frame, and saves its stack pointer. The registers of user space are at the end of the
+ * stack.
  */
 #include "uprof/task-stack.h"
 
@@ -86,8 +87,8 @@ is_same_wait(const UprofTask *one, const UprofTask *other)
 }
 
 /*
- * Takes all members from the copied task_struct. A thread of the kernel that has not run has its name
- * still; other names need no reads.
+ * Takes all members from the copied task_struct. A thread of the kernel that has not run has its
+ * name still; other names need no reads.
  *
  * Returns: true if the task is in the same wait as before
  */
@@ -123,8 +124,8 @@ is_alive(const Copier *copier, const UprofTaskBytes *bytes, const UprofTask *tas
 }
 
 /*
- * Lists one read of the guest: the stack first, then the task_struct. The task_struct shows if the task has
- * run while the stack was copied.
+ * Lists one read of the guest: the stack first, then the task_struct. The task_struct shows if the
+ * task has run while the stack was copied.
  */
 static unsigned
 list_copy_pieces(const Copier *copier, const UprofTask *task, UprofTaskStack *stack,

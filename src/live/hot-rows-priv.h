@@ -36,8 +36,8 @@ void uprof_hot_rows_add(UprofHotRows *rows, unsigned domain, UprofRowsBy by, con
  * uprof_hot_rows_list:
  * @total: (out): the weight of all rows of this kind, with or without the pattern
  *
- * The share of a row is that of its own domain, so that a busy domain does not hide another one: the
- * weights of each domain are scaled to @total.
+ * The share of a row is that of its own domain, so that a busy domain does not hide another one:
+ * the weights of each domain are scaled to @total.
  *
  * Returns: (transfer full): of UprofHotRow: the largest share first
  */

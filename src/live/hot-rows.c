@@ -127,7 +127,8 @@ has_pattern(const UprofHotRow *hot, const char *pattern)
     return strstr(name, pattern) != NULL;
 }
 
-/* Returns: (transfer full): of uint64_t, by domain: the weight of its rows. @total: (out): of all */
+/* Returns: (transfer full): of uint64_t, by domain: the weight of its rows. @total: (out): of all
+ */
 static GArray *
 sum_domains(const UprofHotRows *rows, UprofRowsBy by, uint64_t *total)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Once a second, each worker packs its samples into a slice, which the program keeps without looking
- * into it (watch-slice-priv.h). A trigger hands the slices of its time to a process that writes the
- * files (watch-writer-priv.h). So neither a worker that dies nor a domain that ends takes them along.
+ * Once a second, each worker packs its samples into a slice, which the program keeps without
+ * looking into it (watch-slice-priv.h). A trigger hands the slices of its time to a process that
+ * writes the files (watch-writer-priv.h). So neither a worker that dies nor a domain that ends
+ * takes them along.
  */
 #include "uprof/watch-domains.h"
 
@@ -101,8 +102,8 @@ find_watched(const Watch *watch, const char *uuid)
 /* ---- Triggers ---- */
 
 /*
- * Takes the slices of the time that is kept before @at_ns, and those after it. The facts are those of the
- * guest at @at_ns: it may have been booted again since then.
+ * Takes the slices of the time that is kept before @at_ns, and those after it. The facts are those
+ * of the guest at @at_ns: it may have been booted again since then.
  */
 static UprofWatchProfile *
 make_profile(const Watch *watch, const Watched *watched, const char *trigger, uint64_t at_ns)
@@ -194,8 +195,8 @@ begin_trigger(Watch *watch, Watched *watched, const char *trigger)
 }
 
 /*
- * A rule triggers when it begins to hold. If that is too soon after another trigger, and the rule still
- * holds later, it triggers then.
+ * A rule triggers when it begins to hold. If that is too soon after another trigger, and the rule
+ * still holds later, it triggers then.
  */
 static void
 check_rules(Watch *watch, Watched *watched)

@@ -2,8 +2,8 @@
 /*
  * watch-log-priv.h - what `watch` keeps of one domain: the samples of the last minutes
  *
- * The samples are in steps of about a second. The log does not look into their bytes, which come from
- * a worker.
+ * The samples are in steps of about a second. The log does not look into their bytes, which come
+ * from a worker.
  */
 #pragma once
 

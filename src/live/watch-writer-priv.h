@@ -2,8 +2,8 @@
 /*
  * watch-writer-priv.h - writes kept samples to files, in a process without rights for each profile
  *
- * A thread opens the files and waits for these processes, one profile after another, so that sampling
- * goes on meanwhile.
+ * A thread opens the files and waits for these processes, one profile after another, so that
+ * sampling goes on meanwhile.
  */
 #pragma once
 
@@ -61,7 +61,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofWatchWriter, uprof_watch_writer_free)
  * uprof_watch_writer_add:
  * @profile: (transfer full)
  *
- * Returns: false if too many profiles wait already, or if there is no thread; @profile is then freed
+ * Returns: false if too many profiles wait already, or if there is no thread; @profile is then
+ * freed
  */
 bool uprof_watch_writer_add(UprofWatchWriter *writer, UprofWatchProfile *profile);
 
@@ -72,5 +73,6 @@ bool uprof_watch_writer_add(UprofWatchWriter *writer, UprofWatchProfile *profile
  */
 void uprof_watch_writer_finish(UprofWatchWriter *writer);
 
-/** uprof_watch_writer_take: Returns: (transfer full) (nullable): the next result; %NULL: none now */
+/** uprof_watch_writer_take: Returns: (transfer full) (nullable): the next result; %NULL: none now
+ */
 UprofWatchResult *uprof_watch_writer_take(UprofWatchWriter *writer);

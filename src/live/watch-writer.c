@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The process gets a file in memory with the facts and the slices, and the files to write. Its first
- * message says how to read them:
+ * The process gets a file in memory with the facts and the slices, and the files to write. Its
+ * first message says how to read them:
  *
- *   u64 content_len, started_ns, facts_len, n_files; trigger, NUL; then for each file: format, NUL, shown, NUL
+ *   u64 content_len, started_ns, facts_len, n_files; trigger, NUL; then for each file: format, NUL,
+ * shown, NUL
  *
- * The file in memory: the facts; then for each slice: u64 length, bytes. The process answers with the
- * text of each error, and ends with status 0 if there was none.
+ * The file in memory: the facts; then for each slice: u64 length, bytes. The process answers with
+ * the text of each error, and ends with status 0 if there was none.
  */
 #include "watch-writer-priv.h"
 

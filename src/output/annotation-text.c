@@ -96,7 +96,8 @@ count_digits(uint64_t address)
     return n;
 }
 
-/* Leaves out instructions far from all samples. A line of the source stands before its instructions. */
+/* Leaves out instructions far from all samples. A line of the source stands before its
+ * instructions. */
 static void
 append_insns(GString *out, const UprofTableStyle *style, const UprofAnnotatedFunction *function,
              uint64_t self)

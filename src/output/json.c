@@ -218,8 +218,8 @@ write_cost(UprofJsonWriter *json, const UprofRun *run)
 }
 
 /*
- * The few facts of a file without a sidecar. pprof has a time and a rate. A script must not take what is
- * unknown for 0.
+ * The few facts of a file without a sidecar. pprof has a time and a rate. A script must not take
+ * what is unknown for 0.
  */
 static void
 write_stacks_members(UprofJsonWriter *json, const UprofRun *run)

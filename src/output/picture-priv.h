@@ -39,8 +39,8 @@ typedef struct {
 typedef struct {
     const UprofTree *tree; /* borrowed */
     GArray *frames;        /* (element-type UprofPictureFrame): owned; callers before callees */
-    GPtrArray *
-        names; /* (element-type UprofName): owned; the names of @frames and of the hottest functions, sorted */
+    GPtrArray *names;  /* (element-type UprofName): owned; the names of @frames and of the hottest
+                          functions, sorted */
     GArray *functions; /* (element-type UprofPictureFunction): owned; of @names */
     uint32_t n_drawn;
     uint32_t n_frames; /* of the tree */

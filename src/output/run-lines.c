@@ -113,8 +113,8 @@ count_missed(const UprofRun *run)
 }
 
 /*
- * Xen lets a vCPU run for a millisecond before another vCPU gets the CPU (Xen, docs/misc/xen-command-line.pandoc,
- * sched_ratelimit_us).
+ * Xen lets a vCPU run for a millisecond before another vCPU gets the CPU (Xen,
+ * docs/misc/xen-command-line.pandoc, sched_ratelimit_us).
  *
  * Returns: literal: why so many ticks were late, and what helps
  */

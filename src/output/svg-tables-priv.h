@@ -19,18 +19,20 @@ typedef struct {
 /**
  * uprof_svg_tables_append: appends the element
  *
- * The frames are rows of numbers (digits-priv.h) without separators, callers first: the index of the
- * name; twice the number of levels from the previous frame up to the caller, plus 1 if the row has
- * all weights; and the weights: the rest of the new profile, and if the row has all weights, its
- * hidden part; in a comparison then rest and hidden part of the old profile. Other weights are 0.
+ * The frames are rows of numbers (digits-priv.h) without separators, callers first: the index of
+ * the name; twice the number of levels from the previous frame up to the caller, plus 1 if the row
+ * has all weights; and the weights: the rest of the new profile, and if the row has all weights,
+ * its hidden part; in a comparison then rest and hidden part of the old profile. Other weights are
+ * 0.
  *
  * The names are lines: the kind, two digits of the hash, a digit for the number of letters that the
  * name has in common with the previous name, and the other letters.
  *
- * The functions are the weights of each name, in the same order: self and total of the new profile; in
- * a comparison, then those of the old profile.
+ * The functions are the weights of each name, in the same order: self and total of the new profile;
+ * in a comparison, then those of the old profile.
  */
 void uprof_svg_tables_append(GString *out, const UprofSvgTables *tables);
 
-/** uprof_svg_hash_name: Returns: a number that chooses the shade; similar names have different ones */
+/** uprof_svg_hash_name: Returns: a number that chooses the shade; similar names have different ones
+ */
 uint32_t uprof_svg_hash_name(const UprofName *name);

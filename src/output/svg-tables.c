@@ -131,10 +131,10 @@ find_uncounted_idles(const UprofSvgTables *tables)
 }
 
 /*
- * The first line has the length of a cell in milliseconds, the cells of a column, the cells that share
- * a list of stacks, and the samples without a time. The second line has all cells, column by column
- * and from the bottom to the top: twice the samples of running vCPUs, plus 1 if the samples of halted
- * vCPUs follow.
+ * The first line has the length of a cell in milliseconds, the cells of a column, the cells that
+ * share a list of stacks, and the samples without a time. The second line has all cells, column by
+ * column and from the bottom to the top: twice the samples of running vCPUs, plus 1 if the samples
+ * of halted vCPUs follow.
  */
 static void
 append_timeline(GString *out, const UprofTimeline *timeline)
@@ -174,9 +174,9 @@ list_name(GHashTable *indices, GString *list, const UprofName *name)
 }
 
 /*
- * The days and the hottest functions are lines. The slots have four numbers for each cell: the line of
- * the hottest function, from 1 on; its samples; the failed rounds; and 1 if the slot and the slot before
- * have one sum.
+ * The days and the hottest functions are lines. The slots have four numbers for each cell: the line
+ * of the hottest function, from 1 on; its samples; the failed rounds; and 1 if the slot and the
+ * slot before have one sum.
  */
 static void
 append_calendar(GString *out, const UprofCalendar *calendar)

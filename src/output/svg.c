@@ -270,7 +270,8 @@ free_shape(gpointer shape)
     g_string_free(shape, TRUE);
 }
 
-/* Tiny frames have no elements of their own: each element costs a browser as much as 500 letters. */
+/* Tiny frames have no elements of their own: each element costs a browser as much as 500 letters.
+ */
 static void
 append_frames(const Drawing *drawing)
 {

@@ -339,8 +339,8 @@ uprof_btf_size(const UprofBtf *btf, const char *type, uint64_t *size)
 /* ---- Members ---- */
 
 /*
- * If a structure does not have the flag, its bit fields are integers with fewer bits. Returns: how many;
- * 0 if the type is not such an integer
+ * If a structure does not have the flag, its bit fields are integers with fewer bits. Returns: how
+ * many; 0 if the type is not such an integer
  */
 static uint32_t
 get_short_bits(const UprofBtf *btf, uint32_t id)
@@ -416,7 +416,8 @@ take_name(UprofSlice *path, UprofSlice *name)
     return name->len > 0;
 }
 
-/* @found: (out): its bit offset counts from the start of @type; only the last name may be a bit field */
+/* @found: (out): its bit offset counts from the start of @type; only the last name may be a bit
+ * field */
 static bool
 find_any_path(const UprofBtf *btf, const char *type, const char *path, Member *found)
 {

@@ -912,8 +912,8 @@ read_section(Compiler *compiler, const UprofElfRange *section, bool is_eh, GErro
 }
 
 /*
- * Behind its return address, the handler of a signal finds the registers of the code that was interrupted
- * (Linux, arch/x86/include/uapi/asm/ucontext.h and sigcontext.h).
+ * Behind its return address, the handler of a signal finds the registers of the code that was
+ * interrupted (Linux, arch/x86/include/uapi/asm/ucontext.h and sigcontext.h).
  * @cfa: from the stack pointer
  */
 static uint16_t
@@ -957,7 +957,8 @@ make_size_rule(Compiler *compiler, const UprofFrameSize *size)
                                                                        : UPROF_CFI_SWITCHED };
         return intern_rule(compiler, &rule, NULL);
     }
-    /* A frame has the caller's frame pointer in its highest word, right below the return address. */
+    /* A frame has the caller's frame pointer in its highest word, right below the return address.
+     */
     if (bytes >= word)
         add_saved(saved, &n, arch->fp, (Value){ UPROF_CFI_AT_OFFSET, -2 * word });
     add_saved(saved, &n, arch->pc, (Value){ UPROF_CFI_AT_OFFSET, -word });

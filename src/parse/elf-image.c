@@ -673,7 +673,8 @@ get_go_bytes(const void *data, uint64_t at, uint64_t len, UprofSlice *slice)
     return uprof_slice_sub(reader->go_table, at, len, slice);
 }
 
-/* Programs in Go have the sizes of their frames, and the names of their functions if they are stripped. */
+/* Programs in Go have the sizes of their frames, and the names of their functions if they are
+ * stripped. */
 static void
 read_go_table(Reader *reader, uint64_t symbols_max)
 {

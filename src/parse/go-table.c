@@ -198,9 +198,10 @@ read_sizes(Table *table, uint64_t list, uint64_t start, uint64_t end, UprofFrame
 }
 
 /*
- * A function at the top of a stack has no caller, but the handler of signals was called by the kernel. A
- * function that changes the stack pointer goes on on the stack of the thread, whose frames begin
- * there; mcall never returns, and cgocallback is called on the stack where its frame is.
+ * A function at the top of a stack has no caller, but the handler of signals was called by the
+ * kernel. A function that changes the stack pointer goes on on the stack of the thread, whose
+ * frames begin there; mcall never returns, and cgocallback is called on the stack where its frame
+ * is.
  */
 static UprofFrameKind
 find_kind(unsigned flags, UprofSlice name)

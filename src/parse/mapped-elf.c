@@ -695,7 +695,8 @@ get_go_bytes(const void *data, uint64_t at, uint64_t len, UprofSlice *slice)
     return at <= UPROF_MAPPED_ELF_PART_BYTES_MAX && get_bytes(data, at, len, slice);
 }
 
-/* Programs in Go have the sizes of their frames, and the names of their functions if they are stripped. */
+/* Programs in Go have the sizes of their frames, and the names of their functions if they are
+ * stripped. */
 static void
 read_go_table(Reader *reader)
 {

@@ -9,9 +9,9 @@
  * desc  = state: 2 bits, id: 62 bits; begin: u64; next: u64
  * block = id: u64; text; padding to 8 bytes
  *
- * Descriptor number id % count has the id. begin and next are positions in the ring of text. They count
- * on from turn to turn of the ring, and overflow. A block that does not fit at the end of the ring
- * begins at its start, one turn later.
+ * Descriptor number id % count has the id. begin and next are positions in the ring of text. They
+ * count on from turn to turn of the ring, and overflow. A block that does not fit at the end of the
+ * ring begins at its start, one turn later.
  */
 
 enum {

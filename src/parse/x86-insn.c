@@ -292,7 +292,8 @@ is_at_stack(const ZydisDecodedOperand *operand)
     return base == UPROF_X86_RSP || base == UPROF_X86_RBP || index == UPROF_X86_RBP;
 }
 
-/* Does the code name the stack pointer as an operand that it reads, or sums up an address with it? */
+/* Does the code name the stack pointer as an operand that it reads, or sums up an address with it?
+ */
 static bool
 may_keep_sp(const Decoded *decoded)
 {

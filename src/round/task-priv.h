@@ -29,8 +29,8 @@ int uprof_task_scan(int fd, void *data);
 /** UprofHostScanResult: the result of the scans of all connections; all members are owned */
 typedef struct {
     GPtrArray *candidates; /* of UprofCandidate: domains to sample */
-    GPtrArray *
-        warnings; /* of char: parts of metadata that are ignored, and that domains of xl cannot be listed */
+    GPtrArray *warnings;   /* of char: parts of metadata that are ignored, and that domains of xl
+                              cannot be listed */
     GPtrArray *unreadable; /* of char: domains whose metadata cannot be read */
     GPtrArray *missing;    /* of char: domains of @words that do not exist */
     GPtrArray *errors;     /* of char: why a connection failed */

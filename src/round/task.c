@@ -114,7 +114,8 @@ keep_hint(UprofNoticeKind kind, const char *text, void *data)
     *hint = g_strdup(text);
 }
 
-/* The configuration may name domains of xl. If it names none of them, it does not matter that they cannot be listed. */
+/* The configuration may name domains of xl. If it names none of them, it does not matter that they
+ * cannot be listed. */
 static bool
 may_name_xl(const UprofConfig *config, const GPtrArray *domains)
 {

@@ -180,7 +180,8 @@ find_domid(UprofHost *host, int domid, const UprofNotices *notices, GError **err
     return domain;
 }
 
-/* A name, UUID or number of libvirt comes first. libvirt's error also names the most similar domain. */
+/* A name, UUID or number of libvirt comes first. libvirt's error also names the most similar
+ * domain. */
 static UprofDomain *
 find_word(UprofHost *host, const char *word, GError **error)
 {

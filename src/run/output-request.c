@@ -67,7 +67,8 @@ expand_path(const char *path, const char *name, const char *uuid, const char *ti
     return g_string_free(expanded, FALSE);
 }
 
-/* Returns: (nullable): the ending of the path that names its format; else all behind its last dot */
+/* Returns: (nullable): the ending of the path that names its format; else all behind its last dot
+ */
 static const char *
 find_suffix(const UprofOutputRequest *request)
 {

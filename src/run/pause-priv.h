@@ -2,11 +2,12 @@
 /*
  * pause-priv.h - one hold of a whole guest while the worker reads it
  *
- * In the hold of a sample nothing is allocated, looked up, printed or written. Here the worker does all
- * of its work in the hold, because only then all that it reads is of one moment. Instead the hold is
- * bounded: a thread of its own takes the hold, and ends it when the call ends, or the time is up, or
- * a signal ends the program, or the guardian has died. This thread is made before the hold, and
- * allocates nothing in it. If the program dies, the guardian resumes the guest, as after every hold.
+ * In the hold of a sample nothing is allocated, looked up, printed or written. Here the worker does
+ * all of its work in the hold, because only then all that it reads is of one moment. Instead the
+ * hold is bounded: a thread of its own takes the hold, and ends it when the call ends, or the time
+ * is up, or a signal ends the program, or the guardian has died. This thread is made before the
+ * hold, and allocates nothing in it. If the program dies, the guardian resumes the guest, as after
+ * every hold.
  */
 #pragma once
 
@@ -44,8 +45,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UprofPauseResult, uprof_pause_result_clear)
  * uprof_pause_call: calls a function in the worker while the whole guest is held
  * @result: (out): in any case; to be cleared
  *
- * Returns: the answer for the hold; if it is not %UPROF_OK, nothing was called. Else %UPROF_FAILED with
- *   an error if the hold or its release has failed, or the worker has died
+ * Returns: the answer for the hold; if it is not %UPROF_OK, nothing was called. Else %UPROF_FAILED
+ * with an error if the hold or its release has failed, or the worker has died
  */
 UprofAnswer
 uprof_pause_call(const UprofPauseInput *input, UprofPauseResult *result, GError **error);

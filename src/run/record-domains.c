@@ -120,8 +120,8 @@ limit_to_run(const Record *record, UprofRecording *recording)
 }
 
 /*
- * A domain that cannot be opened is tried again each second, so its error is shown only once. If another
- * run samples the domain, that is no error.
+ * A domain that cannot be opened is tried again each second, so its error is shown only once. If
+ * another run samples the domain, that is no error.
  *
  * @which: its UUID, or the user's word
  */
@@ -360,8 +360,8 @@ is_known_to_libvirt(const Record *record, const char *word)
 }
 
 /*
- * Nobody tells when xl starts a domain. libvirt tells when a domain of its own has started; before that, its
- * state may be anything.
+ * Nobody tells when xl starts a domain. libvirt tells when a domain of its own has started; before
+ * that, its state may be anything.
  */
 static void
 look_for_xl(Record *record)

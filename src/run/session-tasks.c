@@ -15,8 +15,9 @@ enum { PAUSE_S_MAX = UPROF_PAUSE_MAX_MS / 1000 };
 #define SLOW_NS (UINT64_C(2) * UPROF_NS_PER_S)
 
 /*
- * The time of snapshots between the rehearsal and the hold. In this time the worker forgets all memory
- * and all facts about processes. It is longer than the longest rehearsal, which counts 10 ms for a task.
+ * The time of snapshots between the rehearsal and the hold. In this time the worker forgets all
+ * memory and all facts about processes. It is longer than the longest rehearsal, which counts 10 ms
+ * for a task.
  */
 #define APART_NS (UINT64_C(2000) * UPROF_NS_PER_S)
 

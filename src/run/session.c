@@ -180,8 +180,8 @@ say_wait(const UprofSession *session)
 }
 
 /*
- * Takes the domain's lock. Waits up to a minute with WAIT_FOR_LOCK, and some seconds if the other run
- * is a `watch`, which gives the domain up.
+ * Takes the domain's lock. Waits up to a minute with WAIT_FOR_LOCK, and some seconds if the other
+ * run is a `watch`, which gives the domain up.
  */
 static UprofMarker *
 take_lock(const UprofSession *session, UprofSessionFlags flags, GError **error)

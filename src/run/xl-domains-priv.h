@@ -25,8 +25,8 @@ UprofDomain *uprof_xl_domains_make(const char *name, const char *uuid, int id, c
  * @uri: of libvirt's connection
  * @known: of UprofDomain: libvirt's domains; only their UUIDs and numbers are used
  *
- * Returns: (transfer full) (nullable): of UprofDomain, by name, without the paths of their kernels; %NULL
- *   with the error of @xl
+ * Returns: (transfer full) (nullable): of UprofDomain, by name, without the paths of their kernels;
+ * %NULL with the error of @xl
  */
 GPtrArray *uprof_xl_domains_list(const UprofXlModule *xl, const char *uri, const GPtrArray *known,
                                  GError **error);
@@ -36,18 +36,19 @@ GPtrArray *uprof_xl_domains_list(const UprofXlModule *xl, const char *uri, const
  * @domains: (inout): of UprofDomain; the returned domain is removed
  * @word: number, UUID or name
  *
- * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_NOT_FOUND, or with %UPROF_ERROR_USAGE if
- *   several domains have that name
+ * Returns: (transfer full) (nullable): %NULL with %UPROF_ERROR_NOT_FOUND, or with
+ * %UPROF_ERROR_USAGE if several domains have that name
  */
 UprofDomain *uprof_xl_domains_choose(GPtrArray *domains, const char *word, GError **error);
 
-/** uprof_xl_domains_choose_id: the same, by number only. Returns: (transfer full) (nullable): %NULL without error */
+/** uprof_xl_domains_choose_id: the same, by number only. Returns: (transfer full) (nullable): %NULL
+ * without error */
 UprofDomain *uprof_xl_domains_choose_id(GPtrArray *domains, int id);
 
 /**
  * uprof_xl_domains_read_kernel: sets the path of the kernel of @domain, or says why it is not known
  *
- * Root of dom0 has written the domain's configuration, as it has written libvirt's, so the path is trusted.
- * The file is not. A worker reads it, by the same rules as the file of libvirt's <kernel>.
+ * Root of dom0 has written the domain's configuration, as it has written libvirt's, so the path is
+ * trusted. The file is not. A worker reads it, by the same rules as the file of libvirt's <kernel>.
  */
 void uprof_xl_domains_read_kernel(const UprofXlModule *xl, UprofDomain *domain);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * chain-table-priv.h - the chains that holds should follow, and those that the sampler does not have yet
+ * chain-table-priv.h - the chains that holds should follow, and those that the sampler does not
+ * have yet
  */
 #pragma once
 

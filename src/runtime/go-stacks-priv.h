@@ -2,8 +2,8 @@
 /*
  * go-stacks-priv.h - the stacks of goroutines (Go 1.18 to 1.27)
  *
- * Sources: Go, src/runtime/runtime2.go (structs g, m and gobuf), src/runtime/asm_amd64.s (systemstack,
- * morestack, asmcgocall) and src/runtime/sys_linux_amd64.s (nanotime1, walltime).
+ * Sources: Go, src/runtime/runtime2.go (structs g, m and gobuf), src/runtime/asm_amd64.s
+ * (systemstack, morestack, asmcgocall) and src/runtime/sys_linux_amd64.s (nanotime1, walltime).
  *
  * The word below the thread pointer is the running g. On the stack of a thread this is not the
  * goroutine; m.curg is, and curg.sched has the goroutine's stack pointer.

@@ -15,7 +15,8 @@ enum { THREAD_G = -8, G_STACK_TOP = 8, G_M = 48, G_SCHED_SP = 56, G_SCHED_PC = 6
 /* Offset of m.gsignal, from Go 1.25 on and before */
 enum { M_GSIGNAL = 72, M_GSIGNAL_1_24 = 80 };
 
-/* In struct ucontext: the stack pointer that was interrupted; how far it may be from the stack's top */
+/* In struct ucontext: the stack pointer that was interrupted; how far it may be from the stack's
+ * top */
 enum { CONTEXT_SP = 160, CONTEXT_MAX = 32 * 1024 };
 
 /* Offsets of m.curg, from Go 1.25 on and before */
@@ -173,8 +174,8 @@ find_signal_offset(const Process *process)
 }
 
 /*
- * On the stack for signals, the kernel has put the context at a fixed distance from the top. If it is
- * copied already, the thread is on this stack.
+ * On the stack for signals, the kernel has put the context at a fixed distance from the top. If it
+ * is copied already, the thread is on this stack.
  */
 static void
 add_signal_steps(UprofChain *chain, const Process *process)
@@ -223,7 +224,8 @@ publish_chain(const UprofGoStacks *stacks, const UprofSpaceProcess *ran, const P
     uprof_chain_table_publish(stacks->chains, &chain);
 }
 
-/* ---- Stacks, after the hold: all words are in the snapshot if the hold has followed the chain ---- */
+/* ---- Stacks, after the hold: all words are in the snapshot if the hold has followed the chain
+ * ---- */
 
 /* Newer versions add ".abi0" to the names of functions in assembly. */
 static bool
@@ -261,9 +263,9 @@ has_no_goroutine(const UprofSnapshot *snapshot, const Process *process, uint64_t
 }
 
 /*
- * systemstack and asmcgocall save the stack pointer, and an address in a function that only marks such a
- * goroutine. The return address is there at its start. Since Go 1.21 the address is behind its prologue,
- * which would have saved the frame pointer.
+ * systemstack and asmcgocall save the stack pointer, and an address in a function that only marks
+ * such a goroutine. The return address is there at its start. Since Go 1.21 the address is behind
+ * its prologue, which would have saved the frame pointer.
  */
 static UprofGoCaller
 leave_system_stack(const UprofGoStacks *stacks, const UprofSnapshot *snapshot,
@@ -284,8 +286,8 @@ leave_system_stack(const UprofGoStacks *stacks, const UprofSnapshot *snapshot,
     return uprof_snapshot_read_word(snapshot, sp, &regs->pc) ? UPROF_GO_FOUND : UPROF_GO_UNKNOWN;
 }
 
-/* morestack goes back to the function that called it, as if it had not been called. It can also have
- * handed the goroutine to the scheduler. */
+/* morestack goes back to the function that called it, as if it had not been called. It can also
+ * have handed the goroutine to the scheduler. */
 static UprofGoCaller
 leave_more_stack(const UprofGoStacks *stacks, const UprofSnapshot *snapshot, const Process *process,
                  uint64_t thread, UprofRegs *regs)

@@ -2,9 +2,10 @@
 /*
  * python-layout-priv.h - where CPython 3.11 to 3.15 keeps its threads, frames and functions
  *
- * From 3.13 on, the first member of _PyRuntime describes the layout (struct _Py_DebugOffsets: CPython,
- * Include/internal/pycore_runtime.h and pycore_debug_offsets.h). 3.11 and 3.12 have one layout each
- * (Include/internal/pycore_frame.h, pycore_interp.h, cpython/pystate.h and cpython/code.h).
+ * From 3.13 on, the first member of _PyRuntime describes the layout (struct _Py_DebugOffsets:
+ * CPython, Include/internal/pycore_runtime.h and pycore_debug_offsets.h). 3.11 and 3.12 have one
+ * layout each (Include/internal/pycore_frame.h, pycore_interp.h, cpython/pystate.h and
+ * cpython/code.h).
  */
 #pragma once
 
@@ -32,7 +33,8 @@ typedef struct {
 
     /* _PyInterpreterFrame, of which @frame_bytes are needed */
     uint32_t frame_bytes, frame_code, frame_previous, frame_instruction, frame_owner;
-    /* 3.11: the frame with which a call of the interpreter began; 0 if the layout has no such mark */
+    /* 3.11: the frame with which a call of the interpreter began; 0 if the layout has no such mark
+     */
     uint32_t frame_is_entry;
 
     /* PyCodeObject, of which @code_bytes are needed */
@@ -40,8 +42,8 @@ typedef struct {
 
     /* str: length in code points; state; the characters, if all are ASCII or if not */
     uint32_t text_length, text_state, text_ascii, text_compact;
-    /* the first bit of the kind in the state; "compact" and "ascii" are the third and fourth bit behind
-     * it */
+    /* the first bit of the kind in the state; "compact" and "ascii" are the third and fourth bit
+     * behind it */
     uint8_t kind_bit;
     /* bytes */
     uint32_t bytes_length, bytes_data;

@@ -8,7 +8,8 @@ enum {
     STRUCT_BYTES_MAX = 512 * 1024, /* of the interpreter's state */
     THREAD_BYTES_MAX = 32 * 1024,  /* of a thread's state */
     VERSION_SHIFT = 16,            /* of PY_VERSION_HEX, to the minor version */
-    /* PyASCIIObject.state: the kind comes behind "interned", which is a byte in 3.14 without the GIL */
+    /* PyASCIIObject.state: the kind comes behind "interned", which is a byte in 3.14 without the
+       GIL */
     KIND_BIT = 2,
     KIND_BIT_FREE_3_14 = 8,
 };

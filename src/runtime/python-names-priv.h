@@ -2,9 +2,10 @@
 /*
  * python-names-priv.h - names of Python's functions, out of the memory of their process
  *
- * A function's code object (CPython, Include/cpython/code.h) has its qualified name, its file, and a
- * table of lines (Objects/locations.md). These objects do not change. The memory of an object that is
- * gone may be used again, so a remembered name also depends on where the object's texts are.
+ * A function's code object (CPython, Include/cpython/code.h) has its qualified name, its file, and
+ * a table of lines (Objects/locations.md). These objects do not change. The memory of an object
+ * that is gone may be used again, so a remembered name also depends on where the object's texts
+ * are.
  */
 #pragma once
 

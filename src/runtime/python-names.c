@@ -113,7 +113,8 @@ convert_text(const uint8_t *bytes, unsigned kind, size_t n)
     return g_string_free(text, FALSE);
 }
 
-/* Returns: (transfer full) (nullable): the str at @gva in UTF-8, if it has up to @n_max characters */
+/* Returns: (transfer full) (nullable): the str at @gva in UTF-8, if it has up to @n_max characters
+ */
 static char *
 read_text(const UprofPythonNames *python, const UprofPythonLayout *layout, uint64_t gva,
           size_t n_max)
@@ -302,8 +303,8 @@ uprof_python_names_find(UprofPythonNames *python, const UprofPythonLayout *layou
         return NULL;
     if (!with_line || !code->table || !code->file)
         return code->name;
-    /* A function that has not begun is right before its first instruction. A thread can have a copy of the
-     * instructions elsewhere (3.14 without the GIL). */
+    /* A function that has not begun is right before its first instruction. A thread can have a copy
+     * of the instructions elsewhere (3.14 without the GIL). */
     const unsigned line =
         start - instruction <= INSTRUCTION_BYTES && instruction < start
             ? code->first_line

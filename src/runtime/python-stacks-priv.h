@@ -3,9 +3,9 @@
  * python-stacks-priv.h - the functions of Python that a thread runs
  *
  * The interpreter calls itself on the stack of the thread, and each such call runs one or more
- * functions of Python. A call keeps an object in its own frame on that stack: up to 3.11 a _PyCFrame,
- * since 3.12 a frame that is no function (CPython, Python/ceval.c). The address of this object tells
- * which frame of the stack the functions belong to. No symbol is needed for that.
+ * functions of Python. A call keeps an object in its own frame on that stack: up to 3.11 a
+ * _PyCFrame, since 3.12 a frame that is no function (CPython, Python/ceval.c). The address of this
+ * object tells which frame of the stack the functions belong to. No symbol is needed for that.
  *
  * The thread is found by its thread pointer, which is pthread_self() (PyThreadState.thread_id).
  */

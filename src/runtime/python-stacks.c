@@ -14,7 +14,8 @@ enum {
         2 * UPROF_PYTHON_FRAMES_MAX, /* of a list: functions, and calls of the interpreter */
 };
 
-/* Time between two searches for the runtime, or for threads. A search that does not help doubles it. */
+/* Time between two searches for the runtime, or for threads. A search that does not help doubles
+ * it. */
 #define SEARCH_APART_NS (UPROF_NS_PER_S / 8)
 #define SEARCH_APART_MAX_NS (16 * UPROF_NS_PER_S)
 

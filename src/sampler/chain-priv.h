@@ -2,7 +2,8 @@
 /*
  * chain-priv.h - follows a chain (chains.h) in the memory of a process, in the hold
  *
- * All words on the way are in windows of the snapshot, so the analysis follows the same chain later.
+ * All words on the way are in windows of the snapshot, so the analysis follows the same chain
+ * later.
  */
 #pragma once
 

@@ -60,8 +60,9 @@ copy_other_stack(const Walk *walk, uint64_t sp)
 }
 
 /*
- * A node's caller usually lies right below it in memory. So a piece holds what is below the node, up
- * to the begin of the page. Each piece may be larger than the one before, because most lists are short.
+ * A node's caller usually lies right below it in memory. So a piece holds what is below the node,
+ * up to the begin of the page. Each piece may be larger than the one before, because most lists are
+ * short.
  */
 static bool
 copy_piece(const Walk *walk, uint64_t node, uint16_t len, unsigned n_pieces)

@@ -18,7 +18,8 @@ typedef struct {
     size_t reserved; /* bytes of the snapshot that stacks must leave free */
 } UprofCopy;
 
-/** uprof_copy_window: Returns: how many bytes were copied from @gva on, by the page tables of @regs */
+/** uprof_copy_window: Returns: how many bytes were copied from @gva on, by the page tables of @regs
+ */
 size_t uprof_copy_window(const UprofCopy *copy, const UprofRegs *regs, uint64_t gva, size_t len);
 
 /**

@@ -159,8 +159,8 @@ tick_due_samplers(UprofLoop *loop, uint64_t now_ns, uint64_t check_ns)
 /*
  * @at_ns: when the first sample is due
  *
- * Returns: until when the loop may sleep. A wake-up of its own for the check costs as much as a sample, so
- * the loop waits for a sample that is due soon after the check
+ * Returns: until when the loop may sleep. A wake-up of its own for the check costs as much as a
+ * sample, so the loop waits for a sample that is due soon after the check
  */
 static uint64_t
 find_wake_ns(const UprofLoop *loop, uint64_t now_ns, uint64_t at_ns, uint64_t check_ns)

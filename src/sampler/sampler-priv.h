@@ -35,7 +35,8 @@ uint64_t uprof_sampler_next_ns(const UprofSampler *sampler, uint64_t *early_ns);
  * uprof_sampler_tick: takes the sample that is due
  * @now_ns: the clock is not earlier
  *
- * In dom0 of Xen each reading of the clock is a system call, so a tick reads the clock as seldom as possible.
+ * In dom0 of Xen each reading of the clock is a system call, so a tick reads the clock as seldom as
+ * possible.
  *
  * Returns: the clock when the tick read it last, at the end of a hold
  */

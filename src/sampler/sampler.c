@@ -15,7 +15,8 @@
 enum {
     PROBES_MIN = 3, /* enough if holds are long and the budget is small */
     PROBES_NS_MAX = 1000 * 1000 * 1000,
-    /* a usual hold, in percent of a trial hold, which finds warm caches, and QEMU and libvirt awake */
+    /* a usual hold, in percent of a trial hold, which finds warm caches, and QEMU and libvirt awake
+     */
     PROBE_PERCENT = 175,
     FAILURES_MAX = 5, /* failures in a row, after which sampling ends */
     STUCK_MAX = 5,    /* timeouts of one vCPU in a row, after which sampling ends ... */
@@ -28,7 +29,7 @@ enum {
     ABSENT_MS = 100,      /* between checks of a vCPU that is not plugged in */
     COLD_NS = 200 * 1000, /* caches are cold after this long without a sample */
     EARLY_PARTS = 16,     /* a tick may be early by one part of its interval; chance moves it
-                                * more */
+                           * more */
     FLUSH_TRIES = 100,
     FLUSH_STEP_US = 1000,
 };
@@ -256,7 +257,8 @@ copy_windows(UprofSampler *sampler, UprofSnapshot *slot, bool with_chains)
                        with_chains ? sampler->settings.chains : NULL, slot);
 }
 
-/* A read of a slow guest takes long: half of the longest pause is kept for the stacks themselves. */
+/* A read of a slow guest takes long: half of the longest pause is kept for the stacks themselves.
+ */
 static bool
 has_time_for_chains(const UprofSampler *sampler, const UprofHold *hold)
 {
@@ -343,8 +345,9 @@ must_read_delay(const UprofSampler *sampler)
  * If a vCPU's thread must wait for a CPU before it can stop, the guest loses nothing by that wait.
  * But once the vCPU has stopped, this thread may have to wait for a CPU before it notices the stop,
  * and the guest loses that time. The time for which this thread has waited is an upper bound of the
- * loss. Reading this time costs a twentieth of a sample. So it is read before each hold only while holds
- * are long, as on a busy host, and otherwise once a second. An older value only makes the bound higher.
+ * loss. Reading this time costs a twentieth of a sample. So it is read before each hold only while
+ * holds are long, as on a busy host, and otherwise once a second. An older value only makes the
+ * bound higher.
  */
 static uint64_t
 find_stopped_ns(UprofSampler *sampler, const Shot *shot)

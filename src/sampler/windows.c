@@ -105,9 +105,9 @@ find_stack_of_task(const UprofCopy *copy, uint64_t task)
 }
 
 /*
- * While the kernel changes tasks, the page tables are those of the next process already. The task is still
- * on its own kernel stack, and its process has its own tables. Processes that were forked from one have
- * the same addresses, so the tables must be compared.
+ * While the kernel changes tasks, the page tables are those of the next process already. The task
+ * is still on its own kernel stack, and its process has its own tables. Processes that were forked
+ * from one have the same addresses, so the tables must be compared.
  * @sp: on a kernel stack
  *
  * Returns: the snapshot's registers, with the page tables of the process
@@ -151,8 +151,8 @@ copy_interrupted_stack(const UprofCopy *copy, uint64_t end)
 }
 
 /*
- * Where the kernel enters or leaves a process, it is on a small stack of the processor, which has the frame of
- * an interrupt at its end. After other entries the task knows its own stack.
+ * Where the kernel enters or leaves a process, it is on a small stack of the processor, which has
+ * the frame of an interrupt at its end. After other entries the task knows its own stack.
  */
 static void
 copy_stack_of_task(const UprofCopy *copy, uint64_t task)

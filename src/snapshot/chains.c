@@ -19,8 +19,8 @@ has_keys(const UprofChainSlot *slot, uint64_t memory, uint64_t thread)
 }
 
 /*
- * The writer makes the version odd before it changes a slot, and even again afterwards. A reader that finds
- * the same even version before and after its copy has copied a whole chain.
+ * The writer makes the version odd before it changes a slot, and even again afterwards. A reader
+ * that finds the same even version before and after its copy has copied a whole chain.
  */
 static bool
 copy_slot(const UprofChainSlot *slot, uint64_t memory, uint64_t thread, UprofChain *chain)

@@ -2,8 +2,8 @@
 /*
  * A debug file has the symbols, unwind tables and lines that an image lacks. The search tries
  * IMAGE.dbg, which Unikraft's build leaves, the file that .gnu_debuglink names, and the build-id
- * under the debug folders (gdb, "Separate Debug Files"). The last folder may be the symbol cache: the
- * program then asks the servers for a file that is missing there (file-rules.c).
+ * under the debug folders (gdb, "Separate Debug Files"). The last folder may be the symbol cache:
+ * the program then asks the servers for a file that is missing there (file-rules.c).
  */
 #include "debug-file-priv.h"
 #include "uprof/build-id.h"

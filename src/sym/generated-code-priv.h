@@ -2,8 +2,8 @@
 /*
  * generated-code-priv.h - functions that processes have generated, by their perf maps or jitdumps
  *
- * A process has code in no file. Its symbol addresses have the number of the process and the program
- * counter.
+ * A process has code in no file. Its symbol addresses have the number of the process and the
+ * program counter.
  */
 #pragma once
 

@@ -27,7 +27,8 @@ typedef struct {
     bool is_elf;
     uint16_t machine; /* e_machine; 0 for text */
     bool big_endian;
-    /* link addresses where the image begins to run, by the ELF header and by Xen's notes; 0: not known */
+    /* link addresses where the image begins to run, by the ELF header and by Xen's notes; 0: not
+     * known */
     uint64_t entries[UPROF_IMAGE_ENTRIES];
     uint64_t first;       /* link address of the first page; of text, of the first function */
     uint64_t bias;        /* guest-virtual address minus link address */
@@ -93,11 +94,12 @@ UprofImage *uprof_image_from_memory(UprofMappedElf *mapped, const char *name, ui
 bool uprof_image_add_rules(UprofImage *image, UprofMappedElf *mapped, const char *name);
 
 /**
- * uprof_image_take_rules: moves the unwind rules of another image of the same file into one that has none
+ * uprof_image_take_rules: moves the unwind rules of another image of the same file into one that
+ * has none
  * @from: (inout): loses its rules, and its bytes if the rules are in them
  *
- * Returns: false, with both unchanged, if the images do not fit together, or if rules of @from may be in
- *   its debug file
+ * Returns: false, with both unchanged, if the images do not fit together, or if rules of @from may
+ * be in its debug file
  */
 bool uprof_image_take_rules(UprofImage *image, UprofImage *from);
 

@@ -35,10 +35,11 @@ uprof_module_file_open(const UprofModuleSearch *search, const char *name, uint64
  * uprof_module_file_reopen: searches again
  * @before: (inout): the image of the module; the new image may take its unwind rules
  *
- * Returns: (transfer full) (nullable): an image for the same module; %NULL if no file is found that knows
- *   more
+ * Returns: (transfer full) (nullable): an image for the same module; %NULL if no file is found that
+ * knows more
  */
 UprofImage *uprof_module_file_reopen(const UprofModuleSearch *search, UprofImage *before);
 
-/** uprof_module_file_find_rules: searches unwind rules for an image without. Returns: true if it has some */
+/** uprof_module_file_find_rules: searches unwind rules for an image without. Returns: true if it
+ * has some */
 bool uprof_module_file_find_rules(const UprofModuleSearch *search, UprofImage *image);

@@ -75,8 +75,8 @@ try_sysroot(const char *folder, const UprofModuleSearch *search)
 }
 
 /*
- * A user with a sysroot has said where the guest's files are. The guest chooses the path, so only the
- * first page of a file with another build-id is read.
+ * A user with a sysroot has said where the guest's files are. The guest chooses the path, so only
+ * the first page of a file with another build-id is read.
  */
 static UprofImage *
 try_host(const UprofModuleSearch *search)

@@ -677,7 +677,8 @@ uprof_sym_function(UprofSym *sym, uint64_t pc, uint64_t *start, uint64_t *len, b
     return false;
 }
 
-/* Returns: (nullable): the first image with code at @pc and, if wanted, with its bytes or its lines */
+/* Returns: (nullable): the first image with code at @pc and, if wanted, with its bytes or its lines
+ */
 static UprofImage *
 find_code(const UprofSym *sym, uint64_t pc, bool wants_bytes, bool wants_lines)
 {

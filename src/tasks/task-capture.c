@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * In a capture, the pages of a guest are of different moments. So the capture gets the list of tasks as
- * well, and it says which tasks have run meanwhile. The pages of the others are of one wait.
+ * In a capture, the pages of a guest are of different moments. So the capture gets the list of
+ * tasks as well, and it says which tasks have run meanwhile. The pages of the others are of one
+ * wait.
  */
 #include "uprof/task-capture.h"
 

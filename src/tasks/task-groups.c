@@ -16,7 +16,8 @@ enum {
     NAMED_MAX = 8,            /* tasks that a line names */
 };
 
-/* By default, after this time only the kernel's frames are found, because user space takes more reads. */
+/* By default, after this time only the kernel's frames are found, because user space takes more
+ * reads. */
 #define USER_NS (UINT64_C(20) * UPROF_NS_PER_S)
 
 /* Tasks of one state with equal stacks. */

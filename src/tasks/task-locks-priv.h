@@ -35,7 +35,8 @@ bool uprof_task_locks_find(UprofTaskLocks *locks, const UprofTaskUnwinder *unwin
 void
 uprof_task_locks_warn(const UprofTaskLocks *locks, const char *shown, const UprofNotices *notices);
 
-/** uprof_task_locks_append: appends what the tasks of one group wait for. @found: of UprofTaskLock */
+/** uprof_task_locks_append: appends what the tasks of one group wait for. @found: of UprofTaskLock
+ */
 void uprof_task_locks_append(GString *out, const UprofTaskLocks *locks, const GArray *found);
 
 /** uprof_task_locks_write: the member "lock" of a task */

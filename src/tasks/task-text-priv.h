@@ -19,7 +19,8 @@ bool uprof_task_text_has_wait(const UprofTaskList *list, const UprofTask *task);
 /**
  * uprof_task_text_doubt:
  *
- * Returns: what to say behind the name of a task some of whose threads may be missing; "" for other tasks
+ * Returns: what to say behind the name of a task some of whose threads may be missing; "" for other
+ * tasks
  */
 const char *uprof_task_text_doubt(const UprofTask *task);
 

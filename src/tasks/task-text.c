@@ -8,8 +8,8 @@
 #include "task-choice-priv.h"
 
 /*
- * Some 10,000 tasks are read in this time even if each read takes milliseconds, as through a monitor;
- * 100,000 if memory is read directly.
+ * Some 10,000 tasks are read in this time even if each read takes milliseconds, as through a
+ * monitor; 100,000 if memory is read directly.
  */
 #define LIST_NS (UINT64_C(60) * UPROF_NS_PER_S)
 

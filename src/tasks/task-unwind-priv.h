@@ -40,13 +40,14 @@ void uprof_task_unwinder_init(UprofTaskUnwinder *unwinder, UprofPipeline *pipeli
                               const UprofTaskRequest *request);
 
 /**
- * uprof_task_unwinder_init_beside: the same, but leaves alone what the pipeline remembers for samples, and
- * has no limit of time
+ * uprof_task_unwinder_init_beside: the same, but leaves alone what the pipeline remembers for
+ * samples, and has no limit of time
  */
 void uprof_task_unwinder_init_beside(UprofTaskUnwinder *unwinder, UprofPipeline *pipeline,
                                      UprofTaskReader reader);
 
-/** uprof_task_unwinder_restart: begins with another list of tasks, as uprof_task_unwinder_init() does */
+/** uprof_task_unwinder_restart: begins with another list of tasks, as uprof_task_unwinder_init()
+ * does */
 void uprof_task_unwinder_restart(UprofTaskUnwinder *unwinder, uint64_t time_ns, uint32_t reset);
 void uprof_task_unwinder_clear(UprofTaskUnwinder *unwinder);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UprofTaskUnwinder, uprof_task_unwinder_clear)
@@ -60,8 +61,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UprofTaskUnwinder, uprof_task_unwinder_clear)
 void uprof_task_unwind_kernel(UprofTaskUnwinder *unwinder, GArray *tasks, guint i, unsigned depth);
 
 /**
- * uprof_task_unwind_user: finds them again, with those of user space, if the last task has them and still
- * waits
+ * uprof_task_unwind_user: finds them again, with those of user space, if the last task has them and
+ * still waits
  */
 void uprof_task_unwind_user(UprofTaskUnwinder *unwinder, const UprofTask *task, unsigned depth);
 

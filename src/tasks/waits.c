@@ -18,8 +18,9 @@ enum {
 #define APART_MAX_NS (UINT64_C(3) * UPROF_NS_PER_S)
 #define RETRY_NS (UINT64_C(1) * UPROF_NS_PER_S)
 /*
- * The limit of one walk. Samples that are taken meanwhile have to wait. Where memory is read directly,
- * 10,000 tasks take a third of this time; through peeks of libvirt it is enough for some tens.
+ * The limit of one walk. Samples that are taken meanwhile have to wait. Where memory is read
+ * directly, 10,000 tasks take a third of this time; through peeks of libvirt it is enough for some
+ * tens.
  */
 #define WALK_NS (UINT64_C(1) * UPROF_NS_PER_S)
 #define SLICE_NS (UINT64_C(10) * UPROF_NS_PER_MS)
@@ -94,7 +95,8 @@ uprof_waits_move(UprofWaits *waits, UprofGuest *guest)
     forget_todo(waits);
 }
 
-/* @stack: (nullable). Returns: the number of @frames below the state: see uprof_pipeline_name_task() */
+/* @stack: (nullable). Returns: the number of @frames below the state: see
+ * uprof_pipeline_name_task() */
 static unsigned
 name_task(UprofWaits *waits, const UprofTask *task, UprofStack *stack,
           const UprofName *const **frames)

@@ -2,10 +2,10 @@
 /*
  * code-memo-priv.h - results of walks over code, by address
  *
- * Each address has some slots, which it shares with other addresses. The addresses that were used last
- * keep their slots. A slot takes memory only after it was used. Facts about code of a file stay for a
- * minute. Facts about other code stay for some seconds, because that code may be replaced. All times are
- * those of the snapshots.
+ * Each address has some slots, which it shares with other addresses. The addresses that were used
+ * last keep their slots. A slot takes memory only after it was used. Facts about code of a file
+ * stay for a minute. Facts about other code stay for some seconds, because that code may be
+ * replaced. All times are those of the snapshots.
  */
 #pragma once
 

@@ -98,8 +98,8 @@ uprof_code_facts_clear(UprofCodeFacts *facts)
 }
 
 /*
- * Returns: the slot of the key's facts; else that of the facts that were not used for longest. Frames
- * of one stack that took turns in one slot would need a walk in each sample.
+ * Returns: the slot of the key's facts; else that of the facts that were not used for longest.
+ * Frames of one stack that took turns in one slot would need a walk in each sample.
  */
 static UprofCodeFacts *
 find_facts(UprofCodeMemo *memo, const UprofCodeKey *key)
@@ -146,7 +146,8 @@ uprof_code_facts_add(UprofCodeFacts *facts, const UprofCodeRule *rule)
     facts->rules[facts->n_rules++] = *rule;
 }
 
-/* Returns: the slot of the key's result; else an empty slot, or that which was not used for longest */
+/* Returns: the slot of the key's result; else an empty slot, or that which was not used for longest
+ */
 static Reach **
 find_reach(UprofCodeMemo *memo, const UprofCodeKey *key)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * code-role-priv.h - what the code at an address says about its frame: root, or return from a signal
+ * code-role-priv.h - what the code at an address says about its frame: root, or return from a
+ * signal
  */
 #pragma once
 

@@ -15,8 +15,8 @@ enum {
 /** UprofSpOrigin: where the stack pointer comes from */
 typedef enum {
     UPROF_SP_OF_START, /* from the stack that the code was entered with */
-    /* The code has replaced it without having kept the old one, and before it has called anything. So
-     * nothing can return to the old stack. */
+    /* The code has replaced it without having kept the old one, and before it has called anything.
+     * So nothing can return to the old stack. */
     UPROF_SP_FRESH,
     UPROF_SP_DOUBTFUL,
 } UprofSpOrigin;

@@ -45,8 +45,8 @@ try_rules(UprofCodeFrame *frame)
 }
 
 /*
- * Behind a call that never returns, the next function may begin. The end of that function says nothing
- * about the frame.
+ * Behind a call that never returns, the next function may begin. The end of that function says
+ * nothing about the frame.
  */
 static void
 walk_ahead(UprofCodeFrame *frame, unsigned work_max, unsigned n_exits_max)
@@ -183,9 +183,9 @@ search_everywhere(UprofCodeFrame *frame)
 }
 
 /*
- * A search that finds nothing is expensive, and mostly finds nothing in the next sample either. So the
- * next one at this address waits for a second, then for two, and so on. The copied part of the stack
- * grows if stacks are cut, so that such a search soon finds more.
+ * A search that finds nothing is expensive, and mostly finds nothing in the next sample either. So
+ * the next one at this address waits for a second, then for two, and so on. The copied part of the
+ * stack grows if stacks are cut, so that such a search soon finds more.
  *
  * Returns: true if the cursor is at the caller now
  */
@@ -211,10 +211,11 @@ search_caller(UprofCodeFrame *frame)
 }
 
 /*
- * JIT compilers keep frame records, but some functions do not make their record themselves: in Node.js,
- * their first instruction calls a common function that makes it. So the function's code does not show that
- * there is a record. The stack must show it: the next record is farther up the stack. A function that
- * runs and has a return address on top of the stack may not have made its record yet.
+ * JIT compilers keep frame records, but some functions do not make their record themselves: in
+ * Node.js, their first instruction calls a common function that makes it. So the function's code
+ * does not show that there is a record. The stack must show it: the next record is farther up the
+ * stack. A function that runs and has a return address on top of the stack may not have made its
+ * record yet.
  */
 static bool
 has_generated_record(const UprofCodeFrame *frame)
@@ -362,8 +363,8 @@ return_from_signal(const UprofUnwindContext *context, UprofCursor *cursor)
 }
 
 /*
- * Code of files stays what it is. The kernel patches its own code, and loads other modules. All other
- * code may have been generated a moment ago.
+ * Code of files stays what it is. The kernel patches its own code, and loads other modules. All
+ * other code may have been generated a moment ago.
  */
 static void
 find_kind(UprofCodeFrame *frame)

@@ -5,9 +5,9 @@
  * Code is read in complete pages, which are kept for some seconds. A page that cannot be read, or
  * where no code may run, is missing.
  *
- * Walks and searches cost units of work. A sample and a second of the snapshots' time have a limited
- * number of units, so that hostile code cannot take the processor, and a replay does the same work.
- * A look at a single place is not refused, but pages that must be read cost units, too.
+ * Walks and searches cost units of work. A sample and a second of the snapshots' time have a
+ * limited number of units, so that hostile code cannot take the processor, and a replay does the
+ * same work. A look at a single place is not refused, but pages that must be read cost units, too.
  */
 #pragma once
 
@@ -61,8 +61,8 @@ bool uprof_code_text_spend(UprofCodeText *text, unsigned work);
 bool uprof_code_text_is_spent(const UprofCodeText *text);
 
 /**
- * uprof_code_text_refresh: drops what is known of the page of @pc if the guest has other bytes there
- *   now, because code was generated. A page is compared once in a millisecond.
+ * uprof_code_text_refresh: drops what is known of the page of @pc if the guest has other bytes
+ * there now, because code was generated. A page is compared once in a millisecond.
  */
 void uprof_code_text_refresh(UprofCodeText *text, uint64_t pc);
 

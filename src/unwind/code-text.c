@@ -184,10 +184,11 @@ may_run(const UprofCodeText *text, uint64_t gva, uint64_t key)
 }
 
 /*
- * Pages of one stack that took turns in one slot would be read in each sample, until the work of all
- * samples is used up. So a page has several slots.
+ * Pages of one stack that took turns in one slot would be read in each sample, until the work of
+ * all samples is used up. So a page has several slots.
  *
- * Returns: the slot of the page; else an empty slot, or that of the page that was not used for longest
+ * Returns: the slot of the page; else an empty slot, or that of the page that was not used for
+ * longest
  */
 static Page **
 find_slot(UprofCodeText *text, uint64_t key)

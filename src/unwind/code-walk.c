@@ -265,7 +265,8 @@ meet_jump(UprofCodeWalk *walk, const UprofCodeState *state, const UprofX86Insn *
             walk->exits->jump_sp = *sp;
         }
     } else if (!walk->has_jump && !uprof_value_is_reg(sp, UPROF_X86_RSP)) {
-        /* a function that has removed its frame has ended, so such a jump leads to another function */
+        /* a function that has removed its frame has ended, so such a jump leads to another function
+         */
         uprof_code_state_copy(&walk->at_jump, state);
         walk->has_jump = true;
     }

@@ -2,13 +2,13 @@
 /*
  * interrupt-frame-priv.h - the words that a processor pushes when an interrupt comes
  *
- * They are the address, the code segment, the flags, the stack pointer and the stack segment. 32-bit
- * code that interrupts code of the same privilege has only the first three (Intel SDM, volume 3,
- * "Exception- and Interrupt-Handler Procedures"; volume 2, IRET). Xen pushes the same words for
- * 64-bit paravirtual kernels. There the code segment has a requested privilege of 0 if the kernel was
- * interrupted, and bits 32 to 39 of its slot have the mask of events (Xen, arch/x86/x86_64/entry.S,
- * create_bounce_frame). A hostile guest can write anything there, so each word is checked for values that
- * a processor makes.
+ * They are the address, the code segment, the flags, the stack pointer and the stack segment.
+ * 32-bit code that interrupts code of the same privilege has only the first three (Intel SDM,
+ * volume 3, "Exception- and Interrupt-Handler Procedures"; volume 2, IRET). Xen pushes the same
+ * words for 64-bit paravirtual kernels. There the code segment has a requested privilege of 0 if
+ * the kernel was interrupted, and bits 32 to 39 of its slot have the mask of events (Xen,
+ * arch/x86/x86_64/entry.S, create_bounce_frame). A hostile guest can write anything there, so each
+ * word is checked for values that a processor makes.
  */
 #pragma once
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "interrupt-frame-priv.h"
 
-/* RFLAGS: bit 1 is always set; bits 3, 5, 15 and those above 21 never (Intel SDM, volume 1, 3.4.3) */
+/* RFLAGS: bit 1 is always set; bits 3, 5, 15 and those above 21 never (Intel SDM, volume 1, 3.4.3)
+ */
 #define FLAGS_SET UINT64_C(0x2)
 #define FLAGS_CLEAR (~UINT64_C(0x3fffff) | 0x8028)
 

@@ -310,8 +310,8 @@ has_saved_regs(const Frame *frame, uint64_t at)
 }
 
 /*
- * Does the processor's frame of an entry lie at @at, and nothing else yet? Xen pushes two more words in
- * paravirtual guests (Linux, arch/x86/xen/xen-asm.S).
+ * Does the processor's frame of an entry lie at @at, and nothing else yet? Xen pushes two more
+ * words in paravirtual guests (Linux, arch/x86/xen/xen-asm.S).
  */
 static bool
 has_only_entry_frame(const Frame *frame, uint64_t at)
@@ -324,9 +324,9 @@ has_only_entry_frame(const Frame *frame, uint64_t at)
 }
 
 /*
- * Where the kernel's part of a process's stack ends, the process continues with its saved registers, if
- * the kernel returns to it: at the end of an entry, or in a new task, whose kernel stack is empty. At the
- * beginning of an entry, only the processor's own frame is saved.
+ * Where the kernel's part of a process's stack ends, the process continues with its saved
+ * registers, if the kernel returns to it: at the end of an entry, or in a new task, whose kernel
+ * stack is empty. At the beginning of an entry, only the processor's own frame is saved.
  */
 static UprofStep
 return_to_process(const Frame *frame, UprofCursor *caller)

@@ -4,10 +4,11 @@
  *
  *   checkpoint = { u64 length of the facts, u64 length of the stacks, facts, stacks }
  *
- * The facts are a sidecar, and the stacks are folded. Stacks of tasks that waited have no root. From time to time a worker writes a
- * checkpoint into memory that the program has made. If the worker dies, its successor reads the
- * checkpoint. A hostile file may have taken over the worker, so the successor parses the
- * checkpoint like any foreign file, and the program does not read it at all.
+ * The facts are a sidecar, and the stacks are folded. Stacks of tasks that waited have no root.
+ * From time to time a worker writes a checkpoint into memory that the program has made. If the
+ * worker dies, its successor reads the checkpoint. A hostile file may have taken over the worker,
+ * so the successor parses the checkpoint like any foreign file, and the program does not read it at
+ * all.
  *
  * A checkpoint has no inlined functions, no lines and no times of samples.
  */

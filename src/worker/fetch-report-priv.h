@@ -7,5 +7,6 @@
 #include "uprof/fetcher.h"
 #include "uprof/notice.h"
 
-/** uprof_fetch_report: says how many files were fetched, and why others were not, if any were wanted */
+/** uprof_fetch_report: says how many files were fetched, and why others were not, if any were
+ * wanted */
 void uprof_fetch_report(UprofFetcher *fetcher, const UprofNotices *notices);

@@ -2,10 +2,10 @@
 /*
  * protocol-priv.h - the messages between the program and a worker
  *
- * A worker has two channels. On the stream the program sends snapshots, calls and the build-ids of new
- * files, in order, and gets no answer. On the request channel the worker asks for memory and files, and
- * waits for each answer; it also reports results there, without waiting. The processes of
- * confined-command.h and kernel-files.h have only a request channel.
+ * A worker has two channels. On the stream the program sends snapshots, calls and the build-ids of
+ * new files, in order, and gets no answer. On the request channel the worker asks for memory and
+ * files, and waits for each answer; it also reports results there, without waiting. The processes
+ * of confined-command.h and kernel-files.h have only a request channel.
  *
  * Both ends run the same program file, so messages are structs as in memory. The worker trusts the
  * program. The program does not trust a worker: it checks the length of each message and the range
@@ -53,7 +53,8 @@ typedef enum {
     UPROF_TELL_REPLY,      /* uint32_t: 1 if this is the last part; then a part of the reply */
 } UprofTell;
 
-/** uprof_packed_bytes: Returns: bytes of a snapshot in a message: without its unused bytes, rounded up to 8 */
+/** uprof_packed_bytes: Returns: bytes of a snapshot in a message: without its unused bytes, rounded
+ * up to 8 */
 static inline size_t
 uprof_packed_bytes(const UprofSnapshot *snapshot)
 {

@@ -55,7 +55,8 @@ bool uprof_worker_message_find_notice(const UprofWorkerInput *input, size_t len,
  */
 bool uprof_worker_message_has_links(const UprofWorkerInput *input, size_t len, unsigned n_vcpus);
 
-/** uprof_worker_message_has_chain: checks %UPROF_TELL_CHAIN, which the sampler can then use safely */
+/** uprof_worker_message_has_chain: checks %UPROF_TELL_CHAIN, which the sampler can then use safely
+ */
 bool uprof_worker_message_has_chain(const UprofWorkerInput *input, size_t len);
 
 /** uprof_worker_message_has_window: checks %UPROF_TELL_WINDOW; @n_vcpus: of the guest */

@@ -437,8 +437,8 @@ tell_walks(UprofWorkers *workers)
 }
 
 /*
- * The snapshots at the head of the ring that go to one worker in one message: each message costs as much as the
- * analysis of a snapshot.
+ * The snapshots at the head of the ring that go to one worker in one message: each message costs as
+ * much as the analysis of a snapshot.
  */
 typedef struct {
     const UprofSnapshot *snapshots[UPROF_SNAPSHOTS_MAX]; /* borrowed */
@@ -476,9 +476,9 @@ send_batch(UprofWorker *worker, const Batch *batch)
 }
 
 /*
- * May a worker without room lose snapshots? Other workers wait for theirs, and so does the end of the
- * run. A worker that is alone loses none: they stay in the ring, so that the sampler finds no free slot
- * and does not hold the guest.
+ * May a worker without room lose snapshots? Other workers wait for theirs, and so does the end of
+ * the run. A worker that is alone loses none: they stay in the ring, so that the sampler finds no
+ * free slot and does not hold the guest.
  */
 static bool
 may_lose_snapshots(const UprofWorkers *workers)
@@ -491,8 +491,8 @@ may_lose_snapshots(const UprofWorkers *workers)
 }
 
 /*
- * Sends snapshots to their worker. If the worker has no room for long, the snapshots are lost, so that
- * the workers of other domains need not wait.
+ * Sends snapshots to their worker. If the worker has no room for long, the snapshots are lost, so
+ * that the workers of other domains need not wait.
  *
  * Returns: false if the worker has no room yet
  */
@@ -534,9 +534,10 @@ feed_workers(UprofWorkers *workers)
             return worker;
         for (unsigned i = 0; i < batch.n; i++)
             uprof_ring_drop(workers->ring);
-        /* The worker gets room only if its requests are answered. On a busy host the sampler may fill the
-         * ring as fast as this loop empties it, so the requests cannot wait for the end of the loop. Only
-         * workers of the list are served, because the process of @worker may just be replaced. */
+        /* The worker gets room only if its requests are answered. On a busy host the sampler may
+         * fill the ring as fast as this loop empties it, so the requests cannot wait for the end of
+         * the loop. Only workers of the list are served, because the process of @worker may just be
+         * replaced. */
         if (worker->is_full)
             serve_workers(workers);
     }
@@ -544,8 +545,8 @@ feed_workers(UprofWorkers *workers)
 }
 
 /*
- * Each wake-up of this thread and of a worker costs as much as a sample at 99 Hz. But processes end: the
- * sooner a worker looks for their names and files, the more it finds.
+ * Each wake-up of this thread and of a worker costs as much as a sample at 99 Hz. But processes
+ * end: the sooner a worker looks for their names and files, the more it finds.
  *
  * Returns: the longest time for which snapshots are gathered, in milliseconds
  */

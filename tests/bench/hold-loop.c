@@ -2,9 +2,9 @@
 /*
  * hold-loop PROCESS THREAD ADDRESS HZ SECONDS - the least that a profiler of one vCPU can do
  *
- * Holds a thread of QEMU HZ times a second, copies 8 KiB of QEMU's memory at ADDRESS, and releases the thread.
- * Prints {"samples": N, "cpu_us": CPU time of this process for one sample, "p50_us": N, "p99_us": N}, with
- * times of holds from the request to stop until the release.
+ * Holds a thread of QEMU HZ times a second, copies 8 KiB of QEMU's memory at ADDRESS, and releases
+ * the thread. Prints {"samples": N, "cpu_us": CPU time of this process for one sample, "p50_us": N,
+ * "p99_us": N}, with times of holds from the request to stop until the release.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -39,7 +39,8 @@ sleep_until(uint64_t at_ns)
         continue;
 }
 
-/* Returns: nanoseconds from the request to stop until the release; 0 if the thread cannot be held */
+/* Returns: nanoseconds from the request to stop until the release; 0 if the thread cannot be held
+ */
 static uint64_t
 hold_once(pid_t process, pid_t thread, uint64_t address)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The first byte says which page of the table is missing, and whether the address of the code is known.
- * Then comes the table.
+ * The first byte says which page of the table is missing, and whether the address of the code is
+ * known. Then comes the table.
  */
 #include "fuzz.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A jitdump, in two parts. The first byte tells where the second part begins, in 256ths of the file;
- * its lowest bits tell how many bytes between the parts are missing.
+ * A jitdump, in two parts. The first byte tells where the second part begins, in 256ths of the
+ * file; its lowest bits tell how many bytes between the parts are missing.
  */
 #include "../../src/parse/perf-map-priv.h"
 #include "fuzz.h"

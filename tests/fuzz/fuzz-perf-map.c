@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The text of a perf map, in two parts. The first byte tells where the second part begins, in 256ths
- * of the text; its lowest bit tells whether the second part continues the first one.
+ * The text of a perf map, in two parts. The first byte tells where the second part begins, in
+ * 256ths of the text; its lowest bit tells whether the second part continues the first one.
  */
 #include "../../src/parse/perf-map-priv.h"
 #include "fuzz.h"

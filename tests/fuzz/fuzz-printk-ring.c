@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The rings of a kernel's log. The first two bytes are the logarithms of their lengths. Two ids of 8
- * bytes follow, then descriptors, infos and text. The descriptors are the same afterwards, but for one
- * byte: its place and value are the last bytes.
+ * The rings of a kernel's log. The first two bytes are the logarithms of their lengths. Two ids of
+ * 8 bytes follow, then descriptors, infos and text. The descriptors are the same afterwards, but
+ * for one byte: its place and value are the last bytes.
  */
 #include "fuzz.h"
 

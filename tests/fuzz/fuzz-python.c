@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The memory of a process that runs Python. The first byte, modulo 3, says which version. Changes of 11
- * bytes follow: 16 bits, the offset of a word; a byte, 0 to replace the word by a value, 1 to make it
- * an address of this memory; and a value of 64 bits. Two samples are taken: the first one finds the
- * process and its threads, the second one has a copy of the memory.
+ * The memory of a process that runs Python. The first byte, modulo 3, says which version. Changes
+ * of 11 bytes follow: 16 bits, the offset of a word; a byte, 0 to replace the word by a value, 1 to
+ * make it an address of this memory; and a value of 64 bits. Two samples are taken: the first one
+ * finds the process and its threads, the second one has a copy of the memory.
  */
 #include "fuzz.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Trees of areas (maple tree, red-black tree), of cached pages (xarray), of directory entries and
- * mounts, mapped files, and the running tasks, in a guest whose kernel is known. Changes of the kernel itself are
- * in fuzz-linux.c. The bits of the first byte describe the guest: bit 0, with a red-black tree; bit
- * 1, with page-table isolation; bit 2, with pcpu_hot. Changes of 11 bytes follow: 16 bits, the
- * number of the word, from the page tables of the process on; a byte, whose bits 0 and 1 are SET to
- * NODE; and a value of 64 bits.
+ * mounts, mapped files, and the running tasks, in a guest whose kernel is known. Changes of the
+ * kernel itself are in fuzz-linux.c. The bits of the first byte describe the guest: bit 0, with a
+ * red-black tree; bit 1, with page-table isolation; bit 2, with pcpu_hot. Changes of 11 bytes
+ * follow: 16 bits, the number of the word, from the page tables of the process on; a byte, whose
+ * bits 0 and 1 are SET to NODE; and a value of 64 bits.
  */
 #include "fuzz.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Names for the addresses of a profile, and the instructions of one function. The input is a sidecar, a NUL, and frames, one a line. Two
- * files are symbol files: one has a build-id, the other has none. Modules are found by build-id.
+ * Names for the addresses of a profile, and the instructions of one function. The input is a
+ * sidecar, a NUL, and frames, one a line. Two files are symbol files: one has a build-id, the other
+ * has none. Modules are found by build-id.
  */
 #include "fuzz.h"
 

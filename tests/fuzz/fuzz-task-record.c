@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The input is a list of tasks of a capture. A list that was parsed can be written and parsed again. */
+/* The input is a list of tasks of a capture. A list that was parsed can be written and parsed
+ * again. */
 #include "fuzz.h"
 
 #include "uprof/task-record.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The tasks and the log of a Linux guest with some changed words. An input is changes of 11 bytes. A change is 16
- * bits, the number of the word in memory; a byte; and a value of 64 bits. Bits 0 and 1 of the byte say how
- * the value is used. The other bits are the number of the read before which the word changes.
+ * The tasks and the log of a Linux guest with some changed words. An input is changes of 11 bytes.
+ * A change is 16 bits, the number of the word in memory; a byte; and a value of 64 bits. Bits 0 and
+ * 1 of the byte say how the value is used. The other bits are the number of the read before which
+ * the word changes.
  */
 #include "fuzz.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A slice of `watch`. If bit 0 of the first byte is set, all other bytes are the slice. Otherwise they are
- * the facts, a NUL and the stacks, and the target compresses them. Each input is read as a slice and as
- * the facts of a profile, and what was read is rendered.
+ * A slice of `watch`. If bit 0 of the first byte is set, all other bytes are the slice. Otherwise
+ * they are the facts, a NUL and the stacks, and the target compresses them. Each input is read as a
+ * slice and as the facts of a profile, and what was read is rendered.
  */
 #include "fuzz.h"
 

@@ -63,8 +63,8 @@ tasks_guest_put_log(LinuxGuest *guest)
 }
 
 /**
- * tasks_guest_new: makes a guest with processes, threads, a worker, a lock, a task in a namespace, the tree of
- * ids, and a log
+ * tasks_guest_new: makes a guest with processes, threads, a worker, a lock, a task in a namespace,
+ * the tree of ids, and a log
  * @tree: (out) (optional): guest-physical address of the tree's root
  */
 static inline LinuxGuest *

@@ -150,7 +150,8 @@ put_cie(GByteArray *file, size_t at)
     return at;
 }
 
-/* Describes the frame of a function, which pushes a word at its start, and its entry in the index */
+/* Describes the frame of a function, which pushes a word at its start, and its entry in the index
+ */
 static void
 put_frame(GByteArray *file, unsigned i, size_t at, size_t cie, uint64_t start, uint64_t len)
 {

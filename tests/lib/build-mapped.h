@@ -37,7 +37,8 @@ enum {
     MAPPED_HIDDEN = MAPPED_TEXT_AT + 0x1300,
     MAPPED_HIDDEN_LEN = 0x60,
     MAPPED_N_EXPORTED = 2,
-    /* Addresses of the exported variables _PyRuntime and Py_Version; the file does not have their bytes */
+    /* Addresses of the exported variables _PyRuntime and Py_Version; the file does not have their
+       bytes */
     MAPPED_RUNTIME = 0x40000,
     MAPPED_VERSION = MAPPED_RUNTIME + 0xf00,
     MAPPED_N_FRAMES = 3, /* of the three functions; the last one is in the last page */

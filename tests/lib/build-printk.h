@@ -37,7 +37,8 @@ void printk_init(PrintkBuilder *builder, unsigned count_bits, unsigned size_bits
 void printk_clear(PrintkBuilder *builder);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(PrintkBuilder, printk_clear)
 
-/** printk_add: adds a record of @text, which may overwrite older ones; its time is its number in ms */
+/** printk_add: adds a record of @text, which may overwrite older ones; its time is its number in ms
+ */
 void printk_add(PrintkBuilder *builder, unsigned level, const char *text);
 
 /** printk_ring: Returns: the rings, borrowed, as if nothing had changed while they were copied */

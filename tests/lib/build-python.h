@@ -2,8 +2,8 @@
 /*
  * build-python.h - the memory of a process that runs Python, for tests
  *
- * Two threads run Python. The first one runs fib, which main calls without a call of the interpreter in
- * C. The module calls main by such a call.
+ * Two threads run Python. The first one runs fib, which main calls without a call of the
+ * interpreter in C. The module calls main by such a call.
  */
 #pragma once
 

@@ -2,8 +2,8 @@
 /*
  * fake-xl.h - a toolstack with some domains, in place of libxenlight
  *
- * A test links this file instead of libxenlight. The file answers the calls of the module for domains
- * of xl with the structures of Xen's own headers, and counts what is still to be freed.
+ * A test links this file instead of libxenlight. The file answers the calls of the module for
+ * domains of xl with the structures of Xen's own headers, and counts what is still to be freed.
  */
 #pragma once
 

@@ -323,7 +323,8 @@ uint64_t linux_guest_get(const LinuxGuest *guest, uint64_t gpa);
 /** linux_guest_struct: Returns: guest-physical address of the struct page of the page at @gpa */
 uint64_t linux_guest_struct(const LinuxGuest *guest, uint64_t gpa);
 
-/** linux_guest_cache: puts the page at @gpa into the page cache, as page @number of @file (from 0) */
+/** linux_guest_cache: puts the page at @gpa into the page cache, as page @number of @file (from 0)
+ */
 void linux_guest_cache(LinuxGuest *guest, unsigned file, uint64_t number, uint64_t gpa);
 
 /**
@@ -355,7 +356,8 @@ void linux_guest_unmap(LinuxGuest *guest, uint64_t offset);
 uint64_t linux_guest_add_task(LinuxGuest *guest, const char *name, unsigned pid, uint64_t mm);
 
 /**
- * linux_guest_list_task: adds a task to the ring of processes, or, with @leader, to the ring of its threads
+ * linux_guest_list_task: adds a task to the ring of processes, or, with @leader, to the ring of its
+ * threads
  * @leader: 0, or guest-physical address of the first thread
  */
 void linux_guest_list_task(LinuxGuest *guest, uint64_t task, uint64_t leader);

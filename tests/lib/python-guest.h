@@ -2,8 +2,8 @@
 /*
  * python-guest.h - a Linux guest whose process runs Python (build-python.h), for tests
  *
- * The interpreter's code is in a library; its variables are the memory of build_python(). The file of
- * the library has the name "libpython3.so".
+ * The interpreter's code is in a library; its variables are the memory of build_python(). The file
+ * of the library has the name "libpython3.so".
  */
 #pragma once
 

@@ -12,14 +12,12 @@
  *     run:PATH,ARGUMENT,...  executes a program as a load
  *     in:PATH:LOAD           starts a load in the cgroup PATH, which is made
  *     tasks       prints TASK PID COMM for each process, THREAD TID PID COMM for its threads
- *     states      prints STATE PID TID FILE=TEXT...: some files of /proc/PID/task/TID of each thread
- *     maps        prints MAP PID LINE: /proc/PID/maps of all processes of loads
- *     log         prints LOG PRIORITY,NUMBER,MICROSECONDS,FLAGS;TEXT for each record of the kernel's log
- *     write-log   writes thousands of records to the log, more than it can hold
- *     panic       lets the kernel panic
- *     crash       tells the hypervisor that the guest has crashed, as a driver does in a panic
- *     disk:WORD   does WORD, writes its lines to the NVMe disk, and prints REPORT LENGTH
- *     stop        ends all loads
+ *     states      prints STATE PID TID FILE=TEXT...: some files of /proc/PID/task/TID of each
+ * thread maps        prints MAP PID LINE: /proc/PID/maps of all processes of loads log prints LOG
+ * PRIORITY,NUMBER,MICROSECONDS,FLAGS;TEXT for each record of the kernel's log write-log   writes
+ * thousands of records to the log, more than it can hold panic       lets the kernel panic crash
+ * tells the hypervisor that the guest has crashed, as a driver does in a panic disk:WORD   does
+ * WORD, writes its lines to the NVMe disk, and prints REPORT LENGTH stop        ends all loads
  *     reboot      boots again, with the same words
  *     listen      after all other words: reads lines of such words from the second serial line
  *

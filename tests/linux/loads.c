@@ -648,8 +648,8 @@ write_control(const char *path, const char *text)
 }
 
 /*
- * Moves this task to a cgroup that reads the disk slowly. If QEMU slowed down the disk, requests would get stuck
- * after a pause of the guest.
+ * Moves this task to a cgroup that reads the disk slowly. If QEMU slowed down the disk, requests
+ * would get stuck after a pause of the guest.
  */
 static void
 slow_down(int disk)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The load `locks`: processes that hold locks of the kernel, and others that wait for them. A process
- * holds a lock as long as the kernel copies from or to its trap: memory that userfaultfd watches and
- * nobody fills.
+ * The load `locks`: processes that hold locks of the kernel, and others that wait for them. A
+ * process holds a lock as long as the kernel copies from or to its trap: memory that userfaultfd
+ * watches and nobody fills.
  *
- * The load prints LOCK PID KIND OWNER for each process that waits; OWNER is 0 for a frozen file system.
+ * The load prints LOCK PID KIND OWNER for each process that waits; OWNER is 0 for a frozen file
+ * system.
  */
 #include <dirent.h>
 #include <errno.h>

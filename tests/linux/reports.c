@@ -279,8 +279,8 @@ write_log(void)
 /* ---- States ---- */
 
 /*
- * Prints a file of a thread on the present line, behind a key: with escapes, so that a line stays a line.
- * A file that cannot be read has no text.
+ * Prints a file of a thread on the present line, behind a key: with escapes, so that a line stays a
+ * line. A file that cannot be read has no text.
  */
 static void
 print_file(const char *folder, const char *name)

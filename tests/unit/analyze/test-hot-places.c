@@ -218,7 +218,8 @@ test_nothing(Fixture *fixture, gconstpointer data)
     g_assert_cmpuint(uprof_annotation_self(annotation), ==, 0);
 }
 
-/* A sample within an instruction shows that the decoding is wrong there. It goes on at the sample. */
+/* A sample within an instruction shows that the decoding is wrong there. It goes on at the sample.
+ */
 static void
 test_misfit(Fixture *fixture, gconstpointer data)
 {

@@ -397,7 +397,8 @@ test_hold_fails_before_pause(void)
     g_assert_cmpuint(fake_xen.pauses, ==, 0);
 }
 
-/* Ticks as the sampler does, at @now_ns. Returns: the answer; after %UPROF_OK the hold is released */
+/* Ticks as the sampler does, at @now_ns. Returns: the answer; after %UPROF_OK the hold is released
+ */
 static UprofAnswer
 tick_at(UprofGuest *guest, uint64_t now_ns, UprofRegs *regs, GError **error)
 {
@@ -513,7 +514,8 @@ test_look_in_hold_left(void)
     g_assert_cmpuint(fake_xen.pauses, ==, 1);
 }
 
-/* A hold whose own check fails undoes its pause, and a hold that Xen refuses to make paused nothing. */
+/* A hold whose own check fails undoes its pause, and a hold that Xen refuses to make paused
+ * nothing. */
 static void
 test_look_in_hold_refused(gconstpointer data)
 {

@@ -1147,7 +1147,8 @@ test_task_change(void)
     }
 }
 
-/* The kernel has changed to the page tables of the next process, and is on the stack of the old one. */
+/* The kernel has changed to the page tables of the next process, and is on the stack of the old
+ * one. */
 static void
 test_other_tables(void)
 {

@@ -140,7 +140,8 @@ put_clocks(LinuxGuest *guest, unsigned cpu, uint64_t clock, uint64_t task_clock)
 
 enum { MANY = 150, MORE_THREADS = 3 };
 
-/* Processes with rising numbers, of which each third one has more threads. Returns: how many tasks */
+/* Processes with rising numbers, of which each third one has more threads. Returns: how many tasks
+ */
 static unsigned
 add_many(Setup *setup, uint64_t *tasks)
 {
@@ -263,7 +264,8 @@ test_members(void)
     g_assert_false(find_task(list, 4242)->has_wait);
 }
 
-/* Clocks of two CPUs, and the wait of a task that has left each of them. The second clock is the newest. */
+/* Clocks of two CPUs, and the wait of a task that has left each of them. The second clock is the
+ * newest. */
 static const struct {
     const char *no_member;
     uint64_t task_clocks[2];
@@ -546,8 +548,8 @@ test_restless(void)
 }
 
 /*
- * Two processes follow each other. Each read finds a first one that points back to where the walk came from, so
- * that the list has no end: first to the head of the ring, then to the second one.
+ * Two processes follow each other. Each read finds a first one that points back to where the walk
+ * came from, so that the list has no end: first to the head of the ring, then to the second one.
  */
 static void
 lead_around(MemoryGuest *memory, MemoryCall call, gint n)
@@ -560,7 +562,8 @@ lead_around(MemoryGuest *memory, MemoryCall call, gint n)
                                                                    : endless->second);
 }
 
-/* Returns: reads of a list of which the first @n_head_reads find the head before the first process */
+/* Returns: reads of a list of which the first @n_head_reads find the head before the first process
+ */
 static unsigned
 count_endless_reads(unsigned n_head_reads)
 {

@@ -344,8 +344,9 @@ test_rings(void)
 }
 
 /*
- * The waiter number 1 is in a ring without an end: two waiters on the stack of its task follow each other. The
- * guest changes the first one's pointer back, so that each link leads back when it is read.
+ * The waiter number 1 is in a ring without an end: two waiters on the stack of its task follow each
+ * other. The guest changes the first one's pointer back, so that each link leads back when it is
+ * read.
  */
 static void
 turn_ring(MemoryGuest *memory, MemoryCall call, gint n)

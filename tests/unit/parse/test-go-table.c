@@ -141,7 +141,8 @@ test_versions(void)
     }
 }
 
-/* Where the header does not say where the functions are, the program's start must be one of them. */
+/* Where the header does not say where the functions are, the program's start must be one of them.
+ */
 static void
 test_address(void)
 {
@@ -192,7 +193,8 @@ test_malformed_functions(void)
 /* 0 for 4 bytes of code, 24 for 0x30 bytes, 0 for 8 bytes; the last 4 bytes are padding */
 static const char usual_sizes[] = "\x02\x04\x30\x30\x2f\x08";
 
-/* Returns: (transfer full): "ADDRESS:SIZE ", "ADDRESS:root ", "ADDRESS:switched " or "ADDRESS:none " */
+/* Returns: (transfer full): "ADDRESS:SIZE ", "ADDRESS:root ", "ADDRESS:switched " or "ADDRESS:none
+ * " */
 static char *
 read_frames(const Plan *plan)
 {

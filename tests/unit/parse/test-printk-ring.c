@@ -249,7 +249,8 @@ test_sizes(void)
     g_assert_false(uprof_printk_layout_is_valid(&layout));
 }
 
-/* The blocks overlap: each is the rest of the ring. All texts together are not longer than the ring. */
+/* The blocks overlap: each is the rest of the ring. All texts together are not longer than the
+ * ring. */
 static void
 test_overlap(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Checks the text of each instruction of a table, and compares the instructions of the programs that
- * are arguments with the text that objdump prints.
+ * Checks the text of each instruction of a table, and compares the instructions of the programs
+ * that are arguments with the text that objdump prints.
  */
 #include <string.h>
 
@@ -133,8 +133,8 @@ parse_line(const char *line, uint64_t *address, uint8_t *code, size_t max, const
 }
 
 /*
- * objdump adds names of addresses, a displacement of 0 that the code has, prefixes of instructions that
- * do nothing, and operands of strings.
+ * objdump adds names of addresses, a displacement of 0 that the code has, prefixes of instructions
+ * that do nothing, and operands of strings.
  *
  * Returns: (transfer full): @text without these
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Chains as the analysis publishes them, and as a hold follows them: what one writes, the other reads. */
+/* Chains as the analysis publishes them, and as a hold follows them: what one writes, the other
+ * reads. */
 #include "../../../src/sampler/windows-priv.h"
 #include "python-guest.h"
 #include "uprof/runtimes.h"

@@ -5,7 +5,8 @@
 
 enum { WORDS = UPROF_PYTHON_OFFSETS_BYTES / 8 };
 
-/* The words of struct _Py_DebugOffsets as CPython 3.13.0 has them on x86_64, up to its last member */
+/* The words of struct _Py_DebugOffsets as CPython 3.13.0 has them on x86_64, up to its last member
+ */
 static const uint64_t words_3_13[] = {
     0x7970677562656478,
     0x30d00f0,

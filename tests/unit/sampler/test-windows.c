@@ -179,7 +179,8 @@ test_links(gconstpointer data)
     g_assert_cmpuint(snapshot->n_windows, ==, n);
 }
 
-/* Makes page tables with 4-byte entries that map all memory to itself, but @moved to another page. */
+/* Makes page tables with 4-byte entries that map all memory to itself, but @moved to another page.
+ */
 static void
 make_tables(MemoryGuest *guest, unsigned page, uint64_t moved, uint64_t to)
 {
@@ -189,7 +190,8 @@ make_tables(MemoryGuest *guest, unsigned page, uint64_t moved, uint64_t to)
                              (uint32_t)((uint64_t)i * PAGE == moved ? to : i * PAGE) | 7);
 }
 
-/* The page tables are those of the next process, so the user stack is copied by the process's own. */
+/* The page tables are those of the next process, so the user stack is copied by the process's own.
+ */
 static void
 test_other_tables(void)
 {

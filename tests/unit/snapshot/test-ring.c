@@ -218,7 +218,8 @@ flush(gpointer data)
     return NULL;
 }
 
-/* Returns: true if a flush has ended although two slots, filled after it began, were still filled */
+/* Returns: true if a flush has ended although two slots, filled after it began, were still filled
+ */
 static bool
 flush_two_of_four(void)
 {
@@ -249,8 +250,8 @@ flush_two_of_four(void)
 }
 
 /*
- * A flush waits for the slots that are filled now, not for later ones. On a busy machine its thread may begin
- * after all four are filled, and wait for all.
+ * A flush waits for the slots that are filled now, not for later ones. On a busy machine its thread
+ * may begin after all four are filled, and wait for all.
  */
 static void
 test_flush(void)

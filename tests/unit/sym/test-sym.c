@@ -232,7 +232,8 @@ test_xen_entry(void)
     g_assert_false(uprof_sym_find(fixture.sym, CODE + 0x100, false).is_entry);
 }
 
-/* A label in a function does not take the name of the code behind it, and does not hide the entry. */
+/* A label in a function does not take the name of the code behind it, and does not hide the entry.
+ */
 static void
 test_label(void)
 {

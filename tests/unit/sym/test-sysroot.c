@@ -162,7 +162,8 @@ read_build_id(const char *path)
     return uprof_build_id_hex((UprofSlice){ head.build_id, head.build_id_len });
 }
 
-/* Returns: the name of an address in a module; without debug folders, which may have the file, too */
+/* Returns: the name of an address in a module; without debug folders, which may have the file, too
+ */
 static const char *
 name_address(UprofNames *names, const char *path, const char *build_id, uint64_t at)
 {
@@ -174,7 +175,8 @@ name_address(UprofNames *names, const char *path, const char *build_id, uint64_t
     return uprof_name_text(uprof_sym_find(sym, uprof_sym_module_address(number, at), false).name);
 }
 
-/* A guest that runs the host's distribution has files of this host; the test's own C library is one. */
+/* A guest that runs the host's distribution has files of this host; the test's own C library is
+ * one. */
 static void
 test_host(void)
 {

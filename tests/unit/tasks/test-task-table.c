@@ -136,7 +136,8 @@ test_table(void)
     g_assert_cmpstr(setup.notices->str, ==, "");
 }
 
-/* A task that is about to leave its vCPU still runs: it shows the vCPU, and nothing that it waits for. */
+/* A task that is about to leave its vCPU still runs: it shows the vCPU, and nothing that it waits
+ * for. */
 static void
 test_running(void)
 {
@@ -269,7 +270,8 @@ test_groups_json(void)
     assert_has(text->str, "\"frames\": [{\"address\": \"0xffffffff81000058\"");
 }
 
-/* nginx and process 2 wait for a mutex each; process 1 holds that of nginx, and nobody the other. */
+/* nginx and process 2 wait for a mutex each; process 1 holds that of nginx, and nobody the other.
+ */
 static void
 add_locks(LinuxGuest *guest, uint64_t first, uint64_t second)
 {

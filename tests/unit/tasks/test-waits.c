@@ -382,7 +382,8 @@ begin_to_run(Setup *setup)
     put_state(setup, READY, TASK_ON_CPU, 1);
 }
 
-/* A task that runs before its stack is found: its time is that of its process, at an unknown place. */
+/* A task that runs before its stack is found: its time is that of its process, at an unknown place.
+ */
 static void
 test_short_wait(void)
 {

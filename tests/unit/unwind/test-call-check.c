@@ -260,7 +260,8 @@ test_unchecked(void)
     assert_calls(&fixture, 0, 0);
 }
 
-/* Functions that call generated code jump to it by a register, so only the direct call is judged. */
+/* Functions that call generated code jump to it by a register, so only the direct call is judged.
+ */
 static void
 test_generated(void)
 {

@@ -467,7 +467,8 @@ add_function(Fixture *fixture, uint64_t entry, uint64_t start, size_t len)
 
 #define CALL_BYTES 5
 
-/* A function that begins its own stack has no caller; one that may go back to the old stack has one. */
+/* A function that begins its own stack has no caller; one that may go back to the old stack has
+ * one. */
 static void
 test_fresh_stack(void)
 {
@@ -529,7 +530,8 @@ test_fresh_stack(void)
     }
 }
 
-/* A function that goes back to a stack that was kept elsewhere, or is not known, may have a caller. */
+/* A function that goes back to a stack that was kept elsewhere, or is not known, may have a caller.
+ */
 static void
 test_left_stack(void)
 {
@@ -782,7 +784,8 @@ test_page_limit(void)
     assert_callers(&fixture);
 }
 
-/* Code that is generated in a page that was read before is read again, and so are its instructions. */
+/* Code that is generated in a page that was read before is read again, and so are its instructions.
+ */
 static void
 test_new_code(void)
 {
@@ -807,8 +810,8 @@ test_new_code(void)
 }
 
 /*
- * A JIT compiler's function, whose first instruction calls code that makes the frame record. The loop
- * leads to no return, so only the record tells the caller.
+ * A JIT compiler's function, whose first instruction calls code that makes the frame record. The
+ * loop leads to no return, so only the record tells the caller.
  */
 static void
 test_generated_record(void)

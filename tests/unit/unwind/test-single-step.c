@@ -2,9 +2,10 @@
 /*
  * Programs run one instruction at a time. Before every third one, the stack is unwound from a
  * copy and compared with the list of real calls: with unwind tables alone, with all methods
- * together, as in a run, and by machine code alone, without tables and symbols. Programs that are built with frame pointers are also unwound by frame
- * pointers alone. That covers only their own code, because the C library has no frame pointers.
- * Arguments: --tables FILE... --frame-pointers FILE...
+ * together, as in a run, and by machine code alone, without tables and symbols. Programs that are
+ * built with frame pointers are also unwound by frame pointers alone. That covers only their own
+ * code, because the C library has no frame pointers. Arguments: --tables FILE... --frame-pointers
+ * FILE...
  *
  * Each unwound stack gets a result. Each expected kind of miss has a result of its own below,
  * with its reason, and counts as a miss. Any other wrong stack fails the test.
@@ -25,8 +26,8 @@ enum { STEPS_MAX = 1000 * 1000 };
 
 /*
  * The known misses of a program, which do not depend on its rounds: the start of the C library has
- * code without tables, and the program leaves its stack by one longjmp() and one exception. The limits
- * are for the instructions that are judged (STRIDE).
+ * code without tables, and the program leaves its stack by one longjmp() and one exception. The
+ * limits are for the instructions that are judged (STRIDE).
  */
 enum { NO_TABLE_MAX = 334, EXCHANGE_MAX = 134, AHEAD_MAX = 67 };
 
@@ -34,8 +35,8 @@ enum { BY_TABLES, BY_FRAME_POINTERS, BY_ALL, BY_CODE, N_METHODS };
 
 static const char *const method_names[N_METHODS] = { "tables", "frame pointers", "all", "code" };
 
-/* The least number of stacks that code alone gets right, of a thousand that all methods together get
- * right. */
+/* The least number of stacks that code alone gets right, of a thousand that all methods together
+ * get right. */
 enum { CODE_RIGHT_MIN = 995 };
 
 /* The test judges one of this many instructions. */

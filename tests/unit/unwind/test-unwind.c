@@ -338,7 +338,8 @@ test_entry(void)
 /*
  * An image with unwind tables and functions of 64 bytes from CODE on. FIRST saves RBX; its CFA
  * is relative to the stack pointer. The CFA of BY_RBX is relative to RBX. ROOT is the root, and
- * BARE has no table, but a frame record. TRAP, at the end of BARE, is the entry of a trap, of 16 bytes.
+ * BARE has no table, but a frame record. TRAP, at the end of BARE, is the entry of a trap, of 16
+ * bytes.
  */
 #define CIE "\x14\0\0\0\0\0\0\0\1zR\0\1\x78\x10\1\3\x0c\7\x08\x90\1\0\0"
 #define TRAP_CIE "\x13\0\0\0\0\0\0\0\1zRS\0\1\x78\x10\1\3\x0c\7\x08\x90\1"
