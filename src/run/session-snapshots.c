@@ -3,6 +3,11 @@
 
 #include "session-priv.h"
 
+enum {
+    TRIES_MAX = 4,         /* to find a Linux kernel */
+    APART_US = 300 * 1000, /* the worker searches four times a second at most */
+};
+
 void
 uprof_snapshots_clear(UprofSnapshots *snapshots)
 {
@@ -29,8 +34,9 @@ widen_windows(UprofSession *session)
         session->sizes[i].wanted = UPROF_SNAPSHOT_BYTES_MAX;
 }
 
+/* Takes snapshots from which the worker may find the kernel. */
 static UprofAnswer
-take_twice(UprofSession *session, UprofSnapshots *snapshots, GError **error)
+take_first(UprofSession *session, UprofSnapshots *snapshots, GError **error)
 {
     UprofSnapshot **slots = snapshots->slots;
     const UprofAnswer answer =
@@ -41,10 +47,26 @@ take_twice(UprofSession *session, UprofSnapshots *snapshots, GError **error)
         uprof_worker_take(session->worker, slots[i]);
         slots[i]->is_prime = false;
     }
-    if (answer == UPROF_OK && !uprof_worker_sync(session->worker, error))
-        return UPROF_FAILED;
+    return answer == UPROF_OK && !uprof_worker_sync(session->worker, error) ? UPROF_FAILED : answer;
+}
+
+/*
+ * The worker reads the guest's memory while the guest runs. If the process of a snapshot ends
+ * before, its page tables are gone, and the worker finds no kernel.
+ */
+static UprofAnswer
+take_twice(UprofSession *session, UprofSnapshots *snapshots, bool needs_linux, GError **error)
+{
+    UprofAnswer answer = take_first(session, snapshots, error);
+
+    for (unsigned i = 1; answer == UPROF_OK && needs_linux && !session->guest->paused &&
+                         !*uprof_worker_links(session->worker) && i < TRIES_MAX;
+         i++) {
+        g_usleep(APART_US);
+        answer = take_first(session, snapshots, error);
+    }
     return *uprof_worker_links(session->worker)
-               ? uprof_sampler_sample_once(session->sampler, slots, &snapshots->n, error)
+               ? uprof_sampler_sample_once(session->sampler, snapshots->slots, &snapshots->n, error)
                : answer;
 }
 
@@ -78,13 +100,13 @@ uprof_session_note_answer(const UprofSession *session, UprofAnswer answer, const
 }
 
 UprofErrorCode
-uprof_session_take_snapshots(UprofSession *session, UprofSnapshots *snapshots,
+uprof_session_take_snapshots(UprofSession *session, bool needs_linux, UprofSnapshots *snapshots,
                              const UprofNotices *notices)
 {
     g_autoptr(GError) error = NULL;
 
     init_snapshots(snapshots, session->guest->n_vcpus);
     widen_windows(session);
-    const UprofAnswer answer = take_twice(session, snapshots, &error);
+    const UprofAnswer answer = take_twice(session, snapshots, needs_linux, &error);
     return uprof_session_note_answer(session, answer, error, notices);
 }
