@@ -468,6 +468,7 @@ cpu_xml()
 guest_disk=${guest_disk:-}
 # The same for an NVMe disk, for which Debian's cloud kernel needs no module. libvirt has no words for it.
 guest_nvme=${guest_nvme:-}
+guest_nvme_options=${guest_nvme_options:-} # of QEMU's -drive, behind a comma
 
 # yes: new guests have a device by which they can tell that they have crashed; their memory stays then.
 guest_panics=${guest_panics:-}
@@ -509,7 +510,7 @@ guest_xml()
     ${guest_disk:+<disk type='file'><driver name='qemu' type='raw' cache='unsafe'/><source file='$(xml_escape "$4/disk")'/><target dev='vda' bus='virtio'/></disk>}
   </devices>
   ${guest_nvme:+<qemu:commandline>
-    <qemu:arg value='-drive'/><qemu:arg value='$(xml_escape "file=$4/nvme,if=none,id=nvme,format=raw,cache=unsafe")'/>
+    <qemu:arg value='-drive'/><qemu:arg value='$(xml_escape "file=$4/nvme,if=none,id=nvme,format=raw,cache=unsafe$guest_nvme_options")'/>
     <qemu:arg value='-device'/><qemu:arg value='nvme,drive=nvme,serial=1'/>
   </qemu:commandline>}
 </domain>
