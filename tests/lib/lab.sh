@@ -35,19 +35,35 @@ share_arguments()
 # host sometimes stands still.
 lab_silence=${UPROF_LAB_SILENCE:-300}
 
-# watch_output FOLDER PID: ends the machine if it has stopped. Messages of the kernel and of Xen do not
-# count: a machine whose tests stand still may go on to print them.
+# So many messages of its kernel about processors that stand still, with nothing else, show the same earlier.
+lab_stalls=4
+
+# count_stalls FOLDER: prints the number of such messages
+count_stalls()
+{
+    grep -cE 'soft lockup - CPU|detected (expedited )?stalls' "$1/console.log" 2>/dev/null || true
+}
+
+# watch_output FOLDER PID: ends the machine if it has stopped, and makes FOLDER/stands-still then. Messages of the
+# kernel and of Xen do not count as output: a machine whose tests stand still may go on to print them.
 watch_output()
 {
-    local n last='' since=$SECONDS
+    local n last='' since=$SECONDS stalls=0
     while kill -0 "$2" 2>/dev/null; do
         sleep 5
         n=$(cat "$1/console.log" "$1/test.log" 2>/dev/null | grep -cvE '^(\[ |\(XEN\))' || true)
         if [ "$n" != "$last" ]; then
             last=$n
             since=$SECONDS
+            stalls=$(count_stalls "$1")
+        elif [ $(($(count_stalls "$1") - stalls)) -ge "$lab_stalls" ]; then
+            complain "the processors of the emulated host stand still"
+            : >"$1/stands-still"
+            kill "$2" 2>/dev/null
+            return
         elif [ $((SECONDS - since)) -gt "$lab_silence" ]; then
             complain "the lab has said nothing for $((SECONDS - since)) s"
+            : >"$1/stands-still"
             kill "$2" 2>/dev/null
             return
         fi
@@ -131,6 +147,13 @@ run_tests()
     printf '%s\n' "$*" >"$folder/which"
     # In TAP, lines with this prefix are comments.
     run_machine "$folder" '# ' || status=$?
+    if [ -e "$folder/stands-still" ]; then
+        # The emulator stands still, whatever the tests do: half of the boots on some machines.
+        complain 'booting the lab once more'
+        rm -f "$folder"/{stands-still,results.tap,test.log}
+        status=0
+        run_machine "$folder" '# ' || status=$?
+    fi
     if ! grep -q '^1\.\.' "$folder/results.tap" 2>/dev/null; then
         [ ! -e "$folder/test.log" ] || sed 's/^/# /' "$folder/test.log"
         printf 'Bail out! the lab has not come to the end of its tests\n'
