@@ -3,8 +3,8 @@
  * fetcher.h - fetches symbol files by their build-ids from the servers of $DEBUGINFOD_URLS
  *
  * A worker that lacks a file of the symbol cache makes the program ask for it. A helper program,
- * which is not root, downloads the file (src/fetch/debuginfod-helper.c); elfutils' own client does
- * that. The program does not read the file: it only gives it its name in the cache.
+ * which is not root, downloads the file with elfutils' client (src/fetch/debuginfod-helper.c). The
+ * program does not read the file: it only gives the file its name in the cache.
  *
  * A fetcher of kind BACKGROUND has a thread. It lists the files that have come; workers read them.
  * A fetcher of kind WAITING downloads while the worker waits, for a limited time of the run.

@@ -27,7 +27,7 @@
 enum {
     PID_MAX = 4 * 1024 * 1024, /* Linux, include/linux/threads.h, PID_MAX_LIMIT */
     READS_MAX = 2 * UPROF_TASK_LIST_MAX,
-    TRIES_MAX = 100, /* of one position in a ring; each takes a tenth of a millisecond */
+    TRIES_MAX = 100, /* of one position in a ring */
     LEVELS_MAX = 32, /* Linux, include/linux/pid_namespace.h, MAX_PID_NS_LEVEL */
     MORE_PIECES = 4,
     AHEAD_MAX = 64, /* tasks that are read together */

@@ -35,7 +35,8 @@ share_arguments()
 # host sometimes stands still.
 lab_silence=${UPROF_LAB_SILENCE:-300}
 
-# So many messages of its kernel about processors that stand still, with nothing else, show the same earlier.
+# A machine is also ended if its kernel prints so many messages about processors that stand still, and nothing
+# else is printed.
 lab_stalls=4
 
 # count_stalls FOLDER: prints the number of such messages
@@ -44,8 +45,9 @@ count_stalls()
     grep -cE 'soft lockup - CPU|detected (expedited )?stalls' "$1/console.log" 2>/dev/null || true
 }
 
-# watch_output FOLDER PID: ends the machine if it has stopped, and makes FOLDER/stands-still then. Messages of the
-# kernel and of Xen do not count as output: a machine whose tests stand still may go on to print them.
+# watch_output FOLDER PID: ends the machine if it has stopped. Messages of the kernel and of Xen do not count as
+# output: a machine whose tests stand still may go on to print them. If the kernel says that its processors stand
+# still, this makes FOLDER/stands-still.
 watch_output()
 {
     local n last='' since=$SECONDS stalls=0
@@ -63,7 +65,6 @@ watch_output()
             return
         elif [ $((SECONDS - since)) -gt "$lab_silence" ]; then
             complain "the lab has said nothing for $((SECONDS - since)) s"
-            : >"$1/stands-still"
             kill "$2" 2>/dev/null
             return
         fi
@@ -148,7 +149,7 @@ run_tests()
     # In TAP, lines with this prefix are comments.
     run_machine "$folder" '# ' || status=$?
     if [ -e "$folder/stands-still" ]; then
-        # The emulator stands still, whatever the tests do: half of the boots on some machines.
+        # The emulator hangs, not a test: on some machines in every other boot.
         complain 'booting the lab once more'
         rm -f "$folder"/{stands-still,results.tap,test.log}
         status=0

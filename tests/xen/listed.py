@@ -5,7 +5,7 @@ listed.py CONSOLE PS DUMP VCPUS - compares `ps --json` and `dump --tasks --json`
 
 CONSOLE has the guest's lines "TASK PID NAME" and "THREAD TID PID NAME" (tests/linux/reports.c). All of these
 tasks must be listed under their names; workers of the kernel come and go. Tasks that run are on one of the
-VCPUS. Of the stacks that were copied, at least STACKS_MIN and 95 % must be complete.
+VCPUS. At least STACKS_MIN stacks must be complete. Complete stacks must be at least 95 % of the copied stacks.
 
 Prints one line for each fault, and at the end the numbers. Exits 0 if there is no fault.
 """

@@ -351,7 +351,7 @@ test_rings(void)
 static void
 turn_ring(MemoryGuest *memory, MemoryCall call, gint n)
 {
-    enum { TURNS = RING_MAX + 1 }; /* reads until the search gives up and begins anew */
+    enum { TURNS = RING_MAX + 1 }; /* the search reads so often before it starts again */
     Setup *setup = memory->hook_data;
 
     if (call == MEMORY_READ)
