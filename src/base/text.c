@@ -25,10 +25,31 @@ make_harmless(gunichar c)
     }
 }
 
-/* Appends the first character of the @left bytes at @at. Returns: its length in bytes */
+/* Returns: bytes of printable ASCII at the beginning of the @left bytes at @at */
+static size_t
+measure_ascii(const char *at, size_t left)
+{
+    size_t len = 0;
+
+    while (len < left && g_ascii_isprint(at[len]))
+        len++;
+    return len;
+}
+
+/*
+ * Appends the first character of the @left bytes at @at, or all that are printable ASCII.
+ *
+ * Returns: bytes that were read
+ */
 static size_t
 append_harmless(GString *out, const char *at, size_t left)
 {
+    const size_t n_ascii = measure_ascii(at, left);
+
+    if (n_ascii > 0) {
+        g_string_append_len(out, at, (gssize)n_ascii);
+        return n_ascii;
+    }
     /* NUL is an ordinary control character here, but invalid for g_utf8_*(). */
     const gunichar c = *at ? g_utf8_get_char_validated(at, (gssize)left) : 0;
     const bool is_valid = c != (gunichar)-1 && c != (gunichar)-2;
