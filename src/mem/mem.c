@@ -656,11 +656,17 @@ uprof_mem_read_pages(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, UprofM
     mem->is_bulk = false;
 }
 
+/* A range of guest-virtual memory that is one range of guest-physical memory, too. */
+typedef struct {
+    uint64_t gva, gpa, len; /* bytes; 0: none yet */
+} Mapped;
+
 /* Spans of the guest, and the piece to which each span belongs. */
 typedef struct {
     UprofSpan spans[BULK_SPANS];
     UprofMemPiece *owners[BULK_SPANS]; /* borrowed */
     unsigned n;
+    Mapped last; /* pieces one after another mostly lie in one page */
 } PieceBatch;
 
 static void
@@ -673,6 +679,21 @@ read_piece_batch(UprofMem *mem, PieceBatch *batch)
     batch->n = 0;
 }
 
+/* @left: (out): bytes up to the end of the range. Returns: false if @gva is not mapped */
+static bool
+find_mapped(UprofMem *mem, const Request *request, Mapped *last, uint64_t gva, uint64_t *gpa,
+            uint64_t *left)
+{
+    if (gva < last->gva || gva - last->gva >= last->len) {
+        if (!find_page(mem, request, gva, &last->gpa, &last->len))
+            return false;
+        last->gva = gva;
+    }
+    *gpa = last->gpa + (gva - last->gva);
+    *left = last->len - (gva - last->gva);
+    return true;
+}
+
 /* Adds the spans of a piece: one, unless its pages lie apart in guest-physical memory. */
 static void
 add_piece(UprofMem *mem, const Request *request, PieceBatch *batch, UprofMemPiece *piece)
@@ -681,7 +702,7 @@ add_piece(UprofMem *mem, const Request *request, PieceBatch *batch, UprofMemPiec
     uint64_t gpa, left;
 
     for (uint32_t done = 0; done < piece->len && !piece->is_missing;) {
-        if (!find_page(mem, request, piece->gva + done, &gpa, &left)) {
+        if (!find_mapped(mem, request, &batch->last, piece->gva + done, &gpa, &left)) {
             piece->is_missing = true;
             return;
         }
