@@ -31,13 +31,17 @@ typedef struct {
  * @room: bytes of memory that are left for symbols
  *
  * Returns: (transfer full) (nullable): %NULL if it is not a regular file, is empty or too large,
- *   has large holes, or cannot be read
+ *   has large holes, cannot be read, or begins neither as an ELF file nor as text
  */
 UprofFileBytes *uprof_file_bytes_read(const char *path, const char *name,
                                       const UprofSymOpener *opener, uint64_t room, GError **error);
 
 /** uprof_file_bytes_fail_room: sets the error for a file that needs more memory than @room */
 void uprof_file_bytes_fail_room(const char *name, uint64_t room, GError **error);
+
+/** uprof_file_bytes_fail_kind: sets the error for a file that has no symbols of a known format */
+void uprof_file_bytes_fail_kind(const char *name, GError **error);
+
 void uprof_file_bytes_free(UprofFileBytes *file);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofFileBytes, uprof_file_bytes_free)
 

@@ -9,6 +9,7 @@
 #include "uprof/regular-file.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@ enum {
     BLOCK_BYTES = 512,          /* of st_blocks: stat(3type) */
     ROUNDING_BYTES = 64 * 1024, /* a file system may count more than the file has */
     HOLES_MAX_MIB = 64,         /* linkers leave holes up to the next page, of at most 2 MiB */
+    START_BYTES = 1024,
 };
 
 void
@@ -37,6 +39,14 @@ uprof_file_bytes_fail_room(const char *name, uint64_t room, GError **error)
                 "'%s' needs more than the %u MiB of memory that are left for symbols; allow more "
                 "with --memory",
                 name, (unsigned)(room >> 20));
+}
+
+void
+uprof_file_bytes_fail_kind(const char *name, GError **error)
+{
+    g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
+                "'%s' is neither an ELF file nor text as nm, System.map or kallsyms write it",
+                name);
 }
 
 /* Returns: false with the error */
@@ -83,6 +93,17 @@ read_data(UprofFileBytes *file, int fd, const char *name, uint64_t room, GError 
     return true;
 }
 
+/* A boot image, for example, is large, and has neither: it need not be read. */
+static bool
+is_elf_or_text(int fd)
+{
+    uint8_t start[START_BYTES];
+    const ssize_t n = uprof_read_at(fd, 0, start, sizeof(start));
+
+    return n < 0 || uprof_elf_is((UprofSlice){ start, (size_t)n }) ||
+           !memchr(start, '\0', (size_t)n);
+}
+
 static bool
 read_all(UprofFileBytes *file, int fd, const char *name, uint64_t room, GError **error)
 {
@@ -100,6 +121,10 @@ read_all(UprofFileBytes *file, int fd, const char *name, uint64_t room, GError *
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
                     "'%s' is too large: symbol files have up to %d MiB", name,
                     UPROF_SYM_FILE_BYTES_MAX_MIB);
+        return false;
+    }
+    if (!is_elf_or_text(fd)) {
+        uprof_file_bytes_fail_kind(name, error);
         return false;
     }
     /* a file system that compresses reports too few blocks, so read_data() counts, too */

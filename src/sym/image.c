@@ -344,9 +344,7 @@ uprof_image_load(const char *path, const UprofArch *arch, const char *const *deb
         if (!load_text(image, arch, name, room, error))
             return NULL;
     } else {
-        g_set_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA,
-                    "'%s' is neither an ELF file nor text as nm, System.map or kallsyms write it",
-                    name);
+        uprof_file_bytes_fail_kind(name, error);
         return NULL;
     }
     if (uprof_image_bytes(image) > room) {

@@ -8,13 +8,17 @@
 
 #include "uprof/error.h"
 
-/* A file with @text at @at, and nothing before */
+static const char elf_start[] = { 0x7f, 'E', 'L', 'F', 0 };
+
+/* A file with @text at @at; before, it has the start of an ELF file, and nothing else */
 static char *
 make_file(const char *text, off_t at, off_t len)
 {
     char *path = NULL;
     const int fd = g_file_open_tmp("uprof-file-bytes-XXXXXX", &path, NULL);
 
+    if (at > 0)
+        g_assert_cmpint(pwrite(fd, elf_start, strlen(elf_start), 0), ==, strlen(elf_start));
     g_assert_cmpint(pwrite(fd, text, strlen(text), at), ==, strlen(text));
     g_assert_cmpint(ftruncate(fd, len), ==, 0);
     close(fd);
@@ -67,7 +71,7 @@ test_sparse(void)
     g_assert_cmpuint(read_resident_mib() - before_mib, <, MIB / 8);
     for (size_t i = 0; i < file->len; i += 4096)
         sum |= file->bytes[i];
-    g_assert_cmpuint(sum, ==, 'a');
+    g_assert_cmpuint(sum, ==, 'a' | elf_start[0]);
     g_assert_cmpmem(file->bytes + middle, 4, "abc", 4);
     g_assert_cmpint(unlink(path), ==, 0);
 }
@@ -76,7 +80,7 @@ test_sparse(void)
 static void
 test_large_hole(void)
 {
-    g_autofree char *path = make_file("abc", 0, (off_t)1 << 30);
+    g_autofree char *path = make_file(elf_start, 0, (off_t)1 << 30);
     g_autoptr(GError) error = NULL;
 
     g_assert_null(uprof_file_bytes_read(path, "name", NULL, UINT64_MAX, &error));
@@ -120,6 +124,22 @@ test_no_room(void)
     g_assert_cmpint(unlink(path), ==, 0);
 }
 
+/* A large file that is neither an ELF file nor text is not read. */
+static void
+test_other_kind(void)
+{
+    enum { MIB = 4 };
+    g_autofree char *path = make_file("MZ", 0, MIB << 20);
+    g_autoptr(GError) error = NULL;
+    const uint64_t before = count_read_bytes();
+
+    g_assert_null(uprof_file_bytes_read(path, "name", NULL, UINT64_MAX, &error));
+    g_assert_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA);
+    g_assert_true(g_str_has_prefix(error->message, "'name' is neither an ELF file nor text "));
+    g_assert_cmpuint(count_read_bytes() - before, <, 64 * 1024);
+    g_assert_cmpint(unlink(path), ==, 0);
+}
+
 static void
 test_empty(void)
 {
@@ -139,6 +159,7 @@ main(int argc, char **argv)
     g_test_add_func("/file-bytes/sparse", test_sparse);
     g_test_add_func("/file-bytes/large-hole", test_large_hole);
     g_test_add_func("/file-bytes/no-room", test_no_room);
+    g_test_add_func("/file-bytes/other-kind", test_other_kind);
     g_test_add_func("/file-bytes/empty", test_empty);
     return g_test_run();
 }
