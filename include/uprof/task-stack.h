@@ -11,7 +11,7 @@
 
 enum {
     UPROF_TASK_STACK_BYTES_MAX = 16 * 1024,
-    UPROF_TASK_STACKS_MAX = 32, /* that one call copies */
+    UPROF_TASK_STACKS_MAX = 64, /* that one call copies */
 };
 
 /** UprofTaskStackState: what is known of a stack */

@@ -16,7 +16,8 @@ typedef union {
 } Control;
 
 /* The kernel refuses a message that is longer than the buffer of its socket, less 32 bytes for
- * itself (EMSGSIZE; unix_dgram_sendmsg() of Linux). The administrator can set the usual size of
+ * itself (EMSGSIZE; unix_dgram_sendmsg() of Linux). Two messages may be on their way (remote.c of
+ * src/worker). The administrator can set the usual size of
  * buffers (net.core.wmem_default) below that of our messages. */
 static const int buffer_bytes = 2 * UPROF_CHANNEL_BYTES_MAX;
 

@@ -14,7 +14,7 @@
 enum {
     WORD = 8,
     NUMBER = 4,
-    GAP_BYTES = 256, /* bytes between two members that are read with them */
+    GAP_BYTES = 768, /* bytes between two members that are read with them */
 };
 
 #define MEMBER(name) G_STRUCT_OFFSET(UprofTaskOffsets, name)

@@ -40,14 +40,20 @@ uprof_remote_tell(int requests, uint32_t type, const UprofSlice *parts, unsigned
         end_process();
 }
 
+static void
+receive_answer(int requests, UprofMessage *message, void *into, size_t size)
+{
+    if (!uprof_channel_receive(requests, message, into, size))
+        end_process();
+}
+
 /* Returns: bytes of the answer */
 static size_t
 ask_program(int requests, uint32_t type, const UprofSlice *parts, unsigned n_parts,
             UprofMessage *message, void *into, size_t size)
 {
     uprof_remote_tell(requests, type, parts, n_parts);
-    if (!uprof_channel_receive(requests, message, into, size))
-        end_process();
+    receive_answer(requests, message, into, size);
     return message->len;
 }
 
@@ -59,21 +65,45 @@ remote_close(UprofGuest *guest)
     g_free(as_remote(guest));
 }
 
-/* Reads spans that fit in one request. */
-static void
-read_spans(RemoteGuest *remote, UprofSpan *spans, unsigned n)
+/* Counts the spans, up to @n, that fit in one request. Returns: 0 if the first one does not */
+static unsigned
+count_spans(const UprofSpan *spans, unsigned n)
 {
-    UprofReadSpan wanted[UPROF_READ_SPANS_MAX] = { 0 };
+    uint32_t bytes = 0;
+    unsigned count = 0;
+
+    while (count < n && count < UPROF_READ_SPANS_MAX &&
+           spans[count].len <= UPROF_READ_BYTES_MAX - bytes)
+        bytes += spans[count++].len;
+    return count;
+}
+
+/* Asks for spans that fit in one request. */
+static void
+ask_spans(const RemoteGuest *remote, const UprofSpan *spans, unsigned n)
+{
+    UprofReadSpan wanted[UPROF_READ_SPANS_MAX];
+    const UprofSlice part = { wanted, n * sizeof(wanted[0]) };
+
+    for (unsigned i = 0; i < n; i++) {
+        memset(&wanted[i], 0, sizeof(wanted[i])); /* also the bytes between its members */
+        wanted[i].gpa = spans[i].gpa;
+        wanted[i].len = spans[i].len;
+    }
+    uprof_remote_tell(remote->requests, UPROF_ASK_READ, &part, 1);
+}
+
+/* Receives what ask_spans() has asked for. */
+static void
+receive_spans(RemoteGuest *remote, UprofSpan *spans, unsigned n)
+{
     UprofMessage message;
     size_t len = sizeof(remote->answer.head), at = 0;
 
-    for (unsigned i = 0; i < n; i++) {
-        wanted[i] = (UprofReadSpan){ spans[i].gpa, spans[i].len };
+    for (unsigned i = 0; i < n; i++)
         len += spans[i].len;
-    }
-    const UprofSlice part = { wanted, n * sizeof(wanted[0]) };
-    if (ask_program(remote->requests, UPROF_ASK_READ, &part, 1, &message, &remote->answer,
-                    sizeof(remote->answer)) != len)
+    receive_answer(remote->requests, &message, &remote->answer, sizeof(remote->answer));
+    if (message.len != len)
         end_process();
     for (unsigned i = 0; i < n; i++) {
         spans[i].missing = remote->answer.head.missing[i];
@@ -93,29 +123,37 @@ read_large(RemoteGuest *remote, UprofSpan *span)
             .into = (uint8_t *)span->into + done,
             .len = MIN(span->len - done, (uint32_t)UPROF_READ_BYTES_MAX),
         };
-        read_spans(remote, &piece, 1);
+        ask_spans(remote, &piece, 1);
+        receive_spans(remote, &piece, 1);
         span->missing = piece.missing;
         done += piece.len;
     }
 }
 
+/*
+ * Asks for the next spans before it waits for an answer: the program reads them while this process
+ * copies the answer. The program must have room for two answers: see UPROF_CHANNEL_BYTES_MAX.
+ */
 static void
 remote_read(UprofGuest *guest, UprofLane lane, UprofSpan *spans, unsigned n)
 {
     RemoteGuest *remote = as_remote(guest);
+    unsigned n_asked = 0;
 
     g_assert(lane == UPROF_LANE_WORKER);
     for (unsigned i = 0; i < n;) {
-        uint32_t bytes = 0;
-        unsigned count = 0;
-        while (i + count < n && count < UPROF_READ_SPANS_MAX &&
-               spans[i + count].len <= UPROF_READ_BYTES_MAX - bytes)
-            bytes += spans[i + count++].len;
-        if (count > 0)
-            read_spans(remote, &spans[i], count);
-        else
-            read_large(remote, &spans[i]);
-        i += MAX(count, 1);
+        const unsigned count = n_asked > 0 ? n_asked : count_spans(spans + i, n - i);
+        if (count == 0) {
+            read_large(remote, &spans[i++]);
+            continue;
+        }
+        if (n_asked == 0)
+            ask_spans(remote, spans + i, count);
+        n_asked = count_spans(spans + i + count, n - i - count);
+        if (n_asked > 0)
+            ask_spans(remote, spans + i + count, n_asked);
+        receive_spans(remote, spans + i, count);
+        i += count;
     }
 }
 

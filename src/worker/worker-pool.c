@@ -57,7 +57,7 @@ static void
 send_answer(UprofWorker *worker, const UprofSlice *parts, unsigned n_parts, const int *fds,
             unsigned n_fds)
 {
-    /* a worker waits for each answer, so there is always room for one */
+    /* a worker waits for two answers at most (remote.c), and the buffer has room for both */
     if (!uprof_channel_send(worker->requests, 0, parts, n_parts, fds, n_fds))
         uprof_worker_give_up(worker, errno == EPIPE ? NULL : "it broke the rules of its requests");
 }

@@ -4,7 +4,13 @@
 #include "linux-guest.h"
 #include "uprof/task-stack.h"
 
-enum { REGS_WORDS = 21, CALL_WORD = 15, SEGMENT_WORD = 17, SP_WORD = 19, MORE_BYTES = 512 * 1024 };
+enum {
+    REGS_WORDS = 21,
+    CALL_WORD = 15,
+    SEGMENT_WORD = 17,
+    SP_WORD = 19,
+    MORE_BYTES = 32 * 1024 * UPROF_TASK_STACKS_MAX
+};
 
 #define RETURN (LINUX_IMAGE + 0x58)
 
