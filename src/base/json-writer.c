@@ -13,6 +13,20 @@ append_string(GString *out, const char *text)
     g_string_append_c(out, '"');
 }
 
+/* A list of all tasks has some 100,000 numbers: printf() took half of the time to write it. */
+static void
+append_uint(GString *out, uint64_t value)
+{
+    char digits[20]; /* of UINT64_MAX */
+    size_t at = sizeof(digits);
+
+    do {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value > 0);
+    g_string_append_len(out, digits + at, (gssize)(sizeof(digits) - at));
+}
+
 static void
 begin_value(UprofJsonWriter *json, const char *key)
 {
@@ -57,7 +71,7 @@ void
 uprof_json_uint(UprofJsonWriter *json, const char *key, uint64_t value)
 {
     begin_value(json, key);
-    g_string_append_printf(json->out, "%" G_GUINT64_FORMAT, value);
+    append_uint(json->out, value);
 }
 
 void

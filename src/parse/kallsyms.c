@@ -478,20 +478,23 @@ find_addresses(Search *search, UprofKallsyms *kallsyms)
 static bool
 expand_name(const Search *search, const PackedName *packed, GByteArray *names, UprofKallsym *symbol)
 {
-    const guint start = names->len;
+    uint8_t text[UPROF_KALLSYMS_NAME_BYTES_MAX + 1];
+    size_t len = 0;
 
     for (size_t i = 0; i < packed->len; i++) {
         const uint8_t token = get_bytes(search, packed->body + i)[0];
-        if (names->len - start + search->lengths[token] > UPROF_KALLSYMS_NAME_BYTES_MAX)
+        if (len + search->lengths[token] > UPROF_KALLSYMS_NAME_BYTES_MAX)
             return false;
-        g_byte_array_append(names, get_bytes(search, search->tokens + search->starts[token]),
-                            search->lengths[token]);
+        memcpy(text + len, get_bytes(search, search->tokens + search->starts[token]),
+               search->lengths[token]);
+        len += search->lengths[token];
     }
-    if (names->len - start < 2 || names->len > UPROF_KALLSYMS_BYTES_MAX)
+    if (len < 2 || names->len + len > UPROF_KALLSYMS_BYTES_MAX)
         return false;
-    symbol->type = (char)names->data[start];
-    symbol->name = start + 1;
-    g_byte_array_append(names, (const uint8_t *)"", 1);
+    text[len] = '\0';
+    symbol->type = (char)text[0];
+    symbol->name = names->len + 1;
+    g_byte_array_append(names, text, (guint)len + 1);
     return true;
 }
 
