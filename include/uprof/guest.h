@@ -196,6 +196,13 @@ struct _UprofGuestOps {
     void (*read)(UprofGuest *guest, UprofLane lane, UprofSpan *spans, unsigned n);
 
     /*
+     * Optional, both or neither, only in a worker: read() in two steps. The caller has other work
+     * between them.
+     */
+    void (*begin_read)(UprofGuest *guest, UprofSpan *spans, unsigned n);
+    void (*end_read)(UprofGuest *guest);
+
+    /*
      * Optional. Called about once a second, in a thread that holds nothing, while the sampler
      * goes on. Checks for pauses, jobs, and plugged memory and vCPUs. These change rarely, so
      * that a tick need not check for them.
@@ -311,6 +318,18 @@ uprof_guest_read_regs(UprofGuest *guest, unsigned vcpu, UprofRegs *regs, GError 
 
 /** uprof_guest_read: reads guest-physical memory; see UprofSpan */
 void uprof_guest_read(UprofGuest *guest, UprofLane lane, UprofSpan *spans, unsigned n);
+
+/**
+ * uprof_guest_begin_read: begins uprof_guest_read() in a worker
+ * @spans: @n of them, at least 1; they and their bytes are borrowed until uprof_guest_end_read(),
+ *   and undefined until then
+ *
+ * One such read may be on its way. Other reads may be made meanwhile.
+ */
+void uprof_guest_begin_read(UprofGuest *guest, UprofSpan *spans, unsigned n);
+
+/** uprof_guest_end_read: waits for the read that uprof_guest_begin_read() has begun */
+void uprof_guest_end_read(UprofGuest *guest);
 
 /** uprof_guest_translates: only the backend can translate virtual addresses of this guest */
 bool uprof_guest_translates(const UprofGuest *guest);

@@ -163,6 +163,19 @@ void uprof_mem_read_pieces(UprofMem *mem, unsigned vcpu, const UprofRegs *regs,
                            UprofMemPiece *pieces, unsigned n);
 
 /**
+ * uprof_mem_begin_pieces: begins uprof_mem_read_pieces()
+ * @pieces: at least one; they and their bytes are borrowed until uprof_mem_end_pieces(), and
+ *   undefined until then
+ *
+ * One such read may be on its way. All other functions may be called meanwhile.
+ */
+void uprof_mem_begin_pieces(UprofMem *mem, unsigned vcpu, const UprofRegs *regs,
+                            UprofMemPiece *pieces, unsigned n);
+
+/** uprof_mem_end_pieces: waits for the read that uprof_mem_begin_pieces() has begun */
+void uprof_mem_end_pieces(UprofMem *mem);
+
+/**
  * uprof_mem_begin_sample:
  * @time_ns: of the snapshot
  * @resets: of the snapshot; a change drops all remembered memory

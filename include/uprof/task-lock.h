@@ -71,7 +71,7 @@ const char *uprof_task_lock_kind_name(UprofTaskLockKind kind);
 /**
  * uprof_task_lock_find:
  * @kind: by the innermost function of the stack that has one
- * @task, @stack: of uprof_task_stacks_copy(), COPIED
+ * @task, @stack: of uprof_task_stacks_begin(), COPIED
  * @lock: (out): zeros if no lock is found
  *
  * Takes up to 16,384 reads, whatever the guest contains. A lock with more than 4,096 waiters is

@@ -41,16 +41,27 @@ typedef struct {
     uint8_t bytes[UPROF_TASK_STACK_BYTES_MAX];
 } UprofTaskStack;
 
+/** UprofTaskCopying: a read of stacks that has begun */
+typedef struct _UprofTaskCopying UprofTaskCopying;
+
 /**
- * uprof_task_stacks_copy: copies the stacks of some tasks, together if that is possible
+ * uprof_task_stacks_begin: begins to copy the stacks of some tasks, together if that is possible
  * @mem: the worker's; the page tables that it remembers must be newer than @tasks. See
  *   uprof_mem_forget().
  * @tasks: (inout): brought up to date if they have run since the list was read
  * @stacks: (out): @n of them; @bytes beyond @len are undefined
  * @n: up to %UPROF_TASK_STACKS_MAX
+ *
+ * @tasks and @stacks are borrowed until uprof_task_stacks_end(), and undefined until then. One such
+ * read of @mem may be on its way: see uprof_mem_begin_pieces().
+ *
+ * Returns: (transfer full): for uprof_task_stacks_end()
  */
-void uprof_task_stacks_copy(const UprofLinux *kernel, UprofMem *mem, UprofTask *tasks,
-                            UprofTaskStack *stacks, unsigned n);
+UprofTaskCopying *uprof_task_stacks_begin(const UprofLinux *kernel, UprofMem *mem, UprofTask *tasks,
+                                          UprofTaskStack *stacks, unsigned n);
+
+/** uprof_task_stacks_end: waits for the copies. @copying: (transfer full) (nullable) */
+void uprof_task_stacks_end(UprofTaskCopying *copying);
 
 /**
  * uprof_task_stack_is_same: does the task still wait as it did when its stack was copied?

@@ -204,6 +204,23 @@ uprof_guest_read(UprofGuest *guest, UprofLane lane, UprofSpan *spans, unsigned n
         guest->ops->read(guest, lane, spans, n);
 }
 
+void
+uprof_guest_begin_read(UprofGuest *guest, UprofSpan *spans, unsigned n)
+{
+    g_assert(n > 0);
+    if (guest->ops->begin_read)
+        guest->ops->begin_read(guest, spans, n);
+    else
+        guest->ops->read(guest, UPROF_LANE_WORKER, spans, n);
+}
+
+void
+uprof_guest_end_read(UprofGuest *guest)
+{
+    if (guest->ops->end_read)
+        guest->ops->end_read(guest);
+}
+
 bool
 uprof_guest_translates(const UprofGuest *guest)
 {

@@ -48,7 +48,10 @@ bool uprof_kernel_read_u32_always(const UprofKernelMemory *memory, uint64_t gva,
  */
 bool uprof_kernel_read_pieces(const UprofKernelMemory *memory, UprofMemPiece *pieces, unsigned n);
 
-/** uprof_kernel_read_now: the same for the @len bytes at @gva */
+/** uprof_kernel_begin_pieces: see uprof_mem_begin_pieces(); uprof_mem_end_pieces() ends it */
+void uprof_kernel_begin_pieces(const UprofKernelMemory *memory, UprofMemPiece *pieces, unsigned n);
+
+/** uprof_kernel_read_now: uprof_kernel_read_pieces() for the @len bytes at @gva */
 bool uprof_kernel_read_now(const UprofKernelMemory *memory, uint64_t gva, void *into, size_t len);
 
 /** uprof_kernel_read_word_now: @word: (out): the 8 bytes at @gva as they are now, in host byte

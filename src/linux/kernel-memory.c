@@ -53,6 +53,12 @@ uprof_kernel_read_pieces(const UprofKernelMemory *memory, UprofMemPiece *pieces,
     return has_all;
 }
 
+void
+uprof_kernel_begin_pieces(const UprofKernelMemory *memory, UprofMemPiece *pieces, unsigned n)
+{
+    uprof_mem_begin_pieces(memory->mem, memory->vcpu, memory->regs, pieces, n);
+}
+
 bool
 uprof_kernel_read_now(const UprofKernelMemory *memory, uint64_t gva, void *into, size_t len)
 {

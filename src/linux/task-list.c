@@ -9,7 +9,8 @@
  * may have left the ring; the walk then steps back.
  *
  * A read of the guest takes a round trip, whatever it reads. So the tasks that are probably next
- * are read with the next one. They are checked in the same way.
+ * are read with the next one, in one batch, and the read of the batch behind it has begun when the
+ * walk comes to the first of them. All are checked in the same way.
  */
 #include "uprof/task-list.h"
 
@@ -30,7 +31,7 @@ enum {
     TRIES_MAX = 100, /* of one position in a ring */
     LEVELS_MAX = 32, /* Linux, include/linux/pid_namespace.h, MAX_PID_NS_LEVEL */
     MORE_PIECES = 4,
-    AHEAD_MAX = 64, /* tasks that are read together */
+    BATCH_MAX = 64, /* tasks that are read together */
     IDS_TOGETHER = UPROF_MEM_PIECES_MAX / 2,
 };
 
@@ -65,10 +66,21 @@ typedef struct {
     bool is_read;
 } Candidate;
 
-/* Candidates of a ring that were read together. */
+/* Candidates of a ring that are read together. */
 typedef struct {
-    Candidate *candidates; /* owned: AHEAD_MAX */
+    Candidate candidates[BATCH_MAX];
+    UprofMemPiece pieces[UPROF_MEM_PIECES_MAX];
     unsigned n, n_used;
+    /* what is probably behind them: addresses of nodes, and candidates for processes that have no
+     * more threads; @next_at is 0 if that is not known */
+    uint64_t next_before, next_at;
+    unsigned n_processes;
+} Batch;
+
+/* The candidates of a kind of ring. */
+typedef struct {
+    Batch *now;  /* owned: has been read */
+    Batch *next; /* owned: behind @now, has been read or begun; empty if there is none */
 } Ahead;
 
 typedef struct {
@@ -77,6 +89,7 @@ typedef struct {
     UprofKernelMemory memory;
     UprofTaskGuess *guess; /* owned */
     Ahead processes, threads;
+    Batch *begun; /* (nullable): borrowed: its read has begun */
     UprofTaskList *list;
     GHashTable *indices; /* address of a task -> its index in the list, plus 1 */
     unsigned n_reads;
@@ -137,56 +150,124 @@ find_thread_head(const Walk *walk, const UprofTaskBytes *process)
     return get_word(walk, process, walk->offsets->signal) + walk->offsets->thread_head;
 }
 
+/* ---- Batches ---- */
+
 /*
  * Goes on with the first thread of the next process that has more of them.
- * @n: (inout): candidates of processes that are done
+ * @batch: (inout): of threads
  */
 static void
-guess_process(const Walk *walk, unsigned *n, uint64_t *before, uint64_t *at)
+guess_process(const Walk *walk, Batch *batch)
 {
-    const Ahead *processes = &walk->processes;
+    const Batch *processes = walk->processes.now;
 
-    *at = 0;
-    while (*at == 0 && *n < processes->n) {
-        const Candidate *process = &processes->candidates[(*n)++];
+    batch->next_at = 0;
+    while (batch->next_at == 0 && batch->n_processes < processes->n) {
+        const Candidate *process = &processes->candidates[batch->n_processes++];
         if (!process->is_read)
             continue;
-        *before = find_thread_head(walk, &process->bytes);
-        if (!is_alone(walk, &process->bytes, *before))
-            *at = process->at - walk->offsets->tasks + walk->offsets->thread_node;
+        batch->next_before = find_thread_head(walk, &process->bytes);
+        if (!is_alone(walk, &process->bytes, batch->next_before))
+            batch->next_at = process->at - walk->offsets->tasks + walk->offsets->thread_node;
     }
 }
 
-/* Reads the task at @at, and those that are probably behind it. */
+/* Finds what is probably behind the last candidate of the batch. */
+static void
+guess_next(const Walk *walk, const Ring *ring, Batch *batch)
+{
+    const uint64_t at = batch->next_at;
+    const uint64_t next = uprof_task_guess_next(walk->guess, at - ring->offset, ring->process != 0);
+
+    batch->next_before = at;
+    batch->next_at = next != 0 ? next + ring->offset : 0;
+    if (next == 0 && ring->process != 0)
+        guess_process(walk, batch);
+}
+
+static unsigned
+count_each(const Walk *walk)
+{
+    return walk->offsets->n_parts + MORE_PIECES;
+}
+
+/* @batch: (inout): only what is behind it is set; gets candidates, and what is behind these */
+static void
+fill_batch(const Walk *walk, const Ring *ring, Batch *batch)
+{
+    const unsigned n_each = count_each(walk);
+
+    batch->n = batch->n_used = 0;
+    while (batch->n < BATCH_MAX && (batch->n + 1) * n_each <= UPROF_MEM_PIECES_MAX &&
+           is_node_address(batch->next_at)) {
+        Candidate *task = &batch->candidates[batch->n];
+        task->before = batch->next_before;
+        task->at = batch->next_at;
+        list_candidate_pieces(walk, ring, task, batch->pieces + batch->n++ * n_each);
+        guess_next(walk, ring, batch);
+    }
+}
+
+static void
+end_read(Walk *walk)
+{
+    const unsigned n_each = count_each(walk);
+    Batch *batch = walk->begun;
+
+    if (!batch)
+        return;
+    walk->begun = NULL;
+    uprof_mem_end_pieces(walk->memory.mem);
+    for (unsigned i = 0; i < batch->n; i++) {
+        batch->candidates[i].is_read = true;
+        for (unsigned j = 0; j < n_each; j++)
+            batch->candidates[i].is_read &= !batch->pieces[i * n_each + j].is_missing;
+    }
+}
+
+static void
+begin_read(Walk *walk, Batch *batch)
+{
+    end_read(walk);
+    if (batch->n == 0)
+        return;
+    uprof_kernel_begin_pieces(&walk->memory, batch->pieces, batch->n * count_each(walk));
+    walk->begun = batch;
+}
+
+static void
+begin_next(Walk *walk, const Ring *ring, Ahead *ahead)
+{
+    ahead->next->next_before = ahead->now->next_before;
+    ahead->next->next_at = ahead->now->next_at;
+    ahead->next->n_processes = ahead->now->n_processes;
+    fill_batch(walk, ring, ahead->next);
+    begin_read(walk, ahead->next);
+}
+
+static bool
+begins_with(const Batch *batch, uint64_t before, uint64_t at)
+{
+    return batch->n > 0 && batch->candidates[0].before == before && batch->candidates[0].at == at;
+}
+
+/* Makes the batch that begins with the task at @at the present one. */
 static void
 read_ahead(Walk *walk, const Ring *ring, uint64_t before, uint64_t at, Ahead *ahead)
 {
-    const unsigned n_each = walk->offsets->n_parts + MORE_PIECES;
-    UprofMemPiece pieces[UPROF_MEM_PIECES_MAX];
-    unsigned n_processes = walk->processes.n_used;
-
-    ahead->n = ahead->n_used = 0;
-    while (ahead->n < AHEAD_MAX && (ahead->n + 1) * n_each <= UPROF_MEM_PIECES_MAX &&
-           is_node_address(at)) {
-        Candidate *task = &ahead->candidates[ahead->n];
-        task->before = before;
-        task->at = at;
-        list_candidate_pieces(walk, ring, task, pieces + ahead->n++ * n_each);
-        const uint64_t next =
-            uprof_task_guess_next(walk->guess, at - ring->offset, ring->process != 0);
-        before = at;
-        at = next + ring->offset;
-        if (next == 0 && ring->process != 0)
-            guess_process(walk, &n_processes, &before, &at);
-        else if (next == 0)
-            break;
+    if (begins_with(ahead->next, before, at)) {
+        Batch *batch = ahead->now;
+        ahead->now = ahead->next;
+        ahead->next = batch;
+    } else {
+        ahead->now->next_before = before;
+        ahead->now->next_at = at;
+        ahead->now->n_processes = walk->processes.now->n_used;
+        fill_batch(walk, ring, ahead->now);
+        begin_read(walk, ahead->now);
     }
-    uprof_kernel_read_pieces(&walk->memory, pieces, ahead->n * n_each);
-    for (unsigned i = 0; i < ahead->n; i++) {
-        ahead->candidates[i].is_read = true;
-        for (unsigned j = 0; j < n_each; j++)
-            ahead->candidates[i].is_read &= !pieces[i * n_each + j].is_missing;
-    }
+    end_read(walk);
+    begin_next(walk, ring, ahead);
 }
 
 /* Was the task in the ring all the time in which it was read? */
@@ -210,15 +291,16 @@ static const Candidate *
 read_task(Walk *walk, const Ring *ring, uint64_t before, uint64_t at)
 {
     Ahead *ahead = ring->process == 0 ? &walk->processes : &walk->threads;
-    const Candidate *task = &ahead->candidates[ahead->n_used];
+    const Batch *batch = ahead->now;
 
-    if (ahead->n_used >= ahead->n || task->before != before || task->at != at) {
+    if (batch->n_used >= batch->n || batch->candidates[batch->n_used].before != before ||
+        batch->candidates[batch->n_used].at != at)
         read_ahead(walk, ring, before, at, ahead);
-        task = ahead->candidates;
-    }
-    if (ahead->n_used++ < ahead->n && is_in_ring(walk, task))
+    Batch *now = ahead->now;
+    const Candidate *task = &now->candidates[now->n_used];
+    if (now->n_used++ < now->n && is_in_ring(walk, task))
         return task;
-    ahead->n = 0;
+    now->n = 0;
     return NULL;
 }
 
@@ -543,9 +625,12 @@ walk_tasks(Walk *walk, uint64_t first_task)
 static void
 clear_walk(Walk *walk)
 {
+    end_read(walk);
     uprof_task_guess_free(walk->guess);
-    g_free(walk->processes.candidates);
-    g_free(walk->threads.candidates);
+    g_free(walk->processes.now);
+    g_free(walk->processes.next);
+    g_free(walk->threads.now);
+    g_free(walk->threads.next);
     g_hash_table_unref(walk->indices);
 }
 
@@ -566,8 +651,8 @@ uprof_task_list_read(const UprofLinux *kernel, UprofMem *mem, uint64_t time_ns, 
         .offsets = offsets,
         .memory = uprof_linux_memory(kernel, mem),
         .list = list,
-        .processes.candidates = g_new(Candidate, AHEAD_MAX),
-        .threads.candidates = g_new(Candidate, AHEAD_MAX),
+        .processes = { g_new0(Batch, 1), g_new0(Batch, 1) },
+        .threads = { g_new0(Batch, 1), g_new0(Batch, 1) },
         .indices = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL),
         .end_ns = uprof_clock_now_ns() + time_ns,
     };

@@ -26,6 +26,20 @@ typedef struct {
     UprofKernelMemory memory;
 } Copier;
 
+/* Stacks whose copies one read of the guest makes. */
+struct _UprofTaskCopying {
+    Copier copier;
+    UprofTask *tasks;       /* borrowed */
+    UprofTaskStack *stacks; /* borrowed */
+    unsigned n;
+    unsigned n_begun;      /* of the first of them the copies have begun ... */
+    unsigned n_pieces;     /* ... with so many pieces; 0: nothing is read */
+    UprofTaskBytes *bytes; /* owned; by stack */
+    bool is_wanted[UPROF_TASK_STACKS_MAX];
+    unsigned first[UPROF_TASK_STACKS_MAX]; /* piece of each wanted stack */
+    UprofMemPiece pieces[UPROF_MEM_PIECES_MAX];
+};
+
 const char *
 uprof_task_stack_state_name(UprofTaskStackState state)
 {
@@ -172,25 +186,39 @@ copy_once(const Copier *copier, UprofTask *task, UprofTaskStack *stack)
     return judge_copy(copier, pieces, bytes, task);
 }
 
-/* Copies stacks with one read. @is_wanted: by stack */
+/* Begins to copy the stacks from @i on for which there is room in one read. */
 static void
-copy_together(const Copier *copier, UprofTask *tasks, UprofTaskStack *stacks, const bool *is_wanted,
-              unsigned n)
+begin_copies(UprofTaskCopying *copying, unsigned i)
 {
-    g_autofree UprofTaskBytes *bytes = g_new(UprofTaskBytes, n);
-    UprofMemPiece pieces[UPROF_MEM_PIECES_MAX];
-    unsigned first[UPROF_TASK_STACKS_MAX], n_pieces = 0;
+    const Copier *copier = &copying->copier;
 
-    for (unsigned i = 0; i < n; i++) {
-        first[i] = n_pieces;
-        if (is_wanted[i])
-            n_pieces +=
-                list_copy_pieces(copier, &tasks[i], &stacks[i], &bytes[i], pieces + n_pieces);
+    copying->n_pieces = 0;
+    for (copying->n_begun = i; copying->n_begun < copying->n; copying->n_begun++) {
+        const unsigned k = copying->n_begun;
+        if (!copying->is_wanted[k])
+            continue;
+        if (copying->n_pieces + 1 + copier->offsets->n_parts > UPROF_MEM_PIECES_MAX)
+            break;
+        copying->first[k] = copying->n_pieces;
+        copying->n_pieces +=
+            list_copy_pieces(copier, &copying->tasks[k], &copying->stacks[k], &copying->bytes[k],
+                             copying->pieces + copying->n_pieces);
     }
-    uprof_kernel_read_pieces(&copier->memory, pieces, n_pieces);
-    for (unsigned i = 0; i < n; i++)
-        if (is_wanted[i])
-            stacks[i].state = judge_copy(copier, pieces + first[i], &bytes[i], &tasks[i]);
+    if (copying->n_pieces > 0)
+        uprof_kernel_begin_pieces(&copier->memory, copying->pieces, copying->n_pieces);
+}
+
+/* Ends what begin_copies() has begun for stacks from @i on. */
+static void
+end_copies(UprofTaskCopying *copying, unsigned i)
+{
+    if (copying->n_pieces > 0)
+        uprof_mem_end_pieces(copying->copier.memory.mem);
+    for (; i < copying->n_begun; i++)
+        if (copying->is_wanted[i])
+            copying->stacks[i].state =
+                judge_copy(&copying->copier, copying->pieces + copying->first[i],
+                           &copying->bytes[i], &copying->tasks[i]);
 }
 
 /* ---- Registers in the copy ---- */
@@ -283,23 +311,39 @@ finish_stack(const Copier *copier, UprofTask *task, UprofTaskStack *stack)
     find_user_regs(copier, task, stack);
 }
 
-void
-uprof_task_stacks_copy(const UprofLinux *kernel, UprofMem *mem, UprofTask *tasks,
-                       UprofTaskStack *stacks, unsigned n)
+UprofTaskCopying *
+uprof_task_stacks_begin(const UprofLinux *kernel, UprofMem *mem, UprofTask *tasks,
+                        UprofTaskStack *stacks, unsigned n)
 {
-    const Copier copier = make_copier(kernel, mem);
-    const unsigned n_pieces = copier.offsets ? 1 + copier.offsets->n_parts : 1;
-    const unsigned n_together =
-        MIN((unsigned)UPROF_MEM_PIECES_MAX / n_pieces, (unsigned)UPROF_TASK_STACKS_MAX);
-    bool is_wanted[UPROF_TASK_STACKS_MAX];
+    UprofTaskCopying *copying = g_new(UprofTaskCopying, 1);
 
     g_assert(n <= UPROF_TASK_STACKS_MAX);
+    copying->copier = make_copier(kernel, mem);
+    copying->tasks = tasks;
+    copying->stacks = stacks;
+    copying->n = n;
+    copying->bytes = g_new(UprofTaskBytes, n);
     for (unsigned i = 0; i < n; i++)
-        is_wanted[i] = begin_stack(&copier, &tasks[i], &stacks[i]);
-    for (unsigned i = 0; i < n && copier.offsets; i += n_together)
-        copy_together(&copier, tasks + i, stacks + i, is_wanted + i, MIN(n_together, n - i));
-    for (unsigned i = 0; i < n; i++)
-        finish_stack(&copier, &tasks[i], &stacks[i]);
+        copying->is_wanted[i] = begin_stack(&copying->copier, &tasks[i], &stacks[i]);
+    begin_copies(copying, 0);
+    return copying;
+}
+
+void
+uprof_task_stacks_end(UprofTaskCopying *copying)
+{
+    if (!copying)
+        return;
+    end_copies(copying, 0);
+    while (copying->n_begun < copying->n) {
+        const unsigned i = copying->n_begun;
+        begin_copies(copying, i);
+        end_copies(copying, i);
+    }
+    for (unsigned i = 0; i < copying->n; i++)
+        finish_stack(&copying->copier, &copying->tasks[i], &copying->stacks[i]);
+    g_free(copying->bytes);
+    g_free(copying);
 }
 
 bool

@@ -58,6 +58,19 @@ typedef struct {
     size_t len;
 } Request;
 
+/* A range of guest-virtual memory that is one range of guest-physical memory, too. */
+typedef struct {
+    uint64_t gva, gpa, len; /* bytes; 0: none yet */
+} Mapped;
+
+/* Spans of the guest, and the piece to which each span belongs. */
+typedef struct {
+    UprofSpan spans[BULK_SPANS];
+    UprofMemPiece *owners[BULK_SPANS]; /* borrowed */
+    unsigned n;
+    Mapped last; /* pieces one after another mostly lie in one page */
+} PieceBatch;
+
 struct _UprofMem {
     UprofGuest *guest; /* borrowed */
     UprofLane lane;
@@ -71,6 +84,7 @@ struct _UprofMem {
     unsigned n_saved;   /* pages that samples may fetch in addition */
     uint64_t saved_ns;  /* when pages were last added to @n_saved */
     bool is_bulk;       /* the limit for one sample is off */
+    PieceBatch *begun;  /* (nullable): owned: of uprof_mem_begin_pieces(); empty if it has ended */
 
     /* sampler of a slow guest */
     Table *tables;
@@ -123,11 +137,13 @@ uprof_mem_free(UprofMem *mem)
 {
     if (!mem)
         return;
+    g_assert(!mem->begun || mem->begun->n == 0);
     g_clear_pointer(&mem->pages, g_hash_table_unref);
     g_free(mem->tables);
     g_free(mem->cuts);
     g_free(mem->recent);
     g_free(mem->next_recent);
+    g_free(mem->begun);
     uprof_walk_cache_free(mem->walks);
     g_free(mem);
 }
@@ -656,27 +672,20 @@ uprof_mem_read_pages(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, UprofM
     mem->is_bulk = false;
 }
 
-/* A range of guest-virtual memory that is one range of guest-physical memory, too. */
-typedef struct {
-    uint64_t gva, gpa, len; /* bytes; 0: none yet */
-} Mapped;
-
-/* Spans of the guest, and the piece to which each span belongs. */
-typedef struct {
-    UprofSpan spans[BULK_SPANS];
-    UprofMemPiece *owners[BULK_SPANS]; /* borrowed */
-    unsigned n;
-    Mapped last; /* pieces one after another mostly lie in one page */
-} PieceBatch;
+static void
+note_missing(PieceBatch *batch)
+{
+    for (unsigned i = 0; i < batch->n; i++)
+        batch->owners[i]->is_missing |= batch->spans[i].missing;
+    batch->n = 0;
+}
 
 static void
 read_piece_batch(UprofMem *mem, PieceBatch *batch)
 {
     if (batch->n > 0)
         uprof_guest_read(mem->guest, mem->lane, batch->spans, batch->n);
-    for (unsigned i = 0; i < batch->n; i++)
-        batch->owners[i]->is_missing |= batch->spans[i].missing;
-    batch->n = 0;
+    note_missing(batch);
 }
 
 /* @left: (out): bytes up to the end of the range. Returns: false if @gva is not mapped */
@@ -720,21 +729,54 @@ add_piece(UprofMem *mem, const Request *request, PieceBatch *batch, UprofMemPiec
     }
 }
 
+/* Reads pieces, except the last ones, which stay in the batch. */
+static void
+add_pieces(UprofMem *mem, const Request *request, PieceBatch *batch, UprofMemPiece *pieces,
+           unsigned n)
+{
+    g_assert(mem->pages && n <= UPROF_MEM_PIECES_MAX);
+    batch->n = 0;
+    batch->last.len = 0;
+    mem->is_bulk = true;
+    for (unsigned i = 0; i < n; i++) {
+        pieces[i].is_missing = false;
+        add_piece(mem, request, batch, &pieces[i]);
+    }
+    mem->is_bulk = false;
+}
+
 void
 uprof_mem_read_pieces(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, UprofMemPiece *pieces,
                       unsigned n)
 {
     const Request request = { .vcpu = vcpu, .regs = regs };
-    PieceBatch batch = { .n = 0 };
+    PieceBatch batch; /* large; add_pieces() initializes what is used */
 
-    g_assert(mem->pages && n <= UPROF_MEM_PIECES_MAX);
-    mem->is_bulk = true;
-    for (unsigned i = 0; i < n; i++) {
-        pieces[i].is_missing = false;
-        add_piece(mem, &request, &batch, &pieces[i]);
-    }
+    add_pieces(mem, &request, &batch, pieces, n);
     read_piece_batch(mem, &batch);
-    mem->is_bulk = false;
+}
+
+void
+uprof_mem_begin_pieces(UprofMem *mem, unsigned vcpu, const UprofRegs *regs, UprofMemPiece *pieces,
+                       unsigned n)
+{
+    const Request request = { .vcpu = vcpu, .regs = regs };
+
+    if (!mem->begun)
+        mem->begun = g_new0(PieceBatch, 1);
+    g_assert(mem->begun->n == 0);
+    add_pieces(mem, &request, mem->begun, pieces, n);
+    if (mem->begun->n > 0)
+        uprof_guest_begin_read(mem->guest, mem->begun->spans, mem->begun->n);
+}
+
+void
+uprof_mem_end_pieces(UprofMem *mem)
+{
+    if (!mem->begun || mem->begun->n == 0)
+        return;
+    uprof_guest_end_read(mem->guest);
+    note_missing(mem->begun);
 }
 
 bool

@@ -13,20 +13,23 @@ typedef struct {
     UprofMem *mem;
     UprofUnwindCache *cache;
     uint64_t apart_ns; /* time between two tasks: 0, or that of samples, whose limits begin again */
+    bool is_ahead;     /* begins to read the stacks of the tasks that follow */
 } UprofTaskReader;
 
 /** UprofTaskUnwinder: one task at a time; all pointers are owned unless they say "borrowed" */
 typedef struct {
     UprofPipeline *pipeline; /* borrowed */
     UprofTaskReader reader;
-    UprofSnapshot *snapshot; /* of the last task */
-    UprofTaskStack *copies;  /* %UPROF_TASK_STACKS_MAX of them */
-    guint first, end;        /* tasks of the list whose stacks are in @copies */
-    UprofTaskStack *copy;    /* of the last task; borrowed from @copies */
-    UprofStack *stack;       /* of the last task; no frame unless the copy is COPIED */
-    bool has_user;           /* the stack has the frames of user space, as far as they are known */
-    uint64_t end_ns;         /* when the time for stacks of the kernel is up; 0: never */
-    unsigned n_late;         /* tasks whose stacks were not read then */
+    UprofSnapshot *snapshot;   /* of the last task */
+    UprofTaskStack *copies;    /* %UPROF_TASK_STACKS_MAX of them */
+    guint first, end;          /* tasks of the list whose stacks are in @copies */
+    UprofTaskStack *next;      /* as @copies: of the tasks from @end on, when they are copied */
+    UprofTaskCopying *copying; /* (nullable): into @next: has begun */
+    UprofTaskStack *copy;      /* of the last task; borrowed from @copies */
+    UprofStack *stack;         /* of the last task; no frame unless the copy is COPIED */
+    bool has_user;   /* the stack has the frames of user space, as far as they are known */
+    uint64_t end_ns; /* when the time for stacks of the kernel is up; 0: never */
+    unsigned n_late; /* tasks whose stacks were not read then */
 } UprofTaskUnwinder;
 
 /**
@@ -54,8 +57,9 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UprofTaskUnwinder, uprof_task_unwinder_clear)
 
 /**
  * uprof_task_unwind_kernel: finds the frames of the kernel
- * @tasks: (inout): of UprofTask: see uprof_task_stacks_copy()
- * @i: the task; the stacks of the tasks that follow are copied, too
+ * @tasks: (inout): of UprofTask: see uprof_task_stacks_begin()
+ * @i: the task; the stacks of the tasks that follow are copied, too. If the reader is ahead, the
+ *   list must stay as it is until the unwinder is restarted or cleared.
  * @depth: the most frames, at least 1
  */
 void uprof_task_unwind_kernel(UprofTaskUnwinder *unwinder, GArray *tasks, guint i, unsigned depth);

@@ -24,13 +24,21 @@ uprof_task_unwinder_init_beside(UprofTaskUnwinder *unwinder, UprofPipeline *pipe
         .reader = reader,
         .snapshot = g_new0(UprofSnapshot, 1),
         .copies = g_new0(UprofTaskStack, UPROF_TASK_STACKS_MAX),
+        .next = g_new0(UprofTaskStack, UPROF_TASK_STACKS_MAX),
         .stack = g_new0(UprofStack, 1),
     };
+}
+
+static void
+end_copies(UprofTaskUnwinder *unwinder)
+{
+    uprof_task_stacks_end(g_steal_pointer(&unwinder->copying));
 }
 
 void
 uprof_task_unwinder_restart(UprofTaskUnwinder *unwinder, uint64_t time_ns, uint32_t reset)
 {
+    end_copies(unwinder);
     unwinder->snapshot->time_ns = time_ns;
     unwinder->snapshot->reset = reset;
     unwinder->first = unwinder->end = 0;
@@ -41,7 +49,7 @@ void
 uprof_task_unwinder_init(UprofTaskUnwinder *unwinder, UprofPipeline *pipeline,
                          const UprofTaskRequest *request)
 {
-    const UprofTaskReader reader = { pipeline->mem, pipeline->cache, APART_NS };
+    const UprofTaskReader reader = { pipeline->mem, pipeline->cache, APART_NS, true };
 
     uprof_task_unwinder_init_beside(unwinder, pipeline, reader);
     uprof_task_unwinder_restart(unwinder, request->time_ns, request->reset);
@@ -68,8 +76,10 @@ uprof_task_unwinder_warn(const UprofTaskUnwinder *unwinder, const char *shown,
 void
 uprof_task_unwinder_clear(UprofTaskUnwinder *unwinder)
 {
+    end_copies(unwinder);
     g_free(unwinder->snapshot);
     g_free(unwinder->copies);
+    g_free(unwinder->next);
     g_free(unwinder->stack);
 }
 
@@ -99,17 +109,37 @@ skip_stack(UprofTaskUnwinder *unwinder)
     unwinder->n_late++;
 }
 
+/* Begins to copy the stacks of the tasks from @i on. */
+static void
+begin_copies(UprofTaskUnwinder *unwinder, GArray *tasks, guint i)
+{
+    const guint n = MIN(tasks->len - i, (guint)UPROF_TASK_STACKS_MAX);
+
+    if (n > 0)
+        unwinder->copying =
+            uprof_task_stacks_begin(unwinder->pipeline->kernel, unwinder->reader.mem,
+                                    &g_array_index(tasks, UprofTask, i), unwinder->next, n);
+}
+
+/*
+ * While the caller finds the frames of some tasks, the program reads the stacks of the next ones.
+ */
 static void
 copy_stacks(UprofTaskUnwinder *unwinder, GArray *tasks, guint i)
 {
-    const UprofPipeline *pipeline = unwinder->pipeline;
-
     if (i < unwinder->first || i >= unwinder->end) {
+        if (!unwinder->copying || i != unwinder->end) {
+            end_copies(unwinder);
+            begin_copies(unwinder, tasks, i);
+        }
+        end_copies(unwinder);
+        UprofTaskStack *copies = unwinder->copies;
+        unwinder->copies = unwinder->next;
+        unwinder->next = copies;
         unwinder->first = i;
         unwinder->end = MIN(i + UPROF_TASK_STACKS_MAX, tasks->len);
-        uprof_task_stacks_copy(pipeline->kernel, unwinder->reader.mem,
-                               &g_array_index(tasks, UprofTask, i), unwinder->copies,
-                               unwinder->end - i);
+        if (unwinder->reader.is_ahead)
+            begin_copies(unwinder, tasks, unwinder->end);
     }
     unwinder->copy = &unwinder->copies[i - unwinder->first];
 }

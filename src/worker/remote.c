@@ -11,6 +11,9 @@
 typedef struct {
     UprofGuest base;
     int requests;
+    UprofSpan *spans; /* (nullable): borrowed: of a read that has begun; those before were read */
+    unsigned n;       /* spans that are left */
+    unsigned n_asked; /* of them: in the request that is on its way */
     struct {
         UprofReadAnswer head;
         uint8_t bytes[UPROF_READ_BYTES_MAX];
@@ -18,6 +21,12 @@ typedef struct {
 } RemoteGuest;
 
 static const UprofGuestOps remote_ops, translating_ops;
+
+/* (nullable): the guest with a read that has begun. Its answers come before those to later
+ * requests. One thread of a worker makes all requests. */
+static RemoteGuest *reader;
+
+static void finish_read(void);
 
 static RemoteGuest *
 as_remote(UprofGuest *guest)
@@ -52,6 +61,7 @@ static size_t
 ask_program(int requests, uint32_t type, const UprofSlice *parts, unsigned n_parts,
             UprofMessage *message, void *into, size_t size)
 {
+    finish_read();
     uprof_remote_tell(requests, type, parts, n_parts);
     receive_answer(requests, message, into, size);
     return message->len;
@@ -62,6 +72,7 @@ ask_program(int requests, uint32_t type, const UprofSlice *parts, unsigned n_par
 static void
 remote_close(UprofGuest *guest)
 {
+    g_assert(reader != as_remote(guest));
     g_free(as_remote(guest));
 }
 
@@ -130,31 +141,72 @@ read_large(RemoteGuest *remote, UprofSpan *span)
     }
 }
 
-/*
- * Asks for the next spans before it waits for an answer: the program reads them while this process
- * copies the answer. The program must have room for two answers: see UPROF_CHANNEL_BYTES_MAX.
- */
+static void
+ask_next(RemoteGuest *remote, unsigned n_before)
+{
+    remote->n_asked = count_spans(remote->spans + n_before, remote->n - n_before);
+    if (remote->n_asked > 0)
+        ask_spans(remote, remote->spans + n_before, remote->n_asked);
+}
+
+/* Reads the next spans of a read that has begun. Returns: how many */
+static unsigned
+read_next(RemoteGuest *remote)
+{
+    const unsigned count = remote->n_asked;
+
+    if (count == 0) {
+        read_large(remote, remote->spans);
+        return 1;
+    }
+    /* The program reads the spans of the next request while this process copies an answer. The
+     * program must have room for two answers: see UPROF_CHANNEL_BYTES_MAX. */
+    ask_next(remote, count);
+    receive_spans(remote, remote->spans, count);
+    return count;
+}
+
+static void
+finish_read(void)
+{
+    RemoteGuest *remote = reader;
+
+    reader = NULL;
+    while (remote && remote->n > 0) {
+        const bool was_large = remote->n_asked == 0;
+        const unsigned count = read_next(remote);
+        remote->spans += count;
+        remote->n -= count;
+        if (was_large)
+            ask_next(remote, 0);
+    }
+}
+
+static void
+remote_begin_read(UprofGuest *guest, UprofSpan *spans, unsigned n)
+{
+    RemoteGuest *remote = as_remote(guest);
+
+    finish_read();
+    remote->spans = spans;
+    remote->n = n;
+    ask_next(remote, 0);
+    reader = remote;
+}
+
+static void
+remote_end_read(UprofGuest *guest)
+{
+    if (reader == as_remote(guest))
+        finish_read();
+}
+
 static void
 remote_read(UprofGuest *guest, UprofLane lane, UprofSpan *spans, unsigned n)
 {
-    RemoteGuest *remote = as_remote(guest);
-    unsigned n_asked = 0;
-
     g_assert(lane == UPROF_LANE_WORKER);
-    for (unsigned i = 0; i < n;) {
-        const unsigned count = n_asked > 0 ? n_asked : count_spans(spans + i, n - i);
-        if (count == 0) {
-            read_large(remote, &spans[i++]);
-            continue;
-        }
-        if (n_asked == 0)
-            ask_spans(remote, spans + i, count);
-        n_asked = count_spans(spans + i + count, n - i - count);
-        if (n_asked > 0)
-            ask_spans(remote, spans + i + count, n_asked);
-        receive_spans(remote, spans + i, count);
-        i += count;
-    }
+    remote_begin_read(guest, spans, n);
+    finish_read();
 }
 
 static bool
@@ -178,12 +230,16 @@ static const UprofGuestOps remote_ops = {
     .name = "remote",
     .close = remote_close,
     .read = remote_read,
+    .begin_read = remote_begin_read,
+    .end_read = remote_end_read,
 };
 
 static const UprofGuestOps translating_ops = {
     .name = "remote",
     .close = remote_close,
     .read = remote_read,
+    .begin_read = remote_begin_read,
+    .end_read = remote_end_read,
     .translate = remote_translate,
 };
 

@@ -96,7 +96,7 @@ check_stack(const LinuxView *view, UprofTask *task)
 {
     g_autofree UprofTaskStack *stack = g_new0(UprofTaskStack, 1);
 
-    uprof_task_stacks_copy(view->kernel, view->mem, task, stack, 1);
+    uprof_task_stacks_end(uprof_task_stacks_begin(view->kernel, view->mem, task, stack, 1));
     uprof_task_stack_is_same(view->kernel, view->mem, task);
     uprof_task_stack_state_name(stack->state);
     if (stack->state != UPROF_TASK_STACK_COPIED)
@@ -135,7 +135,7 @@ check_locks(const LinuxView *view, const UprofTaskList *list)
     uprof_task_lock_sort(all);
     for (guint i = 0; i < list->tasks->len && n < SEARCHES_MAX; i++) {
         UprofTask *task = &g_array_index(list->tasks, UprofTask, i);
-        uprof_task_stacks_copy(view->kernel, view->mem, task, stack, 1);
+        uprof_task_stacks_end(uprof_task_stacks_begin(view->kernel, view->mem, task, stack, 1));
         for (unsigned kind = UPROF_TASK_LOCK_MUTEX;
              kind <= UPROF_TASK_LOCK_PER_CPU && stack->state == UPROF_TASK_STACK_COPIED;
              kind++, n++)

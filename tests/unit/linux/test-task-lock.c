@@ -92,7 +92,8 @@ search(Setup *setup, UprofTaskLockKind kind, unsigned i,
     g_autofree UprofTaskStack *stack = g_new0(UprofTaskStack, 1);
     UprofTask task = *uprof_task_lock_task(&setup->search, LINUX_DIRECT + setup->tasks[i]);
 
-    uprof_task_stacks_copy(setup->view->kernel, setup->view->mem, &task, stack, 1);
+    uprof_task_stacks_end(
+        uprof_task_stacks_begin(setup->view->kernel, setup->view->mem, &task, stack, 1));
     g_assert_cmpint(stack->state, ==, UPROF_TASK_STACK_COPIED);
     setup->guest->memory->hook_data = setup;
     setup->guest->memory->hook = hook;

@@ -63,7 +63,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Setup, setup_clear)
 static void
 copy_stack(Setup *setup)
 {
-    uprof_task_stacks_copy(setup->view->kernel, setup->view->mem, &setup->task, &setup->stack, 1);
+    uprof_task_stacks_end(uprof_task_stacks_begin(setup->view->kernel, setup->view->mem,
+                                                  &setup->task, &setup->stack, 1));
 }
 
 static void
@@ -298,7 +299,8 @@ test_together(void)
     memcpy(tasks, list->tasks->data, sizeof(tasks));
     memory_guest_put_u32(setup.guest->memory, tasks[2].address - LINUX_DIRECT + TASK_PID, 77);
     const gint before = setup.guest->memory->tally->calls[MEMORY_READ];
-    uprof_task_stacks_copy(setup.view->kernel, setup.view->mem, tasks, stacks, N);
+    uprof_task_stacks_end(
+        uprof_task_stacks_begin(setup.view->kernel, setup.view->mem, tasks, stacks, N));
     g_assert_cmpint(setup.guest->memory->tally->calls[MEMORY_READ] - before, <=, N / 2);
     for (unsigned i = 0; i < N; i++)
         if (i == 2)

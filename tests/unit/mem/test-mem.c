@@ -537,6 +537,34 @@ test_read_pieces(void)
     }
 }
 
+/* Between the two steps of a read, another one can be made. */
+static void
+test_begun_pieces(void)
+{
+    UprofRegs regs;
+    g_autoptr(MemoryGuest) guest = open_guest(false, &regs);
+    g_autoptr(UprofMem) mem = uprof_mem_new(&guest->base, UPROF_LANE_WORKER);
+    uint8_t one[4], other[4], none[4];
+    UprofMemPiece begun[] = {
+        { .gva = GVA + 8, .into = one, .len = sizeof(one) },
+        { .gva = GVA + 3 * PAGE, .into = none, .len = sizeof(none) },
+    };
+    UprofMemPiece between = { .gva = GVA + PAGE, .into = other, .len = sizeof(other) };
+
+    map_page(guest, 0, 20);
+    map_page(guest, 1, 21);
+    for (unsigned n = 0; n < 2; n++) {
+        uprof_mem_begin_pieces(mem, 0, &regs, begun, G_N_ELEMENTS(begun));
+        uprof_mem_read_pieces(mem, 0, &regs, &between, 1);
+        uprof_mem_end_pieces(mem);
+        uprof_mem_end_pieces(mem); /* of nothing */
+        g_assert_cmpuint(one[0], ==, 20);
+        g_assert_cmpuint(other[0], ==, 21);
+        g_assert_false(begun[0].is_missing || between.is_missing);
+        g_assert_true(begun[1].is_missing);
+    }
+}
+
 int
 main(int argc, char **argv)
 {
@@ -552,6 +580,7 @@ main(int argc, char **argv)
     g_test_add_func("/mem/read/remembers", test_read_remembers);
     g_test_add_func("/mem/read/across-pages", test_read_across_pages);
     g_test_add_func("/mem/read/pieces", test_read_pieces);
+    g_test_add_func("/mem/read/begun-pieces", test_begun_pieces);
     g_test_add_func("/mem/read/forgets", test_read_forgets);
     g_test_add_func("/mem/read/fresh-max", test_read_costs_no_more_than_fresh_max);
     g_test_add_func("/mem/read/pages-max", test_read_keeps_no_more_than_pages_max);

@@ -165,6 +165,31 @@ test_many(void)
     g_assert_cmpuint(fixture.n_requests, ==, 4);
 }
 
+/* Another read while one is on its way: both get their bytes, in either order of their ends. */
+static void
+test_between(void)
+{
+    static uint8_t large[3 * UPROF_READ_BYTES_MAX], small[16];
+    UprofSpan begun[] = {
+        { .gpa = 0, .into = large, .len = UPROF_READ_BYTES_MAX },
+        { .gpa = UPROF_READ_BYTES_MAX,
+          .into = large + UPROF_READ_BYTES_MAX,
+          .len = 2 * UPROF_READ_BYTES_MAX },
+    };
+    UprofSpan other = { .gpa = 77, .into = small, .len = sizeof(small) };
+    g_auto(Fixture) fixture;
+
+    fixture_init(&fixture, false);
+    uprof_guest_begin_read(fixture.guest, begun, G_N_ELEMENTS(begun));
+    uprof_guest_read(fixture.guest, UPROF_LANE_WORKER, &other, 1);
+    g_assert_cmphex(small[5], ==, byte_at(82));
+    uprof_guest_end_read(fixture.guest);
+    uprof_guest_read(fixture.guest, UPROF_LANE_WORKER, &other, 1);
+    for (uint64_t at = 0; at < sizeof(large); at++)
+        g_assert_cmphex(large[at], ==, byte_at(at));
+    g_assert_false(begun[0].missing || begun[1].missing || other.missing);
+}
+
 static void
 test_missing(void)
 {
@@ -191,6 +216,7 @@ main(int argc, char **argv)
     g_test_add_func("/remote/sizes", test_sizes);
     g_test_add_func("/remote/ahead", test_ahead);
     g_test_add_func("/remote/many", test_many);
+    g_test_add_func("/remote/between", test_between);
     g_test_add_func("/remote/missing", test_missing);
     return g_test_run();
 }
