@@ -24,21 +24,16 @@ typedef struct _UprofGuardian UprofGuardian;
  */
 typedef const UprofGuestOps *(*UprofGuardianFind)(const char *access);
 
-/** UprofGuardianPrepare: called in the guardian: loads libraries that a backend is going to need */
-typedef void (*UprofGuardianPrepare)(void);
-
 /**
  * uprof_guardian_start:
  * @find: called in the guardian
- * @prepare: (nullable): called when the guardian starts, so that its first guest need not wait
  *
  * Forks. Call it before the first thread and the first connection.
  *
  * Returns: (transfer full) (nullable): end it with uprof_guardian_end(); %NULL with
  *   %UPROF_ERROR_FAILED
  */
-UprofGuardian *
-uprof_guardian_start(UprofGuardianFind find, UprofGuardianPrepare prepare, GError **error);
+UprofGuardian *uprof_guardian_start(UprofGuardianFind find, GError **error);
 
 /**
  * uprof_guardian_watch:

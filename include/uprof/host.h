@@ -42,9 +42,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(UprofDomain, uprof_domain_free)
 /** uprof_domain_has_memory: the domain runs, is paused or has crashed */
 bool uprof_domain_has_memory(const UprofDomain *domain);
 
-/** uprof_host_prepare: loads libvirt, if it is there, before it is needed; this takes some time */
-void uprof_host_prepare(void);
-
 /**
  * uprof_host_open:
  * @uri: (nullable): %NULL: LIBVIRT_DEFAULT_URI; if that is not set, libvirt's own choice

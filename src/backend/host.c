@@ -137,12 +137,6 @@ uprof_host_uri_is_local(const char *uri)
     return !server || !server[0];
 }
 
-void
-uprof_host_prepare(void)
-{
-    uprof_libvirt_load(NULL);
-}
-
 UprofHost *
 uprof_host_open(const char *uri, bool read_only, GError **error)
 {

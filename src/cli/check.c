@@ -212,7 +212,7 @@ uprof_check_run(UprofOptions *options)
         .calls = calls,
         .n_calls = G_N_ELEMENTS(calls),
     };
-    UprofGuardian *guardian = uprof_guardian_start(uprof_access_find, uprof_host_prepare, &error);
+    UprofGuardian *guardian = uprof_guardian_start(uprof_access_find, &error);
     g_autoptr(UprofWorkers) workers = guardian ? uprof_workers_new(&plan, &error) : NULL;
     const Helpers helpers = { guardian, workers };
     g_autoptr(GString) out = g_string_new(NULL);

@@ -61,7 +61,7 @@ uprof_domain_command_run(UprofOptions *options, const UprofAnalysisCall *calls, 
         .calls = calls,
         .n_calls = n_calls,
     };
-    UprofGuardian *guardian = uprof_guardian_start(uprof_access_find, uprof_host_prepare, &error);
+    UprofGuardian *guardian = uprof_guardian_start(uprof_access_find, &error);
     g_autoptr(UprofWorkers) workers = guardian ? uprof_workers_new(&plan, &error) : NULL;
     UprofErrorTally tally = { 0 };
 

@@ -411,7 +411,7 @@ leave_profiler(int fd)
 }
 
 static G_GNUC_NORETURN void
-run_guardian(UprofGuardianFind find, UprofGuardianPrepare prepare, int fd, pid_t profiler)
+run_guardian(UprofGuardianFind find, int fd, pid_t profiler)
 {
     Guard *guard = g_new0(Guard, 1);
 
@@ -424,8 +424,6 @@ run_guardian(UprofGuardianFind find, UprofGuardianPrepare prepare, int fd, pid_t
         close(guard->profiler);
         guard->profiler = -1;
     }
-    if (prepare)
-        prepare();
     _exit(serve_requests(guard));
 }
 
@@ -440,7 +438,7 @@ raise_oom_score(void)
 }
 
 UprofGuardian *
-uprof_guardian_start(UprofGuardianFind find, UprofGuardianPrepare prepare, GError **error)
+uprof_guardian_start(UprofGuardianFind find, GError **error)
 {
     int pair[2];
     const pid_t profiler = getpid();
@@ -452,7 +450,7 @@ uprof_guardian_start(UprofGuardianFind find, UprofGuardianPrepare prepare, GErro
     }
     const pid_t pid = fork();
     if (pid == 0)
-        run_guardian(find, prepare, pair[1], profiler);
+        run_guardian(find, pair[1], profiler);
     close(pair[1]);
     if (pid < 0) {
         g_set_error(error, UPROF_ERROR, UPROF_ERROR_FAILED, "cannot fork the guardian: %s",

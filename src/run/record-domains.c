@@ -1058,7 +1058,7 @@ start_helpers(Record *record, GError **error)
         .n_calls = record->settings->n_calls,
     };
 
-    record->guardian = uprof_guardian_start(uprof_access_find, uprof_host_prepare, error);
+    record->guardian = uprof_guardian_start(uprof_access_find, error);
     if (!record->guardian)
         return false;
     record->workers = uprof_workers_new(&plan, error);

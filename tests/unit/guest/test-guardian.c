@@ -104,7 +104,7 @@ static G_GNUC_NORETURN void
 run_profiler(EndPoint end_point)
 {
     g_autoptr(GError) error = NULL;
-    UprofGuardian *guardian = uprof_guardian_start(find_access, NULL, &error);
+    UprofGuardian *guardian = uprof_guardian_start(find_access, &error);
     UprofMarker *marker = open_marker(UUID, "memory");
     const UprofTarget target = { .name = "web-1", .marker = marker };
     UprofHold hold = { 0 };
@@ -224,7 +224,7 @@ test_normal_end(void)
     if (skip_without_run())
         return;
     memory_guest_plan(&plan);
-    UprofGuardian *guardian = uprof_guardian_start(find_access, NULL, &error);
+    UprofGuardian *guardian = uprof_guardian_start(find_access, &error);
     g_assert_no_error(error);
     g_autoptr(UprofMarker) marker = open_marker(UUID, "memory");
     g_autoptr(UprofMarker) other = open_marker(OTHER, "memory");
@@ -250,7 +250,7 @@ test_end_while_flagged(void)
     if (skip_without_run())
         return;
     memory_guest_plan(&plan);
-    UprofGuardian *guardian = uprof_guardian_start(find_access, NULL, &error);
+    UprofGuardian *guardian = uprof_guardian_start(find_access, &error);
     g_autoptr(UprofMarker) marker = open_marker(UUID, "memory");
     g_autoptr(UprofMarker) other = open_marker(OTHER, "memory");
     g_assert_true(uprof_guardian_watch(guardian, marker, &error));
@@ -273,7 +273,7 @@ test_watch_refused(void)
     if (skip_without_run())
         return;
     memory_guest_plan(&plan);
-    UprofGuardian *guardian = uprof_guardian_start(find_access, NULL, &error);
+    UprofGuardian *guardian = uprof_guardian_start(find_access, &error);
     g_autoptr(UprofMarker) marker = open_marker(UUID, "nowhere");
     g_assert_false(uprof_guardian_watch(guardian, marker, &error));
     g_assert_error(error, UPROF_ERROR, UPROF_ERROR_UNSUPPORTED);
@@ -284,7 +284,7 @@ test_watch_refused(void)
 
     /* a marker without facts of a run */
     bool taken;
-    guardian = uprof_guardian_start(find_access, NULL, &error);
+    guardian = uprof_guardian_start(find_access, &error);
     g_autoptr(UprofMarker) empty = uprof_marker_open(OTHER, &taken, &error);
     g_assert_false(uprof_guardian_watch(guardian, empty, &error));
     g_assert_cmpstr(error->message, ==, "the marker does not name a guest");
@@ -314,7 +314,7 @@ test_guardian_dies(void)
     if (skip_without_run())
         return;
     memory_guest_plan(&plan);
-    UprofGuardian *guardian = uprof_guardian_start(find_access, NULL, &error);
+    UprofGuardian *guardian = uprof_guardian_start(find_access, &error);
     g_autoptr(UprofMarker) marker = open_marker(UUID, "memory");
     g_assert_true(uprof_guardian_watch(guardian, marker, &error));
     const pid_t pid = find_child();
