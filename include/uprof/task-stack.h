@@ -11,7 +11,7 @@
 
 enum {
     UPROF_TASK_STACK_BYTES_MAX = 16 * 1024,
-    UPROF_TASK_STACKS_MAX = 64, /* that one call copies */
+    UPROF_TASK_STACKS_MAX = 64, /* that are copied together */
 };
 
 /** UprofTaskStackState: what is known of a stack */
@@ -62,6 +62,9 @@ UprofTaskCopying *uprof_task_stacks_begin(const UprofLinux *kernel, UprofMem *me
 
 /** uprof_task_stacks_end: waits for the copies. @copying: (transfer full) (nullable) */
 void uprof_task_stacks_end(UprofTaskCopying *copying);
+
+/** uprof_task_stacks_drop: the same, but the copies are not used: the stacks are undefined */
+void uprof_task_stacks_drop(UprofTaskCopying *copying);
 
 /**
  * uprof_task_stack_is_same: does the task still wait as it did when its stack was copied?

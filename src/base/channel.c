@@ -16,12 +16,12 @@ typedef union {
 } Control;
 
 /* The kernel refuses a message that is longer than the buffer of its socket, less 32 bytes for
- * itself (EMSGSIZE; unix_dgram_sendmsg() of Linux). Two messages may be on their way (remote.c of
- * src/worker). The administrator can set the usual size of
- * buffers (net.core.wmem_default) below that of our messages. */
+ * itself (EMSGSIZE; unix_dgram_sendmsg() of Linux). Two messages may be on their way: see remote.c
+ * of src/worker. The administrator can set the usual size of buffers (net.core.wmem_default) below
+ * that of our messages. */
 static const int buffer_bytes = 2 * UPROF_CHANNEL_BYTES_MAX;
 
-/* Makes room for our longest message. Only CAP_NET_ADMIN may exceed net.core.wmem_max. */
+/* Makes room for two of our longest messages. Only CAP_NET_ADMIN may exceed net.core.wmem_max. */
 static bool
 enlarge_buffer(int fd)
 {

@@ -48,8 +48,11 @@ bool uprof_kernel_read_u32_always(const UprofKernelMemory *memory, uint64_t gva,
  */
 bool uprof_kernel_read_pieces(const UprofKernelMemory *memory, UprofMemPiece *pieces, unsigned n);
 
-/** uprof_kernel_begin_pieces: see uprof_mem_begin_pieces(); uprof_mem_end_pieces() ends it */
+/** uprof_kernel_begin_pieces: see uprof_mem_begin_pieces() */
 void uprof_kernel_begin_pieces(const UprofKernelMemory *memory, UprofMemPiece *pieces, unsigned n);
+
+/** uprof_kernel_end_pieces: see uprof_mem_end_pieces() */
+void uprof_kernel_end_pieces(const UprofKernelMemory *memory);
 
 /** uprof_kernel_read_now: uprof_kernel_read_pieces() for the @len bytes at @gva */
 bool uprof_kernel_read_now(const UprofKernelMemory *memory, uint64_t gva, void *into, size_t len);

@@ -59,6 +59,12 @@ uprof_kernel_begin_pieces(const UprofKernelMemory *memory, UprofMemPiece *pieces
     uprof_mem_begin_pieces(memory->mem, memory->vcpu, memory->regs, pieces, n);
 }
 
+void
+uprof_kernel_end_pieces(const UprofKernelMemory *memory)
+{
+    uprof_mem_end_pieces(memory->mem);
+}
+
 bool
 uprof_kernel_read_now(const UprofKernelMemory *memory, uint64_t gva, void *into, size_t len)
 {

@@ -217,7 +217,7 @@ end_read(Walk *walk)
     if (!batch)
         return;
     walk->begun = NULL;
-    uprof_mem_end_pieces(walk->memory.mem);
+    uprof_kernel_end_pieces(&walk->memory);
     for (unsigned i = 0; i < batch->n; i++) {
         batch->candidates[i].is_read = true;
         for (unsigned j = 0; j < n_each; j++)

@@ -14,7 +14,9 @@
 enum {
     WORD = 8,
     NUMBER = 4,
-    GAP_BYTES = 768, /* bytes between two members that are read with them */
+    /* bytes between two members that are read with them: a part more takes longer than they do */
+    GAP_BYTES = 768,
+    SMALL_GAP_BYTES = 256, /* if the members lie so far apart that the parts become too large */
 };
 
 #define MEMBER(name) G_STRUCT_OFFSET(UprofTaskOffsets, name)
@@ -93,13 +95,13 @@ find_member(const UprofBtf *btf, const char *type, const char *name, const char 
 
 /* Returns: false if there are too many parts, or too many bytes in them */
 static bool
-add_part(UprofTaskOffsets *offsets, uint64_t offset, unsigned len)
+add_part(UprofTaskOffsets *offsets, uint64_t offset, unsigned len, unsigned gap)
 {
     UprofTaskPart *last = offsets->n_parts > 0 ? &offsets->parts[offsets->n_parts - 1] : NULL;
 
     if (offset > G_MAXUINT16)
         return false;
-    if (last && offset <= (uint64_t)last->offset + last->len + GAP_BYTES) {
+    if (last && offset <= (uint64_t)last->offset + last->len + gap) {
         last->len = MAX(last->len, (uint32_t)offset + len - last->offset);
     } else {
         if (offsets->n_parts == UPROF_TASK_PARTS_MAX)
@@ -128,6 +130,19 @@ want_member(GArray *wanted, uint64_t offset, unsigned len)
         g_array_append_val(wanted, part);
 }
 
+/* @wanted: of UprofTaskPart, sorted. Returns: false if the parts are too large or too many */
+static bool
+join_parts(UprofTaskOffsets *offsets, const GArray *wanted, unsigned gap)
+{
+    offsets->n_parts = 0;
+    for (guint i = 0; i < wanted->len; i++) {
+        const UprofTaskPart *one = &g_array_index(wanted, UprofTaskPart, i);
+        if (!add_part(offsets, one->offset, one->len, gap))
+            return false;
+    }
+    return true;
+}
+
 static bool
 make_parts(UprofTaskOffsets *offsets)
 {
@@ -138,12 +153,7 @@ make_parts(UprofTaskOffsets *offsets)
     for (size_t i = 0; i < G_N_ELEMENTS(members); i++)
         want_member(wanted, G_STRUCT_MEMBER(uint64_t, offsets, members[i].member), members[i].len);
     g_array_sort(wanted, compare_parts);
-    for (guint i = 0; i < wanted->len; i++) {
-        const UprofTaskPart *one = &g_array_index(wanted, UprofTaskPart, i);
-        if (!add_part(offsets, one->offset, one->len))
-            return false;
-    }
-    return true;
+    return join_parts(offsets, wanted, GAP_BYTES) || join_parts(offsets, wanted, SMALL_GAP_BYTES);
 }
 
 /* ---- Offsets ---- */

@@ -213,7 +213,7 @@ static void
 end_copies(UprofTaskCopying *copying, unsigned i)
 {
     if (copying->n_pieces > 0)
-        uprof_mem_end_pieces(copying->copier.memory.mem);
+        uprof_kernel_end_pieces(&copying->copier.memory);
     for (; i < copying->n_begun; i++)
         if (copying->is_wanted[i])
             copying->stacks[i].state =
@@ -311,6 +311,13 @@ finish_stack(const Copier *copier, UprofTask *task, UprofTaskStack *stack)
     find_user_regs(copier, task, stack);
 }
 
+static void
+free_copying(UprofTaskCopying *copying)
+{
+    g_free(copying->bytes);
+    g_free(copying);
+}
+
 UprofTaskCopying *
 uprof_task_stacks_begin(const UprofLinux *kernel, UprofMem *mem, UprofTask *tasks,
                         UprofTaskStack *stacks, unsigned n)
@@ -342,8 +349,17 @@ uprof_task_stacks_end(UprofTaskCopying *copying)
     }
     for (unsigned i = 0; i < copying->n; i++)
         finish_stack(&copying->copier, &copying->tasks[i], &copying->stacks[i]);
-    g_free(copying->bytes);
-    g_free(copying);
+    free_copying(copying);
+}
+
+void
+uprof_task_stacks_drop(UprofTaskCopying *copying)
+{
+    if (!copying)
+        return;
+    if (copying->n_pieces > 0)
+        uprof_kernel_end_pieces(&copying->copier.memory);
+    free_copying(copying);
 }
 
 bool

@@ -736,7 +736,7 @@ add_pieces(UprofMem *mem, const Request *request, PieceBatch *batch, UprofMemPie
 {
     g_assert(mem->pages && n <= UPROF_MEM_PIECES_MAX);
     batch->n = 0;
-    batch->last.len = 0;
+    batch->last = (Mapped){ 0 };
     mem->is_bulk = true;
     for (unsigned i = 0; i < n; i++) {
         pieces[i].is_missing = false;

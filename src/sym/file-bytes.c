@@ -93,7 +93,7 @@ read_data(UprofFileBytes *file, int fd, const char *name, uint64_t room, GError 
     return true;
 }
 
-/* A boot image, for example, is large, and has neither: it need not be read. */
+/* A boot image is neither, and is large: it need not be read. */
 static bool
 is_elf_or_text(int fd)
 {

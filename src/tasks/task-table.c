@@ -332,6 +332,7 @@ uprof_task_table_read(UprofPipeline *pipeline, const UprofTaskRequest *request, 
     uprof_task_locks_init(&table->locks, pipeline, all);
     g_auto(UprofTaskUnwinder) unwinder;
     uprof_task_unwinder_init(&unwinder, pipeline, request);
+    uprof_task_unwinder_read_ahead(&unwinder);
     table->extras = find_extras(&unwinder, list, request->is_json ? &table->locks : NULL);
     const unsigned n_late = find_cgroups(&unwinder, request, list, table->extras);
     uprof_task_unwinder_warn(&unwinder, shown, notices);

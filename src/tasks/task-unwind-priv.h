@@ -13,17 +13,17 @@ typedef struct {
     UprofMem *mem;
     UprofUnwindCache *cache;
     uint64_t apart_ns; /* time between two tasks: 0, or that of samples, whose limits begin again */
-    bool is_ahead;     /* begins to read the stacks of the tasks that follow */
 } UprofTaskReader;
 
 /** UprofTaskUnwinder: one task at a time; all pointers are owned unless they say "borrowed" */
 typedef struct {
     UprofPipeline *pipeline; /* borrowed */
     UprofTaskReader reader;
-    UprofSnapshot *snapshot;   /* of the last task */
-    UprofTaskStack *copies;    /* %UPROF_TASK_STACKS_MAX of them */
-    guint first, end;          /* tasks of the list whose stacks are in @copies */
-    UprofTaskStack *next;      /* as @copies: of the tasks from @end on, when they are copied */
+    UprofSnapshot *snapshot; /* of the last task */
+    UprofTaskStack *copies;  /* %UPROF_TASK_STACKS_MAX of them */
+    guint first, end;        /* tasks of the list whose stacks are in @copies */
+    /* (nullable): as @copies: of the tasks from @end on; %NULL: the unwinder does not read ahead */
+    UprofTaskStack *next;
     UprofTaskCopying *copying; /* (nullable): into @next: has begun */
     UprofTaskStack *copy;      /* of the last task; borrowed from @copies */
     UprofStack *stack;         /* of the last task; no frame unless the copy is COPIED */
@@ -52,14 +52,21 @@ void uprof_task_unwinder_init_beside(UprofTaskUnwinder *unwinder, UprofPipeline 
 /** uprof_task_unwinder_restart: begins with another list of tasks, as uprof_task_unwinder_init()
  * does */
 void uprof_task_unwinder_restart(UprofTaskUnwinder *unwinder, uint64_t time_ns, uint32_t reset);
+
+/**
+ * uprof_task_unwinder_read_ahead: reads the stacks of the next tasks while the caller uses others
+ *
+ * Only for stacks of the kernel of one list, in order: other reads take time, and the copies get
+ * old. The list must stay as it is until the unwinder is restarted or cleared.
+ */
+void uprof_task_unwinder_read_ahead(UprofTaskUnwinder *unwinder);
 void uprof_task_unwinder_clear(UprofTaskUnwinder *unwinder);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UprofTaskUnwinder, uprof_task_unwinder_clear)
 
 /**
  * uprof_task_unwind_kernel: finds the frames of the kernel
  * @tasks: (inout): of UprofTask: see uprof_task_stacks_begin()
- * @i: the task; the stacks of the tasks that follow are copied, too. If the reader is ahead, the
- *   list must stay as it is until the unwinder is restarted or cleared.
+ * @i: the task; the stacks of the tasks that follow are copied, too
  * @depth: the most frames, at least 1
  */
 void uprof_task_unwind_kernel(UprofTaskUnwinder *unwinder, GArray *tasks, guint i, unsigned depth);

@@ -7,6 +7,7 @@
 
 enum {
     USER_BYTES = 32 * 1024, /* of a stack of user space */
+    TOGETHER = 32,          /* stacks that are copied together, unless the unwinder reads ahead */
 };
 
 /* As long as for the list: see task-text.c. */
@@ -24,21 +25,26 @@ uprof_task_unwinder_init_beside(UprofTaskUnwinder *unwinder, UprofPipeline *pipe
         .reader = reader,
         .snapshot = g_new0(UprofSnapshot, 1),
         .copies = g_new0(UprofTaskStack, UPROF_TASK_STACKS_MAX),
-        .next = g_new0(UprofTaskStack, UPROF_TASK_STACKS_MAX),
         .stack = g_new0(UprofStack, 1),
     };
 }
 
-static void
-end_copies(UprofTaskUnwinder *unwinder)
+void
+uprof_task_unwinder_read_ahead(UprofTaskUnwinder *unwinder)
 {
-    uprof_task_stacks_end(g_steal_pointer(&unwinder->copying));
+    unwinder->next = g_new0(UprofTaskStack, UPROF_TASK_STACKS_MAX);
+}
+
+static void
+drop_copies(UprofTaskUnwinder *unwinder)
+{
+    uprof_task_stacks_drop(g_steal_pointer(&unwinder->copying));
 }
 
 void
 uprof_task_unwinder_restart(UprofTaskUnwinder *unwinder, uint64_t time_ns, uint32_t reset)
 {
-    end_copies(unwinder);
+    drop_copies(unwinder);
     unwinder->snapshot->time_ns = time_ns;
     unwinder->snapshot->reset = reset;
     unwinder->first = unwinder->end = 0;
@@ -49,7 +55,7 @@ void
 uprof_task_unwinder_init(UprofTaskUnwinder *unwinder, UprofPipeline *pipeline,
                          const UprofTaskRequest *request)
 {
-    const UprofTaskReader reader = { pipeline->mem, pipeline->cache, APART_NS, true };
+    const UprofTaskReader reader = { pipeline->mem, pipeline->cache, APART_NS };
 
     uprof_task_unwinder_init_beside(unwinder, pipeline, reader);
     uprof_task_unwinder_restart(unwinder, request->time_ns, request->reset);
@@ -76,7 +82,7 @@ uprof_task_unwinder_warn(const UprofTaskUnwinder *unwinder, const char *shown,
 void
 uprof_task_unwinder_clear(UprofTaskUnwinder *unwinder)
 {
-    end_copies(unwinder);
+    drop_copies(unwinder);
     g_free(unwinder->snapshot);
     g_free(unwinder->copies);
     g_free(unwinder->next);
@@ -102,6 +108,7 @@ make_context(const UprofTaskUnwinder *unwinder, unsigned depth)
 static void
 skip_stack(UprofTaskUnwinder *unwinder)
 {
+    drop_copies(unwinder);
     unwinder->first = unwinder->end = 0;
     unwinder->copy = &unwinder->copies[0];
     unwinder->copy->state = UPROF_TASK_STACK_SKIPPED;
@@ -109,37 +116,47 @@ skip_stack(UprofTaskUnwinder *unwinder)
     unwinder->n_late++;
 }
 
-/* Begins to copy the stacks of the tasks from @i on. */
-static void
-begin_copies(UprofTaskUnwinder *unwinder, GArray *tasks, guint i)
+/* Returns: (nullable): %NULL if there is no task @i */
+static UprofTaskCopying *
+begin_copies(const UprofTaskUnwinder *unwinder, GArray *tasks, guint i, UprofTaskStack *into)
 {
-    const guint n = MIN(tasks->len - i, (guint)UPROF_TASK_STACKS_MAX);
+    const unsigned most = unwinder->next ? UPROF_TASK_STACKS_MAX : TOGETHER;
 
-    if (n > 0)
-        unwinder->copying =
-            uprof_task_stacks_begin(unwinder->pipeline->kernel, unwinder->reader.mem,
-                                    &g_array_index(tasks, UprofTask, i), unwinder->next, n);
+    if (i >= tasks->len)
+        return NULL;
+    return uprof_task_stacks_begin(unwinder->pipeline->kernel, unwinder->reader.mem,
+                                   &g_array_index(tasks, UprofTask, i), into,
+                                   MIN(tasks->len - i, most));
 }
 
-/*
- * While the caller finds the frames of some tasks, the program reads the stacks of the next ones.
- */
+/* The program reads the stacks of the next tasks while the caller finds the frames of these. */
+static void
+read_ahead(UprofTaskUnwinder *unwinder, GArray *tasks, guint i)
+{
+    UprofTaskStack *copies = unwinder->next;
+
+    if (i != unwinder->end)
+        drop_copies(unwinder);
+    if (!unwinder->copying)
+        unwinder->copying = begin_copies(unwinder, tasks, i, copies);
+    uprof_task_stacks_end(g_steal_pointer(&unwinder->copying));
+    unwinder->next = unwinder->copies;
+    unwinder->copies = copies;
+    unwinder->end = MIN(i + UPROF_TASK_STACKS_MAX, tasks->len);
+    unwinder->copying = begin_copies(unwinder, tasks, unwinder->end, unwinder->next);
+}
+
 static void
 copy_stacks(UprofTaskUnwinder *unwinder, GArray *tasks, guint i)
 {
     if (i < unwinder->first || i >= unwinder->end) {
-        if (!unwinder->copying || i != unwinder->end) {
-            end_copies(unwinder);
-            begin_copies(unwinder, tasks, i);
+        if (unwinder->next) {
+            read_ahead(unwinder, tasks, i);
+        } else {
+            uprof_task_stacks_end(begin_copies(unwinder, tasks, i, unwinder->copies));
+            unwinder->end = MIN(i + TOGETHER, tasks->len);
         }
-        end_copies(unwinder);
-        UprofTaskStack *copies = unwinder->copies;
-        unwinder->copies = unwinder->next;
-        unwinder->next = copies;
         unwinder->first = i;
-        unwinder->end = MIN(i + UPROF_TASK_STACKS_MAX, tasks->len);
-        if (unwinder->reader.is_ahead)
-            begin_copies(unwinder, tasks, unwinder->end);
     }
     unwinder->copy = &unwinder->copies[i - unwinder->first];
 }

@@ -4,9 +4,9 @@
  *
  * A worker has two channels. On the stream the program sends snapshots, calls and the build-ids of
  * new files, in order, and gets no answer. On the request channel the worker asks for memory and
- * files, and waits for each answer; before a read it may send the request for the next one, too.
- * It also reports results there, without waiting. The processes of confined-command.h and
- * kernel-files.h have only a request channel.
+ * files; it also reports results there, without waiting. Answers come in the order of requests, and
+ * at most two requests wait for one. The processes of confined-command.h and kernel-files.h have
+ * only a request channel.
  *
  * Both ends run the same program file, so messages are structs as in memory. The worker trusts the
  * program. The program does not trust a worker: it checks the length of each message and the range

@@ -159,8 +159,7 @@ read_next(RemoteGuest *remote)
         read_large(remote, remote->spans);
         return 1;
     }
-    /* The program reads the spans of the next request while this process copies an answer. The
-     * program must have room for two answers: see UPROF_CHANNEL_BYTES_MAX. */
+    /* the program reads the next spans while this process copies an answer */
     ask_next(remote, count);
     receive_spans(remote, remote->spans, count);
     return count;

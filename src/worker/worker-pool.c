@@ -35,7 +35,8 @@ enum {
     FULL_MS = 200,         /* a worker without room for longer loses snapshots */
     WALK_MS = 50,          /* between two messages that there is time to walk tasks */
     SAVING_MS_A_MIB = 100, /* more time after Ctrl-C, for each MiB of checkpoints */
-    MESSAGES_MAX = 64,     /* of one worker in a row */
+    MESSAGES_MAX = 64,     /* of one worker in a row ... */
+    SERVE_MS = 5,          /* ... and for how long, apart from the last one */
     NOTICES_MAX = 1000,    /* of one worker */
     LINKS_MAX = 64,        /* published links of one worker */
     MEMORY_FACTOR = 4,     /* all memory of a worker, as a multiple of its memory for symbols */
@@ -360,13 +361,20 @@ handle_message(UprofWorker *worker, const UprofMessage *message, const UprofWork
     }
 }
 
+/*
+ * Serves the messages that are there. A worker that reads much has always one more request, so the
+ * time is limited: other workers and the ring wait.
+ */
 static void
 serve_worker(UprofWorker *worker)
 {
+    const uint64_t end_ns = uprof_clock_now_ns() + SERVE_MS * UPROF_NS_PER_MS;
     UprofWorkerInput *input = worker->pool->input;
     UprofMessage message;
 
     for (unsigned i = 0; i < MESSAGES_MAX && !worker->is_dead; i++) {
+        if (i > 0 && uprof_clock_now_ns() >= end_ns)
+            return;
         if (!uprof_channel_receive(worker->requests, &message, input, sizeof(*input))) {
             if (errno != EAGAIN)
                 uprof_worker_give_up(worker,

@@ -82,6 +82,7 @@ memory_close(UprofGuest *base)
 {
     MemoryGuest *guest = as_memory(base);
 
+    g_assert_null(guest->begun);
     g_free(guest->ram);
     g_free(guest->regs);
     g_free(guest->is_absent);
@@ -176,10 +177,8 @@ has_ram(const MemoryGuest *guest, uint64_t gpa, uint64_t len)
 }
 
 static void
-memory_read(UprofGuest *base, UprofLane lane, UprofSpan *spans, unsigned n)
+read_spans(MemoryGuest *guest, UprofSpan *spans, unsigned n)
 {
-    MemoryGuest *guest = as_memory(base);
-
     answer(guest, MEMORY_READ, NULL);
     guest->first_gpa = spans[0].gpa;
     for (unsigned i = 0; i < n; i++) {
@@ -191,6 +190,38 @@ memory_read(UprofGuest *base, UprofLane lane, UprofSpan *spans, unsigned n)
             memcpy(spans[i].into, guest->ram + (spans[i].gpa - guest->ram_gpa), spans[i].len);
         else
             memset(spans[i].into, 0xa5, spans[i].len); /* undefined: callers must not use it */
+    }
+}
+
+static void
+memory_end_read(UprofGuest *base)
+{
+    MemoryGuest *guest = as_memory(base);
+    UprofSpan *spans = g_steal_pointer(&guest->begun);
+
+    if (spans)
+        read_spans(guest, spans, guest->n_begun);
+}
+
+static void
+memory_read(UprofGuest *base, UprofLane lane, UprofSpan *spans, unsigned n)
+{
+    memory_end_read(base); /* answers come in the order of requests */
+    read_spans(as_memory(base), spans, n);
+}
+
+/* Until the end of the read, its bytes are undefined. */
+static void
+memory_begin_read(UprofGuest *base, UprofSpan *spans, unsigned n)
+{
+    MemoryGuest *guest = as_memory(base);
+
+    memory_end_read(base);
+    guest->begun = spans;
+    guest->n_begun = n;
+    for (unsigned i = 0; i < n; i++) {
+        memset(spans[i].into, 0xa5, spans[i].len);
+        spans[i].missing = i % 2;
     }
 }
 
@@ -241,6 +272,8 @@ const UprofGuestOps memory_guest_ops = {
     .release = memory_release,
     .read_regs = memory_read_regs,
     .read = memory_read,
+    .begin_read = memory_begin_read,
+    .end_read = memory_end_read,
     .poll = memory_poll,
     .release_late = memory_release_late,
     .take_lost_ns = memory_take_lost_ns,

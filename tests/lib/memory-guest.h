@@ -66,7 +66,9 @@ struct _MemoryGuest {
     MemoryTally *tally;                 /* borrowed; in shared memory */
     /* (nullable): called before call number @n of a kind is answered */
     void (*hook)(MemoryGuest *guest, MemoryCall call, gint n);
-    void *hook_data; /* for @hook */
+    void *hook_data;  /* for @hook */
+    UprofSpan *begun; /* (nullable): borrowed: of a read that has begun */
+    unsigned n_begun; /* spans of it */
 };
 
 /** MemoryPlan: properties of the next guest that is opened */

@@ -62,6 +62,21 @@ test_largest(Fixture *fixture, gconstpointer data)
     g_assert_cmpint(fixture->bytes[UPROF_CHANNEL_BYTES_MAX - 1], ==, 'x');
 }
 
+/* An end that does not wait has room for two of the longest messages. */
+static void
+test_two_largest(Fixture *fixture, gconstpointer data)
+{
+    const UprofSlice part = { fixture->bytes, UPROF_CHANNEL_BYTES_MAX };
+
+    fcntl(fixture->ends[0], F_SETFL, O_NONBLOCK);
+    for (uint32_t type = 1; type <= 2; type++)
+        g_assert_true(uprof_channel_send(fixture->ends[0], type, &part, 1, NULL, 0));
+    for (uint32_t type = 1; type <= 2; type++) {
+        g_assert_true(receive(fixture, UPROF_CHANNEL_BYTES_MAX));
+        g_assert_cmpuint(fixture->message.type, ==, type);
+    }
+}
+
 /* The receiver gets a descriptor of its own, for the same file. */
 static void
 test_descriptors(Fixture *fixture, gconstpointer data)
@@ -143,6 +158,7 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     ADD("parts", test_parts);
     ADD("largest", test_largest);
+    ADD("two-largest", test_two_largest);
     ADD("descriptors", test_descriptors);
     ADD("too-long", test_too_long);
     ADD("no-type", test_no_type);

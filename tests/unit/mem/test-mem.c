@@ -555,6 +555,7 @@ test_begun_pieces(void)
     map_page(guest, 1, 21);
     for (unsigned n = 0; n < 2; n++) {
         uprof_mem_begin_pieces(mem, 0, &regs, begun, G_N_ELEMENTS(begun));
+        g_assert_cmpuint(one[0], !=, 20);
         uprof_mem_read_pieces(mem, 0, &regs, &between, 1);
         uprof_mem_end_pieces(mem);
         uprof_mem_end_pieces(mem); /* of nothing */

@@ -69,9 +69,9 @@ test_sparse(void)
     g_assert_cmpuint(file->n_used, <, 1 << 20);
     /* before the next loop: not every kernel shares one page of zeros among all reads */
     g_assert_cmpuint(read_resident_mib() - before_mib, <, MIB / 8);
-    for (size_t i = 0; i < file->len; i += 4096)
+    for (size_t i = 4096; i < file->len; i += 4096) /* behind the start of an ELF file */
         sum |= file->bytes[i];
-    g_assert_cmpuint(sum, ==, 'a' | elf_start[0]);
+    g_assert_cmpuint(sum, ==, 'a');
     g_assert_cmpmem(file->bytes + middle, 4, "abc", 4);
     g_assert_cmpint(unlink(path), ==, 0);
 }
