@@ -433,6 +433,20 @@ take_thread(Walk *walk, uint64_t address, const UprofTaskBytes *bytes)
     add_task(walk, &task);
 }
 
+/* Is the process in the ring of all processes now? If not, it has ended since it was read. */
+static bool
+is_still_listed(const Walk *walk, uint64_t address, const UprofTaskBytes *bytes)
+{
+    const uint64_t at = address + walk->offsets->tasks;
+    uint64_t before, next;
+    uint32_t id;
+
+    return uprof_kernel_read_word_now(&walk->memory, at + sizeof(uint64_t), &before) &&
+           uprof_kernel_read_word_now(&walk->memory, before, &next) && next == at &&
+           uprof_kernel_read_now(&walk->memory, address + walk->offsets->pid, &id, sizeof(id)) &&
+           GUINT32_FROM_LE(id) == get_number(walk, bytes, walk->offsets->pid);
+}
+
 static void
 take_process(Walk *walk, uint64_t address, const UprofTaskBytes *bytes)
 {
@@ -446,7 +460,8 @@ take_process(Walk *walk, uint64_t address, const UprofTaskBytes *bytes)
     };
 
     take_thread(walk, address, bytes);
-    if (!is_alone(walk, bytes, threads.head) && !walk_ring(walk, &threads, take_thread))
+    if (!is_alone(walk, bytes, threads.head) && !walk_ring(walk, &threads, take_thread) &&
+        is_still_listed(walk, address, bytes))
         g_array_index(walk->list->tasks, UprofTask, index).is_doubtful = true;
 }
 

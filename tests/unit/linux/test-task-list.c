@@ -474,6 +474,33 @@ test_ends(void)
         }
 }
 
+/* The threads of a process that ends while they are read cannot be followed. None is missing. */
+static void
+test_process_ends(void)
+{
+    unsigned n_ended = 0;
+
+    for (gint n = 1; n < 300; n += 3) {
+        g_auto(Setup) setup;
+        setup_init(&setup, &plan, 4);
+        const uint64_t process = setup.tasks[1];
+        const uint64_t thread = linux_guest_add_task(setup.guest, "thread", 7, setup.guest->mm);
+        linux_guest_list_task(setup.guest, thread, process);
+        linux_guest_put(setup.guest, process + TASK_NODE, 8);
+        linux_guest_number_tasks(setup.guest, setup.tasks, 4); /* so they are read ahead */
+        Change change = { &setup, n, process };
+        setup.guest->memory->hook_data = &change;
+        setup.guest->memory->hook = end_task;
+        g_autoptr(UprofTaskList) list = read_list(&setup);
+        setup.guest->memory->hook = NULL;
+        const UprofTask *found = find_task(list, FIRST_ID + 1);
+        g_assert_true(list->is_complete == !(found && found->is_doubtful));
+        n_ended += found && !found->is_doubtful;
+        assert_known(list, 4);
+    }
+    g_assert_cmpuint(n_ended, >, 0);
+}
+
 /* Words of the second task's node, and what they are overwritten with. */
 static void
 test_lies(void)
@@ -707,6 +734,7 @@ main(int argc, char **argv)
     g_test_add_func("/linux/task-list/missing", test_missing);
     g_test_add_func("/linux/task-list/errors", test_errors);
     g_test_add_func("/linux/task-list/ends", test_ends);
+    g_test_add_func("/linux/task-list/process-ends", test_process_ends);
     g_test_add_func("/linux/task-list/lies", test_lies);
     g_test_add_func("/linux/task-list/cycle", test_cycle);
     g_test_add_func("/linux/task-list/restless", test_restless);
