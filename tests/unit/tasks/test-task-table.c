@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "uprof/task-groups.h"
+#include "uprof/task-stack.h"
 #include "uprof/task-table.h"
 
 #include <string.h>
@@ -12,6 +13,9 @@ enum {
     SEGMENT_WORD = 17,
     SP_WORD = 19,
     N_TASKS = 3,
+    N_MORE = 2 * UPROF_TASK_STACKS_MAX, /* so that their stacks are not read together */
+    STACK_BYTES = 16 * 1024,
+    LAST_READS = 10, /* of a table: those of stacks are among them */
     CLOCK = 9000
 };
 
@@ -58,7 +62,7 @@ static void
 setup_init(Setup *setup, const char *no_member)
 {
     const LinuxPlan plan = { .lists_tasks = true,
-                             .more_bytes = 256 * 1024,
+                             .more_bytes = 256 * 1024 + N_MORE * 2 * STACK_BYTES,
                              .no_member = no_member };
     static UprofSnapshot snapshot;
     g_autoptr(GError) error = NULL;
@@ -336,6 +340,49 @@ test_time(void)
     }
 }
 
+/* Delays one read. */
+static void
+delay_read(MemoryGuest *memory, MemoryCall call, gint n)
+{
+    gint *n_left = memory->hook_data;
+
+    if (call == MEMORY_READ && --*n_left == 0)
+        g_usleep(300 * 1000);
+}
+
+/* The time is up after some stacks were read, and while others are. */
+static void
+test_time_between(void)
+{
+    const UprofTaskRequest patient = { 0 }, request = { .kernel_ns = 200 * 1000 * 1000 };
+    unsigned n_some = 0;
+    g_auto(Setup) setup;
+
+    setup_init(&setup, NULL);
+    for (unsigned i = 0; i < N_MORE; i++) {
+        const uint64_t task = linux_guest_add_task(setup.guest, "more", 100 + i, setup.guest->mm);
+        linux_guest_list_task(setup.guest, task, 0);
+        linux_guest_add_stack(setup.guest, task, LINUX_IMAGE + 0x58, NULL, 0);
+    }
+    const gint before = setup.guest->memory->tally->calls[MEMORY_READ];
+    g_autoptr(GString) whole = make_text(&setup, &patient, true);
+    const gint n_reads = setup.guest->memory->tally->calls[MEMORY_READ] - before;
+    assert_has(whole->str, "web-1: 131 tasks: ");
+    g_assert_cmpstr(setup.notices->str, ==, "");
+    for (gint n = MAX(n_reads - LAST_READS, 1); n <= n_reads; n++) {
+        gint n_left = n;
+        setup.guest->memory->hook_data = &n_left;
+        setup.guest->memory->hook = delay_read;
+        g_string_truncate(setup.notices, 0);
+        g_autoptr(GString) text = make_text(&setup, &request, true);
+        setup.guest->memory->hook = NULL;
+        assert_has(text->str, "web-1: 131 tasks: ");
+        n_some += strstr(setup.notices->str, "the stacks of ") &&
+                  !strstr(setup.notices->str, "the stacks of 131 tasks");
+    }
+    g_assert_cmpuint(n_some, >, 0);
+}
+
 /* The time is up before the first task is read. */
 static void
 test_no_time(void)
@@ -407,6 +454,7 @@ main(int argc, char **argv)
     g_test_add_func("/tasks/task-table/groups-json", test_groups_json);
     g_test_add_func("/tasks/task-table/locks", test_locks);
     g_test_add_func("/tasks/task-table/time", test_time);
+    g_test_add_func("/tasks/task-table/time-between", test_time_between);
     g_test_add_func("/tasks/task-table/no-time", test_no_time);
     g_test_add_func("/tasks/task-table/missing", test_missing);
     g_test_add_func("/tasks/task-table/incomplete", test_incomplete);
