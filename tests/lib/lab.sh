@@ -35,8 +35,8 @@ share_arguments()
 # host sometimes stands still.
 lab_silence=${UPROF_LAB_SILENCE:-300}
 
-# A machine is also ended if its kernel prints so many messages about processors that stand still, and nothing
-# else is printed.
+# A machine is also ended if its kernel panics, or prints so many messages about processors that stand still, and
+# nothing else is printed.
 lab_stalls=4
 
 # count_stalls FOLDER: prints the number of such messages
@@ -45,9 +45,15 @@ count_stalls()
     grep -cE 'soft lockup - CPU|detected (expedited )?stalls' "$1/console.log" 2>/dev/null || true
 }
 
+# has_panicked FOLDER: the machine's own kernel has panicked; lines about its guests begin differently
+has_panicked()
+{
+    grep -qE '^\[ *[0-9]+\.[0-9]+\] Kernel panic - not syncing' "$1/console.log" 2>/dev/null
+}
+
 # watch_output FOLDER PID: ends the machine if it has stopped. Messages of the kernel and of Xen do not count as
-# output: a machine whose tests stand still may go on to print them. If the kernel says that its processors stand
-# still, this makes FOLDER/stands-still.
+# output: a machine whose tests stand still may go on to print them. If the kernel has panicked or says that its
+# processors stand still, this makes FOLDER/stands-still.
 watch_output()
 {
     local n last='' since=$SECONDS stalls=0
@@ -60,6 +66,12 @@ watch_output()
             stalls=$(count_stalls "$1")
         elif [ $(($(count_stalls "$1") - stalls)) -ge "$lab_stalls" ]; then
             complain "the processors of the emulated host stand still"
+            : >"$1/stands-still"
+            kill "$2" 2>/dev/null
+            return
+        elif has_panicked "$1"; then
+            complain "the kernel of the emulated host has panicked"
+            grep -aE 'RIP:|Kernel panic' "$1/console.log" >&2 || true
             : >"$1/stands-still"
             kill "$2" 2>/dev/null
             return
@@ -149,7 +161,8 @@ run_tests()
     # In TAP, lines with this prefix are comments.
     run_machine "$folder" '# ' || status=$?
     if [ -e "$folder/stands-still" ]; then
-        # The emulator hangs, not a test: on some machines in every other boot.
+        # The emulator fails, not a test: on some machines in every other boot. In one panic, the host's kernel
+        # faulted in __svm_vcpu_run(), right behind VMRUN.
         complain 'booting the lab once more'
         rm -f "$folder"/{stands-still,results.tap,test.log}
         status=0
