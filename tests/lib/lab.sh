@@ -39,6 +39,9 @@ lab_silence=${UPROF_LAB_SILENCE:-300}
 # nothing else is printed.
 lab_stalls=4
 
+# After that it boots again, up to so many times in all.
+lab_boots=3
+
 # count_stalls FOLDER: prints the number of such messages
 count_stalls()
 {
@@ -150,7 +153,7 @@ pack_files()
 # run_tests BUILD GO [TEST...]: runs the script GO in the lab; prints TAP
 run_tests()
 {
-    local folder build=$1 go=$2 status=0
+    local folder boot build=$1 go=$2 status=0
     shift 2
     folder=$(mktemp -d)
     at_exit rm -rf "$folder"
@@ -158,16 +161,16 @@ run_tests()
     cp "$here/lib/lab-tests.sh" "$folder/"
     cp "$go" "$folder/go"
     printf '%s\n' "$*" >"$folder/which"
-    # In TAP, lines with this prefix are comments.
-    run_machine "$folder" '# ' || status=$?
-    if [ -e "$folder/stands-still" ]; then
-        # The emulator fails, not a test: on some machines in every other boot. In one panic, the host's kernel
-        # faulted in __svm_vcpu_run(), right behind VMRUN.
-        complain 'booting the lab once more'
+    # The emulator may fail before the tests do: on some machines in every other boot. In one panic, the host's
+    # kernel faulted in __svm_vcpu_run(), right behind VMRUN.
+    for ((boot = 1; boot <= lab_boots; boot++)); do
+        [ "$boot" = 1 ] || complain "boot $boot of at most $lab_boots"
         rm -f "$folder"/{stands-still,results.tap,test.log}
         status=0
+        # In TAP, lines with this prefix are comments.
         run_machine "$folder" '# ' || status=$?
-    fi
+        [ -e "$folder/stands-still" ] || break
+    done
     if ! grep -q '^1\.\.' "$folder/results.tap" 2>/dev/null; then
         [ ! -e "$folder/test.log" ] || sed 's/^/# /' "$folder/test.log"
         printf 'Bail out! the lab has not come to the end of its tests\n'
