@@ -176,19 +176,40 @@ replay_next(UprofGuest *guest, UprofSnapshot *snapshot, GError **error)
     }
 }
 
+/* @part: lies in one page. Returns: false if the capture does not have it */
+static bool
+read_part(const ReplayGuest *replay, const UprofSpan *part)
+{
+    const uint64_t offset = part->gpa % UPROF_CAPTURE_PAGE_BYTES;
+    const uint64_t gpa = part->gpa - offset;
+    const Page *page = g_hash_table_lookup(replay->pages, &gpa);
+
+    return page && offset <= page->len && part->len <= page->len - offset &&
+           uprof_capture_file_read(replay->file, page->at + offset, part->into, part->len);
+}
+
+static void
+read_span(const ReplayGuest *replay, UprofSpan *span)
+{
+    span->missing = false;
+    for (uint32_t done = 0; done < span->len && !span->missing;) {
+        const uint64_t gpa = span->gpa + done;
+        const uint64_t left = UPROF_CAPTURE_PAGE_BYTES - gpa % UPROF_CAPTURE_PAGE_BYTES;
+        const UprofSpan part = { .gpa = gpa,
+                                 .into = (uint8_t *)span->into + done,
+                                 .len = (uint32_t)MIN(left, span->len - done) };
+        span->missing = !read_part(replay, &part);
+        done += part.len;
+    }
+}
+
 static void
 replay_read(UprofGuest *guest, UprofLane lane, UprofSpan *spans, unsigned n)
 {
-    ReplayGuest *replay = as_replay(guest);
+    const ReplayGuest *replay = as_replay(guest);
 
-    for (unsigned i = 0; i < n; i++) {
-        const uint64_t offset = spans[i].gpa % UPROF_CAPTURE_PAGE_BYTES;
-        const uint64_t gpa = spans[i].gpa - offset;
-        const Page *page = g_hash_table_lookup(replay->pages, &gpa);
-        spans[i].missing =
-            !page || offset > page->len || spans[i].len > page->len - offset ||
-            !uprof_capture_file_read(replay->file, page->at + offset, spans[i].into, spans[i].len);
-    }
+    for (unsigned i = 0; i < n; i++)
+        read_span(replay, &spans[i]);
 }
 
 UprofRun *

@@ -123,7 +123,7 @@ test_write_and_read(void)
 
     /* the second page of this span was not recorded */
     uint8_t two[2];
-    UprofSpan span = { .gpa = PAGE - 1, .into = two, .len = 2 };
+    UprofSpan span = { .gpa = SNAPSHOTS * PAGE - 1, .into = two, .len = 2 };
     uprof_guest_read(guest, UPROF_LANE_WORKER, &span, 1);
     g_assert_true(span.missing);
 }
@@ -519,6 +519,11 @@ test_record_parts(void)
     g_assert_true(read_byte(replay, PAGE + 100, &byte));
     g_assert_cmpuint(byte, ==, 42);
     g_assert_false(read_byte(replay, 2 * PAGE, &byte));
+    /* across two pages: both are there, and only one */
+    read_part(replay, PAGE - 8, sizeof(bytes), bytes, true);
+    g_assert_cmpuint(bytes[7], ==, 1);
+    g_assert_cmpuint(bytes[8], ==, 2);
+    read_part(replay, 2 * PAGE - 8, sizeof(bytes), bytes, false);
 }
 
 int
