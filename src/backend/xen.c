@@ -281,13 +281,19 @@ is_at_rest(const XenGuest *xen, unsigned vcpu)
                                              (own->was_held && own->held_time_ns == run->time_ns)));
 }
 
+/* Is hvm_hw_cpu of the vCPU old? It may also be newer than @now_ns, the beginning of a tick. */
+static bool
+is_old_cpu(const XenGuest *xen, unsigned vcpu, uint64_t now_ns)
+{
+    return now_ns > xen->vcpus[vcpu].cpu_ns + CPU_KEEP_MS * UPROF_NS_PER_MS;
+}
+
 /* Reads hvm_hw_cpu again where it may have changed. PV guests have none. */
 static void
 refresh_cpus(XenGuest *xen, uint64_t now_ns)
 {
     for (unsigned vcpu = 0; xen->is_hvm && vcpu < xen->base.n_vcpus; vcpu++)
-        if (!is_at_rest(xen, vcpu) &&
-            now_ns - xen->vcpus[vcpu].cpu_ns > CPU_KEEP_MS * UPROF_NS_PER_MS)
+        if (!is_at_rest(xen, vcpu) && is_old_cpu(xen, vcpu, now_ns))
             ask_cpu(xen, vcpu);
 }
 
@@ -313,7 +319,7 @@ static bool
 has_old_cpu(const XenGuest *xen, uint64_t now_ns)
 {
     for (unsigned vcpu = 0; xen->is_hvm && vcpu < xen->base.n_vcpus; vcpu++)
-        if (now_ns - xen->vcpus[vcpu].cpu_ns > CPU_KEEP_MS * UPROF_NS_PER_MS)
+        if (is_old_cpu(xen, vcpu, now_ns))
             return true;
     return false;
 }
