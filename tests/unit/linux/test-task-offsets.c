@@ -65,7 +65,7 @@ test_parts(void)
     }
 }
 
-/* Members too far away for a task are no usable task. */
+/* The parts of a task that is too large cannot be read. */
 static void
 test_far(void)
 {
