@@ -13,8 +13,8 @@ A RETRYLOG is the log of one failed test that was run once more, alone. The test
 passed only if the retry passes. A line "retried: NAME" on stderr names each retried test.
 
 Only tests of live suites are run once more, because a busy machine may be too slow for them.
---to-retry prints the names of the live tests that failed, one in each line. The name of a test of the
-Xen lab, whose parts do not depend on each other, is followed by the names of its failed parts.
+--to-retry prints the names of the live tests that failed, one in each line. The name of a lab whose
+parts do not depend on each other is followed by the names of its failed parts.
 """
 
 import json
@@ -25,6 +25,9 @@ LINES_SHOWN = 60
 
 # Suites whose tests need guests that run, or packages from a server.
 LIVE_SUITES = {"live", "xen-lab", "kvm-lab", "packages"}
+
+# Labs whose parts do not depend on each other.
+LOOSE_LABS = {"lab-1", "lab-2", "kvm-lab-guests"}
 
 PASSED = {"OK", "EXPECTEDFAIL"}
 SKIPPED = {"SKIP"}
@@ -63,13 +66,13 @@ def parts_to_retry(test):
 
 
 def names_to_retry(tests):
-    """The names of failed tests of live suites, with the failed parts of tests of the Xen lab."""
+    """The names of failed tests of live suites, with the failed parts of loose labs."""
     names = []
     for test in tests:
         suites, name = split_name(test)
         if not is_failed(test) or not suites & LIVE_SUITES:
             continue
-        parts = parts_to_retry(test) if "xen-lab" in suites else []
+        parts = parts_to_retry(test) if name in LOOSE_LABS else []
         names.append(" ".join([name, *parts]))
     return names
 

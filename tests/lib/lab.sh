@@ -150,11 +150,13 @@ pack_files()
     tar -C "$1/root" -cf "$1/root.tar" . && rm -rf "$1/root"
 }
 
-# run_tests BUILD GO [TEST...]: runs the script GO in the lab; prints TAP
+# run_tests BUILD GO [TEST...]: runs the script GO in the lab; prints TAP. Tests of $UPROF_LAB_TESTS take the
+# place of the named ones.
 run_tests()
 {
     local folder boot build=$1 go=$2 status=0
     shift 2
+    [ -z "${UPROF_LAB_TESTS:-}" ] || set -- "$UPROF_LAB_TESTS"
     folder=$(mktemp -d)
     at_exit rm -rf "$folder"
     prepare_folder "$build" "$folder" >&2

@@ -36,7 +36,7 @@ BOUND = {"bound": 3}.get(WAY, 10)  # seconds
 # before it kills a program, and watches a guest for 1 s.
 PATIENCE = {"bound": BOUND + 1, "worker": 1, "int": 1, "kill": 5, "stop": 8}[WAY]
 TRIES = 20
-SETTLE_S = 0.3  # holds for samples do not wait for the worker
+SETTLE_S = 0.3  # a hold that lasts this long beside a stopped worker waits for it: it is no hold for a sample
 
 
 def fail(text):
@@ -54,13 +54,13 @@ def is_held():
     return len(data) == HELD_AT + 4 and struct.unpack_from("=i", data, HELD_AT)[0] != 0
 
 
-def await_release(seconds):
-    """Returns the time until the hold ends, or None."""
+def await_release(seconds, pause=0.01):
+    """Returns the time until the hold ends, or None. Looks again after each pause, in seconds."""
     start = time.monotonic()
     while is_held():
         if time.monotonic() - start > seconds:
             return None
-        time.sleep(0.01)
+        time.sleep(pause)
     return time.monotonic() - start
 
 
@@ -77,8 +77,7 @@ def catch_hold(run):
         if not worker or not is_held():
             continue
         os.kill(worker, signal.SIGSTOP)
-        time.sleep(SETTLE_S)
-        if is_held():
+        if await_release(SETTLE_S, 0.001) is None:
             return worker
         os.kill(worker, signal.SIGCONT)
     return None

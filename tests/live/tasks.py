@@ -256,6 +256,14 @@ def check_restless(before, after, folder):
     return faults, f"{len(lists)} lists of {n_rows} tasks, {n_same} of them compared, {n_stacks} stacks"
 
 
+def check_whole(listed, rows):
+    if listed["complete"] and not listed["missing"] and len(rows) == len(listed["tasks"]):
+        return []
+    return [
+        f"complete: {listed['complete']}, missing: {listed['missing']}, {len(listed['tasks'])} rows of {len(rows)} tasks"
+    ]
+
+
 def main():
     if sys.argv[1] == "--restless":
         faults, summary = check_restless(read_states(sys.argv[2]), read_states(sys.argv[3]), sys.argv[4])
@@ -264,12 +272,9 @@ def main():
     before, after = read_states(sys.argv[1]), read_states(sys.argv[2])
     listed = json.load(open(sys.argv[3], encoding="utf-8"))
     rows = {task["tid"]: task for task in listed["tasks"]}
-    faults, same = compare_rows(before, after, rows)
-    faults += check_spinners(before, after, rows)
-    if len(rows) != len(listed["tasks"]):
-        faults.append("a task is listed twice")
-    if not listed["complete"] or listed["missing"]:
-        faults.append(f"complete: {listed['complete']}, missing: {listed['missing']}")
+    faults = check_whole(listed, rows)
+    more, same = compare_rows(before, after, rows)
+    faults += more + check_spinners(before, after, rows)
     n_served = sum(row["cgroup"] == SERVICE for row in same.values())
     if n_served < SERVICE_MIN:
         faults.append(f"only {n_served} tasks in {SERVICE}")

@@ -87,17 +87,18 @@ class Retries(unittest.TestCase):
         ])
         self.assertEqual(names, ["late", "failed", "lab-1", "guests", "packages"])
 
-    def test_only_failed_parts_of_the_xen_lab_are_retried(self):
+    def test_only_failed_parts_of_loose_labs_are_retried(self):
         output = "ok 1 - one\nnot ok 2 - two-pv\n# why\nnot ok 3 - three\n1..3\n"
-        for suites, said, names in (
-            ("xen-lab", output, ["lab two-pv three"]),
-            ("kvm-lab", output, ["lab"]),
+        for suites, name, said, parts in (
+            ("xen-lab", "lab-1", output, " two-pv three"),
+            ("kvm-lab", "kvm-lab-guests", output, " two-pv three"),
+            ("kvm-lab", "kvm-lab-package", output, ""),
             # The third part has no result.
-            ("xen-lab", output.replace("not ok 3 - three\n", ""), ["lab"]),
-            ("xen-lab", "", ["lab"]),
+            ("xen-lab", "lab-2", output.replace("not ok 3 - three\n", ""), ""),
+            ("xen-lab", "lab-2", "", ""),
         ):
             self.assertEqual(
-                results.names_to_retry([log_entry("lab", "ERROR", said, suites=suites)]), names)
+                results.names_to_retry([log_entry(name, "ERROR", said, suites=suites)]), [name + parts])
 
     def test_retry_that_passes_counts_as_passed(self):
         counts, said = count_retried(
