@@ -38,6 +38,8 @@ typedef struct {
     /* (nullable): owned; as `uname -r` prints it; %NULL if the guest does not run Linux, or if
      * merged runs differ */
     char *release;
+    /* (nullable): literal: why no kernel was found at the addresses of Linux; not kept in files */
+    const char *why;
     uint64_t symbols;         /* of its kernel */
     uint64_t modules;         /* of its kernel */
     uint64_t rules;           /* in the kernel's unwind tables; 0: no tables */

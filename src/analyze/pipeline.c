@@ -214,6 +214,7 @@ note_linux(UprofPipeline *pipeline)
     uprof_linux_facts(pipeline->kernel, &facts);
     g_free(kernel->release);
     kernel->release = g_strdup(facts.release);
+    kernel->why = facts.why;
     kernel->symbols = facts.n_symbols;
     kernel->modules = facts.n_modules;
     kernel->rules = facts.n_rules;

@@ -22,7 +22,7 @@
 enum {
     BANNER_BYTES = 256,
     LINKS_MAX = 1024,      /* versions in one run: CPUs start, and guests boot */
-    SEARCHES_MAX = 12,     /* failed ones from one boot to the next */
+    SEARCHES_MAX = 16,     /* failed ones from one boot to the next */
     NEIGHBORS_MAX = 64,    /* symbols of one address that are compared, to each side */
     DISAGREEMENTS_MIN = 8, /* samples in a row that prove that another kernel runs */
 };
@@ -36,8 +36,13 @@ enum {
  */
 #define MODULES_APART_NS UINT64_C(1000000000)
 #define MODULES_APART_MAX_NS UINT64_C(16000000000)
-/* Time between two searches for a kernel; a failed search doubles it. */
-#define SEARCH_APART_NS UINT64_C(250000000)
+/*
+ * Time between two searches for a kernel. A search doubles it, so that a run of half a second has
+ * several of them. It goes on to double after searches that fail in an image: these cost more than
+ * the check that there is no image.
+ */
+#define SEARCH_APART_NS UINT64_C(15000000)
+#define CHECK_APART_MAX_NS UINT64_C(250000000)
 
 static const char banner_start[] = "Linux version ";
 
@@ -59,6 +64,7 @@ struct _UprofLinux {
     uint32_t resets;
     unsigned n_searches; /* failed ones */
     uint64_t next_search_ns;
+    uint64_t check_apart_ns; /* time from one search to the next, if there is no image */
     uint64_t checked_ns;
     unsigned n_disagreements; /* samples in a row whose page tables have another kernel */
     uint64_t first_disagreement_ns;
@@ -104,6 +110,7 @@ uprof_linux_new(UprofSym *sym, unsigned n_vcpus)
     kernel->arch = uprof_linux_arch_find(uprof_sym_arch(sym));
     kernel->n_vcpus = n_vcpus;
     kernel->modules_apart_ns = MODULES_APART_NS;
+    kernel->check_apart_ns = SEARCH_APART_NS;
     kernel->all_links = g_ptr_array_new_with_free_func(g_free);
     return kernel;
 }
@@ -248,6 +255,7 @@ forget_kernel(UprofLinux *kernel)
     kernel->state = UPROF_LINUX_UNKNOWN;
     kernel->n_searches = 0;
     kernel->next_search_ns = 0;
+    kernel->check_apart_ns = SEARCH_APART_NS;
     kernel->n_disagreements = 0;
     kernel->modules_apart_ns = MODULES_APART_NS;
     kernel->has_coming = false;
@@ -583,7 +591,8 @@ attach_to_image(UprofLinux *kernel, UprofMem *mem, UprofLinuxImage *image)
 static void
 search_kernel(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
 {
-    kernel->next_search_ns = snapshot->time_ns + SEARCH_APART_NS;
+    kernel->next_search_ns = snapshot->time_ns + kernel->check_apart_ns;
+    kernel->check_apart_ns = MIN(2 * kernel->check_apart_ns, CHECK_APART_MAX_NS);
     kernel->vcpu = snapshot->vcpu;
     kernel->why = NULL;
     g_autoptr(UprofLinuxImage) image =
@@ -595,7 +604,6 @@ search_kernel(UprofLinux *kernel, UprofMem *mem, const UprofSnapshot *snapshot)
         kernel->checked_ns = snapshot->time_ns;
         return;
     }
-    /* A search in an image costs much more than the check that there is no image. */
     kernel->next_search_ns += SEARCH_APART_NS << kernel->n_searches;
     if (++kernel->n_searches == SEARCHES_MAX)
         kernel->state = UPROF_LINUX_NONE;

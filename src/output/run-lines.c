@@ -183,8 +183,11 @@ add_linux(GPtrArray *lines, const UprofRun *run, const char *shown)
 {
     const UprofRunLinux *kernel = &run->kernel;
 
-    if (!kernel->release)
+    if (!kernel->release) {
+        if (kernel->why)
+            add_line(lines, "%s: no Linux kernel was found in its memory: %s", shown, kernel->why);
         return;
+    }
     g_autofree char *in_kernel =
         uprof_format_percent(kernel->kernel_complete, kernel->kernel_stacks);
     g_autofree char *in_user = uprof_format_percent(kernel->user_complete, kernel->user_stacks);

@@ -224,7 +224,7 @@ test_no_linux(void)
             break;
     }
     g_assert_cmpint(facts.state, ==, UPROF_LINUX_NONE);
-    g_assert_cmpuint(n_searches, ==, 12);
+    g_assert_cmpuint(n_searches, ==, 16);
     view->time_ns += 3600 * SECOND;
     g_assert_cmpuint(linux_view_sample(view, 0), ==, 0);
     /* after a reset, the guest may run another kernel */

@@ -111,6 +111,13 @@ test_not_well(void)
                                         "was late, 33 because a vCPU did not stop in time; the "
                                         "host is busy",
                                         NULL });
+    run->late = run->stuck = 0;
+    run->kernel.why = "it has no symbols";
+    assert_lines(uprof_run_lines_end(run, "web-1", &brief),
+                 (const char *const[]){ "web-1: 990 samples *", "web-1: callers found: *",
+                                        "web-1: no Linux kernel was found in its memory: it has "
+                                        "no symbols",
+                                        NULL });
 }
 
 /* On Xen, a high rate loses ticks if dom0 and the domain share a CPU; the line says what helps. */
