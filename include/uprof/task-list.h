@@ -12,6 +12,14 @@
 
 #include "uprof/linux.h"
 
+/**
+ * UPROF_TASK_LIST_NS: time for a list
+ *
+ * Some 10,000 tasks are read in it even if each read takes milliseconds, as through a monitor;
+ * 100,000 if memory is read directly.
+ */
+#define UPROF_TASK_LIST_NS (UINT64_C(60) * 1000 * 1000 * 1000)
+
 enum {
     UPROF_TASK_LIST_MAX = 100 * 1000, /* tasks in a list */
     UPROF_TASK_NAME_BYTES = 64,

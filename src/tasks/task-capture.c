@@ -11,8 +11,6 @@
 #include "uprof/task-groups.h"
 #include "uprof/task-record.h"
 
-#define LIST_NS (UINT64_C(10) * UPROF_NS_PER_S)
-
 static void
 drop_text(GString *text)
 {
@@ -24,7 +22,7 @@ static UprofTaskList *
 read_list(UprofPipeline *pipeline, const UprofTaskRequest *request)
 {
     uprof_mem_begin_sample(pipeline->mem, request->time_ns, request->reset);
-    return uprof_task_list_read(pipeline->kernel, pipeline->mem, LIST_NS, NULL);
+    return uprof_task_list_read(pipeline->kernel, pipeline->mem, UPROF_TASK_LIST_NS, NULL);
 }
 
 static bool

@@ -7,12 +7,6 @@
 
 #include "task-choice-priv.h"
 
-/*
- * Some 10,000 tasks are read in this time even if each read takes milliseconds, as through a
- * monitor; 100,000 if memory is read directly.
- */
-#define LIST_NS (UINT64_C(60) * UPROF_NS_PER_S)
-
 char *
 uprof_task_text_span(uint64_t ns)
 {
@@ -73,7 +67,7 @@ uprof_task_text_list(UprofPipeline *pipeline, const UprofTaskRequest *request, c
                      const UprofNotices *notices, GArray **all, GError **error)
 {
     uprof_mem_begin_sample(pipeline->mem, request->time_ns, request->reset);
-    const uint64_t list_ns = request->list_ns > 0 ? request->list_ns : LIST_NS;
+    const uint64_t list_ns = request->list_ns > 0 ? request->list_ns : UPROF_TASK_LIST_NS;
     g_autoptr(UprofTaskList) list =
         pipeline->tasks ? uprof_task_list_copy(pipeline->tasks)
                         : uprof_task_list_read(pipeline->kernel, pipeline->mem, list_ns, error);
