@@ -19,8 +19,6 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UprofSnapshots, uprof_snapshots_clear)
 /**
  * uprof_session_take_snapshots:
  * @session: prepared with a worker
- * @needs_linux: if no kernel of Linux is found, each vCPU is held again, up to three times in a
- * second
  * @snapshots: (out): in any case; to be cleared
  *
  * Holds each vCPU once, or twice if the guest runs Linux: from the first snapshots the worker finds
@@ -29,5 +27,14 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(UprofSnapshots, uprof_snapshots_clear)
  *
  * Returns: %UPROF_ERROR_NONE; another code if it failed, after a notice with the reason
  */
-UprofErrorCode uprof_session_take_snapshots(UprofSession *session, bool needs_linux,
-                                            UprofSnapshots *snapshots, const UprofNotices *notices);
+UprofErrorCode uprof_session_take_snapshots(UprofSession *session, UprofSnapshots *snapshots,
+                                            const UprofNotices *notices);
+
+/**
+ * uprof_session_find_linux: the same, for callers that only need the kernel
+ *
+ * Holds each vCPU once. If the worker finds no kernel of Linux, it holds each vCPU again, up to
+ * three times in a second.
+ */
+UprofErrorCode uprof_session_find_linux(UprofSession *session, UprofSnapshots *snapshots,
+                                        const UprofNotices *notices);

@@ -42,7 +42,7 @@ print_log(UprofSession *session, const UprofOptions *options, const UprofNotices
     g_auto(UprofSnapshots) snapshots;
     g_autoptr(GByteArray) reply = NULL;
     g_autoptr(GError) error = NULL;
-    const UprofErrorCode code = uprof_session_take_snapshots(session, true, &snapshots, notices);
+    const UprofErrorCode code = uprof_session_find_linux(session, &snapshots, notices);
 
     if (code != UPROF_ERROR_NONE)
         return code;

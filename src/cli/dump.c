@@ -47,7 +47,7 @@ print_stacks(UprofSession *session, const UprofOptions *options, const UprofNoti
 {
     g_autofree UprofStackRequest *request = g_new0(UprofStackRequest, 1);
     g_auto(UprofSnapshots) snapshots;
-    UprofErrorCode code = uprof_session_take_snapshots(session, false, &snapshots, notices);
+    UprofErrorCode code = uprof_session_take_snapshots(session, &snapshots, notices);
 
     request->is_json = options->json;
     request->is_paused = session->guest->paused;

@@ -50,24 +50,32 @@ take_first(UprofSession *session, UprofSnapshots *snapshots, GError **error)
     return answer == UPROF_OK && !uprof_worker_sync(session->worker, error) ? UPROF_FAILED : answer;
 }
 
+static UprofAnswer
+take_twice(UprofSession *session, UprofSnapshots *snapshots, GError **error)
+{
+    const UprofAnswer answer = take_first(session, snapshots, error);
+
+    return answer == UPROF_OK && *uprof_worker_links(session->worker)
+               ? uprof_sampler_sample_once(session->sampler, snapshots->slots, &snapshots->n, error)
+               : answer;
+}
+
 /*
  * The worker reads the guest's memory while the guest runs. If the process of a snapshot ends
  * before, its page tables are gone, and the worker finds no kernel.
  */
 static UprofAnswer
-take_twice(UprofSession *session, UprofSnapshots *snapshots, bool needs_linux, GError **error)
+take_until_found(UprofSession *session, UprofSnapshots *snapshots, GError **error)
 {
     UprofAnswer answer = take_first(session, snapshots, error);
 
-    for (unsigned i = 1; answer == UPROF_OK && needs_linux && !session->guest->paused &&
+    for (unsigned i = 1; answer == UPROF_OK && !session->guest->paused &&
                          !*uprof_worker_links(session->worker) && i < TRIES_MAX;
          i++) {
         g_usleep(APART_US);
         answer = take_first(session, snapshots, error);
     }
-    return *uprof_worker_links(session->worker)
-               ? uprof_sampler_sample_once(session->sampler, snapshots->slots, &snapshots->n, error)
-               : answer;
+    return answer;
 }
 
 static UprofErrorCode
@@ -100,13 +108,24 @@ uprof_session_note_answer(const UprofSession *session, UprofAnswer answer, const
 }
 
 UprofErrorCode
-uprof_session_take_snapshots(UprofSession *session, bool needs_linux, UprofSnapshots *snapshots,
+uprof_session_take_snapshots(UprofSession *session, UprofSnapshots *snapshots,
                              const UprofNotices *notices)
 {
     g_autoptr(GError) error = NULL;
 
     init_snapshots(snapshots, session->guest->n_vcpus);
     widen_windows(session);
-    const UprofAnswer answer = take_twice(session, snapshots, needs_linux, &error);
+    const UprofAnswer answer = take_twice(session, snapshots, &error);
+    return uprof_session_note_answer(session, answer, error, notices);
+}
+
+UprofErrorCode
+uprof_session_find_linux(UprofSession *session, UprofSnapshots *snapshots,
+                         const UprofNotices *notices)
+{
+    g_autoptr(GError) error = NULL;
+
+    init_snapshots(snapshots, session->guest->n_vcpus);
+    const UprofAnswer answer = take_until_found(session, snapshots, &error);
     return uprof_session_note_answer(session, answer, error, notices);
 }

@@ -146,7 +146,7 @@ uprof_session_read_tasks(UprofSession *session, UprofSessionTasks *tasks, GStrin
     *text = NULL;
     if (!uprof_worker_call(session->worker, tasks->prepare, (UprofSlice){ 0 }, &reply, &error))
         return uprof_notice_error(notices, error);
-    UprofErrorCode code = uprof_session_take_snapshots(session, true, &snapshots, notices);
+    UprofErrorCode code = uprof_session_find_linux(session, &snapshots, notices);
     if (code != UPROF_ERROR_NONE)
         return code;
     tasks->request.time_ns = snapshots.slots[0]->time_ns;
