@@ -14,7 +14,7 @@ enum {
     SHORT_MS = 60,
     LIMIT_S = 60,
     BYTES = 0x40,      /* of a structure */
-    HOLD_OF_TASKS = 3, /* the first two holds are for snapshots */
+    HOLD_OF_TASKS = 2, /* the first hold is for the snapshot that shows the kernel */
 };
 
 /* A session of a Linux guest with one task that sleeps. */
