@@ -313,19 +313,22 @@ def check_surplus(root, table, owners):
 
 
 def check_parsers(root):
-    """Yields parsers that have no test, no fuzz target, no corpus or no dictionary."""
+    """Yields parsers that have no test or no fuzz target."""
     for path in sorted((root / "src/parse").glob("*.c")):
-        stem = path.stem
-        for needed in (
-            f"tests/unit/parse/test-{stem}.c",
-            f"tests/fuzz/fuzz-{stem}.c",
-            f"tests/fuzz/dict/{stem}.dict",
-        ):
+        for needed in (f"tests/unit/parse/test-{path.stem}.c", f"tests/fuzz/fuzz-{path.stem}.c"):
             if not (root / needed).is_file():
                 yield f"src/parse/{path.name}: no {needed}"
+
+
+def check_fuzz_targets(root):
+    """Yields fuzz targets that have no dictionary or no corpus."""
+    for path in sorted((root / "tests/fuzz").glob("fuzz-*.c")):
+        stem = path.stem.removeprefix("fuzz-")
         corpus = root / "tests/fuzz/corpus" / stem
+        if not (root / f"tests/fuzz/dict/{stem}.dict").is_file():
+            yield f"tests/fuzz/{path.name}: no tests/fuzz/dict/{stem}.dict"
         if not corpus.is_dir() or not any(entry.is_file() for entry in corpus.iterdir()):
-            yield f"src/parse/{path.name}: no file in tests/fuzz/corpus/{stem}/"
+            yield f"tests/fuzz/{path.name}: no file in tests/fuzz/corpus/{stem}/"
 
 
 def check(root):
@@ -340,6 +343,7 @@ def check(root):
         *check_includes(root, table, owners),
         *check_surplus(root, table, owners),
         *check_parsers(root),
+        *check_fuzz_targets(root),
     ]
 
 
