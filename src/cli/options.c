@@ -1216,7 +1216,8 @@ fail_unknown(const char *word)
             meant = table[i].long_name;
     if (meant)
         return fail_usage("unknown option '%s' (did you mean --%s?)", name, meant);
-    const char *hint = !is_long && name[0] ? explain_option(name[1]) : NULL;
+    const char letter = strcmp(name, "--time") == 0 ? 't' : is_long || !name[0] ? '\0' : name[1];
+    const char *hint = explain_option(letter);
     return fail_usage("unknown option '%s'%s%s", name, hint ? ": " : "", hint ? hint : "");
 }
 

@@ -219,7 +219,9 @@ run_report(const UprofReadCommand *command)
     if (load->n_files == 0)
         return code;
     if (load->is_partial && !options->quiet)
-        uprof_say("virt-uprof: not all of the input could be read: showing the rest");
+        uprof_say("virt-uprof: not all of the input could be read: showing the rest: "
+                  "%" G_GUINT64_FORMAT " sample%s",
+                  load->run->samples, load->run->samples == 1 ? "" : "s");
     if (options->lines && load->run->frames == 0)
         uprof_say(
             "virt-uprof: --lines needs a capture: other profiles have no addresses to look up");

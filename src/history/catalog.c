@@ -4,6 +4,7 @@
 #include "uprof/error.h"
 #include "uprof/text.h"
 #include "uprof/time-text.h"
+#include "uprof/word-distance.h"
 
 #include "store-priv.h"
 #include "stored-profile-priv.h"
@@ -117,6 +118,34 @@ find_last_profile(const UprofStoreFolder *folder, const char *shown, int64_t *st
     return NULL;
 }
 
+/* Returns: (nullable): the name of the folder of a domain with a name like @word */
+static const char *
+find_similar(const UprofCatalog *catalog, const char *word)
+{
+    unsigned nearest = UPROF_WORD_FAR;
+    const char *similar = NULL;
+
+    for (guint i = 0; i < catalog->folders->len; i++) {
+        const UprofStoreFolder *folder = g_ptr_array_index(catalog->folders, i);
+        if (uprof_word_is_closer(word, folder->name, &nearest))
+            similar = folder->name;
+    }
+    return similar;
+}
+
+static void
+fail_unknown_domain(const UprofCatalog *catalog, const char *word, GError **error)
+{
+    const char *similar = find_similar(catalog, word);
+    g_autofree char *shown = uprof_text_quote(word);
+    g_autofree char *meant = similar ? uprof_text_quote(similar) : NULL;
+
+    g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
+                "no profile of '%s' is stored%s%s%s; 'virt-uprof collect' stores profiles of "
+                "enabled domains",
+                shown, meant ? " (did you mean '" : "", meant ? meant : "", meant ? "'?)" : "");
+}
+
 char *
 uprof_catalog_find_domain(const UprofCatalog *catalog, const char *word, GError **error)
 {
@@ -139,10 +168,7 @@ uprof_catalog_find_domain(const UprofCatalog *catalog, const char *word, GError 
     }
     if (uuid)
         return g_steal_pointer(&uuid);
-    g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
-                "no profile of '%s' is stored; 'virt-uprof collect' stores profiles of enabled "
-                "domains",
-                shown);
+    fail_unknown_domain(catalog, word, error);
     return NULL;
 }
 

@@ -94,6 +94,23 @@ list_rows(const UprofTopView *view, unsigned max, uint64_t *total)
     return uprof_hot_rows_list(view->rows, &hot, total);
 }
 
+/* @choice: what shows functions. Returns: (transfer full): the reason for an empty table */
+static char *
+explain_nothing(const UprofTopView *view, const char *choice)
+{
+    bool lack_all = view->domains->len > 0;
+
+    for (guint i = 0; i < view->domains->len; i++)
+        lack_all = lack_all && lacks_processes(view, get_domain(view, i));
+    if (lack_all)
+        return g_strdup_printf("no processes are known: the guest is no Linux, or its kernel was "
+                               "not found yet; %s shows functions\n",
+                               choice);
+    return g_strdup(view->choice->pattern[0] ? "no row has this text\n"
+                                             : "no samples: no vCPU runs, or none was sampled "
+                                               "yet\n");
+}
+
 GString *
 uprof_top_text_batch(const UprofTopView *view, unsigned rows_max)
 {
@@ -103,6 +120,10 @@ uprof_top_text_batch(const UprofTopView *view, unsigned rows_max)
     g_autoptr(GArray) hots = list_rows(view, rows_max, &total);
 
     append_domains(out, view, G_MAXUINT);
+    if (hots->len == 0) {
+        g_autofree char *reason = explain_nothing(view, "--by function");
+        g_string_append(out, reason);
+    }
     append_table(out, view, hots, total, &style);
     return out;
 }
@@ -136,29 +157,16 @@ append_title(GString *out, const UprofTopView *view, bool colors)
         choice->is_paused ? "PAUSED, space goes on" : "? for keys", colors ? PLAIN : "");
 }
 
-/* Returns: the reason for an empty table, for the screen */
-static const char *
-explain_nothing(const UprofTopView *view)
-{
-    bool lack_all = view->domains->len > 0;
-
-    for (guint i = 0; i < view->domains->len; i++)
-        lack_all = lack_all && lacks_processes(view, get_domain(view, i));
-    if (lack_all)
-        return "no processes are known: the guest is no Linux, or its kernel was not found yet; "
-               "s shows functions\n";
-    return view->choice->pattern[0] ? "no row has this text\n"
-                                    : "no samples: no vCPU runs, or none was sampled yet\n";
-}
-
 static void
 append_rows(GString *out, const UprofTopView *view, const UprofTableStyle *style)
 {
     uint64_t total;
     g_autoptr(GArray) hots = list_rows(view, style->rows, &total);
 
-    if (hots->len == 0)
-        g_string_append(out, explain_nothing(view));
+    if (hots->len == 0) {
+        g_autofree char *reason = explain_nothing(view, "s");
+        g_string_append(out, reason);
+    }
     append_table(out, view, hots, total, style);
 }
 

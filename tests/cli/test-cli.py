@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -134,7 +135,7 @@ USAGE_CASES = (
     ("-r 50 x", "unknown option '-r': rates are given with -F"),
     ("-t 5 x", "unknown option '-t': durations are given with -d"),
     ("-T 5 x", "unknown option '-T': durations are given with -d"),
-    ("--time 5 x", "unknown option '--time'"),
+    ("--time 5 x", "unknown option '--time': durations are given with -d"),
     ("-p 5 x", "unknown option '-p': a domain is given by its name, UUID or id"),
     ("-g x", "unknown option '-g': call stacks are always taken"),
     ("help nothing", "no command 'nothing'"),
@@ -469,7 +470,7 @@ def test_default(suite):
                 ["-c", uri] + words,
                 DENIED,
                 "virt-uprof: no connection to '%s': * (is its daemon running, and may you use it? "
-                "try: virsh -c *list)" % uri.replace("?", "[?]"),
+                "try: virsh -c %s list)" % (uri.replace("?", "[?]"), shlex.quote(uri).replace("?", "[?]")),
             )
 
 

@@ -855,6 +855,8 @@ def test_since_arguments(program):
     assert "101 samples (1 running, 100 idle)" in err, err
     store.run("report", "--since", "yesterday", "nobody", code=DOMAIN,
               say="no profile of 'nobody' is stored; 'virt-uprof collect' stores profiles")
+    store.run("report", "--since", "1d", "wed-1", code=DOMAIN,
+              say="no profile of 'wed-1' is stored \\(did you mean 'web-1'\\?\\); 'virt-uprof collect'")
     yesterday = storing.day_name(TODAY - DAY)
     store.run("report", "--since", "today", "web-1", code=USELESS,
               say=f"no profile of 'web-1' is stored from .* to now; stored: {yesterday} to {yesterday}; to see what .*: virt-uprof summary DAY")

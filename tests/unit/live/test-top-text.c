@@ -80,6 +80,16 @@ test_batch(Fixture *fixture, gconstpointer data)
                     "  75.0    75.0  parse\n");
 }
 
+static void
+test_empty_batch(Fixture *fixture, gconstpointer data)
+{
+    fixture->choice.by = UPROF_BY_PROCESS;
+    g_autofree char *text = g_string_free(uprof_top_text_batch(&fixture->view, 1), FALSE);
+
+    g_assert_true(g_pattern_match_simple(
+        "*\nno processes are known: *; --by function shows functions\n*", text));
+}
+
 /* With several domains, each row ends with its own domain. */
 static void
 test_domains(Fixture *fixture, gconstpointer data)
@@ -186,10 +196,10 @@ main(int argc, char **argv)
         const char *path;
         void (*run)(Fixture *fixture, gconstpointer data);
     } tests[] = {
-        { "/top-text/batch", test_batch },         { "/top-text/domains", test_domains },
-        { "/top-text/processes", test_processes }, { "/top-text/title", test_title },
-        { "/top-text/help", test_help },           { "/top-text/nothing", test_nothing },
-        { "/top-text/room", test_room },
+        { "/top-text/batch", test_batch },     { "/top-text/batch/empty", test_empty_batch },
+        { "/top-text/domains", test_domains }, { "/top-text/processes", test_processes },
+        { "/top-text/title", test_title },     { "/top-text/help", test_help },
+        { "/top-text/nothing", test_nothing }, { "/top-text/room", test_room },
     };
 
     g_test_init(&argc, &argv, NULL);
