@@ -18,6 +18,7 @@ typedef struct {
     char *hottest;             /* (nullable): the function with the most samples of its own */
     uint64_t hottest_self;     /* these samples */
     uint64_t bytes;            /* on the disk */
+    char *failure;             /* (nullable): why a round made no profile; safe to print */
 } UprofHistoryRow;
 
 /** UprofHistoryQuery: which rows; all pointers are borrowed */
@@ -39,5 +40,8 @@ typedef struct {
  */
 GPtrArray *uprof_history_days(const UprofHistoryQuery *query, UprofErrorCode *code);
 
-/** uprof_history_rounds: the same for the rounds that are still stored on their own */
+/**
+ * uprof_history_rounds: the same for the rounds that are still stored on their own, and for those
+ *   that made no profile
+ */
 GPtrArray *uprof_history_rounds(const UprofHistoryQuery *query, UprofErrorCode *code);

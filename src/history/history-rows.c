@@ -26,6 +26,7 @@ free_row(gpointer data)
     g_free(row->name);
     g_free(row->uuid);
     g_free(row->hottest);
+    g_free(row->failure);
     g_free(row);
 }
 
@@ -282,6 +283,28 @@ add_round(const UprofHistoryQuery *query, const char *uuid, const UprofStoreFold
     g_ptr_array_add(rows, row);
 }
 
+/* What failed rounds are added to. */
+typedef struct {
+    const UprofHistoryQuery *query; /* borrowed */
+    const char *uuid;               /* (nullable): borrowed: of the only domain */
+    GPtrArray *rows;                /* of UprofHistoryRow */
+} Rounds;
+
+static void
+add_failed_round(const UprofStoreFolder *folder, const char *uuid, int64_t at_s, const char *reason,
+                 void *data)
+{
+    const Rounds *rounds = data;
+
+    if ((rounds->uuid && g_strcmp0(uuid, rounds->uuid) != 0) || at_s < rounds->query->since_s ||
+        at_s >= rounds->query->until_s)
+        return;
+    UprofHistoryRow *row = new_row(folder->name, uuid, at_s, false);
+    row->n_failed = 1;
+    row->failure = g_strdup(reason);
+    g_ptr_array_add(rounds->rows, row);
+}
+
 static int
 compare_starts(gconstpointer a, gconstpointer b)
 {
@@ -301,6 +324,7 @@ uprof_history_rounds(const UprofHistoryQuery *query, UprofErrorCode *code)
 
     if (!find_domain(query, &uuid, code))
         return rows;
+    Rounds failed = { query, uuid, rows };
     for (guint i = 0; i < folders->len; i++) {
         const UprofStoreFolder *folder = g_ptr_array_index(folders, i);
         for (guint j = 0; j < folder->items->len; j++) {
@@ -308,6 +332,9 @@ uprof_history_rounds(const UprofHistoryQuery *query, UprofErrorCode *code)
             if (!item->is_day && uprof_store_item_is_complete(item) &&
                 item->start_s >= query->since_s && item->start_s < query->until_s)
                 add_round(query, uuid, folder, item, rows, code);
+            if (item->has_failures && item->start_s < query->until_s &&
+                item->start_s + UPROF_DAY_S > query->since_s)
+                uprof_failures_read(folder, item, add_failed_round, &failed);
         }
     }
     g_ptr_array_sort(rows, compare_starts);

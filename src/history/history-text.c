@@ -41,8 +41,11 @@ append_row(GString *out, const UprofHistoryRow *row)
     g_string_append_printf(out, "%-16s  %-*s", start, NAME_COLUMNS, row->name);
     if (row->is_day)
         g_string_append_printf(out, "  %6u  %6u", row->n_rounds, row->n_failed);
-    g_string_append_printf(out, "  %5s  %8" G_GUINT64_FORMAT "  %5s  %s\n", busy,
-                           (row->bytes + 1023) / 1024, self, row->hottest ? row->hottest : "-");
+    g_string_append_printf(out, "  %5s  %8" G_GUINT64_FORMAT "  %5s  %s%s\n", busy,
+                           (row->bytes + 1023) / 1024, self, row->failure ? "no profile: " : "",
+                           row->failure   ? row->failure
+                           : row->hottest ? row->hottest
+                                          : "-");
 }
 
 void
@@ -84,6 +87,8 @@ write_row(UprofJsonWriter *json, const UprofHistoryRow *row)
         uprof_json_string(json, "hottest", row->hottest);
         uprof_json_uint(json, "hottest_self", row->hottest_self);
     }
+    if (row->failure)
+        uprof_json_string(json, "failure", row->failure);
     uprof_json_uint(json, "bytes", row->bytes);
     uprof_json_end(json, UPROF_JSON_OBJECT);
 }

@@ -765,7 +765,7 @@ def test_missing_store(program):
     store.prune(say="nothing was collected yet: there is no")
     assert not store.path.exists()
     store.run("summary", code=FAILED, say="nothing has been collected yet: there is no '.*store'; see: virt-uprof help enable, virt-uprof help collect")
-    for words in (["report", "--since", "today", "x"], ["diff", "x@yesterday", "x@today"]):
+    for words in (["report", "--since", "today", "x"], ["diff", "x@yesterday", "x@today"], ["history"], ["history", "x"]):
         store.run(*words, code=FAILED, say="nothing has been collected yet")
     real = store.path.with_name("real")
     real.mkdir(mode=0o750)
@@ -915,11 +915,13 @@ def test_history(program):
     out, _ = store.run("history", "--since", old, "web-1")
     days, rounds = (part.splitlines() for part in out.split("\n\n"))
     assert [line.split()[0] for line in days[1:]] == [old, new], out
-    assert rounds[0].split()[:3] == ["round", "(UTC)", "domain"] and len(rounds) == 7, out
+    assert rounds[0].split()[:3] == ["round", "(UTC)", "domain"] and len(rounds) == 9, out
     assert rounds[1].split() == [f"{old}T00:00", "web-1", "50.0", rounds[1].split()[3], "100.0", "cold"], out
+    assert [line.split(None, 5) for line in rounds[4:6]] == [[f"{old}T10:00", "web-1", "-", "0", "-", "no profile: paused"]] * 2, out
     out, _ = store.run("history", "--json", "--since", old, "--until", new, A)
     facts = json.loads(out)
-    assert len(facts["days"]) == 1 and len(facts["rounds"]) == 3, facts
+    assert len(facts["days"]) == 1 and len(facts["rounds"]) == 5, facts
+    assert [row.get("failure") for row in facts["rounds"]] == [None] * 3 + ["paused"] * 2, facts
     day = facts["days"][0]
     assert (day["day"], day["name"], day["uuid"], day["rounds"], day["failed"]) == (old, "web-1", A, 3, 2), day
     assert (day["samples"], day["running"], day["hottest"], day["hottest_self"]) == (600, 300, "hot", 200), day

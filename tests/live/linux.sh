@@ -87,6 +87,16 @@ replays()
     grep -qE "^$name;$1-[0-9]+;.*_\[k\] [0-9]+$" "$work/out" || fail "no process: $(cat "$work/out")"
 }
 
+# annotates KIND: the instructions of the hottest function of the capture, in the kernel or in user space
+annotates()
+{
+    local hottest
+    result hottest "$work/y.folded" "$1" >"$work/said"
+    read -ra hottest <"$work/said"
+    profile 0 report -q --json --annotate "${hottest[0]}" "$work/x.capture"
+    say "$name: ${hottest[0]}: $(result annotated "$work/out" "${hottest[1]}")"
+}
+
 # same_log MIN: `dmesg` prints the log that the guest prints, with at least MIN records
 same_log()
 {
@@ -431,6 +441,8 @@ for cell in "${cells[@]}"; do
     if [ "$cell" = "${cells[-1]}" ]; then
         by_process syscalls
         replays syscalls
+        annotates kernel
+        annotates user
         compares_tasks
         shows_tasks
         compares_held_tasks

@@ -24,6 +24,10 @@ result.py COMMAND ARGUMENT... - checks files that virt-uprof wrote
     annotation FILE PROGRAM FUNCTION PERCENT
         The instructions of the annotation are those that objdump shows for the function, and PERCENT of
         its samples are on its loop: from the target of its jump backwards to this jump.
+    hottest FILE kernel|user
+        Prints the function in which most samples of this kind end, and their number.
+    annotated FILE SAMPLES
+        The annotation has this number of samples, each on an instruction whose text is known.
     sidecar FILE [EXPRESSION...]
         The sidecar has exactly the members that it must have, and each expression over them is true.
 
@@ -278,6 +282,26 @@ def annotation(path, program, function, percent):
         fail(f"{n_loop} of {annotated['self']} samples are on the loop at {loop[0]:x}: {rows}")
 
 
+def hottest(path, kind):
+    sums = collections.Counter()
+    for stack, count in read_folded(path):
+        name = stack.rpartition(";")[2]
+        if name.endswith("_[k]") == (kind == "kernel") and not name.startswith("["):
+            sums[name] += count
+    print(*sums.most_common(1)[0])
+
+
+def annotated(path, samples):
+    with open(path, encoding="utf-8") as file:
+        found = json.load(file)["annotation"]
+    rows = [row for function in found["functions"] for row in function["instructions"] if row["samples"]]
+    if not rows or {found["self"], sum(row["samples"] for row in rows)} != {int(samples)} or found["left_out"]:
+        fail(f"{samples} samples, but the annotation has {found}")
+    if any(row.get("text", "(bad)") == "(bad)" for row in rows):
+        fail(f"an instruction has no text: {rows}")
+    print(f"{samples} samples on {len(rows)} instructions")
+
+
 def check_linux(linux):
     """Checks the types of the facts of a Linux guest, and that no part is larger than its total."""
     if set(linux) != set(LINUX):
@@ -343,7 +367,7 @@ def sidecar(path, *expressions):
 
 
 COMMANDS = {"shares": shares, "stacks": stacks, "split": split, "agree": agree, "same": same, "total": total,
-            "holds": holds, "annotation": annotation, "sidecar": sidecar}
+            "holds": holds, "annotation": annotation, "hottest": hottest, "annotated": annotated, "sidecar": sidecar}
 
 if __name__ == "__main__":
     if len(sys.argv) < 3 or sys.argv[1] not in COMMANDS:
