@@ -10,6 +10,7 @@ the command succeeds. NAME is a domain that runs. CAPTURE is a capture of NAME, 
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -81,6 +82,12 @@ def record(folder, filler):
     kept = list(KEPT.iterdir())
     if not kept or not all(path.name.startswith(NAME) and path.suffix == ".folded" and path.stat().st_size for path in kept):
         faults.append(f"kept are {[path.name for path in kept]}")
+    fill_disk(filler, 0)
+    run = Run(folder, ["record", "-o", OUTPUTS[0], *words])
+    filler.unlink()
+    said = re.search(rf"^virt-uprof: {re.escape(NAME)}: its stacks are kept in '(.*)'$", run.said, re.M)
+    if run.code != FAILED or not said or pathlib.Path(said[1]).parent != KEPT or not os.path.getsize(said[1]):
+        faults.append(f"exit {run.code}: {run.said!r}")
     return faults
 
 
