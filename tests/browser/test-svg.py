@@ -44,6 +44,14 @@ FRAME = """
     const box = label.getBoundingClientRect();
     return [box.left + 3, box.top + box.height / 2];
 """
+# Returns the middle of a button that is shown.
+BUTTON = """
+    const button = [...document.querySelectorAll(arguments[0] + ' button')]
+        .find((one) => one.textContent === arguments[1] && one.offsetWidth > 0);
+    if (!button) return null;
+    const box = button.getBoundingClientRect();
+    return [box.left + box.width / 2, box.top + box.height / 2];
+"""
 # Returns the number of elements of a view, and the median of five layout times in milliseconds.
 VIEWS = """
     const make = document.createElementNS.bind(document), found = [];
@@ -100,6 +108,14 @@ class Test:
 
     def find(self, name):
         return self.browser.run(FRAME, name)
+
+    def push(self, text, inside=".app"):
+        """Clicks a button with the mouse."""
+        place = self.browser.run(BUTTON, inside, text)
+        if place:
+            self.browser.click(*place)
+        else:
+            self.say("button/" + text, "not shown", "shown")
 
     def quiet(self, name):
         self.say(name + "/console", self.browser.messages(), [])
@@ -654,6 +670,43 @@ def test_diff(test, program):
     test.quiet("diff")
 
 
+def test_diff_functions(test, program):
+    """The table of functions of a comparison has the change of the total, and can be sorted by it."""
+    browser = test.browser
+    old, new, svg = (test.folder / name for name in ("before.folded", "after.folded", "changes.svg"))
+    old.write_text("vm;main;a 1000\nvm;main;b 6000\nvm;main;c 2500\nvm;main;gone;x 500\n")
+    new.write_text("vm;main;a 3000\nvm;main;b 3100\nvm;main;c 2600\nvm;main;fresh 1300\n")
+    subprocess.run([program, "diff", "-q", "-o", svg, old, new], check=True)
+    browser.open(svg.as_uri())
+    heads = "return [...document.querySelectorAll('.functions th')].map((th) => th.textContent)"
+    test.say("diff-functions/off", read_functions(test), [])
+    test.push("Functions", ".tools")
+    rows = {
+        "b": ["31.0 %", "31.0 %", "-29.0", "b"], "a": ["30.0 %", "30.0 %", "+20.0", "a"], "c": ["26.0 %", "26.0 %", "+1.0", "c"],
+        "fresh": ["13.0 %", "13.0 %", "+13.0", "fresh"], "main": ["0.0 %", "100.0 %", "0.0", "main"],
+        "gone": ["0.0 %", "0.0 %", "-5.0", "gone"], "x": ["0.0 %", "0.0 %", "-5.0", "x"],
+    }  # fmt: skip
+    test.say("diff-functions/heads", browser.run(heads), ["self \u25be", "total", "change", "function"])
+    test.say("diff-functions/rows", read_functions(test), [rows[name] for name in ("b", "a", "c", "fresh", "main", "gone", "x")])
+    test.push("change", ".functions th")
+    by_change = ["b", "a", "fresh", "gone", "x", "c", "main"]
+    test.say("diff-functions/by-change", read_functions(test), [rows[name] for name in by_change])
+    test.push("change \u25be", ".functions th")
+    test.say("diff-functions/reversed", (browser.run(heads)[2], read_functions(test)),
+             ("change \u25b4", [rows[name] for name in reversed(by_change)]))
+    test.shoot("diff-functions")
+    test.push("self", ".functions th")
+    test.push("Old layout", ".tools")
+    test.say("diff-functions/old", read_functions(test)[:2], [["60.0 %", "60.0 %", "-29.0", "b"], ["25.0 %", "25.0 %", "+1.0", "c"]])
+    test.push("b", ".functions td")
+    test.say("diff-functions/function", test.crumbs(), ["b", "\u00d7 reset"])
+    test.push("Functions", ".tools")
+    test.say("diff-functions/off-again", read_functions(test), [])
+    browser.press("t")
+    test.say("diff-functions/key", len(read_functions(test)), 7)
+    test.quiet("diff-functions")
+
+
 def main():
     program, make_picture = sys.argv[1:3]
     if not shutil.which("chromedriver"):
@@ -684,6 +737,7 @@ def main():
         test_image(test, hostile)
         test_large(test, large)
         test_diff(test, program)
+        test_diff_functions(test, program)
         test.say("xmllint", pictures.lint(folder), [])
     print("1..%d" % test.count)
     return 1 if test.failed else 0

@@ -99,7 +99,7 @@ const rowOfFunction = (row) => {
 };
 
 const drawFunctions = () => {
-    const wanted = [table, hits, sortBy, isReversed, state.only];
+    const wanted = [table, hits, sortBy, isReversed, state.only, state.old];
     if (!state.table || wanted.every((value, i) => value === drawnFor[i])) return;
     drawnFor = wanted;
     sums = sums || (isFiltered() ? sides.map(countFunctions) : readFunctions());
