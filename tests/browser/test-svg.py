@@ -52,6 +52,10 @@ BUTTON = """
     const box = button.getBoundingClientRect();
     return [box.left + box.width / 2, box.top + box.height / 2];
 """
+# Returns the color in which the browser fills a frame.
+FILL = "return getComputedStyle(document.elementFromPoint(arguments[0], arguments[1])).fill"
+# Returns what the mark of the picked frame encloses: left side and row.
+MARK = "const mark = document.querySelector('.mark.pick'); return ['x', 'y'].map((key) => +mark.getAttribute(key))"
 # Returns the number of elements of a view, and the median of five layout times in milliseconds.
 VIEWS = """
     const make = document.createElementNS.bind(document), found = [];
@@ -116,6 +120,10 @@ class Test:
             self.browser.click(*place)
         else:
             self.say("button/" + text, "not shown", "shown")
+
+    def distance(self, one, other):
+        """Returns by how many rows one frame stands above another."""
+        return round((self.find(other)[1] - self.find(one)[1]) / ROW)
 
     def quiet(self, name):
         self.say(name + "/console", self.browser.messages(), [])
@@ -195,10 +203,10 @@ def test_search(test, svg):
     test.say("search/escape", test.text(".found"), "")
     browser.press("/", "LEAF")
     test.say("search/any-case", test.text(".found").startswith("%d frames" % len(HOSTILE)))
-    browser.run("document.querySelector('.seek button').click()")
+    test.push("Aa", ".seek")
     test.say("search/exact-case", test.text(".found"), "0 frames, 0.0\u00a0% of all")
-    browser.run("document.querySelector('.seek button').click()")
-    browser.press("(", "[")
+    test.push("Aa", ".seek")
+    browser.press("/", "([")
     test.say("search/bad", (browser.run("return document.querySelector('input').className"), test.text(".found")),
              ("bad", "not a regular expression"))
     browser.press("Escape", "/", "<script>")
@@ -255,19 +263,18 @@ def test_functions(test, folder):
         ["40.0 %", "60.0 %", "leaf (leaf.c:7)"], ["30.0 %", "30.0 %", "[libc.so.6+0x1a2b]"], ["20.0 %", "20.0 %", "inside_[k]"],
         ["10.0 %", "40.0 %", "again"], ["0.0 %", "60.0 %", "a"], ["0.0 %", "40.0 %", "b"],
     ])
-    sort = "[...document.querySelectorAll('.functions th button')].find((b) => b.textContent.startsWith(arguments[0])).click()"
-    browser.run(sort, "total")
+    test.push("total", ".functions th")
     test.say("functions/by-total", [row[1] for row in read_functions(test)], ["60.0 %", "60.0 %", "40.0 %", "40.0 %", "30.0 %", "20.0 %"])
-    browser.run(sort, "total")
+    test.push("total \u25be", ".functions th")
     test.say("functions/reversed", [row[1] for row in read_functions(test)][0], "20.0 %")
-    browser.run(sort, "function")
+    test.push("function", ".functions th")
     test.say("functions/by-name", [row[2] for row in read_functions(test)][:2], ["[libc.so.6+0x1a2b]", "a"])
     test.shoot("functions")
     browser.press("/", "again")
     test.say("functions/search", [row[2] for row in read_functions(test)], ["again"])
     browser.press("Escape")
 
-    browser.run("[...document.querySelectorAll('.functions td button')].find((b) => b.textContent === 'leaf (leaf.c:7)').click()")
+    test.push("leaf (leaf.c:7)", ".functions td")
     test.say("function/crumbs", test.crumbs(), ["leaf (leaf.c:7)", "\u00d7 reset"])
     test.say("function/callers-and-callees", sorted(test.labels()), ["a", "again", "again", "b", "b", "inside_[k]", "leaf (leaf.c:7)"])
     middle = test.find("leaf (leaf.c:7)")[1]
@@ -349,7 +356,7 @@ def test_filters(test, folder):
     browser.reload()
     test.say("filters/restored", test.text(".filters"), "hidden: a  \u00d7dropped: b  \u00d7")
     test.shoot("filters")
-    browser.run("document.querySelector('.filters button').click()")
+    test.push("hidden: a  \u00d7", ".filters")
     test.say("filters/undo", (test.text(".filters"), "a" in test.labels()), ("dropped: b  \u00d7", True))
     browser.press("Home")
     test.say("filters/home", (test.text(".filters"), test.labels().count("b")), ("", 1))
@@ -359,6 +366,87 @@ def test_filters(test, folder):
     test.say("filters/domain-stays", (test.text(".filters"), "vm" in test.labels()), ("", True))
     browser.press("d")
     test.quiet("filters")
+
+
+def test_toggles(test, folder):
+    """A click on a button of the toolbar changes the graph, and a second click changes it back."""
+    browser = test.browser
+    svg = make_svg(test.program, folder, "toggles", (*FUNCTIONS, "vm;[idle] 4"))
+    browser.open(svg.as_uri())
+    # The button, what it changes, and the values of that before and after a click
+    for text, look, before, after in (
+        ("Icicle", lambda: test.distance("a", "vm"), 1, -1),
+        ("Invert", lambda: test.distance("[libc.so.6+0x1a2b]", "vm"), 2, 1),
+        ("No recursion", lambda: test.labels().count("again"), 2, 1),
+        ("Functions", lambda: len(read_functions(test)), 0, 7),
+        ("Color by name", lambda: browser.run("return document.querySelectorAll('.graph path[style*=hsl]').length > 2"), False, True),
+        ("Idle", lambda: test.find("[idle]") is not None, True, False),
+    ):
+        pressed = "return [...document.querySelectorAll('.tools button')].find((one) => one.textContent === '%s').ariaPressed" % text
+        seen = [(look(), browser.run(pressed))]
+        for _ in range(2):
+            test.push(text, ".tools")
+            seen.append((look(), browser.run(pressed)))
+        off, on = (before, "true" if text == "Idle" else "false"), (after, "false" if text == "Idle" else "true")
+        test.say("toggles/" + text, seen, [off, on, off])
+    plain = browser.run(FILL, *test.find("again"))
+    test.push("Color by name", ".tools")
+    test.say("toggles/color-differs", browser.run(FILL, *test.find("again")) not in (plain, "none"))
+    test.push("No recursion", ".tools")
+    test.push("Invert", ".tools")
+    browser.reload()
+    test.say("toggles/in-address", browser.run("return location.hash"), "#/?invert&names&collapse")
+    test.quiet("toggles")
+
+
+def test_arrows(test, folder):
+    """The arrows beside the search pick the next match and the previous one."""
+    browser = test.browser
+    svg = make_svg(test.program, folder, "arrows", FUNCTIONS)
+    browser.open(svg.as_uri())
+    browser.press("/", "^leaf")
+    marks = []
+    for arrow in ("\u203a", "\u203a", "\u203a", "\u2039", "\u203a", "\u203a", "\u2039"):
+        test.push(arrow, ".seek")
+        marks.append(tuple(browser.run(MARK)))
+        test.say("arrows/details-%d" % len(marks), test.text(".about b"), "leaf (leaf.c:7)")
+    one, two, three = marks[:3]
+    test.say("arrows/three-matches", len({one, two, three}), 3)
+    test.say("arrows/way", marks[3:], [two, three, one, three])
+    test.quiet("arrows")
+
+
+def test_actions(test, folder):
+    """The buttons of the picked frame, and those of the path."""
+    browser = test.browser
+    svg = make_svg(test.program, folder, "actions", FUNCTIONS)
+    browser.open(svg.as_uri())
+    test.say("actions/none", browser.run("return document.querySelectorAll('.actions button').length"), 0)
+    browser.click(*test.find("a"))
+    test.push("Callers and callees", ".actions")
+    test.say("actions/callers-and-callees", (test.crumbs(), sorted(test.labels())),
+             (["a", "\u00d7 reset"], ["[libc.so.6+0x1a2b]", "a", "inside_[k]", "leaf (leaf.c:7)"]))
+    test.push("\u00d7 reset", ".crumbs")
+    test.say("actions/reset", (test.crumbs(), browser.run("return location.hash")), (["vm"], "#/"))
+
+    browser.click(*test.find("a"))
+    test.push("Hide function", ".actions")
+    test.say("actions/hide", (test.text(".filters"), "a" in test.labels(), "[libc.so.6+0x1a2b]" in test.labels()), ("hidden: a  \u00d7", False, True))
+    browser.click(*test.find("b"))
+    test.push("Drop stacks", ".actions")
+    test.say("actions/drop", (test.text(".filters"), sorted(test.labels())),
+             ("hidden: a  \u00d7dropped: b  \u00d7", ["[libc.so.6+0x1a2b]", "inside_[k]", "leaf (leaf.c:7)", "vm"]))
+    test.push("\u00d7 reset", ".crumbs")
+    test.say("actions/reset-filters", (test.text(".filters"), "a" in test.labels(), "b" in test.labels()), ("", True, True))
+
+    browser.run("window.copied = []; navigator.clipboard.writeText = (text) => { window.copied.push(text); return Promise.resolve(); }")
+    browser.click(*test.find("b"))
+    browser.click(*test.find("again"))
+    test.push("Copy", ".actions")
+    test.say("actions/copy", (browser.run("return window.copied"), test.text(".about").endswith("copied")), (["vm;b;again 4"], True))
+    test.push("b", ".crumbs")
+    test.say("actions/path", test.crumbs(), ["vm", "b", "\u00d7 reset"])
+    test.quiet("actions")
 
 
 def test_empty(test, folder):
@@ -390,6 +478,10 @@ def test_time(test, folder):
     test.say("time/drag", (browser.run("return location.hash"), test.text(".time output")),
              ("#/?time=0.5-1.5", "0.5 s to 1.5 s: 200 samples, 50.0\u00a0% running"))
     test.say("time/drag-graph", sorted(test.labels()), ["first", "main", "vm"])
+    test.push("\u00d7 all times", ".time")
+    test.say("time/all-times", (browser.run("return location.hash"), test.text(".time output")[:10], sorted(test.labels())),
+             ("#/", "0 s to 4 s", ["first", "main", "second", "third", "vm"]))
+    test.say("time/no-button", browser.run(BUTTON, ".time", "\u00d7 all times"), None)
     browser.click(left + column * 2.5, top + 5)
     test.say("time/click-selects-column", (test.text(".time output"), sorted(test.labels())),
              ("2 s to 3 s: 200 samples, 100.0\u00a0% running", ["main", "second", "third", "vm"]))
@@ -523,7 +615,7 @@ def test_save(test, folder, hostile):
     ):
         browser.run("location.hash = arguments[0]", place)
         browser.settle()
-        browser.run("[...document.querySelectorAll('.pair button')].find((b) => b.textContent === 'Save folded').click()")
+        test.push("Save folded", ".pair")
         test.say("save/folded" + place, take_download(saved, "vm.folded").splitlines(), wanted)
 
     browser.run("location.hash = '#/b?s=again'")
@@ -532,6 +624,11 @@ def test_save(test, folder, hostile):
     text = take_download(saved, "vm.svg")
     test.say("save/picture", [part for part in (">again</text>", "zoomed to b; search: again (2 frames, ", ">vm</text>") if part not in text], [])
     test.say("save/picture-has-no-script", "<script" in text or "foreignObject" in text, False)
+    browser.run("location.hash = '#/a'")
+    browser.settle()
+    test.push("Save SVG", ".pair")
+    clicked = take_download(saved, "vm.svg")
+    test.say("save/button", [part for part in (">[libc.so.6+0x1a2b]</text>", "zoomed to a<", ">vm</text>") if part not in clicked], [])
     (folder / "saved.svg").write_text(text, encoding="utf-8")
     browser.open((folder / "saved.svg").as_uri())
     test.say("save/picture-shows", browser.run("return document.querySelectorAll('path.hit').length"), 1)
@@ -560,8 +657,10 @@ def test_help(test, svg):
     test.shoot("help")
     browser.press("Escape")
     test.say("help/escape", browser.run(shown), False)
-    browser.run("[...document.querySelectorAll('.tools button')].find((b) => b.textContent === '?').click()")
+    test.push("?", ".tools")
     test.say("help/button", browser.run(shown))
+    test.push("Close", ".help")
+    test.say("help/close", browser.run(shown), False)
     test.quiet("help")
 
 
@@ -576,7 +675,7 @@ def test_small_window(test, svg):
     test.say("small/no-facts", browser.run(facts), False)
     test.say("small/graph", browser.run("return document.querySelector('.scroll').clientHeight / window.innerHeight > 0.5"))
     test.shoot("small")
-    browser.run("document.querySelector('.info').click()")
+    test.push("i", ".tools")
     test.say("small/facts-by-button", browser.run(facts))
     browser.resize(1280, 900)
     test.quiet("small")
@@ -663,8 +762,12 @@ def test_diff(test, program):
     test.shoot("diff")
     test.browser.press("w")
     test.say("diff/old-layout", (test.find("fresh (new)"), test.find("gone<i>") is not None), (None, True))
-    test.browser.press("w")
-    test.browser.run("document.querySelector('.gone button').click()")
+    test.push("Old layout", ".tools")
+    test.say("diff/new-layout-again", (test.find("fresh (new)") is not None, test.find("gone<i>")), (True, None))
+    test.push("Old layout", ".tools")
+    test.say("diff/old-layout-by-button", (test.find("fresh (new)"), test.find("gone<i>") is not None), (None, True))
+    test.push("Old layout", ".tools")
+    test.push("gone<i>  11.1\u00a0%", ".gone")
     test.say("diff/to-gone", test.crumbs(), ["vm", "main", "gone<i>", "\u00d7 reset"])
     test.say("diff/details", "gone" in test.text(".about span"))
     test.quiet("diff")
@@ -726,6 +829,9 @@ def main():
         test_functions(test, folder)
         test_hot_function(test, folder)
         test_filters(test, folder)
+        test_toggles(test, folder)
+        test_arrows(test, folder)
+        test_actions(test, folder)
         test_empty(test, folder)
         test_time(test, folder)
         test_history(test, folder)
