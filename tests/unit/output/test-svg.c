@@ -4,6 +4,7 @@
 #include <libxml/xpathInternals.h>
 #include <string.h>
 
+#include "uprof/clock.h"
 #include "uprof/output.h"
 
 enum { FILE_BYTES_MAX = 3 * 1000 * 1000 };
@@ -275,6 +276,46 @@ test_waits(void)
     g_assert_cmpuint(count(&page, "//s:g[s:text[1]='samples']"), ==, 0);
 }
 
+/* clang-format off */
+static const struct {
+    const char *name;
+    uint64_t frames, named;
+    uint64_t duration_ns, held_ns;
+    uint64_t n_holds, hold_ns; /* holds, all of this length */
+    const char *names_fact, *holds_fact; /* "": the picture lacks the fact */
+} qualities[] = {
+    { "unknown",      0,    0,    0,                   0,                    0,    0,       "",         "" },
+    { "no-holds",     4000, 0,    10 * UPROF_NS_PER_S, 0,                    0,    0,       "0.0 %",    "" },
+    { "no-duration",  4000, 3990, 0,                   0,                    1000, 20000,   "99.8 %",   "" },
+    { "sum-of-holds", 4000, 4000, 10 * UPROF_NS_PER_S, 0,                    1000, 20000,   "100.0 %",  "0.20 %, median 20 us" },
+    { "longest-held", 1,    1,    10 * UPROF_NS_PER_S, 7 * UPROF_NS_PER_MS, 1000, 20000,   "100.0 %",  "0.07 %, median 20 us" },
+    { "long-holds",   3,    2,    UPROF_NS_PER_S,      0,                    100,  1200000, "66.7 %",   "12.00 %, median 1.2 ms" },
+};
+/* clang-format on */
+
+/* The quality of a run is two of its facts. */
+static void
+test_quality(void)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(qualities); i++) {
+        g_auto(Fixture) fixture = { 0 };
+        g_auto(Page) page = { 0 };
+
+        g_test_message("%s", qualities[i].name);
+        init_fixture(&fixture, "vm");
+        fixture.run->frames = qualities[i].frames;
+        fixture.run->named = qualities[i].named;
+        fixture.run->duration_ns = qualities[i].duration_ns;
+        fixture.run->held_ns = qualities[i].held_ns;
+        uprof_histogram_add_many(&fixture.run->hold, qualities[i].hold_ns, qualities[i].n_holds);
+        render(&fixture, &page);
+        g_autofree char *names = ask(&page, "//s:g[s:text[1]='frames named']/s:text[2]");
+        g_autofree char *holds = ask(&page, "//s:g[s:text[1]='vCPU held']/s:text[2]");
+        g_assert_cmpstr(names, ==, qualities[i].names_fact);
+        g_assert_cmpstr(holds, ==, qualities[i].holds_fact);
+    }
+}
+
 /* Labels are cut between characters, and fit. */
 static void
 test_labels(void)
@@ -473,6 +514,7 @@ main(int argc, char **argv)
     g_test_add_func("/svg/times", test_times);
     g_test_add_func("/svg/empty", test_empty);
     g_test_add_func("/svg/waits", test_waits);
+    g_test_add_func("/svg/quality", test_quality);
     g_test_add_func("/svg/labels", test_labels);
     g_test_add_func("/svg/tiny-frames", test_tiny_frames);
     g_test_add_func("/svg/hot-function", test_hot_function);
