@@ -10,7 +10,7 @@ the machine makes times longer, so the minimum is nearest to the time of an idle
 "open" is the time from the start of the navigation until the browser has drawn the graph with its
 labels, the heat map and the table of functions: reading the file, the script, layout and paint. Other
 actions begin with the input and end when the browser has drawn the page. Fails if the file has 5 MB or
-more.
+more, or if the shortest time to open or to zoom is 300 ms or more.
 """
 
 import pathlib
@@ -24,6 +24,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "browser
 from driver import Browser  # noqa: E402
 
 BYTES_MAX = 5_000_000
+SPENT_MAX_MS = 300
 # Changes the address, waits until two frames are drawn, and returns milliseconds.
 GO = """
     const done = arguments[arguments.length - 1], begin = performance.now();
@@ -55,8 +56,19 @@ PLACES = (
 
 
 def tell(what, runs, take):
+    """Prints the times of an action. Returns the shortest one."""
     times = [take() for _ in range(runs)]
     print(f"  {what:<40}{statistics.median(times):6.0f} ms, at least {min(times):4.0f} ms", flush=True)
+    return min(times)
+
+
+def list_faults(n_bytes, spent_ms):
+    """Returns a line for each limit that is exceeded."""
+    faults = [f"'{what}' takes {spent:.0f} ms: the limit is {SPENT_MAX_MS} ms"
+              for what, spent in spent_ms.items() if spent >= SPENT_MAX_MS]  # fmt: skip
+    if n_bytes >= BYTES_MAX:
+        faults.append(f"the file has {n_bytes} bytes: the limit is {BYTES_MAX}")
+    return faults
 
 
 def main():
@@ -84,13 +96,15 @@ def main():
             return browser.run_async(GO, place)
 
         browser.run_in_new_pages(WATCH)
-        tell("open", runs, open_picture)
-        tell("zoom", runs, zoom)
+        spent_ms = {"open": tell("open", runs, open_picture), "zoom": tell("zoom", runs, zoom)}
         name = browser.run("return document.querySelector('.functions td button').textContent")
         for what, place in PLACES:
             place += browser.run("return encodeURIComponent(arguments[0])", name) if place.endswith("=") else ""
             tell(what, runs, lambda place=place: go(place))
-        return svg.stat().st_size >= BYTES_MAX
+        faults = list_faults(svg.stat().st_size, spent_ms)
+        for fault in faults:
+            print(f"picture.py: {fault}", file=sys.stderr)
+        return 1 if faults else 0
 
 
 if __name__ == "__main__":
