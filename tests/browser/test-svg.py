@@ -794,6 +794,8 @@ def test_diff_functions(test, program):
     test.push("change", ".functions th")
     by_change = ["b", "a", "fresh", "gone", "x", "c", "main"]
     test.say("diff-functions/by-change", read_functions(test), [rows[name] for name in by_change])
+    colors = browser.run("return [...document.querySelectorAll('.functions td:nth-child(3)')].map(cell => getComputedStyle(cell).color)")
+    test.say("diff-functions/colors", len(set(colors)), 3)  # more, less, and no change
     test.push("change \u25be", ".functions th")
     test.say("diff-functions/reversed", (browser.run(heads)[2], read_functions(test)),
              ("change \u25b4", [rows[name] for name in reversed(by_change)]))
