@@ -15,10 +15,13 @@ typedef struct {
     unsigned n_rounds, n_failed;
     uint64_t duration_ns;
     uint64_t samples, running; /* of all rounds */
-    char *hottest;             /* (nullable): the function with the most samples of its own */
-    uint64_t hottest_self;     /* these samples */
-    uint64_t bytes;            /* on the disk */
-    char *failure;             /* (nullable): why a round made no profile; safe to print */
+    /* of running vCPUs; a sample weighs as many ticks as it stands for, so that this is more than
+     * @running if the rate was lowered */
+    uint64_t weight;
+    char *hottest;         /* (nullable): the function with the most weight of its own */
+    uint64_t hottest_self; /* its share of @weight */
+    uint64_t bytes;        /* on the disk */
+    char *failure;         /* (nullable): why a round made no profile; safe to print */
 } UprofHistoryRow;
 
 /** UprofHistoryQuery: which rows; all pointers are borrowed */

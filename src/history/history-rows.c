@@ -68,7 +68,7 @@ add_row(Day *day, const char *uuid, const char *name)
     return row;
 }
 
-/* Notes the function with the most samples of its own. */
+/* Notes the function with the most weight of its own. */
 static void
 note_hottest(UprofHistoryRow *row, UprofProfile *profile)
 {
@@ -76,6 +76,7 @@ note_hottest(UprofHistoryRow *row, UprofProfile *profile)
 
     uprof_profile_settle(profile, NULL);
     g_autoptr(GArray) rows = uprof_profile_rows(profile, &halted);
+    row->weight = uprof_profile_total(profile) - halted;
     if (rows->len == 0)
         return;
     const UprofProfileRow *first = &g_array_index(rows, UprofProfileRow, 0);

@@ -36,7 +36,7 @@ append_row(GString *out, const UprofHistoryRow *row)
 {
     g_autofree char *start = format_start(row);
     g_autofree char *busy = format_share(row, row->running, row->samples);
-    g_autofree char *self = format_share(row, row->hottest_self, row->running);
+    g_autofree char *self = format_share(row, row->hottest_self, row->weight);
 
     g_string_append_printf(out, "%-16s  %-*s", start, NAME_COLUMNS, row->name);
     if (row->is_day)
@@ -84,6 +84,7 @@ write_row(UprofJsonWriter *json, const UprofHistoryRow *row)
         uprof_json_uint(json, "running", row->running);
     }
     if (row->hottest) {
+        uprof_json_uint(json, "weight", row->weight);
         uprof_json_string(json, "hottest", row->hottest);
         uprof_json_uint(json, "hottest_self", row->hottest_self);
     }

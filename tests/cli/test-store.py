@@ -940,6 +940,17 @@ def test_history(program):
     store.run("history", "a", "b", code=USAGE, say="'history' takes one DOMAIN")
 
 
+def test_history_of_lowered_rates(program):
+    """A sample weighs more if the rate was lowered, so shares are of the weights."""
+    store = Store(program)
+    store.put("web-1", A, at(1), {"main;work": 98, "main": 2}, weight=11)
+    for words in (["history"], ["history", "--since", "2d", "web-1"]):
+        out, _ = store.run(*words)
+        assert all(line.split()[-2:] == ["98.0", "work"] for line in out.splitlines() if line.startswith("20")), out
+    row = json.loads(store.run("history", "--json")[0])["days"][0]
+    assert (row["running"], row["weight"], row["hottest_self"]) == (100, 1100, 1078), row
+
+
 # Summer time begins on 2026-03-29 at 02:00, and ends on 2026-10-25 at 03:00.
 BERLIN = "CET-1CEST,M3.5.0,M10.5.0/3"
 MARCH_29, OCTOBER_25 = 1774742400, 1792886400

@@ -68,15 +68,16 @@ def sidecar(name, uuid, at, samples, running, **more):
     return facts
 
 
-def put_slice(store, name, uuid, at, stacks, **more):
-    """Writes one slice. @stacks: "main;work" -> count, without the domain. @more: members of the sidecar"""
+def put_slice(store, name, uuid, at, stacks, weight=1, **more):
+    """Writes one slice. @stacks: "main;work" -> count, without the domain. @weight: of each sample
+    @more: members of the sidecar"""
     safe = safe_name(name)
     folder = pathlib.Path(store, "data", safe)
     folder.mkdir(parents=True, exist_ok=True)
     os.chmod(store, 0o750)
     stem = f"{safe}-{stamp(at)}"
     running = sum(stacks.values())
-    lines = sorted(f"{name};{stack} {count}\n".encode() for stack, count in stacks.items())
+    lines = sorted(f"{name};{stack} {count * weight}\n".encode() for stack, count in stacks.items())
     facts = sidecar(name, uuid, at, running + 100, running, **more)
     facts["files"] = [stem + ".folded.gz"]
     (folder / (stem + ".folded.gz")).write_bytes(gzip.compress(b"".join(lines), 9, mtime=0))

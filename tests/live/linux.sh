@@ -87,10 +87,11 @@ replays()
     grep -qE "^$name;$1-[0-9]+;.*_\[k\] [0-9]+$" "$work/out" || fail "no process: $(cat "$work/out")"
 }
 
-# annotates KIND: the instructions of the hottest function of the capture, in the kernel or in user space
+# annotates KIND: the instructions of the hottest function of a capture, in the kernel or in user space
 annotates()
 {
     local hottest
+    sample 120 "$work/y" --capture "$work/x.capture" "$name"
     result hottest "$work/y.folded" "$1" >"$work/said"
     read -ra hottest <"$work/said"
     profile 0 report -q --json --annotate "${hottest[0]}" "$work/x.capture"
@@ -436,13 +437,13 @@ read -ra cells <<<"${UPROF_LINUX_CELLS:-$cells}"
 for cell in "${cells[@]}"; do
     boot_cell "${cell%:*}" "${cell#*:}"
     look_at user "any(i['name'] == '[init]' and i['module'] and i['build_id'] for i in images)" user
+    [ "$cell" != "${cells[-1]}" ] || annotates user
     tell_linux "$name" 'stop syscalls' >"$work/said" || fail 'it does not listen'
     look_at syscalls "linux['kernel_complete'] > 0" kernel
     if [ "$cell" = "${cells[-1]}" ]; then
         by_process syscalls
         replays syscalls
         annotates kernel
-        annotates user
         compares_tasks
         shows_tasks
         compares_held_tasks

@@ -133,6 +133,8 @@ def test_keys(screen):
 
     press(b"?", b"keep the screen as it is", lacks=[b" work"])
     press(b"?", b" work", lacks=[b"keep the screen as it is"])
+    press(b"h", b"keep the screen as it is", lacks=[b" work"])
+    press(b"h", b" work", lacks=[b"keep the screen as it is"])
     press(b"/FUNCTION_3", b", with 'function_3_'", b" function_3", lacks=[b" work"])
     press(b"x\x7f\r", b", with 'function_3';", b" function_3")
     press(b"/zz\r", b"no row has this text")
