@@ -428,7 +428,7 @@ uprof_code_walk_ahead(UprofCodeWalk *walk, const UprofCodeBounds *bounds, uint64
                       UprofCodeExits *exits)
 {
     exits->n = 0;
-    exits->has_jump = false;
+    exits->has_jump = exits->has_other_exit = false;
     walk->exits = exits;
     walk->target = 0;
     run_walk(walk, bounds, pc);
