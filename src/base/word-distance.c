@@ -4,13 +4,30 @@
 #include <glib.h>
 #include <string.h>
 
-/* Returns: the Levenshtein distance, limited to @max + 1; of words of more than 64 bytes: @max + 1
+enum { LEN_MAX = 64 };
+
+typedef unsigned Row[LEN_MAX + 1];
+
+/* The distance of the first @i bytes of @a from the first @j bytes of @b; both are at least 1. */
+static unsigned
+find_step(const Row *rows, const char *a, size_t i, const char *b, size_t j)
+{
+    const unsigned *row = rows[i % 3], *above = rows[(i + 2) % 3], *second = rows[(i + 1) % 3];
+    const unsigned change = above[j - 1] + (a[i - 1] != b[j - 1]);
+    const unsigned step = MIN(change, MIN(above[j], row[j - 1]) + 1);
+    const bool is_swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+
+    return is_swapped ? MIN(step, second[j - 2] + 1) : step;
+}
+
+/*
+ * Returns: the number of letters to add, drop, change, or swap with the next one ("optimal string
+ * alignment"), limited to @max + 1; of words of more than 64 bytes: @max + 1
  */
 static unsigned
 find_distance(const char *a, const char *b, unsigned max)
 {
-    enum { LEN_MAX = 64 };
-    unsigned rows[2][LEN_MAX + 1];
+    Row rows[3];
     const size_t a_len = strlen(a), b_len = strlen(b);
 
     if (a_len > LEN_MAX || b_len > LEN_MAX)
@@ -18,15 +35,11 @@ find_distance(const char *a, const char *b, unsigned max)
     for (size_t j = 0; j <= b_len; j++)
         rows[0][j] = (unsigned)j;
     for (size_t i = 1; i <= a_len; i++) {
-        const unsigned *above = rows[(i - 1) % 2];
-        unsigned *row = rows[i % 2];
-        row[0] = (unsigned)i;
-        for (size_t j = 1; j <= b_len; j++) {
-            const unsigned change = above[j - 1] + (a[i - 1] != b[j - 1]);
-            row[j] = MIN(change, MIN(above[j], row[j - 1]) + 1);
-        }
+        rows[i % 3][0] = (unsigned)i;
+        for (size_t j = 1; j <= b_len; j++)
+            rows[i % 3][j] = find_step(rows, a, i, b, j);
     }
-    return MIN(rows[a_len % 2][b_len], max + 1);
+    return MIN(rows[a_len % 3][b_len], max + 1);
 }
 
 bool
@@ -34,8 +47,8 @@ uprof_word_is_closer(const char *word, const char *candidate, unsigned *nearest)
 {
     const unsigned distance = find_distance(word, candidate, *nearest);
 
-    /* most letters must agree: no word of two letters is a mistake for another one */
-    if (distance >= *nearest || distance * 2 > strlen(word))
+    /* most letters must agree: neither 'ls' nor 'db-1' is a mistake for 'list' or 'web-1' */
+    if (distance >= *nearest || distance * 3 > MAX(strlen(word), 3))
         return false;
     *nearest = distance;
     return true;

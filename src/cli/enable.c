@@ -48,8 +48,9 @@ say_enabled(const UprofMetadataView *view, const char *shown, bool is_enabled, G
     g_autofree char *duration = uprof_settings_format_duration(settings.duration_ns);
     uprof_say("virt-uprof: %s: enabled: %s at %s Hz in each round%s", shown, duration, rate,
               has_timer() ? ""
-                          : "; no timer starts rounds: systemctl enable --now "
-                            "virt-uprof-collect.timer virt-uprof-prune.timer");
+                          : "; no timer starts rounds: for one every ten minutes, systemctl enable "
+                            "--now virt-uprof-collect.timer virt-uprof-prune.timer; for one now, "
+                            "virt-uprof collect");
     return true;
 }
 

@@ -109,7 +109,9 @@ take_subject(UprofWatchRule *rule, const char *words, GError **error)
         return rule->subject != UPROF_WATCH_VCPU || is_number(rule->name) ||
                fail_rule(rule->text, "a vCPU is a number", error);
     }
-    return fail_rule(rule->text, "it begins with busy, vcpu, function or process", error);
+    return fail_rule(rule->text,
+                     "it begins with busy, vcpu, function or process, or is the name of an event",
+                     error);
 }
 
 static bool

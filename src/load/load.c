@@ -130,10 +130,10 @@ static const struct {
     const char *beginning;
     const char *problem;
 } foreign_formats[] = {
-    { "<?xml",    "is a picture or another XML file; report reads captures, folded stacks and pprof" },
-    { "<svg",     "is a picture; report reads captures, folded stacks and pprof" },
-    { "{",        "is JSON (speedscope, or the .meta.json of a run); report reads captures, folded stacks and pprof" },
-    { "vm:",      "is text of 'perf script'; report reads captures, folded stacks and pprof" },
+    { "<?xml",    "is a picture or another XML file; profiles are read from captures, folded stacks and pprof" },
+    { "<svg",     "is a picture; profiles are read from captures, folded stacks and pprof" },
+    { "{",        "is JSON (speedscope, or the .meta.json of a run); profiles are read from captures, folded stacks and pprof" },
+    { "vm:",      "is text of 'perf script'; profiles are read from captures, folded stacks and pprof" },
     { "PERFILE2", "is perf's data; fold it first: perf script | stackcollapse-perf.pl" },
     { "\x7f" "ELF", "is a program; symbols are given with -s" },
 };
@@ -149,7 +149,8 @@ recognize_format(UprofSlice bytes)
             return foreign_formats[i].problem;
     }
     return memchr(bytes.data, '\0', MIN(bytes.len, HEAD_BYTES))
-               ? "is binary data of an unknown format; report reads captures, folded stacks and "
+               ? "is binary data of an unknown format; profiles are read from captures, folded "
+                 "stacks and "
                  "pprof"
                : NULL;
 }

@@ -173,9 +173,8 @@ add_hints(GPtrArray *lines, const UprofRun *run, const char *shown, const UprofR
         add_missed(lines, run, shown);
     if (how->is_live && run->running > 0 && run->running < TELLING_SAMPLES)
         add_line(lines,
-                 "%s: %" G_GUINT64_FORMAT " samples of running vCPUs say little; use a longer -d "
-                 "or a higher -F",
-                 shown, run->running);
+                 "%s: %" G_GUINT64_FORMAT " samples of running vCPUs say little; use a longer -d%s",
+                 shown, run->running, run->divisor > 1 ? "" : " or a higher -F");
 }
 
 static void

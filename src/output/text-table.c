@@ -201,6 +201,17 @@ append_change(GString *out, const UprofTableStyle *style, const UprofChangeRow *
     g_string_append_c(out, '\n');
 }
 
+/* @n: functions that are hidden; @has_others: other functions are shown */
+static void
+append_noise(GString *out, unsigned n, bool has_others)
+{
+    if (!has_others)
+        g_string_append(out, "no function has changed significantly\n");
+    g_string_append_printf(out,
+                           "%u function%s without a significant change %s hidden (-v shows %s)\n",
+                           n, n == 1 ? "" : "s", n == 1 ? "is" : "are", n == 1 ? "it" : "them");
+}
+
 GString *
 uprof_table_render_changes(const UprofTree *both, const UprofTableStyle *style, bool with_noise)
 {
@@ -226,11 +237,6 @@ uprof_table_render_changes(const UprofTree *both, const UprofTableStyle *style, 
         g_string_append_printf(out, "%u more functions; -n %u shows them all\n", n_more,
                                n_shown + n_more);
     if (n_noise > 0 && !with_noise)
-        g_string_append_printf(out,
-                               n_noise == 1 ? "%u function without a significant change is hidden "
-                                              "(-v shows it)\n"
-                                            : "%u functions without a significant change are "
-                                              "hidden (-v shows them)\n",
-                               n_noise);
+        append_noise(out, n_noise, n_shown > 0);
     return out;
 }

@@ -194,7 +194,7 @@ USAGE_CASES = (
     ("watch", "no DOMAIN is given; to list them: virt-uprof list"),
     ("watch --when busy x", "--when 'busy': expected such as 'busy > 80 %', 'function NAME > 30 %' or 'crash'"),
     ("watch --when busy>101 x", "--when 'busy>101': a share is 0.1 to 100 (percent)"),
-    ("watch --when load>3 x", "--when 'load>3': it begins with busy, vcpu, function or process"),
+    ("watch --when load>3 x", "--when 'load>3': it begins with busy, vcpu, function or process, or is the name of an event"),
     ("watch --keep 5s x", "--keep '5s' is not a time from 10s to 1h"),
     ("watch --after 2h x", "--after '2h' is not a time of up to 1h"),
     ("watch --keep-memory 0 x", "--keep-memory '0' is not 1 to 1024"),

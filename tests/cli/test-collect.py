@@ -658,8 +658,8 @@ def test_enable_and_configure(suite):
     if os.environ.get("UPROF_PRIVATE_RUN") and os.path.ismount("/run"):
         os.makedirs("/run/systemd/system")  # as if systemd ran, without its timers
         suite.expect("enable without a timer", suite.run("enable", *here, "--", "-rf"), DONE,
-                     ["virt-uprof: -rf: enabled: 20s at 99 Hz in each round; no timer starts rounds: systemctl enable --now "
-                      "virt-uprof-collect.timer virt-uprof-prune.timer"])
+                     ["virt-uprof: -rf: enabled: 20s at 99 Hz in each round; no timer starts rounds: for one every ten minutes, "
+                      "systemctl enable --now virt-uprof-collect.timer virt-uprof-prune.timer; for one now, virt-uprof collect"])
         os.rmdir("/run/systemd/system")
     suite.expect("disable", suite.run("disable", *here, "a"), DONE, ["virt-uprof: a: disabled"])
     suite.expect("enable with bad metadata", suite.run("enable", *here, "bad"), FAILED,

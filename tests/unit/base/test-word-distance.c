@@ -13,7 +13,7 @@ test_distance(void)
         const char *a, *b;
         unsigned distance;
     } cases[] = {
-        { "record", "record", 0 }, { "recrod", "record", 2 }, { "rate", "rat", 1 },
+        { "record", "record", 0 }, { "recrod", "record", 1 }, { "rate", "rat", 1 },
         { "Rate", "rate", 1 },     { "abcdef", "xyzuvw", 3 }, { longest, longest, 0 },
         { longest, too_long, 3 },  { too_long, too_long, 3 }, { "\xff\x01", "\xff", 1 },
     };
@@ -33,7 +33,7 @@ test_closer(void)
         const char *word, *nearest;
     } cases[] = {
         { "recrod", "record" }, { "lst", "list" }, { "lits", "list" },  { "x", NULL },
-        { "ls", NULL },         { "", NULL },      { "nothing", NULL },
+        { "ls", NULL },         { "", NULL },      { "nothing", NULL }, { "dabp", NULL },
     };
     static const char *const candidates[] = { "report", "record", "list", "dump" };
 

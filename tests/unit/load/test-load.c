@@ -60,7 +60,7 @@ static const struct {
     const char *warning;
 } bad_files[] = {
     { "empty",   "",                       "'*/a.folded' is empty\n" },
-    { "svg",     "<svg xmlns='x'>\n",      "'*/a.folded' is a picture; report reads *\n" },
+    { "svg",     "<svg xmlns='x'>\n",      "'*/a.folded' is a picture; profiles are read from *\n" },
     { "json",    "{\n",                    "'*/a.folded' is JSON *\n" },
     { "capture", "UPROFCAP",               "*" },
     { "no-count", "web-1;main\n",          "*a.folded*line 1*\n" },
