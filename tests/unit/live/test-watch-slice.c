@@ -4,7 +4,11 @@
 #include "uprof/error.h"
 #include "uprof/output.h"
 
+#include "memory-guest.h"
+
 #include <string.h>
+
+enum { RAM_LEN = 4096, FRAMES_MAX = 8 };
 
 static const char facts_text[] =
     "{\"format\": \"virt-uprof-run\", \"version\": 1, \"started\": \"2026-11-20T09:15:00Z\", "
@@ -140,6 +144,140 @@ test_bad_facts(Fixture *fixture, gconstpointer data)
     g_assert_error(error, UPROF_ERROR, UPROF_ERROR_BAD_DATA);
 }
 
+/* ---- In a worker ---- */
+
+/* clang-format off */
+/* Each weight occurs once, so that a sum tells which stacks are in it. */
+static const struct {
+    const char *frames;
+    uint64_t weight;
+} stacks[] = {
+    { "vcpu0;nginx;main;copy",          1 },
+    { "vcpu0;nginx;main;send;tcp_[k]",  2 },
+    { "vcpu0;nginx;main;walk;walk",     4 },
+    { "vcpu1;nginx-812;main;copy",      8 },
+    { "vcpu1;nginx-x;main;copying",     16 },
+    { "vcpu10;sh;main;recopy",          32 },
+    { "vcpu0;[idle]",                   1000 },
+    { "vcpu1;[idle]",                   2000 },
+};
+
+static const struct {
+    const char *rule;
+    uint64_t matched;
+} counts[] = {
+    { "busy > 1 %",               1 + 2 + 4 + 8 + 16 + 32 },
+    { "vcpu > 1 %",               32 },
+    { "vcpu 0 > 1 %",             1 + 2 + 4 },
+    { "vcpu 1 > 1 %",             8 + 16 },
+    { "vcpu 10 > 1 %",            32 },
+    { "vcpu 2 > 1 %",             0 },
+    { "crash",                    0 },
+    { "function main > 1 %",      1 + 2 + 4 + 8 + 16 + 32 },
+    { "function copy > 1 %",      1 + 8 },
+    { "function tcp > 1 %",       2 },
+    { "function walk > 1 %",      4 },
+    { "function nowhere > 1 %",   0 },
+    { "process nginx > 1 %",      1 + 2 + 4 + 8 },
+    { "process nginx-812 > 1 %",  8 },
+    { "process sh > 1 %",         32 },
+    { "process main > 1 %",       0 },
+    { "process ngin > 1 %",       0 },
+};
+/* clang-format on */
+
+typedef struct {
+    MemoryGuest *guest;
+    UprofAnalysis analysis;
+    GPtrArray *rules; /* those of @counts */
+} Worker;
+
+static void
+set_up_worker(Worker *worker, gconstpointer data)
+{
+    const MemoryPlan plan = { .n_vcpus = 11, .grain = UPROF_GRAIN_VCPU, .ram_len = RAM_LEN };
+    UprofRun *run = uprof_run_new();
+
+    run->domain = g_strdup("web-1");
+    worker->guest = memory_guest_open(&plan);
+    worker->analysis.run = run;
+    worker->analysis.pipeline = uprof_pipeline_new(&worker->guest->base, run, NULL);
+    worker->rules = g_ptr_array_new_with_free_func((GDestroyNotify)uprof_watch_rule_free);
+    for (size_t i = 0; i < G_N_ELEMENTS(counts); i++) {
+        g_autoptr(GError) error = NULL;
+        g_ptr_array_add(worker->rules, uprof_watch_rule_new(counts[i].rule, &error));
+        g_assert_no_error(error);
+    }
+}
+
+static void
+tear_down_worker(Worker *worker, gconstpointer data)
+{
+    g_ptr_array_unref(worker->rules);
+    uprof_pipeline_free(worker->analysis.pipeline);
+    uprof_run_free(worker->analysis.run);
+    memory_guest_close(worker->guest);
+}
+
+static void
+add_stack(Worker *worker, const char *text, uint64_t weight)
+{
+    g_auto(GStrv) words = g_strsplit(text, ";", -1);
+    const UprofName *frames[FRAMES_MAX];
+    unsigned n = 0;
+
+    for (; words[n]; n++)
+        frames[n] = uprof_names_marker(worker->analysis.pipeline->names, words[n]);
+    uprof_profile_add(worker->analysis.pipeline->profile, frames, n, weight);
+}
+
+/* Returns: the head of the reply */
+static UprofWatchReply
+take_step(Worker *worker)
+{
+    g_autoptr(UprofRun) step = uprof_run_new();
+    g_autoptr(GByteArray) ask = uprof_watch_slice_ask(step, worker->rules);
+    g_autoptr(GByteArray) reply = g_byte_array_new();
+    UprofWatchReply head;
+
+    uprof_watch_slice_make(&worker->analysis, (UprofSlice){ ask->data, ask->len }, reply);
+    g_assert_cmpuint(reply->len, >, sizeof(head));
+    memcpy(&head, reply->data, sizeof(head));
+    return head;
+}
+
+static void
+test_counts(Worker *worker, gconstpointer data)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(stacks); i++)
+        add_stack(worker, stacks[i].frames, stacks[i].weight);
+    const UprofWatchReply head = take_step(worker);
+    g_assert_cmpuint(head.running, ==, 1 + 2 + 4 + 8 + 16 + 32);
+    for (size_t i = 0; i < G_N_ELEMENTS(counts); i++) {
+        g_test_message("%s", counts[i].rule);
+        g_assert_cmpuint(head.matched[i], ==, counts[i].matched);
+    }
+}
+
+/* A step has the samples since the step before. Stacks may have no vCPU. */
+static void
+test_next_step(Worker *worker, gconstpointer data)
+{
+    add_stack(worker, "nginx;main;send;tcp_[k]", 3);
+    add_stack(worker, "[idle]", 5);
+    const UprofWatchReply first = take_step(worker), second = take_step(worker);
+    g_assert_cmpuint(first.running, ==, 3);
+    g_assert_cmpuint(second.running, ==, 0);
+    for (size_t i = 0; i < G_N_ELEMENTS(counts); i++) {
+        const UprofWatchRule *rule = g_ptr_array_index(worker->rules, i);
+        const bool is_in = rule->subject == UPROF_WATCH_BUSY || strcmp(rule->name, "main") == 0 ||
+                           strcmp(rule->name, "tcp") == 0 || strcmp(rule->name, "nginx") == 0;
+        const bool is_function = rule->subject != UPROF_WATCH_PROCESS || rule->name[0] == 'n';
+        g_assert_cmpuint(first.matched[i], ==, is_in && is_function ? 3 : 0);
+        g_assert_cmpuint(second.matched[i], ==, 0);
+    }
+}
+
 int
 main(int argc, char **argv)
 {
@@ -147,5 +285,8 @@ main(int argc, char **argv)
     g_test_add("/watch-slice/merge", Fixture, NULL, set_up, test_merge, tear_down);
     g_test_add("/watch-slice/hostile", Fixture, NULL, set_up, test_hostile, tear_down);
     g_test_add("/watch-slice/bad-facts", Fixture, NULL, set_up, test_bad_facts, tear_down);
+    g_test_add("/watch-slice/counts", Worker, NULL, set_up_worker, test_counts, tear_down_worker);
+    g_test_add("/watch-slice/next-step", Worker, NULL, set_up_worker, test_next_step,
+               tear_down_worker);
     return g_test_run();
 }
