@@ -78,8 +78,7 @@ add_vcpu(const UprofName *const *frames, unsigned n, uint64_t weight, void *data
     GHashTable *vcpus = data;
     uint32_t vcpu;
 
-    if (n < 2 || !uprof_profile_level_is_vcpu(frames[1], &vcpu) ||
-        strcmp(uprof_name_text(frames[n - 1]), "[idle]") == 0)
+    if (n < 2 || !uprof_profile_level_is_vcpu(frames[1], &vcpu))
         return;
     const guint64 sum =
         (guint64)GPOINTER_TO_SIZE(g_hash_table_lookup(vcpus, GUINT_TO_POINTER(vcpu)));
@@ -112,32 +111,44 @@ count_vcpu(const UprofProfile *profile, const char *name)
     return most;
 }
 
-/* Returns: the weight of the stacks of running vCPUs; a sample of a lowered rate weighs more */
-static uint64_t
-count_running(const UprofProfile *profile)
+static void
+add_running(const UprofName *const *frames, unsigned n, uint64_t weight, void *data)
 {
-    uint64_t halted;
-
-    g_array_unref(uprof_profile_rows(profile, &halted));
-    return uprof_profile_total(profile) - halted;
+    if (strcmp(uprof_name_text(frames[n - 1]), "[idle]") != 0)
+        uprof_profile_add(data, frames + 1, n - 1, weight);
 }
 
+/*
+ * Halted vCPUs have stacks, too, if the run shows these.
+ *
+ * Returns: (transfer full): the stacks of running vCPUs; a sample of a lowered rate weighs more
+ */
+static UprofProfile *
+copy_running(const UprofProfile *profile)
+{
+    UprofProfile *running =
+        uprof_profile_new(uprof_profile_names(profile), uprof_profile_root(profile), false);
+
+    uprof_profile_walk(profile, add_running, running);
+    return running;
+}
+
+/* @running: without halted vCPUs */
 static uint64_t
-count_matches(const UprofProfile *profile, UprofWatchSubject subject, const char *name)
+count_matches(const UprofProfile *running, UprofWatchSubject subject, const char *name)
 {
     g_autoptr(GArray) rows = NULL;
-    uint64_t halted;
 
     switch (subject) {
     case UPROF_WATCH_BUSY:
-        return count_running(profile);
+        return uprof_profile_total(running);
     case UPROF_WATCH_VCPU:
-        return count_vcpu(profile, name);
+        return count_vcpu(running, name);
     case UPROF_WATCH_FUNCTION:
-        rows = uprof_profile_rows(profile, &halted);
+        rows = uprof_profile_rows(running, NULL);
         return find_row(rows, name);
     case UPROF_WATCH_PROCESS:
-        rows = uprof_processes_find(profile, UPROF_BY_PROCESS);
+        rows = uprof_processes_find(running, UPROF_BY_PROCESS);
         return find_row(rows, name);
     default:
         return 0;
@@ -146,14 +157,14 @@ count_matches(const UprofProfile *profile, UprofWatchSubject subject, const char
 
 /* @asked: (inout): behind the run's facts */
 static void
-count_rules(UprofBytes *asked, const UprofProfile *profile, UprofWatchReply *head)
+count_rules(UprofBytes *asked, const UprofProfile *running, UprofWatchReply *head)
 {
     const char *bytes = asked->all.data;
     uint8_t subject;
 
     for (unsigned i = 0; i < UPROF_WATCH_RULES_MAX && uprof_bytes_u8(asked, &subject); i++) {
         const char *name = bytes + asked->at;
-        head->matched[i] = count_matches(profile, (UprofWatchSubject)subject, name);
+        head->matched[i] = count_matches(running, (UprofWatchSubject)subject, name);
         asked->at += strlen(name) + 1;
     }
 }
@@ -202,6 +213,7 @@ uprof_watch_slice_make(UprofAnalysis *analysis, UprofSlice argument, GByteArray 
 {
     UprofRun *run = analysis->run;
     g_autoptr(UprofProfile) profile = uprof_pipeline_take_profile(analysis->pipeline);
+    g_autoptr(UprofProfile) running = copy_running(profile);
     g_autoptr(GByteArray) rest = g_byte_array_new();
     UprofBytes asked = { .name = "step", .all = argument };
     UprofWatchReply head = { 0 };
@@ -214,8 +226,8 @@ uprof_watch_slice_make(UprofAnalysis *analysis, UprofSlice argument, GByteArray 
     const uint64_t cpu_ns = uprof_clock_cpu_ns();
     run->cpu_ns += cpu_ns - sent.cpu_ns;
     sent.cpu_ns = cpu_ns;
-    count_rules(&asked, profile, &head);
-    head.running = count_running(profile);
+    count_rules(&asked, running, &head);
+    head.running = uprof_profile_total(running);
     append_facts(analysis, rest);
     head.facts_len = rest->len;
     append_slice(profile, run, rest);

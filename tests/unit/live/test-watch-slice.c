@@ -160,6 +160,7 @@ static const struct {
     { "vcpu10;sh;main;recopy",          32 },
     { "vcpu0;[idle]",                   1000 },
     { "vcpu1;[idle]",                   2000 },
+    { "vcpu1;nginx;main;copy;[idle]",   4000 }, /* with --idle=stack */
 };
 
 static const struct {
