@@ -16,6 +16,7 @@
 #include "watch-log-priv.h"
 #include "watch-slice-priv.h"
 #include "watch-socket-priv.h"
+#include "watch-trigger-priv.h"
 #include "watch-writer-priv.h"
 
 #include <signal.h>
@@ -32,19 +33,12 @@ enum {
     COUNT_MAX = 1 << 30, /* samples of a step: the numbers of a worker may be anything */
 };
 
-/* The state of a rule for one domain. */
-typedef enum {
-    RULE_RESTS,         /* does not hold */
-    RULE_WAITS,         /* holds, but began to hold too soon after another trigger */
-    RULE_HAS_TRIGGERED, /* holds, and has triggered */
-} RuleState;
-
 /* A domain, from its first sample until nothing of it is kept. */
 typedef struct {
     char *uuid, *name, *shown;
     UprofWatchLog *log;
     GBytes *facts; /* (nullable): as the worker sent them last */
-    RuleState rules[UPROF_WATCH_RULES_MAX];
+    UprofWatchTriggers triggers;
     bool has_said_short;
 
     /* the current sampling of the domain */
@@ -53,12 +47,6 @@ typedef struct {
     UprofSamplerCounts before; /* until the last step */
     uint64_t step_ns;          /* when the last step ended */
     uint64_t step_utc_ns;
-
-    /* the trigger that waits for the time after it */
-    char *trigger; /* (nullable) */
-    uint64_t trigger_ns;
-    uint64_t last_ns; /* of the last trigger; 0: none */
-    unsigned n_left_out;
 } Watched;
 
 typedef struct {
@@ -84,7 +72,7 @@ free_watched(gpointer data)
     g_free(watched->shown);
     uprof_watch_log_free(watched->log);
     g_clear_pointer(&watched->facts, g_bytes_unref);
-    g_free(watched->trigger);
+    uprof_watch_triggers_clear(&watched->triggers);
     g_free(watched);
 }
 
@@ -167,67 +155,49 @@ write_profile(Watch *watch, const Watched *watched, const char *trigger, uint64_
 static void
 end_trigger(Watch *watch, Watched *watched)
 {
-    g_autofree char *trigger = g_steal_pointer(&watched->trigger);
+    g_autofree char *trigger =
+        uprof_watch_triggers_end(&watched->triggers, watched->shown, watch->notices);
 
-    if (watched->n_left_out > 0)
-        uprof_notice(watch->notices, UPROF_NOTICE_HINT,
-                     "%s: left out %u more triggers, which came too soon after others",
-                     watched->shown, watched->n_left_out);
-    watched->n_left_out = 0;
-    write_profile(watch, watched, trigger, watched->trigger_ns, -1);
+    write_profile(watch, watched, trigger, watched->triggers.time_ns, -1);
 }
 
-/* Returns: false if another trigger came too short a time ago */
-static bool
-begin_trigger(Watch *watch, Watched *watched, const char *trigger)
-{
-    const uint64_t now_ns = uprof_clock_now_ns();
-
-    if (watched->trigger ||
-        (watched->last_ns > 0 && now_ns - watched->last_ns < watch->settings->rest_ns))
-        return false;
-    watched->trigger = g_strdup(trigger);
-    watched->trigger_ns = watched->last_ns = now_ns;
-    g_autofree char *after = uprof_format_ns(watch->settings->after_ns);
-    uprof_notice(watch->notices, UPROF_NOTICE_INFO,
-                 "%s: '%s' happened; its profile is written in %s", watched->shown, trigger, after);
-    return true;
-}
-
-/*
- * A rule triggers when it begins to hold. If that is too soon after another trigger, and the rule
- * still holds later, it triggers then.
- */
 static void
-check_rules(Watch *watch, Watched *watched)
+say_trigger(const Watch *watch, const Watched *watched)
+{
+    g_autofree char *after = uprof_format_ns(watch->settings->after_ns);
+
+    uprof_notice(watch->notices, UPROF_NOTICE_INFO,
+                 "%s: '%s' happened; its profile is written in %s", watched->shown,
+                 watched->triggers.text, after);
+}
+
+static void
+check_rules(const Watch *watch, Watched *watched)
 {
     const GPtrArray *rules = watch->settings->rules;
+    const uint64_t now_ns = uprof_clock_now_ns();
 
     for (guint i = 0; i < rules->len; i++) {
         const UprofWatchRule *rule = g_ptr_array_index(rules, i);
-        RuleState *state = &watched->rules[i];
-        if (!uprof_watch_log_holds(watched->log, rule, i))
-            *state = RULE_RESTS;
-        else if (*state != RULE_HAS_TRIGGERED && begin_trigger(watch, watched, rule->text))
-            *state = RULE_HAS_TRIGGERED;
-        else if (*state == RULE_RESTS) {
-            *state = RULE_WAITS;
-            watched->n_left_out++;
-        }
+        const bool holds = uprof_watch_log_holds(watched->log, rule, i);
+        if (uprof_watch_triggers_check_rule(&watched->triggers, i, holds, rule->text, now_ns,
+                                            watch->settings->rest_ns))
+            say_trigger(watch, watched);
     }
 }
 
 static void
 check_event(const char *uuid, const char *what, void *data)
 {
-    Watch *watch = data;
+    const Watch *watch = data;
     Watched *watched = find_watched(watch, uuid);
 
     for (guint i = 0; watched && i < watch->settings->rules->len; i++) {
         const UprofWatchRule *rule = g_ptr_array_index(watch->settings->rules, i);
-        if (uprof_watch_rule_is_event(rule, what) && g_strcmp0(watched->trigger, what) != 0 &&
-            !begin_trigger(watch, watched, what))
-            watched->n_left_out++;
+        if (uprof_watch_rule_is_event(rule, what) &&
+            uprof_watch_triggers_take_event(&watched->triggers, what, uprof_clock_now_ns(),
+                                            watch->settings->rest_ns))
+            say_trigger(watch, watched);
     }
 }
 
@@ -419,7 +389,7 @@ forget_ended(Watch *watch)
 {
     for (guint i = watch->watched->len; i > 0; i--) {
         const Watched *watched = g_ptr_array_index(watch->watched, i - 1);
-        if (!watched->session && !watched->trigger && !uprof_watch_log_steps(watched->log))
+        if (!watched->session && !watched->triggers.text && !uprof_watch_log_steps(watched->log))
             g_ptr_array_remove_index(watch->watched, i - 1);
     }
 }
@@ -441,7 +411,8 @@ look_at_all(const GPtrArray *recordings, void *data)
         Watched *watched = g_ptr_array_index(watch->watched, i);
         take_step(watch, watched, own_ns);
         uprof_watch_log_drop_old(watched->log, now_ns);
-        if (watched->trigger && now_ns >= watched->trigger_ns + watch->settings->after_ns)
+        if (watched->triggers.text &&
+            now_ns >= watched->triggers.time_ns + watch->settings->after_ns)
             end_trigger(watch, watched);
     }
     forget_ended(watch);
@@ -577,7 +548,7 @@ close_watch(Watch *watch)
     /* the end of the run also ends the time after a trigger */
     for (guint i = 0; i < watch->watched->len; i++) {
         Watched *watched = g_ptr_array_index(watch->watched, i);
-        if (watched->trigger)
+        if (watched->triggers.text)
             end_trigger(watch, watched);
     }
     if (watch->writer) {
