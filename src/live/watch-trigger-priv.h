@@ -3,7 +3,8 @@
  * watch-trigger-priv.h - the triggers of a domain: which rule or event writes a profile, and when
  *
  * A rule triggers when it begins to hold. If that is too soon after another trigger, and the rule
- * still holds later, it triggers then. An event that comes too soon is left out.
+ * still holds later, it triggers then; else it is left out. An event that comes too soon is left
+ * out.
  */
 #pragma once
 
@@ -23,7 +24,7 @@ typedef struct {
     char *text;          /* (nullable): owned: the trigger that waits for the time after it */
     uint64_t time_ns;    /* when it came */
     uint64_t last_ns;    /* when the last trigger came; 0: none */
-    unsigned n_left_out; /* triggers that came too soon, since the last profile */
+    unsigned n_left_out; /* triggers that were left out, since the last profile */
 } UprofWatchTriggers;
 
 void uprof_watch_triggers_clear(UprofWatchTriggers *triggers);

@@ -26,6 +26,7 @@ uprof_watch_triggers_check_rule(UprofWatchTriggers *triggers, unsigned i, bool h
     UprofWatchRuleState *state = &triggers->rules[i];
 
     if (!holds) {
+        triggers->n_left_out += *state == UPROF_WATCH_RULE_WAITS;
         *state = UPROF_WATCH_RULE_RESTS;
         return false;
     }
@@ -35,7 +36,6 @@ uprof_watch_triggers_check_rule(UprofWatchTriggers *triggers, unsigned i, bool h
         *state = UPROF_WATCH_RULE_HAS_TRIGGERED;
         return true;
     }
-    triggers->n_left_out += *state == UPROF_WATCH_RULE_RESTS;
     *state = UPROF_WATCH_RULE_WAITS;
     return false;
 }
