@@ -39,7 +39,6 @@ typedef struct {
     UprofWatchLog *log;
     GBytes *facts; /* (nullable): as the worker sent them last */
     UprofWatchTriggers triggers;
-    bool has_said_short;
 
     /* the current sampling of the domain */
     const UprofSession *session; /* (nullable): borrowed */
@@ -323,20 +322,6 @@ keep_reply(const Watch *watch, Watched *watched, const GByteArray *reply)
     watched->step_utc_ns = now_utc_ns;
 }
 
-static void
-say_short(const Watch *watch, Watched *watched)
-{
-    const uint64_t mib = watch->settings->bytes_max >> 20;
-
-    if (watched->has_said_short || !uprof_watch_log_is_short(watched->log))
-        return;
-    watched->has_said_short = true;
-    uprof_notice(watch->notices, UPROF_NOTICE_WARNING,
-                 "%s: its samples need more than %" G_GUINT64_FORMAT
-                 " MiB, so less time is kept than --keep says; to keep more, use --keep-memory",
-                 watched->shown, mib);
-}
-
 /* @cpu_ns: processor time of the program for this domain since the last step */
 static void
 take_step(Watch *watch, Watched *watched, uint64_t cpu_ns)
@@ -352,7 +337,7 @@ take_step(Watch *watch, Watched *watched, uint64_t cpu_ns)
                                   (UprofSlice){ ask->data, ask->len }, &reply, NULL))
         return;
     keep_reply(watch, watched, reply);
-    say_short(watch, watched);
+    uprof_watch_log_say_short(watched->log, watched->shown, watch->notices);
     check_rules(watch, watched);
 }
 

@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include "uprof/notice.h"
+
 #include "watch-rule-priv.h"
 
 /** UprofWatchStep: one step */
@@ -42,6 +44,12 @@ void uprof_watch_log_drop_old(UprofWatchLog *log, uint64_t now_ns);
 
 /** uprof_watch_log_is_short: did the limit of bytes drop steps that were not too old? */
 bool uprof_watch_log_is_short(const UprofWatchLog *log);
+
+/**
+ * uprof_watch_log_say_short: sends a warning, once, if the log is short
+ * @shown: the domain's name, safe to print
+ */
+void uprof_watch_log_say_short(UprofWatchLog *log, const char *shown, const UprofNotices *notices);
 
 /**
  * uprof_watch_log_holds: does the rule with the number @i hold now?

@@ -13,7 +13,7 @@ enum {
 
 struct _UprofWatchLog {
     uint64_t keep_ns, bytes_max, bytes;
-    bool is_short;
+    bool is_short, has_said_short;
     GQueue steps; /* of UprofWatchStep, owned; the oldest first */
 };
 
@@ -87,6 +87,18 @@ bool
 uprof_watch_log_is_short(const UprofWatchLog *log)
 {
     return log->is_short;
+}
+
+void
+uprof_watch_log_say_short(UprofWatchLog *log, const char *shown, const UprofNotices *notices)
+{
+    if (log->has_said_short || !log->is_short)
+        return;
+    log->has_said_short = true;
+    uprof_notice(notices, UPROF_NOTICE_WARNING,
+                 "%s: its samples need more than %" G_GUINT64_FORMAT
+                 " MiB, so less time is kept than --keep says; to keep more, use --keep-memory",
+                 shown, log->bytes_max >> 20);
 }
 
 uint64_t

@@ -78,6 +78,38 @@ test_size(void)
 }
 
 static void
+add_line(UprofNoticeKind kind, const char *text, void *data)
+{
+    GString *said = data;
+
+    g_assert_cmpint(kind, ==, UPROF_NOTICE_WARNING);
+    g_string_append_printf(said, "%s\n", text);
+}
+
+/* What --keep-memory drops is said once. What --keep drops is not said. */
+static void
+test_short(void)
+{
+    g_autoptr(UprofWatchLog) log = uprof_watch_log_new(KEEP_S * UPROF_NS_PER_S, 3 << 20);
+    g_autoptr(GString) said = g_string_new(NULL);
+    const UprofNotices notices = { .show = add_line, .data = said };
+
+    for (unsigned i = 0; i < 2 * KEEP_S; i++) {
+        add_step(log, i, TICKS, 0, SLICE_BYTES);
+        uprof_watch_log_say_short(log, "web-1", &notices);
+    }
+    g_assert_cmpstr(said->str, ==, "");
+    for (unsigned i = 2 * KEEP_S; i < 3 * KEEP_S; i++) {
+        add_step(log, i, TICKS, 0, 1 << 20);
+        uprof_watch_log_say_short(log, "web-1", &notices);
+    }
+    g_assert_cmpuint(count_steps(log), ==, 3);
+    g_assert_cmpstr(said->str, ==,
+                    "web-1: its samples need more than 3 MiB, so less time is kept than --keep "
+                    "says; to keep more, use --keep-memory\n");
+}
+
+static void
 test_share(void)
 {
     g_autoptr(UprofWatchRule) rule = uprof_watch_rule_new("busy > 50 % for 5s", NULL);
@@ -171,6 +203,7 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/watch-log/age", test_age);
     g_test_add_func("/watch-log/size", test_size);
+    g_test_add_func("/watch-log/short", test_short);
     g_test_add_func("/watch-log/share", test_share);
     g_test_add_func("/watch-log/paused", test_paused);
     g_test_add_func("/watch-log/change", test_change);
