@@ -3,7 +3,7 @@
  * watch-socket.h - asks a running `watch` to write what it keeps now
  *
  * Each watch has a socket in the folder of the markers, which only its user may enter. A question
- * is a domain's name or UUID, and a newline. An answer is one line, which begins with an
+ * is a domain's id, UUID or name, and a newline. An answer is one line, which begins with an
  * UprofWatchAnswer.
  */
 #pragma once
@@ -12,7 +12,7 @@
 
 /**
  * uprof_watch_ask: asks all running watches for a domain
- * @word: the domain's name or UUID
+ * @word: the domain's id, UUID or name
  *
  * Returns: (transfer full) (nullable): the answer; %NULL with %UPROF_ERROR_NOT_FOUND if no watch
  * knows the domain, or with the failure of the watch

@@ -17,6 +17,7 @@
 #include "watch-slice-priv.h"
 #include "watch-socket-priv.h"
 #include "watch-trigger-priv.h"
+#include "watch-word-priv.h"
 #include "watch-writer-priv.h"
 
 #include <signal.h>
@@ -414,24 +415,29 @@ question_fd(void *data)
     return uprof_watch_socket_fd(watch->socket);
 }
 
-static bool
-is_meant(const Watched *watched, const char *word)
-{
-    return strcmp(watched->name, word) == 0 || g_ascii_strcasecmp(watched->uuid, word) == 0;
-}
-
-/* Returns: (nullable): the domain; several may have had the name, and one of them is sampled now */
-static Watched *
+/* Returns: an index in @watched, or as uprof_watch_word_find() */
+static int
 find_meant(const Watch *watch, const char *word)
 {
-    Watched *found = NULL;
+    g_autoptr(GArray) known = g_array_new(FALSE, FALSE, sizeof(UprofWatchKnown));
 
     for (guint i = 0; i < watch->watched->len; i++) {
-        Watched *watched = g_ptr_array_index(watch->watched, i);
-        if (is_meant(watched, word) && (!found || watched->session))
-            found = watched;
+        const Watched *watched = g_ptr_array_index(watch->watched, i);
+        const UprofWatchKnown row = { watched->name, watched->uuid,
+                                      watched->session ? watched->session->domain->id : -1 };
+        g_array_append_val(known, row);
     }
-    return found;
+    return uprof_watch_word_find(word, (const UprofWatchKnown *)known->data, known->len);
+}
+
+static void
+refuse_number(const char *word, int asker)
+{
+    g_autofree char *quoted = uprof_text_quote(word);
+    g_autofree char *text = g_strdup_printf(
+        "'%s' is the id of one domain and the name of another; give the UUID", quoted);
+
+    uprof_watch_socket_answer(asker, UPROF_WATCH_FAILED, text);
 }
 
 static bool
@@ -440,11 +446,15 @@ answer_question(const GPtrArray *recordings, void *data)
     Watch *watch = data;
     int asker = -1;
     g_autofree char *word = uprof_watch_socket_accept(watch->socket, &asker);
-    Watched *watched = word ? find_meant(watch, word) : NULL;
 
-    if (watched)
-        write_now(watch, watched, "asked by watch --now", asker);
-    else if (word)
+    if (!word)
+        return true;
+    const int found = find_meant(watch, word);
+    if (found >= 0)
+        write_now(watch, g_ptr_array_index(watch->watched, found), "asked by watch --now", asker);
+    else if (found == UPROF_WATCH_WORD_AMBIGUOUS)
+        refuse_number(word, asker);
+    else
         uprof_watch_socket_answer(asker, UPROF_WATCH_UNKNOWN, "");
     return true;
 }
