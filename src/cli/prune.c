@@ -106,6 +106,6 @@ uprof_prune_run(UprofOptions *options)
     g_autofree char *shown = uprof_text_quote(path);
     if (!uprof_store_exists(path) && !options->quiet)
         uprof_say("virt-uprof: nothing was collected yet: there is no '%s'", shown);
-    return uprof_exit_worse(prune_path(options, config, path),
-                            prune_path(options, config, watched));
+    const int code = prune_path(options, config, path);
+    return uprof_exit_worse(code, prune_path(options, config, watched));
 }

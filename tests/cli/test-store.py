@@ -307,6 +307,50 @@ def test_retention(program):
     assert store.files() == before
 
 
+def test_retention_of_watch(program):
+    """The folder of `watch` in a store has the same retention, and its own days and summaries."""
+    store = Store(program, slices=2, days=4)
+    for ago in range(0, 8):
+        for second in (0, 1):
+            put_slice(store.path / "watch", "web-1", A, at(ago, 0, second), {"main;work": 10 ** ago}, trigger="crash")
+        put_slice(store.path / "watch", "db", B, at(7, 1), {"main;sql": 1})
+    store.put("web-1", A, at(1), {"main;other": 1})
+    out, _ = store.run("prune", "--dry-run")
+    assert len(re.findall(r"^remove data/.*Z$", out, re.M)) == 11 and len(store.names("watch/data/")) == 34, out
+    _, err = store.prune()
+    said = [line.split(": ", 1) for line in err.splitlines()]
+    assert [where for where, _ in said] == [str(store.path), str(store.path / "watch")], err
+    assert said[0][1].startswith("1 profiles merged into 1 days, 1 summaries written, 0 profiles removed"), err
+    assert said[1][1].startswith("15 profiles merged into 8 days, "), err
+    triggers = sorted(name for name in store.names("watch/data/web-1/") if "Z.meta.json" in name)
+    assert triggers == sorted(f"watch/data/web-1/web-1-{stamp(at(ago, 0, second))}.meta.json"
+                              for ago in range(3) for second in (0, 1)), triggers
+    days = [name for name in store.names("watch/data/") if re.search(r"-\d{8}\.folded\.gz$", name)]
+    assert sorted(days) == sorted(f"watch/data/{day_stem(name, ago)}.folded.gz"
+                                  for name, ago in [("web-1", ago) for ago in (1, 2, 3, 4)] + [("db", 7)]), days
+    watched = ("--store", str(store.path / "watch"))
+    assert store.count(*watched, "--since", "8d", A) == 2 * 11111
+    assert store.count("--since", "8d", A) == 1
+    before = store.files()
+    assert store.prune()[1].count("0 profiles merged into 0 days, 0 summaries written, 0 profiles removed") == 2
+    assert store.files() == before
+    # `history` reads the folder as `report` does
+    out, _ = store.run("history", *watched, "--json")
+    facts = json.loads(out)
+    assert [(day["name"], day["running"], day["hottest"]) for day in facts["days"]] == [
+        ("db", 1, "sql")] + [("web-1", 2 * 10 ** ago, "work") for ago in (4, 3, 2, 1, 0)], facts
+    out, _ = store.run("history", *watched, "--since", storing.day_name(TODAY - 2 * DAY), "web-1")
+    assert len(re.findall(r"^\d{4}-\d\d-\d\dT00:00 +web-1 ", out, re.M)) == 6, out
+    days, slots = draw_history(store, "UTC0", *watched, "web-1")
+    assert days[-1] == storing.day_name(TODAY) and slots[days[-1], 0][:3] == (2, 200, "work"), slots
+    # where only `watch` writes, nothing was collected, and its folder is pruned
+    alone = Store(program, slices=1, days=2)
+    for ago in (1, 2, 3, 4):
+        put_slice(alone.path / "watch", "web-1", A, at(ago), {"main;work": ago})
+    alone.prune(say="4 profiles merged into 4 days, 2 summaries written, [0-9]+ profiles removed")
+    assert len(alone.names("watch/data/")) == 6 and len(alone.names("watch/summary/")) == 2, alone.names()
+
+
 def test_newest_day_stays(program):
     """The newest day of each domain stays, however old: shut-off domains, equal names, renamed domains."""
     store = Store(program, slices=1, days=4)
