@@ -18,10 +18,11 @@ start_watch()
     wait_until 120 has_steps || fail 'the watch does not begin to sample'
 }
 
-# has_steps: the watch has begun to sample; it says nothing at the start, so it is asked
+# has_steps [WORD]: the watch has begun to sample; it says nothing at the start, so it is asked. WORD is the
+# domain's id, UUID or name.
 has_steps()
 {
-    "$program" watch --now "$name" >"$work/asked" 2>&1 </dev/null
+    "$program" watch --now "${1:-$name}" >"$work/asked" 2>&1 </dev/null
 }
 
 # stop_watch: kills the watch, if it still runs
@@ -74,6 +75,9 @@ start_watch -s "$guest64" --store "$store" --keep 10s --after 3s --rest 1h \
 asked=$(cat "$work/asked")
 [[ $asked == "$name: 'asked by watch --now': wrote "*.folded.gz', '*.meta.json ]] ||
     fail "--now prints '$asked'"
+for word in "$(quiet_virsh domid "$name")" "${guest_uuids[$name]^^}"; do
+    has_steps "$word" || fail "--now does not know '$word': $(cat "$work/asked")"
+done
 wait_until 120 has_written 'function phase_2' || fail 'the rule does not trigger'
 sidecar=$(written 'function phase_2')
 stacks=${sidecar%.meta.json}.folded
@@ -111,6 +115,20 @@ profile 3 watch --now "$name"
 # another watch may run on this machine
 says "no 'virt-uprof watch' is running|no running 'virt-uprof watch' watches '$name'"
 [ ! -e "/run/virt-uprof/watch-$profiler.sock" ] || fail 'a socket is left behind'
+
+# The guest is never idle, so two rules begin to hold together. The second one triggers at the end of the rest.
+# An event in the rest is left out.
+start_watch -s "$guest64" --store "$store" --keep 10s --after 2s --rest 10s \
+    --when 'busy > 60 % for 2s' --when 'vcpu 0 > 60 % for 2s' --when reboot
+wait_until 60 has_written 'busy > 60 %' || fail 'the rule on busy does not trigger'
+! has_written 'vcpu 0' || fail 'the second rule does not wait'
+quiet_virsh reset "$name" >/dev/null
+wait_until 60 has_written 'vcpu 0 > 60 %' || fail 'the rule on a vCPU does not trigger late'
+! has_written reboot || fail 'a trigger in the rest writes a profile'
+says "$name: left out [1-9] more triggers, which came too soon after others$"
+sidecar=$(written 'vcpu 0')
+gzip -dc "${sidecar%.meta.json}.folded.gz" | grep -q "^$name;vcpu0;" || fail 'the profile does not show the vCPU'
+end_watch 0
 
 # Two questions in one second give two profiles. An existing file is not replaced.
 start_watch -s "$guest64" -o "$work/%d-twice.folded" --keep 10s --when 'busy < 0.1 %'
