@@ -316,8 +316,10 @@ def check_linux(linux):
 
 def check_sidecar(facts):
     """Checks that the sidecar has exactly the documented members, with the right types."""
-    if set(facts) - {"linux", "waits"} != set(RUN):
+    if set(facts) - {"linux", "waits", "trigger"} != set(RUN):
         fail(f"members differ: {set(facts) ^ set(RUN)}")
+    if not isinstance(facts.get("trigger", ""), str):  # only of `watch`
+        fail(f"trigger is {facts['trigger']!r}")
     if "linux" in facts:
         check_linux(facts["linux"])
     if "waits" in facts and set(facts["waits"]) != set(WAITS.split()):
@@ -339,7 +341,7 @@ def check_sidecar(facts):
             fail(f"an image is {image}")
     if (facts["format"], facts["version"]) != ("virt-uprof-run", 1):
         fail(f"format {facts['format']!r}, version {facts['version']!r}")
-    if facts["ended_by"] not in ENDS:
+    if facts["ended_by"] not in (("",) if "trigger" in facts else ENDS):
         fail(f"ended_by is {facts['ended_by']!r}")
     if not re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", facts["started"]):
         fail(f"started is {facts['started']!r}")
