@@ -221,6 +221,24 @@ write_all(void *data)
 
 /* ---- Steps ---- */
 
+/* Says when a profile will be written, and where. */
+static void
+say_watched(const Watch *watch, const char *shown)
+{
+    const UprofWatchSettings *settings = watch->settings;
+    g_autofree char *keep = uprof_format_ns(settings->keep_ns);
+    g_autofree char *folder =
+        settings->store ? g_build_filename(settings->store, UPROF_WATCH_STORE, NULL) : NULL;
+    g_autofree char *shown_folder = folder ? uprof_text_quote(folder) : NULL;
+    const bool has_files = settings->outputs->len > 0;
+
+    uprof_notice(watch->notices, UPROF_NOTICE_INFO,
+                 "%s: watched; its last %s are written to %s%s%s when a rule holds, or after: "
+                 "virt-uprof watch --now %s",
+                 shown, keep, has_files ? "the files of -o" : "'", has_files ? "" : shown_folder,
+                 has_files ? "" : "'", shown);
+}
+
 static Watched *
 add_watched(Watch *watch, const UprofSession *session)
 {
@@ -231,6 +249,7 @@ add_watched(Watch *watch, const UprofSession *session)
                                            SPARE_S * UPROF_NS_PER_S,
                                        watch->settings->bytes_max);
     g_ptr_array_add(watch->watched, watched);
+    say_watched(watch, session->shown);
     return watched;
 }
 

@@ -18,8 +18,7 @@ start_watch()
     wait_until 120 has_steps || fail 'the watch does not begin to sample'
 }
 
-# has_steps [WORD]: the watch has begun to sample; it says nothing at the start, so it is asked. WORD is the
-# domain's id, UUID or name.
+# has_steps [WORD]: the watch has samples, as a request for a profile tells. WORD: the domain's id, UUID or name
 has_steps()
 {
     "$program" watch --now "${1:-$name}" >"$work/asked" 2>&1 </dev/null
@@ -88,6 +87,7 @@ long=$(seconds "$sidecar")
 # On a busy machine steps end late.
 [ "$long" -ge 12 ] && [ "$long" -le 20 ] || fail "the profile has $long s, not 10 and 3"
 grep -q '"complete": [1-9]' "$sidecar" || fail 'no stack is complete'
+says "^$name: watched; its last .* are written to .* when a rule holds, or after: virt-uprof watch --now $name$"
 says "$name: 'function phase_2 > 60 % for 3s' happened; its profile is written in 3 s"
 # The line is printed after the file has its name.
 wait_until 20 grep -qE "$name: 'function phase_2 > 60 % for 3s': wrote .*\.meta\.json" "$work/err" || fail 'no line'
