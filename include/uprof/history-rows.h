@@ -19,7 +19,7 @@ typedef struct {
      * @running if the rate was lowered */
     uint64_t weight;
     char *hottest;         /* (nullable): the function with the most weight of its own */
-    uint64_t hottest_self; /* its share of @weight */
+    uint64_t hottest_self; /* the part of @weight that is its own */
     uint64_t bytes;        /* on the disk */
     char *failure;         /* (nullable): why a round made no profile; safe to print */
 } UprofHistoryRow;

@@ -31,10 +31,14 @@ UprofErrorCode uprof_session_take_snapshots(UprofSession *session, UprofSnapshot
                                             const UprofNotices *notices);
 
 /**
- * uprof_session_find_linux: the same, for callers that only need the kernel
+ * uprof_session_find_linux:
+ * @session: prepared with a worker
+ * @snapshots: (out): in any case; to be cleared; without complete stacks
  *
- * Holds each vCPU once. If the worker finds no kernel of Linux, it holds each vCPU again, up to
- * three times in a second.
+ * Holds each vCPU once, so that the worker finds the kernel of Linux. If there is none and the
+ * guest is not paused, holds each vCPU again, up to three times in a second.
+ *
+ * Returns: %UPROF_ERROR_NONE, also without a kernel; another code if it failed, after a notice
  */
 UprofErrorCode uprof_session_find_linux(UprofSession *session, UprofSnapshots *snapshots,
                                         const UprofNotices *notices);

@@ -47,8 +47,8 @@ uprof_word_is_closer(const char *word, const char *candidate, unsigned *nearest)
 {
     const unsigned distance = find_distance(word, candidate, *nearest);
 
-    /* most letters must agree: neither 'ls' nor 'db-1' is a mistake for 'list' or 'web-1' */
-    if (distance >= *nearest || distance * 3 > MAX(strlen(word), 3))
+    /* Two thirds of the letters must agree: 'db-1' is no mistake for 'web-1', nor 'ls' for 'ps'. */
+    if (distance >= *nearest || distance * 3 > strlen(word))
         return false;
     *nearest = distance;
     return true;

@@ -6,6 +6,7 @@
 #include "uprof/time-text.h"
 #include "uprof/word-distance.h"
 
+#include "failures-priv.h"
 #include "store-priv.h"
 #include "stored-profile-priv.h"
 
@@ -118,7 +119,38 @@ find_last_profile(const UprofStoreFolder *folder, const char *shown, int64_t *st
     return NULL;
 }
 
-/* Returns: (nullable): the name of the folder of a domain with a name like @word */
+static void
+take_uuid(const UprofStoreFolder *folder, const char *uuid, int64_t at_s, const char *reason,
+          void *data)
+{
+    char **last = data;
+
+    g_free(*last);
+    *last = g_strdup(uuid);
+}
+
+/* Returns: (transfer full) (nullable): the UUID of a domain whose rounds have all failed */
+static char *
+find_failed_domain(const UprofCatalog *catalog, const char *word)
+{
+    char *uuid = NULL;
+
+    for (guint i = 0; !uuid && i < catalog->folders->len; i++) {
+        const UprofStoreFolder *folder = g_ptr_array_index(catalog->folders, i);
+        for (guint j = folder->items->len; !uuid && j > 0; j--) {
+            const UprofStoreItem *item = uprof_store_item(folder, j - 1);
+            if (item->has_failures && may_be_folder(folder->name, word))
+                uprof_failures_read(folder, item, take_uuid, &uuid);
+        }
+    }
+    return uuid;
+}
+
+/*
+ * Folders of long names, and of names with unusual characters, have other names than the domains.
+ *
+ * Returns: (nullable): the name of a domain with a name like @word
+ */
 static const char *
 find_similar(const UprofCatalog *catalog, const char *word)
 {
@@ -126,9 +158,10 @@ find_similar(const UprofCatalog *catalog, const char *word)
     const char *similar = NULL;
 
     for (guint i = 0; i < catalog->folders->len; i++) {
-        const UprofStoreFolder *folder = g_ptr_array_index(catalog->folders, i);
-        if (uprof_word_is_closer(word, folder->name, &nearest))
-            similar = folder->name;
+        const char *name = ((const UprofStoreFolder *)g_ptr_array_index(catalog->folders, i))->name;
+        if (!strpbrk(name, "%~") && !may_be_folder(name, word) &&
+            uprof_word_is_closer(word, name, &nearest))
+            similar = name;
     }
     return similar;
 }
@@ -138,12 +171,12 @@ fail_unknown_domain(const UprofCatalog *catalog, const char *word, GError **erro
 {
     const char *similar = find_similar(catalog, word);
     g_autofree char *shown = uprof_text_quote(word);
-    g_autofree char *meant = similar ? uprof_text_quote(similar) : NULL;
+    g_autofree char *hint = similar ? g_strdup_printf(" (did you mean '%s'?)", similar) : NULL;
 
     g_set_error(error, UPROF_ERROR, UPROF_ERROR_NOT_FOUND,
-                "no profile of '%s' is stored%s%s%s; 'virt-uprof collect' stores profiles of "
-                "enabled domains",
-                shown, meant ? " (did you mean '" : "", meant ? meant : "", meant ? "'?)" : "");
+                "no profile of '%s' is stored%s; 'virt-uprof collect' stores profiles of enabled "
+                "domains",
+                shown, hint ? hint : "");
 }
 
 char *
@@ -166,10 +199,11 @@ uprof_catalog_find_domain(const UprofCatalog *catalog, const char *word, GError 
         g_free(uuid);
         uuid = g_steal_pointer(&run->uuid);
     }
-    if (uuid)
-        return g_steal_pointer(&uuid);
-    fail_unknown_domain(catalog, word, error);
-    return NULL;
+    if (!uuid)
+        uuid = find_failed_domain(catalog, word);
+    if (!uuid)
+        fail_unknown_domain(catalog, word, error);
+    return g_steal_pointer(&uuid);
 }
 
 /* ---- Selecting ---- */

@@ -306,6 +306,28 @@ add_failed_round(const UprofStoreFolder *folder, const char *uuid, int64_t at_s,
     g_ptr_array_add(rounds->rows, row);
 }
 
+/* Failures are stored without the name of the domain, so that their rows have that of the folder.
+ */
+static void
+name_failed_rounds(GPtrArray *rows)
+{
+    g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal); /* UUID -> name */
+
+    for (guint i = 0; i < rows->len; i++) {
+        const UprofHistoryRow *row = g_ptr_array_index(rows, i);
+        if (!row->failure && row->uuid)
+            g_hash_table_insert(names, row->uuid, row->name);
+    }
+    for (guint i = 0; i < rows->len; i++) {
+        UprofHistoryRow *row = g_ptr_array_index(rows, i);
+        const char *name = row->failure && row->uuid ? g_hash_table_lookup(names, row->uuid) : NULL;
+        if (!name)
+            continue;
+        g_free(row->name);
+        row->name = g_strdup(name);
+    }
+}
+
 static int
 compare_starts(gconstpointer a, gconstpointer b)
 {
@@ -338,6 +360,7 @@ uprof_history_rounds(const UprofHistoryQuery *query, UprofErrorCode *code)
                 uprof_failures_read(folder, item, add_failed_round, &failed);
         }
     }
+    name_failed_rounds(rows);
     g_ptr_array_sort(rows, compare_starts);
     return rows;
 }

@@ -37,9 +37,10 @@ enum {
 #define MODULES_APART_NS UINT64_C(1000000000)
 #define MODULES_APART_MAX_NS UINT64_C(16000000000)
 /*
- * Time between two searches for a kernel. A search doubles it, so that a run of half a second has
- * several of them. It goes on to double after searches that fail in an image: these cost more than
- * the check that there is no image.
+ * Time from one search for a kernel to the next: 15 ms at first, so that a run of half a second has
+ * several searches. Each search doubles the time, up to %CHECK_APART_MAX_NS. A search that fails in
+ * an image costs much more than the check that there is no image. So each such failure adds a time
+ * of its own, which doubles with each: eight minutes in all.
  */
 #define SEARCH_APART_NS UINT64_C(15000000)
 #define CHECK_APART_MAX_NS UINT64_C(250000000)

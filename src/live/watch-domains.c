@@ -221,22 +221,27 @@ write_all(void *data)
 
 /* ---- Steps ---- */
 
-/* Says when a profile will be written, and where. */
+/* Returns: (transfer full): where the profile of a trigger goes */
+static char *
+describe_target(const UprofWatchSettings *settings)
+{
+    if (settings->outputs->len > 0)
+        return g_strdup("the files of -o");
+    g_autofree char *folder = g_build_filename(settings->store, UPROF_WATCH_STORE, NULL);
+    g_autofree char *shown = uprof_text_quote(folder);
+    return g_strdup_printf("'%s'", shown);
+}
+
 static void
 say_watched(const Watch *watch, const char *shown)
 {
-    const UprofWatchSettings *settings = watch->settings;
-    g_autofree char *keep = uprof_format_ns(settings->keep_ns);
-    g_autofree char *folder =
-        settings->store ? g_build_filename(settings->store, UPROF_WATCH_STORE, NULL) : NULL;
-    g_autofree char *shown_folder = folder ? uprof_text_quote(folder) : NULL;
-    const bool has_files = settings->outputs->len > 0;
+    g_autofree char *keep = uprof_format_ns(watch->settings->keep_ns);
+    g_autofree char *target = describe_target(watch->settings);
 
     uprof_notice(watch->notices, UPROF_NOTICE_INFO,
-                 "%s: watched; its last %s are written to %s%s%s when a rule holds, or after: "
-                 "virt-uprof watch --now %s",
-                 shown, keep, has_files ? "the files of -o" : "'", has_files ? "" : shown_folder,
-                 has_files ? "" : "'", shown);
+                 "%s: watched; a trigger writes its last %s to %s; to write them now: virt-uprof "
+                 "watch --now %s",
+                 shown, keep, target, shown);
 }
 
 static Watched *

@@ -58,8 +58,8 @@ uprof_watch_triggers_end(UprofWatchTriggers *triggers, const char *shown,
 {
     if (triggers->n_left_out > 0)
         uprof_notice(notices, UPROF_NOTICE_HINT,
-                     "%s: left out %u more triggers, which came too soon after others", shown,
-                     triggers->n_left_out);
+                     "%s: left out %u more trigger%s, which came too soon after others", shown,
+                     triggers->n_left_out, triggers->n_left_out == 1 ? "" : "s");
     triggers->n_left_out = 0;
     return g_steal_pointer(&triggers->text);
 }

@@ -205,11 +205,12 @@ append_change(GString *out, const UprofTableStyle *style, const UprofChangeRow *
 static void
 append_noise(GString *out, unsigned n, bool has_others)
 {
-    if (!has_others)
-        g_string_append(out, "no function has changed significantly\n");
-    g_string_append_printf(out,
-                           "%u function%s without a significant change %s hidden (-v shows %s)\n",
-                           n, n == 1 ? "" : "s", n == 1 ? "is" : "are", n == 1 ? "it" : "them");
+    if (has_others)
+        g_string_append_printf(
+            out, "%u function%s without a significant change %s hidden (-v shows %s)\n", n,
+            n == 1 ? "" : "s", n == 1 ? "is" : "are", n == 1 ? "it" : "them");
+    else
+        g_string_append_printf(out, "no function has changed significantly (-v shows all %u)\n", n);
 }
 
 GString *

@@ -5,7 +5,7 @@
 
 enum {
     TRIES_MAX = 4,         /* to find a Linux kernel */
-    APART_US = 300 * 1000, /* the worker searches four times a second at most */
+    APART_US = 300 * 1000, /* longer than the worker waits after a search without an image */
 };
 
 void

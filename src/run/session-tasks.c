@@ -149,7 +149,8 @@ uprof_session_read_tasks(UprofSession *session, UprofSessionTasks *tasks, GStrin
     UprofErrorCode code = uprof_session_find_linux(session, &snapshots, notices);
     if (code != UPROF_ERROR_NONE)
         return code;
-    tasks->request.time_ns = snapshots.slots[0]->time_ns;
+    /* the search for the kernel may have taken longer than memory is remembered */
+    tasks->request.time_ns = uprof_clock_now_ns();
     tasks->request.reset = snapshots.slots[0]->reset;
     tasks->request.is_paused = session->guest->paused;
     g_strlcpy(tasks->request.uuid, session->domain->uuid, sizeof(tasks->request.uuid));

@@ -6,7 +6,6 @@
  */
 #include "uprof/task-capture.h"
 
-#include "uprof/clock.h"
 #include "uprof/kernel-log.h"
 #include "uprof/task-groups.h"
 #include "uprof/task-record.h"

@@ -984,6 +984,22 @@ def test_history(program):
     store.run("history", "a", "b", code=USAGE, say="'history' takes one DOMAIN")
 
 
+def test_history_of_failures(program):
+    """A domain whose rounds have all failed has a history. Failed rounds have the name of the domain, if it is known."""
+    store = Store(program)
+    moment = storing.day_name(at(1)) + "T10:00:00Z"
+    store.put("my vm", B, at(1), {"main;work": 1})
+    for folder, uuid in (("web-1", A), ("my%20vm", B)):
+        (store.path / "data" / folder).mkdir(exist_ok=True)
+        (store.path / "data" / folder / f"{folder}-{stamp(at(1))[:8]}.failures").write_text(f"{moment} {uuid} paused\n")
+    for words, name in ((["web-1"], "web-1"), ([A], "web-1"), (["my vm"], "my vm")):
+        out, _ = store.run("history", "--since", "2d", *words)
+        assert re.search(rf"^{moment[:16]}  {name} .*  no profile: paused$", out, re.M), out
+    for word in ("wed-1", "my-vm"):
+        err = store.run("history", word, code=DOMAIN)[1]
+        assert ("(did you mean 'web-1'?)" in err) == (word == "wed-1") and "%" not in err, err
+
+
 def test_history_of_lowered_rates(program):
     """A sample weighs more if the rate was lowered, so shares are of the weights."""
     store = Store(program)

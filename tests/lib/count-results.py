@@ -9,7 +9,7 @@ Reads meson's testlog.json. Prints each failed test with the end of its output, 
 test with its reason, on stderr. Prints one line "PASSED FAILED SKIPPED" on stdout. The numbers are of
 meson's tests, and of the skipped parts of tests that passed.
 
-A RETRYLOG is the log of one failed test that was run once more, alone. The test then counts as
+A RETRYLOG is the log of one failed test that was run once more. The test then counts as
 passed only if the retry passes. A line "retried: NAME" on stderr names each retried test.
 
 Only tests of live suites are run once more, because a busy machine may be too slow for them.

@@ -79,10 +79,7 @@ sleep 1
 kill -TERM "$profiler"
 finish 143 60 # the command has the signal, too
 status=0
-# shellcheck disable=SC2016 # the command expands it
-python3 "$here/interrupt.py" "$work/signals" "$program" "${fast[@]}" -o "$work/c.folded" "$name" -- \
-    sh -c 'trap "echo interrupt >>\"$0\"; exit 9" INT; echo ready >"$0"; while :; do sleep 0.1; done' "$work/signals" \
-    >"$work/out" 2>"$work/err" || status=$?
+python3 "$here/interrupt.py" "$program" "${fast[@]}" -o "$work/c.folded" "$name" >"$work/out" 2>"$work/err" || status=$?
 [ "$status" = 9 ] || fail "a run on a terminal exits $status: $(cat "$work/out")"
 [ -s "$work/c.folded" ] || fail 'no file of a run that Ctrl-C ended'
 

@@ -1,36 +1,44 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """
-interrupt.py FILE COMMAND... - runs a command on a terminal of its own, and types Ctrl-C
+interrupt.py COMMAND... - runs a command that samples while a child runs, and types Ctrl-C
 
-FILE is written by a child of the command: a line "ready" when it waits, and a line for each SIGINT that it gets.
-The terminal sends the signal to all processes in the foreground. If the command passed it on, the child would
-have it twice. Prints the output. Exits with the status of the command, or 1 with the reason.
+The command gets a terminal of its own, and this script as its child (argument --child). The terminal sends SIGINT
+to all processes in the foreground. The child must not get a second one from the command: the kernel tells who has
+sent a signal. Exits with the status of the command, or 1 with the reason.
 """
 
 import os
-import pathlib
 import pty
 import select
+import signal
 import sys
 import time
 
-FILE, COMMAND = pathlib.Path(sys.argv[1]), sys.argv[2:]
 CTRL_C = b"\x03"
 SECONDS_MAX = 60
+AGAIN_S = 2  # in which a second signal would come
+STATUS = 9  # of the child, if the terminal was the only sender
 
 
-def read_lines():
-    return FILE.read_text().splitlines() if FILE.exists() else []
+def run_child():
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    print("the child waits", flush=True)
+    senders = [signal.sigwaitinfo([signal.SIGINT]).si_pid]
+    while again := signal.sigtimedwait([signal.SIGINT], AGAIN_S):
+        senders.append(again.si_pid)
+    print(f"senders: {senders}", flush=True)
+    sys.exit(STATUS if senders == [0] else 1)  # 0: the kernel
 
 
 def main():
+    command = [*sys.argv[1:], "--", sys.executable, os.path.abspath(__file__), "--child"]
     pid, leader = pty.fork()
     if pid == 0:
-        os.execvp(COMMAND[0], COMMAND)
+        os.execvp(command[0], command)
     end, is_typed, text = time.monotonic() + SECONDS_MAX, False, b""
     while time.monotonic() < end:
-        if not is_typed and "ready" in read_lines():
+        if not is_typed and b"the child waits" in text and b", access " in text:
             time.sleep(1)  # the run takes samples
             os.write(leader, CTRL_C)
             is_typed = True
@@ -42,11 +50,10 @@ def main():
             break
     else:
         sys.exit(f"not within {SECONDS_MAX} s: {text!r}")
-    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     sys.stdout.write(text.decode(errors="replace").replace("\r\n", "\n"))
-    if read_lines() != ["ready", "interrupt"]:
-        sys.exit(f"the child has written {read_lines()}")
-    sys.exit(status)
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 
+if sys.argv[1:] == ["--child"]:
+    run_child()
 main()

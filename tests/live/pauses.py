@@ -36,7 +36,9 @@ BOUND = {"bound": 3}.get(WAY, 10)  # seconds
 # before it kills a program, and watches a guest for 1 s.
 PATIENCE = {"bound": BOUND + 1, "worker": 1, "int": 1, "kill": 5, "stop": 8}[WAY]
 TRIES = 20
-SETTLE_S = 0.3  # a hold that lasts this long beside a stopped worker waits for it: it is no hold for a sample
+# A hold for samples ends by itself, even if the worker is stopped. A hold that lasts this long waits for the worker:
+# it is the hold for the tasks.
+SETTLE_S = 0.3
 
 
 def fail(text):

@@ -15,7 +15,7 @@ test_distance(void)
     } cases[] = {
         { "record", "record", 0 }, { "recrod", "record", 1 }, { "rate", "rat", 1 },
         { "Rate", "rate", 1 },     { "abcdef", "xyzuvw", 3 }, { longest, longest, 0 },
-        { longest, too_long, 3 },  { too_long, too_long, 3 }, { "\xff\x01", "\xff", 1 },
+        { longest, too_long, 3 },  { too_long, too_long, 3 }, { "\xff\x01\x02", "\xff\x01", 1 },
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -34,6 +34,7 @@ test_closer(void)
     } cases[] = {
         { "recrod", "record" }, { "lst", "list" }, { "lits", "list" },  { "x", NULL },
         { "ls", NULL },         { "", NULL },      { "nothing", NULL }, { "dabp", NULL },
+        { "lis", "list" },      { "du", NULL },
     };
     static const char *const candidates[] = { "report", "record", "list", "dump" };
 

@@ -206,6 +206,25 @@ test_missing(gconstpointer data)
         g_assert_null(facts.why);
 }
 
+/* A run of half a second has several searches, also after a reset. */
+static void
+test_first_searches(void)
+{
+    g_autoptr(LinuxGuest) guest = linux_guest_new(&(LinuxPlan){ .no_symbols = true });
+    g_autoptr(LinuxView) view = linux_view_new(guest);
+
+    for (unsigned boot = 0; boot < 2; boot++) {
+        unsigned n_searches = 0;
+        for (unsigned i = 0; i < 100; i++) {
+            view->time_ns += SECOND / 200;
+            uprof_mem_forget(view->mem);
+            n_searches += linux_view_sample(view, 0) > 0;
+        }
+        g_assert_cmpuint(n_searches, ==, 5); /* after 0, 30, 90, 210 and 450 ms */
+        view->reset++;
+    }
+}
+
 /* A guest without Linux is searched less and less often, and finally not at all. */
 static void
 test_no_linux(void)
@@ -1050,6 +1069,7 @@ main(int argc, char **argv)
     ADD_CASES("malformed-module", malformed_modules, test_malformed_module);
     g_test_add_func("/linux/digest", test_digest);
     g_test_add_func("/linux/no-linux", test_no_linux);
+    g_test_add_func("/linux/first-searches", test_first_searches);
     g_test_add_func("/linux/no-candidate", test_no_candidate);
     g_test_add_func("/linux/before-text", test_before_text);
     g_test_add_func("/linux/empty-kernel-root", test_empty_kernel_root);

@@ -92,7 +92,7 @@ test_late(Fixture *fixture, gconstpointer data)
     g_assert_false(check_rule(fixture, 1, true, 3 * REST_S));
     /* rule 2 counts once, and rule 1 was only late */
     assert_end(fixture, "rule-1",
-               "web-1: left out 1 more triggers, which came too soon after others");
+               "web-1: left out 1 more trigger, which came too soon after others");
 }
 
 /* While a trigger waits for the time after it, no other begins, even if that is the longer time. */
@@ -103,7 +103,7 @@ test_waiting(Fixture *fixture, gconstpointer data)
     g_assert_false(check_rule(fixture, 1, true, 2 * REST_S));
     g_assert_false(take_event(fixture, "crash", 2 * REST_S));
     assert_end(fixture, "rule-0",
-               "web-1: left out 1 more triggers, which came too soon after others");
+               "web-1: left out 1 more trigger, which came too soon after others");
     g_assert_true(check_rule(fixture, 1, true, 2 * REST_S + 1));
     assert_end(fixture, "rule-1", NULL);
 }
@@ -117,11 +117,11 @@ test_events(Fixture *fixture, gconstpointer data)
     g_assert_false(take_event(fixture, "io-error", 1));
     g_assert_false(take_event(fixture, "watchdog", 1));
     assert_end(fixture, "io-error",
-               "web-1: left out 1 more triggers, which came too soon after others");
+               "web-1: left out 1 more trigger, which came too soon after others");
     g_assert_false(take_event(fixture, "io-error", REST_S - 1));
     g_assert_true(take_event(fixture, "watchdog", REST_S));
     assert_end(fixture, "watchdog",
-               "web-1: left out 1 more triggers, which came too soon after others");
+               "web-1: left out 1 more trigger, which came too soon after others");
 }
 
 int
