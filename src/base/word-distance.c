@@ -47,7 +47,7 @@ uprof_word_is_closer(const char *word, const char *candidate, unsigned *nearest)
 {
     const unsigned distance = find_distance(word, candidate, *nearest);
 
-    /* Two thirds of the letters must agree: 'db-1' is no mistake for 'web-1', nor 'ls' for 'ps'. */
+    /* Two thirds of the letters must agree. Short names such as 'db-1' and 'web-1' differ. */
     if (distance >= *nearest || distance * 3 > strlen(word))
         return false;
     *nearest = distance;

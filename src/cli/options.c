@@ -1183,23 +1183,25 @@ print_answer(const Option *option, const UprofCommand *commands, const UprofComm
     return true;
 }
 
-/* Options of other programs, and what they are here. */
+/* Options of other programs, and what they are here. A letter may have its value behind it. */
 static const char *
-explain_option(char letter)
+explain_option(const char *name)
 {
-    switch (letter) {
-    case 'r':
-        return "rates are given with -F";
-    case 't':
-    case 'T':
-        return "durations are given with -d";
-    case 'p':
-        return "a domain is given by its name, UUID or id";
-    case 'g':
-        return "call stacks are always taken";
-    default:
-        return NULL;
-    }
+    static const struct {
+        const char *name, *hint;
+    } others[] = {
+        { "-r", "rates are given with -F" },
+        { "-t", "durations are given with -d" },
+        { "-T", "durations are given with -d" },
+        { "--time", "durations are given with -d" },
+        { "-p", "a domain is given by its name, UUID or id" },
+        { "-g", "call stacks are always taken" },
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(others); i++)
+        if (g_str_has_prefix(name, others[i].name))
+            return others[i].hint;
+    return NULL;
 }
 
 static bool
@@ -1216,8 +1218,7 @@ fail_unknown(const char *word)
             meant = table[i].long_name;
     if (meant)
         return fail_usage("unknown option '%s' (did you mean --%s?)", name, meant);
-    const char letter = strcmp(name, "--time") == 0 ? 't' : is_long || !name[0] ? '\0' : name[1];
-    const char *hint = explain_option(letter);
+    const char *hint = explain_option(name);
     return fail_usage("unknown option '%s'%s%s", name, hint ? ": " : "", hint ? hint : "");
 }
 

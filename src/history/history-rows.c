@@ -284,7 +284,7 @@ add_round(const UprofHistoryQuery *query, const char *uuid, const UprofStoreFold
     g_ptr_array_add(rows, row);
 }
 
-/* What failed rounds are added to. */
+/* The rounds of a query that are being listed. */
 typedef struct {
     const UprofHistoryQuery *query; /* borrowed */
     const char *uuid;               /* (nullable): borrowed: of the only domain */

@@ -42,11 +42,8 @@ void uprof_watch_log_add(UprofWatchLog *log, const UprofWatchStep *step);
 /** uprof_watch_log_drop_old: drops what is too old at @now_ns, of a domain that adds no steps */
 void uprof_watch_log_drop_old(UprofWatchLog *log, uint64_t now_ns);
 
-/** uprof_watch_log_is_short: did the limit of bytes drop steps that were not too old? */
-bool uprof_watch_log_is_short(const UprofWatchLog *log);
-
 /**
- * uprof_watch_log_say_short: sends a warning, once, if the log is short
+ * uprof_watch_log_say_short: warns once if the limit of bytes drops steps that are not too old
  * @shown: the domain's name, safe to print
  */
 void uprof_watch_log_say_short(UprofWatchLog *log, const char *shown, const UprofNotices *notices);

@@ -83,12 +83,6 @@ uprof_watch_log_add(UprofWatchLog *log, const UprofWatchStep *step)
     }
 }
 
-bool
-uprof_watch_log_is_short(const UprofWatchLog *log)
-{
-    return log->is_short;
-}
-
 void
 uprof_watch_log_say_short(UprofWatchLog *log, const char *shown, const UprofNotices *notices)
 {

@@ -35,7 +35,7 @@ void uprof_watch_triggers_clear(UprofWatchTriggers *triggers);
  * @text: of the rule
  * @rest_ns: the least time between two triggers
  *
- * Returns: whether a trigger has begun
+ * Returns: true if a trigger begins
  */
 bool uprof_watch_triggers_check_rule(UprofWatchTriggers *triggers, unsigned i, bool holds,
                                      const char *text, uint64_t now_ns, uint64_t rest_ns);
@@ -45,7 +45,7 @@ bool uprof_watch_triggers_check_rule(UprofWatchTriggers *triggers, unsigned i, b
  *
  * The same event again, before the profile is written, is part of the trigger.
  *
- * Returns: whether a trigger has begun
+ * Returns: true if a trigger begins
  */
 bool uprof_watch_triggers_take_event(UprofWatchTriggers *triggers, const char *what,
                                      uint64_t now_ns, uint64_t rest_ns);

@@ -19,7 +19,8 @@ enum {
  * uprof_watch_word_find:
  * @word: an id, a UUID or a name, as on the command line
  *
- * Several domains may have had a name, one after the other. The one that is sampled now is meant.
+ * A name can belong to several domains, one after the other. The name then means the domain that
+ * the watch samples now.
  *
  * Returns: the index of the domain, or a number of those above
  */

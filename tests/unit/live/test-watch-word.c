@@ -23,7 +23,7 @@ test_words(void)
     } rows[] = {
         { "db", 4 },
         { "old", 6 },
-        { "web-1", 1 }, /* the one that is sampled */
+        { "web-1", 1 }, /* the watch samples this domain of three */
         { "00000000-1d52-4d8f-b251-782e98ab3fa0", 0 },
         { "0000000A-1D52-4D8F-B251-782E98AB3FA0", 2 },
         { "12", 1 },
